@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "trace/ctf/types.h"
-#include "trace/metadata.h"
+#include "trace/discovery/metadata.h"
 
 enum scope { PACKET_HEADER, PACKET_CONTEXT, EVENT_HEADER, EVENT_CONTEXT, OWN_CONTEXT, PAYLOAD };
 

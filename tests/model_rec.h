@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/strtab.h"
-#include "model/feed.h"
+#include "model/state/feed.h"
 #include "test.h"
 
 struct change {

@@ -22,7 +22,7 @@ E2E_TESTS = \
 	tests/test_latency_truth.py \
 	tests/test_sync.py \
 	tests/test_cut.py \
-	tests/test_words.py \
+	tests/test_conservation.py \
 	tests/test_man_notes.py \
 	tests/test_hostonly.py \
 	tests/test_advice.py \
@@ -32,7 +32,7 @@ E2E_TESTS = \
 	tests/test_causes.py \
 	tests/test_collect.py \
 	tests/test_completion.py \
-	tests/test_cover.py \
+	tests/test_coverage.py \
 	tests/test_culprits.py \
 	tests/test_damage.py \
 	tests/test_diff.py \
@@ -44,21 +44,21 @@ E2E_TESTS = \
 	tests/test_fibonacci.py \
 	tests/test_flow_truth.py \
 	tests/test_hardening.py \
-	tests/test_kinds.py \
+	tests/test_missing_events.py \
 	tests/test_on_demand.py \
 	tests/test_layout.py \
 	tests/test_limits.py \
 	tests/test_locks.py \
-	tests/test_look.py \
+	tests/test_appearance.py \
 	tests/test_lttng.py \
 	tests/test_names.py \
 	tests/test_nested.py \
 	tests/test_notes.py \
-	tests/test_nudge.py \
+	tests/test_clock_offset.py \
 	tests/test_papercases.py \
 	tests/test_path.py \
 	tests/test_path_truth.py \
-	tests/test_inside.py \
+	tests/test_preempted_code.py \
 	tests/test_polling.py \
 	tests/test_readme.py \
 	tests/test_recording.py \
@@ -70,7 +70,7 @@ E2E_TESTS = \
 	tests/test_stack.py \
 	tests/test_style.py \
 	tests/test_tracecmd.py \
-	tests/test_trace_dat.py \
+	tests/test_tracecmd_file.py \
 	tests/test_tutorial.py \
 	tests/test_foreign.py \
 	tests/test_vanishing.py \
@@ -131,8 +131,8 @@ fuzz:
 .PHONY: fuzz
 
 # Those unit tests that valgrind gets through in a minute; the sanitizers see all of them.
-VALGRIND_TESTS = tests/test_base tests/test_base_files tests/test_base_tasks tests/test_beacon tests/test_flow \
-	tests/test_flow_report tests/test_model tests/test_sync_hull tests/test_ui
+VALGRIND_TESTS = tests/test_base tests/test_base_files tests/test_base_tasks tests/test_beacon tests/test_query \
+	tests/test_query_report tests/test_model tests/test_sync_hull tests/test_ui
 VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=definite,indirect \
 	--errors-for-leak-kinds=definite,indirect
 check-valgrind:
@@ -148,7 +148,7 @@ check-daily: tests/test_truth stealscope stealscope-sim
 .PHONY: check-daily
 
 # Of these, `make check` runs another part each day (a_slice() in e2e.py).
-SLICED_TESTS = tests/test_advice.py tests/test_cut.py tests/test_words.py
+SLICED_TESTS = tests/test_advice.py tests/test_cut.py tests/test_conservation.py
 check-long: tests/test_truth $(LONG_TESTS) stealscope stealscope-sim
 	tests/test_truth 1 200
 	for t in $(LONG_TESTS); do STEALSCOPE_LONG_TESTS=1 srcdir=$(srcdir) $$t || exit 1; done

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/file_open.h"
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 
 static void check_file(const char *path, const char *text, mode_t mode)
 {

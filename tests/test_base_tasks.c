@@ -4,8 +4,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
-#include "base/ahead.h"
-#include "base/chores.h"
+#include "base/prefetch.h"
+#include "base/ordered_jobs.h"
 #include "base/error.h"
 #include "base/mem.h"
 #include "base/parallel.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "compare/estimate.h"
+#include "compare/diff/bootstrap.h"
 #include "test.h"
 
 static uint64_t state;

@@ -7,8 +7,8 @@
 #include "history/chunk.h"
 #include "history/crc32c.h"
 #include "history/history.h"
-#include "history/paged.h"
-#include "history/pool.h"
+#include "history/paged_table.h"
+#include "history/interval_pool.h"
 #include "stream.h"
 
 #define FILE_NAME "test_history_rules.tmp"

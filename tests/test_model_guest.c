@@ -1,8 +1,8 @@
 /* What the host alone tells of a guest: exits by name, where it was in its kernel, and how long it polled. */
 #include "model_exits.h"
 
-#include "model/exit_reasons.h"
-#include "model/state.h"
+#include "model/state/exit_reasons.h"
+#include "model/state/state.h"
 
 #define EXIT DEBIAN "/CPUs/CPU0/Exit"
 
@@ -108,7 +108,7 @@ static void leave_at(int64_t t, int64_t ip)
 	feed(0, kvm(t, EV_KVM_EXIT, SVM_INTR, ip));
 }
 
-static void test_inside(void **state)
+static void test_preempted_code(void **state)
 {
 	(void)state;
 	setup_full(true, true, false, false);
@@ -314,7 +314,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names), cmocka_unit_test(test_exit), cmocka_unit_test(test_exit_unseen),
-		cmocka_unit_test(test_kernel_addresses), cmocka_unit_test(test_inside), cmocka_unit_test(test_polling),
+		cmocka_unit_test(test_kernel_addresses), cmocka_unit_test(test_preempted_code), cmocka_unit_test(test_polling),
 		cmocka_unit_test(test_offline), cmocka_unit_test(test_host_offline), cmocka_unit_test(test_untold_offline),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

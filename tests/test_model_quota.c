@@ -1,5 +1,5 @@
 /* Quotas: what keeps a vCPU from a CPU that is left to nobody, or to far lighter tasks. */
-#include "model_limits.h"
+#include "model_throttling.h"
 
 /* Interrupts, every so many ms. */
 static void ticks(double from, double end, double each, int32_t tid)

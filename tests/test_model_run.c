@@ -2,11 +2,11 @@
 #include <unistd.h>
 
 #include "base/states.h"
-#include "model/band.h"
-#include "model/cover.h"
+#include "model/state/clock_error_bound.h"
+#include "model/loss/coverage.h"
 #include "model/merge.h"
 #include "model/model.h"
-#include "model/sink_beside.h"
+#include "model/sink_async.h"
 #include "test.h"
 
 static struct event event(int64_t t, uint16_t kind, uint16_t cpu, int32_t tid)

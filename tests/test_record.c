@@ -6,9 +6,9 @@
 
 #include "base/mem.h"
 #include "record/events.h"
-#include "record/folder.h"
-#include "record/forecast.h"
-#include "record/moment.h"
+#include "record/recording_dir.h"
+#include "record/buffer_sizing.h"
+#include "record/clock_sample.h"
 #include "record/proc.h"
 #include "record/record.h"
 #include "record/journal.h"

@@ -14,8 +14,8 @@
 #include <linux/sockios.h>
 
 #include "base/mem.h"
-#include "record/agent_head.h"
-#include "record/agent_wire.h"
+#include "record/tracecmd_head.h"
+#include "record/agent_protocol.h"
 #include "record/transport.h"
 
 #define PAGE 4096

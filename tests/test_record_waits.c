@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "record/record.h"
 #include "record_tree.h"
 

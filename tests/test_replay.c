@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "compare/replay.h"
+#include "compare/whatif/scheduler_replay.h"
 #include "test.h"
 
 #define MS INT64_C(1000000)

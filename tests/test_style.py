@@ -16,23 +16,23 @@ MAY_INCLUDE = {
     "history": set(),
     "model": {"sync", "trace", "history"},
     "index": {"trace", "sync", "model", "history"},
-    "flow": {"history"},
-    "latency": {"flow", "history"},
-    "compare": {"flow", "history", "latency"},
-    "report": {"compare", "flow", "history"},
-    "export": {"index", "latency", "flow", "history"},
-    "ui": {"compare", "flow", "history", "latency", "report"},
+    "query": {"history"},
+    "latency": {"query", "history"},
+    "compare": {"query", "history", "latency"},
+    "report": {"compare", "query", "history"},
+    "export": {"index", "latency", "query", "history"},
+    "ui": {"compare", "query", "history", "latency", "report"},
     "beacon": set(),
     "record": set(),
-    "cli": {"trace", "sync", "model", "index", "history", "flow", "latency", "compare", "report", "ui", "beacon", "record",
+    "cli": {"trace", "sync", "model", "index", "history", "query", "latency", "compare", "report", "ui", "beacon", "record",
             "export"},
 }
-# Rooms within a folder -> those rooms of it that each may look into; the folder's public header all may.
-ROOMS = {
-    "sync/seen": set(),
-    "sync/estimate": {"seen"},
-    "sync/search": {"seen", "estimate"},
-    "sync/decide": {"seen", "estimate", "search"},
+# Subdirectories with an order among themselves -> those that each may include.
+LAYERS = {
+    "sync/evidence": set(),
+    "sync/fit": {"evidence"},
+    "sync/search": {"evidence", "fit"},
+    "sync/assign": {"evidence", "fit", "search"},
 }
 LONGEST_FILE = 550
 LONGEST_FUNCTION = 70
@@ -51,19 +51,19 @@ def sources(pattern):
 def check_includes():
     wrong, curses = [], []
     for path in sources("src/*/*.[ch]") + sources("src/*/*/*.[ch]"):
-        folder, *room = os.path.relpath(os.path.dirname(path), os.path.join(SOURCE, "src")).split(os.sep)
+        directory, *below = os.path.relpath(os.path.dirname(path), os.path.join(SOURCE, "src")).split(os.sep)
         with open(path, encoding="utf-8") as f:
             text = f.read()
         for other, header in re.findall(r'^#include "([a-z]+)/([^"]+)"', text, re.M):
-            if other not in MAY_INCLUDE[folder] | {folder, "base"}:
+            if other not in MAY_INCLUDE[directory] | {directory, "base"}:
                 wrong.append(f"{path} includes {other}/{header}")
-            if other not in (folder, "base") and header not in (f"{other}.h", "beacon.h", "stealscope-mark.h"):
+            if other not in (directory, "base") and header not in (f"{other}.h", "beacon.h", "stealscope-mark.h"):
                 wrong.append(f"{path} includes {other}/{header}, which is private")
-        rooms = ROOMS.get("/".join([folder, *room]), set()) | set(room)
-        for other in re.findall(rf'^#include "{folder}/([a-z]+)/', text, re.M):
-            if room and other not in rooms:
-                wrong.append(f"{path} looks into {folder}/{other}")
-        if re.search(r"#include <babeltrace2/", text) and folder != "trace":
+        layer = "/".join([directory, *below])
+        for other in re.findall(rf'^#include "{directory}/([a-z]+)/', text, re.M):
+            if layer in LAYERS and other not in LAYERS[layer] | set(below):
+                wrong.append(f"{path} includes {directory}/{other}/")
+        if re.search(r"#include <babeltrace2/", text) and directory != "trace":
             wrong.append(f"{path} names babeltrace2")
         if re.search(r"#include <(ncursesw/)?(n?curses|term)\.h>", text):
             curses.append(path)
@@ -127,27 +127,16 @@ def check_top():
     check(lost == [], f"the top has what belongs there {lost}")
 
 
-def note_name(files, name):
-    stem = re.sub(r"(_none)?\.[ch]$", "", name)
-    files.setdefault(os.path.basename(stem), set()).add(stem)
-
-
 def check_names():
-    """Who greps a tag finds one thing in src/ and in what tests share; who opens a file by its name does so anywhere."""
-    tags, files = {}, {}
+    """A search for a tag finds one definition in src/ and in the shared headers of the tests."""
+    tags = {}
     for path in sources("src/*/*.[ch]") + sources("src/*/*/*.[ch]") + sources("tests/*.h"):
         with open(path, encoding="utf-8") as f:
             text = f.read()
-        name = os.path.relpath(path, SOURCE)
         for tag in set(re.findall(r"^[ \t]*(?:static |const )*(?:struct|union|enum) (\w+) \{", text, re.M)):
-            tags.setdefault(tag, []).append(name)
-        note_name(files, name)
-    for path in sources("tests/*.c") + sources("tests/*/*.[ch]"):
-        note_name(files, os.path.relpath(path, SOURCE))
+            tags.setdefault(tag, []).append(os.path.relpath(path, SOURCE))
     twice = {t: f for t, f in tags.items() if len(f) > 1 and t not in SAME_IDEA}
     check(twice == {}, f"no tag is used for two things {twice}")
-    twice = {n: sorted(f) for n, f in files.items() if len(f) > 1}
-    check(twice == {}, f"no file name is used for two things {twice}")
 
 
 def check_tool(tool, *args, files):

@@ -1,8 +1,8 @@
 /* sync/: hulls, lines, bands and the order of pairs, against a published step table, brute force and wide integers. */
 #include "test.h"
 
-#include "sync/estimate/fit.h"
-#include "sync/estimate/hull.h"
+#include "sync/fit/piecewise_fit.h"
+#include "sync/fit/hull.h"
 
 /* splitmix64 */
 static uint64_t random64(uint64_t *state)

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "slice.h"
-#include "sync/estimate/fit.h"
+#include "sync/fit/piecewise_fit.h"
 #include "sync/sync.h"
 #include "sync_world.h"
 

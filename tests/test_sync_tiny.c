@@ -5,8 +5,8 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "sync/seen/activity.h"
-#include "sync/seen/host_view.h"
+#include "sync/evidence/activity.h"
+#include "sync/evidence/host_timeline.h"
 #include "sync/sync.h"
 #include "sync_sim.h"
 

@@ -7,9 +7,9 @@
 
 #include "base/mem.h"
 #include "trace/internal.h"
-#include "trace/layout.h"
+#include "trace/layout/layout.h"
 #include "trace/store.h"
-#include "trace/shift.h"
+#include "trace/tracecmd/tracecmd_offset.h"
 #include "trace/trace.h"
 #include "trace_loaded.h"
 #include "trace_same.h"

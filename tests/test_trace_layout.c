@@ -4,7 +4,7 @@
 #include <ctype.h>
 
 #include "base/mem.h"
-#include "trace/layout.h"
+#include "trace/layout/layout.h"
 #include "trace/trace.h"
 #include "trace_files.h"
 #include "trace_same.h"

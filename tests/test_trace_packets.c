@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "trace/layout.h"
-#include "trace/packets.h"
+#include "trace/layout/layout.h"
+#include "trace/ctf/packets.h"
 #include "trace/store.h"
 #include "trace/trace.h"
 #include "trace_files.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "trace/trace.h"
-#include "trace/tracecmd.h"
+#include "trace/tracecmd/tracecmd.h"
 #include "trace_loaded.h"
 
 static void check_covered(const struct trace *t, bool told)

@@ -3,13 +3,13 @@
 
 #include <locale.h>
 
-#include "ui/cells.h"
-#include "ui/keys.h"
-#include "ui/prompt.h"
-#include "ui/ruler.h"
-#include "ui/screen.h"
-#include "ui/theme.h"
-#include "ui/view.h"
+#include "ui/widgets/cells.h"
+#include "ui/input/keys.h"
+#include "ui/input/prompt.h"
+#include "ui/widgets/ruler.h"
+#include "ui/terminal/screen.h"
+#include "ui/widgets/theme.h"
+#include "ui/core/view.h"
 #include "ui_row.h"
 
 static uint64_t seed = 7;

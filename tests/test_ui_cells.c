@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "base/states.h"
-#include "ui/cells.h"
-#include "ui/theme.h"
+#include "ui/widgets/cells.h"
+#include "ui/widgets/theme.h"
 
 enum { SPAN = 4000, COLS = 50 };
 

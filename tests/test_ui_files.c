@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "base/save.h"
-#include "ui/viewer.h"
+#include "base/atomic_file.h"
+#include "ui/core/viewer.h"
 #include "ui_script.h"
 
 static char dir[64];

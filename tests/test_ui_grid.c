@@ -4,8 +4,8 @@
 #include <locale.h>
 
 #include "base/text.h"
-#include "ui/paint.h"
-#include "ui/screen.h"
+#include "ui/terminal/screen_file.h"
+#include "ui/terminal/screen.h"
 #include "ui_row.h"
 
 /* A figure that does not fit whole is not drawn: "14.2 m" of "14.2 ms" would be another. */

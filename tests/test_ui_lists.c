@@ -3,7 +3,7 @@
 
 #include <locale.h>
 
-#include "ui/pane.h"
+#include "ui/panes/pane.h"
 #include "ui_keys.h"
 
 static void resize(int w, int h)

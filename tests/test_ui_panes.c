@@ -3,8 +3,8 @@
 
 #include <locale.h>
 
-#include "ui/arrows.h"
-#include "ui/pane.h"
+#include "ui/widgets/arrows.h"
+#include "ui/panes/pane.h"
 #include "ui_keys.h"
 
 static void test_tab_goes_round(void **state)

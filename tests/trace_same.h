@@ -4,7 +4,7 @@
 
 #include "test.h"
 
-#include "trace/layout.h"
+#include "trace/layout/layout.h"
 #include "trace/trace.h"
 
 /* How many there are of those kinds. */

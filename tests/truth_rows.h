@@ -8,7 +8,7 @@
 
 #include "history/history.h"
 #include "truth_cases.h"
-#include "truth_doubt.h"
+#include "truth_unknown.h"
 #include "truth_file.h"
 #include "truth_records.h"
 
@@ -21,7 +21,7 @@ struct run {
 	struct history *h;
 	int64_t from, to;    /* what is compared of the attribute: what the traces cover that it depends on */
 	const char *path;    /* of the attribute */
-	struct truth_doubt doubt;
+	struct truth_unknown doubt;
 	struct truth_records records;
 	int64_t unknown_ns, known_ns;
 	int64_t missed_ns;   /* of the attribute: wrong where it is an estimate */

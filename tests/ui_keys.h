@@ -2,7 +2,7 @@
 #ifndef STEALSCOPE_TESTS_UI_KEYS_H
 #define STEALSCOPE_TESTS_UI_KEYS_H
 
-#include "ui/viewer.h"
+#include "ui/core/viewer.h"
 #include "ui_script.h"
 
 static struct app app;

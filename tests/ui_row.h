@@ -2,7 +2,7 @@
 #ifndef STEALSCOPE_TESTS_UI_ROW_H
 #define STEALSCOPE_TESTS_UI_ROW_H
 
-#include "ui/screen.h"
+#include "ui/terminal/screen.h"
 
 /* ASCII, without the blanks behind it; to: room for one more than the screen is wide. */
 static inline void row_text(struct screen *s, char *to)

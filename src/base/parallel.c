@@ -1,4 +1,4 @@
-#include "base/now.h"
+#include "base/clock.h"
 #include "base/parallel.h"
 
 #include <malloc.h>

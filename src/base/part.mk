@@ -2,27 +2,27 @@
 noinst_LIBRARIES += src/libbase.a
 BASE_LIBS = src/libbase.a $(YAML_LIBS) $(JSON_LIBS)
 src_libbase_a_SOURCES = \
-	src/base/ahead.c src/base/ahead.h \
+	src/base/prefetch.c src/base/prefetch.h \
 	src/base/bisect.h \
-	src/base/chores.c src/base/chores.h \
+	src/base/ordered_jobs.c src/base/ordered_jobs.h \
 	src/base/csv.h \
 	src/base/error.c src/base/error.h \
-	src/base/field.c src/base/field.h \
+	src/base/json_field.c src/base/json_field.h \
 	src/base/file_open.c src/base/file_open.h \
 	src/base/hash.h \
 	src/base/int128.h \
 	src/base/map.c src/base/map.h \
 	src/base/mem.c src/base/mem.h \
 	src/base/event_text.c src/base/event_text.h \
-	src/base/on_demand.c src/base/on_demand.h \
+	src/base/dlopen_library.c src/base/dlopen_library.h \
 	src/base/notes.c src/base/notes.h \
-	src/base/now.h \
+	src/base/clock.h \
 	src/base/parallel.c src/base/parallel.h \
-	src/base/pass_on.h \
+	src/base/streaming_store.h \
 	src/base/progress.h \
 	src/base/schema.c src/base/schema.h \
-	src/base/save.c src/base/save.h \
-	src/base/scratch.c src/base/scratch.h \
+	src/base/atomic_file.c src/base/atomic_file.h \
+	src/base/scratch_file.c src/base/scratch_file.h \
 	src/base/states.c src/base/states.h \
 	src/base/strtab.c src/base/strtab.h \
 	src/base/suggest.c src/base/suggest.h \

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/now.h"
+#include "base/clock.h"
 
 #if defined __x86_64__
 #include <cpuid.h>

@@ -9,7 +9,7 @@
  * `quiet_until` is a hint, ids come from one atomic counter.  Ids are process id << 32 | count, so that processes of
  * one machine do not collide; after fork() the child counts for itself. */
 #include "beacon/stealscope-mark.h"
-#include "base/now.h"
+#include "base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -2,7 +2,7 @@
 #ifndef STEALSCOPE_CLI_ADVICE_H
 #define STEALSCOPE_CLI_ADVICE_H
 
-#include "cli/scene.h"
+#include "cli/query_context.h"
 
 #define ADVISE_OPTION(dest) \
 	{ "advise", 0, OPT_FLAG, NULL, "end with the change that would help most, by replay", (dest), NULL }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "base/field.h"
+#include "base/json_field.h"
 #include "base/timefmt.h"
 #include "index/index.h"
 

@@ -5,11 +5,11 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "cli/cli.h"
 #include "cli/progress_bar.h"
-#include "cli/scene.h"
-#include "cli/what.h"
+#include "cli/query_context.h"
+#include "cli/trace_input.h"
 
 enum { NAMES_KEEP, NAMES_HASH };
 static const char *const names_choice[] = { "keep", "hash", NULL };

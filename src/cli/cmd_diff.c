@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "cli/prose.h"
-#include "cli/scene.h"
-#include "cli/what.h"
+#include "cli/query_context.h"
+#include "cli/trace_input.h"
 #include "compare/compare.h"
 #include "report/report.h"
 

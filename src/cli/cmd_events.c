@@ -2,8 +2,8 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/progress_bar.h"
-#include "cli/scene.h"
-#include "cli/who.h"
+#include "cli/query_context.h"
+#include "cli/target_arg.h"
 #include "index/index.h"
 
 #define AROUND 1000000  /* ns */

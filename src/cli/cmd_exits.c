@@ -3,9 +3,9 @@
 
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/scene.h"
-#include "cli/what.h"
-#include "cli/who.h"
+#include "cli/query_context.h"
+#include "cli/trace_input.h"
+#include "cli/target_arg.h"
 
 static const char *const by_names[] = { "vcpu", "thread", NULL };
 

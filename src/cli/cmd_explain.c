@@ -7,8 +7,8 @@
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/prose.h"
-#include "cli/scene.h"
-#include "cli/who.h"
+#include "cli/query_context.h"
+#include "cli/target_arg.h"
 
 #define TOLD 5  /* threads of a name */
 

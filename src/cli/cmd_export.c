@@ -6,8 +6,8 @@
 
 #include "cli/cli.h"
 #include "cli/progress_bar.h"
-#include "cli/scene.h"
-#include "cli/secret.h"
+#include "cli/query_context.h"
+#include "cli/password_file.h"
 #include "export/export.h"
 
 static const struct column columns[] = {

@@ -9,7 +9,7 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/opts.h"
-#include "cli/secret.h"
+#include "cli/password_file.h"
 #include "export/export.h"
 #include "report/report.h"
 

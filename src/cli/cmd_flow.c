@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "cli/scene.h"
-#include "cli/who.h"
+#include "cli/query_context.h"
+#include "cli/target_arg.h"
 #include "report/report.h"
 
 static int print_flow(struct scene *scene, const struct subject *s, const struct flow_text *text,

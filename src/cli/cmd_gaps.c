@@ -4,9 +4,9 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/gaps_inside.h"
-#include "cli/scene.h"
-#include "cli/what.h"
-#include "cli/who.h"
+#include "cli/query_context.h"
+#include "cli/trace_input.h"
+#include "cli/target_arg.h"
 
 static const struct column periodic_columns[] = {
 	{ "system", "machine", COL_TEXT },    { "tid", "TID", COL_INT },

@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "cli/cli.h"
-#include "cli/what.h"
+#include "cli/trace_input.h"
 #include "report/report.h"
 
 static const struct column columns[] = {

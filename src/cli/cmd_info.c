@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/field.h"
+#include "base/json_field.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/clock_report.h"
-#include "cli/scene.h"
+#include "cli/query_context.h"
 #include "index/index.h"
 #include "report/report.h"
 

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
-#include "cli/scene.h"
+#include "cli/query_context.h"
 #include "report/report.h"
 
 static const struct column columns[] = {

@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "cli/complete.h"
 #include "cli/latency_cmd.h"
-#include "cli/what.h"
+#include "cli/trace_input.h"
 
 /* ---- What the subcommands share ----------------------------------------------------------------------------- */
 

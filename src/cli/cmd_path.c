@@ -3,9 +3,9 @@
 
 #include "base/timefmt.h"
 #include "cli/cli.h"
-#include "cli/scene.h"
-#include "cli/what.h"
-#include "cli/who.h"
+#include "cli/query_context.h"
+#include "cli/trace_input.h"
+#include "cli/target_arg.h"
 
 /* How much of the path belongs to a machine of which no thread is known. */
 static int64_t inside_of(const struct topo *topo, const struct path *p, uint32_t machine)

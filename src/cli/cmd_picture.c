@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "cli/cli.h"
-#include "cli/looks.h"
-#include "cli/scene.h"
+#include "cli/display_options.h"
+#include "cli/query_context.h"
 #include "ui/ui.h"
 
 #define WIDTH 120

@@ -13,7 +13,7 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/opts.h"
-#include "cli/verdict.h"
+#include "cli/worst_vcpu.h"
 #include "record/record.h"
 #include "report/report.h"
 

@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "cli/scene.h"
-#include "cli/who.h"
+#include "cli/query_context.h"
+#include "cli/target_arg.h"
 
 static const char *const by_names[] = { "machine", "thread", NULL };
 

@@ -4,8 +4,8 @@
 #include "base/timefmt.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
-#include "cli/scene.h"
-#include "cli/who.h"
+#include "cli/query_context.h"
+#include "cli/target_arg.h"
 
 #define SORT_OPTION(dest) \
 	{ "sort", 0, OPT_CHOICE, "ORDER", "lost (default), share, longest, p99, gaps, ran, life, id", (dest), \

@@ -1,14 +1,14 @@
 /* stealscope sync: the clock report alone. */
 #include <stdio.h>
 
-#include "base/field.h"
+#include "base/json_field.h"
 #include "cli/cli.h"
 #include "cli/clock_audit.h"
 #include "cli/clock_plot.h"
 #include "cli/clock_report.h"
 #include "cli/progress_bar.h"
-#include "cli/scene.h"
-#include "cli/what.h"
+#include "cli/query_context.h"
+#include "cli/trace_input.h"
 #include "index/index.h"
 
 static int report_of_history(char *path, struct report_how how, struct error *err)

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/field.h"
+#include "base/json_field.h"
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/looks.h"
-#include "cli/what.h"
+#include "cli/display_options.h"
+#include "cli/trace_input.h"
 #include "index/index.h"
 #include "ui/ui.h"
 

@@ -4,9 +4,9 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
-#include "cli/scene.h"
-#include "cli/what.h"
-#include "cli/who.h"
+#include "cli/query_context.h"
+#include "cli/trace_input.h"
+#include "cli/target_arg.h"
 
 /* Sleeps whose end nothing tells: it is said what would. */
 static void doubt_unknown(struct scene *s, const struct wait_list *l, struct report_how how)

@@ -6,8 +6,8 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/prose.h"
-#include "cli/scene.h"
-#include "cli/what.h"
+#include "cli/query_context.h"
+#include "cli/trace_input.h"
 #include "compare/compare.h"
 
 static const struct column raw_columns[] = {

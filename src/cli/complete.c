@@ -6,8 +6,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "cli/what.h"
-#include "flow/flow.h"
+#include "cli/trace_input.h"
+#include "query/query.h"
 
 #define FIRST_WORD 2  /* argv: COMMAND --__complete WORD... */
 

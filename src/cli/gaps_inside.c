@@ -6,8 +6,8 @@
 
 #include "base/text.h"
 #include "cli/kallsyms.h"
-#include "cli/what.h"
-#include "cli/who.h"
+#include "cli/trace_input.h"
+#include "cli/target_arg.h"
 
 /* Where a kernel is put at random, it is a multiple of this from where it was linked. */
 #define ALIGNED (UINT64_C(2) << 20)

@@ -2,7 +2,7 @@
 #ifndef STEALSCOPE_CLI_LATENCY_CMD_H
 #define STEALSCOPE_CLI_LATENCY_CMD_H
 
-#include "cli/scene.h"
+#include "cli/query_context.h"
 #include "latency/latency.h"
 
 int latency_requests(int argc, char **argv, struct error *err);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/latency_cmd.h"

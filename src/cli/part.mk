@@ -36,20 +36,20 @@ stealscope_SOURCES = \
 	src/cli/latency_csv.c \
 	src/cli/latency_report.c \
 	src/cli/latency_train.c \
-	src/cli/looks.h \
+	src/cli/display_options.h \
 	src/cli/main.c \
 	src/cli/opts.c src/cli/opts.h \
 	src/cli/progress_bar.c src/cli/progress_bar.h \
 	src/cli/prose.c src/cli/prose.h \
-	src/cli/scene.c src/cli/scene.h \
-	src/cli/secret.c src/cli/secret.h \
-	src/cli/verdict.c src/cli/verdict.h \
-	src/cli/what.c src/cli/what.h \
-	src/cli/who.c src/cli/who.h \
+	src/cli/query_context.c src/cli/query_context.h \
+	src/cli/password_file.c src/cli/password_file.h \
+	src/cli/worst_vcpu.c src/cli/worst_vcpu.h \
+	src/cli/trace_input.c src/cli/trace_input.h \
+	src/cli/target_arg.c src/cli/target_arg.h \
 	src/cli/window.c src/cli/window.h
 # C's library first: most symbols are its, and each is looked for in one library after the other.  Then those that look for
 # many of their own.
-stealscope_LDADD = -lc src/libui.a $(NCURSES_LIBS) src/libexport.a src/libreport.a src/libindex.a src/libmodel.a src/libsync.a src/libcompare.a src/liblatency.a src/libflow.a \
+stealscope_LDADD = -lc src/libui.a $(NCURSES_LIBS) src/libexport.a src/libreport.a src/libindex.a src/libmodel.a src/libsync.a src/libcompare.a src/liblatency.a src/libquery.a \
 	src/libbeacon.a src/librecord.a $(TRACEFS_LIBS) $(HISTORY_LIBS) $(TRACE_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
 dist_man_MANS += man/stealscope.1 man/stealscope.7
 

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/now.h"
+#include "base/clock.h"
 
 #define REDRAW_NS 100000000
 #define BAR_CELLS 24

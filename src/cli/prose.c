@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "flow/flow.h"
+#include "query/query.h"
 
 #define WIDTH 80  /* columns of the output */
 

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/notes.h"
-#include "flow/flow.h"
+#include "query/query.h"
 
 #define DIFF_SLICES 64          /* equal parts of a window */
 #define DIFF_BLOCK 4            /* neighbours among them that are drawn together: what lasts as long stays together */

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/field.h"
+#include "base/json_field.h"
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "base/suggest.h"
 #include "base/text.h"
 #include "export/fill.h"

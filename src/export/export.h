@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/progress.h"
-#include "flow/flow.h"
+#include "query/query.h"
 
 struct export_options {
 	const char *target;        /* "csv:DIR", "sqlite:FILE", ... */

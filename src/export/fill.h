@@ -6,7 +6,7 @@
 
 #include "base/progress.h"
 #include "export/sink.h"
-#include "flow/flow.h"
+#include "query/query.h"
 
 #define FILL_TEXT CELL_TEXT_MOST  /* bytes of an escaped text */
 

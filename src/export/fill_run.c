@@ -1,7 +1,7 @@
 /* The run itself: what its history says of where it comes from. */
 #include <string.h>
 
-#include "base/field.h"
+#include "base/json_field.h"
 #include "base/notes.h"
 #include "export/fill.h"
 #include "index/index.h"

@@ -3,7 +3,7 @@ noinst_LIBRARIES += src/libexport.a
 EXPORT_LIBS = src/libexport.a
 src_libexport_a_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
 src_libexport_a_SOURCES = \
-	src/export/ask_clickhouse.c \
+	src/export/query_clickhouse.c \
 	src/export/clickhouse.c src/export/clickhouse.h \
 	src/export/export.c src/export/export.h \
 	src/export/fill.h \
@@ -11,7 +11,7 @@ src_libexport_a_SOURCES = \
 	src/export/fill_gaps.c \
 	src/export/fill_run.c \
 	src/export/fill_states.c \
-	src/export/fill_who.c \
+	src/export/fill_catalog.c \
 	src/export/http.c src/export/http.h \
 	src/export/run_files.c src/export/run_files.h \
 	src/export/sink.h \
@@ -29,11 +29,11 @@ src_libexport_a_SOURCES += src/export/sink_avro.c
 src_libexport_a_CPPFLAGS += -DHAVE_AVRO $(AVRO_CFLAGS)
 endif
 if HAVE_SQLITE
-src_libexport_a_SOURCES += src/export/sink_sqlite.c src/export/ask_sqlite.c src/export/sqlite.c src/export/sqlite.h
+src_libexport_a_SOURCES += src/export/sink_sqlite.c src/export/query_sqlite.c src/export/sqlite.c src/export/sqlite.h
 src_libexport_a_CPPFLAGS += -DHAVE_SQLITE
 endif
 if HAVE_POSTGRES
-src_libexport_a_SOURCES += src/export/sink_postgres.c src/export/ask_postgres.c src/export/postgres.c src/export/postgres.h
+src_libexport_a_SOURCES += src/export/sink_postgres.c src/export/query_postgres.c src/export/postgres.c src/export/postgres.h
 src_libexport_a_CPPFLAGS += -DHAVE_POSTGRES $(POSTGRES_CFLAGS)
 endif
 dist_man_MANS += man/stealscope-export.1

@@ -4,7 +4,7 @@
 
 #include <libpq-fe.h>
 
-#include "base/on_demand.h"
+#include "base/dlopen_library.h"
 
 /* libpq, loaded with the first connection. */
 #define POSTGRES_CALLS(CALL) \

@@ -1,11 +1,11 @@
 /* A folder for each table and in it a file for each run, DIR/TABLE/RUN.SUFFIX, as tools that read a folder as one table
  * want it.  Private to export/. */
-#ifndef STEALSCOPE_EXPORT_FILES_H
-#define STEALSCOPE_EXPORT_FILES_H
+#ifndef STEALSCOPE_EXPORT_RUN_FILES_H
+#define STEALSCOPE_EXPORT_RUN_FILES_H
 
 #include <stdbool.h>
 
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "export/sink.h"
 
 struct run_files {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/on_demand.h"
+#include "base/dlopen_library.h"
 #include "export/run_files.h"
 
 #define BLOCK (1 << 20)  /* bytes that are deflated together; a reader holds one block */

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "base/strtab.h"
 #include "export/sink.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "export/sink.h"
 #include "export/sqlite.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/file_open.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 
 #define HEAD 4096  /* bytes */
 

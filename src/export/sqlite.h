@@ -4,7 +4,7 @@
 
 #include <sqlite3.h>
 
-#include "base/on_demand.h"
+#include "base/dlopen_library.h"
 
 #define SQLITE_CALLS(CALL) \
 	CALL(sqlite3_, bind_double) CALL(sqlite3_, bind_int64) CALL(sqlite3_, bind_null) CALL(sqlite3_, bind_text) \

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "base/strtab.h"
 
 #define BUCKET 1000000000  /* ns: of the table steal */

@@ -4,7 +4,7 @@
  * becomes a chunk at once.  Those that have filled a chunk will fill more, and get plain arrays instead, and chunks twice
  * as long unless sums are taken from them.  When the slabs run out, the longest chains are flushed until half of the pool
  * is free, so that hot attributes get full chunks and cold ones few.  A change costs O(1) plus its share of a chunk; memory
- * is the pool, the arrays, and what is resident of names and attributes (paged.h). */
+ * is the pool, the arrays, and what is resident of names and attributes (paged_table.h). */
 #include "history/history.h"
 
 #include <stdlib.h>

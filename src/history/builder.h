@@ -4,9 +4,9 @@
 
 #include "history/format.h"
 #include "history/history.h"
-#include "history/out.h"
-#include "history/paged.h"
-#include "history/pool.h"
+#include "history/output_file.h"
+#include "history/paged_table.h"
+#include "history/interval_pool.h"
 #include "history/tree.h"
 
 /* A typed attribute.  Its intervals so far, oldest first: in chunks; in `chain`; held back; open.  Where is_hot, all that

@@ -17,7 +17,7 @@
 
 #include "history/column.h"
 #include "history/history.h"
-#include "history/pool.h"
+#include "history/interval_pool.h"
 
 enum { CHUNK_DICT = 1, CHUNK_NULLS = 2, CHUNK_WHOLE = 4, CHUNK_ECHO = 8 };
 enum { CHUNK_HEADER = 6, CHUNK_DICT_MAX = 32, CHUNK_WHOLE_MIN = 16, CHUNK_SKIP_MAX = 4096 };

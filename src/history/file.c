@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 
 #define EAGER (UINT64_C(1) << 20)  /* bytes: tables up to this size are verified when the file is opened */
 #define INDEX_AGAIN "index the traces again: stealscope index FOLDER -o FILE"

@@ -7,17 +7,17 @@ src_libhistory_a_SOURCES = \
 	src/history/chunk.c src/history/chunk.h \
 	src/history/column.c src/history/column.h \
 	src/history/crc32c.c src/history/crc32c.h \
-	src/history/echo.c \
+	src/history/linked_attributes.c \
 	src/history/file.c src/history/file.h \
 	src/history/finish.c \
 	src/history/format.h \
 	src/history/history.h \
 	src/history/lookup.c \
-	src/history/neighbour.c \
-	src/history/numbering.c \
-	src/history/out.c src/history/out.h \
-	src/history/paged.c src/history/paged.h \
-	src/history/pool.c src/history/pool.h \
+	src/history/state_search.c \
+	src/history/attribute_order.c \
+	src/history/output_file.c src/history/output_file.h \
+	src/history/paged_table.c src/history/paged_table.h \
+	src/history/interval_pool.c src/history/interval_pool.h \
 	src/history/query.c \
 	src/history/sums.c \
 	src/history/tree.c src/history/tree.h

@@ -1,7 +1,7 @@
 /* The builder's attribute tree and its strings.
  *
  * A node costs 20 bytes, and 11 to 22 for a slot in a hash table where it has many siblings; a string its bytes, once,
- * and a slot.  All of it is in pages, which leave memory when they are many (paged.h).
+ * and a slot.  All of it is in pages, which leave memory when they are many (paged_table.h).
  * Node 0 is the root; string 0 is empty. */
 #ifndef STEALSCOPE_HISTORY_TREE_H
 #define STEALSCOPE_HISTORY_TREE_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "history/paged.h"
+#include "history/paged_table.h"
 
 #define NONE UINT32_MAX
 #define STRING_LONGEST 65535u        /* bytes; longer ones are cut */

@@ -7,7 +7,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "index/provenance.h"
 
 /* Only a single folder has a place of its own; anything else is known by a hash of all its names. */

@@ -1,7 +1,7 @@
 /* A history -> another one, of a part of its time and of its machines.
  *
  * What of an attribute lies within the window is written as it was, whole, with what answers look up around it
- * (moments.h); the history says that it is about the window.  What has no value there is left out, and so are threads
+ * (cut_context.h); the history says that it is about the window.  What has no value there is left out, and so are threads
  * that did not live.  Aliases take the place of names by what the schema says an attribute is: an attribute or a path that
  * the schema does not know is left out then, since nobody can say what it tells.
  * Cost: one pass over the intervals of the window.  Memory: the names, and what a builder takes. */
@@ -18,8 +18,8 @@
 #include "base/states.h"
 #include "base/suggest.h"
 #include "base/text.h"
-#include "index/alias.h"
-#include "index/moments.h"
+#include "index/name_alias.h"
+#include "index/cut_context.h"
 #include "index/provenance.h"
 
 #define BATCH 256      /* intervals that are read at once */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/field.h"
+#include "base/json_field.h"
 #include "base/file_open.h"
 #include "base/hash.h"
 #include "base/mem.h"

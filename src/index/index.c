@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "base/parallel.h"
 #include "index/fingerprint.h"
 #include "index/provenance.h"

@@ -119,7 +119,7 @@ char *cache_path(const struct input *in, struct error *err);
 /* 1: the history there fits; 0: it is to be built, in `why` the reason, or "" where there is none yet; -1: error. */
 int cache_fits(const char *path, const struct input *in, char *why, size_t size, struct error *err);
 
-/* ---- What a history says of where it comes from: one JSON document, read with base/field.h */
+/* ---- What a history says of where it comes from: one JSON document, read with base/json_field.h */
 
 /* json_object_put() it.  NULL and *err when it has none. */
 struct json_object *provenance_load(const struct history *h, struct error *err);

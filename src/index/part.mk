@@ -1,15 +1,15 @@
 # index: traces -> a history, and where a history comes from
 noinst_LIBRARIES += src/libindex.a
 src_libindex_a_SOURCES = \
-	src/index/alias.c src/index/alias.h \
+	src/index/name_alias.c src/index/name_alias.h \
 	src/index/cache.c \
 	src/index/cut.c \
 	src/index/fingerprint.c src/index/fingerprint.h \
 	src/index/index.c src/index/index.h \
 	src/index/input.c src/index/input.h \
-	src/index/moments.c src/index/moments.h \
-	src/index/snippet.c \
-	src/index/nudger.c \
+	src/index/cut_context.c src/index/cut_context.h \
+	src/index/raw_events.c \
+	src/index/offset_editor.c \
 	src/index/provenance.c src/index/provenance.h \
 	src/index/provenance_cut.c \
 	src/index/session.c src/index/session.h \
@@ -17,9 +17,9 @@ src_libindex_a_SOURCES = \
 dist_man_MANS += man/stealscope-session.5
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_alias
-tests_test_alias_SOURCES = tests/test_alias.c tests/test.h
-tests_test_alias_LDADD = src/libindex.a $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_name_alias
+tests_test_name_alias_SOURCES = tests/test_name_alias.c tests/test.h
+tests_test_name_alias_LDADD = src/libindex.a $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_index
 tests_test_index_SOURCES = tests/test_index.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/test.h
 tests_test_index_LDADD = src/libindex.a $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/field.h"
+#include "base/json_field.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/text.h"

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/field.h"
+#include "base/json_field.h"
 #include "base/mem.h"
 #include "base/text.h"
-#include "index/alias.h"
+#include "index/name_alias.h"
 
 #define NAME_MOST 512  /* bytes, as put_text() in provenance.c has them */
 

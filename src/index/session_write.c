@@ -5,7 +5,7 @@
 
 #include "base/file_open.h"
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 #include "base/timefmt.h"
 #include "base/yaml_file.h"
 #include "base/yaml_out.h"

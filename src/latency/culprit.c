@@ -1,7 +1,7 @@
 /* Who took most while a request's server wanted a CPU: of the foreign entries of that thread's flow, as gaps tell it. */
 #include "base/mem.h"
 #include "base/text.h"
-#include "latency/attribute.h"
+#include "latency/attribution.h"
 
 int request_container(const struct topo *topo, uint32_t machine, int32_t tid)
 {

@@ -18,7 +18,7 @@
 
 #include "base/file_open.h"
 #include "base/mem.h"
-#include "base/save.h"
+#include "base/atomic_file.h"
 
 #define HEADER "stealscope-model 1"
 

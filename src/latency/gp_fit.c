@@ -16,7 +16,7 @@
 #include <nlopt.h>
 
 #include "base/mem.h"
-#include "base/on_demand.h"
+#include "base/dlopen_library.h"
 
 #define NOISE_FLOOR 1e-3  /* of a standard deviation of the target */
 #define WALL 6.0

@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 #include "base/notes.h"
-#include "flow/flow.h"
+#include "query/query.h"
 
 /* ---- Gaussian process regression (gp.c, gp_fit.c, gp_file.c) ------------------------------------------------ */
 
@@ -91,7 +91,7 @@ size_t table_filter(struct table *t, bool (*keep)(const struct table *t, const d
  * Keeps everything of a table without their columns. */
 bool table_soroban_keep(const struct table *t, const double *row);
 
-/* ---- Requests (request.c, attribute.c) ---------------------------------------------------------------------- */
+/* ---- Requests (request.c, attribution.c) ---------------------------------------------------------------------- */
 
 /* X(field, unit for people, what it means): the inputs of the prediction, each from state queries alone. */
 #define REQUEST_FEATURES(X) \
@@ -119,7 +119,7 @@ struct request {
 	int32_t tid;             /* of the server thread at the start, -1 unknown */
 	int64_t start, end;      /* closed, as every interval: latency = end - start + 1 */
 	int64_t executing;       /* ns between start/resume and yield/end */
-	int64_t low, high;       /* hard bounds of the provider's part of the latency, see attribute.c */
+	int64_t low, high;       /* hard bounds of the provider's part of the latency, see attribution.c */
 	int64_t unknown;         /* ns of lost events, part of `high` */
 	struct request_features feature;
 	char *culprit;           /* who had the CPU longest meanwhile ("host/215 burnP6", escaped), or NULL */

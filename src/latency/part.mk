@@ -1,10 +1,10 @@
 # latency: Soroban.  Only gp_fit.c needs LAPACK and NLopt, and loads them
 noinst_LIBRARIES += src/liblatency.a
-LATENCY_LIBS = src/liblatency.a $(FLOW_LIBS)
+LATENCY_LIBS = src/liblatency.a $(QUERY_LIBS)
 src_liblatency_a_CPPFLAGS = $(AM_CPPFLAGS) $(LAPACK_CFLAGS) $(NLOPT_CFLAGS)
 src_liblatency_a_SOURCES = \
 	src/latency/assertion.c \
-	src/latency/attribute.c src/latency/attribute.h \
+	src/latency/attribution.c src/latency/attribution.h \
 	src/latency/culprit.c \
 	src/latency/csv_table.c \
 	src/latency/gp.c src/latency/gp.h \

@@ -1,7 +1,7 @@
 /* The requests of a history: one row for each complete request, its features, and predictions for them.
  *
  * A request is a maximal run of non-null intervals of /Requests/<machine>/<id>/State; an id used again is another
- * request.  Cost: one attribution per request (attribute.c) unless it is read plainly, and one flow when culprits are
+ * request.  Cost: one attribution per request (attribution.c) unless it is read plainly, and one flow when culprits are
  * wanted. */
 #include "latency/latency.h"
 
@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "latency/attribute.h"
+#include "latency/attribution.h"
 
 #define FEATURE_NAME(field, unit, help) #field,
 const char *const request_feature_name[REQUEST_FEATURE_COUNT] = { REQUEST_FEATURES(FEATURE_NAME) };

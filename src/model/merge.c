@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/pass_on.h"
+#include "base/streaming_store.h"
 #include "base/tournament.h"
-#include "model/cover.h"
+#include "model/loss/coverage.h"
 
 enum { BATCH = 1024 };  /* steps: 90 KiB, some 30 us of work */
 

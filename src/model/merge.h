@@ -3,11 +3,11 @@
  * A stream is a trace, its clock, and one event read ahead.  A machine's time never runs backwards: where two
  * pieces of a clock overlap, its events stand still until the clock has caught up.  Equal times: lower index first,
  * so the host before its guests.  Next costs O(log machines).
- * This is a chore (base/chores.h), done some thousand steps ahead where there are threads; the steps are the same. */
+ * This is a chore (base/ordered_jobs.h), done some thousand steps ahead where there are threads; the steps are the same. */
 #ifndef STEALSCOPE_MODEL_MERGE_H
 #define STEALSCOPE_MODEL_MERGE_H
 
-#include "base/ahead.h"
+#include "base/prefetch.h"
 #include "sync/sync.h"
 #include "trace/trace.h"
 

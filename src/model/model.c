@@ -7,12 +7,12 @@
 #include "base/mem.h"
 #include "base/parallel.h"
 #include "base/timefmt.h"
-#include "model/band.h"
-#include "model/cover.h"
-#include "model/early.h"
-#include "model/feed.h"
+#include "model/state/clock_error_bound.h"
+#include "model/loss/coverage.h"
+#include "model/loss/host_prescan.h"
+#include "model/state/feed.h"
 #include "model/merge.h"
-#include "model/sink_beside.h"
+#include "model/sink_async.h"
 
 #define TICK_EVENTS 65536  /* events between two reports of progress: some 10 ms */
 

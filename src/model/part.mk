@@ -2,37 +2,37 @@
 noinst_LIBRARIES += src/libmodel.a
 MODEL_LIBS = src/libmodel.a src/libsync.a src/libtrace.a src/libhistory.a $(TRACE_LIBS)
 src_libmodel_a_SOURCES = \
-	src/model/asleep.c src/model/asleep.h \
-	src/model/band.c src/model/band.h \
-	src/model/build.c \
-	src/model/contention.c \
-	src/model/cover.c src/model/cover.h \
-	src/model/cpu.c \
-	src/model/early.c src/model/early.h \
-	src/model/exit_reasons.c src/model/exit_reasons.h \
-	src/model/feed.c src/model/feed.h \
-	src/model/halts.c src/model/halts.h src/model/halt_ways.c src/model/halt_ways.h \
-	src/model/prospects.c src/model/prospects.h src/model/quiet.c \
-	src/model/handlers.c src/model/handlers.h \
-	src/model/irq.c \
-	src/model/known.c \
-	src/model/limits.c src/model/limits.h \
-	src/model/marks.c \
+	src/model/loss/sleep_across_loss.c src/model/loss/sleep_across_loss.h \
+	src/model/state/clock_error_bound.c src/model/state/clock_error_bound.h \
+	src/model/model_setup.c \
+	src/model/state/lock_contention.c \
+	src/model/loss/coverage.c src/model/loss/coverage.h \
+	src/model/state/cpu.c \
+	src/model/loss/host_prescan.c src/model/loss/host_prescan.h \
+	src/model/state/exit_reasons.c src/model/state/exit_reasons.h \
+	src/model/state/feed.c src/model/state/feed.h \
+	src/model/inference/idle_inference.c src/model/inference/idle_inference.h src/model/inference/idle_paths.c src/model/inference/idle_paths.h \
+	src/model/inference/post_irq_activity.c src/model/inference/post_irq_activity.h src/model/inference/guest_idle_tracker.c \
+	src/model/loss/unseen_handlers.c src/model/loss/unseen_handlers.h \
+	src/model/state/irq.c \
+	src/model/loss/loss_recovery.c \
+	src/model/inference/vcpu_throttling.c src/model/inference/vcpu_throttling.h \
+	src/model/state/request_marks.c \
 	src/model/merge.c src/model/merge.h \
 	src/model/model.c src/model/model.h \
 	src/model/model_sink.c src/model/model_sink.h \
-	src/model/nest.c src/model/nest.h \
-	src/model/polling.c src/model/polling.h \
-	src/model/refills.c src/model/refills.h \
-	src/model/sink_beside.c src/model/sink_beside.h \
+	src/model/state/irq_nesting.c src/model/state/irq_nesting.h \
+	src/model/state/halt_polling.c src/model/state/halt_polling.h \
+	src/model/inference/cfs_quota_period.c src/model/inference/cfs_quota_period.h \
+	src/model/sink_async.c src/model/sink_async.h \
 	src/model/sink_history.c \
-	src/model/spots.c src/model/spots.h \
-	src/model/start.c src/model/start.h \
-	src/model/state.h \
-	src/model/thread.c \
-	src/model/untraced.c \
-	src/model/update.c \
-	src/model/vcpu.c src/model/vcpu.h
+	src/model/inference/idle_poll_sites.c src/model/inference/idle_poll_sites.h \
+	src/model/loss/initial_state.c src/model/loss/initial_state.h \
+	src/model/state/state.h \
+	src/model/state/thread.c \
+	src/model/inference/guest_exit_model.c \
+	src/model/state/update.c \
+	src/model/state/vcpu.c src/model/state/vcpu.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_model
@@ -47,23 +47,23 @@ tests_test_model_requests_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_guest
 tests_test_model_guest_SOURCES = tests/test_model_guest.c tests/model_exits.h tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_guest_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_halts
-tests_test_model_halts_SOURCES = tests/test_model_halts.c tests/model_exits.h tests/model_events.h tests/model_rec.h tests/test.h
-tests_test_model_halts_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_spots
-tests_test_model_spots_SOURCES = tests/test_model_spots.c tests/model_events.h tests/model_rec.h tests/test.h
-tests_test_model_spots_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_ahead
-tests_test_model_ahead_SOURCES = tests/test_model_ahead.c tests/model_events.h tests/model_rec.h tests/test.h
-tests_test_model_ahead_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_model_idle_inference
+tests_test_model_idle_inference_SOURCES = tests/test_model_idle_inference.c tests/model_exits.h tests/model_events.h tests/model_rec.h tests/test.h
+tests_test_model_idle_inference_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_model_idle_poll_sites
+tests_test_model_idle_poll_sites_SOURCES = tests/test_model_idle_poll_sites.c tests/model_events.h tests/model_rec.h tests/test.h
+tests_test_model_idle_poll_sites_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_model_prefetch
+tests_test_model_prefetch_SOURCES = tests/test_model_prefetch.c tests/model_events.h tests/model_rec.h tests/test.h
+tests_test_model_prefetch_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_irq
 tests_test_model_irq_SOURCES = tests/test_model_irq.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_irq_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_model_limits
-tests_test_model_limits_SOURCES = tests/test_model_limits.c tests/model_limits.h tests/model_events.h tests/model_rec.h tests/test.h
-tests_test_model_limits_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_model_throttling
+tests_test_model_throttling_SOURCES = tests/test_model_throttling.c tests/model_throttling.h tests/model_events.h tests/model_rec.h tests/test.h
+tests_test_model_throttling_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_quota
-tests_test_model_quota_SOURCES = tests/test_model_quota.c tests/model_limits.h tests/model_events.h tests/model_rec.h tests/test.h
+tests_test_model_quota_SOURCES = tests/test_model_quota.c tests/model_throttling.h tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_quota_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_lost
 tests_test_model_lost_SOURCES = tests/test_model_lost.c tests/model_events.h tests/model_rec.h tests/test.h

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 #include "record/journal.h"
-#include "record/members.h"
+#include "record/participants.h"
 #include "record/record.h"
 #include "record/tracer.h"
 

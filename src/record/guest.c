@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "record/events.h"
-#include "record/folder.h"
-#include "record/forecast.h"
+#include "record/recording_dir.h"
+#include "record/buffer_sizing.h"
 #include "record/guest_text.h"
 #include "record/proc.h"
 #include "record/tracer.h"

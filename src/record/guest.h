@@ -3,7 +3,7 @@
 #define STEALSCOPE_RECORD_GUEST_H
 
 #include "record/frames.h"
-#include "record/moment.h"
+#include "record/clock_sample.h"
 #include "record/transport.h"
 
 enum guest_state {

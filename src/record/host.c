@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "record/events.h"
-#include "record/folder.h"
+#include "record/recording_dir.h"
 #include "record/guest.h"
 #include "record/proc.h"
 

@@ -2,8 +2,8 @@
 #ifndef STEALSCOPE_RECORD_HOST_H
 #define STEALSCOPE_RECORD_HOST_H
 
-#include "record/forecast.h"
-#include "record/moment.h"
+#include "record/buffer_sizing.h"
+#include "record/clock_sample.h"
 #include "record/record.h"
 #include "record/tracer.h"
 

@@ -4,25 +4,25 @@ RECORD_LIBS = src/librecord.a $(BASE_LIBS) $(TRACEFS_LIBS)
 src_librecord_a_CPPFLAGS = $(AM_CPPFLAGS) $(TRACEFS_CFLAGS)
 if HAVE_TRACEFS
 src_librecord_a_SOURCES = \
-	src/record/about.c src/record/about.h \
-	src/record/agent.c \
-	src/record/agent_head.c src/record/agent_head.h \
-	src/record/agent_watch.c src/record/agent_watch.h \
-	src/record/agent_wire.c src/record/agent_wire.h \
+	src/record/metadata.c src/record/metadata.h \
+	src/record/tracecmd_agent.c \
+	src/record/tracecmd_head.c src/record/tracecmd_head.h \
+	src/record/agent_watchdog.c src/record/agent_watchdog.h \
+	src/record/agent_protocol.c src/record/agent_protocol.h \
 	src/record/base64.c src/record/base64.h \
 	src/record/buffer_stats.c \
 	src/record/cleanup.c \
 	src/record/events.c src/record/events.h \
 	src/record/cgroups.c src/record/cgroups.h \
-	src/record/facts.c src/record/facts.h \
-	src/record/folder.c src/record/folder.h \
-	src/record/forecast.c src/record/forecast.h \
+	src/record/session_facts.c src/record/session_facts.h \
+	src/record/recording_dir.c src/record/recording_dir.h \
+	src/record/buffer_sizing.c src/record/buffer_sizing.h \
 	src/record/frames.c src/record/frames.h \
 	src/record/guest.c src/record/guest.h \
 	src/record/host.c src/record/host.h \
 	src/record/journal.c src/record/journal.h \
-	src/record/members.c src/record/members.h \
-	src/record/moment.c src/record/moment.h \
+	src/record/participants.c src/record/participants.h \
+	src/record/clock_sample.c src/record/clock_sample.h \
 	src/record/proc.c src/record/proc.h \
 	src/record/qga.c \
 	src/record/record.c src/record/record.h \
@@ -31,10 +31,10 @@ src_librecord_a_SOURCES = \
 	src/record/transport.c src/record/transport.h \
 	src/record/trigger.c src/record/trigger.h \
 	src/record/vm_name.c \
-	src/record/vms.c src/record/vms.h
+	src/record/vm_discovery.c src/record/vm_discovery.h
 nodist_src_librecord_a_SOURCES = src/record/guest_text.h
 else
-src_librecord_a_SOURCES = src/record/none.c src/record/record.h
+src_librecord_a_SOURCES = src/record/record_none.c src/record/record.h
 endif
 
 dist_man_MANS += man/stealscope-record.1
@@ -47,7 +47,7 @@ src/record/librecord_a-guest.$(OBJEXT): src/record/guest_text.h
 
 if HAVE_CMOCKA
 if HAVE_TRACEFS
-check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_facts tests/test_record_flights \
+check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_session_facts tests/test_record_flights \
 	tests/test_record_frames tests/test_record_qga tests/test_record_refusals tests/test_record_run tests/test_record_waits
 tests_test_record_waits_SOURCES = tests/test_record_waits.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
 tests_test_record_waits_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
@@ -55,8 +55,8 @@ tests_test_record_qga_SOURCES = tests/test_record_qga.c tests/test.h
 tests_test_record_qga_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_agent_SOURCES = tests/test_record_agent.c tests/test.h
 tests_test_record_agent_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-tests_test_record_facts_SOURCES = tests/test_record_facts.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
-tests_test_record_facts_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
+tests_test_record_session_facts_SOURCES = tests/test_record_session_facts.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
+tests_test_record_session_facts_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_SOURCES = tests/test_record.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
 tests_test_record_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_refusals_SOURCES = tests/test_record_refusals.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h

@@ -13,12 +13,12 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/now.h"
+#include "base/clock.h"
 #include "base/timefmt.h"
-#include "record/about.h"
-#include "record/folder.h"
+#include "record/metadata.h"
+#include "record/recording_dir.h"
 #include "record/journal.h"
-#include "record/members.h"
+#include "record/participants.h"
 #include "record/proc.h"
 #include "record/transport.h"
 #include "record/trigger.h"

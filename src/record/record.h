@@ -73,7 +73,7 @@ int record_check(const struct record_options *o, struct record_result *r, struct
 int record_cleanup(const struct record_options *o, struct error *err);
 void record_release(struct record_result *r);
 
-/* ---- Virtual machines that run here (vms.c) */
+/* ---- Virtual machines that run here (vm_discovery.c) */
 
 /* The TSC of a guest's CPU: that of the host * ratio / 2^bits + offset, in cycles, modulo 2^64. */
 struct vm_tsc {

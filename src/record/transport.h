@@ -66,7 +66,7 @@ int child_end(pid_t child, int patience);
 struct qga { const char *socket, *domain; int patience /* ms */; };
 int qga_relay(void *arg /* struct qga */);
 
-/* The same for an agent of trace-cmd (agent.c).  dial: a socket to that port of the guest, or -1 with errno. */
+/* The same for an agent of trace-cmd (tracecmd_agent.c).  dial: a socket to that port of the guest, or -1 with errno. */
 #define AGENT_LOOK 300  /* ms after which an agent that is busy has hung up */
 #define AGENT_BUSY 15000  /* ms for which it is called again then */
 struct agent_way {

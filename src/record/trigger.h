@@ -12,7 +12,7 @@
 #ifndef STEALSCOPE_RECORD_TRIGGER_H
 #define STEALSCOPE_RECORD_TRIGGER_H
 
-#include "record/vms.h"
+#include "record/vm_discovery.h"
 
 #define TRIGGER_LOOK 100000000  /* ns between two looks */
 

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "record/proc.h"
-#include "record/vms.h"
+#include "record/vm_discovery.h"
 
 #define NAME_LONGEST 128   /* bytes, with the NUL */
 #define FOLDER_LONGEST 64

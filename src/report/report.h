@@ -17,7 +17,7 @@
 #include "base/event_text.h"
 #include "base/notes.h"
 #include "base/timefmt.h"
-#include "flow/flow.h"
+#include "query/query.h"
 
 #define REPORT_LOOKAHEAD 1000
 #define REPORT_SCHEMA 2      /* rises when members of the json answers change their names or meanings, or go */
@@ -109,7 +109,7 @@ struct value {
 	double real;
 };
 #define VAL_TEXT(s) ((struct value){ .text = (s) })                                  /* as traces have it */
-#define VAL_SHOWN(s) ((struct value){ .form = VALUE_SHOWN, .text = (s) })            /* as flow/ puts it into words */
+#define VAL_SHOWN(s) ((struct value){ .form = VALUE_SHOWN, .text = (s) })            /* as query/ puts it into words */
 #define VAL_NUMBER(i) ((struct value){ .form = VALUE_NUMBER, .integer = (i) })       /* in a column of texts */
 #define VAL_INT(i) ((struct value){ .integer = (i) })
 #define VAL_REAL(r) ((struct value){ .real = (r) })

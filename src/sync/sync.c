@@ -1,7 +1,8 @@
 /* Synchronization from end to end: which guest is which VM, what its clock is, and how well that is proved.
  *
- * Every guest is tried against every VM of every machine that runs some: the host, and guests that do so themselves.  All
- * of it happens between a guest and the one machine that runs it; the clocks are put together at the end (result.c). */
+ * Every guest is tried against every VM of every machine that runs some: the host, and guests that do so themselves. All
+ * of it happens between a guest and the one machine that runs it; the clocks are put together at the end
+ * (sync_result.c). */
 #include "sync/sync.h"
 
 #include <limits.h>
@@ -11,8 +12,8 @@
 #include "base/mem.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "sync/decide/run.h"
-#include "sync/seen/copies.h"
+#include "sync/assign/sync_context.h"
+#include "sync/evidence/duplicate_traces.h"
 
 /* ---- what all use */
 
@@ -24,7 +25,7 @@ const struct sync_hint *hint_of(const struct sync_work *r, size_t guest)
 	return NULL;
 }
 
-/* Is that trace the machine which the hint calls the parent?  Without a word about it, threads are the host's. */
+/* Is that trace the machine which the hint calls the parent? Without a word about it, threads are the host's. */
 bool is_parent(const struct sync_hint *hint, const struct trace *trace)
 {
 	const struct trace_info *info = trace_info(trace);
@@ -112,7 +113,7 @@ static int load_hypervisor(struct sync_work *r, struct hypervisor *h, struct err
 	return status;
 }
 
-/* The hypervisors first: they are more work.  What the caller wants to be done last. */
+/* The hypervisors first: they are more work. What the caller wants to be done last. */
 static int load_task(void *arg, size_t i)
 {
 	struct sync_work *r = arg;

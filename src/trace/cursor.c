@@ -2,11 +2,11 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "base/scratch.h"
+#include "base/scratch_file.h"
 #include "base/tournament.h"
 #include "trace/internal.h"
-#include "trace/codec.h"
-#include "trace/twice.h"
+#include "trace/record_codec.h"
+#include "trace/clock_setback.h"
 
 static const uint64_t mask[LENGTH + 1] = { 0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff,
 	0xffffffffffffff, UINT64_MAX };

@@ -2,7 +2,7 @@
 #ifndef STEALSCOPE_TRACE_INTERNAL_H
 #define STEALSCOPE_TRACE_INTERNAL_H
 
-#include "trace/names.h"
+#include "trace/string_table.h"
 #include "trace/reader.h"
 #include "trace/store.h"
 #include "trace/trace.h"
@@ -20,7 +20,7 @@ struct trace {
 	struct store *store;
 	struct stream *stream;  /* in the order of their names: equal times are told apart by it */
 	size_t streams;
-	struct trace_span *twice; /* times of which nobody can tell what happened before what (twice.h), in order */
+	struct trace_span *twice; /* times of which nobody can tell what happened before what (clock_setback.h), in order */
 	size_t twices;
 };
 

@@ -7,7 +7,7 @@
 
 #include "trace/internal.h"
 #include "trace/reader.h"
-#include "trace/recorder.h"
+#include "trace/decode_output.h"
 
 struct load_machine {
 	const struct trace_spec *spec;
@@ -46,19 +46,19 @@ int machines_open(struct load *l, const struct trace_spec *spec, struct error *e
 void machines_describe(struct load *l);  /* by what only decoding told */
 void machines_release(struct load *l);
 
-/* plan.c: cuts the sources' streams into tasks for the workers: tasks, and the order to take them in. */
+/* partition.c: cuts the sources' streams into tasks for the workers: tasks, and the order to take them in. */
 void plan_tasks(struct load *l);
 void plan_again(struct load *l);  /* only those streams whole that could not be decoded in parts */
 
-/* work.c: decodes tasks with several threads; apart.c: those of readers that are apart, with child processes.  The latter
- * comes first, because it forks. */
+/* worker_pool.c: decodes tasks with several threads; isolated_tasks.c: those of readers that are apart, with child
+ * processes. The latter comes first, because it forks. */
 int work_tasks(struct load *l, struct error *err);
 int apart_tasks(struct load *l, struct error *err);
 void load_tick(struct load *l);  /* reports progress, and may cancel */
 bool load_is_over(const struct load *l);  /* nobody wants what is still to be read */
 bool load_goes_on(void *load);  /* the same, for parallel_run() to watch, with a tick */
 
-/* deliver.c: moves the decoded streams into the machine's trace, and says what was tolerated.  0, or -1: no room. */
+/* assemble_trace.c: moves the decoded streams into the machine's trace, and says what was tolerated.  0, or -1: no room. */
 int deliver(struct load *l, size_t machine, struct notes *notes, struct error *err);
 
 #endif

@@ -3,14 +3,14 @@ noinst_LIBRARIES += src/libtrace.a
 TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACECMD_LIBS) $(SECCOMP_LIBS)
 src_libtrace_a_CPPFLAGS = $(AM_CPPFLAGS) $(BT2_CFLAGS) $(SECCOMP_CFLAGS)
 src_libtrace_a_SOURCES = \
-	src/trace/apart.c \
-	src/trace/attempt.c src/trace/attempt.h \
-	src/trace/babeltrace.c src/trace/babeltrace.h \
-	src/trace/bind.c src/trace/bind.h \
-	src/trace/confine.c src/trace/confine.h \
-	src/trace/course.c src/trace/course.h \
+	src/trace/isolation/isolated_tasks.c \
+	src/trace/babeltrace/probe.c src/trace/babeltrace/probe.h \
+	src/trace/babeltrace/babeltrace.c src/trace/babeltrace/babeltrace.h \
+	src/trace/babeltrace/field_binding.c src/trace/babeltrace/field_binding.h \
+	src/trace/isolation/sandbox.c src/trace/isolation/sandbox.h \
+	src/trace/loss_placement.c src/trace/loss_placement.h \
 	src/trace/cursor.c \
-	src/trace/cpustat.c src/trace/cpustat.h \
+	src/trace/pages/buffer_counters.c src/trace/pages/buffer_counters.h \
 	src/trace/ctf/classes.c src/trace/ctf/classes.h \
 	src/trace/ctf/compile.c \
 	src/trace/ctf/ctf.h \
@@ -20,62 +20,62 @@ src_libtrace_a_SOURCES = \
 	src/trace/ctf/json_metadata.c \
 	src/trace/ctf/json_types.c src/trace/ctf/json_types.h \
 	src/trace/ctf/native.c \
-	src/trace/ctf/ops.h \
+	src/trace/ctf/program_ops.h \
 	src/trace/ctf/program.c src/trace/ctf/program.h \
 	src/trace/ctf/tsdl.c src/trace/ctf/tsdl.h \
 	src/trace/ctf/tsdl_tokens.c \
 	src/trace/ctf/tsdl_types.c \
 	src/trace/ctf/types.c src/trace/ctf/types.h \
-	src/trace/dat.c src/trace/dat.h \
-	src/trace/decoder.c src/trace/decoder.h \
-	src/trace/deliver.c \
-	src/trace/discover.c \
-	src/trace/ear.h \
-	src/trace/excerpt.c src/trace/excerpt.h \
-	src/trace/group.c src/trace/group.h \
-	src/trace/guard.c src/trace/guard.h \
-	src/trace/hear.c \
+	src/trace/tracecmd/tracecmd_file.c src/trace/tracecmd/tracecmd_file.h \
+	src/trace/babeltrace/graph.c src/trace/babeltrace/graph.h \
+	src/trace/assemble_trace.c \
+	src/trace/discovery/trace_parts.c \
+	src/trace/isolation/ipc_receiver.h \
+	src/trace/babeltrace/ctf_subset.c src/trace/babeltrace/ctf_subset.h \
+	src/trace/ctf/ctf_trace_set.c src/trace/ctf/ctf_trace_set.h \
+	src/trace/pages/timestamp_check.c src/trace/pages/timestamp_check.h \
+	src/trace/isolation/ipc_receiver.c \
 	src/trace/internal.h \
-	src/trace/layout.c src/trace/layout.h \
-	src/trace/layout_shipped.c \
-	src/trace/layout_yaml.c \
-	src/trace/library.c src/trace/library.h \
-	src/trace/live.c src/trace/live.h \
-	src/trace/live_child.c \
+	src/trace/layout/layout.c src/trace/layout/layout.h \
+	src/trace/layout/layout_shipped.c \
+	src/trace/layout/layout_yaml.c \
+	src/trace/babeltrace/library.c src/trace/babeltrace/library.h \
+	src/trace/live/live.c src/trace/live/live.h \
+	src/trace/live/live_child.c \
 	src/trace/load.c src/trace/load.h \
-	src/trace/machines.c \
-	src/trace/metadata.c src/trace/metadata.h \
-	src/trace/metadata_json.c \
-	src/trace/missing.c \
-	src/trace/names.c src/trace/names.h \
-	src/trace/naming.c \
-	src/trace/packets.c src/trace/packets.h \
-	src/trace/pages.c src/trace/pages.h \
-	src/trace/places.c \
-	src/trace/plan.c \
+	src/trace/discovery/machines.c \
+	src/trace/discovery/metadata.c src/trace/discovery/metadata.h \
+	src/trace/discovery/metadata_json.c \
+	src/trace/ctf/missing_streams.c \
+	src/trace/string_table.c src/trace/string_table.h \
+	src/trace/discovery/machine_name.c \
+	src/trace/ctf/packets.c src/trace/ctf/packets.h \
+	src/trace/pages/pages.c src/trace/pages/pages.h \
+	src/trace/discovery/trace_discovery.c \
+	src/trace/partition.c \
 	src/trace/reader.h \
 	src/trace/readers.c \
-	src/trace/recorder.c src/trace/recorder.h \
-	src/trace/rules.c src/trace/rules.h \
-	src/trace/scale.c \
-	src/trace/shift.c src/trace/shift.h \
-	src/trace/store.c src/trace/store.h src/trace/codec.h \
-	src/trace/tell.c \
-	src/trace/told.c src/trace/told.h \
+	src/trace/decode_output.c src/trace/decode_output.h \
+	src/trace/layout/bound_rules.c src/trace/layout/bound_rules.h \
+	src/trace/clock_scale.c \
+	src/trace/tracecmd/tracecmd_offset.c src/trace/tracecmd/tracecmd_offset.h \
+	src/trace/store.c src/trace/store.h src/trace/record_codec.h \
+	src/trace/isolation/ipc_sender.c \
+	src/trace/isolation/decoder_process.c src/trace/isolation/decoder_process.h \
 	src/trace/trace.c src/trace/trace.h \
-	src/trace/tracecmd.c src/trace/tracecmd.h \
-	src/trace/translate.c src/trace/translate.h \
-	src/trace/twice.c src/trace/twice.h \
-	src/trace/work.c
+	src/trace/tracecmd/tracecmd.c src/trace/tracecmd/tracecmd.h \
+	src/trace/babeltrace/translate.c src/trace/babeltrace/translate.h \
+	src/trace/clock_setback.c src/trace/clock_setback.h \
+	src/trace/worker_pool.c
 if HAVE_TRACECMD
 src_libtrace_a_CPPFLAGS += $(TRACECMD_CFLAGS)
 src_libtrace_a_SOURCES += \
-	src/trace/pages_child.c \
-	src/trace/ring.c src/trace/ring.h \
-	src/trace/tracecmd_bind.c src/trace/tracecmd_bind.h \
-	src/trace/tracecmd_child.c
+	src/trace/pages/pages_child.c \
+	src/trace/pages/ring_records.c src/trace/pages/ring_records.h \
+	src/trace/tracecmd/tracecmd_binding.c src/trace/tracecmd/tracecmd_binding.h \
+	src/trace/tracecmd/tracecmd_child.c
 else
-src_libtrace_a_SOURCES += src/trace/pages_none.c src/trace/tracecmd_none.c
+src_libtrace_a_SOURCES += src/trace/pages/pages_none.c src/trace/tracecmd/tracecmd_none.c
 endif
 
 nodist_src_libtrace_a_SOURCES = src/trace/layout_texts.h
@@ -86,7 +86,7 @@ BUILT_SOURCES += src/trace/layout_texts.h
 CLEANFILES += src/trace/layout_texts.h
 src/trace/layout_texts.h: $(LAYOUTS) src/trace/embed.awk
 	$(AM_V_GEN)$(MKDIR_P) src/trace && ( cd $(srcdir) && $(AWK) -f src/trace/embed.awk $(LAYOUTS) ) >$@.tmp && mv $@.tmp $@
-src/trace/libtrace_a-layout_shipped.$(OBJEXT): src/trace/layout_texts.h
+src/trace/layout/libtrace_a-layout_shipped.$(OBJEXT): src/trace/layout_texts.h
 layoutsdir = $(pkgdatadir)/layouts
 dist_layouts_DATA = $(LAYOUTS)
 dist_man_MANS += man/stealscope-layout.5
@@ -95,12 +95,12 @@ if HAVE_CMOCKA
 check_PROGRAMS += tests/test_trace
 tests_test_trace_SOURCES = tests/test_trace.c tests/trace_loaded.h tests/trace_same.h tests/test.h
 tests_test_trace_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_bad
-tests_test_trace_bad_SOURCES = tests/test_trace_bad.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/test.h
-tests_test_trace_bad_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_confine
-tests_test_trace_confine_SOURCES = tests/test_trace_confine.c tests/test.h
-tests_test_trace_confine_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_trace_damage
+tests_test_trace_damage_SOURCES = tests/test_trace_damage.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/test.h
+tests_test_trace_damage_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_trace_sandbox
+tests_test_trace_sandbox_SOURCES = tests/test_trace_sandbox.c tests/test.h
+tests_test_trace_sandbox_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_ctf2
 tests_test_trace_ctf2_SOURCES = tests/test_trace_ctf2.c tests/remove_all.h tests/trace_files.c tests/trace_files.h tests/test.h
 tests_test_trace_ctf2_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
@@ -110,20 +110,20 @@ tests_test_trace_layout_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_reader
 tests_test_trace_reader_SOURCES = tests/test_trace_reader.c tests/trace_loaded.h tests/test.h
 tests_test_trace_reader_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_twins
-tests_test_trace_twins_SOURCES = tests/test_trace_twins.c tests/slice.h tests/ctf2.c tests/ctf2.h tests/remove_all.h tests/test.h
-tests_test_trace_twins_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_trace_differential
+tests_test_trace_differential_SOURCES = tests/test_trace_differential.c tests/slice.h tests/ctf2.c tests/ctf2.h tests/remove_all.h tests/test.h
+tests_test_trace_differential_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 # With so small a limit of names that it is reached: the file that has it comes before the library's.
-check_PROGRAMS += tests/test_trace_names
-tests_test_trace_names_SOURCES = tests/test_trace_names.c tests/remove_all.h tests/test.h src/trace/names.c
-tests_test_trace_names_CPPFLAGS = $(AM_CPPFLAGS) -DNAMES_LARGEST=20000
-tests_test_trace_names_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_record
-tests_test_trace_record_SOURCES = tests/test_trace_record.c tests/test.h
-tests_test_trace_record_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_trace_course
-tests_test_trace_course_SOURCES = tests/test_trace_course.c tests/test.h
-tests_test_trace_course_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_trace_string_table
+tests_test_trace_string_table_SOURCES = tests/test_trace_string_table.c tests/remove_all.h tests/test.h src/trace/string_table.c
+tests_test_trace_string_table_CPPFLAGS = $(AM_CPPFLAGS) -DNAMES_LARGEST=20000
+tests_test_trace_string_table_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_trace_record_codec
+tests_test_trace_record_codec_SOURCES = tests/test_trace_record_codec.c tests/test.h
+tests_test_trace_record_codec_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_trace_loss_placement
+tests_test_trace_loss_placement_SOURCES = tests/test_trace_loss_placement.c tests/test.h
+tests_test_trace_loss_placement_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_tsdl
 tests_test_trace_tsdl_SOURCES = tests/test_trace_tsdl.c tests/test.h
 tests_test_trace_tsdl_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)
@@ -135,9 +135,9 @@ endif
 check_PROGRAMS += tests/fuzz/fuzz_ctf
 tests_fuzz_fuzz_ctf_SOURCES = tests/fuzz/fuzz_ctf.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_ctf_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_dat
-tests_fuzz_fuzz_dat_SOURCES = tests/fuzz/fuzz_dat.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_dat_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
+check_PROGRAMS += tests/fuzz/fuzz_tracecmd
+tests_fuzz_fuzz_tracecmd_SOURCES = tests/fuzz/fuzz_tracecmd.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_tracecmd_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_metadata
 tests_fuzz_fuzz_metadata_SOURCES = tests/fuzz/fuzz_metadata.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_metadata_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
@@ -147,17 +147,17 @@ tests_fuzz_fuzz_packets_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_pages
 tests_fuzz_fuzz_pages_SOURCES = tests/fuzz/fuzz_pages.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_pages_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_record
-tests_fuzz_fuzz_record_SOURCES = tests/fuzz/fuzz_record.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_record_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_told
-tests_fuzz_fuzz_told_SOURCES = tests/fuzz/fuzz_told.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_told_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_twins
-tests_fuzz_fuzz_twins_SOURCES = tests/fuzz/fuzz_twins.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_twins_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-EXTRA_DIST += tests/fuzz/corpus-ctf tests/fuzz/corpus-dat tests/fuzz/corpus-metadata tests/fuzz/corpus-packets \
-	tests/fuzz/corpus-pages tests/fuzz/corpus-record tests/fuzz/corpus-told tests/fuzz/corpus-twins
+check_PROGRAMS += tests/fuzz/fuzz_record_codec
+tests_fuzz_fuzz_record_codec_SOURCES = tests/fuzz/fuzz_record_codec.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_record_codec_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
+check_PROGRAMS += tests/fuzz/fuzz_ipc
+tests_fuzz_fuzz_ipc_SOURCES = tests/fuzz/fuzz_ipc.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_ipc_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
+check_PROGRAMS += tests/fuzz/fuzz_ctf_differential
+tests_fuzz_fuzz_ctf_differential_SOURCES = tests/fuzz/fuzz_ctf_differential.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_ctf_differential_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
+EXTRA_DIST += tests/fuzz/corpus-ctf tests/fuzz/corpus-tracecmd tests/fuzz/corpus-metadata tests/fuzz/corpus-packets \
+	tests/fuzz/corpus-pages tests/fuzz/corpus-record_codec tests/fuzz/corpus-ipc tests/fuzz/corpus-ctf_differential
 
 BENCHES += tests/bench/bench_trace
 tests_bench_bench_trace_SOURCES = tests/bench/bench_trace.c

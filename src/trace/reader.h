@@ -1,26 +1,28 @@
-/* Readers: the ways to get events out of traces.  One struct trace_reader each, in a file of its own, and a row in
+/* Readers: the ways to get events out of traces. One struct trace_reader each, in a file of its own, and a row in
  * readers.c.
  *
- * A place is a folder or file that a reader has claimed.  A source is what is read as a whole: a CTF trace (one place, or
- * those into which a rotating tracer split it), a file of trace-cmd, the live sessions of a machine.  It has streams (the
- * buffer of one CPU, usually), each in the order of time.  What happens, in this order:
+ * A place is a folder or file that a reader has claimed. A source is what is read as a whole: a CTF trace (one place, or
+ * those into which a rotating tracer split it), a file of trace-cmd, the live sessions of a machine. It has streams (the
+ * buffer of one CPU, usually), each in the order of time. What happens, in this order:
  *
- *	claims     for each file below a folder: is it, or does it stand for, something that this reader reads?
- *	describe   whose trace is this place, by reading little of it?
- *	open       which streams has the source, and where may they be cut?  Sources are opened one after the other, while
- *	           no thread is at work, or side by side where a reader says that it can.  A reader may leave a source to
- *	           another one here (OPEN_OTHER), which opens it alone.
- *	enter      what one thread needs to decode: nothing in it is used by another thread
- *	decode     a stretch of a stream into an outlet; as often as wanted, several threads at a time, each with its own
- *	leave, close, forget
+ * 	claims     for each file below a folder: is it, or does it stand for, something that this reader reads?
+ * 	describe   whose trace is this place, by reading little of it?
+ * 	open       which streams has the source, and where may they be cut?  Sources are opened one after the other, while
+ * 	           no thread is at work, or side by side where a reader says that it can.  A reader may leave a source to
+ * 	           another one here (OPEN_OTHER), which opens it alone.
+ * 	enter      what one thread needs to decode: nothing in it is used by another thread
+ * 	decode     a stretch of a stream into an outlet; as often as wanted, several threads at a time, each with its own
+ * 	leave, close, forget
  *
- * A reader that is `apart` uses a library that trusts its input.  Its enter, decode and leave run in child processes, and
- * what it puts into the outlet comes through a pipe (told.h); it cannot tell.  A child that dies costs the rest of the
- * stream that it was in.  A reader that is not apart must survive any bytes, and files that are cut short or changed
- * while they are read: it reads with pread(), and checks everything; a mapped file that is truncated kills the program.
+ * A reader that is `apart` uses a library that trusts its input. Its enter, decode and leave run in child processes, and
+ * what it puts into the outlet comes through a pipe (decoder_process.h); it cannot tell. A child that dies costs the
+ * rest of the stream that it was in. A reader that is not apart must survive any bytes, and files that are cut short or
+ * changed while they are read: it reads with pread(), and checks everything; a mapped file that is truncated kills the
+ * program.
  *
- * Damage is told to the outlet and costs what it spoils.  Only what the system refuses (EIO, no memory) is an error: errno
- * decides, and what could not be read is never taken for what is not there.  Errors name the place that they are about. */
+ * Damage is told to the outlet and costs what it spoils. Only what the system refuses (EIO, no memory) is an error:
+ * errno decides, and what could not be read is never taken for what is not there. Errors name the place that they are
+ * about. */
 #ifndef STEALSCOPE_TRACE_READER_H
 #define STEALSCOPE_TRACE_READER_H
 
@@ -29,9 +31,9 @@
 
 #include "base/error.h"
 #include "base/notes.h"
-#include "trace/layout.h"
-#include "trace/metadata.h"
-#include "trace/names.h"
+#include "trace/layout/layout.h"
+#include "trace/discovery/metadata.h"
+#include "trace/string_table.h"
 #include "trace/trace.h"
 
 struct trace_reader;
@@ -67,7 +69,7 @@ struct place {
 	void *data;            /* the reader's, until forget() */
 };
 
-/* What the events of a source are translated with: layout.h, rules.h. */
+/* What the events of a source are translated with: layout.h, bound_rules.h. */
 struct meaning {
 	struct names *names;                /* where strings go; each thread has a name_cache of it */
 	const struct layout *const *layout;  /* candidates; the one that fits best is taken */
@@ -112,10 +114,10 @@ struct source {
 	bool stopped;                   /* because it was asked to: of endless ones */
 };
 
-/* It cannot be read at all, as err says.  Found beside others it is left out, with a note; false: that is an error. */
+/* It cannot be read at all, as err says. Found beside others it is left out, with a note; false: that is an error. */
 bool source_leave_out(struct source *s, const struct error *err);
 
-/* A stretch of a stream: from one cut to another.  Of a source without streams: all of it. */
+/* A stretch of a stream: from one cut to another. Of a source without streams: all of it. */
 struct stretch {
 	size_t stream;
 	uint64_t from, to;  /* [from, to) in the reader's units; STRETCH_END: to its end */
@@ -145,7 +147,7 @@ struct outlet {
 
 /* All return 0; or -1, with *outlet->err filled: decode() then returns -1 at once. */
 
-/* The next event, in the order of time (an earlier time is raised to the one before, and counted).  Losses of the tracer
+/* The next event, in the order of time (an earlier time is raised to the one before, and counted). Losses of the tracer
  * are EV_LOST events: their counts are added up here. */
 static inline int outlet_put(struct outlet *o, const struct event *ev)
 {
@@ -161,7 +163,7 @@ static inline int outlet_covers(struct outlet *o, uint16_t cpu, int64_t begin, i
 	return o->ops->covers(o, cpu, begin, end);
 }
 
-/* What follows the last event cannot be decoded, and why; what the CPU did from there on is unknown.  goes_on: only up to
+/* What follows the last event cannot be decoded, and why; what the CPU did from there on is unknown. goes_on: only up to
  * the next packet, which is decoded again. */
 static inline int outlet_damaged(struct outlet *o, const char *why, bool goes_on)
 {
@@ -174,7 +176,7 @@ static inline int outlet_at(struct outlet *o, uint64_t bytes)
 	return o->ops->at(o, bytes);
 }
 
-/* Of a source whose streams were not known: what follows is of this one, also when that was left before.  Streams are
+/* Of a source whose streams were not known: what follows is of this one, also when that was left before. Streams are
  * numbered from 0 as they come; in the trace they stand by `order`. */
 static inline int outlet_stream(struct outlet *o, uint32_t number, uint64_t order)
 {
@@ -206,7 +208,7 @@ struct trace_reader {
 	int (*describe)(struct place *p, struct error *err);
 	void (*forget)(struct place *p);                         /* NULL: nothing to do; as in all below */
 	int (*open)(struct source *s, struct error *err);        /* 0, -1, OPEN_OTHER; close() is called in any case */
-	/* Of a stream: what of it may tell of the window.  NULL: that cannot be told without decoding it. */
+	/* Of a stream: what of it may tell of the window. NULL: that cannot be told without decoding it. */
 	void (*narrow)(const struct source *s, const struct trace_window *only, struct stretch *p);
 	void *(*enter)(struct source *s, struct error *err);     /* NULL: cannot */
 	int (*decode)(void *entered, const struct stretch *p, struct outlet *out);  /* 0, -1, DECODE_WHOLE */

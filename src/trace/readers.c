@@ -1,7 +1,7 @@
 #include "trace/ctf/ctf.h"
-#include "trace/live.h"
-#include "trace/pages.h"
+#include "trace/live/live.h"
+#include "trace/pages/pages.h"
 #include "trace/reader.h"
-#include "trace/tracecmd.h"
+#include "trace/tracecmd/tracecmd.h"
 
 const struct trace_reader *const readers[] = { &ctf_reader, &tracecmd_reader, &pages_reader, NULL };

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/scratch.h"
-#include "trace/codec.h"
+#include "base/scratch_file.h"
+#include "trace/record_codec.h"
 
 static INLINE unsigned length_of(uint64_t x)
 {

@@ -3,66 +3,66 @@ noinst_LIBRARIES += src/libui.a
 UI_LIBS = src/libui.a $(REPORT_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
 src_libui_a_CPPFLAGS = $(AM_CPPFLAGS) $(NCURSES_CFLAGS)
 src_libui_a_SOURCES = \
-	src/ui/actions.c \
-	src/ui/app.c src/ui/app.h \
-	src/ui/arrows.c src/ui/arrows.h \
-	src/ui/ask.c src/ui/ask.h \
-	src/ui/bench.c \
-	src/ui/blame_pane.c \
-	src/ui/bookmarks.c src/ui/bookmarks.h \
-	src/ui/cells.c src/ui/cells.h \
-	src/ui/command.c src/ui/command.h \
-	src/ui/config.c \
-	src/ui/details.c \
-	src/ui/diff_pane.c \
-	src/ui/dispatch.c \
-	src/ui/draw.c \
-	src/ui/events_pane.c \
-	src/ui/exits_pane.c \
-	src/ui/figure.c \
-	src/ui/find.c src/ui/find.h \
-	src/ui/flow_pane.c \
-	src/ui/follow.c src/ui/follow.h \
-	src/ui/foot.c \
-	src/ui/gaps_pane.c \
-	src/ui/glyph.c \
-	src/ui/help.c \
-	src/ui/histogram.c \
-	src/ui/hunt.c src/ui/hunt.h \
-	src/ui/keys.c src/ui/keys.h \
-	src/ui/legend.c \
-	src/ui/list.c \
-	src/ui/locks_pane.c \
-	src/ui/look.c src/ui/look.h \
-	src/ui/minimap.c \
-	src/ui/mouse.c \
-	src/ui/nudge.c src/ui/nudge.h \
-	src/ui/overview.c src/ui/overview.h \
-	src/ui/pager.c src/ui/pager.h \
-	src/ui/paint.c src/ui/paint.h \
-	src/ui/pane.c src/ui/pane.h \
-	src/ui/pane_export.c src/ui/pane_export.h \
-	src/ui/parts.h \
-	src/ui/path_pane.c \
-	src/ui/picture.c \
-	src/ui/prompt.c src/ui/prompt.h \
-	src/ui/remember.c src/ui/remember.h \
-	src/ui/requests_list.c \
-	src/ui/rowdraw.c \
-	src/ui/rownames.c \
-	src/ui/rows.c src/ui/rows.h \
-	src/ui/ruler.c src/ui/ruler.h \
-	src/ui/screen.c src/ui/screen.h \
-	src/ui/script.c src/ui/script.h \
-	src/ui/signals.c src/ui/signals.h \
-	src/ui/status.c src/ui/status.h \
-	src/ui/survey.c \
-	src/ui/term.c src/ui/term.h \
-	src/ui/theme.c src/ui/theme.h \
+	src/ui/core/actions.c \
+	src/ui/core/app.c src/ui/core/app.h \
+	src/ui/widgets/arrows.c src/ui/widgets/arrows.h \
+	src/ui/core/async_query.c src/ui/core/async_query.h \
+	src/ui/input/bench.c \
+	src/ui/panes/blame_pane.c \
+	src/ui/core/bookmarks.c src/ui/core/bookmarks.h \
+	src/ui/widgets/cells.c src/ui/widgets/cells.h \
+	src/ui/input/command.c src/ui/input/command.h \
+	src/ui/input/config.c \
+	src/ui/panes/details.c \
+	src/ui/panes/diff_pane.c \
+	src/ui/core/dispatch.c \
+	src/ui/widgets/draw.c \
+	src/ui/panes/events_pane.c \
+	src/ui/panes/exits_pane.c \
+	src/ui/widgets/row_figure.c \
+	src/ui/core/row_search.c src/ui/core/row_search.h \
+	src/ui/panes/flow_pane.c \
+	src/ui/core/follow_cause.c src/ui/core/follow_cause.h \
+	src/ui/widgets/footer.c \
+	src/ui/panes/gaps_pane.c \
+	src/ui/widgets/glyph.c \
+	src/ui/panes/help.c \
+	src/ui/widgets/histogram.c \
+	src/ui/core/gap_search.c src/ui/core/gap_search.h \
+	src/ui/input/keys.c src/ui/input/keys.h \
+	src/ui/panes/legend.c \
+	src/ui/panes/list.c \
+	src/ui/panes/locks_pane.c \
+	src/ui/widgets/appearance.c src/ui/widgets/appearance.h \
+	src/ui/widgets/minimap.c \
+	src/ui/input/mouse.c \
+	src/ui/core/clock_offset.c src/ui/core/clock_offset.h \
+	src/ui/panes/overview.c src/ui/panes/overview.h \
+	src/ui/panes/pager.c src/ui/panes/pager.h \
+	src/ui/terminal/screen_file.c src/ui/terminal/screen_file.h \
+	src/ui/panes/pane.c src/ui/panes/pane.h \
+	src/ui/panes/pane_export.c src/ui/panes/pane_export.h \
+	src/ui/widgets/widgets.h \
+	src/ui/panes/path_pane.c \
+	src/ui/terminal/picture.c \
+	src/ui/input/prompt.c src/ui/input/prompt.h \
+	src/ui/core/session_state.c src/ui/core/session_state.h \
+	src/ui/panes/requests_list.c \
+	src/ui/widgets/row_draw.c \
+	src/ui/core/row_names.c \
+	src/ui/core/rows.c src/ui/core/rows.h \
+	src/ui/widgets/ruler.c src/ui/widgets/ruler.h \
+	src/ui/terminal/screen.c src/ui/terminal/screen.h \
+	src/ui/input/script.c src/ui/input/script.h \
+	src/ui/terminal/signals.c src/ui/terminal/signals.h \
+	src/ui/widgets/status.c src/ui/widgets/status.h \
+	src/ui/core/thread_scan.c \
+	src/ui/terminal/term.c src/ui/terminal/term.h \
+	src/ui/widgets/theme.c src/ui/widgets/theme.h \
 	src/ui/ui.c src/ui/ui.h \
-	src/ui/view.c src/ui/view.h \
-	src/ui/viewer.c src/ui/viewer.h \
-	src/ui/watch.c src/ui/watch.h
+	src/ui/core/view.c src/ui/core/view.h \
+	src/ui/core/viewer.c src/ui/core/viewer.h \
+	src/ui/core/file_watch.c src/ui/core/file_watch.h
 nodist_src_libui_a_SOURCES = src/ui/shipped.c
 EXTRA_DIST += src/ui/shipped.awk
 
@@ -88,9 +88,9 @@ tests_test_ui_grid_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_ui_cells
 tests_test_ui_cells_SOURCES = tests/test_ui_cells.c tests/test.h
 tests_test_ui_cells_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_look
-tests_test_ui_look_SOURCES = tests/test_ui_look.c tests/test.h
-tests_test_ui_look_LDADD = $(UI_LIBS) $(CMOCKA_LIBS) -lm
+check_PROGRAMS += tests/test_ui_appearance
+tests_test_ui_appearance_SOURCES = tests/test_ui_appearance.c tests/test.h
+tests_test_ui_appearance_LDADD = $(UI_LIBS) $(CMOCKA_LIBS) -lm
 check_PROGRAMS += tests/test_ui_panes
 tests_test_ui_panes_SOURCES = tests/test_ui_panes.c tests/ui_keys.h tests/ui_script.h tests/ui_world.c tests/ui_world.h tests/test.h
 tests_test_ui_panes_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
@@ -103,15 +103,15 @@ tests_test_ui_screens_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_ui_files
 tests_test_ui_files_SOURCES = tests/test_ui_files.c tests/ui_script.h tests/ui_world.c tests/ui_world.h tests/test.h
 tests_test_ui_files_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_find
-tests_test_ui_find_SOURCES = tests/test_ui_find.c tests/ui_script.h tests/ui_world.c tests/ui_world.h tests/refs.h tests/test.h
-tests_test_ui_find_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_ask
-tests_test_ui_ask_SOURCES = tests/test_ui_ask.c tests/ui_world.c tests/ui_world.h tests/refs.h tests/test.h
-tests_test_ui_ask_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
-check_PROGRAMS += tests/test_ui_nudge
-tests_test_ui_nudge_SOURCES = tests/test_ui_nudge.c tests/ui_world.c tests/ui_world.h tests/refs.h tests/test.h
-tests_test_ui_nudge_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_ui_row_search
+tests_test_ui_row_search_SOURCES = tests/test_ui_row_search.c tests/ui_script.h tests/ui_world.c tests/ui_world.h tests/refs.h tests/test.h
+tests_test_ui_row_search_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_ui_async_query
+tests_test_ui_async_query_SOURCES = tests/test_ui_async_query.c tests/ui_world.c tests/ui_world.h tests/refs.h tests/test.h
+tests_test_ui_async_query_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_ui_clock_offset
+tests_test_ui_clock_offset_SOURCES = tests/test_ui_clock_offset.c tests/ui_world.c tests/ui_world.h tests/refs.h tests/test.h
+tests_test_ui_clock_offset_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 dist_check_SCRIPTS += tests/test_ui_tmux.sh
 endif
 EXTRA_DIST += tests/ui

@@ -12,14 +12,14 @@
 #include <sys/select.h>
 #include <unistd.h>
 
-#include "base/now.h"
-#include "ui/pane.h"
-#include "ui/parts.h"
-#include "ui/remember.h"
-#include "ui/script.h"
-#include "ui/signals.h"
-#include "ui/term.h"
-#include "ui/viewer.h"
+#include "base/clock.h"
+#include "ui/panes/pane.h"
+#include "ui/widgets/widgets.h"
+#include "ui/core/session_state.h"
+#include "ui/input/script.h"
+#include "ui/terminal/signals.h"
+#include "ui/terminal/term.h"
+#include "ui/core/viewer.h"
 
 #define WORK_NS 8000000       /* of long work between two looks at the keyboard */
 #define REPEAT_NS 80000000    /* keys closer than that repeat: coarse frames; then a pause of it refines */

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/event_text.h"
 #include "base/progress.h"
-#include "flow/flow.h"
+#include "query/query.h"
 
 /* Moves the clocks of guests by hand.  The viewer knows no traces: who starts it does. */
 struct ui_clocks {

@@ -1,4 +1,4 @@
-/* Benchmarks of flow/ on synthetic histories.  Usage: bench_flow [millions of intervals for the steal matrix]
+/* Benchmarks of query/ on synthetic histories.  Usage: bench_flow [millions of intervals for the steal matrix]
  *
  * 1. flow of a guest thread whose vCPU is preempted again and again (half of the switches on the host, half inside
  *    the guest), for two lengths, so that the cost per switch shows whether it is linear;
@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "flow/flow.h"
+#include "query/query.h"
 
 #define PCPUS 8
 #define VMS 7

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "model/feed.h"
+#include "model/state/feed.h"
 
 enum { PCPUS = 4, VMS = 4, VCPUS = 2, HOST_THREADS = 40, GUEST_THREADS = 20, EVENTS = 500000, ROUNDS = 8 };
 

@@ -5,8 +5,8 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "sync/estimate/fit.h"
-#include "sync/estimate/pairing.h"
+#include "sync/fit/piecewise_fit.h"
+#include "sync/fit/stream_matching.h"
 
 #define SECOND 1000000000LL
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/metadata.h"
+#include "trace/discovery/metadata.h"
 #include "fuzz_replay.h"
 
 /* Whatever it says, what is kept of it ends. */

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/packets.h"
+#include "trace/ctf/packets.h"
 #include "fuzz_replay.h"
 
 /* What is said of the file is in the file, in its order. */

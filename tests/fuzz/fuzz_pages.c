@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/pages.h"
+#include "trace/pages/pages.h"
 #include "fuzz_replay.h"
 
 #define PARTS 3

@@ -32,10 +32,10 @@ int replay_main(int argc, char **argv)
 {
 	int failed = 0;
 	char pattern[256];
-	const char *name = strrchr(argv[0], '_');
+	const char *name = strstr(argv[0], "fuzz_");
 	for (int i = 1; i < argc; i++)
 		failed |= replay(argv[i]);
-	snprintf(pattern, sizeof pattern, "tests/fuzz/corpus-%s/*", name ? name + 1 : argv[0]);
+	snprintf(pattern, sizeof pattern, "tests/fuzz/corpus-%s/*", name ? name + sizeof "fuzz_" - 1 : argv[0]);
 	return argc > 1 ? failed : replay_all(pattern, replay);
 }
 

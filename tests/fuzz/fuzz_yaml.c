@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/layout.h"
-#include "ui/theme.h"
+#include "trace/layout/layout.h"
+#include "ui/widgets/theme.h"
 #include "fuzz_replay.h"
 
 #define LONGEST (1u << 16)  /* bytes of an input */

@@ -1,7 +1,7 @@
 /* A complex FFT of a power of two, for the coarse search (private to sync/).  In place, O(n log n), with the
  * twiddles of each stage side by side; single precision: correlations are judged by their first digits. */
-#ifndef STEALSCOPE_SYNC_FFT_H
-#define STEALSCOPE_SYNC_FFT_H
+#ifndef STEALSCOPE_SYNC_SEARCH_FFT_H
+#define STEALSCOPE_SYNC_SEARCH_FFT_H
 
 #include <stddef.h>
 

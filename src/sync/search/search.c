@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sync/search/guess.h"
-#include "sync/search/jump.h"
-#include "sync/search/rivals.h"
+#include "sync/search/initial_offsets.h"
+#include "sync/search/step_placement.h"
+#include "sync/search/ambiguity_check.h"
 
 #define PARTS_DEPTH 6
 #define PART_LEAST_NS (SEGMENT_NS / 8)

@@ -6,7 +6,7 @@
 
 #include "trace/ctf/program.h"
 #include "trace/reader.h"
-#include "trace/rules.h"
+#include "trace/layout/bound_rules.h"
 
 /* Slots of ctf_machine.value, by how long a value lasts: packet headers' first, then what a stream's packets and events
  * have in common, then each event class's own. */
@@ -54,7 +54,7 @@ void ctf_classes_release(struct ctf_classes *c);
 /* ns since the epoch; INT64_MIN: there is no such time. */
 int64_t ctf_time(const struct ctf_stream_class *s, uint64_t cycles);
 
-/* The `resolve` of a struct field_source (rules.h); a path's slot says where the value is. */
+/* The `resolve` of a struct field_source (bound_rules.h); a path's slot says where the value is. */
 bool ctf_find_field(const struct fields *f, const void *cls, struct field_path *p);
 
 #endif

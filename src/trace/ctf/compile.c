@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "trace/ctf/ops.h"
+#include "trace/ctf/program_ops.h"
 
 #define MOST_OPS 100000
 #define LONGEST_BLOCK ((uint64_t)1 << 40)  /* bits */

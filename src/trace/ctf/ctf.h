@@ -1,6 +1,6 @@
 /* CTF traces in folders, read by ourselves; what is not understood, or damaged, is left to libbabeltrace2. */
-#ifndef STEALSCOPE_TRACE_CTF_H
-#define STEALSCOPE_TRACE_CTF_H
+#ifndef STEALSCOPE_TRACE_CTF_CTF_H
+#define STEALSCOPE_TRACE_CTF_CTF_H
 
 #include "trace/reader.h"
 

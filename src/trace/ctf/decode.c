@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "trace/course.h"
+#include "trace/loss_placement.h"
 
 #define WINDOW ((size_t)256 << 10)  /* bytes */
 #define SLACK 1000000000U           /* cycles that an event's time may be behind its packet's end (old tracers' quirk) */

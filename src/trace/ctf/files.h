@@ -3,7 +3,7 @@
 #define STEALSCOPE_TRACE_CTF_FILES_H
 
 #include "trace/ctf/classes.h"
-#include "trace/packets.h"
+#include "trace/ctf/packets.h"
 
 struct ctf_packet {
 	const struct stream_file *file;

@@ -8,11 +8,11 @@
 #include "base/bisect.h"
 #include "base/mem.h"
 #include "base/parallel.h"
-#include "trace/babeltrace.h"
+#include "trace/babeltrace/babeltrace.h"
 #include "trace/ctf/ctf.h"
 #include "trace/ctf/decode.h"
 #include "trace/ctf/fragments.h"
-#include "trace/group.h"
+#include "trace/ctf/ctf_trace_set.h"
 #include "trace/internal.h"
 
 #define SIDE_BY_SIDE (16U << 20)  /* bytes of a trace, from which on its files' packets are found by several threads */

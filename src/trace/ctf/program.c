@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "trace/ctf/ops.h"
+#include "trace/ctf/program_ops.h"
 #include "trace/trace.h"
 
 void ctf_program_release(struct ctf_program *p)

@@ -1,0 +1,197 @@
+#include "base/atomic_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+#define TRIES 100
+#define LINKS_MOST 40  /* as many as the kernel follows */
+
+/* linkat(2) from here is how a nameless file gets a name. */
+static void name_of(char name[32], int fd)
+{
+	snprintf(name, 32, "/proc/self/fd/%d", fd);
+}
+
+/* Nameless, so that nothing is left of it should we be killed; -1: not in that folder, or without /proc. */
+static int open_nameless(const struct save *s)
+{
+	const char *slash = strrchr(s->path, '/');
+	char *folder = slash ? mem_printf("%.*s", (int)(slash - s->path) + 1, s->path) : mem_dup("."), name[32];
+	int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+	free(folder);
+	name_of(name, fd);
+	if (fd >= 0 && access(name, F_OK)) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* A temporary name that nobody has: fd's, or, where that is below 0, that of a new file.  Its descriptor, or -1. */
+static int take_name(struct save *s, int fd)
+{
+	char name[32];
+	int rc = -1;
+	name_of(name, fd);
+	for (unsigned n = 0; n < TRIES && rc < 0 && (n == 0 || errno == EEXIST); n++) {
+		free(s->temp);
+		s->temp = mem_printf("%s.%ld-%u.tmp", s->path, (long)getpid(), n);
+		rc = fd < 0 ? open(s->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666) :
+			linkat(AT_FDCWD, name, AT_FDCWD, s->temp, AT_SYMLINK_FOLLOW) ? -1 : fd;
+	}
+	if (rc < 0) {  /* it is somebody else's */
+		const int why = errno;
+		free(s->temp);
+		s->temp = NULL;
+		errno = why;
+	}
+	return rc;
+}
+
+/* Its permissions are those of the file that it will replace, or of what the user writes otherwise. */
+static int open_temporary(struct save *s)
+{
+	struct stat st;
+	int fd = open_nameless(s);
+	if (fd < 0)
+		fd = take_name(s, -1);
+	if (fd >= 0 && stat(s->path, &st) == 0)
+		fchmod(fd, st.st_mode & 0777);  /* where it cannot be, the file is no less the user's */
+	return fd;
+}
+
+void save_folders(const char *path)
+{
+	char *folder = mem_dup(path);
+	for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		mkdir(folder, 0700);
+		*slash = '/';
+	}
+	free(folder);
+}
+
+char *save_user_file(const char *variable, const char *beneath_home, const char *name)
+{
+	const char *xdg = getenv(variable), *home = getenv("HOME");
+	if (!(xdg && *xdg) && !(home && *home))
+		return NULL;
+	return xdg && *xdg ? mem_printf("%s/stealscope/%s", xdg, name)
+	                   : mem_printf("%s/%s/stealscope/%s", home, beneath_home, name);
+}
+
+bool save_begins_with(const char *path, const char *magic, size_t n)
+{
+	char head[64];
+	int fd = n <= sizeof head ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+	ssize_t got = fd < 0 ? -1 : read(fd, head, n);
+	if (fd >= 0)
+		close(fd);
+	return got == (ssize_t)n && memcmp(head, magic, n) == 0;
+}
+
+/* Where a link leads, NULL: it is none.  folder: that it is in. */
+static char *follow(const char *path, const char *folder)
+{
+	char to[PATH_MAX];
+	const ssize_t n = readlink(path, to, sizeof to - 1);
+	if (n < 0)
+		return NULL;
+	to[n] = '\0';
+	return to[0] == '/' ? mem_dup(to) : mem_printf("%s/%s", folder, to);
+}
+
+/* Is it one of those links of /proc that stand for an open file, or does it lead to one? */
+static bool is_open_file(const char *path)
+{
+	bool found = false;
+	char *at = mem_dup(path);
+	for (int links = 0; at && !found && links < LINKS_MOST; links++) {
+		const char *slash = strrchr(at, '/');
+		char *folder = slash ? mem_printf("%.*s", (int)(slash - at) + 1, at) : mem_dup(".");
+		char *real = realpath(folder, NULL), *next = follow(at, folder);
+		found = real && strncmp(real, "/proc/", 6) == 0;
+		free(real);
+		free(folder);
+		free(at);
+		at = next;
+	}
+	free(at);
+	return found;
+}
+
+static int refuse_special(const char *path, struct error *err)
+{
+	struct stat st;
+	if (!*path)
+		return error_set(err, STATUS_USAGE, "name one", "a file without a name cannot be written");
+	if (lstat(path, &st) != 0)
+		return 0;
+	const char *why = stat(path, &st) != 0 ? "is a link that leads nowhere" :
+		!S_ISREG(st.st_mode) ? "exists and is not a regular file" :
+		is_open_file(path) ? "leads through /proc to what a process has open" : NULL;
+	return why ? error_set(err, STATUS_SYSTEM, "choose another name", "%s: %s", path, why) : 0;
+}
+
+int save_spares(const char *path, bool (*is_one)(const char *path), const char *kind, struct error *err)
+{
+	struct stat st;
+	if (refuse_special(path, err))
+		return -1;
+	if (stat(path, &st) != 0 || st.st_size == 0 || is_one(path))
+		return 0;
+	return error_set(err, STATUS_USAGE, "choose another name, or remove it", "%s: exists and is not %s", path, kind);
+}
+
+int save_begin(struct save *s, const char *path, struct error *err)
+{
+	if (refuse_special(path, err))
+		return -1;
+	char *real = realpath(path, NULL);
+	*s = (struct save){ .path = real ? real : mem_dup(path) };
+	int fd = open_temporary(s);
+	s->f = fd >= 0 ? fdopen(fd, "w") : NULL;
+	if (s->f)
+		return 0;
+	error_system(err, "choose another folder", "%s", path);
+	if (fd >= 0)
+		close(fd);
+	if (s->temp)
+		unlink(s->temp);
+	free(s->path);
+	free(s->temp);
+	return -1;
+}
+
+int save_end(struct save *s, int status, struct error *err)
+{
+	bool failed = ferror(s->f) || fflush(s->f) || fsync(fileno(s->f));
+	if (status == 0 && !failed && !s->temp)
+		failed = take_name(s, fileno(s->f)) < 0;
+	int why = errno;
+	if (fclose(s->f) != 0 && !failed) {
+		failed = true;
+		why = errno;
+	}
+	if (status == 0 && !failed && rename(s->temp, s->path) != 0) {
+		failed = true;
+		why = errno;
+	}
+	if (s->temp && (status != 0 || failed))
+		unlink(s->temp);
+	if (status == 0 && failed) {
+		errno = why;
+		status = error_system(err, NULL, "%s", s->path);
+	}
+	free(s->path);
+	free(s->temp);
+	return status;
+}

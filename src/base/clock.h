@@ -1,0 +1,26 @@
+/* The clock for everything that measures itself. */
+#ifndef STEALSCOPE_BASE_CLOCK_H
+#define STEALSCOPE_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+	clock_gettime(id, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* ns since some moment; runs on while the wall clock is set. */
+static inline int64_t now_ns(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static inline struct timespec timespec_of(int64_t ns)
+{
+	return (struct timespec){ (time_t)(ns / 1000000000), (long)(ns % 1000000000) };
+}
+
+#endif

@@ -1,0 +1,79 @@
+/* Changes, made to what threads wanted. */
+#include "compare/whatif/apply_changes.h"
+
+bool apply_places(const struct replay_task *t, const struct whatif_change *change, size_t changes)
+{
+	for (size_t i = 0; i < changes; i++)
+		for (size_t n = 0; n < change[i].threads; n++)
+			if ((change[i].kind == WHATIF_PIN || change[i].kind == WHATIF_FREE) && change[i].thread[n] == t->thread)
+				return true;
+	return false;
+}
+
+bool apply_free(struct wants *w, const struct whatif_change *change, size_t changes)
+{
+	bool any = false, adds = false;
+	for (size_t i = 0; i < changes; i++)
+		adds |= change[i].kind == WHATIF_ADD_CPU;
+	for (size_t k = 0; k < w->tasks && adds; k++) {
+		struct replay_task *t = &w->task[k];
+		if (task_may_be_pinned(t) && !apply_places(t, change, changes)) {
+			t->may |= UINT64_C(1) << (w->cpus - 1);
+			any = true;
+		}
+	}
+	return any;
+}
+
+static void add_cpu(struct wants *w)
+{
+	for (size_t k = 0; k < w->tasks; k++)
+		if (w->task[k].may & (w->task[k].may - 1))
+			w->task[k].may |= UINT64_C(1) << w->cpus;
+	w->cpus++;
+}
+
+void apply_changes(struct wants *w, const struct whatif_change *change, size_t changes)
+{
+	for (size_t i = 0; i < changes; i++)
+		if (change[i].kind == WHATIF_ADD_CPU)
+			add_cpu(w);
+	for (size_t i = 0; i < changes; i++) {
+		const struct whatif_change *c = &change[i];
+		for (size_t k = 0; k < c->threads; k++) {
+			struct replay_task *t = wants_task(w, c->thread[k]);
+			if (!t)
+				continue;
+			t->gone |= c->kind == WHATIF_WITHOUT;
+			t->unlimited |= c->kind == WHATIF_NO_QUOTA;
+			t->may = c->kind == WHATIF_PIN ? UINT64_C(1) << c->cpu
+			       : c->kind == WHATIF_FREE ? (UINT64_C(1) << w->cpus) - 1 : t->may;
+		}
+		if (c->kind == WHATIF_WEIGHT)
+			groups_set_weight(w, c->thread, c->threads, c->weight);
+	}
+}
+
+int apply_check_quotas(const struct wants *w, const struct whatif_change *change, size_t changes, struct error *err)
+{
+	for (size_t i = 0; i < changes; i++) {
+		bool seen = change[i].kind != WHATIF_NO_QUOTA;
+		for (size_t k = 0; k < change[i].threads && !seen; k++) {
+			const struct replay_task *t = wants_task(w, change[i].thread[k]);
+			for (size_t b = 0; t && b < t->bursts && !seen; b++)
+				seen = t->burst[b].quota;
+		}
+		if (!seen)
+			return error_set(err, STATUS_INPUT, "stealscope gaps tells by what a vCPU is limited",
+			                 "%s: no quota held it back in this window", history_file(w->topo->h));
+	}
+	return 0;
+}
+
+bool apply_lifts_quota(const struct whatif_change *change, size_t changes)
+{
+	for (size_t i = 0; i < changes; i++)
+		if (change[i].kind == WHATIF_NO_QUOTA)
+			return true;
+	return false;
+}

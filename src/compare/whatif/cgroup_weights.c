@@ -1,0 +1,105 @@
+#include "compare/whatif/cgroup_weights.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "compare/whatif/scheduler_replay.h"
+
+#define DEFAULT_SHARES 1024
+#define SHARES_MOST 262144
+#define DEEPEST 32
+
+static int32_t group_add(struct wants *w, int64_t id, int32_t parent, double weight)
+{
+	for (size_t i = 0; i < w->groups; i++)
+		if (w->group[i].id == id && w->group[i].parent == parent)
+			return (int32_t)i;
+	if (w->groups >= GROUPS_MOST)
+		return -1;
+	*ARRAY_PUSH(w->group, w->groups, w->group_cap) = (struct replay_group){ id, parent, weight, 0 };
+	return (int32_t)w->groups - 1;
+}
+
+int32_t groups_of(struct wants *w, const char *text)
+{
+	int32_t group = -1;
+	for (int depth = 0; depth < DEEPEST; depth++) {
+		int64_t id;
+		unsigned shares;
+		int length = 0;
+		if (sscanf(text, "%9" SCNd64 ":%9u%n", &id, &shares, &length) != 2 || id < 0 || shares == 0 || shares > SHARES_MOST)
+			return -1;
+		group = group_add(w, id, group, (double)shares / DEFAULT_SHARES);
+		text += length;
+		if (group < 0 || *text != '/')
+			return *text ? -1 : group;
+		text++;
+	}
+	return -1;
+}
+
+/* The group of the task's own chain that is right below `group`; -1: the task is in it itself, -2: it is not below it. */
+static int32_t group_below(const struct wants *w, const struct replay_task *t, int32_t group)
+{
+	int32_t below = -1;
+	for (int32_t g = t->group; g >= 0; g = w->group[g].parent) {
+		if (g == group)
+			return below;
+		below = g;
+	}
+	return -2;
+}
+
+double groups_weight(const struct wants *w, const struct replay_task *t, const struct replay_task *const *task, size_t n)
+{
+	double part = 1, weight = t->weight;
+	for (int32_t g = t->group; g >= 0; g = w->group[g].parent) {
+		double all = 0, load = 0;
+		for (size_t i = 0; i < n; i++) {
+			const int32_t below = group_below(w, task[i], g);
+			if (below == -2)
+				continue;
+			load += task[i]->weight;
+			all += below == -1 ? task[i]->weight
+			     : w->group[below].weight * task[i]->weight / w->group[below].wants_cpu;
+		}
+		part *= weight / all;
+		weight = w->group[g].weight * load / w->group[g].wants_cpu;
+	}
+	return part * weight;
+}
+
+void groups_load(struct wants *w, const struct replay_task *t, int sign)
+{
+	for (int32_t g = t->group; g >= 0; g = w->group[g].parent)
+		w->group[g].wants_cpu += sign * t->weight;
+}
+
+/* Are all that are known to be below the group among the threads? */
+static bool is_theirs(const struct wants *w, int32_t group, const uint32_t *thread, size_t threads)
+{
+	for (size_t i = 0; i < w->tasks; i++) {
+		bool among = group_below(w, &w->task[i], group) == -2;
+		for (size_t k = 0; k < threads && !among; k++)
+			among = w->task[i].thread == thread[k];
+		if (!among)
+			return false;
+	}
+	return true;
+}
+
+void groups_set_weight(struct wants *w, const uint32_t *thread, size_t threads, double weight)
+{
+	for (size_t i = 0; i < threads; i++) {
+		struct replay_task *t = wants_task(w, thread[i]);
+		int32_t own = -1;
+		for (int32_t g = t ? t->group : -1; g >= 0 && is_theirs(w, g, thread, threads); g = w->group[g].parent)
+			own = g;
+		if (own >= 0)
+			w->group[own].weight = weight;
+		else if (t)
+			t->weight = weight;
+	}
+}

@@ -1,0 +1,101 @@
+#include "model/loss/unseen_handlers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define NONE UINT32_MAX
+
+static struct handler_cpu *cpu_at(struct handlers *h, uint32_t number)
+{
+	if (number >= h->cpus) {
+		h->cpu = mem_resize(h->cpu, (size_t)number + 1, sizeof *h->cpu);
+		while (h->cpus <= number)
+			h->cpu[h->cpus++] = (struct handler_cpu){ .first = NONE, .last = NONE };
+	}
+	return &h->cpu[number];
+}
+
+static void unseen(struct handlers *h, struct handler_cpu *c, const struct event *ev, uint16_t entry_kind)
+{
+	uint32_t index = (uint32_t)h->len;
+	*ARRAY_PUSH(h->handler, h->len, h->cap) = (struct handler){ .number = ev->arg[0], .kind = entry_kind, .gap = c->gap,
+		.next = NONE };
+	*(c->last == NONE ? &c->first : &h->handler[c->last].next) = index;
+	c->last = index;
+}
+
+static void enter(struct handlers *h, struct handler_cpu *c, const struct event *ev)
+{
+	h->entries[ev->kind] = true;
+	if (ev->kind == EV_IRQ_ENTRY && ev->irq.name > 0)
+		*map_put(&h->name, (uint64_t)ev->irq.number, NULL) = (uint64_t)ev->irq.name;
+	nest_enter(&c->seen, ev);
+}
+
+void handlers_feed(struct handlers *h, const struct event *ev)
+{
+	uint16_t entry = nest_entry_of[ev->kind];
+	bool ends = ev->kind == EV_LOST || ev->kind == EV_SWITCH;
+	if (!entry && !ends)
+		return;
+	struct handler_cpu *c = cpu_at(h, ev->cpu);
+	if (ends) {
+		c->seen.depth = 0;
+		c->settled = ev->kind == EV_SWITCH;
+		c->gap += ev->kind == EV_LOST;
+	} else if (entry == ev->kind) {
+		enter(h, c, ev);
+	} else if (!nest_leave(&c->seen, ev) && !c->settled) {
+		unseen(h, c, ev, entry);
+	}
+}
+
+bool handlers_inside(const struct handlers *h, uint32_t cpu)
+{
+	return cpu < h->cpus && h->cpu[cpu].seen.depth > 0;
+}
+
+void handlers_release(struct handlers *h)
+{
+	for (uint32_t i = 0; i < h->cpus; i++)
+		nest_release(&h->cpu[i].seen);
+	free(h->handler);
+	free(h->cpu);
+	map_release(&h->name);
+	*h = (struct handlers)HANDLERS_INIT;
+}
+
+unsigned handlers_endless(event_kinds kinds)
+{
+	static const struct { enum event_kind entry, exit; } pairs[] = {
+		{ EV_IRQ_ENTRY, EV_IRQ_EXIT }, { EV_SOFTIRQ_ENTRY, EV_SOFTIRQ_EXIT }, { EV_TIMER_ENTRY, EV_TIMER_EXIT },
+	};
+	unsigned endless = 0;
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+		if (kinds & KIND(pairs[i].entry) && !(kinds & KIND(pairs[i].exit)))
+			endless |= handlers_kind(pairs[i].entry);
+	return endless;
+}
+
+size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at, struct event out[NEST_DEEP])
+{
+	size_t n = 0;
+	if (cpu >= h->cpus)
+		return 0;
+	uint32_t i = *at == NONE ? h->cpu[cpu].first : h->handler[*at].next;
+	for (; i != NONE && h->handler[i].gap <= gap; *at = i, i = h->handler[i].next) {
+		const struct handler *found = &h->handler[i];
+		if (found->gap < gap || n == NEST_DEEP || !h->entries[found->kind])
+			continue;
+		memmove(out + 1, out, n++ * sizeof *out);  /* the innermost ends first */
+		out[0] = (struct event){ .kind = found->kind, .cpu = (uint16_t)cpu, .tid = -1, .pid = -1 };
+		for (size_t k = 0; k < sizeof out[0].arg / sizeof *out[0].arg; k++)
+			out[0].arg[k] = EVENT_ABSENT;
+		out[0].irq.number = found->number;
+		uint64_t *name = found->kind == EV_IRQ_ENTRY ? map_find(&h->name, (uint64_t)found->number) : NULL;
+		out[0].irq.name = name ? (int64_t)*name : EVENT_ABSENT;
+	}
+	return n;
+}

@@ -1,0 +1,314 @@
+/* The flow as text, like the paper's Fig. 14: system > thread, duration, share (Eq. 3) and a bar lane.
+ *
+ * A lane cell is a stretch of the window; its mark tells how much of it the row had:
+ * the letter of the kind for at least half, ':' for at least a tenth, ',' for less.  Waiting is a group of its own,
+ * since it is nobody's taking.  Cost: one pass over the cells; memory: lanes of the printed rows. */
+#include "query/query_internal.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+
+#define NARROWEST 60
+#define WIDEST_LABEL 44
+#define FIGURES 21        /* columns of duration and share, and the lane's edges */
+#define LABEL_TEXT 600
+
+static const char letters[FLOW_KIND_COUNT] = { '#', '!', '%', 'i', '-', '.', '=', '?' };
+
+enum { GROUP_WAITING = -2, GROUP_IDLE = -3, GROUP_UNKNOWN = -4, GROUP_LIMITED = -5 };
+
+struct lane_row {
+	const struct flow_entry *entry;  /* NULL: a group */
+	int32_t group;
+	int64_t duration;
+	uint32_t lane;                   /* index of its lane */
+	uint32_t kind;                   /* whose letter the lane shows */
+};
+
+struct page {
+	const struct topo *topo;
+	const struct flow *f;
+	FILE *to;
+	struct lane_row *row;
+	size_t rows, row_cap;
+	int64_t *lane;                   /* ns per cell; lanes of `cells` each */
+	int width, cells, label;         /* columns */
+	size_t left_out;
+	int64_t left_out_ns;
+};
+
+static int32_t group_of(int32_t system, uint32_t kind)
+{
+	return kind == FLOW_WAITING ? GROUP_WAITING : kind == FLOW_IDLE_CPU ? GROUP_IDLE :
+	       kind == FLOW_LIMITED ? GROUP_LIMITED : kind == FLOW_UNKNOWN ? GROUP_UNKNOWN : system;
+}
+
+static int by_duration(const void *a, const void *b)
+{
+	const struct lane_row *x = a, *y = b;
+	if (x->duration != y->duration)
+		return x->duration < y->duration ? 1 : -1;
+	return (x->group < y->group) - (x->group > y->group);
+}
+
+static size_t find_group(const struct lane_row *group, size_t groups, int32_t id)
+{
+	size_t g = 0;
+	while (g < groups && group[g].group != id)
+		g++;
+	return g;
+}
+
+/* Groups by their time, each with its printed entries behind it. */
+static void lay_out(struct page *p, double threshold)
+{
+	const struct flow *f = p->f;
+	struct lane_row *group = NULL;
+	size_t groups = 0, cap = 0;
+	for (size_t i = 0; i < f->entries; i++) {
+		const struct flow_entry *e = &f->entry[i];
+		int32_t id = group_of(e->who.system, e->who.kind);
+		size_t g = find_group(group, groups, id);
+		if (g == groups)
+			*ARRAY_PUSH(group, groups, cap) = (struct lane_row){ .group = id, .kind = e->who.kind };
+		group[g].duration += e->duration;
+	}
+	if (groups)
+		qsort(group, groups, sizeof *group, by_duration);
+	double span = (double)(f->end - f->start) + 1;
+	for (size_t g = 0; g < groups; g++) {
+		if ((double)group[g].duration / span >= threshold)
+			*ARRAY_PUSH(p->row, p->rows, p->row_cap) = group[g];
+		for (size_t i = 0; i < f->entries; i++) {
+			const struct flow_entry *e = &f->entry[i];
+			if (group_of(e->who.system, e->who.kind) != group[g].group)
+				continue;
+			if (e->share < threshold) {
+				p->left_out++;
+				p->left_out_ns += e->duration;
+			} else {
+				*ARRAY_PUSH(p->row, p->rows, p->row_cap) = (struct lane_row){ .entry = e,
+					.group = group[g].group, .duration = e->duration, .kind = e->who.kind };
+			}
+		}
+	}
+	free(group);
+}
+
+static int64_t cell_start(const struct page *p, int cell)
+{
+	return flow_column(p->f->start, p->f->end, (unsigned)cell, (unsigned)p->cells);
+}
+
+/* The lanes of the printed rows: an entry adds to its own and to its group's. */
+static void paint_all(struct page *p)
+{
+	const struct flow *f = p->f;
+	uint32_t *own = mem_new(f->entries, sizeof *own), *group = mem_new(f->entries, sizeof *group);
+	for (size_t i = 0; i < f->entries; i++)
+		own[i] = group[i] = UINT32_MAX;
+	for (uint32_t i = 0; i < p->rows; i++) {
+		struct lane_row *r = &p->row[i];
+		r->lane = i;
+		if (r->entry)
+			own[r->entry - f->entry] = i;
+		for (size_t k = 0; !r->entry && k < f->entries; k++)
+			if (group_of(f->entry[k].who.system, f->entry[k].who.kind) == r->group)
+				group[k] = i;
+	}
+	p->lane = mem_new(p->rows * (size_t)p->cells, sizeof *p->lane);
+	flow_paint(f, own, (unsigned)p->cells, p->lane);
+	flow_paint(f, group, (unsigned)p->cells, p->lane);
+	free(own);
+	free(group);
+}
+
+/* The thread alone, when what it does was said. */
+static void plain_text(const struct page *p, const struct party *who, char *buf, size_t size)
+{
+	struct party thread = *who;
+	thread.kind = who->kind == FLOW_WAITING && who->tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
+	party_text(p->topo, &thread, p->f->name[who->name], buf, size);
+}
+
+static void row_label(const struct page *p, const struct lane_row *r, char *buf, size_t size)
+{
+	const struct flow_entry *e = r->entry;
+	char name[256];
+	if (!e) {
+		text_escape(buf, size, r->group >= 0 ? p->topo->machine[r->group].name :
+		            r->group == GROUP_WAITING ? "waiting, until woken by" :
+		            r->group == GROUP_LIMITED ? "limited by" :
+		            r->group == GROUP_IDLE ? "idle CPU" : r->group == GROUP_UNKNOWN ? "unknown" : "?");
+		return;
+	}
+	text_escape(name, sizeof name, p->f->name[e->who.name]);
+	if (e->who.kind == FLOW_WAITING && e->who.system < 0)
+		snprintf(buf, size, "%s", *name ? name : "nobody seen");
+	else if (e->who.kind == FLOW_WAITING)
+		plain_text(p, &e->who, buf, size);
+	else if (e->who.tid >= 0)
+		snprintf(buf, size, "%" PRId32 "%s%s%s", e->who.tid, *name ? " " : "", name,
+		         e->who.kind == FLOW_HYPERVISOR ? " (hypervisor)" : "");
+	else
+		snprintf(buf, size, "%s%s", name, e->who.kind == FLOW_HYPERVISOR ? " (hypervisor)" :
+		         e->who.kind == FLOW_IRQ ? " (interrupt)" : "");
+}
+
+static double share_of(const struct flow *f, int64_t ns)
+{
+	return (double)ns / ((double)(f->end - f->start) + 1);
+}
+
+static void print_row(const struct page *p, const struct lane_row *r)
+{
+	char label[LABEL_TEXT], duration[TIME_TEXT], share[16];
+	int indent = r->entry ? 2 : 0;
+	row_label(p, r, label, sizeof label);
+	const int pad = p->label - indent - text_width(text_cut(label, p->label - indent));
+	fprintf(p->to, "%*s%s%*s%10s %6s |", indent, "", label, pad, "", time_duration(duration, r->duration),
+	        text_share(share, share_of(p->f, r->duration)));
+	for (int c = 0; c < p->cells; c++) {
+		int64_t ns = p->lane[(size_t)r->lane * (size_t)p->cells + (size_t)c];
+		int64_t span = (c + 1 < p->cells ? cell_start(p, c + 1) : p->f->end + 1) - cell_start(p, c);
+		fputc(ns == 0 ? ' ' : 2 * (double)ns >= (double)span ? letters[r->kind] :
+		      10 * (double)ns >= (double)span ? ':' : ',', p->to);
+	}
+	fputs("|\n", p->to);
+}
+
+/* Idle and lost time have no threads to list below them. */
+static bool is_repetition(const struct page *p, const struct lane_row *r)
+{
+	return r->entry && (r->group == GROUP_IDLE || r->group == GROUP_UNKNOWN) && !*p->f->name[r->entry->who.name];
+}
+
+static void print_summary(const struct page *p, const struct subject *s)
+{
+	int64_t by_kind[FLOW_KIND_COUNT] = { 0 }, lost = 0;
+	char subject[LABEL_TEXT], from[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT], share[16];
+	const struct flow *f = p->f;
+	for (size_t i = 0; i < f->entries; i++) {
+		by_kind[f->entry[i].who.kind] += f->entry[i].duration;
+		lost += f->entry[i].lost;
+	}
+	fprintf(p->to, "execution flow of %s\n", topo_subject_text(p->topo, s, subject, sizeof subject));
+	fprintf(p->to, "%s .. %s (%s), %zu %s\n", time_date(from, f->start, 9), time_clock(to, f->end, 9),
+	        time_duration(d, f->end - f->start + 1), f->entries, f->entries == 1 ? "entry" : "entries");
+	const bool pcpu = s->kind == SUBJECT_CPU && p->topo->machine[subject_machine(p->topo, s)].kind != MACHINE_VM;
+	int column = pcpu ? 0  /* it wants nothing */
+		: !topo_is_watched(p->topo, s) ? fprintf(p->to, "lost unknown")
+		: fprintf(p->to, "lost %s (%s)%s", time_duration(d, lost), text_share(share, share_of(f, lost)),
+		          topo_is_alone(p->topo, s) && by_kind[FLOW_RUNNING] ? " or more" : "");
+	for (int k = 0; k < FLOW_KIND_COUNT; k++) {
+		char item[64];
+		if (!by_kind[k])
+			continue;
+		int n = snprintf(item, sizeof item, "%s %s", flow_kind_name[k], text_share(share, share_of(f, by_kind[k])));
+		const char *between = !column ? "" : column + 3 + n > p->width ? ",\n" : ", ";
+		column = (*between && between[1] == ' ' ? column + 2 : 0) + n;
+		fprintf(p->to, "%s%s", between, item);
+	}
+	fputs("\n\n", p->to);
+}
+
+/* "05:30:48.350837765   1.31 ms  CPU1  preempting  host/216 burnP6".  The kind has said what the hypervisor and those
+ * who wake are for. */
+static void print_intervals(const struct page *p)
+{
+	char party[LABEL_TEXT], at[TIME_TEXT], d[TIME_TEXT];
+	fputs("\n", p->to);
+	for (size_t i = 0; i < p->f->intervals; i++) {
+		const struct flow_interval *iv = &p->f->interval[i];
+		const struct party *who = &p->f->entry[iv->entry].who;
+		char cpu[16] = "";
+		if (who->system >= 0 && (who->kind == FLOW_HYPERVISOR || who->kind == FLOW_WAITING))
+			plain_text(p, who, party, sizeof party);
+		else
+			party_text(p->topo, who, p->f->name[who->name], party, sizeof party);
+		if (iv->pcpu >= 0)
+			snprintf(cpu, sizeof cpu, "CPU%d", iv->pcpu);
+		int used = fprintf(p->to, "%s %9s  %-6s%-10s  ", time_clock(at, iv->start, 9),
+		                   time_duration(d, iv->end - iv->start + 1), cpu, flow_kind_name[who->kind]);
+		fprintf(p->to, "%s\n", text_cut(party, p->width - used));
+	}
+}
+
+/* Of the kinds that there are. */
+static void print_legend(const struct page *p)
+{
+	static const char *const says[FLOW_KIND_COUNT] = { [FLOW_RUNNING] = "ran", [FLOW_PREEMPTING] = "others",
+		[FLOW_HYPERVISOR] = "hypervisor", [FLOW_IRQ] = "interrupt", [FLOW_WAITING] = "slept", [FLOW_IDLE_CPU] = "nobody",
+		[FLOW_LIMITED] = "limit", [FLOW_UNKNOWN] = "unknown" };
+	bool there[FLOW_KIND_COUNT] = { false };
+	char text[256] = "";
+	for (size_t i = 0; i < p->rows; i++)
+		there[p->row[i].kind] = true;
+	for (int k = 0; k < FLOW_KIND_COUNT; k++) {
+		size_t used = strlen(text);
+		if (there[k])
+			snprintf(text + used, sizeof text - used, "%c %s  ", letters[k], says[k]);
+	}
+	size_t used = strlen(text);
+	fprintf(p->to, "%.*s (half or more)%s: a tenth  , less\n", (int)used - 2, text,
+	        (int)used + 34 > p->width ? "\n" : "  ");
+}
+
+static void print_left_out(const struct page *p, double threshold)
+{
+	char d[TIME_TEXT], share[16];
+	if (p->left_out)
+		fprintf(p->to, "left out: %zu %s below %g %% each, together %s (%s)\n", p->left_out,
+		        p->left_out == 1 ? "entry" : "entries", 100 * threshold,
+		        time_duration(d, p->left_out_ns),
+		        text_share(share, share_of(p->f, p->left_out_ns)));
+}
+
+static int page_width(int width)
+{
+	return width <= 0 ? 80 : width < NARROWEST ? NARROWEST : width;
+}
+
+static int label_width(int width)
+{
+	int rest = width - width / 3 - FIGURES;
+	return rest < WIDEST_LABEL ? rest : WIDEST_LABEL;
+}
+
+unsigned flow_text_columns(int width)
+{
+	width = page_width(width);
+	return (unsigned)(width - label_width(width) - FIGURES);
+}
+
+int flow_write_text(const struct topo *topo, const struct flow *f, const struct subject *s,
+                    const struct flow_text *options, FILE *to, struct error *err)
+{
+	struct page p = { .topo = topo, .f = f, .to = to };
+	p.width = page_width(options->width);
+	p.cells = (int)flow_text_columns(options->width);
+	p.label = label_width(p.width);
+	lay_out(&p, options->threshold);
+	paint_all(&p);
+	for (size_t i = 0; i < options->headers; i++)
+		fprintf(to, "%s\n", options->header[i]);
+	print_summary(&p, s);
+	for (size_t i = 0; i < p.rows; i++)
+		if (!is_repetition(&p, &p.row[i]))
+			print_row(&p, &p.row[i]);
+	if (p.rows)
+		print_legend(&p);
+	print_left_out(&p, options->threshold);
+	if (options->intervals)
+		print_intervals(&p);
+	free(p.row);
+	free(p.lane);
+	if (fflush(to) != 0 || ferror(to))
+		return error_system(err, "make room or choose another place", "writing the flow");
+	return 0;
+}

@@ -1,0 +1,88 @@
+# flow: questions asked of a history
+noinst_LIBRARIES += src/libquery.a
+QUERY_LIBS = src/libquery.a $(HISTORY_LIBS)
+src_libquery_a_SOURCES = \
+	src/query/target_lookup.c \
+	src/query/demand.c \
+	src/query/warnings.c \
+	src/query/exits.c \
+	src/query/explain.c src/query/explain.h src/query/explain_summary.c \
+	src/query/explain_next.c src/query/explain_culprit.c src/query/explain_waits.c \
+	src/query/explain_next.c src/query/explain_culprit.c src/query/explain_path.c \
+	src/query/flow.c src/query/query.h src/query/query_internal.h \
+	src/query/flow_text.c \
+	src/query/gap.c \
+	src/query/gap_stream.c \
+	src/query/gap_list.c \
+	src/query/flow_builder.c src/query/flow_builder.h \
+	src/query/host_only.h \
+	src/query/query_text.h \
+	src/query/stepped_query.c src/query/stepped_query.h \
+	src/query/preempted_code.c \
+	src/query/culprit.c src/query/culprit.h \
+	src/query/causes.h \
+	src/query/locks.c src/query/locks.h \
+	src/query/critical_path.c src/query/critical_path.h src/query/critical_path_query.c src/query/critical_path_intervals.c \
+	src/query/periodic_timers.c \
+	src/query/halt_polls.c \
+	src/query/irq_source.c src/query/irq_source.h \
+	src/query/resolver.c src/query/resolver.h src/query/resolver_location.c \
+	src/query/spin_waits.c \
+	src/query/status_text.c \
+	src/query/steal_matrix.c \
+	src/query/summary.c \
+	src/query/summary_sort.c \
+	src/query/steal_sweep.c src/query/steal_sweep.h \
+	src/query/top_culprit.c src/query/top_culprit.h \
+	src/query/catalog.c \
+	src/query/catalog_text.c \
+	src/query/attribute_track.c \
+	src/query/idle_waits.c \
+	src/query/wakeup.c src/query/wakeup.h
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_query
+tests_test_query_SOURCES = tests/test_query.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_report
+tests_test_query_report_SOURCES = tests/test_query_report.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_report_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_property
+tests_test_query_property_SOURCES = tests/test_query_property.c tests/query_brute.c tests/query_brute.h tests/query_world.c \
+	tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_property_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_demand
+tests_test_query_demand_SOURCES = tests/test_query_demand.c tests/ui_world.c tests/ui_world.h tests/test.h
+tests_test_query_demand_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_exits
+tests_test_query_exits_SOURCES = tests/test_query_exits.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_exits_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_locks
+tests_test_query_locks_SOURCES = tests/test_query_locks.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_locks_LDADD = $(REPORT_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_critical_path
+tests_test_query_critical_path_SOURCES = tests/test_query_critical_path.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_critical_path_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_irq_source
+tests_test_query_irq_source_SOURCES = tests/test_query_irq_source.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_irq_source_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_spin_waits
+tests_test_query_spin_waits_SOURCES = tests/test_query_spin_waits.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_spin_waits_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_idle_waits
+tests_test_query_idle_waits_SOURCES = tests/test_query_idle_waits.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_idle_waits_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_parts
+tests_test_query_parts_SOURCES = tests/test_query_parts.c tests/query_world.c tests/query_world.h tests/refs.h tests/test.h
+tests_test_query_parts_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_edges
+tests_test_query_edges_SOURCES = tests/test_query_edges.c tests/query_world.c tests/query_world.h tests/test.h
+tests_test_query_edges_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_query_summary
+tests_test_query_summary_SOURCES = tests/test_query_summary.c tests/ui_world.c tests/ui_world.h tests/test.h
+tests_test_query_summary_LDADD = $(QUERY_LIBS) $(CMOCKA_LIBS)
+endif
+
+BENCHES += tests/bench/bench_flow
+tests_bench_bench_flow_SOURCES = tests/bench/bench_flow.c
+tests_bench_bench_flow_LDADD = $(QUERY_LIBS)

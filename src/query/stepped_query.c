@@ -1,0 +1,114 @@
+#include "query/stepped_query.h"
+
+#include <stdlib.h>
+
+#include "base/int128.h"
+#include "base/clock.h"
+#include "base/parallel.h"
+
+#define INTERVALS_WORTH_A_PART (1 << 18)
+#define STEP_NS 100000000    /* of inquiry_run(), between two looks at whether it is cancelled */
+#define DONE_UNITS 1000
+
+bool budget_over(const struct budget *b)
+{
+	return now_ns() >= b->until;
+}
+
+/* 1 for what takes a few ms anyway. */
+static size_t parts_of(const struct history *h, int64_t from, int64_t to)
+{
+	int128 span = (int128)history_end(h) - history_begin(h) + 1, window = (int128)to - from + 1;
+	int128 parts = (int128)history_intervals(h) * window / span / INTERVALS_WORTH_A_PART;
+	const unsigned workers = parallel_workers(0);
+	if (parts > workers)
+		parts = workers;
+	if (parts > PARTS_MAX)
+		parts = PARTS_MAX;
+	return parts < 1 || window < 2 * PARTS_MAX ? 1 : (size_t)parts;
+}
+
+size_t inquiry_parts(const struct inquiry *q)
+{
+	return q->from > q->to ? 0 : parts_of(q->topo->h, q->from, q->to);
+}
+
+void parts_cut(int64_t from, int64_t to, size_t i, size_t n, int64_t *start, int64_t *end)
+{
+	int128 window = (int128)to - from + 1;
+	*start = from + (int64_t)(window * (int64_t)i / (int64_t)n);
+	*end = from + (int64_t)(window * (int64_t)(i + 1) / (int64_t)n) - 1;
+}
+
+void inquiry_restart(struct inquiry *q)
+{
+	for (size_t i = 0; i < q->parts; i++) {
+		q->part[i] = (struct inquiry_part){ .err = ERROR_INIT };
+		parts_cut(q->from, q->to, i, q->parts, &q->part[i].from, &q->part[i].to);
+	}
+}
+
+void inquiry_init(struct inquiry *q, const struct inquiry_kind *kind, const struct topo *topo, int64_t from, int64_t to,
+                  size_t parts)
+{
+	*q = (struct inquiry){ .kind = kind, .topo = topo, .from = from, .to = to };
+	if (from <= to)
+		q->parts = parts ? parts : parts_of(topo->h, from, to);
+	inquiry_restart(q);
+}
+
+static int step_part(void *arg, size_t i)
+{
+	struct inquiry *q = arg;
+	struct budget budget = { .until = q->until };
+	struct inquiry_part *p = &q->part[i];
+	int done = p->at_end ? 1 : q->kind->walk(q, i, &budget, &p->err);
+	p->at_end = done > 0;
+	return done < 0 ? -1 : 0;
+}
+
+int inquiry_step(struct inquiry *q, int64_t ns, struct error *err)
+{
+	if (q->answered)
+		return 1;
+	int64_t now = now_ns();
+	q->until = ns > INT64_MAX - now ? INT64_MAX : now + ns;
+	int status = parallel_run(&(struct parallel){ .workers = (unsigned)q->parts, .task = step_part, .arg = q }, q->parts);
+	for (size_t i = 0; i < q->parts; i++) {
+		if (q->part[i].err.text[0]) {
+			if (err)
+				*err = q->part[i].err;
+			return -1;
+		}
+		if (status == 0 && !q->part[i].at_end)
+			return 0;
+	}
+	status = status < 0 ? -1 : q->kind->join(q, err);
+	q->answered = status > 0;
+	return status;
+}
+
+double inquiry_done(const struct inquiry *q)
+{
+	double sum = 0;
+	for (size_t i = 0; i < q->parts; i++)
+		sum += q->part[i].at_end ? 1 : q->part[i].done;
+	return q->answered || !q->parts ? 1 : sum / (double)q->parts;
+}
+
+int inquiry_run(struct inquiry *q, const struct progress *progress, struct error *err)
+{
+	int done;
+	while ((done = inquiry_step(q, progress ? STEP_NS : INT64_MAX, err)) == 0)
+		if (progress && progress->tick(progress->arg, "reading", (uint64_t)(DONE_UNITS * inquiry_done(q)), DONE_UNITS))
+			return error_set(err, STATUS_CANCELLED, NULL, "cancelled");
+	return done < 0 ? -1 : 0;
+}
+
+void inquiry_close(struct inquiry *q)
+{
+	if (!q)
+		return;
+	q->kind->close(q);
+	free(q);
+}

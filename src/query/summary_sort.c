@@ -1,0 +1,66 @@
+/* The orders of a summary. */
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "query/query_internal.h"
+
+#define ORDER_NAME(code, name, first) [code] = name,
+const char *const summary_order_name[SUMMARY_ORDER_COUNT + 1] = { SUMMARY_ORDERS(ORDER_NAME) };
+#undef ORDER_NAME
+
+struct row_order {
+	bool last;           /* the host, where guests come first */
+	double key;          /* greatest first */
+	int64_t lost;
+	struct summary_row row;
+};
+
+static double key_of(const struct summary_row *r, enum summary_order by)
+{
+	const struct demand *d = &r->demand;
+	switch (by) {
+	case SUMMARY_BY_LOST: return (double)d->lost;
+	case SUMMARY_BY_SHARE: return d->ran + d->lost > 0 ? (double)d->lost / (double)(d->ran + d->lost) : 0;
+	case SUMMARY_BY_LONGEST: return r->gaps ? (double)(r->longest.end - r->longest.start) + 1 : 0;
+	case SUMMARY_BY_P99: return (double)r->p99;
+	case SUMMARY_BY_GAPS: return (double)r->gaps;
+	case SUMMARY_BY_RAN: return (double)d->ran;
+	case SUMMARY_BY_LIFE: return (double)(r->end - r->start) + 1;
+	case SUMMARY_BY_ID: case SUMMARY_ORDER_COUNT: break;
+	}
+	return 0;
+}
+
+static int compare(const void *pa, const void *pb)
+{
+	const struct row_order *a = pa, *b = pb;
+	if (a->last != b->last)
+		return a->last ? 1 : -1;
+	if (a->key > b->key || a->key < b->key)
+		return a->key < b->key ? 1 : -1;
+	if (a->lost != b->lost)
+		return a->lost < b->lost ? 1 : -1;
+	return (a->row.who.index > b->row.who.index) - (a->row.who.index < b->row.who.index);
+}
+
+static void sort_rows(const struct topo *topo, struct summary_row *row, size_t n, enum summary_order by)
+{
+	struct row_order *order = mem_new(n, sizeof *order);
+	for (size_t i = 0; i < n; i++) {
+		bool host = topo->machine[subject_machine(topo, &row[i].who)].kind == MACHINE_HOST;
+		order[i] = (struct row_order){ host && by == SUMMARY_BY_LOST, key_of(&row[i], by),
+			by == SUMMARY_BY_ID ? 0 : row[i].demand.lost, row[i] };
+	}
+	if (n)
+		qsort(order, n, sizeof *order, compare);
+	for (size_t i = 0; i < n; i++)
+		row[i] = order[i].row;
+	free(order);
+}
+
+void summary_sort(struct summary *s, const struct topo *topo, enum summary_order by)
+{
+	sort_rows(topo, s->row, s->machines, by);
+	sort_rows(topo, s->row + s->machines, s->rows - s->machines, by);
+	s->by = by;
+}

@@ -1,0 +1,93 @@
+#include "record/clock_sample.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/int128.h"
+#include "base/clock.h"
+#include "record/proc.h"
+
+#define TRIES 50
+#define SECOND 1000000000
+
+static uint64_t cycles(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	return __builtin_ia32_rdtsc();
+#else
+	return 0;
+#endif
+}
+
+struct moment moment_now(bool tsc)
+{
+	struct moment best = { .known = true };
+	uint64_t shortest = UINT64_MAX;
+	for (int i = 0; i < TRIES; i++) {
+		const int64_t real = clock_ns(CLOCK_REALTIME);
+		const uint64_t before = tsc ? cycles() : (uint64_t)clock_ns(CLOCK_MONOTONIC);
+		const int64_t mono = clock_ns(CLOCK_MONOTONIC);
+		const uint64_t after = tsc ? cycles() : (uint64_t)clock_ns(CLOCK_MONOTONIC);
+		const int64_t real_after = clock_ns(CLOCK_REALTIME);
+		if (after - before >= shortest)
+			continue;
+		shortest = after - before;
+		best.clock = before + (after - before) / 2;
+		best.monotonic = mono;
+		best.realtime = real + (real_after - real) / 2;
+	}
+	if (!tsc)
+		best.clock = (uint64_t)best.monotonic;
+	return best;
+}
+
+/* "1795152647842459259", "1795152647" or what a date without %N makes of it, "1795152647%N". */
+static int64_t parse_realtime(const char *text)
+{
+	char *rest;
+	const long long x = strtoll(text, &rest, 10);
+	if (x <= 0)
+		return 0;
+	return x >= 100000000000000 ? x : x < INT64_MAX / SECOND ? x * SECOND : 0;
+}
+
+/* "12345" cycles, or "12.345678" s. */
+static bool parse_clock(const char *text, uint64_t *clock)
+{
+	char *rest;
+	const unsigned long long x = strtoull(text, &rest, 10);
+	if (rest == text)
+		return false;
+	*clock = x;
+	if (*rest != '.')
+		return true;
+	uint64_t fraction = 0, unit = SECOND;
+	for (rest++; *rest >= '0' && *rest <= '9' && unit > 1; rest++) {
+		unit /= 10;
+		fraction += (uint64_t)(*rest - '0') * unit;
+	}
+	*clock = x * SECOND + fraction;
+	return x < INT64_MAX / SECOND;
+}
+
+struct moment moment_parse(const char *text)
+{
+	struct moment m = { 0 };
+	char *real = proc_field(text, "realtime"), *now = proc_field(text, "now ts");
+	if (real && now && parse_clock(now, &m.clock)) {
+		m.realtime = parse_realtime(real);
+		m.known = m.realtime > 0;
+	}
+	free(real);
+	free(now);
+	return m;
+}
+
+uint64_t moment_frequency(const struct moment *a, const struct moment *b)
+{
+	if (!a->known || !b->known || b->monotonic <= a->monotonic || b->clock <= a->clock)
+		return 0;
+	const uint128 x = (uint128)(b->clock - a->clock) * 1000 * SECOND / (uint64_t)(b->monotonic - a->monotonic);
+	return x > UINT64_MAX ? 0 : (uint64_t)x;
+}

@@ -1,0 +1,241 @@
+#include "record/metadata.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/int128.h"
+#include "base/mem.h"
+#include "record/events.h"
+#include "record/recording_dir.h"
+#include "record/proc.h"
+
+static void put_moment(struct yaml_out *o, const char *key, const struct moment *m)
+{
+	if (!m->known)
+		return;
+	const int map = yaml_out_braces(o, YAML_OUT_ROOT, key);
+	yaml_out_count(o, map, "clock", m->clock);
+	if (m->monotonic)
+		yaml_out_number(o, map, "monotonic", m->monotonic);
+	yaml_out_number(o, map, "realtime", m->realtime);
+}
+
+/* hertz: of the clock, in thousandths; 0: it counts ns. */
+static void put_clock(struct yaml_out *o, const char *clock, uint64_t millihertz, const struct moment *started,
+                      const struct moment *stopped)
+{
+	yaml_out_text(o, YAML_OUT_ROOT, "clock", clock);
+	if (millihertz)
+		yaml_out_count(o, YAML_OUT_ROOT, "millihertz", millihertz);
+	put_moment(o, "started", started);
+	put_moment(o, "stopped", stopped);
+}
+
+static void put_names(struct yaml_out *o, const char *key, char *const *name, size_t n)
+{
+	const int list = yaml_out_list(o, YAML_OUT_ROOT, key);
+	for (size_t i = 0; i < n; i++)
+		yaml_out_text(o, list, NULL, name[i]);
+}
+
+static int save(struct yaml_out *o, int folder, const char *name, struct error *err)
+{
+	char *text = yaml_out_end(o);
+	const int rc = text ? folder_put(folder, name, text, strlen(text), err)
+	                    : error_set(err, STATUS_SYSTEM, NULL, "%s: cannot be written as YAML", name);
+	free(text);
+	return rc;
+}
+
+int about_host(const struct host *h, struct error *err)
+{
+	struct yaml_out *o = yaml_out_new();
+	struct utsname name;
+	uname(&name);
+	yaml_out_escaped(o, YAML_OUT_ROOT, "hostname", name.nodename);
+	yaml_out_escaped(o, YAML_OUT_ROOT, "release", name.release);
+	yaml_out_escaped(o, YAML_OUT_ROOT, "version", name.version);
+	yaml_out_text(o, YAML_OUT_ROOT, "machine", name.machine);
+	yaml_out_number(o, YAML_OUT_ROOT, "cpus", tracer_cpus(h->tracer));
+	put_clock(o, host_clock(h), h->tsc ? moment_frequency(&h->started, &h->stopped) : 0, &h->started, &h->stopped);
+	yaml_out_count(o, YAML_OUT_ROOT, "buffer_kb", h->forecast.kilobytes);
+	yaml_out_count(o, YAML_OUT_ROOT, "bytes", h->bytes);
+	yaml_out_count(o, YAML_OUT_ROOT, "lost", h->lost);
+	if (h->hold)
+		yaml_out_number(o, YAML_OUT_ROOT, "kept", h->hold);
+	put_names(o, "events", h->event, h->events);
+	put_names(o, "missing", h->missing, h->missings);
+	facts_put_host(o, yaml_out_map(o, YAML_OUT_ROOT, "facts"), h->root);
+	return save(o, h->folder, "about.yaml", err);
+}
+
+/* ---- guests */
+
+static bool same(const struct vm_tsc *a, const struct vm_tsc *b)
+{
+	return a->known && b->known && a->offset == b->offset && a->ratio == b->ratio && a->bits == b->bits;
+}
+
+bool about_tsc(const struct guest *g, const struct host *h, struct vm_tsc *tsc, const char **why)
+{
+	char *clock = guest_field(g, "clock");
+	const bool both = h->tsc && clock && strcmp(clock, "x86-tsc") == 0;
+	free(clock);
+	*why = NULL;
+	if (!both) {
+		*why = "its clock, or the host's, is not the TSC";
+		return false;
+	}
+	for (size_t i = 0; i < g->vm->vcpus && !*why; i++) {
+		if (!g->before[i].known || !g->after[i].known)
+			*why = "KVM does not tell its TSC";
+		else if (!same(&g->before[i], &g->after[i]))
+			*why = "its TSC was changed while it was recorded";
+		else if (!same(&g->before[i], &g->before[0]))
+			*why = "the TSCs of its CPUs differ";
+	}
+	*tsc = g->vm->vcpus ? g->before[0] : (struct vm_tsc){ 0 };
+	return !*why && g->vm->vcpus > 0;
+}
+
+static void put_tsc(struct yaml_out *o, int parent, const char *key, const struct vm_tsc *tsc)
+{
+	const int map = yaml_out_braces(o, parent, key);
+	yaml_out_number(o, map, "offset", tsc->offset);
+	yaml_out_count(o, map, "ratio", tsc->ratio);
+	yaml_out_number(o, map, "bits", tsc->bits);
+}
+
+static void put_tscs(struct yaml_out *o, const char *key, const struct guest *g, const struct vm_tsc *tsc)
+{
+	int list = 0;
+	for (size_t i = 0; i < g->vm->vcpus; i++) {
+		if (!tsc[i].known)
+			continue;
+		list = list ? list : yaml_out_list(o, YAML_OUT_ROOT, key);
+		put_tsc(o, list, NULL, &tsc[i]);
+	}
+}
+
+/* The guest's TSC goes as fast as the host's times the ratio. */
+static uint64_t frequency_of(const struct guest *g, const struct host *h)
+{
+	const uint64_t host = moment_frequency(&h->started, &h->stopped);
+	const struct vm_tsc *tsc = &g->before[0];
+	if (!h->tsc || !host || !g->vm->vcpus || !tsc->known)
+		return 0;
+	const uint128 x = (uint128)host * tsc->ratio >> tsc->bits;
+	return x > UINT64_MAX ? 0 : (uint64_t)x;
+}
+
+/* Events of its architecture that it should have. */
+static void put_missing(struct yaml_out *o, const char *machine, const char *had)
+{
+	size_t n;
+	char **wanted = events_wanted(SIDE_GUEST, machine ? machine : "", NULL, 0, &n);
+	const int list = yaml_out_list(o, YAML_OUT_ROOT, "missing");
+	char *spaced = mem_printf(" %s ", had ? had : "");
+	for (size_t i = 0; i < n; i++) {
+		char *name = mem_printf(" %s ", wanted[i]);
+		if (!strstr(spaced, name))
+			yaml_out_text(o, list, NULL, wanted[i]);
+		free(name);
+	}
+	free(spaced);
+	events_free(wanted, n);
+}
+
+int about_guest(const struct guest *g, const struct host *h, struct error *err)
+{
+	struct yaml_out *o = yaml_out_new();
+	static const char *const keys[][2] = {
+		{ "hostname", "hostname" }, { "osrelease", "release" }, { "version", "version" }, { "machine", "machine" },
+	};
+	char *clock = guest_field(g, "clock"), *events = guest_field(g, "events"), *machine = guest_field(g, "machine");
+	char *rest = NULL, *copy = mem_dup(events ? events : "");
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+		char *value = guest_field(g, keys[i][0]);
+		yaml_out_escaped(o, YAML_OUT_ROOT, keys[i][1], value);
+		free(value);
+	}
+	const bool is_tsc = clock && strcmp(clock, "x86-tsc") == 0;
+	yaml_out_number(o, YAML_OUT_ROOT, "cpus", g->cpus);
+	put_clock(o, is_tsc ? "x86-tsc" : "mono", is_tsc ? frequency_of(g, h) : 0, &g->started, &g->stopped);
+	put_tscs(o, "tsc_before", g, g->before);
+	put_tscs(o, "tsc_after", g, g->after);
+	yaml_out_count(o, YAML_OUT_ROOT, "buffer_kb", g->kilobytes);
+	yaml_out_count(o, YAML_OUT_ROOT, "bytes", g->bytes);
+	yaml_out_count(o, YAML_OUT_ROOT, "lost", g->lost);
+	if (h->hold)
+		yaml_out_number(o, YAML_OUT_ROOT, "kept", h->hold);
+	const int list = yaml_out_list(o, YAML_OUT_ROOT, "events");
+	for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
+		yaml_out_escaped(o, list, NULL, name);
+	put_missing(o, machine, events);
+	char *const all[] = { clock, events, machine, copy };
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		free(all[i]);
+	return save(o, g->folder, "about.yaml", err);
+}
+
+/* ---- the session */
+
+/* Somebody of whom neither a trace nor a thread is known has no place in it. */
+static bool is_known(const struct guest *g)
+{
+	return g->state == GUEST_SENT || g->vm->unmapped < g->vm->vcpus;
+}
+
+static void put_guest(struct yaml_out *o, int list, const struct session_facts *s, size_t i)
+{
+	const struct guest *g = s->guest[i];
+	const int map = yaml_out_map(o, list, NULL);
+	struct vm_tsc tsc;
+	const char *why;
+	yaml_out_text(o, map, "name", g->vm->name);
+	if (g->state == GUEST_SENT) {
+		char *dir = mem_printf("guest-%s", g->vm->folder);
+		yaml_out_text(o, map, "dir", dir);
+		free(dir);
+	}
+	const int vcpus = yaml_out_braces(o, map, "vcpus");
+	for (size_t k = 0; k < g->vm->vcpus; k++) {
+		char number[16];
+		snprintf(number, sizeof number, "%u", g->vm->vcpu[k].number);
+		if (g->vm->vcpu[k].tid)
+			yaml_out_number(o, vcpus, number, g->vm->vcpu[k].tid);
+	}
+	if (g->state == GUEST_SENT && about_tsc(g, s->host, &tsc, &why))
+		put_tsc(o, map, "tsc", &tsc);
+	cgroups_put_threads(o, map, s->before[i], s->after[i]);
+	const int facts = yaml_out_map(o, map, "facts");
+	char *transport = transport_text(&g->by);
+	yaml_out_escaped(o, facts, "through", transport);
+	if (g->state == GUEST_SENT && !about_tsc(g, s->host, &tsc, &why))
+		yaml_out_text(o, facts, "no_tsc", why);
+	if (g->state == GUEST_FAILED)
+		yaml_out_text(o, facts, "not_recorded", g->why.text);
+	facts_put_vm(o, facts, s->host->root, g->vm, s->before[i], s->after[i]);
+	free(transport);
+}
+
+int about_session(const struct session_facts *s, int folder, struct error *err)
+{
+	struct yaml_out *o = yaml_out_new();
+	char name[256] = "";
+	yaml_out_text(o, YAML_OUT_ROOT, "sync", s->sync);
+	const int host = yaml_out_map(o, YAML_OUT_ROOT, "host");
+	gethostname(name, sizeof name - 1);
+	yaml_out_escaped(o, host, "name", *name ? name : "host");
+	yaml_out_text(o, host, "dir", "host");
+	cgroups_put_weights(o, host, s->before, s->after, s->guests + 1);
+	cgroups_put_threads(o, host, s->before[s->guests], s->after[s->guests]);
+	const int guests = s->guests ? yaml_out_list(o, YAML_OUT_ROOT, "guests") : 0;
+	for (size_t i = 0; i < s->guests; i++)
+		if (is_known(s->guest[i]))
+			put_guest(o, guests, s, i);
+	return save(o, folder, "session.yaml", err);
+}

@@ -1,0 +1,26 @@
+#include "sync/fit/tsc.h"
+
+#include "base/int128.h"
+
+#define MOST_DRIFT 100  /* 1 / the largest that both sides' frequencies may disagree by */
+
+/* host cycles = (guest cycles - offset) * 2^bits / ratio; then each side's cycles are its ns. */
+bool tsc_line(const struct trace_info *host, const struct trace_info *guest, const struct sync_hint *hint,
+              struct clock_line *line)
+{
+	const struct trace_scale *h = &host->scale, *g = &guest->scale;
+	if (!hint || !hint->has_tsc || !h->is_tsc || !g->is_tsc)
+		return false;
+	if (h->millihertz > INT64_MAX || g->millihertz > INT64_MAX)
+		return false;
+	const uint64_t shifted = g->count - (uint64_t)hint->tsc_offset;
+	const uint128 cycles = ((uint128)shifted << hint->tsc_bits) / hint->tsc_ratio;
+	const int128 ours = (int128)h->millihertz * (int128)hint->tsc_ratio, theirs = (int128)g->millihertz << hint->tsc_bits;
+	const int128 gap = theirs - ours, far = gap < 0 ? -gap : gap;
+	if (cycles > UINT64_MAX || far > ours / MOST_DRIFT)
+		return false;
+	/* What frequencies disagree by is rounding, a part in 10^12: as exact as it needs to be. */
+	const double drift = (double)gap / (double)ours * (double)(INT64_C(1) << 60);
+	*line = (struct clock_line){ g->ns, trace_scale_ns(h, (uint64_t)cycles), (int64_t)drift };
+	return true;
+}

@@ -1,0 +1,50 @@
+#include "trace/babeltrace/library.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Loading and unloading plugins changes lists inside libbabeltrace2 that have no lock. */
+static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
+
+int library_error(struct error *err, const char *what)
+{
+	const bt_error *e = bt_current_thread_take_error();
+	char text[512] = "unknown error";
+	if (e && bt_error_get_cause_count(e)) {
+		snprintf(text, sizeof text, "%s", bt_error_cause_get_message(bt_error_borrow_cause_by_index(e, 0)));
+		if (strstr(text, "returned EOF"))
+			snprintf(text, sizeof text, "the file ends within an event");
+		char *place = strstr(text, what);
+		if (place && place - text > 6 && !strncmp(place - 6, " for `", 6))
+			place[-6] = '\0';  /* it is said already */
+		char *detail = strstr(text, "-addr=");
+		while (detail && detail > text && detail[-1] != ' ' )
+			detail--;
+		if (detail && detail > text + 2)
+			detail[-2] = '\0';  /* ": " or ", " */
+	}
+	if (e)
+		bt_error_release(e);
+	return error_set(err, STATUS_INPUT, NULL, "%s: %s", what, text);
+}
+
+int library_find_ctf(const bt_plugin **plugin, struct error *err)
+{
+	pthread_mutex_lock(&plugin_lock);
+	bt_logging_set_global_level(BT_LOGGING_LEVEL_NONE);
+	bt_plugin_find_status found = bt_plugin_find("ctf", BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, plugin);
+	pthread_mutex_unlock(&plugin_lock);
+	if (found == BT_PLUGIN_FIND_STATUS_OK)
+		return 0;
+	bt_current_thread_clear_error();
+	return error_set(err, STATUS_SYSTEM, "install libbabeltrace2 with its plugins, or set BABELTRACE_PLUGIN_PATH",
+	                 "libbabeltrace2: its plugin 'ctf' cannot be found");
+}
+
+void library_put(const bt_plugin *plugin)
+{
+	pthread_mutex_lock(&plugin_lock);
+	bt_plugin_put_ref(plugin);
+	pthread_mutex_unlock(&plugin_lock);
+}

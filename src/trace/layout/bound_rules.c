@@ -1,0 +1,116 @@
+#include "trace/layout/bound_rules.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/bisect.h"
+#include "base/mem.h"
+
+/* How many rules there are for events of this name: layout->named[*first ...]. */
+static size_t count_named(const struct layout *l, const char *name, size_t *first)
+{
+	size_t n = 0;
+	if (!name)
+		return 0;
+	BISECT(*first, l->nameds, strcmp(l->named[*first].name, name) < 0);
+	while (*first + n < l->nameds && strcmp(l->named[*first + n].name, name) == 0)
+		n++;
+	return n;
+}
+
+static void release(struct bound_rule *b)
+{
+	free(b->key);
+	free(b->when);
+}
+
+static bool bind_args(const struct rule *r, const struct field_source *s, const void *cls, struct bound_rule *b)
+{
+	for (unsigned i = 0; i < EVENT_ARGS; i++) {
+		const struct role *role = layout_role(r->kind, i);
+		if (!role || (i == 1 && r->key_all))
+			continue;
+		bool found = s->resolve(&r->arg[i], cls, &b->arg[i]);
+		if (role->is_text != (b->arg[i].leaf == LEAF_TEXT)) {
+			b->arg[i].leaf = LEAF_NONE;
+			found = false;
+		}
+		if (role->required && !found)
+			return false;
+		if (i == 1 && r->arg[1].len && !found && (r->kind == EV_SYNC || r->kind == EV_MARK))
+			return false;
+	}
+	return true;
+}
+
+/* False when the event class lacks a field without which the rule is useless. */
+static bool bind_rule(const struct rule *r, const struct field_source *s, const void *cls, struct bound_rule *b)
+{
+	*b = (struct bound_rule){ .rule = r };
+	if (!bind_args(r, s, cls, b))
+		return false;
+	if (r->pattern && !(s->resolve(&r->text, cls, &b->text) && b->text.leaf == LEAF_TEXT))
+		return false;
+	if (r->key_all) {
+		b->key = mem_new(r->arg[1].len, sizeof *b->key);
+		for (; b->keys < r->arg[1].len; b->keys++) {
+			const struct fields one = { &r->arg[1].f[b->keys], 1, 1 };
+			if (!s->resolve(&one, cls, &b->key[b->keys]) || b->key[b->keys].leaf == LEAF_TEXT)
+				return false;
+		}
+	}
+	b->when = r->whens ? mem_new(r->whens, sizeof *b->when) : NULL;
+	for (size_t i = 0; i < r->whens; i++)
+		if (!s->resolve(&r->when[i].field, cls, &b->when[i]) || b->when[i].leaf == LEAF_TEXT)
+			return false;
+	return true;
+}
+
+struct bound_class *rules_bind(const struct layout *l, const char *name, const struct field_source *s, const void *cls)
+{
+	struct bound_class *c = mem_new(1, sizeof *c);
+	c->name = mem_dup(name);
+	size_t first = 0;
+	const size_t n = count_named(l, name, &first);
+	c->rule = n ? mem_resize(NULL, n, sizeof *c->rule) : NULL;
+	for (size_t i = first; i < first + n; i++) {
+		struct bound_rule *b = &c->rule[c->rules];
+		if (bind_rule(&l->rule[l->named[i].rule], s, cls, b))
+			c->rules++;
+		else
+			release(b);
+	}
+	s->resolve(&l->cpu, cls, &c->cpu);
+	s->resolve(&l->tid, cls, &c->tid);
+	s->resolve(&l->pid, cls, &c->pid);
+	s->resolve(&l->comm, cls, &c->comm);
+	return c;
+}
+
+void rules_free(struct bound_class *c)
+{
+	if (!c)
+		return;
+	for (size_t i = 0; i < c->rules; i++)
+		release(&c->rule[i]);
+	free(c->rule);
+	free(c->name);
+	free(c);
+}
+
+size_t rules_score(const struct layout *l, const char *name, const struct field_source *s, const void *cls,
+                   unsigned *asked)
+{
+	size_t score = 0, first = 0;
+	const size_t n = count_named(l, name, &first);
+	for (size_t i = first; i < first + n; i++) {
+		const struct rule *r = &l->rule[l->named[i].rule];
+		struct bound_rule b;
+		if (bind_rule(r, s, cls, &b)) {
+			score += r->kind == EV_SWITCH ? 100 : 1;
+			*asked |= handlers_kind(r->kind) | (r->kind == EV_FORK ? (unsigned)ASKED_FORKS : 0);
+		}
+		release(&b);
+	}
+	return score;
+}

@@ -1,0 +1,122 @@
+#include "ui/core/app.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/clock.h"
+#include "ui/panes/pane.h"
+
+#define PATIENCE_NS INT64_C(1000000000000)
+
+void app_say(struct app *app, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(app->message, sizeof app->message, fmt, ap);
+	va_end(ap);
+	app->message_is_error = false;
+}
+
+void app_refuse(struct app *app, const char *fmt, ...)
+{
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(app->message, sizeof app->message, fmt, ap);
+	va_end(ap);
+	app->message_is_error = true;
+}
+
+void app_fail(struct app *app, const struct error *err)
+{
+	app_say(app, "%.300s%s%.200s%s", err->text, err->mend[0] ? " (" : "", err->mend, err->mend[0] ? ")" : "");
+	app->message_is_error = true;
+}
+
+bool app_answer(struct app *app, enum ask kind, struct answer *out)
+{
+	asker_wait(app->asker, kind, app->patient ? PATIENCE_NS : app->answer_by - now_ns());
+	return asker_take(app->asker, kind, out);
+}
+
+bool app_at_rows(const struct app *app)
+{
+	return !app->prompting && !app->over;
+}
+
+void app_prompt(struct app *app, enum prompt_kind kind, const char *initial)
+{
+	app->prompting = true;
+	prompt_open(&app->prompt, kind, initial);
+}
+
+bool app_window_stays(const struct app *app)
+{
+	return app->view.t0 == app->fitted.t0 && app->view.step == app->fitted.step && app->ground.cols == app->fitted.cols;
+}
+
+void app_layout(struct app *app, int label_w)
+{
+	int cols = app->w - label_w - 1;
+	if (!app_window_stays(app))
+		app->chosen = (struct laid){ app->view.t0, app->view.step, app->ground.cols };
+	app->label_w = label_w;
+	app->ground.cols = cols < 1 ? 1 : cols;
+	if (app->view.step > 0)
+		view_refit(&app->view, &app->ground, app->chosen.t0, app->chosen.step, app->chosen.cols);
+	app->fitted = (struct laid){ app->view.t0, app->view.step, app->ground.cols };
+	app->view.cols = app->ground.cols;
+}
+
+void app_refit(struct app *app)
+{
+	struct view *v = &app->view;
+	if (v->cols == 0 || v->cols == app->ground.cols)
+		return;
+	app->chosen = (struct laid){ v->t0, v->step, v->cols };
+	view_refit(v, &app->ground, v->t0, v->step, v->cols);
+	app->fitted = (struct laid){ v->t0, v->step, app->ground.cols };
+	v->cols = app->ground.cols;
+}
+
+void app_copy(struct app *app, const char *text)
+{
+	free(app->clipboard);
+	app->clipboard = mem_dup(text);
+	app_say(app, "copied (if the terminal allows OSC 52): %s", text);
+}
+
+void app_select(struct app *app, size_t row)
+{
+	if (app->rows.len == 0)
+		return;
+	if (row >= app->rows.len)
+		row = app->rows.len - 1;
+	app->view.row = app->rows.row[row].id;
+}
+
+void app_show_row(struct app *app, struct row_id id)
+{
+	if (rows_find(&app->rows, id) == app->rows.len)
+		rows_reveal(&app->rows, id);
+	app_select(app, rows_find_near(&app->rows, id));
+	app->moved = true;
+	if (app->below && app->below->ops->full)
+		pane_close(app);
+}
+
+bool app_interval(struct app *app, struct row_id row, int64_t t, struct interval *iv)
+{
+	struct error err = ERROR_INIT;
+	uint32_t attr = row_attr(&app->rows, row);
+	if (attr == HISTORY_NONE) {
+		app_say(app, "this row has no intervals of its own: choose a CPU or a thread");
+		return false;
+	}
+	if (history_stab(app->h, attr, t, iv, &err) < 0) {
+		app_fail(app, &err);
+		return false;
+	}
+	return true;
+}

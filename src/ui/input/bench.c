@@ -1,0 +1,175 @@
+/* --bench: keys as a person presses them, on a terminal that writes to a file.
+ *
+ * Each tour is a way of moving; a frame is drawn after each key, as the loop in ui.c does.  Steps of long work that a
+ * key starts are frames of their own, since a key may have to wait for one. */
+#include "ui/input/script.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/clock.h"
+#include "ui/terminal/term.h"
+
+#define BENCH_WORK_NS 8000000  /* as in ui.c */
+
+/* What is typed before, and again and again. */
+static const struct tour {
+	const char *name, *before, *keys;
+} tours[] = {
+	{ "pan", ":50%<Enter>Wa", "ddddddddaaaaaaaa" },
+	{ "zoom", ":50%<Enter>0", "wwwwwwwwwwwwssssssssssss" },
+	{ "rows", ":50%<Enter>Wg", "jjjjjjjj<PgDn><PgDn><PgUp>jjkkkkkkkk<PgUp>" },
+	{ "cursor", ":50%<Enter>", "lllllhhhhh" },
+	{ "gaps", ":50%<Enter>", ">>>><<<<}{" },
+	{ "fold", "gg", "<Space>j<Space>j<Space>jkk<Space>k<Space>k<Space>" },
+	{ "sort", "0", "oooo" },
+	{ "hide idle", "0", "H" },
+	{ "filter", "0", "\\4711<BS><BS><BS><BS><Esc>" },
+	{ "search", "0", "/zzz<BS><BS><BS>-4711<Enter>nnN" },
+};
+
+struct timings { double *v; unsigned n; };
+
+struct bench {
+	struct app *app;
+	struct terminal *term;
+	struct screen screen;
+	FILE *out;
+	off_t at;
+	unsigned most;                    /* samples of each kind at most */
+	struct timings ms, cpu, bytes;
+};
+
+static double clock_ms(clockid_t id)
+{
+	return (double)clock_ns(id) / 1e6;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+static double nth(struct timings *s, unsigned per_cent)
+{
+	return s->n ? s->v[(s->n - 1) * per_cent / 100] : 0;
+}
+
+static void keep(struct bench *b, struct timings *s, double v)
+{
+	if (s->n < b->most)
+		s->v[s->n++] = v;
+}
+
+/* One frame, from `key` (0: a step of work) to the last byte; false when there was nothing to do. */
+static bool frame(struct bench *b, uint32_t key, bool counts)
+{
+	double wall = clock_ms(CLOCK_MONOTONIC), cpu = clock_ms(CLOCK_THREAD_CPUTIME_ID);
+	bool changed = true, more = true;
+	if (key)
+		viewer_key(b->app, key);
+	else
+		more = viewer_work(b->app, BENCH_WORK_NS, &changed);
+	if (changed) {
+		viewer_draw(b->app, &b->screen);
+		term_show(b->term, &b->screen);
+	}
+	off_t at = lseek(fileno(b->out), 0, SEEK_CUR);
+	if (counts && (more || changed)) {
+		keep(b, &b->ms, clock_ms(CLOCK_MONOTONIC) - wall);
+		keep(b, &b->cpu, clock_ms(CLOCK_THREAD_CPUTIME_ID) - cpu);
+		if (changed)
+			keep(b, &b->bytes, (double)(at - b->at));
+	}
+	b->at = at;
+	return more;
+}
+
+static void type(struct bench *b, const char *keys, bool counts)
+{
+	uint32_t key;
+	while (*keys && (key = key_parse(&keys)) != 0) {
+		frame(b, key, counts);
+		while (frame(b, 0, counts))
+			;
+	}
+}
+
+static void run_tour(struct bench *b, const struct tour *tour)
+{
+	b->ms.n = b->cpu.n = b->bytes.n = 0;
+	type(b, tour->before, false);
+	while (b->ms.n < b->most)
+		type(b, tour->keys, true);
+	qsort(b->ms.v, b->ms.n, sizeof(double), by_value);
+	qsort(b->cpu.v, b->cpu.n, sizeof(double), by_value);
+	if (b->bytes.n)
+		qsort(b->bytes.v, b->bytes.n, sizeof(double), by_value);
+	printf("%-10s %8.2f %8.2f %8.2f   %8.2f %8.2f   %8.0f %8.0f\n", tour->name, nth(&b->ms, 50), nth(&b->ms, 99),
+	       nth(&b->ms, 100), nth(&b->cpu, 50), nth(&b->cpu, 99), nth(&b->bytes, 50), nth(&b->bytes, 99));
+}
+
+/* What the process holds besides the file it maps, MiB; < 0 where the system does not tell. */
+static double memory_held(void)
+{
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[128];
+	long kib = -1;
+	while (f && kib < 0 && fgets(line, sizeof line, f))
+		if (strncmp(line, "RssAnon:", 8) == 0)
+			kib = strtol(line + 8, NULL, 10);
+	if (f)
+		fclose(f);
+	return kib < 0 ? -1 : (double)kib / 1024;
+}
+
+static void run_all(struct bench *b)
+{
+	double began = clock_ms(CLOCK_MONOTONIC);
+	while (frame(b, 0, false))
+		;
+	printf("%dx%d, theme %s, %u frames each; %u threads, read in %.1f ms\n", b->app->w, b->app->h_cells,
+	       b->app->look.theme.name, b->most, b->app->topo.threads, clock_ms(CLOCK_MONOTONIC) - began);
+	printf("%-10s %26s   %17s   %17s\n", "", "key to last byte, ms", "CPU, ms", "bytes");
+	printf("%-10s %8s %8s %8s   %8s %8s   %8s %8s\n", "", "median", "p99", "max", "median", "p99", "median", "p99");
+	for (size_t i = 0; i < sizeof tours / sizeof *tours; i++)
+		run_tour(b, &tours[i]);
+	double held = memory_held();
+	if (held >= 0)
+		printf("memory beyond the mapped file: %.1f MiB\n", held);
+}
+
+int bench_run(struct app *app, unsigned frames, struct error *err)
+{
+	FILE *out = tmpfile();
+	const char *type = getenv("TERM");
+	if (!type || !*type || strcmp(type, "dumb") == 0)
+		type = "xterm-256color";
+	if (!out)
+		return error_system(err, NULL, "temporary file");
+	struct bench b = { .app = app, .out = out, .most = frames, .term = term_open(out, stdin, type, err) };
+	if (!b.term) {
+		fclose(out);
+		return -1;
+	}
+	if (app->look.depth > term_depth(b.term))
+		look_set_depth(app, term_depth(b.term));
+	b.ms.v = mem_new(frames, sizeof(double));
+	b.cpu.v = mem_new(frames, sizeof(double));
+	b.bytes.v = mem_new(frames, sizeof(double));
+	term_resize(b.term, app->w, app->h_cells);
+	screen_resize(&b.screen, app->w, app->h_cells);
+	run_all(&b);
+	term_close(b.term);
+	screen_release(&b.screen);
+	fclose(out);
+	free(b.ms.v);
+	free(b.cpu.v);
+	free(b.bytes.v);
+	return 0;
+}

@@ -1,9 +1,0 @@
-/* The overview of who suffers.  See overview.c. */
-#ifndef STEALSCOPE_UI_OVERVIEW_H
-#define STEALSCOPE_UI_OVERVIEW_H
-
-#include "ui/app.h"
-
-void overview_back(struct app *app);  /* as it was when it was left for a gap; where it is open, to the timeline */
-
-#endif

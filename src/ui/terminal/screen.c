@@ -1,0 +1,201 @@
+#include "ui/terminal/screen.h"
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <wchar.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+
+void screen_resize(struct screen *s, int w, int h)
+{
+	s->w = w < 1 ? 1 : w;
+	s->h = h < 1 ? 1 : h;
+	free(s->cell);
+	s->cell = mem_new((size_t)s->w * (size_t)s->h, sizeof *s->cell);
+	screen_clear(s, (struct style){ -1, -1, 0 });
+}
+
+void screen_release(struct screen *s)
+{
+	free(s->cell);
+	s->cell = NULL;
+	s->w = s->h = 0;
+}
+
+void screen_clear(struct screen *s, struct style style)
+{
+	for (int i = 0; i < s->w * s->h; i++)
+		s->cell[i] = (struct glyph){ .ch = ' ', .style = style };
+	s->cursor_x = s->cursor_y = -1;
+}
+
+struct glyph *screen_at(struct screen *s, int x, int y)
+{
+	if (x < 0 || y < 0 || x >= s->w || y >= s->h)
+		return NULL;
+	return &s->cell[y * s->w + x];
+}
+
+static void blank(struct glyph *g)
+{
+	if (g)
+		*g = (struct glyph){ .ch = ' ', .style = g->style };
+}
+
+/* Half of a wide character that gets overwritten takes its other half with it. */
+static void unpair(struct screen *s, int x, int y)
+{
+	struct glyph *g = screen_at(s, x, y), *next = screen_at(s, x + 1, y);
+	if (g && g->ch == 0) {
+		blank(g);
+		blank(screen_at(s, x - 1, y));
+	}
+	if (next && next->ch == 0)
+		blank(next);
+}
+
+void screen_put(struct screen *s, int x, int y, uint32_t ch, struct style style)
+{
+	struct glyph *g = screen_at(s, x, y);
+	if (!g)
+		return;
+	unpair(s, x, y);
+	*g = (struct glyph){ .ch = ch, .style = style };
+}
+
+/* Adds what combines with the character that stands there.  Those that ask for another look of it are left out: terminals
+ * do not agree how wide it then is. */
+static void put_mark(struct screen *s, int x, int y, uint32_t ch)
+{
+	struct glyph *g = screen_at(s, x, y);
+	int n = 0;
+	while (g && n < MARKS && g->mark[n])
+		n++;
+	if (g && n < MARKS && (ch < 0xfe00 || ch > 0xfe0f) && (ch < 0xe0100 || ch > 0xe01ef))
+		g->mark[n] = ch;
+}
+
+void screen_fill(struct screen *s, int x, int y, int width, uint32_t ch, struct style style)
+{
+	for (int i = 0; i < width; i++)
+		screen_put(s, x + i, y, ch, style);
+}
+
+static bool is_digit(uint32_t c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool in_number(uint32_t last, uint32_t c, uint32_t next)
+{
+	return is_digit(c) ? is_digit(last) || last == '.' : c == '.' && is_digit(last) && is_digit(next);
+}
+
+int screen_text(struct screen *s, int x, int y, int width, struct style style, const char *text)
+{
+	int used = 0, base = -1;  /* base: where the last character stands */
+	uint32_t c, last = 0;
+	while (*text) {
+		size_t len = text_decode(text, &c);
+		text += len ? len : 1;
+		int w = len ? wcwidth((wchar_t)c) : -1;
+		if (w < 0) {
+			c = '?';
+			w = 1;
+		}
+		if (w == 0) {
+			put_mark(s, base, y, c);
+			continue;
+		}
+		if (used + w > width || x + used + w > s->w) {
+			if (used && in_number(last, c, (unsigned char)*text))
+				screen_put(s, x + used - 1, y, '~', style);
+			break;
+		}
+		screen_put(s, base = x + used, y, c, style);
+		last = c;
+		if (w == 2) {
+			screen_put(s, x + used + 1, y, ' ', style);
+			struct glyph *right = screen_at(s, x + used + 1, y);
+			if (right && x + used >= 0)
+				right->ch = 0;
+		}
+		used += w;
+	}
+	return used;
+}
+
+int screen_clip(struct screen *s, int x, int y, int width, struct style style, const char *text)
+{
+	const int room = s->w - x < width ? s->w - x : width;
+	if (text_width(text) <= room || room < 2)
+		return screen_text(s, x, y, width, style, text);
+	const int used = screen_printf(s, x, y, room - 1, style, "%.*s", (int)text_fit(text, room - 1), text);
+	screen_put(s, x + used, y, '~', style);
+	return used + 1;
+}
+
+int screen_phrases(struct screen *s, int x, int y, int width, struct style style, const char *text)
+{
+	int used = 0, room = s->w - x < width ? s->w - x : width;
+	for (size_t n; *text; text += n + strspn(text + n, " ")) {
+		const char *end = strstr(text, "  ");
+		int apart = used ? 2 : 0;
+		n = end ? (size_t)(end - text) : strlen(text);
+		if (text_fit(text, room - used - apart) < n)
+			break;
+		used += apart;
+		used += screen_printf(s, x + used, y, room - used, style, "%.*s", (int)n, text);
+	}
+	return used;
+}
+
+int screen_printf(struct screen *s, int x, int y, int width, struct style style, const char *fmt, ...)
+{
+	char buf[1024];
+	va_list ap;
+	va_start(ap, fmt);
+	int n = vsnprintf(buf, sizeof buf, fmt, ap);
+	va_end(ap);
+	return n < 0 ? 0 : screen_text(s, x, y, width, style, buf);
+}
+
+static void put_utf8(FILE *f, uint32_t c)
+{
+	if (c < 0x80) {
+		putc((int)c, f);
+	} else if (c < 0x800) {
+		putc((int)(0xc0 | c >> 6), f);
+		putc((int)(0x80 | (c & 0x3f)), f);
+	} else if (c < 0x10000) {
+		putc((int)(0xe0 | c >> 12), f);
+		putc((int)(0x80 | (c >> 6 & 0x3f)), f);
+		putc((int)(0x80 | (c & 0x3f)), f);
+	} else {
+		putc((int)(0xf0 | c >> 18), f);
+		putc((int)(0x80 | (c >> 12 & 0x3f)), f);
+		putc((int)(0x80 | (c >> 6 & 0x3f)), f);
+		putc((int)(0x80 | (c & 0x3f)), f);
+	}
+}
+
+int screen_dump(const struct screen *s, FILE *f)
+{
+	for (int y = 0; y < s->h; y++) {
+		const struct glyph *line = &s->cell[y * s->w];
+		int last = s->w;
+		while (last > 0 && line[last - 1].ch == ' ' && !line[last - 1].mark[0])
+			last--;
+		for (int x = 0; x < last; x++) {
+			if (line[x].ch)
+				put_utf8(f, line[x].ch);
+			for (int i = 0; i < MARKS && line[x].mark[i]; i++)
+				put_utf8(f, line[x].mark[i]);
+		}
+		putc('\n', f);
+	}
+	return ferror(f) ? -1 : 0;
+}

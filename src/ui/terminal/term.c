@@ -1,0 +1,398 @@
+/* ncurses.  See term.h.
+ *
+ * Pairs come from alloc_pair(), which recycles the oldest; the palette is never changed.  ncurses does the
+ * differences; a copy of the last frame spares it the cells that stayed. */
+#include "ui/terminal/term.h"
+
+#define _XOPEN_SOURCE_EXTENDED 1
+#include <curses.h>
+#include <langinfo.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <term.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "ui/input/keys.h"
+
+#define RESTORE_LONGEST 512
+
+struct terminal {
+	SCREEN *screen;
+	FILE *out;
+	enum depth depth;
+	bool default_colours, utf8, blocks, mouse;
+	bool held;            /* the first button was told to be down */
+	char restore[RESTORE_LONGEST];
+	struct screen shown;  /* the last frame */
+};
+
+/* Appends a capability without its padding ("$<5>"). */
+static void add_capability(char *buf, size_t size, const char *name)
+{
+	char cap[8];
+	snprintf(cap, sizeof cap, "%s", name);
+	const char *s = tigetstr(cap);
+	size_t used = strlen(buf);
+	if (!s || s == (const char *)-1)
+		return;
+	while (*s && used + 1 < size) {
+		const char *end = s[0] == '$' && s[1] == '<' ? strchr(s, '>') : NULL;
+		if (end)
+			s = end + 1;
+		else
+			buf[used++] = *s++;
+	}
+	buf[used] = '\0';
+}
+
+static void build_restore(struct terminal *t)
+{
+	static const char *const caps[] = { "sgr0", "op", "rmkx", "cnorm", "rmcup" };
+	char kmous[] = "kmous";
+	const char *mouse = tigetstr(kmous);
+	if (mouse && mouse != (char *)-1)
+		snprintf(t->restore, sizeof t->restore, "\033[?1002l\033[?1006l\033[?1000l");
+	for (size_t i = 0; i < sizeof caps / sizeof *caps; i++)
+		add_capability(t->restore, sizeof t->restore, caps[i]);
+}
+
+const char *term_restore_text(const struct terminal *t)
+{
+	return t->restore;
+}
+
+int term_check(const char *type, int fd, struct error *err)
+{
+	int found = 0;
+	const char *name = type ? type : getenv("TERM");
+	if (!name || !*name)
+		return error_set(err, STATUS_SYSTEM, "set TERM, or use --script", "the viewer: TERM is not set");
+	if (setupterm(name, fd, &found) != OK)
+		return error_set(err, STATUS_SYSTEM, "set TERM to a terminal this system knows, e.g. xterm-256color",
+		                 "the viewer: terminal %s is not known", name);
+	char cup_name[] = "cup", clear_name[] = "clear";
+	const char *cup = tigetstr(cup_name), *erase_all = tigetstr(clear_name);
+	bool able = cup && cup != (char *)-1 && erase_all && erase_all != (char *)-1;
+	del_curterm(cur_term);
+	return able ? 0 : error_set(err, STATUS_SYSTEM, "use the commands flow, gaps and steal, which print, or another TERM",
+	                            "the viewer: terminal %s cannot move its cursor", name);
+}
+
+static void choose_colours(struct terminal *t)
+{
+	if (!has_colors() || start_color() != OK || COLORS < 8) {
+		t->depth = DEPTH_MONO;
+		return;
+	}
+	t->default_colours = use_default_colors() == OK;
+	t->depth = COLORS >= 256 ? DEPTH_256 : COLORS >= 16 ? DEPTH_16 : DEPTH_8;
+}
+
+struct terminal *term_open(FILE *out, FILE *in, const char *type, struct error *err)
+{
+	if (term_check(type, fileno(out), err) < 0)
+		return NULL;
+	struct terminal *t = mem_new(1, sizeof *t);
+	t->out = out;
+	t->screen = newterm(type, out, in);
+	if (!t->screen) {
+		error_set(err, STATUS_SYSTEM, "set TERM, or use --script", "the viewer: the terminal cannot be used");
+		free(t);
+		return NULL;
+	}
+	set_term(t->screen);
+	set_escdelay(25);
+	cbreak();
+	noecho();
+	nonl();
+	intrflush(stdscr, FALSE);
+	keypad(stdscr, TRUE);
+	nodelay(stdscr, TRUE);
+	leaveok(stdscr, FALSE);
+	curs_set(0);
+	choose_colours(t);
+	const char *name = type ? type : getenv("TERM");
+	t->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
+	t->blocks = t->utf8 && t->depth != DEPTH_MONO && strncmp(name, "linux", 5) != 0;
+	build_restore(t);
+	return t;
+}
+
+/* A terminal without a second screen keeps the frame: the shell goes on in an empty line below it. */
+static void leave(void)
+{
+	const char *second = tigetstr("rmcup");
+	if (!second || second == (char *)-1) {
+		move(LINES - 1, 0);
+		clrtoeol();
+		refresh();
+	}
+	endwin();
+}
+
+void term_close(struct terminal *t)
+{
+	if (!t)
+		return;
+	set_term(t->screen);
+	term_mouse(t, false);
+	leave();
+	delscreen(t->screen);
+	screen_release(&t->shown);
+	free(t);
+}
+
+enum depth term_depth(const struct terminal *t)
+{
+	return t->depth;
+}
+
+bool term_has_blocks(const struct terminal *t)
+{
+	return t->blocks;
+}
+
+void term_size(const struct terminal *t, int *w, int *h)
+{
+	(void)t;
+	getmaxyx(stdscr, *h, *w);
+}
+
+void term_measure(int fd, int *w, int *h)
+{
+	struct winsize ws;
+	if (ioctl(fd, TIOCGWINSZ, &ws) == 0 && ws.ws_col > 0 && ws.ws_row > 0) {
+		*w = ws.ws_col;
+		*h = ws.ws_row;
+	}
+}
+
+void term_resize(struct terminal *t, int w, int h)
+{
+	resizeterm(h, w);
+	term_redraw(t);
+}
+
+void term_redraw(struct terminal *t)
+{
+	screen_release(&t->shown);
+	clearok(curscr, TRUE);
+}
+
+static attr_t attributes(uint16_t attr)
+{
+	attr_t a = A_NORMAL;
+	a |= attr & ATTR_BOLD ? A_BOLD : 0;
+	a |= attr & ATTR_REVERSE ? A_REVERSE : 0;
+	a |= attr & ATTR_UNDERLINE ? A_UNDERLINE : 0;
+	a |= attr & ATTR_DIM ? A_DIM : 0;
+	return a;
+}
+
+static int pair_of(const struct terminal *t, struct style style)
+{
+	if (t->depth == DEPTH_MONO || (style.fg < 0 && style.bg < 0))
+		return 0;
+	int fg = style.fg, bg = style.bg;
+	if (!t->default_colours) {
+		fg = fg < 0 ? COLOR_WHITE : fg;
+		bg = bg < 0 ? COLOR_BLACK : bg;
+	}
+	int pair = alloc_pair(fg, bg);
+	return pair < 0 ? 0 : pair;
+}
+
+static void put(const struct terminal *t, int x, int y, const struct glyph *g)
+{
+	cchar_t cc;
+	wchar_t text[1 + MARKS + 1] = { (wchar_t)g->ch };
+	int pair = pair_of(t, g->style);
+	for (int i = 0; i < MARKS; i++)
+		text[1 + i] = (wchar_t)g->mark[i];
+	if (!t->utf8 && g->ch >= 0x80) {
+		text[0] = '?';
+		text[1] = 0;
+	}
+	if (setcchar(&cc, text, attributes(g->style.attr), (short)(pair < 256 ? pair : 0), &pair) == OK)
+		mvadd_wch(y, x, &cc);
+}
+
+static bool same_glyph(const struct glyph *a, const struct glyph *b)
+{
+	return a->ch == b->ch && a->style.fg == b->style.fg && a->style.bg == b->style.bg &&
+	       a->style.attr == b->style.attr && memcmp(a->mark, b->mark, sizeof a->mark) == 0;
+}
+
+void term_show(struct terminal *t, const struct screen *s)
+{
+	bool fresh = t->shown.w != s->w || t->shown.h != s->h;
+	if (fresh) {
+		screen_resize(&t->shown, s->w, s->h);
+		erase();
+	}
+	for (int y = 0; y < s->h; y++) {
+		for (int x = 0; x < s->w; x++) {
+			const struct glyph *g = &s->cell[y * s->w + x];
+			struct glyph *old = &t->shown.cell[y * s->w + x];
+			if (g->ch != 0 && (fresh || !same_glyph(g, old)))
+				put(t, x, y, g);
+			*old = *g;
+		}
+	}
+	curs_set(s->cursor_x >= 0);
+	if (s->cursor_x >= 0)
+		move(s->cursor_y, s->cursor_x);
+	else
+		move(s->h - 1, 0);
+	refresh();
+}
+
+void term_mouse(struct terminal *t, bool on)
+{
+	if (on == t->mouse)
+		return;
+	t->mouse = on;
+	mouseinterval(0);
+	mmask_t wanted = (mmask_t)(BUTTON1_PRESSED | BUTTON1_RELEASED | BUTTON4_PRESSED | BUTTON5_PRESSED |
+	                           BUTTON_SHIFT | BUTTON_CTRL);
+	mousemask(on ? wanted : 0, NULL);
+}
+
+void term_copy(struct terminal *t, const char *text)
+{
+	static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const unsigned char *s = (const unsigned char *)text;
+	size_t n = strlen(text);
+	flushinp();
+	fputs("\033]52;c;", t->out);
+	for (size_t i = 0; i < n; i += 3) {
+		unsigned v = (unsigned)s[i] << 16 | (i + 1 < n ? (unsigned)s[i + 1] << 8 : 0) | (i + 2 < n ? s[i + 2] : 0);
+		putc(digits[v >> 18], t->out);
+		putc(digits[v >> 12 & 63], t->out);
+		putc(i + 1 < n ? digits[v >> 6 & 63] : '=', t->out);
+		putc(i + 2 < n ? digits[v & 63] : '=', t->out);
+	}
+	fputs("\033\\", t->out);
+	fflush(t->out);
+}
+
+/* Where both came at once, as they do over a slow line, ncurses tells of a click its end alone. */
+static uint32_t mouse_key(struct terminal *t, struct term_mouse *mouse)
+{
+	MEVENT e;
+	if (getmouse(&e) != OK)
+		return 0;
+	bool shift = e.bstate & BUTTON_SHIFT, ctrl = e.bstate & BUTTON_CTRL;
+	if (e.bstate & BUTTON4_PRESSED)
+		return ctrl ? KEY_CODE_ZOOM_IN : shift ? KEY_CODE_WHEEL_LEFT : KEY_CODE_WHEEL_UP;
+	if (e.bstate & BUTTON5_PRESSED)
+		return ctrl ? KEY_CODE_ZOOM_OUT : shift ? KEY_CODE_WHEEL_RIGHT : KEY_CODE_WHEEL_DOWN;
+	/* Old protocols tell a wheel turned with Ctrl or Shift as a motion. */
+	if (!(e.bstate & (BUTTON1_PRESSED | BUTTON1_RELEASED)))
+		return 0;
+	mouse->x = e.x;
+	mouse->y = e.y;
+	mouse->what = e.bstate & BUTTON1_RELEASED && t->held ? MOUSE_RELEASE : MOUSE_PRESS;
+	t->held = !(e.bstate & BUTTON1_RELEASED);
+	return KEY_CODE_MOUSE;
+}
+
+static uint32_t function_key(wint_t k)
+{
+	switch (k) {
+	case KEY_UP: return KEY_CODE_UP;
+	case KEY_DOWN: return KEY_CODE_DOWN;
+	case KEY_LEFT: return KEY_CODE_LEFT;
+	case KEY_RIGHT: return KEY_CODE_RIGHT;
+	case KEY_PPAGE: return KEY_CODE_PGUP;
+	case KEY_NPAGE: return KEY_CODE_PGDN;
+	case KEY_HOME: return KEY_CODE_HOME;
+	case KEY_END: return KEY_CODE_END;
+	case KEY_IC: return KEY_CODE_INSERT;
+	case KEY_DC: return KEY_CODE_DELETE;
+	case KEY_BACKSPACE: return KEY_CODE_BACKSPACE;
+	case KEY_BTAB: return KEY_CODE_BACKTAB;
+	case KEY_ENTER: return KEY_CODE_ENTER;
+	default: return k >= KEY_F(1) && k <= KEY_F(24) ? KEY_CODE_F1 + (uint32_t)(k - KEY_F(1)) : 0;
+	}
+}
+
+/* What keys send where the terminal is in another mode, or is another one, than TERM says.  number 0: whatever it is. */
+static uint32_t sequence_key(char final, int number)
+{
+	static const struct { char final; int number; uint32_t key; } keys[] = {
+		{ 'A', 0, KEY_CODE_UP }, { 'B', 0, KEY_CODE_DOWN }, { 'C', 0, KEY_CODE_RIGHT }, { 'D', 0, KEY_CODE_LEFT },
+		{ 'H', 0, KEY_CODE_HOME }, { 'F', 0, KEY_CODE_END }, { 'Z', 0, KEY_CODE_BACKTAB }, { 'P', 0, KEY_CODE_F1 },
+		{ 'M', 0, KEY_CODE_ENTER }, { '~', 1, KEY_CODE_HOME }, { '~', 7, KEY_CODE_HOME }, { '~', 4, KEY_CODE_END },
+		{ '~', 8, KEY_CODE_END }, { '~', 2, KEY_CODE_INSERT }, { '~', 3, KEY_CODE_DELETE }, { '~', 5, KEY_CODE_PGUP },
+		{ '~', 6, KEY_CODE_PGDN }, { '~', 11, KEY_CODE_F1 },
+	};
+	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+		if (keys[i].final == final && (!keys[i].number || keys[i].number == number))
+			return keys[i].key;
+	return 0;
+}
+
+/* What came behind an Esc, at once: a sequence that ncurses does not know is one key, or none, and not what its characters
+ * do each.  Otherwise it stays to be read, and the Esc is one. */
+static uint32_t escape(void)
+{
+	wint_t got[16] = { 0 };
+	size_t n = 0;
+	int number = 0, status;
+	bool plain = true;
+	while ((status = wget_wch(stdscr, &got[n])) == OK) {
+		const wint_t k = got[n];
+		if (n == 0 ? k != '[' && k != 'O' : k < 0x20 || k > 0x7e)
+			break;
+		if (n > 0 && k >= 0x40)
+			return plain ? sequence_key((char)k, number) : 0;
+		plain &= n == 0 || (k >= '0' && k <= '9');
+		number = n > 0 && plain ? number * 10 + (int)(k - '0') : number;
+		if (++n == sizeof got / sizeof *got)
+			return 0;
+	}
+	if (status == KEY_CODE_YES)
+		ungetch((int)got[n]);
+	else if (status == OK)
+		unget_wch((wchar_t)got[n]);
+	while (n > 0)
+		unget_wch((wchar_t)got[--n]);
+	return KEY_CODE_ESC;
+}
+
+uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
+{
+	for (int skipped = 0; skipped < 64; skipped++) {
+		wint_t k;
+		int got = wget_wch(stdscr, &k);
+		uint32_t key = 0;
+		if (got == ERR)
+			return 0;
+		if (got == OK)
+			key = k == KEY_CODE_ESC ? escape()
+				: k == 127 ? KEY_CODE_BACKSPACE  /* whatever terminfo says that the key sends */
+				: (uint32_t)k;
+		else if (k == KEY_MOUSE)
+			key = mouse_key(t, mouse);
+		else
+			key = function_key(k);
+		if (key)
+			return key;
+	}
+	return 0;
+}
+
+void term_suspend(struct terminal *t)
+{
+	(void)t;
+	leave();
+}
+
+void term_resume(struct terminal *t)
+{
+	term_redraw(t);
+	refresh();
+}

@@ -1,0 +1,48 @@
+/* What the tests of model/inference/vcpu_throttling.c share: one vCPU, 154, on a host's CPU; times in ms. */
+#ifndef STEALSCOPE_MODEL_LIMITS_EVENTS_H
+#define STEALSCOPE_MODEL_LIMITS_EVENTS_H
+
+#include "model_events.h"
+
+#define MS 1000000
+#define OUT_BY DEBIAN "/CPUs/CPU0/Out By"
+
+/* A switch to a thread of that nice level. */
+__attribute__((unused))
+static void to(double t, int32_t prev, enum run_state state, int32_t next, int64_t nice)
+{
+	struct event ev = event((int64_t)(t * MS), EV_SWITCH, 0, prev);
+	ev.sw.prev_tid = prev;
+	ev.sw.prev_state = state;
+	ev.sw.next_tid = next;
+	ev.sw.next_prio = nice;
+	feed(0, ev);
+}
+
+__attribute__((unused))
+static void at(double t, int64_t why)
+{
+	expect(OUT_BY, (int64_t)(t * MS), why);
+}
+
+__attribute__((unused))
+static void begin(void)
+{
+	setup_full(true, true, true, false);
+	to(1, 0, RUN_RUNNABLE, 154, 0);
+}
+
+/* A host that is traced, and a guest with these vCPUs that is not. */
+__attribute__((unused))
+static void begin_with(const struct sync_vcpu *vcpu, size_t vcpus)
+{
+	struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .vcpus = vcpus, .names = { name_of, NULL } },
+	};
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 0, NULL, NULL), 0);
+}
+
+#endif

@@ -1,0 +1,274 @@
+/* A guest that is not traced: whether one idles that does not halt is in doubt where it is found again and again; who wakes
+ * one that does tells what it is woken for; and before it runs for the first time it does not idle. */
+#include "model_events.h"
+
+#include "model/state/exit_reasons.h"
+
+enum { SVM_INTR = 0x60, SVM_VINTR = 0x64, SVM_CPUID = 0x72, SVM_HLT = 0x78, SVM_MSR = 0x7c, SVM_CALL = 0x81,
+       SVM_NPF = 0x400 };
+enum { VMX_INTERRUPT = 1, VMX_WINDOW = 7, VMX_HLT = 12 };
+#define LOOP (-4096)         /* an address of a guest's kernel */
+#define USER 0x401234
+
+static struct event kvm_exit(int64_t t, int64_t isa, int64_t reason, int64_t ip)
+{
+	struct event ev = event(t, EV_KVM_EXIT, 0, 154);
+	ev.kvm.isa = isa;
+	ev.kvm.reason = reason;
+	ev.kvm.ip = ip;
+	return ev;
+}
+
+static struct { int n; struct event ev; } fed[100];
+static size_t feds;
+
+static void see(int n, int64_t isa, int64_t reason, int64_t ip)
+{
+	fed[feds].n = n;
+	fed[feds++].ev = kvm_exit(0, isa, reason, ip);
+}
+
+static bool doubts(int64_t isa, int64_t reason, int64_t ip)
+{
+	const struct event ev = kvm_exit(0, isa, reason, ip);
+	struct spots seen = { .found = MAP_INIT };
+	for (size_t i = 0; i < feds; i++)
+		for (int n = 0; n < fed[i].n; n++)
+			spots_feed(&seen, 154, &fed[i].ev, exit_is(&fed[i].ev));
+	spots_finish(&seen);
+	const bool result = spots_doubt(&seen, 154, &ev, exit_is(&ev));
+	spots_release(&seen);
+	return result;
+}
+
+static int forget(void **state)
+{
+	(void)state;
+	feds = 0;
+	return 0;
+}
+
+/* Often enough, and a good part of all times in its kernel. */
+static void test_often(void **state)
+{
+	(void)state;
+	see(7, ISA_VMX, VMX_INTERRUPT, LOOP);
+	assert_false(doubts(ISA_VMX, VMX_INTERRUPT, LOOP));
+	see(1, ISA_VMX, VMX_INTERRUPT, LOOP + 2);
+	assert_true(doubts(ISA_VMX, VMX_INTERRUPT, LOOP));
+	assert_true(doubts(ISA_VMX, VMX_INTERRUPT, LOOP + 31));   /* a loop is some instructions */
+	assert_false(doubts(ISA_VMX, VMX_INTERRUPT, LOOP - 1));
+	assert_false(doubts(ISA_VMX, VMX_HLT, LOOP));
+	see(1000, ISA_VMX, VMX_INTERRUPT, USER);                  /* what it does else does not matter */
+	see(1000, ISA_VMX, VMX_WINDOW, LOOP + 4096);              /* nor where it begins to take interrupts */
+	assert_true(doubts(ISA_VMX, VMX_INTERRUPT, LOOP));
+	for (int i = 0; i < 28; i++)
+		see(1, ISA_VMX, VMX_INTERRUPT, LOOP - 4096 * (i + 1));
+	assert_false(doubts(ISA_VMX, VMX_INTERRUPT, LOOP));       /* 8 of 36 */
+	see(2, ISA_VMX, VMX_INTERRUPT, LOOP);
+	assert_true(doubts(ISA_VMX, VMX_INTERRUPT, LOOP));        /* 10 of 38 */
+	assert_false(doubts(ISA_VMX, VMX_INTERRUPT, USER));
+}
+
+/* Who halts idles there; a halt now and then is that of a lock. */
+static void test_halts(void **state)
+{
+	(void)state;
+	see(20, ISA_SVM, SVM_INTR, LOOP);
+	see(2, ISA_SVM, SVM_HLT, LOOP + 4096);
+	assert_true(doubts(ISA_SVM, SVM_INTR, LOOP));
+	see(1, ISA_SVM, SVM_HLT, LOOP + 4096);
+	assert_false(doubts(ISA_SVM, SVM_INTR, LOOP));
+}
+
+static void leave(int64_t t, int64_t reason, int64_t ip)
+{
+	feed(0, kvm_exit(t, ISA_SVM, reason, ip));
+	simple(0, t + 1, EV_KVM_ENTRY, 0, 154);
+}
+
+static void test_doubt(void **state)
+{
+	(void)state;
+	struct start s = START_INIT;
+	for (int i = 0; i < 100; i++) {
+		struct event ev = kvm_exit(i, ISA_SVM, SVM_INTR, LOOP);
+		start_feed(&s, &ev);
+	}
+	start_finish(&s);
+	setup_full(true, true, false, false);
+	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
+	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
+	simple(0, 20, EV_KVM_ENTRY, 0, 154);
+	leave(30, SVM_INTR, USER);
+	leave(40, SVM_INTR, LOOP);       /* between these two it began to wait, or to work in its kernel */
+	expect(VCPU, 21, VCPU_RUNNING);
+	expect(VCPU, 31, VCPU_UNKNOWN);
+	expect(VCPU, 40, VCPU_VMM);
+	leave(50, SVM_MSR, LOOP - 4096);  /* a timer's interrupt sets the next one, whatever it interrupted */
+	leave(60, SVM_VINTR, LOOP - 8192);
+	feed(0, kvm_exit(70, ISA_SVM, SVM_INTR, LOOP));
+	for (int64_t t = 41; t < 70; t += 10)
+		expect(VCPU, t, VCPU_UNKNOWN);
+	sw(0, 75, 0, 154, RUN_RUNNABLE, 7);
+	expect(VCPU, 75, VCPU_UNKNOWN);  /* nobody knows whether that hurts */
+	sw(0, 80, 0, 7, RUN_BLOCKED, 154);
+	simple(0, 85, EV_KVM_ENTRY, 0, 154);
+	leave(90, SVM_CPUID, LOOP - 8192);  /* a thread's doing */
+	expect(VCPU, 85, VCPU_UNKNOWN);
+	expect(VCPU, 91, VCPU_RUNNING);
+	feed(0, kvm_exit(100, ISA_SVM, SVM_MSR, LOOP - 4096));
+	sw(0, 110, 0, 154, RUN_RUNNABLE, 7);
+	expect(VCPU, 91, VCPU_RUNNING);
+	expect(VCPU, 110, VCPU_PREEMPTED);
+	teardown();
+	start_release(&s);
+}
+
+/* ---- injections were not recorded */
+
+#define IDLE_AT (-8192)      /* the instruction at which its idle loop halts */
+#define WAIT_AT (-12288)     /* where a thread does, which waits for a lock */
+#define VCPU1 155            /* the thread of its sibling */
+#define NOBODY (-1)          /* no thread wakes it: a handler */
+
+typedef void to_events(void *arg, const struct event *ev);
+
+static void learn(void *arg, const struct event *ev)
+{
+	start_feed(arg, ev);
+}
+
+static void replay(void *arg, const struct event *ev)
+{
+	(void)arg;
+	feed(0, *ev);
+}
+
+static void give(to_events *to, void *arg, int64_t t, enum event_kind kind, int32_t tid, int64_t value)
+{
+	struct event ev = event(t, (uint16_t)kind, tid == 154 ? 0 : 1, tid);
+	if (kind == EV_SWITCH) {
+		ev.sw.prev_tid = tid == 154 && value != 154 ? tid : 0;
+		ev.sw.prev_state = ev.sw.prev_tid ? RUN_BLOCKED : RUN_RUNNABLE;
+		ev.sw.next_tid = value;
+		ev.tid = (int32_t)ev.sw.prev_tid;
+	} else if (kind == EV_KVM_EXIT) {
+		ev.kvm.isa = ISA_SVM;
+		ev.kvm.reason = value & 0xffff;
+		ev.kvm.ip = -(value >> 16);
+	} else if (kind == EV_WAKING || kind == EV_WAKEUP) {
+		ev.wake.tid = value;
+		ev.wake.target_cpu = 0;
+	}
+	to(arg, &ev);
+}
+#define AT(ip, reason) ((int64_t)-(ip) << 16 | (reason))
+
+/* The vCPU, halted at `ip`, sleeps; is woken by a handler, or by its sibling, which left its guest for `reason`; and does
+ * something after ns.  Returns when it was entered. */
+static int64_t sleep_once(to_events *to, void *arg, int64_t t, int64_t ip, int32_t by, int64_t reason, int64_t ns,
+                          int64_t does)
+{
+	give(to, arg, t, EV_KVM_EXIT, 154, AT(ip, SVM_HLT));
+	give(to, arg, t + 10, EV_SWITCH, 154, 0);
+	give(to, arg, t + 20, EV_KVM_ENTRY, VCPU1, 0);
+	give(to, arg, t + 90, EV_KVM_EXIT, VCPU1, AT(-4096, reason));
+	if (by == NOBODY)
+		give(to, arg, t + 95, EV_TIMER_ENTRY, VCPU1, 0);
+	give(to, arg, t + 100, EV_WAKING, VCPU1, 154);
+	give(to, arg, t + 101, EV_WAKEUP, VCPU1, 154);
+	if (by == NOBODY)
+		give(to, arg, t + 105, EV_TIMER_EXIT, VCPU1, 0);
+	give(to, arg, t + 110, EV_SWITCH, 154, 154);
+	give(to, arg, t + 120, EV_KVM_ENTRY, 154, 0);
+	give(to, arg, t + 120 + ns, EV_KVM_EXIT, 154, does);
+	give(to, arg, t + 120 + ns + 10, EV_KVM_ENTRY, 154, 0);
+	return t + 120;
+}
+
+/* A timer's handler in the guest lets it halt again after 200 ns; a sibling wakes a thread of it, which asks for memory
+ * after 1000 ns; and at times a thread waits for a lock. */
+static void begin_siblings(struct start *s)
+{
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, VCPU1, VCPU_BY_NAME, false } };
+	const struct machine_setup setup[] = {
+		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .vcpus = 2, .names = { name_of, NULL } },
+	};
+	give(learn, s, 1, EV_SWITCH, 154, 154);
+	give(learn, s, 2, EV_SWITCH, VCPU1, VCPU1);
+	give(learn, s, 3, EV_KVM_ENTRY, VCPU1, 0);
+	give(learn, s, 4, EV_KVM_ENTRY, 154, 0);
+	for (int64_t t = 10000; t < 1000000; t += 20000) {
+		sleep_once(learn, s, t, IDLE_AT, NOBODY, SVM_MSR, 200, AT(IDLE_AT, SVM_HLT));
+		sleep_once(learn, s, t + 5000, IDLE_AT, VCPU1, SVM_MSR, 1000, AT(-4096, SVM_NPF));
+		if (t % 100000 == 10000)
+			sleep_once(learn, s, t + 10000, WAIT_AT, VCPU1, SVM_CALL, 100, AT(-4096, SVM_NPF));
+	}
+	start_finish(s);
+	rec_init(&rec);
+	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+	assert_int_equal(model_begin(model, 0, 0, s, NULL), 0);
+	give(replay, NULL, 1, EV_SWITCH, 154, 154);
+	give(replay, NULL, 2, EV_SWITCH, VCPU1, VCPU1);
+	give(replay, NULL, 3, EV_KVM_ENTRY, 154, 0);
+	give(replay, NULL, 4, EV_KVM_EXIT, 154, AT(-4096, SVM_NPF));
+	give(replay, NULL, 5, EV_KVM_ENTRY, 154, 0);
+}
+
+static void test_woken(void **state)
+{
+	(void)state;
+	struct start s = START_INIT;
+	begin_siblings(&s);
+	int64_t t = sleep_once(replay, NULL, 10000, IDLE_AT, NOBODY, SVM_MSR, 900, AT(IDLE_AT, SVM_HLT));
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, t, t + 900), 0);  /* nobody ever ran then */
+	t = sleep_once(replay, NULL, 20000, IDLE_AT, VCPU1, SVM_MSR, 900, AT(-4096, SVM_NPF));
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, t, t + 900), 300);  /* 600: as test_model_guest has it */
+	expect(VCPU, 20050, VCPU_IDLE);
+	expect(VCPU, 20105, VCPU_WAKING);
+	t = sleep_once(replay, NULL, 30000, WAIT_AT, VCPU1, SVM_CALL, 900, AT(-4096, SVM_NPF));
+	expect(VCPU, 30050, VCPU_HOST_BLOCKED);  /* a thread of it waits */
+	expect(VCPU, 30105, VCPU_PREEMPTED);
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, t, t + 900), 900);
+	teardown();
+	start_release(&s);
+}
+
+/* A vCPU's thread that is new waits for its monitor, not for its guest: it did not halt. */
+static void test_unused(void **state)
+{
+	(void)state;
+	setup_full(true, true, false, false);
+	struct event ev = event(10, EV_FORK, 0, 151);
+	ev.fork.child_tid = 154;
+	ev.fork.child_pid = 151;
+	feed(0, ev);
+	expect(VCPU, 10, VCPU_UNKNOWN);
+	wake(0, 20, 0, 151, 154, 0);
+	expect(VCPU, 20, VCPU_WAKING);
+	sw(0, 30, 0, 151, RUN_BLOCKED, 154);
+	expect(VCPU, 30, VCPU_VMM);
+	sw(0, 40, 0, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 40, VCPU_UNKNOWN);
+	wake(0, 50, 0, 0, 154, 0);
+	sw(0, 60, 0, 0, RUN_RUNNABLE, 154);
+	feed(0, event(70, EV_KVM_ENTRY, 0, 154));
+	feed(0, kvm_exit(80, ISA_SVM, SVM_HLT, LOOP));
+	sw(0, 90, 0, 154, RUN_BLOCKED, 0);
+	expect(VCPU, 90, VCPU_IDLE);
+	teardown();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_teardown(test_often, forget),
+		cmocka_unit_test_teardown(test_halts, forget),
+		cmocka_unit_test(test_doubt),
+		cmocka_unit_test(test_woken),
+		cmocka_unit_test(test_unused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

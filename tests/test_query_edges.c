@@ -1,0 +1,372 @@
+/* query/: what random worlds hold to no exact figure, each in the smallest world that tells it. */
+#include "query_world.h"
+#include "test.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/notes.h"
+
+#define H "/Host/Threads/"
+
+/* One who loses its CPU to nobody, then to two handlers one after the other: three pieces, though none is a thread's. */
+static int note_piece(void *arg, const struct gap_piece *p)
+{
+	char *text = arg;
+	const size_t used = strlen(text);
+	if (p)
+		snprintf(text + used, 200 - used, "%d-%d %s %s;", (int)p->start, (int)p->end, flow_kind_name[p->who.kind], p->name);
+	return 0;
+}
+
+static void test_pieces(void **state)
+{
+	(void)state;
+	struct world w;
+	char text[200] = "";
+	struct error err = ERROR_INIT;
+	const struct progress silent = { 0 };
+	world_open(&w);
+	world_has(&w, "host/1", .status = "0 PREEMPTED; 30 RUNNING", .cpu = "0 0");
+	world_has(&w, "host/CPU0", .current = "0 0; 30 1", .interrupt = "10 irq/1; 20 irq/2; 30 -");
+	world_close(&w, 0, 39);
+	assert_int_equal(gap_each_piece(&w.topo, 0, 39, note_piece, text, &silent, &err), 0);
+	assert_string_equal(text, "0-9 idle-cpu ;10-19 irq irq/1;20-29 irq irq/2;");
+	world_release(&w);
+}
+
+/* Who waits for itself contradicts itself: of that, nobody is blamed; of the next one on its CPU, that one is. */
+static void test_self(void **state)
+{
+	(void)state;
+	struct world w;
+	struct steal s;
+	struct error err = ERROR_INIT;
+	world_open(&w);
+	world_has(&w, "host/42", .status = "0 PREEMPTED; 30 RUNNING", .cpu = "0 0");
+	world_has(&w, "host/43", .status = "0 RUNNING; 30 BLOCKED");
+	world_has(&w, "host/CPU0", .current = "0 42; 10 43; 30 42");
+	world_close(&w, 0, 39);
+	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, 0, 39, &s, &err), 0);
+	assert_int_equal(s.cells, 2);
+	assert_int_equal(s.cell[0].thief.system, 0);
+	assert_int_equal(s.cell[0].ns, 20);
+	assert_int_equal(s.cell[1].thief.kind, FLOW_UNKNOWN);
+	assert_int_equal(s.cell[1].ns, 10);
+	steal_release(&s);
+	world_release(&w);
+}
+
+/* A/6 has the vCPU that A/5 wants.  While the host, which is traced, says nothing of it, it may be out for anybody. */
+static void test_host_silent(void **state)
+{
+	(void)state;
+	for (int traced = 0; traced < 2; traced++) {
+		struct world w;
+		world_open(&w);
+		world_has(&w, "A/CPU0", .status = traced ? "0 -; 20 RUNNING" : NULL, .current = "0 6; 30 5", .interrupt = "0 -; 10 timer; 12 -");
+		world_has(&w, "A/5", .status = "0 PREEMPTED; 30 RUNNING", .cpu = "0 0");
+		world_close(&w, 0, 39);
+		world_check_flow(&w, "A/5", 0, 39, traced ? "0-19 unknown; 20-29 preempting A/6; 30-39 running A/5"
+		                 : "0-9 preempting A/6; 10-11 irq A/-1 timer; 12-29 preempting A/6; 30-39 running A/5");
+		world_release(&w);
+	}
+}
+
+/* A machine that is stopped when its idle guest has just woken somebody: the pause it is that keeps that from the CPU. */
+static void test_paused(void **state)
+{
+	(void)state;
+	struct world w;
+	world_open(&w);
+	world_has(&w, "host/42", .status = "0 RUNNING; 10 BLOCKED; 30 RUNNING", .cpu = "0 0");
+	world_has(&w, "host/CPU0", .current = "0 42; 10 0; 30 42");
+	world_has(&w, "A/CPU0", .host_thread = "0 42", .status = "0 IDLE; 35 RUNNING", .current = "0 0; 35 5",
+	          .out_by = "0 -; 10 pause; 30 -");
+	world_has(&w, "A/5", .status = "0 PREEMPTED; 35 RUNNING", .cpu = "0 0");
+	world_close(&w, 0, 39);
+	world_check_flow(&w, "A/5", 0, 39, "0-9 idle-cpu; 10-29 limited pause @0; 30-34 idle-cpu; 35-39 running A/5 @0");
+	world_release(&w);
+}
+
+/* Each state of a vCPU counts as what it is; none is left out. */
+static void test_demand(void **state)
+{
+	(void)state;
+	struct world w;
+	struct demand d;
+	struct error err = ERROR_INIT;
+	int64_t ran = 0, lost = 0;
+	world_open(&w);
+	world_has(&w, "A/CPU0",
+	          .status = "0 RUNNING; 1 WAKING; 3 PREEMPTED; 7 HOST_BLOCKED; 15 VMM; 31 IDLE; 63 UNKNOWN; 127 -");
+	world_close(&w, 0, 199);
+	const struct subject cpu = world_subject(&w, "A/vCPU0");
+	assert_int_equal(demand_of(&w.topo, &cpu, 0, 199, &d, &err), 0);
+	assert_int_equal(d.ran, 1);
+	assert_int_equal(d.lost, 2 + 4 + 8 + 16);
+	assert_int_equal(d.served, 16);
+	assert_int_equal(d.slept, 32);
+	assert_int_equal(d.alive, 127);
+	assert_int_equal(demand_cells(&w.topo, &cpu, (const int64_t[]){ 0, 200 }, 1, &ran, &lost, &err), 0);
+	assert_int_equal(ran, 1);
+	assert_int_equal(lost, 2 + 4 + 8 + 16);
+	world_release(&w);
+}
+
+/* A block device's softirq is a device's doing. */
+static void test_block(void **state)
+{
+	(void)state;
+	struct world w;
+	struct wait_list l;
+	struct error err = ERROR_INIT;
+	world_open(&w);
+	world_has(&w, "host/40", .status = "0 BLOCKED; 10 RUNNING", .woken_by = "10 host/0", .woken_in = "10 softirq/4-BLOCK");
+	world_has(&w, "A/CPU0", .host_thread = "0 40", .status = "0 IDLE; 10 RUNNING");
+	world_close(&w, 0, 19);
+	assert_int_equal(waits_of(&w.topo, NULL, 0, 19, &l, &err), 0);
+	assert_int_equal(l.rows, 1);
+	assert_string_equal(wait_kind_name[l.row[0].kind], "device");
+	waits_release(&l);
+	world_release(&w);
+}
+
+/* What is said against a machine concerns those that run inside it, and not the one that it runs in. */
+static void test_doubts(void **state)
+{
+	(void)state;
+	struct world w;
+	struct notes notes = { 0 }, of = { 0 };
+	size_t size;
+	world_open(&w);
+	world_has(&w, "A/CPU0", .status = "0 RUNNING");
+	world_has(&w, "N/CPU0", .status = "0 RUNNING");
+	world_row(&w, "/Virtual Machines/N/Parent", "0 A");
+	world_has(&w, "B/CPU0", .status = "0 RUNNING");
+	notes_add(&notes, NOTE_CLOCK, "A", "outer");
+	notes_add(&notes, NOTE_CLOCK, "N", "inner");
+	notes_add(&notes, NOTE_FACT, "N", "no doubt");
+	notes_add_at(&notes, NOTE_LOSS, NULL, 50, 60, "everybody's");
+	char *bytes = notes_pack(&notes, &size);
+	assert_int_equal(history_meta_set(w.b, "notes", bytes, size), 0);
+	free(bytes);
+	notes_release(&notes);
+	world_close(&w, 0, 99);
+	const struct { const char *of; int64_t to; const char *want; } case_of[] = {
+		{ "N", 99, "outer inner everybody's " }, { "A", 99, "outer everybody's " }, { "B", 49, "" }, { "N", 49, "outer inner " },
+	};
+	for (size_t i = 0; i < COUNT(case_of); i++) {
+		char text[100] = "";
+		const struct subject s = world_subject(&w, case_of[i].of);
+		assert_true(doubts_of(&w.topo, &s, 0, case_of[i].to, &of));
+		for (size_t k = 0; k < of.len; k++)
+			snprintf(text + strlen(text), sizeof text - strlen(text), "%s ", of.item[k].text);
+		assert_string_equal(text, case_of[i].want);
+		notes_release(&of);
+	}
+	world_release(&w);
+}
+
+/* The thread that took more than half of what its machine took is named; one that took just half of it is not. */
+static void check_thief(const char *turns, int32_t tid, int64_t ns)
+{
+	struct world w;
+	struct summary s;
+	struct error err = ERROR_INIT;
+	world_open(&w);
+	world_has(&w, "A/CPU0", .pcpu = "0 0", .status = "0 PREEMPTED; 100 RUNNING");
+	for (int i = 42; i < 45; i++)
+		world_rowf(&w, "0 RUNNING", H "%d/Status", i);
+	world_has(&w, "host/CPU0", .current = turns);
+	world_close(&w, 0, 199);
+	const struct subject vm = world_subject(&w, "A");
+	const struct summary_options o = { .only = &vm, .from = 0, .to = 199, .gaps = true };
+	assert_int_equal(summary_of(&w.topo, &o, &s, &err), 0);
+	assert_int_equal(s.row[0].thief.system, 0);
+	assert_int_equal(s.row[0].thief.tid, tid);
+	assert_int_equal(s.row[0].thief_ns, ns);
+	summary_release(&s);
+	world_release(&w);
+}
+
+static void test_thief(void **state)
+{
+	(void)state;
+	check_thief("0 42; 50 43; 75 44; 100 0", -1, 100);
+	check_thief("0 42; 40 43; 75 44; 100 0", -1, 100);
+	check_thief("0 42; 51 43; 75 44; 100 0", 42, 51);
+}
+
+/* ---- guilty timers */
+
+#define MS INT64_C(1000000)
+
+/* B's vCPU (host thread 200) wakes at distances of so many ms and takes 1 ms of the CPU that two threads want. */
+static size_t find_timers(const int *distance, size_t n, struct periodic *first)
+{
+	struct world w;
+	struct periodic_list l;
+	struct error err = ERROR_INIT;
+	static char host[8192], cpu[8192];
+	size_t h = (size_t)snprintf(host, sizeof host, "0 BLOCKED"), c = (size_t)snprintf(cpu, sizeof cpu, "0 9");
+	int64_t t = 0;
+	for (size_t i = 0; i < n; i++) {
+		t += distance[i] * MS;
+		h += (size_t)snprintf(host + h, sizeof host - h, "; %" PRId64 " RUNNING; %" PRId64 " BLOCKED", t, t + MS);
+		c += (size_t)snprintf(cpu + c, sizeof cpu - c, "; %" PRId64 " 200; %" PRId64 " 9", t, t + MS);
+	}
+	world_open(&w);
+	world_has(&w, "host/200", .status = host, .vm = "0 B/0");
+	world_has(&w, "host/CPU0", .current = cpu);
+	world_has(&w, "B/CPU0", .status = "0 IDLE");
+	for (int tid = 42; tid < 44; tid++) {
+		world_rowf(&w, "0 PREEMPTED", H "%d/Status", tid);
+		world_rowf(&w, "0 0", H "%d/CPU", tid);
+	}
+	world_close(&w, 0, t + 100 * MS);
+	assert_int_equal(gap_periodic(&w.topo, INT64_MIN, INT64_MAX, &l, &err), 0);
+	const size_t items = l.items;
+	if (items)
+		*first = l.item[0];
+	periodic_release(&l);
+	world_release(&w);
+	return items;
+}
+
+/* A wakeup that keeps two from the CPU is one wakeup, and costs both; a third of the period off is not regular. */
+static void test_timers(void **state)
+{
+	(void)state;
+	struct periodic p;
+	assert_int_equal(find_timers((const int[]){ 10, 10, 10, 10, 10, 10, 10, 10, 10, 10 }, 10, &p), 1);
+	assert_int_equal(p.wakeups, 10);
+	assert_int_equal(p.switches, 10);
+	assert_int_equal(p.cost, 2 * 10 * MS);
+	assert_int_equal(p.period, 10 * MS);
+	assert_int_equal(find_timers((const int[]){ 5, 8, 8, 8, 10, 10, 10, 10, 12, 12, 12 }, 11, &p), 0);
+	assert_int_equal(find_timers((const int[]){ 5, 8, 8, 8, 10, 10, 10, 10, 20, 20, 20 }, 11, &p), 1);  /* two periods */
+}
+
+/* A vCPU whose thread comes or ends is not there meanwhile, and nothing of it is missing. */
+static void comes_and_goes(void **state)
+{
+	static const struct { const char *status, *cpu, *said; } c[] = {
+		{ "0 RUNNING; 50 PREEMPTED; 60 -", "0 40; 50 0", "It was not there for 40 ns (40.0 %) of that: it ended at 00:00:00.000000.\n" },
+		{ "20 RUNNING; 50 PREEMPTED; 60 RUNNING", "0 0; 20 40; 50 0; 60 40",
+		  "It was not there for 20 ns (20.0 %) of that: it began at 00:00:00.000000.\n" },
+		{ "20 RUNNING; 50 PREEMPTED; 60 -", "0 0; 20 40; 50 0",
+		  "It was not there for 60 ns (60.0 %) of that: it began at 00:00:00.000000, and it ended at 00:00:00.000000.\n" },
+		{ "0 RUNNING; 50 UNKNOWN", "0 40", NULL },
+		{ "20 RUNNING; 60 -", "0 -; 20 40; 60 -", NULL },  /* nor was its host traced then */
+	};
+	(void)state;
+	for (size_t i = 0; i < COUNT(c); i++) {
+		struct world w;
+		struct error err = ERROR_INIT;
+		char *text;
+		world_open(&w);
+		world_has(&w, "host/CPU0", .current = c[i].cpu);
+		world_has(&w, "host/40", .status = c[i].status, .cpu = "0 0");
+		world_has(&w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0", .status = c[i].status);
+		world_close(&w, 0, 99);
+		const struct subject s = world_subject(&w, "A/CPU0");
+		assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
+		if (c[i].said ? !strstr(text, c[i].said) : strstr(text, "not there") != NULL)
+			fail_msg("%s", text);
+		assert_int_equal(strstr(text, "since events are missing") != NULL, !c[i].said);
+		free(text);
+		world_release(&w);
+	}
+}
+
+/* Who runs on a vCPU is said of that moment, unless it has the vCPU all along. */
+static void here_on_vcpu(void **state)
+{
+	static const struct { int64_t t; const char *line; } told[] = {
+		{ 10, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, here by A/6 on CPU0" },
+		{ 20, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, here by a timer interrupt of A on CPU0" },
+		{ 59, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, here by A/5 on CPU0" },
+		{ 80, "A/vCPU0 00:00:00.0000 RUNNING 20 ns by A/5 on CPU0" },
+	};
+	struct world w;
+	struct error err = ERROR_INIT;
+	char line[512];
+	(void)state;
+	world_open(&w);
+	world_has(&w, "host/CPU0", .current = "0 40");
+	world_has(&w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0", .status = "0 RUNNING; 60 PREEMPTED; 80 RUNNING",
+	          .current = "0 6; 30 5", .interrupt = "0 -; 20 timer; 25 -");
+	world_has(&w, "A/5", .status = "0 RUNNING");
+	world_has(&w, "A/6", .status = "0 RUNNING");
+	world_close(&w, 0, 99);
+	const struct subject s = world_subject(&w, "A/CPU0");
+	for (size_t i = 0; i < COUNT(told); i++) {
+		assert_int_equal(explain_status(&w.topo, &s, told[i].t, line, sizeof line, &err), 0);
+		assert_string_equal(line, told[i].line);
+	}
+	world_release(&w);
+}
+
+/* Where many threads of one machine share what was lost, and one of another machine comes first, nobody reads that this
+ * one took it. */
+static void most_by_machine(void **state)
+{
+	static const struct { const char *explained, *line; int32_t tid; int64_t ns; } told[] = {
+		{ "What delayed it most was B: 50 ns (50.0 %); of that B/9: 20 ns (20.0 %); B/7 alpha: 15 ns (15.0 %); B/8 beta: "
+		  "15 ns (15.0 %).\nThen host/50 hog: 30 ns (30.0 %).\n",
+		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns by B (62 %) and 1 more", -1, 50 },
+		{ "What delayed it most was host/50 hog: 50 ns (50.0 %) in 1 piece, the longest 50 ns at 00:00:00.000000 on CPU0.\n",
+		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns by host/50 hog on CPU0 (62 %) and 2 more", 50, 50 },
+		{ "What delayed it most was B: 45 ns (45.0 %); of that B/9: 20 ns (20.0 %); B/8 beta: 15 ns (15.0 %); B/7 alpha: "
+		  "10 ns (10.0 %).\nThen host/50 hog: 35 ns (35.0 %).\n",
+		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns by B (56 %) and 1 more", -1, 45 },
+	};
+	static const char *const current[] = { "0 40; 10 50; 40 60; 90 40", "0 40; 10 50; 60 60; 90 40", "0 40; 10 50; 45 60; 90 40" };
+	(void)state;
+	for (size_t more = 0; more < COUNT(told); more++) {
+		struct world w;
+		struct error err = ERROR_INIT;
+		struct gap_list gaps;
+		struct summary summary;
+		char *text, line[512];
+		world_open(&w);
+		world_has(&w, "host/CPU0", .current = current[more]);
+		world_has(&w, "host/40", .status = "0 RUNNING; 10 PREEMPTED; 90 RUNNING", .cpu = "0 0");
+		world_has(&w, "host/50", .name = "0 hog");
+		world_has(&w, "host/60", .vm = "0 B/0");
+		world_has(&w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0", .status = "0 RUNNING; 10 PREEMPTED; 90 RUNNING");
+		world_has(&w, "B/CPU0", .host_thread = "0 60", .pcpu = "0 0", .status = "0 RUNNING",
+		          .current = "0 7; 55 8; 70 9");
+		world_has(&w, "B/7", .name = "0 alpha");
+		world_has(&w, "B/8", .name = "0 beta");
+		world_close(&w, 0, 99);
+		const struct subject s = world_subject(&w, "A/CPU0"), a = world_subject(&w, "A");
+		assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
+		if (!strstr(text, told[more].explained))
+			fail_msg("%s", text);
+		free(text);
+		assert_int_equal(explain_status(&w.topo, &s, 20, line, sizeof line, &err), 0);
+		assert_string_equal(line, told[more].line);
+		assert_int_equal(gap_list_of(&w.topo, &s, &(struct gap_options){ .from = 0, .to = 99 }, &gaps, &err), 0);
+		assert_int_equal(summary_of(&w.topo, &(struct summary_options){ .only = &a, .from = 0, .to = 99, .gaps = true },
+		                            &summary, &err), 0);
+		assert_true(gaps.item[0].thief.who.tid == told[more].tid && gaps.item[0].thief.ns == told[more].ns);
+		assert_true(summary.row[0].thief.tid == told[more].tid && summary.row[0].thief_ns == told[more].ns);
+		gap_list_release(&gaps);
+		summary_release(&summary);
+		world_release(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(comes_and_goes), cmocka_unit_test(here_on_vcpu), cmocka_unit_test(most_by_machine),
+		cmocka_unit_test(test_pieces), cmocka_unit_test(test_self), cmocka_unit_test(test_host_silent), cmocka_unit_test(test_paused),
+		cmocka_unit_test(test_demand),
+		cmocka_unit_test(test_block), cmocka_unit_test(test_doubts), cmocka_unit_test(test_thief),
+		cmocka_unit_test(test_timers),
+	};
+	return cmocka_run_group_tests_name("flow edges", tests, NULL, NULL);
+}

@@ -1,0 +1,382 @@
+/* Long windows are cut in parts, walked at the same time, and joined: the answer must not show the seams.  A history
+ * large enough to be cut is asked as a whole, and in windows small enough not to be. */
+#include "query_world.h"
+#include "refs.h"
+#include "test.h"
+
+#include <inttypes.h>
+
+#include "query/stepped_query.h"
+#include "query/steal_sweep.h"
+
+#define SWITCHES 120000
+#define WINDOWS 12
+
+static uint64_t seed = 5;
+
+static uint32_t rnd(uint32_t n)
+{
+	seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (uint32_t)(seed >> 33) % n;
+}
+
+static uint32_t attr(struct world *w, enum history_type type, unsigned set, const char *path)
+{
+	struct error err = ERROR_INIT;
+	uint32_t a = history_attribute(w->b, path, type, set, &err);
+	assert_int_not_equal(a, HISTORY_NONE);
+	return a;
+}
+
+static void put(struct world *w, int64_t t, uint32_t a, int64_t v)
+{
+	struct error err = ERROR_INIT;
+	assert_int_equal(history_set(w->b, t, a, v, &err), 0);
+}
+
+/* One pCPU, two vCPUs of two VMs and twenty host tasks in turns; each vCPU has three guest threads. */
+static int64_t make(struct world *w)
+{
+	static const char *const vm[] = { "A", "B" };
+	uint32_t status[2], current[2], thread[2][3], task[20], on, now = 0, guest[2] = { 0, 0 };
+	char path[128];
+	int64_t t = 0;
+	world_open(w);
+	on = attr(w, HISTORY_INT, 0, "/Host/CPUs/CPU0/Current Thread");
+	for (int i = 0; i < 2; i++) {
+		struct error err = ERROR_INIT;
+		char text[16];
+		snprintf(path, sizeof path, "/Virtual Machines/%s/CPUs/CPU0/Status", vm[i]);
+		status[i] = attr(w, HISTORY_STATE, w->vcpu_set, path);
+		snprintf(path, sizeof path, "/Virtual Machines/%s/CPUs/CPU0/Current Thread", vm[i]);
+		current[i] = attr(w, HISTORY_INT, 0, path);
+		snprintf(path, sizeof path, "/Virtual Machines/%s/CPUs/CPU0/pCPU", vm[i]);
+		put(w, 0, attr(w, HISTORY_INT, 0, path), 0);
+		snprintf(path, sizeof path, "/Host/Threads/%d/VM", 100 + i);
+		snprintf(text, sizeof text, "%s/0", vm[i]);
+		assert_int_equal(set_ref(w->b, 0, attr(w, HISTORY_REF, 0, path), text, &err), 0);
+		for (int k = 0; k < 3; k++) {
+			snprintf(path, sizeof path, "/Virtual Machines/%s/Threads/%d/Status", vm[i], 5 + k);
+			thread[i][k] = attr(w, HISTORY_STATE, w->thread_set, path);
+			snprintf(path, sizeof path, "/Virtual Machines/%s/Threads/%d/CPU", vm[i], 5 + k);
+			put(w, 0, attr(w, HISTORY_INT, 0, path), 0);
+			snprintf(path, sizeof path, "/Virtual Machines/%s/Threads/%d/Name", vm[i], 5 + k);
+			snprintf(text, sizeof text, "%s%d", vm[i], k);
+			assert_int_equal(history_set_string(w->b, 0, attr(w, HISTORY_STRING, 0, path), text, &err), 0);
+		}
+		put(w, 0, status[i], VCPU_PREEMPTED);
+	}
+	for (int i = 0; i < 20; i++) {
+		struct error err = ERROR_INIT;
+		char text[16];
+		snprintf(path, sizeof path, "/Host/Threads/%d/Status", 10 + i);
+		task[i] = attr(w, HISTORY_STATE, w->thread_set, path);
+		snprintf(path, sizeof path, "/Host/Threads/%d/CPU", 10 + i);
+		put(w, 0, attr(w, HISTORY_INT, 0, path), 0);
+		snprintf(path, sizeof path, "/Host/Threads/%d/Name", 10 + i);
+		snprintf(text, sizeof text, "task%d", i);
+		assert_int_equal(history_set_string(w->b, 0, attr(w, HISTORY_STRING, 0, path), text, &err), 0);
+		put(w, 0, task[i], THREAD_PREEMPTED);
+	}
+	for (int n = 0; n < SWITCHES; n++) {
+		uint32_t next = rnd(2) ? rnd(2) : 2 + rnd(20);  /* 0, 1: a vCPU */
+		t += 1 + rnd(100000);
+		if (now < 2) {
+			put(w, t, status[now], rnd(20) ? VCPU_PREEMPTED : VCPU_HOST_BLOCKED);
+			put(w, t, thread[now][guest[now]], THREAD_VIRT_PREEMPTED);
+		} else {
+			put(w, t, task[now - 2], rnd(3) ? THREAD_PREEMPTED : THREAD_BLOCKED);
+		}
+		put(w, t, on, next < 2 ? 100 + next : 8 + next);
+		if (next < 2) {
+			put(w, t, thread[next][guest[next]], THREAD_PREEMPTED);
+			guest[next] = rnd(3);
+			put(w, t, current[next], 5 + guest[next]);
+			put(w, t, thread[next][guest[next]], THREAD_RUNNING);
+			put(w, t, status[next], VCPU_RUNNING);
+		} else {
+			put(w, t, task[next - 2], THREAD_RUNNING);
+		}
+		now = next;
+	}
+	world_close(w, 0, t + 10);
+	return t + 10;
+}
+
+static void same_party(const struct flow *f, const struct flow_interval *x, const struct flow *g,
+                       const struct flow_interval *y)
+{
+	const struct party *a = &f->entry[x->entry].who, *b = &g->entry[y->entry].who;
+	assert_int_equal(a->kind, b->kind);
+	assert_int_equal(a->system, b->system);
+	assert_int_equal(a->tid, b->tid);
+	assert_int_equal(x->pcpu, y->pcpu);
+	assert_string_equal(f->name[a->name], g->name[b->name]);
+}
+
+static void flows(void **state)
+{
+	struct world *w = *state;
+	struct error err = ERROR_INIT;
+	static const char *const subjects[] = { "A/5", "B/B2", "host/10" };
+	int64_t end = history_end(w->h);
+	for (size_t n = 0; n < COUNT(subjects); n++) {
+		struct subject s = world_subject(w, subjects[n]);
+		struct flow whole, part;
+		assert_int_equal(flow_of(&w->topo, &s, 0, end, NULL, &whole, &err), 0);
+		world_check_tiling(&whole);
+		size_t at = 0;
+		for (int i = 0; i < WINDOWS; i++) {
+			int64_t from, to;
+			parts_cut(0, end, (size_t)i, WINDOWS, &from, &to);
+			if (to < whole.start)
+				continue;
+			assert_int_equal(flow_of(&w->topo, &s, from, to, NULL, &part, &err), 0);
+			for (size_t k = 0; k < part.intervals; k++) {
+				while (whole.interval[at].end < part.interval[k].start)
+					at++;
+				same_party(&whole, &whole.interval[at], &part, &part.interval[k]);
+				assert_true(whole.interval[at].start == part.interval[k].start || part.interval[k].start == part.start);
+				assert_true(whole.interval[at].end == part.interval[k].end || part.interval[k].end == part.end);
+			}
+			flow_release(&part);
+		}
+		for (size_t k = 1; k < whole.intervals; k++) {
+			const struct flow_interval *a = &whole.interval[k - 1], *b = a + 1;
+			assert_false(a->entry == b->entry && a->pcpu == b->pcpu);
+		}
+		flow_release(&whole);
+	}
+}
+
+static char *cell_text(const struct world *w, const struct steal *s, const struct steal_cell *c, char buf[200])
+{
+	char victim[80], thief[80];
+	party_text(&w->topo, &c->victim, s->name[c->victim.name], victim, 80);
+	party_text(&w->topo, &c->thief, s->name[c->thief.name], thief, 80);
+	snprintf(buf, 200, "%s < %s", victim, thief);
+	return buf;
+}
+
+/* Who is nobody reads so to people; programs get the words of the table. */
+static void nobodies(void **state)
+{
+	struct world *w = *state;
+	char buf[200];
+	struct party nobody = { -1, -1, 0, FLOW_WAITING };
+	assert_string_equal(party_shown(&w->topo, &nobody, NULL, buf, sizeof buf), "(asleep on the host)");
+	assert_string_equal(party_text(&w->topo, &nobody, NULL, buf, sizeof buf), "waiting");
+	assert_string_equal(party_shown(&w->topo, &nobody, "disk", buf, sizeof buf), "(waiting for disk)");
+	nobody.kind = FLOW_IDLE_CPU;
+	assert_string_equal(party_shown(&w->topo, &nobody, NULL, buf, sizeof buf), "(idle CPU)");
+}
+
+static void matrices(void **state)
+{
+	struct world *w = *state;
+	struct error err = ERROR_INIT;
+	int64_t end = history_end(w->h);
+	for (int by = STEAL_BY_MACHINE; by <= STEAL_BY_THREAD; by++) {
+		struct steal whole, part;
+		assert_int_equal(steal_matrix(&w->topo, (enum steal_by)by, NULL, 0, end, &whole, &err), 0);
+		assert_true(whole.cells > 4);
+		int64_t *ns = calloc(whole.cells, sizeof *ns);
+		double share = 0;
+		for (int i = 0; i < WINDOWS; i++) {
+			int64_t from, to;
+			parts_cut(0, end, (size_t)i, WINDOWS, &from, &to);
+			assert_int_equal(steal_matrix(&w->topo, (enum steal_by)by, NULL, from, to, &part, &err), 0);
+			for (size_t k = 0; k < part.cells; k++) {
+				char a[200], b[200];
+				size_t c = 0;
+				cell_text(w, &part, &part.cell[k], a);
+				while (c < whole.cells && strcmp(cell_text(w, &whole, &whole.cell[c], b), a) != 0)
+					c++;
+				assert_true(c < whole.cells);
+				ns[c] += part.cell[k].ns;
+			}
+			steal_release(&part);
+		}
+		for (size_t c = 0; c < whole.cells; c++) {
+			assert_int_equal(ns[c], whole.cell[c].ns);
+			share = c && whole.cell[c].victim.system == whole.cell[c - 1].victim.system &&
+			        whole.cell[c].victim.tid == whole.cell[c - 1].victim.tid ? share + whole.cell[c].share
+			                                                                 : whole.cell[c].share;
+			assert_true(share < 1.000001);
+		}
+		free(ns);
+		steal_release(&whole);
+	}
+}
+
+/* The sweep by machine and the long way give the same sums: the rows of every victim add up to its steal_time(). */
+static void conservation(void **state)
+{
+	struct world *w = *state;
+	struct error err = ERROR_INIT;
+	struct steal s;
+	int64_t from = history_end(w->h) / 7, to = history_end(w->h) / 7 * 6;
+	assert_int_equal(steal_matrix(&w->topo, STEAL_BY_MACHINE, NULL, from, to, &s, &err), 0);
+	for (uint32_t m = 0; m < w->topo.machines; m++) {
+		struct subject machine = { SUBJECT_MACHINE, m };
+		int64_t ns, sum = 0;
+		for (size_t i = 0; i < s.cells; i++)
+			sum += s.cell[i].victim.system == (int32_t)m ? s.cell[i].ns : 0;
+		assert_int_equal(steal_time(&w->topo, &machine, from, to, &ns, &err), 0);
+		assert_int_equal(sum, ns);
+	}
+	steal_release(&s);
+}
+
+/* However short the slices of the sweep, down to one ns, the sums are the same. */
+static void slices(void **state)
+{
+	struct world *w = *state;
+	struct error err = ERROR_INIT;
+	int64_t from = history_end(w->h) / 2, to = from + history_end(w->h) / 1000;
+	struct sweep whole, sliced;
+	struct gap_rows rows;
+	gap_rows_list(&rows, &w->topo, NULL);
+	assert_int_equal(sweep_open(&whole, &w->topo, &rows, from, to, &err), 1);
+	while (sweep_step(&whole) == 0)
+		;
+	for (size_t pieces = 1; pieces < 500; pieces *= 6) {
+		int done;
+		assert_int_equal(sweep_open(&sliced, &w->topo, &rows, from, to, &err), 1);
+		sliced.pieces = pieces;
+		while ((done = sweep_step(&sliced)) == 0)
+			;
+		assert_int_equal(done, 1);
+		assert_memory_equal(sliced.ns, whole.ns, w->topo.machines * whole.thieves * sizeof *whole.ns);
+		sweep_release(&sliced);
+	}
+	sweep_release(&whole);
+	gap_rows_release(&rows);
+}
+
+/* Sums and cells as the intervals make them. */
+static void check_sums(const struct flow *whole, const struct flow *f, size_t *spilled)
+{
+	assert_true(f->start == whole->start && f->end == whole->end && f->entries == whole->entries);
+	int64_t *ns = calloc(f->entries, sizeof *ns);
+	uint64_t *pieces = calloc(f->entries, sizeof *pieces);
+	for (size_t i = 0; i < whole->intervals; i++)
+		pieces[whole->interval[i].entry]++;
+	for (size_t i = 0; i < f->cells; i++) {
+		const struct flow_cell *c = &f->cell[i];
+		int64_t room = flow_column(f->start, f->end, c->column + 1, f->columns) - flow_column(f->start, f->end, c->column, f->columns);
+		assert_true(c->column < f->columns && c->ns > 0 && c->ns <= room);
+		ns[c->entry] += c->ns;
+	}
+	for (size_t i = 0; i < f->entries; i++) {
+		const struct flow_entry *a = &whole->entry[i], *b = &f->entry[i];
+		assert_true(a->duration == b->duration && a->share == b->share && a->pieces == b->pieces);
+		assert_true(a->longest.start == b->longest.start && a->longest.ns == b->longest.ns);
+		assert_true(a->who.tid == b->who.tid && a->who.kind == b->who.kind && a->pieces == pieces[i]);
+		assert_string_equal(whole->name[a->who.name], f->name[b->who.name]);
+		assert_true(f->columns == 0 || ns[i] == b->duration);
+	}
+	*spilled += f->intervals == 0;
+	free(ns);
+	free(pieces);
+}
+
+/* However short the steps, and whatever is kept, the sums are the same. */
+static void steps(void **state)
+{
+	struct world *w = *state;
+	struct error err = ERROR_INIT;
+	struct subject s = world_subject(w, "A/5");
+	size_t spilled = 0, steps = 0;
+	for (int64_t span = history_end(w->h); span > 3; span /= 50) {
+		struct flow whole, f;
+		int64_t from = history_end(w->h) - span;
+		assert_int_equal(flow_of(&w->topo, &s, from, from + span, NULL, &whole, &err), 0);
+		for (unsigned columns = 0; columns < 300; columns = columns * 9 + 1) {
+			struct inquiry *q = flow_open(&w->topo, &s, from, from + span, &(struct flow_options){ .intervals = 1000, .columns = columns }, &err);
+			double done = 0;
+			for (int r = 0; r == 0; steps++) {
+				r = inquiry_step(q, 0, &err);
+				assert_true(r >= 0 && inquiry_done(q) >= done && inquiry_done(q) <= 1);
+				done = inquiry_done(q);
+			}
+			assert_true(done == 1);
+			flow_take(q, &f);
+			inquiry_close(q);
+			check_sums(&whole, &f, &spilled);
+			assert_true(f.intervals == (whole.intervals <= 1000 ? whole.intervals : 0));
+			flow_release(&f);
+		}
+		flow_release(&whole);
+	}
+	assert_true(spilled > 1 && steps > 100);
+}
+
+/* Steps of the other questions: the same as at once, and what is dropped midway leaves nothing behind. */
+static void steps_of_matrices_and_gaps(void **state)
+{
+	struct world *w = *state;
+	struct error err = ERROR_INIT;
+	struct subject s = world_subject(w, "A");
+	struct gap_options o = { 0, history_end(w->h), 0, 50 };
+	struct gap_list once, l;
+	struct steal all, m;
+	assert_int_equal(gap_list_of(&w->topo, &s, &o, &once, &err), 0);
+	struct inquiry *q = gap_list_open(&w->topo, &s, &o);
+	size_t n = 0;
+	while (inquiry_step(q, 0, &err) == 0)
+		n++;
+	gap_list_take(q, &l);
+	inquiry_close(q);
+	assert_true(n > 10 && l.all.count == once.all.count && l.all.total == once.all.total && l.items == once.items && l.all.p50 == once.all.p50);
+	for (size_t i = 0; i < l.items; i++)
+		assert_true(l.item[i].gap.start == once.item[i].gap.start && l.item[i].culprits == once.item[i].culprits);
+	gap_list_release(&l);
+	gap_list_release(&once);
+	for (int by = STEAL_BY_MACHINE; by <= STEAL_BY_THREAD; by++) {
+		assert_int_equal(steal_matrix(&w->topo, (enum steal_by)by, NULL, 0, o.to, &all, &err), 0);
+		/* with room for three cells only, threads are given by machine */
+		for (size_t most = 0; most < 4; most += 3) {
+			q = steal_open(&w->topo, &(struct steal_options){ (enum steal_by)by, NULL, 0, o.to, most });
+			while (inquiry_step(q, 0, &err) == 0)
+				n++;
+			steal_take(q, &m);
+			inquiry_close(q);
+			assert_int_equal(m.by, most ? STEAL_BY_MACHINE : by);
+			assert_true((most != 0 && by != STEAL_BY_MACHINE) == (m.cells != all.cells));
+			steal_release(&m);
+		}
+		steal_release(&all);
+		q = steal_open(&w->topo, &(struct steal_options){ (enum steal_by)by, NULL, 0, o.to, 0 });
+		assert_int_equal(inquiry_step(q, 0, &err), by == STEAL_BY_MACHINE);  /* one slice does it all */
+		inquiry_close(q);
+	}
+}
+
+static int setup(void **state)
+{
+	static struct world w;
+	make(&w);
+	*state = &w;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	world_release(*state);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flows),
+		cmocka_unit_test(nobodies),
+		cmocka_unit_test(matrices),
+		cmocka_unit_test(conservation),
+		cmocka_unit_test(slices),
+		cmocka_unit_test(steps),
+		cmocka_unit_test(steps_of_matrices_and_gaps),
+	};
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
