@@ -1,10 +1,10 @@
 #!/bin/sh
-# usage: packaging/check.sh BUILD-FOLDER [BARE-ROOT]      from the top of the sources; prints what it checked, exits 1 at the
-# first that does not hold
+# usage: packaging/check.sh BUILD-DIR [BARE-ROOT]      from the top of the sources; prints each check, exits 1 at the first one
+# that fails
 #
-# The tarball is reproducible, `make uninstall` leaves nothing, Debian's packages build and lintian has nothing to say, the RPM
-# has the same files.  As root, and with a folder that holds a bare Debian, a copy of which is made: the packages install
-# there, their tests (debian/tests) pass, and once purged they leave nothing.
+# Checks that the tarball is reproducible, that `make uninstall` leaves no file, that the Debian packages build without remarks
+# of lintian, and that the RPM has the same files.  As root, with the directory of a bare Debian: installs the packages in a copy
+# of it, runs their tests (debian/tests), purges them, and checks that no file is left.
 set -eu
 build=$(cd "$1" && pwd)
 bare=${2-}
@@ -22,7 +22,7 @@ die() { printf 'FAIL %s\n' "$*"; exit 1; }
 try() { "$@" >"$temp/log" 2>&1 || die "$*: $(tail -n 20 "$temp/log")"; }
 all_files() { (cd "$1" && find . -xdev | LC_ALL=C sort); }
 
-# ---- The tarball, again by another build, and from itself: elsewhere, with another umask, in another time zone
+# ---- The tarball: made twice, and made from itself in another directory, with another umask, in another time zone
 
 try make -C "$build" dist
 tarball=$(ls "$build"/stealscope-*.tar.xz)
@@ -30,7 +30,7 @@ version=${tarball##*/stealscope-}
 version=${version%.tar.xz}
 mv "$tarball" "$temp/stealscope_$version.orig.tar.xz"
 try make -C "$build" dist
-cmp "$tarball" "$temp/stealscope_$version.orig.tar.xz" || die 'two tarballs differ'
+cmp "$tarball" "$temp/stealscope_$version.orig.tar.xz" || die 'two tarballs of the same tree differ'
 mv "$tarball" "$temp/"
 mkdir "$temp/elsewhere" "$temp/tree"
 (
@@ -41,11 +41,11 @@ mkdir "$temp/elsewhere" "$temp/tree"
 	mkdir "stealscope-$version/b"
 	cd "stealscope-$version/b"
 	../configure && make dist
-) >"$temp/log" 2>&1 || die "make dist elsewhere: $(tail -n 20 "$temp/log")"
+) >"$temp/log" 2>&1 || die "make dist in another directory: $(tail -n 20 "$temp/log")"
 cmp "$temp/elsewhere/stealscope-$version/b/stealscope-$version.tar.xz" "$temp/stealscope-$version.tar.xz" ||
 	die 'a tarball that was made from a tarball differs'
 rm -rf "$temp/elsewhere"
-say "make dist gives the same bytes, elsewhere too: stealscope-$version.tar.xz"
+say "make dist gives the same bytes, in another directory too: stealscope-$version.tar.xz"
 
 try make -C "$build" install DESTDIR="$temp/tree"
 installed=$(find "$temp/tree" ! -type d | wc -l)
@@ -74,7 +74,7 @@ if command -v rpmbuild >/dev/null; then
 	try rpmbuild --nodeps -bb --define "_sourcedir $temp" --define "_topdir $temp/rpm" "$top/packaging/stealscope.spec"
 	find rpm -name '*.rpm' -exec rpm -qlp {} + | grep -vE '^/usr/share/(doc|licenses)/|^\(|/\.build-id' |
 		sed 's|/usr/lib64/|/usr/lib/|; s/\.gz$//' | sort -u >rpm.all
-	# rpm lists folders, too
+	# rpm lists directories too
 	grep -vxE "$(sed 's|/[^/]*$||' rpm.all | sort -u | paste -sd '|')" rpm.all >rpm.files
 	diff debian.files rpm.files || die 'the RPM has other files'
 	say "the RPM has the same $(wc -l <rpm.files) files"
@@ -92,7 +92,7 @@ mkdir bare/debs bare/source
 cp -- *.deb bare/debs/
 rm -f bare/debs/*dbgsym*
 cp -R "stealscope-$version/tests" "stealscope-$version/debian" bare/source/
-# What they depend on first, so that the difference is theirs alone.
+# Installs the dependencies first, so that the difference shows the files of the packages alone.
 depends=$(for p in bare/debs/*.deb; do dpkg-deb -f "$p" Depends; done | sed 's/([^)]*)//g; s/|[^,]*//g' | tr ',' '\n' |
 	sed 's/ //g' | grep -v stealscope | sort -u | tr '\n' ' ')
 try inside "apt-get -qq -y --no-install-recommends install $depends gcc libc6-dev pkg-config"

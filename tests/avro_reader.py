@@ -1,5 +1,5 @@
-"""Apache Avro's object container files, read by the specification with the standard library alone; and, where the library
-itself is there, through libavro."""
+"""Readers of Apache Avro object container files: one written from the specification with the standard library only, and one
+that calls libavro, if installed."""
 import ctypes
 import ctypes.util
 import io
@@ -11,7 +11,7 @@ MAGIC = b"Obj\x01"
 
 
 def long(f):
-    """A number: zigzag, seven bits a byte, lowest first."""
+    """Reads a number: zigzag, seven bits per byte, lowest first."""
     n = shift = 0
     while True:
         byte = f.read(1)[0]
@@ -37,7 +37,7 @@ def value(f, kind):
 
 
 def read(path):
-    """The schema of a file, and its rows."""
+    """Returns the schema of a file, and its rows."""
     with open(path, "rb") as f:
         data = f.read()
     f, meta, rows = io.BytesIO(data), {}, []
@@ -78,19 +78,19 @@ def library():
 
 
 def plain(row):
-    """Without the names of branches: {"long": 1} -> 1."""
+    """Returns the row without names of union branches: {"long": 1} -> 1."""
     return {k: next(iter(v.values())) if isinstance(v, dict) else v for k, v in row.items()}
 
 
 def read_by_library(lib, path, most):
-    """The first rows, as libavro reads them."""
+    """Returns the first rows, read by libavro."""
     reader, row, rows = ctypes.c_void_p(), Value(), []
     assert lib.avro_file_reader(path.encode(), ctypes.byref(reader)) == 0
     schema = lib.avro_file_reader_get_writer_schema(reader)
     assert lib.avro_generic_value_new(lib.avro_generic_class_from_schema(schema), ctypes.byref(row)) == 0
     while len(rows) < most and lib.avro_file_reader_read_value(reader, ctypes.byref(row)) == 0:
-        told = ctypes.c_char_p()
-        assert lib.avro_value_to_json(ctypes.byref(row), 1, ctypes.byref(told)) == 0
-        rows.append(plain(json.loads(told.value)))
+        encoded = ctypes.c_char_p()
+        assert lib.avro_value_to_json(ctypes.byref(row), 1, ctypes.byref(encoded)) == 0
+        rows.append(plain(json.loads(encoded.value)))
     lib.avro_file_reader_close(reader)
     return rows

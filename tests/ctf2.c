@@ -14,20 +14,20 @@
 
 enum scope { PACKET_HEADER, PACKET_CONTEXT, EVENT_HEADER, EVENT_CONTEXT, OWN_CONTEXT, PAYLOAD };
 
-struct teller {  /* of CTF 2, of one field class after the other */
+struct converter {  /* State while the field classes of one scope are converted. */
 	const struct ctf_metadata *m;
 	enum scope scope;
-	struct { const struct ctf_type *type; const char *name; } in[CTF_DEEPEST + 2];
+	struct { const struct ctf_type *type; const char *name; } enclosing[CTF_MAX_DEPTH + 2];
 	size_t depth;
 };
 
-static void die(const char *what)
+static void exit_with_message(const char *message)
 {
-	fprintf(stderr, "ctf2: %s\n", what);
+	fprintf(stderr, "ctf2: %s\n", message);
 	exit(1);
 }
 
-static json_object *object(const char *type)
+static json_object *new_object(const char *type)
 {
 	json_object *o = json_object_new_object();
 	json_object_object_add(o, "type", json_object_new_string(type));
@@ -44,7 +44,7 @@ static void add_number(json_object *o, const char *key, uint64_t v)
 	json_object_object_add(o, key, json_object_new_uint64(v));
 }
 
-static const char *role_of(const struct teller *t, const struct ctf_type *type, const char *name)
+static const char *role_of_field(const struct converter *t, const struct ctf_type *type, const char *name)
 {
 	static const struct { enum scope scope; const char *name, *role; } roles[] = {
 		{ PACKET_HEADER, "magic", "packet-magic-number" }, { PACKET_HEADER, "uuid", "metadata-stream-uuid" },
@@ -62,33 +62,33 @@ static const char *role_of(const struct teller *t, const struct ctf_type *type, 
 	return t->scope == EVENT_HEADER && type->clock ? "default-clock-timestamp" : NULL;
 }
 
-/* Next to the field by a way that begins there, farther off by one that begins at the scope. */
-static json_object *location(const struct teller *t, const char *where, const struct ctf_type **found)
+/* Returns the location of a field: relative if it is in the same structure, else absolute. */
+static json_object *field_location(const struct converter *t, const char *where, const struct ctf_type **found)
 {
 	static const char *const origin[] = { "packet-header", "packet-context", "event-record-header",
 		"event-record-common-context", "event-record-specific-context", "event-record-payload" };
 	size_t i = t->depth;
-	while (i && !(*found = ctf_member_find(t->in[i - 1].type, where, strlen(where))))
+	while (i && !(*found = ctf_member_find(t->enclosing[i - 1].type, where, strlen(where))))
 		i--;
 	if (!i)
-		die("a field that is elsewhere");
+		exit_with_message("a field that is elsewhere");
 	json_object *o = json_object_new_object(), *path = json_object_new_array();
 	if (i < t->depth) {
 		add_text(o, "origin", origin[t->scope]);
 		for (size_t k = 1; k < i; k++)
-			json_object_array_add(path, json_object_new_string(t->in[k].name));
+			json_object_array_add(path, json_object_new_string(t->enclosing[k].name));
 	}
 	json_object_array_add(path, json_object_new_string(where));
 	json_object_object_add(o, "path", path);
 	return o;
 }
 
-static json_object *field_class(struct teller *t, const struct ctf_type *type, const char *name);
+static json_object *field_class(struct converter *t, const struct ctf_type *type, const char *name);
 
-static json_object *numeric(const struct teller *t, const struct ctf_type *type)
+static json_object *numeric_class(const struct converter *t, const struct ctf_type *type)
 {
-	const bool is_big = type->order == CTF_NATIVE ? t->m->big : type->order == CTF_BIG;
-	json_object *o = object(type->kind == CTF_FLOAT ? "fixed-length-floating-point-number" :
+	const bool is_big = type->order == CTF_NATIVE ? t->m->is_big_endian : type->order == CTF_BIG;
+	json_object *o = new_object(type->kind == CTF_FLOAT ? "fixed-length-floating-point-number" :
 		type->is_signed ? "fixed-length-signed-integer" : "fixed-length-unsigned-integer");
 	add_number(o, "length", type->size);
 	add_number(o, "alignment", type->align);
@@ -96,12 +96,12 @@ static json_object *numeric(const struct teller *t, const struct ctf_type *type)
 	return o;
 }
 
-static json_object *structure(struct teller *t, const struct ctf_type *type, const char *name)
+static json_object *structure_class(struct converter *t, const struct ctf_type *type, const char *name)
 {
-	json_object *o = object("structure"), *members = json_object_new_array();
+	json_object *o = new_object("structure"), *members = json_object_new_array();
 	add_number(o, "minimum-alignment", type->align);
-	t->in[t->depth].type = type;
-	t->in[t->depth++].name = name;
+	t->enclosing[t->depth].type = type;
+	t->enclosing[t->depth++].name = name;
 	for (const struct ctf_member *m = type->member; m; m = m->next) {
 		json_object *member = json_object_new_object();
 		add_text(member, "name", m->name);
@@ -113,16 +113,16 @@ static json_object *structure(struct teller *t, const struct ctf_type *type, con
 	return o;
 }
 
-static json_object *array(struct teller *t, const struct ctf_type *type, const char *name)
+static json_object *array_class(struct converter *t, const struct ctf_type *type, const char *name)
 {
-	const struct ctf_type *teller;
+	const struct ctf_type *converter;
 	const bool is_blob = t->scope == PACKET_HEADER && name && strcmp(name, "uuid") == 0;
 	const char *kind = is_blob ? "static-length-blob" : type->is_text ?
-		(type->where ? "dynamic-length-string" : "static-length-string") :
-		type->where ? "dynamic-length-array" : "static-length-array";
-	json_object *o = object(kind);
-	if (type->where)
-		json_object_object_add(o, "length-field-location", location(t, type->where, &teller));
+		(type->control_path ? "dynamic-length-string" : "static-length-string") :
+		type->control_path ? "dynamic-length-array" : "static-length-array";
+	json_object *o = new_object(kind);
+	if (type->control_path)
+		json_object_object_add(o, "length-field-location", field_location(t, type->control_path, &converter));
 	else
 		add_number(o, "length", type->length);
 	if (!is_blob && !type->is_text)
@@ -130,16 +130,16 @@ static json_object *array(struct teller *t, const struct ctf_type *type, const c
 	return o;
 }
 
-static json_object *variant(struct teller *t, const struct ctf_type *type, const char *name)
+static json_object *variant_class(struct converter *t, const struct ctf_type *type, const char *name)
 {
-	const struct ctf_type *teller;
-	json_object *o = object("variant"), *options = json_object_new_array();
-	json_object_object_add(o, "selector-field-location", location(t, type->where, &teller));
-	t->in[t->depth].type = type;
-	t->in[t->depth++].name = name;
+	const struct ctf_type *converter;
+	json_object *o = new_object("variant"), *options = json_object_new_array();
+	json_object_object_add(o, "selector-field-location", field_location(t, type->control_path, &converter));
+	t->enclosing[t->depth].type = type;
+	t->enclosing[t->depth++].name = name;
 	for (const struct ctf_member *m = type->member; m; m = m->next) {
 		json_object *option = json_object_new_object(), *ranges = json_object_new_array();
-		for (const struct ctf_label *l = teller->label; l; l = l->next) {
+		for (const struct ctf_label *l = converter->label; l; l = l->next) {
 			if (strcmp(l->name, m->name) != 0)
 				continue;
 			json_object *range = json_object_new_array();
@@ -157,12 +157,13 @@ static json_object *variant(struct teller *t, const struct ctf_type *type, const
 	return o;
 }
 
-static json_object *field_class(struct teller *t, const struct ctf_type *type, const char *name)
+static json_object *field_class(struct converter *t, const struct ctf_type *type, const char *name)
 {
-	json_object *o = type->kind == CTF_STRUCT ? structure(t, type, name) : type->kind == CTF_ARRAY ? array(t, type, name) :
-		type->kind == CTF_VARIANT ? variant(t, type, name) :
-		type->kind == CTF_STRING ? object("null-terminated-string") : numeric(t, type);
-	const char *role = role_of(t, type, name);
+	json_object *o = type->kind == CTF_STRUCT ? structure_class(t, type, name) :
+		type->kind == CTF_ARRAY ? array_class(t, type, name) :
+		type->kind == CTF_VARIANT ? variant_class(t, type, name) :
+		type->kind == CTF_STRING ? new_object("null-terminated-string") : numeric_class(t, type);
+	const char *role = role_of_field(t, type, name);
 	if (role) {
 		json_object *roles = json_object_new_array();
 		json_object_array_add(roles, json_object_new_string(role));
@@ -174,20 +175,20 @@ static json_object *field_class(struct teller *t, const struct ctf_type *type, c
 static void add_class(const struct ctf_metadata *m, json_object *o, const char *key, const struct ctf_type *type,
                       enum scope scope)
 {
-	struct teller t = { .m = m, .scope = scope };
+	struct converter t = { .m = m, .scope = scope };
 	if (type)
-		json_object_object_add(o, key, structure(&t, type, NULL));
+		json_object_object_add(o, key, structure_class(&t, type, NULL));
 }
 
-static void put(FILE *f, json_object *o)
+static void write_fragment(FILE *f, json_object *o)
 {
 	fprintf(f, "\x1e%s\n", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 	json_object_put(o);
 }
 
-static void put_trace(FILE *f, const struct ctf_metadata *m, const struct metadata *head)
+static void write_trace_class(FILE *f, const struct ctf_metadata *m, const struct metadata *trace_metadata)
 {
-	json_object *preamble = object("preamble"), *trace = object("trace-class"), *env = json_object_new_object();
+	json_object *preamble = new_object("preamble"), *trace = new_object("trace-class"), *env = json_object_new_object();
 	char name[128] = "", major[16] = "", minor[16] = "", patch[16] = "";
 	add_number(preamble, "version", 2);
 	if (m->has_uuid) {
@@ -196,10 +197,10 @@ static void put_trace(FILE *f, const struct ctf_metadata *m, const struct metada
 			json_object_array_add(uuid, json_object_new_int(m->uuid[i]));
 		json_object_object_add(preamble, "uuid", uuid);
 	}
-	put(f, preamble);
-	sscanf(head->tracer, "%127s %15[^.].%15[^.].%15s", name, major, minor, patch);
-	add_text(env, "hostname", head->hostname);
-	add_text(env, "domain", head->domain);
+	write_fragment(f, preamble);
+	sscanf(trace_metadata->tracer, "%127s %15[^.].%15[^.].%15s", name, major, minor, patch);
+	add_text(env, "hostname", trace_metadata->hostname);
+	add_text(env, "domain", trace_metadata->domain);
 	add_text(env, "tracer_name", name);
 	add_text(env, "tracer_major", major);
 	if (*minor)
@@ -207,92 +208,92 @@ static void put_trace(FILE *f, const struct ctf_metadata *m, const struct metada
 	add_text(env, "tracer_patchlevel", patch);
 	json_object_object_add(trace, "environment", env);
 	add_class(m, trace, "packet-header-field-class", m->packet_header, PACKET_HEADER);
-	put(f, trace);
+	write_fragment(f, trace);
 }
 
-static void put_clock(FILE *f, const struct ctf_clock *c, const struct metadata *head)
+static void write_clock_class(FILE *f, const struct ctf_clock *c, const struct metadata *trace_metadata)
 {
-	json_object *o = object("clock-class"), *offset = json_object_new_object();
+	json_object *o = new_object("clock-class"), *offset = json_object_new_object();
 	add_text(o, "id", c->name);
-	if (*head->clock_uuid)
-		add_text(o, "uid", head->clock_uuid);
+	if (*trace_metadata->clock_uuid)
+		add_text(o, "uid", trace_metadata->clock_uuid);
 	add_number(o, "frequency", c->frequency);
 	json_object_object_add(offset, "seconds", json_object_new_int64(c->offset_s));
 	json_object_object_add(offset, "cycles", json_object_new_int64(c->offset));
 	json_object_object_add(o, "offset-from-origin", offset);
-	put(f, o);
+	write_fragment(f, o);
 }
 
-/* The event header goes by another name, which is declared before. */
-static void put_stream(FILE *f, const struct ctf_metadata *m, const struct ctf_stream *s)
+/* Writes the event header as an alias, which tests aliases. */
+static void write_stream_class(FILE *f, const struct ctf_metadata *m, const struct ctf_stream *s)
 {
-	json_object *o = object("data-stream-class"), *alias = object("field-class-alias");
+	json_object *o = new_object("data-stream-class"), *alias = new_object("field-class-alias");
 	char name[32];
 	snprintf(name, sizeof name, "header of %llu", (unsigned long long)s->id);
 	if (s->event_header) {
 		add_text(alias, "name", name);
 		add_class(m, alias, "field-class", s->event_header, EVENT_HEADER);
 		add_text(o, "event-record-header-field-class", name);
-		put(f, json_object_get(alias));
+		write_fragment(f, json_object_get(alias));
 	}
 	json_object_put(alias);
 	add_number(o, "id", s->id);
 	add_text(o, "default-clock-class-id", m->clock->name);
 	add_class(m, o, "packet-context-field-class", s->packet_context, PACKET_CONTEXT);
 	add_class(m, o, "event-record-common-context-field-class", s->event_context, EVENT_CONTEXT);
-	put(f, o);
+	write_fragment(f, o);
 }
 
-static void put_event(FILE *f, const struct ctf_metadata *m, const struct ctf_event *e)
+static void write_event_class(FILE *f, const struct ctf_metadata *m, const struct ctf_event *e)
 {
-	json_object *o = object("event-record-class");
+	json_object *o = new_object("event-record-class");
 	add_number(o, "id", e->id);
 	if (e->has_stream_id)
 		add_number(o, "data-stream-class-id", e->stream_id);
 	add_text(o, "name", e->name);
 	add_class(m, o, "specific-context-field-class", e->context, OWN_CONTEXT);
 	add_class(m, o, "payload-field-class", e->payload, PAYLOAD);
-	put(f, o);
+	write_fragment(f, o);
 }
 
-static void convert(const char *dir, const char *to)
+static void convert_metadata(const char *dir, const char *to)
 {
 	struct error err = ERROR_INIT;
-	struct metadata head;
+	struct metadata trace_metadata;
 	struct ctf_metadata m;
 	size_t len;
 	char *text = metadata_text(dir, &len, &err), *path = mem_printf("%s/metadata", to);
-	if (!text || metadata_read(dir, &head, &err))
-		die(err.text);
+	if (!text || metadata_read(dir, &trace_metadata, &err))
+		exit_with_message(err.text);
 	ctf_metadata_parse(&m, text, len);
 	FILE *f = fopen(path, "w");
-	if (m.why || !f || !m.clock)
-		die(m.why ? m.why : path);
-	put_trace(f, &m, &head);
+	if (m.reason || !f || !m.clock)
+		exit_with_message(m.reason ? m.reason : path);
+	write_trace_class(f, &m, &trace_metadata);
 	for (const struct ctf_clock *c = m.clock; c; c = c->next)
-		put_clock(f, c, &head);
+		write_clock_class(f, c, &trace_metadata);
 	for (const struct ctf_stream *s = m.stream; s; s = s->next)
-		put_stream(f, &m, s);
+		write_stream_class(f, &m, s);
 	for (const struct ctf_event *e = m.event; e; e = e->next)
-		put_event(f, &m, e);
+		write_event_class(f, &m, e);
 	fclose(f);
 	ctf_metadata_release(&m);
 	free(text);
 	free(path);
 }
 
-static void copy(const char *from, const char *to)
+static void copy_file(const char *from, const char *to)
 {
 	char block[1 << 16];
-	FILE *in = fopen(from, "r"), *out = fopen(to, "w");
-	if (!in || !out)
-		die(from);
-	for (size_t n; (n = fread(block, 1, sizeof block, in)) > 0;)
+	FILE *enclosing = fopen(from, "r"), *out = fopen(to, "w");
+	if (!enclosing || !out)
+		exit_with_message(from);
+	for (size_t n; (n = fread(block, 1, sizeof block, enclosing)) > 0;)
 		if (fwrite(block, 1, n, out) != n)
-			die(to);
-	fclose(in);
+			exit_with_message(to);
+	fclose(enclosing);
 	if (fclose(out))
-		die(to);
+		exit_with_message(to);
 }
 
 void ctf2_convert(const char *from, const char *to)
@@ -304,12 +305,12 @@ void ctf2_convert(const char *from, const char *to)
 		if (e->fts_info == FTS_D) {
 			mkdir(path, 0755);
 		} else if (e->fts_info == FTS_F && strcmp(e->fts_name, "metadata") != 0) {
-			copy(e->fts_accpath, path);
+			copy_file(e->fts_accpath, path);
 		} else if (e->fts_info == FTS_F) {
 			*strrchr(path, '/') = '\0';
 			char *dir = mem_dup(e->fts_path);
 			*strrchr(dir, '/') = '\0';
-			convert(dir, path);
+			convert_metadata(dir, path);
 			free(dir);
 		}
 		free(path);

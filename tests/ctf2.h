@@ -1,8 +1,8 @@
-/* Traces of CTF 1.8 told again in CTF 2: the same streams, with metadata in json. */
+/* Converts CTF 1.8 traces to CTF 2: same streams, metadata in JSON. */
 #ifndef STEALSCOPE_TESTS_CTF2_H
 #define STEALSCOPE_TESTS_CTF2_H
 
-/* Of every trace below the folder `from`; `to` is a new folder. */
+/* Converts every trace below `from`; `to` is an empty directory. */
 void ctf2_convert(const char *from, const char *to);
 
 #endif

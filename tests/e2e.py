@@ -1,6 +1,7 @@
-"""What the end-to-end tests share: running the program, reading its csv, counting checks.
+"""Functions that the end-to-end tests share: run the program, read its csv and json, report checks.
 
-Every test is a plain script: it prints what it checked and exits 1 at the first check that does not hold."""
+Each test is a plain script: it prints one line per check, and exits with status 1 at the first check that fails and with
+77 (automake: SKIP) if it, or a part of it, cannot run here."""
 import atexit
 import csv
 import faulthandler
@@ -21,7 +22,7 @@ import time
 
 import history_reader
 
-faulthandler.register(signal.SIGTERM, chain=True)  # a test that hangs says where
+faulthandler.register(signal.SIGTERM, chain=True)  # prints a backtrace when `timeout` ends a test that hangs
 
 BUILD = os.path.abspath(os.environ.get("builddir", "."))
 SOURCE = os.path.abspath(os.environ.get("srcdir", "."))
@@ -30,15 +31,21 @@ DATA = os.path.join(SOURCE, "tests", "data")
 SHARED = os.path.join(SOURCE, "..", "shared", "traces")
 
 
-def check(holds, what):
-    """One assertion, said aloud."""
-    print(("ok   " if holds else "FAIL ") + what)
-    if not holds:
+def check(condition, description):
+    """Prints the description and ends the test if the condition is false."""
+    print(("ok   " if condition else "FAIL ") + description)
+    if not condition:
         sys.exit(1)
 
 
+def skip(reason):
+    """Ends the test as not, or not completely, run."""
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
 def run(*args, status=0, env=None, **more):
-    """Runs the program; its exit status must be `status`, unless that is None.  Returns the finished process."""
+    """Runs the program, which must exit with this status (None: with any).  Returns the finished process."""
     p = subprocess.run([PROGRAM, *args], capture_output=True, text=True, timeout=300,
                        env={**os.environ, **(env or {})}, **more)
     if status is not None and p.returncode != status:
@@ -49,7 +56,7 @@ def run(*args, status=0, env=None, **more):
 
 @functools.lru_cache(maxsize=None)
 def is_emulated():
-    """Is the program another processor's than this machine is? (The field e_machine of an ELF file.)"""
+    """Returns true if the program was built for another processor than Python (field e_machine of the ELF files)."""
     processors = set()
     for path in (PROGRAM, os.path.realpath(sys.executable)):
         with open(path, "rb") as f:
@@ -64,54 +71,77 @@ def is_sanitized():
 
 
 def is_brief():
-    """Is this a repetition of what another build has been asked?  Then what proves one thing again and again is done so often
-    as takes all ways through the program.  slice.h has the same for C."""
+    """Returns true if another build of the same sources runs all cases: then repetitions that only add confidence are left
+    out, but no code path is.  slice.h has the same for C."""
     return is_sanitized() or "STEALSCOPE_BRIEF" in os.environ
 
 
 def recordings():
-    """The folders of the shared recordings, for tests that go through all of them.  Sanitizers are too slow for that: they
-    see the same commands on what the tests bundle and simulate."""
+    """Returns the directories of the shared recordings (they are optional: see require_recordings()).  Sanitized builds are
+    too slow for them and get none: they run the same commands on shipped and simulated traces."""
     return [] if is_sanitized() else sorted(glob.glob(SHARED + "/*/"))
 
 
-def a_slice(cases, of):
-    """Today's cases, one of so many parts, of a long sweep that proves one thing again and again; `make check-long` has all.
-    What has an expected answer of its own is never left out.  slice.h has the same for C."""
+def require_recordings():
+    """Ends the test with status 77 if there are no recordings.  Tests call it after all checks that need none."""
+    if not recordings():
+        skip("no recordings in ../shared/traces, or a sanitized build; all checks on shipped and simulated traces passed")
+
+
+def daily_slice(cases, parts):
+    """Returns one of so many parts of a long list of cases, another one each day; STEALSCOPE_SLICE=NUMBER repeats a day, and
+    `make check-long` runs all.  Cases with an expected answer of their own must not be sliced.  slice.h has the same for C."""
     if os.environ.get("STEALSCOPE_LONG_TESTS"):
         return cases
     today = int(os.environ.get("STEALSCOPE_SLICE") or time.time() // 86400)
+    chosen = cases[today % parts::parts]
     print(f"STEALSCOPE_SLICE={today}")
-    return cases[today % of::of]
+    print(f"     {len(chosen)} of {len(cases)} cases today: {' '.join(os.path.basename(str(c).rstrip('/')) for c in chosen)}")
+    return chosen
 
 
 def on_terminal(*args, columns=80, **more):
-    """What the program prints when its standard output is a terminal of so many columns."""
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    p = subprocess.Popen([PROGRAM, *args], stdout=theirs, stderr=subprocess.DEVNULL, **more)
-    os.close(theirs)
+    """Returns the output of the program on a terminal with so many columns."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    p = subprocess.Popen([PROGRAM, *args], stdout=slave, stderr=subprocess.DEVNULL, **more)
+    os.close(slave)
     out = b""
     while True:
         try:
-            more = os.read(ours, 65536)
+            data = os.read(master, 65536)
         except OSError:  # Linux: the other end is closed
-            more = b""
-        if not more:
+            data = b""
+        if not data:
             break
-        out += more
-    os.close(ours)
+        out += data
+    os.close(master)
     check(p.wait(timeout=300) == 0, f"on a terminal: stealscope {' '.join(args)}")
     return out.decode().replace("\r\n", "\n")
 
 
 def table(*args):
-    """The csv report of a command, as a list of dictionaries."""
+    """Returns the csv report of a command as a list of dictionaries."""
     return list(csv.DictReader(io.StringIO(run(*args, "--format", "csv").stdout)))
 
 
+def notes(*args):
+    """Returns the notes of a command's json report: dictionaries with code, kind, machine, start, end, text and advice."""
+    return json.loads(run(*args, "--format", "json").stdout)["notes"]
+
+
+def codes(*args):
+    """Returns the set of the codes (base/note_table.h) of a command's notes."""
+    return {note["code"] for note in notes(*args)}
+
+
+def joined(text):
+    """Returns a text without its line breaks and indentation."""
+    return " ".join(text.split())
+
+
 def dashboard(name, start, end):
-    """The queries of a dashboard that ships, by the title of the panel, for a window (ns)."""
+    """Returns {title of the panel: its query} of a shipped dashboard, for a window (ns)."""
     with open(os.path.join(SOURCE, "share", "grafana", name + ".json"), encoding="utf-8") as f:
         panels = json.load(f)["panels"]
     return {p["title"]: p["targets"][0]["rawSql"].replace("${__from}", str(start // 10**6))
@@ -119,16 +149,17 @@ def dashboard(name, start, end):
 
 
 def scratch():
-    return tempfile.TemporaryDirectory(prefix="stealscope-test-", ignore_cleanup_errors=True)  # a check failed: it is in use
+    # After a failed check, processes of the test may still use the directory.
+    return tempfile.TemporaryDirectory(prefix="stealscope-test-", ignore_cleanup_errors=True)
 
 
-# Names that mean something to csv and spreadsheets, SQL, flame graphs, labels, json, shells, terminals, or nobody: as long
-# as burnP6.
+# Names with special characters of csv, spreadsheets, SQL, flame graphs, labels, json, shells and terminals, and invalid
+# UTF-8; all as long as burnP6.
 HOSTILE = (b'=\\";\'\x1b', b"+1\t\n\r;", b"-\xff\xc3(\xc0\x80", b"@${`<%", b"');--,", b"\xed\xa0\x80\xf5'\"", b"n\0=\"';")
 
 
 def rename(traces, name, of=b"burnP6"):
-    """Gives the threads of that name of a copy of the recording another one, as long."""
+    """Renames the threads with a name in a copy of a recording; both names have the same length."""
     for base, _, files in os.walk(traces):
         for file in files:
             path = os.path.join(base, file)
@@ -142,7 +173,7 @@ def rename(traces, name, of=b"burnP6"):
 def start(*args, **more):
     p = subprocess.Popen([PROGRAM, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                          start_new_session=True, **more)
-    atexit.register(p.kill)  # where a check failed meanwhile
+    atexit.register(p.kill)  # in case a check fails before it ends
     return p
 
 
@@ -154,26 +185,27 @@ def finish(p, status):
     return err
 
 
-def simulate(folder, *args):
-    subprocess.run([os.path.join(BUILD, "stealscope-sim"), *args, "--no-truth", "-o", folder], check=True,
+def simulate(directory, *args):
+    subprocess.run([os.path.join(BUILD, "stealscope-sim"), *args, "--no-truth", "-o", directory], check=True,
                    capture_output=True, timeout=120)
 
 
-def until(condition, what, program=None):
-    """Waits; a program that ended meanwhile is waited for no more."""
-    for _ in range(2400 * int(os.environ.get("PATIENCE", "1"))):  # slow machines, those that are emulated
+def until(condition, description, program=None):
+    """Waits for the condition; fails if the program ends first, or after two minutes (PATIENCE: times so many, for slow and
+    emulated machines)."""
+    for _ in range(2400 * int(os.environ.get("PATIENCE", "1"))):
         if program and program.poll() is not None:
-            check(False, f"{what}; but it ended: {program.returncode} {program.communicate()[1]}")
+            check(False, f"{description}; but it ended: {program.returncode} {program.communicate()[1]}")
         if condition():
             return
         time.sleep(0.05)
-    check(False, what)
+    check(False, description)
 
 
 # ---- comparing histories
 
 def content(path):
-    """All of a history but its provenance."""
+    """Returns all of a history except its provenance."""
     h = history_reader.History(path)
     return h.begin, h.end, sorted(h.dump())
 
@@ -183,11 +215,11 @@ def document(path):
 
 
 def traces(path):
-    """What the provenance says of each trace, but where it came from."""
+    """Returns the provenance of each trace without its location."""
     return [{k: v for k, v in t.items() if k not in ("dir", "bytes")} for t in document(path)["traces"]]
 
 
-def same(a, b, what):
-    check(content(a) == content(b), f"{what}: the same intervals")
-    check(traces(a) == traces(b), f"{what}: the same machines, roles, tracers, uuids, events and losses")
-    check(document(a)["sync"] == document(b)["sync"], f"{what}: the same clocks")
+def same(a, b, description):
+    check(content(a) == content(b), f"{description}: the same intervals")
+    check(traces(a) == traces(b), f"{description}: the same machines, roles, tracers, uuids, events and losses")
+    check(document(a)["sync"] == document(b)["sync"], f"{description}: the same clocks")

@@ -1,11 +1,11 @@
-/* Preloaded into a program under test: one of its attempts to read what lies in a folder fails.
+/* Preloaded into a program under test: makes one of its reads below a directory fail.
  *
- *   FAULT_BELOW  the folder
- *   FAULT_AT     which attempt, counted from 1; none: all succeed
- *   FAULT_LOG    a file to which each attempt is written, a line for each
+ *   FAULT_BELOW  the directory
+ *   FAULT_AT     number of the read that fails, counted from 1; unset: all succeed
+ *   FAULT_LOG    a file to which every read is logged, one line each
  *
- * open, fopen, opendir, read, pread, fread, fgets, getline and mmap fail with EIO.  Processes that are forked go on counting
- * from where they were forked. */
+ * open, fopen, opendir, read, pread, fread, fgets, getline and mmap fail with EIO. A forked process continues with the
+ * count of its parent. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -23,17 +23,17 @@
 #include <unistd.h>
 
 #define NEXT(type, name) ((type)(uintptr_t)dlsym(RTLD_NEXT, name))
-#define IO_ERROR 0x20  /* glibc: a FILE's flag */
+#define IO_ERROR 0x20  /* flag of a FILE in glibc */
 
 static atomic_uint attempts;
 
 static bool is_below(const char *path)
 {
-	const char *folder = getenv("FAULT_BELOW");
+	const char *dir = getenv("FAULT_BELOW");
 	char real[PATH_MAX];
-	if (!folder || !path || !realpath(path, real))
+	if (!dir || !path || !realpath(path, real))
 		return false;
-	return strncmp(real, folder, strlen(folder)) == 0;
+	return strncmp(real, dir, strlen(dir)) == 0;
 }
 
 static bool is_below_fd(int fd)
@@ -42,29 +42,29 @@ static bool is_below_fd(int fd)
 	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
 	const ssize_t n = readlink(link, path, sizeof path - 1);
 	path[n < 0 ? 0 : n] = '\0';
-	const char *folder = getenv("FAULT_BELOW");
-	return folder && strncmp(path, folder, strlen(folder)) == 0;
+	const char *dir = getenv("FAULT_BELOW");
+	return dir && strncmp(path, dir, strlen(dir)) == 0;
 }
 
-/* Opened once, before processes are forked that may open nothing for writing. */
-static void write_log(const char *log, unsigned number, const char *what, const char *path)
+/* Opens the log only once, before the program forks processes that may not open files for writing. */
+static void write_log(const char *log, unsigned number, const char *function, const char *path)
 {
 	static int fd = -1;
 	char line[PATH_MAX + 64];
-	const int n = snprintf(line, sizeof line, "%u %s %s\n", number, what, path ? path : "");
+	const int n = snprintf(line, sizeof line, "%u %s %s\n", number, function, path ? path : "");
 	if (fd < 0)
 		fd = NEXT(int (*)(const char *, int, ...), "open")(log, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
 	if (write(fd, line, (size_t)n) != n)
 		abort();
 }
 
-/* Is this the attempt that fails? */
-static bool fails(const char *what, const char *path)
+/* Counts and logs a read. Returns true and sets errno if it is the one that must fail. */
+static bool read_fails(const char *function, const char *path)
 {
 	const char *at = getenv("FAULT_AT"), *log = getenv("FAULT_LOG");
 	const unsigned number = atomic_fetch_add(&attempts, 1) + 1;
 	if (log)
-		write_log(log, number, what, path);
+		write_log(log, number, function, path);
 	if (!at || number != (unsigned)atoi(at))
 		return false;
 	errno = EIO;
@@ -78,14 +78,14 @@ static bool fails(const char *what, const char *path)
 		va_start(ap, flags); \
 		const mode_t mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(ap, mode_t) : 0; \
 		va_end(ap); \
-		if (is_below(path) && fails(#name, path)) \
+		if (is_below(path) && read_fails(#name, path)) \
 			return -1; \
 		return NEXT(int (*)(const char *, int, ...), #name)(path, flags, mode); \
 	}
 OPEN(open)
 OPEN(open64)
 
-/* What programs call instead that were built with _FORTIFY_SOURCE. */
+/* Variants that programs built with _FORTIFY_SOURCE call. */
 #define OPEN_2(name, real) \
 	int name(const char *path, int flags); \
 	int name(const char *path, int flags) \
@@ -98,7 +98,7 @@ OPEN_2(__open64_2, open64)
 #define FOPEN(name) \
 	FILE *name(const char *path, const char *mode) \
 	{ \
-		if (is_below(path) && fails(#name, path)) \
+		if (is_below(path) && read_fails(#name, path)) \
 			return NULL; \
 		return NEXT(FILE *(*)(const char *, const char *), #name)(path, mode); \
 	}
@@ -107,14 +107,14 @@ FOPEN(fopen64)
 
 DIR *opendir(const char *path)
 {
-	if (is_below(path) && fails("opendir", path))
+	if (is_below(path) && read_fails("opendir", path))
 		return NULL;
 	return NEXT(DIR *(*)(const char *), "opendir")(path);
 }
 
 ssize_t read(int fd, void *to, size_t n)
 {
-	if (is_below_fd(fd) && fails("read", NULL))
+	if (is_below_fd(fd) && read_fails("read", NULL))
 		return -1;
 	return NEXT(ssize_t (*)(int, void *, size_t), "read")(fd, to, n);
 }
@@ -122,7 +122,7 @@ ssize_t read(int fd, void *to, size_t n)
 #define PREAD(name, offset) \
 	ssize_t name(int fd, void *to, size_t n, offset at) \
 	{ \
-		if (is_below_fd(fd) && fails(#name, NULL)) \
+		if (is_below_fd(fd) && read_fails(#name, NULL)) \
 			return -1; \
 		return NEXT(ssize_t (*)(int, void *, size_t, offset), #name)(fd, to, n, at); \
 	}
@@ -131,7 +131,7 @@ PREAD(pread64, off64_t)
 
 size_t fread(void *to, size_t size, size_t n, FILE *f)
 {
-	if (is_below_fd(fileno(f)) && fails("fread", NULL)) {
+	if (is_below_fd(fileno(f)) && read_fails("fread", NULL)) {
 		f->_flags |= IO_ERROR;
 		return 0;
 	}
@@ -140,7 +140,7 @@ size_t fread(void *to, size_t size, size_t n, FILE *f)
 
 char *fgets(char *to, int n, FILE *f)
 {
-	if (is_below_fd(fileno(f)) && fails("fgets", NULL)) {
+	if (is_below_fd(fileno(f)) && read_fails("fgets", NULL)) {
 		f->_flags |= IO_ERROR;
 		return NULL;
 	}
@@ -153,10 +153,10 @@ ssize_t getline(char **line, size_t *size, FILE *f)
 	return __getdelim(line, size, '\n', f);
 }
 
-/* What getline() is in an optimized program. */
+/* Optimized programs call this instead of getline(). */
 ssize_t __getdelim(char **line, size_t *size, int end, FILE *f)
 {
-	if (is_below_fd(fileno(f)) && fails("getline", NULL)) {
+	if (is_below_fd(fileno(f)) && read_fails("getline", NULL)) {
 		f->_flags |= IO_ERROR;
 		return -1;
 	}
@@ -193,7 +193,7 @@ char *__fgets_chk(char *to, size_t space, int n, FILE *f)
 #define MMAP(name, offset) \
 	void *name(void *at, size_t n, int protection, int flags, int fd, offset from) \
 	{ \
-		if (fd >= 0 && is_below_fd(fd) && fails(#name, NULL)) \
+		if (fd >= 0 && is_below_fd(fd) && read_fails(#name, NULL)) \
 			return MAP_FAILED; \
 		return NEXT(void *(*)(void *, size_t, int, int, int, offset), #name)(at, n, protection, flags, fd, from); \
 	}

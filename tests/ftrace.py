@@ -1,9 +1,9 @@
-"""Makes what the kernel's own tracer leaves: pages of its ring buffers, and files of trace-cmd (version 6) of them."""
+"""Writes traces in the formats of ftrace: pages of ring buffers, and files of trace-cmd (version 6)."""
 import os
 import struct
 
 PAGE = 4096
-HEAD = 16  # bytes of a page before its events
+HEAD = 16  # size of a page's header, bytes
 MISSED, MISSED_STORED = 1 << 31, 1 << 30
 
 HEADER_PAGE = b"""\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;
@@ -23,7 +23,7 @@ HEADER_EVENT = b"""# compressed entry header
 """
 COMMON = [("unsigned short common_type", 0, 2, 0), ("unsigned char common_flags", 2, 1, 0),
           ("unsigned char common_preempt_count", 3, 1, 0), ("int common_pid", 4, 4, 1)]
-# name: (id, fields behind the common ones)
+# name: (ID, fields after the common ones)
 EVENTS = {
     "sched_switch": (301, [("char prev_comm[16]", 8, 16, 0), ("pid_t prev_pid", 24, 4, 1), ("int prev_prio", 28, 4, 1),
                            ("long prev_state", 32, 8, 1), ("char next_comm[16]", 40, 16, 0), ("pid_t next_pid", 56, 4, 1),
@@ -46,13 +46,13 @@ def event_format(name):
 
 
 def record(name, tid, **values):
-    """The bytes of an event."""
+    """Returns the bytes of an event."""
     number, fields = EVENTS[name]
     size = max(offset + n for _, offset, n, _ in fields)
     out = bytearray(size)
     struct.pack_into("<HBBi", out, 0, number, 0, 0, tid)
-    for what, offset, n, _ in fields:
-        value = values.get(what.split()[-1].split("[")[0], 0)
+    for declaration, offset, n, _ in fields:
+        value = values.get(declaration.split()[-1].split("[")[0], 0)
         if isinstance(value, str):
             value = value.encode()[:n - 1].ljust(n, b"\0")
         out[offset:offset + n] = value if isinstance(value, bytes) else (value & (1 << 8 * n) - 1).to_bytes(n, "little")
@@ -60,7 +60,7 @@ def record(name, tid, **values):
 
 
 class Buffer:
-    """The ring buffer of one CPU: events are added in the order of time."""
+    """The ring buffer of one CPU; events are added in the order of time."""
 
     def __init__(self):
         self.pages, self.ts, self.data = [], None, b""
@@ -83,7 +83,7 @@ class Buffer:
         self.ts = ts
 
     def lose(self, count=None):
-        """What follows comes after a loss, of so many events if that is known."""
+        """Marks a loss of events before the next one; count: of lost events, None: unknown."""
         self.end_page()
         self.flags, self.stored = (MISSED, None) if count is None else (MISSED | MISSED_STORED, count)
 
@@ -102,7 +102,8 @@ class Buffer:
 
 
 def write_dat(path, buffers, clock="mono", names=None, host="machine", stats=()):
-    """A file of trace-cmd, version 6, of CPUs' pages (bytes); names: by TID; stats: texts of /per_cpu/cpuN/stats."""
+    """Writes a file of trace-cmd, version 6; buffers: bytes of each CPU's pages; names: {TID: name}; stats: contents of
+    per_cpu/cpuN/stats."""
     out = b"\x17\x08\x44tracing6\0" + bytes([0, 8]) + struct.pack("<I", PAGE)
     for name, text in ((b"header_page\0", HEADER_PAGE), (b"header_event\0", HEADER_EVENT)):
         out += name + struct.pack("<Q", len(text)) + text
@@ -124,10 +125,10 @@ def write_dat(path, buffers, clock="mono", names=None, host="machine", stats=())
         out += struct.pack("<HI", number, len(data)) + data
     out += struct.pack("<H", 0) + b"flyrecord\0"
     at = -(-(len(out) + 16 * len(buffers)) // PAGE) * PAGE
-    place = at
+    offset = at
     for data in buffers:
-        out += struct.pack("<QQ", place, len(data))
-        place += len(data)
+        out += struct.pack("<QQ", offset, len(data))
+        offset += len(data)
     out = out.ljust(at, b"\0") + b"".join(buffers)
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with open(path, "wb") as f:
@@ -135,8 +136,8 @@ def write_dat(path, buffers, clock="mono", names=None, host="machine", stats=())
 
 
 def write_machine(folder, buffers, about, names=None, groups=None, stats=()):
-    """A machine's folder in a recording of stealscope, of CPUs' pages (bytes); about: what about.yaml says, a text;
-    names, groups: thread's name, process, by TID."""
+    """Writes a machine's directory of a recording of stealscope; buffers: bytes of each CPU's pages; about: content of
+    about.yaml; names: {TID: name}; groups: {TID: PID}."""
     files = {"header_page": HEADER_PAGE, "header_event": HEADER_EVENT, "about.yaml": about.encode(),
              "saved_cmdlines": b"".join(b"%d %s\n" % (t, n.encode()) for t, n in sorted((names or {}).items())),
              "saved_tgids": b"".join(b"%d %d\n" % i for i in sorted((groups or {}).items()))}

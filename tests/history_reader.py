@@ -1,6 +1,6 @@
-"""An independent reader of history files, written from stealscope-history(5) alone.
+"""An independent reader of history files, written from stealscope-history(5) only.
 
-Slow and complete: it checks every checksum, decodes every chunk and recomputes every sum of the index."""
+It is slow and complete: it verifies all checksums, decodes all chunks and recomputes all sums of the index."""
 import bisect
 import struct
 
@@ -28,9 +28,9 @@ def crc32c(data):
     return crc ^ 0xFFFFFFFF
 
 
-def check(condition, what):
+def check(condition, part):
     if not condition:
-        raise Damaged(what)
+        raise Damaged(part)
 
 
 SECTIONS = 'chunks index attributes sets strings meta sums sums2'.split()
@@ -49,40 +49,41 @@ class Bits:
 
 
 def column(data, at, n, width, exceptions):
-    """Returns the numbers of a column and where it ends."""
+    """Returns the numbers of a column and the offset of its end."""
     check(width <= 57 or width == 64, 'width')
     size = (n * width + 7) // 8
     packed = Bits(data[at:at + size], width)
     numbers = [packed[i] for i in range(n)]
     at += size
     if exceptions:
-        places = data[at:at + exceptions]
+        positions = data[at:at + exceptions]
         high_width = data[at + exceptions]
         at += exceptions + 1
         size = (exceptions * high_width + 7) // 8
         high = Bits(data[at:at + size], high_width)
         at += size
-        check(list(places) == sorted(set(places)), 'places of exceptions')
-        for i, place in enumerate(places):
-            numbers[place] |= high[i] << width
+        check(list(positions) == sorted(set(positions)), 'positions of exceptions')
+        for i, position in enumerate(positions):
+            numbers[position] |= high[i] << width
     check(at <= len(data), 'column')
     return numbers, at
 
 
-def told(counts, start, end, leader):
-    """The durations, less 1, of a chunk that counts intervals of another attribute, which start at those times."""
+def echo_durations(counts, start, end, leader):
+    """Returns the durations, minus 1, of an echo chunk: each count is a number of intervals of the leader, another attribute;
+    leader: start times of its intervals."""
     at, durations = bisect.bisect_right(leader, start) - 1, []
     check(at >= 0, 'an echo begins before its leader')
     for count in counts:
         at += count + 1
-        check(count <= 4096 and at < len(leader) and leader[at] <= end, 'what an echo counts')
+        check(count <= 4096 and at < len(leader) and leader[at] <= end, 'counts of an echo')
         durations.append(leader[at] - start - 1)
         start = leader[at]
     return durations
 
 
 def chunk(data, kind, start, end, leader):
-    """Returns the intervals of a chunk as [start, end, value]; None is null.  leader(): see told()."""
+    """Returns the intervals of a chunk as [start, end, value]; None: null.  leader(): see echo_durations()."""
     n, flags, extra = data[0] + 1, data[5], data[4]
     at = 6 + (flags >> 4)
     base = int.from_bytes(data[6:at], 'little', signed=True)
@@ -98,7 +99,7 @@ def chunk(data, kind, start, end, leader):
     check(at == len(data), 'size of a chunk')
     if flags & 8:
         check(kind != STATE and len(durations) < n, 'an echo')
-        durations = told(durations, start, end, leader())
+        durations = echo_durations(durations, start, end, leader())
     check(len(durations) < n or sum(durations) + n == end - start + 1, 'durations of a whole chunk')
     intervals = []
     for i, code in enumerate(codes):
@@ -124,15 +125,15 @@ class History:
         check(data[:8] == b'\x89STLH\r\n\x1a', 'magic')
         (version, self.block, size, self.begin, self.end, self.intervals, self.chunks,
          self.attributes, self.sets, self.metas, sums2_crc) = struct.unpack_from('<IIQqqQQIIII', data, 8)
-        check(version == 4 and size == len(data), 'version or size')
+        check(version == 5 and size == len(data), 'version or size')
         check(crc32c(data[:252]) == struct.unpack_from('<I', data, 252)[0], 'checksum of the header')
         self.at, self.size, self.starts = {}, {}, {}
-        behind = 256
+        end = 256
         for i, name in enumerate(SECTIONS):
             self.at[name], self.size[name] = struct.unpack_from('<QQ', data, 72 + 16 * i)
-            check(0 <= self.at[name] - behind < 8, 'sections')
-            behind = self.at[name] + self.size[name]
-        check(behind == size, 'sections')
+            check(0 <= self.at[name] - end < 8, 'sections')
+            end = self.at[name] + self.size[name]
+        check(end == size, 'sections')
         self.check_sums(sums2_crc)
 
     def section(self, name):
@@ -180,7 +181,7 @@ class History:
         return self.path(a['parent']) + '/' + name.replace('%', '%25').replace('/', '%2f')
 
     def starts_of(self, leader):
-        """When the intervals of an attribute begin that others echo: what it was before its first change is none."""
+        """Returns the start times of the intervals of a leader, without the one before its first change."""
         if leader not in self.starts:
             check(0 < leader < self.attributes and self.attribute(leader)['type'] == STATE, 'a leader')
             a = self.attribute(leader)
@@ -197,10 +198,10 @@ class History:
             result.append([self.begin, (starts[0] if starts else self.end + 1) - 1, None])
         for k, start in enumerate(starts):
             at = a['index'] + row * k
-            place, = struct.unpack_from('<Q', self.data, at + 8)
+            location, = struct.unpack_from('<Q', self.data, at + 8)
             sums = struct.unpack_from('<%dq' % len(states), self.data, at + 16)
             check(all(total[s] == sum_ for s, sum_ in zip(states, sums)), 'sums of the index')
-            offset, size = place & (1 << 48) - 1, place >> 48
+            offset, size = location & (1 << 48) - 1, location >> 48
             end = starts[k + 1] - 1 if k + 1 < len(starts) else self.end
             intervals = chunk(self.data[offset:offset + size], a['type'], start, end, lambda: self.starts_of(a['leader']))
             for iv in intervals:
@@ -212,7 +213,7 @@ class History:
         return result
 
     def dump(self):
-        """Lines "PATH START END VALUE" of all typed attributes."""
+        """Yields lines "PATH START END VALUE" of all typed attributes."""
         for number in range(self.attributes):
             a = self.attribute(number)
             if number:

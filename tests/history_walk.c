@@ -11,37 +11,37 @@ struct history_walk {
 	struct error *err;
 };
 
-static void add(struct history_walk *w, uint64_t x)
+static void digest_add(struct history_walk *w, uint64_t x)
 {
 	w->digest = (w->digest ^ x) * 0x100000001B3ULL;
 	w->digest ^= w->digest >> 29;
 }
 
-static void add_text(struct history_walk *w, const char *s)
+static void digest_add_text(struct history_walk *w, const char *s)
 {
 	for (; s && *s; s++)
-		add(w, (unsigned char)*s);
-	add(w, 0);
+		digest_add(w, (unsigned char)*s);
+	digest_add(w, 0);
 }
 
-static void add_interval(struct history_walk *w, uint32_t attr, const struct interval *iv)
+static void digest_add_interval(struct history_walk *w, uint32_t attr, const struct interval *iv)
 {
-	add(w, (uint64_t)iv->start);
-	add(w, (uint64_t)iv->end);
-	add(w, (uint64_t)iv->value);
+	digest_add(w, (uint64_t)iv->start);
+	digest_add(w, (uint64_t)iv->end);
+	digest_add(w, (uint64_t)iv->value);
 	if (history_type(w->h, attr) == HISTORY_STRING)
-		add_text(w, history_string(w->h, iv->value));
+		digest_add_text(w, history_string(w->h, iv->value));
 	else if (history_type(w->h, attr) == HISTORY_REF)
-		add_text(w, history_string(w->h, history_ref_text(iv->value)));
+		digest_add_text(w, history_string(w->h, history_ref_text(iv->value)));
 	else if (history_type(w->h, attr) == HISTORY_STATE && iv->value != HISTORY_NULL)
-		add_text(w, history_state_name(w->h, attr, (unsigned)iv->value));
+		digest_add_text(w, history_state_name(w->h, attr, (unsigned)iv->value));
 }
 
-static bool failed(struct history_walk *w, int result, const struct error *err)
+static bool keep_failure(struct history_walk *w, int result, const struct error *err)
 {
 	if (result < 0 && !w->err->status)
 		*w->err = *err;
-	add(w, (uint64_t)result);
+	digest_add(w, (uint64_t)result);
 	return result < 0;
 }
 
@@ -53,34 +53,34 @@ static void walk_states(struct history_walk *w, uint32_t attr, int64_t t)
 	int64_t begin = history_begin(w->h), end = history_end(w->h);
 	for (int i = 0; i < 5; i++)
 		edge[i] = t > end - i * (end / 8 - begin / 8) ? end : t + i * (end / 8 - begin / 8);
-	if (!failed(w, history_sums(w->h, attr, t, end, sums[0], &err), &err))
+	if (!keep_failure(w, history_sums(w->h, attr, t, end, sums[0], &err), &err))
 		for (int i = 0; i < HISTORY_STATES; i++)
-			add(w, (uint64_t)sums[0][i]);
-	if (!failed(w, history_sums_cells(w->h, attr, edge, 4, sums, &err), &err))
+			digest_add(w, (uint64_t)sums[0][i]);
+	if (!keep_failure(w, history_sums_cells(w->h, attr, edge, 4, sums, &err), &err))
 		for (int i = 0; i < 4 * HISTORY_STATES; i++)
-			add(w, (uint64_t)sums[i / HISTORY_STATES][i % HISTORY_STATES]);
+			digest_add(w, (uint64_t)sums[i / HISTORY_STATES][i % HISTORY_STATES]);
 	for (unsigned m = 0; m < 4; m++) {
 		uint64_t mask = m < 3 ? UINT64_C(5) << m : UINT64_C(1) << (HISTORY_STATES - 1);
 		int found = history_next(w->h, attr, t, mask, &iv, &err);
-		if (!failed(w, found, &err) && found)
-			add_interval(w, attr, &iv);
+		if (!keep_failure(w, found, &err) && found)
+			digest_add_interval(w, attr, &iv);
 		found = history_prev(w->h, attr, t, mask, &iv, &err);
-		if (!failed(w, found, &err) && found)
-			add_interval(w, attr, &iv);
+		if (!keep_failure(w, found, &err) && found)
+			digest_add_interval(w, attr, &iv);
 	}
 }
 
-/* Many at once. */
-static void walk_on(struct history_walk *w, uint32_t attr, int64_t t)
+/* Reads several intervals with one call. */
+static void walk_range(struct history_walk *w, uint32_t attr, int64_t t)
 {
 	struct error err = ERROR_INIT;
 	struct history_cursor c;
 	struct interval iv[24];
 	int n = history_range(&c, w->h, attr, t, history_end(w->h), &err) < 0 ? -1 : history_range_read(&c, iv, 24, &err);
-	if (failed(w, n, &err))
+	if (keep_failure(w, n, &err))
 		return;
 	for (int i = 0; i < n; i++)
-		add_interval(w, attr, &iv[i]);
+		digest_add_interval(w, attr, &iv[i]);
 }
 
 static void walk_attribute(struct history_walk *w, uint32_t attr)
@@ -90,27 +90,27 @@ static void walk_attribute(struct history_walk *w, uint32_t attr)
 	struct interval iv;
 	int more = 0;
 	int64_t t = history_begin(w->h);
-	if (failed(w, history_range(&c, w->h, attr, t, history_end(w->h), &err), &err))
+	if (keep_failure(w, history_range(&c, w->h, attr, t, history_end(w->h), &err), &err))
 		return;
 	for (uint64_t n = 0; n < w->budget && (more = history_range_next(&c, &iv, &err)) > 0; n++) {
-		add_interval(w, attr, &iv);
+		digest_add_interval(w, attr, &iv);
 		if (n % 16)
 			continue;
 		struct interval same;
 		t = iv.start;
-		if (!failed(w, history_stab(w->h, attr, iv.end, &same, &err), &err))
-			add_interval(w, attr, &same);
-		walk_on(w, attr, t);
+		if (!keep_failure(w, history_stab(w->h, attr, iv.end, &same, &err), &err))
+			digest_add_interval(w, attr, &same);
+		walk_range(w, attr, t);
 		if (history_type(w->h, attr) == HISTORY_STATE)
 			walk_states(w, attr, t);
 	}
-	failed(w, more, &err);
+	keep_failure(w, more, &err);
 }
 
-static int visit(void *arg, uint32_t attr)
+static int visit_attribute(void *arg, uint32_t attr)
 {
 	struct history_walk *w = arg;
-	add(w, attr);
+	digest_add(w, attr);
 	return !w->budget-- ? 1 : 0;
 }
 
@@ -121,53 +121,53 @@ static void walk_tree(struct history_walk *w)
 	if (n > w->budget)
 		n = (uint32_t)w->budget;
 	for (uint32_t a = 0; a < n; a++) {
-		add(w, (uint64_t)history_type(h, a));
-		add_text(w, history_name(h, a));
-		add(w, history_parent(h, a));
-		add(w, history_state_count(h, a));
-		uint64_t left = w->budget;
-		for (uint32_t c = history_child(h, a, HISTORY_NONE); c != HISTORY_NONE && left--; c = history_child(h, a, c)) {
-			add(w, c);
-			add(w, history_child_named(h, a, history_name(h, c)));
+		digest_add(w, (uint64_t)history_type(h, a));
+		digest_add_text(w, history_name(h, a));
+		digest_add(w, history_parent(h, a));
+		digest_add(w, history_state_count(h, a));
+		uint64_t remaining = w->budget;
+		for (uint32_t c = history_child(h, a, HISTORY_NONE); c != HISTORY_NONE && remaining--; c = history_child(h, a, c)) {
+			digest_add(w, c);
+			digest_add(w, history_child_named(h, a, history_name(h, c)));
 		}
 		if (history_type(h, a) >= 0)
 			walk_attribute(w, a);
 	}
 	uint64_t budget = w->budget;
-	add(w, (uint64_t)history_match(h, "/*/*/*", visit, w));
+	digest_add(w, (uint64_t)history_match(h, "/*/*/*", visit_attribute, w));
 	w->budget = budget;
-	add(w, (uint64_t)history_match(h, "/*/a%2fb/*", visit, w));
+	digest_add(w, (uint64_t)history_match(h, "/*/a%2fb/*", visit_attribute, w));
 	w->budget = budget;
-	add(w, history_find(h, "/m1/a%2fb/x1"));
+	digest_add(w, history_find(h, "/m1/a%2fb/x1"));
 }
 
 uint64_t history_walk(const struct history *h, uint64_t budget, struct error *err)
 {
 	struct history_walk w = { .h = h, .budget = budget, .err = err };
-	struct error why = ERROR_INIT;
+	struct error query_err = ERROR_INIT;
 	static const char *const keys[] = { "key", "empty", "absent" };
 	*err = (struct error)ERROR_INIT;
-	add(&w, (uint64_t)history_begin(h));
-	add(&w, (uint64_t)history_end(h));
-	add(&w, history_intervals(h));
+	digest_add(&w, (uint64_t)history_begin(h));
+	digest_add(&w, (uint64_t)history_end(h));
+	digest_add(&w, history_intervals(h));
 	for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
 		size_t size = 0;
 		const unsigned char *p = history_meta(h, keys[i], &size);
 		for (size_t k = 0; p && k < size; k++)
-			add(&w, p[k]);
-		add(&w, size);
+			digest_add(&w, p[k]);
+		digest_add(&w, size);
 	}
 	walk_tree(&w);
 	static int64_t value[4096];
 	if (history_attribute_count(h) <= 4096)
 		for (int i = 0; i < 4; i++) {
 			int64_t t = history_begin(h) + i * (history_end(h) / 4 - history_begin(h) / 4);
-			if (!failed(&w, history_full(h, t, value, &why), &why))
+			if (!keep_failure(&w, history_full(h, t, value, &query_err), &query_err))
 				for (uint32_t a = 0; a < history_attribute_count(h); a++)
-					add(&w, (uint64_t)value[a]);
+					digest_add(&w, (uint64_t)value[a]);
 		}
-	if (history_damage(h, &why) < 0 && !err->status)
-		*err = why;
+	if (history_damage(h, &query_err) < 0 && !err->status)
+		*err = query_err;
 	return w.digest;
 }
 

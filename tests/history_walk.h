@@ -1,4 +1,4 @@
-/* Asks a history everything that its header offers. */
+/* Asks a history every query that its header offers. */
 #ifndef STEALSCOPE_TESTS_HISTORY_WALK_H
 #define STEALSCOPE_TESTS_HISTORY_WALK_H
 
@@ -8,13 +8,13 @@
 
 #include "history/history.h"
 
-/* A digest of all answers.  At most `budget` questions of each kind are asked, so that a file made to deceive cannot
- * make it long.  *err holds the first error of any function, history_damage() included (status 0: none). */
+/* Returns a digest of all answers. Asks at most `budget` queries of each kind, so that a forged file cannot make the
+ * walk long. *err: the first error of any query, history_damage() included (status 0: none). */
 uint64_t history_walk(const struct history *h, uint64_t budget, struct error *err);
 
-/* Makes all checksums of a changed file right again, as far as its header still makes sense. */
+/* Corrects all checksums of a modified file, as far as its header is still plausible. */
 void history_repair_sums(uint8_t *file, size_t size);
-/* How many attributes of a sound file have chunks that count the intervals of another one. */
+/* Returns the number of attributes of a valid file with chunks that refer to the intervals of another attribute. */
 unsigned history_echoes(const uint8_t *file);
 
 #endif

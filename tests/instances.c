@@ -1,5 +1,5 @@
-/* Preloaded: below INSTANCES, a folder that is made gets what stands in `.made` beside it, and one that is removed may have
- * something in it, as it is with instances of tracefs. */
+/* Preloaded into a program under test, imitates instances of tracefs: below INSTANCES, mkdir() fills the new directory
+ * with a copy of INSTANCES/.made, and rmdir() removes a directory with its contents. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,11 +13,11 @@
 
 static bool is_below(const char *path)
 {
-	const char *place = getenv("INSTANCES");
-	return place && strncmp(path, place, strlen(place)) == 0 && path[strlen(place)] == '/';
+	const char *instances = getenv("INSTANCES");
+	return instances && strncmp(path, instances, strlen(instances)) == 0 && path[strlen(instances)] == '/';
 }
 
-static int make(const char *path, mode_t mode)
+static int make_dir(const char *path, mode_t mode)
 {
 	return mkdirat(AT_FDCWD, path, mode);
 }
@@ -42,7 +42,7 @@ static int copy_one(const char *path, const struct stat *st, int type, struct FT
 	(void)st;
 	snprintf(to + to_len, sizeof to - to_len, "%s", path + from_len);
 	if (type == FTW_D)
-		make(to, 0700);
+		make_dir(to, 0700);
 	else
 		copy_file(path);
 	return 0;
@@ -58,7 +58,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 int mkdir(const char *path, mode_t mode)
 {
-	const int rc = make(path, mode);
+	const int rc = make_dir(path, mode);
 	if (rc == 0 && is_below(path)) {
 		char from[4096];
 		snprintf(from, sizeof from, "%s/.made", getenv("INSTANCES"));

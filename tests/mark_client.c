@@ -1,4 +1,4 @@
-/* The client of mark_server: COUNT requests, AT_ONCE of them at a time, each of SLICES slices; prints latencies in us.
+/* Client of mark_server: sends COUNT requests, AT_ONCE at a time, each of SLICES slices; prints latencies in us.
  *
  * usage: mark_client SOCKET COUNT AT_ONCE SLICES */
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST 64
+#define MAX_PARALLEL 64
 
 static int64_t now_us(void)
 {
@@ -20,7 +20,7 @@ static int64_t now_us(void)
 	return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
 }
 
-static int dial(const char *path)
+static int connect_to(const char *path)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
 	if (strlen(path) >= sizeof at.sun_path)
@@ -28,19 +28,19 @@ static int dial(const char *path)
 	memcpy(at.sun_path, path, strlen(path) + 1);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0 && connect(fd, (struct sockaddr *)&at, sizeof at)) {
-		const int why = errno;
+		const int saved_errno = errno;
 		close(fd);
-		errno = why;
+		errno = saved_errno;
 		return -1;
 	}
 	return fd;
 }
 
-/* A server that has just been started may not listen yet: it has a minute. */
-static int ask(const char *path, const char *slices)
+/* Sends one request. A server that has just started may not listen yet: retries for up to a minute. */
+static int send_request(const char *path, const char *slices)
 {
 	int fd;
-	for (int tries = 0; (fd = dial(path)) < 0 && (errno == ENOENT || errno == ECONNREFUSED) && tries < 600; tries++)
+	for (int tries = 0; (fd = connect_to(path)) < 0 && (errno == ENOENT || errno == ECONNREFUSED) && tries < 600; tries++)
 		nanosleep(&(struct timespec){ 0, 100000000 }, NULL);
 	if (fd >= 0 && write(fd, slices, strlen(slices)) < 0) {
 		close(fd);
@@ -56,15 +56,15 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	long count = strtol(argv[2], NULL, 10), once = strtol(argv[3], NULL, 10);
-	if (once < 1 || once > MOST)
+	if (once < 1 || once > MAX_PARALLEL)
 		once = 1;
 	for (long done = 0; done < count;) {
-		int fd[MOST];
-		int64_t begun[MOST];
+		int fd[MAX_PARALLEL];
+		int64_t begun[MAX_PARALLEL];
 		long n = 0;
 		for (; n < once && done + n < count; n++) {
 			begun[n] = now_us();
-			fd[n] = ask(argv[1], argv[4]);
+			fd[n] = send_request(argv[1], argv[4]);
 			if (fd[n] < 0) {
 				fprintf(stderr, "mark_client: %s: %s\n", argv[1], strerror(errno));
 				return 1;

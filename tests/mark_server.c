@@ -1,10 +1,10 @@
-/* An example of libstealscope-mark: a server that works on many requests at once in one thread.
+/* Example of libstealscope-mark: a server that handles many requests concurrently in one thread.
  *
  * usage: mark_server SOCKET [COUNT]        listens on a local socket; ends after COUNT requests
  *
- * A connection is a request: it sends a number of slices of work.  Between slices the server turns to the next
- * request that is open, as an event loop does: srbn_yield() for the one that it leaves, srbn_resume() for the one that
- * it comes back to. */
+ * Each connection is one request: it sends the number of its slices of work. Between slices the server switches to the
+ * next open request, as an event loop does: it calls srbn_yield() for the request that it leaves and srbn_resume() for
+ * the one that it continues. */
 #include <errno.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -18,17 +18,17 @@
 
 #include "beacon/stealscope-mark.h"
 
-#define MOST 64
+#define MAX_JOBS 64
 
 struct job {
 	int fd;
 	srbn_t request;
-	unsigned slices;  /* to do */
+	unsigned slices;  /* remaining ones */
 };
 
 static volatile uint64_t sink;
 
-static void work_a_slice(void)
+static void do_slice(void)
 {
 	uint64_t x = sink;
 	for (int i = 0; i < 200000; i++)
@@ -43,13 +43,13 @@ static int listen_at(const char *path)
 		return -1;
 	memcpy(at.sun_path, path, strlen(path) + 1);
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) || listen(fd, MOST))
+	if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) || listen(fd, MAX_JOBS))
 		return -1;
 	return fd;
 }
 
-/* Accepts one request: its mark begins when the server takes it, and pauses until its first slice. */
-static bool take(int listener, struct job *j)
+/* Accepts one request: marks its start, then yields it until its first slice. Returns false if there is none. */
+static bool accept_request(int listener, struct job *j)
 {
 	char text[16] = "";
 	j->fd = accept(listener, NULL, NULL);
@@ -62,12 +62,12 @@ static bool take(int listener, struct job *j)
 	return true;
 }
 
-/* One slice of work; true when the request is answered. */
-static bool serve(struct job *j)
+/* Does one slice of work; returns true when the request is answered. */
+static bool serve_slice(struct job *j)
 {
 	srbn_resume(j->request);
 	if (j->slices > 0) {
-		work_a_slice();
+		do_slice();
 		j->slices--;
 	}
 	if (j->slices > 0) {
@@ -83,24 +83,24 @@ static bool serve(struct job *j)
 
 int main(int argc, char **argv)
 {
-	struct job job[MOST];
+	struct job job[MAX_JOBS];
 	size_t open = 0;
-	long left = argc > 2 ? strtol(argv[2], NULL, 10) : -1;
+	long remaining = argc > 2 ? strtol(argv[2], NULL, 10) : -1;
 	int listener = argc > 1 ? listen_at(argv[1]) : -1;
 	if (listener < 0) {
 		fprintf(stderr, "mark_server: %s: %s\n", argc > 1 ? argv[1] : "SOCKET is missing", strerror(errno));
 		return 1;
 	}
-	while (left != 0 || open > 0) {
-		/* Wait for requests only when there is nothing to do. */
+	while (remaining != 0 || open > 0) {
+		/* Wait in poll() only when no request is open. */
 		struct pollfd p = { listener, POLLIN, 0 };
-		if (left != 0 && open < MOST && poll(&p, 1, open ? 0 : -1) > 0 && take(listener, &job[open])) {
+		if (remaining != 0 && open < MAX_JOBS && poll(&p, 1, open ? 0 : -1) > 0 && accept_request(listener, &job[open])) {
 			open++;
-			left -= left > 0;
+			remaining -= remaining > 0;
 			continue;
 		}
 		for (size_t i = 0; i < open;) {
-			if (serve(&job[i]))
+			if (serve_slice(&job[i]))
 				job[i] = job[--open];
 			else
 				i++;

@@ -10,11 +10,11 @@
 
 /* ---- indexing */
 
-static void note_span(struct indexed *x, const char *name, const struct trace *t, const struct clock_map *clock)
+static void add_window(struct indexed *x, const char *name, const struct trace *t, const struct clock_map *clock)
 {
-	struct machine_span *s = &x->machine[x->machines++];
+	struct machine_window *s = &x->machine[x->machines++];
 	assert_true(x->machines < COUNT(x->machine));
-	*s = (struct machine_span){ .begin = 1, .end = 0 };
+	*s = (struct machine_window){ .begin = 1, .end = 0 };
 	snprintf(s->name, sizeof s->name, "%s", name);
 	if (!t || trace_info(t)->begin > trace_info(t)->end)
 		return;
@@ -27,15 +27,15 @@ static void index_synced(const struct sync_result *sync, const char *file, struc
 {
 	struct error err = ERROR_INIT;
 	struct model_options options = { .paper_states = false };
-	struct model_span span;
+	struct model_interval span;
 	struct history_builder *b = history_create(file, NULL, &err);
 	if (!b || model_run(sync, &options, b, &span, NULL, &err) < 0 ||
 	    history_finish(b, span.begin, span.end, &err) < 0)
 		fail_msg("%s", err.text);
 	out->events = span.events;
-	note_span(out, "host", sync->host, NULL);
+	add_window(out, "host", sync->host, NULL);
 	for (size_t i = 0; i < sync->vms; i++) {
-		note_span(out, sync->vm[i].name, sync->vm[i].guest, &sync->vm[i].clock);
+		add_window(out, sync->vm[i].name, sync->vm[i].guest, &sync->vm[i].clock);
 		out->machine[i + 1].parent = sync->vm[i].parent;
 	}
 	out->h = history_open(file, &err);
@@ -43,8 +43,7 @@ static void index_synced(const struct sync_result *sync, const char *file, struc
 		fail_msg("%s", err.text);
 }
 
-/* The VMs as the simulator's truth/vcpus.csv has them (vm,vcpu,host_tid,host_pid,traced,parent); all clocks are
- * perfect. */
+/* Reads the VMs from the simulator's truth/vcpus.csv (vm,vcpu,host_tid,host_pid,traced,parent); all clocks are perfect. */
 static void sync_from_truth(const char *dir, struct trace *const *trace, size_t n, struct sync_result *out)
 {
 	char file[400], line[200], name[64], parent[64];
@@ -86,8 +85,8 @@ static uint64_t next_random(uint64_t *state)
 	return *state;
 }
 
-/* What is left of a trace when bursts of events are lost, each CPU by itself, with the records that a reader makes of
- * that: from the first lost event to the last one.  Or when the tracer did not record the contexts. */
+/* Returns the trace without bursts of lost events, per CPU, and with the loss records that a reader makes: from the
+ * first lost event to the last. With seed NO_CONTEXT: returns the trace without the context of events. */
 static struct trace *lose_events(const struct trace *t, uint64_t seed, uint64_t *lost)
 {
 	enum { STRINGS = 4096 };
@@ -144,7 +143,7 @@ void index_traces(const char *dir, const char *file, bool perfect, uint64_t loss
 	if (trace_discover(dir, &spec, &n, NULL, &err) < 0)
 		fail_msg("%s", err.text);
 	struct trace **trace = mem_new(n, sizeof *trace);
-	for (size_t i = 0; i < n; i++)  /* without kvm events nothing else tells which is the host */
+	for (size_t i = 0; i < n; i++)  /* without kvm events the host cannot be recognized */
 		spec[i].role = strstr(spec[i].dir, "/host") ? ROLE_HOST : ROLE_GUEST;
 	if (trace_load(spec, n, &load, trace, NULL, &err) < 0)
 		fail_msg("%s", err.text);
@@ -199,8 +198,8 @@ uint32_t below(const struct history *h, uint32_t parent, const char *first, cons
 
 /* ---- conservation */
 
-/* sum[value of b] = the time in which a has a value of `mask`; a and b tile the same span.  Returns the time for
- * which b had no value meanwhile. */
+/* Adds to sum[value of b] the time in which a has a value of `mask`; a and b tile the same interval. Returns the time in
+ * which a had such a value and b had none. */
 static int64_t overlap(struct map *sum, const struct interval *a, size_t na, uint64_t mask, const struct interval *b,
                        size_t nb)
 {
@@ -263,13 +262,13 @@ static size_t compare(const struct map *cpus, const struct map *threads, const c
 	for (size_t at = 0; map_each(cpus, &at, &key, &value); ) {
 		uint64_t *other = map_find(threads, key);
 		if (!other || *other != value)
-			fail_msg("%s: CPU %d has thread %d for %" PRIu64 " ns, the thread says %" PRIu64, what, (int)(key & 0xffff),
-			         (int)(key >> 16), value, other ? *other : 0);
+			fail_msg("%s: CPU %d has thread %d for %" PRIu64 " ns, but the thread runs for %" PRIu64, what,
+			         (int)(key & 0xffff), (int)(key >> 16), value, other ? *other : 0);
 	}
 	for (size_t at = 0; map_each(threads, &at, &key, &value); )
 		if (!map_find(cpus, key))
-			fail_msg("%s: thread %d runs for %" PRIu64 " ns on CPU %d, which does not know", what, (int)(key >> 16), value,
-			         (int)(key & 0xffff));
+			fail_msg("%s: thread %d runs for %" PRIu64 " ns on CPU %d, but not current there", what, (int)(key >> 16),
+			         value, (int)(key & 0xffff));
 	return cpus->len;
 }
 
@@ -296,7 +295,7 @@ static size_t check_machine(const struct history *h, uint32_t node, bool guest, 
 	return compared;
 }
 
-/* A vCPU has a status exactly while it has a host thread, or its guest is traced and the host is not. */
+/* Checks that a vCPU has a status exactly while it has a host thread, or while its guest is traced and the host is not. */
 static void check_vcpu_life(const struct history *h, uint32_t vcpu, const char *what)
 {
 	struct error err = ERROR_INIT;
@@ -322,8 +321,8 @@ static void check_vcpu_life(const struct history *h, uint32_t vcpu, const char *
 	free(host);
 }
 
-/* A vCPU executes, or its hypervisor does for it, only while its thread runs on the machine below, be that the host or
- * a VM; and while that runs, it is not out. */
+/* Checks that a vCPU executes, or the hypervisor does for it, only while its thread runs on the parent machine (the host
+ * or a VM), and that the vCPU is not preempted while the thread runs. */
 static void check_vcpu_thread(const struct history *h, uint32_t vm, uint32_t vcpu, const char *what)
 {
 	const uint64_t in = 1 << VCPU_RUNNING | 1 << VCPU_VMM;

@@ -1,12 +1,13 @@
-/* Hand-made events for a host and one guest, into a model whose changes are remembered. */
+/* Hand-made events of a host and one guest, fed to a model that records its changes. */
 #ifndef STEALSCOPE_TESTS_MODEL_EVENTS_H
 #define STEALSCOPE_TESTS_MODEL_EVENTS_H
 
 #include "model_rec.h"
 
-/* String ids of the hand-made events: index into this. */
+/* Strings of the hand-made events; the id is the index. */
 static const char *const names[] = {
-	"", "init", "bash", "CPU 0/KVM", "burnP6", "/usr/bin/fibonacci-sum-long", "fibonacci", "virtio0", "nginx", "migration/0",
+	"", "init", "bash", "CPU 0/KVM", "burnP6", "/usr/bin/fibonacci-sum-long", "fibonacci", "virtio0", "nginx",
+	    "migration/0",
 	"migration/1",
 };
 enum { NO_NAME, INIT, BASH, VCPU0, BURN, FILE_NAME, FIB, VIRTIO, NGINX, STOPPER, STOPPER1 };
@@ -23,7 +24,7 @@ static const char *name_of(const void *of, int64_t id)
 static struct rec rec;
 static struct model *model;
 
-/* A host and Debian, whose vCPU 0 is host thread 154 of process 151. */
+/* Makes a host and the guest Debian with vCPU 0 run by host thread 154 of process 151. */
 __attribute__((unused))
 static void setup_full(bool host, bool kvm, bool guest, bool paper)
 {

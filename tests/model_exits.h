@@ -5,8 +5,8 @@
 #include "model_events.h"
 
 enum { SVM_INTR = 0x60, SVM_HLT = 0x78, SVM_MSR = 0x7c, SVM_NPF = 0x400 };
-#define KERNEL (-1000)       /* an address of a guest's kernel */
-#define HALT_AT (-5000)      /* the address at which it halts */
+#define KERNEL (-1000)       /* an address in the guest kernel */
+#define HALT_AT (-5000)      /* address of the halt instruction */
 #define USER 0x401234
 
 __attribute__((unused))

@@ -1,4 +1,4 @@
-/* A sink that remembers every change, and hand-made events, for the tests of the model. */
+/* Sink that records every change, and hand-made events, for the tests of the model. */
 #ifndef STEALSCOPE_TESTS_MODEL_REC_H
 #define STEALSCOPE_TESTS_MODEL_REC_H
 
@@ -9,24 +9,24 @@
 #include "model/state/feed.h"
 #include "test.h"
 
-struct change {
-	int64_t t, value;  /* of a string: its id in rec->strings */
+struct recorded_change {
+	int64_t t, value;  /* a string: its id in rec->strings */
 };
 
 struct rec_attr {
 	enum history_type type;
 	unsigned set;
-	struct change *change;
+	struct recorded_change *change;
 	size_t len, cap;
 };
 
 struct rec {
-	struct strtab paths, strings;  /* id of a path = index in attr */
+	struct strtab paths, strings; /* id of a path = index in attr */
 	struct rec_attr *attr;
 	size_t attrs, attr_cap;
 	unsigned sets, states[8];
 	char owner[32][64];
-	int fail_after;  /* fails at the n-th write; 0 = never */
+	int fail_after;               /* number of the write that fails; 0: none */
 };
 
 static unsigned rec_state_set(void *to, const char *name, const char *const *state, unsigned n)
@@ -67,7 +67,7 @@ static int rec_set(void *to, int64_t t, uint32_t attr, int64_t value, struct err
 	if (a->len && a->change[a->len - 1].t == t)
 		a->change[a->len - 1].value = value;
 	else
-		*ARRAY_PUSH(a->change, a->len, a->cap) = (struct change){ t, value };
+		*ARRAY_PUSH(a->change, a->len, a->cap) = (struct recorded_change){ t, value };
 	return 0;
 }
 
@@ -101,7 +101,7 @@ static const struct rec_attr *rec_find(struct rec *r, const char *path)
 	return id < r->attrs && r->attr[id].set != 99 ? &r->attr[id] : NULL;
 }
 
-/* The value at t; null when there is no such attribute. */
+/* Returns the value at t; null if there is no such attribute. */
 static int64_t rec_at(struct rec *r, int64_t t, const char *path)
 {
 	const struct rec_attr *a = rec_find(r, path);
@@ -130,7 +130,7 @@ static const char *rec_text(struct rec *r, int64_t t, const char *path)
 	return ref;
 }
 
-/* ns within [t0, t1] in which the attribute has that value. */
+/* Returns the time with that value in [t0, t1], ns. */
 __attribute__((unused))
 static int64_t rec_sum(struct rec *r, const char *path, int64_t value, int64_t t0, int64_t t1)
 {

@@ -1,13 +1,13 @@
-/* What the tests of model/inference/vcpu_throttling.c share: one vCPU, 154, on a host's CPU; times in ms. */
-#ifndef STEALSCOPE_MODEL_LIMITS_EVENTS_H
-#define STEALSCOPE_MODEL_LIMITS_EVENTS_H
+/* Helpers for the tests of model/inference/vcpu_throttling.c: one vCPU, thread 154, on a CPU of the host; times in ms. */
+#ifndef STEALSCOPE_TESTS_MODEL_THROTTLING_H
+#define STEALSCOPE_TESTS_MODEL_THROTTLING_H
 
 #include "model_events.h"
 
 #define MS 1000000
 #define OUT_BY DEBIAN "/CPUs/CPU0/Out By"
 
-/* A switch to a thread of that nice level. */
+/* Switches to a thread of that nice level. */
 __attribute__((unused))
 static void to(double t, int32_t prev, enum run_state state, int32_t next, int64_t nice)
 {
@@ -32,7 +32,7 @@ static void begin(void)
 	to(1, 0, RUN_RUNNABLE, 154, 0);
 }
 
-/* A host that is traced, and a guest with these vCPUs that is not. */
+/* A traced host, and an untraced guest with these vCPUs. */
 __attribute__((unused))
 static void begin_with(const struct sync_vcpu *vcpu, size_t vcpus)
 {

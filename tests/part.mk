@@ -23,6 +23,7 @@ E2E_TESTS = \
 	tests/test_sync.py \
 	tests/test_cut.py \
 	tests/test_conservation.py \
+	tests/test_man.py \
 	tests/test_man_notes.py \
 	tests/test_hostonly.py \
 	tests/test_advice.py \
@@ -147,7 +148,7 @@ check-daily: tests/test_truth stealscope stealscope-sim
 		builddir=. srcdir=$(srcdir) $(LIMIT) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed
 .PHONY: check-daily
 
-# Of these, `make check` runs another part each day (a_slice() in e2e.py).
+# Of these, `make check` runs another part each day (daily_slice() in e2e.py).
 SLICED_TESTS = tests/test_advice.py tests/test_cut.py tests/test_conservation.py
 check-long: tests/test_truth $(LONG_TESTS) stealscope stealscope-sim
 	tests/test_truth 1 200

@@ -24,7 +24,7 @@ const char *const machine_name[MACHINES] = { "host", "A", "B", "box" };
 static const char *const machine_root[MACHINES] = { "/Host", "/Virtual Machines/A", "/Virtual Machines/B",
 	"/Containers/box" };
 
-const struct who threads[THREADS] = {
+const struct thread_ref threads[THREADS] = {
 	{ HOST, 1, -1, -1 }, { HOST, 2, -1, -1 }, { CONTAINER, 3, -1, -1 }, { HOST, 10, VM_A, 0 }, { HOST, 11, VM_A, 1 },
 	{ HOST, 20, VM_B, 0 }, { VM_A, 5, -1, -1 }, { VM_A, 6, -1, -1 }, { VM_B, 7, -1, -1 },
 };
@@ -35,7 +35,7 @@ static const char *const handlers[] = { "irq/1-a", "softirq/7-SCHED" };
 static const char *const contexts[] = { "thread", "timer" };
 static const char *const wakers[] = { "host/1", "A/5", "A/0", "B/7", "host/3", "nobody/9", "host/77" };
 
-/* Runs of values from a list, each lasting 1..longest ns. */
+/* Fills the row with random values from a list, each for 1 .. longest ns. */
 static void fill(struct brute_row *r, const int64_t *value, uint32_t n, uint32_t longest)
 {
 	for (int t = 0; t < SPAN;) {
@@ -82,7 +82,7 @@ void make_model(void)
 	}
 }
 
-/* ---- the history of the model */
+/* ---- History of the model */
 
 struct brute_sink {
 	struct world *w;
@@ -137,7 +137,7 @@ void make_history(struct world *w)
 		declare(&s, &model.virq[i], HISTORY_STRING, 0, handlers, "%s/CPUs/CPU%d/Interrupt", root, n);
 		declare(&s, &model.vpcpu[i], HISTORY_INT, 0, NULL, "%s/CPUs/CPU%d/pCPU", root, n);
 		declare(&s, &zero, HISTORY_REF, 0, i == 0 ? vm_of : i == 1 ? vm_of1 : vm_of2, "/Host/Threads/%d/VM",
-		        vcpus[i].host_tid);
+		        vcpus[i].vcpu_tid);
 	}
 	for (int i = 0; i < PCPUS; i++) {
 		declare(&s, &model.pcurrent[i], HISTORY_INT, 0, NULL, "/Host/CPUs/CPU%d/Current Thread", i);
@@ -157,7 +157,7 @@ void make_history(struct world *w)
 	world_close(w, 0, SPAN - 1);
 }
 
-/* ---- the slow resolver */
+/* ---- Brute-force resolver */
 
 static struct brute_answer blank(int kind)
 {
@@ -181,7 +181,7 @@ int vcpu_index(int vm, int64_t number)
 	return -1;
 }
 
-/* A TID of the host is the container's while the container says that it lives. */
+/* A TID of the host belongs to the container while the container's thread is alive. */
 static struct brute_answer named(struct brute_answer a, int machine, int tid, int t)
 {
 	int i = thread_index(machine, tid);
@@ -191,7 +191,7 @@ static struct brute_answer named(struct brute_answer a, int machine, int tid, in
 	return a;
 }
 
-/* Asleep as long as `until` keeps its value: who wakes thread i then. */
+/* Thread i sleeps as long as the attribute keeps its value: returns the waker at the end of the sleep. */
 static struct brute_answer woken(int i, const struct brute_row *until, int t)
 {
 	struct brute_answer a = blank(FLOW_WAITING);
@@ -216,7 +216,7 @@ static struct brute_answer woken(int i, const struct brute_row *until, int t)
 	return a;
 }
 
-/* The handler that has a pCPU; kind UNKNOWN = none.  Fills pcpu where that is known. */
+/* Returns the handler that has a pCPU (kind UNKNOWN: none), and the pCPU if known. */
 static struct brute_answer outer_irq(int64_t p, int t)
 {
 	struct brute_answer a = blank(FLOW_UNKNOWN);
@@ -261,7 +261,7 @@ static struct brute_answer on_pcpu(int64_t p, int t, int waiting)
 
 struct brute_answer vcpu_out(int v, int t)
 {
-	int h = thread_index(HOST, vcpus[v].host_tid);
+	int h = thread_index(HOST, vcpus[v].vcpu_tid);
 	if (model.folded && model.status[h].v[t] == THREAD_BLOCKED)
 		return woken(h, &model.status[h], t);
 	if (model.vstatus[v].v[t] == VCPU_HOST_BLOCKED)
@@ -292,13 +292,13 @@ static struct brute_answer vmm(int v, int64_t tid, int t)
 	return a;
 }
 
-static bool lost_its_cpu(int host_tid, int t)
+static bool lost_its_cpu(int vcpu_tid, int t)
 {
-	int64_t status = model.status[thread_index(HOST, host_tid)].v[t];
+	int64_t status = model.status[thread_index(HOST, vcpu_tid)].v[t];
 	return status == THREAD_PREEMPTED || status == THREAD_VIRT_PREEMPTED;
 }
 
-/* Who has a vCPU that guest thread `waiting` wants. */
+/* Returns the actor that has the vCPU for which guest thread `waiting` waits. */
 static struct brute_answer on_vcpu(int v, int t, int waiting)
 {
 	struct brute_answer a;
@@ -307,7 +307,7 @@ static struct brute_answer on_vcpu(int v, int t, int waiting)
 	case NUL:
 		return blank(FLOW_UNKNOWN);
 	case VCPU_IDLE:
-		return lost_its_cpu(vcpus[v].host_tid, t) ? vcpu_out(v, t) : blank(FLOW_IDLE_CPU);
+		return lost_its_cpu(vcpus[v].vcpu_tid, t) ? vcpu_out(v, t) : blank(FLOW_IDLE_CPU);
 	case VCPU_VMM:
 		return vmm(v, model.vcurrent[v].v[t], t);
 	case VCPU_RUNNING:
@@ -367,7 +367,7 @@ static struct brute_answer of_thread_plain(int i, int t)
 	}
 }
 
-/* Nobody keeps itself off. */
+/* A thread that keeps itself off the CPU is a contradiction: unknown. */
 struct brute_answer of_thread(int i, int t)
 {
 	struct brute_answer a = of_thread_plain(i, t), lost = blank(FLOW_UNKNOWN);

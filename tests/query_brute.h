@@ -1,5 +1,5 @@
-/* Random histories of a host, two VMs and a container, and a resolver of them that knows nothing but arrays: one value
- * per attribute and ns. */
+/* Random histories of a host, two VMs and a container, and a brute-force resolver: one array per attribute, one value
+ * per ns. */
 #ifndef STEALSCOPE_TESTS_FLOW_BRUTE_H
 #define STEALSCOPE_TESTS_FLOW_BRUTE_H
 
@@ -12,9 +12,10 @@ enum { HOST, VM_A, VM_B, CONTAINER, MACHINES };
 enum { THREADS = 9, VCPUS = 3, PCPUS = 2 };
 extern const char *const machine_name[MACHINES];
 
-/* Host threads 1..3 (3 is the container's), the vCPUs A/0 = 10, A/1 = 11, B/0 = 20; guest threads. */
-extern const struct who { int machine, tid, vm, vcpu; } threads[THREADS];
-extern const struct vcpu { int vm, number, host_tid; } vcpus[VCPUS];
+/* Host threads: 1, 2, 3 (3 belongs to the container); 10 and 11 execute the vCPUs of A, 20 that of B. Others are guest
+ * threads. */
+extern const struct thread_ref { int machine, tid, vm, vcpu; } threads[THREADS];
+extern const struct vcpu { int vm, number, vcpu_tid; } vcpus[VCPUS];
 
 struct brute_row { int64_t v[SPAN]; };
 
@@ -29,12 +30,14 @@ struct brute_answer { int kind, machine, tid, pcpu; const char *name; };
 
 void seed_set(uint64_t value);
 uint32_t rnd(uint32_t n);  /* 0..n - 1 */
-void make_model(void);     /* mostly nonsense: threads that wait for themselves, CPUs that nobody had */
+void make_model(void);     /* fills the model at random, mostly with contradictions: threads that wake themselves, CPUs
+                            * without a thread */
 void make_history(struct world *w);
 
-int thread_index(int machine, int tid);  /* in threads, -1 none */
+int thread_index(int machine, int tid);  /* returns the index in `threads`; -1: none */
 int vcpu_index(int vm, int64_t number);
-struct brute_answer of_thread(int i, int t);  /* what kept thread i at time t */
-struct brute_answer vcpu_out(int v, int t);  /* the same of a vCPU that is scheduled out */
+struct brute_answer of_thread(int i, int t);  /* returns the actor that thread i waits for at t */
+struct brute_answer vcpu_out(int v, int t);  /* returns the actor that keeps vCPU v, which is off the CPU, from running
+                                              * at t */
 
 #endif

@@ -12,7 +12,7 @@ static const char *const owners[] = { "idle", "host", "A", "B" };
 void world_open(struct world *w)
 {
 	struct error err = ERROR_INIT;
-	/* Hundreds of small files, each synced: memory is a kind place for them. */
+	/* Hundreds of small files are synced: keep them in a file system in memory. */
 	*w = (struct world){ .path = "/dev/shm/stealscope-flow-XXXXXX" };
 	if (access("/dev/shm", W_OK) != 0)
 		snprintf(w->path, sizeof w->path, "/tmp/stealscope-flow-XXXXXX");
@@ -97,13 +97,13 @@ void world_rows(struct world *w, const char *whose, const struct world_rows *row
 		{ "Current Thread", rows->current }, { "Interrupt", rows->interrupt }, { "Host Thread", rows->host_thread },
 		{ "pCPU", rows->pcpu }, { "Exit", rows->exit }, { "Out By", rows->out_by },
 	};
-	const char *id = strchr(whose, '/') + 1, *folder = *id == 'C' ? "CPUs" : "Threads";
+	const char *id = strchr(whose, '/') + 1, *dir = *id == 'C' ? "CPUs" : "Threads";
 	const int machine = (int)(id - 1 - whose);
 	for (size_t i = 0; i < COUNT(row); i++)
 		if (row[i].changes && strncmp(whose, "host/", 5) == 0)
-			world_rowf(w, row[i].changes, "/Host/%s/%s/%s", folder, id, row[i].leaf);
+			world_rowf(w, row[i].changes, "/Host/%s/%s/%s", dir, id, row[i].leaf);
 		else if (row[i].changes)
-			world_rowf(w, row[i].changes, "/Virtual Machines/%.*s/%s/%s/%s", machine, whose, folder, id, row[i].leaf);
+			world_rowf(w, row[i].changes, "/Virtual Machines/%.*s/%s/%s/%s", machine, whose, dir, id, row[i].leaf);
 }
 
 static int by_time(const void *a, const void *b)
@@ -118,7 +118,7 @@ void world_close(struct world *w, int64_t begin, int64_t end)
 {
 	struct error err = ERROR_INIT;
 	for (size_t i = 0; i < w->len; i++)
-		w->change[i].t = w->change[i].t < begin ? begin : w->change[i].t;  /* "0 X" = from the start on */
+		w->change[i].t = w->change[i].t < begin ? begin : w->change[i].t;  /* "0 X": X from the start of the history */
 	if (w->len)
 		qsort(w->change, w->len, sizeof *w->change, by_time);
 	for (size_t i = 0; i < w->len; i++) {
@@ -132,13 +132,13 @@ void world_close(struct world *w, int64_t begin, int64_t end)
 	if (history_finish(w->b, begin, end, &err) < 0)
 		fail_msg("%s", err.text);
 	w->h = history_open(w->path, &err);
-	if (!w->h || topo_open(&w->topo, w->h, &err) < 0)
+	if (!w->h || catalog_open(&w->catalog, w->h, &err) < 0)
 		fail_msg("%s", err.text);
 }
 
 void world_release(struct world *w)
 {
-	topo_release(&w->topo);
+	catalog_release(&w->catalog);
 	history_close(w->h);
 	unlink(w->path);
 	for (size_t i = 0; i < w->len; i++)
@@ -154,10 +154,10 @@ char *world_flow_text(const struct world *w, const struct flow *f, char *buf, si
 	*buf = '\0';
 	for (size_t i = 0; i < f->intervals && used < size; i++) {
 		const struct flow_interval *p = &f->interval[i];
-		const struct party *is = &f->entry[p->entry].who;
+		const struct actor *is = &f->entry[p->entry].actor;
 		char who[64] = "", pcpu[16] = "";
-		if (is->system >= 0)
-			snprintf(who, sizeof who, " %s/%" PRId32, w->topo.machine[is->system].name, is->tid);
+		if (is->machine >= 0)
+			snprintf(who, sizeof who, " %s/%" PRId32, w->catalog.machine[is->machine].name, is->tid);
 		if (p->pcpu >= 0)
 			snprintf(pcpu, sizeof pcpu, " @%d", p->pcpu);
 		used += (size_t)snprintf(buf + used, size - used, "%s%" PRId64 "-%" PRId64 " %s%s%s%s%s", i ? "; " : "",
@@ -176,7 +176,7 @@ void world_check_tiling(const struct flow *f)
 	assert_int_equal(f->interval[f->intervals - 1].end, f->end);
 	for (size_t i = 0; i < f->intervals; i++) {
 		assert_true(f->interval[i].start <= f->interval[i].end);
-		assert_true(f->entry[f->interval[i].entry].who.name < f->names);
+		assert_true(f->entry[f->interval[i].entry].actor.name < f->names);
 		if (i)
 			assert_int_equal(f->interval[i - 1].end + 1, f->interval[i].start);
 		sum += f->interval[i].end - f->interval[i].start + 1;
@@ -192,22 +192,22 @@ void world_check_tiling(const struct flow *f)
 	assert_true(share > 0.999999 && share < 1.000001);
 }
 
-struct subject world_subject(const struct world *w, const char *text)
+struct target world_target(const struct world *w, const char *text)
 {
 	struct error err = ERROR_INIT;
-	struct subject s;
-	if (topo_parse_subject(&w->topo, text, &s, &err) < 0)
-		fail_msg("%s (%s)", err.text, err.mend);
+	struct target s;
+	if (catalog_parse_target(&w->catalog, text, &s, &err) < 0)
+		fail_msg("%s (%s)", err.text, err.remedy);
 	return s;
 }
 
-void world_check_flow(const struct world *w, const char *subject, int64_t from, int64_t to, const char *expected)
+void world_check_flow(const struct world *w, const char *target, int64_t from, int64_t to, const char *expected)
 {
 	struct error err = ERROR_INIT;
 	struct flow f;
 	char text[4096];
-	struct subject s = world_subject(w, subject);
-	if (flow_of(&w->topo, &s, from, to, NULL, &f, &err) < 0)
+	struct target s = world_target(w, target);
+	if (flow_of(&w->catalog, &s, from, to, NULL, &f, &err) < 0)
 		fail_msg("%s", err.text);
 	world_check_tiling(&f);
 	assert_string_equal(world_flow_text(w, &f, text, sizeof text), expected);
@@ -219,24 +219,25 @@ void world_path(const struct world *w, const char *whose, int64_t from, int64_t 
 	struct path p;
 	struct error err = ERROR_INIT;
 	char text[2000] = "";
-	struct subject s = world_subject(w, whose);
-	assert_int_equal(path_of(&w->topo, &s, from, to, &p, &err), 0);
+	struct target s = world_target(w, whose);
+	assert_int_equal(path_of(&w->catalog, &s, from, to, &p, &err), 0);
 	int64_t next = p.start, sum = 0, unknown = 0;
-	for (size_t i = 0; i < p.pieces; i++) {
-		const struct path_piece *e = &p.piece[i];
+	for (size_t i = 0; i < p.intervals; i++) {
+		const struct path_interval *e = &p.interval[i];
 		size_t used = strlen(text);
 		assert_int_equal(e->start, next);
 		next = e->end + 1;
-		unknown += e->who.kind == FLOW_UNKNOWN ? e->end - e->start + 1 : 0;
-		char thief[80] = "", near[24] = "";
-		if (e->thief.system >= 0)
-			snprintf(thief, sizeof thief, " <%s/%d %s>", w->topo.machine[e->thief.system].name, e->thief.tid,
-			         p.name[e->thief.name]);
+		unknown += e->actor.kind == FLOW_UNKNOWN ? e->end - e->start + 1 : 0;
+		char culprit[80] = "", near[24] = "";
+		if (e->culprit.machine >= 0)
+			snprintf(culprit, sizeof culprit, " <%s/%d %s>", w->catalog.machine[e->culprit.machine].name, e->culprit.tid,
+			         p.name[e->culprit.name]);
 		if (e->evidence >= 0)
 			snprintf(near, sizeof near, " ~%d", (int)e->evidence);
 		snprintf(text + used, sizeof text - used, "%s%d-%d %s %s/%d %s%s %s%s", i ? "; " : "", (int)e->start, (int)e->end,
-		         e->who.kind == FLOW_WAITING ? PATH_WAIT : flow_kind_name[e->who.kind], w->topo.machine[e->who.system].name,
-		         e->who.tid, p.name[e->who.name], thief, path_edge_name[e->edge], near);
+		         e->actor.kind == FLOW_WAITING ? PATH_WAIT : flow_kind_name[e->actor.kind],
+		    w->catalog.machine[e->actor.machine].name,
+		         e->actor.tid, p.name[e->actor.name], culprit, path_edge_name[e->edge], near);
 	}
 	assert_int_equal(next, p.end + 1);
 	for (size_t i = 0; i < p.sums; i++)

@@ -1,4 +1,4 @@
-/* Whole recordings of a made-up host, whose two guests are this machine's shells with a made-up tracefs. */
+/* Setup and checks for recordings of a fake host with two guests, which are shells of this machine with a fake tracefs. */
 #ifndef STEALSCOPE_TESTS_RECORD_RUNS_H
 #define STEALSCOPE_TESTS_RECORD_RUNS_H
 
@@ -15,18 +15,18 @@
 
 static struct record_tree tree;
 static volatile int stop;
-static char said[4096];
+static char messages[4096];
 
 __attribute__((unused))
-static void hear(void *arg, const char *line)
+static void append_message(void *arg, const char *line)
 {
 	(void)arg;
-	const size_t n = strlen(said);
-	snprintf(said + n, sizeof said - n, "%s\n", line);
+	const size_t n = strlen(messages);
+	snprintf(messages + n, sizeof messages - n, "%s\n", line);
 }
 
 __attribute__((unused))
-static int begin(void **state)
+static int set_up(void **state)
 {
 	static const char web[] = "qemu\0-name\0web", db[] = "qemu\0-name\0db";
 	(void)state;
@@ -37,46 +37,46 @@ static int begin(void **state)
 	tree_guest(&tree, "g1", PAGES);
 	tree_guest(&tree, "g2", PAGES);
 	stop = 0;
-	*said = '\0';
+	*messages = '\0';
 	return 0;
 }
 
 __attribute__((unused))
-static int end(void **state)
+static int tear_down(void **state)
 {
 	(void)state;
 	tree_end(&tree);
 	return 0;
 }
 
-/* A way into a guest: that shell, with the made-up machine below that folder. */
+/* Returns a transport that runs `shell` as a guest with the fake machine in the directory `guest`. The caller frees. */
 __attribute__((unused))
-static char *way_into(const char *guest, const char *shell)
+static char *transport_into(const char *guest, const char *shell)
 {
 	return mem_printf("cmd:{ IFS= read -r h; printf '%%s\\n' \"$h\" '. %s/%s/machine.sh'; exec cat; } | "
 	                  "PATH=%s/%s/bin:$PATH exec %s", tree.root, guest, tree.root, guest, shell);
 }
 
 __attribute__((unused))
-static char *output(const char *name)
+static char *output_path(const char *name)
 {
 	return mem_printf("%s/%s", tree.root, name);
 }
 
 __attribute__((unused))
-static bool holds(const char *path, const char *what)
+static bool file_contains(const char *path, const char *expected)
 {
 	char *text = tree_read(&tree, path);
-	const bool found = text && strstr(text, what);
+	const bool found = text && strstr(text, expected);
 	if (!found)
 		printf("%s: %s\n", path, text ? text : "(not there)");
 	free(text);
 	return found;
 }
 
-/* Nothing is left of any recording; guests may take a moment. */
+/* Checks that no tracefs instances and journals remain; waits up to a minute for the guests. */
 __attribute__((unused))
-static void assert_clean(void)
+static void assert_no_remains(void)
 {
 	for (int i = 0; i < 1200 && tree_count(&tree, "g1/sys/kernel/tracing/instances") +
 	                               tree_count(&tree, "g2/sys/kernel/tracing/instances") > 0; i++)
@@ -87,24 +87,24 @@ static void assert_clean(void)
 	assert_int_equal(tree_count(&tree, "run/stealscope"), 0);
 }
 
-/* Records; wishes with NULL names end early. */
+/* Records VMs web and db with these transports (NULL: default), unless options.requested or options.host_only is set. */
 __attribute__((unused))
-static int record(const char *folder, const char *web, const char *db, struct record_options more,
+static int run_recording(const char *dir, const char *web, const char *db, struct record_options options,
                   struct record_result *r, struct error *err)
 {
-	char *path = output(folder);
-	const struct record_wish wish[] = { { "web", web }, { "db", db } };
-	struct record_options o = more;
+	char *path = output_path(dir);
+	const struct record_request request[] = { { "web", web }, { "db", db } };
+	struct record_options o = options;
 	o.root = tree.root;
 	o.output = path;
 	o.clock = o.clock ? o.clock : "auto";
-	if (!o.wish && !o.host_only) {
-		o.wish = wish;
-		o.wishes = 2;
+	if (!o.requested && !o.host_only) {
+		o.requested = request;
+		o.n_requested = 2;
 	}
 	o.duration = o.duration || o.command || o.hold ? o.duration : 200 * MS;
 	o.stop = &stop;
-	o.say = hear;
+	o.on_message = append_message;
 	*err = (struct error)ERROR_INIT;
 	const int rc = record_run(&o, r, err);
 	free(path);
@@ -121,40 +121,39 @@ static void check_pages(const char *path, char want)
 	free(text);
 }
 
-/* However long it takes until it records, and a guest, if one is told; before that, it tries how much comes. */
+/* Thread that stops the recording after it has started. guest: waits until this guest traces; NULL: does not. */
 __attribute__((unused))
-static void *stop_later(void *guest)
+static void *stop_when_recording(void *guest)
 {
-	for (int i = 0; i < 6000 && !(strstr(said, "recording") && (!guest || tree_is_tracing(&tree, guest))); i++)
+	for (int i = 0; i < 6000 && !(strstr(messages, "recording") && (!guest || tree_is_tracing(&tree, guest))); i++)
 		usleep(100000);
-	sleep(3);  /* for it to say so */
+	sleep(3);  /* time for the recorder to report it */
 	stop++;
 	return NULL;
 }
 
 __attribute__((unused))
-static void check_error(const struct record_options *o, enum status status, const char *text)
+static void check_record_error(const struct record_options *o, enum status status, const char *key)
 {
 	struct record_result r;
 	struct error err = ERROR_INIT;
 	struct record_options options = *o;
-	char *folder = output("e");
+	char *dir = output_path("e");
 	options.root = tree.root;
-	options.output = options.output ? options.output : folder;
+	options.output = options.output ? options.output : dir;
 	options.clock = options.clock ? options.clock : "auto";
 	options.duration = 100 * MS;
 	assert_int_equal(record_run(&options, &r, &err), -1);
-	if (!strstr(err.text, text) || err.status != status)
-		printf("%s (%d), not: %s (%d)\n", err.text, (int)err.status, text, (int)status);
-	assert_non_null(strstr(err.text, text));
+	if (!strstr(err.text, key))
+		fail_msg("\"%s\" does not contain \"%s\"", err.text, key);
 	assert_int_equal(err.status, status);
-	assert_true(*err.mend);
+	assert_true(*err.remedy);
 	record_release(&r);
-	assert_int_not_equal(access(folder, F_OK), 0);
-	free(folder);
-	assert_clean();
+	assert_int_not_equal(access(dir, F_OK), 0);
+	free(dir);
+	assert_no_remains();
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 #endif

@@ -15,12 +15,12 @@
 
 #define PAGE 4096
 
-static char *path_of(const struct record_tree *t, const char *path)
+static char *full_path(const struct record_tree *t, const char *path)
 {
 	return mem_printf("%s/%s", t->root, path);
 }
 
-static void make_folders(const char *path)
+static void make_dirs(const char *path)
 {
 	char *copy = mem_dup(path);
 	for (char *slash = strchr(copy + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
@@ -31,9 +31,9 @@ static void make_folders(const char *path)
 	free(copy);
 }
 
-static void put(const char *path, const void *data, size_t len)
+static void write_file(const char *path, const void *data, size_t len)
 {
-	make_folders(path);
+	make_dirs(path);
 	FILE *f = fopen(path, "w");
 	if (!f || fwrite(data, 1, len, f) != len || fclose(f)) {
 		perror(path);
@@ -57,9 +57,9 @@ void tree_end(struct record_tree *t)
 
 void tree_bytes(const struct record_tree *t, const char *path, const void *data, size_t len)
 {
-	char *whole = path_of(t, path);
-	put(whole, data, len);
-	free(whole);
+	char *full = full_path(t, path);
+	write_file(full, data, len);
+	free(full);
 }
 
 void tree_text(const struct record_tree *t, const char *path, const char *text)
@@ -69,42 +69,42 @@ void tree_text(const struct record_tree *t, const char *path, const char *text)
 
 void tree_link(const struct record_tree *t, const char *path, const char *target)
 {
-	char *whole = path_of(t, path);
-	make_folders(whole);
-	if (symlink(target, whole))
+	char *full = full_path(t, path);
+	make_dirs(full);
+	if (symlink(target, full))
 		abort();
-	free(whole);
+	free(full);
 }
 
 char *tree_read(const struct record_tree *t, const char *path)
 {
-	char *whole = path_of(t, path), *text = NULL;
-	FILE *f = fopen(whole, "r");
+	char *full = full_path(t, path), *text = NULL;
+	FILE *f = fopen(full, "r");
 	if (f) {
 		text = mem_new(1 << 16, 1);
 		text[fread(text, 1, (1 << 16) - 1, f)] = '\0';
 		fclose(f);
 	}
-	free(whole);
+	free(full);
 	return text;
 }
 
 size_t tree_count(const struct record_tree *t, const char *path)
 {
-	char *whole = path_of(t, path);
-	DIR *dir = opendir(whole);
+	char *full = full_path(t, path);
+	DIR *dir = opendir(full);
 	size_t n = 0;
 	for (struct dirent *e; dir && (e = readdir(dir));)
 		n += e->d_name[0] != '.';
 	if (dir)
 		closedir(dir);
-	free(whole);
+	free(full);
 	return n;
 }
 
 /* ---- processes */
 
-static void put_thread(const struct record_tree *t, int pid, int tid, const char *name)
+static void add_thread(const struct record_tree *t, int pid, int tid, const char *name)
 {
 	char path[128], text[256];
 	snprintf(path, sizeof path, "proc/%d/task/%d/comm", pid, tid);
@@ -134,13 +134,13 @@ void tree_vm(const struct record_tree *t, int pid, const char *cmdline, size_t l
 	snprintf(path, sizeof path, "proc/%d/fd/15", pid);
 	tree_link(t, path, "anon_inode:kvm-vm");
 	tree_text(t, "sys/fs/cgroup/machine.slice/cpu.weight", "100\n");
-	put_thread(t, pid, pid, "qemu-system-x86");
+	add_thread(t, pid, pid, "qemu-system-x86");
 	for (unsigned i = 0; i < vcpus; i++) {
 		snprintf(path, sizeof path, "proc/%d/fd/%u", pid, 20 + i);
 		snprintf(text, sizeof text, "anon_inode:kvm-vcpu:%u", i);
 		tree_link(t, path, text);
 		snprintf(text, sizeof text, "CPU %u/KVM", i);
-		put_thread(t, pid, pid + 10 + (int)i, text);
+		add_thread(t, pid, pid + 10 + (int)i, text);
 	}
 }
 
@@ -168,72 +168,73 @@ static const char header_page[] =
 	"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n"
 	"\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n";
 
-static void put_text(const char *folder, const char *name, const char *text)
+static void write_text(const char *dir, const char *name, const char *text)
 {
-	char *path = mem_printf("%s/%s", folder, name);
-	put(path, text, strlen(text));
+	char *path = mem_printf("%s/%s", dir, name);
+	write_file(path, text, strlen(text));
 	free(path);
 }
 
-/* What the kernel makes in an instance. */
-static void fill_instance(const char *folder, unsigned pages)
+/* Creates the files that the kernel creates in a new instance. */
+static void fill_instance(const char *dir, unsigned pages)
 {
 	static const char *const files[] = {
 		"trace_clock", "tracing_on", "buffer_size_kb", "trace", "options/overwrite", "options/record-tgid",
 	};
 	for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-		put_text(folder, files[i], "");
+		write_text(dir, files[i], "");
 	for (size_t i = 0; i < EVENTS; i++) {
 		char *name = mem_printf("events/%s/enable", events[i]);
-		put_text(folder, name, "0\n");
+		write_text(dir, name, "0\n");
 		free(name);
 	}
 	for (unsigned cpu = 0; cpu < 2; cpu++) {
-		char stats[256], *path = mem_printf("%s/per_cpu/cpu%u/trace_pipe_raw", folder, cpu);
+		char stats[256], *path = mem_printf("%s/per_cpu/cpu%u/trace_pipe_raw", dir, cpu);
 		char *data = mem_new(pages, PAGE);
 		memset(data, 'A' + (int)cpu, pages * PAGE);
-		put(path, data, pages * PAGE);
+		write_file(path, data, pages * PAGE);
 		free(data);
 		free(path);
 		snprintf(stats, sizeof stats, "entries: %u\noverrun: 0\ncommit overrun: 0\nbytes: %u\noldest event ts: 1\n"
 		         "now ts: 123456789\ndropped events: 0\nread events: 0\n", pages, pages * (PAGE - 16));
-		path = mem_printf("%s/per_cpu/cpu%u/stats", folder, cpu);
-		put(path, stats, strlen(stats));
+		path = mem_printf("%s/per_cpu/cpu%u/stats", dir, cpu);
+		write_file(path, stats, strlen(stats));
 		free(path);
 	}
 }
 
 void tree_tracefs(const struct record_tree *t, const char *prefix, unsigned pages)
 {
-	char *folder = mem_printf("%s/%s/sys/kernel/tracing", t->root, prefix), text[32];
-	put_text(folder, "trace_clock", "[local] global mono x86-tsc\n");
-	put_text(folder, "saved_cmdlines", "4190077 short-lived\n1 systemd\n");
-	put_text(folder, "saved_tgids", "4190077 4190076\n");
-	put_text(folder, "events/header_page", header_page);
-	put_text(folder, "events/header_event", "# compressed entry header\n");
-	put_text(folder, "instances/.here", "");
+	char *dir = mem_printf("%s/%s/sys/kernel/tracing", t->root, prefix), text[32];
+	write_text(dir, "trace_clock", "[local] global mono x86-tsc\n");
+	write_text(dir, "saved_cmdlines", "4190077 short-lived\n1 systemd\n");
+	write_text(dir, "saved_tgids", "4190077 4190076\n");
+	write_text(dir, "events/header_page", header_page);
+	write_text(dir, "events/header_event", "# compressed entry header\n");
+	write_text(dir, "instances/.here", "");
 	snprintf(text, sizeof text, "%u", pages);
-	put_text(folder, "instances/.pages", text);
+	write_text(dir, "instances/.pages", text);
 	for (size_t i = 0; i < EVENTS; i++) {
 		char *name = mem_printf("events/%s/format", events[i]);
 		char *format = mem_printf("name: %s\nID: %zu\nformat:\n", strchr(events[i], '/') + 1, i + 300);
-		put_text(folder, name, format);
+		write_text(dir, name, format);
 		free(name);
 		free(format);
 	}
-	free(folder);
+	free(dir);
 }
 
 void tree_guest(const struct record_tree *t, const char *prefix, unsigned pages)
 {
-	/* In place of programs: an instance is filled, what was read is no longer there, nothing is mounted. */
+	/* Shell functions that replace programs: mkdir fills a new instance, dd clears the statistics of the buffer that it
+	 * has read, rmdir removes an instance with its files, mount fails. */
 	static const char functions[] =
 		"mkdir() { command mkdir \"$1\" && cp -r \"${1%/*}/.made/.\" \"$1\"; }\n"
 		"dd() { command dd \"$@\"; at=${1#if=}\n"
 		"printf 'entries: 0\\noverrun: 0\\nbytes: 0\\nnow ts: 9\\n' >\"${at%/*}/stats\"; }\n"
 		"rmdir() { [ -d \"$1\" ] && rm -r \"$1\"; }\nmount() { false; }\n";
-	/* For the watchdog, which is a shell of its own. */
-	static const char erase[] = "#!/bin/sh\n[ -d \"$1\" ] && rm -r \"$1\"\n";
+	/* rmdir for the watchdog, which runs in another shell without these functions. */
+	static const char rmdir_script[] = "#!/bin/sh\n[ -d \"$1\" ] && rm -r \"$1\"\n";
 	char *path = mem_printf("%s/proc", prefix);
 	tree_tracefs(t, prefix, pages);
 	tree_link(t, path, "/proc");
@@ -243,18 +244,18 @@ void tree_guest(const struct record_tree *t, const char *prefix, unsigned pages)
 	free(path);
 	char *all = mem_printf("root=%s/%s\n%s", t->root, prefix, functions);
 	path = mem_printf("%s/%s", t->root, prefix);
-	put_text(path, "machine.sh", all);
+	write_text(path, "machine.sh", all);
 	free(all);
 	free(path);
 	path = mem_printf("%s/%s/bin", t->root, prefix);
 	char *name = mem_printf("%s/rmdir", path);
-	put_text(path, "rmdir", erase);
+	write_text(path, "rmdir", rmdir_script);
 	chmod(name, 0755);
 	free(name);
 	free(path);
 }
 
-/* ---- in place of the system's, for libtracefs too */
+/* ---- replacements of libc functions, which libtracefs calls as well */
 
 int mkdir(const char *path, mode_t mode)
 {

@@ -1,4 +1,4 @@
-/* References in hand-made histories, from text as `stealscope intervals` prints them: "host/42". */
+/* Sets references in hand-written histories, given as text like "host/42" (as `stealscope intervals` prints them). */
 #ifndef STEALSCOPE_TESTS_REFS_H
 #define STEALSCOPE_TESTS_REFS_H
 

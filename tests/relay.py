@@ -1,8 +1,8 @@
-"""A relay daemon for tests: serves CTF recordings over LTTng's live protocol (2.4 and later: big endian, one request, one
-reply), as far as libbabeltrace2 asks.
+"""A relay daemon for tests: serves CTF recordings with LTTng's live protocol (2.4 and later: big endian, one request, one
+reply), for the requests of libbabeltrace2.
 
-A recording grows as its `released` rises (packets of each stream that have "arrived"), and ends with `ended`.  Faults
-are answers put in the place of the right one: see Relay.fault."""
+A recording grows with `released` (packets of each stream that have "arrived"), and ends with `ended`.  A fault
+replaces a reply: see Relay.fault."""
 import os
 import re
 import shutil
@@ -23,7 +23,7 @@ def text(value, size):
 
 
 def in_packet(metadata):
-    """LTTng sends metadata in packets of their own (CTF 1.8, section 7.1); recordings on disk may hold the bare text."""
+    """Puts metadata into a packet (CTF 1.8, section 7.1), as LTTng sends it; recordings may contain the bare text."""
     if struct.unpack_from("<I", metadata)[0] == METADATA_MAGIC:
         return metadata
     bits = 8 * (37 + len(metadata))
@@ -31,7 +31,7 @@ def in_packet(metadata):
 
 
 def edited(folder, to, *changes):
-    """A copy of a CTF trace whose metadata says something else; of metadata in packets, only the text is kept."""
+    """Copies a CTF trace and edits its metadata, which becomes bare text if it was in packets."""
     shutil.copytree(folder, to)
     path = os.path.join(to, "metadata")
     with open(path, "rb") as f:
@@ -43,14 +43,14 @@ def edited(folder, to, *changes):
     text = text or data
     for pattern, new in changes:
         text, n = re.subn(pattern.encode(), new.encode(), text, count=1)
-        check(n == 1, f"the metadata says {pattern}")
+        check(n == 1, f"the metadata contains {pattern}")
     with open(path, "wb") as f:
         f.write(text)
     return to
 
 
 class Stream:
-    """One data stream: its packets, found by what their headers and contexts say (as LTTng lays them out)."""
+    """A data stream and its packets, found by their headers and contexts in LTTng's layout."""
 
     def __init__(self, path):
         with open(path, "rb") as f:
@@ -66,7 +66,7 @@ class Stream:
 
 
 class Recording:
-    """What one session recorded: the CTF traces of these folders, one tracing domain each."""
+    """The recording of a session: CTF traces in these directories, one per tracing domain."""
 
     def __init__(self, host, name, *folders):
         self.host, self.name = host, name
@@ -82,24 +82,24 @@ class Recording:
         return (s for streams in self.streams for s in streams)
 
     def rewind(self):
-        """For the next viewer, once the last one has gone."""
-        until(lambda: not self.viewers, f"nobody reads {self.name}")
+        """Restarts all streams for the next viewer, after the last one has gone."""
+        until(lambda: not self.viewers, f"no viewer of {self.name}")
         for s in self.each():
             s.sent = s.awaited = 0
 
     def is_read(self):
-        """Has the viewer decoded what it can?  Then it asks for more: of each stream to its end; else again and again of the
-        one without which it cannot go on."""
+        """Returns true if the viewer decoded all available data: then it has polled each ended stream, or keeps polling the
+        stream that it needs next."""
         awaited = [s.awaited for s in self.each()]
         return all(awaited) if self.ended else sum(awaited) > 5
 
 
 class Viewer:
-    """One connection.  Ids: of a metadata stream 1000 * trace; of a data stream 1000 * trace + 1 + number."""
+    """A connection.  Ids: of a metadata stream 1000 * trace; of a data stream 1000 * trace + 1 + number."""
 
     def __init__(self, relay, connection):
         self.relay, self.connection, self.recording = relay, connection, None
-        self.told = set()
+        self.sent_metadata = set()
         self.answers = {CONNECT: self.connect, LIST: self.list, ATTACH: self.attach, NEXT_INDEX: self.next_index,
                         GET_PACKET: self.packet, GET_METADATA: self.get_metadata, NEW_STREAMS: self.new_streams,
                         CREATE: lambda data: struct.pack(">I", 1), DETACH: lambda data: struct.pack(">I", 1)}
@@ -174,9 +174,9 @@ class Viewer:
 
     def get_metadata(self, data):
         trace = struct.unpack_from(">Q", data)[0] // 1000
-        if trace in self.told:
+        if trace in self.sent_metadata:
             return struct.pack(">QI", 0, 2)
-        self.told.add(trace)
+        self.sent_metadata.add(trace)
         metadata = self.recording.metadata[trace]
         return struct.pack(">QI", len(metadata), 1) + metadata
 
@@ -193,17 +193,17 @@ class Relay:
         self.port = self.listener.getsockname()[1]
         self.connections, self.threads, self.over = [], [], threading.Event()
 
-    # What is sent for a command, the `count`th of all; None closes the connection.  Tests replace it.
+    # Returns the reply to the `count`th command; None closes the connection.  Tests replace this method.
     @staticmethod
     def fault(_command, _count, answer):
         return answer()
 
     def url(self, recording=None):
-        where = f"net://127.0.0.1:{self.port}"
-        return where if recording is None else f"{where}/host/{recording.host}/{recording.name}"
+        url = f"net://127.0.0.1:{self.port}"
+        return url if recording is None else f"{url}/host/{recording.host}/{recording.name}"
 
     def hang(self, after=12):
-        """Answers some requests, and no more until the end; closes nothing."""
+        """Answers some requests, then none until the end of the test; keeps connections open."""
         self.hanging = []
 
         def silence(_command, count, answer):
@@ -213,8 +213,8 @@ class Relay:
             return answer()
         self.fault = silence
 
-    def _start(self, what):
-        self.threads.append(threading.Thread(target=what, daemon=True))
+    def _start(self, target):
+        self.threads.append(threading.Thread(target=target, daemon=True))
         self.threads[-1].start()
 
     def _accept(self):
@@ -231,14 +231,14 @@ class Relay:
         return self
 
     def __exit__(self, *_):
-        """Nothing is closed that a thread may still use: its number may be that of the next relay's socket by then."""
+        """Closes no socket that a thread may still use: the next relay could get the same file descriptor."""
         self.over.set()
         self.listener.shutdown(socket.SHUT_RDWR)  # close() alone leaves it open while accept() waits
         self.threads[0].join()
         for c in self.connections:
             try:
                 c.shutdown(socket.SHUT_RDWR)
-            except OSError:  # the viewer has gone
+            except OSError:  # the viewer closed it
                 pass
         for t in self.threads[1:]:
             t.join()

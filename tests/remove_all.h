@@ -1,4 +1,4 @@
-/* What a test has made is taken away. */
+/* Removes files and directories that a test has created. */
 #ifndef STEALSCOPE_TESTS_REMOVE_ALL_H
 #define STEALSCOPE_TESTS_REMOVE_ALL_H
 
@@ -13,7 +13,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return remove(path);
 }
 
-/* A file, or a folder with all that is in it. */
+/* Removes a file, or a directory with all its contents. */
 static void remove_all(const char *path)
 {
 	nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);

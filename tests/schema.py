@@ -1,4 +1,4 @@
-"""A validator for as much of JSON Schema (2020-12) as share/schema/ uses; a word that it does not know is an error."""
+"""A validator for as much of JSON Schema (2020-12) as share/schema/ uses; an unknown keyword is an error."""
 import json
 import os
 
@@ -33,7 +33,7 @@ def check_object(value, schema, root, at):
 
 
 def faults(value, schema, root, at=""):
-    """What about the value is not as the schema says, one sentence each."""
+    """Yields the violations of the schema, one sentence each."""
     assert set(schema) <= KNOWN, f"{at}: the schema says {set(schema) - KNOWN}"
     if "$ref" in schema:
         part = root
@@ -67,7 +67,7 @@ def load():
 
 
 def check_answer(text):
-    """Of an answer of a command that one test alone can run: it is as the schema says.  Its rows."""
+    """Checks an answer of a command that only one test can run.  Returns its rows."""
     document, answers = json.loads(text), load()
     wrong = list(faults(document, answers, answers))[:3]
     check(not wrong, f"{document['answer']}: as the schema says {wrong}")

@@ -1,4 +1,4 @@
-"""Real shells at a pty, in which a key inserts everything that their completion has to offer."""
+"""Real shells on a pty, with a key that inserts all completions."""
 import os
 import pty
 import select
@@ -11,14 +11,14 @@ from e2e import BUILD, SOURCE, check
 SCRIPTS = os.path.join(SOURCE, "src", "cli", "completion")
 ENV = {**os.environ, "PATH": BUILD + ":" + os.environ["PATH"], "TERM": "xterm", "LC_ALL": "C.UTF-8"}
 
-# Ctrl-O asks for everything and writes the line into $OUT.
+# Ctrl-O inserts all completions and writes the command line into $OUT.
 BASH = """
 PS1='> '
 bind 'set bell-style none'
 source '%s/stealscope.bash'
-heard() { printf '%%s\\n' "$READLINE_LINE" >"$OUT.new"; mv "$OUT.new" "$OUT"; READLINE_LINE=; }
+save_line() { printf '%%s\\n' "$READLINE_LINE" >"$OUT.new"; mv "$OUT.new" "$OUT"; READLINE_LINE=; }
 bind '"\\C-x\\C-a": insert-completions'
-bind -x '"\\C-x\\C-b": heard'
+bind -x '"\\C-x\\C-b": save_line'
 bind '"\\C-o": "\\C-x\\C-a\\C-x\\C-b"'
 """
 ZSH = """
@@ -28,14 +28,14 @@ autoload -U compinit
 compinit -u -D
 _everything() { _main_complete; compstate[insert]=all; compstate[list]= }
 zle -C everything complete-word _everything
-heard() { zle everything; print -r -- $BUFFER >$OUT.new; mv $OUT.new $OUT; BUFFER= }
-zle -N heard
-bindkey '^O' heard
+save_line() { zle everything; print -r -- $BUFFER >$OUT.new; mv $OUT.new $OUT; BUFFER= }
+zle -N save_line
+bindkey '^O' save_line
 """
 
 
-class Typed:
-    """A shell that is typed into."""
+class PtyShell:
+    """An interactive shell on a pty."""
     def __init__(self, name, folder):
         self.out = os.path.join(folder, name + ".line")
         text, file, argv = {"bash": (BASH, "bashrc", ["bash", "--rcfile", os.path.join(folder, "bashrc"), "-i"]),
@@ -46,16 +46,16 @@ class Typed:
         if self.pid == 0:
             os.chdir(folder)
             os.execvpe(name, argv, {**ENV, "OUT": self.out, "ZDOTDIR": folder, "HOME": folder})
-        self.said = b""
-        self.wait(lambda: self.said.endswith(b"> ") or b"> \x1b" in self.said, "a prompt")
+        self.output = b""
+        self.wait(lambda: self.output.endswith(b"> ") or b"> \x1b" in self.output, "a prompt")
 
-    def wait(self, holds, what):
+    def wait(self, condition, description):
         end = time.monotonic() + 60
-        while not holds():
+        while not condition():
             if time.monotonic() > end:
-                check(False, f"{what}: {self.said[-300:]}")
+                check(False, f"{description}: {self.output[-300:]}")
             if select.select([self.fd], [], [], 0.01)[0]:
-                self.said += os.read(self.fd, 65536)
+                self.output += os.read(self.fd, 65536)
 
     def complete(self, *words):
         line = "stealscope " + " ".join(words)
@@ -64,7 +64,7 @@ class Typed:
         with open(self.out) as f:
             got = shlex.split(f.read())[len(words):]
         os.unlink(self.out)
-        return set(got) if got != [words[-1]] else set()  # as it was typed: nothing was found
+        return set(got) if got != [words[-1]] else set()  # without completions the line is as typed
 
     def close(self):
         os.close(self.fd)
@@ -72,7 +72,7 @@ class Typed:
 
 
 class Fish:
-    """fish says without a terminal what it would offer."""
+    """fish, which prints completions without a terminal."""
     def __init__(self, _, folder):
         self.folder = folder
 
@@ -88,4 +88,4 @@ class Fish:
         pass
 
 
-SHELLS = {"bash": Typed, "zsh": Typed, "fish": Fish}
+SHELLS = {"bash": PtyShell, "zsh": PtyShell, "fish": Fish}

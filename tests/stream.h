@@ -1,7 +1,8 @@
-/* A synthetic stream of state changes with known answers, for tests and benchmarks of history/.
+/* Synthetic stream of state changes with known digests, for tests and benchmarks of history/.
  *
- * Integer arithmetic only.  64 hot attributes ("cpu<i>": even a status of 0..5, odd a TID) take four fifths of the
- * changes; the others ("thr<i>": a status) the rest, the lower the more often.  Gaps are about exponential, mean 6004 ns. */
+ * Integer arithmetic only. 64 hot attributes ("cpu<i>": a status of 0..5 if i is even, a TID if odd) get four fifths of
+ * the changes; the others ("thr<i>": a status) get the rest, lower numbers more often. The gaps between changes are
+ * about exponential with a mean of 6004 ns. */
 #ifndef STEALSCOPE_TESTS_STREAM_H
 #define STEALSCOPE_TESTS_STREAM_H
 
@@ -16,8 +17,8 @@
 struct change_stream {
 	uint64_t s, threads;
 	int64_t t;
-	int32_t *cur;     /* value per attribute, -1 = none yet */
-	uint32_t attr;    /* of the last change */
+	int32_t *cur;     /* value per attribute, -1: none yet */
+	uint32_t attr;    /* attribute of the last change */
 	int32_t value;
 };
 

@@ -71,10 +71,11 @@ int64_t sim_host_time(const struct sim_vm *vm, int64_t guest)
 
 bool sim_is_outside(const struct sim_vm *vm, const struct clock_map *clock)
 {
-	for (int k = 0; k < SIM_PLACES; k++) {
-		const int64_t host = vm->from + (vm->to - vm->from) / (SIM_PLACES - 1) * k, guest = sim_guest_time(vm, host);
+	for (int k = 0; k < SIM_SAMPLES; k++) {
+		const int64_t host = vm->from + (vm->to - vm->from) / (SIM_SAMPLES - 1) * k, guest = sim_guest_time(vm, host);
 		int64_t low, high;
-		if (clock_map_knows(clock, guest) && (!clock_map_bounds(clock, guest, &low, &high) || host < low - 2 || host > high + 2))
+		if (clock_map_has_bounds(clock, guest) && (!clock_map_bounds(clock, guest, &low, &high) || host < low - 2 ||
+		                                      host > high + 2))
 			return true;
 	}
 	return false;
@@ -83,23 +84,23 @@ bool sim_is_outside(const struct sim_vm *vm, const struct clock_map *clock)
 bool sim_is_known(const struct sim_vm *vm, const struct clock_map *clock)
 {
 	int known = 0;
-	for (int k = 0; k < SIM_PLACES; k++)
-		known += clock_map_knows(clock, sim_guest_time(vm, vm->from + (vm->to - vm->from) / (SIM_PLACES - 1) * k));
-	return 2 * known > SIM_PLACES;
+	for (int k = 0; k < SIM_SAMPLES; k++)
+		known += clock_map_has_bounds(clock, sim_guest_time(vm, vm->from + (vm->to - vm->from) / (SIM_SAMPLES - 1) * k));
+	return 2 * known > SIM_SAMPLES;
 }
 
-bool sim_within_band(const struct sim_vm *vm, const struct clock_map *clock)
+bool sim_within_bounds(const struct sim_vm *vm, const struct clock_map *clock)
 {
 	return sim_is_known(vm, clock) && !sim_is_outside(vm, clock);
 }
 
-bool sim_untold(const struct sim_vm *vm, const struct clock_map *clock, int64_t host)
+bool sim_is_unverified_end(const struct sim_vm *vm, const struct clock_map *clock, int64_t host)
 {
 	const int64_t near = (vm->to - vm->from) / 20;
-	return (host < vm->from + near || host > vm->to - near) && !clock_map_knows(clock, sim_guest_time(vm, host));
+	return (host < vm->from + near || host > vm->to - near) && !clock_map_has_bounds(clock, sim_guest_time(vm, host));
 }
 
-static struct event blank(int64_t ts, enum event_kind kind, unsigned cpu)
+static struct event blank_event(int64_t ts, enum event_kind kind, unsigned cpu)
 {
 	struct event ev = { .ts = ts, .kind = (uint16_t)kind, .cpu = (uint16_t)cpu, .tid = -1, .pid = -1 };
 	for (int i = 0; i < 6; i++)
@@ -107,10 +108,10 @@ static struct event blank(int64_t ts, enum event_kind kind, unsigned cpu)
 	return ev;
 }
 
-static struct event *push(struct sim_events *e, int64_t ts, enum event_kind kind, unsigned cpu)
+static struct event *push_event(struct sim_events *e, int64_t ts, enum event_kind kind, unsigned cpu)
 {
 	struct event *ev = ARRAY_PUSH(e->ev, e->len, e->cap);
-	*ev = blank(ts, kind, cpu);
+	*ev = blank_event(ts, kind, cpu);
 	return ev;
 }
 
@@ -120,13 +121,13 @@ struct vcpu_run {
 	struct sim_events *guest;
 	unsigned number, pcpu;
 	int64_t comm;
-	uint64_t key;       /* next of the beacon */
+	uint64_t key;       /* next key of the beacon */
 	int64_t beacon_at;
 };
 
 static struct event *on_host(struct vcpu_run *r, int64_t ts, enum event_kind kind)
 {
-	struct event *ev = push(&r->sim->host, ts, kind, r->pcpu);
+	struct event *ev = push_event(&r->sim->host, ts, kind, r->pcpu);
 	ev->tid = r->vm->pid + 1 + (int)r->number;
 	ev->pid = r->vm->pid;
 	ev->comm = (uint32_t)r->comm;
@@ -138,11 +139,11 @@ static struct event *in_guest(struct vcpu_run *r, int64_t host_ts, enum event_ki
 	static struct event nowhere;
 	if (host_ts < r->vm->from || host_ts > r->vm->to)
 		return &nowhere;
-	return push(r->guest, sim_guest_time(r->vm, host_ts), kind, r->number);
+	return push_event(r->guest, sim_guest_time(r->vm, host_ts), kind, r->number);
 }
 
-/* One stay in guest mode, [from, to]. */
-static void stay(struct vcpu_run *r, int64_t from, int64_t to)
+/* Simulates one window in guest mode, [from, to], with events. */
+static void run_window(struct vcpu_run *r, int64_t from, int64_t to)
 {
 	uint64_t *seed = &r->sim->seed;
 	int64_t first = from + r->vm->latency_ns + (int64_t)sim_exp(seed, (double)r->vm->latency_ns);
@@ -161,8 +162,8 @@ static void stay(struct vcpu_run *r, int64_t from, int64_t to)
 	on_host(r, to, EV_KVM_EXIT);
 }
 
-/* The beacon: event a, hypercall b, entry c, event d.  Returns when its last stay ends. */
-static int64_t beacon(struct vcpu_run *r, int64_t from)
+/* Simulates one beacon: guest event a, hypercall b, VM entry c, guest event d. Returns the end of its last window. */
+static int64_t run_beacon(struct vcpu_run *r, int64_t from)
 {
 	uint64_t *seed = &r->sim->seed;
 	int64_t a = from + 5000 + (int64_t)sim_exp(seed, 3000), exit = a + 1500 + (int64_t)sim_exp(seed, 2000);
@@ -191,7 +192,7 @@ static int64_t beacon(struct vcpu_run *r, int64_t from)
 	return to;
 }
 
-/* A guest that repeats itself: the same stays in each period, but for jitter, and strays. */
+/* Simulates a periodic guest: the same windows in each period, with jitter, and random windows between them. */
 static void run_periodic(struct vcpu_run *r)
 {
 	enum { STAYS_MAX = 256 };
@@ -199,10 +200,11 @@ static void run_periodic(struct vcpu_run *r)
 	const struct sim_vm *vm = r->vm;
 	struct { int64_t at, length; } stays[STAYS_MAX];
 	unsigned n = vm->pattern < STAYS_MAX ? vm->pattern : STAYS_MAX;
-	int64_t slot = vm->period_ns / (n > 0 ? n : 1), room = slot - vm->gap_ns - vm->jitter_ns;
+	int64_t slot = vm->period_ns / (n > 0 ? n : 1), tolerance = slot - vm->gap_ns - vm->jitter_ns;
 	for (unsigned i = 0; i < n; i++) {
-		stays[i].length = 3 * vm->latency_ns + (int64_t)((double)(room - 3 * vm->latency_ns) * vm->busy * sim_uniform(seed));
-		stays[i].at = slot * i + sim_below(seed, room - stays[i].length + 1);
+		stays[i].length =
+			3 * vm->latency_ns + (int64_t)((double)(tolerance - 3 * vm->latency_ns) * vm->busy * sim_uniform(seed));
+		stays[i].at = slot * i + sim_below(seed, tolerance - stays[i].length + 1);
 	}
 	int64_t free_from = r->sim->begin, stray = r->sim->begin;
 	for (int64_t base = r->sim->begin + sim_below(seed, 3000000);; base += vm->period_ns) {
@@ -214,10 +216,10 @@ static void run_periodic(struct vcpu_run *r)
 				int64_t until = stray + 4 * vm->latency_ns;
 				if (stray < free_from + vm->gap_ns || until + vm->gap_ns >= from)
 					continue;
-				stay(r, stray, until);
+				run_window(r, stray, until);
 				free_from = until;
 			}
-			stay(r, from, to);
+			run_window(r, from, to);
 			free_from = to;
 		}
 	}
@@ -237,7 +239,7 @@ static void run_vcpu(struct vcpu_run *r)
 		if (vm->pause_at != 0 && t >= vm->pause_at && t < vm->pause_at + vm->pause_ns)
 			t = vm->pause_at + vm->pause_ns + sim_below(seed, 100000);
 		if (t >= r->beacon_at) {
-			t = beacon(r, t) + vm->gap_ns;
+			t = run_beacon(r, t) + vm->gap_ns;
 			continue;
 		}
 		double mean = vm->busy > 0.5 ? 900000 : 80000;
@@ -246,7 +248,7 @@ static void run_vcpu(struct vcpu_run *r)
 			to = vm->pause_at;
 		if (to >= r->sim->end)
 			break;
-		stay(r, t, to);
+		run_window(r, t, to);
 		int64_t gap = vm->gap_ns + (int64_t)sim_exp(seed, (double)vm->gap_ns);
 		if (sim_uniform(seed) < vm->preempted)
 			gap += 1000000 + sim_below(seed, 15000000);
@@ -262,7 +264,7 @@ void sim_run_vm(struct sync_sim *s, const struct sim_vm *vm, struct sim_events *
 		"CPU 0/KVM", "CPU 1/KVM", "CPU 2/KVM", "CPU 3/KVM", "CPU 4/KVM", "CPU 5/KVM", "CPU 6/KVM", "CPU 7/KVM",
 	};
 	memset(guest, 0, sizeof *guest);
-	struct event *ev = push(&s->host, s->begin, EV_PROCESS, 0);
+	struct event *ev = push_event(&s->host, s->begin, EV_PROCESS, 0);
 	ev->process.tid = ev->process.pid = vm->pid;
 	ev->process.comm = sim_string(s, vm->process);
 	for (unsigned i = 0; i < vm->vcpus; i++) {

@@ -1,4 +1,4 @@
-/* A host and one guest of it, simulated, and what is found of the guest's clock. */
+/* A simulated host with one guest, and the synchronization of the two. */
 #ifndef STEALSCOPE_TESTS_SYNC_WORLD_H
 #define STEALSCOPE_TESTS_SYNC_WORLD_H
 

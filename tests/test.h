@@ -1,4 +1,4 @@
-/* What every cmocka test needs, in the order cmocka wants. */
+/* Headers that every cmocka test needs, in the order that cmocka requires. */
 #ifndef STEALSCOPE_TESTS_TEST_H
 #define STEALSCOPE_TESTS_TEST_H
 
@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-/* Seconds that a test may take; PATIENCE times as many where programs are emulated. */
-static inline unsigned patiently(unsigned s)
+/* Returns the time limit of a test, s: multiplied by PATIENCE if set, for emulated programs. */
+static inline unsigned timeout_seconds(unsigned s)
 {
 	const char *factor = getenv("PATIENCE");
 	return factor ? s * (unsigned)atoi(factor) : s;

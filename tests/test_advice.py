@@ -1,21 +1,21 @@
-"""What `explain` says can be used: its commands run as they stand, its culprits have names, its doubts are those of `info`."""
+"""The text of `explain` is usable: its commands run as printed, its culprits have names, its warnings are complete."""
 import json
 import os
 import re
 import subprocess
 
-from e2e import BUILD, DATA, a_slice, check, recordings, run, scratch, simulate, table
+from e2e import BUILD, DATA, check, daily_slice, recordings, require_recordings, run, scratch, simulate, table
 
 THREADS = 3          # of each recording, those that lost most
 
 
 def doubts(history, machines):
     notes = json.loads(run("info", history, "--format", "json").stdout)["notes"]
-    return [note for note in notes if note["kind"] != "fact" and note["machine"] in (None, *machines)]
+    return [note for note in notes if note["kind"] != "info" and note["machine"] in (None, *machines)]
 
 
 def one(folder, history):
-    """Everything is run in the folder of the history, as somebody would who pastes it."""
+    """Runs the commands in the directory of the history, like a user who pastes them."""
     run("index", folder, "-o", history)
     place, name = os.path.split(history)
     rows = table("summary", history, "--top", "0")
@@ -28,11 +28,11 @@ def one(folder, history):
         check(p.returncode == 0, f"explain {subject} {p.stderr}")
         text = " ".join(p.stdout.split())
         whole = [d for d in doubts(history, [subject.split("/")[0], "host"]) if d["start"] is None and d["end"] is None]
-        missing = [d["text"] for d in whole if d["text"] not in text.split("How sure:")[1]]
-        check(missing == [], f"{subject}: How sure has the doubts of info {missing}")
-        named = re.findall(r"(?:most was|Then|;) (.*?): [\d.]+ \w+ \(", text.split("How sure:")[0])
+        missing = [d["text"] for d in whole if d["text"] not in text.split("Confidence:")[1]]
+        check(missing == [], f"{subject}: Confidence has the warnings of info {missing}")
+        named = re.findall(r"(?:Main delay:|Further delays:|;) (.*?)[:,] [\d.]+ \w+ \(", text.split("Confidence:")[0])
         check(all(who.strip() and "host/0 swapper" not in who for who in named), f"{subject}: everybody has a name {named}")
-        advice = text.split("Look next ")[1:]
+        advice = text.split("Next: ")[1:]
         check(len(set(advice)) == len(advice), f"{subject}: nothing is advised twice {advice}")
         found = re.findall(r"^.*?\((stealscope .*)\)[.:]?.*$", p.stdout, re.M)
         check(len(found) == p.stdout.count("(stealscope "), f"{subject}: each of {p.stdout.count('(stealscope ')} commands stands in one line")
@@ -49,5 +49,6 @@ with scratch() as tmp:
     one(f"{tmp}/lossy", f"{tmp}/lossy.steal")
     simulate(f"{tmp}/nested", "nested", "--duration", "1s")
     one(f"{tmp}/nested", f"{tmp}/nested.steal")
-    for recording in a_slice(recordings(), 4):
+    require_recordings()
+    for recording in daily_slice(recordings(), 4):
         one(recording, f"{tmp}/{os.path.basename(recording.rstrip('/'))}.steal")

@@ -1,17 +1,17 @@
-"""The first look: what the viewer's screens say is what the commands say."""
+"""Screens of the viewer, which show the figures of the commands, and the layout of tables."""
 import collections
 import csv
 import os
 import re
 import xml.etree.ElementTree
 
-from e2e import DATA, check, on_terminal, run, scratch, simulate, table
+from e2e import DATA, check, codes, joined, on_terminal, run, scratch, simulate, table
 
 UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}
 
 
 def screens(history, keys, folder, size="120x40", *options):
-    """Runs the keys; every line ":SCREEN" among them gives a screen, as a list of lines."""
+    """Sends the keys to the viewer; returns a screen, a list of lines, for each ":SCREEN" among them."""
     script, out = os.path.join(folder, "keys"), []
     with open(script, "w", encoding="utf-8") as f:
         for key in keys:
@@ -28,124 +28,125 @@ def ns(value, unit):
 
 
 def close(shown, exact):
-    """A duration with three digits, against the exact one."""
+    """Returns true if a duration shown with three digits agrees with the exact one."""
     return abs(shown - exact) <= 0.006 * max(exact, 1)
 
 
 def check_long(folder):
-    """What a pane writes says that its list ends before the gaps do."""
+    """The message after the export of an incomplete list states how many rows it has."""
     simulate(os.path.join(folder, "long"), "random", "--seed", "4", "--events", "600k")
     history, out = os.path.join(folder, "long.hist"), os.path.join(folder, "long.csv")
     run("index", os.path.join(folder, "long"), "-o", history)
     every = table("gaps", history, "host", "--top", "0")
     check(len(every) > 5000, f"{len(every)} gaps")
     (screen,) = screens(history, [":host", "P", f":export {out}", ":SCREEN"], folder, "200x40")
-    check(f"long.csv: the longest 5000 of {len(every)} (gaps --top 0 writes all)" in screen[-1], screen[-1])
+    check("long.csv: " in screen[-1] and f"5000 of {len(every)} " in screen[-1] and "--top 0" in screen[-1], screen[-1])
     with open(out, encoding="utf-8") as f:
-        check(list(csv.DictReader(f)) == every[:5000], "and those are the longest")
+        check(list(csv.DictReader(f)) == every[:5000], "the file has the longest")
 
 
 def check_requests(folder):
     simulate(os.path.join(folder, "requests"), "requests", "--duration", "2s")
     history = os.path.join(folder, "requests.hist")
     run("index", os.path.join(folder, "requests"), "-o", history)
-    told = {r["request"]: r for r in table("latency", "requests", history)}
+    expected = {r["request"]: r for r in table("latency", "requests", history)}
     (screen,) = screens(history, ["R", ":SCREEN"], folder)
     lines = [line.split() for line in screen[2:-1] if line.strip()]
     check(len(lines) > 20, f"the requests pane lists {len(lines)} requests on a screen")
     for line in lines:
         # 86.4 ms  7.99 ms .. 44.0 ms  host/124 burnP6  05:35:48.446  14898  Debian/103 reqserver
-        if "nothing" in line:
-            check(told[line[-3]]["provider_high_ns"] == "0", f"nothing was taken from request {line[-3]}")
+        if "none" in line:
+            check(expected[line[-3]]["provider_high_ns"] == "0", f"request {line[-3]} lost nothing to the host")
             continue
         dots = line.index("..")
         low, high = ns(*line[dots - 2:dots]), ns(*line[dots + 1:dots + 3])
-        row = told[line[-3]]
+        row = expected[line[-3]]
         culprit = " ".join(line[dots + 3:-4])
         same = close(low, int(row["provider_low_ns"])) and close(high, int(row["provider_high_ns"]))
         if not same or culprit != (row["culprit"] or "-") or not line[-2].startswith("Debian/"):
-            check(False, f"the requests pane says of a request what `latency requests` does: {line} {row}")
-    check(any(told[line[-3]]["culprit"].startswith("host/") for line in lines), "a culprit is not the victim itself")
+            check(False, f"the requests pane agrees with `latency requests`: {line} {row}")
+    check(any(expected[line[-3]]["culprit"].startswith("host/") for line in lines), "a culprit is not the victim itself")
 
 
 def check_reason(folder):
-    """On 80 columns why it was held back makes room for who it is."""
+    """On 80 columns the name of the row takes precedence over the reason of throttling."""
     simulate(os.path.join(folder, "quota"), "planted", "--plant", "quota", "--duration", "1500ms", "--no-truth")
     history = os.path.join(folder, "quota.hist")
     run("index", os.path.join(folder, "quota"), "-o", history)
     narrow, wide = (screens(history, [":Debian/103", "0", "P", "key <Enter> q", ":SCREEN"], folder, size)[0][-2] for size in ("80x24", "140x24"))
-    check(narrow.startswith(" Debian/103 reqserver ") and "due to a CPU quota" in narrow and "throttled" in wide, narrow)
+    check(narrow.startswith(" Debian/103 reqserver ") and "quota" in narrow and "throttled" in wide, narrow)
 
 
 def check_summary(folder):
     history = os.path.join(folder, "recording.hist")
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
     rows = table("summary", history)
-    check([r["subject"] for r in rows[:3]] == ["Debian", "host", "Debian/151 fibonacci"], "machines, then who lost most")
+    check([r["target"] for r in rows[:3]] == ["Debian", "host", "Debian/151 fibonacci"], "machines, then threads, sorted by lost time")
     victim = rows[2]
-    check(victim["thief"] == "host/216 burnP6" and float(victim["thief_share"]) > 0.9, "and it knows the thief")
+    check(victim["culprit"] == "host/216 burnP6" and float(victim["culprit_share"]) > 0.9, "the culprit and its share")
     gaps = table("gaps", history, "Debian/151", "--top", "1")[0]
     check((victim["longest_ns"], victim["longest_start"]) == (gaps["duration_ns"], gaps["start"]), "its longest gap")
     lost, ran = int(victim["lost_ns"]), int(victim["ran_ns"])
-    check(abs(float(victim["lost_share"]) - lost / (lost + ran)) < 1e-8, "lost as a share of what it wanted")
+    check(abs(float(victim["lost_share"]) - lost / (lost + ran)) < 1e-8, "lost as a share of the wanted time")
     text = run("summary", history, "Debian", "--top", "2").stdout
-    check("host/216 burnP6" in text and text.count("Debian/") == 2 and "shown: 2 of the" in text, "two threads of one VM")
+    check("host/216 burnP6" in text and text.count("Debian/") == 2 and re.search(r"\b2 of\b", text), "two threads of one VM")
     longest = [int(r["longest_ns"]) for r in table("summary", history, "--sort", "longest", "--top", "0") if r["tid"]]
-    check(longest == sorted(longest, reverse=True) and len(longest) > 5, "by another column")
+    check(longest == sorted(longest, reverse=True) and len(longest) > 5, "sorted by another column")
     threads = table("threads", history, "Debian")
-    check(len(threads) > 50 and {t["machine"] for t in threads} == {"Debian"}, "threads lists all of a machine")
-    check({r["tid"] for r in rows if r["machine"] == "Debian"} <= {t["tid"] for t in threads} | {""}, "idle ones, too")
+    check(len(threads) > 50 and {t["machine"] for t in threads} == {"Debian"}, "all threads of a machine")
+    check({r["tid"] for r in rows if r["machine"] == "Debian"} <= {t["tid"] for t in threads} | {""}, "delayed or not")
     err = run("summary", history, "Debian/151", status=1).stderr
-    check("is not a machine" in err, "a thread is no machine")
+    check("Debian/151" in err and "machine" in err, "a thread instead of a machine is refused")
 
 
 def check_explain(folder):
-    """explain takes machines, all of them, and all threads of a name: the figures are those of summary."""
+    """explain accepts machines, all of them, and all threads of a name: its figures are those of summary."""
     history = os.path.join(folder, "recording.hist")
-    rows = {r["subject"]: r for r in table("summary", history, "--top", "0")}
-    told = {who: " ".join(run("explain", history, *who).stdout.split()) for who in ((), ("Debian",), ("host",))}
-    for who, text in told.items():
-        machines = [m for m in ("Debian", "host") if not who or m in who]
-        check([m for m in ("Debian", "host") if f"{m}, 2026-11-20 05:30:4" in text] == machines, f"explain {who}: of {machines}")
+    rows = {r["target"]: r for r in table("summary", history, "--top", "0")}
+    texts = {target: joined(run("explain", history, *target).stdout) for target in ((), ("Debian",), ("host",))}
+    for target, text in texts.items():
+        machines = [m for m in ("Debian", "host") if not target or m in target]
+        check([m for m in ("Debian", "host") if f"{m}, 2026-11-20 05:30:4" in text] == machines, f"explain {target}: of {machines}")
         for r in (rows[m] for m in machines):
-            said = re.search(r"%s, \S+ \S+ [+-]\d{4} \.\. \S+ \([^)]*\): ran (\S+) (\w+) and lost (\S+) (\w+), (\S+) %%" % r["subject"], text)
-            check(close(ns(said[1], said[2]), int(r["ran_ns"])) and close(ns(said[3], said[4]), int(r["lost_ns"])) and
-                  abs(float(said[5]) - 100 * float(r["lost_share"])) < 0.06, f"{r['subject']}: what it ran and lost")
-            check(f"It had to wait {r['gaps']} times" in text and r["thief"] in text, "its waits, and who took most")
-    check(told[()].index("Debian, ") < told[()].index("host, "), "guests before the host")
-    check("The thread that lost most is Debian/151 fibonacci: 2." in told[("Debian",)], "and the thread that lost most")
-    losers = [r for r in rows.values() if r["tid"] and r["machine"] == "Debian"]
-    check(f"{len(losers) - 3} other threads lost " in told[("Debian",)], "the others are counted")
+            figures = re.search(r"%s, \S+ \S+ [+-]\d{4} \.\. \S+ \([^)]*\): ran (\S+) (\w+) and lost (\S+) (\w+)\D* (\S+) %%" % r["target"], text)
+            check(figures and close(ns(figures[1], figures[2]), int(r["ran_ns"])) and
+                  close(ns(figures[3], figures[4]), int(r["lost_ns"])) and
+                  abs(float(figures[5].lstrip("(")) - 100 * float(r["lost_share"])) < 0.06, f"{r['target']}: ran and lost")
+            check(re.search(rf"\b{r['gaps']}\b", text) and r["culprit"] in text, "number of gaps, and the top culprit")
+    check(texts[()].index("Debian, ") < texts[()].index("host, "), "guests before the host")
+    check(re.search(r"Debian/151 fibonacci.{1,8}2\.", texts[("Debian",)]), "the most delayed thread and its loss")
+    delayed = [r for r in rows.values() if r["tid"] and r["machine"] == "Debian"]
+    check(f" {len(delayed) - 3} other threads" in texts[("Debian",)], "the others are counted")
     text = run("explain", history, "Debian/lttng-consumerd").stdout
     heads = re.findall(r"^(Debian/\d+) lttng-consumerd, ", text, re.M)
-    by_loss = [f"Debian/{r['tid']}" for r in losers if r["name"] == "lttng-consumerd"]
-    check(len(heads) > 1 and heads[:len(by_loss)] == by_loss, f"all threads of a name, the worst first {heads}")
+    by_loss = [f"Debian/{r['tid']}" for r in delayed if r["name"] == "lttng-consumerd"]
+    check(len(heads) > 1 and heads[:len(by_loss)] == by_loss, f"all threads of a name, the most delayed first {heads}")
     text = run("explain", history, "Debian/*", "--top", "2").stdout
-    check(text.count("How sure: ") == 2 and "shown: 2 of the " in text, "only as many as asked for")
-    check("of whom?" in run("explain", history, "--at", "50%", status=1).stderr, "a moment is of somebody")
+    check(len(re.findall(r"^Debian/.*, 2026-", text, re.M)) == 2 and re.search(r"\b2 of\b", text), "--top 2")
+    check("--at" in run("explain", history, "--at", "50%", status=1).stderr, "--at needs a target")
 
 
 def check_width(folder):
-    """Lanes take what is left of the terminal, tables that are piped are as wide as their content."""
+    """Lanes fill the rest of the line on a terminal; piped tables are as wide as their content."""
     history = os.path.join(folder, "recording.hist")
     for columns in (80, 160, 220):
         lines = on_terminal("summary", history, columns=columns).split("\n")
         lanes = "over time" in lines[0]
         check(lanes == (columns > 120) and max(map(len, lines)) <= columns, f"summary on {columns} columns")
-        check("over time: of what it wanted it lost half or more !" in "\n".join(lines) or not lanes, "and what a lane means")
+        check("\nover time: " in "\n".join(lines) or not lanes, "with a legend of the lanes")
         if lanes:
-            check(len(lines[2]) == columns and "~" not in lines[2][-30:], "its lane ends where the terminal does, and is whole")
+            check(len(lines[2]) == columns and "~" not in lines[2][-30:], "the lane ends at the last column, uncut")
         lines = on_terminal("flow", history, "Debian/151", columns=columns).split("\n")
         bars = [line for line in lines if line.endswith("|")]
         check(len(bars) > 5 and {len(line) for line in bars} == {columns - 1}, f"flow on {columns} columns")
-        check(lines[-3] == "# ran  ! others  % hypervisor  i interrupt (half or more)  : a tenth  , less", "its legend")
+        check(lines[-3].startswith("# ran  ! ") and ": " in lines[-3], "with a legend")
     for command in (["threads", history], ["gaps", history, "--top", "5"], ["summary", history]):
         check("~" not in run(*command).stdout, f"{command[0]}, piped: nothing is cut")
 
 
 def check_tables(folder):
-    """Of several VMs: names are whole where other columns can give, else cut where one sees it; dates and states never, and
-    no line is wider than the terminal."""
+    """Names are complete if other columns can shrink, else visibly cut; dates and states are never cut; no line is wider than
+    the terminal."""
     traces, short, long = (os.path.join(folder, name) for name in ("critical", "critical.hist", "named.hist"))
     simulate(traces, "critical_task", "--duration", "4s")
     run("index", traces, "-o", short)
@@ -173,35 +174,36 @@ def check_tables(folder):
                         ["events", "--at", "50%"]):
             for columns in (60, 80, 100, 132):
                 if columns > 60 or command[0] in ("gaps", "threads"):
-                    lines = on_terminal(command[0], history, *command[1:], columns=columns).split("\n")
-                    lines = [line for line in lines if not line.startswith(("note", "     "))] if columns == 60 else lines
-                    widest = max(lines, key=len)
-                    check(len(widest) <= columns or columns == 60 and widest.startswith("lost, too"), f"{command} on {columns} columns: {widest}")
+                    text = on_terminal(command[0], history, *command[1:], columns=columns)
+                    if columns == 60:  # only the rows of the table fit so few columns, not notes and sums
+                        text = next(part for part in text.split("\n\n") if not part.startswith("note"))
+                    widest = max(text.split("\n"), key=len)
+                    check(len(widest) <= columns, f"{command} on {columns} columns: {widest}")
 
 
 def check_sorted(folder):
-    """What a table is sorted by is in it, on any terminal."""
+    """The sort column of a table is shown on terminals of any width."""
     history = os.path.join(folder, "recording.hist")
-    heading = {"lost": "lost", "share": "lost%", "longest": "longest", "p99": "p99", "gaps": "gaps", "ran": "ran", "life": "life"}
+    heading = {"lost": "lost", "share": "lost%", "longest": "max wait", "p99": "p99", "gaps": "gaps", "ran": "ran", "life": "life"}
     for command in ("summary", "threads"):
         for order, name in heading.items():
             for columns in (80, 100, 120):
                 first = on_terminal(command, history, "--sort", order, columns=columns).split("\n")[0]
-                check(name in first.split(), f"{command} by {order} on {columns} columns: {first!r}")
+                check(re.search(rf"(?<!\w){re.escape(name)}(?![\w%])", first), f"{command} by {order} on {columns} columns: {first!r}")
     longest = [int(row["longest_ns"]) for row in table("threads", history, "--sort", "longest")]
-    check(longest[0] > longest[-1] and longest == sorted(longest, reverse=True), "and in csv")
+    check(longest[0] > longest[-1] and longest == sorted(longest, reverse=True), "csv is sorted, too")
     simulate(os.path.join(folder, "sorted"), "requests", "--duration", "2s")
     history = os.path.join(folder, "sorted.hist")
     run("index", os.path.join(folder, "sorted"), "-o", history)
     text = on_terminal("latency", "requests", history)
     starts = re.findall(r"^\S+ .* (\d\d:\d\d:\d\d\.\d{4}) ", text, re.M)
-    check(" start " in text and "~" not in text and len(starts) > 3 and starts == sorted(starts), f"when requests begin: {text[:300]}")
+    check(" start " in text and "~" not in text and len(starts) > 3 and starts == sorted(starts), f"start times of requests: {text[:300]}")
 
 
 def check_markers(folder):
-    """Their times say what the window's do not say alike, and are told whole or as A..B."""
+    """Times of markers omit the part that all times of the window share; without room for them there is A..B."""
     history = os.path.join(folder, "recording.hist")
-    for size, shown in (("80x24", r"   A 4\d\.\d  B 5\d\.\d  d 2\.\d\d s"), ("66x24", r"   A\.\.B 2\.\d\d s")):
+    for size, shown in (("80x24", r"   A 4\d\.\d B 5\d\.\d B-A 2\.\d\d s"), ("66x24", r"   A\.\.B 2\.\d\d s")):
         (screen,) = screens(history, ["key 0 ^ (", ":goto +2.5s", "key )", ":SCREEN"], folder, size)
         check(re.search(shown, screen[0]), f"{size}: markers {screen[0]!r}")
 
@@ -212,36 +214,36 @@ def check_picture(folder):
     svg = open(file + ".svg", encoding="utf-8").read()
     root = xml.etree.ElementTree.fromstring(svg)
     text = "".join(root.itertext())
-    check(root.tag.endswith("svg") and "fibonacci" in text and "burnP6" in text, "a picture names victim and thief")
+    check(root.tag.endswith("svg") and "fibonacci" in text and "burnP6" in text, "a picture names victim and culprit")
     run("picture", history, "-o", file + ".svg", "Debian/151", "--from", "20%", "--to", "30%")
-    check(open(file + ".svg", encoding="utf-8").read() != svg, "a window; a picture is replaced by a picture")
+    check(open(file + ".svg", encoding="utf-8").read() != svg, "a window; a picture replaces a picture")
     run("picture", history, "-o", file + ".txt", "Debian/151", "Debian/149", "--glyphs", "ascii")
     lines = open(file + ".txt", encoding="utf-8").read().split("\n")
     names = [re.split(r"  +[\d.<]+%", line)[0].strip() for line in lines[3:7]]
-    check(names == ["v Debian", "v vCPU0", "151 fibonacci", "149 beacon"], f"rows with what holds them {names}")
+    check(names == ["v Debian", "v vCPU0", "151 fibonacci", "149 beacon"], f"rows and their parents {names}")
     run("picture", history, "-o", file + ".html")
     html = open(file + ".html", encoding="utf-8").read()
-    check("who suffers in these 7.17 s" in html, "without rows it is the overview")
+    check("most delayed in 7.17 s" in html, "without targets the picture is the overview")
     run("picture", history, "-o", file + "3.txt", "Debian/151")
     for name in ("3.txt", ".html"):
         drawn = open(file + name, encoding="utf-8").read()
-        check("virt-preempt" in drawn and not re.search("Tab|Enter|q closes|[?] help", drawn), "a picture has a legend, and no keys")
+        check("virt-preempt" in drawn and not re.search("Tab|Enter|q closes|[?] help", drawn), "a picture has a legend, and mentions no keys")
     run("picture", history, "-o", file + "2.txt", "Debian/*beacon*", "--width", "80")
     check("149 beacon" in open(file + "2.txt", encoding="utf-8").read(), "a glob")
     few = ["--from", "05:30:48", "--to", "05:30:48.001"]
     for i, args in enumerate((["Debian/151"], ["Debian/149", "Debian/151"], ["host/216"], few, ["Debian/151", *few], ["Debian/CPU0"])):
         run("picture", history, "-o", f"{file}-{i}.txt", *args)
         drawn = open(f"{file}-{i}.txt", encoding="utf-8").read().split("\n")
-        check("the whole trace" in drawn[1] and "" not in drawn[:-1], f"picture {' '.join(args)}: no line of it is empty")
-    for args, why in (([], "no file to write"), (["-o", "x.png"], "of what kind"), (["-o", file + ".html", "nobody"], "nobody: no"),
-                      (["-o", file + ".txt", "Debian"], "not an SVG or HTML picture"), (["-o", file + ".svg", "--width", "9"], "--width")):
+        check("whole trace" in drawn[1] and "" not in drawn[:-1], f"picture {' '.join(args)}: no line is empty")
+    for args, error in (([], "-o FILE"), (["-o", "x.png"], "'x.png'"), (["-o", file + ".html", "nobody"], "nobody: no"),
+                        (["-o", file + ".txt", "Debian"], "not an SVG or HTML picture"), (["-o", file + ".svg", "--width", "9"], "--width")):
         err = run("picture", history, *args, status=None)
-        check(err.returncode != 0 and why in err.stderr, f"picture {args[-1:]}: {why}")
-    check("who suffers" in open(file + ".html", encoding="utf-8").read(), "what failed left the file alone")
+        check(err.returncode != 0 and error in err.stderr, f"picture {args[-1:]}: {error}")
+    check("most delayed" in open(file + ".html", encoding="utf-8").read(), "a failed command does not change the file")
 
 
 def check_hint(folder):
-    """A command that the viewer tells is about the history that is open, and can be pasted."""
+    """A command shown in the viewer contains the path of the open history and can be pasted into a shell."""
     history = os.path.join(folder, "my recording.hist")
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
     (screen,) = screens(history, [":goto Debian/CPU0", "key 0", "key >", "key x", ":SCREEN"], folder, "200x60")
@@ -250,37 +252,37 @@ def check_hint(folder):
 
 
 def check_one(folder):
-    """One of a kind is one."""
+    """Singular forms."""
     history = os.path.join(folder, "recording.hist")
     text = run("gaps", history, "Debian/CPU0", "--from", "05:30:51.4627", "--to", "05:30:51.48", "--min", "2ms", env={"TZ": "UTC"}).stdout
     check("\n1 gap of Debian/vCPU0, " in text, "one gap")
     p = run("path", history, "Debian", status=1)
-    check("usage: stealscope path WHAT VM/TID|VM/CPUn " in run("path", "--help").stdout and "as Debian/CPU0)" in p.stderr, p.stderr)
-    check(re.search(r"\npreempting \S+, irq \S+, idle-cpu \S+\n\n", run("flow", history, "host/CPU1").stdout), "a CPU loses nothing")
+    check(" VM/TID|VM/CPUn " in run("path", "--help").stdout and "Debian/CPU0)" in p.stderr, p.stderr)
+    check(re.search(r"\npreempting \S+, irq \S+, idle-cpu \S+\n\n", run("flow", history, "host/CPU1").stdout), "users of a CPU; it loses nothing")
     check(", 1 entry\n" in run("flow", history, "Debian/2").stdout, "one entry")
 
 
 def check_gaps(folder):
-    """The machine of all rows stands once; what is lost and no gap, and nobody's, is said, so that all adds up."""
+    """A machine that all rows share is shown once; lost time outside gaps is reported, so that the sums add up."""
     history = os.path.join(folder, "recording.hist")
-    served = [r["served_ns"] for r in table("summary", history) if r["subject"] == "Debian"]
-    check(len(served) == 1 and 80000000 < int(served[0]) < 81000000, f"what the hypervisor did for Debian: {served}")
-    for subject, who in ([], "Debian"), (["Debian"], "it"), (["Debian/CPU0"], "it"):
-        lines = on_terminal("gaps", history, *subject, "--top", "3", columns=80).split("\n")
-        check(subject[1:] or all(("  vCPU0  " in line) == (subject != ["Debian/CPU0"]) for line in lines[1:4]), "Debian's vCPU0 is vCPU0")
-        check(any(line.startswith("430 gaps of Debian") for line in lines), "of Debian")
-        for text in "\n".join(lines), run("steal", history, *subject).stdout:
-            check(f"\nlost, too: 80.5 ms in which the hypervisor worked for {who} (stealscope exits)" in text, text)
+    vmm = [r["vmm_ns"] for r in table("summary", history) if r["target"] == "Debian"]
+    check(len(vmm) == 1 and 80000000 < int(vmm[0]) < 81000000, f"VMM time of Debian: {vmm}")
+    for target in [], ["Debian"], ["Debian/CPU0"]:
+        lines = on_terminal("gaps", history, *target, "--top", "3", columns=80).split("\n")
+        check(all(("  vCPU0  " in line) == (target != ["Debian/CPU0"]) for line in lines[1:4]), "vCPU0 without its machine")
+        check(any(line.startswith("430 gaps of Debian") for line in lines), "the machine below the table")
+        for text in "\n".join(lines), run("steal", history, *target).stdout:
+            check(re.search(r"\n.* 80\.5 ms .*\(stealscope exits\)", text), text)
     long = os.path.join(folder, "long.hist")
     run("index", "--host", os.path.join(DATA, "fibonacci", "host"), "--guest", "a-quite-long-name=" + os.path.join(DATA, "fibonacci", "guest-Debian"), "-o", long)
     text = on_terminal("steal", long, columns=80)
-    check("worked for a-quite-long-name" in text and max(map(len, text.split("\n"))) <= 80, "a long name, too")
+    check(re.search(r"\n.* 80\.5 ms .*a-quite-long-name", text) and max(map(len, text.split("\n"))) <= 80, "a long name")
     for command in (["gaps", history, "Debian/151"], ["gaps", history, "host"], ["steal", history, "--by", "thread"], ["gaps", history, "--lengths"]):
-        check("lost, too" not in run(*command).stdout, f"{command[0]}: of whom the hypervisor works for nobody")
+        check("(stealscope exits)" not in run(*command).stdout, f"{command[0]}: no VMM time for targets without any")
 
 
 def check_aligned(folder):
-    """Rows behind those by which a table's widths were found stand in its columns, too."""
+    """Rows after the first ones, from which the widths of a table are computed, are aligned, too."""
     traces, history = os.path.join(folder, "churn"), os.path.join(folder, "churn.hist")
     simulate(traces, "churn", "--duration", "500ms")
     run("index", traces, "-o", history)
@@ -289,79 +291,81 @@ def check_aligned(folder):
 
 
 def check_unknown(folder):
-    """Where the reason has no room beside "unknown", that stands alone."""
+    """Without room for the reason, only "unknown" is shown."""
     traces, history = os.path.join(folder, "lossy"), os.path.join(folder, "lossy.hist")
     simulate(traces, "random", "--seed", "1", "--lost", "0.3", "--duration", "2s")
     run("index", traces, "-o", history)
     lines = [line for line in screens(history, ["O", ":SCREEN"], folder, "80x24", "--glyphs", "ascii")[0] if "unknown" in line]
-    check(lines and not any("unknown (" in line for line in lines), f"{len(lines)} lines of who lost to nobody knows whom")
+    check(lines and not any("unknown (" in line for line in lines), f"{len(lines)} lines with an unknown culprit")
 
 
 def check_gap(folder):
-    """A list of gaps is of the window beside it, also where the pane before it left less room for the rows; a culprit of a part
-    of a gap is never said without that part."""
+    """A list of gaps covers the window on the screen, even if the previous pane left fewer columns; the culprit of a part of
+    a gap is always shown with its share."""
     history = os.path.join(folder, "recording.hist")
     for size in ("80x24", "120x40"):
         rows, gaps = screens(history, ["O", "<Enter>", ":SCREEN", "<Enter>", "P", ":SCREEN"], folder, size, "--glyphs", "ascii")
-        span = re.search(r"   ([0-9.]+ m?s) ", rows[0]).group(1)
+        length = re.search(r"   ([0-9.]+ m?s) ", rows[0]).group(1)
         title = [line for line in gaps if " gaps of " in line]
-        check(len(title) == 1 and f" in {span}: " in title[0] and f"   {span} " in gaps[0], f"{size}: {title} of {span}")
+        check(len(title) == 1 and f" in {length}: " in title[0] and f"   {length} " in gaps[0], f"{size}: {title} of {length}")
     keys = ["O", "/135", "<Enter>", "<Enter>", ":SCREEN"]
     narrow, wide = (screens(history, keys, folder, size)[0][-2] for size in ("80x24", "200x24"))
-    share = re.search(r" by host/216 burnP6 on CPU1( \(50 %\)) and 4 more", wide)
-    check(share and narrow.endswith(" by host/216 burnP6" + share.group(1)), narrow.strip())
+    share = re.search(r", (50 %) by host/216 burnP6 on CPU1, 4 others", wide)
+    check(share and narrow.strip().endswith(f"{share.group(1)} by host/216 burnP6"), narrow.strip())
 
 
 def check_path(folder):
-    """A piece of a thread's own wakeup wakes nobody else."""
+    """A step of the path that is a thread's own wakeup names no other thread that it woke."""
     history = os.path.join(folder, "recording.hist")
-    keys = ["O", "/beacon", "<Enter>", "<Enter>", "0", "C", "/was being woken", "<Enter>", "o"] + [":SCREEN", "j"] * 12
-    said = [screen[-2].strip() for screen in screens(history, keys, folder)]
-    own = [line for line in said if re.match(r"Debian/\d+ beacon .* was being woken", line)]
-    check(own and all(re.search(r"woken( \(as nearest in time, [^)]*\))?$", line) for line in own), f"the path pane: {own[:1]}")
-    check(any("to the next one" in line for line in said), "others' led to the next one")
+    keys = ["O", "/beacon", "<Enter>", "<Enter>", "0", "C", "/woken", "<Enter>", "o"] + [":SCREEN", "j"] * 12
+    lines = [screen[-2].strip() for screen in screens(history, keys, folder)]
+    own = [line for line in lines if re.match(r"Debian/\d+ beacon .* woken", line)]
+    check(own and all(re.search(r"woken, CPU still idle( \([^)]*\))?$", line) for line in own), f"the path pane: {own[:1]}")
+    check(any("; its " in line for line in lines), "other steps name the next one")
 
 
 def check_own(folder):
-    """What a thread lost to its own machine is not told as if a neighbour had it."""
+    """Time that a thread lost to its own machine is not attributed to another machine."""
     history = os.path.join(folder, "recording.hist")
-    taken = {r["subject"]: r["thief"] for r in table("summary", history, "--top", "0")}
-    check(taken["Debian/149 beacon"] == "Debian" and taken["host/130 kworker/1:2"] == "host", "no one thread took most")
+    culprits = {r["target"]: r["culprit"] for r in table("summary", history, "--top", "0")}
+    check(culprits["Debian/149 beacon"] == "Debian" and culprits["host/130 kworker/1:2"] == "host", "no single thread caused most")
     shown = screens(history, ["O", "/149 beacon", "<Enter>", ":SCREEN", "<Esc>", "/130 kworker", "<Enter>", ":SCREEN"], folder)
-    for screen, says in zip(shown, ("% of it to others in Debian; ", "% of it to others in host; ")):
-        check(says in screen[-2], screen[-2])
+    for screen, culprit in zip(shown, ("Debian", "host")):
+        check(re.search(rf"% .* other\w* .*{culprit}; ", screen[-2]), screen[-2])
 
 
 def check_alone(folder):
-    """Without the host nobody knows when vCPUs waited: the line of the whole trace tells of the threads."""
+    """Without a host trace the losses of vCPUs are unknown: the map of the whole trace shows the losses of threads."""
     history = os.path.join(folder, "alone.hist")
     run("index", os.path.join(DATA, "fibonacci", "guest-Debian"), "-o", history)
     (screen,) = screens(history, [":SCREEN"], folder, "120x40", "--glyphs", "ascii")
-    check(re.search(r"waits to 0\.[1-9]% .*!", screen[1]), screen[1])
+    check(re.search(r"lost: up to 0\.[1-9]% .*!", screen[1]), screen[1])
     (screen,) = screens(history, [":Debian", ":SCREEN"], folder)
-    check(" Debian: what its host took from it is not known" in screen[-2] and " lost " not in screen[-2], screen[-2])
-    text = " ".join(run("explain", history, "Debian").stdout.split())
-    check("ran 5.50 s, less what a host took from it, which is not seen. The thread that lost most" in text, text)
-    for subject, lost in ("Debian/CPU0", "lost unknown, "), ("Debian/151", "lost 35.1 ms (0.7%) or more, "), ("Debian/5", "lost 0 ns (0.0%), "):
-        check("\n" + lost in run("flow", history, subject).stdout, f"flow {subject}: {lost}")
-        text = " ".join(run("explain", history, subject).stdout.split())
+    check(" Debian: " in screen[-2] and "unknown" in screen[-2] and " lost " not in screen[-2], screen[-2])
+    text = joined(run("explain", history, "Debian").stdout)
+    check("ran 5.50 s" in text and "lost" not in text.split("Debian/151")[0].replace("lost most", "") and "host" in text, text)
+    for target, lost in ("Debian/CPU0", "lost unknown, "), ("Debian/151", "lost 35.1 ms (0.7%) or more, "), ("Debian/5", "lost 0 ns (0.0%), "):
+        check("\n" + lost in run("flow", history, target).stdout, f"flow {target}: {lost}")
+        text = joined(run("explain", history, target).stdout)
         check(lost.replace("%", " %").replace(" (0.0 %)", "") in text, text)
     for command in ("gaps",), ("gaps", "--lengths"), ("gaps", "--histogram"), ("steal",):
-        for subject in ([], ["Debian"], ["Debian/CPU0"]):
-            text = run(command[0], history, *subject, *command[1:]).stdout
-            check(text.endswith("\n\nnone seen: what a host took is not known\n"), f"{command} {subject}: {text}")
-    for command, says in (("exits",), "no exits of"), (("waits", "--polling"), "nothing tells how halts of"), (("gaps", "--inside"), "no preemption of"):
-        text = " ".join(run(command[0], history, *command[1:]).stdout.split())
-        check(f"{says} the only vCPU " in text, text)
-    check("\nnone\n" not in run("info", history).stdout, "a table without rows says what is none in it, or is not there")
+        for target in ([], ["Debian"], ["Debian/CPU0"]):
+            text = run(command[0], history, *target, *command[1:]).stdout
+            last = text.rstrip("\n").split("\n\n")[-1]
+            check(last.startswith("none") and "host" in last, f"{command} {target}: {text}")
+            check(table(command[0], history, *target, *command[1:]) == [], "and no row in csv")
+    for command, code in ((("exits",), "no-exit-events"), (("waits", "--polling"), "no-halt-polling-events"),
+                          (("gaps", "--inside"), "no-instruction-pointers")):
+        check(code in codes(command[0], history, *command[1:]), f"{command}: {code}")
+    check("\nnone\n" not in run("info", history).stdout, "a table without rows names what is missing, or is left out")
     (screen,) = screens(history, [":Debian/CPU0", "P", ":SCREEN"], folder)
-    check(any("- gaps of Debian/vCPU0: what a host took is not known -" in line for line in screen), "the pane, too")
+    check(any("- gaps of Debian/vCPU0: unknown " in line for line in screen), "the pane, too")
     text = run("explain", history, "Debian/CPU0", "--to", "6%").stdout
-    check("slept 336 ms (90.6 %)" in text and "waits" not in text and "Look next at its host" in text, text)
-    for subject, says in ("Debian/CPU0", "Nothing that was recorded kept it from running"), ("Debian/151", "What delayed it most was Debian/149"):
-        text = " ".join(run("explain", history, subject).stdout.split())
-        check(says in text, text)
-        check("tells all of it that happened inside the guest; yet" in text and "Look next at its host: record both" in text, text)
+    check("slept 336 ms (90.6 %)" in text and "waits" not in text and "host" in text.split("How sure")[-1], text)
+    for target, culprit in ("Debian/CPU0", None), ("Debian/151", "Debian/149 beacon"):
+        text = joined(run("explain", history, target).stdout)
+        check(culprit in text if culprit else not re.search(r"Debian/\d+ ", text), text)
+        check("inside the guest" in text and "record" in text, text)
 
 
 with scratch() as tmp:

@@ -1,4 +1,4 @@
-/* base/: text, time, maps, strings, errors. */
+/* base/: text, time, maps, strings, notes, errors. */
 #include "test.h"
 
 #include <locale.h>
@@ -15,6 +15,7 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "base/tournament.h"
+#include "base/vcpu_name.h"
 
 static void test_escape(void **state)
 {
@@ -28,15 +29,15 @@ static void test_escape(void **state)
 		{ "\xc2\x9b" "31m", "\\u{9b}31m" },              /* C1 CSI */
 		{ "\xe2\x80\xae" "evil", "\\u{202e}evil" },       /* right-to-left override */
 		{ "\xff\xfe", "\\xff\\xfe" },
-		{ "\\e[2J", "\\\\e[2J" },                        /* not what an escaped ESC looks like */
+		{ "\\e[2J", "\\\\e[2J" },                        /* must differ from an escaped ESC */
 		{ "\xc0\xaf", "\\xc0\\xaf" },                     /* overlong '/' */
 		{ "\xed\xa0\x80", "\\xed\\xa0\\x80" },            /* surrogate */
 		{ "d\xc3\xa9j\xc3\xa0", "d\xc3\xa9j\xc3\xa0" },
 		{ "\xf0\x9f\x90\xa7", "\xf0\x9f\x90\xa7" },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		char shown[64];
-		assert_string_equal(text_escape(shown, sizeof shown, cases[i].raw), cases[i].want);
+		char escaped[64];
+		assert_string_equal(text_escape(escaped, sizeof escaped, cases[i].raw), cases[i].want);
 	}
 	char small[5];
 	assert_string_equal(text_escape(small, sizeof small, "ab\033\033"), "ab\\e");
@@ -61,7 +62,7 @@ static void test_suggest(void **state)
 		suggest(&s, words[i]);
 		suggest(&none, words[i]);
 	}
-	assert_string_equal(s.nearest, "stall");  /* as near as steal, and seen first */
+	assert_string_equal(s.nearest, "stall");  /* as near as "steal", but offered first */
 	assert_null(none.nearest);
 }
 
@@ -74,31 +75,32 @@ static void test_width(void **state)
 	assert_int_equal(text_fit("abc", 2), 2);
 }
 
-/* Lines end at spaces, and numbers keep their units. */
+/* Lines break at spaces, but not between a number and its unit. */
 static void test_line(void **state)
 {
 	(void)state;
 	static const struct { const char *text; int cells; size_t line; } cases[] = {
-		{ "one two", 7, 7 }, { "one two", 6, 3 }, { "one two", 3, 3 }, { "onetwo", 4, 4 }, { "", 4, 0 }, { "it: 5.35 ms (83.3 %)", 20, 20 },
-		{ "it: 5.35 ms (83.3 %)", 19, 11 }, { "it: 5.35 ms (83.3 %)", 10, 3 }, { "12 ms", 4, 4 }, { "x 12 msec", 5, 4 },
-		{ "x v12 ms", 6, 5 },
+		{ "one two", 7, 7 }, { "one two", 6, 3 }, { "one two", 3, 3 }, { "onetwo", 4, 4 }, { "", 4, 0 },
+		{ "it: 5.35 ms (83.3 %)", 20, 20 }, { "it: 5.35 ms (83.3 %)", 19, 11 }, { "it: 5.35 ms (83.3 %)", 10, 3 },
+		{ "12 ms", 4, 4 }, { "x 12 msec", 5, 4 }, { "x v12 ms", 6, 5 },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++)
-		assert_int_equal(text_line(cases[i].text, cases[i].cells), cases[i].line);
+		assert_int_equal(text_line_bytes(cases[i].text, cases[i].cells), cases[i].line);
 }
 
-/* Commands that are told can be pasted: with the file's own name, quoted where a shell needs it. */
-/* Never wider than asked for nor longer than it was, whatever it is; whole where there is room; a cut is seen. */
+/* text_shorten() never returns more cells than asked for nor more bytes than before, does not change text that fits, and
+ * shows each cut by a '~'. */
 static void test_cut(void **state)
 {
 	(void)state;
 	static const char *const names[] = { "", "a", "burnP6", "Debian/151 fibonacci", "hypervisor for Debian/102 beacon",
-		"production-database.example.com/vCPU12", "/sys/fs/cgroup/machine.slice/unit12345", "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e/151 x",
-		"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e-\xe6\x97\xa5\xe6\x9c\xac", "1234567890" };
+		"production-database.example.com/vCPU12", "/sys/fs/cgroup/machine.slice/unit12345",
+		"\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e/151 x", "\xe6\x97\xa5\xe6\x9c\xac\xe8\xaa\x9e-\xe6\x97\xa5\xe6\x9c\xac",
+		"1234567890" };
 	for (size_t i = 0; i < COUNT(names); i++)
 		for (int w = -3; w < 50; w++) {
 			char *text = mem_dup(names[i]);
-			assert_ptr_equal(text_cut(text, w), text);
+			assert_ptr_equal(text_shorten(text, w), text);
 			assert_in_range(text_width(text), 0, w > 0 ? w : 0);
 			assert_true(strlen(text) <= strlen(names[i]));
 			if (w >= text_width(names[i]))
@@ -108,13 +110,14 @@ static void test_cut(void **state)
 			free(text);
 		}
 	char vcpu[] = "production-database.example.com/vCPU12";
-	assert_string_equal(text_cut(vcpu, 12), "pro~/vCPU12");
+	assert_string_equal(text_shorten(vcpu, 12), "pro~/vCPU12");
 }
 
+/* Commands in messages can be pasted: FILE is replaced by the name of the file, quoted where a shell needs it. */
 static void test_commands(void **state)
 {
 	(void)state;
-	static const struct { const char *text, *file, *done; } cases[] = {
+	static const struct { const char *text, *file, *expected; } cases[] = {
 		{ "Look at it (stealscope gaps FILE Debian).\nor (stealscope info FILE): x", "a.steal",
 		  "Look at it (stealscope gaps a.steal Debian).\nor (stealscope info a.steal): x" },
 		{ "(stealscope flow FILE 'my VM)/1')", "it's FILE", "(stealscope flow 'it'\\''s FILE' 'my VM)/1')" },
@@ -123,9 +126,9 @@ static void test_commands(void **state)
 		{ "", "x", "" },
 	};
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-		char *done = text_commands(cases[i].text, cases[i].file);
-		assert_string_equal(done, cases[i].done);
-		free(done);
+		char *result = text_insert_file_name(cases[i].text, cases[i].file);
+		assert_string_equal(result, cases[i].expected);
+		free(result);
 	}
 }
 
@@ -151,28 +154,30 @@ static void test_parse_time(void **state)
 		{ "+3ms", 3000000 }, { "12.5s", 12500000000 }, { "50%", 3500000000 }, { "0%", 0 }, { "100%", 7000000000 },
 		{ "2026-11-20 05:30:48 +0000", 157540741 }, { "2026-11-20 06:30:48.5 +0100", 657540741 },
 		{ "2026-11-21 00:00 +0000", 66552157540741 }, { "2026-11-19 20:30:48 -0900", 157540741 },
-		{ "2026-11-20T05:30:48Z", 157540741 }, { "2026-11-20T05:30:48.5Z", 657540741 }, { "2026-11-20 05:30:48 Z", 157540741 },
-		{ "2026-11-20T06:30:48+01:00", 157540741 }, { "2026-11-19T20:30:48.157540742-0900", 315081483 },
-		{ "2026-11-21T00:00Z", 66552157540741 },
-		{ "-1us", 7000000000 - 1000 }, { "1795152647842459260", 1 }, { "-7s", 0 }, { "1795152647000000000", -842459259 }, { "+0.000000001s", 1 }, { "1.5 ms", 1500000 },
+		{ "2026-11-20T05:30:48Z", 157540741 }, { "2026-11-20T05:30:48.5Z", 657540741 },
+		{ "2026-11-20 05:30:48 Z", 157540741 }, { "2026-11-20T06:30:48+01:00", 157540741 },
+		{ "2026-11-19T20:30:48.157540742-0900", 315081483 }, { "2026-11-21T00:00Z", 66552157540741 },
+		{ "-1us", 7000000000 - 1000 }, { "1795152647842459260", 1 }, { "-7s", 0 }, { "1795152647000000000", -842459259 },
+		{ "+0.000000001s", 1 }, { "1.5 ms", 1500000 },
 	};
 	for (size_t i = 0; i < COUNT(good); i++) {
 		int64_t t;
 		assert_true(time_parse(good[i].text, begin, end, &t));
 		assert_int_equal(t - begin, good[i].from_begin);
 	}
-	static const char *const bad[] = { "", "x", "3parsec", "5%%", "1e3", "25:00", "12:60", "12:00:00x", "99999999999999999999",
-		"99999999999999s", "-", "+3", "-3", "1.5", "50", "1795152647", "1795152647842", "2026-11-20", "2026-02-30 12:03", "2026-13-01 12:03", "26-11-20 12:03",
-		"2026-11-20 25:00", "12:03 +01", "12:03 0100", "12:03 +0100x", "12:03:04 ", "9999-12-31 12:03",
-		"2026-11-20T", "2026-11-20T12", "2026-11-20TT12:03", "2026-11-20T12:03ZZ", "2026-11-20T12:03Z+01:00", "2026-11-20T12:03+1:00",
-		"2026-11-20T12:03+01", "2026-11-20T12:03+01:000", "2026-11-20T12:03+24:00", "2026-11-20T12:03+00:60", "2026-02-30T12:03" };
+	static const char *const bad[] = { "", "x", "3parsec", "5%%", "1e3", "25:00", "12:60", "12:00:00x",
+		"99999999999999999999", "99999999999999s", "-", "+3", "-3", "1.5", "50", "1795152647", "1795152647842",
+		"2026-11-20", "2026-02-30 12:03", "2026-13-01 12:03", "26-11-20 12:03", "2026-11-20 25:00", "12:03 +01",
+		"12:03 0100", "12:03 +0100x", "12:03:04 ", "9999-12-31 12:03", "2026-11-20T", "2026-11-20T12", "2026-11-20TT12:03",
+		"2026-11-20T12:03ZZ", "2026-11-20T12:03Z+01:00", "2026-11-20T12:03+1:00", "2026-11-20T12:03+01",
+		"2026-11-20T12:03+01:000", "2026-11-20T12:03+24:00", "2026-11-20T12:03+00:60", "2026-02-30T12:03" };
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		int64_t t;
 		assert_false(time_parse(bad[i], begin, end, &t));
 	}
 }
 
-/* "3" may have been meant as any unit: only of clocks plain ns are taken. */
+/* time_parse_duration() refuses numbers without a unit (except 0); for offsets of clocks they are ns. */
 static void test_units(void **state)
 {
 	(void)state;
@@ -190,14 +195,15 @@ static void test_units(void **state)
 static void test_time_precision(void **state)
 {
 	(void)state;
-	static const struct { const char *text; int64_t ns; } known[] = {
-		{ "12:03", 60000000000 }, { "12:03:04", 1000000000 }, { "12:03:04.5", 100000000 }, { "2026-11-20 12:03:04.5 +0100", 100000000 },
-		{ "12:03:04.1139", 100000 },
-		{ "2026-11-20T12:03:04.5Z", 100000000 }, { "2026-11-20T12:03+01:00", 60000000000 }, { "12:03:04-01:00", 1000000000 },
-		{ "12:03:04.123456789", 1 }, { "12:03:04.1234567891", 1 }, { "1795152647842459260", 1 }, { "+3.5ms", 1 }, { "50%", 1 },
+	static const struct { const char *text; int64_t ns; } cases[] = {
+		{ "12:03", 60000000000 }, { "12:03:04", 1000000000 }, { "12:03:04.5", 100000000 },
+		{ "2026-11-20 12:03:04.5 +0100", 100000000 }, { "12:03:04.1139", 100000 },
+		{ "2026-11-20T12:03:04.5Z", 100000000 }, { "2026-11-20T12:03+01:00", 60000000000 },
+		{ "12:03:04-01:00", 1000000000 }, { "12:03:04.123456789", 1 }, { "12:03:04.1234567891", 1 },
+		{ "1795152647842459260", 1 }, { "+3.5ms", 1 }, { "50%", 1 },
 	};
-	for (size_t i = 0; i < COUNT(known); i++)
-		assert_int_equal(time_precision(known[i].text), known[i].ns);
+	for (size_t i = 0; i < COUNT(cases); i++)
+		assert_int_equal(time_precision(cases[i].text), cases[i].ns);
 }
 
 static void test_time_of_day_round_trip(void **state)
@@ -216,7 +222,7 @@ static void test_time_of_day_round_trip(void **state)
 	}
 }
 
-/* Against a plain array: every key present or absent as it should be, through growth and removal. */
+/* Compares a map with a plain array, through growth and removal. */
 static void test_map(void **state)
 {
 	(void)state;
@@ -270,21 +276,21 @@ static void test_strtab(void **state)
 	char longer[1000];
 	memset(longer, 'x', sizeof longer - 1);
 	longer[sizeof longer - 1] = '\0';
-	assert_int_equal(strlen(strtab_get(&t, strtab_put(&t, longer))), STRTAB_LONGEST);
+	assert_int_equal(strlen(strtab_get(&t, strtab_put(&t, longer))), STRTAB_MAX);
 	strtab_release(&t);
 }
 
-/* What is said of several machines is said once. */
+/* Equal notes of several machines become one text. */
 static void test_notes_together(void **state)
 {
 	(void)state;
 	char text[NOTE_TEXT], name[8];
 	struct notes n = { 0 };
-	notes_add(&n, NOTE_DOUBT, "host", "it has no wakeups");
-	notes_add(&n, NOTE_DOUBT, "Debian", "it has no forks");
-	notes_add(&n, NOTE_DOUBT, "De\nbian", "it has no wakeups");
-	notes_add(&n, NOTE_DOUBT, "host", "it has no wakeups");
-	notes_add(&n, NOTE_DOUBT, NULL, "it has no wakeups");
+	notes_add(&n, NOTE_KIND_LIMIT, "host", "it has no wakeups");
+	notes_add(&n, NOTE_KIND_LIMIT, "Debian", "it has no forks");
+	notes_add(&n, NOTE_KIND_LIMIT, "De\nbian", "it has no wakeups");
+	notes_add(&n, NOTE_KIND_LIMIT, "host", "it has no wakeups");
+	notes_add(&n, NOTE_KIND_LIMIT, NULL, "it has no wakeups");
 	assert_string_equal(notes_text(&n, 0, text), "host, De\\nbian (each): it has no wakeups");
 	assert_string_equal(notes_text(&n, 1, text), "Debian: it has no forks");
 	assert_null(notes_text(&n, 2, text));
@@ -292,25 +298,25 @@ static void test_notes_together(void **state)
 	assert_string_equal(notes_text(&n, 4, text), "it has no wakeups");
 	for (int i = 0; i < 64; i++) {
 		snprintf(name, sizeof name, "vm%02d", i);
-		notes_add(&n, NOTE_DOUBT, name, "it has no forks");
+		notes_add(&n, NOTE_KIND_LIMIT, name, "it has no forks");
 		assert_null(notes_text(&n, n.len - 1, text));
 	}
 	assert_string_equal(notes_text(&n, 1, text), "Debian, vm00, vm01, vm02 and 61 more (each): it has no forks");
-	notes_add_at(&n, NOTE_DOUBT, "Debian", 1, 2, "it has no wakeups");  /* not of all of its time */
+	notes_add_at(&n, NOTE_KIND_LIMIT, "Debian", 1, 2, "it has no wakeups");  /* a note on a part of the machine's time */
 	assert_string_equal(notes_text(&n, n.len - 1, text), "Debian: it has no wakeups");
 	notes_release(&n);
 }
 
-/* Notes come back from their bytes as they were, hostile names included; bytes cut anywhere give the whole ones. */
+/* Notes survive packing and unpacking, hostile names included; truncated bytes give only complete notes. */
 static void test_notes(void **state)
 {
 	(void)state;
 	char text[NOTE_TEXT];
 	struct notes n = { 0 }, back = { 0 };
-	notes_add(NULL, NOTE_LOSS, "nobody", "listens");
-	notes_add(&n, NOTE_LOSS, "De\nbian\t", "lost %d events", 3);
-	notes_add_at(&n, NOTE_CLOCK, NULL, -5, 7, "stepped");
-	notes_add_at(&n, NOTE_FACT, "host", 1, 2, "is %s", "\033[2J");
+	notes_add(NULL, NOTE_KIND_LOSS, "nobody", "listens");
+	notes_add(&n, NOTE_KIND_LOSS, "De\nbian\t", "lost %d events", 3);
+	notes_add_at(&n, NOTE_KIND_CLOCK, NULL, -5, 7, "stepped");
+	notes_add_at(&n, NOTE_KIND_INFO, "host", 1, 2, "is %s", "\033[2J");
 	size_t size;
 	char *bytes = notes_pack(&n, &size);
 	assert_true(notes_unpack(&back, bytes, size));
@@ -325,9 +331,9 @@ static void test_notes(void **state)
 	assert_string_equal(note_text(&n.item[0], text), "De\\nbian\\t: lost 3 events");
 	assert_string_equal(note_text(&n.item[1], text), "stepped");
 	assert_string_equal(note_text(&n.item[2], text), "host: is \\e[2J");
-	assert_true(note_is_doubt(&n.item[0], 0, 0) && !note_is_doubt(&n.item[2], 1, 2));
-	assert_true(note_is_doubt(&n.item[1], 7, 9) && note_is_doubt(&n.item[1], -9, -5));
-	assert_true(!note_is_doubt(&n.item[1], 8, 9) && !note_is_doubt(&n.item[1], -9, -6));
+	assert_true(note_is_warning(&n.item[0], 0, 0) && !note_is_warning(&n.item[2], 1, 2));
+	assert_true(note_is_warning(&n.item[1], 7, 9) && note_is_warning(&n.item[1], -9, -5));
+	assert_true(!note_is_warning(&n.item[1], 8, 9) && !note_is_warning(&n.item[1], -9, -6));
 	notes_rename(&n, "host", "hv01");
 	assert_string_equal(n.item[2].machine, "hv01");
 	notes_release(&back);
@@ -351,9 +357,9 @@ static void test_error_chain(void **state)
 	assert_string_equal(err.text, "a\\eb: not a trace");
 	error_wrap(&err, "guest %s", "Debian");
 	assert_string_equal(err.text, "guest Debian: a\\eb: not a trace");
-	assert_string_equal(err.mend, "give a folder");
+	assert_string_equal(err.remedy, "give a folder");
 	assert_int_equal(err.status, STATUS_INPUT);
-	/* What has no room is left out of the last cause. */
+	/* Text that does not fit is cut off the innermost cause. */
 	for (int i = 0; i < 300; i++)
 		error_wrap(&err, "part %d", i);
 	assert_ptr_equal(strstr(err.text, "part 299: part 298: "), err.text);
@@ -371,7 +377,7 @@ static void test_states_have_names(void **state)
 	assert_string_equal(thread_state_name[THREAD_VIRT_PREEMPTED], "VIRT_PREEMPTED");
 }
 
-/* Exact, and read again as the same. */
+/* time_exact() loses no digit: the text parses to the same time. */
 static void test_time_exact(void **state)
 {
 	(void)state;
@@ -389,7 +395,8 @@ static void test_time_exact(void **state)
 	}
 }
 
-/* Streams of random lengths, of few different times: what comes is the earliest of all, of equal ones the first. */
+/* Merges streams of random lengths with few distinct times: the tournament always returns the earliest element, the
+ * first stream among equals. */
 static void test_tournament(void **state)
 {
 	(void)state;
@@ -398,23 +405,24 @@ static void test_tournament(void **state)
 	for (size_t n = 0; n <= STREAMS; n++) {
 		for (int round = 0; round < 50; round++) {
 			struct contender next[STREAMS];
-			int left[STREAMS], steps = 0;
+			int remaining[STREAMS], steps = 0;
 			for (size_t i = 0; i < n; i++) {
-				left[i] = rand() % STEPS;
-				steps += left[i];
-				next[i] = left[i] ? (struct contender){ rand() % 8, i } : (struct contender){ INT64_MAX, i | TOURNAMENT_OVER };
+				remaining[i] = rand() % STEPS;
+				steps += remaining[i];
+				next[i] = remaining[i] ? (struct contender){ rand() % 8, i } :
+				                         (struct contender){ INT64_MAX, i | TOURNAMENT_ENDED };
 			}
 			struct tournament m;
 			tournament_open(&m, next, n);
 			for (; m.len; steps--) {
 				size_t first = n;
 				for (size_t i = 0; i < n; i++)
-					if (left[i] && (first == n || next[i].t < next[first].t))
+					if (remaining[i] && (first == n || next[i].t < next[first].t))
 						first = i;
-				assert_int_equal(m.first.who, first);
+				assert_int_equal(m.first.stream, first);
 				assert_true(m.first.t == next[first].t);
 				next[first].t = rand() % 16 && next[first].t < INT64_MAX ? next[first].t + rand() % 4 : INT64_MAX;
-				if (--left[first])
+				if (--remaining[first])
 					tournament_next(&m, next[first].t);
 				else
 					tournament_leave(&m);
@@ -425,17 +433,37 @@ static void test_tournament(void **state)
 	}
 }
 
+/* One name of each VMM, near misses, and numbers beyond the maximum. */
+static void test_vcpu_names(void **state)
+{
+	(void)state;
+	static const struct { const char *comm; int number; } cases[] = {
+		{ "CPU 0/KVM", 0 }, { "CPU 3/KVM", 3 }, { "CPU 12/KVM", 12 }, { "vcpu0", 0 }, { "fc_vcpu 1", 1 },
+		{ "crosvm_vcpu2", 2 }, { "kvm-vcpu-4", 4 }, { "db_vcpu5", 5 }, { "vcpu-6", 6 }, { "EMT-7", 7 },
+		{ "CPU 65535/KVM", VCPU_NAME_MAX },
+		{ "", -1 }, { "CPU", -1 }, { "CPU /KVM", -1 }, { "CPU 3", -1 }, { "CPU 3/KV", -1 }, { "CPU 3/KVM ", -1 },
+		{ "CPU 3/TCG", -1 }, { "CPU -3/KVM", -1 }, { "CPU +3/KVM", -1 }, { "CPU  3/KVM", -1 }, { "cpu 3/KVM", -1 },
+		{ " CPU 3/KVM", -1 }, { "CPU x/KVM", -1 }, { "vcpu", -1 }, { "vcpu 0", -1 }, { "vcpu0x", -1 }, { "vcpu-", -1 },
+		{ "fc_vcpu", -1 }, { "fc_vcpu1", -1 }, { "kvm-vcpu4", -1 }, { "EMT-", -1 }, { "EMT-7 ", -1 }, { "vhost-3", -1 },
+		{ "CPU 65536/KVM", -1 }, { "vcpu4294967296", -1 }, { "vcpu99999999999999999999", -1 },
+		{ "CPU 18446744073709551616/KVM", -1 },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++)
+		if (vcpu_name_number(cases[i].comm) != cases[i].number)
+			fail_msg("'%s': %d, not %d", cases[i].comm, vcpu_name_number(cases[i].comm), cases[i].number);
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_escape), cmocka_unit_test(test_suggest), cmocka_unit_test(test_width),
-		cmocka_unit_test(test_line), cmocka_unit_test(test_cut), cmocka_unit_test(test_commands), cmocka_unit_test(test_duration), cmocka_unit_test(test_parse_time),
-		cmocka_unit_test(test_units), cmocka_unit_test(test_time_precision),
-		cmocka_unit_test(test_time_of_day_round_trip), cmocka_unit_test(test_map), cmocka_unit_test(test_strtab),
-		cmocka_unit_test(test_notes), cmocka_unit_test(test_notes_together), cmocka_unit_test(test_error_chain),
-		cmocka_unit_test(test_states_have_names),
-		cmocka_unit_test(test_time_exact), cmocka_unit_test(test_tournament),
+		cmocka_unit_test(test_line), cmocka_unit_test(test_cut), cmocka_unit_test(test_commands),
+		cmocka_unit_test(test_duration), cmocka_unit_test(test_parse_time), cmocka_unit_test(test_units),
+		cmocka_unit_test(test_time_precision), cmocka_unit_test(test_time_of_day_round_trip), cmocka_unit_test(test_map),
+		cmocka_unit_test(test_strtab), cmocka_unit_test(test_notes), cmocka_unit_test(test_notes_together),
+		cmocka_unit_test(test_error_chain), cmocka_unit_test(test_states_have_names),
+		cmocka_unit_test(test_time_exact), cmocka_unit_test(test_tournament), cmocka_unit_test(test_vcpu_names),
 	};
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* base/: files that are read and written. */
+/* base/: opening, reading and replacing files. */
 #include "test.h"
 
 #include <errno.h>
@@ -26,10 +26,10 @@ static void check_file(const char *path, const char *text, mode_t mode)
 
 static bool begins_with_two(const char *path)
 {
-	return save_begins_with(path, "two", 3);
+	return file_begins_with(path, "two", 3);
 }
 
-/* A regular file is opened; nothing else is, and nothing is waited for. */
+/* file_open() opens a regular file; refuses anything else, without blocking. */
 static void test_file(void **state)
 {
 	(void)state;
@@ -56,34 +56,34 @@ static void test_file(void **state)
 	rmdir(dir);
 }
 
-/* A link that leads nowhere stays, and what leads to an open file, like /dev/stdout, is no name to give to another. */
+/* Saving refuses a dangling link, and a link through /proc to an open file (like /dev/stdout): neither is replaced. */
 static void test_save_links(void **state)
 {
 	(void)state;
 	struct error err = ERROR_INIT;
 	struct save s;
-	struct stat was, st;
+	struct stat before, st;
 	char dir[] = "/tmp/stealscope-save-XXXXXX", path[64], open_file[64], link[64];
 	assert_non_null(mkdtemp(dir));
 	snprintf(path, sizeof path, "%s/a", dir);
 	snprintf(link, sizeof link, "%s/b", dir);
 	assert_int_equal(symlink("nowhere", link), 0);
-	assert_int_equal(save_begin(&s, link, &err), -1);
-	assert_non_null(strstr(err.text, "/b: is a link that leads nowhere"));
-	assert_int_equal(save_spares(link, begins_with_two, "a two", &err), -1);
+	assert_int_equal(atomic_file_begin(&s, link, &err), -1);
+	assert_non_null(strstr(err.text, "/b: is a link"));
+	assert_int_equal(refuse_overwrite(link, begins_with_two, "a two", &err), -1);
 	unlink(link);
 	const int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-	assert_true(fd >= 0 && fstat(fd, &was) == 0);
+	assert_true(fd >= 0 && fstat(fd, &before) == 0);
 	snprintf(open_file, sizeof open_file, "/proc/self/fd/%d", fd);
 	assert_int_equal(symlink(open_file, link), 0);
-	for (int gone = 0; gone < 2; gone++) {
-		assert_int_equal(save_begin(&s, link, &err), -1);
-		assert_non_null(strstr(err.text, "/b: leads through /proc"));
-		assert_int_equal(save_begin(&s, open_file, &err), -1);
+	for (int unlinked = 0; unlinked < 2; unlinked++) {
+		assert_int_equal(atomic_file_begin(&s, link, &err), -1);
+		assert_non_null(strstr(err.text, "/proc"));
+		assert_int_equal(atomic_file_begin(&s, open_file, &err), -1);
 		assert_int_equal(lstat(link, &st), 0);
 		assert_true(S_ISLNK(st.st_mode));
-		assert_int_equal(stat(gone ? link : path, &st), 0);
-		assert_true(st.st_ino == was.st_ino);
+		assert_int_equal(stat(unlinked ? link : path, &st), 0);
+		assert_true(st.st_ino == before.st_ino);
 		unlink(path);
 	}
 	close(fd);
@@ -91,7 +91,8 @@ static void test_save_links(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
-/* A file is there when it is whole; what it replaces gives its permissions, and a link to it stays a link. */
+/* A saved file appears only when complete; it keeps the permissions of the file that it replaces, and a link to it stays
+ * a link. */
 static void test_save(void **state)
 {
 	(void)state;
@@ -104,44 +105,44 @@ static void test_save(void **state)
 	snprintf(link, sizeof link, "%s/b", dir);
 	snprintf(fifo, sizeof fifo, "%s/c", dir);
 	mode_t mask = umask(027);
-	assert_int_equal(save_begin(&s, path, &err), 0);
+	assert_int_equal(atomic_file_begin(&s, path, &err), 0);
 	fputs("one", s.f);
 	assert_int_equal(access(path, F_OK), -1);
-	assert_int_equal(save_end(&s, 0, &err), 0);
+	assert_int_equal(atomic_file_end(&s, 0, &err), 0);
 	check_file(path, "one", 0640);
 	assert_int_equal(chmod(path, 0604), 0);
 	assert_int_equal(symlink("a", link), 0);
-	assert_int_equal(save_begin(&s, link, &err), 0);
+	assert_int_equal(atomic_file_begin(&s, link, &err), 0);
 	fputs("two", s.f);
 	check_file(path, "one", 0604);
-	assert_int_equal(save_end(&s, 0, &err), 0);
+	assert_int_equal(atomic_file_end(&s, 0, &err), 0);
 	check_file(path, "two", 0604);
 	assert_int_equal(lstat(link, &st), 0);
 	assert_true(S_ISLNK(st.st_mode));
-	assert_int_equal(save_begin(&s, path, &err), 0);
+	assert_int_equal(atomic_file_begin(&s, path, &err), 0);
 	fputs("three", s.f);
-	assert_int_equal(save_end(&s, -1, &err), -1);
+	assert_int_equal(atomic_file_end(&s, -1, &err), -1);
 	check_file(path, "two", 0604);
 	assert_string_equal(err.text, "");
-	assert_int_equal(save_begin(&s, "/nowhere/at/all", &err), -1);
+	assert_int_equal(atomic_file_begin(&s, "/nowhere/at/all", &err), -1);
 	assert_string_equal(err.text, "/nowhere/at/all: No such file or directory");
-	/* A device or a folder is never replaced. */
+	/* A device or a directory is never replaced. */
 	assert_int_equal(mkfifo(fifo, 0600), 0);
-	assert_int_equal(save_begin(&s, fifo, &err), -1);
+	assert_int_equal(atomic_file_begin(&s, fifo, &err), -1);
 	assert_non_null(strstr(err.text, "not a regular file"));
 	assert_int_equal(lstat(fifo, &st), 0);
 	assert_true(S_ISFIFO(st.st_mode));
-	assert_int_equal(save_begin(&s, dir, &err), -1);
-	/* Files of another kind are spared. */
-	assert_true(save_begins_with(path, "two", 3) && !save_begins_with(path, "twos", 4) && !save_begins_with(dir, "", 1));
-	assert_int_equal(save_spares(path, begins_with_two, "a two", &err), 0);
-	assert_int_equal(save_spares("/nowhere/at/all", begins_with_two, "a two", &err), 0);
+	assert_int_equal(atomic_file_begin(&s, dir, &err), -1);
+	/* Files of another kind are not overwritten. */
+	assert_true(file_begins_with(path, "two", 3) && !file_begins_with(path, "twos", 4) && !file_begins_with(dir, "", 1));
+	assert_int_equal(refuse_overwrite(path, begins_with_two, "a two", &err), 0);
+	assert_int_equal(refuse_overwrite("/nowhere/at/all", begins_with_two, "a two", &err), 0);
 	check_file(path, "two", 0604);
-	assert_int_equal(save_begin(&s, path, &err), 0);
+	assert_int_equal(atomic_file_begin(&s, path, &err), 0);
 	fputs("one", s.f);
-	assert_int_equal(save_end(&s, 0, &err), 0);
-	assert_int_equal(save_spares(path, begins_with_two, "a two", &err), -1);
-	assert_non_null(strstr(err.text, "/a: exists and is not a two"));
+	assert_int_equal(atomic_file_end(&s, 0, &err), 0);
+	assert_int_equal(refuse_overwrite(path, begins_with_two, "a two", &err), -1);
+	assert_non_null(strstr(err.text, "a two"));
 	umask(mask);
 	unlink(fifo);
 	unlink(path);

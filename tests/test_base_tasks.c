@@ -1,4 +1,4 @@
-/* base/: tasks side by side, chores, and batches ahead. */
+/* base/: parallel tasks, ordered jobs, prefetched batches. */
 #include "test.h"
 
 #include <stdatomic.h>
@@ -14,13 +14,13 @@ struct task_tally {
 	atomic_int done[100];
 	int results[100];
 	atomic_int watched;
-	int stop_after;  /* times watched; 0: at once */
+	int stop_after;  /* number of watch_tasks() calls before it stops the run; 0: at once */
 };
 
 static int count_task(void *arg, size_t i)
 {
 	struct task_tally *t = arg;
-	/* Who waits to be stopped waits until somebody has watched. */
+	/* Late tasks of a run that is to be stopped wait until watch_tasks() was called. */
 	while (i >= 10 && !t->stop_after && !atomic_load(&t->watched))
 		usleep(1000);
 	usleep(t->stop_after ? 100 : 5000);
@@ -34,66 +34,66 @@ static bool watch_tasks(void *arg)
 	return atomic_fetch_add(&t->watched, 1) < t->stop_after;
 }
 
-/* A chore whose steps must come in order and one at a time. */
-struct chore_tally {
+/* A job with steps that must run in order and one at a time. */
+struct job_tally {
 	atomic_int inside;
 	size_t done, last, fails_at;
-	int takes_us;
+	int delay_us;
 };
 
 static int count_step(void *arg, size_t number, struct error *err)
 {
-	struct chore_tally *t = arg;
+	struct job_tally *t = arg;
 	assert_int_equal(atomic_fetch_add(&t->inside, 1), 0);
 	assert_int_equal(number, t->done);
-	if (t->takes_us)
-		usleep((unsigned)t->takes_us);
+	if (t->delay_us)
+		usleep((unsigned)t->delay_us);
 	t->done += number != t->fails_at;
 	atomic_fetch_sub(&t->inside, 1);
 	return number == t->fails_at ? error_set(err, STATUS_SYSTEM, NULL, "step %zu: failed", number) : number < t->last;
 }
 
-/* The one between what another one makes and what the third does with it. */
-static void test_chores(void **state)
+/* One job produces, another consumes: the bounds between them hold for any number of threads and either one being slow. */
+static void test_ordered_jobs(void **state)
 {
 	(void)state;
 	for (unsigned workers = 0; workers < 5; workers++) {
 		for (int slow = 0; slow < 3; slow++) {
 			struct error err = ERROR_INIT;
-			struct chore_tally before = { .last = 300, .fails_at = SIZE_MAX, .takes_us = slow == 1 ? 50 : 0 };
-			struct chore_tally behind = { .last = SIZE_MAX, .fails_at = 200, .takes_us = slow == 2 ? 50 : 0 };
-			struct chore make = { .step = count_step, .arg = &before, .allowed = 4, .plenty = 2 };
-			struct chore use = { .step = count_step, .arg = &behind, .plenty = 2 };
-			struct chores *c = chores_begin(workers);
-			assert_int_equal(chores_have_threads(c), workers > 1);
-			chores_add(c, &make);
-			chores_add(c, &use);
+			struct job_tally before = { .last = 300, .fails_at = SIZE_MAX, .delay_us = slow == 1 ? 50 : 0 };
+			struct job_tally behind = { .last = SIZE_MAX, .fails_at = 200, .delay_us = slow == 2 ? 50 : 0 };
+			struct job make = { .step = count_step, .arg = &before, .allowed = 4, .plenty = 2 };
+			struct job use = { .step = count_step, .arg = &behind, .plenty = 2 };
+			struct ordered_jobs *c = ordered_jobs_begin(workers);
+			assert_int_equal(ordered_jobs_have_threads(c), workers > 1);
+			ordered_jobs_add(c, &make);
+			ordered_jobs_add(c, &use);
 			for (size_t i = 0; i < 200; i++) {
-				assert_int_equal(chores_until(c, &make, i + 4, i + 1, &err), 1);
-				assert_int_equal(chores_until(c, &use, i + 1, i > 4 ? i - 4 : 0, &err), 1);
+				assert_int_equal(ordered_jobs_until(c, &make, i + 4, i + 1, &err), 1);
+				assert_int_equal(ordered_jobs_until(c, &use, i + 1, i > 4 ? i - 4 : 0, &err), 1);
 			}
-			assert_int_equal(chores_until(c, &use, 200, 200, &err), 1);
+			assert_int_equal(ordered_jobs_until(c, &use, 200, 200, &err), 1);
 			assert_int_equal(behind.done, 200);
-			/* The one that fails says so each time, the other one goes on. */
+			/* The job that failed reports its error each time; the other one continues. */
 			for (int i = 0; i < 2; i++)
-				assert_int_equal(chores_until(c, &use, 201 + (size_t)i, 201, &err), -1);
+				assert_int_equal(ordered_jobs_until(c, &use, 201 + (size_t)i, 201, &err), -1);
 			assert_string_equal(err.text, "step 200: failed");
-			assert_int_equal(chores_until(c, &make, 400, 301, NULL), 1);
-			assert_int_equal(chores_until(c, &make, 400, 302, NULL), 0);
+			assert_int_equal(ordered_jobs_until(c, &make, 400, 301, NULL), 1);
+			assert_int_equal(ordered_jobs_until(c, &make, 400, 302, NULL), 0);
 			assert_int_equal(before.done, 301);
-			chores_remove(c, &make);
-			chores_remove(c, &use);
-			chores_end(c);
+			ordered_jobs_remove(c, &make);
+			ordered_jobs_remove(c, &use);
+			ordered_jobs_end(c);
 		}
 	}
-	chores_end(NULL);
+	ordered_jobs_end(NULL);
 }
 
-/* Makes batches of one number each; the one after `last` fails when `fails` says so. */
+/* Produces batches of one number each, up to `last`; the next one fails if `fails`, else the batches end. */
 struct batch_counter {
 	int made, last;
 	bool fails;
-	int slow_from, slow_to;  /* these take a while */
+	int slow_from, slow_to;  /* numbers of the slow batches */
 };
 
 static int make_number(void *arg, void *batch, struct error *err)
@@ -107,42 +107,43 @@ static int make_number(void *arg, void *batch, struct error *err)
 	return c->made++ < c->last || c->fails;
 }
 
-/* Whoever makes them and whoever is faster: the same batches in the same order, and none changes while it is used. */
+/* Any number of threads and either side being slower: the same batches in the same order, and none changes while it is
+ * used. */
 static void test_ahead(void **state)
 {
 	(void)state;
 	for (unsigned workers = 0; workers < 4; workers++) {
-		struct chores *chores = chores_begin(workers);
+		struct ordered_jobs *ordered_jobs = ordered_jobs_begin(workers);
 		for (int fails = 0; fails < 2; fails++) {
 			struct error err = ERROR_INIT;
 			struct batch_counter c = { .last = 200, .fails = fails, .slow_from = 20, .slow_to = 40 };
-			struct ahead *a = ahead_begin(chores, sizeof(int), make_number, &c);
+			struct prefetch *a = prefetch_begin(ordered_jobs, sizeof(int), make_number, &c);
 			const void *batch;
 			for (int i = 0; i <= 200; i++) {
-				assert_int_equal(ahead_next(a, &batch, &err), 1);
+				assert_int_equal(prefetch_next(a, &batch, &err), 1);
 				if (i % 50 == 49)
-					usleep(2000);  /* as many as there can be are made meanwhile */
+					usleep(2000);  /* time for the producer to run as far ahead as it can */
 				assert_int_equal(*(const int *)batch, i);
 			}
 			for (int i = 0; i < 2; i++)
-				assert_int_equal(ahead_next(a, &batch, &err), fails ? -1 : 0);
+				assert_int_equal(prefetch_next(a, &batch, &err), fails ? -1 : 0);
 			assert_string_equal(err.text, fails ? "number 201: cannot be made" : "");
-			ahead_end(a);
+			prefetch_end(a);
 		}
-		/* Left in the middle, or before anything was asked for. */
+		/* Ending early, also before the first batch was used. */
 		for (int used = 0; used < 3; used++) {
 			struct batch_counter c = { .last = 1000000 };
-			struct ahead *a = ahead_begin(chores, sizeof(int), make_number, &c);
+			struct prefetch *a = prefetch_begin(ordered_jobs, sizeof(int), make_number, &c);
 			const void *batch;
 			for (int i = 0; i < used; i++)
-				assert_int_equal(ahead_next(a, &batch, NULL), 1);
+				assert_int_equal(prefetch_next(a, &batch, NULL), 1);
 			usleep(1000);
-			ahead_end(a);
-			assert_true(c.made <= used + AHEAD_BATCHES);
+			prefetch_end(a);
+			assert_true(c.made <= used + PREFETCH_BATCHES);
 		}
-		chores_end(chores);
+		ordered_jobs_end(ordered_jobs);
 	}
-	ahead_end(NULL);
+	prefetch_end(NULL);
 }
 
 static void test_parallel(void **state)
@@ -154,14 +155,14 @@ static void test_parallel(void **state)
 		assert_int_equal(parallel_run(&p, 100), 0);
 		for (int i = 0; i < 100; i++)
 			assert_int_equal(t.done[i], 1);
-		/* Two tasks fail: the first one by number counts, and the last ones are not begun any more. */
+		/* Two tasks fail: the result is that of the lower number, and the last tasks are not started any more. */
 		t.results[7] = -7;
 		t.results[8] = -8;
 		p.watch = watch_tasks;
 		assert_int_equal(parallel_run(&p, 100), -7);
 		assert_int_equal(t.done[6], 2);
 		assert_int_equal(t.done[99], 1);
-		/* Nobody watches what is not there. */
+		/* With no tasks, watch_tasks() is not called. */
 		assert_int_equal(parallel_run(&p, 0), 0);
 	}
 	struct task_tally t = { .stop_after = 0 };
@@ -176,7 +177,7 @@ static void test_parallel(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_chores), cmocka_unit_test(test_ahead), cmocka_unit_test(test_parallel),
+		cmocka_unit_test(test_ordered_jobs), cmocka_unit_test(test_ahead), cmocka_unit_test(test_parallel),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* beacon/: what a pulse writes and calls.  The hypercall is the test's own: none is issued. */
+/* beacon/: the writes and hypercalls of a pulse. The hypercall is a stub of the test. */
 #include "test.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@ struct call { uint32_t nr; uint64_t a0, a1; };
 static struct call calls[100000];
 static size_t ncalls;
 
-/* As trace_marker's: while nothing is recorded it says that it is not open for writing. */
+/* Imitates trace_marker: while tracing is off, a write fails with EBADF. */
 static bool tracing_off;
 
 ssize_t write(int fd, const void *data, size_t n)
@@ -48,7 +48,8 @@ static int drop_output(void **state)
 	return unlink(output);
 }
 
-/* Every pulse: a X, hypercall X, d X + 1, all with the guest's uid; no key twice, and none that another uid has. */
+/* Every pulse writes a X, calls hypercall X, writes d X + 1, all with the guest's uid. No key repeats, and keys of other
+ * uids differ. */
 static void test_pulses(void **state)
 {
 	(void)state;
@@ -81,16 +82,16 @@ static void test_pulses(void **state)
 	fclose(f);
 }
 
-static volatile int heard_enough;
+static volatile int enough_calls;
 
 static void begin_recording(uint32_t nr, uint64_t a0, uint64_t a1)
 {
 	record_call(nr, a0, a1);
 	tracing_off = ncalls < 4;
-	heard_enough = ncalls >= 12;
+	enough_calls = ncalls >= 12;
 }
 
-/* The recording may begin after the beacon; that none begins at all is an error. */
+/* The recording may start after the beacon; if it never starts, that is an error. */
 static void test_tracing_off(void **state)
 {
 	(void)state;
@@ -100,8 +101,8 @@ static void test_tracing_off(void **state)
 	struct beacon_counts counts;
 	struct error err = ERROR_INIT;
 	tracing_off = true;
-	assert_int_equal(beacon_run(&o, &heard_enough, &counts, &err), 0);
-	assert_int_equal(counts.unheard, 4);
+	assert_int_equal(beacon_run(&o, &enough_calls, &counts, &err), 0);
+	assert_int_equal(counts.not_traced, 4);
 	assert_int_equal(counts.pulses, ncalls - 4);
 
 	tracing_off = true;
@@ -109,7 +110,7 @@ static void test_tracing_off(void **state)
 	o.hypercall = record_call;
 	assert_int_equal(beacon_run(&o, &stop, &counts, &err), -1);
 	assert_int_equal(err.status, STATUS_INPUT);
-	assert_non_null(strstr(err.text, "no pulse was recorded"));
+	assert_non_null(strstr(err.text, "no pulse"));
 
 	struct beacon_cost cost;
 	ncalls = 0;
@@ -117,7 +118,7 @@ static void test_tracing_off(void **state)
 	assert_int_equal(ncalls, 20);
 }
 
-/* Keys fit into what a layout reads, whatever the uid. */
+/* Keys fit into the range that a layout accepts, for any uid. */
 static void test_largest_uid(void **state)
 {
 	(void)state;

@@ -1,11 +1,11 @@
-"""A history made on the way to an answer is kept, and used again for as long as its traces are what they were."""
+"""Automatically built histories are cached, and reused as long as their traces are unchanged."""
 import os
 import shutil
 import subprocess
 
 from e2e import DATA, PROGRAM, check, run, scratch
 
-SAID = "indexing again"
+AGAIN = "indexing again"
 
 
 def answer(folder, env=None):
@@ -17,27 +17,27 @@ def check_changes(tmp):
     shutil.copytree(os.path.join(DATA, "fibonacci"), folder)
     metadata = os.path.join(folder, "host", "kernel", "metadata")
     answer(folder)
-    check(os.path.exists(os.path.join(folder, "stealscope.steal")), "it is kept beside the traces")
-    check(SAID not in answer(folder), "and found again")
+    check(os.path.exists(os.path.join(folder, "stealscope.steal")), "it is stored next to the traces")
+    check(AGAIN not in answer(folder), "and reused")
     with open(metadata, "r+b") as f:
         data = f.read()
         at = data.index(b'hostname = "') + len(b'hostname = "')
         f.seek(at)
         f.write(b"H")
     said = answer(folder)
-    check(SAID in said and "metadata changed" in said, f"metadata of the same size, with another byte: {said.strip()}")
-    check(SAID not in answer(folder), "once")
+    check(AGAIN in said and "metadata changed" in said, f"metadata of the same size, with another byte: {said.strip()}")
+    check(AGAIN not in answer(folder), "only once")
     with open(os.path.join(folder, "guest-Debian", "kernel", "ch_0"), "ab") as f:
         f.write(bytes(4096))
     said = answer(folder)
-    check(SAID in said and "ch_0 changed its size" in said, f"a stream that has grown: {said.strip()}")
+    check(AGAIN in said and "ch_0 changed its size" in said, f"a longer stream: {said.strip()}")
     shutil.rmtree(os.path.join(folder, "guest-Debian", "kernel", "index"))
     said = answer(folder)
-    check(SAID in said and "trace files where there were" in said, f"files that are gone: {said.strip()}")
+    check(AGAIN in said and "trace files instead of" in said, f"missing files: {said.strip()}")
 
 
 def check_readonly(tmp):
-    """Of a folder that this user may not write to it is kept with the user's own files."""
+    """The history of a read-only directory is stored in the user's cache directory."""
     folder, own = os.path.join(tmp, "readonly"), os.path.join(tmp, "own")
     shutil.copytree(os.path.join(DATA, "fibonacci"), folder)
     os.mkdir(own)
@@ -53,10 +53,10 @@ def check_readonly(tmp):
         p = subprocess.run([PROGRAM, "info", folder], env=dict(os.environ, XDG_CACHE_HOME=own), capture_output=True, text=True,
                            preexec_fn=as_user, check=False, timeout=120)
         kept = [name for _, _, names in os.walk(own) for name in names]
-        check(p.returncode == 0 and len(kept) == 1 and kept[0].endswith(".steal"), f"kept as {kept} {p.stderr.strip()}")
-        check("stealscope.steal" not in os.listdir(folder), "and not beside the traces")
+        check(p.returncode == 0 and len(kept) == 1 and kept[0].endswith(".steal"), f"stored as {kept} {p.stderr.strip()}")
+        check("stealscope.steal" not in os.listdir(folder), "and not next to the traces")
     except PermissionError:
-        print("     the program itself cannot be reached by another user: not tried")
+        print("     another user cannot execute the program: not tested")
     os.chmod(folder, 0o755)
 
 

@@ -1,6 +1,6 @@
-"""`stealscope path` on recordings whose waits are known from the workloads' own logs: of each wait the host's hog has, on
-the way to whoever was waited for, what a count tells that goes by the logs and by who was on which CPU; the program's walk
-back from waker to waker is not in that."""
+"""`stealscope path` on recordings with known waits, from the workloads' own logs.  For each wait the test computes the time
+that the host's hog took on the way to the awaited thread, from the logs and the current threads of the CPUs alone,
+without walking from waker to waker as the program does."""
 import bisect
 import json
 import os
@@ -9,11 +9,11 @@ import sys
 
 from e2e import SHARED, check, is_sanitized, run, scratch, table
 
-SURE, NEAR = 0.05, 250_000  # an answer may be off by that share, or ns: the truth's own events are that far apart
+TOLERANCE, TOLERANCE_NS = 0.05, 250_000  # tolerated error: share, or ns: the distance of the truth's own events
 
 
 class Facts:
-    """The rows of a history, as lists of (start, end, value)."""
+    """The attributes of a history, as lists of (start, end, value)."""
 
     def __init__(self, history):
         self.history, self.known = history, {}
@@ -27,7 +27,7 @@ class Facts:
         return [(a, b) for a, b, value in self.row(name) if value in values]
 
     def sleeps(self, thread):
-        """(start, when somebody woke it, end): it may notice that later."""
+        """Yields (start, time of the waking, end) of each sleep: the thread may react later."""
         woken = [start for start, _, by in self.row(thread + "/Woken By") if by]
         for start, end in self.where(thread + "/Status", "BLOCKED"):
             yield start, min(woken[bisect.bisect(woken, start):][:1] + [end + 1]), end
@@ -39,11 +39,11 @@ class Facts:
         return [(woken, end) for _, woken, end in self.sleeps(thread) if woken <= end]
 
     def waits(self, thread):
-        """When it waited for a CPU, from its wakeup on: the CPU may notice that later."""
+        """Returns its waits for a CPU, from the waking on: the CPU may react later."""
         return sorted(self.where(thread + "/Status", "PREEMPTED") + self.woken_late(thread))
 
     def by_hog(self, tid, hogs):
-        """When a thread of the host waited for a CPU that one of the hogs had, with no interrupt."""
+        """Returns the waits of a host thread for a CPU that one of the hogs had, without interrupts."""
         taken, waits = [], self.waits(f"/Host/Threads/{tid}")
         for cpu in ("0", "1"):
             has = both(self.where(f"/Host/CPUs/CPU{cpu}/Current Thread", *map(str, hogs)),
@@ -53,7 +53,7 @@ class Facts:
 
 
 def both(a, b):
-    """What two sorted lists of intervals have in common."""
+    """Returns the intersection of two sorted lists of intervals."""
     out, k = [], 0
     for start, end in a:
         while k and b[k - 1][1] >= start:
@@ -93,7 +93,8 @@ def read(folder, *path):
 
 
 def lock_waits(folder, facts, vcpu, hogs, offset):
-    """Until its own vCPU was told the holder's counts, else its own.  Who never slept tells nobody for whom it waited."""
+    """The holder's waits count until the waiter's own vCPU learns of the wakeup, then its own.  A waiter that never slept has no
+    known holder."""
     on = {}
     for first, second in re.findall(r"^lockset .*tid0=(\d+) .*tid1=(\d+)", read(folder, "guest-Debian", "locks.txt"), re.M):
         on.update({int(first): 0, int(second): 1})
@@ -104,19 +105,21 @@ def lock_waits(folder, facts, vcpu, hogs, offset):
         if wait["mode"] == "spin":
             continue
         own, sleeps = on[wait["waiter"]], facts.sleeps(f"/Virtual Machines/Debian/Threads/{wait['waiter']}")
-        slept = [(start, told(woken, halted[own])) for start, woken, _ in sleeps]
+        slept = [(start, wakeup_received(woken, halted[own])) for start, woken, _ in sleeps]
         asleep = both([window], [i for i in slept if i[0] <= i[1]])
         ns = length(both(asleep, taken[on[wait["holder"]]])) + length(both(without(window, asleep), taken[own]))
         yield f"Debian/{wait['waiter']}", window, ns, {("Debian", str(wait["holder"]))} if asleep else set()
 
 
-def told(woken, halted):
-    """When the vCPU learns of a wakeup: halted, when the waker, who may have lost its CPU, has sent it an interrupt."""
+def wakeup_received(woken, halted):
+    """Returns the time at which the vCPU learns of a wakeup: if halted, when the waker, which may be preempted, sends an
+    IPI."""
     return next((end for start, end in halted if start <= woken <= end), woken - 1)
 
 
 def pair_waits(folder, facts, vcpu, hogs, offset):
-    """From when the request had come, and the client slept, until the server's answer left its VM; then its vhost thread's."""
+    """From the arrival of the request, and the client's sleep, the server's waits count until its answer leaves the VM; then
+    those of its vhost thread."""
     server, client = vcpu["Ubuntu", 0], re.search(r"^cli pid=(\d+)", read(folder, "guest-Debian", "cli.txt"), re.M)[1]
     worker = re.search(r"^srv pid=(\d+)", read(folder, "guest-Ubuntu", "srv.txt"), re.M)[1]
     vhost = next(r["tid"] for r in table("threads", facts.history, "host") if r["name"] == f"vhost-{server['qemu_pid']}")
@@ -136,8 +139,8 @@ def pair_waits(folder, facts, vcpu, hogs, offset):
 
 
 def disk_waits(folder, facts, vcpu, hogs, offset):
-    """While the thread sleeps, until they wake its halted vCPU: those of QEMU's threads for the disk that want to run.  What
-    they had done before it slept it does not wait for."""
+    """While the thread sleeps, until they wake its halted vCPU, the waits of QEMU's disk threads count; not those before it
+    slept."""
     serve = [r["tid"] for r in table("threads", facts.history, "host") if r["name"] in ("IO io0", "worker")]
     taken = union(i for tid in serve for i in facts.by_hog(tid, hogs))
     ran = union(i for tid in serve for i in facts.where(f"/Host/Threads/{tid}/Status", "RUNNING"))
@@ -161,16 +164,16 @@ def judge(name, folder, of):
         run("index", folder, "-o", history)
         waits = list(of(folder, Facts(history), vcpu, hogs, offset))
         right = through = unknown = total = 0
-        for who, (start, end), ns, cause in waits:
-            path = table("path", history, who, "--from", str(start), "--to", str(end))
-            said = sum(int(p["duration_ns"]) for p in path if p["thief_system"] == "host" and int(p["thief_tid"] or 0) in hogs)
-            right += abs(said - ns) <= max(NEAR, SURE * ns)
-            through += any((p["system"], p["tid"]) in cause for p in path)
+        for target, (start, end), ns, cause in waits:
+            path = table("path", history, target, "--from", str(start), "--to", str(end))
+            reported = sum(int(p["duration_ns"]) for p in path if p["culprit_machine"] == "host" and int(p["culprit_tid"] or 0) in hogs)
+            right += abs(reported - ns) <= max(TOLERANCE_NS, TOLERANCE * ns)
+            through += any((p["machine"], p["tid"]) in cause for p in path)
             unknown += sum(int(p["duration_ns"]) for p in path if p["kind"] == "unknown")
             total += end - start + 1
     awaited = sum(bool(cause) for *_, cause in waits)
-    check(right >= 0.98 * len(waits) > 0, f"{name}: what the hog took is right in {right} of {len(waits)} waits")
-    check(through >= 0.98 * awaited > 0, f"{name}: whoever was waited for is on {through} of {awaited} paths")
+    check(right >= 0.98 * len(waits) > 0, f"{name}: the hog's time is right in {right} of {len(waits)} waits")
+    check(through >= 0.98 * awaited > 0, f"{name}: the awaited thread is on {through} of {awaited} paths")
     check(unknown <= 0.01 * total, f"{name}: {100 * unknown / total:.2f} % of {total / 1e6:.0f} ms are unknown")
 
 

@@ -1,4 +1,4 @@
-"""A guest's clock moved by hand in the viewer (:offset): what moves, what is said of it, where it is kept."""
+"""Manual clock offsets in the viewer (:offset): what changes, the messages, and where offsets are saved."""
 import os
 import re
 import shutil
@@ -9,7 +9,7 @@ GUEST = "/Virtual Machines/Debian/CPUs/CPU0/Current Thread"
 
 
 def view(what, *lines, size="120x30", status=0):
-    """Runs the lines as a script; returns what the screen shows after each ":screen", and the process."""
+    """Runs the lines as a script; returns the screens of all ":screen" lines, and the process."""
     script, screens = os.path.join(TMP, "script"), []
     for i, line in enumerate(lines):
         if line == ":screen":
@@ -41,7 +41,7 @@ guests:
 
 
 def copy_of_traces(folder):
-    """One that can be written to, wherever the source is."""
+    """A writable copy."""
     shutil.copytree(os.path.join(DATA, "fibonacci"), folder)
     for place, _, files in os.walk(folder):
         for name in (place, *(os.path.join(place, f) for f in files)):
@@ -59,13 +59,13 @@ def row_of(screen, label):
 
 
 def since(screen, attribute):
-    """The moment from which the attribute has its value, of a page of details: (h, m, s.ns) as ns."""
+    """Start of the attribute's value in a details page (h:m:s.ns), as ns."""
     h, m, s = re.search(rf"  {attribute} +\S+ +since ([0-9:.]+),", screen).group(1).split(":")
     return (int(h) * 60 + int(m)) * 60 * 10**9 + round(float(s) * 10**9)
 
 
 def check_moves():
-    """Every change that the guest's own events make moves by the nudge, to the ns; the place that is looked at stays."""
+    """All changes from the guest's events move by exactly the offset; the view does not move."""
     run("index", FOLDER)
     cache = os.path.join(FOLDER, "stealscope.steal")
     kept = open(cache, "rb").read()
@@ -90,16 +90,16 @@ def check_moves():
           f"at 1 us per cell its row moves by 5 of them: {cells}")
     check(a.split("\n")[1] == b.split("\n")[1] and " A ." in b.split("\n")[0], "the window and the marker stay")
     check("flow of Debian/149 beacon" in b and "= Debian/149" in b, "so do the pane and the pin")
-    check("Debian +5 us" in b.split("\n")[0] and "Debian +5 us" not in a, "the first line says which clock is nudged")
+    check("Debian +5 us" in b.split("\n")[0] and "Debian +5 us" not in a, "the first line shows the offset")
 
     screens, p = view(FOLDER, ":offset", ":screen")
-    check("no clock is nudged" in foot(screens[0]) and "indexing" not in p.stderr, "the next run shows the clock as found")
+    check("no clock is shifted" in foot(screens[0]) and "indexing" not in p.stderr, "the next run shows the clock as found")
     check(open(cache, "rb").read() == kept and set(os.listdir(FOLDER)) == LISTING | {"stealscope.steal"},
-          "from the same cache; nothing else is left")
+          "from the same cache; no other file is left")
 
 
 def check_figures():
-    """Containment as `sync` tells it for the same nudge in a session file; one way there and another back."""
+    """The same containment as `sync` with this offset in a session file; and back."""
     for text, shown in (("+3us", "+3 us"), ("-200us", "-200 us"), ("40ms", "+40 ms")):
         row = table("sync", session("figures.yaml", text))[0]
         screens, _ = view(FOLDER, f":offset Debian {text}", ":screen", ":offset", ":screen", ":offset Debian 0", ":screen")
@@ -110,40 +110,40 @@ def check_figures():
         scale = {"ns": 1, "us": 1000, "ms": 10**6}
         check(worst == 0 if not said else abs(float(said[1]) * scale[said[2]] - worst) <= worst / 200,
               f"the worst violation is {worst} ns")
-        check(foot(screens[1]).startswith(f"nudged: Debian {shown};"), "alone, :offset lists it")
-        check(foot(screens[2]).startswith("Debian 0: containment") and "-> 1.0000" in foot(screens[2]), "0 takes it back")
+        check(f"Debian {shown};" in foot(screens[1]), ":offset without arguments lists it")
+        check(foot(screens[2]).startswith("Debian 0: containment") and "-> 1.0000" in foot(screens[2]), "0 removes it")
 
 
 def check_save_new():
-    """Of a folder: a new session file beside the traces, never over another file."""
+    """For a directory: a new session file next to the traces, which never overwrites a file."""
     path = os.path.join(FOLDER, "stealscope.yaml")
     lines = [":Debian/CPU0", ":50%", "x", ":screen", "key q"]
     (a, b, said), _ = view(FOLDER, *lines, ":offset Debian +3us", *lines, ":offset save", ":screen")
     check(foot(said) == f"wrote {path}: Debian +3 us", foot(said))
     text = read(path)
     check("name: Debian" in text and "nudge: +3 us" in text and "name: hypervisor" in text, f"names as found:\n{text}")
-    check(TMP not in text, "its folders are relative: it may move with the traces")
+    check(TMP not in text, "its directories are relative: it may move with the traces")
     (c, list_), _ = view(path, *lines, ":offset", ":screen")
     ns = since(b, "Current Thread") - since(a, "Current Thread")
     check(ns == 3000 and since(c, "Current Thread") == since(b, "Current Thread"), "opened, it shows the same again")
-    check(foot(list_).startswith("nudged: Debian +3 us;"), "and says so")
+    check("Debian +3 us;" in foot(list_), "and lists the offset")
     screens, p = view(FOLDER, ":offset Debian +4us", ":offset save", ":screen", status=2)
-    check("exists already" in p.stderr and read(path) == text, f"it is not written over: {p.stderr.strip()}")
+    check("exists already" in p.stderr and read(path) == text, f"it is not overwritten: {p.stderr.strip()}")
     other = os.path.join(TMP, "other.yml")
     screens, _ = view(FOLDER, ":offset Debian +4us", f":offset save {other}", ":offset Debian -1ms", ":offset save",
                       ":screen")
-    check("nudge: -1 ms" in read(other) and f"dir: {FOLDER}" not in read(other), "another name; saved again, it is changed")
+    check("nudge: -1 ms" in read(other) and f"dir: {FOLDER}" not in read(other), "another name; saved again, it is updated")
     check(table("sync", other)[0]["containment"] == table("sync", session("same.yaml", "-1ms"))[0]["containment"],
-          "from another folder it finds the traces too")
+          "it finds the traces from another directory, too")
     _, p = view(FOLDER, ":offset Debian +4us", f":offset save {TMP}/notes.txt", status=2)
-    check("ends in .yaml" in p.stderr and not os.path.exists(f"{TMP}/notes.txt"), p.stderr.strip())
+    check("end in .yaml" in p.stderr and not os.path.exists(f"{TMP}/notes.txt"), p.stderr.strip())
     _, p = view(FOLDER, ":offset save", status=2)
     check("nothing to save" in p.stderr, p.stderr.strip())
     os.remove(path)
 
 
 EDITS = [
-    # what a person wrote, and what it is after :offset Debian +3us, :offset save
+    # a file written by the user, and the same file after :offset Debian +3us, :offset save
     ("""# a café, two guests\nsync: auto   # both
 host: {dir: traces/host}   # rack 7
 guests:
@@ -173,7 +173,7 @@ guests:
 
 
 def check_save_in_place():
-    """Of a session file: that one line, and nothing else of what a person wrote."""
+    """For a session file: only that line of the user's file changes."""
     path = os.path.join(TMP, "mine.yaml")
     for before, after in EDITS:
         write(path, before)
@@ -182,26 +182,26 @@ def check_save_in_place():
         check(read(path) == after, f"{after!r}: {read(path)!r}")
         check(foot(screens[0]) == f"wrote {path}: Debian +3 us" and os.stat(path).st_mode & 0o777 == 0o640, foot(screens[0]))
         screens, _ = view(path, ":offset", ":screen", ":offset Debian 0", ":offset save", ":screen")
-        check(foot(screens[0]).startswith("nudged: Debian +3 us;") and foot(screens[1]) == f"wrote {path}: no clock is nudged", "and back")
+        check("Debian +3 us;" in foot(screens[0]) and foot(screens[1]).startswith(f"wrote {path}: no "), "and back")
         check(read(path) == after.replace("nudge: +3 us", "nudge: 0"), repr(read(path)))
     odd = "host: {dir: traces/host}\nguests:\n  - ? name\n    : Debian\n    ? dir\n    : traces/guest-Debian\n"
     write(path, odd)
     _, p = view(path, ":offset Debian +3us", ":offset save", status=2)
-    check('no place is found for "nudge: +3 us"' in p.stderr and read(path) == odd, p.stderr.strip())
+    check('cannot insert "nudge: +3 us"' in p.stderr and read(path) == odd, p.stderr.strip())
     check([f for f in os.listdir(TMP) if "tmp" in f] == [], "no temporary file is left")
 
 
 def check_history_file():
-    """Of a history file: it knows its traces, wherever it is opened; without them it says so, and nothing changes."""
+    """For a history file: it finds its traces from any directory; without them there is an error, and no change."""
     here = copy_of_traces(os.path.join(TMP, "moving"))
     out = os.path.join(TMP, "fib.steal")
     run("index", here, "-o", out)
     lines = [":Debian/CPU0", ":50%", "x", ":screen", "key q"]
     (a, b), _ = view(out, *lines, ":offset Debian +3us", *lines)
-    check(since(b, "Current Thread") - since(a, "Current Thread") == 3000, "a history file knows where its traces are")
+    check(since(b, "Current Thread") - since(a, "Current Thread") == 3000, "a history file contains the location of its traces")
     (a, b), _ = view(out, ":offset Debian +3us", ":offset save", ":screen", ":offset Debian +7us", ":offset save", ":screen")
     made = os.path.join(here, "stealscope.yaml")
-    check(foot(a) == f"wrote {made}: Debian +3 us" and "nudge: +7 us" in read(made), "what is saved lies beside them")
+    check(foot(a) == f"wrote {made}: Debian +3 us" and "nudge: +7 us" in read(made), "the session file is next to them")
     with open(os.path.join(here, "host", "kernel", "ch_1"), "r+b") as f:
         f.truncate(os.path.getsize(f.name) // 2 // 4096 * 4096)
     _, p = view(out, ":offset Debian +3us", status=2)
@@ -209,35 +209,35 @@ def check_history_file():
     shutil.move(here, here + "-gone")
     (a, b), p = view(out, ":50%", "w", ":screen", ":screen", ":offset Debian +3us", status=2)
     check(f"traces of this history cannot be read: {here}/host" in p.stderr and "No such file" in p.stderr, p.stderr.strip())
-    # A folder and the history in it move together.
+    # A directory may move together with its history.
     run("index", here + "-gone")
     shutil.move(here + "-gone", here + "-again")
     screens, p = view(here + "-again", ":offset Debian +3us", ":screen")
-    check(foot(screens[0]).startswith("Debian +3 us: containment") and "indexing" not in p.stderr, "a folder may move")
+    check(foot(screens[0]).startswith("Debian +3 us: containment") and "indexing" not in p.stderr, "a directory may move")
 
 
 def check_export():
-    """What is exported tells that the clock was moved; a flow fits 80 columns."""
+    """Exports contain the offset; a flow fits 80 columns."""
     flow, steal = os.path.join(TMP, "flow.txt"), os.path.join(TMP, "steal.txt")
     view(FOLDER, ":offset Debian +3us", ":Debian/151", "<Enter>", f":export {flow}", "B", f":export {steal}")
-    check("moved by hand: +3 us\n" in read(flow), "the nudge is in the head of an exported flow")
-    check("host/216 burnP6 " in read(steal), "an exported matrix names the thief")
+    check("manual offset: +3 us\n" in read(flow), "the header of an exported flow has the offset")
+    check("host/216 burnP6 " in read(steal), "an exported matrix names the culprit")
     check(max(len(line) for line in read(flow).split("\n")[1:]) <= 80, "80 columns")
 
 
 def check_refusals():
-    for line, says in ((":offset Fedora +3us", "no guest of that name"), (":offset host +3us", "no guest"),
+    for line, says in ((":offset Fedora +3us", "no guest named"), (":offset host +3us", "no guest"),
                        (":offset Debian far", "no duration"), (":offset Debian", "no duration"),
                        (":offset Debian 61min", "more than an hour")):
         _, p = view(FOLDER, line, status=2)
         check(says in p.stderr, f"{line}: {p.stderr}")
     alone = os.path.join(FOLDER, "guest-Debian")
     _, p = view(alone, ":offset Debian +3us", status=2)
-    check("its clock is not known" in p.stderr, p.stderr.strip())
+    check("cannot be adjusted" in p.stderr, p.stderr.strip())
     os.remove(os.path.join(alone, "stealscope.steal"))
     path = write(os.path.join(TMP, "host.yaml"), "host: {dir: traces/host}\nguests: [{name: Debian, vcpus: {0: 154}}]\n")
     _, p = view(path, ":offset Debian +3us", status=2)
-    check("was not traced" in p.stderr, p.stderr.strip())
+    check("has no trace" in p.stderr, p.stderr.strip())
 
 
 with scratch() as TMP:

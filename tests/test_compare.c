@@ -1,4 +1,4 @@
-/* Comparing: the arithmetic against figures known otherwise, and intervals that hold what they should. */
+/* compare/diff: estimates against known figures, coverage of the confidence intervals, verdict texts. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,13 +8,13 @@
 
 static uint64_t state;
 
-static double uniform(void)
+static double random_uniform(void)
 {
 	state = state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
 	return (double)(state >> 11) / 9007199254740992.0;
 }
 
-/* Tables of Student's distribution; with many degrees of freedom it is the normal one. */
+/* Values from tables of Student's distribution; with many degrees of freedom those of the normal distribution. */
 static void test_student(void **unused)
 {
 	static const struct { double p, freedom, t; } known[] = {
@@ -23,13 +23,13 @@ static void test_student(void **unused)
 	};
 	(void)unused;
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-		double t = student_beyond(known[i].p, known[i].freedom);
+		double t = student_quantile(known[i].p, known[i].freedom);
 		if (fabs(t - known[i].t) > (known[i].t > 7 || known[i].freedom == 2.5 ? 2e-2 : 1e-5) * known[i].t)
 			fail_msg("p %g, freedom %g: %.7f, not %.7f", known[i].p, known[i].freedom, t, known[i].t);
 	}
 }
 
-/* Nothing varies: no error.  A ratio is that of the sums, not the mean of ratios. */
+/* No variation: no error. A ratio of sums, not a mean of ratios. */
 static void test_ratio(void **unused)
 {
 	double num[DIFF_SLICES], den[DIFF_SLICES];
@@ -51,8 +51,8 @@ static void test_ratio(void **unused)
 	assert_true(e.value == 0 && e.error == 0);
 }
 
-/* The standard error by drawing blocks of `length` slices. */
-static double drawn_error(const double num[DIFF_SLICES], unsigned length)
+/* Returns the standard error by a block bootstrap with blocks of `length` slices. */
+static double bootstrap_error(const double num[DIFF_SLICES], unsigned length)
 {
 	enum { DRAWS = 20000 };
 	const unsigned blocks = DIFF_SLICES / length;
@@ -60,7 +60,7 @@ static double drawn_error(const double num[DIFF_SLICES], unsigned length)
 	for (int d = 0; d < DRAWS; d++) {
 		double n = 0;
 		for (unsigned b = 0; b < blocks; b++)
-			for (unsigned k = 0, first = (unsigned)(uniform() * DIFF_SLICES); k < length; k++)
+			for (unsigned k = 0, first = (unsigned)(random_uniform() * DIFF_SLICES); k < length; k++)
 				n += num[(first + k) % DIFF_SLICES];
 		const double ratio = n / (100.0 * DIFF_SLICES);
 		sum += ratio;
@@ -69,7 +69,7 @@ static double drawn_error(const double num[DIFF_SLICES], unsigned length)
 	return sqrt((squares / DRAWS - sum / DRAWS * (sum / DRAWS)) * blocks / (blocks - 1));
 }
 
-/* The closed form is what drawing blocks gives, of the length that tells the larger error. */
+/* The closed form equals the block bootstrap, for the block length with the larger error. */
 static void test_ratio_is_the_bootstrap(void **unused)
 {
 	double num[DIFF_SLICES], den[DIFF_SLICES];
@@ -77,14 +77,14 @@ static void test_ratio_is_the_bootstrap(void **unused)
 	state = 3;
 	for (unsigned i = 0; i < DIFF_SLICES; i++) {
 		den[i] = 100;
-		num[i] = 10 * uniform() + (i ? 0.7 * num[i - 1] : 0);
+		num[i] = 10 * random_uniform() + (i ? 0.7 * num[i - 1] : 0);
 	}
 	struct estimate e = estimate_ratio(num, den);
-	const double drawn = fmax(drawn_error(num, DIFF_BLOCK), drawn_error(num, LONGEST_BLOCK));
+	const double drawn = fmax(bootstrap_error(num, DIFF_BLOCK), bootstrap_error(num, BLOCK_LEN_MAX));
 	assert_true(fabs(drawn / e.error - 1) < 0.03);
 }
 
-static int by_ns(const void *a, const void *b)
+static int compare_ns(const void *a, const void *b)
 {
 	const struct latency *x = a, *y = b;
 	return (x->ns > y->ns) - (x->ns < y->ns);
@@ -102,10 +102,10 @@ static void test_quantile(void **unused)
 	assert_true(fabs(e.value - 2000) < 1e-9);
 	struct estimate again = estimate_quantile(l, N, 0.5);
 	assert_memory_equal(&e, &again, sizeof e);
-	/* Of uniform variates the error of the p-quantile is range * sqrt(p (1 - p) / n). */
+	/* For uniform variates the error of the p-quantile is range * sqrt(p (1 - p) / n). */
 	for (unsigned i = 0; i < N; i++)
-		l[i] = (struct latency){ .ns = 1e6 * uniform(), .slice = i % DIFF_SLICES };
-	qsort(l, N, sizeof *l, by_ns);
+		l[i] = (struct latency){ .ns = 1e6 * random_uniform(), .slice = i % DIFF_SLICES };
+	qsort(l, N, sizeof *l, compare_ns);
 	static const double p[] = { 0.5, 0.9, 0.99 };
 	for (size_t i = 0; i < 3; i++) {
 		e = estimate_quantile(l, N, p[i]);
@@ -113,12 +113,12 @@ static void test_quantile(void **unused)
 		assert_true(fabs(e.value - 1e6 * p[i]) < 5 * expected);
 		assert_true(e.error > 0.6 * expected && e.error < 1.6 * expected);
 	}
-	/* Of exponential ones with a mean of 1, p / (1 - p) / n is its square. */
+	/* For exponential variates with a mean of 1 the squared error is p / (1 - p) / n. */
 	double tail = 0, length = 0;
 	for (int k = 0; k < 20; k++) {
 		for (unsigned i = 0; i < 600; i++)
-			l[i] = (struct latency){ .ns = -log(1 - uniform()), .slice = i % DIFF_SLICES };
-		qsort(l, 600, sizeof *l, by_ns);
+			l[i] = (struct latency){ .ns = -log(1 - random_uniform()), .slice = i % DIFF_SLICES };
+		qsort(l, 600, sizeof *l, compare_ns);
 		const struct tail t = quantile_tail(l, 600, 0.99);
 		tail += t.error / sqrt(0.99 / 0.01 / 600) / 20;
 		length += t.length / log(10) / 20;
@@ -127,21 +127,22 @@ static void test_quantile(void **unused)
 	assert_true(quantile_tail(l, 1, 0.99).error == 0);
 	e = estimate_quantile(l, 1, 0.99);
 	assert_true(e.error == 0);
-	/* However many there are: half of one lies on either side of its value. */
+	/* For any number of values: linear interpolation, with half of each value on either side of it. */
 	for (size_t n = 1; n <= 1030; n++)
 		for (size_t i = 0; i < 3; i++) {
 			const double at = p[i] * (double)n - 0.5;
 			const size_t low = at < 0 ? 0 : (size_t)at, high = low + 1 < n ? low + 1 : n - 1;
-			const double part = at < 0 ? 0 : at - (double)low;
-			const double wanted = l[low].ns + (l[high].ns - l[low].ns) * part;
+			const double part_row = at < 0 ? 0 : at - (double)low;
+			const double wanted = l[low].ns + (l[high].ns - l[low].ns) * part_row;
 			if (fabs(quantile_value(l, n, p[i]) - wanted) > 1e-6)
 				fail_msg("%zu, p %g: %.9f, not %.9f", n, p[i], quantile_value(l, n, p[i]), wanted);
 		}
 	free(l);
 }
 
-/* How often the interval leaves 0 out, at 5 %, of 2000 pairs of sides that are alike, where neighbours are alike by `like`. */
-static unsigned left_out(double like)
+/* Returns how many of 2000 intervals for the change (at the 5 % level) exclude 0, between two sides with the same
+ * distribution. `like` is the correlation of neighbouring slices. */
+static unsigned count_false_alarms(double correlation)
 {
 	enum { TIMES = 2000 };
 	struct estimate e[2];
@@ -154,7 +155,7 @@ static unsigned left_out(double like)
 		for (int side = 0; side < 2; side++) {
 			double before = 0;
 			for (unsigned i = 0; i < DIFF_SLICES; i++)
-				num[i] = before = like * before - log(1 - uniform());
+				num[i] = before = correlation * before - log(1 - random_uniform());
 			e[side] = estimate_ratio(num, den);
 		}
 		double change, low, high;
@@ -164,57 +165,59 @@ static unsigned left_out(double like)
 	return out;
 }
 
-/* As seldom as it says: at most in 8 of 100, of what lasts several slices in 12; and it is not so wide that it never does. */
+/* The false alarm rate is at most 8 %, 12 % for effects that last several slices; but the intervals are not so wide that
+ * it is 0. */
 static void test_coverage(void **unused)
 {
-	static const struct { double like; unsigned most; } cases[] = { { 0.3, 160 }, { 0.75, 240 } };
+	static const struct { double correlation; unsigned most; } cases[] = { { 0.3, 160 }, { 0.75, 240 } };
 	(void)unused;
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		const unsigned out = left_out(cases[i].like);
+		const unsigned out = count_false_alarms(cases[i].correlation);
 		if (out < 20 || out > cases[i].most)
-			fail_msg("%g: 0 is left out in %u of 2000", cases[i].like, out);
+			fail_msg("%g: 0 is left out in %u of 2000", cases[i].correlation, out);
 	}
 }
 
-/* A thread that wakes `apart` ns after it woke, give or take `jitter`, and then waits `waits` times for 3 ms, 1 ms apart. */
-static struct chance chance_of(int64_t apart, int64_t jitter, unsigned waits, double *clock)
+/* A thread that wakes every `period` ns, +- `jitter` / 2, and then waits `waits` times for 3 ms, 1 ms apart. */
+static struct variation variation_of(int64_t period, int64_t jitter, unsigned waits, double *clock)
 {
-	struct chance_walk walk = { 0 };
+	struct wait_statistics walk = { 0 };
 	for (int64_t i = 1; i <= 200; i++) {
-		chance_wake(&walk, i * apart + (int64_t)((uniform() - 0.5) * (double)jitter));
+		variation_add_wakeup(&walk, i * period + (int64_t)((random_uniform() - 0.5) * (double)jitter));
 		for (unsigned k = 0; k < waits; k++) {
-			chance_wait(&walk, 1000000, k == 0);
-			chance_wait(&walk, 2000000, false);  /* of the same wait */
-			chance_runs(&walk);
+			variation_add_wait(&walk, 1000000, k == 0);
+			variation_add_wait(&walk, 2000000, false);  /* continues the same wait */
+			variation_end_wait(&walk);
 		}
 	}
-	*clock = chance_clock(&walk);
-	return (struct chance){ .all = walk.all, .clocked = walk.all, .rates = *clock * *clock };
+	*clock = variation_timer_rate(&walk);
+	return (struct variation){ .all_waits = walk.all_waits, .timer_waits = walk.all_waits, .squared_rates = *clock * *clock };
 }
 
-/* Who wakes by the clock may have a wait more each time in another recording: that proves nothing, and what goes beyond does. */
-static void test_chance(void **unused)
+/* A thread that wakes by a timer may have one wait more per wakeup in another recording: up to there a change proves
+ * nothing, beyond it does. */
+static void test_variation(void **unused)
 {
 	enum { MS = 1000000 };
-	static const double span[2] = { 200.0 * 50 * MS, 200.0 * 50 * MS };
-	struct chance side[2];
+	static const double duration[2] = { 200.0 * 50 * MS, 200.0 * 50 * MS };
+	struct variation side[2];
 	double clock;
 	(void)unused;
 	state = 4;
-	side[0] = chance_of(50 * MS, MS, 0, &clock);
+	side[0] = variation_of(50 * MS, MS, 0, &clock);
 	assert_true(fabs(clock * 50 * MS - 1) < 0.01);
-	side[1] = chance_of(50 * MS, MS, 1, &clock);
-	assert_true(fabs(side[1].all.ns - 600.0 * MS) < 1 && fabs(side[1].all.squares - 600.0 * MS * 3 * MS) < 1e6);
-	assert_true(fabs(chance_of_loss(side, span) - 0.06) < 1e-3);
-	assert_true(fabs(1e9 * chance_of_gaps(side) - 20) < 0.2);
-	side[1] = chance_of(50 * MS, MS, 5, &clock);  /* a loss of 0.3 */
-	assert_true(fabs(chance_of_loss(side, span) - 0.06) < 1e-3);
-	side[1].clocked.squares *= 20;                 /* waits longer than it sleeps */
-	assert_true(chance_of_loss(side, span) == 0);
-	side[0] = side[1] = chance_of(50 * MS, MS, 5, &clock);
-	assert_true(chance_of_loss(side, span) == 0);  /* no difference */
-	(void)chance_of(50 * MS, 60 * MS, 1, &clock);
-	assert_true(clock == 0);                       /* it wakes at any time */
+	side[1] = variation_of(50 * MS, MS, 1, &clock);
+	assert_true(fabs(side[1].all_waits.ns - 600.0 * MS) < 1 && fabs(side[1].all_waits.squares - 600.0 * MS * 3 * MS) < 1e6);
+	assert_true(fabs(variation_of_loss(side, duration) - 0.06) < 1e-3);
+	assert_true(fabs(1e9 * variation_of_gaps(side) - 20) < 0.2);
+	side[1] = variation_of(50 * MS, MS, 5, &clock);  /* a loss of 0.3 */
+	assert_true(fabs(variation_of_loss(side, duration) - 0.06) < 1e-3);
+	side[1].timer_waits.squares *= 20;                 /* waits longer than it sleeps */
+	assert_true(variation_of_loss(side, duration) == 0);
+	side[0] = side[1] = variation_of(50 * MS, MS, 5, &clock);
+	assert_true(variation_of_loss(side, duration) == 0);  /* no difference between the sides */
+	(void)variation_of(50 * MS, 60 * MS, 1, &clock);
+	assert_true(clock == 0);                       /* it wakes at random times */
 }
 
 static void test_assertions(void **unused)
@@ -224,7 +227,7 @@ static void test_assertions(void **unused)
 	struct diff_assertion a;
 	struct error err = ERROR_INIT;
 	const struct diff_row *worst;
-	struct diff_row row = { .subject = "Debian", .by = "", .quantity = DIFF_LOST, .before = 0.1, .after = 0.2,
+	struct diff_row row = { .target = "Debian", .by = "", .quantity = DIFF_LOST, .before = 0.1, .after = 0.2,
 	                        .change = 0.1, .low = 0.05, .high = 0.15, .explains = NAN, .found = true };
 	struct diff d = { .row = &row, .rows = 1, .found = 1, .level = 0.99 };
 	(void)unused;
@@ -248,14 +251,14 @@ static void test_assertions(void **unused)
 	assert_true(diff_assertion_holds(&a, &d, &worst));
 }
 
-static struct diff_row whole(const char *subject, enum diff_kind kind, enum diff_quantity q, double before, double after)
+static struct diff_row total_row(const char *target, enum diff_kind kind, enum diff_quantity q, double before, double after)
 {
 	const double change = after - before, reach = fabs(change) / 2;
-	return (struct diff_row){ .subject = subject, .by = "", .kind = (uint8_t)kind, .quantity = (uint8_t)q, .before = before,
+	return (struct diff_row){ .target = target, .by = "", .kind = (uint8_t)kind, .quantity = (uint8_t)q, .before = before,
 		.after = after, .change = change, .low = change - reach, .high = change + reach, .explains = NAN, .found = true };
 }
 
-static struct diff_row part(struct diff_row r, const char *by, double after, double explains, bool found)
+static struct diff_row part_row(struct diff_row r, const char *by, double after, double explains, bool found)
 {
 	r.by = by;
 	r.before = 0;
@@ -267,92 +270,106 @@ static struct diff_row part(struct diff_row r, const char *by, double after, dou
 	return r;
 }
 
-static void assert_says(const struct diff_row *row, size_t rows, size_t found, const char *said)
+/* Checks that the verdict contains the words of `keys` (separated by '|') in order, but not `absent` (NULL: any). */
+static void assert_verdict(const struct diff_row *row, size_t rows, size_t found, const char *keys, const char *absent)
 {
-	const struct diff d = { .row = (struct diff_row *)row, .rows = rows, .found = found, .wholes = rows, .subjects = rows,
+	const struct diff d = { .row = (struct diff_row *)row, .rows = rows, .found = found, .totals = rows, .targets = rows,
 	                        .level = 0.99 };
-	char *text = diff_verdict(&d);
-	if (!strstr(text, said))
-		fail_msg("said: %s; not: %s", text, said);
+	char *text = diff_verdict(&d), *rest = text;
+	for (const char *key = keys; rest && *key; key += strcspn(key, "|"), key += *key == '|') {
+		char word[64];
+		snprintf(word, sizeof word, "%.*s", (int)strcspn(key, "|"), key);
+		rest = strstr(rest, word);
+		if (!rest)
+			fail_msg("\"%s\" does not contain \"%s\"", text, keys);
+		rest += strlen(word);
+	}
+	if (absent && strstr(text, absent))
+		fail_msg("\"%s\" contains \"%s\"", text, absent);
 	free(text);
 }
 
-/* Where nothing explains a change, who runs more than before is told, and not blamed. */
+/* If nothing explains a change, the verdict mentions the thread that runs more than before, without blaming it. */
 static void test_unexplained(void **unused)
 {
 	struct diff_row row[] = {
-		whole("Debian/synio", DIFF_OF_THREAD, DIFF_LOST, 0.1, 0.3), whole("host/cron", DIFF_OF_THREAD, DIFF_RAN, 0, 0.02),
-		whole("host/rtburst", DIFF_OF_THREAD, DIFF_RAN, 0, 0.375), whole("host/burnP6", DIFF_OF_THREAD, DIFF_RAN, 0.5, 0),
-		part(row[0], "host/cron", 0.02, NAN, false),
+		total_row("Debian/synio", DIFF_OF_THREAD, DIFF_LOST, 0.1, 0.3),
+		total_row("host/cron", DIFF_OF_THREAD, DIFF_RAN, 0, 0.02),
+		total_row("host/rtburst", DIFF_OF_THREAD, DIFF_RAN, 0, 0.375),
+		total_row("host/burnP6", DIFF_OF_THREAD, DIFF_RAN, 0.5, 0),
+		part_row(row[0], "host/cron", 0.02, NAN, false),
 	};
 	(void)unused;
-	assert_says(row, 5, 4, "Debian/synio lost 30.0% of a CPU, before 10.0%: +20.0% (+10.0% to +30.0%).\n"
-	            "No part of it changed for sure; the thread that runs more by most is host/rtburst: 37.5% of a CPU, before "
-	            "0.00% (+18.8% to +56.2%).\n");
-	/* It was not taken apart. */
-	assert_says(row, 4, 4, "\nThe thread that runs more by most is host/rtburst: ");
-	assert_says(row, 1, 1, "\nWhat explains it is not told apart.\n");
+	assert_verdict(row, 5, 4, "Debian/synio lost 30.0%|10.0%|+20.0%|+10.0%|+30.0%|\nNo part of it|runs more|"
+	               "host/rtburst|37.5%|0.00%|+18.8%|+56.2%", "% of the change");
+	/* The change has no parts. */
+	assert_verdict(row, 4, 4, "Debian/synio|runs more|host/rtburst|37.5%", "No part");
+	assert_verdict(row, 1, 1, "Debian/synio lost|\n", "host/");
 	row[1] = row[4];
-	assert_says(row, 2, 1, "\nNo part of it changed for sure: what explains it is not told apart.\n");
-	/* More than all of it, where others took less. */
-	row[1] = part(row[0], "host/cron", 0.23, 1.15, true);
-	assert_says(row, 2, 2, "\nAll of the change and more (115%) is host/cron: 23.0%, before 0.00%");
+	assert_verdict(row, 2, 1, "Debian/synio lost|\nNo part of it", "host/");
+	/* The part exceeds the change, because others took less. */
+	row[1] = part_row(row[0], "host/cron", 0.23, 1.15, true);
+	assert_verdict(row, 2, 2, "Debian/synio lost|115%|host/cron|23.0%|0.00%", "No part");
 }
 
-/* A part of requests that is not proven: who took the time of the machine that answers them. */
+/* No part of a change of requests is significant: the verdict names the culprit of the machine that answers them. */
 static void test_latency_by_loss(void **unused)
 {
 	struct diff_row row[] = {
-		whole("Debian/GET", DIFF_OF_REQUESTS, DIFF_P90, 7e6, 14e6), whole("Debian", DIFF_OF_MACHINE, DIFF_LOST, 0.03, 0.13),
-		part(row[1], "host/burnP6", 0.11, 1.1, true), whole("host/cron", DIFF_OF_THREAD, DIFF_RAN, 0, 0.5),
-		part(row[0], "host/burnP6", 4e6, NAN, false),
+		total_row("Debian/GET", DIFF_OF_REQUESTS, DIFF_P90, 7e6, 14e6),
+		total_row("Debian", DIFF_OF_MACHINE, DIFF_LOST, 0.03, 0.13), part_row(row[1], "host/burnP6", 0.11, 1.1, true),
+		total_row("host/cron", DIFF_OF_THREAD, DIFF_RAN, 0, 0.5), part_row(row[0], "host/burnP6", 4e6, NAN, false),
 	};
 	(void)unused;
 	row[4].quantity = DIFF_LATENCY;
-	assert_says(row, 5, 4, "\nNo part of the mean changed for sure; but Debian lost 13.0% of a CPU, before 3.00%, and of that "
-	            "11.0% to host/burnP6, before 0.00%.\n");
-	assert_says(row, 5, 5, "\nThe mean did not change for sure; but Debian lost 13.0%");  /* and a part of it did */
-	row[1] = whole("Debian", DIFF_OF_MACHINE, DIFF_LOST, 0.13, 0.03);  /* requests take longer, and it lost less */
-	assert_says(row, 5, 4, "the thread that runs more by most is host/cron");
+	assert_verdict(row, 5, 4, "Debian/GET|\nNo part of the mean|Debian lost 13.0%|3.00%|11.0%|host/burnP6|0.00%",
+	               "runs more");
+	/* A part is significant, too. */
+	assert_verdict(row, 5, 5, "Debian/GET|The mean did not change|Debian lost 13.0%|host/burnP6", "No part");
+	/* Requests take longer, but their machine lost less. */
+	row[1] = total_row("Debian", DIFF_OF_MACHINE, DIFF_LOST, 0.13, 0.03);
+	assert_verdict(row, 5, 4, "Debian/GET|runs more|host/cron", "Debian lost");
 }
 
 static void test_alone(void **unused)
 {
-	struct diff_row row = whole("Ubuntu", DIFF_OF_MACHINE, DIFF_RAN, 0, 1.226);
+	struct diff_row row = total_row("Ubuntu", DIFF_OF_MACHINE, DIFF_RAN, 0, 1.226);
 	(void)unused;
 	row.alone = 2;
-	assert_says(&row, 1, 1, "Ubuntu, which runs 122.6% of a CPU, was not there before.\n");
-	row = whole("Ubuntu", DIFF_OF_MACHINE, DIFF_RAN, 0.5, 0);
+	assert_verdict(&row, 1, 1, "Ubuntu|122.6%|not there before", NULL);
+	row = total_row("Ubuntu", DIFF_OF_MACHINE, DIFF_RAN, 0.5, 0);
 	row.alone = 1;
-	assert_says(&row, 1, 1, "Ubuntu, which ran 50.0% of a CPU before, is not there any more.\n");
-	/* Its own threads are no other news; another machine is. */
-	struct diff_row rows[] = { row, whole("Debian/cc", DIFF_OF_THREAD, DIFF_RAN, 0, 0.9), row,
-	                           whole("Ubuntu/cc", DIFF_OF_THREAD, DIFF_RAN, 0, 0.95) };
-	assert_says(rows, 4, 4, "any more.\nThe thread that runs more by most is Debian/cc: ");
-	rows[2] = whole("Debian", DIFF_OF_MACHINE, DIFF_RAN, 0, 1);
+	assert_verdict(&row, 1, 1, "Ubuntu|50.0%|not there any more", NULL);
+	/* Threads of the machine that is gone are no further news; another machine is. */
+	struct diff_row rows[] = { row, total_row("Debian/cc", DIFF_OF_THREAD, DIFF_RAN, 0, 0.9), row,
+	                           total_row("Ubuntu/cc", DIFF_OF_THREAD, DIFF_RAN, 0, 0.95) };
+	assert_verdict(rows, 4, 4, "Ubuntu|50.0%|not there any more|\n|runs more|Debian/cc", "Ubuntu/cc");
+	rows[2] = total_row("Debian", DIFF_OF_MACHINE, DIFF_RAN, 0, 1);
 	rows[2].alone = 2;
-	assert_says(rows, 4, 4, "any more.\nDebian, which runs 100.0% of a CPU, was not there before.\n");
+	assert_verdict(rows, 4, 4, "Ubuntu|not there any more|\nDebian|100.0%|not there before", "/cc");
 }
 
-/* Requests that come no more are not in any latency. */
+/* Requests that are not answered any more do not appear in any latency. */
 static void test_vanished(void **unused)
 {
 	struct diff_row row[] = {
-		whole("Debian/GET", DIFF_OF_REQUESTS, DIFF_LATENCY, 7e6, 14e6), whole("Debian/GET", DIFF_OF_REQUESTS, DIFF_REQUESTS, 50, 10),
-		whole("Debian/PUT", DIFF_OF_REQUESTS, DIFF_REQUESTS, 20, 0), whole("Debian/AND", DIFF_OF_REQUESTS, DIFF_REQUESTS, 0, 20),
+		total_row("Debian/GET", DIFF_OF_REQUESTS, DIFF_LATENCY, 7e6, 14e6),
+		total_row("Debian/GET", DIFF_OF_REQUESTS, DIFF_REQUESTS, 50, 10),
+		total_row("Debian/PUT", DIFF_OF_REQUESTS, DIFF_REQUESTS, 20, 0),
+		total_row("Debian/AND", DIFF_OF_REQUESTS, DIFF_REQUESTS, 0, 20),
 	};
 	(void)unused;
-	assert_says(row, 4, 4, "No requests of Debian/PUT are answered any more, before 20.0/s.\n");
-	assert_says(row, 2, 2, "(+3.50 ms to +10.5 ms); and there are 10.0/s of them, before 50.0/s.\n");
-	assert_says(row, 1, 1, "(+3.50 ms to +10.5 ms).\n");
-	assert_says(&row[3], 1, 1, "Debian/AND: requests of 20.0/s, before 0.0/s");
+	assert_verdict(row, 4, 4, "No requests of Debian/PUT|20.0/s", "Debian/GET");
+	assert_verdict(row, 2, 2, "Debian/GET|+3.50 ms|+10.5 ms|10.0/s|50.0/s", NULL);
+	assert_verdict(row, 1, 1, "Debian/GET|+3.50 ms|+10.5 ms", "/s");
+	assert_verdict(&row[3], 1, 1, "Debian/AND|20.0/s|0.0/s", NULL);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_student), cmocka_unit_test(test_ratio), cmocka_unit_test(test_ratio_is_the_bootstrap),
-		cmocka_unit_test(test_quantile), cmocka_unit_test(test_coverage), cmocka_unit_test(test_chance),
+		cmocka_unit_test(test_quantile), cmocka_unit_test(test_coverage), cmocka_unit_test(test_variation),
 		cmocka_unit_test(test_assertions),
 		cmocka_unit_test(test_unexplained), cmocka_unit_test(test_latency_by_loss), cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_vanished),

@@ -1,14 +1,14 @@
-"""A cut history answers about its window what the whole one does, and hides names where it is asked to."""
+"""A cut history gives the same answers about its window as the whole one, and hides names on request."""
 import csv
 import glob
 import json
 import os
 import re
 
-from e2e import DATA, a_slice, check, is_brief, recordings, run, scratch, simulate, table
+from e2e import DATA, check, daily_slice, is_brief, recordings, require_recordings, run, scratch, simulate, table
 from history_reader import History
 
-# Every command that answers about a window, and its options that make another answer.
+# All commands about a window, with the options that change the answer.
 QUESTIONS = [["summary", "--top", "0"], ["threads"], ["steal"], ["steal", "--by", "thread"], ["gaps", "--top", "0"],
              ["gaps", "--top", "0", "--all-culprits"], ["gaps", "--lengths"], ["gaps", "--histogram"], ["gaps", "--periodic"],
              ["gaps", "--locks"], ["waits"], ["exits"], ["exits", "--by", "thread"], ["exits", "--histogram"], ["explain"]]
@@ -22,9 +22,9 @@ def window_of(history):
 
 
 def questions(history, window, most):
-    """Those about everybody, the machines, and the threads that lost most: of each machine by turns."""
+    """Questions about everything, the machines, and the threads that lost most, alternating between machines."""
     rows = table("summary", history, "--top", "0", *window)
-    machines = list(dict.fromkeys(r["subject"] for r in rows if not r["tid"]))
+    machines = list(dict.fromkeys(r["target"] for r in rows if not r["tid"]))
     threads = list(dict.fromkeys(f"{r['machine']}/{r['tid']}" for r in rows if r["tid"]))
     by_turns = sorted(range(len(threads)), key=lambda i: sum(t.split("/")[0] == threads[i].split("/")[0] for t in threads[:i]))
     asked = [(q[0], *q[1:]) for q in QUESTIONS]
@@ -40,7 +40,7 @@ def answer(history, question, window):
 
 
 def pieces(history, begin, end):
-    """All intervals that are not null, cut to the window."""
+    """All intervals with a value, limited to the window."""
     found = {}
     for line in History(history).dump():
         path, start, last, value = re.match(r"(.*?) (-?\d+) (-?\d+) (.*)", line).groups()
@@ -54,7 +54,7 @@ def intervals(history, window, paths):
 
 
 def check_requests(history, out, window, what):
-    """Those within the window are the same ones; the others are cut off."""
+    """Requests within the window are unchanged; the others are cut off."""
     begin, end = int(window[1]), int(window[3])
     whole, part = (run("latency", "requests", *args, "--format", "csv", status=None) for args in ([history, *window], [out]))
     if part.returncode == 2:
@@ -86,11 +86,11 @@ def check_content(history, out, window, what):
     inside = pieces(out, begin, end)
     check(pieces(history, begin, end) == inside, f"{what}: every interval, read independently")
     paths = [p for p in inside if not p.startswith("/Requests")]
-    paths = paths[::len(paths) // 12 + 1]  # of all kinds
-    check(intervals(history, window, paths) == intervals(out, [], paths), f"{what}: and they are whole")
+    paths = paths[::len(paths) // 12 + 1]  # a sample of all kinds
+    check(intervals(history, window, paths) == intervals(out, [], paths), f"{what}: and they are complete")
     span = History(out)
     check(span.begin <= begin and span.end >= end and
-          {"begin", "end"} <= set(json.loads(run("info", out, "--format", "json").stdout)), f"{what}: its span holds the window")
+          {"begin", "end"} <= set(json.loads(run("info", out, "--format", "json").stdout)), f"{what}: its time contains the window")
     again = out + ".again"
     run("cut", out, "-o", again)
     check(table("waits", out) == table("waits", again) and table("exits", out) == table("exits", again),
@@ -101,11 +101,11 @@ def check_content(history, out, window, what):
         with open(file, newline="", encoding="utf-8") as f:
             rows = list(csv.DictReader(f))
         check(all(begin <= int(r["ts"]) and int(r["ts"]) + int(r["dur"]) - 1 <= end for r in rows),
-              f"{what}: {name} is exported of the window alone")
+              f"{what}: the export of {name} is limited to the window")
 
 
 def names_of(history):
-    """Every text that a trace or a user chose: what stands in strings, but for the schema's and kernel's own words."""
+    """All texts from traces or users: all strings except the words of the schema and the kernel."""
     h = History(history)
     own = set()
     for number in range(h.attributes):
@@ -125,7 +125,7 @@ def names_of(history):
     doc = json.loads(h.meta()[b"provenance"])
     for row in doc["traces"]:
         names |= {row["machine"], row["uuid"], row["dir"], os.path.basename(row["dir"])}
-    tracers = " ".join(row["tracer"] + row["layout"] for row in doc["traces"])  # a thread may be called like one
+    tracers = " ".join(row["tracer"] + row["layout"] for row in doc["traces"])  # a thread may have the name of a tracer
     return {n for n in names if len(n) > 3 and n not in tracers and n not in ("host", "timer", "kernel")}
 
 
@@ -138,12 +138,12 @@ def check_names(folder, history, what):
     left = [n for n in names if n.encode() in content]
     check(names and not left, f"{what}: none of {len(names)} names is left: {left}")
     check(sorted(len(v) for v in pieces(history, 0, 2 ** 62).values()) ==
-          sorted(len(v) for v in pieces(out, 0, 2 ** 62).values()), f"{what}: and nothing else has changed")
+          sorted(len(v) for v in pieces(out, 0, 2 ** 62).values()), f"{what}: and no other change")
     numbers = [sorted((r["ns"], r["share"]) for r in table("steal", h)) for h in (history, out)]
-    check(numbers[0] == numbers[1], f"{what}: who lost what to whom, under other names")
+    check(numbers[0] == numbers[1], f"{what}: the same culprits and times, under other names")
     notes = [json.loads(run("info", h, "--format", "json").stdout)["notes"] for h in (history, out)]
     check([(n["kind"], n["start"], n["end"]) for n in notes[0]] == [(n["kind"], n["start"], n["end"]) for n in notes[1]],
-          f"{what}: its doubts stay")
+          f"{what}: its notes stay")
 
 
 with scratch() as folder:
@@ -162,19 +162,19 @@ with scratch() as folder:
             check_window(history, scenario[0], "40%", "43%")
         check_names(folder, history, scenario[0])
 
-    # Of one of two VMs: its rows are the same, the other one is known from outside.
+    # One of two VMs: its rows are unchanged; the other one is only seen from the host.
     out = f"{folder}/one.steal"
     run("cut", history, "-o", out, "--machines", "vm01")
     check(run("summary", history, "vm01", "--format", "csv").stdout == run("summary", out, "vm01", "--format", "csv").stdout,
           "one machine's answers do not change")
     rows = {r["machine"] for r in table("threads", out)}
     check(rows == {"host", "vm01"} and "vm00" in {r["machine"] for r in table("threads", history)},
-          f"the threads of the others are left out: {rows}")
-    check({r["machine"] for r in table("summary", out) if not r["tid"]} >= {"vm00", "vm01"}, "their vCPUs are not")
+          f"the threads of the others are omitted: {rows}")
+    check({r["machine"] for r in table("summary", out) if not r["tid"]} >= {"vm00", "vm01"}, "their vCPUs are not omitted")
     check("vm00" not in [t["machine"] for t in json.loads(run("info", out, "--format", "json").stdout)["traces"]],
-          "nor is their trace spoken of")
+          "their trace is omitted, too")
 
-    # Aliases are the same with the same key, and else never.
+    # Aliases are the same only with the same key.
     key = f"{folder}/key"
     with open(key, "w", encoding="ascii") as f:
         f.write("between us")
@@ -183,27 +183,28 @@ with scratch() as folder:
         run("cut", history, "-o", out, "--names", "hash", *options)
         with open(out, "rb") as f:
             made.append(f.read())
-    check(made[0] == made[1] and len({*made}) == 3, "a key repeats them, without one they are new each time")
-
-    for traces in a_slice(recordings(), 8):
-        what = os.path.basename(traces.rstrip("/"))
-        real = f"{folder}/{what}.steal"
-        run("index", traces, "-o", real)
-        check_window(real, what, most=3)
-        check_window(real, what, "70%", "72%", most=2)
+    check(made[0] == made[1] and len({*made}) == 3, "the same with a key, different each time without one")
 
     # Refusals.
-    check("give -o" in run("cut", history, status=1).stderr, "no file")
+    check("use -o" in run("cut", history, status=1).stderr, "no file")
     check("vm77" in run("cut", history, "-o", out, "--machines", "vm77", status=1).stderr, "no such machine")
     check("did you mean host?" in run("cut", history, "-o", out, "--machines", "hots", status=1).stderr, "but one like it")
-    check("--names hash" in run("cut", history, "-o", out, "--key", key, status=1).stderr, "a key for nothing")
-    check(key in run("cut", history, "-o", key, status=1).stderr, "a file that is something else")
+    check("--names hash" in run("cut", history, "-o", out, "--key", key, status=1).stderr, "a key without --names")
+    check(key in run("cut", history, "-o", key, status=1).stderr, "an existing file of another kind")
     with open(key, encoding="ascii") as f:
-        check(f.read() == "between us", "and it is as it was")
+        check(f.read() == "between us", "which is unchanged")
     with open(history, "rb") as f:
         whole = f.read()
-    check("to be cut" in run("cut", history, "-o", history, "--from", "50%", status=1).stderr, "itself")
+    check("input history" in run("cut", history, "-o", history, "--from", "50%", status=1).stderr, "itself")
     with open(history, "rb") as f:
-        check(f.read() == whole, "and it is as it was")
+        check(f.read() == whole, "which is unchanged")
     run("cut", history, "-o", f"{folder}/outside.steal", "--from", "2001-01-01", "--to", "2001-01-02", status=1)
     check(not os.path.exists(f"{folder}/outside.steal"), "a window outside leaves no file")
+
+    require_recordings()
+    for traces in daily_slice(recordings(), 8):
+        name = os.path.basename(traces.rstrip("/"))
+        real = f"{folder}/{name}.steal"
+        run("index", traces, "-o", real)
+        check_window(real, name, most=3)
+        check_window(real, name, "70%", "72%", most=2)

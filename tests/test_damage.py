@@ -1,5 +1,5 @@
-"""Damaged traces: whatever byte is changed, and whenever a file becomes shorter, the program ends by itself and says what it
-leaves out in lines of its own."""
+"""Damaged traces: for any changed byte, and any truncation during reading, the program terminates normally and reports the
+skipped parts in lines of its own."""
 import os
 import random
 import shutil
@@ -16,8 +16,8 @@ def index(folder, out):
                           env={**os.environ, "TMPDIR": os.path.dirname(out)})
 
 
-def is_well_said(status, stderr):
-    """It ended by itself, and nobody but the program spoke."""
+def is_well_reported(status, stderr):
+    """The program terminated normally, and only it wrote messages."""
     lines = stderr.decode("utf-8").splitlines()
     return status in (0, 2) and all(line.startswith("stealscope: ") for line in lines) and (status == 0 or len(lines) > 0)
 
@@ -28,7 +28,7 @@ def files_of(folder):
 
 
 def damage(rng, data):
-    """One to eight bytes, rather at the begin of the file, where sizes and places are."""
+    """Changes one to eight bytes, preferably at the start of the file, which contains sizes and offsets."""
     data = bytearray(data)
     for _ in range(rng.choice((1, 1, 2, 8))):
         at = rng.randrange(min(len(data), rng.choice((64, 400, 1 << 30))))
@@ -49,14 +49,14 @@ def check_mutants(tmp, kind, is_kind, number):
             to.write(damage(rng, source.read()))
         p = index(folder, os.path.join(tmp, "mutant.steal"))
         noted += len(p.stderr) > 0
-        if not is_well_said(p.returncode, p.stderr):
+        if not is_well_reported(p.returncode, p.stderr):
             wrong.append((i, f, p.returncode, p.stderr))
-    check(not wrong, f"{kind}: {number} damaged traces, {noted} of them said to be {wrong}")
-    check(noted > 0, f"{kind}: damage is said")
+    check(not wrong, f"{kind}: {number} damaged traces, {noted} with notes {wrong}")
+    check(noted > 0, f"{kind}: damage is reported")
 
 
 def check_index_alone(tmp):
-    """A stream is not worth less for an index that is damaged, or is no file at all."""
+    """A damaged index, or one that is no file, does not affect its stream."""
     run("index", TRACE, "-o", os.path.join(tmp, "sound.steal"))
     gaps = run("gaps", os.path.join(tmp, "sound.steal"), "Debian", "--format", "csv").stdout
     folder = os.path.join(tmp, "indexed")
@@ -65,7 +65,7 @@ def check_index_alone(tmp):
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(TRACE, folder)
         with open(path, "r+b") as f:
-            f.seek(21)  # in the place of the first packet
+            f.seek(21)  # offset of the first packet
             f.write(b"\1")
         if what != "damaged":
             os.unlink(path)
@@ -78,7 +78,7 @@ def check_index_alone(tmp):
 
 
 def check_truncated(tmp):
-    """Streams become shorter while they are read."""
+    """Streams are truncated while they are read."""
     whole, folder = os.path.join(tmp, "whole"), os.path.join(tmp, "shrinking")
     simulate(whole, "overcommit", "2", "--events", "200k")
     begin = time.monotonic()
@@ -97,9 +97,9 @@ def check_truncated(tmp):
             os.truncate(f, rng.choice((0, 4096, rng.randrange(os.path.getsize(f)))))
             stderr = p.communicate(timeout=900)[1]
         early += b"note: " in stderr
-        if not is_well_said(p.returncode, stderr):
+        if not is_well_reported(p.returncode, stderr):
             wrong.append((f, p.returncode, stderr))
-    check(not wrong, f"8 streams cut while they were read, {early} with notes {wrong}")
+    check(not wrong, f"8 streams truncated while they were read, {early} with notes {wrong}")
 
 
 with scratch() as tmp:
@@ -109,4 +109,4 @@ with scratch() as tmp:
     check_index_alone(tmp)
     check_truncated(tmp)
     left = [f for f in os.listdir(tmp) if f.startswith("stealscope-")]
-    check(not left, "no temporary folder stays")
+    check(not left, "no temporary directory is left")

@@ -1,4 +1,4 @@
-"""`stealscope events`: the events around a moment, from the traces, on the host's clock as the history has it."""
+"""`stealscope events`: the events around a moment, from the traces, on the host's clock."""
 import csv
 import os
 import shutil
@@ -23,7 +23,7 @@ def events(what, *args, at="0%", around="1h"):
 
 
 def check_times():
-    """What the guest's scheduler did lies where the history has it, to the ns; nothing is left out."""
+    """The guest's scheduler events are at the times of the history, to the ns, and complete."""
     folder = copy(os.path.join(DATA, "fibonacci"), "times")
     run("index", folder)
     rows = events(folder)
@@ -51,7 +51,7 @@ def check_times():
 
 
 def check_narrow(folder, words):
-    """A terminal has as many fields as fit, whole ones, and is told where the others are."""
+    """A terminal shows as many whole fields as fit, and a hint for the others."""
     told = [r["fields"] for r in table(*words)]
     for columns in (80, 400):
         lines = on_terminal(*words, columns=columns).rstrip("\n").split("\n")
@@ -64,7 +64,7 @@ def check_narrow(folder, words):
 
 
 def check_nudge():
-    """A clock that is moved by hand moves the guest's events, and no others."""
+    """A manual clock offset moves the guest's events, and no others."""
     folder = copy(os.path.join(DATA, "fibonacci"), "nudge")
     session = os.path.join(TMP, "nudged.yaml")
     with open(session, "w", encoding="utf-8") as f:
@@ -76,7 +76,7 @@ def check_nudge():
 
 
 def check_part():
-    """Only what covers the moment is decoded: noise elsewhere in the trace does not matter."""
+    """Only the part around the moment is decoded: noise elsewhere in the trace does not matter."""
     folder = os.path.join(TMP, "packets")
     sim = os.path.join(BUILD, "stealscope-sim")
     subprocess.run([sim, "random", "--seed", "4", "--events", "60k", "--packet", "4096", "--no-truth", "-o", folder],
@@ -113,7 +113,7 @@ def check_pages():
 
 
 def view(what, *lines, size="120x40"):
-    """What the screen shows after the lines of a script, or why that stops."""
+    """Returns the screen after the lines of a script, or the error."""
     script, screen = os.path.join(TMP, "script"), os.path.join(TMP, "screen")
     with open(script, "w", encoding="utf-8") as f:
         f.writelines(line + "\n" for line in (*lines, f":screen {screen}!"))
@@ -125,7 +125,7 @@ def view(what, *lines, size="120x40"):
 
 
 def check_pane():
-    """The viewer shows the same around its cursor; there its cursor takes the time along."""
+    """The viewer shows the same around its cursor, and moving in the list moves the time."""
     folder = copy(os.path.join(DATA, "fibonacci"), "pane")
     rows = events(folder, "Debian")
     switch = next(r for r in rows[len(rows) // 2:] if r["machine"] == "Debian" and r["event"] == "sched_switch")
@@ -158,13 +158,13 @@ def check_refusals():
     history = os.path.join(folder, "stealscope.steal")
     run("index", folder)
     some = ("--at", "50%")
-    check("--at is missing" in refused(folder), "a moment is wanted")
+    check("--at" in refused(folder), "a moment is wanted")
     refused(folder, "--at", "soon")
     refused(folder, *some, "--around", "3")
     refused(folder, "nobody", *some)
     part = os.path.join(TMP, "part.steal")
     run("cut", folder, "-o", part, "--names", "hash")
-    check("a cut does not say" in refused(part, *some, status=2), "a part that was given away does not lead to the traces")
+    check("a cut history does not record" in refused(part, *some, status=2), "a part that was given away does not lead to the traces")
     stream = os.path.join(folder, "host", "kernel", "ch_1")
     os.truncate(stream, os.path.getsize(stream) - 4096)
     check("ch_1 changed its size" in refused(history, *some, status=2), "a trace that changed is not read for another")
@@ -173,7 +173,7 @@ def check_refusals():
 
 
 def check_recordings():
-    """Other tracers, nested machines, clocks that jump: every switch begins an interval, wherever its machine's clock is."""
+    """Other tracers, nested machines, clocks that jump: every switch starts an interval, on any machine's clock."""
     for name in ("fibonacci_tracecmd", "fibonacci_tca", "fibonacci_perf", "pause", "migrate"):
         source = os.path.join(SHARED, name)
         if not os.path.isdir(source):

@@ -1,17 +1,17 @@
-"""`stealscope exits` counts what the trace has, event by event, as another reader of it does; its parts add up."""
+"""`stealscope exits` counts the exits of the trace like another reader of it; its parts add up."""
 import collections
 import re
 import shutil
 import subprocess
 
-from e2e import DATA, check, recordings, run, scratch, table
+from e2e import DATA, check, recordings, require_recordings, run, scratch, skip, table
 
 NAMES = {"96": "interrupt", "100": "vintr", "114": "cpuid", "120": "hlt", "123": "io", "124": "msr", "129": "hypercall",
          "1024": "npf", "119": "pause"}
 
 
 def counted_by_babeltrace(folder, tid):
-    """Exits of a host thread by reason, ns from each to the next entry: of the text that babeltrace2 prints."""
+    """Exits of a host thread by reason, ns from each to the next entry, from the output of babeltrace2."""
     p = subprocess.run(["babeltrace2", "--clock-seconds", f"{folder}/host"], capture_output=True, text=True, timeout=120)
     check(p.returncode == 0, "babeltrace2 reads the host's trace")
     current, left, lengths = {}, None, collections.defaultdict(list)
@@ -32,7 +32,7 @@ def counted_by_babeltrace(folder, tid):
 
 
 def check_lossy(folder):
-    """Where events are lost all around them, those exits that the trace has are counted all the same."""
+    """Exits between lost events are counted, too."""
     p = subprocess.run(["babeltrace2", f"{folder}/host"], capture_output=True, text=True, timeout=120)
     reasons = re.findall(r" kvm_x86_exit: .*?exit_reason = (\w+)", p.stdout)
     want = collections.Counter(NAMES.get(str(int(r, 0)), r) for r in reasons)
@@ -43,7 +43,7 @@ def check_lossy(folder):
 
 
 def summed(rows, *columns):
-    """Counts and times by the columns."""
+    """Counts and times by the given columns."""
     sums = collections.Counter(), collections.Counter()
     for r in rows:
         key = tuple(r[c] for c in columns)
@@ -68,9 +68,6 @@ with scratch() as folder:
             p99 = known[(len(known) * 99 + 99) // 100 - 1]
             check(got == [len(lengths), len(known), sum(known), known[0], p99, known[-1]], f"{row['reason']}: {got}")
 
-        for lossy in (f for f in recordings() if f.endswith("/lost/")):
-            check_lossy(lossy)
-
     by_thread = table("exits", history, "--by", "thread")
     check(summed(by_thread, "vcpu", "reason") == summed(rows, "vcpu", "reason"), "the threads' exits are the vCPU's")
     one = table("exits", history, "Debian/151")
@@ -92,7 +89,7 @@ with scratch() as folder:
     run("exits", history, "host/CPU0", status=1)
     run("exits", history, "nobody", status=1)
 
-    # A thread that executed another program: its lines of one reason are told apart.
+    # A thread that executed another program: it has a row per name.
     with open(f"{folder}/keys", "w", encoding="utf-8") as f:
         f.write(f":Debian/152\nE\n:screen {folder}/screen!\n")
     run("view", history, "--script", f"{folder}/keys", "--size", "100x30")
@@ -104,8 +101,14 @@ with scratch() as folder:
     check(said == told and len(told) > 3, f"the text: {said}")
     check("TID" not in run("exits", history, "Debian/151", "--from", "50%").stdout, "one name is that of whom was asked about")
 
-    # Without the host's events, nothing is claimed.
+    # Without the host's events the exits are unknown.
     alone = f"{folder}/alone.steal"
     run("index", "--guest", f"Debian={whole}/guest-Debian", "-o", alone, status=None)
     p = run("exits", alone, "--format", "csv")
     check(p.stdout.count("\n") == 1 and "kvm_exit" in p.stderr, f"what it would take: {p.stderr}")
+
+    if not shutil.which("babeltrace2"):
+        skip("babeltrace2 is not installed: exits were not counted independently")
+    require_recordings()
+    for lossy in (f for f in recordings() if f.endswith("/lost/")):
+        check_lossy(lossy)

@@ -1,4 +1,4 @@
-"""What `export` writes is what the other commands answer, to the ns; the same run twice changes nothing; names are data."""
+"""`export` writes the figures of the other commands, to the ns; exporting the same run twice changes nothing."""
 import csv
 import glob
 import json
@@ -26,7 +26,7 @@ def export(history, target, *args):
 
 
 def folder_tables(folder):
-    """The csv tables of a folder with one run."""
+    """Returns the csv tables of a folder with one run."""
     tables = {}
     for path in glob.glob(f"{folder}/*/*.csv"):
         with open(path, newline="", encoding="utf-8") as f:
@@ -41,8 +41,8 @@ def sums(rows, key, value="ns"):
     return dict(out)
 
 
-def thief_machine(row):
-    return row["thief_machine"] or {"idle-cpu": "idle CPU", "unknown": "unknown"}.get(row["kind"], row["kind"])
+def culprit_machine(row):
+    return row["culprit_machine"] or {"idle-cpu": "idle CPU", "unknown": "unknown"}.get(row["kind"], row["kind"])
 
 
 def intervals(history, path):
@@ -50,7 +50,7 @@ def intervals(history, path):
 
 
 def check_states(history, t):
-    """Tables of intervals against `intervals`."""
+    """Compares tables of intervals with `intervals`."""
     vms = [m["machine"] for m in t["machine"] if m["kind"] == "vm"]
     root = {"host": "/Host", **{vm: f"/Virtual Machines/{vm}" for vm in vms}}
     for m in root:
@@ -71,61 +71,61 @@ def check_states(history, t):
             check(rows == intervals(history, f"{root[m]}/Threads/{tid}/Status"), f"thread_state: {m}/{tid}, {n} rows")
             cpus = intervals(history, f"{root[m]}/Threads/{tid}/CPU")
             at = [next((v for s, d, v in cpus if s <= int(r["ts"]) < s + d), "") for r in mine[:50]]
-            check(at == [r["cpu"] for r in mine[:50]], "and where it was")
+            check(at == [r["cpu"] for r in mine[:50]], "and its CPU")
 
 
 def check_steal(history, t):
-    """Sums of the seconds against `steal`, by machine and by thread."""
-    machine = sums([r for r in t["steal"] if r["of_machine"] == "1"], lambda r: (r["victim_machine"], thief_machine(r)))
-    told = {(r["victim"], r["thief"]): int(r["ns"]) for r in table("steal", history)}
-    check(machine == told and told, f"steal by machine: {sum(told.values())} ns in {len(told)} pairs")
+    """Compares sums over the seconds with `steal`, per machine and per thread."""
+    machine = sums([r for r in t["steal"] if r["of_machine"] == "1"], lambda r: (r["victim_machine"], culprit_machine(r)))
+    reported = {(r["victim"], r["culprit"]): int(r["ns"]) for r in table("steal", history)}
+    check(machine == reported and reported, f"steal by machine: {sum(reported.values())} ns in {len(reported)} pairs")
     thread = sums([r for r in t["steal"] if r["victim_tid"]], lambda r: f"{r['victim_machine']}/{r['victim_tid']} {r['victim_name']}".strip())
-    told = sums(table("steal", history, "--by", "thread"), lambda r: r["victim"])
-    check({k.split()[0]: v for k, v in thread.items()} == {k.split()[0]: v for k, v in told.items()} and told,
-          f"steal by thread: {len(told)} victims")
+    reported = sums(table("steal", history, "--by", "thread"), lambda r: r["victim"])
+    check({k.split()[0]: v for k, v in thread.items()} == {k.split()[0]: v for k, v in reported.items()} and reported,
+          f"steal by thread: {len(reported)} victims")
     flow = sums(t["flow"], lambda r: (r["machine"], r["cpu"], r["tid"]), "dur")
     gaps = sums(t["gap"], lambda r: (r["machine"], r["cpu"], r["tid"]), "dur")
     steal = sums(t["steal"], lambda r: (r["victim_machine"], r["victim_cpu"], r["victim_tid"]))
-    check(flow == gaps == steal, "gap, flow and steal are the same time")
-    thief = lambda r: (r["victim_machine"], r["kind"], r["thief_machine"], r["thief_name"])
+    check(flow == gaps == steal != {}, "gap, flow and steal have the same sums")
+    culprit = lambda r: (r["victim_machine"], r["kind"], r["culprit_machine"], r["culprit_name"])
     tids = defaultdict(set)
     for r in t["steal"]:
         if r["of_machine"] == "1":
-            tids[thief(r)].add(r["thief_tid"])
-    check(sums([r for r in t["steal"] if r["of_machine"] == "1"], thief) == {thief(r): int(r["ns"]) for r in t["taken"]},
-          f"taken is steal over all of the run, {len(t['taken'])} rows")
-    check({thief(r): r["thief_tid"] for r in t["taken"]} == {k: v.pop() if len(v) == 1 else "" for k, v in tids.items()}
-          and len(t["taken"]) == len(tids), "by name, and with its TID where one thread has it")
-    check(all(int(r["bucket_ts"]) % 10**9 == 0 and 0 < int(r["ns"]) for r in t["steal"]), "in whole seconds of the clock")
+            tids[culprit(r)].add(r["culprit_tid"])
+    check(sums([r for r in t["steal"] if r["of_machine"] == "1"], culprit) == {culprit(r): int(r["ns"]) for r in t["steal_total"]},
+          f"steal_total: the sums of steal over the run, {len(t['steal_total'])} rows")
+    check({culprit(r): r["culprit_tid"] for r in t["steal_total"]} == {k: v.pop() if len(v) == 1 else "" for k, v in tids.items()}
+          and len(t["steal_total"]) == len(tids), "per name, with the TID if only one thread has the name")
+    check(all(int(r["bucket_ts"]) % 10**9 == 0 and 0 < int(r["ns"]) for r in t["steal"]), "steal: per whole second of the clock")
 
 
 def check_gaps(history, t):
-    """Every gap with its first culprit against `gaps`."""
+    """Compares each gap and its top culprit with `gaps`."""
     for m in t["machine"]:
-        rows = [(int(r["ts"]), int(r["dur"]), r["state"], r["thief_machine"], r["thief_tid"], r["thief_name"], r["thief_ns"])
+        rows = [(int(r["ts"]), int(r["dur"]), r["state"], r["culprit_machine"], r["culprit_tid"], r["culprit_name"], r["culprit_ns"])
                 for r in t["gap"] if r["machine"] == m["machine"] and r["of_machine"] == "1"]
-        told = [(int(r["start"]), int(r["duration_ns"]), r["state"], r["culprit_system"], r["culprit_tid"], r["culprit_name"], r["culprit_ns"])
+        reported = [(int(r["start"]), int(r["duration_ns"]), r["state"], r["culprit_machine"], r["culprit_tid"], r["culprit_name"], r["culprit_ns"])
                 for r in table("gaps", history, m["machine"], "--top", "0")]
-        check(sorted(rows) == sorted(told), f"gap: {m['machine']}, {len(rows)} rows")
+        check(sorted(rows) == sorted(reported), f"gap: {m['machine']}, {len(rows)} rows")
 
 
 def check_run(history, t):
     info = json.loads(run("info", history, "--format", "json").stdout)
     row, = t["run"]
-    check(int(row["started"]) == info["begin"] and int(row["span_ns"]) == info["end"] - info["begin"] + 1, "run: its span")
+    check(int(row["started"]) == info["begin"] and int(row["span_ns"]) == info["end"] - info["begin"] + 1, "run: start and length")
     check(int(row["lost_events"]) == sum(x["lost"] for x in info["traces"]), f"run: {row['lost_events']} events lost")
-    check(int(row["doubts"]) == sum(n["kind"] != "fact" for n in info["notes"]), f"run: {row['doubts']} reasons to doubt")
-    told = [(r["guest"], r["method"], r["quality"], r["alpha_ppm"], r["band_mid_ns"], r["containment"]) for r in table("sync", history)]
-    rows = [(r["machine"], r["method"], r["quality"], r["alpha_ppm"], r["band_mid_ns"], r["containment"]) for r in t["clock"]]
-    check(rows == told, "clock: as `sync` has it")
+    check(int(row["warnings"]) == sum(n["kind"] != "info" for n in info["notes"]), f"run: {row['warnings']} warnings")
+    reported = [(r["guest"], r["method"], r["quality"], r["alpha_ppm"], r["error_mid_ns"], r["containment"]) for r in table("sync", history)]
+    rows = [(r["machine"], r["method"], r["quality"], r["alpha_ppm"], r["error_mid_ns"], r["containment"]) for r in t["clock"]]
+    check(rows == reported, "clock: equals `sync`")
     check(sorted(x["uuid"] for x in info["traces"]) == sorted(r["uuid"] for r in t["loss"]), "loss: a row for each trace")
 
 
 def check_sqlite(folder, history, t, rows, number):
-    """The database holds the rows of the csv; again changes nothing; what was cut off either."""
+    """The database contains the rows of the csv; a repeated or an aborted export changes nothing."""
     path = f"{folder}/runs.db"
     for _ in range(2):
-        check(export(history, f"sqlite:{path}")[0] == rows, "sqlite: the same numbers of rows")
+        check(export(history, f"sqlite:{path}")[0] == rows, "sqlite: the same number of rows")
     db = sqlite3.connect(path)
     for name, want in t.items():
         got = [tuple("" if v is None else v for v in r) for r in db.execute(f'SELECT * FROM "{name}" WHERE run_id = ?', (number,))]
@@ -143,7 +143,7 @@ def check_sqlite(folder, history, t, rows, number):
         p.wait(timeout=60)
         db = sqlite3.connect(path)
         count = {n: db.execute(f'SELECT count(*) FROM "{n}" WHERE run_id = ?', (number,)).fetchone()[0] for n in rows}
-        check(count == rows and db.execute("PRAGMA integrity_check").fetchone() == ("ok",), f"sqlite: whole after {signum.name}")
+        check(count == rows and db.execute("PRAGMA integrity_check").fetchone() == ("ok",), f"sqlite: complete after {signum.name}")
         db.close()
 
 
@@ -152,20 +152,20 @@ def as_csv(v):
 
 
 def check_avro(folder, history, t, rows):
-    """The files hold the rows of the csv, as two readers have them."""
-    place = f"{folder}/avro"
-    shutil.rmtree(place, ignore_errors=True)
+    """The files contain the rows of the csv, according to two readers."""
+    directory = f"{folder}/avro"
+    shutil.rmtree(directory, ignore_errors=True)
     for _ in range(2):
-        check(export(history, f"avro:{place}")[0] == rows, "avro: the same numbers of rows")
+        check(export(history, f"avro:{directory}")[0] == rows, "avro: the same number of rows")
     size = 0
     for name, want in t.items():
-        path, = glob.glob(f"{place}/{name}/*.avro")
+        path, = glob.glob(f"{directory}/{name}/*.avro")
         schema, got = avro_reader.read(path)
         check([{k: as_csv(v) for k, v in r.items()} for r in got] == want, f"avro: {name}, {len(got)} rows")
-        check((schema["namespace"], schema["name"]) == ("stealscope", name), "and its schema's name")
+        check((schema["namespace"], schema["name"]) == ("stealscope", name), "and the name of its schema")
         if AVRO:
-            told = avro_reader.read_by_library(AVRO, path, 2000)
-            check([{k: as_csv(v) for k, v in r.items()} for r in told] == want[:2000], "libavro reads the same")
+            reported = avro_reader.read_by_library(AVRO, path, 2000)
+            check([{k: as_csv(v) for k, v in r.items()} for r in reported] == want[:2000], "libavro reads the same")
         size += os.path.getsize(path)
     check(size <= 9 * sum(rows.values()) + 1000 * len(rows), f"avro: {size / sum(rows.values()):.2f} bytes a row")
 
@@ -176,23 +176,23 @@ def check_folded(folder, history):
     got = defaultdict(int)
     for line in open(path, encoding="utf-8"):
         stack, ns = line.rstrip("\n").rsplit(" ", 1)
-        machine, thread, kind, thief = stack.split(";")
+        machine, thread, kind, culprit = stack.split(";")
         got[(machine + "/" + thread).strip()] += int(ns)
-    told = sums(table("steal", history, "--by", "thread"), lambda r: r["victim"])
-    check(dict(got) == told and told, f"folded: {len(told)} victims, {sum(told.values())} ns")
+    reported = sums(table("steal", history, "--by", "thread"), lambda r: r["victim"])
+    check(dict(got) == reported and reported, f"folded: {len(reported)} victims, {sum(reported.values())} ns")
 
 
 def metrics(path):
     values = {}
     with open(path, encoding="utf-8") as f:
         lines = f.read().split("\n")
-    check(lines[-2:] == ["# EOF", ""], "openmetrics: ends as it must")
+    check(lines[-2:] == ["# EOF", ""], "openmetrics: the last line is # EOF")
     for line in lines:
         m = re.fullmatch(r'(\w+)(?:\{(.*)\})? (\S+)', line)
         check(line == "" or line.startswith("# ") or m, f"openmetrics: {line}") if not m else None
         if m:
             labels = {k: v.replace('\\"', '"').replace("\\\\", "\\") for k, v in re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', m[2] or "")}
-            check((m[1], tuple(labels.items())) not in values, f"openmetrics: once: {line[:60]}") if (m[1], tuple(labels.items())) in values else None
+            check((m[1], tuple(labels.items())) not in values, f"openmetrics: no duplicate: {line[:60]}") if (m[1], tuple(labels.items())) in values else None
             values[(m[1], tuple(labels.items()))] = m[3]
     return values
 
@@ -202,8 +202,8 @@ def check_metrics(folder, history, t):
     export(history, f"openmetrics:{path}")
     values = metrics(path)
     ns = {k[1]: int(v.replace(".", "")) for k, v in values.items() if k[0] == "stealscope_steal_seconds_total"}
-    told = {(("victim", r["victim"]), ("thief", r["thief"].replace("idle CPU", "idle-cpu"))): int(r["ns"]) for r in table("steal", history)}
-    check(ns == told and told, "openmetrics: steal as `steal` has it")
+    reported = {(("victim", r["victim"]), ("culprit", r["culprit"].replace("idle CPU", "idle-cpu"))): int(r["ns"]) for r in table("steal", history)}
+    check(ns == reported and reported, "openmetrics: steal equals `steal`")
     for m in t["machine"]:
         mine = [int(r["dur"]) for r in t["gap"] if r["machine"] == m["machine"] and r["of_machine"] == "1"]
         label = ("victim", m["machine"])
@@ -213,11 +213,11 @@ def check_metrics(folder, history, t):
             if k[0] == "stealscope_gap_seconds_bucket" and k[1][0] == label:
                 limit = float(k[1][1][1]) * 1e9
                 check(int(v) == sum(d <= limit + 1e-3 for d in mine), f"openmetrics: below {k[1][1][1]} s")
-    check(float(values[("stealscope_run_duration_seconds", ())]) > 0, "openmetrics: how long it was")
+    check(float(values[("stealscope_run_duration_seconds", ())]) > 0, "openmetrics: the length of the run")
 
 
 def slices_of(t):
-    """What a timeline has to show: of which machine and kind, on which track, when, and what."""
+    """Returns the slices of a timeline: (group of tracks, track, start, duration, name)."""
     want = Counter()
     for r in t["vcpu_state"]:
         want[(r["machine"] + ": vCPU states", int(r["cpu"]), int(r["ts"]), int(r["dur"]), r["state"])] += 1
@@ -242,17 +242,17 @@ def check_chrome(folder, history, t):
     process = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
     slices = [e for e in events if e["ph"] == "X"]
     got = Counter((process[e["pid"]], e["tid"], origin + round(e["ts"] * 1000), round(e["dur"] * 1000), e["name"]) for e in slices)
-    check(got == slices_of(t), f"chrome: {len(slices)} slices, as in the tables")
+    check(got == slices_of(t), f"chrome: {len(slices)} slices, equal to the tables")
     flows = Counter((e["id"], e["ph"]) for e in events if e["ph"] in "sf")
     check(len(flows) > 100 and all(n == 1 and (i, "f" if ph == "s" else "s") in flows for (i, ph), n in flows.items()),
           f"chrome: {len(flows) // 2} flows, each with both ends")
     lost = sum(e["args"]["ms"] for e in events if e["ph"] == "C")
-    told = sum(int(r["ns"]) for r in t["steal"] if r["victim_cpu"])
-    check(abs(lost * 1e6 - told) < 1000, "chrome: the counters add up to what the vCPUs lost")
+    reported = sum(int(r["ns"]) for r in t["steal"] if r["victim_cpu"])
+    check(abs(lost * 1e6 - reported) < 1000, "chrome: the sum of the counters is the loss of the vCPUs")
 
 
 def fields(data):
-    """The fields of a message of protocol buffers: (number, value), values that have a length as bytes."""
+    """Yields the fields of a protocol buffers message: (number, value); values with a length are bytes."""
     at = 0
 
     def varint():
@@ -287,7 +287,7 @@ def check_perfetto(folder, history, t):
             process = dict(fields(d[3])) if 3 in d else {}
             tracks[d[1]] = (process.get(6, d.get(2, b"")).decode(), d.get(5))
     events = [(p[8], list(fields(p[11]))) for p in packets if 11 in p]
-    check(all(dict(e)[11] in tracks for _, e in events), f"perfetto: {len(tracks)} tracks, all events on one of them")
+    check(all(dict(e)[11] in tracks for _, e in events), f"perfetto: {len(tracks)} tracks; each event is on one of them")
     begun, got, args = {}, Counter(), 0
     for ts, e in events:
         d = dict(e)
@@ -299,26 +299,26 @@ def check_perfetto(folder, history, t):
             start, name = begun.pop(d[11])
             group, machine = tracks[tracks[d[11]][1]]
             got[(f"{tracks[machine][0]}: {group}", d[11] & (1 << 40) - 1, start, ts - start, name)] += 1
-    check(not begun and got == slices_of(t), f"perfetto: {sum(got.values())} slices, as in the tables")
+    check(not begun and got == slices_of(t), f"perfetto: {sum(got.values())} slices, equal to the tables")
     check(args >= 2 * len(t["gap"]), "perfetto: gaps have arguments")
     ends = [[v for _, e in events for n, v in e if n == number] for number in (47, 48)]
     check(len(ends[0]) > 100 and sorted(ends[0]) == sorted(ends[1]) and len({*ends[0]}) == len(ends[0]),
           f"perfetto: {len(ends[0])} flows, each with both ends")
     lost = sum(dict(e).get(30, 0) for _, e in events if dict(e)[9] == 4)
-    check(lost == sum(int(r["ns"]) for r in t["steal"] if r["victim_cpu"]), "perfetto: the counters add up to what the vCPUs lost")
+    check(lost == sum(int(r["ns"]) for r in t["steal"] if r["victim_cpu"]), "perfetto: the sum of the counters is the loss of the vCPUs")
 
 
 def check_history(folder, history, floor):
-    place = f"{folder}/csv"
-    shutil.rmtree(place, ignore_errors=True)
-    rows, number = export(history, f"csv:{place}")
-    t = folder_tables(place)
+    directory = f"{folder}/csv"
+    shutil.rmtree(directory, ignore_errors=True)
+    rows, number = export(history, f"csv:{directory}")
+    t = folder_tables(directory)
     check(set(t) == set(rows) and all(len(t[n]) == rows[n] for n in t), f"csv: {sum(rows.values())} rows in {len(rows)} tables")
-    check(rows["thread_state"] > floor, "it is a history worth the name")
-    check({r["run_id"] for x in t.values() for r in x} == {str(number)}, "every row has the number of the run")
-    files = {p: open(p, "rb").read() for p in glob.glob(f"{place}/*/*")}
-    check(export(history, f"csv:{place}") == (rows, number), "again")
-    check({p: open(p, "rb").read() for p in glob.glob(f"{place}/*/*")} == files, "csv: the same files, byte by byte")
+    check(rows["thread_state"] > floor, f"the history has more than {floor} thread states")
+    check({r["run_id"] for x in t.values() for r in x} == {str(number)}, "each row has the number of the run")
+    files = {p: open(p, "rb").read() for p in glob.glob(f"{directory}/*/*")}
+    check(export(history, f"csv:{directory}") == (rows, number), "repeated")
+    check({p: open(p, "rb").read() for p in glob.glob(f"{directory}/*/*")} == files, "csv: the same files, byte for byte")
     check_states(history, t)
     check_steal(history, t)
     check_gaps(history, t)
@@ -335,60 +335,60 @@ def check_history(folder, history, floor):
 
 
 def check_fleet(folder, histories):
-    """What the questions say of several runs is what the commands say of each."""
+    """The answers about several runs agree with the commands' answers about each run."""
     db = f"sqlite:{folder}/fleet.db"
     lost, taken, gaps, runs = defaultdict(int), defaultdict(int), defaultdict(list), defaultdict(set)
     for history in histories:
-        _, number = export(history, db, "--only", "run,machine,taken,gap,clock,loss")
+        _, number = export(history, db, "--only", "run,machine,steal_total,gap,clock,loss")
         host = next(x["machine"] for x in json.loads(run("info", history, "--format", "json").stdout)["traces"] if x["role"] == "host")
         for r in table("steal", history):
-            pair = (host, r["victim"], r["thief"].replace("idle CPU", "idle-cpu"))
+            pair = (host, r["victim"], r["culprit"].replace("idle CPU", "idle-cpu"))
             lost[pair] += int(r["ns"])
             runs[pair[:2]].add(number)
         for machine in {r["vm"] for r in table("info", history)} | {"host"}:
             gaps[(host, machine)] += [int(r["duration_ns"]) for r in table("gaps", history, machine, "--top", "0")]
-    ask = {q: table("fleet", db, q) for q in ("victims", "thieves", "pairs", "gaps", "days", "moved", "doubtful")}
+    ask = {q: table("fleet", db, q) for q in ("victims", "culprits", "pairs", "gaps", "days", "moved", "warnings")}
     victims = {key: sum(ns for k, ns in lost.items() if k[:2] == key) for key in runs}
     check({(r["host"], r["victim"]): (int(r["runs"]), int(r["lost_ns"])) for r in ask["victims"]}
           == {k: (len(runs[k]), v) for k, v in victims.items()}, f"fleet: {len(victims)} victims in {len(histories)} runs")
-    for (host, victim, thief), ns in lost.items():
-        taken[(host, thief)] += ns
-    check(sums(ask["thieves"], lambda r: (r["host"], r["thief"]), "taken_ns") == dict(taken), "fleet: thieves")
-    told = {(r["host"], r["victim"], r["thief"]): (int(r["lost_ns"]), r["share"]) for r in ask["pairs"]}
-    check(told == {k: (v, f"{v / victims[k[:2]]:.9f}") for k, v in lost.items() if k[1] != k[2]} and told, "fleet: pairs")
+    for (host, victim, culprit), ns in lost.items():
+        taken[(host, culprit)] += ns
+    check(sums(ask["culprits"], lambda r: (r["host"], r["culprit"]), "stolen_ns") == dict(taken), "fleet: culprits")
+    reported = {(r["host"], r["victim"], r["culprit"]): (int(r["lost_ns"]), r["share"]) for r in ask["pairs"]}
+    check(reported == {k: (v, f"{v / victims[k[:2]]:.9f}") for k, v in lost.items() if k[1] != k[2]} and reported, "fleet: pairs")
     rank = lambda v, p: sorted(v)[(len(v) * p + 99) // 100 - 1]
     want = {k: tuple(map(str, (len(v), sum(v), rank(v, 50), rank(v, 90), rank(v, 99), max(v)))) for k, v in gaps.items() if v}
     check({(r["host"], r["machine"]): tuple(list(r.values())[2:]) for r in ask["gaps"]} == want, "fleet: gaps")
     check(sums(ask["days"], lambda r: (r["host"], r["machine"]), "lost_ns")
-          == {**{(r["host"], r["machine"]): 0 for r in ask["days"]}, **victims}, "fleet: the days add up to it")
+          == {**{(r["host"], r["machine"]): 0 for r in ask["days"]}, **victims}, "fleet: the sum over days is the loss")
     alone = os.path.join(folder, "alone.steal")
     run("index", os.path.join(DATA, "fibonacci", "guest-Debian"), "-o", alone)
-    export(alone, db, "--only", "run,machine,taken,gap,clock,loss")
-    check(table("fleet", db, "days") == ask["days"], "fleet: of a VM without its host nobody knows what it lost")
+    export(alone, db, "--only", "run,machine,steal_total,gap,clock,loss")
+    check(table("fleet", db, "days") == ask["days"], "fleet: a run without a host trace adds no loss")
     day = run("fleet", db, "days").stdout.split("\n")[1]
     check(re.search(r"  \d{4}-\d\d-\d\d  ", day), f"fleet: a day is a date {day}")
     info = [json.loads(run("info", h, "--format", "json").stdout) for h in histories]
-    check(len(ask["doubtful"]) >= sum(any(x["lost"] for x in i["traces"]) for i in info) > 0, "fleet: doubtful are those with losses")
+    check(len(ask["warnings"]) >= sum(any(x["lost"] for x in i["traces"]) for i in info) > 0, "fleet: warnings for runs with lost events")
     with sqlite3.connect(db.removeprefix("sqlite:")) as d:
-        d.execute("UPDATE taken SET ns = 10000000000000000 + ns")  # 116 days of a CPU: a thousand times that is no bigint
+        d.execute("UPDATE steal_total SET ns = 10000000000000000 + ns")  # 116 CPU days, times 1000 more than a bigint
     rates = [(r, int(r["lost_ns"]) * 1000 // (int(r["recorded_ns"]) // 10**6)) for r in table("fleet", db, "days")]
     check(all(r["lost_ns_per_s"] == str(rate) for r, rate in rates) and max(rate for _, rate in rates) > 10**16,
-          "fleet: days of which each lost months")
-    check(run("fleet", db, "victim", status=1).stderr.count("did you mean victims?") == 1, "fleet: a question that is not there")
+          "fleet: a loss of months per day does not overflow")
+    check(run("fleet", db, "victim", status=1).stderr.count("did you mean victims?") == 1, "fleet: an unknown question")
     for url, status in ((f"sqlite:{histories[0]}", 2), (f"sqlite:{folder}/none.db", 2), ("mysql://me:secret@h/d", 1)):
         p = run("fleet", url, "victims", status=status)
         check("secret" not in p.stderr and p.stderr.count("\n") == 1 and p.stdout == "", p.stderr.strip())
-    check(not os.path.exists(f"{folder}/none.db"), "fleet: asking makes no database")
+    check(not os.path.exists(f"{folder}/none.db"), "fleet: a question creates no database")
 
 
 def check_secrets(folder, history):
-    """A password is not among the arguments for long, and comes from a file that nobody else reads."""
+    """A password soon disappears from the process's arguments, and is read from files with private permissions only."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         targets = [f"clickhouse://me:s3:cr@t@127.0.0.1:{port}/d"]
         if "not in this build" not in next(x for x in run("export", "--targets").stdout.split("\n") if x.startswith("postgresql:")):
             targets += [f"postgresql://me:s3cret@127.0.0.1:{port}/d", f"postgresql://127.0.0.1:{port}/d?password=s3cret&user=me"]
-        for target in [] if is_emulated() else targets:  # an emulator's arguments are not the program's to change
+        for target in [] if is_emulated() else targets:  # the program cannot change the arguments of an emulator
             for words in (["export", history, "--to", target], ["export", history, f"--to={target}"], ["fleet", target, "victims"]):
                 p = start(*words)
                 def arguments():
@@ -412,9 +412,9 @@ def check_secrets(folder, history):
     os.chmod(f"{folder}/secret", 0o640)
     with open(f"{folder}/empty", "w", opener=lambda path, flags: os.open(path, flags, 0o600), encoding="ascii"):
         pass
-    for file, said in ((f"{folder}/secret", "others may read it"), (f"{folder}/none", "No such file"), (f"{folder}/empty", "empty")):
+    for file, error in ((f"{folder}/secret", "secret: "), (f"{folder}/none", "No such file"), (f"{folder}/empty", "empty")):
         p = run("fleet", "clickhouse://me@127.0.0.1:1/d", "victims", "--password-file", file, status=None)
-        check(p.returncode > 0 and said in p.stderr and "from a file" not in p.stderr, f"refused: {p.stderr.strip()}")
+        check(p.returncode > 0 and error in p.stderr and "from a file" not in p.stderr, f"refused: {p.stderr.strip()}")
 
 
 with scratch() as folder:
@@ -424,49 +424,49 @@ with scratch() as folder:
 
     check_secrets(folder, history)
 
-    # The number of a run comes from its traces and options, not from where they lie.
+    # The number of a run depends on its traces and options, not on their location.
     shutil.copytree(os.path.join(DATA, "fibonacci"), f"{folder}/elsewhere", copy_function=shutil.copyfile)
     other = f"{folder}/other.steal"
     run("index", f"{folder}/elsewhere", "-o", other)
-    check(export(other, f"csv:{folder}/both")[1] == number, "the same traces elsewhere: the same run")
+    check(export(other, f"csv:{folder}/both")[1] == number, "a copy of the traces: the same run")
     run("index", f"{folder}/elsewhere", "--paper-states", "-o", other)
     second = export(other, f"csv:{folder}/both")[1]
     check(second != number, "other options: another run")
     check(sorted(os.listdir(f"{folder}/both/steal")) == sorted([f"{number}.csv", f"{second}.csv"]), "csv: a file for each run")
 
-    # Losses, requests, steps of clocks.
+    # Lost events and requests.
     simulate(f"{folder}/requests", "requests", "--duration", "2s", "--lost", "0.1")
     lossy = f"{folder}/requests.steal"
     run("index", f"{folder}/requests", "-o", lossy)
     _, _, t = check_history(folder, lossy, 500)
-    told = [(r["request"], r["machine"], r["start"], r["latency_ns"], r["provider_low_ns"], r["provider_high_ns"], r["culprit"])
+    reported = [(r["request"], r["machine"], r["start"], r["latency_ns"], r["provider_low_ns"], r["provider_high_ns"], r["culprit"])
             for r in table("latency", "requests", lossy)]
     got = [(r["request"], r["machine"], r["ts"], r["dur"], r["provider_low_ns"], r["provider_high_ns"], r["culprit"]) for r in t["request"]]
-    check(got == told and told, f"request: {len(told)} rows, as `latency requests` has them")
+    check(got == reported and reported, f"request: {len(reported)} rows, equal to `latency requests`")
 
-    # Only some; refusals; nothing half written; no password is told.
+    # --only; errors; no partial files; no password in messages.
     shutil.rmtree(f"{folder}/csv")
-    check(list(export(history, f"csv:{folder}/csv", "--only", "steal,run")[0]) == ["steal", "run"], "only those asked for")
+    check(list(export(history, f"csv:{folder}/csv", "--only", "steal,run")[0]) == ["steal", "run"], "--only: these tables")
     check(sorted(os.listdir(f"{folder}/csv")) == ["run", "steal"], "and no others")
-    for args, status, why in [
-            (["--to", "parquet:x"], 1, "no such target: 'parquet'"),
-            (["--to", "mysql://me:secret@host/db"], 1, "no such target: 'mysql'"),
-            (["--to", "csv:"], 1, "the DIR is missing"),
+    for args, status, error in [
+            (["--to", "parquet:x"], 1, "'parquet'"),
+            (["--to", "mysql://me:secret@host/db"], 1, "'mysql'"),
+            (["--to", "csv:"], 1, "DIR"),
             (["--to", f"csv:{folder}/x", "--only", "steel"], 1, "did you mean steal?"),
-            ([], 1, "--to is missing"),
+            ([], 1, "--to"),
             (["--to", f"chrome:{folder}/no/such/x"], 4, "No such file"),
             (["--to", f"csv:{history}"], 4, history)]:
         p = run("export", history, *args, status=status)
-        check(why in p.stderr and p.stderr.count("\n") == 1 and "secret" not in p.stderr, p.stderr.strip())
-    check(not os.path.exists(f"{folder}/x"), "what is refused makes no folder")
+        check(error in p.stderr and p.stderr.count("\n") == 1 and "secret" not in p.stderr, p.stderr.strip())
+    check(not os.path.exists(f"{folder}/x"), "a refused export creates no folder")
     if HAS_SQLITE:
         simulate(f"{folder}/three", "critical_task", "--duration", "3s")
         run("index", f"{folder}/three", "-o", f"{folder}/three.steal")
         check_fleet(folder, [history, lossy, f"{folder}/three.steal"])
         with open(f"{folder}/not.db", "w") as f:
-            f.write("somebody's file")
+            f.write("another file")
         run("export", history, "--to", f"sqlite:{folder}/not.db", status=1)
-        check(open(f"{folder}/not.db").read() == "somebody's file", "a file that is no database stays")
+        check(open(f"{folder}/not.db").read() == "another file", "a file that is not a database is unchanged")
         db = sqlite3.connect(f"{folder}/own.db")
         db.execute("CREATE TABLE steal (mine)")
         db.commit()
@@ -477,15 +477,15 @@ with scratch() as folder:
         for path in (history, f"{folder}/{target}.txt"):
             if path != history:
                 with open(path, "w") as f:
-                    f.write("\nsomebody's; file 1x\n")
+                    f.write("\nanother; file 1x\n")
             before = open(path, "rb").read()
             p = run("export", history, "--to", f"{target}:{path}", status=1)
-            check(p.stderr.count("exists and is not") == 1 and open(path, "rb").read() == before, p.stderr.strip())
+            check(p.stderr.count("exists") == 1 and open(path, "rb").read() == before, p.stderr.strip())
         export(history, f"{target}:{folder}/{target}.again")
         before = open(f"{folder}/{target}.again", "rb").read()
         export(history, f"{target}:{folder}/{target}.again")
-        check(open(f"{folder}/{target}.again", "rb").read() == before, f"{target}: what it wrote itself it replaces")
+        check(open(f"{folder}/{target}.again", "rb").read() == before, f"{target}: a file of an earlier export is replaced")
     for scheme in ["csv"] + ["avro"] * HAS_AVRO:
         full = run("export", history, "--to", f"{scheme}:/dev/full", status=4)
         check(full.stderr.count("\n") == 1, full.stderr.strip())
-    check(not [p for p in glob.glob(f"{folder}/**", recursive=True) if p.endswith(".tmp")], "nothing half written is left")
+    check(not [p for p in glob.glob(f"{folder}/**", recursive=True) if p.endswith(".tmp")], "no partial file is left")

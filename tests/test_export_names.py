@@ -1,4 +1,4 @@
-"""Whoever runs a guest chooses names: in every file that `export` writes they are texts, whatever bytes they are made of."""
+"""Guests choose names freely: in each file that `export` writes they are plain text, whatever bytes they contain."""
 import csv
 import glob
 import json
@@ -20,17 +20,17 @@ def export(history, target):
 
 
 def check_tables(folder, history, shown):
-    place = export(history, f"csv:{folder}/csv")
-    for path in glob.glob(f"{place}/*/*"):
+    directory = export(history, f"csv:{folder}/csv")
+    for path in glob.glob(f"{directory}/*/*"):
         with open(path, "rb") as f:
             content = f.read()
-        check(not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", content), f"csv: no control character in {path[len(place):]}")
+        check(not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", content), f"csv: no control character in {path[len(directory):]}")
         content.decode("utf-8")
         with open(path, newline="", encoding="utf-8") as f:
             rows = list(csv.reader(f))
-        check(all(len(r) == len(rows[0]) for r in rows), "and its rows have the columns that they should")
-        check(not any(re.match(r"[=+@]|-[^0-9]", v) for r in rows for v in r), "and no formula")
-    path, = glob.glob(f"{place}/thread/*")
+        check(all(len(r) == len(rows[0]) for r in rows), "all rows have the same number of columns")
+        check(not any(re.match(r"[=+@]|-[^0-9]", v) for r in rows for v in r), "no formula")
+    path, = glob.glob(f"{directory}/thread/*")
     with open(path, newline="", encoding="utf-8") as f:
         name = next(r["name"] for r in csv.DictReader(f) if (r["machine"], r["tid"]) == ("host", "216"))
     check(name == ("\\x%02x" % ord(shown[0]) + shown[1:] if shown[:1] in ("=", "+", "-", "@") else shown), f"csv: {name}")
@@ -53,7 +53,7 @@ def check_files(folder, history, shown):
         names = {e["args"].get("name") for e in json.load(f)["traceEvents"] if "args" in e}
     check(shown + " 216" in names, "chrome: json")
     with open(export(history, f"perfetto:{folder}/p"), "rb") as f:
-        check(shown.encode() in f.read(), "perfetto: as it is shown")
+        check(shown.encode() in f.read(), "perfetto: the displayed name")
     with open(export(history, f"openmetrics:{folder}/m.prom"), encoding="utf-8") as f:
         wrong = [x for x in f.read().split("\n") if x and not re.fullmatch(
             r'# .*|\w+(\{\w+="([^"\\]|\\[\\"n])*"(,\w+="([^"\\]|\\[\\"n])*")*\})? [0-9.e+-]+', x)]

@@ -1,4 +1,4 @@
-"""`export --to postgresql://...` against a real server, which this test starts in a temporary folder."""
+"""`export --to postgresql://...` with a real server, which this test starts in a temporary folder."""
 import csv
 import glob
 import json
@@ -7,19 +7,17 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections import defaultdict
 
-from e2e import DATA, HOSTILE, PROGRAM, check, dashboard, rename, run, scratch, simulate, table
+from e2e import DATA, HOSTILE, PROGRAM, check, dashboard, rename, run, scratch, simulate, skip, table
 
 BIN = next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True)), None)
 TARGETS = run("export", "--targets").stdout
 ROOT = os.geteuid() == 0
 if not BIN or "not in this build" in next(x for x in TARGETS.split("\n") if x.startswith("postgresql:")) or (
         ROOT and not shutil.which("runuser")):
-    print("no PostgreSQL server is installed, or this build has no libpq")
-    sys.exit(77)
+    skip("no PostgreSQL server is installed, or this build has no libpq")
 AS = ["runuser", "-u", "postgres", "--"] if ROOT else []
 
 
@@ -55,12 +53,12 @@ def counts(url, rows, number):
 
 
 def unescaped(v):
-    """A text without what keeps it from being a formula in csv."""
+    """Returns the text of a csv cell without the escape that keeps it from being a formula."""
     return chr(int(v[2:4], 16)) + v[4:] if re.match(r"\\x(3d|2b|2d|40)", v) else v
 
 
 def check_rows(url, folder, history, number):
-    """Every row as the csv has it."""
+    """Compares all rows with the csv."""
     export(history, f"csv:{folder}/csv")
     for path in glob.glob(f"{folder}/csv/*/{number}.csv"):
         name = os.path.basename(os.path.dirname(path))
@@ -84,35 +82,35 @@ with scratch() as folder:
         rows, number = export(history, url)
         check(counts(url, rows, number) == rows, f"{sum(rows.values())} rows")
         check_rows(url, folder, history, number)
-        check(export(history, url) == (rows, number) and counts(url, rows, number) == rows, "again: nothing changes")
-        check(ask(url, "SELECT victim_machine, coalesce(thief_machine, kind), sum(ns) FROM steal WHERE of_machine = 1 "
+        check(export(history, url) == (rows, number) and counts(url, rows, number) == rows, "repeated: no change")
+        check(ask(url, "SELECT victim_machine, coalesce(culprit_machine, kind), sum(ns) FROM steal WHERE of_machine = 1 "
                        "GROUP BY 1, 2 ORDER BY 3 DESC")[0][2] == max((r["ns"] for r in table("steal", history)), key=int),
-              "as `steal` has it")
+              "the largest sum equals that of `steal`")
         day = time.strftime("%Y%m%d", time.gmtime(json.loads(run("info", history, "--format", "json").stdout)["begin"] / 1e9))
-        check(int(ask(url, f"SELECT count(*) FROM steal_{day}")[0][0]) == rows["steal"], f"rows lie in the partition of {day}")
-        check(ask(url, "SELECT count(*) FROM steal_other") == [["0"]], "and none in that of the rest")
+        check(int(ask(url, f"SELECT count(*) FROM steal_{day}")[0][0]) == rows["steal"], f"the rows are in the partition of {day}")
+        check(ask(url, "SELECT count(*) FROM steal_other") == [["0"]], "and none in the default partition")
 
         info = json.loads(run("info", history, "--format", "json").stdout)
         panels = dashboard("postgresql", info["begin"] - 10**9, info["end"])
-        told = {title: ask(url, sql) for title, sql in panels.items()}
-        check(all(told[t] for t in told if "doubt" not in t), f"Grafana's panels: {({t: len(r) for t, r in told.items()})}")
+        reported = {title: ask(url, sql) for title, sql in panels.items()}
+        check(all(reported[t] for t in reported if "warning" not in t), f"Grafana's panels: {({t: len(r) for t, r in reported.items()})}")
         pairs = defaultdict(int)
-        for victim, thief, name, ns in ask(url, "SELECT victim_machine, coalesce(thief_machine, kind), thief_name, ns FROM steal "
+        for victim, culprit, name, ns in ask(url, "SELECT victim_machine, coalesce(culprit_machine, kind), culprit_name, ns FROM steal "
                                                 "WHERE of_machine = 1"):
-            pairs[victim, thief, name] += int(ns)
-        check(sum(pairs.values()) == sum(int(r["ns"]) for r in table("steal", history)), "the rows are what `steal` has")
-        check(abs(sum(float(r[4]) for r in told["Victims and thieves"]) * 1e9 - sum(sorted(pairs.values())[-50:])) < 1000,
-              "and the panel has the greatest 50")
+            pairs[victim, culprit, name] += int(ns)
+        check(sum(pairs.values()) == sum(int(r["ns"]) for r in table("steal", history)), "the sum of the rows equals that of `steal`")
+        check(abs(sum(float(r[4]) for r in reported["Victims and culprits"]) * 1e9 - sum(sorted(pairs.values())[-50:])) < 1000,
+              "and the panel has the 50 largest")
 
-        # Killed: what was there stays, and the next one completes it.
+        # After a kill the old rows are complete.
         for wait in (0.02, 0.08, 0.2):
             p = subprocess.Popen([PROGRAM, "export", history, "--to", url], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             time.sleep(wait)
             p.kill()
             p.wait(timeout=60)
-            check(counts(url, rows, number) == rows, f"killed after {wait} s: whole")
+            check(counts(url, rows, number) == rows, f"killed after {wait} s: complete")
 
-        # Side by side: four runs, and one of them twice.
+        # Five exports at the same time: four runs, and one of them twice.
         histories = []
         for seed in range(4):
             simulate(f"{folder}/{seed}", "critical_task", "--duration", "1s", "--seed", str(seed + 1))
@@ -123,8 +121,8 @@ with scratch() as folder:
         answers = [json.loads(p.communicate(timeout=120)[0]) for p in started]
         check({p.returncode for p in started} == {0}, "five at the same time")
         for a in answers:
-            told = {r["table"]: r["rows"] for r in a["rows"]}
-            check(counts(url, told, a["run_id"]) == told, f"run {a['run_id']} is whole, and there once")
+            reported = {r["table"]: r["rows"] for r in a["rows"]}
+            check(counts(url, reported, a["run_id"]) == reported, f"run {a['run_id']} is complete, without duplicates")
         check(int(ask(url, "SELECT count(*) FROM run")[0][0]) == 5, "five runs in all")
 
         # The same questions have the same answers as in SQLite.
@@ -133,7 +131,7 @@ with scratch() as folder:
         for question in [line.split()[0] for line in run("fleet").stdout.splitlines()]:
             check(table("fleet", url, question) == table("fleet", f"sqlite:{folder}/db", question), f"fleet: {question}")
 
-        # Names that would be statements are texts.
+        # Names that look like SQL are plain text.
         for i, hostile in enumerate(HOSTILE):
             shutil.copytree(os.path.join(DATA, "fibonacci"), f"{folder}/h{i}", copy_function=shutil.copyfile)
             rename(f"{folder}/h{i}", hostile)

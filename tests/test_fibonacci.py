@@ -1,6 +1,6 @@
-"""The main job on the bundled recording: a fibonacci in a guest, burnP6 on the same pCPU (the paper's Fig. 6 to 9).
+"""The main use case on the bundled recording: a fibonacci in a guest, burnP6 on the same pCPU (the paper's Fig. 6 to 9).
 
-The recording's own truth (tests/data/fibonacci/truth.json) says what is right."""
+The expected figures are the recording's own truth (tests/data/fibonacci/truth.json)."""
 import fractions
 import json
 import os
@@ -14,7 +14,7 @@ VM = TRUTH["vms"]["Debian"]
 
 
 def true_host_time(guest_ns):
-    """The host's clock when the guest's clock shows guest_ns (both ns since the epoch), from TSC pairs."""
+    """Returns the host's time at guest time guest_ns (both ns since the epoch), from TSC pairs."""
     clock = VM["true_clock"]
     slope = fractions.Fraction(repr(clock["slope"]))
     guest_mono = guest_ns - TRUTH["traces"]["guest-Debian"]["clock_offset_ns"]
@@ -24,10 +24,10 @@ def true_host_time(guest_ns):
 
 def check_info(history):
     rows = table("info", history)
-    check(list(rows[0]) == ["vm", "vcpu", "host_tid", "host_pid", "host_comm"], "info: the promised columns")
+    check(list(rows[0]) == ["vm", "vcpu", "host_tid", "host_pid", "host_comm"], "info: the documented columns")
     row = [r for r in rows if r["vm"] == "Debian" and r["vcpu"] == "0"]
     check(len(row) == 1 and int(row[0]["host_tid"]) == VM["vcpus"]["0"]["tid"], "info: vCPU 0 of Debian is its host thread")
-    check(int(row[0]["host_pid"]) == VM["qemu_pid"], "info: and its QEMU process")
+    check(int(row[0]["host_pid"]) == VM["qemu_pid"], "info: its QEMU process")
     doc = json.loads(run("info", history, "--format", "json").stdout)
     roles = {t["role"]: t["machine"] for t in doc["traces"]}
     check(roles == {"host": "hypervisor", "guest": "Debian"}, "info: names host and guest")
@@ -38,7 +38,7 @@ def check_info(history):
 
 def check_sync(history):
     row = table("sync", TRACE)[0]
-    check(table("sync", history)[0] == row, "sync: the history keeps the report of the traces")
+    check(table("sync", history)[0] == row, "sync: the history contains the report of the traces")
     check(row["quality"] == "ACCURATE", "sync: ACCURATE")
     ppm = float(row["alpha_ppm"])
     check(abs(ppm - VM["true_clock"]["ppm"]) < 2, f"sync: drift {ppm:.3f} ppm, truth {VM['true_clock']['ppm']}")
@@ -51,69 +51,69 @@ def check_sync(history):
         off = float(got - true_host_time(t))
         check(abs(off) <= allowed, f"sync: {off:.0f} ns off the true clock, {allowed:.0f} allowed")
     check(float(row["containment"]) >= 0.99, f"sync: containment {row['containment']}")
-    check(int(row["band_mid_ns"]) >= 0, "sync: the error band is known")
+    check(int(row["error_mid_ns"]) >= 0, "sync: the error bound is known")
 
 
 def check_flow(history):
     task = [t for t in TRUTH["tasks"] if t["task"] == "fibonacci" and t["in_trace"]][0]
     alone = [t for t in TRUTH["tasks"] if t["task"] == "fibonacci" and not t["in_trace"]][0]
-    subject = f"Debian/{task['pid']}"
-    rows = table("flow", history, subject)
-    check(list(rows[0]) == ["system", "tid", "name", "kind", "duration_ns", "share"], "flow: the promised columns")
+    target = f"Debian/{task['pid']}"
+    rows = table("flow", history, target)
+    check(list(rows[0]) == ["machine", "tid", "name", "kind", "duration_ns", "share"], "flow: the documented columns")
     culprits = [r for r in rows if r["kind"] == "preempting"]
-    check((culprits[0]["system"], culprits[0]["name"]) == ("host", "burnP6"), "flow: burnP6 of the host leads the culprits")
-    check(int(culprits[0]["tid"]) == TRUTH["hogs"][0]["pid"], "flow: by its TID")
+    check((culprits[0]["machine"], culprits[0]["name"]) == ("host", "burnP6"), "flow: burnP6 of the host leads the culprits")
+    check(int(culprits[0]["tid"]) == TRUTH["hogs"][0]["pid"], "flow: its TID")
     check(int(culprits[0]["duration_ns"]) > 10 * int(culprits[1]["duration_ns"]), "flow: by far")
     own = sum(int(r["duration_ns"]) for r in rows if r["kind"] == "running")
     ratio = own / alone["guest_cpu_ns"]
     check(abs(ratio - 1) < 0.03, f"flow: own running time is {ratio:.4f} of the uncontended run's")
     check(abs(sum(float(r["share"]) for r in rows) - 1) < 1e-6, "flow: shares add up to 1")
 
-    parts = table("flow", history, subject, "--intervals")
-    check(list(parts[0]) == ["start", "end", "system", "tid", "name", "kind"], "flow --intervals: the promised columns")
+    parts = table("flow", history, target, "--intervals")
+    check(list(parts[0]) == ["start", "end", "machine", "tid", "name", "kind"], "flow --intervals: the documented columns")
     for a, b in zip(parts, parts[1:]):
         if int(a["end"]) + 1 != int(b["start"]):
-            check(False, f"flow: {a} and {b} do not meet")
+            check(False, f"flow: gap or overlap between {a} and {b}")
     check(True, f"flow: {len(parts)} intervals tile the window to the ns")
     span = int(parts[-1]["end"]) - int(parts[0]["start"]) + 1
     check(sum(int(r["duration_ns"]) for r in rows) == span, "flow: entries add up to the window")
     sums = {}
     for p in parts:
-        key = (p["system"], p["tid"], p["name"], p["kind"])
+        key = (p["machine"], p["tid"], p["name"], p["kind"])
         sums[key] = sums.get(key, 0) + int(p["end"]) - int(p["start"]) + 1
-    check(sums == {(r["system"], r["tid"], r["name"], r["kind"]): int(r["duration_ns"]) for r in rows},
+    check(sums == {(r["machine"], r["tid"], r["name"], r["kind"]): int(r["duration_ns"]) for r in rows},
           "flow: entries are the sums of the intervals")
 
-    half = table("flow", history, subject, "--from", "40%", "--to", "50%", "--intervals")
+    half = table("flow", history, target, "--from", "40%", "--to", "50%", "--intervals")
     check(int(half[0]["start"]) > int(parts[0]["start"]) and int(half[-1]["end"]) < int(parts[-1]["end"]),
-          "flow: a window cuts it")
-    text = run("flow", history, subject).stdout
+          "flow: limited to a window")
+    text = run("flow", history, target).stdout
     check("burnP6" in text and "fibonacci" in text, "flow: the text names culprit and victim")
     check(all(len(line) <= 80 for line in text.splitlines()), "flow: the text fits 80 columns")
 
 
 def check_states(history):
-    """Fig. 7: vCPU 0 alternates RUNNING and PREEMPTED; the thread is virtually preempted exactly then."""
+    """Fig. 7: vCPU 0 alternates RUNNING and PREEMPTED; its thread is VIRT_PREEMPTED while the vCPU does not execute."""
     path = "/Virtual Machines/Debian/CPUs/CPU0/Status"
     rows = table("intervals", history, path)
     check(all(int(a["end"]) + 1 == int(b["start"]) for a, b in zip(rows, rows[1:])), "states: the vCPU's intervals tile")
     pid = [t for t in TRUTH["tasks"] if t["in_trace"]][0]["pid"]
     thread = table("intervals", history, f"/Virtual Machines/Debian/Threads/{pid}/Status")
     out = {"VMM", "PREEMPTED", "HOST_BLOCKED"}
-    held = [(int(r["start"]), int(r["end"])) for r in thread if r["value"] == "VIRT_PREEMPTED"]
+    preempted = [(int(r["start"]), int(r["end"])) for r in thread if r["value"] == "VIRT_PREEMPTED"]
     vcpu = [(int(r["start"]), int(r["end"])) for r in rows if r["value"] in out]
-    inside = sum(max(0, min(e, d) - max(s, c) + 1) for s, e in held for c, d in vcpu)
-    check(inside == sum(e - s + 1 for s, e in held), "states: VIRT_PREEMPTED only while the vCPU is not executing")
+    inside = sum(max(0, min(e, d) - max(s, c) + 1) for s, e in preempted for c, d in vcpu)
+    check(inside == sum(e - s + 1 for s, e in preempted), "states: VIRT_PREEMPTED only while the vCPU is not executing")
     ran = [(int(r["start"]), int(r["end"])) for r in thread if r["value"] == "RUNNING"]
     executing = [(int(r["start"]), int(r["end"])) for r in rows if r["value"] == "RUNNING"]
     inside = sum(max(0, min(e, d) - max(s, c) + 1) for s, e in ran for c, d in executing)
     check(inside == sum(e - s + 1 for s, e in ran), "states: the thread runs only while its vCPU runs")
-    stolen = sum(e - s + 1 for s, e in held)
+    stolen = sum(e - s + 1 for s, e in preempted)
     check(stolen > 2_000_000_000, f"states: {stolen / 1e6:.0f} ms were stolen from it")
 
 
 def check_status(history, folder):
-    """A short status line leaves the seconds to the first line of the screen only when that tells them."""
+    """A short status line omits the seconds only if the first line of the screen contains them."""
     def status(*lines):
         script, screen = os.path.join(folder, "script"), os.path.join(folder, "screen")
         with open(script, "w", encoding="utf-8") as f:
@@ -124,12 +124,12 @@ def check_status(history, folder):
     gap = [":Debian/151", ":30%", ">"]
     check("PREEMPTED" in status(*gap) and ":50.0" in status(*gap), f"of 7 s: {status(*gap)}")
     check(" .0" in status(*gap, ":zoom 4ms"), f"of 4 ms: {status(*gap, ':zoom 4ms')}")
-    told = status(*gap, "[")
-    check("host/216 burnP6" in told and "RUNNING" in told, f"the cause, when it has the CPU: {told}")
+    text_ = status(*gap, "[")
+    check("host/216 burnP6" in text_ and "RUNNING" in text_, f"the cause, while it has the CPU: {text_}")
 
 
 def check_exports(history, folder):
-    """What the viewer writes is what the commands print."""
+    """The viewer exports the output of the commands."""
     def view(*lines):
         script = os.path.join(folder, "script")
         with open(script, "w", encoding="utf-8") as f:
@@ -143,42 +143,41 @@ def check_exports(history, folder):
             view(pane, ":export " + out)
             with open(out, encoding="utf-8") as f:
                 wrote = f.read()
-            if kind == "text" and command is steal:  # a flow's head is its own
+            if kind == "text" and command is steal:  # a flow has its own header
                 head, wrote = wrote.split("\n\n", 1)
                 check(head.startswith(f"history  {history}\n") and "\nwindow   2026-11-20 05:30:47.842" in head,
-                      f"above the table: where it is from: {head}")
-            told = run(*command, kind, *(["--intervals"] if kind == "text" and command is flow else [])).stdout
-            check(wrote == told, f"the viewer's {kind} is that of the command {command[0]}")
+                      f"above the table: its origin: {head}")
+            text_ = run(*command, kind, *(["--intervals"] if kind == "text" and command is flow else [])).stdout
+            check(wrote == text_, f"the viewer exports the {kind} of the command {command[0]}")
 
 
 def check_victim(history):
-    """Of one vCPU or thread that is the victim, not its machine: what a row calls it can be asked about again."""
-    for subject, name in ("Debian/CPU0", "Debian/vCPU0"), ("Debian/151", "Debian/151 fibonacci"), ("Debian", "Debian"):
+    """For a vCPU or thread, that is the victim, not its machine; the name in a row is accepted as a target."""
+    for target, name in ("Debian/CPU0", "Debian/vCPU0"), ("Debian/151", "Debian/151 fibonacci"), ("Debian", "Debian"):
         for by in "machine", "thread":
-            rows = table("steal", history, subject, "--by", by)
-            if subject != "Debian" or by == "machine":
-                check({row["victim"] for row in rows} == {name}, f"steal {subject} by {by}: {rows[0]['victim']}")
-                check(table("steal", history, name, "--by", by) == rows, "and so it can be asked about")
+            rows = table("steal", history, target, "--by", by)
+            if target != "Debian" or by == "machine":
+                check({row["victim"] for row in rows} == {name}, f"steal {target} by {by}: {rows[0]['victim']}")
+                check(table("steal", history, name, "--by", by) == rows, "the name is accepted as a target")
 
 
 def check_gap_times(history):
-    """The time that the list of gaps shows leads `explain --at` into that gap, though digits are cut off."""
+    """`explain --at` finds a gap by the time in the list of gaps, although its digits are truncated."""
     rows = table("gaps", history, "Debian/CPU0", "--top", "5")
     lines = run("gaps", history, "Debian/CPU0", "--top", "5").stdout.splitlines()[1:6]
     for row, line in zip(rows, lines):
         at = line.split()[0]
-        told = run("explain", history, "Debian/CPU0", "--at", at).stdout
-        check("was PREEMPTED for " + " ".join(line.split()[1:3]) + " from " + at in told, f"gap at {at}: {told.splitlines()[0]}")
-        check(int(row["start"]) % 10**5 > 0, "which is not the begin of the gap to the ns")
-    check("was PREEMPTED" not in run("explain", history, "Debian/CPU0", "--at", str(int(rows[0]["start"]) - 1)).stdout,
-          "a time in ns is taken as it is")
+        text_ = run("explain", history, "Debian/CPU0", "--at", at).stdout
+        check("PREEMPTED" in text_ and " ".join(line.split()[1:3]) in text_ and at in text_, f"gap at {at}: {text_.splitlines()[0]}")
+        check(int(row["start"]) % 10**5 > 0, "which is truncated")
+    check("PREEMPTED" not in run("explain", history, "Debian/CPU0", "--at", str(int(rows[0]["start"]) - 1)).stdout,
+          "a time in ns is exact")
     for report in (("gaps", "--min", "13ms"), ("steal", "Debian/151", "--to", "1%")):
         command, *rest = report
         check(run(command, history, *rest).stdout.startswith("none\n"), f"no rows: {' '.join(report)}")
         check(json.loads(run(command, history, *rest, "--format", "json").stdout)["rows"] == [], "an empty list in json")
     text = run("gaps", history, "Debian/151", "--top", "1", "--all-culprits").stdout
-    check("  Debian   151  (hypervisor) " in text and "of Debian/151 fibonacci" in text and "who" not in text,
-          "gaps of one thread: named once; it did not delay itself")
+    check("(hypervisor)" in text and text.count("Debian/151 fibonacci") == 1, "gaps of one thread: named once; it did not delay itself")
 
 
 with scratch() as folder:
@@ -204,10 +203,10 @@ with scratch() as folder:
                                                 lambda h: on_terminal("steal", h, "--by", "thread", columns=200),
                                                 lambda h: run("steal", h, "--by", "thread").stdout))
     summary = on_terminal("summary", HISTORY).splitlines()
-    check(any("Debian/149 beacon" in row and "others in Debian" in row for row in summary), "a thread's own VM is said to be that")
-    check(summary[0].split() == ["who", "lost", "lost%", "longest", "mostly", "to"] and "host/216 burnP6" in summary[1]
-          and "Debian/151 fibonacci" in summary[3], "a narrow summary has fewer columns and whole names")
-    check("~" in narrow and "~" not in wide and wide == piped, "a wider terminal shows more; a pipe gets all")
+    check(any("Debian/149 beacon" in row and row.count("Debian") > 1 for row in summary), "a thread's own VM is named as the culprit")
+    check(len(summary[0]) <= 80 and "host/216 burnP6" in summary[1] and "Debian/151 fibonacci" in summary[3],
+          "a narrow summary has fewer columns and full names")
+    check("~" in narrow and "~" not in wide and wide == piped, "a wider terminal shows more; a pipe everything")
     check_victim(HISTORY)
     check_gap_times(HISTORY)
     check_exports(HISTORY, folder)

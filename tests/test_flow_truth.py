@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """Blame equals the truth, to the ns.
 
-The simulator writes traces and says who had which pCPU at every ns.  With perfect clocks every piece of the execution
-flow of every busy thread must be what the simulator says: who ran on the pCPU that the thread, or its vCPU, had or
-waited for, the hypervisor, the interrupt handler, nobody.  The pieces must tile the window.
+The simulator writes traces and the user of each pCPU at every ns.  With perfect clocks every interval of the execution
+flow of every busy thread must agree with it: the thread, the hypervisor or the interrupt handler on the pCPU that the
+thread, or its vCPU, had or waited for, or an idle pCPU.  The intervals must tile the window.
 
-Where the tracer lost records nobody can know who had that CPU: there the flow must say unknown (or that the thread
-slept, if its own machine's trace tells) and blame nobody.  Meanwhile it may say unknown elsewhere, too, but whatever
-else it says must be true.
+Where the tracer lost records the user of that CPU is unknown: there the flow must be unknown (or BLOCKED, if the trace of
+the thread's machine shows it) without a culprit.  It may be unknown elsewhere during a loss, too, but anything else must
+be true.
 
 Usage: test_flow_truth.py [FROM TO]   (seeds; without them a quick set)"""
 import bisect
@@ -20,14 +20,14 @@ import sys
 from e2e import BUILD, PROGRAM, check, run, scratch, table
 
 SIM = os.path.join(BUILD, "stealscope-sim")
-OUT = ("PREEMPTED", "VIRT_PREEMPTED")  # the thread of an idle vCPU that is lost its CPU before its guest could halt
+OUT = ("PREEMPTED", "VIRT_PREEMPTED")  # an idle vCPU in these states lost its CPU before its guest could halt
 EITHER = "quota or others"
 EITHER_MOST = 0.01  # of the threads' time
 MOST_THREADS = 12    # compared per run, the busiest
 
 
 class Track:
-    """The value of something over time, from closed intervals in order."""
+    """A value over time, from closed intervals in order."""
 
     def __init__(self):
         self.start, self.end, self.value = [], [], []
@@ -38,7 +38,7 @@ class Track:
         self.value.append(value)
 
     def at(self, t):
-        """(value or None, last ns for which that holds)"""
+        """Returns (value or None, last ns for which that holds)."""
         i = bisect.bisect_right(self.start, t) - 1
         if i >= 0 and t <= self.end[i]:
             return self.value[i], self.end[i]
@@ -68,20 +68,20 @@ def read_csv(folder, name):
 
 
 class Truth:
-    """What the simulator says of one run."""
+    """Truth of one simulated run."""
 
     def __init__(self, folder):
         self.tracks, self.cpus = read_truth(folder)
         self.vcpus = read_csv(folder, "vcpus.csv")
         self.parent = {r["vm"]: r["parent"] for r in self.vcpus}
-        self.boxed = {}  # TID of the host -> its lives in containers: (path of its Status, name of the container)
+        self.boxed = {}  # TID of the host -> its lifetimes in containers: (path of its Status, name of the container)
         for path in self.tracks:
             part = path.split("/")
             if part[1] == "Containers" and part[-1] == "Status":
                 self.boxed.setdefault(part[4], []).append((path, part[2]))
 
     def verdict(self, machine, tid, t):
-        """What it says of the thread at t: (kind, system, tid), and until when."""
+        """Returns (kind, machine, tid) of the thread at t, and the last ns for which that holds."""
         until = 1 << 62
 
         def look(path, track=None):
@@ -99,7 +99,7 @@ class Truth:
         return self.on_cpu(look, machine, look(f"{root_of(machine)}/Threads/{tid}/CPU"), str(tid)), until
 
     def limit(self, machine, tid, t):
-        """The same, but why its vCPU may not run at t, or one below that, whoever has that one's CPU: ("limited", reason)."""
+        """The same, but with the reason why its vCPU, or an outer one, may not run at t: ("limited", reason)."""
         until = 1 << 62
 
         def look(path):
@@ -118,7 +118,7 @@ class Truth:
         return truth, min(until, end)
 
     def has_quota(self, machine):
-        """Has the machine one, or one that it runs in?"""
+        """Returns true if the machine has a quota, or one that it runs in."""
         while machine != "host":
             if any("quota" in track.value for path, track in self.tracks.items()
                    if path.startswith(root_of(machine) + "/") and path.endswith("/Out By")):
@@ -127,17 +127,17 @@ class Truth:
         return False
 
     def on_cpu(self, look, machine, cpu, tid):
-        """Who has the CPU that the machine's thread has or wants."""
+        """Returns the user of the CPU that the machine's thread has or waits for."""
         if machine == "host":
             if look(f"/Host/CPUs/CPU{cpu}/Interrupt") is not None:
                 return ("irq", "host", "")
-            system, on, mode = look(None, self.cpus[cpu]) if cpu in self.cpus else ("", "0", "idle")
+            machine_name, on, mode = look(None, self.cpus[cpu]) if cpu in self.cpus else ("", "0", "idle")
             if mode == "idle":
                 return ("idle-cpu", "", "")
-            kind = "running" if (system, on) == ("host", tid) else "preempting"
-            if system == "host":
-                system = next((box for path, box in self.boxed.get(on, ()) if look(path) is not None), system)
-            return (kind, system, on)
+            kind = "running" if (machine_name, on) == ("host", tid) else "preempting"
+            if machine_name == "host":
+                machine_name = next((box for path, box in self.boxed.get(on, ()) if look(path) is not None), machine_name)
+            return (kind, machine_name, on)
         root = f"{root_of(machine)}/CPUs/CPU{cpu}"
         vcpu = look(f"{root}/Status")
         if vcpu == "HOST_BLOCKED":
@@ -156,47 +156,46 @@ class Truth:
         return ("running" if on == tid else "preempting", *below[1:])
 
 
-def same(found, truth, untraced):
-    """`untraced`: the VMs without a trace, by the names that the analysis gives them."""
+def is_true(found, truth, untraced):
+    """Returns true if the answer is the truth.  untraced: VMs without a trace, by the names that the analysis uses."""
     if truth is None:
-        return True                      # not alive: the life may be known only from the first event on
+        return True                      # not alive: the lifetime may begin with the first event
     if found["kind"] != truth[0]:
         return False
     if truth[0] in ("waiting", "idle-cpu"):
-        return True                      # the waker is the model's business
-    if untraced.get(found["system"], found["system"]) != truth[1]:
+        return True                      # test_path_truth checks the waker
+    if untraced.get(found["machine"], found["machine"]) != truth[1]:
         return False
     return found["tid"] == truth[2] or truth[0] == "irq" or truth[1] in untraced.values()
 
 
-def ignorant(found, truth, lossy, begin, parent):
-    """What is not claimed, and need not be: around losses; of who waited when tracing began, that it was woken and not
-    preempted; of a VM that had the CPU, which thread it was, or which VM inside, while its guest's trace does not say a word
-    of that CPU."""
+def may_be_unknown(found, truth, lossy, begin, parent):
+    """Returns true for an answer that may be unknown: around losses; preempted or woken, for a thread that waited when tracing
+    began; the thread of a VM that had the CPU, or the inner VM, while its guest's trace has no event of that CPU."""
     if found["kind"] == "unknown":
         return lossy or int(found["start"]) <= begin
     if found["kind"] != "preempting" or truth[0] != "preempting" or found["tid"] != "":
         return False
     inside = truth[1]
-    while lossy and inside in parent and inside != found["system"]:
+    while lossy and inside in parent and inside != found["machine"]:
         inside = parent[inside]
-    return inside == found["system"] and (lossy or truth[2] == "0")
+    return inside == found["machine"] and (lossy or truth[2] == "0")
 
 
 def may_be_either(found, truth, truths, machine):
-    """Said to be a quota or others, where it is one of these, and there is a quota that could be meant."""
+    """Returns true for the answer "quota or others" if it is one of these, and there is such a quota."""
     return (found["kind"], found["name"]) == ("limited", EITHER) and truth is not None and truths.has_quota(machine) and \
         (truth == ("limited", "quota") or truth[0] == "preempting")
 
 
 class Losses:
-    """Where the tracer lost records, and on which CPUs the history says that threads and vCPUs were meanwhile."""
+    """Losses of records, and the CPUs of threads and vCPUs during them, according to the history."""
 
     def __init__(self, folder, history):
-        self.history, self.known, self.span = history, {}, {}
+        self.history, self.known, self.lost_time = history, {}, {}
         with open(os.path.join(folder, "truth", "losses.csv"), newline="") as f:
             for r in csv.DictReader(f):
-                self.span.setdefault((r["machine"], r["cpu"]), Track()).add(int(r["start"]), int(r["end"]), True)
+                self.lost_time.setdefault((r["machine"], r["cpu"]), Track()).add(int(r["start"]), int(r["end"]), True)
 
     def track(self, path):
         if path not in self.known:
@@ -210,22 +209,22 @@ class Losses:
         return self.known[path]
 
     def at(self, machine, tid, t):
-        """Is the CPU lost on which the history has the thread at t, or the pCPU below it?  And until when is it so."""
+        """Returns whether records of the thread's CPU at t, or of the pCPU below it, were lost, and the last ns of that."""
         cpu, until = self.track(f"{root_of(machine)}/Threads/{tid}/CPU").at(t)
-        lost, end = self.span.get((machine, cpu), Track()).at(t)
+        lost, end = self.lost_time.get((machine, cpu), Track()).at(t)
         until = min(until, end)
         if machine != "host" and cpu:
             pcpu, end = self.track(f"{root_of(machine)}/CPUs/CPU{cpu}/pCPU").at(t)
-            below, last = self.span.get(("host", pcpu), Track()).at(t)
+            below, last = self.lost_time.get(("host", pcpu), Track()).at(t)
             lost, until = lost or below, min(until, end, last)
         return lost, until
 
 
 def check_unknown(name, losses, common):
-    """The history does not know whose a CPU was while its records were lost."""
-    for (machine, cpu), span in losses.span.items():
+    """Checks that the current thread of a CPU is unknown while its records were lost."""
+    for (machine, cpu), lost_time in losses.lost_time.items():
         current = losses.track(f"{root_of(machine)}/CPUs/CPU{cpu}/Current Thread")
-        for start, end in zip(span.start, span.end):
+        for start, end in zip(lost_time.start, lost_time.end):
             t, end = max(start, common[0]), min(end, common[1])
             while t <= end:
                 value, until = current.at(t)
@@ -235,17 +234,17 @@ def check_unknown(name, losses, common):
 
 
 def check_blame(name, rows, losses, machine, tid, common):
-    """Nothing is blamed on anyone where records were lost.  Returns how long that was.
+    """Checks that there is no culprit where records were lost.  Returns the length of that time, ns.
 
-    That a vCPU sleeps another CPU's trace may tell, when it wakes it; this names nobody."""
+    Another CPU's records may show that a vCPU sleeps, by waking it; this names no culprit."""
     unknown = 0
-    for row in rows if losses.span else []:
+    for row in rows if losses.lost_time else []:
         t, end = max(int(row["start"]), common[0]), min(int(row["end"]), common[1])
         while t <= end:
             lost, until = losses.at(machine, tid, t)
             until = min(until, end)
             if lost and row["kind"] not in ("unknown", "waiting", "idle-cpu"):
-                check(False, f"{name}: {machine}/{tid} at {t}: blames {row['kind']} {row['system']}/{row['tid']}, "
+                check(False, f"{name}: {machine}/{tid} at {t}: blames {row['kind']} {row['machine']}/{row['tid']}, "
                              "but records were lost there")
             unknown += (until - t + 1) if lost else 0
             t = until + 1
@@ -254,7 +253,7 @@ def check_blame(name, rows, losses, machine, tid, common):
 
 class Tally:
     def __init__(self):
-        self.threads = self.pieces = self.blamed = self.either = self.lost = self.unknown = self.all = 0
+        self.threads = self.intervals = self.blamed = self.either = self.lost = self.unknown = self.all = 0
 
 
 def check_thread(name, history, truths, vm, tid, untraced, common, losses, tally):
@@ -264,15 +263,15 @@ def check_thread(name, history, truths, vm, tid, untraced, common, losses, tally
             check(False, f"{name}: the flow of {vm}/{tid} tiles its window at {after['start']}")
     for row in rows:
         t, end = max(int(row["start"]), common[0]), min(int(row["end"]), common[1])
-        held = False  # as long as a limit holds, and then until an idle CPU takes notice that it is over
+        held = False  # during a limit, and then until an idle CPU reacts to its end
         while t <= end:
             truth, until = truths.limit(vm, tid, t) if row["kind"] == "limited" else truths.verdict(vm, tid, t)
             until = min(until, end)
             either = may_be_either(row, truth, truths, vm)
             held = either or truth == ("limited", row["name"]) or held and truth and truth[0] in ("idle-cpu", "irq")
-            if not held and not same(row, truth, untraced) and \
-                    not ignorant(row, truth, losses.span, common[0], truths.parent):
-                check(False, f"{name}: {vm}/{tid} at {t}: found {row['kind']} {row['system']}/{row['tid']}, is {truth}")
+            if not held and not is_true(row, truth, untraced) and \
+                    not may_be_unknown(row, truth, losses.lost_time, common[0], truths.parent):
+                check(False, f"{name}: {vm}/{tid} at {t}: found {row['kind']} {row['machine']}/{row['tid']}, is {truth}")
             if row["kind"] == "preempting":
                 tally.blamed += until - t + 1
             if either:
@@ -283,11 +282,11 @@ def check_thread(name, history, truths, vm, tid, untraced, common, losses, tally
             t = until + 1
     tally.lost += check_blame(name, rows, losses, vm, tid, common)
     tally.threads += 1
-    tally.pieces += len(rows)
+    tally.intervals += len(rows)
 
 
-def subjects(tracks, traced, vcpus):
-    """The threads that waited for a CPU, the busiest first, as (machine, tid)."""
+def busy_threads(tracks, traced, vcpus):
+    """Yields the threads that waited for a CPU, the busiest first, as (machine, tid)."""
     for path, track in sorted(tracks.items(), key=lambda p: (-len(p[1].start), p[0])):
         part = path.split("/")
         if part[-1] != "Status" or part[-3] != "Threads" or part[1] == "Containers":
@@ -310,16 +309,16 @@ def check_run(name, *options):
         untraced = {n: r["vm"] for r in truths.vcpus for n in (r["vm"], f"VM {r['host_pid']}") if r["vm"] not in traced}
         losses, tally = Losses(out, history), Tally()
         vcpus = {(r["parent"], r["host_tid"]) for r in truths.vcpus}
-        for machine, tid in subjects(truths.tracks, traced, vcpus):
-            if losses.span and not losses.track(f"{root_of(machine)}/Threads/{tid}/Status").start:
-                continue  # not one record of it was kept
+        for machine, tid in busy_threads(truths.tracks, traced, vcpus):
+            if losses.lost_time and not losses.track(f"{root_of(machine)}/Threads/{tid}/Status").start:
+                continue  # all its records were lost
             check_thread(name, history, truths, machine, tid, untraced, common, losses, tally)
             if tally.threads == MOST_THREADS:
                 break
-        check(tally.threads > 0, f"{name}: {tally.pieces} pieces of {tally.threads} threads are the truth, {tally.blamed} ns "
+        check(tally.threads > 0, f"{name}: {tally.intervals} intervals of {tally.threads} threads are true, {tally.blamed} ns "
                                  f"blamed on others, {tally.either} on a quota or others")
         check(tally.either <= tally.all * EITHER_MOST, f"{name}: which is {100 * tally.either / max(tally.all, 1):.2f} % of all")
-        if losses.span and tally.all:
+        if losses.lost_time and tally.all:
             check_unknown(name, losses, common)
             print(f"     {100 * tally.lost / tally.all:.1f} % of the time was lost, {100 * tally.unknown / tally.all:.1f} % "
                   "is unknown")
@@ -331,7 +330,7 @@ def quick():
     yield "residual_timer", "residual_timer", "--duration", "1s"
     yield "overcommit", "overcommit", "5", "--duration", "200ms"
     yield "nested", "nested", "--duration", "1s"
-    # a TID of the host is one of a container in one life and none in another
+    # a TID of the host belongs to a container in one lifetime and to none in another
     yield "containers", "random", "--seed", "9", "--duration", "200ms", "--containers"
     yield "lost 7400034", "random", "--seed", "7400034", "--duration", "200ms", "--lost", "0.1", "--packet", "4096"
     for seed in (1, 2, 3, 4):

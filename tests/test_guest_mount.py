@@ -1,5 +1,5 @@
-"""What a recording mounts in a guest that has no tracefs is there no longer once it ends, however it ends; what was mounted
-before stays.  Real mounts, of a tmpfs, in a mount namespace of our own."""
+"""A recording unmounts the tracefs that it mounted in a guest, however it ends, and no other.  Uses real mounts of a tmpfs
+in its own mount namespace."""
 import os
 import shutil
 import signal
@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from e2e import SOURCE, check, scratch
+from e2e import SOURCE, check, scratch, skip
 from ftrace import HEADER_EVENT, HEADER_PAGE, event_format
 
 STUBS = """root={root}
@@ -15,18 +15,18 @@ mkdir() {{ command mkdir "$1" && cp -r "${{1%/*}}/.made/." "$1"; }}
 rmdir() {{ [ -d "$1" ] && rm -r "$1"; }}
 mount() {{ command mount -t tmpfs "$3" "$4" && cp -r "$root/made/." "$4" && {then}; }}
 """
-# Whoever is told to stop learns of it as soon as its next nap has begun, in a child that is no younger at any other time.
-AT_ONCE = """kill() { if [ "$*" = "-USR1 $$" ]; then : >"$root/told"; else command kill "$@"; fi; }
+# Delays the signal that stops the recording until its next nap has just begun, when the child of the nap is youngest.
+LATE_STOP = """kill() { if [ "$*" = "-USR1 $$" ]; then : >"$root/stopping"; else command kill "$@"; fi; }
 wait() {
-	[ ! -e "$root/told" ] || command kill -USR1 $$
+	[ ! -e "$root/stopping" ] || command kill -USR1 $$
 	command wait "$@"
 }
 """
 SHELLS = {"sh": ["sh"], "bash": ["bash"], "busybox": ["busybox", "sh"]}
-HEAD = "key=K task={task} hold=1 limit={limit} turn=0 ceiling=4096 root='' clocks=mono events=sched/sched_switch\n"
+HEAD = "key=K task={task} hold=1 limit={limit} overwrite=0 max_kb=4096 root='' clocks=mono events=sched/sched_switch\n"
 
 
-def put(root, name, text, mode=0o644):
+def write_file(root, name, text, mode=0o644):
     path = os.path.join(root, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "wb") as f:
@@ -37,16 +37,16 @@ def put(root, name, text, mode=0o644):
 def make_guest(root):
     os.makedirs(os.path.join(root, "sys/kernel/tracing"))
     os.symlink("/proc", os.path.join(root, "proc"))
-    put(root, "bin/rmdir", '#!/bin/sh\n[ -d "$1" ] && rm -r "$1"\n', 0o755)  # for the watchdog, which is a shell of its own
+    write_file(root, "bin/rmdir", '#!/bin/sh\n[ -d "$1" ] && rm -r "$1"\n', 0o755)  # for the watchdog, which is another shell
     for name, text in (("trace_clock", "[local] mono\n"), ("saved_cmdlines", ""), ("events/header_page", HEADER_PAGE),
                        ("events/header_event", HEADER_EVENT),
                        ("events/sched/sched_switch/format", event_format("sched_switch"))):
-        put(root, "made/" + name, text)
+        write_file(root, "made/" + name, text)
     made = "made/instances/.made/"
     for name in ("trace_clock", "tracing_on", "buffer_size_kb", "trace", "options/overwrite", "options/record-tgid",
                  "events/sched/sched_switch/enable"):
-        put(root, made + name, "")
-    put(root, made + "per_cpu/cpu0/stats", "entries: 0\noverrun: 0\nbytes: 0\n")
+        write_file(root, made + name, "")
+    write_file(root, made + "per_cpu/cpu0/stats", "entries: 0\noverrun: 0\nbytes: 0\n")
 
 
 def mounted(root):
@@ -55,7 +55,7 @@ def mounted(root):
 
 
 class Guest:
-    """A shell with the script in it."""
+    """A shell that runs guest.sh."""
     def __init__(self, root, shell, task="trace", then="true", limit=60, stubs=""):
         with open(os.path.join(SOURCE, "src/record/guest.sh"), encoding="utf-8") as f:
             script = f.read()
@@ -63,139 +63,139 @@ class Guest:
         self.process = subprocess.Popen(
             shell, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True,
             env={**os.environ, "PATH": f"{root}/bin:{os.environ['PATH']}"})
-        self.say(HEAD.format(task=task, limit=limit) + STUBS.format(root=root, then=then) + stubs + script)
+        self.send(HEAD.format(task=task, limit=limit) + STUBS.format(root=root, then=then) + stubs + script)
 
-    def say(self, text):
+    def send(self, text):
         self.process.stdin.write(text.encode())
         self.process.stdin.flush()
 
-    def hear(self, frame):
-        said = b""
+    def wait_for(self, frame):
+        output = b""
         for line in self.process.stdout:
-            if f"K {frame} ".encode() in line:  # a frame begins where the one before it ends
+            if f"K {frame} ".encode() in line:  # a frame begins directly after the previous one
                 return
-            said += line
-        check(False, f"it says {frame}: {said[-200:]}")
+            output += line
+        check(False, f"it sends {frame}: {output[-200:]}")
 
     def end(self):
-        """All that it still says."""
+        """Closes its input.  Returns the rest of its output."""
         self.process.stdin.close()
-        said = self.process.stdout.read().decode()
+        output = self.process.stdout.read().decode()
         self.process.wait()
-        return said
+        return output
 
-    def gone(self, what):
-        """The watchdog may take its time."""
+    def check_unmounted(self, description):
+        """Waits for the watchdog to unmount."""
         end = time.time() + 300
         while mounted(self.root) and time.time() < end:
             time.sleep(0.1)
-        check(mounted(self.root) == [], f"nothing is mounted any more: {what}")
+        check(mounted(self.root) == [], f"unmounted: {description}")
 
 
-def started(root, shell, **more):
+def start_recording(root, shell, **more):
     g = Guest(root, shell, **more)
-    g.hear("ready")
-    check(len(mounted(root)) == 1, "it mounts what it needs")
-    g.say("go\n")
-    g.hear("started")
+    g.wait_for("ready")
+    check(len(mounted(root)) == 1, "mounted")
+    g.send("go\n")
+    g.wait_for("started")
     return g
+
+
+def finish_recording(g):
+    g.send("stop\n")
+    g.wait_for("stopped")
+    g.send("send\n")
+    g.wait_for("end")
 
 
 def check_ends(root, shell, name):
     g = Guest(root, shell, "check")
     g.end()
-    check(mounted(root) == [], f"{name}: it was looked at")
-    g = started(root, shell)
-    g.say("stop\n")
-    g.hear("stopped")
-    g.say("send\n")
-    g.hear("end")
+    check(mounted(root) == [], f"{name}: unmounted after a check")
+    g = start_recording(root, shell)
+    finish_recording(g)
     g.end()
-    check(mounted(root) == [], f"{name}: it was recorded")
+    check(mounted(root) == [], f"{name}: unmounted after a recording")
     for sent in (signal.SIGTERM, signal.SIGHUP):
-        g = started(root, shell)
+        g = start_recording(root, shell)
         g.process.send_signal(sent)
         g.process.wait()
-        check(mounted(root) == [], f"{name}: {sent.name} ended it")
-    g = started(root, shell)
+        check(mounted(root) == [], f"{name}: unmounted after {sent.name}")
+    g = start_recording(root, shell)
     g.end()
-    check(mounted(root) == [], f"{name}: nobody listens")
+    check(mounted(root) == [], f"{name}: unmounted after the end of its input")
 
 
 def check_kills(root, shell, name):
-    if name != "busybox":  # whose own rmdir goes before the one that we put in its place
-        g = started(root, shell, limit=1)
+    if name != "busybox":  # its builtin rmdir takes precedence over the one in bin/
+        g = start_recording(root, shell, limit=1)
         g.process.kill()
         g.process.wait()
-        g.gone(f"{name}: it was killed")
+        g.check_unmounted(f"{name}, after SIGKILL")
     g = Guest(root, shell, then="kill -KILL $$")
     g.process.wait()
-    check(len(mounted(root)) == 1, f"{name}: who is killed before a watchdog looks after it leaves it")
-    said = Guest(root, shell, "clean").end()
-    check(mounted(root) == [], f"{name}: what was left is removed")
-    check("\nerased 1\nleft 0" in said, f"{name}: and told {said}")
-    said = Guest(root, shell, "clean").end()
-    check("\nerased 0\nleft 0" in said, f"{name}: then nothing is left {said}")
+    check(len(mounted(root)) == 1, f"{name}: after SIGKILL before the watchdog started it stays mounted")
+    output = Guest(root, shell, "clean").end()
+    check(mounted(root) == [], f"{name}: the task clean unmounts it")
+    check("\nremoved 1\nfailed 0" in output, f"{name}: and reports it {output}")
+    output = Guest(root, shell, "clean").end()
+    check("\nremoved 0\nfailed 0" in output, f"{name}: a second clean has nothing to do {output}")
 
 
 def check_stops(root, shell, name):
-    """Also when it is told to stop as soon as it begins to wait, what was recorded is there until that was sent, and who mounts
-    it next keeps it."""
+    """A stop that arrives just as the script begins to wait does not remove the instance before its data are sent."""
     for i in range(4):
-        g = started(root, shell, stubs=AT_ONCE)
-        g.say("stop\n")
-        g.hear("stopped")
-        g.say("send\n")
-        g.hear("end")
-        kept = [n for n in os.listdir(f"{root}/sys/kernel/tracing/instances") if n.startswith("stealscope")]
-        check(len(kept) == 1, f"{name}: stopped for the {i + 1}. time")
+        g = start_recording(root, shell, stubs=LATE_STOP)
+        finish_recording(g)
+        instances = [n for n in os.listdir(f"{root}/sys/kernel/tracing/instances") if n.startswith("stealscope")]
+        check(len(instances) == 1, f"{name}: the instance exists after stop {i + 1}")
         g.end()
-        os.unlink(f"{root}/told")
+        os.unlink(f"{root}/stopping")
 
 
 def check_slow(root, shell, name):
-    """What is mounted as soon as something else is not there any more is not taken for that, however slow its end is."""
-    if name == "busybox":  # whose own umount goes before the one that we put in its place
+    """A slow watchdog does not unmount the mount of the next recording."""
+    if name == "busybox":  # its builtin umount takes precedence over the one in bin/
         return
-    put(root, "bin/umount", f'#!/bin/sh\n{shutil.which("umount")} "$1" && sleep 2\n', 0o755)
-    g = started(root, shell, limit=1)
+    write_file(root, "bin/umount", f'#!/bin/sh\n{shutil.which("umount")} "$1" && sleep 2\n', 0o755)
+    g = start_recording(root, shell, limit=1)
     g.process.kill()
     g.process.wait()
-    g.gone(f"{name}: it was killed, and its end is slow")
+    g.check_unmounted(f"{name}, after SIGKILL, slowly")
     second = Guest(root, shell, then="sleep 4")
-    second.hear("ready")
-    check(len(mounted(root)) == 1, f"{name}: who mounts it next keeps it")
+    second.wait_for("ready")
+    check(len(mounted(root)) == 1, f"{name}: the next recording stays mounted")
     second.end()
-    check(mounted(root) == [], f"{name}: until it is recorded")
+    check(mounted(root) == [], f"{name}: until it ends")
     os.unlink(f"{root}/bin/umount")
 
 
 def check_others(root, shell, name):
-    """Of two that record, one mounts; and somebody else's mount is none of ours."""
-    first = started(root, shell)
+    """Of two recordings, one mounts and unmounts; a mount of the user stays."""
+    first = start_recording(root, shell)
     second = Guest(root, shell)
-    second.hear("ready")
+    second.wait_for("ready")
     second.end()
-    check(len(mounted(root)) == 1, f"{name}: the other one still needs it")
+    check(len(mounted(root)) == 1, f"{name}: the first recording still needs it")
     first.end()
-    check(mounted(root) == [], f"{name}: it goes with who mounted it")
-    place = f"{root}/sys/kernel/tracing"
-    subprocess.run(["mount", "-t", "tmpfs", "tracefs", place], check=True)
-    shutil.copytree(f"{root}/made", place, dirs_exist_ok=True)
-    started(root, shell).end()
-    check(mounted(root) == ["tracefs"], f"{name}: what was mounted before stays")
-    subprocess.run(["umount", place], check=True)
+    check(mounted(root) == [], f"{name}: the recording that mounted it unmounts it")
+    tracefs = f"{root}/sys/kernel/tracing"
+    subprocess.run(["mount", "-t", "tmpfs", "tracefs", tracefs], check=True)
+    shutil.copytree(f"{root}/made", tracefs, dirs_exist_ok=True)
+    start_recording(root, shell).end()
+    check(mounted(root) == ["tracefs"], f"{name}: an earlier mount stays")
+    subprocess.run(["umount", tracefs], check=True)
 
 
 def main():
-    if sys.argv[1:] != ["apart"]:
-        for how in (["unshare", "-m"], ["unshare", "-Urm"]):
-            if shutil.which("unshare") and subprocess.run([*how, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
-                return subprocess.run([*how, sys.executable, __file__, "apart"], check=False).returncode
-        return 77
+    if sys.argv[1:] != ["in-namespace"]:
+        for unshare in (["unshare", "-m"], ["unshare", "-Urm"]):
+            if shutil.which("unshare") and subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+                return subprocess.run([*unshare, sys.executable, __file__, "in-namespace"], check=False).returncode
+        skip("unshare is not installed or not permitted")
     with scratch() as tmp:
         if subprocess.run(["mount", "-t", "tmpfs", "x", tmp], check=False).returncode:
-            return 77
+            skip("mounting is not permitted")
         for name, shell in SHELLS.items():
             if not shutil.which(shell[0]):
                 continue

@@ -1,4 +1,4 @@
-/* history/: whatever is put in comes out, against a brute-force model, with tiny chunks and blocks. */
+/* history/: random histories against a brute-force model, with tiny chunks and blocks. */
 #include "test.h"
 
 #include <inttypes.h>
@@ -10,7 +10,7 @@
 
 struct rng { uint64_t s; };
 
-static uint64_t next64(struct rng *r)
+static uint64_t random_next(struct rng *r)
 {
 	uint64_t z = r->s += 0x9E3779B97F4A7C15ULL;
 	z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9ULL;
@@ -18,9 +18,9 @@ static uint64_t next64(struct rng *r)
 	return z ^ z >> 31;
 }
 
-static uint64_t below(struct rng *r, uint64_t n)
+static uint64_t random_below(struct rng *r, uint64_t n)
 {
-	return next64(r) % n;
+	return random_next(r) % n;
 }
 
 /* ---- The model: every interval in an array -------------------------------------------------------------- */
@@ -28,10 +28,11 @@ static uint64_t below(struct rng *r, uint64_t n)
 struct world_row {
 	char path[64];
 	enum history_type type;
-	uint32_t attr;                /* of the builder, then of the reader */
+	uint32_t attr;                /* id in the builder, later in the reader */
 	struct interval *iv;
 	size_t len, cap;
-	char **string;                /* of a HISTORY_STRING value: iv.value is its place here + 1.  HISTORY_REF: so above bit 32 */
+	/* For HISTORY_STRING iv.value is an index into `string` + 1; for HISTORY_REF that is above bit 32. */
+	char **string;
 	size_t strings, strings_cap;
 };
 
@@ -42,7 +43,7 @@ struct world {
 	unsigned states;
 };
 
-/* The intervals are kept as starts only until seal(). */
+/* Until model_seal(), intervals have only a start. */
 static void model_set(struct world *w, struct world_row *r, int64_t t, int64_t value)
 {
 	if (!r->len)
@@ -82,12 +83,12 @@ static void world_release(struct world *w)
 
 static int64_t random_int(struct rng *r)
 {
-	switch (below(r, 6)) {
-	case 0: return (int64_t)below(r, 4);
-	case 1: return (int64_t)below(r, 100000);
-	case 2: return INT64_MIN + 1 + (int64_t)below(r, 3);
-	case 3: return INT64_MAX - (int64_t)below(r, 3);
-	case 4: return -(int64_t)below(r, 70000);
+	switch (random_below(r, 6)) {
+	case 0: return (int64_t)random_below(r, 4);
+	case 1: return (int64_t)random_below(r, 100000);
+	case 2: return INT64_MIN + 1 + (int64_t)random_below(r, 3);
+	case 3: return INT64_MAX - (int64_t)random_below(r, 3);
+	case 4: return -(int64_t)random_below(r, 70000);
 	default: return HISTORY_NULL;
 	}
 }
@@ -95,14 +96,14 @@ static int64_t random_int(struct rng *r)
 static int64_t random_gap(struct rng *r)
 {
 	static const int shift[] = { 0, 0, 1, 3, 5, 8, 16, 24, 33, 44 };
-	uint64_t gap = below(r, 3) ? 0 : below(r, UINT64_C(1) << shift[below(r, COUNT(shift))]);
-	return (int64_t)gap + (int64_t)below(r, 3);
+	uint64_t gap = random_below(r, 3) ? 0 : random_below(r, UINT64_C(1) << shift[random_below(r, COUNT(shift))]);
+	return (int64_t)gap + (int64_t)random_below(r, 3);
 }
 
-/* A string of the row's: its place + 1. */
+/* Picks a random string of the row. Returns its index + 1. */
 static int64_t random_text(struct rng *r, struct world_row *row, char text[32])
 {
-	snprintf(text, 32, "s%" PRIu64, below(r, 5));
+	snprintf(text, 32, "s%" PRIu64, random_below(r, 5));
 	size_t k = 0;
 	while (k < row->strings && strcmp(row->string[k], text) != 0)
 		k++;
@@ -111,13 +112,13 @@ static int64_t random_text(struct rng *r, struct world_row *row, char text[32])
 	return (int64_t)k + 1;
 }
 
-static void change(struct world *w, struct history_builder *b, struct rng *r, struct world_row *row, int64_t t)
+static void apply_change(struct world *w, struct history_builder *b, struct rng *r, struct world_row *row, int64_t t)
 {
 	struct error err = ERROR_INIT;
 	char text[32];
 	int64_t value;
 	if (row->type == HISTORY_REF) {
-		uint32_t number = (uint32_t)(UINT32_MAX * below(r, 2) ^ below(r, 40));
+		uint32_t number = (uint32_t)(UINT32_MAX * random_below(r, 2) ^ random_below(r, 40));
 		value = random_text(r, row, text);
 		int64_t id = history_text(b, text, &err);
 		assert_int_equal(history_text(b, text, &err), id);
@@ -125,11 +126,11 @@ static void change(struct world *w, struct history_builder *b, struct rng *r, st
 		value = history_ref(value, number);
 	} else if (row->type == HISTORY_STRING) {
 		value = random_text(r, row, text);
-		bool null = !below(r, 5);
+		bool null = !random_below(r, 5);
 		value = null ? HISTORY_NULL : value;
 		assert_int_equal(history_set_string(b, t, row->attr, null ? NULL : text, &err), 0);
 	} else {
-		value = row->type == HISTORY_INT ? random_int(r) : (int64_t)below(r, w->states + 1);
+		value = row->type == HISTORY_INT ? random_int(r) : (int64_t)random_below(r, w->states + 1);
 		if (row->type == HISTORY_STATE && value == (int64_t)w->states)
 			value = HISTORY_NULL;
 		assert_int_equal(history_set(b, t, row->attr, value, &err), 0);
@@ -140,25 +141,25 @@ static void change(struct world *w, struct history_builder *b, struct rng *r, st
 static const char *const letters[] = { "A", "B", "C", "D", "E", "F", "G", "H", "I", "J", "K", "L", "M", "N", "O",
 	"P", "Q", "R", "S", "T", "U", "V", "W", "X", "Y", "Z", "a", "b", "c", "d", "e" };
 
-static void build(struct world *w, const char *path, uint64_t seed, size_t changes, struct history_options options)
+static void build_world(struct world *w, const char *path, uint64_t seed, size_t changes, struct history_options options)
 {
 	struct rng r = { seed };
 	struct error err = ERROR_INIT;
 	struct history_builder *b = history_create(path, &options, &err);
 	assert_non_null(b);
 	*w = (struct world){ 0 };
-	w->states = (unsigned)(below(&r, 2) ? 1 + below(&r, 31) : 3);
+	w->states = (unsigned)(random_below(&r, 2) ? 1 + random_below(&r, 31) : 3);
 	unsigned set = history_state_set(b, "letters", letters, w->states);
-	int64_t t = below(&r, 2) ? 1700000000000000000 : -500;
-	const bool together = below(&r, 2);
-	w->begin = t - (int64_t)below(&r, 2) * 1000;
-	size_t most = 1 + below(&r, COUNT(w->row));
-	for (size_t i = 0; i < changes || w->rows < most; i++) {
+	int64_t t = random_below(&r, 2) ? 1700000000000000000 : -500;
+	const bool together = random_below(&r, 2);
+	w->begin = t - (int64_t)random_below(&r, 2) * 1000;
+	size_t max_rows = 1 + random_below(&r, COUNT(w->row));
+	for (size_t i = 0; i < changes || w->rows < max_rows; i++) {
 		t += random_gap(&r);
-		size_t k = below(&r, most);
-		if (k >= w->rows) {  /* attributes are declared at any moment */
+		size_t k = random_below(&r, max_rows);
+		if (k >= w->rows) {  /* attributes may be declared at any time */
 			struct world_row *row = &w->row[w->rows++];
-			*row = (struct world_row){ .type = (enum history_type)below(&r, 4) };
+			*row = (struct world_row){ .type = (enum history_type)random_below(&r, 4) };
 			snprintf(row->path, sizeof row->path, "/m%zu/a%%2fb/x%zu", w->rows % 3, w->rows);
 			row->attr = history_attribute(b, row->path, row->type, set, &err);
 			assert_int_not_equal(row->attr, HISTORY_NONE);
@@ -167,16 +168,17 @@ static void build(struct world *w, const char *path, uint64_t seed, size_t chang
 		}
 		struct world_row *row = &w->row[k];
 		int64_t last = row->len ? row->iv[row->len - 1].start : t, late = t - random_gap(&r);
-		const int64_t at = below(&r, 3) ? t : late > last ? late : last;
-		change(w, b, &r, row, at);
-		/* What stands beside a state, and changes with it. */
+		const int64_t at = random_below(&r, 3) ? t : late > last ? late : last;
+		apply_change(w, b, &r, row, at);
+		/* Attributes of other types that change together with a state. */
 		for (size_t o = k % 3; together && row->type == HISTORY_STATE && o < w->rows; o += 3) {
 			struct world_row *other = &w->row[o];
-			if (other->type != HISTORY_STATE && below(&r, 2) && (!other->len || other->iv[other->len - 1].start <= at))
-				change(w, b, &r, other, at);
+			if (other->type != HISTORY_STATE && random_below(&r, 2) &&
+			    (!other->len || other->iv[other->len - 1].start <= at))
+				apply_change(w, b, &r, other, at);
 		}
 	}
-	w->end = t + (int64_t)below(&r, 2) * 77;
+	w->end = t + (int64_t)random_below(&r, 2) * 77;
 	assert_int_equal(history_meta_set(b, "seed", &seed, sizeof seed), 0);
 	assert_int_equal(history_finish(b, w->begin, w->end, &err), 0);
 	model_seal(w);
@@ -207,14 +209,14 @@ static size_t model_find(const struct world_row *row, int64_t t)
 
 static int64_t random_time(struct rng *r, const struct world *w)
 {
-	const struct world_row *row = &w->row[below(r, w->rows)];
-	const struct interval *iv = &row->iv[below(r, row->len)];
-	switch (below(r, 5)) {
+	const struct world_row *row = &w->row[random_below(r, w->rows)];
+	const struct interval *iv = &row->iv[random_below(r, row->len)];
+	switch (random_below(r, 5)) {
 	case 0: return iv->start;
 	case 1: return iv->end;
 	case 2: return iv->start - 1;
 	case 3: return iv->end + 1;
-	default: return w->begin - 3 + (int64_t)below(r, (uint64_t)(w->end - w->begin) + 6);
+	default: return w->begin - 3 + (int64_t)random_below(r, (uint64_t)(w->end - w->begin) + 6);
 	}
 }
 
@@ -314,7 +316,7 @@ static void check_world(struct world *w, const char *path, uint64_t seed)
 	assert_int_equal(history_intervals(h), intervals);
 	int64_t *full = mem_new(history_attribute_count(h), sizeof *full);
 	for (int k = 0; k < 60; k++) {
-		struct world_row *row = &w->row[below(&r, w->rows)];
+		struct world_row *row = &w->row[random_below(&r, w->rows)];
 		int64_t t0 = random_time(&r, w), t1 = random_time(&r, w);
 		struct interval iv;
 		assert_int_equal(history_stab(h, row->attr, t0, &iv, &err), 0);
@@ -327,8 +329,8 @@ static void check_world(struct world *w, const char *path, uint64_t seed)
 			continue;
 		check_sums(h, row, t0, t1);
 		check_cells(h, row, &r, w);
-		check_neighbours(h, row, t0, next64(&r) & next64(&r));
-		check_neighbours(h, row, t1, UINT64_C(1) << below(&r, 4));
+		check_neighbours(h, row, t0, random_next(&r) & random_next(&r));
+		check_neighbours(h, row, t1, UINT64_C(1) << random_below(&r, 4));
 		check_neighbours(h, row, t1, UINT64_C(1) << (HISTORY_STATES - 1));
 	}
 	free(full);
@@ -337,8 +339,8 @@ static void check_world(struct world *w, const char *path, uint64_t seed)
 	history_close(h);
 }
 
-/* How many attributes of the file echo another one. */
-static unsigned echoes(const char *path)
+/* Returns the number of attributes of the file that refer to the intervals of another one. */
+static unsigned count_echoes(const char *path)
 {
 	static uint8_t bytes[1 << 22];
 	FILE *f = fopen(path, "rb");
@@ -355,28 +357,29 @@ static void test_random(void **state)
 	for (uint64_t seed = 1; seed <= 400; seed++) {
 		struct rng r = { seed * 7919 };
 		struct history_options options = {
-			.memory = below(&r, 2) ? 65536 : 0, .chunk = (unsigned)(1 + below(&r, 2) * below(&r, 9)),
-			.block = 64u << below(&r, 4),
+			.memory = random_below(&r, 2) ? 65536 : 0, .chunk = (unsigned)(1 + random_below(&r, 2) * random_below(&r, 9)),
+			.block = 64u << random_below(&r, 4),
 		};
-		if (!below(&r, 8))
+		if (!random_below(&r, 8))
 			options = (struct history_options){ 0 };
 		struct world w;
-		build(&w, "test_history.tmp", seed, below(&r, 4) ? below(&r, 300) : below(&r, 8) ? 20 : 20000, options);
+		const size_t changes = random_below(&r, 4) ? random_below(&r, 300) : random_below(&r, 8) ? 20 : 20000;
+		build_world(&w, "test_history.tmp", seed, changes, options);
 		check_world(&w, "test_history.tmp", seed);
-		echoing += echoes("test_history.tmp");
+		echoing += count_echoes("test_history.tmp");
 		world_release(&w);
 	}
-	assert_in_range(echoing, 20, 4000);
+	assert_in_range(echoing, 20, 4000);  /* smoke test: the worlds must contain some echoes; 4000 is no exact bound */
 	unlink("test_history.tmp");
 }
 
-/* Writes a random history and prints what it holds, by the model: what another reader must find. */
-static int write_one(const char *path, uint64_t seed)
+/* Writes a random history, and prints the intervals of the model: another reader must find the same. */
+static int write_random_history(const char *path, uint64_t seed)
 {
 	struct rng r = { seed };
-	struct history_options options = { .chunk = (unsigned)below(&r, 20), .block = 64u << below(&r, 9) };
+	struct history_options options = { .chunk = (unsigned)random_below(&r, 20), .block = 64u << random_below(&r, 9) };
 	struct world w;
-	build(&w, path, seed, below(&r, 3) ? 500 : 5000, options);
+	build_world(&w, path, seed, random_below(&r, 3) ? 500 : 5000, options);
 	printf("span %" PRId64 " %" PRId64 "\n", w.begin, w.end);
 	for (size_t i = 0; i < w.rows; i++) {
 		const struct world_row *row = &w.row[i];
@@ -402,7 +405,7 @@ static int write_one(const char *path, uint64_t seed)
 int main(int argc, char **argv)
 {
 	if (argc == 3)
-		return write_one(argv[1], strtoull(argv[2], NULL, 10));
+		return write_random_history(argv[1], strtoull(argv[2], NULL, 10));
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_random),
 	};

@@ -1,4 +1,4 @@
-/* history/: whatever happens while a history is built, its name shows a whole one or none. */
+/* history/: if the builder fails or is killed, the file of that name is a complete history or does not exist. */
 #include "test.h"
 
 #include <dirent.h>
@@ -20,8 +20,8 @@
 #define DIR_NAME "test_history_crash.dir"
 #define FILE_NAME DIR_NAME "/a.stl"
 
-/* Entries of the test's folder. */
-static unsigned entries(void)
+/* Number of entries in the directory of the test. */
+static unsigned count_entries(void)
 {
 	unsigned n = 0;
 	DIR *d = opendir(DIR_NAME);
@@ -66,12 +66,13 @@ static uint64_t changes_in(const char *path)
 	return n;
 }
 
-static int build(uint64_t changes, const struct history_options *options, struct error *err)
+static int build_history(uint64_t changes, const struct history_options *options, struct error *err)
 {
 	return stream_build(FILE_NAME, 100, changes, options, NULL, err);
 }
 
-/* Builds in a child with a limited file size; its exit status: 0 built, 1 refused with a clear message, 2 otherwise. */
+/* Builds in a child with a limited file size. Returns its exit status: 0 built, 1 refused with a clear message, 2
+ * otherwise. */
 static int build_limited(rlim_t limit, const struct history_options *options)
 {
 	pid_t pid = fork();
@@ -79,10 +80,10 @@ static int build_limited(rlim_t limit, const struct history_options *options)
 	if (!pid) {
 		struct error err = ERROR_INIT;
 		setrlimit(RLIMIT_FSIZE, &(struct rlimit){ limit, limit });
-		int result = build(20000, options, &err);
+		int result = build_history(20000, options, &err);
 		if (!result)
 			_exit(0);
-		_exit(err.status == STATUS_SYSTEM && strstr(err.text, FILE_NAME) && strstr(err.mend, "limit") ? 1 : 2);
+		_exit(err.status == STATUS_SYSTEM && strstr(err.text, FILE_NAME) && strstr(err.remedy, "limit") ? 1 : 2);
 	}
 	int status;
 	waitpid(pid, &status, 0);
@@ -92,27 +93,27 @@ static int build_limited(rlim_t limit, const struct history_options *options)
 static void check_full_disk(const struct history_options *options)
 {
 	struct error err = ERROR_INIT;
-	assert_int_equal(build(20000, options, &err), 0);
+	assert_int_equal(build_history(20000, options, &err), 0);
 	struct stat st;
 	assert_int_equal(stat(FILE_NAME, &st), 0);
 	unlink(FILE_NAME);
 	unsigned refusals = 0;
 	for (rlim_t limit = 0; limit < (rlim_t)st.st_size; limit += (rlim_t)st.st_size / 23) {
 		assert_int_equal(build_limited(limit, options), 1);
-		assert_int_equal(entries(), 0);
+		assert_int_equal(count_entries(), 0);
 		refusals++;
 	}
 	assert_true(refusals > 20);
 	assert_int_equal(build_limited((rlim_t)st.st_size, options), 0);
-	assert_int_equal(entries(), 1);
-	/* A failed build leaves an older file as it was. */
+	assert_int_equal(count_entries(), 1);
+	/* A failed build does not touch an older file. */
 	assert_int_equal(build_limited((rlim_t)st.st_size / 2, options), 1);
 	assert_int_equal(changes_in(FILE_NAME), 20000);
-	assert_int_equal(entries(), 1);
+	assert_int_equal(count_entries(), 1);
 	unlink(FILE_NAME);
 }
 
-/* Nothing but attributes, so many that they go to a file, until the disk is full. */
+/* Fills the disk with attributes alone: so many that the builder spills them to a file. */
 static void check_full_table(rlim_t limit)
 {
 	enum { MANY = 20000 };
@@ -128,11 +129,12 @@ static void check_full_table(rlim_t limit)
 			snprintf(path, sizeof path, "/t/%d", declared);
 			more = history_attribute(b, path, HISTORY_INT, 0, &err) != HISTORY_NONE;
 		}
-		/* From then on everything fails alike. */
+		/* Every later call fails with the same error. */
 		struct error later[4] = { ERROR_INIT, ERROR_INIT, ERROR_INIT, ERROR_INIT };
-		bool refused = b && declared > 200 && declared < MANY && err.status == STATUS_SYSTEM && strstr(err.text, FILE_NAME) &&
-			history_set(b, 1, 0, 1, &later[0]) && history_text(b, "x", &later[1]) < 0 &&
-			history_attribute(b, "/t/more", HISTORY_INT, 0, &later[2]) == HISTORY_NONE;
+		bool refused = b && declared > 200 && declared < MANY && err.status == STATUS_SYSTEM &&
+		               strstr(err.text, FILE_NAME) && history_set(b, 1, 0, 1, &later[0]) &&
+		               history_text(b, "x", &later[1]) < 0 &&
+		               history_attribute(b, "/t/more", HISTORY_INT, 0, &later[2]) == HISTORY_NONE;
 		refused = b && history_finish(b, 0, MANY, &later[3]) && refused;
 		for (int i = 0; refused && i < 4; i++)
 			refused = !strcmp(later[i].text, err.text);
@@ -142,7 +144,7 @@ static void check_full_table(rlim_t limit)
 	waitpid(pid, &status, 0);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	assert_int_equal(entries(), 0);
+	assert_int_equal(count_entries(), 0);
 }
 
 static void test_full_disk(void **state)
@@ -154,7 +156,8 @@ static void test_full_disk(void **state)
 	check_full_disk(&(struct history_options){ .named = true, .chunk = 8, .block = 256 });
 }
 
-/* A tmpfs of 64 KiB, in a mount namespace of a child.  9: the system does not let us. */
+/* Builds on a tmpfs of 64 KiB in its own mount namespace. Returns 0, a step that failed, or 9 if the system does not
+ * permit mounts. */
 static int build_on_small_disk(void)
 {
 	struct error err = ERROR_INIT;
@@ -163,14 +166,14 @@ static int build_on_small_disk(void)
 	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("tmpfs", DIR_NAME, "tmpfs", 0, "size=64k"))
 		return 9;
 	for (int named = 0; named < 2; named++) {
-		if (!build(20000, &(struct history_options){ .named = named }, &err))
+		if (!build_history(20000, &(struct history_options){ .named = named }, &err))
 			return 1;
-		if (err.status != STATUS_SYSTEM || !strstr(err.text, "No space left") || !strstr(err.mend, "space"))
+		if (err.status != STATUS_SYSTEM || !strstr(err.text, "No space left") || !strstr(err.remedy, "space"))
 			return 2;
-		if (entries())
+		if (count_entries())
 			return 3;
 	}
-	return build(1000, NULL, &err) || entries() != 1 ? 4 : 0;
+	return build_history(1000, NULL, &err) || count_entries() != 1 ? 4 : 0;
 }
 
 static void test_small_disk(void **state)
@@ -186,34 +189,34 @@ static void test_small_disk(void **state)
 	if (WEXITSTATUS(status) == 9)
 		skip();
 	assert_int_equal(WEXITSTATUS(status), 0);
-	assert_int_equal(entries(), 0);
+	assert_int_equal(count_entries(), 0);
 }
 
 static void test_kill(void **state)
 {
 	(void)state;
 	uint64_t s = 3;
-	unsigned whole = 0;
+	unsigned complete = 0;
 	for (int i = 0; i < 40; i++) {
 		bool named = i % 2;
 		pid_t pid = fork();
 		assert_true(pid >= 0);
 		if (!pid) {
 			struct error err = ERROR_INIT;
-			_exit(build(30000, &(struct history_options){ .named = named }, &err) != 0);
+			_exit(build_history(30000, &(struct history_options){ .named = named }, &err) != 0);
 		}
 		nanosleep(&(struct timespec){ 0, (long)(stream_random(&s) % 10000000) }, NULL);
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 		if (!access(FILE_NAME, F_OK)) {
 			assert_int_equal(changes_in(FILE_NAME), 30000);
-			whole++;
+			complete++;
 		} else if (!named) {
-			assert_int_equal(entries(), 0);
+			assert_int_equal(count_entries(), 0);
 		}
 		empty_dir();
 	}
-	(void)whole;  /* how many were quick enough differs */
+	(void)complete;  /* the number of complete builds depends on timing */
 }
 
 static void test_abort_leaves_nothing(void **state)
@@ -223,16 +226,16 @@ static void test_abort_leaves_nothing(void **state)
 		struct error err = ERROR_INIT;
 		struct history_builder *b = history_create(FILE_NAME, &(struct history_options){ .named = named }, &err);
 		assert_non_null(b);
-		assert_int_equal(entries(), named);
+		assert_int_equal(count_entries(), named);
 		uint32_t a = history_attribute(b, "/a", HISTORY_INT, 0, &err);
 		assert_int_equal(history_set(b, 1, a, 1, &err), 0);
 		history_abort(b);
-		assert_int_equal(entries(), 0);
+		assert_int_equal(count_entries(), 0);
 	}
 	history_abort(NULL);
 }
 
-/* Two builders of one file: both finish, the later one stays; a reader keeps the one that it opened. */
+/* Two builders of the same file: both finish, the later file remains; a reader keeps the one that it opened. */
 static void test_two_builders(void **state)
 {
 	(void)state;
@@ -262,21 +265,21 @@ static void test_two_builders(void **state)
 		assert_int_equal(iv.value, 14);
 		history_close(first);
 		history_close(second);
-		assert_int_equal(entries(), 1);
+		assert_int_equal(count_entries(), 1);
 	}
 }
 
-/* Builders race; whoever opens the file finds a whole one. */
+/* Builders race; every reader finds a complete file. */
 static void test_race(void **state)
 {
 	(void)state;
 	struct error err = ERROR_INIT;
-	assert_int_equal(build(100, NULL, &err), 0);
+	assert_int_equal(build_history(100, NULL, &err), 0);
 	pid_t pid[2];
 	for (int i = 0; i < 2; i++)
 		if (!(pid[i] = fork())) {
 			for (int k = 0; k < 10; k++)
-				if (build(100 + (uint64_t)(1 + i) * 1000, &(struct history_options){ .named = i }, &err))
+				if (build_history(100 + (uint64_t)(1 + i) * 1000, &(struct history_options){ .named = i }, &err))
 					_exit(1);
 			_exit(0);
 		}
@@ -289,7 +292,7 @@ static void test_race(void **state)
 			done++;
 		}
 	}
-	assert_int_equal(entries(), 1);
+	assert_int_equal(count_entries(), 1);
 }
 
 static void test_read_only(void **state)
@@ -302,13 +305,13 @@ static void test_read_only(void **state)
 		if (!geteuid() && setuid(65534))
 			_exit(9);
 		struct history_builder *b = history_create(FILE_NAME, NULL, &err);
-		_exit(b ? 1 : !(err.status == STATUS_SYSTEM && strstr(err.text, FILE_NAME) && err.mend[0]));
+		_exit(b ? 1 : !(err.status == STATUS_SYSTEM && strstr(err.text, FILE_NAME) && err.remedy[0]));
 	}
 	int status;
 	waitpid(pid, &status, 0);
 	assert_int_equal(chmod(DIR_NAME, 0777), 0);
 	assert_int_equal(status, 0);
-	assert_int_equal(entries(), 0);
+	assert_int_equal(count_entries(), 0);
 
 	assert_null(history_create(DIR_NAME "/none/a.stl", NULL, &err));
 	assert_non_null(strstr(err.text, "No such file"));

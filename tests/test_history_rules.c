@@ -1,4 +1,4 @@
-/* history/: the rules of its header one by one, and the parts it is made of. */
+/* history/: the rules of history.h one by one, and the parts of the module. */
 #include "test.h"
 
 #include <unistd.h>
@@ -15,7 +15,7 @@
 
 static const char *const states[] = { "IDLE", "RUNNING", "VMM" };
 
-static struct history_builder *create(void)
+static struct history_builder *create_builder(void)
 {
 	struct error err = ERROR_INIT;
 	struct history_builder *b = history_create(FILE_NAME, &(struct history_options){ .chunk = 2 }, &err);
@@ -24,7 +24,7 @@ static struct history_builder *create(void)
 	return b;
 }
 
-static struct history *finish(struct history_builder *b, int64_t begin, int64_t end)
+static struct history *finish_and_open(struct history_builder *b, int64_t begin, int64_t end)
 {
 	struct error err = ERROR_INIT;
 	assert_int_equal(history_finish(b, begin, end, &err), 0);
@@ -33,7 +33,7 @@ static struct history *finish(struct history_builder *b, int64_t begin, int64_t 
 	return h;
 }
 
-/* The intervals of an attribute as "start-end:value ...". */
+/* Compares the intervals of an attribute, formatted as "start-end:value ...". */
 static void assert_intervals(const struct history *h, const char *path, const char *want)
 {
 	struct history_cursor c;
@@ -58,11 +58,11 @@ struct change_at { int64_t t, value; };
 static void assert_changes(const struct change_at *step, size_t n, const char *want)
 {
 	struct error err = ERROR_INIT;
-	struct history_builder *b = create();
+	struct history_builder *b = create_builder();
 	uint32_t a = history_attribute(b, "/a", HISTORY_INT, 0, &err);
 	for (size_t i = 0; i < n; i++)
 		assert_int_equal(history_set(b, step[i].t, a, step[i].value, &err), 0);
-	struct history *h = finish(b, 0, 100);
+	struct history *h = finish_and_open(b, 0, 100);
 	assert_intervals(h, "/a", want);
 	history_close(h);
 }
@@ -77,9 +77,9 @@ static void test_changes(void **state)
 	ASSERT_CHANGES("0-100:1", { 0, 1 });
 	ASSERT_CHANGES("0-9:null 10-19:1 20-100:2", { 10, 1 }, { 20, 2 });
 	ASSERT_CHANGES("0-9:null 10-100:1", { 10, 1 }, { 20, 1 });
-	/* The last of one time wins. */
+	/* The last change at the same time wins. */
 	ASSERT_CHANGES("0-9:null 10-100:3", { 10, 1 }, { 10, 2 }, { 10, 3 });
-	/* Back to the former value: nothing happened. */
+	/* A change back to the previous value cancels the change. */
 	ASSERT_CHANGES("0-9:null 10-100:1", { 10, 1 }, { 20, 2 }, { 20, 1 });
 	ASSERT_CHANGES("0-9:null 10-29:1 30-100:2", { 10, 1 }, { 20, 2 }, { 20, 1 }, { 30, 2 });
 	ASSERT_CHANGES("0-9:null 10-19:1 20-100:3", { 10, 1 }, { 20, 2 }, { 20, 1 }, { 20, 3 });
@@ -88,12 +88,12 @@ static void test_changes(void **state)
 	ASSERT_CHANGES("0-100:null", { 10, null });
 	ASSERT_CHANGES("0-9:null 10-19:1 20-100:null", { 10, 1 }, { 20, null });
 	ASSERT_CHANGES("0-9:null 10-11:1 12-12:2 13-13:3 14-100:4", { 10, 1 }, { 12, 2 }, { 13, 3 }, { 14, 4 });
-	/* The same across chunk boundaries (chunks of two). */
+	/* The same across chunk boundaries (chunks of two intervals). */
 	ASSERT_CHANGES("0-9:null 10-10:1 11-11:2 12-12:1 13-13:2 14-100:3",
 	               { 10, 1 }, { 11, 2 }, { 12, 1 }, { 13, 2 }, { 14, 1 }, { 14, 2 }, { 14, 3 });
 	ASSERT_CHANGES("0-100:-9223372036854775807", { 0, INT64_MIN + 1 });
 	ASSERT_CHANGES("0-99:null 100-100:5", { 100, 5 });
-	/* What a change reopened is taken back, too: what came before it stays where it was. */
+	/* Cancelling a change that had reopened an earlier interval: the intervals before it stay unchanged. */
 	ASSERT_CHANGES("0-0:null 1-4:1 5-11:null 12-100:4", { 1, 1 }, { 5, 2 }, { 9, 3 }, { 9, 2 }, { 5, null }, { 12, 4 });
 	ASSERT_CHANGES("0-0:null 1-1:1 2-2:2 3-3:3 4-4:4 5-11:null 12-100:4", { 1, 1 }, { 2, 2 }, { 3, 3 }, { 4, 4 }, { 5, 2 },
 	               { 9, 3 }, { 9, 2 }, { 5, null }, { 12, 4 });
@@ -103,14 +103,14 @@ static void test_refusals(void **state)
 {
 	(void)state;
 	struct error err = ERROR_INIT;
-	struct history_builder *b = create();
+	struct history_builder *b = create_builder();
 	uint32_t s = history_attribute(b, "/s", HISTORY_STATE, 0, &err);
 	uint32_t i = history_attribute(b, "/i", HISTORY_INT, 0, &err);
 	uint32_t x = history_attribute(b, "/x", HISTORY_STRING, 0, &err);
 	uint32_t r = history_attribute(b, "/r", HISTORY_REF, 0, &err);
 	assert_int_equal(history_set(b, 10, s, 2, &err), 0);
 	assert_int_equal(history_set(b, 11, s, 3, &err), -1);
-	assert_non_null(strstr(err.text, "no state 3"));
+	assert_non_null(strstr(err.text, "state 3"));
 	assert_int_equal(history_set(b, 11, s, -1, &err), -1);
 	assert_int_equal(history_set(b, 11, x, 1 << 30, &err), -1);
 	assert_int_equal(history_set(b, 11, x, -1, &err), -1);
@@ -121,7 +121,7 @@ static void test_refusals(void **state)
 	assert_int_equal(history_set_string(b, 11, i, "text", &err), -1);
 	assert_int_equal(history_set(b, 12, i, 1, &err), 0);
 	assert_int_equal(history_set(b, 11, i, 2, &err), -1);
-	assert_non_null(strstr(err.text, "attribute i changes at 11, after a change at 12"));
+	assert_true(strstr(err.text, " 11") && strstr(err.text, " 12"));
 	assert_int_equal(history_set(b, 12, 77, 2, &err), -1);
 	assert_int_equal(history_set(b, INT64_MAX, i, 2, &err), -1);
 	assert_int_equal(history_attribute(b, "/s", HISTORY_INT, 0, &err), HISTORY_NONE);
@@ -129,8 +129,8 @@ static void test_refusals(void **state)
 	static const char *const bad[] = { "", "/", "a", "//", "/a//b", "/a/", "/%", "/%2", "/%zz", "/%00" };
 	for (size_t k = 0; k < COUNT(bad); k++)
 		assert_int_equal(history_attribute(b, bad[k], HISTORY_INT, 0, &err), HISTORY_NONE);
-	/* Refused calls leave the builder usable. */
-	struct history *h = finish(b, 0, 20);
+	/* Refused calls do not damage the builder. */
+	struct history *h = finish_and_open(b, 0, 20);
 	assert_intervals(h, "/s", "0-9:null 10-20:2");
 	assert_intervals(h, "/i", "0-11:null 12-20:1");
 	assert_intervals(h, "/x", "0-20:null");
@@ -138,7 +138,7 @@ static void test_refusals(void **state)
 	history_close(h);
 }
 
-static void test_span(void **state)
+static void test_time_range(void **state)
 {
 	(void)state;
 	static const struct { int64_t begin, end; int result; } cases[] = {
@@ -147,15 +147,15 @@ static void test_span(void **state)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct error err = ERROR_INIT;
 		unlink(FILE_NAME);
-		struct history_builder *b = create();
+		struct history_builder *b = create_builder();
 		uint32_t a = history_attribute(b, "/a", HISTORY_INT, 0, &err);
 		assert_int_equal(history_set(b, 10, a, 1, &err), 0);
 		assert_int_equal(history_set(b, 20, a, 2, &err), 0);
 		assert_int_equal(history_finish(b, cases[i].begin, cases[i].end, &err), cases[i].result);
 		assert_int_equal(access(FILE_NAME, F_OK), cases[i].result);
 	}
-	/* A history without changes, or without anything. */
-	struct history *h = finish(create(), -7, 7);
+	/* A history without changes, and one without attributes. */
+	struct history *h = finish_and_open(create_builder(), -7, 7);
 	assert_int_equal(history_attribute_count(h), 1);
 	assert_int_equal(history_intervals(h), 0);
 	assert_int_equal(history_find(h, "/"), 0);
@@ -164,7 +164,7 @@ static void test_span(void **state)
 	history_close(h);
 }
 
-static int collect(void *arg, uint32_t attr)
+static int collect_attribute(void *arg, uint32_t attr)
 {
 	uint32_t *found = arg;
 	found[++found[0]] = attr;
@@ -177,10 +177,10 @@ static void test_tree(void **state)
 	static const char *const paths[] = { "/Host/Threads/7/Status", "/Host/Threads/42/Status", "/Host/Threads/7/Name",
 		"/Virtual Machines/a%2fb%25/CPUs", "/Host", "/Host/Threads/7", "/%2a/x", "/\xc3\xa9/\n" };
 	struct error err = ERROR_INIT;
-	struct history_builder *b = create();
+	struct history_builder *b = create_builder();
 	for (size_t i = 0; i < COUNT(paths); i++)
 		assert_int_not_equal(history_attribute(b, paths[i], HISTORY_STATE, 0, &err), HISTORY_NONE);
-	struct history *h = finish(b, 0, 1);
+	struct history *h = finish_and_open(b, 0, 1);
 	for (size_t i = 0; i < COUNT(paths); i++) {
 		uint32_t a = history_find(h, paths[i]);
 		assert_int_not_equal(a, HISTORY_NONE);
@@ -194,19 +194,19 @@ static void test_tree(void **state)
 		assert_int_equal(history_find(h, absent[i]), HISTORY_NONE);
 
 	uint32_t found[8] = { 0 };
-	assert_int_equal(history_match(h, "/Host/Threads/*/Status", collect, found), 0);
+	assert_int_equal(history_match(h, "/Host/Threads/*/Status", collect_attribute, found), 0);
 	assert_int_equal(found[0], 2);
 	assert_int_equal(found[1], history_find(h, "/Host/Threads/42/Status"));
 	found[0] = 0;
-	assert_int_equal(history_match(h, "/*", collect, found), 0);
+	assert_int_equal(history_match(h, "/*", collect_attribute, found), 0);
 	assert_int_equal(found[0], 4);
 	found[0] = 0;
-	assert_int_equal(history_match(h, "/%2a/*", collect, found), 0);
+	assert_int_equal(history_match(h, "/%2a/*", collect_attribute, found), 0);
 	assert_int_equal(found[0], 1);
 	found[0] = 3;
-	assert_int_equal(history_match(h, "/*/*", collect, found), 42);  /* stopped */
+	assert_int_equal(history_match(h, "/*/*", collect_attribute, found), 42);  /* by collect_attribute() */
 	found[0] = 0;
-	assert_int_equal(history_match(h, "/", collect, found), 0);
+	assert_int_equal(history_match(h, "/", collect_attribute, found), 0);
 	assert_int_equal(found[0], 1);
 	assert_int_equal(found[1], 0);
 	history_close(h);
@@ -227,7 +227,7 @@ static void test_strings_and_meta(void **state)
 {
 	(void)state;
 	struct error err = ERROR_INIT;
-	struct history_builder *b = create();
+	struct history_builder *b = create_builder();
 	uint32_t a = history_attribute(b, "/name", HISTORY_STRING, 0, &err);
 	char *huge = mem_new(100001, 1);
 	memset(huge, 'x', 100000);
@@ -239,7 +239,7 @@ static void test_strings_and_meta(void **state)
 	assert_int_equal(history_meta_set(b, "blob", huge, 100000), 0);
 	assert_int_equal(history_meta_set(b, "tool", "0.2.1", 5), 0);
 	assert_int_equal(history_meta_set(b, "", NULL, 0), 0);
-	struct history *h = finish(b, 0, 20);
+	struct history *h = finish_and_open(b, 0, 20);
 	uint32_t id = history_find(h, "/name");
 	struct interval iv;
 	for (size_t i = 0; i < COUNT(text); i++) {
@@ -249,7 +249,7 @@ static void test_strings_and_meta(void **state)
 	assert_int_equal(history_stab(h, id, 10, &iv, &err), 0);
 	assert_int_equal(strlen(history_string(h, iv.value)), 65535);
 	assert_string_equal(history_string(h, HISTORY_NULL), "");
-	assert_string_equal(history_string(h, INT64_MAX), "");  /* a wrong question is not damage, see below */
+	assert_string_equal(history_string(h, INT64_MAX), "");  /* no damage: test_invalid_arguments() */
 	size_t size;
 	assert_memory_equal(history_meta(h, "tool", &size), "0.2.1", 5);
 	assert_int_equal(size, 5);
@@ -262,8 +262,8 @@ static void test_strings_and_meta(void **state)
 	free(huge);
 }
 
-/* Attributes come while the others change, until they alone take more than the memory that was allowed: the intervals
- * that wait for their chunk are flushed again and again. */
+/* New attributes are declared between changes until they alone exceed the memory limit: waiting intervals are flushed to
+ * chunks again and again. */
 static void test_many_attributes(void **state)
 {
 	(void)state;
@@ -282,8 +282,8 @@ static void test_many_attributes(void **state)
 		}
 		assert_int_equal(history_set(b, t, attr[t * 7 % (t < MANY ? t + 1 : MANY)], t, &err), 0);
 	}
-	struct history *h = finish(b, 0, MANY + LATER);
-	/* Walking back in time, every change must be found as the start of an interval with its value. */
+	struct history *h = finish_and_open(b, 0, MANY + LATER);
+	/* Every change is the start of an interval with its value; asked backwards in time. */
 	for (int64_t t = MANY + LATER - 1; t >= 0; t--) {
 		struct interval iv;
 		snprintf(path, sizeof path, "/t/%d/CPU", (int)(t * 7 % (t < MANY ? t + 1 : MANY)));
@@ -296,7 +296,7 @@ static void test_many_attributes(void **state)
 	free(attr);
 }
 
-/* Records of several tables, at random, are what was put there, and no more of them is in memory than may be. */
+/* Random reads and writes of several paged tables return the right records, and the memory limit holds. */
 static void test_pages(void **state)
 {
 	(void)state;
@@ -313,7 +313,7 @@ static void test_pages(void **state)
 	memset(want, 0, sizeof want);
 	for (unsigned i = 0; i < TABLES; i++) {
 		paged_init(&table[i], &pool);
-		PAGED_ROOM(&table[i], uint64_t, RECORDS);
+		PAGED_GROW(&table[i], uint64_t, RECORDS);
 	}
 	for (unsigned n = 0; n < 100000; n++) {
 		const uint64_t r = stream_random(&s), t = r % TABLES, i = r / TABLES % RECORDS;
@@ -326,11 +326,11 @@ static void test_pages(void **state)
 			paged_move(&table[1], &moved);
 			paged_release(&table[0]);
 			paged_init(&table[0], &pool);
-			PAGED_ROOM(&table[0], uint64_t, RECORDS);
+			PAGED_GROW(&table[0], uint64_t, RECORDS);
 			memset(want[0], 0, sizeof want[0]);
 		}
 		assert_true(pages_memory(&pool) <= LIMIT);
-		assert_int_equal((uintptr_t)PAGED_READ(&table[t], uint64_t, 0) % 64, 0);  /* a record of 64 bytes is in one line */
+		assert_int_equal((uintptr_t)PAGED_READ(&table[t], uint64_t, 0) % 64, 0);  /* 64 byte records are aligned */
 	}
 	uint8_t bytes[3 * PAGE_BYTES];
 	paged_get(&table[2], 5, bytes, sizeof bytes);
@@ -346,13 +346,13 @@ static void test_pages(void **state)
 	out_discard(&out);
 }
 
-/* Whatever number of siblings it has, an attribute that was declared is found again. */
+/* Every declared attribute is found again, for any number of siblings. */
 static void test_siblings(void **state)
 {
 	(void)state;
 	enum { SIBLINGS = 300 };
 	struct error err = ERROR_INIT;
-	struct history_builder *b = create();
+	struct history_builder *b = create_builder();
 	char path[64];
 	for (uint32_t n = 0; n < SIBLINGS; n++) {
 		for (uint32_t i = 0; i <= n; i++) {
@@ -360,7 +360,7 @@ static void test_siblings(void **state)
 			assert_int_equal(history_attribute(b, path, HISTORY_INT, 0, &err), i);
 		}
 	}
-	struct history *h = finish(b, 0, 1);
+	struct history *h = finish_and_open(b, 0, 1);
 	for (uint32_t i = 0; i < SIBLINGS; i++) {
 		snprintf(path, sizeof path, "/t/%u", i);
 		assert_int_not_equal(history_find(h, path), HISTORY_NONE);
@@ -369,14 +369,14 @@ static void test_siblings(void **state)
 	history_close(h);
 }
 
-static void test_questions_refused(void **state)
+static void test_invalid_arguments(void **state)
 {
 	(void)state;
 	struct error err = ERROR_INIT;
-	struct history_builder *b = create();
+	struct history_builder *b = create_builder();
 	history_attribute(b, "/d/i", HISTORY_INT, 0, &err);
 	history_attribute(b, "/d/s", HISTORY_STATE, 0, &err);
-	struct history *h = finish(b, 0, 20);
+	struct history *h = finish_and_open(b, 0, 20);
 	struct interval iv;
 	struct history_cursor c;
 	int64_t sums[2][HISTORY_STATES];
@@ -418,19 +418,19 @@ static void test_crc(void **state)
 	}
 }
 
-static size_t put_chunk(uint8_t *bytes, const struct kept *row, unsigned n, bool is_state)
+static size_t put_chunk(uint8_t *bytes, const struct change *row, unsigned n, bool is_state)
 {
-	int64_t sums[HISTORY_STATES], left = row[n].start - row[0].start;
-	uint32_t told = 0;
-	const size_t size = is_state ? chunk_put_states(bytes, row, n, HISTORY_STATES - 1, sums, &told)
+	int64_t sums[HISTORY_STATES], remaining = row[n].start - row[0].start;
+	uint32_t present = 0;
+	const size_t size = is_state ? chunk_put_states(bytes, row, n, HISTORY_STATES - 1, sums, &present)
 	                             : chunk_put(bytes, row, n, NULL);
 	for (unsigned v = 0; v < HISTORY_STATES; v++)
-		left -= told >> v & 1 ? sums[v] : 0;
-	assert_true(!is_state || left == 0);
+		remaining -= present >> v & 1 ? sums[v] : 0;
+	assert_true(!is_state || remaining == 0);
 	return size;
 }
 
-static int64_t some_value(uint64_t *s, unsigned shape, bool states_only)
+static int64_t random_value(uint64_t *s, unsigned shape, bool states_only)
 {
 	uint64_t r = stream_random(s);
 	if (r % 7 == 0)
@@ -455,11 +455,11 @@ static void test_chunks(void **state)
 		unsigned n = 1 + (unsigned)(stream_random(&s) % CHUNK_MAX), shape = (unsigned)(stream_random(&s) % 5);
 		bool is_state = stream_random(&s) & 1;
 		int64_t begin = -TIME_LIMIT, at = begin, start[CHUNK_MAX], got;
-		struct kept row[CHUNK_MAX + 1];
+		struct change row[CHUNK_MAX + 1];
 		unsigned shift = (unsigned)(stream_random(&s) % 64);
 		for (unsigned i = 0; i < n; i++) {
 			uint64_t less = stream_random(&s) >> (stream_random(&s) % 20 ? shift < 10 ? 10 : shift : 10);
-			row[i] = (struct kept){ at, some_value(&s, shape, is_state) };
+			row[i] = (struct change){ at, random_value(&s, shape, is_state) };
 			at += (int64_t)less + 1;
 		}
 		row[n].start = at;
@@ -482,22 +482,22 @@ static void test_chunks(void **state)
 	}
 }
 
-/* A chunk whose values come out of a dictionary; one that is said to be larger than any is refused. */
+/* A chunk with values from a dictionary; a dictionary that claims more entries than allowed is refused. */
 static void test_dictionary(void **state)
 {
 	(void)state;
 	uint8_t bytes[CHUNK_BYTES_MAX + 8 + UINT8_MAX * 8] = { 0 };
-	struct kept row[CHUNK_MAX + 1];
+	struct change row[CHUNK_MAX + 1];
 	struct chunk c;
 	for (unsigned i = 0; i <= CHUNK_MAX; i++)
-		row[i] = (struct kept){ i, (int64_t)(i % CHUNK_DICT_MAX) << 50 };
+		row[i] = (struct change){ i, (int64_t)(i % CHUNK_DICT_MAX) << 50 };
 	size_t size = chunk_put(bytes, row, CHUNK_MAX, NULL);
 	assert_null(chunk_parse(&c, bytes, size, false, 0, CHUNK_MAX - 1));
-	assert_int_equal(c.dict_size, CHUNK_DICT_MAX);
-	const size_t place = (size_t)(c.dict - bytes) + c.dict_size * c.dict_bytes;
-	memmove(bytes + place + c.dict_bytes, bytes + place, size - place);
+	assert_int_equal(c.dict_len, CHUNK_DICT_MAX);
+	const size_t dict_end = (size_t)(c.dict - bytes) + c.dict_len * c.dict_entry_bytes;
+	memmove(bytes + dict_end + c.dict_entry_bytes, bytes + dict_end, size - dict_end);
 	bytes[4]++;
-	assert_non_null(chunk_parse(&c, bytes, size + c.dict_bytes, false, 0, CHUNK_MAX - 1));
+	assert_non_null(chunk_parse(&c, bytes, size + c.dict_entry_bytes, false, 0, CHUNK_MAX - 1));
 }
 
 static void test_pool(void **state)
@@ -506,21 +506,21 @@ static void test_pool(void **state)
 	struct pool p;
 	struct chain chain[3] = { { 0 } };
 	unsigned n[3] = { 0 };
-	struct kept row[3][CHUNK_MAX + 1], got[CHUNK_MAX + 1];
+	struct change row[3][CHUNK_MAX + 1], got[CHUNK_MAX + 1];
 	int64_t end[3] = { 0 };
 	uint64_t s = 4;
 	assert_int_equal(pool_init(&p, 1 << 14), 0);
 	for (unsigned i = 0; i < 100000; i++) {
 		unsigned k = (unsigned)(stream_random(&s) % 3);
 		if (n[k] == CHUNK_MAX || pool_is_full(&p) || stream_random(&s) % 97 == 0) {
-			row[k][n[k]] = (struct kept){ end[k], HISTORY_NULL };
+			row[k][n[k]] = (struct change){ end[k], HISTORY_NULL };
 			pool_take(&p, &chain[k], got, n[k], end[k]);
 			assert_memory_equal(got, row[k], (n[k] + 1) * sizeof *got);
 			n[k] = 0;
 			continue;
 		}
 		const uint64_t duration = 1 + (stream_random(&s) >> stream_random(&s) % 64);
-		row[k][n[k]] = (struct kept){ end[k], some_value(&s, (unsigned)(stream_random(&s) % 5), false) };
+		row[k][n[k]] = (struct change){ end[k], random_value(&s, (unsigned)(stream_random(&s) % 5), false) };
 		pool_push(&p, &chain[k], duration, row[k][n[k]++].value);
 		end[k] = (int64_t)((uint64_t)end[k] + duration);
 	}
@@ -532,14 +532,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_changes),
 		cmocka_unit_test(test_refusals),
-		cmocka_unit_test(test_span),
+		cmocka_unit_test(test_time_range),
 		cmocka_unit_test(test_tree),
 		cmocka_unit_test(test_path),
 		cmocka_unit_test(test_strings_and_meta),
 		cmocka_unit_test(test_many_attributes),
 		cmocka_unit_test(test_pages),
 		cmocka_unit_test(test_siblings),
-		cmocka_unit_test(test_questions_refused),
+		cmocka_unit_test(test_invalid_arguments),
 		cmocka_unit_test(test_crc),
 		cmocka_unit_test(test_chunks), cmocka_unit_test(test_dictionary),
 		cmocka_unit_test(test_pool),

@@ -1,17 +1,17 @@
-/* index/: what a history is made of is what lay there when its traces were read. */
+/* index/: a trace that grows while it is indexed makes its history stale. */
 #include <unistd.h>
 
 #include "index/index.h"
 #include "test.h"
 #include "trace_files.h"
 
-/* Somebody who still copies the trace. */
+/* Simulates a copy of the trace that is still in progress. */
 struct copying {
 	const char *file;
 	bool done;
 };
 
-static int copy_more(void *arg, const char *what, uint64_t done, uint64_t all)
+static int append_to_file(void *arg, const char *what, uint64_t done, uint64_t all)
 {
 	struct copying *c = arg;
 	(void)what, (void)done, (void)all;
@@ -25,18 +25,18 @@ static int copy_more(void *arg, const char *what, uint64_t done, uint64_t all)
 	return 0;
 }
 
-static bool fits(const char *history, char *dir, char *why, size_t size)
+static bool is_current(const char *history, char *dir, char *why, size_t size)
 {
 	struct error err = ERROR_INIT;
 	struct input in;
 	assert_int_equal(input_resolve(&in, &(struct input_options){ .what = &dir, .whats = 1 }, &err), 0);
-	const int fit = cache_fits(history, &in, why, size, &err);
+	const int fit = cache_is_current(history, &in, why, size, &err);
 	assert_true(fit >= 0);
 	input_release(&in);
 	return fit;
 }
 
-static void build(char *dir, const char *history, struct progress progress)
+static void build_history(char *dir, const char *history, struct progress progress)
 {
 	struct error err = ERROR_INIT;
 	struct input in;
@@ -46,17 +46,17 @@ static void build(char *dir, const char *history, struct progress progress)
 	input_release(&in);
 }
 
-static void traces_grow_meanwhile(void **state)
+static void growing_trace_is_stale(void **state)
 {
 	(void)state;
 	char why[512], *dir = copy_trace("growing", "host"), *history = path_of("growing.steal"), *file = path_of("growing/ch_0");
 	struct copying copying = { .file = file };
-	build(dir, history, (struct progress){ .tick = copy_more, .arg = &copying });
+	build_history(dir, history, (struct progress){ .tick = append_to_file, .arg = &copying });
 	assert_true(copying.done);
-	assert_false(fits(history, dir, why, sizeof why));
+	assert_false(is_current(history, dir, why, sizeof why));
 	assert_non_null(strstr(why, "ch_0 changed its size"));
-	build(dir, history, (struct progress){ 0 });
-	assert_true(fits(history, dir, why, sizeof why));
+	build_history(dir, history, (struct progress){ 0 });
+	assert_true(is_current(history, dir, why, sizeof why));
 	free(file);
 	free(history);
 	free(dir);
@@ -64,6 +64,6 @@ static void traces_grow_meanwhile(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(traces_grow_meanwhile) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(growing_trace_is_stale) };
 	return cmocka_run_group_tests(tests, files_begin, files_end);
 }

@@ -1,4 +1,4 @@
-/* latency/: Gaussian process, distributions, csv tables, assertions, plots.  Requests: test_latency_request.c. */
+/* latency/: Gaussian process, distributions, csv tables, assertions, plots. Requests: test_latency_request.c. */
 #include "test.h"
 
 #include <math.h>
@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "latency/latency.h"
 
-/* A generator of its own: the same numbers everywhere.  (splitmix64) */
-static double uniform(uint64_t *seed)
+/* Returns the next number of splitmix64 in [0, 1): the same sequence on every platform. */
+static double random_uniform(uint64_t *seed)
 {
 	uint64_t z = *seed += 0x9e3779b97f4a7c15u;
 	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -16,9 +16,9 @@ static double uniform(uint64_t *seed)
 	return (double)((z ^ (z >> 31)) >> 11) / 9007199254740992.0;
 }
 
-static double normal(uint64_t *seed)
+static double random_normal(uint64_t *seed)
 {
-	double u = uniform(seed), v = uniform(seed);
+	double u = random_uniform(seed), v = random_uniform(seed);
 	return sqrt(-2 * log(u + 1e-300)) * cos(2 * acos(-1) * v);
 }
 
@@ -27,19 +27,19 @@ static double normal(uint64_t *seed)
 #define D 3
 static const char *const names[D] = { "out", "exits", "useless" };
 
-/* Raw units on purpose: ns and counts.  The third input says nothing. */
-static double truth(const double *x)
+/* Raw units on purpose: ns and counts. The third input has no influence. */
+static double true_shift(const double *x)
 {
 	return 2e6 * sin(x[0] / 1e7) + 0.4 * x[0] + 300 * x[1];
 }
 
-static void draw(uint64_t *seed, size_t n, double noise, double *x, double *y)
+static void draw_samples(uint64_t *seed, size_t n, double noise, double *x, double *y)
 {
 	for (size_t i = 0; i < n; i++) {
-		x[i * D] = 6e7 * uniform(seed);
-		x[i * D + 1] = floor(5000 * uniform(seed));
-		x[i * D + 2] = uniform(seed);
-		y[i] = truth(x + i * D) + noise * normal(seed);
+		x[i * D] = 6e7 * random_uniform(seed);
+		x[i * D + 1] = floor(5000 * random_uniform(seed));
+		x[i * D + 2] = random_uniform(seed);
+		y[i] = true_shift(x + i * D) + noise * random_normal(seed);
 	}
 }
 
@@ -48,11 +48,11 @@ static void test_gp_recovers(void **state)
 	(void)state;
 	enum { N = 600, TESTS = 1000 };
 	static double x[N * D], y[N], tx[TESTS * D], ty[TESTS];
-	static struct gp_answer a[TESTS];
+	static struct gp_prediction a[TESTS];
 	uint64_t seed = 1;
 	const double noise = 4e5;
-	draw(&seed, N, noise, x, y);
-	draw(&seed, TESTS, noise, tx, ty);
+	draw_samples(&seed, N, noise, x, y);
+	draw_samples(&seed, TESTS, noise, tx, ty);
 	struct error err = ERROR_INIT;
 	struct gp_options some = { .rows = 160, .steps = 40 };
 	struct gp *g = gp_train(names, D, x, y, N, &some, &err);
@@ -61,7 +61,7 @@ static void test_gp_recovers(void **state)
 	size_t covers_truth = 0, covers_sample = 0;
 	double square = 0, width = 0;
 	for (size_t i = 0; i < TESTS; i++) {
-		double f = truth(tx + i * D);
+		double f = true_shift(tx + i * D);
 		assert_true(a[i].low < a[i].mean && a[i].mean < a[i].high);
 		covers_truth += a[i].low <= f && f <= a[i].high;
 		covers_sample += a[i].low <= ty[i] && ty[i] <= a[i].high;
@@ -69,11 +69,11 @@ static void test_gp_recovers(void **state)
 		width += a[i].high - a[i].low;
 	}
 	assert_true(covers_truth >= TESTS * 95 / 100);
-	/* Honest: neither far too narrow nor far too wide for new samples. */
+	/* Coverage of new samples: the intervals are neither far too narrow nor far too wide. */
 	assert_true(covers_sample >= TESTS * 92 / 100);
 	assert_true(covers_sample <= TESTS * 98 / 100);
 	assert_true(width / TESTS < 2.2 * 1.96 * noise * 1.2);
-	/* The function is known better than one sample tells it. */
+	/* The error of the mean is smaller than the noise of one sample. */
 	assert_true(sqrt(square / TESTS) < noise / 2);
 	gp_free(g);
 }
@@ -84,7 +84,7 @@ static void test_gp_row_order(void **state)
 	enum { N = 400, M = 7 };
 	static double x[N * D], y[N], sx[N * D], sy[N];
 	uint64_t seed = 2;
-	draw(&seed, N, 1e5, x, y);
+	draw_samples(&seed, N, 1e5, x, y);
 	for (size_t i = 0; i < N; i++) {
 		size_t to = (i * 171 + 13) % N;  /* 171 and 400 have no common factor */
 		memcpy(sx + to * D, x + i * D, D * sizeof *x);
@@ -95,7 +95,7 @@ static void test_gp_row_order(void **state)
 	struct gp *a = gp_train(names, D, x, y, N, &small, &err), *b = gp_train(names, D, sx, sy, N, &small, &err);
 	assert_non_null(a);
 	assert_non_null(b);
-	struct gp_answer pa[M], pb[M];
+	struct gp_prediction pa[M], pb[M];
 	assert_int_equal(gp_predict(a, x, M, pa, &err), 0);
 	assert_int_equal(gp_predict(b, x, M, pb, &err), 0);
 	for (size_t i = 0; i < M; i++) {
@@ -112,7 +112,7 @@ static void test_gp_file(void **state)
 	enum { N = 100 };
 	static double x[N * D], y[N];
 	uint64_t seed = 3;
-	draw(&seed, N, 1e5, x, y);
+	draw_samples(&seed, N, 1e5, x, y);
 	struct error err = ERROR_INIT;
 	struct gp_options small = { .rows = 40, .steps = 10 };
 	struct gp *g = gp_train(names, D, x, y, N, &small, &err);
@@ -126,7 +126,7 @@ static void test_gp_file(void **state)
 	assert_non_null(again);
 	assert_int_equal(gp_inputs(again), D);
 	assert_string_equal(gp_input(again, 2), "useless");
-	struct gp_answer a[N], b[N];
+	struct gp_prediction a[N], b[N];
 	assert_int_equal(gp_predict(g, x, N, a, &err), 0);
 	assert_int_equal(gp_predict(again, x, N, b, &err), 0);
 	for (size_t i = 0; i < N; i++) {
@@ -134,7 +134,7 @@ static void test_gp_file(void **state)
 		assert_false(a[i].outside);
 	}
 	gp_free(again);
-	/* Any prefix of the file, and any line made wrong, is refused, and nothing worse. */
+	/* A truncated file is refused, and a changed byte is refused or harmless. */
 	FILE *f = fopen(path, "r");
 	assert_non_null(f);
 	static char text[200000];
@@ -143,8 +143,8 @@ static void test_gp_file(void **state)
 	assert_true(size < sizeof text - 1);
 	uint64_t pick = 4;
 	for (int i = 0; i < 120; i++) {
-		size_t cut = (size_t)(uniform(&pick) * (double)(size - 1));
-		char kept = text[cut];
+		size_t cut = (size_t)(random_uniform(&pick) * (double)(size - 1));
+		char saved = text[cut];
 		f = fopen(path, "w");
 		fwrite(text, 1, i % 2 ? cut : size, f);
 		if (i % 2 == 0) {
@@ -159,7 +159,7 @@ static void test_gp_file(void **state)
 		if (!again)
 			assert_string_not_equal(refused.text, "");
 		gp_free(again);
-		text[cut] = kept;
+		text[cut] = saved;
 	}
 	unlink(path);
 	assert_null(gp_load("no-such-model", &err));
@@ -173,23 +173,23 @@ static void test_gp_bounds(void **state)
 	enum { N = 60 };
 	static double x[N * D], y[N], zero[N];
 	uint64_t seed = 5;
-	draw(&seed, N, 0, x, y);
+	draw_samples(&seed, N, 0, x, y);
 	struct error err = ERROR_INIT;
 	struct gp_options small = { .rows = 32, .steps = 10 };
 	assert_null(gp_train(names, D, x, y, 7, &small, &err));
-	double kept = x[4];
+	double saved = x[4];
 	x[4] = (double)NAN;
 	assert_null(gp_train(names, D, x, y, N, &small, &err));
-	x[4] = kept;
-	/* No shift at all: the answer is exactly that, everywhere. */
+	x[4] = saved;
+	/* No shift in the training data: the prediction is exactly 0 everywhere. */
 	struct gp *g = gp_train(names, D, x, zero, N, &small, &err);
 	assert_non_null(g);
 	double far[D] = { 1e9, 1e9, -5 };
-	struct gp_answer a;
+	struct gp_prediction a;
 	assert_int_equal(gp_predict(g, far, 1, &a, &err), 0);
 	assert_true(a.mean == 0 && a.low == 0 && a.high == 0 && a.outside);
 	gp_free(g);
-	/* A constant input, and the same row many times, do no harm. */
+	/* A constant input and repeated rows do no harm. */
 	for (size_t i = 0; i < N; i++)
 		x[i * D + 2] = 7e17;
 	memcpy(x + D, x, D * sizeof *x);
@@ -201,7 +201,7 @@ static void test_gp_bounds(void **state)
 	gp_free(g);
 }
 
-/* A proportional effect goes on beyond the training data, with a wider interval, and is flagged. */
+/* A proportional effect continues beyond the training data, with a wider interval, and is flagged. */
 static void test_gp_trend(void **state)
 {
 	(void)state;
@@ -210,15 +210,15 @@ static void test_gp_trend(void **state)
 	uint64_t seed = 6;
 	const char *const one[] = { "out_flight" };
 	for (size_t i = 0; i < N; i++) {
-		x[i] = 4e7 * uniform(&seed);
-		y[i] = 0.9 * x[i] + 5e5 * normal(&seed);
+		x[i] = 4e7 * random_uniform(&seed);
+		y[i] = 0.9 * x[i] + 5e5 * random_normal(&seed);
 	}
 	struct error err = ERROR_INIT;
 	struct gp_options some = { .rows = 96 };
 	struct gp *g = gp_train(one, 1, x, y, N, &some, &err);
 	assert_non_null(g);
 	double at[] = { 2e7, 6.4e7 };
-	struct gp_answer a[2];
+	struct gp_prediction a[2];
 	assert_int_equal(gp_predict(g, at, 2, a, &err), 0);
 	assert_true(fabs(a[1].mean - 0.9 * 6.4e7) < 0.05 * 6.4e7);
 	assert_true(a[1].high - a[1].low > a[0].high - a[0].low);
@@ -226,21 +226,22 @@ static void test_gp_trend(void **state)
 	gp_free(g);
 }
 
-/* Runs of one input whose effect per unit differs a little from run to run. */
+/* Adds a run with one input; its effect per unit (`slope`) differs slightly from run to run. */
 static void add_run(struct training *t, uint64_t *seed, double slope, double from, double to)
 {
 	enum { N = 60 };
 	double x[N], latency[N], base[N];
 	for (size_t i = 0; i < N; i++) {
-		/* A baseline without noise: the shift is then the effect, and nothing else. */
-		x[i] = from + (to - from) * ((double)i + 0.3 * uniform(seed)) / N;
+		/* A baseline without noise: the shift is exactly the effect. */
+		x[i] = from + (to - from) * ((double)i + 0.3 * random_uniform(seed)) / N;
 		base[i] = 1e7;
-		latency[i] = 1e7 + slope * x[i] + 1e4 * normal(seed);
+		latency[i] = 1e7 + slope * x[i] + 1e4 * random_normal(seed);
 	}
 	training_add(t, x, latency, N, base, N);
 }
 
-/* An interval from rows alone is too narrow for a run that is not among them; leaving runs out shows by how much. */
+/* Intervals from rows alone are too narrow for a new run; cross-validation that leaves out whole runs measures by how
+ * much. */
 static void test_spread(void **state)
 {
 	(void)state;
@@ -261,7 +262,7 @@ static void test_spread(void **state)
 		spread[k] = gp_spread(g);
 		training_init(&other, one, 1);
 		add_run(&other, &seed, 1.05, 5e6, 2e7);
-		struct gp_answer a[60];
+		struct gp_prediction a[60];
 		assert_int_equal(gp_predict(g, other.x, 60, a, &err), 0);
 		size_t covered = 0;
 		for (size_t i = 0; i < 60; i++)
@@ -273,7 +274,7 @@ static void test_spread(void **state)
 		gp_free(g);
 	}
 	assert_true(spread[1] > 0.03);
-	/* It adds to what the interval has already: as errors alone they would be 1.39. */
+	/* The factor adds to the interval that exists already: for errors alone it would be 1.39. */
 	assert_true(spread[0] < 1.2 && spread[1] < 1.2);
 }
 
@@ -297,26 +298,26 @@ static void test_shift(void **state)
 	static double a[N], b[N], shift[N], longer[3 * N];
 	uint64_t seed = 7;
 	for (size_t i = 0; i < N; i++)
-		a[i] = floor(50 * uniform(&seed)) * 1.1;  /* many ties */
+		a[i] = floor(50 * random_uniform(&seed)) * 1.1;  /* many ties */
 	for (size_t i = 0; i < N; i++)
 		b[(i * 5 + 3) % N] = a[i];
 	/* Equal distributions: exactly zero, in any order. */
 	stats_shift(b, N, a, N, shift);
 	for (size_t i = 0; i < N; i++)
 		assert_true(shift[i] == 0);
-	/* The same distribution three times over is the same distribution. */
+	/* Three copies of a distribution are the same distribution. */
 	for (size_t i = 0; i < 3 * N; i++)
 		longer[i] = a[i % N];
 	stats_shift(a, N, longer, 3 * N, shift);
 	for (size_t i = 0; i < N; i++)
 		assert_true(shift[i] == 0);
-	/* Adding a constant to every latency shifts by it; the order of the baseline is irrelevant. */
+	/* A constant added to every latency shifts by that constant; the order of the baseline is irrelevant. */
 	for (size_t i = 0; i < N; i++)
 		b[i] = a[i] + 64;
 	stats_shift(b, N, a, N, shift);
 	for (size_t i = 0; i < N; i++)
 		assert_true(fabs(shift[i] - 64) < 1e-9);
-	/* Twice as slow: each is slower by its own baseline latency. */
+	/* Twice as slow: each request is shifted by its own baseline latency. */
 	for (size_t i = 0; i < N; i++) {
 		a[i] = (double)i + 1;
 		b[i] = 2 * a[i];
@@ -334,14 +335,14 @@ static void test_clusters(void **state)
 	struct cluster c[4];
 	uint64_t seed = 8;
 	for (size_t i = 0; i < N; i++)
-		v[i] = i % 3 ? 0.66 + 0.02 * normal(&seed) : 0.3 + 0.03 * normal(&seed);
+		v[i] = i % 3 ? 0.66 + 0.02 * random_normal(&seed) : 0.3 + 0.03 * random_normal(&seed);
 	v[0] = 40;  /* one outlier is no cluster */
 	size_t n = stats_clusters(v, N, c, 4);
 	assert_int_equal(n, 2);
 	assert_true(fabs(c[0].median - 0.66) < 0.005 && fabs(c[0].share - 2.0 / 3) < 0.01);
 	assert_true(fabs(c[1].median - 0.30) < 0.005 && fabs(c[1].share - 1.0 / 3) < 0.01);
 	for (size_t i = 0; i < N; i++)
-		v[i] = normal(&seed);
+		v[i] = random_normal(&seed);
 	assert_int_equal(stats_clusters(v, N, c, 4), 1);
 	for (size_t i = 0; i < N; i++)
 		v[i] = 5;
@@ -385,17 +386,17 @@ static void test_csv(void **state)
 		assert_int_equal(refused.status, STATUS_INPUT);
 		assert_null(t.cell);
 	}
-	/* Soroban's rule: wall time beyond the latency, or a wrapped counter. */
+	/* Filter of the Soroban data: drops rows with a wall time beyond the latency or with a counter that wrapped. */
 	write_file(path, "wct_us,srv_lat_us,xen_cyc\n5,10,7\n11,10,7\n5,10,1e9\n10,10,999999999\n");
 	assert_int_equal(table_read(&t, path, &err), 0);
-	assert_int_equal(table_filter(&t, table_soroban_keep), 2);
+	assert_int_equal(table_filter(&t, table_soroban_keeps_row), 2);
 	assert_int_equal(t.rows, 2);
 	assert_true(t.cell[3] == 10);
 	table_release(&t);
 	unlink(path);
 }
 
-static char *shared(const char *name)
+static char *shared_path(const char *name)
 {
 	const char *srcdir = getenv("srcdir");
 	return mem_printf("%s/../shared/%s", srcdir ? srcdir : ".", name);
@@ -403,18 +404,18 @@ static char *shared(const char *name)
 
 static bool read_soroban(const char *name, struct table *t)
 {
-	char *path = shared(name);
+	char *path = shared_path(name);
 	struct error err = ERROR_INIT;
 	bool there = access(path, R_OK) == 0;
 	if (there) {
 		assert_int_equal(table_read(t, path, &err), 0);
-		table_filter(t, table_soroban_keep);
+		table_filter(t, table_soroban_keeps_row);
 	}
 	free(path);
 	return there;
 }
 
-/* The published measurements: Fig. 2's clusters are where the paper draws them. */
+/* The published measurements: the clusters are at the medians that Fig. 2 of the Soroban paper shows. */
 static void test_soroban_clusters(void **state)
 {
 	(void)state;
@@ -471,7 +472,7 @@ static void test_assertion(void **state)
 	}
 	static const char *const wrong[] = {
 		"", "p99", "p99.provider", "p99.provider<", "p101.provider<1ms", "p.provider<1ms", "pp9.provider<1ms",
-		"p99.nobody<1ms", "p99.provider<2 bananas", "p99.share<2ms", "99.provider<2ms", ".provider<1", "p9-.share<1",
+		"p99.other<1ms", "p99.provider<2 bananas", "p99.share<2ms", "99.provider<2ms", ".provider<1", "p9-.share<1",
 	};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct assertion a;
@@ -481,7 +482,7 @@ static void test_assertion(void **state)
 	}
 }
 
-static char *percent(char *buf, size_t size, double v)
+static char *format_percent(char *buf, size_t size, double v)
 {
 	snprintf(buf, size, "%.0f%%", 100 * v);
 	return buf;
@@ -502,7 +503,7 @@ static void test_plots(void **state)
 	FILE *f = open_memstream(&text, &size);
 	double heat[] = { 0, 0.5, (double)NAN, 1 };
 	const char *const rows[] = { "1 VM", "2 VMs" }, *const columns[] = { "g1", "g3" };
-	plot_heat(f, heat, rows, 2, columns, 2, percent);
+	plot_heat(f, heat, rows, 2, columns, 2, format_percent);
 	fclose(f);
 	assert_string_equal(text, "               g1          g3\n"
 	                          " 1 VM       0%         50% ++\n"

@@ -1,18 +1,18 @@
 /* latency/: measured bounds of requests against brute force, on random histories. */
 #include "latency_world.h"
 
-static unsigned next(uint64_t *seed, unsigned n)
+static unsigned random_below(uint64_t *seed, unsigned n)
 {
 	*seed = *seed * 6364136223846793005u + 1442695040888963407u;
 	return (unsigned)(*seed >> 33) % n;
 }
 
-/* Constant stretches of 1 .. longest ns with values from `choice`. */
-static void scribble(uint64_t *seed, int64_t *v, int from, int to, unsigned longest, const int64_t *choice, unsigned n)
+/* Fills [from, to] with constant intervals of 1 .. longest ns, with values from `choice`. */
+static void fill_random(uint64_t *seed, int64_t *v, int from, int to, unsigned longest, const int64_t *choice, unsigned n)
 {
 	while (from <= to) {
-		int end = from + (int)next(seed, longest);
-		fill(v, from, end < to ? end : to, choice[next(seed, n)]);
+		int end = from + (int)random_below(seed, longest);
+		fill_values(v, from, end < to ? end : to, choice[random_below(seed, n)]);
 		from = end + 1;
 	}
 }
@@ -30,7 +30,8 @@ struct truth {
 	struct request_features f;
 };
 
-/* ns by ns, straight from the definition.  vcpu[2], host: of the two vCPUs. */
+/* Computes bounds and features ns by ns, straight from the definition; vcpu[], host[]: states of the two vCPUs and of
+ * their host threads. */
 static struct truth brute_vm(int64_t *const vcpu[2], int64_t *const host[2], const struct latency_rows *r, int start,
                              int end)
 {
@@ -41,10 +42,10 @@ static struct truth brute_vm(int64_t *const vcpu[2], int64_t *const host[2], con
 			q.unknown++;
 			continue;
 		}
-		bool asleep = r->thread[t] == THREAD_BLOCKED;
-		q.f.blocked += asleep;
+		bool blocked = r->thread[t] == THREAD_BLOCKED;
+		q.f.blocked += blocked;
 		/* woken at t + 1, before the end */
-		if (asleep && t < end && r->thread[t + 1] != THREAD_BLOCKED) {
+		if (blocked && t < end && r->thread[t + 1] != THREAD_BLOCKED) {
 			q.f.wakeups++;
 			int64_t n = r->cpu[t];
 			for (int b = t; b >= start && r->thread[b] == THREAD_BLOCKED && n >= 0 && n < 2; b--) {
@@ -55,7 +56,7 @@ static struct truth brute_vm(int64_t *const vcpu[2], int64_t *const host[2], con
 				q.high += host[n][b] == THREAD_PREEMPTED && vcpu[n][b] == VCPU_WAKING;
 			}
 		}
-		if (asleep)
+		if (blocked)
 			continue;
 		if (r->cpu[t] < 0 || r->cpu[t] > 1) {
 			q.unknown++;
@@ -88,21 +89,21 @@ static void test_brute_force_vm(void **state)
 		struct latency_rows r;
 		struct latency_world *w = vm_world(&r);
 		int64_t *vcpu[2] = { r.vcpu, row_add(w, SET_VCPU, "/Virtual Machines/A/CPUs/CPU1/Status") };
-		fill(row_add(w, SET_INT, "/Virtual Machines/A/CPUs/CPU1/Host Thread"), 0, SPAN - 1, 11);
+		fill_values(row_add(w, SET_INT, "/Virtual Machines/A/CPUs/CPU1/Host Thread"), 0, WORLD_NS - 1, 11);
 		int64_t *host[2] = { r.host, row_add(w, SET_THREAD, "/Host/Threads/11/Status") };
-		unsigned longest = 1 + next(&seed, 40);
+		unsigned longest = 1 + random_below(&seed, 40);
 		for (int i = 0; i < 2; i++) {
-			scribble(&seed, vcpu[i], 0, SPAN - 1, longest, any_vcpu, COUNT(any_vcpu));
-			scribble(&seed, host[i], 0, SPAN - 1, longest, any_thread, COUNT(any_thread));
+			fill_random(&seed, vcpu[i], 0, WORLD_NS - 1, longest, any_vcpu, COUNT(any_vcpu));
+			fill_random(&seed, host[i], 0, WORLD_NS - 1, longest, any_thread, COUNT(any_thread));
 		}
-		scribble(&seed, r.thread, 0, SPAN - 1, longest, any_thread, COUNT(any_thread));
-		scribble(&seed, r.cpu, 0, SPAN - 1, 2 * longest, any_cpu, COUNT(any_cpu));
-		int start = 1 + (int)next(&seed, 100), end = start + (int)next(&seed, 250);
-		scribble(&seed, r.state, start, end, 2 * longest, any_request, COUNT(any_request));
+		fill_random(&seed, r.thread, 0, WORLD_NS - 1, longest, any_thread, COUNT(any_thread));
+		fill_random(&seed, r.cpu, 0, WORLD_NS - 1, 2 * longest, any_cpu, COUNT(any_cpu));
+		int start = 1 + (int)random_below(&seed, 100), end = start + (int)random_below(&seed, 250);
+		fill_random(&seed, r.state, start, end, 2 * longest, any_request, COUNT(any_request));
 		r.state[start] = 0;
-		fill(r.tid, start, end, 5);
-		world_close(w);
-		struct requests all = read_all(w);
+		fill_values(r.tid, start, end, 5);
+		world_open(w);
+		struct requests all = read_requests(w);
 		assert_int_equal(all.len, 1);
 		const struct request *q = &all.row[0];
 		struct truth want = brute_vm(vcpu, host, &r, start, end);
@@ -117,8 +118,9 @@ static void test_brute_force_vm(void **state)
 	}
 }
 
-/* Two threads 5 and 6 on the host's CPU0 and CPU1: of a container "web", as a machine of its own (0) or also among the
- * host's threads, as the model writes them (1); or of one plain process (2).  99 and 98 are somebody else's. */
+/* Creates two threads 5 and 6 on the host's CPU0 and CPU1. layout 0: of a container "web", which is a machine of its
+ * own; 1: also among the host's threads, as the model writes them; 2: of one plain process. Threads 98 and 99 belong to
+ * other processes. */
 static struct latency_world *host_world(int layout, int64_t **thread, int64_t **cpu)
 {
 	struct latency_world *w = mem_new(1, sizeof *w);
@@ -129,16 +131,16 @@ static struct latency_world *host_world(int layout, int64_t **thread, int64_t **
 	snprintf(path, sizeof path, "%s/Threads/5/CPU", root);
 	*cpu = row_add(w, SET_INT, path);
 	snprintf(path, sizeof path, "%s/Threads/6/Status", root);
-	fill(row_add(w, SET_THREAD, path), 0, SPAN - 1, THREAD_PREEMPTED);
-	fill(row_add(w, SET_THREAD, "/Host/Threads/99/Status"), 0, SPAN - 1, THREAD_RUNNING);
+	fill_values(row_add(w, SET_THREAD, path), 0, WORLD_NS - 1, THREAD_PREEMPTED);
+	fill_values(row_add(w, SET_THREAD, "/Host/Threads/99/Status"), 0, WORLD_NS - 1, THREAD_RUNNING);
 	if (layout == 1) {
-		fill(row_add(w, SET_THREAD, "/Containers/web/Threads/5/Status"), 0, SPAN - 1, THREAD_RUNNING);
-		fill(row_add(w, SET_THREAD, "/Containers/web/Threads/6/Status"), 0, SPAN - 1, THREAD_RUNNING);
+		fill_values(row_add(w, SET_THREAD, "/Containers/web/Threads/5/Status"), 0, WORLD_NS - 1, THREAD_RUNNING);
+		fill_values(row_add(w, SET_THREAD, "/Containers/web/Threads/6/Status"), 0, WORLD_NS - 1, THREAD_RUNNING);
 	}
 	if (layout == 2) {
-		fill(row_add(w, SET_INT, "/Host/Threads/5/PID"), 0, SPAN - 1, 500);
-		fill(row_add(w, SET_INT, "/Host/Threads/6/PID"), 0, SPAN - 1, 500);
-		fill(row_add(w, SET_INT, "/Host/Threads/99/PID"), 0, SPAN - 1, 99);
+		fill_values(row_add(w, SET_INT, "/Host/Threads/5/PID"), 0, WORLD_NS - 1, 500);
+		fill_values(row_add(w, SET_INT, "/Host/Threads/6/PID"), 0, WORLD_NS - 1, 500);
+		fill_values(row_add(w, SET_INT, "/Host/Threads/99/PID"), 0, WORLD_NS - 1, 99);
 	}
 	return w;
 }
@@ -156,15 +158,15 @@ static void test_brute_force_host(void **state)
 		                    row_add(w, SET_INT, "/Host/CPUs/CPU1/Current Thread") };
 		int64_t *s = row_add(w, SET_REQUEST, layout ? "/Requests/host/7/State" : "/Requests/web/7/State");
 		int64_t *tid = row_add(w, SET_INT, layout ? "/Requests/host/7/Thread" : "/Requests/web/7/Thread");
-		unsigned longest = 1 + next(&seed, 30);
-		scribble(&seed, thread, 0, SPAN - 1, longest, any_thread, COUNT(any_thread));
-		scribble(&seed, cpu, 0, SPAN - 1, 2 * longest, any_cpu, 3);
+		unsigned longest = 1 + random_below(&seed, 30);
+		fill_random(&seed, thread, 0, WORLD_NS - 1, longest, any_thread, COUNT(any_thread));
+		fill_random(&seed, cpu, 0, WORLD_NS - 1, 2 * longest, any_cpu, 3);
 		for (int i = 0; i < 2; i++)
-			scribble(&seed, now[i], 0, SPAN - 1, longest, current, COUNT(current));
-		int start = 1 + (int)next(&seed, 100), end = start + (int)next(&seed, 250);
-		scribble(&seed, s, start, end, 2 * longest, any_request, 4);
+			fill_random(&seed, now[i], 0, WORLD_NS - 1, longest, current, COUNT(current));
+		int start = 1 + (int)random_below(&seed, 100), end = start + (int)random_below(&seed, 250);
+		fill_random(&seed, s, start, end, 2 * longest, any_request, 4);
 		s[start] = 0;
-		fill(tid, start, end, 5);
+		fill_values(tid, start, end, 5);
 		struct truth want = { 0 };
 		for (int t = start; t <= end; t++) {
 			want.executing += s[t] == 0;
@@ -173,18 +175,18 @@ static void test_brute_force_host(void **state)
 			want.f.wakeups += thread[t] == THREAD_BLOCKED && t < end && thread[t + 1] != THREAD_BLOCKED;
 			if (thread[t] != THREAD_PREEMPTED)
 				continue;
-			int64_t who = now[cpu[t]][t];
+			int64_t running = now[cpu[t]][t];
 			want.f.switches += thread[t - 1] != THREAD_PREEMPTED;
-			want.unknown += who == HISTORY_NULL;
-			want.f.wait += who == 5 || who == 6;
-			bool other = who == 0 || who == 99 || who == 98;
+			want.unknown += running == HISTORY_NULL;
+			want.f.wait += running == 5 || running == 6;
+			bool other = running == 0 || running == 99 || running == 98;
 			want.f.out_flight += other;
 			want.low += other && s[t] == 0;
 		}
 		want.f.out_own = want.low;
 		want.high = want.f.out_flight + want.unknown;
-		world_close(w);
-		struct requests all = read_all(w);
+		world_open(w);
+		struct requests all = read_requests(w);
 		assert_int_equal(all.len, 1);
 		const struct request *q = &all.row[0];
 		assert_int_equal(q->low, want.low);

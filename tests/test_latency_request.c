@@ -1,40 +1,40 @@
 /* latency/: requests of a history, and measured bounds, on hand-made histories. */
 #include "latency_world.h"
 
-/* The world of the issue: out while executing is in both bounds, out while the server works on another request only in
- * the upper one, out while the server sleeps in neither. */
+/* Time without a pCPU is in both bounds while the request executes, only in the upper one while the server works on
+ * another request, and in neither while the server sleeps. */
 static void test_bounds(void **state)
 {
 	(void)state;
 	struct latency_rows r;
 	struct latency_world *w = vm_world(&r);
-	fill(r.state, 100, 199, 0);
-	fill(r.state, 120, 159, 1);
-	fill(r.tid, 100, 199, 5);
-	/* 110-114 while executing */
-	fill(r.vcpu, 110, 114, VCPU_PREEMPTED);
-	fill(r.thread, 110, 114, THREAD_VIRT_PREEMPTED);
-	/* 130-139 while the server works for somebody else */
-	fill(r.vcpu, 130, 139, VCPU_HOST_BLOCKED);
-	fill(r.thread, 130, 139, THREAD_VIRT_PREEMPTED);
-	/* 145-154 asleep; out for 147-150, idle else */
-	fill(r.thread, 145, 154, THREAD_BLOCKED);
-	fill(r.vcpu, 145, 154, VCPU_IDLE);
-	fill(r.vcpu, 147, 150, VCPU_PREEMPTED);
-	/* 170-174 hypervisor, 180-184 waiting in the guest's queue */
-	fill(r.vcpu, 170, 174, VCPU_VMM);
-	fill(r.thread, 170, 174, THREAD_VIRT_PREEMPTED);
-	fill(r.thread, 180, 184, THREAD_PREEMPTED);
-	/* and a second life of the id, cut off by the end of the trace */
-	fill(r.state, 300, SPAN - 1, 0);
-	fill(r.tid, 300, SPAN - 1, 5);
+	fill_values(r.state, 100, 199, 0);
+	fill_values(r.state, 120, 159, 1);
+	fill_values(r.tid, 100, 199, 5);
+	/* 110-114: the vCPU is preempted while the request executes */
+	fill_values(r.vcpu, 110, 114, VCPU_PREEMPTED);
+	fill_values(r.thread, 110, 114, THREAD_VIRT_PREEMPTED);
+	/* 130-139: the server works on another request */
+	fill_values(r.vcpu, 130, 139, VCPU_HOST_BLOCKED);
+	fill_values(r.thread, 130, 139, THREAD_VIRT_PREEMPTED);
+	/* 145-154: the server sleeps; the vCPU is out for 147-150, else idle */
+	fill_values(r.thread, 145, 154, THREAD_BLOCKED);
+	fill_values(r.vcpu, 145, 154, VCPU_IDLE);
+	fill_values(r.vcpu, 147, 150, VCPU_PREEMPTED);
+	/* 170-174: hypervisor; 180-184: runqueue wait in the guest */
+	fill_values(r.vcpu, 170, 174, VCPU_VMM);
+	fill_values(r.thread, 170, 174, THREAD_VIRT_PREEMPTED);
+	fill_values(r.thread, 180, 184, THREAD_PREEMPTED);
+	/* a second request with the same id, cut off by the end of the trace */
+	fill_values(r.state, 300, WORLD_NS - 1, 0);
+	fill_values(r.tid, 300, WORLD_NS - 1, 5);
 	for (size_t i = 0; i < w->rows; i++) {
 		if (strstr(w->row[i].path, "/Host/CPUs/CPU0/Current"))
-			fill(w->row[i].v, 110, 114, 99);
+			fill_values(w->row[i].v, 110, 114, 99);
 	}
-	fill(r.host, 110, 114, THREAD_PREEMPTED);
-	world_close(w);
-	struct requests all = read_all(w);
+	fill_values(r.host, 110, 114, THREAD_PREEMPTED);
+	world_open(w);
+	struct requests all = read_requests(w);
 	assert_int_equal(all.len, 1);
 	assert_int_equal(all.cut, 1);
 	const struct request *q = &all.row[0];
@@ -58,29 +58,29 @@ static void test_bounds(void **state)
 	world_free(w);
 }
 
-/* A sleeping server is woken by a vCPU that had to wait for a pCPU first: that wait is in the upper bound; other waits
+/* A sleeping server is woken on a vCPU that first had to wait for a pCPU: that wait is in the upper bound; other waits
  * of the vCPU during the sleep are not. */
 static void test_late_wakeup(void **state)
 {
 	(void)state;
 	struct latency_rows r;
 	struct latency_world *w = vm_world(&r);
-	fill(r.state, 100, 199, 0);
-	fill(r.tid, 100, 199, 5);
-	fill(r.thread, 110, 179, THREAD_BLOCKED);
-	fill(r.vcpu, 110, 179, VCPU_IDLE);
-	fill(r.host, 110, 179, THREAD_BLOCKED);
+	fill_values(r.state, 100, 199, 0);
+	fill_values(r.tid, 100, 199, 5);
+	fill_values(r.thread, 110, 179, THREAD_BLOCKED);
+	fill_values(r.vcpu, 110, 179, VCPU_IDLE);
+	fill_values(r.host, 110, 179, THREAD_BLOCKED);
 	/* a timer tick in between: waking 120-129, runs 130-134, sleeps again */
-	fill(r.vcpu, 120, 129, VCPU_WAKING);
-	fill(r.host, 120, 129, THREAD_PREEMPTED);
-	fill(r.host, 130, 134, THREAD_RUNNING);
-	/* the wakeup that matters: waking 150-169, enters, handles the interrupt until 179 */
-	fill(r.vcpu, 150, 169, VCPU_WAKING);
-	fill(r.host, 150, 169, THREAD_PREEMPTED);
-	fill(r.vcpu, 170, 171, VCPU_VMM);
-	fill(r.host, 170, 179, THREAD_RUNNING);
-	world_close(w);
-	struct requests all = read_all(w);
+	fill_values(r.vcpu, 120, 129, VCPU_WAKING);
+	fill_values(r.host, 120, 129, THREAD_PREEMPTED);
+	fill_values(r.host, 130, 134, THREAD_RUNNING);
+	/* the relevant wakeup: waking 150-169, VM entry, handles the interrupt until 179 */
+	fill_values(r.vcpu, 150, 169, VCPU_WAKING);
+	fill_values(r.host, 150, 169, THREAD_PREEMPTED);
+	fill_values(r.vcpu, 170, 171, VCPU_VMM);
+	fill_values(r.host, 170, 179, THREAD_RUNNING);
+	world_open(w);
+	struct requests all = read_requests(w);
 	assert_int_equal(all.len, 1);
 	assert_int_equal(all.row[0].low, 0);
 	assert_int_equal(all.row[0].high, 20);
@@ -89,23 +89,23 @@ static void test_late_wakeup(void **state)
 	world_free(w);
 }
 
-/* A wait for a pCPU while nothing was known of the request counts as unknown, and not once more as its late wakeup. */
+/* A wait for a pCPU while the state of the request is unknown counts as unknown, and not again as a late wakeup. */
 static void test_late_and_unknown(void **state)
 {
 	(void)state;
 	struct latency_rows r;
 	struct latency_world *w = vm_world(&r);
-	fill(r.state, 100, 199, 0);
-	fill(r.tid, 100, 199, 5);
-	fill(r.state, 140, 159, 2);
-	fill(r.thread, 110, 179, THREAD_BLOCKED);
-	fill(r.vcpu, 110, 179, VCPU_IDLE);
-	fill(r.host, 110, 179, THREAD_BLOCKED);
-	fill(r.vcpu, 150, 169, VCPU_WAKING);
-	fill(r.host, 150, 169, THREAD_PREEMPTED);
-	fill(r.host, 170, 179, THREAD_RUNNING);
-	world_close(w);
-	struct requests all = read_all(w);
+	fill_values(r.state, 100, 199, 0);
+	fill_values(r.tid, 100, 199, 5);
+	fill_values(r.state, 140, 159, 2);
+	fill_values(r.thread, 110, 179, THREAD_BLOCKED);
+	fill_values(r.vcpu, 110, 179, VCPU_IDLE);
+	fill_values(r.host, 110, 179, THREAD_BLOCKED);
+	fill_values(r.vcpu, 150, 169, VCPU_WAKING);
+	fill_values(r.host, 150, 169, THREAD_PREEMPTED);
+	fill_values(r.host, 170, 179, THREAD_RUNNING);
+	world_open(w);
+	struct requests all = read_requests(w);
 	assert_int_equal(all.len, 1);
 	assert_int_equal(all.row[0].unknown, 20);
 	assert_int_equal(all.row[0].high, 20 + 10);
@@ -113,21 +113,21 @@ static void test_late_and_unknown(void **state)
 	world_free(w);
 }
 
-/* What is not known cannot be ruled out: it is in the upper bound, and counted. */
+/* Unknown time may be stolen: it is in the upper bound, and counted. */
 static void test_unknown(void **state)
 {
 	(void)state;
 	struct latency_rows r;
 	struct latency_world *w = vm_world(&r);
-	fill(r.state, 100, 199, 0);
-	fill(r.tid, 100, 199, 5);
-	fill(r.vcpu, 110, 119, VCPU_UNKNOWN);
-	fill(r.thread, 130, 139, THREAD_UNKNOWN);
-	fill(r.cpu, 150, 154, HISTORY_NULL);
-	fill(r.tid, 160, 162, 4711);
-	fill(r.state, 180, 183, 2);
-	world_close(w);
-	struct requests all = read_all(w);
+	fill_values(r.state, 100, 199, 0);
+	fill_values(r.tid, 100, 199, 5);
+	fill_values(r.vcpu, 110, 119, VCPU_UNKNOWN);
+	fill_values(r.thread, 130, 139, THREAD_UNKNOWN);
+	fill_values(r.cpu, 150, 154, HISTORY_NULL);
+	fill_values(r.tid, 160, 162, 4711);
+	fill_values(r.state, 180, 183, 2);
+	world_open(w);
+	struct requests all = read_requests(w);
 	assert_int_equal(all.len, 1);
 	assert_int_equal(all.row[0].low, 0);
 	assert_int_equal(all.row[0].unknown, 10 + 10 + 5 + 3 + 4);
@@ -137,28 +137,29 @@ static void test_unknown(void **state)
 	world_free(w);
 }
 
-/* Requests that the trace does not hold whole: begun before it (first heard of yielded, or by a resume), or the
- * machine's trace ends with them (its threads end too).  One whose begin is the first thing in the trace is whole. */
+/* Requests that are cut off by the trace: begun before it (the first state is yielded, or a resume), or still open when
+ * the trace of the machine ends (and its threads with it). A request that begins at the first event of the trace is
+ * complete. */
 static void test_cut(void **state)
 {
 	(void)state;
 	struct latency_rows r;
 	struct latency_world *w = vm_world(&r);
 	int64_t *s = row_add(w, SET_REQUEST, "/Requests/A/8/State"), *t = row_add(w, SET_INT, "/Requests/A/8/Thread");
-	fill(r.state, 100, 119, 1);
-	fill(r.state, 120, 149, 0);
-	fill(r.state, 151, 169, 2);
-	fill(r.state, 170, 199, 0);
-	fill(r.tid, 100, 149, 5);
-	fill(r.tid, 151, 199, 5);
-	fill(s, 250, 299, 0);
-	fill(t, 250, 299, 5);
-	fill(r.thread, 300, SPAN - 1, HISTORY_NULL);
-	fill(row_add(w, SET_REQUEST, "/Requests/A/9/State"), 0, 49, 0);
-	fill(row_add(w, SET_REQUEST, "/Requests/A/10/State"), 0, 49, 1);
-	fill(row_add(w, SET_REQUEST, "/Requests/A/11/State"), 0, 49, 2);
-	world_close(w);
-	struct requests all = read_all(w);
+	fill_values(r.state, 100, 119, 1);
+	fill_values(r.state, 120, 149, 0);
+	fill_values(r.state, 151, 169, 2);
+	fill_values(r.state, 170, 199, 0);
+	fill_values(r.tid, 100, 149, 5);
+	fill_values(r.tid, 151, 199, 5);
+	fill_values(s, 250, 299, 0);
+	fill_values(t, 250, 299, 5);
+	fill_values(r.thread, 300, WORLD_NS - 1, HISTORY_NULL);
+	fill_values(row_add(w, SET_REQUEST, "/Requests/A/9/State"), 0, 49, 0);
+	fill_values(row_add(w, SET_REQUEST, "/Requests/A/10/State"), 0, 49, 1);
+	fill_values(row_add(w, SET_REQUEST, "/Requests/A/11/State"), 0, 49, 2);
+	world_open(w);
+	struct requests all = read_requests(w);
 	assert_int_equal(all.len, 1);
 	assert_string_equal(all.row[0].id, "9");
 	assert_int_equal(all.row[0].start, 0);
@@ -167,17 +168,17 @@ static void test_cut(void **state)
 	world_free(w);
 }
 
-/* One whose server thread was gone before the answer was: somebody else gave it, and it is whole. */
-static void test_answered_for(void **state)
+/* The server thread exits before the answer: another thread gave it, and the request is complete. */
+static void test_answered_by_another(void **state)
 {
 	(void)state;
 	struct latency_rows r;
 	struct latency_world *w = vm_world(&r);
-	fill(r.state, 100, 199, 0);
-	fill(r.tid, 100, 199, 5);
-	fill(r.thread, 150, SPAN - 1, HISTORY_NULL);
-	world_close(w);
-	struct requests all = read_all(w);
+	fill_values(r.state, 100, 199, 0);
+	fill_values(r.tid, 100, 199, 5);
+	fill_values(r.thread, 150, WORLD_NS - 1, HISTORY_NULL);
+	world_open(w);
+	struct requests all = read_requests(w);
 	assert_int_equal(all.len, 1);
 	assert_int_equal(all.cut, 0);
 	requests_release(&all);
@@ -228,7 +229,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounds), cmocka_unit_test(test_late_wakeup), cmocka_unit_test(test_late_and_unknown),
-		cmocka_unit_test(test_answered_for), cmocka_unit_test(test_unknown), cmocka_unit_test(test_cut),
+		cmocka_unit_test(test_answered_by_another), cmocka_unit_test(test_unknown), cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_predict),
 	};
 	return cmocka_run_group_tests_name("latency requests", tests, NULL, NULL);

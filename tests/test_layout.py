@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A user's own layout, for a system whose events and fields all have other names and which has no kvm events: the whole
-analysis finds what it finds in the same trace under LTTng's names; and without the layout it says what is missing."""
+"""A user's own layout, for a system without kvm events whose events and fields all have different names: the analysis has
+the same results as for the same trace with LTTng's names. Without the layout, notes report what is missing."""
 import glob
 import os
 import re
@@ -60,19 +60,19 @@ def main():
             f.write(LAYOUT)
 
         notes = run(*index, "-o", renamed).stderr
-        check("no layout knows the events" in notes, "without it, it is said that no layout fits")
-        check(content(renamed) != content(plain), "... and little is found")
+        check("layout" in notes, "without it, a note reports that no layout matches")
+        check(content(renamed) != content(plain), "... and the history differs")
         run(*index, "--layout", layout, "-o", renamed)
         check(content(renamed) == content(plain), "with it, the histories are the same")
-        check(len(table("gaps", renamed)) >= 10 and table("gaps", renamed) == table("gaps", plain), "so are the gaps")
-        check(table("steal", renamed) == table("steal", plain), "and who stole")
-        check("has no wakeups" not in run("info", renamed).stdout, "wakeups were recorded, and nobody says otherwise")
+        check(len(table("gaps", renamed)) >= 10 and table("gaps", renamed) == table("gaps", plain), "the gaps are the same")
+        check(table("steal", renamed) == table("steal", plain), "the culprits are the same")
+        check("has no wakeups" not in run("info", renamed).stdout, "no note about missing wakeups")
 
         with open(layout, "w", encoding="ascii") as f:
             f.write(re.sub(r"  - {kind: sched_wak[^}]*}\n", "", LAYOUT))
         run(*index, "--layout", layout, "-o", renamed)
-        said = " ".join(run("summary", renamed).stdout.split())
-        check("host, vm00, vm01 (each): its trace has no wakeups" in said, "without wakeups it is said what that hides")
+        text = " ".join(run("summary", renamed).stdout.split())
+        check("host, vm00, vm01 (each): " in text and "wakeups" in text, "a note about missing wakeups, for each machine")
 
 
 main()

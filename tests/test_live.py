@@ -1,5 +1,5 @@
-"""Live traces: what comes from a relay daemon is what comes from folders; and a relay that ends, dies, hangs or sends
-garbage.  The relay is one of our own (relay.py); see test_lttng.py for LTTng's."""
+"""Live traces: a relay daemon gives the same history as directories; a relay that ends, dies, hangs or sends garbage.
+The relay is our own (relay.py); test_lttng.py uses LTTng's."""
 import os
 import pty
 import random
@@ -25,10 +25,10 @@ def recordings():
             Recording("debian", "web", os.path.join(GUEST, "kernel")))
 
 
-# ---- the same as from folders
+# ---- same result as from directories
 
 def check_bundled(tmp):
-    """Host and guest, by options, by a session file, and compared with their folders."""
+    """Host and guest, given by options and by a session file, compared with their directories."""
     want, got = os.path.join(tmp, "want.steal"), os.path.join(tmp, "got.steal")
     run("index", "--host", HOST, "--guest", f"Debian={GUEST}", "-o", want)
     host, guest = recordings()
@@ -54,7 +54,7 @@ def check_whole_relay(tmp):
     """net://RELAY alone: all its machines; several CPUs, many packets, losses."""
     sim, want, got = os.path.join(tmp, "sim"), os.path.join(tmp, "sim.steal"), os.path.join(tmp, "sim2.steal")
     simulate(sim, "critical_task", "--duration", "2s", "--packet", "8192", "--lost", "0.3", "--pcpus", "4")
-    # The relay's machines stand in the order of their names.
+    # The machines of a relay are sorted by name.
     folders = [os.path.join(sim, name) for name in ("guest-Debian", "guest-Ubuntu", "host")]
     run("index", *folders, "-o", want)
     names = [t["machine"] for t in document(want)["traces"]]
@@ -65,16 +65,16 @@ def check_whole_relay(tmp):
         rows = table("sessions", r.url())
         check([row["host"] for row in rows] == names and rows[2]["streams"] == "5", "sessions: lists them")
         check([row["url"] for row in rows] == [r.url(m) for m in made], "with their URLs")
-        told = schema.check_answer(run("sessions", r.url(), "--format", "json").stdout)
-        check([row["url"] for row in told] == [row["url"] for row in rows], "and so does json")
-        check("/host/HOST/SESSION" in run("sessions", r.url()).stdout, "and says how to name one")
+        listed = schema.check_answer(run("sessions", r.url(), "--format", "json").stdout)
+        check([row["url"] for row in listed] == [row["url"] for row in rows], "and so does json")
+        check("/host/HOST/SESSION" in run("sessions", r.url()).stdout, "and explains how to name one")
         run("index", r.url(), "-o", got)
     check(sum(t["lost"] for t in traces(want)) > 0, "events were lost")
     same(want, got, "a whole relay")
 
 
 def check_one_machine(tmp):
-    """Two traces of a machine, in one session or in two, are one trace; what cannot be so is refused."""
+    """Two traces of a machine, in one session or two, become one trace; traces that cannot be joined are refused."""
     sim, both = os.path.join(tmp, "a"), os.path.join(tmp, "both")
     simulate(sim, "fibonacci", "--duration", "1s")
     simulate(os.path.join(tmp, "b"), "fibonacci", "--duration", "1s", "--seed", "2")
@@ -103,14 +103,14 @@ def check_one_machine(tmp):
 
 
 def check_ties(tmp):
-    """A thread is woken on two CPUs in the same ns: whatever the relay tells first, CPU 0 was first, as in a folder."""
+    """A thread is woken on two CPUs in the same ns: CPU 0 comes first in any order of delivery, as in a directory."""
     sim, made = os.path.join(tmp, "t"), os.path.join(tmp, "ties")
     simulate(sim, "fibonacci", "--duration", "100ms")
     os.mkdir(made)
     shutil.copy(os.path.join(sim, "host", "kernel", "metadata"), made)
     with open(os.path.join(sim, "host", "kernel", "ch_0"), "rb") as f:
         head = f.read(20)
-    for cpu in (0, 1):  # sched_wakeup, as stealscope-sim lays it out
+    for cpu in (0, 1):  # sched_wakeup in the layout of stealscope-sim
         body = b"".join(struct.pack("<HQii16s16siii", 1, at, 0, 0, b"swapper", b"woken", tid, 20, cpu)
                         for at, tid in ((2000, 7), (5000, 8 + cpu)))
         bits = 8 * (84 + len(body))
@@ -125,10 +125,10 @@ def check_ties(tmp):
     same(want, got, "events of the same ns")
 
 
-# ---- a recording that goes on
+# ---- a recording in progress
 
 def check_growing(tmp, want):
-    """Packets arrive while they are waited for; the end of the recording ends the reading."""
+    """Packets arrive while the reader waits for them; it stops at the end of the recording."""
     got = os.path.join(tmp, "grown.steal")
     sim = os.path.join(tmp, "grows")
     simulate(sim, "fibonacci", "--duration", "1s", "--packet", "4096")
@@ -147,8 +147,8 @@ def check_growing(tmp, want):
             asked = len(r.asked)
             for m in made:
                 m.released = released
-            until(lambda: len(r.asked) > asked + 10, "more is asked for", p)  # pylint: disable=cell-var-from-loop
-        check(p.poll() is None, "it waits for more")
+            until(lambda: len(r.asked) > asked + 10, "the reader polls again", p)  # pylint: disable=cell-var-from-loop
+        check(p.poll() is None, "waits for more data")
         for m in made:
             m.ended = True
         finish(p, 0)
@@ -156,14 +156,14 @@ def check_growing(tmp, want):
 
 
 def listens(p):
-    """Does another Ctrl-C have a handler, and is none on its way?"""
+    """Returns true if SIGINT has a handler and none is pending."""
     with open(f"/proc/{p.pid}/status", encoding="ascii", errors="replace") as f:
         bits = dict(re.findall(r"^(ShdPnd|SigCgt):\t(\w+)", f.read(), re.M))
     return (int(bits["SigCgt"], 16) & ~int(bits["ShdPnd"], 16)) >> signal.SIGINT - 1 & 1
 
 
 def check_stopping(tmp, want):
-    """Ctrl-C, or --for, ends the reading, and the history is made of what there is.  Twice cancels."""
+    """Ctrl-C, or --for, stops reading; the history is built from the data received so far.  A second Ctrl-C cancels."""
     got = os.path.join(tmp, "stopped.steal")
     for by in ("Ctrl-C", "--for"):
         host, guest = recordings()
@@ -173,26 +173,26 @@ def check_stopping(tmp, want):
                       *(["--for", "8s"] if by == "--for" else []))
             until(lambda: host.is_read() and guest.is_read(), "everything is read", p)  # pylint: disable=cell-var-from-loop
             if by == "Ctrl-C":
-                time.sleep(2)  # what was told is heard
-                check(p.poll() is None, "a session that has not ended is read on")
+                time.sleep(2)  # lets the parent receive all data
+                check(p.poll() is None, "reading continues until the session ends")
                 os.killpg(p.pid, signal.SIGINT)
             err = finish(p, 0)
-        check("host, Debian (each): reading was stopped while it was still recorded" in err, f"{by}: says so of both {err}")
-        check([t["events"] for t in traces(got)] == [t["events"] for t in traces(want)], f"{by}: all that came is there")
+        check("host, Debian (each): reading stopped" in err, f"{by}: a note on both: {err}")
+        check([t["events"] for t in traces(got)] == [t["events"] for t in traces(want)], f"{by}: all received events are in the history")
     host, guest = recordings()
     with Relay(host, guest) as r:
         r.hang()
         p = start("index", r.url(host), "-o", os.path.join(tmp, "twice.steal"))
         until(lambda: r.hanging, "the relay hangs", p)
         os.killpg(p.pid, signal.SIGINT)
-        until(lambda: listens(p), "it was heard", p)
+        until(lambda: listens(p), "the first signal was handled", p)
         os.killpg(p.pid, signal.SIGINT)
         err = finish(p, 130)
         check("interrupted" in err and not [n for n in os.listdir(tmp) if n.startswith("twice")], "twice: nothing is left")
 
 
 def check_unknown_end(tmp):
-    """Where one machine has sent less than the others, the rest of it is unknown, not what it last was."""
+    """If a machine sent less than the others, its state after its last event is unknown."""
     sim, got = os.path.join(tmp, "u"), os.path.join(tmp, "u.steal")
     simulate(sim, "fibonacci", "--duration", "1s", "--packet", "4096")
     host = Recording("hypervisor", "kvm", os.path.join(sim, "host", "kernel"))
@@ -200,8 +200,8 @@ def check_unknown_end(tmp):
     host.released, host.ended = max(len(s.packets) for s in host.streams[0]) // 2, False
     with Relay(host, guest) as r:
         p = start("index", r.url(), "-o", got)
-        until(lambda: host.is_read() and guest.is_read(), "all there is is read", p)
-        time.sleep(2)  # what was told is heard
+        until(lambda: host.is_read() and guest.is_read(), "all available data is read", p)
+        time.sleep(2)  # lets the parent receive all data
         os.killpg(p.pid, signal.SIGINT)
         finish(p, 0)
     end = {t["machine"]: t["end"] for t in document(got)["traces"]}["hypervisor"]
@@ -211,7 +211,7 @@ def check_unknown_end(tmp):
 
 
 def check_hanging(tmp):
-    """A relay that does not answer any more: --for ends it all the same."""
+    """--for also ends the reading if the relay stops answering."""
     host, _ = recordings()
     with Relay(host) as r:
         r.hang()
@@ -221,7 +221,7 @@ def check_hanging(tmp):
 
 
 def check_ended(tmp):
-    """Whoever ends it finds the line of its progress gone."""
+    """A terminating signal clears the progress line first."""
     host, _ = recordings()
     for number in (signal.SIGTERM, signal.SIGHUP):
         ours, theirs = pty.openpty()
@@ -230,32 +230,32 @@ def check_ended(tmp):
             p = subprocess.Popen([PROGRAM, "index", r.url(host), "-o", os.path.join(tmp, "ended.steal")],
                                  stdout=subprocess.DEVNULL, stderr=theirs, start_new_session=True)
             os.close(theirs)
-            said = b""
+            output = b""
             try:
-                while b"reading" not in said:
-                    said += os.read(ours, 65536)
+                while b"reading" not in output:
+                    output += os.read(ours, 65536)
                 p.send_signal(number)
                 while True:
-                    said += os.read(ours, 65536)
+                    output += os.read(ours, 65536)
             except OSError:  # Linux: the other end is closed
                 pass
         os.close(ours)
-        check(p.wait(timeout=120) == -number and said.endswith(b"\r\x1b[K"), f"{number!r}: {said[-40:]}")
+        check(p.wait(timeout=120) == -number and output.endswith(b"\r\x1b[K"), f"{number!r}: {output[-40:]}")
 
 
 # ---- a relay that fails
 
-def fails(what, says, status, *args):
+def fails(case, message, status, *args):
     p = run("index", *args, "-o", "never.steal", status=status)
-    check(says in p.stderr and p.stderr.count("\n") == 1 and not os.path.exists("never.steal"),
-          f"{what}: {p.stderr.strip()}")
+    check(message in p.stderr and p.stderr.count("\n") == 1 and not os.path.exists("never.steal"),
+          f"{case}: {p.stderr.strip()}")
 
 
 def check_refusals(tmp):
     with socket.create_server(("127.0.0.1", 0)) as s:
-        nobody = f"net://127.0.0.1:{s.getsockname()[1]}"
-    fails("nobody listens", "connection refused (start lttng-relayd there", 2, nobody + "/host/a/b")
-    fails("nobody listens, for all", f"stealscope: {nobody}: connection refused", 2, nobody)
+        unused = f"net://127.0.0.1:{s.getsockname()[1]}"
+    fails("no listener", "connection refused (start lttng-relayd there", 2, unused + "/host/a/b")
+    fails("no listener, all sessions", f"stealscope: {unused}: connection refused", 2, unused)
     fails("no such host", "net://a..b/host/h/s: unknown host", 2, "net://a..b/host/h/s")
     for url in ("net://", "net://r:x", "net://r:70000", "net://r/x", "net://r/host", "net://r/host/h/s/t", "net://[::1]"):
         fails("not a URL", f"{url}: not the URL of a live session", 2, url)
@@ -263,11 +263,11 @@ def check_refusals(tmp):
     check("--for: not a duration" in run("index", "net://r/host/h/s", "--for", "soon", status=1).stderr, "--for soon")
     host, guest = recordings()
     with Relay(host, guest) as r:
-        fails("no such session", "no such session (there are: hypervisor/kvm, debian/web)", 2, r.url(host) + "x")
+        fails("no such session", "no such session (sessions: hypervisor/kvm, debian/web)", 2, r.url(host) + "x")
         fails("no such machine", "no session of this host", 2, r.url() + "/host/hv02")
         host.viewers = 1
         fails("read by another", "another viewer reads this session", 2, r.url(host))
-        check(table("sessions", r.url())[1]["viewers"] == "1", "sessions tells of the other viewer")
+        check(table("sessions", r.url())[1]["viewers"] == "1", "sessions lists the other viewer")
     host, guest = recordings()
     host.timer = 0
     old = Recording("debian", "old", os.path.join(HOST, "kernel"))
@@ -284,11 +284,11 @@ def check_refusals(tmp):
         run("index", r.url(guest), "-o", os.path.join(tmp, "yaml.steal"))
     with Relay() as r:
         fails("an empty relay", "no live session (on each machine: lttng create --live", 2, r.url())
-        fails("an empty relay, by name", "the relay daemon has none", 2, r.url() + "/host/h/s")
+        fails("an empty relay, by name", "the relay daemon has no sessions", 2, r.url() + "/host/h/s")
 
 
 def check_dying(tmp):
-    """What came before the relay died is kept; when nothing came, it is refused."""
+    """Data received before the relay died is kept; without any data it is an error."""
     got = os.path.join(tmp, "died.steal")
     sim = os.path.join(tmp, "dies")
     simulate(sim, "fibonacci", "--duration", "1s", "--packet", "4096")
@@ -299,7 +299,7 @@ def check_dying(tmp):
             r.fault = lambda command, count, answer: answer() if count < after else None
             name = r.url(made)
             err = run("index", name, "-o", got).stderr
-        check(f"{name}: the relay daemon closed the connection; what was recorded later is missing" in err, "says so")
+        check(f"{name}: the relay daemon closed the connection; later events are missing" in err, "the note names the reason")
         events.append(traces(got)[0]["events"])
     check(0 < events[0] < events[1], f"what came before is kept: {events} events")
     host, guest = recordings()
@@ -316,19 +316,19 @@ def check_dying(tmp):
         p = start("index", other.url(guest), "-o", os.path.join(tmp, "nothing.steal"))
         until(lambda: other.asked.count(relay.NEXT_INDEX) > 2, "it is read", p)
         other.fault = lambda command, count, answer: None
-        check("the relay daemon closed the connection" in finish(p, 2), "nothing came at all: that is why")
+        check("the relay daemon closed the connection" in finish(p, 2), "no data at all: the error names the reason")
     host, _ = recordings()
     with Relay(host) as r:
         r.fault = lambda command, count, answer: None
         fails("a relay that hangs up", "the relay daemon closed the connection", 2, r.url(host))
         r.fault = lambda command, count, answer: struct.pack(">QIII", 1, 3, 0, 1)
-        fails("another protocol", "no relay daemon that speaks LTTng live 2", 2, r.url(host))
+        fails("another protocol", "not a relay daemon", 2, r.url(host))
         r.fault = lambda command, count, answer: b"HTTP/1.1 400 Bad Request\r\n\r\n"
-        fails("another service", "no relay daemon that speaks LTTng live 2", 2, r.url(host))
+        fails("another service", "not a relay daemon", 2, r.url(host))
 
 
 def check_killed(tmp):
-    """The process that reads a machine dies: what it had told is kept, what its CPUs did then is unknown."""
+    """If the decoder process of a machine dies, its data is kept, and its CPUs are unknown afterwards."""
     got = os.path.join(tmp, "killed.steal")
     host, guest = recordings()
     host.ended = guest.ended = False
@@ -341,15 +341,15 @@ def check_killed(tmp):
         for child in children:
             os.kill(int(child), signal.SIGKILL)
         err = finish(p, 0)
-    check(err.count("libbabeltrace2 does not survive what the relay daemon sends; what was recorded later is missing") == 2 and
-          "Debian: the trace in" in err, "says so, of both")
-    check(traces(got)[0]["events"] == 18213, "all that was told is kept")
+    check(err.count("libbabeltrace2 crashed on data of the relay daemon; later events are missing") == 2 and
+          "Debian: the trace in" in err, "a note on both")
+    check(traces(got)[0]["events"] == 18213, "all received events are kept")
     last = [table("intervals", got, f"/Host/CPUs/CPU{cpu}/Current Thread")[-1] for cpu in (0, 1)]
     check(all(row["value"] == "" for row in last) and last[0]["start"] != last[1]["start"], "each CPU to its last event")
 
 
 def check_garbage(tmp):
-    """Whatever is sent, it ends, with one error or with what came before."""
+    """With any garbage, reading ends with one error or with the data received before."""
     rng = random.Random(7)
     commands = (relay.LIST, relay.ATTACH, relay.NEXT_INDEX, relay.GET_PACKET, relay.GET_METADATA, relay.NEW_STREAMS)
     cases = [(c, kind) for c in commands for kind in ("noise", "bits", "bits")] + [(relay.GET_PACKET, "short")]
@@ -374,10 +374,10 @@ def check_garbage(tmp):
         check((p.returncode, len(lines)) in ((0, 0), (2, 1)), f"{kind} for command {command}: {p.returncode} {lines}")
 
 
-# ---- the place of the history
+# ---- location of the history
 
 def check_cache(tmp):
-    """Without -o the history is kept with the user's caches, made anew each time, and its clocks stay as they are."""
+    """Without -o the history is in the user's cache and is rebuilt each time; its clocks cannot be changed."""
     env = {"XDG_CACHE_HOME": os.path.join(tmp, "cache")}
     host, guest = recordings()
     screen, script = os.path.join(tmp, "screen"), os.path.join(tmp, "script")
@@ -391,8 +391,8 @@ def check_cache(tmp):
         guest.rewind()
         asked = len(r.asked)
         p = run("view", *what, "--script", script, "--size", "80x24", env=env, status=2)
-        check("live sessions are read anew" in p.stderr and len(r.asked) > asked + 5, "view: reads it anew")
-        check("a live session is not read twice" in p.stderr, "view: a nudge is refused")
+        check("live sessions are always read again" in p.stderr and len(r.asked) > asked + 5, "view: reads it anew")
+        check("live traces cannot be read again" in p.stderr, "view: a nudge is refused")
     with open(screen, encoding="utf-8") as f:
         check("CPU1" in f.read(), "view: shows it")
 

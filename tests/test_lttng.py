@@ -1,5 +1,5 @@
-"""LTTng itself: its session and relay daemons, a service that marks its requests through LTTng-UST, and the history of it,
-alone and beside the kernel's trace of the same machine."""
+"""Tests with LTTng itself: its session and relay daemons, and a service that marks its requests with LTTng-UST; the marks
+alone, and together with the kernel trace of the same machine."""
 import os
 import re
 import shutil
@@ -14,13 +14,13 @@ SERVICE = ("tests/mark_server", "tests/mark_client", "libstealscope-mark.so.0")
 
 
 class Lttng:
-    """A relay daemon and a session daemon of our own: no root, no kernel, ports and folders that nobody else has."""
+    """Our own relay and session daemons: without root and kernel tracer, with their own ports and directories."""
 
     def __init__(self, home):
         self.home, self.daemons = home, []
         user = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
         env = {**os.environ, "LTTNG_HOME": home, "HOME": home, "LD_LIBRARY_PATH": home,
-               "STEALSCOPE_MARKER": "/nonexistent"}  # as where the kernel's tracer takes no marks
+               "STEALSCOPE_MARKER": "/nonexistent"}  # as if the kernel tracer accepted no marks
         self.how = {"env": env, "cwd": home, **user}
         if user:
             os.chown(home, 65534, 65534)
@@ -55,11 +55,11 @@ class Lttng:
 
 
 def serve(lttng, requests):
-    """The example service on one CPU; the ids of its requests."""
+    """Runs the example service on one CPU.  Returns the ids of its requests."""
     def on_one_cpu():
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     path = os.path.join(lttng.home, "socket")
-    for name in SERVICE:  # where that user may read them
+    for name in SERVICE:  # readable for that user
         shutil.copy(os.path.join(BUILD, name), lttng.home)
     server = subprocess.Popen(["./mark_server", path, str(requests)], preexec_fn=on_one_cpu, **lttng.how)
     subprocess.run(["./mark_client", path, str(requests), "3", "4"], check=True,
@@ -69,7 +69,7 @@ def serve(lttng, requests):
 
 
 def check_lttng(tmp):
-    """A service's marks go through LTTng-UST and LTTng's own relay daemon into a history; then its kernel's trace joins."""
+    """Marks of a service reach a history through LTTng-UST and LTTng's relay daemon; then the kernel trace is added."""
     host, home = socket.gethostname(), os.path.join(tmp, "lttng")
     live, disk = os.path.join(tmp, "live.steal"), os.path.join(tmp, "disk.steal")
     os.mkdir(home)
@@ -95,8 +95,8 @@ def check_lttng(tmp):
 
 
 def check_marks_and_kernel(tmp, folder, live, ids):
-    """The documented use: marks by LTTng-UST beside the kernel's trace of the same machine.  That is simulated, and the
-    clock of the marks is set into its time."""
+    """The documented use: marks of LTTng-UST together with the kernel trace of the same machine.  The kernel trace is
+    simulated, and the clock of the marks is shifted into its time."""
     sim, both = os.path.join(tmp, "k"), os.path.join(tmp, "k", "guest-Debian")
     simulate(sim, "fibonacci", "--duration", "1s", "--perfect-clocks")
     kernel = os.path.join(tmp, "kernel.steal")
@@ -127,7 +127,7 @@ def check_marks_and_kernel(tmp, folder, live, ids):
 
 
 def missing():
-    """What it takes and is not here, or None."""
+    """Returns the missing requirement, or None."""
     with open(os.path.join(BUILD, SERVICE[-1]), "rb") as f:
         if b"lttng_ust_tracef" not in f.read():
             return "the marking library was built without LTTng-UST"

@@ -1,4 +1,4 @@
-/* beacon/: the marking library, against plain files in the place of a tracer's. */
+/* beacon/: the marking library, with plain files in place of trace_marker. */
 #include "test.h"
 
 #include <errno.h>
@@ -32,7 +32,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static char *content(void)
+static char *read_marker(void)
 {
 	struct stat st;
 	int fd = open(marker, O_RDONLY);
@@ -56,15 +56,15 @@ static void test_text(void **state)
 	srbn_end(a);
 	assert_int_equal(errno, 77);
 	assert_int_equal(srbn_listening(), 1);
-	char want[512], *got = content();
+	char want[512], *got = read_marker();
 	unsigned long long x = a, y = b;
 	snprintf(want, sizeof want, "srbn start %llu\nsrbn start %llu\nsrbn yield %llu\nsrbn resume %llu\nsrbn end %llu\n"
 	         "srbn end %llu\n", x, y, x, y, y, x);
 	assert_string_equal(got, want);
 	test_free(got);
-	/* 0 is no request. */
+	/* 0 is not a valid request: it is ignored. */
 	srbn_end(0);
-	got = content();
+	got = read_marker();
 	assert_string_equal(got, want);
 	test_free(got);
 }
@@ -90,7 +90,7 @@ static int by_id(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* Every mark arrives whole, once, and in each request's order; ids never repeat. */
+/* Every mark arrives complete, once, and in the order of its request; ids never repeat. */
 static void test_threads(void **state)
 {
 	(void)state;
@@ -104,7 +104,7 @@ static void test_threads(void **state)
 	qsort(all, THREADS * EACH, sizeof *all, by_id);
 	static unsigned char step[THREADS * EACH];
 	memset(step, 0, sizeof step);
-	char *text = content(), *rest = text;
+	char *text = read_marker(), *rest = text;
 	size_t lines = 0;
 	while (*rest) {
 		static const char *const order[] = { "start", "yield", "resume", "end" };
@@ -151,7 +151,7 @@ static void test_fork(void **state)
 	close(pipes[1]);
 }
 
-/* Nobody listens: nothing is written, nothing changes, and a tracer that comes later is found. */
+/* Without a tracer nothing is written and errno is unchanged; a tracer that starts later is found. */
 static void test_silence(void **state)
 {
 	(void)state;
@@ -162,11 +162,11 @@ static void test_silence(void **state)
 	assert_int_equal(errno, 78);
 	assert_int_equal(srbn_listening(), 0);
 	assert_int_not_equal(access(marker, F_OK), 0);
-	/* A file that refuses the text, as trace_marker does while tracing is off. */
+	/* A file that refuses the text, like trace_marker while tracing is off. */
 	srbn_set_marker("/dev/full");
 	srbn_end(srbn_start());
 	assert_int_equal(srbn_listening(), 0);
-	/* The search is repeated, but not at once. */
+	/* The library searches again, but not at once. */
 	srbn_set_marker(marker);
 	srbn_start();
 	int fd = open(marker, O_CREAT | O_WRONLY, 0600);
@@ -174,20 +174,20 @@ static void test_silence(void **state)
 	close(fd);
 	srbn_t b = srbn_start();
 	srbn_yield(b);
-	char *got = content();
+	char *got = read_marker();
 	assert_string_equal(got, "");
 	test_free(got);
 	usleep(1100000);
-	srbn_resume(b);  /* begun unheard: still nothing to say */
+	srbn_resume(b);  /* its start was not recorded: no mark */
 	srbn_t c = srbn_start();
 	char want[64];
 	snprintf(want, sizeof want, "srbn start %llu\n", (unsigned long long)c);
-	got = content();
+	got = read_marker();
 	assert_string_equal(got, want);
 	test_free(got);
 }
 
-/* A stand-in for the program: prints the arguments to stderr's place and one row of csv. */
+/* Replaces the program by a script: writes its arguments to the marker file and one row of csv to stdout. */
 static void test_read(void **state)
 {
 	(void)state;
@@ -210,13 +210,13 @@ static void test_read(void **state)
 	assert_int_equal(data.cloud_latency_high_ns, 50);
 	assert_int_equal(data.cloud_latency_ns, -1);
 	assert_string_equal(data.culprit, "host/7 a,b");
-	char *got = content();
+	char *got = read_marker();
 	assert_string_equal(got, "latency requests --format csv --request 42 -- a b.history\n");
 	test_free(got);
 	errno = 0;
 	assert_int_equal(srbn_read("a", "m", 43, &data), -1);
 	assert_int_equal(errno, ENOENT);
-	got = content();
+	got = read_marker();
 	assert_string_equal(got, "latency requests --format csv --request 43 --model m -- a\n");
 	test_free(got);
 	setenv("STEALSCOPE", "false", 1);
@@ -224,7 +224,7 @@ static void test_read(void **state)
 	assert_int_equal(errno, ECHILD);
 	setenv("STEALSCOPE", "./no-such-program", 1);
 	assert_int_equal(srbn_read("a", NULL, 42, &data), -1);
-	assert_true(errno == ENOENT || errno == ECHILD);  /* valgrind's vfork() cannot tell the parent why */
+	assert_true(errno == ENOENT || errno == ECHILD);  /* valgrind's vfork() does not pass the errno of the child */
 	unsetenv("STEALSCOPE");
 	unlink(script);
 }

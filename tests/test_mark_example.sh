@@ -1,7 +1,7 @@
 #!/bin/sh
-# The example server and client, linked with the shared library: every request is marked, whole and in order.
+# The example server and client, linked with the shared library: each request has all its marks, in order.
 set -eu
-dir=$(mktemp -d /tmp/stealscope-test-XXXXXX)  # the name of a socket has an end
+dir=$(mktemp -d /tmp/stealscope-test-XXXXXX)  # a short path: the name of a socket has at most 107 bytes
 server=
 trap 'test -z "$server" || kill "$server" 2>/dev/null; rm -rf "$dir"' EXIT
 LD_LIBRARY_PATH=.${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
@@ -17,15 +17,15 @@ awk '
 	NF != 3 || $1 != "srbn" { print "not a mark: " $0; bad = 1; next }
 	{ n[$2]++; seen[$3] = seen[$3] substr($2, 1, 1) }
 	END {
-		# taken, left; then four slices with a pause between two of them
+		# start, yield; then four slices with a pause between each two
 		for (r in seen)
 			if (seen[r] != "syryryryre") { print r ": " seen[r]; bad = 1 }
 		if (n["start"] != 24 || n["end"] != 24) { print "starts " n["start"] ", ends " n["end"]; bad = 1 }
 		exit bad
 	}' "$dir/marks"
-# Requests of one burst are worked on in turns: two others are open when one is left.
+# Requests of one burst are processed in turns: at least two are open at the same time.
 awk '{ if ($2 == "start") open++; if ($2 == "end") open--; if (open > most) most = open } END { exit most < 2 }' "$dir/marks"
-# Without a tracer nothing is written anywhere and the service is the same.
+# Without a tracer no file is written, and the service works.
 STEALSCOPE_MARKER=$dir/nowhere tests/mark_server "$dir/socket" 3 &
 server=$!
 tests/mark_client "$dir/socket" 3 3 1 >/dev/null

@@ -1,4 +1,4 @@
-"""Recordings that lack kinds of events: nobody is blamed, and nothing called asleep, by what only those would have told."""
+"""Recordings without some kinds of events: no culprit and no sleep is claimed that only these events would show."""
 import os
 import re
 
@@ -9,7 +9,7 @@ with open(os.path.join(SOURCE, "src", "trace", "layouts", "lttng.yaml"), encodin
 
 
 def without(*kinds, name_of_event=None):
-    """The history of the bundled recording, without some kinds of events, and without those of a name."""
+    """Returns the history of the bundled recording without some kinds of events, and without events of a name."""
     name = "_".join(kinds) or "all"
     kept = [e for e in re.split(r"\n(?=  - )", EVENTS) if not re.search(r"kind: (?:%s)\b" % "|".join(kinds or ("-",)), e)]
     with open(f"{name}.yaml", "w", encoding="utf-8") as out:
@@ -18,9 +18,9 @@ def without(*kinds, name_of_event=None):
     return f"{name}.steal"
 
 
-def taken(history, by):
+def culprit_ns(history, by):
     rows = table("steal", history, "Debian/CPU0", "--by", "thread")
-    return sum(int(row["ns"]) for row in rows if re.search(by, row["thief"]))
+    return sum(int(row["ns"]) for row in rows if re.search(by, row["culprit"]))
 
 
 def time_in(history, path, state):
@@ -29,27 +29,27 @@ def time_in(history, path, state):
 
 
 def handlers(whole):
-    """Where nothing tells when handlers end, no handler has the CPU from one switch to the next."""
+    """Without exits of handlers, no handler has the CPU until the next switch."""
     some = without("irq_exit", "softirq_exit", "hrtimer_exit")
-    of, interrupts = taken(whole, "burnP6"), taken(whole, "interrupt|irq/")
+    of, interrupts = culprit_ns(whole, "burnP6"), culprit_ns(whole, "interrupt|irq/")
     check(0 < interrupts < of / 10, f"burnP6 took {of} ns, interrupts {interrupts} ns")
-    check(taken(some, "interrupt|irq/") == 0, "without the ends of handlers none took anything")
-    check(of <= taken(some, "burnP6") <= of + interrupts, "who they interrupted did")
+    check(culprit_ns(some, "interrupt|irq/") == 0, "without exits, handlers take no time")
+    check(of <= culprit_ns(some, "burnP6") <= of + interrupts, "the interrupted thread takes it")
 
 
 def entries(whole):
-    """Exits without entries do not tell that the hypervisor is at work ever after, but how many there were."""
+    """VM exits without entries: their number is known, but not the time in the hypervisor."""
     some, path = without("kvm_entry"), "/Virtual Machines/Debian/CPUs/CPU0/Status"
-    check(time_in(whole, path, "VMM") > 0, "with entries the hypervisor is seen at work")
+    check(time_in(whole, path, "VMM") > 0, "with entries there is time in the hypervisor")
     vms = {row["machine"] for row in table("exits", some)}
-    check(vms == {"Debian"}, f"exits are told of {vms}")
-    check(time_in(some, path, "VMM") == 0, "without entries it is not")
+    check(vms == {"Debian"}, f"exits of {vms}")
+    check(time_in(some, path, "VMM") == 0, "without entries there is none")
     counts = [{row["reason"]: row["count"] for row in table("exits", h)} for h in (whole, some)]
-    check(counts[0] == counts[1], f"exits are {counts[1]}, as with entries {counts[0]}")
+    check(counts[0] == counts[1], f"exits: {counts[1]}, with entries {counts[0]}")
 
 
-def births(whole):
-    """Of who is new only a wakeup tells that it waits, and a waking is none."""
+def new_threads(whole):
+    """For a new thread only sched_wakeup shows that it waits, sched_waking does not."""
     some = without("sched_wakeup")
     new = 0
     for row in table("threads", whole, "host"):
@@ -58,40 +58,40 @@ def births(whole):
         if [r["value"] for r in first] != ["", "BLOCKED", "PREEMPTED"]:
             continue
         at = int(first[2]["start"])
-        said = [r["value"] for r in table("intervals", some, path) if int(r["start"]) <= at <= int(r["end"])]
-        check(said == ["UNKNOWN"], f"{row['tid']} {row['name']} is {said[0]} when it waits for its first CPU")
+        found = [r["value"] for r in table("intervals", some, path) if int(r["start"]) <= at <= int(r["end"])]
+        check(found == ["UNKNOWN"], f"{row['tid']} {row['name']} is {found[0]} while it waits for its first CPU")
         new += 1
     check(new > 0, f"{new} threads are new")
 
 
-def unborn(whole):
-    """Who is first seen when it gets a CPU has waited for it, or was born meanwhile where nobody records births."""
+def first_switches(whole):
+    """A thread whose first event is a switch to it waited before, or was created then, if forks are not recorded."""
     some = without("sched_fork", name_of_event="sched_wakeup_new")
-    new, said = 0, []
+    new, found = 0, []
     for row in table("threads", whole, "host"):
         path = f"/Host/Threads/{row['tid']}/Status"
         first = table("intervals", whole, path)[0]
         if first["value"] == "":
             new += 1
-            said += [r for r in table("intervals", some, path) if int(r["start"]) <= int(first["end"]) and r["value"] not in
+            found += [r for r in table("intervals", some, path) if int(r["start"]) <= int(first["end"]) and r["value"] not in
                      ("", "UNKNOWN")]
-    check(new > 0 and not said, f"{new} threads are not said to be anything before they are born {said}")
+    check(new > 0 and not found, f"{new} threads have no state before their fork: {found}")
 
 
 def wakers(whole):
-    """A wakeup alone does not tell whose it is where the CPU of who is woken may have been left it by another one."""
+    """sched_wakeup alone does not show the waker if another CPU may have left the wakeup to the thread's CPU."""
     some = without("sched_waking")
     same, unknown, wrong = 0, 0, []
     for row in table("threads", whole, "host"):
         path = f"/Host/Threads/{row['tid']}/"
         woken = [int(r["start"]) for r in table("intervals", whole, path + "Status") if r["value"] == "PREEMPTED"]
-        for what in ("Woken By", "Woken In") if woken else ():
-            was, told = (table("intervals", h, path + what) for h in (whole, some))
+        for attribute in ("Woken By", "Woken In") if woken else ():
+            expected, reported = (table("intervals", h, path + attribute) for h in (whole, some))
             for at in woken:
-                a, b = (next((r["value"] for r in of if int(r["start"]) <= at <= int(r["end"])), "") for of in (was, told))
+                a, b = (next((r["value"] for r in of if int(r["start"]) <= at <= int(r["end"])), "") for of in (expected, reported))
                 same, unknown = same + (a == b), unknown + (a != b == "")
-                wrong += [] if b in ("", a) else [(path + what, at, a, b)]
-    check(same > 0 and unknown > 0 and not wrong, f"of {same} it is known who woke them, and in what, of {unknown} not {wrong}")
+                wrong += [] if b in ("", a) else [(path + attribute, at, a, b)]
+    check(same > 0 and unknown > 0 and not wrong, f"waker and context known: {same}, unknown: {unknown}, wrong: {wrong}")
 
 
 with scratch() as folder:
@@ -99,6 +99,6 @@ with scratch() as folder:
     everything = without()
     handlers(everything)
     entries(everything)
-    births(everything)
-    unborn(everything)
+    new_threads(everything)
+    first_switches(everything)
     wakers(everything)

@@ -1,4 +1,4 @@
-/* The model on hand-made events: states of vCPUs, degraded inputs, spans. */
+/* The model on hand-made events: states of vCPUs, degraded inputs, begin and end of traces. */
 #include "model_events.h"
 
 /* ---- the table of vCPU states */
@@ -7,45 +7,45 @@ static void test_table(void **state)
 {
 	(void)state;
 	enum { MODES = MODE_GUEST + 1, CURRENTS = CURRENT_BUSY + 1 };
-	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_BUSY), VCPU_RUNNING);
-	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_IDLE), VCPU_IDLE);
+	assert_int_equal(vcpu_status(HOST_IN, MODE_GUEST, CURRENT_BUSY), VCPU_RUNNING);
+	assert_int_equal(vcpu_status(HOST_IN, MODE_GUEST, CURRENT_IDLE), VCPU_IDLE);
 	for (int c = 0; c < CURRENTS; c++)
-		assert_int_equal(vcpu_status(PLACE_IN, MODE_VMM, (enum vcpu_current)c), VCPU_VMM);
+		assert_int_equal(vcpu_status(HOST_IN, MODE_VMM, (enum vcpu_current)c), VCPU_VMM);
 	for (int m = 0; m < MODES; m++) {  /* scheduled out, the mode does not matter */
 		enum vcpu_mode mode = (enum vcpu_mode)m;
-		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_IDLE), VCPU_IDLE);
-		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_IDLE), VCPU_IDLE);
-		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_BUSY), VCPU_PREEMPTED);
-		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_BUSY), VCPU_HOST_BLOCKED);
-		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_BUSY), VCPU_PREEMPTED);
-		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_IDLE), VCPU_WAKING);
-		assert_int_equal(vcpu_status(PLACE_QUEUED, mode, CURRENT_BUSY), VCPU_PREEMPTED);
-		assert_int_equal(vcpu_status(PLACE_QUEUED, mode, CURRENT_IDLE), VCPU_UNKNOWN);
-		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_UNTRACED), VCPU_IDLE);
-		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
-		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_UNTRACED), VCPU_WAKING);
-		assert_int_equal(vcpu_status(PLACE_QUEUED, mode, CURRENT_UNTRACED), VCPU_UNKNOWN);
-		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_UNKNOWN), VCPU_UNKNOWN);
-		assert_int_equal(vcpu_status(PLACE_BLOCKED, mode, CURRENT_QUIET), VCPU_IDLE);
-		assert_int_equal(vcpu_status(PLACE_RUNNABLE, mode, CURRENT_QUIET), VCPU_UNKNOWN);
-		assert_int_equal(vcpu_status(PLACE_WOKEN, mode, CURRENT_QUIET), VCPU_UNKNOWN);
-		assert_int_equal(vcpu_status(PLACE_UNKNOWN, mode, CURRENT_BUSY), VCPU_UNKNOWN);
-		assert_int_equal(vcpu_status(PLACE_GONE, mode, CURRENT_BUSY), STATUS_NULL);
-		assert_int_equal(vcpu_status(PLACE_UNTRACED, mode, CURRENT_BUSY), VCPU_RUNNING);
-		assert_int_equal(vcpu_status(PLACE_UNTRACED, mode, CURRENT_IDLE), VCPU_IDLE);
-		assert_int_equal(vcpu_status(PLACE_UNTRACED, mode, CURRENT_UNTRACED), VCPU_UNKNOWN);
+		assert_int_equal(vcpu_status(HOST_BLOCKED, mode, CURRENT_IDLE), VCPU_IDLE);
+		assert_int_equal(vcpu_status(HOST_RUNNABLE, mode, CURRENT_IDLE), VCPU_IDLE);
+		assert_int_equal(vcpu_status(HOST_RUNNABLE, mode, CURRENT_BUSY), VCPU_PREEMPTED);
+		assert_int_equal(vcpu_status(HOST_BLOCKED, mode, CURRENT_BUSY), VCPU_HOST_BLOCKED);
+		assert_int_equal(vcpu_status(HOST_WOKEN, mode, CURRENT_BUSY), VCPU_PREEMPTED);
+		assert_int_equal(vcpu_status(HOST_WOKEN, mode, CURRENT_IDLE), VCPU_WAKING);
+		assert_int_equal(vcpu_status(HOST_QUEUED, mode, CURRENT_BUSY), VCPU_PREEMPTED);
+		assert_int_equal(vcpu_status(HOST_QUEUED, mode, CURRENT_IDLE), VCPU_UNKNOWN);
+		assert_int_equal(vcpu_status(HOST_BLOCKED, mode, CURRENT_UNTRACED), VCPU_IDLE);
+		assert_int_equal(vcpu_status(HOST_RUNNABLE, mode, CURRENT_UNTRACED), VCPU_PREEMPTED);
+		assert_int_equal(vcpu_status(HOST_WOKEN, mode, CURRENT_UNTRACED), VCPU_WAKING);
+		assert_int_equal(vcpu_status(HOST_QUEUED, mode, CURRENT_UNTRACED), VCPU_UNKNOWN);
+		assert_int_equal(vcpu_status(HOST_BLOCKED, mode, CURRENT_UNKNOWN), VCPU_UNKNOWN);
+		assert_int_equal(vcpu_status(HOST_BLOCKED, mode, CURRENT_NO_EVENTS), VCPU_IDLE);
+		assert_int_equal(vcpu_status(HOST_RUNNABLE, mode, CURRENT_NO_EVENTS), VCPU_UNKNOWN);
+		assert_int_equal(vcpu_status(HOST_WOKEN, mode, CURRENT_NO_EVENTS), VCPU_UNKNOWN);
+		assert_int_equal(vcpu_status(HOST_UNKNOWN, mode, CURRENT_BUSY), VCPU_UNKNOWN);
+		assert_int_equal(vcpu_status(HOST_ABSENT, mode, CURRENT_BUSY), STATUS_NULL);
+		assert_int_equal(vcpu_status(HOST_UNTRACED, mode, CURRENT_BUSY), VCPU_RUNNING);
+		assert_int_equal(vcpu_status(HOST_UNTRACED, mode, CURRENT_IDLE), VCPU_IDLE);
+		assert_int_equal(vcpu_status(HOST_UNTRACED, mode, CURRENT_UNTRACED), VCPU_UNKNOWN);
 	}
-	assert_int_equal(vcpu_status(PLACE_IN, MODE_UNTRACED, CURRENT_BUSY), VCPU_RUNNING);
-	assert_int_equal(vcpu_status(PLACE_IN, MODE_UNTRACED, CURRENT_IDLE), VCPU_IDLE);
-	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_UNTRACED), VCPU_RUNNING);
-	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_UNKNOWN), VCPU_UNKNOWN);
-	assert_int_equal(vcpu_status(PLACE_IN, MODE_GUEST, CURRENT_QUIET), VCPU_UNKNOWN);
-	assert_int_equal(vcpu_status(PLACE_IN, MODE_UNKNOWN, CURRENT_BUSY), VCPU_UNKNOWN);
+	assert_int_equal(vcpu_status(HOST_IN, MODE_UNTRACED, CURRENT_BUSY), VCPU_RUNNING);
+	assert_int_equal(vcpu_status(HOST_IN, MODE_UNTRACED, CURRENT_IDLE), VCPU_IDLE);
+	assert_int_equal(vcpu_status(HOST_IN, MODE_GUEST, CURRENT_UNTRACED), VCPU_RUNNING);
+	assert_int_equal(vcpu_status(HOST_IN, MODE_GUEST, CURRENT_UNKNOWN), VCPU_UNKNOWN);
+	assert_int_equal(vcpu_status(HOST_IN, MODE_GUEST, CURRENT_NO_EVENTS), VCPU_UNKNOWN);
+	assert_int_equal(vcpu_status(HOST_IN, MODE_UNKNOWN, CURRENT_BUSY), VCPU_UNKNOWN);
 	for (int s = VCPU_UNKNOWN; s < VCPU_STATE_COUNT; s++)
 		assert_int_equal(vcpu_fold(s), s == VCPU_HOST_BLOCKED ? VCPU_PREEMPTED : s == VCPU_WAKING ? VCPU_IDLE : s);
 }
 
-/* Fig. 5: the cycle RUNNING - VMM - PREEMPTED - VMM - RUNNING - VMM - IDLE - VMM, with the guest's thread. */
+/* Fig. 5: the cycle RUNNING - VMM - PREEMPTED - VMM - RUNNING - VMM - IDLE - VMM, including the guest's thread. */
 static void test_figure_5(void **state)
 {
 	static const struct { int64_t t; int from, to, transition; int thread; } step[] = {
@@ -108,7 +108,7 @@ static void host_blocked(bool paper)
 	simple(0, 20, EV_KVM_ENTRY, 1, 154);
 	sw(1, 30, 0, 0, RUN_RUNNABLE, 900);
 	simple(0, 40, EV_KVM_EXIT, 1, 154);
-	sw(0, 50, 1, 154, RUN_BLOCKED, 0);  /* the hypervisor waits for something, the guest wants to run */
+	sw(0, 50, 1, 154, RUN_BLOCKED, 0);  /* the hypervisor waits, while the guest has a thread to run */
 	wake(0, 60, 0, 7, 154, 0);
 	sw(0, 70, 0, 7, RUN_RUNNABLE, 154);
 	expect(VCPU, 50, paper ? VCPU_PREEMPTED : VCPU_HOST_BLOCKED);
@@ -192,7 +192,8 @@ static void test_guest_only(void **state)
 	teardown();
 }
 
-/* Imperfect clocks: guest switches stamped while the vCPU is out or in the hypervisor change what waits, no more. */
+/* Imperfect clocks: guest switches at times at which the vCPU is preempted or in the hypervisor change only the waiting
+ * thread. */
 static void test_guest_switch_while_out(void **state)
 {
 	(void)state;
@@ -217,10 +218,11 @@ static void test_guest_switch_while_out(void **state)
 	teardown();
 }
 
-/* A VM in a guest: its vCPU is a guest thread, and executes when that guest's vCPU does. */
+/* A nested VM: its vCPU is a thread of a guest, and executes only while that guest's vCPU does. */
 static void test_nested(void **state)
 {
-	static const struct sync_vcpu outer[] = { { 0, 154, VCPU_BY_NAME, false } }, inner[] = { { 0, 950, VCPU_BY_NAME, false } };
+	static const struct sync_vcpu outer[] = { { 0, 154, VCPU_BY_NAME, false } },
+	                                        inner[] = { { 0, 950, VCPU_BY_NAME, false } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1 },
 		{ .name = "Debian", .parent = 0, .traced = true, .has_kvm = true, .host_pid = 151, .vcpu = outer, .vcpus = 1 },
@@ -275,7 +277,7 @@ static void test_many_vms(void **state)
 	teardown();
 }
 
-/* ---- the spans of the traces */
+/* ---- begin and end of traces */
 
 static void test_begin_and_end(void **state)
 {
@@ -285,7 +287,7 @@ static void test_begin_and_end(void **state)
 		{ .name = "Debian", .parent = 0, .traced = true, .host_pid = 151, .vcpu = vcpu, .vcpus = 1,
 		  .names = { name_of, NULL } },
 	};
-	struct start start = START_INIT;
+	struct prescan start = PRESCAN_INIT;
 	(void)state;
 	rec_init(&rec);
 	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
@@ -294,67 +296,67 @@ static void test_begin_and_end(void **state)
 	expect(VCPU, 15, VCPU_UNKNOWN);
 	expect(DEBIAN "/Threads/900/Status", 15, THREAD_UNKNOWN);
 
-	/* What looking ahead finds: 154 runs in guest mode, 300 sleeps, 301 waits, 302 is yet to be born. */
+	/* Result of the prescan: 154 runs in guest mode, 300 sleeps, 301 waits, 302 is not yet created. */
 	struct event ev = event(21, EV_KVM_EXIT, 1, 154);
 	ev.comm = VCPU0;
-	start_feed(&start, &ev);
-	ev = event(21, EV_SWITCH, 3, 0);  /* 340 waited: only later is it seen that wakeups are recorded */
+	prescan_feed(&start, &ev);
+	ev = event(21, EV_SWITCH, 3, 0);  /* 340 waited: that wakeups are recorded is shown by later events */
 	ev.sw.prev_tid = 0;
 	ev.sw.next_tid = 340;
-	start_feed(&start, &ev);
-	for (int dump = 0; dump < 2; dump++) {  /* 330 has just got its name: what it was called before, nobody knows */
+	prescan_feed(&start, &ev);
+	for (int dump = 0; dump < 2; dump++) {  /* 330 has just been renamed: its earlier name is unknown */
 		ev = event(21, dump ? EV_PROCESS : EV_EXEC, 2, 330);
 		ev.comm = FIB;
 		if (dump) {
 			ev.process.tid = 330;
 			ev.process.comm = FIB;
 		}
-		start_feed(&start, &ev);
+		prescan_feed(&start, &ev);
 	}
 	ev = event(22, EV_WAKEUP, 1, 154);
 	ev.wake.tid = 300;
 	ev.wake.comm = BASH;
-	start_feed(&start, &ev);
+	prescan_feed(&start, &ev);
 	ev = event(23, EV_SWITCH, 1, 154);
 	ev.sw.prev_tid = 154;
 	ev.sw.next_tid = 301;
-	start_feed(&start, &ev);
+	prescan_feed(&start, &ev);
 	ev = event(24, EV_FORK, 0, 310);
 	ev.fork.child_tid = 302;
-	start_feed(&start, &ev);
+	prescan_feed(&start, &ev);
 	ev = event(25, EV_WAKEUP, 0, 310);
 	ev.wake.tid = 302;
-	start_feed(&start, &ev);
-	for (int32_t tid = 320; tid <= 321; tid++) {  /* moved from 2 to 0, then: one is woken there, the other gets it */
+	prescan_feed(&start, &ev);
+	for (int32_t tid = 320; tid <= 321; tid++) {  /* migrated from 2 to 0: one is woken there, the other is switched in */
 		ev = event(25, EV_MIGRATE, 0, 310);
 		ev.migrate.tid = tid;
 		ev.migrate.dest_cpu = 0;
 		ev.migrate.orig_cpu = 2;
-		start_feed(&start, &ev);
+		prescan_feed(&start, &ev);
 	}
 	ev = event(25, EV_WAKING, 0, 310);
 	ev.wake.tid = 320;
 	ev.wake.target_cpu = 0;
-	start_feed(&start, &ev);
+	prescan_feed(&start, &ev);
 	ev = event(25, EV_SWITCH, 0, 310);
 	ev.sw.prev_tid = 310;
 	ev.sw.next_tid = 321;
-	start_feed(&start, &ev);
+	prescan_feed(&start, &ev);
 	for (int32_t tid = 350; tid <= 353; tid++) {  /* CPU 4 can only run 350; CPU 5 runs one of the others */
 		ev = event(25, EV_PROCESS, 0, 310);
 		ev.process.tid = tid;
 		ev.process.state = tid < 353 ? RUN_RUNNABLE : RUN_BLOCKED;
 		ev.process.cpu = tid > 350 ? 5 : 4;
-		start_feed(&start, &ev);
+		prescan_feed(&start, &ev);
 	}
-	start_silent(&start, 4);
-	start_silent(&start, 5);
+	prescan_add_silent(&start, 4);
+	prescan_add_silent(&start, 5);
 	ev = event(26, EV_LOST, 0, -1);
-	start_feed(&start, &ev);
+	prescan_feed(&start, &ev);
 	ev = event(27, EV_WAKEUP, 0, 310);
-	ev.wake.tid = 303;  /* after a loss it may have come into being since */
-	start_feed(&start, &ev);
-	start_finish(&start);
+	ev.wake.tid = 303;  /* after a loss the thread may be new */
+	prescan_feed(&start, &ev);
+	prescan_finish(&start);
 	assert_int_equal(model_begin(model, 0, 20, &start, NULL), 0);
 	expect("/Host/CPUs/CPU4/Current Thread", 20, 350);
 	expect("/Host/Threads/350/Status", 20, THREAD_RUNNING);
@@ -381,7 +383,7 @@ static void test_begin_and_end(void **state)
 	expect("/Host/Threads/321/CPU", 20, 2);
 	expect("/Host/Threads/302/Status", 20, HISTORY_NULL);
 	expect("/Host/Threads/303/Status", 20, HISTORY_NULL);
-	for (int32_t tid = 351; tid <= 352; tid++) {  /* which of them CPU 5 runs, the dump does not tell either */
+	for (int32_t tid = 351; tid <= 352; tid++) {  /* the dump does not show which of them CPU 5 runs */
 		ev = event(25, EV_PROCESS, 0, 310);
 		ev.process.tid = tid;
 		ev.process.state = RUN_RUNNABLE;
@@ -391,7 +393,7 @@ static void test_begin_and_end(void **state)
 	expect("/Host/Threads/351/Status", 25, THREAD_UNKNOWN);
 	expect("/Host/Threads/352/Status", 25, THREAD_UNKNOWN);
 
-	assert_int_equal(model_end(model, 1, 50, NULL), 0);  /* the guest's trace ends first: the host goes on alone */
+	assert_int_equal(model_end(model, 1, 50, NULL), 0);  /* the guest's trace ends first: the host continues alone */
 	expect(DEBIAN "/Threads/900/Status", 50, HISTORY_NULL);
 	expect(DEBIAN "/CPUs/CPU0/Current Thread", 50, HISTORY_NULL);
 	expect(VCPU, 50, VCPU_RUNNING);
@@ -403,11 +405,11 @@ static void test_begin_and_end(void **state)
 	expect("/Host/CPUs/CPU1/Current Thread", 80, HISTORY_NULL);
 	expect("/Host/Threads/154/Status", 80, HISTORY_NULL);
 	assert_int_equal(model->machine[0]->thread.len, 0);
-	start_release(&start);
+	prescan_release(&start);
 	teardown();
 }
 
-/* ---- whatever comes, the state stays consistent */
+/* ---- any input keeps the state consistent */
 
 static void check_consistent(const struct model *m)
 {
@@ -418,19 +420,19 @@ static void check_consistent(const struct model *m)
 			const struct cpu *c = &mc->cpu[k];
 			assert_int_equal(c->state == CPU_BUSY, c->current != NULL);
 			if (c->current) {
-				assert_int_equal(c->current->on, k);
+				assert_int_equal(c->current->on_cpu, k);
 				assert_ptr_equal(thread_find(mc, c->current->tid), c->current);
 			}
 		}
 		for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
 			const struct thread *th = (const struct thread *)(uintptr_t)p;
-			assert_true(th->on < 0 || mc->cpu[th->on].current == th);
-			if (th->on < 0)
+			assert_true(th->on_cpu < 0 || mc->cpu[th->on_cpu].current == th);
+			if (th->on_cpu < 0)
 				assert_int_equal(th->status, th->sched);
 			else if (i == 0)
 				assert_int_equal(th->status, THREAD_RUNNING);
 			else
-				assert_int_equal(th->status, vcpu_guest_thread(m->vcpu[mc->cpu[th->on].vcpu].status));
+				assert_int_equal(th->status, vcpu_guest_thread(m->vcpu[mc->cpu[th->on_cpu].vcpu].status));
 			if (th->vcpu != NONE)
 				assert_ptr_equal(m->vcpu[th->vcpu].thread, th);
 		}
@@ -445,10 +447,11 @@ static int64_t draw(uint64_t *random, uint64_t n)
 	return (int64_t)(*random % n);
 }
 
-/* Events without rhyme or reason, and an end of each trace somewhere. */
+/* Random events, and a random end of each trace. */
 static void test_garbage(void **state)
 {
-	static const struct sync_vcpu outer[] = { { 0, 3, 0, false }, { 1, 4, 0, false }, { 1, 5, 0, false } }, inner[] = { { 0, 3, 0, false } };
+	static const struct sync_vcpu outer[] = { { 0, 3, 0, false }, { 1, 4, 0, false }, { 1, 5, 0, false } },
+	                                        inner[] = { { 0, 3, 0, false } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1 },
 		{ .name = "a", .parent = 0, .traced = true, .has_kvm = true, .host_pid = 3, .vcpu = outer, .vcpus = 3 },

@@ -1,4 +1,4 @@
-/* What the host alone tells of a guest: exits by name, where it was in its kernel, and how long it polled. */
+/* State of a guest from the host's events alone: exit reasons, preempted instruction, and halt polling. */
 #include "model_exits.h"
 
 #include "model/state/exit_reasons.h"
@@ -21,7 +21,8 @@ static void test_names(void **state)
 		{ ISA_SVM, 0x99, EVENT_ABSENT, "153", EXIT_OTHER },
 		{ EVENT_ABSENT, 0x24, 2, "DABT_LOW", EXIT_OTHER }, { EVENT_ABSENT, 0x01, 2, "WFx", EXIT_HALT },
 		{ EVENT_ABSENT, 0, 0, "IRQ", EXIT_INTERRUPT }, { EVENT_ABSENT, 0x3f, 2, "63", EXIT_OTHER },
-		{ EVENT_ABSENT, 12, EVENT_ABSENT, "12", EXIT_OTHER }, { EVENT_ABSENT, EVENT_ABSENT, EVENT_ABSENT, "unknown", EXIT_OTHER },
+		{ EVENT_ABSENT, 12, EVENT_ABSENT, "12", EXIT_OTHER },
+		    { EVENT_ABSENT, EVENT_ABSENT, EVENT_ABSENT, "unknown", EXIT_OTHER },
 	};
 	for (size_t i = 0; i < COUNT(want); i++) {
 		char buf[EXIT_NAME];
@@ -34,8 +35,7 @@ static void test_names(void **state)
 	}
 }
 
-/* The reason stands until there is another one, and not through a loss.  An exit behind another one of the same reason
- * can be told from it. */
+/* The exit reason is valid until the next exit, but not across a loss. Two exits with the same reason are distinct. */
 static void test_exit(void **state)
 {
 	(void)state;
@@ -62,7 +62,7 @@ static void test_exit(void **state)
 	teardown();
 }
 
-/* Out of guest mode without a word: nothing is known of when. */
+/* A VM exit without a record: its time is unknown. */
 static void test_exit_unseen(void **state)
 {
 	(void)state;
@@ -78,7 +78,7 @@ static void test_exit_unseen(void **state)
 	teardown();
 }
 
-/* ---- inside the kernel */
+/* ---- preempted instruction */
 
 #define INSIDE DEBIAN "/CPUs/CPU0/Preempted At"
 
@@ -87,12 +87,14 @@ static void test_kernel_addresses(void **state)
 	(void)state;
 	static const struct { int64_t isa, ret; uint64_t ip; int64_t is; } want[] = {
 		{ ISA_VMX, EVENT_ABSENT, 0xffffffff81000000, (int64_t)0xffffffff81000000 },
-		{ ISA_SVM, EVENT_ABSENT, 0xff11000000001000, (int64_t)0xff11000000001000 },  /* 5 levels of pages */
+		{ ISA_SVM, EVENT_ABSENT, 0xff11000000001000, (int64_t)0xff11000000001000 },  /* 5 levels of page tables */
 		{ ISA_SVM, EVENT_ABSENT, 0x00007fffffffffff, 0 }, { ISA_VMX, EVENT_ABSENT, 0x00ffffffffffffff, 0 },
-		{ ISA_VMX, EVENT_ABSENT, 0x0100000000000000, EVENT_ABSENT }, { ISA_SVM, EVENT_ABSENT, 0xfeffffffffffffff, EVENT_ABSENT },
+		{ ISA_VMX, EVENT_ABSENT, 0x0100000000000000, EVENT_ABSENT },
+		    { ISA_SVM, EVENT_ABSENT, 0xfeffffffffffffff, EVENT_ABSENT },
 		{ EVENT_ABSENT, 0, 0xffff800008010000, (int64_t)0xffff800008010000 }, { EVENT_ABSENT, 0, 0x000fffffffffffff, 0 },
-		{ EVENT_ABSENT, 0, 0xff11000000001000, EVENT_ABSENT },  /* arm64 has none there */
-		{ EVENT_ABSENT, EVENT_ABSENT, 0xffffffff81000000, EVENT_ABSENT },  /* whose halves nobody knows */
+		{ EVENT_ABSENT, 0, 0xff11000000001000, EVENT_ABSENT },  /* arm64 has no such addresses */
+		{ EVENT_ABSENT, EVENT_ABSENT, 0xffffffff81000000, EVENT_ABSENT },  /* unknown ISA: the halves of the address
+		                                                                    * space are unknown */
 	};
 	for (size_t i = 0; i < COUNT(want); i++) {
 		struct event ev = event(0, EV_KVM_EXIT, 0, 154);
@@ -128,18 +130,18 @@ static void test_preempted_code(void **state)
 	sw(0, 90, 0, 7, RUN_RUNNABLE, 154);
 	enter(100);
 	leave_at(110, KERNEL);
-	sw(0, 120, 0, 154, RUN_BLOCKED, 7);  /* of its own will */
+	sw(0, 120, 0, 154, RUN_BLOCKED, 7);  /* voluntary switch */
 	wake(0, 130, 0, 7, 154, 0);
 	expect(INSIDE, 135, HISTORY_NULL);
 	sw(0, 140, 0, 7, RUN_RUNNABLE, 154);
 	enter(150);
-	sw(0, 160, 0, 154, RUN_RUNNABLE, 7);  /* nobody saw how it left */
+	sw(0, 160, 0, 154, RUN_RUNNABLE, 7);  /* the exit was not recorded */
 	expect(VCPU, 165, VCPU_PREEMPTED);
 	expect(INSIDE, 165, HISTORY_NULL);
 	teardown();
 }
 
-/* ---- polling */
+/* ---- halt polling */
 
 #define POLLING DEBIAN "/CPUs/CPU0/Polling"
 
@@ -159,7 +161,7 @@ static void over(int64_t t, int64_t ns, bool waited)
 	feed(0, ev);
 }
 
-/* Halts at `from` and sleeps from `out` on. */
+/* Halts at `from` and blocks after `out`. */
 static void halt_and_sleep(int64_t from, int64_t out, int64_t until)
 {
 	leave(from, SVM_HLT);
@@ -175,33 +177,34 @@ static void test_polling(void **state)
 	sw(0, 10, 0, 7, RUN_RUNNABLE, 154);
 	enter(20);
 	halt_and_sleep(100, 150, 300);
-	over(300, 190, true);           /* for how long it may was not told */
+	over(300, 190, true);           /* the limit is unknown */
 	expect(POLLING, 109, HISTORY_NULL);
-	expect(POLLING, 110, POLL_UNTOLD);
+	expect(POLLING, 110, POLL_UNKNOWN);
 	enter(310);
 	leave(400, SVM_HLT);
 	window(439, 100, 200);
-	expect(POLLING, 399, POLL_UNTOLD);
+	expect(POLLING, 399, POLL_UNKNOWN);
 	over(440, 35, false);
-	expect(POLLING, 404, POLL_UNTOLD);
-	expect(POLLING, 405, POLL_WON);
-	expect(POLLING, 439, POLL_WON);
+	expect(POLLING, 404, POLL_UNKNOWN);
+	expect(POLLING, 405, POLL_SUCCEEDED);
+	expect(POLLING, 439, POLL_SUCCEEDED);
 	expect(POLLING, 440, HISTORY_NULL);
 	enter(450);
-	halt_and_sleep(500, 800, 900);  /* up to 200, then it did something else */
+	halt_and_sleep(500, 800, 900);  /* polls for 200 ns, then does other work */
 	over(900, 400, true);
-	expect(POLLING, 500, POLL_LOST);
-	expect(POLLING, 699, POLL_LOST);
+	expect(POLLING, 500, POLL_FAILED);
+	expect(POLLING, 699, POLL_FAILED);
 	expect(POLLING, 700, HISTORY_NULL);
 	enter(910);
-	halt_and_sleep(1000, 1050, 1100);  /* less: somebody wanted its CPU; and longer than since it was left: not that */
+	halt_and_sleep(1000, 1050, 1100);  /* polls less, because another thread wants its CPU; a halt that is longer than
+	                                    * the time since the last exit is ignored */
 	window(1100, 200, 0);
 	over(1100, 5000, true);
 	expect(POLLING, 999, HISTORY_NULL);
-	expect(POLLING, 1000, POLL_LOST);
+	expect(POLLING, 1000, POLL_FAILED);
 	expect(POLLING, 1050, HISTORY_NULL);
 	enter(1110);
-	halt_and_sleep(1200, 1210, 1300);  /* it may no more */
+	halt_and_sleep(1200, 1210, 1300);  /* the limit is 0 from here */
 	over(1300, 95, true);
 	leave(1350, SVM_HLT);
 	over(1360, 5, false);
@@ -213,15 +216,16 @@ static void test_polling(void **state)
 	struct event lost = event(1410, EV_LOST, 0, -1);
 	lost.lost.end = 1500;
 	feed(0, lost);
-	over(1510, 100, false);         /* the end of a halt of which nobody knows */
+	over(1510, 100, false);         /* end of a halt that was not recorded */
 	expect(POLLING, 1450, HISTORY_NULL);
 	expect(POLLING, 1509, HISTORY_NULL);
 	teardown();
 }
 
-/* ---- CPUs that go offline */
+/* ---- offline CPUs */
 
-/* The last that the guest records there is the switch to its stopper; what it records next begins with the idle thread. */
+/* The guest's last record on the CPU is the switch to the stopper thread; its next record there is in the idle thread's
+ * context. */
 static void check_offline(int64_t comm, int halted, uint64_t contradictions)
 {
 	setup_full(true, true, true, false);
@@ -251,10 +255,10 @@ static void test_offline(void **state)
 {
 	(void)state;
 	check_offline(STOPPER, VCPU_IDLE, 0);
-	check_offline(BURN, VCPU_HOST_BLOCKED, 1);  /* a thread that waits for a spinning lock */
+	check_offline(BURN, VCPU_HOST_BLOCKED, 1);  /* a thread that waits for a spinlock */
 }
 
-/* So does a CPU of the host; nothing tells of the halt there.  back: the first event is in the idle thread's context. */
+/* A CPU of the host goes offline in the same way, without a halt. back: the first event is in the idle thread's context. */
 static void check_host_offline(int64_t comm, bool back, bool was_offline)
 {
 	setup_full(true, true, false, false);
@@ -278,12 +282,12 @@ static void check_host_offline(int64_t comm, bool back, bool was_offline)
 	teardown();
 }
 
-/* Where no wakeup is told, nothing but how it ran until then is known of the stopper's sleep. */
+/* Without recorded wakeups only the time at which the stopper thread ran last is known about its sleep. */
 static void test_untold_offline(void **state)
 {
 	(void)state;
 	setup_full(true, true, false, false);
-	model->machine[0]->tells_wakes = false;
+	model->machine[0]->has_wakeups = false;
 	sw(0, 20, 0, 0, RUN_RUNNABLE, 7);
 	struct event ev = event(30, EV_SWITCH, 1, 0);
 	ev.sw.prev_tid = 0;
@@ -306,7 +310,7 @@ static void test_host_offline(void **state)
 	(void)state;
 	check_host_offline(STOPPER1, true, true);
 	check_host_offline(STOPPER1, false, true);
-	check_host_offline(STOPPER, true, false);  /* of another CPU */
+	check_host_offline(STOPPER, true, false);  /* stopper of another CPU */
 	check_host_offline(BURN, true, false);
 }
 

@@ -1,5 +1,5 @@
-/* A guest that is not traced: whether one idles that does not halt is in doubt where it is found again and again; who wakes
- * one that does tells what it is woken for; and before it runs for the first time it does not idle. */
+/* An untraced guest: idleness without halts is unknown at idle poll sites; the waker of a halted vCPU shows the purpose
+ * of the wakeup; a vCPU that never ran is not idle. */
 #include "model_events.h"
 
 #include "model/state/exit_reasons.h"
@@ -7,7 +7,7 @@
 enum { SVM_INTR = 0x60, SVM_VINTR = 0x64, SVM_CPUID = 0x72, SVM_HLT = 0x78, SVM_MSR = 0x7c, SVM_CALL = 0x81,
        SVM_NPF = 0x400 };
 enum { VMX_INTERRUPT = 1, VMX_WINDOW = 7, VMX_HLT = 12 };
-#define LOOP (-4096)         /* an address of a guest's kernel */
+#define LOOP (-4096)         /* an address in the guest kernel */
 #define USER 0x401234
 
 static struct event kvm_exit(int64_t t, int64_t isa, int64_t reason, int64_t ip)
@@ -31,13 +31,13 @@ static void see(int n, int64_t isa, int64_t reason, int64_t ip)
 static bool doubts(int64_t isa, int64_t reason, int64_t ip)
 {
 	const struct event ev = kvm_exit(0, isa, reason, ip);
-	struct spots seen = { .found = MAP_INIT };
+	struct poll_sites seen = { .found = MAP_INIT };
 	for (size_t i = 0; i < feds; i++)
 		for (int n = 0; n < fed[i].n; n++)
-			spots_feed(&seen, 154, &fed[i].ev, exit_is(&fed[i].ev));
-	spots_finish(&seen);
-	const bool result = spots_doubt(&seen, 154, &ev, exit_is(&ev));
-	spots_release(&seen);
+			poll_sites_feed(&seen, 154, &fed[i].ev, exit_flags(&fed[i].ev));
+	poll_sites_finish(&seen);
+	const bool result = poll_sites_match(&seen, 154, &ev, exit_flags(&ev));
+	poll_sites_release(&seen);
 	return result;
 }
 
@@ -48,7 +48,7 @@ static int forget(void **state)
 	return 0;
 }
 
-/* Often enough, and a good part of all times in its kernel. */
+/* Minimum number of interruptions, and minimum share of all interruptions in the kernel. */
 static void test_often(void **state)
 {
 	(void)state;
@@ -56,11 +56,11 @@ static void test_often(void **state)
 	assert_false(doubts(ISA_VMX, VMX_INTERRUPT, LOOP));
 	see(1, ISA_VMX, VMX_INTERRUPT, LOOP + 2);
 	assert_true(doubts(ISA_VMX, VMX_INTERRUPT, LOOP));
-	assert_true(doubts(ISA_VMX, VMX_INTERRUPT, LOOP + 31));   /* a loop is some instructions */
+	assert_true(doubts(ISA_VMX, VMX_INTERRUPT, LOOP + 31));   /* a loop has several instructions */
 	assert_false(doubts(ISA_VMX, VMX_INTERRUPT, LOOP - 1));
 	assert_false(doubts(ISA_VMX, VMX_HLT, LOOP));
-	see(1000, ISA_VMX, VMX_INTERRUPT, USER);                  /* what it does else does not matter */
-	see(1000, ISA_VMX, VMX_WINDOW, LOOP + 4096);              /* nor where it begins to take interrupts */
+	see(1000, ISA_VMX, VMX_INTERRUPT, USER);                  /* other exits do not count */
+	see(1000, ISA_VMX, VMX_WINDOW, LOOP + 4096);              /* nor interrupt windows */
 	assert_true(doubts(ISA_VMX, VMX_INTERRUPT, LOOP));
 	for (int i = 0; i < 28; i++)
 		see(1, ISA_VMX, VMX_INTERRUPT, LOOP - 4096 * (i + 1));
@@ -70,7 +70,7 @@ static void test_often(void **state)
 	assert_false(doubts(ISA_VMX, VMX_INTERRUPT, USER));
 }
 
-/* Who halts idles there; a halt now and then is that of a lock. */
+/* A guest that halts when idle is not idle at poll sites; a few halts are waits for locks. */
 static void test_halts(void **state)
 {
 	(void)state;
@@ -90,31 +90,31 @@ static void leave(int64_t t, int64_t reason, int64_t ip)
 static void test_doubt(void **state)
 {
 	(void)state;
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	for (int i = 0; i < 100; i++) {
 		struct event ev = kvm_exit(i, ISA_SVM, SVM_INTR, LOOP);
-		start_feed(&s, &ev);
+		prescan_feed(&s, &ev);
 	}
-	start_finish(&s);
+	prescan_finish(&s);
 	setup_full(true, true, false, false);
 	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
 	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
 	simple(0, 20, EV_KVM_ENTRY, 0, 154);
 	leave(30, SVM_INTR, USER);
-	leave(40, SVM_INTR, LOOP);       /* between these two it began to wait, or to work in its kernel */
+	leave(40, SVM_INTR, LOOP);       /* between these two it began to poll, or to work in its kernel */
 	expect(VCPU, 21, VCPU_RUNNING);
 	expect(VCPU, 31, VCPU_UNKNOWN);
 	expect(VCPU, 40, VCPU_VMM);
-	leave(50, SVM_MSR, LOOP - 4096);  /* a timer's interrupt sets the next one, whatever it interrupted */
+	leave(50, SVM_MSR, LOOP - 4096);  /* a timer interrupt sets the next timer, whatever it interrupted */
 	leave(60, SVM_VINTR, LOOP - 8192);
 	feed(0, kvm_exit(70, ISA_SVM, SVM_INTR, LOOP));
 	for (int64_t t = 41; t < 70; t += 10)
 		expect(VCPU, t, VCPU_UNKNOWN);
 	sw(0, 75, 0, 154, RUN_RUNNABLE, 7);
-	expect(VCPU, 75, VCPU_UNKNOWN);  /* nobody knows whether that hurts */
+	expect(VCPU, 75, VCPU_UNKNOWN);  /* unknown whether time is lost */
 	sw(0, 80, 0, 7, RUN_BLOCKED, 154);
 	simple(0, 85, EV_KVM_ENTRY, 0, 154);
-	leave(90, SVM_CPUID, LOOP - 8192);  /* a thread's doing */
+	leave(90, SVM_CPUID, LOOP - 8192);  /* an action of a thread */
 	expect(VCPU, 85, VCPU_UNKNOWN);
 	expect(VCPU, 91, VCPU_RUNNING);
 	feed(0, kvm_exit(100, ISA_SVM, SVM_MSR, LOOP - 4096));
@@ -122,21 +122,21 @@ static void test_doubt(void **state)
 	expect(VCPU, 91, VCPU_RUNNING);
 	expect(VCPU, 110, VCPU_PREEMPTED);
 	teardown();
-	start_release(&s);
+	prescan_release(&s);
 }
 
-/* ---- injections were not recorded */
+/* ---- without recorded injections */
 
 #define IDLE_AT (-8192)      /* the instruction at which its idle loop halts */
-#define WAIT_AT (-12288)     /* where a thread does, which waits for a lock */
+#define WAIT_AT (-12288)     /* halt of a thread that waits for a lock */
 #define VCPU1 155            /* the thread of its sibling */
-#define NOBODY (-1)          /* no thread wakes it: a handler */
+#define NOBODY (-1)          /* woken by a handler, not by a thread */
 
 typedef void to_events(void *arg, const struct event *ev);
 
 static void learn(void *arg, const struct event *ev)
 {
-	start_feed(arg, ev);
+	prescan_feed(arg, ev);
 }
 
 static void replay(void *arg, const struct event *ev)
@@ -165,8 +165,8 @@ static void give(to_events *to, void *arg, int64_t t, enum event_kind kind, int3
 }
 #define AT(ip, reason) ((int64_t)-(ip) << 16 | (reason))
 
-/* The vCPU, halted at `ip`, sleeps; is woken by a handler, or by its sibling, which left its guest for `reason`; and does
- * something after ns.  Returns when it was entered. */
+/* The vCPU, halted at `ip`, blocks; is woken by a handler, or by its sibling with a last exit for `reason`; and exits
+ * for `does` after ns. Returns the time of its VM entry. */
 static int64_t sleep_once(to_events *to, void *arg, int64_t t, int64_t ip, int32_t by, int64_t reason, int64_t ns,
                           int64_t does)
 {
@@ -187,9 +187,9 @@ static int64_t sleep_once(to_events *to, void *arg, int64_t t, int64_t ip, int32
 	return t + 120;
 }
 
-/* A timer's handler in the guest lets it halt again after 200 ns; a sibling wakes a thread of it, which asks for memory
- * after 1000 ns; and at times a thread waits for a lock. */
-static void begin_siblings(struct start *s)
+/* Prescans a timer handler in the guest that halts again after 200 ns; a sibling that wakes a thread on the vCPU, which
+ * touches memory after 1000 ns; and waits for a lock. */
+static void begin_siblings(struct prescan *s)
 {
 	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, VCPU1, VCPU_BY_NAME, false } };
 	const struct machine_setup setup[] = {
@@ -206,7 +206,7 @@ static void begin_siblings(struct start *s)
 		if (t % 100000 == 10000)
 			sleep_once(learn, s, t + 10000, WAIT_AT, VCPU1, SVM_CALL, 100, AT(-4096, SVM_NPF));
 	}
-	start_finish(s);
+	prescan_finish(s);
 	rec_init(&rec);
 	model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
 	assert_int_equal(model_begin(model, 0, 0, s, NULL), 0);
@@ -220,23 +220,23 @@ static void begin_siblings(struct start *s)
 static void test_woken(void **state)
 {
 	(void)state;
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	begin_siblings(&s);
 	int64_t t = sleep_once(replay, NULL, 10000, IDLE_AT, NOBODY, SVM_MSR, 900, AT(IDLE_AT, SVM_HLT));
-	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, t, t + 900), 0);  /* nobody ever ran then */
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, t, t + 900), 0);  /* no thread ever ran then */
 	t = sleep_once(replay, NULL, 20000, IDLE_AT, VCPU1, SVM_MSR, 900, AT(-4096, SVM_NPF));
-	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, t, t + 900), 300);  /* 600: as test_model_guest has it */
+	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, t, t + 900), 300);  /* 600 ns, as in test_model_guest */
 	expect(VCPU, 20050, VCPU_IDLE);
 	expect(VCPU, 20105, VCPU_WAKING);
 	t = sleep_once(replay, NULL, 30000, WAIT_AT, VCPU1, SVM_CALL, 900, AT(-4096, SVM_NPF));
-	expect(VCPU, 30050, VCPU_HOST_BLOCKED);  /* a thread of it waits */
+	expect(VCPU, 30050, VCPU_HOST_BLOCKED);  /* a thread of the guest waits */
 	expect(VCPU, 30105, VCPU_PREEMPTED);
 	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, t, t + 900), 900);
 	teardown();
-	start_release(&s);
+	prescan_release(&s);
 }
 
-/* A vCPU's thread that is new waits for its monitor, not for its guest: it did not halt. */
+/* The thread of a new vCPU waits for its VMM, not because of a halt. */
 static void test_unused(void **state)
 {
 	(void)state;

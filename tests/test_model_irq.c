@@ -1,4 +1,4 @@
-/* Interrupt handlers: which one a CPU is in, and what is done in them. */
+/* Interrupt handlers: nesting, names, wakeups and locks in them. */
 #include "model_events.h"
 
 static void test_interrupts(void **state)
@@ -31,12 +31,12 @@ static void test_interrupts(void **state)
 	sw(0, 110, 0, 1, RUN_RUNNABLE, 2);  /* the exits were lost */
 	assert_string_equal(rec_text(&rec, 110, path), "(null)");
 	assert_string_equal(rec_text(&rec, 110, DEBIAN "/CPUs/CPU0/Interrupt"), "softirq/42");
-	for (int i = 0; i < 3 * NEST_DEEP; i++) {
+	for (int i = 0; i < 3 * IRQ_NEST_MAX; i++) {
 		struct event ev = event(120 + i, EV_IRQ_ENTRY, 0, 2);
 		ev.irq.number = i;
 		feed(0, ev);
 	}
-	for (int i = 3 * NEST_DEEP; i-- > 0; ) {
+	for (int i = 3 * IRQ_NEST_MAX; i-- > 0; ) {
 		struct event ev = event(200 - i, EV_IRQ_EXIT, 0, 2);
 		ev.irq.number = i;
 		feed(0, ev);
@@ -54,7 +54,7 @@ static void handler(int64_t t, uint16_t kind, int64_t number, int64_t name)
 	feed(0, ev);
 }
 
-/* An exit ends the handler of its number, and those within it whose exits were lost; it ends no other. */
+/* An exit ends the handler of its number, and the handlers inside it with lost exits, but no other handler. */
 static void test_exits_of_others(void **state)
 {
 	(void)state;
@@ -69,12 +69,12 @@ static void test_exits_of_others(void **state)
 	handler(50, EV_SOFTIRQ_ENTRY, 1, 0);
 	handler(60, EV_IRQ_EXIT, 27, 0);
 	assert_string_equal(rec_text(&rec, 60, path), "(null)");
-	for (int i = 0; i <= NEST_DEEP; i++)
+	for (int i = 0; i <= IRQ_NEST_MAX; i++)
 		handler(70 + i, EV_IRQ_ENTRY, i, 0);
 	assert_string_equal(rec_text(&rec, 79, path), "irq/7");
-	handler(80, EV_IRQ_EXIT, 3, 0);  /* of the one that is too deep to be known by its number */
+	handler(80, EV_IRQ_EXIT, 3, 0);  /* exit of a handler that is too deep to be stored */
 	assert_string_equal(rec_text(&rec, 80, path), "irq/7");
-	handler(85, EV_IRQ_EXIT, 3 * NEST_DEEP, 0);  /* of none, now that all of them are known */
+	handler(85, EV_IRQ_EXIT, 3 * IRQ_NEST_MAX, 0);  /* matches none, because all handlers are stored now */
 	assert_string_equal(rec_text(&rec, 85, path), "irq/7");
 	handler(90, EV_IRQ_EXIT, 7, 0);
 	assert_string_equal(rec_text(&rec, 90, path), "irq/6");
@@ -90,14 +90,14 @@ static void waking(int64_t t, uint16_t cpu, int32_t by, int32_t tid)
 	feed(0, ev);
 }
 
-/* Told by the waker, and at once where it is queued. */
+/* Wakes with sched_waking and sched_wakeup, immediately on the CPU of the queue. */
 static void rouse(int64_t t, int32_t by, int32_t tid)
 {
 	waking(t, 0, by, tid);
 	wake(0, t, 0, by, tid, 0);
 }
 
-/* Who wakes in what: "thread" only where handlers would be seen, and the idle thread wakes nobody by itself. */
+/* "Woken In" is "thread" only if handlers would be recorded; the idle thread itself wakes no thread. */
 static void test_woken_in(void **state)
 {
 	(void)state;
@@ -113,7 +113,8 @@ static void test_woken_in(void **state)
 	rouse(52, 601, 600);
 	handler(53, EV_SOFTIRQ_EXIT, 4, 0);
 	handler(54, EV_IRQ_EXIT, 27, 0);
-	assert_string_equal(rec_text(&rec, 52, path), "(null)");  /* a timer may have interrupted that: none was seen */
+	assert_string_equal(rec_text(&rec, 52, path), "(null)");  /* a timer may have interrupted the thread: no timer
+	                                                           * handler was recorded */
 	sw(0, 60, 0, 601, RUN_RUNNABLE, 600);
 	sw(0, 70, 0, 600, RUN_BLOCKED, 601);
 	handler(71, EV_TIMER_ENTRY, 0x1234, EVENT_ABSENT);
@@ -129,7 +130,7 @@ static void test_woken_in(void **state)
 	sw(0, 120, 0, 0, RUN_RUNNABLE, 600);
 	sw(0, 130, 0, 600, RUN_BLOCKED, 0);
 	handler(131, EV_SOFTIRQ_ENTRY, 9, 0);
-	handler(132, EV_TIMER_ENTRY, 0x1234, EVENT_ABSENT);  /* it only came while that ran */
+	handler(132, EV_TIMER_ENTRY, 0x1234, EVENT_ABSENT);  /* expired while the softirq ran */
 	rouse(133, 0, 600);
 	assert_string_equal(rec_text(&rec, 133, path), "timer");
 	assert_string_equal(rec_text(&rec, 133, "/Host/CPUs/CPU0/Interrupt"), "softirq/9-RCU");
@@ -143,20 +144,20 @@ static void test_woken_in(void **state)
 	assert_string_equal(rec_text(&rec, 151, path), "softirq/9-RCU");
 	sw(0, 160, 0, 0, RUN_RUNNABLE, 600);
 	sw(0, 170, 0, 600, RUN_BLOCKED, 601);
-	sw(0, 180, 0, 601, RUN_RUNNABLE, 600);  /* nobody was seen to wake it: it was not the one before */
+	sw(0, 180, 0, 601, RUN_RUNNABLE, 600);  /* no wakeup was recorded: the previous waker does not count */
 	assert_string_equal(rec_text(&rec, 180, path), "(null)");
 	assert_string_equal(rec_text(&rec, 180, "/Host/Threads/600/Woken By"), "(null)");
 	teardown();
 }
 
-/* Handlers that the trace was asked for and that did not come were none. */
+/* Kinds of handlers that were requested and never occurred do not exist. */
 static void test_asked(void **state)
 {
 	(void)state;
 	static const char path[] = "/Host/Threads/600/Woken In";
 	static const unsigned asked[] = { HANDLERS_ALL, HANDLERS_ALL & ~HANDLERS_IRQ };
 	for (size_t i = 0; i < COUNT(asked); i++) {
-		struct start s = START_INIT;
+		struct prescan s = PRESCAN_INIT;
 		s.asked = asked[i];
 		setup_full(true, true, false, false);
 		assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
@@ -167,17 +168,18 @@ static void test_asked(void **state)
 	}
 }
 
-/* Nobody knows how long those took that have no ends.  Of what did not come at all, there is nothing to know. */
+/* The duration of handlers without exit events is unknown. Kinds that never occurred do not matter. */
 static void test_endless(void **state)
 {
 	(void)state;
-	assert_int_equal(handlers_endless(0), 0);
-	assert_int_equal(handlers_endless(KIND(EV_SOFTIRQ_ENTRY) | KIND(EV_SOFTIRQ_EXIT)), 0);
-	assert_int_equal(handlers_endless(KIND(EV_IRQ_ENTRY) | KIND(EV_TIMER_ENTRY) | KIND(EV_TIMER_EXIT)), HANDLERS_IRQ);
-	assert_int_equal(handlers_endless(KIND(EV_SOFTIRQ_ENTRY) | KIND(EV_TIMER_ENTRY) | KIND(EV_SOFTIRQ_EXIT)), HANDLERS_TIMER);
+	assert_int_equal(handlers_without_exit(0), 0);
+	assert_int_equal(handlers_without_exit(KIND(EV_SOFTIRQ_ENTRY) | KIND(EV_SOFTIRQ_EXIT)), 0);
+	assert_int_equal(handlers_without_exit(KIND(EV_IRQ_ENTRY) | KIND(EV_TIMER_ENTRY) | KIND(EV_TIMER_EXIT)), HANDLERS_IRQ);
+	assert_int_equal(handlers_without_exit(KIND(EV_SOFTIRQ_ENTRY) | KIND(EV_TIMER_ENTRY) | KIND(EV_SOFTIRQ_EXIT)),
+	                 HANDLERS_TIMER);
 }
 
-/* A wakeup that is long on its way to another CPU: who woke it is said from when that one acted, also the second time. */
+/* A wakeup that takes long to reach another CPU: the waker is written at the time of the waking, also the second time. */
 static void test_woken_early(void **state)
 {
 	(void)state;
@@ -196,13 +198,13 @@ static void test_woken_early(void **state)
 	teardown();
 }
 
-/* Where wakeups are not recorded, who leaves its CPU after a waking and comes back without another one was woken by that, or
- * by nobody who was seen: it may have waited for as long as others had its CPU. */
+/* Without sched_wakeup: a thread that leaves its CPU after a waking and runs again without another waking was woken by
+ * it, or by an unrecorded waker: it may have waited while others had its CPU. */
 static void test_woken_by_a_waking_alone(void **state)
 {
 	(void)state;
 	static const char path[] = "/Host/Threads/600/Status";
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	s.wakings = 1;
 	setup_full(true, true, false, false);
 	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
@@ -221,8 +223,8 @@ static void test_woken_by_a_waking_alone(void **state)
 	teardown();
 }
 
-/* It is told to wake up as it leaves its CPU: that has ended its sleep, which its own CPU takes notice of.  Where it is told
- * twice it did not sleep the first time; nor where its wakeup follows at once. */
+/* A waking while the thread leaves its CPU ends its sleep, and its own CPU completes the wakeup. If a second waking or
+ * the wakeup itself follows immediately, the thread did not sleep. */
 static void test_woken_before_it_sleeps(void **state)
 {
 	(void)state;
@@ -253,21 +255,21 @@ static void test_woken_before_it_sleeps(void **state)
 	}
 }
 
-/* Where there is no waking, a wakeup on the CPU where the thread is queued may be another CPU's, which that left to this one:
- * whatever it interrupted did nothing.  What was told of the sleep before does not hold for this one. */
+/* Without sched_waking, a wakeup on the CPU where the thread is queued may come from another CPU: the interrupted thread
+ * is not the waker. The waker of an earlier sleep does not count. */
 static void test_woken_elsewhere(void **state)
 {
 	(void)state;
 	static const char by[] = "/Host/Threads/600/Woken By", in[] = "/Host/Threads/600/Woken In";
 	static const struct { uint16_t cpu; int target; bool in_timer, in_softirq; const char *by, *in; } cases[] = {
-		{ 1, 0, false, false, "host/601", "thread" },  /* it is not where the thread is queued */
+		{ 1, 0, false, false, "host/601", "thread" },  /* not on the CPU where the thread is queued */
 		{ 0, 0, false, false, "(null)", "(null)" },
-		{ 0, 0, true, false, "host/602", "timer" },    /* which nothing interrupts */
+		{ 0, 0, true, false, "host/602", "timer" },    /* a timer handler is not interrupted */
 		{ 0, 0, false, true, "(null)", "(null)" },
 		{ 0, -1, false, false, "(null)", "(null)" },
 		{ 1, 0, false, false, "host/601", "thread" },
 	};
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	s.asked = HANDLERS_ALL;
 	s.wakeups = 1;
 	setup_full(true, true, false, false);
@@ -290,7 +292,7 @@ static void test_woken_elsewhere(void **state)
 	born.fork.parent_tid = 601;
 	born.fork.child_tid = 603;
 	feed(0, born);
-	wake(0, 700010, 1, 601, 603, 1);  /* for the first time */
+	wake(0, 700010, 1, 601, 603, 1);  /* first wakeup */
 	assert_string_equal(rec_text(&rec, 700010, "/Host/Threads/603/Woken By"), "host/601");
 	teardown();
 }
@@ -304,14 +306,14 @@ static void lock(int64_t t, uint16_t kind, int64_t address, int64_t flags, int64
 	feed(0, ev);
 }
 
-/* What a thread waits for is the outermost lock, and no handler's; a futex is one where it is a contended mutex. */
+/* A thread waits for the outermost lock, outside handlers; a futex counts only if it is a contended mutex. */
 static void test_locks(void **state)
 {
 	(void)state;
 	static const char path[] = "/Host/Threads/601/Lock";
 	setup_full(true, true, true, false);
 	sw(0, 5, 0, 1, RUN_RUNNABLE, 601);
-	lock(10, EV_CONTENTION_BEGIN, 7, 32 | 1, EVENT_ABSENT);  /* spins, as the owner runs ... */
+	lock(10, EV_CONTENTION_BEGIN, 7, 32 | 1, EVENT_ABSENT);  /* spins while the owner runs ... */
 	lock(20, EV_CONTENTION_BEGIN, 7, 32, EVENT_ABSENT);      /* ... and sleeps */
 	lock(21, EV_CONTENTION_BEGIN, 8, 1, EVENT_ABSENT);
 	lock(22, EV_CONTENTION_END, 8, 0, EVENT_ABSENT);
@@ -324,8 +326,8 @@ static void test_locks(void **state)
 	lock(51, EV_CONTENTION_BEGIN, 8, 1, EVENT_ABSENT);
 	lock(52, EV_CONTENTION_END, 8, 0, EVENT_ABSENT);
 	lock(59, EV_FUTEX_END, EVENT_ABSENT, EVENT_ABSENT, EVENT_ABSENT);
-	lock(60, EV_FUTEX_BEGIN, 100, 0x81, 1);                  /* wakes somebody */
-	lock(70, EV_FUTEX_BEGIN, 100, 0x109, 161);               /* waits for a thread's end */
+	lock(60, EV_FUTEX_BEGIN, 100, 0x81, 1);                  /* FUTEX_WAKE */
+	lock(70, EV_FUTEX_BEGIN, 100, 0x109, 161);               /* waits for the end of a thread */
 	lock(80, EV_CONTENTION_BEGIN, 7, 2, EVENT_ABSENT);
 	struct event loss = event(90, EV_LOST, 0, -1);
 	loss.lost.end = 95;

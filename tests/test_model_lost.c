@@ -15,11 +15,11 @@ static void test_lost_on_host(void **state)
 	expect("/Host/CPUs/CPU1/Current Thread", 30, HISTORY_NULL);
 	assert_string_equal(rec.owner[rec_at(&rec, 30, "/Host/CPUs/CPU1/Owner")], "unknown");
 	expect("/Host/Threads/154/Status", 30, THREAD_UNKNOWN);
-	expect("/Host/Threads/216/Status", 30, THREAD_UNKNOWN);  /* was queued there */
-	expect("/Host/Threads/300/Status", 30, THREAD_RUNNING);  /* on another CPU */
+	expect("/Host/Threads/216/Status", 30, THREAD_UNKNOWN);  /* the thread was queued on the CPU with the loss */
+	expect("/Host/Threads/300/Status", 30, THREAD_RUNNING);  /* current on another CPU */
 	expect(VCPU, 30, VCPU_UNKNOWN);
 	expect(DEBIAN "/Threads/900/Status", 30, THREAD_UNKNOWN);
-	simple(0, 40, EV_TIMER_ENTRY, 1, 154);  /* it is current; in which mode, who knows */
+	simple(0, 40, EV_TIMER_ENTRY, 1, 154);  /* current, in an unknown mode */
 	expect("/Host/Threads/154/Status", 40, THREAD_RUNNING);
 	expect("/Host/CPUs/CPU1/Current Thread", 40, 154);
 	expect(VCPU, 40, VCPU_UNKNOWN);
@@ -52,7 +52,7 @@ static void test_lost_on_guest(void **state)
 	expect(DEBIAN "/Threads/900/Status", 30, THREAD_UNKNOWN);
 	expect(DEBIAN "/CPUs/CPU0/Current Thread", 30, HISTORY_NULL);
 	simple(0, 40, EV_KVM_EXIT, 1, 154);
-	expect(VCPU, 40, VCPU_VMM);      /* that much is certain */
+	expect(VCPU, 40, VCPU_VMM);      /* known for certain */
 	simple(0, 50, EV_KVM_ENTRY, 1, 154);
 	simple(1, 60, EV_OTHER, 0, 901);
 	expect(VCPU, 59, VCPU_UNKNOWN);
@@ -61,10 +61,10 @@ static void test_lost_on_guest(void **state)
 	teardown();
 }
 
-/* Events in order, to be looked at ahead and then fed to a host: add..., play(), expect..., played(). */
+/* Events that are prescanned and then fed to a host: add..., play(), expect..., played(). */
 static struct event list[64];
 static size_t listed;
-static struct start start;
+static struct prescan start;
 
 static struct event *add(int64_t t, uint16_t kind, uint16_t cpu, int32_t tid)
 {
@@ -90,7 +90,7 @@ static struct event *add_wake(int64_t t, uint16_t kind, int32_t tid, int64_t tar
 	return ev;
 }
 
-/* The same, by thread `by` on CPU 1, to who knows where. */
+/* Adds a wakeup by thread `by` on CPU 1, without a target CPU. */
 static void add_wake_by(int64_t t, int32_t by, int32_t tid)
 {
 	struct event *ev = add_wake(t, EV_WAKING, tid, EVENT_ABSENT);
@@ -105,19 +105,19 @@ static void add_loss(int64_t t, uint16_t cpu, int64_t end)
 
 static void play(void)
 {
-	start = (struct start)START_INIT;
+	start = (struct prescan)PRESCAN_INIT;
 	for (size_t i = 0; i < listed; i++)
-		start_feed(&start, &list[i]);
-	start_finish(&start);
+		prescan_feed(&start, &list[i]);
+	prescan_finish(&start);
 	setup_full(true, true, false, false);
 	assert_int_equal(model_begin(model, 0, 0, &start, NULL), 0);
 	for (size_t i = 0; i < listed; i++)
 		feed(0, list[i]);
 }
 
-static void played(void)
+static void end_play(void)
 {
-	start_release(&start);
+	prescan_release(&start);
 	teardown();
 	listed = 0;
 }
@@ -125,21 +125,22 @@ static void played(void)
 #define T(tid) "/Host/Threads/" #tid "/Status"
 #define IRQ "/Host/CPUs/CPU0/Interrupt"
 
-/* After a loss the next mention of a thread tells what it was since the loss was over. */
+/* After a loss, the next event of a thread shows its state since the end of the loss. */
 static void test_recovered(void **state)
 {
 	(void)state;
 	add(5, EV_TIMER_ENTRY, 1, 20);
 	add_loss(10, 1, 30);
-	add_wake(25, EV_WAKING, 10, EVENT_ABSENT)->tid = 0;  /* while events of CPU 1 were still lost: proves 10, for that moment */
+	add_wake(25, EV_WAKING, 10, EVENT_ABSENT)->tid = 0;  /* during the loss on CPU 1: proves the state of thread 10 at
+	                                                      * that time only */
 	add(40, EV_TIMER_ENTRY, 0, 0);
 	add_wake_by(60, 20, 11);   /* slept since 30 */
 	add_wake_by(61, 20, 154);  /* a vCPU slept, too */
 	add_switch(70, 1, 20, RUN_BLOCKED, 30);
 	add_switch(80, 1, 30, RUN_BLOCKED, 40);
-	add_wake_by(90, 40, 20);   /* it ran in between: this says nothing of the time before */
+	add_wake_by(90, 40, 20);   /* the thread ran in between: no information about the time before */
 	add(95, EV_FORK, 1, 40)->fork.child_tid = 50;
-	add_wake_by(96, 40, 50);   /* it did not exist */
+	add_wake_by(96, 40, 50);   /* the thread did not exist */
 	play();
 	expect(T(20), 5, THREAD_RUNNING);
 	expect(T(20), 40, THREAD_UNKNOWN);
@@ -150,29 +151,29 @@ static void test_recovered(void **state)
 	expect(VCPU, 40, VCPU_IDLE);
 	expect(T(30), 40, THREAD_PREEMPTED);
 	expect(T(50), 94, HISTORY_NULL);
-	played();
+	end_play();
 }
 
-/* What is known of threads that are on no CPU, while CPU 1 loses events from 10 to 30. */
+/* Threads that are not current, while CPU 1 loses events from 10 to 30. */
 static void test_loss_elsewhere(void **state)
 {
 	(void)state;
-	for (int32_t tid = 59; tid <= 65; tid++)  /* they fall asleep on CPU 0 */
+	for (int32_t tid = 59; tid <= 65; tid++)  /* these threads block on CPU 0 */
 		add_switch(tid - 58, 0, tid, RUN_BLOCKED, tid + 1);
 	add_loss(10, 1, 30);
-	add_switch(16, 0, 66, RUN_BLOCKED, 67);   /* asleep while events are lost */
+	add_switch(16, 0, 66, RUN_BLOCKED, 67);   /* blocks during the loss */
 	add_switch(17, 0, 67, RUN_BLOCKED, 68);
-	add_switch(18, 0, 68, RUN_RUNNABLE, 0);   /* another CPU may take it over unseen */
-	add_wake(20, EV_WAKING, 59, 2);           /* who knows how it got there */
+	add_switch(18, 0, 68, RUN_RUNNABLE, 0);   /* another CPU may pull the thread unrecorded */
+	add_wake(20, EV_WAKING, 59, 2);           /* the time of its migration is unknown */
 	add_wake(20, EV_WAKING, 61, 0);
-	add_wake(20, EV_WAKING, 62, 1);           /* it was on the lost CPU */
+	add_wake(20, EV_WAKING, 62, 1);           /* the thread was on the CPU with the loss */
 	add_wake(20, EV_WAKING, 63, 0);
 	add_wake(21, EV_WAKEUP, 63, 0);
 	add(35, EV_TIMER_ENTRY, 0, 0);
-	add_switch(40, 0, 0, RUN_RUNNABLE, 60);   /* was woken unseen */
+	add_switch(40, 0, 0, RUN_RUNNABLE, 60);   /* woken unrecorded */
 	add_switch(41, 0, 60, RUN_RUNNABLE, 63);
 	add_switch(42, 0, 63, RUN_RUNNABLE, 68);
-	add_wake(45, EV_WAKING, 61, 0);           /* after what was seen of it, it ran unseen */
+	add_wake(45, EV_WAKING, 61, 0);           /* ran unrecorded after its last event */
 	for (int32_t tid = 64; tid <= 70; tid += tid == 64 ? 2 : tid == 66 ? 3 : 1)  /* 64, 66, 69, 70 */
 		add_wake(46, EV_WAKING, tid, tid == 70);
 	play();
@@ -184,14 +185,14 @@ static void test_loss_elsewhere(void **state)
 	expect(T(61), 20, THREAD_UNKNOWN);
 	expect(T(61), 35, THREAD_BLOCKED);
 	expect(T(62), 10, THREAD_UNKNOWN);
-	expect(T(62), 46, THREAD_UNKNOWN);    /* never mentioned again */
+	expect(T(62), 46, THREAD_UNKNOWN);    /* no later event */
 	expect(T(63), 19, THREAD_BLOCKED);
-	expect(T(63), 21, THREAD_UNKNOWN);    /* waits, perhaps, or runs on the CPU of which nothing is known */
+	expect(T(63), 21, THREAD_UNKNOWN);    /* waits, or runs on the CPU with the loss */
 	expect(T(63), 35, THREAD_PREEMPTED);
 	expect(T(63), 41, THREAD_RUNNING);
 	expect(T(64), 10, THREAD_BLOCKED);
 	expect(T(64), 45, THREAD_BLOCKED);
-	expect(T(65), 10, THREAD_UNKNOWN);    /* sleeps, or was woken and has ended */
+	expect(T(65), 10, THREAD_UNKNOWN);    /* sleeps, or was woken and has exited */
 	expect(T(65), 46, THREAD_UNKNOWN);
 	expect(T(66), 15, THREAD_RUNNING);
 	expect(T(66), 16, THREAD_BLOCKED);
@@ -200,15 +201,15 @@ static void test_loss_elsewhere(void **state)
 	expect(T(68), 17, THREAD_RUNNING);
 	expect(T(68), 18, THREAD_UNKNOWN);
 	expect(T(68), 35, THREAD_PREEMPTED);
-	expect(T(69), 0, THREAD_BLOCKED);     /* first mentioned after the loss: it slept all along */
+	expect(T(69), 0, THREAD_BLOCKED);     /* first event after the loss: the thread slept all the time */
 	expect(T(69), 45, THREAD_BLOCKED);
 	assert_string_equal(rec_text(&rec, 0, "/Host/Threads/69/Name"), "bash");
-	expect(T(70), 34, HISTORY_NULL);      /* it fell asleep on the lost CPU, at the end of the loss at the latest */
+	expect(T(70), 34, HISTORY_NULL);      /* blocked on the CPU with the loss, at the end of the loss at the latest */
 	expect(T(70), 35, THREAD_BLOCKED);
-	played();
+	end_play();
 }
 
-/* The same TID, but another process, after a loss. */
+/* After a loss the same TID belongs to another process. */
 static void add_dump(int64_t t, int32_t tid, int64_t cpu)
 {
 	struct event *ev = add(t, EV_PROCESS, 0, 300);
@@ -217,7 +218,7 @@ static void add_dump(int64_t t, int32_t tid, int64_t cpu)
 	ev->process.cpu = cpu;
 }
 
-/* A state dump calls a thread runnable that is current, too: who is on a CPU of which events were lost. */
+/* A state dump also lists current threads as runnable, for example the current thread of a CPU after a loss. */
 static void test_dumped_after(void **state)
 {
 	(void)state;
@@ -226,8 +227,8 @@ static void test_dumped_after(void **state)
 	add_switch(6, 1, 0, RUN_RUNNABLE, 301);
 	add_loss(30, 1, 39);
 	add(40, EV_OTHER, 0, 300);
-	add_dump(42, 303, 1);  /* is current there */
-	add_dump(43, 304, 1);  /* is queued there */
+	add_dump(42, 303, 1);  /* current there */
+	add_dump(43, 304, 1);  /* queued there */
 	add_dump(44, 305, 0);  /* 300 is current there */
 	add_switch(50, 1, 303, RUN_BLOCKED, 304);
 	add_dump(52, 306, 1);
@@ -239,7 +240,7 @@ static void test_dumped_after(void **state)
 	expect("/Host/Threads/303/Status", 50, THREAD_BLOCKED);
 	expect("/Host/Threads/304/Status", 50, THREAD_RUNNING);
 	expect("/Host/Threads/306/Status", 52, THREAD_PREEMPTED);
-	played();
+	end_play();
 }
 
 static void test_reused_unseen(void **state)
@@ -256,17 +257,17 @@ static void test_reused_unseen(void **state)
 	expect("/Host/Threads/80/PID", 39, 79);
 	expect("/Host/Threads/80/PID", 40, HISTORY_NULL);
 	expect("/Host/Threads/80/PID", 50, 81);
-	played();
+	end_play();
 }
 
-/* A handler is known by its end when its beginning was not recorded: at the beginning, and after a loss of its CPU. */
+/* A handler without a recorded entry is found by its exit: at the beginning, and after a loss on its CPU. */
 static void test_handlers_unseen(void **state)
 {
 	(void)state;
 	add(2, EV_OTHER, 0, 90);
 	add(3, EV_SOFTIRQ_ENTRY, 0, 90)->irq.number = 7;
 	add(4, EV_SOFTIRQ_EXIT, 0, 90)->irq.number = 7;
-	add(5, EV_IRQ_EXIT, 0, 90)->irq.number = 27;      /* over a softirq, since before the trace */
+	add(5, EV_IRQ_EXIT, 0, 90)->irq.number = 27;      /* inside a softirq, since before the trace */
 	add(6, EV_SOFTIRQ_EXIT, 0, 90)->irq.number = 4;
 	struct event *named = add(7, EV_IRQ_ENTRY, 0, 90);
 	named->irq.number = 27;
@@ -274,7 +275,7 @@ static void test_handlers_unseen(void **state)
 	add_loss(10, 0, 20);
 	add(25, EV_OTHER, 0, 90);
 	add(26, EV_IRQ_EXIT, 0, 90)->irq.number = 27;
-	add(27, EV_TIMER_EXIT, 0, 90)->timer.timer = 5;   /* there are no entries of this kind: nothing follows from it */
+	add(27, EV_TIMER_EXIT, 0, 90)->timer.timer = 5;   /* no entries of this kind are recorded, so nothing follows */
 	add_switch(28, 0, 90, RUN_RUNNABLE, 91);
 	add(29, EV_IRQ_EXIT, 0, 91)->irq.number = 27;     /* no handler outlives a switch */
 	add_loss(30, 0, 35);
@@ -289,16 +290,16 @@ static void test_handlers_unseen(void **state)
 	for (size_t i = 0; i < COUNT(want); i++)
 		if (strcmp(rec_text(&rec, want[i].t, IRQ), want[i].text))
 			fail_msg("at %" PRId64 ": %s, not %s", want[i].t, rec_text(&rec, want[i].t, IRQ), want[i].text);
-	played();
+	end_play();
 }
 
-/* Without any lost record: a switch that contradicts what was believed costs certainty, not consistency. */
+/* Without a reported loss: a switch that contradicts the state makes it unknown, and keeps it consistent. */
 static void test_contradictions(void **state)
 {
 	(void)state;
 	setup_full(true, true, false, false);
 	sw(0, 10, 0, 0, RUN_RUNNABLE, 300);
-	sw(0, 20, 1, 0, RUN_RUNNABLE, 300);  /* on both? */
+	sw(0, 20, 1, 0, RUN_RUNNABLE, 300);  /* seems to be current on both CPUs */
 	expect("/Host/CPUs/CPU0/Current Thread", 20, HISTORY_NULL);
 	expect("/Host/CPUs/CPU1/Current Thread", 20, 300);
 	expect("/Host/Threads/300/CPU", 20, 1);
@@ -306,11 +307,11 @@ static void test_contradictions(void **state)
 	expect("/Host/Threads/300/Status", 30, THREAD_UNKNOWN);
 	expect("/Host/Threads/301/Status", 30, THREAD_BLOCKED);
 	simple(0, 40, EV_KVM_ENTRY, 1, -1);
-	simple(0, 50, EV_KVM_ENTRY, 3, 154);  /* entry without exit, twice */
+	simple(0, 50, EV_KVM_ENTRY, 3, 154);  /* an entry without an exit, twice */
 	simple(0, 60, EV_KVM_ENTRY, 3, 154);
 	expect(VCPU, 60, VCPU_RUNNING);
 	struct event ev = event(70, EV_SWITCH, 65535, -5);
-	feed(0, ev);  /* nothing in it */
+	feed(0, ev);  /* no valid field */
 	ev.sw.prev_tid = INT64_MAX;
 	ev.sw.next_tid = -7;
 	ev.sw.prev_state = 99;

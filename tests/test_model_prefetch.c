@@ -1,4 +1,4 @@
-/* What a guest does next tells what it did before: idle or not, when an interrupt or a write of its own stopped it. */
+/* Next actions of a guest after an interruption or a write show whether it was idle before. */
 #include "model_events.h"
 
 #include "base/mem.h"
@@ -8,9 +8,9 @@ enum { SVM_INTR = 0x60, SVM_HLT = 0x78, SVM_MSR = 0x7c, SVM_NPF = 0x400, AT_HALT
 #define KERNEL (-1000)
 #define HALT_AT (-5000)
 #define LOCK_AT (-9000)
-#define LEAST 50             /* ns: a guest with nothing to do halts so soon after its interrupt's write */
-#define TAIL 70              /* so long before a halt it has nothing to do any more */
-#define HEAD 75              /* so long after the write its thread runs, if one does */
+#define LEAST 50             /* shortest time from the interrupt's write to the halt of an idle guest, ns */
+#define TAIL 70              /* idle time before a halt, ns */
+#define HEAD 75              /* time from the write until the guest's thread runs, if one does, ns */
 
 struct part { int64_t ns, how; };
 
@@ -31,8 +31,8 @@ static void put(uint16_t kind, int64_t reason)
 	*ARRAY_PUSH(script, n, cap) = ev;
 }
 
-/* An interrupt (-1: something else) ends a halt; then what the guest does: each part is entered 100 ns after the last one.
- * When it began. */
+/* Feeds an interrupt (-1: another event) that ends a halt; then the guest's parts, each entered 100 ns after the
+ * previous one. Returns the start. */
 static int64_t woken(int64_t vector, const struct part *part, size_t parts)
 {
 	now += 1000;
@@ -62,16 +62,16 @@ static void begin(void)
 		WOKEN(236, { 100, SVM_MSR }, { LEAST, SVM_HLT });
 }
 
-/* Looks ahead at all of it, then replays it. */
-static void play(struct start *s)
+/* Prescans all events, then replays them. */
+static void play(struct prescan *s)
 {
 	struct event ev = event(100, EV_SWITCH, 0, 0);
 	ev.sw.prev_tid = 0;
 	ev.sw.next_tid = 154;
-	start_feed(s, &ev);
+	prescan_feed(s, &ev);
 	for (size_t i = 0; i < n; i++)
-		start_feed(s, &script[i]);
-	start_finish(s);
+		prescan_feed(s, &script[i]);
+	prescan_finish(s);
 	setup_full(true, true, false, false);
 	assert_int_equal(model_begin(model, 0, 0, s, NULL), 0);
 	sw(0, 100, 0, 0, RUN_RUNNABLE, 154);
@@ -79,26 +79,26 @@ static void play(struct start *s)
 		feed(0, script[i]);
 }
 
-static void over(struct start *s)
+static void over(struct prescan *s)
 {
 	teardown();
-	start_release(s);
+	prescan_release(s);
 	free(script);
 	script = NULL;
 	n = cap = 0;
 }
 
-/* How long it ran between two of the moments. */
+/* Returns the time spent RUNNING in an interval, ns. */
 static int64_t ran_in(int64_t from, int64_t to)
 {
 	return rec_sum(&rec, VCPU, VCPU_RUNNING, from, to);
 }
 
-/* Interrupted on its way, and the next time at its halt: it never left that way, however long it was held up. */
+/* The guest is interrupted on its path, and the next time at its halt: it stayed idle, however long it was held up. */
 static void test_reaches_halt(void **state)
 {
 	(void)state;
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	begin();
 	const int64_t at = WOKEN(236, { 100, SVM_MSR }, { 5000, SVM_INTR }, { 100, SVM_INTR }, { 90, AT_HALT }, { 5, SVM_HLT });
 	play(&s);
@@ -106,11 +106,11 @@ static void test_reaches_halt(void **state)
 	over(&s);
 }
 
-/* A thread ran; the way to the halt, which an interrupt cut in two, is as long as in one piece. */
+/* A thread ran; the path to the halt is as long in two parts as in one part. */
 static void test_tail_in_pieces(void **state)
 {
 	(void)state;
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	begin();
 	const int64_t at = WOKEN(236, { 100, SVM_MSR }, { 1000, SVM_NPF }, { 500, SVM_INTR }, { 20, SVM_HLT });
 	const int64_t none = WOKEN(236, { 100, SVM_MSR }, { 1000, SVM_NPF }, { 500, SVM_INTR }, { 80, SVM_HLT });
@@ -120,11 +120,11 @@ static void test_tail_in_pieces(void **state)
 	over(&s);
 }
 
-/* What comes in first is another interrupt: nobody knows. */
+/* Another interrupt is injected first: the next action is unknown. */
 static void test_other_interrupt(void **state)
 {
 	(void)state;
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	begin();
 	const int64_t at = WOKEN(236, { 100, SVM_MSR }, { 5000, SVM_INTR });
 	now -= 1000;
@@ -134,11 +134,11 @@ static void test_other_interrupt(void **state)
 	over(&s);
 }
 
-/* Where an interrupt always wakes a thread, one that comes to write instead, interrupted or not, has woken none. */
+/* An interrupt that always wakes a thread has woken none if a write follows instead, interrupted or not. */
 static void test_reaches_write(void **state)
 {
 	(void)state;
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	begin();
 	for (int i = 0; i < 50; i++)
 		if (i % 5)
@@ -146,7 +146,7 @@ static void test_reaches_write(void **state)
 		else
 			WOKEN(40, { 2000, SVM_HLT });
 	const int64_t at = WOKEN(40, { 1000, SVM_INTR }, { 500, SVM_MSR }, { LEAST, SVM_HLT });
-	/* Held up for so long that a thread would have gone on for longer; or not. */
+	/* the write comes so late that a thread would have continued; or not */
 	const int64_t held = WOKEN(40, { 12501, SVM_INTR }, { 500, SVM_MSR }, { LEAST, SVM_HLT });
 	const int64_t thread = WOKEN(40, { 12500, SVM_INTR }, { 500, SVM_MSR }, { LEAST, SVM_HLT });
 	play(&s);
@@ -156,12 +156,13 @@ static void test_reaches_write(void **state)
 	over(&s);
 }
 
-/* A guest whose threads send interrupts: what sends none is the idle loop's.  The rest is the same without these. */
+/* In a guest with threads that send IPIs, a write without an IPI is by the idle loop. Without recorded IPIs nothing
+ * changes. */
 static void test_sends(void **state)
 {
 	(void)state;
 	for (int sends = 0; sends < 2; sends++) {
-		struct start s = START_INIT;
+		struct prescan s = PRESCAN_INIT;
 		begin();
 		if (sends)
 			WOKEN(236, { 100, SVM_MSR }, { 1000, MSR_IPI }, { LEAST, SVM_HLT });
@@ -172,11 +173,11 @@ static void test_sends(void **state)
 	}
 }
 
-/* An interrupt's handler wakes a thread of a sibling; here, none runs. */
+/* An interrupt handler wakes a thread on a sibling; no thread runs on this vCPU. */
 static void test_idle_sends(void **state)
 {
 	(void)state;
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	begin();
 	const int64_t at = WOKEN(236, { 100, MSR_IPI }, { 120, SVM_HLT });
 	play(&s);
@@ -184,11 +185,11 @@ static void test_idle_sends(void **state)
 	over(&s);
 }
 
-/* A thread sets a timer and sleeps: between its write and the halt is the switch to the idle thread. */
+/* A thread sets a timer and sleeps: the switch to the idle thread lies between its write and the halt. */
 static void test_thread_sets_timer(void **state)
 {
 	(void)state;
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	begin();
 	const int64_t thread = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 100, SVM_HLT });
 	const int64_t tick = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 95, SVM_HLT });
@@ -200,37 +201,37 @@ static void test_thread_sets_timer(void **state)
 	over(&s);
 }
 
-/* It wakes another one and sleeps. */
+/* A thread wakes another thread and sleeps. */
 static void test_thread_wakes(void **state)
 {
 	(void)state;
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	begin();
 	for (int i = 0; i < 200; i++)
 		WOKEN(251, { 150, MSR_IPI }, { LEAST, SVM_HLT });
 	const int64_t at = WOKEN(251, { 150, MSR_IPI }, { 100, SVM_HLT });
 	play(&s);
-	assert_int_equal(ran_in(at, now), 150 - 90 + 100 - TAIL);  /* six tenths of the time until it does so */
+	assert_int_equal(ran_in(at, now), 150 - 90 + 100 - TAIL);  /* 6/10 of the time until the thread does so */
 	over(&s);
 }
 
-/* A thread that does nothing but sleep, over and over; hardly ever is there an idle loop that stops the tick. */
+/* Begins with a thread that only sleeps, repeatedly; the idle loop rarely stops the tick. */
 static void begin_sleeper(void)
 {
 	begin();
-	n = 2;  /* its first halt only */
+	n = 2;  /* only its first halt */
 	for (int i = 0; i < 320; i++)
 		if (i % 64)
 			WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 100, SVM_HLT });
 		else
 			WOKEN(236, { 100, SVM_MSR }, { LEAST, SVM_HLT });
 }
-#define HEAD_TIMER 60  /* ns: four tenths of the time until it sets its timer */
+#define HEAD_TIMER 60  /* 4/10 of the time until the thread sets its timer, ns */
 
 static void test_sleeps_always(void **state)
 {
 	(void)state;
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	begin_sleeper();
 	const int64_t at = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 100, SVM_HLT });
 	play(&s);
@@ -238,13 +239,13 @@ static void test_sleeps_always(void **state)
 	over(&s);
 }
 
-/* Its timer expires before it got to the halt: an idle loop would not have waited for that.  If it is another interrupt that
- * comes in, nobody knows. */
+/* The timer expires before the thread reaches the halt: an idle loop would not have waited. If another interrupt is
+ * injected first, the state is unknown. */
 static void test_sleeps_shortly(void **state)
 {
 	(void)state;
 	for (int other = 0; other < 2; other++) {
-		struct start s = START_INIT;
+		struct prescan s = PRESCAN_INIT;
 		begin_sleeper();
 		const int64_t at = WOKEN(236, { 100, SVM_MSR }, { 150, SVM_MSR }, { 30, SVM_INTR });
 		now -= 1000;
@@ -255,13 +256,13 @@ static void test_sleeps_shortly(void **state)
 	}
 }
 
-/* A thread that waits for a lock halts, until the holder's vCPU wakes it: no interrupt ever ends such a halt.  Where
- * interrupts are not recorded, or but a few since the processor injects them, a halt is a halt. */
+/* A thread that waits for a lock halts until the holder's vCPU wakes it: no interrupt ends such a halt. If injections
+ * are not recorded, or rarely, because the CPU injects them, every halt counts as idle. */
 static void test_waits_for_lock(void **state)
 {
 	(void)state;
 	for (int blind = 0; blind < 3; blind++) {
-		struct start s = START_INIT;
+		struct prescan s = PRESCAN_INIT;
 		begin();
 		for (int i = 0; i < 3; i++) {
 			WOKEN(236, { 100, SVM_MSR }, { 1000, SVM_NPF }, { 500, LOCK_HLT });
@@ -282,11 +283,12 @@ static void test_waits_for_lock(void **state)
 	}
 }
 
-/* After the second write the interrupt is over: that a third one follows soon does not make a thread run sooner. */
+/* After the second write the interrupt handler has finished: a third write soon afterwards does not mean that a thread
+ * runs earlier. */
 static void test_later_writes(void **state)
 {
 	(void)state;
-	struct start s = START_INIT;
+	struct prescan s = PRESCAN_INIT;
 	begin();
 	for (int i = 0; i < 50; i++) {
 		WOKEN(236, { 100, SVM_MSR }, { 40, SVM_MSR }, { 20, SVM_MSR }, { LEAST, SVM_HLT });
@@ -305,7 +307,8 @@ int main(void)
 		cmocka_unit_test(test_other_interrupt), cmocka_unit_test(test_reaches_write),
 		cmocka_unit_test(test_sends), cmocka_unit_test(test_idle_sends),
 		cmocka_unit_test(test_thread_sets_timer), cmocka_unit_test(test_later_writes),
-		cmocka_unit_test(test_thread_wakes), cmocka_unit_test(test_sleeps_always), cmocka_unit_test(test_sleeps_shortly), cmocka_unit_test(test_waits_for_lock),
+		cmocka_unit_test(test_thread_wakes), cmocka_unit_test(test_sleeps_always), cmocka_unit_test(test_sleeps_shortly),
+		    cmocka_unit_test(test_waits_for_lock),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

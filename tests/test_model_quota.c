@@ -1,7 +1,7 @@
-/* Quotas: what keeps a vCPU from a CPU that is left to nobody, or to far lighter tasks. */
+/* CFS quotas: a throttled vCPU does not get a CPU that is idle or runs far lighter tasks. */
 #include "model_throttling.h"
 
-/* Interrupts, every so many ms. */
+/* Feeds interrupts every `each` ms. */
 static void ticks(double from, double end, double each, int32_t tid)
 {
 	for (double t = from + each; t < end; t += each) {
@@ -10,7 +10,7 @@ static void ticks(double from, double end, double each, int32_t tid)
 	}
 }
 
-/* Its CPU was left to nobody while it could run: from when it came to be out, whoever had the CPU first. */
+/* The CPU was idle while the thread was runnable: throttled since the wait began, whichever thread had the CPU first. */
 static void test_idle(void **state)
 {
 	(void)state;
@@ -22,15 +22,15 @@ static void test_idle(void **state)
 	at(19.9, HISTORY_NULL);
 	at(20, OUT_QUOTA);
 	at(96.9, OUT_QUOTA);
-	at(97, OUT_UNSURE);  /* from here on it may have waited for 7 */
+	at(97, OUT_QUOTA_OR_OTHERS);  /* after this time it may have waited for thread 7 */
 	at(99, HISTORY_NULL);
 	to(110, 154, RUN_RUNNABLE, 0, 0);
-	to(110.9, 0, RUN_RUNNABLE, 154, 0);  /* being moved, or whatever takes no time */
+	to(110.9, 0, RUN_RUNNABLE, 154, 0);  /* a migration, or another short delay */
 	at(110.5, HISTORY_NULL);
 	teardown();
 }
 
-/* The scheduler leaves a CPU to nobody whether KVM's events are recorded or not. */
+/* An idle CPU is evidence with and without KVM events. */
 static void test_idle_without_kvm(void **state)
 {
 	(void)state;
@@ -45,7 +45,7 @@ static void test_idle_without_kvm(void **state)
 	teardown();
 }
 
-/* Interrupts that come right behind each other until it goes on: any of them may have given the quota anew. */
+/* Interrupts in quick succession until the thread runs: any of them may have refilled the quota. */
 static void test_stirred(void **state)
 {
 	(void)state;
@@ -58,13 +58,13 @@ static void test_stirred(void **state)
 	at(97.005, HISTORY_NULL);
 	to(120, 154, RUN_RUNNABLE, 0, 0);
 	simple(0, 130 * MS, EV_SOFTIRQ_ENTRY, 0, 0);
-	to(130.06, 0, RUN_RUNNABLE, 154, 0);  /* a long one */
+	to(130.06, 0, RUN_RUNNABLE, 154, 0);  /* a long interrupt */
 	at(129.9, OUT_QUOTA);
 	at(130, HISTORY_NULL);
 	teardown();
 }
 
-/* A light task that is interrupted does not keep the CPU for that long while a heavy one may have it; one of about its
+/* A light task with interrupts does not keep the CPU for so long while a heavy one is runnable; a task of about the same
  * weight does. */
 static void test_weight(void **state)
 {
@@ -78,29 +78,29 @@ static void test_weight(void **state)
 	to(120, 154, RUN_RUNNABLE, 240, 5);
 	ticks(120, 200, 10, 240);
 	to(200, 240, RUN_RUNNABLE, 154, 0);
-	at(150, OUT_UNSURE);  /* it may have a heavy cgroup */
+	at(150, OUT_QUOTA_OR_OTHERS);  /* the task may have a heavy cgroup */
 	to(220, 154, RUN_RUNNABLE, 240, 19);
 	ticks(220, 232, 2, 240);
-	to(232, 240, RUN_RUNNABLE, 154, 0);  /* its slice */
+	to(232, 240, RUN_RUNNABLE, 154, 0);  /* the task's slice */
 	at(225, HISTORY_NULL);
 	to(240, 154, RUN_RUNNABLE, 50, -51);
 	ticks(240, 300, 10, 50);
-	to(300, 50, RUN_BLOCKED, 154, 0);  /* real time goes first */
+	to(300, 50, RUN_BLOCKED, 154, 0);  /* a real-time task goes first */
 	at(270, HISTORY_NULL);
-	to(310, 154, RUN_RUNNABLE, 240, EVENT_ABSENT);  /* its weight is not known */
+	to(310, 154, RUN_RUNNABLE, 240, EVENT_ABSENT);  /* the task's weight is unknown */
 	ticks(310, 400, 10, 240);
 	to(400, 240, RUN_RUNNABLE, 154, 0);
 	at(350, HISTORY_NULL);
 	teardown();
 }
 
-/* A light task that nothing interrupts, or one of the kernel's own, is not asked whether it leaves. */
+/* A light task without interrupts, or a kernel thread, is not preempted. */
 static void test_not_asked(void **state)
 {
 	(void)state;
 	begin();
 	to(20, 154, RUN_RUNNABLE, 240, 19);
-	ticks(20, 22, 0.5, 240);  /* what comes together is one, and the CPU stands still afterwards */
+	ticks(20, 22, 0.5, 240);  /* close interrupts count as one, and no further interrupt occurs */
 	ticks(98, 99.5, 0.5, 240);
 	to(100, 240, RUN_RUNNABLE, 154, 0);
 	at(50, HISTORY_NULL);
@@ -116,12 +116,13 @@ static void test_not_asked(void **state)
 	to(160, 154, RUN_BLOCKED, 240, 19);
 	ticks(160, 190, 4, 240);
 	wake(0, 190 * MS, 0, 240, 154, 0);
-	to(211, 240, RUN_RUNNABLE, 154, 0);  /* not once since that was woken */
+	to(211, 240, RUN_RUNNABLE, 154, 0);  /* no interrupt since the wakeup */
 	at(200, HISTORY_NULL);
 	teardown();
 }
 
-/* Waking up takes time, also on an idle CPU, which may be held up itself; but that is not where others come and go. */
+/* A wakeup takes time, even on an idle CPU, which may be held up itself; not on a CPU on which other tasks ran in
+ * between. */
 static void test_woken(void **state)
 {
 	(void)state;
@@ -145,7 +146,7 @@ static void test_woken(void **state)
 	at(180, HISTORY_NULL);
 	to(190, 154, RUN_BLOCKED, 0, 0);
 	wake(0, 200 * MS, 0, 0, 154, 0);
-	to(202, 0, RUN_RUNNABLE, 7, 0);  /* it is queued there, and 7 left the CPU to nobody */
+	to(202, 0, RUN_RUNNABLE, 7, 0);  /* the thread is queued there, and 7 left the CPU idle */
 	to(202.1, 7, RUN_BLOCKED, 0, 0);
 	to(210, 0, RUN_RUNNABLE, 154, 0);
 	at(199, HISTORY_NULL);
@@ -155,7 +156,7 @@ static void test_woken(void **state)
 	teardown();
 }
 
-/* A CPU that idles, and behind an interrupt looks whom it has to run, does so at the third at the latest. */
+/* An idle CPU reschedules after each interrupt: the third one at the latest must run the thread. */
 static void test_woken_asked(void **state)
 {
 	(void)state;
@@ -171,31 +172,31 @@ static void test_woken_asked(void **state)
 	to(40, 154, RUN_BLOCKED, 0, 0);
 	ticks(40, 49, 1.5, 0);
 	wake(0, 50 * MS, 0, 0, 154, 0);
-	ticks(50, 57, 3, 0);  /* twice since it was woken: it may be held up, and be so again */
+	ticks(50, 57, 3, 0);  /* two interrupts since the wakeup: the CPU may be held up */
 	to(90, 0, RUN_RUNNABLE, 154, 0);
 	at(60, HISTORY_NULL);
 	to(100, 154, RUN_BLOCKED, 0, 0);
 	wake(0, 120 * MS, 0, 0, 154, 0);
-	ticks(120, 122, 0.4, 0);  /* one behind the other: it was held up meanwhile */
+	ticks(120, 122, 0.4, 0);  /* in quick succession: the CPU was held up in between */
 	to(190, 0, RUN_RUNNABLE, 154, 0);
 	at(130, HISTORY_NULL);
 	to(200, 154, RUN_BLOCKED, 0, 0);
 	wake(0, 220 * MS, 0, 0, 154, 0);
 	ticks(220, 227, 3, 0);
-	wake(0, (int64_t)(229.5 * MS), 0, 0, 20, 0);  /* still behind the one before */
+	wake(0, (int64_t)(229.5 * MS), 0, 0, 20, 0);  /* still right after the interrupt before */
 	ticks(229.6, 229.8, 0.1, 0);
 	to(230, 0, RUN_RUNNABLE, 154, 0);
 	at(225, HISTORY_NULL);
 	teardown();
 }
 
-/* Where only sched_waking is recorded, nobody knows when it is queued, nor where: an interrupt there may be on its way. */
+/* With sched_waking alone, the time and the CPU of the queue are unknown: the IPI may not have arrived. */
 static void test_waking(void **state)
 {
 	(void)state;
 	for (int later = 0; later < 2; later++) {
 		begin();
-		model->machine[0]->waking_moves = true;
+		model->machine[0]->waking_is_wakeup = true;
 		to(10, 154, RUN_BLOCKED, 0, 0);
 		struct event ev = event(20 * MS, EV_WAKING, 0, 0);
 		ev.wake.tid = 154;
@@ -215,7 +216,7 @@ static void test_waking(void **state)
 	}
 }
 
-/* Who had the CPU while events were lost is not known. */
+/* The thread that had the CPU during the loss is unknown. */
 static void test_lost(void **state)
 {
 	(void)state;
@@ -233,7 +234,7 @@ static void test_lost(void **state)
 	teardown();
 }
 
-/* Another vCPU of the machine ran on its CPU meanwhile: that was no time without a quota. */
+/* Another vCPU of the VM ran on its CPU in between: the quota was available then. */
 static void test_sibling(void **state)
 {
 	(void)state;
@@ -250,15 +251,15 @@ static void test_sibling(void **state)
 	at(99.9, OUT_QUOTA);
 	at(100, HISTORY_NULL);
 	to(120, 154, RUN_RUNNABLE, 7, 0);
-	to(125, 7, RUN_BLOCKED, 155, 0);  /* which has waited since 40, from 100 on for others */
+	to(125, 7, RUN_BLOCKED, 155, 0);  /* 155 waits since 40, after 100 for other tasks */
 	expect(DEBIAN "/CPUs/CPU1/Out By", 40 * MS, OUT_QUOTA);
 	expect(DEBIAN "/CPUs/CPU1/Out By", 99 * MS, OUT_QUOTA);
 	expect(DEBIAN "/CPUs/CPU1/Out By", 110 * MS, HISTORY_NULL);
 	teardown();
 }
 
-/* One of its own weight keeps the CPU, though interrupted: where its machine was kept from a CPU by a quota, within the
- * longest period that this can have, it may be so again.  What runs for a moment in between does not end that turn. */
+/* A task of the same weight keeps the CPU, although interrupted: if a vCPU of the VM was throttled within the longest
+ * possible period, this may be throttling again. Short interruptions of that task do not matter. */
 static void test_unsure(void **state)
 {
 	(void)state;
@@ -275,15 +276,15 @@ static void test_unsure(void **state)
 		ticks(132, 144, 4, 240);
 		to(145, 240, RUN_RUNNABLE, 154, 0);
 		at(119.9, HISTORY_NULL);
-		at(120, before ? OUT_UNSURE : HISTORY_NULL);
-		at(144.9, before ? OUT_UNSURE : HISTORY_NULL);
-		to(160, 154, RUN_RUNNABLE, 240, 0);  /* its slice; and another one's */
+		at(120, before ? OUT_QUOTA_OR_OTHERS : HISTORY_NULL);
+		at(144.9, before ? OUT_QUOTA_OR_OTHERS : HISTORY_NULL);
+		to(160, 154, RUN_RUNNABLE, 240, 0);  /* the task's slice, and another task's */
 		ticks(160, 172, 4, 240);
 		to(172, 240, RUN_RUNNABLE, 241, 0);
 		ticks(172, 184, 4, 241);
 		to(184, 241, RUN_RUNNABLE, 154, 0);
 		at(170, HISTORY_NULL);
-		to(200, 154, RUN_RUNNABLE, 242, -5);  /* heavier than it */
+		to(200, 154, RUN_RUNNABLE, 242, -5);  /* heavier than the vCPU's thread */
 		ticks(200, 300, 4, 242);
 		to(300, 242, RUN_RUNNABLE, 154, 0);
 		at(250, HISTORY_NULL);
@@ -295,7 +296,8 @@ static void test_unsure(void **state)
 	}
 }
 
-/* Without timers nobody sees the interrupts that would prove it: a light one is not to blame either. */
+/* Without timers the interrupts that would prove throttling are not recorded: a light task is not called the culprit
+ * either. */
 static void test_unasked(void **state)
 {
 	(void)state;
@@ -306,9 +308,9 @@ static void test_unasked(void **state)
 		to(20, 154, RUN_RUNNABLE, 240, 19);
 		to(60, 240, RUN_RUNNABLE, 154, 0);
 		at(19.9, HISTORY_NULL);
-		at(30, timers ? HISTORY_NULL : OUT_UNSURE);
+		at(30, timers ? HISTORY_NULL : OUT_QUOTA_OR_OTHERS);
 		at(60, HISTORY_NULL);
-		to(70, 154, RUN_RUNNABLE, 240, 5);  /* not that light */
+		to(70, 154, RUN_RUNNABLE, 240, 5);  /* not light enough */
 		to(110, 240, RUN_RUNNABLE, 154, 0);
 		at(90, HISTORY_NULL);
 		teardown();
@@ -327,7 +329,7 @@ static void expire(double t, int32_t current, int64_t timer)
 
 enum { TICK = 0x100, REFILL = 0x7000 };
 
-/* Periods of 100 ms, of each of which it may run for 20; from this one on. */
+/* Feeds n periods of 100 ms with a quota of 20 ms, starting at t. Returns the end. */
 static double periods(double t, int n)
 {
 	for (; n-- > 0; t += 100) {
@@ -341,12 +343,12 @@ static double periods(double t, int n)
 	return t;
 }
 
-/* The timer by which its quota came back each time tells how long it lasts, also where others have its CPU by then. */
+/* The timer that refilled the quota each time determines the end, even if other tasks have the CPU by then. */
 static void test_refill(void **state)
 {
 	(void)state;
 	begin();
-	double t = periods(0, 5);  /* its timers are noted from the end of the first one on */
+	double t = periods(0, 5);  /* the timers are recorded after the end of the first period */
 	to(t + 20, 154, RUN_RUNNABLE, 0, 0);
 	to(t + 50, 0, RUN_RUNNABLE, 7, 0);
 	expire(t + 60, 7, TICK);
@@ -357,13 +359,13 @@ static void test_refill(void **state)
 	at(t + 99.9, HISTORY_NULL);
 	to(t + 120, 154, RUN_RUNNABLE, 0, 0);
 	to(t + 150, 0, RUN_RUNNABLE, 7, 0);
-	to(t + 180, 7, RUN_BLOCKED, 154, 0);  /* it did not take that */
+	to(t + 180, 7, RUN_BLOCKED, 154, 0);  /* the thread did not use that refill */
 	at(t + 149.9, OUT_QUOTA);
-	at(t + 150, OUT_UNSURE);
+	at(t + 150, OUT_QUOTA_OR_OTHERS);
 	teardown();
 }
 
-/* It wakes when the quota is used up, and its CPU is idle, but not for long. */
+/* The thread wakes when the quota is used up, and its CPU is idle, but not for long. */
 static void test_refill_woken(void **state)
 {
 	(void)state;
@@ -378,14 +380,14 @@ static void test_refill_woken(void **state)
 	at(t + 99.8, OUT_QUOTA);
 	at(t + 100, HISTORY_NULL);
 	to(t + 101, 154, RUN_BLOCKED, 0, 0);
-	wake(0, (int64_t)((t + 199.5) * MS), 0, 0, 154, 0);  /* waking up takes as long */
+	wake(0, (int64_t)((t + 199.5) * MS), 0, 0, 154, 0);  /* a wakeup takes as long */
 	expire(t + 199.9, 0, REFILL);
 	to(t + 200, 0, RUN_RUNNABLE, 154, 0);
 	at(t + 199.6, HISTORY_NULL);
 	to(t + 201, 154, RUN_BLOCKED, 0, 0);
 	wake(0, (int64_t)((t + 290) * MS), 0, 0, 154, 0);
 	expire(t + 299.9, 0, REFILL);
-	to(t + 303, 0, RUN_RUNNABLE, 154, 0);  /* it never took that long */
+	to(t + 303, 0, RUN_RUNNABLE, 154, 0);  /* longer than the delay was before */
 	at(t + 291, HISTORY_NULL);
 	to(t + 304, 154, RUN_BLOCKED, 0, 0);
 	wake(0, (int64_t)((t + 310) * MS), 0, 0, 154, 0);
@@ -394,7 +396,8 @@ static void test_refill_woken(void **state)
 	teardown();
 }
 
-/* A tick in the same interrupt, which has expired again, does not hide it; one that comes later may be it. */
+/* A tick in the same interrupt, which has expired again, does not hide the timer; a timer that expires later may be the
+ * refill timer. */
 static void test_refill_beside(void **state)
 {
 	(void)state;
@@ -417,7 +420,7 @@ static void test_refill_beside(void **state)
 	}
 }
 
-/* The quota of one vCPU is mostly its sibling's. */
+/* The quota of one vCPU is usually shared with its sibling. */
 static void test_refill_sibling(void **state)
 {
 	(void)state;
@@ -434,14 +437,14 @@ static void test_refill_sibling(void **state)
 		expire(t + 100 * i + 99.9, 154, REFILL);
 		sw(0, since + (i ? 103 : 100) * MS, 1, 0, RUN_RUNNABLE, 155);
 		expect(out_by, since + 90 * MS - 1, HISTORY_NULL);
-		expect(out_by, since + 90 * MS, i ? HISTORY_NULL : OUT_QUOTA);  /* it never took that long */
+		expect(out_by, since + 90 * MS, i ? HISTORY_NULL : OUT_QUOTA);  /* longer than the delay was before */
 		expect(out_by, since + 99 * MS, i ? HISTORY_NULL : OUT_QUOTA);
 		expect(out_by, since + 100 * MS, HISTORY_NULL);
 	}
 	teardown();
 }
 
-/* Four periods, or five of which one was two: it might be another timer. */
+/* Four periods, or five with one of double length: the timer may be another one. */
 static void test_refill_unknown(void **state)
 {
 	(void)state;
@@ -460,14 +463,14 @@ static void test_refill_unknown(void **state)
 		expire(t + 99.9, 7, REFILL);
 		to(t + 105, 7, RUN_BLOCKED, 154, 0);
 		at(t + 49.9, OUT_QUOTA);
-		at(t + 50, OUT_UNSURE);
+		at(t + 50, OUT_QUOTA_OR_OTHERS);
 		teardown();
 	}
 }
 
-/* Six periods, in each of which another one of its weight has the CPU until the quota is given anew, and for some ms more;
- * from the first on its timers are noted.  What is out then may be out for that, and in those six it may have been, unless
- * something was told of it since. */
+/* Six periods in which another task of the same weight has the CPU until the quota is refilled, and some ms more; the
+ * timers are recorded from the first period. Then a wait may be throttled, and so may the six waits, unless a reason was
+ * written since. */
 static void test_refill_contested(void **state)
 {
 	(void)state;
@@ -492,19 +495,19 @@ static void test_refill_contested(void **state)
 		}
 		at(50, HISTORY_NULL);
 		at(119.9, HISTORY_NULL);
-		at(120, way == SEEN ? OUT_UNSURE : HISTORY_NULL);
-		at(193.9, way == SEEN ? OUT_UNSURE : HISTORY_NULL);
+		at(120, way == SEEN ? OUT_QUOTA_OR_OTHERS : HISTORY_NULL);
+		at(193.9, way == SEEN ? OUT_QUOTA_OR_OTHERS : HISTORY_NULL);
 		at(194.1, HISTORY_NULL);
 		at(418.3, way == REASON ? OUT_QUOTA : HISTORY_NULL);
-		at(450, way == SEEN || way == REASON ? OUT_UNSURE : HISTORY_NULL);
+		at(450, way == SEEN || way == REASON ? OUT_QUOTA_OR_OTHERS : HISTORY_NULL);
 		if (way == REASON) {
 			teardown();
 			continue;
 		}
 		at(t - 190, HISTORY_NULL);
 		at(t - 80.1, HISTORY_NULL);
-		at(t - 80, way == SEEN ? OUT_UNSURE : HISTORY_NULL);
-		at(t - 5.1, way == SEEN ? OUT_UNSURE : HISTORY_NULL);
+		at(t - 80, way == SEEN ? OUT_QUOTA_OR_OTHERS : HISTORY_NULL);
+		at(t - 5.1, way == SEEN ? OUT_QUOTA_OR_OTHERS : HISTORY_NULL);
 		at(t - 4.9, HISTORY_NULL);
 		at(t + 15, HISTORY_NULL);
 		teardown();

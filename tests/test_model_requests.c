@@ -35,7 +35,7 @@ static void test_requests(void **state)
 	teardown();
 }
 
-/* A request whose start nobody saw is unknown until a mark other than the first resume proves what it does. */
+/* A request without a recorded start is unknown until its first mark that is not a resume. */
 static void test_request_without_start(void **state)
 {
 	(void)state;
@@ -90,7 +90,7 @@ static void test_containers(void **state)
 	ev.process_ns.tid = 701;
 	ev.process_ns.ns = 4026532281;
 	feed(0, ev);
-	ev.process_ns.ns = 4026531836;  /* the dump goes on with the outer namespaces */
+	ev.process_ns.ns = 4026531836;  /* the dump continues with the outer namespaces */
 	feed(0, ev);
 	ev.process_ns.tid = 1;
 	feed(0, ev);
@@ -110,7 +110,7 @@ static void test_containers(void **state)
 	teardown();
 }
 
-/* A container with the host's PIDs has a cgroup namespace of its own; its threads' children are in it. */
+/* A container with the host's PIDs has its own cgroup namespace; children of its threads belong to it. */
 static void test_cgroup_containers(void **state)
 {
 	enum { HOST_PIDS = 4, PIDS = 281, HOST_CGROUPS = 3, CGROUPS = 290 };
@@ -121,8 +121,8 @@ static void test_cgroup_containers(void **state)
 	};
 	(void)state;
 	setup_full(true, true, true, false);
-	struct start start = START_INIT;
-	for (int round = 0; round < 2; round++) {  /* looking ahead finds the same as the events */
+	struct prescan start = PRESCAN_INIT;
+	for (int round = 0; round < 2; round++) {  /* the prescan finds the same state as the events */
 		if (round) {
 			teardown();
 			setup_full(true, true, true, false);
@@ -143,7 +143,7 @@ static void test_cgroup_containers(void **state)
 				e[k].ts = 10 + 3 * (int64_t)i + k;
 				feed(0, e[k]);
 				if (!round)
-					start_feed(&start, &e[k]);
+					prescan_feed(&start, &e[k]);
 			}
 		}
 		for (int32_t parent = 1; parent <= 801; parent = parent == 1 ? 800 : parent + 1) {
@@ -166,7 +166,7 @@ static void test_cgroup_containers(void **state)
 		assert_null(rec_find(&rec, "/Containers/cgroupns-4294967296/Threads/803/Status"));
 		assert_null(rec_find(&rec, "/Containers/cgroupns-0/Threads/803/Status"));
 	}
-	start_release(&start);
+	prescan_release(&start);
 	teardown();
 }
 

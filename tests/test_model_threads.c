@@ -78,7 +78,7 @@ static void test_statedump(void **state)
 	expect("/Host/Threads/1/Status", 10, THREAD_RUNNING);
 	ev.ts = 20;
 	ev.process.tid = 1;
-	ev.process.state = RUN_RUNNABLE;  /* it is current, whatever the dump says */
+	ev.process.state = RUN_RUNNABLE;  /* it is current, whatever the dump contains */
 	feed(0, ev);
 	expect("/Host/Threads/1/Status", 20, THREAD_RUNNING);
 	ev.ts = 30;
@@ -89,7 +89,7 @@ static void test_statedump(void **state)
 	teardown();
 }
 
-/* A host TID that is a vCPU's is one only in the VM's process. */
+/* A TID of a vCPU thread is one only in the VM's process. */
 static void test_tid_reuse_of_vcpu(void **state)
 {
 	(void)state;
@@ -116,11 +116,11 @@ static void test_tid_reuse_of_vcpu(void **state)
 	teardown();
 }
 
-/* A vCPU is unplugged and comes back as another thread; its first TID becomes another thread of the same process. */
+/* A vCPU is unplugged and plugged again with another thread; its first TID becomes another thread of the same process. */
 static void test_vcpu_comes_back(void **state)
 {
 	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME, false }, { 1, 170, VCPU_BY_NAME, false } };
-	static const struct sync_life life[] = { { 10, 30 }, { 40, INT64_MAX } };
+	static const struct sync_vcpu_lifetime life[] = { { 10, 30 }, { 40, INT64_MAX } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
 		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .life = life, .vcpus = 2 },
@@ -149,11 +149,11 @@ static void test_vcpu_comes_back(void **state)
 	teardown();
 }
 
-/* One TID is an ordinary thread, then one vCPU, then another one, in the same process. */
+/* One TID is an ordinary thread, then one vCPU, then another vCPU, in the same process. */
 static void test_tid_of_two_vcpus(void **state)
 {
 	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME, false }, { 2, 160, VCPU_BY_NAME, false } };
-	static const struct sync_life life[] = { { 10, 30 }, { 40, 60 } };
+	static const struct sync_vcpu_lifetime life[] = { { 10, 30 }, { 40, 60 } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
 		{ .name = "Debian", .parent = 0, .host_pid = -1, .vcpu = vcpu, .life = life, .vcpus = 2 },
@@ -176,12 +176,13 @@ static void test_tid_of_two_vcpus(void **state)
 	teardown();
 }
 
-/* A thread is the vCPU in its life alone, of which the first and the last moment are part. */
+/* A thread is the vCPU only within its lifetime, both ends included. */
 static void test_edges_of_a_life(void **state)
 {
 	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME, false } };
-	static const struct sync_life life[] = { { 10, 30 } };
-	static const struct { int64_t met, thread; } met[] = { { 9, HISTORY_NULL }, { 10, 160 }, { 30, 160 }, { 31, HISTORY_NULL } };
+	static const struct sync_vcpu_lifetime life[] = { { 10, 30 } };
+	static const struct { int64_t met, thread; } met[] =
+	    { { 9, HISTORY_NULL }, { 10, 160 }, { 30, 160 }, { 31, HISTORY_NULL } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
 		{ .name = "Debian", .parent = 0, .host_pid = -1, .vcpu = vcpu, .life = life, .vcpus = 1 },
@@ -197,11 +198,11 @@ static void test_edges_of_a_life(void **state)
 	}
 }
 
-/* Nobody saw a vCPU's thread end; another one takes its place. */
+/* The end of a vCPU's thread was not recorded; another thread replaces it. */
 static void test_vcpu_replaced(void **state)
 {
 	static const struct sync_vcpu vcpu[] = { { 1, 160, VCPU_BY_NAME, false }, { 1, 170, VCPU_BY_NAME, false } };
-	static const struct sync_life life[] = { { 10, 30 }, { 20, INT64_MAX } };
+	static const struct sync_vcpu_lifetime life[] = { { 10, 30 }, { 20, INT64_MAX } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
 		{ .name = "Debian", .parent = 0, .host_pid = -1, .vcpu = vcpu, .life = life, .vcpus = 2 },
@@ -216,16 +217,18 @@ static void test_vcpu_replaced(void **state)
 	expect(DEBIAN "/CPUs/CPU1/Host Thread", 41, 160);
 	expect(DEBIAN "/CPUs/CPU1/Host Thread", 42, 170);
 	expect(DEBIAN "/CPUs/CPU1/Status", 42, VCPU_RUNNING);
-	sw(0, 50, 1, 0, RUN_RUNNABLE, 160);  /* whoever that is */
+	sw(0, 50, 1, 0, RUN_RUNNABLE, 160);  /* it is unknown which thread that is */
 	expect(DEBIAN "/CPUs/CPU1/Host Thread", 50, 170);
 	assert_string_equal(rec.owner[rec_at(&rec, 50, "/Host/CPUs/CPU1/Owner")], "host");
 	teardown();
 }
 
-/* A traced guest's CPU without an event: idle or busy, but asleep it is idle; idle, too, once plugged meanwhile. */
+/* A traced guest's CPU without an event is idle or busy; if its thread sleeps, or if it was plugged during the trace, it
+ * is idle. */
 static void test_quiet_vcpu(void **state)
 {
-	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, 160, VCPU_BY_NAME, false }, { 2, 170, VCPU_BY_NAME, false } };
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, 160, VCPU_BY_NAME, false },
+	                                         { 2, 170, VCPU_BY_NAME, false } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .host_pid = -1 },
 		{ .name = "Debian", .parent = 0, .traced = true, .host_pid = 151, .vcpu = vcpu, .vcpus = 3 },
@@ -254,7 +257,7 @@ static void test_quiet_vcpu(void **state)
 	teardown();
 }
 
-/* The end of a thread was not seen, and its TID is born again. */
+/* The end of a thread was not recorded, and its TID is reused. */
 static void test_born_twice(void **state)
 {
 	(void)state;
@@ -265,7 +268,7 @@ static void test_born_twice(void **state)
 	ev.fork.child_pid = 7;
 	feed(0, ev);
 	expect("/Host/Threads/300/Status", 20, THREAD_BLOCKED);
-	sw(0, 30, 1, 0, RUN_RUNNABLE, 300);  /* it has waited for its CPU, since when nothing tells */
+	sw(0, 30, 1, 0, RUN_RUNNABLE, 300);  /* it has waited for its CPU, since an unknown time */
 	expect("/Host/Threads/300/Status", 20, THREAD_UNKNOWN);
 	expect("/Host/Threads/300/Status", 30, THREAD_RUNNING);
 	expect("/Host/Threads/300/PID", 20, 7);
@@ -291,7 +294,7 @@ static void test_exec_by_other_thread(void **state)
 	teardown();
 }
 
-/* sched_waking tells who, sched_wakeup tells when. */
+/* sched_waking shows the waker, sched_wakeup the time. */
 static void test_waker(void **state)
 {
 	(void)state;
@@ -306,7 +309,7 @@ static void test_waker(void **state)
 	expect("/Host/Threads/600/Status", 25, THREAD_PREEMPTED);
 	expect("/Host/Threads/600/CPU", 25, 1);
 	assert_string_equal(rec_text(&rec, 25, "/Host/Threads/600/Woken By"), "host/601");
-	wake(0, 30, 1, 0, 601, 1);  /* is running: nothing changes */
+	wake(0, 30, 1, 0, 601, 1);  /* the thread is running: nothing changes */
 	expect("/Host/Threads/601/Status", 30, THREAD_RUNNING);
 	expect("/Host/Threads/601/CPU", 30, 0);
 	ev = event(35, EV_MIGRATE, 0, 601);
@@ -319,7 +322,7 @@ static void test_waker(void **state)
 
 /* ---- limits */
 
-/* A damaged packet names a CPU that the machine does not have: that costs a row of the table and its own attributes. */
+/* A damaged packet contains a CPU that the machine does not have: that costs a row of the table and its own attributes. */
 static void test_absurd_cpu(void **state)
 {
 	(void)state;
@@ -348,7 +351,7 @@ static void test_absurd_cpu(void **state)
 	teardown();
 }
 
-/* A million threads over the life of a trace: only the live ones are kept. */
+/* A million threads over the time of a trace: only the live ones are stored. */
 static void test_many_threads(void **state)
 {
 	enum { LIVE = 50, THREADS = 20000 };
@@ -377,7 +380,7 @@ static void move(int64_t t, int64_t to)
 	feed(0, ev);
 }
 
-/* Without wakeups a sleep may be over while others have the CPU, and is not while that is idle. */
+/* Without wakeups, a sleep may have ended while others have the CPU, but not while it is idle. */
 static void test_unwoken(void **state)
 {
 	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false } };
@@ -389,16 +392,17 @@ static void test_unwoken(void **state)
 		{ 20, THREAD_BLOCKED, VCPU_IDLE }, { 39, THREAD_BLOCKED, VCPU_IDLE }, { 50, THREAD_BLOCKED, VCPU_IDLE },
 		{ 59, THREAD_BLOCKED, VCPU_IDLE }, { 60, THREAD_UNKNOWN, VCPU_UNKNOWN }, { 79, THREAD_UNKNOWN, VCPU_UNKNOWN },
 		{ 80, THREAD_RUNNING, VCPU_RUNNING }, { 90, THREAD_UNKNOWN, VCPU_UNKNOWN }, { 99, THREAD_UNKNOWN, VCPU_UNKNOWN },
-		{ 100, THREAD_PREEMPTED, VCPU_WAKING }, { 110, THREAD_RUNNING, VCPU_RUNNING }, { 120, THREAD_UNKNOWN, VCPU_UNKNOWN },
+		{ 100, THREAD_PREEMPTED, VCPU_WAKING }, { 110, THREAD_RUNNING, VCPU_RUNNING },
+		    { 120, THREAD_UNKNOWN, VCPU_UNKNOWN },
 		{ 139, THREAD_UNKNOWN, VCPU_UNKNOWN },
 	};
-	struct start start = START_INIT;
+	struct prescan start = PRESCAN_INIT;
 	(void)state;
 	for (int moves = 1; moves >= 0; moves--) {
 		rec_init(&rec);
 		model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
 		start.switches = 1;
-		start.moves = (uint64_t)moves;
+		start.migrations = (uint64_t)moves;
 		assert_int_equal(model_begin(model, 0, 0, &start, NULL), 0);
 		sw(0, 5, 0, 0, RUN_RUNNABLE, moves ? 300 : 0);
 		sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
@@ -420,7 +424,7 @@ static void test_unwoken(void **state)
 	}
 }
 
-/* Nobody tells of moves: it waited until it had another CPU, and for which is not known. */
+/* Without migrations: the thread waited until it had another CPU, on an unknown one. */
 static void test_strays(void **state)
 {
 	static const struct { int64_t t, cpu; } want[] = {

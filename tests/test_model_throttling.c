@@ -1,4 +1,5 @@
-/* What else keeps a vCPU from its CPU: pauses, migrations, faults; and what else is told of threads: locks, nice levels. */
+/* Other reasons why a vCPU does not run: pauses, migrations, page faults; and further attributes of threads: locks, nice
+ * levels. */
 #include "model_throttling.h"
 
 #include <errno.h>
@@ -23,7 +24,7 @@ static void kvm(double t, uint16_t kind, int64_t reason)
 	kvm_of(t, 0, 154, kind, reason);
 }
 
-/* Called back by its monitor, asleep, and again back when that lets it go on. */
+/* The vCPU returns to its VMM, sleeps, and is in the guest again when the VMM continues. */
 static void test_pause(void **state)
 {
 	(void)state;
@@ -43,7 +44,7 @@ static void test_pause(void **state)
 	at(11, OUT_PAUSE);
 	at(302.9, OUT_PAUSE);
 	at(303, HISTORY_NULL);
-	kvm(310, EV_KVM_EXIT, SVM_INTR);  /* the tracer does not record the way back */
+	kvm(310, EV_KVM_EXIT, SVM_INTR);  /* the tracer does not record the return */
 	to(312, 154, RUN_BLOCKED, 0, 0);
 	wake(0, 400 * MS, 0, 0, 154, 0);
 	to(401, 0, RUN_RUNNABLE, 154, 0);
@@ -53,7 +54,8 @@ static void test_pause(void **state)
 	teardown();
 }
 
-/* A guest that sleeps, or waits for a device of its monitor, is not paused; nor is one that its monitor needs shortly. */
+/* A guest that sleeps, or waits for a device of its VMM, is not paused; nor is a guest that its VMM needs for a short
+ * time. */
 static void test_no_pause(void **state)
 {
 	(void)state;
@@ -82,11 +84,12 @@ static void test_no_pause(void **state)
 	teardown();
 }
 
-/* All vCPUs, or it is none; and a pause may last to the end of the recording. */
+/* A pause stops all vCPUs; it may last to the end of the recording. */
 static void test_all(void **state)
 {
 	(void)state;
-	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, 155, VCPU_BY_NAME, false }, { 2, 156, VCPU_BY_NAME, false } };
+	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, 155, VCPU_BY_NAME, false },
+	                                         { 2, 156, VCPU_BY_NAME, false } };
 	begin_with(vcpu, COUNT(vcpu));
 	for (int round = 0; round < 2; round++) {
 		double t = 1000 * round;
@@ -105,7 +108,7 @@ static void test_all(void **state)
 		kvm(201, EV_KVM_ENTRY, 0);
 		sw(0, 202 * MS, 0, 154, RUN_BLOCKED, 0);
 		sw(0, 202 * MS, 1, 155, RUN_BLOCKED, 0);
-		at(100, HISTORY_NULL);  /* the other one went on */
+		at(100, HISTORY_NULL);  /* the other vCPU continued */
 	}
 	simple(0, 1500 * MS, EV_OTHER, 0, 0);
 	assert_int_equal(model_end(model, 0, (int64_t)1500 * MS, NULL), 0);
@@ -116,12 +119,12 @@ static void test_all(void **state)
 	teardown();
 }
 
-/* Another process goes on with it: its thread was there before, and is the vCPU from its first entry on. */
+/* Migration to another process: its thread existed before, and runs the vCPU from its first entry. */
 static void test_moved(void **state)
 {
 	(void)state;
 	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 0, 233, VCPU_BY_NAME, false } };
-	static const struct sync_life life[] = { { 0, 10 * MS }, { 400 * MS, INT64_MAX } };
+	static const struct sync_vcpu_lifetime life[] = { { 0, 10 * MS }, { 400 * MS, INT64_MAX } };
 	struct machine_setup setup[] = {
 		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
 		{ .name = "Debian", .parent = 0, .traced = true, .host_pid = -1, .vcpu = vcpu, .life = life, .vcpus = 2,
@@ -137,7 +140,7 @@ static void test_moved(void **state)
 	kvm(10, EV_KVM_EXIT, SVM_INTR);
 	kvm(11, EV_USERSPACE_EXIT, KVM_INTR);
 	to(12, 154, RUN_BLOCKED, 233, 0);
-	to(20, 233, RUN_BLOCKED, 0, 0);  /* it waits for the machine to come */
+	to(20, 233, RUN_BLOCKED, 0, 0);  /* the thread waits for the VM to arrive */
 	to(398, 0, RUN_RUNNABLE, 233, 0);
 	kvm_of(400, 0, 233, EV_KVM_ENTRY, 0);
 	expect(DEBIAN "/CPUs/CPU0/Host Thread", 399 * MS, 154);
@@ -148,20 +151,20 @@ static void test_moved(void **state)
 	at(400, HISTORY_NULL);
 	expect(DEBIAN "/CPUs/CPU0/Host Thread", 400 * MS, 233);
 	expect(VCPU, 400 * MS, VCPU_RUNNING);
-	sw(0, 410 * MS, 1, 154, RUN_BLOCKED, 0);  /* what is left of the old one ends */
+	sw(0, 410 * MS, 1, 154, RUN_BLOCKED, 0);  /* the old process ends */
 	expect(VCPU, 411 * MS, VCPU_RUNNING);
 	teardown();
 }
 
-/* It touched memory that was not there: as long as its thread sleeps for that, signals or no. */
+/* A page fault lasts while the thread sleeps uninterruptibly. */
 static void test_fault(void **state)
 {
 	(void)state;
 	begin();
-	sw(1, MS, 0, 0, RUN_RUNNABLE, 900);  /* of the guest: it has something to do */
+	sw(1, MS, 0, 0, RUN_RUNNABLE, 900);  /* the guest has a thread to run */
 	kvm(2, EV_KVM_ENTRY, 0);
 	kvm(5, EV_KVM_EXIT, SVM_NPF);
-	to(6, 154, RUN_UNINTERRUPTIBLE, 0, 0);  /* nobody has told of a monitor: this may be its */
+	to(6, 154, RUN_UNINTERRUPTIBLE, 0, 0);  /* no return to the VMM was recorded yet: the sleep may be the VMM's */
 	to(8, 0, RUN_RUNNABLE, 154, 0);
 	kvm(9, EV_USERSPACE_EXIT, KVM_MMIO);
 	kvm(10, EV_KVM_ENTRY, 0);
@@ -170,23 +173,23 @@ static void test_fault(void **state)
 	to(21, 154, RUN_UNINTERRUPTIBLE, 7, 0);
 	wake(0, 25 * MS, 0, 7, 154, 0);
 	to(27, 7, RUN_RUNNABLE, 154, 0);
-	to(28, 154, RUN_UNINTERRUPTIBLE, 7, 0);  /* and once more, before the guest goes on */
+	to(28, 154, RUN_UNINTERRUPTIBLE, 7, 0);  /* again, before the guest continues */
 	wake(0, 30 * MS, 0, 7, 154, 0);
 	to(31, 7, RUN_RUNNABLE, 154, 0);
 	kvm(32, EV_KVM_ENTRY, 0);
 	at(20.9, HISTORY_NULL);
-	at(21, OUT_FAULT);
-	expect(OUT_BY, 25 * MS - 1, OUT_FAULT);
-	at(25, HISTORY_NULL);  /* from here on it waits for its CPU */
+	at(21, OUT_PAGE_FAULT);
+	expect(OUT_BY, 25 * MS - 1, OUT_PAGE_FAULT);
+	at(25, HISTORY_NULL);  /* after this time the thread waits for its CPU */
 	expect(OUT_BY, 28 * MS - 1, HISTORY_NULL);
-	at(28, OUT_FAULT);
+	at(28, OUT_PAGE_FAULT);
 	at(30, HISTORY_NULL);
-	assert_int_equal(rec_sum(&rec, OUT_BY, OUT_FAULT, 0, 40 * MS), 6 * MS);
+	assert_int_equal(rec_sum(&rec, OUT_BY, OUT_PAGE_FAULT, 0, 40 * MS), 6 * MS);
 	expect(VCPU, 22 * MS, VCPU_HOST_BLOCKED);
 	teardown();
 }
 
-/* What else makes it sleep: nothing is said. */
+/* Other sleeps: no reason is written. */
 static void test_no_fault(void **state)
 {
 	(void)state;
@@ -194,10 +197,10 @@ static void test_no_fault(void **state)
 	kvm(2, EV_USERSPACE_EXIT, KVM_MMIO);
 	kvm(3, EV_KVM_ENTRY, 0);
 	kvm(5, EV_KVM_EXIT, SVM_NPF);
-	to(6, 154, RUN_BLOCKED, 7, 0);           /* a sleep that signals end is none for memory */
+	to(6, 154, RUN_BLOCKED, 7, 0);           /* an interruptible sleep is not a page fault */
 	to(8, 7, RUN_RUNNABLE, 154, 0);
 	kvm(9, EV_USERSPACE_EXIT, KVM_MMIO);
-	to(10, 154, RUN_UNINTERRUPTIBLE, 7, 0);  /* the monitor's own: a device of its */
+	to(10, 154, RUN_UNINTERRUPTIBLE, 7, 0);  /* sleep of the VMM itself, for a device */
 	to(12, 7, RUN_RUNNABLE, 154, 0);
 	kvm(13, EV_KVM_ENTRY, 0);
 	kvm(15, EV_KVM_EXIT, SVM_HLT);
@@ -205,14 +208,14 @@ static void test_no_fault(void **state)
 	to(18, 7, RUN_RUNNABLE, 154, 0);
 	kvm(19, EV_KVM_ENTRY, 0);
 	kvm(20, EV_KVM_EXIT, SVM_NPF);
-	to(21, 154, RUN_RUNNABLE, 7, 0);         /* it did not sleep */
+	to(21, 154, RUN_RUNNABLE, 7, 0);         /* the thread did not sleep */
 	to(22, 7, RUN_RUNNABLE, 154, 0);
-	assert_int_equal(rec_sum(&rec, OUT_BY, OUT_FAULT, 0, 40 * MS), 0);
+	assert_int_equal(rec_sum(&rec, OUT_BY, OUT_PAGE_FAULT, 0, 40 * MS), 0);
 	teardown();
 }
 
-/* It waits for a lock of its monitor, which has another thread: that is said of its thread, and only where the system call
- * is told. */
+/* A thread waits for a lock of its VMM that another thread has: written for the thread, and only if the system call is
+ * recorded. */
 static void test_monitor_lock(void **state)
 {
 	(void)state;
@@ -235,11 +238,11 @@ static void test_monitor_lock(void **state)
 	assert_string_equal(rec_text(&rec, 21 * MS, lock), "futex");
 	expect(lock, 22 * MS, HISTORY_NULL);
 	expect(VCPU, 10 * MS, VCPU_HOST_BLOCKED);
-	at(10, HISTORY_NULL);  /* of the vCPU no reason is made of it */
+	at(10, HISTORY_NULL);  /* no reason for the vCPU */
 	teardown();
 }
 
-/* A thread of the host that has a row of its level: from where it was first switched in at another than 0. */
+/* A host thread has a nice attribute from its first switch at a level other than 0. */
 static void test_nice(void **state)
 {
 	(void)state;

@@ -1,5 +1,5 @@
-/* The model on whole traces: time is conserved on recorded ones, and on simulated ones with perfect clocks every
- * interval equals the simulator's truth. */
+/* The model on whole traces: recorded traces conserve time, and on simulated traces with perfect clocks every interval
+ * equals the simulator's truth. */
 #include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,7 +45,7 @@ static void test_bundled(void **state)
 static void test_recorded(void **state)
 {
 	(void)state;
-	char *dir[RECORDINGS_MOST];
+	char *dir[MAX_RECORDINGS];
 	size_t n = slice_recordings(dir, 8);
 	if (!n)
 		skip();
@@ -125,16 +125,17 @@ static const char *value_text(const struct history *h, uint32_t attr, int64_t va
 	return buf;
 }
 
-/* What of an attribute is compared: when its machine's trace speaks, and whether no value in the truth means null. */
-struct compared_span {
+/* Part of an attribute that is compared: the time covered by the machine's trace, and the meaning of times without a
+ * value. */
+struct compared_part {
 	int64_t begin, end;
-	bool nulls;     /* compare null with the truth's gaps */
-	bool unknown;   /* UNKNOWN and null are always allowed: events were lost */
+	bool nulls;     /* compare null with gaps in the truth */
+	bool unknown;   /* UNKNOWN and null are always allowed, because events were lost */
 };
 
-static struct compared_span scope_of(const struct indexed *x, const char *path)
+static struct compared_part scope_of(const struct indexed *x, const char *path)
 {
-	struct compared_span s = { .begin = x->machine[0].begin, .end = x->machine[0].end };
+	struct compared_part s = { .begin = x->machine[0].begin, .end = x->machine[0].end };
 	const char *leaf = strrchr(path, '/') + 1;
 	for (size_t i = 1; i < x->machines; i++) {
 		char root[200];
@@ -146,12 +147,12 @@ static struct compared_span scope_of(const struct indexed *x, const char *path)
 				s.end = x->machine[m].end;
 		}
 	}
-	/* Name, CPU and PID outlive their thread. */
+	/* the truth of name, CPU and PID ends with the thread, the history's does not */
 	s.nulls = !strcmp(leaf, "Status") || !strcmp(leaf, "Interrupt") || !strcmp(leaf, "Current Thread");
 	return s;
 }
 
-/* The truth at t: its text, and until when that holds; "" when it has none. */
+/* Returns the truth at t as text, and the last time for which it holds; "": no value. */
 static const char *truth_at(const struct truth *t, uint32_t path, size_t *at, int64_t time, int64_t *until)
 {
 	const struct truth_row *row = t->row[path];
@@ -162,25 +163,26 @@ static const char *truth_at(const struct truth *t, uint32_t path, size_t *at, in
 	return in ? strtab_get(&t->values, row[*at].value) : "";
 }
 
-static bool agree(const char *is, const char *truth, const struct compared_span *s)
+static bool agree(const char *is, const char *truth, const struct compared_part *s)
 {
 	if (!strcmp(is, truth) || (!s->nulls && !*truth))
 		return true;
 	return s->unknown && (!*is || !strcmp(is, "UNKNOWN") || !strcmp(is, "unknown"));
 }
 
-/* Compares an attribute over its scope; returns the ns for which the model says UNKNOWN or null against a truth. */
-static int64_t compare(const struct indexed *x, const struct truth *t, uint32_t path_id, const struct compared_span *s,
+/* Compares an attribute in its part; returns the time for which the model has UNKNOWN or null where the truth has a
+ * value, ns. */
+static int64_t compare(const struct indexed *x, const struct truth *t, uint32_t path_id, const struct compared_part *s,
                        const char *what)
 {
 	const char *path = strtab_get(&t->paths, path_id);
 	uint32_t attr = history_find(x->h, path);
 	size_t n, at = 0;
 	int64_t unknown = 0;
-	if (!strcmp(strrchr(path, '/'), "/Out By"))  /* said where it is proved: test_truth asks whether it is so */
+	if (!strcmp(strrchr(path, '/'), "/Out By"))  /* written only if proven, which test_truth checks */
 		return 0;
 	if (attr == HISTORY_NONE) {
-		if (!s->unknown && s->nulls && t->len[path_id] > 1)  /* a CPU on which nothing ever happened is not in the trace */
+		if (!s->unknown && s->nulls && t->len[path_id] > 1)  /* a CPU without any event is not in the trace */
 			fail_msg("%s: no %s", what, path);
 		return 0;
 	}
@@ -206,7 +208,7 @@ static int64_t compare(const struct indexed *x, const struct truth *t, uint32_t 
 	return unknown;
 }
 
-/* Runs the simulator; false when it is not there. */
+/* Runs the simulator; returns false if it is missing. */
 static bool simulate(const char *dir, const char *args)
 {
 	char cmd[1000];
@@ -219,7 +221,7 @@ static bool simulate(const char *dir, const char *args)
 	return true;
 }
 
-/* A request is there from its start to its end, and its thread is the one that started it. */
+/* A request exists from its start to its end, with the thread that started it. */
 static size_t compare_requests(const struct history *h, const char *dir, const char *what)
 {
 	char file[400], line[500], machine[64], path[300];
@@ -250,7 +252,8 @@ static size_t compare_requests(const struct history *h, const char *dir, const c
 	return compared;
 }
 
-/* With losses a name, or where a thread is queued, may be an old one; whether it is, the trace does not tell. */
+/* Returns false for attributes that may be outdated after losses without a sign in the trace: names, and the CPU of a
+ * queued thread. */
 static bool compared_with_losses(const char *path)
 {
 	const char *leaf = strrchr(path, '/') + 1;
@@ -270,7 +273,7 @@ static void check_truth(const char *args, uint64_t lossy)
 	index_traces(dir, file, true, lossy, &x);
 	truth_read(&t, dir);
 	for (uint32_t i = 1; i < t.paths.len; i++) {
-		struct compared_span s = scope_of(&x, strtab_get(&t.paths, i));
+		struct compared_part s = scope_of(&x, strtab_get(&t.paths, i));
 		s.unknown = lossy;
 		if (lossy && !compared_with_losses(strtab_get(&t.paths, i)))
 			continue;
@@ -317,7 +320,7 @@ static void test_random_scenarios(void **state)
 	}
 }
 
-/* With lost events the model may not know, but it must not be wrong. */
+/* With lost events the model may have unknown states, but no wrong ones. */
 static void test_lost(void **state)
 {
 	(void)state;
@@ -329,7 +332,7 @@ static void test_lost(void **state)
 	}
 }
 
-/* Without contexts, as many tracers are set up: a CPU's thread is known through its switches. */
+/* Without contexts, as many tracers are configured, only switches show the current thread. */
 static void test_no_context(void **state)
 {
 	(void)state;
@@ -355,7 +358,7 @@ int main(int argc, char **argv)
 	snprintf(tmp, sizeof tmp, "%s/test_model.XXXXXX", base ? base : "/tmp");
 	if (!mkdtemp(tmp))
 		return 99;
-	if (argc > 2)  /* `test_model_traces ARGS LOSS-SEED|0`: one simulation, for the curious */
+	if (argc > 2)  /* `test_model_traces ARGS LOSS-SEED|0`: one simulation, for debugging */
 		check_truth(argv[1], strtoull(argv[2], NULL, 10));
 	else
 		failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,4 @@
-/* Aliases: the hash is the one that its authors tell the values of, and names are what changes. */
+/* Aliases of names: the hash has the published test values, and only names change. */
 #include <string.h>
 
 #include "index/name_alias.h"
@@ -20,11 +20,11 @@ static void handlers_keep_their_numbers(void **state)
 {
 	(void)state;
 	const struct alias_key key = { { 1, 2 } };
-	char alias[ALIAS_TEXT], device[ALIAS_TEXT];
-	alias_of(&key, "eth-secret", device);
-	assert_string_equal(alias_of_handler(&key, "softirq/7-SCHED", alias), "softirq/7-SCHED");
-	assert_string_equal(alias_of_handler(&key, "thread", alias), "thread");
-	alias_of_handler(&key, "irq/27-eth-secret", alias);
+	char alias[ALIAS_SIZE], device[ALIAS_SIZE];
+	alias_make(&key, "eth-secret", device);
+	assert_string_equal(alias_make_handler(&key, "softirq/7-SCHED", alias), "softirq/7-SCHED");
+	assert_string_equal(alias_make_handler(&key, "thread", alias), "thread");
+	alias_make_handler(&key, "irq/27-eth-secret", alias);
 	assert_memory_equal(alias, "irq/27-n", 8);
 	assert_string_equal(alias + 7, device);
 }
@@ -34,10 +34,10 @@ static void keys_differ(void **state)
 	(void)state;
 	struct alias_key a, b;
 	struct error err;
-	char x[ALIAS_TEXT], y[ALIAS_TEXT];
+	char x[ALIAS_SIZE], y[ALIAS_SIZE];
 	assert_int_equal(alias_key(&a, NULL, &err), 0);
 	assert_int_equal(alias_key(&b, NULL, &err), 0);
-	assert_string_not_equal(alias_of(&a, "web", x), alias_of(&b, "web", y));
+	assert_string_not_equal(alias_make(&a, "web", x), alias_make(&b, "web", y));
 	assert_int_equal(alias_key(&a, "/nowhere", &err), -1);
 	assert_int_equal(alias_key(&a, "/dev/null", &err), -1);
 }

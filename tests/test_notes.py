@@ -1,9 +1,9 @@
-"""What makes answers doubtful is kept in the history, with the machine and the time that it is about."""
+"""Warnings are stored in the history, with their machine and window."""
 import json
 
 from e2e import check, run, scratch, simulate
 
-KINDS = {"fact", "clock", "loss", "damage", "doubt"}
+KINDS = {"info", "clock", "loss", "damage", "limit"}
 
 with scratch() as folder:
     simulate(f"{folder}/traces", "overcommit", "2", "--lost", "0.4", "--duration", "2s")
@@ -12,13 +12,13 @@ with scratch() as folder:
     losses = [n for n in notes if n["kind"] == "loss"]
     check({n["machine"] for n in losses} == {"host", "vm00", "vm01"}, "losses name the machine that lost, the host as host")
     check(all(n["kind"] in KINDS and (n["start"] is None or n["start"] <= n["end"]) for n in notes), "notes have kinds")
-    check(all(f"note: {n['machine']}: {n['text']}\n" in said for n in notes), "they are what index says")
+    check(all(f"note: {n['machine']}: {n['text']}" in said for n in notes), "index prints them")
 
     lines = run("info", f"{folder}/lost.steal").stdout.split("\n\n")[-1].splitlines()
     check(max(map(len, lines)) <= 80 and all(f"{n['machine']}: {n['text']}" in " ".join(" ".join(lines).split()) for n in notes),
           "info has all of them, in lines that fit a screen")
 
-    # Later reports say those that concern their subject, where their form has room for them.
+    # Reports repeat the warnings on their target, if the format has room for them.
     def doubts(of):
         return [f"{n['machine']}: {n['text']}" for n in losses if n["machine"] in of]
 
@@ -32,7 +32,8 @@ with scratch() as folder:
         if command[0] == "explain":
             continue
         p = run(*command, "--format", "csv")
-        check(p.stderr.splitlines() == ["stealscope: note: " + d for d in doubts(of)], "csv: on the standard error alone")
+        check([line.split("; ")[0] for line in p.stderr.splitlines()] == ["stealscope: note: " + d for d in doubts(of)],
+              "csv: on the standard error only")
         p = run(*command, "--format", "json")
         notes = [f"{n['machine']}: {n['text']}" for n in json.loads(p.stdout)["notes"]]
         check(notes == doubts(of) and p.stderr == "", "json: in it")
@@ -40,7 +41,7 @@ with scratch() as folder:
     run("index", f"{folder}/sound", "-o", f"{folder}/sound.steal")
     check(not run("steal", f"{folder}/sound.steal").stdout.startswith("note"), "no doubt, no note")
 
-    # The viewer begins with the first of them, in one line; x has all.  What is but a fact does not hide the legend.
+    # The viewer starts with the first warning, in one line; x shows all.  Info notes do not hide the legend.
     def screens(history, *lines):
         with open(f"{folder}/script", "w", encoding="utf-8") as f:
             f.write("\n".join(f":screen {folder}/{i}!\n{line}" for i, line in enumerate(lines)) + f"\n:screen {folder}/last!\n")

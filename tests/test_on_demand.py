@@ -1,5 +1,5 @@
-"""Libraries that few commands need are loaded by these: no start waits for them, and where one cannot be loaded its commands
-say so in a line, and leave nothing behind."""
+"""Libraries that few commands need are loaded on demand: other commands do not load them, and if one cannot be loaded, its
+commands print one line and leave no file."""
 import os
 import re
 
@@ -7,13 +7,13 @@ from e2e import BUILD, DATA, check, run, scratch
 
 
 def libraries():
-    """{LIBRARY: soname} of those that configure found."""
+    """Returns {LIBRARY: soname} of those that configure found."""
     with open(os.path.join(BUILD, "Makefile"), encoding="utf-8") as f:
         return dict(re.findall(r'-D([A-Z]+)_FILE=\\"([^"\\]+)\\"', re.search(r"^DEFS = .*$", f.read(), re.M).group()))
 
 
 def write_tables(folder):
-    """Requests with and without a load that makes them slower."""
+    """Writes tables of requests without and with a load that makes them slower."""
     for name, slower in (("base", 0), ("loaded", 3)):
         with open(f"{folder}/{name}.csv", "w", encoding="ascii") as f:
             f.write("latency_ns,load\n" + "".join(f"{1000 + 7 * i % 50 + slower * i},{slower * i}\n" for i in range(40)))
@@ -35,15 +35,14 @@ with scratch() as folder:
         run("export", history, "--to", f"sqlite:{folder}/made.db")
 
     loaded = run("info", history, env={"LD_TRACE_LOADED_OBJECTS": "1"}).stdout
-    check("libc.so" in loaded and not [x for x in found.values() if x in loaded], "no start waits for them")
+    check("libc.so" in loaded and not [x for x in found.values() if x in loaded], "info loads none of them")
     for library, file in found.items():
         os.mkdir(f"{folder}/{library}")
         open(f"{folder}/{library}/{file}", "w", encoding="ascii").close()
         for words in needs[library]:
             p = run(*words, status=4, env={"LD_LIBRARY_PATH": f"{folder}/{library}"})
-            said = p.stderr.split("\n")
-            check(said[-1] == "" and len(said) == 2 and file in p.stderr and "(install " in p.stderr and "s3cret" not in p.stderr,
+            check(p.stderr.count("\n") == 1 and file in p.stderr and "(install " in p.stderr and "s3cret" not in p.stderr,
                   f"{words[0]}, {library}: {p.stderr.strip()}")
-            check(os.listdir(f"{folder}/out") == [], "nothing is left behind")
+            check(os.listdir(f"{folder}/out") == [], "no file is left")
     run(*train)
-    check(os.listdir(f"{folder}/out") == ["model"], "where they are there it works")
+    check(os.listdir(f"{folder}/out") == ["model"], "with the libraries the command succeeds")

@@ -1,4 +1,4 @@
-"""Every json answer comes in pages: joined they are the whole answer, and what a row is about can be asked about."""
+"""Every json answer comes in pages: joined they are the whole answer, and a row leads to further queries."""
 import json
 import os
 import random
@@ -11,7 +11,7 @@ def page(command, *options):
 
 
 def pages(command, limit):
-    """All of an answer's pages; `limit` is called for each."""
+    """Returns all pages of an answer; calls `limit` for each."""
     found, after = [], []
     while True:
         found.append(page(command, "--limit", str(limit()), *after))
@@ -25,7 +25,7 @@ def frame(document):
 
 
 def check_pages(command):
-    """Property: pages of any sizes joined are the answer; each says the rest of it as the others do."""
+    """Property: pages of any size joined are the answer; all other members are the same in each."""
     whole = page(command, "--limit", "0")
     n = len(whole["rows"])
     check(whole["next"] is None, "all of it has no next page")
@@ -38,17 +38,17 @@ def check_pages(command):
 
 
 def check_drill(history, rows, names):
-    """Whom a row names is a subject, and its span a window."""
+    """The names in a row are targets, and its interval is a window."""
     asked = {}
     for row in rows:
         span = (row["start"], row["end"]) if row.get("start") is not None else None
         for name in names:
-            if "/0 " not in row[name]:  # idle threads are nobody
+            if "/0 " not in row[name]:  # idle threads are no targets
                 asked[(row[name], span)] = True
     for (subject, span) in random.sample(sorted(asked, key=str), min(len(asked), 12)):
         window = ["--from", str(span[0]), "--to", str(span[1])] if span else []
         told = page(["gaps", history, subject, "--top", "0", *window])
-        check(told["subject"] == subject, f"asked about '{subject}'")
+        check(told["target"] == subject, f"asked about '{subject}'")
         if span:
             check((told["window"]["start"], told["window"]["end"]) == span, "and in that window")
     return len(asked)
@@ -80,36 +80,36 @@ with scratch() as folder:
         for question in [line.split()[0] for line in run("fleet").stdout.splitlines()]:
             check_pages(["fleet", f"sqlite:{folder}/db", question])
 
-    # Bounded, whatever is asked.
+    # The default limit applies.
     flow = ["flow", history, "Debian/151", "--intervals"]
     most, bounded = len(page(flow, "--limit", "0")["rows"]), page(flow)
     check(most > 10000 and len(bounded["rows"]) == 10000 and bounded["next"], f"without --limit 10000 rows of {most}")
 
-    # A page that does not belong to the answer (any more) is none.
+    # A page of another answer is refused.
     first = page(["gaps", history], "--limit", "3")["next"]
-    for command, after, why in ((["gaps", requests], first, "begin again"), (["steal", history], first, "begin again"),
-                                (["gaps", history], "3-0000000000000000", "begin again"),
-                                (["gaps", history], first.replace("3-", "4-"), "begin again"),
-                                (["gaps", history, "--top", "3"], first, "begin again"),
-                                (["gaps", history], "3", "page before"), (["gaps", history], "0-" + first[2:], "page before"),
-                                (["gaps", history], "-1-" + first[2:], "page before"), (["gaps", history], first + " ", "page before")):
+    for command, after, why in ((["gaps", requests], first, "start again"), (["steal", history], first, "start again"),
+                                (["gaps", history], "3-0000000000000000", "start again"),
+                                (["gaps", history], first.replace("3-", "4-"), "start again"),
+                                (["gaps", history, "--top", "3"], first, "start again"),
+                                (["gaps", history], "3", "previous page"), (["gaps", history], "0-" + first[2:], "previous page"),
+                                (["gaps", history], "-1-" + first[2:], "previous page"), (["gaps", history], first + " ", "previous page")):
         p = run(*command, "--format", "json", "--after", after, status=1)
         check(p.stdout == "" and why in p.stderr and p.stderr.count("\n") == 1, p.stderr.strip())
     for option in (["--after", first], ["--limit", "3"], ["--limit", "3", "--format", "csv"]):
         p = run("gaps", history, *option, status=1)
         check(p.stdout == "" and "--format json" in p.stderr, f"only json has pages: {' '.join(option)}")
 
-    # From a row on.
-    for command, names in ((["gaps", history, "--top", "0"], ["subject"]), (["gaps", history, "Debian/151"], ["subject"]),
-                           (["summary", history], ["subject"]), (["steal", history], ["victim"]),
+    # Queries from the values of a row.
+    for command, names in ((["gaps", history, "--top", "0"], ["target"]), (["gaps", history, "Debian/151"], ["target"]),
+                           (["summary", history], ["target"]), (["steal", history], ["victim"]),
                            (["steal", history, "--by", "thread"], ["victim"])):
         check(check_drill(history, page(command)["rows"], names) > 0, f"{command[0]}: the rows lead on")
-    thieves = {r["thief"] for r in page(["steal", history, "--by", "thread"])["rows"]}
-    thieves = sorted(t for t in thieves if t.startswith(("host/", "Debian/")) and "/0 " not in t)
-    for t in random.sample(thieves, 12):  # under a name that it had at some time
-        check(page(["gaps", history, t])["subject"].split(" ")[0] == t.split(" ")[0], f"so does a thief, {t}")
+    culprits = {r["culprit"] for r in page(["steal", history, "--by", "thread"])["rows"]}
+    culprits = sorted(t for t in culprits if t.startswith(("host/", "Debian/")) and "/0 " not in t)
+    for t in random.sample(culprits, 12):  # under a name that it had at some time
+        check(page(["gaps", history, t])["target"].split(" ")[0] == t.split(" ")[0], f"so does a culprit, {t}")
     culprits = {r["culprit"] for r in page(["latency", "requests", requests])["rows"] if "/" in (r["culprit"] or "")}
-    check(all(page(["gaps", requests, c])["subject"] == c for c in culprits), f"and {len(culprits)} culprits of requests")
+    check(all(page(["gaps", requests, c])["target"] == c for c in culprits), f"and {len(culprits)} culprits of requests")
     for r in page(["threads", history])["rows"][:5]:
         who = f"{r['machine']}/{r['tid']}"
         lost = sum(int(x["ns"]) for x in table("steal", history, who, "--from", str(r["start"]), "--to", str(r["end"])))

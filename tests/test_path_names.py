@@ -1,8 +1,8 @@
-"""Whom `stealscope path` names, on recordings in which nobody waits for a lock or a server: a path goes from one thread to
-another only where the history has a sleep that begins there, a wakeup of that moment by the one for the other, or where
-it says that it goes by what is nearest in time: then that one did run there, and the guest did handle an interrupt.
+"""The actors of `stealscope path`, on recordings without waits for locks or servers.  A path goes from one thread to another
+only where the history has a sleep that starts there, a wakeup at that time by the one of the other, or where the evidence is
+the nearest event: then that thread did run there, and the guest did handle an interrupt.
 
-The rows are read by the tests' own reader of histories, and what is looked up is none of the program's walk."""
+The rows are read by the tests' own reader of histories, and the lookups share no code with the program's walk."""
 import bisect
 import os
 import re
@@ -35,7 +35,7 @@ class Rows:
                 self.index_wakeups(part[2] or "host", part[4], name[:-len("/Woken By")])
 
     def index_wakeups(self, machine, tid, thread):
-        """When a thread's waker acted: when that was noted, or else when the sleep was over."""
+        """When a thread's waker acted: the recorded time, or else the end of the sleep."""
         noted = self.start[thread + "/Woken By"]
         asleep = [r[:2] for r in self.row.get(thread + "/Status", []) if r[2] == "BLOCKED"]
         for at in set(noted) | {end + 1 for _, end in asleep}:
@@ -50,17 +50,17 @@ class Rows:
         return [v for v in self.vcpu.get((machine, tid), []) if self.at(v[1] + "/Host Thread", t)[2] == tid]
 
     def is_or_acts_for(self, by, t, x):
-        """Is the thread `by` the one that the piece is about, or a vCPU that this one had at t, in no interrupt?"""
-        return by == (x["system"], x["tid"]) or any(
-            vm == x["system"] and self.has(cpu, x, t) and (x["tid"] in ("", "0") or self.at(cpu + "/Interrupt", t)[2] == "null")
+        """Returns true if thread `by` is the interval's actor, or executes the actor's vCPU at t, in no interrupt."""
+        return by == (x["machine"], x["tid"]) or any(
+            vm == x["machine"] and self.has(cpu, x, t) and (x["tid"] in ("", "0") or self.at(cpu + "/Interrupt", t)[2] == "null")
             for vm, cpu in self.executed_by(*by, t))
 
     def is_awaited(self, x, t):
-        """Is it asleep, and a CPU on its way to wake it, idle or in a handler?"""
-        return x["edge"] in ("inject", "ipi") and self.at(f"{root(x['system'])}/Threads/{x['tid']}/Status", t)[2] == "BLOCKED"
+        """Returns true if it is asleep, and a CPU is on its way to wake it, idle or in a handler."""
+        return x["edge"] in ("inject", "ipi") and self.at(f"{root(x['machine'])}/Threads/{x['tid']}/Status", t)[2] == "BLOCKED"
 
     def has(self, cpu, x, t):
-        """Does the piece's thread or handler have that CPU at t?  A guest that does not tell is called by its CPU."""
+        """Returns true if the interval's thread or handler has that CPU at t.  An untraced guest is named by its CPU."""
         current = self.at(cpu + "/Current Thread", t)[2]
         if x["tid"] != "":
             for_it = current == "0" or self.at(cpu + "/Interrupt", t)[2] != "null"
@@ -68,47 +68,47 @@ class Rows:
         return (current == "null" or x["kind"] == "unknown") and x["name"] == "v" + cpu.rpartition("/")[2] or self.at(cpu + "/Interrupt", t)[2] == x["name"]
 
     def wakes(self, x, y, t):
-        """At t the one of x woke the one of y, or a vCPU on its way to that one."""
+        """At t the actor of x woke the actor of y, or a vCPU on its way to it."""
         for machine, tid, thread in self.woken.get(t, []):
-            over = self.at(thread + "/Status", t - 1)[1] + 1  # what is noted of its waker holds when the sleep is over
+            over = self.at(thread + "/Status", t - 1)[1] + 1  # the waker is recorded at the end of the sleep
             by, within = (self.at(f"{thread}/{what}", max(t, over))[2] for what in ("Woken By", "Woken In"))
             system, _, waker = by.rpartition("/")
-            if within == "null" or y["system"] not in [machine] + [vm for vm, _ in self.executed_by(machine, tid, t)]:
+            if within == "null" or y["machine"] not in [machine] + [vm for vm, _ in self.executed_by(machine, tid, t)]:
                 continue
-            if (x["system"], x["name"]) == (system, within) or self.is_or_acts_for((system, waker), t, x):
+            if (x["machine"], x["name"]) == (system, within) or self.is_or_acts_for((system, waker), t, x):
                 return True
         return False
 
     def falls_asleep(self, x, t):
-        threads = [f"{root(x['system'])}/Threads/{x['tid']}"]
+        threads = [f"{root(x['machine'])}/Threads/{x['tid']}"]
         for (_, tid), vcpus in self.vcpu.items():
-            threads += ["/Host/Threads/" + tid for vm, cpu in vcpus if vm == x["system"] and self.has(cpu, x, t - 1)]
+            threads += ["/Host/Threads/" + tid for vm, cpu in vcpus if vm == x["machine"] and self.has(cpu, x, t - 1)]
         return any(self.at(thread + "/Status", t)[::2] == (t, "BLOCKED") for thread in threads)
 
     def wakes_up(self, x, t):
-        """x is at t what somebody or nobody woke: who that was may be unknown, the moment is not."""
-        return any((machine, tid) == (x["system"], x["tid"]) for machine, tid, _ in self.woken.get(t, []))
+        """x was woken at t; the waker may be unknown, the time is not."""
+        return any((machine, tid) == (x["machine"], x["tid"]) for machine, tid, _ in self.woken.get(t, []))
 
     def passes(self, x, y, t):
-        """One vCPU goes from one thread or handler to another, on its way; or the one that it was on its way to is there."""
-        if x["system"] != y["system"] or x["edge"] not in ("ipi", "inject", "request") and x["kind"] != "unknown":
+        """A vCPU on its way switches from one thread or handler to another, or reaches the woken one."""
+        if x["machine"] != y["machine"] or x["edge"] not in ("ipi", "inject", "request") and x["kind"] != "unknown":
             return False
-        cpus = {name.rpartition("/")[0] for name in self.row if re.match(re.escape(root(x["system"])) + "/CPUs/.*/Status", name)}
+        cpus = {name.rpartition("/")[0] for name in self.row if re.match(re.escape(root(x["machine"])) + "/CPUs/.*/Status", name)}
         return self.wakes_up(y, t) or any(self.has(cpu, x, t - 1) and self.has(cpu, y, t) for cpu in cpus)
 
     def is_near(self, x, y, t):
-        """x had run last when y came of it, by an interrupt that was handled so much later."""
+        """x ran last before it raised the interrupt that y handled so much later."""
         said = [p for p in (y, x) if p["evidence"].startswith("nearest:")]
-        if not said or x["system"] != "host":
+        if not said or x["machine"] != "host":
             return False
         thread, handled = f"/Host/Threads/{x['tid']}/Status", t + int(said[0]["evidence"].split(":")[1])
-        interrupts = [name for name in self.row if name.startswith(root(y["system"]) + "/CPUs/") and name.endswith("/Interrupt")]
+        interrupts = [name for name in self.row if name.startswith(root(y["machine"]) + "/CPUs/") and name.endswith("/Interrupt")]
         return (x["tid"] == "" or "RUNNING" in (self.at(thread, t - 1)[2], self.at(thread, t)[2])) and \
             any("null" not in (self.at(name, handled)[2], self.at(name, handled - 1)[2]) for name in interrupts)
 
     def falls_silent(self, x, t):
-        """The guest's trace ends at t: of what was before it is not said whose doing that was."""
-        current = f"{root(x['system'])}/CPUs/{x['name'][1:]}/Current Thread"
+        """The guest's trace ends at t: the actor before that is unknown."""
+        current = f"{root(x['machine'])}/CPUs/{x['name'][1:]}/Current Thread"
         return x["kind"] == "unknown" and self.at(current, t)[::2] == (t, "null")
 
     def backed(self, x, y, t):
@@ -117,8 +117,8 @@ class Rows:
 
 
 def check_no_idle_task(name, r, path):
-    """The idle task does nothing that anybody waits for, and takes nobody's CPU: its vCPU does, if anybody."""
-    idle = [p for p in path if "0" in (p["tid"], p["thief_tid"])]
+    """No thread waits for the idle task, and it is no culprit; its vCPU may be."""
+    idle = [p for p in path if "0" in (p["tid"], p["culprit_tid"])]
     if idle:
         check(False, f"{name}: on the path of {r['machine']}/{r['tid']} is an idle task: {idle[0]}")
 
@@ -137,7 +137,7 @@ def judge(name, folder, scratched, how):
         paths += 1
         check_no_idle_task(name, r, path)
         for x, y in zip(path, path[1:]):
-            if all(x[k] == y[k] for k in (("system", "tid") if x["tid"] else ("system", "tid", "name"))):
+            if all(x[k] == y[k] for k in (("machine", "tid") if x["tid"] else ("machine", "tid", "name"))):
                 continue
             t = int(y["start"])
             links += 1

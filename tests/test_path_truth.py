@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The critical path equals the truth: who waits for whom in the simulator's world, and who takes whose CPU.
+"""The critical path equals the truth: which thread waits for which in the simulator, and which one takes the CPU.
 
-Worlds of two kinds: in those of "ipi" a thread is also woken through an interrupt that one vCPU sends another.
+Two kinds of worlds: in "ipi" a thread is also woken through an interrupt that one vCPU sends another.
 
-With perfect clocks every piece that `path` names somebody in must be what the simulator did, to the ns.  Where a wakeup
-crosses into a guest that was not halted, which thread raised its interrupt is taken from what ran nearest: there the
-moment of the interrupt may be off by what the piece says, the names may not.  What nobody can prove may be unknown.
+With perfect clocks every interval of `path` that names a thread must be true, to the ns.  When a wakeup crosses into a
+guest that was not halted, the raiser of its interrupt is the thread that ran nearest in time: there the time of the
+interrupt may be off, as the interval states, but not the names.  Intervals without proof may be unknown.
 
 Usage: test_path_truth.py [FROM TO]   (seeds; without them a quick set)"""
 import bisect
@@ -18,16 +18,16 @@ from e2e import BUILD, check, is_sanitized, run, scratch, table
 from test_flow_truth import Truth, root_of
 
 SIM = os.path.join(BUILD, "stealscope-sim")
-ON_ITS_WAY = 10_000  # ns: a history does not keep that a wakeup took less
+ON_ITS_WAY = 10_000  # ns: the history does not contain shorter delays of wakeups
 
 
 class Causes:
-    """Who truly led to what: tiles windows with (start, end, what), what being
-        ("who", machine, tid, thief)   a thread's own time; thief: (system, tid) of who had its CPU, or None
-        ("vcpu", machine, waiter, cpu) a guest on its way through an interrupt, on that CPU, for that thread; None: not told
-        ("far", machine, thief, waiter, cpu)  that CPU was sent an interrupt for a wakeup, or will send it; thief as above
-        ("handler",)                   a timer or device: the path ends
-        ("unknown",)                   whatever is said is right: the simulator does not tell"""
+    """True causes: tiles windows with (start, end, cause), where cause is
+        ("thread", machine, tid, culprit)  a thread's own time; culprit: (machine, tid) on its CPU, or None
+        ("vcpu", machine, waiter, cpu)  a guest handles an interrupt, on that CPU, for that thread; None: unknown
+        ("far", machine, culprit, waiter, cpu)  that CPU was sent an interrupt for a wakeup, or will send it; culprit as above
+        ("handler",)                    a timer or device: the path ends
+        ("unknown",)                    any answer is right: the simulator has no truth"""
 
     def __init__(self, folder):
         self.truth = Truth(folder)
@@ -56,9 +56,9 @@ class Causes:
                 end = min(over, b)
                 yield from self.slept(machine, tid, a, end, over, deep)
             elif verdict and verdict[0] in ("preempting", "irq"):
-                yield a, end, ("who", machine, tid, tuple(verdict[1:]) if verdict[0] == "preempting" else None)
+                yield a, end, ("thread", machine, tid, tuple(verdict[1:]) if verdict[0] == "preempting" else None)
             elif verdict and verdict[0] != "waiting":
-                yield a, end, ("who", machine, tid, None)
+                yield a, end, ("thread", machine, tid, None)
             else:
                 yield a, end, ("unknown",)
             a = end + 1
@@ -69,14 +69,14 @@ class Causes:
             yield a, b, ("unknown",)
             return
         at, by = woken
-        said = over + 1 if over + 1 - at < ON_ITS_WAY else at
-        if a <= said - 1:
-            yield from self.led_to(machine, tid, at, by, a, min(said - 1, b), deep + 1)
-        if max(said, a) <= b:
-            yield from self.on_its_way(machine, tid, over + 1, max(said, a), b)
+        found = over + 1 if over + 1 - at < ON_ITS_WAY else at
+        if a <= found - 1:
+            yield from self.led_to(machine, tid, at, by, a, min(found - 1, b), deep + 1)
+        if max(found, a) <= b:
+            yield from self.on_its_way(machine, tid, over + 1, max(found, a), b)
 
     def on_its_way(self, machine, tid, woken, a, b):
-        """[a, b] until the CPU for which it was woken takes notice: that of a guest may have to wait for one of the host."""
+        """[a, b] until the CPU for which it was woken reacts: a guest's CPU may have to wait for one of the host."""
         number = self.truth.tracks[f"{root_of(machine)}/Threads/{tid}/CPU"].at(woken)[0]
         host = [int(v["host_tid"]) for v in self.truth.vcpus if v["vm"] == machine and str(v["vcpu"]) == str(number)]
         if len(host) != 1:
@@ -88,13 +88,13 @@ class Causes:
             state, over = self.status("host", host[0]).at(a)
             if state == "BLOCKED":
                 until = min(until, over)
-            waits = self.status("host", busy).at(a)[0] == "PREEMPTED"  # else it is that vCPU itself that has the CPU
-            thief = tuple(verdict[1:]) if waits and verdict[0] == "preempting" else None
-            yield a, min(until, b), ("far", machine, thief, tid, self.vcpu[busy][1])
+            waits = self.status("host", busy).at(a)[0] == "PREEMPTED"  # else that vCPU itself has the CPU
+            culprit = tuple(verdict[1:]) if waits and verdict[0] == "preempting" else None
+            yield a, min(until, b), ("far", machine, culprit, tid, self.vcpu[busy][1])
             a = until + 1
 
     def sender(self, machine, vcpu, t):
-        """Who has to go on for that vCPU to take notice: as long as it is halted, the one that will send it the interrupt."""
+        """Returns the thread that must run for that vCPU to react: while it is halted, the sender of the interrupt."""
         state, over = self.status("host", vcpu).at(t)
         woken = self.last(self.wakes, ("host", vcpu), over + 1) if state == "BLOCKED" else None
         by = woken and woken[0] > t and woken[1]["in"] == "thread" and int(woken[1]["by_tid"])
@@ -133,69 +133,69 @@ class Causes:
         yield from self.own(machine, tid, a, b, deep)
 
 
-def is_thief(said, truly):
+def is_culprit(found, truly):
     truly = truly and (truly[0], str(truly[1]))
-    if said and truly and said == (truly[0], ""):  # a guest that is no longer traced, or idle: its vCPU
+    if found and truly and found == (truly[0], ""):  # a guest whose trace is over, or that idles: its vCPU
         return True
-    return said == truly and not (said and said[1] == "0")
+    return found == truly and not (found and found[1] == "0")
 
 
-def has_time(causes, piece, machine, waiter, cpu, t):
-    """Is the piece, of a vCPU that is on its way, at t about whom that has: its thread, or while it is idle, who waits?"""
-    if piece["system"] != machine or piece["tid"] == "0":
+def has_time(causes, interval, machine, waiter, cpu, t):
+    """Returns true if the interval of a vCPU names its user at t: its thread, or while it is idle, the waiter."""
+    if interval["machine"] != machine or interval["tid"] == "0":
         return False
-    if cpu is None or piece["kind"] in ("irq", "wait") and piece["tid"] == "":
+    if cpu is None or interval["kind"] in ("irq", "wait") and interval["tid"] == "":
         return True
     current, handler = (causes.truth.tracks[f"{root_of(machine)}/CPUs/CPU{cpu}/{row}"].at(t)[0]
                         for row in ("Current Thread", "Interrupt"))
-    return piece["tid"] == ("" if current is None else str(waiter) if current == "0" or handler else current)
+    return interval["tid"] == ("" if current is None else str(waiter) if current == "0" or handler else current)
 
 
-def agrees(causes, piece, what, t):
-    """Is what the program says of a piece at t what truly was?"""
-    if piece["kind"] == "unknown" or what[0] == "unknown":
+def agrees(causes, interval, cause, t):
+    """Returns true if the interval agrees with the true cause at t."""
+    if interval["kind"] == "unknown" or cause[0] == "unknown":
         return True
-    if what[0] == "handler":
-        return piece["kind"] in ("wait", "irq") or piece["edge"] in ("inject", "ipi")
-    if what[0] == "vcpu":
-        return has_time(causes, piece, *what[1:], t)
-    thief = (piece["thief_system"], piece["thief_tid"]) if piece["kind"] == "preempting" else None
-    if what[0] == "far":
-        return is_thief(thief, what[2]) and has_time(causes, piece, what[1], *what[3:], t)
-    inside = piece["tid"] == "" and piece["name"].startswith("vCPU")  # a guest that is no longer traced
-    if piece["system"] != what[1] or not inside and piece["tid"] != str(what[2]):
+    if cause[0] == "handler":
+        return interval["kind"] in ("wait", "irq") or interval["edge"] in ("inject", "ipi")
+    if cause[0] == "vcpu":
+        return has_time(causes, interval, *cause[1:], t)
+    culprit = (interval["culprit_machine"], interval["culprit_tid"]) if interval["kind"] == "preempting" else None
+    if cause[0] == "far":
+        return is_culprit(culprit, cause[2]) and has_time(causes, interval, cause[1], *cause[3:], t)
+    inside = interval["tid"] == "" and interval["name"].startswith("vCPU")  # a guest whose trace is over
+    if interval["machine"] != cause[1] or not inside and interval["tid"] != str(cause[2]):
         return False
-    return is_thief(thief, what[3])
+    return is_culprit(culprit, cause[3])
 
 
-def is_near(piece, what):
-    """The interrupt may have been raised at any moment of the last time that its raiser ran: until then that one has the
-    time, and then the guest, which is on its way."""
-    if not piece["evidence"].startswith("nearest"):
+def is_time_off(interval, cause):
+    """Returns true if only the time of an interrupt is off: it may have been raised at any time while its raiser ran last;
+    the raiser has the time before, the guest the time after."""
+    if not interval["evidence"].startswith("nearest"):
         return False
-    return what[0] == "vcpu" and piece["system"] == "host" or what[:2] == ("who", "host") and piece["system"] != "host"
+    return cause[0] == "vcpu" and interval["machine"] == "host" or cause[:2] == ("thread", "host") and interval["machine"] != "host"
 
 
 def judge(causes, path, truth):
-    """(ns that are wrong, of them where the moment of an interrupt is only near, ns unknown, the first wrong one)"""
-    wrong = near = unknown = k = 0
+    """Returns (wrong ns, ns off by the time of an interrupt, unknown ns, the first wrong interval)."""
+    wrong = time_off = unknown = k = 0
     first = None
-    for piece in path:
-        start, end = int(piece["start"]), int(piece["end"])
-        unknown += (piece["kind"] == "unknown") * (end - start + 1)
+    for interval in path:
+        start, end = int(interval["start"]), int(interval["end"])
+        unknown += (interval["kind"] == "unknown") * (end - start + 1)
         k = max(0, min(k, len(truth) - 1))
         while k and truth[k][0] > start:
             k -= 1
         while k < len(truth) and truth[k][0] <= end:
             ns = min(end, truth[k][1]) - max(start, truth[k][0]) + 1
-            if ns > 0 and not agrees(causes, piece, truth[k][2], max(start, truth[k][0])):
-                if is_near(piece, truth[k][2]):
-                    near += ns
+            if ns > 0 and not agrees(causes, interval, truth[k][2], max(start, truth[k][0])):
+                if is_time_off(interval, truth[k][2]):
+                    time_off += ns
                 else:
                     wrong += ns
-                    first = first or (piece, truth[k])
+                    first = first or (interval, truth[k])
             k += 1
-    return wrong, near, unknown, first
+    return wrong, time_off, unknown, first
 
 
 def one(scenario, seed, folder):
@@ -204,7 +204,7 @@ def one(scenario, seed, folder):
                    capture_output=True)
     run("index", world, "--sync", "none", "-o", history)
     causes = Causes(world)
-    total = wrong = near = unknown = far = 0
+    total = wrong = time_off = unknown = far = 0
     for r in table("threads", history, "Debian") + table("threads", history, "Ubuntu"):
         if r["name"] not in ("client", "server", "locker", "synio"):
             continue
@@ -212,15 +212,15 @@ def one(scenario, seed, folder):
         start, end = int(path[0]["start"]), int(path[-1]["end"])
         check(all(int(p["end"]) + 1 == int(q["start"]) for p, q in zip(path, path[1:])), f"{scenario} {seed}: {r['name']} tiles")
         truth = list(causes.own(r["machine"], int(r["tid"]), start, end))
-        far += sum(end - start + 1 for start, end, what in truth if what[0] == "far")
+        far += sum(end - start + 1 for start, end, cause in truth if cause[0] == "far")
         w, n, u, first = judge(causes, path, truth)
         if w:
             print(f"{r['machine']}/{r['tid']} {r['name']}: {w} ns wrong, first {first}")
-        total, wrong, near, unknown = total + end - start + 1, wrong + w, near + n, unknown + u
+        total, wrong, time_off, unknown = total + end - start + 1, wrong + w, time_off + n, unknown + u
     if scenario == "ipi":
-        check(far > 0, f"{scenario} {seed}: for {far / 1e6:.2f} ms wakeups are on their way to another vCPU")
-    check(wrong == 0 and near < 0.002 * total and unknown < 0.08 * total, f"{scenario} {seed}: of {total / 1e6:.0f} ms {wrong} ns "
-          f"are wrong, the moments of interrupts off by {100 * near / total:.3f} %, {100 * unknown / total:.1f} % unknown")
+        check(far > 0, f"{scenario} {seed}: for {far / 1e6:.2f} ms wakeups wait for another vCPU")
+    check(wrong == 0 and time_off < 0.002 * total and unknown < 0.08 * total, f"{scenario} {seed}: of {total / 1e6:.0f} ms {wrong} ns "
+          f"are wrong, the times of interrupts off by {100 * time_off / total:.3f} %, {100 * unknown / total:.1f} % unknown")
 
 
 def main():

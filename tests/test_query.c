@@ -3,7 +3,8 @@
 
 #define WHOLE INT64_MIN, INT64_MAX
 
-/* A host with CPU1; VM A with one vCPU (host thread 100), VM B likewise (host thread 200); a burner 42 on the host. */
+/* Flows of a host with two VMs. VM A has one vCPU (host thread 100), VM B one (host thread 200); a burner (host thread
+ * 42) competes on CPU1. */
 static void two_vms(struct world *w, bool b_traced)
 {
 	world_open(w);
@@ -41,19 +42,19 @@ static void fig8(void **state)
 	                 "20-29 running host/1 A @0; 30-30 preempting host/3 C @0");
 	struct flow f;
 	struct error err = ERROR_INIT;
-	struct subject s = world_subject(&w, "host/A");
-	assert_int_equal(flow_of(&w.topo, &s, WHOLE, NULL, &f, &err), 0);
+	struct target s = world_target(&w, "host/A");
+	assert_int_equal(flow_of(&w.catalog, &s, WHOLE, NULL, &f, &err), 0);
 	assert_int_equal(f.entries, 3);
 	assert_int_equal(f.entry[0].duration, 30);
 	assert_true(f.entry[0].share == 30.0 / 55.0);
 	flow_release(&f);
-	assert_int_equal(flow_of(&w.topo, &s, 60, 99, NULL, &f, &err), -1);
+	assert_int_equal(flow_of(&w.catalog, &s, 60, 99, NULL, &f, &err), -1);
 	assert_non_null(strstr(err.text, "not alive"));
 	world_release(&w);
 }
 
-/* Guest preempted inside, then the whole vCPU by the host, by VM B's thread, by B's swapper (Fig. 15). */
-static void thieves(void **state)
+/* The guest preempts the thread, then the host preempts the vCPU for VM B's thread, then for B's swapper (Fig. 15). */
+static void culprits(void **state)
 {
 	struct world w;
 	(void)state;
@@ -81,7 +82,7 @@ static void thieves(void **state)
 	world_release(&w);
 }
 
-/* A guest's own interrupt handlers, and a thief that nobody traced. */
+/* The culprits are the guest's own interrupt handlers, and a thread in a guest without a trace. */
 static void guest_irq_and_untraced(void **state)
 {
 	struct world w;
@@ -100,7 +101,7 @@ static void guest_irq_and_untraced(void **state)
 	world_release(&w);
 }
 
-/* The vCPU is moved to another pCPU's queue; that pCPU idles (throttled); then its host thread sleeps. */
+/* The vCPU moves to the queue of another pCPU; that pCPU idles (throttled); then the vCPU's host thread sleeps. */
 static void migration_throttle_block(void **state)
 {
 	struct world w;
@@ -132,23 +133,26 @@ static void migration_throttle_block(void **state)
 	world_release(&w);
 }
 
-/* Nothing tells whether the thread that was current where a sleep was ended did that, or a handler: nobody is named.  An idle
- * CPU's idle thread did not. */
+/* If no event shows whether the waker was the current thread or a handler, the waker is unknown. The idle task of an
+ * idle CPU is no waker. */
 static void untold_context(void **state)
 {
 	struct world w;
 	(void)state;
 	two_vms(&w, true);
-	world_has(&w, "A/5", .status = "0 BLOCKED; 10 RUNNING; 20 BLOCKED; 30 RUNNING; 40 BLOCKED; 50 RUNNING; 60 BLOCKED; 70 RUNNING",
+	world_has(&w, "A/5",
+	          .status = "0 BLOCKED; 10 RUNNING; 20 BLOCKED; 30 RUNNING; 40 BLOCKED; 50 RUNNING; 60 BLOCKED; 70 RUNNING",
 	          .woken_by = "10 A/6; 30 A/6; 50 A/6; 70 A/0", .woken_in = "10 thread; 30 -; 50 timer; 70 -");
 	world_has(&w, "A/CPU0", .status = "0 RUNNING", .current = "0 0; 10 5; 20 0; 30 5; 40 0; 50 5; 60 0; 70 5");
 	world_close(&w, 0, 79);
-	world_check_flow(&w, "A/5", 0, 79, "0-9 waiting A/6 beta; 10-19 running A/5 alpha; 20-29 waiting; 30-39 running A/5 alpha; "
-	                 "40-49 waiting A/-1 timer; 50-59 running A/5 alpha; 60-69 waiting A/0 swapper; 70-79 running A/5 alpha");
+	world_check_flow(&w, "A/5", 0, 79,
+	                 "0-9 waiting A/6 beta; 10-19 running A/5 alpha; 20-29 waiting; 30-39 running A/5 alpha; "
+	                 "40-49 waiting A/-1 timer; 50-59 running A/5 alpha; 60-69 waiting A/0 swapper; 70-79 "
+	                 "running A/5 alpha");
 	world_release(&w);
 }
 
-/* Held back: nobody is blamed, whoever has the CPU meanwhile; neither for the guest's thread nor for the vCPU's. */
+/* A limit has no culprit, whichever thread has the CPU; this holds for the guest's thread and for the vCPU's. */
 static void limited(void **state)
 {
 	struct world w;
@@ -169,21 +173,21 @@ static void limited(void **state)
 	                 "60-79 waiting; 80-89 limited pause @1; 90-99 preempting host/42 burnP6 @1");
 	struct steal s;
 	struct error err = ERROR_INIT;
-	const int64_t want[] = { 40, 30, 30 };  /* quota, pause, the host */
-	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, 0, 99, &s, &err), 0);
+	const int64_t want[] = { 40, 30, 30 };  /* cases: quota, pause, limit of the host */
+	assert_int_equal(steal_matrix(&w.catalog, STEAL_BY_MACHINE, NULL, 0, 99, &s, &err), 0);
 	for (size_t i = 0; i < s.cells; i++) {
 		const struct steal_cell *c = &s.cell[i];
-		if (c->victim.system != topo_find_machine(&w.topo, "A"))
+		if (c->victim.machine != catalog_find_machine(&w.catalog, "A"))
 			continue;
-		const char *name = s.name[c->thief.name];
-		assert_int_equal(c->ns, want[c->thief.kind == FLOW_PREEMPTING ? 2 : strcmp(name, "pause") == 0]);
-		assert_int_equal(c->thief.kind == FLOW_LIMITED, c->thief.system < 0);
+		const char *name = s.name[c->culprit.name];
+		assert_int_equal(c->ns, want[c->culprit.kind == FLOW_PREEMPTING ? 2 : strcmp(name, "pause") == 0]);
+		assert_int_equal(c->culprit.kind == FLOW_LIMITED, c->culprit.machine < 0);
 	}
 	steal_release(&s);
 	world_release(&w);
 }
 
-/* With the paper's states HOST_BLOCKED is folded into PREEMPTED: the host thread's own status tells them apart. */
+/* With the paper's states, HOST_BLOCKED is folded into PREEMPTED: the status of the host thread distinguishes them. */
 static void paper_states(void **state)
 {
 	struct world w;
@@ -199,7 +203,7 @@ static void paper_states(void **state)
 	world_release(&w);
 }
 
-/* What was lost is nobody's fault; so is what contradicts itself. */
+/* Lost events and contradictions have no culprit. */
 static void lost(void **state)
 {
 	struct world w;
@@ -213,15 +217,17 @@ static void lost(void **state)
 	world_has(&w, "host/CPU1", .current = "0 42; 20 -; 25 100; 30 42");
 	world_has(&w, "B/CPU0", .current = "0 0");
 	world_close(&w, 0, 99);
-	/* 20: pCPU lost; 25: the vCPU waits for itself; 35: no pCPU; 50: waits for itself; 55: guest lost */
+	/* 20: events of the pCPU lost; 25: the vCPU waits for itself; 35: no pCPU; 50: waits for itself; 55: events of the
+	 * guest lost */
 	world_check_flow(&w, "A/5", WHOLE,
-	                 "0-9 preempting host/42 burnP6 @1; 10-19 unknown; 20-29 unknown @1; 30-34 preempting host/42 burnP6 @1; "
+	                 "0-9 preempting host/42 burnP6 @1; 10-19 unknown; 20-29 unknown @1; 30-34 preempting "
+	                 "host/42 burnP6 @1; "
 	                 "35-59 unknown; 60-69 running A/5 alpha; 70-79 waiting; 80-89 unknown; 90-94 unknown not alive; "
 	                 "95-99 running A/5 alpha");
 	world_release(&w);
 }
 
-/* The host alone: containers; a TID that the host's history does not know. */
+/* Host only: containers; a TID that is not in the host's history. */
 static void containers(void **state)
 {
 	struct world w;
@@ -235,11 +241,12 @@ static void containers(void **state)
 	world_close(&w, 0, 39);
 	world_check_flow(&w, "host/1", WHOLE, "0-9 running host/1 one @0; 10-19 preempting web/2 two @0; "
 	                 "20-29 preempting host/99 @0; 30-39 running host/1 one @0");
-	world_check_flow(&w, "web/two", WHOLE, "0-4 running web/2 two @0; 5-9 preempting host/1 one @0; 10-39 running web/2 two @0");
+	world_check_flow(&w, "web/two", WHOLE,
+	                 "0-4 running web/2 two @0; 5-9 preempting host/1 one @0; 10-39 running web/2 two @0");
 	world_release(&w);
 }
 
-/* A guest within a guest: N is a VM inside A; its vCPU is A's thread 8. */
+/* Nested guests: N is a VM inside A; A's thread 8 executes its vCPU. */
 static void nested(void **state)
 {
 	struct world w;
@@ -260,12 +267,12 @@ static void nested(void **state)
 	                 "0-9 running N/9 inner @1; 10-19 preempting B/7 cc @1; 20-29 running N/9 inner @1; "
 	                 "30-39 preempting A/5 alpha @1; 40-44 preempting host/42 burnP6 @1; 45-49 preempting A/5 alpha @1; "
 	                 "50-51 hypervisor N/9 inner @1; 52-59 running N/9 inner @1");
-	/* and as the thief: A's thread 5 is kept off by the guest that runs inside its own */
+	/* and nested guests as culprits: the nested guest preempts A's thread 5 */
 	world_check_flow(&w, "A/5", 20, 29, "20-29 preempting N/9 inner @1");
 	world_release(&w);
 }
 
-/* A TID is A's vCPU, then an ordinary thread, then B's vCPU. */
+/* One TID is A's vCPU, then an ordinary thread, then B's vCPU. */
 static void lives_of_a_tid(void **state)
 {
 	struct world w;
@@ -285,7 +292,7 @@ static void lives_of_a_tid(void **state)
 	world_release(&w);
 }
 
-/* Paths of ours with values of other types, and machines that are each other's guest: nothing is found, nothing hangs. */
+/* Paths with values of unexpected types, and machines that are each other's guest: nothing is found, and no query hangs. */
 static void hostile(void **state)
 {
 	struct world w;
@@ -297,7 +304,8 @@ static void hostile(void **state)
 		const char *me = i ? "B" : "A";
 		world_rowf(&w, i ? "0 A/0" : "0 B/0", "/Virtual Machines/%s/Threads/5/VM", me);
 		world_rowf(&w, "0 0", "/Virtual Machines/%s/Threads/5/CPU", me);
-		world_rowf(&w, "0 RUNNING; 10 PREEMPTED; 20 VIRT_PREEMPTED; 30 BLOCKED", "/Virtual Machines/%s/Threads/5/Status", me);
+		world_rowf(&w, "0 RUNNING; 10 PREEMPTED; 20 VIRT_PREEMPTED; 30 BLOCKED", "/Virtual Machines/%s/Threads/5/Status",
+		           me);
 		world_rowf(&w, "0 RUNNING; 5 PREEMPTED; 15 VMM; 25 WAKING", "/Virtual Machines/%s/CPUs/CPU0/Status", me);
 		world_rowf(&w, "0 5", "/Virtual Machines/%s/CPUs/CPU0/Current Thread", me);
 		world_rowf(&w, "0 0; 12 -7", "/Virtual Machines/%s/CPUs/CPU0/pCPU", me);
@@ -315,17 +323,17 @@ static void hostile(void **state)
 	wrong = history_attribute(w.b, "/Host/Threads/2/Status", HISTORY_STRING, 0, &err);
 	assert_int_equal(history_set_string(w.b, 0, wrong, "RUNNING", &err), 0);
 	world_close(&w, 0, 49);
-	for (uint32_t i = 0; i < w.topo.threads; i++)
-		if (flow_of(&w.topo, &(struct subject){ SUBJECT_THREAD, i }, WHOLE, NULL, &f, &err) == 0) {
+	for (uint32_t i = 0; i < w.catalog.threads; i++)
+		if (flow_of(&w.catalog, &(struct target){ TARGET_THREAD, i }, WHOLE, NULL, &f, &err) == 0) {
 			world_check_tiling(&f);
 			flow_release(&f);
 		}
 	world_check_flow(&w, "host/1", WHOLE, "0-19 running host/1; 20-24 unknown; 25-39 unknown @0; 40-44 waiting; "
 	                 "45-49 running host/1 @0");
-	struct subject second = world_subject(&w, "host/2");
-	assert_int_equal(flow_of(&w.topo, &second, WHOLE, NULL, &f, &err), -1);
+	struct target second = world_target(&w, "host/2");
+	assert_int_equal(flow_of(&w.catalog, &second, WHOLE, NULL, &f, &err), -1);
 	struct steal s;
-	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, WHOLE, &s, &err), 0);
+	assert_int_equal(steal_matrix(&w.catalog, STEAL_BY_MACHINE, NULL, WHOLE, &s, &err), 0);
 	steal_release(&s);
 	world_release(&w);
 }
@@ -344,51 +352,51 @@ static void gaps(void **state)
 	world_has(&w, "B/CPU0",
 	          .status = "0 RUNNING; 10 HOST_BLOCKED; 20 PREEMPTED; 25 HOST_BLOCKED; 30 PREEMPTED; 40 RUNNING");
 	world_close(&w, 0, 99);
-	struct subject cpu = world_subject(&w, "A/vCPU0"), th = world_subject(&w, "A/alpha"), vm = world_subject(&w, "A");
-	assert_int_equal(gap_find(&w.topo, &cpu, 0, 1, &g, &err), 1);
+	struct target cpu = world_target(&w, "A/vCPU0"), th = world_target(&w, "A/alpha"), vm = world_target(&w, "A");
+	assert_int_equal(gap_find(&w.catalog, &cpu, 0, 1, &g, &err), 1);
 	assert_int_equal(g.start, 10);
 	assert_int_equal(g.end, 54);
-	assert_string_equal(history_state_name(w.h, w.topo.cpu[cpu.index].status, (unsigned)g.state), "HOST_BLOCKED");
-	struct subject b = world_subject(&w, "B/vCPU0");
-	assert_int_equal(gap_at(&w.topo, &b, 25, &g, &err), 1);  /* 15 ns in either state */
+	assert_string_equal(history_state_name(w.h, w.catalog.cpu[cpu.index].status, (unsigned)g.state), "HOST_BLOCKED");
+	struct target b = world_target(&w, "B/vCPU0");
+	assert_int_equal(gap_at(&w.catalog, &b, 25, &g, &err), 1);  /* 15 ns in each of the two states */
 	assert_int_equal(g.end, 39);
-	assert_string_equal(history_state_name(w.h, w.topo.cpu[b.index].status, (unsigned)g.state), "PREEMPTED");
+	assert_string_equal(history_state_name(w.h, w.catalog.cpu[b.index].status, (unsigned)g.state), "PREEMPTED");
 	for (int64_t t = 10; t < 60; t++) {
-		assert_int_equal(gap_find(&w.topo, &cpu, t, 1, &g, &err), 1);
+		assert_int_equal(gap_find(&w.catalog, &cpu, t, 1, &g, &err), 1);
 		assert_int_equal(g.start, 60);
 		assert_int_equal(g.end, 61);
 	}
-	assert_int_equal(gap_find(&w.topo, &cpu, 60, 1, &g, &err), 1);
+	assert_int_equal(gap_find(&w.catalog, &cpu, 60, 1, &g, &err), 1);
 	assert_int_equal(g.start, 70);
 	assert_int_equal(g.end, 99);
-	assert_int_equal(gap_find(&w.topo, &cpu, 80, 1, &g, &err), 0);
+	assert_int_equal(gap_find(&w.catalog, &cpu, 80, 1, &g, &err), 0);
 	for (int64_t t = 71; t < 100; t++) {
-		assert_int_equal(gap_find(&w.topo, &cpu, t, -1, &g, &err), 1);
+		assert_int_equal(gap_find(&w.catalog, &cpu, t, -1, &g, &err), 1);
 		assert_int_equal(g.start, 60);
 	}
-	assert_int_equal(gap_find(&w.topo, &cpu, 54, -1, &g, &err), 0);
-	assert_int_equal(gap_at(&w.topo, &cpu, 30, &g, &err), 1);
+	assert_int_equal(gap_find(&w.catalog, &cpu, 54, -1, &g, &err), 0);
+	assert_int_equal(gap_at(&w.catalog, &cpu, 30, &g, &err), 1);
 	assert_int_equal(g.start, 10);
-	assert_int_equal(gap_at(&w.topo, &cpu, 55, &g, &err), 0);
-	assert_int_equal(gap_find(&w.topo, &th, 9, -1, &g, &err), 1);
+	assert_int_equal(gap_at(&w.catalog, &cpu, 55, &g, &err), 0);
+	assert_int_equal(gap_find(&w.catalog, &th, 9, -1, &g, &err), 1);
 	assert_int_equal(g.start, 0);
 	assert_int_equal(g.end, 8);
 	int64_t ns;
-	assert_int_equal(steal_time(&w.topo, &cpu, 0, 99, &ns, &err), 0);
+	assert_int_equal(steal_time(&w.catalog, &cpu, 0, 99, &ns, &err), 0);
 	assert_int_equal(ns, 45 + 2 + 30);
-	assert_int_equal(steal_time(&w.topo, &cpu, 50, 60, &ns, &err), 0);
+	assert_int_equal(steal_time(&w.catalog, &cpu, 50, 60, &ns, &err), 0);
 	assert_int_equal(ns, 6);
-	assert_int_equal(steal_time(&w.topo, &vm, 0, 99, &ns, &err), 0);
+	assert_int_equal(steal_time(&w.catalog, &vm, 0, 99, &ns, &err), 0);
 	assert_int_equal(ns, 77);
-	assert_int_equal(steal_time(&w.topo, &th, 0, 99, &ns, &err), 0);
+	assert_int_equal(steal_time(&w.catalog, &th, 0, 99, &ns, &err), 0);
 	assert_int_equal(ns, 10);
 	world_release(&w);
 }
 
-static void subjects(void **state)
+static void targets(void **state)
 {
 	struct world w;
-	struct subject s;
+	struct target s;
 	struct error err = ERROR_INIT;
 	char text[256];
 	(void)state;
@@ -400,33 +408,33 @@ static void subjects(void **state)
 	world_row(&w, "/Virtual Machines/a%2fb/CPUs/CPU9/Status", "0 IDLE");
 	world_row(&w, "/Virtual Machines/a%2fb/CPUs/CPUx/Status", "0 IDLE");
 	world_close(&w, 0, 9);
-	assert_int_equal(w.topo.machines, 1);
-	assert_int_equal(w.topo.cpus, 2);
-	assert_int_equal(w.topo.cpu[0].number, 9);
-	s = world_subject(&w, "a/b/kworker/0:1");
-	assert_string_equal(topo_subject_text(&w.topo, &s, text, sizeof text), "a/b/7 kworker/0:1");
-	assert_int_equal(world_subject(&w, "a/b/x\\e[2J").index, s.index);
-	s = world_subject(&w, "a/b/vCPU10");
-	assert_string_equal(topo_subject_text(&w.topo, &s, text, sizeof text), "a/b/vCPU10");
-	assert_int_equal(topo_parse_subject(&w.topo, "a/b/twin", &s, &err), -1);
-	assert_string_equal(err.mend, "say which: a/b/8, a/b/9");
-	assert_int_equal(world_subject(&w, "kworker/0:1").index, world_subject(&w, "a/b/7").index);  /* of any machine */
-	assert_int_equal(world_subject(&w, "a/b/kwo").index, world_subject(&w, "a/b/7").index);
-	assert_int_equal(world_subject(&w, "a/?/*:1").index, world_subject(&w, "a/b/7").index);
-	assert_int_equal(world_subject(&w, "a/b/wa*").index, world_subject(&w, "a/b/9").index);
-	assert_int_equal(world_subject(&w, "a/").kind, SUBJECT_MACHINE);
-	assert_int_equal(topo_parse_subject(&w.topo, "a/b/tw*", &s, &err), -1);
-	assert_string_equal(err.mend, "say which: a/b/8, a/b/9");
+	assert_int_equal(w.catalog.machines, 1);
+	assert_int_equal(w.catalog.cpus, 2);
+	assert_int_equal(w.catalog.cpu[0].number, 9);
+	s = world_target(&w, "a/b/kworker/0:1");
+	assert_string_equal(catalog_target_text(&w.catalog, &s, text, sizeof text), "a/b/7 kworker/0:1");
+	assert_int_equal(world_target(&w, "a/b/x\\e[2J").index, s.index);
+	s = world_target(&w, "a/b/vCPU10");
+	assert_string_equal(catalog_target_text(&w.catalog, &s, text, sizeof text), "a/b/vCPU10");
+	assert_int_equal(catalog_parse_target(&w.catalog, "a/b/twin", &s, &err), -1);
+	assert_string_equal(err.remedy, "name one of these: a/b/8, a/b/9");
+	assert_int_equal(world_target(&w, "kworker/0:1").index, world_target(&w, "a/b/7").index);  /* of any machine */
+	assert_int_equal(world_target(&w, "a/b/kwo").index, world_target(&w, "a/b/7").index);
+	assert_int_equal(world_target(&w, "a/?/*:1").index, world_target(&w, "a/b/7").index);
+	assert_int_equal(world_target(&w, "a/b/wa*").index, world_target(&w, "a/b/9").index);
+	assert_int_equal(world_target(&w, "a/").kind, TARGET_MACHINE);
+	assert_int_equal(catalog_parse_target(&w.catalog, "a/b/tw*", &s, &err), -1);
+	assert_string_equal(err.remedy, "name one of these: a/b/8, a/b/9");
 	assert_string_equal(err.text, "a/b/tw*: 2 threads have that name");
-	assert_int_equal(topo_parse_subject(&w.topo, "a/b/tiwn", &s, &err), -1);
-	assert_non_null(strstr(err.mend, "did you mean a/b/twin?"));
-	assert_int_equal(topo_parse_subject(&w.topo, "a/b/*", &s, &err), -1);
-	assert_string_equal(err.text, "a/b/*: 5 may be meant");
-	assert_int_equal(topo_parse_subject(&w.topo, "c/1", &s, &err), -1);
-	assert_non_null(strstr(err.mend, "a/b"));
-	assert_int_equal(topo_parse_subject(&w.topo, "a/b/77", &s, &err), -1);
-	assert_int_equal(topo_parse_subject(&w.topo, "a/b/CPUx", &s, &err), -1);
-	assert_int_equal(topo_parse_subject(&w.topo, "", &s, &err), -1);
+	assert_int_equal(catalog_parse_target(&w.catalog, "a/b/tiwn", &s, &err), -1);
+	assert_non_null(strstr(err.remedy, "did you mean a/b/twin?"));
+	assert_int_equal(catalog_parse_target(&w.catalog, "a/b/*", &s, &err), -1);
+	assert_string_equal(err.text, "a/b/*: 5 targets match");
+	assert_int_equal(catalog_parse_target(&w.catalog, "c/1", &s, &err), -1);
+	assert_non_null(strstr(err.remedy, "a/b"));
+	assert_int_equal(catalog_parse_target(&w.catalog, "a/b/77", &s, &err), -1);
+	assert_int_equal(catalog_parse_target(&w.catalog, "a/b/CPUx", &s, &err), -1);
+	assert_int_equal(catalog_parse_target(&w.catalog, "", &s, &err), -1);
 	world_release(&w);
 }
 
@@ -434,7 +442,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fig8),
-		cmocka_unit_test(thieves),
+		cmocka_unit_test(culprits),
 		cmocka_unit_test(guest_irq_and_untraced),
 		cmocka_unit_test(migration_throttle_block),
 		cmocka_unit_test(untold_context),
@@ -446,7 +454,7 @@ int main(void)
 		cmocka_unit_test(lives_of_a_tid),
 		cmocka_unit_test(hostile),
 		cmocka_unit_test(gaps),
-		cmocka_unit_test(subjects),
+		cmocka_unit_test(targets),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,8 +24,8 @@ static void make(struct world *w, const char *woken_in, const char *on_cpu0)
 	world_close(w, 0, 99);
 }
 
-/* A thread sleeps for a disk: another one of its guest asks for it, the I/O thread waits for the hog, does it, and raises
- * the interrupt, which the idle vCPU has to be woken for. */
+/* A thread sleeps for a disk: another thread of its guest makes the request; the I/O thread waits for the hog, serves
+ * the request, and raises the interrupt that wakes the idle vCPU. */
 static void test_disk(void **state)
 {
 	(void)state;
@@ -39,8 +39,8 @@ static void test_disk(void **state)
 	world_release(&w);
 }
 
-/* Woken at 25 for CPU1, which takes notice at 28: until then it is the hog, or a handler, that has that CPU, as long as it is
- * known which one it is. */
+/* The thread is woken at 25 on CPU1, which reacts at 28: until then the culprit is the hog or a handler on that CPU, if
+ * known. */
 static void test_on_its_way(void **state)
 {
 	(void)state;
@@ -65,8 +65,8 @@ static void test_on_its_way(void **state)
 	}
 }
 
-/* host/42 wakes 41, which is about to sleep, and sleeps itself from 25 on, before 41 does at 30: what ends its own sleep is not
- * what led to that wakeup. */
+/* host/42 wakes 41, which is about to sleep, and sleeps itself since 25, before 41 does at 30: the end of its own sleep
+ * is not the cause of that wakeup. */
 static void test_woken_as_it_falls_asleep(void **state)
 {
 	(void)state;
@@ -88,8 +88,8 @@ static void test_woken_as_it_falls_asleep(void **state)
 	world_release(&w);
 }
 
-/* At 25 the disk is asked for by a vCPU whose guest is traced no longer: of the time before that ended it is not said whom
- * it had, who may have had to do with it or not.  Where the guest was never traced it is the vCPU all along. */
+/* At 25 a vCPU requests the disk, but the trace of its guest has ended: the current thread before that is unknown. If
+ * the guest has no trace at all, the whole time is the vCPU's. */
 static void test_no_longer_traced(void **state)
 {
 	(void)state;
@@ -111,7 +111,7 @@ static void test_no_longer_traced(void **state)
 	}
 }
 
-/* Who slept mostly for somebody is told for whom, and whose fault that was; for a timer nobody is named. */
+/* A thread that mostly slept for other threads: explain names them and their culprit. A timer has no culprit. */
 static void test_explained(void **state)
 {
 	(void)state;
@@ -119,36 +119,36 @@ static void test_explained(void **state)
 	struct error err = ERROR_INIT;
 	char *text;
 	make(&w, "81 irq/9-disk", "0 40; 30 0; 75 40");
-	struct subject s = world_subject(&w, "A/5");
-	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
-	assert_non_null(strstr(text, "What it slept for was mostly the doing of host/41 io: 45 ns, 22 ns of that because host/99 hog "
-	                             "had its CPU; A/6 flush: 5 ns; of the 50 ns of all who led to it 42 ns go by what was nearest "
-	                             "in time, the rest by recorded wakeups.\n"));
-	assert_non_null(strstr(text, "Look next at host/99 hog: it had the CPU of host/41 io, which was waited for; keep the two "
-	                             "apart (stealscope flow FILE host/99).\n"));
-	assert_non_null(strstr(text, "\nWhat delayed it most while it wanted to run was waking up"));
-	assert_null(strstr(text, "for locks"));
+	struct target s = world_target(&w, "A/5");
+	assert_int_equal(explain_window(&w.catalog, &s, 0, 99, &text, &err), 0);
+	assert_non_null(strstr(text, "It mostly waited for host/41 io: 45 ns, while host/99 hog had its CPU for 22 ns; "
+	                             "A/6 flush: 5 ns; of the 50 ns of this chain 42 ns are inferred"));
+	assert_non_null(strstr(text, "\nNext: host/99 hog had the CPU of host/41 io"));
+	assert_non_null(strstr(text, " (stealscope flow FILE host/99).\n"));
+	assert_non_null(strstr(text, "\nMain delay while runnable: wakeup"));
+	assert_null(strstr(text, "lock wait"));
 	free(text);
 	world_release(&w);
-	make(&w, "81 irq/9-disk", "0 40; 30 0; 70 99; 75 40");  /* the hog has the vCPU's CPU, too, when that is woken */
-	s = world_subject(&w, "A/5");
-	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
-	assert_non_null(strstr(text, "22 ns of that because host/99 hog had its CPU; A/6 flush: 5 ns; of the 50 ns of all who led to "
-	                             "it 42 ns go by what was nearest in time, the rest by recorded wakeups.\nFor 11 ns of its "
-	                             "sleep it was being woken; for 5 ns of that host/99 hog had its vCPU's CPU.\n"));
+	make(&w, "81 irq/9-disk", "0 40; 30 0; 70 99; 75 40");  /* the hog also has the vCPU's CPU when the vCPU is woken */
+	s = world_target(&w, "A/5");
+	assert_int_equal(explain_window(&w.catalog, &s, 0, 99, &text, &err), 0);
+	assert_non_null(strstr(text,
+	                       "host/99 hog had its CPU for 22 ns; A/6 flush: 5 ns; of the 50 ns of this chain 42 "
+	                       "ns are inferred"));
+	assert_non_null(strstr(text,
+	                       "\nWakeup latency: 11 ns of its sleep; for 5 ns of that host/99 hog had its vCPU's CPU.\n"));
 	free(text);
 	world_release(&w);
 	make(&w, "81 timer", "0 40; 30 0; 75 40");
-	s = world_subject(&w, "A/5");
-	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
-	assert_null(strstr(text, "the doing of"));
-	assert_null(strstr(text, "which was waited for"));
-	assert_non_null(strstr(text, "\nWhat delayed it most was waking up"));
+	s = world_target(&w, "A/5");
+	assert_int_equal(explain_window(&w.catalog, &s, 0, 99, &text, &err), 0);
+	assert_null(strstr(text, "waited for"));
+	assert_non_null(strstr(text, "\nMain delay: wakeup"));
 	free(text);
 	world_release(&w);
 }
 
-/* Of 80 ns of sleep 10 were for somebody, and the rest for a timer. */
+/* 10 of 80 ns of sleep were for another thread, the rest for a timer. */
 static void test_explained_in_part(void **state)
 {
 	(void)state;
@@ -163,15 +163,15 @@ static void test_explained_in_part(void **state)
 	          .name = "0 client", .woken_by = "80 host/0; 92 host/40", .woken_in = "80 timer; 92 thread");
 	world_has(&w, "host/99", .name = "0 hog");
 	world_close(&w, 0, 99);
-	struct subject s = world_subject(&w, "host/41");
-	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
-	assert_non_null(strstr(text, "What it slept for was in part the doing of host/40 server: 10 ns, 6 ns of that because host/99 "
-	                             "hog had its CPU; recorded wakeups tell so.\n"));
+	struct target s = world_target(&w, "host/41");
+	assert_int_equal(explain_window(&w.catalog, &s, 0, 99, &text, &err), 0);
+	assert_non_null(strstr(text,
+	                       "It partly waited for host/40 server: 10 ns, while host/99 hog had its CPU for 6 ns (from"));
 	free(text);
 	world_release(&w);
 }
 
-/* A timer is nobody's fault, whoever else woke the vCPU; and what nothing tells is unknown. */
+/* A timer has no culprit, even if another thread woke the vCPU. Causes without events are unknown. */
 static void test_ends(void **state)
 {
 	(void)state;
@@ -185,12 +185,12 @@ static void test_ends(void **state)
 	make(&w, "0 -", "0 40; 30 0; 75 40");
 	world_path(&w, "A/5", 60, 69, "60-69 unknown A/5 work start");
 	world_release(&w);
-	make(&w, "81 thread", "0 40; 30 0; 75 40");  /* the idle task woke it */
+	make(&w, "81 thread", "0 40; 30 0; 75 40");  /* the idle task woke the thread */
 	world_path(&w, "A/5", 60, 69, "60-69 unknown A/5 work start");
 	world_release(&w);
 }
 
-/* What an idle guest's vCPU is late for is late for whoever is being woken, and what it takes it takes itself. */
+/* The wakeup latency of an idle guest's vCPU is attributed to the woken thread; for the vCPU as target, to the vCPU. */
 static void test_no_idle_task(void **state)
 {
 	(void)state;
@@ -212,7 +212,8 @@ static void test_no_idle_task(void **state)
 	world_release(&w);
 }
 
-/* A timer interrupts A/6 at 28, and its handler, which loses its CPU to the hog, wakes A/5 at 65: it is A/5 that is late. */
+/* A timer interrupts A/6 at 28. Its handler loses the CPU to the hog and wakes A/5 at 65: the delay is attributed to
+ * A/5. */
 static void test_handler_held_up(void **state)
 {
 	(void)state;
@@ -235,7 +236,7 @@ static void test_handler_held_up(void **state)
 	}
 }
 
-/* The host took CPU0 from the vCPU's thread as its guest went idle; then a thread of the guest was woken. */
+/* The host took CPU0 from the vCPU's thread when its guest went idle. Then a thread of the guest was woken. */
 static void test_idle_and_out(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* query/: what a subject wanted and got, against a walk over its intervals by the names of their states. */
+/* query/: demand of targets, against a walk over their intervals by the names of their states. */
 #include "test.h"
 
 #include <unistd.h>
@@ -35,21 +35,21 @@ static struct demand walk(const struct history *h, uint32_t attr, int64_t from, 
 		const char *state = iv.value == HISTORY_NULL ? "" : history_state_name(h, attr, (unsigned)iv.value);
 		d.ran += is_one(state, ran) ? ns : 0;
 		d.lost += is_one(state, lost) ? ns : 0;
-		d.served += strcmp(state, "VMM") == 0 ? ns : 0;
+		d.vmm_ns += strcmp(state, "VMM") == 0 ? ns : 0;
 		d.slept += strcmp(state, "IDLE") == 0 || strcmp(state, "BLOCKED") == 0 ? ns : 0;
 		d.alive += *state ? ns : 0;
 	}
 	return d;
 }
 
-static void check(const struct topo *topo, struct subject s, int64_t from, int64_t to, struct demand want)
+static void check(const struct catalog *catalog, struct target s, int64_t from, int64_t to, struct demand want)
 {
 	struct demand is;
 	struct error err = ERROR_INIT;
-	assert_int_equal(demand_of(topo, &s, from, to, &is, &err), 0);
+	assert_int_equal(demand_of(catalog, &s, from, to, &is, &err), 0);
 	assert_int_equal(is.ran, want.ran);
 	assert_int_equal(is.lost, want.lost);
-	assert_int_equal(is.served, want.served);
+	assert_int_equal(is.vmm_ns, want.vmm_ns);
 	assert_int_equal(is.slept, want.slept);
 	assert_int_equal(is.alive, want.alive);
 }
@@ -58,38 +58,38 @@ static void test_demand(void **state)
 {
 	(void)state;
 	char path[64] = "/tmp/stealscope-demand-XXXXXX";
-	struct topo topo;
+	struct catalog catalog;
 	struct error err = ERROR_INIT;
 	close(mkstemp(path));
 	ui_world_write(path, 30);
 	struct history *h = history_open(path, &err);
 	assert_non_null(h);
-	assert_int_equal(topo_open(&topo, h, &err), 0);
+	assert_int_equal(catalog_open(&catalog, h, &err), 0);
 	int64_t some = 0;
 	for (int round = 0; round < 200; round++) {
 		int64_t from = UI_WORLD_BEGIN + dice(UI_WORLD_SPAN), to = from + dice(UI_WORLD_BEGIN + UI_WORLD_SPAN - from);
-		for (uint32_t t = 0; t < topo.threads; t++)
-			check(&topo, (struct subject){ SUBJECT_THREAD, t }, from, to, walk(h, topo.thread[t].status, from, to));
-		for (uint32_t m = 0; m < topo.machines; m++) {
+		for (uint32_t t = 0; t < catalog.threads; t++)
+			check(&catalog, (struct target){ TARGET_THREAD, t }, from, to, walk(h, catalog.thread[t].status, from, to));
+		for (uint32_t m = 0; m < catalog.machines; m++) {
 			struct demand all = { 0 };
-			for (uint32_t c = topo.machine[m].cpu; c < topo.machine[m].cpu + topo.machine[m].cpus; c++) {
-				if (topo.machine[m].kind != MACHINE_VM)
+			for (uint32_t c = catalog.machine[m].cpu; c < catalog.machine[m].cpu + catalog.machine[m].cpus; c++) {
+				if (catalog.machine[m].kind != MACHINE_VM)
 					continue;
-				struct demand d = walk(h, topo.cpu[c].status, from, to);
-				check(&topo, (struct subject){ SUBJECT_CPU, c }, from, to, d);
+				struct demand d = walk(h, catalog.cpu[c].status, from, to);
+				check(&catalog, (struct target){ TARGET_CPU, c }, from, to, d);
 				all.ran += d.ran;
 				all.lost += d.lost;
-				all.served += d.served;
+				all.vmm_ns += d.vmm_ns;
 				all.slept += d.slept;
 				all.alive += d.alive;
 			}
-			if (topo.machine[m].kind == MACHINE_VM)
-				check(&topo, (struct subject){ SUBJECT_MACHINE, m }, from, to, all);
+			if (catalog.machine[m].kind == MACHINE_VM)
+				check(&catalog, (struct target){ TARGET_MACHINE, m }, from, to, all);
 			some += all.lost;
 		}
 	}
 	assert_true(some > 0);
-	topo_release(&topo);
+	catalog_release(&catalog);
 	history_close(h);
 	unlink(path);
 }

@@ -1,4 +1,4 @@
-/* query/: what random worlds hold to no exact figure, each in the smallest world that tells it. */
+/* query/: cases that the tests with random histories do not check exactly, each in a minimal history. */
 #include "query_world.h"
 #include "test.h"
 
@@ -9,13 +9,15 @@
 
 #define H "/Host/Threads/"
 
-/* One who loses its CPU to nobody, then to two handlers one after the other: three pieces, though none is a thread's. */
-static int note_piece(void *arg, const struct gap_piece *p)
+/* A thread loses its CPU without a known culprit, then to two handlers one after the other: three intervals, without a
+ * thread as culprit. */
+static int note_piece(void *arg, const struct gap_interval *p)
 {
 	char *text = arg;
 	const size_t used = strlen(text);
 	if (p)
-		snprintf(text + used, 200 - used, "%d-%d %s %s;", (int)p->start, (int)p->end, flow_kind_name[p->who.kind], p->name);
+		snprintf(text + used, 200 - used, "%d-%d %s %s;", (int)p->start, (int)p->end, flow_kind_name[p->actor.kind],
+		         p->name);
 	return 0;
 }
 
@@ -30,12 +32,12 @@ static void test_pieces(void **state)
 	world_has(&w, "host/1", .status = "0 PREEMPTED; 30 RUNNING", .cpu = "0 0");
 	world_has(&w, "host/CPU0", .current = "0 0; 30 1", .interrupt = "10 irq/1; 20 irq/2; 30 -");
 	world_close(&w, 0, 39);
-	assert_int_equal(gap_each_piece(&w.topo, 0, 39, note_piece, text, &silent, &err), 0);
+	assert_int_equal(gap_each_interval(&w.catalog, 0, 39, note_piece, text, &silent, &err), 0);
 	assert_string_equal(text, "0-9 idle-cpu ;10-19 irq irq/1;20-29 irq irq/2;");
 	world_release(&w);
 }
 
-/* Who waits for itself contradicts itself: of that, nobody is blamed; of the next one on its CPU, that one is. */
+/* A thread that waits for itself is a contradiction without a culprit; the next thread on its CPU is a culprit. */
 static void test_self(void **state)
 {
 	(void)state;
@@ -47,24 +49,25 @@ static void test_self(void **state)
 	world_has(&w, "host/43", .status = "0 RUNNING; 30 BLOCKED");
 	world_has(&w, "host/CPU0", .current = "0 42; 10 43; 30 42");
 	world_close(&w, 0, 39);
-	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, 0, 39, &s, &err), 0);
+	assert_int_equal(steal_matrix(&w.catalog, STEAL_BY_MACHINE, NULL, 0, 39, &s, &err), 0);
 	assert_int_equal(s.cells, 2);
-	assert_int_equal(s.cell[0].thief.system, 0);
+	assert_int_equal(s.cell[0].culprit.machine, 0);
 	assert_int_equal(s.cell[0].ns, 20);
-	assert_int_equal(s.cell[1].thief.kind, FLOW_UNKNOWN);
+	assert_int_equal(s.cell[1].culprit.kind, FLOW_UNKNOWN);
 	assert_int_equal(s.cell[1].ns, 10);
 	steal_release(&s);
 	world_release(&w);
 }
 
-/* A/6 has the vCPU that A/5 wants.  While the host, which is traced, says nothing of it, it may be out for anybody. */
+/* A/6 has the vCPU that A/5 waits for. While the host trace contains no event of A/6, its culprit is unknown. */
 static void test_host_silent(void **state)
 {
 	(void)state;
 	for (int traced = 0; traced < 2; traced++) {
 		struct world w;
 		world_open(&w);
-		world_has(&w, "A/CPU0", .status = traced ? "0 -; 20 RUNNING" : NULL, .current = "0 6; 30 5", .interrupt = "0 -; 10 timer; 12 -");
+		world_has(&w, "A/CPU0", .status = traced ? "0 -; 20 RUNNING" : NULL, .current = "0 6; 30 5",
+		          .interrupt = "0 -; 10 timer; 12 -");
 		world_has(&w, "A/5", .status = "0 PREEMPTED; 30 RUNNING", .cpu = "0 0");
 		world_close(&w, 0, 39);
 		world_check_flow(&w, "A/5", 0, 39, traced ? "0-19 unknown; 20-29 preempting A/6; 30-39 running A/5"
@@ -73,7 +76,7 @@ static void test_host_silent(void **state)
 	}
 }
 
-/* A machine that is stopped when its idle guest has just woken somebody: the pause it is that keeps that from the CPU. */
+/* A VM is stopped right after its idle guest has woken a thread: the pause delays the thread. */
 static void test_paused(void **state)
 {
 	(void)state;
@@ -89,7 +92,7 @@ static void test_paused(void **state)
 	world_release(&w);
 }
 
-/* Each state of a vCPU counts as what it is; none is left out. */
+/* Each state of a vCPU counts once, as defined. */
 static void test_demand(void **state)
 {
 	(void)state;
@@ -101,20 +104,20 @@ static void test_demand(void **state)
 	world_has(&w, "A/CPU0",
 	          .status = "0 RUNNING; 1 WAKING; 3 PREEMPTED; 7 HOST_BLOCKED; 15 VMM; 31 IDLE; 63 UNKNOWN; 127 -");
 	world_close(&w, 0, 199);
-	const struct subject cpu = world_subject(&w, "A/vCPU0");
-	assert_int_equal(demand_of(&w.topo, &cpu, 0, 199, &d, &err), 0);
+	const struct target cpu = world_target(&w, "A/vCPU0");
+	assert_int_equal(demand_of(&w.catalog, &cpu, 0, 199, &d, &err), 0);
 	assert_int_equal(d.ran, 1);
 	assert_int_equal(d.lost, 2 + 4 + 8 + 16);
-	assert_int_equal(d.served, 16);
+	assert_int_equal(d.vmm_ns, 16);
 	assert_int_equal(d.slept, 32);
 	assert_int_equal(d.alive, 127);
-	assert_int_equal(demand_cells(&w.topo, &cpu, (const int64_t[]){ 0, 200 }, 1, &ran, &lost, &err), 0);
+	assert_int_equal(demand_cells(&w.catalog, &cpu, (const int64_t[]){ 0, 200 }, 1, &ran, &lost, &err), 0);
 	assert_int_equal(ran, 1);
 	assert_int_equal(lost, 2 + 4 + 8 + 16);
 	world_release(&w);
 }
 
-/* A block device's softirq is a device's doing. */
+/* The softirq of a block device counts as a device. */
 static void test_block(void **state)
 {
 	(void)state;
@@ -125,14 +128,14 @@ static void test_block(void **state)
 	world_has(&w, "host/40", .status = "0 BLOCKED; 10 RUNNING", .woken_by = "10 host/0", .woken_in = "10 softirq/4-BLOCK");
 	world_has(&w, "A/CPU0", .host_thread = "0 40", .status = "0 IDLE; 10 RUNNING");
 	world_close(&w, 0, 19);
-	assert_int_equal(waits_of(&w.topo, NULL, 0, 19, &l, &err), 0);
+	assert_int_equal(waits_of(&w.catalog, NULL, 0, 19, &l, &err), 0);
 	assert_int_equal(l.rows, 1);
 	assert_string_equal(wait_kind_name[l.row[0].kind], "device");
 	waits_release(&l);
 	world_release(&w);
 }
 
-/* What is said against a machine concerns those that run inside it, and not the one that it runs in. */
+/* A warning on a machine concerns the machines inside it, but not its outer machine. */
 static void test_doubts(void **state)
 {
 	(void)state;
@@ -144,22 +147,23 @@ static void test_doubts(void **state)
 	world_has(&w, "N/CPU0", .status = "0 RUNNING");
 	world_row(&w, "/Virtual Machines/N/Parent", "0 A");
 	world_has(&w, "B/CPU0", .status = "0 RUNNING");
-	notes_add(&notes, NOTE_CLOCK, "A", "outer");
-	notes_add(&notes, NOTE_CLOCK, "N", "inner");
-	notes_add(&notes, NOTE_FACT, "N", "no doubt");
-	notes_add_at(&notes, NOTE_LOSS, NULL, 50, 60, "everybody's");
+	notes_add(&notes, NOTE_KIND_CLOCK, "A", "outer");
+	notes_add(&notes, NOTE_KIND_CLOCK, "N", "inner");
+	notes_add(&notes, NOTE_KIND_INFO, "N", "no doubt");
+	notes_add_at(&notes, NOTE_KIND_LOSS, NULL, 50, 60, "everybody's");
 	char *bytes = notes_pack(&notes, &size);
 	assert_int_equal(history_meta_set(w.b, "notes", bytes, size), 0);
 	free(bytes);
 	notes_release(&notes);
 	world_close(&w, 0, 99);
 	const struct { const char *of; int64_t to; const char *want; } case_of[] = {
-		{ "N", 99, "outer inner everybody's " }, { "A", 99, "outer everybody's " }, { "B", 49, "" }, { "N", 49, "outer inner " },
+		{ "N", 99, "outer inner everybody's " }, { "A", 99, "outer everybody's " }, { "B", 49, "" },
+		{ "N", 49, "outer inner " },
 	};
 	for (size_t i = 0; i < COUNT(case_of); i++) {
 		char text[100] = "";
-		const struct subject s = world_subject(&w, case_of[i].of);
-		assert_true(doubts_of(&w.topo, &s, 0, case_of[i].to, &of));
+		const struct target s = world_target(&w, case_of[i].of);
+		assert_true(warnings_of(&w.catalog, &s, 0, case_of[i].to, &of));
 		for (size_t k = 0; k < of.len; k++)
 			snprintf(text + strlen(text), sizeof text - strlen(text), "%s ", of.item[k].text);
 		assert_string_equal(text, case_of[i].want);
@@ -168,8 +172,9 @@ static void test_doubts(void **state)
 	world_release(&w);
 }
 
-/* The thread that took more than half of what its machine took is named; one that took just half of it is not. */
-static void check_thief(const char *turns, int32_t tid, int64_t ns)
+/* The main culprit is the thread that took more than half of the time taken by its machine. A thread with exactly half
+ * is not. */
+static void check_culprit(const char *turns, int32_t tid, int64_t ns)
 {
 	struct world w;
 	struct summary s;
@@ -180,29 +185,29 @@ static void check_thief(const char *turns, int32_t tid, int64_t ns)
 		world_rowf(&w, "0 RUNNING", H "%d/Status", i);
 	world_has(&w, "host/CPU0", .current = turns);
 	world_close(&w, 0, 199);
-	const struct subject vm = world_subject(&w, "A");
+	const struct target vm = world_target(&w, "A");
 	const struct summary_options o = { .only = &vm, .from = 0, .to = 199, .gaps = true };
-	assert_int_equal(summary_of(&w.topo, &o, &s, &err), 0);
-	assert_int_equal(s.row[0].thief.system, 0);
-	assert_int_equal(s.row[0].thief.tid, tid);
-	assert_int_equal(s.row[0].thief_ns, ns);
+	assert_int_equal(summary_of(&w.catalog, &o, &s, &err), 0);
+	assert_int_equal(s.row[0].culprit.machine, 0);
+	assert_int_equal(s.row[0].culprit.tid, tid);
+	assert_int_equal(s.row[0].culprit_ns, ns);
 	summary_release(&s);
 	world_release(&w);
 }
 
-static void test_thief(void **state)
+static void test_culprit(void **state)
 {
 	(void)state;
-	check_thief("0 42; 50 43; 75 44; 100 0", -1, 100);
-	check_thief("0 42; 40 43; 75 44; 100 0", -1, 100);
-	check_thief("0 42; 51 43; 75 44; 100 0", 42, 51);
+	check_culprit("0 42; 50 43; 75 44; 100 0", -1, 100);
+	check_culprit("0 42; 40 43; 75 44; 100 0", -1, 100);
+	check_culprit("0 42; 51 43; 75 44; 100 0", 42, 51);
 }
 
-/* ---- guilty timers */
+/* ---- Periodic timers */
 
 #define MS INT64_C(1000000)
 
-/* B's vCPU (host thread 200) wakes at distances of so many ms and takes 1 ms of the CPU that two threads want. */
+/* B's vCPU (host thread 200) wakes up at the given distances in ms, and takes 1 ms of the CPU that two threads wait for. */
 static size_t find_timers(const int *distance, size_t n, struct periodic *first)
 {
 	struct world w;
@@ -225,7 +230,7 @@ static size_t find_timers(const int *distance, size_t n, struct periodic *first)
 		world_rowf(&w, "0 0", H "%d/CPU", tid);
 	}
 	world_close(&w, 0, t + 100 * MS);
-	assert_int_equal(gap_periodic(&w.topo, INT64_MIN, INT64_MAX, &l, &err), 0);
+	assert_int_equal(periodic_timers_of(&w.catalog, INT64_MIN, INT64_MAX, &l, &err), 0);
 	const size_t items = l.items;
 	if (items)
 		*first = l.item[0];
@@ -234,7 +239,8 @@ static size_t find_timers(const int *distance, size_t n, struct periodic *first)
 	return items;
 }
 
-/* A wakeup that keeps two from the CPU is one wakeup, and costs both; a third of the period off is not regular. */
+/* A wakeup that keeps two threads off the CPU counts once, with the cost of both. A distance that differs by a third of
+ * the period is not regular. */
 static void test_timers(void **state)
 {
 	(void)state;
@@ -248,17 +254,18 @@ static void test_timers(void **state)
 	assert_int_equal(find_timers((const int[]){ 5, 8, 8, 8, 10, 10, 10, 10, 20, 20, 20 }, 11, &p), 1);  /* two periods */
 }
 
-/* A vCPU whose thread comes or ends is not there meanwhile, and nothing of it is missing. */
+/* A vCPU does not exist before its thread starts or after it ends; that time is not unknown. */
 static void comes_and_goes(void **state)
 {
 	static const struct { const char *status, *cpu, *said; } c[] = {
-		{ "0 RUNNING; 50 PREEMPTED; 60 -", "0 40; 50 0", "It was not there for 40 ns (40.0 %) of that: it ended at 00:00:00.000000.\n" },
+		{ "0 RUNNING; 50 PREEMPTED; 60 -", "0 40; 50 0",
+		 "It did not exist for 40 ns (40.0 %) of that: it ended at 00:00:00.000000.\n" },
 		{ "20 RUNNING; 50 PREEMPTED; 60 RUNNING", "0 0; 20 40; 50 0; 60 40",
-		  "It was not there for 20 ns (20.0 %) of that: it began at 00:00:00.000000.\n" },
+		  "It did not exist for 20 ns (20.0 %) of that: it started at 00:00:00.000000.\n" },
 		{ "20 RUNNING; 50 PREEMPTED; 60 -", "0 0; 20 40; 50 0",
-		  "It was not there for 60 ns (60.0 %) of that: it began at 00:00:00.000000, and it ended at 00:00:00.000000.\n" },
+		  "It did not exist for 60 ns (60.0 %) of that: it started at 00:00:00.000000 and ended at 00:00:00.000000.\n" },
 		{ "0 RUNNING; 50 UNKNOWN", "0 40", NULL },
-		{ "20 RUNNING; 60 -", "0 -; 20 40; 60 -", NULL },  /* nor was its host traced then */
+		{ "20 RUNNING; 60 -", "0 -; 20 40; 60 -", NULL },  /* the host trace does not cover that time either */
 	};
 	(void)state;
 	for (size_t i = 0; i < COUNT(c); i++) {
@@ -270,23 +277,24 @@ static void comes_and_goes(void **state)
 		world_has(&w, "host/40", .status = c[i].status, .cpu = "0 0");
 		world_has(&w, "A/CPU0", .host_thread = "0 40", .pcpu = "0 0", .status = c[i].status);
 		world_close(&w, 0, 99);
-		const struct subject s = world_subject(&w, "A/CPU0");
-		assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
-		if (c[i].said ? !strstr(text, c[i].said) : strstr(text, "not there") != NULL)
+		const struct target s = world_target(&w, "A/CPU0");
+		assert_int_equal(explain_window(&w.catalog, &s, 0, 99, &text, &err), 0);
+		if (c[i].said ? !strstr(text, c[i].said) : strstr(text, "not exist") != NULL)
 			fail_msg("%s", text);
-		assert_int_equal(strstr(text, "since events are missing") != NULL, !c[i].said);
+		assert_int_equal(strstr(text, "events are missing") != NULL, !c[i].said);
 		free(text);
 		world_release(&w);
 	}
 }
 
-/* Who runs on a vCPU is said of that moment, unless it has the vCPU all along. */
+/* The status line names the thread that has a vCPU at that time (", now by"), except if it has the vCPU for the whole
+ * interval. */
 static void here_on_vcpu(void **state)
 {
 	static const struct { int64_t t; const char *line; } told[] = {
-		{ 10, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, here by A/6 on CPU0" },
-		{ 20, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, here by a timer interrupt of A on CPU0" },
-		{ 59, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, here by A/5 on CPU0" },
+		{ 10, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, now by A/6 on CPU0" },
+		{ 20, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, now by a timer interrupt of A on CPU0" },
+		{ 59, "A/vCPU0 00:00:00.0000 RUNNING 60 ns, now by A/5 on CPU0" },
 		{ 80, "A/vCPU0 00:00:00.0000 RUNNING 20 ns by A/5 on CPU0" },
 	};
 	struct world w;
@@ -300,29 +308,30 @@ static void here_on_vcpu(void **state)
 	world_has(&w, "A/5", .status = "0 RUNNING");
 	world_has(&w, "A/6", .status = "0 RUNNING");
 	world_close(&w, 0, 99);
-	const struct subject s = world_subject(&w, "A/CPU0");
+	const struct target s = world_target(&w, "A/CPU0");
 	for (size_t i = 0; i < COUNT(told); i++) {
-		assert_int_equal(explain_status(&w.topo, &s, told[i].t, line, sizeof line, &err), 0);
+		assert_int_equal(explain_status(&w.catalog, &s, told[i].t, line, sizeof line, &err), 0);
 		assert_string_equal(line, told[i].line);
 	}
 	world_release(&w);
 }
 
-/* Where many threads of one machine share what was lost, and one of another machine comes first, nobody reads that this
- * one took it. */
+/* If threads of one machine together took most, and a single thread of another machine took more than each of them, that
+ * thread is not the main culprit. */
 static void most_by_machine(void **state)
 {
 	static const struct { const char *explained, *line; int32_t tid; int64_t ns; } told[] = {
-		{ "What delayed it most was B: 50 ns (50.0 %); of that B/9: 20 ns (20.0 %); B/7 alpha: 15 ns (15.0 %); B/8 beta: "
-		  "15 ns (15.0 %).\nThen host/50 hog: 30 ns (30.0 %).\n",
-		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns by B (62 %) and 1 more", -1, 50 },
-		{ "What delayed it most was host/50 hog: 50 ns (50.0 %) in 1 piece, the longest 50 ns at 00:00:00.000000 on CPU0.\n",
-		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns by host/50 hog on CPU0 (62 %) and 2 more", 50, 50 },
-		{ "What delayed it most was B: 45 ns (45.0 %); of that B/9: 20 ns (20.0 %); B/8 beta: 15 ns (15.0 %); B/7 alpha: "
-		  "10 ns (10.0 %).\nThen host/50 hog: 35 ns (35.0 %).\n",
-		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns by B (56 %) and 1 more", -1, 45 },
+		{ "Main delay: B, 50 ns (50.0 %), of this B/9: 20 ns (20.0 %); B/7 alpha: 15 ns (15.0 %); B/8 beta: "
+		  "15 ns (15.0 %).\nFurther delays: host/50 hog: 30 ns (30.0 %).\n",
+		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns, 62 % by B, 1 other", -1, 50 },
+		{ "Main delay: host/50 hog, 50 ns (50.0 %) in 1 interval, longest 50 ns at 00:00:00.000000 on CPU0.\n",
+		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns, 62 % by host/50 hog on CPU0, 2 others", 50, 50 },
+		{ "Main delay: B, 45 ns (45.0 %), of this B/9: 20 ns (20.0 %); B/8 beta: 15 ns (15.0 %); B/7 alpha: "
+		  "10 ns (10.0 %).\nFurther delays: host/50 hog: 35 ns (35.0 %).\n",
+		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns, 56 % by B, 1 other", -1, 45 },
 	};
-	static const char *const current[] = { "0 40; 10 50; 40 60; 90 40", "0 40; 10 50; 60 60; 90 40", "0 40; 10 50; 45 60; 90 40" };
+	static const char *const current[] = { "0 40; 10 50; 40 60; 90 40", "0 40; 10 50; 60 60; 90 40",
+	                                      "0 40; 10 50; 45 60; 90 40" };
 	(void)state;
 	for (size_t more = 0; more < COUNT(told); more++) {
 		struct world w;
@@ -341,18 +350,18 @@ static void most_by_machine(void **state)
 		world_has(&w, "B/7", .name = "0 alpha");
 		world_has(&w, "B/8", .name = "0 beta");
 		world_close(&w, 0, 99);
-		const struct subject s = world_subject(&w, "A/CPU0"), a = world_subject(&w, "A");
-		assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
+		const struct target s = world_target(&w, "A/CPU0"), a = world_target(&w, "A");
+		assert_int_equal(explain_window(&w.catalog, &s, 0, 99, &text, &err), 0);
 		if (!strstr(text, told[more].explained))
 			fail_msg("%s", text);
 		free(text);
-		assert_int_equal(explain_status(&w.topo, &s, 20, line, sizeof line, &err), 0);
+		assert_int_equal(explain_status(&w.catalog, &s, 20, line, sizeof line, &err), 0);
 		assert_string_equal(line, told[more].line);
-		assert_int_equal(gap_list_of(&w.topo, &s, &(struct gap_options){ .from = 0, .to = 99 }, &gaps, &err), 0);
-		assert_int_equal(summary_of(&w.topo, &(struct summary_options){ .only = &a, .from = 0, .to = 99, .gaps = true },
+		assert_int_equal(gap_list_of(&w.catalog, &s, &(struct gap_options){ .from = 0, .to = 99 }, &gaps, &err), 0);
+		assert_int_equal(summary_of(&w.catalog, &(struct summary_options){ .only = &a, .from = 0, .to = 99, .gaps = true },
 		                            &summary, &err), 0);
-		assert_true(gaps.item[0].thief.who.tid == told[more].tid && gaps.item[0].thief.ns == told[more].ns);
-		assert_true(summary.row[0].thief.tid == told[more].tid && summary.row[0].thief_ns == told[more].ns);
+		assert_true(gaps.item[0].top.actor.tid == told[more].tid && gaps.item[0].top.ns == told[more].ns);
+		assert_true(summary.row[0].culprit.tid == told[more].tid && summary.row[0].culprit_ns == told[more].ns);
 		gap_list_release(&gaps);
 		summary_release(&summary);
 		world_release(&w);
@@ -363,9 +372,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(comes_and_goes), cmocka_unit_test(here_on_vcpu), cmocka_unit_test(most_by_machine),
-		cmocka_unit_test(test_pieces), cmocka_unit_test(test_self), cmocka_unit_test(test_host_silent), cmocka_unit_test(test_paused),
+		cmocka_unit_test(test_pieces), cmocka_unit_test(test_self), cmocka_unit_test(test_host_silent),
+		cmocka_unit_test(test_paused),
 		cmocka_unit_test(test_demand),
-		cmocka_unit_test(test_block), cmocka_unit_test(test_doubts), cmocka_unit_test(test_thief),
+		cmocka_unit_test(test_block), cmocka_unit_test(test_doubts), cmocka_unit_test(test_culprit),
 		cmocka_unit_test(test_timers),
 	};
 	return cmocka_run_group_tests_name("flow edges", tests, NULL, NULL);

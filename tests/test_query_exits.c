@@ -3,8 +3,8 @@
 
 #include "query_world.h"
 
-/*  0 enters  10 exit npf  20 enters  30 exit npf  40 enters (idle)  50 exit hlt, blocked 55, woken 70, on 80  90 enters
- * 100 exit msr  105 exit npf (no entry between)  110 enters  120 lost  130 exit hlt, to the end */
+/* 0 entry  10 exit npf  20 entry  30 exit npf  40 entry (idle)  50 exit hlt, blocked 55, woken 70, on the CPU 80  90
+ * entry  100 exit msr  105 exit npf (without an entry between)  110 entry  120 events lost  130 exit hlt, until the end */
 static void make(struct world *w)
 {
 	world_open(w);
@@ -23,17 +23,18 @@ static void check(const struct world *w, const char *whose, int64_t from, int64_
 	struct exit_list l;
 	struct error err = ERROR_INIT;
 	char text[1000] = "";
-	struct subject s = world_subject(w, whose);
-	struct inquiry *q = exits_open(&w->topo, &(struct exit_options){ .only = &s, .from = from, .to = to,
+	struct target s = world_target(w, whose);
+	struct query *q = exits_open(&w->catalog, &(struct exit_options){ .only = &s, .from = from, .to = to,
 	                                                               .by_thread = by_thread }, &err);
 	assert_non_null(q);
-	assert_int_equal(inquiry_run(q, NULL, &err), 0);
+	assert_int_equal(query_run(q, NULL, &err), 0);
 	exits_take(q, &l);
-	inquiry_close(q);
+	query_close(q);
 	for (size_t i = 0; i < l.rows; i++) {
 		const struct exit_row *r = &l.row[i];
 		size_t used = strlen(text);
-		snprintf(text + used, sizeof text - used, "%s%d %s %s %d/%d %d %d..%d@%d", i ? "; " : "", (int)r->tid, l.name[r->name],
+		snprintf(text + used, sizeof text - used, "%s%d %s %s %d/%d %d %d..%d@%d", i ? "; " : "", (int)r->tid,
+		         l.name[r->name],
 		         l.name[r->reason], (int)r->timed, (int)r->count, (int)r->total, (int)r->min, (int)r->max, (int)r->max_at);
 	}
 	assert_string_equal(text, want);
@@ -47,10 +48,11 @@ static void test_exits(void **state)
 	make(&w);
 	check(&w, "A", 0, 199, false, "-1  hlt 1/2 40 40..40@50; -1  npf 3/3 25 5..10@10; -1  msr 0/1 0 0..0@0");
 	check(&w, "host/42", 0, 199, false, "-1  hlt 1/2 40 40..40@50; -1  npf 3/3 25 5..10@10; -1  msr 0/1 0 0..0@0");
-	check(&w, "A/CPU0", 0, 199, true, "0 swapper hlt 1/1 40 40..40@50; 7 work npf 3/3 25 5..10@10; 7 work msr 0/1 0 0..0@0; "
+	check(&w, "A/CPU0", 0, 199, true,
+	      "0 swapper hlt 1/1 40 40..40@50; 7 work npf 3/3 25 5..10@10; 7 work msr 0/1 0 0..0@0; "
 	                                  "7 work hlt 0/1 0 0..0@0");
 	check(&w, "A/7", 0, 199, true, "7 work npf 3/3 25 5..10@10; 7 work msr 0/1 0 0..0@0; 7 work hlt 0/1 0 0..0@0");
-	/* An exit is in the window that it begins in. */
+	/* An exit belongs to the window in which it starts. */
 	check(&w, "A", 10, 29, false, "-1  npf 1/1 10 10..10@10");
 	check(&w, "A", 11, 30, false, "-1  npf 1/1 10 10..10@30");
 	check(&w, "A", 31, 49, false, "");
@@ -70,7 +72,7 @@ static void note(void *arg, uint32_t vcpu, uint32_t reason, int64_t t)
 	told->reason[told->n++] = reason;
 }
 
-/* Who wants to be told when each begins gets that, and no rows. */
+/* With a callback, the query reports each exit and returns no rows. */
 static void test_begins(void **state)
 {
 	(void)state;
@@ -81,11 +83,11 @@ static void test_begins(void **state)
 	char text[200] = "";
 	make(&w);
 	const struct exit_options o = { .from = 30, .to = 129, .begins = note, .arg = &told };
-	struct inquiry *q = exits_open(&w.topo, &o, &err);
+	struct query *q = exits_open(&w.catalog, &o, &err);
 	assert_non_null(q);
-	assert_int_equal(inquiry_run(q, NULL, &err), 0);
+	assert_int_equal(query_run(q, NULL, &err), 0);
 	exits_take(q, &l);
-	inquiry_close(q);
+	query_close(q);
 	assert_int_equal(l.rows, 0);
 	for (int i = 0; i < told.n; i++)
 		snprintf(text + strlen(text), sizeof text - strlen(text), "%d %s; ", (int)told.at[i], l.name[told.reason[i]]);
@@ -100,8 +102,8 @@ static void test_refused(void **state)
 	struct world w;
 	struct error err = ERROR_INIT;
 	make(&w);
-	struct subject pcpu = world_subject(&w, "host/CPU0");
-	assert_null(exits_open(&w.topo, &(struct exit_options){ .only = &pcpu, .to = 199 }, &err));
+	struct target pcpu = world_target(&w, "host/CPU0");
+	assert_null(exits_open(&w.catalog, &(struct exit_options){ .only = &pcpu, .to = 199 }, &err));
 	assert_int_equal(err.status, STATUS_USAGE);
 	world_release(&w);
 }

@@ -1,4 +1,4 @@
-/* query/: what idle vCPUs wait for, by who woke their threads. */
+/* query/: wakers of idle vCPUs. */
 #include "test.h"
 
 #include "query_world.h"
@@ -17,7 +17,8 @@ static void make(struct world *w)
 	world_open(w);
 	world_has(w, "host/40",
 	          .status = "0 RUNNING; 10 BLOCKED; 20 RUNNING; 30 BLOCKED; 50 PREEMPTED; 53 RUNNING; 60 BLOCKED; 70 RUNNING; "
-	                    "80 BLOCKED; 90 RUNNING; 100 BLOCKED; 110 RUNNING; 120 BLOCKED; 130 RUNNING; 140 BLOCKED; 150 RUNNING; "
+	                    "80 BLOCKED; 90 RUNNING; 100 BLOCKED; 110 RUNNING; 120 BLOCKED; 130 RUNNING; 140 "
+	                    "BLOCKED; 150 RUNNING; "
 	                    "160 BLOCKED", .pid = "0 39",
 	          .woken_by = "20 host/0; 50 host/41; 70 host/42; 90 host/43; 110 host/44; 130 host/7",
 	          .woken_in = "20 timer; 50 thread; 130 irq/3-nvme; 150 -");
@@ -38,14 +39,14 @@ static void check(const struct world *w, int64_t from, int64_t to, const char *w
 	struct wait_list l;
 	struct error err = ERROR_INIT;
 	char text[1000] = "";
-	struct subject s = world_subject(w, "A/CPU0");
-	assert_int_equal(waits_of(&w->topo, &s, from, to, &l, &err), 0);
+	struct target s = world_target(w, "A/CPU0");
+	assert_int_equal(waits_of(&w->catalog, &s, from, to, &l, &err), 0);
 	double share = 0;
 	for (size_t i = 0; i < l.rows; i++) {
 		const struct wait_row *r = &l.row[i];
 		size_t used = strlen(text);
-		snprintf(text + used, sizeof text - used, "%s%s %d %s %d*%d", i ? "; " : "", wait_kind_name[r->kind], (int)r->by.tid,
-		         l.name[r->by.name], (int)r->count, (int)r->total);
+		snprintf(text + used, sizeof text - used, "%s%s %d %s %d*%d", i ? "; " : "", wait_kind_name[r->kind],
+		         (int)r->by.tid, l.name[r->by.name], (int)r->count, (int)r->total);
 		share += r->share;
 	}
 	assert_string_equal(text, want);
@@ -62,11 +63,11 @@ static void test_waits(void **state)
 	check(&w, 30, 75, "device 41 io 1*20; net 42 vhost-39 1*10");
 	check(&w, 76, 112, "ipi 43 kvm 1*10; task 44 systemd 1*10");
 	check(&w, 120, 139, "device -1 irq/3-nvme 1*10");
-	check(&w, 140, 199, "unknown -1  1*10");  /* and one that is no idle vCPU's */
+	check(&w, 140, 199, "unknown -1  1*10");  /* a sleep that is not an idle vCPU's */
 	world_release(&w);
 }
 
-/* Recordings that name no processes: who wakes a halted vCPU out of a thread raises an interrupt for it. */
+/* Recordings without processes: a thread that wakes a halted vCPU raises an interrupt for it. */
 static void test_no_processes(void **state)
 {
 	(void)state;
@@ -86,8 +87,8 @@ static void test_no_processes(void **state)
 	world_release(&w);
 }
 
-/* Nobody recorded that vCPUs are called back: one that its monitor woke, and that slept again without having entered its
- * guest, was, and then let go on; an interrupt of a device would have made it enter. */
+/* No event shows that a vCPU is kicked out. If its monitor woke the vCPU, and the vCPU slept again without having
+ * entered its guest, it was kicked out and then resumed; after an interrupt of a device it would have entered. */
 static void test_called_back(void **state)
 {
 	(void)state;

@@ -1,9 +1,9 @@
-/* query/: the critical path through interrupts, by whoever raised these. */
+/* query/: the critical path through interrupts, by their sources. */
 #include "test.h"
 
 #include "query_world.h"
 
-/* An interrupt that the I/O thread raised while the vCPU was out, before anybody slept for it. */
+/* The I/O thread raised an interrupt while the vCPU was off the CPU, before any thread slept for the interrupt. */
 static void test_pending(void **state)
 {
 	(void)state;
@@ -19,13 +19,14 @@ static void test_pending(void **state)
 	world_has(&w, "A/CPU1", .status = "0 RUNNING; 40 IDLE; 70 RUNNING", .current = "0 5; 40 0; 70 5");
 	world_has(&w, "A/5", .status = "0 RUNNING; 40 BLOCKED; 70 RUNNING", .woken_by = "70 A/6", .woken_in = "70 irq/9-disk");
 	world_close(&w, 0, 99);
-	world_path(&w, "A/5", 40, 79, "40-59 preempting A/6 other <host/99 hog> inject ~35; 60-64 running A/6 other inject ~35; "
+	world_path(&w, "A/5", 40, 79,
+	           "40-59 preempting A/6 other <host/99 hog> inject ~35; 60-64 running A/6 other inject ~35; "
 	                              "65-69 irq A/-1 irq/9-disk inject ~35; 70-79 running A/5 work start");
 	world_release(&w);
 }
 
-/* The same, 1000 times as long.  The guest, which keeps interrupts off for 200 us at most, was left when it had the CPU
- * before: the interrupt may have been raised since, or shortly before. */
+/* The same history, with all times multiplied by 1000. The guest keeps interrupts off for at most 200 us, and exited
+ * while it had the CPU before: the interrupt may have been raised since then, or shortly before. */
 static void pending(const char *server, const char *other, const char *interrupts, const char *want)
 {
 	struct world w;
@@ -48,7 +49,7 @@ static void pending(const char *server, const char *other, const char *interrupt
 #define ONCE "0 BLOCKED; 880000 RUNNING; 895000 BLOCKED"
 #define HANDLED "0 -; 1650000 irq/9-disk; 1660000 -"
 
-/* Beside the raiser another thread of the VM's process ran, while the interrupt may have been raised, or before that. */
+/* Another thread of the VM's process ran while the interrupt may have been raised, or before that. */
 static void test_pending_for_two(void **state)
 {
 	(void)state;
@@ -57,11 +58,13 @@ static void test_pending_for_two(void **state)
 	        "1600000-1649999 running A/6 other inject ~355001; 1650000-1654999 irq A/-1 irq/9-disk inject ~355001");
 	pending(ONCE, "0 BLOCKED; 600000 RUNNING; 650000 BLOCKED", HANDLED,
 	        "500000-879999 unknown host/41  start; 880000-894998 running host/41  inject ~760001; "
-	        "894999-899999 hypervisor A/6 other inject ~760001; 900000-1599999 preempting A/6 other <host/99 > inject ~760001; "
+	        "894999-899999 hypervisor A/6 other inject ~760001; 900000-1599999 preempting A/6 other <host/99 > "
+	        "inject ~760001; "
 	        "1600000-1649999 running A/6 other inject ~760001; 1650000-1654999 irq A/-1 irq/9-disk inject ~760001");
 }
 
-/* It ran twice since: for which cause it raised the interrupt nothing tells, but then that was raised. */
+/* The thread ran twice since then: which of the two runs raised the interrupt is unknown, but it was raised by the
+ * second. */
 static void test_pending_from_either(void **state)
 {
 	(void)state;
@@ -70,7 +73,7 @@ static void test_pending_from_either(void **state)
 	        "1600000-1649999 running A/6 other inject ~345001; 1650000-1654999 irq A/-1 irq/9-disk inject ~345001");
 }
 
-/* The same, but what it did first has been handled before. */
+/* The same, but the interrupt of its first run was handled before. */
 static void test_served_before(void **state)
 {
 	(void)state;
@@ -80,7 +83,7 @@ static void test_served_before(void **state)
 	        "1629999-1649999 running A/6 other inject ~25001; 1650000-1654999 irq A/-1 irq/9-disk inject ~25001");
 }
 
-/* It runs on, but what is handled has been raised. */
+/* The thread continues to run, but an interrupt that is handled has been raised. */
 static void test_raised_when_handled(void **state)
 {
 	(void)state;
@@ -89,8 +92,8 @@ static void test_raised_when_handled(void **state)
 	        "1650000-1654999 irq A/-1 irq/9-disk inject ~5000");
 }
 
-/* host/43, which is known to serve irq/8-net, raised that until 75, when host/41 had begun to wake the halted vCPU for
- * another device: what is left of the halt is the wakeup on its way, and none of host/41's doing. */
+/* host/43, known to serve irq/8-net, raised the interrupt until 75, when host/41 had begun to wake the halted vCPU for
+ * another device: the rest of the halt is wakeup latency, not time of host/41. */
 static void test_woken_for_another(void **state)
 {
 	(void)state;

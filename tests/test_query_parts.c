@@ -1,5 +1,5 @@
-/* Long windows are cut in parts, walked at the same time, and joined: the answer must not show the seams.  A history
- * large enough to be cut is asked as a whole, and in windows small enough not to be. */
+/* Long windows are divided into parts that are walked in parallel and joined; the answer must not depend on that. The
+ * tests query a history that is large enough to be divided, as a whole and in windows too small to be divided. */
 #include "query_world.h"
 #include "refs.h"
 #include "test.h"
@@ -34,7 +34,7 @@ static void put(struct world *w, int64_t t, uint32_t a, int64_t v)
 	assert_int_equal(history_set(w->b, t, a, v, &err), 0);
 }
 
-/* One pCPU, two vCPUs of two VMs and twenty host tasks in turns; each vCPU has three guest threads. */
+/* One pCPU; two vCPUs of two VMs and twenty host tasks take turns; each vCPU has three guest threads. */
 static int64_t make(struct world *w)
 {
 	static const char *const vm[] = { "A", "B" };
@@ -79,7 +79,7 @@ static int64_t make(struct world *w)
 		put(w, 0, task[i], THREAD_PREEMPTED);
 	}
 	for (int n = 0; n < SWITCHES; n++) {
-		uint32_t next = rnd(2) ? rnd(2) : 2 + rnd(20);  /* 0, 1: a vCPU */
+		uint32_t next = rnd(2) ? rnd(2) : 2 + rnd(20);  /* 0 and 1: the vCPUs */
 		t += 1 + rnd(100000);
 		if (now < 2) {
 			put(w, t, status[now], rnd(20) ? VCPU_PREEMPTED : VCPU_HOST_BLOCKED);
@@ -103,12 +103,12 @@ static int64_t make(struct world *w)
 	return t + 10;
 }
 
-static void same_party(const struct flow *f, const struct flow_interval *x, const struct flow *g,
+static void same_actor(const struct flow *f, const struct flow_interval *x, const struct flow *g,
                        const struct flow_interval *y)
 {
-	const struct party *a = &f->entry[x->entry].who, *b = &g->entry[y->entry].who;
+	const struct actor *a = &f->entry[x->entry].actor, *b = &g->entry[y->entry].actor;
 	assert_int_equal(a->kind, b->kind);
-	assert_int_equal(a->system, b->system);
+	assert_int_equal(a->machine, b->machine);
 	assert_int_equal(a->tid, b->tid);
 	assert_int_equal(x->pcpu, y->pcpu);
 	assert_string_equal(f->name[a->name], g->name[b->name]);
@@ -118,24 +118,24 @@ static void flows(void **state)
 {
 	struct world *w = *state;
 	struct error err = ERROR_INIT;
-	static const char *const subjects[] = { "A/5", "B/B2", "host/10" };
+	static const char *const targets[] = { "A/5", "B/B2", "host/10" };
 	int64_t end = history_end(w->h);
-	for (size_t n = 0; n < COUNT(subjects); n++) {
-		struct subject s = world_subject(w, subjects[n]);
+	for (size_t n = 0; n < COUNT(targets); n++) {
+		struct target s = world_target(w, targets[n]);
 		struct flow whole, part;
-		assert_int_equal(flow_of(&w->topo, &s, 0, end, NULL, &whole, &err), 0);
+		assert_int_equal(flow_of(&w->catalog, &s, 0, end, NULL, &whole, &err), 0);
 		world_check_tiling(&whole);
 		size_t at = 0;
 		for (int i = 0; i < WINDOWS; i++) {
 			int64_t from, to;
-			parts_cut(0, end, (size_t)i, WINDOWS, &from, &to);
+			part_bounds(0, end, (size_t)i, WINDOWS, &from, &to);
 			if (to < whole.start)
 				continue;
-			assert_int_equal(flow_of(&w->topo, &s, from, to, NULL, &part, &err), 0);
+			assert_int_equal(flow_of(&w->catalog, &s, from, to, NULL, &part, &err), 0);
 			for (size_t k = 0; k < part.intervals; k++) {
 				while (whole.interval[at].end < part.interval[k].start)
 					at++;
-				same_party(&whole, &whole.interval[at], &part, &part.interval[k]);
+				same_actor(&whole, &whole.interval[at], &part, &part.interval[k]);
 				assert_true(whole.interval[at].start == part.interval[k].start || part.interval[k].start == part.start);
 				assert_true(whole.interval[at].end == part.interval[k].end || part.interval[k].end == part.end);
 			}
@@ -151,24 +151,24 @@ static void flows(void **state)
 
 static char *cell_text(const struct world *w, const struct steal *s, const struct steal_cell *c, char buf[200])
 {
-	char victim[80], thief[80];
-	party_text(&w->topo, &c->victim, s->name[c->victim.name], victim, 80);
-	party_text(&w->topo, &c->thief, s->name[c->thief.name], thief, 80);
-	snprintf(buf, 200, "%s < %s", victim, thief);
+	char victim[80], culprit[80];
+	actor_text(&w->catalog, &c->victim, s->name[c->victim.name], victim, 80);
+	actor_text(&w->catalog, &c->culprit, s->name[c->culprit.name], culprit, 80);
+	snprintf(buf, 200, "%s < %s", victim, culprit);
 	return buf;
 }
 
-/* Who is nobody reads so to people; programs get the words of the table. */
+/* For people, actors without a machine are in parentheses; csv and json contain the words of FLOW_KINDS. */
 static void nobodies(void **state)
 {
 	struct world *w = *state;
 	char buf[200];
-	struct party nobody = { -1, -1, 0, FLOW_WAITING };
-	assert_string_equal(party_shown(&w->topo, &nobody, NULL, buf, sizeof buf), "(asleep on the host)");
-	assert_string_equal(party_text(&w->topo, &nobody, NULL, buf, sizeof buf), "waiting");
-	assert_string_equal(party_shown(&w->topo, &nobody, "disk", buf, sizeof buf), "(waiting for disk)");
+	struct actor nobody = { -1, -1, 0, FLOW_WAITING };
+	assert_string_equal(actor_shown(&w->catalog, &nobody, NULL, buf, sizeof buf), "(asleep on the host)");
+	assert_string_equal(actor_text(&w->catalog, &nobody, NULL, buf, sizeof buf), "waiting");
+	assert_string_equal(actor_shown(&w->catalog, &nobody, "disk", buf, sizeof buf), "(waiting for disk)");
 	nobody.kind = FLOW_IDLE_CPU;
-	assert_string_equal(party_shown(&w->topo, &nobody, NULL, buf, sizeof buf), "(idle CPU)");
+	assert_string_equal(actor_shown(&w->catalog, &nobody, NULL, buf, sizeof buf), "(idle CPU)");
 }
 
 static void matrices(void **state)
@@ -178,14 +178,14 @@ static void matrices(void **state)
 	int64_t end = history_end(w->h);
 	for (int by = STEAL_BY_MACHINE; by <= STEAL_BY_THREAD; by++) {
 		struct steal whole, part;
-		assert_int_equal(steal_matrix(&w->topo, (enum steal_by)by, NULL, 0, end, &whole, &err), 0);
+		assert_int_equal(steal_matrix(&w->catalog, (enum steal_by)by, NULL, 0, end, &whole, &err), 0);
 		assert_true(whole.cells > 4);
 		int64_t *ns = calloc(whole.cells, sizeof *ns);
 		double share = 0;
 		for (int i = 0; i < WINDOWS; i++) {
 			int64_t from, to;
-			parts_cut(0, end, (size_t)i, WINDOWS, &from, &to);
-			assert_int_equal(steal_matrix(&w->topo, (enum steal_by)by, NULL, from, to, &part, &err), 0);
+			part_bounds(0, end, (size_t)i, WINDOWS, &from, &to);
+			assert_int_equal(steal_matrix(&w->catalog, (enum steal_by)by, NULL, from, to, &part, &err), 0);
 			for (size_t k = 0; k < part.cells; k++) {
 				char a[200], b[200];
 				size_t c = 0;
@@ -199,7 +199,7 @@ static void matrices(void **state)
 		}
 		for (size_t c = 0; c < whole.cells; c++) {
 			assert_int_equal(ns[c], whole.cell[c].ns);
-			share = c && whole.cell[c].victim.system == whole.cell[c - 1].victim.system &&
+			share = c && whole.cell[c].victim.machine == whole.cell[c - 1].victim.machine &&
 			        whole.cell[c].victim.tid == whole.cell[c - 1].victim.tid ? share + whole.cell[c].share
 			                                                                 : whole.cell[c].share;
 			assert_true(share < 1.000001);
@@ -209,26 +209,26 @@ static void matrices(void **state)
 	}
 }
 
-/* The sweep by machine and the long way give the same sums: the rows of every victim add up to its steal_time(). */
+/* The sweep by machine and the resolver produce the same sums, and the cells of each victim add up to its steal_time(). */
 static void conservation(void **state)
 {
 	struct world *w = *state;
 	struct error err = ERROR_INIT;
 	struct steal s;
 	int64_t from = history_end(w->h) / 7, to = history_end(w->h) / 7 * 6;
-	assert_int_equal(steal_matrix(&w->topo, STEAL_BY_MACHINE, NULL, from, to, &s, &err), 0);
-	for (uint32_t m = 0; m < w->topo.machines; m++) {
-		struct subject machine = { SUBJECT_MACHINE, m };
+	assert_int_equal(steal_matrix(&w->catalog, STEAL_BY_MACHINE, NULL, from, to, &s, &err), 0);
+	for (uint32_t m = 0; m < w->catalog.machines; m++) {
+		struct target machine = { TARGET_MACHINE, m };
 		int64_t ns, sum = 0;
 		for (size_t i = 0; i < s.cells; i++)
-			sum += s.cell[i].victim.system == (int32_t)m ? s.cell[i].ns : 0;
-		assert_int_equal(steal_time(&w->topo, &machine, from, to, &ns, &err), 0);
+			sum += s.cell[i].victim.machine == (int32_t)m ? s.cell[i].ns : 0;
+		assert_int_equal(steal_time(&w->catalog, &machine, from, to, &ns, &err), 0);
 		assert_int_equal(sum, ns);
 	}
 	steal_release(&s);
 }
 
-/* However short the slices of the sweep, down to one ns, the sums are the same. */
+/* The sums do not depend on the length of the sweep's slices, down to one ns. */
 static void slices(void **state)
 {
 	struct world *w = *state;
@@ -236,25 +236,25 @@ static void slices(void **state)
 	int64_t from = history_end(w->h) / 2, to = from + history_end(w->h) / 1000;
 	struct sweep whole, sliced;
 	struct gap_rows rows;
-	gap_rows_list(&rows, &w->topo, NULL);
-	assert_int_equal(sweep_open(&whole, &w->topo, &rows, from, to, &err), 1);
+	gap_rows_list(&rows, &w->catalog, NULL);
+	assert_int_equal(sweep_open(&whole, &w->catalog, &rows, from, to, &err), 1);
 	while (sweep_step(&whole) == 0)
 		;
 	for (size_t pieces = 1; pieces < 500; pieces *= 6) {
 		int done;
-		assert_int_equal(sweep_open(&sliced, &w->topo, &rows, from, to, &err), 1);
-		sliced.pieces = pieces;
+		assert_int_equal(sweep_open(&sliced, &w->catalog, &rows, from, to, &err), 1);
+		sliced.capacity = pieces;
 		while ((done = sweep_step(&sliced)) == 0)
 			;
 		assert_int_equal(done, 1);
-		assert_memory_equal(sliced.ns, whole.ns, w->topo.machines * whole.thieves * sizeof *whole.ns);
+		assert_memory_equal(sliced.ns, whole.ns, w->catalog.machines * whole.culprits * sizeof *whole.ns);
 		sweep_release(&sliced);
 	}
 	sweep_release(&whole);
 	gap_rows_release(&rows);
 }
 
-/* Sums and cells as the intervals make them. */
+/* Computes the sums and cells of a flow from its intervals, and compares them. */
 static void check_sums(const struct flow *whole, const struct flow *f, size_t *spilled)
 {
 	assert_true(f->start == whole->start && f->end == whole->end && f->entries == whole->entries);
@@ -264,16 +264,17 @@ static void check_sums(const struct flow *whole, const struct flow *f, size_t *s
 		pieces[whole->interval[i].entry]++;
 	for (size_t i = 0; i < f->cells; i++) {
 		const struct flow_cell *c = &f->cell[i];
-		int64_t room = flow_column(f->start, f->end, c->column + 1, f->columns) - flow_column(f->start, f->end, c->column, f->columns);
+		int64_t room = flow_column(f->start, f->end, c->column + 1, f->columns) - flow_column(f->start, f->end, c->column,
+		                                                                                      f->columns);
 		assert_true(c->column < f->columns && c->ns > 0 && c->ns <= room);
 		ns[c->entry] += c->ns;
 	}
 	for (size_t i = 0; i < f->entries; i++) {
 		const struct flow_entry *a = &whole->entry[i], *b = &f->entry[i];
-		assert_true(a->duration == b->duration && a->share == b->share && a->pieces == b->pieces);
+		assert_true(a->duration == b->duration && a->share == b->share && a->intervals == b->intervals);
 		assert_true(a->longest.start == b->longest.start && a->longest.ns == b->longest.ns);
-		assert_true(a->who.tid == b->who.tid && a->who.kind == b->who.kind && a->pieces == pieces[i]);
-		assert_string_equal(whole->name[a->who.name], f->name[b->who.name]);
+		assert_true(a->actor.tid == b->actor.tid && a->actor.kind == b->actor.kind && a->intervals == pieces[i]);
+		assert_string_equal(whole->name[a->actor.name], f->name[b->actor.name]);
 		assert_true(f->columns == 0 || ns[i] == b->duration);
 	}
 	*spilled += f->intervals == 0;
@@ -281,28 +282,29 @@ static void check_sums(const struct flow *whole, const struct flow *f, size_t *s
 	free(pieces);
 }
 
-/* However short the steps, and whatever is kept, the sums are the same. */
+/* The sums do not depend on the length of the steps, with any options. */
 static void steps(void **state)
 {
 	struct world *w = *state;
 	struct error err = ERROR_INIT;
-	struct subject s = world_subject(w, "A/5");
+	struct target s = world_target(w, "A/5");
 	size_t spilled = 0, steps = 0;
 	for (int64_t span = history_end(w->h); span > 3; span /= 50) {
 		struct flow whole, f;
 		int64_t from = history_end(w->h) - span;
-		assert_int_equal(flow_of(&w->topo, &s, from, from + span, NULL, &whole, &err), 0);
+		assert_int_equal(flow_of(&w->catalog, &s, from, from + span, NULL, &whole, &err), 0);
 		for (unsigned columns = 0; columns < 300; columns = columns * 9 + 1) {
-			struct inquiry *q = flow_open(&w->topo, &s, from, from + span, &(struct flow_options){ .intervals = 1000, .columns = columns }, &err);
+			struct query *q = flow_open(&w->catalog, &s, from, from + span,
+			                            &(struct flow_options){ .intervals = 1000, .columns = columns }, &err);
 			double done = 0;
 			for (int r = 0; r == 0; steps++) {
-				r = inquiry_step(q, 0, &err);
-				assert_true(r >= 0 && inquiry_done(q) >= done && inquiry_done(q) <= 1);
-				done = inquiry_done(q);
+				r = query_step(q, 0, &err);
+				assert_true(r >= 0 && query_done(q) >= done && query_done(q) <= 1);
+				done = query_done(q);
 			}
 			assert_true(done == 1);
 			flow_take(q, &f);
-			inquiry_close(q);
+			query_close(q);
 			check_sums(&whole, &f, &spilled);
 			assert_true(f.intervals == (whole.intervals <= 1000 ? whole.intervals : 0));
 			flow_release(&f);
@@ -312,44 +314,46 @@ static void steps(void **state)
 	assert_true(spilled > 1 && steps > 100);
 }
 
-/* Steps of the other questions: the same as at once, and what is dropped midway leaves nothing behind. */
+/* Other queries in steps: the answer is the same as in one step, and a query that is closed before its end leaks
+ * nothing. */
 static void steps_of_matrices_and_gaps(void **state)
 {
 	struct world *w = *state;
 	struct error err = ERROR_INIT;
-	struct subject s = world_subject(w, "A");
+	struct target s = world_target(w, "A");
 	struct gap_options o = { 0, history_end(w->h), 0, 50 };
 	struct gap_list once, l;
 	struct steal all, m;
-	assert_int_equal(gap_list_of(&w->topo, &s, &o, &once, &err), 0);
-	struct inquiry *q = gap_list_open(&w->topo, &s, &o);
+	assert_int_equal(gap_list_of(&w->catalog, &s, &o, &once, &err), 0);
+	struct query *q = gap_list_open(&w->catalog, &s, &o);
 	size_t n = 0;
-	while (inquiry_step(q, 0, &err) == 0)
+	while (query_step(q, 0, &err) == 0)
 		n++;
 	gap_list_take(q, &l);
-	inquiry_close(q);
-	assert_true(n > 10 && l.all.count == once.all.count && l.all.total == once.all.total && l.items == once.items && l.all.p50 == once.all.p50);
+	query_close(q);
+	assert_true(n > 10 && l.all.count == once.all.count && l.all.total == once.all.total && l.items == once.items &&
+	            l.all.p50 == once.all.p50);
 	for (size_t i = 0; i < l.items; i++)
 		assert_true(l.item[i].gap.start == once.item[i].gap.start && l.item[i].culprits == once.item[i].culprits);
 	gap_list_release(&l);
 	gap_list_release(&once);
 	for (int by = STEAL_BY_MACHINE; by <= STEAL_BY_THREAD; by++) {
-		assert_int_equal(steal_matrix(&w->topo, (enum steal_by)by, NULL, 0, o.to, &all, &err), 0);
-		/* with room for three cells only, threads are given by machine */
+		assert_int_equal(steal_matrix(&w->catalog, (enum steal_by)by, NULL, 0, o.to, &all, &err), 0);
+		/* by thread with at most three cells: the answer is by machine */
 		for (size_t most = 0; most < 4; most += 3) {
-			q = steal_open(&w->topo, &(struct steal_options){ (enum steal_by)by, NULL, 0, o.to, most });
-			while (inquiry_step(q, 0, &err) == 0)
+			q = steal_open(&w->catalog, &(struct steal_options){ (enum steal_by)by, NULL, 0, o.to, most });
+			while (query_step(q, 0, &err) == 0)
 				n++;
 			steal_take(q, &m);
-			inquiry_close(q);
+			query_close(q);
 			assert_int_equal(m.by, most ? STEAL_BY_MACHINE : by);
 			assert_true((most != 0 && by != STEAL_BY_MACHINE) == (m.cells != all.cells));
 			steal_release(&m);
 		}
 		steal_release(&all);
-		q = steal_open(&w->topo, &(struct steal_options){ (enum steal_by)by, NULL, 0, o.to, 0 });
-		assert_int_equal(inquiry_step(q, 0, &err), by == STEAL_BY_MACHINE);  /* one slice does it all */
-		inquiry_close(q);
+		q = steal_open(&w->catalog, &(struct steal_options){ (enum steal_by)by, NULL, 0, o.to, 0 });
+		assert_int_equal(query_step(q, 0, &err), by == STEAL_BY_MACHINE);  /* one slice covers the whole window */
+		query_close(q);
 	}
 }
 

@@ -1,6 +1,6 @@
-/* Flows, gaps and the steal matrix of random histories against a resolver that knows nothing but arrays: one value
- * per attribute and ns.  The histories are mostly nonsense (threads that wait for themselves, CPUs that nobody had),
- * which is the point: whatever a file says, the answers tile the window, add up and agree. */
+/* Flows, gaps and the steal matrix of random histories, compared with a brute-force resolver with one value per
+ * attribute and ns. Most histories contain contradictions (threads that wait for themselves, CPUs without a thread): for
+ * any file, the answers must tile the window, add up and agree. */
 #include "query_brute.h"
 #include "test.h"
 
@@ -9,20 +9,20 @@
 
 #define WORLDS 600
 
-/* ---- the comparisons */
+/* ---- Comparisons */
 
 static int machine_of(const struct world *w, int32_t system)
 {
 	for (int k = 0; system >= 0 && k < MACHINES; k++)
-		if (strcmp(w->topo.machine[system].name, machine_name[k]) == 0)
+		if (strcmp(w->catalog.machine[system].name, machine_name[k]) == 0)
 			return k;
 	return -1;
 }
 
-static uint32_t topo_index(const struct world *w, int i)
+static uint32_t catalog_index(const struct world *w, int i)
 {
-	int machine = topo_find_machine(&w->topo, machine_name[threads[i].machine]);
-	int found = topo_find_thread(&w->topo, (uint32_t)machine, threads[i].tid);
+	int machine = catalog_find_machine(&w->catalog, machine_name[threads[i].machine]);
+	int found = catalog_find_thread(&w->catalog, (uint32_t)machine, threads[i].tid);
 	assert_true(found >= 0);
 	return (uint32_t)found;
 }
@@ -30,11 +30,11 @@ static uint32_t topo_index(const struct world *w, int i)
 static void check_piece(const struct world *w, const struct flow *f, const struct flow_interval *p, int64_t t,
                         struct brute_answer want)
 {
-	const struct party *who = &f->entry[p->entry].who;
-	if ((int)who->kind != want.kind || machine_of(w, who->system) != want.machine || who->tid != want.tid ||
+	const struct actor *who = &f->entry[p->entry].actor;
+	if ((int)who->kind != want.kind || machine_of(w, who->machine) != want.machine || who->tid != want.tid ||
 	    p->pcpu != want.pcpu || strcmp(f->name[who->name], want.name) != 0)
 		fail_msg("at %" PRId64 ": %s %d/%d %s @%d, want %s %d/%d %s @%d", t, flow_kind_name[who->kind],
-		         machine_of(w, who->system), who->tid, f->name[who->name], p->pcpu, flow_kind_name[want.kind],
+		         machine_of(w, who->machine), who->tid, f->name[who->name], p->pcpu, flow_kind_name[want.kind],
 		         want.machine, want.tid, want.name, want.pcpu);
 }
 
@@ -47,7 +47,7 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 		first++;
 	while (last >= 0 && model.status[i].v[last] == NUL)
 		last--;
-	int r = flow_of(&w->topo, &(struct subject){ SUBJECT_THREAD, topo_index(w, i) }, from, to, NULL, &f, &err);
+	int r = flow_of(&w->catalog, &(struct target){ TARGET_THREAD, catalog_index(w, i) }, from, to, NULL, &f, &err);
 	if (last < first || to < first || from > last) {
 		assert_int_equal(r, -1);
 		return;
@@ -58,13 +58,13 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 	assert_int_equal(f.end, to < last ? to : last);
 	int64_t entry_ns[FLOW_KIND_COUNT] = { 0 }, brute_ns[FLOW_KIND_COUNT] = { 0 }, lost = 0, brute_lost = 0;
 	for (size_t k = 0; k < f.entries; k++) {
-		entry_ns[f.entry[k].who.kind] += f.entry[k].duration;
+		entry_ns[f.entry[k].actor.kind] += f.entry[k].duration;
 		lost += f.entry[k].lost;
 	}
 	for (size_t k = 0; k < f.intervals; k++) {
 		const struct flow_interval *p = &f.interval[k];
-		const struct party *who = &f.entry[p->entry].who;
-		assert_false(who->kind == FLOW_PREEMPTING && machine_of(w, who->system) == threads[i].machine &&
+		const struct actor *who = &f.entry[p->entry].actor;
+		assert_false(who->kind == FLOW_PREEMPTING && machine_of(w, who->machine) == threads[i].machine &&
 		             who->tid == threads[i].tid);
 		for (int64_t t = p->start; t <= p->end; t++) {
 			struct brute_answer want = of_thread(i, (int)t);
@@ -79,53 +79,53 @@ static void check_thread(const struct world *w, int i, int64_t from, int64_t to)
 	flow_release(&f);
 }
 
-static const struct brute_row *gap_row(const struct world *w, const struct subject *s, int *thread, int *vcpu)
+static const struct brute_row *gap_row(const struct world *w, const struct target *s, int *thread, int *vcpu)
 {
 	*thread = *vcpu = -1;
-	if (s->kind == SUBJECT_THREAD) {
-		const struct topo_thread *th = &w->topo.thread[s->index];
+	if (s->kind == TARGET_THREAD) {
+		const struct catalog_thread *th = &w->catalog.thread[s->index];
 		*thread = thread_index(machine_of(w, (int32_t)th->machine), th->tid);
 		return &model.status[*thread];
 	}
-	const struct topo_cpu *cpu = &w->topo.cpu[s->index];
+	const struct catalog_cpu *cpu = &w->catalog.cpu[s->index];
 	*vcpu = vcpu_index(machine_of(w, (int32_t)cpu->machine), cpu->number);
 	return &model.vstatus[*vcpu];
 }
 
-static bool is_gap(const struct subject *s, int64_t v)
+static bool is_gap(const struct target *s, int64_t v)
 {
-	return s->kind == SUBJECT_THREAD ? v == THREAD_PREEMPTED || v == THREAD_VIRT_PREEMPTED
+	return s->kind == TARGET_THREAD ? v == THREAD_PREEMPTED || v == THREAD_VIRT_PREEMPTED
 	                                 : v == VCPU_PREEMPTED || v == VCPU_HOST_BLOCKED || v == VCPU_WAKING;
 }
 
-struct piece_sums { const struct subject *of; int64_t ns[FLOW_KIND_COUNT], at; };
+struct piece_sums { const struct target *of; int64_t ns[FLOW_KIND_COUNT], at; };
 
-static int add_piece(void *arg, const struct gap_piece *p)
+static int add_piece(void *arg, const struct gap_interval *p)
 {
 	struct piece_sums *sums = arg;
 	if (!p)
 		return 0;
-	assert_memory_equal(&p->gap->subject, sums->of, sizeof *sums->of);
+	assert_memory_equal(&p->gap->target, sums->of, sizeof *sums->of);
 	assert_true(p->start == p->gap->start || p->start == sums->at + 1);
-	sums->ns[p->who.kind] += p->end - p->start + 1;
+	sums->ns[p->actor.kind] += p->end - p->start + 1;
 	sums->at = p->end;
 	return 0;
 }
 
-/* The pieces of its gaps are what the list of them says. */
-static void check_pieces(const struct world *w, const struct subject *s, const struct gap_list *l, int64_t from, int64_t to)
+/* Compares the streamed intervals of gaps with the list of gaps. */
+static void check_pieces(const struct world *w, const struct target *s, const struct gap_list *l, int64_t from, int64_t to)
 {
 	struct error err = ERROR_INIT;
 	struct piece_sums sums = { .of = s };
-	assert_int_equal(gap_each_piece_of(&w->topo, s, from, to, add_piece, &sums, &err), 0);
+	assert_int_equal(gap_each_interval_of(&w->catalog, s, from, to, add_piece, &sums, &err), 0);
 	for (size_t i = 0; i < l->culprits; i++)
-		sums.ns[l->culprit[i].who.kind] -= l->culprit[i].duration;
+		sums.ns[l->culprit[i].actor.kind] -= l->culprit[i].duration;
 	for (int i = 0; i < FLOW_KIND_COUNT; i++)
 		assert_int_equal(sums.ns[i], 0);
 }
 
-/* gap_find and gap_at for every moment, what was lost in a random window, gap_list_of the same. */
-static void check_gaps(const struct world *w, const struct subject *s)
+/* Compares gap_find() and gap_at() at each ns, and steal_time() in a random window with gap_list_of(). */
+static void check_gaps(const struct world *w, const struct target *s)
 {
 	struct error err = ERROR_INIT;
 	int thread, vcpu;
@@ -140,7 +140,7 @@ static void check_gaps(const struct world *w, const struct subject *s)
 			a++;
 		for (b = a; b < SPAN && is_gap(s, row->v[b]); b++)
 			;
-		int found = gap_find(&w->topo, s, t, 1, &g, &err);
+		int found = gap_find(&w->catalog, s, t, 1, &g, &err);
 		assert_int_equal(found, a < SPAN);
 		if (found) {
 			assert_int_equal(g.start, a);
@@ -151,13 +151,13 @@ static void check_gaps(const struct world *w, const struct subject *s)
 			b--;
 		for (a = b; a >= 0 && is_gap(s, row->v[a]); a--)
 			;
-		found = gap_find(&w->topo, s, t, -1, &g, &err);
+		found = gap_find(&w->catalog, s, t, -1, &g, &err);
 		assert_int_equal(found, b >= 0);
 		if (found) {
 			assert_int_equal(g.start, a + 1);
 			assert_int_equal(g.end, b);
 		}
-		found = gap_at(&w->topo, s, t, &g, &err);
+		found = gap_at(&w->catalog, s, t, &g, &err);
 		assert_int_equal(found, is_gap(s, row->v[t]));
 		if (found)
 			assert_true(g.start <= t && t <= g.end);
@@ -166,13 +166,13 @@ static void check_gaps(const struct world *w, const struct subject *s)
 		pieces += in && (t == from || !is_gap(s, row->v[t - 1]));
 	}
 	struct demand demand;
-	assert_int_equal(demand_of(&w->topo, s, from, to, &demand, &err), 0);
-	assert_int_equal(demand.lost - demand.served, want);
-	assert_int_equal(steal_time(&w->topo, s, from, to, &ns, &err), 0);
+	assert_int_equal(demand_of(&w->catalog, s, from, to, &demand, &err), 0);
+	assert_int_equal(demand.lost - demand.vmm_ns, want);
+	assert_int_equal(steal_time(&w->catalog, s, from, to, &ns, &err), 0);
 	assert_int_equal(ns, demand.lost);
 	struct gap_list l;
 	struct gap_options o = { from, to, 0, 0 };
-	assert_int_equal(gap_list_of(&w->topo, s, &o, &l, &err), 0);
+	assert_int_equal(gap_list_of(&w->catalog, s, &o, &l, &err), 0);
 	assert_int_equal(l.all.total, want);
 	assert_int_equal(l.all.count, pieces);
 	assert_int_equal(l.items, pieces);
@@ -187,36 +187,36 @@ static void check_gaps(const struct world *w, const struct subject *s)
 	check_pieces(w, s, &l, from, to);
 	gap_list_release(&l);
 	o = (struct gap_options){ from, to, min, 2 };
-	assert_int_equal(gap_list_of(&w->topo, s, &o, &l, &err), 0);
+	assert_int_equal(gap_list_of(&w->catalog, s, &o, &l, &err), 0);
 	assert_int_equal(l.all.count, longer);
 	assert_int_equal(l.items, longer < 2 ? longer : 2);
 	gap_list_release(&l);
 }
 
-static int64_t party_sum(const struct world *w, const struct steal *s, int victim, int tid, int thief, int kind)
+static int64_t actor_sum(const struct world *w, const struct steal *s, int victim, int tid, int culprit, int kind)
 {
 	int64_t ns = 0;
 	for (size_t i = 0; i < s->cells; i++) {
 		const struct steal_cell *c = &s->cell[i];
-		if (machine_of(w, c->victim.system) == victim && c->victim.tid == tid &&
-		    machine_of(w, c->thief.system) == thief && (kind < 0 || (int)c->thief.kind == kind))
+		if (machine_of(w, c->victim.machine) == victim && c->victim.tid == tid &&
+		    machine_of(w, c->culprit.machine) == culprit && (kind < 0 || (int)c->culprit.kind == kind))
 			ns += c->ns;
 	}
 	return ns;
 }
 
-/* What one vCPU lost is the same, whether it is shown by machine or by thread. */
+/* The lost time of a vCPU is the same by machine and by thread. */
 static void check_vcpu_matrix(const struct world *w, int64_t from, int64_t to)
 {
 	struct error err = ERROR_INIT;
-	for (uint32_t i = 0; i < w->topo.cpus; i++) {
-		const struct subject cpu = { SUBJECT_CPU, i };
+	for (uint32_t i = 0; i < w->catalog.cpus; i++) {
+		const struct target cpu = { TARGET_CPU, i };
 		int64_t lost[2] = { 0 };
 		for (int by = STEAL_BY_MACHINE; by <= STEAL_BY_THREAD; by++) {
 			struct steal s;
-			assert_int_equal(steal_matrix(&w->topo, (enum steal_by)by, &cpu, from, to, &s, &err), 0);
+			assert_int_equal(steal_matrix(&w->catalog, (enum steal_by)by, &cpu, from, to, &s, &err), 0);
 			for (size_t k = 0; k < s.cells; k++) {
-				assert_int_equal(s.cell[k].victim.system, w->topo.cpu[i].machine);
+				assert_int_equal(s.cell[k].victim.machine, w->catalog.cpu[i].machine);
 				assert_int_equal(s.cell[k].victim.tid, -1);
 				lost[by] += s.cell[k].ns;
 			}
@@ -233,7 +233,7 @@ static void check_matrix(const struct world *w)
 	int64_t from = rnd(SPAN / 2), to = from + rnd(SPAN);
 	int64_t by_machine[MACHINES][MACHINES + 1] = { 0 }, by_thread[THREADS][MACHINES + 1][FLOW_KIND_COUNT] = { 0 };
 	for (int64_t t = from; t <= to && t < SPAN; t++) {
-		struct subject thread = { SUBJECT_THREAD, 0 }, cpu = { SUBJECT_CPU, 0 };
+		struct target thread = { TARGET_THREAD, 0 }, cpu = { TARGET_CPU, 0 };
 		for (int i = 0; i < THREADS; i++) {
 			if (!is_gap(&thread, model.status[i].v[t]) || threads[i].vm >= 0)
 				continue;
@@ -250,35 +250,35 @@ static void check_matrix(const struct world *w)
 		}
 	}
 	check_vcpu_matrix(w, from, to);
-	assert_int_equal(steal_matrix(&w->topo, STEAL_BY_THREAD, NULL, from, to, &s, &err), 0);
+	assert_int_equal(steal_matrix(&w->catalog, STEAL_BY_THREAD, NULL, from, to, &s, &err), 0);
 	for (int i = 0; i < THREADS; i++)
 		for (int k = 0; k <= MACHINES && threads[i].vm < 0; k++)
 			for (int kind = 0; kind < FLOW_KIND_COUNT; kind++)
-				assert_int_equal(party_sum(w, &s, threads[i].machine, threads[i].tid, k - 1, kind),
+				assert_int_equal(actor_sum(w, &s, threads[i].machine, threads[i].tid, k - 1, kind),
 				                 by_thread[i][k][kind]);
 	steal_release(&s);
-	assert_int_equal(steal_matrix(&w->topo, STEAL_BY_MACHINE, NULL, from, to, &s, &err), 0);
+	assert_int_equal(steal_matrix(&w->catalog, STEAL_BY_MACHINE, NULL, from, to, &s, &err), 0);
 	for (int i = 0; i < MACHINES; i++) {
-		struct subject machine = { SUBJECT_MACHINE, (uint32_t)topo_find_machine(&w->topo, machine_name[i]) };
+		struct target machine = { TARGET_MACHINE, (uint32_t)catalog_find_machine(&w->catalog, machine_name[i]) };
 		int64_t sum = 0;
 		for (int k = 0; k <= MACHINES; k++) {
-			assert_int_equal(party_sum(w, &s, i, -1, k - 1, -1), by_machine[i][k]);
+			assert_int_equal(actor_sum(w, &s, i, -1, k - 1, -1), by_machine[i][k]);
 			sum += by_machine[i][k];
 		}
 		struct demand demand;
-		assert_int_equal(demand_of(&w->topo, &machine, from, to, &demand, &err), 0);
-		assert_int_equal(demand.lost - demand.served, sum);
+		assert_int_equal(demand_of(&w->catalog, &machine, from, to, &demand, &err), 0);
+		assert_int_equal(demand.lost - demand.vmm_ns, sum);
 	}
 	steal_release(&s);
 }
 
-/* Reading many intervals at once gives what reading them one by one gives, also by turns. */
+/* Reading many intervals in one call returns the same as reading them one by one, also mixed. */
 static void check_read(const struct world *w)
 {
 	struct error err = ERROR_INIT;
 	struct history_cursor one, many;
 	struct interval iv, read[8];
-	uint32_t attr = w->topo.thread[rnd(w->topo.threads)].status;
+	uint32_t attr = w->catalog.thread[rnd(w->catalog.threads)].status;
 	int64_t from = (int64_t)rnd(SPAN + 4) - 2, to = from + rnd(SPAN);
 	int n, i = 0, r;
 	assert_int_equal(history_range(&one, w->h, attr, from, to, &err), 0);
@@ -297,21 +297,21 @@ static void check_read(const struct world *w)
 	assert_int_equal(r, 0);
 }
 
-/* Nothing may fail or crash on nonsense; the texts are checked elsewhere. */
+/* Contradictions must not cause errors or crashes; other tests check the texts. */
 static void check_words(const struct world *w)
 {
 	struct error err = ERROR_INIT;
-	struct subject s = { SUBJECT_THREAD, rnd(w->topo.threads) }, c = { SUBJECT_CPU, rnd(w->topo.cpus) };
+	struct target s = { TARGET_THREAD, rnd(w->catalog.threads) }, c = { TARGET_CPU, rnd(w->catalog.cpus) };
 	struct periodic_list l;
 	char line[400], *text = NULL;
 	int64_t t = rnd(SPAN);
-	assert_int_equal(explain_status(&w->topo, &s, t, line, sizeof line, &err), 0);
-	assert_int_equal(explain_status(&w->topo, &c, t, line, sizeof line, &err), 0);
-	if (explain_window(&w->topo, &s, t, SPAN, &text, &err) == 0)
+	assert_int_equal(explain_status(&w->catalog, &s, t, line, sizeof line, &err), 0);
+	assert_int_equal(explain_status(&w->catalog, &c, t, line, sizeof line, &err), 0);
+	if (explain_window(&w->catalog, &s, t, SPAN, &text, &err) == 0)
 		free(text);
-	if (explain_at(&w->topo, &s, t, &text, &err) == 0)
+	if (explain_at(&w->catalog, &s, t, &text, &err) == 0)
 		free(text);
-	assert_int_equal(gap_periodic(&w->topo, 0, SPAN, &l, &err), 0);
+	assert_int_equal(periodic_timers_of(&w->catalog, 0, SPAN, &l, &err), 0);
 	periodic_release(&l);
 }
 
@@ -327,11 +327,11 @@ static void brute_force(void **state)
 			int64_t from = rnd(SPAN), to = from + rnd(SPAN);
 			check_thread(&w, i, INT64_MIN, INT64_MAX);
 			check_thread(&w, i, from, to);
-			check_gaps(&w, &(struct subject){ SUBJECT_THREAD, topo_index(&w, i) });
+			check_gaps(&w, &(struct target){ TARGET_THREAD, catalog_index(&w, i) });
 		}
-		for (uint32_t i = 0; i < w.topo.cpus; i++)
-			if (w.topo.machine[w.topo.cpu[i].machine].kind == MACHINE_VM)
-				check_gaps(&w, &(struct subject){ SUBJECT_CPU, i });
+		for (uint32_t i = 0; i < w.catalog.cpus; i++)
+			if (w.catalog.machine[w.catalog.cpu[i].machine].kind == MACHINE_VM)
+				check_gaps(&w, &(struct target){ TARGET_CPU, i });
 		check_matrix(&w);
 		check_words(&w);
 		for (int i = 0; i < 20; i++)
@@ -344,10 +344,10 @@ static char *all_flows(const struct world *w, char *buf, size_t size, bool *fail
 {
 	size_t used = 0;
 	*buf = '\0';
-	for (uint32_t i = 0; i < w->topo.threads; i++) {
+	for (uint32_t i = 0; i < w->catalog.threads; i++) {
 		struct error err = ERROR_INIT;
 		struct flow f;
-		if (flow_of(&w->topo, &(struct subject){ SUBJECT_THREAD, i }, INT64_MIN, INT64_MAX, NULL, &f, &err) < 0) {
+		if (flow_of(&w->catalog, &(struct target){ TARGET_THREAD, i }, INT64_MIN, INT64_MAX, NULL, &f, &err) < 0) {
 			assert_true(err.text[0]);
 			*failed = *failed || !strstr(err.text, "nothing is known");
 			continue;
@@ -359,7 +359,7 @@ static char *all_flows(const struct world *w, char *buf, size_t size, bool *fail
 	return buf;
 }
 
-/* A damaged file gives an error or the right answer, whatever byte of it changed. */
+/* A damaged file causes an error or the right answer, whichever byte is changed. */
 static void damaged(void **state)
 {
 	static char bytes[1 << 17], truth[1 << 16], text[1 << 16];
@@ -390,11 +390,11 @@ static void damaged(void **state)
 		bytes[at] = was;
 		failed = false;
 		d.h = history_open(path, &err);
-		if (d.h && topo_open(&d.topo, d.h, &err) == 0) {
+		if (d.h && catalog_open(&d.catalog, d.h, &err) == 0) {
 			all_flows(&d, text, sizeof text, &failed);
 			if (!failed)
 				assert_string_equal(text, truth);
-			topo_release(&d.topo);
+			catalog_release(&d.catalog);
 		} else {
 			assert_true(err.text[0]);
 			failed = true;

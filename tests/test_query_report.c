@@ -1,4 +1,4 @@
-/* Lists of gaps, the steal matrix, guilty timers, the text and the sentences. */
+/* Lists of gaps, the steal matrix, periodic timers, the text and the sentences. */
 #include "base/text.h"
 #include "query_world.h"
 #include "test.h"
@@ -9,7 +9,7 @@
 
 #define MS INT64_C(1000000)
 
-/* Debian (one vCPU) against burnP6 of the host and Ubuntu on pCPU 3: a third each, in turns of 1 ms. */
+/* Debian (one vCPU), burnP6 on the host, and Ubuntu share pCPU 3: a third each, in time slices of 1 ms. */
 static void thirds(struct world *w)
 {
 	char status[4096] = "", thread[4096] = "", current[4096] = "", ubuntu[4096] = "", irq[256];
@@ -47,29 +47,29 @@ static void critical_task(void **state)
 	struct error err = ERROR_INIT;
 	(void)state;
 	thirds(&w);
-	struct subject s = world_subject(&w, "Debian/3525");
-	assert_int_equal(flow_of(&w.topo, &s, INT64_MIN, INT64_MAX, NULL, &f, &err), 0);
+	struct target s = world_target(&w, "Debian/3525");
+	assert_int_equal(flow_of(&w.catalog, &s, INT64_MIN, INT64_MAX, NULL, &f, &err), 0);
 	world_check_tiling(&f);
 	assert_int_equal(f.entries, 4);
 	assert_int_equal(f.entry[0].duration, 30 * MS);
-	assert_int_equal(f.entry[2].duration, 30 * MS - 1000);  /* burnP6, but for the interrupt */
-	assert_string_equal(f.name[f.entry[2].who.name], "burnP6");
-	assert_int_equal(f.entry[3].who.kind, FLOW_IRQ);
+	assert_int_equal(f.entry[2].duration, 30 * MS - 1000);  /* burnP6, less the interrupt */
+	assert_string_equal(f.name[f.entry[2].actor.name], "burnP6");
+	assert_int_equal(f.entry[3].actor.kind, FLOW_IRQ);
 	char *text = NULL;
 	size_t size = 0;
 	FILE *to = open_memstream(&text, &size);
 	const char *header[] = { "history: x" };
 	struct flow_text o = { .threshold = 0.001, .header = header, .headers = 1 };
-	assert_int_equal(flow_write_text(&w.topo, &f, &s, &o, to, &err), 0);
+	assert_int_equal(flow_write_text(&w.catalog, &f, &s, &o, to, &err), 0);
 	fclose(to);
-	assert_non_null(strstr(text, "left out: 1 entry below 0.1 % each, together 1.00 us (<0.1%)\n"));
+	assert_non_null(strstr(text, "left out: 1 entry below 0.1 % each, 1.00 us (<0.1%) in total\n"));
 	free(text);
 	flow_release(&f);
-	/* one cell of the lanes = 1 ms */
+	/* one cell of the lanes is 1 ms */
 	struct flow_options cells = { .intervals = SIZE_MAX, .columns = flow_text_columns(0) };
-	assert_int_equal(flow_of(&w.topo, &s, 0, history_begin(w.h) + 26 * MS - 1, &cells, &f, &err), 0);
+	assert_int_equal(flow_of(&w.catalog, &s, 0, history_begin(w.h) + 26 * MS - 1, &cells, &f, &err), 0);
 	to = open_memstream(&text, &size);
-	assert_int_equal(flow_write_text(&w.topo, &f, &s, &o, to, &err), 0);
+	assert_int_equal(flow_write_text(&w.catalog, &f, &s, &o, to, &err), 0);
 	fclose(to);
 	assert_string_equal(text,
 		"history: x\n"
@@ -82,12 +82,12 @@ static void critical_task(void **state)
 		"  2101 burnP6                       9.00 ms  34.6% | !  !  !  !  !  !  !  !  !|\n"
 		"Ubuntu                              8.00 ms  30.8% |  !  !  !  !  !  !  !  !  |\n"
 		"  77 cc\\e[31m                       8.00 ms  30.8% |  !  !  !  !  !  !  !  !  |\n"
-		"# ran  ! others (half or more)  : a tenth  , less\n"
-		"left out: 1 entry below 0.1 % each, together 1.00 us (<0.1%)\n");
+		"# ran  ! others (>= 50 %)  : >= 10 %  , less\n"
+		"left out: 1 entry below 0.1 % each, 1.00 us (<0.1%) in total\n");
 	free(text);
 	to = open_memstream(&text, &size);
 	o = (struct flow_text){ .width = 100, .intervals = true };
-	assert_int_equal(flow_write_text(&w.topo, &f, &s, &o, to, &err), 0);
+	assert_int_equal(flow_write_text(&w.catalog, &f, &s, &o, to, &err), 0);
 	fclose(to);
 	assert_non_null(strstr(text, "irq/46-iwlwifi"));
 	assert_null(strstr(text, "left out"));
@@ -109,10 +109,10 @@ static void lists(void **state)
 	(void)state;
 	thirds(&w);
 	int64_t begin = history_begin(w.h), end = history_end(w.h);
-	struct subject s = world_subject(&w, "Debian");
+	struct target s = world_target(&w, "Debian");
 	struct gap_options o = { begin, end, 0, 0 };
-	assert_int_equal(gap_list_of(&w.topo, &s, &o, &l, &err), 0);
-	assert_int_equal(steal_time(&w.topo, &s, begin, end, &ns, &err), 0);
+	assert_int_equal(gap_list_of(&w.catalog, &s, &o, &l, &err), 0);
+	assert_int_equal(steal_time(&w.catalog, &s, begin, end, &ns, &err), 0);
 	assert_int_equal(l.all.count, 30);
 	assert_int_equal(l.items, 30);
 	assert_int_equal(l.all.total, ns);
@@ -126,21 +126,21 @@ static void lists(void **state)
 		assert_int_equal(sum, l.item[i].gap.end - l.item[i].gap.start + 1);
 	}
 	gap_list_release(&l);
-	/* cut at both ends: the first gap loses half, so it is the shortest */
+	/* cut at both ends: half of the first gap is cut off, so it is the shortest */
 	o = (struct gap_options){ begin + 2 * MS, end, 2 * MS, 3 };
-	assert_int_equal(gap_list_of(&w.topo, &s, &o, &l, &err), 0);
+	assert_int_equal(gap_list_of(&w.catalog, &s, &o, &l, &err), 0);
 	assert_int_equal(l.all.count, 29);
 	assert_int_equal(l.items, 3);
 	assert_int_equal(l.item[0].gap.start, begin + 4 * MS);
 	gap_list_release(&l);
 	o = (struct gap_options){ end + 1, end + 10, 0, 0 };
-	assert_int_equal(gap_list_of(&w.topo, &s, &o, &l, &err), 0);
+	assert_int_equal(gap_list_of(&w.catalog, &s, &o, &l, &err), 0);
 	assert_int_equal(l.all.count, 0);
 	gap_list_release(&l);
-	assert_int_equal(gap_list_of(&w.topo, NULL, &(struct gap_options){ begin, end, 0, 1 }, &l, &err), 0);
+	assert_int_equal(gap_list_of(&w.catalog, NULL, &(struct gap_options){ begin, end, 0, 1 }, &l, &err), 0);
 	assert_int_equal(l.all.count, 60);
 	assert_int_equal(l.rows, 2);
-	for (size_t i = 0; i < 2; i++) {  /* 30 gaps of 2 ms each, beyond `top` too */
+	for (size_t i = 0; i < 2; i++) {  /* 30 gaps of 2 ms each, including gaps beyond `top` */
 		assert_int_equal(l.row[i].count, 30);
 		assert_int_equal(l.row[i].total, 60 * MS);
 		assert_int_equal(l.row[i].bin[20], 30);
@@ -159,36 +159,36 @@ static void matrix(void **state)
 	char a[64], b[64];
 	(void)state;
 	thirds(&w);
-	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, INT64_MIN, INT64_MAX, &m, &err), 0);
-	const struct { const char *victim, *thief; int64_t ns; } expected[] = {
+	assert_int_equal(steal_matrix(&w.catalog, STEAL_BY_MACHINE, NULL, INT64_MIN, INT64_MAX, &m, &err), 0);
+	const struct { const char *victim, *culprit; int64_t ns; } expected[] = {
 		{ "Debian", "host", 30 * MS }, { "Debian", "Ubuntu", 30 * MS },
 		{ "Ubuntu", "host", 30 * MS }, { "Ubuntu", "Debian", 30 * MS },
 	};
 	assert_int_equal(m.cells, COUNT(expected));
 	for (size_t i = 0; i < m.cells; i++) {
-		const struct party *v = &m.cell[i].victim, *t = &m.cell[i].thief;
-		assert_string_equal(party_text(&w.topo, v, m.name[v->name], a, sizeof a),
+		const struct actor *v = &m.cell[i].victim, *t = &m.cell[i].culprit;
+		assert_string_equal(actor_text(&w.catalog, v, m.name[v->name], a, sizeof a),
 		                    expected[i].victim);
-		assert_string_equal(party_text(&w.topo, t, m.name[t->name], b, sizeof b),
-		                    expected[i].thief);
+		assert_string_equal(actor_text(&w.catalog, t, m.name[t->name], b, sizeof b),
+		                    expected[i].culprit);
 		assert_int_equal(m.cell[i].ns, expected[i].ns);
 		assert_true(m.cell[i].share == 0.5);
 	}
 	steal_release(&m);
-	struct subject s = world_subject(&w, "Debian/vCPU0");
-	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_THREAD, &s, INT64_MIN, INT64_MAX, &m, &err), 0);
+	struct target s = world_target(&w, "Debian/vCPU0");
+	assert_int_equal(steal_matrix(&w.catalog, STEAL_BY_THREAD, &s, INT64_MIN, INT64_MAX, &m, &err), 0);
 	assert_int_equal(m.cells, 3);
-	assert_string_equal(party_text(&w.topo, &m.cell[0].victim, m.name[m.cell[0].victim.name], a, sizeof a),
+	assert_string_equal(actor_text(&w.catalog, &m.cell[0].victim, m.name[m.cell[0].victim.name], a, sizeof a),
 	                    "Debian");
-	assert_string_equal(party_text(&w.topo, &m.cell[0].thief, m.name[m.cell[0].thief.name], a, sizeof a),
+	assert_string_equal(actor_text(&w.catalog, &m.cell[0].culprit, m.name[m.cell[0].culprit.name], a, sizeof a),
 	                    "Ubuntu/77 cc\\e[31m");
-	assert_int_equal(m.cell[2].thief.kind, FLOW_IRQ);
+	assert_int_equal(m.cell[2].culprit.kind, FLOW_IRQ);
 	assert_int_equal(m.cell[2].ns, 1000);
 	steal_release(&m);
 	world_release(&w);
 }
 
-/* Of more machines than a sweep takes: what a machine's hypervisor and its handlers do is the machine's, too. */
+/* With more machines than a sweep supports, VMM time and handlers still count for the machine. */
 static void many_machines(void **state)
 {
 	struct world w;
@@ -204,10 +204,10 @@ static void many_machines(void **state)
 	world_row(&w, "/Virtual Machines/inner/Parent", "0 outer");
 	world_has(&w, "inner/CPU0", .pcpu = "0 0", .status = "0 PREEMPTED; 40 RUNNING");
 	world_close(&w, 0, 59);
-	assert_int_equal(steal_matrix(&w.topo, STEAL_BY_MACHINE, NULL, INT64_MIN, INT64_MAX, &m, &err), 0);
+	assert_int_equal(steal_matrix(&w.catalog, STEAL_BY_MACHINE, NULL, INT64_MIN, INT64_MAX, &m, &err), 0);
 	assert_int_equal(m.cells, 1);
-	assert_string_equal(w.topo.machine[m.cell[0].victim.system].name, "inner");
-	assert_string_equal(w.topo.machine[m.cell[0].thief.system].name, "outer");
+	assert_string_equal(w.catalog.machine[m.cell[0].victim.machine].name, "inner");
+	assert_string_equal(w.catalog.machine[m.cell[0].culprit.machine].name, "outer");
 	assert_int_equal(m.cell[0].ns, 40);
 	steal_release(&m);
 	world_release(&w);
@@ -221,45 +221,44 @@ static void sentences(void **state)
 	(void)state;
 	thirds(&w);
 	int64_t begin = history_begin(w.h), end = history_end(w.h);
-	struct subject s = world_subject(&w, "Debian/3525"), cpu = world_subject(&w, "Debian/vCPU0");
-	struct subject pcpu = world_subject(&w, "host/CPU3"), vm = world_subject(&w, "Debian");
-	assert_int_equal(explain_window(&w.topo, &s, begin, end, &text, &err), 0);
+	struct target s = world_target(&w, "Debian/3525"), cpu = world_target(&w, "Debian/vCPU0");
+	struct target pcpu = world_target(&w, "host/CPU3"), vm = world_target(&w, "Debian");
+	assert_int_equal(explain_window(&w.catalog, &s, begin, end, &text, &err), 0);
 	assert_string_equal(text,
 		"Debian/3525 critical_task, 1970-01-01 00:16:40.000000 +0000 .. 00:16:40.089999 (90.0 ms): ran 30.0 ms (33.3 %), "
 		"lost 60.0 ms (66.7 %), slept 0 ns.\n"
-		"What delayed it most was Ubuntu/77 cc\\e[31m: 30.0 ms (33.3 %) in 30 pieces, the longest 1.00 ms at "
-		"00:16:40.002000 on CPU3.\n"
-		"Then host/2101 burnP6: 30.0 ms (33.3 %); 1 other: 1.00 us.\n"
-		"How sure: the trace tells all of it; the guest's times are known to within 1.50 us.\n"
-		"Look next at Ubuntu/77 cc\\e[31m, a thread of another VM on the same CPU (stealscope flow FILE Ubuntu/77).\n");
+		"Main delay: Ubuntu/77 cc\\e[31m, 30.0 ms (33.3 %) in 30 intervals, longest 1.00 ms at 00:16:40.002000 on CPU3.\n"
+		"Further delays: host/2101 burnP6: 30.0 ms (33.3 %); 1 other: 1.00 us.\n"
+		"Confidence: high; nothing is unknown; guest clock error <= 1.50 us.\n"
+		"Next: Ubuntu/77 cc\\e[31m, a thread of another VM, shares this CPU (stealscope flow FILE Ubuntu/77).\n");
 	free(text);
-	assert_int_equal(explain_at(&w.topo, &cpu, begin + 5 * MS, &text, &err), 0);
+	assert_int_equal(explain_at(&w.catalog, &cpu, begin + 5 * MS, &text, &err), 0);
 	assert_memory_equal(text, "Debian/vCPU0 was PREEMPTED for 2.00 ms from 00:16:40.004000.\n", 60);
 	free(text);
 	struct gap moment;
 	struct flow part;
-	assert_int_equal(explain_moment(&w.topo, &cpu, begin + 5 * MS, &moment, &err), 1);
-	assert_int_equal(flow_of(&w.topo, &cpu, moment.start, moment.end, NULL, &part, &err), 0);
-	assert_int_equal(explain_at_of(&w.topo, &moment, &part, &text, &err), 0);
-	assert_non_null(strstr(text, "2.00 ms from 00:16:40.004000.\nWhat delayed it most was"));
+	assert_int_equal(explain_moment(&w.catalog, &cpu, begin + 5 * MS, &moment, &err), 1);
+	assert_int_equal(flow_of(&w.catalog, &cpu, moment.start, moment.end, NULL, &part, &err), 0);
+	assert_int_equal(explain_moment_text(&w.catalog, &moment, &part, &text, &err), 0);
+	assert_non_null(strstr(text, "2.00 ms from 00:16:40.004000.\nMain delay: "));
 	free(text);
-	explain_status_of(&w.topo, &moment, &part, line, sizeof line);
-	assert_memory_equal(line, "Debian/vCPU0 00:16:40.0040 PREEMPTED 2.00 ms by ", 48);
+	explain_status_text(&w.catalog, &moment, &part, line, sizeof line);
+	assert_memory_equal(line, "Debian/vCPU0 00:16:40.0040 PREEMPTED 2.00 ms, 50 % by ", 54);
 	flow_release(&part);
-	assert_int_equal(explain_window(&w.topo, &pcpu, begin, end, &text, &err), -1);
-	assert_int_equal(explain_window(&w.topo, &vm, begin, end, &text, &err), -1);
-	assert_int_equal(explain_status(&w.topo, &cpu, begin + MS + 3, line, sizeof line, &err), 0);
-	assert_string_equal(line, "Debian/vCPU0 00:16:40.0010 PREEMPTED 2.00 ms by host/2101 burnP6 on CPU3 (50 %) and 1 more");
-	assert_int_equal(explain_status(&w.topo, &s, begin, line, sizeof line, &err), 0);
+	assert_int_equal(explain_window(&w.catalog, &pcpu, begin, end, &text, &err), -1);
+	assert_int_equal(explain_window(&w.catalog, &vm, begin, end, &text, &err), -1);
+	assert_int_equal(explain_status(&w.catalog, &cpu, begin + MS + 3, line, sizeof line, &err), 0);
+	assert_string_equal(line, "Debian/vCPU0 00:16:40.0010 PREEMPTED 2.00 ms, 50 % by host/2101 burnP6 on CPU3, 1 other");
+	assert_int_equal(explain_status(&w.catalog, &s, begin, line, sizeof line, &err), 0);
 	assert_string_equal(line, "Debian/3525 critical_task 00:16:40.0000 RUNNING 1.00 ms on CPU3");
-	assert_int_equal(explain_status(&w.topo, &pcpu, begin + MS, line, sizeof line, &err), 0);
+	assert_int_equal(explain_status(&w.catalog, &pcpu, begin + MS, line, sizeof line, &err), 0);
 	assert_string_equal(line, "host/CPU3 00:16:40.0010 busy 1.00 ms by host/2101 burnP6 on CPU3");
-	assert_int_equal(explain_status(&w.topo, &vm, begin, line, sizeof line, &err), 0);
-	assert_string_equal(line, "Debian was kept from running for 60.0 ms in all");
+	assert_int_equal(explain_status(&w.catalog, &vm, begin, line, sizeof line, &err), 0);
+	assert_string_equal(line, "Debian lost 60.0 ms in total");
 	world_release(&w);
 }
 
-/* A word is what a shell reads as this one word. */
+/* The shell must read a quoted word as one word with the original text. */
 static void words_for_a_shell(void **state)
 {
 	static const struct { const char *raw, *want; } cases[] = {
@@ -274,7 +273,7 @@ static void words_for_a_shell(void **state)
 	}
 }
 
-/* An idle CPU for a moment is a wakeup or a move; for long it is a limit. */
+/* A CPU that is idle for a short time is a wakeup or a migration; for a long time, a limit. */
 static void idle_cpus(void **state)
 {
 	struct world w;
@@ -286,24 +285,24 @@ static void idle_cpus(void **state)
 	          .cpu = "0 0");
 	world_has(&w, "host/CPU0", .current = "0 9; 4000000 0; 4900000 9; 6000000 0; 7000000 9");
 	world_close(&w, 0, 9999999);
-	struct subject s = world_subject(&w, "host/9");
-	assert_int_equal(explain_window(&w.topo, &s, 0, 5999999, &text, &err), 0);
-	assert_non_null(strstr(text, "What delayed it most was waking up, or moving to another CPU: 900 us"));
-	assert_non_null(strstr(text, "Look next at who wakes it"));
+	struct target s = world_target(&w, "host/9");
+	assert_int_equal(explain_window(&w.catalog, &s, 0, 5999999, &text, &err), 0);
+	assert_non_null(strstr(text, "Main delay: wakeup or CPU migration, 900 us"));
+	assert_non_null(strstr(text, "Next: look at its wakers"));
 	assert_null(strstr(text, "quota"));
 	free(text);
-	assert_int_equal(explain_window(&w.topo, &s, 0, 9999999, &text, &err), 0);
-	assert_non_null(strstr(text, "What delayed it most was waiting although its CPU was idle: 1.90 ms"));
-	assert_non_null(strstr(text, "Look next at CPU limits (quota, cpuset)"));
+	assert_int_equal(explain_window(&w.catalog, &s, 0, 9999999, &text, &err), 0);
+	assert_non_null(strstr(text, "Main delay: waiting on an idle CPU, 1.90 ms"));
+	assert_non_null(strstr(text, "Next: check the CPU limits (quota, cpuset)"));
 	free(text);
-	assert_int_equal(explain_status(&w.topo, &s, 4500000, line, sizeof line, &err), 0);
-	assert_string_equal(line, "host/9 00:00:00.0040 PREEMPTED 900 us, waking up or moving to CPU0");
-	assert_int_equal(explain_status(&w.topo, &s, 6500000, line, sizeof line, &err), 0);
-	assert_string_equal(line, "host/9 00:00:00.0060 PREEMPTED 1.00 ms although CPU0 was idle");
+	assert_int_equal(explain_status(&w.catalog, &s, 4500000, line, sizeof line, &err), 0);
+	assert_string_equal(line, "host/9 00:00:00.0040 PREEMPTED 900 us, wakeup or CPU migration to CPU0");
+	assert_int_equal(explain_status(&w.catalog, &s, 6500000, line, sizeof line, &err), 0);
+	assert_string_equal(line, "host/9 00:00:00.0060 PREEMPTED 1.00 ms while CPU0 was idle");
 	world_release(&w);
 }
 
-/* Many wakeups and one long wait, whose cause nobody knows, are no limit. */
+/* Many wakeups and one long wait of unknown cause are no limit. */
 static void mostly_wakeups(void **state)
 {
 	struct world w;
@@ -320,16 +319,16 @@ static void mostly_wakeups(void **state)
 	world_has(&w, "host/9", .status = status, .cpu = "0 0");
 	world_has(&w, "host/CPU0", .current = running);
 	world_close(&w, 0, 89999999);
-	struct subject s = world_subject(&w, "host/9");
-	assert_int_equal(explain_window(&w.topo, &s, 0, 89999999, &text, &err), 0);
-	assert_non_null(strstr(text, "waking up, or moving to another CPU: 4.80 ms (5.3 %) in 8"));
+	struct target s = world_target(&w, "host/9");
+	assert_int_equal(explain_window(&w.catalog, &s, 0, 89999999, &text, &err), 0);
+	assert_non_null(strstr(text, "wakeup or CPU migration, 4.80 ms (5.3 %) in 8"));
 	assert_non_null(strstr(text, "took most of that time."));
 	assert_null(strstr(text, "quota"));
 	free(text);
 	world_release(&w);
 }
 
-/* Of a guest that was not traced, what it wanted is judged, and said to be; no reason is advised twice. */
+/* For a guest without a trace the states are inferred: the text contains a note, and no advice twice. */
 static void untraced_guest(void **state)
 {
 	struct world w;
@@ -342,18 +341,18 @@ static void untraced_guest(void **state)
 	world_row(&w, "/Virtual Machines/web/Parent", "0 host");
 	world_has(&w, "web/CPU0", .pcpu = "0 0", .status = "0 RUNNING; 1000000 VMM; 6000000 RUNNING");
 	world_close(&w, 0, 9999999);
-	struct subject s = world_subject(&w, "web/CPU0");
-	assert_int_equal(explain_window(&w.topo, &s, 0, 9999999, &text, &err), 0);
+	struct target s = world_target(&w, "web/CPU0");
+	assert_int_equal(explain_window(&w.catalog, &s, 0, 9999999, &text, &err), 0);
 	assert_non_null(strstr(text, "the guest was not traced: whether a vCPU"));
 	assert_null(strstr(text, "clock"));
-	char *exits = strstr(text, "VM exits");
+	char *exits = strstr(text, "stealscope exits");
 	assert_non_null(exits);
-	assert_null(strstr(exits + 1, "VM exits"));
+	assert_null(strstr(exits + 1, "stealscope exits"));
 	free(text);
 	world_release(&w);
 }
 
-/* What the trace cannot tell is said. */
+/* The text names the unknown times. */
 static void missing_traces(void **state)
 {
 	struct world w;
@@ -369,15 +368,15 @@ static void missing_traces(void **state)
 	world_has(&w, "host/CPU0", .current = "0 9; 50 100");
 	world_has(&w, "Dark/CPU3", .status = "0 RUNNING");
 	world_close(&w, 0, 99);
-	struct subject s = world_subject(&w, "Alone/5");
-	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
-	assert_non_null(strstr(text, "No thread of the host is known to be its vCPU: "));
-	assert_non_null(strstr(text, "10 ns (10.0 %) of it is unknown and blamed on nobody"));
-	assert_non_null(strstr(text, "Look next inside Alone: Alone/6 other competes there"));
+	struct target s = world_target(&w, "Alone/5");
+	assert_int_equal(explain_window(&w.catalog, &s, 0, 99, &text, &err), 0);
+	assert_non_null(strstr(text, "No thread of the host is known to execute its vCPUs: "));
+	assert_non_null(strstr(text, "10 ns (10.0 %) is unknown and has no culprit"));
+	assert_non_null(strstr(text, "Next: look inside Alone; Alone/6 other competes there"));
 	free(text);
-	s = world_subject(&w, "host/9");
-	assert_int_equal(explain_window(&w.topo, &s, 0, 99, &text, &err), 0);
-	assert_non_null(strstr(text, "Look next inside Dark/vCPU3, which shares the CPU: trace that guest"));
+	s = world_target(&w, "host/9");
+	assert_int_equal(explain_window(&w.catalog, &s, 0, 99, &text, &err), 0);
+	assert_non_null(strstr(text, "Next: Dark/vCPU3 shares this CPU; trace that guest"));
 	free(text);
 	world_release(&w);
 }
@@ -389,8 +388,8 @@ static void line_add(struct lines *l, int64_t t, const char *value)
 	l->used += (size_t)snprintf(l->text + l->used, sizeof l->text - l->used, "%" PRId64 " %s;", t, value);
 }
 
-/* The paper's Fig. 15: a residual timer of an idle VM interrupts a busy one; no thread runs for it.  A process of
- * that VM comes every 100 ms too, each time with another TID. */
+/* The paper's Fig. 15: a residual timer of an idle VM interrupts a busy VM; no thread runs for the timer. A process of
+ * the idle VM also runs every 100 ms, each time with another TID. */
 static void residual_timer(void **state)
 {
 	static struct lines host, vcpu, busy, pcpu, current;
@@ -416,7 +415,7 @@ static void residual_timer(void **state)
 		snprintf(tid, sizeof tid, "%d", 500 + i);
 		if (work) {
 			world_rowf(&w, "0 cron", "/Virtual Machines/Ubuntu/Threads/%s/Name", tid);
-			line_add(&current, t + 500, "9");  /* more often than cron, but not for longer */
+			line_add(&current, t + 500, "9");  /* current more often than cron, but for less time */
 			line_add(&current, t + 1000, tid);
 			line_add(&current, t + 290000, "9");
 			line_add(&current, t + 291000, "0");
@@ -431,7 +430,7 @@ static void residual_timer(void **state)
 	world_has(&w, "Ubuntu/CPU0", .status = vcpu.text, .current = current.text);
 	world_has(&w, "Debian/CPU0", .pcpu = "0 0", .status = busy.text, .current = "0 7");
 	world_close(&w, 0, 1100 * MS);
-	assert_int_equal(gap_periodic(&w.topo, INT64_MIN, INT64_MAX, &l, &err), 0);
+	assert_int_equal(periodic_timers_of(&w.catalog, INT64_MIN, INT64_MAX, &l, &err), 0);
 	assert_int_equal(l.items, 2);
 	const struct periodic *p = &l.item[0];
 	assert_string_equal(l.name[p->name], "swapper");
@@ -451,7 +450,7 @@ static void residual_timer(void **state)
 	world_release(&w);
 }
 
-/* What is not a timer: wakes at random distances; a guest that is busy all the time. */
+/* No timers: wakeups at random distances, and a guest that is always busy. */
 static void not_periodic(void **state)
 {
 	static struct lines host;
@@ -481,7 +480,7 @@ static void not_periodic(void **state)
 	world_has(&w, "host/300", .status = host.text, .vm = "0 Busy/0");
 	world_has(&w, "Busy/CPU0", .status = "0 IDLE");
 	world_close(&w, 0, t + 5000 * MS);
-	assert_int_equal(gap_periodic(&w.topo, INT64_MIN, INT64_MAX, &l, &err), 0);
+	assert_int_equal(periodic_timers_of(&w.catalog, INT64_MIN, INT64_MAX, &l, &err), 0);
 	assert_int_equal(l.items, 0);
 	periodic_release(&l);
 	world_release(&w);

@@ -1,9 +1,9 @@
-/* query/: who is suspected to have the lock that a vCPU spins for. */
+/* query/: suspected holders of locks for which a vCPU spins. */
 #include "test.h"
 
 #include "query_world.h"
 
-/* A/6 is on a vCPU that a hog keeps from running in [30, 79], A/5 on one that always runs, where `exits` are told. */
+/* A/6 is on a vCPU that a hog preempts in [30, 79]; A/5 is on a vCPU that always runs, with the exits `exits`. */
 static void make(struct world *w, const char *status, const char *exits)
 {
 	world_open(w);
@@ -19,34 +19,34 @@ static void make(struct world *w, const char *status, const char *exits)
 	world_has(w, "A/7", .cpu = "0 0");
 }
 
-/* Asked for a thread, they are those of the vCPU while it has that. */
+/* For a thread as target, the waits are the vCPU's waits while the thread is current. */
 static void check_own(const struct world *w, int64_t end, const char *whose, size_t waits)
 {
 	struct lock_list l;
 	struct error err = ERROR_INIT;
-	struct subject s = world_subject(w, whose);
-	assert_int_equal(locks_of(&w->topo, &s, 0, end, &l, &err), 0);
+	struct target s = world_target(w, whose);
+	assert_int_equal(locks_of(&w->catalog, &s, 0, end, &l, &err), 0);
 	assert_int_equal(l.waits, waits);
 	locks_release(&l);
 }
 
-/* "30-79 5 for 6, 50 taken by hog": the waits, as they come. */
+/* Expected waits in order: "30-79 5 for 6, 50 taken by hog". */
 static void check(struct world *w, int64_t end, const char *want)
 {
 	struct lock_list l;
 	struct error err = ERROR_INIT;
 	char text[1000] = "";
 	world_close(w, 0, end);
-	assert_int_equal(locks_of(&w->topo, NULL, 0, end, &l, &err), 0);
+	assert_int_equal(locks_of(&w->catalog, NULL, 0, end, &l, &err), 0);
 	for (size_t i = 0; i < l.waits; i++) {
 		const struct lock_wait *wait = &l.wait[i];
 		size_t used = strlen(text);
 		char holder[16] = "";
-		assert_true(wait->spins && wait->suspicion > 0 && (wait->suspects == 0) == (wait->holder.system >= 0));
+		assert_true(wait->spins && wait->suspicion > 0 && (wait->suspects == 0) == (wait->holder.machine >= 0));
 		snprintf(holder, sizeof holder, "%d", wait->holder.tid);
 		snprintf(text + used, sizeof text - used, "%s%d-%d %d for %s, %d taken by %s", i ? "; " : "", (int)wait->start,
-		         (int)wait->end, wait->waiter.tid, wait->suspects ? l.name[wait->suspects] : holder, (int)wait->taken,
-		         wait->thief.system < 0 ? "nobody" : l.name[wait->thief.name]);
+		         (int)wait->end, wait->waiter.tid, wait->suspects ? l.name[wait->suspects] : holder, (int)wait->culprit_ns,
+		         wait->culprit.machine < 0 ? "nobody" : l.name[wait->culprit.name]);
 	}
 	assert_string_equal(text, want);
 	check_own(w, end, "A/5", l.waits);
@@ -56,7 +56,7 @@ static void check(struct world *w, int64_t end, const char *want)
 	world_release(w);
 }
 
-/* The suspect's vCPU has its pCPU once more in [from, to]. */
+/* Lets the suspect's vCPU have its pCPU again in [from, to]. */
 static void runs_between(struct world *w, int from, int to)
 {
 	char text[80];
@@ -67,22 +67,24 @@ static void runs_between(struct world *w, int from, int to)
 	world_has(w, "host/CPU0", .current = text);
 }
 
-/* It runs for 3 between two exits, as one that spins, until 61: then it has the lock, and works. */
+/* The vCPU runs for 3 ns between two exits, like a spinning vCPU, until 61: then it has the lock, and works. */
 static void test_work_between(void **state)
 {
 	(void)state;
 	struct world w;
-	make(&w, "0 RUNNING; 40 VMM; 41 RUNNING; 44 VMM; 45 RUNNING; 48 VMM; 49 RUNNING; 52 VMM; 53 RUNNING; 56 VMM; 57 RUNNING; "
+	make(&w,
+	     "0 RUNNING; 40 VMM; 41 RUNNING; 44 VMM; 45 RUNNING; 48 VMM; 49 RUNNING; 52 VMM; 53 RUNNING; 56 VMM; 57 RUNNING; "
 	         "60 VMM; 61 RUNNING; 74 VMM; 75 RUNNING; 78 VMM; 79 RUNNING", "0 hlt; 40 pause; 90 hlt");
 	runs_between(&w, 61, 63);
 	check(&w, 99, "40-60 5 for 6, 21 taken by hog; 74-78 5 for 6, 5 taken by hog");
 }
 
-/* An interrupt cuts it, and who is suspected does nothing meanwhile: one wait.  Where that one runs between, two. */
+/* An interrupt splits the wait. If the suspect executes nothing in between, it is one wait; otherwise two. */
 static void test_interrupted(void **state)
 {
 	(void)state;
-	const char *status = "0 RUNNING; 40 VMM; 41 RUNNING; 44 VMM; 45 RUNNING; 48 VMM; 49 RUNNING; 52 VMM; 53 RUNNING; 56 VMM; "
+	const char *status = "0 RUNNING; 40 VMM; 41 RUNNING; 44 VMM; 45 RUNNING; 48 VMM; 49 RUNNING; 52 VMM; 53 "
+	                     "RUNNING; 56 VMM; "
 	                     "57 RUNNING";
 	for (int runs = 0; runs < 2; runs++) {
 		struct world w;
@@ -94,7 +96,7 @@ static void test_interrupted(void **state)
 	}
 }
 
-/* A/7 wants the vCPU that A/6 has.  That it may have the lock is believed if it is known to spin itself. */
+/* A/7 waits for the vCPU that A/6 has. A/7 is a suspect only if it is known to spin. */
 static void test_wanting_one(void **state)
 {
 	(void)state;
@@ -107,7 +109,7 @@ static void test_wanting_one(void **state)
 	}
 }
 
-/* Two vCPUs are out, the second one for less of the wait, and their thieves differ. */
+/* Two vCPUs are off the CPU, the second one for a smaller part of the wait, with different culprits. */
 static void test_two_vcpus(void **state)
 {
 	(void)state;

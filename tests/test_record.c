@@ -1,4 +1,4 @@
-/* record/: who runs here, and the parts that need neither a recording nor a guest. */
+/* Tests of the discovery of VMs, and of the functions of record/ that need neither a recording nor a guest. */
 #include "test.h"
 
 #include <sys/stat.h>
@@ -20,14 +20,14 @@
 
 static struct record_tree tree;
 
-static int begin(void **state)
+static int make_tree(void **state)
 {
 	(void)state;
 	tree_begin(&tree);
 	return 0;
 }
 
-static int end(void **state)
+static int remove_tree(void **state)
 {
 	(void)state;
 	tree_end(&tree);
@@ -42,10 +42,11 @@ static void test_vms_are_found(void **state)
 	size_t n, hidden;
 	tree_text(&tree, "proc/7/comm", "bash\n");
 	tree_link(&tree, "proc/7/fd/0", "/dev/null");
-	tree_vm(&tree, 300, LINE("qemu\0-name\0guest=we,,b,debug-threads=on\0-uuid\0abc-1\0-device\0vhost-vsock-pci,guest-cid=7"), 2);
+	tree_vm(&tree, 300,
+	        LINE("qemu\0-name\0guest=we,,b,debug-threads=on\0-uuid\0abc-1\0-device\0vhost-vsock-pci,guest-cid=7"), 2);
 	tree_vm(&tree, 100, LINE("qemu\0-name\0db"), 1);
 	tree_debugfs(&tree, 300, 2, -5);
-	/* A process that only asked KVM what it can. */
+	/* A process without vCPUs, which has opened KVM to query its features. */
 	tree_vm(&tree, 50, LINE("libvirtd"), 0);
 	struct vm *vm = vms_find(tree.root, &n, &hidden);
 	assert_int_equal(n, 2);
@@ -53,7 +54,7 @@ static void test_vms_are_found(void **state)
 	assert_string_equal(vm[0].mapped_by, "thread names");
 	assert_int_equal(vm[0].vcpu[0].tid, 110);
 	assert_string_equal(vm[1].name, "we,b");
-	assert_string_equal(vm[1].folder, "we_b");
+	assert_string_equal(vm[1].dir, "we_b");
 	assert_string_equal(vm[1].uuid, "abc-1");
 	assert_string_equal(vm[1].vmm, "qemu-system-x86_64");
 	assert_string_equal(vm[1].mapped_by, "debugfs");
@@ -70,8 +71,8 @@ static void test_vms_are_found(void **state)
 	vms_free(vm, n);
 }
 
-/* The thread that made a VM may be gone, or be another one than the process; another process may have the same number of a
- * descriptor. */
+/* The thread that created a VM may have exited, or may not be the main thread; another process may use the same
+ * descriptor number. */
 static void test_vms_by_debugfs_of_another_thread(void **state)
 {
 	(void)state;
@@ -106,13 +107,14 @@ static void test_vm_threads_unknown(void **state)
 static void test_vm_names(void **state)
 {
 	(void)state;
-	static const struct { const char *cmdline; size_t len; const char *libvirt, *cgroup, *want, *by; } cases[] = {
+	static const struct { const char *cmdline; size_t len; const char *libvirt, *cgroup, *expected, *source; } cases[] = {
 		{ LINE("q\0-name\0a"), "virt-1", NULL, "virt-1", "libvirt" },
 		{ LINE("q\0-name\0guest=a,b=c"), NULL, NULL, "a", "its command line" },
 		{ LINE("q\0-name\0a,debug-threads=on"), NULL, NULL, "a", "its command line" },
 		{ LINE("q\0--name=z"), NULL, NULL, "z", "its command line" },
 		{ LINE("firecracker\0--id\0fc7"), NULL, NULL, "fc7", "its command line" },
-		{ LINE("q\0-m\0512"), NULL, "0::/machine.slice/machine-qemu\\x2d3\\x2dw\\x2db.scope/libvirt", "w-b", "its systemd scope" },
+		{ LINE("q\0-m\0512"), NULL, "0::/machine.slice/machine-qemu\\x2d3\\x2dw\\x2db.scope/libvirt", "w-b",
+		  "its systemd scope" },
 		{ LINE("q"), NULL, "1:name=systemd:/\n0::/machine.slice/machine-box.scope", "box", "its systemd scope" },
 		{ LINE("crosvm\0run\0-s\0/tmp/c.socket"), NULL, NULL, "c", "its socket" },
 		{ LINE("q\0-name\0\033[2Jevil"), NULL, NULL, "\\e[2Jevil", "its command line" },
@@ -132,18 +134,18 @@ static void test_vm_names(void **state)
 			tree_text(&t, "proc/300/cgroup", cases[i].cgroup);
 		struct vm *vm = vms_find(t.root, &n, &hidden);
 		assert_int_equal(n, 1);
-		assert_string_equal(vm[0].name, cases[i].want);
-		assert_string_equal(vm[0].named_by, cases[i].by);
+		assert_string_equal(vm[0].name, cases[i].expected);
+		assert_string_equal(vm[0].named_by, cases[i].source);
 		vms_free(vm, n);
 		tree_end(&t);
 	}
 }
 
-/* No name leads out of a folder, and no two VMs share one. */
-static void test_vm_folders(void **state)
+/* Directory names stay below the recording's directory and are unique. */
+static void test_vm_dirs(void **state)
 {
 	(void)state;
-	static const struct { int pid; const char *cmdline; size_t len; const char *name, *folder; } vms[] = {
+	static const struct { int pid; const char *cmdline; size_t len; const char *name, *dir; } vms[] = {
 		{ 10, LINE("q\0-name\0../../etc/passwd"), "../../etc/passwd", "_._.._etc_passwd" },
 		{ 20, LINE("q\0-name\0web"), "web-20", "web-20" },
 		{ 30, LINE("q\0-name\0web"), "web-30", "web-30" },
@@ -159,7 +161,7 @@ static void test_vm_folders(void **state)
 	assert_int_equal(n, COUNT(vms));
 	for (size_t i = 0; i < n; i++) {
 		assert_string_equal(vm[i].name, vms[i].name);
-		assert_string_equal(vm[i].folder, vms[i].folder);
+		assert_string_equal(vm[i].dir, vms[i].dir);
 	}
 	vms_free(vm, n);
 }
@@ -172,7 +174,7 @@ static void test_vm_agent(void **state)
 	                        "-device\0virtserialport,chardev=q0,name=org.qemu.guest_agent.0"), 1);
 	struct vm *vm = vms_find(tree.root, &n, &hidden);
 	assert_string_equal(vm[0].agent, "/run/w.qga");
-	struct transport t = transport_guess(&vm[0]);
+	struct transport t = transport_default(&vm[0]);
 	assert_int_equal(t.kind, TRANSPORT_QGA);
 	assert_int_equal(transport_resolve(&t, &vm[0], "/tree", NULL), 0);
 	assert_string_equal(t.argument, "/tree/run/w.qga");
@@ -186,46 +188,48 @@ static void test_forecast(void **state)
 {
 	(void)state;
 	const uint64_t bytes[] = { 300000, 30000 };
-	const int64_t s = 1000000000, look = s * 3 / 10;
-	struct forecast f = forecast_make(bytes, 2, look, 10 * s, false, 1ULL << 33);
+	const int64_t s = 1000000000, measured_ns = s * 3 / 10;
+	struct forecast f = forecast_make(bytes, 2, measured_ns, 10 * s, false, 1ULL << 33);
 	assert_int_equal(f.rate, 1100000);
 	assert_int_equal(f.busiest, 1000000);
-	assert_true(f.whole);
+	assert_true(f.complete);
 	assert_int_equal(f.kilobytes, 4 * 10000000 / 1024);
 	assert_int_equal(f.bytes, 11000000);
-	/* Too long to be held: as much as comes between two readings, four times over; but not too little. */
-	f = forecast_make((uint64_t[]){ 3000000, 30000 }, 2, look, 1000 * s, false, 1ULL << 33);
-	assert_false(f.whole);
+	/* A recording too long for the buffers: buffers for four times the data between two reads, at least
+	 * FORECAST_KB_DEFAULT. */
+	f = forecast_make((uint64_t[]){ 3000000, 30000 }, 2, measured_ns, 1000 * s, false, 1ULL << 33);
+	assert_false(f.complete);
 	assert_int_equal(f.kilobytes, 4 * 5000000 / 1024);
-	assert_int_equal(forecast_make(bytes, 2, look, 1000 * s, false, 1ULL << 33).kilobytes, FORECAST_KB_USUAL);
-	/* Little memory, nothing to see, an endless recording, a short look. */
-	assert_int_equal(forecast_make(bytes, 2, look, 10 * s, false, 16 << 20).kilobytes, 2048);
-	assert_int_equal(forecast_make(bytes, 2, look, 10 * s, false, 12 << 20).kilobytes, 1536);
-	assert_int_equal(forecast_make((uint64_t[]){ 0, 0 }, 2, look, 10 * s, false, 0).kilobytes, FORECAST_KB_USUAL);
-	assert_int_equal(forecast_make((uint64_t[]){ 0, 0 }, 2, look, 10 * s, false, 1 << 20).kilobytes, FORECAST_KB_LEAST);
-	assert_false(forecast_make(bytes, 2, look, 0, false, 0).whole);
-	assert_int_equal(forecast_make(bytes, 2, 0, 10 * s, false, 0).kilobytes, FORECAST_KB_MOST);
-	assert_true(forecast_make(bytes, 2, look, 1000 * s, true, 0).whole);
-	assert_int_equal(forecast_pause(FORECAST_KB_LEAST), 50000000);
-	assert_int_equal(forecast_pause(FORECAST_KB_USUAL), 200000000);
-	assert_int_equal(forecast_pause(FORECAST_KB_MOST), FORECAST_CYCLE);
+	assert_int_equal(forecast_make(bytes, 2, measured_ns, 1000 * s, false, 1ULL << 33).kilobytes, FORECAST_KB_DEFAULT);
+	/* Little memory, no events, unknown duration, test of 0 ns, overwrite mode. */
+	assert_int_equal(forecast_make(bytes, 2, measured_ns, 10 * s, false, 16 << 20).kilobytes, 2048);
+	assert_int_equal(forecast_make(bytes, 2, measured_ns, 10 * s, false, 12 << 20).kilobytes, 1536);
+	assert_int_equal(forecast_make((uint64_t[]){ 0, 0 }, 2, measured_ns, 10 * s, false, 0).kilobytes, FORECAST_KB_DEFAULT);
+	assert_int_equal(forecast_make((uint64_t[]){ 0, 0 }, 2, measured_ns, 10 * s, false, 1 << 20).kilobytes,
+	                 FORECAST_KB_MIN);
+	assert_false(forecast_make(bytes, 2, measured_ns, 0, false, 0).complete);
+	assert_int_equal(forecast_make(bytes, 2, 0, 10 * s, false, 0).kilobytes, FORECAST_KB_MAX);
+	assert_true(forecast_make(bytes, 2, measured_ns, 1000 * s, true, 0).complete);
+	assert_int_equal(forecast_pause(FORECAST_KB_MIN), 50000000);
+	assert_int_equal(forecast_pause(FORECAST_KB_DEFAULT), 200000000);
+	assert_int_equal(forecast_pause(FORECAST_KB_MAX), FORECAST_CYCLE);
 }
 
-static void test_moments(void **state)
+static void test_clock_samples(void **state)
 {
 	(void)state;
-	struct moment m = moment_parse("realtime 1795152647842459259\nentries: 1\nnow ts: 81234567890123\nx: 1\n");
+	struct clock_sample m = clock_sample_parse("realtime 1795152647842459259\nentries: 1\nnow ts: 81234567890123\nx: 1\n");
 	assert_true(m.known);
 	assert_true(m.clock == 81234567890123 && m.realtime == 1795152647842459259);
-	m = moment_parse("realtime 1795152647%N\nnow ts:   711.269235\n");
+	m = clock_sample_parse("realtime 1795152647%N\nnow ts:   711.269235\n");
 	assert_true(m.known && m.clock == 711269235000 && m.realtime == 1795152647000000000);
-	assert_false(moment_parse("realtime 17\n").known);
-	assert_false(moment_parse("now ts: 1\n").known);
-	assert_false(moment_parse("realtime x\nnow ts: 1\n").known);
-	const struct moment a = moment_now(true), b = { true, a.clock + 2500000000, a.monotonic + 1000000000, 0 };
-	assert_int_equal(moment_frequency(&a, &b), 2500000000000);
-	assert_int_equal(moment_frequency(&b, &a), 0);
-	const struct moment c = moment_now(false);
+	assert_false(clock_sample_parse("realtime 17\n").known);
+	assert_false(clock_sample_parse("now ts: 1\n").known);
+	assert_false(clock_sample_parse("realtime x\nnow ts: 1\n").known);
+	const struct clock_sample a = clock_sample_now(true), b = { true, a.clock + 2500000000, a.monotonic + 1000000000, 0 };
+	assert_int_equal(clock_sample_frequency(&a, &b), 2500000000000);
+	assert_int_equal(clock_sample_frequency(&b, &a), 0);
+	const struct clock_sample c = clock_sample_now(false);
 	assert_true(c.known && c.clock == (uint64_t)c.monotonic && c.monotonic >= a.monotonic && c.realtime >= a.realtime);
 }
 
@@ -234,7 +238,8 @@ static void test_events(void **state)
 	(void)state;
 	static const char *const extra[] = { "block:block_plug" };
 	size_t n, m;
-	char **host = events_wanted(SIDE_HOST, "x86_64", extra, 1, &n), **guest = events_wanted(SIDE_GUEST, "aarch64", NULL, 0, &m);
+	char **host = events_wanted(SIDE_HOST, "x86_64", extra, 1, &n);
+	char **guest = events_wanted(SIDE_GUEST, "aarch64", NULL, 0, &m);
 	bool entry = false, hypercall = false, wfx = false;
 	assert_string_equal(host[n - 1], "block/block_plug");
 	for (size_t i = 0; i < n; i++) {
@@ -254,11 +259,11 @@ static void test_events(void **state)
 	assert_true(event_is_name("sched:sched_switch"));
 }
 
-/* An event costs the guests of a busy host CPU time: each is one that an answer is made of. */
+/* Every recorded event must be used by the layout, since on a busy host each event costs the guests CPU time. */
 static void test_events_are_used(void **state)
 {
 	(void)state;
-	static const char *const others[] = { "irq_vectors/", "ipi/", "kvm/kvm_write_tsc_offset" };
+	static const char *const exceptions[] = { "irq_vectors/", "ipi/", "kvm/kvm_write_tsc_offset" };
 	static const char *const arch[] = { "x86_64", "aarch64" };
 	char text[65536], *file = mem_printf("%s/src/trace/layouts/ftrace.yaml", getenv("srcdir") ? getenv("srcdir") : ".");
 	FILE *f = fopen(file, "r");
@@ -271,11 +276,12 @@ static void test_events_are_used(void **state)
 		const enum event_side side = k / 2 ? SIDE_GUEST : SIDE_HOST;
 		char **event = events_wanted(side, arch[k % 2], NULL, 0, &n);
 		for (size_t i = 0; i < n; i++) {
-			char *alone = mem_printf("[%s]", strchr(event[i], '/') + 1), *first = mem_printf("[%s,", strchr(event[i], '/') + 1);
+			char *alone = mem_printf("[%s]", strchr(event[i], '/') + 1);
+			char *first = mem_printf("[%s,", strchr(event[i], '/') + 1);
 			char *later = mem_printf(" %s]", strchr(event[i], '/') + 1);
 			bool used = strstr(text, alone) || strstr(text, first) || strstr(text, later);
-			for (size_t o = 0; o < COUNT(others); o++)
-				used |= strncmp(event[i], others[o], strlen(others[o])) == 0 && (o == 2 || side == SIDE_GUEST);
+			for (size_t o = 0; o < COUNT(exceptions); o++)
+				used |= strncmp(event[i], exceptions[o], strlen(exceptions[o])) == 0 && (o == 2 || side == SIDE_GUEST);
 			if (!used)
 				printf("%s\n", event[i]);
 			assert_true(used);
@@ -290,7 +296,8 @@ static void test_events_are_used(void **state)
 static void test_stats(void **state)
 {
 	(void)state;
-	const struct cpu_stats s = cpu_stats_parse("entries: 5\noverrun: 7\ncommit overrun: 1\nbytes: 400\ndropped events: 2\n");
+	const struct cpu_stats s = cpu_stats_parse(
+		"entries: 5\noverrun: 7\ncommit overrun: 1\nbytes: 400\ndropped events: 2\n");
 	assert_true(s.entries == 5 && s.bytes == 400);
 	assert_int_equal(cpu_stats_lost(&s), 10);
 	assert_int_equal(cpu_stats_lost(&(struct cpu_stats){ .overrun = UINT64_MAX, .dropped = 5 }), UINT64_MAX);
@@ -303,46 +310,46 @@ static void test_threads_merged(void **state)
 	(void)state;
 	struct error err = ERROR_INIT;
 	char *path = mem_printf("%s/m", tree.root);
-	int top = folder_make(path, &err);
+	int top = dir_make(path, &err);
 	assert_true(top >= 0);
-	int folder = folder_make_machine(top, "host", &err);
-	assert_true(folder >= 0);
-	assert_int_equal(folder_put_threads(folder, "1 1 systemd\n12 10 my name\n5 x\n-3 4 y\nrubbish\n13 10\n99999999999 1 z\n",
+	int dir = dir_make_machine(top, "host", &err);
+	assert_true(dir >= 0);
+	assert_int_equal(dir_put_threads(dir, "1 1 systemd\n12 10 my name\n5 x\n-3 4 y\nrubbish\n13 10\n99999999999 1 z\n",
 	                                    "12 later\n77 short\n<...>\n78 <...>\n", "77 76\n12 11\nx\n", &err), 0);
 	char *names = tree_read(&tree, "m/host/saved_cmdlines"), *groups = tree_read(&tree, "m/host/saved_tgids");
 	assert_string_equal(names, "1 systemd\n12 my name\n77 short\n");
 	assert_string_equal(groups, "1 1\n12 10\n13 10\n77 76\n");
 	free(names);
 	free(groups);
-	assert_int_equal(folder_put_format(folder, "sched/sched_switch", "name: x\n", 8, &err), 0);
+	assert_int_equal(dir_put_format(dir, "sched/sched_switch", "name: x\n", 8, &err), 0);
 	char *format = tree_read(&tree, "m/host/events/sched/sched_switch/format");
 	assert_string_equal(format, "name: x\n");
 	free(format);
-	close(folder);
+	close(dir);
 	close(top);
-	/* Not empty any more; a file; a link. */
-	assert_int_equal(folder_make(path, &err), -1);
+	/* A directory that is not empty; a file; a link. */
+	assert_int_equal(dir_make(path, &err), -1);
 	free(path);
 	tree_text(&tree, "file", "");
 	tree_link(&tree, "link", ".");
 	static const char *const bad[] = { "file", "link", "no/such" };
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		path = mem_printf("%s/%s", tree.root, bad[i]);
-		assert_int_equal(folder_make(path, &err), -1);
+		assert_int_equal(dir_make(path, &err), -1);
 		free(path);
 	}
 }
 
-static void test_state(void **state)
+static void test_journal(void **state)
 {
 	(void)state;
 	struct error err = ERROR_INIT;
-	struct journal s = { .folder = mem_dup("/var/tmp/x y") };
+	struct journal s = { .dir = mem_dup("/var/tmp/x y") };
 	size_t n;
 	journal_add_guest(&s, "web", "cmd:docker exec -i web sh");
 	journal_add_guest(&s, "db", "ssh:root@db");
 	assert_int_equal(journal_write(tree.root, &s, &err), 0);
-	/* It lives. */
+	/* The journal of a live process is not stale. */
 	struct journal *stale = journal_stale(tree.root, &n);
 	assert_int_equal(n, 0);
 	free(stale);
@@ -352,7 +359,7 @@ static void test_state(void **state)
 	free(text);
 	stale = journal_stale(tree.root, &n);
 	assert_int_equal(n, 1);
-	assert_string_equal(stale[0].folder, "/var/tmp/x y");
+	assert_string_equal(stale[0].dir, "/var/tmp/x y");
 	assert_int_equal(stale[0].guests, 2);
 	assert_string_equal(stale[0].guest[0].transport, "cmd:docker exec -i web sh");
 	assert_string_equal(stale[0].guest[1].name, "db");
@@ -360,10 +367,10 @@ static void test_state(void **state)
 	free(stale);
 	journal_remove(&s);
 	assert_null(tree_read(&tree, strstr(s.path, "run/")));
-	/* Where others can write, nothing that stands there is believed. */
-	char *folder = mem_printf("%s/run/stealscope", tree.root);
-	chmod(folder, 0777);
-	free(folder);
+	/* If others can write to the directory, its contents are not trusted. */
+	char *dir = mem_printf("%s/run/stealscope", tree.root);
+	chmod(dir, 0777);
+	free(dir);
 	assert_null(journal_stale(tree.root, &n));
 	assert_int_equal(journal_write(tree.root, &s, &err), -1);
 	journal_release(&s);
@@ -379,22 +386,22 @@ static void test_proc(void **state)
 	assert_int_equal(n, -12);
 	assert_false(proc_number(tree.root, &n, "/empty"));
 	assert_null(proc_line(tree.root, "/no%s", "where"));
-	assert_true(proc_begun("", (int32_t)getpid()) > 0);
-	assert_int_equal(proc_begun(tree.root, 1), 0);
+	assert_true(proc_start_time("", (int32_t)getpid()) > 0);
+	assert_int_equal(proc_start_time(tree.root, 1), 0);
 	char *field = proc_field("a: 1\nab:  two words\n", "ab");
 	assert_string_equal(field, "two words");
 	free(field);
 	assert_null(proc_field("ab: 1", "a"));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, make_tree, remove_tree)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_vms_are_found), TEST(test_vms_by_debugfs_of_another_thread), TEST(test_vm_threads_unknown),
-		TEST(test_vm_names), TEST(test_vm_folders), TEST(test_vm_agent), TEST(test_forecast), TEST(test_moments),
-		TEST(test_events), TEST(test_events_are_used), TEST(test_stats), TEST(test_threads_merged), TEST(test_state),
+		TEST(test_vm_names), TEST(test_vm_dirs), TEST(test_vm_agent), TEST(test_forecast), TEST(test_clock_samples),
+		TEST(test_events), TEST(test_events_are_used), TEST(test_stats), TEST(test_threads_merged), TEST(test_journal),
 		TEST(test_proc),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

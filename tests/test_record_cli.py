@@ -1,5 +1,5 @@
-"""`stealscope record` as a user sees it, on a made-up host: what it says, from the recording to the culprit; its exit
-statuses; what it leaves."""
+"""`stealscope record` on a simulated host, with the eyes of a user: messages, from the recording to the culprit; exit
+statuses; files that remain."""
 import csv
 import os
 import shutil
@@ -8,7 +8,7 @@ import sys
 import time
 
 import schema
-from e2e import BUILD, PROGRAM, check, document, run, scratch, table
+from e2e import BUILD, check, document, is_sanitized, run, scratch, skip, table
 from ftrace import EVENTS, HEADER_EVENT, HEADER_PAGE, SYSTEM, Buffer, event_format, record
 
 LIBRARY = os.path.join(BUILD, "tests", "instances.so")
@@ -35,7 +35,8 @@ def make_process(root, pid, cmdline, threads, links=()):
 
 
 def make_pages(begin):
-    """Thread 310 is vCPU 0 of web, and burn (99) takes its CPU, in the second from `begin` on (ns)."""
+    """Returns the pages and the number of events of one second from `begin` (ns) on, in which burn (99) preempts thread 310,
+    vCPU 0 of web."""
     b, t, n = Buffer(), begin, 0
     while t < begin + 10**9:
         b.add(t, record("sched_switch", 99, prev_comm="burn", prev_pid=99, next_comm="CPU 0/KVM", next_pid=310))
@@ -79,96 +80,95 @@ def attempt(tmp, *args, status=0, **more):
     p = run("record", "--root", root, "--clock", "mono", *args, status=status, cwd=tmp,
             env={"LD_PRELOAD": LIBRARY, "INSTANCES": instances}, **more)
     check(os.listdir(instances) == [".made"] and os.listdir(os.path.join(root, "run", "stealscope")) == [],
-          f"{' '.join(args)}: nothing is left of it")
+          f"{' '.join(args)}: no instance of the tracer and no lock is left")
     return p
 
 
 def check_verdict(tmp):
     p = attempt(tmp, "-t", "2.5s", "-o", "r", "web=none")
-    check(p.stdout.startswith("r\nweb/vCPU0, ") and "delayed it most was host/99 burn" in p.stdout.replace("\n ", ""),
-          f"the culprit is named: {p.stdout}")
-    check("recording 2.50 s" in p.stderr, f"and what it does is said {p.stderr}")
+    check(p.stdout.startswith("r\nweb/vCPU0, ") and "host/99 burn" in p.stdout.replace("\n ", ""),
+          f"victim and culprit are named: {p.stdout}")
+    check("recording 2.50 s" in p.stderr, f"progress is shown {p.stderr}")
     traces = document(os.path.join(tmp, "r"))["traces"]
-    check([t["tracer"] for t in traces] == ["stealscope record"], "the recording can be looked at again")
+    check([t["tracer"] for t in traces] == ["stealscope record"], "the recording can be read again")
 
 
 def check_incomplete(tmp):
     p = attempt(tmp, "-t", "2.5s", "-o", "half", status=5)
-    check("web: not recorded: no way into it is known (say one: web=ssh:root@HOST" in p.stderr, f"with reason and cure {p.stderr}")
-    check("host/99 burn" in p.stdout, "what is there is shown all the same")
+    check("web: not recorded: " in p.stderr and "web=ssh:root@HOST" in p.stderr, f"reason and remedy {p.stderr}")
+    check("host/99 burn" in p.stdout, "the verdict about the host is shown anyway")
 
 
 def check_command(tmp):
     p = attempt(tmp, "-o", "command", "web=none", "--no-index", "--", "sh", "-c", "sleep 0.3; exit 3")
-    check("stealscope: the command ended with status 3\n" in p.stderr, f"how the command ended {p.stderr}")
+    check("command" in p.stderr and "status 3\n" in p.stderr, f"the exit status of the command {p.stderr}")
 
 
 def check_hangup(tmp):
-    """A terminal that hangs up ends it, but not one begun by nohup."""
-    # The sleep may outlive the shell, which alone is told to end: it must not hold the pipes that we read until they are closed.
-    for how, command, said in ((signal.SIG_DFL, "sleep 200 >/dev/null 2>&1; exit 7", " MB\n"),
-                               (signal.SIG_IGN, "sleep 0.5; exit 7", "stealscope: the command ended with status 7\n")):
+    """SIGHUP ends a recording, except under nohup."""
+    # Only the shell gets the signal; its sleep may outlive it and must not hold the pipes that run() reads to their end.
+    for action, command, last in ((signal.SIG_DFL, "sleep 200 >/dev/null 2>&1; exit 7", " MB\n"),
+                                  (signal.SIG_IGN, "sleep 0.5; exit 7", "status 7\n")):
         p = attempt(tmp, "-o", "hangup", "web=none", "--no-index", "--", "sh", "-c", f"kill -HUP $PPID; {command}",
-                    preexec_fn=lambda h=how: signal.signal(signal.SIGHUP, h))
-        check(p.stdout == "hangup\n" and p.stderr.endswith(said), f"{how!r}: {p.stderr}")
+                    preexec_fn=lambda a=action: signal.signal(signal.SIGHUP, a))
+        check(p.stdout == "hangup\n" and p.stderr.endswith(last), f"{action!r}: {p.stderr}")
         shutil.rmtree(os.path.join(tmp, "hangup"))
 
 
 def check_then(tmp):
     p = attempt(tmp, "-t", "2.5s", "-o", "then", "web=none", "--then", "steal --format csv")
-    check(p.stdout.startswith("then\nvictim,thief,ns,share\n") and "\nweb,host," in p.stdout, f"--then {p.stdout}")
+    check(p.stdout.startswith("then\nvictim,culprit,ns,share\n") and "\nweb,host," in p.stdout, f"--then {p.stdout}")
     p = attempt(tmp, "-t", "2.5s", "-o", "no", "web=none", "--then", "explain nobody", status=1)
-    check("--then 'explain nobody' failed (the recording is there" in p.stderr, f"a --then that fails {p.stderr}")
+    check("--then 'explain nobody' failed (" in p.stderr, f"a --then that fails {p.stderr}")
     p = attempt(tmp, "-t", "100ms", "-o", "bare", "web=none", "--no-index")
     check(p.stdout == "bare\n" and not os.path.exists(os.path.join(tmp, "bare", "stealscope.steal")), "--no-index")
 
 
 def check_collected(tmp):
-    """A host records, and loads what it found: run after run, into what all hosts share."""
+    """A host exports each of its recordings to a database that all hosts share."""
     fleet = os.path.join(tmp, "fleet")
     for name in ("first", "second"):
-        p = attempt(tmp, "-t", "2.5s", "-o", name, "web=none", "--then", f"export --to csv:{fleet} --only run,taken")
+        p = attempt(tmp, "-t", "2.5s", "-o", name, "web=none", "--then", f"export --to csv:{fleet} --only run,steal_total")
         check(p.stdout.startswith(f"{name}\n") and "run_id" in p.stdout, f"--then export: {p.stdout}")
-        again = run("export", os.path.join(tmp, name), "--to", f"csv:{fleet}", "--only", "run,taken").stdout
-        check(again.split("run_id")[1] == p.stdout.split("run_id")[1], "by hand it is the same run")
-        told = sum(int(r["ns"]) for r in table("steal", os.path.join(tmp, name)))
-        with open(f"{fleet}/taken/{again.split()[-1]}.csv", newline="", encoding="utf-8") as f:
-            check(sum(int(r["ns"]) for r in csv.DictReader(f)) == told > 0, f"{told} ns")
-    check(len(os.listdir(f"{fleet}/run")) == len(os.listdir(f"{fleet}/taken")) == 2, "two runs, each once")
+        again = run("export", os.path.join(tmp, name), "--to", f"csv:{fleet}", "--only", "run,steal_total").stdout
+        check(again.split("run_id")[1] == p.stdout.split("run_id")[1], "a later export has the same run_id")
+        stolen = sum(int(r["ns"]) for r in table("steal", os.path.join(tmp, name)))
+        with open(f"{fleet}/steal_total/{again.split()[-1]}.csv", newline="", encoding="utf-8") as f:
+            check(sum(int(r["ns"]) for r in csv.DictReader(f)) == stolen > 0, f"{stolen} ns")
+    check(len(os.listdir(f"{fleet}/run")) == len(os.listdir(f"{fleet}/steal_total")) == 2, "two runs, each once")
     p = attempt(tmp, "-t", "2.5s", "-o", "third", "web=none", "--then", "export --to mysql://me:secret@h/x", status=1)
     check("secret" not in p.stdout + p.stderr and "--then 'export --to mysql://...' failed" in p.stderr and
-          os.path.isdir(os.path.join(tmp, "third")), f"what cannot be loaded stays on the host: {p.stderr}")
+          os.path.isdir(os.path.join(tmp, "third")), f"after a failed export the recording stays on the host: {p.stderr}")
 
 
-def check_look(tmp):
+def check_dry_run(tmp):
     p = attempt(tmp, "--check", "web=none")
-    check("host" in p.stdout and "tracefs" in p.stdout and "host's side" in p.stdout, f"--check {p.stdout}")
+    check(all(text in p.stdout for text in ("host", "web", "tracefs")), f"--check {p.stdout}")
     p = attempt(tmp, "--check", status=5)
-    check("web: no way into it is known (say one: web=ssh:root@HOST" in p.stdout, f"--check says what to do {p.stdout}")
+    check("web: " in p.stdout and "web=ssh:root@HOST" in p.stdout, f"--check prints the remedy {p.stdout}")
     rows = schema.check_answer(attempt(tmp, "--check", "--format", "json", status=5).stdout)
     check([r["machine"] for r in rows] == ["host", "web"], f"--check as json: {rows}")
-    check(sorted(os.listdir(tmp)) == ["bare", "command", "half", "no", "r", "root", "then"], "and makes nothing")
+    check(sorted(os.listdir(tmp)) == ["bare", "command", "half", "no", "r", "root", "then"], "--check makes no recording")
 
 
 def check_flights(tmp):
     p = attempt(tmp, "--flight", "-t", "60s", "--keep", "1", "-o", "flight", "web=none", "--trigger", "exit(sleep 2.5)")
     folder = p.stdout.split("\n")[0]
-    check(folder.startswith("flight/2") and os.path.isdir(os.path.join(tmp, folder)), f"a flight is kept: {p.stdout}")
-    check("exit(sleep 2.5): the last seconds are kept" in p.stderr and "host/99 burn" in p.stdout, "and looked at")
-    for args, said in ((["--trigger", "load>1"], "--trigger and --keep are of flights"),
-                       (["--flight", "--keep", "x"], "not a number"), (["--flight", "--keep", "-1"], "not a number"),
-                       (["-t", "soon"], "--time: not a duration: 'soon'"), (["--flight", "-t", "1ms"], "a flight cannot keep 1ms"),
-                       (["--flight", "--trigger", "gap(web)>x", "-o", "f"], "'gap(web)>x' is none")):
+    check(folder.startswith("flight/2") and os.path.isdir(os.path.join(tmp, folder)), f"the trigger saves the flight: {p.stdout}")
+    check("exit(sleep 2.5): " in p.stderr and "host/99 burn" in p.stdout, "and the culprit is named")
+    for args, error in ((["--trigger", "load>1"], "--trigger"),
+                        (["--flight", "--keep", "x"], "not a number"), (["--flight", "--keep", "-1"], "not a number"),
+                        (["-t", "soon"], "--time: not a duration: 'soon'"), (["--flight", "-t", "1ms"], "1ms"),
+                        (["--flight", "--trigger", "gap(web)>x", "-o", "f"], "'gap(web)>x'")):
         p = attempt(tmp, *args, status=1)
-        check(said in p.stderr and p.stderr.count("\n") == 1, f"{args}: {p.stderr}")
+        check(error in p.stderr and p.stderr.count("\n") == 1, f"{args}: {p.stderr}")
 
 
 def main():
-    with open(PROGRAM, "rb") as f:
-        if b"__asan_init" in f.read():
-            return 77  # sanitizers want to be loaded first
+    if is_sanitized():
+        skip("sanitizers must be preloaded first, before instances.so")
     if "cannot record" in run("record", "--check", status=None).stderr:
-        return 77
+        skip("this build cannot record")
     with scratch() as tmp:
         make_host(os.path.join(tmp, "root"))
         check_verdict(tmp)
@@ -176,7 +176,7 @@ def main():
         check_command(tmp)
         check_hangup(tmp)
         check_then(tmp)
-        check_look(tmp)
+        check_dry_run(tmp)
         check_flights(tmp)
         check_collected(tmp)
     return 0

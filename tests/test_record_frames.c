@@ -1,4 +1,4 @@
-/* record/: ways into guests, and what comes through them. */
+/* Tests of the syntax of transports, base64, and the parser of frames from guests. */
 #include "test.h"
 
 #include "base/mem.h"
@@ -11,7 +11,8 @@
 static void test_transports(void **state)
 {
 	(void)state;
-	static const char *const good[] = { "none", "ssh:root@web", "qga:", "qga:dom", "vsock:3:99", "vsock::99", "cmd:docker exec x sh" };
+	static const char *const good[] = { "none", "ssh:root@web", "qga:", "qga:dom", "vsock:3:99", "vsock::99",
+		"cmd:docker exec x sh" };
 	static const char *const bad[] = { "", "sh", "ssh", "ssh:", "ssh:-oProxyCommand=x", "cmd:", "vsock", "telnet:x" };
 	struct error err = ERROR_INIT;
 	struct transport t;
@@ -24,18 +25,19 @@ static void test_transports(void **state)
 		assert_int_equal(err.status, STATUS_USAGE);
 	}
 	struct vm vm = { .name = mem_dup("w") };
-	static const struct { const char *text; unsigned cid; const char *want; } cases[] = {
+	static const struct { const char *text; unsigned cid; const char *expected; } cases[] = {
 		{ "vsock::99", 4, "vsock:4:99" }, { "vsock:7:99", 4, "vsock:7:99" }, { "vsock:99", 4, "vsock:4:99" },
 		{ "agent", 4, "agent:4:823" }, { "agent:5:9", 4, "agent:5:9" },
-		{ "vsock::99", 0, NULL }, { "vsock:x:99", 4, NULL }, { "vsock:4:", 4, NULL }, { "qga:", 0, NULL }, { "qga:dom", 0, "qga:dom" },
+		{ "vsock::99", 0, NULL }, { "vsock:x:99", 4, NULL }, { "vsock:4:", 4, NULL }, { "qga:", 0, NULL },
+		{ "qga:dom", 0, "qga:dom" },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		vm.cid = cases[i].cid;
 		assert_int_equal(transport_parse(cases[i].text, &t, &err), 0);
-		assert_int_equal(transport_resolve(&t, &vm, "", &err), cases[i].want ? 0 : -1);
+		assert_int_equal(transport_resolve(&t, &vm, "", &err), cases[i].expected ? 0 : -1);
 		char *text = transport_text(&t);
-		if (cases[i].want)
-			assert_string_equal(text, cases[i].want);
+		if (cases[i].expected)
+			assert_string_equal(text, cases[i].expected);
 		free(text);
 		transport_release(&t);
 	}
@@ -66,26 +68,27 @@ static void test_base64(void **state)
 
 /* ---- frames */
 
-struct heard { char text[4096]; size_t used; };
+struct received { char text[4096]; size_t used; };
 
-static int hear(void *arg, enum frame what, unsigned cpu, const char *data, size_t len, struct error *err)
+static int collect_frame(void *arg, enum frame kind, unsigned cpu, const char *data, size_t len, struct error *err)
 {
-	struct heard *h = arg;
+	struct received *h = arg;
 	(void)err;
-	/* Pages come in pieces: only what they are made of is compared. */
-	if (what != FRAME_PAGES)
-		h->used += (size_t)snprintf(h->text + h->used, sizeof h->text - h->used, "<%d/%u %zu>", (int)what, cpu, len);
+	/* Pages arrive in parts of arbitrary sizes, so only their bytes are compared. */
+	if (kind != FRAME_PAGES)
+		h->used += (size_t)snprintf(h->text + h->used, sizeof h->text - h->used, "<%d/%u %zu>", (int)kind, cpu, len);
 	memcpy(h->text + h->used, data, len);
 	h->used += len;
 	return 0;
 }
 
-static char *framed(const struct frames *f, const char *text)
+static char *make_stream(const struct frames *f, const char *text)
 {
 	char *all = mem_dup("");
 	for (const char *line = text; *line; line += strcspn(line, "|") + (line[strcspn(line, "|")] == '|')) {
 		const int n = (int)strcspn(line, "|");
-		char *more = *line == '@' ? mem_printf("%s%s %.*s", all, f->key, n - 1, line + 1) : mem_printf("%s%.*s", all, n, line);
+		char *more = *line == '@' ? mem_printf("%s%s %.*s", all, f->key, n - 1, line + 1) :
+		                            mem_printf("%s%.*s", all, n, line);
 		free(all);
 		all = more;
 	}
@@ -97,28 +100,29 @@ static void test_frames_cut_anywhere(void **state)
 	(void)state;
 	struct error err = ERROR_INIT;
 	struct frames f;
-	struct heard want = { 0 };
+	struct received expected = { 0 };
 	for (size_t cut = 0; cut < 400; cut++) {
-		struct heard heard = { 0 };
-		assert_int_equal(frames_init(&f, hear, &heard, &err), 0);
-		char *text = framed(&f, "Welcome to web\n$ \n|@about 5\nhello|@pages/cpu3 8\nPPPP\nPPP|@stats/cpu3 2\nxx|@end 0\n");
+		struct received received = { 0 };
+		assert_int_equal(frames_init(&f, collect_frame, &received, &err), 0);
+		char *text = make_stream(
+			&f, "Welcome to web\n$ \n|@about 5\nhello|@pages/cpu3 8\nPPPP\nPPP|@stats/cpu3 2\nxx|@end 0\n");
 		const size_t len = strlen(text), at = cut % len, step = cut % 7 + 1;
 		if (cut == 0) {
-			assert_int_equal(frames_take(&f, text, len, &err), 0);
+			assert_int_equal(frames_feed(&f, text, len, &err), 0);
 		} else {
-			assert_int_equal(frames_take(&f, text, at, &err), 0);
+			assert_int_equal(frames_feed(&f, text, at, &err), 0);
 			for (size_t i = at; i < len; i += step)
-				assert_int_equal(frames_take(&f, text + i, len - i < step ? len - i : step, &err), 0);
+				assert_int_equal(frames_feed(&f, text + i, len - i < step ? len - i : step, &err), 0);
 		}
-		assert_false(frames_are_cut(&f));
+		assert_false(frames_incomplete(&f));
 		if (cut == 0)
-			want = heard;
-		assert_int_equal(heard.used, want.used);
-		assert_memory_equal(heard.text, want.text, want.used);
+			expected = received;
+		assert_int_equal(received.used, expected.used);
+		assert_memory_equal(received.text, expected.text, expected.used);
 		frames_release(&f);
 		free(text);
 	}
-	assert_non_null(strstr(want.text, "<2/0 5>helloPPPP\nPPP<11/3 2>xx"));
+	assert_non_null(strstr(expected.text, "<2/0 5>helloPPPP\nPPP<11/3 2>xx"));
 }
 
 static void test_frames_refused(void **state)
@@ -132,24 +136,24 @@ static void test_frames_refused(void **state)
 	};
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct error err = ERROR_INIT;
-		struct heard heard = { 0 };
+		struct received received = { 0 };
 		struct frames f;
-		frames_init(&f, hear, &heard, &err);
-		char *text = framed(&f, bad[i]);
-		assert_int_equal(frames_take(&f, text, strlen(text), &err), -1);
+		frames_init(&f, collect_frame, &received, &err);
+		char *text = make_stream(&f, bad[i]);
+		assert_int_equal(frames_feed(&f, text, strlen(text), &err), -1);
 		assert_int_equal(err.status, STATUS_INPUT);
 		frames_release(&f);
 		free(text);
 	}
 	struct error err = ERROR_INIT;
-	struct heard heard = { 0 };
+	struct received received = { 0 };
 	struct frames f;
 	char noise[1000];
 	int rc = 0;
 	memset(noise, 'x', sizeof noise);
-	frames_init(&f, hear, &heard, &err);
+	frames_init(&f, collect_frame, &received, &err);
 	for (int i = 0; i < 100 && rc == 0; i++)
-		rc = frames_take(&f, noise, sizeof noise, &err);
+		rc = frames_feed(&f, noise, sizeof noise, &err);
 	assert_int_equal(rc, -1);
 	frames_release(&f);
 }

@@ -1,4 +1,5 @@
-/* record/: what it refuses, and what guests refuse or lie about, on a made-up host: the reason, and that nothing is left. */
+/* Tests of recordings that fail on a fake host: errors of the host, and of guests that refuse or send wrong data. Check
+ * the message and that nothing remains. */
 #include "test.h"
 
 #include <fcntl.h>
@@ -17,20 +18,22 @@
 #define LONG "/0123456789/0123456789/0123456789/0123456789/0123456789"
 #define FRAME "read -r k _; k=${k#key=}; f() { printf '%s %s %s\\n%s' $k \"$1\" ${#2} \"$2\"; }; "
 #define REFUSES(code) "cmd:" FRAME "f refuse " code "; cat >/dev/null"
-/* Everything as it should be, but the events. */
-#define LIES "cmd:" FRAME "f about 'events x/y'; f ready 'kilobytes 1 rate 1 page 4096'; while read -r w; do case $w in " \
+/* A guest that sends formats of events that were not requested. */
+#define WRONG_EVENTS \
+	"cmd:" FRAME "f about 'events x/y'; f ready 'kilobytes 1 rate 1 page 4096'; while read -r w; do case $w in " \
 	"go) f started x ;; stop) f stopped x ;; send) f formats 'name: y'; f end '' ;; esac; done"
 
-/* It records, and then sends nothing. */
-#define KEEPS "cmd:" FRAME "f about 'events sched/sched_switch'; f ready 'kilobytes 1 rate 1 page 4096'; while read -r w; do " \
+/* A guest that records, but does not send its trace. */
+#define SENDS_NOTHING \
+	"cmd:" FRAME "f about 'events sched/sched_switch'; f ready 'kilobytes 1 rate 1 page 4096'; while read -r w; do " \
 	"case $w in go) f started x ;; stop) f stopped x ;; bye) exit ;; esac; done"
 #define MB 1000000L
 
 static struct record_tree tree;
 static volatile int stop;
-static volatile bool said;
+static volatile bool recording_reported;
 
-static int begin(void **state)
+static int set_up(void **state)
 {
 	static const char web[] = "qemu\0-name\0web";
 	(void)state;
@@ -40,24 +43,24 @@ static int begin(void **state)
 	return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
 	(void)state;
 	tree_end(&tree);
 	return 0;
 }
 
-static void hear(void *arg, const char *line)
+static void watch_messages(void *arg, const char *line)
 {
 	(void)arg;
-	said |= strstr(line, "recording") != NULL;
+	recording_reported |= strstr(line, "recording") != NULL;
 }
 
-/* One ^C when it records, another one when there is nothing more to come. */
+/* Thread that acts as ^C during the recording, and again while the recorder waits for the guest's trace. */
 static void *stop_twice(void *arg)
 {
 	(void)arg;
-	while (!said)
+	while (!recording_reported)
 		usleep(10000);
 	usleep(300000);
 	stop = 1;
@@ -66,67 +69,67 @@ static void *stop_twice(void *arg)
 	return NULL;
 }
 
-static int record(struct record_options o, struct record_result *r, struct error *err)
+static int run_recording(struct record_options o, struct record_result *r, struct error *err)
 {
-	char *folder = mem_printf("%s/r", tree.root);
+	char *dir = mem_printf("%s/r", tree.root);
 	o.root = tree.root;
-	o.output = folder;
+	o.output = dir;
 	o.clock = "auto";
 	o.duration = o.duration ? o.duration : 100000000;
 	o.stop = &stop;
-	o.say = hear;
-	said = false;
+	o.on_message = watch_messages;
+	recording_reported = false;
 	*err = (struct error)ERROR_INIT;
 	const int rc = record_run(&o, r, err);
-	said = true;  /* nobody need wait for that any more */
-	free(folder);
+	recording_reported = true;  /* ends stop_twice() if it still waits */
+	free(dir);
 	assert_int_equal(tree_count(&tree, "sys/kernel/tracing/instances"), 0);
 	return rc;
 }
 
-/* The host is recorded all the same. */
+/* Failures of a guest; the host is recorded nevertheless. */
 static void test_guests(void **state)
 {
-	static const struct { const char *transport, *why; } cases[] = {
-		{ REFUSES("root"), "the shell there is not root's" },
-		{ REFUSES("tracefs"), "its kernel has no tracefs" },
-		{ REFUSES("mount"), "tracefs cannot be mounted there" },
-		{ REFUSES("instance"), "no instance of tracefs can be made there" },
-		{ REFUSES("clock"), "it has no clock that is asked for" },
-		{ REFUSES("events"), "its kernel cannot trace the scheduler" },
-		{ REFUSES("memory"), "it has no memory for buffers" },
-		{ REFUSES("watchdog"), "no watchdog could be started there" },
-		{ REFUSES("turn"), "an agent of trace-cmd cannot let its buffers turn over" },
-		{ LIES, "the guest's events are not those that were asked for" },
-		{ "agent:", "web has no vsock" },
-		{ "agent:x", "x: not an address of a vsock" },
-		{ "vsock::x", ":x: not an address of a vsock" },
-		{ "qga:" LONG LONG, "no shell answers there: guest agent: the path of its socket is too long" },
+	static const struct { const char *transport, *key; } cases[] = {
+		{ REFUSES("root"), "root" },
+		{ REFUSES("tracefs"), "tracefs" },
+		{ REFUSES("mount"), "mount" },
+		{ REFUSES("instance"), "instance" },
+		{ REFUSES("clock"), "clock" },
+		{ REFUSES("events"), "scheduler" },
+		{ REFUSES("memory"), "memory" },
+		{ REFUSES("watchdog"), "watchdog" },
+		{ REFUSES("overwrite"), "trace-cmd" },
+		{ WRONG_EVENTS, "events" },
+		{ "agent:", "vsock" },
+		{ "agent:x", "x: invalid" },
+		{ "vsock::x", ":x: invalid" },
+		{ "qga:" LONG LONG, "guest agent: the path" },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct record_result r;
 		struct error err;
-		const struct record_wish wish = { "web", cases[i].transport };
-		begin(state);
-		assert_int_equal(record((struct record_options){ .wish = &wish, .wishes = 1 }, &r, &err), 0);
-		assert_string_equal(r.machine[1].why.text, cases[i].why);
-		assert_true(r.machine[0].recorded && r.machine[1].asked && !r.machine[1].recorded && !r.whole);
+		const struct record_request request = { "web", cases[i].transport };
+		set_up(state);
+		assert_int_equal(run_recording((struct record_options){ .requested = &request, .n_requested = 1 }, &r, &err), 0);
+		if (!strstr(r.machine[1].why.text, cases[i].key))
+			fail_msg("\"%s\" does not contain \"%s\"", r.machine[1].why.text, cases[i].key);
+		assert_true(r.machine[0].recorded && r.machine[1].requested && !r.machine[1].recorded && !r.complete);
 		record_release(&r);
-		end(state);
+		tear_down(state);
 	}
 }
 
-static void check_host(struct record_options o, enum status status, const char *why)
+static void check_host(struct record_options o, enum status status, const char *key)
 {
 	struct record_result r;
 	struct error err;
 	o.host_only = true;
-	assert_int_equal(record(o, &r, &err), -1);
-	if (!strstr(err.text, why))
-		printf("%s\n", err.text);
-	assert_non_null(strstr(err.text, why));
+	assert_int_equal(run_recording(o, &r, &err), -1);
+	if (!strstr(err.text, key))
+		fail_msg("\"%s\" does not contain \"%s\"", err.text, key);
 	assert_int_equal(err.status, status);
-	assert_true(*err.mend || status == STATUS_CANCELLED);
+	assert_true(*err.remedy || status == STATUS_CANCELLED);
 	record_release(&r);
 }
 
@@ -134,19 +137,19 @@ static void test_host(void **state)
 {
 	(void)state;
 	const struct record_options plain = { 0 };
-	char *place = mem_printf("%s/run/stealscope", tree.root), *folder = mem_printf("%s/r", tree.root);
-	check_host((struct record_options){ .duration = 1LL << 62 }, STATUS_SYSTEM, ", of which 256 are left to others");
-	assert_int_not_equal(access(folder, F_OK), 0);
+	char *path = mem_printf("%s/run/stealscope", tree.root), *dir = mem_printf("%s/r", tree.root);
+	check_host((struct record_options){ .duration = 1LL << 62 }, STATUS_SYSTEM, " 256 MB");
+	assert_int_not_equal(access(dir, F_OK), 0);
 	stop = 1;
-	check_host(plain, STATUS_CANCELLED, "stopped before it began");
+	check_host(plain, STATUS_CANCELLED, "stopped");
 	stop = 0;
-	assert_int_equal(chmod(place, 0777), 0);
-	check_host(plain, STATUS_SYSTEM, "/run/stealscope: others may write there");
-	assert_int_equal(rmdir(place), 0);
+	assert_int_equal(chmod(path, 0777), 0);
+	check_host(plain, STATUS_SYSTEM, "/run/stealscope: ");
+	assert_int_equal(rmdir(path), 0);
 	tree_text(&tree, "run/stealscope", "");
 	check_host(plain, STATUS_SYSTEM, "run/stealscope");
-	free(place);
-	free(folder);
+	free(path);
+	free(dir);
 }
 
 static void test_second_stop(void **state)
@@ -155,34 +158,35 @@ static void test_second_stop(void **state)
 	struct record_result r;
 	struct error err;
 	pthread_t thread;
-	const struct record_wish wish = { "web", KEEPS };
-	said = false;
+	const struct record_request request = { "web", SENDS_NOTHING };
+	recording_reported = false;
 	pthread_create(&thread, NULL, stop_twice, NULL);
-	const int rc = record((struct record_options){ .wish = &wish, .wishes = 1, .duration = 3600LL * 1000000000 }, &r, &err);
+	const struct record_options o = { .requested = &request, .n_requested = 1, .duration = 3600LL * 1000000000 };
+	const int rc = run_recording(o, &r, &err);
 	pthread_join(thread, NULL);
 	assert_int_equal(rc, 0);
-	assert_true(r.machine[0].recorded && !r.machine[1].recorded && !r.whole);
-	assert_string_equal(r.machine[1].why.text, "what it recorded was not waited for");
-	assert_string_equal(r.machine[1].why.mend, "one ^C ends the recording, another one does not wait for guests");
+	assert_true(r.machine[0].recorded && !r.machine[1].recorded && !r.complete);
+	assert_non_null(strstr(r.machine[1].why.text, "second ^C"));
+	assert_non_null(strstr(r.machine[1].why.remedy, "^C"));
 	record_release(&r);
 }
 
-/* ---- a disk that becomes full */
+/* ---- a full disk */
 
-/* A small one of this process alone; false: it may not have one. */
-static bool mount_small(const char *place, const char *size)
+/* Mounts a small tmpfs that only this process sees. Returns false if mounts are not permitted. */
+static bool mount_small(const char *path, const char *size)
 {
 	if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
 		return false;
-	return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mkdir(place, 0700) == 0 &&
-	       mount("none", place, "tmpfs", 0, size) == 0;
+	return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mkdir(path, 0700) == 0 &&
+	       mount("none", path, "tmpfs", 0, size) == 0;
 }
 
-static void *fill(void *arg)
+static void *fill_disk(void *arg)
 {
 	struct statvfs s;
 	const int fd = openat(*(int *)arg, "other", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-	while (!said)
+	while (!recording_reported)
 		usleep(10000);
 	fstatvfs(*(int *)arg, &s);
 	posix_fallocate(fd, 0, (off_t)(s.f_bavail * s.f_bsize) - 150 * MB);
@@ -190,28 +194,28 @@ static void *fill(void *arg)
 	return NULL;
 }
 
-/* In a child: 0, or what was not as it should be. */
+/* Runs in a child. Returns 0, 77 (mounts are not permitted) or the number of the check that failed. */
 static int record_small(void)
 {
 	struct record_result r;
 	struct error err;
 	pthread_t thread;
-	char *place = mem_printf("%s/r", tree.root);
-	if (!mount_small(place, "size=400m"))
+	char *path = mem_printf("%s/r", tree.root);
+	if (!mount_small(path, "size=400m"))
 		return 77;
-	int folder = open(place, O_RDONLY | O_DIRECTORY);
-	said = false;
-	pthread_create(&thread, NULL, fill, &folder);
-	free(place);
-	place = mem_printf("%s/r/x", tree.root);
-	struct record_options o = { .host_only = true, .root = tree.root, .output = place, .clock = "auto", .stop = &stop,
-		.say = hear, .duration = 60LL * 1000000000 };
+	int dir = open(path, O_RDONLY | O_DIRECTORY);
+	recording_reported = false;
+	pthread_create(&thread, NULL, fill_disk, &dir);
+	free(path);
+	path = mem_printf("%s/r/x", tree.root);
+	struct record_options o = { .host_only = true, .root = tree.root, .output = path, .clock = "auto", .stop = &stop,
+		.on_message = watch_messages, .duration = 60LL * 1000000000 };
 	if (record_run(&o, &r, &err))
 		return printf("%s\n", err.text), 1;
 	pthread_join(thread, NULL);
-	if (r.whole || !r.machine[0].recorded)
+	if (r.complete || !r.machine[0].recorded)
 		return 2;
-	return strcmp(r.machine[0].why.text, "it ended early: the disk is nearly full") == 0 && *r.machine[0].why.mend ? 0 : 3;
+	return strstr(r.machine[0].why.text, "disk") && *r.machine[0].why.remedy ? 0 : 3;
 }
 
 static void test_disk(void **state)
@@ -232,9 +236,9 @@ static void test_disk(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_guests), cmocka_unit_test_setup_teardown(test_host, begin, end),
-		cmocka_unit_test_setup_teardown(test_second_stop, begin, end),
-		cmocka_unit_test_setup_teardown(test_disk, begin, end),
+		cmocka_unit_test(test_guests), cmocka_unit_test_setup_teardown(test_host, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_second_stop, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_disk, set_up, tear_down),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

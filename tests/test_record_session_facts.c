@@ -1,4 +1,4 @@
-/* record/: what a session keeps of control groups. */
+/* Tests of the control groups in session.yaml (record/cgroups.c). */
 #include "test.h"
 
 #include <stdio.h>
@@ -20,8 +20,8 @@ static char *groups_text(struct cgroups *const *before, struct cgroups *const *a
 	return yaml_out_end(o);
 }
 
-/* The groups of vCPUs' threads, each with its weight once, as the scheduler counts; nothing of a thread whose groups' weights
- * were changed meanwhile, or are not known to be the same. */
+/* Groups of vCPU threads; the weight of each group is listed once, in scheduler shares. Threads are omitted if their
+ * group changed during the recording, or if one of the snapshots is missing. */
 static void test_groups(void **state)
 {
 	(void)state;
@@ -42,20 +42,21 @@ static void test_groups(void **state)
 	assert_int_equal(n, 2);
 	struct cgroups *before[2], *after[2];
 	for (int i = 0; i < 2; i++)
-		before[i] = cgroups_take(tree.root, &vm[i]);
+		before[i] = cgroups_read_vm(tree.root, &vm[i]);
 	for (int i = 0; i < 2; i++)
-		after[i] = cgroups_take(tree.root, &vm[i]);
+		after[i] = cgroups_read_vm(tree.root, &vm[i]);
 	char *text = groups_text(before, after, 2);
-	assert_string_equal(text, "weights:\n  /vms/web: 399\n  /vms: 1024\n  /vms/web/vcpu1: 10\n  /vms/db: 102400\n  /idle: 3\n"
-	                          "a:\n  groups:\n    310: /vms/web/vcpu0\n    311: /vms/web/vcpu1\n"
-	                          "b:\n  groups:\n    410: /vms/db\n    411: /idle\n");
+	assert_string_equal(text,
+	                    "weights:\n  /vms/web: 399\n  /vms: 1024\n  /vms/web/vcpu1: 10\n  /vms/db: 102400\n  /idle: 3\n"
+	                    "a:\n  groups:\n    310: /vms/web/vcpu0\n    311: /vms/web/vcpu1\n"
+	                    "b:\n  groups:\n    410: /vms/db\n    411: /idle\n");
 	free(text);
 	tree_text(&tree, "sys/fs/cgroup/vms/web/cpu.weight", "40\n");
 	tree_text(&tree, "proc/400/task/411/cgroup", "0::/vms\n");
 	cgroups_free(after[0]);
 	cgroups_free(after[1]);
 	for (int i = 0; i < 2; i++)
-		after[i] = cgroups_take(tree.root, &vm[i]);
+		after[i] = cgroups_read_vm(tree.root, &vm[i]);
 	text = groups_text(before, after, 2);
 	assert_string_equal(text, "weights:\n  /vms/db: 102400\n  /vms: 1024\na: {}\nb:\n  groups:\n    410: /vms/db\n");
 	free(text);
@@ -70,7 +71,7 @@ static void test_groups(void **state)
 	tree_end(&tree);
 }
 
-/* A thread of the host: how often it ran so far, and how it is scheduled (5: SCHED_IDLE). */
+/* Creates a host thread. runs: number of times it was scheduled; policy: scheduling policy (5: SCHED_IDLE). */
 static void put_thread(int pid, int tid, const char *group, unsigned runs, unsigned policy)
 {
 	char path[64], text[256];
@@ -81,12 +82,13 @@ static void put_thread(int pid, int tid, const char *group, unsigned runs, unsig
 	snprintf(text, sizeof text, "123456789 2345 %u\n", runs);
 	tree_text(&tree, path, text);
 	snprintf(path, sizeof path, "proc/%d/task/%d/stat", pid, tid);
-	snprintf(text, sizeof text, "%d (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 %u\n", tid,
-	         policy);
+	snprintf(text, sizeof text,
+	         "%d (x) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 4711 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 %u\n", tid, policy);
 	tree_text(&tree, path, text);
 }
 
-/* So are threads of the host that are no vCPUs', if they ran; one that is SCHED_IDLE is so alone, within its group. */
+/* Groups of host threads that are no vCPUs and ran during the recording; a SCHED_IDLE thread gets a synthetic group
+ * below its own. */
 static void test_host(void **state)
 {
 	(void)state;
@@ -99,15 +101,15 @@ static void test_host(void **state)
 	struct vm *vm = vms_find(tree.root, &n, &hidden);
 	assert_int_equal(n, 1);
 	struct cgroups *c[2];
-	for (unsigned then = 0; then < 2; then++) {
-		put_thread(52, 52, "/cron", 7 + then, 0);
-		put_thread(52, 60, "/cron", 7 + then, 5);
-		put_thread(53, 53, "/cron", 7, 0);                         /* asleep all the time */
-		put_thread(54, 54, then ? "/vms" : "/cron", 7 + then, 0);  /* moved */
-		put_thread(55, 55, "/", 7 + then, 5);                      /* in no group */
-		put_thread(56, 56, "/", 7 + then, 0);
-		put_thread(300, 300, "/vms/web", 4 + then, 0);
-		c[then] = cgroups_take_host(tree.root, vm, n);
+	for (unsigned sample = 0; sample < 2; sample++) {
+		put_thread(52, 52, "/cron", 7 + sample, 0);
+		put_thread(52, 60, "/cron", 7 + sample, 5);
+		put_thread(53, 53, "/cron", 7, 0);                             /* sleeps all the time */
+		put_thread(54, 54, sample ? "/vms" : "/cron", 7 + sample, 0);  /* moved */
+		put_thread(55, 55, "/", 7 + sample, 5);                        /* in no group */
+		put_thread(56, 56, "/", 7 + sample, 0);
+		put_thread(300, 300, "/vms/web", 4 + sample, 0);
+		c[sample] = cgroups_read_host(tree.root, vm, n);
 	}
 	struct yaml_out *o = yaml_out_new();
 	cgroups_put_weights(o, YAML_OUT_ROOT, &c[0], &c[1], 1);

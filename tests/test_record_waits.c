@@ -1,5 +1,5 @@
-/* record/: nobody is waited for without end, on a made-up host: ^C, a command that does not go, a guest that does not
- * stop; nor for the end of a wait that is one. */
+/* Tests, on a fake host, that the recorder never waits without end: ^C, a command that ignores SIGTERM, a guest that
+ * never stops sending; and that a trigger on a gap fires before the gap ends. */
 #include "test.h"
 
 #include <pthread.h>
@@ -15,16 +15,16 @@
 #include "record_tree.h"
 
 #define MS 1000000LL
-#define SOON (35000 * MS)  /* less than any guest has time for a word */
-#define DEAF "cmd:cat >/dev/null"
-#define SPEAK "cmd:read -r k _; k=${k#key=}; f() { printf '%s %s %s\\n%s' $k $1 ${#2} \"$2\"; }; " \
+#define INTERRUPT_MAX (35000 * MS)  /* ns for an interrupted recording to end; shorter than the timeout of a guest */
+#define SILENT "cmd:cat >/dev/null"
+#define ANSWERS "cmd:read -r k _; k=${k#key=}; f() { printf '%s %s %s\\n%s' $k $1 ${#2} \"$2\"; }; " \
 	"w() { while read -r l && [ \"$l\" != $1 ]; do :; done; }; w stealscope_guest; f about 'clock mono'; "
 
 static struct record_tree tree;
 static volatile int stop;
-static volatile bool said;  /* that it records */
+static volatile bool recording_reported;  /* the recorder reported that the recording runs */
 
-static int begin(void **state)
+static int set_up(void **state)
 {
 	static const char web[] = "qemu\0-name\0web";
 	(void)state;
@@ -34,7 +34,7 @@ static int begin(void **state)
 	return 0;
 }
 
-static int end(void **state)
+static int tear_down(void **state)
 {
 	(void)state;
 	tree_end(&tree);
@@ -51,41 +51,41 @@ static void *stop_soon(void *arg)
 
 static void *stop_later(void *arg)
 {
-	while (!said)
+	while (!recording_reported)
 		usleep(10000);
 	usleep(2500000);
 	return stop_soon(arg);
 }
 
-static void hear(void *arg, const char *line)
+static void watch_messages(void *arg, const char *line)
 {
 	(void)arg;
-	said |= strstr(line, "recording") != NULL;
+	recording_reported |= strstr(line, "recording") != NULL;
 }
 
-static char *output(const char *name)
+static char *output_path(const char *name)
 {
 	return mem_printf("%s/%s", tree.root, name);
 }
 
-static int record(const char *web, struct record_options o, struct record_result *r, struct error *err)
+static int run_recording(const char *web, struct record_options o, struct record_result *r, struct error *err)
 {
 	static unsigned n;
 	char name[16];
 	snprintf(name, sizeof name, "r%u", n++);
-	char *path = output(name);
-	const struct record_wish wish = { "web", web };
+	char *path = output_path(name);
+	const struct record_request request = { "web", web };
 	o.root = tree.root;
 	o.output = path;
 	o.clock = "auto";
-	o.wish = &wish;
-	o.wishes = 1;
+	o.requested = &request;
+	o.n_requested = 1;
 	o.stop = &stop;
-	o.say = hear;
-	said = false;
+	o.on_message = watch_messages;
+	recording_reported = false;
 	*err = (struct error)ERROR_INIT;
 	const int rc = record_run(&o, r, err);
-	said = true;  /* nobody need wait for that any more */
+	recording_reported = true;  /* ends stop_later() if it still waits */
 	free(path);
 	assert_int_equal(tree_count(&tree, "sys/kernel/tracing/instances"), 0);
 	assert_int_equal(tree_count(&tree, "run/stealscope"), 0);
@@ -97,17 +97,18 @@ static void check_stopped(const char *web)
 	struct record_result r;
 	struct error err;
 	pthread_t thread;
+	const int64_t begun = now_ns();
 	stop = 0;
 	pthread_create(&thread, NULL, stop_soon, NULL);
-	assert_int_equal(record(web, (struct record_options){ .duration = 3600000 * MS }, &r, &err), -1);
+	assert_int_equal(run_recording(web, (struct record_options){ .duration = 3600000 * MS }, &r, &err), -1);
 	pthread_join(thread, NULL);
-	assert_string_equal(err.text, "stopped before it began");
+	assert_int_equal(err.status, STATUS_CANCELLED);
 	assert_int_equal(r.machines, 2);
-	assert_null(strstr(r.machine[1].why.text, "does not answer"));  /* its time was not over */
+	assert_true(now_ns() - begun < INTERRUPT_MAX);  /* interrupted, not timed out */
 	record_release(&r);
 }
 
-/* A socket at which connections are never taken, and no more have room. */
+/* Opens a listening socket that accepts no connection; *first: a connection that fills the backlog. */
 static int open_full(const char *path, int *first)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
@@ -124,10 +125,10 @@ static void test_one_interrupt(void **state)
 {
 	(void)state;
 	int first;
-	char *path = output("agent"), *agent = mem_printf("qga:%s", path);
+	char *path = output_path("agent"), *agent = mem_printf("qga:%s", path);
 	const int s = open_full(path, &first);
-	check_stopped(DEAF);
-	check_stopped(SPEAK "cat >/dev/null");
+	check_stopped(SILENT);
+	check_stopped(ANSWERS "cat >/dev/null");
 	check_stopped("cmd:trap '' TERM; exec sleep 60");
 	check_stopped(agent);
 	close(s);
@@ -140,17 +141,19 @@ static void test_interrupted_cleanup(void **state)
 {
 	(void)state;
 	struct error err = ERROR_INIT;
-	const struct record_wish wish = { "web", DEAF };
+	const struct record_request request = { "web", SILENT };
 	pthread_t thread;
 	const int64_t begun = now_ns();
-	tree_text(&tree, "run/stealscope/999999-5", "folder /x\nguest web\ntransport " DEAF "\n");
-	tree_text(&tree, "run/stealscope/999998-5", "folder /y\nguest web\ntransport " DEAF "; true\n");
+	tree_text(&tree, "run/stealscope/999999-5", "folder /x\nguest web\ntransport " SILENT "\n");
+	tree_text(&tree, "run/stealscope/999998-5", "folder /y\nguest web\ntransport " SILENT "; true\n");
 	pthread_create(&thread, NULL, stop_soon, NULL);
-	const struct record_options o = { .root = tree.root, .clock = "auto", .wish = &wish, .wishes = 1, .stop = &stop };
+	const struct record_options o = {
+		.root = tree.root, .clock = "auto", .requested = &request, .n_requested = 1, .stop = &stop
+	};
 	assert_int_equal(record_cleanup(&o, &err), 0);
-	assert_true(now_ns() - begun < SOON);
+	assert_true(now_ns() - begun < INTERRUPT_MAX);
 	pthread_join(thread, NULL);
-	assert_int_equal(tree_count(&tree, "run/stealscope"), 2);  /* it is still to be done */
+	assert_int_equal(tree_count(&tree, "run/stealscope"), 2);  /* journals remain for the next cleanup */
 }
 
 static void test_stubborn_command(void **state)
@@ -159,37 +162,38 @@ static void test_stubborn_command(void **state)
 	struct record_result r;
 	struct error err;
 	char *argv[] = { "sleep", "600", NULL };
-	signal(SIGTERM, SIG_IGN);  /* so does the command */
-	assert_int_equal(record("none", (struct record_options){ .command = argv, .duration = 100 * MS }, &r, &err), 0);
+	signal(SIGTERM, SIG_IGN);  /* the command inherits this */
+	assert_int_equal(run_recording("none", (struct record_options){ .command = argv, .duration = 100 * MS }, &r, &err), 0);
 	signal(SIGTERM, SIG_DFL);
 	assert_int_equal(WTERMSIG(r.command_status), SIGKILL);
 	record_release(&r);
 }
 
-/* A guest that sends, and sends. */
+/* A guest that never stops sending. */
 static void test_no_end(void **state)
 {
 	(void)state;
 	struct record_result r;
 	struct error err;
-	assert_int_equal(record(SPEAK "f ready 'kilobytes 1024 rate 0 page 4096'; w go; f started ''; w stop; f stopped ''; "
-	                        "w send; while :; do printf '%s saved_cmdlines 16000000\\n' $k; head -c 16000000 /dev/zero; done",
-	                        (struct record_options){ .duration = 100 * MS }, &r, &err), 0);
-	assert_string_equal(r.machine[1].why.text, "it sends without end");
+	static const char guest[] =
+		ANSWERS "f ready 'kilobytes 1024 rate 0 page 4096'; w go; f started ''; w stop; f stopped ''; "
+		"w send; while :; do printf '%s saved_cmdlines 16000000\\n' $k; head -c 16000000 /dev/zero; done";
+	assert_int_equal(run_recording(guest, (struct record_options){ .duration = 100 * MS }, &r, &err), 0);
+	assert_non_null(strstr(r.machine[1].why.text, "sends"));
 	assert_true(r.machine[0].recorded && !r.machine[1].recorded);
 	record_release(&r);
 }
 
-static size_t kept;
+static size_t n_snapshots;
 
-static void keep(void *arg, const char *folder, const struct record_result *r)
+static void count_snapshot(void *arg, const char *dir, const struct record_result *r)
 {
-	(void)arg, (void)folder;
+	(void)arg, (void)dir;
 	assert_true(r->machine[0].recorded);
-	kept++;
+	n_snapshots++;
 }
 
-/* A vCPU that never gets a CPU again: its wait is in no sum, but a flight need not wait for its end. */
+/* The trigger fires for a vCPU that never runs again, although schedstat does not contain the wait in progress. */
 static void test_endless_gap(void **state)
 {
 	(void)state;
@@ -199,25 +203,26 @@ static void test_endless_gap(void **state)
 	pthread_t thread;
 	tree_text(&tree, "proc/300/task/310/schedstat", "5 5 1\n");
 	tree_text(&tree, "proc/300/task/310/stat", "1 (a) b) R 1\n");
-	kept = 0;
-	const struct record_options o = { .hold = 2000 * MS, .trigger = trigger, .triggers = 1, .most = 1, .kept = keep };
-	assert_int_equal(record("none", o, &r, &err), 0);
+	n_snapshots = 0;
+	const struct record_options o = { .hold = 2000 * MS, .trigger = trigger, .triggers = 1,
+		.max_snapshots = 1, .on_snapshot = count_snapshot };
+	assert_int_equal(run_recording("none", o, &r, &err), 0);
 	record_release(&r);
-	assert_int_equal(kept, 1);
-	/* It sleeps. */
+	assert_int_equal(n_snapshots, 1);
+	/* A sleeping vCPU does not wait for a CPU. */
 	tree_text(&tree, "proc/300/task/310/stat", "1 (a) b) S 1\n");
 	pthread_create(&thread, NULL, stop_later, NULL);
-	assert_int_equal(record("none", o, &r, &err), 0);
+	assert_int_equal(run_recording("none", o, &r, &err), 0);
 	pthread_join(thread, NULL);
 	record_release(&r);
-	assert_int_equal(kept, 1);
+	assert_int_equal(n_snapshots, 1);
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
+#define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
 {
-	alarm(800);  /* what waits for ever ends there */
+	alarm(800);  /* ends a test that waits forever */
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_interrupt), TEST(test_interrupted_cleanup), TEST(test_stubborn_command), TEST(test_no_end),
 		TEST(test_endless_gap),

@@ -1,4 +1,4 @@
-"""Recordings of `stealscope record` are read: raw pages, threads' names and processes, the TSC as a clock, all damage."""
+"""Reading recordings of `stealscope record`: raw pages, names and processes of threads, the TSC as a clock, damage."""
 import csv
 import io
 import json
@@ -8,13 +8,14 @@ import re
 import shutil
 import sys
 
-from e2e import SHARED, check, document, run, scratch, table
+from e2e import SHARED, check, document, notes, run, scratch, skip, table
 from ftrace import HEAD, PAGE, Buffer, record, write_machine
 from schema import faults, load
 
-HZ = 2_000_000_000            # of the TSC: 2 cycles are a ns
-BEGIN = 1_800_000_000 * 10**9  # ns since the epoch, when the recording began
-HOST0, OFFSET = 5 * 10**12, -(4 * 10**12 + 12345)  # cycles then; the guest's TSC less the host's
+HZ = 2_000_000_000             # rate of the TSC: 2 cycles per ns
+BEGIN = 1_800_000_000 * 10**9  # start of the recording, ns since the epoch
+HOST0 = 5 * 10**12             # the host's TSC at the start, cycles
+OFFSET = -(4 * 10**12 + 12345)  # the guest's TSC minus the host's, cycles
 SECONDS = 4
 
 
@@ -23,7 +24,8 @@ def cycles(ns, guest=False):
 
 
 def about(clock, counts, hostname, late=0, rate=None, lost=0):
-    """counts: the clock at the begin and the end."""
+    """Returns the text of about.yaml; counts: the clock at the start and the end; late: how much later this machine's
+    wall clock is, ns; rate: of the clock, mHz."""
     text = f"hostname: {hostname}\nmachine: x86_64\nclock: {clock}\n"
     if rate:
         text += f"millihertz: {rate}\n"
@@ -37,8 +39,8 @@ def stats(events, overrun=0):
 
 
 def make(folder, tsc=True, guest_rate=True, shift=0):
-    """A host with one vCPU thread (310) of the guest web, and burn (99), which takes its CPU; shift: the guest's clock is
-    not what the session says, cycles."""
+    """Writes a recording of a host with one vCPU thread (310) of the guest web, and burn (99), which preempts it; shift: error
+    of the TSC offset in the session, cycles.  Returns the numbers of events of host and guest."""
     host, guest, rnd = Buffer(), Buffer(), random.Random(18)
     n, m, t = 0, 0, 1_000_000
 
@@ -51,8 +53,8 @@ def make(folder, tsc=True, guest_rate=True, shift=0):
         host.add(at(t + 5000), record("kvm_entry", 310, vcpu_id=0))
         for k in range(3):
             m += 1
-            place = t + 5500 + (inside - 1000) * k // 3
-            guest.add(at(place, True), record("sched_waking", 7, comm="job", pid=8, target_cpu=0))
+            time = t + 5500 + (inside - 1000) * k // 3
+            guest.add(at(time, True), record("sched_waking", 7, comm="job", pid=8, target_cpu=0))
         host.add(at(t + 5000 + inside), record("kvm_exit", 310, vcpu_id=0, exit_reason=64, isa=2))
         host.add(at(t + 8000 + inside), record("sched_waking", 310, comm="burn", pid=99, target_cpu=0))
         host.add(at(t + 9000 + inside), record("sched_switch", 310, prev_comm="CPU 0/KVM", prev_pid=310,
@@ -79,29 +81,33 @@ def clock_of(folder, *options):
     return next(csv.DictReader(io.StringIO(p.stdout))), p.stderr
 
 
+def clock_error(row):
+    """Returns the error of the clock at its reference point, ns: the guest's wall clock is 7 ms later."""
+    return int(row["ref_host_ns"]) - int(row["ref_guest_ns"]) + 7_000_000
+
+
 def check_tsc(tmp):
     folder = os.path.join(tmp, "tsc")
     n, m = make(folder)
-    row, said = clock_of(folder)
-    wrong = int(row["ref_host_ns"]) - BEGIN - (int(row["ref_guest_ns"]) - BEGIN - 7_000_000)
-    check(row["method"] == "tsc" and row["quality"] == "ACCURATE", f"the clock is that of the TSC {row}")
-    check(abs(wrong) <= 1, f"and right to the ns ({wrong})")
-    check(float(row["containment"]) == 1.0 and said == "", f"all events lie within guest mode {said}")
+    row, message = clock_of(folder)
+    check(row["method"] == "tsc" and row["quality"] == "ACCURATE", f"the clock comes from the TSC {row}")
+    check(abs(clock_error(row)) <= 1, f"and is correct to the ns ({clock_error(row)})")
+    check(float(row["containment"]) == 1.0 and message == "", f"all events are in guest mode {message}")
     traces = document(folder)["traces"]
-    check([t["events"] for t in traces] == [n, m], f"all events are there {traces}")
-    check(all(t["tracer"] == "stealscope record" for t in traces), "they say who recorded them")
-    row, said = clock_of(folder, "--sync", "containment")
-    wrong = int(row["ref_host_ns"]) - BEGIN - (int(row["ref_guest_ns"]) - BEGIN - 7_000_000)
-    check(row["method"] == "containment" and abs(wrong) < 100_000, f"containment finds nearly the same ({wrong} ns)")
-    check(("web", "host") in [(r["victim"], r["thief"]) for r in table("steal", folder)], "who took time from it is told")
-    check("host/99" in run("explain", folder, "web/CPU0").stdout, "down to the thread")
+    check([t["events"] for t in traces] == [n, m], f"all events are read {traces}")
+    check(all(t["tracer"] == "stealscope record" for t in traces), "the tracer is recorded")
+    row, _ = clock_of(folder, "--sync", "containment")
+    check(row["method"] == "containment" and abs(clock_error(row)) < 100_000,
+          f"containment gives nearly the same ({clock_error(row)} ns)")
+    check(("web", "host") in [(r["victim"], r["culprit"]) for r in table("steal", folder)], "web lost time to the host")
+    check("host/99" in run("explain", folder, "web/CPU0").stdout, "and the thread is named")
 
 
 def check_main_thread(tmp):
-    """The process of a VM has the name that was written down of its main thread, which no event tells where that only sleeps."""
+    """The process of a VM has the name of its main thread in saved_cmdlines; no event has it if that thread only sleeps."""
     folder = os.path.join(tmp, "main")
     make(folder)
-    check([r["host_comm"] for r in table("info", folder)] == [""], "nothing tells the name of the process")
+    check([r["host_comm"] for r in table("info", folder)] == [""], "the name of the process is unknown")
     with open(f"{folder}/host/saved_cmdlines", "r+", encoding="utf-8") as f:
         names = f.read()
         for text, want in ((names + "300 qemu: a\n", "qemu: a"), (f"3000 no\n{names}300 kvm\n30 no", "kvm"), ("300 kvm", "kvm"),
@@ -113,16 +119,16 @@ def check_main_thread(tmp):
             check([r["host_comm"] for r in table("info", folder)] == [want], f"its name is {want!r}")
 
 
-def check_refuted(tmp):
+def check_contradicted(tmp):
     folder = os.path.join(tmp, "moved")
     make(folder, shift=HZ // 50)
-    row, said = clock_of(folder, "--sync", "tsc")
-    check(row["method"] == "containment", f"a TSC that the events refute is not believed {row}")
-    check("by the TSC only" in said, f"and that is said: {said}")
+    row, message = clock_of(folder, "--sync", "tsc")
+    check(row["method"] == "containment", f"a TSC that contradicts the events is not used {row}")
+    check("web: " in message and "TSC" in message, f"and a note reports it: {message}")
     folder = os.path.join(tmp, "rateless")
     make(folder, guest_rate=False)
-    row, said = clock_of(folder, "--sync", "tsc")
-    check(row["method"] == "containment" and "nothing is known of its TSC" in said, f"without a rate: {row} {said}")
+    row, message = clock_of(folder, "--sync", "tsc")
+    check(row["method"] == "containment" and "web: " in message and "TSC" in message, f"without a rate: {row} {message}")
 
 
 def audit(folder, status=0):
@@ -134,14 +140,14 @@ def check_audit(tmp):
     folder = os.path.join(tmp, "tsc")
     row, _ = audit(folder)
     check(row["made_by"] == "TSC" and row["verdict"] == "holds" and row["outside"] == "0", f"audit: the TSC {row}")
-    document = run("sync", "--audit", folder, "--format", "json").stdout
-    check(json.loads(document)["answer"] == "sync-audit" and not list(faults(json.loads(document), load(), load())), "as the schema says")
-    row, said = audit(os.path.join(tmp, "moved"), 3)
+    answer = json.loads(run("sync", "--audit", folder, "--format", "json").stdout)
+    check(answer["answer"] == "sync-audit" and not list(faults(answer, load(), load())), "its json conforms to the schema")
+    row, message = audit(os.path.join(tmp, "moved"), 3)
     check(row["made_by"] == "TSC" and row["verdict"] == "refuted" and float(row["outside_share"]) > 0.2,
-          f"audit: a TSC that is not the one {row}")
-    check("web: its events refute its clock" in said, f"and the status says so {said}")
+          f"audit: a wrong TSC offset {row}")
+    check("web: " in message and "clock" in message, f"and a message for the status {message}")
     session = os.path.join(tmp, "moved", "session.yaml")
-    exact = -7_000_000  # both sides say what time it was when they began
+    exact = -7_000_000  # difference of the wall clocks that both sides recorded at their start
     for offset, verdict, status in ((exact, "holds", 0), (exact + 40_000_000, "refuted", 3)):
         edit(session, lambda d, o=offset: re.sub(rb"(?m)^    (offset|tsc): .*$", b"    offset: %d ns" % o, d))
         row, _ = audit(os.path.join(tmp, "moved"), status)
@@ -150,20 +156,19 @@ def check_audit(tmp):
     if os.path.isdir(recorded):
         row, _ = audit(recorded, None)
         check(row["made_by"] == "trace-cmd" and int(row["events"]) > 5000, f"audit: trace-cmd's correction {row}")
-    check("goes with neither" in run("sync", "--audit", "--sync", "auto", folder, status=1).stderr, "--audit estimates nothing")
+    check("--audit" in run("sync", "--audit", "--sync", "auto", folder, status=1).stderr, "--audit does not estimate clocks")
 
 
 def check_mono(tmp):
     folder = os.path.join(tmp, "mono")
     make(folder, tsc=False)
     row, _ = clock_of(folder)
-    wrong = int(row["ref_host_ns"]) - int(row["ref_guest_ns"]) + 7_000_000
-    check(row["method"] == "containment" and abs(wrong) < 100_000, f"mono is ns since the epoch ({wrong} ns)")
-    check(BEGIN <= int(row["ref_host_ns"]) < BEGIN + SECONDS * 10**9, "of the time at which it was recorded")
+    check(row["method"] == "containment" and abs(clock_error(row)) < 100_000, f"mono is ns since the epoch ({clock_error(row)} ns)")
+    check(BEGIN <= int(row["ref_host_ns"]) < BEGIN + SECONDS * 10**9, "of the time of the recording")
 
 
-def check_kept(tmp):
-    """Of buffers that turned over, the last second counts."""
+def check_flight(tmp):
+    """Of overwritten buffers only the last seconds are read (member kept of about.yaml, ns)."""
     folder = os.path.join(tmp, "kept")
     make(folder)
     for machine in ("host", "guest-web"):
@@ -171,9 +176,9 @@ def check_kept(tmp):
         edit(os.path.join(folder, machine, "stats", "cpu0"), lambda d: d.replace(b"overrun: 0", b"overrun: 9", 1))
     found = document(folder)
     begin = BEGIN + (SECONDS - 2) * 10**9
-    check(begin <= found["begin"] < begin + 10**7, f"what is older is left out: {found['begin'] - begin}")
-    check(found["traces"][0]["lost"] == 0 and found["notes"] == [], f"which is no loss {found['notes']}")
-    check(found["sync"][0]["method"] == "tsc" and found["sync"][0]["containment"] == 1, "and the clock holds")
+    check(begin <= found["begin"] < begin + 10**7, f"older events are left out: {found['begin'] - begin}")
+    check(found["traces"][0]["lost"] == 0 and found["notes"] == [], f"without counting as lost {found['notes']}")
+    check(found["sync"][0]["method"] == "tsc" and found["sync"][0]["containment"] == 1, "the clock is correct")
 
 
 def edit(path, change):
@@ -188,32 +193,33 @@ def check_damage(tmp):
     make(whole)
     pages = os.path.join("host", "pages", "cpu0")
     cases = [
-        ("its last page cut", pages, lambda d: d[:-100], "its last page is cut short"),
-        ("a page too few", pages, lambda d: d[:-PAGE], "more events of this CPU"),
-        ("a length out of the page", pages, lambda d: d[:PAGE + 8] + b"\xff\xff" + d[PAGE + 10:], "a page that cannot be"),
+        ("a truncated last page", pages, lambda d: d[:-100], "truncated"),
+        ("a missing page", pages, lambda d: d[:-PAGE], "counters"),
+        ("a length beyond the page", pages, lambda d: d[:PAGE + 8] + b"\xff\xff" + d[PAGE + 10:], "page"),
         ("an event longer than the page", pages, lambda d: d[:PAGE + HEAD] + b"\0\0\0\0\xff\xff\xff\x7f" +
          d[PAGE + HEAD + 8:], "page"),
-        ("a time that cannot be", pages, lambda d: d[:2 * PAGE + 7] + b"\x7f" + d[2 * PAGE + 8:], "time"),
-        ("a page of nothing but ones", pages, lambda d: d[:PAGE] + b"\xff" * PAGE + d[2 * PAGE:], "page"),
+        ("an impossible time", pages, lambda d: d[:2 * PAGE + 7] + b"\x7f" + d[2 * PAGE + 8:], "time"),
+        ("a page of ones only", pages, lambda d: d[:PAGE] + b"\xff" * PAGE + d[2 * PAGE:], "page"),
     ]
-    for what, name, change, expected in cases:
+    for damage, name, change, expected in cases:
         folder = os.path.join(tmp, "damaged")
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(whole, folder)
         edit(os.path.join(folder, name), change)
         p = run("sync", folder, "--format", "csv", status=None)
-        check(p.returncode == 0 and expected in p.stderr, f"{what}: {p.returncode} {p.stderr}")
+        check(p.returncode == 0 and expected in p.stderr, f"{damage}: {p.returncode} {p.stderr}")
+        check({n["kind"] for n in notes("info", folder)} & {"damage", "loss"}, "a note about it")
 
 
 def check_refusals(tmp):
     whole = os.path.join(tmp, "whole")
     cases = [
         ("about.yaml", lambda d: b"", "about.yaml"),
-        ("about.yaml", lambda d: d.replace(b"x86-tsc", b"quartz"), "no such clock is known: 'quartz'"),
-        ("about.yaml", lambda d: b"clock: x86-tsc\n", "the rate of its clock is not said"),
-        ("about.yaml", lambda d: d.replace(b"started: {clock: ", b"started: {clock: 9"), "it ends before it begins"),
-        ("header_page", lambda d: d.replace(b"offset:8", b"offset:4"), "is not understood"),
-        ("header_page", lambda d: d.replace(b"size:4080", b"size:0"), "is not understood"),
+        ("about.yaml", lambda d: d.replace(b"x86-tsc", b"quartz"), "'quartz'"),
+        ("about.yaml", lambda d: b"clock: x86-tsc\n", "rate"),
+        ("about.yaml", lambda d: d.replace(b"started: {clock: ", b"started: {clock: 9"), "begins"),
+        ("header_page", lambda d: d.replace(b"offset:8", b"offset:4"), "unknown format"),
+        ("header_page", lambda d: d.replace(b"size:4080", b"size:0"), "unknown format"),
     ]
     for name, change, expected in cases:
         folder = os.path.join(tmp, "refused")
@@ -222,7 +228,7 @@ def check_refusals(tmp):
         edit(os.path.join(folder, "host", name), change)
         p = run("index", folder, status=2)
         check(expected in p.stderr and p.stderr.count("\n") == 1, f"{expected}: {p.stderr}")
-        check(not os.path.exists(os.path.join(folder, "stealscope.steal")), "and nothing is left")
+        check(not os.path.exists(os.path.join(folder, "stealscope.steal")), "no history is left")
     folder = os.path.join(tmp, "pageless")
     shutil.copytree(whole, folder)
     shutil.rmtree(os.path.join(folder, "host", "pages"))
@@ -233,13 +239,13 @@ def main():
     with scratch() as tmp:
         make(os.path.join(tmp, "tried"))
         if "without libtraceevent" in run("sync", os.path.join(tmp, "tried"), status=None).stderr:
-            return 77
+            skip("this build has no libtraceevent")
         check_tsc(tmp)
         check_main_thread(tmp)
-        check_refuted(tmp)
+        check_contradicted(tmp)
         check_audit(tmp)
         check_mono(tmp)
-        check_kept(tmp)
+        check_flight(tmp)
         check_damage(tmp)
         check_refusals(tmp)
     return 0

@@ -1,4 +1,4 @@
-"""Every json answer is as share/schema/answers.json says: what it rests on, and rows with the columns of the csv."""
+"""Every json answer is valid by share/schema/answers.json, and its rows have the columns of the csv."""
 import copy
 import csv
 import io
@@ -17,7 +17,7 @@ def first_faults(document):
 
 
 def answer(*command):
-    """The answer of a command, checked; its rows must be those of the csv."""
+    """Returns the checked answer of a command; its rows must be those of the csv."""
     text = run(*command, "--format", "json", "--limit", "0").stdout
     document = json.loads(text)
     wrong = first_faults(document)
@@ -36,9 +36,9 @@ with scratch() as folder:
     run("index", f"{folder}/requests", "-o", requests)
 
     gaps = answer("gaps", history, "Debian/CPU0")
-    check(gaps["history"] == history and gaps["subject"] == "Debian/vCPU0", "it says of what and of whom")
+    check(gaps["history"] == history and gaps["target"] == "Debian/vCPU0", "it says of what and of whom")
     check([c["machine"] for c in gaps["clock"]] == ["Debian"] and gaps["clock"][0]["band_ns"] > 0, "and how sure its clock is")
-    check(answer("gaps", history)["subject"] is None, "of all: null")
+    check(answer("gaps", history)["target"] is None, "of all: null")
     window = answer("steal", history, "--from", "10%", "--to", "20%")["window"]
     whole = answer("steal", history, "--by", "thread")["window"]
     check(whole["start"] < window["start"] < window["end"] < whole["end"], "the window is the one asked for")
@@ -78,7 +78,7 @@ with scratch() as folder:
     else:
         check(len(answer(*beacon)["rows"]) == 3, "a beacon's cost")
     check(len(answer("sync", f"{folder}/requests", "--audit")["rows"]) == 1, "an audit of clocks")
-    # test_live.py and test_record_cli.py have the other two.
+    # The other two are in test_live.py and test_record_cli.py.
     check(seen | {"sessions", "record-check"} == set(ANSWERS["$defs"]), f"the schema knows these answers and no others {seen}")
 
     # The validator can fail.

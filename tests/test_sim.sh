@@ -1,8 +1,8 @@
 #!/bin/sh
-# The simulator: same seed, same bytes; the truth conserves time; babeltrace2 reads every trace and counts the same
-# records as the simulator; guests' records lie in guest mode.
+# The simulator: the same seed gives the same bytes; the truth conserves time; babeltrace2 reads every trace and counts the
+# same records as the simulator; records of guests lie in guest mode.
 #
-# awk computes with doubles, so times lose their first six digits (they are the same throughout a run).
+# awk computes with doubles, so the first six digits of times are cut off (they are constant during a run).
 set -eu
 sim=$PWD/${builddir:-.}/stealscope-sim
 case ${builddir:-.} in /*) sim=$builddir/stealscope-sim ;; esac
@@ -14,9 +14,8 @@ bt=$(command -v babeltrace2 || true)
 
 fail() { echo "FAIL: $*"; failed=1; }
 
-# Every CPU attribute and every pCPU's owner is known at every ns, but those of virtual CPUs only while they are plugged
-# in; a thread's attributes never overlap; the time that threads are RUNNING is the time that CPUs have them as current
-# thread.
+# Every CPU attribute and every pCPU's owner has a value at every ns (those of vCPUs only while they are plugged); a thread's
+# attributes never overlap; the RUNNING time of a thread equals the time for which CPUs have it as current thread.
 conserved() {
 	partial='Threads|Interrupt|Out By'
 	case $2 in *hotplug*) partial='Threads|Interrupt|Out By|^/Virtual' ;; esac
@@ -28,7 +27,7 @@ conserved() {
 		if (t($2) > t($3)) bad("backward " $0)
 		if ($1 in last) {
 			if (t($2) <= last[$1]) bad("overlap " $0)
-			if ($1 !~ partial && t($2) != last[$1] + 1) bad("hole before " $0)
+			if ($1 !~ partial && t($2) != last[$1] + 1) bad("gap before " $0)
 			if (t($2) == last[$1] + 1 && $4 == value[$1]) bad("not maximal " $0)
 		} else if ($1 !~ partial && t($2) != begin) bad("late start " $0)
 		last[$1] = t($3); value[$1] = $4; n = t($3) - t($2) + 1; total++
@@ -38,7 +37,7 @@ conserved() {
 		next
 	}
 	file == 3 {
-		if (($1 in wlast) ? t($2) != wlast[$1] + 1 : t($2) != begin) bad("pcpus: hole before " $0)
+		if (($1 in wlast) ? t($2) != wlast[$1] + 1 : t($2) != begin) bad("pcpus: gap before " $0)
 		wlast[$1] = t($3); n = t($3) - t($2) + 1
 		if ($6 == "guest") who[$4, $5 == 0 ? "IDLE-in" : "RUNNING"] += n
 		if ($6 == "hypervisor") who[$4, "VMM"] += n
@@ -47,23 +46,23 @@ conserved() {
 	END {
 		for (p in last) if (p !~ partial && last[p] != end) bad("early end " p)
 		for (p in wlast) if (wlast[p] != end) bad("early end of pCPU " p)
-		for (p in ran) if (ran[p] != on[p]) bad(p " runs " ran[p] " but has CPUs for " on[p])
-		for (p in on) if (ran[p] != on[p]) bad(p " runs " ran[p] " but has CPUs for " on[p])
+		for (p in ran) if (ran[p] != on[p]) bad(p " runs " ran[p] " but is current for " on[p])
+		for (p in on) if (ran[p] != on[p]) bad(p " runs " ran[p] " but is current for " on[p])
 		for (s in states) { split(s, q, ","); if (q[2] == "RUNNING" || q[2] == "VMM")
-			if (state[q[1], q[2]] != who[q[1], q[2]]) bad(s " " state[q[1], q[2]] " but pCPUs say " who[q[1], q[2]]) }
+			if (state[q[1], q[2]] != who[q[1], q[2]]) bad(s " " state[q[1], q[2]] " but on pCPUs " who[q[1], q[2]]) }
 		if (total < 20) bad("only " total " intervals")
 		exit errors > 0
 	}' "$1/truth/info.csv" "$1/truth/intervals.csv" "$1/truth/pcpus.csv" || fail "$2: time is not conserved"
 }
 
-# All records are read back, none more.
+# Exactly the written records are read back.
 counted() {
 	[ -n "$bt" ] || return 0
 	for d in "$1"/host "$1"/guest-*; do
 		[ -d "$d" ] || continue
 		"$bt" --fields=all --names=none "$d" 2>>"$tmp/stderr" || fail "$2: babeltrace2 $d"
 	done >"$tmp/text"
-	[ ! -s "$tmp/stderr" ] || { head -n 3 "$tmp/stderr"; fail "$2: babeltrace2 complains"; }
+	[ ! -s "$tmp/stderr" ] || { head -n 3 "$tmp/stderr"; fail "$2: babeltrace2 prints errors"; }
 	awk -F'[ ,:]+' -v what="$2" '
 	FNR == NR { if ($1 == "records" && NF == 3) want[$2] = $3; next }
 	{ for (i = 1; i <= 12; i++) if ($i in want) { got[$i]++; break } }
@@ -71,7 +70,7 @@ counted() {
 	      exit e }' "$1/truth/info.csv" "$tmp/text" || fail "$2: records"
 }
 
-# With perfect clocks each guest record of a VM with one vCPU lies between a kvm entry and the next exit.
+# With perfect clocks each guest record of a VM with one vCPU lies between a kvm_entry and the next kvm_exit.
 contained() {
 	[ -n "$bt" ] || return 0
 	"$bt" --clock-seconds --no-delta "$1/host" "$1/guest-Debian" 2>/dev/null | awk -v what="$2" '
@@ -101,22 +100,22 @@ done
 "$sim" pulse --perfect-clocks --duration 2s -o "$tmp/p" 2>/dev/null || fail "pulse: exit $?"
 contained "$tmp/p" pulse
 
-# The same seed gives the same bytes, another one others; faults change records, not the course of events.
+# The same seed gives the same bytes, another seed others; faults change records, but not the simulation.
 "$sim" random --seed 5 -o "$tmp/x" 2>/dev/null
 "$sim" random --seed 5 -o "$tmp/y" 2>/dev/null
 "$sim" random --seed 6 -o "$tmp/z" 2>/dev/null
 "$sim" random --seed 5 --lost 0.05 -o "$tmp/l" 2>/dev/null
-diff -r "$tmp/x" "$tmp/y" >/dev/null || fail "same seed, other bytes"
-! diff -r "$tmp/x" "$tmp/z" >/dev/null 2>&1 || fail "other seed, same bytes"
+diff -r "$tmp/x" "$tmp/y" >/dev/null || fail "same seed, different bytes"
+! diff -r "$tmp/x" "$tmp/z" >/dev/null 2>&1 || fail "different seed, same bytes"
 ! cmp -s "$tmp/x/host/kernel/ch_0" "$tmp/l/host/kernel/ch_0" || fail "--lost loses nothing"
-head -n 1000 "$tmp/x/truth/pcpus.csv" | sed 1,8d >"$tmp/course"
-grep -q -x -F -f "$tmp/course" "$tmp/l/truth/pcpus.csv" || fail "--lost changes the course of events"
+head -n 1000 "$tmp/x/truth/pcpus.csv" | sed 1,8d >"$tmp/simulation"
+grep -q -x -F -f "$tmp/simulation" "$tmp/l/truth/pcpus.csv" || fail "--lost changes the simulation"
 
-# A clock steps at a share of the scenario's length, also when a number of records ends it.
+# --clock-step-at is a share of the scenario's duration, also with --events.
 "$sim" overcommit 1 --events 20k --clock-step 3ms --clock-step-at 0.01 -o "$tmp/s" 2>/dev/null || fail "step: exit $?"
 [ "$(grep -c '^vm00,1795152652' "$tmp/s/truth/clocks.csv")" = 2 ] || fail "the clock does not step"
 
-# Refusals are one line and have their exit status.
+# Errors are one line, with exit status 1.
 for bad in "nonsense -o $tmp/q" "pulse" "pulse -o $tmp/q --lost 2" "pulse -o $tmp/q --duration never" "overcommit 0 -o $tmp/q"; do
 	# shellcheck disable=SC2086
 	if "$sim" $bad 2>"$tmp/err"; then fail "accepted: $bad"; elif [ $? -ne 1 ]; then fail "exit status: $bad"; fi

@@ -1,6 +1,6 @@
-"""`gaps --locks` on simulated threads that spin for a lock: whom it suspects did have the lock, while its vCPU had no pCPU;
-where it suspects several, and so names no holder, that one is among them; and where the simulator's threads spin for
-nothing nobody is suspected.
+"""`gaps --locks` on simulated threads that spin for a lock: the suspected holder had the lock while its vCPU had no pCPU;
+if there are several suspects, and so no holder, the holder is among them; and without spinning threads there are no
+suspects.
 
 Usage: test_spin_truth.py [FROM TO]   (seeds)"""
 import csv
@@ -26,7 +26,7 @@ def simulate(scenario, seed, folder):
 
 
 def waits(world, *what):
-    """(first and last moment, waiter, holder) of the true ones, as TIDs."""
+    """Returns (begin, end, waiter, holder) of the true waits, as TIDs."""
     with open(os.path.join(world, "truth", "causes.csv"), newline="", encoding="utf-8") as f:
         return [(int(r["in"]), int(r["at"]), r["tid"], r["by_tid"]) for r in csv.DictReader(f) if r["what"] in what]
 
@@ -36,7 +36,7 @@ def overlap(a, b):
 
 
 def out(truth, tid, window):
-    """ns in which somebody else had the pCPU that the thread's vCPU wanted."""
+    """Returns the time in which others had the pCPU that the thread's vCPU waited for, ns."""
     ns, t = 0, window[0]
     while t <= window[1]:
         verdict, until = truth.verdict("Debian", int(tid), t)
@@ -47,19 +47,19 @@ def out(truth, tid, window):
 
 
 def one(seed, folder):
-    world, said = simulate("spin", seed, folder)
+    world, reported = simulate("spin", seed, folder)
     true, truth = waits(world, "spin", "spins"), Truth(world)
-    all_ns = sum(s[1] - s[0] + 1 for s in said)
-    named = sum(s[1] - s[0] + 1 for s in said if s[3])
-    right = sum(overlap(s, w) for s in said for w in true if s[2:4] == w[2:])
-    other = sum(overlap(s, w) for s in said for w in true if s[2] == w[2] and s[3] != w[3] and (s[3] or s[4] and w[3] not in s[4]))
-    # What the guest's tick or another interrupt cuts in two may be told in pieces; who is out itself does not spin; the last
-    # wait may be told in part, if its end was not recorded.
+    all_ns = sum(s[1] - s[0] + 1 for s in reported)
+    named = sum(s[1] - s[0] + 1 for s in reported if s[3])
+    right = sum(overlap(s, w) for s in reported for w in true if s[2:4] == w[2:])
+    other = sum(overlap(s, w) for s in reported for w in true if s[2] == w[2] and s[3] != w[3] and (s[3] or s[4] and w[3] not in s[4]))
+    # A wait may be reported in parts, cut by the guest's tick or another interrupt; a preempted waiter does not spin; the
+    # last wait may be reported in part, if its end was not recorded.
     must = [w for w in waits(world, "spin") if w[1] - w[0] >= LONG and out(truth, w[3], w) >= 0.9 * (w[1] - w[0]) and
             out(truth, w[2], w) < 0.5 * (w[1] - w[0])]
-    found = sum(any(overlap(s, w) >= (w[1] - w[0]) / 4 and s[2] == w[2] and w[3] in [s[3], *s[4]] for s in said) for w in must)
+    found = sum(any(overlap(s, w) >= (w[1] - w[0]) / 4 and s[2] == w[2] and w[3] in [s[3], *s[4]] for s in reported) for w in must)
     check(other == 0 and right >= 0.99 * named > 0.8 * all_ns and found >= 0.9 * len(must), f"seed {seed}: of {all_ns / 1e6:.1f} "
-          f"ms in {len(said)} suspected waits {100 * right / named:.1f} % of those with a holder are for that one, {other} ns for "
+          f"ms in {len(reported)} suspected waits {100 * right / named:.1f} % of those with a holder are for that one, {other} ns for "
           f"another one, {100 - 100 * named / all_ns:.1f} % name none; {found} of {len(must)} long ones are found")
 
 
@@ -69,7 +69,7 @@ def main():
     with scratch() as folder:
         for seed in seeds:
             one(seed, folder)
-        check(not simulate("fibonacci", 1, folder)[1], "nobody spins beside a hog that only computes")
+        check(not simulate("fibonacci", 1, folder)[1], "no thread spins next to a hog that only computes")
 
 
 if __name__ == "__main__":

@@ -1,31 +1,30 @@
-"""A shell that leaves little room for the stack (ulimit -s 64) costs nothing."""
+"""Answers are the same with a small stack (ulimit -s 64)."""
 import os
 import resource
 import shutil
-import sys
 
-from e2e import DATA, check, is_sanitized, run, scratch
+from e2e import DATA, check, is_sanitized, run, scratch, skip
 
-LITTLE = 64 << 10  # bytes; the kernel may take 8 KiB of them, the environment and the loader theirs
-
-
-def little():
-    resource.setrlimit(resource.RLIMIT_STACK, (LITTLE, LITTLE))
+SMALL = 64 << 10  # bytes; includes up to 8 KiB of the kernel, the environment, and the loader's use
 
 
-def compare(*args):
-    """The same answer with much room and with little."""
-    want, got = run(*args, status=None), run(*args, status=None, preexec_fn=little)
+def limit_stack():
+    resource.setrlimit(resource.RLIMIT_STACK, (SMALL, SMALL))
+
+
+def compare(*args, status=0):
+    """The command has the same output with the usual and with a small stack."""
+    want, got = run(*args, status=status), run(*args, status=None, preexec_fn=limit_stack)
     check((want.returncode, want.stdout, want.stderr) == (got.returncode, got.stdout, got.stderr),
-          f"{args[0]}: {want.returncode}, with little room {got.returncode} {got.stderr.strip()}")
+          f"{args[0]}: status {want.returncode}, with a small stack {got.returncode} {got.stderr.strip()}")
 
 
 def main(tmp):
-    folder = os.path.join(tmp, "traces")  # `events` keeps a history beside them
+    folder = os.path.join(tmp, "traces")  # `events` writes its history into this directory
     shutil.copytree(os.path.join(DATA, "fibonacci"), folder)
     history, again, script = (os.path.join(tmp, name) for name in ("h.steal", "again.steal", "script"))
     run("index", folder, "-o", history)
-    run("index", folder, "-o", again, preexec_fn=little)
+    run("index", folder, "-o", again, preexec_fn=limit_stack)
     with open(history, "rb") as one, open(again, "rb") as other:
         check(one.read() == other.read(), "the same history")
     compare("sync", folder)
@@ -35,16 +34,16 @@ def main(tmp):
     compare("explain", history, "Debian")
     compare("intervals", history, "/Host/CPUs/CPU0/Current Thread")
     compare("diff", history, history)
-    run("cut", history, "--from", "10%", "--to", "20%", "-o", os.path.join(tmp, "cut.steal"), preexec_fn=little)
-    run("picture", history, "-o", os.path.join(tmp, "p.svg"), preexec_fn=little)
+    run("cut", history, "--from", "10%", "--to", "20%", "-o", os.path.join(tmp, "cut.steal"), preexec_fn=limit_stack)
+    run("picture", history, "-o", os.path.join(tmp, "p.svg"), preexec_fn=limit_stack)
     for form in ("chrome", "perfetto"):
-        run("export", history, "--to", f"{form}:{os.path.join(tmp, form)}", preexec_fn=little)
+        run("export", history, "--to", f"{form}:{os.path.join(tmp, form)}", preexec_fn=limit_stack)
     with open(script, "w", encoding="utf-8"):
         pass
     compare("view", history, "--script", script)
 
 
-if is_sanitized():  # which need much of it themselves
-    sys.exit(77)
-with scratch() as folder_of_this_test:
-    main(folder_of_this_test)
+if is_sanitized():
+    skip("sanitizers need a large stack")
+with scratch() as scratch_folder:
+    main(scratch_folder)

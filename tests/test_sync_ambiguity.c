@@ -1,5 +1,5 @@
-/* sync/ by containment where other clocks fit as well, or nearly: guests that repeat themselves, stays in guest mode
- * that look alike.  Whatever is said of a clock must be right.  STEALSCOPE_LONG_TESTS=1 runs 300 cases. */
+/* Synchronization by containment if other clocks fit as well, or nearly: periodic guests, and windows that look alike.
+ * An estimated clock must be right. STEALSCOPE_LONG_TESTS=1 runs 300 cases. */
 #include "test.h"
 
 #include "base/mem.h"
@@ -13,7 +13,7 @@
 #define US INT64_C(1000)
 #define EPOCH (INT64_C(1790000000) * SECOND)
 
-/* ---- guests that repeat themselves */
+/* ---- periodic guests */
 
 static struct sim_vm repeating_vm(uint64_t *seed, int64_t begin, int64_t finish)
 {
@@ -24,7 +24,7 @@ static struct sim_vm repeating_vm(uint64_t *seed, int64_t begin, int64_t finish)
 	vm.vcpus = 1 + (unsigned)sim_below(seed, 2);
 	vm.period_ns = period[sim_below(seed, COUNT(period))];
 	int64_t most = vm.period_ns / MS < 200 ? vm.period_ns / MS : 200;
-	/* One draw a statement: of two in one expression, compilers choose which comes first. */
+	/* one draw per statement: within an expression, the order of evaluation depends on the compiler */
 	unsigned stays = (unsigned)sim_below(seed, most);
 	vm.pattern = 1 + stays / (sim_below(seed, 2) ? 1 : 4);
 	vm.busy = sim_below(seed, 3) == 0 ? 1 : sim_uniform(seed);
@@ -42,7 +42,7 @@ static struct sim_vm repeating_vm(uint64_t *seed, int64_t begin, int64_t finish)
 	return vm;
 }
 
-/* The host was traced for a part of the time only. */
+/* Removes the host's events at the ends: the host was traced for a part of the time only. */
 static void cut_host(struct sync_sim *sim, uint64_t *seed)
 {
 	int64_t from = sim->begin + sim_below(seed, (sim->end - sim->begin) / 2);
@@ -60,7 +60,7 @@ static void cut_host(struct sync_sim *sim, uint64_t *seed)
 
 enum verdict { SILENT, RIGHT, WRONG };
 
-static enum verdict repeat(int number)
+static enum verdict run_periodic_case(int number)
 {
 	static const char *const name[] = { "silent", "right", "WRONG" };
 	struct sync_world w = { .notes = { NULL, 0, 0 } };
@@ -74,12 +74,13 @@ static enum verdict repeat(int number)
 	world_sync(&w, SYNC_CONTAINMENT);
 	const struct sync_vm *vm = &w.r.vm[0];
 	bool sure = vm->method == SYNC_CONTAINMENT;
-	enum verdict verdict = sure && sim_is_outside(&w.vm, &vm->clock) ? WRONG : sure && sim_is_known(&w.vm, &vm->clock) ? RIGHT : SILENT;
+	enum verdict verdict = sure && sim_is_outside(&w.vm, &vm->clock) ? WRONG : sure &&
+		sim_is_known(&w.vm, &vm->clock) ? RIGHT : SILENT;
 	if (getenv("STEALSCOPE_TEST_VERBOSE") != NULL)
 		print_message("%3d %s: %u vcpus, %u stays per %lld ms, jitter %lld ns, strays %.1f Hz, %zu events; %zu pieces, "
 		              "contained %.4f, %s\n", number, name[verdict], w.vm.vcpus, w.vm.pattern,
 		              (long long)(w.vm.period_ns / MS), (long long)w.vm.jitter_ns, w.vm.stray_hz, w.guest.len,
-		              vm->clock.pieces, vm->containment, w.notes.len > 0 ? w.notes.item[0].text : "");
+		              vm->clock.segments, vm->containment, w.notes.len > 0 ? w.notes.item[0].text : "");
 	world_end(&w);
 	return verdict;
 }
@@ -90,14 +91,14 @@ static void test_repeating(void **state)
 	int cases = getenv("STEALSCOPE_LONG_TESTS") != NULL ? 300 : 8, count[3] = { 0, 0, 0 };
 	for (int i = 0; i < cases; i++)
 		if (!slice_brief() || slice_has((size_t)i, 8))
-			count[repeat(i)]++;
-	print_message("guests that repeat themselves: %d cases, %d told, %d of them wrong\n", cases,
+			count[run_periodic_case(i)]++;
+	print_message("periodic guests: %d cases, %d with a clock, %d of them wrong\n", cases,
 	              count[RIGHT] + count[WRONG], count[WRONG]);
 	assert_int_equal(count[WRONG], 0);
 	assert_true(slice_brief() || 8 * count[RIGHT] >= (cases > 8 ? 2 : 3) * cases);
 }
 
-/* ---- stays that look alike: each is followed by another one of which the guest records nothing */
+/* ---- windows that look alike: each is followed by another one without guest events */
 
 static void add_event(struct sim_events *e, int64_t ts, enum event_kind kind, int tid)
 {
@@ -107,7 +108,7 @@ static void add_event(struct sim_events *e, int64_t ts, enum event_kind kind, in
 		ev->arg[i] = EVENT_ABSENT;
 }
 
-static void make_twins(struct sync_world *w, int64_t from, int64_t pause_ns)
+static void make_lookalikes(struct sync_world *w, int64_t from, int64_t pause_ns)
 {
 	uint64_t seed = 5;
 	memset(w, 0, sizeof *w);
@@ -126,103 +127,103 @@ static void make_twins(struct sync_world *w, int64_t from, int64_t pause_ns)
 	}
 }
 
-static bool is_said(const struct sync_world *w, const char *what)
+static bool has_note(const struct sync_world *w, enum note_code code)
 {
-	bool said = false;
+	bool has = false;
 	for (size_t i = 0; i < w->notes.len; i++)
-		said = said || strstr(w->notes.item[i].text, what) != NULL;
-	return said;
+		has = has || w->notes.item[i].code == code;
+	return has;
 }
 
-/* The clock that is 60 us later fits as well: the corridor holds both, and is not called accurate. */
-static void check_twins(int64_t pause_ns, size_t pieces)
+/* Checks that the error bounds include the clock 60 us later, which fits as well, and that the quality is APPROXIMATE. */
+static void check_lookalikes(int64_t pause_ns, size_t pieces)
 {
 	struct sync_world w;
-	make_twins(&w, 0, pause_ns);
+	make_lookalikes(&w, 0, pause_ns);
 	world_sync(&w, SYNC_CONTAINMENT);
 	const struct sync_vm *vm = &w.r.vm[0];
 	assert_int_equal(vm->method, SYNC_CONTAINMENT);
-	assert_int_equal(vm->clock.pieces, pieces);
+	assert_int_equal(vm->clock.segments, pieces);
 	for (size_t i = 0; i < pieces; i++)
-		assert_int_equal(vm->clock.piece[i].quality, SYNC_APPROXIMATE);
+		assert_int_equal(vm->clock.segment[i].quality, SYNC_APPROXIMATE);
 	for (int64_t host = w.sim.begin; host < w.sim.end; host += SECOND / 2) {
 		int64_t low, high, guest = sim_guest_time(&w.vm, host);
 		if (host > w.vm.pause_at - SECOND / 4 && host < w.vm.pause_at + pause_ns + SECOND / 4)
 			continue;
-		if (sim_untold(&w.vm, &vm->clock, host))
+		if (sim_is_unverified_end(&w.vm, &vm->clock, host))
 			continue;
 		assert_true(clock_map_bounds(&vm->clock, guest, &low, &high));
 		assert_true(low - 2 <= host && host <= high + 2);
 		assert_in_range(high - low, 60 * US, 500 * US);
 	}
-	assert_true(is_said(&w, "other clocks fit its events as well"));
+	assert_true(has_note(&w, NOTE_CLOCK_AMBIGUOUS));
 	world_end(&w);
 }
 
-static void test_twins(void **state)
+static void test_lookalikes(void **state)
 {
 	(void)state;
-	check_twins(0, 1);
-	check_twins(3 * SECOND, 2);
+	check_lookalikes(0, 1);
+	check_lookalikes(3 * SECOND, 2);
 }
 
-/* ---- a guest that is never left for a long time says nothing of its clock then, but does elsewhere */
+/* ---- a guest in guest mode for a long time: no evidence for its clock during that time, but before and after */
 
-static void make_dull(struct sync_world *w, int64_t length, int64_t from, int64_t to)
+static void make_long_window(struct sync_world *w, int64_t length, int64_t from, int64_t to)
 {
 	uint64_t seed = 8;
 	memset(w, 0, sizeof *w);
 	sim_begin(&w->sim, 8, EPOCH, EPOCH + length);
 	w->vm = (struct sim_vm){ .from = EPOCH, .to = EPOCH + length, .clock = { EPOCH, EPOCH - 55 * SECOND, -30 } };
 	for (int64_t t = EPOCH + MS; t < EPOCH + length - 2 * SECOND;) {
-		const bool dull = t >= EPOCH + from && t < EPOCH + to;
-		const int64_t stay = dull ? EPOCH + to - t : 50 * US + (int64_t)sim_exp(&seed, 3e5);
+		const bool is_long = t >= EPOCH + from && t < EPOCH + to;
+		const int64_t stay = is_long ? EPOCH + to - t : 50 * US + (int64_t)sim_exp(&seed, 3e5);
 		add_event(&w->sim.host, t, EV_KVM_ENTRY, 1001);
 		add_event(&w->sim.host, t + stay, EV_KVM_EXIT, 1001);
 		add_event(&w->guest, sim_guest_time(&w->vm, t + 7 * US), EV_OTHER, -1);
-		for (int64_t at = t + 3 * MS; dull && at < t + stay - 5 * MS; at += 3 * MS + (int64_t)sim_exp(&seed, 3e6))
+		for (int64_t at = t + 3 * MS; is_long && at < t + stay - 5 * MS; at += 3 * MS + (int64_t)sim_exp(&seed, 3e6))
 			add_event(&w->guest, sim_guest_time(&w->vm, at), EV_OTHER, -1);
 		add_event(&w->guest, sim_guest_time(&w->vm, t + stay - 7 * US), EV_OTHER, -1);
 		t += stay + 5 * MS + (int64_t)sim_exp(&seed, 20e6);
 	}
 }
 
-/* It takes another place to begin than the middle of the trace. */
-static void test_dull(void **state)
+/* The search must not start in the middle of the trace. */
+static void test_long_window(void **state)
 {
-	static const int64_t dull[][3] = { { 60, 20, 45 }, { 300, 60, 170 } };
+	static const int64_t is_long[][3] = { { 60, 20, 45 }, { 300, 60, 170 } };
 	(void)state;
-	for (size_t i = 0; i < (slice_brief() ? 1 : COUNT(dull)); i++) {
+	for (size_t i = 0; i < (slice_brief() ? 1 : COUNT(is_long)); i++) {
 		struct sync_world w;
-		make_dull(&w, dull[i][0] * SECOND, dull[i][1] * SECOND, dull[i][2] * SECOND);
+		make_long_window(&w, is_long[i][0] * SECOND, is_long[i][1] * SECOND, is_long[i][2] * SECOND);
 		world_sync(&w, SYNC_CONTAINMENT);
 		assert_int_equal(w.r.vm[0].method, SYNC_CONTAINMENT);
-		assert_true(sim_within_band(&w.vm, &w.r.vm[0].clock));
-		const int64_t last = w.guest.ev[w.guest.len - 1].ts;  /* alone it may lie in guest mode by chance */
-		assert_int_equal(clock_map_band(&w.r.vm[0].clock, last), -1);
-		assert_true(clock_map_band(&w.r.vm[0].clock, last - SECOND) > 0);
+		assert_true(sim_within_bounds(&w.vm, &w.r.vm[0].clock));
+		const int64_t last = w.guest.ev[w.guest.len - 1].ts;  /* on its own it may be in guest mode by chance */
+		assert_int_equal(clock_map_error_width(&w.r.vm[0].clock, last), -1);
+		assert_true(clock_map_error_width(&w.r.vm[0].clock, last - SECOND) > 0);
 		world_end(&w);
 	}
 }
 
-/* ---- clocks that may have stepped: of a third of the trace the events suit others as well */
+/* ---- clocks that may have stepped: the events of one third of the trace fit other clocks as well */
 
-/* In the last third stays look alike: the corridor holds what may have become of the clock there, and not before. */
-static void test_late_twins(void **state)
+/* In the last third windows look alike: the bounds include the possible clocks there, and only there. */
+static void test_late_lookalikes(void **state)
 {
 	(void)state;
 	struct sync_world w;
-	make_twins(&w, 12 * SECOND, 0);
+	make_lookalikes(&w, 12 * SECOND, 0);
 	world_sync(&w, SYNC_CONTAINMENT);
 	const struct sync_vm *vm = &w.r.vm[0];
 	assert_int_equal(vm->method, SYNC_CONTAINMENT);
-	assert_int_equal(vm->clock.pieces, 1);
-	assert_int_equal(vm->clock.piece[0].quality, SYNC_APPROXIMATE);
-	assert_true(sim_within_band(&w.vm, &vm->clock));
-	assert_in_range(clock_map_band(&vm->clock, sim_guest_time(&w.vm, EPOCH + 3 * SECOND)), 1, 40 * US);
+	assert_int_equal(vm->clock.segments, 1);
+	assert_int_equal(vm->clock.segment[0].quality, SYNC_APPROXIMATE);
+	assert_true(sim_within_bounds(&w.vm, &vm->clock));
+	assert_in_range(clock_map_error_width(&vm->clock, sim_guest_time(&w.vm, EPOCH + 3 * SECOND)), 1, 40 * US);
 	for (int64_t host = EPOCH + 13 * SECOND; host < EPOCH + 20 * SECOND; host += SECOND) {
 		int64_t low, high;
-		if (sim_untold(&w.vm, &vm->clock, host))
+		if (sim_is_unverified_end(&w.vm, &vm->clock, host))
 			continue;
 		assert_true(clock_map_bounds(&vm->clock, sim_guest_time(&w.vm, host), &low, &high));
 		assert_true(low <= host - 50 * US || high >= host + 50 * US);
@@ -230,31 +231,31 @@ static void test_late_twins(void **state)
 	world_end(&w);
 }
 
-/* In the last third the guest is never left. */
-static void test_dull_end(void **state)
+/* In the last third the guest never leaves guest mode. */
+static void test_long_window_at_end(void **state)
 {
 	(void)state;
 	struct sync_world w;
-	make_dull(&w, 60 * SECOND, 38 * SECOND, 58 * SECOND);
+	make_long_window(&w, 60 * SECOND, 38 * SECOND, 58 * SECOND);
 	world_sync(&w, SYNC_CONTAINMENT);
 	const struct sync_vm *vm = &w.r.vm[0];
 	assert_int_equal(vm->method, SYNC_CONTAINMENT);
-	assert_int_equal(vm->clock.piece[0].quality, SYNC_APPROXIMATE);
-	assert_in_range(clock_map_band(&vm->clock, sim_guest_time(&w.vm, EPOCH + SECOND)), 1, 40 * US);
-	assert_int_equal(clock_map_band(&vm->clock, sim_guest_time(&w.vm, EPOCH + 45 * SECOND)), -1);
-	assert_true(is_said(&w, "if its clock stepped after"));
+	assert_int_equal(vm->clock.segment[0].quality, SYNC_APPROXIMATE);
+	assert_in_range(clock_map_error_width(&vm->clock, sim_guest_time(&w.vm, EPOCH + SECOND)), 1, 40 * US);
+	assert_int_equal(clock_map_error_width(&vm->clock, sim_guest_time(&w.vm, EPOCH + 45 * SECOND)), -1);
+	assert_true(has_note(&w, NOTE_STEP_NOT_EXCLUDED_AFTER));
 	world_end(&w);
 }
 
-/* ---- a place that no correlation shows: others look more like it */
+/* ---- an offset that no correlation finds, because others correlate better */
 
 #define ERAS 64
 #define ERA (1200 * MS)
 #define BURSTS 120
 
-/* A guest that ran in long stays, its events in the middle of them.  At another time of the host's trace short stays lie
- * about as much as those events, and at many others about most of them. */
-static void make_decoys(struct sync_world *w)
+/* Makes a guest with long windows and events in the middle of them. At another host time, short windows match most of
+ * these events, and at many other times windows match about as many. */
+static void make_false_peaks(struct sync_world *w)
 {
 	uint64_t seed = 11;
 	int64_t burst[BURSTS], at = 10 * MS;
@@ -284,28 +285,29 @@ static void make_decoys(struct sync_world *w)
 		}
 }
 
-static void test_decoys(void **state)
+static void test_false_peaks(void **state)
 {
 	(void)state;
 	struct sync_world w;
-	make_decoys(&w);
+	make_false_peaks(&w);
 	world_sync(&w, SYNC_CONTAINMENT);
 	assert_int_equal(w.r.vm[0].method, SYNC_NONE);
-	assert_true(is_said(&w, "several offsets fit its events equally well"));
+	assert_true(has_note(&w, NOTE_CLOCK_UNKNOWN_ALIGNED));  /* the traces do not overlap */
+	assert_int_equal(w.r.vm[0].reason, SYNC_REASON_SEVERAL_OFFSETS);
 	world_end(&w);
 }
 
-/* ---- elimination: all other offsets at which a clock would contain as much, and no others */
+/* ---- elimination: finds all other offsets at which a clock contains as many events, and no others */
 
-/* The rivals of the true clock of a guest that runs 60 times in each 3 s, at the same times in all of them, and perhaps in
- * between.  It was traced for 12 of the host's 30 s. */
-static void find_rivals(double stray_hz, struct rivals *out)
+/* Finds the alternatives to the true clock of a guest that runs 60 times in each 3 s, always at the same times, and at
+ * random times in between. It was traced for 12 of the host's 30 s. */
+static void find_alternatives(double stray_hz, struct alternatives *out)
 {
 	struct sync_world w = { .notes = { NULL, 0, 0 } };
 	struct error err = ERROR_INIT;
-	struct host_view host = { 0 };
+	struct host_timeline host = { 0 };
 	struct vm_list vms = { 0 };
-	struct activity act = { 0 };
+	struct activity activity = { 0 };
 	sim_begin(&w.sim, 3, EPOCH, EPOCH + 30 * SECOND);
 	w.vm = (struct sim_vm){ .pid = 1000, .process = "qemu:Guest", .named = true, .vcpus = 1, .busy = 0.5,
 		.period_ns = 3 * SECOND, .pattern = 60, .gap_ns = 5000, .latency_ns = 2000, .stray_hz = stray_hz,
@@ -313,53 +315,54 @@ static void find_rivals(double stray_hz, struct rivals *out)
 	sim_run_vm(&w.sim, &w.vm, &w.guest);
 	w.trace[0] = sim_host_trace(&w.sim);
 	w.trace[1] = sim_guest_trace("Guest", &w.guest);
-	assert_int_equal(host_view_load(&host, w.trace[0], NULL, 1, NULL, &err), 0);
-	assert_int_equal(activity_load(&act, w.trace[1], 1000, NULL, &err), 0);
+	assert_int_equal(host_timeline_load(&host, w.trace[0], NULL, 1, NULL, &err), 0);
+	assert_int_equal(activity_load(&activity, w.trace[1], 1000, NULL, &err), 0);
 	vm_list_make(&host, &vms);
 	assert_int_equal(vms.len, 1);
 
-	const struct seen seen = { &host, &vms.vm[0], &act };
-	const struct guess truth = { .at_guest = act.begin, .at_host = sim_host_time(&w.vm, act.begin), .ppm = 70, .slack = 3000 };
-	struct hypothesis h;
-	hypothesis_begin(&h, &truth, (struct segment){ act.begin, act.end });
-	hypothesis_test(&h, &seen);
-	assert_true(hypothesis_share(&h) > 0.999 && h.evidence > EVIDENCE_MIN);
-	rivals_find(&seen, &h, out);
+	const struct evidence evidence = { &host, &vms.vm[0], &activity };
+	const struct offset_estimate truth = { .at_guest = activity.begin, .at_host = sim_host_time(&w.vm, activity.begin),
+		.ppm = 70, .tolerance = 3000 };
+	struct clock_candidate h;
+	clock_candidate_init(&h, &truth, (struct ns_interval){ activity.begin, activity.end });
+	clock_candidate_test(&h, &evidence);
+	assert_true(clock_candidate_inside_share(&h) > 0.999 && h.nats > EVIDENCE_MIN_NATS);
+	alternatives_find(&evidence, &h, out);
 
-	hypothesis_release(&h);
-	activity_release(&act);
+	clock_candidate_release(&h);
+	activity_release(&activity);
 	vm_list_release(&vms);
-	host_view_release(&host);
+	host_timeline_release(&host);
 	world_end(&w);
 }
 
 static void test_elimination(void **state)
 {
 	(void)state;
-	struct rivals r;
+	struct alternatives r;
 	bool seen[2] = { false, false };
-	find_rivals(0, &r);
+	find_alternatives(0, &r);
 	assert_true(r.n >= 2);
 	for (size_t i = 0; i < r.n; i++) {
-		int64_t turns = (r.rival[i].shift + (r.rival[i].shift < 0 ? -3 : 3) * SECOND / 2) / (3 * SECOND);
+		int64_t turns = (r.alternative[i].shift + (r.alternative[i].shift < 0 ? -3 : 3) * SECOND / 2) / (3 * SECOND);
 		assert_int_not_equal(turns, 0);
-		assert_true(llabs(r.rival[i].shift - turns * 3 * SECOND) <= r.rival[i].room);
+		assert_true(llabs(r.alternative[i].shift - turns * 3 * SECOND) <= r.alternative[i].tolerance);
 		seen[0] = seen[0] || turns == -1;
 		seen[1] = seen[1] || turns == 1;
 	}
 	assert_true(seen[0] && seen[1]);
-	assert_true(r.all);
+	assert_true(r.complete);
 
-	find_rivals(4, &r);
+	find_alternatives(4, &r);
 	assert_int_equal(r.n, 0);
-	assert_true(r.all);
+	assert_true(r.complete);
 }
 
-/* ---- whether there is a clock at all */
+/* ---- precheck: does any clock fit? */
 
-struct busy { struct sync_world w; struct host_view host; struct vm_list vms; struct activity act; };
+struct busy { struct sync_world w; struct host_timeline host; struct vm_list vms; struct activity activity; };
 
-/* A VM that wants to run half of the time, and often waits for others; the host was traced for a part of the time. */
+/* Makes a VM that wants to run half of the time and often waits for others; the host was traced for a part of the time. */
 static void begin_busy(struct busy *b, uint64_t seed)
 {
 	struct error err = ERROR_INIT;
@@ -373,52 +376,55 @@ static void begin_busy(struct busy *b, uint64_t seed)
 	cut_host(&w->sim, &seed);
 	w->trace[0] = sim_host_trace(&w->sim);
 	w->trace[1] = sim_guest_trace("Guest", &w->guest);
-	assert_int_equal(host_view_load(&b->host, w->trace[0], NULL, 1, NULL, &err), 0);
-	assert_int_equal(activity_load(&b->act, w->trace[1], 1000, NULL, &err), 0);
+	assert_int_equal(host_timeline_load(&b->host, w->trace[0], NULL, 1, NULL, &err), 0);
+	assert_int_equal(activity_load(&b->activity, w->trace[1], 1000, NULL, &err), 0);
 	vm_list_make(&b->host, &b->vms);
 	assert_int_equal(b->vms.len, 1);
 }
 
 static void end_busy(struct busy *b)
 {
-	activity_release(&b->act);
+	activity_release(&b->activity);
 	vm_list_release(&b->vms);
-	host_view_release(&b->host);
+	host_timeline_release(&b->host);
 	world_end(&b->w);
 }
 
-/* Where a segment's middle is of the host's time, its own guest is never refuted; another host's guest is, nearly always. */
-static void test_nowhere(void **state)
+/* The precheck never rejects the right guest if the middle of the interval is within the host's trace; it nearly
+ * always rejects a guest of another host. */
+static void test_precheck(void **state)
 {
-	unsigned refuted = 0, asked = 0;
+	unsigned n_rejected = 0, n_checked = 0;
 	(void)state;
 	for (uint64_t seed = 1; seed <= 8; seed++) {
 		struct busy own, other;
 		begin_busy(&own, seed);
 		begin_busy(&other, seed + 100);
-		const struct seen right = { &own.host, &own.vms.vm[0], &own.act };
-		const struct seen wrong = { &own.host, &own.vms.vm[0], &other.act };
+		const struct evidence right = { &own.host, &own.vms.vm[0], &own.activity };
+		const struct evidence wrong = { &own.host, &own.vms.vm[0], &other.activity };
 		for (int64_t at = SECOND; at < 9 * SECOND; at += SECOND / 20) {
-			const int64_t middle = own.act.begin + at, host = sim_host_time(&own.w.vm, middle);
-			const struct segment seg = { middle - SECOND, middle + SECOND };
+			const int64_t middle = own.activity.begin + at, host = sim_host_time(&own.w.vm, middle);
+			const struct ns_interval interval = { middle - SECOND, middle + SECOND };
 			if (host >= own.host.begin && host <= own.host.end)
-				assert_false(guess_nowhere(&right, seg));
-			refuted += guess_nowhere(&wrong, (struct segment){ other.act.begin + at - SECOND, other.act.begin + at + SECOND });
-			asked++;
+				assert_false(offset_precheck_rejects(&right, interval));
+			n_rejected += offset_precheck_rejects(&wrong, (struct ns_interval){ other.activity.begin + at - SECOND,
+			                                      other.activity.begin + at + SECOND });
+			n_checked++;
 		}
 		end_busy(&own);
 		end_busy(&other);
 	}
-	if (10 * refuted < 9 * asked)
-		fail_msg("of %u segments of other hosts' guests only %u were refuted", asked, refuted);
+	if (10 * n_rejected < 9 * n_checked)
+		fail_msg("of %u segments of other hosts' guests only %u were is_rejected", n_checked, n_rejected);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_repeating), cmocka_unit_test(test_twins), cmocka_unit_test(test_dull),
-		cmocka_unit_test(test_late_twins), cmocka_unit_test(test_dull_end), cmocka_unit_test(test_decoys),
-		cmocka_unit_test(test_elimination), cmocka_unit_test(test_nowhere),
+		cmocka_unit_test(test_repeating), cmocka_unit_test(test_lookalikes), cmocka_unit_test(test_long_window),
+		cmocka_unit_test(test_late_lookalikes), cmocka_unit_test(test_long_window_at_end),
+			cmocka_unit_test(test_false_peaks),
+		cmocka_unit_test(test_elimination), cmocka_unit_test(test_precheck),
 	};
-	return cmocka_run_group_tests_name("sync rivals", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("sync ambiguity", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* How a corridor is narrowed by what a guest did, on windows made by hand: what is no pair, and what is one all the same. */
+/* Narrowing by containment on hand-made windows: which events yield pairs, and which do not. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -10,35 +10,35 @@
 #define WINDOWS 60
 #define STAY (400 * US)
 
-/* One vCPU, and the guest's clock is the host's. */
+/* One vCPU; the guest's clock is the host's. */
 struct view {
-	struct host_view host;
+	struct host_timeline host;
 	struct vthread thread;
-	struct view_vcpu vcpu;
-	struct vm_view vm;
+	struct candidate_vcpu vcpu;
+	struct vm_candidate vm;
 	struct activity_cpu cpu;
-	struct activity act;
+	struct activity activity;
 	int64_t end;
 };
 
-/* An event at the begin of each stay, and at its end. */
+/* Adds an event at the begin and at the end of each window. */
 static void add_stay(struct view *v, int64_t from)
 {
-	*ARRAY_PUSH(v->thread.window, v->thread.windows, v->thread.window_cap) = (struct span){ from, from + STAY };
+	*ARRAY_PUSH(v->thread.window, v->thread.windows, v->thread.window_cap) = (struct ns_interval){ from, from + STAY };
 	*ARRAY_PUSH(v->cpu.ts, v->cpu.len, v->cpu.cap) = from + US;
 	*ARRAY_PUSH(v->cpu.ts, v->cpu.len, v->cpu.cap) = from + STAY - US;
 	v->end = from + STAY;
 }
 
-static void begin(struct view *v)
+static void view_init(struct view *v)
 {
-	*v = (struct view){ .thread = { .from = INT64_MIN, .to = INT64_MAX, .hint = -1 } };
+	*v = (struct view){ .thread = { .from = INT64_MIN, .to = INT64_MAX, .kvm_vcpu_id = -1 } };
 }
 
-/* Stays with pauses of so many ns between; in the middle third these are others. */
-static void make(struct view *v, int64_t pause, int64_t other)
+/* Makes windows with gaps of `pause` ns; of `other` ns in the middle third. */
+static void make_windows(struct view *v, int64_t pause, int64_t other)
 {
-	begin(v);
+	view_init(v);
 	int64_t at = 1000 * US;
 	for (int i = 0; i < WINDOWS; i++) {
 		add_stay(v, at);
@@ -46,77 +46,80 @@ static void make(struct view *v, int64_t pause, int64_t other)
 	}
 }
 
-static struct seen seen_of(struct view *v)
+static struct evidence seen_of(struct view *v)
 {
-	v->host = (struct host_view){ .thread = &v->thread, .threads = 1, .has_kvm = true, .begin = 0, .end = v->end + 1000 * US };
-	v->vcpu = (struct view_vcpu){ .thread = 0, .number = 0 };
-	v->vm = (struct vm_view){ .pid = 1, .comm = "", .vcpu = &v->vcpu, .vcpus = 1 };
-	v->act = (struct activity){ .cpu = &v->cpu, .cpus = 1, .len = v->cpu.len, .begin = v->cpu.ts[0], .end = v->cpu.ts[v->cpu.len - 1] };
-	return (struct seen){ &v->host, &v->vm, &v->act };
+	v->host = (struct host_timeline){ .thread = &v->thread, .threads = 1, .has_kvm = true, .begin = 0,
+		.end = v->end + 1000 * US };
+	v->vcpu = (struct candidate_vcpu){ .thread = 0, .number = 0 };
+	v->vm = (struct vm_candidate){ .pid = 1, .comm = "", .vcpu = &v->vcpu, .vcpus = 1 };
+	v->activity = (struct activity){ .cpu = &v->cpu, .cpus = 1, .len = v->cpu.len, .begin = v->cpu.ts[0],
+		.end = v->cpu.ts[v->cpu.len - 1] };
+	return (struct evidence){ &v->host, &v->vm, &v->activity };
 }
 
-static void release(struct view *v)
+static void view_release(struct view *v)
 {
 	free(v->thread.window);
-	free(v->thread.blind);
+	free(v->thread.unknown);
 	free(v->cpu.ts);
 }
 
-/* Narrows a corridor of 2 us to both sides of a clock that is off by so much: does the one that is found hold the true one,
- * all along, and as one line? */
-static bool finds(struct view *v, int64_t off)
+/* Narrows bounds of 2 us around a clock that is wrong by `off` ns. Returns true if the result is one line and includes
+ * the true clock everywhere. */
+static bool finds_clock(struct view *v, int64_t off)
 {
-	const struct seen seen = seen_of(v);
-	const struct guess guess = { .at_guest = v->act.begin, .at_host = v->act.begin + off };
-	struct hypothesis h, near;
-	hypothesis_begin(&h, &guess, (struct segment){ v->act.begin, v->act.end });
-	hypothesis_near(&near, &h, &v->act, 0, 2 * US);
-	hypothesis_test(&near, &seen);
-	bool right = near.clock.pieces == 1;
-	for (int64_t t = v->act.begin; t <= v->act.end; t += 100 * US) {
+	const struct evidence evidence = seen_of(v);
+	const struct offset_estimate estimate = { .at_guest = v->activity.begin, .at_host = v->activity.begin + off };
+	struct clock_candidate h, near;
+	clock_candidate_init(&h, &estimate, (struct ns_interval){ v->activity.begin, v->activity.end });
+	clock_candidate_init_around(&near, &h, &v->activity, 0, 2 * US);
+	clock_candidate_test(&near, &evidence);
+	bool right = near.clock.segments == 1;
+	for (int64_t t = v->activity.begin; t <= v->activity.end; t += 100 * US) {
 		int64_t low, high;
 		right = right && clock_map_bounds(&near.clock, t, &low, &high) && low <= t && t <= high;
 	}
-	hypothesis_release(&h);
-	hypothesis_release(&near);
+	clock_candidate_release(&h);
+	clock_candidate_release(&near);
 	return right;
 }
 
-/* A clock that is a little off is found all the same: what seems to happen just before a window belongs to it.  But not where
- * the one before is nearly as near. */
-static void test_beside(void **state)
+/* A slightly wrong clock is corrected: events just before a window belong to it, unless the previous window is nearly as
+ * close. */
+static void test_next_to_window(void **state)
 {
 	(void)state;
 	struct view v;
-	make(&v, 300 * US, 300 * US);
-	assert_true(finds(&v, -12 * US));
-	assert_true(finds(&v, 12 * US));
-	release(&v);
-	make(&v, 300 * US, 20 * US);
-	assert_true(finds(&v, -12 * US));
-	assert_true(finds(&v, 12 * US));
-	release(&v);
+	make_windows(&v, 300 * US, 300 * US);
+	assert_true(finds_clock(&v, -12 * US));
+	assert_true(finds_clock(&v, 12 * US));
+	view_release(&v);
+	make_windows(&v, 300 * US, 20 * US);
+	assert_true(finds_clock(&v, -12 * US));
+	assert_true(finds_clock(&v, 12 * US));
+	view_release(&v);
 }
 
-/* Nobody knows whether the vCPU was in guest mode while the host lost events: what happened then belongs to no window. */
-static void test_blind(void **state)
+/* Events at times at which the host lost events belong to no window. */
+static void test_unknown_mode(void **state)
 {
 	(void)state;
 	struct view v;
 	int64_t at = 1000 * US;
-	begin(&v);
+	view_init(&v);
 	for (int i = 0; i < WINDOWS; i++) {
 		add_stay(&v, at);
-		*ARRAY_PUSH(v.thread.blind, v.thread.blinds, v.thread.blind_cap) = (struct span){ v.end + US, v.end + 100 * US };
+		*ARRAY_PUSH(v.thread.unknown, v.thread.unknowns, v.thread.unknown_cap) =
+			(struct ns_interval){ v.end + US, v.end + 100 * US };
 		*ARRAY_PUSH(v.cpu.ts, v.cpu.len, v.cpu.cap) = v.end + 8 * US;
 		at = v.end + 300 * US;
 	}
-	assert_true(finds(&v, 0));
-	release(&v);
+	assert_true(finds_clock(&v, 0));
+	view_release(&v);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_beside), cmocka_unit_test(test_blind) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_next_to_window), cmocka_unit_test(test_unknown_mode) };
 	return cmocka_run_group_tests_name("sync narrow", tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* The coarse search: which of a guest's CPUs take part, and what it gives. */
+/* The coarse search: the guest CPUs that it uses, and its estimates. */
 #include "test.h"
 
 #include "base/mem.h"
@@ -7,9 +7,9 @@
 
 #define SECOND INT64_C(1000000000)
 #define EPOCH (INT64_C(1790000000) * SECOND)
-#define QUIET 5  /* CPUs of eight */
+#define INACTIVE 5  /* of eight CPUs */
 
-/* The middle of the vCPU's longest stay in guest mode while the guest is traced. */
+/* Returns the middle of the vCPU's longest window while the guest is traced. */
 static int64_t longest_stay(const struct sync_world *w, unsigned cpu)
 {
 	int64_t entry = 0, longest = 0, middle = 0;
@@ -26,8 +26,8 @@ static int64_t longest_stay(const struct sync_world *w, unsigned cpu)
 	return middle;
 }
 
-/* The first CPUs do something but once, amid a long stay in guest mode. */
-static void make(struct sync_world *w)
+/* Makes a world in which the first CPUs have a single event each, in a long window. */
+static void make_world(struct sync_world *w)
 {
 	size_t n = 0;
 	*w = (struct sync_world){ .notes = { NULL, 0, 0 } };
@@ -38,10 +38,10 @@ static void make(struct sync_world *w)
 	sim_run_vm(&w->sim, &w->vm, &w->guest);
 	w->trace[0] = sim_host_trace(&w->sim);
 	for (size_t i = 0; i < w->guest.len; i++)
-		if (w->guest.ev[i].cpu >= QUIET)
+		if (w->guest.ev[i].cpu >= INACTIVE)
 			w->guest.ev[n++] = w->guest.ev[i];
 	w->guest.len = n;
-	for (unsigned cpu = 0; cpu < QUIET; cpu++) {
+	for (unsigned cpu = 0; cpu < INACTIVE; cpu++) {
 		struct event ev = w->guest.ev[0];
 		ev.cpu = (uint16_t)cpu;
 		ev.ts = sim_guest_time(&w->vm, longest_stay(w, cpu));
@@ -50,39 +50,40 @@ static void make(struct sync_world *w)
 	w->trace[1] = sim_guest_trace("Guest", &w->guest);
 }
 
-/* Four CPUs take part, and it has to be those that do something; and the guesses are not all of one peak, under as many drifts. */
-static void test_guesses(void **state)
+/* Four CPUs are used, and they must be those with activity; the estimates do not all belong to one peak. */
+static void test_estimates(void **state)
 {
 	(void)state;
 	struct sync_world w;
 	struct error err = ERROR_INIT;
-	struct host_view host = { 0 };
+	struct host_timeline host = { 0 };
 	struct vm_list vms = { 0 };
-	struct activity act = { 0 };
-	struct guess_list l = { .n = 0 };
+	struct activity activity = { 0 };
+	struct offset_list l = { .n = 0 };
 	size_t same = 0;
-	make(&w);
-	assert_int_equal(host_view_load(&host, w.trace[0], NULL, 1, NULL, &err), 0);
-	assert_int_equal(activity_load(&act, w.trace[1], host.quiet, NULL, &err), 0);
+	make_world(&w);
+	assert_int_equal(host_timeline_load(&host, w.trace[0], NULL, 1, NULL, &err), 0);
+	assert_int_equal(activity_load(&activity, w.trace[1], host.min_gap_ns, NULL, &err), 0);
 	vm_list_make(&host, &vms);
 
-	const struct seen seen = { &host, &vms.vm[0], &act };
-	coarse_search(&seen, (struct segment){ act.begin, act.end }, (struct range){ host.begin, host.end }, BIN_NS, &l);
+	const struct evidence evidence = { &host, &vms.vm[0], &activity };
+	cross_correlate(&evidence, (struct ns_interval){ activity.begin, activity.end },
+	                (struct ns_interval){ host.begin, host.end }, BIN_NS, &l);
 	assert_true(l.n > 1);
-	const int64_t is = sim_host_time(&w.vm, l.guess[0].at_guest);
-	assert_in_range(l.guess[0].at_host, is - 2 * BIN_NS, is + 2 * BIN_NS);
+	const int64_t is = sim_host_time(&w.vm, l.estimate[0].at_guest);
+	assert_in_range(l.estimate[0].at_host, is - 2 * BIN_NS, is + 2 * BIN_NS);
 	for (size_t i = 0; i < l.n; i++)
-		same += llabs(l.guess[i].at_host - is) <= 3 * BIN_NS;
+		same += llabs(l.estimate[i].at_host - is) <= 3 * BIN_NS;
 	assert_true(same <= 2);
 
-	activity_release(&act);
+	activity_release(&activity);
 	vm_list_release(&vms);
-	host_view_release(&host);
+	host_timeline_release(&host);
 	world_end(&w);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_guesses) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_estimates) };
 	return cmocka_run_group_tests_name("sync coarse", tests, NULL, NULL);
 }

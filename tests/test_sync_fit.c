@@ -1,4 +1,4 @@
-/* sync/: the parts, one by one, on hand-made events. */
+/* Stages of the fit, one by one, on hand-made events. */
 #include "test.h"
 
 #include <math.h>
@@ -48,9 +48,9 @@ static void test_fft(void **state)
 	fft_release(&f);
 }
 
-/* ---- pairs by chance */
+/* ---- random pairs */
 
-/* So many pairs, one side after the other: y is off x by `clock`, and by some noise of up to `noise`. */
+/* Adds n pairs of alternating sides: y differs from x by `clock` and random noise of up to `noise`. */
 static void add_pairs(struct pair_list *l, int n, int64_t clock, int64_t noise, uint64_t *r)
 {
 	for (int i = 0; i < n; i++) {
@@ -61,7 +61,7 @@ static void add_pairs(struct pair_list *l, int n, int64_t clock, int64_t noise, 
 	}
 }
 
-/* Conflicts are no more than what a fit rejects, or takes for the begin of a piece. */
+/* There are no more conflicts than pairs rejected by a fit and starts of segments. */
 static void test_conflicts(void **state)
 {
 	(void)state;
@@ -73,12 +73,12 @@ static void test_conflicts(void **state)
 	assert_int_equal(fit_conflicts(&l), 0);
 	add_pairs(&l, 200, 300000000, 8000, &r);
 	add_pairs(&l, 200, 0, 8000, &r);
-	assert_int_equal(fit_conflicts(&l), 2);  /* where it steps */
+	assert_int_equal(fit_conflicts(&l), 2);  /* the conflicts are at the step */
 	l.pair[100].y -= 300000;
 	l.pair[151].y += 300000;
 	assert_int_equal(fit_conflicts(&l), 4);
 	fit_pairs(&l, 0, &clock);
-	assert_int_equal(clock.pieces, 3);
+	assert_int_equal(clock.segments, 3);
 	size_t rejected = 0;
 	for (size_t i = 0; i < l.len; i++)
 		rejected += l.pair[i].rejected != PAIR_GOOD;
@@ -89,20 +89,20 @@ static void test_conflicts(void **state)
 	pairs_release(&l);
 }
 
-/* ---- matching: the stream finds what the sort finds */
+/* ---- matching: the stream yields the same pairs as sorting */
 
-static void test_pairing(void **state)
+static void test_stream_matching(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 5; seed++) {
-		struct mark_list guest = { 0 }, host = { 0 };
-		struct pairing p;
+		struct sync_event_set guest = { 0 }, host = { 0 };
+		struct stream_matcher p;
 		struct pair_list sorted = { 0 };
 		uint64_t r = seed;
-		pairing_init(&p);
+		stream_matcher_init(&p);
 		for (int64_t i = 0; i < 30000; i++) {
 			int64_t t = i * 1000000;
-			struct sync_mark m[6] = {
+			struct sync_event m[6] = {
 				{ (uint64_t)(2 * i), t, EVENT_ABSENT, 0, SYNC_A, 0 },
 				{ (uint64_t)(2 * i), t + 5000 + sim_below(&r, 90000), EVENT_ABSENT, 0, SYNC_B, 0 },
 				{ (uint64_t)(2 * i + 1), t + 100000, EVENT_ABSENT, 0, SYNC_C, 0 },
@@ -113,14 +113,14 @@ static void test_pairing(void **state)
 			static const bool of_host[6] = { false, true, true, false, false, true };
 			for (int k = 0; k < 6; k++) {
 				if (sim_uniform(&r) < 0.1)
-					continue;  /* lost */
-				mark_list_add(of_host[k] ? &host : &guest, &m[k]);
-				pairing_offer(&p, of_host[k], &m[k]);
+					continue;  /* a lost event */
+				sync_event_set_add(of_host[k] ? &host : &guest, &m[k]);
+				stream_matcher_add(&p, of_host[k], &m[k]);
 			}
 		}
-		pairing_finish(&p);
-		mark_list_sort(&guest);
-		mark_list_sort(&host);
+		stream_matcher_finish(&p);
+		sync_event_set_sort(&guest);
+		sync_event_set_sort(&host);
 		pairs_match(&guest, &host, NULL, &sorted);
 		assert_int_equal(p.matched, sorted.len);
 		assert_true(p.pairs.len < sorted.len / 10);
@@ -141,91 +141,92 @@ static void test_pairing(void **state)
 		hull_release(&a);
 		hull_release(&b);
 		pairs_release(&sorted);
-		pairing_release(&p);
-		mark_list_release(&guest);
-		mark_list_release(&host);
+		stream_matcher_release(&p);
+		sync_event_set_release(&guest);
+		sync_event_set_release(&host);
 	}
 }
 
-/* Ends that never find a partner do not pile up. */
-static void test_pairing_bounded(void **state)
+/* Events without a partner do not accumulate. */
+static void test_stream_matching_bounded(void **state)
 {
 	(void)state;
-	struct pairing p;
-	pairing_init(&p);
-	for (uint64_t i = 0; i < 5 * PAIRING_WAITING; i++) {
-		struct sync_mark m = { i, (int64_t)i, EVENT_ABSENT, 0, SYNC_A, 0 };
-		pairing_offer(&p, false, &m);
+	struct stream_matcher p;
+	stream_matcher_init(&p);
+	for (uint64_t i = 0; i < 5 * MATCHER_WAITING_MAX; i++) {
+		struct sync_event m = { i, (int64_t)i, EVENT_ABSENT, 0, SYNC_A, 0 };
+		stream_matcher_add(&p, false, &m);
 	}
-	assert_int_equal(p.guest.waiting[PAIRING_AB].len, PAIRING_WAITING);
-	assert_int_equal(p.unmatched, 4 * PAIRING_WAITING);
-	pairing_finish(&p);
+	assert_int_equal(p.guest.waiting[PAIR_KIND_AB].len, MATCHER_WAITING_MAX);
+	assert_int_equal(p.unmatched, 4 * MATCHER_WAITING_MAX);
+	stream_matcher_finish(&p);
 	assert_int_equal(p.matched, 0);
-	assert_int_equal(p.unmatched, 5 * PAIRING_WAITING);
-	pairing_release(&p);
+	assert_int_equal(p.unmatched, 5 * MATCHER_WAITING_MAX);
+	stream_matcher_release(&p);
 }
 
-/* One key of three VMs, of which two are one that has moved, and of nobody. */
+/* One key of three VMs, two of which are the same VM before and after a migration, and of an event without a VM. */
 static void test_owners(void **state)
 {
 	(void)state;
-	static const struct { struct mark_owners vm; int64_t y[3]; size_t pairs; } cases[] = {
+	static const struct { struct sync_event_owners vm; int64_t y[3]; size_t pairs; } cases[] = {
 		{ { { 1, 0 } }, { 210, 0, 0 }, 1 }, { { { 2, 0 } }, { 220, 0, 0 }, 1 }, { { { 1, 3 } }, { 205, 210, 0 }, 2 },
 		{ { { 0, 0 } }, { 0, 0, 0 }, 0 },
 	};
 	for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-		struct mark_list guest = { 0 }, host = { 0 };
+		struct sync_event_set guest = { 0 }, host = { 0 };
 		struct pair_list pairs = { 0 };
-		static const struct sync_mark of_host[] = {
-			{ 7, 205, EVENT_ABSENT, 2, SYNC_B, 3 }, { 7, 210, EVENT_ABSENT, 0, SYNC_B, 1 }, { 7, 220, EVENT_ABSENT, 1, SYNC_B, 2 },
+		static const struct sync_event of_host[] = {
+			{ 7, 205, EVENT_ABSENT, 2, SYNC_B, 3 }, { 7, 210, EVENT_ABSENT, 0, SYNC_B, 1 },
+				{ 7, 220, EVENT_ABSENT, 1, SYNC_B, 2 },
 		};
 		for (size_t i = 0; i < sizeof of_host / sizeof *of_host; i++)
-			mark_list_add(&host, &of_host[i]);
+			sync_event_set_add(&host, &of_host[i]);
 		for (size_t i = 0; i < (cases[c].pairs == 2 ? 2 : 1); i++)
-			mark_list_add(&guest, &(struct sync_mark){ 7, 100 + (int64_t)i, EVENT_ABSENT, 0, SYNC_A, 0 });
-		mark_list_sort(&guest);
-		mark_list_sort(&host);
+			sync_event_set_add(&guest, &(struct sync_event){ 7, 100 + (int64_t)i, EVENT_ABSENT, 0, SYNC_A, 0 });
+		sync_event_set_sort(&guest);
+		sync_event_set_sort(&host);
 		pairs_match(&guest, &host, &cases[c].vm, &pairs);
-		pairs_count_left(&guest, &host, &cases[c].vm, &pairs);
+		pairs_count_unmatched(&guest, &host, &cases[c].vm, &pairs);
 		assert_int_equal(pairs.len, cases[c].pairs);
 		assert_int_equal(pairs.unmatched, cases[c].pairs == 0 ? 1 : 0);
 		for (size_t i = 0; i < pairs.len; i++)
 			assert_int_equal(pairs.pair[i].y, cases[c].y[i]);
 		pairs_release(&pairs);
-		mark_list_release(&guest);
-		mark_list_release(&host);
+		sync_event_set_release(&guest);
+		sync_event_set_release(&host);
 	}
 }
 
 static void test_uid(void **state)
 {
 	(void)state;
-	struct mark_list guest = { 0 }, host = { 0 };
+	struct sync_event_set guest = { 0 }, host = { 0 };
 	struct pair_list pairs = { 0 };
-	struct sync_mark a = { 7, 100, 1111, 0, SYNC_A, 0 }, b = { 7, 200, 2222, -1, SYNC_B, 0 };
-	mark_list_add(&guest, &a);
-	mark_list_add(&host, &b);
-	mark_list_sort(&guest);
-	mark_list_sort(&host);
+	struct sync_event a = { 7, 100, 1111, 0, SYNC_A, 0 }, b = { 7, 200, 2222, -1, SYNC_B, 0 };
+	sync_event_set_add(&guest, &a);
+	sync_event_set_add(&host, &b);
+	sync_event_set_sort(&guest);
+	sync_event_set_sort(&host);
 	pairs_match(&guest, &host, NULL, &pairs);
-	pairs_count_left(&guest, &host, NULL, &pairs);
-	assert_int_equal(pairs.len, 0);  /* another VM's key */
+	pairs_count_unmatched(&guest, &host, NULL, &pairs);
+	assert_int_equal(pairs.len, 0);  /* key of another VM */
 	assert_int_equal(pairs.unmatched, 2);
 	pairs_release(&pairs);
-	host.mark[0].uid = 1111;
+	host.event[0].uid = 1111;
 	pairs_match(&guest, &host, NULL, &pairs);
 	assert_int_equal(pairs.len, 1);
 	assert_int_equal(pairs.pair[0].x, 100);
 	assert_int_equal(pairs.pair[0].y, 200);
 	assert_int_equal(pairs.pair[0].side, HULL_UPPER);
 	pairs_release(&pairs);
-	mark_list_release(&guest);
-	mark_list_release(&host);
+	sync_event_set_release(&guest);
+	sync_event_set_release(&host);
 }
 
 /* ---- fits */
 
-/* The first pair contradicts those behind it, but not grossly: a line through it and the next ones would be another one. */
+/* The first pair contradicts the later pairs, but not grossly: with the next few pairs it would make another line. */
 static void test_outlier_first(void **state)
 {
 	(void)state;
@@ -235,16 +236,16 @@ static void test_outlier_first(void **state)
 	add_pairs(&l, 100, 0, 0, NULL);
 	l.pair[0].y -= 12000;
 	fit_pairs(&l, 0, &clock);
-	assert_int_equal(clock.pieces, 1);
-	assert_int_equal(clock.piece[0].rejected, 1);
+	assert_int_equal(clock.segments, 1);
+	assert_int_equal(clock.segment[0].rejected, 1);
 	assert_int_equal(l.pair[0].rejected, PAIR_SUSPECT);
 	assert_true(clock_map_bounds(&clock, 0, &low, &high) && low < 0 && high > 0);
 	clock_map_release(&clock);
 	pairs_release(&l);
 }
 
-/* A clock that drifts differently from the middle on: two pieces, each within the truth. */
-static void test_bend(void **state)
+/* The drift of a clock changes in the middle: two segments, each with right bounds. */
+static void test_drift_change(void **state)
 {
 	(void)state;
 	struct pair_list l = { 0 };
@@ -253,13 +254,14 @@ static void test_bend(void **state)
 	for (int64_t x = 0; x < 2 * half; x += 50000000) {
 		int64_t y = x < half ? x + x / 20000 : x + half / 20000 - (x - half) / 10000;
 		bool up = sim_below(&r, 2) != 0;
-		*ARRAY_PUSH(l.pair, l.len, l.cap) = (struct pair){ x, up ? y + 2000 + sim_below(&r, 50000) : y - 2000 - sim_below(&r, 50000),
+		*ARRAY_PUSH(l.pair, l.len, l.cap) =
+			(struct pair){ x, up ? y + 2000 + sim_below(&r, 50000) : y - 2000 - sim_below(&r, 50000),
 			up ? HULL_UPPER : HULL_LOWER, 0, 0, PAIR_GOOD };
 	}
 	struct clock_map map;
 	fit_pairs(&l, 0, &map);
-	assert_int_equal(map.pieces, 2);
-	assert_true(llabs(map.piece[1].from - half) < half / 10);
+	assert_int_equal(map.segments, 2);
+	assert_true(llabs(map.segment[1].from - half) < half / 10);
 	for (int64_t x = 0; x < 2 * half; x += half / 7) {
 		int64_t y = x < half ? x + x / 20000 : x + half / 20000 - (x - half) / 10000;
 		if (llabs(x - half) > half / 10)
@@ -269,7 +271,8 @@ static void test_bend(void **state)
 	pairs_release(&l);
 }
 
-/* Clocks that bend and swing: the corridor holds them all the time, and is not much wider than the delays. */
+/* Checks clocks that change their rate and swing: the bounds include them everywhere and are not much wider than the
+ * delays. */
 static void check_changing(uint64_t seed, bool bends)
 {
 	enum { PLACES = 500 };
@@ -293,11 +296,12 @@ static void check_changing(uint64_t seed, bool bends)
 	}
 	struct clock_map map;
 	fit_pairs(&l, 0, &map);
-	fit_open(&l, &map);
+	fit_widen_bounds(&l, &map);
 	for (int64_t host = 0; host < vm.to; host += vm.to / PLACES) {
 		assert_true(clock_map_bounds(&map, sim_guest_time(&vm, host), &low, &high));
 		if (low - 2 > host || host > high + 2)
-			fail_msg("seed %d: %lld at %.3f", (int)seed, (long long)(host < low ? low - host : host - high), (double)host / (double)vm.to);
+			fail_msg("seed %d: %lld at %.3f", (int)seed, (long long)(host < low ? low - host : host - high),
+			         (double)host / (double)vm.to);
 		width += (double)(high - low) / PLACES;
 	}
 	assert_true(width < 10 * (double)least);
@@ -312,9 +316,10 @@ static void test_changing(void **state)
 		check_changing(seed, seed % 2 == 0);
 }
 
-/* ---- TSCs */
+/* ---- TSC */
 
-/* Both count the same TSC, the guest's from `offset` on, and say so many mHz.  Of 1 s after both began, the host's ns. */
+/* Gets the host's time 1 s after the start of both traces, ns. Both count the same TSC, the guest with an offset, at the
+ * given rates in mHz. */
 static bool second_of(uint64_t ours, uint64_t theirs, int64_t *ns)
 {
 	const struct sync_hint hint = { .has_tsc = true, .tsc_offset = -5000, .tsc_ratio = 1 };
@@ -326,7 +331,7 @@ static bool second_of(uint64_t ours, uint64_t theirs, int64_t *ns)
 	return known;
 }
 
-/* They may disagree by a hundredth, and no more: then one of them is none. */
+/* The rates may differ by at most 1/100. */
 static void test_tsc(void **state)
 {
 	(void)state;
@@ -343,9 +348,9 @@ static void test_tsc(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fft), cmocka_unit_test(test_pairing), cmocka_unit_test(test_pairing_bounded),
+		cmocka_unit_test(test_fft), cmocka_unit_test(test_stream_matching), cmocka_unit_test(test_stream_matching_bounded),
 		cmocka_unit_test(test_uid), cmocka_unit_test(test_owners), cmocka_unit_test(test_conflicts),
-		cmocka_unit_test(test_outlier_first), cmocka_unit_test(test_bend), cmocka_unit_test(test_changing),
+		cmocka_unit_test(test_outlier_first), cmocka_unit_test(test_drift_change), cmocka_unit_test(test_changing),
 		cmocka_unit_test(test_tsc),
 	};
 	return cmocka_run_group_tests_name("sync parts", tests, NULL, NULL);

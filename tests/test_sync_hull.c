@@ -1,4 +1,5 @@
-/* sync/: hulls, lines, bands and the order of pairs, against a published step table, brute force and wide integers. */
+/* Hulls, lines, error bounds and the order of pairs, compared with a published step table, brute force and wide
+ * integers. */
 #include "test.h"
 
 #include "sync/fit/piecewise_fit.h"
@@ -18,7 +19,7 @@ static int64_t below(uint64_t *state, int64_t n)
 	return (int64_t)(random64(state) % (uint64_t)n);
 }
 
-/* ---- the step table: 1>2 (a, b) is sent by trace 1 at a and received by trace 2 at b; x is trace 1's time */
+/* ---- step table: 1>2 (a, b) is sent by trace 1 at a and received by trace 2 at b; x is trace 1's time */
 
 struct hull_step { bool from_reference; int64_t a, b; enum sync_quality quality; double alpha, beta; };
 
@@ -179,7 +180,7 @@ static size_t make_samples(struct hull_sample *s, size_t n, int64_t span, int64_
 	return n;
 }
 
-/* Sign of slope(a, b) - slope(c, d), a.x < b.x and c.x < d.x. */
+/* Returns the sign of slope(a, b) - slope(c, d), a.x < b.x and c.x < d.x. */
 static int slope_order(const struct hull_sample *a, const struct hull_sample *b, const struct hull_sample *c,
                        const struct hull_sample *d)
 {
@@ -188,7 +189,8 @@ static int slope_order(const struct hull_sample *a, const struct hull_sample *b,
 	return wide_sign(wide_sub(l, r));
 }
 
-struct extremes { struct hull_sample a, b, c, d; };  /* least slope through a, b; greatest through c, d */
+struct extremes { struct hull_sample a, b, c, d; };  /* the line of smallest slope passes through a and b, of greatest
+                                                      * slope through c and d */
 
 static struct extremes brute_force(const struct hull_sample *s, size_t n)
 {
@@ -214,7 +216,7 @@ static struct extremes brute_force(const struct hull_sample *s, size_t n)
 	return e;
 }
 
-/* v - the mean of the two extreme lines at t, times a positive number, as a wide integer. */
+/* Returns v - the mean of the two extreme lines at t, times a positive number, as a wide integer. */
 static struct wide against_bisector(const struct extremes *e, int64_t t, int64_t v)
 {
 	struct wide dx1 = wide_of(e->b.x - e->a.x), dx2 = wide_of(e->d.x - e->c.x);
@@ -240,13 +242,13 @@ static void test_three_days(void **state)
 			assert_int_not_equal(hull_add(&h, s[i].side, s[i].x, s[i].y), HULL_CONTRADICTS);
 		struct extremes e = brute_force(s, n);
 		struct hull_sample got[4];
-		const struct hull_point p[4] = { h.least.a, h.least.b, h.most.a, h.most.b };
+		const struct hull_point p[4] = { h.min_slope.a, h.min_slope.b, h.max_slope.a, h.max_slope.b };
 		for (int i = 0; i < 4; i++)
 			got[i] = (struct hull_sample){ p[i].x + h.origin.x, p[i].y + h.origin.y, HULL_UPPER };
 		assert_int_equal(slope_order(&got[0], &got[1], &e.a, &e.b), 0);
 		assert_int_equal(slope_order(&got[2], &got[3], &e.c, &e.d), 0);
-		struct clock_piece piece = { .from = s[0].x };
-		hull_piece(&h, s[0].x, DRIFT_LIMIT_PPM, &piece);
+		struct clock_segment piece = { .from = s[0].x };
+		hull_make_segment(&h, s[0].x, DRIFT_LIMIT_PPM, &piece);
 		assert_int_equal(piece.quality, SYNC_ACCURATE);
 		for (int k = 0; k <= 20; k++) {
 			int64_t t = s[0].x + span / 20 * k, v = clock_line_at(&piece.line, t);
@@ -259,8 +261,8 @@ static void test_three_days(void **state)
 	}
 }
 
-/* ---- the corridor: for small integers, every line through two points that is feasible lies within, and both edges
- * are reached by one */
+/* ---- error bounds: for small integers, every feasible line through two points lies within both bounds, and some line
+ * reaches each bound */
 
 static bool feasible(const struct hull_sample *s, size_t n, const struct hull_sample *a, const struct hull_sample *b)
 {
@@ -289,8 +291,7 @@ static void check_bounds(struct hull *h, const struct hull_sample *s, size_t n)
 	for (int64_t x = -20; x <= 120; x += 7) {
 		int64_t low, high, want_low = INT64_MAX, want_high = INT64_MIN;
 		bool bounded = hull_bounds(h, x, 0, &low, &high);
-		/* A bound of the corridor at x is reached by a line through two of the points, or by one through a point
-		 * at x itself. */
+		/* A bound at x is reached by a line through two of the points, or through a point at x itself. */
 		for (size_t i = 0; i < n; i++)
 			for (size_t k = 0; k < n; k++) {
 				if (s[i].x >= s[k].x || !feasible(s, n, &s[i], &s[k]))
@@ -306,7 +307,7 @@ static void check_bounds(struct hull *h, const struct hull_sample *s, size_t n)
 	}
 }
 
-static void test_corridor(void **state)
+static void test_error_bounds(void **state)
 {
 	(void)state;
 	int checked = 0;
@@ -332,7 +333,8 @@ static void test_corridor(void **state)
 	assert_true(checked > 200);
 }
 
-/* A point contradicts exactly when no line through two points (nearly enough) or a slightly moved one is left. */
+/* A point contradicts the others exactly if no feasible line remains, among the lines through two points or close to
+ * them. */
 static void test_contradiction(void **state)
 {
 	(void)state;
@@ -349,7 +351,7 @@ static void test_contradiction(void **state)
 			enum hull_effect e = hull_add(&h, side, x, y);
 			if (!had)
 				continue;
-			/* Bounds are rounded outwards by less than 1. */
+			/* bounds are rounded outwards by less than 1 */
 			if (side == HULL_UPPER && (low == INT64_MIN || y > low))
 				assert_int_not_equal(e, HULL_CONTRADICTS);
 			if (side == HULL_UPPER && low != INT64_MIN && y < low)
@@ -370,27 +372,28 @@ static void test_far(void **state)
 	hull_init(&h);
 	assert_int_equal(hull_add(&h, HULL_UPPER, INT64_MIN, INT64_MAX), HULL_TIGHTER);
 	assert_int_equal(hull_add(&h, HULL_LOWER, INT64_MAX, INT64_MIN), HULL_CONTRADICTS);
-	assert_int_equal(hull_add(&h, HULL_LOWER, INT64_MIN + (INT64_C(1) << 60), INT64_MAX - (INT64_C(1) << 60)), HULL_TIGHTER);
-	struct clock_piece piece = { 0 };
-	hull_piece(&h, INT64_MIN, DRIFT_LIMIT_PPM, &piece);
+	assert_int_equal(hull_add(&h, HULL_LOWER, INT64_MIN + (INT64_C(1) << 60), INT64_MAX - (INT64_C(1) << 60)),
+	                 HULL_TIGHTER);
+	struct clock_segment piece = { 0 };
+	hull_make_segment(&h, INT64_MIN, DRIFT_LIMIT_PPM, &piece);
 	free(piece.low.point);
 	free(piece.high.point);
 	hull_release(&h);
 }
 
-/* ---- the line of few points, which leave more slopes than clocks have, or none of these */
+/* ---- the line for few points, which allow more slopes than clocks can have, or none of these */
 
 static void check_middle(const struct hull_sample *s, size_t n, int64_t x, int64_t y)
 {
 	struct hull h;
-	struct clock_piece piece = { 0 };
+	struct clock_segment piece = { 0 };
 	hull_init(&h);
 	for (size_t i = 0; i < n; i++)
 		assert_int_not_equal(hull_add(&h, s[i].side, s[i].x, s[i].y), HULL_CONTRADICTS);
-	hull_piece(&h, 0, DRIFT_LIMIT_PPM, &piece);
+	hull_make_segment(&h, 0, DRIFT_LIMIT_PPM, &piece);
 	assert_in_range(clock_line_at(&piece.line, x), y - 1, y + 1);
 	if (piece.low.points > 0)
-		assert_true(clock_edge_at(&piece.low, x) < y && y < clock_edge_at(&piece.high, x));
+		assert_true(clock_bound_at(&piece.low, x) < y && y < clock_bound_at(&piece.high, x));
 	free(piece.low.point);
 	free(piece.high.point);
 	hull_release(&h);
@@ -421,16 +424,16 @@ static void test_line(void **state)
 	struct clock_line line = { 1000, 5000, (INT64_C(1) << 60) / 1000 };  /* + 1000 ppm */
 	assert_int_equal(clock_line_at(&line, 1000), 5000);
 	assert_int_equal(clock_line_at(&line, 1001), 5001);
-	assert_int_equal(clock_line_at(&line, 3001), 7003);  /* 2.001 of drift, and rounding down */
+	assert_int_equal(clock_line_at(&line, 3001), 7003);  /* 2.001 of drift, rounded down */
 	assert_int_equal(clock_line_at(&line, -1), 3997);    /* -1.001, rounded down */
 	assert_float_equal(clock_line_ppm(&line), 1000, 1e-9);
 	assert_int_equal(clock_line_at(&line, INT64_MAX), INT64_MAX);
-	struct clock_map none = { .piece = NULL };
+	struct clock_map none = { .segment = NULL };
 	assert_int_equal(clock_map_at(&none, 42), 42);
-	assert_int_equal(clock_map_band(&none, 42), -1);
+	assert_int_equal(clock_map_error_width(&none, 42), -1);
 }
 
-/* ---- in order of x, equal ones as they came */
+/* ---- sorted by x, stable */
 
 static void test_sort(void **state)
 {
@@ -457,7 +460,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_steps), cmocka_unit_test(test_wide), cmocka_unit_test(test_three_days),
-		cmocka_unit_test(test_corridor), cmocka_unit_test(test_contradiction), cmocka_unit_test(test_far),
+		cmocka_unit_test(test_error_bounds), cmocka_unit_test(test_contradiction), cmocka_unit_test(test_far),
 		cmocka_unit_test(test_middle), cmocka_unit_test(test_line), cmocka_unit_test(test_sort),
 	};
 	return cmocka_run_group_tests_name("sync hull", tests, NULL, NULL);

@@ -1,10 +1,11 @@
-/* sync/: guests in guests, by clocks that are given: who runs in whom, where what is inside fits outer VMs as well. */
+/* Nested guests with given clocks: which machine runs which guest, if nested guests fit outer VMs as well. */
 #include "test.h"
 
 #include "sync/sync.h"
 #include "trace/trace.h"
 
-enum { TURN = 100000, SETTLED = 64, BRIEF = 3 };  /* ns; turns that tell by their edges whose VM it is, and that do not */
+enum { PERIOD = 100000, SETTLED = 64, BRIEF = 3 };  /* PERIOD: ns; SETTLED, BRIEF: numbers of periods that do and do not
+                                                     * identify the VM by its window edges */
 
 struct machine {
 	const char *name;
@@ -12,7 +13,7 @@ struct machine {
 	size_t len;
 };
 
-static void add(struct machine *m, int64_t ts, enum event_kind kind, unsigned cpu, int tid)
+static void add_event(struct machine *m, int64_t ts, enum event_kind kind, unsigned cpu, int tid)
 {
 	struct event *ev = &m->ev[m->len++];
 	assert_true(m->len <= COUNT(m->ev));
@@ -21,14 +22,15 @@ static void add(struct machine *m, int64_t ts, enum event_kind kind, unsigned cp
 		ev->arg[i] = EVENT_ABSENT;
 }
 
-/* That thread runs a vCPU meanwhile. */
-static void stay(struct machine *m, unsigned cpu, int tid, int64_t from, int64_t to)
+/* Adds events of a thread that runs a vCPU during [from, to]. */
+static void run_vcpu(struct machine *m, unsigned cpu, int tid, int64_t from, int64_t to)
 {
-	add(m, from, EV_KVM_ENTRY, cpu, tid);
-	add(m, to, EV_KVM_EXIT, cpu, tid);
+	add_event(m, from, EV_KVM_ENTRY, cpu, tid);
+	add_event(m, to, EV_KVM_EXIT, cpu, tid);
 }
 
-/* The first machine is the host.  Which one runs the last but `back`, "": that is not told; and in which process. */
+/* Returns the machine that runs machine n - 1 - `back` ("": unknown), and the process there. The first machine is the
+ * host. */
 static const char *parent_of(struct machine *machine, size_t n, size_t back, int32_t *pid)
 {
 	struct trace *trace[4];
@@ -56,8 +58,8 @@ static const char *parent_of(struct machine *machine, size_t n, size_t back, int
 	return parent;
 }
 
-/* Middle has one vCPU more than the VM on the host that it is inside of, and what runs Inner moves from one of Middle's
- * vCPUs to the other: of the outer VMs Inner fits those of the host alone.  There are two, which run at the same times. */
+/* Middle has one vCPU more than its VM on the host, and Inner's vCPU thread moves from one of Middle's vCPUs to the
+ * other: of the outer VMs, Inner fits only the two VMs of the host, which run at the same times. */
 static void test_deep(void **state)
 {
 	static struct machine m[4];
@@ -69,22 +71,22 @@ static void test_deep(void **state)
 	m[2].name = "Middle";
 	m[3].name = "Inner";
 	for (int turn = 0; turn < BRIEF; turn++) {
-		const int64_t t = turn * TURN;
-		add(&m[0], t - 100, EV_KVM_ENTRY, 1, 41);
-		stay(&m[0], 0, 11, t, t + 9000);
-		add(&m[0], t + 9100, EV_KVM_EXIT, 1, 41);
-		add(&m[1], t + 500, EV_OTHER, 0, 1);
+		const int64_t t = turn * PERIOD;
+		add_event(&m[0], t - 100, EV_KVM_ENTRY, 1, 41);
+		run_vcpu(&m[0], 0, 11, t, t + 9000);
+		add_event(&m[0], t + 9100, EV_KVM_EXIT, 1, 41);
+		add_event(&m[1], t + 500, EV_OTHER, 0, 1);
 		for (unsigned cpu = 0; cpu < 2; cpu++) {
 			const int64_t at = t + 1000 + 4000 * cpu;
-			stay(&m[1], 0, 21 + (int)cpu, at, at + 3000);
-			add(&m[2], at + 200, EV_OTHER, cpu, 1);
+			run_vcpu(&m[1], 0, 21 + (int)cpu, at, at + 3000);
+			add_event(&m[2], at + 200, EV_OTHER, cpu, 1);
 			if (turn % 2 == (int)cpu) {
-				stay(&m[2], cpu, 31, at + 1000, at + 2000);
-				add(&m[3], at + 1500, EV_OTHER, 0, 1);
+				run_vcpu(&m[2], cpu, 31, at + 1000, at + 2000);
+				add_event(&m[3], at + 1500, EV_OTHER, 0, 1);
 			}
-			add(&m[2], at + 2800, EV_OTHER, cpu, 1);
+			add_event(&m[2], at + 2800, EV_OTHER, cpu, 1);
 		}
-		add(&m[1], t + 8500, EV_OTHER, 0, 1);
+		add_event(&m[1], t + 8500, EV_OTHER, 0, 1);
 	}
 	assert_string_equal(parent_of(m, 4, 0, &pid), "Middle");
 	assert_int_equal(pid, 30);
@@ -94,8 +96,8 @@ static void test_deep(void **state)
 	assert_int_equal(pid, 10);
 }
 
-/* Inner is out whenever Outer does something, which then lies where Inner runs a VM of its own.  What tells that Outer does
- * not run there is one event that does not, or that Inner fits no VM of the host's. */
+/* Inner is outside guest mode whenever Outer has an event, and these events lie where Inner runs a VM of its own. Either
+ * one event outside, or the fact that Inner fits no VM of the host, shows that Outer does not run inside Inner. */
 static void check_reversed(bool outlier)
 {
 	static struct machine m[3];
@@ -105,21 +107,21 @@ static void check_reversed(bool outlier)
 	m[1].name = "Outer";
 	m[2].name = "Inner";
 	for (int turn = 0; turn < SETTLED; turn++) {
-		const int64_t t = turn * TURN;
-		stay(&m[0], 0, 11, t, t + 9000);
-		add(&m[1], t + 500, EV_OTHER, 0, 1);
+		const int64_t t = turn * PERIOD;
+		run_vcpu(&m[0], 0, 11, t, t + 9000);
+		add_event(&m[1], t + 500, EV_OTHER, 0, 1);
 		for (unsigned cpu = 0; cpu < (outlier ? 1 : 2); cpu++) {
 			const int64_t at = t + 1000 + 3000 * cpu;
-			add(&m[1], at, EV_KVM_ENTRY, 0, 21 + (int)cpu);
+			add_event(&m[1], at, EV_KVM_ENTRY, 0, 21 + (int)cpu);
 			if (turn > 0 || cpu > 0)
-				add(&m[2], at + 500, EV_KVM_EXIT, cpu, 31);
-			add(&m[2], at + 700, EV_OTHER, cpu, 1);
+				add_event(&m[2], at + 500, EV_KVM_EXIT, cpu, 31);
+			add_event(&m[2], at + 700, EV_OTHER, cpu, 1);
 			if (outlier && turn == SETTLED / 2)
-				add(&m[1], at + 1000, EV_OTHER, 0, 1);
-			add(&m[2], at + 2000, EV_KVM_ENTRY, cpu, 31);
-			add(&m[1], at + 2500, EV_KVM_EXIT, 0, 21 + (int)cpu);
+				add_event(&m[1], at + 1000, EV_OTHER, 0, 1);
+			add_event(&m[2], at + 2000, EV_KVM_ENTRY, cpu, 31);
+			add_event(&m[1], at + 2500, EV_KVM_EXIT, 0, 21 + (int)cpu);
 		}
-		add(&m[1], t + 8500, EV_OTHER, 0, 1);
+		add_event(&m[1], t + 8500, EV_OTHER, 0, 1);
 	}
 	assert_string_equal(parent_of(m, 3, 0, &pid), "Outer");
 	assert_int_equal(pid, 20);

@@ -1,4 +1,4 @@
-/* trace/: loading a real trace, cursors, records.  The recordings' own counts are in truth.json. */
+/* Tests of trace/: loading of real traces, cursors, records. truth.json contains the expected counts of the recordings. */
 #include "test.h"
 
 #include <json-c/json.h>
@@ -31,7 +31,7 @@ static void count_kinds(const struct trace *t, uint64_t count[EVENT_KIND_COUNT])
 	trace_cursor_close(c);
 }
 
-/* Sum of the truth's counts of the events that are of one kind. */
+/* Returns the expected number of events with any of the names, from truth.json. */
 static uint64_t truth_count(json_object *counts, const char *const *names)
 {
 	uint64_t n = 0;
@@ -54,7 +54,7 @@ static const struct { enum event_kind kind; const char *names[4]; } kinds[] = {
 	{ EV_TIMER_ENTRY, { "timer_hrtimer_expire_entry" } }, { EV_TIMER_EXIT, { "timer_hrtimer_expire_exit" } },
 };
 
-/* Marks of each kind, and both ends of the beacon's exchanges, by the recording's own counts. */
+/* Compares the number of request marks of each kind with the expected counts. */
 static void check_marks(const struct trace *t, json_object *truth)
 {
 	static const char *const ops[] = { "start", "yield", "resume", "end" };
@@ -91,7 +91,7 @@ static void check_against_truth(const struct trace *t, json_object *truth)
 	assert_true(json_object_object_get_ex(truth, "counts", &counts));
 	for (size_t i = 0; i < COUNT(kinds); i++)
 		assert_int_equal(count[kinds[i].kind], truth_count(counts, kinds[i].names));
-	/* A hypercall with the magic number is a sync event; so is the beacon's text.  No other text but marks. */
+	/* Hypercalls with the magic number and texts of the beacon become sync events; all other texts become marks. */
 	assert_int_equal(count[EV_SYNC] + count[EV_MARK] + count[EV_HYPERCALL],
 	                 truth_count(counts, (const char *const[]){ "kvm_x86_hypercall", "lttng_logger", NULL }));
 	for (size_t k = 0; k < EVENT_KIND_COUNT; k++)
@@ -109,15 +109,15 @@ static void check_against_truth(const struct trace *t, json_object *truth)
 	assert_int_equal(info->end, offset + last);
 }
 
-static void check_scenario(const char *folder)
+static void check_scenario(const char *dir)
 {
 	char path[1100];
 	struct loaded_traces l;
-	snprintf(path, sizeof path, "%s/truth.json", folder);
+	snprintf(path, sizeof path, "%s/truth.json", dir);
 	json_object *truth = json_object_from_file(path), *traces;
 	struct json_object_iter it;
 	assert_non_null(truth);
-	load(folder, NULL, &l);
+	load(dir, NULL, &l);
 	assert_true(json_object_object_get_ex(truth, "traces", &traces));
 	assert_int_equal(l.n, json_object_object_length(traces));
 	json_object_object_foreachC(traces, it) {
@@ -136,7 +136,7 @@ static void test_fibonacci(void **state)
 	check_scenario(data("fibonacci"));
 }
 
-/* All recordings, where they are at hand beside the sources. */
+/* Loads all large recordings, if they exist next to the source directory. */
 static void test_recordings(void **state)
 {
 	(void)state;
@@ -197,7 +197,7 @@ static void test_options_do_not_matter(void **state)
 	unload(&want);
 }
 
-/* A cursor of some kinds and one CPU gives just those events of the whole walk. */
+/* A cursor for some kinds and one CPU returns exactly the matching events of a cursor for all events. */
 static void test_filters(void **state)
 {
 	(void)state;
@@ -223,7 +223,7 @@ static void test_filters(void **state)
 	unload(&l);
 }
 
-/* The parts of a CPU's events, one after the other, give what one cursor gives. */
+/* The events of the parts, one part after the other, are equal to the events of one cursor. */
 static void test_parts(void **state)
 {
 	(void)state;
@@ -256,7 +256,8 @@ static void test_parts(void **state)
 	}
 }
 
-/* Where a stream was decoded in two parts and the second steps back, its events wait, wherever reading begins. */
+/* If the second of two separately decoded parts of a stream steps back in time, the times of its events are raised, for
+ * any start of reading. */
 static void test_part_after_a_step_back(void **state)
 {
 	(void)state;
@@ -265,7 +266,7 @@ static void test_part_after_a_step_back(void **state)
 	struct store *store = store_new(SIZE_MAX, NULL, &err);
 	struct stream s;
 	stream_init(&s);
-	for (int64_t i = 0; i < N; i++) {  /* a block each: 0, 100, 200, 300, then 250, 260 ... */
+	for (int64_t i = 0; i < N; i++) {  /* one block per event, with the times 0, 100, 200, 300, then 250, 260 ... */
 		struct stream one;
 		struct writer w;
 		stream_init(&one);
@@ -302,7 +303,7 @@ static uint64_t next_random(uint64_t *seed)
 	return z ^ z >> 31;
 }
 
-/* Any events come back as they were, merged by time and then by CPU; extreme values included. */
+/* Random events with extreme values are read back unchanged, sorted by time, then by CPU. */
 static void test_round_trip(void **state)
 {
 	(void)state;
@@ -345,7 +346,7 @@ static void test_round_trip(void **state)
 	free(ev);
 }
 
-/* A stream knows just which CPUs it holds, so that a cursor of another one need not read it. */
+/* A stream has the exact set of its CPUs, so that cursors for other CPUs skip it. */
 static void test_cpus_of_a_stream(void **state)
 {
 	static const uint16_t cpus[][5] = {
@@ -388,7 +389,11 @@ static void test_from_events(void **state)
 	(void)state;
 	static const char *const strings[] = { "", "burnP6", "fibonacci" };
 	static const struct event ev[] = {
-		{ .ts = 20, .kind = EV_SWITCH, .cpu = 1, .tid = 0, .sw = { .next_tid = 7, .prev_state = RUN_RUNNABLE, .next_comm = 1 } },
+		{ .ts = 20,
+		  .kind = EV_SWITCH,
+		  .cpu = 1,
+		  .tid = 0,
+		  .sw = { .next_tid = 7, .prev_state = RUN_RUNNABLE, .next_comm = 1 } },
 		{ .ts = 10, .kind = EV_KVM_ENTRY, .cpu = 0, .tid = 5, .comm = 2, .kvm = { .vcpu = 0, .reason = EVENT_ABSENT } },
 		{ .ts = 30, .kind = EV_LOST, .cpu = 0, .lost = { 40, 12 } },
 	};
@@ -415,7 +420,7 @@ static void test_from_events(void **state)
 	trace_free(t);
 }
 
-static int refuse_at_once(void *arg, const char *phase, uint64_t done, uint64_t total)
+static int cancel_at_once(void *arg, const char *phase, uint64_t done, uint64_t total)
 {
 	(void)phase;
 	(void)done;
@@ -428,7 +433,7 @@ static void test_cancel(void **state)
 {
 	(void)state;
 	int calls = 0;
-	struct trace_options options = { .progress = { refuse_at_once, &calls } };
+	struct trace_options options = { .progress = { cancel_at_once, &calls } };
 	struct trace_spec *spec = NULL;
 	size_t n = 0;
 	struct error err = ERROR_INIT;
@@ -440,36 +445,38 @@ static void test_cancel(void **state)
 	trace_specs_free(spec, n);
 }
 
-/* What trace-cmd adds is taken away again: on, between and outside the points, in order. */
+/* Undoes the correction of trace-cmd: at the points, between and outside them; the order is kept. */
 static void test_shift(void **state)
 {
 	(void)state;
-	struct shift_point p[] = { { 1000, 500000 }, { 101000, 500100 }, { 201000, 499900 }, { 301000, 499950 } };
-	const struct shift s = { p, COUNT(p) }, one = { p, 1 };
-	assert_true(shift_is_sane(&s));
-	assert_int_equal(shift_undo(&one, 777), 777 - 500000);
+	struct time_shift_point p[] = { { 1000, 500000 }, { 101000, 500100 }, { 201000, 499900 }, { 301000, 499950 } };
+	const struct time_shift s = { p, COUNT(p) }, one = { p, 1 };
+	assert_true(time_shift_is_valid(&s));
+	assert_int_equal(time_shift_undo(&one, 777), 777 - 500000);
 	int64_t before = INT64_MIN;
 	for (int64_t t = -50000; t < 400000; t++) {
 		size_t i = t < 101000 ? 0 : t < 201000 ? 1 : 2;
 		int64_t num = (t - p[i].time) * (p[i + 1].offset - p[i].offset), by = p[i + 1].time - p[i].time;
-		int64_t got = shift_undo(&s, t + p[i].offset + (num + by / 2) / by);
+		int64_t got = time_shift_undo(&s, t + p[i].offset + (num + by / 2) / by);
 		if (llabs(got - t) > 2 || got < before)
 			fail_msg("%" PRId64 " became %" PRId64, t, got);
 		before = got;
 	}
-	/* Hostile points: refused, or of a size that cannot overflow. */
+	/* Rejects invalid points, and points so large that the correction would overflow. */
 	p[2].time = p[1].time;
-	assert_false(shift_is_sane(&s));
-	p[2] = (struct shift_point){ p[1].time + 10, p[1].offset - 10 };
-	assert_false(shift_is_sane(&s));
-	p[2] = (struct shift_point){ INT64_MAX / 2, 0 };
-	assert_false(shift_is_sane(&s));
-	assert_false(shift_is_sane(&(struct shift){ NULL, 0 }));
-	struct shift_point wide[] = { { -INT64_MAX / 5, 0 }, { -INT64_MAX / 5 + 1, 0 }, { INT64_MAX / 5, -INT64_MAX / 6 } };
-	const struct shift w = { wide, COUNT(wide) };
-	assert_true(shift_is_sane(&w));
-	(void)shift_undo(&w, INT64_MAX);
-	(void)shift_undo(&w, INT64_MIN);
+	assert_false(time_shift_is_valid(&s));
+	p[2] = (struct time_shift_point){ p[1].time + 10, p[1].offset - 10 };
+	assert_false(time_shift_is_valid(&s));
+	p[2] = (struct time_shift_point){ INT64_MAX / 2, 0 };
+	assert_false(time_shift_is_valid(&s));
+	assert_false(time_shift_is_valid(&(struct time_shift){ NULL, 0 }));
+	struct time_shift_point wide[] = { { -INT64_MAX / 5, 0 },
+		                               { -INT64_MAX / 5 + 1, 0 },
+		                               { INT64_MAX / 5, -INT64_MAX / 6 } };
+	const struct time_shift w = { wide, COUNT(wide) };
+	assert_true(time_shift_is_valid(&w));
+	(void)time_shift_undo(&w, INT64_MAX);
+	(void)time_shift_undo(&w, INT64_MIN);
 }
 
 static void test_naming(void **state)
@@ -480,7 +487,7 @@ static void test_naming(void **state)
 		{ "/t/guest-", "guest-" }, { "/t/host", "host" }, { "/guest-web/a/b", "b" }, { "/t/guest-a/guest-b", "b" },
 	};
 	for (size_t i = 0; i < COUNT(name); i++) {
-		char *got = naming_folder(name[i][0]);
+		char *got = machine_name_of_dir(name[i][0]);
 		assert_string_equal(got, name[i][1]);
 		free(got);
 	}

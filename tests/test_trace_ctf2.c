@@ -1,4 +1,4 @@
-/* trace/ctf: field classes that CTF 2 alone has, and metadata of it that is not what it should be. */
+/* Tests the field classes that only CTF 2 has, and invalid CTF 2 metadata. */
 #include "test.h"
 
 #include <sys/stat.h>
@@ -32,7 +32,8 @@
 	"\"options\":[{\"field-class\":" U(16, "") ",\"selector-field-ranges\":[[-5,-3],[7,7]]}," \
 	"{\"name\":\"text\",\"field-class\":{\"type\":\"null-terminated-string\"},\"selector-field-ranges\":[[0,2]]}]}"
 
-/* A waking whose fields come behind some whose size the event tells; and a switch that is all of fixed size. */
+/* Metadata of a sched_waking event with fields after others of dynamic size, and of a sched_process_exit event of fixed
+ * size. */
 static const char metadata[] = PREAMBLE CLOCK
 	"\x1e{\"type\":\"field-class-alias\",\"name\":\"leb\",\"field-class\":{\"type\":\"variable-length-signed-integer\"}}\n"
 	STREAM
@@ -51,23 +52,23 @@ static const char metadata[] = PREAMBLE CLOCK
 #define HEAD_BYTES 37
 #define BEGIN 0x100000000U
 
-static void put(unsigned char *p, uint64_t v, size_t bytes)
+static void put_le(unsigned char *p, uint64_t v, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
 		p[i] = (unsigned char)(v >> 8 * i);
 }
 
-static char *trace_of(const char *name, const char *text, const unsigned char *events, size_t len)
+static char *make_trace(const char *name, const char *text, const unsigned char *events, size_t len)
 {
 	unsigned char packet[512] = { 0 };
 	char *dir = path_of(name), *file = mem_printf("%s/metadata", dir), *stream = mem_printf("%s/stream_0", dir);
 	mkdir(dir, 0755);
 	write_file(file, text, strlen(text));
-	put(packet, 8 * (HEAD_BYTES + len), 8);
-	put(packet + 8, 8 * (HEAD_BYTES + len), 8);
-	put(packet + 16, BEGIN, 8);
-	put(packet + 24, BEGIN + 1000, 8);
-	put(packet + 33, 6, 4);
+	put_le(packet, 8 * (HEAD_BYTES + len), 8);
+	put_le(packet + 8, 8 * (HEAD_BYTES + len), 8);
+	put_le(packet + 16, BEGIN, 8);
+	put_le(packet + 24, BEGIN + 1000, 8);
+	put_le(packet + 33, 6, 4);
 	memcpy(packet + HEAD_BYTES, events, len);
 	write_file(stream, packet, HEAD_BYTES + len);
 	free(file);
@@ -75,7 +76,7 @@ static char *trace_of(const char *name, const char *text, const unsigned char *e
 	return dir;
 }
 
-static int load(const char *dir, struct trace **t, struct error *err)
+static int load_trace(const char *dir, struct trace **t, struct error *err)
 {
 	const struct trace_spec spec = { .dir = dir };
 	struct notes notes = { 0 };
@@ -88,16 +89,18 @@ static void test_classes(void **state)
 {
 	(void)state;
 	static const unsigned char events[] = {
-		9, 0, 10, 0, 0, 0, /* kind */ 0x7c, /* either */ 1, 2, /* there */ 1, 3, 3, 3, /* n */ 2, 'x', 'x', 'y', 'y', 'a', 'b',
+		9, 0, 10, 0, 0, 0, /* kind */ 0x7c, /* either */ 1, 2, /* there */ 1, 3, 3, 3,
+		/* n */ 2, 'x', 'x', 'y', 'y', 'a', 'b',
 		/* tid */ 0xac, 0x02, /* cpu */ 0x81, 0x01,
-		9, 0, 20, 0, 0, 0, /* kind */ 1, 'l', 'o', 'n', 'g', 0, /* there */ 0, /* n */ 1, 0, 0, 'c', /* tid */ 0x7f, /* cpu */ 0x7f,
+		9, 0, 20, 0, 0, 0, /* kind */ 1, 'l', 'o', 'n', 'g', 0, /* there */ 0,
+		/* n */ 1, 0, 0, 'c', /* tid */ 0x7f, /* cpu */ 0x7f,
 		9, 3, 30, 0, 0, 0, 77, 0, 0, 0,
 	};
 	struct trace *t;
 	struct event ev;
 	struct error err = ERROR_INIT;
-	char *dir = trace_of("classes", metadata, events, sizeof events);
-	if (load(dir, &t, &err))
+	char *dir = make_trace("classes", metadata, events, sizeof events);
+	if (load_trace(dir, &t, &err))
 		fail_msg("%s", err.text);
 	assert_string_equal(trace_info(t)->reader, "native");
 	struct trace_cursor *c = trace_cursor_open(t, ALL_KINDS, -1, &err);
@@ -117,8 +120,8 @@ static void test_classes(void **state)
 	free(dir);
 }
 
-/* What a trace describes was asked for, whether it came or not; of the end of a handler alone nothing follows. */
-static void test_asked(void **state)
+/* Events in the metadata count as enabled even if none was recorded; an event for the exit of a handler alone does not. */
+static void test_enabled_events(void **state)
 {
 	(void)state;
 	static const char text[] = PREAMBLE CLOCK STREAM
@@ -127,35 +130,35 @@ static void test_asked(void **state)
 		EVENT(2, "irq_softirq_exit", FIELD("vec", U(32, ""))) EVENT(3, "sched_process_exit", FIELD("tid", U(32, "")))
 		EVENT(4, "sched_process_fork", FIELD("parent_tid", U(32, "")) "," FIELD("child_tid", U(32, "")));
 	static const unsigned char events[] = { 9, 3, 10, 0, 0, 0, 7, 0, 0, 0 };
-	static const struct { const char *text; unsigned asked; } want[] = {
-		{ text, HANDLERS_IRQ | HANDLERS_TIMER | ASKED_FORKS }, { metadata, 0 },
+	static const struct { const char *text; unsigned enabled_events; } want[] = {
+		{ text, HANDLERS_IRQ | HANDLERS_TIMER | ENABLED_FORKS }, { metadata, 0 },
 	};
 	for (size_t i = 0; i < COUNT(want); i++) {
 		struct trace *t;
 		struct error err = ERROR_INIT;
-		char *dir = trace_of(i ? "unasked" : "asked", want[i].text, events, sizeof events);
-		if (load(dir, &t, &err))
+		char *dir = make_trace(i ? "unasked" : "asked", want[i].text, events, sizeof events);
+		if (load_trace(dir, &t, &err))
 			fail_msg("%s", err.text);
-		assert_int_equal(trace_info(t)->asked, want[i].asked);
+		assert_int_equal(trace_info(t)->asked, want[i].enabled_events);
 		trace_free(t);
 		free(dir);
 	}
 }
 
-/* What an event cannot be costs the rest of its packet. */
+/* After an invalid value, the rest of its packet is skipped. */
 static void test_wrong_values(void **state)
 {
 	(void)state;
 	static const unsigned char events[][18] = {
-		{ 9, 3, 10, 0, 0, 0, 7, 0, 0, 0, 9, 0, 11, 0, 0, 0, /* selects nothing */ 0x64, 0 },
-		{ 9, 3, 10, 0, 0, 0, 7, 0, 0, 0, 9, 0, 11, 0, 0, 0, /* too long a number */ 0xff, 0xff },
-		{ 9, 3, 10, 0, 0, 0, 7, 0, 0, 0, 9, 2, 11, 0, 0, 0, /* no such class */ 0, 0 },
+		{ 9, 3, 10, 0, 0, 0, 7, 0, 0, 0, 9, 0, 11, 0, 0, 0, /* selects no option */ 0x64, 0 },
+		{ 9, 3, 10, 0, 0, 0, 7, 0, 0, 0, 9, 0, 11, 0, 0, 0, /* number too long */ 0xff, 0xff },
+		{ 9, 3, 10, 0, 0, 0, 7, 0, 0, 0, 9, 2, 11, 0, 0, 0, /* unknown class */ 0, 0 },
 	};
 	for (size_t i = 0; i < COUNT(events); i++) {
 		struct trace *t;
 		struct error err = ERROR_INIT;
-		char *dir = trace_of("wrong", metadata, events[i], sizeof events[i]);
-		if (load(dir, &t, &err))
+		char *dir = make_trace("wrong", metadata, events[i], sizeof events[i]);
+		if (load_trace(dir, &t, &err))
 			fail_msg("%s", err.text);
 		assert_int_equal(trace_info(t)->events, 1);
 		trace_free(t);
@@ -166,36 +169,40 @@ static void test_wrong_values(void **state)
 static void test_refused(void **state)
 {
 	(void)state;
-	static const struct { const char *text, *why; } bad[] = {
-		{ PREAMBLE "\x1e{\"type\":", "no json" },
-		{ PREAMBLE "\x1e[1]", "no json" },
-		{ PREAMBLE "\x1e{} {}", "no json" },
-		{ CLOCK PREAMBLE, "fragments" },
+	static const struct { const char *text, *reason; } bad[] = {
+		{ PREAMBLE "\x1e{\"type\":", "not valid JSON" },
+		{ PREAMBLE "\x1e[1]", "not valid JSON" },
+		{ PREAMBLE "\x1e{} {}", "not valid JSON" },
+		{ CLOCK PREAMBLE, "fragment" },
 		{ "\x1e{\"type\":\"preamble\",\"version\":3}", "version" },
-		{ PREAMBLE "\x1e{\"type\":\"trace-class\",\"extensions\":{\"x\":{}}}", "an extension of CTF" },
-		{ PREAMBLE "\x1e{\"type\":\"data-stream-class\",\"packet-context-field-class\":" STRUCTURE(CONTEXT) "}", "a time of no clock" },
-		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", "\"b\"")), "a type that is not declared" },
-		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", "{\"type\":\"x\"}")), "a field class that is not understood" },
+		{ PREAMBLE "\x1e{\"type\":\"trace-class\",\"extensions\":{\"x\":{}}}", "unsupported CTF extension" },
+		{ PREAMBLE "\x1e{\"type\":\"data-stream-class\",\"packet-context-field-class\":" STRUCTURE(CONTEXT) "}",
+		  "timestamp without a clock" },
+		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", "\"b\"")), "undeclared type" },
+		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", "{\"type\":\"x\"}")), "unsupported field class" },
 		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", U(65, ""))), "more than 64 bits" },
-		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", U(8, "")) "," FIELD("a", U(8, ""))), "two fields of the same name" },
+		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", U(8, "")) "," FIELD("a", U(8, ""))), "duplicate field name" },
 		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", "{\"type\":\"dynamic-length-blob\"," WHERE("length")
-			"{\"path\":[\"a\"]}}")), "no integer before it" },
+			"{\"path\":[\"a\"]}}")), "selector not found" },
 		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", "{\"type\":\"dynamic-length-blob\"," WHERE("length")
-			"{\"path\":[null,null]}}")), "no integer before it" },
-		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", "{\"type\":\"static-length-blob\",\"length\":-1}")), "a number that is none" },
-		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", "{\"type\":\"null-terminated-string\",\"encoding\":\"utf-16le\"}")), "UTF-8" },
-		{ PREAMBLE CLOCK STREAM "\x1e{\"type\":\"event-record-class\",\"data-stream-class-id\":7}", "of no stream class" },
+			"{\"path\":[null,null]}}")), "selector not found" },
+		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", "{\"type\":\"static-length-blob\",\"length\":-1}")),
+		  "invalid number" },
+		{ PREAMBLE CLOCK STREAM EVENT(0, "e", FIELD("a", "{\"type\":\"null-terminated-string\",\"encoding\":\"utf-16le\"}")),
+		  "UTF-8" },
+		{ PREAMBLE CLOCK STREAM "\x1e{\"type\":\"event-record-class\",\"data-stream-class-id\":7}",
+		  "without a stream class" },
 		{ PREAMBLE "\x1e{\"type\":\"field-class-alias\",\"name\":\"a\",\"field-class\":\"a\"}\n"
-		  CLOCK STREAM EVENT(0, "e", FIELD("a", "\"a\"")), "types within types without end" },
+		  CLOCK STREAM EVENT(0, "e", FIELD("a", "\"a\"")), "types nested too deeply" },
 	};
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		struct trace *t = NULL;
 		struct error err = ERROR_INIT;
-		char *dir = trace_of("refused", bad[i].text, (const unsigned char *)"", 0);
-		assert_int_equal(load(dir, &t, &err), -1);
+		char *dir = make_trace("refused", bad[i].text, (const unsigned char *)"", 0);
+		assert_int_equal(load_trace(dir, &t, &err), -1);
 		assert_int_equal(err.status, STATUS_INPUT);
-		if (!strstr(err.text, "CTF 2 that is not understood") || !strstr(err.text, bad[i].why))
-			fail_msg("'%s' is not in '%s'", bad[i].why, err.text);
+		if (!strstr(err.text, "unsupported CTF 2") || !strstr(err.text, bad[i].reason))
+			fail_msg("'%s' is not in '%s'", bad[i].reason, err.text);
 		free(dir);
 	}
 }
@@ -203,7 +210,8 @@ static void test_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_classes), cmocka_unit_test(test_asked), cmocka_unit_test(test_wrong_values), cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_classes), cmocka_unit_test(test_enabled_events), cmocka_unit_test(test_wrong_values),
+		cmocka_unit_test(test_refused),
 	};
 	return cmocka_run_group_tests(tests, files_begin, files_end);
 }

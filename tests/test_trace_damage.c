@@ -1,5 +1,5 @@
-/* trace/: input that is damaged, incomplete, or no trace at all.  Each case is a copy of the fibonacci recording (or a
- * folder made here) with one thing wrong. */
+/* Tests of trace/ with damaged or incomplete input, and input that is no trace. Each case is a copy of the fibonacci
+ * recording, or a directory made here, with one fault. */
 #include "test.h"
 
 #include <fcntl.h>
@@ -58,7 +58,16 @@ static void result_release(struct result *r)
 	notes_release(&r->notes);
 }
 
-static bool has_note(const struct result *r, const char *part)
+static bool has_note(const struct result *r, enum note_code code, const char *part)
+{
+	char text[NOTE_TEXT];
+	for (size_t i = 0; i < r->notes.len; i++)
+		if (r->notes.item[i].code == code && strstr(note_text(&r->notes.item[i], text), part))
+			return true;
+	return false;
+}
+
+static bool has_text(const struct result *r, const char *part)
 {
 	char text[NOTE_TEXT];
 	for (size_t i = 0; i < r->notes.len; i++)
@@ -76,13 +85,13 @@ static void refuse(const char *dir, const char *part)
 	if (!strstr(r.err.text, part))
 		fail_msg("'%s' is not in '%s'", part, r.err.text);
 	assert_null(strchr(r.err.text, '\n'));
-	assert_true(*r.err.mend);
+	assert_true(*r.err.remedy);
 	result_release(&r);
 }
 
-/* ---- refusals */
+/* ---- input that is rejected */
 
-static void test_missing_folder(void **state)
+static void test_missing_dir(void **state)
 {
 	(void)state;
 	char *dir = path_of("nowhere");
@@ -95,13 +104,13 @@ static void test_no_trace(void **state)
 	(void)state;
 	char *dir = path_of("empty"), *file = path_of("empty/readme");
 	mkdir(dir, 0755);
-	refuse(dir, "empty folder");
+	refuse(dir, "empty directory");
 	write_file(file, "hello", 5);
-	refuse(dir, "holds no CTF trace");
+	refuse(dir, "no trace");
 	free(file);
 	file = path_of("empty/metadata");
 	write_file(file, "hello", 5);
-	refuse(dir, "holds no CTF trace");
+	refuse(dir, "empty/metadata: not the metadata");
 	free(file);
 	free(dir);
 }
@@ -113,9 +122,9 @@ static void test_ctf2(void **state)
 	char *dir = path_of("ctf2"), *file = path_of("ctf2/metadata");
 	mkdir(dir, 0755);
 	write_file(file, text, sizeof text - 1);
-	refuse(dir, "CTF 2 that is not understood: no stream class");
+	refuse(dir, "no stream class");
 	write_file(file, text + 1, sizeof text - 2);
-	refuse(dir, "json that is no CTF 2 metadata: its parts are not separated");
+	refuse(dir, "no separators");
 	free(file);
 	free(dir);
 }
@@ -136,7 +145,7 @@ static void test_metadata(void **state)
 	(void)state;
 	char *dir = copy_trace("metadata", "host"), *file = path_of("metadata/metadata");
 	cut(dir, "metadata", 9000);
-	refuse(dir, "metadata: cut short");
+	refuse(dir, "metadata: truncated");
 	write_file(file, "/* CTF 1.8 */ trace { major = 1;", 32);
 	refuse(dir, "metadata");
 	delete(dir, "metadata");
@@ -176,7 +185,7 @@ static void test_two_machines(void **state)
 	free(b);
 }
 
-/* A folder reached by two paths is read once. */
+/* A directory that is reached by two paths is read once. */
 static void test_link(void **state)
 {
 	(void)state;
@@ -195,7 +204,7 @@ static void test_link(void **state)
 	free(link);
 }
 
-/* So is a copy beside it, and that is said. */
+/* A copy of a trace is skipped with a note. */
 static void test_copy(void **state)
 {
 	(void)state;
@@ -207,14 +216,14 @@ static void test_copy(void **state)
 	load(parent, &r);
 	assert_non_null(r.trace);
 	assert_int_equal(trace_info(r.trace)->events, 18213);
-	assert_true(has_note(&r, "copied/b: a copy of"));
+	assert_true(has_text(&r, "a copy of"));
 	result_release(&r);
 	free(parent);
 	free(a);
 	free(b);
 }
 
-/* ---- damage that costs part of the trace only */
+/* ---- damage of a part of the trace */
 
 static void test_empty_trace(void **state)
 {
@@ -227,13 +236,14 @@ static void test_empty_trace(void **state)
 	assert_non_null(r.trace);
 	assert_int_equal(trace_info(r.trace)->events, 0);
 	assert_true(trace_info(r.trace)->begin > trace_info(r.trace)->end);
-	assert_true(has_note(&r, "empty"));
+	assert_true(has_note(&r, NOTE_TRACE_EMPTY, ""));
 	assert_string_equal(trace_info(r.trace)->machine, "hypervisor");
 	result_release(&r);
 	free(dir);
 }
 
-/* The stream of CPU 1 (one packet) is cut: CPU 0 is whole, of CPU 1 comes what is before the cut, then unknown. */
+/* The stream of CPU 1 (one packet) is truncated. CPU 0 is complete; CPU 1 has the events before the truncation, then a
+ * loss. */
 static void check_cut(const char *name, bool with_index)
 {
 	char *dir = copy_trace(name, "host");
@@ -289,14 +299,14 @@ static void test_noise(void **state)
 	struct result r;
 	load(dir, &r);
 	assert_non_null(r.trace);
-	assert_true(has_note(&r, "ch_1: damaged after"));
+	assert_true(has_note(&r, NOTE_STREAM_DAMAGED, "ch_1"));
 	assert_true(r.count[EV_LOST] > 0);
 	assert_true(trace_info(r.trace)->events > 5000 && trace_info(r.trace)->events < 18213);
 	result_release(&r);
 	free(dir);
 }
 
-/* The whole stream is noise: the other one remains. */
+/* One stream is noise; the other stream is read. */
 static void test_no_stream(void **state)
 {
 	(void)state;
@@ -314,7 +324,7 @@ static void test_no_stream(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_missing_folder),
+		cmocka_unit_test(test_missing_dir),
 		cmocka_unit_test(test_no_trace),
 		cmocka_unit_test(test_ctf2),
 		cmocka_unit_test(test_other_tracers),
@@ -328,6 +338,6 @@ int main(void)
 		cmocka_unit_test(test_noise),
 		cmocka_unit_test(test_no_stream),
 	};
-	alarm(patiently(120));  /* a reader that hangs is a failure */
+	alarm(timeout_seconds(120));  /* ends the test if a reader hangs */
 	return cmocka_run_group_tests_name("trace: bad input", tests, files_begin, files_end);
 }

@@ -1,5 +1,5 @@
-/* trace/: both readers of CTF say the same: every event with its time, stream, CPU and fields, every loss, all that is
- * told of a trace beside its events.  Usage: test_trace_differential [DIR...]  (traces to compare; else those of the tests) */
+/* Compares the results of both CTF readers: every event with time, stream, CPU and fields, all losses, all trace
+ * properties. Usage: test_trace_differential [DIR...]  (traces to compare; default: those of the tests) */
 #include "test.h"
 
 #include <unistd.h>
@@ -20,7 +20,7 @@ struct loaded_traces {
 	int status;
 };
 
-static void load(const char *root, enum trace_reading reader, unsigned workers, struct loaded_traces *l)
+static void load_traces(const char *root, enum trace_decoder reader, unsigned workers, struct loaded_traces *l)
 {
 	const struct trace_options options = { .reader = reader, .workers = workers };
 	*l = (struct loaded_traces){ 0 };
@@ -31,7 +31,7 @@ static void load(const char *root, enum trace_reading reader, unsigned workers, 
 	l->status = trace_load(l->spec, l->n, &options, l->trace, &l->notes, &l->err);
 }
 
-static void unload(struct loaded_traces *l)
+static void release_traces(struct loaded_traces *l)
 {
 	for (size_t i = 0; i < l->n && !l->status; i++)
 		trace_free(l->trace[i]);
@@ -45,7 +45,7 @@ static bool is_text(unsigned kind, unsigned arg)
 	return role && role->is_text;
 }
 
-static void same_text(const struct trace *a, int64_t x, const struct trace *b, int64_t y)
+static void assert_same_text(const struct trace *a, int64_t x, const struct trace *b, int64_t y)
 {
 	if (x == EVENT_ABSENT || y == EVENT_ABSENT)
 		assert_true(x == y);
@@ -53,31 +53,31 @@ static void same_text(const struct trace *a, int64_t x, const struct trace *b, i
 		assert_string_equal(trace_string(a, x), trace_string(b, y));
 }
 
-/* What a stream's first packet counts as lost: libbabeltrace2 does not say the number, and where there is no index nothing
- * else does. */
-static bool is_counted_now(const struct event *x, const struct event *y, unsigned arg)
+/* libbabeltrace2 does not report the number of events lost before a stream's first packet; without an index only the
+ * native reader can determine it. */
+static bool is_counted_only_natively(const struct event *x, const struct event *y, unsigned arg)
 {
 	return x->kind == EV_LOST && arg == 1 && x->lost.count == EVENT_ABSENT && y->lost.count > 0;
 }
 
-static void same_event(const struct trace *a, const struct event *x, const struct trace *b, const struct event *y,
-                       const char *where, size_t number)
+static void assert_same_event(const struct trace *a, const struct event *x, const struct trace *b, const struct event *y,
+                              const char *path, size_t number)
 {
 	if (x->ts != y->ts || x->kind != y->kind || x->cpu != y->cpu || x->tid != y->tid || x->pid != y->pid)
-		fail_msg("%s: event %zu: %s %lld cpu %u tid %d pid %d; %s %lld cpu %u tid %d pid %d", where, number,
+		fail_msg("%s: event %zu: %s %lld cpu %u tid %d pid %d; %s %lld cpu %u tid %d pid %d", path, number,
 		         event_kind_name[x->kind], (long long)x->ts, x->cpu, x->tid, x->pid, event_kind_name[y->kind],
 		         (long long)y->ts, y->cpu, y->tid, y->pid);
-	same_text(a, x->comm, b, y->comm);
+	assert_same_text(a, x->comm, b, y->comm);
 	for (unsigned i = 0; i < event_args[x->kind]; i++) {
 		if (is_text(x->kind, i))
-			same_text(a, x->arg[i], b, y->arg[i]);
-		else if (x->arg[i] != y->arg[i] && !is_counted_now(x, y, i))
-			fail_msg("%s: event %zu: %s at %lld: argument %u is %lld and %lld", where, number,
+			assert_same_text(a, x->arg[i], b, y->arg[i]);
+		else if (x->arg[i] != y->arg[i] && !is_counted_only_natively(x, y, i))
+			fail_msg("%s: event %zu: %s at %lld: argument %u is %lld and %lld", path, number,
 			         event_kind_name[x->kind], (long long)x->ts, i, (long long)x->arg[i], (long long)y->arg[i]);
 	}
 }
 
-static void same_stream(const struct trace *a, const struct trace *b, size_t i)
+static void assert_same_stream(const struct trace *a, const struct trace *b, size_t i)
 {
 	struct reader x, y;
 	struct error err = ERROR_INIT;
@@ -90,13 +90,13 @@ static void same_stream(const struct trace *a, const struct trace *b, size_t i)
 		assert_int_equal(reader_next(&y, &ey, &err), more);
 		if (!more)
 			break;
-		same_event(a, ex, b, ey, a->dir, n);
+		assert_same_event(a, ex, b, ey, a->dir, n);
 	}
 	reader_close(&x);
 	reader_close(&y);
 }
 
-static void same_trace(const struct trace *a, const struct trace *b)
+static void assert_same_trace(const struct trace *a, const struct trace *b)
 {
 	const struct trace_info *x = &a->info, *y = &b->info;
 	assert_string_equal(x->machine, y->machine);
@@ -113,10 +113,10 @@ static void same_trace(const struct trace *a, const struct trace *b)
 		            x->cpu[i].told == y->cpu[i].told);
 	assert_int_equal(a->streams, b->streams);
 	for (size_t i = 0; i < a->streams; i++)
-		same_stream(a, b, i);
+		assert_same_stream(a, b, i);
 }
 
-static void same_notes(const struct notes *a, const struct notes *b)
+static void assert_same_notes(const struct notes *a, const struct notes *b)
 {
 	char x[NOTE_TEXT], y[NOTE_TEXT];
 	for (size_t i = 0; i < a->len && i < b->len; i++)
@@ -124,23 +124,24 @@ static void same_notes(const struct notes *a, const struct notes *b)
 	assert_int_equal(a->len, b->len);
 }
 
-/* native: by that reader, or as it is when nobody says which.  lose: notes count differently, see is_counted_now(). */
-static void same(const char *root, enum trace_reading native, bool lose)
+/* native: READER_NATIVE, or READER_AUTO for the default. skip_notes: does not compare the notes, because their counts
+ * may differ, see is_counted_only_natively(). */
+static void assert_same_readings(const char *root, enum trace_decoder native, bool skip_notes)
 {
 	struct loaded_traces a, b;
-	load(root, READER_BABELTRACE, 2, &a);
+	load_traces(root, READER_BABELTRACE, 2, &a);
 	for (unsigned workers = 1; workers <= 3; workers += 2) {
-		load(root, native, workers, &b);
+		load_traces(root, native, workers, &b);
 		if (a.status != b.status)
 			fail_msg("%s: %s; %s", root, a.err.text, b.err.text);
 		assert_int_equal(a.n, b.n);
 		for (size_t i = 0; i < a.n && !a.status; i++)
-			same_trace(a.trace[i], b.trace[i]);
-		if (!lose)
-			same_notes(&a.notes, &b.notes);
-		unload(&b);
+			assert_same_trace(a.trace[i], b.trace[i]);
+		if (!skip_notes)
+			assert_same_notes(&a.notes, &b.notes);
+		release_traces(&b);
 	}
-	unload(&a);
+	release_traces(&a);
 }
 
 static const char *srcdir(void)
@@ -149,28 +150,29 @@ static const char *srcdir(void)
 	return dir ? dir : ".";
 }
 
-/* The same trace in CTF 2 says the same; only its length is another.  may_not: be read natively at all. */
-static void same_in_ctf2(const char *root, bool may_not)
+/* Compares the trace with its conversion to CTF 2; only the file sizes differ. may_be_refused: the native reader may
+ * reject the trace. */
+static void assert_same_in_ctf2(const char *root, bool may_be_refused)
 {
 	struct loaded_traces a, b;
 	char dir[] = "/tmp/stealscope-ctf2-XXXXXX";
-	load(root, READER_NATIVE, 1, &a);
-	if (a.status && may_not) {
-		unload(&a);
+	load_traces(root, READER_NATIVE, 1, &a);
+	if (a.status && may_be_refused) {
+		release_traces(&a);
 		return;
 	}
 	assert_non_null(mkdtemp(dir));
 	ctf2_convert(root, dir);
-	load(dir, READER_NATIVE, 2, &b);
+	load_traces(dir, READER_NATIVE, 2, &b);
 	if (a.status || b.status)
 		fail_msg("%s: %s; %s", root, a.err.text, b.err.text);
 	assert_int_equal(a.n, b.n);
 	for (size_t i = 0; i < a.n; i++) {
 		b.trace[i]->info.bytes = a.trace[i]->info.bytes;
-		same_trace(a.trace[i], b.trace[i]);
+		assert_same_trace(a.trace[i], b.trace[i]);
 	}
-	unload(&a);
-	unload(&b);
+	release_traces(&a);
+	release_traces(&b);
 	remove_all(dir);
 }
 
@@ -179,23 +181,23 @@ static void test_recording(void **state)
 	(void)state;
 	char path[1024];
 	snprintf(path, sizeof path, "%s/tests/data/fibonacci", srcdir());
-	same(path, READER_NATIVE, false);
-	same_in_ctf2(path, false);
+	assert_same_readings(path, READER_NATIVE, false);
+	assert_same_in_ctf2(path, false);
 }
 
-/* Those of trace-cmd among the recordings are not ours. */
-static void test_others(void **state)
+/* Compares recorded LTTng traces. Skips recordings of trace-cmd. */
+static void test_lttng_recordings(void **state)
 {
 	(void)state;
-	char *dir[RECORDINGS_MOST], host[4700];
+	char *dir[MAX_RECORDINGS], host[4700];
 	size_t n = slice_recordings(dir, 4);
 	if (!n)
 		skip();
 	for (size_t i = 0; i < n; i++) {
 		snprintf(host, sizeof host, "%s/host", dir[i]);
 		if (access(host, F_OK) == 0) {
-			same(dir[i], READER_AUTO, false);
-			same_in_ctf2(dir[i], true);
+			assert_same_readings(dir[i], READER_AUTO, false);
+			assert_same_in_ctf2(dir[i], true);
 		}
 		free(dir[i]);
 	}
@@ -213,8 +215,8 @@ static void test_simulated(void **state)
 			.beacon_hz = 20, .no_truth = true, .packet = 4096 << seed % 5, .lost = seed % 2 ? 50000 : 0 };
 		if (simulate(&o, &result, &err))
 			fail_msg("%s", err.text);
-		same(dir, READER_NATIVE, o.lost > 0);
-		same_in_ctf2(dir, false);
+		assert_same_readings(dir, READER_NATIVE, o.lost > 0);
+		assert_same_in_ctf2(dir, false);
 		remove_all(dir);
 	}
 }
@@ -222,11 +224,11 @@ static void test_simulated(void **state)
 int main(int argc, char **argv)
 {
 	for (int i = 1; i < argc; i++)
-		same(argv[i], READER_AUTO, true);
+		assert_same_readings(argv[i], READER_AUTO, true);
 	if (argc > 1)
 		return 0;
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_recording), cmocka_unit_test(test_simulated), cmocka_unit_test(test_others),
+		cmocka_unit_test(test_recording), cmocka_unit_test(test_simulated), cmocka_unit_test(test_lttng_recordings),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* trace/: layouts.  Shipped ones, mistakes in them, and a user's own for a trace in which every name is different. */
+/* Tests of layouts: the shipped ones, errors in layouts, and a user's layout for a trace in which all names differ. */
 #include "test.h"
 
 #include <ctype.h>
@@ -30,42 +30,42 @@ static void test_shipped(void **state)
 		for (size_t k = 0; k < l->rules; k++)
 			kinds |= KIND(l->rule[k].kind);
 		assert_true(kinds & KIND(EV_SWITCH) && kinds & KIND(EV_KVM_ENTRY) && kinds & KIND(EV_SYNC));
-		/* perf cannot record what is written to trace_marker. */
+		/* perf cannot record texts written to trace_marker. */
 		assert_int_equal((kinds & KIND(EV_MARK)) != 0, strcmp(names[i], "perf") != 0);
 		layout_free(l);
 	}
 	assert_null(layout_shipped(COUNT(names)));
 }
 
-/* Each mistake is told with its line and column. */
+/* Each error message contains line and column, and the word that is wrong. */
 static void test_mistakes(void **state)
 {
 	(void)state;
 	static const struct { const char *text, *want; } cases[] = {
 		{ "", "my.yaml:1:1: the layout is empty" },
-		{ "layout: x\n", "my.yaml:1:1: the layout names no events" },
+		{ "layout: x\n", "my.yaml:1:1: the layout has no rules" },
 		{ "events:\n  - {kind: sched_exit, names: [a]}\n", "my.yaml:1:1: the layout needs its name" },
-		{ "layout: x\nevent: []\n", "my.yaml:2:1: a layout has no 'event'" },
-		{ "layout: [x]\n", "my.yaml:1:9: a word is wanted" },
-		{ "layout: x\nevents:\n  - {kind: sched_swich, names: [a]}\n", "my.yaml:3:12: not known here: 'sched_swich'" },
-		{ "layout: x\nevents:\n  - {kind: lost, names: [a]}\n", "my.yaml:3:12: no event can be named 'lost'" },
+		{ "layout: x\nevent: []\n", "my.yaml:2:1: unknown key in a layout: 'event'" },
+		{ "layout: [x]\n", "my.yaml:1:9: expected a word" },
+		{ "layout: x\nevents:\n  - {kind: sched_swich, names: [a]}\n", "my.yaml:3:12: unknown value: 'sched_swich'" },
+		{ "layout: x\nevents:\n  - {kind: lost, names: [a]}\n", "my.yaml:3:12: no rule can have the kind 'lost'" },
 		{ "layout: x\nevents:\n  - {names: [a]}\n", "my.yaml:3:5: a rule needs its kind" },
 		{ "layout: x\nevents:\n  - {kind: sched_exit}\n", "my.yaml:3:5: a rule needs names" },
 		{ "layout: x\nevents:\n  - {kind: sched_exit, names: []}\n", "my.yaml:3:31: an empty list" },
 		{ "layout: x\nevents:\n  - {kind: sched_exit, names: a, tud: b}\n",
-			"my.yaml:3:34: this kind of event has no 'tud'" },
+			"my.yaml:3:34: unknown key for this kind of event: 'tud'" },
 		{ "layout: x\nevents:\n  - {kind: sched_switch, names: a, prev_tid: b}\n",
-			"my.yaml:3:5: this kind of event needs 'next_tid'" },
+			"my.yaml:3:5: missing key for this kind of event: 'next_tid'" },
 		{ "layout: x\nevents:\n  - {kind: sync, names: a, key: b}\n", "my.yaml:3:5: a sync rule needs its end" },
-		{ "layout: x\nevents:\n  - {kind: sync, names: a, end: e, key: b}\n", "my.yaml:3:33: not known here: 'e'" },
+		{ "layout: x\nevents:\n  - {kind: sync, names: a, end: e, key: b}\n", "my.yaml:3:33: unknown value: 'e'" },
 		{ "layout: x\nevents:\n  - {kind: sync, names: a, end: a}\n", "my.yaml:3:5: a sync rule needs its key" },
 		{ "layout: x\nevents:\n  - {kind: sync, names: a, end: a, text: m}\n", "text and match belong together" },
 		{ "layout: x\nevents:\n  - {kind: sched_exit, names: a, tid: packet.}\n", "my.yaml:3:39: not a field" },
 		{ "layout: x\nevents:\n  - {kind: sched_exit, names: a, when: {x: y}}\n", "my.yaml:3:44: not a number: 'y'" },
-		{ "layout: x\ncontext: {tod: a}\n", "my.yaml:2:11: context has no 'tod'" },
-		{ "layout: x\nlost: often\n", "my.yaml:2:7: not known here: 'often'" },
+		{ "layout: x\ncontext: {tod: a}\n", "my.yaml:2:11: unknown key in context: 'tod'" },
+		{ "layout: x\nlost: often\n", "my.yaml:2:7: unknown value: 'often'" },
 		{ "layout: x\nevents: [\n", "my.yaml:3:1: not YAML" },
-		{ "layout: \"a\\0b\"\n", "my.yaml:1:9: a word is wanted" },
+		{ "layout: \"a\\0b\"\n", "my.yaml:1:9: expected a word" },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		struct error err;
@@ -105,7 +105,7 @@ static void test_match(void **state)
 		assert_int_equal(value[0], cases[i].key);
 		assert_int_equal(value[1], cases[i].uid);
 	}
-	/* Words that are no numbers: equal for equal words, never negative. */
+	/* Values of words that are not numbers: equal for equal words, never negative. */
 	assert_true(layout_match("r {id}", "r order-12", SIZE_MAX, value));
 	assert_true(layout_match("r {id}", "r order-12", SIZE_MAX, other));
 	assert_int_equal(value[0], other[0]);
@@ -122,20 +122,23 @@ static void test_run_state(void **state)
 	const struct rule *r = l->rule;
 	while (r->kind != EV_SWITCH)
 		r++;
-	static const struct { int64_t value; enum run_state want; } cases[] = {
-		{ 0, RUN_RUNNABLE }, { 256, RUN_RUNNABLE }, { 1024, RUN_RUNNABLE }, { 2048, RUN_RUNNABLE },
-		{ 1, RUN_BLOCKED }, { 2, RUN_UNINTERRUPTIBLE }, { 258, RUN_UNINTERRUPTIBLE }, { 4, RUN_BLOCKED }, { 128, RUN_BLOCKED }, { 130, RUN_BLOCKED },
-		{ 16, RUN_DEAD }, { 32, RUN_DEAD }, { 64, RUN_BLOCKED },
+	static const struct { int64_t value; enum run_state want;
+	} cases[] = {
+		{ 0, RUN_RUNNABLE },          { 256, RUN_RUNNABLE }, { 1024, RUN_RUNNABLE },
+		{ 2048, RUN_RUNNABLE },       { 1, RUN_BLOCKED },    { 2, RUN_UNINTERRUPTIBLE },
+		{ 258, RUN_UNINTERRUPTIBLE }, { 4, RUN_BLOCKED },    { 128, RUN_BLOCKED },
+		{ 130, RUN_BLOCKED },         { 16, RUN_DEAD },      { 32, RUN_DEAD },
+		{ 64, RUN_BLOCKED },
 	};
 	for (size_t i = 0; i < COUNT(cases); i++)
 		assert_int_equal(layout_run_state(&r->states, cases[i].value), cases[i].want);
 	layout_free(l);
 }
 
-/* ---- a trace in which every name is different */
+/* ---- a trace with other names of events and fields */
 
-/* The text of a packetized metadata file: CTF 1.8 packets have a head of 37 bytes, with the content's and the packet's
- * size in bits at 24 and 28. */
+/* Returns the text of a packetized metadata file. CTF 1.8 packets have a header of 37 bytes, with the content and packet
+ * size in bits at bytes 24 and 28. */
 static char *metadata_text(const char *file)
 {
 	size_t len, out = 0;
@@ -256,7 +259,7 @@ static void test_users_layout(void **state)
 	free(file);
 }
 
-/* The shipped layout that knows the events is found by itself. */
+/* The shipped layout that matches the events is selected automatically. */
 static void test_choice(void **state)
 {
 	(void)state;
@@ -294,7 +297,7 @@ static void test_choice(void **state)
 	}
 }
 
-static size_t count(const struct trace *t, enum event_kind kind, int64_t arg0)
+static size_t count_events(const struct trace *t, enum event_kind kind, int64_t arg0)
 {
 	struct error err = ERROR_INIT;
 	struct trace_cursor *c = trace_cursor_open(t, KIND(kind), -1, &err);
@@ -307,7 +310,7 @@ static size_t count(const struct trace *t, enum event_kind kind, int64_t arg0)
 	return n;
 }
 
-/* Beacon texts and request marks may also come through the user space tracer. */
+/* The user space tracer may also record the texts of the beacon and the request marks. */
 static void test_user_space_texts(void **state)
 {
 	(void)state;
@@ -316,9 +319,9 @@ static void test_user_space_texts(void **state)
 	rename_all(other, tracef, COUNT(tracef));
 	struct trace *want = load(plain, NULL, NULL), *got = load(other, NULL, NULL);
 	assert_string_equal(trace_info(got)->layout, "lttng");
-	assert_true(count(want, EV_SYNC, SYNC_A) > 0);
-	assert_int_equal(count(got, EV_SYNC, SYNC_A), count(want, EV_SYNC, SYNC_A));
-	assert_int_equal(count(got, EV_SYNC, SYNC_D), count(want, EV_SYNC, SYNC_D));
+	assert_true(count_events(want, EV_SYNC, SYNC_A) > 0);
+	assert_int_equal(count_events(got, EV_SYNC, SYNC_A), count_events(want, EV_SYNC, SYNC_A));
+	assert_int_equal(count_events(got, EV_SYNC, SYNC_D), count_events(want, EV_SYNC, SYNC_D));
 	trace_free(want);
 	trace_free(got);
 	free(plain);
@@ -336,7 +339,7 @@ static void test_user_space_texts(void **state)
 	layout_free(l);
 }
 
-/* No shipped layout knows the names: that is said, and every event still counts as activity. */
+/* No shipped layout has the names: there is a note, and each event still counts as activity. */
 static void test_no_layout_fits(void **state)
 {
 	(void)state;
@@ -345,10 +348,10 @@ static void test_no_layout_fits(void **state)
 	rename_all(dir, renamed, COUNT(renamed));
 	struct trace *t = load(dir, "perf", &notes);
 	assert_int_equal(trace_info(t)->events, 4804);
-	bool told = false;
+	bool has_note = false;
 	for (size_t i = 0; i < notes.len; i++)
-		told |= strstr(notes.item[i].text, "no layout knows") != NULL;
-	assert_true(told);
+		has_note |= notes.item[i].code == NOTE_NO_LAYOUT;
+	assert_true(has_note);
 	trace_free(t);
 	notes_release(&notes);
 	free(dir);

@@ -1,5 +1,5 @@
-/* trace/: streams of many packets, made from the recording's one: shared out between threads, with packets damaged, with
- * lost events, without index; and many streams. */
+/* Tests streams with many packets, made from the recording's single packet: decoded by several threads, with damaged
+ * packets, with lost events, without an index. Also tests traces with many streams. */
 #include "test.h"
 
 #include <endian.h>
@@ -15,9 +15,9 @@
 #include "trace_files.h"
 #include "trace_same.h"
 
-enum { CH1_EVENTS = 16632, CH1_BYTES = 851968, SHIFT = 33 };
+enum { CH1_EVENTS = 16632, CH1_BYTES = 851968, PACKET_SHIFT = 33 };
 
-/* Where LTTng's packet header and context have their fields. */
+/* Offsets in LTTng's packet header and context. */
 enum { AT_BEGIN = 32, AT_END = 40, AT_SEQUENCE = 64, AT_DISCARDED = 72 };
 
 static void add64(char *at, uint64_t v)
@@ -36,16 +36,16 @@ static void add64_be(char *at, uint64_t v)
 	memcpy(at, &old, 8);
 }
 
-/* Most events carry 32 bits of their time, which a shift by a multiple of 2^32 leaves alone; some carry all of it: their
- * header is 0xffff, a 32-bit id, and the time. */
-static void shift_full_times(char *packet, size_t len, uint64_t shift)
+/* Shifts the times of a packet by a multiple of 2^32 ns. Most events contain 32 bits of their time, which do not change.
+ * Some contain 64 bits: after the header 0xffff and a 32-bit id. */
+static void shift_full_times(char *packet, size_t len, uint64_t time_shift)
 {
 	uint64_t begin, end, time;
 	uint32_t id;
 	memcpy(&begin, packet + AT_BEGIN, 8);
 	memcpy(&end, packet + AT_END, 8);
-	begin = le64toh(begin) - shift;  /* the packet's own times were shifted before */
-	end = le64toh(end) - shift;
+	begin = le64toh(begin) - time_shift;  /* the times of the packet are shifted already */
+	end = le64toh(end) - time_shift;
 	for (char *p = packet; p + 14 <= packet + len; p++) {
 		if (memcmp(p, "\xff\xff", 2) != 0)
 			continue;
@@ -53,12 +53,12 @@ static void shift_full_times(char *packet, size_t len, uint64_t shift)
 		memcpy(&time, p + 6, 8);
 		time = le64toh(time);
 		if (le32toh(id) < 1000 && time >= begin && time <= end)
-			add64(p + 6, shift);
+			add64(p + 6, time_shift);
 	}
 }
 
-/* The trace of the host with n copies of CPU 1's packet, each 2^33 ns after the one before, `lost` more events lost in
- * each; only CPU 1's stream. */
+/* Makes a host trace that contains only CPU 1's stream: n copies of its packet, each 2^33 ns after the previous one,
+ * with `lost` more events lost in each. */
 static char *many_packets(const char *name, size_t n, uint64_t lost)
 {
 	char *dir = copy_trace(name, "host");
@@ -73,14 +73,14 @@ static char *many_packets(const char *name, size_t n, uint64_t lost)
 		char *p = all + i * len, *e = entries + 16 + 72 * i;
 		memcpy(p, packet, len);
 		memcpy(e, entry + 16, 72);
-		add64(p + AT_BEGIN, (uint64_t)i << SHIFT);
-		add64(p + AT_END, (uint64_t)i << SHIFT);
-		shift_full_times(p, len, (uint64_t)i << SHIFT);
+		add64(p + AT_BEGIN, (uint64_t)i << PACKET_SHIFT);
+		add64(p + AT_END, (uint64_t)i << PACKET_SHIFT);
+		shift_full_times(p, len, (uint64_t)i << PACKET_SHIFT);
 		add64(p + AT_SEQUENCE, i);
 		add64(p + AT_DISCARDED, (i + 1) * lost);
 		add64_be(e, i * len);
-		add64_be(e + 24, (uint64_t)i << SHIFT);
-		add64_be(e + 32, (uint64_t)i << SHIFT);
+		add64_be(e + 24, (uint64_t)i << PACKET_SHIFT);
+		add64_be(e + 32, (uint64_t)i << PACKET_SHIFT);
 		add64_be(e + 40, (i + 1) * lost);
 		add64_be(e + 64, i);
 	}
@@ -103,7 +103,7 @@ struct result {
 	uint64_t count[EVENT_KIND_COUNT];
 };
 
-static void load(const char *dir, unsigned workers, struct result *r)
+static void load_trace(const char *dir, unsigned workers, struct result *r)
 {
 	struct trace_spec spec = { .dir = dir };
 	struct error err = ERROR_INIT;
@@ -117,41 +117,42 @@ static void load(const char *dir, unsigned workers, struct result *r)
 	trace_cursor_close(c);
 }
 
-static void release(struct result *r)
+static void release_result(struct result *r)
 {
 	trace_free(r->trace);
 	notes_release(&r->notes);
 }
 
-/* One stream, several threads: the same events, whoever decoded them. */
+/* A single stream has the same events for any number of threads. */
 static void test_shared_stream(void **state)
 {
 	(void)state;
 	enum { N = 7 };
 	char *dir = many_packets("shared", N, 0);
 	struct result one, more;
-	load(dir, 1, &one);
+	load_trace(dir, 1, &one);
 	assert_int_equal(trace_info(one.trace)->events, N * CH1_EVENTS);
 	assert_int_equal(one.notes.len, 0);
 	for (unsigned workers = 2; workers < 5; workers++) {
-		load(dir, workers, &more);
+		load_trace(dir, workers, &more);
 		assert_int_equal(more.notes.len, 0);
 		assert_same_events(one.trace, more.trace, ALL_KINDS);
-		release(&more);
+		release_result(&more);
 	}
-	release(&one);
+	release_result(&one);
 	free(dir);
 }
 
-/* Losses are in the tail of each packet, or between it and the one before; what is counted and where does not depend on the threads. */
+/* Events are lost in the tail of a packet, or between the packet and the previous one. Counts and positions do not
+ * depend on the number of threads. */
 static void test_lost_events(void **state)
 {
 	(void)state;
 	enum { N = 4 };
 	char *dir = many_packets("lost", N, 10);
 	struct result one, two;
-	load(dir, 1, &one);
-	load(dir, 2, &two);
+	load_trace(dir, 1, &one);
+	load_trace(dir, 2, &two);
 	assert_int_equal(one.count[EV_LOST], 2 * N - 1);
 	assert_int_equal(trace_info(one.trace)->lost, N * 10);
 	assert_int_equal(trace_info(one.trace)->uncounted, 0);
@@ -168,38 +169,38 @@ static void test_lost_events(void **state)
 		last = ev;
 	}
 	trace_cursor_close(c);
-	release(&one);
-	release(&two);
-	/* Without the index only the first packet's own header says that its count began with it. */
+	release_result(&one);
+	release_result(&two);
+	/* Without the index, only the first packet's header shows that the count starts with this packet. */
 	delete(dir, "index");
-	load(dir, 1, &one);
+	load_trace(dir, 1, &one);
 	assert_int_equal(one.count[EV_LOST], 2 * N - 1);
 	assert_int_equal(trace_info(one.trace)->lost, N * 10);
 	assert_int_equal(trace_info(one.trace)->uncounted, 0);
-	release(&one);
+	release_result(&one);
 	free(dir);
 }
 
-/* Packet 1 of 4 is damaged, in its header or behind it: the others are whole, and the gap is told. */
-static void check_damage(const char *name, long offset, size_t len, bool indexed)
+/* Packet 1 of 4 is damaged in its header or body: the others are complete, and the gap is reported. */
+static void check_damage(const char *name, long offset, size_t len, bool has_index)
 {
 	enum { N = 4 };
 	for (unsigned workers = 1; workers < 3; workers++) {
 		char *numbered = mem_printf("%s%u", name, workers);
 		char *dir = many_packets(numbered, N, 0);
 		damage(dir, "ch_1", CH1_BYTES + offset, len);
-		if (!indexed)
+		if (!has_index)
 			delete(dir, "index");
 		struct result r;
-		load(dir, workers, &r);
+		load_trace(dir, workers, &r);
 		assert_true(r.notes.len > 0);
 		assert_true(r.count[EV_LOST] > 0);
 		uint64_t events = trace_info(r.trace)->events;
-		if (indexed)
+		if (has_index)
 			assert_true(events >= 3 * CH1_EVENTS && events < 4 * CH1_EVENTS);
 		else
 			assert_true(events >= CH1_EVENTS && events < 4 * CH1_EVENTS);
-		release(&r);
+		release_result(&r);
 		free(dir);
 		free(numbered);
 	}
@@ -222,16 +223,16 @@ static void test_cut_last_packet(void **state)
 	cut(dir, "ch_1", 2 * CH1_BYTES + 4096);
 	for (unsigned workers = 1; workers < 3; workers++) {
 		struct result r;
-		load(dir, workers, &r);
+		load_trace(dir, workers, &r);
 		assert_true(r.notes.len > 0);
 		assert_true(trace_info(r.trace)->events >= 2 * CH1_EVENTS);
 		assert_true(trace_info(r.trace)->events < 3 * CH1_EVENTS);
-		release(&r);
+		release_result(&r);
 	}
 	free(dir);
 }
 
-/* The same packet twice: the second's times are before the first's. */
+/* The same packet occurs twice: the times of the second one are before those of the first. */
 static void test_clock_backwards(void **state)
 {
 	(void)state;
@@ -243,20 +244,20 @@ static void test_clock_backwards(void **state)
 	write_file(stream, twice, 2 * len);
 	delete(dir, "index");
 	struct result r;
-	load(dir, 2, &r);
+	load_trace(dir, 2, &r);
 	assert_int_equal(trace_info(r.trace)->events, 18213 + CH1_EVENTS);
-	bool told = false;
+	bool has_note = false;
 	for (size_t i = 0; i < r.notes.len; i++)
-		told |= strstr(r.notes.item[i].text, "clock went backwards") != NULL;
-	assert_true(told);
-	release(&r);
+		has_note |= strstr(r.notes.item[i].text, "clock went backwards") != NULL;
+	assert_true(has_note);
+	release_result(&r);
 	free(packet);
 	free(twice);
 	free(stream);
 	free(dir);
 }
 
-/* A rotated recording: each packet of the stream in a folder of its own. */
+/* A rotated recording: each packet of the stream is in its own directory. */
 static void test_rotated(void **state)
 {
 	(void)state;
@@ -280,15 +281,15 @@ static void test_rotated(void **state)
 		free(entries);
 	}
 	struct result want, got;
-	load(both, 1, &want);
+	load_trace(both, 1, &want);
 	for (unsigned workers = 1; workers < 3; workers++) {
-		load(parent, workers, &got);
+		load_trace(parent, workers, &got);
 		assert_int_equal(trace_info(got.trace)->events, N * CH1_EVENTS);
 		assert_int_equal(trace_info(got.trace)->lost, trace_info(want.trace)->lost);
 		assert_same_events(want.trace, got.trace, ALL_KINDS);
-		release(&got);
+		release_result(&got);
 	}
-	release(&want);
+	release_result(&want);
 	struct trace_spec *spec = NULL;
 	size_t n = 0;
 	struct error err = ERROR_INIT;
@@ -304,10 +305,10 @@ static void read_files(const char *dir, struct stream_file **list, size_t *n)
 {
 	stream_files_list(dir, list, n);
 	for (size_t i = 0; i < *n; i++)
-		stream_file_read(&(*list)[i]);
+		stream_file_find_packets(&(*list)[i]);
 }
 
-/* The packets found by their magic number are those of the index. */
+/* A search for the magic number finds the packets of the index. */
 static void test_packets_without_index(void **state)
 {
 	(void)state;
@@ -319,8 +320,8 @@ static void test_packets_without_index(void **state)
 	read_files(dir, &without, &m);
 	assert_int_equal(n, 1);
 	assert_int_equal(m, 1);
-	assert_true(with->indexed);
-	assert_false(without->indexed);
+	assert_true(with->has_index);
+	assert_false(without->has_index);
 	assert_int_equal(with->packets, 3);
 	assert_int_equal(without->packets, 3);
 	for (size_t i = 0; i < 3; i++) {
@@ -332,7 +333,7 @@ static void test_packets_without_index(void **state)
 	free(dir);
 }
 
-/* However far apart they are: large files are searched piece by piece. */
+/* Finds packets at any distance from each other: large files are searched in windows. */
 static void test_packets_far_apart(void **state)
 {
 	(void)state;
@@ -362,7 +363,7 @@ static void test_packets_far_apart(void **state)
 	free(dir);
 }
 
-/* More streams than files may be open. */
+/* Reads a trace with more streams than a process may have open files. */
 static void test_many_streams(void **state)
 {
 	(void)state;
@@ -385,10 +386,10 @@ static void test_many_streams(void **state)
 	few.rlim_max = old.rlim_max;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
 	struct result r;
-	load(dir, 2, &r);
+	load_trace(dir, 2, &r);
 	setrlimit(RLIMIT_NOFILE, &old);
 	assert_int_equal(trace_info(r.trace)->events, N * (18213 - CH1_EVENTS));
-	release(&r);
+	release_result(&r);
 	free(packet);
 	free(stream);
 	free(dir);
@@ -407,6 +408,6 @@ int main(void)
 		cmocka_unit_test(test_packets_far_apart),
 		cmocka_unit_test(test_many_streams),
 	};
-	alarm(patiently(200));  /* a reader that hangs is a failure */
+	alarm(timeout_seconds(200));  /* ends the test if a reader hangs */
 	return cmocka_run_group_tests_name("trace: packets", tests, files_begin, files_end);
 }

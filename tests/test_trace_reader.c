@@ -1,4 +1,4 @@
-/* trace/: what readers tell beside events. */
+/* Tests of trace/: recorded intervals of CPUs, and windows. */
 #include "test.h"
 
 #include <unistd.h>
@@ -18,7 +18,7 @@ static void check_covered(const struct trace *t, bool told)
 	}
 }
 
-/* From when to when each CPU was recorded: as the tracer tells, else by its events. */
+/* The recorded interval of each CPU comes from the tracer, or from its events if the tracer does not record it. */
 static void test_covered(void **state)
 {
 	(void)state;
@@ -52,7 +52,8 @@ static void test_covered(void **state)
 
 /* ---- windows */
 
-/* The next event of a whole trace that belongs to a window of it; an event that the layout does not name has a name there. */
+/* Returns the next event in the window, from a cursor of the whole trace. In a window, events without a rule in the
+ * layout have names. */
 static bool next_within(struct trace_cursor *c, const struct trace_window *w, struct event *ev)
 {
 	struct error err = ERROR_INIT;
@@ -67,7 +68,8 @@ static bool next_within(struct trace_cursor *c, const struct trace_window *w, st
 static void check_same(const struct trace *whole, const struct trace *part, const struct trace_window *w)
 {
 	struct error err = ERROR_INIT;
-	struct trace_cursor *a = trace_cursor_open(whole, ALL_KINDS, -1, &err), *b = trace_cursor_open(part, ALL_KINDS, -1, &err);
+	struct trace_cursor *a = trace_cursor_open(whole, ALL_KINDS, -1, &err),
+						*b = trace_cursor_open(part, ALL_KINDS, -1, &err);
 	struct event x, y;
 	while (next_within(a, w, &x)) {
 		assert_int_equal(trace_cursor_next(b, &y, &err), 1);
@@ -83,29 +85,29 @@ static void check_same(const struct trace *whole, const struct trace *part, cons
 	trace_cursor_close(b);
 }
 
-/* From each eighth of the trace on for a while, all of it, and what lies outside. */
-static void check_windows(const char *root, enum trace_reading reader)
+/* Tests a window at each eighth of the trace, a window with the whole trace, and windows outside it. */
+static void check_windows(const char *root, enum trace_decoder reader)
 {
 	struct loaded_traces whole;
 	load(root, &(struct trace_options){ .reader = reader, .workers = 2 }, &whole);
 	for (int i = -1; i < 10; i++) {
-		struct trace_window only[8];
+		struct trace_window window[8];
 		struct loaded_traces part;
 		for (size_t m = 0; m < whole.n; m++) {
 			const struct trace_info *info = trace_info(whole.trace[m]);
 			const int64_t span = info->end - info->begin, from = info->begin + span / 8 * i;
-			only[m] = (struct trace_window){ from, i == 0 ? info->end : from + (i % 2 ? span / 100 : span / 8) };
+			window[m] = (struct trace_window){ from, i == 0 ? info->end : from + (i % 2 ? span / 100 : span / 8) };
 		}
-		load(root, &(struct trace_options){ .reader = reader, .workers = 2, .only = only }, &part);
+		load(root, &(struct trace_options){ .reader = reader, .workers = 2, .window = window }, &part);
 		assert_int_equal(part.n, whole.n);
 		for (size_t m = 0; m < whole.n; m++)
-			check_same(whole.trace[m], part.trace[m], &only[m]);
+			check_same(whole.trace[m], part.trace[m], &window[m]);
 		unload(&part);
 	}
 	unload(&whole);
 }
 
-/* A part of a trace has the events of that time that the whole has, whatever reads it. */
+/* A window contains the same events as this part of the whole trace, for each reader. */
 static void test_window(void **state)
 {
 	static const char *const more[] = { "fibonacci_tracecmd", "fibonacci_tca", "lost", "hostonly" };

@@ -1,6 +1,6 @@
-/* Records, when there are as many kinds of events as there is room for. */
+/* Tests records with the maximum number of event kinds. */
 #include "trace/trace.h"
-#define EVENT_KIND_COUNT MOST_EVENT_KINDS
+#define EVENT_KIND_COUNT EVENT_KINDS_MAX
 #define KINDS_8(X) X(, , 6) X(, , 5) X(, , 4) X(, , 3) X(, , 2) X(, , 2) X(, , 1) X(, , 0)
 #define KINDS_32(X) KINDS_8(X) KINDS_8(X) KINDS_8(X) KINDS_8(X)
 #define RECORD_KINDS(X) KINDS_32(X) KINDS_32(X) KINDS_32(X) KINDS_32(X)
@@ -10,9 +10,9 @@
 #include "test.h"
 
 #define ARGS(code, name, args) args,
-const unsigned char event_args[MOST_EVENT_KINDS] = { RECORD_KINDS(ARGS) };
+const unsigned char event_args[EVENT_KINDS_MAX] = { RECORD_KINDS(ARGS) };
 
-static struct event made(size_t i)
+static struct event make_event(size_t i)
 {
 	static const int64_t values[] = { INT64_MAX, INT64_MIN + 1, 77, -1, 1, EVENT_ABSENT, 0 };
 	struct event ev = { .ts = (int64_t)i * 1000, .kind = (uint16_t)(i * 7 % EVENT_KIND_COUNT),
@@ -22,7 +22,7 @@ static struct event made(size_t i)
 	return ev;
 }
 
-/* All of them, with any of their arguments absent or at an end of its range, come back as they were. */
+/* Events of all kinds, with absent and extreme arguments, are read back unchanged. */
 static void test_all_kinds(void **state)
 {
 	(void)state;
@@ -36,14 +36,14 @@ static void test_all_kinds(void **state)
 	stream_init(&stream);
 	writer_open(&w, store, &stream);
 	for (size_t i = 0; i < N; i++) {
-		const struct event ev = made(i);
+		const struct event ev = make_event(i);
 		assert_int_equal(writer_put(&w, &ev, &err), 0);
 	}
 	assert_int_equal(writer_close(&w, &err), 0);
 	assert_true(stream.kinds == ALL_KINDS);
 	reader_open(&r, store, &stream, 0, 1);
 	for (size_t i = 0; i < N; i++) {
-		const struct event want = made(i);
+		const struct event want = make_event(i);
 		assert_int_equal(reader_next(&r, &got, &err), 1);
 		assert_memory_equal(got, &want, sizeof want);
 	}
@@ -53,7 +53,7 @@ static void test_all_kinds(void **state)
 	store_unref(store);
 }
 
-/* The longest record there can be fits in what is kept free for it. */
+/* The longest possible record fits into RECORD_MAX. */
 static void test_longest(void **state)
 {
 	(void)state;
@@ -69,7 +69,7 @@ static void test_longest(void **state)
 		ev.arg[k] = k % 2 ? INT64_MAX : INT64_MIN + 1;
 	assert_int_equal(event_args[ev.kind], EVENT_ARGS);
 	assert_int_equal(writer_put(&w, &ev, &err), 0);
-	assert_true(w.used > 70 && w.used + BLOCK_ROOM <= RECORD_LONGEST);
+	assert_true(w.used > 70 && w.used + BLOCK_PADDING <= RECORD_MAX);
 	assert_int_equal(writer_close(&w, &err), 0);
 	stream_release(&stream, store);
 	store_unref(store);

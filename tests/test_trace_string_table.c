@@ -1,5 +1,5 @@
-/* trace/: of more different names than are kept, the same ones are left out however many workers decode.  It is built with
- * so small a limit that a short trace exceeds it. */
+/* Tests of trace/: when the string table is full, the same names are dropped for any number of workers. Built with a
+ * small limit that a short trace exceeds. */
 #include "test.h"
 
 #include "remove_all.h"
@@ -7,8 +7,8 @@
 #include "trace/internal.h"
 #include "trace/trace.h"
 
-/* A name of its own for each place where `name` fills a field of 16 bytes. */
-static void rename_each(const char *path, const char *name)
+/* Replaces each occurrence of `name` that fills a field of 16 bytes by a different name. */
+static void rename_occurrences(const char *path, const char *name)
 {
 	char field[16] = { 0 };
 	static unsigned number;
@@ -29,7 +29,7 @@ static void rename_each(const char *path, const char *name)
 	free(all);
 }
 
-static void load(const char *dir, enum trace_reading reader, unsigned workers, struct trace **trace, struct notes *notes)
+static void load(const char *dir, enum trace_decoder reader, unsigned workers, struct trace **trace, struct notes *notes)
 {
 	const struct trace_options options = { .reader = reader, .workers = workers };
 	const struct trace_spec spec = { .dir = dir };
@@ -39,35 +39,36 @@ static void load(const char *dir, enum trace_reading reader, unsigned workers, s
 		fail_msg("%s", err.text);
 }
 
-static void same_text(const struct trace *a, int64_t x, const struct trace *b, int64_t y, size_t *left_out)
+static void same_text(const struct trace *a, int64_t x, const struct trace *b, int64_t y, size_t *dropped)
 {
 	assert_string_equal(trace_string(a, x), trace_string(b, y));
-	*left_out += *trace_string(a, x) == '\0';
+	*dropped += *trace_string(a, x) == '\0';
 }
 
-/* Every name of every switch. */
+/* Compares all names in switch events. */
 static void same_names(const struct trace *a, const struct trace *b)
 {
 	struct error err = ERROR_INIT;
-	struct trace_cursor *x = trace_cursor_open(a, KIND(EV_SWITCH), -1, &err), *y = trace_cursor_open(b, KIND(EV_SWITCH), -1, &err);
+	struct trace_cursor *x = trace_cursor_open(a, KIND(EV_SWITCH), -1, &err),
+						*y = trace_cursor_open(b, KIND(EV_SWITCH), -1, &err);
 	const struct event *ex, *ey;
-	size_t left_out = 0, events = 0;
+	size_t dropped = 0, events = 0;
 	for (int more = 1; more; events += more > 0) {
 		more = trace_cursor_borrow(x, &ex, &err);
 		assert_int_equal(trace_cursor_borrow(y, &ey, &err), more);
 		assert_true(more >= 0);
 		if (more) {
 			assert_true(ex->ts == ey->ts);
-			same_text(a, ex->sw.prev_comm, b, ey->sw.prev_comm, &left_out);
-			same_text(a, ex->sw.next_comm, b, ey->sw.next_comm, &left_out);
+			same_text(a, ex->sw.prev_comm, b, ey->sw.prev_comm, &dropped);
+			same_text(a, ex->sw.next_comm, b, ey->sw.next_comm, &dropped);
 		}
 	}
-	assert_true(left_out > 0 && left_out < 2 * events);
+	assert_true(dropped > 0 && dropped < 2 * events);
 	trace_cursor_close(x);
 	trace_cursor_close(y);
 }
 
-static void check(const char *dir, enum trace_reading reader)
+static void check_workers(const char *dir, enum trace_decoder reader)
 {
 	struct trace *one, *several;
 	struct notes of_one, of_several;
@@ -77,7 +78,7 @@ static void check(const char *dir, enum trace_reading reader)
 		same_names(one, several);
 		assert_int_equal(of_one.len, 1);
 		assert_int_equal(of_several.len, 1);
-		assert_non_null(strstr(of_several.item[0].text, "too many different names"));
+		assert_int_equal(of_several.item[0].code, NOTE_TOO_MANY_NAMES);
 		notes_release(&of_several);
 		trace_free(several);
 	}
@@ -92,44 +93,46 @@ static void test_too_many(void **state)
 	struct error err = ERROR_INIT;
 	struct sim_result result;
 	assert_non_null(mkdtemp(dir));
-	const struct options o = { .scenario = "churn", .out = dir, .seed = 1, .duration = 1000000000, .pcpus = 2, .no_truth = true };
+	const struct options o = {
+		.scenario = "churn", .out = dir, .seed = 1, .duration = 1000000000, .pcpus = 2, .no_truth = true
+	};
 	if (simulate(&o, &result, &err))
 		fail_msg("%s", err.text);
 	for (int cpu = 0; cpu < 2; cpu++) {
 		snprintf(path, sizeof path, "%s/host/kernel/ch_%d", dir, cpu);
-		rename_each(path, "cron");
+		rename_occurrences(path, "cron");
 	}
 	snprintf(path, sizeof path, "%s/host", dir);
-	check(path, READER_NATIVE);
-	check(path, READER_BABELTRACE);
+	check_workers(path, READER_NATIVE);
+	check_workers(path, READER_BABELTRACE);
 	remove_all(dir);
 }
 
-/* Where a name ends does not depend on what stands behind it, nor on what was asked for before. */
+/* The end of a name depends neither on the bytes after it nor on earlier names. */
 static void test_cache(void **state)
 {
 	(void)state;
-	struct names names;
-	struct name_cache c;
+	struct string_table names;
+	struct string_cache c;
 	char text[40], whole[40];
-	names_init(&names);
-	name_cache_init(&c, &names);
+	string_table_init(&names);
+	string_cache_init(&c, &names);
 	for (unsigned round = 0; round < 3; round++)
 		for (size_t len = 0; len <= 20; len++)
-			for (size_t most = 0; most <= 24; most++) {
-				const size_t end = len < most ? len : most;
+			for (size_t max_len = 0; max_len <= 24; max_len++) {
+				const size_t end = len < max_len ? len : max_len;
 				memset(text, 'a' + (int)round, sizeof text);
 				for (size_t i = 0; i < len; i++)
 					text[i] = (char)(0x80 + i);
 				text[len] = '\0';
 				memcpy(whole, text, end);
 				whole[end] = '\0';
-				assert_string_equal(strtab_get(&names.tab, name_cache_put(&c, text, most)), whole);
+				assert_string_equal(strtab_get(&names.tab, string_cache_put(&c, text, max_len)), whole);
 			}
 	assert_int_equal(names.tab.len, 21);
-	assert_int_equal(name_cache_put(&c, "", 0), 0);
-	name_cache_release(&c);
-	names_release(&names);
+	assert_int_equal(string_cache_put(&c, "", 0), 0);
+	string_cache_release(&c);
+	string_table_release(&names);
 }
 
 int main(void)

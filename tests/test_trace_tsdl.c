@@ -1,11 +1,11 @@
-/* trace/ctf: the words of CTF 1.8 metadata, and integers that are described again and again. */
+/* Tests the tokens of CTF 1.8 metadata, and integers with repeated descriptions. */
 #include "test.h"
 
 #include "base/mem.h"
 #include "trace/ctf/types.h"
 
-/* The members of an event's payload; what cannot be is said in m->why. */
-static const struct ctf_member *parse(struct ctf_metadata *m, const char *fields)
+/* Returns the members of an event's payload. Stores an error in m->reason. */
+static const struct ctf_member *parse_fields(struct ctf_metadata *m, const char *fields)
 {
 	char *text = mem_printf("trace { major = 1; minor = 8; byte_order = be; };\n"
 		"event { name = \"e\"; id = 0; fields := struct { %s }; };\n", fields);
@@ -14,12 +14,13 @@ static const struct ctf_member *parse(struct ctf_metadata *m, const char *fields
 	return m->event && m->event->payload ? m->event->payload->member : NULL;
 }
 
-static void refused(const char *fields, const char *why)
+static void assert_refused(const char *fields, const char *reason)
 {
 	struct ctf_metadata m;
-	parse(&m, fields);
-	assert_non_null(m.why);
-	assert_string_equal(m.why, why);
+	parse_fields(&m, fields);
+	assert_non_null(m.reason);
+	if (!strstr(m.reason, reason))
+		fail_msg("'%s' is not in '%s'", reason, m.reason);
 	ctf_metadata_release(&m);
 }
 
@@ -37,17 +38,17 @@ static void test_numbers(void **state)
 	for (size_t i = 0; i < COUNT(good); i++) {
 		struct ctf_metadata m;
 		char *fields = mem_printf("enum : integer { size = 8; } { A = %s } a;", good[i].text);
-		const struct ctf_member *a = parse(&m, fields);
+		const struct ctf_member *a = parse_fields(&m, fields);
 		if (strlen(good[i].text) > 31)
-			assert_string_equal(m.why, "a number that is not understood");
+			assert_non_null(strstr(m.reason, "number"));
 		else
-			assert_true(!m.why && a->type->label->lower == good[i].value);
+			assert_true(!m.reason && a->type->label->lower == good[i].value);
 		free(fields);
 		ctf_metadata_release(&m);
 	}
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		char *fields = mem_printf("enum : integer { size = 8; } { A = %s } a;", bad[i]);
-		refused(fields, "a number that is not understood");
+		assert_refused(fields, "invalid number");
 		free(fields);
 	}
 }
@@ -56,27 +57,27 @@ static void test_names(void **state)
 {
 	(void)state;
 	struct ctf_metadata m;
-	const struct ctf_member *a = parse(&m, "enum : integer { size = 8; } { A, \"B \\\"}\\\\\", /* C */ D } a, _a0; // b\n"
+	const struct ctf_member *a = parse_fields(&m, "enum : integer { size = 8; } { A, \"B \\\"}\\\\\", /* C */ D } a, _a0; // b\n"
 		"integer { size = 8; } b[ stream . packet\t. context. n ];");
-	assert_null(m.why);
+	assert_null(m.reason);
 	const struct ctf_label *l = a->type->label;
 	assert_string_equal(l->name, "A");
 	assert_string_equal(l->next->name, "B \"}\\");
 	assert_true(l->next->next->lower == 2 && !l->next->next->next);
 	assert_string_equal(l->next->next->name, "D");
 	assert_string_equal(a->next->name, "_a0");
-	assert_string_equal(a->next->next->type->where, "stream.packet.context.n");
+	assert_string_equal(a->next->next->type->control_path, "stream.packet.context.n");
 	ctf_metadata_release(&m);
-	refused("integer { size = 8; } a; integer { size = 8; } a;", "too many fields, or two of the same name");
-	refused("string { encoding 8 UTF8; } a;", "a syntax that is not understood");
-	refused("string { encoding = UTF8 } a;", "a syntax that is not understood");
-	refused("integer { size = 8; } a b;", "a syntax that is not understood");
-	refused("integer { size = 8; } \xe9;", "a sign that is not understood");
-	refused("integer { size = 8; } a.b;", "a syntax that is not understood");
-	refused("integer { size = 8; }, a;", "a field that is not understood");
+	assert_refused("integer { size = 8; } a; integer { size = 8; } a;", "too many fields, or a duplicate field name");
+	assert_refused("string { encoding 8 UTF8; } a;", "syntax error");
+	assert_refused("string { encoding = UTF8 } a;", "syntax error");
+	assert_refused("integer { size = 8; } a b;", "syntax error");
+	assert_refused("integer { size = 8; } \xe9;", "unexpected character");
+	assert_refused("integer { size = 8; } a.b;", "syntax error");
+	assert_refused("integer { size = 8; }, a;", "invalid field");
 }
 
-/* Values that are of no use are looked at all the same: libbabeltrace2 reads no metadata in which they are damaged. */
+/* Unused values are checked too, because libbabeltrace2 rejects metadata in which they are damaged. */
 static void test_values(void **state)
 {
 	(void)state;
@@ -90,22 +91,22 @@ static void test_values(void **state)
 		const bool is_good = i < COUNT(good);
 		const char *value = is_good ? good[i] : bad[i - COUNT(good)];
 		char *integer = mem_printf("integer { size = 8; %s } a;", value);
-		parse(&m, integer);
-		assert_int_equal(!m.why, is_good);
+		parse_fields(&m, integer);
+		assert_int_equal(!m.reason, is_good);
 		ctf_metadata_release(&m);
 		free(integer);
 	}
 }
 
-/* Each field has a type of its own, though the text is that of another. */
+/* Each field has its own type, even if the text is identical. */
 static void test_again(void **state)
 {
 	(void)state;
 	struct ctf_metadata m;
-	const struct ctf_member *a = parse(&m, "enum : integer { size = 8; signed = 1; } { A } a;"
+	const struct ctf_member *a = parse_fields(&m, "enum : integer { size = 8; signed = 1; } { A } a;"
 		"integer { size = 8; signed = 1; } b; enum : integer { size = 8; signed = 1; } { B } c;"
 		"integer { size = 8; signed = 1; byte_order = le; } d; integer { size = 8; signed = 1; }e[3];");
-	assert_null(m.why);
+	assert_null(m.reason);
 	const struct ctf_type *b = a->next->type, *c = a->next->next->type, *d = a->next->next->next->type;
 	assert_true(a->type != b && b != c && a->type->label && !b->label && c->label && !c->label->next);
 	assert_string_equal(a->type->label->name, "A");
@@ -114,12 +115,12 @@ static void test_again(void **state)
 	assert_true(b->slot == CTF_NO_SLOT && b->order == CTF_NATIVE);
 	assert_true(a->next->next->next->next->type->element->size == 8);
 	ctf_metadata_release(&m);
-	refused("string { encoding = UTF7; } a;", "an encoding that is not understood");
-	refused("integer { size = 65; } a; integer { size = 65; } b;", "a number of no, or of more than 64 bits");
-	refused("integer { size = 8; } a; integer { size = 8 } b;", "a syntax that is not understood");
+	assert_refused("string { encoding = UTF7; } a;", "unsupported encoding");
+	assert_refused("integer { size = 65; } a; integer { size = 65; } b;", "number of 0 or of more than 64 bits");
+	assert_refused("integer { size = 8; } a; integer { size = 8 } b;", "syntax error");
 }
 
-/* More kinds than are kept in mind, in turn; a comment belongs to its text. */
+/* More descriptions than the cache can hold, in turn; a comment is part of the description. */
 static void test_many(void **state)
 {
 	(void)state;
@@ -131,8 +132,8 @@ static void test_many(void **state)
 		free(fields);
 		fields = more;
 	}
-	const struct ctf_member *f = parse(&m, fields);
-	assert_null(m.why);
+	const struct ctf_member *f = parse_fields(&m, fields);
+	assert_null(m.reason);
 	for (unsigned i = 0; i < 400; i++, f = f->next)
 		assert_int_equal(f->type->size, 1 + i % (i < 200 ? 23 : 7));
 	assert_null(f);

@@ -1,5 +1,5 @@
-"""trace-cmd recordings: host and guest as trace.dat files, on the recorded truth; corrections and names that trace-cmd
-writes down; damage.  Needs a stealscope with libtracecmd, and the recording, which is too large to come along."""
+"""trace-cmd recordings of host and guest, compared with the recorded truth; time corrections and names stored by trace-cmd;
+damage.  Needs a stealscope with libtracecmd, and the recording, which is too large for the source archive."""
 import fractions
 import json
 import os
@@ -57,7 +57,7 @@ def traces_of(history):
 
 
 def errors_of(row, truth, shift=0):
-    """How far the clock found is off the true one, in ns, at the guest's first and last event."""
+    """Error of the estimated clock, ns, at the guest's first and last event."""
     clock, guest = truth["vms"]["Debian"]["true_clock"], truth["traces"]["guest-Debian"]
     for t in (guest["first_cycles"], guest["last_cycles"]):
         alpha = 1 + fractions.Fraction(row["alpha_ppm"]) / 10**6
@@ -68,7 +68,7 @@ def errors_of(row, truth, shift=0):
 def check_recording(tmp, truth):
     history = os.path.join(tmp, "t.steal")
     p = run("index", FOLDER, "-o", history)
-    check(p.stderr == "", f"nothing to note {p.stderr}")
+    check(p.stderr == "", f"no notes {p.stderr}")
     traces = traces_of(history)
     check(sorted(traces) == ["Debian", "hypervisor"], "machines are named by their folder and their hostname")
     for name, key in (("hypervisor", "host"), ("Debian", "guest-Debian")):
@@ -78,7 +78,7 @@ def check_recording(tmp, truth):
     check(int(row["host_tid"]) == truth["vms"]["Debian"]["vcpus"]["0"]["tid"], "the vCPU's host thread")
     task, hog = truth["tasks"][0], truth["hogs"][0]
     rows = [r for r in table("flow", history, f"Debian/{task['pid']}") if r["kind"] == "preempting"]
-    check((rows[0]["system"], rows[0]["tid"], rows[0]["name"]) == ("host", str(hog["pid"]), hog["name"]),
+    check((rows[0]["machine"], rows[0]["tid"], rows[0]["name"]) == ("host", str(hog["pid"]), hog["name"]),
           f"{hog['name']} is the first culprit")
     own = sum(int(r["duration_ns"]) for r in table("flow", history, f"Debian/{task['pid']}") if r["kind"] == "running")
     check(0.4 < own / task["wall_ns"] < 0.6, f"it ran {own / task['wall_ns']:.3f} of its time")
@@ -92,8 +92,8 @@ def check_recording(tmp, truth):
 
 
 def check_correction(tmp, truth):
-    """trace-cmd's own measurement of the guest's clock: a shift by 123456789 ns is taken away again, so that the times
-    are the guest's own; one with a factor, as of cycles, stays."""
+    """trace-cmd's own correction of the guest's clock: an offset of 123456789 ns is undone, so that the times are the
+    guest's own; a correction with a factor, as for cycles, stays."""
     shift, folder = 123456789, os.path.join(tmp, "corrected")
     shutil.copytree(FOLDER, folder)
     os.system(f"chmod -R u+w '{folder}'")
@@ -103,13 +103,13 @@ def check_correction(tmp, truth):
         guest.append(12, struct.pack("<QIIIqqQQ", host.trace_id, 0, 1, 1, 0, shift, factor, places))
         guest.write(os.path.join(folder, "guest-Debian", "guest.dat"))
         p = run("index", folder, "-o", os.path.join(tmp, "c.steal"))
-        check(("Debian: times are corrected" in p.stderr) == (kept != 0), f"a correction is said when it stays: factor {factor}")
+        check(("trace-cmd corrected" in p.stderr) == (kept != 0), f"a note when the correction stays: factor {factor}")
         off = [round(e) for e in errors_of(table("sync", folder)[0], truth, kept)]
         check(max(map(abs, off)) < 5000, f"sync after a correction: {off} ns off")
 
 
 def check_names(tmp):
-    """trace-cmd record -A: the host's file knows its guests by name."""
+    """trace-cmd record -A: the host's file contains the names of its guests."""
     host = Dat(os.path.join(FOLDER, "host.dat"))
     guest = Dat(os.path.join(FOLDER, "guest-Debian", "guest.dat"))
     host.append(13, b"web server\0" + struct.pack("<QIII", guest.trace_id, 1, 0, 153))
@@ -148,7 +148,7 @@ def check_damage(tmp, truth):
     at = (host.options[0] + host.options[1]) // 2
     pages[at:at + 64] = b"\xa5" * 64
     events, said = index_damaged(tmp, pages, "damaged pages")
-    check(events is not None and 0 < events < all_of_it and "damaged after" in said, f"damaged pages: {events} events are left, and it is said")
+    check(events is not None and 0 < events < all_of_it and "damaged" in said, f"damaged pages: {events} events are left, with a note")
     rng, kept = random.Random(7), 0
     for i in range(40):
         data = bytearray(whole)
@@ -157,25 +157,25 @@ def check_damage(tmp, truth):
             at = rng.randrange(low, len(data) - 8)
             data[at:at + 8] = rng.choice([bytes(8), b"\xff" * 8, bytes(rng.randrange(256) for _ in range(8))])
         kept += index_damaged(tmp, data, f"damage {i}")[0] is not None
-    check(kept < 40, f"40 damaged files: {kept} could be read in part or whole, none ended worse")
+    check(kept < 40, f"40 damaged files: {kept} could be read in part or whole, no other failure")
 
 
 def check_unbuilt(tmp):
-    """Skips all when this build has no libtracecmd; what it must then say is checked first."""
+    """Checks the message of a build without libtracecmd, then skips all tests."""
     path = os.path.join(tmp, "trace.dat")
     with open(path, "wb") as f:
         f.write(MAGIC + b"6\0" + bytes(8))
     p = run("index", path, "-o", os.path.join(tmp, "x.steal"), status=2)
     if "without libtracecmd" in p.stderr:
-        check("install libtracecmd-dev" in p.stderr and "perf" in p.stderr, "a build without libtracecmd says what would mend it")
+        check("install libtracecmd-dev" in p.stderr and "perf" in p.stderr, "a build without libtracecmd reports the remedy")
         sys.exit(77)
-    check("trace.dat" in p.stderr and "cut short" in p.stderr, "a file of nothing but a head is refused")
+    check("trace.dat" in p.stderr and "truncated" in p.stderr, "a file with only a header is refused")
 
 
 with scratch() as tmp:
     check_unbuilt(tmp)
     if not os.path.exists(FOLDER):
-        print("the recording is not here")
+        print("the recording is missing")
         sys.exit(77)
     with open(os.path.join(FOLDER, "truth.json"), encoding="utf-8") as f:
         TRUTH = json.load(f)

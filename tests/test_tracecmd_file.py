@@ -1,4 +1,4 @@
-"""Files of trace-cmd that are made here: damaged time stamps, clocks that are not named."""
+"""Synthetic trace-cmd files: damaged time stamps, losses, counters, clocks."""
 import json
 import os
 import struct
@@ -39,7 +39,7 @@ def check_damaged_times(tmp):
     for page in range(pages):
         for what, change in (("later", 13_900_000_000), ("a little later", 3 * STEP), ("earlier", -13_900_000_000 // 3)):
             if page == 0 and change < 0:
-                continue  # nothing tells what came before
+                continue  # there is no earlier page to compare with
             data = bytearray(buffers[0])
             ts = struct.unpack_from("<Q", data, page * PAGE)[0]
             struct.pack_into("<Q", data, page * PAGE, ts + change)
@@ -49,12 +49,12 @@ def check_damaged_times(tmp):
             check(not raised, f"{case}: no event's time is raised {raised}")
             check(got["end"] - whole["end"] <= 4 * STEP, f"{case}: the trace does not become longer")
             if abs(change) > per_page * STEP:
-                check(1200 - per_page <= got["events"] < 1200 and any("a time stamp that cannot be" in n for n in notes),
-                      f"{case}: costs that page, said ({1200 - got['events']} events)")
+                check(1200 - per_page <= got["events"] < 1200 and any("impossible time stamp" in n for n in notes),
+                      f"{case}: costs that page, with a note ({1200 - got['events']} events)")
 
 
 def check_lost(tmp):
-    """What the last event before a loss told is not lost with it: a vCPU left its guest there."""
+    """The last event before a loss stays valid: a VM exit of a vCPU."""
     b, path, history = Buffer(), os.path.join(tmp, "lost.dat"), os.path.join(tmp, "lost.steal")
     b.add(BEGIN, record("sched_switch", 0, prev_comm="swapper/0", next_comm="CPU 0/KVM", next_pid=154))
     for i in range(8):
@@ -65,11 +65,11 @@ def check_lost(tmp):
     write_dat(path, [b.bytes()])
     run("index", path, "-o", history)
     rows = [(r["reason"], r["count"], r["timed"]) for r in table("exits", history)]
-    check(rows == [("interrupt", "8", "5")], f"8 exits, of which 5 are known to their end: {rows}")
+    check(rows == [("interrupt", "8", "5")], f"8 exits, of which 5 have a known end: {rows}")
 
 
 def check_damaged_event(tmp):
-    """A time within a page: what follows it there is lost, no more."""
+    """A damaged time within a page: only the rest of the page is lost."""
     data = bytearray(buffer(0, 600))
     at = 2 * PAGE + HEAD
     word = struct.unpack_from("<I", data, at + 68 * 5)[0]
@@ -80,19 +80,19 @@ def check_damaged_event(tmp):
 
 
 def check_counts(tmp):
-    """The kernel's own counters, which trace-cmd writes down, tell when events of a CPU are missing."""
+    """The kernel's own counters, stored by trace-cmd, show missing events of a CPU."""
     stat = "CPU: 0\nentries: %d\noverrun: 0\nnow ts:     5.100000\nread events: %d\n"
     for entries, read in ((100, 500), (0, 600), (600, 0), (117, 500), (599, 600)):
         _, notes, _ = index(tmp, [buffer(0, 600)], stats=[stat % (entries, read)])
-        check(not any("more events" in n for n in notes), f"all events are there; {read} were taken meanwhile")
+        check(not any("kernel's counters" in n for n in notes), f"no event is missing; {read} were read by trace-cmd")
     _, notes, _ = index(tmp, [buffer(0, 600)], stats=[stat % (0, 617)])
-    check(any("damaged after 600 events" in n and "17 more events" in n for n in notes), f"17 are missing {notes}")
+    check(any(": 600;" in n and "kernel's counters: 17" in n for n in notes), f"17 are missing {notes}")
 
 
 def check_clocks(tmp):
-    for clock, doubt in (("local", True), ("mono", False), (None, False)):
+    for clock, has_note in (("local", True), ("mono", False), (None, False)):
         _, notes, _ = index(tmp, [buffer(0, 100)], clock=clock)
-        check(any("'local'" in n for n in notes) == doubt, f"clock {clock}: {'said' if doubt else 'nothing to say'}")
+        check(any("'local'" in n for n in notes) == has_note, f"clock {clock}: {'a note' if has_note else 'no note'}")
 
 
 def is_built(tmp):

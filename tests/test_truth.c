@@ -1,14 +1,17 @@
-/* The property that matters: what the analysis finds is what happened.
+/* The central property: the analysis finds what happened.
  *
- * For each seed the simulator draws a host, guests and workloads, writes their traces, and says what was true; the
- * whole chain (trace, sync, model, history) reads the traces; every interval of every attribute is compared.
- *   perfect clocks, a constant offset:  equal to the ns
- *   clocks that drift, events or no events to synchronize by:  a difference is allowed only within the error band that
- *   the guest's clock reports for that time, around a moment at which the truth itself changes; and the true clock must
- *   lie in the reported corridor, all along.  What belongs to a guest without a corridor is left out, the rest is not
- *   lost events:  where the analysis claims to know, it is right, to the ns
- *   why a vCPU is out:  what is named is so
- * Usage: test_truth [FROM TO [SECONDS]]  (seeds, as far as the time goes; without them a quick set) */
+ * For each seed the simulator draws a host, guests and workloads, and writes their traces and the truth. The whole chain
+ * (trace, sync, model, history) reads the traces, and the test compares every interval of every attribute:
+ *   - perfect clocks, constant offset: equal to the ns;
+ *   - drifting clocks, with or without sync events: a difference is allowed only around a change in the truth, within
+ *     the error bound that the clock reports for that time; and the true clock must always lie within the error bounds.
+ *     Only attributes of a guest without error bounds are skipped;
+ *   - lost events: known states are right, to the ns;
+ *   - reasons why a vCPU does not execute: those found are right.
+ *
+ * In a brief build (slice.h) only a quarter of the pinned seeds is run, but always one with a clock that must be found.
+ *
+ * Usage: test_truth [FROM TO [SECONDS]] (range of seeds, time limit; default: a quick set) */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,37 +32,39 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* The true clock of a guest must lie in the corridor that the analysis reports, all along. */
-static void tell_outside(void *arg, const char *machine, int64_t host, int64_t low, int64_t high)
+/* Reports a true clock outside the error bounds. */
+static void report_outside(void *arg, const char *machine, int64_t host, int64_t low, int64_t high)
 {
-	char text[64] = "no corridor";
+	char text[64] = "no error bounds";
 
 	if (low <= high)
-		snprintf(text, sizeof text, "clock corridor %" PRId64 "..%" PRId64, low, high);
-	run_complain(arg, machine, host, host, text, low <= high ? "0" : "one");
+		snprintf(text, sizeof text, "clock error bounds %" PRId64 "..%" PRId64, low, high);
+	run_report(arg, machine, host, host, text, low <= high ? "0" : "one");
 }
 
-static void compare_clocks(struct run *r, const struct sync_result *sync)
+static void compare_clocks(struct truth_run *r, const struct sync_result *sync)
 {
-	doubt_begin(&r->doubt, &r->truth, r->test->slack);
+	bounds_begin(&r->bounds, &r->truth, r->test->slack);
 	for (size_t i = 0; i < sync->vms && r->test->slack >= 0; i++) {
 		const struct sync_vm *vm = &sync->vm[i];
 
 		if (!vm->guest)
 			continue;
-		bool sure = vm->clock.pieces > 0 && vm->clock.piece[0].quality == SYNC_ACCURATE;
+		bool sure = vm->clock.segments > 0 && vm->clock.segment[0].quality == SYNC_ACCURATE;
 		const bool everywhere = vm->clock.known_from == vm->clock.known_to;
-		bool banded = clock_map_band(&vm->clock, everywhere ? trace_info(vm->guest)->begin : vm->clock.known_from) >= 0;
+		const int64_t known_from = everywhere ? trace_info(vm->guest)->begin : vm->clock.known_from;
+		const bool has_bounds = clock_map_error_width(&vm->clock, known_from) >= 0;
 
-		if (sure || banded)  /* a clock that is not sure is right within its band all the same */
-			doubt_add(&r->doubt, &r->truth, vm, tell_outside, r);
+		if (sure || has_bounds)  /* a clock that is not ACCURATE is still right within its error bounds */
+			bounds_add(&r->bounds, &r->truth, vm, report_outside, r);
 		else
-			doubt_add_unknown(&r->doubt, vm);
+			bounds_add_unknown(&r->bounds, vm);
 	}
 }
 
-/* Where very much was lost, what runs inside a guest may not be found there; this is no claim about its threads. */
-static bool hardly_traced(struct trace *const *trace, size_t n)
+/* Returns true if more than a quarter of some trace was lost: the analysis may then miss threads of a guest, which is
+ * not an error. */
+static bool is_mostly_lost(struct trace *const *trace, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
 		if (trace_info(trace[i])->lost * 4 > trace_info(trace[i])->events)
@@ -75,8 +80,8 @@ static bool is_traced(const char *machine, struct trace *const *trace, size_t n)
 	return false;
 }
 
-/* vCPU threads of the traced guests from the truth, as a session file gives them.  Returns how many hints. */
-static size_t true_hints(const struct run *r, struct trace *const *trace, size_t traces, struct sync_hint hint[16])
+/* Fills in the vCPU threads of the traced guests from the truth, as a session file does. Returns the number of hints. */
+static size_t true_hints(const struct truth_run *r, struct trace *const *trace, size_t traces, struct sync_hint hint[16])
 {
 	size_t n = 0;
 
@@ -96,20 +101,20 @@ static size_t true_hints(const struct run *r, struct trace *const *trace, size_t
 	return n;
 }
 
-/* Clocks from the truth: what is left to go wrong is the model's. */
-static void set_true_sync(const struct run *r, struct sync_vm *vm)
+/* Sets the true clocks, so that only the model can be wrong. */
+static void use_true_clock(const struct truth_run *r, struct sync_vm *vm)
 {
 	int64_t guest = truth_guest_time(&r->truth, vm->name, r->truth.begin);
 	struct clock_line line = { guest, r->truth.begin, 0 };
 
-	if (!vm->guest || vm->clock.pieces == 0)
+	if (!vm->guest || vm->clock.segments == 0)
 		return;
-	vm->clock.pieces = 1;
-	vm->clock.piece[0].line = vm->clock.piece[0].lowest = vm->clock.piece[0].highest = line;
+	vm->clock.segments = 1;
+	vm->clock.segment[0].line = vm->clock.segment[0].lowest = vm->clock.segment[0].highest = line;
 }
 
-/* Reads the traces below dir into a history. */
-static int analyse(struct run *r, const char *dir, const char *file, struct error *err)
+/* Indexes the traces below dir. */
+static int index_run(struct truth_run *r, const char *dir, const char *file, struct error *err)
 {
 	struct trace_spec *spec = NULL;
 	struct trace *trace[16] = { NULL };
@@ -118,7 +123,7 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 	struct sync_options sync_options = { .method = r->test->method, .offset = INT64_C(-7000000321), .hint = hint };
 	struct model_options model_options = { .paper_states = false };
 	struct sync_result sync = { .host = NULL };
-	struct model_span span = { 0, 0, 0 };
+	struct model_interval span = { 0, 0, 0 };
 	struct notes notes = { NULL, 0, 0 };
 	struct history_builder *b = NULL;
 	size_t n = 0;
@@ -126,7 +131,7 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 
 	if (trace_discover(dir, &spec, &n, NULL, err) < 0 || n > 16)
 		goto out;
-	for (size_t i = 0; i < n && !r->test->finds_roles; i++)  /* without kvm events nobody can tell */
+	for (size_t i = 0; i < n && !r->test->finds_roles; i++)  /* without kvm events the host cannot be recognized */
 		spec[i].role = strstr(spec[i].dir, "/host") ? ROLE_HOST : ROLE_GUEST;
 	if (trace_load(spec, n, &trace_options, trace, &notes, err) < 0)
 		goto out;
@@ -142,9 +147,9 @@ static int analyse(struct run *r, const char *dir, const char *file, struct erro
 		if (sync.vm[i].guest && sync.vm[i].vcpus == 0)
 			snprintf(r->unplaced[k++], sizeof *r->unplaced, "%s", sync.vm[i].name);
 	for (size_t i = 0; i < sync.vms; i++)
-		r->skipped = r->skipped || (sync.vm[i].guest && sync.vm[i].vcpus == 0 && hardly_traced(trace, n));
+		r->skipped = r->skipped || (sync.vm[i].guest && sync.vm[i].vcpus == 0 && is_mostly_lost(trace, n));
 	for (size_t i = 0; i < sync.vms && r->test->true_sync; i++)
-		set_true_sync(r, &sync.vm[i]);
+		use_true_clock(r, &sync.vm[i]);
 	b = history_create(file, NULL, err);
 	if (!b || model_run(&sync, &model_options, b, &span, &notes, err) < 0) {
 		history_abort(b);
@@ -165,10 +170,10 @@ out:
 	return result;
 }
 
-/* True when all is well. */
+/* Returns true if all attributes agree. */
 static bool run_case(const struct test_case *test, uint64_t seed, const char *tmp)
 {
-	struct run r = { .test = test, .seed = seed };
+	struct truth_run r = { .test = test, .seed = seed };
 	struct options o = { .scenario = "random", .seed = seed, .number = 1, .beacon_hz = 20, .hogs = 1, .burst = 3,
 	                     .packet = 65536, .step_at = 500000, .duration = 400 * MS };
 	struct error err = ERROR_INIT;
@@ -177,20 +182,22 @@ static bool run_case(const struct test_case *test, uint64_t seed, const char *tm
 
 	o.out = dir;
 	test->options(&o);
-	if (simulate(&o, &done, &err) < 0 || !truth_read(&r.truth, dir) || analyse(&r, dir, file, &err) < 0 ||
+	if (simulate(&o, &done, &err) < 0 || !truth_read(&r.truth, dir) || index_run(&r, dir, file, &err) < 0 ||
 	    !(r.h = history_open(file, &err)) || (!r.skipped && run_compare(&r, &err) < 0)) {
 		printf("%s seed %" PRIu64 ": %s\n", test->name, seed, err.text);
 		r.wrong++;
 	}
-	if (pinned_told(test->name, seed) && doubt_unknown(&r.doubt))
-		run_complain(&r, "clocks", r.truth.begin, r.truth.end, "one without a corridor", "all known");
+	if (pinned_needs_clock(test->name, seed) && bounds_any_unknown(&r.bounds))
+		run_report(&r, "clocks", r.truth.begin, r.truth.end, "one without error bounds", "all known");
 	if (r.wrong > RUN_SHOWN)
 		printf("%s seed %" PRIu64 ": %u disagreements in all\n", test->name, seed, r.wrong);
 	if (getenv("TRUTH_VERBOSE"))
-		printf("%-12s %5" PRIu64 " %8" PRIu64 " records, tolerance %" PRId64 " ns, unknown %.4f %%, %zu rows, clocks unknown %.2f %%%s%s\n",
-		       test->name, seed,
-		       done.records, doubt_most(&r.doubt), 100.0 * (double)r.unknown_ns / (double)(r.known_ns + r.unknown_ns + 1),
-		       r.compared, 100 * doubt_share(&r.doubt), doubt_unknown(&r.doubt) ? ", clocks not found" : "", r.wrong ? ", WRONG" : "");
+		printf("%-12s %5" PRIu64 " %8" PRIu64 " records, tolerance %" PRId64 " ns, unknown %.4f %%, %zu rows, "
+		       "clocks unknown %.2f %%%s%s\n", test->name, seed, done.records, bounds_max(&r.bounds),
+		       100.0 * (double)r.unknown_ns / (double)(r.known_ns + r.unknown_ns + 1), r.compared,
+		       100 * bounds_unknown_share(&r.bounds), bounds_any_unknown(&r.bounds) ? ", clocks not found" : "",
+		       r.wrong ? ", WRONG" : "");
+	reasons_end_world();
 	history_close(r.h);
 	truth_release(&r.truth);
 	records_release(&r.records);
@@ -211,6 +218,10 @@ static void run_pinned(const char *tmp, unsigned *total, unsigned *failed)
 			}
 }
 
+/* Minimum time of a reason to judge the share that is named, ns: of the default seeds, whose share is known; of any others. */
+#define DEFAULT_ENOUGH_NS INT64_C(500000000)
+#define RANGE_ENOUGH_NS INT64_C(20000000000)
+
 int main(int argc, char **argv)
 {
 	uint64_t from = 1, to = slice_brief() ? 1 : 3;
@@ -230,19 +241,21 @@ int main(int argc, char **argv)
 	uint64_t seed = from;
 	for (; seed <= to && (!last || seed == from || time(NULL) < last); seed++)
 		for (size_t i = 0; i < test_cases; i++) {
-			if (only ? strcmp(only, test_case[i].name) != 0 : test_case[i].only_named || (test_case[i].only_long && argc < 3))
+			if (only ? strcmp(only, test_case[i].name) != 0 : test_case[i].only_named ||
+			    (test_case[i].only_long && argc < 3))
 				continue;
 			total++;
 			failed += !run_case(&test_case[i], seed, tmp);
 		}
 	if (argc < 3 && !only)
 		run_pinned(tmp, &total, &failed);
-	const bool estimated = estimates_hold(), told = reasons_told();
+	const bool has_good_estimates = estimates_hold();
+	const bool has_reasons = reasons_are_named(argc > 2 ? RANGE_ENOUGH_NS : DEFAULT_ENOUGH_NS);
 	printf("seeds %" PRIu64 " to %" PRIu64 ": %u of %u runs agree with the truth\n", from, seed - 1, total - failed, total);
 	if (!failed)
 		truth_remove(tmp);
 	else
 		printf("traces of disagreements are kept in %s if TRUTH_KEEP is set\n", tmp);
 	free(tmp);
-	return failed || !estimated || !told;
+	return failed || !has_good_estimates || !has_reasons;
 }

@@ -1,4 +1,4 @@
-"""stealscope(7) shows what the commands in it print.  `test_tutorial.py --update` renews it."""
+"""The output of commands in stealscope(7) is the current output of the program. `test_tutorial.py --update` replaces it."""
 import os
 import re
 import shlex
@@ -8,7 +8,8 @@ import sys
 from e2e import BUILD, DATA, SOURCE, check, scratch
 
 PAGE = os.path.join(SOURCE, "man", "stealscope.7")
-BLOCK = re.compile(r"^\.Bd -literal\n(.*?)^\.Ed\n", re.M | re.S)
+START = ".Bd -literal -offset -5n\n"  # output is up to 80 columns wide: it starts in the first column
+BLOCK = re.compile(rf"^{re.escape(START)}(.*?)^\.Ed\n", re.M | re.S)
 
 
 def to_mdoc(text):
@@ -16,12 +17,12 @@ def to_mdoc(text):
     return "".join(("\\&" if line[:1] in (".", "'") else "") + line.rstrip() + "\n" for line in lines)
 
 
-def run_block(block, folder):
-    """The commands of a block, each with what it prints."""
+def run_block(block, directory):
+    """Returns the commands of a block, each with its output."""
     out = ""
     for command in re.findall(r"^\$ (.*)$", block, re.M):
         words = shlex.split(command)
-        p = subprocess.run([os.path.join(BUILD, words[0]), *words[1:]], cwd=folder, capture_output=True, text=True,
+        p = subprocess.run([os.path.join(BUILD, words[0]), *words[1:]], cwd=directory, capture_output=True, text=True,
                            timeout=120)
         out += "$ " + command + "\n" + p.stdout + p.stderr
     return to_mdoc(out)
@@ -37,11 +38,11 @@ with scratch() as tmp:
 if "--update" in sys.argv:
     blocks = iter(fresh)
     with open(PAGE, "w", encoding="utf-8") as f:
-        f.write(BLOCK.sub(lambda _: ".Bd -literal\n" + next(blocks) + ".Ed\n", page))
+        f.write(BLOCK.sub(lambda _: START + next(blocks) + ".Ed\n", page))
 else:
     check(len(fresh) >= 8, f"the tutorial has {len(fresh)} blocks of commands")
     for old, new in zip(BLOCK.findall(page), fresh):
         if old != new:
             print(new)
-            print("look at it; then: srcdir=... builddir=... python3 tests/test_tutorial.py --update")
-        check(old == new, f"it shows what is printed by: {new.splitlines()[0]}")
+            print("if this output is right, update the page: srcdir=... builddir=... python3 tests/test_tutorial.py --update")
+        check(old == new, f"current output of: {new.splitlines()[0]}")

@@ -1,4 +1,4 @@
-/* ui/, the pure parts: views, ruler, keys, themes, prompts. */
+/* Tests of ui/: views, ruler, keys, themes and prompts, without a screen. */
 #include "test.h"
 
 #include <locale.h>
@@ -22,7 +22,7 @@ static int64_t dice(int64_t n)
 
 /* ---- View -------------------------------------------------------------------------------------------------------- */
 
-static void check_view(const struct view *v, const struct ground *g)
+static void check_view(const struct view *v, const struct view_bounds *g)
 {
 	assert_true(v->step >= 1);
 	assert_true(v->t0 >= g->begin && v->t0 <= g->end);
@@ -31,13 +31,13 @@ static void check_view(const struct view *v, const struct ground *g)
 	assert_true(col >= 0 && col < g->cols);
 }
 
-/* Whatever is pressed, the cursor stays on the screen and in the trace. */
+/* After any sequence of moves the cursor is on the screen and within the trace. */
 static void test_view_invariants(void **state)
 {
 	(void)state;
 	for (int round = 0; round < 300; round++) {
 		int64_t length = INT64_C(1) << dice(50);
-		struct ground g = { 1795152647842459259, 1795152647842459259 + length, (int)dice(200) + 1 };
+		struct view_bounds g = { 1795152647842459259, 1795152647842459259 + length, (int)dice(200) + 1 };
 		struct view v = { .a = VIEW_NONE, .b = VIEW_NONE, .range = VIEW_NONE, .cursor = g.begin };
 		view_whole(&v, &g);
 		check_view(&v, &g);
@@ -59,7 +59,7 @@ static void test_view_invariants(void **state)
 static void test_view_pan_is_whole_columns(void **state)
 {
 	(void)state;
-	struct ground g = { 1000, 1000000, 100 };
+	struct view_bounds g = { 1000, 1000000, 100 };
 	struct view v = { .t0 = 500000, .step = 37, .cursor = 500100 };
 	for (int k = -50; k <= 50; k++) {
 		struct view w = v;
@@ -73,7 +73,7 @@ static void test_view_pan_is_whole_columns(void **state)
 static void test_view_zoom_keeps_cursor(void **state)
 {
 	(void)state;
-	struct ground g = { 0, 1000000000, 100 };
+	struct view_bounds g = { 0, 1000000000, 100 };
 	struct view v = { 0 };
 	view_whole(&v, &g);
 	view_goto(&v, &g, 654321987);
@@ -90,17 +90,18 @@ static void test_view_zoom_keeps_cursor(void **state)
 	assert_int_equal(view_last(&v, &g), g.end);
 }
 
-/* Panes take columns from the time area and give them back: the window stays, to the ns when the columns are back. */
+/* Panes take columns from the time area and return them: the window shows the same time, and exactly the same window
+ * when the number of columns is restored. */
 static void test_view_refit(void **state)
 {
 	(void)state;
-	struct ground g = { 1000, 100000000, 55 };
+	struct view_bounds g = { 1000, 100000000, 55 };
 	for (int i = 0; i < 1000; i++) {
 		struct view v = { .t0 = 1000 + dice(90000000), .step = 1 + dice(100000) };
 		g.cols = 1 + (int)dice(120);
 		view_goto(&v, &g, v.t0 + dice(v.step * g.cols));
 		const struct view was = v;
-		const struct ground before = g;
+		const struct view_bounds before = g;
 		g.cols = 1 + (int)dice(120);
 		view_refit(&v, &g, was.t0, was.step, before.cols);
 		check_view(&v, &g);
@@ -119,11 +120,11 @@ static void test_undo(void **state)
 	struct view v = { .t0 = 0 };
 	memset(&u, 0, sizeof u);
 	assert_false(undo_back(&u, &v));
-	for (int i = 1; i <= UNDO + 50; i++) {
+	for (int i = 1; i <= UNDO_MAX + 50; i++) {
 		undo_push(&u, &v);
 		v.t0 = i;
 	}
-	for (int i = UNDO + 49; i >= 50; i--) {
+	for (int i = UNDO_MAX + 49; i >= 50; i--) {
 		assert_true(undo_back(&u, &v));
 		assert_int_equal(v.t0, i);
 	}
@@ -158,7 +159,7 @@ static void test_ruler_tick(void **state)
 
 static const struct ruler_marks no_marks;
 
-/* Every tick stands in the column of the time that its label names. */
+/* Each tick is in the column of the time in its label. */
 static void test_ruler_labels(void **state)
 {
 	(void)state;
@@ -175,7 +176,8 @@ static void test_ruler_labels(void **state)
 		for (int i = 0; i < 6; i++)
 			label[i] = (char)screen_at(&s, x + 1 + i, 0)->ch;
 		double seconds = strtod(label, NULL);
-		int64_t t = 1000000000000 + (int64_t)(seconds * 1e9 + 0.5), from = 1000000000000 + 12345678 + (x - 20) * INT64_C(1000000);
+		int64_t t = 1000000000000 + (int64_t)(seconds * 1e9 + 0.5);
+		int64_t from = 1000000000000 + 12345678 + (x - 20) * INT64_C(1000000);
 		assert_true(from <= t && t < from + 1000000);
 		ticks++;
 	}
@@ -183,7 +185,7 @@ static void test_ruler_labels(void **state)
 	screen_release(&s);
 }
 
-/* Over days a tick names its day where that is new, else the time of day. */
+/* In a window of several days a tick shows the date if it changed since the previous tick, otherwise the time of day. */
 static void test_ruler_days(void **state)
 {
 	(void)state;
@@ -205,16 +207,17 @@ static void test_ruler_days(void **state)
 	screen_release(&s);
 }
 
-/* A label is whole or not there: a mark moves it, the next tick and the end of the window end it, fine times need room. */
+/* Labels are complete or absent: marks move them, and they need space before the next tick or the end of the window.
+ * Labels of fine times are longer and need more space. */
 static void test_ruler_whole_labels(void **state)
 {
 	(void)state;
 	struct time_axis axis = { TIME_WALL, 0 };
 	struct style plain = { -1, -1, 0 };
-	int64_t s_ns = INT64_C(1000000000), noon = INT64_C(1795176000000000000);  /* 2026-11-20 12:00:00 */
+	int64_t s_ns = INT64_C(1000000000), noon = INT64_C(1795176000000000000);     /* 2026-11-20 12:00:00 */
 	static const struct {
 		struct ruler_marks marks;
-		const char *want;
+		const char *expected;
 	} cases[] = {
 		{ { 0 }, "|00:00    |00:10    |00:20" },
 		{ { 1, { 0 } }, "|00:00    |00:10    |00:20" },
@@ -229,7 +232,7 @@ static void test_ruler_whole_labels(void **state)
 		screen_resize(&s, 80, 1);
 		ruler_draw(&s, 0, 10, 0, 28, &axis, noon, s_ns, &cases[i].marks, plain);
 		row_text(&s, text);
-		assert_string_equal(text + 10, cases[i].want);
+		assert_string_equal(text + 10, cases[i].expected);
 		screen_release(&s);
 	}
 	struct screen s = { 0 };
@@ -246,8 +249,8 @@ static void test_ruler_whole_labels(void **state)
 static void test_key_names_round_trip(void **state)
 {
 	(void)state;
-	static const uint32_t keys[] = { 'j', 'G', '>', '<', '\\', KEY_CODE_UP, KEY_CODE_BACKTAB, KEY_CODE_ENTER, KEY_CODE_SPACE, 4, 18,
-		KEY_CODE_F1, KEY_CODE_F1 + 11, KEY_CODE_ESC };
+	static const uint32_t keys[] = { 'j', 'G', '>', '<', '\\', KEY_CODE_UP, KEY_CODE_BACKTAB, KEY_CODE_ENTER,
+		KEY_CODE_SPACE, 4, 18, KEY_CODE_F1, KEY_CODE_F1 + 11, KEY_CODE_ESC };
 	for (size_t i = 0; i < COUNT(keys); i++) {
 		char buf[32];
 		const char *at = key_text(keys[i], buf, sizeof buf);
@@ -260,7 +263,7 @@ static void test_key_names_round_trip(void **state)
 	assert_int_equal(key_parse(&at), '<');
 }
 
-/* No key has two meanings, every action has a key, a help text and a name of its own. */
+/* No key has two actions; each action has a key, a help text and a unique name. */
 static void test_key_table(void **state)
 {
 	(void)state;
@@ -315,12 +318,15 @@ static void test_config(void **state)
 	assert_int_equal(keymap_find(&m, 'w'), ACT_NONE);
 	config_release(&c);
 	static const struct { const char *text, *why; } bad[] = {
-		{ "keys: {zoom-in: <C-z>}", "belongs to the terminal" }, { "keys: {fly: x}", ":1:8: no such action: 'fly'" },
-		{ "keys: {zom-in: x}", "no such action: 'zom-in', did you mean zoom-in?" }, { "keys: {zoom-in: [a]}", "keys are a text" },
-		{ "keys: [w]", ":1:7: keys are a mapping" }, { "a: [", "not YAML" }, { "colour: 8", "'colour', did you mean color?" },
-		{ "mouse: yes", "mouse is one of true, false" }, { "time: utc", "time is one of wall, relative, trace" },
-		{ "glyphs: [ascii]", "glyphs is one of ascii, cells, blocks" }, { "color: 17", "one of auto, never, 8, 16, 256" },
-		{ "- color", ":1:1: a mapping" }, { "glyphs", ":1:1: a mapping" },
+		{ "keys: {zoom-in: <C-z>}", "reserved for the terminal" }, { "keys: {fly: x}", ":1:8: unknown action: 'fly'" },
+		{ "keys: {zom-in: x}", "unknown action: 'zom-in', did you mean zoom-in?" },
+		{ "keys: {zoom-in: [a]}", "expected keys" },
+		{ "keys: [w]", ":1:7: expected a mapping" }, { "a: [", "not YAML" },
+		{ "colour: 8", "'colour', did you mean color?" },
+		{ "mouse: yes", "mouse: choose from true, false" }, { "time: utc", "time: choose from wall, relative, trace" },
+		{ "glyphs: [ascii]", "glyphs: choose from ascii, cells, blocks" },
+		{ "color: 17", "choose from auto, never, 8, 16, 256" },
+		{ "- color", ":1:1: expected a mapping" }, { "glyphs", ":1:1: expected a mapping" },
 	};
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		write_file(path, bad[i].text);
@@ -349,14 +355,14 @@ static void test_shipped_themes(void **state)
 		assert_true(t.about[0]);
 		for (int v = VIS_UNKNOWN; v < VIS_COUNT; v++) {
 			assert_true(t.state[v].letter > ' ' && t.state[v].label[0]);
-			for (int d = DEPTH_8; d < DEPTH_COUNT; d++)  /* a wait must fill cells */
-				assert_true(t.state[v].severity < SUFFERS || t.state[v].colour[d].bg >= 0);
+			for (int d = DEPTH_8; d < DEPTH_COUNT; d++)  /* a wait needs a background colour to fill cells */
+				assert_true(t.state[v].severity < WAIT_SEVERITY || t.state[v].colour[d].bg >= 0);
 			for (int u = VIS_UNKNOWN; u < v; u++) {
 				bool same = u == VIS_PREEMPTED && v == VIS_VCPU_PREEMPTED;
 				assert_true(same || t.state[u].letter != t.state[v].letter);
 				assert_true(same || t.state[u].glyph != t.state[v].glyph);
 				assert_true(same || t.state[u].severity != t.state[v].severity);
-				for (int d = DEPTH_16; d < DEPTH_COUNT; d++) {  /* what is unknown says so by its letter */
+				for (int d = DEPTH_16; d < DEPTH_COUNT; d++) {  /* unknown is recognized by its letter */
 					int bg = t.state[u].colour[d].bg;
 					assert_true(same || u == VIS_UNKNOWN || bg < 0 || bg != t.state[v].colour[d].bg);
 				}
@@ -376,7 +382,7 @@ static void test_theme_severity_order(void **state)
 	for (size_t i = 1; i < COUNT(order); i++)
 		assert_true(t.state[order[i - 1]].severity > t.state[order[i]].severity);
 	struct palette p;
-	assert_true(t.state[VIS_WAKING].severity >= SUFFERS && t.state[VIS_VMM].severity < SUFFERS);
+	assert_true(t.state[VIS_WAKING].severity >= WAIT_SEVERITY && t.state[VIS_VMM].severity < WAIT_SEVERITY);
 	theme_palette(&t, DEPTH_256, &p);
 	static const int16_t dark[] = { 28, -1, 227, 214, 57, -1 };
 	static const enum vis which[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE };
@@ -443,9 +449,9 @@ static void test_prompt(void **state)
 	type(&p, "<Down><Down>");
 	assert_string_equal(p.text, "");
 	assert_int_equal(prompt_key(&p, KEY_CODE_BACKSPACE), PROMPT_CANCELLED);
-	for (int i = 0; i < 2 * PROMPT_LONGEST; i++)
+	for (int i = 0; i < 2 * PROMPT_MAX_BYTES; i++)
 		prompt_key(&p, 0x1f427);
-	assert_true(strlen(p.text) < PROMPT_LONGEST);
+	assert_true(strlen(p.text) < PROMPT_MAX_BYTES);
 	prompt_release(&p);
 }
 

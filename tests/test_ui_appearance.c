@@ -1,6 +1,6 @@
-/* ui/: how much the eye sees.  Rows whose shares are known, counted cell by cell in each tier; the shipped themes under
- * normal and colour-blind eyes (CIEDE2000 after Sharma, Wu, Dalal 2005; dichromacy after Machado, Oliveira, Fernandes
- * 2009). */
+/* Tests of ui/: how much of a wait is visible. Draws rows with known shares and counts their cells in each tier; checks
+ * the contrast of the shipped themes for normal and colour-blind eyes (CIEDE2000 after Sharma, Wu, Dalal 2005;
+ * dichromacy after Machado, Oliveira, Fernandes 2009). */
 #include "test.h"
 
 #include <locale.h>
@@ -11,10 +11,10 @@
 #include "ui/core/viewer.h"
 
 #define BEGIN INT64_C(1795176184000000000)
-#define ROUND 1000000  /* ns: each begins with its wait */
+#define ROUND 1000000  /* length of a round, ns; each round starts with the thread's wait */
 #define ROUNDS 4096
 
-/* Threads that run, or sleep, but for a known part of each round, in thousandths. */
+/* Threads of the test history: the state of most of each round, and the wait at its start, in thousandths of the round. */
 static const struct { int tid, waits; enum thread_state wait, else_; } known[] = {
 	{ 1, 0, THREAD_PREEMPTED, THREAD_RUNNING }, { 2, 5, THREAD_PREEMPTED, THREAD_RUNNING },
 	{ 3, 50, THREAD_VIRT_PREEMPTED, THREAD_RUNNING }, { 4, 100, THREAD_VIRT_PREEMPTED, THREAD_BLOCKED },
@@ -40,7 +40,7 @@ static int write_world(void **state)
 				snprintf(name, sizeof name, "/Virtual Machines/V/Threads/%d/Status", known[k].tid);
 				uint32_t attr = history_attribute(b, name, HISTORY_STATE, set, &err);
 				int64_t t = BEGIN + i * INT64_C(1000) * (ROUND / 1000);
-				/* All changes of a round in the order of time: waits first, then each when it ends. */
+				/* Writes the changes of a round in order of time: all waits start first, then each one ends. */
 				if (wait && known[k].waits > 0)
 					assert_int_equal(history_set(b, t, attr, known[k].wait, &err), 0);
 				else if (!wait && known[k].waits < 1000)
@@ -59,7 +59,7 @@ static int drop_world(void **state)
 	return unlink(path);
 }
 
-/* The glyphs of a thread's row, 64 cells of many rounds each. */
+/* Computes the glyphs of a thread's row: 64 cells, each of which covers many rounds. */
 static void row_of(const char *glyphs, enum depth depth, int tid, struct glyph glyph[64])
 {
 	struct app app;
@@ -68,16 +68,16 @@ static void row_of(const char *glyphs, enum depth depth, int tid, struct glyph g
 	struct ui_options o = { .glyphs = glyphs, .width = 92, .height = 24, .config = "/dev/null" };
 	assert_non_null(h);
 	assert_int_equal(viewer_init(&app, h, &o, &err), 0);
-	look_set_depth(&app, depth);
-	assert_int_equal(app.ground.cols, 64);
-	struct row_id row = { ROW_THREAD, (uint32_t)topo_find_thread(&app.topo, 0, tid) };
+	appearance_set_depth(&app, depth);
+	assert_int_equal(app.bounds.cols, 64);
+	struct row_id row = { ROW_THREAD, (uint32_t)catalog_find_thread(&app.catalog, 0, tid) };
 	struct cell_source src;
 	struct cell cell[64];
 	uint32_t *attrs;
-	look_source(&app, row, &src, &attrs);
+	appearance_cell_source(&app, row, &src, &attrs);
 	assert_int_equal(cells_row(&src, app.view.t0, app.view.step, 64, cell, &err), 0);
 	for (int i = 0; i < 64; i++)
-		glyph[i] = look_glyph(&app, cell[i], false);
+		glyph[i] = appearance_glyph(&app, cell[i], false);
 	free(attrs);
 	viewer_release(&app);
 	history_close(h);
@@ -91,7 +91,7 @@ static struct theme_state looks_of(enum thread_state s)
 	return t.state[vis_of_name(thread_state_name[s])];
 }
 
-/* Eighths of a cell that have this colour, from below; 0 for the mark on the base line. */
+/* Returns the height of this colour in a cell, eighths from below; 0 for the mark on the baseline. */
 static int eighths(const struct glyph *g, int16_t hot)
 {
 	if (g->ch >= 0x2581 && g->ch <= 0x2587 && g->style.fg == hot)
@@ -99,9 +99,9 @@ static int eighths(const struct glyph *g, int16_t hot)
 	return g->ch == ' ' && g->style.bg == hot ? 8 : 0;
 }
 
-/* Blocks: the height of the wait is its share, to a sixteenth, also when it is the largest; the rest has the colour of
- * what else it did; the smallest wait is a mark on the base line. */
-static void test_blocks_say_how_much(void **state)
+/* Blocks tier: the height of the wait is its share, to 1/16, even if it is the largest state; the rest has the colour of
+ * the other state; the smallest wait is a mark on the baseline. */
+static void test_share_in_blocks(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < COUNT(known); k++) {
@@ -119,12 +119,12 @@ static void test_blocks_say_how_much(void **state)
 	}
 }
 
-/* Letters: a wait has those cells of which it has half, and a lower mark from an eighth on. */
-static void test_letters_say_how_much(void **state)
+/* Letters: a wait of at least half a cell determines its letter, a wait of at least 1/8 is marked. */
+static void test_share_in_letters(void **state)
 {
 	(void)state;
-	static const struct { const char *glyphs; enum depth depth; } tiers[] = { { "ascii", DEPTH_256 }, { "ascii", DEPTH_MONO },
-		{ "cells", DEPTH_MONO } };
+	static const struct { const char *glyphs; enum depth depth; } tiers[] = {
+		{ "ascii", DEPTH_256 }, { "ascii", DEPTH_MONO }, { "cells", DEPTH_MONO } };
 	for (size_t t = 0; t < COUNT(tiers); t++) {
 		for (size_t k = 0; k < COUNT(known); k++) {
 			struct glyph glyph[64];
@@ -138,8 +138,8 @@ static void test_letters_say_how_much(void **state)
 	}
 }
 
-/* The cells tier with colours: the same by backgrounds, and sleep as its letter on the ground. */
-static void test_cells_say_how_much(void **state)
+/* Cells tier with colours: the same rules for backgrounds; sleep is a letter without background. */
+static void test_share_in_cells(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < COUNT(known); k++) {
@@ -149,23 +149,24 @@ static void test_cells_say_how_much(void **state)
 		row_of("cells", DEPTH_256, known[k].tid, glyph);
 		for (int i = 0; i < 64; i++) {
 			assert_int_equal(glyph[i].style.bg, (w >= 500 ? wait : rest).colour[DEPTH_256].bg);
-			assert_int_equal(glyph[i].ch, w >= 500 ? ' ' : w >= 125 ? 'i' : rest.colour[DEPTH_256].bg < 0 ? rest.letter : ' ');
+			assert_int_equal(glyph[i].ch, w >= 500 ? ' ' : w >= 125 ? 'i' : rest.colour[DEPTH_256].bg < 0 ? rest.letter
+			                 : ' ');
 		}
 	}
 }
 
-/* Without colours shades stand from the bottom, too, and a wait is darker than anything else. */
-static void test_shades_say_how_much(void **state)
+/* Without colours shades are drawn from the bottom as well, and a wait is darker than all other states. */
+static void test_share_in_shades(void **state)
 {
 	(void)state;
 	for (size_t k = 0; k < COUNT(known); k++) {
 		struct glyph glyph[64];
-		int w = known[k].waits, want = (w * 16 / 1000 + 1) / 2;
+		int w = known[k].waits, expected = (w * 16 / 1000 + 1) / 2;
 		row_of("blocks", DEPTH_MONO, known[k].tid, glyph);
 		for (int i = 0; i < 64; i++) {
 			uint32_t full = looks_of(w >= 940 ? known[k].wait : known[k].else_).glyph;
 			if (w >= 125 && w < 940)
-				assert_in_range(glyph[i].ch, 0x2580U + (unsigned)want - 1, 0x2580U + (unsigned)want + 1);
+				assert_in_range(glyph[i].ch, 0x2580U + (unsigned)expected - 1, 0x2580U + (unsigned)expected + 1);
 			else
 				assert_int_equal(glyph[i].ch, full);
 		}
@@ -177,7 +178,7 @@ static void test_shades_say_how_much(void **state)
 enum eye { NORMAL, PROTANOPE, DEUTERANOPE, TRITANOPE, EYES };
 struct lab { double l, a, b; };
 
-/* A colour of xterm's 256, as linear light. */
+/* Converts one of xterm's 256 colours to linear light. */
 static void light_of(int i, double rgb[3])
 {
 	static const int level[] = { 0, 95, 135, 175, 215, 255 };
@@ -203,10 +204,10 @@ static struct lab seen_by(int colour, enum eye eye)
 		{ { 0.367322, 0.860646, -0.227968 }, { 0.280085, 0.672501, 0.047413 }, { -0.011820, 0.042940, 0.968881 } },
 		{ { 1.255528, -0.076749, -0.178779 }, { -0.078411, 0.930809, 0.147602 }, { 0.004733, 0.691367, 0.303900 } },
 	};
-	double raw[3], c[3];
-	light_of(colour, raw);
+	double linear[3], c[3];
+	light_of(colour, linear);
 	for (int i = 0; i < 3; i++)
-		c[i] = fmin(1, fmax(0, sees[eye][i][0] * raw[0] + sees[eye][i][1] * raw[1] + sees[eye][i][2] * raw[2]));
+		c[i] = fmin(1, fmax(0, sees[eye][i][0] * linear[0] + sees[eye][i][1] * linear[1] + sees[eye][i][2] * linear[2]));
 	double x = cube((0.4124564 * c[0] + 0.3575761 * c[1] + 0.1804375 * c[2]) / 0.95047);
 	double y = cube(0.2126729 * c[0] + 0.7151522 * c[1] + 0.0721750 * c[2]);
 	double z = cube((0.0193339 * c[0] + 0.1191920 * c[1] + 0.9503041 * c[2]) / 1.08883);
@@ -239,14 +240,15 @@ static double ciede2000(struct lab p, struct lab q)
 	double dl = q.l - p.l, dc = c2 - c1, big_h = 2 * sqrt(c1 * c2) * sin(dh / 2 * M_PI / 180);
 	double lm = (p.l + q.l) / 2, cm = (c1 + c2) / 2, cm7 = pow(cm, 7);
 	double t = 1 - 0.17 * cosd(hm - 30) + 0.24 * cosd(2 * hm) + 0.32 * cosd(3 * hm + 6) - 0.20 * cosd(4 * hm - 63);
-	double sl = 1 + 0.015 * (lm - 50) * (lm - 50) / sqrt(20 + (lm - 50) * (lm - 50)), sc = 1 + 0.045 * cm, sh = 1 + 0.015 * cm * t;
-	double turn = 60 * exp(-((hm - 275) / 25) * ((hm - 275) / 25)) * M_PI / 180;
-	double rt = -sin(turn) * 2 * sqrt(cm7 / (cm7 + pow(25, 7)));
+	double sl = 1 + 0.015 * (lm - 50) * (lm - 50) / sqrt(20 + (lm - 50) * (lm - 50));
+	double sc = 1 + 0.045 * cm, sh = 1 + 0.015 * cm * t;
+	double delta_theta = 60 * exp(-((hm - 275) / 25) * ((hm - 275) / 25)) * M_PI / 180;
+	double rt = -sin(delta_theta) * 2 * sqrt(cm7 / (cm7 + pow(25, 7)));
 	dl /= sl, dc /= sc, big_h /= sh;
 	return sqrt(dl * dl + dc * dc + big_h * big_h + rt * dc * big_h);
 }
 
-static double apart(int a, int b)
+static double least_difference(int a, int b)
 {
 	double least = 1000;
 	for (int eye = 0; eye < EYES; eye++)
@@ -254,13 +256,14 @@ static double apart(int a, int b)
 	return least;
 }
 
-/* Pairs published with the formula. */
+/* Pairs of colours and distances published with the formula. */
 static void test_ciede2000(void **state)
 {
 	(void)state;
 	static const struct { struct lab p, q; double d; } pairs[] = {
 		{ { 50, 2.6772, -79.7751 }, { 50, 0, -82.7485 }, 2.0425 }, { { 50, -1, 2 }, { 50, 0, 0 }, 2.3669 },
-		{ { 50, 2.5, 0 }, { 73, 25, -18 }, 27.1492 }, { { 60.2574, -34.0099, 36.2677 }, { 60.4626, -34.1751, 39.4387 }, 1.2644 },
+		{ { 50, 2.5, 0 }, { 73, 25, -18 }, 27.1492 },
+		{ { 60.2574, -34.0099, 36.2677 }, { 60.4626, -34.1751, 39.4387 }, 1.2644 },
 		{ { 22.7233, 20.0904, -46.6940 }, { 23.0331, 14.9730, -42.5619 }, 2.0373 },
 		{ { 2.0776, 0.0795, -1.1350 }, { 0.9033, -0.0636, -0.5514 }, 0.9082 },
 	};
@@ -268,13 +271,14 @@ static void test_ciede2000(void **state)
 		assert_true(fabs(ciede2000(pairs[i].p, pairs[i].q) - pairs[i].d) < 0.00006);
 }
 
-/* The more it hurts the more it stands out from the ground, in steps that are seen; states that fill cells are told apart
- * by everybody, and the two waits for a CPU are a family. */
-static void test_luminance_follows_suffering(void **state)
+/* More severe states contrast more with the background, in visible steps. States that fill cells are distinguishable for
+ * all eyes, and the two waits for a CPU look related. */
+static void test_luminance_follows_severity(void **state)
 {
 	(void)state;
 	static const struct { const char *name; int ground; } themes[] = { { "cvd-dark", 16 }, { "cvd-light", 231 } };
-	static const enum vis order[] = { VIS_PREEMPTED, VIS_VIRT_PREEMPTED, VIS_HOST_BLOCKED, VIS_WAKING, VIS_VMM, VIS_RUNNING };
+	static const enum vis order[] = { VIS_PREEMPTED, VIS_VIRT_PREEMPTED, VIS_HOST_BLOCKED, VIS_WAKING, VIS_VMM,
+		VIS_RUNNING };
 	for (size_t k = 0; k < COUNT(themes); k++) {
 		struct theme t;
 		struct error err = ERROR_INIT;
@@ -283,13 +287,13 @@ static void test_luminance_follows_suffering(void **state)
 		for (size_t i = 0; i < COUNT(order); i++) {
 			int bg = t.state[order[i]].colour[DEPTH_256].bg;
 			out[i] = fabs(seen_by(bg, NORMAL).l - ground);
-			assert_true(apart(bg, themes[k].ground) >= 15.9);
+			assert_true(least_difference(bg, themes[k].ground) >= 15.9);
 			for (size_t j = 0; j < i; j++)
-				assert_true(apart(bg, t.state[order[j]].colour[DEPTH_256].bg) >= (i == 1 ? 12 : 15.9));
+				assert_true(least_difference(bg, t.state[order[j]].colour[DEPTH_256].bg) >= (i == 1 ? 12 : 15.9));
 		}
 		for (size_t tier = 0; tier + 2 < COUNT(order); tier += 2)
 			assert_true(fmin(out[tier], out[tier + 1]) >= fmax(out[tier + 2], out[tier + 3]) + 5);
-		for (int i = 0; i < OWNERS; i++)  /* who has a pCPU is no wait */
+		for (int i = 0; i < OWNERS; i++)  /* the state of a pCPU is its owner, not a wait */
 			assert_true(fabs(seen_by(t.owner[DEPTH_256][i], NORMAL).l - ground) + 5 <= fmin(out[0], out[1]));
 		for (int v = VIS_IDLE; v <= VIS_BLOCKED; v++) {
 			assert_true(t.state[v].colour[DEPTH_256].bg < 0);
@@ -298,7 +302,7 @@ static void test_luminance_follows_suffering(void **state)
 	}
 }
 
-/* In few colours the host's CPUs look like no state, and nobody's have the colour of a wait for a CPU. */
+/* With few colours the owners of host CPUs never have the colour of a state, in particular not of a wait for a CPU. */
 static void test_owners_are_no_waits(void **state)
 {
 	(void)state;
@@ -322,12 +326,12 @@ int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_blocks_say_how_much),
-		cmocka_unit_test(test_letters_say_how_much),
-		cmocka_unit_test(test_cells_say_how_much),
-		cmocka_unit_test(test_shades_say_how_much),
+		cmocka_unit_test(test_share_in_blocks),
+		cmocka_unit_test(test_share_in_letters),
+		cmocka_unit_test(test_share_in_cells),
+		cmocka_unit_test(test_share_in_shades),
 		cmocka_unit_test(test_ciede2000),
-		cmocka_unit_test(test_luminance_follows_suffering),
+		cmocka_unit_test(test_luminance_follows_severity),
 		cmocka_unit_test(test_owners_are_no_waits),
 	};
 	return cmocka_run_group_tests_name("ui look", tests, write_world, drop_world);

@@ -1,4 +1,4 @@
-/* ui/: cells as properties, against brute force over small random histories.  No curses, no screens. */
+/* Tests of ui/: properties of cells, compared with brute force on small random histories; without screens. */
 #include "test.h"
 
 #include <unistd.h>
@@ -13,7 +13,7 @@ struct world {
 	char path[64];
 	struct history *h;
 	uint32_t attr;
-	uint8_t truth[SPAN];               /* state at each ns; THREAD_STATE_COUNT = null */
+	uint8_t truth[SPAN];               /* state at each ns; THREAD_STATE_COUNT: null value */
 	uint8_t code[HISTORY_STATES], severity[HISTORY_STATES];
 };
 
@@ -27,8 +27,8 @@ static int64_t dice(int64_t n)
 
 static const int64_t BEGIN = 1795152647000000000;
 
-/* Stretches of random states, mostly of `usual` ns; each vocabulary code is the number of the state. */
-static void build(struct world *w, int64_t usual)
+/* Writes intervals of random states, most of them up to `usual` ns long. The code of a state is its number. */
+static void build(struct world *w, int64_t typical)
 {
 	struct error err = ERROR_INIT;
 	struct history_options options = { .chunk = 3 };
@@ -40,7 +40,7 @@ static void build(struct world *w, int64_t usual)
 	unsigned set = history_state_set(b, "thread", thread_state_name, THREAD_STATE_COUNT);
 	w->attr = history_attribute(b, "/Host/Threads/1/Status", HISTORY_STATE, set, &err);
 	for (int64_t t = 0; t < SPAN;) {
-		int64_t n = dice(4) ? 1 + dice(usual) : 1, state = dice(THREAD_STATE_COUNT + 1);
+		int64_t n = dice(4) ? 1 + dice(typical) : 1, state = dice(THREAD_STATE_COUNT + 1);
 		assert_int_equal(history_set(b, BEGIN + t, w->attr, state < THREAD_STATE_COUNT ? state : HISTORY_NULL, &err), 0);
 		for (; n > 0 && t < SPAN; n--)
 			w->truth[t++] = (uint8_t)state;
@@ -66,8 +66,8 @@ static struct cell_source source(const struct world *w)
 	return (struct cell_source){ w->h, &w->attr, 1, w->code, w->severity, false };
 }
 
-/* Boundaries and ns per code within [from, to] of the truth; false when outside. */
-static bool look(const struct world *w, int64_t from, int64_t to, int64_t sums[HISTORY_STATES], int *changes)
+/* Counts changes, and the ns in each code, within [from, to]. Returns false outside the history. */
+static bool count_truth(const struct world *w, int64_t from, int64_t to, int64_t sums[HISTORY_STATES], int *changes)
 {
 	memset(sums, 0, HISTORY_STATES * sizeof *sums);
 	*changes = 0;
@@ -84,16 +84,16 @@ static void check_cell(const struct world *w, int64_t from, int64_t to, const st
 {
 	int64_t sums[HISTORY_STATES];
 	int changes;
-	if (!look(w, from, to, sums, &changes)) {
+	if (!count_truth(w, from, to, sums, &changes)) {
 		assert_int_equal(c->form, CELL_EMPTY);
 		return;
 	}
-	int64_t total = 0, waits = 0, most[2] = { 0 };
+	int64_t total = 0, waits = 0, largest[2] = { 0 };
 	for (int s = 0; s <= THREAD_STATE_COUNT; s++) {
-		bool suffers = w->severity[s] >= SUFFERS;
+		bool suffers = w->severity[s] >= WAIT_SEVERITY;
 		total += sums[s];
 		waits += suffers ? sums[s] : 0;
-		most[suffers] = sums[s] > most[suffers] ? sums[s] : most[suffers];
+		largest[suffers] = sums[s] > largest[suffers] ? sums[s] : largest[suffers];
 	}
 	if (changes == 1 && waits == 0) {
 		assert_int_equal(c->form, CELL_SPLIT);
@@ -103,12 +103,12 @@ static void check_cell(const struct world *w, int64_t from, int64_t to, const st
 		return;
 	}
 	assert_int_equal(c->form, changes == 0 ? CELL_PURE : CELL_MIXED);
-	/* All waits show, be it 1 ns of them, and how much they are; the rest is the largest other state. */
+	/* Any wait is visible with its share, even a wait of 1 ns; the rest shows the most frequent other state. */
 	assert_int_equal(c->part, waits * CELL_PARTS / total);
-	assert_int_equal(w->severity[c->other] >= SUFFERS, waits > 0);
-	assert_int_equal(w->severity[c->main] >= SUFFERS, waits == total);
-	assert_int_equal(sums[c->other], most[waits > 0]);
-	assert_int_equal(sums[c->main], most[waits == total]);
+	assert_int_equal(w->severity[c->other] >= WAIT_SEVERITY, waits > 0);
+	assert_int_equal(w->severity[c->main] >= WAIT_SEVERITY, waits == total);
+	assert_int_equal(sums[c->other], largest[waits > 0]);
+	assert_int_equal(sums[c->main], largest[waits == total]);
 }
 
 static void test_against_brute_force(void **state)
@@ -135,7 +135,7 @@ static bool same(const struct cell *a, const struct cell *b)
 	return a->form == b->form && a->main == b->main && a->other == b->other && a->part == b->part;
 }
 
-/* Panning by k columns shifts the picture by k. */
+/* Panning by k columns shifts the picture by k columns. */
 static void test_pan_shifts(void **state)
 {
 	(void)state;
@@ -155,7 +155,7 @@ static void test_pan_shifts(void **state)
 	drop(&w);
 }
 
-/* 1 ns of preemption in an otherwise running trace is seen at every zoom, wherever it lies. */
+/* A preemption of 1 ns in a trace that is otherwise running is visible at every zoom. */
 static void test_one_ns_is_seen(void **state)
 {
 	(void)state;
@@ -172,7 +172,7 @@ static void test_one_ns_is_seen(void **state)
 	}
 }
 
-/* Sums that overflow together are still shares. */
+/* Shares are correct even if the total of the sums overflows. */
 static void test_shares_of_a_very_long_time(void **state)
 {
 	(void)state;
@@ -182,7 +182,7 @@ static void test_shares_of_a_very_long_time(void **state)
 	assert_int_equal(cell_of_split(INT64_MAX - 1, INT64_MAX, 1, 3).part, 15);
 }
 
-/* Owners are equals: the largest fills the cell, the next one that is not idle stands in it. */
+/* Owners are of equal rank: the most frequent owner fills the cell, the next one that is not idle is drawn in it. */
 static void test_owners(void **state)
 {
 	(void)state;
@@ -202,7 +202,7 @@ static void test_owners(void **state)
 	}
 }
 
-/* The sums of a row's columns are the sums of its window. */
+/* The sums of the columns of a row add up to the sums of the window. */
 static void test_sums_add_up(void **state)
 {
 	(void)state;
@@ -211,7 +211,8 @@ static void test_sums_add_up(void **state)
 	build(&w, 100);
 	struct cell_source src = source(&w);
 	for (int i = 0; i < 100; i++) {
-		int64_t step = 1 + dice(70), t0 = BEGIN + dice(SPAN), whole[HISTORY_STATES], added[HISTORY_STATES] = { 0 }, total = 0;
+		int64_t step = 1 + dice(70), t0 = BEGIN + dice(SPAN), whole[HISTORY_STATES], added[HISTORY_STATES] = { 0 };
+		int64_t total = 0;
 		for (int c = 0; c < COLS; c++) {
 			int64_t sums[HISTORY_STATES];
 			if (t0 + c * step > BEGIN + SPAN - 1)
@@ -231,7 +232,7 @@ static void test_sums_add_up(void **state)
 	drop(&w);
 }
 
-/* A row of several attributes adds them up: twice the same shows the same shares. */
+/* A row with several attributes adds their sums: the same attribute twice shows the same shares. */
 static void test_folded_machine_adds_up(void **state)
 {
 	(void)state;

@@ -1,4 +1,4 @@
-/* ui/: another history in the place of the one that is shown (:offset), made by a stand-in for what cli/ does. */
+/* Tests of ui/: replacing the history shown (:offset), with stubs for the callbacks of cli/. */
 #include "test.h"
 
 #include <locale.h>
@@ -12,10 +12,11 @@
 #include "ui/core/viewer.h"
 #include "ui_world.h"
 
-static char world[64] = "/tmp/stealscope-nudge-XXXXXX";
-static char other[64] = "/tmp/stealscope-nudge-XXXXXX";  /* the same machines and more threads: other numbers */
+static char world[64] = "/tmp/stealscope-offset-XXXXXX";
+static char other[64] = "/tmp/stealscope-offset-XXXXXX";  /* history with more threads of the same machines, so that
+                                                           * indices differ */
 
-/* What the stand-in is to do, and what it was told. */
+/* Behaviour of the stub, and the arguments of its last call. */
 struct stage {
 	bool fails, waits, goes_back;
 	struct history *first;
@@ -23,17 +24,17 @@ struct stage {
 	int64_t ns;
 	const struct history *shown;
 	struct ui_clocks clocks;
-	atomic_char told;  /* the first letter of guest[], when that can be read */
+	atomic_char first_letter;  /* first letter of guest[]; 0 until guest[] is complete */
 };
 
-static struct history *make_nudged(void *arg, const struct history *shown, const char *guest, int64_t ns,
+static struct history *make_offset_by_hand(void *arg, const struct history *shown, const char *guest, int64_t ns,
                                    struct progress progress, char *said, size_t size, struct error *err)
 {
 	struct stage *stage = arg;
 	snprintf(stage->guest, sizeof stage->guest, "%s", guest);
 	stage->ns = ns;
 	stage->shown = shown;
-	atomic_store(&stage->told, guest[0]);
+	atomic_store(&stage->first_letter, guest[0]);
 	snprintf(said, size, "it is done");
 	while (progress.tick(progress.arg, "waiting", 1, 4) == 0 && stage->waits)
 		usleep(1000);
@@ -42,7 +43,7 @@ static struct history *make_nudged(void *arg, const struct history *shown, const
 	return stage->fails ? NULL : stage->goes_back ? stage->first : history_open(other, err);
 }
 
-static void tell_nudges(void *arg, const struct history *shown, char *buf, size_t size)
+static void list_manual_offsets(void *arg, const struct history *shown, char *buf, size_t size)
 {
 	const struct stage *stage = arg;
 	snprintf(buf, size, "%s", shown == stage->first ? "" : "Debian +3 us");
@@ -53,7 +54,7 @@ static void begin(struct app *app, struct stage *stage, const char *file)
 	struct ui_options options = { .width = 120, .height = 110, .color = "never", .glyphs = "ascii", .config = "/dev/null",
 		.clocks = &stage->clocks };
 	struct error err = ERROR_INIT;
-	stage->clocks = (struct ui_clocks){ .arg = stage, .nudge = make_nudged, .list = tell_nudges };
+	stage->clocks = (struct ui_clocks){ .arg = stage, .manual_offset = make_offset_by_hand, .list = list_manual_offsets };
 	stage->first = history_open(file, &err);
 	assert_non_null(stage->first);
 	assert_int_equal(viewer_init(app, stage->first, &options, &err), 0);
@@ -68,7 +69,7 @@ static void end(struct app *app, struct stage *stage)
 	history_close(stage->first);
 }
 
-/* Works and draws until nothing is asked or made any more. */
+/* Runs background work and draws, until no question or job is pending. */
 static char *settle(struct app *app)
 {
 	struct screen s = { 0 };
@@ -77,7 +78,7 @@ static char *settle(struct app *app)
 	bool changed;
 	screen_resize(&s, app->w, app->h_cells);
 	bool more = true;
-	while (more || asker_busy(app->asker) || (nudge_busy(app) && app_at_rows(app))) {
+	while (more || async_is_busy(app->queries) || (manual_offset_busy(app) && app_rows_have_keys(app))) {
 		usleep(1000);
 		more = viewer_work(app, 1000000, &changed);
 		viewer_draw(app, &s);
@@ -89,7 +90,7 @@ static char *settle(struct app *app)
 	return text;
 }
 
-/* The same, with the keys before. */
+/* Presses keys, then does the same. */
 static char *press(struct app *app, const char *keys)
 {
 	while (*keys) {
@@ -99,7 +100,7 @@ static char *press(struct app *app, const char *keys)
 	return settle(app);
 }
 
-/* Without the first and the last line: they say that it is nudged. */
+/* Cuts the first and last line of a screen, which show the offset. */
 static char *middle(char *screen)
 {
 	char *from = strchr(screen, '\n') + 1, *last;
@@ -109,7 +110,7 @@ static char *middle(char *screen)
 	return from;
 }
 
-/* What was chosen in one history is found in the other: as if it had been chosen there. */
+/* Selections made in one history are mapped to the other, as if they had been made there. */
 static void test_the_place_is_kept(void **state)
 {
 	(void)state;
@@ -125,7 +126,7 @@ static void test_the_place_is_kept(void **state)
 		begin(&b, &two, other);
 		free(press(&a, ways[i]));
 		char *moved = press(&a, ":offset Debian +3us<Enter>"), *direct = press(&b, ways[i]);
-		assert_non_null(strstr(moved, "it is done (:offset save writes it, :offset Debian 0 takes it back)"));
+		assert_non_null(strstr(moved, "it is done (:offset save keeps it, :offset Debian 0 reverts it)"));
 		assert_string_equal(one.guest, "Debian");
 		assert_true(one.ns == 3000 && one.shown == one.first && a.h != one.first);
 		char *x = middle(moved), *y = middle(direct);
@@ -138,7 +139,7 @@ static void test_the_place_is_kept(void **state)
 	}
 }
 
-/* Bookmarks, undo, the way back from a cause. */
+/* Bookmarks, undo, and the row before following a cause are mapped. */
 static void test_places_to_go_are_kept(void **state)
 {
 	(void)state;
@@ -166,7 +167,8 @@ static void test_places_to_go_are_kept(void **state)
 	}
 }
 
-/* The chosen row stays on its line, also when there are more rows above it; a row that was left for a cause is found. */
+/* The selected row stays on its screen line, even if there are more rows above it; rows recorded for follow_back() are
+ * mapped. */
 static void test_scroll_is_kept(void **state)
 {
 	(void)state;
@@ -176,7 +178,7 @@ static void test_scroll_is_kept(void **state)
 	begin(&app, &stage, world);
 	viewer_resize(&app, 120, 14);
 	free(press(&app, ":web/4000<Enter>"));
-	follow_leave(&app, app.view.row);
+	follow_push(&app, app.view.row);
 	free(press(&app, "jjj"));
 	size_t line = rows_find(&app.rows, app.view.row) - app.top, rows = app.rows.len;
 	assert_true(app.top > 0 && line > 6);
@@ -188,7 +190,7 @@ static void test_scroll_is_kept(void **state)
 	end(&app, &stage);
 }
 
-/* Nor do the rows move while a pane is read anew. */
+/* Rows do not move while a pane waits for the answer about the new history. */
 static void test_panes_keep_their_room(void **state)
 {
 	(void)state;
@@ -199,12 +201,12 @@ static void test_panes_keep_their_room(void **state)
 		bool changed;
 		begin(&app, &stage, world);
 		free(press(&app, opens[i]));
-		size_t lines = app.below->lines;
-		nudge_start(&app, "Debian", 3000);
+		size_t lines = app.pane_below->lines;
+		manual_offset_start(&app, "Debian", 3000);
 		while (app.h == stage.first)
 			viewer_work(&app, 1000, &changed);
-		assert_false(app.below->valid);
-		assert_int_equal(app.below->room, lines);
+		assert_false(app.pane_below->valid);
+		assert_int_equal(app.pane_below->reserved, lines);
 		assert_int_equal(pane_height(&app, 100), lines + 1);
 		end(&app, &stage);
 	}
@@ -216,15 +218,15 @@ static void test_keys_and_rows(void **state)
 	struct stage stage = { 0 };
 	struct app app;
 	begin(&app, &stage, world);
-	const uint32_t count[ROW_KINDS] = { [ROW_MACHINE] = app.topo.machines, [ROW_GROUP] = app.topo.machines,
-		[ROW_REQUESTS] = app.topo.machines, [ROW_CPU] = app.topo.cpus, [ROW_EXECUTOR] = app.topo.cpus,
-		[ROW_THREAD] = app.topo.threads, [ROW_REQUEST] = (uint32_t)app.rows.requests };
+	const uint32_t count[ROW_KINDS] = { [ROW_MACHINE] = app.catalog.machines, [ROW_GROUP] = app.catalog.machines,
+		[ROW_REQUESTS] = app.catalog.machines, [ROW_CPU] = app.catalog.cpus, [ROW_EXECUTOR] = app.catalog.cpus,
+		[ROW_THREAD] = app.catalog.threads, [ROW_REQUEST] = (uint32_t)app.rows.requests };
 	for (unsigned kind = 0; kind < ROW_KINDS; kind++) {
 		assert_true(count[kind] > 0);
 		for (uint32_t i = 0; i < count[kind]; i++) {
 			struct row_id id = { (uint8_t)kind, i }, found;
 			char key[ROW_KEY];
-			if (kind == ROW_EXECUTOR && app.topo.cpu[i].host < 0)
+			if (kind == ROW_EXECUTOR && app.catalog.cpu[i].host < 0)
 				continue;
 			assert_true(row_of_key(&app.rows, row_key(&app.rows, id, key), &found));
 			assert_true(row_same(id, found));
@@ -256,7 +258,7 @@ static void test_failure_changes_nothing(void **state)
 	end(&app, &stage);
 }
 
-/* It is made beside the keys; Esc ends it, and so does the end of the program. */
+/* The history is built in the background. Esc cancels the build, and so does the end of the program. */
 static void test_cancel(void **state)
 {
 	(void)state;
@@ -269,49 +271,49 @@ static void test_cancel(void **state)
 		viewer_key(&app, key_parse(&at));
 	do
 		usleep(1000);
-	while (!nudge_text(&app, text, sizeof text) || strstr(text, "waiting") == NULL);
-	assert_string_equal(text, "moving the clock of Debian to +3 us: waiting 25 %, Esc cancels");
+	while (!manual_offset_text(&app, text, sizeof text) || strstr(text, "waiting") == NULL);
+	assert_string_equal(text, "shifting the clock of Debian by +3 us: waiting 25 % (Esc cancels)");
 	viewer_key(&app, 'j');
 	viewer_key(&app, 'F');
 	viewer_key(&app, 'F');
-	assert_true(nudge_text(&app, text, sizeof text) && app.message[0] == '\0');
-	nudge_start(&app, "Ubuntu", 1);
+	assert_true(manual_offset_text(&app, text, sizeof text) && app.message[0] == '\0');
+	manual_offset_start(&app, "Ubuntu", 1);
 	assert_string_equal(stage.guest, "Debian");
-	assert_non_null(strstr(app.message, "being moved already"));
+	assert_non_null(strstr(app.message, "another clock is being shifted"));
 	viewer_key(&app, KEY_CODE_ESC);
 	assert_string_equal(app.message, "cancelled");
-	assert_false(nudge_text(&app, text, sizeof text));
-	while (nudge_busy(&app)) {
+	assert_false(manual_offset_text(&app, text, sizeof text));
+	while (manual_offset_busy(&app)) {
 		viewer_work(&app, 1000, &changed);
 		usleep(1000);
 	}
 	assert_true(app.h == stage.first);
 	assert_string_equal(app.message, "cancelled");
-	/* Another one may be asked for while the last is being cancelled; and that be cancelled, too. */
-	for (int again = 0; again < 2; again++) {
-		nudge_start(&app, "Debian", 3000);
-		assert_true(nudge_cancel(&app));
-		nudge_start(&app, "Ubuntu", 5);
-		assert_true(nudge_text(&app, text, sizeof text));
-		assert_string_equal(text, "moving the clock of Ubuntu to +5 ns: the last one is being cancelled, Esc cancels");
-		if (again)
-			assert_true(nudge_cancel(&app));
-		while (nudge_busy(&app) && (again || atomic_load(&stage.told) != 'U')) {
+	/* A new request during the cancellation is accepted, and can be cancelled as well. */
+	for (int second = 0; second < 2; second++) {
+		manual_offset_start(&app, "Debian", 3000);
+		assert_true(manual_offset_cancel(&app));
+		manual_offset_start(&app, "Ubuntu", 5);
+		assert_true(manual_offset_text(&app, text, sizeof text));
+		assert_string_equal(text, "shifting the clock of Ubuntu by +5 ns: cancelling the previous one (Esc cancels)");
+		if (second)
+			assert_true(manual_offset_cancel(&app));
+		while (manual_offset_busy(&app) && (second || atomic_load(&stage.first_letter) != 'U')) {
 			viewer_work(&app, 1000, &changed);
 			usleep(1000);
 		}
-		assert_string_equal(stage.guest, again ? "Debian" : "Ubuntu");
-		assert_true(nudge_cancel(&app) == !again);
-		while (nudge_busy(&app)) {
+		assert_string_equal(stage.guest, second ? "Debian" : "Ubuntu");
+		assert_true(manual_offset_cancel(&app) == !second);
+		while (manual_offset_busy(&app)) {
 			viewer_work(&app, 1000, &changed);
 			usleep(1000);
 		}
 	}
-	nudge_start(&app, "Debian", 3000);
+	manual_offset_start(&app, "Debian", 3000);
 	end(&app, &stage);
 }
 
-/* What names things of the old history is left alone until the user leaves it. */
+/* The switch waits until the user has closed lists, which refer to the old history. */
 static void test_lists_are_waited_for(void **state)
 {
 	(void)state;
@@ -319,19 +321,19 @@ static void test_lists_are_waited_for(void **state)
 	struct app app;
 	begin(&app, &stage, world);
 	free(press(&app, ":Debian/3525<Enter>"));
-	nudge_start(&app, "Debian", 3000);
+	manual_offset_start(&app, "Debian", 3000);
 	for (const char *keys = "R"; *keys;)
 		viewer_key(&app, key_parse(&keys));
 	for (int i = 0; i < 50; i++)
 		free(settle(&app));
-	assert_true(app.h == stage.first && nudge_busy(&app));
+	assert_true(app.h == stage.first && manual_offset_busy(&app));
 	viewer_key(&app, 'q');
 	free(settle(&app));
-	assert_true(app.h != stage.first && !nudge_busy(&app));
+	assert_true(app.h != stage.first && !manual_offset_busy(&app));
 	end(&app, &stage);
 }
 
-/* Back to what it began with: that is neither made again nor closed. */
+/* Offset 0 returns to the first history, which is neither rebuilt nor closed. */
 static void test_back(void **state)
 {
 	(void)state;
@@ -340,11 +342,11 @@ static void test_back(void **state)
 	begin(&app, &stage, world);
 	char *before = press(&app, ":Debian/3525<Enter>>");
 	free(press(&app, ":offset Debian +3us<Enter>"));
-	assert_string_equal(nudge_list(&app), "Debian +3 us");
+	assert_string_equal(manual_offset_list(&app), "Debian +3 us");
 	stage.goes_back = true;
 	for (int i = 0; i < 2; i++) {
 		char *after = press(&app, ":offset Debian 0<Enter>");
-		assert_true(app.h == stage.first && !nudge_list(&app)[0]);
+		assert_true(app.h == stage.first && !manual_offset_list(&app)[0]);
 		assert_non_null(strstr(after, " it is done\n"));
 		if (i == 1)
 			assert_string_equal(middle(after), middle(before));
@@ -372,7 +374,7 @@ int main(void)
 		cmocka_unit_test(test_lists_are_waited_for),
 		cmocka_unit_test(test_back),
 	};
-	int failed = cmocka_run_group_tests_name("ui nudge", tests, NULL, NULL);
+	int failed = cmocka_run_group_tests_name("ui clock offset", tests, NULL, NULL);
 	unlink(world);
 	unlink(other);
 	return failed;

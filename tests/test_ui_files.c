@@ -1,4 +1,5 @@
-/* ui/: what the viewer writes, and what others do to its files meanwhile: exports, screens, bookmarks, the history. */
+/* Tests of ui/: files that the viewer writes (exports, screens, bookmarks, saved views), and changes of its files by
+ * other programs. */
 #include "test.h"
 
 #include <fcntl.h>
@@ -44,7 +45,7 @@ static void assert_holds(const char *file, const char *text)
 	free(is);
 }
 
-/* Bookmarks are there again in the next run, on a screen of another size; one that is dropped is not. */
+/* Bookmarks are restored in the next run, on a screen of another size; deleted bookmarks are not. */
 static void test_bookmarks_are_kept(void **state)
 {
 	(void)state;
@@ -66,13 +67,13 @@ static void test_bookmarks_are_kept(void **state)
 	assert_non_null(strstr(two, "Debian/3525 critical_task"));
 	free(two);
 	two = screen_of("'jd", &o);
-	assert_non_null(strstr(two, "dropped: "));
+	assert_non_null(strstr(two, "deleted: "));
 	free(two);
 	two = screen_of("'", &o);
 	assert_null(strstr(two, "web/4000 node"));
 	assert_non_null(strstr(two, "Debian/3525"));
 	free(two);
-	/* What is not a bookmark is passed over. */
+	/* Lines of the file that are not bookmarks are ignored. */
 	FILE *f = fopen(file, "w");
 	fputs("# nothing\n\n1 2 3\n99999999999999999999 1 1 - - machine Debian\n5 5 5 - - machine Debian\n"
 	      "1795176184107000000 1795176184100000000 0 - - machine Debian\n"
@@ -96,15 +97,15 @@ static void test_bookmarks_are_kept(void **state)
 	assert_int_equal(rmdir(file), 0);
 	snprintf(file, sizeof file, "%s/a", dir);
 	assert_int_equal(rmdir(file), 0);
-	/* Where it cannot be kept it says so. */
+	/* If the file cannot be written, a message shows the reason. */
 	assert_int_equal(chmod(dir, 0700), 0);
 	o.bookmarks = "/proc/nowhere/c.bookmarks";
 	two = screen_of("m", &o);
-	assert_non_null(strstr(two, "it is not kept: /proc/nowhere"));
+	assert_non_null(strstr(two, "not saved: /proc/nowhere"));
 	free(two);
 }
 
-/* How the viewer was left is how it opens: window, cursor, markers, folds, pins, filter, order, pane. */
+/* The saved view restores window, cursor, markers, folding, pins, filter, sort order and pane. */
 static void test_view_is_kept(void **state)
 {
 	(void)state;
@@ -113,18 +114,20 @@ static void test_view_is_kept(void **state)
 	snprintf(file, sizeof file, "%s/x.view", dir);
 	o.view = file;
 	static const char *const ways[] = {
-		":Debian/3525\n>ww(5l)p\n:host\np\n:Ubuntu\n<Space>\n:Debian/3525\noo\nF", "O", ":filter ssh\nB", "Hooo\n:web/4000\nG<Space>",
+		":Debian/3525\n>ww(5l)p\n:host\np\n:Ubuntu\n<Space>\n:Debian/3525\noo\nF", "O", ":filter ssh\nB",
+		"Hooo\n:web/4000\nG<Space>",
 		":set hostthread\n:Debian/CPU0\nj", "PO",
 	};
 	for (size_t i = 0; i < COUNT(ways); i++) {
 		char *left = screen_of(ways[i], &o), *opened = screen_of("<C-l>", &o);
-		*strchr(strrchr(left, '|'), '\n') = *strchr(strrchr(opened, '|'), '\n') = '\0';  /* less status and message */
+		/* compares the screens without status line and message */
+		*strchr(strrchr(left, '|'), '\n') = *strchr(strrchr(opened, '|'), '\n') = '\0';
 		assert_string_equal(left, opened);
 		free(left);
 		free(opened);
 		unlink(file);
 	}
-	/* On a screen of another size it is the same window, in fewer cells. */
+	/* On a screen of another size the same window is shown, in fewer cells. */
 	char *wide = screen_of(":Debian/3525\n>ww", &o);
 	o.width = 61;
 	char *narrow = screen_of("<C-l>", &o);
@@ -134,7 +137,7 @@ static void test_view_is_kept(void **state)
 	free(narrow);
 	unlink(file);
 	o.width = 120;
-	/* What is no such line is passed over; without a view nothing is taken. */
+	/* Invalid lines are ignored; if the view is missing, nothing is restored. */
 	put(file, "sort name\nview 1 2 3\npane PANE_FLOW\n");
 	char *plain = screen_of("<C-l>", &mono120), *left = screen_of("<C-l>", &o);
 	assert_non_null(strstr(left, "v Debian"));
@@ -146,7 +149,7 @@ static void test_view_is_kept(void **state)
 	free(plain);
 	free(left);
 	unlink(file);
-	/* One that cannot be written is no error. */
+	/* A file that cannot be written is no error. */
 	o.view = "/proc/nowhere/x.view";
 	free(screen_of("j", &o));
 }
@@ -160,26 +163,27 @@ static void test_export(void **state)
 	         ":export %s/b.csv\n:export %s/b.txt\nP\n:export %s/g.txt\n", dir, dir, dir, dir, dir, dir);
 	if (run(script, &mono80, &err) < 0)
 		fail_msg("%s", err.text);
-	static const struct { const char *name, *holds; } files[] = {
-		{ "a.txt", "burnP6" }, { "a.csv", "system,tid,name,kind,duration_ns,share\n" }, { "a.csv", ",2101,burnP6,preempting," },
-		{ "a.json", "\"name\":" }, { "b.csv", "victim,thief,ns,share\n" },
+	static const struct { const char *name, *contains; } files[] = {
+		{ "a.txt", "burnP6" }, { "a.csv", "machine,tid,name,kind,duration_ns,share\n" },
+		{ "a.csv", ",2101,burnP6,preempting," },
+		{ "a.json", "\"name\":" }, { "b.csv", "victim,culprit,ns,share\n" },
 		{ "b.txt", "\nwindow   2026-11-20 " }, { "g.txt", "\nwindow   2026-11-20 " }, { "g.txt", " +0000 .. " },
 	};
 	for (size_t i = 0; i < COUNT(files); i++) {
 		snprintf(file, sizeof file, "%s/%s", dir, files[i].name);
 		char *text = slurp(file);
 		assert_non_null(text);
-		if (!strstr(text, files[i].holds))
-			fail_msg("%s lacks %s:\n%s", file, files[i].holds, text);
+		if (!strstr(text, files[i].contains))
+			fail_msg("%s lacks %s:\n%s", file, files[i].contains, text);
 		free(text);
 	}
-	/* An existing file is not replaced by accident; a bad folder leaves nothing behind and is told. */
+	/* An existing file is not replaced. Failing to write into a directory leaves no file behind and is reported. */
 	snprintf(script, sizeof script, ">\n<Enter>\n:export %s/a.txt", dir);
 	assert_int_equal(run(script, &mono120, &err), -1);
-	assert_non_null(strstr(err.text, "exists: write \""));
+	assert_non_null(strstr(err.text, "file exists (\""));
 	assert_int_equal(run(">\n<Enter>\n:export /nowhere/at/all.txt", &mono80, &err), -1);
 	assert_non_null(strstr(err.text, "/nowhere/at/all.txt"));
-	/* A command that is not understood is not passed over. */
+	/* An invalid command stops the script. */
 	static const char *const wrong[] = { ":zoom 3", ":goto", ":set glyphs=big", ":screen" };
 	for (size_t i = 0; i < COUNT(wrong); i++)
 		assert_int_equal(run(wrong[i], &mono80, &err), -1);
@@ -217,11 +221,11 @@ static void start(struct app *app, struct history **h, const struct ui_options *
 	*h = history_open(world, &err);
 	assert_non_null(*h);
 	assert_int_equal(viewer_init(app, *h, o, &err), 0);
-	look_set_depth(app, DEPTH_MONO);
-	app->patient = true;
+	appearance_set_depth(app, DEPTH_MONO);
+	app->waits_for_answers = true;
 }
 
-/* What two viewers bookmark is in both their lists, and what one of them drops is gone; notes stay with their places. */
+/* Two viewers that share a file show each other's bookmarks, deletions and notes. */
 static void test_bookmarks_of_two_viewers(void **state)
 {
 	(void)state;
@@ -246,7 +250,7 @@ static void test_bookmarks_of_two_viewers(void **state)
 		assert_non_null(strstr(list, "Ubuntu/700 nginx\n"));
 		free(list);
 	}
-	press(&app[0], "d");         /* Debian's */
+	press(&app[0], "d");         /* deletes the bookmark of Debian */
 	press(&app[1], "je and<C-u>why?<Enter>");
 	press(&app[0], "q'");
 	for (int i = 0; i < 2; i++) {
@@ -261,7 +265,7 @@ static void test_bookmarks_of_two_viewers(void **state)
 	screen_release(&s);
 }
 
-/* No command of a script writes over a file, through a link, or over the history; and it does not say that all is well. */
+/* No command of a script replaces a file, follows a link, or replaces the history; each attempt is an error. */
 static void test_nothing_is_written_over(void **state)
 {
 	(void)state;
@@ -275,15 +279,16 @@ static void test_nothing_is_written_over(void **state)
 		assert_int_equal(symlink("kept", link), 0);
 		snprintf(script, sizeof script, commands[i], file);
 		assert_int_equal(run(script, &mono80, &err), -1);
-		assert_non_null(strstr(err.text, "kept: exists: write \""));
+		assert_non_null(strstr(err.text, "kept: file exists (\""));
 		assert_holds(file, "mine\n");
-		snprintf(script, sizeof script, commands[i], dir);  /* what cannot be replaced is not offered to be */
+		snprintf(script, sizeof script, commands[i], dir);  /* the message does not offer a replacement where it is
+		                                                     * impossible */
 		assert_int_equal(run(script, &mono80, &err), -1);
 		assert_non_null(strstr(err.text, "is not a regular file"));
 		snprintf(script, sizeof script, commands[i], link);
 		assert_int_equal(run(script, &mono80, &err), -1);
 		assert_holds(file, "mine\n");
-		assert_int_equal(unlink(file), 0);  /* nor where the link leads to nothing */
+		assert_int_equal(unlink(file), 0);  /* a dangling link is not followed either */
 		assert_int_equal(run(script, &mono80, &err), -1);
 		assert_int_equal(access(file, F_OK), -1);
 		assert_int_equal(unlink(link), 0);
@@ -292,7 +297,7 @@ static void test_nothing_is_written_over(void **state)
 			snprintf(name, sizeof name, "%s%s", world, force ? "!" : "");
 			snprintf(script, sizeof script, commands[i], name);
 			assert_int_equal(run(script, &mono80, &err), -1);
-			assert_non_null(strstr(err.text, "is the history that is open"));
+			assert_non_null(strstr(err.text, "this history is open"));
 		}
 		put(file, "mine\n");
 		snprintf(link, sizeof link, "%s!", file);
@@ -313,7 +318,7 @@ static void copy(const char *from, const char *to)
 	assert_int_equal(system(command), 0);
 }
 
-/* All but the status line and what is below it, where long messages stand. */
+/* Compares the screens without the status line and the lines below it, which may contain long messages. */
 static void assert_same_body(const char *a, const char *b)
 {
 	for (int line = 0; line < 38; line++) {
@@ -343,8 +348,8 @@ static void do_harm(enum harm harm, const char *file, const char *other)
 	}
 }
 
-/* A history that changes under an open viewer neither kills it nor shows nonsense; what was read stays to be seen, and
- * :reload shows the file as it is then, at the same place. */
+/* A history file that changes while it is open neither kills the viewer nor shows garbage: the last frame stays, and
+ * :reload shows the new file with the same view. */
 static void test_history_changes_while_open(void **state)
 {
 	(void)state;
@@ -360,7 +365,7 @@ static void test_history_changes_while_open(void **state)
 		struct history *h = history_open(file, &err);
 		assert_non_null(h);
 		assert_int_equal(viewer_init(&app, h, &mono120, &err), 0);
-		app.patient = true;
+		app.waits_for_answers = true;
 		screen_resize(&s, 120, 40);
 		press(&app, ":Debian/3525<Enter>>wwm");
 		char *before = draw(&app, &s);
@@ -392,7 +397,7 @@ static void test_history_changes_while_open(void **state)
 		free(after);
 		press(&app, ":reload<Enter>");
 		after = draw(&app, &s);
-		assert_non_null(strstr(after, "read again"));
+		assert_non_null(strstr(after, "reloaded"));
 		assert_non_null(strstr(after, "3525 critical_task"));
 		assert_non_null(strstr(after, harm == REPLACED ? "worker-" : "burnP6"));
 		free(after);
@@ -403,7 +408,7 @@ static void test_history_changes_while_open(void **state)
 	}
 }
 
-/* It keeps the row of the cursor, although which threads have rows is only known when they have been looked through. */
+/* :reload keeps the selected row, although threads have rows only after the scan. */
 static void test_reload_keeps_row(void **state)
 {
 	(void)state;
@@ -426,7 +431,7 @@ static void test_reload_keeps_row(void **state)
 	history_close(h);
 }
 
-/* Who is killed while writing leaves nothing, where the file system has files without names. */
+/* A process killed while writing leaves no file behind, if the file system supports O_TMPFILE. */
 static void test_killed(void **state)
 {
 	(void)state;
@@ -441,7 +446,7 @@ static void test_killed(void **state)
 	snprintf(file, sizeof file, "%s/a", dir);
 	const pid_t child = fork();
 	if (child == 0) {
-		if (save_begin(&s, file, &err))
+		if (atomic_file_begin(&s, file, &err))
 			_exit(1);
 		fputs("half", s.f);
 		fflush(s.f);

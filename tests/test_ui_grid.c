@@ -1,4 +1,4 @@
-/* ui/, the picture: text in cells, how it is cut, and the screen as a file. */
+/* Tests of ui/: text in cells, clipping, and the screen as a file. */
 #include "test.h"
 
 #include <locale.h>
@@ -8,7 +8,7 @@
 #include "ui/terminal/screen.h"
 #include "ui_row.h"
 
-/* A figure that does not fit whole is not drawn: "14.2 m" of "14.2 ms" would be another. */
+/* A number that does not fit completely is not drawn: "14.2 m" instead of "14.2 ms" would be wrong. */
 static void test_screen_phrases(void **state)
 {
 	(void)state;
@@ -30,7 +30,7 @@ static void test_screen_phrases(void **state)
 	screen_release(&s);
 }
 
-/* "Debian/14" of "Debian/149 reqserver" is another thread. */
+/* "Debian/149 reqserver" is not clipped to "Debian/14", which would be another thread. */
 static void test_screen_cut_number(void **state)
 {
 	(void)state;
@@ -49,7 +49,8 @@ static void test_screen_cut_number(void **state)
 		assert_string_equal(text, widths[i].shown);
 	}
 	static const struct { int width; const char *shown; } decimals[] = {
-		{ 10, "in 25.0 ms" }, { 9, "in 25.0 m" }, { 7, "in 25.0" }, { 6, "in 25~" }, { 5, "in 2~" }, { 4, "in ~" }, { 3, "in" },
+		{ 10, "in 25.0 ms" }, { 9, "in 25.0 m" }, { 7, "in 25.0" }, { 6, "in 25~" }, { 5, "in 2~" }, { 4, "in ~" },
+		{ 3, "in" },
 	};
 	for (size_t i = 0; i < COUNT(decimals); i++) {
 		screen_resize(&s, 80, 1);
@@ -60,7 +61,7 @@ static void test_screen_cut_number(void **state)
 	screen_release(&s);
 }
 
-/* Of a machine's name a piece may stand for it; who of it is meant stays. */
+/* The machine's name is shortened; the rest of the text stays. */
 static void test_squeeze(void **state)
 {
 	(void)state;
@@ -77,15 +78,15 @@ static void test_squeeze(void **state)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char text[64];
 		snprintf(text, sizeof text, "%s", cases[i].text);
-		assert_string_equal(text_squeeze(text, cases[i].w), cases[i].squeezed);
+		assert_string_equal(text_shorten_machine(text, cases[i].w), cases[i].squeezed);
 	}
 	static const struct { uint64_t n, all; const char *says; } parts[] = {
-		{ 0, 0, "any vCPU" }, { 1, 1, "the only vCPU" }, { 5, 5, "all 5 vCPUs" }, { 2, 5, "2 of 5 vCPUs" }, { 1, 5, "1 of 5 vCPUs" },
-		{ 0, 1, "0 of 1 vCPU" },
+		{ 0, 0, "any vCPU" }, { 1, 1, "the only vCPU" }, { 5, 5, "all 5 vCPUs" }, { 2, 5, "2 of 5 vCPUs" },
+		{ 1, 5, "1 of 5 vCPUs" }, { 0, 1, "0 of 1 vCPU" },
 	};
 	char part[64], share[16];
 	for (size_t i = 0; i < COUNT(parts); i++)
-		assert_string_equal(text_of_all(part, parts[i].n, parts[i].all, "vCPU"), parts[i].says);
+		assert_string_equal(text_count_of_all(part, parts[i].n, parts[i].all, "vCPU"), parts[i].says);
 	assert_string_equal(text_share(share, 0.000499), "<0.1%");
 	assert_string_equal(text_share(share, 0.0005), "0.1%");
 }
@@ -122,7 +123,7 @@ static void test_screen(void **state)
 	char *text = dump(&s);
 	assert_string_equal(text, " a\xe4\xb8\xad\xe6\x96\x87\n      \xe4\xb8\xad\n");
 	free(text);
-	screen_put(&s, 3, 0, '!', plain);  /* the right half of a wide character goes with its left one */
+	screen_put(&s, 3, 0, '!', plain);  /* the right half of a wide character disappears with its left half */
 	screen_put(&s, -1, 0, '!', plain);
 	screen_put(&s, 0, 2, '!', plain);
 	screen_text(&s, 0, 1, 8, plain, "\033[2Je\xcc\x81");
@@ -132,21 +133,23 @@ static void test_screen(void **state)
 	screen_release(&s);
 }
 
-/* Combining characters stand in the cell of what they belong to: "Ubu\u0308ntu" and "Ubuntu" are two machines. */
+/* Combining characters are stored with their base character: "Ubu\u0308ntu" and "Ubuntu" are two machines. */
 static void test_screen_marks(void **state)
 {
 	(void)state;
 	struct screen s = { 0 };
 	struct style plain = { -1, -1, 0 };
 	screen_resize(&s, 8, 1);
-	assert_int_equal(screen_text(&s, 0, 0, 4, plain, "u\xcc\x88n\xe3\x81\x8b\xe3\x82\x99z"), 4);  /* two columns and a mark */
+	/* a wide character, which takes two columns, and a combining character */
+	assert_int_equal(screen_text(&s, 0, 0, 4, plain, "u\xcc\x88n\xe3\x81\x8b\xe3\x82\x99z"), 4);
 	char *text = dump(&s);
 	assert_string_equal(text, "u\xcc\x88n\xe3\x81\x8b\xe3\x82\x99\n");
 	free(text);
-	screen_put(&s, 0, 0, 'o', plain);     /* what takes the place of a character takes that of its marks */
+	screen_put(&s, 0, 0, 'o', plain);     /* replacing a character removes its combining characters */
 	screen_put(&s, 3, 0, '!', plain);
 	screen_text(&s, 5, 0, 3, plain, "\xcc\x81" "e\xcc\x81\xcc\x82\xcc\x83\xcc\x84\xcc\x85\xef\xb8\x8f");
-	text = dump(&s);                      /* no more than a terminal shows, and what only asks for another look is none */
+	text = dump(&s);                      /* no more combining characters than a terminal shows, and no variation
+	                                       * selectors */
 	assert_string_equal(text, "on ! e\xcc\x81\xcc\x82\xcc\x83\xcc\x84\n");
 	free(text);
 	for (enum paint p = PAINT_HTML; p <= PAINT_SVG; p++) {
@@ -156,16 +159,16 @@ static void test_screen_marks(void **state)
 	}
 	screen_release(&s);
 	char name[] = "abcde\xcc\x81" "fg/1 x";
-	assert_string_equal(text_squeeze(name, 9), "abc~fg/1 x");
+	assert_string_equal(text_shorten_machine(name, 9), "abc~fg/1 x");
 }
 
-/* Pictures: bars are drawn as high as they are, in the colours that are seen; names from traces are text. */
+/* Pictures: bars have the right height and visible colours; names from traces are escaped. */
 static void test_pictures(void **state)
 {
 	(void)state;
 	struct screen s = { 0 };
 	screen_resize(&s, 6, 1);
-	screen_put(&s, 0, 0, 0x2582, (struct style){ 16, 231, 0 });               /* two eighths of black on white */
+	screen_put(&s, 0, 0, 0x2582, (struct style){ 16, 231, 0 });               /* two eighths from below, black on white */
 	screen_put(&s, 1, 0, 0x258d, (struct style){ 16, 231, ATTR_REVERSE });    /* three eighths from the left, reversed */
 	screen_put(&s, 2, 0, ' ', (struct style){ -1, 196, 0 });
 	screen_text(&s, 3, 0, 3, (struct style){ -1, -1, ATTR_BOLD }, "<&\"");
@@ -174,16 +177,17 @@ static void test_pictures(void **state)
 		"<rect x=\"0\" y=\"12.75\" width=\"8\" height=\"4.25\" fill=\"#000000\"/>",
 		"<rect x=\"8\" y=\"0\" width=\"8\" height=\"17\" fill=\"#000000\"/>",
 		"<rect x=\"8\" y=\"0\" width=\"3\" height=\"17\" fill=\"#ffffff\"/>",
-		"<rect x=\"16\" y=\"0\" width=\"8\" height=\"17\" fill=\"#ff0000\"/>", "font-weight=\"bold\">&lt;&amp;&quot;</text>" };
+		"<rect x=\"16\" y=\"0\" width=\"8\" height=\"17\" fill=\"#ff0000\"/>",
+		"font-weight=\"bold\">&lt;&amp;&quot;</text>" };
 	for (size_t i = 0; i < COUNT(in_svg); i++)
 		if (!strstr(svg, in_svg[i]))
 			fail_msg("no %s in\n%s", in_svg[i], svg);
 	assert_non_null(strstr(html, "font-weight:bold\">&lt;&amp;&quot;</span>"));
 	assert_non_null(strstr(html, "color:#ffffff;background:#000000\">&#9613;</span>"));
 	assert_string_equal(text, "\xe2\x96\x82\xe2\x96\x8d <&\"\n");
-	assert_int_equal(paint_of("a.svg"), PAINT_SVG);
-	assert_int_equal(paint_of("a.svg.txt"), PAINT_TEXT);
-	assert_int_equal(paint_of("a.html!"), PAINT_HTML);
+	assert_int_equal(paint_format_of("a.svg"), PAINT_SVG);
+	assert_int_equal(paint_format_of("a.svg.txt"), PAINT_TEXT);
+	assert_int_equal(paint_format_of("a.html!"), PAINT_HTML);
 	free(svg);
 	free(html);
 	free(text);

@@ -1,4 +1,4 @@
-/* ui/: lists over the rows.  Their lines are made for the screen that there is. */
+/* Tests of ui/: lists over the rows: wrapping for the width of the screen, scrolling, picking lines. */
 #include "test.h"
 
 #include <locale.h>
@@ -13,7 +13,7 @@ static void resize(int w, int h)
 	viewer_draw(&app, &screen);
 }
 
-/* Keys act in what is open: none of these ends the viewer; nor does the q behind what could not be opened. */
+/* Keys that close something never end the viewer. If opening something failed, the first q does not quit. */
 static void test_closing_ends_nothing(void **state)
 {
 	(void)state;
@@ -29,19 +29,19 @@ static void test_closing_ends_nothing(void **state)
 			if (app.quit)
 				fail_msg("%s%s ends the viewer", opened[i], pressed[k]);
 			free(press("<Esc><Esc><Esc><Esc>"));
-			assert_true(!app.prompting && !app.over && !app.below);
+			assert_true(!app.prompting && !app.list_over && !app.pane_below);
 		}
 	}
 	free(press("0V"));
-	assert_shows("q", "no pane was opened: q again leaves");
+	assert_shows("q", "no pane was opened; q again quits");
 	free(press("OV"));
-	assert_non_null(app.below);
-	assert_shows("q", "no pane was opened: q again leaves");
+	assert_non_null(app.pane_below);
+	assert_shows("q", "no pane was opened; q again quits");
 	free(press("q"));
 	assert_true(app.quit);
 }
 
-/* Opened on a screen of another width, they are as if opened on this one. */
+/* After the width changed, a list looks as if it had been opened at that width. */
 static void test_other_widths(void **state)
 {
 	(void)state;
@@ -52,22 +52,22 @@ static void test_other_widths(void **state)
 		free(press(opens[i]));
 		for (size_t k = 0; k < COUNT(widths); k++) {
 			resize(widths[k], 400);
-			char *there = press(""), *again;
-			list_open(&app, app.over);
+			char *there = press(""), *reopened;
+			list_open(&app, app.list_over);
 			if (strchr(opens[i], '/'))
 				list_search(&app, strstr(opens[i], "zoom") ? "zoom" : "cell");
 			viewer_draw(&app, &screen);
-			again = press("");
-			assert_string_equal(there, again);
+			reopened = press("");
+			assert_string_equal(there, reopened);
 			free(there);
-			free(again);
+			free(reopened);
 		}
 		free(press("qq"));
 	}
 }
 
-/* What was at the top, or chosen, is there again. */
-static void test_place_is_kept(void **state)
+/* The top line and the selected line stay when the width changes. */
+static void test_scroll_is_kept(void **state)
 {
 	(void)state;
 	resize(120, 20);
@@ -79,43 +79,43 @@ static void test_place_is_kept(void **state)
 	assert_shows("99999k", "closes --\n Rows\n");
 	free(press("qRj"));
 	resize(40, 20);
-	const int64_t chosen = pager_tag(&((struct list *)app.over)->pager);
-	assert_int_equal(chosen, 1);
+	const int64_t selected = pager_tag(&((struct list *)app.list_over)->pager);
+	assert_int_equal(selected, 1);
 	free(press("q"));
 }
 
-/* The legend has the colours of the theme that the cursor came upon. */
+/* The legend shows the colours of the selected theme. */
 static void test_legend_follows(void **state)
 {
 	(void)state;
-	look_set_depth(&app, DEPTH_256);
+	appearance_set_depth(&app, DEPTH_256);
 	free(press("LG"));
-	assert_string_equal(app.look.theme.name, "ssh");
+	assert_string_equal(app.appearance.theme.name, "ssh");
 	assert_shows("gG", "Themes (now: ssh)");
-	const struct pager *p = &((struct list *)app.over)->pager;
+	const struct pager *p = &((struct list *)app.list_over)->pager;
 	struct glyph was[32];
 	size_t n = 0;
 	for (size_t i = 0; i < p->len && n < COUNT(was); i++)
 		if (p->line[i].sample.ch)
 			was[n++] = p->line[i].sample;
 	assert_true(n > 8);
-	list_open(&app, app.over);
+	list_open(&app, app.list_over);
 	for (size_t i = 0, k = 0; i < p->len && k < n; i++)
 		if (p->line[i].sample.ch) {
-			const struct glyph *is = &p->line[i].sample;  /* whose padding is anything */
+			const struct glyph *is = &p->line[i].sample;  /* memcmp() would compare padding */
 			assert_int_equal(is->ch, was[k].ch);
 			assert_memory_equal(&is->style, &was[k].style, sizeof is->style);
-			assert_memory_equal(is->mark, was[k++].mark, sizeof is->mark);
+			assert_memory_equal(is->combining, was[k++].combining, sizeof is->combining);
 		}
 }
 
-/* A bookmark is of a stretch of time, wherever it is picked, and on a screen of any size. */
-static void test_bookmark_of_a_stretch(void **state)
+/* A bookmark restores its window from any pane and on a screen of any size. */
+static void test_bookmark_restores_window(void **state)
 {
 	(void)state;
 	static const char *const from[] = { "O", "F", "B", "" };
 	free(press(">wwm"));
-	const int64_t t0 = app.view.t0, last = view_last(&app.view, &app.ground), cursor = app.view.cursor;
+	const int64_t t0 = app.view.t0, last = view_last(&app.view, &app.bounds), cursor = app.view.cursor;
 	for (int narrow = 0; narrow < 2; narrow++) {
 		resize(narrow ? 60 : 120, 40);
 		for (size_t i = 0; i < COUNT(from); i++) {
@@ -123,18 +123,18 @@ static void test_bookmark_of_a_stretch(void **state)
 			free(press(from[i]));
 			free(press("'<Enter>"));
 			assert_int_equal(app.view.t0, t0);
-			assert_in_range(view_last(&app.view, &app.ground), last, last + app.ground.cols);
+			assert_in_range(view_last(&app.view, &app.bounds), last, last + app.bounds.cols);
 			assert_int_equal(app.view.cursor, cursor);
 			free(press("u"));
-			assert_int_equal(app.view.t0, app.ground.begin);
-			assert_int_equal(view_last(&app.view, &app.ground), app.ground.end);
-			free(press(app.below ? "q" : ""));
+			assert_int_equal(app.view.t0, app.bounds.begin);
+			assert_int_equal(view_last(&app.view, &app.bounds), app.bounds.end);
+			free(press(app.pane_below ? "q" : ""));
 		}
 	}
 	resize(120, 40);
 	free(press("'<Enter>"));
 	assert_int_equal(app.view.t0, t0);
-	assert_int_equal(view_last(&app.view, &app.ground), last);
+	assert_int_equal(view_last(&app.view, &app.bounds), last);
 }
 
 int main(void)
@@ -143,9 +143,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_closing_ends_nothing, begin, end),
 		cmocka_unit_test_setup_teardown(test_other_widths, begin, end),
-		cmocka_unit_test_setup_teardown(test_place_is_kept, begin, end),
+		cmocka_unit_test_setup_teardown(test_scroll_is_kept, begin, end),
 		cmocka_unit_test_setup_teardown(test_legend_follows, begin, end),
-		cmocka_unit_test_setup_teardown(test_bookmark_of_a_stretch, begin, end),
+		cmocka_unit_test_setup_teardown(test_bookmark_restores_window, begin, end),
 	};
 	return cmocka_run_group_tests_name("ui lists", tests, write_world, remove_world);
 }

@@ -1,4 +1,4 @@
-/* ui/: panes.  Their cursor and keys, their height, what they leave to the rows. */
+/* Tests of ui/: panes: cursor and keys, height, and the lines and columns that panes leave to the rows. */
 #include "test.h"
 
 #include <locale.h>
@@ -7,48 +7,48 @@
 #include "ui/panes/pane.h"
 #include "ui_keys.h"
 
-static void test_tab_goes_round(void **state)
+static void test_focus_and_cursor(void **state)
 {
 	(void)state;
 	static const char *const opens[] = { ":Debian/3525<Enter>F", "B" };
 	for (size_t i = 0; i < COUNT(opens); i++) {
 		free(press(opens[i]));
 		struct row_id row = app.view.row;
-		assert_true(app.below && !app.focused);
+		assert_true(app.pane_below && !app.focused);
 		free(press("<Tab>jj"));
-		assert_true(app.focused && app.below->at == 2 && row_same(app.view.row, row));
+		assert_true(app.focused && app.pane_below->at == 2 && row_same(app.view.row, row));
 		free(press("k99j"));
-		assert_int_equal(app.below->at, app.below->lines - 1);
+		assert_int_equal(app.pane_below->at, app.pane_below->lines - 1);
 		free(press("g"));
-		assert_int_equal(app.below->at, 0);
+		assert_int_equal(app.pane_below->at, 0);
 		free(press("G"));
-		assert_int_equal(app.below->at, app.below->lines - 1);
+		assert_int_equal(app.pane_below->at, app.pane_below->lines - 1);
 		free(press("<Tab>k"));
 		assert_true(!app.focused && !row_same(app.view.row, row));
 		free(press("q"));
-		assert_true(!app.below && !app.quit);
+		assert_true(!app.pane_below && !app.quit);
 	}
 	free(press("q"));
 	assert_true(app.quit);
 }
 
-/* Esc closes a pane as q does, and only then what else it clears. */
+/* Esc first clears a range, then closes the pane as q does. */
 static void test_closing(void **state)
 {
 	(void)state;
 	free(press("B<Tab><Esc>"));
-	assert_true(!app.below && !app.focused);
+	assert_true(!app.pane_below && !app.focused);
 	free(press("B<Esc>"));
-	assert_null(app.below);
+	assert_null(app.pane_below);
 	free(press("Bv<Esc>"));
-	assert_true(app.below && app.view.range == VIEW_NONE);
+	assert_true(app.pane_below && app.view.range == VIEW_NONE);
 	free(press("<Esc>"));
-	assert_null(app.below);
-	assert_shows("<Tab>", "flow of Debian/3525");  /* without a pane the one of the row is opened */
+	assert_null(app.pane_below);
+	assert_shows("<Tab>", "flow of Debian/3525");  /* without an open pane, J opens the flow of the selected row */
 	assert_true(app.focused);
 }
 
-/* A filter that leaves nothing says so. */
+/* A filter without matches shows a message. */
 static void test_empty_filter(void **state)
 {
 	(void)state;
@@ -69,7 +69,7 @@ static void test_height(void **state)
 	assert_int_equal(pane_height(&app, 35), was + 2);
 	free(press("---"));
 	assert_int_equal(pane_height(&app, 35), was - 1);
-	assert_int_equal(app.view.step, z);  /* these keys zoom elsewhere */
+	assert_int_equal(app.view.step, z);  /* + and - zoom outside a pane */
 	for (int i = 0; i < 100; i++)
 		free(press("-"));
 	assert_int_equal(pane_height(&app, 35), 1);
@@ -78,7 +78,7 @@ static void test_height(void **state)
 	assert_in_range(pane_height(&app, 35), 30, 34);
 }
 
-/* Moving through time is the same everywhere; who looks for gaps is back at the rows. */
+/* Keys that move through time keep the focus in the pane; keys for gaps return the focus to the rows. */
 static void test_time_keys_in_a_pane(void **state)
 {
 	(void)state;
@@ -90,67 +90,68 @@ static void test_time_keys_in_a_pane(void **state)
 	assert_false(app.focused);
 }
 
-/* A pane that takes columns from the time area shows the window that was there; without it all is as it was. */
+/* A pane that takes columns from the time area shows the same window; closing the pane restores the window exactly. */
 static void test_window_stays(void **state)
 {
 	(void)state;
 	free(press(">}l(9l)"));
 	const struct view was = app.view;
-	const int cols = app.ground.cols;
-	const int64_t last = view_last(&app.view, &app.ground);
+	const int cols = app.bounds.cols;
+	const int64_t last = view_last(&app.view, &app.bounds);
 	static const char *const open[] = { "F", "O", "P" }, *const close[] = { "F", "<BS>", "q" };
 	for (size_t i = 0; i < COUNT(open); i++) {
 		free(press(open[i]));
 		assert_int_equal(app.view.t0, was.t0);
-		assert_in_range(view_last(&app.view, &app.ground), last, last + app.ground.cols);
+		assert_in_range(view_last(&app.view, &app.bounds), last, last + app.bounds.cols);
 		free(press(close[i]));
-		assert_int_equal(app.ground.cols, cols);
+		assert_int_equal(app.bounds.cols, cols);
 		assert_int_equal(app.view.t0, was.t0);
 		assert_int_equal(app.view.step, was.step);
 		assert_int_equal(app.view.cursor, was.cursor);
 	}
-	/* That is no change of the view: undo takes back the one before.  A window chosen beside the pane is one. */
+	/* Opening a pane is not a change of the view: undo reverts the change before it. Choosing a window while a pane is
+	 * open is a change. */
 	free(press("u"));
 	assert_int_equal(app.view.b, VIEW_NONE);
 	assert_int_equal(app.view.t0, was.t0);
 	free(press("Fd"));
-	const int64_t t0 = app.view.t0, to = view_last(&app.view, &app.ground);
+	const int64_t t0 = app.view.t0, to = view_last(&app.view, &app.bounds);
 	assert_true(t0 > was.t0);
 	free(press("F"));
 	assert_int_equal(app.view.t0, t0);
-	assert_in_range(view_last(&app.view, &app.ground), to, to + cols);
+	assert_in_range(view_last(&app.view, &app.bounds), to, to + cols);
 	free(press("u"));
 	assert_int_equal(app.view.t0, was.t0);
 }
 
-/* A window that was chosen among other columns comes back as a window, however many columns there are now. */
+/* Undo restores a window that was chosen with another number of columns. */
 static void test_undo_among_other_columns(void **state)
 {
 	(void)state;
 	free(press("O"));
-	const int cols = app.ground.cols;
-	const int64_t begin_of_all = app.ground.begin, end_of_all = app.ground.end;
+	const int cols = app.bounds.cols;
+	const int64_t begin_of_all = app.bounds.begin, end_of_all = app.bounds.end;
 	assert_int_equal(app.view.t0, begin_of_all);
-	assert_int_equal(view_last(&app.view, &app.ground), end_of_all);
+	assert_int_equal(view_last(&app.view, &app.bounds), end_of_all);
 	free(press("<Enter>"));
-	assert_true(app.ground.cols != cols);
-	assert_true(view_last(&app.view, &app.ground) < end_of_all);
+	assert_true(app.bounds.cols != cols);
+	assert_true(view_last(&app.view, &app.bounds) < end_of_all);
 	const struct view gap = app.view;
 	free(press("u"));
 	assert_int_equal(app.view.t0, begin_of_all);
-	assert_int_equal(view_last(&app.view, &app.ground), end_of_all);
-	assert_true(app.view.step * (app.ground.cols - 1) <= end_of_all - begin_of_all);
+	assert_int_equal(view_last(&app.view, &app.bounds), end_of_all);
+	assert_true(app.view.step * (app.bounds.cols - 1) <= end_of_all - begin_of_all);
 	free(press("<C-r>"));
 	assert_int_equal(app.view.t0, gap.t0);
 	assert_int_equal(app.view.step, gap.step);
 	free(press("F"));
-	const int64_t last = view_last(&app.view, &app.ground);
+	const int64_t last = view_last(&app.view, &app.bounds);
 	free(press("wFu"));
 	assert_int_equal(app.view.t0, gap.t0);
-	assert_in_range(view_last(&app.view, &app.ground), last, last + gap.step);
+	assert_in_range(view_last(&app.view, &app.bounds), last, last + gap.step);
 }
 
-/* Between the markers, where both are set: said in the title as long as they stand there. */
+/* With both markers set, panes answer about A..B; their titles show this until a marker moves. */
 static void test_between_markers(void **state)
 {
 	static const char *const keys[] = { "P", "b", "E", "C" };
@@ -161,12 +162,12 @@ static void test_between_markers(void **state)
 		free(press("q"));
 	}
 	assert_shows("P<Tab>^l)", " of Debian/vCPU0 in 8.67 ms");
-	/* What is asked anew for each window follows them; that they stand on one place marks nothing. */
+	/* Panes that follow the window follow the markers; two markers at the same time count as none. */
 	free(press("q^9l)"));
-	assert_shows("B", " who took from whom in A..B, 8.67 ms ");
-	assert_int_equal(app.below->from, app.view.a);
-	assert_int_equal(app.below->to, app.view.b);
-	assert_shows("(", " who took from whom in 80.0 ms ");
+	assert_shows("B", " CPU time taken in A..B, 8.67 ms ");
+	assert_int_equal(app.pane_below->from, app.view.a);
+	assert_int_equal(app.pane_below->to, app.view.b);
+	assert_shows("(", " CPU time taken in 80.0 ms ");
 	assert_shows(":Debian/3525<Enter>F", " flow of Debian/3525 critical_task from ");
 }
 
@@ -181,38 +182,38 @@ static void test_line_to_clipboard(void **state)
 	assert_true(app.focused);
 }
 
-/* The overview stands in the place of the rows; a line leads to its longest gap, and one comes back to where one was. */
+/* The overview replaces the rows. Enter on a line shows its longest gap; Backspace restores the overview. */
 static void test_overview(void **state)
 {
 	(void)state;
 	struct gap_list gaps;
-	struct subject victim = { SUBJECT_THREAD, app.view.row.index };
+	struct target victim = { TARGET_THREAD, app.view.row.index };
 	struct view whole = app.view;
-	assert_int_equal(gap_list_of(&app.topo, &victim, &(struct gap_options){ .from = INT64_MIN, .to = INT64_MAX, .top = 1 },
-	                             &gaps, NULL), 0);
-	assert_shows("O", "- who suffers in these 80.0 ms, by lost: 4 machines, 5 threads");
+	const struct gap_options options = { .from = INT64_MIN, .to = INT64_MAX, .top = 1 };
+	assert_int_equal(gap_list_of(&app.catalog, &victim, &options, &gaps, NULL), 0);
+	assert_shows("O", "- most delayed in 80.0 ms, by time lost: 4 machines, 5 threads");
 	assert_true(app.focused && pane_height(&app, 35) == 35 && row_same(app.view.row, whole.row));
-	assert_int_equal(app.view.cursor, gaps.item[0].gap.start);  /* nobody had looked elsewhere */
-	assert_shows("", "critical_task lost 26.4 ms of 60.0 ms wanted, 98 % of it");
-	assert_shows("", "to host/2101 burnP6; longest wait 5.23 ms");
+	assert_int_equal(app.view.cursor, gaps.item[0].gap.start);  /* the user has not moved the cursor */
+	assert_shows("", "critical_task lost 26.4 ms of 60.0 ms runnable time, 98 %");
+	assert_shows("", "by host/2101 burnP6; longest wait 5.23 ms");
 
 	free(press("gj"));
-	assert_true(app.below->at == 1 && app.view.row.kind == ROW_MACHINE);
+	assert_true(app.pane_below->at == 1 && app.view.row.kind == ROW_MACHINE);
 	free(press("<Tab>"));
-	assert_true(app.below->at == 4 && app.view.row.kind == ROW_THREAD);
+	assert_true(app.pane_below->at == 4 && app.view.row.kind == ROW_THREAD);
 	struct view before = app.view;
 	assert_shows("<Enter>", "Debian/3525 critical_task");
-	assert_true(!app.below && !app.focused && row_same(app.view.row, before.row));
+	assert_true(!app.pane_below && !app.focused && row_same(app.view.row, before.row));
 	assert_int_equal(app.view.cursor, gaps.item[0].gap.start);
 	assert_true(app.view.step < before.step / 5);
-	assert_shows("ww<BS>", "- who suffers in these 80.0 ms");
-	assert_true(app.focused && app.view.step == before.step && app.view.t0 == before.t0 && app.below->at == 4);
+	assert_shows("ww<BS>", "- most delayed in 80.0 ms");
+	assert_true(app.focused && app.view.step == before.step && app.view.t0 == before.t0 && app.pane_below->at == 4);
 	free(press("<BS>"));
-	assert_null(app.below);
+	assert_null(app.pane_below);
 
-	/* A machine leads to the vCPU that had it. */
+	/* Enter on a machine shows the vCPU with the longest gap. */
 	free(press("Og<Enter>"));
-	assert_true(app.view.row.kind == ROW_CPU && !app.below);
+	assert_true(app.view.row.kind == ROW_CPU && !app.pane_below);
 	gap_list_release(&gaps);
 }
 
@@ -223,99 +224,99 @@ static void test_overview_order(void **state)
 	assert_shows("", ", by share");
 	assert_shows("oO", ", by share");
 	assert_shows("\\debian<Enter>", "/debian");
-	assert_true(app.below->lines > 1 && app.below->lines < 5);
+	assert_true(app.pane_below->lines > 1 && app.pane_below->lines < 5);
 	assert_shows("<Esc>", "Ubuntu");
-	assert_shows(":zoom 20ms<Enter>", "- who suffers in these 20.0 ms");
+	assert_shows(":zoom 20ms<Enter>", "- most delayed in 20.0 ms");
 	assert_shows("e<C-u>/nowhere/summary.csv<Enter>", "/nowhere");
 }
 
-/* Keys for a row are about the line that is marked, also behind a filter, and in another order. */
+/* Keys for rows apply to the row of the selected line, even with a filter or another sort order. */
 static void test_overview_marks(void **state)
 {
 	(void)state;
 	assert_shows("O/Ubuntu<Enter>", "/Ubuntu");
 	assert_true(app.view.row.kind == ROW_MACHINE);
-	assert_string_equal(app.topo.machine[app.view.row.index].name, "Ubuntu");
+	assert_string_equal(app.catalog.machine[app.view.row.index].name, "Ubuntu");
 	assert_shows("P", "gaps of Ubuntu in");
 	free(press("q<Esc>Og<Tab>"));
 	assert_true(app.view.row.kind == ROW_THREAD);
 	free(press("o"));
-	assert_true(app.below->at == 0 && app.view.row.kind == ROW_MACHINE);
+	assert_true(app.pane_below->at == 0 && app.view.row.kind == ROW_MACHINE);
 }
 
-/* Whatever is about rows shows them. */
-static void test_overview_is_left(void **state)
+/* Keys that move between rows close the overview. */
+static void test_keys_that_leave_overview(void **state)
 {
 	(void)state;
-	static const char *const ways[] = { ">", "H", "n", ".", "F", "B", ":Ubuntu<Enter>", "<Esc>" };
-	for (size_t i = 0; i < COUNT(ways); i++) {
+	static const char *const keys[] = { ">", "H", "n", ".", "F", "B", ":Ubuntu<Enter>", "<Esc>" };
+	for (size_t i = 0; i < COUNT(keys); i++) {
 		free(press("<Esc>O"));
-		assert_true(app.below && app.below->ops->full);
-		free(press(ways[i]));
-		if (app.below && app.below->ops->full)
-			fail_msg("%s leaves the overview open", ways[i]);
+		assert_true(app.pane_below && app.pane_below->ops->replaces_rows);
+		free(press(keys[i]));
+		if (app.pane_below && app.pane_below->ops->replaces_rows)
+			fail_msg("%s leaves the overview open", keys[i]);
 	}
 	free(press("<Esc>Ow"));
-	assert_true(app.below && !app.quit);
+	assert_true(app.pane_below && !app.quit);
 	free(press("q"));
 	assert_true(app.quit);
 }
 
-/* The gaps of a row in a window, which stays while one goes from gap to gap; by thief; in other orders. */
+/* Gaps pane: the window of the answer stays while the user steps from gap to gap; filter and sort orders. */
 static void test_gaps(void **state)
 {
 	(void)state;
 	struct gap_list gaps;
-	struct subject victim = { SUBJECT_THREAD, app.view.row.index };
+	struct target victim = { TARGET_THREAD, app.view.row.index };
 	int64_t first = INT64_MAX;
-	assert_int_equal(gap_list_of(&app.topo, &victim, &(struct gap_options){ .from = INT64_MIN, .to = INT64_MAX },
+	assert_int_equal(gap_list_of(&app.catalog, &victim, &(struct gap_options){ .from = INT64_MIN, .to = INT64_MAX },
 	                             &gaps, NULL), 0);
 	for (size_t i = 0; i < gaps.items; i++)
 		first = gaps.item[i].gap.start < first ? gaps.item[i].gap.start : first;
 	assert_shows("P", "gaps of Debian/3525 critical_task in 80.0 ms: 26.4 ms, longest first");
-	assert_true(app.focused && app.below->lines == gaps.items);
+	assert_true(app.focused && app.pane_below->lines == gaps.items);
 	assert_shows("", "max 5.23 ms");
 	assert_shows("", "critical_task waited 5.23 ms, 100 % of it for host/2101 burnP6");
 	int64_t step = app.view.step;
 	free(press("j<Enter>"));
-	assert_true(app.focused && app.view.step < step && app.below->at == 1);
+	assert_true(app.focused && app.view.step < step && app.pane_below->at == 1);
 	assert_int_equal(app.view.cursor, gaps.item[1].gap.start);
 	assert_shows("", "in 80.0 ms: 26.4 ms");
 	assert_shows("o", ", by time");
 	free(press("g<Enter>"));
 	assert_int_equal(app.view.cursor, first);
-	assert_shows("o", ", by thief");
+	assert_shows("o", ", by culprit");
 	assert_shows("o/nobody<Enter>", " 0 gaps of Debian/3525 critical_task");
 	assert_shows("<Esc>/burnP6<Enter>", " 5 gaps of Debian/3525 critical_task in 80.0 ms: 26.1 ms");
 	assert_shows("<Esc>e<C-u>/nowhere/gaps.csv<Enter>", "/nowhere");
 	free(press("q"));
-	assert_null(app.below);
+	assert_null(app.pane_below);
 	assert_shows(":host<Enter>j", "host/CPU");
-	assert_shows("P", "choose a machine, a vCPU or a thread");
-	assert_null(app.below);
+	assert_shows("P", "select a machine, a vCPU or a thread");
+	assert_null(app.pane_below);
 	gap_list_release(&gaps);
 }
 
-/* Waits for locks, of a machine and of a thread: the command's answer; each leads to its waiter. */
+/* Lock waits of a machine and of a thread equal the answer of the command; Enter selects the waiter. */
 static void test_locks(void **state)
 {
 	(void)state;
 	struct lock_list l;
-	struct subject machine = { SUBJECT_MACHINE, 0 };
+	struct target machine = { TARGET_MACHINE, 0 };
 	char command[300], line[400] = "", file[200];
-	while (strcmp(app.topo.machine[machine.index].name, "Debian") != 0)
+	while (strcmp(app.catalog.machine[machine.index].name, "Debian") != 0)
 		machine.index++;
-	assert_int_equal(locks_of(&app.topo, &machine, INT64_MIN, INT64_MAX, &l, NULL), 0);
+	assert_int_equal(locks_of(&app.catalog, &machine, INT64_MIN, INT64_MAX, &l, NULL), 0);
 	assert_int_equal(l.waits, 5);
 	assert_shows(":Debian<Enter>P", "5 gaps of Debian in 80.0 ms: 26.1 ms, longest first; b: lock waits ");
 	assert_shows("b", "5 lock waits of Debian in 80.0 ms: 60.0 ms, 26.1 ms taken from holders");
-	assert_true(app.focused && app.below->lines == l.waits);
+	assert_true(app.focused && app.pane_below->lines == l.waits);
 	assert_shows("", "880 sshd  futex  3525 critical_task  5.21 ms  host/2101 burnP6");
-	assert_shows("", "Debian/880 sshd waited 12.0 ms for a futex that 3525 critical_task held; 5.21 ms of it due to host/2101");
+	assert_shows("", "Debian/880 sshd waited 12.0 ms for a futex, held by 3525 critical_task; 5.21 ms of it taken by ");
 	free(press("j<Enter>"));
 	assert_int_equal(app.view.cursor, l.wait[1].start);
-	assert_true(app.view.row.kind == ROW_THREAD && app.topo.thread[app.view.row.index].tid == 880);
-	assert_true(app.focused && app.below->at == 1);
+	assert_true(app.view.row.kind == ROW_THREAD && app.catalog.thread[app.view.row.index].tid == 880);
+	assert_true(app.focused && app.pane_below->at == 1);
 	assert_shows("", "5 lock waits of Debian in 80.0 ms");
 	assert_shows("/nobody<Enter>", " no lock waits of Debian in 80.0 ms /nobody");
 	assert_shows("<Esc>/critical<Enter>", "5 lock waits of Debian");
@@ -330,9 +331,9 @@ static void test_locks(void **state)
 	fclose(f);
 	unlink(file);
 	assert_shows("q:Debian/3525<Enter>b", " no lock waits of Debian/3525 critical_task in ");
-	assert_shows("", " None that an event names. Who spins in a lock of its own looks as if it computed.");
-	assert_shows("q:Debian/CPU0<Enter>b", "None of its exits tells of spinning. What its threads waited for: b at their");
-	assert_shows("q:Ubuntu<Enter>b", "No event names a lock there: record lock:contention_begin and _end, or");
+	assert_shows("", " None in the recorded events. ");
+	assert_shows("q:Debian/CPU0<Enter>b", "No VM exit shows spinning. ");
+	assert_shows("q:Ubuntu<Enter>b", "record lock:contention_begin and _end, or");
 	assert_shows("P", "gaps of Ubuntu in");
 	locks_release(&l);
 }
@@ -356,26 +357,27 @@ static void click(int x, int y)
 	viewer_draw(&app, &screen);
 }
 
-/* The mouse chooses lines of a pane, and goes where they lead at the second click; rows, ranges; the window on the map. */
+/* The mouse selects lines of a pane, and the second click follows a line; it selects rows, ranges, and windows on the
+ * map. */
 static void test_mouse(void **state)
 {
 	(void)state;
 	free(press("O"));
 	int y = line_of(" web/4000 node");
 	click(5, y);
-	assert_true(app.focused && app.below && app.view.row.kind == ROW_THREAD);
+	assert_true(app.focused && app.pane_below && app.view.row.kind == ROW_THREAD);
 	assert_shows("", "web/4000 node lost");
 	click(5, y);
-	assert_null(app.below);
+	assert_null(app.pane_below);
 	assert_shows("", "4000 node");
 	assert_true(app.view.step < UI_WORLD_SPAN / 83 / 2);
 	click(5, 0);
 	click(5, 39);
 	free(press("0P<Tab>"));
 	assert_false(app.focused);
-	y = line_of("mostly to") + 1;
+	y = line_of("top culprit") + 1;
 	click(5, y + 1);
-	assert_true(app.focused && app.below->at == 1);
+	assert_true(app.focused && app.pane_below->at == 1);
 	struct row_id row = app.view.row;
 	click(60, 4);
 	assert_true(!app.focused && !row_same(app.view.row, row));
@@ -385,52 +387,52 @@ static void test_mouse(void **state)
 	assert_true(app.view.range != VIEW_NONE);
 	free(press("<Esc>q:zoom 8ms<Enter>"));
 	for (int third = 1; third < 3; third++) {
-		int64_t want = UI_WORLD_BEGIN + UI_WORLD_SPAN * third / 3;
-		click(app.label_w + 1 + app.ground.cols * third / 3, 1);
-		int64_t middle = app.view.t0 + app.ground.cols * app.view.step / 2;
-		assert_in_range(middle, want - UI_WORLD_SPAN / 50, want + UI_WORLD_SPAN / 50);
+		int64_t expected = UI_WORLD_BEGIN + UI_WORLD_SPAN * third / 3;
+		click(app.label_w + 1 + app.bounds.cols * third / 3, 1);
+		int64_t middle = app.view.t0 + app.bounds.cols * app.view.step / 2;
+		assert_in_range(middle, expected - UI_WORLD_SPAN / 50, expected + UI_WORLD_SPAN / 50);
 	}
 	int64_t t0 = app.view.t0;
 	free(press("?"));
 	click(50, 1);
-	assert_int_equal(app.view.t0, t0);  /* a list has the screen */
+	assert_int_equal(app.view.t0, t0);  /* a list covers the map */
 }
 
-/* Exits by reason; a line leads to the slowest; where there are none, it is said what they would take. */
+/* Exits pane: Enter shows the longest exit. Without recorded exits the pane shows which events to record. */
 static void test_exits(void **state)
 {
 	(void)state;
-	assert_shows(":Debian/CPU0<Enter>:zoom 80ms<Enter>E", "VM exits of Debian/vCPU0 in 80.0 ms: 26.4 ms until re-entry");
-	assert_shows("", "Debian/vCPU0 was left 5 times for interrupt; the longest was 5.23 ms at 12:03:04.1070");
-	assert_shows("", "interrupt took 4.19 ms ! 8.39 ms");
+	assert_shows(":Debian/CPU0<Enter>:zoom 80ms<Enter>E", "VM exits of Debian/vCPU0 in 80.0 ms: 26.4 ms outside the guest");
+	assert_shows("", "Debian/vCPU0: 5 VM exits (interrupt); longest 5.23 ms at 12:03:04.1070");
+	assert_shows("", "interrupt: duration 4.19 ms ! 8.39 ms");
 	int64_t step = app.view.step;
-	assert_shows("<Enter>", "Debian/vCPU0 was left 5 times for interrupt");
+	assert_shows("<Enter>", "Debian/vCPU0: 5 VM exits (interrupt)");
 	assert_true(app.view.step < step && app.view.cursor == UI_WORLD_BEGIN + 7000000);
-	assert_shows("<Tab>", "by host/2101 burnP6 on CPU3, left for interrupt");
-	assert_shows("<Tab>/msr<Enter>", "Debian/vCPU0 was left 5 times for msr; the longest was 60.0 us");
+	assert_shows("<Tab>", "by host/2101 burnP6 on CPU3, ");
+	assert_shows("<Tab>/msr<Enter>", "Debian/vCPU0: 5 VM exits (msr); longest 60.0 us");
 	assert_shows("<Esc>o", "share");
-	assert_shows("q:+9ms<Enter>:zoom 8ms<Enter>E", "Debian/vCPU0 was left 1 time for interrupt");
+	assert_shows("q:+9ms<Enter>:zoom 8ms<Enter>E", "Debian/vCPU0: 1 VM exit (interrupt)");
 	assert_shows("q:+30ms<Enter>:zoom 10us<Enter>E", "- no VM exits of Debian/vCPU0 in 10.0 us -");
-	assert_shows("q:Ubuntu<Enter>E", "The host's events kvm_entry and kvm_exit tell of exits.");
+	assert_shows("q:Ubuntu<Enter>E", "kvm_entry and kvm_exit");
 	assert_shows("q:host/2101<Enter>E", "is not of a guest");
-	assert_null(app.below);
+	assert_null(app.pane_below);
 }
 
-/* The path of a thread that another one wakes; arrows as long as it is open. */
+/* Path pane: a thread is woken by another thread; arrows are drawn while the pane is open. */
 static void test_path(void **state)
 {
 	(void)state;
 	char *shut = press(":Debian/880<Enter>:zoom 80ms<Enter>"), *again;
 	assert_shows("C", "path of Debian/880 sshd in 80.0 ms, 15.8 ms unknown, by time");
 	assert_shows("", "880 sshd                    0%*---------------v---------------v---");
-	assert_shows("j", "Debian/3525 critical_task 2.00 ms ran; it woke the next one");
-	assert_shows("o<Down>", "Debian/3525 critical_task 5.21 ms waited: host/2101 burnP6; it woke the next one");
-	assert_shows("o", "33.5 ms in 20 pieces: Debian/3525 critical_task");
-	assert_shows("o", "80.0 ms in 46 pieces: Debian");
-	assert_shows("o", "35.0 ms in 25 pieces: running");
+	assert_shows("j", "Debian/3525 critical_task 2.00 ms ran; then woke the next thread");
+	assert_shows("o<Down>", "Debian/3525 critical_task 5.21 ms waited for host/2101 burnP6; then woke the next thread");
+	assert_shows("o", "33.5 ms in 20 steps: Debian/3525 critical_task");
+	assert_shows("o", "80.0 ms in 46 steps: Debian");
+	assert_shows("o", "35.0 ms in 25 steps: running");
 	assert_shows("o/burn<Enter><Enter>", "Debian/3525 critical_task 5.21 ms waited");
 	assert_true(app.view.cursor == UI_WORLD_BEGIN + 7000000 && app.view.row.kind == ROW_THREAD);
-	assert_int_equal(app.topo.thread[app.view.row.index].tid, 3525);
+	assert_int_equal(app.catalog.thread[app.view.row.index].tid, 3525);
 	free(press("qq:Debian/880<Enter>"));
 	again = press("0:zoom 80ms<Enter>");
 	char *lane = strstr(shut, "880 sshd");
@@ -438,12 +440,12 @@ static void test_path(void **state)
 	assert_memory_equal(strstr(again, "880 sshd"), lane, strcspn(lane, "\n"));
 	free(shut);
 	free(again);
-	assert_shows(":Debian<Enter>C", "choose a vCPU or a thread");
-	assert_shows(":host/CPU1<Enter>C", "choose a vCPU or a thread");
-	assert_null(app.below);
+	assert_shows(":Debian<Enter>C", "select a vCPU or a thread");
+	assert_shows(":host/CPU1<Enter>C", "select a vCPU or a thread");
+	assert_null(app.pane_below);
 }
 
-/* An arrow a column would hide what it crosses: the heaviest are drawn, of those that lead from one line to another. */
+/* Only the heaviest arrows are drawn, and only between different lines, so that rows stay visible. */
 static void test_arrows_apart(void **state)
 {
 	(void)state;
@@ -453,7 +455,7 @@ static void test_arrows_apart(void **state)
 	const struct row_id from = app.view.row;
 	free(press("j"));
 	const struct row_id to = app.view.row;
-	assert_true(!row_same(from, to) && app.ground.cols > COLUMNS);
+	assert_true(!row_same(from, to) && app.bounds.cols > COLUMNS);
 	for (int i = 0; i < COLUMNS; i++) {
 		*arrow++ = (struct arrow){ from, to, app.view.t0 + i * app.view.step, i == AT ? 1000 : i };
 		*arrow++ = (struct arrow){ from, from, app.view.t0 + i * app.view.step, 2000 };
@@ -469,29 +471,30 @@ static void test_arrows_apart(void **state)
 		drawn += crossed;
 		heaviest += crossed && (x == app.label_w + 1 + AT || x == app.label_w + COLUMNS);
 	}
-	assert_true(heaviest == 2 && drawn > 5 && drawn <= app.ground.cols / 6 + 1);
+	assert_true(heaviest == 2 && drawn > 5 && drawn <= app.bounds.cols / 6 + 1);
 }
 
-/* What changed: this window against the rest, or against another history; a line leads to whom it is about. */
+/* The diff pane compares the window with the rest of the history, or with another history; Enter selects the target of a
+ * line. */
 static void test_diff(void **state)
 {
 	(void)state;
 	char command[300];
-	assert_shows(":zoom 1ms<Enter>V", "less than 6.4 ms cannot be compared");
-	assert_null(app.below);
-	assert_shows("0V", "nothing is left to compare it with");
-	assert_null(app.below);
-	assert_shows(":+20ms<Enter>(:+60ms<Enter>)V", "what changed since the 20.0 ms before, in 40.0 ms: 0 findings, 2 notes");
-	assert_true(app.focused && app.below->valid);
+	assert_shows(":zoom 1ms<Enter>V", "window too short to compare (at least 6.4 ms)");
+	assert_null(app.pane_below);
+	assert_shows("0V", "outside this window");
+	assert_null(app.pane_below);
+	assert_shows(":+20ms<Enter>(:+60ms<Enter>)V", "changes since the 20.0 ms before, in 40.0 ms: 0 findings, 2 notes");
+	assert_true(app.focused && app.pane_below->valid);
 	assert_shows("V", "");
-	assert_null(app.below);
+	assert_null(app.pane_below);
 	snprintf(command, sizeof command, ":diff %s<Enter>", world);
 	assert_shows(command, "in 40.0 ms: 0 findings");
-	assert_shows("", "Nothing changed that shows at a level of 99%");
+	assert_true(app.pane_below->lines > 0);
 	assert_shows("q:diff /nowhere.steal<Enter>", "No such file");
-	assert_null(app.below);
+	assert_null(app.pane_below);
 	free(press("V"));
-	assert_true(app.below && app.below->valid);
+	assert_true(app.pane_below && app.pane_below->valid);
 }
 
 int main(void)
@@ -501,7 +504,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_overview, begin, end),
 		cmocka_unit_test_setup_teardown(test_overview_order, begin, end),
 		cmocka_unit_test_setup_teardown(test_overview_marks, begin, end),
-		cmocka_unit_test_setup_teardown(test_overview_is_left, begin, end),
+		cmocka_unit_test_setup_teardown(test_keys_that_leave_overview, begin, end),
 		cmocka_unit_test_setup_teardown(test_arrows_apart, begin, end),
 		cmocka_unit_test_setup_teardown(test_gaps, begin, end),
 		cmocka_unit_test_setup_teardown(test_locks, begin, end),
@@ -509,7 +512,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_path, begin, end),
 		cmocka_unit_test_setup_teardown(test_diff, begin, end),
 		cmocka_unit_test_setup_teardown(test_mouse, begin, end),
-		cmocka_unit_test_setup_teardown(test_tab_goes_round, begin, end),
+		cmocka_unit_test_setup_teardown(test_focus_and_cursor, begin, end),
 		cmocka_unit_test_setup_teardown(test_closing, begin, end),
 		cmocka_unit_test_setup_teardown(test_empty_filter, begin, end),
 		cmocka_unit_test_setup_teardown(test_height, begin, end),

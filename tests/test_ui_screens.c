@@ -1,7 +1,7 @@
-/* ui/, whole: keys and commands through ui_run(), screens compared with tests/ui/ *.screen.
+/* Tests of ui/ as a whole: runs keys and commands through ui_run() and compares the screens with tests/ui/ *.screen.
  *
- * A screen that changed on purpose: UPDATE_SCREENS=1 make check, then review the difference like code.
- * `test_ui_screens --world FILE [THREADS]` writes the history that the screens show. */
+ * After an intended change run UPDATE_SCREENS=1 make check, and review the differences like code. `test_ui_screens
+ * --world FILE [THREADS]` writes the history used for the screens. */
 #include "test.h"
 
 #include <locale.h>
@@ -13,20 +13,20 @@ static void check_screen(const char *name, const char *script, const struct ui_o
 	char file[512];
 	const char *srcdir = getenv("srcdir");
 	snprintf(file, sizeof file, "%s/tests/ui/%s.screen", srcdir ? srcdir : ".", name);
-	char *got = screen_of(script, options), *want = slurp(file);
+	char *got = screen_of(script, options), *expected = slurp(file);
 	if (getenv("UPDATE_SCREENS")) {
 		FILE *f = fopen(file, "w");
 		assert_non_null(f);
 		fputs(got, f);
 		fclose(f);
-	} else if (!want || strcmp(got, want) != 0) {
+	} else if (!expected || strcmp(got, expected) != 0) {
 		fail_msg("%s differs.  Now it is:\n%s", file, got);
 	}
 	free(got);
-	free(want);
+	free(expected);
 }
 
-/* The first minute: open, >, Enter. */
+/* The first minute of a new user: open, >, Enter. */
 static void test_first_minute(void **state)
 {
 	(void)state;
@@ -111,13 +111,15 @@ static void test_panes_and_lists(void **state)
 	check_screen("small", "", &(struct ui_options){ .width = 39, .height = 24, .config = "/dev/null" });
 }
 
-/* The same place by another way gives the same screen. */
+/* Different ways to the same view result in the same screen. */
 static void test_ways_to_the_same_place(void **state)
 {
 	(void)state;
 	static const struct { const char *one, *other; } pairs[] = {
 		{ "wwdu", "ww" }, { "wwdu<C-r>", "wwd" }, { "ww0", "0" }, { ">w", "key > w" }, { "5>", ">>>>>" },
-		{ "lllhhh", "lh" }, { "key :t<Tab>ss<Tab><Enter>", ":theme ssh" }, { "key :go<Tab>50%<Enter>", ":50%" }, { ":50%\nwwwad", ":50%\nwww" }, { ":+40ms", ":50%" }, { ":host", ":goto host" }, { "/sshd<Enter>", ":Debian/880" }, { "<Esc>", "" },
+		{ "lllhhh", "lh" }, { "key :t<Tab>ss<Tab><Enter>", ":theme ssh" }, { "key :go<Tab>50%<Enter>", ":50%" },
+		{ ":50%\nwwwad", ":50%\nwww" }, { ":+40ms", ":50%" }, { ":host", ":goto host" },
+		{ "/sshd<Enter>", ":Debian/880" }, { "<Esc>", "" },
 		{ "kkkkkkkkkkjk", "kkkkkkkkkk" }, { "wsws", "ws" }, { "HH", "" },
 		{ "k<Space><Space>", "k" }, { ">..,,", ">" },
 		{ "?/zzz<Enter><Esc><Esc>", "" }, { "?/zzz<Esc>q", "" }, { "x/zzz<Enter>q", "" }, { "?/zzz<Enter><Esc>", "?" },
@@ -125,7 +127,7 @@ static void test_ways_to_the_same_place(void **state)
 	};
 	for (size_t i = 0; i < COUNT(pairs); i++) {
 		char *a = screen_of(pairs[i].one, &mono80), *b = screen_of(pairs[i].other, &mono80);
-		/* What the foot says may differ: it tells what was done last. */
+		/* all lines except the last, which may show a message */
 		char *fa = strrchr((a[strlen(a) - 1] = '\0', a), '\n'), *fb = strrchr((b[strlen(b) - 1] = '\0', b), '\n');
 		*fa = *fb = '\0';
 		if (strcmp(a, b) != 0)
@@ -135,12 +137,12 @@ static void test_ways_to_the_same_place(void **state)
 	}
 }
 
-/* Gaps shorter than mingap are passed over, unless the row has no other. */
+/* Gaps shorter than mingap are skipped, unless the row has no others. */
 static void test_short_gaps(void **state)
 {
 	(void)state;
 	char *s = screen_of(":set mingap=10ms\n>", &mono120);
-	assert_non_null(strstr(s, "no gap of 10.0 ms or more in this row: shorter ones count"));
+	assert_non_null(strstr(s, "no gap of 10.0 ms or more in this row: including shorter ones"));
 	assert_non_null(strstr(s, "VIRT_PREEMPTED 5.23 ms"));
 	free(s);
 	s = screen_of(":set mingap=1ms\n9>", &mono120);
@@ -148,16 +150,16 @@ static void test_short_gaps(void **state)
 	free(s);
 }
 
-/* Without anybody who can make another history, a clock cannot be moved. */
+/* Without struct ui_clocks, :offset is refused. */
 static void test_offset_alone(void **state)
 {
 	(void)state;
 	struct error err = ERROR_INIT;
 	assert_int_equal(run(":offset Debian +3us", &mono120, &err), -1);
-	assert_non_null(strstr(err.text, "clocks are moved in the history that was opened first"));
+	assert_non_null(strstr(err.text, "clocks can be shifted only in the history opened first"));
 }
 
-/* Nothing of the lists that explain is cut on a screen of 80 columns. */
+/* Removes spaces and line breaks after the first line of a text. */
 static char *without_spaces(char *text)
 {
 	char *to = text;
@@ -168,7 +170,7 @@ static char *without_spaces(char *text)
 	return text;
 }
 
-/* On the smallest screen no word is missing. */
+/* On the smallest screen no word of the help and the legend is missing. */
 static void test_help_wraps(void **state)
 {
 	(void)state;
@@ -178,7 +180,7 @@ static void test_help_wraps(void **state)
 	small.width = 40;
 	for (size_t i = 0; i < COUNT(keys); i++) {
 		char *a = screen_of(keys[i], &small), *b = screen_of(keys[i], &wide);
-		*strrchr(a, '#') = *strrchr(b, '#') = '\0';  /* the legend: more of it fits */
+		*strrchr(a, '#') = *strrchr(b, '#') = '\0';  /* rest of the legend, below the first screen */
 		assert_string_equal(without_spaces(a), without_spaces(b));
 		free(a);
 		free(b);
@@ -194,15 +196,15 @@ static void test_help_fits(void **state)
 	wide.width = 200;
 	for (size_t i = 0; i < COUNT(keys); i++) {
 		char *a = screen_of(keys[i], &narrow), *b = screen_of(keys[i], &wide);
-		*strrchr(a, '#') = *strrchr(b, '#') = '\0';  /* the legend: more of it fits */
+		*strrchr(a, '#') = *strrchr(b, '#') = '\0';  /* rest of the legend, below the first screen */
 		assert_string_equal(strchr(a, '\n'), strchr(b, '\n'));
 		free(a);
 		free(b);
 	}
 }
 
-/* The last line tells the colours of the row at hand: in each theme those of a host's CPU; a vCPU's wait where it has one of
- * its own. */
+/* The last line shows the colours of the selected row: in each theme the owners of a host CPU, and for a vCPU its own
+ * wait if the theme has a separate colour for it. */
 static void test_legend_of_the_row(void **state)
 {
 	(void)state;
@@ -219,27 +221,27 @@ static void test_legend_of_the_row(void **state)
 	}
 }
 
-/* The markers and how far they are apart are told where the line is short. */
+/* A narrow header shows the markers and their distance. */
 static void test_markers_fit(void **state)
 {
 	(void)state;
 	char *s = screen_of(":set color=never\n>w(9l)", &mono80);
 	*strchr(s, '\n') = '\0';
 	assert_non_null(strstr(s, "   A .1"));
-	assert_non_null(strstr(s, "  B .1"));
-	assert_string_equal(strstr(s, "  d "), "  d 6.55 ms");
+	assert_non_null(strstr(s, " B .1"));
+	assert_string_equal(strstr(s, " B-A "), " B-A 6.55 ms");
 	free(s);
 }
 
 static void test_details(void **state)
 {
 	(void)state;
-	static const char *const holds[] = { "VIRT_PREEMPTED", "In words", "burnP6", "Values at the cursor",
+	static const char *const contains[] = { "VIRT_PREEMPTED", "Explanation", "burnP6", "Values at the cursor",
 		"Name           critical_task", "1795176184107000000 ns", "virt-preempt 74 %" };
 	char *s = screen_of(">\nx", &mono120);
-	for (size_t i = 0; i < COUNT(holds); i++)
-		if (!strstr(s, holds[i]))
-			fail_msg("%s is missing:\n%s", holds[i], s);
+	for (size_t i = 0; i < COUNT(contains); i++)
+		if (!strstr(s, contains[i]))
+			fail_msg("%s is missing:\n%s", contains[i], s);
 	free(s);
 }
 
@@ -256,7 +258,7 @@ static void test_cause(void **state)
 	free(direct);
 }
 
-/* No name from a trace reaches the screen with a control character in it. */
+/* No name from a trace puts a control character on the screen. */
 static void test_hostile_names(void **state)
 {
 	(void)state;
@@ -269,12 +271,12 @@ static void test_hostile_names(void **state)
 }
 
 /* A history without machines, and one of a single thread that never runs. */
-static void test_next_to_nothing(void **state)
+static void test_tiny_histories(void **state)
 {
 	(void)state;
 	static const char *const paths[] = { "/Other/Thing", "/Virtual Machines/V/Threads/7/Status" };
 	for (size_t i = 0; i < COUNT(paths); i++) {
-		char path[64] = "/tmp/stealscope-empty-XXXXXX", keep[64];
+		char path[64] = "/tmp/stealscope-empty-XXXXXX", saved_world[64];
 		struct error err = ERROR_INIT;
 		close(mkstemp(path));
 		struct history_builder *b = history_create(path, NULL, &err);
@@ -284,22 +286,22 @@ static void test_next_to_nothing(void **state)
 		uint32_t attr = history_attribute(b, paths[i], HISTORY_STATE, set, &err);
 		assert_int_equal(history_set(b, 5, attr, 2, &err), 0);
 		assert_int_equal(history_finish(b, 5, 5, &err), 0);
-		memcpy(keep, world, sizeof keep);
+		memcpy(saved_world, world, sizeof saved_world);
 		memcpy(world, path, sizeof world);
-		/* At last a filter that leaves no row at all. */
+		/* A filter that matches no row shows a message, and the viewer still works. */
 		int status = run(">}<Enter>[]B<Esc>xqjkwsWS0^$.,ff()z\nR\nHop\nLq?q'\nG<Space><Space>y\n\\none<Enter>j\n"
 		                 ">}<Enter>[]B<Esc>xqjkwsWS0.,ff()zvmopHFy\n\\none<Enter>G/7<Esc>n/7<Enter>\n:V/7", &mono80, &err);
-		memcpy(world, keep, sizeof world);
+		memcpy(world, saved_world, sizeof world);
 		unlink(path);
 		assert_int_equal(status, i == 0 ? -1 : 0);
 	}
 }
 
-/* A thread that ran 10 us and lost 10, and of which 40 us are unknown: half is lost of what is known, which is less. */
-static void test_figures_in_doubt(void **state)
+/* A thread that ran for 10 us, lost 10 us, and is unknown for 40 us: 50 % is lost, and "?" marks the share as uncertain. */
+static void test_uncertain_figures(void **state)
 {
 	(void)state;
-	char path[64] = "/tmp/stealscope-doubt-XXXXXX", keep[64];
+	char path[64] = "/tmp/stealscope-doubt-XXXXXX", saved_world[64];
 	struct error err = ERROR_INIT;
 	close(mkstemp(path));
 	struct history_builder *b = history_create(path, NULL, &err);
@@ -311,11 +313,11 @@ static void test_figures_in_doubt(void **state)
 	for (size_t i = 0; i < COUNT(change); i++)
 		assert_int_equal(history_set(b, change[i].at, attr, change[i].value, &err), 0);
 	assert_int_equal(history_finish(b, 0, 59999, &err), 0);
-	memcpy(keep, world, sizeof keep);
+	memcpy(saved_world, world, sizeof saved_world);
 	memcpy(world, path, sizeof world);
 	char *all = screen_of(":host/7\n0", &mono80), *known = screen_of(":host/7\n0^WW", &mono80),
 	     *list = screen_of("O", &mono80);
-	memcpy(world, keep, sizeof world);
+	memcpy(world, saved_world, sizeof world);
 	unlink(path);
 	assert_non_null(strstr(all, " 50?"));
 	assert_non_null(strstr(known, " 0%"));
@@ -325,7 +327,7 @@ static void test_figures_in_doubt(void **state)
 	free(list);
 }
 
-/* Any keys in any order: nothing breaks, and the screen keeps its size. */
+/* Random keys never crash the viewer or change the size of the screen. */
 static void test_random_keys(void **state)
 {
 	(void)state;
@@ -352,7 +354,7 @@ static void test_random_keys(void **state)
 	}
 }
 
-/* What ui_print_keys_mdoc() prints; to be freed. */
+/* Returns the output of ui_print_keys_mdoc(); the caller frees it. */
 static char *keys_mdoc(void)
 {
 	char path[64] = "/tmp/stealscope-keys-XXXXXX";
@@ -370,14 +372,14 @@ static char *keys_mdoc(void)
 	return text;
 }
 
-/* stealscope(1) holds the key table of the code between its two comments. */
+/* stealscope-view(1) contains the key table between two comments. */
 static void test_man_page_has_the_keys(void **state)
 {
 	(void)state;
 	static const char begin[] = ".\\\" keys begin\n", end[] = ".\\\" keys end\n";
 	char file[512], *keys = keys_mdoc();
 	const char *srcdir = getenv("srcdir");
-	snprintf(file, sizeof file, "%s/man/stealscope.1", srcdir ? srcdir : ".");
+	snprintf(file, sizeof file, "%s/man/stealscope-view.1", srcdir ? srcdir : ".");
 	char *page = slurp(file), *from = page ? strstr(page, begin) : NULL, *to = page ? strstr(page, end) : NULL;
 	assert_true(from && to && from < to);
 	from += strlen(begin);
@@ -394,7 +396,7 @@ static void test_man_page_has_the_keys(void **state)
 	free(keys);
 }
 
-/* The configuration sets what the command line does not. */
+/* The configuration sets the options that the command line does not set. */
 static void test_config_of_a_run(void **state)
 {
 	(void)state;
@@ -452,11 +454,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_panes_and_lists),
 		cmocka_unit_test(test_ways_to_the_same_place),
 		cmocka_unit_test(test_short_gaps), cmocka_unit_test(test_offset_alone),
-		cmocka_unit_test(test_help_fits), cmocka_unit_test(test_help_wraps), cmocka_unit_test(test_legend_of_the_row), cmocka_unit_test(test_markers_fit),
+		cmocka_unit_test(test_help_fits), cmocka_unit_test(test_help_wraps), cmocka_unit_test(test_legend_of_the_row),
+		cmocka_unit_test(test_markers_fit),
 		cmocka_unit_test(test_details),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_hostile_names),
-		cmocka_unit_test(test_next_to_nothing), cmocka_unit_test(test_figures_in_doubt),
+		cmocka_unit_test(test_tiny_histories), cmocka_unit_test(test_uncertain_figures),
 		cmocka_unit_test(test_random_keys),
 		cmocka_unit_test(test_man_page_has_the_keys),
 		cmocka_unit_test(test_config_of_a_run),

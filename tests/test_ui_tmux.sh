@@ -1,10 +1,10 @@
 #!/bin/sh
-# The viewer in a real terminal (tmux): first minute, resizing, job control, deaths, terminal types, silence.
+# The viewer in a real terminal (tmux): first minute, resizing, job control, fatal signals, terminal types, idling.
 builddir=${builddir:-.}
 command -v tmux > /dev/null || { echo "tmux is not installed"; exit 77; }
 [ -x "$builddir/stealscope" ] || { echo "stealscope is not built"; exit 77; }
 case $builddir in /*) ;; *) builddir=$PWD/$builddir ;; esac
-dir=$(mktemp -d /tmp/stealscope-test-XXXXXX) || exit 99  # lines that name it have room on the screen
+dir=$(mktemp -d /tmp/stealscope-test-XXXXXX) || exit 99  # short, so that lines with it fit on the screen
 socket=stealscope-test-$$
 export HOME=$dir XDG_CONFIG_HOME=$dir/config XDG_CACHE_HOME=$dir/cache XDG_STATE_HOME=$dir/state LC_ALL=C.UTF-8 TZ=UTC
 unset NO_COLOR TMUX
@@ -16,7 +16,7 @@ t() { tmux -L "$socket" -f /dev/null "$@"; }
 cleanup() { t kill-server 2> /dev/null; sleep 0.2; rm -rf "$dir"; }
 trap cleanup EXIT
 
-# serve SOCKET PID FOLDER: a server that ends when the process does, however that ends, and takes the folder along.
+# serve SOCKET PID DIRECTORY: starts a tmux server that ends with the process, and then removes the directory.
 serve() {
 	tmux -L "$1" -f /dev/null new-session -d -s probe \
 		"while kill -0 $2 2> /dev/null; do sleep 0.5; done; tmux kill-session -a -t probe; rm -rf '$3'"
@@ -28,7 +28,7 @@ serve "$socket" $$ "$dir" && sleep 0.2 && t has-session -t probe || { echo "tmux
 screen() { t capture-pane -p -t v; }
 state() { t display-message -p -t v "$1"; }
 
-# wait_for TEXT WHAT: until the screen holds TEXT, a minute at most.
+# wait_for TEXT STEP: waits until the screen contains TEXT, a minute at most.
 wait_for() {
 	for _ in $(seq 1200); do
 		screen | grep -qF -- "$1" && return 0
@@ -41,7 +41,7 @@ wait_for() {
 }
 fail() { echo "FAIL: $*"; screen; failed=1; }
 
-# What a command prints, once that has stayed the same for half a second: answers come when they come.
+# Prints the output of a command once it has not changed for half a second: answers arrive asynchronously.
 settled() {
 	last=
 	for _ in $(seq 100); do
@@ -53,7 +53,7 @@ settled() {
 	printf '%s\n' "$now"
 }
 
-# A shell with job control in a window of that size.
+# Starts a shell with job control in a window of that size.
 shell() {
 	t kill-session -t v 2> /dev/null
 	t new-session -d -s v -x "$1" -y "$2" "PS1='ready> ' bash --norc --noprofile -i"
@@ -62,17 +62,17 @@ shell() {
 run() { t send-keys -t v "$1" Enter; }
 view="$builddir/stealscope view $dir/world.steal"
 
-# The first minute, and the shell as it was.
+# The first minute; the shell is unchanged afterwards.
 shell 100 30
 run "cd $dir; stty -a > before; clear; $view; echo status \$?"
-wait_for 'who suffers' 'first frame: the overview'
-wait_for '98 % of it to host/2101 burnP6' 'who took it'
+wait_for 'most delayed' 'first frame: the overview'
+wait_for '98 % taken by host/2101 burnP6' 'the culprit'
 t send-keys -t v C-c
 wait_for ' q quits' '^C'
 t send-keys -t v Enter
 wait_for 'by host/2101 burnP6' 'its longest gap'
 t send-keys -t v BSpace
-wait_for 'who suffers' 'back'
+wait_for 'most delayed' 'back'
 t send-keys -t v '>'
 wait_for 'by host/2101 burnP6' 'the gap'
 t send-keys -t v Enter
@@ -81,7 +81,7 @@ t send-keys -t v C-c
 wait_for 'q closes the pane, and then quits' '^C beside a pane'
 t send-keys -t v X
 wait_for 'flow-Debian-3525-critical_task.txt' 'the name'
-t send-keys -t v C-c  # leaves the prompt, and that is all
+t send-keys -t v C-c  # leaves the prompt only
 wait_for '? help' '^C in a prompt'
 t send-keys -t v X
 wait_for 'flow-Debian-3525-critical_task.txt' 'the name'
@@ -102,7 +102,7 @@ for size in 120x40 39x10 200x50 41x9 80x24 10x4 90x7 30x8; do
 	t resize-window -t v -x "${size%x*}" -y "${size#*x}"
 	sleep 0.02
 done
-wait_for 'at least 40x8' 'too small'
+wait_for 'needs 40x8' 'too small'
 t resize-window -t v -x 120 -y 40
 wait_for 'critical_task' 'after the storm'
 [ "$(screen | grep -c 'critical_task')" -ge 1 ] || fail 'the rows are gone after the storm'
@@ -117,7 +117,7 @@ t send-keys -t v '>'
 wait_for 'by host/2101 burnP6' 'keys after fg'
 t send-keys -t v q
 
-# Deaths.
+# Fatal signals.
 for signal in HUP TERM QUIT ABRT SEGV; do
 	run "clear; stty -a > before; $view; echo died \$?; stty -a > after; echo done-$signal"
 	wait_for '? help' "frame before $signal"
@@ -128,7 +128,7 @@ for signal in HUP TERM QUIT ABRT SEGV; do
 	[ "$(state '#{alternate_on}#{cursor_flag}#{mouse_any_flag}')" = 010 ] || fail "the terminal was not restored after $signal"
 done
 
-# A clock moved by hand: progress, cancelled, done, kept.
+# A manual clock offset: cancelled, done, saved.
 cp -r "${srcdir:-.}/tests/data/fibonacci" "$dir/traces" && chmod -R u+w "$dir/traces"
 "$builddir/stealscope" index "$dir/traces" -o "$dir/traces/stealscope.steal" > /dev/null 2>&1 || fail 'index'
 woken=$("$builddir/stealscope" intervals "$dir/traces/stealscope.steal" \
@@ -143,9 +143,9 @@ wait_for '1.00 us/cell' 'a microsecond per cell'
 before=$(beacon)
 t send-keys -t v ':offset Debian -5us' Enter Escape
 wait_for 'cancelled' 'Esc'
-[ "$(beacon)" = "$before" ] || fail 'a cancelled nudge moved the row'
+[ "$(beacon)" = "$before" ] || fail 'a cancelled offset moved the row'
 t send-keys -t v ':offset Debian -5us' Enter
-wait_for 'Debian -5 us: containment 1.0000 ->' 'the nudge'
+wait_for 'Debian -5 us: containment 1.0000 ->' 'the offset'
 [ "$(beacon)" = $((before - 5)) ] || fail "5 us earlier are 5 cells: $before $(beacon)"
 t send-keys -t v ':offset save' Enter
 wait_for "wrote $dir/traces/stealscope.yaml: Debian -5 us" 'save'
@@ -153,7 +153,7 @@ t send-keys -t v m
 wait_for 'bookmark 1: ' 'a bookmark'
 t send-keys -t v q
 run "clear; $builddir/stealscope view --glyphs ascii $dir/traces/stealscope.yaml"
-wait_for 'Debian -5 us' 'the nudge in the first line'
+wait_for 'Debian -5 us' 'the offset in the first line'
 wait_for '1.00 us/cell' 'the window as it was left'
 t send-keys -t v ':Debian/149' Enter ":$woken" Enter ':zoom 83us' Enter
 wait_for '1.00 us/cell' 'a microsecond per cell'
@@ -161,11 +161,11 @@ wait_for '1.00 us/cell' 'a microsecond per cell'
 t send-keys -t v "'"
 wait_for '  Debian/149 beacon' 'the bookmark of the run before, of the same traces'
 t send-keys -t v d
-wait_for 'dropped: ' 'the bookmark is dropped'
-grep -q beacon "$XDG_STATE_HOME"/stealscope/*.bookmarks && fail 'the bookmark is still kept'
+wait_for 'deleted: ' 'the bookmark is dropped'
+grep -q beacon "$XDG_STATE_HOME"/stealscope/*.bookmarks && fail 'the bookmark is still in the file'
 t send-keys -t v q
 
-# The mouse, when asked for: a click chooses row and time, the wheel turned with Ctrl zooms or does nothing.
+# The mouse after :set mouse: a click selects row and time, the wheel with Ctrl zooms or does nothing.
 run "clear; $view"
 wait_for '? help' 'frame before the mouse'
 t send-keys -t v Escape ':set mouse' Enter  # at the timeline
@@ -181,22 +181,22 @@ mouse 'pP&'; mouse 'qP&'  # Ctrl and the wheel at column 48
 [ "$(settled screen)" = "$before" ] || fail 'Ctrl and the wheel moved the cursor'
 mouse 'aP&'
 wait_for 'Debian/880 sshd' 'the wheel goes to the next row'
-mouse ' Z&\033[M#Z&'  # a click whose two ends come at once
+mouse ' Z&\033[M#Z&'  # press and release arrive together
 wait_for ' Debian/3525 critical_task 12:03:04.1180 RUNNING' 'a click over a slow line'
 t send-keys -t v q
 
-# The progress of index stays within its line, however narrow the terminal is.
+# The progress of index stays within its line on a narrow terminal.
 shell 40 20
 run "clear; $builddir/stealscope index $dir/traces -o $dir/narrow.steal"
 wait_for 'narrow.steal' 'the name of the history'
 screen | grep -qE 'reading|%' && fail 'progress is left on the screen'
 shell 120 30
 
-# Silence: an idle viewer does not wake up.
+# An idle viewer does not wake up.
 run "clear; $view"
-wait_for '? help' 'frame before silence'
+wait_for '? help' 'frame before the idle time'
 pid=$(pgrep -n -f "view $dir/world.steal")
-# What all its threads did; who only waits for a CPU is not idle.
+# States and context switches of all its threads; a thread that waits for a CPU is not idle.
 switches() { cat /proc/"$pid"/task/*/status | grep -E '^State|ctxt'; }
 for _ in $(seq 100); do
 	one=$(settled switches)
@@ -214,15 +214,15 @@ for term in xterm-256color xterm screen linux vt100; do
 	wait_for 'critical_task' "rows on $term"
 	t send-keys -t v Enter
 	wait_for 'Enter flow' "timeline on $term"
-	t send-keys -t v BSpace  # DEL, which is not what terminfo says of all of them
-	wait_for 'who suffers' "back on $term"
-	# Keys as terminals in another mode send them, and what is no key at all: not what their characters do each.
+	t send-keys -t v BSpace  # DEL, which differs from terminfo on some of them
+	wait_for 'most delayed' "back on $term"
+	# Keys as terminals in another mode send them, and unknown sequences: their characters must not act as keys.
 	t send-keys -t v Enter
 	wait_for 'Enter flow' "timeline again on $term"
 	t send-keys -t v -l "${esc}[1;5D${esc}[I${esc}[200~${esc}[4~"
 	wait_for 'BLOCKED 5.00' "End on $term"
 	t send-keys -t v BSpace
-	wait_for 'who suffers' "back again on $term"
+	wait_for 'most delayed' "back again on $term"
 	t send-keys -t v q
 	wait_for "left-$term" "quit on $term"
 	screen | grep "left-$term" | grep -q preempt && fail "$term: the shell goes on in the legend"
@@ -240,7 +240,7 @@ run "clear; TERM=dumb $view; echo refused \$?"
 wait_for 'refused 4' 'dumb'
 screen | grep -q 'cannot move its cursor' || fail 'dumb: no reason was given'
 
-# Who is killed leaves no server and no folder.
+# A killed test leaves no server and no directory.
 sleep 600 &
 pid=$!
 mkdir "$dir/its"
@@ -251,6 +251,6 @@ for _ in $(seq 1200); do
 	tmux -L "$socket-its" has-session 2> /dev/null || break
 	sleep 0.05
 done
-tmux -L "$socket-its" kill-server 2> /dev/null && fail 'a server outlived whom it was for'
-[ -e "$dir/its" ] && fail 'a folder outlived whom it was for'
+tmux -L "$socket-its" kill-server 2> /dev/null && fail 'a server outlived its process'
+[ -e "$dir/its" ] && fail 'a directory outlived its process'
 exit $failed

@@ -1,4 +1,4 @@
-"""No machine and no stream vanishes: what cannot be read beside what can is told, each of it."""
+"""Every machine and every stream is read or reported: each unreadable part has a note of its own."""
 import os
 import shutil
 import struct
@@ -15,7 +15,7 @@ def write(path, data):
 
 
 def spoil_metadata(data):
-    """Name of the case: what its metadata holds."""
+    """Name of the case -> content of the metadata."""
     return {"empty": b"", "version": data[:35] + b"\x09\x07" + data[37:], "magic": b"\xff" + data[1:], "cut": data[:100],
             "noise": bytes(range(256)), "later": b"/* CTF 1.8 */ trace { major = 1; minor = 9; byte_order = le; };"}
 
@@ -26,17 +26,17 @@ def check_case(tmp, name, make, words):
     make(os.path.join(folder, "guest-Debian"))
     p = run("index", folder, "-o", out)
     lines = [line for line in p.stderr.splitlines() if all(w in line for w in words)]
-    check(len(lines) == 1 and lines[0].startswith("stealscope: note: "), f"{name}: said once {p.stderr.strip()}")
+    check(len(lines) == 1 and lines[0].startswith("stealscope: note: "), f"{name}: one note {p.stderr.strip()}")
     notes = run("info", out).stdout
-    check(all(w in notes for w in words[1:]), f"{name}: the history knows it, too")
+    check(all(w in notes for w in words[1:]), f"{name}: the history contains it, too")
     p = run("index", "--host", os.path.join(folder, "host"), "--guest", "g=" + os.path.join(folder, "guest-Debian"),
             "-o", os.path.join(tmp, "named.steal"), status=2)
     check(p.stderr.count("\n") == 1 and not os.path.exists(os.path.join(tmp, "named.steal")),
-          f"{name}: named by the user it is refused: {p.stderr.strip()}")
+          f"{name}: refused if named by the user: {p.stderr.strip()}")
 
 
 def check_opened(tmp):
-    """Damage that shows only when the trace is opened: the others are read as if it were not there."""
+    """Damage found only when the trace is opened: the other traces are read as if it did not exist."""
     folder, out = os.path.join(tmp, "opened"), os.path.join(tmp, "opened.steal")
     metadata = {"guest-Debian": "", "host": ""}
     for machine in metadata:
@@ -53,14 +53,14 @@ def check_opened(tmp):
     spoil("guest-Debian")
     p = run("index", folder, "-o", out)
     check(p.stderr.count("\n") == 1 and "guest-Debian/kernel: the metadata cannot be read: " in p.stderr and
-          "; left out (copy the trace again)" in p.stderr, f"opened: said once {p.stderr.strip()}")
+          "; skipped (copy the trace again)" in p.stderr, f"opened: one note {p.stderr.strip()}")
     check(run("summary", "--format", "csv", out).stdout == alone, "opened: the host's answers are those of the host alone")
     p = run("index", "--host", os.path.join(folder, "host"), "--guest", "g=" + os.path.join(folder, "guest-Debian"),
             "-o", os.path.join(tmp, "named.steal"), status=2)
-    check(p.stderr.count("\n") == 1, f"opened: named by the user it is refused: {p.stderr.strip()}")
+    check(p.stderr.count("\n") == 1, f"opened: refused if named by the user: {p.stderr.strip()}")
     spoil("host")
     p = run("index", folder, "-o", os.path.join(tmp, "named.steal"), status=2)
-    check(p.stderr.startswith("stealscope: none of the traces can be read: "), f"opened: none is left {p.stderr.strip()}")
+    check(p.stderr.startswith("stealscope: none of the traces can be read: "), f"opened: no trace is left {p.stderr.strip()}")
 
 
 def check_stream(tmp, name, make):
@@ -82,12 +82,12 @@ def perf_trace():
 
 
 def check_perf(tmp):
-    """There is no index that could tell what is missing: whatever is no packet is told."""
+    """Traces without an index: anything that is not a packet is reported."""
     metadata, first, second = perf_trace()
     for name, data, words in (
             ("sound", first + second, None), ("short", b"\xc1", "begin"), ("head", b"x" + first[1:] + second, "begin"),
-            ("behind", first + b"noise" * 100, "left out for damage: 1"), ("empty", b"", "empty"),
-            ("second", first + b"x" + second[1:], "left out for damage: 1")):
+            ("behind", first + b"noise" * 100, "damaged packets skipped: 1"), ("empty", b"", "empty"),
+            ("second", first + b"x" + second[1:], "damaged packets skipped: 1")):
         folder, out = os.path.join(tmp, "perf-" + name), os.path.join(tmp, name + ".steal")
         write(os.path.join(folder, "metadata"), metadata)
         write(os.path.join(folder, "perf_stream_0"), data)
@@ -96,22 +96,22 @@ def check_perf(tmp):
         if name == "sound":
             write(os.path.join(folder, "metadata"), metadata[:1000])
             p = run("index", folder, "-o", out, status=2, env={"TMPDIR": tmp})
-            check(p.stderr.count(tmp) == 1, f"no folder of ours is named: {p.stderr.strip()}")
+            check(p.stderr.count(tmp) == 1, f"no internal directory in the message: {p.stderr.strip()}")
         check(len(said) == (words is not None) and all(words in line and tmp in line for line in said),
               f"perf, {name}: {said}")
 
 
 def check_files_of_trace_cmd(tmp):
-    """Each is a machine's: also beside one that is sound, and in a folder above it."""
+    """Each file is one machine's trace, also next to a readable one and in a directory above it."""
     folder, out = os.path.join(tmp, "dats"), os.path.join(tmp, "dats.steal")
     shutil.copytree(HOST, os.path.join(folder, "host", "kernel"))
     for name, data in (("a.dat", b""), ("b.dat", b"\x17"), (os.path.join("host", "c.dat"), b"\x17\x09\x44tracing6\0")):
         write(os.path.join(folder, name), data)
     said = run("index", folder, "-o", out).stderr
-    check(all(f"{name}.dat: no trace-cmd file" in said for name in "abc") and said.count("\n") == 3, said.strip())
+    check(all(f"{name}.dat: named like a trace-cmd file" in said for name in "abc") and said.count("\n") == 3, said.strip())
     os.symlink("nowhere", os.path.join(folder, "d.dat"))
     said = run("index", folder, "-o", out, status=2).stderr
-    check("d.dat: No such file" in said and said.count("\n") == 1, f"a link that leads nowhere: {said.strip()}")
+    check("d.dat: No such file" in said and said.count("\n") == 1, f"a dangling link: {said.strip()}")
 
 
 with scratch() as tmp:
@@ -137,4 +137,4 @@ with scratch() as tmp:
     shutil.copytree(HOST, both)
     write(os.path.join(both, "perf.data"), b"PERFILE2" + bytes(100))
     p = run("index", both, "-o", os.path.join(tmp, "both.steal"))
-    check("perf.data" not in p.stderr, "a perf.data beside what was made of it is no news")
+    check("perf.data" not in p.stderr, "a perf.data file next to its CTF conversion is not reported")

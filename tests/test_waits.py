@@ -1,4 +1,4 @@
-"""`stealscope waits`: what ended the sleeps of idle vCPUs adds up to these sleeps, with or without the guest's trace."""
+"""`stealscope waits`: the wakers of idle vCPUs account for all their sleep, with or without the guest's trace."""
 import os
 import re
 
@@ -27,13 +27,13 @@ with scratch() as folder:
     most = max(rows, key=lambda r: int(r["total_ns"]))
     check((most["waits_for"], most["by_name"], most["by_tid"]) == ("timer", "timer", ""), f"mostly for timers: {most['share']}")
 
-    # One mechanism: the flow of the vCPU waits for the same, and so says explain.
-    flow = {(r["system"], r["tid"], r["name"]): int(r["duration_ns"]) for r in table("flow", history, "Debian/CPU0")
-            if r["kind"] == "waiting" and r["system"]}
+    # The flow of the vCPU and explain have the same wakers.
+    flow = {(r["machine"], r["tid"], r["name"]): int(r["duration_ns"]) for r in table("flow", history, "Debian/CPU0")
+            if r["kind"] == "waiting" and r["machine"]}
     sleeps = {}
     for r in rows:
-        if r["by_system"]:
-            key = (r["by_system"], r["by_tid"], r["by_name"])
+        if r["by_machine"]:
+            key = (r["by_machine"], r["by_tid"], r["by_name"])
             sleeps[key] = sleeps.get(key, 0) + int(r["total_ns"])
     check(flow == sleeps and len(flow) >= 2, f"the flow of the vCPU waits for the same {len(flow)}")
     text = " ".join(run("explain", history, "Debian/CPU0").stdout.split())
@@ -49,9 +49,9 @@ with scratch() as folder:
     guest = f"{folder}/guest.steal"
     run("index", "--guest", f"Debian={DATA}/fibonacci/guest-Debian", "-o", guest)
     p = run("waits", guest, "--format", "csv")
-    check(p.stdout.count("\n") == 1 and "no vCPU was seen asleep" in p.stderr and "sched_waking" in p.stderr, "without the host: what it would take")
+    check(p.stdout.count("\n") == 1 and "no idle vCPU was recorded" in p.stderr and "sched_waking" in p.stderr, "without the host: a note")
 
-    # Two recordings of one load, by two tracers: what its vCPUs waited for is known from the guests, in ms asleep.
+    # Two recordings of one load, by two tracers: the true wakers are known from the guests.
     for name, host in (("hostonly", "host"), ("hostonly_tc", "host.dat")):
         trace = os.path.join(SHARED, name, host)
         if not os.path.exists(trace):
@@ -64,8 +64,8 @@ with scratch() as folder:
               ("timer", "timer") in kinds, f"{name}: the disk's thread, siblings, timers")
         check(all(k in {"timer", "ipi", "device", "unknown"} for k, _ in kinds), f"{name}: and nothing that was not there")
 
-    # Its monitor stops the machine twice, the second time while its guest sleeps, from the kick on until that runs again:
-    # That is no wait for a device; two other sleeps are, which the same thread ended.
+    # The monitor stops the VM twice, the second time while the guest sleeps, from the kick until it runs again: no wait for
+    # a device.  The same thread ended two other sleeps that are.
     trace = os.path.join(SHARED, "pause")
     if os.path.isdir(trace):
         history = f"{folder}/pause.steal"
@@ -77,5 +77,5 @@ with scratch() as folder:
         check([(r["by_name"], r["count"]) for r in stopped] == [("qemu:Debian", "7")] and
               out - 2_000_000 < int(stopped[0]["total_ns"]) < out + 1_000_000, f"a stopped machine: {stopped}, out for {out}")
         check([(r["by_name"], r["count"]) for r in device] == [("qemu:Debian", "2")], f"and its devices: {device}")
-        check("% while the machine was stopped, woken by host/151 qemu:Debian (7 times)" in
+        check("% while the VM was stopped, woken by host/151 qemu:Debian (7 times)" in
               " ".join(run("explain", history, "Debian/CPU0").stdout.split()), "and in words")

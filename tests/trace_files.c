@@ -1,3 +1,4 @@
+/* Functions that copy the fibonacci recording to a temporary directory and damage it. */
 #include "trace_files.h"
 
 #include "test.h"
@@ -21,7 +22,7 @@ char *path_of(const char *name)
 int files_begin(void **state)
 {
 	(void)state;
-	/* Kept loaded, so that what leaks in it has a name, see __lsan_default_suppressions(). */
+	/* Never unloaded, so that stack traces of its leaks have symbols, see __lsan_default_suppressions(). */
 	glob_t plugin;
 	if (glob("/usr/lib*/{*/,}babeltrace2/plugins/babeltrace-plugin-ctf.so", GLOB_BRACE, NULL, &plugin) == 0) {
 		dlopen(plugin.gl_pathv[0], RTLD_NOW | RTLD_NODELETE);
@@ -107,7 +108,7 @@ void delete(const char *dir, const char *file)
 	free(path);
 }
 
-/* libbabeltrace2 2.0 itself leaks a little when it refuses a trace. */
+/* libbabeltrace2 2.0 leaks some memory when it rejects a trace. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

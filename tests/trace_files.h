@@ -1,17 +1,17 @@
-/* Copies of the fibonacci recording to change and damage, in a temporary folder. */
+/* Copies of the fibonacci recording in a temporary directory, which tests change and damage. */
 #ifndef STEALSCOPE_TESTS_TRACE_FILES_H
 #define STEALSCOPE_TESTS_TRACE_FILES_H
 
 #include <stddef.h>
 
-int files_begin(void **state);  /* makes the temporary folder: a group setup */
-int files_end(void **state);    /* removes it: the teardown */
+int files_begin(void **state);  /* group setup: makes the temporary directory */
+int files_end(void **state);    /* group teardown: removes it */
 
-char *path_of(const char *name);  /* in the temporary folder; malloc'ed */
+char *path_of(const char *name);  /* returns a path in the temporary directory, malloc'ed */
 void write_file(const char *path, const void *data, size_t len);
-char *read_whole(const char *path, size_t *len);  /* malloc'ed, a zero byte behind it */
+char *read_whole(const char *path, size_t *len);  /* returns the contents, malloc'ed, with a zero byte at the end */
 
-/* A copy of one machine's trace of the recording ("host", "guest-Debian") as the folder NAME; its path, malloc'ed. */
+/* Copies the trace of one machine ("host", "guest-Debian") to the directory `name`. Returns its path, malloc'ed. */
 char *copy_trace(const char *name, const char *machine);
 void damage(const char *dir, const char *file, long offset, size_t len);  /* overwrites with noise */
 void cut(const char *dir, const char *file, long len);

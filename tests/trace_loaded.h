@@ -1,4 +1,4 @@
-/* A folder below tests/data, found and loaded; a test fails where that fails. */
+/* Finds and loads the traces of a directory in tests/data; fails the test on errors. */
 #ifndef STEALSCOPE_TESTS_TRACE_LOADED_H
 #define STEALSCOPE_TESTS_TRACE_LOADED_H
 

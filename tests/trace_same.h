@@ -1,4 +1,4 @@
-/* Two walks that give the same events, field by field, and strings. */
+/* Compares two traces, event by event, with the texts of the string ids. */
 #ifndef STEALSCOPE_TESTS_TRACE_SAME_H
 #define STEALSCOPE_TESTS_TRACE_SAME_H
 
@@ -7,7 +7,7 @@
 #include "trace/layout/layout.h"
 #include "trace/trace.h"
 
-/* How many there are of those kinds. */
+/* Asserts that the events of these kinds are equal. Returns their number. */
 static size_t assert_same_events(const struct trace *a, const struct trace *b, event_kinds kinds)
 {
 	struct error err = ERROR_INIT;
@@ -27,7 +27,7 @@ static size_t assert_same_events(const struct trace *a, const struct trace *b, e
 		assert_string_equal(trace_string(a, p.comm), trace_string(b, q.comm));
 		for (unsigned i = 0; i < EVENT_ARGS; i++) {
 			const struct role *role = layout_role(p.kind, i);
-			if (role && role->is_text)  /* ids depend on which thread met the string first */
+			if (role && role->is_text)  /* ids depend on the order of the threads */
 				assert_string_equal(trace_string(a, p.arg[i]), trace_string(b, q.arg[i]));
 			else
 				assert_int_equal(p.arg[i], q.arg[i]);

@@ -26,7 +26,7 @@ static void drift(struct options *o)
 	o->late = o->seed % 3 == 1;
 }
 
-/* VMs and their CPUs come and go; which thread is which CPU, and when, the analysis finds. */
+/* Hotplug of VMs and CPUs; the analysis must find which thread is which CPU, and when. */
 static void hotplug(struct options *o)
 {
 	perfect(o);
@@ -53,7 +53,7 @@ static void silent(struct options *o)
 	o->duration = 800 * MS;
 }
 
-/* Sync events that are late, doubled or lie. */
+/* Sync events that are late, doubled or wrong. */
 static void faulty(struct options *o)
 {
 	drift(o);
@@ -69,7 +69,8 @@ static void stepped(struct options *o)
 	o->step = 20 * MS;
 }
 
-/* Steps of all sizes, with few beacons or none: then they may be invisible, and the clock must not be called accurate. */
+/* Steps of all sizes, with few beacons or none: a step may be undetectable, and then the clock must not be called
+ * accurate. */
 static void stepped_any(struct options *o)
 {
 	static const int64_t step[] = { 50 * US, MS, 5 * MS, 20 * MS, 100 * MS };
@@ -79,21 +80,21 @@ static void stepped_any(struct options *o)
 	o->step = step[o->seed % COUNT(step)];
 }
 
-/* Shorter than most stretches without an event: when it was remains open. */
+/* Steps shorter than most intervals between events: their time is not determined. */
 static void stepped_little(struct options *o)
 {
 	stepped(o);
 	o->step = 300 * US;
 }
 
-/* Backwards, of all sizes: some times come twice. */
+/* Steps back, of all sizes: some times occur twice. */
 static void stepped_back(struct options *o)
 {
 	stepped_any(o);
 	o->step = -o->step;
 }
 
-/* Nothing tells of the step but the events near one end of the trace, before it or after it. */
+/* Steps near one end of the trace, so that few events show them. */
 static void stepped_aside(struct options *o)
 {
 	static const int64_t step[] = { 50 * US, 300 * US, MS, 5 * MS, 20 * MS, 100 * MS };
@@ -105,7 +106,7 @@ static void stepped_aside(struct options *o)
 		o->step_at = 1000000 - o->step_at;
 }
 
-/* ... and the few beacons, most of which are on one side of it. */
+/* Like stepped_aside(), with few beacons, most of them on one side of the step. */
 static void stepped_seldom(struct options *o)
 {
 	static const int64_t hz[] = { 5, 2, 1 };
@@ -131,7 +132,7 @@ static void lossy(struct options *o)
 	o->packet = 4096;
 }
 
-/* ... while records are lost: of a vCPU's thread perhaps those that tell when it began or ended, or what it was. */
+/* Hotplug with lost records, among them perhaps the begin, the end or the name of a vCPU's thread. */
 static void lossy_hotplug(struct options *o)
 {
 	lossy(o);
@@ -144,7 +145,7 @@ static void blind(struct options *o)
 	o->no_kvm = true;
 }
 
-/* Their hosts fetch memory for guests, and their monitors answer for devices. */
+/* Hosts fetch memory for guests, and VMMs serve devices. */
 static void swapping(struct options *o)
 {
 	perfect(o);
@@ -159,7 +160,7 @@ static void absent(struct options *o)
 	o->missing[o->missings++] = name[o->seed % 3];
 }
 
-/* The scenarios that have a name, one after the other. */
+/* The named scenarios, one after the other. */
 static void named(struct options *o)
 {
 	static const char *const name[] = { "pulse", "fibonacci", "critical_task", "residual_timer", "overcommit", "churn",
@@ -171,17 +172,18 @@ static void named(struct options *o)
 	o->duration = o->seed % COUNT(name) == 4 ? 150 * MS : 900 * MS;
 }
 
-/* Each bit of the seed, mixed up, is another thing that may be so. */
+/* Draws an option from a bit of the mixed seed. */
 static bool coin(const struct options *o, unsigned bit)
 {
 	return (o->seed + 1) * UINT64_C(0x9e3779b97f4a7c15) >> (20 + bit) & 1;
 }
 
-/* What the kinds above do not have together. */
+/* Combinations of options that the kinds above do not cover. */
 static void mixed(struct options *o)
 {
 	static const char *const scenario[] = { "random", "random", "random", "planted", "chain", "ipi", "spin", "overcommit" };
-	static const char *const plant[] = { "vm", "crowd", "pin", "light", "idle", "weight", "exits", "quota", "slow", "none" };
+	static const char *const plant[] = { "vm", "crowd", "pin", "light", "idle", "weight", "exits", "quota", "slow",
+	                                     "none" };
 
 	perfect(o);
 	o->scenario = scenario[o->seed % COUNT(scenario)];
@@ -201,7 +203,7 @@ static void mixed(struct options *o)
 static void mixed_lost(struct options *o)
 {
 	mixed(o);
-	o->plain_names = !o->hotplug && coin(o, 10);  /* who is never in guest mode is told by its name alone */
+	o->plain_names = !o->hotplug && coin(o, 10);  /* a vCPU that never enters guest mode is recognized by its name alone */
 	o->bad_vcpu_id = !o->plain_names && o->bad_vcpu_id;
 	o->lost = 100000;
 	o->packet = 4096;
@@ -254,9 +256,9 @@ const struct test_case test_case[] = {
 	{ "mixed-step", SYNC_AUTO, mixed_step, .slack = 6, .may_not_know = true, .only_named = true },
 };
 
-/* Seeds whose clocks were once confidently wrong: other windows contain all events of a guest as well, or some events
- * suit the clock before a step and after it.  And those where a TID came back in another process, and nothing was left
- * of the end of the one or the beginning of the other. */
+/* Seeds with clocks that were once wrong with confidence: other offsets also contained all events of a guest, or some
+ * events fitted the clock both before and after a step. Also seeds in which a TID was reused by another process while
+ * the end of the first thread and the beginning of the second were lost. */
 const struct pinned pinned[] = {
 	{ "no-sync", 11 }, { "no-sync", 28 }, { "no-sync", 34 }, { "faulty-sync", 40 }, { "clock-step", 900005 },
 	{ "any-step", 3000005 }, { "any-step", 2077910 }, { "any-step", 2077940 }, { "any-step", 2077958 },
@@ -298,15 +300,15 @@ const struct pinned pinned[] = {
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);
 
-static const struct pinned told[] = { { "any-step", 4000136 }, { "back-step", 6000011 }, { "no-sync", 5000008 },
+static const struct pinned must_be_known[] = { { "any-step", 4000136 }, { "back-step", 6000011 }, { "no-sync", 5000008 },
 	{ "any-step", 5000003 }, { "aside-step", 883001 },
 	{ "seldom-step", 720008 } };
 
-bool pinned_told(const char *name, uint64_t seed)
+bool pinned_needs_clock(const char *name, uint64_t seed)
 {
 	bool is = false;
 
-	for (size_t i = 0; i < COUNT(told); i++)
-		is = is || (told[i].seed == seed && strcmp(told[i].name, name) == 0);
+	for (size_t i = 0; i < COUNT(must_be_known); i++)
+		is = is || (must_be_known[i].seed == seed && strcmp(must_be_known[i].name, name) == 0);
 	return is;
 }

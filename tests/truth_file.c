@@ -31,7 +31,7 @@ static const char *alias(const struct truth_file *t, const char *name)
 	return name;
 }
 
-/* "/Virtual Machines/NAME/..." by the analysis' name. */
+/* Renames "/Virtual Machines/NAME/..." to the name that the analysis uses. */
 static void rename_vm(const struct truth_file *t, const char *line, char *path, size_t size)
 {
 	static const char root[] = "/Virtual Machines/";
@@ -140,7 +140,7 @@ static bool read_traces(struct truth_file *t, const char *dir)
 	return true;
 }
 
-/* The machine that runs a VM; NULL for the host.  One without a trace may be named by its process. */
+/* Returns the machine that runs a VM; NULL for the host. A VM without a trace may be named by its process. */
 static const char *parent_of(const struct truth_file *t, const char *machine)
 {
 	int pid = 0;
@@ -211,7 +211,7 @@ static bool is_known(const struct truth_file *t, const char *machine)
 	return known;
 }
 
-/* A VM that nobody traced has no other name for the analysis than its process; if it is known at all. */
+/* Adds aliases for untraced VMs, which the analysis names by process if it finds them. */
 static void name_untraced(struct truth_file *t)
 {
 	for (size_t i = 0; i < t->vcpus; i++) {
@@ -268,7 +268,7 @@ void truth_release(struct truth_file *t)
 
 const struct truth_attr *truth_find(const struct truth_file *t, const char *path)
 {
-	/* strtab_put() would add unknown paths; that does no harm here. */
+	/* strtab_put() adds unknown paths, which does no harm here. */
 	uint64_t *slot = map_find(&t->by_path, strtab_put((struct strtab *)&t->strings, path));
 
 	return slot ? &t->attr[*slot - 1] : NULL;
@@ -286,7 +286,7 @@ int64_t truth_guest_time(const struct truth_file *t, const char *machine, int64_
 	return c->ref_guest + (host - c->ref_host) + (int64_t)(((int128)(host - c->ref_host) * c->rate) >> 60);
 }
 
-bool truth_comes_twice(const struct truth_file *t, const char *machine, int64_t guest)
+bool truth_is_repeated(const struct truth_file *t, const char *machine, int64_t guest)
 {
 	for (size_t i = 0; i < t->clocks; i++) {
 		const int64_t at = t->clock[i].from;
@@ -326,9 +326,10 @@ const char *truth_value(const struct truth_file *t, const char *path, int64_t wh
 	return NULL;
 }
 
-bool truth_untold(const char *value)
+bool truth_is_unknown(const char *value)
 {
-	return !strcmp(value, "UNKNOWN") || !strcmp(value, "unknown") || !strcmp(value, "null") || !strcmp(value, "quota or others") ||
+	return !strcmp(value, "UNKNOWN") || !strcmp(value, "unknown") || !strcmp(value, "null") ||
+	       !strcmp(value, "quota or others") ||
 	       !strncmp(value, "VM of TID ", 10);
 }
 

@@ -46,7 +46,7 @@ static bool is_in(const struct truth_records *t, const struct map *of, const cha
 	return false;
 }
 
-bool records_tell_pid(const struct truth_records *t, const char *path)
+bool records_have_pid(const struct truth_records *t, const char *path)
 {
 	const char *threads = strstr(path, "/Threads/");
 	char machine[32] = "host";
@@ -56,7 +56,7 @@ bool records_tell_pid(const struct truth_records *t, const char *path)
 	return threads && sscanf(threads, "/Threads/%" SCNu64, &tid) == 1 && is_in(t, t->thread, machine, tid);
 }
 
-/* The number of the CPU whose attribute that is, or whose thread's; -1: none is known. */
+/* Returns the number of the attribute's CPU, or of its thread's CPU; -1: unknown. */
 static int cpu_of(const struct truth_file *truth, const char *path, int64_t when)
 {
 	const char *cpu = strstr(path, "/CPUs/CPU");
@@ -69,7 +69,7 @@ static int cpu_of(const struct truth_file *truth, const char *path, int64_t when
 	return on ? atoi(on) : -1;
 }
 
-bool records_leave_open(const struct truth_records *t, const struct truth_file *truth, const char *path, int64_t when)
+bool records_ambiguous(const struct truth_records *t, const struct truth_file *truth, const char *path, int64_t when)
 {
 	const char *tail = strrchr(path, '/');
 	const int cpu = cpu_of(truth, path, when);

@@ -1,5 +1,5 @@
-/* What some record tells: whose process a thread is (those that it wrote itself, of its birth, and of a state dump), and that
- * a CPU did anything. */
+/* Facts contained in the records: whether the PID of a thread is recorded (in its own records, its fork, a state dump),
+ * and whether a CPU recorded anything. */
 #ifndef STEALSCOPE_TESTS_TRUTH_RECORDS_H
 #define STEALSCOPE_TESTS_TRUTH_RECORDS_H
 
@@ -11,17 +11,18 @@
 #include "truth_file.h"
 
 struct truth_records {
-	struct map thread[16];  /* of each machine: the TIDs */
+	struct map thread[16];  /* TIDs of each machine */
 	struct map cpu[16];
 	char machine[16][32];
 	unsigned machines;
 };
 
 int records_add(struct truth_records *t, const struct trace *trace, struct error *err);
-bool records_tell_pid(const struct truth_records *t, const char *path);  /* of the thread whose attribute that is */
-/* Several threads of a guest could run on a CPU of which there is no record: which of them does, nothing tells.  Of the CPU
- * or thread whose attribute that is. */
-bool records_leave_open(const struct truth_records *t, const struct truth_file *truth, const char *path, int64_t when);
+/* Returns true if a record contains the PID of the attribute's thread. */
+bool records_have_pid(const struct truth_records *t, const char *path);
+/* Returns true if several threads of a guest could run on a CPU without records, so that its current thread is unknown.
+ * path: attribute of that CPU, or of a thread. */
+bool records_ambiguous(const struct truth_records *t, const struct truth_file *truth, const char *path, int64_t when);
 void records_release(struct truth_records *t);
 
 #endif

@@ -8,32 +8,33 @@
 #include "truth_reasons.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
-#define FIRST (10 * MS)  /* of a trace: the time by which it says who is where, and who was queued has run */
-/* Of the states of the vCPUs of guests without a trace, which are estimates, so much may be wrong, in per cent: of one
- * vCPU in one run (400 ms; the worst of 547 was 3.5), and of all time of all of them (0.19). */
-#define MISSED_ONE 5
-#define MISSED_ALL 0.7
-#define ALL_NS (2000 * MS)  /* from which the latter is a mean of something */
-/* A quota may be said to last until the CPU that was left idle has got going again. */
-#define GETS_GOING (20 * US)
+#define FIRST (10 * MS)  /* time after the beginning of a trace by which each thread has been placed, and queued threads
+                          * have run */
+/* Limits for the states of vCPUs of untraced guests, which are estimates: wrong time, percent. WRONG_ONE_MAX: of one
+ * vCPU in one run (400 ms; the worst of 547 was 3.5). WRONG_ALL_MAX: of all vCPUs in all runs (0.19). */
+#define WRONG_ONE_MAX 5
+#define WRONG_ALL_MAX 0.7
+#define ALL_NS (2000 * MS)  /* minimum time for WRONG_ALL_MAX, ns */
+/* Maximum time until an idle CPU reacts to a refill, ns: the quota may seem to last so long. */
+#define IDLE_REACTION (20 * US)
 
-static struct { int64_t missed_ns, ns; } estimates;  /* of all runs */
+static struct { int64_t wrong_ns, ns; } estimates;  /* of all runs */
 
-void run_complain(struct run *r, const char *path, int64_t from, int64_t to, const char *found, const char *is)
+void run_report(struct truth_run *r, const char *path, int64_t from, int64_t to, const char *found, const char *is)
 {
 	if (r->wrong++ < RUN_SHOWN)
 		printf("%s seed %" PRIu64 ": %s [%" PRId64 ", %" PRId64 "] (+%" PRId64 ", %" PRId64 " ns): found %s, is %s\n",
 		       r->test->name, r->seed, path, from, to, from - r->truth.begin, to - from + 1, found, is);
 }
 
-/* Is every moment of [from, to] within the tolerance of a change of the attribute? */
-static bool near_changes(const struct run *r, const struct truth_attr *a, int64_t from, int64_t to, int64_t margin)
+/* Returns true if every time in [from, to] is within the error bound (plus margin) of a change of the attribute. */
+static bool is_near_change(const struct truth_run *r, const struct truth_attr *a, int64_t from, int64_t to, int64_t margin)
 {
 	for (int64_t at = from, next, until; at <= to; at = next + 1) {
-		int64_t tol = doubt_at(&r->doubt, r->path, at, &until) + margin;
+		int64_t tol = bounds_at(&r->bounds, r->path, at, &until) + margin;
 
-		next = tol >= DOUBT_ALL ? (until < to ? until : to) : at - 1;
-		for (size_t i = 0; i < a->n && tol && tol < DOUBT_ALL; i++)
+		next = tol >= BOUND_NONE ? (until < to ? until : to) : at - 1;
+		for (size_t i = 0; i < a->n && tol && tol < BOUND_NONE; i++)
 			for (int k = 0; k < 2; k++) {
 				int64_t change = k ? a->iv[i].end + 1 : a->iv[i].start;
 
@@ -47,9 +48,9 @@ static bool near_changes(const struct run *r, const struct truth_attr *a, int64_
 	return true;
 }
 
-/* Whether at t the history claims to know what the thread or vCPU does, so that its CPU, its name and its process are
- * claimed, too; *until is cut to where that holds. */
-static bool claimed(const struct run *r, uint32_t attr, int64_t t, int64_t *until)
+/* Returns true if the history contains a known state of the thread or vCPU at t, which means that its CPU, name and
+ * process must be right as well; *until is reduced to the end of that state. */
+static bool is_claimed(const struct truth_run *r, uint32_t attr, int64_t t, int64_t *until)
 {
 	struct interval iv;
 	uint32_t status = history_child_named(r->h, history_parent(r->h, attr), "Status");
@@ -60,22 +61,24 @@ static bool claimed(const struct run *r, uint32_t attr, int64_t t, int64_t *unti
 	return iv.value != HISTORY_NULL && strcmp(history_state_name(r->h, status, (unsigned)iv.value), "UNKNOWN") != 0;
 }
 
-/* A guest's CPU on which nothing ever happened: it may have been idle or busy, or with this thread or that. */
-static bool quiet(const struct run *r, const char *path, uint32_t attr)
+/* Returns true for a guest's CPU without any event, which may have been idle or busy, with any thread. */
+static bool has_no_events(const struct truth_run *r, const char *path, uint32_t attr)
 {
 	return (strstr(path, "/CPUs/") && strstr(path, "/Status") &&
 	        history_child_named(r->h, history_parent(r->h, attr), "Current Thread") == HISTORY_NONE) ||
-	       records_leave_open(&r->records, &r->truth, path, r->from);
+	       records_ambiguous(&r->records, &r->truth, path, r->from);
 }
 
-/* Of a guest without a trace its exits tell when it is idle; the moments when it begins or ends to be are estimates. */
-static bool estimated(const struct run *r, const char *path)
+/* Returns true for the state of an untraced guest's vCPU: it is inferred from exits, and the times at which it becomes
+ * idle or busy are estimates. */
+static bool is_estimate(const struct truth_run *r, const char *path)
 {
 	return strstr(path, "/CPUs/") && strstr(path, "/Status") && !truth_traced(&r->truth, path);
 }
 
-/* An idle vCPU whose thread is queued when the tracing begins: it may have been woken, or be preempted since before. */
-static bool queued_idle(const struct run *r, const char *path, int64_t t)
+/* Returns true for an idle vCPU with a thread that is queued at the beginning: the thread may have been woken, or
+ * preempted earlier. */
+static bool is_queued_idle(const struct truth_run *r, const char *path, int64_t t)
 {
 	char of[128], thread[128];
 
@@ -93,17 +96,17 @@ static bool queued_idle(const struct run *r, const char *path, int64_t t)
 	return false;
 }
 
-/* The name that a thread had before the exec that is the first record of it. */
-static bool before_exec(const struct run *r, const char *path, const struct interval *iv, const struct truth_interval *is)
+/* Returns true for the name that a thread had before an exec that is its first record. */
+static bool is_old_name(const struct truth_run *r, const char *path, const struct interval *iv, const struct truth_interval *is)
 {
-	int64_t unused, tolerance = doubt_at(&r->doubt, path, iv->end, &unused);
+	int64_t unused, tolerance = bounds_at(&r->bounds, path, iv->end, &unused);
 
 	return iv->start <= r->from && iv->end < r->to && !strcmp(strrchr(path, '/'), "/Name") &&
 	       iv->end >= is->end - tolerance && iv->end <= is->end + tolerance;
 }
 
-/* Whose VM it is was not told: that goes by its process. */
-static bool is_unplaced(const struct run *r, const char *vm, const char *found)
+/* Returns true if the VM was not matched and is named by its process. */
+static bool is_unplaced(const struct truth_run *r, const char *vm, const char *found)
 {
 	for (size_t i = 0; i < COUNT(r->unplaced); i++)
 		if (!strcmp(r->unplaced[i], vm) && truth_is_process(&r->truth, vm, found))
@@ -111,17 +114,17 @@ static bool is_unplaced(const struct run *r, const char *vm, const char *found)
 	return false;
 }
 
-/* One interval of the analysis against the truth; *at is the first interval of the truth that may meet it. */
-static void compare_interval(struct run *r, const char *path, const struct truth_attr *a, size_t *at, uint32_t attr,
+/* Compares one interval of the analysis with the truth. *at: first interval of the truth that may overlap it. */
+static void compare_interval(struct truth_run *r, const char *path, const struct truth_attr *a, size_t *at, uint32_t attr,
                              const struct interval *iv)
 {
 	char buf[32];
 	const char *found = history_text_of(r->h, attr, iv->value, buf);
-	/* Names, CPUs and PIDs of dead threads are nobody's business: only Status says whether there is one. */
+	/* Names, CPUs and PIDs of dead threads do not matter: only Status shows whether the thread exists. */
 	bool of_living = strstr(path, "/Threads/") && !strstr(path, "/Status");
 	bool of_vcpu = strstr(path, "/pCPU") || strstr(path, "/Host Thread");
-	/* A thread whose first record is a migration, when tracing begins, may be queued or on its way to be. */
-	bool first = iv->start <= r->from, soon = iv->end < r->from + FIRST, ignorant = truth_untold(found);
+	/* A thread with a migration as first record may have been queued at the beginning, or not yet. */
+	bool first = iv->start <= r->from, soon = iv->end < r->from + FIRST, ignorant = truth_is_unknown(found);
 	int64_t t = iv->start > r->from ? iv->start : r->from, last = iv->end < r->to ? iv->end : r->to;
 
 	while (t <= last) {
@@ -132,27 +135,28 @@ static void compare_interval(struct run *r, const char *path, const struct truth
 		const char *is = true_iv ? strtab_get(&r->truth.strings, true_iv->value) : "null";
 
 		until = until < last ? until : last;
-		bool unclaimed = r->test->may_not_know && (of_living || of_vcpu) && !claimed(r, attr, t, &until);
+		bool unclaimed = r->test->may_not_know && (of_living || of_vcpu) && !is_claimed(r, attr, t, &until);
 		*(ignorant && true_iv ? &r->unknown_ns : &r->known_ns) += until - t + 1;
-		/* Where a thread was that is first told of by the wakeup that ends its sleep, nobody knows. */
+		/* The CPU of a thread is unknown before the wakeup that is its first record. */
 		bool moved = of_living && !strcmp(strrchr(path, '/'), "/CPU");
-		bool at_first = first && (soon || moved || !strcmp(is, "WAKING") || queued_idle(r, path, t));
+		bool at_first = first && (soon || moved || !strcmp(is, "WAKING") || is_queued_idle(r, path, t));
 		if (is_reason(path) && true_iv && !r->test->may_not_know)
 			reasons_count(found, is, until - t + 1);
-		bool excused = unclaimed || (true_iv && r->test->may_not_know && is_unplaced(r, is, found)) || (of_living && !true_iv) || (is_reason(path) && ignorant) ||
-			(ignorant && (at_first || r->test->may_not_know || quiet(r, path, attr) ||
-			              (true_iv && before_exec(r, path, iv, true_iv))));
-		bool wrong = strcmp(found, is) && !excused && !near_changes(r, a, t, until, is_reason(path) ? GETS_GOING : 0);
-		if (wrong && estimated(r, path))
-			r->missed_ns += until - t + 1;
+		bool excused = unclaimed || (true_iv && r->test->may_not_know && is_unplaced(r, is, found)) ||
+		               (of_living && !true_iv) || (is_reason(path) && ignorant) ||
+			(ignorant && (at_first || r->test->may_not_know || has_no_events(r, path, attr) ||
+			              (true_iv && is_old_name(r, path, iv, true_iv))));
+		bool wrong = strcmp(found, is) && !excused && !is_near_change(r, a, t, until, is_reason(path) ? IDLE_REACTION : 0);
+		if (wrong && is_estimate(r, path))
+			r->wrong_ns += until - t + 1;
 		else if (wrong)
-			run_complain(r, path, t, until, found, is);
+			run_report(r, path, t, until, found, is);
 		t = until + 1;
 	}
 }
 
-/* Is the attribute that value for the whole window? */
-static bool is_always(const struct run *r, const char *path, const char *value)
+/* Returns true if the attribute has that value during the whole window. */
+static bool is_always(const struct truth_run *r, const char *path, const char *value)
 {
 	const struct truth_attr *a = truth_find(&r->truth, path);
 	bool always = a != NULL;
@@ -163,7 +167,7 @@ static bool is_always(const struct run *r, const char *path, const char *value)
 	return always;
 }
 
-static bool is_ever(const struct run *r, const char *path, const char *value)
+static bool is_ever(const struct truth_run *r, const char *path, const char *value)
 {
 	const struct truth_attr *a = truth_find(&r->truth, path);
 	bool ever = false;
@@ -174,18 +178,19 @@ static bool is_ever(const struct run *r, const char *path, const char *value)
 	return ever;
 }
 
-/* A thread that slept or waited all the time, or whose vCPU never executed; or, of its process, one of which no record tells. */
-static bool unseen(const struct run *r, const char *path)
+/* Returns true for a thread that slept or waited all the time, or was on a vCPU that never executed. For a PID: also if
+ * no record contains it. */
+static bool is_unseen(const struct truth_run *r, const char *path)
 {
 	char status[600];
 
 	snprintf(status, sizeof status, "%.*s/Status", (int)(strrchr(path, '/') - path), path);
 	return is_always(r, status, "BLOCKED") || is_always(r, status, "VIRT_PREEMPTED") || is_always(r, status, "PREEMPTED") ||
-	       (!strcmp(strrchr(path, '/'), "/PID") && !records_tell_pid(&r->records, path));
+	       (!strcmp(strrchr(path, '/'), "/PID") && !records_have_pid(&r->records, path));
 }
 
-/* A vCPU that never executed the guest while that was traced: nothing there can have written a record. */
-static bool never_ran(const struct run *r, const char *path)
+/* Returns true for a vCPU that never executed while its guest was traced: it wrote no record. */
+static bool has_never_run(const struct truth_run *r, const char *path)
 {
 	char status[600];
 
@@ -194,9 +199,9 @@ static bool never_ran(const struct run *r, const char *path)
 	       !is_ever(r, status, "RUNNING");
 }
 
-/* A VM inside a guest that was not entered while that was recorded: in its trace there are but threads that are called like
- * vCPUs. */
-static bool never_entered(const struct run *r, const char *path)
+/* Returns true for a VM inside a guest that was not entered while the guest was traced: the trace contains only threads
+ * with names of vCPUs. */
+static bool was_never_entered(const struct truth_run *r, const char *path)
 {
 	const char *tail = strstr(path, "/CPUs/");
 	int len = tail ? (int)(tail - path) : 0;
@@ -211,8 +216,8 @@ static bool never_entered(const struct run *r, const char *path)
 	return tail && truth_nested(&r->truth, path);
 }
 
-/* A VM of a guest that left no record: there is nothing of its vCPUs. */
-static bool hosted_unseen(const struct run *r, const char *path)
+/* Returns true for a VM inside a guest without records: its vCPUs are not visible. */
+static bool is_hosted_unseen(const struct truth_run *r, const char *path)
 {
 	char of[128], parent[128];
 
@@ -227,7 +232,7 @@ static bool hosted_unseen(const struct run *r, const char *path)
 	return false;
 }
 
-static void missing_attr(struct run *r, const char *path, const struct truth_attr *a)
+static void missing_attr(struct truth_run *r, const char *path, const struct truth_attr *a)
 {
 	size_t len = strlen(path), tail = strlen("/Current Thread");
 	bool current = len > tail && !strcmp(path + len - tail, "/Current Thread"), idle = current;
@@ -235,23 +240,23 @@ static void missing_attr(struct run *r, const char *path, const struct truth_att
 	for (size_t i = 0; i < a->n; i++)
 		idle = idle && (a->iv[i].end < r->from || a->iv[i].start > r->to ||
 		                !strcmp(strtab_get(&r->truth.strings, a->iv[i].value), "0"));
-	/* A pCPU on which nothing ever happened wrote no record, and nobody can know of it; nor which thread is current
-	 * on a vCPU on which nothing ever happened. */
+	/* Not visible: a pCPU without records; the current thread of a vCPU without events. */
 	if (r->test->may_not_know || idle || is_reason(path) || (a->n == 1 && !strncmp(path, "/Host/CPUs/", 11)))
 		return;
-	/* Nor of a VM that was never traced, what its own trace would tell at least; nor of a thread that is in no record. */
+	/* Not visible either: events of a VM that was never traced, and threads without a record. */
 	if (!truth_traced(&r->truth, path) && (a->n == 1 || current || strstr(path, "/Threads/") || strstr(path, "/Interrupt")))
 		return;
-	if (hosted_unseen(r, path) || (strstr(path, "/Threads/") && unseen(r, path)) || never_entered(r, path) || (current && never_ran(r, path)))
+	if (is_hosted_unseen(r, path) || (strstr(path, "/Threads/") && is_unseen(r, path)) || was_never_entered(r, path) ||
+	    (current && has_never_run(r, path)))
 		return;
 	for (size_t i = 0; i < a->n; i++)
 		if (a->iv[i].start <= r->to && a->iv[i].end >= r->from) {
-			run_complain(r, path, a->iv[i].start, a->iv[i].end, "no such attribute", "a value");
+			run_report(r, path, a->iv[i].start, a->iv[i].end, "no such attribute", "a value");
 			return;
 		}
 }
 
-static int compare_attr(struct run *r, const struct truth_attr *a, struct error *err)
+static int compare_attr(struct truth_run *r, const struct truth_attr *a, struct error *err)
 {
 	const char *path = strtab_get(&r->truth.strings, a->path);
 	uint32_t attr = history_find(r->h, path);
@@ -262,8 +267,8 @@ static int compare_attr(struct run *r, const struct truth_attr *a, struct error 
 
 	truth_window(&r->truth, path, &r->from, &r->to);
 	r->path = path;
-	doubt_window(&r->doubt, path, &r->from, &r->to);
-	if (!doubt_knows(&r->doubt, path))
+	bounds_window(&r->bounds, path, &r->from, &r->to);
+	if (!bounds_known(&r->bounds, path))
 		return 0;
 	if (attr == HISTORY_NONE) {
 		missing_attr(r, path, a);
@@ -274,25 +279,25 @@ static int compare_attr(struct run *r, const struct truth_attr *a, struct error 
 	r->compared++;
 	if (history_range(&c, r->h, attr, r->from, r->to, err) < 0)
 		return -1;
-	r->missed_ns = 0;
+	r->wrong_ns = 0;
 	while ((got = history_range_next(&c, &iv, err)) > 0)
 		compare_interval(r, path, a, &at, attr, &iv);
-	/* Of the whole run: one estimate must not weigh more because a parent's trace ends early. */
-	if (estimated(r, path)) {
-		estimates.missed_ns += r->missed_ns;
+	/* The limit refers to the whole run: an estimate must not weigh more because a parent's trace ends early. */
+	if (is_estimate(r, path)) {
+		estimates.wrong_ns += r->wrong_ns;
 		estimates.ns += r->to - r->from + 1;
 	}
-	if (r->missed_ns > (r->truth.end - r->truth.begin) / 100 * MISSED_ONE)
-		run_complain(r, path, r->from, r->from + r->missed_ns, "so much of its states", "others");
-	if (r->missed_ns && getenv("TRUTH_VERBOSE"))
-		printf("    %s: %.3f %% estimated wrongly\n", path, 100.0 * (double)r->missed_ns / (double)(r->to - r->from));
+	if (r->wrong_ns > (r->truth.end - r->truth.begin) / 100 * WRONG_ONE_MAX)
+		run_report(r, path, r->from, r->from + r->wrong_ns, "so much of its states", "others");
+	if (r->wrong_ns && getenv("TRUTH_VERBOSE"))
+		printf("    %s: %.3f %% estimated wrongly\n", path, 100.0 * (double)r->wrong_ns / (double)(r->to - r->from));
 	return got;
 }
 
-/* A thread that the analysis made up. */
+/* Reports a thread that does not exist in the truth. */
 static int no_such_thread(void *arg, uint32_t attr)
 {
-	struct run *r = arg;
+	struct truth_run *r = arg;
 	char path[600], vm[256];
 	uint32_t thread = history_parent(r->h, attr), threads = history_parent(r->h, thread);
 	uint32_t machine = history_parent(r->h, threads);
@@ -301,14 +306,14 @@ static int no_such_thread(void *arg, uint32_t attr)
 	snprintf(path, sizeof path, "%s%s/Threads/%s/Status", history_parent(r->h, machine) == history_find(r->h, "/") ? "/"
 	         : "/Virtual Machines/", vm[0] == '/' ? vm + 1 : vm, history_name(r->h, thread));
 	if (!truth_find(&r->truth, path))
-		run_complain(r, path, r->truth.begin, r->truth.end, "a thread", "none");
+		run_report(r, path, r->truth.begin, r->truth.end, "a thread", "none");
 	return 0;
 }
 
-/* A vCPU that was held back, though none of its machine's was. */
+/* Reports a vCPU with a reason if no vCPU of its VM has one in the truth. */
 static int no_such_reason(void *arg, uint32_t attr)
 {
-	struct run *r = arg;
+	struct truth_run *r = arg;
 	uint32_t cpu = history_parent(r->h, attr), machine = history_parent(r->h, history_parent(r->h, cpu));
 	const char *vm = history_name(r->h, machine), *name = history_name(r->h, cpu);
 	char path[600], status[600];
@@ -316,11 +321,11 @@ static int no_such_reason(void *arg, uint32_t attr)
 	history_path(path, sizeof path, "Virtual Machines", vm, "CPUs", name, "Out By", NULL);
 	history_path(status, sizeof status, "Virtual Machines", vm, "CPUs", name, "Status", NULL);
 	if (truth_find(&r->truth, status) && !truth_find(&r->truth, path))
-		run_complain(r, path, r->truth.begin, r->truth.end, "a reason", "none");
+		run_report(r, path, r->truth.begin, r->truth.end, "a reason", "none");
 	return 0;
 }
 
-int run_compare(struct run *r, struct error *err)
+int run_compare(struct truth_run *r, struct error *err)
 {
 	for (size_t i = 0; i < r->truth.attrs; i++)
 		if (compare_attr(r, &r->truth.attr[i], err) < 0)
@@ -333,8 +338,8 @@ int run_compare(struct run *r, struct error *err)
 
 bool estimates_hold(void)
 {
-	const double missed = estimates.ns < ALL_NS ? 0 : 100.0 * (double)estimates.missed_ns / (double)estimates.ns;
-	if (missed > MISSED_ALL)
+	const double missed = estimates.ns < ALL_NS ? 0 : 100.0 * (double)estimates.wrong_ns / (double)estimates.ns;
+	if (missed > WRONG_ALL_MAX)
 		printf("%.3f %% of the states of guests without a trace are estimated wrongly\n", missed);
-	return missed <= MISSED_ALL;
+	return missed <= WRONG_ALL_MAX;
 }

@@ -1,4 +1,4 @@
-/* A run of the simulator, and every interval of every row of its history held against the truth. */
+/* Runs the simulator and compares every interval of every attribute of the history with the truth. */
 #ifndef STEALSCOPE_TESTS_TRUTH_ROWS_H
 #define STEALSCOPE_TESTS_TRUTH_ROWS_H
 
@@ -14,25 +14,25 @@
 
 #define RUN_SHOWN 6  /* disagreements printed per run */
 
-struct run {
+struct truth_run {
 	const struct test_case *test;
 	uint64_t seed;
 	struct truth_file truth;
 	struct history *h;
-	int64_t from, to;    /* what is compared of the attribute: what the traces cover that it depends on */
-	const char *path;    /* of the attribute */
-	struct truth_unknown doubt;
+	int64_t from, to;      /* compared window: times covered by the traces on which the attribute depends */
+	const char *path;      /* path of the attribute */
+	struct truth_unknown bounds;
 	struct truth_records records;
 	int64_t unknown_ns, known_ns;
-	int64_t missed_ns;   /* of the attribute: wrong where it is an estimate */
+	int64_t wrong_ns;      /* wrong time of an estimated attribute, ns */
 	unsigned wrong;
-	size_t compared;     /* attributes */
-	char unplaced[16][32];  /* guests of which it says that nobody can tell which VM they are */
-	bool skipped;        /* so much was lost that there is nothing to compare */
+	size_t compared;       /* number of attributes compared */
+	char unplaced[16][32]; /* guests that the analysis reports as not matched to a VM */
+	bool skipped;          /* most events were lost: nothing to compare */
 };
 
-void run_complain(struct run *r, const char *path, int64_t from, int64_t to, const char *found, const char *is);
-int run_compare(struct run *r, struct error *err);
-bool estimates_hold(void);  /* those of all runs; if not, so much is printed */
+void run_report(struct truth_run *r, const char *path, int64_t from, int64_t to, const char *found, const char *is);
+int run_compare(struct truth_run *r, struct error *err);
+bool estimates_hold(void);  /* Returns true if the estimates of all runs are good enough; otherwise prints their error. */
 
 #endif

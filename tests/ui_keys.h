@@ -1,4 +1,4 @@
-/* The viewer on the history `world`, driven key by key by a test that looks into it. */
+/* Presses keys in a viewer on the history `world`; the tests inspect its state. */
 #ifndef STEALSCOPE_TESTS_UI_KEYS_H
 #define STEALSCOPE_TESTS_UI_KEYS_H
 
@@ -9,7 +9,7 @@ static struct app app;
 static struct history *history;
 static struct screen screen;
 
-/* Setup and teardown of a test. */
+/* Setup and teardown of each test. */
 static int begin(void **state)
 {
 	struct error err = ERROR_INIT;
@@ -18,8 +18,8 @@ static int begin(void **state)
 	history = history_open(world, &err);
 	assert_non_null(history);
 	assert_int_equal(viewer_init(&app, history, &mono120, &err), 0);
-	look_set_depth(&app, DEPTH_MONO);
-	app.patient = true;
+	appearance_set_depth(&app, DEPTH_MONO);
+	app.waits_for_answers = true;
 	screen_resize(&screen, 120, 40);
 	while (viewer_work(&app, 1000000000, &changed))
 		;
@@ -35,7 +35,7 @@ static int end(void **state)
 	return 0;
 }
 
-/* The screen after the keys; to be freed. */
+/* Presses the keys and returns the resulting screen as text; the caller frees it. */
 static char *press(const char *keys)
 {
 	char *text = NULL;

@@ -1,10 +1,10 @@
-/* The text of a screen's first row, for tests of what draws one. */
+/* Returns the text of a screen's first row. */
 #ifndef STEALSCOPE_TESTS_UI_ROW_H
 #define STEALSCOPE_TESTS_UI_ROW_H
 
 #include "ui/terminal/screen.h"
 
-/* ASCII, without the blanks behind it; to: room for one more than the screen is wide. */
+/* Copies the first row as ASCII without trailing spaces. `to` has space for the width of the screen plus 1 byte. */
 static inline void row_text(struct screen *s, char *to)
 {
 	int w = s->w;

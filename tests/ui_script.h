@@ -1,4 +1,4 @@
-/* Scripts run by the viewer on the history `world`, and the screens that they leave. */
+/* Runs scripts in a viewer on the history `world` and returns the resulting screens. */
 #ifndef STEALSCOPE_TESTS_UI_SCRIPT_H
 #define STEALSCOPE_TESTS_UI_SCRIPT_H
 
@@ -53,7 +53,7 @@ static int run(const char *script, const struct ui_options *options, struct erro
 	return status;
 }
 
-/* Runs the script and gives the last screen; to be freed. */
+/* Runs the script and returns the last screen; the caller frees it. */
 __attribute__((unused))
 static char *screen_of(const char *script, const struct ui_options *options)
 {

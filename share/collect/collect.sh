@@ -1,9 +1,9 @@
 #!/bin/sh
 # usage: collect.sh TARGET HOST...
 #
-# Records on many hosts through ssh, eight at a time, and loads what they found from here: the hosts need not reach the
-# database.  TARGET is one of `stealscope export --targets`.  A host that fails costs its own run, and is named at the
-# end.  Histories stay in ./collected/HOST.steal; to load one again changes nothing.
+# Records on many hosts through ssh, eight at a time, fetches the histories and exports them from this machine: the hosts
+# need no access to the database.  TARGET is one of `stealscope export --targets`.  A host that fails is reported; the
+# others are exported.  Histories stay in ./collected/HOST.steal; exporting one again changes nothing in the database.
 #   TIME=10s      how long each host records
 #   SIDE=8        hosts at the same time
 set -u
@@ -17,11 +17,11 @@ if [ "${1-}" != one ]; then
 fi
 host=$2
 file=collected/$host.steal
-# shellcheck disable=SC2016  # the variables are those of the host
+# shellcheck disable=SC2016  # the shell on the host expands these variables
 ssh -n -o BatchMode=yes "$host" "TIME='${TIME:-10s}'"'; d=$(mktemp -d) && trap "rm -rf $d" EXIT && cd "$d" &&
 	stealscope record -t "$TIME" -o r --no-index >&2 && stealscope index r -o h.steal >&2 && cat h.steal' >"$file.part" &&
 	stealscope info "$file.part" >/dev/null && mv "$file.part" "$file" &&
-	stealscope export "$file" --to "${TARGET?}" --only run,machine,steal,taken,gap,clock,loss >/dev/null && exit
+	stealscope export "$file" --to "${TARGET?}" --only run,machine,steal,steal_total,gap,clock,loss >/dev/null && exit
 rm -f "$file.part"
 printf '%s: failed\n' "$host" >&2
 exit 1

@@ -14,9 +14,9 @@ FROM (
         FROM machine JOIN run ON run.run_id = machine.run_id
         WHERE machine.kind <> 'vm' OR machine.parent IS NOT NULL  -- of others nobody knows what their host took
         UNION ALL
-        SELECT run.host AS host, taken.victim_machine AS machine, run.started - run.started % 86400000000000 AS day_ts,
-               0 AS runs, 0 AS recorded_ns, taken.ns AS lost_ns
-        FROM taken JOIN run ON run.run_id = taken.run_id
+        SELECT run.host AS host, steal_total.victim_machine AS machine, run.started - run.started % 86400000000000 AS day_ts,
+               0 AS runs, 0 AS recorded_ns, steal_total.ns AS lost_ns
+        FROM steal_total JOIN run ON run.run_id = steal_total.run_id
     ) AS piece
     GROUP BY host, machine, day_ts
 ) AS day

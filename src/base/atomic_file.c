@@ -11,23 +11,24 @@
 
 #include "base/mem.h"
 
-#define TRIES 100
-#define LINKS_MOST 40  /* as many as the kernel follows */
+#define NAMES_TRIED 100
+#define LINKS_MAX 40  /* same limit as in the kernel */
 
-/* linkat(2) from here is how a nameless file gets a name. */
-static void name_of(char name[32], int fd)
+/* Writes a path of the open file: linkat(2) uses it to name an unnamed file. */
+static void fd_path(char name[32], int fd)
 {
 	snprintf(name, 32, "/proc/self/fd/%d", fd);
 }
 
-/* Nameless, so that nothing is left of it should we be killed; -1: not in that folder, or without /proc. */
-static int open_nameless(const struct save *s)
+/* Opens an unnamed file, which vanishes if the process is killed. Returns -1 if the directory's file system cannot do
+ * that or /proc is missing. */
+static int open_unnamed(const struct save *s)
 {
 	const char *slash = strrchr(s->path, '/');
-	char *folder = slash ? mem_printf("%.*s", (int)(slash - s->path) + 1, s->path) : mem_dup("."), name[32];
-	int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-	free(folder);
-	name_of(name, fd);
+	char *dir = slash ? mem_printf("%.*s", (int)(slash - s->path) + 1, s->path) : mem_dup("."), name[32];
+	int fd = open(dir, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+	free(dir);
+	fd_path(name, fd);
 	if (fd >= 0 && access(name, F_OK)) {
 		close(fd);
 		fd = -1;
@@ -35,19 +36,20 @@ static int open_nameless(const struct save *s)
 	return fd;
 }
 
-/* A temporary name that nobody has: fd's, or, where that is below 0, that of a new file.  Its descriptor, or -1. */
-static int take_name(struct save *s, int fd)
+/* Chooses an unused temporary name, s->temp, and links the unnamed file fd to it; fd < 0: creates a file with that name.
+ * Returns the descriptor, or -1. */
+static int link_temporary_name(struct save *s, int fd)
 {
 	char name[32];
 	int rc = -1;
-	name_of(name, fd);
-	for (unsigned n = 0; n < TRIES && rc < 0 && (n == 0 || errno == EEXIST); n++) {
+	fd_path(name, fd);
+	for (unsigned n = 0; n < NAMES_TRIED && rc < 0 && (n == 0 || errno == EEXIST); n++) {
 		free(s->temp);
 		s->temp = mem_printf("%s.%ld-%u.tmp", s->path, (long)getpid(), n);
 		rc = fd < 0 ? open(s->temp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666) :
 			linkat(AT_FDCWD, name, AT_FDCWD, s->temp, AT_SYMLINK_FOLLOW) ? -1 : fd;
 	}
-	if (rc < 0) {  /* it is somebody else's */
+	if (rc < 0) {  /* no name: s->temp may be the file of another process */
 		const int why = errno;
 		free(s->temp);
 		s->temp = NULL;
@@ -56,30 +58,30 @@ static int take_name(struct save *s, int fd)
 	return rc;
 }
 
-/* Its permissions are those of the file that it will replace, or of what the user writes otherwise. */
+/* Opens the new file with the permissions of the file that it replaces, or with the user's default. */
 static int open_temporary(struct save *s)
 {
 	struct stat st;
-	int fd = open_nameless(s);
+	int fd = open_unnamed(s);
 	if (fd < 0)
-		fd = take_name(s, -1);
+		fd = link_temporary_name(s, -1);
 	if (fd >= 0 && stat(s->path, &st) == 0)
-		fchmod(fd, st.st_mode & 0777);  /* where it cannot be, the file is no less the user's */
+		fchmod(fd, st.st_mode & 0777);  /* on failure the file has default permissions */
 	return fd;
 }
 
-void save_folders(const char *path)
+void make_parent_dirs(const char *path)
 {
-	char *folder = mem_dup(path);
-	for (char *slash = strchr(folder + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+	char *dir = mem_dup(path);
+	for (char *slash = strchr(dir + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
 		*slash = '\0';
-		mkdir(folder, 0700);
+		mkdir(dir, 0700);
 		*slash = '/';
 	}
-	free(folder);
+	free(dir);
 }
 
-char *save_user_file(const char *variable, const char *beneath_home, const char *name)
+char *user_file_path(const char *variable, const char *beneath_home, const char *name)
 {
 	const char *xdg = getenv(variable), *home = getenv("HOME");
 	if (!(xdg && *xdg) && !(home && *home))
@@ -88,7 +90,7 @@ char *save_user_file(const char *variable, const char *beneath_home, const char 
 	                   : mem_printf("%s/%s/stealscope/%s", home, beneath_home, name);
 }
 
-bool save_begins_with(const char *path, const char *magic, size_t n)
+bool file_begins_with(const char *path, const char *magic, size_t n)
 {
 	char head[64];
 	int fd = n <= sizeof head ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
@@ -98,29 +100,30 @@ bool save_begins_with(const char *path, const char *magic, size_t n)
 	return got == (ssize_t)n && memcmp(head, magic, n) == 0;
 }
 
-/* Where a link leads, NULL: it is none.  folder: that it is in. */
-static char *follow(const char *path, const char *folder)
+/* Returns the target of a symbolic link, or NULL if path is not a link. dir: directory of the link. The caller frees the
+ * text. */
+static char *follow_link(const char *path, const char *dir)
 {
 	char to[PATH_MAX];
 	const ssize_t n = readlink(path, to, sizeof to - 1);
 	if (n < 0)
 		return NULL;
 	to[n] = '\0';
-	return to[0] == '/' ? mem_dup(to) : mem_printf("%s/%s", folder, to);
+	return to[0] == '/' ? mem_dup(to) : mem_printf("%s/%s", dir, to);
 }
 
-/* Is it one of those links of /proc that stand for an open file, or does it lead to one? */
+/* Returns true if the path leads through /proc: to the open file of a process, such as /dev/stdout. */
 static bool is_open_file(const char *path)
 {
 	bool found = false;
 	char *at = mem_dup(path);
-	for (int links = 0; at && !found && links < LINKS_MOST; links++) {
+	for (int links = 0; at && !found && links < LINKS_MAX; links++) {
 		const char *slash = strrchr(at, '/');
-		char *folder = slash ? mem_printf("%.*s", (int)(slash - at) + 1, at) : mem_dup(".");
-		char *real = realpath(folder, NULL), *next = follow(at, folder);
+		char *dir = slash ? mem_printf("%.*s", (int)(slash - at) + 1, at) : mem_dup(".");
+		char *real = realpath(dir, NULL), *next = follow_link(at, dir);
 		found = real && strncmp(real, "/proc/", 6) == 0;
 		free(real);
-		free(folder);
+		free(dir);
 		free(at);
 		at = next;
 	}
@@ -137,21 +140,21 @@ static int refuse_special(const char *path, struct error *err)
 		return 0;
 	const char *why = stat(path, &st) != 0 ? "is a link that leads nowhere" :
 		!S_ISREG(st.st_mode) ? "exists and is not a regular file" :
-		is_open_file(path) ? "leads through /proc to what a process has open" : NULL;
+		is_open_file(path) ? "leads through /proc to an open file of a process" : NULL;
 	return why ? error_set(err, STATUS_SYSTEM, "choose another name", "%s: %s", path, why) : 0;
 }
 
-int save_spares(const char *path, bool (*is_one)(const char *path), const char *kind, struct error *err)
+int refuse_overwrite(const char *path, bool (*is_replaceable)(const char *path), const char *kind, struct error *err)
 {
 	struct stat st;
 	if (refuse_special(path, err))
 		return -1;
-	if (stat(path, &st) != 0 || st.st_size == 0 || is_one(path))
+	if (stat(path, &st) != 0 || st.st_size == 0 || is_replaceable(path))
 		return 0;
 	return error_set(err, STATUS_USAGE, "choose another name, or remove it", "%s: exists and is not %s", path, kind);
 }
 
-int save_begin(struct save *s, const char *path, struct error *err)
+int atomic_file_begin(struct save *s, const char *path, struct error *err)
 {
 	if (refuse_special(path, err))
 		return -1;
@@ -161,7 +164,7 @@ int save_begin(struct save *s, const char *path, struct error *err)
 	s->f = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (s->f)
 		return 0;
-	error_system(err, "choose another folder", "%s", path);
+	error_system(err, "choose another directory", "%s", path);
 	if (fd >= 0)
 		close(fd);
 	if (s->temp)
@@ -171,11 +174,11 @@ int save_begin(struct save *s, const char *path, struct error *err)
 	return -1;
 }
 
-int save_end(struct save *s, int status, struct error *err)
+int atomic_file_end(struct save *s, int status, struct error *err)
 {
 	bool failed = ferror(s->f) || fflush(s->f) || fsync(fileno(s->f));
 	if (status == 0 && !failed && !s->temp)
-		failed = take_name(s, fileno(s->f)) < 0;
+		failed = link_temporary_name(s, fileno(s->f)) < 0;
 	int why = errno;
 	if (fclose(s->f) != 0 && !failed) {
 		failed = true;

@@ -1,6 +1,6 @@
-/* Files that appear under their name when they are whole: written without one (where the file system cannot do that, beside
- * it under a temporary one), synced, renamed.  A file that is replaced keeps its permissions, and a symbolic link to it
- * stays a link. */
+/* Atomic files: a file gets its name when it is complete. It is written without a name (or under a temporary name if the
+ * file system has no unnamed files), synced and renamed. A replaced file's permissions are kept, and a symbolic link to
+ * it stays a link. */
 #ifndef STEALSCOPE_BASE_ATOMIC_FILE_H
 #define STEALSCOPE_BASE_ATOMIC_FILE_H
 
@@ -9,29 +9,30 @@
 
 #include "base/error.h"
 
-/* Makes the folders of a path that are missing, for the user alone; what fails shows when the file is made. */
-void save_folders(const char *path);
+/* Creates the missing directories of a path, accessible to the user only. Errors are not reported: opening the file will
+ * fail. */
+void make_parent_dirs(const char *path);
 
-/* The file of that name in the user's folder for such things, $VARIABLE/stealscope/ or else ~/BENEATH_HOME/stealscope/;
- * NULL: the user has no home.  The caller frees. */
-char *save_user_file(const char *variable, const char *beneath_home, const char *name);
+/* Returns the path of a file in the user's directory $VARIABLE/stealscope/, or ~/BENEATH_HOME/stealscope/ if the
+ * variable is unset; NULL: $HOME is unset, too. The caller frees the path. */
+char *user_file_path(const char *variable, const char *beneath_home, const char *name);
 
-/* Does the file begin with this?  False when it cannot be read. */
-bool save_begins_with(const char *path, const char *magic, size_t n);
-/* A name given by mistake, perhaps that of a trace, costs no file: refuses one that exists, is not empty, and is not
- * of the kind ("a history") that is to be written. */
-int save_spares(const char *path, bool (*is_one)(const char *path), const char *kind, struct error *err);
+/* Returns true if the file begins with these bytes; false if not, or if it cannot be read. */
+bool file_begins_with(const char *path, const char *magic, size_t n);
+/* Protects files from mistyped names: fails if an existing file is neither empty nor replaceable. kind: the replaceable
+ * kind of file, for the message ("a history"). */
+int refuse_overwrite(const char *path, bool (*is_replaceable)(const char *path), const char *kind, struct error *err);
 
 struct save {
-	FILE *f;           /* to write to */
-	char *path, *temp; /* where it goes; where it is, NULL: without a name; private */
+	FILE *f;                 /* stream for the new content */
+	char *path, *temp;       /* final path; temporary path, NULL: the file has no name; private */
 };
 
-/* Refuses what exists and is no regular file, a link that leads nowhere, and what leads to an open file (/dev/stdout):
- * these would be replaced themselves.  On failure there is nothing to end. */
-int save_begin(struct save *s, const char *path, struct error *err);
-/* status: 0, or -1 (with *err filled) when what should be written could not be: then the old file stays.  Returns -1 if
- * status is, or if the system refuses. */
-int save_end(struct save *s, int status, struct error *err);
+/* Opens the new file. Fails for existing files that are not regular, dangling links, and links to open files
+ * (/dev/stdout): the rename would replace them. After a failure do not call atomic_file_end(). */
+int atomic_file_begin(struct save *s, const char *path, struct error *err);
+/* Publishes the file if status is 0; otherwise drops the new file and keeps the old one, and *err stays as it is.
+ * Returns -1 if status is -1, or with *err if writing failed. */
+int atomic_file_end(struct save *s, int status, struct error *err);
 
 #endif

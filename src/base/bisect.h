@@ -1,11 +1,11 @@
-/* The one bisection. */
+/* Binary search. */
 #ifndef STEALSCOPE_BASE_BISECT_H
 #define STEALSCOPE_BASE_BISECT_H
 
 #include <stddef.h>
 
-/* Sets at, a size_t, to the first index below n at which `before`, an expression of it, is false, or to n.  It must be true
- * of all before that one, and of none after it. */
+/* Sets `at` (a size_t) to the first index below n for which the expression `before` is false, or to n. `before` uses
+ * `at`, and must be true for all smaller indices and false for all larger ones. */
 #define BISECT(at, n, before) \
 	do { \
 		size_t bisect_from = 0, bisect_to = (n); \

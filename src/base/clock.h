@@ -1,4 +1,4 @@
-/* The clock for everything that measures itself. */
+/* Clocks of the system, in ns. */
 #ifndef STEALSCOPE_BASE_CLOCK_H
 #define STEALSCOPE_BASE_CLOCK_H
 
@@ -12,7 +12,7 @@ static inline int64_t clock_ns(clockid_t id)
 	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* ns since some moment; runs on while the wall clock is set. */
+/* ns since an arbitrary time; not affected by changes of the wall clock */
 static inline int64_t now_ns(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);

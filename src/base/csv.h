@@ -1,12 +1,12 @@
-/* The fields of one line of csv.  In a header, because the marking library takes nothing else from base/. */
+/* Splits a line of csv into fields. A header only, because the marking library links nothing else of base/. */
 #ifndef STEALSCOPE_BASE_CSV_H
 #define STEALSCOPE_BASE_CSV_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Takes the next field off *s, unquoted in place; NULL when none is left.  Quotes are understood around a field
- * ("" inside is one quote); a line break ends the line wherever it stands. */
+/* Returns the next field of *s, unquoted in place, and advances *s; NULL: no more fields. A field may be quoted (""
+ * inside is one quote); a line break always ends the line. */
 static inline char *csv_field(char **s)
 {
 	if (!*s)

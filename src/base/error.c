@@ -7,14 +7,14 @@
 
 #include "base/text.h"
 
-static void set_text(struct error *err, enum status status, const char *mend, const char *text)
+static void set_text(struct error *err, enum status status, const char *remedy, const char *text)
 {
 	err->status = status;
 	text_escape(err->text, sizeof err->text, text);
-	text_escape(err->mend, sizeof err->mend, mend ? mend : "");
+	text_escape(err->remedy, sizeof err->remedy, remedy ? remedy : "");
 }
 
-int error_set(struct error *err, enum status status, const char *mend, const char *fmt, ...)
+int error_set(struct error *err, enum status status, const char *remedy, const char *fmt, ...)
 {
 	if (!err)
 		return -1;
@@ -23,7 +23,7 @@ int error_set(struct error *err, enum status status, const char *mend, const cha
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	set_text(err, status, mend, text);
+	set_text(err, status, remedy, text);
 	return -1;
 }
 
@@ -37,8 +37,8 @@ bool errno_is_system(int why)
 	}
 }
 
-/* What would mend it, whatever was attempted; else what the caller says. */
-static const char *mend_of(int number, const char *mend)
+/* Returns the remedy for this errno, or the caller's remedy if there is none. */
+static const char *errno_remedy(int number, const char *remedy)
 {
 	switch (number) {
 	case EMFILE:
@@ -47,11 +47,11 @@ static const char *mend_of(int number, const char *mend)
 	case ENOMEM:
 		return "free memory, or raise its limit: ulimit -v";
 	default:
-		return mend;
+		return remedy;
 	}
 }
 
-static int set_errno(struct error *err, enum status status, const char *mend, const char *fmt, va_list ap, int why)
+static int set_errno(struct error *err, enum status status, const char *remedy, const char *fmt, va_list ap, int why)
 {
 	if (!err)
 		return -1;
@@ -59,26 +59,26 @@ static int set_errno(struct error *err, enum status status, const char *mend, co
 	int n = vsnprintf(text, sizeof text, fmt, ap);
 	if (n >= 0 && (size_t)n < sizeof text)
 		snprintf(text + n, sizeof text - (size_t)n, ": %s", strerror(why));
-	set_text(err, status, mend_of(why, mend), text);
+	set_text(err, status, errno_remedy(why, remedy), text);
 	return -1;
 }
 
-int error_system(struct error *err, const char *mend, const char *fmt, ...)
+int error_system(struct error *err, const char *remedy, const char *fmt, ...)
 {
 	const int why = errno;
 	va_list ap;
 	va_start(ap, fmt);
-	set_errno(err, STATUS_SYSTEM, mend, fmt, ap, why);
+	set_errno(err, STATUS_SYSTEM, remedy, fmt, ap, why);
 	va_end(ap);
 	return -1;
 }
 
-int error_read(struct error *err, const char *mend, const char *fmt, ...)
+int error_read(struct error *err, const char *remedy, const char *fmt, ...)
 {
 	const int why = errno;
 	va_list ap;
 	va_start(ap, fmt);
-	set_errno(err, errno_is_system(why) ? STATUS_SYSTEM : STATUS_INPUT, mend, fmt, ap, why);
+	set_errno(err, errno_is_system(why) ? STATUS_SYSTEM : STATUS_INPUT, remedy, fmt, ap, why);
 	va_end(ap);
 	return -1;
 }

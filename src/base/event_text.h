@@ -1,4 +1,4 @@
-/* Events as people read them: what snippets of traces are told in (index/index.h), reported (report/report.h) and shown. */
+/* Events as text: rows that index/raw_events.c reads from a trace, for reports and the viewer. */
 #ifndef STEALSCOPE_BASE_EVENT_TEXT_H
 #define STEALSCOPE_BASE_EVENT_TEXT_H
 
@@ -6,22 +6,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Texts are as the traces have them: to be escaped. */
+/* One event. Texts are not escaped. */
 struct event_text {
-	int64_t t, own;       /* ns: on the host's clock; as its machine's clock had it */
-	const char *machine;  /* as the history calls it: "host" */
+	int64_t t, own;          /* time on the host's clock, and on the clock of the event's own machine, ns */
+	const char *machine;  /* name in the history; "host" for the host */
 	unsigned cpu;
-	int32_t tid;          /* that was current; -1: not recorded */
-	const char *comm;     /* its name, "": not recorded */
-	const char *event;    /* "sched_switch": what it is in a layout, or what its tracer calls it */
-	const char *fields;   /* "prev_tid=12 next_tid=0": those that the layout names */
+	int32_t tid;             /* TID of the current thread; -1: not recorded */
+	const char *comm;        /* name of the current thread; "": not recorded */
+	const char *event;       /* name in the layout, "sched_switch"; the tracer's name if the layout does not list the
+	                          * event */
+	const char *fields;      /* fields named in the layout: "prev_tid=12 next_tid=0" */
 };
 
-/* Some of them, in the order of time, with texts of their own. */
+/* Events in order of time; owns their texts. */
 struct event_list {
 	struct event_text *event;
 	size_t len, cap;
-	bool more;            /* there were more, behind them */
+	bool more;               /* true: the list was cut, later events exist */
 };
 
 void event_list_add(struct event_list *l, const struct event_text *ev);

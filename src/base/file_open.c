@@ -8,13 +8,13 @@
 FILE *file_open(const char *path)
 {
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  /* no file waits; pipes and terminals might */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  /* O_NONBLOCK: opening a pipe or terminal does not wait */
 	if (fd < 0)
 		return NULL;
-	int known = fstat(fd, &st);
-	FILE *f = known == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "rb") : NULL;
+	int failed = fstat(fd, &st);
+	FILE *f = failed == 0 && S_ISREG(st.st_mode) ? fdopen(fd, "rb") : NULL;
 	if (!f) {
-		int why = known != 0 || S_ISREG(st.st_mode) ? errno : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
+		int why = failed != 0 || S_ISREG(st.st_mode) ? errno : S_ISDIR(st.st_mode) ? EISDIR : EINVAL;
 		close(fd);
 		errno = why;
 	}

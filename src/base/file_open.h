@@ -1,10 +1,11 @@
-/* Files to be read that somebody else made. */
+/* Opens files in untrusted directories. */
 #ifndef STEALSCOPE_BASE_FILE_OPEN_H
 #define STEALSCOPE_BASE_FILE_OPEN_H
 
 #include <stdio.h>
 
-/* Opens a regular file.  NULL and errno when it is none: one would wait at a pipe for somebody to write, and hang. */
+/* Opens a regular file for reading. Returns NULL with errno if it is not a regular file: opening a pipe without a writer
+ * would block. */
 FILE *file_open(const char *path);
 
 #endif

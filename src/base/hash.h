@@ -1,4 +1,5 @@
-/* Hashes: of bytes, whose values may be kept (FNV-1a: names of files depend on it), and of numbers for tables. */
+/* Hash functions: FNV-1a for bytes (file names depend on its values, so they never change), and a multiplicative hash
+ * for numbers in tables. */
 #ifndef STEALSCOPE_BASE_HASH_H
 #define STEALSCOPE_BASE_HASH_H
 
@@ -22,8 +23,8 @@ static inline uint64_t hash_text(uint64_t h, const char *s)
 	return h;
 }
 
-/* Another number into a hash that begins with 0 or a number; good in its upper bits, so that a table takes h >> shift, or
- * hash_end() where it takes the lower ones. */
+/* Mixes a number into a hash that starts with 0 or a number. The upper bits are mixed best: tables use h >> shift, or
+ * hash_end() if they need the lower bits. */
 static inline uint64_t hash_number(uint64_t h, uint64_t number)
 {
 	return (h ^ h >> 29 ^ number) * UINT64_C(0x9E3779B97F4A7C15);

@@ -1,4 +1,4 @@
-/* 128-bit integers: products of two 64-bit numbers, exact.  (A compiler extension; gcc and clang have it.) */
+/* 128-bit integers for exact products of 64-bit numbers. A compiler extension of gcc and clang. */
 #ifndef STEALSCOPE_BASE_INT128_H
 #define STEALSCOPE_BASE_INT128_H
 

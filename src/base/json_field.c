@@ -1,6 +1,6 @@
 #include "base/json_field.h"
 
-struct json_object *field_parse(const void *text, size_t size)
+struct json_object *json_parse(const void *text, size_t size)
 {
 	if (size >= INT32_MAX)
 		return NULL;
@@ -13,7 +13,7 @@ struct json_object *field_parse(const void *text, size_t size)
 	return NULL;
 }
 
-static struct json_object *member(struct json_object *o, const char *key)
+static struct json_object *json_member(struct json_object *o, const char *key)
 {
 	struct json_object *v = NULL;
 	if (!json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, key, &v))
@@ -21,26 +21,26 @@ static struct json_object *member(struct json_object *o, const char *key)
 	return v;
 }
 
-const char *field_text(struct json_object *o, const char *key)
+const char *json_member_text(struct json_object *o, const char *key)
 {
-	struct json_object *v = member(o, key);
+	struct json_object *v = json_member(o, key);
 	return json_object_is_type(v, json_type_string) ? json_object_get_string(v) : "";
 }
 
-int64_t field_int(struct json_object *o, const char *key, int64_t fallback)
+int64_t json_member_int(struct json_object *o, const char *key, int64_t fallback)
 {
-	struct json_object *v = member(o, key);
+	struct json_object *v = json_member(o, key);
 	return json_object_is_type(v, json_type_int) ? json_object_get_int64(v) : fallback;
 }
 
-double field_real(struct json_object *o, const char *key, double fallback)
+double json_member_real(struct json_object *o, const char *key, double fallback)
 {
-	struct json_object *v = member(o, key);
+	struct json_object *v = json_member(o, key);
 	return v ? json_object_get_double(v) : fallback;
 }
 
-struct json_object *field_array(struct json_object *o, const char *key)
+struct json_object *json_member_array(struct json_object *o, const char *key)
 {
-	struct json_object *v = member(o, key);
+	struct json_object *v = json_member(o, key);
 	return json_object_is_type(v, json_type_array) ? v : NULL;
 }

@@ -5,7 +5,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-static size_t place(const struct map *m, uint64_t key)
+static size_t home_slot(const struct map *m, uint64_t key)
 {
 	return (size_t)(hash_end(hash_number(0, key)) & (m->cap - 1));
 }
@@ -21,13 +21,13 @@ uint64_t *map_find(const struct map *m, uint64_t key)
 {
 	if (!m->cap)
 		return NULL;
-	for (size_t i = place(m, key); m->full[i]; i = (i + 1) & (m->cap - 1))
+	for (size_t i = home_slot(m, key); m->full[i]; i = (i + 1) & (m->cap - 1))
 		if (m->slot[i].key == key)
 			return &m->slot[i].value;
 	return NULL;
 }
 
-static void grow(struct map *m)
+static void grow_map(struct map *m)
 {
 	struct map old = *m;
 	m->cap = old.cap ? 2 * old.cap : 16;
@@ -36,7 +36,7 @@ static void grow(struct map *m)
 	for (size_t i = 0; i < old.cap; i++) {
 		if (!old.full[i])
 			continue;
-		size_t j = place(m, old.slot[i].key);
+		size_t j = home_slot(m, old.slot[i].key);
 		while (m->full[j])
 			j = (j + 1) & (m->cap - 1);
 		m->slot[j] = old.slot[i];
@@ -46,11 +46,11 @@ static void grow(struct map *m)
 	free(old.full);
 }
 
-static __attribute__((noinline)) uint64_t *insert(struct map *m, uint64_t key)
+static __attribute__((noinline)) uint64_t *insert_key(struct map *m, uint64_t key)
 {
 	if (4 * (m->len + 1) > 3 * m->cap)
-		grow(m);
-	size_t i = place(m, key);
+		grow_map(m);
+	size_t i = home_slot(m, key);
 	while (m->full[i])
 		i = (i + 1) & (m->cap - 1);
 	m->full[i] = 1;
@@ -64,7 +64,7 @@ uint64_t *map_put(struct map *m, uint64_t key, bool *is_new)
 	uint64_t *found = map_find(m, key);
 	if (is_new)
 		*is_new = !found;
-	return found ? found : insert(m, key);
+	return found ? found : insert_key(m, key);
 }
 
 bool map_remove(struct map *m, uint64_t key)
@@ -75,9 +75,9 @@ bool map_remove(struct map *m, uint64_t key)
 	size_t hole = (size_t)((struct map_slot *)(void *)((char *)found - offsetof(struct map_slot, value)) - m->slot);
 	m->full[hole] = 0;
 	m->len--;
-	/* Close the gap: move back every later key of the run that may stand in the hole. */
+	/* Close the gap: move later keys of the probe sequence to the free slot if their own slot is not after it. */
 	for (size_t i = (hole + 1) & (m->cap - 1); m->full[i]; i = (i + 1) & (m->cap - 1)) {
-		size_t home = place(m, m->slot[i].key);
+		size_t home = home_slot(m, m->slot[i].key);
 		if (((i - home) & (m->cap - 1)) < ((i - hole) & (m->cap - 1)))
 			continue;
 		m->slot[hole] = m->slot[i];

@@ -1,5 +1,5 @@
-/* A hash map from 64-bit keys to 64-bit values: open addressing, linear probing, at most 3/4 full.
- * Insert, find and remove cost O(1) on average; memory is 17 bytes per slot.  Iterators do not survive changes. */
+/* Hash map from 64-bit keys to 64-bit values: open addressing, linear probing, at most 3/4 full. Insert, find and remove
+ * cost O(1) on average; 17 bytes of memory per slot. Changes invalidate iterators. */
 #ifndef STEALSCOPE_BASE_MAP_H
 #define STEALSCOPE_BASE_MAP_H
 
@@ -10,17 +10,18 @@
 struct map {
 	struct map_slot { uint64_t key, value; } *slot;
 	unsigned char *full;
-	size_t cap;  /* slots, a power of two, or 0 */
-	size_t len;  /* keys present */
+	size_t cap;              /* number of slots: a power of two, or 0 */
+	size_t len;              /* number of keys */
 };
 
 #define MAP_INIT { NULL, NULL, 0, 0 }
 
 void map_release(struct map *m);
-uint64_t *map_find(const struct map *m, uint64_t key);             /* NULL when absent */
-uint64_t *map_put(struct map *m, uint64_t key, bool *is_new);      /* a new value is 0; is_new may be NULL */
+uint64_t *map_find(const struct map *m, uint64_t key);             /* value of the key; NULL: absent */
+uint64_t *map_put(struct map *m, uint64_t key, bool *is_new);      /* value of the key, new ones are 0; is_new: may be
+                                                                    * NULL */
 bool map_remove(struct map *m, uint64_t key);
-/* Walks all keys: start with *at = 0; false at the end. */
+/* Iterates over all keys: start with *at = 0. Returns false at the end. */
 bool map_each(const struct map *m, size_t *at, uint64_t *key, uint64_t *value);
 
 #endif

@@ -8,9 +8,9 @@
 
 #include "base/error.h"
 
-enum { LINE = 64 };  /* bytes of a cache's line on most processors */
+enum { LINE = 64 };  /* cache line of most processors, bytes */
 
-static void *checked(void *p)
+static void *check_allocation(void *p)
 {
 	if (!p) {
 		fputs("stealscope: out of memory (free memory, or raise its limit: ulimit -v)\n", stderr);
@@ -21,26 +21,26 @@ static void *checked(void *p)
 
 void *mem_new(size_t n, size_t size)
 {
-	return checked(calloc(n ? n : 1, size ? size : 1));
+	return check_allocation(calloc(n ? n : 1, size ? size : 1));
 }
 
-void *mem_lines(size_t bytes)
+void *mem_cache_lines(size_t bytes)
 {
-	const size_t whole = (bytes + LINE - 1) / LINE * LINE;
-	return memset(checked(aligned_alloc(LINE, whole)), 0, whole);
+	const size_t rounded = (bytes + LINE - 1) / LINE * LINE;
+	return memset(check_allocation(aligned_alloc(LINE, rounded)), 0, rounded);
 }
 
 void *mem_resize(void *p, size_t n, size_t size)
 {
 	if (size && n > SIZE_MAX / 2 / size)
-		return checked(NULL);
+		return check_allocation(NULL);
 	size_t bytes = n * size;
-	return checked(realloc(p, bytes ? bytes : 1));
+	return check_allocation(realloc(p, bytes ? bytes : 1));
 }
 
 char *mem_dup(const char *s)
 {
-	return s ? checked(strdup(s)) : NULL;
+	return s ? check_allocation(strdup(s)) : NULL;
 }
 
 char *mem_printf(const char *fmt, ...)
@@ -51,10 +51,10 @@ char *mem_printf(const char *fmt, ...)
 	if (vasprintf(&s, fmt, ap) < 0)
 		s = NULL;
 	va_end(ap);
-	return checked(s);
+	return check_allocation(s);
 }
 
-void *mem_room(void *array, size_t *cap, size_t len, size_t size)
+void *array_grow(void *array, size_t *cap, size_t len, size_t size)
 {
 	if (len < *cap)
 		return array;

@@ -1,5 +1,5 @@
-/* Notes: what the user must hear about the input, kept in order: losses, outliers, guesses.  `index` prints them, the
- * history keeps them, and every report on that history repeats those that make its own answer doubtful. */
+/* Notes: limits of the trust in an answer, and facts about how the input was read. `index` prints them, the history
+ * stores them, and each report repeats those that concern its target and window. The texts are in base/note_table.h. */
 #ifndef STEALSCOPE_BASE_NOTES_H
 #define STEALSCOPE_BASE_NOTES_H
 
@@ -7,23 +7,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/note_table.h"
+
 /* X(code, name in json) */
 #define NOTE_KINDS(X) \
-	X(NOTE_FACT, "fact")      /* how the input was read; no answer is worse for it */ \
-	X(NOTE_CLOCK, "clock")    /* times may be wrong */ \
-	X(NOTE_LOSS, "loss")      /* events are missing */ \
-	X(NOTE_DAMAGE, "damage")  /* a part of the input could not be read */ \
-	X(NOTE_DOUBT, "doubt")    /* answers may be wrong for another reason */
-#define NOTE_CODE(code, name) code,
-enum note_kind { NOTE_KINDS(NOTE_CODE) NOTE_KIND_COUNT };
-#undef NOTE_CODE
+	X(INFO, "info")      /* how the input was read; no limit of answers */ \
+	X(CLOCK, "clock")    /* times may be wrong */ \
+	X(LOSS, "loss")      /* events are missing */ \
+	X(DAMAGE, "damage")  /* a part of the input could not be read */ \
+	X(LIMIT, "limit")    /* answers may be wrong or missing for another reason */
+#define NOTE_KIND_CODE(code, name) NOTE_KIND_##code,
+enum note_kind { NOTE_KINDS(NOTE_KIND_CODE) NOTE_KIND_COUNT };
+#undef NOTE_KIND_CODE
 extern const char *const note_kind_name[NOTE_KIND_COUNT];
 
-struct note {
+#define NOTE_CODE(code, name, kind, format, advice) NOTE_##code,
+enum note_code { NOTE_TABLE(NOTE_CODE) NOTE_CODE_COUNT };
+#undef NOTE_CODE
+
+struct note_row {
+	const char *name;        /* name in json; never changes */
 	enum note_kind kind;
-	char *machine;       /* whose input it is about, unescaped; NULL: nobody's alone */
-	int64_t from, to;    /* ns of the host's clock, closed: the answers that it is about; INT64_MIN, INT64_MAX: all */
-	char *text;          /* without the machine, unescaped */
+	const char *format;      /* printf format */
+	const char *advice;      /* advice for the user; "": none */
+};
+extern const struct note_row note_row[NOTE_CODE_COUNT];
+
+/* A constant array for each format: the compiler checks the arguments of note_add() with it. */
+#define NOTE_FORMAT(code, name, kind, format, advice) static const char note_format_##code[] = format;
+NOTE_TABLE(NOTE_FORMAT)
+#undef NOTE_FORMAT
+
+struct note {
+	enum note_code code;     /* NOTE_CODE_COUNT: a code of a later version, or a text without a code */
+	enum note_kind kind;
+	char *machine;           /* name of the machine with the qualified input, unescaped; NULL: no single machine */
+	int64_t from, to;        /* window of the qualified answers, ns of the host's clock, both ends included; INT64_MIN,
+	                          * INT64_MAX: all times */
+	char *text;              /* text without the machine, unescaped */
 };
 
 struct notes {
@@ -31,31 +52,39 @@ struct notes {
 	size_t len, cap;
 };
 
-/* About all of a machine's time.  n may be NULL: nobody listens. */
+/* note_add(n, CODE, machine, arguments of the format...): adds a note about all times of a machine. note_add_at(n, CODE,
+ * from, to, machine, arguments...): about [from, to], ns. n may be NULL: nothing is added. */
+#define note_add(n, code, ...) \
+	notes_append(n, NOTE_##code, INT64_MIN, INT64_MAX, note_format_##code, __VA_ARGS__)
+#define note_add_at(n, code, from, to, ...) notes_append(n, NOTE_##code, from, to, note_format_##code, __VA_ARGS__)
+void notes_append(struct notes *n, enum note_code code, int64_t from, int64_t to, const char *format,
+                  const char *machine, ...) __attribute__((format(printf, 5, 7)));
+/* The same, with a text that is not in the table. */
 void notes_add(struct notes *n, enum note_kind kind, const char *machine, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
-/* About a part of it. */
 void notes_add_at(struct notes *n, enum note_kind kind, const char *machine, int64_t from, int64_t to,
                   const char *fmt, ...) __attribute__((format(printf, 6, 7)));
-/* A copy of one, of that machine where it names none itself. */
+/* Appends a copy; `machine` is used if the note has no machine. */
 void notes_copy(struct notes *n, const struct note *note, const char *machine);
-/* What was about the machine `from` is about `to`. */
+/* Renames the machine `from` to `to` in all notes. */
 void notes_rename(struct notes *n, const char *from, const char *to);
 void notes_release(struct notes *n);
 
-/* Is it a reason to doubt what is said of [from, to]? */
-bool note_is_doubt(const struct note *note, int64_t from, int64_t to);
+/* Returns true if the note limits answers about [from, to], ns. */
+bool note_is_warning(const struct note *note, int64_t from, int64_t to);
 
-/* "Debian: the tracer lost 12 of 3456 events"; escaped.  Returns buf. */
+/* Returns the advice for the user; "": none. */
+const char *note_advice(const struct note *note);
+/* Writes the note, escaped: "Debian: the tracer lost 12 of 3456 events; record with larger buffers". Returns buf. */
 #define NOTE_TEXT 1024
 char *note_text(const struct note *note, char buf[NOTE_TEXT]);
-/* The text of note i of a list that is printed: "host, Debian (each): its trace has no wakeups" where later ones say the
- * same of other machines; NULL where an earlier one has said it. */
+/* Writes note i of a printed list; notes with the same text for several machines become one line: "host, Debian (each):
+ * no wakeups recorded". Returns NULL if an earlier note has the same text. */
 char *notes_text(const struct notes *n, size_t i, char buf[NOTE_TEXT]);
 
-/* As bytes, for a history (stealscope-history(5)); the caller frees. */
+/* Serializes the notes for a history (stealscope-history(5)). The caller frees the bytes. */
 char *notes_pack(const struct notes *n, size_t *size);
-/* Adds those that the bytes hold.  false: the bytes are no notes; what was sound is added. */
+/* Appends serialized notes. Returns false if the bytes are damaged; the notes before the damage are appended. */
 bool notes_unpack(struct notes *n, const void *bytes, size_t size);
 
 #endif

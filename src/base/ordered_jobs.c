@@ -6,154 +6,156 @@
 #include "base/mem.h"
 #include "base/parallel.h"
 
-enum { MOST = 2 };  /* chores, and threads */
+enum { HELPERS_MAX = 2 };  /* maximum number of jobs, and of helper threads */
 
-struct chores {
-	pthread_t thread[MOST];
+struct ordered_jobs {
+	pthread_t thread[HELPERS_MAX];
 	unsigned threads;
-	pthread_mutex_t lock;       /* of what follows, and of the chores but for their steps */
-	pthread_cond_t allowed;     /* there is plenty to do */
-	pthread_cond_t done;        /* a step was */
-	struct chore *chore[MOST];
-	size_t chores;
-	bool over;
+	pthread_mutex_t lock;    /* protects the members below and all jobs; not held while a step runs */
+	pthread_cond_t allowed;  /* signalled when a job gets steps to run, and at the end */
+	pthread_cond_t done;     /* signalled when a step has run */
+	struct job *job[HELPERS_MAX];
+	size_t count;
+	bool ended;
 };
 
-static size_t left_of(const struct chore *h)
+static size_t remaining_steps(const struct job *job)
 {
-	return h->busy || h->over || h->allowed < h->done ? 0 : h->allowed - h->done;
+	return job->busy || job->ended || job->allowed < job->done ? 0 : job->allowed - job->done;
 }
 
-static bool is_plenty(const struct chore *h)
+static bool has_many_steps(const struct job *job)
 {
-	return left_of(h) > 0 && left_of(h) >= h->plenty;
+	return remaining_steps(job) > 0 && remaining_steps(job) >= job->plenty;
 }
 
-/* The one that nobody is at with the most to do; NULL: there is nothing. */
-static struct chore *choose(const struct chores *c)
+/* Returns the idle job with most steps left; NULL: no job has any. */
+static struct job *choose_job(const struct ordered_jobs *jobs)
 {
-	struct chore *best = NULL;
-	for (size_t i = 0; i < c->chores; i++)
-		if (left_of(c->chore[i]) > (best ? left_of(best) : 0))
-			best = c->chore[i];
+	struct job *best = NULL;
+	for (size_t i = 0; i < jobs->count; i++)
+		if (remaining_steps(jobs->job[i]) > (best ? remaining_steps(best) : 0))
+			best = jobs->job[i];
 	return best;
 }
 
-/* For who did a step of `last`: that one again, whose memory is at hand, while it has plenty to do, or no other has. */
-static struct chore *go_on(const struct chores *c, struct chore *last)
+/* Chooses the next job of a helper thread. Prefers the job of its last step, which is in the cache, if that has many
+ * steps left or no other job has. */
+static struct job *next_job(const struct ordered_jobs *jobs, struct job *last)
 {
-	struct chore *best = choose(c);
-	for (size_t i = 0; i < c->chores && best; i++)
-		if (c->chore[i] == last && left_of(last) > 0 && (is_plenty(last) || !is_plenty(best)))
+	struct job *best = choose_job(jobs);
+	for (size_t i = 0; i < jobs->count && best; i++)
+		if (jobs->job[i] == last && remaining_steps(last) > 0 && (has_many_steps(last) || !has_many_steps(best)))
 			return last;
 	return best;
 }
 
-/* With the lock held, but for the step itself. */
-static void do_step(struct chores *c, struct chore *h)
+/* Runs one step. Called with the lock held; releases it during the step. */
+static void run_step(struct ordered_jobs *jobs, struct job *job)
 {
 	struct error err = ERROR_INIT;
-	h->busy = true;
-	pthread_mutex_unlock(&c->lock);
-	const int status = h->step(h->arg, h->done, &err);
-	pthread_mutex_lock(&c->lock);
-	h->busy = false;
-	h->done += status >= 0;
-	h->over = status <= 0;
-	h->status = status < 0 ? status : 0;
+	job->busy = true;
+	pthread_mutex_unlock(&jobs->lock);
+	const int status = job->step(job->arg, job->done, &err);
+	pthread_mutex_lock(&jobs->lock);
+	job->busy = false;
+	job->done += status >= 0;
+	job->ended = status <= 0;
+	job->status = status < 0 ? status : 0;
 	if (status < 0)
-		h->err = err;
+		job->err = err;
 }
 
-static void *help(void *arg)
+static void *helper_thread(void *arg)
 {
-	struct chores *c = arg;
-	struct chore *last = NULL;
-	pthread_mutex_lock(&c->lock);
-	while (!c->over) {
-		struct chore *h = go_on(c, last);
-		if (h) {
-			last = h;
-			do_step(c, h);
-			pthread_cond_signal(&c->done);
+	struct ordered_jobs *jobs = arg;
+	struct job *last = NULL;
+	pthread_mutex_lock(&jobs->lock);
+	while (!jobs->ended) {
+		struct job *job = next_job(jobs, last);
+		if (job) {
+			last = job;
+			run_step(jobs, job);
+			pthread_cond_signal(&jobs->done);
 		} else {
-			pthread_cond_wait(&c->allowed, &c->lock);
+			pthread_cond_wait(&jobs->allowed, &jobs->lock);
 		}
 	}
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&jobs->lock);
 	return NULL;
 }
 
-struct chores *chores_begin(unsigned workers)
+struct ordered_jobs *ordered_jobs_begin(unsigned workers)
 {
-	struct chores *c = mem_new(1, sizeof *c);
-	pthread_mutex_init(&c->lock, NULL);
-	pthread_cond_init(&c->allowed, NULL);
-	pthread_cond_init(&c->done, NULL);
-	while (c->threads < MOST && c->threads + 1 < workers && parallel_thread(&c->thread[c->threads], help, c) == 0)
-		c->threads++;
-	return c;
+	struct ordered_jobs *jobs = mem_new(1, sizeof *jobs);
+	pthread_mutex_init(&jobs->lock, NULL);
+	pthread_cond_init(&jobs->allowed, NULL);
+	pthread_cond_init(&jobs->done, NULL);
+	while (jobs->threads < HELPERS_MAX && jobs->threads + 1 < workers &&
+	       parallel_thread(&jobs->thread[jobs->threads], helper_thread, jobs) == 0)
+		jobs->threads++;
+	return jobs;
 }
 
-bool chores_have_threads(const struct chores *c)
+bool ordered_jobs_have_threads(const struct ordered_jobs *jobs)
 {
-	return c->threads > 0;
+	return jobs->threads > 0;
 }
 
-void chores_end(struct chores *c)
+void ordered_jobs_end(struct ordered_jobs *jobs)
 {
-	if (!c)
+	if (!jobs)
 		return;
-	pthread_mutex_lock(&c->lock);
-	c->over = true;
-	pthread_cond_broadcast(&c->allowed);
-	pthread_mutex_unlock(&c->lock);
-	for (unsigned i = 0; i < c->threads; i++)
-		pthread_join(c->thread[i], NULL);
-	pthread_cond_destroy(&c->done);
-	pthread_cond_destroy(&c->allowed);
-	pthread_mutex_destroy(&c->lock);
-	free(c);
+	pthread_mutex_lock(&jobs->lock);
+	jobs->ended = true;
+	pthread_cond_broadcast(&jobs->allowed);
+	pthread_mutex_unlock(&jobs->lock);
+	for (unsigned i = 0; i < jobs->threads; i++)
+		pthread_join(jobs->thread[i], NULL);
+	pthread_cond_destroy(&jobs->done);
+	pthread_cond_destroy(&jobs->allowed);
+	pthread_mutex_destroy(&jobs->lock);
+	free(jobs);
 }
 
-void chores_add(struct chores *c, struct chore *h)
+void ordered_jobs_add(struct ordered_jobs *jobs, struct job *job)
 {
-	pthread_mutex_lock(&c->lock);
-	c->chore[c->chores++] = h;
-	if (left_of(h) > 0)
-		pthread_cond_signal(&c->allowed);
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&jobs->lock);
+	jobs->job[jobs->count++] = job;
+	if (remaining_steps(job) > 0)
+		pthread_cond_signal(&jobs->allowed);
+	pthread_mutex_unlock(&jobs->lock);
 }
 
-void chores_remove(struct chores *c, struct chore *h)
+void ordered_jobs_remove(struct ordered_jobs *jobs, struct job *job)
 {
-	pthread_mutex_lock(&c->lock);
-	h->over = true;
-	while (h->busy)
-		pthread_cond_wait(&c->done, &c->lock);
+	pthread_mutex_lock(&jobs->lock);
+	job->ended = true;
+	while (job->busy)
+		pthread_cond_wait(&jobs->done, &jobs->lock);
 	size_t i = 0;
-	while (c->chore[i] != h)
+	while (jobs->job[i] != job)
 		i++;
-	c->chore[i] = c->chore[--c->chores];
-	pthread_mutex_unlock(&c->lock);
+	jobs->job[i] = jobs->job[--jobs->count];
+	pthread_mutex_unlock(&jobs->lock);
 }
 
-int chores_until(struct chores *c, struct chore *h, size_t allowed, size_t done, struct error *err)
+int ordered_jobs_until(struct ordered_jobs *jobs, struct job *job, size_t allowed, size_t done, struct error *err)
 {
-	pthread_mutex_lock(&c->lock);
-	h->allowed = allowed;
-	while (h->done < done && !h->over) {
-		struct chore *mine = left_of(h) > 0 ? h : choose(c);
+	pthread_mutex_lock(&jobs->lock);
+	job->allowed = allowed;
+	while (job->done < done && !job->ended) {
+		struct job *mine = remaining_steps(job) > 0 ? job : choose_job(jobs);
 		if (mine)
-			do_step(c, mine);
+			run_step(jobs, mine);
 		else
-			pthread_cond_wait(&c->done, &c->lock);
+			pthread_cond_wait(&jobs->done, &jobs->lock);
 	}
-	if (left_of(h) >= h->plenty)
-		pthread_cond_signal(&c->allowed);
-	const int status = h->done >= done ? 1 : h->status;
+	if (remaining_steps(job) >= job->plenty)
+		pthread_cond_signal(&jobs->allowed);
+	const int status = job->done >= done ? 1 : job->status;
 	if (status < 0 && err)
-		*err = h->err;
-	pthread_mutex_unlock(&c->lock);
+		*err = job->err;
+	pthread_mutex_unlock(&jobs->lock);
 	return status;
 }

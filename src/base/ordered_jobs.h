@@ -1,9 +1,8 @@
-/* Chores: what other threads do for one, their owner, step by step.
+/* Ordered jobs: helper threads and one owner thread run the steps of jobs.
  *
- * The steps of a chore are done in order, one at a time, each by whoever has time: a thread of these, or the owner, who
- * does one rather than wait for one.  So nobody waits while there is anything to do; a thread that did a step goes on with
- * the same chore where nobody waits for that.  What comes out depends on the number of threads no more than on who does
- * what.  Cost: a lock per step. */
+ * The steps of a job run in order, one at a time, in any thread. An owner that needs a result runs a step itself instead
+ * of waiting, so no thread waits while there is work. A thread that ran a step continues with the same job unless the
+ * owner waits for another one. Results do not depend on the number of threads. Cost: one lock per step. */
 #ifndef STEALSCOPE_BASE_ORDERED_JOBS_H
 #define STEALSCOPE_BASE_ORDERED_JOBS_H
 
@@ -12,32 +11,34 @@
 
 #include "base/error.h"
 
-struct chore {
-	/* Step `number`, counted from 0: 1, 0 = this was the last one, -1 = failed, it is over. */
+struct job {
+	/* Runs step `number`, starting at 0. Returns 1 to continue, 0 after the last step, -1 on failure (the job ends). */
 	int (*step)(void *arg, size_t number, struct error *err);
 	void *arg;
-	size_t allowed;    /* steps that may be done by now */
-	size_t plenty;     /* left to do: to wake a thread for fewer costs more than they do */
-	/* private */
+	size_t allowed;          /* number of steps that may run; the owner raises it */
+	size_t plenty;           /* minimum number of runnable steps for which a helper is woken: for fewer, waking costs
+	                          * more than the work */
+	/* private: number of steps that have run, and result */
 	size_t done;
-	bool busy, over;
+	bool busy, ended;
 	int status;
 	struct error err;
 };
 
-struct chores;
+struct ordered_jobs;
 
-/* Threads for one owner who counts as a worker, too; workers as in struct parallel.  There may be none. */
-struct chores *chores_begin(unsigned workers);
-bool chores_have_threads(const struct chores *c);
-void chores_end(struct chores *c);  /* after all of them were removed; NULL is allowed */
+/* Starts helper threads for one owner. workers: number of threads with the owner (see struct parallel); with 1 there is
+ * no helper. */
+struct ordered_jobs *ordered_jobs_begin(unsigned workers);
+bool ordered_jobs_have_threads(const struct ordered_jobs *jobs);
+void ordered_jobs_end(struct ordered_jobs *jobs);  /* call it after all jobs were removed; NULL is allowed */
 
-/* The chore is the caller's, who leaves it alone until it is removed: what its steps use is theirs until then. */
-void chores_add(struct chores *c, struct chore *h);
-void chores_remove(struct chores *c, struct chore *h);
+/* Adds a job. Until it is removed, the caller must not access the job or the data that its steps use. */
+void ordered_jobs_add(struct ordered_jobs *jobs, struct job *job);
+void ordered_jobs_remove(struct ordered_jobs *jobs, struct job *job);
 
-/* Allows so many steps, and returns when `done` of them have been, by the owner where need be: 1; it was over before that:
- * 0, or -1 if it failed.  err may be NULL. */
-int chores_until(struct chores *c, struct chore *h, size_t allowed, size_t done, struct error *err);
+/* Raises the number of allowed steps, and returns when `done` steps have run, if necessary in this thread. Returns 1; 0
+ * if the job ended earlier; -1 if it failed. err may be NULL. */
+int ordered_jobs_until(struct ordered_jobs *jobs, struct job *job, size_t allowed, size_t done, struct error *err);
 
 #endif

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST_WORKERS = 64, WATCH_NS = 20000000, ROOM = 16 << 20, STACK = 8 << 20 };
+enum { MAX_WORKERS = 64, WATCH_NS = 20000000, HEAP_PADDING = 16 << 20, STACK_BYTES = 8 << 20 };
 
 struct crew {
 	const struct parallel *p;
@@ -15,20 +15,20 @@ struct crew {
 	pthread_cond_t done;
 	size_t next, tasks;
 	unsigned running;
-	size_t failed;   /* the first task, by number, that failed */
-	int result;      /* ... and its result; 0: none */
+	size_t failed;           /* lowest number of a failed task */
+	int result;              /* result of the failed task; 0: no task failed */
 };
 
-/* malloc() lets the memory of a thread other than the first grow by a page at a time, each a system call that stops all
- * threads of the process, unless it is told to begin with more. */
-static void give_room(void)
+/* Makes malloc() grow the memory of threads in larger steps than a page: each system call that grows it stops all
+ * threads of the process. */
+static void set_heap_padding(void)
 {
 #ifdef M_TOP_PAD
-	mallopt(M_TOP_PAD, ROOM);
+	mallopt(M_TOP_PAD, HEAP_PADDING);
 #endif
 }
 
-static void *worker(void *arg)
+static void *worker_thread(void *arg)
 {
 	struct crew *c = arg;
 	pthread_mutex_lock(&c->lock);
@@ -50,14 +50,14 @@ static void *worker(void *arg)
 	return NULL;
 }
 
-static void sleep_a_bit(struct crew *c)
+static void wait_for_worker(struct crew *c)
 {
 	const struct timespec until = timespec_of(clock_ns(CLOCK_REALTIME) + WATCH_NS);
 	pthread_cond_timedwait(&c->done, &c->lock, &until);
 }
 
-/* Until all workers are done. */
-static void watch(struct crew *c)
+/* Waits for all workers, and calls the watch function every WATCH_NS. */
+static void wait_for_all(struct crew *c)
 {
 	pthread_mutex_lock(&c->lock);
 	while (c->running) {
@@ -65,7 +65,7 @@ static void watch(struct crew *c)
 			pthread_cond_wait(&c->done, &c->lock);
 			continue;
 		}
-		sleep_a_bit(c);
+		wait_for_worker(c);
 		pthread_mutex_unlock(&c->lock);
 		bool go_on = c->p->watch(c->p->arg);
 		pthread_mutex_lock(&c->lock);
@@ -75,7 +75,7 @@ static void watch(struct crew *c)
 	pthread_mutex_unlock(&c->lock);
 }
 
-static int run_here(const struct parallel *p, size_t tasks)
+static int run_in_caller(const struct parallel *p, size_t tasks)
 {
 	int result = 0;
 	for (size_t i = 0; i < tasks && !result; i++) {
@@ -92,7 +92,7 @@ int parallel_thread(pthread_t *thread, void *(*run)(void *), void *arg)
 	int failed = pthread_attr_init(&attr);
 	if (failed)
 		return failed;
-	failed = pthread_attr_setstacksize(&attr, STACK);
+	failed = pthread_attr_setstacksize(&attr, STACK_BYTES);
 	if (!failed)
 		failed = pthread_create(thread, &attr, run, arg);
 	pthread_attr_destroy(&attr);
@@ -101,24 +101,24 @@ int parallel_thread(pthread_t *thread, void *(*run)(void *), void *arg)
 
 int parallel_run(const struct parallel *p, size_t tasks)
 {
-	pthread_t thread[MOST_WORKERS];
+	pthread_t thread[MAX_WORKERS];
 	struct crew c = { .p = p, .tasks = tasks };
-	unsigned n = p->workers < MOST_WORKERS ? p->workers : MOST_WORKERS, started = 0;
+	unsigned n = p->workers < MAX_WORKERS ? p->workers : MAX_WORKERS, started = 0;
 	n = n < tasks ? n : (unsigned)tasks;
 	if (n == 0 || (n == 1 && !p->watch))
-		return run_here(p, tasks);
-	give_room();
+		return run_in_caller(p, tasks);
+	set_heap_padding();
 	pthread_mutex_init(&c.lock, NULL);
 	pthread_cond_init(&c.done, NULL);
 	pthread_mutex_lock(&c.lock);
-	while (started < n && parallel_thread(&thread[started], worker, &c) == 0)
+	while (started < n && parallel_thread(&thread[started], worker_thread, &c) == 0)
 		started++;
 	c.running = started;
 	pthread_mutex_unlock(&c.lock);
 	if (started)
-		watch(&c);
+		wait_for_all(&c);
 	else
-		c.result = run_here(p, tasks);
+		c.result = run_in_caller(p, tasks);
 	for (unsigned i = 0; i < started; i++)
 		pthread_join(thread[i], NULL);
 	pthread_cond_destroy(&c.done);
@@ -130,5 +130,5 @@ unsigned parallel_workers(unsigned wanted)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	unsigned n = wanted ? wanted : cores > 1 ? (unsigned)cores : 1;
-	return n < MOST_WORKERS ? n : MOST_WORKERS;
+	return n < MAX_WORKERS ? n : MAX_WORKERS;
 }

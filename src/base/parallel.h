@@ -1,4 +1,4 @@
-/* Tasks side by side: tasks 0 .. n - 1 are taken in that order by several threads, while the caller watches. */
+/* Parallel tasks: several threads run the tasks 0 .. n - 1, started in that order, while the caller reports progress. */
 #ifndef STEALSCOPE_BASE_PARALLEL_H
 #define STEALSCOPE_BASE_PARALLEL_H
 
@@ -7,19 +7,21 @@
 #include <stddef.h>
 
 struct parallel {
-	unsigned workers;                    /* threads at most; see parallel_workers() */
-	int (*task)(void *arg, size_t i);    /* in any thread, several at a time; not 0: begin no more tasks */
-	bool (*watch)(void *arg);            /* in the calling thread, now and then; false: begin no more tasks.  NULL: none */
+	unsigned workers;                    /* maximum number of threads; see parallel_workers() */
+	int (*task)(void *arg, size_t i);    /* runs in any thread, concurrently; a result other than 0 prevents further
+	                                      * tasks */
+	bool (*watch)(void *arg);            /* runs in the calling thread every 20 ms; false prevents further tasks; may be
+	                                      * NULL */
 	void *arg;
 };
 
-/* Returns when all tasks that were begun are done: the result of the first one, by number, that was not 0, else 0. */
+/* Runs all tasks. Returns the nonzero result of the task with the lowest number, or 0 if there is none. */
 int parallel_run(const struct parallel *p, size_t tasks);
 
-/* As pthread_create(), with a stack that does not depend on the shell's limit. */
+/* Starts a thread with a stack size that does not depend on the shell's limit. Returns like pthread_create(). */
 int parallel_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 
-/* `wanted`, or as many as there are cores (0); within what is sensible. */
+/* Returns the number of workers: `wanted`, or the number of CPUs if that is 0; at most 64. */
 unsigned parallel_workers(unsigned wanted);
 
 #endif

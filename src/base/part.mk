@@ -15,7 +15,8 @@ src_libbase_a_SOURCES = \
 	src/base/mem.c src/base/mem.h \
 	src/base/event_text.c src/base/event_text.h \
 	src/base/dlopen_library.c src/base/dlopen_library.h \
-	src/base/notes.c src/base/notes.h \
+	src/base/number.h \
+	src/base/notes.c src/base/notes.h src/base/note_table.h \
 	src/base/clock.h \
 	src/base/parallel.c src/base/parallel.h \
 	src/base/streaming_store.h \
@@ -29,6 +30,7 @@ src_libbase_a_SOURCES = \
 	src/base/text.c src/base/text.h \
 	src/base/timefmt.c src/base/timefmt.h \
 	src/base/tournament.h \
+	src/base/vcpu_name.c src/base/vcpu_name.h \
 	src/base/yaml_file.c src/base/yaml_file.h \
 	src/base/yaml_out.c src/base/yaml_out.h
 

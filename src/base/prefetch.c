@@ -4,53 +4,54 @@
 
 #include "base/mem.h"
 
-struct ahead {
-	struct chores *chores;
-	struct chore chore;
+struct prefetch {
+	struct ordered_jobs *ordered_jobs;
+	struct job job;
 	int (*make)(void *arg, void *batch, struct error *err);
 	void *arg;
-	unsigned char *batch;     /* `slots` of them, taken in turn */
-	size_t slots, bytes;      /* bytes of one */
-	size_t used;              /* batches ever; the caller looks at number used - 1 */
+	unsigned char *batch;    /* `slots` batches, used as a ring */
+	size_t slots, bytes;     /* number of batches; size of one batch */
+	size_t used;             /* number of batches that the caller has received; it uses the last one */
 };
 
-static void *slot(const struct ahead *a, size_t number)
+static void *batch_slot(const struct prefetch *a, size_t number)
 {
 	return a->batch + number % a->slots * a->bytes;
 }
 
 static int make_one(void *arg, size_t number, struct error *err)
 {
-	const struct ahead *a = arg;
-	return a->make(a->arg, slot(a, number), err);
+	const struct prefetch *a = arg;
+	return a->make(a->arg, batch_slot(a, number), err);
 }
 
-struct ahead *ahead_begin(struct chores *chores, size_t bytes, int (*make)(void *arg, void *batch, struct error *err),
-                          void *arg)
+struct prefetch *prefetch_begin(struct ordered_jobs *ordered_jobs, size_t bytes,
+                                int (*make)(void *arg, void *batch, struct error *err), void *arg)
 {
-	struct ahead *a = mem_new(1, sizeof *a);
-	const size_t slots = chores_have_threads(chores) ? AHEAD_BATCHES : 1;
-	*a = (struct ahead){
-		.chores = chores, .make = make, .arg = arg, .slots = slots, .bytes = bytes, .batch = mem_new(slots, bytes),
-		.chore = { .step = make_one, .arg = a, .allowed = slots, .plenty = slots / 2, .err = ERROR_INIT },
+	struct prefetch *a = mem_new(1, sizeof *a);
+	const size_t slots = ordered_jobs_have_threads(ordered_jobs) ? PREFETCH_BATCHES : 1;
+	*a = (struct prefetch){
+		.ordered_jobs = ordered_jobs, .make = make, .arg = arg, .slots = slots, .bytes = bytes,
+		.batch = mem_new(slots, bytes),
+		.job = { .step = make_one, .arg = a, .allowed = slots, .plenty = slots / 2, .err = ERROR_INIT },
 	};
-	chores_add(chores, &a->chore);
+	ordered_jobs_add(ordered_jobs, &a->job);
 	return a;
 }
 
-int ahead_next(struct ahead *a, const void **batch, struct error *err)
+int prefetch_next(struct prefetch *a, const void **batch, struct error *err)
 {
-	const int got = chores_until(a->chores, &a->chore, a->used + a->slots, a->used + 1, err);
+	const int got = ordered_jobs_until(a->ordered_jobs, &a->job, a->used + a->slots, a->used + 1, err);
 	if (got > 0)
-		*batch = slot(a, a->used++);
+		*batch = batch_slot(a, a->used++);
 	return got;
 }
 
-void ahead_end(struct ahead *a)
+void prefetch_end(struct prefetch *a)
 {
 	if (!a)
 		return;
-	chores_remove(a->chores, &a->chore);
+	ordered_jobs_remove(a->ordered_jobs, &a->job);
 	free(a->batch);
 	free(a);
 }

@@ -1,21 +1,21 @@
-/* Reading ahead: batches are made, as a chore (base/ordered_jobs.h), while the caller uses those that were made before.
+/* Prefetch: a job (base/ordered_jobs.h) fills batches in advance while the caller uses earlier ones.
  *
- * They come in the order in which they were made.  At most AHEAD_BATCHES of them exist at a time. */
+ * Batches arrive in the order in which they are filled. At most PREFETCH_BATCHES exist at a time. */
 #ifndef STEALSCOPE_BASE_PREFETCH_H
 #define STEALSCOPE_BASE_PREFETCH_H
 
 #include "base/ordered_jobs.h"
 
-enum { AHEAD_BATCHES = 32 };
+enum { PREFETCH_BATCHES = 32 };
 
-struct ahead;
+struct prefetch;
 
-/* make() fills a batch of so many bytes: 1, 0 = this was the last one, -1.  Never by two threads at a time; what it uses
- * of `arg` is its own until ahead_end(). */
-struct ahead *ahead_begin(struct chores *chores, size_t bytes, int (*make)(void *arg, void *batch, struct error *err),
-                          void *arg);
-/* The next batch, valid until the following call: 1, 0 = there are no more, -1. */
-int ahead_next(struct ahead *a, const void **batch, struct error *err);
-void ahead_end(struct ahead *a);  /* at any time; NULL is allowed */
+/* Starts to fill batches. make() fills one batch of `bytes` bytes; it returns 1, 0 after the last batch, -1 on failure.
+ * Calls of make() do not overlap; the data behind `arg` belongs to it until prefetch_end(). */
+struct prefetch *prefetch_begin(struct ordered_jobs *ordered_jobs, size_t bytes,
+                                int (*make)(void *arg, void *batch, struct error *err), void *arg);
+/* Returns 1 with the next batch, valid until the next call; 0 at the end; -1 on failure. */
+int prefetch_next(struct prefetch *a, const void **batch, struct error *err);
+void prefetch_end(struct prefetch *a);  /* may be called before the end of the data; NULL is allowed */
 
 #endif

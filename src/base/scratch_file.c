@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-static const char *const mend = "set TMPDIR to a folder with room";
+static const char *const remedy = "set TMPDIR to a directory with free space";
 
 int scratch_open(const char *dir, struct error *err)
 {
@@ -22,7 +22,7 @@ int scratch_open(const char *dir, struct error *err)
 	if (fd >= 0)
 		unlink(path);
 	else
-		error_system(err, mend, "cannot make a temporary file in %s", dir);
+		error_system(err, remedy, "cannot make a temporary file in %s", dir);
 	free(path);
 	return fd;
 }
@@ -34,7 +34,7 @@ int scratch_write(int fd, const void *data, size_t len, int64_t at, struct error
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			return error_system(err, mend, "cannot write the temporary file");
+			return error_system(err, remedy, "cannot write the temporary file");
 		p += n;
 		at += n;
 		len -= (size_t)n;

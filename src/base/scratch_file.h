@@ -1,4 +1,4 @@
-/* A file without a name, for what does not fit into memory: nobody else sees it, and it ends with who made it. */
+/* Unlinked temporary files for data that does not fit into memory. They vanish with the process. */
 #ifndef STEALSCOPE_BASE_SCRATCH_FILE_H
 #define STEALSCOPE_BASE_SCRATCH_FILE_H
 
@@ -7,8 +7,9 @@
 
 #include "base/error.h"
 
-int scratch_open(const char *dir, struct error *err);  /* NULL: $TMPDIR, or /tmp.  The file, or -1 */
-/* All bytes, at that place; any number of threads at a time. */
+/* Opens a file in dir (NULL: $TMPDIR, or /tmp). Returns its descriptor, or -1 with *err. */
+int scratch_open(const char *dir, struct error *err);
+/* Reads or writes all bytes at an offset. Thread-safe. */
 int scratch_write(int fd, const void *data, size_t len, int64_t at, struct error *err);
 int scratch_read(int fd, void *data, size_t len, int64_t at, struct error *err);
 

@@ -1,48 +1,49 @@
-/* The vocabulary of states: vCPUs and threads (paper, Fig. 5 and Table 2; ours beyond the paper are marked *).
+/* States of vCPUs and threads (paper, Fig. 5 and Table 2; * marks states that the paper lacks).
  *
- * A history file stores these as numbers and carries the names beside them, in this order; a reader of another
- * version must go by the names. */
+ * A history file stores the states as numbers, and their names in this order. Readers of another version must use the
+ * names. */
 #ifndef STEALSCOPE_BASE_STATES_H
 #define STEALSCOPE_BASE_STATES_H
 
-/* X(code, name, what it means) */
+/* X(code, name, meaning) */
 #define VCPU_STATES(X) \
-	X(VCPU_UNKNOWN, "UNKNOWN", "events were lost: nothing is known") \
-	X(VCPU_IDLE, "IDLE", "no guest thread wants this vCPU") \
-	X(VCPU_RUNNING, "RUNNING", "guest code executes") \
-	X(VCPU_VMM, "VMM", "the hypervisor executes on the vCPU's behalf") \
-	X(VCPU_PREEMPTED, "PREEMPTED", "a guest thread wants to run; the host runs something else") \
-	X(VCPU_HOST_BLOCKED, "HOST_BLOCKED", "a guest thread wants to run; the vCPU's host thread sleeps") /* * */ \
+	X(VCPU_UNKNOWN, "UNKNOWN", "state unknown, events were lost") \
+	X(VCPU_IDLE, "IDLE", "no guest thread is runnable on this vCPU") \
+	X(VCPU_RUNNING, "RUNNING", "executes guest code") \
+	X(VCPU_VMM, "VMM", "the hypervisor works on behalf of the vCPU") \
+	X(VCPU_PREEMPTED, "PREEMPTED", "a guest thread is runnable; the host runs another thread") \
+	X(VCPU_HOST_BLOCKED, "HOST_BLOCKED", "a guest thread is runnable; the vCPU's host thread sleeps") /* * */ \
 	X(VCPU_WAKING, "WAKING", "an idle vCPU was woken and waits for a pCPU") /* * */
 
 #define THREAD_STATES(X) \
-	X(THREAD_UNKNOWN, "UNKNOWN", "events were lost: nothing is known") \
+	X(THREAD_UNKNOWN, "UNKNOWN", "state unknown, events were lost") \
 	X(THREAD_RUNNING, "RUNNING", "executes on its CPU") \
-	X(THREAD_BLOCKED, "BLOCKED", "sleeps, waits for something") \
-	X(THREAD_PREEMPTED, "PREEMPTED", "runnable, waits for its CPU") \
-	X(THREAD_VIRT_PREEMPTED, "VIRT_PREEMPTED", "on its vCPU, and the vCPU is not executing")
+	X(THREAD_BLOCKED, "BLOCKED", "sleeps, not runnable") \
+	X(THREAD_PREEMPTED, "PREEMPTED", "runnable, waits for a CPU") \
+	X(THREAD_VIRT_PREEMPTED, "VIRT_PREEMPTED", "current on its vCPU, and the vCPU does not execute")
 
-/* What keeps a vCPU from its CPU although nobody else needs that. */
+/* Reasons for which a vCPU is off its CPU although that is not busy. */
 #define OUT_REASONS(X) \
-	X(OUT_QUOTA, "quota", "its threads may not run: their CPU time of this period is used up") \
-	X(OUT_PAUSE, "pause", "the machine is stopped, by its monitor or with that") \
-	X(OUT_MIGRATION, "migration", "the machine moves to another monitor") \
-	X(OUT_FAULT, "fault", "memory that its guest touched has to be fetched first") \
-	X(OUT_UNSURE, "quota or others", "its threads may not run, or others go first: no event tells which") \
-	X(OUT_STOPPED, "pause or migration", "its monitor has stopped it, and may have another one go on with it")
+	X(OUT_QUOTA, "quota", "throttled: the CFS quota of this period is used up") \
+	X(OUT_PAUSE, "pause", "the VMM has stopped the VM, or is stopped itself") \
+	X(OUT_MIGRATION, "migration", "the VM migrates to another VMM process") \
+	X(OUT_PAGE_FAULT, "fault", "the host fetches memory that the guest accessed") \
+	X(OUT_QUOTA_OR_OTHERS, "quota or others", \
+	  "throttled, or other threads have higher priority: the events do not show which") \
+	X(OUT_PAUSE_OR_MIGRATION, "pause or migration", "the VMM has stopped the VM, which may continue in another process")
 
-/* A vCPU has halted, and its host runs on for a while, lest something wakes it at once. */
+/* Outcome of halt polling: the guest has halted, and the host polls for a wakeup before it blocks the vCPU's thread. */
 #define POLL_OUTCOMES(X) \
-	X(POLL_WON, "won", "something did") \
-	X(POLL_LOST, "lost", "nothing did: it went to sleep then") \
-	X(POLL_UNTOLD, "untold", "no event tells whether its halts are polled at all")
+	X(POLL_SUCCEEDED, "won", "a wakeup came while the host polled") \
+	X(POLL_FAILED, "lost", "no wakeup came: the thread was blocked") \
+	X(POLL_UNKNOWN, "untold", "no event shows whether halts of this vCPU are polled")
 
-/* Who has a CPU of the host; behind these, in a history, the VMs by name. */
+/* Owner of a pCPU. A history appends the names of the VMs. */
 #define OWNER_STATES(X) \
-	X(PCPU_IDLE, "idle", "nobody") \
-	X(PCPU_HOST, "host", "a thread of the host that is no vCPU") \
+	X(PCPU_IDLE, "idle", "no thread runs") \
+	X(PCPU_HOST, "host", "a host thread that is not a vCPU") \
 	X(PCPU_UNKNOWN, "unknown", "events were lost") \
-	X(PCPU_OTHER_VM, "other VM", "one of more VMs than a set of states can hold")
+	X(PCPU_OTHER_VM, "other VM", "a VM beyond the maximum number of states")
 
 #define STATE_CODE(code, name, help) code,
 enum vcpu_state { VCPU_STATES(STATE_CODE) VCPU_STATE_COUNT };

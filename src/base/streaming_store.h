@@ -1,10 +1,9 @@
-/* Records that go from one thread to another, once.
+/* Streaming stores: records that one thread writes once and another reads once.
  *
- * A line of memory that another core has read must be taken away from it before it is written again, and got from here to
- * be read.  Where the two share no cache either takes as long as memory does (160 ns instead of 26), writes behind it wait,
- * and a queue costs both threads more than what is done with what is in it.  So what is put into one is written past the
- * caches, where the processor can do that; in words, each as it was written, since a load of several writes that are still
- * on their way waits for all of them, and for those before. */
+ * Writing a cache line that another core has read means fetching it back first. If the cores share no cache, that costs
+ * as much as memory (160 ns instead of 26), delays later writes, and makes a queue more expensive for both threads than
+ * the work in it. Non-temporal stores bypass the caches where the processor supports them. They write word by word: a
+ * load that spans several pending stores waits for all of them. */
 #ifndef STEALSCOPE_BASE_STREAMING_STORE_H
 #define STEALSCOPE_BASE_STREAMING_STORE_H
 
@@ -17,7 +16,7 @@
 #include <emmintrin.h>
 #endif
 
-#define PASS_ON_INLINE inline __attribute__((always_inline))
+#define STREAMING_INLINE inline __attribute__((always_inline))
 
 #ifdef __clang__
 #define UNROLLED _Pragma("clang loop unroll(full)")
@@ -25,8 +24,8 @@
 #define UNROLLED _Pragma("GCC unroll 16")
 #endif
 
-/* One word, to a place that is aligned.  away: another thread is going to read it; else this one, soon. */
-static PASS_ON_INLINE void pass_on_word(void *to, uint64_t word, bool away)
+/* Writes one aligned word. away: another thread reads it; otherwise this thread reads it soon, and the word is cached. */
+static STREAMING_INLINE void store_word_streaming(void *to, uint64_t word, bool away)
 {
 #if defined __SSE2__ && defined __x86_64__
 	if (away) {
@@ -38,19 +37,19 @@ static PASS_ON_INLINE void pass_on_word(void *to, uint64_t word, bool away)
 	memcpy(to, &word, sizeof word);
 }
 
-/* A record of whole words, both aligned. */
-static PASS_ON_INLINE void pass_on(void *to, const void *from, size_t bytes, bool away)
+/* Writes a record of whole words. Both pointers are aligned. */
+static STREAMING_INLINE void store_streaming(void *to, const void *from, size_t bytes, bool away)
 {
 	UNROLLED for (size_t i = 0; i < bytes / sizeof(uint64_t); i++) {
 		uint64_t word;
 		memcpy(&word, (const char *)from + i * sizeof word, sizeof word);
-		__asm__("" : "+r"(word));  /* not two at a time */
-		pass_on_word((char *)to + i * sizeof word, word, away);
+		__asm__("" : "+r"(word));  /* prevents the compiler from merging two words */
+		store_word_streaming((char *)to + i * sizeof word, word, away);
 	}
 }
 
-/* Before the other thread is told. */
-static PASS_ON_INLINE void pass_on_all(void)
+/* Store fence, required before another thread is notified */
+static STREAMING_INLINE void streaming_fence(void)
 {
 #if defined __SSE2__ && defined __x86_64__
 	_mm_sfence();

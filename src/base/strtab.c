@@ -23,7 +23,7 @@ void strtab_release(struct strtab *t)
 
 uint32_t strtab_put(struct strtab *t, const char *s)
 {
-	size_t n = s ? strnlen(s, STRTAB_LONGEST) : 0;
+	size_t n = s ? strnlen(s, STRTAB_MAX) : 0;
 	uint64_t hash = hash_bytes(HASH_BEGIN, s, n);
 	for (;; hash++) {
 		bool is_new;
@@ -36,8 +36,8 @@ uint32_t strtab_put(struct strtab *t, const char *s)
 			*ARRAY_PUSH(t->str, t->len, t->cap) = copy;
 			return (uint32_t)*id;
 		}
-		const char *known = t->str[*id];
-		if (strlen(known) == n && (n == 0 || memcmp(known, s, n) == 0))
+		const char *existing = t->str[*id];
+		if (strlen(existing) == n && (n == 0 || memcmp(existing, s, n) == 0))
 			return (uint32_t)*id;
 	}
 }

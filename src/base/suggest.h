@@ -1,21 +1,21 @@
-/* "Did you mean": the word nearest to what somebody typed. */
+/* "Did you mean": finds the known word that is closest to a mistyped one. */
 #ifndef STEALSCOPE_BASE_SUGGEST_H
 #define STEALSCOPE_BASE_SUGGEST_H
 
 #include <stddef.h>
 
-/* How many letters must be added, dropped, changed or swapped with their neighbour to make b of a (upper and lower case
- * are one); at most `most` + 1, which says "more". */
-size_t suggest_distance(const char *a, const char *b, size_t most);
+/* Returns the number of letters to insert, delete, change or swap with their neighbour to turn a into b, ignoring case;
+ * max_distance + 1 if it is larger than max_distance. */
+size_t suggest_distance(const char *a, const char *b, size_t max_distance);
 
 struct suggestion {
 	const char *typed;
-	const char *nearest;  /* so far, borrowed; NULL: none is near */
+	const char *nearest;     /* best match of the words compared, borrowed; NULL: none is close */
 	size_t distance;
 };
 #define SUGGESTION(typed) { (typed), NULL, 0 }
 
-/* Looks at another word; it counts when no more than a third of the letters are wrong. */
+/* Compares another word; it matches if at most a third of the letters differ. */
 void suggest(struct suggestion *s, const char *word);
 
 #endif

@@ -10,8 +10,8 @@
 
 #include "base/mem.h"
 
-#define MACHINE_HEAD 3   /* columns that stay of a machine's name in front */
-#define MACHINE_TAIL 2   /* and behind */
+#define MACHINE_HEAD_COLUMNS 3   /* columns kept at the start of a shortened machine name */
+#define MACHINE_TAIL_COLUMNS 2   /* columns kept at its end */
 
 size_t text_decode(const char *s, uint32_t *ch)
 {
@@ -32,8 +32,8 @@ size_t text_decode(const char *s, uint32_t *ch)
 	return len;
 }
 
-/* Characters that would move the cursor, hide text or turn it around. */
-static bool is_hostile(uint32_t c)
+/* Characters that would move the cursor, hide text or reverse it. */
+static bool is_unprintable(uint32_t c)
 {
 	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x061c || (c >= 0x200b && c <= 0x200f) ||
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2060 && c <= 0x206f) || c == 0xfeff ||
@@ -45,7 +45,7 @@ static size_t escape_one(char out[16], const char *s, size_t *used)
 	uint32_t c;
 	size_t len = text_decode(s, &c);
 	*used = len ? len : 1;
-	if (len && !is_hostile(c) && c != '\\') {
+	if (len && !is_unprintable(c) && c != '\\') {
 		memcpy(out, s, len);
 		return len;
 	}
@@ -79,7 +79,7 @@ char *text_escape(char *dst, size_t size, const char *src)
 	return dst;
 }
 
-/* Bytes of the character that begins there, and its columns. */
+/* Returns the length in bytes of the character at s; *columns: its width on a terminal. */
 static size_t next_char(const char *s, int *columns)
 {
 	uint32_t c;
@@ -98,8 +98,8 @@ size_t text_fit(const char *s, int cells)
 	return used;
 }
 
-/* Where it names who it is about: "flow of instance-0000002f/151 nginx". */
-static char *subject_in(char *text)
+/* Finds the start of a target's name in a heading such as "flow of instance-0000002f/151 nginx"; NULL: there is none. */
+static char *find_target_name(char *text)
 {
 	static const char *const before[] = { "", " of ", " for " };
 	for (size_t i = 0; i < sizeof before / sizeof *before; i++) {
@@ -110,39 +110,39 @@ static char *subject_in(char *text)
 	return NULL;
 }
 
-char *text_squeeze(char *whole, int w)
+char *text_shorten_machine(char *name, int w)
 {
-	char *text = subject_in(whole);
-	if (!text || text_width(whole) <= w)
-		return whole;
+	char *text = find_target_name(name);
+	if (!text || text_width(name) <= w)
+		return name;
 	size_t end = strcspn(text, "/");
 	text[end] = '\0';
 	int all = text_width(text);
-	size_t head = text_fit(text, MACHINE_HEAD), tail = head;
+	size_t head = text_fit(text, MACHINE_HEAD_COLUMNS), tail = head;
 	while (tail < end) {
 		int columns;
 		size_t len = next_char(text + tail, &columns);
-		if (columns > 0 && text_width(text + tail) <= MACHINE_TAIL)
+		if (columns > 0 && text_width(text + tail) <= MACHINE_TAIL_COLUMNS)
 			break;
 		tail += len;
 	}
 	text[end] = '/';
-	if (all > MACHINE_HEAD + 1 + MACHINE_TAIL) {
+	if (all > MACHINE_HEAD_COLUMNS + 1 + MACHINE_TAIL_COLUMNS) {
 		text[head] = '~';
 		memmove(text + head + 1, text + tail, strlen(text + tail) + 1);
 	}
-	return whole;
+	return name;
 }
 
-/* Does it name a thread, as "Debian/151 fibonacci"? */
-static bool names_thread(const char *text)
+/* Returns true for the name of a thread, "Debian/151 fibonacci". */
+static bool is_thread_name(const char *text)
 {
 	const char *slash = text + strcspn(text, "/ ");
 	return *slash == '/' && isdigit((unsigned char)slash[1]);
 }
 
-/* The longest end of a text that takes no more than w columns, and does not begin within a number. */
-static const char *end_of(const char *text, int w)
+/* Returns the longest suffix with at most w columns that does not begin within a number. */
+static const char *longest_suffix(const char *text, int w)
 {
 	const char *tail = text;
 	while (text_width(tail) > w || (tail > text && isdigit((unsigned char)*tail) && isdigit((unsigned char)tail[-1]))) {
@@ -153,16 +153,16 @@ static const char *end_of(const char *text, int w)
 	return tail;
 }
 
-char *text_cut(char *text, int w)
+char *text_shorten(char *text, int w)
 {
 	if (w < 1)
 		*text = '\0';
-	if (w < 1 || text_width(text_squeeze(text, w)) <= w)
+	if (w < 1 || text_width(text_shorten_machine(text, w)) <= w)
 		return text;
-	const bool thread = names_thread(text);
+	const bool thread = is_thread_name(text);
 	const int front = thread ? w - 1 : (w - 1) / 2;
 	size_t head = text_fit(text, front);
-	const char *vcpu = strstr(text, "/vCPU"), *tail = thread ? "" : end_of(text + head, w - 1 - front);
+	const char *vcpu = strstr(text, "/vCPU"), *tail = thread ? "" : longest_suffix(text + head, w - 1 - front);
 	if (!thread && vcpu && text_width(vcpu) < w) {
 		tail = vcpu;
 		head = text_fit(text, w - 1 - text_width(vcpu));
@@ -173,7 +173,7 @@ char *text_cut(char *text, int w)
 	return text;
 }
 
-bool text_breaks(const char *s, size_t space)
+bool text_may_break_at(const char *s, size_t space)
 {
 	static const char *const units[] = { "%", "ns", "us", "ms", "s", "min", "h" };
 	const char *unit = s + space + 1;
@@ -189,10 +189,10 @@ bool text_breaks(const char *s, size_t space)
 	return true;
 }
 
-size_t text_line(const char *s, int cells)
+size_t text_line_bytes(const char *s, int cells)
 {
 	size_t n = text_fit(s, cells), end = n;
-	while (s[n] && end > 0 && (s[end] != ' ' || !text_breaks(s, end)))
+	while (s[n] && end > 0 && (s[end] != ' ' || !text_may_break_at(s, end)))
 		end--;
 	return end ? end : n;
 }
@@ -214,7 +214,7 @@ char *text_share(char buf[16], double share)
 	return buf;
 }
 
-char *text_of_all(char buf[64], uint64_t n, uint64_t all, const char *one)
+char *text_count_of_all(char buf[64], uint64_t n, uint64_t all, const char *one)
 {
 	if (n == all && all <= 1)
 		snprintf(buf, 64, "%s %s", all ? "the only" : "any", one);
@@ -241,7 +241,7 @@ char *shell_word(const char *text)
 	return word;
 }
 
-size_t text_command(const char *text)
+size_t text_command_bytes(const char *text)
 {
 	bool quoted = false;
 	size_t n = 0;
@@ -252,23 +252,23 @@ size_t text_command(const char *text)
 	return n + strcspn(text + n, " \n");
 }
 
-char *text_commands(const char *text, const char *file)
+char *text_insert_file_name(const char *text, const char *file)
 {
-	static const char hole[] = " FILE";
-	char *done = mem_dup(""), name[4096];
+	static const char placeholder[] = " FILE";
+	char *result = mem_dup(""), name[4096];
 	char *word = shell_word(text_escape(name, sizeof name, file ? file : "FILE"));
 	for (const char *at; *text; text = at) {
 		const char *begin = strstr(text, "(stealscope ");
-		const char *end = begin ? begin + text_command(begin) : text + strlen(text);
-		const char *found = begin ? strstr(begin, hole) : NULL;
+		const char *end = begin ? begin + text_command_bytes(begin) : text + strlen(text);
+		const char *found = begin ? strstr(begin, placeholder) : NULL;
 		at = end;
 		char *more = found && found < end
-			? mem_printf("%s%.*s %s%.*s", done, (int)(found - text), text, word, (int)(end - found) - (int)sizeof hole + 1,
-			             found + sizeof hole - 1)
-			: mem_printf("%s%.*s", done, (int)(end - text), text);
-		free(done);
-		done = more;
+			? mem_printf("%s%.*s %s%.*s", result, (int)(found - text), text, word,
+			             (int)(end - found) - (int)sizeof placeholder + 1, found + sizeof placeholder - 1)
+			: mem_printf("%s%.*s", result, (int)(end - text), text);
+		free(result);
+		result = more;
 	}
 	free(word);
-	return done;
+	return result;
 }

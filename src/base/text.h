@@ -1,9 +1,9 @@
-/* Untrusted names: escaping and terminal width.
+/* Untrusted names: escaping, and width on a terminal.
  *
- * Names in traces come from whoever runs programs on the traced machines.  Before one reaches a screen, a report
- * or a message, control characters, DEL, C1 controls, bidirectional overrides, line and paragraph separators and
- * bytes that are not UTF-8 become visible escapes: \n \t \e \xHH \u{HHHH}; and so that these can be told from what was
- * written, a backslash becomes two.  Everything else stays as it is. */
+ * Names in traces come from programs on the traced machines. Before a name is written to a screen, report or message,
+ * the following become visible escapes: control characters, DEL, C1 controls, bidirectional overrides, line and
+ * paragraph separators, and bytes that are not UTF-8. Escapes: \t \e \xHH \u{HHHH}. A backslash is doubled, so that
+ * escapes are unambiguous. Everything else is copied. */
 #ifndef STEALSCOPE_BASE_TEXT_H
 #define STEALSCOPE_BASE_TEXT_H
 
@@ -11,50 +11,52 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes src, escaped, into dst (size bytes, always terminated; cut at a character boundary).
- * Returns dst.  Once is enough: what is escaped already would get its backslashes doubled. */
+/* Writes src, escaped, into dst (size bytes, always terminated, cut at a character boundary). Returns dst. Do not escape
+ * twice: backslashes would be doubled. */
 char *text_escape(char *dst, size_t size, const char *src);
 
-#define TEXT_ESCAPED 4  /* as many times as long a text becomes at most: \xHH of a byte, \u{HHHH} of two or three */
+#define TEXT_ESCAPED 4  /* maximum growth of a text by escaping: \xHH for one byte, \u{HHHH} for two or three bytes */
 
-/* Decodes one UTF-8 character of s (NUL terminated) into *ch; returns its length in bytes,
- * or 0 when the bytes are not valid UTF-8 (overlong forms and surrogates included). */
+/* Decodes one UTF-8 character of s (NUL terminated) into *ch. Returns its length in bytes, or 0 for invalid bytes
+ * (overlong forms and surrogates included). */
 size_t text_decode(const char *s, uint32_t *ch);
 
-/* Columns that s (UTF-8, already escaped) takes on a terminal in the current locale. */
+/* Returns the width of s (UTF-8, escaped) on a terminal in the current locale, columns. */
 int text_width(const char *s);
 
-/* Longest prefix of s, in bytes, that takes at most `cells` columns. */
+/* Returns the length in bytes of the longest prefix of s that takes at most `cells` columns. */
 size_t text_fit(const char *s, int cells);
 
-/* Of "instance-0000002f/151 nginx", which does not go into w columns: "ins~2f/151 nginx".  Who of the machine is meant is
- * worth more than all of its name, which is short in one way alone.  That may stand behind "of" or "for": "gaps of
- * instance-0000002f/151 nginx in 2 s".  In place; returns text. */
-char *text_squeeze(char *text, int w);
+/* Shortens the machine in a name, if the text is wider than w columns: "instance-0000002f/151 nginx" becomes "ins~2f/151
+ * nginx", always the same form. A heading may precede the name: "gaps of instance-0000002f/151 nginx in 2 s". In place;
+ * returns the text, which may still be wider. */
+char *text_shorten_machine(char *text, int w);
 
-/* At most w columns of a name, the cut being a '~'.  Both ends of names and paths tell something, so it is in the middle;
- * of a thread the machine is shortened, and then the end goes: who it is stands in front; of a vCPU the machine alone.
- * In place; returns text. */
-char *text_cut(char *text, int w);
+/* Shortens a name to w columns, with '~' at the cut. Names and paths are cut in the middle, since both ends matter. Of a
+ * thread the machine is shortened, then the end of the name is cut; of a vCPU only the machine is shortened. In place;
+ * returns text. */
+char *text_shorten(char *text, int w);
 
-/* May a line end at this space?  Not between a number and its unit: "48.7 %", "12.0 ms". */
-bool text_breaks(const char *s, size_t space);
-/* How much of s makes a line of that many cells: up to a space at which it may end, where there is one. */
-size_t text_line(const char *s, int cells);
+/* Returns true if a line may be broken at this space: not between a number and its unit ("48.7 %", "12.0 ms"). */
+bool text_may_break_at(const char *s, size_t space);
+/* Returns the number of bytes of s for a line of `cells` columns, up to a space where the line may be broken if there is
+ * one. */
+size_t text_line_bytes(const char *s, int cells);
 
-/* "48.7%", and "<0.1%" of what is little and not nothing. */
+/* Formats a share: "48.7%"; "<0.1%" for small shares above 0. */
 char *text_share(char buf[16], double share);
 
-/* "2 of 5 vCPUs", "all 5 vCPUs", "the only vCPU", "any vCPU" of none: so many of all that there are. */
-char *text_of_all(char buf[64], uint64_t n, uint64_t all, const char *one);
+/* Formats a count: "2 of 5 vCPUs", "all 5 vCPUs", "the only vCPU"; "any vCPU" if all is 0. */
+char *text_count_of_all(char buf[64], uint64_t n, uint64_t all, const char *one);
 
-/* The length of a command in parentheses, "(stealscope gaps FILE 'my VM')", that text begins with; 0: none. */
-size_t text_command(const char *text);
-/* With the name of the file in the place of FILE in all of its commands, so that they can be pasted; NULL: as it is.  The
- * caller frees. */
-char *text_commands(const char *text, const char *file);
+/* Returns the length of a command in parentheses, "(stealscope gaps FILE 'my VM')", at the start of text; 0: there is
+ * none. */
+size_t text_command_bytes(const char *text);
+/* Replaces FILE by the file's name in all commands of a text, so that users can paste them; file NULL: no change. The
+ * caller frees the result. */
+char *text_insert_file_name(const char *text, const char *file);
 
-/* What a shell reads as exactly this one word: in quotes where it would see more in it.  The caller frees. */
+/* Quotes a text for a shell, as one word. The caller frees the result. */
 char *shell_word(const char *text);
 
 #endif

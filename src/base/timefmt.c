@@ -1,3 +1,4 @@
+#include "base/number.h"
 #include "base/timefmt.h"
 
 #include <inttypes.h>
@@ -8,7 +9,6 @@
 
 #include "base/int128.h"
 
-#define NS_PER_S 1000000000LL
 
 static const struct unit { const char *name; int64_t ns; } units[] = {
 	{ "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", NS_PER_S }, { "min", 60 * NS_PER_S },
@@ -20,7 +20,7 @@ char *time_duration(char buf[TIME_TEXT], int64_t ns)
 	uint64_t mag = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
 	const char *sign = ns < 0 ? "-" : "";
 	size_t u = 0;
-	/* 999.5 of a unit would be printed as 1000: go on to the next one. */
+	/* 999.5 would round to 1000: use the next unit. */
 	while (u < 3 && (double)mag >= 999.5 * (double)units[u].ns)
 		u++;
 	double v = (double)mag / (double)units[u].ns;
@@ -80,7 +80,8 @@ char *time_day(char buf[TIME_TEXT], int64_t t)
 	return format_tm(buf, "%m-%d", "", t, 0);
 }
 
-/* A decimal number with up to 9 digits after the point, times scale, exact; NULL on a fault, else what follows. */
+/* Parses a decimal number with up to 9 digits after the point; *out: the number times scale, exact. Returns the rest of
+ * the text, or NULL if it is invalid. */
 static const char *parse_decimal(const char *s, int64_t scale, int64_t *out)
 {
 	const char *start = s;
@@ -118,7 +119,7 @@ static int64_t parse_unit(const char *s)
 	return *s == '\0' ? 1 : 0;
 }
 
-/* A number without a unit is ns. */
+/* Parses a number with an optional unit; without one it is ns. */
 static bool parse_ns(const char *text, int64_t *ns)
 {
 	bool negative = *text == '-';
@@ -144,8 +145,8 @@ bool time_parse_offset(const char *text, int64_t *ns)
 	return parse_ns(text, ns);
 }
 
-/* Takes the day from "2026-11-20 12:03" or "2026-11-20T12:03"; without one it is that of begin.  The time behind it, or
- * NULL: no such day. */
+/* Parses the date of "2026-11-20 12:03" or "2026-11-20T12:03" into *day; without a date, *day is the day of begin.
+ * Returns the rest with the time, or NULL if the date is invalid. */
 static const char *parse_day(const char *text, int64_t begin, struct tm *day)
 {
 	time_t s = (time_t)floor_div(begin, NS_PER_S);
@@ -161,8 +162,8 @@ static const char *parse_day(const char *text, int64_t begin, struct tm *day)
 	return timegm(&same) != -1 && same.tm_mday == day->tm_mday && same.tm_mon == day->tm_mon ? text + n + 1 : NULL;
 }
 
-/* "Z", "+0100" or "+01:00": how many seconds it is ahead of UTC. */
-static bool parse_ahead(const char *text, int *s)
+/* Parses "Z", "+0100" or "+01:00". *s: seconds ahead of UTC. */
+static bool parse_utc_offset(const char *text, int *s)
 {
 	char sign[2], h[3], m[3];
 	int n = 0;
@@ -175,19 +176,19 @@ static bool parse_ahead(const char *text, int *s)
 	return atoi(h) < 24 && atoi(m) < 60;
 }
 
-/* What is behind a time, in seconds: "", that is local time, or a zone, with or without a space before it. */
+/* Converts *day to seconds since the epoch. text: "" for local time, or the time zone, optionally after a space. */
 static bool parse_zone(const char *text, const struct tm *day, time_t *s)
 {
 	struct tm tm = *day;
-	int ahead = 0;
+	int utc_offset = 0;
 	if (!*text) {
 		tm.tm_isdst = -1;
 		*s = mktime(&tm);
 		return true;
 	}
-	if (!parse_ahead(text + (*text == ' '), &ahead))
+	if (!parse_utc_offset(text + (*text == ' '), &utc_offset))
 		return false;
-	*s = timegm(&tm) - ahead;
+	*s = timegm(&tm) - utc_offset;
 	return true;
 }
 
@@ -230,7 +231,7 @@ int64_t time_precision(const char *text)
 	return unit;
 }
 
-bool time_is_bare(const char *text)
+bool time_is_plain_number(const char *text)
 {
 	return *text && text[strspn(text, "0123456789")] == '\0';
 }
@@ -248,7 +249,7 @@ bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t)
 	}
 	if (strchr(text, ':'))
 		return parse_time_of_day(text, begin, t);
-	if (time_is_bare(text))
+	if (time_is_plain_number(text))
 		return parse_ns(text, t) && (*t == 0 || *t >= begin / 10);
 	int64_t ns;
 	return time_parse_duration(text, &ns) && !__builtin_add_overflow(*text == '-' ? end : begin, ns, t);

@@ -1,4 +1,4 @@
-/* Durations and points in time as people write them. */
+/* Text forms of durations and times. */
 #ifndef STEALSCOPE_BASE_TIMEFMT_H
 #define STEALSCOPE_BASE_TIMEFMT_H
 
@@ -6,41 +6,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TIME_TEXT 40  /* bytes that hold any text written here */
+#define TIME_TEXT 40  /* bytes of a buffer for any text written here */
 
-/* "5.21 ms", "812 ns", "1.25 s": three significant digits, at most 8 columns (below 10 000 s). */
+/* Formats a duration: "5.21 ms", "812 ns", "1.25 s": three significant digits, at most 8 columns below 10 000 s. */
 char *time_duration(char buf[TIME_TEXT], int64_t ns);
 
-/* "+3 us", "-1500 ns", "+2 s": with its sign, exact, in the largest unit of which it is a whole number; "0". */
+/* Formats a signed duration exactly, in the largest unit without a fraction: "+3 us", "-1500 ns", "+2 s", "0". */
 char *time_exact(char buf[TIME_TEXT], int64_t ns);
 
-/* "12:03:04.123456789": time of day (local) of t ns since the epoch with `digits` (0..9) after the second. */
+/* Formats a local time of day: "12:03:04.123456789"; t: ns since the epoch, digits: 0 to 9 digits after the point. */
 char *time_clock(char buf[TIME_TEXT], int64_t t, int digits);
 
-#define TIME_DATE 10  /* characters of its day */
-#define TIME_ZONE 6   /* of its end, " +0100" */
-/* "2026-11-20 12:03:04.123456789 +0100" */
+#define TIME_DATE 10  /* characters of the date */
+#define TIME_ZONE 6   /* characters of the zone at the end: " +0100" */
+/* Formats a local date and time: "2026-11-20 12:03:04.123456789 +0100". */
 char *time_date(char buf[TIME_TEXT], int64_t t, int digits);
-/* "11-20": its day, of which the year is known. */
+/* Formats the month and day: "11-20". */
 char *time_day(char buf[TIME_TEXT], int64_t t);
 
-/* Parses a point in time within [begin, end]: absolute ns ("1795152647842459259"), time of day on the day of
- * begin ("12:03:04.5", "12:03") or of another ("2026-11-20 12:03", and as time_date() or ISO 8601 has it, as
- * "2026-11-20T12:03:04Z"), relative to begin ("+3ms", "12.5s") or to end ("-3ms"), or a share of the span ("50%").
- * Units: ns us ms s min h.  False when the text is none of these or overflows; and for ns long before begin, but 0: who
- * writes "50" means another unit. */
+/* Parses a point in time within [begin, end]:
+ *   1795152647842459259               absolute ns
+ *   12:03:04.5, 12:03                 time of day on the day of begin
+ *   2026-11-20 12:03                  on another day; also as time_date() writes it, and ISO 8601: 2026-11-20T12:03:04Z
+ *   +3ms, 12.5s; -3ms                 relative to begin; to end
+ *   50%                               share of the window
+ * Units: ns us ms s min h. Returns false for other texts, overflow, and ns long before begin except 0: "50" is meant in
+ * another unit. */
 bool time_parse(const char *text, int64_t begin, int64_t end, int64_t *t);
 
-/* A number alone? */
-bool time_is_bare(const char *text);
+/* Returns true if a text is a number without a unit. */
+bool time_is_plain_number(const char *text);
 
-/* How much time a text that time_parse() took stands for: a time of day, the unit of its last digit (".1139": 100 us);
- * any other, 1 ns. */
+/* Returns the resolution of a text that time_parse() accepted, ns: the unit of the last digit of a time of day (".1139":
+ * 100 us); 1 for other forms. */
 int64_t time_precision(const char *text);
 
-/* Parses "3ms", "-3us", "250 us", "1.5s"; a unit is wanted, but for 0. */
+/* Parses a duration: "3ms", "-3us", "250 us", "1.5s"; the unit is required unless the number is 0. */
 bool time_parse_duration(const char *text, int64_t *ns);
-/* The same, or plain ns: of clocks, as programs write them. */
+/* The same, but a number without a unit is ns: the form in which programs write clock offsets. */
 bool time_parse_offset(const char *text, int64_t *ns);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 
-int yaml_file_parse(struct yaml_file *f, const char *text, size_t size, const char *name, const char *mend,
+int yaml_file_parse(struct yaml_file *f, const char *text, size_t size, const char *name, const char *remedy,
                     struct error *err)
 {
 	yaml_parser_t parser;
@@ -19,34 +19,34 @@ int yaml_file_parse(struct yaml_file *f, const char *text, size_t size, const ch
 	yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
 	int rc = 0;
 	if (!yaml_parser_load(&parser, &f->doc))
-		rc = error_set(err, STATUS_INPUT, mend, "%s:%zu:%zu: not YAML: %s", name, parser.problem_mark.line + 1,
+		rc = error_set(err, STATUS_INPUT, remedy, "%s:%zu:%zu: not YAML: %s", name, parser.problem_mark.line + 1,
 		               parser.problem_mark.column + 1, parser.problem ? parser.problem : "unreadable");
 	yaml_parser_delete(&parser);
 	if (rc)
 		return -1;
 	f->name = mem_dup(name);
-	f->mend = mend;
+	f->remedy = remedy;
 	return 0;
 }
 
-int yaml_file_read(struct yaml_file *f, const char *path, const char *mend, struct error *err)
+int yaml_file_read(struct yaml_file *f, const char *path, const char *remedy, struct error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  /* a pipe into which nobody writes is empty */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  /* O_NONBLOCK: a pipe without a writer reads as empty */
 	FILE *file = fd < 0 || fcntl(fd, F_SETFL, 0) ? NULL : fdopen(fd, "rb");
 	if (!file && fd >= 0)
 		close(fd);
 	if (!file)
 		return error_read(err, "check the path, or make it readable for you", "%s", path);
-	char *text = mem_new(YAML_FILE_LONGEST + 1, 1);
-	size_t n = fread(text, 1, YAML_FILE_LONGEST + 1, file);
+	char *text = mem_new(YAML_FILE_MAX + 1, 1);
+	size_t n = fread(text, 1, YAML_FILE_MAX + 1, file);
 	int rc = 0;
 	if (ferror(file))
-		rc = error_read(err, mend, "%s", path);
-	else if (n > YAML_FILE_LONGEST)
-		rc = error_set(err, STATUS_INPUT, mend, "%s: longer than %d bytes", path, YAML_FILE_LONGEST);
+		rc = error_read(err, remedy, "%s", path);
+	else if (n > YAML_FILE_MAX)
+		rc = error_set(err, STATUS_INPUT, remedy, "%s: longer than %d bytes", path, YAML_FILE_MAX);
 	fclose(file);
 	if (rc == 0)
-		rc = yaml_file_parse(f, text, n, path, mend, err);
+		rc = yaml_file_parse(f, text, n, path, remedy, err);
 	free(text);
 	return rc;
 }
@@ -125,15 +125,15 @@ int yaml_refuse(const struct yaml_file *f, const yaml_node_t *at, struct error *
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
 	if (!at)
-		return error_set(err, STATUS_INPUT, f->mend, "%s: %s", f->name, text);
-	return error_set(err, STATUS_INPUT, f->mend, "%s:%zu:%zu: %s", f->name, at->start_mark.line + 1,
+		return error_set(err, STATUS_INPUT, f->remedy, "%s: %s", f->name, text);
+	return error_set(err, STATUS_INPUT, f->remedy, "%s:%zu:%zu: %s", f->name, at->start_mark.line + 1,
 	                 at->start_mark.column + 1, text);
 }
 
-int yaml_refuse_word(const struct yaml_file *f, const yaml_node_t *at, const char *what, const struct suggestion *near,
-                     struct error *err)
+int yaml_refuse_word(const struct yaml_file *f, const yaml_node_t *at, const char *kind,
+                     const struct suggestion *suggestion, struct error *err)
 {
-	const bool meant = near->nearest != NULL;
-	return yaml_refuse(f, at, err, "%s: '%s'%s%s%s", what, near->typed, meant ? ", did you mean " : "",
-	                   meant ? near->nearest : "", meant ? "?" : "");
+	const bool meant = suggestion->nearest != NULL;
+	return yaml_refuse(f, at, err, "%s: '%s'%s%s%s", kind, suggestion->typed, meant ? ", did you mean " : "",
+	                   meant ? suggestion->nearest : "", meant ? "?" : "");
 }

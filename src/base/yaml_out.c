@@ -12,7 +12,7 @@
 
 struct yaml_out {
 	yaml_document_t doc;
-	bool bad;  /* something is not UTF-8 */
+	bool bad;  /* a text is not UTF-8 */
 	char *bytes;
 	size_t size, cap;
 };
@@ -33,7 +33,7 @@ static int add_scalar(struct yaml_out *o, const char *text)
 	return node ? node : yaml_document_add_scalar(&o->doc, NULL, (const yaml_char_t *)"", 0, YAML_ANY_SCALAR_STYLE);
 }
 
-static int place(struct yaml_out *o, int parent, const char *key, int node)
+static int append_node(struct yaml_out *o, int parent, const char *key, int node)
 {
 	if (key)
 		yaml_document_append_mapping_pair(&o->doc, parent, add_scalar(o, key), node);
@@ -44,23 +44,23 @@ static int place(struct yaml_out *o, int parent, const char *key, int node)
 
 int yaml_out_map(struct yaml_out *o, int parent, const char *key)
 {
-	return place(o, parent, key, yaml_document_add_mapping(&o->doc, NULL, YAML_BLOCK_MAPPING_STYLE));
+	return append_node(o, parent, key, yaml_document_add_mapping(&o->doc, NULL, YAML_BLOCK_MAPPING_STYLE));
 }
 
 int yaml_out_braces(struct yaml_out *o, int parent, const char *key)
 {
-	return place(o, parent, key, yaml_document_add_mapping(&o->doc, NULL, YAML_FLOW_MAPPING_STYLE));
+	return append_node(o, parent, key, yaml_document_add_mapping(&o->doc, NULL, YAML_FLOW_MAPPING_STYLE));
 }
 
 int yaml_out_list(struct yaml_out *o, int parent, const char *key)
 {
-	return place(o, parent, key, yaml_document_add_sequence(&o->doc, NULL, YAML_BLOCK_SEQUENCE_STYLE));
+	return append_node(o, parent, key, yaml_document_add_sequence(&o->doc, NULL, YAML_BLOCK_SEQUENCE_STYLE));
 }
 
 void yaml_out_text(struct yaml_out *o, int parent, const char *key, const char *text)
 {
 	if (text)
-		place(o, parent, key, add_scalar(o, text));
+		append_node(o, parent, key, add_scalar(o, text));
 }
 
 void yaml_out_escaped(struct yaml_out *o, int parent, const char *key, const char *text)
@@ -104,12 +104,12 @@ char *yaml_out_end(struct yaml_out *o)
 	yaml_emitter_set_output(&emitter, take_bytes, o);
 	yaml_emitter_set_unicode(&emitter, 1);
 	yaml_emitter_set_width(&emitter, -1);
-	const bool whole = yaml_emitter_open(&emitter) && yaml_emitter_dump(&emitter, &o->doc) &&
+	const bool complete = yaml_emitter_open(&emitter) && yaml_emitter_dump(&emitter, &o->doc) &&
 	                   yaml_emitter_close(&emitter) && !o->bad;
 	char *text = o->bytes;
 	yaml_emitter_delete(&emitter);
 	free(o);
-	if (whole)
+	if (complete)
 		return text;
 	free(text);
 	return NULL;

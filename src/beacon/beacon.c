@@ -14,14 +14,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/number.h"
 
 #if defined __x86_64__
 #include <cpuid.h>
 #endif
 
-#define NS_PER_S 1000000000LL
-#define SLACK_SHARE 10            /* the kernel may join our wakeup with others within this part of the period */
-#define LONGEST_PERIOD 2000000000 /* ns between looks at an idle guest */
+#define SLACK_FRACTION 10            /* fraction of the period within which the kernel may delay a wakeup, to coalesce it
+                                   * with others: 1/10 */
+#define IDLE_CHECK_MAX 2000000000 /* maximum time between two checks of an idle guest, ns */
 
 /* ---- The hypercall -------------------------------------------------------------------------------------- */
 
@@ -61,7 +62,7 @@ static void on_fault(int sig)
 	siglongjmp(fault, 1);
 }
 
-/* Without a hypervisor that takes it, the instruction is a fault: try it once, caught. */
+/* Tries the instruction once: without a hypervisor that handles it, it raises a signal, which is caught. */
 static bool hypercall_works(beacon_hypercall hypercall)
 {
 	static const int faults[] = { SIGILL, SIGSEGV, SIGBUS };
@@ -79,7 +80,7 @@ static bool hypercall_works(beacon_hypercall hypercall)
 	return works;
 }
 
-/* What the hypervisor calls itself: "KVMKVMKVM", "TCGTCGTCGTCG" (QEMU without KVM), "Microsoft Hv" ... */
+/* Reads the hypervisor's signature: "KVMKVMKVM", "TCGTCGTCGTCG" (QEMU without KVM), "Microsoft Hv" ... */
 static void hypervisor_name(char name[13])
 {
 	unsigned a, r[3];
@@ -95,7 +96,7 @@ static int find_hypercall(beacon_hypercall *hypercall, struct error *err)
 	if (!in_virtual_machine())
 		return error_set(err, STATUS_INPUT, "run it inside the guest; the host needs no beacon",
 		                 "beacon: this is not a virtual machine");
-	/* The second is for a guest that is told of another processor than it has. */
+	/* CPUID may report another vendor than that of the real CPU: try both instructions. */
 	const beacon_hypercall known[] = { hypercall_intel, hypercall_amd };
 	const bool amd = vendor_is_amd();
 	for (int i = 0; i < 2; i++) {
@@ -124,15 +125,15 @@ static int find_hypercall(beacon_hypercall *hypercall, struct error *err)
 
 static int open_output(const char *output, struct error *err)
 {
-	static const char *const places[] = {
+	static const char *const paths[] = {
 		"/proc/lttng-logger", "/sys/kernel/tracing/trace_marker", "/sys/kernel/debug/tracing/trace_marker",
 	};
 	if (output) {
 		int fd = open(output, O_WRONLY | O_CLOEXEC);
 		return fd >= 0 ? fd : error_system(err, "see --output", "%s", output);
 	}
-	for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-		int fd = open(places[i], O_WRONLY | O_CLOEXEC);
+	for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+		int fd = open(paths[i], O_WRONLY | O_CLOEXEC);
 		if (fd >= 0)
 			return fd;
 	}
@@ -140,15 +141,15 @@ static int open_output(const char *output, struct error *err)
 	                    "neither /proc/lttng-logger nor trace_marker can be written");
 }
 
-/* Returns 1 when it is in the trace, 0 when nothing is recorded at the moment: trace_marker then says that it is not
- * open for writing, LTTng takes the text and drops it. */
+/* Writes an event into the kernel trace. Returns 1 if it was recorded; 0 if tracing is off (trace_marker returns EBADF;
+ * LTTng accepts and drops the text, which counts as recorded); -1 with *err. */
 static int write_text(int fd, char end, uint32_t uid, uint64_t key, struct error *err)
 {
 	char text[64];
 	int n = snprintf(text, sizeof text, "stealscope-sync %c %" PRIu32 " %" PRIu64, end, uid, key);
 	if (write(fd, text, (size_t)n) == n)
 		return 1;
-	return errno == EBADF ? 0 : error_system(err, NULL, "beacon: writing to the kernel trace");
+	return errno == EBADF ? 0 : error_system(err, NULL, "beacon: cannot write to the kernel trace");
 }
 
 /* ---- Pulses --------------------------------------------------------------------------------------------- */
@@ -159,8 +160,8 @@ struct beacon {
 	int fd;
 	uint32_t uid;
 	uint64_t key;
-	int cpu;              /* the CPU of the next pulse */
-	uint64_t busy;        /* jiffies of all CPUs at the last look */
+	int cpu;              /* CPU of the next pulse */
+	uint64_t busy;        /* jiffies of all CPUs at the last check */
 };
 
 static int beacon_open(struct beacon *b, const struct beacon_options *o, struct error *err)
@@ -170,26 +171,27 @@ static int beacon_open(struct beacon *b, const struct beacon_options *o, struct 
 		return -1;
 	while (b->uid == 0)
 		if (getrandom(&b->uid, sizeof b->uid, 0) != (ssize_t)sizeof b->uid)
-			return error_system(err, "give --uid", "beacon: no random number");
-	/* Keys of another guest, and of another run in this one, are others; they fit into 63 bits. */
+			return error_system(err, "use --uid", "beacon: cannot draw a random number");
+	/* The first key has the random uid, so keys differ between guests and runs; 63 bits. */
 	b->key = (uint64_t)(b->uid & INT32_MAX) << 32 | 1;
 	b->fd = open_output(o->output, err);
 	return b->fd < 0 ? -1 : 0;
 }
 
-/* Returns what write_text() does.  What it costs does not depend on whether it is recorded: --measure relies on it. */
-static int pulse(struct beacon *b, struct error *err)
+/* Sends one pulse. Returns the result of write_text(). The cost does not depend on whether the pulse is recorded:
+ * --measure relies on that. */
+static int send_pulse(struct beacon *b, struct error *err)
 {
-	const int heard = write_text(b->fd, 'a', b->uid, b->key, err);
-	if (heard < 0)
+	const int traced = write_text(b->fd, 'a', b->uid, b->key, err);
+	if (traced < 0)
 		return -1;
 	b->hypercall(BEACON_HYPERCALL, b->key, b->uid);
 	b->key += 2;
-	return write_text(b->fd, 'd', b->uid, b->key - 1, err) < 0 ? -1 : heard;
+	return write_text(b->fd, 'd', b->uid, b->key - 1, err) < 0 ? -1 : traced;
 }
 
-/* Pulses go round the CPUs, so that every vCPU shows which host thread it is.  A CPU that is offline or not ours is
- * passed over by staying where we are. */
+/* Moves to the next CPU: pulses rotate over the CPUs, so that the host thread of every vCPU becomes known. If a CPU is
+ * unavailable, the beacon stays on the current one. */
 static void next_cpu(struct beacon *b)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -200,7 +202,7 @@ static void next_cpu(struct beacon *b)
 	b->cpu = (int)((b->cpu + 1) % (cpus > 0 && cpus <= CPU_SETSIZE ? cpus : 1));
 }
 
-/* Did any CPU do work since the last look?  One jiffy may be our own. */
+/* Returns true if any CPU worked since the last check. One jiffy may be the beacon's own. */
 static bool guest_was_busy(struct beacon *b)
 {
 	FILE *f = fopen("/proc/stat", "re");
@@ -230,25 +232,25 @@ int beacon_run(const struct beacon_options *o, const volatile int *stop, struct 
 		return -1;
 	counts->uid = b.uid;
 	int64_t period = (int64_t)((double)NS_PER_S / o->rate), wait = period;
-	prctl(PR_SET_TIMERSLACK, (unsigned long)(period / SLACK_SHARE));
+	prctl(PR_SET_TIMERSLACK, (unsigned long)(period / SLACK_FRACTION));
 	int64_t begin = now_ns();
 	int rc = 0;
 	while (rc >= 0 && !*stop && (o->duration == 0 || now_ns() - begin < o->duration)) {
 		if (o->keep_idle || guest_was_busy(&b)) {
 			next_cpu(&b);
-			rc = pulse(&b, err);
+			rc = send_pulse(&b, err);
 			counts->pulses += rc == 1;
-			counts->unheard += rc == 0;
+			counts->not_traced += rc == 0;
 			wait = period;
 		} else {
-			/* An idle guest is looked at ever more rarely: waking it costs its host a context switch. */
+			/* Checks of an idle guest become rarer, because each wakeup costs the host a context switch. */
 			counts->skipped++;
-			wait = wait * 2 < LONGEST_PERIOD ? wait * 2 : wait;
+			wait = wait * 2 < IDLE_CHECK_MAX ? wait * 2 : wait;
 		}
 		sleep_until(now_ns() + wait);
 	}
 	close(b.fd);
-	if (rc >= 0 && counts->unheard && !counts->pulses)
+	if (rc >= 0 && counts->not_traced && !counts->pulses)
 		return error_set(err, STATUS_INPUT, "start the recording first", "beacon: no pulse was recorded");
 	return rc < 0 ? -1 : 0;
 }
@@ -259,7 +261,7 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int64_t median(int64_t *v, unsigned n)
+static int64_t median_cost(int64_t *v, unsigned n)
 {
 	qsort(v, n, sizeof *v, by_value);
 	return v[n / 2];
@@ -269,7 +271,7 @@ int beacon_measure(const struct beacon_options *o, unsigned rounds, struct beaco
 {
 	struct beacon b;
 	if (rounds == 0)
-		return error_set(err, STATUS_USAGE, "give at least 1", "--rounds: nothing to measure");
+		return error_set(err, STATUS_USAGE, "use at least 1", "--rounds: nothing to measure");
 	if (beacon_open(&b, o, err))
 		return -1;
 	int64_t *write_cost = calloc(3 * (size_t)rounds, sizeof *write_cost);
@@ -285,12 +287,13 @@ int beacon_measure(const struct beacon_options *o, unsigned rounds, struct beaco
 		int64_t t1 = now_ns();
 		b.hypercall(BEACON_HYPERCALL, 0, b.uid);
 		int64_t t2 = now_ns();
-		rc = rc < 0 ? rc : pulse(&b, err);
+		rc = rc < 0 ? rc : send_pulse(&b, err);
 		write_cost[i] = t1 - t0;
 		call_cost[i] = t2 - t1;
 		pulse_cost[i] = now_ns() - t2;
 	}
-	*cost = (struct beacon_cost){ median(write_cost, rounds), median(call_cost, rounds), median(pulse_cost, rounds) };
+	*cost = (struct beacon_cost){ median_cost(write_cost, rounds), median_cost(call_cost, rounds),
+	                              median_cost(pulse_cost, rounds) };
 	free(write_cost);
 	close(b.fd);
 	return rc < 0 ? -1 : 0;

@@ -1,15 +1,16 @@
-/* The marks: formatting, the choice of a tracer's file, and how to be cheap without one.
+/* Request marks: formatting, choice of the tracer's file, and low cost without a tracer.
  *
- * Order of choice: /proc/lttng-logger (LTTng's kernel module), then tracefs's trace_marker; LTTng-UST, when built in,
- * is used when neither can be written.  The file is opened by the first mark and stays open.  While nobody listens (no
- * file, or the kernel refuses the write because tracing is off) a mark is one load; srbn_start() alone looks at the
- * coarse clock too and searches again once a second.
+ * Files in order of preference: /proc/lttng-logger (LTTng's kernel module), then trace_marker in tracefs; LTTng-UST, if
+ * built in, is used when neither can be written. The first mark opens the file, and it stays open. Without a tracer (no
+ * file, or the kernel refuses the write because tracing is off) a mark is one load; only srbn_start() also reads the
+ * coarse clock, and retries once a second.
  *
- * Thread safe, and without a lock once the file is open: `file` goes from -1 to a descriptor under `opening` and stays,
- * `quiet_until` is a hint, ids come from one atomic counter.  Ids are process id << 32 | count, so that processes of
- * one machine do not collide; after fork() the child counts for itself. */
+ * Thread-safe, and lock-free once the file is open: `file` changes once from -1 to a descriptor under `open_lock`,
+ * `no_attempt_before` is a hint, ids come from one atomic counter. Ids are process id << 32 | count, so processes of one
+ * machine do not collide; after fork() the child starts its own count. */
 #include "beacon/stealscope-mark.h"
 #include "base/clock.h"
+#include "base/number.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -25,7 +26,6 @@
 #include <lttng/tracef.h>
 #endif
 
-#define SECOND 1000000000LL
 
 static const char *const marker_files[] = {
 	"/proc/lttng-logger",
@@ -33,28 +33,29 @@ static const char *const marker_files[] = {
 	"/sys/kernel/debug/tracing/trace_marker",
 };
 
-/* A library has no main() to own its state: this is all of it. */
+/* All state of the library. */
 static struct {
-	_Atomic int file;             /* -1: not opened yet */
-	_Atomic int64_t quiet_until;  /* ns of the coarse clock: no attempt before; 0: listening */
-	pthread_mutex_t opening;
-	_Atomic uint32_t pid;         /* 0: not known yet, or forked */
+	_Atomic int file;        /* descriptor; -1: not opened yet */
+	_Atomic int64_t no_attempt_before;  /* time on the coarse clock before which no write is tried, ns; 0: a tracer is
+	                                     * active */
+	pthread_mutex_t open_lock;
+	_Atomic uint32_t pid;    /* process id; 0: unknown, or after fork() */
 	_Atomic uint32_t count;
-	_Atomic(const char *) path;   /* set by srbn_set_marker(), or NULL */
+	_Atomic(const char *) path;   /* path set by srbn_set_marker(); NULL: default */
 	pthread_once_t once;
-} mark = { .file = -1, .opening = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
+} mark = { .file = -1, .open_lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
-static void be_quiet(void)
+static void pause_attempts(void)
 {
-	atomic_store_explicit(&mark.quiet_until, clock_ns(CLOCK_MONOTONIC_COARSE) + SECOND, memory_order_relaxed);
+	atomic_store_explicit(&mark.no_attempt_before, clock_ns(CLOCK_MONOTONIC_COARSE) + NS_PER_S, memory_order_relaxed);
 }
 
-/* In the child of a fork.  The lock may have been held by a thread that the child does not have. */
+/* Resets the state in the child after fork(). A thread of the parent may have held the lock. */
 static void forget_parent(void)
 {
 	atomic_store(&mark.pid, 0);
 	atomic_store(&mark.count, 0);
-	pthread_mutex_init(&mark.opening, NULL);
+	pthread_mutex_init(&mark.open_lock, NULL);
 }
 
 static void prepare_fork(void)
@@ -69,7 +70,7 @@ static int open_marker(void)
 	const char *path = atomic_load(&mark.path);
 	if (!path)
 		path = secure_getenv("STEALSCOPE_MARKER");
-	/* Appending matters for the plain files of tests only; tracers' files do not care. */
+	/* O_APPEND matters only for plain files in tests; tracers' files ignore it. */
 	const int flags = O_WRONLY | O_APPEND | O_CLOEXEC | O_NOCTTY;
 	if (path && *path)
 		return open(path, flags);
@@ -81,39 +82,40 @@ static int open_marker(void)
 	return -1;
 }
 
-/* The file to write to, or -1 for now. */
-static int find_file(void)
+/* Returns the descriptor of the file, open_lock it if needed; -1: no file can be opened now. */
+static int get_marker_file(void)
 {
 	int fd = atomic_load_explicit(&mark.file, memory_order_acquire);
 	if (fd >= 0)
 		return fd;
-	pthread_mutex_lock(&mark.opening);
+	pthread_mutex_lock(&mark.open_lock);
 	fd = atomic_load(&mark.file);
 	if (fd < 0) {
 		fd = open_marker();
 		if (fd >= 0)
 			atomic_store_explicit(&mark.file, fd, memory_order_release);
 	}
-	pthread_mutex_unlock(&mark.opening);
+	pthread_mutex_unlock(&mark.open_lock);
 	return fd;
 }
 
-/* May this mark try to write?  Only a start ends a quiet time: marks of a request that began unheard say nothing. */
+/* Returns true if this mark should try to write. After a failure only a start tries again: later marks of an unrecorded
+ * request are useless. */
 static bool may_write(bool start)
 {
-	int64_t until = atomic_load_explicit(&mark.quiet_until, memory_order_relaxed);
+	int64_t until = atomic_load_explicit(&mark.no_attempt_before, memory_order_relaxed);
 	if (until == 0)
 		return true;
 	if (!start || clock_ns(CLOCK_MONOTONIC_COARSE) < until)
 		return false;
-	atomic_store_explicit(&mark.quiet_until, 0, memory_order_relaxed);
+	atomic_store_explicit(&mark.no_attempt_before, 0, memory_order_relaxed);
 	return true;
 }
 
 /* ---- The text ----------------------------------------------------------------------------------------------- */
 
-/* Writes "srbn WORD ID\n" into buf; returns its length.  Not printf: a mark lies in the way of a request. */
-static size_t compose(char buf[64], const char *word, size_t length, srbn_t id)
+/* Writes "srbn WORD ID" and a line feed into buf; returns its length. No printf: a mark adds to the request's latency. */
+static size_t format_mark(char buf[64], const char *word, size_t length, srbn_t id)
 {
 	char digits[20];
 	size_t n = 0, at = 5;
@@ -131,28 +133,28 @@ static size_t compose(char buf[64], const char *word, size_t length, srbn_t id)
 	return at;
 }
 
-/* Into the kernel's trace; false when nobody listens there. */
-static bool put_kernel(const char *word, size_t length, srbn_t id)
+/* Writes a mark into the kernel's trace. Returns false if no tracer is active. */
+static bool write_kernel_mark(const char *word, size_t length, srbn_t id)
 {
 	if (!may_write(word[2] == 'a'))
 		return false;
 	char buf[64];
-	size_t n = compose(buf, word, length, id);
-	int fd = find_file();
+	size_t n = format_mark(buf, word, length, id);
+	int fd = get_marker_file();
 	if (fd >= 0 && write(fd, buf, n) == (ssize_t)n)
 		return true;
-	be_quiet();
+	pause_attempts();
 	return false;
 }
 
-static void put(const char *word, size_t length, srbn_t id)
+static void write_mark(const char *word, size_t length, srbn_t id)
 {
 	if (!id)
 		return;
 	int saved = errno;
-	if (!put_kernel(word, length, id)) {
+	if (!write_kernel_mark(word, length, id)) {
 #ifdef HAVE_LTTNG_UST
-		/* A load and a branch when no session has it enabled. */
+		/* Costs a load and a branch if no session has enabled it. */
 		lttng_ust_tracef("srbn %s %llu", word, (unsigned long long)id);
 #endif
 	}
@@ -176,28 +178,28 @@ static srbn_t next_id(void)
 srbn_t srbn_start(void)
 {
 	srbn_t id = next_id();
-	put("start", 5, id);
+	write_mark("start", 5, id);
 	return id;
 }
 
 void srbn_yield(srbn_t request)
 {
-	put("yield", 5, request);
+	write_mark("yield", 5, request);
 }
 
 void srbn_resume(srbn_t request)
 {
-	put("resume", 6, request);
+	write_mark("resume", 6, request);
 }
 
 void srbn_end(srbn_t request)
 {
-	put("end", 3, request);
+	write_mark("end", 3, request);
 }
 
 int srbn_listening(void)
 {
-	return atomic_load(&mark.file) >= 0 && atomic_load(&mark.quiet_until) == 0;
+	return atomic_load(&mark.file) >= 0 && atomic_load(&mark.no_attempt_before) == 0;
 }
 
 void srbn_set_marker(const char *path)
@@ -206,5 +208,5 @@ void srbn_set_marker(const char *path)
 	if (fd >= 0)
 		close(fd);
 	atomic_store(&mark.path, path);
-	atomic_store(&mark.quiet_until, 0);
+	atomic_store(&mark.no_attempt_before, 0);
 }

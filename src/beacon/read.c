@@ -1,6 +1,6 @@
-/* srbn_read(): asks the stealscope program what a history says about one request.
+/* srbn_read(): queries one request of a history through the stealscope program.
  *
- * A separate process, so that the marking library needs nothing but libc.  No shell: the arguments go as they are. */
+ * A separate process, so that the marking library needs only libc. No shell: the arguments are passed unchanged. */
 #include "beacon/stealscope-mark.h"
 
 #include <errno.h>
@@ -18,28 +18,28 @@
 
 extern char **environ;
 
-#define COLUMNS 11  /* of `latency requests` as csv */
+#define COLUMNS 11  /* number of csv columns of `latency requests` */
 
 /* request,machine,start,end,latency_ns,provider_low_ns,provider_high_ns,predicted_ns,ci_low_ns,ci_high_ns,culprit */
-static bool parse(char *line, srbn_t request, struct srbn_data *data)
+static bool parse_row(char *line, srbn_t request, struct srbn_data *data)
 {
-	char *part[COLUMNS], want[24];
+	char *field[COLUMNS], wanted[24];
 	for (int i = 0; i < COLUMNS; i++)
-		if (!(part[i] = csv_field(&line)))
+		if (!(field[i] = csv_field(&line)))
 			return false;
-	snprintf(want, sizeof want, "%" PRIu64, request);
-	if (strcmp(part[0], want))
+	snprintf(wanted, sizeof wanted, "%" PRIu64, request);
+	if (strcmp(field[0], wanted))
 		return false;
-	data->latency_ns = strtoll(part[4], NULL, 10);
-	data->cloud_latency_low_ns = strtoll(part[5], NULL, 10);
-	data->cloud_latency_high_ns = strtoll(part[6], NULL, 10);
-	data->cloud_latency_ns = *part[7] ? strtoll(part[7], NULL, 10) : -1;
-	snprintf(data->culprit, sizeof data->culprit, "%s", part[10]);
+	data->latency_ns = strtoll(field[4], NULL, 10);
+	data->cloud_latency_low_ns = strtoll(field[5], NULL, 10);
+	data->cloud_latency_high_ns = strtoll(field[6], NULL, 10);
+	data->cloud_latency_ns = *field[7] ? strtoll(field[7], NULL, 10) : -1;
+	snprintf(data->culprit, sizeof data->culprit, "%s", field[10]);
 	return true;
 }
 
-/* Starts the program with its stdout in a pipe; returns the end to read, or -1 with errno. */
-static int start(const char *history, const char *model, srbn_t request, pid_t *pid)
+/* Starts the program with its stdout in a pipe. Returns the read end, or -1 with errno. */
+static int start_program(const char *history, const char *model, srbn_t request, pid_t *pid)
 {
 	char id[24];
 	const char *program = secure_getenv("STEALSCOPE");
@@ -68,7 +68,7 @@ static int start(const char *history, const char *model, srbn_t request, pid_t *
 	return ends[0];
 }
 
-static int finish(pid_t pid)
+static int wait_for_program(pid_t pid)
 {
 	int status = 0;
 	while (waitpid(pid, &status, 0) < 0) {
@@ -86,7 +86,7 @@ int srbn_read(const char *history, const char *model, srbn_t request, struct srb
 	int saved = errno;
 	pid_t pid;
 	memset(data, 0, sizeof *data);
-	int fd = start(history, model, request, &pid);
+	int fd = start_program(history, model, request, &pid);
 	if (fd < 0)
 		return -1;
 	FILE *f = fdopen(fd, "r");
@@ -94,13 +94,13 @@ int srbn_read(const char *history, const char *model, srbn_t request, struct srb
 	char *line = NULL;
 	size_t size = 0;
 	while (f && getline(&line, &size, f) >= 0)
-		found = parse(line, request, data) || found;
+		found = parse_row(line, request, data) || found;
 	free(line);
 	if (f)
 		fclose(f);
 	else
 		close(fd);
-	if (finish(pid))
+	if (wait_for_program(pid))
 		return -1;
 	errno = found ? saved : ENOENT;
 	return found ? 0 : -1;

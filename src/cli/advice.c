@@ -6,31 +6,31 @@
 #include "cli/prose.h"
 #include "compare/compare.h"
 
-/* The VM that lost most: 1, 0 = none lost anything, -1 = error. */
-static int worst(const struct scene *s, struct subject *out, struct error *err)
+/* Finds the VM that lost most time. Returns 1; 0: no VM lost time; -1: error. */
+static int find_worst_vm(const struct query_context *s, struct target *out, struct error *err)
 {
-	int64_t most = 0;
-	for (uint32_t i = 0; i < s->topo.machines; i++) {
-		const struct subject vm = { SUBJECT_MACHINE, i };
+	int64_t max_lost = 0;
+	for (uint32_t i = 0; i < s->catalog.machines; i++) {
+		const struct target vm = { TARGET_MACHINE, i };
 		struct demand d;
-		if (s->topo.machine[i].kind != MACHINE_VM)
+		if (s->catalog.machine[i].kind != MACHINE_VM)
 			continue;
-		if (demand_of(&s->topo, &vm, s->window.from, s->window.to, &d, err))
+		if (demand_of(&s->catalog, &vm, s->window.from, s->window.to, &d, err))
 			return -1;
-		if (d.lost > most)
+		if (d.lost > max_lost)
 			*out = vm;
-		most = d.lost > most ? d.lost : most;
+		max_lost = d.lost > max_lost ? d.lost : max_lost;
 	}
-	return most > 0;
+	return max_lost > 0;
 }
 
-int advice_print(const struct scene *s, const struct subject *who, struct error *err)
+int advice_print(const struct query_context *s, const struct target *target, struct error *err)
 {
-	struct subject vm;
-	int found = who ? 1 : worst(s, &vm, err);
+	struct target vm;
+	int found = target ? 1 : find_worst_vm(s, &vm, err);
 	if (found <= 0)
 		return found;
-	char *text = advise(&(struct diff_side){ &s->topo, s->window.from, s->window.to }, who ? who : &vm);
+	char *text = advise(&(struct diff_side){ &s->catalog, s->window.from, s->window.to }, target ? target : &vm);
 	putchar('\n');
 	prose_print(text, s->named);
 	free(text);

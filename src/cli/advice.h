@@ -1,13 +1,13 @@
-/* What would help most, behind an answer. */
+/* Option --advise: appends the best single change (stealscope whatif) to an answer. */
 #ifndef STEALSCOPE_CLI_ADVICE_H
 #define STEALSCOPE_CLI_ADVICE_H
 
 #include "cli/query_context.h"
 
 #define ADVISE_OPTION(dest) \
-	{ "advise", 0, OPT_FLAG, NULL, "end with the change that would help most, by replay", (dest), NULL }
+	{ "advise", 0, OPT_FLAG, NULL, "add the change that would help most (simulated)", (dest), NULL }
 
-/* Prints it, of the VM that it is or is of; NULL: of the one that lost most. */
-int advice_print(const struct scene *s, const struct subject *who, struct error *err);
+/* Prints the advice for the VM of the target (NULL: the VM that lost most time). Prints nothing if no VM lost time. */
+int advice_print(const struct query_context *s, const struct target *target, struct error *err);
 
 #endif

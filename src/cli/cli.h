@@ -1,10 +1,10 @@
-/* The command line: one table of subcommands, one file per subcommand.  Data goes to stdout, the rest to stderr. */
+/* Table of the subcommands; each one is implemented in cmd_NAME.c. Answers go to stdout, everything else to stderr. */
 #ifndef STEALSCOPE_CLI_CLI_H
 #define STEALSCOPE_CLI_CLI_H
 
 #include "base/error.h"
 
-/* Every subcommand: argv[0] is its name.  Returns 0, or -1 with *err filled; the exit status is err->status. */
+/* A subcommand; argv[0] is its name. Returns 0, or -1 with *err filled; the exit status is err->status. */
 int cmd_view(int argc, char **argv, struct error *err);
 int cmd_index(int argc, char **argv, struct error *err);
 int cmd_record(int argc, char **argv, struct error *err);
@@ -31,32 +31,32 @@ int cmd_export(int argc, char **argv, struct error *err);
 int cmd_fleet(int argc, char **argv, struct error *err);
 int cmd_beacon(int argc, char **argv, struct error *err);
 
-/* X(name, function, what it does: in 66 columns), in the order of the help and the man page. */
+/* X(name, function, description of at most 66 columns), in the order of the help and the man page. */
 #define COMMANDS(X) \
-	X("view", cmd_view, "walk the timeline in the terminal (the default command)") \
+	X("view", cmd_view, "browse the timeline in the terminal (default command)") \
 	X("index", cmd_index, "build the state history of traces") \
-	X("record", cmd_record, "record this host and its guests, and say who took what from whom") \
-	X("info", cmd_info, "machines, vCPUs and their host threads, clocks, losses, sizes") \
-	X("sessions", cmd_sessions, "the live sessions of an LTTng relay daemon") \
-	X("sync", cmd_sync, "the clock report alone") \
-	X("intervals", cmd_intervals, "raw intervals of an attribute") \
-	X("cut", cmd_cut, "a part of it as a history to give away, with or without names") \
-	X("picture", cmd_picture, "a picture for a ticket: the overview, or rows (svg, html, txt)") \
-	X("summary", cmd_summary, "who suffers: machines, then threads, by what was taken from them") \
-	X("threads", cmd_threads, "all threads: name, life, what they ran and lost, and to whom") \
-	X("flow", cmd_flow, "execution flow of a thread: who ran while it could not") \
-	X("gaps", cmd_gaps, "when it wanted to run and could not, longest first") \
-	X("steal", cmd_steal, "victims and thieves: who took how much from whom") \
-	X("path", cmd_path, "why it was late: the critical path through threads and machines") \
-	X("waits", cmd_waits, "what idle vCPUs wait for, and who wakes them") \
-	X("exits", cmd_exits, "why vCPUs were left, how often, and for how long") \
-	X("events", cmd_events, "what the traces recorded around a moment, on the host's clock") \
-	X("explain", cmd_explain, "what delayed whom, in plain sentences: threads, vCPUs, machines") \
-	X("diff", cmd_diff, "what changed between two recordings, and who explains it") \
-	X("whatif", cmd_whatif, "the same demand on a host where something is different") \
-	X("export", cmd_export, "the whole history as tables: csv, SQL, viewers, monitoring") \
-	X("fleet", cmd_fleet, "questions about all runs in a database that was exported to") \
-	X("latency", cmd_latency, "whose fault is this request: requests, train, report, assert") \
-	X("beacon", cmd_beacon, "runs in a guest: gives host and guest traces common moments")
+	X("record", cmd_record, "record this host and its guests, and show who took CPU time") \
+	X("info", cmd_info, "machines, vCPUs and their host threads, clocks, lost events") \
+	X("sessions", cmd_sessions, "list the live sessions of an LTTng relay daemon") \
+	X("sync", cmd_sync, "clock report: offsets, drift, error bounds") \
+	X("intervals", cmd_intervals, "print the raw intervals of an attribute") \
+	X("cut", cmd_cut, "save a part as a smaller file to share, names optionally hashed") \
+	X("picture", cmd_picture, "picture of the overview or of rows (svg, html, txt)") \
+	X("summary", cmd_summary, "most delayed machines and threads, by time lost") \
+	X("threads", cmd_threads, "all threads: name, life, time run and lost, top culprit") \
+	X("flow", cmd_flow, "execution flow: which tasks ran while a thread waited") \
+	X("gaps", cmd_gaps, "times a runnable vCPU or thread had no CPU, longest first") \
+	X("steal", cmd_steal, "CPU time lost, by victim and culprit") \
+	X("path", cmd_path, "critical path of a thread through wakers and machines") \
+	X("waits", cmd_waits, "wakeups of idle vCPUs: reasons and wakers") \
+	X("exits", cmd_exits, "VM-exit reasons, counts and times") \
+	X("events", cmd_events, "recorded events around a time, on the host's clock") \
+	X("explain", cmd_explain, "delays and their causes in sentences") \
+	X("diff", cmd_diff, "changes between two recordings, and their causes") \
+	X("whatif", cmd_whatif, "simulate a change: move or pin VMs, add a CPU, ...") \
+	X("export", cmd_export, "export the history as tables: csv, SQL, viewers, monitoring") \
+	X("fleet", cmd_fleet, "predefined queries over all runs exported to a database") \
+	X("latency", cmd_latency, "how much of a request's latency the host caused") \
+	X("beacon", cmd_beacon, "runs in a guest: emits clock-synchronization events")
 
 #endif

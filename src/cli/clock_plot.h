@@ -1,4 +1,4 @@
-/* The corridor of a guest's clock over time, as text. */
+/* Text plot of the error bounds of a guest's clock over time. */
 #ifndef STEALSCOPE_CLI_CLOCK_PLOT_H
 #define STEALSCOPE_CLI_CLOCK_PLOT_H
 
@@ -6,7 +6,7 @@
 
 #include "sync/sync.h"
 
-/* Draws how far the true clock may lie above and below the one that is used, over the guest's trace, in 80 columns. */
+/* Prints the plot, 80 columns wide; its width is the duration of the guest's trace. */
 void clock_plot(const struct sync_vm *vm, FILE *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* The clock report: one row per guest and piece of its clock. */
+/* Prints the clock report: a row for each guest and clock segment. */
 #ifndef STEALSCOPE_CLI_CLOCK_REPORT_H
 #define STEALSCOPE_CLI_CLOCK_REPORT_H
 
@@ -6,7 +6,7 @@
 
 #include "report/report.h"
 
-/* rows: as provenance_sync_rows() makes them; NULL prints an empty table.  o: NULL: of no history. */
+/* rows: from provenance_sync_rows(); NULL: empty table. o: provenance of the answer; NULL: the traces have no history. */
 int clock_report(struct json_object *rows, struct report_how how, const struct origin *o, struct error *err);
 
 #endif

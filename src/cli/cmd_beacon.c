@@ -1,4 +1,4 @@
-/* stealscope beacon: synchronization pulses from inside a guest. */
+/* stealscope beacon: emits sync events from inside a guest. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@ static const struct column columns[] = {
 	{ "median_ns", "median", COL_DURATION },
 };
 
-/* Run it twice, with and without a tracing session, for both columns of the paper's Table 1. */
-static int measure(const struct beacon_options *o, unsigned rounds, struct report_how how, struct error *err)
+/* Measures the cost of a pulse. (Table 1 of the paper has the results with and without a tracing session.) */
+static int print_measurement(const struct beacon_options *o, unsigned rounds, struct report_how how, struct error *err)
 {
 	struct beacon_cost cost;
 	if (beacon_measure(o, rounds, &cost, err))
@@ -47,7 +47,7 @@ static int run_beacon(const struct beacon_options *o, struct error *err)
 	if (beacon_run(o, &stop, &counts, err))
 		return -1;
 	printf("uid %" PRIu32 ": %" PRIu64 " pulses, %" PRIu64 " times idle, %" PRIu64 " while tracing was off\n", counts.uid,
-	       counts.pulses, counts.skipped, counts.unheard);
+	       counts.pulses, counts.skipped, counts.not_traced);
 	return 0;
 }
 
@@ -56,19 +56,19 @@ int cmd_beacon(int argc, char **argv, struct error *err)
 	struct beacon_options o = { .rate = 10 };
 	const char *rate = NULL, *duration = NULL;
 	unsigned rounds = 1000, uid = 0;
-	bool table = false;
+	bool measure = false;
 	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		{ "rate", 0, OPT_TEXT, "HZ", "pulses per second (default 10)", &rate, NULL },
-		{ "duration", 0, OPT_TEXT, "TIME", "end after this time (default: Ctrl-C)", &duration, NULL },
-		{ "output", 0, OPT_TEXT, "FILE", "the file that writes into the kernel trace", &o.output, NULL },
+		{ "duration", 0, OPT_TEXT, "TIME", "duration (default: until Ctrl-C)", &duration, NULL },
+		{ "output", 0, OPT_TEXT, "FILE", "file for writing into the kernel trace", &o.output, NULL },
 		{ "uid", 0, OPT_COUNT, "N", "number of this guest (default: drawn at random)", &uid, NULL },
-		{ "keep-idle", 0, OPT_FLAG, NULL, "pulse although the guest is idle", &o.keep_idle, NULL },
-		{ "measure", 0, OPT_FLAG, NULL, "print what a pulse costs", &table, NULL },
-		{ "rounds", 0, OPT_COUNT, "N", "how often to measure (default 1000)", &rounds, NULL },
+		{ "keep-idle", 0, OPT_FLAG, NULL, "pulse even if the guest is idle", &o.keep_idle, NULL },
+		{ "measure", 0, OPT_FLAG, NULL, "print the cost of a pulse", &measure, NULL },
+		{ "rounds", 0, OPT_COUNT, "N", "number of measurements (default 1000)", &rounds, NULL },
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "beacon", "Runs in a guest: gives host and guest traces common moments.", opt,
+	const struct opts opts = { "beacon", "Emit clock-synchronization events; runs in a guest.", opt,
 	                           sizeof opt / sizeof *opt, 0, 0 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
@@ -76,8 +76,8 @@ int cmd_beacon(int argc, char **argv, struct error *err)
 	o.uid = uid;
 	char *rest = NULL;
 	if (rate && ((o.rate = strtod(rate, &rest)), rest == rate || *rest || !(o.rate >= 0.01 && o.rate <= 10000)))
-		return error_set(err, STATUS_USAGE, "from 0.01 to 10000", "--rate: not a rate: '%s'", rate);
+		return error_set(err, STATUS_USAGE, "use 0.01 to 10000", "--rate: not a rate: '%s'", rate);
 	if (duration && (!time_parse_duration(duration, &o.duration) || o.duration <= 0))
-		return error_set(err, STATUS_USAGE, "as 30s or 5min", "--duration: not a duration: '%s'", duration);
-	return table ? measure(&o, rounds, how, err) : run_beacon(&o, err);
+		return error_set(err, STATUS_USAGE, "for example 30s or 5min", "--duration: not a duration: '%s'", duration);
+	return measure ? print_measurement(&o, rounds, how, err) : run_beacon(&o, err);
 }

@@ -1,4 +1,4 @@
-/* stealscope exits: why vCPUs were left, how often, and how long until they were entered again. */
+/* stealscope exits: lists VM exit reasons with counts and times until the next VM entry. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -9,39 +9,37 @@
 
 static const char *const by_names[] = { "vcpu", "thread", NULL };
 
-/* vCPUs without an exit: nothing is claimed of them, and it is said what would tell. */
-static void doubt_silent(struct scene *s, const struct exit_list *l, struct report_how how)
+/* Warns about vCPUs without recorded VM exits; the note names the events that are needed. */
+static void warn_no_exit_events(struct query_context *s, const struct exit_list *l, struct report_how how)
 {
 	struct notes notes = { 0 };
 	char which[64];
 	if (l->vcpus && !l->silent)
 		return;
-	notes_add(&notes, NOTE_DOUBT, NULL,
-	          "no exits of %s are known: that takes the host's events kvm_entry and kvm_exit (LTTng: kvm_x86_entry, "
-	          "kvm_x86_exit)", text_of_all(which, l->silent, l->vcpus, "vCPU"));
+	note_add(&notes, NO_EXIT_EVENTS, NULL, text_count_of_all(which, l->silent, l->vcpus, "vCPU"));
 	if (how.format == FORMAT_CSV)
-		what_say(&notes);
-	origin_doubt(&s->origin, &notes);
+		print_notes(&notes);
+	origin_add_warnings(&s->origin, &notes);
 }
 
-static int print_exits(struct scene *s, const char *only, bool by_thread, bool histogram, struct report_how how,
+static int print_exits(struct query_context *s, const char *only, bool by_thread, bool histogram, struct report_how how,
                        struct error *err)
 {
-	struct subject who;
+	struct target target;
 	struct exit_list list;
-	if (only && who_parse(s, only, &who, err))
+	if (only && target_parse(s, only, &target, err))
 		return -1;
-	struct inquiry *q = exits_open(&s->topo, &(struct exit_options){ .only = only ? &who : NULL, .from = s->window.from,
-		.to = s->window.to, .by_thread = by_thread || (only && who.kind == SUBJECT_THREAD) }, err);
-	int rc = q ? scene_run(q, err) : -1;
+	struct query *q = exits_open(&s->catalog, &(struct exit_options){ .only = only ? &target : NULL, .from = s->window.from,
+		.to = s->window.to, .by_thread = by_thread || (only && target.kind == TARGET_THREAD) }, err);
+	int rc = q ? query_context_run(q, err) : -1;
 	if (rc == 0)
 		exits_take(q, &list);
-	inquiry_close(q);
+	query_close(q);
 	if (rc)
 		return -1;
-	scene_about(s, only ? &who : NULL, how);
-	doubt_silent(s, &list, how);
-	rc = report_exits(stdout, how, &s->topo, &list, by_thread, histogram, &s->origin, err);
+	query_context_about(s, only ? &target : NULL, how);
+	warn_no_exit_events(s, &list, how);
+	rc = report_exits(stdout, how, &s->catalog, &list, by_thread, histogram, &s->origin, err);
 	exits_release(&list);
 	return rc;
 }
@@ -55,14 +53,14 @@ int cmd_exits(int argc, char **argv, struct error *err)
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "by", 0, OPT_CHOICE, "WHOM", "vcpu (default), or thread of the guest", &by, by_names },
-		{ "histogram", 0, OPT_FLAG, NULL, "how many took how long, by powers of two", &histogram, NULL },
+		{ "histogram", 0, OPT_FLAG, NULL, "histogram of times, by powers of two", &histogram, NULL },
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "exits WHAT [VM[/CPUn|/TID]]", "Why vCPUs were left, how often, and for how long.", opt,
+	const struct opts opts = { "exits RECORDING [VM[/CPUn|/TID]]", "List VM-exit reasons, counts and times.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
-	struct scene s;
-	const char *whose;
-	if (scene_begin(&s, &opts, argc, argv, &when, &whose, err))
+	struct query_context s;
+	const char *target_text;
+	if (query_context_begin(&s, &opts, argc, argv, &when, &target_text, err))
 		return -1;
-	return scene_close(&s, print_exits(&s, whose, by == 1, histogram, how, err), err);
+	return query_context_close(&s, print_exits(&s, target_text, by == 1, histogram, how, err), err);
 }

@@ -1,4 +1,4 @@
-/* stealscope export: a history as tables for other programs. */
+/* stealscope export: writes the history as tables for other programs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,18 +20,19 @@ static int list_targets(void)
 {
 	struct export_target t;
 	for (size_t i = 0; (t = export_target(i)).scheme; i++)
-		printf("%s%-*s %s\n", t.scheme, 36 - (int)strlen(t.scheme), t.operand, t.built ? t.what : "(not in this build)");
+		printf("%s%-*s %s\n", t.scheme, 36 - (int)strlen(t.scheme), t.operand,
+		       t.built ? t.description : "(not in this build)");
 	return 0;
 }
 
-static int print_result(struct scene *s, const struct export_result *done, struct report_how how, struct error *err)
+static int print_result(struct query_context *s, const struct export_result *done, struct report_how how, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("export", columns);
-	scene_about(s, NULL, how);
+	query_context_about(s, NULL, how);
 	struct report *r = report_begin(stdout, how, &shape, &s->origin);
 	for (size_t i = 0; i < done->tables; i++)
 		report_row(r, (struct value[]){ VAL_TEXT(done->table[i].name), VAL_INT((int64_t)done->table[i].rows),
-			VAL_TEXT(done->table[i].what) });
+			VAL_TEXT(done->table[i].description) });
 	report_member(r, "run_id", json_object_new_int64(done->run));
 	int rc = report_end(r, err);
 	if (rc == 0 && how.format == FORMAT_TEXT)
@@ -39,12 +40,12 @@ static int print_result(struct scene *s, const struct export_result *done, struc
 	return rc;
 }
 
-static int export(struct scene *s, struct export_options *options, struct report_how how, struct error *err)
+static int run_export(struct query_context *s, struct export_options *options, struct report_how how, struct error *err)
 {
 	struct export_result done;
 	struct progress_bar bar;
 	options->progress = progress_bar_begin(&bar, NULL);
-	int rc = export_history(&s->topo, options, &done, err);
+	int rc = export_history(&s->catalog, options, &done, err);
 	progress_bar_end(&bar);
 	if (rc == 0)
 		rc = print_result(s, &done, how, err);
@@ -52,19 +53,19 @@ static int export(struct scene *s, struct export_options *options, struct report
 	return rc;
 }
 
-static int open_and_export(char *what, const char *to, const char *password, struct export_options *options,
+static int open_and_export(char *recording, const char *to, const char *password, struct export_options *options,
                            struct report_how how, struct error *err)
 {
-	static const struct window_options always = { 0 };
-	struct scene s;
-	char *target = secret_take(to);
+	static const struct window_options whole_history = { 0 };
+	struct query_context s;
+	char *target = password_hide(to);
 	options->target = target;
-	int rc = password ? secret_read(password, err) : 0;
+	int rc = password ? password_read_file(password, err) : 0;
 	if (rc == 0) {
-		rc = scene_open(&s, what, &always, err);
+		rc = query_context_open(&s, recording, &whole_history, err);
 		if (rc == 0)
-			rc = export(&s, options, how, err);
-		rc = scene_close(&s, rc, err);
+			rc = run_export(&s, options, how, err);
+		rc = query_context_close(&s, rc, err);
 	}
 	free(target);
 	return rc;
@@ -82,19 +83,20 @@ int cmd_export(int argc, char **argv, struct error *err)
 		;
 	const struct opt opt[] = {
 		{ "to", 0, OPT_TEXT, "TARGET", "csv:DIR, sqlite:FILE, ...: see --targets", &to, scheme },
-		{ "only", 0, OPT_TEXT, "TABLES", "only these tables, separated by commas", &options.only, NULL },
-		{ "password-file", 0, OPT_TEXT, "FILE", "whose first line is the database's password", &password, NULL },
-		{ "targets", 0, OPT_FLAG, NULL, "instead: print the targets there are", &targets, NULL },
+		{ "only", 0, OPT_TEXT, "TABLES", "tables, separated by commas", &options.only, NULL },
+		{ "password-file", 0, OPT_TEXT, "FILE", "file with the database password in its first line", &password, NULL },
+		{ "targets", 0, OPT_FLAG, NULL, "print the available targets instead", &targets, NULL },
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "export WHAT --to TARGET", "The history as tables for databases, viewers and monitoring.",
+	const struct opts opts = { "export RECORDING --to TARGET", "Export the history as tables for databases, viewers "
+		"and monitoring.",
 	                           opt, sizeof opt / sizeof *opt, 0, 1 };
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
 	if (targets)
 		return list_targets();
 	if (first == argc || !to)
-		return error_set(err, STATUS_USAGE, "as in stealscope export WHAT --to csv:DIR; --targets lists what there is",
-		                 "export: %s", first == argc ? "nothing to export" : "--to is missing");
+		return error_set(err, STATUS_USAGE, "for example stealscope export RECORDING --to csv:DIR; --targets lists all",
+		                 "export: %s", first == argc ? "missing option --to" : "--to is missing");
 	return open_and_export(argv[first], to, password, &options, how, err);
 }

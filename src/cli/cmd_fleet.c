@@ -1,4 +1,4 @@
-/* stealscope fleet: questions about all runs in a database. */
+/* stealscope fleet: runs predefined queries over all runs in a database. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/opts.h"
@@ -13,19 +14,18 @@
 #include "export/export.h"
 #include "report/report.h"
 
-#define NS_PER_S INT64_C(1000000000)
 
 static const struct { const char *name; enum column_type type; } types[] = {
 	{ "text", COL_TEXT }, { "int", COL_INT }, { "duration", COL_DURATION }, { "share", COL_SHARE },
-	{ "date", COL_CLOCK },  /* for people with its day */
+	{ "date", COL_CLOCK },  /* the text report shows dates instead */
 };
 
 struct fleet {
 	struct report_how how;
 	struct column *column;
 	size_t columns;
-	unsigned dates;         /* bits of the columns that are shown as dates */
-	char *name;             /* of the answer */
+	unsigned dates;         /* text: columns with dates, one bit each */
+	char *name;             /* name of the report, "fleet-QUERY" */
 	struct report_shape shape;
 	struct report *r;
 };
@@ -38,7 +38,7 @@ static enum column_type type_named(const char *name)
 	return types[i].type;
 }
 
-static void begin(void *arg, const struct fleet_question *q)
+static void begin_table(void *arg, const struct fleet_question *q)
 {
 	struct fleet *f = arg;
 	f->columns = q->columns;
@@ -47,7 +47,7 @@ static void begin(void *arg, const struct fleet_question *q)
 		char *name = mem_dup(q->column[i].name);
 		f->column[i] = (struct column){ name, name, type_named(q->column[i].type) };
 		if (f->how.format == FORMAT_TEXT && strcmp(q->column[i].type, "date") == 0) {
-			f->column[i].type = COL_WHOLE;
+			f->column[i].type = COL_UNCUT;
 			f->dates |= 1U << i;
 		}
 	}
@@ -56,7 +56,7 @@ static void begin(void *arg, const struct fleet_question *q)
 	f->r = report_begin(stdout, f->how, &f->shape, NULL);
 }
 
-/* A day, which is one of UTC, has no time. */
+/* Formats a time; full days (UTC) without the time of day. */
 static char *date_text(char buf[TIME_TEXT], int64_t ns)
 {
 	const time_t s = (time_t)(ns / NS_PER_S);
@@ -67,8 +67,8 @@ static char *date_text(char buf[TIME_TEXT], int64_t ns)
 	return buf;
 }
 
-/* Texts were escaped when they were exported. */
-static void row(void *arg, const char *const *value)
+/* Adds a row of the answer to the report. Texts were escaped by the export. */
+static void add_row(void *arg, const char *const *value)
 {
 	struct fleet *f = arg;
 	char date[FLEET_COLUMNS][TIME_TEXT];
@@ -88,7 +88,7 @@ static void row(void *arg, const char *const *value)
 	report_row(f->r, v);
 }
 
-static int finish(struct fleet *f, int rc, struct error *err)
+static int finish_table(struct fleet *f, int rc, struct error *err)
 {
 	struct error ignored;
 	if (f->r && report_end(f->r, rc ? &ignored : err))
@@ -110,7 +110,7 @@ static int list_questions(void)
 	return 0;
 }
 
-/* The caller frees. */
+/* Returns the names of all queries for a message; the caller frees. */
 static char *all_questions(void)
 {
 	struct fleet_question q, next;
@@ -130,27 +130,26 @@ static char *all_questions(void)
 static bool is_question(const char *word)
 {
 	struct fleet_question q;
-	bool is = false;
-	for (size_t i = 0; !is && fleet_question(i, &q); i++) {
-		is = strcmp(q.name, word) == 0;
+	bool found = false;
+	for (size_t i = 0; !found && fleet_question(i, &q); i++) {
+		found = strcmp(q.name, word) == 0;
 		fleet_question_release(&q);
 	}
-	return is;
+	return found;
 }
 
-/* Words from which a database or its question is missing, or that are the wrong way round.  A URL is not repeated: it may
- * have a password. */
-static int check_words(char **word, int words, struct error *err)
+/* Returns -1 with *err if operands are missing or swapped. Errors contain no URL, since it may contain a password. */
+static int check_operands(char **operand, int operands, struct error *err)
 {
-	const bool swapped = is_question(word[0]) && (words == 1 || !is_question(word[1]));
-	if (words == 2 && !swapped)
+	const bool swapped = is_question(operand[0]) && (operands == 1 || !is_question(operand[1]));
+	if (operands == 2 && !swapped)
 		return 0;
 	char *all = all_questions();
-	char *mend = swapped ? mem_printf("the database stands in front: stealscope fleet sqlite:FILE %s", word[0])
+	char *remedy = swapped ? mem_printf("specify the database first: stealscope fleet sqlite:FILE %s", operand[0])
 	                     : mem_printf("stealscope fleet URL %s", all);
-	int rc = swapped ? error_set(err, STATUS_USAGE, mend, "%s: a question, no database", word[0])
-	                 : error_set(err, STATUS_USAGE, mend, "fleet: no question");
-	free(mend);
+	int rc = swapped ? error_set(err, STATUS_USAGE, remedy, "%s: is the name of a query, not a database", operand[0])
+	                 : error_set(err, STATUS_USAGE, remedy, "fleet: the name of the query is missing");
+	free(remedy);
 	free(all);
 	return rc;
 }
@@ -162,23 +161,23 @@ int cmd_fleet(int argc, char **argv, struct error *err)
 	int first;
 	const char *password = NULL;
 	const struct opt opt[] = {
-		{ "password-file", 0, OPT_TEXT, "FILE", "whose first line is the database's password", &password, NULL },
+		{ "password-file", 0, OPT_TEXT, "FILE", "file with the database password in its first line", &password, NULL },
 		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "fleet [URL QUESTION]",
-	                           "Asks all runs in a database; without operands: which questions there are.", opt,
+	                           "Query all runs in a database; without operands: list the queries.", opt,
 	                           sizeof opt / sizeof *opt, 0, 2 };
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
 	if (first == argc)
 		return list_questions();
-	if (check_words(argv + first, argc - first, err))
+	if (check_operands(argv + first, argc - first, err))
 		return -1;
 	f.how = how;
-	char *url = secret_take(argv[first]);
-	int rc = password ? secret_read(password, err) : 0;
+	char *url = password_hide(argv[first]);
+	int rc = password ? password_read_file(password, err) : 0;
 	if (rc == 0)
-		rc = fleet_ask(url, argv[first + 1], begin, row, &f, err);
+		rc = fleet_query(url, argv[first + 1], begin_table, add_row, &f, err);
 	free(url);
-	return finish(&f, rc, err);
+	return finish_table(&f, rc, err);
 }

@@ -1,4 +1,4 @@
-/* stealscope flow: the execution flow of a thread or a vCPU. */
+/* stealscope flow: shows the execution flow of a thread or vCPU. */
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -6,21 +6,22 @@
 #include "cli/target_arg.h"
 #include "report/report.h"
 
-static int print_flow(struct scene *scene, const struct subject *s, const struct flow_text *text,
+static int print_flow(struct query_context *s, const struct target *target, const struct flow_text *text,
                       struct report_how how, struct error *err)
 {
 	struct flow f;
 	struct flow_options options = { .intervals = text->intervals ? SIZE_MAX : 0,
 		.columns = flow_text_columns(text->width) };
-	struct inquiry *q = flow_open(&scene->topo, s, scene->window.from, scene->window.to, &options, err);
-	int rc = q ? scene_run(q, err) : -1;
+	struct query *q = flow_open(&s->catalog, target, s->window.from, s->window.to, &options,
+	                            err);
+	int rc = q ? query_context_run(q, err) : -1;
 	if (rc == 0)
 		flow_take(q, &f);
-	inquiry_close(q);
+	query_close(q);
 	if (rc)
 		return -1;
-	scene_about(scene, s, how);
-	rc = report_flow(stdout, how, &scene->topo, s, &f, text, &scene->origin, err);
+	query_context_about(s, target, how);
+	rc = report_flow(stdout, how, &s->catalog, target, &f, text, &s->origin, err);
 	flow_release(&f);
 	return rc;
 }
@@ -32,25 +33,27 @@ int cmd_flow(int argc, char **argv, struct error *err)
 	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
-		{ "threshold", 0, OPT_PERCENT, "PERCENT", "text: leave out entries below this (default 0.1)",
+		{ "threshold", 0, OPT_PERCENT, "PERCENT", "text: omit entries below this (default 0.1)",
 		  &text.threshold, NULL },
-		{ "intervals", 0, OPT_FLAG, NULL, "the ordered intervals, not only the sums", &text.intervals, NULL },
+		{ "intervals", 0, OPT_FLAG, NULL, "ordered intervals instead of sums", &text.intervals, NULL },
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "flow WHAT VM/TID|VM/CPUn", "Who ran while a thread or vCPU could not: its execution flow.",
+	const struct opts opts = { "flow RECORDING VM/TID|VM/CPUn", "Show the execution flow: which tasks ran while a thread "
+	                                                       "or vCPU waited.",
 	                           opt, sizeof opt / sizeof *opt, 2, 2 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	struct scene scene;
-	struct subject s;
-	int rc = scene_open(&scene, argv[first], &when, err);
+	struct query_context s;
+	struct target target;
+	int rc = query_context_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = who_parse(&scene, argv[first + 1], &s, err);
-	if (rc == 0 && s.kind == SUBJECT_MACHINE)
-		rc = error_set(err, STATUS_USAGE, "name a thread, as Debian/3525, or a vCPU, as Debian/CPU0; stealscope gaps takes "
+		rc = target_parse(&s, argv[first + 1], &target, err);
+	if (rc == 0 && target.kind == TARGET_MACHINE)
+		rc = error_set(err, STATUS_USAGE,
+		               "use a thread, for example Debian/3525, or a vCPU, Debian/CPU0; stealscope gaps accepts "
 		               "machines", "%s: not a thread or CPU", argv[first + 1]);
 	if (rc == 0)
-		rc = print_flow(&scene, &s, &text, how, err);
-	return scene_close(&scene, rc, err);
+		rc = print_flow(&s, &target, &text, how, err);
+	return query_context_close(&s, rc, err);
 }

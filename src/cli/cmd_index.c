@@ -1,4 +1,4 @@
-/* stealscope index: build the state history of traces. */
+/* stealscope index: builds the state history of traces. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,21 +29,21 @@ static void print_times(const struct build_times *t)
 
 int cmd_index(int argc, char **argv, struct error *err)
 {
-	struct what w = { 0 };
+	struct trace_input w = { 0 };
 	struct input in = { 0 };
 	const char *output = NULL;
 	bool timing = false;
 	struct build_times times = { 0 };
 	const struct opt opt[] = {
 		{ "output", 'o', OPT_TEXT, "FILE", "the history file (default: the traces' cache)", &output, NULL },
-		{ "timing", 0, OPT_FLAG, NULL, "print where the time went", &timing, NULL },
-		WHAT_OPTIONS(&w),
+		{ "timing", 0, OPT_FLAG, NULL, "print the time of each phase", &timing, NULL },
+		TRACE_INPUT_OPTIONS(&w),
 	};
-	const struct opts opts = { "index WHAT...", "Builds the state history of the traces below WHAT.", opt,
+	const struct opts opts = { "index RECORDING...", "Build the state history of the traces below RECORDING.", opt,
 	                           sizeof opt / sizeof *opt, 0, -1 };
-	int rc = what_parse(&w, &opts, argc, argv, err);
+	int rc = trace_input_parse(&w, &opts, argc, argv, err);
 	if (rc == 0 && output)
-		rc = save_spares(output, history_is_one, "a history", err);
+		rc = refuse_overwrite(output, history_is_history_file, "a history", err);
 	if (rc == 0)
 		rc = input_resolve(&in, &w.named, err);
 	char *cache = NULL;
@@ -52,13 +52,13 @@ int cmd_index(int argc, char **argv, struct error *err)
 		rc = output ? 0 : -1;
 	}
 	if (rc == 0)
-		rc = what_build(&in, output, &times, err);
+		rc = trace_input_build(&in, output, &times, err);
 	if (rc == 0)
 		printf("%s\n", output);
 	if (rc == 0 && timing)
 		print_times(&times);
 	free(cache);
 	input_release(&in);
-	what_release(&w);
+	trace_input_release(&w);
 	return rc;
 }

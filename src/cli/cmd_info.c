@@ -1,4 +1,4 @@
-/* stealscope info: what is in a history, and how it came to be. */
+/* stealscope info: shows content and provenance of a history. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static const struct column trace_columns[] = {
 	{ "tracer", "tracer", COL_TEXT },
 };
 
-/* csv has only the columns that are promised: the others are for people, the last one when VMs run VMs. */
+/* Number of columns: csv has only the documented columns; the column `parent` appears only with nested VMs. */
 enum { CSV_VCPU_COLUMNS = 5, VCPU_COLUMNS, NESTED_VCPU_COLUMNS };
 
 static size_t count_columns(struct json_object *vms, struct report_how how)
@@ -40,39 +40,40 @@ static size_t count_columns(struct json_object *vms, struct report_how how)
 	if (how.format == FORMAT_CSV)
 		return CSV_VCPU_COLUMNS;
 	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
-		const char *parent = field_text(json_object_array_get_idx(vms, i), "parent");
+		const char *parent = json_member_text(json_object_array_get_idx(vms, i), "parent");
 		if (*parent && strcmp(parent, "host") != 0)
 			return NESTED_VCPU_COLUMNS;
 	}
 	return VCPU_COLUMNS;
 }
 
-/* A person wants to know why there is no name.  tid, pid: -1 where they are not known. */
+/* Returns the name of a vCPU's host process; in text, the reason if it is unknown. tid, pid: -1: unknown. */
 static const char *process_name(struct json_object *process, int64_t tid, int64_t pid, struct report_how how)
 {
-	const char *comm = field_text(process, "host_comm");
+	const char *comm = json_member_text(process, "host_comm");
 	if (*comm || tid < 0 || how.format != FORMAT_TEXT)
 		return comm;
-	return pid < 0 ? "(no event tells its PID)" : "(no event tells)";
+	return pid < 0 ? "(PID not recorded)" : "(not recorded)";
 }
 
-/* The report, to be ended. */
+/* Begins the report of vCPUs and adds their rows. The caller ends it. */
 static struct report *vcpu_rows(struct json_object *doc, const struct report_shape *shape, struct report_how how,
                                 const struct origin *o)
 {
-	struct json_object *vms = field_array(doc, "vms");
+	struct json_object *vms = json_member_array(doc, "vms");
 	struct report *r = report_begin(stdout, how, shape, o);
 	for (size_t i = 0; vms && i < json_object_array_length(vms); i++) {
-		struct json_object *vm = json_object_array_get_idx(vms, i), *vcpus = field_array(vm, "vcpus");
+		struct json_object *vm = json_object_array_get_idx(vms, i), *vcpus = json_member_array(vm, "vcpus");
 		for (size_t k = 0; vcpus && k < json_object_array_length(vcpus); k++) {
 			struct json_object *v = json_object_array_get_idx(vcpus, k);
-			struct json_object *process = json_object_object_get_ex(v, "host_pid", NULL) ? v : vm;  /* it has moved */
-			int64_t tid = field_int(v, "host_tid", -1), pid = field_int(process, "host_pid", -1);
+			/* a vCPU has its own host_pid if its VM was migrated and had several processes */
+			struct json_object *process = json_object_object_get_ex(v, "host_pid", NULL) ? v : vm;
+			int64_t tid = json_member_int(v, "host_tid", -1), pid = json_member_int(process, "host_pid", -1);
 			report_row(r, (struct value[]){
-				VAL_SHOWN(field_text(vm, "vm")), VAL_INT(field_int(v, "vcpu", -1)),
+				VAL_SHOWN(json_member_text(vm, "vm")), VAL_INT(json_member_int(v, "vcpu", -1)),
 				tid < 0 ? VAL_NONE : VAL_INT(tid), pid < 0 ? VAL_NONE : VAL_INT(pid),
-				VAL_SHOWN(process_name(process, tid, pid, how)), VAL_SHOWN(field_text(v, "evidence")),
-				VAL_SHOWN(field_text(vm, "parent")) });
+				VAL_SHOWN(process_name(process, tid, pid, how)), VAL_SHOWN(json_member_text(v, "evidence")),
+				VAL_SHOWN(json_member_text(vm, "parent")) });
 		}
 	}
 	return r;
@@ -80,30 +81,31 @@ static struct report *vcpu_rows(struct json_object *doc, const struct report_sha
 
 static void trace_rows(struct json_object *doc)
 {
-	struct json_object *traces = field_array(doc, "traces");
-	static const struct report_shape shape = REPORT_SHAPE_SPARING("traces", trace_columns, "bytes layout");
+	struct json_object *traces = json_member_array(doc, "traces");
+	static const struct report_shape shape = REPORT_SHAPE_DROPPING("traces", trace_columns, "bytes layout");
 	struct report *r = report_begin(stdout, REPORT_WHOLE(FORMAT_TEXT), &shape, NULL);
 	for (size_t i = 0; traces && i < json_object_array_length(traces); i++) {
 		struct json_object *t = json_object_array_get_idx(traces, i);
 		report_row(r, (struct value[]){
-			VAL_SHOWN(field_text(t, "machine")), VAL_SHOWN(field_text(t, "role")),
-			VAL_INT(field_int(t, "events", 0)), VAL_INT(field_int(t, "lost", 0)),
-			field_int(t, "bytes", 0) ? VAL_INT(field_int(t, "bytes", 0)) : VAL_NONE, VAL_SHOWN(field_text(t, "layout")),
-			VAL_SHOWN(field_text(t, "tracer")) });
+			VAL_SHOWN(json_member_text(t, "machine")), VAL_SHOWN(json_member_text(t, "role")),
+			VAL_INT(json_member_int(t, "events", 0)), VAL_INT(json_member_int(t, "lost", 0)),
+			json_member_int(t, "bytes", 0) ? VAL_INT(json_member_int(t, "bytes", 0)) : VAL_NONE,
+			VAL_SHOWN(json_member_text(t, "layout")),
+			VAL_SHOWN(json_member_text(t, "tracer")) });
 	}
 	report_end(r, NULL);
 }
 
 static bool has_rows(struct json_object *doc, const char *key)
 {
-	struct json_object *list = field_array(doc, key);
+	struct json_object *list = json_member_array(doc, key);
 	return list && json_object_array_length(list) > 0;
 }
 
-/* A VM that no host was seen to run has none. */
+/* Returns true if a VM has known vCPUs; VMs without a host trace have none. */
 static bool has_vcpus(struct json_object *doc)
 {
-	struct json_object *vms = field_array(doc, "vms");
+	struct json_object *vms = json_member_array(doc, "vms");
 	bool has = false;
 	for (size_t i = 0; vms && i < json_object_array_length(vms); i++)
 		has |= has_rows(json_object_array_get_idx(vms, i), "vcpus");
@@ -113,7 +115,7 @@ static bool has_vcpus(struct json_object *doc)
 static void options_text(const char *rest)
 {
 	for (const char *word = "options"; *rest; word = "") {
-		const size_t n = text_line(rest, 70);
+		const size_t n = text_line_bytes(rest, 70);
 		printf("%-10s%.*s\n", word, (int)n, rest);
 		rest += n + (rest[n] == ' ');
 	}
@@ -122,14 +124,14 @@ static void options_text(const char *rest)
 
 static void print_text(const struct history *h, struct json_object *doc, const struct report_shape *shape)
 {
-	char begin[TIME_TEXT], end[TIME_TEXT], span[TIME_TEXT];
+	char begin[TIME_TEXT], end[TIME_TEXT], duration[TIME_TEXT];
 	printf("history   %s\n", history_file(h));
 	printf("          %" PRIu64 " intervals of %" PRIu32 " attributes in %" PRIu64 " bytes\n", history_intervals(h),
 	       history_attribute_count(h), history_bytes(h));
-	printf("built by  %s\n", field_text(doc, "tool"));
+	printf("built by  %s\n", json_member_text(doc, "tool"));
 	printf("span      %s .. %s (%s)\n", time_date(begin, history_begin(h), 6), time_clock(end, history_end(h), 6),
-	       time_duration(span, history_end(h) - history_begin(h) + 1));
-	options_text(field_text(doc, "shape"));
+	       time_duration(duration, history_end(h) - history_begin(h) + 1));
+	options_text(json_member_text(doc, "shape"));
 	trace_rows(doc);
 	if (has_vcpus(doc)) {
 		putchar('\n');
@@ -137,20 +139,20 @@ static void print_text(const struct history *h, struct json_object *doc, const s
 	}
 	if (has_rows(doc, "sync")) {
 		putchar('\n');
-		clock_report(field_array(doc, "sync"), REPORT_WHOLE(FORMAT_TEXT), NULL, NULL);
+		clock_report(json_member_array(doc, "sync"), REPORT_WHOLE(FORMAT_TEXT), NULL, NULL);
 	}
 	struct notes notes = { 0 };
 	struct origin o = { 0 };
 	provenance_notes(h, &notes);
 	if (notes.len)
 		putchar('\n');
-	origin_doubt(&o, &notes);
+	origin_add_warnings(&o, &notes);
 	origin_write_notes(&o, stdout);
 	origin_release(&o);
 }
 
-/* Beside the rows, all that the history says of itself; and all notes, not only the doubts. */
-static int print_json(const struct scene *s, struct json_object *doc, const struct report_shape *shape,
+/* Prints the rows with the whole provenance and all notes, not only warnings. */
+static int print_json(const struct query_context *s, struct json_object *doc, const struct report_shape *shape,
                       struct report_how how, struct error *err)
 {
 	struct origin o = s->origin;
@@ -171,13 +173,13 @@ static int print_json(const struct scene *s, struct json_object *doc, const stru
 	return rc;
 }
 
-static int print(struct scene *s, struct report_how how, struct error *err)
+static int print_info(struct query_context *s, struct report_how how, struct error *err)
 {
-	scene_about(s, NULL, how);
-	struct json_object *doc = scene_told(s, err);
+	query_context_about(s, NULL, how);
+	struct json_object *doc = query_context_provenance(s, err);
 	if (!doc)
 		return -1;
-	const size_t columns = count_columns(field_array(doc, "vms"), how);
+	const size_t columns = count_columns(json_member_array(doc, "vms"), how);
 	const struct report_shape shape = { "info", vcpu_columns, columns, "host_pid evidence", NULL };
 	if (how.format == FORMAT_CSV)
 		return report_end(vcpu_rows(doc, &shape, how, &s->origin), err);
@@ -191,15 +193,15 @@ int cmd_info(int argc, char **argv, struct error *err)
 {
 	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = { ANSWER_OPTIONS(&how) };
-	static const struct window_options always = { 0 };
-	const struct opts opts = { "info WHAT", "What is in a history, and how it came to be.", opt,
+	static const struct window_options whole_history = { 0 };
+	const struct opts opts = { "info RECORDING", "Show the content of a history and how it was made.", opt,
 	                           sizeof opt / sizeof *opt, 1, 1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	struct scene s;
-	int rc = scene_open(&s, argv[first], &always, err);
+	struct query_context s;
+	int rc = query_context_open(&s, argv[first], &whole_history, err);
 	if (rc == 0)
-		rc = print(&s, how, err);
-	return scene_close(&s, rc, err);
+		rc = print_info(&s, how, err);
+	return query_context_close(&s, rc, err);
 }

@@ -1,4 +1,4 @@
-/* stealscope intervals: the raw intervals of an attribute. */
+/* stealscope intervals: prints the raw intervals of an attribute. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,11 +16,11 @@ static const struct column columns[] = {
 	{ "value", "value", COL_TEXT },
 };
 
-#define REF_TEXT 600  /* bytes: a machine's name and a number */
-#define BATCH 64      /* intervals that are read at once */
+#define REF_TEXT 600  /* bytes of a reference: name of a machine and a number */
+#define BATCH 64      /* intervals read at once */
 
-/* The value as people name it. */
-static struct value value_of(const struct history *h, uint32_t attr, int64_t v, char buf[REF_TEXT])
+/* Writes a value as text. */
+static struct value interval_value(const struct history *h, uint32_t attr, int64_t v, char buf[REF_TEXT])
 {
 	if (v == HISTORY_NULL)
 		return VAL_NONE;
@@ -35,8 +35,8 @@ static struct value value_of(const struct history *h, uint32_t attr, int64_t v, 
 	return VAL_NUMBER(v);
 }
 
-/* The folder of attributes that the path names, or that it goes wrong in. */
-static uint32_t last_sound(const struct history *h, const char *path)
+/* Finds the deepest existing node of a path. */
+static uint32_t deepest_node(const struct history *h, const char *path)
 {
 	uint32_t node = history_find(h, path);
 	char *part = mem_dup(path), *slash;
@@ -48,58 +48,59 @@ static uint32_t last_sound(const struct history *h, const char *path)
 	return node == HISTORY_NONE ? history_find(h, "/") : node;
 }
 
-/* The path names no attribute: says what there is where it ends. */
+/* Reports that a path is no attribute; the remedy lists the children of its deepest existing node. */
 static int refuse_path(const struct history *h, const char *path, struct error *err)
 {
-	char mend[sizeof err->mend];
-	uint32_t at = last_sound(h, path);
+	char remedy[sizeof err->remedy];
+	uint32_t at = deepest_node(h, path);
 	const char *name = history_name(h, at);
-	size_t used = (size_t)snprintf(mend, sizeof mend, "%.64s has:", *name ? name : "/");
+	size_t used = (size_t)snprintf(remedy, sizeof remedy, "%.64s has:", *name ? name : "/");
 	for (uint32_t c = history_child(h, at, HISTORY_NONE); c != HISTORY_NONE; c = history_child(h, at, c)) {
 		const char *child = history_name(h, c);
-		if (used + strlen(child) + 8 > sizeof mend) {
-			snprintf(mend + used, sizeof mend - used, " ...");
+		if (used + strlen(child) + 8 > sizeof remedy) {
+			snprintf(remedy + used, sizeof remedy - used, " ...");
 			break;
 		}
-		used += (size_t)snprintf(mend + used, sizeof mend - used, " %s,", child);
+		used += (size_t)snprintf(remedy + used, sizeof remedy - used, " %s,", child);
 	}
-	if (mend[used - 1] == ',' && !mend[used])
-		mend[used - 1] = '\0';
-	return error_set(err, STATUS_USAGE, mend, "%s: %s: '%s'", history_file(h),
-	                 history_find(h, path) == HISTORY_NONE ? "no such attribute" : "not an attribute but a folder of them",
+	if (remedy[used - 1] == ',' && !remedy[used])
+		remedy[used - 1] = '\0';
+	return error_set(err, STATUS_USAGE, remedy, "%s: %s: '%s'", history_file(h),
+	                 history_find(h, path) == HISTORY_NONE ? "no such attribute" : "not an attribute but a node with "
+	                 	"children",
 	                 path);
 }
 
-/* The machine whose attribute that is; false: no machine's alone. */
-static bool machine_of(const struct topo *topo, const char *path, struct subject *out)
+/* Finds the machine of an attribute. Returns false if the attribute belongs to none. */
+static bool path_machine(const struct catalog *catalog, const char *path, struct target *out)
 {
-	static const char *const folders[] = { "/Virtual Machines/", "/Containers/" };
+	static const char *const dirs[] = { "/Virtual Machines/", "/Containers/" };
 	bool host = strncmp(path, "/Host/", strlen("/Host/")) == 0;
-	int machine = host ? topo_find_machine(topo, "host") : -1;
-	for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
-		size_t n = strlen(folders[i]);
-		if (strncmp(path, folders[i], n) != 0)
+	int machine = host ? catalog_find_machine(catalog, "host") : -1;
+	for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
+		size_t n = strlen(dirs[i]);
+		if (strncmp(path, dirs[i], n) != 0)
 			continue;
 		char *name = mem_printf("%.*s", (int)strcspn(path + n, "/"), path + n);
-		machine = topo_find_machine(topo, name);
+		machine = catalog_find_machine(catalog, name);
 		free(name);
 	}
-	*out = (struct subject){ SUBJECT_MACHINE, (uint32_t)(machine < 0 ? 0 : machine) };
+	*out = (struct target){ TARGET_MACHINE, (uint32_t)(machine < 0 ? 0 : machine) };
 	return machine >= 0;
 }
 
-static int print_intervals(struct scene *s, const char *path, struct report_how how, struct error *err)
+static int print_intervals(struct query_context *s, const char *path, struct report_how how, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("intervals", columns);
 	const struct history *h = s->h;
-	struct subject who;
+	struct target target;
 	uint32_t attr = history_find(h, path);
 	if (attr == HISTORY_NONE || history_type(h, attr) < 0)
 		return refuse_path(h, path, err);
 	struct history_cursor c;
 	if (history_range(&c, h, attr, s->window.from, s->window.to, err))
 		return -1;
-	scene_about(s, machine_of(&s->topo, path, &who) ? &who : NULL, how);
+	query_context_about(s, path_machine(&s->catalog, path, &target) ? &target : NULL, how);
 	struct report *r = report_begin(stdout, how, &shape, &s->origin);
 	struct interval iv[BATCH];
 	int rc;
@@ -107,7 +108,7 @@ static int print_intervals(struct scene *s, const char *path, struct report_how 
 		for (int i = 0; i < rc; i++) {
 			char buf[REF_TEXT];
 			report_row(r, (struct value[]){ VAL_INT(iv[i].start), VAL_INT(iv[i].end),
-			                                value_of(h, attr, iv[i].value, buf) });
+			                                interval_value(h, attr, iv[i].value, buf) });
 		}
 	return report_end(r, rc < 0 ? NULL : err) ? -1 : rc;
 }
@@ -120,11 +121,11 @@ int cmd_intervals(int argc, char **argv, struct error *err)
 		WINDOW_OPTIONS(&when),
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "intervals WHAT PATH", "Prints the intervals of an attribute, whole.", opt,
+	const struct opts opts = { "intervals RECORDING PATH", "Print the uncut intervals of an attribute.", opt,
 	                           sizeof opt / sizeof *opt, 2, 2 };
-	struct scene s;
-	const char *whose;
-	if (scene_begin(&s, &opts, argc, argv, &when, &whose, err))
+	struct query_context s;
+	const char *target_text;
+	if (query_context_begin(&s, &opts, argc, argv, &when, &target_text, err))
 		return -1;
-	return scene_close(&s, print_intervals(&s, whose, how, err), err);
+	return query_context_close(&s, print_intervals(&s, target_text, how, err), err);
 }

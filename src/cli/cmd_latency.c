@@ -1,4 +1,5 @@
-/* stealscope latency: whose fault is this request?  Requests, assertions; training and reports are elsewhere. */
+/* stealscope latency: determines the provider's part of the latency of requests. This file has the subcommands
+ * `requests` and `assert`; latency_train.c and latency_report.c have the others. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +12,9 @@
 #include "cli/latency_cmd.h"
 #include "cli/trace_input.h"
 
-/* ---- What the subcommands share ----------------------------------------------------------------------------- */
+/* ---- Common to the subcommands ----------------------------------------------------------------------------- */
 
-static int predict(struct asked_requests *r, const char *model, struct notes *notes, struct error *err)
+static int predict_requests(struct latency_run *r, const char *model, struct notes *notes, struct error *err)
 {
 	struct gp *g = gp_load(model, err);
 	if (!g)
@@ -23,41 +24,41 @@ static int predict(struct asked_requests *r, const char *model, struct notes *no
 	return rc;
 }
 
-int run_read(struct asked_requests *r, char *what, const struct run_options *o, struct error *err)
+int run_read(struct latency_run *r, char *recording, const struct run_options *o, struct error *err)
 {
-	struct scene s;
+	struct query_context s;
 	struct notes notes = { NULL, 0, 0 };
-	*r = (struct asked_requests){ .what = what };
-	int rc = scene_open(&s, what, &o->when, err);
+	*r = (struct latency_run){ .recording = recording };
+	int rc = query_context_open(&s, recording, &o->when, err);
 	if (rc == 0) {
 		struct requests_options options = { .machine = o->machine, .id = o->id, .from = s.window.from, .to = s.window.to,
 		                                    .culprits = o->culprits };
-		rc = requests_read(&s.topo, &options, &r->requests, &notes, err);
+		rc = requests_read(&s.catalog, &options, &r->requests, &notes, err);
 	}
 	if (rc == 0 && r->requests.len == 0)
 		rc = error_set(err, STATUS_INPUT, o->id || o->machine || o->when.from || o->when.to ?
 		               "there may be some elsewhere: ask of all machines, ids and times" :
 		               "mark requests with libstealscope-mark",
-		               "%s: no complete request", what);
+		               "%s: no complete request found", recording);
 	if (rc == 0 && o->model)
-		rc = predict(r, o->model, &notes, err);
+		rc = predict_requests(r, o->model, &notes, err);
 	if (rc == 0) {
-		origin_take(&r->origin, &s.topo, NULL, s.window.from, s.window.to);
-		origin_doubt(&r->origin, &notes);
+		origin_load(&r->origin, &s.catalog, NULL, s.window.from, s.window.to);
+		origin_add_warnings(&r->origin, &notes);
 		if (o->how.format == FORMAT_CSV)
-			what_say(&r->origin.notes);
+			print_notes(&r->origin.notes);
 	}
 	notes_release(&notes);
-	return scene_close(&s, rc, err);
+	return query_context_close(&s, rc, err);
 }
 
-void run_release(struct asked_requests *r)
+void run_release(struct latency_run *r)
 {
 	requests_release(&r->requests);
 	origin_release(&r->origin);
 }
 
-struct origin run_origins(const struct asked_requests *run, size_t n)
+struct origin run_origins(const struct latency_run *run, size_t n)
 {
 	struct origin all = { 0 };
 	for (size_t i = 0; i < n; i++)
@@ -98,12 +99,12 @@ static int by_provider(const void *pa, const void *pb)
 	return a->high != b->high ? (a->high < b->high) - (a->high > b->high) : by_latency(pa, pb);
 }
 
-static struct value predicted(const struct request *r, double v)
+static struct value predicted_value(const struct request *r, double v)
 {
 	return r->has_prediction ? VAL_INT((int64_t)v) : VAL_NONE;
 }
 
-static int print_requests(const struct asked_requests *run, size_t n, const struct run_options *o, bool features, int sort,
+static int print_requests(const struct latency_run *run, size_t n, const struct run_options *o, bool features, int sort,
                           struct error *err)
 {
 	const struct requests *all = &run->requests;
@@ -117,8 +118,8 @@ static int print_requests(const struct asked_requests *run, size_t n, const stru
 		report_row(out, (struct value[]){
 			VAL_TEXT(r->id), VAL_TEXT(r->container ? r->container : r->machine), VAL_INT(r->start), VAL_INT(r->end),
 			VAL_INT(request_latency(r)),
-			VAL_INT(r->low), VAL_INT(r->high), predicted(r, r->predicted.mean), predicted(r, r->predicted.low),
-			predicted(r, r->predicted.high), r->culprit ? VAL_SHOWN(r->culprit) : VAL_NONE,
+			VAL_INT(r->low), VAL_INT(r->high), predicted_value(r, r->predicted.mean), predicted_value(r, r->predicted.low),
+			predicted_value(r, r->predicted.high), r->culprit ? VAL_SHOWN(r->culprit) : VAL_NONE,
 			VAL_INT(r->executing), VAL_INT(r->unknown), REQUEST_FEATURES(FEATURE_VALUE) });
 #undef FEATURE_VALUE
 	}
@@ -147,12 +148,12 @@ int latency_requests(int argc, char **argv, struct error *err)
 		{ "top", 0, OPT_COUNT, "N", "only the first N (default: all)", &top, NULL },
 		ANSWER_OPTIONS(&o.how),
 	};
-	const struct opts opts = { "latency requests WHAT", "A row for each request: its latency and the provider's part.",
+	const struct opts opts = { "latency requests RECORDING", "List requests with their latency and the provider's part.",
 	                           opt, sizeof opt / sizeof *opt, 1, 1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	struct asked_requests run;
+	struct latency_run run;
 	int rc = run_read(&run, argv[first], &o, err);
 	if (rc == 0) {
 		struct requests *r = &run.requests;
@@ -186,10 +187,10 @@ static int check_all(const struct requests *r, char **text, const struct asserti
 	size_t failed = 0;
 	for (size_t i = 0; i < n; i++) {
 		double value;
-		char shown[TIME_TEXT];
+		char value_text[TIME_TEXT];
 		bool holds = assertion_holds(&a[i], r, &value);
 		printf("%-6s %s: %s of %zu request%s\n", holds ? "holds" : "FAILS", text[i],
-		       metric_text(shown, sizeof shown, a[i].metric, value), r->len, r->len == 1 ? "" : "s");
+		       metric_text(value_text, sizeof value_text, a[i].metric, value), r->len, r->len == 1 ? "" : "s");
 		failed += !holds;
 	}
 	if (failed)
@@ -201,8 +202,8 @@ int latency_assert(int argc, char **argv, struct error *err)
 {
 	struct run_options o = { 0 };
 	const struct opt opt[] = { RUN_OPTIONS(&o), MODEL_OPTION(&o) };
-	const struct opts opts = { "latency assert WHAT ASSERTION...",
-	                           "Exit status 3 when an assertion such as 'p99.provider<2ms' does not hold.", opt,
+	const struct opts opts = { "latency assert RECORDING ASSERTION...",
+	                           "Exit with status 3 if an assertion such as 'p99.provider<2ms' is violated.", opt,
 	                           sizeof opt / sizeof *opt, 2, -1 };
 	int first, rc = 0;
 	if (opts_parse(&opts, argc, argv, &first, err))
@@ -214,14 +215,14 @@ int latency_assert(int argc, char **argv, struct error *err)
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		rc = assertion_parse(argv[first + 1 + (int)i], &a[i], err);
 		if (rc == 0 && needs_model(a[i].metric) && !o.model)
-			rc = error_set(err, STATUS_USAGE, "give --model", "assertion '%s': nothing is predicted without a model",
+			rc = error_set(err, STATUS_USAGE, "give --model", "assertion '%s': predictions require a model (--model)",
 			               argv[first + 1 + (int)i]);
 	}
 	if (rc == 0) {
-		struct asked_requests run;
+		struct latency_run run;
 		rc = run_read(&run, argv[first], &o, err);
 		if (rc == 0)
-			what_say(&run.origin.notes);
+			print_notes(&run.origin.notes);
 		if (rc == 0)
 			rc = check_all(&run.requests, argv + first + 1, a, n, err);
 		run_release(&run);
@@ -237,29 +238,30 @@ static const struct {
 	int (*run)(int argc, char **argv, struct error *err);
 	const char *operands, *help;
 } subcommands[] = {
-	{ "requests", latency_requests, "WHAT", "a row for each request" },
+	{ "requests", latency_requests, "RECORDING", "a row for each request" },
 	{ "train", latency_train, "-o MODEL -b BASE RUN...", "learn to predict the provider's part" },
-	{ "report", latency_report, "WHAT [WHAT]", "distribution; of two runs; --heat: a map" },
-	{ "assert", latency_assert, "WHAT ASSERTION...", "status 3 unless 'p99.provider<2ms' holds" },
+	{ "report", latency_report, "RECORDING [RECORDING]", "distribution; of two runs; --heat: a map" },
+	{ "assert", latency_assert, "RECORDING ASSERTION...", "status 3 unless 'p99.provider<2ms' holds" },
 };
 
 int cmd_latency(int argc, char **argv, struct error *err)
 {
-	if (complete_is_asked(argc, argv)) {
+	if (completion_requested(argc, argv)) {
 		for (size_t i = 0; argc == 3 && i < sizeof subcommands / sizeof *subcommands; i++)
 			complete_word(argv[2], subcommands[i].name, subcommands[i].help);
 		if (argc == 3)
 			return 0;
-		char *asked = argv[1];
+		char *subcommand = argv[1];
 		argv[1] = argv[2];
-		argv[2] = asked;
+		argv[2] = subcommand;
 	}
 	for (size_t i = 0; argc > 1 && i < sizeof subcommands / sizeof *subcommands; i++) {
 		if (strcmp(argv[1], subcommands[i].name) == 0)
 			return subcommands[i].run(argc - 1, argv + 1, err);
 	}
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		puts("usage: stealscope latency requests|train|report|assert ...\nWhose fault is this request?\n");
+		puts("usage: stealscope latency requests|train|report|assert ...\n"
+		     "How much of the latency of requests the host caused.\n");
 		for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
 			printf("  %-9s %-23s  %s\n", subcommands[i].name, subcommands[i].operands, subcommands[i].help);
 		return 0;
@@ -267,11 +269,11 @@ int cmd_latency(int argc, char **argv, struct error *err)
 	if (argc < 2)
 		return error_set(err, STATUS_USAGE, "usage: stealscope latency requests|train|report|assert ...",
 		                 "latency: a subcommand is missing");
-	char mend[80] = "usage: stealscope latency requests|train|report|assert ...";
-	struct suggestion near = SUGGESTION(argv[1]);
+	char remedy[80] = "usage: stealscope latency requests|train|report|assert ...";
+	struct suggestion suggestion = SUGGESTION(argv[1]);
 	for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
-		suggest(&near, subcommands[i].name);
-	if (near.nearest)
-		snprintf(mend, sizeof mend, "did you mean %s?", near.nearest);
-	return error_set(err, STATUS_USAGE, mend, "latency: no such subcommand: %s", argv[1]);
+		suggest(&suggestion, subcommands[i].name);
+	if (suggestion.nearest)
+		snprintf(remedy, sizeof remedy, "did you mean %s?", suggestion.nearest);
+	return error_set(err, STATUS_USAGE, remedy, "latency: no such subcommand: %s", argv[1]);
 }

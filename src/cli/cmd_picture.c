@@ -1,4 +1,4 @@
-/* stealscope picture: what the viewer shows, as a file. */
+/* stealscope picture: saves the viewer's screen as a file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,37 +13,38 @@
 
 static bool is_picture(const char *path)
 {
-	return save_begins_with(path, "<svg", 4) || save_begins_with(path, "<!DOCTYPE html", 14);
+	return file_begins_with(path, "<svg", 4) || file_begins_with(path, "<!DOCTYPE html", 14);
 }
 
 static int check_file(const char *file, struct error *err)
 {
 	const char *dot = file ? strrchr(file, '.') : NULL;
 	if (!file)
-		return error_set(err, STATUS_USAGE, "give -o FILE.svg, .html or .txt", "picture: no file to write");
+		return error_set(err, STATUS_USAGE, "use -o FILE.svg, .html or .txt", "picture: no output file specified");
 	if (!dot || (strcmp(dot, ".svg") != 0 && strcmp(dot, ".html") != 0 && strcmp(dot, ".txt") != 0))
-		return error_set(err, STATUS_USAGE, "its ending must be .svg, .html or .txt", "picture: '%s': of what kind?", file);
-	return save_spares(file, is_picture, "an SVG or HTML picture", err);
+		return error_set(err, STATUS_USAGE, "use a name that ends in .svg, .html or .txt", "picture: '%s': unsupported "
+			"format", file);
+	return refuse_overwrite(file, is_picture, "an SVG or HTML picture", err);
 }
 
-/* All that each of the arguments may mean. */
-static int find_who(const struct topo *topo, char *const *text, size_t n, struct ui_picture *p, struct subject **who,
-                    struct error *err)
+/* Finds the targets of all operands; the caller frees *targets. */
+static int find_targets(const struct catalog *catalog, char *const *text, size_t n, struct ui_picture *p,
+                    struct target **targets, struct error *err)
 {
 	size_t cap = 0;
 	for (size_t i = 0; i < n; i++) {
-		struct subject *found = NULL, one;
+		struct target *found = NULL, one;
 		size_t len = 0;
-		int rc = topo_find_subjects(topo, text[i], &found, &len, err);
+		int rc = catalog_find_targets(catalog, text[i], &found, &len, err);
 		if (rc == 0 && len == 0)
-			rc = topo_one_subject(topo, text[i], found, len, &one, err);
+			rc = catalog_single_target(catalog, text[i], found, len, &one, err);
 		for (size_t k = 0; rc == 0 && k < len; k++)
-			*ARRAY_PUSH(*who, p->whos, cap) = found[k];
+			*ARRAY_PUSH(*targets, p->target_count, cap) = found[k];
 		free(found);
 		if (rc)
 			return -1;
 	}
-	p->who = *who;
+	p->who = *targets;
 	return 0;
 }
 
@@ -52,32 +53,32 @@ int cmd_picture(int argc, char **argv, struct error *err)
 	struct window_options when = { 0 };
 	struct ui_options ui = { .config = "/dev/null", .width = WIDTH, .height = 40 };
 	struct ui_picture p = { 0 };
-	struct subject *who = NULL;
+	struct target *targets = NULL;
 	unsigned width = WIDTH;
-	const struct looks looks = looks_shipped();
+	const struct theme_names theme_names = display_options_themes();
 	const struct opt opt[] = {
-		{ "output", 'o', OPT_TEXT, "FILE", "where to write: a file that ends in .svg, .html or .txt", &p.file, NULL },
+		{ "output", 'o', OPT_TEXT, "FILE", "output file: *.svg, *.html or *.txt", &p.file, NULL },
 		WINDOW_OPTIONS(&when),
-		{ "width", 0, OPT_COUNT, "COLUMNS", "of the picture (120)", &width, NULL },
-		LOOKS_OPTIONS(&ui, &looks),
+		{ "width", 0, OPT_COUNT, "COLUMNS", "width of the picture (120)", &width, NULL },
+		DISPLAY_OPTIONS(&ui, &theme_names),
 	};
-	const struct opts opts = { "picture WHAT -o FILE [WHO...]",
-		"What the viewer shows, as a file: the overview, or the rows of WHO.", opt, sizeof opt / sizeof *opt, 1, -1 };
+	const struct opts opts = { "picture RECORDING -o FILE [TARGET...]",
+		"Save the viewer's screen: the overview, or the rows of TARGET.", opt, sizeof opt / sizeof *opt, 1, -1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err) || check_file(p.file, err))
 		return -1;
 	if (width < 60 || width > 1000)
-		return error_set(err, STATUS_USAGE, "60 to 1000", "--width: %u columns", width);
+		return error_set(err, STATUS_USAGE, "use 60 to 1000", "--width: invalid width of %u columns", width);
 	ui.width = (int)width;
-	struct scene s;
-	int rc = scene_open(&s, argv[first], &when, err);
+	struct query_context s;
+	int rc = query_context_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = find_who(&s.topo, argv + first + 1, (size_t)(argc - first - 1), &p, &who, err);
+		rc = find_targets(&s.catalog, argv + first + 1, (size_t)(argc - first - 1), &p, &targets, err);
 	if (rc == 0) {
 		p.from = s.window.from > history_begin(s.h) ? s.window.from : history_begin(s.h);
 		p.to = s.window.to < history_end(s.h) ? s.window.to : history_end(s.h);
 		rc = ui_picture(s.h, &ui, &p, err);
 	}
-	free(who);
-	return scene_close(&s, rc, err);
+	free(targets);
+	return query_context_close(&s, rc, err);
 }

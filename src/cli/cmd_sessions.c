@@ -1,4 +1,4 @@
-/* stealscope sessions: what an LTTng relay daemon has to read. */
+/* stealscope sessions: lists the live sessions of an LTTng relay daemon. */
 #include <stdio.h>
 #include <string.h>
 
@@ -22,14 +22,14 @@ int cmd_sessions(int argc, char **argv, struct error *err)
 {
 	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = { ANSWER_OPTIONS(&how) };
-	const struct opts opts = { "sessions net://RELAY[:PORT]", "The live sessions of an LTTng relay daemon.", opt,
+	const struct opts opts = { "sessions net://RELAY[:PORT]", "List the live sessions of an LTTng relay daemon.", opt,
 	                           sizeof opt / sizeof *opt, 1, 1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
 	const char *relay = argv[first];
 	if (!trace_is_live(relay))
-		return error_set(err, STATUS_USAGE, "as net://analysis:5344", "%s: not the URL of a relay daemon", relay);
+		return error_set(err, STATUS_USAGE, "for example net://analysis:5344", "%s: not the URL of a relay daemon", relay);
 	struct live_session *list;
 	size_t n;
 	if (trace_live_sessions(relay, &list, &n, err))

@@ -1,4 +1,4 @@
-/* stealscope steal: who took how much from whom. */
+/* stealscope steal: lists lost time by victim and culprit. */
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -7,25 +7,25 @@
 
 static const char *const by_names[] = { "machine", "thread", NULL };
 
-static int print_matrix(struct scene *scene, const char *only, enum steal_by by, struct report_how how,
+static int print_matrix(struct query_context *query_context, const char *only, enum steal_by by, struct report_how how,
                         struct error *err)
 {
-	struct subject who;
+	struct target target;
 	struct steal s;
-	if (only && who_parse_victim(scene, only, &who, err))
+	if (only && target_parse_victim(query_context, only, &target, err))
 		return -1;
-	struct inquiry *q = steal_open(&scene->topo, &(struct steal_options){ .by = by, .only = only ? &who : NULL,
-		.from = scene->window.from, .to = scene->window.to });
-	int rc = scene_run(q, err);
+	struct query *q = steal_open(&query_context->catalog, &(struct steal_options){ .by = by, .only = only ? &target : NULL,
+		.from = query_context->window.from, .to = query_context->window.to });
+	int rc = query_context_run(q, err);
 	if (rc == 0)
 		steal_take(q, &s);
-	inquiry_close(q);
+	query_close(q);
 	if (rc)
 		return -1;
-	scene_about(scene, only ? &who : NULL, how);
-	rc = report_steal(stdout, how, &scene->topo, &s, only ? &who : NULL, &scene->origin, err);
+	query_context_about(query_context, only ? &target : NULL, how);
+	rc = report_steal(stdout, how, &query_context->catalog, &s, only ? &target : NULL, &query_context->origin, err);
 	if (rc == 0 && by == STEAL_BY_MACHINE)
-		rc = scene_tell_served(scene, only ? &who : NULL, true, how, err);
+		rc = query_context_print_vmm_time(query_context, only ? &target : NULL, true, how, err);
 	steal_release(&s);
 	return rc;
 }
@@ -40,11 +40,11 @@ int cmd_steal(int argc, char **argv, struct error *err)
 		{ "by", 0, OPT_CHOICE, "WHOM", "machine (default) or thread", &by, by_names },
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "steal WHAT [VM[/CPUn|/TID]]", "Victims and thieves: who took how much from whom.", opt,
+	const struct opts opts = { "steal RECORDING [VM[/CPUn|/TID]]", "List CPU time lost, by victim and culprit.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
-	struct scene s;
-	const char *whose;
-	if (scene_begin(&s, &opts, argc, argv, &when, &whose, err))
+	struct query_context s;
+	const char *target_text;
+	if (query_context_begin(&s, &opts, argc, argv, &when, &target_text, err))
 		return -1;
-	return scene_close(&s, print_matrix(&s, whose, (enum steal_by)by, how, err), err);
+	return query_context_close(&s, print_matrix(&s, target_text, (enum steal_by)by, how, err), err);
 }

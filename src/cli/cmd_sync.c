@@ -1,4 +1,4 @@
-/* stealscope sync: the clock report alone. */
+/* stealscope sync: synchronizes the clocks of traces, and prints the clock report. */
 #include <stdio.h>
 
 #include "base/json_field.h"
@@ -11,27 +11,27 @@
 #include "cli/trace_input.h"
 #include "index/index.h"
 
-static int report_of_history(char *path, struct report_how how, struct error *err)
+static int report_history(char *path, struct report_how how, struct error *err)
 {
-	static const struct window_options always = { 0 };
-	struct scene s;
+	static const struct window_options whole_history = { 0 };
+	struct query_context s;
 	struct json_object *doc = NULL;
-	int rc = scene_open(&s, path, &always, err);
+	int rc = query_context_open(&s, path, &whole_history, err);
 	if (rc == 0) {
-		scene_about(&s, NULL, how);
-		doc = scene_told(&s, err);
-		rc = doc ? clock_report(field_array(doc, "sync"), how, &s.origin, err) : -1;
+		query_context_about(&s, NULL, how);
+		doc = query_context_provenance(&s, err);
+		rc = doc ? clock_report(json_member_array(doc, "sync"), how, &s.origin, err) : -1;
 	}
-	return scene_close(&s, rc, err);
+	return query_context_close(&s, rc, err);
 }
 
-/* What is asked about clocks. */
-struct wanted_clocks {
+/* Options of the command. */
+struct sync_command {
 	struct report_how how;
 	bool plot, audit;
 };
 
-static int report_of_traces(struct input *in, const struct wanted_clocks *w, struct error *err)
+static int report_traces(struct input *in, const struct sync_command *w, struct error *err)
 {
 	struct progress_bar bar;
 	struct progress progress = progress_bar_begin(&bar, NULL);
@@ -47,50 +47,50 @@ static int report_of_traces(struct input *in, const struct wanted_clocks *w, str
 		for (size_t i = 0; w->plot && i < l.sync.vms; i++)
 			if (l.sync.vm[i].guest)
 				clock_plot(&l.sync.vm[i], stdout);
-		what_say(&l.notes);
+		print_notes(&l.notes);
 	}
 	loaded_release(&l);
 	return rc;
 }
 
-static int report(const struct input_options *named, const struct wanted_clocks *w, struct error *err)
+static int print_report(const struct input_options *named, const struct sync_command *w, struct error *err)
 {
 	struct input in;
-	if (!w->plot && !w->audit && input_names_history(named))
-		return input_refuse_shape(named, err) ? -1 : report_of_history(named->what[0], w->how, err);
-	if (input_names_history(named) && history_is_one(named->what[0]))
-		return error_set(err, STATUS_USAGE, "give its traces", "%s: looks at events, of which %s, a history, has none",
+	if (!w->plot && !w->audit && input_is_history(named))
+		return input_check_history_options(named, err) ? -1 : report_history(named->what[0], w->how, err);
+	if (input_is_history(named) && history_is_history_file(named->what[0]))
+		return error_set(err, STATUS_USAGE, "specify the traces", "%s needs the traces' events: %s is a history",
 		                 w->plot ? "--plot" : "--audit", named->what[0]);
 	int rc = input_resolve(&in, named, err);
 	in.audit = w->audit;
 	in.sync_options.bands = w->plot;
 	if (w->audit)
 		in.sync_options.method = SYNC_NONE;
-	rc = rc ? -1 : report_of_traces(&in, w, err);
+	rc = rc ? -1 : report_traces(&in, w, err);
 	input_release(&in);
 	return rc;
 }
 
 int cmd_sync(int argc, char **argv, struct error *err)
 {
-	struct what w = { 0 };
+	struct trace_input w = { 0 };
 	struct report_how how = REPORT_HOW;
 	bool plot = false, audit = false;
 	const struct opt opt[] = {
-		{ "plot", 0, OPT_FLAG, NULL, "text: also draw how sure each clock is, over time", &plot, NULL },
-		{ "audit", 0, OPT_FLAG, NULL, "estimate nothing: do events bear out their clocks?", &audit, NULL },
+		{ "plot", 0, OPT_FLAG, NULL, "text: plot the error bounds of each clock over time", &plot, NULL },
+		{ "audit", 0, OPT_FLAG, NULL, "only check the recorded clocks against events", &audit, NULL },
 		ANSWER_OPTIONS(&how),
-		WHAT_OPTIONS(&w),
+		TRACE_INPUT_OPTIONS(&w),
 	};
-	const struct opts opts = { "sync WHAT...", "How each guest's clock relates to the host's, and how sure that is.",
+	const struct opts opts = { "sync RECORDING...", "Show each guest's clock against the host's, with error bounds.",
 	                           opt, sizeof opt / sizeof *opt, 0, -1 };
-	int rc = what_parse(&w, &opts, argc, argv, err);
+	int rc = trace_input_parse(&w, &opts, argc, argv, err);
 	if (rc == 0 && plot && how.format != FORMAT_TEXT)
-		rc = error_set(err, STATUS_USAGE, "leave out --format", "--plot: goes with text only");
+		rc = error_set(err, STATUS_USAGE, "omit --format", "--plot supports only text");
 	else if (rc == 0 && audit && (plot || w.named.sync))
-		rc = error_set(err, STATUS_USAGE, "leave out the others", "--audit: goes with neither --sync nor --plot");
+		rc = error_set(err, STATUS_USAGE, "omit --sync and --plot", "--audit excludes --sync and --plot");
 	else if (rc == 0)
-		rc = report(&w.named, &(struct wanted_clocks){ how, plot, audit }, err);
-	what_release(&w);
+		rc = print_report(&w.named, &(struct sync_command){ how, plot, audit }, err);
+	trace_input_release(&w);
 	return rc;
 }

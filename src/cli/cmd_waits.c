@@ -1,4 +1,4 @@
-/* stealscope waits: what idle vCPUs wait for. */
+/* stealscope waits: lists wakeup reasons of idle vCPUs. */
 #include <stdio.h>
 
 #include "base/text.h"
@@ -8,8 +8,8 @@
 #include "cli/trace_input.h"
 #include "cli/target_arg.h"
 
-/* Sleeps whose end nothing tells: it is said what would. */
-static void doubt_unknown(struct scene *s, const struct wait_list *l, struct report_how how)
+/* Warns if more than half of the sleeps have no known wakeup; the note names the events that are needed. */
+static void warn_wakeups_unknown(struct query_context *s, const struct wait_list *l, struct report_how how)
 {
 	struct notes notes = { 0 };
 	uint64_t unknown = 0, all = 0;
@@ -21,63 +21,56 @@ static void doubt_unknown(struct scene *s, const struct wait_list *l, struct rep
 	if (all && unknown <= all / 2)
 		return;
 	if (!all)
-		notes_add(&notes, NOTE_DOUBT, NULL, "no vCPU was seen asleep: that takes the host's events kvm_entry, kvm_exit, "
-		          "sched_switch and sched_waking");
+		note_add(&notes, NO_IDLE_VCPUS, NULL);
 	else
-		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "what ended %s is unknown: that takes the host's events sched_waking, and those of "
-		          "interrupts, softirqs and timers; where these were recorded, it was none of them, or events were lost",
-		          text_of_all(which, unknown, all, "sleep"));
+		note_add(&notes, WAKEUPS_UNKNOWN, NULL, text_count_of_all(which, unknown, all, "sleep"));
 	if (how.format == FORMAT_CSV)
-		what_say(&notes);
-	origin_doubt(&s->origin, &notes);
+		print_notes(&notes);
+	origin_add_warnings(&s->origin, &notes);
 }
 
-/* vCPUs of whose halts nothing is told: nothing is claimed of them, and it is said what would tell. */
-static void doubt_silent(struct scene *s, const struct poll_list *l, struct report_how how)
+/* Warns about vCPUs with unknown halt polling; the notes name the events that are needed. */
+static void warn_polling_unknown(struct query_context *s, const struct poll_list *l, struct report_how how)
 {
 	struct notes notes = { 0 };
 	char d[TIME_TEXT], which[64];
 	if (l->silent || !l->vcpus)
-		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "nothing tells how halts of %s were awaited: that takes the host's events kvm_vcpu_wakeup and "
-		          "kvm_halt_poll_ns", text_of_all(which, l->silent, l->vcpus, "vCPU"));
-	if (l->untold)
-		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "whether halts of %s were awaited is unknown for %s in all: no event kvm_halt_poll_ns had told yet for "
-		          "how long", text_of_all(which, l->untold, l->vcpus, "vCPU"), time_duration(d, l->untold_ns));
+		note_add(&notes, NO_HALT_POLLING_EVENTS, NULL, text_count_of_all(which, l->silent, l->vcpus, "vCPU"));
+	if (l->unknown_vcpus)
+		note_add(&notes, HALT_POLLING_UNKNOWN, NULL, text_count_of_all(which, l->unknown_vcpus, l->vcpus, "vCPU"),
+		         time_duration(d, l->unknown_ns));
 	if (!notes.len)
 		return;
 	if (how.format == FORMAT_CSV)
-		what_say(&notes);
-	origin_doubt(&s->origin, &notes);
+		print_notes(&notes);
+	origin_add_warnings(&s->origin, &notes);
 }
 
-static int print_polls(struct scene *s, const struct subject *who, struct report_how how, struct error *err)
+static int print_polls(struct query_context *s, const struct target *target, struct report_how how, struct error *err)
 {
 	struct poll_list list;
-	if (polls_of(&s->topo, who, s->window.from, s->window.to, &list, err))
+	if (polls_of(&s->catalog, target, s->window.from, s->window.to, &list, err))
 		return -1;
-	scene_about(s, who, how);
-	doubt_silent(s, &list, how);
-	int rc = report_polls(stdout, how, &s->topo, &list, &s->origin, err);
+	query_context_about(s, target, how);
+	warn_polling_unknown(s, &list, how);
+	int rc = report_polls(stdout, how, &s->catalog, &list, &s->origin, err);
 	polls_release(&list);
 	return rc;
 }
 
-static int print_waits(struct scene *s, const char *only, bool polling, struct report_how how, struct error *err)
+static int print_waits(struct query_context *s, const char *only, bool polling, struct report_how how, struct error *err)
 {
-	struct subject who;
+	struct target target;
 	struct wait_list list;
-	if (only && who_parse_vcpus(s, only, &who, err))
+	if (only && target_parse_vcpus(s, only, &target, err))
 		return -1;
 	if (polling)
-		return print_polls(s, only ? &who : NULL, how, err);
-	if (waits_of(&s->topo, only ? &who : NULL, s->window.from, s->window.to, &list, err))
+		return print_polls(s, only ? &target : NULL, how, err);
+	if (waits_of(&s->catalog, only ? &target : NULL, s->window.from, s->window.to, &list, err))
 		return -1;
-	scene_about(s, only ? &who : NULL, how);
-	doubt_unknown(s, &list, how);
-	int rc = report_waits(stdout, how, &s->topo, &list, &s->origin, err);
+	query_context_about(s, only ? &target : NULL, how);
+	warn_wakeups_unknown(s, &list, how);
+	int rc = report_waits(stdout, how, &s->catalog, &list, &s->origin, err);
 	waits_release(&list);
 	return rc;
 }
@@ -89,14 +82,14 @@ int cmd_waits(int argc, char **argv, struct error *err)
 	bool polling = false;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
-		{ "polling", 0, OPT_FLAG, NULL, "how halts were awaited running, and what that cost", &polling, NULL },
+		{ "polling", 0, OPT_FLAG, NULL, "print halt polling and its cost", &polling, NULL },
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "waits WHAT [VM[/CPUn]]", "What idle vCPUs wait for, and who wakes them.", opt,
+	const struct opts opts = { "waits RECORDING [VM[/CPUn]]", "List wakeups of idle vCPUs: reasons and wakers.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
-	struct scene s;
-	const char *whose;
-	if (scene_begin(&s, &opts, argc, argv, &when, &whose, err))
+	struct query_context s;
+	const char *target_text;
+	if (query_context_begin(&s, &opts, argc, argv, &when, &target_text, err))
 		return -1;
-	return scene_close(&s, print_waits(&s, whose, polling, how, err), err);
+	return query_context_close(&s, print_waits(&s, target_text, polling, how, err), err);
 }

@@ -1,4 +1,4 @@
-/* stealscope whatif: would it help to move that VM? */
+/* stealscope whatif: simulates changes such as pinning, moving or removing load. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,14 +11,14 @@
 #include "compare/compare.h"
 
 static const struct column raw_columns[] = {
-	{ "subject", NULL, COL_TEXT },    { "kind", NULL, COL_TEXT },       { "quantity", NULL, COL_TEXT },
+	{ "target", NULL, COL_TEXT },    { "kind", NULL, COL_TEXT },       { "quantity", NULL, COL_TEXT },
 	{ "unit", NULL, COL_TEXT },       { "recorded", NULL, COL_REAL },   { "reproduced", NULL, COL_REAL },
 	{ "value", NULL, COL_REAL },      { "low", NULL, COL_REAL },        { "high", NULL, COL_REAL },
 };
 static const struct column text_columns[] = {
-	{ NULL, "who", COL_TEXT },        { NULL, "what", COL_WHOLE },      { NULL, "recorded", COL_WHOLE },
-	{ NULL, "reproduced", COL_WHOLE }, { NULL, "then", COL_WHOLE },     { NULL, "at least", COL_WHOLE },
-	{ NULL, "at most", COL_WHOLE },
+	{ NULL, "who", COL_TEXT },        { NULL, "what", COL_UNCUT },      { NULL, "recorded", COL_UNCUT },
+	{ NULL, "reproduced", COL_UNCUT }, { NULL, "then", COL_UNCUT },     { NULL, "at least", COL_UNCUT },
+	{ NULL, "at most", COL_UNCUT },
 };
 
 static const char *quantity_name(const struct whatif_row *r)
@@ -33,15 +33,15 @@ static void print_row(struct report *out, const struct whatif_row *r, bool peopl
 	for (int i = 0; i < 5; i++)
 		diff_value_text(text[i], sizeof text[i], r->quantity, v[i], false);
 	if (people)
-		report_row(out, (struct value[]){ VAL_SHOWN(r->subject), VAL_SHOWN(quantity_name(r)), VAL_SHOWN(text[0]),
+		report_row(out, (struct value[]){ VAL_SHOWN(r->target), VAL_SHOWN(quantity_name(r)), VAL_SHOWN(text[0]),
 			VAL_SHOWN(text[1]), VAL_SHOWN(text[2]), VAL_SHOWN(text[3]), VAL_SHOWN(text[4]) });
 	else
-		report_row(out, (struct value[]){ VAL_SHOWN(r->subject), VAL_SHOWN(diff_kind_name[r->kind]),
+		report_row(out, (struct value[]){ VAL_SHOWN(r->target), VAL_SHOWN(diff_kind_name[r->kind]),
 			VAL_SHOWN(quantity_name(r)), VAL_SHOWN(diff_unit_name[diff_unit_of[r->quantity]]), VAL_REAL(v[0]),
 			VAL_REAL(v[1]), VAL_REAL(v[2]), VAL_REAL(v[3]), VAL_REAL(v[4]) });
 }
 
-static struct json_object *calibration(const struct whatif *w)
+static struct json_object *calibration_json(const struct whatif *w)
 {
 	struct json_object *o = json_object_new_object();
 	json_object_object_add(o, "error", json_object_new_double(w->error));
@@ -50,24 +50,25 @@ static struct json_object *calibration(const struct whatif *w)
 	return o;
 }
 
-static double part_reproduced(double missed)
+static double reproduced_share(double error)
 {
-	return missed < 1 ? 1 - missed : 0;
+	return error < 1 ? 1 - error : 0;
 }
 
-/* How well the replay does without a change, and what it takes for granted. */
-static void print_words(const struct whatif *w)
+/* Prints the error of the replay without a change, and its assumptions. */
+static void print_assumptions(const struct whatif *w)
 {
-	char *groups = w->grouped ? mem_printf("the control groups of %zu of them share as their weights say", w->grouped)
-	                          : mem_dup("nothing is known of SCHED_IDLE, nor of control groups' weights");
-	char *held = w->missed < w->error ? mem_printf(", and %.0f%% of these and what quotas held back together",
-		100 * part_reproduced(w->missed)) : mem_dup("");
-	char slice[TIME_TEXT], *words = mem_printf("Without a change the replay reproduces %.0f%% of the waits for a CPU of "
-		"the host%s (slices of %s); what it misses is part of the intervals.  Guests keep the order of their work, "
-		"threads weigh what their nice levels say, and %s.\n",
-		100 * part_reproduced(w->error), held, time_duration(slice, w->slice), groups);
+	char *groups = w->grouped ? mem_printf("the control groups of %zu of them share by their weights", w->grouped)
+	                          : mem_dup("SCHED_IDLE and the weights of control groups are unknown");
+	char *throttled_text = w->quota_error < w->error ? mem_printf(", and %.0f%% of waits and quota throttling together",
+		100 * reproduced_share(w->quota_error)) : mem_dup("");
+	char slice[TIME_TEXT], *words = mem_printf("Without a change the replay reproduces %.0f%% of the waits for a CPU "
+	                                           "of the host%s (slices of %s); its error is part of the intervals.  "
+	                                           "Assumptions: guests keep the order of their work, weights follow "
+	                                           "nice levels, and %s.\n",
+		100 * reproduced_share(w->error), throttled_text, time_duration(slice, w->slice), groups);
 	free(groups);
-	free(held);
+	free(throttled_text);
 	prose_print(words, NULL);
 	free(words);
 }
@@ -75,48 +76,46 @@ static void print_words(const struct whatif *w)
 static int print_whatif(const struct whatif *w, struct report_how how, const struct origin *origin, struct error *err)
 {
 	static const struct report_shape raw = REPORT_SHAPE("whatif", raw_columns);
-	static const struct report_shape text = REPORT_SHAPE_SPARING("whatif", text_columns, "reproduced");
+	static const struct report_shape text = REPORT_SHAPE_DROPPING("whatif", text_columns, "reproduced");
 	const bool people = how.format == FORMAT_TEXT;
-	size_t told = 0;
+	size_t reported = 0;
 	for (size_t i = 0; i < w->rows; i++)
-		told += !w->row[i].vague;
-	if (people && told == 0) {  /* the notes say why */
+		reported += !w->row[i].vague;
+	if (people && reported == 0) {  /* the notes in the head contain the reasons */
 		origin_write_head(origin, stdout);
-		print_words(w);
+		print_assumptions(w);
 		return 0;
 	}
 	struct report *out = report_begin(stdout, how, people ? &text : &raw, origin);
 	for (size_t i = 0; i < w->rows; i++)
 		if (!w->row[i].vague)
 			print_row(out, &w->row[i], people);
-	report_member(out, "calibration", calibration(w));
+	report_member(out, "calibration", calibration_json(w));
 	int rc = report_end(out, err);
 	if (rc || !people)
 		return rc;
 	putchar('\n');
-	print_words(w);
+	print_assumptions(w);
 	return 0;
 }
 
-static int ask(struct scene *s, char **text, size_t n, struct report_how how, struct error *err)
+static int query_whatif(struct query_context *s, char **text, size_t n, struct report_how how, struct error *err)
 {
 	struct whatif_change *change = mem_new(n, sizeof *change);
 	struct notes notes = { 0 };
 	struct whatif w;
 	int rc = 0;
 	for (size_t i = 0; i < n && rc == 0; i++)
-		rc = whatif_parse(&s->topo, text[i], &change[i], err);
+		rc = whatif_parse(&s->catalog, text[i], &change[i], err);
 	if (rc == 0)
-		rc = whatif_of(&(struct diff_side){ &s->topo, s->window.from, s->window.to }, change, n, &w, &notes, err);
+		rc = whatif_of(&(struct diff_side){ &s->catalog, s->window.from, s->window.to }, change, n, &w, &notes, err);
 	if (rc == 0) {
-		if (w.guess > WHATIF_MISSES)
-			notes_add(&notes, NOTE_DOUBT, NULL,
-			          "the replay reproduces no more than %.0f%% of the waits: what it says is a guess",
-			          100 * part_reproduced(w.guess));
-		scene_about(s, NULL, how);
+		if (w.target_error > WHATIF_ERROR_MAX)
+			note_add(&notes, REPLAY_INACCURATE, NULL, 100 * reproduced_share(w.target_error));
+		query_context_about(s, NULL, how);
 		if (how.format == FORMAT_CSV)
-			what_say(&notes);
-		origin_doubt(&s->origin, &notes);
+			print_notes(&notes);
+		origin_add_warnings(&s->origin, &notes);
 		rc = print_whatif(&w, how, &s->origin, err);
 		whatif_release(&w);
 	}
@@ -135,16 +134,16 @@ int cmd_whatif(int argc, char **argv, struct error *err)
 		WINDOW_OPTIONS(&when),
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "whatif WHAT CHANGE...",
-	                           "What would be different 'without WHO', 'pin WHO -> CPUn', 'free WHO', 'add CPU',\n"
-	                           "'weight WHO N', 'no quota WHO'.",
+	const struct opts opts = { "whatif RECORDING CHANGE...",
+	                           "Simulate a change: 'without TARGET', 'pin TARGET -> CPUn', 'free TARGET',\n'add "
+	                           "CPU', 'weight TARGET N', 'no quota TARGET'.",
 	                           opt, sizeof opt / sizeof *opt, 2, -1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	struct scene s;
-	int rc = scene_open(&s, argv[first], &when, err);
+	struct query_context s;
+	int rc = query_context_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = ask(&s, argv + first + 1, (size_t)(argc - first - 1), how, err);
-	return scene_close(&s, rc, err);
+		rc = query_whatif(&s, argv + first + 1, (size_t)(argc - first - 1), how, err);
+	return query_context_close(&s, rc, err);
 }

@@ -11,7 +11,7 @@
 
 #define FIRST_WORD 2  /* argv: COMMAND --__complete WORD... */
 
-bool complete_is_asked(int argc, char **argv)
+bool completion_requested(int argc, char **argv)
 {
 	return argc > FIRST_WORD && strcmp(argv[1], "--__complete") == 0;
 }
@@ -22,37 +22,38 @@ void complete_word(const char *typed, const char *word, const char *about)
 		printf("%s\t%s\n", word, about);
 }
 
-/* ---- Subjects and paths of the history that is named on the command line */
+/* ---- Targets and attribute paths of the history on the command line */
 
-/* Never builds one: it is there, or the traces' cache is. */
-static struct history *history_of(const char *what)
+/* Opens a history file, or the cached history of a recording; does not build one. NULL: none. */
+static struct history *open_existing_history(const char *recording)
 {
-	char *path = what ? mem_printf("%s/stealscope.steal", what) : NULL;
-	struct history *h = !what ? NULL : history_is_one(what) ? history_open(what, NULL)
+	char *path = recording ? mem_printf("%s/stealscope.steal", recording) : NULL;
+	struct history *h = !recording ? NULL : history_is_history_file(recording) ? history_open(recording, NULL)
 	                    : access(path, R_OK) == 0 ? history_open(path, NULL) : NULL;
 	free(path);
 	return h;
 }
 
-static void complete_thread(const struct topo *topo, const struct topo_thread *th, const char *machine, const char *typed)
+static void complete_thread(const struct catalog *catalog, const struct catalog_thread *th, const char *machine,
+                            const char *typed)
 {
-	const struct subject s = { SUBJECT_THREAD, (uint32_t)(th - topo->thread) };
-	char whole[300], *text = mem_printf("%s/%d", machine, (int)th->tid), *named;
-	const char *name = strchr(topo_subject_text(topo, &s, whole, sizeof whole), ' ');
+	const struct target s = { TARGET_THREAD, (uint32_t)(th - catalog->thread) };
+	char text_buffer[300], *text = mem_printf("%s/%d", machine, (int)th->tid), *named;
+	const char *name = strchr(catalog_target_text(catalog, &s, text_buffer, sizeof text_buffer), ' ');
 	complete_word(typed, text, name ? name + 1 : "");
 	named = name ? mem_printf("%s/%s", machine, name + 1) : NULL;
-	if (named && typed[strlen(machine) + 1])  /* what it is called, once one begins to type that */
+	if (named && typed[strlen(machine) + 1])  /* offer the thread's name only after a typed letter of it */
 		complete_word(typed, named, text);
 	free(text);
 	free(named);
 }
 
-/* A thread's name says it, too, where no machine is typed before it. */
-static void complete_bare(const struct topo *topo, const struct topo_thread *th, const char *typed)
+/* Offers a thread by its name alone, without machine. */
+static void complete_thread_name(const struct catalog *catalog, const struct catalog_thread *th, const char *typed)
 {
-	const struct subject s = { SUBJECT_THREAD, (uint32_t)(th - topo->thread) };
-	char whole[300];
-	const char *named = topo_subject_text(topo, &s, whole, sizeof whole), *name = strchr(named, ' ');
+	const struct target s = { TARGET_THREAD, (uint32_t)(th - catalog->thread) };
+	char text_buffer[300];
+	const char *named = catalog_target_text(catalog, &s, text_buffer, sizeof text_buffer), *name = strchr(named, ' ');
 	if (!name || strncmp(typed, name + 1, strlen(typed)) != 0)
 		return;
 	char *about = mem_printf("%.*s", (int)(name - named), named);
@@ -60,51 +61,51 @@ static void complete_bare(const struct topo *topo, const struct topo_thread *th,
 	free(about);
 }
 
-static void complete_subject(const struct topo *topo, const char *typed)
+static void complete_target(const struct catalog *catalog, const char *typed)
 {
-	for (uint32_t m = 0; m < topo->machines; m++) {
-		const struct topo_machine *machine = &topo->machine[m];
+	for (uint32_t m = 0; m < catalog->machines; m++) {
+		const struct catalog_machine *machine = &catalog->machine[m];
 		size_t n = strlen(machine->name);
 		complete_word(typed, machine->name, "machine");
 		if (strncmp(typed, machine->name, n) != 0 || typed[n] != '/')
 			continue;
 		for (uint32_t c = machine->cpu; c < machine->cpu + machine->cpus; c++) {
-			char *text = mem_printf("%s/CPU%u", machine->name, topo->cpu[c].number);
+			char *text = mem_printf("%s/CPU%u", machine->name, catalog->cpu[c].number);
 			complete_word(typed, text, machine->kind == MACHINE_VM ? "vCPU" : "CPU");
 			free(text);
 		}
 		for (uint32_t t = machine->thread; t < machine->thread + machine->threads; t++)
-			complete_thread(topo, &topo->thread[t], machine->name, typed);
+			complete_thread(catalog, &catalog->thread[t], machine->name, typed);
 	}
-	for (uint32_t t = 0; *typed && t < topo->threads; t++)
-		complete_bare(topo, &topo->thread[t], typed);
+	for (uint32_t t = 0; *typed && t < catalog->threads; t++)
+		complete_thread_name(catalog, &catalog->thread[t], typed);
 }
 
-/* The attributes below the last folder that is typed. */
+/* Completes attribute paths below the last typed node. */
 static void complete_path(const struct history *h, const char *typed)
 {
 	const char *slash = strrchr(typed, '/');
-	char *folder = slash && slash > typed ? mem_printf("%.*s", (int)(slash - typed), typed) : mem_dup("/");
-	uint32_t at = history_find(h, folder);
+	char *dir = slash && slash > typed ? mem_printf("%.*s", (int)(slash - typed), typed) : mem_dup("/");
+	uint32_t at = history_find(h, dir);
 	for (uint32_t c = at == HISTORY_NONE ? at : history_child(h, at, HISTORY_NONE); c != HISTORY_NONE;
 	     c = history_child(h, at, c)) {
 		bool leaf = history_type(h, c) >= 0;
-		char *text = mem_printf("%s/%s%s", folder[1] ? folder : "", history_name(h, c), leaf ? "" : "/");
+		char *text = mem_printf("%s/%s%s", dir[1] ? dir : "", history_name(h, c), leaf ? "" : "/");
 		complete_word(typed, text, leaf ? "attribute" : "");
 		free(text);
 	}
-	free(folder);
+	free(dir);
 }
 
-static void complete_in_history(const char *what, bool path, const char *typed)
+static void complete_in_history(const char *recording, bool path, const char *typed)
 {
-	struct history *h = history_of(what);
-	struct topo topo;
+	struct history *h = open_existing_history(recording);
+	struct catalog catalog;
 	if (h && path) {
 		complete_path(h, typed);
-	} else if (h && topo_open(&topo, h, NULL) == 0) {
-		complete_subject(&topo, typed);
-		topo_release(&topo);
+	} else if (h && catalog_open(&catalog, h, NULL) == 0) {
+		complete_target(&catalog, typed);
+		catalog_release(&catalog);
 	}
 	history_close(h);
 }
@@ -120,7 +121,7 @@ static const struct opt *option_named(const struct opts *o, const char *word)
 	return NULL;
 }
 
-/* The one of "--name=VALUE", or NULL. */
+/* Returns the option of a word "--name=VALUE"; NULL: none. */
 static const struct opt *option_valued(const struct opts *o, const char *word)
 {
 	size_t n = strcspn(word, "=");
@@ -140,10 +141,11 @@ static void complete_options(const struct opts *o, const char *typed)
 	complete_word(typed, "--help", "this text");
 }
 
-/* Those that begin with `typed`, behind the `n` characters of it that say the option: "--format=". */
+/* Offers values of an option. The first n characters of `typed` are the option's name, "--format="; 0: the value is a
+ * separate word. */
 static void complete_value(const struct opt *opt, const char *typed, size_t n)
 {
-	static const char files[] = " FILE DIR MODEL LAYOUT THEME WHAT ";
+	static const char files[] = " FILE DIR MODEL LAYOUT THEME RECORDING ";
 	char *arg = mem_printf(" %s ", opt->arg);
 	for (size_t i = 0; opt->choice && opt->choice[i]; i++) {
 		char *text = mem_printf("%.*s%s", (int)n, typed, opt->choice[i]);
@@ -155,7 +157,8 @@ static void complete_value(const struct opt *opt, const char *typed, size_t n)
 	free(arg);
 }
 
-/* The n-th operand as the usage calls it: "[WHO]"; the last one is repeated where it ends in dots. */
+/* Returns operand n (from 0) in the usage text, "[TARGET]..."; an operand that ends in dots may be repeated. "": no such
+ * operand. */
 static const char *operand_named(const struct opts *o, int n)
 {
 	const char *word = o->usage + strcspn(o->usage, " "), *last = "";
@@ -172,7 +175,7 @@ static const char *operand_named(const struct opts *o, int n)
 
 void complete_arguments(const struct opts *o, int argc, char **argv)
 {
-	const char *typed = argv[argc - 1], *what = NULL;
+	const char *typed = argv[argc - 1], *recording = NULL;
 	int operands = 0;
 	for (int i = FIRST_WORD; i < argc - 1; i++) {
 		const struct opt *opt = option_named(o, argv[i]);
@@ -182,7 +185,7 @@ void complete_arguments(const struct opts *o, int argc, char **argv)
 		}
 		i += opt && opt->kind != OPT_FLAG;
 		if (!opt && argv[i][0] != '-' && operands++ == 0)
-			what = argv[i];
+			recording = argv[i];
 	}
 	const char *operand = operand_named(o, operands);
 	size_t n = strcspn(operand, " ");
@@ -192,9 +195,9 @@ void complete_arguments(const struct opts *o, int argc, char **argv)
 	else if (*typed == '-')
 		complete_options(o, typed);
 	else if (strncmp(operand, "PATH", 4) == 0)
-		complete_in_history(what, true, typed);
-	else if (memmem(operand, n, "WHO", 3) || memmem(operand, n, "VM", 2) || memmem(operand, n, "MACHINE", 7))
-		complete_in_history(what, false, typed);
+		complete_in_history(recording, true, typed);
+	else if (memmem(operand, n, "TARGET", 6) || memmem(operand, n, "VM", 2) || memmem(operand, n, "MACHINE", 7))
+		complete_in_history(recording, false, typed);
 	else if (n)
 		puts(":file");
 }

@@ -1,5 +1,6 @@
-/* What may stand for the last word of a command line: asked by the scripts in completion/ as
- * `stealscope [COMMAND] --__complete WORD...`.  A line for each: the word, a tab, what it is.  ":file": a file may too. */
+/* Completes the last word of a command line for shells. The scripts in completion/ run `stealscope [COMMAND]
+ * --__complete WORD...`, which prints a line for each candidate: the word, a tab, its description. The line ":file"
+ * means that file names are possible, too. */
 #ifndef STEALSCOPE_CLI_COMPLETE_H
 #define STEALSCOPE_CLI_COMPLETE_H
 
@@ -7,13 +8,13 @@
 
 #include "cli/opts.h"
 
-/* Is that what is asked, rather than for the command to be run? */
-bool complete_is_asked(int argc, char **argv);
+/* Returns true if the command line requests completion. */
+bool completion_requested(int argc, char **argv);
 
-/* For a word that may be one of several, with what it is. */
+/* Prints a candidate with its description if it begins with the typed text. */
 void complete_word(const char *typed, const char *word, const char *about);
 
-/* For the options and operands of a command. */
+/* Completes the options and operands of a command. */
 void complete_arguments(const struct opts *o, int argc, char **argv);
 
 #endif

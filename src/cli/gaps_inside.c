@@ -9,18 +9,19 @@
 #include "cli/trace_input.h"
 #include "cli/target_arg.h"
 
-/* Where a kernel is put at random, it is a multiple of this from where it was linked. */
-#define ALIGNED (UINT64_C(2) << 20)
+/* Alignment of the kernel's random load address (KASLR): address bits below it are constant. */
+#define KASLR_ALIGN (UINT64_C(2) << 20)
 
 static const struct column columns[] = {
-	{ "machine", "machine", COL_TEXT }, { "vcpu", "vCPU", COL_INT }, { "mode", "in", COL_WHOLE },
-	{ "address", "mod 2 MiB", COL_WHOLE }, { "symbol", "function", COL_TEXT }, { "count", "times", COL_INT },
+	{ "machine", "machine", COL_TEXT }, { "vcpu", "vCPU", COL_INT }, { "mode", "in", COL_UNCUT },
+	{ "address", "mod 2 MiB", COL_UNCUT }, { "symbol", "function", COL_TEXT }, { "count", "times", COL_INT },
 	{ "total_ns", "preempted", COL_DURATION }, { "share", "of its", COL_SHARE },
 	{ "longest_ns", "longest", COL_DURATION }, { "longest_at", "at", COL_CLOCK },
 };
 
-/* What the figures are, and what would tell more. */
-static void qualify(struct scene *s, const struct inside_list *l, const struct kallsyms *names, struct report_how how)
+/* Adds notes about missing events and symbols. */
+static void add_notes(struct query_context *s, const struct preempted_code_list *l, const struct kallsyms *names,
+                      struct report_how how)
 {
 	struct notes notes = { 0 };
 	size_t unnamed = 0, kernel = 0;
@@ -30,30 +31,23 @@ static void qualify(struct scene *s, const struct inside_list *l, const struct k
 		unnamed += l->row[i].address != 0 && !kallsyms_at(names, (uint64_t)l->row[i].address);
 	}
 	if (l->kernel)
-		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "%s %s in the kernel of the guest: candidates for lock-holder preemption, since nothing tells whether it "
-		          "held a lock", text_of_all(which, l->kernel, l->preempted, "preemption"),
-		          l->kernel == 1 ? "was" : "were");
+		note_add(&notes, KERNEL_PREEMPTIONS, NULL, text_count_of_all(which, l->kernel, l->preempted, "preemption"));
 	if (l->silent || !l->vcpus)
-		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "no preemption of %s is known with its instruction: that takes the host's event kvm_exit with guest_rip "
-		          "and isa, or vcpu_pc", text_of_all(which, l->silent, l->vcpus, "vCPU"));
+		note_add(&notes, NO_INSTRUCTION_POINTERS, NULL, text_count_of_all(which, l->silent, l->vcpus, "vCPU"));
 	if (names->symbols && unnamed)
-		notes_add(&notes, NOTE_DOUBT, NULL,
-		          "%s %s in no function of the file of names: it is of another kernel, or of another boot of it",
-		          text_of_all(which, unnamed, kernel, "instruction"), unnamed == 1 ? "is" : "are");
+		note_add(&notes, SYMBOLS_MISMATCH, NULL, text_count_of_all(which, unnamed, kernel, "instruction"));
 	if (!notes.len)
 		return;
 	if (how.format == FORMAT_CSV)
-		what_say(&notes);
-	origin_doubt(&s->origin, &notes);
+		print_notes(&notes);
+	origin_add_warnings(&s->origin, &notes);
 }
 
-/* Instructions of one function are one row. */
-static void join_functions(struct inside_list *l, const struct kallsyms *names)
+/* Replaces the addresses of instructions by that of their function. */
+static void map_to_functions(struct preempted_code_list *l, const struct kallsyms *names)
 {
 	for (size_t i = 0; i < l->rows; i++) {
-		struct inside_row *row = &l->row[i];
+		struct preempted_code_row *row = &l->row[i];
 		const struct kallsym *f = row->address ? kallsyms_at(names, (uint64_t)row->address) : NULL;
 		if (f)
 			row->address = (int64_t)f->address;
@@ -62,7 +56,7 @@ static void join_functions(struct inside_list *l, const struct kallsyms *names)
 
 static int by_address(const void *a, const void *b)
 {
-	const struct inside_row *x = a, *y = b;
+	const struct preempted_code_row *x = a, *y = b;
 	if (x->vcpu != y->vcpu)
 		return x->vcpu < y->vcpu ? -1 : 1;
 	return (x->address > y->address) - (x->address < y->address);
@@ -70,7 +64,7 @@ static int by_address(const void *a, const void *b)
 
 static int by_total(const void *a, const void *b)
 {
-	const struct inside_row *x = a, *y = b;
+	const struct preempted_code_row *x = a, *y = b;
 	if (x->vcpu != y->vcpu)
 		return x->vcpu < y->vcpu ? -1 : 1;
 	if (x->total != y->total)
@@ -78,13 +72,14 @@ static int by_total(const void *a, const void *b)
 	return by_address(a, b);
 }
 
-static void add_up(struct inside_list *l)
+/* Merges rows with equal vCPU and address, and sorts the rows by vCPU and total time. */
+static void merge_rows(struct preempted_code_list *l)
 {
 	size_t n = 0;
 	if (l->rows)
 		qsort(l->row, l->rows, sizeof *l->row, by_address);
 	for (size_t i = 0; i < l->rows; i++) {
-		struct inside_row *to = n ? &l->row[n - 1] : NULL, *row = &l->row[i];
+		struct preempted_code_row *to = n ? &l->row[n - 1] : NULL, *row = &l->row[i];
 		if (!to || to->vcpu != row->vcpu || to->address != row->address) {
 			l->row[n++] = *row;
 			continue;
@@ -101,7 +96,7 @@ static void add_up(struct inside_list *l)
 		qsort(l->row, n, sizeof *l->row, by_total);
 }
 
-static int64_t total_of(const struct inside_list *l, uint32_t vcpu)
+static int64_t vcpu_total_ns(const struct preempted_code_list *l, uint32_t vcpu)
 {
 	int64_t ns = 0;
 	for (size_t i = 0; i < l->rows; i++)
@@ -109,64 +104,64 @@ static int64_t total_of(const struct inside_list *l, uint32_t vcpu)
 	return ns;
 }
 
-/* Returns how many rows are not shown. */
-static size_t print_rows(struct report *r, const struct topo *topo, const struct inside_list *l,
+/* Adds the first `top` rows of each vCPU to the report (0: all). Returns the number of omitted rows. */
+static size_t print_rows(struct report *r, const struct catalog *catalog, const struct preempted_code_list *l,
                          const struct kallsyms *names, size_t top)
 {
 	int64_t total = 0;
-	size_t left_out = 0;
+	size_t omitted = 0;
 	for (size_t i = 0, rank = 0; i < l->rows; i++) {
-		const struct inside_row *e = &l->row[i];
-		const struct topo_cpu *cpu = &topo->cpu[e->vcpu];
+		const struct preempted_code_row *e = &l->row[i];
+		const struct catalog_cpu *cpu = &catalog->cpu[e->vcpu];
 		const bool first = !i || e->vcpu != l->row[i - 1].vcpu, kernel = e->address != 0;
 		const struct kallsym *f = kernel ? kallsyms_at(names, (uint64_t)e->address) : NULL;
 		char address[24];
 		rank = first ? 0 : rank + 1;
-		total = first ? total_of(l, e->vcpu) : total;
+		total = first ? vcpu_total_ns(l, e->vcpu) : total;
 		if (top && rank >= top) {
-			left_out++;
+			omitted++;
 			continue;
 		}
-		snprintf(address, sizeof address, "0x%06" PRIx64, (uint64_t)e->address % ALIGNED);
+		snprintf(address, sizeof address, "0x%06" PRIx64, (uint64_t)e->address % KASLR_ALIGN);
 		report_row(r, (struct value[]){
-			VAL_TEXT(topo->machine[cpu->machine].name), VAL_INT(cpu->number), VAL_TEXT(kernel ? "kernel" : "user"),
+			VAL_TEXT(catalog->machine[cpu->machine].name), VAL_INT(cpu->number), VAL_TEXT(kernel ? "kernel" : "user"),
 			kernel ? VAL_TEXT(address) : VAL_NONE, f ? VAL_TEXT(f->name) : VAL_NONE, VAL_INT((int64_t)e->count),
 			VAL_INT(e->total), VAL_REAL((double)e->total / (double)total), VAL_INT(e->longest), VAL_INT(e->longest_at) });
 	}
-	return left_out;
+	return omitted;
 }
 
-static int print(struct scene *s, const struct subject *who, const struct kallsyms *names, size_t top,
+static int print_gaps_inside(struct query_context *s, const struct target *target, const struct kallsyms *names, size_t top,
                  struct report_how how, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE_SPARING("gaps-inside", columns, "share longest_ns");
-	struct inside_list l;
-	if (insides_of(&s->topo, who, s->window.from, s->window.to, &l, err))
+	static const struct report_shape shape = REPORT_SHAPE_DROPPING("gaps-inside", columns, "share longest_ns");
+	struct preempted_code_list l;
+	if (preempted_code_of(&s->catalog, target, s->window.from, s->window.to, &l, err))
 		return -1;
-	scene_about(s, who, how);
-	qualify(s, &l, names, how);
-	join_functions(&l, names);
-	add_up(&l);
+	query_context_about(s, target, how);
+	add_notes(s, &l, names, how);
+	map_to_functions(&l, names);
+	merge_rows(&l);
 	struct report *r = report_begin(stdout, how, &shape, &s->origin);
-	const size_t left_out = print_rows(r, &s->topo, &l, names, top);
-	insides_release(&l);
+	const size_t omitted = print_rows(r, &s->catalog, &l, names, top);
+	preempted_code_release(&l);
 	if (report_end(r, err))
 		return -1;
-	if (left_out && how.format == FORMAT_TEXT)
-		printf("\nshown: of each vCPU the %zu that took longest; %zu are left out (--top)\n", top, left_out);
+	if (omitted && how.format == FORMAT_TEXT)
+		printf("\nshown: the %zu longest of each vCPU; omitted: %zu (--top)\n", top, omitted);
 	return 0;
 }
 
-int gaps_inside(struct scene *s, const char *subject, const char *kallsyms, size_t top, struct report_how how,
+int gaps_inside(struct query_context *s, const char *target_text, const char *kallsyms, size_t top, struct report_how how,
                 struct error *err)
 {
 	struct kallsyms names = { 0 };
-	struct subject who;
-	if (subject && who_parse_vcpus(s, subject, &who, err))
+	struct target target;
+	if (target_text && target_parse_vcpus(s, target_text, &target, err))
 		return -1;
 	if (kallsyms && kallsyms_read(kallsyms, &names, err) < 0)
 		return -1;
-	int rc = print(s, subject ? &who : NULL, &names, top, how, err);
+	int rc = print_gaps_inside(s, target_text ? &target : NULL, &names, top, how, err);
 	kallsyms_release(&names);
 	return rc;
 }

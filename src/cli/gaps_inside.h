@@ -1,11 +1,12 @@
-/* stealscope gaps --inside: where in its guest's code a vCPU was preempted. */
+/* stealscope gaps --inside: lists the guest code in which vCPUs were preempted. */
 #ifndef STEALSCOPE_CLI_GAPS_INSIDE_H
 #define STEALSCOPE_CLI_GAPS_INSIDE_H
 
 #include "cli/query_context.h"
 
-/* subject: NULL: all; kallsyms: a file, or NULL; top: rows of each vCPU, 0: all. */
-int gaps_inside(struct scene *s, const char *subject, const char *kallsyms, size_t top, struct report_how how,
+/* target_text: VM or vCPU (NULL: all); kallsyms: copy of the guest's /proc/kallsyms (NULL: none); top: rows for each
+ * vCPU (0: all). */
+int gaps_inside(struct query_context *s, const char *target_text, const char *kallsyms, size_t top, struct report_how how,
                 struct error *err);
 
 #endif

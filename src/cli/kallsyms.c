@@ -9,14 +9,14 @@
 #include "base/file_open.h"
 #include "base/mem.h"
 
-#define LINE_MOST 1024
-#define SYMBOLS_MOST 4000000      /* a kernel with all its modules has 200,000 */
-#define FUNCTION_MOST (1 << 20)   /* bytes: what is farther behind a function's begin is not in it */
+#define MAX_LINE 1024
+#define MAX_SYMBOLS 4000000      /* maximum number of symbols; a kernel with all its modules has 200,000 */
+#define MAX_FUNCTION_SIZE (1 << 20)   /* bytes; addresses farther from a function's start belong to no known function */
 
-#define MEND "give a copy of the guest's /proc/kallsyms, read there by root"
+#define REMEDY "use a copy of the guest's /proc/kallsyms that root has read"
 
-/* "ffffffff81000000 T _stext" or with "\t[module]" behind: 1, 0 = no function, -1 = no such line. */
-static int parse(char *line, struct kallsym *out)
+/* Parses "ffffffff81000000 T _stext", optionally followed by "\t[module]". Returns 1; 0: no function; -1: syntax error. */
+static int parse_symbol(char *line, struct kallsym *out)
 {
 	char *end, *name;
 	errno = 0;
@@ -42,19 +42,19 @@ static int by_address(const void *a, const void *b)
 
 static int read_lines(FILE *f, const char *path, struct kallsyms *out, struct error *err)
 {
-	char line[LINE_MOST];
+	char line[MAX_LINE];
 	size_t cap = 0, number = 0;
 	bool any = false;
 	while (fgets(line, sizeof line, f)) {
 		struct kallsym s;
-		int is = strchr(line, '\n') || feof(f) ? parse(line, &s) : -1;
+		int found = strchr(line, '\n') || feof(f) ? parse_symbol(line, &s) : -1;
 		number++;
-		if (is < 0)
-			return error_set(err, STATUS_INPUT, MEND, "%s: line %zu is not of kallsyms", path, number);
-		if (!is)
+		if (found < 0)
+			return error_set(err, STATUS_INPUT, REMEDY, "%s: line %zu: not the format of /proc/kallsyms", path, number);
+		if (!found)
 			continue;
-		if (out->symbols == SYMBOLS_MOST)
-			return error_set(err, STATUS_INPUT, MEND, "%s: more than %d functions", path, SYMBOLS_MOST);
+		if (out->symbols == MAX_SYMBOLS)
+			return error_set(err, STATUS_INPUT, REMEDY, "%s: more than %d functions", path, MAX_SYMBOLS);
 		any |= s.address != 0;
 		s.name = mem_dup(s.name);
 		*ARRAY_PUSH(out->symbol, out->symbols, cap) = s;
@@ -62,7 +62,7 @@ static int read_lines(FILE *f, const char *path, struct kallsyms *out, struct er
 	if (ferror(f))
 		return error_system(err, NULL, "%s", path);
 	if (!any)
-		return error_set(err, STATUS_INPUT, MEND, "%s: it has no addresses of functions", path);
+		return error_set(err, STATUS_INPUT, REMEDY, "%s: all addresses are 0", path);
 	return 0;
 }
 
@@ -93,7 +93,7 @@ const struct kallsym *kallsyms_at(const struct kallsyms *k, uint64_t address)
 {
 	size_t at;
 	BISECT(at, k->symbols, k->symbol[at].address <= address);
-	/* Behind the last function of the kernel, or of a module, nothing tells where it ends. */
+	/* The end of the last function of the kernel or a module is unknown. */
 	const struct kallsym *s = at ? &k->symbol[at - 1] : NULL;
-	return s && at < k->symbols && address - s->address < FUNCTION_MOST ? s : NULL;
+	return s && at < k->symbols && address - s->address < MAX_FUNCTION_SIZE ? s : NULL;
 }

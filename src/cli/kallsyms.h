@@ -1,4 +1,4 @@
-/* Names of a kernel's functions, from a copy of its /proc/kallsyms. */
+/* Reads kernel symbols from a copy of /proc/kallsyms. */
 #ifndef STEALSCOPE_CLI_KALLSYMS_H
 #define STEALSCOPE_CLI_KALLSYMS_H
 
@@ -8,14 +8,15 @@
 #include "base/error.h"
 
 struct kallsyms {
-	struct kallsym { uint64_t address; char *name; } *symbol;  /* functions, by address */
+	struct kallsym { uint64_t address; char *name; } *symbol;  /* functions, sorted by address */
 	size_t symbols;
 };
 
-/* Refuses what is no such file, or has no addresses.  Call kallsyms_release(). */
+/* Reads the functions. Returns -1 with *err for other files, and for files without addresses (not read by root). Call
+ * kallsyms_release(). */
 int kallsyms_read(const char *path, struct kallsyms *out, struct error *err);
 void kallsyms_release(struct kallsyms *k);
-/* The function that has this address; NULL: none near. */
+/* Returns the function that contains the address; NULL: none. */
 const struct kallsym *kallsyms_at(const struct kallsyms *k, uint64_t address);
 
 #endif

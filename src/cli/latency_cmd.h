@@ -1,4 +1,4 @@
-/* The subcommands of `stealscope latency`, and what they share. */
+/* Subcommands of stealscope latency, and functions common to them. */
 #ifndef STEALSCOPE_CLI_LATENCY_CMD_H
 #define STEALSCOPE_CLI_LATENCY_CMD_H
 
@@ -10,9 +10,9 @@ int latency_train(int argc, char **argv, struct error *err);
 int latency_report(int argc, char **argv, struct error *err);
 int latency_assert(int argc, char **argv, struct error *err);
 
-/* The requests of WHAT. */
-struct asked_requests {
-	char *what;              /* borrowed */
+/* The requests of a recording. */
+struct latency_run {
+	char *recording;  /* borrowed */
 	struct requests requests;
 	struct origin origin;
 };
@@ -20,7 +20,7 @@ struct asked_requests {
 struct run_options {
 	struct window_options when;
 	const char *machine, *id;
-	const char *model;       /* file, or NULL */
+	const char *model;       /* model file; NULL: no predictions */
 	bool culprits;
 	struct report_how how;
 };
@@ -30,20 +30,20 @@ struct run_options {
 	{ "machine", 0, OPT_TEXT, "NAME", "only requests served by this machine", &(o)->machine, NULL }
 #define MODEL_OPTION(o) { "model", 'm', OPT_TEXT, "FILE", "predict with this model (latency train)", &(o)->model, NULL }
 
-/* Reads them, and predicts when there is a model.  A history without any request is refused.
- * Call run_release() in any case. */
-int run_read(struct asked_requests *r, char *what, const struct run_options *o, struct error *err);
-void run_release(struct asked_requests *r);
+/* Reads the requests of a recording, with predictions if o->model is set. A recording without requests is an error.
+ * Always call run_release(). */
+int run_read(struct latency_run *r, char *recording, const struct run_options *o, struct error *err);
+void run_release(struct latency_run *r);
 
-/* What an answer about several runs rests on; origin_release() it. */
-struct origin run_origins(const struct asked_requests *run, size_t n);
+/* Returns the combined provenance of n runs; call origin_release(). */
+struct origin run_origins(const struct latency_run *run, size_t n);
 
-/* latency_csv.c: `latency train --csv`. */
+/* Options of latency train --csv (latency_csv.c). */
 struct csv_options {
 	const char *baseline, *output;
-	const char *latency, *out;   /* columns; NULL: found by name */
-	struct opt_list input;       /* columns; empty: all that are numbers */
-	unsigned rows;
+	const char *latency, *out;   /* names of columns; NULL: default names */
+	struct opt_list input;       /* names of columns; empty: all numeric columns */
+	unsigned rows;               /* maximum rows of the model; 0: default */
 };
 int latency_train_csv(char **file, size_t n, const struct csv_options *o, struct error *err);
 

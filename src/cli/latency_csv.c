@@ -1,7 +1,7 @@
-/* stealscope latency train --csv: other people's measurements, one row per request.
+/* stealscope latency train --csv: trains a model with measurements from csv files, one row per request.
  *
- * Knows the columns that Soroban's authors published (cycles; rows dropped by their rule) and those that
- * `latency requests --features --format csv` writes (ns). */
+ * Supports the columns of the data that the authors of Soroban published (times in cycles; faulty rows are dropped by
+ * their rule), and the columns that `latency requests --features --format csv` writes (ns). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,23 +12,23 @@
 #include "base/timefmt.h"
 #include "cli/latency_cmd.h"
 
-#define LONGEST_NS 1e18       /* 31 years */
-#define LARGEST_INPUT 1e100  /* its square is a number too */
+#define TIME_MAX_NS 1e18  /* maximum latency: 31 years */
+#define INPUT_MAX 1e100   /* maximum absolute input value, so that its square is finite */
 
 struct sheet {
 	const char *file;
 	struct table table;
-	size_t dropped;
-	int latency, out;     /* columns; out may be -1 */
-	double ns_per_unit;   /* of both */
+	size_t dropped;       /* number of faulty rows that were dropped */
+	int latency, out;     /* indices of the columns latency and time scheduled out; -1: no such column */
+	double ns_per_unit;   /* unit of both columns */
 };
 
-static int find_column(const struct sheet *s, const char *wanted, const char *const *usual, int *column,
+static int find_column(const struct sheet *s, const char *wanted, const char *const *default_names, int *column,
                        struct error *err)
 {
 	*column = wanted ? table_find(&s->table, wanted) : -1;
-	for (size_t i = 0; !wanted && usual[i] && *column < 0; i++)
-		*column = table_find(&s->table, usual[i]);
+	for (size_t i = 0; !wanted && default_names[i] && *column < 0; i++)
+		*column = table_find(&s->table, default_names[i]);
 	if (*column < 0 && wanted)
 		return error_set(err, STATUS_INPUT, NULL, "%s: no column %s", s->file, wanted);
 	return 0;
@@ -40,7 +40,7 @@ static int by_double(const void *pa, const void *pb)
 	return (a > b) - (a < b);
 }
 
-/* Cycles per us of this machine: the median over the rows, each of which has the latency in both. */
+/* Returns the cycles per us of the measured machine: the median ratio of the two columns with the latency; 0: unknown. */
 static double cycles_per_us(const struct table *t)
 {
 	int cycles = table_find(t, "srv_lat_cyc"), us = table_find(t, "srv_lat_us");
@@ -69,17 +69,17 @@ static int sheet_read(struct sheet *s, const char *file, const struct csv_option
 	if (find_column(s, o->latency, latency, &s->latency, err) || find_column(s, o->out, out, &s->out, err))
 		return -1;
 	if (s->latency < 0)
-		return error_set(err, STATUS_INPUT, "name it with --latency", "%s: which column is the latency?", file);
-	s->dropped = table_filter(&s->table, table_soroban_keep);
+		return error_set(err, STATUS_INPUT, "name the column with --latency", "%s: no column with the latency found", file);
+	s->dropped = table_filter(&s->table, table_soroban_keeps_row);
 	double rate = o->latency ? 0 : cycles_per_us(&s->table);
 	if (rate > 0)
 		s->ns_per_unit = 1000 / rate;
 	if (s->table.rows == 0)
 		return error_set(err, STATUS_INPUT, NULL, "%s: no row left after dropping faulty ones", file);
-	const double most = LONGEST_NS / s->ns_per_unit;
-	if (table_check(&s->table, s->latency, 0, most, file, err))
+	const double max = TIME_MAX_NS / s->ns_per_unit;
+	if (table_check(&s->table, s->latency, 0, max, file, err))
 		return -1;
-	return s->out < 0 ? 0 : table_check(&s->table, s->out, 0, most, file, err);
+	return s->out < 0 ? 0 : table_check(&s->table, s->out, 0, max, file, err);
 }
 
 static double *column_ns(const struct sheet *s, int column)
@@ -91,10 +91,10 @@ static double *column_ns(const struct sheet *s, int column)
 	return v;
 }
 
-static void print_quantiles(const char *what, double *v, size_t n)
+static void print_quantiles(const char *label, double *v, size_t n)
 {
 	static const double p[] = { 0.5, 0.9, 0.99, 0.999 };
-	printf("  %-16s", what);
+	printf("  %-16s", label);
 	stats_sort(v, n);
 	for (size_t i = 0; i < sizeof p / sizeof *p; i++) {
 		char text[TIME_TEXT];
@@ -103,8 +103,8 @@ static void print_quantiles(const char *what, double *v, size_t n)
 	putchar('\n');
 }
 
-/* Latency, time scheduled out, their correlation, and the clusters of Fig. 2. */
-static void describe(const struct sheet *s)
+/* Prints quantiles of latency and time scheduled out, their correlation, and the clusters of the paper's Fig. 2. */
+static void describe_sheet(const struct sheet *s)
 {
 	size_t n = s->table.rows;
 	char name[200];
@@ -136,7 +136,7 @@ static void describe(const struct sheet *s)
 
 /* ---- Training ----------------------------------------------------------------------------------------------- */
 
-/* Columns that describe the result rather than its causes: never inputs unless asked for. */
+/* Returns true for columns with results or identifiers, which are inputs of the model only on request (--input). */
 static bool is_result(const char *name)
 {
 	static const char *const result[] = {
@@ -150,7 +150,7 @@ static bool is_result(const char *name)
 	return false;
 }
 
-/* Refuses a column that is not a number in every row of every sheet, or always the same. */
+/* Returns -1 if an input column is missing or not numeric in a row, or constant over all sheets. */
 static int check_input(const struct sheet *sheet, size_t n, const char *name, struct error *err)
 {
 	bool varies = false;
@@ -159,13 +159,13 @@ static int check_input(const struct sheet *sheet, size_t n, const char *name, st
 		int column = table_find(t, name);
 		if (column < 0)
 			return error_set(err, STATUS_INPUT, NULL, "%s: no column %s", sheet[s].file, name);
-		if (table_check(t, column, -LARGEST_INPUT, LARGEST_INPUT, sheet[s].file, err))
+		if (table_check(t, column, -INPUT_MAX, INPUT_MAX, sheet[s].file, err))
 			return -1;
 		double first = sheet[0].table.cell[table_find(&sheet[0].table, name)];
 		for (size_t i = 0; i < t->rows; i++)
 			varies = varies || t->cell[i * t->columns + (size_t)column] != first;
 	}
-	return varies ? 0 : error_set(err, STATUS_INPUT, NULL, "column %s: always the same", name);
+	return varies ? 0 : error_set(err, STATUS_INPUT, NULL, "column %s: all values are equal", name);
 }
 
 static size_t choose_inputs(const struct sheet *sheet, size_t n, const struct csv_options *o, const char **name,
@@ -191,7 +191,7 @@ static size_t choose_inputs(const struct sheet *sheet, size_t n, const struct cs
 	return d;
 }
 
-static double *inputs_of(const struct sheet *s, const char *const *name, size_t d)
+static double *input_columns(const struct sheet *s, const char *const *name, size_t d)
 {
 	const struct table *t = &s->table;
 	double *x = mem_new(t->rows * d, sizeof *x);
@@ -203,14 +203,14 @@ static double *inputs_of(const struct sheet *s, const char *const *name, size_t 
 	return x;
 }
 
-/* How well the model knows the runs: only some hundred of their rows are in it. */
+/* Compares predicted and measured shifts for all rows of a run; only some of them were used for training. */
 static int print_fit(const struct sheet *s, const struct sheet *baseline, const struct gp *g, const char *const *name,
                      size_t d, struct error *err)
 {
 	size_t n = s->table.rows, covered = 0;
-	double *x = inputs_of(s, name, d), *latency = column_ns(s, s->latency);
+	double *x = input_columns(s, name, d), *latency = column_ns(s, s->latency);
 	double *base = column_ns(baseline, baseline->latency), *shift = mem_new(n, sizeof *shift);
-	struct gp_answer *a = mem_new(n, sizeof *a);
+	struct gp_prediction *a = mem_new(n, sizeof *a);
 	stats_shift(latency, n, base, baseline->table.rows, shift);
 	int rc = gp_predict(g, x, n, a, err);
 	if (rc == 0) {
@@ -233,14 +233,14 @@ static int print_fit(const struct sheet *s, const struct sheet *baseline, const 
 	return rc;
 }
 
-static int learn(const struct sheet *sheet, size_t n, const char *const *name, size_t d, const struct csv_options *o,
+static int learn_sheets(const struct sheet *sheet, size_t n, const char *const *name, size_t d, const struct csv_options *o,
                  struct error *err)
 {
 	struct training t;
 	training_init(&t, name, d);
 	double *base = column_ns(&sheet[0], sheet[0].latency);
 	for (size_t i = 0; i < n; i++) {
-		double *x = inputs_of(&sheet[i], name, d), *latency = column_ns(&sheet[i], sheet[i].latency);
+		double *x = input_columns(&sheet[i], name, d), *latency = column_ns(&sheet[i], sheet[i].latency);
 		training_add(&t, x, latency, sheet[i].table.rows, base, sheet[0].table.rows);
 		free(x);
 		free(latency);
@@ -260,7 +260,7 @@ static int learn(const struct sheet *sheet, size_t n, const char *const *name, s
 
 int latency_train_csv(char **file, size_t n, const struct csv_options *o, struct error *err)
 {
-	/* The baseline comes first; without one the files are only described. */
+	/* The baseline is the first file; a single file is only described. */
 	size_t extra = o->baseline ? 1 : 0, done = 0;
 	struct sheet *sheet = mem_new(n + extra, sizeof *sheet);
 	int rc = 0;
@@ -271,11 +271,12 @@ int latency_train_csv(char **file, size_t n, const struct csv_options *o, struct
 	if (rc == 0 && o->baseline)
 		rc = (inputs = choose_inputs(sheet, done, o, name, err)) > 0 ? 0 : -1;
 	else if (rc == 0 && o->output)
-		rc = error_set(err, STATUS_USAGE, "give the file without contention as --baseline", "no baseline to train against");
+		rc = error_set(err, STATUS_USAGE, "specify the file without contention with --baseline",
+		               "latency train: no baseline");
 	for (size_t i = 0; i < done && rc == 0; i++)
-		describe(&sheet[i]);
+		describe_sheet(&sheet[i]);
 	if (rc == 0 && o->baseline)
-		rc = learn(sheet, done, name, inputs, o, err);
+		rc = learn_sheets(sheet, done, name, inputs, o, err);
 	while (done > 0)
 		table_release(&sheet[--done].table);
 	free(sheet);

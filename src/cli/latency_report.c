@@ -1,5 +1,5 @@
-/* stealscope latency report: the distribution of one run with the provider's part (text bars, scatter), two runs side
- * by side (the paper's Fig. 4), or a heat map over a grid of runs (Fig. 3). */
+/* stealscope latency report: prints the latency distribution of one run with the provider's part, a comparison of two
+ * runs (the paper's Fig. 4), or a heat map over a grid of runs (Fig. 3). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,10 +16,10 @@ static const char *const level_names[] = { "p50", "p90", "p99", "p99.9" };
 
 /* ---- One run ------------------------------------------------------------------------------------------------ */
 
-/* What the requests around one percentile of the latency have in common. */
+/* A percentile of the latency, and averages over the requests around it. */
 struct level {
-	double latency;
-	double low, high, predicted;  /* means over those requests, ns */
+	double latency;  /* ns */
+	double low, high, predicted;  /* means over these requests, ns */
 	double low_share, high_share, predicted_share;
 };
 
@@ -32,8 +32,8 @@ static int by_latency(const void *pa, const void *pb)
 	return ((*a)->start > (*b)->start) - ((*a)->start < (*b)->start);
 }
 
-/* The requests whose rank is within 1 % of the percentile's (at least one): their mean is steadier than one request,
- * and tells what slow requests are made of, which percentiles of the parts would not. */
+/* Averages the requests with a rank within 1 % of the percentile's rank (at least one). The mean is more stable than a
+ * single request, and unlike percentiles of the parts it describes the requests with this latency. */
 static struct level level_at(const struct request *const *sorted, size_t n, double p)
 {
 	size_t around = n / 100, middle = (size_t)fmin(fmax(p * (double)n - 0.5, 0), (double)(n - 1));
@@ -52,7 +52,7 @@ static struct level level_at(const struct request *const *sorted, size_t n, doub
 	return l;
 }
 
-static void levels_of(const struct requests *r, struct level out[LEVELS])
+static void compute_levels(const struct requests *r, struct level out[LEVELS])
 {
 	const struct request **sorted = mem_new(r->len, sizeof *sorted);
 	for (size_t i = 0; i < r->len; i++)
@@ -67,7 +67,7 @@ static void levels_of(const struct requests *r, struct level out[LEVELS])
 	free(latency);
 }
 
-static double median(const struct requests *r, enum request_metric m)
+static double median_metric(const struct requests *r, enum request_metric m)
 {
 	double *v = requests_sorted(r, m);
 	double at = stats_quantile(v, r->len, 0.5);
@@ -98,23 +98,23 @@ static void print_scatter(const struct requests *r)
 	free(y);
 }
 
-static void print_distribution(const struct asked_requests *run, bool scatter)
+static void print_distribution(const struct latency_run *run, bool scatter)
 {
 	const struct requests *r = &run->requests;
 	struct level l[LEVELS];
-	char what[300];
+	char name[300];
 	bool predicted = r->row[0].has_prediction;
-	levels_of(r, l);
-	printf("%s: %zu request%s\n\n", text_escape(what, sizeof what, run->what), r->len, r->len == 1 ? "" : "s");
+	compute_levels(r, l);
+	printf("%s: %zu request%s\n\n", text_escape(name, sizeof name, run->recording), r->len, r->len == 1 ? "" : "s");
 	printf("%16s  %-23s %9s  # sure + possible . yours\n", "latency", "of it the provider's", predicted ? "predicted" : "");
 	for (size_t i = 0; i < LEVELS; i++)
 		print_level(level_names[i], &l[i], predicted);
-	printf("\nmedian share of the provider: at least %.1f%%, at most %.1f%%", 100 * median(r, METRIC_LOW_SHARE),
-	       100 * median(r, METRIC_HIGH_SHARE));
+	printf("\nmedian share of the provider: at least %.1f%%, at most %.1f%%", 100 * median_metric(r, METRIC_LOW_SHARE),
+	       100 * median_metric(r, METRIC_HIGH_SHARE));
 	if (predicted)
-		printf(", predicted %.1f%%", 100 * median(r, METRIC_PREDICTED_SHARE));
-	puts("\n  at least: what its vCPU lost while the request itself executed\n"
-	     "  at most:  ... at any moment in flight while its server thread had work");
+		printf(", predicted %.1f%%", 100 * median_metric(r, METRIC_PREDICTED_SHARE));
+	puts("\n  at least: loss of its vCPU while the request itself executed\n  at most:  ... at any time in flight "
+	     "while its server thread had work");
 	if (predicted)
 		puts("  predicted: the latency beyond that of the baseline run at the same percentile");
 	if (scatter)
@@ -129,23 +129,23 @@ static const struct column level_columns[] = {
 	{ "run", NULL, COL_TEXT },
 };
 
-static void rows_of_run(struct report *out, const struct asked_requests *run)
+static void add_run_rows(struct report *out, const struct latency_run *run)
 {
 	struct level l[LEVELS];
 	bool predicted = run->requests.row[0].has_prediction;
-	levels_of(&run->requests, l);
+	compute_levels(&run->requests, l);
 	for (size_t i = 0; i < LEVELS; i++) {
 		report_row(out, (struct value[]){
 			VAL_REAL(levels[i]), VAL_INT((int64_t)l[i].latency), VAL_INT((int64_t)l[i].low), VAL_INT((int64_t)l[i].high),
 			predicted ? VAL_INT((int64_t)l[i].predicted) : VAL_NONE, VAL_REAL(l[i].low_share),
-			VAL_REAL(l[i].high_share), predicted ? VAL_REAL(l[i].predicted_share) : VAL_NONE, VAL_TEXT(run->what) });
+			VAL_REAL(l[i].high_share), predicted ? VAL_REAL(l[i].predicted_share) : VAL_NONE, VAL_TEXT(run->recording) });
 	}
 }
 
 /* ---- Two runs ----------------------------------------------------------------------------------------------- */
 
-/* B's prediction against what it predicts: the shift against A. */
-static void print_check(const struct asked_requests *a, const struct asked_requests *b)
+/* Compares B's predicted shift with the measured shift from A to B. */
+static void print_check(const struct latency_run *a, const struct latency_run *b)
 {
 	const struct requests *r = &b->requests;
 	double *base = requests_sorted(&a->requests, METRIC_LATENCY), *shift = mem_new(r->len, sizeof *shift);
@@ -157,13 +157,13 @@ static void print_check(const struct asked_requests *a, const struct asked_reque
 	for (size_t i = 0; i < r->len; i++)
 		covered += r->row[i].predicted.low <= shift[i] && shift[i] <= r->row[i].predicted.high;
 	printf("model: median share predicted %.1f%%; the 95%% interval holds %.1f%% of B's shifts against A\n",
-	       100 * median(r, METRIC_PREDICTED_SHARE), 100 * (double)covered / (double)r->len);
+	       100 * median_metric(r, METRIC_PREDICTED_SHARE), 100 * (double)covered / (double)r->len);
 	free(base);
 	free(shift);
 	free(latency);
 }
 
-/* One line of the comparison; the bar is as long as the latency, `scale` being 44 cells. */
+/* Prints one line of the comparison. The length of the bar is the latency; `scale` ns are 44 cells. */
 static void print_side(const char *level, char side, const struct level *l, double scale)
 {
 	char latency[TIME_TEXT], provider[TIME_TEXT], bar[64];
@@ -172,16 +172,16 @@ static void print_side(const char *level, char side, const struct level *l, doub
 	       time_duration(provider, (int64_t)l->high), bar);
 }
 
-/* How much slower at the same percentile, and how much of that the provider's part grew. */
-static void print_comparison(const struct asked_requests *a, const struct asked_requests *b)
+/* Prints latency and provider's part of both runs, and their differences at the same percentiles. */
+static void print_comparison(const struct latency_run *a, const struct latency_run *b)
 {
 	struct level la[LEVELS], lb[LEVELS];
-	char what[300];
-	levels_of(&a->requests, la);
-	levels_of(&b->requests, lb);
-	printf("A  %s: %zu request%s\n", text_escape(what, sizeof what, a->what), a->requests.len,
+	char name[300];
+	compute_levels(&a->requests, la);
+	compute_levels(&b->requests, lb);
+	printf("A  %s: %zu request%s\n", text_escape(name, sizeof name, a->recording), a->requests.len,
 	       a->requests.len == 1 ? "" : "s");
-	printf("B  %s: %zu request%s\n\n", text_escape(what, sizeof what, b->what), b->requests.len,
+	printf("B  %s: %zu request%s\n\n", text_escape(name, sizeof name, b->recording), b->requests.len,
 	       b->requests.len == 1 ? "" : "s");
 	printf("            latency  the provider's, at most    # sure  + possible  . yours\n");
 	for (size_t i = 0; i < LEVELS; i++) {
@@ -192,11 +192,11 @@ static void print_comparison(const struct asked_requests *a, const struct asked_
 		printf("  B - A  %10s   %10s\n", time_duration(more, (int64_t)(lb[i].latency - la[i].latency)),
 		       time_duration(provider, (int64_t)(lb[i].high - la[i].high)));
 	}
-	double ma = median(&a->requests, METRIC_LATENCY), mb = median(&b->requests, METRIC_LATENCY);
+	double ma = median_metric(&a->requests, METRIC_LATENCY), mb = median_metric(&b->requests, METRIC_LATENCY);
 	printf("\nmedian latency %+.1f%%: %.1f%% of B's is beyond A's\n"
 	       "median share of the provider, measured: at most %.1f%% (A), %.1f%% (B)\n", 100 * (mb - ma) / ma,
-	       100 * (mb - ma) / mb, 100 * median(&a->requests, METRIC_HIGH_SHARE),
-	       100 * median(&b->requests, METRIC_HIGH_SHARE));
+	       100 * (mb - ma) / mb, 100 * median_metric(&a->requests, METRIC_HIGH_SHARE),
+	       100 * median_metric(&b->requests, METRIC_HIGH_SHARE));
 	if (b->requests.row[0].has_prediction)
 		print_check(a, b);
 }
@@ -205,26 +205,26 @@ static void print_comparison(const struct asked_requests *a, const struct asked_
 
 struct tile {
 	char *load, *vms;  /* labels */
-	struct asked_requests run;
+	struct latency_run run;
 	double value;
 };
 
-/* "LOAD,VMS=WHAT": labels of the guest's own load and of the host's. */
-static int tile_parse(char *text, struct tile *t, char **what, struct error *err)
+/* Parses "LOAD,VMS=RECORDING": labels for the load of the guest and of the host. */
+static int tile_parse(char *text, struct tile *t, char **recording, struct error *err)
 {
 	char *comma = strchr(text, ','), *equals = comma ? strchr(comma, '=') : NULL;
 	if (!equals || comma == text || equals == comma + 1 || !equals[1] || comma - text > 11 || equals - comma > 12)
-		return error_set(err, STATUS_USAGE, "write it like 3,1=traces/grid_h1_g3",
-		                 "--heat: '%s': expected LOAD,VMS=WHAT with labels of up to 11 characters", text);
+		return error_set(err, STATUS_USAGE, "for example 3,1=traces/grid_h1_g3",
+		                 "--heat: '%s': expected LOAD,VMS=RECORDING with labels of up to 11 characters", text);
 	char label[40];
 	*comma = *equals = '\0';
 	t->load = mem_dup(text_escape(label, sizeof label, text));
 	t->vms = mem_dup(text_escape(label, sizeof label, comma + 1));
-	*what = equals + 1;
+	*recording = equals + 1;
 	return 0;
 }
 
-/* Numbers in the order of numbers, other labels behind them in the order of the alphabet. */
+/* Sorts numbers numerically, then other labels alphabetically. */
 static int by_label(const void *pa, const void *pb)
 {
 	const char *a = *(const char *const *)pa, *b = *(const char *const *)pb;
@@ -236,18 +236,18 @@ static int by_label(const void *pa, const void *pb)
 	return na != nb ? (na ? -1 : 1) : strcmp(a, b);
 }
 
-/* The different labels, sorted; returns their number. */
-static size_t labels_of(const struct tile *t, size_t n, bool load, const char **label)
+/* Collects the distinct labels, sorted. Returns their number. */
+static size_t distinct_labels(const struct tile *t, size_t n, bool load, const char **label)
 {
-	size_t kept = 0;
+	size_t n_labels = 0;
 	for (size_t i = 0; i < n; i++)
 		label[i] = load ? t[i].load : t[i].vms;
 	qsort(label, n, sizeof *label, by_label);
 	for (size_t i = 0; i < n; i++) {
-		if (!kept || strcmp(label[kept - 1], label[i]) != 0)
-			label[kept++] = label[i];
+		if (!n_labels || strcmp(label[n_labels - 1], label[i]) != 0)
+			label[n_labels++] = label[i];
 	}
-	return kept;
+	return n_labels;
 }
 
 static char *share_text(char *buf, size_t size, double v)
@@ -266,7 +266,7 @@ static char *time_text(char *buf, size_t size, double v)
 static void print_heat(const struct tile *t, size_t n, const char *quantity, enum request_metric m)
 {
 	const char **load = mem_new(n, sizeof *load), **vms = mem_new(n, sizeof *vms);
-	size_t loads = labels_of(t, n, true, load), hosts = labels_of(t, n, false, vms);
+	size_t loads = distinct_labels(t, n, true, load), hosts = distinct_labels(t, n, false, vms);
 	double *value = mem_new(loads * hosts, sizeof *value);
 	for (size_t i = 0; i < loads * hosts; i++)
 		value[i] = (double)NAN;
@@ -290,7 +290,7 @@ static const struct column heat_columns[] = {
 	{ "quantity", NULL, COL_TEXT }, { "value", NULL, COL_REAL },    { "run", NULL, COL_TEXT },
 };
 
-static int rows_of_heat(const struct tile *t, size_t n, const char *quantity, struct report_how how,
+static int report_tiles(const struct tile *t, size_t n, const char *quantity, struct report_how how,
                         const struct origin *origin, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("latency-heat", heat_columns);
@@ -298,24 +298,24 @@ static int rows_of_heat(const struct tile *t, size_t n, const char *quantity, st
 	for (size_t i = 0; i < n; i++) {
 		report_row(out, (struct value[]){
 			VAL_SHOWN(t[i].vms), VAL_SHOWN(t[i].load), VAL_INT((int64_t)t[i].run.requests.len), VAL_TEXT(quantity),
-			VAL_REAL(t[i].value), VAL_TEXT(t[i].run.what) });
+			VAL_REAL(t[i].value), VAL_TEXT(t[i].run.recording) });
 	}
 	return report_end(out, err);
 }
 
 static int report_heat(char **operand, size_t n, const char *quantity, const struct run_options *o, struct error *err)
 {
-	/* The quantity is the left part of an assertion; any limit makes it one. */
+	/* Parses the quantity as an assertion with an arbitrary limit. */
 	struct assertion a;
 	char *text = mem_printf("%s<1", quantity);
 	int rc = assertion_parse(text, &a, err);
 	size_t done = 0;
 	struct tile *t = mem_new(n, sizeof *t);
 	for (; done < n && rc == 0; done++) {
-		char *what = NULL;
-		rc = tile_parse(operand[done], &t[done], &what, err);
+		char *recording = NULL;
+		rc = tile_parse(operand[done], &t[done], &recording, err);
 		if (rc == 0)
-			rc = run_read(&t[done].run, what, o, err);
+			rc = run_read(&t[done].run, recording, o, err);
 		if (rc == 0)
 			assertion_holds(&a, &t[done].run.requests, &t[done].value);
 	}
@@ -326,7 +326,7 @@ static int report_heat(char **operand, size_t n, const char *quantity, const str
 		origin_write_head(&origin, stdout);
 		print_heat(t, n, quantity, a.metric);
 	} else if (rc == 0) {
-		rc = rows_of_heat(t, n, quantity, o->how, &origin, err);
+		rc = report_tiles(t, n, quantity, o->how, &origin, err);
 	}
 	origin_release(&origin);
 	while (done > 0) {
@@ -345,7 +345,7 @@ static int report_runs(char **operand, size_t n, const struct run_options *o, bo
 {
 	static const struct report_shape shape = REPORT_SHAPE("latency-report", level_columns);
 	struct origin origin = { 0 };
-	struct asked_requests run[2] = { { 0 } };
+	struct latency_run run[2] = { { 0 } };
 	int rc = 0;
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = run_read(&run[i], operand[i], o, err);
@@ -356,7 +356,7 @@ static int report_runs(char **operand, size_t n, const struct run_options *o, bo
 	if (rc == 0 && o->how.format != FORMAT_TEXT) {
 		struct report *out = report_begin(stdout, o->how, &shape, &origin);
 		for (size_t i = 0; i < n; i++)
-			rows_of_run(out, &run[i]);
+			add_run_rows(out, &run[i]);
 		rc = report_end(out, err);
 	} else if (rc == 0 && n == 2) {
 		print_comparison(&run[0], &run[1]);
@@ -378,12 +378,12 @@ int latency_report(int argc, char **argv, struct error *err)
 		RUN_OPTIONS(&o),
 		MODEL_OPTION(&o),
 		{ "scatter", 0, OPT_FLAG, NULL, "add a plot of latency against time scheduled out", &scatter, NULL },
-		{ "heat", 0, OPT_FLAG, NULL, "heat map; operands are LOAD,VMS=WHAT", &heat, NULL },
-		{ "value", 0, OPT_TEXT, "QUANTITY", "of the heat map (default p99.share; p50.predicted ...)", &quantity, NULL },
+		{ "heat", 0, OPT_FLAG, NULL, "heat map; operands are LOAD,VMS=RECORDING", &heat, NULL },
+		{ "value", 0, OPT_TEXT, "QUANTITY", "value of the map (default p99.share; p50.predicted ...)", &quantity, NULL },
 		ANSWER_OPTIONS(&o.how),
 	};
-	const struct opts opts = { "latency report WHAT [WHAT]",
-	                           "Latency and the provider's part of it: one run, two compared, or a map (--heat).", opt,
+	const struct opts opts = { "latency report RECORDING [RECORDING]",
+	                           "Print latency and the provider's part: one run, two compared, or a map (--heat).", opt,
 	                           sizeof opt / sizeof *opt, 1, -1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))

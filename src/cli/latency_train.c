@@ -1,4 +1,5 @@
-/* stealscope latency train: learn the percentile shift between a baseline and contended runs. */
+/* stealscope latency train: trains a model that predicts the shift of latency percentiles between a baseline and runs
+ * with contention. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -8,7 +9,7 @@
 #include "base/timefmt.h"
 #include "cli/latency_cmd.h"
 
-/* In text the runs are numbered: their names, which may be long, and their requests stand above the table. */
+/* The text report shows numbers of runs; print_names() prints their names, which may be long, and request counts before. */
 static const struct column train_columns[] = {
 	{ "run", "run", COL_TEXT },                       { "requests", NULL, COL_INT },
 	{ "latency_p50_ns", "p50", COL_DURATION },        { "latency_p90_ns", "p90", COL_DURATION },
@@ -16,31 +17,31 @@ static const struct column train_columns[] = {
 	{ "predicted_p50_ns", "predicted", COL_DURATION }, { "covered", "in 95%", COL_SHARE },
 };
 
-static int64_t quantile_of(double *v, size_t n, double p)
+static int64_t quantile_ns(double *v, size_t n, double p)
 {
 	stats_sort(v, n);
 	return (int64_t)stats_quantile(v, n, p);
 }
 
-static void print_names(const struct asked_requests *run, size_t n)
+static void print_names(const struct latency_run *run, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		char what[300];
-		printf("%-3zu  %s: %zu requests%s\n", i + 1, text_escape(what, sizeof what, run[i].what), run[i].requests.len,
+		char name[300];
+		printf("%-3zu  %s: %zu requests%s\n", i + 1, text_escape(name, sizeof name, run[i].recording), run[i].requests.len,
 		       i == 0 ? ", the baseline" : "");
 	}
 	putchar('\n');
 }
 
-/* One row: the run's shift, and what the model says of it. */
-static int print_run(struct report *out, const char *name, const struct asked_requests *run,
-                     const struct asked_requests *baseline, const struct gp *g, struct error *err)
+/* Adds a row with the measured and predicted shift of a run. */
+static int print_run(struct report *out, const char *name, const struct latency_run *run,
+                     const struct latency_run *baseline, const struct gp *g, struct error *err)
 {
 	const struct requests *r = &run->requests;
 	struct training t;
 	training_init(&t, request_feature_name, REQUEST_FEATURE_COUNT);
 	training_add_requests(&t, r, &baseline->requests);
-	struct gp_answer *a = mem_new(t.rows, sizeof *a);
+	struct gp_prediction *a = mem_new(t.rows, sizeof *a);
 	int rc = gp_predict(g, t.x, t.rows, a, err);
 	if (rc == 0) {
 		double *latency = requests_sorted(r, METRIC_LATENCY), *mean = mem_new(t.rows, sizeof *mean);
@@ -51,8 +52,8 @@ static int print_run(struct report *out, const char *name, const struct asked_re
 		}
 		report_row(out, (struct value[]){
 			VAL_TEXT(name), VAL_INT((int64_t)r->len), VAL_INT((int64_t)stats_quantile(latency, r->len, 0.5)),
-			VAL_INT((int64_t)stats_quantile(latency, r->len, 0.9)), VAL_INT(quantile_of(t.y, t.rows, 0.5)),
-			VAL_INT(quantile_of(t.y, t.rows, 0.9)), VAL_INT(quantile_of(mean, t.rows, 0.5)),
+			VAL_INT((int64_t)stats_quantile(latency, r->len, 0.9)), VAL_INT(quantile_ns(t.y, t.rows, 0.5)),
+			VAL_INT(quantile_ns(t.y, t.rows, 0.9)), VAL_INT(quantile_ns(mean, t.rows, 0.5)),
 			VAL_REAL((double)covered / (double)t.rows) });
 		free(latency);
 		free(mean);
@@ -62,7 +63,7 @@ static int print_run(struct report *out, const char *name, const struct asked_re
 	return rc;
 }
 
-static int train_runs(struct asked_requests *run, size_t n, const char *output, const struct gp_options *options,
+static int train_runs(struct latency_run *run, size_t n, const char *output, const struct gp_options *options,
                       struct report_how how, struct error *err)
 {
 	struct training t;
@@ -82,7 +83,7 @@ static int train_runs(struct asked_requests *run, size_t n, const char *output, 
 		for (size_t i = 0; i < n && rc == 0; i++) {
 			char number[24];
 			snprintf(number, sizeof number, "%zu", i + 1);
-			rc = print_run(out, how.format == FORMAT_TEXT ? number : run[i].what, &run[i], &run[0], g, err);
+			rc = print_run(out, how.format == FORMAT_TEXT ? number : run[i].recording, &run[i], &run[0], g, err);
 		}
 		rc = report_end(out, rc ? NULL : err) ? -1 : rc;
 		origin_release(&origin);
@@ -103,23 +104,23 @@ int latency_train(int argc, char **argv, struct error *err)
 	bool is_csv = false;
 	const struct opt opt[] = {
 		{ "output", 'o', OPT_TEXT, "MODEL", "write the model to this file", &csv.output, NULL },
-		{ "baseline", 'b', OPT_TEXT, "WHAT", "the run without contention", &csv.baseline, NULL },
+		{ "baseline", 'b', OPT_TEXT, "RECORDING", "the run without contention", &csv.baseline, NULL },
 		RUN_OPTIONS(&o),
-		{ "rows", 0, OPT_COUNT, "N", "rows that the model keeps (default 256)", &csv.rows, NULL },
-		{ "csv", 0, OPT_FLAG, NULL, "the runs are csv files with a row for each request", &is_csv, NULL },
+		{ "rows", 0, OPT_COUNT, "N", "rows kept in the model (default 256)", &csv.rows, NULL },
+		{ "csv", 0, OPT_FLAG, NULL, "the runs are csv files, one row per request", &is_csv, NULL },
 		{ "latency", 0, OPT_TEXT, "COLUMN", "csv: the latency", &csv.latency, NULL },
 		{ "out", 0, OPT_TEXT, "COLUMN", "csv: the time scheduled out", &csv.out, NULL },
-		{ "input", 0, OPT_LIST, "COLUMN", "csv: an input of the model (default: all but latency)", &csv.input, NULL },
+		{ "input", 0, OPT_LIST, "COLUMN", "csv: input of the model (default: all others)", &csv.input, NULL },
 		ANSWER_OPTIONS(&o.how),
 	};
 	const struct opts opts = { "latency train -o MODEL -b BASELINE RUN...",
-	                           "Learns which part of the latency comes from contention, from how much a run with\n"
-	                           "contention is slower than the baseline at the same percentile.",
+	                           "Learn the part of latency caused by contention: the slowdown of runs "
+	                           "with\ncontention against a baseline at the same percentile.",
 	                           opt, sizeof opt / sizeof *opt, 1, -1 };
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	if (csv.output && save_spares(csv.output, gp_is_one, "a model", err))
+	if (csv.output && refuse_overwrite(csv.output, gp_is_model_file, "a model", err))
 		return free(csv.input.item), -1;
 	if (is_csv) {
 		int rc = latency_train_csv(argv + first, (size_t)(argc - first), &csv, err);
@@ -127,9 +128,10 @@ int latency_train(int argc, char **argv, struct error *err)
 		return rc;
 	}
 	if (!csv.baseline)
-		return error_set(err, STATUS_USAGE, "give the run without contention as --baseline", "latency train: no baseline");
+		return error_set(err, STATUS_USAGE, "specify the run without contention with --baseline",
+		                 "latency train: no baseline");
 	size_t n = (size_t)(argc - first) + 1, done = 0;
-	struct asked_requests *run = mem_new(n, sizeof *run);
+	struct latency_run *run = mem_new(n, sizeof *run);
 	char *baseline = mem_dup(csv.baseline);
 	int rc = 0;
 	for (; done < n && rc == 0; done++)

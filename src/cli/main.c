@@ -21,34 +21,34 @@ static const struct command commands[] = { COMMANDS(COMMAND_ROW) };
 
 static void print_help(void)
 {
-	puts("stealscope " PACKAGE_VERSION ": who took my CPU time, and when?\n"
-	     "usage: stealscope [COMMAND] WHAT ...\n"
-	     "WHAT: a folder with traces, net://RELAY, a session file or a history\n");
+	puts("stealscope " PACKAGE_VERSION ": who took my CPU time, and when?\nusage: stealscope [COMMAND] RECORDING "
+	                                   "...\nRECORDING: a directory with traces, net://RELAY, a session file or a "
+	                                   "history\n");
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
 		printf("  %-10s %s\n", commands[i].name, commands[i].help);
-	puts("\nstealscope COMMAND --help says what it takes; the manual is stealscope(1).");
+	puts("\nstealscope COMMAND --help lists its options; the manual is stealscope(1).");
 }
 
-/* What may have been meant; or NULL. */
+/* Returns the command with the most similar name; NULL: none is similar. */
 static const char *nearest_command(const char *word)
 {
-	struct suggestion near = SUGGESTION(word);
+	struct suggestion suggestion = SUGGESTION(word);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		suggest(&near, commands[i].name);
-	return near.nearest;
+		suggest(&suggestion, commands[i].name);
+	return suggestion.nearest;
 }
 
 static int refuse_command(const char *word, struct error *err)
 {
-	char mend[80] = "stealscope --help lists them";
+	char remedy[80] = "stealscope --help lists them";
 	const char *nearest = nearest_command(word);
 	if (nearest)
-		snprintf(mend, sizeof mend, "did you mean %s?", nearest);
-	return error_set(err, STATUS_USAGE, mend, "%s: no such command", word);
+		snprintf(remedy, sizeof remedy, "did you mean %s?", nearest);
+	return error_set(err, STATUS_USAGE, remedy, "%s: no such command", word);
 }
 
-/* Could be the name of a command, and of nothing that there is. */
-static bool is_neither(const char *word)
+/* Returns true if a word may be a mistyped command: it consists of letters and names no file. */
+static bool may_be_command(const char *word)
 {
 	return word[0] && !word[strspn(word, "abcdefghijklmnopqrstuvwxyz-")] && word[0] != '-' && access(word, F_OK) != 0;
 }
@@ -61,41 +61,42 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-static int fail(const struct error *err)
+static int print_error(const struct error *err)
 {
-	fprintf(stderr, "stealscope: %s%s%s%s\n", err->text, err->mend[0] ? " (" : "", err->mend, err->mend[0] ? ")" : "");
+	fprintf(stderr, "stealscope: %s%s%s%s\n", err->text, err->remedy[0] ? " (" : "", err->remedy,
+	        err->remedy[0] ? ")" : "");
 	return (int)err->status;
 }
 
-/* What was printed must have arrived: a full disk or a closed pipe is a failure. */
+/* Flushes stdout. Returns the exit status: a full disk or a closed pipe is a failure. */
 static int finish_output(void)
 {
 	struct error err = ERROR_INIT;
 	if (fflush(stdout) == 0 && !ferror(stdout))
 		return STATUS_OK;
-	error_system(&err, NULL, "standard output");
-	return fail(&err);
+	error_system(&err, NULL, "cannot write to standard output");
+	return print_error(&err);
 }
 
 int main(int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
 	setlocale(LC_ALL, "");
-	setlocale(LC_NUMERIC, "C");  /* numbers in csv, json and options do not depend on the locale */
+	setlocale(LC_NUMERIC, "C");  /* decimal points in csv, json and options */
 	if (argc < 2) {
-		error_set(&err, STATUS_USAGE, "stealscope TRACE-FOLDER opens the viewer; stealscope --help lists commands",
-		          "nothing to look at");
-		return fail(&err);
+		error_set(&err, STATUS_USAGE, "stealscope DIR opens the viewer on traces; stealscope --help lists commands",
+		          "no recording specified");
+		return print_error(&err);
 	}
-	if (complete_is_asked(argc, argv) && argc == 3)
+	if (completion_requested(argc, argv) && argc == 3)
 		for (size_t i = 0; i < COMMAND_COUNT; i++)
 			complete_word(argv[2], commands[i].name, commands[i].help);
-	if (strcmp(argv[1], "help") == 0 && argc > 2) {  /* help COMMAND: COMMAND --help */
+	if (strcmp(argv[1], "help") == 0 && argc > 2) {  /* stealscope help COMMAND */
 		argv[1] = argv[2];
 		argv[2] = (char[]){ "--help" };
 		if (!find_command(argv[1])) {
 			refuse_command(argv[1], &err);
-			return fail(&err);
+			return print_error(&err);
 		}
 	}
 	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
@@ -107,20 +108,20 @@ int main(int argc, char **argv)
 		return finish_output();
 	}
 	const struct command *command = find_command(argv[1]);
-	/* Without a command's name, everything belongs to `view`; argv[0] stands where its name would. */
+	/* Without a command the arguments belong to `view`, with argv[0] as its name. */
 	int skip = command ? 1 : 0;
 	if (!command && argv[1][0] != '-' && nearest_command(argv[1]) && access(argv[1], F_OK) != 0) {
 		refuse_command(argv[1], &err);
-		return fail(&err);
+		return print_error(&err);
 	}
-	if (!command && is_neither(argv[1])) {
-		error_set(&err, STATUS_INPUT, "check the path; stealscope --help lists commands", "%s: no such file, nor a command",
+	if (!command && may_be_command(argv[1])) {
+		error_set(&err, STATUS_INPUT, "check the path; stealscope --help lists commands", "%s: no such file or command",
 		          argv[1]);
-		return fail(&err);
+		return print_error(&err);
 	}
 	if (!command)
 		command = find_command("view");
 	if (command->run(argc - skip, argv + skip, &err))
-		return fail(&err);
+		return print_error(&err);
 	return finish_output();
 }

@@ -12,28 +12,28 @@
 
 #define LONG_BASE 256  /* getopt values of options: LONG_BASE + index */
 
-/* "-o, --output FILE"; returns its length. */
-static int left_side(char left[64], const struct opt *opt)
+/* Formats "-o, --output FILE"; returns its length. */
+static int option_label(char label[64], const struct opt *opt)
 {
-	return snprintf(left, 64, "%c%c%s--%s%s%s", opt->letter ? '-' : ' ', opt->letter ? opt->letter : ' ',
+	return snprintf(label, 64, "%c%c%s--%s%s%s", opt->letter ? '-' : ' ', opt->letter ? opt->letter : ' ',
 	                opt->letter ? ", " : "  ", opt->name, opt->arg ? " " : "", opt->arg ? opt->arg : "");
 }
 
 static int print_help(const struct opts *o, struct error *err)
 {
-	char left[64];
+	char label[64];
 	int width = 0;
 	for (size_t i = 0; i < o->len; i++) {
-		int n = left_side(left, &o->opt[i]);
+		int n = option_label(label, &o->opt[i]);
 		width = n > width ? n : width;
 	}
 	printf("usage: stealscope %s%s\n%s\n", o->usage, o->len ? " [OPTION...]" : "", o->about);
 	for (size_t i = 0; i < o->len; i++) {
-		left_side(left, &o->opt[i]);
-		printf("  %-*s  %s\n", width, left, o->opt[i].help);
+		option_label(label, &o->opt[i]);
+		printf("  %-*s  %s\n", width, label, o->opt[i].help);
 	}
 	printf("  %-*s  this text\n", width, "    --help");
-	return fflush(stdout) ? error_system(err, NULL, "standard output") : 0;
+	return fflush(stdout) ? error_system(err, NULL, "cannot write to standard output") : 0;
 }
 
 static int set_choice(const struct opt *opt, const char *text, struct error *err)
@@ -47,7 +47,7 @@ static int set_choice(const struct opt *opt, const char *text, struct error *err
 		size_t used = strlen(all);
 		snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "one of ", opt->choice[i]);
 	}
-	return error_set(err, STATUS_USAGE, all, "--%s: no such choice: '%s'", opt->name, text);
+	return error_set(err, STATUS_USAGE, all, "--%s: invalid value '%s'", opt->name, text);
 }
 
 static int set_value(const struct opt *opt, const char *text, struct error *err)
@@ -68,14 +68,15 @@ static int set_value(const struct opt *opt, const char *text, struct error *err)
 	case OPT_COUNT: {
 		unsigned long v = strtoul(text, &rest, 10);
 		if (*rest || rest == text || *text == '-' || v > 1000000000)
-			return error_set(err, STATUS_USAGE, "give a whole number", "--%s: not a number: '%s'", opt->name, text);
+			return error_set(err, STATUS_USAGE, "use a whole number", "--%s: not a number: '%s'", opt->name, text);
 		*(unsigned *)opt->dest = (unsigned)v;
 		return 0;
 	}
 	case OPT_PERCENT: {
 		double v = strtod(text, &rest);
 		if (rest == text || (*rest && strcmp(rest, "%") != 0) || !(v >= 0 && v <= 100))
-			return error_set(err, STATUS_USAGE, "give percent, as 0.5", "--%s: not a share: '%s'", opt->name, text);
+			return error_set(err, STATUS_USAGE, "use a percentage, for example 0.5", "--%s: not a share: '%s'", opt->name,
+			                 text);
 		*(double *)opt->dest = v / 100;
 		return 0;
 	}
@@ -85,24 +86,25 @@ static int set_value(const struct opt *opt, const char *text, struct error *err)
 	return 0;
 }
 
-/* `word`, if any, is what is wrong about the command line, and `meant` the option that may have been meant. */
-static int usage_error(const struct opts *o, const char *word, const char *why, const char *meant, struct error *err)
+/* word: wrong word of the command line, or NULL; suggested: suggested option, or NULL. */
+static int usage_error(const struct opts *o, const char *word, const char *problem, const char *suggested,
+                       struct error *err)
 {
-	char mend[200];
-	snprintf(mend, sizeof mend, "%s%s%susage: stealscope %s; see --help", meant ? "did you mean --" : "",
-	         meant ? meant : "", meant ? "? " : "", o->usage);
-	return error_set(err, STATUS_USAGE, mend, "%s%s%s", word ? word : "", word ? ": " : "", why);
+	char remedy[200];
+	snprintf(remedy, sizeof remedy, "%s%s%susage: stealscope %s; see --help", suggested ? "did you mean --" : "",
+	         suggested ? suggested : "", suggested ? "? " : "", o->usage);
+	return error_set(err, STATUS_USAGE, remedy, "%s%s%s", word ? word : "", word ? ": " : "", problem);
 }
 
-static int no_such_option(const struct opts *o, const char *arg, struct error *err)
+static int report_unknown_option(const struct opts *o, const char *arg, struct error *err)
 {
 	const char *word = arg + strspn(arg, "-");
 	char *name = mem_printf("%.*s", (int)strcspn(word, "="), word);
-	struct suggestion near = SUGGESTION(name);
+	struct suggestion suggestion = SUGGESTION(name);
 	for (size_t i = 0; i < o->len && arg[0] == '-' && arg[1] == '-'; i++)
-		suggest(&near, o->opt[i].name);
+		suggest(&suggestion, o->opt[i].name);
 	free(name);
-	return usage_error(o, arg, "no such option", near.nearest, err);
+	return usage_error(o, arg, "unrecognized option", suggestion.nearest, err);
 }
 
 static void fill_getopt(const struct opts *o, struct option *longopt, char *letters)
@@ -122,7 +124,7 @@ static void fill_getopt(const struct opts *o, struct option *longopt, char *lett
 	longopt[o->len] = (struct option){ "help", 0, NULL, LONG_BASE + (int)o->len };
 }
 
-static const struct opt *option_of(const struct opts *o, int c)
+static const struct opt *find_option(const struct opts *o, int c)
 {
 	if (c >= LONG_BASE)
 		return &o->opt[c - LONG_BASE];
@@ -132,12 +134,12 @@ static const struct opt *option_of(const struct opts *o, int c)
 	return NULL;
 }
 
-static int parse(const struct opts *o, const struct option *longopt, const char *letters, int argc, char **argv,
+static int parse_arguments(const struct opts *o, const struct option *longopt, const char *letters, int argc, char **argv,
                  struct error *err)
 {
 	int c;
 	opterr = 0;
-	optind = 0;  /* a fresh start: the main command line was parsed before */
+	optind = 0;  /* reset getopt after the main command line */
 	while ((c = getopt_long(argc, argv, letters, longopt, NULL)) != -1) {
 		if (c == LONG_BASE + (int)o->len) {
 			if (print_help(o, err))
@@ -145,10 +147,10 @@ static int parse(const struct opts *o, const struct option *longopt, const char 
 			exit(STATUS_OK);
 		}
 		if (c == ':')
-			return usage_error(o, argv[optind - 1], "its argument is missing", NULL, err);
-		const struct opt *opt = c == '?' ? NULL : option_of(o, c);
+			return usage_error(o, argv[optind - 1], "requires an argument", NULL, err);
+		const struct opt *opt = c == '?' ? NULL : find_option(o, c);
 		if (!opt)
-			return no_such_option(o, argv[optind - 1], err);
+			return report_unknown_option(o, argv[optind - 1], err);
 		if (set_value(opt, optarg, err))
 			return -1;
 	}
@@ -157,22 +159,22 @@ static int parse(const struct opts *o, const struct option *longopt, const char 
 
 int opts_parse(const struct opts *o, int argc, char **argv, int *first, struct error *err)
 {
-	if (complete_is_asked(argc, argv)) {
+	if (completion_requested(argc, argv)) {
 		complete_arguments(o, argc, argv);
 		exit(STATUS_OK);
 	}
 	struct option *longopt = mem_new(o->len + 2, sizeof *longopt);
 	char *letters = mem_new(2 * o->len + 2, 1);
 	fill_getopt(o, longopt, letters);
-	int rc = parse(o, longopt, letters, argc, argv, err);
+	int rc = parse_arguments(o, longopt, letters, argc, argv, err);
 	free(longopt);
 	free(letters);
 	if (rc)
 		return -1;
 	*first = optind;
-	if (argc - optind < o->least)
-		return usage_error(o, NULL, "an operand is missing", NULL, err);
-	if (o->most >= 0 && argc - optind > o->most)
-		return usage_error(o, argv[optind + o->most], "one operand too many", NULL, err);
+	if (argc - optind < o->min_operands)
+		return usage_error(o, NULL, "missing operand", NULL, err);
+	if (o->max_operands >= 0 && argc - optind > o->max_operands)
+		return usage_error(o, argv[optind + o->max_operands], "extra operand", NULL, err);
 	return 0;
 }

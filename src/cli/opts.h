@@ -1,4 +1,4 @@
-/* Options of a subcommand as a table: it drives the parsing (getopt_long) and `--help`. */
+/* Option table of a subcommand, used for parsing, --help and completion. */
 #ifndef STEALSCOPE_CLI_OPTS_H
 #define STEALSCOPE_CLI_OPTS_H
 
@@ -10,9 +10,9 @@
 enum opt_kind {
 	OPT_FLAG,      /* bool *: set to true */
 	OPT_TEXT,      /* const char **: borrowed from argv */
-	OPT_LIST,      /* struct opt_list *: every occurrence appended */
+	OPT_LIST,      /* struct opt_list *: each occurrence is appended */
 	OPT_COUNT,     /* unsigned *: a number >= 0 */
-	OPT_PERCENT,   /* double *: a share 0..1, written as "1", "0.5%" or "1%" (percent) */
+	OPT_PERCENT,   /* double *: a share 0..1; the argument is in percent: "1", "0.5%" */
 	OPT_CHOICE,    /* int *: index into `choice`, a NULL-terminated array */
 };
 
@@ -27,26 +27,26 @@ struct opt {
 	enum opt_kind kind;
 	const char *arg;             /* name of the argument in the help */
 	const char *help;
-	void *dest;
-	const char *const *choice;   /* OPT_CHOICE; OPT_TEXT: what is usual, for completion; NULL-terminated */
+	void *dest;                  /* destination of the value, see opt_kind */
+	const char *const *choice;   /* OPT_CHOICE: allowed values; OPT_TEXT: common values for completion; NULL-terminated */
 };
 
 struct opts {
-	const char *usage;           /* "flow WHAT VM/TID" */
+	const char *usage;           /* "flow RECORDING VM/TID" */
 	const char *about;           /* one line */
 	const struct opt *opt;
 	size_t len;
-	int least, most;             /* operands allowed; most < 0: no limit */
+	int min_operands, max_operands;  /* number of operands; max_operands < 0: no limit */
 };
 
-/* struct report_how *. */
+/* Options of commands that print an answer; how: struct report_how *. */
 #define ANSWER_OPTIONS(how) \
 	{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json", &(how)->format, report_formats }, \
 	{ "limit", 0, OPT_COUNT, "N", "json: at most N rows (default 10000; 0 = all)", &(how)->limit, NULL }, \
-	{ "after", 0, OPT_TEXT, "NEXT", "json: the page behind the one that said this is next", &(how)->after, NULL }
+	{ "after", 0, OPT_TEXT, "NEXT", "json: page after the one with this \"next\"", &(how)->after, NULL }
 
-/* Parses; operands are then argv[*first .. argc - 1].  Prints help and exits 0 on --help, words
- * likewise on complete_is_asked(). */
+/* Parses the command line; the operands are then argv[*first .. argc - 1]. Handles --help and completion and exits with
+ * status 0. */
 int opts_parse(const struct opts *o, int argc, char **argv, int *first, struct error *err);
 
 #endif

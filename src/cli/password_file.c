@@ -9,36 +9,36 @@
 #include "base/file_open.h"
 #include "base/mem.h"
 
-#define PASSWORD_MOST 1024  /* bytes */
+#define MAX_PASSWORD 1024  /* bytes */
 
-static void hide(char *from, const char *end)
+static void overwrite_text(char *from, const char *end)
 {
 	while (from < end)
 		*from++ = 'x';
 }
 
-char *secret_take(const char *url)
+char *password_hide(const char *url)
 {
 	static const char key[] = "password=";
-	char *copy = url ? mem_dup(url) : NULL, *text = (char *)(uintptr_t)url;  /* the arguments are ours to write to */
-	char *place = url ? strstr(text, "://") : NULL;
-	if (!place)
+	char *copy = url ? mem_dup(url) : NULL, *text = (char *)(uintptr_t)url;  /* points to argv, which may be modified */
+	char *authority = url ? strstr(text, "://") : NULL;
+	if (!authority)
 		return copy;
-	place += 3;
-	/* A password that was not quoted as it should may hold any of these characters: up to the last @. */
-	char *at = strrchr(place, '@'), *colon = strchr(place, ':');
+	authority += 3;
+	/* A password that is not percent-encoded may contain these characters: use the last @. */
+	char *at = strrchr(authority, '@'), *colon = strchr(authority, ':');
 	if (at && colon && colon < at)
-		hide(colon + 1, at);
-	for (char *p = place; (p = strstr(p, key));) {
+		overwrite_text(colon + 1, at);
+	for (char *p = authority; (p = strstr(p, key));) {
 		p += strlen(key);
-		hide(p, p + strcspn(p, "&"));
+		overwrite_text(p, p + strcspn(p, "&"));
 	}
 	return copy;
 }
 
-int secret_read(const char *file, struct error *err)
+int password_read_file(const char *file, struct error *err)
 {
-	char line[PASSWORD_MOST];
+	char line[MAX_PASSWORD];
 	struct stat st;
 	FILE *f = file_open(file);
 	if (!f || fstat(fileno(f), &st)) {
@@ -47,13 +47,13 @@ int secret_read(const char *file, struct error *err)
 			fclose(f);
 		return rc;
 	}
-	bool told = fgets(line, sizeof line, f) != NULL;
+	bool has_line = fgets(line, sizeof line, f) != NULL;
 	fclose(f);
 	if (S_ISREG(st.st_mode) && st.st_mode & (S_IRWXG | S_IRWXO))
-		return error_set(err, STATUS_USAGE, "chmod 600 it", "--password-file: %s: others may read it", file);
-	if (told)
+		return error_set(err, STATUS_USAGE, "chmod 600 the file", "--password-file: %s: other users may read it", file);
+	if (has_line)
 		line[strcspn(line, "\r\n")] = '\0';
-	if (!told || !*line)
+	if (!has_line || !*line)
 		return error_set(err, STATUS_USAGE, NULL, "--password-file: %s: its first line is empty", file);
 	if (setenv("PGPASSWORD", line, 1) || setenv("CLICKHOUSE_PASSWORD", line, 1))
 		return error_system(err, NULL, "--password-file");

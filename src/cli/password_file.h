@@ -1,15 +1,15 @@
-/* Passwords of databases, which others must not see: `ps` shows everybody's arguments. */
+/* Hides passwords of databases from `ps`. */
 #ifndef STEALSCOPE_CLI_PASSWORD_FILE_H
 #define STEALSCOPE_CLI_PASSWORD_FILE_H
 
 #include "base/error.h"
 
-/* A copy of the URL, which the caller frees; where it stands, among the arguments of the process, its password is
- * overwritten.  NULL for NULL. */
-char *secret_take(const char *url);
+/* Returns a copy of a URL, which the caller frees, and overwrites the password in the original, which is an argument of
+ * the process. url NULL: returns NULL. */
+char *password_hide(const char *url);
 
-/* The first line of the file is the password of the database, unless the URL has one: as if the environment had it.  A
- * file that others may read is refused. */
-int secret_read(const char *file, struct error *err);
+/* Sets the environment variables with database passwords from the first line of a file; a password in the URL has
+ * precedence. Returns -1 if other users may read the file. */
+int password_read_file(const char *file, struct error *err);
 
 #endif

@@ -11,7 +11,7 @@
 #define REDRAW_NS 100000000
 #define BAR_CELLS 24
 
-static volatile sig_atomic_t interrupted, drawn;  /* drawn: there is a line, without an end */
+static volatile sig_atomic_t interrupted, drawn;  /* drawn: the terminal shows the bar, a line without line break */
 
 static void on_interrupt(int sig)
 {
@@ -19,36 +19,36 @@ static void on_interrupt(int sig)
 	interrupted = 1;
 }
 
-/* Whoever looks at the terminal next begins on a line of their own. */
+/* Erases the bar before a signal ends the program. */
 static void on_fatal(int sig)
 {
 	static const char end[] = "\r\033[K";
 	if (drawn && write(STDERR_FILENO, end, sizeof end - 1) < 0)
 		drawn = 0;
-	raise(sig);  /* blocked until this handler returns; then it ends the program */
+	raise(sig);  /* the signal is blocked until this handler returns; then it ends the program */
 }
 
 static const int fatal[] = { SIGHUP, SIGTERM, SIGQUIT };
 
-static void listen_for_ends(void)
+static void catch_fatal_signals(void)
 {
-	struct sigaction sa = { .sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND }, was;
+	struct sigaction sa = { .sa_handler = on_fatal, .sa_flags = (int)SA_RESETHAND }, old_action;
 	sigemptyset(&sa.sa_mask);
 	for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
-		if (sigaction(fatal[i], NULL, &was) == 0 && was.sa_handler == SIG_DFL)
+		if (sigaction(fatal[i], NULL, &old_action) == 0 && old_action.sa_handler == SIG_DFL)
 			sigaction(fatal[i], &sa, NULL);
 }
 
-static void listen_for_interrupt(void)
+static void catch_interrupt(void)
 {
 	interrupted = 0;
 	struct sigaction sa = { .sa_handler = on_interrupt };
 	sigemptyset(&sa.sa_mask);
-	sa.sa_flags = (int)SA_RESETHAND;  /* a second Ctrl-C kills, should the work not listen */
+	sa.sa_flags = (int)SA_RESETHAND;  /* a second Ctrl-C kills the process if the work does not respond */
 	sigaction(SIGINT, &sa, NULL);
 }
 
-/* 1234567 -> "1.23 M" */
+/* Formats a count: 1234567 -> "1.2 M". */
 static void format_count(char buf[16], double n)
 {
 	const char *unit = n >= 1e9 ? " G" : n >= 1e6 ? " M" : n >= 1e3 ? " k" : "";
@@ -56,7 +56,7 @@ static void format_count(char buf[16], double n)
 	snprintf(buf, 16, "%.*f%s", v >= 100 || !*unit ? 0 : 1, v, unit);
 }
 
-/* One line that the terminal does not break: the next one is to take its place. */
+/* Replaces the current line of the terminal, truncated to its width. */
 static void put_line(const char *line)
 {
 	struct winsize ws = { 0 };
@@ -65,9 +65,9 @@ static void put_line(const char *line)
 	fprintf(stderr, "\r\033[K%.*s", width - 1, line);
 }
 
-static void draw(const struct progress_bar *bar, uint64_t done, uint64_t total)
+static void draw_bar(const struct progress_bar *bar, uint64_t done, uint64_t total)
 {
-	double seconds = (double)(now_ns() - bar->begun) / 1e9;
+	double seconds = (double)(now_ns() - bar->phase_start) / 1e9;
 	double rate = seconds > 0 ? (double)done / seconds : 0;
 	char line[160], count[16], speed[16], phase[48];
 	if (bar->step && *bar->step < PROGRESS_STEPS)
@@ -78,7 +78,7 @@ static void draw(const struct progress_bar *bar, uint64_t done, uint64_t total)
 	format_count(speed, rate);
 	if (total == 0 || total == PROGRESS_OPEN) {
 		snprintf(line, sizeof line, "%-12s %s  %s/s%s", phase, count, speed,
-		         total == PROGRESS_OPEN ? "  Ctrl-C: enough" : "");
+		         total == PROGRESS_OPEN ? "  Ctrl-C: stop reading" : "");
 		put_line(line);
 		return;
 	}
@@ -92,41 +92,41 @@ static void draw(const struct progress_bar *bar, uint64_t done, uint64_t total)
 	put_line(line);
 }
 
-static int tick(void *arg, const char *phase, uint64_t done, uint64_t total)
+static int progress_tick(void *arg, const char *phase, uint64_t done, uint64_t total)
 {
 	struct progress_bar *bar = arg;
-	const int enough = interrupted;
-	if (enough && total == PROGRESS_OPEN)
-		listen_for_interrupt();  /* this one ends the phase, another one the work */
+	const int interrupted_now = interrupted;
+	if (interrupted_now && total == PROGRESS_OPEN)
+		catch_interrupt();  /* SIGINT ends only this open-ended phase; the next one cancels the work */
 	if (!bar->tty)
-		return enough;
+		return interrupted_now;
 	int64_t now = now_ns();
 	if (!bar->phase || strcmp(bar->phase, phase) != 0) {
 		bar->phase = phase;
-		bar->begun = now;
+		bar->phase_start = now;
 	}
 	if (now - bar->drawn >= REDRAW_NS) {
 		bar->drawn = now;
-		draw(bar, done, total);
+		draw_bar(bar, done, total);
 	}
-	return enough;
+	return interrupted_now;
 }
 
 struct progress progress_bar_begin(struct progress_bar *bar, const enum build_phase *step)
 {
 	*bar = (struct progress_bar){ .step = step, .tty = isatty(STDERR_FILENO) };
-	listen_for_interrupt();
+	catch_interrupt();
 	if (bar->tty)
-		listen_for_ends();
-	return (struct progress){ tick, bar };
+		catch_fatal_signals();
+	return (struct progress){ progress_tick, bar };
 }
 
 void progress_bar_end(struct progress_bar *bar)
 {
-	struct sigaction was;
+	struct sigaction old_action;
 	signal(SIGINT, SIG_DFL);
 	for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
-		if (sigaction(fatal[i], NULL, &was) == 0 && was.sa_handler == on_fatal)
+		if (sigaction(fatal[i], NULL, &old_action) == 0 && old_action.sa_handler == on_fatal)
 			signal(fatal[i], SIG_DFL);
 	if (bar->tty && bar->drawn)
 		fputs("\r\033[K", stderr);

@@ -1,4 +1,4 @@
-/* A progress bar with rate and ETA on stderr when that is a terminal; Ctrl-C cancels the work, not the shell. */
+/* Progress bar with rate and ETA on stderr, if it is a terminal. Ctrl-C cancels the work. */
 #ifndef STEALSCOPE_CLI_PROGRESS_BAR_H
 #define STEALSCOPE_CLI_PROGRESS_BAR_H
 
@@ -8,16 +8,16 @@
 #include "index/index.h"
 
 struct progress_bar {
-	const char *phase;  /* shown last */
-	const enum build_phase *step;  /* of a build; NULL: there is one step */
-	int64_t begun;      /* ns, monotonic: of the phase */
-	int64_t drawn;      /* ns, monotonic: of the last drawing */
-	int tty;            /* draw at all */
+	const char *phase;  /* name of the phase that was drawn last; NULL: none */
+	const enum build_phase *step;  /* current phase of a build; NULL: not a build */
+	int64_t phase_start;  /* monotonic ns */
+	int64_t drawn;      /* time of the last drawing, monotonic ns; 0: never */
+	int tty;            /* stderr is a terminal */
 };
 
-#define PROGRESS_STEPS PHASE_WRITE  /* of a build that are shown: the last one is short */
+#define PROGRESS_STEPS PHASE_WRITE  /* number of phases that are numbered; the last phase is too short */
 
-/* From here to progress_bar_end(), SIGINT asks for cancellation. */
+/* Installs signal handlers until progress_bar_end(): SIGINT cancels the work. Returns the callback for the work. */
 struct progress progress_bar_begin(struct progress_bar *bar, const enum build_phase *step);
 void progress_bar_end(struct progress_bar *bar);
 

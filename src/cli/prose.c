@@ -11,20 +11,20 @@
 
 #define WIDTH 80  /* columns of the output */
 
-/* "48.7 %", "12.0 ms" are not torn apart: the length of a word, with the unit behind a number. */
+/* Returns the length of a word; a number and its unit ("48.7 %", "12.0 ms") are one word. */
 static size_t word_length(const char *text)
 {
 	size_t n = strcspn(text, " \n");
-	return text[n] != ' ' || text_breaks(text, n) ? n : n + 1 + strcspn(text + n + 1, " \n");
+	return text[n] != ' ' || text_may_break_at(text, n) ? n : n + 1 + strcspn(text + n + 1, " \n");
 }
 
 void prose_print(const char *about, const char *file)
 {
-	char *const all = text_commands(about, file);
+	char *const all = text_insert_file_name(about, file);
 	const char *text = all;
 	int col = 0;
 	while (*text) {
-		const size_t command = text_command(text), n = command ? command : word_length(text);
+		const size_t command = text_command_bytes(text), n = command ? command : word_length(text);
 		char *word = mem_printf("%.*s", (int)n, text);
 		int w = text_width(word);
 		if (col > 0 && col + 1 + w > WIDTH) {

@@ -11,89 +11,91 @@
 #include "cli/trace_input.h"
 #include "index/index.h"
 
-int scene_open(struct scene *s, char *what, const struct window_options *when, struct error *err)
+int query_context_open(struct query_context *s, char *recording, const struct window_options *when, struct error *err)
 {
-	*s = (struct scene){ .named = what, .h = what_open_named(what, err) };
-	if (!s->h || topo_open(&s->topo, s->h, err))
+	*s = (struct query_context){ .named = recording, .h = trace_input_open_named(recording, err) };
+	if (!s->h || catalog_open(&s->catalog, s->h, err))
 		return -1;
 	return window_parse(&s->window, when, s->h, err);
 }
 
-int scene_close(struct scene *s, int rc, struct error *err)
+int query_context_close(struct query_context *s, int rc, struct error *err)
 {
 	origin_release(&s->origin);
-	topo_release(&s->topo);
-	return what_close(s->h, rc, err);
+	catalog_release(&s->catalog);
+	return trace_input_close(s->h, rc, err);
 }
 
-int scene_begin(struct scene *s, const struct opts *opts, int argc, char **argv, const struct window_options *when,
-                const char **whose, struct error *err)
+int query_context_begin(struct query_context *s, const struct opts *opts, int argc, char **argv,
+                        const struct window_options *when, const char **target_text, struct error *err)
 {
 	int first;
 	if (opts_parse(opts, argc, argv, &first, err))
 		return -1;
-	*whose = argc - first > 1 ? argv[first + 1] : NULL;
-	return scene_open(s, argv[first], when, err) ? scene_close(s, -1, err) : 0;
+	*target_text = argc - first > 1 ? argv[first + 1] : NULL;
+	return query_context_open(s, argv[first], when, err) ? query_context_close(s, -1, err) : 0;
 }
 
-int scene_run(struct inquiry *q, struct error *err)
+int query_context_run(struct query *q, struct error *err)
 {
 	struct progress_bar bar;
 	struct progress progress = progress_bar_begin(&bar, NULL);
-	int rc = inquiry_run(q, &progress, err);
+	int rc = query_run(q, &progress, err);
 	progress_bar_end(&bar);
 	return rc;
 }
 
-void scene_about(struct scene *s, const struct subject *who, struct report_how how)
+void query_context_about(struct query_context *s, const struct target *target, struct report_how how)
 {
-	origin_take(&s->origin, &s->topo, who, s->window.from, s->window.to);
+	origin_load(&s->origin, &s->catalog, target, s->window.from, s->window.to);
 	if (how.format == FORMAT_CSV)
-		what_say(&s->origin.notes);
+		print_notes(&s->origin.notes);
 }
 
-void scene_left_out(struct scene *s, uint64_t shown, uint64_t all, const char *rows, struct report_how how)
+void query_context_note_omitted(struct query_context *s, uint64_t shown, uint64_t all, const char *rows,
+                                struct report_how how)
 {
 	struct notes notes = { 0 };
 	if (how.format == FORMAT_TEXT || shown >= all)
 		return;
-	notes_add(&notes, NOTE_FACT, NULL, "%" PRIu64 " of %" PRIu64 " %s are here (--top)", shown, all, rows);
+	note_add(&notes, ROWS_OMITTED, NULL, (unsigned long long)shown, (unsigned long long)all, rows);
 	if (how.format == FORMAT_CSV)
-		what_say(&notes);
-	origin_doubt(&s->origin, &notes);
+		print_notes(&notes);
+	origin_add_warnings(&s->origin, &notes);
 }
 
-int scene_tell_served(const struct scene *s, const struct subject *who, bool apart, struct report_how how,
-                      struct error *err)
+int query_context_print_vmm_time(const struct query_context *s, const struct target *target, bool separate,
+                                 struct report_how how, struct error *err)
 {
-	char d[TIME_TEXT], name[PARTY_TEXT] = "it";
-	int64_t served = 0;
+	char d[TIME_TEXT], name[ACTOR_TEXT] = "it";
+	int64_t vmm_ns = 0;
 	unsigned vms = 0;
-	if (how.format != FORMAT_TEXT || (who && who->kind == SUBJECT_THREAD))
+	if (how.format != FORMAT_TEXT || (target && target->kind == TARGET_THREAD))
 		return 0;
-	for (uint32_t i = 0; i < s->topo.machines; i++) {
-		const struct subject machine = { SUBJECT_MACHINE, i }, *of = who ? who : &machine;
-		struct demand is;
-		if (s->topo.machine[i].kind != MACHINE_VM || subject_machine(&s->topo, of) != i)
+	for (uint32_t i = 0; i < s->catalog.machines; i++) {
+		const struct target machine = { TARGET_MACHINE, i }, *part = target ? target : &machine;
+		struct demand demand;
+		if (s->catalog.machine[i].kind != MACHINE_VM || target_machine(&s->catalog, part) != i)
 			continue;
-		if (demand_of(&s->topo, of, s->window.from, s->window.to, &is, err))
+		if (demand_of(&s->catalog, part, s->window.from, s->window.to, &demand, err))
 			return -1;
-		served += is.served;
-		if (!who)
-			topo_subject_text(&s->topo, of, name, sizeof name);
+		vmm_ns += demand.vmm_ns;
+		if (!target)
+			catalog_target_text(&s->catalog, part, name, sizeof name);
 		vms++;
 	}
-	char *said = mem_printf("lost, too: %s in which the hypervisor worked for %s (stealscope exits)\n",
-	                        time_duration(d, served), vms > 1 ? "VMs" : name);
-	if (served && apart)
+	char *sentence = mem_printf("plus %s in VM exits of %s (stealscope exits)\n",
+	                        time_duration(d, vmm_ns), vms > 1 ? "VMs" : name);
+	if (vmm_ns && separate)
 		putchar('\n');
-	if (served)
-		prose_print(said, NULL);
-	free(said);
+	if (vmm_ns)
+		prose_print(sentence, NULL);
+	free(sentence);
 	return 0;
 }
 
-struct json_object *scene_told(const struct scene *s, struct error *err)
+struct json_object *query_context_provenance(const struct query_context *s, struct error *err)
 {
-	return s->origin.told ? s->origin.told : provenance_load(s->h, err);  /* which says why there is nothing */
+	/* on failure, sets *err to the reason */
+	return s->origin.provenance ? s->origin.provenance : provenance_load(s->h, err);
 }

@@ -1,4 +1,4 @@
-/* What every command that asks query/ needs: a history, who is in it, and a window. */
+/* Query context of a command: the open history, its catalog, the window, and the provenance of the answer. */
 #ifndef STEALSCOPE_CLI_QUERY_CONTEXT_H
 #define STEALSCOPE_CLI_QUERY_CONTEXT_H
 
@@ -6,35 +6,38 @@
 #include "query/query.h"
 #include "report/report.h"
 
-struct scene {
-	const char *named;       /* as the user named it */
+struct query_context {
+	const char *named;       /* recording, as the user wrote it */
 	struct history *h;
-	struct topo topo;
+	struct catalog catalog;
 	struct window window;
-	struct origin origin;  /* of scene_about() */
+	struct origin origin;  /* set by query_context_about() */
 };
 
-/* Opens WHAT and parses the window.  Call scene_close() in any case: it returns rc, or -1
- * when the answer rests on a damaged history. */
-int scene_open(struct scene *s, char *what, const struct window_options *when, struct error *err);
-int scene_close(struct scene *s, int rc, struct error *err);
-/* Reads the command line, WHAT and of whom (NULL: nobody is named), and opens it.  After -1 there is nothing to close. */
-int scene_begin(struct scene *s, const struct opts *opts, int argc, char **argv, const struct window_options *when,
-                const char **whose, struct error *err);
+/* Opens the history or traces and parses the window. Always call query_context_close(): it returns rc, or -1 if the
+ * answer depends on a damaged history. */
+int query_context_open(struct query_context *s, char *recording, const struct window_options *when, struct error *err);
+int query_context_close(struct query_context *s, int rc, struct error *err);
+/* Parses the command line (a recording and an optional target) and opens it. After -1 there is nothing to close. */
+int query_context_begin(struct query_context *s, const struct opts *opts, int argc, char **argv,
+                        const struct window_options *when, const char **target_text, struct error *err);
 
-/* Works on a question to its end, with progress on a terminal; Ctrl-C cancels it. */
-int scene_run(struct inquiry *q, struct error *err);
+/* Runs a query to its end, with progress on a terminal; Ctrl-C cancels it. */
+int query_context_run(struct query *q, struct error *err);
 
-/* The report is about this subject, or about all (NULL): fills s->origin.  csv has no place for what makes it doubtful:
- * that goes to stderr. */
-void scene_about(struct scene *s, const struct subject *who, struct report_how how);
-/* After it: where csv and json hold the longest of more rows alone, that is a note, as text says it below. */
-void scene_left_out(struct scene *s, uint64_t shown, uint64_t all, const char *rows, struct report_how how);
-/* After it: all that the history says of where it comes from, the scene's; NULL: nothing. */
-/* Text: what VMs (who: this one, or this vCPU of one) lost that is neither a gap nor stolen, if anything; apart: in a
- * paragraph of its own. */
-int scene_tell_served(const struct scene *s, const struct subject *who, bool apart, struct report_how how,
-                      struct error *err);
-struct json_object *scene_told(const struct scene *s, struct error *err);
+/* Sets the target of the answer (NULL: all) and loads its provenance and warnings into s->origin. For csv, which cannot
+ * contain warnings, prints them to stderr. */
+void query_context_about(struct query_context *s, const struct target *target, struct report_how how);
+/* Call after query_context_about(): adds a note to csv and json if rows are omitted. (In text, the table itself shows
+ * that.) rows: what the rows are, for the note. */
+void query_context_note_omitted(struct query_context *s, uint64_t shown, uint64_t all, const char *rows,
+                                struct report_how how);
+/* In text, prints the VMM time of the target (NULL: of all VMs), which is neither in gaps nor stolen. separate: after an
+ * empty line. */
+int query_context_print_vmm_time(const struct query_context *s, const struct target *target, bool separate,
+                                 struct report_how how, struct error *err);
+/* Call after query_context_about(): returns the provenance of the history as JSON, owned by the context; NULL with *err:
+ * none. */
+struct json_object *query_context_provenance(const struct query_context *s, struct error *err);
 
 #endif

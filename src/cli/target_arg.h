@@ -1,17 +1,20 @@
-/* Whom a command is about: the subject that the user named, or a list of those that may be meant. */
+/* Parses the target operand of a command. */
 #ifndef STEALSCOPE_CLI_TARGET_ARG_H
 #define STEALSCOPE_CLI_TARGET_ARG_H
 
 #include "cli/query_context.h"
 
-/* All that may be meant, who lost most first; at least one.  The caller frees. */
-int who_all(const struct scene *s, const char *text, struct subject **out, size_t *n, struct error *err);
-/* Parses the operand.  Where several may be meant they are listed on stderr, with their lives and losses, worst first. */
-int who_parse(const struct scene *s, const char *text, struct subject *out, struct error *err);
-/* The same of whom something can be taken: no CPU of the host. */
-int who_parse_victim(const struct scene *s, const char *text, struct subject *out, struct error *err);
-/* A machine, whose vCPUs are meant, or one of these. */
-int who_parse_vcpus(const struct scene *s, const char *text, struct subject *out, struct error *err);
-bool who_is_pcpu(const struct scene *s, const struct subject *who);  /* a CPU of the host */
+/* Finds all targets that match the text, sorted by time lost. Returns -1 with *err if there is none. The caller frees
+ * *out. */
+int target_find_all(const struct query_context *s, const char *text, struct target **out, size_t *n, struct error *err);
+/* Finds the target that matches the text. Returns -1 with *err if there is none or several; several are listed on stderr
+ * with their lifetimes and lost times. */
+int target_parse(const struct query_context *s, const char *text, struct target *out, struct error *err);
+/* The same, but physical CPUs are an error, since they lose no time. */
+int target_parse_victim(const struct query_context *s, const char *text, struct target *out, struct error *err);
+/* The same, but only a machine (for all its vCPUs) or a vCPU is accepted. */
+int target_parse_vcpus(const struct query_context *s, const char *text, struct target *out, struct error *err);
+/* Returns true for a physical CPU. */
+bool target_is_pcpu(const struct query_context *s, const struct target *target);
 
 #endif

@@ -5,10 +5,10 @@
 
 #include "cli/progress_bar.h"
 
-const char *const what_syncs[] = { "auto", "tsc", "events", "containment", "offset=", "none", NULL };
-const char *const what_readers[] = { "auto", "native", "babeltrace", NULL };
+const char *const sync_method_choices[] = { "auto", "tsc", "events", "containment", "offset=", "none", NULL };
+const char *const reader_choices[] = { "auto", "native", "babeltrace", NULL };
 
-int what_parse(struct what *w, const struct opts *o, int argc, char **argv, struct error *err)
+int trace_input_parse(struct trace_input *w, const struct opts *o, int argc, char **argv, struct error *err)
 {
 	int first;
 	if (opts_parse(o, argc, argv, &first, err))
@@ -20,12 +20,12 @@ int what_parse(struct what *w, const struct opts *o, int argc, char **argv, stru
 	return 0;
 }
 
-void what_release(struct what *w)
+void trace_input_release(struct trace_input *w)
 {
 	free(w->guest.item);
 }
 
-void what_say(const struct notes *n)
+void print_notes(const struct notes *n)
 {
 	char text[NOTE_TEXT];
 	for (size_t i = 0; i < n->len; i++)
@@ -33,15 +33,15 @@ void what_say(const struct notes *n)
 			fprintf(stderr, "stealscope: note: %s\n", text);
 }
 
-int what_build(struct input *in, const char *path, struct build_times *times, struct error *err)
+int trace_input_build(struct input *in, const char *path, struct build_times *times, struct error *err)
 {
 	struct progress_bar bar;
 	struct notes notes = { 0 };
-	struct build_times own = { 0 };
-	times = times ? times : &own;
+	struct build_times unused = { 0 };
+	times = times ? times : &unused;
 	int rc = index_build(in, path, progress_bar_begin(&bar, &times->phase), times, &notes, err);
 	progress_bar_end(&bar);
-	what_say(&notes);
+	print_notes(&notes);
 	notes_release(&notes);
 	return rc;
 }
@@ -50,33 +50,33 @@ static struct history *open_cache(struct input *in, struct error *err)
 {
 	char why[1024];
 	char *path = cache_path(in, err);
-	int fits = path ? cache_fits(path, in, why, sizeof why, err) : -1;
+	int fits = path ? cache_is_current(path, in, why, sizeof why, err) : -1;
 	if (fits == 0 && why[0])
 		fprintf(stderr, "stealscope: indexing again: %s\n", why);
 	struct history *h = NULL;
-	if (fits == 1 || (fits == 0 && what_build(in, path, NULL, err) == 0))
+	if (fits == 1 || (fits == 0 && trace_input_build(in, path, NULL, err) == 0))
 		h = history_open(path, err);
 	free(path);
 	return h;
 }
 
-struct history *what_open(const struct input_options *named, struct error *err)
+struct history *trace_input_open(const struct input_options *named, struct error *err)
 {
-	if (input_names_history(named))
-		return input_refuse_shape(named, err) ? NULL : history_open(named->what[0], err);
+	if (input_is_history(named))
+		return input_check_history_options(named, err) ? NULL : history_open(named->what[0], err);
 	struct input in;
 	struct history *h = input_resolve(&in, named, err) ? NULL : open_cache(&in, err);
 	input_release(&in);
 	return h;
 }
 
-struct history *what_open_named(char *what, struct error *err)
+struct history *trace_input_open_named(char *recording, struct error *err)
 {
-	const struct input_options named = { .what = &what, .whats = 1 };
-	return what_open(&named, err);
+	const struct input_options named = { .what = &recording, .whats = 1 };
+	return trace_input_open(&named, err);
 }
 
-int what_close(struct history *h, int rc, struct error *err)
+int trace_input_close(struct history *h, int rc, struct error *err)
 {
 	if (h && rc == 0)
 		rc = history_damage(h, err);

@@ -1,47 +1,49 @@
-/* WHAT: the operands and options of commands that read traces or a history, and opening it. */
+/* Operands and options of commands that read traces or a history; opens the history. */
 #ifndef STEALSCOPE_CLI_TRACE_INPUT_H
 #define STEALSCOPE_CLI_TRACE_INPUT_H
 
 #include "cli/opts.h"
 #include "index/index.h"
 
-struct what {
+struct trace_input {
 	struct input_options named;
-	struct opt_list guest;  /* what named.guest borrows */
+	struct opt_list guest;  /* values of --guest; named.guest points to them */
 };
 
-extern const char *const what_syncs[], *const what_readers[];
+extern const char *const sync_method_choices[], *const reader_choices[];
 
-/* The options of every command that reads traces; use in the initialiser of an opt table. */
-#define WHAT_OPTIONS(w) \
-	{ "host", 0, OPT_TEXT, "DIR", "the host's trace lies below DIR", &(w)->named.host, NULL }, \
-	{ "guest", 0, OPT_LIST, "NAME=DIR", "the trace of guest NAME lies below DIR", &(w)->guest, NULL }, \
-	{ "for", 0, OPT_TEXT, "DURATION", "read live sessions for so long, not to their end", &(w)->named.live, NULL }, \
-	{ "layout", 0, OPT_TEXT, "LAYOUT", "layout (name or file) of all traces", &(w)->named.layout, NULL }, \
-	{ "sync", 0, OPT_TEXT, "HOW", "auto, tsc, events, containment, offset=DURATION, none", &(w)->named.sync, what_syncs }, \
+/* Rows of an option table, for commands that read traces; w: struct trace_input *. */
+#define TRACE_INPUT_OPTIONS(w) \
+	{ "host", 0, OPT_TEXT, "DIR", "directory with the host's trace", &(w)->named.host, NULL }, \
+	{ "guest", 0, OPT_LIST, "NAME=DIR", "directory with the trace of guest NAME", &(w)->guest, NULL }, \
+	{ "for", 0, OPT_TEXT, "DURATION", "read live sessions for this long", &(w)->named.live, NULL }, \
+	{ "layout", 0, OPT_TEXT, "LAYOUT", "layout (name or file) for all traces", &(w)->named.layout, NULL }, \
+	{ "sync", 0, OPT_TEXT, "HOW", "auto, tsc, events, containment, offset=DURATION, none", \
+	  &(w)->named.sync, sync_method_choices }, \
 	{ "paper-states", 0, OPT_FLAG, NULL, "fold HOST_BLOCKED and WAKING as in the paper", &(w)->named.paper_states, NULL }, \
-	{ "reader", 0, OPT_CHOICE, "READER", "of CTF: auto, native or babeltrace", &(w)->named.reader, what_readers }, \
+	{ "reader", 0, OPT_CHOICE, "READER", "CTF reader: auto, native or babeltrace", &(w)->named.reader, reader_choices }, \
 	{ "jobs", 'j', OPT_COUNT, "N", "threads (default: one per core)", &(w)->named.jobs, NULL }
 
-/* opts_parse() for these commands: what is not an option is WHAT.  Call what_release() in any case. */
-int what_parse(struct what *w, const struct opts *o, int argc, char **argv, struct error *err);
-void what_release(struct what *w);
+/* Parses a command line with these options; operands are traces or a history. Always call trace_input_release(). */
+int trace_input_parse(struct trace_input *w, const struct opts *o, int argc, char **argv, struct error *err);
+void trace_input_release(struct trace_input *w);
 
 /* Prints notes to stderr. */
-void what_say(const struct notes *n);
+void print_notes(const struct notes *n);
 
-/* Builds with a progress bar, and prints the notes to stderr.  times may be NULL. */
-int what_build(struct input *in, const char *path, struct build_times *times, struct error *err);
+/* Builds the history of traces at `path` with a progress bar, and prints notes to stderr. times: times of the phases;
+ * may be NULL. */
+int trace_input_build(struct input *in, const char *path, struct build_times *times, struct error *err);
 
-/* Opens WHAT as a history: a history file as it is; traces from their cache, building it when it is missing or stale
- * (and saying why).  NULL and *err on failure. */
-struct history *what_open(const struct input_options *named, struct error *err);
+/* Opens a history file, or the cached history of traces. If the cache is missing or stale, builds it and prints the
+ * reason. NULL with *err on failure. */
+struct history *trace_input_open(const struct input_options *named, struct error *err);
 
 /* The same for one operand and default options. */
-struct history *what_open_named(char *what, struct error *err);
+struct history *trace_input_open_named(char *recording, struct error *err);
 
-/* Closes what these two opened (NULL is allowed).  Returns rc; but an answer that rests on a damaged part of the file
- * becomes a failure. */
-int what_close(struct history *h, int rc, struct error *err);
+/* Closes a history of these two functions (NULL is allowed). Returns rc, or -1 with *err if rc is 0 but damaged parts of
+ * the history were read. */
+int trace_input_close(struct history *h, int rc, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* --from and --to: a window of a history. */
+/* Options --from and --to: a window of a history. */
 #ifndef STEALSCOPE_CLI_WINDOW_H
 #define STEALSCOPE_CLI_WINDOW_H
 
@@ -6,20 +6,22 @@
 #include "history/history.h"
 
 struct window_options {
-	const char *from, *to;  /* as written; NULL = the history's begin and end */
-	const char *named;      /* what told both, if no options did */
+	const char *from, *to;  /* option arguments; NULL: start and end of the history */
+	const char *named;      /* operand that contains both times, for errors; NULL: they are options */
 };
 
 #define WINDOW_OPTIONS(w) \
-	{ "from", 0, OPT_TEXT, "TIME", "from here: 12:03:04.5, +3ms, -3ms (from its end), 50%", &(w)->from, NULL }, \
-	{ "to", 0, OPT_TEXT, "TIME", "to here, included", &(w)->to, NULL }
+	{ "from", 0, OPT_TEXT, "TIME", "start of the window: 12:03:04.5, +3ms, -3ms, 50%", &(w)->from, NULL }, \
+	{ "to", 0, OPT_TEXT, "TIME", "end of the window (inclusive)", &(w)->to, NULL }
 
 struct window {
 	int64_t from, to;  /* ns, both included */
 };
 
-/* The moment of the history that `option` tells; a time of day may begin before it does, as its last digit says. */
-int window_moment(const char *option, const char *text, const struct history *h, int64_t *t, struct error *err);
+/* Parses the time of an option. Returns -1 with *err if it lies outside of the history; a time of day may lie before its
+ * start by less than the unit of its last digit. */
+int window_parse_time(const char *option, const char *text, const struct history *h, int64_t *t, struct error *err);
+/* Parses both options. Returns -1 with *err if the window is empty. */
 int window_parse(struct window *w, const struct window_options *o, const struct history *h, struct error *err);
 
 #endif

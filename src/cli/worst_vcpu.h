@@ -1,10 +1,10 @@
-/* The first answer: which virtual CPU was kept from running most, and by whom. */
+/* The answer that stealscope record prints: explains the vCPU that lost most time. */
 #ifndef STEALSCOPE_CLI_WORST_VCPU_H
 #define STEALSCOPE_CLI_WORST_VCPU_H
 
 #include "base/error.h"
 
-/* Indexes WHAT where that has not been done, and says it in a few sentences. */
-int verdict_print(char *what, struct error *err);
+/* Indexes the recording if needed, and prints the explanation. */
+int worst_vcpu_print(char *recording, struct error *err);
 
 #endif

@@ -1,7 +1,9 @@
-/* What changed between two histories, or between two windows of one, and what explains it.
+/* Comparison of two histories, or of two windows of one history (diff), and replay of a recording with hypothetical
+ * changes (what-if).
  *
- * Both sides are asked the same questions, slice of time by slice of time; what has the same name on both sides is
- * compared, whatever its TID or its time.  A change comes with an interval that holds for all of them together. */
+ * Diff: both sides answer the same queries for each of DIFF_SLICES slices of time. Rows with equal names are compared,
+ * whatever their TIDs and times. Every change comes with a confidence interval; all intervals share one confidence
+ * level. */
 #ifndef STEALSCOPE_COMPARE_COMPARE_H
 #define STEALSCOPE_COMPARE_COMPARE_H
 
@@ -13,21 +15,21 @@
 #include "base/notes.h"
 #include "query/query.h"
 
-#define DIFF_SLICES 64          /* equal parts of a window */
-#define DIFF_BLOCK 4            /* neighbours among them that are drawn together: what lasts as long stays together */
-#define DIFF_LEVEL 0.99         /* of who asks for no other */
-#define DIFF_SHORTEST 6400000   /* ns of a window */
+#define DIFF_SLICES 64          /* number of equal slices of a window */
+#define DIFF_BLOCK 4            /* slices per block of the bootstrap: correlations of this length are preserved */
+#define DIFF_LEVEL 0.99         /* default confidence level */
+#define DIFF_WINDOW_MIN 6400000   /* minimum window, ns */
 
 #define DIFF_UNITS(X) X(UNIT_CPU, "cpu") X(UNIT_RATE, "1/s") X(UNIT_NS, "ns")
-/* X(code, name, unit): cpu = ns for each ns; 1/s; ns = of a request. */
+/* X(code, name, unit). Units: cpu = ns per ns; 1/s; ns = duration of a request. */
 #define DIFF_QUANTITIES(X) \
-	X(DIFF_LOST, "lost", UNIT_CPU)           /* wanted to run and did not; by whom */ \
+	X(DIFF_LOST, "lost", UNIT_CPU)           /* runnable, but not running; parts by culprit */ \
 	X(DIFF_RAN, "ran", UNIT_CPU) \
-	X(DIFF_GAPS, "gaps", UNIT_RATE)          /* that begin */ \
-	X(DIFF_WAKES, "wakes", UNIT_RATE)        /* ends of sleeps */ \
-	X(DIFF_EXITS, "exits", UNIT_RATE)        /* of the vCPUs; by reason */ \
-	X(DIFF_REQUESTS, "requests", UNIT_RATE)  /* that begin */ \
-	X(DIFF_LATENCY, "latency", UNIT_NS)      /* the mean; by what the server did or who had its CPU */ \
+	X(DIFF_GAPS, "gaps", UNIT_RATE)          /* gaps that begin */ \
+	X(DIFF_WAKES, "wakes", UNIT_RATE)        /* wakeups */ \
+	X(DIFF_EXITS, "exits", UNIT_RATE)        /* VM exits of the vCPUs; parts by exit reason */ \
+	X(DIFF_REQUESTS, "requests", UNIT_RATE)  /* requests that begin */ \
+	X(DIFF_LATENCY, "latency", UNIT_NS)      /* mean; parts by activity of the server, or actor on its CPU */ \
 	X(DIFF_P50, "latency_p50", UNIT_NS) \
 	X(DIFF_P90, "latency_p90", UNIT_NS) \
 	X(DIFF_P99, "latency_p99", UNIT_NS)
@@ -41,7 +43,7 @@ extern const char *const diff_quantity_name[DIFF_QUANTITY_COUNT + 1];  /* NULL-t
 extern const char *const diff_unit_name[];
 extern const enum diff_unit diff_unit_of[DIFF_QUANTITY_COUNT];
 
-/* In the order in which they come. */
+/* Kinds of targets, in the order of the rows. */
 #define DIFF_KINDS(X) X(DIFF_OF_REQUESTS, "requests") X(DIFF_OF_MACHINE, "machine") X(DIFF_OF_THREAD, "thread")
 #define DIFF_CODE(code, name) code,
 enum diff_kind { DIFF_KINDS(DIFF_CODE) DIFF_KIND_COUNT };
@@ -49,113 +51,124 @@ enum diff_kind { DIFF_KINDS(DIFF_CODE) DIFF_KIND_COUNT };
 extern const char *const diff_kind_name[DIFF_KIND_COUNT];
 
 struct diff_row {
-	const char *subject;     /* escaped: "Debian", all threads "Debian/nginx", requests "Debian", "Debian/GET" */
-	const char *by;          /* escaped: "host/burnP6", "hypervisor", "hlt"; "": the whole */
+	const char *target;      /* name of the target, escaped: machine "Debian", all threads of a name "Debian/nginx",
+	                          * requests "Debian" or "Debian/GET" */
+	const char *by;          /* part of the total, escaped: culprit "host/burnP6" or "hypervisor", exit reason "hlt"; "":
+	                          * the total */
 	uint8_t kind;            /* enum diff_kind */
 	uint8_t quantity;        /* enum diff_quantity */
-	double before, after;    /* in the quantity's unit */
+	double before, after;    /* values of the two sides, in the quantity's unit */
 	double change;           /* after - before */
-	double low, high;        /* of the change */
-	double explains;         /* of the whole's change; NAN where there is no such whole, or it is not proven to change */
-	uint8_t alone;           /* 1: the first side alone has its machine, 2: the second; 0: both have it */
-	bool found;              /* the interval leaves 0 out, and the change is worth a word */
+	double low, high;        /* confidence interval of the change */
+	double explains;         /* share of the total's change; NAN: the row is a total, or the total did not change
+	                          * significantly */
+	uint8_t alone;           /* side that alone contains the target's machine: 1 = before, 2 = after; 0: both do */
+	bool found;              /* finding: the interval excludes 0, and the change is large enough to report */
 };
 
 struct diff {
-	struct diff_row *row;    /* findings first: see diff.c for the order */
-	size_t rows, found;      /* rows: all that was compared */
-	size_t wholes;           /* of these; they share the level */
-	size_t subjects;
+	struct diff_row *row;    /* findings first; see diff.c for the order */
+	size_t rows, found;      /* rows: all comparisons; found: findings among them */
+	size_t totals;           /* number of totals tested; they share the confidence level */
+	size_t targets;
 	double level;
-	void *keeps;             /* the texts */
+	void *texts;             /* memory of the rows' names; private */
 };
 
 struct diff_side {
-	const struct topo *topo; /* borrowed */
-	int64_t from, to;        /* ns, closed; within the history */
+	const struct catalog *catalog; /* borrowed */
+	int64_t from, to;        /* window, ns, both ends included; within the history */
 };
 
 struct diff_options {
-	double level;            /* that the intervals of all wholes together hold: 0.99 = equal sides show a finding once
-	                            in a hundred times */
-	struct notes *notes;     /* what could not be compared; may be NULL */
+	double level;            /* joint confidence level of the intervals of all totals: with 0.99, equal sides show a
+	                          * finding once in 100 comparisons */
+	struct notes *notes;     /* receives notes about data that could not be compared; may be NULL */
 };
 
-/* Cost: both histories' states are read once; those whose losses changed most (8), twice. */
+/* Compares two sides. Reads the states of both histories once, and those of the 8 targets with the largest changes of
+ * loss a second time. */
 int diff_of(const struct diff_side side[2], const struct diff_options *options, struct diff *out, struct error *err);
 void diff_release(struct diff *d);
 
-/* Whom a row is about, in a history: of threads of one name the one that lost most within [from, to].  False: there is
- * nobody of that name. */
-bool diff_find(const struct topo *topo, const struct diff_row *row, int64_t from, int64_t to, struct subject *out);
+/* Finds the target of a row in a history; among threads of one name, the thread that lost most within [from, to].
+ * Returns false if the history has no such target. */
+bool diff_find(const struct catalog *catalog, const struct diff_row *row, int64_t from, int64_t to, struct target *out);
 
-/* Two sentences, a line each, escaped: what changed most, and what explains it; or that nothing did.  The caller frees. */
+/* Returns two lines, escaped: the largest change and its explanation; or that nothing changed, and the change that may
+ * be undetected. The caller frees the text. */
 char *diff_verdict(const struct diff *d);
-/* "31.2% CPU", "120 /s", "5.21 ms"; `sign`: with + or -. */
+/* Formats a value with its unit: "31.2%" of a CPU, "120/s", "5.21 ms". `sign`: positive values get a '+'. */
 char *diff_value_text(char *buf, size_t size, enum diff_quantity q, double v, bool sign);
 
-/* "same": nothing is found.  "lost<+5%", "latency_p99<+2ms", "lost<0.1": no subject's change is proven to be as much;
- * shares of what was before, else in the quantity's unit. */
+/* Assertion about a diff. "same": there is no finding. "lost<+5%", "latency_p99<+2ms", "lost<0.1": no total's change is
+ * surely as large as the limit (no interval lies above it); a percentage is relative to the value before, other limits
+ * have the quantity's unit. */
 struct diff_assertion {
 	bool same, relative;
 	enum diff_quantity quantity;
 	double limit;
 };
 int diff_assertion_parse(const char *text, struct diff_assertion *a, struct error *err);
-/* True when it holds; else *worst is the row that breaks it most. */
+/* Returns true if the assertion holds. Otherwise *worst is the row that exceeds the limit most. */
 bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, const struct diff_row **worst);
 
 /* ---- What if: the recorded demand, replayed on a host where something is different ------------------------------- */
 
-#define WHATIF_CPUS 63       /* of a host, at most */
+#define WHATIF_CPUS 63       /* maximum number of CPUs of a replayed host */
 
 struct whatif_change {
 	enum { WHATIF_WITHOUT, WHATIF_PIN, WHATIF_FREE, WHATIF_ADD_CPU, WHATIF_WEIGHT, WHATIF_NO_QUOTA } kind;
-	uint32_t *thread;        /* of the host, indices into topo->thread: whom it is about */
+	uint32_t *thread;        /* affected host threads, indices into catalog->thread */
 	size_t threads;
-	unsigned cpu;            /* of pin */
-	double weight;           /* of weight: 1 = nice 0 */
+	unsigned cpu;            /* WHATIF_PIN: number of the CPU */
+	double weight;           /* WHATIF_WEIGHT: new weight; 1 = nice 0 */
 };
-/* "without host/burnP6", "without Ubuntu", "pin Debian/CPU0 -> CPU3", "free Debian" (to use any CPU), "add CPU",
- * "weight Debian 200" (100 = nice 0), "no quota Debian".  Whoever is named must be threads of the host, vCPUs or VMs that
- * the host runs. */
-int whatif_parse(const struct topo *topo, const char *text, struct whatif_change *out, struct error *err);
-/* Are these changes possible, all of them together? */
-int whatif_check(const struct topo *topo, const struct whatif_change *change, size_t n, struct error *err);
+/* Parses a change: "without host/burnP6", "without Ubuntu", "pin Debian/CPU0 -> CPU3", "free Debian" (allow all CPUs),
+ * "add CPU", "weight Debian 200" (100 = nice 0), "no quota Debian". Targets are host threads, vCPUs, and VMs of the
+ * host. */
+int whatif_parse(const struct catalog *catalog, const char *text, struct whatif_change *out, struct error *err);
+/* Checks that the host can be replayed, that its CPUs suffice, and that the changes do not contradict each other. */
+int whatif_check(const struct catalog *catalog, const struct whatif_change *change, size_t n, struct error *err);
 void whatif_change_release(struct whatif_change *c);
 
-/* DIFF_LOST stands for the time runnable without a CPU, of vCPUs and threads of the host alone. */
+/* Result for one quantity of one target. DIFF_LOST is the time runnable without a CPU, and exists for VMs and host
+ * threads only. */
 struct whatif_row {
-	char *subject;           /* escaped */
+	char *target;           /* escaped */
 	uint8_t kind, quantity;  /* enum diff_kind, diff_quantity */
-	double recorded;         /* in the quantity's unit */
-	double reproduced;       /* by the replay without any change */
-	double value, low, high; /* with the changes */
-	double held, held_then;  /* of a CPU: what quotas hold back, which is not waited, as recorded and with the changes */
-	bool vague;              /* the interval is no answer: for a note, not for a table */
+	double recorded;         /* recorded value, in the quantity's unit */
+	double reproduced;       /* value in the replay without changes */
+	double value, low, high;  /* value in the replay with the changes, and its interval */
+	double throttled;        /* recorded time off the CPU because of quotas, not part of `recorded`; share of a CPU */
+	double throttled_changed;  /* the same in the replay with the changes */
+	bool vague;              /* the interval is too wide to be an answer: reported in a note, not in the table */
 };
 
-#define WHATIF_MISSES 0.25   /* of the waits: a replay that misses more proves nothing */
+#define WHATIF_ERROR_MAX 0.25   /* maximum relative error of the replayed waits for a usable replay */
 
 struct whatif {
-	struct whatif_row *row;  /* requests, then machines, then threads */
+	struct whatif_row *row;  /* order: requests, machines, threads */
 	size_t rows, cap;
-	double error;            /* of the waits that were recorded, what the replay reproduces wrongly */
-	double missed;           /* the same, of the waits and what quotas held back */
-	double guess;            /* of these the one that the changes are about: more than WHATIF_MISSES proves nothing */
-	int64_t slice, credit;   /* ns, of the scheduler's model: found by calibration */
-	size_t grouped;          /* threads of whose control groups the weights are known */
-	bool doubted;            /* what threads weigh: it may be otherwise than their nice levels say, and matters */
+	double error;            /* relative error of the waits in the replay without changes */
+	double quota_error;      /* the same error, relative to waits plus time off the CPU because of quotas */
+	double target_error;     /* error that decides whether the replay is usable: quota_error if a change lifts a quota,
+	                          * otherwise error */
+	int64_t slice, credit;   /* calibrated parameters of the scheduler model, ns */
+	size_t grouped;          /* number of threads with known cgroup weights */
+	bool weights_uncertain;  /* relative weights of threads that compete may differ from their nice levels */
 };
 
-/* Replays the window with the changes.  Refuses what cannot be known: no host, events lost, nested VMs.  Notes what is left
- * out.  Cost: O(n log n) in the host's bursts, some ten times over a part of them, four times over all. */
+/* Replays the window with the changes. Fails for recordings without a host, with lost events, or with nested VMs. Notes
+ * skipped requests and omitted rows. Cost: O(n log n) in the bursts of the host's threads; some 70 replays of a part of
+ * the window for calibration, and up to 22 of all of it. */
 int whatif_of(const struct diff_side *side, const struct whatif_change *change, size_t changes, struct whatif *out,
               struct notes *notes, struct error *err);
 void whatif_release(struct whatif *w);
 
-/* The one change that would help a VM most, or that of a thread or vCPU: a sentence, escaped, which may be that and why
- * there is none.  The caller frees.  Cost: some ten replays. */
-char *advise(const struct diff_side *side, const struct subject *who);
+/* Finds the change that helps a VM most; for a vCPU or thread, its VM. Returns a sentence, escaped: the recommended
+ * change, or that there is none and the reason. The caller frees the text. Cost: calibration, and replays of some 10
+ * changes. */
+char *advise(const struct diff_side *side, const struct target *target);
 
 #endif

@@ -1,4 +1,4 @@
-/* What loading into ClickHouse and asking it share: one statement is one POST.  Private to export/. */
+/* ClickHouse connections for export and queries; each statement is one HTTP POST. Private to export/. */
 #ifndef STEALSCOPE_EXPORT_CLICKHOUSE_H
 #define STEALSCOPE_EXPORT_CLICKHOUSE_H
 
@@ -7,15 +7,17 @@
 #define CLICKHOUSE "clickhouse"
 
 struct clickhouse {
-	struct http_place place;
-	char *headers;     /* who we are */
-	struct http http;  /* the statement under way */
+	struct http_location location;
+	char *headers;     /* HTTP headers with user and password */
+	struct http http;  /* connection of the current statement */
 };
 
-/* target: what stands behind "clickhouse://".  On failure there is nothing to release. */
+/* Parses target, the text after "clickhouse://"; connects later, for each statement. On failure there is nothing to
+ * release. */
 int clickhouse_open(struct clickhouse *c, const char *target, struct error *err);
 void clickhouse_release(struct clickhouse *c);
-/* Begins a statement; http_send() its data, and hear the answer.  settings: "name=value&", or "". */
+/* Starts a statement; the caller then sends its data with http_send() and reads the answer. settings: "name=value&", or
+ * "". */
 int clickhouse_post(struct clickhouse *c, const char *settings, const char *sql, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* From a history through the tables into a sink. */
+/* Exports a history: fills the tables one by one and passes their rows to the sink of the target. */
 #include "export/export.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@
 static int (*const fill[TABLE_COUNT])(struct filler *f) = {
 	[TABLE_MACHINE] = fill_machines, [TABLE_CPU] = fill_cpus, [TABLE_THREAD] = fill_threads, [TABLE_NAME] = fill_names,
 	[TABLE_VCPU_STATE] = fill_vcpu_states, [TABLE_THREAD_STATE] = fill_thread_states, [TABLE_RUNNING] = fill_running,
-	[TABLE_GAP] = fill_gaps, [TABLE_FLOW] = fill_flow, [TABLE_STEAL] = fill_steal, [TABLE_TAKEN] = fill_taken,
+	[TABLE_GAP] = fill_gaps, [TABLE_FLOW] = fill_flow, [TABLE_STEAL] = fill_steal, [TABLE_STEAL_TOTAL] = fill_steal_total,
 	[TABLE_EXIT] = fill_exits,
 	[TABLE_REQUEST] = fill_requests, [TABLE_CLOCK] = fill_clocks, [TABLE_LOSS] = fill_losses, [TABLE_RUN] = fill_runs,
 };
@@ -55,30 +55,31 @@ struct table_cell fill_text(struct filler *f, enum bank bank, const char *raw)
 	return CELL_TEXT(e->text);
 }
 
-/* ---- What is asked for */
+/* ---- Target and tables */
 
 struct export_target export_target(size_t i)
 {
 	const struct sink_kind *k = &sink_kinds[i];
-	return (struct export_target){ k->scheme, k->operand, k->what, k->ops != NULL };
+	return (struct export_target){ k->scheme, k->operand, k->description, k->ops != NULL };
 }
 
 static const struct sink_kind *find_kind(const char *target, struct error *err)
 {
-	char mend[sizeof err->mend] = "";
+	char remedy[sizeof err->remedy] = "";
 	const struct sink_kind *k = sink_kinds;
 	while (k->scheme && strncmp(target, k->scheme, strlen(k->scheme)) != 0)
 		k++;
 	if (!k->scheme) {
-		/* What stands behind a colon may be a password. */
-		for (size_t i = 0, n = 0; sink_kinds[i].scheme && n < sizeof mend; i++)
-			n += (size_t)snprintf(mend + n, sizeof mend - n, "%s%s%s", i ? ", " : "one of ", sink_kinds[i].scheme,
+		/* The text after the colon may contain a password: print only the scheme. */
+		for (size_t i = 0, n = 0; sink_kinds[i].scheme && n < sizeof remedy; i++)
+			n += (size_t)snprintf(remedy + n, sizeof remedy - n, "%s%s%s", i ? ", " : "one of ", sink_kinds[i].scheme,
 			                      sink_kinds[i].operand);
-		error_set(err, STATUS_USAGE, mend, "--to: no such target: '%.*s'", (int)strcspn(target, ":"), target);
+		error_set(err, STATUS_USAGE, remedy, "--to: unknown target '%.*s'", (int)strcspn(target, ":"), target);
 		return NULL;
 	}
 	if (!k->ops) {
-		error_set(err, STATUS_USAGE, "install its development files, and build again", "--to %s: built without %s",
+		error_set(err, STATUS_USAGE, "install the development files of the library, and build again",
+		          "--to %s: stealscope was built without %s",
 		          k->scheme, k->library);
 		return NULL;
 	}
@@ -89,22 +90,22 @@ static const struct sink_kind *find_kind(const char *target, struct error *err)
 	return k;
 }
 
-/* The bits of the tables named. */
+/* Parses a list of table names, separated by commas, into TABLE_BIT() of each. */
 static int parse_tables(const char *text, uint32_t *bits, struct error *err)
 {
 	*bits = 0;
 	for (const char *at = text; *at || *bits == 0;) {
 		size_t n = strcspn(at, ",");
 		char *name = mem_printf("%.*s", (int)n, at);
-		struct suggestion near = SUGGESTION(name);
+		struct suggestion suggestion = SUGGESTION(name);
 		unsigned t = 0;
 		while (t < TABLE_COUNT && strcmp(tables[t].name, name) != 0)
-			suggest(&near, tables[t++].name);
+			suggest(&suggestion, tables[t++].name);
 		if (t == TABLE_COUNT) {
-			char mend[80] = "stealscope-export(1) lists them";
-			if (near.nearest)
-				snprintf(mend, sizeof mend, "did you mean %s?", near.nearest);
-			error_set(err, STATUS_USAGE, mend, "--only: no such table: '%s'", name);
+			char remedy[80] = "stealscope-tables(5) lists them";
+			if (suggestion.nearest)
+				snprintf(remedy, sizeof remedy, "did you mean %s?", suggestion.nearest);
+			error_set(err, STATUS_USAGE, remedy, "--only: unknown table '%s'", name);
 			free(name);
 			return -1;
 		}
@@ -115,12 +116,12 @@ static int parse_tables(const char *text, uint32_t *bits, struct error *err)
 	return 0;
 }
 
-/* ---- The work */
+/* ---- Export */
 
-/* The same for the same traces and options: never 0, and positive for those who have no unsigned numbers. */
+/* Returns the id of the run: a hash of traces and options, > 0 because some databases have no unsigned numbers. */
 static int64_t run_number(const struct history *h, struct json_object *doc)
 {
-	uint64_t n = hash_end(hash_number(provenance_traces(h), hash_text(HASH_BEGIN, field_text(doc, "shape"))));
+	uint64_t n = hash_end(hash_number(provenance_traces_hash(h), hash_text(HASH_BEGIN, json_member_text(doc, "shape"))));
 	n &= INT64_MAX;
 	return n ? (int64_t)n : 1;
 }
@@ -131,61 +132,61 @@ static int fill_table(struct filler *f, enum table_code t, struct export_result 
 	memset(f->escaped, 0, BANKS * sizeof *f->escaped);
 	if (f->ops->begin(f->sink, &tables[t], f->err) || fill[t](f) || f->ops->end(f->sink, f->err))
 		return -1;
-	out->table[out->tables++] = (struct export_table){ tables[t].name, tables[t].what, f->rows };
+	out->table[out->tables++] = (struct export_table){ tables[t].name, tables[t].description, f->rows };
 	return 0;
 }
 
-static int fill_all(struct filler *f, uint32_t wanted, struct export_result *out)
+static int fill_all(struct filler *f, uint32_t selected, struct export_result *out)
 {
 	for (unsigned t = 0; t < TABLE_COUNT; t++)
-		if ((wanted >> t & 1) && fill_table(f, (enum table_code)t, out))
+		if ((selected >> t & 1) && fill_table(f, (enum table_code)t, out))
 			return -1;
 	return history_damage(f->h, f->err);
 }
 
-static int write_all(struct filler *f, const struct sink_kind *k, const struct export_options *o, uint32_t wanted,
+static int write_all(struct filler *f, const struct sink_kind *k, const struct export_options *o, uint32_t selected,
                      struct export_result *out)
 {
-	const struct topo *topo = f->topo;
+	const struct catalog *catalog = f->catalog;
 	const struct sink_run run = { f->run, history_begin(f->h), history_end(f->h) };
 	const char *target = o->target + strlen(k->scheme);
 	char kind[64];
-	snprintf(kind, sizeof kind, "what %s%s writes", k->scheme, k->operand);
-	if (k->is_one && save_spares(target, k->is_one, kind, f->err))
+	snprintf(kind, sizeof kind, "output of %s%s", k->scheme, k->operand);
+	if (k->is_replaceable && refuse_overwrite(target, k->is_replaceable, kind, f->err))
 		return -1;
 	f->ops = k->ops;
 	f->sink = k->ops->open(target, &run, f->err);
 	if (!f->sink)
 		return -1;
-	f->machine = mem_new(topo->machines, sizeof *f->machine);
-	for (uint32_t i = 0; i < topo->machines; i++)
-		f->machine[i] = text_escape(mem_new(FILL_TEXT, 1), FILL_TEXT, topo->machine[i].name);
+	f->machine = mem_new(catalog->machines, sizeof *f->machine);
+	for (uint32_t i = 0; i < catalog->machines; i++)
+		f->machine[i] = text_escape(mem_new(FILL_TEXT, 1), FILL_TEXT, catalog->machine[i].name);
 	f->escaped = mem_new(BANKS, sizeof *f->escaped);
 	out->run = f->run;
 	out->table = mem_new(TABLE_COUNT, sizeof *out->table);
-	int rc = fill_all(f, wanted & k->ops->tables, out);
+	int rc = fill_all(f, selected & k->ops->tables, out);
 	rc = k->ops->close(f->sink, rc, f->err);
-	for (uint32_t i = 0; i < topo->machines; i++)
+	for (uint32_t i = 0; i < catalog->machines; i++)
 		free(f->machine[i]);
 	free(f->machine);
 	free(f->escaped);
 	return rc;
 }
 
-int export_history(const struct topo *topo, const struct export_options *options, struct export_result *out,
+int export_history(const struct catalog *catalog, const struct export_options *options, struct export_result *out,
                    struct error *err)
 {
-	uint32_t wanted = TABLE_ALL;
+	uint32_t selected = TABLE_ALL;
 	*out = (struct export_result){ 0 };
 	const struct sink_kind *k = find_kind(options->target, err);
-	if (!k || (options->only && parse_tables(options->only, &wanted, err)))
+	if (!k || (options->only && parse_tables(options->only, &selected, err)))
 		return -1;
-	struct filler f = { .topo = topo, .h = topo->h, .progress = options->progress, .err = err };
-	f.doc = provenance_load(topo->h, err);
+	struct filler f = { .catalog = catalog, .h = catalog->h, .progress = options->progress, .err = err };
+	f.doc = provenance_load(catalog->h, err);
 	if (!f.doc)
 		return -1;
-	f.run = run_number(topo->h, f.doc);
-	int rc = write_all(&f, k, options, wanted, out);
+	f.run = run_number(catalog->h, f.doc);
+	int rc = write_all(&f, k, options, selected, out);
 	json_object_put(f.doc);
 	return rc;
 }

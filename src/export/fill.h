@@ -1,4 +1,4 @@
-/* What fills the tables from a history.  Private to export/. */
+/* Functions that fill the exported tables from a history, one for each table. Private to export/. */
 #ifndef STEALSCOPE_EXPORT_FILL_H
 #define STEALSCOPE_EXPORT_FILL_H
 
@@ -8,38 +8,43 @@
 #include "export/sink.h"
 #include "query/query.h"
 
-#define FILL_TEXT CELL_TEXT_MOST  /* bytes of an escaped text */
+#define FILL_TEXT CELL_TEXT_MAX  /* bytes of an escaped text */
 
-/* Escaped texts used lately, by the addresses of the raw ones, which stay where they are while a table is filled.  Texts of
- * one row come from different banks. */
-enum bank { BANK_VICTIM, BANK_THIEF, BANK_STATE, BANKS };
+/* Cache of escaped texts; the key is the address of the raw text, which does not change while a table is filled. An
+ * entry may be replaced by the next text of its bank, so the texts of one row use different banks. */
+enum bank {
+	BANK_VICTIM, BANK_CULPRIT, BANK_STATE,
+	BANK_GAP,  /* BANK_GAP + enum gap_column_code: of that column */
+	BANKS = BANK_GAP + GAP_COLUMN_COUNT,
+};
 #define BANK_TEXTS 64
 struct escaped { const char *raw; char text[FILL_TEXT]; };
 
 struct filler {
-	const struct topo *topo;
+	const struct catalog *catalog;
 	const struct history *h;
-	struct json_object *doc;      /* what the history says of its origin */
-	int64_t run;
-	char **machine;               /* escaped names, by index */
+	struct json_object *doc;      /* provenance stored in the history */
+	int64_t run;                  /* id of the run */
+	char **machine;               /* escaped names of the machines, by index in the catalog */
 	const struct sink_ops *ops;
 	struct sink *sink;
-	struct escaped (*escaped)[BANK_TEXTS];  /* [BANKS] */
-	uint64_t rows;                /* of the table at hand */
+	struct escaped (*escaped)[BANK_TEXTS];  /* [BANKS]: cache */
+	uint64_t rows;                /* number of rows of the current table */
 	struct progress progress;
 	struct error *err;
 };
 
-/* A row of the table at hand; the number of the run is put into its first cell.  -1 on failure. */
+/* Sets the run id in the first cell and passes the row to the sink. Returns -1 on failure. */
 int fill_row(struct filler *f, struct table_cell *cell);
-/* Now and then in long tables: -1 when the user cancelled. */
+/* Reports progress. Returns -1 if the user cancelled the export. */
 int fill_tick(struct filler *f, const char *phase, uint64_t done, uint64_t total);
 
-/* Cells of what may be absent: numbers below 0, nobody. */
+/* Make cells: a number (null if negative), an escaped text, the name of a machine (null if negative). */
 struct table_cell fill_number(int64_t number);
 struct table_cell fill_text(struct filler *f, enum bank bank, const char *raw);
 struct table_cell fill_machine(const struct filler *f, int32_t machine);
 
+/* Fill one table each. Return -1 on failure. */
 int fill_machines(struct filler *f);
 int fill_cpus(struct filler *f);
 int fill_threads(struct filler *f);
@@ -51,7 +56,7 @@ int fill_exits(struct filler *f);
 int fill_gaps(struct filler *f);
 int fill_flow(struct filler *f);
 int fill_steal(struct filler *f);
-int fill_taken(struct filler *f);
+int fill_steal_total(struct filler *f);
 int fill_requests(struct filler *f);
 int fill_clocks(struct filler *f);
 int fill_losses(struct filler *f);

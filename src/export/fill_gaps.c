@@ -1,22 +1,21 @@
-/* Gaps, their pieces, and what they come to by thief and second. */
+/* Fills the tables gap, flow (the parts of gaps), steal (sums by culprit and second) and steal_total. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "export/fill.h"
 
-#define BUCKET 1000000000  /* ns */
+#define LINEAR_MAX 16     /* number of actors up to which a linear search is used */
 
-#define FEW 16     /* parties that are found by looking at each */
-
-/* ns by party, in the order in which the parties come. */
-struct party_sums {
-	struct map by_hash;     /* probed upwards -> index; empty while there are few */
+/* Sums of lost time by actor, in order of first appearance. */
+struct actor_sums {
+	struct map by_hash;     /* hash of an actor -> index in `entry`, with linear probing; empty up to LINEAR_MAX actors */
 	struct tally_entry {
-		struct party who;
-		int32_t tid;        /* -1: none, or several */
+		struct actor actor;
+		int32_t tid;        /* TID of the culprit; -1: none, or several */
 		const char *name;
 		int64_t ns;
 	} *entry;
@@ -25,79 +24,79 @@ struct party_sums {
 
 struct gaps {
 	struct filler *f;
-	struct party_sums tally;
-	int64_t bucket;              /* steal: first ns of the second that the tally is of */
-	struct subject victim;       /* likewise; has_victim: there is one */
+	struct actor_sums tally;
+	int64_t bucket;             /* table steal: start of the second that is summed, ns */
+	struct target victim;       /* victim of the current sums; valid if has_victim */
 	bool has_victim, of_machine;
 	const char *victim_name;
 };
 
-static void tally_clear(struct party_sums *t)
+static void tally_clear(struct actor_sums *t)
 {
-	if (t->len > FEW)
+	if (t->len > LINEAR_MAX)
 		map_release(&t->by_hash);
 	t->len = 0;
 }
 
-static void tally_release(struct party_sums *t)
+static void tally_release(struct actor_sums *t)
 {
 	tally_clear(t);
 	free(t->entry);
 }
 
-/* Where the party is in the map, or, new there, shall be. */
-static uint64_t *tally_slot(struct party_sums *t, const struct party *who, bool *is_new)
+/* Returns the slot of an actor in the map, which may be new. */
+static uint64_t *tally_slot(struct actor_sums *t, const struct actor *actor, bool *is_new)
 {
-	uint64_t hash = hash_number((uint64_t)(uint32_t)who->system << 32 | (uint32_t)who->tid, who->name), *at;
-	hash = hash_end(hash_number(hash, who->kind));
-	while (at = map_put(&t->by_hash, hash, is_new), !*is_new && !party_same(&t->entry[*at].who, who))
+	uint64_t hash = hash_number((uint64_t)(uint32_t)actor->machine << 32 | (uint32_t)actor->tid, actor->name), *at;
+	hash = hash_end(hash_number(hash, actor->kind));
+	while (at = map_put(&t->by_hash, hash, is_new), !*is_new && !actor_same(&t->entry[*at].actor, actor))
 		hash++;
 	return at;
 }
 
-static size_t tally_find(struct party_sums *t, const struct party *who)
+static size_t tally_find(struct actor_sums *t, const struct actor *actor)
 {
 	bool is_new;
-	if (t->len <= FEW) {
+	if (t->len <= LINEAR_MAX) {
 		size_t i = 0;
-		while (i < t->len && !party_same(&t->entry[i].who, who))
+		while (i < t->len && !actor_same(&t->entry[i].actor, actor))
 			i++;
 		return i;
 	}
-	uint64_t *at = tally_slot(t, who, &is_new);
+	uint64_t *at = tally_slot(t, actor, &is_new);
 	if (is_new)
 		*at = t->len;
 	return (size_t)*at;
 }
 
-/* who may leave out which thread it is, whose TID is tid. */
-static void tally_add(struct party_sums *t, const struct party *who, int32_t tid, const char *name, int64_t ns)
+/* Adds ns to the sum of an actor. tid: TID of the culprit, also if `actor` combines several threads. */
+static void tally_add(struct actor_sums *t, const struct actor *actor, int32_t tid, const char *name, int64_t ns)
 {
 	bool is_new;
-	size_t at = tally_find(t, who);
+	size_t at = tally_find(t, actor);
 	if (at == t->len)
-		*ARRAY_PUSH(t->entry, t->len, t->cap) = (struct tally_entry){ *who, tid, name, 0 };
+		*ARRAY_PUSH(t->entry, t->len, t->cap) = (struct tally_entry){ *actor, tid, name, 0 };
 	if (t->entry[at].tid != tid)
 		t->entry[at].tid = -1;
 	t->entry[at].ns += ns;
-	for (size_t i = 0; at == FEW && i < t->len; i++)  /* they are no longer few */
-		*tally_slot(t, &t->entry[i].who, &is_new) = i;
+	for (size_t i = 0; at == LINEAR_MAX && i < t->len; i++)  /* more than LINEAR_MAX actors: add all to the map */
+		*tally_slot(t, &t->entry[i].actor, &is_new) = i;
 }
 
-static struct table_cell victim_cpu(const struct filler *f, const struct subject *s)
+static struct table_cell victim_cpu(const struct filler *f, const struct target *s)
 {
-	return s->kind == SUBJECT_CPU ? CELL_INT(f->topo->cpu[s->index].number) : CELL_NONE;
+	return s->kind == TARGET_CPU ? CELL_INT(f->catalog->cpu[s->index].number) : CELL_NONE;
 }
 
-static struct table_cell victim_tid(const struct filler *f, const struct subject *s)
+static struct table_cell victim_tid(const struct filler *f, const struct target *s)
 {
-	return s->kind == SUBJECT_THREAD ? CELL_INT(f->topo->thread[s->index].tid) : CELL_NONE;
+	return s->kind == TARGET_THREAD ? CELL_INT(f->catalog->thread[s->index].tid) : CELL_NONE;
 }
 
-static struct table_cell victim_machine(const struct filler *f, const struct subject *s)
+static struct table_cell victim_machine(const struct filler *f, const struct target *s)
 {
-	return CELL_TEXT(f->machine[s->kind == SUBJECT_CPU ? f->topo->cpu[s->index].machine
-	                                                   : f->topo->thread[s->index].machine]);
+	return CELL_TEXT(f->machine[s->kind == TARGET_CPU ? f->catalog->cpu[s->index].machine
+	                                                   : f->catalog->thread[s->index].machine]);
 }
 
 static struct table_cell victim_name(struct filler *f, const char *raw)
@@ -107,52 +106,57 @@ static struct table_cell victim_name(struct filler *f, const char *raw)
 
 /* ---- gap */
 
-/* As struct thief has it; a machine has no name. */
-static struct tally_entry thief_of(const struct filler *f, const struct gap *gap, const struct party_sums *tally)
+/* Returns the top culprit of a gap, as flow_top_culprit() determines it; its name is "" if it combines several actors. */
+static struct tally_entry top_culprit(const struct filler *f, const struct gap *gap, const struct actor_sums *tally)
 {
-	struct thief thief;
+	struct top_culprit culprit;
 	if (tally->len == 1)
 		return tally->entry[0];
 	struct flow_entry *entry = mem_new(tally->len, sizeof *entry);
 	for (size_t i = 0; i < tally->len; i++)
-		entry[i] = (struct flow_entry){ .who = tally->entry[i].who, .lost = tally->entry[i].ns };
-	flow_thief(f->topo, &gap->subject, entry, tally->len, &thief);
+		entry[i] = (struct flow_entry){ .actor = tally->entry[i].actor, .lost = tally->entry[i].ns };
+	flow_top_culprit(f->catalog, &gap->target, entry, tally->len, &culprit);
 	free(entry);
 	for (size_t i = 0; i < tally->len; i++)
-		if (thief.parties == 1 && party_same(&tally->entry[i].who, &thief.who))
+		if (culprit.actors == 1 && actor_same(&tally->entry[i].actor, &culprit.actor))
 			return tally->entry[i];
-	return (struct tally_entry){ .who = thief.who, .tid = -1, .name = "", .ns = thief.ns };
+	return (struct tally_entry){ .actor = culprit.actor, .tid = -1, .name = "", .ns = culprit.ns };
 }
 
-static const char *state_name(const struct filler *f, const struct gap *g)
-{
-	uint32_t attr = g->subject.kind == SUBJECT_CPU ? f->topo->cpu[g->subject.index].status
-	                                               : f->topo->thread[g->subject.index].status;
-	return history_state_name(f->h, attr, (unsigned)g->state);
-}
+#define GAP_CELL(X, code, ...) [GAP_COLUMN_##code] = COL_GAP_##code,
+#define NO_CELL(X, code, ...) [GAP_COLUMN_##code] = -1,
+/* Index of each field's cell; -1: not exported. */
+static const int gap_cell[GAP_COLUMN_COUNT] = { GAP_COLUMN_LIST(GAP_CELL, NO_CELL, ) };
+#undef GAP_CELL
+#undef NO_CELL
 
-static int gap_row(struct gaps *g, const struct gap_piece *p)
+static int gap_row(struct gaps *g, const struct gap_interval *p)
 {
 	struct filler *f = g->f;
 	const struct gap *gap = p->gap;
-	const struct tally_entry thief = thief_of(f, gap, &g->tally);
-	return fill_row(f, (struct table_cell[GAP_FIELD_COUNT]){
-		[COL_GAP_MACHINE] = victim_machine(f, &gap->subject), [COL_GAP_CPU] = victim_cpu(f, &gap->subject),
-		[COL_GAP_TID] = victim_tid(f, &gap->subject), [COL_GAP_NAME] = victim_name(f, p->victim),
-		[COL_GAP_OF_MACHINE] = CELL_INT(p->of_machine), [COL_GAP_TS] = CELL_INT(gap->start),
-		[COL_GAP_DUR] = CELL_INT(gap->end - gap->start + 1), [COL_GAP_STATE] = fill_text(f, BANK_STATE, state_name(f, gap)),
-		[COL_GAP_THIEF_MACHINE] = fill_machine(f, thief.who.system), [COL_GAP_THIEF_TID] = fill_number(thief.tid),
-		[COL_GAP_THIEF_NAME] = fill_text(f, BANK_THIEF, thief.name),
-		[COL_GAP_THIEF_KIND] = CELL_TEXT(flow_kind_name[thief.who.kind]),
-		[COL_GAP_THIEF_NS] = CELL_INT(thief.ns) });
+	const struct tally_entry culprit = top_culprit(f, gap, &g->tally);
+	const struct gap_record row = { f->catalog, gap, &culprit.actor, culprit.name, culprit.ns };
+	struct table_cell cell[GAP_FIELD_COUNT] = {
+		[COL_GAP_MACHINE] = victim_machine(f, &gap->target), [COL_GAP_CPU] = victim_cpu(f, &gap->target),
+		[COL_GAP_TID] = victim_tid(f, &gap->target), [COL_GAP_NAME] = victim_name(f, p->victim),
+		[COL_GAP_OF_MACHINE] = CELL_INT(p->of_machine) };
+	for (enum gap_column_code code = 0; code < GAP_COLUMN_COUNT; code++) {
+		if (gap_cell[code] < 0)
+			continue;
+		const struct gap_value v = gap_value(&row, code, NULL);
+		cell[gap_cell[code]] = v.absent ? CELL_NONE
+		                       : v.text ? fill_text(f, BANK_GAP + code, v.text)
+		                       : gap_column[code].type == GAP_TYPE_SHARE ? CELL_REAL(v.share) : CELL_INT(v.number);
+	}
+	return fill_row(f, cell);
 }
 
-static int add_to_gap(void *arg, const struct gap_piece *p)
+static int add_to_gap(void *arg, const struct gap_interval *p)
 {
 	struct gaps *g = arg;
 	if (!p)
 		return 0;
-	tally_add(&g->tally, &p->who, p->who.tid, p->name, p->end - p->start + 1);
+	tally_add(&g->tally, &p->actor, p->actor.tid, p->name, p->end - p->start + 1);
 	if (p->end < p->gap->end)
 		return 0;
 	int rc = gap_row(g, p);
@@ -162,18 +166,19 @@ static int add_to_gap(void *arg, const struct gap_piece *p)
 
 /* ---- flow */
 
-static int flow_row(void *arg, const struct gap_piece *p)
+static int flow_row(void *arg, const struct gap_interval *p)
 {
 	struct gaps *g = arg;
 	if (!p)
 		return 0;
-	const struct subject *s = &p->gap->subject;
+	const struct target *s = &p->gap->target;
 	return fill_row(g->f, (struct table_cell[FLOW_FIELD_COUNT]){
 		[COL_FLOW_MACHINE] = victim_machine(g->f, s), [COL_FLOW_CPU] = victim_cpu(g->f, s),
 		[COL_FLOW_TID] = victim_tid(g->f, s), [COL_FLOW_TS] = CELL_INT(p->start),
-		[COL_FLOW_DUR] = CELL_INT(p->end - p->start + 1), [COL_FLOW_KIND] = CELL_TEXT(flow_kind_name[p->who.kind]),
-		[COL_FLOW_THIEF_MACHINE] = fill_machine(g->f, p->who.system), [COL_FLOW_THIEF_TID] = fill_number(p->who.tid),
-		[COL_FLOW_THIEF_NAME] = fill_text(g->f, BANK_THIEF, p->name),
+		[COL_FLOW_DUR] = CELL_INT(p->end - p->start + 1), [COL_FLOW_KIND] = CELL_TEXT(flow_kind_name[p->actor.kind]),
+		[COL_FLOW_CULPRIT_MACHINE] = fill_machine(g->f, p->actor.machine),
+		[COL_FLOW_CULPRIT_TID] = fill_number(p->actor.tid),
+		[COL_FLOW_CULPRIT_NAME] = fill_text(g->f, BANK_CULPRIT, p->name),
 		[COL_FLOW_PCPU] = fill_number(p->pcpu) });
 }
 
@@ -188,9 +193,9 @@ static int steal_rows(struct gaps *g)
 			[COL_STEAL_BUCKET] = CELL_INT(g->bucket), [COL_STEAL_MACHINE] = victim_machine(f, &g->victim),
 			[COL_STEAL_CPU] = victim_cpu(f, &g->victim), [COL_STEAL_TID] = victim_tid(f, &g->victim),
 			[COL_STEAL_NAME] = victim_name(f, g->victim_name), [COL_STEAL_OF_MACHINE] = CELL_INT(g->of_machine),
-			[COL_STEAL_KIND] = CELL_TEXT(flow_kind_name[e->who.kind]),
-			[COL_STEAL_THIEF_MACHINE] = fill_machine(f, e->who.system), [COL_STEAL_THIEF_TID] = fill_number(e->tid),
-			[COL_STEAL_THIEF_NAME] = fill_text(f, BANK_THIEF, e->name),
+			[COL_STEAL_KIND] = CELL_TEXT(flow_kind_name[e->actor.kind]),
+			[COL_STEAL_CULPRIT_MACHINE] = fill_machine(f, e->actor.machine), [COL_STEAL_CULPRIT_TID] = fill_number(e->tid),
+			[COL_STEAL_CULPRIT_NAME] = fill_text(f, BANK_CULPRIT, e->name),
 			[COL_STEAL_NS] = CELL_INT(e->ns) }))
 			return -1;
 	}
@@ -198,20 +203,20 @@ static int steal_rows(struct gaps *g)
 	return 0;
 }
 
-static int64_t bucket_of(int64_t t)
+static int64_t bucket_start(int64_t t)
 {
-	return t - (t % BUCKET + BUCKET) % BUCKET;
+	return t - (t % STEAL_BUCKET_NS + STEAL_BUCKET_NS) % STEAL_BUCKET_NS;
 }
 
-/* Cut where a second ends. */
-static int add_to_steal(void *arg, const struct gap_piece *p)
+/* Adds an interval to the sums of its victim, split at full seconds. p NULL: end of all gaps. */
+static int add_to_steal(void *arg, const struct gap_interval *p)
 {
 	struct gaps *g = arg;
 	if (!p)
 		return steal_rows(g);
-	const struct subject *s = &p->gap->subject;
+	const struct target *s = &p->gap->target;
 	for (int64_t from = p->start; from <= p->end;) {
-		int64_t bucket = bucket_of(from), next = bucket + BUCKET;
+		int64_t bucket = bucket_start(from), next = bucket + STEAL_BUCKET_NS;
 		int64_t to = next - 1 < p->end ? next - 1 : p->end;
 		bool same = g->has_victim && g->victim.kind == s->kind && g->victim.index == s->index && g->bucket == bucket;
 		if (!same && steal_rows(g))
@@ -221,57 +226,60 @@ static int add_to_steal(void *arg, const struct gap_piece *p)
 		g->of_machine = p->of_machine;
 		g->has_victim = true;
 		g->bucket = bucket;
-		tally_add(&g->tally, &p->who, p->who.tid, p->name, to - from + 1);
+		tally_add(&g->tally, &p->actor, p->actor.tid, p->name, to - from + 1);
 		from = to + 1;
 	}
 	return 0;
 }
 
-/* ---- taken: threads of one name are one thief, since hosts may run thousands of those a second */
+/* ---- steal_total: threads with equal names are one culprit, since hosts may start thousands of threads per second */
 
-static int taken_rows(struct gaps *g)
+static int steal_total_rows(struct gaps *g)
 {
 	struct filler *f = g->f;
 	for (size_t i = 0; i < g->tally.len; i++) {
 		const struct tally_entry *e = &g->tally.entry[i];
-		if (fill_row(f, (struct table_cell[TAKEN_FIELD_COUNT]){
-			[COL_TAKEN_MACHINE] = victim_machine(f, &g->victim), [COL_TAKEN_KIND] = CELL_TEXT(flow_kind_name[e->who.kind]),
-			[COL_TAKEN_THIEF_MACHINE] = fill_machine(f, e->who.system), [COL_TAKEN_THIEF_TID] = fill_number(e->tid),
-			[COL_TAKEN_THIEF_NAME] = fill_text(f, BANK_THIEF, e->name), [COL_TAKEN_NS] = CELL_INT(e->ns) }))
+		if (fill_row(f, (struct table_cell[STEAL_TOTAL_FIELD_COUNT]){
+			[COL_STEAL_TOTAL_MACHINE] = victim_machine(f, &g->victim),
+			[COL_STEAL_TOTAL_KIND] = CELL_TEXT(flow_kind_name[e->actor.kind]),
+			[COL_STEAL_TOTAL_CULPRIT_MACHINE] = fill_machine(f, e->actor.machine),
+			[COL_STEAL_TOTAL_CULPRIT_TID] = fill_number(e->tid),
+			[COL_STEAL_TOTAL_CULPRIT_NAME] = fill_text(f, BANK_CULPRIT, e->name), [COL_STEAL_TOTAL_NS] = CELL_INT(e->ns) }))
 			return -1;
 	}
 	tally_clear(&g->tally);
 	return 0;
 }
 
-static int add_to_taken(void *arg, const struct gap_piece *p)
+static int add_to_steal_total(void *arg, const struct gap_interval *p)
 {
 	struct gaps *g = arg;
-	if (!p || (g->has_victim && subject_machine(g->f->topo, &g->victim) != subject_machine(g->f->topo, &p->gap->subject)))
-		if (taken_rows(g))
+	if (!p ||
+	    (g->has_victim && target_machine(g->f->catalog, &g->victim) != target_machine(g->f->catalog, &p->gap->target)))
+		if (steal_total_rows(g))
 			return -1;
 	if (!p)
 		return 0;
-	g->victim = p->gap->subject;
+	g->victim = p->gap->target;
 	g->has_victim = true;
-	struct party named = p->who;
+	struct actor named = p->actor;
 	named.tid = -1;
 	if (p->of_machine)
-		tally_add(&g->tally, &named, p->who.tid, p->name, p->end - p->start + 1);
+		tally_add(&g->tally, &named, p->actor.tid, p->name, p->end - p->start + 1);
 	return 0;
 }
 
-/* ---- All of them */
+/* ---- Public functions */
 
-static int each(struct filler *f, int (*fn)(void *, const struct gap_piece *))
+static int for_each_gap(struct filler *f, int (*fn)(void *, const struct gap_interval *))
 {
 	struct gaps g = { .f = f };
-	int rc = gap_each_piece(f->topo, history_begin(f->h), history_end(f->h), fn, &g, &f->progress, f->err);
+	int rc = gap_each_interval(f->catalog, history_begin(f->h), history_end(f->h), fn, &g, &f->progress, f->err);
 	tally_release(&g.tally);
 	return rc;
 }
 
-int fill_gaps(struct filler *f) { return each(f, add_to_gap); }
-int fill_flow(struct filler *f) { return each(f, flow_row); }
-int fill_steal(struct filler *f) { return each(f, add_to_steal); }
-int fill_taken(struct filler *f) { return each(f, add_to_taken); }
+int fill_gaps(struct filler *f) { return for_each_gap(f, add_to_gap); }
+int fill_flow(struct filler *f) { return for_each_gap(f, flow_row); }
+int fill_steal(struct filler *f) { return for_each_gap(f, add_to_steal); }
+int fill_steal_total(struct filler *f) { return for_each_gap(f, add_to_steal_total); }

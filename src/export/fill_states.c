@@ -1,20 +1,21 @@
-/* Tables of intervals: one walk over one attribute of each CPU or thread.  Intervals without a value are left out. */
+/* Fills the tables of intervals (vcpu_state, running, exit, thread_state, name): reads one attribute of each CPU or
+ * thread. Intervals with the value null are skipped. */
 #include "export/fill.h"
 
-#define READ 64  /* intervals at once */
+#define READ_BATCH 64  /* intervals read at once */
 
-/* Calls fn for every interval of the attribute that has a value, cut to what the history is about. */
+/* Calls fn() for every interval of the attribute that is not null, clipped to the time range of the history. */
 static int each_interval(struct filler *f, uint32_t attr, int (*fn)(struct filler *, const struct interval *, void *),
                          void *arg)
 {
 	struct history_cursor c;
-	struct interval iv[READ];
+	struct interval iv[READ_BATCH];
 	int n;
 	if (attr == HISTORY_NONE)
 		return 0;
 	if (history_range(&c, f->h, attr, history_begin(f->h), history_end(f->h), f->err))
 		return -1;
-	while ((n = history_range_read(&c, iv, READ, f->err)) > 0)
+	while ((n = history_range_read(&c, iv, READ_BATCH, f->err)) > 0)
 		for (int i = 0; i < n; i++) {
 			iv[i].start = iv[i].start > history_begin(f->h) ? iv[i].start : history_begin(f->h);
 			iv[i].end = iv[i].end < history_end(f->h) ? iv[i].end : history_end(f->h);
@@ -24,7 +25,7 @@ static int each_interval(struct filler *f, uint32_t attr, int (*fn)(struct fille
 	return n;
 }
 
-static int64_t dur(const struct interval *iv)
+static int64_t interval_length(const struct interval *iv)
 {
 	return iv->end - iv->start + 1;
 }
@@ -33,39 +34,39 @@ static int64_t dur(const struct interval *iv)
 
 static int vcpu_state_row(struct filler *f, const struct interval *iv, void *arg)
 {
-	const struct topo_cpu *cpu = arg;
+	const struct catalog_cpu *cpu = arg;
 	return fill_row(f, (struct table_cell[VCPU_STATE_FIELD_COUNT]){
 		[COL_VCPU_STATE_MACHINE] = CELL_TEXT(f->machine[cpu->machine]), [COL_VCPU_STATE_CPU] = CELL_INT(cpu->number),
-		[COL_VCPU_STATE_TS] = CELL_INT(iv->start), [COL_VCPU_STATE_DUR] = CELL_INT(dur(iv)),
+		[COL_VCPU_STATE_TS] = CELL_INT(iv->start), [COL_VCPU_STATE_DUR] = CELL_INT(interval_length(iv)),
 		[COL_VCPU_STATE_STATE] = fill_text(f, BANK_STATE,
 			history_state_name(f->h, cpu->status, (unsigned)iv->value)) });
 }
 
 static int running_row(struct filler *f, const struct interval *iv, void *arg)
 {
-	const struct topo_cpu *cpu = arg;
+	const struct catalog_cpu *cpu = arg;
 	return fill_row(f, (struct table_cell[RUNNING_FIELD_COUNT]){
 		[COL_RUNNING_MACHINE] = CELL_TEXT(f->machine[cpu->machine]), [COL_RUNNING_CPU] = CELL_INT(cpu->number),
-		[COL_RUNNING_TS] = CELL_INT(iv->start), [COL_RUNNING_DUR] = CELL_INT(dur(iv)),
+		[COL_RUNNING_TS] = CELL_INT(iv->start), [COL_RUNNING_DUR] = CELL_INT(interval_length(iv)),
 		[COL_RUNNING_TID] = CELL_INT(iv->value) });
 }
 
 static int exit_row(struct filler *f, const struct interval *iv, void *arg)
 {
-	const struct topo_cpu *cpu = arg;
+	const struct catalog_cpu *cpu = arg;
 	return fill_row(f, (struct table_cell[EXIT_FIELD_COUNT]){
 		[COL_EXIT_MACHINE] = CELL_TEXT(f->machine[cpu->machine]), [COL_EXIT_CPU] = CELL_INT(cpu->number),
-		[COL_EXIT_TS] = CELL_INT(iv->start), [COL_EXIT_DUR] = CELL_INT(dur(iv)),
+		[COL_EXIT_TS] = CELL_INT(iv->start), [COL_EXIT_DUR] = CELL_INT(interval_length(iv)),
 		[COL_EXIT_REASON] = fill_text(f, BANK_STATE, history_string(f->h, iv->value)) });
 }
 
 static int each_cpu(struct filler *f, const char *phase, enum cpu_attr attr,
                     int (*fn)(struct filler *, const struct interval *, void *))
 {
-	for (uint32_t i = 0; i < f->topo->cpus; i++) {
-		struct topo_cpu *cpu = &f->topo->cpu[i];
-		bool has = attr != CPU_STATUS || f->topo->machine[cpu->machine].kind == MACHINE_VM;
-		if (fill_tick(f, phase, i, f->topo->cpus) || (has && each_interval(f, cpu->id[attr], fn, cpu)))
+	for (uint32_t i = 0; i < f->catalog->cpus; i++) {
+		struct catalog_cpu *cpu = &f->catalog->cpu[i];
+		bool has = attr != CPU_STATUS || f->catalog->machine[cpu->machine].kind == MACHINE_VM;
+		if (fill_tick(f, phase, i, f->catalog->cpus) || (has && each_interval(f, cpu->id[attr], fn, cpu)))
 			return -1;
 	}
 	return 0;
@@ -77,17 +78,18 @@ int fill_exits(struct filler *f) { return each_cpu(f, "exits", CPU_EXIT, exit_ro
 
 /* ---- Threads */
 
-/* A thread with the walk along its CPU, which goes beside that along its status. */
-struct on_cpu {
-	const struct topo_thread *thread;
+/* Cursor over the attribute `cpu` of a thread, which follows the thread's states. */
+struct cpu_cursor {
+	const struct catalog_thread *thread;
 	struct history_cursor cursor;
-	struct interval at, read[READ];
+	struct interval at;                 /* current interval */
+	struct interval read[READ_BATCH];   /* intervals read ahead; n of them, next: the next one */
 	int next, n;
 };
 
-static int on_cpu_start(struct filler *f, struct on_cpu *o, const struct topo_thread *th)
+static int cpu_cursor_open(struct filler *f, struct cpu_cursor *o, const struct catalog_thread *th)
 {
-	*o = (struct on_cpu){ .thread = th, .at = { 1, 0, HISTORY_NULL } };
+	*o = (struct cpu_cursor){ .thread = th, .at = { 1, 0, HISTORY_NULL } };
 	if (th->cpu == HISTORY_NONE) {
 		o->at = (struct interval){ INT64_MIN, INT64_MAX, HISTORY_NULL };
 		return 0;
@@ -95,12 +97,13 @@ static int on_cpu_start(struct filler *f, struct on_cpu *o, const struct topo_th
 	return history_range(&o->cursor, f->h, th->cpu, history_begin(f->h), history_end(f->h), f->err);
 }
 
-static int on_cpu_at(struct filler *f, struct on_cpu *o, int64_t t)
+/* Moves to the interval that contains t. */
+static int cpu_cursor_seek(struct filler *f, struct cpu_cursor *o, int64_t t)
 {
 	while (o->at.start > o->at.end || o->at.end < t) {
 		if (o->next == o->n) {
 			o->next = 0;
-			o->n = history_range_read(&o->cursor, o->read, READ, f->err);
+			o->n = history_range_read(&o->cursor, o->read, READ_BATCH, f->err);
 			if (o->n < 0)
 				return -1;
 			if (o->n == 0) {
@@ -115,13 +118,13 @@ static int on_cpu_at(struct filler *f, struct on_cpu *o, int64_t t)
 
 static int thread_state_row(struct filler *f, const struct interval *iv, void *arg)
 {
-	struct on_cpu *o = arg;
-	if (on_cpu_at(f, o, iv->start))
+	struct cpu_cursor *o = arg;
+	if (cpu_cursor_seek(f, o, iv->start))
 		return -1;
 	return fill_row(f, (struct table_cell[THREAD_STATE_FIELD_COUNT]){
 		[COL_THREAD_STATE_MACHINE] = CELL_TEXT(f->machine[o->thread->machine]),
 		[COL_THREAD_STATE_TID] = CELL_INT(o->thread->tid), [COL_THREAD_STATE_TS] = CELL_INT(iv->start),
-		[COL_THREAD_STATE_DUR] = CELL_INT(dur(iv)),
+		[COL_THREAD_STATE_DUR] = CELL_INT(interval_length(iv)),
 		[COL_THREAD_STATE_STATE] = fill_text(f, BANK_STATE,
 			history_state_name(f->h, o->thread->status, (unsigned)iv->value)),
 		[COL_THREAD_STATE_CPU] = o->at.value == HISTORY_NULL ? CELL_NONE : CELL_INT(o->at.value) });
@@ -129,10 +132,10 @@ static int thread_state_row(struct filler *f, const struct interval *iv, void *a
 
 int fill_thread_states(struct filler *f)
 {
-	for (uint32_t i = 0; i < f->topo->threads; i++) {
-		struct on_cpu o;
-		const struct topo_thread *th = &f->topo->thread[i];
-		if (fill_tick(f, "thread states", i, f->topo->threads) || on_cpu_start(f, &o, th) ||
+	for (uint32_t i = 0; i < f->catalog->threads; i++) {
+		struct cpu_cursor o;
+		const struct catalog_thread *th = &f->catalog->thread[i];
+		if (fill_tick(f, "thread states", i, f->catalog->threads) || cpu_cursor_open(f, &o, th) ||
 		    each_interval(f, th->status, thread_state_row, &o))
 			return -1;
 	}
@@ -141,18 +144,18 @@ int fill_thread_states(struct filler *f)
 
 static int name_row(struct filler *f, const struct interval *iv, void *arg)
 {
-	const struct topo_thread *th = arg;
+	const struct catalog_thread *th = arg;
 	return fill_row(f, (struct table_cell[NAME_FIELD_COUNT]){
 		[COL_NAME_MACHINE] = CELL_TEXT(f->machine[th->machine]), [COL_NAME_TID] = CELL_INT(th->tid),
-		[COL_NAME_TS] = CELL_INT(iv->start), [COL_NAME_DUR] = CELL_INT(dur(iv)),
+		[COL_NAME_TS] = CELL_INT(iv->start), [COL_NAME_DUR] = CELL_INT(interval_length(iv)),
 		[COL_NAME_NAME] = fill_text(f, BANK_STATE, history_string(f->h, iv->value)) });
 }
 
 int fill_names(struct filler *f)
 {
-	for (uint32_t i = 0; i < f->topo->threads; i++)
-		if (fill_tick(f, "names", i, f->topo->threads) ||
-		    each_interval(f, f->topo->thread[i].name, name_row, &f->topo->thread[i]))
+	for (uint32_t i = 0; i < f->catalog->threads; i++)
+		if (fill_tick(f, "names", i, f->catalog->threads) ||
+		    each_interval(f, f->catalog->thread[i].name, name_row, &f->catalog->thread[i]))
 			return -1;
 	return 0;
 }

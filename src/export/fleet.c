@@ -1,4 +1,5 @@
-/* The questions that ship: texts of SQL whose first two lines say what is asked, and what columns come. */
+/* Predefined queries (share/sql): SQL files; the first line is a comment with the description, the second one with the
+ * columns. */
 #include "export/fleet.h"
 
 #include <stdio.h>
@@ -10,36 +11,36 @@
 #include "export/export.h"
 #include "export/questions.h"
 
-static const struct fleet_database *const askers[] = {
+static const struct fleet_database *const databases[] = {
 #ifdef HAVE_SQLITE
-	&ask_sqlite,
+	&query_sqlite,
 #endif
 #ifdef HAVE_POSTGRES
-	&ask_postgres,
+	&query_postgres,
 #endif
-	&ask_clickhouse,
+	&query_clickhouse,
 	NULL
 };
 
 #define QUESTIONS (sizeof shipped / sizeof *shipped)
 
-static char *line_of(size_t question, size_t line)
+static char *find_line(size_t question, size_t line)
 {
 	const char *text = shipped[question].line[line];
 	text += strspn(text, "- ");
 	return mem_printf("%.*s", (int)strcspn(text, "\n"), text);
 }
 
-/* What ClickHouse says in another way stands as a comment behind the line that it replaces. */
-#define DIALECT "-- clickhouse: "
+/* Prefix of a line that replaces the line before it in ClickHouse. */
+#define CLICKHOUSE_LINE "-- clickhouse: "
 
-static char *sql_of(size_t question, bool dialect)
+static char *make_sql(size_t question, bool clickhouse)
 {
 	char *sql = mem_dup("");
 	for (const char *const *line = shipped[question].line; *line; line++) {
-		const bool replaced = dialect && line[1] && strncmp(line[1], DIALECT, strlen(DIALECT)) == 0;
+		const bool replaced = clickhouse && line[1] && strncmp(line[1], CLICKHOUSE_LINE, strlen(CLICKHOUSE_LINE)) == 0;
 		line += replaced;
-		char *more = mem_printf("%s%s", sql, *line + (replaced ? strlen(DIALECT) : 0));
+		char *more = mem_printf("%s%s", sql, *line + (replaced ? strlen(CLICKHOUSE_LINE) : 0));
 		free(sql);
 		sql = more;
 	}
@@ -50,8 +51,8 @@ bool fleet_question(size_t i, struct fleet_question *out)
 {
 	if (i >= QUESTIONS)
 		return false;
-	*out = (struct fleet_question){ shipped[i].name, line_of(i, 0), NULL, 0 };
-	char *columns = line_of(i, 1), *save = NULL;
+	*out = (struct fleet_question){ shipped[i].name, find_line(i, 0), NULL, 0 };
+	char *columns = find_line(i, 1), *save = NULL;
 	size_t cap = 0;
 	for (char *word = strtok_r(columns, " ", &save); word; word = strtok_r(NULL, " ", &save)) {
 		size_t n = strcspn(word, ":");
@@ -75,27 +76,27 @@ void fleet_question_release(struct fleet_question *q)
 
 static int find_question(const char *name, size_t *at, struct error *err)
 {
-	char mend[80] = "stealscope fleet lists them";
-	struct suggestion near = SUGGESTION(name);
+	char remedy[80] = "stealscope fleet lists them";
+	struct suggestion suggestion = SUGGESTION(name);
 	for (*at = 0; *at < QUESTIONS; ++*at) {
 		if (strcmp(shipped[*at].name, name) == 0)
 			return 0;
-		suggest(&near, shipped[*at].name);
+		suggest(&suggestion, shipped[*at].name);
 	}
-	if (near.nearest)
-		snprintf(mend, sizeof mend, "did you mean %s?", near.nearest);
-	return error_set(err, STATUS_USAGE, mend, "%s: no such question", name);
+	if (suggestion.nearest)
+		snprintf(remedy, sizeof remedy, "did you mean %s?", suggestion.nearest);
+	return error_set(err, STATUS_USAGE, remedy, "%s: no such query", name);
 }
 
-static const struct fleet_database *find_asker(const char *url)
+static const struct fleet_database *find_database(const char *url)
 {
-	for (const struct fleet_database *const *a = askers; *a; a++)
+	for (const struct fleet_database *const *a = databases; *a; a++)
 		if (strncmp(url, (*a)->scheme, strlen((*a)->scheme)) == 0)
 			return *a;
 	return NULL;
 }
 
-/* The answer begins with its first row, or its end: not where there is none. */
+/* State of an answer: begin() is called at the first row, or at the end of an empty answer, so not after an early error. */
 struct fleet_answer {
 	const struct fleet_question *q;
 	void (*begin)(void *arg, const struct fleet_question *q);
@@ -104,7 +105,7 @@ struct fleet_answer {
 	bool begun;
 };
 
-static void begin_answer(struct fleet_answer *a)
+static void begin_rows(struct fleet_answer *a)
 {
 	if (!a->begun)
 		a->begin(a->arg, a->q);
@@ -114,29 +115,29 @@ static void begin_answer(struct fleet_answer *a)
 static void add_row(void *arg, const char *const *value)
 {
 	struct fleet_answer *a = arg;
-	begin_answer(a);
+	begin_rows(a);
 	a->row(a->arg, value);
 }
 
-int fleet_ask(const char *url, const char *question, void (*begin)(void *arg, const struct fleet_question *q),
+int fleet_query(const char *url, const char *question, void (*begin)(void *arg, const struct fleet_question *q),
               void (*row)(void *arg, const char *const *value), void *arg, struct error *err)
 {
 	size_t at;
 	struct fleet_question q;
-	const struct fleet_database *a = find_asker(url);
-	if (!a)  /* what stands behind a colon may be a password */
+	const struct fleet_database *a = find_database(url);
+	if (!a)  /* the text after the colon may contain a password: print only the scheme */
 		return error_set(err, STATUS_USAGE,
-		                 "sqlite:FILE, postgresql://USER@HOST/DATABASE or clickhouse://USER@HOST/DATABASE, "
-		                 "if this program was built with it",
-		                 "no database that can be asked: '%.*s'", (int)strcspn(url, ":"), url);
+		                 "use sqlite:FILE, postgresql://USER@HOST/DATABASE or clickhouse://USER@HOST/DATABASE, "
+		                 "as far as this build supports them",
+		                 "unknown kind of database: '%.*s'", (int)strcspn(url, ":"), url);
 	if (find_question(question, &at, err))
 		return -1;
 	fleet_question(at, &q);
-	char *sql = sql_of(at, a->dialect);
-	struct fleet_answer answer = { &q, begin, row, arg, false };
-	int rc = a->ask(url + strlen(a->scheme), sql, q.columns, add_row, &answer, err);
+	char *sql = make_sql(at, a->is_clickhouse);
+	struct fleet_answer rows = { &q, begin, row, arg, false };
+	int rc = a->query(url + strlen(a->scheme), sql, q.columns, add_row, &rows, err);
 	if (rc == 0)
-		begin_answer(&answer);
+		begin_rows(&rows);
 	free(sql);
 	fleet_question_release(&q);
 	return rc;

@@ -14,25 +14,25 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define PATIENCE 600     /* s without a byte from the server, or to it */
-#define ANSWER_LINE 1024 /* bytes of a line of the head, or of a refusal, that are kept */
+#define TIMEOUT_S 600     /* s without progress after which a connection fails */
+#define LINE_SIZE 1024   /* bytes of a header line or an error message; longer lines are truncated */
 
 /* ---- URLs */
 
-static int hex(char c)
+static int hex_digit(char c)
 {
 	const char *digits = "0123456789abcdef", *at = c ? strchr(digits, c | 0x20) : NULL;
 	return at ? (int)(at - digits) : -1;
 }
 
-/* n bytes, percent-decoded; NULL: they hold a control character, or a wrong escape. */
-static char *decode(const char *text, size_t n)
+/* Percent-decodes n bytes. NULL: control characters or a malformed escape. The caller frees. */
+static char *percent_decode(const char *text, size_t n)
 {
 	char *out = mem_new(n + 1, 1), *to = out;
 	for (const char *end = text + n; text < end; text++) {
 		int c = (unsigned char)*text;
 		if (c == '%') {
-			int high = end - text > 2 ? hex(text[1]) : -1, low = high >= 0 ? hex(text[2]) : -1;
+			int high = end - text > 2 ? hex_digit(text[1]) : -1, low = high >= 0 ? hex_digit(text[2]) : -1;
 			c = low < 0 ? 0 : high << 4 | low;
 			text += 2;
 		}
@@ -46,50 +46,50 @@ static char *decode(const char *text, size_t n)
 	return out;
 }
 
-static bool take_part(char **out, const char *text, size_t n)
+static bool decode_part(char **out, const char *text, size_t n)
 {
-	*out = decode(text, n);
+	*out = percent_decode(text, n);
 	return *out != NULL;
 }
 
-/* HOST[:PORT] or [ADDRESS][:PORT] */
-static bool parse_host(struct http_place *p, const char *text, size_t n, const char *port)
+/* Parses HOST[:PORT] or [ADDRESS][:PORT]. port: default. Returns false if the text is malformed. */
+static bool parse_host(struct http_location *p, const char *text, size_t n, const char *port)
 {
 	const char *end = text + n, *close = *text == '[' ? memchr(text, ']', n) : NULL;
 	const char *colon = memchr(close ? close : text, ':', (size_t)(end - (close ? close : text)));
-	const char *behind = colon ? colon : end, *from = close ? text + 1 : text;
-	if (close && close + 1 != behind)
+	const char *host_end = colon ? colon : end, *from = close ? text + 1 : text;
+	if (close && close + 1 != host_end)
 		return false;
 	if (colon && (colon + 1 == end || strspn(colon + 1, "0123456789") < (size_t)(end - colon - 1)))
 		return false;
-	return take_part(&p->host, from, (size_t)((close ? close : behind) - from)) && *p->host &&
-	       take_part(&p->port, colon ? colon + 1 : port, colon ? (size_t)(end - colon - 1) : strlen(port));
+	return decode_part(&p->host, from, (size_t)((close ? close : host_end) - from)) && *p->host &&
+	       decode_part(&p->port, colon ? colon + 1 : port, colon ? (size_t)(end - colon - 1) : strlen(port));
 }
 
-int http_place_parse(struct http_place *p, const char *scheme, const char *text, const char *port, struct error *err)
+int http_location_parse(struct http_location *p, const char *scheme, const char *text, const char *port, struct error *err)
 {
-	*p = (struct http_place){ 0 };
+	*p = (struct http_location){ 0 };
 	size_t n = strcspn(text, "/");
 	const char *slash = text + n, *at = memrchr(text, '@', n), *host = at ? at + 1 : text;
 	size_t user = at ? strcspn(text, ":@") : 0;
 	bool colon = at && text + user < at && text[user] == ':';
 	size_t password = colon ? (size_t)(at - text) - user - 1 : 0;
-	if (take_part(&p->user, text, user) && take_part(&p->password, text + user + colon, password) &&
+	if (decode_part(&p->user, text, user) && decode_part(&p->password, text + user + colon, password) &&
 	    parse_host(p, host, (size_t)(slash - host), port) &&
-	    take_part(&p->database, slash + !!*slash, strlen(slash + !!*slash)))
+	    decode_part(&p->database, slash + !!*slash, strlen(slash + !!*slash)))
 		return 0;
-	return error_set(err, STATUS_USAGE, "as USER@HOST:PORT/DATABASE; in a name, @ is %40 and / is %2f",
-	                 "%s...: not understood", scheme);
+	return error_set(err, STATUS_USAGE, "use USER@HOST:PORT/DATABASE; write @ in a name as %40, and / as %2f",
+	                 "%s...: malformed URL", scheme);
 }
 
-void http_place_release(struct http_place *p)
+void http_location_release(struct http_location *p)
 {
 	free(p->user);
 	free(p->password);
 	free(p->host);
 	free(p->port);
 	free(p->database);
-	*p = (struct http_place){ 0 };
+	*p = (struct http_location){ 0 };
 }
 
 char *http_quote(const char *text)
@@ -103,16 +103,16 @@ char *http_quote(const char *text)
 	return out;
 }
 
-/* ---- Talking */
+/* ---- Requests */
 
-static int connect_to(const struct http_place *p, const char *who, struct error *err)
+static int connect_to(const struct http_location *p, const char *service, struct error *err)
 {
 	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	const struct timeval patience = { PATIENCE, 0 };
+	const struct timeval timeout = { TIMEOUT_S, 0 };
 	struct addrinfo *list = NULL;
 	int fd = -1, why = getaddrinfo(p->host, p->port, &hints, &list);
 	if (why)
-		return error_set(err, STATUS_INPUT, NULL, "%s: %s: %s", who, p->host, gai_strerror(why));
+		return error_set(err, STATUS_INPUT, NULL, "%s: %s: %s", service, p->host, gai_strerror(why));
 	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
 		fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
 		if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen)) {
@@ -124,9 +124,10 @@ static int connect_to(const struct http_place *p, const char *who, struct error 
 	}
 	freeaddrinfo(list);
 	if (fd < 0)
-		return error_system(err, "does its server listen for HTTP there?", "%s: %s:%s", who, p->host, p->port);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+		return error_system(err, "check that the server accepts HTTP on this port", "%s: cannot connect to %s:%s", service,
+		                    p->host, p->port);
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
 	return fd;
 }
 
@@ -137,21 +138,21 @@ static int send_all(const struct http *c, const char *bytes, size_t n, struct er
 		if (sent < 0 && errno == EINTR)
 			continue;
 		if (sent < 0)
-			return error_system(err, NULL, "%s: the connection broke", c->who);
+			return error_system(err, NULL, "%s: cannot send to the server", c->service);
 		bytes += sent;
 		n -= (size_t)sent;
 	}
 	return 0;
 }
 
-int http_post(struct http *c, const char *who, const struct http_place *place, const char *path, const char *headers,
-              struct error *err)
+int http_post(struct http *c, const char *service, const struct http_location *location, const char *path,
+              const char *headers, struct error *err)
 {
-	*c = (struct http){ connect_to(place, who, err), who };
+	*c = (struct http){ connect_to(location, service, err), service };
 	if (c->fd < 0)
 		return -1;
 	char *head = mem_printf("POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: stealscope\r\nConnection: close\r\n"
-	                        "Transfer-Encoding: chunked\r\n%s\r\n", path, place->host, headers);
+	                        "Transfer-Encoding: chunked\r\n%s\r\n", path, location->host, headers);
 	int rc = send_all(c, head, strlen(head), err);
 	free(head);
 	if (rc)
@@ -168,14 +169,14 @@ int http_send(struct http *c, const void *bytes, size_t n, struct error *err)
 	return send_all(c, size, (size_t)digits, err) || send_all(c, bytes, n, err) || send_all(c, "\r\n", 2, err) ? -1 : 0;
 }
 
-/* What comes, byte by byte; EINTR is no end. */
-struct hearing {
+/* Buffered reader of an answer. */
+struct answer_reader {
 	int fd;
 	size_t at, len;
 	char buf[8192];
 };
 
-static bool refill(struct hearing *h)
+static bool refill_buffer(struct answer_reader *h)
 {
 	ssize_t n;
 	do
@@ -186,61 +187,61 @@ static bool refill(struct hearing *h)
 	return n > 0;
 }
 
-/* A line without its end, cut to the buffer; false: nothing more comes. */
-static bool hear_line(struct hearing *h, char line[ANSWER_LINE])
+/* Reads a line without the line break, truncated to the buffer. Returns false at the end of the data. */
+static bool read_line(struct answer_reader *h, char line[LINE_SIZE])
 {
 	size_t used = 0;
-	while (h->at < h->len || refill(h)) {
+	while (h->at < h->len || refill_buffer(h)) {
 		char c = h->buf[h->at++];
 		if (c == '\n') {
 			used -= used && line[used - 1] == '\r';
 			line[used] = '\0';
 			return true;
 		}
-		if (used + 1 < ANSWER_LINE)
+		if (used + 1 < LINE_SIZE)
 			line[used++] = c;
 	}
 	line[used] = '\0';
 	return used > 0;
 }
 
-/* n bytes of the body, or (UINT64_MAX) all that come.  False: they did not come. */
-static bool hear_bytes(struct hearing *h, uint64_t n, http_take *take, void *arg)
+/* Reads n bytes of the body (UINT64_MAX: to the end). Returns false if the data ended early. */
+static bool read_body(struct answer_reader *h, uint64_t n, http_body_fn *on_body, void *arg)
 {
-	while (n > 0 && (h->at < h->len || refill(h))) {
+	while (n > 0 && (h->at < h->len || refill_buffer(h))) {
 		size_t here = h->len - h->at < n ? h->len - h->at : (size_t)n;
-		take(arg, h->buf + h->at, here);
+		on_body(arg, h->buf + h->at, here);
 		h->at += here;
 		n -= n == UINT64_MAX ? 0 : here;
 	}
 	return n == 0 || n == UINT64_MAX;
 }
 
-static bool hear_chunks(struct hearing *h, http_take *take, void *arg)
+static bool read_chunks(struct answer_reader *h, http_body_fn *on_body, void *arg)
 {
-	char line[ANSWER_LINE], *rest;
+	char line[LINE_SIZE], *rest;
 	for (;;) {
-		if (!hear_line(h, line))
+		if (!read_line(h, line))
 			return false;
 		uint64_t n = strtoull(line, &rest, 16);
 		if (rest == line || n == UINT64_MAX)
 			return false;
 		if (n == 0)
 			return true;
-		if (!hear_bytes(h, n, take, arg) || !hear_line(h, line))
+		if (!read_body(h, n, on_body, arg) || !read_line(h, line))
 			return false;
 	}
 }
 
-/* The head of an answer; false: it is none. */
-static bool hear_head(struct hearing *h, bool *accepted, bool *chunked)
+/* Reads the head of an answer. *accepted: the status is 200. Returns false if the data is not HTTP. */
+static bool read_head(struct answer_reader *h, bool *accepted, bool *chunked)
 {
-	char line[ANSWER_LINE];
-	if (!hear_line(h, line) || strncmp(line, "HTTP/1.", 7) != 0)
+	char line[LINE_SIZE];
+	if (!read_line(h, line) || strncmp(line, "HTTP/1.", 7) != 0)
 		return false;
 	*accepted = strncmp(line + 8, " 200", 4) == 0;
 	*chunked = false;
-	while (hear_line(h, line)) {
+	while (read_line(h, line)) {
 		if (*line == '\0')
 			return true;
 		*chunked |= strcasecmp(line, "Transfer-Encoding: chunked") == 0;
@@ -248,46 +249,49 @@ static bool hear_head(struct hearing *h, bool *accepted, bool *chunked)
 	return false;
 }
 
-struct http_said { char *text; size_t size, used; };
+struct http_body { char *text; size_t size, used; };
 
-static void keep(void *arg, const char *bytes, size_t n)
+static void append_body(void *arg, const char *bytes, size_t n)
 {
-	struct http_said *s = arg;
-	size_t room = s->size - 1 - s->used;
-	memcpy(s->text + s->used, bytes, n < room ? n : room);
-	s->used += n < room ? n : room;
+	struct http_body *s = arg;
+	size_t space = s->size - 1 - s->used;
+	memcpy(s->text + s->used, bytes, n < space ? n : space);
+	s->used += n < space ? n : space;
 	s->text[s->used] = '\0';
 }
 
-int http_hear(struct http *c, http_take *take, void *arg, struct error *err)
+int http_read_answer(struct http *c, http_body_fn *on_body, void *arg, struct error *err)
 {
-	char refusal[ANSWER_LINE] = "", line[256];
-	struct http_said said = { refusal, sizeof refusal, 0 };
-	struct hearing h = { .fd = c->fd };
+	char refusal[LINE_SIZE] = "", line[256];
+	struct http_body body = { refusal, sizeof refusal, 0 };
+	struct answer_reader h = { .fd = c->fd };
 	struct error ignored;
-	bool accepted, chunked, whole = false;
-	send_all(c, "0\r\n\r\n", 5, &ignored);  /* what it says counts, also when it did not listen to the end */
-	bool heard = hear_head(&h, &accepted, &chunked);
-	if (heard && !accepted) {
-		take = keep;
-		arg = &said;
+	bool accepted, chunked, complete = false;
+	send_all(c, "0\r\n\r\n", 5, &ignored);  /* errors are ignored: the server may have answered without reading the whole
+	                                         * body */
+	bool has_head = read_head(&h, &accepted, &chunked);
+	if (has_head && !accepted) {
+		on_body = append_body;
+		arg = &body;
 	}
-	if (heard)
-		whole = chunked ? hear_chunks(&h, take, arg) : hear_bytes(&h, UINT64_MAX, take, arg);
+	if (has_head)
+		complete = chunked ? read_chunks(&h, on_body, arg) : read_body(&h, UINT64_MAX, on_body, arg);
 	http_close(c);
-	if (!heard || (accepted && !whole))
-		return error_set(err, STATUS_SYSTEM, NULL, "%s: the server hung up without an answer", c->who);
+	if (!has_head || (accepted && !complete))
+		return error_set(err, STATUS_SYSTEM, NULL, "%s: the server closed the connection before a complete answer",
+		                 c->service);
 	refusal[strcspn(refusal, "\r\n")] = '\0';
-	return accepted ? 0 : error_set(err, STATUS_SYSTEM, NULL, "%s: %s", c->who,
-	                                text_escape(line, sizeof line, *refusal ? refusal : "refused"));
+	return accepted ? 0 : error_set(err, STATUS_SYSTEM, NULL, "%s: %s", c->service,
+	                                text_escape(line, sizeof line,
+	                                            *refusal ? refusal : "the server refused the request without a reason"));
 }
 
 int http_answer(struct http *c, char *body, size_t size, struct error *err)
 {
 	char none[1];
-	struct http_said said = { body ? body : none, body ? size : sizeof none, 0 };
-	said.text[0] = '\0';
-	return http_hear(c, keep, &said, err);
+	struct http_body buffer = { body ? body : none, body ? size : sizeof none, 0 };
+	buffer.text[0] = '\0';
+	return http_read_answer(c, append_body, &buffer, err);
 }
 
 void http_close(struct http *c)

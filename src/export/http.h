@@ -1,5 +1,5 @@
-/* One POST to a server, its body streamed: plain HTTP/1.1 over a socket, as databases speak it on a trusted network or
- * through a tunnel.  Private to export/. */
+/* Minimal HTTP/1.1 client: one POST per connection, with a streamed body and without TLS, for databases on trusted
+ * networks or through a tunnel. Private to export/. */
 #ifndef STEALSCOPE_EXPORT_HTTP_H
 #define STEALSCOPE_EXPORT_HTTP_H
 
@@ -7,33 +7,36 @@
 
 #include "base/error.h"
 
-/* "//" USER[:PASSWORD]@HOST[:PORT]/DATABASE, each percent-decoded and without control characters. */
-struct http_place {
-	char *user, *password, *host, *port, *database;  /* "" when absent */
+/* Parts of "//USER[:PASSWORD]@HOST[:PORT]/DATABASE", percent-decoded and without control characters. */
+struct http_location {
+	char *user, *password, *host, *port, *database;  /* "": not given */
 };
-/* scheme: "clickhouse://", for messages, which tell nothing of the text.  Call http_place_release() in any case. */
-int http_place_parse(struct http_place *p, const char *scheme, const char *text, const char *port, struct error *err);
-void http_place_release(struct http_place *p);
+/* Parses text, the URL after the scheme. scheme: "clickhouse://", for errors, which do not contain the text. port:
+ * default. Always call http_location_release(). */
+int http_location_parse(struct http_location *p, const char *scheme, const char *text, const char *port, struct error *err);
+void http_location_release(struct http_location *p);
 
 struct http {
-	int fd;                /* -1: none */
-	const char *who;       /* for messages: "clickhouse" */
+	int fd;                /* socket; -1: not connected */
+	const char *service;   /* for messages: "clickhouse" */
 };
 
-/* Connects, and sends the head of a POST.  path: percent-encoded; headers: lines that end in "\r\n", or "". */
-int http_post(struct http *c, const char *who, const struct http_place *place, const char *path, const char *headers,
-              struct error *err);
-/* Sends a part of its body.  When the server has hung up, http_answer() says what it said before. */
+/* Connects, and sends the head of a POST. path: percent-encoded; headers: lines that end in "\r ", or "". */
+int http_post(struct http *c, const char *service, const struct http_location *location, const char *path,
+              const char *headers, struct error *err);
+/* Sends a part of the body. Returns -1 if the server has closed the connection; http_answer() then reports the server's
+ * reason. */
 int http_send(struct http *c, const void *bytes, size_t n, struct error *err);
-/* Ends the body and hears the answer: 0 when it is 200, and whole; else -1, and *err has its first line.  Closes.  What an
- * answer of 200 says is given to take, part by part. */
-typedef void http_take(void *arg, const char *bytes, size_t n);
-int http_hear(struct http *c, http_take *take, void *arg, struct error *err);
-/* The same; what it says is put into body (cut to its size, terminated), which may be NULL. */
+/* Ends the request body, reads the answer and closes the connection. Passes the body of an answer with status 200 to
+ * on_body() in parts. Returns 0 if the status is 200 and the body complete; otherwise -1 with the first line of the body
+ * in *err. */
+typedef void http_body_fn(void *arg, const char *bytes, size_t n);
+int http_read_answer(struct http *c, http_body_fn *on_body, void *arg, struct error *err);
+/* The same, but copies the body to `body`, truncated to `size` and NUL-terminated. body may be NULL. */
 int http_answer(struct http *c, char *body, size_t size, struct error *err);
 void http_close(struct http *c);
 
-/* "SELECT 1" -> "SELECT%201"; the caller frees. */
+/* Percent-encodes a text: "SELECT 1" -> "SELECT%201". The caller frees. */
 char *http_quote(const char *text);
 
 #endif

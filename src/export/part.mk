@@ -36,11 +36,11 @@ if HAVE_POSTGRES
 src_libexport_a_SOURCES += src/export/sink_postgres.c src/export/query_postgres.c src/export/postgres.c src/export/postgres.h
 src_libexport_a_CPPFLAGS += -DHAVE_POSTGRES $(POSTGRES_CFLAGS)
 endif
-dist_man_MANS += man/stealscope-export.1
+dist_man_MANS += man/stealscope-export.1 man/stealscope-tables.5
 
 # The questions are compiled in, and installed for those who have no stealscope at hand.
-QUESTIONS = share/sql/victims.sql share/sql/thieves.sql share/sql/pairs.sql share/sql/gaps.sql share/sql/days.sql \
-	share/sql/moved.sql share/sql/doubtful.sql
+QUESTIONS = share/sql/victims.sql share/sql/culprits.sql share/sql/pairs.sql share/sql/gaps.sql share/sql/days.sql \
+	share/sql/moved.sql share/sql/warnings.sql
 nodist_src_libexport_a_SOURCES = src/export/questions.h
 BUILT_SOURCES += src/export/questions.h
 CLEANFILES += src/export/questions.h

@@ -1,4 +1,4 @@
-/* Connections to PostgreSQL.  Private to export/. */
+/* PostgreSQL connections through libpq, which is loaded at run time. Private to export/. */
 #ifndef STEALSCOPE_EXPORT_POSTGRES_H
 #define STEALSCOPE_EXPORT_POSTGRES_H
 
@@ -6,18 +6,18 @@
 
 #include "base/dlopen_library.h"
 
-/* libpq, loaded with the first connection. */
+/* Functions of libpq. */
 #define POSTGRES_CALLS(CALL) \
 	CALL(PQ, clear) CALL(PQ, connectdb) CALL(PQ, conninfoFree) CALL(PQ, conninfoParse) CALL(PQ, errorMessage) \
 	CALL(PQ, exec) CALL(PQ, finish) CALL(PQ, freemem) CALL(PQ, getResult) CALL(PQ, getisnull) CALL(PQ, getvalue) \
 	CALL(PQ, nfields) CALL(PQ, ntuples) CALL(PQ, putCopyData) CALL(PQ, putCopyEnd) CALL(PQ, resultErrorMessage) \
 	CALL(PQ, resultStatus) CALL(PQ, setClientEncoding) CALL(PQ, setNoticeProcessor) CALL(PQ, status)
-struct postgres_calls { POSTGRES_CALLS(ON_DEMAND_POINTER) };
-extern struct postgres_calls pq;  /* whole once postgres_connect() has given a connection */
+struct postgres_calls { POSTGRES_CALLS(LIBRARY_POINTER) };
+extern struct postgres_calls pq;  /* set by postgres_connect() */
 
-/* target: behind "postgresql://".  NULL and *err on failure, which names no password. */
+/* Connects. target: the text after "postgresql://". NULL with *err on failure; errors do not contain the password. */
 PGconn *postgres_connect(const char *target, struct error *err);
-/* What the server said, as one line. */
-int postgres_refuse(enum status status, const char *said, struct error *err);
+/* Sets *err to the first line of the server's message and returns -1. */
+int postgres_refuse(enum status status, const char *message, struct error *err);
 
 #endif

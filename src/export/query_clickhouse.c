@@ -1,4 +1,4 @@
-/* Asks ClickHouse: rows come as lines of fields between tabs. */
+/* Runs predefined queries in ClickHouse; the answer has a line of tab-separated fields for each row. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,20 +7,21 @@
 #include "export/export.h"
 #include "export/fleet.h"
 
-/* Reads only, joins as SQL has them, and says that it failed before the first row rather than behind the last. */
+/* Read-only; joins as in standard SQL; errors are reported before the first row. */
 #define SETTINGS "readonly=2&join_default_strictness=ALL&wait_end_of_query=1&"
-#define LINE_MOST (1 << 20)  /* bytes */
+#define LINE_MAX_BYTES (1 << 20)
 
-struct lines {
-	char *line;
-	size_t used, cap, columns;
+struct row_parser {
+	char *line;         /* the incomplete line */
+	size_t used, cap;
+	size_t columns;     /* expected number */
 	void (*fn)(void *arg, const char *const *value);
 	void *arg;
-	bool broken;   /* a line is too long, or has other columns */
+	bool malformed;     /* a line is too long or has a different number of columns */
 };
 
-/* Where it stands: "\\N" is nothing, "\\t" a tab. */
-static const char *unescape(char *text)
+/* Unescapes a field in place: "\\t" is a tab. Returns NULL for "\\N" (null). */
+static const char *unescape_field(char *text)
 {
 	static const char from[] = "bfnrt0", to[] = "\b\f\n\r\t";  /* and NUL */
 	if (strcmp(text, "\\N") == 0)
@@ -35,7 +36,7 @@ static const char *unescape(char *text)
 	return text;
 }
 
-static void take_line(struct lines *l)
+static void parse_line(struct row_parser *l)
 {
 	const char *value[FLEET_COLUMNS];
 	size_t n = 0;
@@ -44,42 +45,42 @@ static void take_line(struct lines *l)
 		char *tab = strchr(at, '\t');
 		if (tab)
 			*tab = '\0';
-		value[n++] = unescape(at);
+		value[n++] = unescape_field(at);
 		at = tab ? tab + 1 : NULL;
 	}
-	l->broken |= at || n != l->columns;
-	if (!l->broken)
+	l->malformed |= at || n != l->columns;
+	if (!l->malformed)
 		l->fn(l->arg, value);
 }
 
-static void take(void *arg, const char *bytes, size_t n)
+static void parse_bytes(void *arg, const char *bytes, size_t n)
 {
-	struct lines *l = arg;
-	for (size_t i = 0; i < n && !l->broken; i++) {
+	struct row_parser *l = arg;
+	for (size_t i = 0; i < n && !l->malformed; i++) {
 		*ARRAY_PUSH(l->line, l->used, l->cap) = bytes[i] == '\n' ? '\0' : bytes[i];
 		if (bytes[i] == '\n') {
-			take_line(l);
+			parse_line(l);
 			l->used = 0;
 		}
-		l->broken |= l->used > LINE_MOST;
+		l->malformed |= l->used > LINE_MAX_BYTES;
 	}
 }
 
-static int ask(const char *target, const char *sql, size_t columns, void (*fn)(void *arg, const char *const *value),
-               void *arg, struct error *err)
+static int clickhouse_query(const char *target, const char *sql, size_t columns,
+                            void (*fn)(void *arg, const char *const *value), void *arg, struct error *err)
 {
 	struct clickhouse c;
-	struct lines l = { .columns = columns, .fn = fn, .arg = arg };
+	struct row_parser l = { .columns = columns, .fn = fn, .arg = arg };
 	if (clickhouse_open(&c, target, err))
 		return -1;
 	int rc = clickhouse_post(&c, SETTINGS, sql, err);
 	if (rc == 0)
-		rc = http_hear(&c.http, take, &l, err);
-	if (rc == 0 && (l.broken || l.used))
-		rc = error_set(err, STATUS_INPUT, NULL, CLICKHOUSE ": the question has other columns than it says");
+		rc = http_read_answer(&c.http, parse_bytes, &l, err);
+	if (rc == 0 && (l.malformed || l.used))
+		rc = error_set(err, STATUS_INPUT, NULL, CLICKHOUSE ": the answer has other columns than the query declares");
 	free(l.line);
 	clickhouse_release(&c);
 	return rc;
 }
 
-const struct fleet_database ask_clickhouse = { "clickhouse://", true, ask };
+const struct fleet_database query_clickhouse = { "clickhouse://", true, clickhouse_query };

@@ -1,4 +1,4 @@
-/* Asks PostgreSQL. */
+/* Runs predefined queries in PostgreSQL. */
 #include "export/export.h"
 #include "export/fleet.h"
 #include "export/postgres.h"
@@ -10,7 +10,7 @@ static int each_row(PGresult *r, size_t columns, void (*fn)(void *arg, const cha
 	if (pq.resultStatus(r) != PGRES_TUPLES_OK)
 		return postgres_refuse(STATUS_INPUT, pq.resultErrorMessage(r), err);
 	if ((size_t)pq.nfields(r) != columns || columns > FLEET_COLUMNS)
-		return error_set(err, STATUS_INPUT, NULL, "postgresql: the question has other columns than it says");
+		return error_set(err, STATUS_INPUT, NULL, "postgresql: the answer has other columns than the query declares");
 	for (int row = 0; row < pq.ntuples(r); row++) {
 		for (int i = 0; i < (int)columns; i++)
 			value[i] = pq.getisnull(r, row, i) ? NULL : pq.getvalue(r, row, i);
@@ -19,8 +19,8 @@ static int each_row(PGresult *r, size_t columns, void (*fn)(void *arg, const cha
 	return 0;
 }
 
-static int ask(const char *target, const char *sql, size_t columns, void (*fn)(void *arg, const char *const *value),
-               void *arg, struct error *err)
+static int postgres_query(const char *target, const char *sql, size_t columns,
+                          void (*fn)(void *arg, const char *const *value), void *arg, struct error *err)
 {
 	PGconn *conn = postgres_connect(target, err);
 	if (!conn)
@@ -33,4 +33,4 @@ static int ask(const char *target, const char *sql, size_t columns, void (*fn)(v
 	return rc;
 }
 
-const struct fleet_database ask_postgres = { "postgresql://", false, ask };
+const struct fleet_database query_postgres = { "postgresql://", false, postgres_query };

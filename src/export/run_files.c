@@ -7,16 +7,16 @@
 
 #include "base/mem.h"
 
-static int make_folder(const char *path, struct error *err)
+static int make_dir(const char *path, struct error *err)
 {
 	if (mkdir(path, 0777) == 0 || errno == EEXIST)
 		return 0;
-	return error_system(err, "choose another folder", "%s", path);
+	return error_system(err, "choose another directory", "cannot create the directory %s", path);
 }
 
 int files_open(struct run_files *f, const char *dir, const char *suffix, int64_t run, struct error *err)
 {
-	if (make_folder(dir, err))
+	if (make_dir(dir, err))
 		return -1;
 	*f = (struct run_files){ .dir = mem_dup(dir), .suffix = suffix, .run = run };
 	return 0;
@@ -24,10 +24,10 @@ int files_open(struct run_files *f, const char *dir, const char *suffix, int64_t
 
 int files_begin(struct run_files *f, const struct export_shape *t, struct error *err)
 {
-	char *folder = mem_printf("%s/%s", f->dir, t->name);
-	char *path = mem_printf("%s/%" PRId64 ".%s", folder, f->run, f->suffix);
-	f->open = make_folder(folder, err) == 0 && save_begin(&f->save, path, err) == 0;
-	free(folder);
+	char *dir = mem_printf("%s/%s", f->dir, t->name);
+	char *path = mem_printf("%s/%" PRId64 ".%s", dir, f->run, f->suffix);
+	f->open = make_dir(dir, err) == 0 && atomic_file_begin(&f->save, path, err) == 0;
+	free(dir);
 	free(path);
 	return f->open ? 0 : -1;
 }
@@ -35,7 +35,7 @@ int files_begin(struct run_files *f, const struct export_shape *t, struct error 
 int files_end(struct run_files *f, int status, struct error *err)
 {
 	f->open = false;
-	return save_end(&f->save, status, err);
+	return atomic_file_end(&f->save, status, err);
 }
 
 void files_close(struct run_files *f)

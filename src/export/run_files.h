@@ -1,5 +1,5 @@
-/* A folder for each table and in it a file for each run, DIR/TABLE/RUN.SUFFIX, as tools that read a folder as one table
- * want it.  Private to export/. */
+/* Files of sinks that write a directory for each table, with a file for each run: DIR/TABLE/RUN.SUFFIX. Many tools read
+ * such a directory as one table. Private to export/. */
 #ifndef STEALSCOPE_EXPORT_RUN_FILES_H
 #define STEALSCOPE_EXPORT_RUN_FILES_H
 
@@ -12,15 +12,17 @@ struct run_files {
 	char *dir;
 	const char *suffix;  /* "csv" */
 	int64_t run;
-	bool open;
-	struct save save;    /* while open: save.f, save.path */
+	bool open;           /* a table's file is open */
+	struct save save;    /* file of the current table, if `open`: save.f, save.path */
 };
 
-/* Makes DIR.  On failure there is nothing to close. */
+/* Creates DIR. On failure there is nothing to close. */
 int files_open(struct run_files *f, const char *dir, const char *suffix, int64_t run, struct error *err);
-/* The file of a table appears when it has ended with status 0. */
+/* Creates the file of a table. */
 int files_begin(struct run_files *f, const struct export_shape *t, struct error *err);
+/* Closes the file of the table; it appears under its name only if status is 0. */
 int files_end(struct run_files *f, int status, struct error *err);
+/* Discards an open file and frees f's memory. */
 void files_close(struct run_files *f);
 
 #endif

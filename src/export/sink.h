@@ -1,4 +1,4 @@
-/* Where rows go.  One file for each, described by one row of the table in sinks.c.  Private to export/. */
+/* Sinks: write rows to a kind of target. Each sink is implemented in sink_*.c and listed in sinks.c. Private to export/. */
 #ifndef STEALSCOPE_EXPORT_SINK_H
 #define STEALSCOPE_EXPORT_SINK_H
 
@@ -9,38 +9,42 @@
 
 struct sink;
 
-/* What a sink needs to know before it sees a row. */
+/* The run that is exported. */
 struct sink_run {
 	int64_t id;
-	int64_t begin, end;    /* ns: the span of the history */
+	int64_t begin, end;    /* time range of the history, ns */
 };
 
 struct sink_ops {
-	uint32_t tables;       /* those that it takes: TABLE_BIT() of each */
-	/* target: behind the scheme, all of it for an URL.  NULL and *err on failure; then nothing is left behind. */
+	uint32_t tables;       /* accepted tables, TABLE_BIT() of each */
+	/* Opens a target, the text after the scheme. NULL with *err on failure; nothing remains to be closed. */
 	struct sink *(*open)(const char *target, const struct sink_run *run, struct error *err);
-	/* Tables come one after the other, in their order; a row has a cell for each field.  -1 and *err on failure. */
+	/* Start a table, write a row with a cell for each field, end the table. Tables come in the order of enum table_code.
+	 * Return -1 with *err on failure. */
 	int (*begin)(struct sink *s, const struct export_shape *t, struct error *err);
 	int (*row)(struct sink *s, const struct table_cell *cell, struct error *err);
 	int (*end)(struct sink *s, struct error *err);
-	/* status 0: what was written takes effect; else the run is not among those that count, though files of tables that
-	 * were whole may stay, and *err stays.  Frees in any case. */
+	/* Commits the data if status is 0. Otherwise discards the data (files of complete tables may remain) and leaves *err
+	 * unchanged. Returns the status or -1. Always frees the sink. */
 	int (*close)(struct sink *s, int status, struct error *err);
 };
 
 struct sink_kind {
 	const char *scheme;          /* "csv:" */
 	const char *operand;         /* "DIR" */
-	const char *what;            /* for people */
-	const struct sink_ops *ops;  /* NULL: built without ... */
-	const char *library;         /* ... this */
-	bool (*is_one)(const char *path);  /* a file that it may replace; NULL: it replaces none */
+	const char *description;     /* for people */
+	const struct sink_ops *ops;  /* NULL: not in this build */
+	const char *library;         /* library that the sink needs; NULL: none */
+	/* Returns true for an earlier output of this sink, which may be replaced. NULL: the sink checks this itself, or
+	 * writes to directories. */
+	bool (*is_replaceable)(const char *path);
 };
-extern const struct sink_kind sink_kinds[];  /* scheme NULL behind the last */
+extern const struct sink_kind sink_kinds[];  /* ends with scheme NULL */
 
 extern const struct sink_ops sink_csv, sink_avro, sink_sqlite, sink_postgres, sink_clickhouse, sink_folded, sink_metrics,
 	sink_chrome, sink_perfetto;
 
+/* Returns the code of a table in tables[]. */
 static inline enum table_code table_code(const struct export_shape *t)
 {
 	return (enum table_code)(t - tables);

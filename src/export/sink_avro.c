@@ -1,4 +1,4 @@
-/* avro: DIR/TABLE/RUN.avro, object container files of Apache Avro, their blocks deflated, through libavro. */
+/* Sink avro: writes DIR/TABLE/RUN.avro, object container files of Apache Avro with deflate, through libavro. */
 #include <avro.h>
 #include <errno.h>
 #include <json-c/json.h>
@@ -9,16 +9,16 @@
 #include "base/dlopen_library.h"
 #include "export/run_files.h"
 
-#define BLOCK (1 << 20)  /* bytes that are deflated together; a reader holds one block */
-#define ABSENT 0         /* branches of a field that may be null */
-#define PRESENT 1
+#define BLOCK (1 << 20)  /* bytes per compressed block; readers need memory for one block */
+#define BRANCH_NULL 0    /* branches of the union type of a nullable field */
+#define BRANCH_VALUE 1
 
 #define AVRO_CALLS(CALL) \
 	CALL(avro_, file_writer_append_value) CALL(avro_, file_writer_close) \
 	CALL(avro_, file_writer_create_with_codec_fp) CALL(avro_, generic_class_from_schema) \
 	CALL(avro_, generic_value_new) CALL(avro_, schema_decref) CALL(avro_, schema_from_json_length) \
 	CALL(avro_, strerror) CALL(avro_, value_decref)
-static struct { AVRO_CALLS(ON_DEMAND_POINTER) } avro;  /* once a sink is open */
+static struct { AVRO_CALLS(LIBRARY_POINTER) } avro;  /* functions of libavro; set by open_avro() */
 
 struct sink {
 	struct run_files files;
@@ -26,14 +26,14 @@ struct sink {
 	avro_schema_t schema;
 	avro_value_iface_t *class;
 	avro_value_t row;
-	avro_value_t field[TABLE_MOST_FIELDS];  /* of the row, in the order of the table */
+	avro_value_t field[TABLE_FIELDS_MAX];   /* cells of the row, in the table's order */
 	avro_file_writer_t writer;              /* NULL: none */
 };
 
-static int refuse(const struct sink *s, struct error *err)
+static int avro_refuse(const struct sink *s, struct error *err)
 {
 	return errno == ENOSPC || errno == EFBIG || errno == EIO
-	       ? error_system(err, "make room there", "%s", s->files.save.path)
+	       ? error_system(err, "free disk space", "%s", s->files.save.path)
 	       : error_set(err, STATUS_SYSTEM, NULL, "%s: %s", s->files.save.path, avro.strerror());
 }
 
@@ -52,9 +52,10 @@ static struct json_object *type_json(const struct table_field *f)
 	return both;
 }
 
-/* Readers go by names.  What differs in every row (durations, then times) stands together at the begin, so that all the
- * rest repeats what rows before have in one piece: that makes files 7 % smaller. */
-static int place_of(const struct table_field *f)
+/* Returns the position of a field's group in the schema. Readers find fields by name, so the order is free. Fields that
+ * differ in every row (durations, then times) come first: the remaining fields then compress better, and files are 7 %
+ * smaller. */
+static int field_group(const struct table_field *f)
 {
 	const bool is_duration = f->type == FIELD_INT && (strcmp(f->name, "dur") == 0 || strstr(f->name, "ns"));
 	return is_duration ? 0 : f->type == FIELD_TIME ? 1 : 2;
@@ -63,9 +64,9 @@ static int place_of(const struct table_field *f)
 static char *schema_text(const struct export_shape *t)
 {
 	struct json_object *o = json_object_new_object(), *fields = json_object_new_array();
-	for (int place = 0; place <= 2; place++)
+	for (int group = 0; group <= 2; group++)
 		for (size_t i = 0; i < t->fields; i++) {
-			if (place_of(&t->field[i]) != place)
+			if (field_group(&t->field[i]) != group)
 				continue;
 			struct json_object *field = json_object_new_object();
 			json_object_object_add(field, "name", json_object_new_string(t->field[i].name));
@@ -110,7 +111,7 @@ static void release_row(struct sink *s)
 	s->schema = NULL;
 }
 
-static int begin(struct sink *s, const struct export_shape *t, struct error *err)
+static int avro_begin(struct sink *s, const struct export_shape *t, struct error *err)
 {
 	s->table = t;
 	if (files_begin(&s->files, t, err))
@@ -120,13 +121,13 @@ static int begin(struct sink *s, const struct export_shape *t, struct error *err
 	                                                                 &s->writer, "deflate", BLOCK) == 0)
 		return 0;
 	s->writer = NULL;
-	return refuse(s, err);
+	return avro_refuse(s, err);
 }
 
-static int set(avro_value_t field, const struct table_field *f, const struct table_cell *c)
+static int set_field(avro_value_t field, const struct table_field *f, const struct table_cell *c)
 {
 	avro_value_t value = field;
-	if (f->nullable && avro_value_set_branch(&field, c->absent ? ABSENT : PRESENT, &value))
+	if (f->nullable && avro_value_set_branch(&field, c->absent ? BRANCH_NULL : BRANCH_VALUE, &value))
 		return -1;
 	if (c->absent)
 		return avro_value_set_null(&value);
@@ -142,13 +143,13 @@ static int set(avro_value_t field, const struct table_field *f, const struct tab
 	return -1;
 }
 
-static int row(struct sink *s, const struct table_cell *cell, struct error *err)
+static int avro_row(struct sink *s, const struct table_cell *cell, struct error *err)
 {
 	int rc = 0;
 	errno = 0;
 	for (size_t i = 0; i < s->table->fields && rc == 0; i++)
-		rc = set(s->field[i], &s->table->field[i], &cell[i]);
-	return rc || avro.file_writer_append_value(s->writer, &s->row) ? refuse(s, err) : 0;
+		rc = set_field(s->field[i], &s->table->field[i], &cell[i]);
+	return rc || avro.file_writer_append_value(s->writer, &s->row) ? avro_refuse(s, err) : 0;
 }
 
 static int end_writer(struct sink *s)
@@ -159,16 +160,16 @@ static int end_writer(struct sink *s)
 	return rc;
 }
 
-static int end(struct sink *s, struct error *err)
+static int avro_end(struct sink *s, struct error *err)
 {
 	errno = 0;
-	return files_end(&s->files, end_writer(s) ? refuse(s, err) : 0, err);
+	return files_end(&s->files, end_writer(s) ? avro_refuse(s, err) : 0, err);
 }
 
 static struct sink *open_avro(const char *target, const struct sink_run *run, struct error *err)
 {
-	static const char *const name[] = { AVRO_CALLS(ON_DEMAND_NAME) NULL };
-	if (on_demand(AVRO_FILE, "libavro", name, &avro, err))
+	static const char *const name[] = { AVRO_CALLS(LIBRARY_NAME) NULL };
+	if (library_load(AVRO_FILE, "libavro", name, &avro, err))
 		return NULL;
 	struct sink *s = mem_new(1, sizeof *s);
 	if (files_open(&s->files, target, "avro", run->id, err) == 0)
@@ -186,4 +187,4 @@ static int close_avro(struct sink *s, int status, struct error *err)
 	return status;
 }
 
-const struct sink_ops sink_avro = { TABLE_ALL, open_avro, begin, row, end, close_avro };
+const struct sink_ops sink_avro = { TABLE_ALL, open_avro, avro_begin, avro_row, avro_end, close_avro };

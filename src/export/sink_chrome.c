@@ -1,5 +1,5 @@
-/* Chrome's json: an array of trace events in an object.  Its times are us; they count from the begin of the run, so that no
- * reader's floating point cuts the ns off.  A process stands for what there is of one kind in a machine. */
+/* Sink chrome: writes Chrome's json trace format. Times are in us since the start of the run, so that readers that use
+ * floating point do not lose the ns. Each group of tracks of a machine is a process of the format. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void put_text(FILE *f, const char *text)
 	putc_unlocked('"', f);
 }
 
-static unsigned pid_of(const struct track *t)
+static unsigned track_pid(const struct track *t)
 {
 	return t->machine * 8 + (unsigned)t->group;
 }
@@ -28,13 +28,13 @@ static void put_us(FILE *f, const char *key, int64_t ns)
 	fprintf(f, ",\"%s\":%" PRId64 ".%03" PRId64, key, ns / 1000, ns % 1000);
 }
 
-/* Every event but the first, which has no time, begins so. */
+/* Writes the beginning of an event, up to and including its track. */
 static void put_head(FILE *f, const char *phase, const struct track *t)
 {
-	fprintf(f, ",\n{\"ph\":\"%s\",\"pid\":%u,\"tid\":%" PRId64, phase, pid_of(t), t->number);
+	fprintf(f, ",\n{\"ph\":\"%s\",\"pid\":%u,\"tid\":%" PRId64, phase, track_pid(t), t->number);
 }
 
-static void begin(FILE *f, int64_t origin)
+static void chrome_begin(FILE *f, int64_t origin)
 {
 	fprintf(f, "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"origin_ns\":\"%" PRId64 "\"},\"traceEvents\":[\n"
 	        "{\"ph\":\"M\",\"pid\":0,\"tid\":0,\"name\":\"process_name\",\"args\":{\"name\":\"stealscope\"}}", origin);
@@ -46,9 +46,9 @@ static void put_machine(FILE *f, uint32_t machine, const char *name)
 		const struct track t = { machine, (enum timeline_group)i, 0 };
 		put_head(f, "M", &t);
 		fputs(",\"name\":\"process_name\",\"args\":{\"name\":", f);
-		char *whole = mem_printf("%s: %s", name, timeline_group_name[i]);
-		put_text(f, whole);
-		free(whole);
+		char *group_name = mem_printf("%s: %s", name, timeline_group_name[i]);
+		put_text(f, group_name);
+		free(group_name);
 		fputs("}}", f);
 	}
 }
@@ -64,7 +64,7 @@ static void put_track(FILE *f, const struct track *t, const char *name)
 static void put_slice(FILE *f, const struct track *t, int64_t ts, int64_t dur, const char *name,
                       const struct slice_arg *arg, size_t args)
 {
-	const char *between = ",\"args\":{";
+	const char *separator = ",\"args\":{";
 	put_head(f, "X", t);
 	put_us(f, "ts", ts);
 	put_us(f, "dur", dur);
@@ -73,14 +73,14 @@ static void put_slice(FILE *f, const struct track *t, int64_t ts, int64_t dur, c
 	for (size_t i = 0; i < args; i++) {
 		if (arg[i].cell->absent)
 			continue;
-		fprintf(f, "%s\"%s\":", between, arg[i].key);
+		fprintf(f, "%s\"%s\":", separator, arg[i].key);
 		if (arg[i].type == FIELD_TEXT)
 			put_text(f, arg[i].cell->text);
 		else
 			fprintf(f, "%" PRId64, arg[i].cell->number);
-		between = ",";
+		separator = ",";
 	}
-	fputs(*between == ',' && !between[1] ? "}}" : "}", f);
+	fputs(*separator == ',' && !separator[1] ? "}}" : "}", f);
 }
 
 static void put_flow(FILE *f, const struct track *from, const struct track *to, int64_t ts, uint64_t id)
@@ -102,13 +102,13 @@ static void put_counter(FILE *f, const struct track *t, int64_t ts, int64_t ns)
 	        ns / 1000000, ns % 1000000);
 }
 
-static void end(FILE *f)
+static void chrome_end(FILE *f)
 {
 	fputs("\n]}\n", f);
 }
 
 static const struct timeline_ops json = {
-	true, begin, put_machine, put_track, put_slice, put_flow, put_counter, end,
+	true, chrome_begin, put_machine, put_track, put_slice, put_flow, put_counter, chrome_end,
 };
 
 static struct sink *open_chrome(const char *target, const struct sink_run *run, struct error *err)

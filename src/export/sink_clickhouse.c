@@ -1,11 +1,14 @@
-/* ClickHouse, through its HTTP interface: rows go as RowBinary into tables of this export's own, whose partitions are then
- * attached to those that are there, table after table, run last.
+/* Sink clickhouse: uses the HTTP interface of ClickHouse. Rows are sent as RowBinary into temporary tables of this
+ * export. At the end their partitions are attached to the permanent tables, one table after the other, the table `run`
+ * last.
  *
- * Partitions are days, so that thousands of runs are no thousands of partitions.  What is there of a run stays if it is
- * the same; what differs (an export that died between two tables, another version of the program) is deleted: the
- * deletion is asked for first, and concerns what was there then.  Two exports of one run take turns for that: a table is
- * their lock.  An export that dies leaves nothing but its own tables, which the next one removes when they are a day old.
- * Nothing of a trace is part of a statement. */
+ * - Tables are partitioned by day, so that thousands of runs do not create thousands of partitions.
+ * - If a table already has equal rows of the same run, they stay. Different rows (of an export that was killed between
+ *   two tables, or of another version of stealscope) are deleted. The deletion is requested before the new rows are
+ *   attached and affects only rows that exist then.
+ * - A lock table serializes two exports of the same run.
+ * - An export that is killed leaves its temporary tables; a later export removes them when they are a day old.
+ * - Statements never contain data of a trace. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -15,23 +18,23 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "export/clickhouse.h"
 #include "export/sink.h"
 
 #define BUFFER (1 << 20)
-#define WAIT_MOST 12000  /* naps of 50 ms */
-#define DAY (86400 * INT64_C(1000000000))  /* ns */
-#define LOCK_MOST 60     /* s */
-#define UNSEEN_MOST 20   /* naps */
+#define WAITS_MAX 12000  /* maximum number of waits of 50 ms for a lock or a deletion */
+#define LOCK_MAX 60      /* s after which a lock is stale */
+#define UNSEEN_MAX 20    /* waits without a visible lock after which the refusal has another reason */
 
 struct sink {
 	struct clickhouse server;
-	struct sink_run span;
-	uint64_t load;                 /* in the names of the tables of this export */
+	struct sink_run run;
+	uint64_t load;                 /* random number in the names of the temporary tables: load_NUMBER_TABLE */
 	const struct export_shape *table;
-	uint32_t filled;               /* TABLE_BIT() of those that hold the rows */
+	uint32_t filled;               /* TABLE_BIT() of tables with a temporary table */
 	size_t used;
-	char buf[BUFFER + TABLE_MOST_FIELDS * (CELL_TEXT_MOST + 12)];
+	char buf[BUFFER + TABLE_FIELDS_MAX * (CELL_TEXT_MAX + 12)];
 };
 
 static int run_sql(struct sink *s, char *answer, size_t size, struct error *err, const char *fmt, ...)
@@ -64,7 +67,7 @@ static int make_table(struct sink *s, const struct export_shape *t, struct error
 		free(columns);
 		columns = more;
 	}
-	/* By run, machine and time, as far as the table has them. */
+	/* The sort key is run, machine and time, if the table has these columns. */
 	const struct table_field *machine = time == 1 ? &t->field[2] : t->field[1].nullable ? NULL : &t->field[1];
 	char *day = time < 0 ? mem_dup("tuple()") : mem_printf("intDiv(\"%s\", 86400000000000)", t->field[time].name);
 	int rc = run_sql(s, NULL, 0, err, "CREATE TABLE IF NOT EXISTS \"%s\" (%s) ENGINE = MergeTree PARTITION BY %s "
@@ -75,9 +78,9 @@ static int make_table(struct sink *s, const struct export_shape *t, struct error
 	return rc;
 }
 
-/* Tables of exports that died; one that is just being made has no time yet.  Where it fails, the next export does it: the
- * list of tables is refused when one of them goes meanwhile. */
-static void sweep(struct sink *s)
+/* Removes temporary tables that are older than a day; a table that is being created has the time 0. Errors are ignored,
+ * since the listing fails if a table is removed concurrently; the next export tries again. */
+static void sweep_stale_tables(struct sink *s)
 {
 	char names[4096], *save = NULL;
 	struct error ignored;
@@ -90,7 +93,7 @@ static void sweep(struct sink *s)
 			run_sql(s, NULL, 0, &ignored, "DROP TABLE IF EXISTS \"%s\"", name);
 }
 
-static struct sink *refuse(struct sink *s)
+static struct sink *release_sink(struct sink *s)
 {
 	clickhouse_release(&s->server);
 	free(s);
@@ -100,25 +103,25 @@ static struct sink *refuse(struct sink *s)
 static struct sink *open_clickhouse(const char *target, const struct sink_run *run, struct error *err)
 {
 	struct sink *s = mem_new(1, sizeof *s);
-	s->span = *run;
+	s->run = *run;
 	if (clickhouse_open(&s->server, target, err)) {
 		free(s);
 		return NULL;
 	}
 	if (getrandom(&s->load, sizeof s->load, 0) != sizeof s->load) {
-		error_system(err, NULL, CLICKHOUSE ": random numbers");
-		return refuse(s);
+		error_system(err, NULL, CLICKHOUSE ": cannot draw a random number");
+		return release_sink(s);
 	}
-	sweep(s);
+	sweep_stale_tables(s);
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		if (make_table(s, &tables[i], err))
-			return refuse(s);
+			return release_sink(s);
 	return s;
 }
 
 /* ---- Rows */
 
-static int begin(struct sink *s, const struct export_shape *t, struct error *err)
+static int clickhouse_begin(struct sink *s, const struct export_shape *t, struct error *err)
 {
 	char *sql = mem_printf("INSERT INTO load_%016" PRIx64 "_%s FORMAT RowBinary", s->load, t->name);
 	s->table = t;
@@ -130,15 +133,15 @@ static int begin(struct sink *s, const struct export_shape *t, struct error *err
 	return rc;
 }
 
-static int flush(struct sink *s, struct error *err)
+static int flush_rows(struct sink *s, struct error *err)
 {
 	int rc = http_send(&s->server.http, s->buf, s->used, err);
 	s->used = 0;
 	return rc == 0 ? 0 : http_answer(&s->server.http, NULL, 0, err) ? -1
-	                   : error_set(err, STATUS_SYSTEM, NULL, CLICKHOUSE ": hung up");
+	                   : error_set(err, STATUS_SYSTEM, NULL, CLICKHOUSE ": the server closed the connection");
 }
 
-static char *put64(char *to, uint64_t v)
+static char *put_uint64(char *to, uint64_t v)
 {
 	for (unsigned i = 0; i < 8; i++)
 		*to++ = (char)(v >> 8 * i);
@@ -147,15 +150,15 @@ static char *put64(char *to, uint64_t v)
 
 static char *put_text(char *to, const char *text)
 {
-	size_t n = strnlen(text, CELL_TEXT_MOST - 1), left = n;
-	for (; left > 127; left >>= 7)
-		*to++ = (char)(left | 128);
-	*to++ = (char)left;
+	size_t n = strnlen(text, CELL_TEXT_MAX - 1), remaining = n;
+	for (; remaining > 127; remaining >>= 7)
+		*to++ = (char)(remaining | 128);
+	*to++ = (char)remaining;
 	memcpy(to, text, n);
 	return to + n;
 }
 
-static int row(struct sink *s, const struct table_cell *cell, struct error *err)
+static int clickhouse_row(struct sink *s, const struct table_cell *cell, struct error *err)
 {
 	char *to = s->buf + s->used;
 	for (size_t i = 0; i < s->table->fields; i++) {
@@ -167,21 +170,21 @@ static int row(struct sink *s, const struct table_cell *cell, struct error *err)
 			continue;
 		if (f->type == FIELD_REAL)
 			memcpy(&bits, &cell[i].real, sizeof bits);
-		to = f->type == FIELD_TEXT ? put_text(to, cell[i].text) : put64(to, bits);
+		to = f->type == FIELD_TEXT ? put_text(to, cell[i].text) : put_uint64(to, bits);
 	}
 	s->used = (size_t)(to - s->buf);
-	return s->used >= BUFFER ? flush(s, err) : 0;
+	return s->used >= BUFFER ? flush_rows(s, err) : 0;
 }
 
-static int end(struct sink *s, struct error *err)
+static int clickhouse_end(struct sink *s, struct error *err)
 {
-	return flush(s, err) || http_answer(&s->server.http, NULL, 0, err) ? -1 : 0;
+	return flush_rows(s, err) || http_answer(&s->server.http, NULL, 0, err) ? -1 : 0;
 }
 
-/* ---- What was loaded takes the place of what is there of the run */
+/* ---- Replacing the run's rows in the permanent tables */
 
-/* Counts the rows of the run in a table of that shape, and sums up what they hold. */
-static int digest(struct sink *s, const struct export_shape *t, const char *table, char answer[64], struct error *err)
+/* Computes the number of rows of the run in `table`, and a checksum. */
+static int digest_table(struct sink *s, const struct export_shape *t, const char *table, char answer[64], struct error *err)
 {
 	char *values = mem_dup("");
 	const int time = table_time(t);
@@ -190,17 +193,18 @@ static int digest(struct sink *s, const struct export_shape *t, const char *tabl
 		free(values);
 		values = more;
 	}
-	char *span = time < 0 ? mem_dup("")  /* the days that are to be read; a bucket may begin before the run */
-	           : mem_printf(" AND \"%s\" >= %" PRId64 " AND \"%s\" <= %" PRId64, t->field[time].name, s->span.begin - DAY,
-	                        t->field[time].name, s->span.end);
+	/* Limits the days that are read; a bucket of the table steal may begin before the run. */
+	char *day_filter = time < 0 ? mem_dup("")
+	                            : mem_printf(" AND \"%s\" >= %" PRId64 " AND \"%s\" <= %" PRId64, t->field[time].name,
+	                                         s->run.begin - NS_PER_DAY, t->field[time].name, s->run.end);
 	int rc = run_sql(s, answer, 64, err, "SELECT count(), sum(cityHash64(%s)) FROM \"%s\" WHERE run_id = %" PRId64 "%s",
-	                 values, table, s->span.id, span);
-	free(span);
+	                 values, table, s->run.id, day_filter);
+	free(day_filter);
 	free(values);
 	return rc;
 }
 
-static int attach(struct sink *s, const struct export_shape *t, struct error *err)
+static int attach_partitions(struct sink *s, const struct export_shape *t, struct error *err)
 {
 	char days[1 << 14], *save = NULL;
 	if (run_sql(s, days, sizeof days, err, "SELECT DISTINCT partition FROM system.parts WHERE database = currentDatabase() "
@@ -214,81 +218,85 @@ static int attach(struct sink *s, const struct export_shape *t, struct error *er
 	return 0;
 }
 
-static void nap(void)
+static void wait_briefly(void)
 {
 	nanosleep(&(struct timespec){ .tv_nsec = 50000000 }, NULL);
 }
 
-/* Until what was to be deleted is. */
+/* Waits until the server has deleted the old rows of the run. */
 static int wait_deleted(struct sink *s, const struct export_shape *t, struct error *err)
 {
-	char left[64] = "1";
-	for (int i = 0; i < WAIT_MOST && *left != '0'; i++) {
-		if (run_sql(s, left, sizeof left, err, "SELECT count() FROM system.mutations WHERE database = "
+	char remaining[64] = "1";
+	for (int i = 0; i < WAITS_MAX && *remaining != '0'; i++) {
+		if (run_sql(s, remaining, sizeof remaining, err, "SELECT count() FROM system.mutations WHERE database = "
 		            "currentDatabase() AND table = '%s' AND NOT is_done AND position(command, '%" PRId64 "') > 0",
-		            t->name, s->span.id))
+		            t->name, s->run.id))
 			return -1;
-		if (*left != '0')
-			nap();
+		if (*remaining != '0')
+			wait_briefly();
 	}
-	return *left == '0' ? 0 : error_set(err, STATUS_SYSTEM, "see system.mutations", CLICKHOUSE ": %s: the server does not "
-	                                    "delete the rows that were there of the run", t->name);
+	return *remaining == '0' ? 0
+	                         : error_set(err, STATUS_SYSTEM, "see system.mutations", CLICKHOUSE ": %s: the server did not "
+	                                    "delete the old rows of the run within 10 minutes", t->name);
 }
 
-static int swap(struct sink *s, const struct export_shape *t, struct error *err)
+/* Replaces the run's rows in a permanent table by the rows of the temporary table. */
+static int replace_rows(struct sink *s, const struct export_shape *t, struct error *err)
 {
-	char own[64], there[64], *load = mem_printf("load_%016" PRIx64 "_%s", s->load, t->name);
-	int rc = digest(s, t, load, own, err) || digest(s, t, t->name, there, err) ? -1 : 0;
+	char digest[64], stored_digest[64], *load = mem_printf("load_%016" PRIx64 "_%s", s->load, t->name);
+	int rc = digest_table(s, t, load, digest, err) || digest_table(s, t, t->name, stored_digest, err) ? -1 : 0;
 	free(load);
-	if (rc || strcmp(own, there) == 0)
+	if (rc || strcmp(digest, stored_digest) == 0)
 		return rc;
-	const bool is_new = strncmp(there, "0\t", 2) == 0;
-	if (!is_new && run_sql(s, NULL, 0, err, "ALTER TABLE \"%s\" DELETE WHERE run_id = %" PRId64, t->name, s->span.id))
+	const bool is_new = strncmp(stored_digest, "0\t", 2) == 0;
+	if (!is_new && run_sql(s, NULL, 0, err, "ALTER TABLE \"%s\" DELETE WHERE run_id = %" PRId64, t->name, s->run.id))
 		return -1;
-	if (attach(s, t, err))
+	if (attach_partitions(s, t, err))
 		return -1;
 	return is_new ? 0 : wait_deleted(s, t, err);
 }
 
-static int unlock(struct sink *s, struct error *err)
+static int unlock_run(struct sink *s, struct error *err)
 {
-	return run_sql(s, NULL, 0, err, "DROP TABLE IF EXISTS load_%016" PRIx64 "_lock", (uint64_t)s->span.id);
+	return run_sql(s, NULL, 0, err, "DROP TABLE IF EXISTS load_%016" PRIx64 "_lock", (uint64_t)s->run.id);
 }
 
-/* One export of a run at a time gets here.  Who held the lock for LOCK_MOST seconds is dead. */
-static int lock(struct sink *s, struct error *err)
+/* Creates the lock table of the run; waits while another export holds the lock. A lock older than LOCK_MAX is stale and
+ * removed. */
+static int lock_run(struct sink *s, struct error *err)
 {
-	int unseen = 0;  /* how often, one after the other, it was refused and nobody was seen to hold it */
-	for (int i = 0; i < WAIT_MOST; i++) {
+	int unseen = 0;  /* number of consecutive refusals without a visible lock table */
+	for (int i = 0; i < WAITS_MAX; i++) {
 		if (run_sql(s, NULL, 0, err, "CREATE TABLE load_%016" PRIx64 "_lock (x UInt8) ENGINE = Memory",
-		            (uint64_t)s->span.id) == 0)
+		            (uint64_t)s->run.id) == 0)
 			return 0;
-		char held[64] = "";
+		char locked[64] = "";
 		struct error ignored;
-		if (run_sql(s, held, sizeof held, &ignored, "SELECT toUInt32(metadata_modification_time) > 0 AND "
+		if (run_sql(s, locked, sizeof locked, &ignored, "SELECT toUInt32(metadata_modification_time) > 0 AND "
 		            "now() - metadata_modification_time >= %d FROM system.tables WHERE database = currentDatabase() AND "
-		            "name = 'load_%016" PRIx64 "_lock'", LOCK_MOST, (uint64_t)s->span.id))
-			*held = '\0';  /* a table went while they were listed */
-		unseen = *held ? 0 : unseen + 1;
-		if (unseen > UNSEEN_MOST)  /* it is refused for another reason */
+		            "name = 'load_%016" PRIx64 "_lock'", LOCK_MAX, (uint64_t)s->run.id))
+			*locked = '\0';  /* a table was removed during the listing */
+		unseen = *locked ? 0 : unseen + 1;
+		if (unseen > UNSEEN_MAX)  /* the statement was refused for another reason */
 			return -1;
-		if (*held == '1' && unlock(s, err))
+		if (*locked == '1' && unlock_run(s, err))
 			return -1;
-		nap();
+		wait_briefly();
 	}
-	return error_set(err, STATUS_SYSTEM, "try again", CLICKHOUSE ": another export loads the same run all the time");
+	return error_set(err, STATUS_SYSTEM, "try again",
+	                 CLICKHOUSE ": another export of the same run held the lock for 10 minutes");
 }
 
-static int swap_all(struct sink *s, struct error *err)
+static int replace_all_rows(struct sink *s, struct error *err)
 {
 	struct error ignored;
-	int rc = lock(s, err);
+	int rc = lock_run(s, err);
 	if (rc)
 		return rc;
 	for (size_t i = 0; rc == 0 && i < TABLE_COUNT; i++)
 		if (s->filled & TABLE_BIT(i))
-			rc = swap(s, &tables[i], err);
-	unlock(s, &ignored);
+			rc = replace_rows(s, &tables[i], err);
+	unlock_run(s, &ignored);
 	return rc;
 }
 
@@ -297,12 +305,14 @@ static int close_clickhouse(struct sink *s, int status, struct error *err)
 	struct error ignored;
 	http_close(&s->server.http);
 	if (status == 0)
-		status = swap_all(s, err);
+		status = replace_all_rows(s, err);
 	for (size_t i = 0; i < TABLE_COUNT; i++)
 		if (s->filled & TABLE_BIT(i))
 			run_sql(s, NULL, 0, &ignored, "DROP TABLE IF EXISTS load_%016" PRIx64 "_%s", s->load, tables[i].name);
-	refuse(s);
+	release_sink(s);
 	return status;
 }
 
-const struct sink_ops sink_clickhouse = { TABLE_ALL, open_clickhouse, begin, row, end, close_clickhouse };
+const struct sink_ops sink_clickhouse = {
+	TABLE_ALL, open_clickhouse, clickhouse_begin, clickhouse_row, clickhouse_end, close_clickhouse
+};

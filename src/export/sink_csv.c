@@ -1,5 +1,5 @@
-/* csv: DIR/TABLE/RUN.csv, RFC 4180, but with "\n".  A text that a spreadsheet would compute begins with that character's
- * escape (\x3d). */
+/* Sink csv: writes DIR/TABLE/RUN.csv (RFC 4180, with line breaks "\n"). The first character of a text is escaped (= as
+ * \x3d) if a spreadsheet would evaluate the text. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,11 +7,11 @@
 #include "base/mem.h"
 #include "export/run_files.h"
 
-#define FIELD_MOST (2 * CELL_TEXT_MOST + 8)  /* bytes: all of a text may be quotes */
-#define ROW_MOST (TABLE_MOST_FIELDS * FIELD_MOST)
+#define MAX_FIELD (2 * CELL_TEXT_MAX + 8)  /* bytes of a field, in which every character may be a quote that is doubled */
+#define MAX_ROW (TABLE_FIELDS_MAX * MAX_FIELD)
 
 struct sink {
-	char buf[4 * ROW_MOST];
+	char buf[4 * MAX_ROW];
 	size_t used;
 	const struct export_shape *table;
 	struct run_files files;
@@ -26,7 +26,7 @@ static struct sink *open_csv(const char *target, const struct sink_run *run, str
 	return NULL;
 }
 
-static int begin(struct sink *s, const struct export_shape *t, struct error *err)
+static int csv_begin(struct sink *s, const struct export_shape *t, struct error *err)
 {
 	if (files_begin(&s->files, t, err))
 		return -1;
@@ -36,7 +36,7 @@ static int begin(struct sink *s, const struct export_shape *t, struct error *err
 	return 0;
 }
 
-/* Rows are put together here: a call of stdio for every field would cost more than all the rest. */
+/* Appends a number to the row buffer, which is used because a stdio call for each field would dominate the cost. */
 static char *put_int(char *to, int64_t v)
 {
 	char buf[24], *at = buf + sizeof buf;
@@ -53,12 +53,12 @@ static char *put_int(char *to, int64_t v)
 
 static char *put_text(char *to, const char *text)
 {
-	const char *end = text + strnlen(text, CELL_TEXT_MOST - 1);
+	const char *end = text + strnlen(text, CELL_TEXT_MAX - 1);
 	bool quoted = text[strcspn(text, ",\"\n\r")];
 	if (quoted)
 		*to++ = '"';
 	if (*text && strchr("=+-@", *text))
-		to += snprintf(to, FIELD_MOST, "\\x%02x", (unsigned)*text++);
+		to += snprintf(to, MAX_FIELD, "\\x%02x", (unsigned)*text++);
 	for (; text < end; text++) {
 		if (*text == '"')
 			*to++ = '"';
@@ -69,15 +69,15 @@ static char *put_text(char *to, const char *text)
 	return to;
 }
 
-static int flush(struct sink *s, struct error *err)
+static int csv_flush(struct sink *s, struct error *err)
 {
 	if (fwrite(s->buf, 1, s->used, s->files.save.f) != s->used)
-		return error_system(err, "make room there", "%s", s->files.save.path);
+		return error_system(err, "free disk space", "%s", s->files.save.path);
 	s->used = 0;
 	return 0;
 }
 
-static int row(struct sink *s, const struct table_cell *cell, struct error *err)
+static int csv_row(struct sink *s, const struct table_cell *cell, struct error *err)
 {
 	char *to = s->buf + s->used;
 	for (size_t i = 0; i < s->table->fields; i++) {
@@ -89,18 +89,18 @@ static int row(struct sink *s, const struct table_cell *cell, struct error *err)
 		if (type == FIELD_TEXT)
 			to = put_text(to, cell[i].text);
 		else if (type == FIELD_REAL)
-			to += snprintf(to, FIELD_MOST, "%.9f", cell[i].real);
+			to += snprintf(to, MAX_FIELD, "%.9f", cell[i].real);
 		else
 			to = put_int(to, cell[i].number);
 	}
 	*to++ = '\n';
 	s->used = (size_t)(to - s->buf);
-	return s->used + ROW_MOST > sizeof s->buf ? flush(s, err) : 0;
+	return s->used + MAX_ROW > sizeof s->buf ? csv_flush(s, err) : 0;
 }
 
-static int end(struct sink *s, struct error *err)
+static int csv_end(struct sink *s, struct error *err)
 {
-	return files_end(&s->files, flush(s, err), err);
+	return files_end(&s->files, csv_flush(s, err), err);
 }
 
 static int close_csv(struct sink *s, int status, struct error *err)
@@ -111,4 +111,4 @@ static int close_csv(struct sink *s, int status, struct error *err)
 	return status;
 }
 
-const struct sink_ops sink_csv = { TABLE_ALL, open_csv, begin, row, end, close_csv };
+const struct sink_ops sink_csv = { TABLE_ALL, open_csv, csv_begin, csv_row, csv_end, close_csv };

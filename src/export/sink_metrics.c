@@ -1,5 +1,5 @@
-/* OpenMetrics, which Prometheus reads too: the figures of one run in one file, which appears whole, as the textfile
- * collector of node_exporter wants it.  Seconds are printed to the ns. */
+/* Sink openmetrics: writes the metrics of a run to a file for the textfile collector of node_exporter (Prometheus). The
+ * file appears when it is complete. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/strtab.h"
 #include "export/sink.h"
 
-/* Upper bounds of the histogram of gaps, ns: 1, 2, 5 from 10 us to 10 s. */
+/* Upper bounds of the buckets of the gap histogram, ns: 1, 2, 5, ... from 10 us to 10 s. */
 static const int64_t bound[] = {
 	10000, 20000, 50000, 100000, 200000, 500000, 1000000, 2000000, 5000000, 10000000, 20000000, 50000000, 100000000,
 	200000000, 500000000, 1000000000, 2000000000, 5000000000, 10000000000,
@@ -20,27 +20,27 @@ static const int64_t bound[] = {
 
 struct histogram { int64_t count[BOUNDS + 1], sum; };
 
-struct steal_pair { uint32_t victim, thief; int64_t ns; };
+struct steal_pair { uint32_t victim, culprit; int64_t ns; };
 
 struct sink {
 	struct save save;
 	const struct export_shape *table;
-	struct strtab names;
-	struct map pair_by_names;     /* victim << 32 | thief -> index */
+	struct strtab names;          /* machines and kinds of culprits */
+	struct map pair_by_names;     /* victim << 32 | culprit (ids of names) -> index in `pair` */
 	struct steal_pair *pair;
 	size_t pairs, pair_cap;
-	struct histogram *gaps;       /* by id of the machine's name */
+	struct histogram *gaps;       /* by id of the victim's name */
 	size_t histograms, histogram_cap;
-	char *text;                   /* what comes from clock, loss and run, in families */
+	char *text;                   /* metrics of the tables clock, loss and run, which follow in the file */
 	size_t text_size;
-	FILE *out;                    /* into it */
+	FILE *out;                    /* writes to `text` */
 };
 
 static struct sink *open_metrics(const char *target, const struct sink_run *run, struct error *err)
 {
 	struct sink *s = mem_new(1, sizeof *s);
 	(void)run;
-	if (save_begin(&s->save, target, err)) {
+	if (atomic_file_begin(&s->save, target, err)) {
 		free(s);
 		return NULL;
 	}
@@ -49,7 +49,7 @@ static struct sink *open_metrics(const char *target, const struct sink_run *run,
 	if (s->out)
 		return s;
 	error_system(err, NULL, "%s", target);
-	save_end(&s->save, -1, err);
+	atomic_file_end(&s->save, -1, err);
 	strtab_release(&s->names);
 	free(s);
 	return NULL;
@@ -88,7 +88,7 @@ static void add_gap(struct sink *s, const struct table_cell *c)
 	uint32_t id = strtab_put(&s->names, c[COL_GAP_MACHINE].text);
 	while (s->histograms <= id)
 		*ARRAY_PUSH(s->gaps, s->histograms, s->histogram_cap) = (struct histogram){ { 0 }, 0 };
-	int64_t ns = c[COL_GAP_DUR].number;
+	int64_t ns = c[COL_GAP_DURATION].number;
 	size_t i = 0;
 	while (i < BOUNDS && ns > bound[i])
 		i++;
@@ -100,18 +100,18 @@ static void add_steal(struct sink *s, const struct table_cell *c)
 {
 	if (!c[COL_STEAL_OF_MACHINE].number)
 		return;
-	bool is_new, nobody = c[COL_STEAL_THIEF_MACHINE].absent;
+	bool is_new, no_machine = c[COL_STEAL_CULPRIT_MACHINE].absent;
 	uint32_t victim = strtab_put(&s->names, c[COL_STEAL_MACHINE].text);
-	uint32_t thief = strtab_put(&s->names, c[nobody ? COL_STEAL_KIND : COL_STEAL_THIEF_MACHINE].text);
-	uint64_t *at = map_put(&s->pair_by_names, (uint64_t)victim << 32 | thief, &is_new);
+	uint32_t culprit = strtab_put(&s->names, c[no_machine ? COL_STEAL_KIND : COL_STEAL_CULPRIT_MACHINE].text);
+	uint64_t *at = map_put(&s->pair_by_names, (uint64_t)victim << 32 | culprit, &is_new);
 	if (is_new) {
 		*at = s->pairs;
-		*ARRAY_PUSH(s->pair, s->pairs, s->pair_cap) = (struct steal_pair){ victim, thief, 0 };
+		*ARRAY_PUSH(s->pair, s->pairs, s->pair_cap) = (struct steal_pair){ victim, culprit, 0 };
 	}
 	s->pair[*at].ns += c[COL_STEAL_NS].number;
 }
 
-/* The widest band of a piece of a clock; one that is not known is no number. */
+/* Writes the largest error bound of a clock segment; NaN if one of its bounds is unknown. */
 static void put_clock(struct sink *s, const struct table_cell *c)
 {
 	int64_t widest = -1;
@@ -141,27 +141,27 @@ static void put_loss(struct sink *s, const struct table_cell *c)
 
 static void put_run(struct sink *s, const struct table_cell *c)
 {
-	put_family(s->out, "run_start_time_seconds", "gauge", "seconds", "When the recording began.");
+	put_family(s->out, "run_start_time_seconds", "gauge", "seconds", "Start of the recording.");
 	fputs("stealscope_run_start_time_seconds", s->out);
 	put_seconds(s->out, c[COL_RUN_STARTED].number);
-	put_family(s->out, "run_duration_seconds", "gauge", "seconds", "How long the recording is.");
+	put_family(s->out, "run_duration_seconds", "gauge", "seconds", "Length of the recording.");
 	fputs("stealscope_run_duration_seconds", s->out);
 	put_seconds(s->out, c[COL_RUN_SPAN].number);
 }
 
-static int begin(struct sink *s, const struct export_shape *t, struct error *err)
+static int metrics_begin(struct sink *s, const struct export_shape *t, struct error *err)
 {
 	(void)err;
 	s->table = t;
 	if (table_code(t) == TABLE_CLOCK)
 		put_family(s->out, "clock_band_seconds", "gauge", "seconds",
-		           "Width of the corridor that a guest's true clock lies in; NaN: not known.");
+		           "Error bound of a guest's clock (largest of the segment); NaN: unknown.");
 	if (table_code(t) == TABLE_LOSS)
 		put_family(s->out, "lost_events", "counter", NULL, "Events that a tracer lost.");
 	return 0;
 }
 
-static int row(struct sink *s, const struct table_cell *c, struct error *err)
+static int metrics_row(struct sink *s, const struct table_cell *c, struct error *err)
 {
 	static void (*const take[TABLE_COUNT])(struct sink *, const struct table_cell *) = {
 		[TABLE_GAP] = add_gap, [TABLE_STEAL] = add_steal, [TABLE_CLOCK] = put_clock, [TABLE_LOSS] = put_loss,
@@ -172,7 +172,7 @@ static int row(struct sink *s, const struct table_cell *c, struct error *err)
 	return 0;
 }
 
-static int end(struct sink *s, struct error *err)
+static int metrics_end(struct sink *s, struct error *err)
 {
 	(void)s;
 	(void)err;
@@ -185,12 +185,12 @@ static void write_steal(struct sink *s)
 {
 	FILE *f = s->save.f;
 	put_family(f, "steal_seconds", "counter", "seconds",
-	           "CPU time that a machine wanted and did not get, by who had it; a VM is the sum of its vCPUs.");
+	           "CPU time lost by a machine, by culprit; a VM is the sum of its vCPUs.");
 	for (size_t i = 0; i < s->pairs; i++) {
 		fputs("stealscope_steal_seconds_total{", f);
 		put_label(f, "victim", strtab_get(&s->names, s->pair[i].victim));
 		putc(',', f);
-		put_label(f, "thief", strtab_get(&s->names, s->pair[i].thief));
+		put_label(f, "culprit", strtab_get(&s->names, s->pair[i].culprit));
 		putc('}', f);
 		put_seconds(f, s->pair[i].ns);
 	}
@@ -219,7 +219,8 @@ static void write_histogram(FILE *f, const char *machine, const struct histogram
 
 static void write_gaps(struct sink *s)
 {
-	put_family(s->save.f, "gap_seconds", "histogram", "seconds", "Times in which it wanted to run and could not.");
+	put_family(s->save.f, "gap_seconds", "histogram", "seconds", "Gaps: intervals in which the victim was runnable and did "
+		"not run.");
 	for (size_t i = 0; i < s->histograms; i++)
 		if (s->gaps[i].sum > 0)
 			write_histogram(s->save.f, strtab_get(&s->names, (uint32_t)i), &s->gaps[i]);
@@ -235,7 +236,7 @@ static int close_metrics(struct sink *s, int status, struct error *err)
 		fwrite(s->text, 1, s->text_size, s->save.f);
 		fputs("# EOF\n", s->save.f);
 	}
-	status = save_end(&s->save, status, err);
+	status = atomic_file_end(&s->save, status, err);
 	strtab_release(&s->names);
 	map_release(&s->pair_by_names);
 	free(s->pair);
@@ -247,5 +248,5 @@ static int close_metrics(struct sink *s, int status, struct error *err)
 
 const struct sink_ops sink_metrics = {
 	TABLE_BIT(TABLE_GAP) | TABLE_BIT(TABLE_STEAL) | TABLE_BIT(TABLE_CLOCK) | TABLE_BIT(TABLE_LOSS) | TABLE_BIT(TABLE_RUN),
-	open_metrics, begin, row, end, close_metrics,
+	open_metrics, metrics_begin, metrics_row, metrics_end, close_metrics,
 };

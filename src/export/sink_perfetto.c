@@ -1,8 +1,8 @@
-/* Perfetto's own format: a stream of packets of protocol buffers, written as they come.  A machine is a process, what there
- * is of one kind in it a group of tracks.  Times are ns since the epoch.
+/* Sink perfetto: writes Perfetto's protobuf trace format. Each machine is a process with groups of tracks. Times are ns
+ * since the epoch.
  *
- * Few of the format's fields are needed, and they are written by hand: numbers as varints, texts and messages behind their
- * length.  The numbers below are those of perfetto/trace/track_event. */
+ * The few fields that are needed are encoded here without a protobuf library: numbers as varints, texts and nested
+ * messages with their length. The field numbers are defined in protos/perfetto/trace. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +20,10 @@ enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
 enum { ARG_NAME = 10, ARG_INT = 4, ARG_STRING = 6 };
 enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
 
-/* A message while it is put together; the largest is a slice with all its arguments. */
+/* Buffer for a message, large enough for a slice with all its arguments. */
 struct message {
 	size_t len;
-	char bytes[(SLICE_ARGS + 2) * (CELL_TEXT_MOST + 64)];
+	char bytes[(SLICE_ARGS + 2) * (CELL_TEXT_MAX + 64)];
 };
 
 static void put_varint(struct message *m, uint64_t v)
@@ -61,37 +61,37 @@ static void put_bytes(struct message *m, unsigned field, const char *bytes, size
 
 static void put_text(struct message *m, unsigned field, const char *text)
 {
-	put_bytes(m, field, text, strnlen(text, CELL_TEXT_MOST - 1));
+	put_bytes(m, field, text, strnlen(text, CELL_TEXT_MAX - 1));
 }
 
-/* A packet whose last field is that message. */
+/* Writes a packet that ends with a nested message. */
 static void put_packet(FILE *f, int64_t ts, unsigned field, const struct message *inner)
 {
 	struct message m;
-	m.len = 0;  /* its bytes stay as they are: there are many packets */
+	m.len = 0;  /* m.bytes is not cleared: that would take too long for each packet */
 	if (field == PACKET_EVENT)
 		put_number(&m, PACKET_TIMESTAMP, (uint64_t)ts);
 	put_number(&m, PACKET_SEQUENCE, 1);
 	put_key(&m, field, WIRE_BYTES);
 	put_varint(&m, inner->len);
 	const size_t packet = m.len;
-	put_key(&m, TRACE_PACKET, WIRE_BYTES);  /* which comes before it */
+	put_key(&m, TRACE_PACKET, WIRE_BYTES);  /* written first, but depends on the length of the packet */
 	put_varint(&m, packet + inner->len);
 	fwrite(m.bytes + packet, 1, m.len - packet, f);
 	fwrite(m.bytes, 1, packet, f);
 	fwrite(inner->bytes, 1, inner->len, f);
 }
 
-/* ---- Tracks: a machine's, its groups', and those of CPUs and threads in them */
+/* ---- Tracks of machines, of groups, and of CPUs and threads */
 
 #define NO_NUMBER ((INT64_C(1) << 40) - 1)
 
-static uint64_t uuid_of(const struct track *t)
+static uint64_t track_uuid(const struct track *t)
 {
 	return (uint64_t)t->machine << 48 | ((uint64_t)t->group + 1) << 40 | ((uint64_t)t->number & NO_NUMBER);
 }
 
-static void begin(FILE *f, int64_t origin)
+static void perfetto_begin(FILE *f, int64_t origin)
 {
 	(void)f, (void)origin;
 }
@@ -107,7 +107,7 @@ static void put_machine(FILE *f, uint32_t machine, const char *name)
 	for (unsigned i = 0; i < TIMELINE_GROUP_COUNT; i++) {
 		const struct track t = { machine, (enum timeline_group)i, NO_NUMBER };
 		m.len = 0;
-		put_number(&m, TRACK_UUID, uuid_of(&t));
+		put_number(&m, TRACK_UUID, track_uuid(&t));
 		put_number(&m, TRACK_PARENT, (uint64_t)machine << 48);
 		put_text(&m, TRACK_NAME, i == GROUP_STEAL ? "lost, ns in a second" : timeline_group_name[i]);
 		put_packet(f, 0, PACKET_TRACK, &m);
@@ -118,8 +118,8 @@ static void put_track(FILE *f, const struct track *t, const char *name)
 {
 	const struct track group = { t->machine, t->group, NO_NUMBER };
 	struct message m = { 0 }, counter = { 0 };
-	put_number(&m, TRACK_UUID, uuid_of(t));
-	put_number(&m, TRACK_PARENT, uuid_of(&group));
+	put_number(&m, TRACK_UUID, track_uuid(t));
+	put_number(&m, TRACK_PARENT, track_uuid(&group));
 	put_text(&m, TRACK_NAME, name);
 	if (t->group == GROUP_STEAL) {
 		put_number(&counter, COUNTER_UNIT, COUNTER_UNIT_NS);
@@ -128,13 +128,13 @@ static void put_track(FILE *f, const struct track *t, const char *name)
 	put_packet(f, 0, PACKET_TRACK, &m);
 }
 
-/* ---- What happens on them */
+/* ---- Events on tracks */
 
 static void begin_event(struct message *m, const struct track *t, unsigned type)
 {
 	m->len = 0;
 	put_number(m, EVENT_TYPE, type);
-	put_number(m, EVENT_TRACK, uuid_of(t));
+	put_number(m, EVENT_TRACK, track_uuid(t));
 }
 
 static void put_slice(FILE *f, const struct track *t, int64_t ts, int64_t dur, const char *name,
@@ -180,13 +180,13 @@ static void put_counter(FILE *f, const struct track *t, int64_t ts, int64_t ns)
 	put_packet(f, ts, PACKET_EVENT, &m);
 }
 
-static void end(FILE *f)
+static void perfetto_end(FILE *f)
 {
 	(void)f;
 }
 
 static const struct timeline_ops packets = {
-	false, begin, put_machine, put_track, put_slice, put_flow, put_counter, end,
+	false, perfetto_begin, put_machine, put_track, put_slice, put_flow, put_counter, perfetto_end,
 };
 
 static struct sink *open_perfetto(const char *target, const struct sink_run *run, struct error *err)

@@ -1,7 +1,8 @@
-/* PostgreSQL: binary COPY, one transaction for each run, long tables partitioned by day of the host's clock.
+/* Sink postgresql: loads the rows of a run by binary COPY in one transaction. Tables with a time are partitioned by the
+ * day of the host's clock.
  *
- * Tables and partitions are made before that, in a transaction of their own, under a lock, since two programs that make
- * the same one would fail; the rows of different runs go in side by side.  Nothing of a trace is part of a statement. */
+ * Tables and partitions are created before, in a separate transaction under a lock, since concurrent exports would
+ * conflict. Different runs are loaded in parallel. Statements never contain data of a trace. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,19 +10,20 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "export/postgres.h"
 #include "export/sink.h"
 
-#define DAY (86400 * INT64_C(1000000000))  /* ns */
-#define MOST_DAYS 400      /* of one run; beyond, its clock is wrong, and its rows go to the partition of all others */
-#define LOCK_SCHEMA 7305808868230393957  /* any number that nobody else takes */
+#define MAX_DAYS 400      /* maximum days of a run; if there are more, the clock is wrong, and rows go to the default
+                           * partition */
+#define LOCK_SCHEMA 7305808868230393957  /* arbitrary number of the lock for creating tables */
 #define BUFFER (1 << 16)
 
 struct sink {
 	PGconn *conn;
 	struct sink_run run;
 	const struct export_shape *table;
-	char buf[BUFFER + TABLE_MOST_FIELDS * (CELL_TEXT_MOST + 4)];
+	char buf[BUFFER + TABLE_FIELDS_MAX * (CELL_TEXT_MAX + 4)];
 	size_t used;
 };
 
@@ -46,7 +48,7 @@ static int run_sql(struct sink *s, struct error *err, const char *fmt, ...)
 
 /* ---- Tables */
 
-/* The columns of a table, as CREATE TABLE has them; the caller frees. */
+/* Returns the columns of a table for CREATE TABLE; the caller frees. */
 static char *columns_text(const struct export_shape *t)
 {
 	static const char *const type[] = { [FIELD_INT] = "bigint", [FIELD_TIME] = "bigint", [FIELD_REAL] = "double precision",
@@ -61,7 +63,7 @@ static char *columns_text(const struct export_shape *t)
 	return text;
 }
 
-/* Where a partition exists, its parent need not be locked. */
+/* Creates a partition if it does not exist; the check avoids a lock on the parent table. */
 static int make_partition(struct sink *s, const char *table, const char *suffix, const char *bounds, struct error *err)
 {
 	return run_sql(s, err, "DO $$ BEGIN IF to_regclass('%s_%s') IS NULL THEN "
@@ -69,15 +71,16 @@ static int make_partition(struct sink *s, const char *table, const char *suffix,
 	               table, suffix, table, suffix, table, bounds);
 }
 
-static int64_t day_of(int64_t t)
+/* Returns the day that contains t, counted from the epoch. */
+static int64_t day_number(int64_t t)
 {
-	return t / DAY - (t % DAY < 0);
+	return t / NS_PER_DAY - (t % NS_PER_DAY < 0);
 }
 
 static int make_partitions(struct sink *s, const struct export_shape *t, struct error *err)
 {
-	int64_t first = day_of(s->run.begin), last = day_of(s->run.end);
-	if (last - first > MOST_DAYS || first < -MOST_DAYS || last > INT64_MAX / DAY - 1)
+	int64_t first = day_number(s->run.begin), last = day_number(s->run.end);
+	if (last - first > MAX_DAYS || first < -MAX_DAYS || last > INT64_MAX / NS_PER_DAY - 1)
 		return 0;
 	for (int64_t day = first; day <= last; day++) {
 		char suffix[24], bounds[96];
@@ -85,8 +88,8 @@ static int make_partitions(struct sink *s, const struct export_shape *t, struct 
 		struct tm tm;
 		gmtime_r(&at, &tm);
 		strftime(suffix, sizeof suffix, "%Y%m%d", &tm);
-		snprintf(bounds, sizeof bounds, "FOR VALUES FROM (%lld) TO (%lld)", (long long)(day * DAY),
-		         (long long)((day + 1) * DAY));
+		snprintf(bounds, sizeof bounds, "FOR VALUES FROM (%lld) TO (%lld)", (long long)(day * NS_PER_DAY),
+		         (long long)((day + 1) * NS_PER_DAY));
 		if (make_partition(s, t->name, suffix, bounds, err))
 			return -1;
 	}
@@ -135,21 +138,21 @@ static struct sink *open_postgres(const char *target, const struct sink_run *run
 	return NULL;
 }
 
-static int send(struct sink *s, struct error *err)
+static int send_copy_data(struct sink *s, struct error *err)
 {
 	int rc = pq.putCopyData(s->conn, s->buf, (int)s->used);
 	s->used = 0;
 	return rc == 1 ? 0 : postgres_refuse(STATUS_SYSTEM, pq.errorMessage(s->conn), err);
 }
 
-static void put(struct sink *s, uint64_t number, unsigned bytes)
+static void put_number(struct sink *s, uint64_t number, unsigned bytes)
 {
 	for (unsigned i = 0; i < bytes; i++)
 		s->buf[s->used + i] = (char)(number >> 8 * (bytes - 1 - i));
 	s->used += bytes;
 }
 
-static int begin(struct sink *s, const struct export_shape *t, struct error *err)
+static int postgres_begin(struct sink *s, const struct export_shape *t, struct error *err)
 {
 	static const char head[19] = "PGCOPY\n\377\r\n";  /* signature, then flags and length of the extension: 0 */
 	s->table = t;
@@ -161,32 +164,32 @@ static int begin(struct sink *s, const struct export_shape *t, struct error *err
 	return 0;
 }
 
-static int row(struct sink *s, const struct table_cell *cell, struct error *err)
+static int postgres_row(struct sink *s, const struct table_cell *cell, struct error *err)
 {
-	put(s, s->table->fields, 2);
+	put_number(s, s->table->fields, 2);
 	for (size_t i = 0; i < s->table->fields; i++) {
 		uint64_t bits = (uint64_t)cell[i].number;
 		if (cell[i].absent) {
-			put(s, UINT32_MAX, 4);
+			put_number(s, UINT32_MAX, 4);
 		} else if (s->table->field[i].type == FIELD_TEXT) {
-			size_t n = strnlen(cell[i].text, CELL_TEXT_MOST - 1);
-			put(s, n, 4);
+			size_t n = strnlen(cell[i].text, CELL_TEXT_MAX - 1);
+			put_number(s, n, 4);
 			memcpy(s->buf + s->used, cell[i].text, n);
 			s->used += n;
 		} else {
 			if (s->table->field[i].type == FIELD_REAL)
 				memcpy(&bits, &cell[i].real, sizeof bits);
-			put(s, 8, 4);
-			put(s, bits, 8);
+			put_number(s, 8, 4);
+			put_number(s, bits, 8);
 		}
 	}
-	return s->used >= BUFFER ? send(s, err) : 0;
+	return s->used >= BUFFER ? send_copy_data(s, err) : 0;
 }
 
-static int end(struct sink *s, struct error *err)
+static int postgres_end(struct sink *s, struct error *err)
 {
-	put(s, UINT16_MAX, 2);
-	if (send(s, err))
+	put_number(s, UINT16_MAX, 2);
+	if (send_copy_data(s, err))
 		return -1;
 	if (pq.putCopyEnd(s->conn, NULL) != 1)
 		return postgres_refuse(STATUS_SYSTEM, pq.errorMessage(s->conn), err);
@@ -201,9 +204,11 @@ static int close_postgres(struct sink *s, int status, struct error *err)
 {
 	if (status == 0)
 		status = run_sql(s, err, "COMMIT");
-	pq.finish(s->conn);  /* what is not committed is rolled back */
+	pq.finish(s->conn);  /* uncommitted data is rolled back */
 	free(s);
 	return status;
 }
 
-const struct sink_ops sink_postgres = { TABLE_ALL, open_postgres, begin, row, end, close_postgres };
+const struct sink_ops sink_postgres = {
+	TABLE_ALL, open_postgres, postgres_begin, postgres_row, postgres_end, close_postgres
+};

@@ -1,5 +1,5 @@
-/* SQLite: the tables of one database file, in one transaction for each run, which first removes what there is of that run.
- * Nothing of a trace is part of a statement: texts are bound. */
+/* Sink sqlite: writes the tables to a database file in one transaction per run, which first deletes older data of the
+ * run. Values are bound to prepared statements: statements never contain data of a trace. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "export/sqlite.h"
 
 #define MAGIC "SQLite format 3"
-#define WAIT_MS 60000  /* for somebody else who writes into it */
+#define WAIT_MS 60000  /* ms to wait for another writer */
 
 struct sink {
 	sqlite3 *db;
@@ -21,12 +21,12 @@ struct sink {
 	sqlite3_stmt *insert;
 };
 
-static int refuse(struct sink *s, struct error *err)
+static int sqlite_refuse(struct sink *s, struct error *err)
 {
 	int code = sqlite.errcode(s->db);
 	bool input = code == SQLITE_ERROR || code == SQLITE_NOTADB || code == SQLITE_CORRUPT;
-	const char *mend = code == SQLITE_BUSY ? "somebody else writes into it: try again" : "choose another file";
-	return error_set(err, input ? STATUS_INPUT : STATUS_SYSTEM, mend, "%s: %s", s->path, sqlite.errmsg(s->db));
+	const char *remedy = code == SQLITE_BUSY ? "another program is writing to it: try again" : "choose another file";
+	return error_set(err, input ? STATUS_INPUT : STATUS_SYSTEM, remedy, "%s: %s", s->path, sqlite.errmsg(s->db));
 }
 
 static int run_sql(struct sink *s, struct error *err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
@@ -37,15 +37,15 @@ static int run_sql(struct sink *s, struct error *err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(sql, sizeof sql, fmt, ap);
 	va_end(ap);
-	return sqlite.exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : refuse(s, err);
+	return sqlite.exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : sqlite_refuse(s, err);
 }
 
 static bool is_database(const char *path)
 {
-	return save_begins_with(path, MAGIC, sizeof MAGIC);
+	return file_begins_with(path, MAGIC, sizeof MAGIC);
 }
 
-static void release(struct sink *s)
+static void release_sink(struct sink *s)
 {
 	sqlite.finalize(s->insert);
 	sqlite.close(s->db);
@@ -55,24 +55,26 @@ static void release(struct sink *s)
 
 static struct sink *open_sqlite(const char *target, const struct sink_run *run, struct error *err)
 {
-	if (sqlite_load(err) || save_spares(target, is_database, "an SQLite database", err))
+	if (sqlite_load(err) || refuse_overwrite(target, is_database, "an SQLite database", err))
 		return NULL;
 	struct sink *s = mem_new(1, sizeof *s);
 	s->run = run->id;
 	s->path = mem_dup(target);
 	int rc = sqlite.open_v2(target, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
-	rc = rc == SQLITE_OK ? 0 : s->db ? refuse(s, err) : error_set(err, STATUS_SYSTEM, NULL, "%s: out of memory", target);
+	rc = rc == SQLITE_OK ? 0
+	   : s->db           ? sqlite_refuse(s, err)
+	                     : error_set(err, STATUS_SYSTEM, NULL, "%s: out of memory", target);
 	if (rc == 0) {
 		sqlite.busy_timeout(s->db, WAIT_MS);
 		rc = run_sql(s, err, "PRAGMA cache_size = -32768; BEGIN IMMEDIATE");
 	}
 	if (rc == 0)
 		return s;
-	release(s);
+	release_sink(s);
 	return NULL;
 }
 
-/* CREATE TABLE and INSERT of a table, from its description. */
+/* Formats the CREATE TABLE statement of a table. */
 static void create_text(const struct export_shape *t, char *sql, size_t size)
 {
 	static const char *const type[] = { [FIELD_INT] = "INTEGER", [FIELD_TIME] = "INTEGER", [FIELD_REAL] = "REAL",
@@ -92,21 +94,21 @@ static void insert_text(const struct export_shape *t, char *sql, size_t size)
 	snprintf(sql + n, size - n, ")");
 }
 
-static int begin(struct sink *s, const struct export_shape *t, struct error *err)
+static int sqlite_begin(struct sink *s, const struct export_shape *t, struct error *err)
 {
 	char sql[1024];
 	s->table = t;
 	create_text(t, sql, sizeof sql);
 	if (sqlite.exec(s->db, sql, NULL, NULL, NULL) != SQLITE_OK)
-		return refuse(s, err);
+		return sqlite_refuse(s, err);
 	if (run_sql(s, err, "CREATE INDEX IF NOT EXISTS \"%s_by_run\" ON \"%s\" (run_id)", t->name, t->name) ||
 	    run_sql(s, err, "DELETE FROM \"%s\" WHERE run_id = %lld", t->name, (long long)s->run))
 		return -1;
 	insert_text(t, sql, sizeof sql);
-	return sqlite.prepare_v2(s->db, sql, -1, &s->insert, NULL) == SQLITE_OK ? 0 : refuse(s, err);
+	return sqlite.prepare_v2(s->db, sql, -1, &s->insert, NULL) == SQLITE_OK ? 0 : sqlite_refuse(s, err);
 }
 
-static int row(struct sink *s, const struct table_cell *cell, struct error *err)
+static int sqlite_row(struct sink *s, const struct table_cell *cell, struct error *err)
 {
 	sqlite.reset(s->insert);
 	for (size_t i = 0; i < s->table->fields; i++) {
@@ -121,10 +123,10 @@ static int row(struct sink *s, const struct table_cell *cell, struct error *err)
 		else
 			sqlite.bind_int64(s->insert, at, cell[i].number);
 	}
-	return sqlite.step(s->insert) == SQLITE_DONE ? 0 : refuse(s, err);
+	return sqlite.step(s->insert) == SQLITE_DONE ? 0 : sqlite_refuse(s, err);
 }
 
-static int end(struct sink *s, struct error *err)
+static int sqlite_end(struct sink *s, struct error *err)
 {
 	(void)err;
 	sqlite.finalize(s->insert);
@@ -136,8 +138,8 @@ static int close_sqlite(struct sink *s, int status, struct error *err)
 {
 	if (status == 0)
 		status = run_sql(s, err, "COMMIT");
-	release(s);  /* what is not committed is rolled back */
+	release_sink(s);  /* uncommitted data is rolled back */
 	return status;
 }
 
-const struct sink_ops sink_sqlite = { TABLE_ALL, open_sqlite, begin, row, end, close_sqlite };
+const struct sink_ops sink_sqlite = { TABLE_ALL, open_sqlite, sqlite_begin, sqlite_row, sqlite_end, close_sqlite };

@@ -1,4 +1,4 @@
-/* The table of targets, and how files are known that an export may replace. */
+/* Lists the kinds of targets, and recognizes their output files, which an export may replace. */
 #include "export/sink.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 #include "base/file_open.h"
 #include "base/atomic_file.h"
 
-#define HEAD 4096  /* bytes */
+#define HEAD 4096  /* bytes read from a file to recognize it */
 
 static void read_head(const char *path, char head[HEAD])
 {
@@ -19,16 +19,16 @@ static void read_head(const char *path, char head[HEAD])
 static bool is_chrome(const char *path)
 {
 	static const char begin[] = "{\"displayTimeUnit\":";
-	return save_begins_with(path, begin, sizeof begin - 1);
+	return file_begins_with(path, begin, sizeof begin - 1);
 }
 
 static bool is_metrics(const char *path)
 {
 	static const char begin[] = "# TYPE stealscope_";
-	return save_begins_with(path, begin, sizeof begin - 1);
+	return file_begins_with(path, begin, sizeof begin - 1);
 }
 
-/* A packet, its length, in which the number of a sequence comes first, and a description of a track next. */
+/* Returns true if the file begins with a packet that contains a sequence number and then a track descriptor. */
 static bool is_perfetto(const char *path)
 {
 	static const char inside[] = { 0x50, 1, (char)0xe2, 3 };
@@ -37,7 +37,7 @@ static bool is_perfetto(const char *path)
 	return head[0] == 0x0a && memmem(head + 2, sizeof inside + 1, inside, sizeof inside);
 }
 
-/* FRAME;FRAME ... NUMBER */
+/* Returns true if the first line is "FRAME;FRAME... NUMBER". */
 static bool is_folded(const char *path)
 {
 	char head[HEAD];
@@ -69,15 +69,15 @@ static bool is_folded(const char *path)
 #endif
 
 const struct sink_kind sink_kinds[] = {
-	{ "csv:", "DIR", "a folder per table, in it a file per run", &sink_csv, NULL, NULL },
+	{ "csv:", "DIR", "a directory per table with a file per run", &sink_csv, NULL, NULL },
 	{ "avro:", "DIR", "the same as Avro's object container files", AVRO, "libavro", NULL },
 	{ "sqlite:", "FILE", "SQLite database", SQLITE, "libsqlite3", NULL },
 	{ "postgresql://", "USER@HOST/DATABASE", "PostgreSQL", POSTGRES, "libpq", NULL },
 	{ "clickhouse://", "USER@HOST:8123/DATABASE", "ClickHouse, through HTTP", &sink_clickhouse, NULL, NULL },
 	{ "perfetto:", "FILE", "for Perfetto's viewer and trace_processor", &sink_perfetto, NULL, is_perfetto },
 	{ "chrome:", "FILE", "json for chrome://tracing and other viewers", &sink_chrome, NULL, is_chrome },
-	{ "folded:", "FILE", "flame graphs: machine;thread;kind;thief ns", &sink_folded, NULL, is_folded },
-	{ "openmetrics:", "FILE", "figures for Prometheus, by node_exporter", &sink_metrics, NULL,
+	{ "folded:", "FILE", "flame graphs: frames, then the ns", &sink_folded, NULL, is_folded },
+	{ "openmetrics:", "FILE", "metrics for Prometheus, by node_exporter", &sink_metrics, NULL,
 	  is_metrics },
 	{ 0 },
 };

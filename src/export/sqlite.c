@@ -6,6 +6,6 @@ struct sqlite_calls sqlite;
 
 int sqlite_load(struct error *err)
 {
-	static const char *const name[] = { SQLITE_CALLS(ON_DEMAND_NAME) NULL };
-	return on_demand(SQLITE_FILE, "libsqlite3", name, &sqlite, err);
+	static const char *const name[] = { SQLITE_CALLS(LIBRARY_NAME) NULL };
+	return library_load(SQLITE_FILE, "libsqlite3", name, &sqlite, err);
 }

@@ -1,4 +1,4 @@
-/* SQLite, for those of export/ that write or ask it.  Private to export/. */
+/* Functions of the SQLite library, which is loaded at run time. Private to export/. */
 #ifndef STEALSCOPE_EXPORT_SQLITE_H
 #define STEALSCOPE_EXPORT_SQLITE_H
 
@@ -11,9 +11,10 @@
 	CALL(sqlite3_, busy_timeout) CALL(sqlite3_, close) CALL(sqlite3_, column_count) CALL(sqlite3_, column_text) \
 	CALL(sqlite3_, errcode) CALL(sqlite3_, errmsg) CALL(sqlite3_, exec) CALL(sqlite3_, finalize) \
 	CALL(sqlite3_, open_v2) CALL(sqlite3_, prepare_v2) CALL(sqlite3_, reset) CALL(sqlite3_, step)
-struct sqlite_calls { SQLITE_CALLS(ON_DEMAND_POINTER) };
-extern struct sqlite_calls sqlite;  /* whole once sqlite_load() has succeeded */
+struct sqlite_calls { SQLITE_CALLS(LIBRARY_POINTER) };
+extern struct sqlite_calls sqlite;  /* set by sqlite_load() */
 
+/* Loads the library. Returns -1 with *err on failure. */
 int sqlite_load(struct error *err);
 
 #endif

@@ -3,15 +3,16 @@
 #include <string.h>
 
 #define FIELD_ROW(code, name, type, null) { name, FIELD_##type, null },
-#define TABLE_FIELDS(code, list, name, what) static const struct table_field fields_of_##code[] = { list(FIELD_ROW) };
+#define TABLE_FIELDS(code, list, name, description) \
+	static const struct table_field fields_of_##code[] = { list(FIELD_ROW) };
 TABLES(TABLE_FIELDS)
 
-#define TABLE_ROW(code, list, name, what) \
-	[code] = { name, what, fields_of_##code, sizeof fields_of_##code / sizeof *fields_of_##code },
+#define TABLE_ROW(code, list, name, description) \
+	[code] = { name, description, fields_of_##code, sizeof fields_of_##code / sizeof *fields_of_##code },
 const struct export_shape tables[TABLE_COUNT] = { TABLES(TABLE_ROW) };
 
-#define TABLE_FITS(code, list, name, what) \
-	_Static_assert(sizeof fields_of_##code / sizeof *fields_of_##code <= TABLE_MOST_FIELDS, name);
+#define TABLE_FITS(code, list, name, description) \
+	_Static_assert(sizeof fields_of_##code / sizeof *fields_of_##code <= TABLE_FIELDS_MAX, name);
 TABLES(TABLE_FITS)
 
 int table_time(const struct export_shape *t)

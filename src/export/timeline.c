@@ -6,21 +6,21 @@
 
 #include "base/mem.h"
 #include "base/atomic_file.h"
+#include "base/number.h"
 #include "base/strtab.h"
 
-#define BUCKET 1000000000  /* ns: of the table steal */
 #define TRACK_NAME 1100
 
 struct sink {
 	struct save save;
 	const struct timeline_ops *ops;
 	const struct export_shape *table;
-	int64_t begin, end;         /* ns: the run */
-	int64_t origin;             /* ns: what times count from in the file */
-	struct strtab machines;     /* ids from 1 on, since 0 is "" */
-	uint64_t flows;
-	struct track lost;          /* the counter at hand */
-	int64_t bucket, lost_ns;    /* lost_ns < 0: there is none */
+	int64_t begin, end;         /* time range of the run, ns */
+	int64_t origin;             /* origin of the times in the file, ns */
+	struct strtab machines;     /* ids 1, 2, ...; 0 is "" */
+	uint64_t flows;             /* number of flows */
+	struct track lost;          /* track of the current counter */
+	int64_t bucket, lost_ns;    /* second and value of the counter, ns; lost_ns < 0: none */
 };
 
 #define GROUP_NAME(code, name) name,
@@ -33,7 +33,7 @@ struct sink *timeline_open(const struct timeline_ops *ops, const char *target, c
 	struct sink *s = mem_new(1, sizeof *s);
 	*s = (struct sink){ .ops = ops, .begin = run->begin, .end = run->end, .lost_ns = -1,
 		.origin = ops->relative ? run->begin : 0 };
-	if (save_begin(&s->save, target, err)) {
+	if (atomic_file_begin(&s->save, target, err)) {
 		free(s);
 		return NULL;
 	}
@@ -48,7 +48,7 @@ static void put_slice(struct sink *s, const struct track *t, int64_t ts, int64_t
 	s->ops->slice(s->save.f, t, ts - s->origin, dur, name, arg, args);
 }
 
-static struct track track_of(struct sink *s, const struct table_cell *machine, enum timeline_group group,
+static struct track make_track(struct sink *s, const struct table_cell *machine, enum timeline_group group,
                              int64_t number)
 {
 	return (struct track){ strtab_put(&s->machines, machine->text), group, number };
@@ -66,7 +66,7 @@ static void add_cpu(struct sink *s, const struct table_cell *c)
 	bool virtual = !c[COL_CPU_HOST_TID].absent;
 	snprintf(name, sizeof name, "%sCPU%" PRId64, virtual ? "v" : "", c[COL_CPU_NUMBER].number);
 	for (size_t i = virtual ? 0 : 3; i < sizeof vcpu / sizeof *vcpu; i++) {
-		struct track t = track_of(s, &c[COL_CPU_MACHINE], vcpu[i], c[COL_CPU_NUMBER].number);
+		struct track t = make_track(s, &c[COL_CPU_MACHINE], vcpu[i], c[COL_CPU_NUMBER].number);
 		s->ops->track(s->save.f, &t, name);
 	}
 }
@@ -77,31 +77,31 @@ static void add_thread(struct sink *s, const struct table_cell *c)
 	char name[TRACK_NAME];
 	snprintf(name, sizeof name, "%s %" PRId64, c[COL_THREAD_TITLE].text, c[COL_THREAD_TID].number);
 	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
-		struct track t = track_of(s, &c[COL_THREAD_MACHINE], groups[i], c[COL_THREAD_TID].number);
+		struct track t = make_track(s, &c[COL_THREAD_MACHINE], groups[i], c[COL_THREAD_TID].number);
 		s->ops->track(s->save.f, &t, name);
 	}
 }
 
 static void add_vcpu_state(struct sink *s, const struct table_cell *c)
 {
-	struct track t = track_of(s, &c[COL_VCPU_STATE_MACHINE], GROUP_VCPU_STATE, c[COL_VCPU_STATE_CPU].number);
+	struct track t = make_track(s, &c[COL_VCPU_STATE_MACHINE], GROUP_VCPU_STATE, c[COL_VCPU_STATE_CPU].number);
 	put_slice(s, &t, c[COL_VCPU_STATE_TS].number, c[COL_VCPU_STATE_DUR].number, c[COL_VCPU_STATE_STATE].text,
 	              NULL, 0);
 }
 
 static void add_thread_state(struct sink *s, const struct table_cell *c)
 {
-	struct track t = track_of(s, &c[COL_THREAD_STATE_MACHINE], GROUP_THREAD, c[COL_THREAD_STATE_TID].number);
+	struct track t = make_track(s, &c[COL_THREAD_STATE_MACHINE], GROUP_THREAD, c[COL_THREAD_STATE_TID].number);
 	const struct slice_arg arg[] = { { "cpu", &c[COL_THREAD_STATE_CPU], FIELD_INT } };
 	put_slice(s, &t, c[COL_THREAD_STATE_TS].number, c[COL_THREAD_STATE_DUR].number,
 	              c[COL_THREAD_STATE_STATE].text, arg, 1);
 }
 
-/* The idle thread leaves its CPU's track empty. */
+/* Adds a slice with the TID; the idle thread (TID 0) is not drawn. */
 static void add_running(struct sink *s, const struct table_cell *c)
 {
 	char name[32];
-	struct track t = track_of(s, &c[COL_RUNNING_MACHINE], GROUP_RUNNING, c[COL_RUNNING_CPU].number);
+	struct track t = make_track(s, &c[COL_RUNNING_MACHINE], GROUP_RUNNING, c[COL_RUNNING_CPU].number);
 	if (c[COL_RUNNING_TID].number == 0)
 		return;
 	snprintf(name, sizeof name, "%" PRId64, c[COL_RUNNING_TID].number);
@@ -111,40 +111,42 @@ static void add_running(struct sink *s, const struct table_cell *c)
 static struct track gap_track(struct sink *s, const struct table_cell *machine, const struct table_cell *cpu,
                               const struct table_cell *tid)
 {
-	return tid->absent ? track_of(s, machine, GROUP_VCPU_GAP, cpu->number)
-	                   : track_of(s, machine, GROUP_THREAD_GAP, tid->number);
+	return tid->absent ? make_track(s, machine, GROUP_VCPU_GAP, cpu->number)
+	                   : make_track(s, machine, GROUP_THREAD_GAP, tid->number);
 }
 
 static void add_gap(struct sink *s, const struct table_cell *c)
 {
 	struct track t = gap_track(s, &c[COL_GAP_MACHINE], &c[COL_GAP_CPU], &c[COL_GAP_TID]);
 	const struct slice_arg arg[SLICE_ARGS] = {
-		{ "thief_kind", &c[COL_GAP_THIEF_KIND], FIELD_TEXT }, { "thief_machine", &c[COL_GAP_THIEF_MACHINE], FIELD_TEXT },
-		{ "thief_tid", &c[COL_GAP_THIEF_TID], FIELD_INT },    { "thief_name", &c[COL_GAP_THIEF_NAME], FIELD_TEXT },
-		{ "thief_ns", &c[COL_GAP_THIEF_NS], FIELD_INT },
+		{ "culprit_kind", &c[COL_GAP_CULPRIT_KIND], FIELD_TEXT },
+		{ "culprit_machine", &c[COL_GAP_CULPRIT_MACHINE], FIELD_TEXT },
+		{ "culprit_tid", &c[COL_GAP_CULPRIT_TID], FIELD_INT },    { "culprit_name", &c[COL_GAP_CULPRIT_NAME], FIELD_TEXT },
+		{ "culprit_ns", &c[COL_GAP_CULPRIT_NS], FIELD_INT },
 	};
-	put_slice(s, &t, c[COL_GAP_TS].number, c[COL_GAP_DUR].number, c[COL_GAP_STATE].text, arg, 5);
+	put_slice(s, &t, c[COL_GAP_START].number, c[COL_GAP_DURATION].number, c[COL_GAP_STATE].text, arg, 5);
 }
 
-/* From a thread that has the CPU to the gap that it makes. */
+/* Draws a flow from a preempting thread to the gap that it causes. */
 static void add_flow(struct sink *s, const struct table_cell *c)
 {
-	bool thread = !c[COL_FLOW_THIEF_MACHINE].absent && !c[COL_FLOW_THIEF_TID].absent && c[COL_FLOW_THIEF_TID].number > 0;
+	bool thread = !c[COL_FLOW_CULPRIT_MACHINE].absent && !c[COL_FLOW_CULPRIT_TID].absent &&
+	              c[COL_FLOW_CULPRIT_TID].number > 0;
 	if (!thread || strcmp(c[COL_FLOW_KIND].text, "preempting") != 0)
 		return;
-	struct track from = track_of(s, &c[COL_FLOW_THIEF_MACHINE], GROUP_THREAD, c[COL_FLOW_THIEF_TID].number);
+	struct track from = make_track(s, &c[COL_FLOW_CULPRIT_MACHINE], GROUP_THREAD, c[COL_FLOW_CULPRIT_TID].number);
 	struct track to = gap_track(s, &c[COL_FLOW_MACHINE], &c[COL_FLOW_CPU], &c[COL_FLOW_TID]);
 	s->ops->flow(s->save.f, &from, &to, c[COL_FLOW_TS].number - s->origin, ++s->flows);
 }
 
-/* The counter holds from its second on; where the next second has nothing, it falls to 0. */
-static void end_second(struct sink *s, bool falls)
+/* Writes the counter of the current second. drops: the next second has no value, so the counter drops to 0. */
+static void end_second(struct sink *s, bool drops)
 {
 	if (s->lost_ns < 0)
 		return;
-	int64_t next = s->bucket + BUCKET;
+	int64_t next = s->bucket + STEAL_BUCKET_NS;
 	s->ops->counter(s->save.f, &s->lost, (s->bucket < s->begin ? s->begin : s->bucket) - s->origin, s->lost_ns);
-	if (falls && next <= s->end)
+	if (drops && next <= s->end)
 		s->ops->counter(s->save.f, &s->lost, next - s->origin, 0);
 	s->lost_ns = -1;
 }
@@ -153,11 +155,11 @@ static void add_steal(struct sink *s, const struct table_cell *c)
 {
 	if (c[COL_STEAL_CPU].absent)
 		return;
-	struct track t = track_of(s, &c[COL_STEAL_MACHINE], GROUP_STEAL, c[COL_STEAL_CPU].number);
+	struct track t = make_track(s, &c[COL_STEAL_MACHINE], GROUP_STEAL, c[COL_STEAL_CPU].number);
 	int64_t bucket = c[COL_STEAL_BUCKET].number;
 	bool same = s->lost.machine == t.machine && s->lost.number == t.number;
 	if (!same || bucket != s->bucket)
-		end_second(s, !same || bucket != s->bucket + BUCKET);
+		end_second(s, !same || bucket != s->bucket + STEAL_BUCKET_NS);
 	s->lost = t;
 	s->bucket = bucket;
 	s->lost_ns = (s->lost_ns < 0 ? 0 : s->lost_ns) + c[COL_STEAL_NS].number;
@@ -178,7 +180,7 @@ int timeline_row(struct sink *s, const struct table_cell *c, struct error *err)
 		[TABLE_GAP] = add_gap, [TABLE_FLOW] = add_flow, [TABLE_STEAL] = add_steal,
 	};
 	add[table_code(s->table)](s, c);
-	return ferror_unlocked(s->save.f) ? error_system(err, "make room there", "%s", s->save.path) : 0;
+	return ferror_unlocked(s->save.f) ? error_system(err, "free disk space", "%s", s->save.path) : 0;
 }
 
 int timeline_end(struct sink *s, struct error *err)
@@ -192,7 +194,7 @@ int timeline_close(struct sink *s, int status, struct error *err)
 {
 	if (status == 0)
 		s->ops->end(s->save.f);
-	status = save_end(&s->save, status, err);
+	status = atomic_file_end(&s->save, status, err);
 	strtab_release(&s->machines);
 	free(s);
 	return status;

@@ -1,5 +1,5 @@
-/* Rows as a timeline: tracks of slices, flows from thief to victim, counters.  What the rows mean is said once
- * (timeline.c); a format says how they are written.  Private to export/. */
+/* Common part of the sinks for trace viewers: converts rows to slices and counters on tracks, and to flows from culprit
+ * to victim. A format (perfetto, chrome) implements struct timeline_ops. Private to export/. */
 #ifndef STEALSCOPE_EXPORT_TIMELINE_H
 #define STEALSCOPE_EXPORT_TIMELINE_H
 
@@ -7,7 +7,7 @@
 
 #include "export/sink.h"
 
-/* X(code, what the tracks of a machine are) */
+/* X(code, name): groups of tracks of a machine */
 #define TIMELINE_GROUPS(X) \
 	X(GROUP_VCPU_STATE, "vCPU states") \
 	X(GROUP_VCPU_GAP, "gaps of vCPUs") \
@@ -20,25 +20,25 @@ enum timeline_group { TIMELINE_GROUPS(GROUP_CODE) TIMELINE_GROUP_COUNT };
 #undef GROUP_CODE
 extern const char *const timeline_group_name[TIMELINE_GROUP_COUNT];
 
-/* A row on the screen: a CPU or thread of a machine. */
+/* A track: a CPU or thread of a machine. */
 struct track {
-	uint32_t machine;    /* from 1 on, in the order of their rows */
+	uint32_t machine;    /* 1, 2, ... in the order of the table machine */
 	enum timeline_group group;
-	int64_t number;      /* of the CPU, or TID */
+	int64_t number;      /* CPU number, or TID */
 };
 
-/* What stands beside a slice. */
+/* An argument of a slice. */
 struct slice_arg { const char *key; const struct table_cell *cell; enum field_type type; };
-#define SLICE_ARGS 6
+#define SLICE_ARGS 6  /* maximum number of arguments of a slice */
 
 struct timeline_ops {
-	bool relative;  /* times count from the begin of the run */
+	bool relative;  /* times are relative to the start of the run; otherwise to the epoch */
 	void (*begin)(FILE *f, int64_t origin);
 	void (*machine)(FILE *f, uint32_t machine, const char *name);
-	void (*track)(FILE *f, const struct track *t, const char *name);  /* before what happens on it */
+	void (*track)(FILE *f, const struct track *t, const char *name);  /* called before the track's first slice */
 	void (*slice)(FILE *f, const struct track *t, int64_t ts, int64_t dur, const char *name, const struct slice_arg *arg,
 	              size_t args);
-	/* From the slice of one track at that time to that of the other; id: a number of its own, from 1 on. */
+	/* Flow at time ts from the slice of one track to the slice of another; id: 1, 2, ... */
 	void (*flow)(FILE *f, const struct track *from, const struct track *to, int64_t ts, uint64_t id);
 	void (*counter)(FILE *f, const struct track *t, int64_t ts, int64_t ns);
 	void (*end)(FILE *f);

@@ -1,4 +1,4 @@
-/* From an attribute's record to its chunks. */
+/* Access to the chunks of an attribute: its record in the file, its index rows, and the chunk that contains a time. */
 #include "history/file.h"
 
 int attr_open(struct attr *a, const struct history *h, uint32_t id, struct error *err)
@@ -21,12 +21,12 @@ int attr_open(struct attr *a, const struct history *h, uint32_t id, struct error
 	    (id ? a->parent >= id : a->parent != HISTORY_NONE) ||
 	    (a->children && (a->child <= id || a->child > h->attributes || a->children > h->attributes - a->child)) ||
 	    (type == ATTR_INNER && a->chunks))
-		return file_damaged(h, at, "an attribute is malformed", err);
+		return file_fail_damaged(h, at, "an attribute is malformed", err);
 	a->sums = type == HISTORY_STATE && a->chunks > 1 ? (unsigned)__builtin_popcount(a->mask) : 0;
 	a->row = ROW_SUMS + 8 * a->sums;
 	uint64_t low = h->section[SECTION_INDEX].offset, size = h->section[SECTION_INDEX].size;
 	if (a->index < low || a->index - low > size || (uint64_t)a->chunks * a->row > size - (a->index - low))
-		return file_damaged(h, at, "the index of an attribute lies outside", err);
+		return file_fail_damaged(h, at, "the index of an attribute lies outside of its section", err);
 	a->rows = h->map + a->index;
 	return 0;
 }
@@ -36,12 +36,12 @@ int attr_open_states(struct attr *a, const struct history *h, uint32_t id, struc
 	if (attr_open(a, h, id, err))
 		return -1;
 	if (a->type != HISTORY_STATE)
-		return error_set(err, STATUS_INPUT, NULL, "%s: '%s' holds no states", h->path, history_name(h, id));
+		return error_set(err, STATUS_INPUT, NULL, "%s: '%s' has no states", h->path, history_name(h, id));
 	return 0;
 }
 
-/* Finds the last of the rows [low, low + n) that starts at or before t; the rows on the way are not verified. */
-static uint32_t search(const struct attr *a, int64_t t, uint32_t low, uint32_t n)
+/* Returns the last of the rows [low, low + n) that starts at or before t, or `low`. The rows are not verified. */
+static uint32_t search_rows(const struct attr *a, int64_t t, uint32_t low, uint32_t n)
 {
 	while (n > 1) {
 		uint32_t half = n / 2;
@@ -51,8 +51,9 @@ static uint32_t search(const struct attr *a, int64_t t, uint32_t low, uint32_t n
 	return low;
 }
 
-/* The search trusts what it reads; its result is proved by two verified rows. */
-static int prove(const struct attr *a, int64_t t, uint32_t i, uint32_t *chunk, struct error *err)
+/* Verifies the result of a search in unverified rows: row i starts at or before t, row i + 1 after t. *chunk is i;
+ * `chunks` if t precedes the first change. */
+static int prove_result(const struct attr *a, int64_t t, uint32_t i, uint32_t *chunk, struct error *err)
 {
 	bool last = i + 1 == a->chunks;
 	*chunk = a->chunks;
@@ -67,22 +68,22 @@ static int prove(const struct attr *a, int64_t t, uint32_t i, uint32_t *chunk, s
 	}
 	if (file_check(a->h, SECTION_INDEX, a->index, (uint64_t)a->chunks * a->row, err))
 		return -1;
-	return file_damaged(a->h, a->index + (uint64_t)i * a->row, "the index is out of order", err);
+	return file_fail_damaged(a->h, a->index + (uint64_t)i * a->row, "the index is out of order", err);
 }
 
 int attr_seek(const struct attr *a, int64_t t, uint32_t *chunk, struct error *err)
 {
 	*chunk = a->chunks;
-	return a->chunks ? prove(a, t, search(a, t, 0, a->chunks), chunk, err) : 0;
+	return a->chunks ? prove_result(a, t, search_rows(a, t, 0, a->chunks), chunk, err) : 0;
 }
 
-int attr_seek_near(const struct attr *a, int64_t t, uint32_t guess, uint32_t *chunk, struct error *err)
+int attr_seek_hint(const struct attr *a, int64_t t, uint32_t hint, uint32_t *chunk, struct error *err)
 {
 	*chunk = a->chunks;
 	if (!a->chunks)
 		return 0;
-	uint32_t low = guess < a->chunks ? guess : a->chunks - 1, high = low + 1, step = 1;
-	/* Double the step until [low, high) holds the answer. */
+	uint32_t low = hint < a->chunks ? hint : a->chunks - 1, high = low + 1, step = 1;
+	/* Double the step until [low, high) contains the answer. */
 	while (low && attr_start(a, low) > t) {
 		high = low;
 		low -= step < low ? step : low;
@@ -93,30 +94,30 @@ int attr_seek_near(const struct attr *a, int64_t t, uint32_t guess, uint32_t *ch
 		high += step < a->chunks - high ? step : a->chunks - high;
 		step *= 2;
 	}
-	return prove(a, t, search(a, t, low, high - low), chunk, err);
+	return prove_result(a, t, search_rows(a, t, low, high - low), chunk, err);
 }
 
 void attr_prefetch(const struct attr *a, uint32_t i, uint32_t next)
 {
-	uint64_t place = get64(a->rows + (uint64_t)a->row * i + ROW_PLACE), offset = PLACE_OFFSET(place);
-	for (unsigned at = 0; at < PLACE_SIZE(place) && offset + at < a->h->size; at += 64)
+	uint64_t location = get64(a->rows + (uint64_t)a->row * i + ROW_LOCATION), offset = LOCATION_OFFSET(location);
+	for (unsigned at = 0; at < LOCATION_SIZE(location) && offset + at < a->h->size; at += 64)
 		__builtin_prefetch(a->h->map + offset + at);
 	for (unsigned at = 0; next < a->chunks && at < 2 * a->row; at += 64)
 		__builtin_prefetch(a->rows + (uint64_t)a->row * next + at);
 }
 
-int attr_damaged(const struct attr *a, uint32_t chunk, const char *why, struct error *err)
+int attr_fail_damaged(const struct attr *a, uint32_t chunk, const char *why, struct error *err)
 {
-	return file_damaged(a->h, PLACE_OFFSET(get64(a->rows + (uint64_t)a->row * chunk + ROW_PLACE)), why, err);
+	return file_fail_damaged(a->h, LOCATION_OFFSET(get64(a->rows + (uint64_t)a->row * chunk + ROW_LOCATION)), why, err);
 }
 
-/* The chunk of another attribute in which it is on its way. */
+/* Position in the intervals of a leader: decodes one chunk of the leader at a time, for the durations of its follower. */
 struct leader {
 	struct attr a;
 	uint32_t k;
-	size_t n;                  /* intervals */
+	size_t n;                /* number of intervals */
 	int64_t start;
-	uint64_t less[CHUNK_MAX];  /* durations - 1 of all but the last */
+	uint64_t less[CHUNK_MAX];  /* durations - 1 of all intervals but the last */
 };
 
 static int leader_load(struct leader *l, uint32_t k, struct error *err)
@@ -131,18 +132,18 @@ static int leader_load(struct leader *l, uint32_t k, struct error *err)
 	return 0;
 }
 
-/* To the chunk that holds t. */
+/* Opens the leader at its chunk that contains t. */
 static int leader_seek(struct leader *l, const struct attr *follower, int64_t t, struct error *err)
 {
 	uint32_t k;
 	if (attr_open_states(&l->a, follower->h, follower->leader, err) || attr_seek(&l->a, t, &k, err))
 		return -1;
 	return k < l->a.chunks ? leader_load(l, k, err)
-	                       : file_damaged(l->a.h, l->a.index, "an attribute begins after one that echoes it", err);
+	                       : file_fail_damaged(l->a.h, l->a.index, "an attribute begins before its leader", err);
 }
 
-/* Puts durations in the place of what an echo counts. */
-static int tell_durations(const struct attr *a, uint32_t k, struct chunk *c, struct error *err)
+/* Decodes a CHUNK_LINKED: replaces the numbers of leader intervals by durations in c->computed. */
+static int compute_durations(const struct attr *a, uint32_t k, struct chunk *c, struct error *err)
 {
 	struct leader l;
 	uint64_t skipped[CHUNK_MAX];
@@ -151,28 +152,28 @@ static int tell_durations(const struct attr *a, uint32_t k, struct chunk *c, str
 	column_get(&c->duration, skipped, c->n - 1);
 	if (leader_seek(&l, a, c->start, err))
 		return -1;
-	uint64_t before = (uint64_t)c->start - (uint64_t)l.start, had = (uint64_t)c->end - (uint64_t)c->start;
+	uint64_t before = (uint64_t)c->start - (uint64_t)l.start, previous = (uint64_t)c->end - (uint64_t)c->start;
 	while (at + 1 < l.n && l.less[at] < before)
 		before -= l.less[at++] + 1;
-	uint64_t left = had + before;  /* from the start of an interval of the leader to the end of the chunk */
-	for (size_t i = 0; i < n; i++, had = left) {
+	uint64_t remaining = previous + before;  /* ns from the start of a leader interval to the end of the follower's chunk */
+	for (size_t i = 0; i < n; i++, previous = remaining) {
 		for (to = at + skipped[i] + 1; to >= l.n; at = 0) {
 			to -= l.n;
 			if (skipped[i] > CHUNK_SKIP_MAX || l.k + 1 == l.a.chunks || attr_start(&l.a, l.k + 1) > c->end)
-				return attr_damaged(a, k, "an echo counts more than there is", err);
+				return attr_fail_damaged(a, k, "a linked chunk counts more intervals than its leader has", err);
 			if (leader_load(&l, l.k + 1, err))
 				return -1;
-			left = (uint64_t)c->end - (uint64_t)l.start;
+			remaining = (uint64_t)c->end - (uint64_t)l.start;
 		}
 		for (; at < to; at++) {
-			if (l.less[at] >= left)
-				return attr_damaged(a, k, "an echo counts more than there is", err);
-			left -= l.less[at] + 1;
+			if (l.less[at] >= remaining)
+				return attr_fail_damaged(a, k, "a linked chunk counts more intervals than its leader has", err);
+			remaining -= l.less[at] + 1;
 		}
-		put64(c->told + 8 * i, had - left - 1);
+		put64(c->computed + 8 * i, previous - remaining - 1);
 	}
-	c->duration = (struct packed_column){ .packed = c->told, .n = c->n - 1, .width = 64 };
-	c->echo = false;
+	c->duration = (struct packed_column){ .packed = c->computed, .n = c->n - 1, .width = 64 };
+	c->linked = false;
 	return 0;
 }
 
@@ -182,14 +183,14 @@ int attr_chunk(const struct attr *a, uint32_t i, struct chunk *c, struct error *
 	bool last = i + 1 == a->chunks;
 	if (file_check(h, SECTION_INDEX, a->index + (uint64_t)i * a->row, last ? a->row : 2 * a->row, err))
 		return -1;
-	uint64_t place = get64(a->rows + (uint64_t)a->row * i + ROW_PLACE), offset = PLACE_OFFSET(place);
+	uint64_t location = get64(a->rows + (uint64_t)a->row * i + ROW_LOCATION), offset = LOCATION_OFFSET(location);
 	int64_t start = attr_start(a, i), end = last ? h->end : attr_start(a, i + 1) - 1;
 	if (start < h->begin || end < start || end > h->end)
-		return file_damaged(h, a->index + (uint64_t)i * a->row, "the index is out of order", err);
-	if (file_check(h, SECTION_CHUNKS, offset, PLACE_SIZE(place), err))
+		return file_fail_damaged(h, a->index + (uint64_t)i * a->row, "the index is out of order", err);
+	if (file_check(h, SECTION_CHUNKS, offset, LOCATION_SIZE(location), err))
 		return -1;
-	const char *why = chunk_parse(c, h->map + offset, PLACE_SIZE(place), a->type == HISTORY_STATE, start, end);
+	const char *why = chunk_parse(c, h->map + offset, LOCATION_SIZE(location), a->type == HISTORY_STATE, start, end);
 	if (why)
-		return file_damaged(h, offset, why, err);
-	return c->echo ? tell_durations(a, i, c, err) : 0;
+		return file_fail_damaged(h, offset, why, err);
+	return c->linked ? compute_durations(a, i, c, err) : 0;
 }

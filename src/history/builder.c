@@ -1,10 +1,14 @@
-/* Building a history: changes come in by time and leave as chunks, by attribute.
+/* Builder: receives changes in order of time and writes them as chunks by attribute.
  *
- * Each attribute holds back its last closed interval and keeps the ones before in a chain of slabs; a full chain
- * becomes a chunk at once.  Those that have filled a chunk will fill more, and get plain arrays instead, and chunks twice
- * as long unless sums are taken from them.  When the slabs run out, the longest chains are flushed until half of the pool
- * is free, so that hot attributes get full chunks and cold ones few.  A change costs O(1) plus its share of a chunk; memory
- * is the pool, the arrays, and what is resident of names and attributes (paged_table.h). */
+ * - Each attribute holds back its last closed interval (a change at its start may still replace it), and stores earlier
+ *   ones in a chain of slabs. A full chain is written as a chunk.
+ * - An attribute that has filled a chunk is hot: it gets an array (a row) instead of the chain, and chunks of twice the
+ *   length unless it has states.
+ * - When no slabs are left, the longest chains are written until half of the pool is free. So frequently changing
+ *   attributes get full chunks, rarely changing ones few.
+ *
+ * A change costs O(1) plus its share of a chunk. Memory: the pool, the rows, and the resident pages of names and
+ * attributes (paged_table.h). */
 #include "history/history.h"
 
 #include <stdlib.h>
@@ -17,8 +21,8 @@
 
 #define MEMORY_DEFAULT ((size_t)128 << 20)
 #define MEMORY_MIN ((size_t)64 << 10)
-#define NAME_SHOWN 256  /* bytes of a name in a message */
-#define HOT_SHARE 16  /* one part in so many of the memory */
+#define NAME_QUOTED 256  /* maximum bytes of a name in a message */
+#define HOT_SHARE 16  /* memory for rows, and for the starts of leaders: each 1/HOT_SHARE of the memory limit */
 
 void builder_free_hot(struct history_builder *b)
 {
@@ -31,8 +35,8 @@ static void free_builder(struct history_builder *b)
 	out_discard(&b->out);
 	pool_release(&b->pool);
 	builder_free_hot(b);
-	for (uint32_t i = 0; i < b->hots; i++)
-		free(b->row[i].past);
+	for (uint32_t i = 0; i < b->hot_rows; i++)
+		free(b->row[i].starts);
 	free(b->row);
 	tree_release(&b->tree);
 	paged_release(&b->leaf);
@@ -61,7 +65,7 @@ struct history_builder *history_create(const char *path, const struct history_op
 	if (b->memory < MEMORY_MIN)
 		b->memory = MEMORY_MIN;
 	b->chunk = o->chunk && o->chunk < CHUNK_MAX ? o->chunk : o->chunk ? CHUNK_MAX : CHUNK_DEFAULT;
-	b->wide = 2 * b->chunk < CHUNK_MAX ? 2 * b->chunk : CHUNK_MAX;
+	b->long_chunk = 2 * b->chunk < CHUNK_MAX ? 2 * b->chunk : CHUNK_MAX;
 	pages_init(&b->pager, b->memory / 2, &b->out, &b->failed, &b->failure);
 	tree_init(&b->tree, &b->pager);
 	paged_init(&b->leaf, &b->pager);
@@ -81,10 +85,10 @@ struct history_builder *history_create(const char *path, const struct history_op
 		return NULL;
 	}
 	b->spill = mem_new(SPILL_BUFFER, 1);
-	b->hot_limit = (uint32_t)(b->memory / HOT_SHARE / (b->wide * sizeof *b->hot));
-	b->hot = mem_new((size_t)b->hot_limit * (b->wide + 3) + 1, sizeof *b->hot);
+	b->hot_limit = (uint32_t)(b->memory / HOT_SHARE / (b->long_chunk * sizeof *b->hot));
+	b->hot = mem_new((size_t)b->hot_limit * (b->long_chunk + 3) + 1, sizeof *b->hot);
 	b->row = mem_new((size_t)b->hot_limit + 1, sizeof *b->row);
-	b->lead_limit = (uint32_t)(b->memory / HOT_SHARE / (PAST_KEPT * sizeof *b->row->past));
+	b->leader_limit = (uint32_t)(b->memory / HOT_SHARE / (STARTS_MAX * sizeof *b->row->starts));
 	return b;
 }
 
@@ -104,8 +108,8 @@ unsigned history_state_set(struct history_builder *b, const char *name, const ch
 	return (unsigned)b->sets - 1;
 }
 
-/* After the first failure, which stands in b->failure, every call fails alike. */
-static int fail(struct history_builder *b, struct error *err)
+/* Repeats the first failure (b->failure): after it every call fails with the same error. */
+static int repeat_failure(struct history_builder *b, struct error *err)
 {
 	b->failed = true;
 	if (err)
@@ -113,14 +117,15 @@ static int fail(struct history_builder *b, struct error *err)
 	return -1;
 }
 
-/* Holds until another one is asked for. */
+/* Returns the leaf for changes; the pointer is valid until the next access to any page. */
 static inline struct leaf *leaf_at(struct history_builder *b, uint32_t id)
 {
 	return PAGED_EDIT(&b->leaf, struct leaf, id);
 }
 
-/* Attributes grow without asking; the pool gives way.  It starts again smaller, with room for some growth. */
-static int make_room(struct history_builder *b, struct error *err);
+/* If the tables of attributes have grown beyond their memory, writes all chains and restarts the pool with a lower
+ * limit, with a reserve for further growth. */
+static int shrink_memory(struct history_builder *b, struct error *err);
 
 uint32_t history_attribute(struct history_builder *b, const char *path, enum history_type type, unsigned set,
                            struct error *err)
@@ -134,24 +139,24 @@ uint32_t history_attribute(struct history_builder *b, const char *path, enum his
 	uint32_t node = tree_path(&b->tree, path, err);
 	if (node == NONE)
 		return HISTORY_NONE;
-	uint32_t known = tree_node(&b->tree, node).leaf;
-	if (known != NONE) {
-		const struct leaf *leaf = PAGED_READ(&b->leaf, struct leaf, known);
+	uint32_t id = tree_node(&b->tree, node).leaf;
+	if (id != NONE) {
+		const struct leaf *leaf = PAGED_READ(&b->leaf, struct leaf, id);
 		if (leaf->type == type && leaf->set == set)
-			return known;
+			return id;
 		error_set(err, STATUS_INPUT, NULL, "attribute %.200s: it is already of another type", path);
 		return HISTORY_NONE;
 	}
-	if (b->leaves % 1024 == 0 && make_room(b, err))
+	if (b->leaves % 1024 == 0 && shrink_memory(b, err))
 		return HISTORY_NONE;
-	known = (uint32_t)b->leaves++;
-	PAGED_EDIT(&b->tree.node, struct node, node)->leaf = known;
-	PAGED_ROOM(&b->leaf, struct leaf, b->leaves);
-	*leaf_at(b, known) = (struct leaf){
+	id = (uint32_t)b->leaves++;
+	PAGED_EDIT(&b->tree.node, struct node, node)->leaf = id;
+	PAGED_GROW(&b->leaf, struct leaf, b->leaves);
+	*leaf_at(b, id) = (struct leaf){
 		.start = UNSET, .value = HISTORY_NULL, .type = (uint8_t)type, .set = (uint16_t)set, .node = node,
 		.states = type == HISTORY_STATE ? (uint8_t)b->set[set].n : 0,
 	};
-	return b->failed ? (uint32_t)fail(b, err) : known;
+	return b->failed ? (uint32_t)repeat_failure(b, err) : id;
 }
 
 int builder_flush_spill(struct history_builder *b, struct error *err)
@@ -162,65 +167,65 @@ int builder_flush_spill(struct history_builder *b, struct error *err)
 	return 0;
 }
 
-static int spill(struct history_builder *b, const struct spill *s, const int64_t *sums, struct error *err)
+static int spill_chunk(struct history_builder *b, const struct spilled_row *s, const int64_t *sums, struct error *err)
 {
 	if (b->spill_len + SPILL_MAX > SPILL_BUFFER && builder_flush_spill(b, err))
 		return -1;
 	memcpy(b->spill + b->spill_len, s, sizeof *s);
 	b->spill_len += sizeof *s;
-	for (uint32_t left = s->mask; left; left &= left - 1) {
-		memcpy(b->spill + b->spill_len, &sums[__builtin_ctz(left)], sizeof *sums);
+	for (uint32_t rest = s->mask; rest; rest &= rest - 1) {
+		memcpy(b->spill + b->spill_len, &sums[__builtin_ctz(rest)], sizeof *sums);
 		b->spill_len += sizeof *sums;
 	}
 	return 0;
 }
 
-int builder_check_place(struct history_builder *b, struct error *err)
+int builder_check_offset(struct history_builder *b, struct error *err)
 {
-	const uint64_t at = out_tell(&b->out);
-	if (at == PLACE_OFFSET(at))
+	const uint64_t at = out_offset(&b->out);
+	if (at == LOCATION_OFFSET(at))
 		return 0;
 	return error_set(err, STATUS_INPUT, NULL, "cannot write %s: it would be larger than 256 TiB", b->out.path);
 }
 
-int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, const struct kept *row, unsigned n,
+int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t attr, const struct change *row, unsigned n,
                         const uint64_t *skipped, struct error *err)
 {
 	int64_t sums[HISTORY_STATES];
-	struct spill s = { .of = of, .start = row->start };
+	struct spilled_row s = { .attr = attr, .start = row->start };
 	uint8_t *p = out_reserve(&b->out, CHUNK_BYTES_MAX + 8, err);
 	if (!p)
 		return -1;
-	uint64_t offset = out_tell(&b->out);
-	if (builder_check_place(b, err))
+	uint64_t offset = out_offset(&b->out);
+	if (builder_check_offset(b, err))
 		return -1;
 	size_t size = leaf->type == HISTORY_STATE ? chunk_put_states(p, row, n, leaf->states, sums, &s.mask)
 	                                          : chunk_put(p, row, n, skipped);
 	out_commit(&b->out, size);
-	s.place = offset | (uint64_t)size << 48;
+	s.location = offset | (uint64_t)size << 48;
 	leaf->mask |= s.mask;
 	leaf->chunks++;
 	b->chunks++;
 	b->intervals += n;
-	return spill(b, &s, sums, err);
+	return spill_chunk(b, &s, sums, err);
 }
 
-/* Writes what waits in the chain as one chunk. */
+/* Writes the intervals of the chain as one chunk. */
 static int flush_chain(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
-	struct kept row[CHUNK_MAX + 1];
+	struct change row[CHUNK_MAX + 1];
 	const unsigned n = leaf->pending;
 	leaf->pending = 0;
 	pool_take(&b->pool, &leaf->chain, row, n, leaf->has_prev ? leaf->prev_start : leaf->start);
 	return builder_write_chunk(b, leaf, id, row, n, NULL, err);
 }
 
-/* Flushes the chains of at least so many intervals, and at least one. */
-static int flush_chains(struct history_builder *b, unsigned least, struct error *err)
+/* Writes all chains with at least min_pending intervals. */
+static int flush_chains(struct history_builder *b, unsigned min_pending, struct error *err)
 {
 	for (size_t i = 0; i < b->leaves; i++) {
 		const struct leaf *has = PAGED_READ(&b->leaf, struct leaf, i);
-		if (!has->pending || has->pending < least || has->is_hot)
+		if (!has->pending || has->pending < min_pending || has->is_hot)
 			continue;
 		struct leaf *leaf = leaf_at(b, (uint32_t)i);
 		if (flush_chain(b, leaf, (uint32_t)i, err))
@@ -229,47 +234,48 @@ static int flush_chains(struct history_builder *b, unsigned least, struct error 
 	return 0;
 }
 
-/* Flushes the longest chains until at least half of the pool is free. */
-static int relieve(struct history_builder *b, struct error *err)
+/* Writes the longest chains until at least half of the pool is free. */
+static int flush_longest_chains(struct history_builder *b, struct error *err)
 {
-	size_t records[CHUNK_MAX + 1] = { 0 }, all = 0;
+	size_t record_reader[CHUNK_MAX + 1] = { 0 }, all = 0;
 	for (size_t i = 0; i < b->leaves; i++) {
 		const struct leaf *leaf = PAGED_READ(&b->leaf, struct leaf, i);
 		if (!leaf->is_hot)
-			records[leaf->pending] += leaf->pending;
+			record_reader[leaf->pending] += leaf->pending;
 	}
 	for (unsigned n = 1; n <= CHUNK_MAX; n++)
-		all += records[n];
-	unsigned least = CHUNK_MAX;
-	for (size_t sum = records[least]; least > 1 && sum < all / 2; sum += records[--least])
+		all += record_reader[n];
+	unsigned min_pending = CHUNK_MAX;
+	for (size_t sum = record_reader[min_pending]; min_pending > 1 && sum < all / 2; sum += record_reader[--min_pending])
 		;
-	return flush_chains(b, least, err);
+	return flush_chains(b, min_pending, err);
 }
 
-static int make_room(struct history_builder *b, struct error *err)
+static int shrink_memory(struct history_builder *b, struct error *err)
 {
 	size_t attributes = pages_memory(&b->pager);
-	size_t pool = b->pool.touched * sizeof *b->pool.slab, fixed = b->memory / 16;
+	size_t pool = b->pool.slabs_touched * sizeof *b->pool.slab, fixed = b->memory / 16;
 	if (attributes + pool + fixed <= b->memory || b->pool.limit * sizeof *b->pool.slab <= b->memory / 16)
 		return 0;
 	if (flush_chains(b, 1, err))
 		return -1;
-	size_t want = attributes + attributes / 4 + fixed;
-	pool_reset(&b->pool, want < b->memory ? b->memory - want : b->memory / 16);
+	size_t needed = attributes + attributes / 4 + fixed;
+	pool_reset(&b->pool, needed < b->memory ? b->memory - needed : b->memory / 16);
 	return 0;
 }
 
-/* Writes the row but for what is held back and what is open; of what echoes another attribute, as much as that has told. */
+/* Writes the final intervals of a row: all but the last two, the held-back and the open one. For a follower with a
+ * CHUNK_LINKED, only the intervals with starts that its leader has recorded. */
 static int flush_row(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
 	uint64_t skipped[CHUNK_MAX];
 	struct hot_row *const row = leaf->row;
-	struct kept *const first = row->first;
+	struct change *const first = row->first;
 	unsigned n = (unsigned)(leaf->open - first) - 1;
-	const unsigned echo = echo_count(row, first, n, skipped);
+	const unsigned echo = linked_prefix(row, first, n, skipped);
 	n = echo ? echo : n;
-	row->echoes |= echo != 0;
-	echo_keep(row, first, n);
+	row->has_linked_chunk |= echo != 0;
+	leader_record_starts(row, first, n);
 	if (builder_write_chunk(b, leaf, id, first, n, echo ? skipped : NULL, err))
 		return -1;
 	leaf->open -= n;
@@ -277,36 +283,37 @@ static int flush_row(struct history_builder *b, struct leaf *leaf, uint32_t id, 
 	return 0;
 }
 
-/* Its chunk is full and written, and there is room: from now on it has a row. */
+/* Gives a row to an attribute that has filled its first chunk. Returns the leaf, which may have moved. */
 static struct leaf *make_hot(struct history_builder *b, struct leaf *leaf, uint32_t id)
 {
-	const struct kept held = { leaf->prev_start, leaf->prev_value }, open = { leaf->start, leaf->value };
-	struct hot_row *const row = &b->row[b->hots];
-	*row = (struct hot_row){ .leaf = id, .first = b->hot + (size_t)b->hots++ * (b->wide + 3) };
-	row->first[0] = held;
+	const struct change held_back = { leaf->prev_start, leaf->prev_value }, open = { leaf->start, leaf->value };
+	struct hot_row *const row = &b->row[b->hot_rows];
+	*row = (struct hot_row){ .leaf = id, .first = b->hot + (size_t)b->hot_rows++ * (b->long_chunk + 3) };
+	row->first[0] = held_back;
 	row->first[1] = open;
 	leaf->is_hot = true;
 	leaf->has_prev = false;
 	leaf->row = row;
 	leaf->open = &row->first[1];
 	leaf->full = &row->first[builder_chunk(b, leaf) + 1];
-	echo_find_leader(b, id);
+	linked_choose_leader(b, id);
 	return leaf_at(b, id);
 }
 
-/* Makes the open interval the one held back; that before goes into the chain.  When the chain is full it is written, and
- * the leaf is hot from then on, if there is room; then nothing else is done.  The leaf, perhaps elsewhere; NULL: failed. */
+/* Makes the open interval the held-back one, and appends the held-back one to the chain. If the chain is full, writes
+ * it; then, if a row is free, the leaf becomes hot and stays as it is otherwise. Returns the leaf, which may have moved;
+ * NULL on failure. */
 static struct leaf *hold_back(struct history_builder *b, struct leaf *leaf, uint32_t id, struct error *err)
 {
 	if (leaf->has_prev && leaf->pending == b->chunk) {
 		if (flush_chain(b, leaf, id, err))
 			return NULL;
-		if (b->hots < b->hot_limit)
+		if (b->hot_rows < b->hot_limit)
 			return make_hot(b, leaf, id);
 	}
 	if (leaf->has_prev) {
 		if (pool_is_full(&b->pool)) {
-			if (relieve(b, err))
+			if (flush_longest_chains(b, err))
 				return NULL;
 			leaf = leaf_at(b, id);
 		}
@@ -319,11 +326,12 @@ static struct leaf *hold_back(struct history_builder *b, struct leaf *leaf, uint
 	return leaf;
 }
 
-/* The first change, or one at the time at which the open interval starts: it leaves no interval. */
-static void replace(struct leaf *leaf, int64_t t, int64_t value)
+/* Replaces the value of the open interval: at the first change, or at a change at the start of the open interval. No
+ * interval is closed. */
+static void replace_open_value(struct leaf *leaf, int64_t t, int64_t value)
 {
 	if (leaf->is_hot) {
-		*leaf->open = (struct kept){ t, value };
+		*leaf->open = (struct change){ t, value };
 		leaf->open -= leaf->open > leaf->row->first && leaf->open[-1].value == value;
 		return;
 	}
@@ -337,66 +345,66 @@ static void replace(struct leaf *leaf, int64_t t, int64_t value)
 	}
 }
 
-/* When the open interval starts. */
-static inline int64_t start_of(const struct leaf *leaf)
+/* Returns the start of the open interval. */
+static inline int64_t leaf_start(const struct leaf *leaf)
 {
 	return leaf->is_hot ? leaf->open->start : leaf->start;
 }
 
-/* A change of what has no row, or for which there is no place in it. */
-static __attribute__((noinline)) int begin(struct history_builder *b, struct leaf *leaf, uint32_t id, int64_t t,
-                                           int64_t value, struct error *err)
+/* Records a change of an attribute that has no row, or that needs more than appending to its row. */
+static __attribute__((noinline)) int change_value_slowly(struct history_builder *b, struct leaf *leaf, uint32_t id,
+                                                          int64_t t, int64_t value, struct error *err)
 {
 	if (!leaf->is_hot && leaf->value == value)
 		return 0;
-	if (t <= start_of(leaf)) {
-		replace(leaf, t, value);
+	if (t <= leaf_start(leaf)) {
+		replace_open_value(leaf, t, value);
 		return 0;
 	}
 	if (leaf->is_hot ? flush_row(b, leaf, id, &b->failure) : !(leaf = hold_back(b, leaf, id, &b->failure)))
-		return fail(b, err);
+		return repeat_failure(b, err);
 	if (leaf->is_hot)
-		*++leaf->open = (struct kept){ t, value };
+		*++leaf->open = (struct change){ t, value };
 	else
 		leaf->start = t, leaf->value = value;
 	return 0;
 }
 
-/* Most changes need no more than a place in a row. */
-static inline int change(struct history_builder *b, struct leaf *leaf, uint32_t id, int64_t t, int64_t value,
+/* Records a change; most changes only append to a row. */
+static inline int change_value(struct history_builder *b, struct leaf *leaf, uint32_t id, int64_t t, int64_t value,
                          struct error *err)
 {
 	if (!leaf->is_hot)
-		return begin(b, leaf, id, t, value, err);
-	struct kept *const open = leaf->open;
+		return change_value_slowly(b, leaf, id, t, value, err);
+	struct change *const open = leaf->open;
 	if (open->value == value)
 		return 0;
 	if (open == leaf->full || t <= open->start)
-		return begin(b, leaf, id, t, value, err);
-	open[1] = (struct kept){ t, value };
+		return change_value_slowly(b, leaf, id, t, value, err);
+	open[1] = (struct change){ t, value };
 	leaf->open = open + 1;
 	return 0;
 }
 
-/* The name of an attribute for a message. */
-static const char *leaf_name(struct history_builder *b, uint32_t attr, char name[NAME_SHOWN])
+/* Writes the name of an attribute for a message, cut at NAME_QUOTED bytes. Returns name. */
+static const char *leaf_name(struct history_builder *b, uint32_t attr, char name[NAME_QUOTED])
 {
-	tree_text(&b->tree, tree_node(&b->tree, leaf_at(b, attr)->node).name, name, NAME_SHOWN);
-	name[NAME_SHOWN - 1] = '\0';
+	tree_text(&b->tree, tree_node(&b->tree, leaf_at(b, attr)->node).name, name, NAME_QUOTED);
+	name[NAME_QUOTED - 1] = '\0';
 	return name;
 }
 
 static int check_time(struct history_builder *b, int64_t t, uint32_t attr, struct error *err)
 {
 	if (b->failed)
-		return fail(b, err);
+		return repeat_failure(b, err);
 	if (attr >= b->leaves)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: there is no attribute %u", b->out.path, attr);
 	if (t < -TIME_LIMIT || t > TIME_LIMIT)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: the time %lld is out of range", b->out.path,
 		                 (long long)t);
-	const int64_t start = start_of(leaf_at(b, attr));
-	char name[NAME_SHOWN];
+	const int64_t start = leaf_start(leaf_at(b, attr));
+	char name[NAME_QUOTED];
 	if (start != UNSET && t < start)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s changes at %lld, after a change at %lld",
 		                 b->out.path, leaf_name(b, attr, name), (long long)t, (long long)start);
@@ -410,7 +418,7 @@ static int check_time(struct history_builder *b, int64_t t, uint32_t attr, struc
 
 static int refuse_value(struct history_builder *b, uint32_t attr, int64_t value, struct error *err)
 {
-	char name[NAME_SHOWN];
+	char name[NAME_QUOTED];
 	if (leaf_at(b, attr)->type == HISTORY_STATE)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s has no state %lld", b->out.path,
 		                 leaf_name(b, attr, name), (long long)value);
@@ -418,7 +426,7 @@ static int refuse_value(struct history_builder *b, uint32_t attr, int64_t value,
 	                 leaf_name(b, attr, name));
 }
 
-/* Of an attribute whose values are not states. */
+/* Returns true if the value is valid for an attribute without states. */
 static bool is_value(const struct history_builder *b, const struct leaf *leaf, int64_t value)
 {
 	return value == HISTORY_NULL || leaf->type == HISTORY_INT ||
@@ -426,48 +434,49 @@ static bool is_value(const struct history_builder *b, const struct leaf *leaf, i
 	       (leaf->type == HISTORY_REF && (uint64_t)history_ref_text(value) < b->tree.bytes_len);
 }
 
-/* At a time that is right. */
-static inline int set(struct history_builder *b, struct leaf *leaf, int64_t t, uint32_t attr, int64_t value,
+/* Records a change after its time was checked. */
+static inline int set_value(struct history_builder *b, struct leaf *leaf, int64_t t, uint32_t attr, int64_t value,
                       struct error *err)
 {
 	if ((uint64_t)value >= leaf->states && !is_value(b, leaf, value))
 		return refuse_value(b, attr, value, err);
-	return change(b, leaf, attr, t, value, err);
+	return change_value(b, leaf, attr, t, value, err);
 }
 
 static __attribute__((noinline)) int check_and_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value,
                                                    struct error *err)
 {
-	return check_time(b, t, attr, err) ? -1 : set(b, leaf_at(b, attr), t, attr, value, err);
+	return check_time(b, t, attr, err) ? -1 : set_value(b, leaf_at(b, attr), t, attr, value, err);
 }
 
 int history_set(struct history_builder *b, int64_t t, uint32_t attr, int64_t value, struct error *err)
 {
-	/* The usual case, in which the leaf's page is at hand; check_time() finds out what is unusual. */
+	/* Fast path: the leaf's page is resident and changed, and t is not out of order. check_time() handles the other
+	 * cases. */
 	const size_t each = PAGED_EACH(struct leaf);
 	const uintptr_t page = attr < b->leaves ? b->leaf.page[attr / each].data : PAGE_ABSENT;
 	if (page & 1 || b->failed || t < b->now || t > TIME_LIMIT)
 		return check_and_set(b, t, attr, value, err);
 	b->now = t;
-	return set(b, (struct leaf *)page + attr % each, t, attr, value, err);
+	return set_value(b, (struct leaf *)page + attr % each, t, attr, value, err);
 }
 
 int history_set_string(struct history_builder *b, int64_t t, uint32_t attr, const char *value, struct error *err)
 {
-	char name[NAME_SHOWN];
+	char name[NAME_QUOTED];
 	if (check_time(b, t, attr, err))
 		return -1;
 	if (leaf_at(b, attr)->type != HISTORY_STRING)
 		return error_set(err, STATUS_INPUT, NULL, "history %s: attribute %s does not take strings", b->out.path,
 		                 leaf_name(b, attr, name));
 	const int64_t id = value ? history_text(b, value, err) : HISTORY_NULL;
-	return value && id < 0 ? -1 : change(b, leaf_at(b, attr), attr, t, id, err);
+	return value && id < 0 ? -1 : change_value(b, leaf_at(b, attr), attr, t, id, err);
 }
 
 int64_t history_text(struct history_builder *b, const char *text, struct error *err)
 {
 	uint32_t id = b->failed ? NONE : tree_string(&b->tree, text, &b->failure);
-	return id == NONE || b->failed ? fail(b, err) : (int64_t)id;
+	return id == NONE || b->failed ? repeat_failure(b, err) : (int64_t)id;
 }
 
 int history_meta_set(struct history_builder *b, const char *key, const void *value, size_t size)
@@ -502,7 +511,7 @@ int history_finish(struct history_builder *b, int64_t begin, int64_t end, struct
 {
 	int result;
 	if (b->failed) {
-		result = fail(b, err);
+		result = repeat_failure(b, err);
 	} else if (begin > end || begin < -TIME_LIMIT || end > TIME_LIMIT ||
 	           (b->begun && (begin > b->first || end < b->now))) {
 		result = error_set(err, STATUS_INPUT, NULL, "cannot write %s: its span [%lld, %lld] does not hold its changes",

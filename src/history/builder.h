@@ -1,4 +1,5 @@
-/* The inside of a history builder, shared by builder.c (changes come in) and finish.c (the rest of the file). */
+/* Internals of the builder, shared by builder.c (changes), attribute_order.c, linked_attributes.c and finish.c (the
+ * tables after the chunks). */
 #ifndef STEALSCOPE_HISTORY_BUILDER_H
 #define STEALSCOPE_HISTORY_BUILDER_H
 
@@ -9,114 +10,121 @@
 #include "history/interval_pool.h"
 #include "history/tree.h"
 
-/* A typed attribute.  Its intervals so far, oldest first: in chunks; in `chain`; held back; open.  Where is_hot, all that
- * are in no chunk are one row. */
+/* A leaf: an attribute with a type. Its intervals, oldest first, are in chunks, in `chain`, held back, and open. If
+ * is_hot, all intervals that are not in chunks are in a row instead. */
 struct leaf {
 	union {
 		struct {
-			int64_t start, value;            /* of the open interval; before the first change UNSET and null */
-			int64_t prev_start, prev_value;  /* where has_prev: of the one before, which a change may reopen */
+			int64_t start, value;    /* open interval; UNSET and null before the first change */
+			int64_t prev_start, prev_value;  /* held-back interval if has_prev: a change may reopen it */
 		};
 		struct {
-			struct kept *open;               /* where is_hot: the last of its row */
-			const struct kept *full;         /* which is there when the row is full */
+			struct change *open;     /* is_hot: last used entry of the row, the open interval */
+			const struct change *full;  /* last entry of the row that may be used */
 			struct hot_row *row;
 		};
-		uint32_t attr;                           /* once closed: its id in the file, if it had chunks before */
+		uint32_t attr;           /* after closing, if chunks were written before: id of the attribute in the file */
 	};
 	struct chain chain;
-	uint32_t node;                   /* of the tree */
+	uint32_t node;           /* node of the tree */
 	uint8_t type;                    /* enum history_type */
-	uint8_t states;                  /* in its set */
-	bool has_prev;                   /* prev_* hold an interval; never where is_hot */
-	bool is_hot;                     /* it has a row: of what is closed there, the last one is held back */
+	uint8_t states;          /* number of states in its set */
+	bool has_prev;                   /* prev_* hold an interval; false if is_hot */
+	bool is_hot;             /* the leaf has a row */
 	uint16_t set;
-	uint16_t pending;                /* intervals that wait in the chain */
+	uint16_t pending;        /* number of intervals in the chain */
 	uint32_t chunks;
-	uint32_t mask;                   /* states in its chunks */
+	uint32_t mask;                   /* states that occur in its chunks, one bit each */
 };
 
 #define UNSET INT64_MAX
 
-/* A row of b->hot. */
+/* Row of a hot leaf: its intervals that are not in chunks; the last closed one is held back. */
 struct hot_row {
-	struct kept *first;              /* which may be the open one */
-	uint32_t leaf;                   /* whose it is */
-	uint32_t pasts;
-	int64_t *past;                   /* where others follow it: the last starts of its intervals that are final; or NULL */
-	const struct hot_row *leader;        /* the row whose intervals its own may start with; or NULL */
-	bool echoes;                     /* there is a chunk in which they do */
+	struct change *first;    /* first entry; may be the open interval */
+	uint32_t leaf;           /* index of the leaf */
+	uint32_t n_starts;
+	int64_t *starts;         /* leader: starts of its latest intervals that were written; NULL: it is no leader */
+	const struct hot_row *leader;  /* follower: row of its leader; NULL: no leader */
+	bool has_linked_chunk;   /* a chunk of the leaf is a CHUNK_LINKED */
 };
-#define PAST_KEPT 1024u
+#define STARTS_MAX 1024u
 
-/* One chunk, as the scratch file keeps it until the index is written: this, then ns per state of `mask`. */
-struct spill {
-	uint32_t of, mask;               /* of: the leaf; once leaves are closed, the attribute in the file */
+/* Head of a chunk in the scratch file, followed by the ns in each state of `mask`. Read when the index is written. */
+struct spilled_row {
+	uint32_t attr, mask;     /* attr: index of the leaf, or, after closing, id of the attribute in the file */
 	int64_t start;
-	uint64_t place;
+	uint64_t location;       /* offset and size, as in an index row */
 };
-#define SPILL_MAX (sizeof(struct spill) + HISTORY_STATES * sizeof(int64_t))
+#define SPILL_MAX (sizeof(struct spilled_row) + HISTORY_STATES * sizeof(int64_t))
 
 struct history_builder {
 	struct out out;
 	struct pool pool;
-	struct kept *hot;                /* rows for leaves that have filled a chunk: that, one held back, one open, its end */
-	uint32_t hots, hot_limit;        /* leaves that have done so, and for which there is room */
-	struct hot_row *row;                 /* of each of them */
-	uint32_t leads, lead_limit;      /* rows that others follow, and for which there is room */
-	struct page_pool pager;              /* of what grows with the number of attributes */
+	struct change *hot;      /* entries of all rows; each row has space for a chunk, a held-back interval, an open one,
+	                          * and the end */
+	uint32_t hot_rows, hot_limit;  /* number of used rows, and its maximum */
+	struct hot_row *row;     /* rows of hot leaves */
+	uint32_t leaders, leader_limit;  /* number of leaders with followers, and its maximum */
+	struct page_pool pager;              /* tables that grow with the number of attributes */
 	struct tree tree;
-	struct paged leaf;               /* of struct leaf */
+	struct paged leaf;       /* table of struct leaf */
 	size_t leaves;
 	struct state_set { uint32_t name, n, state[HISTORY_STATES]; } *set;
 	size_t sets, sets_cap;
 	struct meta { char *key; void *value; size_t size; } *meta;
 	size_t metas, metas_cap;
-	size_t memory;                   /* bytes allowed */
-	unsigned chunk, wide;            /* intervals per chunk: of states; of other values of an attribute that has a row */
-	int64_t now, first;              /* time of the last and of the first change; before that, now is INT64_MAX */
+	size_t memory;           /* memory limit, bytes */
+	unsigned chunk, long_chunk;  /* intervals per chunk: of attributes with states or without a row; of other attributes
+	                              * with a row */
+	int64_t now, first;      /* time of the last and of the first change, ns; now: INT64_MAX before the first change */
 	bool begun;
 	uint64_t intervals, chunks;
-	int scratch;                     /* file of struct spill */
-	uint8_t *spill;                  /* its buffer */
+	int scratch;             /* descriptor of the scratch file with the chunk heads */
+	uint8_t *spill;          /* buffer of the scratch file */
 	size_t spill_len;
-	bool failed;                     /* nothing can be written any more: see failure */
+	bool failed;             /* a write failed, with the error in `failure` */
 	struct error failure;
 };
 
 #define SPILL_BUFFER 65536u
 
-/* Attributes as the file has them: numbered breadth first, children sorted by name, so that the children of a node are
- * neighbours and a reader needs no table to find one. */
-struct placed {
-	uint32_t parent, name;           /* parent: NONE of the root */
-	uint32_t child, children;        /* child: of the first one, or 0 */
-	uint32_t leaf;                   /* or NONE */
+/* Attributes in file order: numbered breadth first, children sorted by name. So the children of a node have consecutive
+ * ids, and readers need no table. */
+struct ordered_attr {
+	uint32_t parent, name;   /* id of the parent, NONE: the root; name in the strings */
+	uint32_t child, children;  /* id of the first child, 0: none; number of children */
+	uint32_t leaf;           /* index of the leaf; NONE: inner node */
 };
-/* Fills `placed` (of struct placed, released by the caller) and releases the tree's nodes.  Fails as b->failed says. */
-void builder_number(struct history_builder *b, struct paged *placed);
+/* Fills `ordered` (table of struct ordered_attr, which the caller releases) and releases the nodes of the tree. Sets
+ * b->failed on failure. */
+void builder_number(struct history_builder *b, struct paged *ordered);
 
 static inline unsigned builder_chunk(const struct history_builder *b, const struct leaf *leaf)
 {
-	return leaf->type == HISTORY_STATE ? b->chunk : b->wide;
+	return leaf->type == HISTORY_STATE ? b->chunk : b->long_chunk;
 }
 
-void echo_find_leader(struct history_builder *b, uint32_t id);  /* of a leaf that is hot now */
-/* Before the first n of a row leave it for a chunk. */
-void echo_keep(struct hot_row *r, const struct kept *kept, unsigned n);
-/* How many of the first n of a row can be a chunk that echoes its leader, and what that has in place of durations. */
-unsigned echo_count(const struct hot_row *r, const struct kept *kept, unsigned n, uint64_t *skipped);
+void linked_choose_leader(struct history_builder *b, uint32_t id);  /* Chooses the leader for the row of a leaf that becomes
+                                                                 * hot. */
+/* Appends the starts of the first n entries, before they are written as a chunk, to the starts of a leader. */
+void leader_record_starts(struct hot_row *r, const struct change *row, unsigned n);
+/* Returns how many of the first n entries can be written as a CHUNK_LINKED, 0: none. skipped: numbers of leader intervals
+ * between their starts. */
+unsigned linked_prefix(const struct hot_row *r, const struct change *row, unsigned n, uint64_t *skipped);
 
-int builder_check_place(struct history_builder *b, struct error *err);  /* can what comes next be pointed at? */
+/* Fails if the file is longer than the 48-bit offsets of the format can express. */
+int builder_check_offset(struct history_builder *b, struct error *err);
 
-/* Writes n intervals as a chunk, the last of which ends before row[n].start; of: as in struct spill.  skipped: what an
- * echo has, or NULL. */
-int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t of, const struct kept *row, unsigned n,
+/* Writes n intervals as a chunk; the last one ends before row[n].start. attr: as in struct spilled_row. skipped: numbers
+ * of leader intervals for a CHUNK_LINKED; NULL: an ordinary chunk. */
+int builder_write_chunk(struct history_builder *b, struct leaf *leaf, uint32_t attr, const struct change *row, unsigned n,
                         const uint64_t *skipped, struct error *err);
-void builder_free_hot(struct history_builder *b);  /* once all leaves are closed */
+void builder_free_hot(struct history_builder *b);  /* call it after all leaves were closed */
 int builder_flush_spill(struct history_builder *b, struct error *err);
 
-/* After the chunks: index, attributes, sets, strings, meta, checksums, header.  Consumes the tree and the leaves. */
+/* Writes the parts of the file after the chunks: index, attributes, sets, strings, meta, checksums, header. Consumes the
+ * tree and the leaves. */
 int builder_write_tables(struct history_builder *b, int64_t begin, int64_t end, struct error *err);
 
 #endif

@@ -2,16 +2,17 @@
 
 #include "base/hash.h"
 
-/* Empty, or that of a chunk. */
+/* Dictionary of a chunk; size 0: none. */
 struct dict {
 	unsigned size;
 	uint64_t code[CHUNK_DICT_MAX];
 };
 
-/* Looks for few different codes by a small hash table; gives up at the first too many.  place: of each code. */
-static void find_dict(struct dict *d, const uint64_t *code, size_t n, uint64_t *place)
+/* Collects the distinct codes in a small hash table; d->size is 0 if there are more than CHUNK_DICT_MAX. index:
+ * dictionary index of each of the n codes. */
+static void find_dict(struct dict *d, const uint64_t *code, size_t n, uint64_t *index)
 {
-	uint8_t slot[128] = { 0 };  /* place in the dictionary + 1 */
+	uint8_t slot[128] = { 0 };  /* index in the dictionary + 1; 0: free */
 	d->size = 0;
 	unsigned size = 0;
 	for (size_t i = 0; i < n; i++) {
@@ -24,12 +25,12 @@ static void find_dict(struct dict *d, const uint64_t *code, size_t n, uint64_t *
 			d->code[size] = code[i];
 			slot[s] = (uint8_t)++size;
 		}
-		place[i] = slot[s] - 1u;
+		index[i] = slot[s] - 1u;
 	}
 	d->size = size;
 }
 
-/* How many different ones there are of codes below 64. */
+/* Counts the distinct codes, which are below 64. */
 static unsigned count_codes(const uint64_t *code, size_t n)
 {
 	uint64_t seen = 0;
@@ -38,15 +39,15 @@ static unsigned count_codes(const uint64_t *code, size_t n)
 	return (unsigned)__builtin_popcountll(seen);
 }
 
-static unsigned bytes_of(uint64_t x)
+static unsigned bytes_for(uint64_t x)
 {
-	return (bits_of(x) + 7) / 8;
+	return (bits_for(x) + 7) / 8;
 }
 
-/* Bytes that a signed number takes, sign bit included; 0 for 0. */
+/* Returns the bytes of a signed number with its sign bit; 0 for 0. */
 static unsigned signed_bytes(int64_t x)
 {
-	return x ? (bits_of((uint64_t)(x < 0 ? ~x : x)) + 8) / 8 : 0;
+	return x ? (bits_for((uint64_t)(x < 0 ? ~x : x)) + 8) / 8 : 0;
 }
 
 static uint8_t *put_low(uint8_t *dst, uint64_t x, unsigned bytes)
@@ -55,15 +56,15 @@ static uint8_t *put_low(uint8_t *dst, uint64_t x, unsigned bytes)
 	return dst + bytes;
 }
 
-/* Values as codes. */
+/* Encoding of values: value = base + code. */
 struct coding {
 	int64_t base;
-	uint64_t most;      /* the largest code */
+	uint64_t max_code;       /* largest code */
 	bool nulls;
 };
 
-/* Code 0 is null.  The least value but that: 0 where there is none but the largest number. */
-static struct coding encode_nulls(const struct kept *row, uint64_t *code, size_t n)
+/* Encodes values with nulls as code 0 and others as value - base + 1; base: the smallest value except null. */
+static struct coding encode_nulls(const struct change *row, uint64_t *code, size_t n)
 {
 	int64_t base = INT64_MAX;
 	for (size_t i = 0; i < n; i++)
@@ -72,44 +73,45 @@ static struct coding encode_nulls(const struct kept *row, uint64_t *code, size_t
 	struct coding c = { .base = base == INT64_MAX ? 0 : base, .nulls = true };
 	for (size_t i = 0; i < n; i++) {
 		code[i] = row[i].value == HISTORY_NULL ? 0 : (uint64_t)row[i].value - (uint64_t)c.base + 1;
-		c.most = code[i] > c.most ? code[i] : c.most;
+		c.max_code = code[i] > c.max_code ? code[i] : c.max_code;
 	}
 	return c;
 }
 
-static struct coding encode_values(const struct kept *row, uint64_t *code, size_t n)
+static struct coding encode_values(const struct change *row, uint64_t *code, size_t n)
 {
-	int64_t least = row[0].value, most = row[0].value;
+	int64_t min_value = row[0].value, max_code = row[0].value;
 	for (size_t i = 1; i < n; i++) {
-		least = row[i].value < least ? row[i].value : least;
-		most = row[i].value > most ? row[i].value : most;
+		min_value = row[i].value < min_value ? row[i].value : min_value;
+		max_code = row[i].value > max_code ? row[i].value : max_code;
 	}
-	if (least == HISTORY_NULL)
+	if (min_value == HISTORY_NULL)
 		return encode_nulls(row, code, n);
 	for (size_t i = 0; i < n; i++)
-		code[i] = (uint64_t)row[i].value - (uint64_t)least;
-	return (struct coding){ least, (uint64_t)most - (uint64_t)least, false };
+		code[i] = (uint64_t)row[i].value - (uint64_t)min_value;
+	return (struct coding){ min_value, (uint64_t)max_code - (uint64_t)min_value, false };
 }
 
-/* Is a dictionary of so many codes shorter than all n of them? */
-static bool dict_pays(unsigned size, size_t n, uint64_t most)
+/* Returns true if a dictionary makes the encoding of the n codes shorter. */
+static bool dict_is_shorter(unsigned size, size_t n, uint64_t max_code)
 {
-	return size && n * bits_of(size - 1) + 8 * (1 + size * bytes_of(most)) < n * bits_of(most);
+	return size && n * bits_for(size - 1) + 8 * (1 + size * bytes_for(max_code)) < n * bits_for(max_code);
 }
 
-/* Of a chunk all but its codes, whose place it returns.  less: of durations that it has, or what an echo has. */
-static uint8_t *put_head(uint8_t *dst, size_t n, const struct coding *as, const struct dict *d, unsigned flags,
-                         const uint64_t *less, size_t durations)
+/* Writes a chunk up to its codes. less: durations - 1, or numbers of leader intervals. Returns the position of the
+ * codes. */
+static uint8_t *put_until_codes(uint8_t *dst, size_t n, const struct coding *as, const struct dict *d, unsigned flags,
+                                const uint64_t *less, size_t durations)
 {
 	unsigned base_bytes = signed_bytes(as->base), width, exceptions = 0;
 	dst[0] = (uint8_t)(n - 1);
 	dst[5] = (uint8_t)(flags | (d->size ? CHUNK_DICT : 0) | (as->nulls ? CHUNK_NULLS : 0) | base_bytes << 4);
 	uint8_t *p = put_low(dst + CHUNK_HEADER, (uint64_t)as->base, base_bytes);
 	if (d->size) {
-		const unsigned dict_bytes = bytes_of(as->most);
-		*p++ = (uint8_t)dict_bytes;
+		const unsigned dict_entry_bytes = bytes_for(as->max_code);
+		*p++ = (uint8_t)dict_entry_bytes;
 		for (unsigned i = 0; i < d->size; i++)
-			p = put_low(p, d->code[i], dict_bytes);
+			p = put_low(p, d->code[i], dict_entry_bytes);
 	}
 	p = column_put(p, less, durations, &width, &exceptions);
 	dst[1] = (uint8_t)width;
@@ -117,43 +119,44 @@ static uint8_t *put_head(uint8_t *dst, size_t n, const struct coding *as, const 
 	return p;
 }
 
-/* Durations - 1, put there. */
-static const uint64_t *lengths(const struct kept *row, size_t n, uint64_t *less)
+/* Fills less[] with the durations - 1, and returns it. */
+static const uint64_t *row_durations(const struct change *row, size_t n, uint64_t *less)
 {
 	for (size_t i = 0; i < n; i++)
 		less[i] = (uint64_t)row[i + 1].start - (uint64_t)row[i].start - 1;
 	return less;
 }
 
-size_t chunk_put(uint8_t *dst, const struct kept *row, size_t n, const uint64_t *skipped)
+size_t chunk_put(uint8_t *dst, const struct change *row, size_t n, const uint64_t *skipped)
 {
-	uint64_t code[CHUNK_MAX], place[CHUNK_MAX], less[CHUNK_MAX];
+	uint64_t code[CHUNK_MAX], index[CHUNK_MAX], less[CHUNK_MAX];
 	const struct coding as = encode_values(row, code, n);
 	unsigned width, extra = 0;
 	struct dict d;
 	d.size = 0;
-	if (as.most > 63 || dict_pays(count_codes(code, n), n, as.most))
-		find_dict(&d, code, n, place);
-	d.size = dict_pays(d.size, n, as.most) ? d.size : 0;
-	uint8_t *p = put_head(dst, n, &as, &d, skipped ? CHUNK_ECHO : 0, skipped ? skipped : lengths(row, n, less), n - 1);
-	p = d.size ? column_put_plain(p, place, n, d.size - 1, &width) : column_put(p, code, n, &width, &extra);
+	if (as.max_code > 63 || dict_is_shorter(count_codes(code, n), n, as.max_code))
+		find_dict(&d, code, n, index);
+	d.size = dict_is_shorter(d.size, n, as.max_code) ? d.size : 0;
+	uint8_t *p = put_until_codes(dst, n, &as, &d, skipped ? CHUNK_LINKED : 0,
+	                             skipped ? skipped : row_durations(row, n, less), n - 1);
+	p = d.size ? column_put_plain(p, index, n, d.size - 1, &width) : column_put(p, code, n, &width, &extra);
 	dst[3] = (uint8_t)width;
 	dst[4] = (uint8_t)(d.size ? d.size : extra);
 	return (size_t)(p - dst);
 }
 
-/* What is measured of states. */
+/* Durations and states of a chunk. */
 struct measured {
 	uint64_t less[CHUNK_MAX];
-	uint8_t state[CHUNK_MAX + 8];    /* null is NULL_STATE */
-	uint8_t first[NULL_STATE + 1];   /* those that there are, as they come */
+	uint8_t state[CHUNK_MAX + 8];  /* NULL_STATE: null */
+	uint8_t first[NULL_STATE + 1];  /* used states, in order of appearance */
 	unsigned states;
-	uint32_t told;
+	uint32_t used;  /* states that occur, one bit each */
 };
 
-static void measure(struct measured *m, const struct kept *row, size_t n, int64_t *sums)
+static void measure_states(struct measured *m, const struct change *row, size_t n, int64_t *sums)
 {
-	uint32_t told = 0;
+	uint32_t used_states = 0;
 	unsigned states = 0;
 	for (size_t i = 0; i < n; i++) {
 		const uint64_t ns = (uint64_t)row[i + 1].start - (uint64_t)row[i].start;
@@ -161,43 +164,44 @@ static void measure(struct measured *m, const struct kept *row, size_t n, int64_
 		m->less[i] = ns - 1;
 		m->state[i] = (uint8_t)v;
 		sums[v] += (int64_t)ns;
-		if (!(told >> v & 1)) {
-			told |= UINT32_C(1) << v;
+		if (!(used_states >> v & 1)) {
+			used_states |= UINT32_C(1) << v;
 			m->first[states++] = (uint8_t)v;
 		}
 	}
-	m->told = told;
+	m->used = used_states;
 	m->states = states;
 }
 
-size_t chunk_put_states(uint8_t *dst, const struct kept *row, size_t n, unsigned states, int64_t *sums, uint32_t *told)
+size_t chunk_put_states(uint8_t *dst, const struct change *row, size_t n, unsigned states, int64_t *sums,
+                        uint32_t *used_states)
 {
 	struct measured m;
 	struct dict d;
 	d.size = 0;
 	memset(sums, 0, states * sizeof *sums);
 	sums[NULL_STATE] = 0;
-	measure(&m, row, n, sums);
-	*told = m.told;
-	const uint32_t others = m.told & ~(UINT32_C(1) << NULL_STATE);
-	const int64_t base = others == m.told ? __builtin_ctz(others) : -1;
-	const struct coding as = { base, (uint64_t)((others ? 31 - __builtin_clz(others) : -1) - base), false };
-	if (dict_pays(m.states, n, as.most)) {
-		uint8_t place[NULL_STATE + 1];
+	measure_states(&m, row, n, sums);
+	*used_states = m.used;
+	const uint32_t non_null = m.used & ~(UINT32_C(1) << NULL_STATE);
+	const int64_t base = non_null == m.used ? __builtin_ctz(non_null) : -1;
+	const struct coding as = { base, (uint64_t)((non_null ? 31 - __builtin_clz(non_null) : -1) - base), false };
+	if (dict_is_shorter(m.states, n, as.max_code)) {
+		uint8_t index[NULL_STATE + 1];
 		for (; d.size < m.states; d.size++) {
 			d.code[d.size] = (uint64_t)(m.first[d.size] - base) & NULL_STATE;
-			place[m.first[d.size]] = (uint8_t)d.size;
+			index[m.first[d.size]] = (uint8_t)d.size;
 		}
 		for (size_t i = 0; i < n; i++)
-			m.state[i] = place[m.state[i]];
+			m.state[i] = index[m.state[i]];
 	} else {
 		const uint64_t every = UINT64_C(0x0101010101010101), up = (uint64_t)(NULL_STATE + 1 - base) * every;
 		for (size_t i = 0; i < n; i += 8)
 			put64(m.state + i, (get64(m.state + i) + up) & NULL_STATE * every);
 	}
-	const bool whole = n >= CHUNK_WHOLE_MIN;
-	uint8_t *p = put_head(dst, n, &as, &d, whole ? CHUNK_WHOLE : 0, m.less, n - !whole);
-	const unsigned width = bits_of(d.size ? d.size - 1 : as.most);
+	const bool all_durations = n >= CHUNK_ALL_DURATIONS_MIN;
+	uint8_t *p = put_until_codes(dst, n, &as, &d, all_durations ? CHUNK_ALL_DURATIONS : 0, m.less, n - !all_durations);
+	const unsigned width = bits_for(d.size ? d.size - 1 : as.max_code);
 	dst[3] = (uint8_t)width;
 	dst[4] = (uint8_t)d.size;
 	return (size_t)(column_put_bytes(p, m.state, n, width) - dst);
@@ -212,12 +216,12 @@ const char *chunk_parse(struct chunk *c, const uint8_t *p, size_t size, bool sta
 	c->n = p[0] + 1u;
 	c->state = state;
 	c->nulls = flags & CHUNK_NULLS;
-	c->echo = flags & CHUNK_ECHO;
+	c->linked = flags & CHUNK_LINKED;
 	c->start = start;
 	c->end = end;
 	c->dict = NULL;
-	c->dict_size = 0;
-	if (base_bytes > 8 || (state && (c->nulls || c->echo)) || (c->echo && flags & CHUNK_WHOLE))
+	c->dict_len = 0;
+	if (base_bytes > 8 || (state && (c->nulls || c->linked)) || (c->linked && flags & CHUNK_ALL_DURATIONS))
 		return "a chunk has an unknown form";
 	const uint8_t *at = p + CHUNK_HEADER;
 	if ((size_t)(limit - at) < base_bytes)
@@ -228,13 +232,13 @@ const char *chunk_parse(struct chunk *c, const uint8_t *p, size_t size, bool sta
 	if (flags & CHUNK_DICT) {
 		if (extra > CHUNK_DICT_MAX || at == limit || *at > 8 || (size_t)(limit - at) < 1u + extra * *at)
 			return "the dictionary of a chunk does not fit";
-		c->dict_bytes = *at++;
+		c->dict_entry_bytes = *at++;
 		c->dict = at;
-		c->dict_size = extra;
-		at += extra * c->dict_bytes;
+		c->dict_len = extra;
+		at += extra * c->dict_entry_bytes;
 		extra = 0;
 	}
-	if (column_parse(&c->duration, at, limit, c->n - !(flags & CHUNK_WHOLE), p[1], p[2], &at) ||
+	if (column_parse(&c->duration, at, limit, c->n - !(flags & CHUNK_ALL_DURATIONS), p[1], p[2], &at) ||
 	    column_parse(&c->code, at, limit, c->n, p[3], extra, &at) || at != limit)
 		return "the columns of a chunk do not fit";
 	if (state && (c->code.width > 5 || extra))
@@ -250,16 +254,16 @@ bool chunk_value(const struct chunk *c, unsigned i, int64_t *value)
 const char *chunk_starts(const struct chunk *c, int64_t *start, unsigned count)
 {
 	uint64_t less[CHUNK_MAX];
-	uint64_t at = (uint64_t)c->start, left = (uint64_t)c->end - (uint64_t)c->start;
+	uint64_t at = (uint64_t)c->start, remaining = (uint64_t)c->end - (uint64_t)c->start;
 	column_get(&c->duration, less, count ? count - 1 : 0);
 	for (unsigned i = 0; i < count; i++) {
 		start[i] = (int64_t)at;
 		if (i + 1 == count)
 			break;
-		if (less[i] >= left)
+		if (less[i] >= remaining)
 			return "the intervals of a chunk are longer than the chunk";
 		at += less[i] + 1;
-		left -= less[i] + 1;
+		remaining -= less[i] + 1;
 	}
 	return NULL;
 }

@@ -1,9 +1,9 @@
 /* A column: up to 256 unsigned numbers, bit-packed with a few exceptions.
  *
- * Number i takes `width` bits (0 .. 57, or 64) from bit i * width, least significant bit first.  Numbers that need
- * more bits are exceptions: their places (one byte each, ascending), the width of their high parts (one byte) and
- * the high parts, packed likewise, follow.  Any number is read in O(1) plus its exceptions, and a column is read
- * without a branch per number; durations are mostly alike with a few very long ones. */
+ * Number i has `width` bits (0 .. 57, or 64), from bit i * width, least significant bit first. Longer numbers are
+ * exceptions: after the packed numbers follow the indices of the exceptions (one byte each, ascending), the width of
+ * their high parts (one byte), and the packed high parts. Reading any number is O(1) plus its exceptions, and reading a
+ * column needs no branch per number. Durations suit this well: most are similar and a few are very long. */
 #ifndef STEALSCOPE_HISTORY_COLUMN_H
 #define STEALSCOPE_HISTORY_COLUMN_H
 
@@ -15,14 +15,14 @@
 
 struct packed_column {
 	const uint8_t *packed;
-	const uint8_t *place;  /* of the exceptions */
-	const uint8_t *high;   /* their packed high parts */
+	const uint8_t *exception;  /* indices of the exceptions */
+	const uint8_t *high;   /* packed high parts */
 	unsigned n, width, exceptions, high_width;
 };
 
-#define COLUMN_BYTES_MAX (8 * CHUNK_MAX + CHUNK_MAX + 1 + 8 * CHUNK_MAX)  /* and 8 bytes of slack behind it */
+#define COLUMN_BYTES_MAX (8 * CHUNK_MAX + CHUNK_MAX + 1 + 8 * CHUNK_MAX)  /* followed by 8 bytes of slack */
 
-static inline unsigned bits_of(uint64_t x)
+static inline unsigned bits_for(uint64_t x)
 {
 	return (63U ^ (unsigned)__builtin_clzll(x | 1)) + (x != 0);  /* without a branch */
 }
@@ -37,7 +37,7 @@ static inline size_t packed_bytes(size_t n, unsigned width)
 	return (n * width + 7) / 8;
 }
 
-/* Number i of a packed array; reads 8 bytes from the byte that holds its first bit. */
+/* Returns number i of a packed array. Reads 8 bytes, starting at the byte with the first bit of the number. */
 static inline uint64_t packed_get(const uint8_t *packed, unsigned width, unsigned i)
 {
 	size_t bit = (size_t)i * width;
@@ -45,19 +45,19 @@ static inline uint64_t packed_get(const uint8_t *packed, unsigned width, unsigne
 	return width == 64 ? x : x >> bit % 8 & ((UINT64_C(1) << width) - 1);
 }
 
-/* Writes the n numbers of x at dst (COLUMN_BYTES_MAX + 8 bytes of room); returns the end of what was written. */
+/* Writes the n numbers of x at dst (capacity COLUMN_BYTES_MAX + 8 bytes). Returns the end of the column. */
 uint8_t *column_put(uint8_t *dst, const uint64_t *x, size_t n, unsigned *width, unsigned *exceptions);
-/* The same without exceptions; most: the largest of them. */
-uint8_t *column_put_plain(uint8_t *dst, const uint64_t *x, size_t n, uint64_t most, unsigned *width);
-/* The same of numbers that are bytes, with 8 bytes that may be read behind them; width: at most 7, enough for all. */
+/* The same without exceptions. max: the largest number. */
+uint8_t *column_put_plain(uint8_t *dst, const uint64_t *x, size_t n, uint64_t max, unsigned *width);
+/* The same for numbers of one byte, with 8 readable bytes after the last one. width: at most 7, enough for all numbers. */
 uint8_t *column_put_bytes(uint8_t *dst, const uint8_t *x, size_t n, unsigned width);
 
-/* Finds the parts of a column that begins at p; *end is where it ends.  -1 when it does not fit before `limit`. */
+/* Parses a column that begins at p; *end: its end. Returns -1 if it does not fit before `limit`. */
 int column_parse(struct packed_column *c, const uint8_t *p, const uint8_t *limit, unsigned n, unsigned width,
                  unsigned exceptions, const uint8_t **end);
 
-/* The eight numbers from `from` on into x[0 .. 7], and their sum (less than 2^60 without exceptions, if the width is
- * at most 57).  Without a loop, because this is where whoever reads a column spends its time. */
+/* Reads eight numbers, starting at index `from`, into x[0 .. 7] and returns their sum (below 2^60 without exceptions;
+ * the width is at most 57). *exception: as for column_part(). Unrolled: reading columns takes most of its time here. */
 static inline __attribute__((always_inline)) uint64_t column_eight(const struct packed_column *c, uint64_t x[8],
                                                                    unsigned from, unsigned *exception)
 {
@@ -76,16 +76,17 @@ static inline __attribute__((always_inline)) uint64_t column_eight(const struct 
 	COLUMN_STEP(6);
 	COLUMN_STEP(7);
 #undef COLUMN_STEP
-	for (; *exception < c->exceptions && c->place[*exception] < from + 8; ++*exception) {
+	for (; *exception < c->exceptions && c->exception[*exception] < from + 8; ++*exception) {
 		uint64_t high = packed_get(c->high, c->high_width, *exception) << w;
-		x[c->place[*exception] - from] |= high;
-		/* Stays on top when it overflows: such durations exceed every span. */
+		x[c->exception[*exception] - from] |= high;
+		/* Saturates on overflow: such durations exceed every window. */
 		sum = sum + high < sum ? UINT64_MAX >> 1 : sum + high;
 	}
 	return sum;
 }
 
-/* The numbers [from, to) into x[0 ..].  *exception is the first exception at or behind `from`, then behind `to`. */
+/* Reads the numbers [from, to) into x[0 ..]. *exception: index of the first exception at or after `from`; advanced to
+ * the first one at or after `to`. */
 static inline void column_part(const struct packed_column *c, uint64_t *x, unsigned from, unsigned to,
                                unsigned *exception)
 {
@@ -99,7 +100,7 @@ static inline void column_part(const struct packed_column *c, uint64_t *x, unsig
 	const uint8_t *p = c->packed;
 	size_t bit = (size_t)from * w;
 	unsigned i = 0;
-	/* Of numbers so narrow, several are in 8 bytes. */
+	/* With these widths, 8 bytes contain several numbers. */
 	if (w <= 7)
 		for (; i + 8 <= n; i += 8, bit += 8 * w) {
 			const uint64_t one = get64(p + bit / 8) >> bit % 8, two = one >> w, three = two >> w, four = three >> w,
@@ -131,12 +132,12 @@ static inline void column_part(const struct packed_column *c, uint64_t *x, unsig
 	const uint64_t high_mask = c->high_width < 64 ? (UINT64_C(1) << c->high_width) - 1 : UINT64_MAX;
 	unsigned e = *exception;
 	bit = (size_t)e * c->high_width;
-	for (; e < c->exceptions && c->place[e] < to; e++, bit += c->high_width)
-		x[c->place[e] - from] |= (get64(c->high + bit / 8) >> bit % 8 & high_mask) << w;
+	for (; e < c->exceptions && c->exception[e] < to; e++, bit += c->high_width)
+		x[c->exception[e] - from] |= (get64(c->high + bit / 8) >> bit % 8 & high_mask) << w;
 	*exception = e;
 }
 
-/* The first `count` numbers into x. */
+/* Reads the first `count` numbers into x. */
 static inline void column_get(const struct packed_column *c, uint64_t *x, unsigned count)
 {
 	column_part(c, x, 0, count, &(unsigned){ 0 });

@@ -1,7 +1,7 @@
-/* The second half of building: everything behind the chunks.
+/* Finish: writes all parts of the file after the chunks.
  *
- * Leaves are closed in the order of the attributes in the file, which each is then told by what is left of it.  The index
- * gathers the scratch file's chunk records by attribute, in one pass: what does not fit the memory is in pages. */
+ * Leaves are closed in file order. One pass over the scratch file collects the chunk records into the index, by
+ * attribute. Tables that do not fit into memory are paged. */
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,15 +11,15 @@
 #include "history/chunk.h"
 
 #define READ_BUFFER ((size_t)256 << 10)
-#define ROW_MOST (ROW_SUMS + 8 * HISTORY_STATES)
+#define ROW_MAX (ROW_SUMS + 8 * HISTORY_STATES)
 
-/* An attribute whose chunks are all written. */
-struct closed {
-	uint64_t row;           /* place of its next row, bytes from the start of the index */
-	uint32_t rows_left, chunks, mask;
+/* Attribute with all chunks written. */
+struct closed_attr {
+	uint64_t row;           /* offset of its next row in the index, bytes */
+	uint32_t remaining_rows, chunks, mask;
 	uint16_t set;
-	uint8_t type;           /* or ATTR_INNER */
-	uint8_t sums;           /* in each row, one for each state of the mask; of a single row none */
+	uint8_t type;            /* enum history_type, or ATTR_INNER */
+	uint8_t sums;            /* sums per row: one for each state of the mask; 0 if there is only one row */
 };
 
 struct finish {
@@ -27,18 +27,18 @@ struct finish {
 	int64_t begin, end;
 	uint64_t intervals;
 	struct { uint64_t offset, size; } section[SECTIONS];
-	uint32_t sums2;         /* checksum of the last section */
-	struct paged placed;    /* of struct placed, by attribute */
-	struct paged closed;    /* of struct closed, by attribute */
-	uint64_t early;         /* chunk records that name leaves */
+	uint32_t sums2;          /* checksum of SECTION_SUMS2 */
+	struct paged ordered;    /* table of struct ordered_attr, by attribute */
+	struct paged closed_attr;  /* table of struct closed_attr, by attribute */
+	uint64_t unnumbered;     /* number of chunk records with an index of a leaf instead of an attribute id */
 };
 
-static size_t row_bytes(const struct closed *c)
+static size_t row_bytes(const struct closed_attr *c)
 {
 	return ROW_SUMS + 8u * c->sums;
 }
 
-/* What went wrong with pages is known when they have been used. */
+/* Returns -1 with *err if a page could not be written or read. */
 static int pages_failed(const struct finish *f, struct error *err)
 {
 	if (f->b->failed && err)
@@ -48,25 +48,25 @@ static int pages_failed(const struct finish *f, struct error *err)
 
 static void begin_section(struct finish *f, enum section s)
 {
-	f->section[s].offset = out_tell(&f->b->out);
+	f->section[s].offset = out_offset(&f->b->out);
 }
 
 static int end_section(struct finish *f, enum section s, struct error *err)
 {
-	f->section[s].size = out_tell(&f->b->out) - f->section[s].offset;
+	f->section[s].size = out_offset(&f->b->out) - f->section[s].offset;
 	return out_align(&f->b->out, err);
 }
 
 /* ---- The index ------------------------------------------------------------------------------------------ */
 
-/* The scratch file, read back. */
-struct records {
+/* Reader of the scratch file. */
+struct record_reader {
 	int fd;
 	uint8_t *buf;
 	size_t at, len;
 };
 
-static int spill_next(struct records *g, struct spill *s, int64_t *sums)
+static int spill_next(struct record_reader *g, struct spilled_row *s, int64_t *sums)
 {
 	if (g->len - g->at < SPILL_MAX) {
 		memmove(g->buf, g->buf + g->at, g->len - g->at);
@@ -87,52 +87,53 @@ static int spill_next(struct records *g, struct spill *s, int64_t *sums)
 		return 0;
 	memcpy(s, g->buf + g->at, sizeof *s);
 	g->at += sizeof *s;
-	for (uint32_t left = s->mask; left; left &= left - 1, g->at += sizeof *sums)
+	for (uint32_t mask_rest = s->mask; mask_rest; mask_rest &= mask_rest - 1, g->at += sizeof *sums)
 		memcpy(sums++, g->buf + g->at, sizeof *sums);
 	return 1;
 }
 
-/* Fills in a row whose sums are there already, and the sums of the one behind it, if any. */
-static void fill_row(uint8_t *row, const struct closed *c, const struct spill *s, const int64_t *sums)
+/* Completes a row that contains its sums, and fills the sums of the next row if there is one. */
+static void fill_row(uint8_t *row, const struct closed_attr *c, const struct spilled_row *s, const int64_t *sums)
 {
 	const uint8_t *sum = row + ROW_SUMS;
 	uint8_t *next = row + row_bytes(c) + ROW_SUMS;
 	put64(row + ROW_START, (uint64_t)s->start);
-	put64(row + ROW_PLACE, s->place);
-	for (uint32_t left = c->rows_left > 1 && c->sums ? c->mask : 0; left; left &= left - 1, sum += 8, next += 8)
-		put64(next, get64(sum) + (s->mask & left & -left ? (uint64_t)*sums++ : 0));
+	put64(row + ROW_LOCATION, s->location);
+	for (uint32_t mask_rest = c->remaining_rows > 1 && c->sums ? c->mask : 0; mask_rest;
+	     mask_rest &= mask_rest - 1, sum += 8, next += 8)
+		put64(next, get64(sum) + (s->mask & mask_rest & -mask_rest ? (uint64_t)*sums++ : 0));
 }
 
-static void put_row(struct paged *rows, const struct closed *c, const struct spill *s, const int64_t *sums)
+static void put_row(struct paged *rows, const struct closed_attr *c, const struct spilled_row *s, const int64_t *sums)
 {
-	uint8_t apart[2 * ROW_MOST];
-	const size_t from = c->row % PAGE_BYTES, n = row_bytes(c) * (c->rows_left > 1 ? 2 : 1);
+	uint8_t split_row[2 * ROW_MAX];
+	const size_t from = c->row % PAGE_BYTES, n = row_bytes(c) * (c->remaining_rows > 1 ? 2 : 1);
 	if (from + n <= PAGE_BYTES) {
 		fill_row((uint8_t *)paged_edit(rows, c->row / PAGE_BYTES) + from, c, s, sums);
 		return;
 	}
-	paged_get(rows, c->row, apart, n);
-	fill_row(apart, c, s, sums);
-	paged_put(rows, c->row, apart, n);
+	paged_get(rows, c->row, split_row, n);
+	fill_row(split_row, c, s, sums);
+	paged_put(rows, c->row, split_row, n);
 }
 
 static int gather_rows(struct finish *f, struct paged *rows, struct error *err)
 {
 	struct history_builder *b = f->b;
-	struct records g = { .fd = b->scratch, .buf = mem_new(1, READ_BUFFER) };
-	struct spill s;
+	struct record_reader g = { .fd = b->scratch, .buf = mem_new(1, READ_BUFFER) };
+	struct spilled_row s;
 	int64_t sums[HISTORY_STATES];
 	int more = lseek(b->scratch, 0, SEEK_SET) == 0 ? 1 : -1;
 	for (uint64_t i = 0; more > 0 && (more = spill_next(&g, &s, sums)) > 0; i++) {
-		const uint32_t attr = i < f->early ? PAGED_READ(&b->leaf, struct leaf, s.of)->attr : s.of;
-		struct closed *c = PAGED_EDIT(&f->closed, struct closed, attr), had = *c;
-		if (!had.rows_left)
+		const uint32_t attr = i < f->unnumbered ? PAGED_READ(&b->leaf, struct leaf, s.attr)->attr : s.attr;
+		struct closed_attr *c = PAGED_EDIT(&f->closed_attr, struct closed_attr, attr), previous = *c;
+		if (!previous.remaining_rows)
 			continue;
 		c->row += row_bytes(c);
-		c->rows_left--;
-		if (had.rows_left == had.chunks && s.start > f->begin)
-			f->intervals++;  /* the null before the first change */
-		put_row(rows, &had, &s, sums);
+		c->remaining_rows--;
+		if (previous.remaining_rows == previous.chunks && s.start > f->begin)
+			f->intervals++;          /* the interval of null before the first change */
+		put_row(rows, &previous, &s, sums);
 	}
 	free(g.buf);
 	return more < 0 ? error_system(err, NULL, "cannot read back the index of %s", b->out.path) : 0;
@@ -152,15 +153,15 @@ static int write_index(struct finish *f, struct error *err)
 	struct paged rows;
 	uint64_t size = 0;
 	for (size_t attr = 0; attr < b->tree.nodes; attr++) {
-		struct closed *c = PAGED_EDIT(&f->closed, struct closed, attr);
+		struct closed_attr *c = PAGED_EDIT(&f->closed_attr, struct closed_attr, attr);
 		c->row = size;
 		f->intervals += c->type != ATTR_INNER && !c->chunks;
 		size += c->chunks * row_bytes(c);
 	}
 	paged_init(&rows, &b->pager);
-	paged_room(&rows, size / PAGE_BYTES + 1);
+	paged_grow(&rows, size / PAGE_BYTES + 1);
 	begin_section(f, SECTION_INDEX);
-	int result = gather_rows(f, &rows, err) || write_pages(f, &rows, size, err) || builder_check_place(b, err) ||
+	int result = gather_rows(f, &rows, err) || write_pages(f, &rows, size, err) || builder_check_offset(b, err) ||
 		pages_failed(f, err) ? -1 : 0;
 	paged_release(&rows);
 	return result ? -1 : end_section(f, SECTION_INDEX, err);
@@ -168,12 +169,12 @@ static int write_index(struct finish *f, struct error *err)
 
 /* ---- Tables --------------------------------------------------------------------------------------------- */
 
-/* The attribute that a leaf echoes, or 0. */
-static uint32_t leader_of(struct history_builder *b, uint32_t leaf)
+/* Returns the id of the leader of a leaf; 0: none. */
+static uint32_t leader_attribute(struct history_builder *b, uint32_t leaf)
 {
-	const struct leaf *is = leaf == NONE ? NULL : PAGED_READ(&b->leaf, struct leaf, leaf);
-	const struct hot_row *row = is && is->is_hot ? is->row : NULL;
-	return row && row->echoes ? PAGED_READ(&b->leaf, struct leaf, row->leader->leaf)->attr : 0;
+	const struct leaf *leaf_data = leaf == NONE ? NULL : PAGED_READ(&b->leaf, struct leaf, leaf);
+	const struct hot_row *row = leaf_data && leaf_data->is_hot ? leaf_data->row : NULL;
+	return row && row->has_linked_chunk ? PAGED_READ(&b->leaf, struct leaf, row->leader->leaf)->attr : 0;
 }
 
 static int write_attributes(struct finish *f, struct error *err)
@@ -182,8 +183,8 @@ static int write_attributes(struct finish *f, struct error *err)
 	uint64_t row = f->section[SECTION_INDEX].offset;
 	begin_section(f, SECTION_ATTRIBUTES);
 	for (size_t attr = 0; attr < b->tree.nodes; attr++) {
-		const struct placed p = *PAGED_READ(&f->placed, struct placed, attr);
-		const struct closed c = *PAGED_READ(&f->closed, struct closed, attr);
+		const struct ordered_attr p = *PAGED_READ(&f->ordered, struct ordered_attr, attr);
+		const struct closed_attr c = *PAGED_READ(&f->closed_attr, struct closed_attr, attr);
 		uint8_t r[ATTR_BYTES] = { 0 };
 		put32(r + ATTR_PARENT, p.parent);
 		put32(r + ATTR_NAME, p.name);
@@ -192,7 +193,7 @@ static int write_attributes(struct finish *f, struct error *err)
 		put32(r + ATTR_CHUNKS, c.chunks);
 		put32(r + ATTR_MASK, c.mask);
 		if (c.type != HISTORY_STATE)
-			put32(r + ATTR_LEADER, leader_of(b, p.leaf));
+			put32(r + ATTR_LEADER, leader_attribute(b, p.leaf));
 		put64(r + ATTR_INDEX, c.type | row | (uint64_t)c.set << 48);
 		row += c.chunks * row_bytes(&c);
 		if (out_write(&b->out, r, sizeof r, err))
@@ -238,29 +239,29 @@ static int write_meta(struct finish *f, struct error *err)
 	return end_section(f, SECTION_META, err);
 }
 
-/* The checksums of all blocks, and theirs. */
+/* Writes the checksums of all blocks, and the checksums of these checksums. */
 static int write_sums(struct finish *f, struct error *err)
 {
 	struct out *o = &f->b->out;
 	if (out_seal(o, err))
 		return -1;
-	uint64_t at = out_tell(o);
-	size_t n = o->sums, bytes = 4 * n, pieces = (bytes + o->block - 1) / o->block;
-	uint8_t *sums = mem_new(n, 4), *sums2 = mem_new(pieces, 4);
+	uint64_t at = out_offset(o);
+	size_t n = o->sums, bytes = 4 * n, parts = (bytes + o->block - 1) / o->block;
+	uint8_t *sums = mem_new(n, 4), *sums2 = mem_new(parts, 4);
 	for (size_t i = 0; i < n; i++)
 		put32(sums + 4 * i, o->sum[i]);
-	for (size_t i = 0; i < pieces; i++) {
+	for (size_t i = 0; i < parts; i++) {
 		size_t from = i * o->block, size = bytes - from < o->block ? bytes - from : o->block;
 		put32(sums2 + 4 * i, crc32c(&o->crc, sums + from, size));
 	}
 	f->section[SECTION_SUMS].offset = at;
 	f->section[SECTION_SUMS].size = bytes;
 	f->section[SECTION_SUMS2].offset = at + bytes;
-	f->section[SECTION_SUMS2].size = 4 * pieces;
-	f->sums2 = crc32c(&o->crc, sums2, 4 * pieces);
+	f->section[SECTION_SUMS2].size = 4 * parts;
+	f->sums2 = crc32c(&o->crc, sums2, 4 * parts);
 	int result = out_write_at(o, sums, bytes, at, err);
 	if (!result)
-		result = out_write_at(o, sums2, 4 * pieces, at + bytes, err);
+		result = out_write_at(o, sums2, 4 * parts, at + bytes, err);
 	free(sums);
 	free(sums2);
 	return result;
@@ -290,10 +291,10 @@ static int write_header(struct finish *f, struct error *err)
 	return out_write_at(&b->out, h, sizeof h, 0, err);
 }
 
-/* Writes everything of the leaf, a copy, its open interval ending at `end`; attr: its id in the file. */
+/* Writes the remaining intervals of a leaf (a copy), the last one up to `end`. attr: its id in the file. */
 static int close_leaf(struct history_builder *b, struct leaf *leaf, uint32_t attr, int64_t end, struct error *err)
 {
-	struct kept gathered[CHUNK_MAX + 3], *row = gathered;
+	struct change gathered[CHUNK_MAX + 3], *row = gathered;
 	unsigned n = leaf->pending;
 	if (leaf->is_hot) {
 		row = leaf->row->first;
@@ -301,14 +302,14 @@ static int close_leaf(struct history_builder *b, struct leaf *leaf, uint32_t att
 	} else if (leaf->start != UNSET) {
 		pool_take(&b->pool, &leaf->chain, row, n, leaf->has_prev ? leaf->prev_start : leaf->start);
 		if (leaf->has_prev)
-			row[n++] = (struct kept){ leaf->prev_start, leaf->prev_value };
-		row[n] = (struct kept){ leaf->start, leaf->value };
+			row[n++] = (struct change){ leaf->prev_start, leaf->prev_value };
+		row[n] = (struct change){ leaf->start, leaf->value };
 	} else {
 		return 0;
 	}
 	row[++n].start = end + 1;
 	leaf->pending = 0;
-	/* At most two intervals more than a chunk: what is too much makes a chunk of its own. */
+	/* Up to two intervals more than fit into a chunk: the rest becomes a second chunk. */
 	const unsigned chunk = leaf->is_hot ? builder_chunk(b, leaf) : b->chunk;
 	for (unsigned m; n > 0; row += m, n -= m) {
 		m = n < chunk ? n : chunk;
@@ -321,42 +322,42 @@ static int close_leaf(struct history_builder *b, struct leaf *leaf, uint32_t att
 static int close_leaves(struct finish *f, struct error *err)
 {
 	struct history_builder *b = f->b;
-	f->early = b->chunks;
-	PAGED_ROOM(&f->closed, struct closed, b->tree.nodes);
+	f->unnumbered = b->chunks;
+	PAGED_GROW(&f->closed_attr, struct closed_attr, b->tree.nodes);
 	for (uint32_t attr = 0; attr < b->tree.nodes; attr++) {
-		const uint32_t id = PAGED_READ(&f->placed, struct placed, attr)->leaf;
-		struct closed c = { .type = ATTR_INNER };
+		const uint32_t id = PAGED_READ(&f->ordered, struct ordered_attr, attr)->leaf;
+		struct closed_attr c = { .type = ATTR_INNER };
 		if (id != NONE) {
 			struct leaf leaf = *PAGED_READ(&b->leaf, struct leaf, id);
 			if (leaf.chunks)
 				PAGED_EDIT(&b->leaf, struct leaf, id)->attr = attr;
 			if (close_leaf(b, &leaf, attr, f->end, err))
 				return -1;
-			c = (struct closed){ .rows_left = leaf.chunks, .chunks = leaf.chunks, .mask = leaf.mask,
+			c = (struct closed_attr){ .remaining_rows = leaf.chunks, .chunks = leaf.chunks, .mask = leaf.mask,
 			                     .set = leaf.set, .type = leaf.type };
 			if (leaf.type == HISTORY_STATE && leaf.chunks > 1)
 				c.sums = (uint8_t)__builtin_popcount(leaf.mask);
 		}
-		*PAGED_EDIT(&f->closed, struct closed, attr) = c;
+		*PAGED_EDIT(&f->closed_attr, struct closed_attr, attr) = c;
 	}
 	pool_release(&b->pool);
 	builder_free_hot(b);
 	f->section[SECTION_CHUNKS].offset = HEADER_BYTES;
-	f->section[SECTION_CHUNKS].size = out_tell(&b->out) - HEADER_BYTES;
+	f->section[SECTION_CHUNKS].size = out_offset(&b->out) - HEADER_BYTES;
 	return builder_flush_spill(b, err) || out_align(&b->out, err) ? -1 : 0;
 }
 
 int builder_write_tables(struct history_builder *b, int64_t begin, int64_t end, struct error *err)
 {
 	struct finish f = { .b = b, .begin = begin, .end = end };
-	paged_init(&f.placed, &b->pager);
-	paged_init(&f.closed, &b->pager);
+	paged_init(&f.ordered, &b->pager);
+	paged_init(&f.closed_attr, &b->pager);
 	tree_forget_hashes(&b->tree);
-	builder_number(b, &f.placed);
+	builder_number(b, &f.ordered);
 	int result = pages_failed(&f, err) || close_leaves(&f, err) || write_index(&f, err) || write_attributes(&f, err) ||
 		write_sets_and_strings(&f, err) || write_meta(&f, err) || write_sums(&f, err) || pages_failed(&f, err) ||
 		write_header(&f, err);
-	paged_release(&f.placed);
-	paged_release(&f.closed);
+	paged_release(&f.ordered);
+	paged_release(&f.closed_attr);
 	return result ? -1 : 0;
 }

@@ -1,9 +1,9 @@
-/* The bytes of a history file: constants and little-endian access.  stealscope-history(5) documents the same.
+/* Layout of a history file: constants and little-endian access. stealscope-history(5) documents the format.
  *
  *   header | chunks | index | attributes | sets | strings | meta | sums | sums2
  *
- * Every byte is guarded by a CRC32C: the header by its own; what lies between the header and `sums` block by block
- * (blocks are aligned in the file) by `sums`; `sums`, block by block, by `sums2`; `sums2` by the header. */
+ * A CRC32C protects every byte: the header contains its own; `sums` has those of the blocks between the header and
+ * `sums` (blocks are aligned in the file); `sums2` has those of the blocks of `sums`; the header has the one of `sums2`. */
 #ifndef STEALSCOPE_HISTORY_FORMAT_H
 #define STEALSCOPE_HISTORY_FORMAT_H
 
@@ -12,21 +12,21 @@
 #include <string.h>
 
 #define FORMAT_MAGIC "\x89STLH\r\n\x1a"
-#define FORMAT_VERSION 4u
+#define FORMAT_VERSION 5u
 
 enum section {
-	SECTION_CHUNKS,      /* intervals */
-	SECTION_INDEX,       /* per attribute: one row per chunk */
-	SECTION_ATTRIBUTES,  /* the tree, breadth first */
+	SECTION_CHUNKS,          /* the intervals */
+	SECTION_INDEX,       /* one row per chunk, by attribute */
+	SECTION_ATTRIBUTES,  /* tree, breadth first */
 	SECTION_SETS,        /* state sets */
-	SECTION_STRINGS,     /* NUL-terminated strings; a string's id is its offset here */
+	SECTION_STRINGS,         /* NUL-terminated; the id of a string is its offset in this section */
 	SECTION_META,        /* key = value */
 	SECTION_SUMS,        /* CRC32C of every block before this section */
-	SECTION_SUMS2,       /* CRC32C of every block-sized piece of SECTION_SUMS */
+	SECTION_SUMS2,           /* CRC32C of every block of SECTION_SUMS */
 	SECTIONS,
 };
 
-/* Offsets in the header (bytes). */
+/* Offsets in the header, bytes. */
 enum {
 	HEADER_MAGIC = 0,
 	HEADER_VERSION = 8,
@@ -40,43 +40,44 @@ enum {
 	HEADER_SETS = 60,
 	HEADER_METAS = 64,
 	HEADER_SUMS2 = 68,
-	HEADER_SECTION = 72,  /* SECTIONS times offset, size */
+	HEADER_SECTION = 72,  /* offset and size of each section */
 	HEADER_CRC = 252,
 	HEADER_BYTES = 256,
 };
 
-/* Offsets in an attribute's record (bytes). */
+/* Offsets in the record of an attribute, bytes. */
 enum {
 	ATTR_PARENT = 0,
 	ATTR_NAME = 4,
-	ATTR_CHILD = 8,      /* the children are ids [child, child + children), sorted by name */
+	ATTR_CHILD = 8,      /* children have ids [child, child + children), sorted by name */
 	ATTR_CHILDREN = 12,
 	ATTR_CHUNKS = 16,
-	ATTR_MASK = 20,      /* of states: those that occur; bit 31: null */
-	ATTR_LEADER = 20,    /* of others: the attribute whose intervals their chunks count, or 0 */
-	ATTR_INDEX = 24,     /* its type, the first row, its state set */
+	ATTR_MASK = 20,      /* state attributes: states that occur, one bit each; bit 31: null */
+	ATTR_LEADER = 20,    /* other attributes: leader of their CHUNK_LINKED chunks, or 0 */
+	ATTR_INDEX = 24,     /* type, offset of the first index row, state set */
 	ATTR_BYTES = 32,
 };
 #define ATTR_INNER 7u
 #define INDEX_TYPE(index) ((unsigned)((index) & 7))        /* enum history_type, or ATTR_INNER */
-#define INDEX_OFFSET(index) ((index) & 0xfffffffffff8u)    /* in the file, a multiple of 8 */
+#define INDEX_OFFSET(index) ((index) & 0xfffffffffff8u)    /* file offset, a multiple of 8 */
 #define INDEX_SET(index) ((unsigned)((index) >> 48))
 
-/* An index row: start time, place, then for a state attribute of several chunks the cumulative ns per state. */
-enum { ROW_START = 0, ROW_PLACE = 8, ROW_SUMS = 16 };
-#define PLACE_OFFSET(place) ((place) & 0xffffffffffffu)  /* in the file */
-#define PLACE_SIZE(place) ((unsigned)((place) >> 48))    /* bytes */
+/* Index row: start time, location of the chunk; for a state attribute with several chunks also the ns per state before
+ * the chunk. */
+enum { ROW_START = 0, ROW_LOCATION = 8, ROW_SUMS = 16 };
+#define LOCATION_OFFSET(location) ((location) & 0xffffffffffffu)  /* offset in the file */
+#define LOCATION_SIZE(location) ((unsigned)((location) >> 48))    /* bytes */
 
 enum { SET_NAME = 0, SET_STATES = 4, SET_STATE = 8, SET_BYTES = 136 };
-enum { META_KEY = 0, META_VALUE = 4, META_BYTES = 8 };  /* two lengths, then the bytes of both */
+enum { META_KEY = 0, META_VALUE = 4, META_BYTES = 8 };  /* lengths of key and value; their bytes follow */
 
 #define BLOCK_DEFAULT 16384u
 #define BLOCK_MIN 64u
 #define BLOCK_MAX (1u << 20)
 #define CHUNK_DEFAULT 48u
 #define CHUNK_MAX 256u
-#define TIME_LIMIT (INT64_C(1) << 62)  /* times lie within +- this, so that no sum of two overflows */
-#define NULL_STATE 31u                 /* the bit and the sum of null */
+#define TIME_LIMIT (INT64_C(1) << 62)  /* limit of |time|: the sum of two times does not overflow */
+#define NULL_STATE 31u                 /* number of the state null, for masks and sums */
 
 static inline uint16_t get16(const void *p)
 {

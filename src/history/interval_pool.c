@@ -5,12 +5,12 @@
 #include "history/format.h"
 #include "history/history.h"
 
-#define MIN_SLABS 64
+#define SLABS_MIN 64
 
 static size_t slabs_in(size_t bytes)
 {
 	size_t n = bytes / sizeof(struct slab);
-	return n < MIN_SLABS ? MIN_SLABS : n > UINT32_MAX / 2 ? UINT32_MAX / 2 : n;
+	return n < SLABS_MIN ? SLABS_MIN : n > UINT32_MAX / 2 ? UINT32_MAX / 2 : n;
 }
 
 int pool_init(struct pool *p, size_t bytes)
@@ -20,8 +20,8 @@ int pool_init(struct pool *p, size_t bytes)
 	               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (m == MAP_FAILED)
 		return -1;
-	/* The last slab stays unused: records are written and read eight bytes at a time. */
-	*p = (struct pool){ .slab = m, .reserved = n, .limit = n - 1, .touched = 1 };
+	/* The last slab stays unused: records are read and written eight bytes at a time. */
+	*p = (struct pool){ .slab = m, .reserved = n, .limit = n - 1, .slabs_touched = 1 };
 	return 0;
 }
 
@@ -37,7 +37,7 @@ void pool_reset(struct pool *p, size_t bytes)
 	madvise(p->slab, p->reserved * sizeof(struct slab), MADV_DONTNEED);
 	size_t n = slabs_in(bytes);
 	p->limit = (n < p->reserved ? n : p->reserved) - 1;
-	p->touched = 1;
+	p->slabs_touched = 1;
 	p->free = 0;
 	p->free_slabs = 0;
 }
@@ -49,18 +49,18 @@ static uint32_t new_slab(struct pool *p)
 		p->free = p->slab[s].next;
 		p->free_slabs--;
 	} else {
-		s = (uint32_t)p->touched++;
+		s = (uint32_t)p->slabs_touched++;
 	}
 	p->slab[s].next = 0;
 	return s;
 }
 
-static unsigned bytes_of(uint64_t x)
+static unsigned bytes_for(uint64_t x)
 {
 	return x ? (71 - (unsigned)__builtin_clzll(x)) / 8 : 0;
 }
 
-static uint8_t *grow(struct pool *p, struct chain *c)
+static uint8_t *grow_chain(struct pool *p, struct chain *c)
 {
 	uint32_t s = new_slab(p);
 	if (!c->tail) {
@@ -75,7 +75,7 @@ static uint8_t *grow(struct pool *p, struct chain *c)
 	return p->slab[s].data;
 }
 
-/* A record for which there are no eight bytes to write at a time. */
+/* Writes a record too close to the end of its slab for eight-byte access. */
 static __attribute__((noinline)) void put_bytes(uint8_t *at, uint8_t control, uint64_t duration, unsigned d,
                                                 uint64_t zigzag, unsigned v)
 {
@@ -90,9 +90,9 @@ void pool_push(struct pool *p, struct chain *c, uint64_t duration, int64_t value
 {
 	bool null = value == HISTORY_NULL;
 	uint64_t zigzag = null ? 0 : (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
-	unsigned d = bytes_of(duration), v = bytes_of(zigzag), need = 1 + d + v;
+	unsigned d = bytes_for(duration), v = bytes_for(zigzag), need = 1 + d + v;
 	uint8_t control = (uint8_t)(d | (null ? 15 : v) << 4);
-	uint8_t *data = c->tail && c->used + need <= SLAB_DATA ? p->slab[c->tail].data : grow(p, c);
+	uint8_t *data = c->tail && c->used + need <= SLAB_DATA ? p->slab[c->tail].data : grow_chain(p, c);
 	uint8_t *at = data + c->used;
 	c->used = (uint8_t)(c->used + need);
 	if (need <= 8 && at <= data + SLAB_DATA - 8)
@@ -101,12 +101,12 @@ void pool_push(struct pool *p, struct chain *c, uint64_t duration, int64_t value
 		put_bytes(at, control, duration, d, zigzag, v);
 }
 
-/* By the halves of a control byte: the bytes of the number, and which bits they are of the eight bytes that begin there. */
+/* For each half of a control byte: number of bytes, and mask of their bits. */
 static const uint8_t length[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
 static const uint64_t mask[16] = { 0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff, 0xffffffffffffff,
 	UINT64_MAX };
 
-void pool_take(struct pool *p, struct chain *c, struct kept *row, unsigned n, int64_t end)
+void pool_take(struct pool *p, struct chain *c, struct change *row, unsigned n, int64_t end)
 {
 	unsigned i = 0;
 	for (uint32_t s = c->head; s && i < n;) {
@@ -115,7 +115,7 @@ void pool_take(struct pool *p, struct chain *c, struct kept *row, unsigned n, in
 		for (unsigned at = 0; at < used && slab->data[at]; i++) {
 			const uint8_t *r = slab->data + at;
 			unsigned d = r[0] & 15, v = r[0] >> 4;
-			row[i].start = (int64_t)(get64(r + 1) & mask[d]);  /* its duration, until all are there */
+			row[i].start = (int64_t)(get64(r + 1) & mask[d]);  /* for now the duration */
 			uint64_t zigzag = get64(r + 1 + length[d]) & mask[v];
 			row[i].value = v == 15 ? HISTORY_NULL : (int64_t)(zigzag >> 1) ^ -(int64_t)(zigzag & 1);
 			at += 1u + length[d] + length[v];
@@ -127,7 +127,7 @@ void pool_take(struct pool *p, struct chain *c, struct kept *row, unsigned n, in
 		s = next;
 	}
 	*c = (struct chain){ 0 };
-	row[n] = (struct kept){ end, HISTORY_NULL };
+	row[n] = (struct change){ end, HISTORY_NULL };
 	for (; n > 0; n--)
 		row[n - 1].start = (int64_t)((uint64_t)row[n].start - (uint64_t)row[n - 1].start);
 }

@@ -1,7 +1,7 @@
-/* The tree, the state names, strings and key = value pairs of an open history.
+/* Tree, state names, strings and key = value pairs of an open history.
  *
- * The children of a node have consecutive ids, in byte order of their names: a child is found by bisection.  Functions
- * without *err answer as if a damaged thing were absent; history_damage() tells. */
+ * The children of a node have consecutive ids in byte order of their names, so a child is found by binary search.
+ * Functions without *err treat damaged parts as absent; history_damage() reports them. */
 #include "history/file.h"
 #include "history/tree.h"
 
@@ -13,7 +13,7 @@ const char *file_string(const struct history *h, uint64_t id, struct error *err)
 {
 	uint64_t low = h->section[SECTION_STRINGS].offset, size = h->section[SECTION_STRINGS].size;
 	if (id >= size) {
-		file_damaged(h, low, "a string lies outside", err);
+		file_fail_damaged(h, low, "a string lies outside of its section", err);
 		return NULL;
 	}
 	uint64_t offset = low + id, limit = low + size;
@@ -29,7 +29,7 @@ const char *file_string(const struct history *h, uint64_t id, struct error *err)
 			return (const char *)h->map + offset;
 		at = next;
 	}
-	file_damaged(h, offset, "a string does not end", err);
+	file_fail_damaged(h, offset, "a string does not end", err);
 	return NULL;
 }
 
@@ -57,13 +57,14 @@ uint32_t history_parent(const struct history *h, uint32_t attr)
 	return attr_open(&a, h, attr, NULL) ? HISTORY_NONE : a.parent;
 }
 
-/* Opens a child; it must know its parent, so that a walk over all children visits every attribute once at most. */
+/* Opens a child and checks its parent, so that an iteration over all children visits every attribute at most once.
+ * Returns -1 on damage. */
 static int open_child(struct attr *c, const struct history *h, uint32_t parent, uint32_t id)
 {
 	if (attr_open(c, h, id, NULL))
 		return -1;
 	uint64_t at = h->section[SECTION_ATTRIBUTES].offset + (uint64_t)id * ATTR_BYTES;
-	return c->parent == parent ? 0 : file_damaged(h, at, "an attribute has two parents", NULL);
+	return c->parent == parent ? 0 : file_fail_damaged(h, at, "an attribute has two parents", NULL);
 }
 
 uint32_t history_child(const struct history *h, uint32_t parent, uint32_t previous)
@@ -114,15 +115,16 @@ uint32_t history_find(const struct history *h, const char *path)
 	return attr;
 }
 
-static int match(const struct history *h, uint32_t attr, const char *p, int (*fn)(void *arg, uint32_t attr), void *arg)
+static int match_pattern(const struct history *h, uint32_t attr, const char *p, int (*fn)(void *arg, uint32_t attr),
+                         void *arg)
 {
-	/* Names along the pattern are looked up; only "*" recurses, and the tree is not deeper than the pattern. */
+	/* Names in the pattern are looked up; only "*" recurses. The depth of the recursion is limited by the pattern. */
 	while (*p == '/' && p[1] && attr != HISTORY_NONE) {
 		if (p[1] == '*' && (p[2] == '/' || !p[2])) {
 			int result = 0;
 			for (uint32_t c = history_child(h, attr, HISTORY_NONE); c != HISTORY_NONE && !result;
 			     c = history_child(h, attr, c))
-				result = match(h, c, p + 2, fn, arg);
+				result = match_pattern(h, c, p + 2, fn, arg);
 			return result;
 		}
 		p++;
@@ -137,11 +139,11 @@ int history_match(const struct history *h, const char *pattern, int (*fn)(void *
 {
 	if (!strcmp(pattern, "/"))
 		return fn(arg, 0);
-	return *pattern == '/' ? match(h, 0, pattern, fn, arg) : 0;
+	return *pattern == '/' ? match_pattern(h, 0, pattern, fn, arg) : 0;
 }
 
-/* The record of the attribute's state set, or NULL. */
-static const uint8_t *set_of(const struct history *h, uint32_t attr)
+/* Returns the record of the attribute's state set; NULL: none, or damaged. */
+static const uint8_t *state_set(const struct history *h, uint32_t attr)
 {
 	struct attr a;
 	if (attr_open(&a, h, attr, NULL) || a.type != HISTORY_STATE)
@@ -150,7 +152,7 @@ static const uint8_t *set_of(const struct history *h, uint32_t attr)
 	if (file_check(h, SECTION_SETS, at, SET_BYTES, NULL))
 		return NULL;
 	if (get32(h->map + at + SET_STATES) >= HISTORY_STATES) {
-		file_damaged(h, at, "a state set is too large", NULL);
+		file_fail_damaged(h, at, "a state set is too large", NULL);
 		return NULL;
 	}
 	return h->map + at;
@@ -158,13 +160,13 @@ static const uint8_t *set_of(const struct history *h, uint32_t attr)
 
 unsigned history_state_count(const struct history *h, uint32_t attr)
 {
-	const uint8_t *set = set_of(h, attr);
+	const uint8_t *set = state_set(h, attr);
 	return set ? get32(set + SET_STATES) : 0;
 }
 
 const char *history_state_name(const struct history *h, uint32_t attr, unsigned state)
 {
-	const uint8_t *set = set_of(h, attr);
+	const uint8_t *set = state_set(h, attr);
 	if (!set || state >= get32(set + SET_STATES))
 		return "";
 	const char *name = file_string(h, get32(set + SET_STATE + 4 * state), NULL);
@@ -179,7 +181,7 @@ const char *history_string(const struct history *h, int64_t value)
 	return s ? s : "";
 }
 
-/* Pair number i of the meta section, beginning at *at, which moves behind it. */
+/* Reads the pair at *at of the meta section, and advances *at. *key, *value: lengths. Returns -1 on damage. */
 static int next_meta(const struct history *h, uint64_t *at, uint64_t *key, uint64_t *value)
 {
 	if (file_check(h, SECTION_META, *at, META_BYTES, NULL))
@@ -215,15 +217,15 @@ char *history_path(char *buf, size_t size, ...)
 	size_t n = 0;
 	va_start(ap, size);
 	for (const char *c; (c = va_arg(ap, const char *));) {
-		char piece[4] = "/";
+		char bytes[4] = "/";
 		for (;; c++) {
-			size_t len = strlen(piece);
+			size_t len = strlen(bytes);
 			if (n + len < size)
-				memcpy(buf + n, piece, len);
+				memcpy(buf + n, bytes, len);
 			n = n + len < size ? n + len : size;
 			if (!*c)
 				break;
-			snprintf(piece, sizeof piece, *c == '/' ? "%%2f" : *c == '%' ? "%%25" : "%c", *c);
+			snprintf(bytes, sizeof bytes, *c == '/' ? "%%2f" : *c == '%' ? "%%25" : "%c", *c);
 		}
 	}
 	va_end(ap);

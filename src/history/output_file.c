@@ -16,14 +16,14 @@
 
 #define BUFFER (4 * OUT_RESERVE)
 #define TEMP_TRIES 100u
-#define WRITE_BEHIND (8u << 20)  /* bytes that make a request worth it */
+#define WRITE_START_BYTES (8u << 20)  /* bytes for which the kernel is told to start writing */
 
 static ssize_t write_some(int fd, const uint8_t *p, size_t size, int64_t offset)
 {
 	return offset < 0 ? write(fd, p, size) : pwrite(fd, p, size, offset);
 }
 
-/* Past RLIMIT_FSIZE the system sends SIGXFSZ, which kills; we want EFBIG. */
+/* Blocks SIGXFSZ: a write beyond RLIMIT_FSIZE raises it, and it kills the process; blocked, the write fails with EFBIG. */
 static void block_xfsz(sigset_t *xfsz, sigset_t *old)
 {
 	sigemptyset(xfsz);
@@ -31,7 +31,8 @@ static void block_xfsz(sigset_t *xfsz, sigset_t *old)
 	pthread_sigmask(SIG_BLOCK, xfsz, old);
 }
 
-/* Leaves `result` in errno; -1 unless it is 0. */
+/* Removes a SIGXFSZ caused by the write, and restores the signal mask. Sets errno to `result`; returns 0, or -1 if it is
+ * not 0. */
 static int unblock_xfsz(const sigset_t *xfsz, const sigset_t *old, int result)
 {
 	if (result == EFBIG && !sigismember(old, SIGXFSZ))
@@ -75,12 +76,12 @@ int write_all(int fd, const void *data, size_t size, int64_t offset)
 
 int out_cannot_write(const struct out *o, struct error *err)
 {
-	const char *mend = errno == ENOSPC || errno == EDQUOT ? "free some space or write elsewhere"
+	const char *remedy = errno == ENOSPC || errno == EDQUOT ? "free some space or write elsewhere"
 		: errno == EFBIG ? "raise the file size limit (ulimit -f)" : NULL;
-	return error_system(err, mend, "cannot write %s", o->path);
+	return error_system(err, remedy, "cannot write %s", o->path);
 }
 
-/* linkat(2) from /proc is how a nameless file gets a name without privileges. */
+/* Returns true if linkat(2) can name the unnamed file, which without privileges needs /proc. */
 static bool can_link(int fd)
 {
 	char name[32];
@@ -114,7 +115,7 @@ static int open_file(struct out *o, bool named, struct error *err)
 		if (errno != EEXIST)
 			break;
 	}
-	return error_system(err, "choose a folder that can be written", "cannot create %s", o->path);
+	return error_system(err, "choose a writable directory", "cannot create %s", o->path);
 }
 
 int out_open(struct out *o, const char *path, unsigned block, bool named, struct error *err)
@@ -127,7 +128,7 @@ int out_open(struct out *o, const char *path, unsigned block, bool named, struct
 	struct stat st;
 	o->dir_fd = open(o->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (o->dir_fd < 0) {
-		error_system(err, errno == EACCES ? "choose a folder that can be written" : "choose an existing folder",
+		error_system(err, errno == EACCES ? "choose a writable directory" : "choose an existing directory",
 		             "cannot create %s", path);
 		out_discard(o);
 		return -1;
@@ -145,7 +146,7 @@ int out_open(struct out *o, const char *path, unsigned block, bool named, struct
 	crc32c_init(&o->crc);
 	o->cap = BUFFER + 2 * (size_t)block;
 	o->buf = mem_new(o->cap, 1);
-	o->len = HEADER_BYTES;  /* zeros until the end */
+	o->len = HEADER_BYTES;  /* the header: zeros until the history is finished */
 	return 0;
 }
 
@@ -165,7 +166,7 @@ void out_discard(struct out *o)
 	*o = (struct out){ .fd = -1, .dir_fd = -1 };
 }
 
-/* The header, at the front of block 0, has a checksum of its own. */
+/* Adds the checksum of a block. Block 0 is summed without the header, which has its own checksum. */
 static void sum_block(struct out *o, const uint8_t *p, size_t size, uint64_t offset)
 {
 	size_t skip = offset < HEADER_BYTES ? HEADER_BYTES - offset : 0;
@@ -174,33 +175,33 @@ static void sum_block(struct out *o, const uint8_t *p, size_t size, uint64_t off
 	*ARRAY_PUSH(o->sum, o->sums, o->sums_cap) = crc32c(&o->crc, p + skip, size - skip);
 }
 
-/* The disk begins with what will not change any more, so that there is little left of it when the file must be there. */
-static void write_behind(struct out *o)
+/* Starts writing finished blocks to the disk early, so that the final fsync() is short. */
+static void start_writing(struct out *o)
 {
-	if (o->base - o->behind < WRITE_BEHIND)
+	if (o->base - o->write_started < WRITE_START_BYTES)
 		return;
-	(void)sync_file_range(o->fd, (off_t)o->behind, (off_t)(o->base - o->behind), SYNC_FILE_RANGE_WRITE);
-	o->behind = o->base;
+	(void)sync_file_range(o->fd, (off_t)o->write_started, (off_t)(o->base - o->write_started), SYNC_FILE_RANGE_WRITE);
+	o->write_started = o->base;
 }
 
-/* Writes the whole blocks of the buffer. */
-static int flush(struct out *o, struct error *err)
+/* Writes the full blocks of the buffer. */
+static int flush_blocks(struct out *o, struct error *err)
 {
-	size_t whole = o->len & ~((size_t)o->block - 1);
-	for (size_t at = 0; at < whole; at += o->block)
+	size_t full_blocks = o->len & ~((size_t)o->block - 1);
+	for (size_t at = 0; at < full_blocks; at += o->block)
 		sum_block(o, o->buf + at, o->block, o->base + at);
-	if (write_all(o->fd, o->buf, whole, (int64_t)o->base))
+	if (write_all(o->fd, o->buf, full_blocks, (int64_t)o->base))
 		return out_cannot_write(o, err);
-	memmove(o->buf, o->buf + whole, o->len - whole);
-	o->base += whole;
-	o->len -= whole;
-	write_behind(o);
+	memmove(o->buf, o->buf + full_blocks, o->len - full_blocks);
+	o->base += full_blocks;
+	o->len -= full_blocks;
+	start_writing(o);
 	return 0;
 }
 
 uint8_t *out_reserve(struct out *o, size_t size, struct error *err)
 {
-	if (o->cap - o->len < size && flush(o, err))
+	if (o->cap - o->len < size && flush_blocks(o, err))
 		return NULL;
 	return o->buf + o->len;
 }
@@ -223,12 +224,12 @@ int out_write(struct out *o, const void *data, size_t size, struct error *err)
 
 int out_align(struct out *o, struct error *err)
 {
-	return out_write(o, (const uint8_t[8]){ 0 }, (size_t)(-out_tell(o) & 7), err);
+	return out_write(o, (const uint8_t[8]){ 0 }, (size_t)(-out_offset(o) & 7), err);
 }
 
 int out_seal(struct out *o, struct error *err)
 {
-	if (flush(o, err))
+	if (flush_blocks(o, err))
 		return -1;
 	if (!o->len)
 		return 0;
@@ -245,9 +246,9 @@ int out_write_at(struct out *o, const void *data, size_t size, uint64_t offset, 
 	return write_all(o->fd, data, size, (int64_t)offset) ? out_cannot_write(o, err) : 0;
 }
 
-/* Gives the nameless file its name; where a file has that name already, a temporary one, because a link cannot
- * replace a file but a rename can. */
-static int name_file(struct out *o, const char *name)
+/* Links the unnamed file to its name. If a file has that name, links the new file to a temporary name, for a rename: a
+ * link cannot replace a file. */
+static int link_name(struct out *o, const char *name)
 {
 	char from[32];
 	snprintf(from, sizeof from, "/proc/self/fd/%d", o->fd);
@@ -263,9 +264,9 @@ static int name_file(struct out *o, const char *name)
 	return result;
 }
 
-static int take_name(struct out *o, const char *name)
+static int rename_to_path(struct out *o, const char *name)
 {
-	if (fsync(o->fd) || (!o->temp && name_file(o, name)))
+	if (fsync(o->fd) || (!o->temp && link_name(o, name)))
 		return -1;
 	if (o->temp && renameat(o->dir_fd, o->temp, o->dir_fd, name))
 		return -1;
@@ -277,9 +278,9 @@ static int take_name(struct out *o, const char *name)
 int out_publish(struct out *o, struct error *err)
 {
 	char *copy = mem_dup(o->path);
-	int result = take_name(o, basename(copy)) ? out_cannot_write(o, err) : 0;
+	int result = rename_to_path(o, basename(copy)) ? out_cannot_write(o, err) : 0;
 	if (!result)
-		fsync(o->dir_fd);  /* a folder that cannot be synced costs durability only */
+		fsync(o->dir_fd);  /* on failure only durability is lost */
 	free(copy);
 	out_discard(o);
 	return result;
@@ -298,6 +299,6 @@ int out_scratch(const struct out *o, struct error *err)
 			break;
 	}
 	if (fd < 0)
-		error_system(err, NULL, "cannot create a scratch file beside %s", o->path);
+		error_system(err, NULL, "cannot create a scratch file in the directory of %s", o->path);
 	return fd;
 }

@@ -1,9 +1,9 @@
-/* The file while it is written: buffered, checksummed block by block, and nameless until it is complete.
+/* Output file: buffered, with checksums by block, and unnamed until it is complete.
  *
- * Where the file system can, the file has no name at all (O_TMPFILE), so that not even kill -9 leaves anything
- * behind; elsewhere it is ".NAME.PID-N.tmp" beside its final name.  It takes its name after fsync, by link, or by
- * rename when it replaces a file (it then has the temporary name for a moment): two builders of one file each
- * finish whole, the later one stays; a reader keeps the file that it opened. */
+ * If the file system supports it, the file has no name at all (O_TMPFILE), so that nothing is left if the process is
+ * killed; otherwise its name is ".NAME.PID-N.tmp" in the same directory. After fsync() the file gets its name by a link,
+ * or by a rename if it replaces a file (then it briefly has a temporary name). If two builders write one file, both
+ * complete it and the later one stays; a reader keeps the file that it opened. */
 #ifndef STEALSCOPE_HISTORY_OUTPUT_FILE_H
 #define STEALSCOPE_HISTORY_OUTPUT_FILE_H
 
@@ -14,28 +14,28 @@
 #include "history/crc32c.h"
 
 struct out {
-	char *path, *dir, *temp;  /* temp: the name to remove, or NULL */
+	char *path, *dir, *temp;  /* temp: temporary name to remove; NULL: none */
 	int fd, dir_fd;
-	uint8_t *buf;             /* holds the file from `base` on */
+	uint8_t *buf;            /* buffer of the file, starting at offset `base` */
 	size_t cap, len;
-	uint64_t base;            /* file offset, a multiple of the block */
-	uint64_t behind;          /* up to here the disk was asked to take it */
-	unsigned block;           /* bytes, a power of two */
+	uint64_t base;           /* file offset of the buffer, a multiple of the block size */
+	uint64_t write_started;  /* offset up to which writing to the disk was started */
+	unsigned block;           /* block size in bytes, a power of two */
 	struct crc32c crc;
-	uint32_t *sum;            /* of every finished block */
+	uint32_t *sum;           /* checksums of the finished blocks */
 	size_t sums, sums_cap;
 };
 
-/* named: do not even try to do without a name. */
+/* Opens the file. named: use a temporary name instead of an unnamed file. */
 int out_open(struct out *o, const char *path, unsigned block, bool named, struct error *err);
-void out_discard(struct out *o);  /* closes and leaves nothing behind */
+void out_discard(struct out *o);  /* closes the file and leaves nothing */
 
-static inline uint64_t out_tell(const struct out *o)
+static inline uint64_t out_offset(const struct out *o)
 {
 	return o->base + o->len;
 }
 
-/* At least `size` (at most OUT_RESERVE) writable bytes; out_commit() says how many are meant.  NULL on failure. */
+/* Returns space for `size` bytes, at most OUT_RESERVE; NULL on failure. out_commit() appends the bytes written there. */
 #define OUT_RESERVE 65536u
 uint8_t *out_reserve(struct out *o, size_t size, struct error *err);
 static inline void out_commit(struct out *o, size_t size)
@@ -44,23 +44,23 @@ static inline void out_commit(struct out *o, size_t size)
 }
 
 int out_write(struct out *o, const void *data, size_t size, struct error *err);
-int out_align(struct out *o, struct error *err);  /* zeros up to a multiple of 8 */
-/* Writes all that is buffered and closes the last block: what follows is not summed. */
+int out_align(struct out *o, struct error *err);  /* appends zeros up to a multiple of 8 */
+/* Writes the buffer and completes the last block. Later bytes have no checksum in `sum`. */
 int out_seal(struct out *o, struct error *err);
-/* Writes at an absolute offset, past the buffer. */
+/* Writes at an offset of the file, without the buffer. */
 int out_write_at(struct out *o, const void *data, size_t size, uint64_t offset, struct error *err);
-/* Syncs, gives the file its name, and closes. */
+/* Syncs the file, names it, and closes it. */
 int out_publish(struct out *o, struct error *err);
 
-/* Says that writing failed, by errno, and what would mend it; returns -1. */
+/* Sets *err for a failed write, with errno and a remedy. Returns -1. */
 int out_cannot_write(const struct out *o, struct error *err);
 
-/* A nameless scratch file in the folder of `o`; -1 on failure. */
+/* Opens an unnamed scratch file in the directory of the output file. Returns its descriptor; -1 with *err. */
 int out_scratch(const struct out *o, struct error *err);
-/* write(2) of everything at the file's position (or at `offset` when it is >= 0), without dying of SIGXFSZ.
- * 0, or -1 and errno. */
+/* Writes all bytes at the file's position, or at `offset` if it is not negative, with SIGXFSZ blocked. Returns 0, or -1
+ * with errno. */
 int write_all(int fd, const void *data, size_t size, int64_t offset);
-/* Blocks of the disk for bytes [from, to) of the file, which becomes that long; as above. */
+/* Allocates disk blocks for bytes [from, to) of the file, which grows to `to` bytes. Returns 0, or -1 with errno. */
 int reserve_all(int fd, size_t from, size_t to);
 
 #endif

@@ -1,45 +1,45 @@
-/* Which interval: stabbing, full state, ranges. */
+/* Interval queries: one attribute at a time, all attributes at a time, ranges. */
 #include "history/file.h"
 
-/* The interval before the first change (all of the span for an attribute that never changed). */
-static void leading_null(const struct attr *a, struct interval *iv)
+/* Sets *iv to the interval of null before the first change: the whole span if the attribute never changed. */
+static void interval_before_first(const struct attr *a, struct interval *iv)
 {
 	*iv = (struct interval){ a->h->begin, a->chunks ? attr_start(a, 0) - 1 : a->h->end, HISTORY_NULL };
 }
 
-/* Steps through the durations of a chunk to the interval that holds t. */
-static const char *locate(const struct chunk *c, int64_t t, struct interval *iv)
+/* Finds the interval of a chunk that contains t. Returns NULL, or a description of the damage. */
+static const char *locate_interval(const struct chunk *c, int64_t t, struct interval *iv)
 {
 	uint64_t less[CHUNK_MAX];
 	uint64_t before = (uint64_t)t - (uint64_t)c->start, at = 0;
 	unsigned i = 0, last = c->n - 1;
 	column_get(&c->duration, less, last);
-	/* A duration that is too long stops the walk, so `at` cannot wrap. */
+	/* The loop stops at a duration that is too long, so `at` cannot overflow. */
 	while (i < last && less[i] < before - at)
 		at += less[i++] + 1;
 	iv->start = (int64_t)((uint64_t)c->start + at);
-	uint64_t left = (uint64_t)c->end - (uint64_t)iv->start;
-	if (i < last && less[i] >= left)
+	uint64_t remaining = (uint64_t)c->end - (uint64_t)iv->start;
+	if (i < last && less[i] >= remaining)
 		return "the intervals of a chunk are longer than the chunk";
 	iv->end = i < last ? (int64_t)((uint64_t)iv->start + less[i]) : c->end;
 	return chunk_value(c, i, &iv->value) ? NULL : "a value is out of range";
 }
 
-/* The interval that holds t, in chunk k or before the first change (k == chunks). */
+/* Finds the interval that contains t, in chunk k or, if k == chunks, before the first change. */
 static int stab_chunk(const struct attr *a, uint32_t k, int64_t t, struct interval *iv, struct error *err)
 {
 	struct chunk c;
 	if (k == a->chunks) {
-		leading_null(a, iv);
+		interval_before_first(a, iv);
 		return 0;
 	}
 	if (attr_chunk(a, k, &c, err))
 		return -1;
-	const char *why = locate(&c, t, iv);
-	return why ? attr_damaged(a, k, why, err) : 0;
+	const char *why = locate_interval(&c, t, iv);
+	return why ? attr_fail_damaged(a, k, why, err) : 0;
 }
 
-static int64_t clamp(const struct history *h, int64_t t)
+static int64_t clamp_time(const struct history *h, int64_t t)
 {
 	return t < h->begin ? h->begin : t > h->end ? h->end : t;
 }
@@ -49,7 +49,7 @@ static int open_typed(struct attr *a, const struct history *h, uint32_t attr, st
 	if (attr_open(a, h, attr, err))
 		return -1;
 	if (a->type < 0)
-		return error_set(err, STATUS_INPUT, NULL, "%s: '%s' is a folder of attributes, it has no value", h->path,
+		return error_set(err, STATUS_INPUT, NULL, "%s: '%s' is a node with children, it has no value", h->path,
 		                 history_name(h, attr));
 	return 0;
 }
@@ -58,37 +58,37 @@ int history_stab(const struct history *h, uint32_t attr, int64_t t, struct inter
 {
 	struct attr a;
 	uint32_t k;
-	t = clamp(h, t);
+	t = clamp_time(h, t);
 	if (open_typed(&a, h, attr, err) || attr_seek(&a, t, &k, err))
 		return -1;
 	return stab_chunk(&a, k, t, iv, err);
 }
 
-/* Attributes on their way through history_full(): opened, then sought, then decoded, with others in between while
- * memory is fetched. */
-#define OPEN_AHEAD 16u
-#define SEEK_AHEAD 8u
+/* history_full() processes attributes in a pipeline, to hide the latency of memory: it opens attribute i, seeks the
+ * chunk of attribute i - SEEK_DISTANCE, and decodes attribute i - OPEN_DISTANCE. */
+#define OPEN_DISTANCE 16u
+#define SEEK_DISTANCE 8u
 
 int history_full(const struct history *h, int64_t t, int64_t *value, struct error *err)
 {
-	struct { struct attr a; uint32_t k; } ring[OPEN_AHEAD], *r;
-	t = clamp(h, t);
-	for (uint64_t i = 0; i < (uint64_t)h->attributes + OPEN_AHEAD; i++) {
-		if (i >= OPEN_AHEAD) {
-			r = &ring[i % OPEN_AHEAD];
+	struct { struct attr a; uint32_t k; } ring[OPEN_DISTANCE], *r;
+	t = clamp_time(h, t);
+	for (uint64_t i = 0; i < (uint64_t)h->attributes + OPEN_DISTANCE; i++) {
+		if (i >= OPEN_DISTANCE) {
+			r = &ring[i % OPEN_DISTANCE];
 			struct interval iv = { .value = HISTORY_NULL };
 			if (r->a.type >= 0 && stab_chunk(&r->a, r->k, t, &iv, err))
 				return -1;
-			value[i - OPEN_AHEAD] = iv.value;
+			value[i - OPEN_DISTANCE] = iv.value;
 		}
 		if (i < h->attributes) {
-			r = &ring[i % OPEN_AHEAD];
+			r = &ring[i % OPEN_DISTANCE];
 			if (attr_open(&r->a, h, (uint32_t)i, err))
 				return -1;
 			__builtin_prefetch(r->a.rows + (uint64_t)r->a.row * (r->a.chunks / 2));
 		}
-		if (i >= SEEK_AHEAD && i - SEEK_AHEAD < h->attributes) {
-			r = &ring[(i - SEEK_AHEAD) % OPEN_AHEAD];
+		if (i >= SEEK_DISTANCE && i - SEEK_DISTANCE < h->attributes) {
+			r = &ring[(i - SEEK_DISTANCE) % OPEN_DISTANCE];
 			if (attr_seek(&r->a, t, &r->k, err))
 				return -1;
 			if (r->k < r->a.chunks)
@@ -100,8 +100,9 @@ int history_full(const struct history *h, int64_t t, int64_t *value, struct erro
 
 /* ---- Ranges --------------------------------------------------------------------------------------------- */
 
-/* What the words of a cursor mean.  The chunk is parsed again at each step, which costs less than it saves. */
-enum { CURSOR_CHUNK, CURSOR_PLACE, CURSOR_START, CURSOR_DONE };
+/* Fields of a cursor's private state. The chunk is parsed again at each step, which costs little and keeps the cursor
+ * small. */
+enum { CURSOR_CHUNK, CURSOR_INDEX, CURSOR_START, CURSOR_DONE };
 
 int history_range(struct history_cursor *c, const struct history *h, uint32_t attr, int64_t t0, int64_t t1,
                   struct error *err)
@@ -114,11 +115,11 @@ int history_range(struct history_cursor *c, const struct history *h, uint32_t at
 		return -1;
 	if (t1 < t0 || t1 < h->begin || t0 > h->end)
 		return 0;
-	t0 = clamp(h, t0);
+	t0 = clamp_time(h, t0);
 	if (attr_seek(&a, t0, &k, err))
 		return -1;
 	c->state[CURSOR_DONE] = 0;
-	c->state[CURSOR_CHUNK] = UINT32_MAX;  /* the leading null */
+	c->state[CURSOR_CHUNK] = UINT32_MAX;  /* the interval of null before the first change */
 	if (k == a.chunks)
 		return 0;
 	struct chunk chunk;
@@ -127,21 +128,21 @@ int history_range(struct history_cursor *c, const struct history *h, uint32_t at
 		return -1;
 	const char *why = chunk_starts(&chunk, start, chunk.n);
 	if (why)
-		return attr_damaged(&a, k, why, err);
+		return attr_fail_damaged(&a, k, why, err);
 	unsigned i = 0;
 	while (i + 1 < chunk.n && start[i + 1] <= t0)
 		i++;
 	c->state[CURSOR_CHUNK] = k;
-	c->state[CURSOR_PLACE] = i;
+	c->state[CURSOR_INDEX] = i;
 	c->state[CURSOR_START] = (uint64_t)start[i];
 	return 0;
 }
 
-static int step(struct history_cursor *c, const struct attr *a, struct interval *iv, struct error *err)
+static int step_cursor(struct history_cursor *c, const struct attr *a, struct interval *iv, struct error *err)
 {
 	struct chunk chunk;
 	uint32_t k = (uint32_t)c->state[CURSOR_CHUNK];
-	unsigned i = (unsigned)c->state[CURSOR_PLACE];
+	unsigned i = (unsigned)c->state[CURSOR_INDEX];
 	if (attr_chunk(a, k, &chunk, err))
 		return -1;
 	iv->start = (int64_t)c->state[CURSOR_START];
@@ -149,14 +150,14 @@ static int step(struct history_cursor *c, const struct attr *a, struct interval 
 	if (i + 1 < chunk.n) {
 		uint64_t less = column_one(&chunk.duration, i);
 		if (less >= (uint64_t)chunk.end - (uint64_t)iv->start)
-			return attr_damaged(a, k, "the intervals of a chunk are longer than the chunk", err);
+			return attr_fail_damaged(a, k, "the intervals of a chunk are longer than the chunk", err);
 		iv->end = (int64_t)((uint64_t)iv->start + less);
 	}
 	if (!chunk_value(&chunk, i, &iv->value))
-		return attr_damaged(a, k, "a value is out of range", err);
+		return attr_fail_damaged(a, k, "a value is out of range", err);
 	bool more = i + 1 < chunk.n;
 	c->state[CURSOR_CHUNK] = more ? k : k + 1;
-	c->state[CURSOR_PLACE] = more ? i + 1 : 0;
+	c->state[CURSOR_INDEX] = more ? i + 1 : 0;
 	c->state[CURSOR_START] = (uint64_t)iv->end + 1;
 	c->state[CURSOR_DONE] = !more && k + 1 == a->chunks;
 	return 1;
@@ -171,44 +172,45 @@ int history_range_next(struct history_cursor *c, struct interval *iv, struct err
 		return -1;
 	int result = 1;
 	if (c->state[CURSOR_CHUNK] == UINT32_MAX) {
-		leading_null(&a, iv);
+		interval_before_first(&a, iv);
 		c->state[CURSOR_CHUNK] = 0;
-		c->state[CURSOR_PLACE] = 0;
+		c->state[CURSOR_INDEX] = 0;
 		c->state[CURSOR_START] = (uint64_t)iv->end + 1;
 		c->state[CURSOR_DONE] = !a.chunks;
 	} else {
-		result = step(c, &a, iv, err);
+		result = step_cursor(c, &a, iv, err);
 	}
 	if (result < 0 || iv->end >= c->t1)
 		c->state[CURSOR_DONE] = 1;
 	return result;
 }
 
-/* The numbers at [from, to) of a column. */
+/* Reads the numbers [from, to) of a column into x[]. */
 static void column_read(const struct packed_column *c, uint64_t *x, unsigned from, unsigned to)
 {
 	unsigned exception = 0;
-	while (exception < c->exceptions && c->place[exception] < from)
+	while (exception < c->exceptions && c->exception[exception] < from)
 		exception++;
 	column_part(c, x, from, to, &exception);
 }
 
-/* The values of codes that are places in a dictionary, which is decoded first.  false: one is out of range. */
-static bool look_up(const struct chunk *c, const uint64_t *code, unsigned n, struct interval *iv)
+/* Maps dictionary indices to values; the dictionary is decoded first. Returns false if an index or an entry is out of
+ * range. */
+static bool look_up_values(const struct chunk *c, const uint64_t *code, unsigned n, struct interval *iv)
 {
 	int64_t value[CHUNK_DICT_MAX];
-	for (unsigned i = 0; i < c->dict_size; i++)
+	for (unsigned i = 0; i < c->dict_len; i++)
 		if (!chunk_decode(c, i, &value[i]))
 			return false;
 	for (unsigned i = 0; i < n; i++) {
-		if (code[i] >= c->dict_size)
+		if (code[i] >= c->dict_len)
 			return false;
 		iv[i].value = value[code[i]];
 	}
 	return true;
 }
 
-/* The values at [from, to) of a chunk, into iv[]; false: one is out of range. */
+/* Decodes the values [from, to) of a chunk into iv[]. Returns false if a value is out of range. */
 static bool read_values(const struct chunk *c, unsigned from, unsigned to, struct interval *iv)
 {
 	uint64_t code[CHUNK_MAX];
@@ -216,14 +218,14 @@ static bool read_values(const struct chunk *c, unsigned from, unsigned to, struc
 	bool ok = true;
 	column_read(&c->code, code, from, to);
 	if (c->dict)
-		return look_up(c, code, n, iv);
+		return look_up_values(c, code, n, iv);
 	for (unsigned i = 0; i < n; i++)
 		ok &= chunk_decode(c, code[i], &iv[i].value);
 	return ok;
 }
 
-/* The intervals from place i of a chunk on, up to max; how many. */
-static int decode_part(const struct attr *a, uint32_t k, const struct chunk *chunk, unsigned i, int64_t start,
+/* Decodes up to max intervals of a chunk, starting at interval i. Returns their number; -1 on damage. */
+static int decode_intervals(const struct attr *a, uint32_t k, const struct chunk *chunk, unsigned i, int64_t start,
                        struct interval *iv, unsigned max, struct error *err)
 {
 	uint64_t less[CHUNK_MAX];
@@ -231,7 +233,7 @@ static int decode_part(const struct attr *a, uint32_t k, const struct chunk *chu
 	column_read(&chunk->duration, less, i, last);
 	for (unsigned at = 0; at < last - i; at++) {
 		if (less[at] >= (uint64_t)chunk->end - (uint64_t)start)
-			return attr_damaged(a, k, "the intervals of a chunk are longer than the chunk", err);
+			return attr_fail_damaged(a, k, "the intervals of a chunk are longer than the chunk", err);
 		iv[at].start = start;
 		iv[at].end = (int64_t)((uint64_t)start + less[at]);
 		start = (int64_t)((uint64_t)iv[at].end + 1);
@@ -241,7 +243,7 @@ static int decode_part(const struct attr *a, uint32_t k, const struct chunk *chu
 		iv[last - i].end = chunk->end;
 	}
 	if (!read_values(chunk, i, end, iv))
-		return attr_damaged(a, k, "a value is out of range", err);
+		return attr_fail_damaged(a, k, "a value is out of range", err);
 	return (int)(end - i);
 }
 
@@ -254,17 +256,17 @@ int history_range_read(struct history_cursor *c, struct interval *iv, unsigned m
 	if (c->state[CURSOR_CHUNK] == UINT32_MAX)
 		return history_range_next(c, iv, err);
 	uint32_t k = (uint32_t)c->state[CURSOR_CHUNK];
-	unsigned i = (unsigned)c->state[CURSOR_PLACE];
+	unsigned i = (unsigned)c->state[CURSOR_INDEX];
 	int n = -1;
 	if (attr_open(&a, c->h, c->attr, err) == 0 && attr_chunk(&a, k, &chunk, err) == 0)
-		n = decode_part(&a, k, &chunk, i, (int64_t)c->state[CURSOR_START], iv, max, err);
+		n = decode_intervals(&a, k, &chunk, i, (int64_t)c->state[CURSOR_START], iv, max, err);
 	if (n < 0) {
 		c->state[CURSOR_DONE] = 1;
 		return -1;
 	}
 	bool more = i + (unsigned)n < chunk.n;
 	c->state[CURSOR_CHUNK] = more ? k : k + 1;
-	c->state[CURSOR_PLACE] = more ? i + (unsigned)n : 0;
+	c->state[CURSOR_INDEX] = more ? i + (unsigned)n : 0;
 	c->state[CURSOR_START] = (uint64_t)iv[n - 1].end + 1;
 	c->state[CURSOR_DONE] = !more && k + 1 == a.chunks;
 	for (int m = iv[n - 1].end < c->t1 ? n : 0; m < n; m++)

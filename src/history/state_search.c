@@ -1,11 +1,11 @@
-/* The next or previous interval in a set of states.
+/* Search for the next or previous interval in a set of states.
  *
- * The cumulative sums of the index are the summary: a state occurs in a chunk exactly when its sum grows over it,
- * because no interval is shorter than 1 ns.  So a bisection over the rows finds the next chunk that has a state of the
- * set, however far it is: O(log n), and two chunks are decoded at most. */
+ * It uses the cumulative sums of the index: a state occurs in a chunk exactly if its sum grows over the chunk, because
+ * no interval is shorter than 1 ns. So a binary search over the rows finds the next chunk with a state of the set at any
+ * distance: O(log n), and at most two chunks are decoded. */
 #include "history/file.h"
 
-/* Cumulative time in the states of the mask up to chunk k. */
+/* *sum: time in the states of the mask from the first change to the start of chunk k, ns. */
 static int row_time(const struct attr *a, uint32_t k, uint32_t mask, uint64_t *sum, struct error *err)
 {
 	uint64_t offset = a->index + (uint64_t)a->row * k;
@@ -13,19 +13,20 @@ static int row_time(const struct attr *a, uint32_t k, uint32_t mask, uint64_t *s
 		return -1;
 	const uint8_t *p = a->h->map + offset + ROW_SUMS;
 	*sum = 0;
-	for (uint32_t left = a->mask; left; left &= left - 1, p += 8)
-		if (left & -left & mask)
+	for (uint32_t rest = a->mask; rest; rest &= rest - 1, p += 8)
+		if (rest & -rest & mask)
 			*sum += get64(p);
 	return 0;
 }
 
-static bool in_mask(int64_t value, uint32_t mask)
+static bool state_in_mask(int64_t value, uint32_t mask)
 {
 	return mask >> (value == HISTORY_NULL ? NULL_STATE : (unsigned)value) & 1;
 }
 
-/* Within chunk k: the first interval of the mask that starts after t, or the last that ends before t. */
-static int scan(const struct attr *a, uint32_t k, int64_t t, uint32_t mask, bool forward, struct interval *iv,
+/* Finds, in chunk k, the first interval of the mask that starts after t, or (not forward) the last one that ends before
+ * t. Returns 1 if found, 0 if not, -1 on damage. */
+static int scan_chunk(const struct attr *a, uint32_t k, int64_t t, uint32_t mask, bool forward, struct interval *iv,
                 struct error *err)
 {
 	struct chunk c;
@@ -40,16 +41,17 @@ static int scan(const struct attr *a, uint32_t k, int64_t t, uint32_t mask, bool
 			continue;
 		if (!chunk_value(&c, i, &value))
 			why = "a value is out of range";
-		else if (in_mask(value, mask)) {
+		else if (state_in_mask(value, mask)) {
 			*iv = (struct interval){ start[i], end, value };
 			return 1;
 		}
 	}
-	return why ? attr_damaged(a, k, why, err) : 0;
+	return why ? attr_fail_damaged(a, k, why, err) : 0;
 }
 
-/* The first chunk from k on in which the mask occurs; the last chunk has no sum behind it and is the last resort. */
-static int chunk_after(const struct attr *a, uint32_t k, uint32_t mask, uint32_t *found, struct error *err)
+/* Finds the first chunk, starting at k, in which a state of the mask occurs. The last chunk has no next row, so it is
+ * returned if no earlier one matches. */
+static int first_chunk_with(const struct attr *a, uint32_t k, uint32_t mask, uint32_t *found, struct error *err)
 {
 	uint64_t from, sum;
 	uint32_t low = k, high = a->chunks - 1;
@@ -68,15 +70,15 @@ static int chunk_after(const struct attr *a, uint32_t k, uint32_t mask, uint32_t
 	return 0;
 }
 
-/* The last chunk before k in which the mask occurs; false in *any when there is none. */
-static int chunk_before(const struct attr *a, uint32_t k, uint32_t mask, uint32_t *found, bool *any,
+/* Finds the last chunk before k in which a state of the mask occurs. *any: false if there is none. */
+static int last_chunk_with(const struct attr *a, uint32_t k, uint32_t mask, uint32_t *found, bool *any,
                         struct error *err)
 {
 	uint64_t until, sum;
 	if (row_time(a, k, mask, &until, err))
 		return -1;
 	*any = until > 0;
-	uint32_t low = 0, high = k;  /* F(low) < until; F(high) == until */
+	uint32_t low = 0, high = k;  /* invariant with F = row_time(): F(low) < until, F(high) == until */
 	while (*any && high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 		if (row_time(a, middle, mask, &sum, err))
@@ -104,7 +106,7 @@ int history_next(const struct history *h, uint32_t attr, int64_t t, uint64_t mas
 	if (attr_seek(a, at, &k, err))
 		return -1;
 	bool leading = k == a->chunks;
-	if (leading && t < h->begin && in_mask(HISTORY_NULL, m)) {
+	if (leading && t < h->begin && state_in_mask(HISTORY_NULL, m)) {
 		*iv = (struct interval){ h->begin, a->chunks ? attr_start(a, 0) - 1 : h->end, HISTORY_NULL };
 		return 1;
 	}
@@ -112,12 +114,12 @@ int history_next(const struct history *h, uint32_t attr, int64_t t, uint64_t mas
 		return 0;
 	if (leading)
 		k = 0;
-	int found = scan(a, k, t, m, true, iv, err);
+	int found = scan_chunk(a, k, t, m, true, iv, err);
 	if (found || k + 1 == a->chunks)
 		return found;
-	if (chunk_after(a, k + 1, m, &k, err))
+	if (first_chunk_with(a, k + 1, m, &k, err))
 		return -1;
-	return scan(a, k, t, m, true, iv, err);
+	return scan_chunk(a, k, t, m, true, iv, err);
 }
 
 int history_prev(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
@@ -132,16 +134,16 @@ int history_prev(const struct history *h, uint32_t attr, int64_t t, uint64_t mas
 	if (t <= h->begin || attr_seek(a, t > h->end ? h->end : t, &k, err))
 		return t <= h->begin ? 0 : -1;
 	if (k < a->chunks) {
-		int found = scan(a, k, t, m, false, iv, err);
+		int found = scan_chunk(a, k, t, m, false, iv, err);
 		if (found)
 			return found;
-		if (k && chunk_before(a, k, m, &k, &any, err))
+		if (k && last_chunk_with(a, k, m, &k, &any, err))
 			return -1;
 		if (any)
-			return scan(a, k, t, m, false, iv, err);
+			return scan_chunk(a, k, t, m, false, iv, err);
 	}
 	int64_t first = a->chunks ? attr_start(a, 0) : h->end + 1;
-	if (!in_mask(HISTORY_NULL, m) || first == h->begin || first > t)
+	if (!state_in_mask(HISTORY_NULL, m) || first == h->begin || first > t)
 		return 0;
 	*iv = (struct interval){ h->begin, first - 1, HISTORY_NULL };
 	return 1;

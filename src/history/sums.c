@@ -1,28 +1,29 @@
 /* Time per state.
  *
- * Each index row holds the cumulative time per state from the first change up to its chunk, F(start).  F(t) is that
- * plus a part of one chunk; a window is F(t1 + 1) - F(t0), whatever it spans.  Cells in a row share their edges, and
- * the chunks of the edges to come are fetched from memory while one is decoded. */
+ * Each index row contains F(start): the time per state from the first change to the start of its chunk. F(t) is F(start)
+ * plus the time in a part of one chunk. The sums of a window are F(t1 + 1) - F(t0), whatever its length. Adjacent cells
+ * share their edges, and the chunks of the next edges are prefetched while one is decoded. */
 #include "history/file.h"
 
-#define AHEAD 8    /* cells whose chunks are fetched before their turn */
-#define STRIDE 8  /* durations decoded at a time; their codes (5 bits at most) fit one word */
+#define PREFETCH_CELLS 8    /* number of cells prefetched in advance */
+#define GROUP 8  /* durations decoded at a time; their codes (at most 5 bits each) fit into one word */
 #define NO_STATE HISTORY_STATES
 
-/* A moving F(t). */
+/* Computes F(t) for ascending t. */
 struct tally {
 	struct attr a;
 	struct chunk c;
-	uint32_t k;                 /* the chunk that is loaded, or UINT32_MAX */
-	uint32_t row;               /* its sums are F where part[] is zero: k, or k + 1 for a walk from the end */
-	unsigned i;                 /* interval in the chunk */
+	uint32_t k;                 /* loaded chunk, or UINT32_MAX */
+	uint32_t row;            /* index row with the sums F for which part[] is zero: k, or k + 1 after reading backwards
+	                          * from the end */
+	unsigned i;              /* index of the interval in the chunk that contains the last t */
 	unsigned from, to;          /* less[] holds the durations of [from, to) */
-	unsigned exception;         /* of the durations, the next one to decode */
-	int64_t at;                 /* start of i */
-	uint64_t part[32];          /* time per code from the row's time to `at`; modulo 2^64, as it may be behind */
-	uint64_t less[STRIDE];      /* durations - 1 */
-	unsigned codes;             /* that a chunk's width allows */
-	uint8_t state[32];          /* of each code, or NO_STATE */
+	unsigned exception;      /* next exception of the durations */
+	int64_t at;              /* start of interval i */
+	uint64_t part[32];       /* time per code between the row's time and `at`; modulo 2^64, because it may be negative */
+	uint64_t less[GROUP];    /* durations - 1 */
+	unsigned codes;          /* number of codes that the chunk's width can express */
+	uint8_t state[32];          /* state of each code, or NO_STATE */
 };
 
 static int tally_open(struct tally *y, const struct history *h, uint32_t attr, struct error *err)
@@ -32,21 +33,21 @@ static int tally_open(struct tally *y, const struct history *h, uint32_t attr, s
 	return attr_open_states(&y->a, h, attr, err);
 }
 
-/* Decodes the next durations; returns their sum when there are STRIDE of them, else more than any time. */
+/* Decodes the next durations into less[]. Returns their sum if there are STRIDE of them, otherwise UINT64_MAX. */
 static uint64_t tally_decode(struct tally *y)
 {
 	unsigned last = y->c.n - 1;
 	y->from = y->to;
-	if (last - y->to >= STRIDE && y->c.duration.width < 64) {
-		y->to += STRIDE;
-		return column_eight(&y->c.duration, y->less, y->from, &y->exception) + STRIDE;
+	if (last - y->to >= GROUP && y->c.duration.width < 64) {
+		y->to += GROUP;
+		return column_eight(&y->c.duration, y->less, y->from, &y->exception) + GROUP;
 	}
-	y->to = last - y->to < STRIDE ? last : y->to + STRIDE;
+	y->to = last - y->to < GROUP ? last : y->to + GROUP;
 	column_part(&y->c.duration, y->less, y->from, y->to, &y->exception);
 	return UINT64_MAX;
 }
 
-/* Adds the STRIDE durations at hand to the time of their codes; backwards takes them away. */
+/* Adds the STRIDE decoded durations to the time of their codes; backwards: subtracts them. */
 static inline __attribute__((always_inline)) void tally_add(struct tally *y, bool backwards)
 {
 	unsigned width = y->c.code.width, mask = (1u << width) - 1;
@@ -64,12 +65,13 @@ static inline __attribute__((always_inline)) void tally_add(struct tally *y, boo
 #undef TALLY_STEP
 }
 
-/* What state each code is. */
+/* Maps each code to its state. */
 static void tally_states(struct tally *y)
 {
 	const struct chunk *c = &y->c;
 	y->codes = 1u << c->code.width;
-	bool plain = !c->dict && c->base + 1 <= HISTORY_STATES - y->codes;  /* a base of -1 is null, modulo 32 its state */
+	bool plain = !c->dict && c->base + 1 <= HISTORY_STATES - y->codes;  /* a base of -1 is null; modulo 32 it is the null
+	                                                                     * state */
 	for (unsigned code = 0; plain && code < 32; code++)
 		y->state[code] = (uint8_t)(c->base + code) % HISTORY_STATES;
 	for (unsigned code = 0; !plain && code < y->codes; code++) {
@@ -78,8 +80,8 @@ static void tally_states(struct tally *y)
 	}
 }
 
-/* From the front of the chunk. */
-static void tally_front(struct tally *y)
+/* Starts reading at the front of the chunk. */
+static void tally_start_front(struct tally *y)
 {
 	for (unsigned code = 0; code < y->codes; code++)
 		y->part[code] = 0;
@@ -88,32 +90,32 @@ static void tally_front(struct tally *y)
 	y->row = y->k;
 }
 
-/* From the end of the chunk back to a stride that begins at or before t. */
-static void tally_back(struct tally *y, int64_t t)
+/* Reads backwards from the end of the chunk to a group of STRIDE durations that begins at or before t. */
+static void tally_start_back(struct tally *y, int64_t t)
 {
 	const struct packed_column *d = &y->c.duration;
 	unsigned first = d->exceptions;
-	tally_front(y);
+	tally_start_front(y);
 	y->row++;
 	y->from = y->c.n;
-	for (uint64_t left = (uint64_t)y->c.end + 1 - (uint64_t)t, sum; y->from >= STRIDE; left -= sum) {
-		y->from -= STRIDE;
-		while (first && d->place[first - 1] >= y->from)
+	for (uint64_t remaining = (uint64_t)y->c.end + 1 - (uint64_t)t, sum; y->from >= GROUP; remaining -= sum) {
+		y->from -= GROUP;
+		while (first && d->exception[first - 1] >= y->from)
 			first--;
 		y->exception = first;
-		sum = column_eight(d, y->less, y->from, &y->exception) + STRIDE;
+		sum = column_eight(d, y->less, y->from, &y->exception) + GROUP;
 		tally_add(y, true);
-		if (sum < left)
+		if (sum < remaining)
 			continue;
 		y->i = y->from;
-		y->to = y->from + STRIDE < y->c.n ? y->from + STRIDE : y->c.n - 1;
-		y->at = (int64_t)((uint64_t)t + left - sum);
+		y->to = y->from + GROUP < y->c.n ? y->from + GROUP : y->c.n - 1;
+		y->at = (int64_t)((uint64_t)t + remaining - sum);
 		return;
 	}
-	tally_front(y);  /* t lies in what is left of a chunk that is no multiple of a stride */
+	tally_start_front(y);  /* t is in the incomplete group at the start of the chunk */
 }
 
-/* Loads chunk k for a time in it, from the end that is nearer. */
+/* Loads chunk k, and starts reading for time t from the closer end. */
 static int tally_load(struct tally *y, uint32_t k, int64_t t, struct error *err)
 {
 	y->k = UINT32_MAX;
@@ -123,36 +125,36 @@ static int tally_load(struct tally *y, uint32_t k, int64_t t, struct error *err)
 	tally_states(y);
 	if (y->c.duration.n == y->c.n && y->c.duration.width < 64 && k + 1 < y->a.chunks &&
 	    (uint64_t)y->c.end - (uint64_t)t < (uint64_t)t - (uint64_t)y->c.start)
-		tally_back(y, t);
+		tally_start_back(y, t);
 	else
-		tally_front(y);
+		tally_start_front(y);
 	return 0;
 }
 
-/* Moves on to the interval that holds t; returns how far into it t is. */
-static uint64_t tally_walk(struct tally *y, int64_t t)
+/* Advances to the interval that contains t. Returns the offset of t in this interval, ns. */
+static uint64_t tally_advance(struct tally *y, int64_t t)
 {
-	uint64_t left = (uint64_t)t - (uint64_t)y->at;
+	uint64_t remaining = (uint64_t)t - (uint64_t)y->at;
 	unsigned last = y->c.n - 1, width = y->c.code.width;
 	for (;;) {
-		for (; y->i < y->to && y->less[y->i - y->from] < left; y->i++) {
+		for (; y->i < y->to && y->less[y->i - y->from] < remaining; y->i++) {
 			uint64_t ns = y->less[y->i - y->from] + 1;
-			left -= ns;
+			remaining -= ns;
 			y->part[packed_get(y->c.code.packed, width, y->i)] += ns;
 		}
 		if (y->i < y->to || y->i >= last)
 			break;
-		for (uint64_t sum; (sum = tally_decode(y)) <= left; left -= sum) {
+		for (uint64_t sum; (sum = tally_decode(y)) <= remaining; remaining -= sum) {
 			tally_add(y, false);
 			y->i = y->to;
 		}
 	}
-	y->at = (int64_t)((uint64_t)t - left);
-	return left;
+	y->at = (int64_t)((uint64_t)t - remaining);
+	return remaining;
 }
 
-/* F(t) into f, where t lies in chunk k or is one behind it; k == chunks: t precedes the first change.  States that
- * the attribute never has stay as they are in f. */
+/* Computes F(t) into f. t is in chunk k or directly after it; k == chunks: t precedes the first change. f does not
+ * change for states that the attribute never has. */
 static int tally_to(struct tally *y, uint32_t k, int64_t t, uint64_t f[HISTORY_STATES + 1], struct error *err)
 {
 	bool before = k == y->a.chunks;
@@ -164,17 +166,19 @@ static int tally_to(struct tally *y, uint32_t k, int64_t t, uint64_t f[HISTORY_S
 		f[__builtin_ctz(states)] = sums ? get64(sum) : 0;
 	if (before)
 		return 0;
-	uint64_t left = tally_walk(y, t), now = packed_get(y->c.code.packed, y->c.code.width, y->i);
-	uint64_t seen = 0;
+	uint64_t remaining = tally_advance(y, t), now = packed_get(y->c.code.packed, y->c.code.width, y->i);
+	uint64_t used_states = 0;
 	for (unsigned code = 0; code < y->codes; code++) {
-		uint64_t ns = y->part[code] + (code == now ? left : 0);
+		uint64_t ns = y->part[code] + (code == now ? remaining : 0);
 		f[y->state[code]] += ns;
-		seen |= (uint64_t)(ns != 0) << y->state[code];
+		used_states |= (uint64_t)(ns != 0) << y->state[code];
 	}
-	return seen & ~(uint64_t)y->a.mask ? attr_damaged(&y->a, k, "a chunk has a state that its attribute has not", err) : 0;
+	if (!(used_states & ~(uint64_t)y->a.mask))
+		return 0;
+	return attr_fail_damaged(&y->a, k, "a chunk contains a state that its attribute does not declare", err);
 }
 
-/* Time of [t0, t1) before the first change. */
+/* Returns the part of [t0, t1) before the first change, ns. */
 static uint64_t before_first(const struct attr *a, int64_t t0, int64_t t1)
 {
 	int64_t first = a->chunks ? attr_start(a, 0) : a->h->end + 1;
@@ -182,12 +186,12 @@ static uint64_t before_first(const struct attr *a, int64_t t0, int64_t t1)
 	return until > t0 ? (uint64_t)until - (uint64_t)t0 : 0;
 }
 
-/* The chunks of cells in a row, sought in order. */
-struct seeker {
+/* Finds the chunks of the cells' edges, in ascending order. */
+struct edge_seeker {
 	const struct attr *a;
-	uint32_t k, stride;         /* chunk of the last edge, and how far it was from the one before */
-	int64_t until;              /* that chunk ends before */
-	uint32_t chunk[AHEAD];      /* of edge i at i % AHEAD */
+	uint32_t k, stride;      /* chunk of the last edge; its distance from the chunk of the previous edge */
+	int64_t until;           /* end of that chunk, excluded */
+	uint32_t chunk[PREFETCH_CELLS];  /* chunk of edge i at index i % PREFETCH_CELLS */
 };
 
 static int64_t clamp_edge(const struct history *h, int64_t t)
@@ -195,28 +199,29 @@ static int64_t clamp_edge(const struct history *h, int64_t t)
 	return t < h->begin ? h->begin : t > h->end ? h->end + 1 : t;
 }
 
-/* Seeks edge i and has its chunk fetched: waiting for memory is most of the work when cells are wider than chunks. */
-static int seek_edge(struct seeker *s, const int64_t *edge, unsigned i, struct error *err)
+/* Finds the chunk of edge i and prefetches it: for cells wider than chunks the memory latency dominates. */
+static int seek_edge(struct edge_seeker *s, const int64_t *edge, unsigned i, struct error *err)
 {
 	const struct attr *a = s->a;
-	uint32_t k, guess = s->k < a->chunks ? s->k + s->stride : 0;
+	uint32_t k, hint = s->k < a->chunks ? s->k + s->stride : 0;
 	int64_t t = clamp_edge(a->h, edge[i]);
 	if (i && t < s->until && edge[i] >= edge[i - 1]) {
-		s->chunk[i % AHEAD] = s->k;
+		s->chunk[i % PREFETCH_CELLS] = s->k;
 		return 0;
 	}
-	if (i ? attr_seek_near(a, t, guess, &k, err) : attr_seek(a, t, &k, err))
+	if (i ? attr_seek_hint(a, t, hint, &k, err) : attr_seek(a, t, &k, err))
 		return -1;
 	s->until = k + 1 < a->chunks ? attr_start(a, k + 1) : k < a->chunks ? a->h->end + 2 : INT64_MIN;
 	s->stride = i && s->k < k && k < a->chunks ? k - s->k : 0;
 	if (k < a->chunks && (k != s->k || !i))
 		attr_prefetch(a, k, k + s->stride);
-	s->k = s->chunk[i % AHEAD] = k;
+	s->k = s->chunk[i % PREFETCH_CELLS] = k;
 	return 0;
 }
 
-/* A cell of `length` ns, `leading` of them before the first change.  False when its states do not fill it. */
-static bool cell_sums(const uint64_t *to, const uint64_t *from, uint64_t leading, uint64_t length, int64_t *sums)
+/* Sets the sums of a cell of `length` ns, of which `leading` are before the first change. Returns false if they do not
+ * add up to its length. */
+static bool set_cell_sums(const uint64_t *to, const uint64_t *from, uint64_t leading, uint64_t length, int64_t *sums)
 {
 	uint64_t total = leading, high = 0;
 	for (unsigned s = 0; s < HISTORY_STATES; s++) {
@@ -233,16 +238,16 @@ int history_sums_cells(const struct history *h, uint32_t attr, const int64_t *ed
                        int64_t (*sums)[HISTORY_STATES], struct error *err)
 {
 	struct tally y;
-	struct seeker seeker = { .a = &y.a };
+	struct edge_seeker edge_seeker = { .a = &y.a };
 	uint64_t f[2][HISTORY_STATES + 1] = { 0 };
 	if (tally_open(&y, h, attr, err))
 		return -1;
 	int64_t t = 0, last;
 	for (unsigned i = 0, next = 0; i <= n; i++) {
-		for (; next <= n && next < i + AHEAD; next++)
-			if (seek_edge(&seeker, edge, next, err))
+		for (; next <= n && next < i + PREFETCH_CELLS; next++)
+			if (seek_edge(&edge_seeker, edge, next, err))
 				return -1;
-		uint32_t k = seeker.chunk[i % AHEAD];
+		uint32_t k = edge_seeker.chunk[i % PREFETCH_CELLS];
 		last = t;
 		t = clamp_edge(h, edge[i]);
 		if (tally_to(&y, k, t, f[i & 1], err))
@@ -251,8 +256,8 @@ int history_sums_cells(const struct history *h, uint32_t attr, const int64_t *ed
 			continue;
 		if (edge[i] < edge[i - 1])
 			return error_set(err, STATUS_USAGE, NULL, "%s: the edges of cells do not ascend", h->path);
-		if (!cell_sums(f[i & 1], f[~i & 1], before_first(&y.a, last, t), (uint64_t)t - (uint64_t)last, sums[i - 1]))
-			return file_damaged(h, y.a.index + (uint64_t)y.a.row * k, "the sums of the index do not add up", err);
+		if (!set_cell_sums(f[i & 1], f[~i & 1], before_first(&y.a, last, t), (uint64_t)t - (uint64_t)last, sums[i - 1]))
+			return file_fail_damaged(h, y.a.index + (uint64_t)y.a.row * k, "the sums of the index do not add up", err);
 	}
 	return 0;
 }

@@ -1,3 +1,4 @@
+/* Cache of histories: the path of a cached history, and whether the history is current. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -10,8 +11,9 @@
 #include "base/atomic_file.h"
 #include "index/provenance.h"
 
-/* Only a single folder has a place of its own; anything else is known by a hash of all its names. */
-static char *user_cache(const struct input *in, struct error *err)
+/* Returns a path in the user's cache directory, with a hash of all trace directories as the file name. Creates the
+ * directories. Returns NULL, with *err set, if no file can be created there. */
+static char *user_cache_path(const struct input *in, struct error *err)
 {
 	uint64_t h = HASH_BEGIN;
 	for (size_t i = 0; i < in->specs; i++) {
@@ -21,20 +23,21 @@ static char *user_cache(const struct input *in, struct error *err)
 	}
 	char name[32];
 	snprintf(name, sizeof name, "%016" PRIx64 ".steal", h);
-	char *path = save_user_file("XDG_CACHE_HOME", ".cache", name);
+	char *path = user_file_path("XDG_CACHE_HOME", ".cache", name);
 	if (!path) {
-		error_set(err, STATUS_USAGE, "give the place: stealscope index WHAT -o FILE", "nowhere to keep the history");
+		error_set(err, STATUS_USAGE, "name the output: stealscope index RECORDING -o FILE",
+		          "no directory found for the history");
 		return NULL;
 	}
-	save_folders(path);
+	make_parent_dirs(path);
 	char *slash = strrchr(path, '/');
 	*slash = '\0';
 	int why = access(path, W_OK) ? errno : 0;
 	*slash = '/';
 	if (why && access(path, F_OK)) {
 		errno = why;
-		error_system(err, "set XDG_CACHE_HOME to another folder, or give the place: stealscope index WHAT -o FILE",
-		             "nowhere to keep the history: %s", path);
+		error_system(err, "set XDG_CACHE_HOME to another directory, or name the output: stealscope index RECORDING -o FILE",
+		             "cannot write the history to the directory of %s", path);
 		free(path);
 		return NULL;
 	}
@@ -43,12 +46,12 @@ static char *user_cache(const struct input *in, struct error *err)
 
 char *cache_path(const struct input *in, struct error *err)
 {
-	if (in->folder && access(in->folder, W_OK) == 0)
-		return mem_printf("%s/stealscope.steal", in->folder);
-	return user_cache(in, err);
+	if (in->dir && access(in->dir, W_OK) == 0)
+		return mem_printf("%s/stealscope.steal", in->dir);
+	return user_cache_path(in, err);
 }
 
-int cache_fits(const char *path, const struct input *in, char *why, size_t size, struct error *err)
+int cache_is_current(const char *path, const struct input *in, char *why, size_t size, struct error *err)
 {
 	struct error damage = ERROR_INIT;
 	char reason[512];

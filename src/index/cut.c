@@ -1,10 +1,11 @@
-/* A history -> another one, of a part of its time and of its machines.
+/* Cut: copies a window and some machines of a history into another history.
  *
- * What of an attribute lies within the window is written as it was, whole, with what answers look up around it
- * (cut_context.h); the history says that it is about the window.  What has no value there is left out, and so are threads
- * that did not live.  Aliases take the place of names by what the schema says an attribute is: an attribute or a path that
- * the schema does not know is left out then, since nobody can say what it tells.
- * Cost: one pass over the intervals of the window.  Memory: the names, and what a builder takes. */
+ * Intervals of an attribute that overlap the window are copied without shortening, together with the intervals outside
+ * the window that answers depend on (cut_context.h). The window of the new history is the cut. Attributes without a
+ * value in the window are omitted, and so are threads that did not exist in it. Aliases replace names according to the
+ * schema; attributes and paths that are not in the schema are then omitted, because they may contain names.
+ *
+ * Cost: one pass over the intervals of the window. Memory: the names, and a history builder. */
 #include "index/index.h"
 
 #include <inttypes.h>
@@ -22,14 +23,14 @@
 #include "index/cut_context.h"
 #include "index/provenance.h"
 
-#define BATCH 256      /* intervals that are read at once */
-#define PATH_MOST 4096 /* bytes */
-#define NAME_MOST 1024 /* bytes of a name, escaped */
+#define READ_BATCH 256      /* number of intervals read in one call */
+#define PATH_SIZE 4096 /* bytes */
+#define NAME_SIZE 1024 /* maximum size of an escaped name, bytes */
 
-/* What a text is, for aliases. */
-enum says { SAYS_NAME, SAYS_MACHINE, SAYS_HANDLER, SAYS_NOTHING };
+/* Kind of a text; determines its alias. */
+enum text_kind { TEXT_NAME, TEXT_MACHINE, TEXT_HANDLER, TEXT_PUBLIC };
 
-struct copied_set {
+struct state_set_copy {
 	char *state[HISTORY_STATES];
 	unsigned n, id;
 };
@@ -39,77 +40,77 @@ struct cut {
 	struct history_builder *b;
 	const struct cut_options *o;
 	struct alias_key key;
-	struct map text;           /* enum says << 32 | id of a string there -> id + 1 here */
-	struct copied_set *set;
+	struct map text;           /* enum text_kind << 32 | string id in h -> string id in b, plus 1 */
+	struct state_set_copy *set;
 	size_t sets, set_cap;
-	struct moments moments;    /* around the window */
-	int64_t first, last;       /* ns of what was told */
-	uint32_t done, count;      /* attributes */
-	char part[PATH_MOST];      /* of a path, while it is put together */
+	struct cut_context context;  /* times outside the window that are also copied */
+	int64_t first, last;       /* first and last time written, ns */
+	uint32_t attrs_done, attrs_total;      /* number of attributes, for progress */
+	char component[PATH_SIZE];      /* buffer for one component of a path */
 	struct error *err;
 };
 
 /* ---- Names */
 
-static const char *alias_name(const struct cut *c, enum says says, const char *raw, char buf[ALIAS_TEXT])
+static const char *alias_name(const struct cut *c, enum text_kind kind, const char *raw, char buf[ALIAS_SIZE])
 {
-	char text[NAME_MOST];
-	if (!c->o->aliases || says == SAYS_NOTHING || *raw == '\0' || (says == SAYS_MACHINE && strcmp(raw, "host") == 0))
+	char text[NAME_SIZE];
+	if (!c->o->aliases || kind == TEXT_PUBLIC || *raw == '\0' || (kind == TEXT_MACHINE && strcmp(raw, "host") == 0))
 		return raw;
-	text_escape(text, sizeof text, raw);  /* as reports and the provenance have it */
-	return says == SAYS_HANDLER ? alias_of_handler(&c->key, text, buf) : alias_of(&c->key, text, buf);
+	text_escape(text, sizeof text, raw);  /* aliases are computed from escaped names everywhere */
+	return kind == TEXT_HANDLER ? alias_make_handler(&c->key, text, buf) : alias_make(&c->key, text, buf);
 }
 
-static enum says says_of(const char *attribute)
+static enum text_kind text_kind_of(const char *attribute)
 {
-	static const struct { const struct schema_attr *attr; enum says says; } known[] = {
-		{ &machine_schema[MACHINE_PARENT], SAYS_MACHINE }, { &machine_schema[MACHINE_ISA], SAYS_NOTHING },
-		{ &cpu_schema[CPU_INTERRUPT], SAYS_HANDLER }, { &cpu_schema[CPU_EXIT], SAYS_NOTHING },
-		{ &thread_schema[THREAD_WOKEN_IN], SAYS_HANDLER }, { &thread_schema[THREAD_WOKEN_BY], SAYS_MACHINE },
-		{ &thread_schema[THREAD_VM], SAYS_MACHINE }, { &thread_schema[THREAD_LOCK], SAYS_NOTHING },
-		{ &thread_schema[THREAD_GROUPS], SAYS_NOTHING },
+	static const struct { const struct schema_attr *attr; enum text_kind kind; } known[] = {
+		{ &machine_schema[MACHINE_PARENT], TEXT_MACHINE }, { &machine_schema[MACHINE_ISA], TEXT_PUBLIC },
+		{ &cpu_schema[CPU_INTERRUPT], TEXT_HANDLER }, { &cpu_schema[CPU_EXIT], TEXT_PUBLIC },
+		{ &thread_schema[THREAD_WOKEN_IN], TEXT_HANDLER }, { &thread_schema[THREAD_WOKEN_BY], TEXT_MACHINE },
+		{ &thread_schema[THREAD_VM], TEXT_MACHINE }, { &thread_schema[THREAD_LOCK], TEXT_PUBLIC },
+		{ &thread_schema[THREAD_GROUPS], TEXT_PUBLIC },
 	};
 	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
 		if (strcmp(known[i].attr->name, attribute) == 0)
-			return known[i].says;
-	return SAYS_NAME;
+			return known[i].kind;
+	return TEXT_NAME;
 }
 
-static int64_t copy_text(struct cut *c, enum says says, int64_t id)
+static int64_t copy_text(struct cut *c, enum text_kind kind, int64_t id)
 {
 	bool is_new;
-	uint64_t *known = map_put(&c->text, (uint64_t)says << 32 | (uint64_t)id, &is_new);
+	uint64_t *known = map_put(&c->text, (uint64_t)kind << 32 | (uint64_t)id, &is_new);
 	if (!is_new)
 		return (int64_t)*known - 1;
-	char buf[ALIAS_TEXT];
+	char buf[ALIAS_SIZE];
 	const char *raw = history_string(c->h, id);
-	int64_t made = raw ? history_text(c->b, alias_name(c, says, raw, buf), c->err) : -1;
+	int64_t new_id = raw ? history_text(c->b, alias_name(c, kind, raw, buf), c->err) : -1;
 	if (!raw)
-		error_set(c->err, STATUS_INPUT, NULL, "%s: damaged: a name is missing", history_file(c->h));
-	*known = (uint64_t)(made + 1);
-	return made;
+		error_set(c->err, STATUS_INPUT, NULL, "%s: the history is damaged: a name is missing", history_file(c->h));
+	*known = (uint64_t)(new_id + 1);
+	return new_id;
 }
 
-/* The value as the new history has it; false: *err. */
-static bool copy_value(struct cut *c, int type, enum says says, int64_t *value)
+/* Converts a value to the new history: replaces the string ids. Returns false, with *err set, on failure. */
+static bool copy_value(struct cut *c, int type, enum text_kind kind, int64_t *value)
 {
 	if (*value == HISTORY_NULL || type == HISTORY_STATE || type == HISTORY_INT)
 		return true;
-	int64_t old = type == HISTORY_REF ? history_ref_text(*value) : *value, id = copy_text(c, says, old);
+	int64_t old = type == HISTORY_REF ? history_ref_text(*value) : *value, id = copy_text(c, kind, old);
 	*value = type == HISTORY_REF ? history_ref(id, history_ref_number(*value)) : id;
 	return id >= 0;
 }
 
-/* The state set of an attribute, as a set of the new history. */
+/* Returns the id in the new history of the attribute's set of states. Equal sets get the same id. */
 static unsigned copy_set(struct cut *c, uint32_t attr)
 {
 	bool owners = strcmp(history_name(c->h, attr), cpu_schema[CPU_OWNER].name) == 0;
-	struct copied_set one = { .n = history_state_count(c->h, attr) };
+	struct state_set_copy one = { .n = history_state_count(c->h, attr) };
 	for (unsigned i = 0; i < one.n; i++) {
-		char buf[ALIAS_TEXT];
+		char buf[ALIAS_SIZE];
 		const char *name = history_state_name(c->h, attr, i);
 		bool fixed = !owners || (i < PCPU_VM && strcmp(name ? name : "", pcpu_owner_name[i]) == 0);
-		one.state[i] = mem_dup(alias_name(c, fixed ? SAYS_NOTHING : SAYS_NAME, name ? name : "", buf));
+		one.state[i] = mem_dup(alias_name(c, fixed ? TEXT_PUBLIC : TEXT_NAME, name ? name : "", buf));
 	}
 	size_t s = 0;
 	for (bool same = false; s < c->sets; s++) {
@@ -129,52 +130,53 @@ static unsigned copy_set(struct cut *c, uint32_t attr)
 	return c->set[s].id;
 }
 
-/* What a component of a path is, by those above it; PART_STRANGE: the schema has no such thing. */
+/* Kind of a path component, derived from the kind of the component above it; PART_UNKNOWN: not in the schema. */
 enum path_part {
 	PART_ROOT, PART_HOST, PART_MACHINES, PART_REQUESTERS, PART_MACHINE, PART_REQUESTER, PART_REQUEST, PART_CPUS,
-	PART_THREADS, PART_CPU, PART_THREAD, PART_ATTRIBUTE, PART_STRANGE
+	PART_THREADS, PART_CPU, PART_THREAD, PART_ATTRIBUTE, PART_UNKNOWN
 };
 
 /* ---- One attribute */
 
-/* An attribute while it is copied. */
-struct copied {
-	uint32_t from, to;  /* attributes; HISTORY_NONE: not declared, for want of a value */
+/* Progress of copying one attribute. */
+struct attr_copy {
+	uint32_t from, to;  /* attribute in h and in b; to = HISTORY_NONE: not declared yet, because it had no value until
+	                     * now */
 	const char *path;
 	int type;
-	enum says says;
-	int64_t until;      /* told so far, this ns included */
+	enum text_kind kind;
+	int64_t written_until;  /* last time written, ns */
 };
 
-/* Tells the interval, whole, but for what was told before; what lies between is not known. */
-static int copy_interval(struct cut *c, struct copied *a, const struct interval *iv)
+/* Writes the part of an interval that is not written yet. If a gap to the previous interval remains, it becomes null. */
+static int copy_interval(struct cut *c, struct attr_copy *a, const struct interval *iv)
 {
-	int64_t value = iv->value, start = iv->start > a->until ? iv->start : a->until + 1;
-	if (iv->end <= a->until || (a->to == HISTORY_NONE && value == HISTORY_NULL))
+	int64_t value = iv->value, start = iv->start > a->written_until ? iv->start : a->written_until + 1;
+	if (iv->end <= a->written_until || (a->to == HISTORY_NONE && value == HISTORY_NULL))
 		return 0;
 	if (a->to == HISTORY_NONE)
 		a->to = history_attribute(c->b, a->path, (enum history_type)a->type,
 		                          a->type == HISTORY_STATE ? copy_set(c, a->from) : 0, c->err);
-	if (a->to == HISTORY_NONE || (a->until > INT64_MIN && start > a->until + 1 &&
-	                              history_set(c->b, a->until + 1, a->to, HISTORY_NULL, c->err)))
+	if (a->to == HISTORY_NONE || (a->written_until > INT64_MIN && start > a->written_until + 1 &&
+	                              history_set(c->b, a->written_until + 1, a->to, HISTORY_NULL, c->err)))
 		return -1;
-	if (!copy_value(c, a->type, a->says, &value) || history_set(c->b, start, a->to, value, c->err))
+	if (!copy_value(c, a->type, a->kind, &value) || history_set(c->b, start, a->to, value, c->err))
 		return -1;
-	a->until = iv->end;
+	a->written_until = iv->end;
 	c->first = start < c->first ? start : c->first;
 	c->last = iv->end > c->last ? iv->end : c->last;
 	return 0;
 }
 
-/* Copies what of [from, to] there is, cut to [first, last]. */
-static int copy_range(struct cut *c, struct copied *a, int64_t from, int64_t to, int64_t first, int64_t last)
+/* Copies the intervals that overlap [from, to], shortened to [first, last]. */
+static int copy_range(struct cut *c, struct attr_copy *a, int64_t from, int64_t to, int64_t first, int64_t last)
 {
 	struct history_cursor at;
-	struct interval iv[BATCH];
+	struct interval iv[READ_BATCH];
 	int n;
 	if (history_range(&at, c->h, a->from, from, to, c->err))
 		return -1;
-	while ((n = history_range_read(&at, iv, BATCH, c->err)) > 0)
+	while ((n = history_range_read(&at, iv, READ_BATCH, c->err)) > 0)
 		for (int i = 0; i < n; i++) {
 			iv[i].start = iv[i].start > first ? iv[i].start : first;
 			iv[i].end = iv[i].end < last ? iv[i].end : last;
@@ -184,7 +186,7 @@ static int copy_range(struct cut *c, struct copied *a, int64_t from, int64_t to,
 	return n;
 }
 
-/* Has the attribute a value within the window?  1, 0, -1. */
+/* Returns 1 if the attribute has a value within the window, 0 if not, -1 on failure. */
 static int has_value(const struct cut *c, uint32_t attr)
 {
 	struct interval iv = { .end = c->o->from - 1, .value = HISTORY_NULL };
@@ -194,7 +196,8 @@ static int has_value(const struct cut *c, uint32_t attr)
 	return iv.value != HISTORY_NULL;
 }
 
-/* That the tracer told of locks at all is known by this attribute being there. */
+/* Declares a lock attribute without values, because its existence means that locks were traced. Other attributes are not
+ * declared. Returns 0 or -1. */
 static int declare_lock(struct cut *c, uint32_t attr, const char *path)
 {
 	bool lock = strcmp(history_name(c->h, attr), thread_schema[THREAD_LOCK].name) == 0;
@@ -203,15 +206,15 @@ static int declare_lock(struct cut *c, uint32_t attr, const char *path)
 	return history_attribute(c->b, path, HISTORY_STRING, 0, c->err) == HISTORY_NONE ? -1 : 0;
 }
 
-/* The window, and the moments around it.  Of requests the window alone: those that go on beyond it are cut off, since what
- * was going on there is not told.  Names are told of all the time, since the longest is the thread's. */
+/* Copies the intervals of the window, and those at the context times. Requests are shortened to the window, because the
+ * activity outside is missing. Names are copied for the whole time, because the longest name is the name of the thread. */
 static int copy_intervals(struct cut *c, uint32_t attr, enum path_part node, const char *path)
 {
 	const int64_t from = c->o->from, to = c->o->to, first = history_first(c->h), last = history_last(c->h);
 	const char *of = history_name(c->h, attr);
-	struct copied a = { attr, HISTORY_NONE, path, history_type(c->h, attr), says_of(of), INT64_MIN };
+	struct attr_copy a = { attr, HISTORY_NONE, path, history_type(c->h, attr), text_kind_of(of), INT64_MIN };
 	const bool name = node == PART_THREAD && strcmp(of, thread_schema[THREAD_NAME].name) == 0;
-	size_t n, i, at = moments_of(&c->moments, history_parent(c->h, attr), &n);
+	size_t n, i, at = cut_context_find_node(&c->context, history_parent(c->h, attr), &n);
 	int has = has_value(c, attr), rc = 0;
 	if (has < 0 || (!has && n == 0))
 		return has;
@@ -221,40 +224,40 @@ static int copy_intervals(struct cut *c, uint32_t attr, enum path_part node, con
 		return copy_range(c, &a, from, to, from, to);
 	if (name && has)
 		return copy_range(c, &a, first, last, first, last);
-	for (i = at; i < at + n && c->moments.at[i].t < from && rc == 0; i++)
-		rc = copy_range(c, &a, c->moments.at[i].t, c->moments.at[i].t, first, last);
+	for (i = at; i < at + n && c->context.at[i].t < from && rc == 0; i++)
+		rc = copy_range(c, &a, c->context.at[i].t, c->context.at[i].t, first, last);
 	rc = rc ? rc : copy_range(c, &a, from, to, first, last);
 	for (; i < at + n && rc == 0; i++)
-		rc = copy_range(c, &a, c->moments.at[i].t, c->moments.at[i].t, first, last);
-	if (rc == 0 && a.to != HISTORY_NONE && a.until < last) {
-		c->last = a.until + 1 > c->last ? a.until + 1 : c->last;
-		rc = history_set(c->b, a.until + 1, a.to, HISTORY_NULL, c->err);
+		rc = copy_range(c, &a, c->context.at[i].t, c->context.at[i].t, first, last);
+	if (rc == 0 && a.to != HISTORY_NONE && a.written_until < last) {
+		c->last = a.written_until + 1 > c->last ? a.written_until + 1 : c->last;
+		rc = history_set(c->b, a.written_until + 1, a.to, HISTORY_NULL, c->err);
 	}
 	return rc;
 }
 
-/* ---- The tree */
+/* ---- Attribute tree */
 
-static bool is_schema(const struct schema_attr *list, size_t n, const char *name)
+static bool in_schema(const struct schema_attr *list, size_t n, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(list[i].name, name) == 0)
 			return true;
 	return false;
 }
-#define IS_SCHEMA(list, name) is_schema(list, sizeof (list) / sizeof *(list), name)
+#define IN_SCHEMA(list, name) in_schema(list, sizeof (list) / sizeof *(list), name)
 
 static bool is_number(const char *text)
 {
 	return *text && text[strspn(text, "0123456789")] == '\0';
 }
 
-static enum path_part part_of(enum path_part above, const char *name)
+static enum path_part classify_part(enum path_part above, const char *name)
 {
 	switch (above) {
 	case PART_ROOT:
 		return strcmp(name, SCHEMA_HOST) == 0 ? PART_HOST : strcmp(name, SCHEMA_REQUESTS) == 0 ? PART_REQUESTERS :
-		       strcmp(name, SCHEMA_VMS) == 0 || strcmp(name, SCHEMA_CONTAINERS) == 0 ? PART_MACHINES : PART_STRANGE;
+		       strcmp(name, SCHEMA_VMS) == 0 || strcmp(name, SCHEMA_CONTAINERS) == 0 ? PART_MACHINES : PART_UNKNOWN;
 	case PART_MACHINES:
 		return PART_MACHINE;
 	case PART_REQUESTERS:
@@ -264,24 +267,24 @@ static enum path_part part_of(enum path_part above, const char *name)
 	case PART_HOST:
 	case PART_MACHINE:
 		return strcmp(name, SCHEMA_CPUS) == 0 ? PART_CPUS : strcmp(name, SCHEMA_THREADS) == 0 ? PART_THREADS :
-		       IS_SCHEMA(machine_schema, name) ? PART_ATTRIBUTE : PART_STRANGE;
+		       IN_SCHEMA(machine_schema, name) ? PART_ATTRIBUTE : PART_UNKNOWN;
 	case PART_CPUS:
 		return strncmp(name, SCHEMA_CPU, strlen(SCHEMA_CPU)) == 0 && is_number(name + strlen(SCHEMA_CPU)) ? PART_CPU
-		       : PART_STRANGE;
+		       : PART_UNKNOWN;
 	case PART_THREADS:
-		return is_number(name) ? PART_THREAD : PART_STRANGE;
+		return is_number(name) ? PART_THREAD : PART_UNKNOWN;
 	case PART_CPU:
-		return IS_SCHEMA(cpu_schema, name) ? PART_ATTRIBUTE : PART_STRANGE;
+		return IN_SCHEMA(cpu_schema, name) ? PART_ATTRIBUTE : PART_UNKNOWN;
 	case PART_THREAD:
-		return IS_SCHEMA(thread_schema, name) ? PART_ATTRIBUTE : PART_STRANGE;
+		return IN_SCHEMA(thread_schema, name) ? PART_ATTRIBUTE : PART_UNKNOWN;
 	case PART_REQUEST:
-		return IS_SCHEMA(request_schema, name) ? PART_ATTRIBUTE : PART_STRANGE;
+		return IN_SCHEMA(request_schema, name) ? PART_ATTRIBUTE : PART_UNKNOWN;
 	default:
-		return PART_STRANGE;
+		return PART_UNKNOWN;
 	}
 }
 
-static bool is_wanted(const struct cut *c, const char *machine)
+static bool is_selected(const struct cut *c, const char *machine)
 {
 	for (size_t i = 0; i < c->o->machines; i++)
 		if (strcmp(c->o->machine[i], machine) == 0)
@@ -289,8 +292,9 @@ static bool is_wanted(const struct cut *c, const char *machine)
 	return c->o->machines == 0 || strcmp(machine, "host") == 0;
 }
 
-/* Of a machine that was not asked for, what the host knows of it stays: it may be a thief. */
-static bool is_inside(enum path_part part, const char *name)
+/* Returns true for parts of a machine that are omitted if the machine is not selected. The attributes that the host
+ * determines stay, because the machine may be a culprit. */
+static bool is_machine_internal(enum path_part part, const char *name)
 {
 	return part == PART_THREADS || (part == PART_ATTRIBUTE && (strcmp(name, cpu_schema[CPU_CURRENT].name) == 0 ||
 	                                                           strcmp(name, cpu_schema[CPU_INTERRUPT].name) == 0));
@@ -300,70 +304,70 @@ static int copy_node(struct cut *c, uint32_t node, enum path_part part, bool ins
 {
 	for (uint32_t a = history_child(c->h, node, HISTORY_NONE); a != HISTORY_NONE; a = history_child(c->h, node, a)) {
 		const char *name = history_name(c->h, a);
-		enum path_part here = part_of(part, name);
-		bool named = here == PART_MACHINE || here == PART_REQUESTER, wanted = inside && (!named || is_wanted(c, name));
-		if ((here == PART_STRANGE && c->o->aliases) || (here == PART_REQUESTER && !wanted) ||
-		    (!wanted && is_inside(here, name)))
+		enum path_part here = classify_part(part, name);
+		bool named = here == PART_MACHINE || here == PART_REQUESTER, wanted = inside && (!named || is_selected(c, name));
+		if ((here == PART_UNKNOWN && c->o->aliases) || (here == PART_REQUESTER && !wanted) ||
+		    (!wanted && is_machine_internal(here, name)))
 			continue;
-		char buf[ALIAS_TEXT], *path;
-		enum says says = named ? SAYS_MACHINE : here == PART_REQUEST ? SAYS_NAME : SAYS_NOTHING;
-		history_path(c->part, sizeof c->part, alias_name(c, says, name, buf), NULL);
-		path = mem_printf("%s%s", above, c->part);
+		char buf[ALIAS_SIZE], *path;
+		enum text_kind kind = named ? TEXT_MACHINE : here == PART_REQUEST ? TEXT_NAME : TEXT_PUBLIC;
+		history_path(c->component, sizeof c->component, alias_name(c, kind, name, buf), NULL);
+		path = mem_printf("%s%s", above, c->component);
 		int rc = history_type(c->h, a) < 0 ? copy_node(c, a, here, wanted, path) : copy_intervals(c, a, part, path);
 		free(path);
 		if (rc)
 			return -1;
-		if (++c->done % 1024 == 0 && c->o->progress.tick &&
-		    c->o->progress.tick(c->o->progress.arg, "cutting", c->done, c->count))
+		if (++c->attrs_done % 1024 == 0 && c->o->progress.tick &&
+		    c->o->progress.tick(c->o->progress.arg, "cutting", c->attrs_done, c->attrs_total))
 			return error_set(c->err, STATUS_CANCELLED, NULL, "cancelled");
 	}
 	return 0;
 }
 
-/* Is there a machine of that name?  The names that there are, for a suggestion. */
-static bool has_machine(const struct cut *c, const char *machine, struct suggestion *near)
+/* Returns true if the machine exists; passes the existing names to the suggestion. */
+static bool has_machine(const struct cut *c, const char *machine, struct suggestion *closest)
 {
 	static const char *const root[] = { "/" SCHEMA_VMS, "/" SCHEMA_CONTAINERS };
 	bool found = strcmp(machine, "host") == 0;
-	suggest(near, "host");
+	suggest(closest, "host");
 	for (size_t r = 0; r < 2 && !found; r++) {
 		const uint32_t node = history_find(c->h, root[r]);
 		for (uint32_t m = HISTORY_NONE; node != HISTORY_NONE && (m = history_child(c->h, node, m)) != HISTORY_NONE;) {
 			found = found || strcmp(history_name(c->h, m), machine) == 0;
-			suggest(near, history_name(c->h, m));
+			suggest(closest, history_name(c->h, m));
 		}
 	}
 	return found;
 }
 
-/* Machines that are asked for must be there. */
+/* Fails if a selected machine does not exist. */
 static int check_machines(const struct cut *c)
 {
 	for (size_t i = 0; i < c->o->machines; i++) {
 		const char *machine = c->o->machine[i];
-		struct suggestion near = SUGGESTION(machine);
-		if (has_machine(c, machine, &near))
+		struct suggestion closest = SUGGESTION(machine);
+		if (has_machine(c, machine, &closest))
 			continue;
-		char text[NAME_MOST], right[NAME_MOST], mend[NAME_MOST + 20] = "stealscope info lists them";
-		if (near.nearest)
-			snprintf(mend, sizeof mend, "did you mean %s?", text_escape(right, sizeof right, near.nearest));
-		return error_set(c->err, STATUS_USAGE, mend, "--machines: no such machine: '%s'",
+		char text[NAME_SIZE], right[NAME_SIZE], remedy[NAME_SIZE + 20] = "stealscope info lists them";
+		if (closest.nearest)
+			snprintf(remedy, sizeof remedy, "did you mean %s?", text_escape(right, sizeof right, closest.nearest));
+		return error_set(c->err, STATUS_USAGE, remedy, "--machines: no such machine: '%s'",
 		                 text_escape(text, sizeof text, machine));
 	}
 	return 0;
 }
 
-/* ---- All of it */
+/* ---- The whole history */
 
 static const char *provenance_name(const void *arg, const char *text, char *buf)
 {
 	const struct cut *c = arg;
-	return c->o->aliases && *text && strcmp(text, "host") != 0 ? alias_of(&c->key, text, buf) : text;
+	return c->o->aliases && *text && strcmp(text, "host") != 0 ? alias_make(&c->key, text, buf) : text;
 }
 
-static bool provenance_wanted(const void *arg, const char *machine)
+static bool provenance_selects(const void *arg, const char *machine)
 {
-	char text[NAME_MOST];
+	char text[NAME_SIZE];
 	const struct cut *c = arg;
 	bool found = c->o->machines == 0;
 	for (size_t i = 0; i < c->o->machines; i++)
@@ -371,11 +375,11 @@ static bool provenance_wanted(const void *arg, const char *machine)
 	return found;
 }
 
-static int copy_all(struct cut *c)
+static int copy_history(struct cut *c)
 {
-	const struct provenance_cut how = { c->o->from, c->o->to, c->o->aliases, provenance_name, provenance_wanted, c };
-	c->count = history_attribute_count(c->h);
-	if (moments_find(&c->moments, c->h, c->o->from, c->o->to, c->err) ||
+	const struct provenance_cut how = { c->o->from, c->o->to, c->o->aliases, provenance_name, provenance_selects, c };
+	c->attrs_total = history_attribute_count(c->h);
+	if (cut_context_find(&c->context, c->h, c->o->from, c->o->to, c->err) ||
 	    copy_node(c, history_find(c->h, "/"), PART_ROOT, true, ""))
 		return -1;
 	if ((c->first < c->o->from || c->last > c->o->to) && history_set_window(c->b, c->o->from, c->o->to))
@@ -394,7 +398,7 @@ int cut_history(const struct history *h, const char *path, const struct cut_opti
 	c.b = history_create(path, NULL, err);
 	if (!c.b)
 		return -1;
-	int rc = copy_all(&c) || history_damage(h, err) ? -1 : 0;
+	int rc = copy_history(&c) || history_damage(h, err) ? -1 : 0;
 	if (rc)
 		history_abort(c.b);
 	else
@@ -403,7 +407,7 @@ int cut_history(const struct history *h, const char *path, const struct cut_opti
 		for (unsigned i = 0; i < c.set[s].n; i++)
 			free(c.set[s].state[i]);
 	free(c.set);
-	moments_release(&c.moments);
+	cut_context_release(&c.context);
 	map_release(&c.text);
 	return rc;
 }

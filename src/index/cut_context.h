@@ -1,32 +1,32 @@
-/* What a cut keeps of the time around its window, so that answers about the window stay what they are: of a node of the
- * tree (a CPU, a thread) the moments outside at which its attributes are looked at.
+/* Context of a cut: the times outside the window that answers about the window depend on. For each node of the tree (a
+ * CPU, a thread):
  *
- *   - the moment before the window;
- *   - where a sleep, or a wait for a CPU, ends that goes on beyond the window, and who ended it;
- *   - until when a vCPU is entered again that is out of guest mode at the window's end;
- *   - the latest sleeps of vCPUs before the window, by which it is learnt who serves a device (query/irq_source.c).
+ * - the time just before the window;
+ * - the end of a sleep or wait for a CPU that continues after the window, and the waker;
+ * - for a vCPU outside guest mode at the end of the window: the time until its next VM entry;
+ * - the last sleeps of vCPUs before the window, from which query/irq_source.c infers the thread that emulates a device.
  *
- * Cost: a few look-ups per thread.  Memory: 16 bytes per moment. */
+ * Cost: a few look-ups per thread. Memory: 16 bytes per time. */
 #ifndef STEALSCOPE_INDEX_CUT_CONTEXT_H
 #define STEALSCOPE_INDEX_CUT_CONTEXT_H
 
 #include "history/history.h"
 
-struct kept_moment {
+struct context_time {
 	uint32_t node;
-	int64_t t;  /* ns, outside of the window */
+	int64_t t;  /* time outside the window, ns */
 };
 
-struct moments {
-	struct kept_moment *at;  /* in order of node, then t; without twins */
+struct cut_context {
+	struct context_time *at;  /* sorted by node, then t; without duplicates */
 	size_t len, cap;
 };
 
-/* Those of the whole tree for the window [from, to].  The caller releases them, also on failure. */
-int moments_find(struct moments *m, const struct history *h, int64_t from, int64_t to, struct error *err);
-void moments_release(struct moments *m);
+/* Collects the times of all nodes for the window [from, to]. The caller releases *m, also on failure. Returns 0 or -1. */
+int cut_context_find(struct cut_context *m, const struct history *h, int64_t from, int64_t to, struct error *err);
+void cut_context_release(struct cut_context *m);
 
-/* The moments of one node: the index of the first, and *n of them. */
-size_t moments_of(const struct moments *m, uint32_t node, size_t *n);
+/* Returns the index of the node's first time, and the number of its times in *n. */
+size_t cut_context_find_node(const struct cut_context *m, uint32_t node, size_t *n);
 
 #endif

@@ -1,3 +1,4 @@
+/* Fingerprint of trace files. */
 #include "index/fingerprint.h"
 
 #include <fts.h>
@@ -15,8 +16,8 @@
 #include "base/text.h"
 #include "index/session.h"
 
-/* FNV-1a over the file, in *sum; metadata files are small. */
-static int checksum(const char *path, int64_t *sum, struct error *err)
+/* Computes a checksum (FNV-1a) of a file; only used for metadata files, which are small. Returns 0 or -1. */
+static int file_checksum(const char *path, int64_t *sum, struct error *err)
 {
 	FILE *f = file_open(path);
 	if (!f)
@@ -32,9 +33,9 @@ static int checksum(const char *path, int64_t *sum, struct error *err)
 	return status;
 }
 
-static bool is_ours(const char *name)
+static bool is_own_output(const char *name)
 {
-	return strstr(name, ".steal") != NULL || session_is_one(name);
+	return strstr(name, ".steal") != NULL || is_session_file_name(name);
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -42,7 +43,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 	return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static int take_folder(struct json_object *list, const char *dir, struct error *err)
+static int add_dir(struct json_object *list, const char *dir, struct error *err)
 {
 	char *copy = mem_dup(dir);
 	char *roots[] = { copy, NULL };
@@ -55,13 +56,13 @@ static int take_folder(struct json_object *list, const char *dir, struct error *
 	int status = 0;
 	while (!status && (e = fts_read(fts))) {
 		int64_t sum = 0;
-		if (e->fts_info != FTS_F || is_ours(e->fts_name))
+		if (e->fts_info != FTS_F || is_own_output(e->fts_name))
 			continue;
 		char path[4096];
 		struct json_object *file = json_object_new_object();
 		json_object_object_add(file, "path", json_object_new_string(text_escape(path, sizeof path, e->fts_path)));
 		json_object_object_add(file, "size", json_object_new_int64(e->fts_statp->st_size));
-		if (strcmp(e->fts_name, "metadata") == 0 && (status = checksum(e->fts_accpath, &sum, err)) == 0)
+		if (strcmp(e->fts_name, "metadata") == 0 && (status = file_checksum(e->fts_accpath, &sum, err)) == 0)
 			json_object_object_add(file, "sum", json_object_new_int64(sum));
 		json_object_array_add(list, file);
 	}
@@ -70,11 +71,11 @@ static int take_folder(struct json_object *list, const char *dir, struct error *
 	return status;
 }
 
-struct json_object *fingerprint_take(const struct input *in, struct error *err)
+struct json_object *fingerprint_make(const struct input *in, struct error *err)
 {
 	struct json_object *list = json_object_new_array();
 	for (size_t i = 0; i < in->specs; i++) {
-		if (!trace_is_live(in->spec[i].dir) && take_folder(list, in->spec[i].dir, err)) {
+		if (!trace_is_live(in->spec[i].dir) && add_dir(list, in->spec[i].dir, err)) {
 			json_object_put(list);
 			return NULL;
 		}
@@ -82,8 +83,9 @@ struct json_object *fingerprint_take(const struct input *in, struct error *err)
 	return list;
 }
 
-/* Paths as the user names them change with the working directory: only what lies in the folder counts. */
-static const char *tail(const char *path)
+/* Returns the file name in a path. Only file names are compared, because paths given by the user depend on the working
+ * directory. */
+static const char *file_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash ? slash + 1 : path;
@@ -93,17 +95,17 @@ int fingerprint_differs(struct json_object *then, struct json_object *now, char 
 {
 	size_t n = json_object_array_length(now);
 	if (json_object_array_length(then) != n) {
-		snprintf(why, size, "%zu trace files where there were %zu", n, json_object_array_length(then));
+		snprintf(why, size, "%zu trace files instead of %zu", n, json_object_array_length(then));
 		return 1;
 	}
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *a = json_object_array_get_idx(then, i), *b = json_object_array_get_idx(now, i);
-		const char *path = field_text(b, "path");
-		const char *what = strcmp(tail(field_text(a, "path")), tail(path)) != 0 ? "is new"
-			: field_int(a, "size", -1) != field_int(b, "size", -1) ? "changed its size"
-			: field_int(a, "sum", -1) != field_int(b, "sum", -1) ? "changed" : NULL;
-		if (what) {
-			snprintf(why, size, "%s %s", path, what);
+		const char *path = json_member_text(b, "path");
+		const char *change = strcmp(file_name(json_member_text(a, "path")), file_name(path)) != 0 ? "is new"
+			: json_member_int(a, "size", -1) != json_member_int(b, "size", -1) ? "changed its size"
+			: json_member_int(a, "sum", -1) != json_member_int(b, "sum", -1) ? "changed" : NULL;
+		if (change) {
+			snprintf(why, size, "%s %s", path, change);
 			return 1;
 		}
 	}

@@ -1,4 +1,4 @@
-/* Which trace files a history was made of: paths, sizes, and a checksum of each metadata file (it holds the uuid). */
+/* Fingerprint of trace files: paths, sizes, and a checksum of each metadata file, which contains the trace's UUID. */
 #ifndef STEALSCOPE_INDEX_FINGERPRINT_H
 #define STEALSCOPE_INDEX_FINGERPRINT_H
 
@@ -6,10 +6,11 @@
 
 #include "index/index.h"
 
-/* An array of {"path", "size", "sum"}, in order of path; json_object_put() it.  NULL and *err on failure. */
-struct json_object *fingerprint_take(const struct input *in, struct error *err);
+/* Returns an array of {"path", "size", "sum"}, sorted by path, which the caller releases with json_object_put(). Returns
+ * NULL, with *err set, on failure. */
+struct json_object *fingerprint_make(const struct input *in, struct error *err);
 
-/* 0 when equal, else 1 and what changed in `why`. */
+/* Returns 0 if the fingerprints are equal, otherwise 1 with the first difference as text in `why`. */
 int fingerprint_differs(struct json_object *then, struct json_object *now, char *why, size_t size);
 
 #endif

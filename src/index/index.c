@@ -1,3 +1,4 @@
+/* Builds a history: decodes the traces, synchronizes the clocks, runs the model, stores the provenance. */
 #include "index/index.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ const char *const build_phase_name[BUILD_PHASES] = {
 	[PHASE_WRITE] = "history: finish",
 };
 
-static void times_begin(struct build_times *times, enum build_phase phase)
+static void phase_begin(struct build_times *times, enum build_phase phase)
 {
 	if (!times)
 		return;
@@ -24,10 +25,10 @@ static void times_begin(struct build_times *times, enum build_phase phase)
 	times->begun = now_ns();
 }
 
-static void times_end(struct build_times *times, enum build_phase phase)
+static void phase_end(struct build_times *times, enum build_phase phase)
 {
 	int64_t begun = times ? times->begun : 0;
-	times_begin(times, phase + 1);
+	phase_begin(times, phase + 1);
 	if (times)
 		times->spent[phase] += times->begun - begun;
 }
@@ -39,8 +40,8 @@ static void add_reader(struct build_times *times, const char *reader)
 		snprintf(times->readers + len, sizeof times->readers - len, "%s%s", len ? ", " : "", reader);
 }
 
-static int decode(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
-                  struct error *err)
+static int decode_traces(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
+                         struct error *err)
 {
 	l->trace = mem_new(in->specs, sizeof(struct trace *));
 	struct trace_options options = { .reader = in->reader, .workers = in->jobs, .progress = progress,
@@ -54,7 +55,7 @@ static int decode(struct loaded *l, struct input *in, struct progress progress, 
 		times->events += trace_info(l->trace[i])->events;
 		add_reader(times, trace_info(l->trace[i])->reader);
 	}
-	times_end(times, PHASE_DECODE);
+	phase_end(times, PHASE_DECODE);
 	return 0;
 }
 
@@ -66,8 +67,8 @@ static int synchronize(struct loaded *l, struct input *in, struct progress progr
 	in->sync_options.workers = in->jobs;
 	int rc = sync_run(l->trace, l->traces, &in->sync_options, &l->sync, &l->notes, err);
 	if (rc == 0 && l->sync.host)
-		notes_rename(&l->notes, trace_info(l->sync.host)->machine, "host");  /* as histories call it */
-	times_end(times, PHASE_SYNC);
+		notes_rename(&l->notes, trace_info(l->sync.host)->machine, "host");  /* name of the host in histories */
+	phase_end(times, PHASE_SYNC);
 	return rc;
 }
 
@@ -75,7 +76,7 @@ int load_traces(struct loaded *l, struct input *in, struct progress progress, st
                 struct error *err)
 {
 	*l = (struct loaded){ 0 };
-	return decode(l, in, progress, times, err) || synchronize(l, in, progress, times, err) ? -1 : 0;
+	return decode_traces(l, in, progress, times, err) || synchronize(l, in, progress, times, err) ? -1 : 0;
 }
 
 static void release_traces(struct loaded *l)
@@ -94,8 +95,8 @@ void loaded_release(struct loaded *l)
 	notes_release(&l->notes);
 }
 
-/* NULL: there is none, or several. */
-static const struct trace *host_of(const struct loaded *l)
+/* Returns the only trace of a host; NULL: there is none, or several. */
+static const struct trace *find_host(const struct loaded *l)
 {
 	const struct trace *host = NULL;
 	size_t hosts = 0;
@@ -107,71 +108,72 @@ static const struct trace *host_of(const struct loaded *l)
 	return hosts == 1 ? host : NULL;
 }
 
-static int fill(struct history_builder *b, const char *path, struct loaded *l, struct input *in,
-                struct progress progress, struct model_span *span, struct build_times *times, struct error *err)
+static int build_contents(struct history_builder *b, const char *path, struct loaded *l, struct input *in,
+                          struct progress progress, struct model_interval *recorded, struct build_times *times,
+                          struct error *err)
 {
-	/* Before the traces are read: what is added to them meanwhile is not in the history, which then fits them no more. */
-	l->files = fingerprint_take(in, err);
-	if (!l->files || decode(l, in, progress, times, err))
+	/* Taken before decoding, so that a file which changes during decoding makes the history stale. */
+	l->files = fingerprint_make(in, err);
+	if (!l->files || decode_traces(l, in, progress, times, err))
 		return -1;
 	struct model_options options = { .paper_states = in->paper_states, .workers = in->jobs, .progress = progress,
 	                                 .groups = in->group, .grouped = in->groups,
-	                                 .look = model_look_begin(host_of(l)) };
-	in->sync_options.meanwhile = options.look ? model_look_run : NULL;
+	                                 .look = host_prescan_begin(find_host(l)) };
+	in->sync_options.background_task = options.look ? host_prescan_run : NULL;
 	in->sync_options.arg = options.look;
 	int rc = synchronize(l, in, progress, times, err);
-	in->sync_options.meanwhile = NULL;
+	in->sync_options.background_task = NULL;
 	if (rc == 0)
-		rc = model_run(&l->sync, &options, b, span, &l->notes, err);
-	model_look_end(options.look);
+		rc = model_run(&l->sync, &options, b, recorded, &l->notes, err);
+	host_prescan_end(options.look);
 	if (rc)
 		return -1;
-	times_end(times, PHASE_MODEL);
+	phase_end(times, PHASE_MODEL);
 	return provenance_store(b, path, in, l);
 }
 
-/* What is left to do once all is known: the history is finished, and meanwhile the traces, of no use any more, are let go
- * of, which keeps the kernel busy for a fifth of that time. */
-struct ending {
+/* Last step: one thread finishes the history while another frees the traces. Freeing takes 20 % of the time for
+ * finishing. */
+struct finish_tasks {
 	struct history_builder *b;
-	const struct model_span *span;
+	const struct model_interval *recorded;
 	struct loaded *l;
 	struct error *err;
 	int status;
 };
 
-static int end_part(void *arg, size_t i)
+static int run_finish_task(void *arg, size_t i)
 {
-	struct ending *e = arg;
+	struct finish_tasks *e = arg;
 	if (i == 0)
-		e->status = history_finish(e->b, e->span->begin, e->span->end, e->err);
+		e->status = history_finish(e->b, e->recorded->begin, e->recorded->end, e->err);
 	else
 		release_traces(e->l);
 	return 0;
 }
 
-static int end(struct history_builder *b, const struct model_span *span, struct loaded *l, const struct input *in,
-               struct error *err)
+static int finish_history(struct history_builder *b, const struct model_interval *recorded, struct loaded *l,
+                  const struct input *in, struct error *err)
 {
-	struct ending e = { b, span, l, err, 0 };
-	parallel_run(&(struct parallel){ .workers = parallel_workers(in->jobs), .task = end_part, .arg = &e }, 2);
+	struct finish_tasks e = { b, recorded, l, err, 0 };
+	parallel_run(&(struct parallel){ .workers = parallel_workers(in->jobs), .task = run_finish_task, .arg = &e }, 2);
 	return e.status;
 }
 
 int index_build(struct input *in, const char *path, struct progress progress, struct build_times *times,
                 struct notes *notes, struct error *err)
 {
-	/* The output is opened first: a folder that cannot be written is better known before an hour of work. */
+	/* The output is opened first, so that an unwritable directory is reported before decoding, which may take an hour. */
 	struct history_builder *b = history_create(path, NULL, err);
 	struct loaded l = { 0 };
-	struct model_span span;
-	times_begin(times, PHASE_DECODE);
-	int rc = b ? fill(b, path, &l, in, progress, &span, times, err) : -1;
+	struct model_interval recorded;
+	phase_begin(times, PHASE_DECODE);
+	int rc = b ? build_contents(b, path, &l, in, progress, &recorded, times, err) : -1;
 	if (rc)
 		history_abort(b);
 	else
-		rc = end(b, &span, &l, in, err);
-	times_end(times, PHASE_WRITE);
+		rc = finish_history(b, &recorded, &l, in, err);
+	phase_end(times, PHASE_WRITE);
 	if (rc == 0 && notes) {
 		*notes = l.notes;
 		l.notes = (struct notes){ 0 };

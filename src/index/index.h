@@ -1,5 +1,5 @@
-/* What turns traces into a history: WHAT the user named -> trace specifications -> clocks -> model -> one file; and what
- * that file says of where it comes from.  Nothing is printed here, and nothing is asked of a terminal. */
+/* Indexing: finds the traces that the user named, synchronizes the clocks, runs the model, and writes one history file.
+ * The file also contains the provenance. The functions print nothing and do not use the terminal. */
 #ifndef STEALSCOPE_INDEX_INDEX_H
 #define STEALSCOPE_INDEX_INDEX_H
 
@@ -14,162 +14,170 @@
 #include "sync/sync.h"
 #include "trace/trace.h"
 
-/* ---- What is to be read, as the user wrote it; all borrowed */
+/* ---- Input as specified by the user; the strings and arrays are borrowed */
 
 struct input_options {
-	char *const *what;         /* operands: trace folders, net://RELAY, session files */
+	char *const *what;         /* operands: trace directories, net://RELAY, session files */
 	size_t whats;
-	const char *host;          /* the host's trace lies below */
-	const char *const *guest;  /* NAME=DIR */
+	const char *host;          /* directory that contains the host's trace; NULL: not specified */
+	const char *const *guest;  /* "NAME=DIR" of each guest */
 	size_t guests;
-	const char *layout;        /* name or file; NULL = each trace's own */
-	const char *sync;          /* NULL = auto */
-	int reader;                /* enum trace_reading */
-	const char *live;          /* how long live sessions are read; NULL = to their end */
+	const char *layout;        /* name or file; NULL: chosen for each trace */
+	const char *sync;          /* method as text; NULL: auto */
+	int reader;                /* enum trace_decoder */
+	const char *live;          /* time to read live sessions for, as text; NULL: until they end */
 	bool paper_states;
-	unsigned jobs;             /* threads, 0 = one per core */
+	unsigned jobs;             /* number of threads; 0: one per core */
 };
 
-/* Is that one history file, rather than traces or a session? */
-bool input_names_history(const struct input_options *o);
-/* Refuses the options that shape a history, since that one is made already. */
-int input_refuse_shape(const struct input_options *o, struct error *err);
+/* Returns true if the input is one history file, not traces or a session. */
+bool input_is_history(const struct input_options *o);
+/* Fails if an option is set that only affects indexing, because the input is a history already. Returns 0 or -1. */
+int input_check_history_options(const struct input_options *o, struct error *err);
 
-/* ---- What that comes to; owns all but what sync_options borrows from it */
+/* ---- Resolved input; owns all members; sync_options points to some of them */
 
 struct model_groups;
 
 struct input {
 	struct trace_spec *spec;
 	size_t specs;
-	struct sync_hint *hint;    /* from a session file */
+	struct sync_hint *hint;    /* known clocks and vCPU threads, from a session file */
 	size_t hints, hint_cap;
-	struct model_groups *group;  /* from a session file, too */
+	struct model_groups *group;  /* control groups, from a session file */
 	size_t groups, group_cap;
-	char *folder;              /* the one folder that all of it was named by; NULL: there is none */
-	char *layout, *sync;       /* as written, by the user or the session file; NULL = auto */
-	int64_t live_for;          /* ns, 0 = to the end */
+	char *dir;                 /* the only operand, if it is a directory; NULL: other operands */
+	char *layout, *sync;       /* as specified by the user or the session file; NULL: auto */
+	int64_t live_for;          /* time to read live sessions for, ns; 0: until they end */
 	bool paper_states;
-	enum trace_reading reader;
+	enum trace_decoder reader;
 	unsigned jobs;
-	bool audit;                /* nothing is estimated: clocks as hints, tracers or the traces have them */
+	bool audit;                /* no clock is estimated: the clocks in hints, recorded by tracers and of the traces are
+	                            * used */
 	struct sync_options sync_options;
-	struct notes notes;        /* what lay beside the traces and could not be read */
+	struct notes notes;        /* notes about unreadable traces, which were skipped */
 };
 
-/* Finds the traces and reads the session files.  Call input_release() in any case. */
+/* Finds the traces and reads the session files. Returns 0 or -1. Call input_release() in both cases. */
 int input_resolve(struct input *in, const struct input_options *o, struct error *err);
 void input_release(struct input *in);
 
-/* Is any of the traces live? */
+/* Returns true if any trace is live. */
 bool input_is_live(const struct input *in);
 
 /* ---- Building */
 
-/* Traces decoded and synchronized. */
+/* Decoded and synchronized traces. */
 struct loaded {
-	struct json_object *files;  /* their fingerprint, of before they were decoded; index_build()'s alone */
+	struct json_object *files;  /* fingerprint of the traces, taken before decoding; only set by index_build() */
 	struct trace **trace;       /* [in->specs] */
 	size_t traces;
 	struct sync_result sync;
 	struct notes notes;
 };
 
-/* Where the wall time of a build went, ns. */
+/* Wall time of the phases of a build, ns. */
 enum build_phase { PHASE_DECODE, PHASE_SYNC, PHASE_MODEL, PHASE_WRITE, BUILD_PHASES };
 extern const char *const build_phase_name[BUILD_PHASES];
 struct build_times {
-	enum build_phase phase;       /* that runs */
-	int64_t begun;                /* monotonic: when it did */
+	enum build_phase phase;       /* current phase */
+	int64_t begun;                /* start of the current phase, monotonic, ns */
 	int64_t spent[BUILD_PHASES];
-	uint64_t events;              /* decoded */
-	char readers[128];            /* what decoded them: "native, libtracecmd" */
+	uint64_t events;              /* number of decoded events */
+	char readers[128];            /* decoders, for example "native, libtracecmd" */
 };
 
-/* times may be NULL.  Call loaded_release() in any case. */
+/* Decodes and synchronizes the traces. times may be NULL. Returns 0 or -1. Call loaded_release() in both cases. */
 int load_traces(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
                 struct error *err);
 void loaded_release(struct loaded *l);
 
-/* Builds the history of `in` at `path`.  Leaves nothing behind when it fails or is cancelled.  What is to be said of the
- * input goes to *notes as well as into the history; times and notes may be NULL. */
+/* Builds the history of `in` at `path`. Leaves no file if it fails or is cancelled. Adds notes to *notes and to the
+ * history; times and notes may be NULL. Returns 0 or -1. */
 int index_build(struct input *in, const char *path, struct progress progress, struct build_times *times,
                 struct notes *notes, struct error *err);
 
-/* ---- A part of a history, as a history */
+/* ---- Cut: part of a history, stored as another history */
 
 struct cut_options {
-	int64_t from, to;             /* ns, closed; cut to the history's span */
-	const char *const *machine;   /* unescaped; the host always stays.  None: all */
+	int64_t from, to;             /* window, ns, both ends included; limited to the time of the history */
+	const char *const *machine;   /* names of the machines, unescaped; the host is always included; machines == 0: all
+	                               * machines */
 	size_t machines;
-	bool aliases;                 /* no name of a machine, thread, device, request or file stays */
-	const char *key;              /* file whose bytes make the aliases; NULL: they are never the same again */
+	bool aliases;                 /* replaces the names of machines, threads, devices, requests and files */
+	const char *key;              /* path of the key file for the aliases; NULL: a random key, so aliases differ each
+	                               * time */
 	struct progress progress;     /* tick may be NULL */
 };
 
-/* Writes it to `path`.  Leaves nothing behind when it fails. */
+/* Writes the cut to `path`. Leaves no file if it fails. Returns 0 or -1. */
 int cut_history(const struct history *h, const char *path, const struct cut_options *o, struct error *err);
 
 /* ---- The cache */
 
-/* Where the history of these inputs is kept: beside the traces, or under $XDG_CACHE_HOME when that is read-only or there
- * is no one place.  The caller frees. */
+/* Returns the path of the history for these inputs: next to the traces; in $XDG_CACHE_HOME if that directory is
+ * read-only, or if the traces are in several directories. The caller frees it. Returns NULL, with *err set, on failure. */
 char *cache_path(const struct input *in, struct error *err);
 
-/* 1: the history there fits; 0: it is to be built, in `why` the reason, or "" where there is none yet; -1: error. */
-int cache_fits(const char *path, const struct input *in, char *why, size_t size, struct error *err);
+/* Returns 1: the history at `path` is current; 0: it must be built, for the reason in `why` ("": it does not exist); -1:
+ * failure. */
+int cache_is_current(const char *path, const struct input *in, char *why, size_t size, struct error *err);
 
-/* ---- What a history says of where it comes from: one JSON document, read with base/json_field.h */
+/* ---- Provenance: origin of a history as one JSON document, read with base/json_field.h */
 
-/* json_object_put() it.  NULL and *err when it has none. */
+/* Returns the provenance, which the caller releases with json_object_put(); NULL, with *err set, if there is none. */
 struct json_object *provenance_load(const struct history *h, struct error *err);
 
-/* The clock report: one row per guest and piece, as `sync` prints it and `info` keeps it. */
+/* Returns the clock report, one row per guest and clock segment, as printed by `sync` and `info`. */
 struct json_object *provenance_sync_rows(const struct sync_result *sync);
 
-/* The notes on its input.  false: they are damaged; what was sound is added. */
+/* Adds the notes that were stored when the history was built. Returns false if they are damaged; the notes before the
+ * damage are added. */
 bool provenance_notes(const struct history *h, struct notes *notes);
 
-/* A number that is the same for all histories of the same traces, whatever their clocks and options; 0 = not known. */
-uint64_t provenance_traces(const struct history *h);
+/* Returns a number that is equal for all histories of the same traces, whatever their clocks and options; 0: unknown. */
+uint64_t provenance_traces_hash(const struct history *h);
 
-/* ---- Snippets: the events of a short time, read from the traces where these are as they were for the history */
+/* ---- Raw events of a short window, read from the traces of a history (if the traces are unchanged) */
 
-struct snippet_options {
-	int64_t from, to;             /* ns, closed, on the host's clock */
-	const char *machine;          /* as the history calls it, "host": of it and of those that run it; NULL: of all */
-	unsigned jobs;                /* threads, 0 = one per core */
+struct raw_events_options {
+	int64_t from, to;             /* window, ns on the host's clock, both ends included */
+	const char *machine;          /* name of a machine in the history ("host" for the host): only events of this machine,
+	                               * its host and outer guests; NULL: all machines */
+	unsigned jobs;                /* number of threads; 0: one per core */
 	struct progress progress;     /* tick may be NULL */
 };
 
-struct snippet;
-/* NULL and *err when the traces are gone or have changed, or cannot be read: one line that says so. */
-struct snippet *snippet_open(const struct history *h, const struct snippet_options *o, struct error *err);
-/* The events of all machines in the order of time.  1, 0 = end, -1.  The texts hold until the next call. */
-int snippet_next(struct snippet *m, struct event_text *out, struct error *err);
-void snippet_close(struct snippet *m);  /* NULL is allowed */
+struct raw_events;
+/* Opens the traces of the history and decodes the window. Returns NULL, with *err set, if the traces are missing,
+ * changed or unreadable. */
+struct raw_events *raw_events_open(const struct history *h, const struct raw_events_options *o, struct error *err);
+/* Reads the next event of all machines in time order. Returns 1, 0 = end, or -1. The texts in *out are valid until the
+ * next call. */
+int raw_events_next(struct raw_events *m, struct event_text *out, struct error *err);
+void raw_events_close(struct raw_events *m);  /* m may be NULL */
 
-/* The first `most` of them. */
-int snippet_read(const struct history *h, const struct snippet_options *o, size_t most, struct event_list *out,
+/* Reads the first max_events events of the window; sets out->more if there are further ones. Returns 0 or -1. */
+int raw_events_read(const struct history *h, const struct raw_events_options *o, size_t max_events, struct event_list *out,
                  struct error *err);
 
-/* ---- Clocks moved by hand while the viewer shows them: each time another history, made of the same traces */
+/* ---- Manual clock offsets in the viewer: each change builds another history of the same traces */
 
-struct nudger {
-	struct history *first;        /* what the viewer began with */
-	char *session;                /* the session file in use, or NULL */
+struct offset_editor {
+	struct history *first;        /* history with which the viewer was started */
+	char *session;                /* path of the session file for saving; NULL: none yet */
 	unsigned jobs;
 };
 
-/* o is what the user asked for, h what was opened for it; h is borrowed until nudger_release(). */
-void nudger_init(struct nudger *n, struct history *h, const struct input_options *o);
-void nudger_release(struct nudger *n);
+/* o: the user's input; h: the history opened for it, borrowed until offset_editor_release(). */
+void offset_editor_init(struct offset_editor *n, struct history *h, const struct input_options *o);
+void offset_editor_release(struct offset_editor *n);
 
-/* As the viewer calls them (ui_clocks in ui/ui.h); nudger: a struct nudger. */
-struct history *nudger_nudge(void *nudger, const struct history *shown, const char *guest, int64_t ns,
-                             struct progress progress, char *said, size_t size, struct error *err);
-void nudger_list(void *nudger, const struct history *shown, char *buf, size_t size);
-int nudger_save(void *nudger, const struct history *shown, const char *file, char *said, size_t size,
+/* Callbacks of the viewer (ui_clocks in ui/ui.h). offset_editor: a struct offset_editor; message: result for the user. */
+struct history *offset_editor_move(void *offset_editor, const struct history *shown, const char *guest, int64_t ns,
+                             struct progress progress, char *message, size_t size, struct error *err);
+void offset_editor_list(void *offset_editor, const struct history *shown, char *buf, size_t size);
+int offset_editor_save(void *offset_editor, const struct history *shown, const char *file, char *message, size_t size,
                 struct error *err);
 
 #endif

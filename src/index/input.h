@@ -1,22 +1,25 @@
-/* How the parts of index/ fill a struct input. */
+/* Functions that fill struct input, shared by the files of index/. */
 #ifndef STEALSCOPE_INDEX_INPUT_H
 #define STEALSCOPE_INDEX_INPUT_H
 
 #include "index/index.h"
 
-#define MACHINE_NAME 255  /* bytes at most of a machine's name that is given, as a folder's may have */
+#define MACHINE_NAME_MAX 255  /* maximum length of a machine name given by the user, bytes; the same as for a directory's
+                           * name */
 
-/* Adds the one machine whose traces lie below dir (name and layout may be NULL; copied). */
+/* Adds the machine with traces below dir. name and layout may be NULL; they are copied. Fails if there are several
+ * machines. */
 int input_add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, const char *layout,
                       struct error *err);
 
-/* A new hint about the guest of that name; the pointer holds until the next one is added. */
+/* Adds an empty hint for a guest. The pointer is valid until the next call. */
 struct sync_hint *input_add_hint(struct input *in, const char *guest);
 
-/* The last part of input_resolve(): what is for all machines. */
+/* Last step of input_resolve(): applies the options for all machines. Returns 0 or -1. */
 int input_finish(struct input *in, struct error *err);
 
-/* The options that shape a history, as one line: two histories of the same traces are alike when it is equal. */
-char *input_shape(const struct input *in);  /* the caller frees */
+/* Returns the options that affect the content of a history, as one line. Histories of the same traces with equal lines
+ * are equal. */
+char *input_options_text(const struct input *in);  /* the caller frees */
 
 #endif

@@ -1,5 +1,6 @@
-/* Aliases of names, for histories that are given away: the same name has the same alias wherever it stands, and who lacks
- * the key cannot find a name by trying.  A keyed hash: SipHash-2-4 (Aumasson, Bernstein 2012), 56 bits of it. */
+/* Aliases of names, for histories that are passed on to others. A name has the same alias everywhere. Without the key,
+ * nobody can find the name by computing the aliases of likely names. Keyed hash: 56 bits of SipHash-2-4 (Aumasson,
+ * Bernstein: SipHash, INDOCRYPT 2012). */
 #ifndef STEALSCOPE_INDEX_NAME_ALIAS_H
 #define STEALSCOPE_INDEX_NAME_ALIAS_H
 
@@ -8,17 +9,18 @@
 
 #include "base/error.h"
 
-#define ALIAS_TEXT 64  /* bytes, of the alias of a handler, too */
+#define ALIAS_SIZE 64  /* size of a buffer for an alias, also of a handler, bytes */
 
 struct alias_key { uint64_t word[2]; };
 
-/* A key that nobody knows (file NULL), or the one that the file's bytes make: the same file, the same aliases. */
+/* Makes a random key (file NULL), or derives the key from the bytes of a file. Returns 0 or -1. */
 int alias_key(struct alias_key *key, const char *file, struct error *err);
 
-/* "n" and 14 hexadecimal digits.  Returns buf. */
-char *alias_of(const struct alias_key *key, const char *name, char buf[ALIAS_TEXT]);
-/* Of an interrupt handler: "irq/27-virtio0" keeps its number, softirqs and "thread" are the kernel's own words. */
-char *alias_of_handler(const struct alias_key *key, const char *name, char buf[ALIAS_TEXT]);
+/* Writes "n" and 14 hexadecimal digits. Returns buf. */
+char *alias_make(const struct alias_key *key, const char *name, char buf[ALIAS_SIZE]);
+/* Writes the alias of an interrupt handler. "irq/27-virtio0" keeps its number; softirqs and "thread" are not replaced,
+ * because the kernel defines these names. Returns buf. */
+char *alias_make_handler(const struct alias_key *key, const char *name, char buf[ALIAS_SIZE]);
 
 uint64_t alias_siphash(const struct alias_key *key, const void *bytes, size_t n);
 

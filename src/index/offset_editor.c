@@ -1,8 +1,10 @@
-/* What is nudged is told by the history that is shown: it knows the traces, options and hints it was made of.  So there
- * is no other state, and a nudge that is cancelled or fails leaves none.
+/* Changes the manual clock offsets of guests, for the viewer.
  *
- * A nudged history is a file without a name, which goes with the viewer: the cache keeps the clocks as they were found.
- * Only a session file makes a nudge last. */
+ * The displayed history contains its traces, options, hints and manual offsets; there is no other state. So a change
+ * that fails or is cancelled has no effect.
+ *
+ * A history with changed offsets is an unlinked file, which disappears when the viewer ends; the cache keeps the history
+ * with the synchronized clocks. Only a session file stores offsets permanently. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,20 +23,20 @@
 
 #define SESSION_NAME "stealscope.yaml"
 
-/* ---- What a history says of its traces and clocks */
+/* ---- Reading the provenance */
 
 static struct json_object *find_row(struct json_object *doc, const char *table, const char *key, const char *name)
 {
-	struct json_object *rows = field_array(doc, table);
+	struct json_object *rows = json_member_array(doc, table);
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
-		if (strcmp(field_text(row, key), name) == 0)
+		if (strcmp(json_member_text(row, key), name) == 0)
 			return row;
 	}
 	return NULL;
 }
 
-static struct sync_hint *hint_of(struct input *in, const char *guest)
+static struct sync_hint *find_hint(struct input *in, const char *guest)
 {
 	for (size_t i = 0; i < in->hints; i++)
 		if (strcmp(in->hint[i].guest, guest) == 0)
@@ -42,83 +44,86 @@ static struct sync_hint *hint_of(struct input *in, const char *guest)
 	return NULL;
 }
 
-/* A history of other traces under the same names would be shown as if the clock alone had changed. */
+/* Fails if the traces have changed: the difference between the histories would then be attributed to the offset. */
 static int check_traces(struct json_object *before, struct json_object *after, struct error *err)
 {
-	static const char *const facts[] = { "begin", "end", "events", "lost", "bytes" };
-	struct json_object *rows = field_array(after, "traces");
+	static const char *const compared[] = { "begin", "end", "events", "lost", "bytes" };
+	struct json_object *rows = json_member_array(after, "traces");
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *now = json_object_array_get_idx(rows, i);
-		struct json_object *then = find_row(before, "traces", "machine", field_text(now, "machine"));
+		struct json_object *then = find_row(before, "traces", "machine", json_member_text(now, "machine"));
 		bool same = then != NULL;
-		for (size_t k = 0; k < sizeof facts / sizeof *facts; k++)
-			same = same && field_int(then, facts[k], -1) == field_int(now, facts[k], -1);
+		for (size_t k = 0; k < sizeof compared / sizeof *compared; k++)
+			same = same && json_member_int(then, compared[k], -1) == json_member_int(now, compared[k], -1);
 		if (!same)
-			return error_set(err, STATUS_INPUT, "leave, and open the traces again",
-			                 "%s: changed since it was indexed", field_text(now, "dir"));
+			return error_set(err, STATUS_INPUT, "quit, and open the traces again",
+			                 "%s: changed since it was indexed", json_member_text(now, "dir"));
 	}
 	return 0;
 }
 
 static void containment_text(struct json_object *row, char *buf, size_t size)
 {
-	double share = field_real(row, "containment", -1);
+	double share = json_member_real(row, "containment", -1);
 	if (share < 0)
 		snprintf(buf, size, "unknown");
 	else
 		snprintf(buf, size, "%.4f", share);
 }
 
-/* "Debian +3 us: containment 1.0000 -> 0.9731, worst 2.10 us" */
-static int describe(struct json_object *before, struct json_object *after, const char *guest, int64_t moved,
-                    int64_t nudge, char *said, size_t size, struct error *err)
+/* Writes the effect of the new offset, for example "Debian +3 us: containment 1.0000 -> 0.9731, worst 2.10 us". Returns
+ * -1 if the guest has no synchronized clock. */
+static int describe_change(struct json_object *before, struct json_object *after, const char *guest, int64_t moved,
+                    int64_t manual_offset, char *message, size_t size, struct error *err)
 {
-	char name[128], by[TIME_TEXT], was[16], is[16], worst[TIME_TEXT];
+	char name[128], offset_text[TIME_TEXT], old[16], new[16], worst[TIME_TEXT];
 	struct json_object *a = find_row(before, "sync", "guest", text_escape(name, sizeof name, guest));
 	struct json_object *b = find_row(after, "sync", "guest", name);
-	int64_t ns = field_int(b, "worst_violation_ns", -1);
-	if (field_int(b, "ref_host_ns", 0) - field_int(a, "ref_host_ns", 0) != moved)
-		return error_set(err, STATUS_INPUT, "stealscope info tells why",
-		                 "%s: its clock is not known: there is nothing to add a nudge to", guest);
-	containment_text(a, was, sizeof was);
-	containment_text(b, is, sizeof is);
-	snprintf(said, size, "%s %s: containment %s -> %s%s%s", name, time_exact(by, nudge), was, is, ns <= 0 ? "" : ", worst ",
-	         ns <= 0 ? "" : time_duration(worst, ns));
+	int64_t ns = json_member_int(b, "worst_violation_ns", -1);
+	if (json_member_int(b, "ref_host_ns", 0) - json_member_int(a, "ref_host_ns", 0) != moved)
+		return error_set(err, STATUS_INPUT, "see stealscope info",
+		                 "%s: the clock of this guest is not synchronized and cannot be adjusted", guest);
+	containment_text(a, old, sizeof old);
+	containment_text(b, new, sizeof new);
+	snprintf(message, size, "%s %s: containment %s -> %s%s%s", name, time_exact(offset_text, manual_offset), old, new,
+	         ns <= 0 ? "" : ", worst ", ns <= 0 ? "" : time_duration(worst, ns));
 	return 0;
 }
 
-/* ---- Another history */
+/* ---- Building a history with other offsets */
 
-/* Beside the history that the viewer began with, else where caches are. */
-static char *temporary_path(const struct nudger *n, const struct input *in, struct error *err)
+/* Returns a path for a temporary history, malloc'ed: next to the first history, or in the cache directory if that
+ * directory is not writable. NULL: failure. */
+static char *temporary_path(const struct offset_editor *n, const struct input *in, struct error *err)
 {
 	const char *file = history_file(n->first), *slash = strrchr(file, '/');
-	char *folder = slash ? mem_printf("%.*s", (int)(slash - file + 1), file) : mem_dup("./");
+	char *dir = slash ? mem_printf("%.*s", (int)(slash - file + 1), file) : mem_dup("./");
 	char *path = NULL;
-	if (access(folder, W_OK) == 0)
-		path = mem_printf("%s.nudged-%ld.steal", folder, (long)getpid());
+	if (access(dir, W_OK) == 0)
+		path = mem_printf("%s.offset-%ld.steal", dir, (long)getpid());
 	else if ((path = cache_path(in, err))) {
 		char *cache = path;
-		path = mem_printf("%s.nudged-%ld.steal", cache, (long)getpid());
+		path = mem_printf("%s.offset-%ld.steal", cache, (long)getpid());
 		free(cache);
 	}
-	free(folder);
+	free(dir);
 	return path;
 }
 
-/* The history that the viewer began with, when that has these nudges; it need not be built again. */
-static bool is_first(const struct nudger *n, const struct input *in)
+/* Returns true if the first history has these offsets already, so no history needs to be built. */
+static bool has_first_offsets(const struct offset_editor *n, const struct input *in)
 {
-	struct json_object *wanted = provenance_nudges(in), *doc = provenance_load(n->first, NULL);
-	bool same = json_object_equal(wanted, field_array(doc, "nudges"));
+	struct json_object *wanted = provenance_manual_offsets(in), *doc = provenance_load(n->first, NULL);
+	bool same = json_object_equal(wanted, json_member_array(doc, "nudges"));
 	json_object_put(wanted);
 	json_object_put(doc);
 	return same;
 }
 
-static struct history *build(const struct nudger *n, struct input *in, struct progress progress, struct error *err)
+static struct history *build_history(const struct offset_editor *n, struct input *in, struct progress progress,
+                                     struct error *err)
 {
-	if (is_first(n, in))
+	if (has_first_offsets(n, in))
 		return n->first;
 	struct history *h = NULL;
 	char *path = temporary_path(n, in, err);
@@ -130,24 +135,24 @@ static struct history *build(const struct nudger *n, struct input *in, struct pr
 	return h;
 }
 
-static struct history *nudge_input(const struct nudger *n, const struct history *shown, struct input *in,
-                                   const char *guest, int64_t ns, struct progress progress, char *said, size_t size,
+static struct history *build_with_offset(const struct offset_editor *n, const struct history *shown, struct input *in,
+                                   const char *guest, int64_t ns, struct progress progress, char *message, size_t size,
                                    struct error *err)
 {
 	char name[128];
-	struct sync_hint *hint = hint_of(in, guest);
+	struct sync_hint *hint = find_hint(in, guest);
 	struct json_object *before = provenance_load(shown, err), *after = NULL;
 	struct history *h = NULL;
 	if (before && (!hint || !find_row(before, "sync", "guest", text_escape(name, sizeof name, guest)))) {
-		error_set(err, STATUS_INPUT, NULL, "%s: was not traced: it has no clock of its own", guest);
+		error_set(err, STATUS_INPUT, NULL, "%s: this guest has no trace and no clock to adjust", guest);
 	} else if (before) {
-		int64_t moved = ns - hint->nudge;
-		hint->nudge = ns;
+		int64_t moved = ns - hint->manual_offset;
+		hint->manual_offset = ns;
 		in->jobs = n->jobs;
-		h = build(n, in, progress, err);
+		h = build_history(n, in, progress, err);
 		after = h ? provenance_load(h, err) : NULL;
 		if (h && (!after || check_traces(before, after, err) ||
-		          describe(before, after, guest, moved, ns, said, size, err))) {
+		          describe_change(before, after, guest, moved, ns, message, size, err))) {
 			if (h != n->first)
 				history_close(h);
 			h = NULL;
@@ -158,43 +163,43 @@ static struct history *nudge_input(const struct nudger *n, const struct history 
 	return h;
 }
 
-struct history *nudger_nudge(void *nudger, const struct history *shown, const char *guest, int64_t ns,
-                             struct progress progress, char *said, size_t size, struct error *err)
+struct history *offset_editor_move(void *offset_editor, const struct history *shown, const char *guest, int64_t ns,
+                             struct progress progress, char *message, size_t size, struct error *err)
 {
 	struct input in = { 0 };
 	struct history *h = NULL;
-	if (ns > SYNC_NUDGE_MAX || ns < -SYNC_NUDGE_MAX)
-		error_set(err, STATUS_USAGE, NULL, "more than an hour is no nudge");
+	if (ns > SYNC_MANUAL_OFFSET_MAX || ns < -SYNC_MANUAL_OFFSET_MAX)
+		error_set(err, STATUS_USAGE, NULL, "manual offset: more than an hour");
 	else if (provenance_input(shown, &in, err) < 0)
 		error_wrap(err, "the traces of this history cannot be read");
 	else if (input_is_live(&in))
-		error_set(err, STATUS_INPUT, "index the folder that lttng-relayd wrote", "a live session is not read twice");
+		error_set(err, STATUS_INPUT, "index the directory written by lttng-relayd", "live traces cannot be read again");
 	else
-		h = nudge_input(nudger, shown, &in, guest, ns, progress, said, size, err);
+		h = build_with_offset(offset_editor, shown, &in, guest, ns, progress, message, size, err);
 	input_release(&in);
 	return h;
 }
 
-/* ---- What is nudged, and where that is kept */
+/* ---- Listing and saving offsets */
 
-void nudger_list(void *nudger, const struct history *shown, char *buf, size_t size)
+void offset_editor_list(void *offset_editor, const struct history *shown, char *buf, size_t size)
 {
-	struct json_object *doc = provenance_load(shown, NULL), *rows = field_array(doc, "nudges");
+	struct json_object *doc = provenance_load(shown, NULL), *rows = json_member_array(doc, "nudges");
 	size_t used = 0;
-	(void)nudger;
+	(void)offset_editor;
 	buf[0] = '\0';
 	for (size_t i = 0; rows && i < json_object_array_length(rows) && used < size; i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
-		char by[TIME_TEXT];
-		int n = snprintf(buf + used, size - used, "%s%s %s", used ? ", " : "", field_text(row, "guest"),
-		                 time_exact(by, field_int(row, "nudge_ns", 0)));
+		char offset_text[TIME_TEXT];
+		int n = snprintf(buf + used, size - used, "%s%s %s", used ? ", " : "", json_member_text(row, "guest"),
+		                 time_exact(offset_text, json_member_int(row, "nudge_ns", 0)));
 		used += n < 0 ? size : (size_t)n;
 	}
 	json_object_put(doc);
 }
 
-/* The folder of a trace, with a slash at its end: its own, or that of a single file; malloc'ed. */
-static char *folder_of(const char *place)
+/* Returns the directory that contains a trace, with a slash at its end, malloc'ed. A trace may be a single file. */
+static char *dir_with_slash(const char *place)
 {
 	struct stat st;
 	char *real = realpath(place, NULL);
@@ -205,12 +210,12 @@ static char *folder_of(const char *place)
 	return dir;
 }
 
-/* The deepest folder that holds all the traces, likewise. */
-static char *folder_of_all(const struct input *in)
+/* Returns the deepest directory that contains all traces, with a slash at its end, malloc'ed. */
+static char *common_dir_of_traces(const struct input *in)
 {
-	char *all = folder_of(in->spec[0].dir);
+	char *all = dir_with_slash(in->spec[0].dir);
 	for (size_t i = 1; i < in->specs; i++) {
-		char *dir = folder_of(in->spec[i].dir);
+		char *dir = dir_with_slash(in->spec[i].dir);
 		size_t same = 0;
 		for (size_t n = 0; all[n] && all[n] == dir[n]; n++)
 			same = all[n] == '/' ? n + 1 : same;
@@ -224,23 +229,24 @@ static int write_session(const char *path, const struct input *in, struct error 
 {
 	struct save save;
 	if (access(path, F_OK) == 0)
-		return error_set(err, STATUS_INPUT, "open that one, or :offset save FILE", "%s: exists already", path);
+		return error_set(err, STATUS_INPUT, "open the existing file, or use :offset save FILE",
+		                 "%s: the file exists already", path);
 	char *text = session_text(in, NULL, NULL, path, err);
-	int rc = text ? save_begin(&save, path, err) : -1;
+	int rc = text ? atomic_file_begin(&save, path, err) : -1;
 	if (rc == 0) {
-		fprintf(save.f, "# Clocks moved by hand in the viewer: see nudge in stealscope-session(5).\n%s", text);
-		rc = save_end(&save, 0, err);
+		fprintf(save.f, "# Manual clock offsets from the viewer: see nudge in stealscope-session(5).\n%s", text);
+		rc = atomic_file_end(&save, 0, err);
 	}
 	free(text);
 	return rc;
 }
 
-static int save_as(struct nudger *n, const char *file, const struct input *in, struct error *err)
+static int save_as(struct offset_editor *n, const char *file, const struct input *in, struct error *err)
 {
-	if (!session_is_one(file))
-		return error_set(err, STATUS_USAGE, "a session file's name ends in .yaml", "%s: no session file", file);
+	if (!is_session_file_name(file))
+		return error_set(err, STATUS_USAGE, "the name must end in .yaml", "%s: not a session file", file);
 	bool in_use = n->session && strcmp(n->session, file) == 0;
-	if (in_use ? session_set_nudges(file, in, err) : write_session(file, in, err))
+	if (in_use ? session_set_manual_offsets(file, in, err) : write_session(file, in, err))
 		return -1;
 	if (!in_use) {
 		free(n->session);
@@ -249,37 +255,37 @@ static int save_as(struct nudger *n, const char *file, const struct input *in, s
 	return 0;
 }
 
-int nudger_save(void *nudger, const struct history *shown, const char *file, char *said, size_t size,
+int offset_editor_save(void *offset_editor, const struct history *shown, const char *file, char *message, size_t size,
                 struct error *err)
 {
-	struct nudger *n = nudger;
+	struct offset_editor *n = offset_editor;
 	struct input in;
-	char nudges[256], shown_name[512];
+	char manual_offsets[256], shown_name[512];
 	int rc = provenance_input(shown, &in, err);
-	nudger_list(n, shown, nudges, sizeof nudges);
+	offset_editor_list(n, shown, manual_offsets, sizeof manual_offsets);
 	if (rc == 0) {
-		char *folder = *file || n->session ? NULL : folder_of_all(&in);
-		char *path = *file ? mem_dup(file) : n->session ? mem_dup(n->session) : mem_printf("%s" SESSION_NAME, folder);
-		if (!nudges[0] && !n->session)
-			rc = error_set(err, STATUS_USAGE, NULL, "no clock is nudged: there is nothing to save");
+		char *dir = *file || n->session ? NULL : common_dir_of_traces(&in);
+		char *path = *file ? mem_dup(file) : n->session ? mem_dup(n->session) : mem_printf("%s" SESSION_NAME, dir);
+		if (!manual_offsets[0] && !n->session)
+			rc = error_set(err, STATUS_USAGE, NULL, "no manual offset: nothing to save");
 		else
 			rc = save_as(n, path, &in, err);
-		snprintf(said, size, "wrote %s: %s", text_escape(shown_name, sizeof shown_name, path),
-		         nudges[0] ? nudges : "no clock is nudged");
-		free(folder);
+		snprintf(message, size, "wrote %s: %s", text_escape(shown_name, sizeof shown_name, path),
+		         manual_offsets[0] ? manual_offsets : "no manual offset");
+		free(dir);
 		free(path);
 	}
 	input_release(&in);
 	return rc;
 }
 
-void nudger_init(struct nudger *n, struct history *h, const struct input_options *o)
+void offset_editor_init(struct offset_editor *n, struct history *h, const struct input_options *o)
 {
-	bool session = o->whats == 1 && session_is_one(o->what[0]);
-	*n = (struct nudger){ .first = h, .session = session ? mem_dup(o->what[0]) : NULL, .jobs = o->jobs };
+	bool session = o->whats == 1 && is_session_file_name(o->what[0]);
+	*n = (struct offset_editor){ .first = h, .session = session ? mem_dup(o->what[0]) : NULL, .jobs = o->jobs };
 }
 
-void nudger_release(struct nudger *n)
+void offset_editor_release(struct offset_editor *n)
 {
 	free(n->session);
 }

@@ -1,4 +1,4 @@
-# index: traces -> a history, and where a history comes from
+# index: traces -> a history, and its provenance
 noinst_LIBRARIES += src/libindex.a
 src_libindex_a_SOURCES = \
 	src/index/name_alias.c src/index/name_alias.h \

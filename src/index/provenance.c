@@ -1,3 +1,4 @@
+/* Provenance: JSON rows of traces, machines, clocks and offsets; check for stale histories. */
 #include "index/provenance.h"
 
 #include <stdio.h>
@@ -13,7 +14,8 @@
 #include "index/session.h"
 
 #define META_SESSION "session"
-#define PROVENANCE_FORMAT 10  /* rises when the model, the paths or what is kept here change: older ones are stale then */
+#define PROVENANCE_FORMAT 10  /* increased when the model, the paths or the stored data change, which makes older
+                               * histories stale */
 
 static void put_text(struct json_object *o, const char *key, const char *raw)
 {
@@ -21,10 +23,11 @@ static void put_text(struct json_object *o, const char *key, const char *raw)
 	json_object_object_add(o, key, json_object_new_string(text_escape(text, sizeof text, raw ? raw : "")));
 }
 
-/* The whole of it, escaped: a session of many guests has a long one. */
-static char *shape_text(const struct input *in)
+/* Returns input_options_text(), escaped, malloc'ed. The buffer depends on the length, because the text is long for
+ * sessions with many guests. */
+static char *escaped_options_text(const struct input *in)
 {
-	char *raw = input_shape(in);
+	char *raw = input_options_text(in);
 	size_t size = 8 * strlen(raw) + 1;
 	char *text = text_escape(mem_new(size, 1), size, raw);
 	free(raw);
@@ -41,40 +44,41 @@ static void put_real(struct json_object *o, const char *key, double v)
 	json_object_object_add(o, key, json_object_new_double(v));
 }
 
-static void put_band(struct json_object *o, const char *key, const struct sync_vm *vm, int64_t t)
+static void put_error_width(struct json_object *o, const char *key, const struct sync_vm *vm, int64_t t)
 {
-	int64_t band = clock_map_band(&vm->clock, t);
+	int64_t band = clock_map_error_width(&vm->clock, t);
 	json_object_object_add(o, key, band < 0 ? NULL : json_object_new_int64(band));
 }
 
-/* Every piece is reported at its own start, middle and end, as far as its clock is known. */
+/* Returns the report row of one clock segment: values at its start, middle and end, limited to the time for which the
+ * clock is known. */
 static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
 {
-	const struct clock_piece *p = &vm->clock.piece[i];
+	const struct clock_segment *p = &vm->clock.segment[i];
 	const struct trace_info *info = trace_info(vm->guest);
 	int64_t begin = i == 0 ? info->begin : p->from;
-	const struct clock_piece *next = i + 1 < vm->clock.pieces ? p + 1 : NULL;
-	int64_t end = !next ? info->end : (next->placed ? next->unsure_from : next->from) - 1;
+	const struct clock_segment *next = i + 1 < vm->clock.segments ? p + 1 : NULL;
+	int64_t end = !next ? info->end : (next->placed ? next->ambiguous_from : next->from) - 1;
 	if (info->begin > info->end)
-		begin = end = 0;  /* there is no event */
+		begin = end = 0;  /* the trace has no events */
 	struct json_object *o = json_object_new_object();
 	put_text(o, "guest", vm->name);
 	put_text(o, "method", vm->method == SYNC_AUTO ? "both" : sync_method_name[vm->method]);
 	put_int(o, "pairs", (int64_t)(p->pairs_ab + p->pairs_cd));
 	put_int(o, "rejected", (int64_t)p->rejected);
 	put_text(o, "quality", sync_quality_name[p->quality]);
-	if (vm->doubt)
-		put_text(o, "doubt", vm->doubt);
+	if (vm->reason != SYNC_REASON_NONE)
+		put_text(o, "reason", sync_reason_row[vm->reason].text);
 	put_real(o, "alpha_ppm", clock_line_ppm(&p->line));
 	put_int(o, "ref_guest_ns", begin);
 	put_int(o, "ref_host_ns", clock_line_at(&p->line, begin));
-	if (vm->clock.known_from != vm->clock.known_to) {  /* bands of what it says nothing of are none */
+	if (vm->clock.known_from != vm->clock.known_to) {  /* there are no error bounds outside the known time */
 		begin = begin > vm->clock.known_from ? begin : vm->clock.known_from;
 		end = end < vm->clock.known_to ? end : vm->clock.known_to;
 	}
-	put_band(o, "band_start_ns", vm, begin);
-	put_band(o, "band_mid_ns", vm, begin + (end - begin) / 2);
-	put_band(o, "band_end_ns", vm, end);
+	put_error_width(o, "error_start_ns", vm, begin);
+	put_error_width(o, "error_mid_ns", vm, begin + (end - begin) / 2);
+	put_error_width(o, "error_end_ns", vm, end);
 	json_object_object_add(o, "containment", vm->containment < 0 ? NULL : json_object_new_double(vm->containment));
 	json_object_object_add(o, "worst_violation_ns",
 	                       vm->worst_violation < 0 ? NULL : json_object_new_int64(vm->worst_violation));
@@ -85,19 +89,19 @@ struct json_object *provenance_sync_rows(const struct sync_result *sync)
 {
 	struct json_object *rows = json_object_new_array();
 	for (size_t i = 0; i < sync->vms; i++)
-		for (size_t k = 0; sync->vm[i].guest && k < sync->vm[i].clock.pieces; k++)
+		for (size_t k = 0; sync->vm[i].guest && k < sync->vm[i].clock.segments; k++)
 			json_object_array_add(rows, sync_row(&sync->vm[i], k));
 	return rows;
 }
 
-/* The lines by which guests' times became the host's, exactly. */
+/* Returns the exact lines that convert the guests' times to the host's clock. */
 static struct json_object *clock_rows(const struct sync_result *sync)
 {
 	struct json_object *rows = json_object_new_array();
 	for (size_t i = 0; i < sync->vms; i++) {
 		const struct sync_vm *vm = &sync->vm[i];
-		for (size_t k = 0; vm->guest && k < vm->clock.pieces; k++) {
-			const struct clock_piece *p = &vm->clock.piece[k];
+		for (size_t k = 0; vm->guest && k < vm->clock.segments; k++) {
+			const struct clock_segment *p = &vm->clock.segment[k];
 			struct json_object *o = json_object_new_object();
 			put_text(o, "guest", vm->name);
 			put_int(o, "from_ns", p->from);
@@ -144,8 +148,8 @@ static struct json_object *vm_row(const struct sync_result *sync, const struct s
 		put_int(v, "host_tid", vm->vcpu[i].host_tid);
 		put_text(v, "evidence", vcpu_evidence_name[vm->vcpu[i].evidence]);
 		if (vm->vcpu[i].moved) {
-			put_int(v, "host_pid", vm->moved_pid);
-			put_text(v, "host_comm", vm->moved_comm);
+			put_int(v, "host_pid", vm->migrated_pid);
+			put_text(v, "host_comm", vm->migrated_comm);
 		}
 		json_object_array_add(vcpus, v);
 	}
@@ -153,15 +157,15 @@ static struct json_object *vm_row(const struct sync_result *sync, const struct s
 	return o;
 }
 
-struct json_object *provenance_nudges(const struct input *in)
+struct json_object *provenance_manual_offsets(const struct input *in)
 {
 	struct json_object *list = json_object_new_array();
 	for (size_t i = 0; i < in->hints; i++) {
-		if (in->hint[i].nudge == 0)
+		if (in->hint[i].manual_offset == 0)
 			continue;
 		struct json_object *o = json_object_new_object();
 		put_text(o, "guest", in->hint[i].guest);
-		put_int(o, "nudge_ns", in->hint[i].nudge);
+		put_int(o, "nudge_ns", in->hint[i].manual_offset);
 		json_object_array_add(list, o);
 	}
 	return list;
@@ -198,11 +202,11 @@ int provenance_store(struct history_builder *b, const char *path, const struct i
 	struct json_object *doc = json_object_new_object(), *list;
 	put_int(doc, "format", PROVENANCE_FORMAT);
 	put_text(doc, "tool", "stealscope " PACKAGE_VERSION);
-	char *shape = shape_text(in);
-	json_object_object_add(doc, "shape", json_object_new_string(shape));
-	free(shape);
+	char *options_text = escaped_options_text(in);
+	json_object_object_add(doc, "shape", json_object_new_string(options_text));
+	free(options_text);
 	json_object_object_add(doc, "paper_states", json_object_new_boolean(in->paper_states));
-	json_object_object_add(doc, "nudges", provenance_nudges(in));
+	json_object_object_add(doc, "nudges", provenance_manual_offsets(in));
 	json_object_object_add(doc, "files", json_object_get(l->files));
 	list = json_object_new_array();
 	for (size_t i = 0; i < in->specs; i++)
@@ -226,17 +230,17 @@ struct json_object *provenance_load(const struct history *h, struct error *err)
 {
 	size_t size;
 	const void *text = history_meta(h, PROVENANCE_KEY, &size);
-	struct json_object *doc = text ? field_parse(text, size) : NULL;
+	struct json_object *doc = text ? json_parse(text, size) : NULL;
 	if (!doc)
-		error_set(err, STATUS_INPUT, "build it anew with stealscope index", "%s: does not say what it was made of",
+		error_set(err, STATUS_INPUT, "rebuild it with stealscope index", "%s: the history does not record its traces",
 		          history_file(h));
 	return doc;
 }
 
-uint64_t provenance_traces(const struct history *h)
+uint64_t provenance_traces_hash(const struct history *h)
 {
 	static const char *const facts[] = { "uuid", "begin", "end", "bytes" };
-	struct json_object *doc = provenance_load(h, NULL), *rows = field_array(doc, "traces");
+	struct json_object *doc = provenance_load(h, NULL), *rows = json_member_array(doc, "traces");
 	uint64_t all = 0;
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
@@ -245,7 +249,7 @@ uint64_t provenance_traces(const struct history *h)
 			const char *s = json_object_get_string(json_object_object_get(row, facts[k]));
 			one = hash_text(hash_text(one, s ? s : ""), "\n");
 		}
-		all += one;  /* in any order */
+		all += one;  /* the sum does not depend on the order */
 	}
 	json_object_put(doc);
 	return all;
@@ -257,8 +261,8 @@ int provenance_input(const struct history *h, struct input *in, struct error *er
 	const char *text = history_meta(h, META_SESSION, &size);
 	*in = (struct input){ 0 };
 	if (!text)
-		return error_set(err, STATUS_INPUT, "build it anew with stealscope index; names and paths must be UTF-8",
-		                 "%s: does not say where its traces are", history_file(h));
+		return error_set(err, STATUS_INPUT, "rebuild it with stealscope index; names and paths must be UTF-8",
+		                 "%s: the history does not record the location of its traces", history_file(h));
 	struct json_object *doc = provenance_load(h, err);
 	if (!doc)
 		return -1;
@@ -270,27 +274,27 @@ int provenance_input(const struct history *h, struct input *in, struct error *er
 int provenance_stale(const struct history *h, const struct input *in, char *why, size_t size, struct error *err)
 {
 	if (input_is_live(in)) {
-		snprintf(why, size, "live sessions are read anew");
+		snprintf(why, size, "live sessions are always read again");
 		return 1;
 	}
 	struct json_object *doc = provenance_load(h, NULL);
-	struct json_object *files = field_array(doc, "files");
-	if (!files || field_int(doc, "format", -1) != PROVENANCE_FORMAT) {
+	struct json_object *files = json_member_array(doc, "files");
+	if (!files || json_member_int(doc, "format", -1) != PROVENANCE_FORMAT) {
 		snprintf(why, size, "it was built by another version of stealscope");
 		json_object_put(doc);
 		return 1;
 	}
 	int rc = 0;
-	char *shape = shape_text(in);
-	if (strcmp(shape, field_text(doc, "shape")) != 0) {
-		snprintf(why, size, "it was built with other options (%s)", field_text(doc, "shape"));
+	char *options_text = escaped_options_text(in);
+	if (strcmp(options_text, json_member_text(doc, "shape")) != 0) {
+		snprintf(why, size, "it was built with other options (%s)", json_member_text(doc, "shape"));
 		rc = 1;
 	} else {
-		struct json_object *now = fingerprint_take(in, err);
+		struct json_object *now = fingerprint_make(in, err);
 		rc = now ? fingerprint_differs(files, now, why, size) : -1;
 		json_object_put(now);
 	}
-	free(shape);
+	free(options_text);
 	json_object_put(doc);
 	return rc;
 }

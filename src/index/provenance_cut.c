@@ -1,4 +1,4 @@
-/* What the cut of a history says of where it comes from. */
+/* Copies the provenance of a history to a cut of it. */
 #include "index/provenance.h"
 
 #include <inttypes.h>
@@ -10,24 +10,24 @@
 #include "base/text.h"
 #include "index/name_alias.h"
 
-#define NAME_MOST 512  /* bytes, as put_text() in provenance.c has them */
+#define NAME_SIZE 512  /* size of an escaped name, bytes, as in put_text() of provenance.c */
 
 static void rename_field(struct json_object *row, const char *key, const struct provenance_cut *how)
 {
-	char buf[ALIAS_TEXT];
+	char buf[ALIAS_SIZE];
 	if (json_object_object_get(row, key))
-		json_object_object_add(row, key, json_object_new_string(how->name(how->arg, field_text(row, key), buf)));
+		json_object_object_add(row, key, json_object_new_string(how->name(how->arg, json_member_text(row, key), buf)));
 }
 
-/* Leaves out the rows about machines that are not wanted, and renames what the other ones name. */
+/* Removes the rows of machines that are not selected, and replaces the names in the others. */
 static void copy_rows(struct json_object *doc, const char *list, const char *machine, const struct provenance_cut *how)
 {
 	static const char *const names[] = { "machine", "vm", "guest", "parent", "host_comm", "uuid" };
-	struct json_object *rows = field_array(doc, list), *kept = json_object_new_array();
+	struct json_object *rows = json_member_array(doc, list), *kept = json_object_new_array();
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
-		bool is_host = strcmp(field_text(row, "role"), "host") == 0;
-		if (!is_host && strcmp(list, "vms") != 0 && !how->wanted(how->arg, field_text(row, machine)))
+		bool is_host = strcmp(json_member_text(row, "role"), "host") == 0;
+		if (!is_host && strcmp(list, "vms") != 0 && !how->wanted(how->arg, json_member_text(row, machine)))
 			continue;
 		for (size_t k = 0; how->aliases && k < sizeof names / sizeof *names; k++)
 			rename_field(row, names[k], how);
@@ -38,15 +38,16 @@ static void copy_rows(struct json_object *doc, const char *list, const char *mac
 	json_object_object_add(doc, list, kept);
 }
 
-/* The options of the run, by which its exports are told from those of the whole. */
-static void copy_shape(struct json_object *doc, const struct provenance_cut *how)
+/* Adds the window and the use of aliases to the recorded options, so that exports of the cut differ from exports of the
+ * whole history. */
+static void copy_options_text(struct json_object *doc, const struct provenance_cut *how)
 {
 	bool paper = json_object_get_boolean(json_object_object_get(doc, "paper_states"));
-	char *shape = how->aliases
+	char *options_text = how->aliases
 		? mem_printf("states=%s cut=%" PRId64 "..%" PRId64 " names=hash", paper ? "paper" : "refined", how->from, how->to)
-		: mem_printf("%s cut=%" PRId64 "..%" PRId64, field_text(doc, "shape"), how->from, how->to);
-	json_object_object_add(doc, "shape", json_object_new_string(shape));
-	free(shape);
+		: mem_printf("%s cut=%" PRId64 "..%" PRId64, json_member_text(doc, "shape"), how->from, how->to);
+	json_object_object_add(doc, "shape", json_object_new_string(options_text));
+	free(options_text);
 }
 
 static int store_notes(const struct notes *notes, struct history_builder *b)
@@ -58,22 +59,33 @@ static int store_notes(const struct notes *notes, struct history_builder *b)
 	return rc;
 }
 
-/* Their texts are prose that may name anything: of those whose names are hidden only the kind, machine and time stay. */
+/* Adds a copy of a note with another machine name and without its text. */
+static void add_hidden_note(struct notes *notes, const struct note *n, const char *machine)
+{
+	notes_copy(notes, n, NULL);
+	struct note *hidden = &notes->item[notes->len - 1];
+	free(hidden->machine);
+	free(hidden->text);
+	hidden->machine = mem_dup(machine);
+	hidden->text = mem_printf("note about the recording (%s); its text is hidden together with the names",
+	                          note_kind_name[n->kind]);
+}
+
+/* Copies the notes of selected machines. With aliases, the texts are replaced, because they may contain any name; code,
+ * kind, machine and time are kept. */
 static int copy_notes(const struct history *h, struct history_builder *b, const struct provenance_cut *how)
 {
 	struct notes all = { 0 }, kept = { 0 };
 	provenance_notes(h, &all);
 	for (size_t i = 0; i < all.len; i++) {
 		const struct note *n = &all.item[i];
-		char name[NAME_MOST] = "", buf[ALIAS_TEXT];
+		char name[NAME_SIZE] = "", buf[ALIAS_SIZE];
 		if (n->machine)
 			text_escape(name, sizeof name, n->machine);
 		if (n->machine && strcmp(name, "host") != 0 && !how->wanted(how->arg, name))
 			continue;
 		if (how->aliases)
-			notes_add_at(&kept, n->kind, n->machine ? how->name(how->arg, name, buf) : NULL, n->from, n->to,
-			             "the recording has a note about this (%s); its words are left out with the names",
-			             note_kind_name[n->kind]);
+			add_hidden_note(&kept, n, n->machine ? how->name(how->arg, name, buf) : NULL);
 		else
 			notes_copy(&kept, n, NULL);
 	}
@@ -90,8 +102,8 @@ int provenance_copy(const struct history *h, struct history_builder *b, const st
 	if (!doc)
 		return -1;
 	json_object_object_add(doc, "files", json_object_new_array());
-	json_object_object_del(doc, "clocks");  /* by which one would read the traces again */
-	copy_shape(doc, how);
+	json_object_object_del(doc, "clocks");  /* only needed to read the traces again */
+	copy_options_text(doc, how);
 	copy_rows(doc, "traces", "machine", how);
 	copy_rows(doc, "vms", "vm", how);
 	copy_rows(doc, "sync", "guest", how);

@@ -1,9 +1,9 @@
-/* The events of a short time, out of the traces that a history was made of.
+/* Raw events of a short window, read from the traces of a history.
  *
- * The history says where they are and what they were like (fingerprint.h), and has the clocks (provenance.h): the moment is
- * taken back by each machine's clock to what its trace has, that part is decoded (struct trace_window), and each event's
- * time goes forth again as it did when the history was made.
- * Cost: opening the traces, and of CTF and raw pages the packets that may tell of the window. */
+ * The history contains the location and fingerprint of the traces (fingerprint.h) and the clocks (provenance.h). The
+ * window is converted to each machine's own clock, and that part of the trace is decoded (struct trace_window). The time
+ * of each event is then converted to the host's clock, with the same result as when the history was built. Cost: opening
+ * the traces, and decoding the packets (CTF) or pages that may contain events of the window. */
 #include "index/index.h"
 
 #include <inttypes.h>
@@ -19,45 +19,46 @@
 #include "index/provenance.h"
 #include "model/model.h"
 
-#define SLACK 4  /* ns by which a time that is taken back may be off */
-#define MOST_DRIFT (INT64_C(1) << 59)  /* half as fast again: no clock drifts as much */
+#define CONVERSION_ERROR_NS 4  /* maximum error of a time converted to the machine's clock, ns */
+#define DRIFT_MAX (INT64_C(1) << 59)  /* drift of 1/2; no clock has more */
 
-struct snippet_source {                 /* a machine */
-	char *name;                 /* as the history calls it */
-	struct clock_map clock;     /* no pieces: the host's own */
+struct raw_events_source {                 /* trace of one machine */
+	char *name;                 /* name in the history */
+	struct clock_map clock;     /* no segments: the clock of the host */
 	struct trace *trace;
 	struct trace_cursor *cursor;
 	struct event ev;
-	int64_t t;                  /* host ns of ev; INT64_MAX: it is over */
+	int64_t t;                  /* time of ev on the host's clock, ns; INT64_MAX: no more events */
 };
 
-struct snippet {
+struct raw_events {
 	int64_t from, to;
-	struct snippet_source *source;
+	struct raw_events_source *source;
 	size_t sources;
-	FILE *out;                  /* into `fields`, whose length does not matter */
+	FILE *out;                  /* memory stream into `fields`; `length` is not used */
 	char *fields;
 	size_t length;
 };
 
-/* ---- where the traces are */
+/* ---- finding the traces */
 
-static bool is_row_of(struct json_object *row, const struct trace_spec *s)
+static bool row_matches_spec(struct json_object *row, const struct trace_spec *s)
 {
 	char name[512];
-	if (strcmp(field_text(row, "role"), "host") == 0 || s->role == ROLE_HOST)
-		return s->role == ROLE_HOST && strcmp(field_text(row, "role"), "host") == 0;
-	return s->name && strcmp(field_text(row, "machine"), text_escape(name, sizeof name, s->name)) == 0;
+	if (strcmp(json_member_text(row, "role"), "host") == 0 || s->role == ROLE_HOST)
+		return s->role == ROLE_HOST && strcmp(json_member_text(row, "role"), "host") == 0;
+	return s->name && strcmp(json_member_text(row, "machine"), text_escape(name, sizeof name, s->name)) == 0;
 }
 
-/* The specifications in the order in which the history had them, which is that of the fingerprint. */
-static int put_in_order(struct input *in, struct json_object *doc, struct error *err)
+/* Sorts the specifications in the order of the traces in the history, which is the order of the fingerprint. Fails if
+ * they do not match. */
+static int sort_specs(struct input *in, struct json_object *doc, struct error *err)
 {
-	struct json_object *rows = field_array(doc, "traces");
+	struct json_object *rows = json_member_array(doc, "traces");
 	const size_t n = rows ? json_object_array_length(rows) : 0;
 	for (size_t i = 0; i < n && i < in->specs; i++) {
 		size_t k = i;
-		while (k < in->specs && !is_row_of(json_object_array_get_idx(rows, i), &in->spec[k]))
+		while (k < in->specs && !row_matches_spec(json_object_array_get_idx(rows, i), &in->spec[k]))
 			k++;
 		if (k == in->specs)
 			break;
@@ -67,87 +68,90 @@ static int put_in_order(struct input *in, struct json_object *doc, struct error 
 		if (i + 1 == n && n == in->specs)
 			return 0;
 	}
-	return error_set(err, STATUS_INPUT, "build it anew with stealscope index",
-	                 "the history does not say which traces it is of");
+	return error_set(err, STATUS_INPUT, "rebuild it with stealscope index",
+	                 "the history does not identify its traces");
 }
 
 static int check_files(struct json_object *doc, const struct input *in, struct error *err)
 {
 	char why[512];
-	struct json_object *then = field_array(doc, "files"), *now = fingerprint_take(in, err);
+	struct json_object *then = json_member_array(doc, "files"), *now = fingerprint_make(in, err);
 	if (!now)
 		return -1;
 	int rc = 0;
 	if (!then || fingerprint_differs(then, now, why, sizeof why))
-		rc = error_set(err, STATUS_INPUT, "index them again", "the traces are not what they were: %s", then ? why : "");
+		rc = error_set(err, STATUS_INPUT, "index them again", "the traces have changed: %s", then ? why : "");
 	json_object_put(now);
 	return rc;
 }
 
-/* What of the traces is there, and as it was. */
+/* Finds the traces of the history, and fails if they have changed. */
 static int find_traces(const struct history *h, struct json_object *doc, struct input *in, struct error *err)
 {
-	struct json_object *files = field_array(doc, "files");
+	struct json_object *files = json_member_array(doc, "files");
 	*in = (struct input){ 0 };
-	if (files && json_object_array_length(files) == 0 && !field_array(doc, "clocks"))
-		return error_set(err, STATUS_INPUT, "ask the history that it was cut from",
-		                 "a cut does not say where its traces are");
-	if (!field_array(doc, "clocks"))
-		return error_set(err, STATUS_INPUT, "build it anew with stealscope index",
+	if (files && json_object_array_length(files) == 0 && !json_member_array(doc, "clocks"))
+		return error_set(err, STATUS_INPUT, "use the history that it was cut from",
+		                 "a cut history does not record the location of its traces");
+	if (!json_member_array(doc, "clocks"))
+		return error_set(err, STATUS_INPUT, "rebuild it with stealscope index",
 		                 "the history was built by another version of stealscope");
 	if (provenance_input(h, in, err))
 		return error_wrap(err, "the traces of this history cannot be read");
 	if (input_is_live(in))
-		return error_set(err, STATUS_INPUT, "index the folder that lttng-relayd wrote", "a live session is not read twice");
-	return put_in_order(in, doc, err) ? -1 : check_files(doc, in, err);
+		return error_set(err, STATUS_INPUT, "index the directory written by lttng-relayd",
+		                 "live traces cannot be read again");
+	return sort_specs(in, doc, err) ? -1 : check_files(doc, in, err);
 }
 
 /* ---- clocks */
 
-static int take_clock(struct json_object *doc, const char *guest, struct clock_map *clock, struct error *err)
+static int read_clock(struct json_object *doc, const char *guest, struct clock_map *clock, struct error *err)
 {
-	struct json_object *rows = field_array(doc, "clocks");
+	struct json_object *rows = json_member_array(doc, "clocks");
 	const size_t n = rows ? json_object_array_length(rows) : 0;
-	clock->piece = mem_new(n + 1, sizeof *clock->piece);
+	clock->segment = mem_new(n + 1, sizeof *clock->segment);
 	for (size_t i = 0; i < n; i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
-		if (strcmp(field_text(row, "guest"), guest) != 0)
+		if (strcmp(json_member_text(row, "guest"), guest) != 0)
 			continue;
-		struct clock_piece *p = &clock->piece[clock->pieces++];
-		p->from = field_int(row, "from_ns", INT64_MIN);
-		p->line = (struct clock_line){ field_int(row, "ref_guest_ns", 0), field_int(row, "ref_host_ns", 0),
-			field_int(row, "drift", 0) };
-		if (p->line.drift > MOST_DRIFT || p->line.drift < -MOST_DRIFT)
-			return error_set(err, STATUS_INPUT, "build it anew with stealscope index", "%s: its clock makes no sense",
+		struct clock_segment *p = &clock->segment[clock->segments++];
+		p->from = json_member_int(row, "from_ns", INT64_MIN);
+		p->line = (struct clock_line){ json_member_int(row, "ref_guest_ns", 0), json_member_int(row, "ref_host_ns", 0),
+			json_member_int(row, "drift", 0) };
+		if (p->line.drift > DRIFT_MAX || p->line.drift < -DRIFT_MAX)
+			return error_set(err, STATUS_INPUT, "rebuild it with stealscope index", "%s: impossible clock in the history",
 			                 guest);
 	}
 	return 0;
 }
 
-/* The guest's time that a line takes to the host's, give or take SLACK. */
-static int64_t line_back(const struct clock_line *l, int64_t host)
+/* Returns the guest's time that the line maps to a host time, ns, with an error of at most CONVERSION_ERROR_NS. */
+static int64_t line_inverse(const struct clock_line *l, int64_t host)
 {
 	const int128 one = (int128)1 << 60, dt = (int128)host - l->ref_host;
 	const int128 back = (int128)l->ref_guest + dt - dt * l->drift / (one + l->drift);
 	return back > INT64_MAX ? INT64_MAX : back < INT64_MIN ? INT64_MIN : (int64_t)back;
 }
 
-static int64_t add(int64_t a, int64_t b)
+static int64_t add_saturated(int64_t a, int64_t b)
 {
 	int64_t sum;
 	return __builtin_add_overflow(a, b, &sum) ? (b < 0 ? INT64_MIN : INT64_MAX) : sum;
 }
 
-/* All of the machine's time that its clock takes into [from, to], and perhaps some more. */
-static struct trace_window window_of(const struct clock_map *clock, int64_t from, int64_t to)
+/* Returns a window on the machine's clock that contains all times which the clock maps to [from, to]. */
+static struct trace_window machine_window(const struct clock_map *clock, int64_t from, int64_t to)
 {
-	if (!clock->pieces)
+	if (!clock->segments)
 		return (struct trace_window){ from, to };
 	struct trace_window all = { INT64_MAX, INT64_MIN };
-	for (size_t i = 0; i < clock->pieces; i++) {
-		const struct clock_piece *p = &clock->piece[i];
-		const int64_t begin = i ? p->from : INT64_MIN, end = i + 1 < clock->pieces ? add(p[1].from, -1) : INT64_MAX;
-		int64_t a = add(line_back(&p->line, from), -SLACK), b = add(line_back(&p->line, to), SLACK);
+	for (size_t i = 0; i < clock->segments; i++) {
+		const struct clock_segment *p = &clock->segment[i];
+		const int64_t begin = i ? p->from : INT64_MIN;
+		const int64_t end = i + 1 < clock->segments ? add_saturated(p[1].from, -1) : INT64_MAX;
+		int64_t a = add_saturated(line_inverse(&p->line, from), -CONVERSION_ERROR_NS),
+				b = add_saturated(line_inverse(&p->line, to), CONVERSION_ERROR_NS);
 		a = a > begin ? a : begin;
 		b = b < end ? b : end;
 		if (a > b)
@@ -160,79 +164,82 @@ static struct trace_window window_of(const struct clock_map *clock, int64_t from
 
 /* ---- opening */
 
-/* Who runs a VM, as provenance.c has it; NULL: it is none. */
-static const char *parent_of(struct json_object *doc, const char *vm)
+/* Returns the machine that runs a VM, from the provenance; NULL: not a VM. */
+static const char *vm_parent(struct json_object *doc, const char *vm)
 {
-	struct json_object *rows = field_array(doc, "vms");
+	struct json_object *rows = json_member_array(doc, "vms");
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
-		if (strcmp(field_text(row, "vm"), vm) == 0)
-			return field_text(row, "parent");
+		if (strcmp(json_member_text(row, "vm"), vm) == 0)
+			return json_member_text(row, "parent");
 	}
 	return NULL;
 }
 
-/* Is it the wanted machine, or one that runs that?  Of what is neither host nor VM, all are wanted. */
-static bool is_wanted(struct json_object *doc, const char *wanted, const char *machine)
+/* Returns true for the selected machine, its host and its outer guests. If the selected machine is neither the host nor
+ * a VM, returns true for all machines. */
+static bool is_selected(struct json_object *doc, const char *wanted, const char *machine)
 {
 	char of[512], name[512];
 	if (!wanted)
 		return true;
-	const char *up = text_escape(of, sizeof of, wanted);
+	const char *outer = text_escape(of, sizeof of, wanted);
 	text_escape(name, sizeof name, machine);
-	if (strcmp(up, "host") != 0 && !parent_of(doc, up))
+	if (strcmp(outer, "host") != 0 && !vm_parent(doc, outer))
 		return true;
-	for (int deep = 0; up && deep < 64; deep++, up = parent_of(doc, up))
-		if (strcmp(up, name) == 0)
+	for (int depth = 0; outer && depth < 64; depth++, outer = vm_parent(doc, outer))
+		if (strcmp(outer, name) == 0)
 			return true;
 	return false;
 }
 
-/* The machines that are asked for: their clocks, and what is to be read of them. */
-static int choose(struct snippet *m, const struct input *in, struct json_object *doc, const struct snippet_options *o,
-                  struct trace_spec *spec, struct trace_window *only, struct error *err)
+/* Collects the selected machines with their clocks and windows. Returns 0 or -1. */
+static int select_machines(struct raw_events *m, const struct input *in, struct json_object *doc,
+                           const struct raw_events_options *o, struct trace_spec *spec, struct trace_window *window,
+                           struct error *err)
 {
 	for (size_t i = 0; i < in->specs; i++) {
 		char guest[512];
 		const bool is_host = in->spec[i].role == ROLE_HOST;
 		const char *name = is_host ? "host" : in->spec[i].name;
-		if (!is_wanted(doc, o->machine, name))
+		if (!is_selected(doc, o->machine, name))
 			continue;
-		struct snippet_source *t = &m->source[m->sources];
+		struct raw_events_source *t = &m->source[m->sources];
 		t->name = mem_dup(name);
 		spec[m->sources] = in->spec[i];
 		m->sources++;
-		if (!is_host && take_clock(doc, text_escape(guest, sizeof guest, name), &t->clock, err))
+		if (!is_host && read_clock(doc, text_escape(guest, sizeof guest, name), &t->clock, err))
 			return -1;
-		only[m->sources - 1] = window_of(&t->clock, o->from, o->to);
+		window[m->sources - 1] = machine_window(&t->clock, o->from, o->to);
 	}
 	return 0;
 }
 
-static int load(struct snippet *m, const struct input *in, struct json_object *doc, const struct snippet_options *o,
-                struct error *err)
+static int load_window(struct raw_events *m, const struct input *in, struct json_object *doc,
+                       const struct raw_events_options *o, struct error *err)
 {
 	struct trace_spec *spec = mem_new(in->specs + 1, sizeof *spec);
-	struct trace_window *only = mem_new(in->specs + 1, sizeof *only);
+	struct trace_window *window = mem_new(in->specs + 1, sizeof *window);
 	struct trace **trace = mem_new(in->specs + 1, sizeof *trace);
 	m->source = mem_new(in->specs + 1, sizeof *m->source);
-	int rc = choose(m, in, doc, o, spec, only, err);
+	int rc = select_machines(m, in, doc, o, spec, window, err);
 	struct notes notes = { 0 };
-	const struct trace_options options = { .reader = in->reader, .workers = o->jobs, .only = only,
+	const struct trace_options options = { .reader = in->reader, .workers = o->jobs, .window = window,
 		.progress = o->progress };
 	if (!rc && m->sources)
 		rc = trace_load(spec, m->sources, &options, trace, &notes, err);
 	for (size_t i = 0; i < m->sources && !rc; i++)
 		m->source[i].trace = trace[i];
-	notes_release(&notes);  /* of the whole, the history has them; of a part they would be others */
+	notes_release(&notes);  /* the history contains the notes of the whole traces */
 	free(spec);
-	free(only);
+	free(window);
 	free(trace);
 	return rc;
 }
 
-/* The next event of a machine that lies in the window.  Its time never runs backwards, as in the history. */
-static int advance(const struct snippet *m, struct snippet_source *t, struct error *err)
+/* Reads the machine's next event in the window. Times on the host's clock never decrease, as in the history. Returns 0
+ * or -1. */
+static int advance_source(const struct raw_events *m, struct raw_events_source *t, struct error *err)
 {
 	int got;
 	while ((got = trace_cursor_next(t->cursor, &t->ev, err)) > 0) {
@@ -248,36 +255,36 @@ static int advance(const struct snippet *m, struct snippet_source *t, struct err
 	return 0;
 }
 
-static int begin(struct snippet *m, struct error *err)
+static int open_cursors(struct raw_events *m, struct error *err)
 {
 	for (size_t i = 0; i < m->sources; i++) {
-		struct snippet_source *t = &m->source[i];
+		struct raw_events_source *t = &m->source[i];
 		t->t = INT64_MIN;
 		t->cursor = trace_cursor_open(t->trace, ALL_KINDS, -1, err);
-		if (!t->cursor || advance(m, t, err))
+		if (!t->cursor || advance_source(m, t, err))
 			return -1;
 	}
 	return 0;
 }
 
-struct snippet *snippet_open(const struct history *h, const struct snippet_options *o, struct error *err)
+struct raw_events *raw_events_open(const struct history *h, const struct raw_events_options *o, struct error *err)
 {
-	struct snippet *m = mem_new(1, sizeof *m);
+	struct raw_events *m = mem_new(1, sizeof *m);
 	struct input in = { 0 };
 	m->out = open_memstream(&m->fields, &m->length);
 	struct json_object *doc = provenance_load(h, err);
 	m->from = o->from;
 	m->to = o->to;
-	const int rc = !doc || find_traces(h, doc, &in, err) || load(m, &in, doc, o, err) || begin(m, err);
+	const int rc = !doc || find_traces(h, doc, &in, err) || load_window(m, &in, doc, o, err) || open_cursors(m, err);
 	json_object_put(doc);
 	input_release(&in);
 	if (!rc)
 		return m;
-	snippet_close(m);
+	raw_events_close(m);
 	return NULL;
 }
 
-void snippet_close(struct snippet *m)
+void raw_events_close(struct raw_events *m)
 {
 	if (!m)
 		return;
@@ -293,9 +300,9 @@ void snippet_close(struct snippet *m)
 	free(m);
 }
 
-/* ---- events in words */
+/* ---- events as text */
 
-static bool is_address(const char *name)
+static bool is_hex_field(const char *name)
 {
 	static const char *const names[] = { "ip", "address", "data", "icr", "timer", "function" };
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -309,7 +316,7 @@ static void put_field(FILE *out, const char *name, const char *text, int64_t v)
 	fprintf(out, "%s%s=", ftello(out) ? " " : "", name);
 	if (text)
 		fputs(text, out);
-	else if (is_address(name))
+	else if (is_hex_field(name))
 		fprintf(out, "0x%" PRIx64, (uint64_t)v);
 	else
 		fprintf(out, "%" PRId64, v);
@@ -336,7 +343,7 @@ static void put_fields(FILE *out, const struct trace *trace, const struct event 
 	}
 }
 
-static const char *tell_fields(struct snippet *m, const struct trace *trace, const struct event *ev)
+static const char *fields_text(struct raw_events *m, const struct trace *trace, const struct event *ev)
 {
 	rewind(m->out);
 	put_fields(m->out, trace, ev);
@@ -345,9 +352,9 @@ static const char *tell_fields(struct snippet *m, const struct trace *trace, con
 	return m->fields;
 }
 
-int snippet_next(struct snippet *m, struct event_text *out, struct error *err)
+int raw_events_next(struct raw_events *m, struct event_text *out, struct error *err)
 {
-	struct snippet_source *first = NULL;
+	struct raw_events_source *first = NULL;
 	for (size_t i = 0; i < m->sources; i++)
 		if (m->source[i].t != INT64_MAX && (!first || m->source[i].t < first->t))
 			first = &m->source[i];
@@ -356,24 +363,24 @@ int snippet_next(struct snippet *m, struct event_text *out, struct error *err)
 	const struct event *ev = &first->ev;
 	*out = (struct event_text){ .t = first->t, .own = ev->ts, .machine = first->name, .cpu = ev->cpu, .tid = ev->tid,
 		.comm = trace_string(first->trace, ev->comm), .event = event_kind_name[ev->kind],
-		.fields = tell_fields(m, first->trace, ev) };
+		.fields = fields_text(m, first->trace, ev) };
 	if (ev->kind == EV_NAMED)
 		out->event = trace_string(first->trace, ev->named.name);
-	return advance(m, first, err) ? -1 : 1;
+	return advance_source(m, first, err) ? -1 : 1;
 }
 
-int snippet_read(const struct history *h, const struct snippet_options *o, size_t most, struct event_list *out,
+int raw_events_read(const struct history *h, const struct raw_events_options *o, size_t max_events, struct event_list *out,
                  struct error *err)
 {
 	struct event_text ev;
-	struct snippet *s = snippet_open(h, o, err);
+	struct raw_events *s = raw_events_open(h, o, err);
 	int got = s ? 1 : -1;
-	while (got > 0 && !out->more && (got = snippet_next(s, &ev, err)) > 0) {
-		out->more = out->len == most;
+	while (got > 0 && !out->more && (got = raw_events_next(s, &ev, err)) > 0) {
+		out->more = out->len == max_events;
 		if (!out->more)
 			event_list_add(out, &ev);
 	}
-	snippet_close(s);
+	raw_events_close(s);
 	if (got < 0)
 		event_list_release(out);
 	return got < 0 ? -1 : 0;

@@ -1,3 +1,4 @@
+/* Reads session files: converts YAML to struct input. */
 #include "index/session.h"
 
 #include <stdlib.h>
@@ -10,23 +11,23 @@
 #include "index/input.h"
 #include "model/model.h"
 
-#define MEND "see stealscope-session(5)"
-#define GROUPS_MOST 4096
-#define SHARES_MOST 262144  /* the kernel's */
-#define DEEPEST 32          /* as deep as a replay looks */
+#define REMEDY "see stealscope-session(5)"
+#define GROUPS_MAX 4096
+#define SHARES_MAX 262144  /* maximum that the kernel allows */
+#define GROUP_DEPTH_MAX 32          /* maximum depth of control groups that a replay considers */
 
-bool session_is_one(const char *path)
+bool is_session_file_name(const char *path)
 {
 	const char *dot = strrchr(path, '.');
 	return dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0);
 }
 
-char *session_in(const char *folder)
+char *find_session_file(const char *dir)
 {
-	if (trace_is_live(folder))
+	if (trace_is_live(dir))
 		return NULL;
-	const size_t len = strlen(folder);
-	char *path = mem_printf("%s%ssession.yaml", folder, len && folder[len - 1] == '/' ? "" : "/");
+	const size_t len = strlen(dir);
+	char *path = mem_printf("%s%ssession.yaml", dir, len && dir[len - 1] == '/' ? "" : "/");
 	if (access(path, F_OK) == 0)
 		return path;
 	free(path);
@@ -36,19 +37,20 @@ char *session_in(const char *folder)
 struct session {
 	struct input *in;
 	struct yaml_file file;
-	bool written;  /* by somebody, as a file: its lines mean something */
-	char *folder;  /* of the session file, with the slash; "" for the working directory */
-	struct { const char *path; unsigned shares; } *group;  /* control groups of the host; paths are of the file */
+	bool is_file;  /* the user wrote the file, so error messages contain the line */
+	char *dir;  /* directory of the session file, with a slash at its end; "": working directory */
+	struct { const char *path; unsigned shares; } *group;  /* control groups of the host with their shares; `file` owns
+	                                                        * the paths */
 	size_t groups, group_cap;
 	struct error *err;
 };
 
-/* Refuses members that mean nothing: a misspelt one would be passed over in silence. */
+/* Fails on an unknown member, so that a misspelt name is not ignored silently. */
 static int check_members(struct session *s, const yaml_node_t *map, const char *const *known)
 {
 	yaml_node_t *key, *value;
 	if (map->type != YAML_MAPPING_NODE)
-		return yaml_refuse(&s->file, map, s->err, "a mapping (name: value) is wanted here");
+		return yaml_refuse(&s->file, map, s->err, "expected a mapping (name: value)");
 	for (size_t i = 0; yaml_pair(&s->file, map, i, &key, &value); i++) {
 		const char *name = yaml_scalar(key);
 		struct suggestion near = SUGGESTION(name ? name : "");
@@ -56,17 +58,17 @@ static int check_members(struct session *s, const yaml_node_t *map, const char *
 		while (known[k] && strcmp(known[k], near.typed) != 0)
 			suggest(&near, known[k++]);
 		if (!known[k])
-			return yaml_refuse_word(&s->file, key, "no such word here", &near, s->err);
+			return yaml_refuse_word(&s->file, key, "unknown key", &near, s->err);
 	}
 	return 0;
 }
 
-/* The text of an optional member; NULL when it is absent. */
+/* Reads the text of an optional member; NULL: absent. Returns 0 or -1. */
 static int get_text(struct session *s, const yaml_node_t *map, const char *key, const char **text)
 {
 	const yaml_node_t *node = yaml_member(&s->file, map, key);
 	*text = yaml_scalar(node);
-	return node && !*text ? yaml_refuse(&s->file, node, s->err, "%s: a text is wanted here", key) : 0;
+	return node && !*text ? yaml_refuse(&s->file, node, s->err, "%s: expected a text", key) : 0;
 }
 
 static int get_offset(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
@@ -81,20 +83,20 @@ static int get_offset(struct session *s, const yaml_node_t *map, struct sync_hin
 	return 0;
 }
 
-static int get_nudge(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
+static int get_manual_offset(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
 {
 	const yaml_node_t *node = yaml_member(&s->file, map, "nudge");
 	const char *text;
 	if (get_text(s, map, "nudge", &text))
 		return -1;
-	if (text && !time_parse_offset(*text == '+' ? text + 1 : text, &hint->nudge))
+	if (text && !time_parse_offset(*text == '+' ? text + 1 : text, &hint->manual_offset))
 		return yaml_refuse(&s->file, node, s->err, "nudge: not a duration: '%s'", text);
-	if (hint->nudge > SYNC_NUDGE_MAX || hint->nudge < -SYNC_NUDGE_MAX)
+	if (hint->manual_offset > SYNC_MANUAL_OFFSET_MAX || hint->manual_offset < -SYNC_MANUAL_OFFSET_MAX)
 		return yaml_refuse(&s->file, node, s->err, "nudge: more than an hour: '%s'", text);
 	return 0;
 }
 
-/* tsc: { offset: -35946410527, ratio: 1, bits: 0 } */
+/* Parses tsc: { offset: -35946410527, ratio: 1, bits: 0 }. */
 static int get_tsc(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
 {
 	static const char *const known[] = { "offset", "ratio", "bits", NULL };
@@ -126,13 +128,13 @@ static int get_parent(struct session *s, const yaml_node_t *map, struct sync_hin
 	return 0;
 }
 
-/* vcpus: { 0: 154, 1: 155 }: number of the guest's CPU -> TID of its thread on the machine that runs it. */
+/* Parses vcpus: { 0: 154, 1: 155 }: CPU number of the guest -> TID of the thread that runs it on the outer machine. */
 static int get_vcpus(struct session *s, const yaml_node_t *map, struct sync_hint *hint)
 {
 	yaml_node_t *node = yaml_member(&s->file, map, "vcpus"), *key, *value;
 	size_t cap = 0;
 	if (node && node->type != YAML_MAPPING_NODE)
-		return yaml_refuse(&s->file, node, s->err, "vcpus: {CPU: TID} is wanted here");
+		return yaml_refuse(&s->file, node, s->err, "vcpus: expected {CPU: TID}");
 	for (size_t i = 0; yaml_pair(&s->file, node, i, &key, &value); i++) {
 		int64_t number, tid;
 		if (yaml_integer(&s->file, key, 0, 4095, &number, s->err) ||
@@ -143,20 +145,20 @@ static int get_vcpus(struct session *s, const yaml_node_t *map, struct sync_hint
 	return 0;
 }
 
-/* weights: { /machine.slice: 1024, ... }: a control group of the host -> its shares. */
+/* Parses weights: { /machine.slice: 1024, ... }: control group of the host -> shares. */
 static int get_weights(struct session *s, const yaml_node_t *map)
 {
 	yaml_node_t *node = yaml_member(&s->file, map, "weights"), *key, *value;
 	if (node && node->type != YAML_MAPPING_NODE)
-		return yaml_refuse(&s->file, node, s->err, "weights: {GROUP: SHARES} is wanted here");
+		return yaml_refuse(&s->file, node, s->err, "weights: expected {GROUP: SHARES}");
 	for (size_t i = 0; yaml_pair(&s->file, node, i, &key, &value); i++) {
 		const char *path = yaml_scalar(key);
 		int64_t shares;
 		if (!path || *path != '/')
-			return yaml_refuse(&s->file, key, s->err, "weights: a control group is wanted here, as /machine.slice");
-		if (i >= GROUPS_MOST)
-			return yaml_refuse(&s->file, key, s->err, "weights: more than %d control groups", GROUPS_MOST);
-		if (yaml_integer(&s->file, value, 1, SHARES_MOST, &shares, s->err))
+			return yaml_refuse(&s->file, key, s->err, "weights: expected a control group such as /machine.slice");
+		if (i >= GROUPS_MAX)
+			return yaml_refuse(&s->file, key, s->err, "weights: more than %d control groups", GROUPS_MAX);
+		if (yaml_integer(&s->file, value, 1, SHARES_MAX, &shares, s->err))
 			return -1;
 		ARRAY_PUSH(s->group, s->groups, s->group_cap)->path = path;
 		s->group[s->groups - 1].shares = (unsigned)shares;
@@ -164,52 +166,53 @@ static int get_weights(struct session *s, const yaml_node_t *map)
 	return 0;
 }
 
-/* The groups that have weights on the way to one, from the outside: "0:1024/3:200". */
-static char *way_to(const struct session *s, const char *path)
+/* Returns the groups with weights on the path to a group, outermost first, as index:shares, for example "0:1024/3:200";
+ * NULL: none. The caller frees it. */
+static char *weighted_path(const struct session *s, const char *path)
 {
-	char *way = NULL;
+	char *weights = NULL;
 	for (const char *end = path; *end; ) {
 		end += 1 + strcspn(end + 1, "/");
 		const size_t length = (size_t)(end - path);
 		for (size_t i = 0; i < s->groups; i++) {
 			if (strncmp(s->group[i].path, path, length) != 0 || s->group[i].path[length])
 				continue;
-			char *longer = mem_printf("%s%s%zu:%u", way ? way : "", way ? "/" : "", i, s->group[i].shares);
-			free(way);
-			way = longer;
+			char *longer = mem_printf("%s%s%zu:%u", weights ? weights : "", weights ? "/" : "", i, s->group[i].shares);
+			free(weights);
+			weights = longer;
 			break;
 		}
 	}
-	return way;
+	return weights;
 }
 
-static int depth_of(const char *path)
+static int group_depth(const char *path)
 {
 	int depth = 0;
 	for (; *path; path++)
-		depth += *path == '/' && depth <= DEEPEST;
+		depth += *path == '/' && depth <= GROUP_DEPTH_MAX;
 	return depth;
 }
 
-/* groups: { 154: /machine.slice/web.scope }: TID of a thread of the host -> the control group that it is in.  parent: the
- * machine around, where that is not the host. */
+/* Parses groups: { 154: /machine.slice/web.scope }: TID of a host thread -> its control group. parent: the machine that
+ * runs the guest; NULL: the host. */
 static int get_groups(struct session *s, const yaml_node_t *map, const char *parent)
 {
 	yaml_node_t *node = yaml_member(&s->file, map, "groups"), *key, *value;
 	if (node && node->type != YAML_MAPPING_NODE)
-		return yaml_refuse(&s->file, node, s->err, "groups: {TID: GROUP} is wanted here");
+		return yaml_refuse(&s->file, node, s->err, "groups: expected {TID: GROUP}");
 	if (node && parent && strcmp(parent, "host") != 0)
-		return yaml_refuse(&s->file, node, s->err, "groups: its threads are none of the host's");
+		return yaml_refuse(&s->file, node, s->err, "groups: only for guests that run on the host itself");
 	for (size_t i = 0; yaml_pair(&s->file, node, i, &key, &value); i++) {
 		const char *path = yaml_scalar(value);
 		int64_t tid;
 		if (yaml_integer(&s->file, key, 1, INT32_MAX, &tid, s->err))
 			return -1;
-		if (!path || *path != '/' || depth_of(path) > DEEPEST)
-			return yaml_refuse(&s->file, value, s->err, "groups: a control group is wanted here, as /machine.slice");
-		char *way = way_to(s, path);
-		if (way)
-			*ARRAY_PUSH(s->in->group, s->in->groups, s->in->group_cap) = (struct model_groups){ (int32_t)tid, way };
+		if (!path || *path != '/' || group_depth(path) > GROUP_DEPTH_MAX)
+			return yaml_refuse(&s->file, value, s->err, "groups: expected a control group such as /machine.slice");
+		char *weights = weighted_path(s, path);
+		if (weights)
+			*ARRAY_PUSH(s->in->group, s->in->groups, s->in->group_cap) = (struct model_groups){ (int32_t)tid, weights };
 	}
 	return 0;
 }
@@ -221,10 +224,10 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 		return -1;
 	if (!dir)
 		return yaml_refuse(&s->file, map, s->err, "dir: is missing");
-	char *place = *dir == '/' || trace_is_live(dir) ? mem_dup(dir) : mem_printf("%s%s", s->folder, dir);
+	char *place = *dir == '/' || trace_is_live(dir) ? mem_dup(dir) : mem_printf("%s%s", s->dir, dir);
 	int rc = input_add_machine(s->in, place, name, role, layout, s->err);
 	free(place);
-	if (rc && s->written && s->err->status == STATUS_INPUT)
+	if (rc && s->is_file && s->err->status == STATUS_INPUT)
 		error_wrap(s->err, "%s:%zu", s->file.name, map->start_mark.line + 1);
 	return rc;
 }
@@ -250,13 +253,13 @@ static int load_guest(struct session *s, const yaml_node_t *node)
 		return -1;
 	if (!name)
 		return yaml_refuse(&s->file, node, s->err, "name: is missing");
-	if (strlen(name) > MACHINE_NAME)
-		return yaml_refuse(&s->file, node, s->err, "name: has more than %d bytes", MACHINE_NAME);
+	if (strlen(name) > MACHINE_NAME_MAX)
+		return yaml_refuse(&s->file, node, s->err, "name: longer than %d bytes", MACHINE_NAME_MAX);
 	struct sync_hint *hint = input_add_hint(s->in, name);
-	if (get_parent(s, node, hint) || get_offset(s, node, hint) || get_nudge(s, node, hint) ||
+	if (get_parent(s, node, hint) || get_offset(s, node, hint) || get_manual_offset(s, node, hint) ||
 	    get_vcpus(s, node, hint) || get_tsc(s, node, hint) || get_groups(s, node, hint->parent))
 		return -1;
-	/* A guest may be named for its vCPU threads alone: nobody traced it. */
+	/* A guest without a trace may be listed only for its vCPU threads. */
 	if (!yaml_member(&s->file, node, "dir") && hint->vcpus)
 		return 0;
 	return add_traces(s, node, name, ROLE_GUEST);
@@ -268,7 +271,7 @@ static int load_document(struct session *s)
 	yaml_node_t *root = yaml_root(&s->file), *guest;
 	const char *sync;
 	if (!root)
-		return yaml_refuse(&s->file, NULL, s->err, "it is empty");
+		return yaml_refuse(&s->file, NULL, s->err, "the file is empty");
 	if (check_members(s, root, known) || get_text(s, root, "sync", &sync))
 		return -1;
 	if (sync && !s->in->sync)
@@ -277,22 +280,22 @@ static int load_document(struct session *s)
 		return -1;
 	const yaml_node_t *guests = yaml_member(&s->file, root, "guests");
 	if (guests && guests->type != YAML_SEQUENCE_NODE)
-		return yaml_refuse(&s->file, guests, s->err, "guests: a list (- name: ...) is wanted here");
+		return yaml_refuse(&s->file, guests, s->err, "guests: expected a list (- name: ...)");
 	for (size_t i = 0; yaml_item(&s->file, guests, i, &guest); i++)
 		if (load_guest(s, guest))
 			return -1;
 	if (s->in->specs == 0)
-		return yaml_refuse(&s->file, root, s->err, "it names no traces");
+		return yaml_refuse(&s->file, root, s->err, "the session names no traces");
 	return 0;
 }
 
-/* The file is named; folders in it are relative to its own. */
+/* Loads the parsed file. Directories in the file are relative to the directory of the file. */
 static int load_file(struct session *s, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	s->folder = mem_printf("%.*s", slash ? (int)(slash - path + 1) : 0, path);
+	s->dir = mem_printf("%.*s", slash ? (int)(slash - path + 1) : 0, path);
 	int rc = load_document(s);
-	free(s->folder);
+	free(s->dir);
 	free(s->group);
 	yaml_file_release(&s->file);
 	return rc;
@@ -300,12 +303,12 @@ static int load_file(struct session *s, const char *path)
 
 int session_load(struct input *in, const char *path, struct error *err)
 {
-	struct session s = { .in = in, .written = true, .err = err };
-	return yaml_file_read(&s.file, path, MEND, err) ? -1 : load_file(&s, path);
+	struct session s = { .in = in, .is_file = true, .err = err };
+	return yaml_file_read(&s.file, path, REMEDY, err) ? -1 : load_file(&s, path);
 }
 
 int session_parse(struct input *in, const char *text, size_t size, const char *path, struct error *err)
 {
 	struct session s = { .in = in, .err = err };
-	return yaml_file_parse(&s.file, text, size, path, MEND, err) ? -1 : load_file(&s, path);
+	return yaml_file_parse(&s.file, text, size, path, REMEDY, err) ? -1 : load_file(&s, path);
 }

@@ -1,4 +1,4 @@
-/* Session files: which traces belong together and how to read them, in YAML (stealscope-session(5)). */
+/* Session files (YAML, stealscope-session(5)): which traces belong together, and how to read them. */
 #ifndef STEALSCOPE_INDEX_SESSION_H
 #define STEALSCOPE_INDEX_SESSION_H
 
@@ -6,27 +6,27 @@
 
 #include "index/index.h"
 
-/* Is this operand a session file, by its name? */
-bool session_is_one(const char *path);
-/* The session file of a folder that has one, session.yaml, as recordings do; NULL: none.  The caller frees. */
-char *session_in(const char *folder);
+/* Returns true if the file name is the name of a session file: it ends in .yaml or .yml. */
+bool is_session_file_name(const char *path);
+/* Returns the path of session.yaml in a directory, where recordings write it; NULL: there is none. The caller frees it. */
+char *find_session_file(const char *dir);
 
-/* Adds what the session file says to `in`: trace specifications, sync method, hints.  Options that the user gave on
- * the command line win over the file.  Folders in it are relative to the file's own. */
+/* Adds the contents of the session file to *in: trace specifications, sync method, hints. Options of the command line
+ * take precedence. Directories in the file are relative to the directory of the file. Returns 0 or -1. */
 int session_load(struct input *in, const char *path, struct error *err);
-/* The same of text that stands in the file `path`, or as if it did. */
+/* As session_load(), for a text. path: file that contains the text, or would contain it. */
 int session_parse(struct input *in, const char *text, size_t size, const char *path, struct error *err);
 
 /* ---- Writing (session_write.c) */
 
-/* The text of a session file at `path` that names host and guests as they were found (trace[], in order of in->spec, one
- * of them the host's, or none; trace NULL: the specifications have names and roles), and what the user knows of them.
- * Folders below that of the file are
- * relative.  The caller frees; NULL when a name or path is not UTF-8. */
+/* Returns the text of a session file for `path`: the host, the guests, and the user's hints. trace: traces in the order
+ * of in->spec, from which names and roles are taken; NULL: the specifications contain them. host: one of trace[], or
+ * NULL. Directories below the directory of the file are relative. The caller frees the text. Returns NULL if a name or
+ * path is not UTF-8. */
 char *session_text(const struct input *in, struct trace *const *trace, const struct trace *host, const char *path,
                    struct error *err);
 
-/* Makes the nudges in a session file those of in->hint; nothing else of its text changes. */
-int session_set_nudges(const char *path, const struct input *in, struct error *err);
+/* Sets the manual offsets in a session file to those in in->hint; the rest of the text stays unchanged. Returns 0 or -1. */
+int session_set_manual_offsets(const char *path, const struct input *in, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Session files written: whole ones, and the nudges within one that a person wrote. */
+/* Writes session files: whole files, and manual offsets in a file that the user wrote. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "base/yaml_out.h"
 #include "index/session.h"
 
-#define MEND "see stealscope-session(5)"
+#define REMEDY "see stealscope-session(5)"
 
 /* ---- A whole file */
 
@@ -31,8 +31,8 @@ static void put_hint(struct yaml_out *o, int map, const struct sync_hint *hint)
 	yaml_out_text(o, map, "parent", hint->parent);
 	if (hint->has_offset)
 		yaml_out_text(o, map, "offset", time_exact(text, hint->offset));
-	if (hint->nudge)
-		yaml_out_text(o, map, "nudge", time_exact(text, hint->nudge));
+	if (hint->manual_offset)
+		yaml_out_text(o, map, "nudge", time_exact(text, hint->manual_offset));
 	if (hint->has_tsc) {
 		const int tsc = yaml_out_braces(o, map, "tsc");
 		yaml_out_number(o, tsc, "offset", hint->tsc_offset);
@@ -42,33 +42,33 @@ static void put_hint(struct yaml_out *o, int map, const struct sync_hint *hint)
 	put_vcpus(o, map, hint);
 }
 
-/* The folder that a session file at `path` lies in, with a slash at its end. */
-static char *folder_of(const char *path)
+/* Returns the directory of a session file at `path`, with a slash at its end, malloc'ed. */
+static char *dir_with_slash(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char *folder = mem_printf("%.*s", slash ? (int)(slash - path + 1) : 2, slash ? path : "./");
-	char *real = realpath(folder, NULL), *whole = mem_printf("%s%s", real ? real : folder, real && real[1] ? "/" : "");
-	free(folder);
+	char *dir = mem_printf("%.*s", slash ? (int)(slash - path + 1) : 2, slash ? path : "./");
+	char *real = realpath(dir, NULL), *whole = mem_printf("%s%s", real ? real : dir, real && real[1] ? "/" : "");
+	free(dir);
 	free(real);
 	return whole;
 }
 
-/* How a file in that folder names the place. */
-static char *place_in(const char *folder, const char *place)
+/* Returns the path, malloc'ed: relative if it is in or below the directory, otherwise absolute. */
+static char *relative_path(const char *dir, const char *path)
 {
-	char *real = realpath(place, NULL), *found = NULL;
-	size_t n = strlen(folder);
-	if (real && strncmp(real, folder, n) == 0)
+	char *real = realpath(path, NULL), *found = NULL;
+	size_t n = strlen(dir);
+	if (real && strncmp(real, dir, n) == 0)
 		found = mem_dup(real + n);
-	else if (real && strncmp(real, folder, n - 1) == 0 && real[n - 1] == '\0')
+	else if (real && strncmp(real, dir, n - 1) == 0 && real[n - 1] == '\0')
 		found = mem_dup(".");
 	else
-		found = mem_dup(real ? real : place);
+		found = mem_dup(real ? real : path);
 	free(real);
 	return found;
 }
 
-static const struct sync_hint *hint_of(const struct input *in, const char *name)
+static const struct sync_hint *find_hint(const struct input *in, const char *name)
 {
 	for (size_t i = 0; i < in->hints; i++)
 		if (strcmp(in->hint[i].guest, name) == 0)
@@ -76,32 +76,32 @@ static const struct sync_hint *hint_of(const struct input *in, const char *name)
 	return NULL;
 }
 
-/* parent, key: where it goes. */
+/* Writes one machine as member `key` of parent, or as an element of the list parent (key NULL). */
 static void put_machine(struct yaml_out *o, int parent, const char *key, const struct input *in,
-                        const struct trace_spec *spec, const char *folder)
+                        const struct trace_spec *spec, const char *base)
 {
 	const int map = yaml_out_map(o, parent, key);
-	char *dir = place_in(folder, spec->dir);
+	char *dir = relative_path(base, spec->dir);
 	char *layout = spec->layout && strchr(spec->layout, '/') ? realpath(spec->layout, NULL) : mem_dup(spec->layout);
 	yaml_out_text(o, map, "name", spec->name);
 	yaml_out_text(o, map, "dir", dir);
 	yaml_out_text(o, map, "layout", layout);
-	const struct sync_hint *hint = hint_of(in, spec->name);
+	const struct sync_hint *hint = find_hint(in, spec->name);
 	if (hint && spec->role == ROLE_GUEST)
 		put_hint(o, map, hint);
 	free(dir);
 	free(layout);
 }
 
-/* What the traces turned out to be. */
-struct found {
+/* Traces after input_resolve(), and after loading if trace is not NULL. */
+struct resolved_traces {
 	const struct input *in;
-	struct trace *const *trace;  /* NULL: the specifications say it */
+	struct trace *const *trace;  /* [in->specs]; NULL: the specifications contain names and roles */
 	const struct trace *host;
 };
 
-/* A specification, with the name and role that its machine was found to have. */
-static struct trace_spec spec_of(const struct found *f, size_t i)
+/* Returns specification i with the name and role of its trace. */
+static struct trace_spec named_spec(const struct resolved_traces *f, size_t i)
 {
 	struct trace_spec spec = f->in->spec[i];
 	if (f->trace) {
@@ -111,14 +111,14 @@ static struct trace_spec spec_of(const struct found *f, size_t i)
 	return spec;
 }
 
-/* Guests that nobody traced: their vCPU threads are known by hand. */
-static void put_untraced(struct yaml_out *o, int guests, const struct found *f)
+/* Writes the guests without a trace, for which the user specified vCPU threads. */
+static void put_untraced(struct yaml_out *o, int guests, const struct resolved_traces *f)
 {
 	const struct input *in = f->in;
 	for (size_t i = 0; i < in->hints; i++) {
 		bool traced = false;
 		for (size_t k = 0; k < in->specs; k++)
-			traced |= strcmp(spec_of(f, k).name, in->hint[i].guest) == 0;
+			traced |= strcmp(named_spec(f, k).name, in->hint[i].guest) == 0;
 		if (traced || in->hint[i].vcpus == 0)
 			continue;
 		const int map = yaml_out_map(o, guests, NULL);
@@ -127,18 +127,18 @@ static void put_untraced(struct yaml_out *o, int guests, const struct found *f)
 	}
 }
 
-static void put_all(struct yaml_out *o, const struct found *f, const char *folder)
+static void put_machines(struct yaml_out *o, const struct resolved_traces *f, const char *dir)
 {
 	const struct input *in = f->in;
 	int guests = 0;
 	yaml_out_text(o, YAML_OUT_ROOT, "sync", in->sync);
-	for (int others = 0; others < 2; others++) {
-		if (others)
+	for (int for_guests = 0; for_guests < 2; for_guests++) {
+		if (for_guests)
 			guests = yaml_out_list(o, YAML_OUT_ROOT, "guests");
 		for (size_t i = 0; i < in->specs; i++) {
-			const struct trace_spec spec = spec_of(f, i);
-			if ((spec.role != ROLE_HOST) == others)
-				put_machine(o, others ? guests : YAML_OUT_ROOT, others ? NULL : "host", in, &spec, folder);
+			const struct trace_spec spec = named_spec(f, i);
+			if ((spec.role != ROLE_HOST) == for_guests)
+				put_machine(o, for_guests ? guests : YAML_OUT_ROOT, for_guests ? NULL : "host", in, &spec, dir);
 		}
 	}
 	put_untraced(o, guests, f);
@@ -147,27 +147,27 @@ static void put_all(struct yaml_out *o, const struct found *f, const char *folde
 char *session_text(const struct input *in, struct trace *const *trace, const struct trace *host, const char *path,
                    struct error *err)
 {
-	const struct found found = { in, trace, host };
+	const struct resolved_traces found = { in, trace, host };
 	struct yaml_out *o = yaml_out_new();
-	char *folder = folder_of(path);
-	put_all(o, &found, folder);
-	free(folder);
+	char *dir = dir_with_slash(path);
+	put_machines(o, &found, dir);
+	free(dir);
 	char *text = yaml_out_end(o);
 	if (!text)
-		error_set(err, STATUS_INPUT, "rename it", "%s: a name or a path of these traces is not UTF-8: YAML cannot hold it",
-		          path);
+		error_set(err, STATUS_INPUT, "rename the machine or directory",
+		          "%s: YAML cannot contain a name or path of these traces that is not UTF-8", path);
 	return text;
 }
 
-/* ---- One line within a file */
+/* ---- Offset within an existing file */
 
 struct session_text {
 	char *bytes;
 	size_t size, cap;
 };
 
-/* Where a character stands: libyaml counts characters, behind the mark of the byte order. */
-static size_t byte_of(const struct session_text *t, size_t character)
+/* Returns the byte offset of a character; libyaml counts characters, and starts after the byte order mark. */
+static size_t byte_offset(const struct session_text *t, size_t character)
 {
 	size_t at = t->size >= 3 && memcmp(t->bytes, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 	for (; character > 0 && at < t->size; character--)
@@ -177,31 +177,31 @@ static size_t byte_of(const struct session_text *t, size_t character)
 	return at;
 }
 
-static void replace(struct session_text *t, size_t from, size_t to, const char *by)
+static void text_replace(struct session_text *t, size_t from, size_t to, const char *by)
 {
 	char *whole = mem_printf("%.*s%s%s", (int)from, t->bytes, by, t->bytes + to);
 	free(t->bytes);
 	*t = (struct session_text){ whole, strlen(whole), strlen(whole) + 1 };
 }
 
-/* In a flow mapping behind the name; else on a line of its own, indented as the name is. */
-static void insert(struct session_text *t, const yaml_node_t *map, const yaml_node_t *key, const yaml_node_t *name,
-                   const char *nudge)
+/* Inserts the offset: after the name in a flow mapping, otherwise on a line of its own with the indentation of the name. */
+static void insert_offset(struct session_text *t, const yaml_node_t *map, const yaml_node_t *key, const yaml_node_t *name,
+                          const char *manual_offset)
 {
-	size_t at = byte_of(t, name->end_mark.index);
+	size_t at = byte_offset(t, name->end_mark.index);
 	char *line;
 	if (map->data.mapping.style == YAML_FLOW_MAPPING_STYLE) {
-		line = mem_printf(", nudge: %s", nudge);
+		line = mem_printf(", nudge: %s", manual_offset);
 	} else {
 		at += strcspn(t->bytes + at, "\r\n");
 		line = mem_printf("%s%*snudge: %s", strstr(t->bytes, "\r\n") ? "\r\n" : "\n", (int)key->start_mark.column, "",
-		                  nudge);
+		                  manual_offset);
 	}
-	replace(t, at, at, line);
+	text_replace(t, at, at, line);
 	free(line);
 }
 
-/* The guest's mapping, with the key and the value of its name. */
+/* Returns the guest's mapping, and the key and value nodes of its name; NULL: no such guest. */
 static yaml_node_t *find_guest(struct yaml_file *f, const char *guest, yaml_node_t **key, yaml_node_t **name)
 {
 	yaml_node_t *map, *guests = yaml_member(f, yaml_root(f), "guests");
@@ -215,44 +215,45 @@ static yaml_node_t *find_guest(struct yaml_file *f, const char *guest, yaml_node
 	return NULL;
 }
 
-/* 1: the nudge is what it should be; 0: it was not, and the text is another now; -1: no such guest. */
-static int set_nudge(struct session_text *t, const char *path, const struct sync_hint *hint, struct error *err)
+/* Sets the offset of one guest. Returns 1: it has this value already; 0: the text was changed; -1: failure. */
+static int set_manual_offset(struct session_text *t, const char *path, const struct sync_hint *hint, struct error *err)
 {
 	struct yaml_file f;
 	yaml_node_t *key, *name, *map;
-	if (yaml_file_parse(&f, t->bytes, t->size, path, MEND, err))
+	if (yaml_file_parse(&f, t->bytes, t->size, path, REMEDY, err))
 		return -1;
 	int rc = 0;
 	int64_t ns = 0;
-	char nudge[TIME_TEXT];
-	time_exact(nudge, hint->nudge);
+	char manual_offset[TIME_TEXT];
+	time_exact(manual_offset, hint->manual_offset);
 	map = find_guest(&f, hint->guest, &key, &name);
 	const yaml_node_t *old = map ? yaml_member(&f, map, "nudge") : NULL;
 	const char *text = yaml_scalar(old);
-	bool same = (!old || (text && time_parse_offset(text, &ns))) && ns == hint->nudge;
+	bool same = (!old || (text && time_parse_offset(text, &ns))) && ns == hint->manual_offset;
 	if (same)
 		rc = 1;
 	else if (!map)
-		rc = error_set(err, STATUS_INPUT, ":offset save FILE writes another", "%s: does not name %s", path, hint->guest);
+		rc = error_set(err, STATUS_INPUT, "use :offset save FILE to write another file",
+		               "%s: does not contain the guest %s", path, hint->guest);
 	else if (old)
-		replace(t, byte_of(t, old->start_mark.index), byte_of(t, old->end_mark.index), nudge);
+		text_replace(t, byte_offset(t, old->start_mark.index), byte_offset(t, old->end_mark.index), manual_offset);
 	else
-		insert(t, map, key, name, nudge);
+		insert_offset(t, map, key, name, manual_offset);
 	yaml_file_release(&f);
 	return rc;
 }
 
-static int edit(struct session_text *t, const char *path, const struct input *in, struct error *err)
+static int set_all_offsets(struct session_text *t, const char *path, const struct input *in, struct error *err)
 {
 	for (size_t i = 0; i < in->hints; i++) {
 		const struct sync_hint *hint = &in->hint[i];
-		char nudge[TIME_TEXT];
-		int done = set_nudge(t, path, hint, err);
-		/* Is it there now?  YAML has more ways to write a mapping than are known here. */
-		if (done == 0 && set_nudge(t, path, hint, NULL) <= 0)
-			done = error_set(err, STATUS_INPUT, "write it there yourself, or :offset save FILE",
-			                 "%s: no place is found for \"nudge: %s\" of %s", path, time_exact(nudge, hint->nudge),
-			                 hint->guest);
+		char manual_offset[TIME_TEXT];
+		int done = set_manual_offset(t, path, hint, err);
+		/* Checks the result, because not every YAML syntax of a mapping is supported. */
+		if (done == 0 && set_manual_offset(t, path, hint, NULL) <= 0)
+			done = error_set(err, STATUS_INPUT, "edit the file yourself, or use :offset save FILE",
+			                 "%s: cannot insert \"nudge: %s\" for guest %s", path,
+			                 time_exact(manual_offset, hint->manual_offset), hint->guest);
 		if (done < 0)
 			return -1;
 	}
@@ -264,27 +265,28 @@ static int read_text(struct session_text *t, const char *path, struct error *err
 	FILE *f = file_open(path);
 	if (!f)
 		return error_system(err, NULL, "%s", path);
-	*t = (struct session_text){ mem_new(YAML_FILE_LONGEST + 2, 1), 0, YAML_FILE_LONGEST + 2 };
-	t->size = fread(t->bytes, 1, YAML_FILE_LONGEST + 1, f);
+	*t = (struct session_text){ mem_new(YAML_FILE_MAX + 2, 1), 0, YAML_FILE_MAX + 2 };
+	t->size = fread(t->bytes, 1, YAML_FILE_MAX + 1, f);
 	int rc = 0;
 	if (ferror(f))
 		rc = error_system(err, NULL, "%s", path);
-	else if (t->size > YAML_FILE_LONGEST || strlen(t->bytes) != t->size)
-		rc = error_set(err, STATUS_INPUT, ":offset save FILE writes another", "%s: not a text that can be edited", path);
+	else if (t->size > YAML_FILE_MAX || strlen(t->bytes) != t->size)
+		rc = error_set(err, STATUS_INPUT, "use :offset save FILE to write another file",
+		               "%s: not an editable text file", path);
 	fclose(f);
 	return rc;
 }
 
-int session_set_nudges(const char *path, const struct input *in, struct error *err)
+int session_set_manual_offsets(const char *path, const struct input *in, struct error *err)
 {
 	struct session_text text = { 0 };
 	struct save save;
 	int rc = read_text(&text, path, err);
 	if (rc == 0)
-		rc = edit(&text, path, in, err);
-	if (rc == 0 && (rc = save_begin(&save, path, err)) == 0) {
+		rc = set_all_offsets(&text, path, in, err);
+	if (rc == 0 && (rc = atomic_file_begin(&save, path, err)) == 0) {
 		fwrite(text.bytes, 1, text.size, save.f);
-		rc = save_end(&save, 0, err);
+		rc = atomic_file_end(&save, 0, err);
 	}
 	free(text.bytes);
 	return rc;

@@ -1,4 +1,4 @@
-/* Assertions for continuous integration: "p99.provider<2ms" holds or does not. */
+/* Assertions for continuous integration, such as "p99.provider<2ms". */
 #include "latency/latency.h"
 
 #include <math.h>
@@ -8,11 +8,11 @@
 #include "base/mem.h"
 #include "base/timefmt.h"
 
-#define MEND "write it like p99.provider<2ms or p50.share<=10%"
+#define REMEDY "write it like p99.provider<2ms or p50.share<=10%"
 
-static int bad(const char *text, const char *why, struct error *err)
+static int assertion_error(const char *text, const char *why, struct error *err)
 {
-	return error_set(err, STATUS_USAGE, MEND, "assertion '%s': %s", text, why);
+	return error_set(err, STATUS_USAGE, REMEDY, "assertion '%s': %s", text, why);
 }
 
 static bool parse_quantity(const char *s, size_t n, struct assertion *a)
@@ -85,26 +85,28 @@ int assertion_parse(const char *text, struct assertion *a, struct error *err)
 	*a = (struct assertion){ QUANTITY_PERCENTILE, 0, METRIC_HIGH, BELOW, 0 };
 	const char *op = text + strcspn(text, "<>");
 	if (!*op)
-		return bad(text, "there is no < or >", err);
-	/* The last dot before the operator parts "p99.9" from "provider". */
+		return assertion_error(text, "there is no < or >", err);
+	/* Of several dots, as in "p99.9.provider", the last one before the operator precedes the metric. */
 	const char *dot = NULL;
 	for (const char *s = text; s < op; s++) {
 		if (*s == '.')
 			dot = s;
 	}
 	if (!dot || !parse_quantity(text, (size_t)(dot - text), a))
-		return bad(text, "the quantity is none of p0..p100, min, max, mean", err);
+		return assertion_error(text, "the quantity is none of p0..p100, min, max, mean", err);
 	size_t n = (size_t)(op - dot) - 1;
 	while (n && dot[n] == ' ')
 		n--;
 	if (!parse_metric(dot + 1, n, &a->metric))
-		return bad(text, "no such metric", err);
+		return assertion_error(text, "no such metric", err);
 	bool equal = op[1] == '=';
 	a->op = *op == '<' ? (equal ? AT_MOST : BELOW) : equal ? AT_LEAST : ABOVE;
 	const char *limit = op + 1 + equal;
 	limit += strspn(limit, " ");
 	if (!parse_limit(limit, a->metric, &a->limit))
-		return bad(text, metric_is_share(a->metric) ? "the limit is no share" : "the limit is no duration", err);
+		return assertion_error(text,
+		                       metric_is_share(a->metric) ? "the limit is not a share" : "the limit is not a duration",
+		                       err);
 	return 0;
 }
 

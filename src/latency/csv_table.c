@@ -1,7 +1,7 @@
-/* Tables of numbers from csv files: a header line, then rows of the same number of fields.
+/* Tables of numbers from csv files: a header line, then rows with the same number of fields.
  *
- * Reads what Soroban's authors and `latency requests --format csv` write.  A field with a line break in it is not
- * understood.  Memory: 8 bytes per field. */
+ * Reads the files of Soroban's authors and those of `latency requests --format csv`. Fields with line breaks are not
+ * supported. Memory: 8 bytes per field. */
 #include "latency/latency.h"
 
 #include <locale.h>
@@ -13,8 +13,8 @@
 #include "base/file_open.h"
 #include "base/mem.h"
 
-#define MOST_COLUMNS 1024
-#define TABLE_MEND "leave out the row, or choose another column"
+#define COLUMNS_MAX 1024
+#define TABLE_REMEDY "remove the row, or choose another column"
 
 static double field_number(const char *s)
 {
@@ -28,8 +28,8 @@ static int read_header(struct table *t, char *line, const char *path, struct err
 	size_t cap = 0;
 	char *s = line, *field;
 	while ((field = csv_field(&s))) {
-		if (t->columns == MOST_COLUMNS)
-			return error_set(err, STATUS_INPUT, NULL, "%s: more than %d columns", path, MOST_COLUMNS);
+		if (t->columns == COLUMNS_MAX)
+			return error_set(err, STATUS_INPUT, NULL, "%s: more than %d columns", path, COLUMNS_MAX);
 		*ARRAY_PUSH(t->column, t->columns, cap) = mem_dup(field);
 	}
 	return 0;
@@ -122,31 +122,31 @@ int table_check(const struct table *t, int column, double low, double high, cons
 	for (size_t i = 0; i < t->rows; i++) {
 		double v = t->cell[i * t->columns + (size_t)column];
 		if (isnan(v))
-			return error_set(err, STATUS_INPUT, TABLE_MEND, "%s:%zu: %s: not a finite number", path, t->line[i],
+			return error_set(err, STATUS_INPUT, TABLE_REMEDY, "%s:%zu: %s: not a finite number", path, t->line[i],
 			                 t->column[column]);
 		if (v < low || v > high)
-			return error_set(err, STATUS_INPUT, TABLE_MEND, "%s:%zu: %s: out of range: %g", path, t->line[i],
+			return error_set(err, STATUS_INPUT, TABLE_REMEDY, "%s:%zu: %s: out of range: %g", path, t->line[i],
 			                 t->column[column], v);
 	}
 	return 0;
 }
 
-size_t table_filter(struct table *t, bool (*keep)(const struct table *t, const double *row))
+size_t table_filter(struct table *t, bool (*keeps_row)(const struct table *t, const double *row))
 {
-	size_t kept = 0, before = t->rows;
+	size_t n_kept = 0, before = t->rows;
 	for (size_t i = 0; i < t->rows; i++) {
 		const double *row = t->cell + i * t->columns;
-		if (!keep(t, row))
+		if (!keeps_row(t, row))
 			continue;
-		memmove(t->cell + kept * t->columns, row, t->columns * sizeof *row);
-		t->line[kept] = t->line[i];
-		kept++;
+		memmove(t->cell + n_kept * t->columns, row, t->columns * sizeof *row);
+		t->line[n_kept] = t->line[i];
+		n_kept++;
 	}
-	t->rows = kept;
-	return before - kept;
+	t->rows = n_kept;
+	return before - n_kept;
 }
 
-bool table_soroban_keep(const struct table *t, const double *row)
+bool table_soroban_keeps_row(const struct table *t, const double *row)
 {
 	int wall = table_find(t, "wct_us"), latency = table_find(t, "srv_lat_us"), out = table_find(t, "xen_cyc");
 	if (wall >= 0 && latency >= 0 && row[wall] > row[latency])

@@ -1,8 +1,8 @@
-/* Gaussian process regression: training set, prediction.  (Rasmussen and Williams 2006, Algorithm 2.1.)
+/* Gaussian process regression: training set and prediction (Rasmussen and Williams 2006, Algorithm 2.1).
  *
- * Training sorts the rows, standardises with all of them and keeps a subset that is evenly spaced in the order of
- * targets; so neither the order of the rows nor chance matters.  Cost: O(n log n) + O(steps m^3) to train, O(m^2)
- * per prediction; memory O(m^2).  Everything is owned by struct gp. */
+ * Training sorts the rows, standardizes them, and keeps a subset that is evenly spaced in the order of targets. So the
+ * result depends neither on the order of the rows nor on random numbers. Cost: O(n log n) + O(steps m^3) for training,
+ * O(m^2) per prediction; memory O(m^2). */
 #include "latency/gp.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #define DEFAULT_ROWS 256
 #define DEFAULT_STEPS 60
 #define Z95 1.959963984540054  /* 97.5 % quantile of the normal distribution */
-#define BATCH 32               /* predictions that share one pass over the inverse */
+#define BATCH 32               /* number of predictions that share one pass over the inverse */
 
 struct gp *gp_new(size_t d, size_t m)
 {
@@ -81,7 +81,7 @@ struct sample {
 	size_t d;
 };
 
-static int by_target(const void *pa, const void *pb)
+static int compare_target(const void *pa, const void *pb)
 {
 	const struct sample *a = pa, *b = pb;
 	if (a->y != b->y)
@@ -93,8 +93,8 @@ static int by_target(const void *pa, const void *pb)
 	return 0;
 }
 
-/* Mean and standard deviation of one input, or of the target when there is no such input. */
-static void moments(const struct sample *s, size_t n, size_t input, double *mean, double *scale)
+/* Computes the mean and the standard deviation of an input; of the target if `input` is not below d. */
+static void mean_and_scale(const struct sample *s, size_t n, size_t input, double *mean, double *scale)
 {
 	double sum = 0, squares = 0;
 	for (size_t i = 0; i < n; i++)
@@ -105,17 +105,17 @@ static void moments(const struct sample *s, size_t n, size_t input, double *mean
 		squares += v * v;
 	}
 	*scale = sqrt(squares / (double)n);
-	/* A constant input says nothing: it becomes 0 everywhere (rounding aside). */
+	/* A constant input has no effect: it becomes 0 in all rows, apart from rounding. */
 	if (!(*scale > 1e-12 * fabs(*mean)) || *scale == 0)
 		*scale = 1;
 }
 
-static void standardise(struct gp *g, const struct sample *s, size_t n, const char *const *name)
+static void standardize_rows(struct gp *g, const struct sample *s, size_t n, const char *const *name)
 {
 	for (size_t j = 0; j < g->d; j++) {
 		struct gp_input *in = &g->in[j];
 		snprintf(in->name, sizeof in->name, "%s", name[j]);
-		moments(s, n, j, &in->mean, &in->scale);
+		mean_and_scale(s, n, j, &in->mean, &in->scale);
 		in->length = 1;
 		in->min = in->max = s[0].x[j];
 		for (size_t i = 1; i < n; i++) {
@@ -123,9 +123,9 @@ static void standardise(struct gp *g, const struct sample *s, size_t n, const ch
 			in->max = fmax(in->max, s[i].x[j]);
 		}
 	}
-	moments(s, n, SIZE_MAX, &g->y_mean, &g->y_scale);
+	mean_and_scale(s, n, SIZE_MAX, &g->y_mean, &g->y_scale);
 	for (size_t i = 0; i < g->m; i++) {
-		/* First and last included: the extremes of the shift are what a tail is made of. */
+		/* Includes the first and the last row: the tails are the extremes of the shift. */
 		const struct sample *from = &s[g->m == 1 ? 0 : i * (n - 1) / (g->m - 1)];
 		for (size_t j = 0; j < g->d; j++)
 			g->x[i * g->d + j] = (from->x[j] - g->in[j].mean) / g->in[j].scale;
@@ -136,10 +136,10 @@ static void standardise(struct gp *g, const struct sample *s, size_t n, const ch
 static int check_rows(size_t d, const double *x, const double *y, size_t n, struct error *err)
 {
 	if (d == 0 || d > GP_FEATURES)
-		return error_set(err, STATUS_INPUT, NULL, "training: %zu inputs, 1 to %d can be learned from", d,
+		return error_set(err, STATUS_INPUT, NULL, "training: %zu inputs (allowed: 1 to %d)", d,
 		                 GP_FEATURES);
 	if (n < 8)
-		return error_set(err, STATUS_INPUT, "record a longer run", "training: %zu rows are too few, 8 at least",
+		return error_set(err, STATUS_INPUT, "record a longer run", "training: %zu rows are too few (minimum: 8)",
 		                 n);
 	for (size_t i = 0; i < n * d; i++) {
 		if (!isfinite(x[i]))
@@ -169,9 +169,9 @@ struct gp *gp_train(const char *const *name, size_t d, const double *x, const do
 	struct sample *s = mem_new(n, sizeof *s);
 	for (size_t i = 0; i < n; i++)
 		s[i] = (struct sample){ x + i * d, y[i], d };
-	qsort(s, n, sizeof *s, by_target);
+	qsort(s, n, sizeof *s, compare_target);
 	struct gp *g = gp_new(d, m);
-	standardise(g, s, n, name);
+	standardize_rows(g, s, n, name);
 	free(s);
 	if (gp_fit(g, options && options->steps ? options->steps : DEFAULT_STEPS, err) || gp_prepare(g, err)) {
 		gp_free(g);
@@ -196,7 +196,7 @@ double gp_covariance(const struct gp *g, const double *a, const double *b)
 static bool out_of_range(const struct gp *g, const double *x)
 {
 	for (size_t j = 0; j < g->d; j++) {
-		/* A tenth of the range as tolerance: the extremes of two runs never agree exactly. */
+		/* Tolerance: 0.1 of the range, because the extremes of two runs never agree exactly. */
 		double slack = 0.1 * (g->in[j].max - g->in[j].min);
 		if (x[j] < g->in[j].min - slack || x[j] > g->in[j].max + slack)
 			return true;
@@ -204,8 +204,8 @@ static bool out_of_range(const struct gp *g, const double *x)
 	return false;
 }
 
-/* Predicts n <= BATCH rows.  k is m x BATCH scratch; the inverse is walked once for the whole batch. */
-static void predict_batch(const struct gp *g, const double *x, size_t n, struct gp_answer *out, double *k)
+/* Predicts n <= BATCH rows with one pass over the inverse. k: scratch memory, m x BATCH. */
+static void predict_batch(const struct gp *g, const double *x, size_t n, struct gp_prediction *out, double *k)
 {
 	double z[BATCH][GP_FEATURES] = { { 0 } }, mean[BATCH] = { 0 }, variance[BATCH];
 	for (size_t r = 0; r < n; r++) {
@@ -231,14 +231,14 @@ static void predict_batch(const struct gp *g, const double *x, size_t n, struct 
 			variance[r] -= v[r] * v[r];
 	}
 	for (size_t r = 0; r < n; r++) {
-		double least = g->noise * g->noise;
+		double min_variance = g->noise * g->noise;
 		double centre = g->y_mean + g->y_scale * mean[r];
-		double half = hypot(Z95 * sqrt(fmax(variance[r], least)) * g->y_scale, g->spread * gp_effect(g, centre));
-		out[r] = (struct gp_answer){ centre, centre - half, centre + half, out_of_range(g, x + r * g->d) };
+		double half = hypot(Z95 * sqrt(fmax(variance[r], min_variance)) * g->y_scale, g->spread * gp_effect(g, centre));
+		out[r] = (struct gp_prediction){ centre, centre - half, centre + half, out_of_range(g, x + r * g->d) };
 	}
 }
 
-int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_answer *out, struct error *err)
+int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_prediction *out, struct error *err)
 {
 	for (size_t i = 0; i < n * g->d; i++) {
 		if (!isfinite(x[i]))
@@ -251,7 +251,7 @@ int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_answer *
 	free(k);
 	for (size_t i = 0; i < n; i++)
 		if (!isfinite(out[i].mean) || !isfinite(out[i].low) || !isfinite(out[i].high))
-			return error_set(err, STATUS_INPUT, "train the model again", "prediction: row %zu: the model gives no number",
+			return error_set(err, STATUS_INPUT, "train the model again", "prediction: row %zu: the result is not a number",
 			                 i + 1);
 	return 0;
 }

@@ -1,11 +1,11 @@
-/* Gaussian process: hyperparameters by maximum likelihood, and the factorisation.  The only file that needs LAPACK (linear
- * algebra) and NLopt (the ascent, by L-BFGS).
+/* Gaussian process: parameters by maximum likelihood, and the factorization. Only this file uses LAPACK (linear algebra)
+ * and NLopt (optimizer, L-BFGS).
  *
- * Matrices are stored by rows; to LAPACK, which reads columns, their lower triangle is the upper one ('U').
+ * Matrices are stored by rows; for LAPACK, which reads columns, their lower triangle is the upper one ('U').
  *
- * The logarithm of every hyperparameter is free within [-6, 6] (a soft wall keeps the ascent inside: beyond it
- * the likelihood is flat and the matrix singular).  The noise has a floor, which is also the numerical jitter.
- * Likelihood and gradient: Rasmussen and Williams 2006, Eq. 2.30 and 5.9. */
+ * The logarithm of every parameter is free within [-6, 6]; a quadratic penalty keeps the optimizer inside, because
+ * outside the likelihood is flat and the matrix singular. The noise has a minimum, which also serves as numerical
+ * jitter. Likelihood and gradient: Rasmussen and Williams 2006, Eq. 2.30 and 5.9. */
 #include "latency/gp.h"
 
 #include <math.h>
@@ -18,11 +18,11 @@
 #include "base/mem.h"
 #include "base/dlopen_library.h"
 
-#define NOISE_FLOOR 1e-3  /* of a standard deviation of the target */
-#define WALL 6.0
+#define NOISE_FLOOR 1e-3  /* minimum of the noise, relative to the standard deviation of the target */
+#define PARAMETER_LIMIT 6.0
 #define PARAMETERS (GP_FEATURES + 3)
 #define UNLIKELY 1e12
-#define EVALUATIONS 4      /* of the likelihood in one step of an ascent, at most in the mean */
+#define EVALUATIONS 4      /* average number of evaluations of the likelihood per step */
 
 #define LAPACK_CALLS(CALL) \
 	CALL(LAPACKE_, dpotrf) CALL(LAPACKE_, dpotri) CALL(LAPACKE_, dpotrs) CALL(LAPACKE_, dtrtri)
@@ -31,41 +31,41 @@
 	CALL(nlopt_, set_lower_bounds1) CALL(nlopt_, set_maxeval) CALL(nlopt_, set_min_objective) \
 	CALL(nlopt_, set_upper_bounds1)
 
-static struct { LAPACK_CALLS(ON_DEMAND_POINTER) } lapack;  /* once load_lapack() has succeeded */
-static struct { NLOPT_CALLS(ON_DEMAND_POINTER) } nlopt;
+static struct { LAPACK_CALLS(LIBRARY_POINTER) } lapack;  /* after load_lapack() succeeded */
+static struct { NLOPT_CALLS(LIBRARY_POINTER) } nlopt;
 
 static int load_lapack(struct error *err)
 {
-	static const char *const name[] = { LAPACK_CALLS(ON_DEMAND_NAME) NULL };
-	return on_demand(LAPACK_FILE, "LAPACKE", name, &lapack, err);
+	static const char *const name[] = { LAPACK_CALLS(LIBRARY_NAME) NULL };
+	return library_load(LAPACK_FILE, "LAPACKE", name, &lapack, err);
 }
 
 static int load_nlopt(struct error *err)
 {
-	static const char *const name[] = { NLOPT_CALLS(ON_DEMAND_NAME) NULL };
-	return on_demand(NLOPT_FILE, "NLopt", name, &nlopt, err);
+	static const char *const name[] = { NLOPT_CALLS(LIBRARY_NAME) NULL };
+	return library_load(NLOPT_FILE, "NLopt", name, &nlopt, err);
 }
 
-/* Working set of one ascent.  Parameters: log length 0 .. d - 1, log signal, log trend, log noise. */
+/* Working memory of one optimization. Parameters: log length 0 .. d - 1, log signal, log trend, log noise. */
 struct fit {
 	const struct gp *g;
-	double *square;     /* (m (m - 1) / 2) x d: squared differences of each pair of rows */
-	double *dot;        /* m x m: products */
-	double *exp_part;   /* m x m: the squared exponential alone */
-	double *k;          /* m x m: lower triangle of the covariance, then of its Cholesky factor, then of its inverse */
-	double *weight;     /* m: K^-1 y */
+	double *square;          /* squared differences of each pair of rows, (m (m - 1) / 2) x d */
+	double *dot;             /* scalar products of the rows, m x m */
+	double *exp_part;        /* the squared exponential alone, m x m */
+	double *k;               /* lower triangle of the covariance, then of its Cholesky factor, then of its inverse, m x m */
+	double *weight;          /* K^-1 y, m */
 	double best[PARAMETERS];
 	double best_value;  /* -log likelihood of best[] */
 };
 
-static double wall(double p, double *slope)
+static double limit_penalty(double p, double *slope)
 {
-	double over = p > WALL ? p - WALL : p < -WALL ? p + WALL : 0;
+	double over = p > PARAMETER_LIMIT ? p - PARAMETER_LIMIT : p < -PARAMETER_LIMIT ? p + PARAMETER_LIMIT : 0;
 	*slope += 20 * over;
 	return 10 * over * over;
 }
 
-static void fill(struct fit *f, const double *p)
+static void fill_covariance(struct fit *f, const double *p)
 {
 	const size_t m = f->g->m, d = f->g->d;
 	double inverse_square[GP_FEATURES];
@@ -88,8 +88,8 @@ static void fill(struct fit *f, const double *p)
 	}
 }
 
-/* k becomes its Cholesky factor, `weight` K^-1 y.  -1 when it is not positive definite. */
-static int factor(double *k, const double *y, double *weight, size_t m)
+/* Replaces k by its Cholesky factor and computes `weight` = K^-1 y. Returns -1 if k is not positive definite. */
+static int factor_matrix(double *k, const double *y, double *weight, size_t m)
 {
 	const lapack_int n = (lapack_int)m;
 	memcpy(weight, y, m * sizeof *weight);
@@ -97,12 +97,13 @@ static int factor(double *k, const double *y, double *weight, size_t m)
 	       lapack.dpotrs(LAPACK_COL_MAJOR, 'U', n, 1, k, n, weight, n) != 0 ? -1 : 0;
 }
 
-/* Leaves the factor in k, K^-1 y in weight; *value = -log likelihood without its constant. */
-static int likelihood(struct fit *f, const double *p, double *value)
+/* Computes *value = -log likelihood without its constant; leaves the Cholesky factor in f->k and K^-1 y in f->weight.
+ * Returns -1 if it is not finite. */
+static int log_likelihood(struct fit *f, const double *p, double *value)
 {
 	const size_t m = f->g->m;
-	fill(f, p);
-	if (factor(f->k, f->g->y, f->weight, m))
+	fill_covariance(f, p);
+	if (factor_matrix(f->k, f->g->y, f->weight, m))
 		return -1;
 	double sum = 0;
 	for (size_t i = 0; i < m; i++)
@@ -111,8 +112,8 @@ static int likelihood(struct fit *f, const double *p, double *value)
 	return isfinite(sum) ? 0 : -1;
 }
 
-/* gradient[p] = 1/2 tr((K^-1 - w w^T) dK/dp), K^-1 in f->k. */
-static void gradient(const struct fit *f, const double *p, double *grad)
+/* Computes gradient[p] = 1/2 tr((K^-1 - w w^T) dK/dp); f->k must be K^-1. */
+static void likelihood_gradient(const struct fit *f, const double *p, double *grad)
 {
 	const size_t m = f->g->m, d = f->g->d;
 	double trend = exp(2 * p[d + 1]), noise = exp(2 * p[d + 2]);
@@ -138,18 +139,18 @@ static void gradient(const struct fit *f, const double *p, double *grad)
 		grad[j] *= exp(-2 * p[j]);
 }
 
-/* NLopt's callback.  A matrix that cannot be factored counts as very unlikely. */
-static double evaluate(unsigned n, const double *p, double *slope, void *arg)
+/* Callback of NLopt: returns -log likelihood with the penalty; UNLIKELY if the matrix cannot be factored. */
+static double evaluate_likelihood(unsigned n, const double *p, double *slope, void *arg)
 {
 	struct fit *f = arg;
 	const lapack_int m = (lapack_int)f->g->m;
 	double grad[PARAMETERS] = { 0 }, value = 0;
-	if (likelihood(f, p, &value))
+	if (log_likelihood(f, p, &value))
 		value = UNLIKELY;
 	else if (slope && lapack.dpotri(LAPACK_COL_MAJOR, 'U', m, f->k, m) == 0)
-		gradient(f, p, grad);
+		likelihood_gradient(f, p, grad);
 	for (unsigned i = 0; i < n; i++)
-		value += wall(p[i], &grad[i]);
+		value += limit_penalty(p[i], &grad[i]);
 	if (slope)
 		memcpy(slope, grad, n * sizeof *slope);
 	if (value < f->best_value) {
@@ -159,8 +160,8 @@ static double evaluate(unsigned n, const double *p, double *slope, void *arg)
 	return value;
 }
 
-/* One ascent from (length, noise).  However it ends, f->best has what it came to. */
-static void ascend(struct fit *f, double length, double noise, unsigned steps)
+/* Runs one optimization from (length, noise). f->best is the best point, whatever the result of the optimizer. */
+static void maximize_likelihood(struct fit *f, double length, double noise, unsigned steps)
 {
 	const unsigned d = (unsigned)f->g->d, n = d + 3;
 	double at[PARAMETERS], value;
@@ -170,9 +171,9 @@ static void ascend(struct fit *f, double length, double noise, unsigned steps)
 	at[d + 1] = log(0.3);
 	at[d + 2] = log(noise);
 	nlopt_opt ascent = nlopt.create(NLOPT_LD_LBFGS, n);
-	nlopt.set_min_objective(ascent, evaluate, f);
-	nlopt.set_lower_bounds1(ascent, -2 * WALL);
-	nlopt.set_upper_bounds1(ascent, 2 * WALL);
+	nlopt.set_min_objective(ascent, evaluate_likelihood, f);
+	nlopt.set_lower_bounds1(ascent, -2 * PARAMETER_LIMIT);
+	nlopt.set_upper_bounds1(ascent, 2 * PARAMETER_LIMIT);
 	nlopt.set_ftol_abs(ascent, 1e-4);
 	nlopt.set_maxeval(ascent, EVALUATIONS * (int)steps);
 	nlopt.optimize(ascent, at, &value);
@@ -213,8 +214,8 @@ static void fit_release(struct fit *f)
 	free(f->weight);
 }
 
-/* Targets that are all the same (no shift at all) have no likelihood worth climbing: the answer is that value. */
-static bool constant(const struct gp *g)
+/* Returns true if all targets are equal. Then there is no likelihood to maximize, and the prediction is this value. */
+static bool is_constant_target(const struct gp *g)
 {
 	for (size_t i = 0; i < g->m; i++) {
 		if (g->y[i] != g->y[0])
@@ -225,7 +226,7 @@ static bool constant(const struct gp *g)
 
 int gp_fit(struct gp *g, unsigned steps, struct error *err)
 {
-	if (constant(g)) {
+	if (is_constant_target(g)) {
 		g->y_scale = 0;
 		g->signal = g->trend = 0;
 		g->noise = 1;
@@ -235,13 +236,13 @@ int gp_fit(struct gp *g, unsigned steps, struct error *err)
 		return -1;
 	struct fit f;
 	fit_init(&f, g);
-	/* The likelihood has several summits: smooth and wiggly functions, with much noise and with little. */
+	/* The likelihood has several maxima: for smooth and rough functions, with much and little noise. */
 	static const double length[] = { 0.3, 0.9, 2.7 }, noise[] = { 0.1, 0.02, 0.004 };
 	for (size_t i = 0; i < 9; i++)
-		ascend(&f, length[i / 3], noise[i % 3], steps);
+		maximize_likelihood(&f, length[i / 3], noise[i % 3], steps);
 	fit_release(&f);
 	if (f.best_value >= UNLIKELY)
-		return error_set(err, STATUS_INPUT, NULL, "training: no likely parameters found for %zu rows", g->m);
+		return error_set(err, STATUS_INPUT, NULL, "training: the regression does not fit the %zu rows", g->m);
 	for (size_t j = 0; j < g->d; j++)
 		g->in[j].length = exp(f.best[j]);
 	g->signal = exp(f.best[g->d]);
@@ -263,7 +264,7 @@ int gp_prepare(struct gp *g, struct error *err)
 			g->inverse[a * m + b] = gp_covariance(g, g->x + a * d, g->x + b * d);
 		g->inverse[a * m + a] += g->noise * g->noise;
 	}
-	if (factor(g->inverse, g->y, g->weight, m) ||
+	if (factor_matrix(g->inverse, g->y, g->weight, m) ||
 	    lapack.dtrtri(LAPACK_COL_MAJOR, 'U', 'N', (lapack_int)m, g->inverse, (lapack_int)m) != 0)
 		return error_set(err, STATUS_INPUT, "train the model again", "model: its covariance is not positive definite");
 	return 0;

@@ -1,8 +1,8 @@
-/* Whose fault is this request?  Latency attribution after Soroban (2015).
+/* Latency attribution after Soroban (2015): the provider's part of a request's latency.
  *
- * Two answers side by side.  *Measured*: hard bounds of the provider's share of a request, from the state sums of a
- * history.  *Predicted*: a Gaussian process regression trained on the percentile shift between a run without and
- * runs with contention.  Times are ns unless a name says otherwise; tables of numbers are row-major doubles. */
+ * There are two answers. Measured: hard bounds from the state sums of a history. Predicted: a Gaussian process
+ * regression, trained on the percentile shift between a run without contention and runs with contention. Times are in ns
+ * unless noted; tables of numbers are row-major doubles. */
 #ifndef STEALSCOPE_LATENCY_LATENCY_H
 #define STEALSCOPE_LATENCY_LATENCY_H
 
@@ -17,92 +17,95 @@
 
 /* ---- Gaussian process regression (gp.c, gp_fit.c, gp_file.c) ------------------------------------------------ */
 
-#define GP_FEATURES 32  /* most inputs of one model */
-#define GP_NAME 64      /* bytes of an input's name, NUL included */
+#define GP_FEATURES 32  /* maximum number of inputs of a model */
+#define GP_NAME 64      /* bytes of an input's name with its NUL */
 
 struct gp;
 
 struct gp_options {
-	unsigned rows;   /* rows of the training subset, 0 = 256; cost is cubic in it */
-	unsigned steps;  /* of the likelihood's ascent, 0 = 60 */
+	unsigned rows;           /* number of rows of the training subset, 0: 256; the cost is cubic */
+	unsigned steps;          /* number of steps of the optimizer, 0: 60 */
 };
 
-struct gp_answer {
-	double mean, low, high;  /* low..high: 95 % of the targets of such rows are expected within */
-	bool outside;            /* an input lies outside the range seen in training: do not trust */
+struct gp_prediction {
+	double mean, low, high;  /* low .. high: interval that contains the target of such a row with a probability of 95 % */
+	bool outside;            /* unreliable: an input lies outside of the trained range */
 };
 
-/* Learns y from x (n rows of d inputs).  The result depends neither on the order of the rows nor on chance.
- * NULL on failure: fewer than 8 rows, or a value that is not finite. */
+/* Learns y from x (n rows of d inputs). The result depends neither on the order of the rows nor on random numbers.
+ * Returns NULL with *err on failure: fewer than 8 rows, or a value that is not finite. */
 struct gp *gp_train(const char *const *name, size_t d, const double *x, const double *y, size_t n,
                     const struct gp_options *options, struct error *err);
-/* How far a new run's effect may lie off, relative to the effect: what the likelihood of rows cannot know.  It widens
- * every interval; 0 at first. */
+/* Sets the deviation between runs, relative to the effect; the likelihood of rows cannot determine it. It widens every
+ * interval. Initially 0. */
 void gp_set_spread(struct gp *g, double spread);
 double gp_spread(const struct gp *g);
-/* The size of an effect that its spread refers to: |mean|, but not below a tenth of the targets' deviation. */
+/* Returns the size of an effect, to scale the spread: |mean|, but at least 0.1 of the targets' deviation. */
 double gp_effect(const struct gp *g, double mean);
-int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_answer *out, struct error *err);
+int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_prediction *out, struct error *err);
 void gp_free(struct gp *g);  /* NULL is allowed */
 
 size_t gp_inputs(const struct gp *g);
-const char *gp_input(const struct gp *g, size_t i);                   /* its name, as given: escape before printing */
-void gp_range(const struct gp *g, size_t i, double *min, double *max); /* seen in training */
-size_t gp_rows(const struct gp *g);                                   /* rows of the subset kept */
+const char *gp_input(const struct gp *g, size_t i);                   /* name as it was passed: escape it before printing */
+void gp_range(const struct gp *g, size_t i, double *min, double *max); /* range of input i in the training rows */
+size_t gp_rows(const struct gp *g);                                   /* number of rows of the training subset */
 
-/* A model is a text file; written to a temporary name and renamed. */
+/* Writes a model to a text file, atomically. */
 int gp_save(const struct gp *g, const char *path, struct error *err);
-bool gp_is_one(const char *path);  /* begins as a model does */
+bool gp_is_model_file(const char *path);  /* true if the file begins like a model */
 struct gp *gp_load(const char *path, struct error *err);
 
 /* ---- Distributions (stats.c) -------------------------------------------------------------------------------- */
 
-/* The p-quantile (0 <= p <= 1) of n sorted values, linear between the (i + 1/2) / n-quantiles (Hazen). n >= 1. */
+/* Returns the p-quantile (0 <= p <= 1) of n >= 1 sorted values, linear between the (i + 1/2) / n-quantiles (Hazen). */
 double stats_quantile(const double *sorted, size_t n, double p);
 void stats_sort(double *v, size_t n);
-double stats_correlation(const double *a, const double *b, size_t n);  /* Pearson; 0 when one is constant */
+double stats_correlation(const double *a, const double *b, size_t n);  /* Pearson correlation; 0 if one of them is
+                                                                        * constant */
 
-/* The paper's training target (section 3.5): how much longer each of the n latencies is than the latency at the same
- * percentile of the baseline.  Ties share their middle percentile; equal distributions give exactly 0. */
+/* Computes the paper's training target (section 3.5): the difference between each of n latencies and the baseline's
+ * latency at the same percentile. Equal latencies share their middle percentile; equal distributions have differences of
+ * exactly 0. */
 void stats_shift(const double *latency, size_t n, const double *baseline, size_t baselines, double *shift);
 
-/* The clusters of a distribution: maximal runs between deep valleys of its histogram, largest first. */
+/* Finds the clusters of a distribution: ranges between deep valleys of its histogram, largest first. Returns their
+ * number. */
 struct cluster { double median, share; };
-size_t stats_clusters(const double *v, size_t n, struct cluster *out, size_t room);
+size_t stats_clusters(const double *v, size_t n, struct cluster *out, size_t max_clusters);
 
 /* ---- Tables from csv files (csv_table.c) -------------------------------------------------------------------- */
 
 struct table {
 	char **column;     /* names: escape before printing */
-	double *cell;      /* NaN where a field is not a number */
-	size_t *line;      /* of each row, in the file */
+	double *cell;            /* values, row by row; NaN: the field is not a number */
+	size_t *line;      /* line of each row in the file */
 	size_t columns, rows;
 };
 
-/* Reads a csv file with a header line.  Fields that are no number become NaN. */
+/* Reads a csv file with a header line. Fields that are not numbers become NaN. */
 int table_read(struct table *t, const char *path, struct error *err);
 void table_release(struct table *t);
-/* Refuses a column with a field that is no number within [low, high]; says where it is. */
+/* Fails, naming the line, if a field of the column is not a number within [low, high]. */
 int table_check(const struct table *t, int column, double low, double high, const char *path, struct error *err);
-int table_find(const struct table *t, const char *column);  /* index or -1 */
-/* Keeps the rows for which keep() is true; returns how many were dropped. */
-size_t table_filter(struct table *t, bool (*keep)(const struct table *t, const double *row));
-/* The rule by which Soroban's authors dropped rows (wall time beyond latency, wrapped counter): true = keep.
- * Keeps everything of a table without their columns. */
-bool table_soroban_keep(const struct table *t, const double *row);
+int table_find(const struct table *t, const char *column);  /* index of the column; -1: none */
+/* Keeps the rows for which keeps_row() returns true. Returns the number of dropped rows. */
+size_t table_filter(struct table *t, bool (*keeps_row)(const struct table *t, const double *row));
+/* The rule by which Soroban's authors dropped rows: wall time larger than latency, or a counter that wrapped around.
+ * Returns true for other rows, and for tables without these columns. */
+bool table_soroban_keeps_row(const struct table *t, const double *row);
 
 /* ---- Requests (request.c, attribution.c) ---------------------------------------------------------------------- */
 
-/* X(field, unit for people, what it means): the inputs of the prediction, each from state queries alone. */
+/* X(field, unit for people, meaning): inputs of the prediction. Each is computed from states only. */
 #define REQUEST_FEATURES(X) \
 	X(out_own, "ns", "vCPU scheduled out while the request executed") \
 	X(out_flight, "ns", "vCPU scheduled out while the server thread had work") \
 	X(vmm, "ns", "hypervisor executing on behalf of the server's vCPU") \
 	X(wait, "ns", "server thread waiting in the guest's run queue") \
 	X(blocked, "ns", "server thread sleeping") \
-	X(switches, "", "times that the vCPU was scheduled out") \
-	X(exits, "", "times that the vCPU left guest mode") \
-	X(wakeups, "", "times that the server thread was woken")
+	X(switches, "", "number of times the vCPU was scheduled out") \
+	X(exits, "", "number of VM exits of the vCPU") \
+	X(wakeups, "", "number of times the server thread was woken")
 
 #define REQUEST_FIELD(field, unit, help) int64_t field;
 struct request_features { REQUEST_FEATURES(REQUEST_FIELD) };
@@ -113,54 +116,54 @@ enum { REQUEST_FEATURE_COUNT = 0 REQUEST_FEATURES(REQUEST_ONE) };
 extern const char *const request_feature_name[REQUEST_FEATURE_COUNT];
 
 struct request {
-	char *machine, *id;      /* raw names: escape before printing */
-	char *container;         /* of a server on the host: the container that it lives in, or NULL */
-	uint32_t state, thread;  /* attributes */
-	int32_t tid;             /* of the server thread at the start, -1 unknown */
-	int64_t start, end;      /* closed, as every interval: latency = end - start + 1 */
-	int64_t executing;       /* ns between start/resume and yield/end */
-	int64_t low, high;       /* hard bounds of the provider's part of the latency, see attribution.c */
-	int64_t unknown;         /* ns of lost events, part of `high` */
+	char *machine, *id;      /* names: escape before printing */
+	char *container;         /* container of a server on the host; NULL: none */
+	uint32_t state, thread;  /* ids of its attributes in the history */
+	int32_t tid;             /* TID of the server thread at the start; -1: unknown */
+	int64_t start, end;      /* interval, both ends included: latency = end - start + 1 */
+	int64_t executing;       /* ns between start or resume, and yield or end */
+	int64_t low, high;       /* hard bounds of the provider's part, ns; see attribution.c */
+	int64_t unknown;         /* ns with lost events; included in `high` */
 	struct request_features feature;
-	char *culprit;           /* who had the CPU longest meanwhile ("host/215 burnP6", escaped), or NULL */
-	struct gp_answer predicted;  /* valid when `has_prediction` */
+	char *culprit;           /* top culprit ("host/215 burnP6", escaped); NULL: none */
+	struct gp_prediction predicted;  /* valid if has_prediction */
 	bool has_prediction;
 };
 
 struct requests {
 	struct request *row;
 	size_t len, cap;
-	size_t cut;              /* requests left out: not complete within the history */
+	size_t cut;              /* number of skipped requests: they begin or end outside of the recording */
 };
 
 struct requests_options {
-	const char *machine, *id;  /* only these; NULL = all.  machine: a container's name as well */
-	int64_t from, to;          /* that meet the window; from > to = all */
-	bool culprits;             /* find them: needs one flow per request */
-	bool plain;                /* who answers, when, and nothing of how: bounds and features stay 0 */
+	const char *machine, *id;  /* filters; NULL: all requests. machine: may be a container */
+	int64_t from, to;        /* only requests that intersect this window; from > to: all */
+	bool culprits;           /* determine the culprits: computes one flow per request */
+	bool plain;              /* read only server and times; bounds and features stay 0 */
 };
 
-/* All complete requests of the history in order of their start. */
-int requests_read(const struct topo *topo, const struct requests_options *options, struct requests *out,
+/* Reads all complete requests of the history, ordered by start. */
+int requests_read(const struct catalog *catalog, const struct requests_options *options, struct requests *out,
                   struct notes *notes, struct error *err);
 void requests_release(struct requests *r);
-/* Fills the culprit of a request that was read without: the longest foreign entry of the server thread's flow. */
-int request_find_culprit(const struct topo *topo, struct request *r, struct error *err);
+/* Fills the culprit of a request that was read without culprits. */
+int request_find_culprit(const struct catalog *catalog, struct request *r, struct error *err);
 int64_t request_latency(const struct request *r);
 void request_features_get(const struct request *r, double out[REQUEST_FEATURE_COUNT]);
 
-/* Fills `predicted` of every request; says in notes how many lie outside the model's range.  The prediction is cut to
- * [0, latency].  Refused when the model has inputs that requests of a history do not have. */
+/* Fills `predicted` of every request, limited to [0, latency]. Adds a note with the number of requests outside of the
+ * model's range. Fails if the model has inputs that the requests of a history lack. */
 int requests_predict(struct requests *r, const struct gp *g, struct notes *notes, struct error *err);
 
-/* What a report can be asked about a set of requests. */
+/* Metrics of a request. */
 #define REQUEST_METRICS(X) \
 	X(METRIC_LATENCY, "latency") \
-	X(METRIC_LOW, "provider_low")      /* measured: lower bound */ \
-	X(METRIC_HIGH, "provider_high")    /* measured: upper bound */ \
+	X(METRIC_LOW, "provider_low")      /* lower bound, measured */ \
+	X(METRIC_HIGH, "provider_high")    /* upper bound, measured */ \
 	X(METRIC_PREDICTED, "predicted") \
-	X(METRIC_CUSTOMER, "customer")     /* latency - upper bound */ \
-	X(METRIC_LOW_SHARE, "low_share")   /* of the latency, 0 .. 1 */ \
+	X(METRIC_CUSTOMER, "customer")     /* latency - provider_high */ \
+	X(METRIC_LOW_SHARE, "low_share")   /* share of the latency, 0 .. 1 */ \
 	X(METRIC_HIGH_SHARE, "high_share") \
 	X(METRIC_PREDICTED_SHARE, "predicted_share")
 #define METRIC_CODE(code, name) code,
@@ -169,55 +172,56 @@ enum request_metric { REQUEST_METRICS(METRIC_CODE) METRIC_COUNT };
 extern const char *const request_metric_name[METRIC_COUNT];
 
 double request_metric(const struct request *r, enum request_metric m);
-/* All values of one metric, sorted; the caller frees.  n = r->len. */
+/* Returns the r->len values of a metric, sorted. The caller frees them. */
 double *requests_sorted(const struct requests *r, enum request_metric m);
 
 /* ---- Training sets (training.c) ------------------------------------------------------------------------------ */
 
-/* Rows of inputs and targets, gathered run by run. */
+/* Rows of inputs and targets, added run by run. */
 struct training {
-	size_t d;                       /* inputs */
+	size_t d;                /* number of inputs */
 	char *name[GP_FEATURES];
 	double *x, *y;
-	unsigned *run;                  /* that each row belongs to */
+	unsigned *run;           /* number of the run of each row */
 	size_t rows;
 	unsigned runs;
 };
 
 void training_init(struct training *t, const char *const *name, size_t d);
 void training_release(struct training *t);
-/* Adds a run: n rows of d inputs, whose targets are the percentile shift of `latency` against the baseline's. */
+/* Adds a run of n rows with d inputs. Their targets are the percentile shifts of `latency` against the baseline. */
 void training_add(struct training *t, const double *x, const double *latency, size_t n, const double *baseline,
                   size_t baselines);
 void training_add_requests(struct training *t, const struct requests *run, const struct requests *baseline);
-/* Learns from all runs.  With three or more, each is also predicted from the others, and the spread is chosen so that
- * the interval holds 95 % of what was left out: rows of one run resemble each other, a new run does not. */
+/* Learns from all runs. With three or more runs, each is also predicted from the others, and the spread is set so that
+ * the interval contains 95 % of these rows: rows of one run are similar, a new run differs. */
 struct gp *training_learn(const struct training *t, const struct gp_options *options, struct error *err);
 
 /* ---- Assertions (assertion.c) ------------------------------------------------------------------------------- */
 
-/* "p99.provider<2ms": QUANTITY.METRIC OPERATOR LIMIT.  QUANTITY: pNN[.N], min, max, mean.  METRIC: one of above, or
- * "provider" (the measured upper bound) or "share" (high_share).  OPERATOR: < <= > >=.  LIMIT: a duration, or a
- * number or percentage for shares. */
+/* Assertion QUANTITY.METRIC OPERATOR LIMIT, "p99.provider<2ms". QUANTITY: pNN[.N], min, max, mean. METRIC: a name above,
+ * "provider" (provider_high) or "share" (high_share). OPERATOR: < <= > >=. LIMIT: a duration; for shares a number or
+ * percentage. */
 struct assertion {
 	enum { QUANTITY_PERCENTILE, QUANTITY_MEAN } quantity;
-	double p;                /* 0 .. 1 */
+	double p;                /* percentile / 100 */
 	enum request_metric metric;
 	enum { BELOW, AT_MOST, ABOVE, AT_LEAST } op;
 	double limit;            /* ns, or a share */
 };
 int assertion_parse(const char *text, struct assertion *a, struct error *err);
-/* True when it holds; *value is what was measured.  n must not be 0. */
+/* Returns true if the assertion holds; *value: the measured value. r must not be empty. */
 bool assertion_holds(const struct assertion *a, const struct requests *r, double *value);
 bool metric_is_share(enum request_metric m);
 
-/* ---- Pictures in text (plot.c) ------------------------------------------------------------------------------ */
+/* ---- Text plots (plot.c) ------------------------------------------------------------------------------------ */
 
-/* A horizontal bar of `width` cells: '#' up to low, '+' up to high (both 0 .. 1), '.' for the rest. */
+/* Draws a horizontal bar of `width` cells: '#' up to low, '+' up to high (both 0 .. 1), '.' for the rest. */
 void plot_bar(char *buf, size_t size, int width, double low, double high);
-/* Points as a text plot (Fig. 2): both axes from 0, counts as . : * #, the line y = x as /. */
+/* Draws points (Fig. 2): both axes start at 0, counts are . : * #, the line y = x is /. */
 void plot_scatter(FILE *out, const double *x, const double *y, size_t n, const char *xlabel, const char *ylabel);
-/* A heat map (Fig. 3): value[row * columns + column], NaN = no data; darker letters for more.  fmt prints a value. */
+/* Draws a heat map (Fig. 3): value[row * columns + column], NaN: no data; larger values have darker letters. fmt prints
+ * a value. */
 void plot_heat(FILE *out, const double *value, const char *const *row, size_t rows, const char *const *column,
                size_t columns, char *(*fmt)(char *buf, size_t size, double v));
 

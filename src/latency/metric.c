@@ -1,4 +1,4 @@
-/* What can be asked about one request or a set of them, as a number. */
+/* Metrics of requests and sets of requests. */
 #include "latency/latency.h"
 
 #include "base/mem.h"

@@ -1,4 +1,4 @@
-/* Pictures in text, 80 columns wide, ASCII: they must survive a mail and a log file. */
+/* Text plots, 80 columns wide, ASCII only: they stay readable in mails and log files. */
 #include "latency/latency.h"
 
 #include <math.h>
@@ -26,16 +26,16 @@ void plot_bar(char *buf, size_t size, int width, double low, double high)
 	buf[n] = '\0';
 }
 
-static double largest(const double *v, size_t n)
+static double largest_value(const double *v, size_t n)
 {
-	double most = 0;
+	double max_value = 0;
 	for (size_t i = 0; i < n; i++)
-		most = fmax(most, v[i]);
-	return most > 0 ? most : 1;
+		max_value = fmax(max_value, v[i]);
+	return max_value > 0 ? max_value : 1;
 }
 
-/* Column or row of v on an axis of `cells` from 0 to max. */
-static size_t cell_of(double v, double max, size_t cells)
+/* Returns the column or row of v on an axis of `cells` from 0 to max. */
+static size_t cell_index(double v, double max, size_t cells)
 {
 	double at = v / max * (double)cells;
 	return !(at > 0) ? 0 : at >= (double)cells ? cells - 1 : (size_t)at;
@@ -44,9 +44,9 @@ static size_t cell_of(double v, double max, size_t cells)
 void plot_scatter(FILE *out, const double *x, const double *y, size_t n, const char *xlabel, const char *ylabel)
 {
 	unsigned count[SCATTER_H][SCATTER_W] = { { 0 } };
-	double xmax = largest(x, n), ymax = largest(y, n);
+	double xmax = largest_value(x, n), ymax = largest_value(y, n);
 	for (size_t i = 0; i < n; i++)
-		count[cell_of(y[i], ymax, SCATTER_H)][cell_of(x[i], xmax, SCATTER_W)]++;
+		count[cell_index(y[i], ymax, SCATTER_H)][cell_index(x[i], xmax, SCATTER_W)]++;
 	char top[TIME_TEXT], right[TIME_TEXT];
 	time_duration(top, (int64_t)ymax);
 	time_duration(right, (int64_t)xmax);
@@ -55,9 +55,9 @@ void plot_scatter(FILE *out, const double *x, const double *y, size_t n, const c
 		fputs("  |", out);
 		for (size_t c = 0; c < SCATTER_W; c++) {
 			unsigned k = count[r][c];
-			/* The line of complete attribution: where y equals the x of this column's middle. */
+			/* Diagonal y = x: the provider caused the whole latency. Computed for the middle of this column. */
 			double diagonal = ((double)c + 0.5) / SCATTER_W * xmax;
-			bool line = diagonal < ymax && cell_of(diagonal, ymax, SCATTER_H) == r;
+			bool line = diagonal < ymax && cell_index(diagonal, ymax, SCATTER_H) == r;
 			fputc(k == 0 ? (line ? '/' : ' ') : k == 1 ? '.' : k < 4 ? ':' : k < 16 ? '*' : '#', out);
 		}
 		fputc('\n', out);
@@ -70,10 +70,10 @@ void plot_heat(FILE *out, const double *value, const char *const *row, size_t ro
                size_t columns, char *(*fmt)(char *buf, size_t size, double v))
 {
 	static const char shade[] = " .:-=+*#%@";
-	double most = 0;
+	double max_value = 0;
 	for (size_t i = 0; i < rows * columns; i++) {
 		if (!isnan(value[i]))
-			most = fmax(most, value[i]);
+			max_value = fmax(max_value, value[i]);
 	}
 	int label = 4;
 	for (size_t r = 0; r < rows; r++) {
@@ -91,7 +91,7 @@ void plot_heat(FILE *out, const double *value, const char *const *row, size_t ro
 			char text[32] = "-", cell[4] = "   ";
 			if (!isnan(v)) {
 				fmt(text, sizeof text, v);
-				size_t s = most > 0 ? cell_of(v, most, sizeof shade - 1) : 0;
+				size_t s = max_value > 0 ? cell_index(v, max_value, sizeof shade - 1) : 0;
 				memset(cell, shade[s], 2);
 				cell[2] = '\0';
 			} else {

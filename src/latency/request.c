@@ -1,8 +1,8 @@
-/* The requests of a history: one row for each complete request, its features, and predictions for them.
+/* Requests of a history: one row for each complete request, its features, and predictions.
  *
- * A request is a maximal run of non-null intervals of /Requests/<machine>/<id>/State; an id used again is another
- * request.  Cost: one attribution per request (attribution.c) unless it is read plainly, and one flow when culprits are
- * wanted. */
+ * A request is a maximal sequence of non-null intervals of /Requests/<machine>/<id>/State; an id that occurs again is
+ * another request. Cost: one attribution per request (attribution.c) unless only times are read, and one flow per
+ * request if culprits are requested. */
 #include "latency/latency.h"
 
 #include <math.h>
@@ -17,8 +17,8 @@
 const char *const request_feature_name[REQUEST_FEATURE_COUNT] = { REQUEST_FEATURES(FEATURE_NAME) };
 #undef FEATURE_NAME
 
-/* Times as they are: what delays one request by x ns delays another one by as much.  Counts by the second of latency: a
- * request that is in flight for twice as long has twice the exits, whoever is to blame for that. */
+/* Times are used as they are: a delay of x ns costs every request the same. Counts are divided by the seconds of
+ * latency: a request that takes twice as long has twice the exits, whatever the cause. */
 void request_features_get(const struct request *r, double out[REQUEST_FEATURE_COUNT])
 {
 	double seconds = (double)request_latency(r) / 1e9;
@@ -46,54 +46,54 @@ void requests_release(struct requests *r)
 
 /* ---- Reading ------------------------------------------------------------------------------------------------ */
 
-struct reading {
-	const struct topo *topo;
+struct request_scan {
+	const struct catalog *catalog;
 	const struct requests_options *options;
 	struct requests *out;
 	struct error *err;
 };
 
-static bool wanted(const struct requests_options *o, int64_t start, int64_t end)
+static bool in_window(const struct requests_options *o, int64_t start, int64_t end)
 {
 	return !o || o->from > o->to || (start <= o->to && end >= o->from);
 }
 
-/* Did the trace of the machine end here, so that the request was cut off rather than answered?  Then its server thread
- * is gone in the next moment.  1, 0, or -1 on error. */
-static int is_cut(struct reading *rd, uint32_t state, int64_t start, int64_t end)
+/* Returns 1 if the request was cut off by the start or end of a trace instead of answered: its server thread vanishes
+ * immediately after its end. Returns 0 if it was answered, -1 with *err. */
+static int is_incomplete(struct request_scan *rd, uint32_t state, int64_t start, int64_t end)
 {
-	const struct history *h = rd->topo->h;
+	const struct history *h = rd->catalog->h;
 	if (end >= history_end(h) || (start <= history_begin(h) && history_first(h) < history_begin(h)))
-		return 1;  /* the latter: in the history of a window */
+		return 1;  /* at the start of a history that was cut from another one */
 	struct interval first, tid, status;
 	uint32_t id = history_parent(h, state), thread = history_child_named(h, id, request_schema[REQUEST_THREAD].name);
 	if (history_stab(h, state, start, &first, rd->err))
 		return -1;
-	/* A request that is first heard of while it is yielded or lost began before the trace. */
+	/* A request with a first state of yielded or unknown began before the trace. */
 	if (strcmp(history_state_name(h, state, (unsigned)first.value), "running") != 0)
 		return 1;
 	if (thread == HISTORY_NONE)
 		return 0;
 	if (history_stab(h, thread, end, &tid, rd->err))
 		return -1;
-	int machine = topo_find_machine(rd->topo, history_name(h, history_parent(h, id)));
+	int machine = catalog_find_machine(rd->catalog, history_name(h, history_parent(h, id)));
 	if (machine < 0 || tid.value < 0 || tid.value > INT32_MAX)
 		return 0;
-	int at = topo_find_thread(rd->topo, (uint32_t)machine, (int32_t)tid.value);
-	if (at < 0 || rd->topo->thread[at].status == HISTORY_NONE)
+	int at = catalog_find_thread(rd->catalog, (uint32_t)machine, (int32_t)tid.value);
+	if (at < 0 || rd->catalog->thread[at].status == HISTORY_NONE)
 		return 0;
-	if (history_stab(h, rd->topo->thread[at].status, end + 1, &status, rd->err))
+	if (history_stab(h, rd->catalog->thread[at].status, end + 1, &status, rd->err))
 		return -1;
 	return status.value == HISTORY_NULL && status.start == end + 1;
 }
 
-/* One run [start, end] of non-null states. */
-static int add_request(struct reading *rd, uint32_t state, int64_t start, int64_t end)
+/* Adds the request of non-null states within [start, end], unless options exclude it. */
+static int add_request(struct request_scan *rd, uint32_t state, int64_t start, int64_t end)
 {
-	const struct history *h = rd->topo->h;
-	if (!wanted(rd->options, start, end))
+	const struct history *h = rd->catalog->h;
+	if (!in_window(rd->options, start, end))
 		return 0;
-	int cut = is_cut(rd, state, start, end);
+	int cut = is_incomplete(rd, state, start, end);
 	if (cut) {
 		rd->out->cut++;
 		return cut < 0 ? -1 : 0;
@@ -109,7 +109,7 @@ static int add_request(struct reading *rd, uint32_t state, int64_t start, int64_
 		.end = end,
 	};
 	const bool plain = rd->options && rd->options->plain;
-	if (plain ? attribute_server(rd->topo, r, rd->err) : attribute_request(rd->topo, r, rd->err))
+	if (plain ? attribute_server(rd->catalog, r, rd->err) : attribute_request(rd->catalog, r, rd->err))
 		return -1;
 	const char *only = rd->options ? rd->options->machine : NULL;
 	if (only && strcmp(only, r->machine) && (!r->container || strcmp(only, r->container))) {
@@ -117,14 +117,14 @@ static int add_request(struct reading *rd, uint32_t state, int64_t start, int64_
 		rd->out->len--;
 		return 0;
 	}
-	return rd->options && rd->options->culprits ? request_find_culprit(rd->topo, r, rd->err) : 0;
+	return rd->options && rd->options->culprits ? request_find_culprit(rd->catalog, r, rd->err) : 0;
 }
 
-/* All requests of one id. */
+/* Adds all requests of one id. */
 static int add_attribute(void *arg, uint32_t attr)
 {
-	struct reading *rd = arg;
-	const struct history *h = rd->topo->h;
+	struct request_scan *rd = arg;
+	const struct history *h = rd->catalog->h;
 	const struct requests_options *o = rd->options;
 	uint32_t id = history_parent(h, attr);
 	if (history_type(h, attr) != HISTORY_STATE)
@@ -155,7 +155,7 @@ static int add_attribute(void *arg, uint32_t attr)
 	return open ? add_request(rd, attr, start, end) : 0;
 }
 
-static int by_start(const void *pa, const void *pb)
+static int compare_start(const void *pa, const void *pb)
 {
 	const struct request *a = pa, *b = pb;
 	if (a->start != b->start)
@@ -166,29 +166,26 @@ static int by_start(const void *pa, const void *pb)
 	return c ? c : strcmp(a->id, b->id);
 }
 
-int requests_read(const struct topo *topo, const struct requests_options *options, struct requests *out,
+int requests_read(const struct catalog *catalog, const struct requests_options *options, struct requests *out,
                   struct notes *notes, struct error *err)
 {
-	struct reading rd = { topo, options, out, err };
+	struct request_scan rd = { catalog, options, out, err };
 	*out = (struct requests){ NULL, 0, 0, 0 };
-	if (history_match(topo->h, "/Requests/*/*/State", add_attribute, &rd)) {
+	if (history_match(catalog->h, "/Requests/*/*/State", add_attribute, &rd)) {
 		error_wrap(err, "requests");
 		requests_release(out);
 		return -1;
 	}
 	if (out->len)
-		qsort(out->row, out->len, sizeof *out->row, by_start);
+		qsort(out->row, out->len, sizeof *out->row, compare_start);
 	if (out->cut)
-		notes_add(notes, NOTE_FACT, NULL, "%zu request%s before or after the traces: left out", out->cut,
-		          out->cut == 1 ? " begins or ends" : "s begin or end");
+		note_add(notes, REQUESTS_CUT, NULL, out->cut);
 	size_t lost = 0;
 	char which[64];
 	for (size_t i = 0; i < out->len; i++)
 		lost += out->row[i].unknown > 0;
 	if (lost)
-		notes_add(notes, NOTE_LOSS, NULL,
-		          "%s contain%s time of which nothing is known: the upper bound includes it",
-		          text_of_all(which, lost, out->len, "request"), lost == 1 ? "s" : "");
+		note_add(notes, REQUESTS_LOST_EVENTS, NULL, text_count_of_all(which, lost, out->len, "request"));
 	return 0;
 }
 
@@ -203,7 +200,7 @@ static int feature_index(const char *name)
 	return -1;
 }
 
-static void cut_answer(struct gp_answer *a, double latency)
+static void clamp_prediction(struct gp_prediction *a, double latency)
 {
 	a->mean = fmin(fmax(a->mean, 0), latency);
 	a->low = fmin(fmax(a->low, 0), latency);
@@ -213,22 +210,20 @@ static void cut_answer(struct gp_answer *a, double latency)
 static void note_outside(const struct requests *r, const struct gp *g, const double *x, size_t outside,
                          struct notes *notes)
 {
-	size_t d = gp_inputs(g), worst = 0, most = 0;
+	size_t d = gp_inputs(g), worst = 0, max_outside = 0;
 	for (size_t j = 0; j < d; j++) {
 		double min, max;
 		size_t n = 0;
 		gp_range(g, j, &min, &max);
 		for (size_t i = 0; i < r->len; i++)
 			n += x[i * d + j] < min || x[i * d + j] > max;
-		if (n > most) {
-			most = n;
+		if (n > max_outside) {
+			max_outside = n;
 			worst = j;
 		}
 	}
 	char which[64];
-	notes_add(notes, NOTE_DOUBT, NULL, "%s lie%s outside the range that the model was trained on (mostly %s): do not trust "
-	          "what is predicted there", text_of_all(which, outside, r->len, "request"), outside == 1 ? "s" : "",
-	          gp_input(g, worst));
+	note_add(notes, MODEL_RANGE, NULL, gp_input(g, worst), text_count_of_all(which, outside, r->len, "request"));
 }
 
 int requests_predict(struct requests *r, const struct gp *g, struct notes *notes, struct error *err)
@@ -242,23 +237,23 @@ int requests_predict(struct requests *r, const struct gp *g, struct notes *notes
 			                 "model: requests of a history have no input %s", gp_input(g, j));
 	}
 	double *x = mem_new(r->len * d, sizeof *x);
-	struct gp_answer *answer = mem_new(r->len, sizeof *answer);
+	struct gp_prediction *prediction = mem_new(r->len, sizeof *prediction);
 	for (size_t i = 0; i < r->len; i++) {
 		double all[REQUEST_FEATURE_COUNT];
 		request_features_get(&r->row[i], all);
 		for (size_t j = 0; j < d; j++)
 			x[i * d + j] = all[column[j]];
 	}
-	int result = gp_predict(g, x, r->len, answer, err);
+	int result = gp_predict(g, x, r->len, prediction, err);
 	for (size_t i = 0; !result && i < r->len; i++) {
-		cut_answer(&answer[i], (double)request_latency(&r->row[i]));
-		r->row[i].predicted = answer[i];
+		clamp_prediction(&prediction[i], (double)request_latency(&r->row[i]));
+		r->row[i].predicted = prediction[i];
 		r->row[i].has_prediction = true;
-		outside += answer[i].outside;
+		outside += prediction[i].outside;
 	}
 	if (!result && outside)
 		note_outside(r, g, x, outside, notes);
 	free(x);
-	free(answer);
+	free(prediction);
 	return result;
 }

@@ -1,4 +1,4 @@
-/* Distributions: quantiles, the percentile shift, clusters.  Deterministic; no state; O(n log n) at most. */
+/* Distributions: quantiles, percentile shift, clusters. Deterministic, without state, at most O(n log n). */
 #include "latency/latency.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "base/bisect.h"
 #include "base/mem.h"
 
-static int by_value(const void *pa, const void *pb)
+static int compare_values(const void *pa, const void *pb)
 {
 	double a = *(const double *)pa, b = *(const double *)pb;
 	return (a > b) - (a < b);
@@ -17,7 +17,7 @@ static int by_value(const void *pa, const void *pb)
 void stats_sort(double *v, size_t n)
 {
 	if (n)
-		qsort(v, n, sizeof *v, by_value);
+		qsort(v, n, sizeof *v, compare_values);
 }
 
 double stats_quantile(const double *sorted, size_t n, double p)
@@ -29,7 +29,7 @@ double stats_quantile(const double *sorted, size_t n, double p)
 		return sorted[n - 1];
 	size_t i = (size_t)at;
 	double part = at - (double)i;
-	/* Equal neighbours give their very value: no rounding where nothing is to be interpolated. */
+	/* Equal neighbours have exactly this quantile, without rounding. */
 	return part == 0 || sorted[i] == sorted[i + 1] ? sorted[i] : sorted[i] + part * (sorted[i + 1] - sorted[i]);
 }
 
@@ -50,8 +50,8 @@ double stats_correlation(const double *a, const double *b, size_t n)
 	return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
 }
 
-/* Number of values of sorted[] below v, and below or equal. */
-static void rank(const double *sorted, size_t n, double v, size_t *below, size_t *upto)
+/* *below: number of values in sorted[] below v; *upto: number of those below or equal. */
+static void count_below(const double *sorted, size_t n, double v, size_t *below, size_t *upto)
 {
 	BISECT(*below, n, sorted[*below] < v);
 	BISECT(*upto, n, sorted[*upto] <= v);
@@ -59,42 +59,42 @@ static void rank(const double *sorted, size_t n, double v, size_t *below, size_t
 
 void stats_shift(const double *latency, size_t n, const double *baseline, size_t baselines, double *shift)
 {
-	double *own = mem_new(n, sizeof *own), *base = mem_new(baselines, sizeof *base);
-	memcpy(own, latency, n * sizeof *own);
+	double *sorted = mem_new(n, sizeof *sorted), *base = mem_new(baselines, sizeof *base);
+	memcpy(sorted, latency, n * sizeof *sorted);
 	memcpy(base, baseline, baselines * sizeof *base);
-	stats_sort(own, n);
+	stats_sort(sorted, n);
 	stats_sort(base, baselines);
 	for (size_t i = 0; i < n; i++) {
 		size_t below, upto;
-		rank(own, n, latency[i], &below, &upto);
-		/* Position in the baseline, (below + upto) / 2 / n, kept in integers so that equal sizes hit exactly. */
-		size_t twice = (below + upto) * baselines;  /* / (2 n) = rank + 1/2 */
+		count_below(sorted, n, latency[i], &below, &upto);
+		/* Position in the baseline, (below + upto) / 2 / n, in integers: with equal sizes it is exact. */
+		size_t twice = (below + upto) * baselines;  /* divided by 2 n: rank + 1/2 */
 		double p = (double)twice / (double)(2 * n * baselines);
 		double at = stats_quantile(base, baselines, p);
 		if (baselines == n) {
-			/* The same number of rows: the middle of the tied ranks, without rounding. */
+			/* Equal numbers of rows: the middle of the tied ranks, without rounding. */
 			size_t lo = (below + upto - 1) / 2, hi = (below + upto) / 2;
 			at = base[lo] == base[hi] ? base[lo] : 0.5 * (base[lo] + base[hi]);
 		}
 		shift[i] = latency[i] - at;
 	}
-	free(own);
+	free(sorted);
 	free(base);
 }
 
 /* ---- Clusters ----------------------------------------------------------------------------------------------- */
 
 #define BINS 64
-#define DEEP 0.25  /* a valley parts two peaks when it is lower than this part of the lower peak */
+#define VALLEY_HEIGHT_MAX 0.25  /* maximum height of a valley that separates two peaks, relative to the lower peak */
 
-static int by_share(const void *pa, const void *pb)
+static int compare_share(const void *pa, const void *pb)
 {
 	const struct cluster *a = pa, *b = pb;
 	return (a->share < b->share) - (a->share > b->share);
 }
 
-/* Histogram of the inner 99 % (outliers fall into the end bins), smoothed once by 1-2-1. */
-static void histogram(const double *sorted, size_t n, double *origin, double *width, double bin[BINS])
+/* Fills a histogram of the inner 99 % (outliers count in the end bins), smoothed once by 1-2-1. */
+static void fill_histogram(const double *sorted, size_t n, double *origin, double *width, double bin[BINS])
 {
 	double raw[BINS + 2] = { 0 };
 	double lo = stats_quantile(sorted, n, 0.005), hi = stats_quantile(sorted, n, 0.995);
@@ -105,24 +105,24 @@ static void histogram(const double *sorted, size_t n, double *origin, double *wi
 		size_t b = at <= 0 ? 0 : at >= BINS - 1 ? BINS - 1 : (size_t)at;
 		raw[b + 1]++;
 	}
-	/* Mirrored at the ends: a peak at the very edge must not lose half of its height. */
+	/* Mirrored at the ends: a peak at the edge must keep its height. */
 	raw[0] = raw[1];
 	raw[BINS + 1] = raw[BINS];
 	for (size_t b = 0; b < BINS; b++)
 		bin[b] = 0.25 * raw[b] + 0.5 * raw[b + 1] + 0.25 * raw[b + 2];
 }
 
-/* Bins at which a new cluster begins: the lowest bin of every deep valley.  Returns their number. */
-static size_t valleys(const double bin[BINS], size_t cut[BINS])
+/* Finds the lowest bin of every deep valley: a new cluster begins there. Returns their number. */
+static size_t find_valleys(const double bin[BINS], size_t cut[BINS])
 {
 	size_t cuts = 0, lowest = 0;
-	double peak = bin[0];  /* of the cluster so far */
+	double peak = bin[0];  /* peak of the current cluster */
 	for (size_t b = 1; b < BINS; b++) {
 		if (bin[b] < bin[lowest])
 			lowest = b;
-		/* Is [lowest] a valley between the peak before it and a rise up to here? */
-		if (lowest < b && bin[lowest] < DEEP * peak && bin[lowest] < DEEP * bin[b]) {
-			/* Worth a cut only when the rise goes on to be a peak: the next bin is no higher, or the end. */
+		/* bin[lowest] is a valley between the previous peak and bin b, ... */
+		if (lowest < b && bin[lowest] < VALLEY_HEIGHT_MAX * peak && bin[lowest] < VALLEY_HEIGHT_MAX * bin[b]) {
+			/* ... and a new peak has been reached: the next bin is not higher, or there is none. */
 			if (b + 1 == BINS || bin[b + 1] <= bin[b]) {
 				cut[cuts++] = lowest;
 				peak = bin[b];
@@ -136,20 +136,20 @@ static size_t valleys(const double bin[BINS], size_t cut[BINS])
 	return cuts;
 }
 
-size_t stats_clusters(const double *v, size_t n, struct cluster *out, size_t room)
+size_t stats_clusters(const double *v, size_t n, struct cluster *out, size_t max_clusters)
 {
-	if (n == 0 || room == 0)
+	if (n == 0 || max_clusters == 0)
 		return 0;
 	double *sorted = mem_new(n, sizeof *sorted), bin[BINS], origin, width;
 	memcpy(sorted, v, n * sizeof *sorted);
 	stats_sort(sorted, n);
-	histogram(sorted, n, &origin, &width, bin);
-	size_t cut[BINS], cuts = width > 0 ? valleys(bin, cut) : 0, found = 0, from = 0;
+	fill_histogram(sorted, n, &origin, &width, bin);
+	size_t cut[BINS], cuts = width > 0 ? find_valleys(bin, cut) : 0, found = 0, from = 0;
 	struct cluster all[BINS + 1];
 	for (size_t c = 0; c <= cuts; c++) {
 		size_t to = n, below;
 		if (c < cuts)
-			rank(sorted, n, origin + (double)cut[c] * width, &to, &below);
+			count_below(sorted, n, origin + (double)cut[c] * width, &to, &below);
 		if (to > from) {
 			all[found++] = (struct cluster){ stats_quantile(sorted + from, to - from, 0.5),
 			                                 (double)(to - from) / (double)n };
@@ -157,9 +157,9 @@ size_t stats_clusters(const double *v, size_t n, struct cluster *out, size_t roo
 		from = to;
 	}
 	free(sorted);
-	qsort(all, found, sizeof *all, by_share);
-	if (found > room)
-		found = room;
+	qsort(all, found, sizeof *all, compare_share);
+	if (found > max_clusters)
+		found = max_clusters;
 	memcpy(out, all, found * sizeof *all);
 	return found;
 }

@@ -56,12 +56,12 @@ void training_add_requests(struct training *t, const struct requests *run, const
 
 /* ---- Learning ----------------------------------------------------------------------------------------------- */
 
-#define FOLDS 6    /* at most so many trainings to see how well a new run is predicted */
-#define FOLD_ROWS 128  /* of such a training: an error between runs shows in a rough model as well */
-#define ENOUGH 30  /* rows left out and within range that make a verdict */
+#define FOLDS 6    /* maximum number of trainings for cross-validation */
+#define FOLD_ROWS 128  /* rows of each training: the deviation between runs shows in a rough model, too */
+#define VALIDATED_ROWS_MIN 30  /* minimum number of predicted rows within the trained range */
 
-/* Copies the rows of the runs that are (or are not) in this fold; returns their number. */
-static size_t rows_of_fold(const struct training *t, unsigned folds, unsigned fold, bool in, double *x, double *y)
+/* Copies the rows of the runs in this fold (in) or in the other folds (!in). Returns their number. */
+static size_t copy_fold_rows(const struct training *t, unsigned folds, unsigned fold, bool in, double *x, double *y)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < t->rows; i++) {
@@ -73,17 +73,17 @@ static size_t rows_of_fold(const struct training *t, unsigned folds, unsigned fo
 	return n;
 }
 
-/* Adds, for the left-out rows that lie within the range of the others, the spread that would just make the interval
- * hold the row.  Returns the new length of spread[]; a fold that cannot be trained says nothing. */
-static size_t try_fold(const struct training *t, unsigned folds, unsigned fold, const struct gp_options *options,
+/* Trains without a fold and predicts its rows. For each row within the trained range, appends the spread with which the
+ * interval just contains the row. Returns the new length of spread[]; unchanged if the training fails. */
+static size_t validate_fold(const struct training *t, unsigned folds, unsigned fold, const struct gp_options *options,
                        double *x, double *y, double *spread, size_t len)
 {
-	size_t n = rows_of_fold(t, folds, fold, false, x, y);
+	size_t n = copy_fold_rows(t, folds, fold, false, x, y);
 	struct gp *g = gp_train((const char *const *)t->name, t->d, x, y, n, options, NULL);
 	if (!g)
 		return len;
-	n = rows_of_fold(t, folds, fold, true, x, y);
-	struct gp_answer *a = mem_new(n, sizeof *a);
+	n = copy_fold_rows(t, folds, fold, true, x, y);
+	struct gp_prediction *a = mem_new(n, sizeof *a);
 	if (gp_predict(g, x, n, a, NULL) == 0) {
 		for (size_t i = 0; i < n; i++) {
 			double error = y[i] - a[i].mean, half = a[i].high - a[i].mean, beyond = error * error - half * half;
@@ -97,7 +97,7 @@ static size_t try_fold(const struct training *t, unsigned folds, unsigned fold, 
 	return len;
 }
 
-static double spread_of_runs(const struct training *t)
+static double estimate_run_spread(const struct training *t)
 {
 	const struct gp_options rough = { .rows = FOLD_ROWS };
 	unsigned folds = t->runs < FOLDS ? t->runs : FOLDS;
@@ -105,8 +105,8 @@ static double spread_of_runs(const struct training *t)
 	double *spread = mem_new(t->rows, sizeof *spread), chosen = 0;
 	size_t len = 0;
 	for (unsigned fold = 0; fold < folds; fold++)
-		len = try_fold(t, folds, fold, &rough, x, y, spread, len);
-	if (len >= ENOUGH) {
+		len = validate_fold(t, folds, fold, &rough, x, y, spread, len);
+	if (len >= VALIDATED_ROWS_MIN) {
 		stats_sort(spread, len);
 		chosen = stats_quantile(spread, len, 0.95);
 	}
@@ -120,6 +120,6 @@ struct gp *training_learn(const struct training *t, const struct gp_options *opt
 {
 	struct gp *g = gp_train((const char *const *)t->name, t->d, t->x, t->y, t->rows, options, err);
 	if (g && t->runs >= 3)
-		gp_set_spread(g, spread_of_runs(t));
+		gp_set_spread(g, estimate_run_spread(t));
 	return g;
 }

@@ -7,7 +7,7 @@
 #include "base/tournament.h"
 #include "model/loss/coverage.h"
 
-enum { BATCH = 1024 };  /* steps: 90 KiB, some 30 us of work */
+enum { BATCH = 1024 };  /* steps in a batch of 90 KiB; producing it takes about 30 us */
 
 struct merge_batch {
 	size_t len;
@@ -15,18 +15,18 @@ struct merge_batch {
 };
 
 struct merge_stream {
-	const struct clock_map *clock;  /* NULL: the host's own clock */
-	struct cover cover;
-	int64_t end;                    /* host ns of the last event */
-	struct merge_moment next;
-	const struct event *ev;         /* borrowed from the cover */
+	const struct clock_map *clock; /* clock of the machine; NULL: the host's own clock */
+	struct coverage cover;
+	int64_t end;                   /* host time of the last event, ns */
+	struct merge_point next;
+	const struct event *ev;        /* borrowed from `cover` */
 };
 
-struct streams {
+struct merge_streams {
 	struct merge_stream *stream;
 	size_t n;
-	struct tournament order;        /* of those that are not over */
-	bool away;                      /* another thread takes the steps */
+	struct tournament order; /* streams with steps left */
+	bool threaded;           /* the steps are consumed by another thread */
 };
 
 static int64_t host_time(const struct merge_stream *s, int64_t t)
@@ -34,30 +34,31 @@ static int64_t host_time(const struct merge_stream *s, int64_t t)
 	return s->clock ? clock_map_at(s->clock, t) : t;
 }
 
-/* What the model has no use for is not read, unless events were lost: then any event proves who is current. */
-static event_kinds kinds_for(const struct trace *trace, const struct clock_map *clock)
+/* Returns the kinds of events to read: all if events were lost, because any event then shows the current thread;
+ * otherwise only those that the model uses. */
+static event_kinds needed_kinds(const struct trace *trace, const struct clock_map *clock)
 {
 	event_kinds mute = KIND(EV_OTHER) | KIND(EV_SYNC) | KIND(EV_HYPERCALL);
-	return cover_loses(trace, clock) ? ALL_KINDS : ALL_KINDS & ~mute;
+	return coverage_has_losses(trace, clock) ? ALL_KINDS : ALL_KINDS & ~mute;
 }
 
-static int open_stream(struct streams *m, uint32_t machine, const struct trace *trace, const struct clock_map *clock,
+static int open_stream(struct merge_streams *m, uint32_t machine, const struct trace *trace, const struct clock_map *clock,
                        struct error *err)
 {
 	const struct trace_info *info = trace_info(trace);
 	struct merge_stream *s = &m->stream[m->n];
 	if (info->begin > info->end)
 		return 0;
-	*s = (struct merge_stream){ .clock = clock, .next = { .machine = machine, .what = MERGE_BEGIN } };
+	*s = (struct merge_stream){ .clock = clock, .next = { .machine = machine, .kind = MERGE_BEGIN } };
 	s->next.t = host_time(s, info->begin);
 	s->end = host_time(s, info->end);
 	if (s->end < s->next.t)
 		s->end = s->next.t;
 	m->n++;
-	return cover_open(&s->cover, trace, clock, kinds_for(trace, clock), err);
+	return coverage_open(&s->cover, trace, clock, needed_kinds(trace, clock), err);
 }
 
-static int64_t last_moment(const struct streams *m)
+static int64_t last_time(const struct merge_streams *m)
 {
 	int64_t end = INT64_MIN;
 	for (size_t i = 0; i < m->n; i++)
@@ -66,18 +67,18 @@ static int64_t last_moment(const struct streams *m)
 	return end;
 }
 
-/* After a step of this stream: its next one.  0 = it is over. */
-static int advance(struct merge_stream *s, struct error *err)
+/* Advances the stream to its next step. Returns 1, 0 if the stream has ended, or -1 with *err set. */
+static int advance_stream(struct merge_stream *s, struct error *err)
 {
-	if (s->next.what == MERGE_END)
+	if (s->next.kind == MERGE_END)
 		return 0;
-	int got = cover_next(&s->cover, &s->ev, err);
+	int got = coverage_next(&s->cover, &s->ev, err);
 	if (got < 0)
 		return -1;
 	int64_t t = got ? host_time(s, s->ev->ts) : s->end + 1;
-	const enum merge_what what = got ? MERGE_EVENT : MERGE_END;
-	if (s->next.what != what)  /* what is read with its neighbour is not to be written for each event */
-		s->next.what = (uint16_t)what;
+	const enum merge_kind kind = got ? MERGE_EVENT : MERGE_END;
+	if (s->next.kind != kind)  /* written only when it changes: consumers read the same cache line */
+		s->next.kind = (uint16_t)kind;
 	if (got && t > s->end)
 		s->end = t;
 	if (t > s->next.t)
@@ -85,17 +86,17 @@ static int advance(struct merge_stream *s, struct error *err)
 	return 1;
 }
 
-static PASS_ON_INLINE int fill_batch(struct streams *m, struct merge_batch *batch, bool away, struct error *err)
+static STREAMING_INLINE int fill_batch(struct merge_streams *m, struct merge_batch *batch, bool threaded, struct error *err)
 {
 	struct merge_step *step = batch->step;
 	for (; m->order.len && step < batch->step + BATCH; step++) {
-		struct merge_stream *s = &m->stream[m->order.first.who];
-		if (s->next.what == MERGE_END)
-			s->next.others = s->next.t <= last_moment(m);
-		pass_on(&step->at, &s->next, sizeof step->at, away);
-		if (s->next.what == MERGE_EVENT)
-			pass_on(&step->ev, s->ev, sizeof step->ev, away);
-		int more = advance(s, err);
+		struct merge_stream *s = &m->stream[m->order.first.stream];
+		if (s->next.kind == MERGE_END)
+			s->next.others_remain = s->next.t <= last_time(m);
+		store_streaming(&step->at, &s->next, sizeof step->at, threaded);
+		if (s->next.kind == MERGE_EVENT)
+			store_streaming(&step->ev, s->ev, sizeof step->ev, threaded);
+		int more = advance_stream(s, err);
 		if (more < 0)
 			return -1;
 		if (more)
@@ -107,20 +108,20 @@ static PASS_ON_INLINE int fill_batch(struct streams *m, struct merge_batch *batc
 	return m->order.len > 0;
 }
 
-static int fill(void *arg, void *to, struct error *err)
+static int produce_batch(void *arg, void *to, struct error *err)
 {
-	struct streams *m = arg;
-	if (!m->away)
+	struct merge_streams *m = arg;
+	if (!m->threaded)
 		return fill_batch(m, to, false, err);
 	const int more = fill_batch(m, to, true, err);
-	pass_on_all();
+	streaming_fence();
 	return more;
 }
 
-static int open_streams(struct streams *m, const struct trace *const *trace, const struct clock_map *const *clock,
+static int open_streams(struct merge_streams *m, const struct trace *const *trace, const struct clock_map *const *clock,
                         size_t n, struct error *err)
 {
-	*m = (struct streams){ .stream = mem_new(n, sizeof *m->stream) };
+	*m = (struct merge_streams){ .stream = mem_new(n, sizeof *m->stream) };
 	for (size_t i = 0; i < n; i++)
 		if (trace[i] && open_stream(m, (uint32_t)i, trace[i], clock[i], err) < 0)
 			return -1;
@@ -133,26 +134,26 @@ static int open_streams(struct streams *m, const struct trace *const *trace, con
 }
 
 int merge_open(struct merge *m, const struct trace *const *trace, const struct clock_map *const *clock, size_t n,
-               struct chores *chores, struct error *err)
+               struct ordered_jobs *ordered_jobs, struct error *err)
 {
 	*m = (struct merge){ .streams = mem_new(1, sizeof *m->streams) };
 	if (open_streams(m->streams, trace, clock, n, err) < 0) {
 		merge_close(m);
 		return -1;
 	}
-	m->streams->away = chores_have_threads(chores);
-	m->ahead = ahead_begin(chores, sizeof(struct merge_batch), fill, m->streams);
+	m->streams->threaded = ordered_jobs_have_threads(ordered_jobs);
+	m->ahead = prefetch_begin(ordered_jobs, sizeof(struct merge_batch), produce_batch, m->streams);
 	return 0;
 }
 
 int merge_more(struct merge *m, struct error *err)
 {
 	while (m->at == m->end) {
-		const void *made;
-		const int got = ahead_next(m->ahead, &made, err);
+		const void *batch_made;
+		const int got = prefetch_next(m->ahead, &batch_made, err);
 		if (got <= 0)
 			return got;
-		const struct merge_batch *batch = made;
+		const struct merge_batch *batch = batch_made;
 		m->at = batch->step;
 		m->end = batch->step + batch->len;
 	}
@@ -161,14 +162,14 @@ int merge_more(struct merge *m, struct error *err)
 
 int64_t merge_last(const struct merge *m)
 {
-	return last_moment(m->streams);
+	return last_time(m->streams);
 }
 
 void merge_close(struct merge *m)
 {
-	ahead_end(m->ahead);
+	prefetch_end(m->ahead);
 	for (size_t i = 0; i < m->streams->n; i++)
-		cover_close(&m->streams->stream[i].cover);
+		coverage_close(&m->streams->stream[i].cover);
 	free(m->streams->stream);
 	tournament_close(&m->streams->order);
 	free(m->streams);

@@ -1,9 +1,10 @@
-/* The traces of all machines as one stream in host time.
+/* Merges the traces of all machines into one stream in host time.
  *
- * A stream is a trace, its clock, and one event read ahead.  A machine's time never runs backwards: where two
- * pieces of a clock overlap, its events stand still until the clock has caught up.  Equal times: lower index first,
- * so the host before its guests.  Next costs O(log machines).
- * This is a chore (base/ordered_jobs.h), done some thousand steps ahead where there are threads; the steps are the same. */
+ * Input per machine: its trace, its clock, and one event read ahead. The time of a machine never decreases: where two
+ * segments of its clock overlap, its events keep the last time until the clock has caught up. At equal times the machine
+ * with the lower index comes first, so the host precedes its guests. Cost: O(log machines) per step. With worker threads
+ * the steps are produced in batches ahead of the caller, by an ordered job (base/ordered_jobs.h); the result is the
+ * same. */
 #ifndef STEALSCOPE_MODEL_MERGE_H
 #define STEALSCOPE_MODEL_MERGE_H
 
@@ -11,30 +12,32 @@
 #include "sync/sync.h"
 #include "trace/trace.h"
 
-enum merge_what { MERGE_BEGIN, MERGE_EVENT, MERGE_END };
+enum merge_kind { MERGE_BEGIN, MERGE_EVENT, MERGE_END };
 
 struct merge_step {
-	struct merge_moment {
+	struct merge_point {
 		int64_t t;          /* host ns */
 		uint32_t machine;
-		uint16_t what;      /* enum merge_what; not an int: steps go from one processor to another */
-		bool others;        /* MERGE_END: another machine's trace goes on */
+		uint16_t kind;      /* enum merge_kind; 16 bits, because steps are copied between CPUs */
+		bool others_remain; /* MERGE_END: traces of other machines continue */
 	} at;
-	struct event ev;        /* MERGE_EVENT */
+	struct event ev;        /* valid if MERGE_EVENT */
 };
 
 struct merge {
-	struct streams *streams;  /* what makes the steps; its thread's alone until merge_close() */
-	struct ahead *ahead;
-	const struct merge_step *at, *end;  /* the next of those that were made, and the one behind the last */
+	struct merge_streams *streams; /* producer of the steps; used only by its thread until merge_close() */
+	struct prefetch *ahead;
+	const struct merge_step *at, *end;  /* next step of the current batch, and end of the batch */
 };
 
-/* machine i of n has trace[i] (NULL: none) and clock[i].  The arrays are the caller's. */
+/* Opens trace[i] (NULL: none) with clock[i] (NULL: host time) for each machine i of n. The arrays may be freed after the
+ * call. Returns 0, or -1 with *err set. */
 int merge_open(struct merge *m, const struct trace *const *trace, const struct clock_map *const *clock, size_t n,
-               struct chores *chores, struct error *err);
-int merge_more(struct merge *m, struct error *err);  /* for what follows: 1 = there are more steps, 0, -1 */
-/* The next thing of all: *s stays valid until the following call.  Each machine's first is MERGE_BEGIN, at its
- * first event; its last MERGE_END, 1 ns after its last event.  1, 0 = over, -1. */
+               struct ordered_jobs *ordered_jobs, struct error *err);
+/* Gets the next batch. Returns 1, 0 at the end, or -1 with *err set. */
+int merge_more(struct merge *m, struct error *err);
+/* Sets *s to the next step, valid until the next call. The steps of a machine are MERGE_BEGIN at the time of its first
+ * event, its events, and MERGE_END 1 ns after its last event. Returns 1, 0 at the end, or -1 with *err set. */
 static inline int merge_next(struct merge *m, const struct merge_step **s, struct error *err)
 {
 	const int got = m->at < m->end ? 1 : merge_more(m, err);
@@ -42,7 +45,8 @@ static inline int merge_next(struct merge *m, const struct merge_step **s, struc
 	m->at += got > 0;
 	return got;
 }
-int64_t merge_last(const struct merge *m);  /* host ns of the last event of all, once it is over */
+/* Returns the host time of the last event of all machines, ns; valid after the last step. */
+int64_t merge_last(const struct merge *m);
 void merge_close(struct merge *m);
 
 #endif

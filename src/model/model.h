@@ -1,23 +1,27 @@
-/* The model: merged events -> state changes in a history (paper, section "Multi-level trace analysis").
+/* The model turns merged events into state changes in a history (paper, section "Multi-level trace analysis").
  *
- * Writes the attributes of base/schema.h; of these the meaning is not plain:
- *   Parent                       null when nobody is known to run it.  "Host Thread" and "pCPU" are TIDs and CPUs of it
- *   Woken By                     changes when the waker acts, if that is 10 us earlier than the Status or more, else
- *                                with it; null for the ns before, where it is earlier and the same as before.  Null, too,
- *                                where it is not known: a wakeup without a waking tells the waker only on another CPU,
- *                                in a handler of timers, of a thread's first one, and where there is but one CPU
- *   Woken In                     changes when a sleep ends, with the Status.  In "thread" is said only where the trace has
- *                                events of all three kinds of handlers, or says that they were asked for and did not
- *                                come, and the CPU was not idle; in a softirq only where it has those of the other two
- *   /Containers/pidns-<inode>    the threads of the host in another pid namespace than the host's
- *   /Containers/cgroupns-<inode> those in the host's pid namespace and another cgroup namespace: told by the dump at the
- *                                beginning of a trace, inherited by fork
- *   /Requests/.../State          unknown: events, or its start, were lost
- * <machine> is "host" or the VM's name.  TID 0, the idle thread, has no row: "Current Thread" 0 means idle, null
- * unknown.  A machine's rows say something from its first event to its last: before and after, threads are null,
- * and vCPUs go by the host alone, or are UNKNOWN where the host is not traced and the guest is.  A traced guest's CPU
- * that has no event was idle or busy all the time: UNKNOWN, unless its vCPU sleeps or was plugged in meanwhile.
- * Memory is bounded by live objects, not by the length of the trace. */
+ * It writes the attributes of base/schema.h. Meaning of those that are not obvious:
+ *   Parent                       machine that runs the VM; null: unknown. "Host Thread" and "pCPU" refer to that machine
+ *   Woken By                     waker of the thread; null: unknown. Changes with sched_waking if that precedes the
+ *                                wakeup by 10 us or more, otherwise with the Status. Null for 1 ns before an early
+ *                                change to the same waker as last time. sched_wakeup alone identifies the waker only on
+ *                                another CPU, in a timer handler, at the first wakeup of a new thread, or on a machine
+ *                                with one CPU
+ *   Woken In                     context of the waker; changes with the Status when a sleep ends. "thread" only if the
+ *                                trace records all three kinds of handlers (or requested those that never occurred) and
+ *                                the CPU was not idle; a softirq only if the trace records the other two kinds
+ *   /Containers/pidns-<inode>    threads of the host in a pid namespace other than the host's
+ *   /Containers/cgroupns-<inode> threads in the host's pid namespace and another cgroup namespace; from the state dump
+ *                                at the beginning of a trace, inherited by fork
+ *   /Requests/.../State          unknown: events, or the start of the request, were lost
+ *
+ * <machine> is "host" or the name of the VM. The idle thread, TID 0, has no node: "Current Thread" is 0 for idle, null
+ * for unknown.
+ *
+ * Threads of a machine have values from its first event to its last; before and after, they are null. Outside that
+ * interval the state of a vCPU depends on the host's events alone; it is UNKNOWN if only the guest was traced. A CPU of
+ * a traced guest without any event was idle or busy all the time: UNKNOWN, unless its vCPU thread sleeps or the CPU was
+ * plugged during the trace. Memory is bounded by the number of live objects, not by the length of the trace. */
 #ifndef STEALSCOPE_MODEL_MODEL_H
 #define STEALSCOPE_MODEL_MODEL_H
 
@@ -26,38 +30,39 @@
 #include "history/history.h"
 #include "sync/sync.h"
 
-/* The control groups that a thread of the host is in, "NUMBER:SHARES/...", as long as the first one of its TID lives. */
+/* Control groups of a host thread, "NUMBER:SHARES/...", valid while the first thread with this TID lives. */
 struct model_groups { int32_t tid; char *text; };
 
-/* What was true before the host's first event: it may be found out while its guests are synchronized. */
-struct model_look;
+/* Scan of the host's first events for its initial state; may run while the guests are synchronized. */
+struct host_prescan;
 
 struct model_options {
-	const struct model_groups *groups;  /* borrowed */
+	const struct model_groups *groups;  /* borrowed; one per host thread */
 	size_t grouped;
-	bool paper_states;         /* fold HOST_BLOCKED into PREEMPTED and WAKING into IDLE */
-	unsigned workers;          /* 0 = one per core; what comes out does not depend on them */
-	struct model_look *look;   /* that was begun of the host, borrowed; or NULL */
-	struct progress progress;  /* in events */
+	bool paper_states;        /* replace HOST_BLOCKED by PREEMPTED and WAKING by IDLE */
+	unsigned workers;         /* number of threads; 0: one per core. The output does not depend on it */
+	struct host_prescan *look;  /* scan started by the caller, borrowed; NULL: none */
+	struct progress progress; /* unit: events */
 };
 
-struct model_span {
-	int64_t begin, end;        /* ns host time: what to give history_finish() */
-	uint64_t events;           /* that went through the model */
+struct model_interval {
+	int64_t begin, end; /* host time, ns; arguments of history_finish() */
+	uint64_t events;    /* number of events processed */
 };
 
-/* host: borrowed, or NULL.  NULL: there is nothing to look at.  If it has not run by then, model_run() looks itself. */
-struct model_look *model_look_begin(const struct trace *host);
-void model_look_run(void *look);            /* in any thread, once */
-void model_look_end(struct model_look *l);  /* when nobody runs it; NULL: nothing */
+/* Creates a scan; `host` is borrowed. Returns NULL if the host has no events. If host_prescan_run() is not called,
+ * model_run() scans the host itself. */
+struct host_prescan *host_prescan_begin(const struct trace *host);
+void host_prescan_run(void *host_prescan);            /* Runs the scan, in any thread; call it at most once. */
+void host_prescan_end(struct host_prescan *l);  /* Frees the scan, which must not be running; NULL is allowed. */
 
-/* Replays all traces of `sync` in host time and pushes every state change to `b`. */
+/* Replays all traces of `sync` in host time and writes every state change to `b`. Returns 0, or -1 with *err set. */
 int model_run(const struct sync_result *sync, const struct model_options *options, struct history_builder *b,
-              struct model_span *span, struct notes *notes, struct error *err);
+              struct model_interval *span, struct notes *notes, struct error *err);
 
-#define EXIT_NAME 16  /* bytes for the number of a reason that has no name */
-/* Why an EV_KVM_EXIT left the guest, as the kernel calls it ("HLT" of VMX, "hlt" of SVM); its number when that is not
- * known.  Static, or buf. */
+#define EXIT_NAME 16  /* size of the buffer for the number of an exit reason without a name, bytes */
+/* Returns the kernel's name of the exit reason ("HLT" for VMX, "hlt" for SVM), or its number if it has no name. The
+ * string is static, or in buf. */
 const char *exit_name(const struct event *ev, char buf[EXIT_NAME]);
 
 #endif

@@ -1,4 +1,4 @@
-/* Setting a model up and taking it down. */
+/* Creates and frees a model. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,7 +48,7 @@ static struct machine *machine_new(struct model *m, uint32_t index, const struct
 	mc->traced = setup->traced;
 	mc->has_kvm = setup->has_kvm;
 	mc->one_cpu = setup->one_cpu && setup->vcpus <= 1;
-	mc->endless = (uint8_t)setup->endless;
+	mc->kinds_without_exit = (uint8_t)setup->kinds_without_exit;
 	mc->names = setup->names.get ? setup->names : (struct name_source){ no_name, NULL };
 	return mc;
 }
@@ -56,7 +56,7 @@ static struct machine *machine_new(struct model *m, uint32_t index, const struct
 struct model *model_new(const struct machine_setup *setup, size_t n, bool paper_states,
                         const struct model_sink_ops *ops, void *to, struct error *err)
 {
-	static const struct sync_life always = { INT64_MIN, INT64_MAX };
+	static const struct sync_vcpu_lifetime always = { INT64_MIN, INT64_MAX };
 	struct model *m = mem_new(1, sizeof *m);
 	m->sink = (struct model_sink){ .ops = ops, .to = to, .now = INT64_MIN };
 	m->paper_states = paper_states;
@@ -85,15 +85,15 @@ void model_free(struct model *m)
 		return;
 	for (uint32_t i = 0; i < m->machines; i++) {
 		struct machine *mc = m->machine[i];
-		thread_forget(mc);
+		thread_free_all(mc);
 		request_release(mc);
 		map_release(&mc->candidate);
 		map_release(&mc->handler_name);
 		map_release(&mc->exit_name);
-		free(mc->refills);
+		free(mc->timer_expiries);
 		for (uint32_t k = 0; k < mc->cpus; k++) {
-			nest_release(&mc->cpu[k].nest);
-			free(mc->cpu[k].left);
+			irq_nest_release(&mc->cpu[k].nest);
+			free(mc->cpu[k].run_levels);
 		}
 		free(mc->cpu);
 		free(mc->name);

@@ -12,7 +12,7 @@ _Static_assert((int)SCHEMA_STATE == HISTORY_STATE && (int)SCHEMA_INT == HISTORY_
 
 uint32_t sink_attribute(struct model_sink *s, const char *node, const struct schema_attr *a, unsigned set)
 {
-	char path[NODE_LONGEST + 100];
+	char path[NODE_MAX + 100];
 	if (s->failed)
 		return HISTORY_NONE;
 	stpcpy(stpcpy(stpcpy(path, node), "/"), a->name);

@@ -1,7 +1,8 @@
-/* Where state changes go: a history builder in the program, an array in tests, nothing in a benchmark.
+/* Destination of state changes: the history builder in the program, an array in tests, nothing in a benchmark.
  *
- * The model is full of small writes, so a failure is kept here and looked at once per event.  Writes after a
- * failure do nothing.  Attribute HISTORY_NONE is declared by nobody and swallows its writes. */
+ * The model writes from many functions, so the sink stores the first failure and the model checks it once per event.
+ * Writes after a failure do nothing. Writes to attribute HISTORY_NONE, which stands for an undeclared attribute, are
+ * dropped. */
 #ifndef STEALSCOPE_MODEL_MODEL_SINK_H
 #define STEALSCOPE_MODEL_MODEL_SINK_H
 
@@ -12,26 +13,29 @@ struct model_sink_ops {
 	unsigned (*state_set)(void *to, const char *name, const char *const *state, unsigned n);
 	uint32_t (*attribute)(void *to, const char *path, enum history_type type, unsigned set, struct error *err);
 	int (*set)(void *to, int64_t t, uint32_t attr, int64_t value, struct error *err);
-	int64_t (*text)(void *to, const char *text, struct error *err);  /* its id, for set; -1 */
+	int64_t (*text)(void *to, const char *text, struct error *err); /* returns the id of the string, a value for set();
+	                                                                 * -1 with *err set */
 };
 
 struct model_sink {
 	const struct model_sink_ops *ops;
-	void *to;           /* borrowed: the first argument of the operations */
-	int64_t now;        /* ns host time of all writes; never runs backwards */
+	void *to;         /* first argument of all operations, borrowed */
+	int64_t now;      /* host time of all writes, ns; never decreases */
 	bool failed;
-	struct error err;   /* why */
+	struct error err; /* first error, if failed */
 };
 
-extern const struct model_sink_ops sink_history;  /* `to` is a struct history_builder */
+extern const struct model_sink_ops sink_history;  /* requires `to` to be a struct history_builder */
 
 unsigned sink_state_set(struct model_sink *s, const char *name, const char *const *state, unsigned n);
-#define NODE_LONGEST 1024
-/* The attribute below a node, "/Host/Threads/42", of less than NODE_LONGEST bytes.  set: of a state. */
+#define NODE_MAX 1024
+/* Declares an attribute below a node such as "/Host/Threads/42" (shorter than NODE_MAX). set: state set, if it is a
+ * state attribute. Returns HISTORY_NONE after a failure. */
 uint32_t sink_attribute(struct model_sink *s, const char *node, const struct schema_attr *attr, unsigned set);
-int64_t sink_id(struct model_sink *s, const char *text);  /* what to set for it; -1 after a failure */
+/* Returns the id of the string, a value for sink_set(); -1 after a failure. */
+int64_t sink_id(struct model_sink *s, const char *text);
 
-/* Told late: it has not changed since t.  Inline, as it happens more often than events do. */
+/* Writes a value that has been valid since the past time t. Inline, because writes outnumber events. */
 static inline void sink_set_at(struct model_sink *s, int64_t t, uint32_t attr, int64_t value)
 {
 	if (!s->failed && attr != HISTORY_NONE)

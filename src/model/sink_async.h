@@ -1,20 +1,21 @@
-/* The history builder beside the model: what the model sets goes through a queue and is set as a chore
- * (base/ordered_jobs.h).
+/* Sink that runs the history builder in parallel with the model: changes go through a queue and are written by an ordered
+ * job (base/ordered_jobs.h).
  *
- * What has an answer (attributes, texts that were not asked for before) comes when the queue is empty, so the builder
- * gets the same calls in the same order as without: the same bytes. Its first failure is told by whatever is called
- * next, and by the end. Cost: some nanoseconds for each change, and a lock per batch of them. */
+ * Calls with a result (attributes, new strings) wait until the queue is empty, so the builder receives the same calls in
+ * the same order, and the file has the same bytes. The next call, or the end, reports the first failure of the builder.
+ * Cost: some ns per change, and a lock per batch. */
 #ifndef STEALSCOPE_MODEL_SINK_ASYNC_H
 #define STEALSCOPE_MODEL_SINK_ASYNC_H
 
 #include "base/ordered_jobs.h"
 #include "model/model_sink.h"
 
-struct sink_beside;
+struct sink_async;
 
-extern const struct model_sink_ops sink_beside;  /* `to` is a struct sink_beside */
+extern const struct model_sink_ops sink_async;  /* requires `to` to be a struct sink_async */
 
-struct sink_beside *sink_beside_begin(struct history_builder *b, struct chores *chores);
-int sink_beside_end(struct sink_beside *s, struct error *err);  /* all is set; NULL is allowed */
+struct sink_async *sink_async_begin(struct history_builder *b, struct ordered_jobs *ordered_jobs);
+/* Waits until all changes are written and frees the sink; NULL is allowed. Returns 0, or -1 with *err set. */
+int sink_async_end(struct sink_async *s, struct error *err);
 
 #endif

@@ -6,17 +6,19 @@
 
 #include "base/mem.h"
 
-#define STEPS_BEFORE_SEEK 192   /* about what a seek costs in decoded intervals */
-#define AHEAD_FIRST 4           /* intervals read at once: few of what seldom changes, */
-#define AHEAD_MOST 128          /* more and more of what changes often */
-#define BEHIND 8                /* that stay when more are read: a path goes back a few */
-#define THREADS_KEPT 16384
+#define DECODES_BEFORE_SEEK 192   /* cost of a seek, as a number of decoded intervals */
+#define READ_AHEAD_MIN 4           /* number of intervals that the first read decodes: few, for attributes that change
+                                    * seldom */
+#define READ_AHEAD_MAX 128          /* maximum for attributes that change often; reached step by step */
+#define KEEP_BEHIND 8                /* decoded intervals before the current one that are kept: a critical path goes back
+                                      * a few */
+#define THREAD_CACHE_MAX 16384
 #define NOT_A_TID (UINT64_C(1) << 63)
 
-void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int64_t t1, struct error *err)
+void resolver_init(struct resolver *r, const struct catalog *catalog, int64_t t0, int64_t t1, struct error *err)
 {
-	*r = (struct resolver){ .topo = topo, .t0 = t0, .t1 = t1, .last_string = HISTORY_NULL, .err = err };
-	r->cpu = mem_new(topo->cpus, sizeof(struct cpu_tracks *));
+	*r = (struct resolver){ .catalog = catalog, .t0 = t0, .t1 = t1, .last_waker_string = HISTORY_NULL, .err = err };
+	r->cpu = mem_new(catalog->cpus, sizeof(struct cpu_tracks *));
 	strtab_init(&r->names);
 	r->swapper = strtab_put(&r->names, "swapper");
 	r->not_alive = strtab_put(&r->names, "not alive");
@@ -24,29 +26,29 @@ void resolver_init(struct resolver *r, const struct topo *topo, int64_t t0, int6
 		r->limit[i] = strtab_put(&r->names, i < OUT_REASON_COUNT ? out_reason_name[i] : "limit");
 }
 
-static void forget_threads(struct resolver *r)
+static void threads_release(struct resolver *r)
 {
-	for (size_t i = 0; i < r->whos; i++) {
-		for (int k = 0; r->who[i]->own && k < OWN_TRACKS; k++)
-			free(r->who[i]->own[k].ahead);
-		free(r->who[i]->own);
-		free(r->who[i]->name.ahead);
-		free(r->who[i]);
+	for (size_t i = 0; i < r->threads_len; i++) {
+		for (int k = 0; r->thread[i]->tracks && k < TRACK_COUNT; k++)
+			free(r->thread[i]->tracks[k].ahead);
+		free(r->thread[i]->tracks);
+		free(r->thread[i]->name.ahead);
+		free(r->thread[i]);
 	}
-	r->whos = 0;
-	map_release(&r->who_by_tid);
+	r->threads_len = 0;
+	map_release(&r->thread_by_tid);
 	memset(r->recent, 0, sizeof r->recent);
-	for (uint32_t i = 0; i < r->topo->cpus; i++)
+	for (uint32_t i = 0; i < r->catalog->cpus; i++)
 		if (r->cpu[i]) {
-			r->cpu[i]->host_tid = HISTORY_NULL;
+			r->cpu[i]->vcpu_tid = HISTORY_NULL;
 			memset(r->cpu[i]->current, 0, sizeof r->cpu[i]->current);
 		}
 }
 
 void resolver_release(struct resolver *r)
 {
-	forget_threads(r);
-	for (uint32_t i = 0; i < r->topo->cpus; i++) {
+	threads_release(r);
+	for (uint32_t i = 0; i < r->catalog->cpus; i++) {
 		struct cpu_tracks *c = r->cpu[i];
 		if (!c)
 			continue;
@@ -60,7 +62,7 @@ void resolver_release(struct resolver *r)
 		free(c);
 	}
 	free(r->cpu);
-	free(r->who);
+	free(r->thread);
 	strtab_release(&r->names);
 	map_release(&r->name_by_string);
 	map_release(&r->machine_by_string);
@@ -74,44 +76,46 @@ static void track_init(struct row_track *k, uint32_t attr)
 	                             : (struct interval){ INT64_MAX, INT64_MIN, HISTORY_NULL };
 }
 
-/* Reads more intervals behind those at hand: how many, 0 = end, -1. */
-static int track_read(struct resolver *r, struct row_track *k)
+/* Decodes more intervals after those in `ahead`, and drops early ones. Returns their number, 0 at the end of the history,
+ * -1 on error. */
+static int track_read_ahead(struct resolver *r, struct row_track *k)
 {
-	if (k->n == k->room && k->room < AHEAD_MOST) {
-		k->room = k->room ? 2 * k->room : AHEAD_FIRST;
-		k->ahead = mem_resize(k->ahead, k->room, sizeof *k->ahead);
+	if (k->ahead_len == k->ahead_cap && k->ahead_cap < READ_AHEAD_MAX) {
+		k->ahead_cap = k->ahead_cap ? 2 * k->ahead_cap : READ_AHEAD_MIN;
+		k->ahead = mem_resize(k->ahead, k->ahead_cap, sizeof *k->ahead);
 	}
-	const unsigned kept = k->n < BEHIND ? k->n : BEHIND < k->room / 2 ? BEHIND : k->room / 2;
-	memmove(k->ahead, k->ahead + k->n - kept, kept * sizeof *k->ahead);
-	int n = history_range_read(&k->cursor, k->ahead + kept, k->room - kept, r->err);
-	k->at = kept;
-	k->n = kept + (n < 0 ? 0 : (unsigned)n);
+	const unsigned half = k->ahead_cap / 2;
+	const unsigned n_kept = k->ahead_len < KEEP_BEHIND ? k->ahead_len : KEEP_BEHIND < half ? KEEP_BEHIND : half;
+	memmove(k->ahead, k->ahead + k->ahead_len - n_kept, n_kept * sizeof *k->ahead);
+	int n = history_range_read(&k->cursor, k->ahead + n_kept, k->ahead_cap - n_kept, r->err);
+	k->ahead_pos = n_kept;
+	k->ahead_len = n_kept + (n < 0 ? 0 : (unsigned)n);
 	return n;
 }
 
-/* Goes on to the interval that holds t, if it is not far: 1, 0, -1. */
+/* Moves to the interval that contains t if it is near. Returns 1, 0 if it is far, -1 on error. */
 static int track_forward(struct resolver *r, struct row_track *k, int64_t t)
 {
 	int more = 1;
-	for (int tried = 0; more > 0; tried += more) {
-		const struct interval *iv = k->ahead + k->at, *end = k->ahead + k->n;
+	for (int decoded = 0; more > 0; decoded += more) {
+		const struct interval *iv = k->ahead + k->ahead_pos, *end = k->ahead + k->ahead_len;
 		while (iv < end && iv->end < t)
 			iv++;
-		k->at = (unsigned)(iv - k->ahead);
+		k->ahead_pos = (unsigned)(iv - k->ahead);
 		if (iv < end) {
 			k->iv = *iv;
-			k->at++;
+			k->ahead_pos++;
 			return 1;
 		}
-		more = tried < STEPS_BEFORE_SEEK ? track_read(r, k) : 0;
+		more = decoded < DECODES_BEFORE_SEEK ? track_read_ahead(r, k) : 0;
 	}
 	return more;
 }
 
 static int track_seek(struct resolver *r, struct row_track *k, int64_t t)
 {
-	const struct history *h = r->topo->h;
-	k->at = k->n = 0;
+	const struct history *h = r->catalog->h;
+	k->ahead_pos = k->ahead_len = 0;
 	if (t < history_first(h) || t > history_last(h)) {
 		k->iv = t < history_first(h) ? (struct interval){ INT64_MIN, history_first(h) - 1, HISTORY_NULL }
 		                             : (struct interval){ history_last(h) + 1, INT64_MAX, HISTORY_NULL };
@@ -119,44 +123,44 @@ static int track_seek(struct resolver *r, struct row_track *k, int64_t t)
 	}
 	if (history_range(&k->cursor, h, k->attr, t, t > r->t1 ? t : r->t1, r->err) < 0)
 		return -1;
-	int n = track_read(r, k);
+	int n = track_read_ahead(r, k);
 	if (n == 0)
 		return error_set(r->err, STATUS_INPUT, "index the traces again", "%s: attribute %u has no value at %lld",
 		                 history_file(h), (unsigned)k->attr, (long long)t);
 	if (n > 0)
-		k->iv = k->ahead[k->at++];
+		k->iv = k->ahead[k->ahead_pos++];
 	return n < 0 ? -1 : 0;
 }
 
-/* Goes back to t in what was read: false where it is older than that. */
+/* Moves back to t among the decoded intervals. Returns false if t is before them. */
 static bool track_back(struct row_track *k, int64_t t)
 {
-	if (!k->n || k->ahead[0].start > t)
+	if (!k->ahead_len || k->ahead[0].start > t)
 		return false;
-	while (k->at > 1 && k->ahead[k->at - 1].start > t)
-		k->at--;
-	k->iv = k->ahead[k->at - 1];
+	while (k->ahead_pos > 1 && k->ahead[k->ahead_pos - 1].start > t)
+		k->ahead_pos--;
+	k->iv = k->ahead[k->ahead_pos - 1];
 	return k->iv.start <= t && t <= k->iv.end;
 }
 
-/* The interval that holds t is not the next one. */
-static __attribute__((noinline)) int track_far(struct resolver *r, struct row_track *k, int64_t t)
+/* Moves to the interval that contains t, by reading on or by a seek, if that is not the next interval. */
+static __attribute__((noinline)) int track_move_far(struct resolver *r, struct row_track *k, int64_t t)
 {
 	int there = 0;
 	if (k->iv.start > k->iv.end)
 		return track_seek(r, k, t);
 	if (t < k->iv.start)
 		there = track_back(k, t);
-	else if (k->n)
+	else if (k->ahead_len)
 		there = track_forward(r, k, t);
 	return there < 0 ? -1 : there ? 0 : track_seek(r, k, t);
 }
 
 int track_move(struct resolver *r, struct row_track *k, int64_t t)
 {
-	if (k->at == k->n || t <= k->iv.end || t > k->ahead[k->at].end)
-		return track_far(r, k, t);
-	k->iv = k->ahead[k->at++];
+	if (k->ahead_pos == k->ahead_len || t <= k->iv.end || t > k->ahead[k->ahead_pos].end)
+		return track_move_far(r, k, t);
+	k->iv = k->ahead[k->ahead_pos++];
 	return 0;
 }
 
@@ -164,82 +168,82 @@ int track_prev(struct resolver *r, struct row_track *k, int64_t t, uint64_t mask
 {
 	if ((t > k->iv.end || t < k->iv.start) && track_move(r, k, t) < 0)
 		return -1;
-	for (unsigned i = k->at; i > 1; i--)
-		if (state_in(mask, k->ahead[i - 2].value)) {
+	for (unsigned i = k->ahead_pos; i > 1; i--)
+		if (state_is_in(mask, k->ahead[i - 2].value)) {
 			*iv = k->ahead[i - 2];
 			return 1;
 		}
-	return history_prev(r->topo->h, k->attr, k->n ? k->ahead[0].start : t, mask, iv, r->err);
+	return history_prev(r->catalog->h, k->attr, k->ahead_len ? k->ahead[0].start : t, mask, iv, r->err);
 }
 
 struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu)
 {
-	const struct topo_cpu *is = &r->topo->cpu[cpu];
+	const struct catalog_cpu *attrs = &r->catalog->cpu[cpu];
 	struct cpu_tracks *c = r->cpu[cpu] = mem_new(1, sizeof *c);
-	c->below_number = c->host_tid = HISTORY_NULL;
-	c->below = -1;
-	track_init(&c->status, is->status);
-	track_init(&c->running, is->current);
-	track_init(&c->interrupt, is->interrupt);
-	track_init(&c->host_thread, is->host_thread);
-	track_init(&c->pcpu, is->pcpu);
-	track_init(&c->exit, is->exit);
-	track_init(&c->out_by, is->out_by);
+	c->lower_number = c->vcpu_tid = HISTORY_NULL;
+	c->lower_cpu = -1;
+	track_init(&c->status, attrs->status);
+	track_init(&c->running, attrs->current);
+	track_init(&c->interrupt, attrs->interrupt);
+	track_init(&c->host_thread, attrs->host_thread);
+	track_init(&c->pcpu, attrs->pcpu);
+	track_init(&c->exit, attrs->exit);
+	track_init(&c->out_by, attrs->out_by);
 	char name[16];
-	snprintf(name, sizeof name, "%sCPU%u", r->topo->machine[is->machine].kind == MACHINE_VM ? "v" : "",
-	         is->number);
+	snprintf(name, sizeof name, "%sCPU%u", r->catalog->machine[attrs->machine].kind == MACHINE_VM ? "v" : "",
+	         attrs->number);
 	c->name = strtab_put(&r->names, name);
 	return c;
 }
 
-struct who *resolver_who_find(struct resolver *r, uint32_t machine, int32_t tid)
+struct thread_ref *resolver_thread_find(struct resolver *r, uint32_t machine, int32_t tid)
 {
 	bool is_new;
-	struct who **recent = &r->recent[(uint32_t)tid % CURRENT_KEPT];
-	uint64_t *at = map_put(&r->who_by_tid, (uint64_t)machine << 32 | (uint32_t)tid, &is_new);
+	struct thread_ref **recent = &r->recent[(uint32_t)tid % RECENT_THREADS];
+	uint64_t *at = map_put(&r->thread_by_tid, (uint64_t)machine << 32 | (uint32_t)tid, &is_new);
 	if (!is_new)
-		return *recent = r->who[*at];
-	*at = r->whos;
-	struct who *w = *ARRAY_PUSH(r->who, r->whos, r->who_cap) = mem_new(1, sizeof *w);
-	w->thread = topo_find_thread(r->topo, machine, tid);
+		return *recent = r->thread[*at];
+	*at = r->threads_len;
+	struct thread_ref *w = *ARRAY_PUSH(r->thread, r->threads_len, r->threads_cap) = mem_new(1, sizeof *w);
+	w->thread = catalog_find_thread(r->catalog, machine, tid);
 	w->machine = (int32_t)machine;
 	w->tid = tid;
 	w->cpu_number = HISTORY_NULL;
 	w->cpu = -1;
-	w->named = w->woken_in = HISTORY_NULL;
+	w->name_value = w->woken_in = HISTORY_NULL;
 	w->name_id = tid == 0 && !r->shallow ? r->swapper : 0;
-	track_init(&w->name, tid == 0 || r->shallow || w->thread < 0 ? HISTORY_NONE : r->topo->thread[w->thread].name);
-	if (r->topo->machine[machine].kind != MACHINE_HOST)
+	track_init(&w->name, tid == 0 || r->shallow || w->thread < 0 ? HISTORY_NONE : r->catalog->thread[w->thread].name);
+	if (r->catalog->machine[machine].kind != MACHINE_HOST)
 		return w;
-	for (uint32_t m = r->topo->machines; m-- > 0 && r->topo->machine[m].kind == MACHINE_CONTAINER;) {
-		struct who *box = topo_find_thread(r->topo, m, tid) < 0 ? NULL : resolver_who(r, m, tid);
-		if (box) {
-			box->boxed = w->boxed;
-			w->boxed = box;
+	for (uint32_t m = r->catalog->machines; m-- > 0 && r->catalog->machine[m].kind == MACHINE_CONTAINER;) {
+		struct thread_ref *container = catalog_find_thread(r->catalog, m, tid) < 0 ? NULL : resolver_thread(r, m, tid);
+		if (container) {
+			container->in_container = w->in_container;
+			w->in_container = container;
 		}
 	}
 	return w;
 }
 
-struct row_track *resolver_own_new(struct resolver *r, struct who *w)
+struct row_track *thread_tracks_new(struct resolver *r, struct thread_ref *w)
 {
-	w->own = mem_new(OWN_TRACKS, sizeof *w->own);
-	const struct topo_thread *th = w->thread < 0 ? NULL : &r->topo->thread[w->thread];
-	track_init(&w->own[OWN_STATUS], th ? th->status : HISTORY_NONE);
-	track_init(&w->own[OWN_CPU], th ? th->cpu : HISTORY_NONE);
-	track_init(&w->own[OWN_WAKER], th ? th->woken_by : HISTORY_NONE);
-	track_init(&w->own[OWN_WOKEN_IN], th ? th->woken_in : HISTORY_NONE);
-	return w->own;
+	w->tracks = mem_new(TRACK_COUNT, sizeof *w->tracks);
+	const struct catalog_thread *th = w->thread < 0 ? NULL : &r->catalog->thread[w->thread];
+	track_init(&w->tracks[TRACK_STATUS], th ? th->status : HISTORY_NONE);
+	track_init(&w->tracks[TRACK_CPU], th ? th->cpu : HISTORY_NONE);
+	track_init(&w->tracks[TRACK_WAKER], th ? th->woken_by : HISTORY_NONE);
+	track_init(&w->tracks[TRACK_WOKEN_IN], th ? th->woken_in : HISTORY_NONE);
+	return w->tracks;
 }
 
-uint32_t resolver_string(struct resolver *r, int64_t value)
+uint32_t resolver_name_id(struct resolver *r, int64_t value)
 {
 	if (value == HISTORY_NULL)
 		return 0;
 	bool is_new;
 	uint64_t *id = map_put(&r->name_by_string, (uint64_t)value, &is_new);
 	if (is_new)
-		*id = strtab_put(&r->names, history_string(r->topo->h, value));
+		*id = strtab_put(&r->names, history_string(r->catalog->h, value));
 	return (uint32_t)*id;
 }
 
@@ -248,42 +252,42 @@ bool resolver_waker(struct resolver *r, int64_t value, int32_t *machine, int32_t
 	if (value == HISTORY_NULL)
 		return false;
 	uint32_t number = history_ref_number(value);
-	if (history_ref_text(value) != r->last_string) {
+	if (history_ref_text(value) != r->last_waker_string) {
 		bool is_new;
 		uint64_t *known = map_put(&r->machine_by_string, (uint64_t)history_ref_text(value), &is_new);
 		if (is_new)
-			*known = (uint64_t)topo_ref(r->topo, value, &number);
-		r->last_string = history_ref_text(value);
-		r->last_machine = (int32_t)*known;
+			*known = (uint64_t)catalog_ref(r->catalog, value, &number);
+		r->last_waker_string = history_ref_text(value);
+		r->last_waker_machine = (int32_t)*known;
 	}
-	*machine = r->last_machine;
+	*machine = r->last_waker_machine;
 	*tid = (int32_t)number;
 	return *machine >= 0 && number <= INT32_MAX;
 }
 
-int resolve_lost(struct resolver *r, const struct subject *s, int64_t t, bool *lost)
+int resolve_lost(struct resolver *r, const struct target *s, int64_t t, bool *lost)
 {
 	int64_t status = HISTORY_NULL;
 	int rc = 0;
-	if (s->kind == SUBJECT_THREAD) {
-		const struct topo_thread *th = &r->topo->thread[s->index];
-		rc = track_at(r, &resolver_own(r, resolver_who(r, th->machine, th->tid))[OWN_STATUS], t, &status);
-	} else if (s->kind == SUBJECT_CPU && r->topo->machine[r->topo->cpu[s->index].machine].kind == MACHINE_VM) {
+	if (s->kind == TARGET_THREAD) {
+		const struct catalog_thread *th = &r->catalog->thread[s->index];
+		rc = track_at(r, &thread_tracks(r, resolver_thread(r, th->machine, th->tid))[TRACK_STATUS], t, &status);
+	} else if (s->kind == TARGET_CPU && r->catalog->machine[r->catalog->cpu[s->index].machine].kind == MACHINE_VM) {
 		rc = track_at(r, &resolver_cpu(r, s->index)->status, t, &status);
 	}
-	*lost = state_in(s->kind == SUBJECT_CPU ? r->topo->vcpu_lost : r->topo->thread_gap, status);
+	*lost = state_is_in(s->kind == TARGET_CPU ? r->catalog->vcpu_lost : r->catalog->thread_gap, status);
 	return rc;
 }
 
-int resolve_walk(struct resolver *r, const struct subject *s, int64_t from, int64_t to,
-                 int (*fn)(void *arg, const struct piece *p, int64_t start, int64_t end), void *arg)
+int resolve_walk(struct resolver *r, const struct target *s, int64_t from, int64_t to,
+                 int (*fn)(void *arg, const struct resolution *p, int64_t start, int64_t end), void *arg)
 {
 	for (int64_t t = from;; t = r->until + 1) {
-		struct piece p;
-		if (r->whos >= THREADS_KEPT)
-			forget_threads(r);
+		struct resolution p;
+		if (r->threads_len >= THREAD_CACHE_MAX)
+			threads_release(r);
 		r->until = to;
-		if (resolve_subject(r, s, t, &p) < 0)
+		if (resolve_target(r, s, t, &p) < 0)
 			return -1;
 		int stop = fn(arg, &p, t, r->until);
 		if (stop || r->until >= to)

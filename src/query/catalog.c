@@ -1,9 +1,8 @@
-/* Who is there: machines, CPUs and threads, read once from the attribute tree of a history.
+/* The catalog of machines, CPUs and threads, read once from the attribute tree of a history.
  *
- * Cost: one visit of every attribute below the three roots and one look at the first values of "Host Thread" and
- * "VM"; nothing else of the history is touched.  Names are borrowed from the history.  Memory: about 50 bytes per
- * thread.  Which thread executes which vCPU is taken as fixed here; resolver.c checks it against the moment, since
- * a TID may be used again after a VM has ended. */
+ * Cost: visits each attribute below the three roots once, and reads the first values of "Host Thread" and "VM". Names
+ * are borrowed from the history. Memory: about 50 bytes per thread. The catalog treats the thread of a vCPU as fixed;
+ * resolver.c checks it at each time, because a TID may be reused after a VM ended. */
 #include "query/query_internal.h"
 
 #include <stdio.h>
@@ -13,13 +12,13 @@
 
 #include "base/mem.h"
 
-struct build {
-	struct topo *topo;
+struct catalog_builder {
+	struct catalog *catalog;
 	size_t machine_cap, cpu_cap, thread_cap;
 	struct error *err;
 };
 
-static bool number_of(const char *text, long limit, long *out)
+static bool parse_number(const char *text, long limit, long *out)
 {
 	if (*text < '0' || *text > '9')
 		return false;
@@ -31,113 +30,115 @@ static bool number_of(const char *text, long limit, long *out)
 	return true;
 }
 
-/* A file may declare any type for our paths; what is not of the type we read is as good as absent. */
-static uint32_t typed(const struct history *h, uint32_t attr, const struct schema_attr *a)
+/* Returns the attribute if it has the required type. Files may declare any type for a path; an attribute of another type
+ * counts as absent. */
+static uint32_t attr_of_type(const struct history *h, uint32_t attr, const struct schema_attr *a)
 {
 	return attr != HISTORY_NONE && history_type(h, attr) == (int)a->type ? attr : HISTORY_NONE;
 }
 
-static int by_number(const void *a, const void *b)
+static int compare_cpus(const void *a, const void *b)
 {
-	const struct topo_cpu *x = a, *y = b;
+	const struct catalog_cpu *x = a, *y = b;
 	return (x->number > y->number) - (x->number < y->number);
 }
 
-static int by_tid(const void *a, const void *b)
+static int compare_tids(const void *a, const void *b)
 {
-	const struct topo_thread *x = a, *y = b;
+	const struct catalog_thread *x = a, *y = b;
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-static void add_cpu(struct build *b, uint32_t machine, uint32_t node)
+static void catalog_add_cpu(struct catalog_builder *b, uint32_t machine, uint32_t node)
 {
-	struct topo *t = b->topo;
+	struct catalog *t = b->catalog;
 	const char *name = history_name(t->h, node);
 	long number;
-	if (strncmp(name, SCHEMA_CPU, strlen(SCHEMA_CPU)) != 0 || !number_of(name + strlen(SCHEMA_CPU), INT16_MAX, &number))
+	if (strncmp(name, SCHEMA_CPU, strlen(SCHEMA_CPU)) != 0 || !parse_number(name + strlen(SCHEMA_CPU), INT16_MAX, &number))
 		return;
 	size_t len = t->cpus;
-	struct topo_cpu *cpu = ARRAY_PUSH(t->cpu, len, b->cpu_cap);
+	struct catalog_cpu *cpu = ARRAY_PUSH(t->cpu, len, b->cpu_cap);
 	t->cpus = (uint32_t)len;
-	*cpu = (struct topo_cpu){ .number = (unsigned)number, .machine = machine, .host = -1 };
+	*cpu = (struct catalog_cpu){ .number = (unsigned)number, .machine = machine, .host = -1 };
 	for (int i = 0; i < CPU_ATTRS; i++)
-		cpu->id[i] = typed(t->h, history_child_named(t->h, node, cpu_schema[i].name), &cpu_schema[i]);
+		cpu->id[i] = attr_of_type(t->h, history_child_named(t->h, node, cpu_schema[i].name), &cpu_schema[i]);
 }
 
-/* There may be millions of threads: one walk over the children instead of a search for each. */
-static void add_thread(struct build *b, uint32_t machine, uint32_t node)
+/* Fills the ids of the attributes below `parent` in one walk over its children: searching each name would be slow with
+ * millions of threads. */
+static void catalog_add_thread(struct catalog_builder *b, uint32_t machine, uint32_t node)
 {
-	struct topo *t = b->topo;
+	struct catalog *t = b->catalog;
 	long tid;
-	if (!number_of(history_name(t->h, node), INT32_MAX, &tid))
+	if (!parse_number(history_name(t->h, node), INT32_MAX, &tid))
 		return;
 	size_t len = t->threads;
-	struct topo_thread *th = ARRAY_PUSH(t->thread, len, b->thread_cap);
+	struct catalog_thread *th = ARRAY_PUSH(t->thread, len, b->thread_cap);
 	t->threads = (uint32_t)len;
-	*th = (struct topo_thread){ .tid = (int32_t)tid, .machine = machine, .role = -1 };
+	*th = (struct catalog_thread){ .tid = (int32_t)tid, .machine = machine, .role = -1 };
 	for (int i = 0; i < THREAD_ATTRS; i++)
 		th->id[i] = HISTORY_NONE;
 	for (uint32_t a = history_child(t->h, node, HISTORY_NONE); a != HISTORY_NONE; a = history_child(t->h, node, a)) {
 		const char *name = history_name(t->h, a);
 		for (int i = 0; i < THREAD_ATTRS; i++)
 			if (strcmp(name, thread_schema[i].name) == 0)
-				th->id[i] = typed(t->h, a, &thread_schema[i]);
+				th->id[i] = attr_of_type(t->h, a, &thread_schema[i]);
 	}
 }
 
-static void add_machine(struct build *b, const char *name, enum machine_kind kind, uint32_t node)
+static void catalog_add_machine(struct catalog_builder *b, const char *name, enum machine_kind kind, uint32_t node)
 {
-	struct topo *t = b->topo;
+	struct catalog *t = b->catalog;
 	uint32_t index = t->machines;
 	size_t len = t->machines;
-	struct topo_machine *m = ARRAY_PUSH(t->machine, len, b->machine_cap);
+	struct catalog_machine *m = ARRAY_PUSH(t->machine, len, b->machine_cap);
 	t->machines = (uint32_t)len;
-	*m = (struct topo_machine){ .name = name, .kind = kind, .parent = -1, .cpu = t->cpus, .thread = t->threads };
+	*m = (struct catalog_machine){ .name = name, .kind = kind, .parent = -1, .cpu = t->cpus, .thread = t->threads };
 	uint32_t cpus = history_child_named(t->h, node, SCHEMA_CPUS);
 	uint32_t threads = history_child_named(t->h, node, SCHEMA_THREADS);
 	if (cpus != HISTORY_NONE)
 		for (uint32_t a = history_child(t->h, cpus, HISTORY_NONE); a != HISTORY_NONE;
 		     a = history_child(t->h, cpus, a))
-			add_cpu(b, index, a);
+			catalog_add_cpu(b, index, a);
 	if (threads != HISTORY_NONE)
 		for (uint32_t a = history_child(t->h, threads, HISTORY_NONE); a != HISTORY_NONE;
 		     a = history_child(t->h, threads, a))
-			add_thread(b, index, a);
+			catalog_add_thread(b, index, a);
 	m->cpus = t->cpus - m->cpu;
 	m->threads = t->threads - m->thread;
 	if (m->cpus)
-		qsort(t->cpu + m->cpu, m->cpus, sizeof *t->cpu, by_number);
+		qsort(t->cpu + m->cpu, m->cpus, sizeof *t->cpu, compare_cpus);
 	if (m->threads)
-		qsort(t->thread + m->thread, m->threads, sizeof *t->thread, by_tid);
+		qsort(t->thread + m->thread, m->threads, sizeof *t->thread, compare_tids);
 }
 
-struct named { const char *name; uint32_t node; };
+struct named_node { const char *name; uint32_t node; };
 
-static int by_name(const void *a, const void *b)
+static int compare_names(const void *a, const void *b)
 {
-	const struct named *x = a, *y = b;
+	const struct named_node *x = a, *y = b;
 	return strcmp(x->name, y->name);
 }
 
-static void add_machines(struct build *b, const char *root, enum machine_kind kind)
+static void catalog_add_machines(struct catalog_builder *b, const char *root, enum machine_kind kind)
 {
-	const struct history *h = b->topo->h;
+	const struct history *h = b->catalog->h;
 	uint32_t parent = history_find(h, root);
 	if (parent == HISTORY_NONE)
 		return;
-	struct named *list = NULL;
+	struct named_node *list = NULL;
 	size_t len = 0, cap = 0;
 	for (uint32_t a = history_child(h, parent, HISTORY_NONE); a != HISTORY_NONE; a = history_child(h, parent, a))
-		*ARRAY_PUSH(list, len, cap) = (struct named){ history_name(h, a), a };
+		*ARRAY_PUSH(list, len, cap) = (struct named_node){ history_name(h, a), a };
 	if (len)
-		qsort(list, len, sizeof *list, by_name);
+		qsort(list, len, sizeof *list, compare_names);
 	for (size_t i = 0; i < len; i++)
-		add_machine(b, list[i].name, kind, list[i].node);
+		catalog_add_machine(b, list[i].name, kind, list[i].node);
 	free(list);
 }
 
-/* A container may list its threads by TID only: then what is known of them stands with the host's thread. */
-static void borrow_from_host(struct topo *t)
+/* A container may list its threads by TID only: then their attributes are the attributes of the same TIDs of the host. */
+static void container_borrow_attrs(struct catalog *t)
 {
 	if (!t->machines || t->machine[0].kind != MACHINE_HOST)
 		return;
@@ -145,11 +146,11 @@ static void borrow_from_host(struct topo *t)
 		if (t->machine[m].kind != MACHINE_CONTAINER)
 			continue;
 		for (uint32_t i = t->machine[m].thread; i < t->machine[m].thread + t->machine[m].threads; i++) {
-			struct topo_thread *th = &t->thread[i];
-			int twin = topo_find_thread(t, 0, th->tid);
-			if (twin < 0)
+			struct catalog_thread *th = &t->thread[i];
+			int host_thread = catalog_find_thread(t, 0, th->tid);
+			if (host_thread < 0)
 				continue;
-			const struct topo_thread *from = &t->thread[twin];
+			const struct catalog_thread *from = &t->thread[host_thread];
 			th->status = th->status == HISTORY_NONE ? from->status : th->status;
 			th->name = th->name == HISTORY_NONE ? from->name : th->name;
 			th->cpu = th->cpu == HISTORY_NONE ? from->cpu : th->cpu;
@@ -160,7 +161,7 @@ static void borrow_from_host(struct topo *t)
 	}
 }
 
-/* The first value of attr that is not null: 1 found, 0 never, -1 error. */
+/* Finds the first non-null value of attr. Returns 1 = found, 0 = none, -1 = error. */
 static int first_value(const struct history *h, uint32_t attr, int64_t *value, struct error *err)
 {
 	struct history_cursor c;
@@ -176,30 +177,30 @@ static int first_value(const struct history *h, uint32_t attr, int64_t *value, s
 	return r;
 }
 
-static void link_vcpu(struct topo *t, uint32_t thread, uint32_t cpu)
+static void link_vcpu(struct catalog *t, uint32_t thread, uint32_t cpu)
 {
 	int32_t *role = &t->thread[thread].role;
 	while (*role >= 0 && t->role[*role].vcpu != cpu)
 		role = &t->role[*role].next;
 	if (*role >= 0)
 		return;
-	*role = (int32_t)t->roles;  /* before the array moves */
+	*role = (int32_t)t->roles;  /* read before the array moves */
 	t->role = mem_resize(t->role, t->roles + 1, sizeof *t->role);
-	t->role[t->roles++] = (struct topo_role){ cpu, -1 };
+	t->role[t->roles++] = (struct catalog_role){ cpu, -1 };
 	if (t->cpu[cpu].host < 0)
 		t->cpu[cpu].host = (int32_t)thread;
 }
 
-int topo_ref(const struct topo *topo, int64_t value, uint32_t *number)
+int catalog_ref(const struct catalog *catalog, int64_t value, uint32_t *number)
 {
 	*number = history_ref_number(value);
-	return value == HISTORY_NULL ? -1 : topo_find_machine(topo, history_string(topo->h, history_ref_text(value)));
+	return value == HISTORY_NULL ? -1 : catalog_find_machine(catalog, history_string(catalog->h, history_ref_text(value)));
 }
 
-/* The vCPUs that the thread is at times. */
-static int link_thread(struct topo *t, uint32_t thread, struct error *err)
+/* Adds the vCPUs that the thread executes at times. */
+static int link_thread(struct catalog *t, uint32_t thread, struct error *err)
 {
-	const struct topo_thread *th = &t->thread[thread];
+	const struct catalog_thread *th = &t->thread[thread];
 	struct history_cursor c;
 	struct interval iv;
 	int got;
@@ -207,17 +208,17 @@ static int link_thread(struct topo *t, uint32_t thread, struct error *err)
 		return -1;
 	while ((got = history_range_next(&c, &iv, err)) > 0) {
 		uint32_t number;
-		int vm = topo_ref(t, iv.value, &number);
+		int vm = catalog_ref(t, iv.value, &number);
 		int cpu = vm < 0 || t->machine[vm].kind != MACHINE_VM || (uint32_t)vm == th->machine ? -1
-		        : topo_find_cpu(t, (uint32_t)vm, number);
+		        : catalog_find_cpu(t, (uint32_t)vm, number);
 		if (cpu >= 0)
 			link_vcpu(t, thread, (uint32_t)cpu);
 	}
 	return got;
 }
 
-/* ".../<VM>/Parent" = "<machine>"; without it the host runs all.  A circle of them is cut. */
-static int link_machines(struct topo *t, struct error *err)
+/* Sets the parents of the VMs from ".../<VM>/Parent" = "<machine>". The default is the host. Cycles are cut. */
+static int link_machines(struct catalog *t, struct error *err)
 {
 	for (uint32_t i = 0; i < t->machines; i++) {
 		int64_t value;
@@ -225,11 +226,11 @@ static int link_machines(struct topo *t, struct error *err)
 		if (t->machine[i].kind != MACHINE_VM)
 			continue;
 		history_path(path, sizeof path, SCHEMA_VMS, t->machine[i].name, machine_schema[MACHINE_PARENT].name, NULL);
-		uint32_t attr = typed(t->h, history_find(t->h, path), &machine_schema[MACHINE_PARENT]);
-		int told = attr != HISTORY_NONE ? first_value(t->h, attr, &value, err) : 0;
-		if (told < 0)
+		uint32_t attr = attr_of_type(t->h, history_find(t->h, path), &machine_schema[MACHINE_PARENT]);
+		int found = attr != HISTORY_NONE ? first_value(t->h, attr, &value, err) : 0;
+		if (found < 0)
 			return -1;
-		int32_t parent = topo_find_machine(t, told ? history_string(t->h, value) : "host"), up = parent;
+		int32_t parent = catalog_find_machine(t, found ? history_string(t->h, value) : "host"), up = parent;
 		while (up >= 0 && up != (int32_t)i)
 			up = t->machine[up].parent;
 		if (up >= 0 || parent < 0 || t->machine[parent].kind == MACHINE_CONTAINER)
@@ -240,7 +241,7 @@ static int link_machines(struct topo *t, struct error *err)
 	return 0;
 }
 
-static int link_vcpus(struct topo *t, struct error *err)
+static int link_vcpus(struct catalog *t, struct error *err)
 {
 	for (uint32_t i = 0; i < t->threads; i++)
 		if (t->thread[i].vm != HISTORY_NONE && t->machine[t->thread[i].machine].kind != MACHINE_CONTAINER &&
@@ -254,7 +255,7 @@ static int link_vcpus(struct topo *t, struct error *err)
 		int r = first_value(t->h, t->cpu[i].host_thread, &tid, err);
 		if (r < 0)
 			return -1;
-		int thread = r && tid > 0 && tid <= INT32_MAX ? topo_find_thread(t, (uint32_t)host, (int32_t)tid) : -1;
+		int thread = r && tid > 0 && tid <= INT32_MAX ? catalog_find_thread(t, (uint32_t)host, (int32_t)tid) : -1;
 		if (thread >= 0)
 			link_vcpu(t, (uint32_t)thread, i);
 	}
@@ -275,7 +276,7 @@ static void map_states(const struct history *h, uint32_t attr, const char *const
 	}
 }
 
-static void know_states(struct topo *t)
+static void catalog_map_states(struct catalog *t)
 {
 	uint32_t i = 0, k = 0;
 	while (i < t->cpus && t->cpu[i].status == HISTORY_NONE)
@@ -294,105 +295,107 @@ static void know_states(struct topo *t)
 	for (i = 0; i < t->cpus && t->cpu[i].polling == HISTORY_NONE; )
 		i++;
 	if (i < t->cpus)
-		map_states(t->h, t->cpu[i].polling, poll_outcome_name, POLL_OUTCOME_COUNT, POLL_UNTOLD, t->poll_outcome);
+		map_states(t->h, t->cpu[i].polling, poll_outcome_name, POLL_OUTCOME_COUNT, POLL_UNKNOWN, t->poll_outcome);
 	for (unsigned n = 0; n < HISTORY_STATES - 1; n++) {
 		if (vcpu_use[t->vcpu_state[n]] == USE_LOST)
 			t->vcpu_gap |= UINT64_C(1) << n;
-		if (is_lost(vcpu_use[t->vcpu_state[n]]))
+		if (use_is_lost(vcpu_use[t->vcpu_state[n]]))
 			t->vcpu_lost |= UINT64_C(1) << n;
 		if (thread_use[t->thread_state[n]] == USE_LOST)
 			t->thread_gap |= UINT64_C(1) << n;
 	}
 }
 
-/* Where any vCPU was ever HOST_BLOCKED, PREEMPTED means what it says, and its thread need not be asked. */
-static bool is_folded(const struct topo *topo)
+/* Returns false if any vCPU was ever HOST_BLOCKED: then PREEMPTED is exact, and the status of the vCPU's thread is not
+ * needed. */
+static bool is_host_blocked_folded(const struct catalog *catalog)
 {
 	int64_t sums[HISTORY_STATES];
-	for (uint32_t i = 0; i < topo->cpus; i++) {
-		if (topo->cpu[i].status == HISTORY_NONE || topo->machine[topo->cpu[i].machine].kind != MACHINE_VM)
+	for (uint32_t i = 0; i < catalog->cpus; i++) {
+		if (catalog->cpu[i].status == HISTORY_NONE || catalog->machine[catalog->cpu[i].machine].kind != MACHINE_VM)
 			continue;
-		if (history_sums(topo->h, topo->cpu[i].status, history_begin(topo->h), history_end(topo->h), sums, NULL) < 0)
+		if (history_sums(catalog->h, catalog->cpu[i].status, history_begin(catalog->h), history_end(catalog->h), sums,
+		                 NULL) < 0)
 			return true;
 		for (int n = 0; n < HISTORY_STATES - 1; n++)
-			if (sums[n] && topo->vcpu_state[n] == VCPU_HOST_BLOCKED)
+			if (sums[n] && catalog->vcpu_state[n] == VCPU_HOST_BLOCKED)
 				return false;
 	}
 	return true;
 }
 
-int topo_open(struct topo *topo, const struct history *h, struct error *err)
+int catalog_open(struct catalog *catalog, const struct history *h, struct error *err)
 {
-	*topo = (struct topo){ .h = h };
-	struct build b = { .topo = topo, .err = err };
+	*catalog = (struct catalog){ .h = h };
+	struct catalog_builder b = { .catalog = catalog, .err = err };
 	uint32_t host = history_find(h, "/" SCHEMA_HOST);
 	if (host != HISTORY_NONE)
-		add_machine(&b, "host", MACHINE_HOST, host);
-	add_machines(&b, "/" SCHEMA_VMS, MACHINE_VM);
-	add_machines(&b, "/" SCHEMA_CONTAINERS, MACHINE_CONTAINER);
-	borrow_from_host(topo);
-	know_states(topo);
-	if (link_machines(topo, err) < 0 || link_vcpus(topo, err) < 0) {
-		topo_release(topo);
+		catalog_add_machine(&b, "host", MACHINE_HOST, host);
+	catalog_add_machines(&b, "/" SCHEMA_VMS, MACHINE_VM);
+	catalog_add_machines(&b, "/" SCHEMA_CONTAINERS, MACHINE_CONTAINER);
+	container_borrow_attrs(catalog);
+	catalog_map_states(catalog);
+	if (link_machines(catalog, err) < 0 || link_vcpus(catalog, err) < 0) {
+		catalog_release(catalog);
 		return -1;
 	}
-	topo->folded = is_folded(topo);
+	catalog->folded = is_host_blocked_folded(catalog);
 	return 0;
 }
 
-void topo_release(struct topo *topo)
+void catalog_release(struct catalog *catalog)
 {
-	free(topo->machine);
-	free(topo->cpu);
-	free(topo->thread);
-	free(topo->role);
-	*topo = (struct topo){ 0 };
+	free(catalog->machine);
+	free(catalog->cpu);
+	free(catalog->thread);
+	free(catalog->role);
+	*catalog = (struct catalog){ 0 };
 }
 
-int topo_find_machine(const struct topo *topo, const char *name)
+int catalog_find_machine(const struct catalog *catalog, const char *name)
 {
-	if (topo->machines && topo->machine[0].kind == MACHINE_HOST && strcasecmp(name, "host") == 0)
+	if (catalog->machines && catalog->machine[0].kind == MACHINE_HOST && strcasecmp(name, "host") == 0)
 		return 0;
-	for (uint32_t i = 0; i < topo->machines; i++)
-		if (strcmp(topo->machine[i].name, name) == 0)
+	for (uint32_t i = 0; i < catalog->machines; i++)
+		if (strcmp(catalog->machine[i].name, name) == 0)
 			return (int)i;
 	return -1;
 }
 
-int topo_find_thread(const struct topo *topo, uint32_t machine, int32_t tid)
+int catalog_find_thread(const struct catalog *catalog, uint32_t machine, int32_t tid)
 {
-	const struct topo_machine *m = &topo->machine[machine];
-	struct topo_thread key = { .tid = tid };
-	const struct topo_thread *found = !m->threads ? NULL :
-		bsearch(&key, topo->thread + m->thread, m->threads, sizeof key, by_tid);
-	return found ? (int)(found - topo->thread) : -1;
+	const struct catalog_machine *m = &catalog->machine[machine];
+	struct catalog_thread key = { .tid = tid };
+	const struct catalog_thread *found = !m->threads ? NULL :
+		bsearch(&key, catalog->thread + m->thread, m->threads, sizeof key, compare_tids);
+	return found ? (int)(found - catalog->thread) : -1;
 }
 
-int topo_find_cpu(const struct topo *topo, uint32_t machine, unsigned number)
+int catalog_find_cpu(const struct catalog *catalog, uint32_t machine, unsigned number)
 {
-	const struct topo_machine *m = &topo->machine[machine];
-	struct topo_cpu key = { .number = number };
-	const struct topo_cpu *found = !m->cpus ? NULL :
-		bsearch(&key, topo->cpu + m->cpu, m->cpus, sizeof key, by_number);
-	return found ? (int)(found - topo->cpu) : -1;
+	const struct catalog_machine *m = &catalog->machine[machine];
+	struct catalog_cpu key = { .number = number };
+	const struct catalog_cpu *found = !m->cpus ? NULL :
+		bsearch(&key, catalog->cpu + m->cpu, m->cpus, sizeof key, compare_cpus);
+	return found ? (int)(found - catalog->cpu) : -1;
 }
 
-bool topo_is_watched(const struct topo *topo, const struct subject *s)
+bool catalog_has_host_trace(const struct catalog *catalog, const struct target *s)
 {
-	if (s->kind == SUBJECT_THREAD)
+	if (s->kind == TARGET_THREAD)
 		return true;
-	const struct topo_machine *m = &topo->machine[subject_machine(topo, s)];
-	bool watched = m->kind != MACHINE_VM;
+	const struct catalog_machine *m = &catalog->machine[target_machine(catalog, s)];
+	bool has_host_trace = m->kind != MACHINE_VM;
 	for (uint32_t i = 0; i < m->cpus; i++)
-		watched = watched || topo->cpu[m->cpu + i].host >= 0;
-	return watched;
+		has_host_trace = has_host_trace || catalog->cpu[m->cpu + i].host >= 0;
+	return has_host_trace;
 }
 
-bool topo_is_alone(const struct topo *topo, const struct subject *s)
+bool catalog_lacks_host_trace(const struct catalog *catalog, const struct target *s)
 {
-	bool alone = false;
-	for (uint32_t i = 0; i < topo->machines; i++)
-		if (!s || subject_machine(topo, s) == i)
-			alone = alone || !topo_is_watched(topo, &(struct subject){ SUBJECT_MACHINE, i });
-	return alone;
+	bool lacks_host_trace = false;
+	for (uint32_t i = 0; i < catalog->machines; i++)
+		if (!s || target_machine(catalog, s) == i)
+			lacks_host_trace = lacks_host_trace || !catalog_has_host_trace(catalog, &(struct target){ TARGET_MACHINE, i });
+	return lacks_host_trace;
 }

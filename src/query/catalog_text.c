@@ -1,4 +1,4 @@
-/* Names of subjects, as a report or the viewer shows them.  Texts written here are escaped. */
+/* Names of targets as reports and the viewer show them. All texts written here are escaped. */
 #include "query/query_internal.h"
 
 #include <inttypes.h>
@@ -9,15 +9,15 @@
 
 #define NAME_TEXT 512  /* bytes of an escaped name in a message */
 
-int topo_each_name(const struct topo *topo, uint32_t thread, int (*fn)(void *, const struct interval *), void *arg,
-                   struct error *err)
+int catalog_each_name(const struct catalog *catalog, uint32_t thread, int (*fn)(void *, const struct interval *), void *arg,
+                      struct error *err)
 {
 	struct history_cursor c;
 	struct interval iv;
-	uint32_t attr = topo->thread[thread].name;
+	uint32_t attr = catalog->thread[thread].name;
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_range(&c, topo->h, attr, history_first(topo->h), history_last(topo->h), err) < 0)
+	if (history_range(&c, catalog->h, attr, history_first(catalog->h), history_last(catalog->h), err) < 0)
 		return -1;
 	int r;
 	while ((r = history_range_next(&c, &iv, err)) > 0)
@@ -26,26 +26,26 @@ int topo_each_name(const struct topo *topo, uint32_t thread, int (*fn)(void *, c
 	return r;
 }
 
-int topo_life(const struct topo *topo, const struct subject *s, int64_t *start, int64_t *end, struct error *err)
+int catalog_lifetime(const struct catalog *catalog, const struct target *s, int64_t *start, int64_t *end, struct error *err)
 {
-	*start = history_begin(topo->h);
-	*end = history_end(topo->h);
-	return s->kind == SUBJECT_THREAD ? flow_life(topo, topo->thread[s->index].status, start, end, err) : 1;
+	*start = history_begin(catalog->h);
+	*end = history_end(catalog->h);
+	return s->kind == TARGET_THREAD ? attribute_lifetime(catalog, catalog->thread[s->index].status, start, end, err) : 1;
 }
 
-struct longest {
+struct name_times {
 	struct { int64_t value, ns; } name[16];
 	size_t names;
 };
 
-static int add_name(void *arg, const struct interval *iv)
+static int name_times_add(void *arg, const struct interval *iv)
 {
-	struct longest *l = arg;
+	struct name_times *l = arg;
 	size_t i = 0;
 	while (i < l->names && l->name[i].value != iv->value)
 		i++;
 	if (i == sizeof l->name / sizeof *l->name)
-		return 1;  /* more names than anybody needs: decide among the first ones */
+		return 1;  /* too many names: compares only the first ones */
 	if (i == l->names) {
 		l->name[l->names].value = iv->value;
 		l->name[l->names++].ns = 0;
@@ -54,35 +54,35 @@ static int add_name(void *arg, const struct interval *iv)
 	return 0;
 }
 
-const char *topo_longest_name(const struct topo *topo, uint32_t thread)
+const char *catalog_longest_name(const struct catalog *catalog, uint32_t thread)
 {
-	struct longest l = { .names = 0 };
+	struct name_times l = { .names = 0 };
 	size_t best = 0;
-	if (topo->thread[thread].tid == 0)
+	if (catalog->thread[thread].tid == 0)
 		return "swapper";
-	if (topo_each_name(topo, thread, add_name, &l, NULL) < 0 || l.names == 0)
+	if (catalog_each_name(catalog, thread, name_times_add, &l, NULL) < 0 || l.names == 0)
 		return "";
 	for (size_t i = 1; i < l.names; i++)
 		if (l.name[i].ns > l.name[best].ns)
 			best = i;
-	return history_string(topo->h, l.name[best].value);
+	return history_string(catalog->h, l.name[best].value);
 }
 
-char *topo_subject_text(const struct topo *topo, const struct subject *s, char *buf, size_t size)
+char *catalog_target_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size)
 {
-	char system[NAME_TEXT], name[NAME_TEXT];
-	if (s->kind == SUBJECT_MACHINE)
-		return text_escape(buf, size, topo->machine[s->index].name);
-	if (s->kind == SUBJECT_CPU) {
-		const struct topo_cpu *cpu = &topo->cpu[s->index];
-		const struct topo_machine *m = &topo->machine[cpu->machine];
-		snprintf(buf, size, "%s/%sCPU%u", text_escape(system, sizeof system, m->name),
+	char machine[NAME_TEXT], name[NAME_TEXT];
+	if (s->kind == TARGET_MACHINE)
+		return text_escape(buf, size, catalog->machine[s->index].name);
+	if (s->kind == TARGET_CPU) {
+		const struct catalog_cpu *cpu = &catalog->cpu[s->index];
+		const struct catalog_machine *m = &catalog->machine[cpu->machine];
+		snprintf(buf, size, "%s/%sCPU%u", text_escape(machine, sizeof machine, m->name),
 		         m->kind == MACHINE_VM ? "v" : "", cpu->number);
 		return buf;
 	}
-	const struct topo_thread *th = &topo->thread[s->index];
-	text_escape(name, sizeof name, topo_longest_name(topo, s->index));
+	const struct catalog_thread *th = &catalog->thread[s->index];
+	text_escape(name, sizeof name, catalog_longest_name(catalog, s->index));
 	snprintf(buf, size, "%s/%" PRId32 "%s%s",
-	         text_escape(system, sizeof system, topo->machine[th->machine].name), th->tid, *name ? " " : "", name);
+	         text_escape(machine, sizeof machine, catalog->machine[th->machine].name), th->tid, *name ? " " : "", name);
 	return buf;
 }

@@ -1,4 +1,4 @@
-/* A critical path as it is walked.  Private to query/. */
+/* State of the search for a critical path. Private to query/. */
 #ifndef STEALSCOPE_QUERY_CRITICAL_PATH_H
 #define STEALSCOPE_QUERY_CRITICAL_PATH_H
 
@@ -7,58 +7,59 @@
 #include "query/culprit.h"
 #include "query/irq_source.h"
 
-struct via {
+struct path_link {
 	enum path_edge edge;
 	int64_t evidence;
 };
 
 #define SUMS_RECENT 16
 
-/* The pieces so far, added up by whose time it was and who took it. */
+/* Sums of the intervals found until now, by actor and culprit. */
 struct path_ledger {
-	struct parties parties;
-	struct map row;      /* numbers of both parties -> index into path->sum */
-	size_t cap, last;    /* last: that of the last piece */
-	size_t recent[SUMS_RECENT];  /* index + 1, by hash: a path alternates between few */
+	struct actors actors;
+	struct map row;      /* (number of the actor, number of the culprit) -> index into path->sum */
+	size_t cap, last;    /* last: index of the sum of the latest interval */
+	size_t recent[SUMS_RECENT];  /* index into path->sum + 1, by hash: a path alternates between few sums; 0: free */
 };
 
-struct walker {
-	struct inquiry q;
-	const struct topo *topo;
+struct path_walker {
+	struct query q;
+	const struct catalog *catalog;
 	struct resolver r;
 	struct path out;
 	size_t cap;
 	struct path_ledger ledger;
-	struct subject whose;
-	int64_t t;        /* where it goes on */
+	struct target target;
+	int64_t t;        /* start of the next interval, ns */
 	int depth;
-	struct who *waiter;  /* the thread whose sleep is being handed over, or NULL */
-	struct raisers raisers;
-	uint64_t asleep;  /* bits of the file's thread states that mean BLOCKED */
+	struct thread_ref *waiter;  /* sleeper to whose waker the current time is attributed; NULL: none */
+	struct irq_sources irq_sources;
+	uint64_t asleep;  /* states of threads that mean BLOCKED: bit n = state number n of the history */
 	struct error *err;
 };
 
-/* The sum that a piece belongs to: an index into path->sum. */
-size_t path_sum_of(struct path_ledger *l, struct path *p, const struct path_piece *piece);
+/* Returns the index into path->sum of the sum to which the interval belongs; adds the sum if it is new. */
+size_t path_sum_of(struct path_ledger *l, struct path *p, const struct path_interval *interval);
 
-extern const struct party path_nobody;
+extern const struct actor path_no_actor;
 
-/* Who the subject is at t. */
-int path_identity(struct walker *w, const struct subject *s, int64_t t, struct party *who);
+/* Fills *who with the actor that stands for the target at t (its machine, TID and name). */
+int path_identity(struct path_walker *w, const struct target *s, int64_t t, struct actor *actor);
 
-/* The next piece of the path: one of its own, or more of the last one. */
-int path_emit(struct walker *w, const struct path_piece *p);
+/* Appends an interval to the path, or extends the last one. */
+int path_emit(struct path_walker *w, const struct path_interval *p);
 
-/* The same for [a, b]: its own time, the wait for a handler of that name, or that nobody knows what the subject did. */
-int path_emit_own(struct walker *w, int64_t a, int64_t b, const struct party *who, struct via via);
-int path_emit_handler(struct walker *w, uint32_t machine, const char *name, int64_t a, int64_t b, struct via via);
-int path_emit_unknown(struct walker *w, const struct subject *s, int64_t a, int64_t b);
+/* The path_emit_*() functions append [a, b] as: time of the actor itself; wait for the handler of that name; unknown. */
+int path_emit_own(struct path_walker *w, int64_t a, int64_t b, const struct actor *actor, struct path_link via);
+int path_emit_handler(struct path_walker *w, uint32_t machine, const char *name, int64_t a, int64_t b,
+                      struct path_link via);
+int path_emit_unknown(struct path_walker *w, const struct target *s, int64_t a, int64_t b);
 
-/* The same for a part of the resolver's piece p: what the subject did, or who kept it from that. */
-int path_emit_piece(struct walker *w, const struct subject *s, const struct piece *p, int64_t a, int64_t b,
-                    struct via via);
+/* Appends [a, b] according to the resolution p: the target's own activity, or the actor that kept it from running. */
+int path_emit_resolution(struct path_walker *w, const struct target *s, const struct resolution *p, int64_t a, int64_t b,
+                         struct path_link via);
 
-/* What the subject did from t on, and what was done for it, is added to the path: *end is where that ends, b at most. */
-int path_piece(struct walker *w, const struct subject *s, int64_t t, int64_t b, struct via via, int64_t *end);
+/* Appends the activity of the target, or the causes of its wait, from t up to *end, which is at most b. */
+int path_append(struct path_walker *w, const struct target *s, int64_t t, int64_t b, struct path_link via, int64_t *end);
 
 #endif

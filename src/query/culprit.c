@@ -1,4 +1,4 @@
-/* Who has the CPU: parties by number, and in words. */
+/* Table of actors, and actors as text. */
 #include "query/culprit.h"
 
 #include <inttypes.h>
@@ -10,48 +10,48 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-static uint64_t party_hash(const struct party *p)
+static uint64_t actor_hash(const struct actor *p)
 {
-	return hash_end(hash_number((uint64_t)(uint32_t)p->tid << 32 | p->name, (uint64_t)(uint32_t)p->system << 8 ^ p->kind));
+	return hash_end(hash_number((uint64_t)(uint32_t)p->tid << 32 | p->name, (uint64_t)(uint32_t)p->machine << 8 ^ p->kind));
 }
 
-/* Among all of them; a new one is added. */
-static __attribute__((noinline)) uint32_t find(struct parties *p, const struct party *who, uint64_t hash)
+/* Returns the number of the actor; adds the actor if it is new. hash: actor_hash() of the actor. */
+static __attribute__((noinline)) uint32_t actors_find(struct actors *p, const struct actor *actor, uint64_t hash)
 {
-	uint32_t *recent = &p->recent[hash % PARTIES_RECENT];
+	uint32_t *recent = &p->recent[hash % ACTORS_RECENT];
 	for (;; hash++) {
 		bool is_new;
 		uint64_t *at = map_put(&p->by_hash, hash, &is_new);
 		if (is_new) {
 			*at = p->len;
-			*ARRAY_PUSH(p->party, p->len, p->cap) = *who;
+			*ARRAY_PUSH(p->actor, p->len, p->cap) = *actor;
 		}
-		if (party_same(&p->party[*at], who)) {
+		if (actor_same(&p->actor[*at], actor)) {
 			*recent = (uint32_t)*at + 1;
 			return (uint32_t)*at;
 		}
 	}
 }
 
-uint32_t parties_put(struct parties *p, const struct party *who)
+uint32_t actors_put(struct actors *p, const struct actor *actor)
 {
-	const uint64_t hash = party_hash(who);
-	const uint32_t recent = p->recent[hash % PARTIES_RECENT];
-	return recent && party_same(&p->party[recent - 1], who) ? recent - 1 : find(p, who, hash);
+	const uint64_t hash = actor_hash(actor);
+	const uint32_t recent = p->recent[hash % ACTORS_RECENT];
+	return recent && actor_same(&p->actor[recent - 1], actor) ? recent - 1 : actors_find(p, actor, hash);
 }
 
-void parties_release(struct parties *p)
+void actors_release(struct actors *p)
 {
-	free(p->party);
+	free(p->actor);
 	map_release(&p->by_hash);
-	*p = (struct parties){ 0 };
+	*p = (struct actors){ 0 };
 }
 
-static const char *thread_text(const struct topo *topo, int32_t system, int32_t tid, const char *name, char *buf,
+static const char *thread_text(const struct catalog *catalog, int32_t system, int32_t tid, const char *name, char *buf,
                                size_t size)
 {
 	char machine[256], shown[256];
-	text_escape(machine, sizeof machine, system >= 0 ? topo->machine[system].name : "");
+	text_escape(machine, sizeof machine, system >= 0 ? catalog->machine[system].name : "");
 	text_escape(shown, sizeof shown, name ? name : "");
 	if (tid < 0)
 		snprintf(buf, size, "%s%s%s", machine, *machine && *shown ? "/" : "", shown);
@@ -60,13 +60,13 @@ static const char *thread_text(const struct topo *topo, int32_t system, int32_t 
 	return buf;
 }
 
-char *party_text(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size)
+char *actor_text(const struct catalog *catalog, const struct actor *actor, const char *name, char *buf, size_t size)
 {
 	char thread[600] = "", handler[256];
-	struct party waker = *who;
-	waker.kind = who->tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
+	struct actor waker = *actor;
+	waker.kind = actor->tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
 	const char *known = name && *name ? name : "";
-	switch ((enum flow_kind)who->kind) {
+	switch ((enum flow_kind)actor->kind) {
 	case FLOW_IDLE_CPU:
 		snprintf(buf, size, "idle CPU");
 		break;
@@ -80,37 +80,38 @@ char *party_text(const struct topo *topo, const struct party *who, const char *n
 			snprintf(buf, size, "unknown");
 		break;
 	case FLOW_HYPERVISOR:
-		snprintf(buf, size, "hypervisor for %s", thread_text(topo, who->system, who->tid, name, thread, sizeof thread));
+		snprintf(buf, size, "hypervisor for %s", thread_text(catalog, actor->machine, actor->tid, name, thread,
+		                                                     sizeof thread));
 		break;
 	case FLOW_IRQ:
-		/* "irq/27-virtio0" says what it is, "timer" does not */
-		if (who->system >= 0)
-			thread_text(topo, who->system, -1, NULL, thread, sizeof thread);
+		/* "irq/27-virtio0" is clearly an interrupt, "timer" needs the word */
+		if (actor->machine >= 0)
+			thread_text(catalog, actor->machine, -1, NULL, thread, sizeof thread);
 		snprintf(buf, size, "%s %s%s", thread, text_escape(handler, sizeof handler, known),
 		         strchr(known, '/') ? "" : " interrupt");
 		break;
 	case FLOW_WAITING:
-		if (who->system < 0)
+		if (actor->machine < 0)
 			snprintf(buf, size, "waiting%s%s", *known ? " for " : "", text_escape(handler, sizeof handler, known));
 		else
-			snprintf(buf, size, "waiting for %s", party_text(topo, &waker, name, thread, sizeof thread));
+			snprintf(buf, size, "waiting for %s", actor_text(catalog, &waker, name, thread, sizeof thread));
 		break;
 	case FLOW_RUNNING:
 	case FLOW_PREEMPTING:
 	case FLOW_KIND_COUNT:
-		thread_text(topo, who->system, who->tid, name, buf, size);
+		thread_text(catalog, actor->machine, actor->tid, name, buf, size);
 	}
 	return buf;
 }
 
-char *party_shown(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size)
+char *actor_shown(const struct catalog *catalog, const struct actor *actor, const char *name, char *buf, size_t size)
 {
 	char text[600];
-	const bool is_nobody = who->kind == FLOW_IDLE_CPU || who->kind == FLOW_LIMITED || who->kind == FLOW_WAITING;
-	if (who->kind == FLOW_WAITING && who->system < 0 && !(name && *name))
+	const bool is_nobody = actor->kind == FLOW_IDLE_CPU || actor->kind == FLOW_LIMITED || actor->kind == FLOW_WAITING;
+	if (actor->kind == FLOW_WAITING && actor->machine < 0 && !(name && *name))
 		snprintf(text, sizeof text, "asleep on the host");
 	else
-		party_text(topo, who, name, text, sizeof text);
+		actor_text(catalog, actor, name, text, sizeof text);
 	snprintf(buf, size, "%s%.*s%s", is_nobody ? "(" : "", (int)sizeof text, text, is_nobody ? ")" : "");
 	return buf;
 }

@@ -1,20 +1,21 @@
-/* Parties by number: equal ones get equal numbers, in the order in which they come.  Private to query/. */
+/* Table of actors: equal actors get equal numbers, in the order of their first occurrence. Private to query/. */
 #ifndef STEALSCOPE_QUERY_CULPRIT_H
 #define STEALSCOPE_QUERY_CULPRIT_H
 
 #include "base/map.h"
 #include "query/query.h"
 
-#define PARTIES_RECENT 64
+#define ACTORS_RECENT 64
 
-struct parties {
-	struct party *party;
+struct actors {
+	struct actor *actor;
 	size_t len, cap;
-	struct map by_hash;               /* probed upwards -> number */
-	uint32_t recent[PARTIES_RECENT];  /* number + 1, by hash: neighbours in time alternate between few */
+	struct map by_hash;               /* hash of the actor (linear probing) -> its number */
+	uint32_t recent[ACTORS_RECENT];  /* number + 1 of a recent actor, by hash: neighbours in time alternate between few;
+	                                  * 0: none */
 };
 
-uint32_t parties_put(struct parties *p, const struct party *who);
-void parties_release(struct parties *p);
+uint32_t actors_put(struct actors *p, const struct actor *actor);
+void actors_release(struct actors *p);
 
 #endif

@@ -1,5 +1,4 @@
-/* A story that is being told: shared by what was (explain.c) and what to look at next (explain_next.c).  Private to
- * query/. */
+/* State of an explanation, shared by the explain*.c files. Private to query/. */
 #ifndef STEALSCOPE_QUERY_EXPLAIN_H
 #define STEALSCOPE_QUERY_EXPLAIN_H
 
@@ -9,47 +8,50 @@
 
 #define NAME_TEXT 640
 
-struct story {
-	const struct topo *topo;
-	struct subject subject;
-	uint32_t machine;            /* of the subject */
-	bool alone;                  /* topo_is_alone() */
+struct explanation {
+	const struct catalog *catalog;
+	struct target target;
+	uint32_t machine;            /* machine of the target */
+	bool alone;                  /* catalog_lacks_host_trace() of the target */
 	char name[NAME_TEXT];
 	const struct flow *f;
-	struct demand demand;        /* of the flow's window */
-	struct flow_entry *culprit;  /* of what it lost: most first */
+	struct demand demand;        /* demand in the window of the flow */
+	struct flow_entry *culprit;  /* culprits of the target's lost time, largest first */
 	size_t culprits;
-	const struct flow_entry *first;  /* who took most, as struct thief has it: one of them, or ... */
-	struct flow_entry whole;     /* ... all of a machine's */
+	const struct flow_entry *main_culprit;  /* the main culprit (see struct top_culprit): an element of `culprit`, or
+	                                         * &whole */
+	struct flow_entry whole;     /* the sum of all culprits of a machine */
 	bool is_whole;
-	int64_t unknown;             /* ns, while it was there */
-	struct {                     /* of those it slept for, whoever was kept longest from its CPU by one thread */
-		struct party who, thief; /* thief.system -1: nobody considerably */
-		char *who_name, *thief_name;  /* as a sentence has them */
-	} kept;
-	bool slept_for;              /* whom it slept for was told already */
-	int64_t locked;              /* ns of its waits for locks */
+	int64_t unknown;             /* ns with unknown activity during the lifetime of the target */
+	struct {                     /* among the actors for which the target slept: the one that a single culprit delayed
+	                              * longest */
+		struct actor actor, culprit; /* culprit.machine -1: none was delayed considerably */
+		char *actor_name, *culprit_name;  /* as text */
+	} delayed_waker;
+	bool slept_for;              /* the text already names the actor for which the target slept */
+	int64_t locked;              /* sum of its lock waits, ns */
 	uint64_t locks;
 	FILE *to;
 };
 
-/* A party as a sentence has it: "a timer interrupt of the host"; told of `self`, or NULL: "other threads of the host". */
-char *explain_party(const struct topo *topo, const struct party *p, const char *name, const struct subject *self, char *buf,
-                    size_t size);
-/* The same of a limit of that name; NULL: there is none. */
-const char *advice_limit(const char *name);
-/* Was its CPU idle for so long that this is no wakeup? */
-bool advice_stayed_idle(const struct flow_entry *e);
-double story_share(const struct story *s, int64_t ns);  /* of the flow's window */
-/* "5.21 ms (1.3 %)"; of a share that rounds to nothing nothing is said. */
-const char *story_amount(const struct story *s, int64_t ns, char buf[64]);
-/* Tells who ended its sleeps; of a vCPU, what it waited for. */
-int story_waits(struct story *s, struct error *err);
-/* Tells whom it slept for, as far as that was a considerable part, and learns who was kept. */
-int story_path(struct story *s, struct error *err);
-/* Learns of its waits for locks. */
-int story_locks(struct story *s, struct error *err);
-/* Tells where to look next. */
-void story_advise(struct story *s);
+/* Writes an actor as a part of a sentence: "a timer interrupt of the host". self: the target of the text, so that its
+ * own machine becomes "other threads of the host"; NULL: none. */
+char *actor_in_sentence(const struct catalog *catalog, const struct actor *p, const char *name, const struct target *self,
+                        char *buf, size_t size);
+/* Returns the text for the limit of that name; NULL: unknown name. */
+const char *limit_phrase(const char *name);
+/* Returns true if the CPU was idle for so long that wakeup latency cannot explain it. */
+bool is_idle_limit(const struct flow_entry *e);
+double explanation_share(const struct explanation *s, int64_t ns);  /* returns ns / length of the flow's window */
+/* Writes "5.21 ms (1.3 %)"; omits a share that rounds to 0. */
+const char *explanation_amount(const struct explanation *s, int64_t ns, char buf[64]);
+/* Writes the wakers that ended the target's sleeps; for a vCPU, the kinds of its waits. */
+int explain_waits(struct explanation *s, struct error *err);
+/* Writes the actors for which the target slept, if the sleep was considerable, and finds delayed_waker. */
+int explain_path(struct explanation *s, struct error *err);
+/* Sums the lock waits of the target in `locked` and `locks`. */
+int explain_locks(struct explanation *s, struct error *err);
+/* Writes advice: commands to run next, and events to record. */
+void explain_next_steps(struct explanation *s);
 
 #endif

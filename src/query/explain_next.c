@@ -1,4 +1,4 @@
-/* Where to look next, with commands that can be pasted: what is largest comes first. */
+/* Next steps: commands to copy, for the largest delay first. */
 #include "query/explain.h"
 
 #include <inttypes.h>
@@ -8,37 +8,38 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 
-#define WORTH_IT 0.1     /* of what it wanted: from here on what one that mostly sleeps lost gets advice, too */
-#define NOTABLE 0.01     /* share of the window from which what it lost gets advice */
+#define ADVISED_SHARE 0.1     /* targets that mostly sleep: minimum share of the runnable time lost for advice */
+#define NOTABLE 0.01     /* minimum share of the window lost for advice */
 
-bool advice_stayed_idle(const struct flow_entry *e)
+bool is_idle_limit(const struct flow_entry *e)
 {
-	return e->idled >= e->duration - e->idled;
+	return e->idle_ns >= e->duration - e->idle_ns;
 }
 
-/* What is said of a limit, and where to look next. */
-static const struct limit_text { const char *what, *next; } limits[OUT_REASON_COUNT] = {
-	[OUT_QUOTA] = { "a CPU quota (its threads were throttled)",
-	                "Look next at the CPU limits of its cgroup (cpu.max, cpu.weight): there was more of the CPU than it "
-	                "was given.\n" },
-	[OUT_PAUSE] = { "a pause of the machine (it was stopped, by its monitor or with that)",
-	                "Look next at who stops the machine (virsh suspend, a snapshot, a migration, SIGSTOP): nobody took "
-	                "its CPU.\n" },
-	[OUT_MIGRATION] = { "the migration of the machine to another process",
-	                    "Look next at what the migration had to copy while the machine stood still (downtime-limit, "
-	                    "bandwidth).\n" },
-	[OUT_FAULT] = { "page faults (memory of the guest was not there)",
-	                "Look next at the host's memory: what it has swapped out of the machine (VmSwap, memory.swap.current), "
-	                "or was slow to give.\n" },
-	[OUT_STOPPED] = { "a pause of the machine, or its migration to another process (no event tells which)",
-	                  "Look next at who stops the machine or moves it (virsh suspend, a migration): nobody took "
-	                  "its CPU.\n" },
-	[OUT_UNSURE] = { "a CPU quota, or whoever had its CPU meanwhile (no event tells which)",
-	                 "Look next at the CPU limits of its cgroup (cpu.max; nr_throttled in cpu.stat), and at who shares its "
-	                 "CPU.\n" },
+/* Limits: their names in a sentence, and the advice. */
+static const struct limit_text { const char *phrase, *next; } limits[OUT_REASON_COUNT] = {
+	[OUT_QUOTA] = {
+		"a CPU quota (its threads were throttled)",
+		"Next: check the CPU limits of its cgroup (cpu.max, cpu.weight); its quota was used up, not its CPU.\n" },
+	[OUT_PAUSE] = {
+		"a pause of the VM (stopped by its monitor, or together with it)",
+		"Next: find out why the VM was stopped (virsh suspend, snapshot, migration, SIGSTOP); its CPU was not taken.\n" },
+	[OUT_MIGRATION] = {
+		"a live migration (the VM moved to another process)",
+		"Next: check what the migration copied while the VM was stopped (downtime-limit, bandwidth).\n" },
+	[OUT_PAGE_FAULT] = {
+		"page faults (guest memory was not present)",
+		"Next: check the host's memory; it has swapped out memory of the VM (VmSwap, memory.swap.current), or provided it "
+		"slowly.\n" },
+	[OUT_PAUSE_OR_MIGRATION] = {
+		"a pause or a live migration of the VM (no event shows which)",
+		"Next: find out why the VM was stopped or moved (virsh suspend, a migration); its CPU was not taken.\n" },
+	[OUT_QUOTA_OR_OTHERS] = {
+		"a CPU quota, or the threads on its CPU (no event shows which)",
+		"Next: check the CPU limits of its cgroup (cpu.max; nr_throttled in cpu.stat), and the threads on its CPU.\n" },
 };
 
-static const struct limit_text *limit_of(const char *name)
+static const struct limit_text *find_limit(const char *name)
 {
 	for (int i = 0; i < OUT_REASON_COUNT; i++)
 		if (strcmp(name, out_reason_name[i]) == 0)
@@ -46,187 +47,189 @@ static const struct limit_text *limit_of(const char *name)
 	return NULL;
 }
 
-const char *advice_limit(const char *name)
+const char *limit_phrase(const char *name)
 {
-	const struct limit_text *limit = limit_of(name);
-	return limit ? limit->what : NULL;
+	const struct limit_text *limit = find_limit(name);
+	return limit ? limit->phrase : NULL;
 }
 
-/* A command line names a subject by what topo_parse_subject() takes.  FILE stands for the history. */
-static void tell_command(struct story *s, const char *command, uint32_t machine, const char *member)
+/* Writes a command with a target that catalog_parse_target() accepts. FILE stands for the history. */
+static void write_command(struct explanation *s, const char *command, uint32_t machine, const char *member)
 {
-	char system[256], subject[300];
-	text_escape(system, sizeof system, s->topo->machine[machine].name);
-	snprintf(subject, sizeof subject, "%s%s", system, member);
-	char *word = shell_word(subject);
+	char system[256], target[300];
+	text_escape(system, sizeof system, s->catalog->machine[machine].name);
+	snprintf(target, sizeof target, "%s%s", system, member);
+	char *word = shell_word(target);
 	fprintf(s->to, " (stealscope %s FILE %s)", command, word);
 	free(word);
 }
 
-static void tell_command_of(struct story *s, const struct party *who)
+static void write_actor_command(struct explanation *s, const struct actor *actor)
 {
 	char member[16] = "";
-	const uint32_t machine = (uint32_t)who->system;
-	bool thread = who->tid > 0 && topo_find_thread(s->topo, machine, who->tid) >= 0;
+	const uint32_t machine = (uint32_t)actor->machine;
+	bool thread = actor->tid > 0 && catalog_find_thread(s->catalog, machine, actor->tid) >= 0;
 	if (thread)
-		snprintf(member, sizeof member, "/%" PRId32, who->tid);
-	tell_command(s, thread ? "flow" : "gaps", machine, member);
+		snprintf(member, sizeof member, "/%" PRId32, actor->tid);
+	write_command(s, thread ? "flow" : "gaps", machine, member);
 }
 
-static void tell_command_of_subject(struct story *s, const char *command)
+static void write_target_command(struct explanation *s, const char *command)
 {
 	char member[24];
-	if (s->subject.kind == SUBJECT_CPU)
-		snprintf(member, sizeof member, "/CPU%u", s->topo->cpu[s->subject.index].number);
+	if (s->target.kind == TARGET_CPU)
+		snprintf(member, sizeof member, "/CPU%u", s->catalog->cpu[s->target.index].number);
 	else
-		snprintf(member, sizeof member, "/%" PRId32, s->topo->thread[s->subject.index].tid);
-	tell_command(s, command, s->machine, member);
+		snprintf(member, sizeof member, "/%" PRId32, s->catalog->thread[s->target.index].tid);
+	write_command(s, command, s->machine, member);
 }
 
-/* The process of a thread of the host at t, -1 = not known. */
-static int64_t process_of(const struct topo *topo, int thread, int64_t t)
+/* Returns the PID of a host thread at t; -1: unknown. */
+static int64_t thread_pid(const struct catalog *catalog, int thread, int64_t t)
 {
 	struct interval iv;
-	uint32_t attr = thread < 0 ? HISTORY_NONE : topo->thread[thread].pid;
-	if (attr == HISTORY_NONE || history_stab(topo->h, attr, t, &iv, NULL) < 0 || iv.value == HISTORY_NULL)
+	uint32_t attr = thread < 0 ? HISTORY_NONE : catalog->thread[thread].pid;
+	if (attr == HISTORY_NONE || history_stab(catalog->h, attr, t, &iv, NULL) < 0 || iv.value == HISTORY_NULL)
 		return -1;
 	return iv.value;
 }
 
-/* The VM that a thread of the host works for, beside its vCPUs: the monitor's other threads, vhost's; -1 = none. */
-static int32_t helped_by(const struct story *s, const struct flow_entry *e)
+/* Returns the VM that a host thread works for without being a vCPU: other threads of the monitor, or vhost threads; -1:
+ * none. */
+static int32_t helped_vm(const struct explanation *s, const struct flow_entry *e)
 {
-	const struct topo *topo = s->topo;
-	const char *name = s->f->name[e->who.name], *vhost = strncmp(name, "vhost-", 6) == 0 ? name + 6 : NULL;
-	int thread = e->who.system < 0 ? -1 : topo_find_thread(topo, (uint32_t)e->who.system, e->who.tid);
-	int64_t pid = process_of(topo, thread, e->longest.start);
-	for (uint32_t i = 0; i < topo->cpus; i++) {
-		int host = topo->cpu[i].host;
-		if (host < 0 || topo->thread[host].machine != (uint32_t)e->who.system)
+	const struct catalog *catalog = s->catalog;
+	const char *name = s->f->name[e->actor.name], *vhost = strncmp(name, "vhost-", 6) == 0 ? name + 6 : NULL;
+	int thread = e->actor.machine < 0 ? -1 : catalog_find_thread(catalog, (uint32_t)e->actor.machine, e->actor.tid);
+	int64_t pid = thread_pid(catalog, thread, e->longest.start);
+	for (uint32_t i = 0; i < catalog->cpus; i++) {
+		int host = catalog->cpu[i].host;
+		if (host < 0 || catalog->thread[host].machine != (uint32_t)e->actor.machine)
 			continue;
-		int64_t monitor = process_of(topo, host, e->longest.start);
+		int64_t monitor = thread_pid(catalog, host, e->longest.start);
 		if (monitor >= 0 && (pid == monitor || (vhost && strtoll(vhost, NULL, 10) == monitor)))
-			return (int32_t)topo->cpu[i].machine;
+			return (int32_t)catalog->cpu[i].machine;
 	}
 	return -1;
 }
 
-/* Threads that work for a VM are no rivals. */
-static void advise_helper(struct story *s, const char *who, uint32_t vm)
+/* A thread that works for a VM does not compete with that VM. */
+static void advise_helper(struct explanation *s, const char *actor, uint32_t vm)
 {
 	char own[256];
 	if (vm == s->machine)
-		fprintf(s->to, "Look next at what it asks of its devices: %s works for it, on the same CPU; a CPU of its own helps "
-		        "both", who);
+		fprintf(s->to, "Next: check the load on its devices; %s works for it on the same CPU, give it a CPU of its own",
+		        actor);
 	else
-		fprintf(s->to, "Look next at what %s asks of its devices: %s works for it, on the same CPU",
-		        text_escape(own, sizeof own, s->topo->machine[vm].name), who);
+		fprintf(s->to, "Next: check the load on the devices of %s; %s works for it on the same CPU",
+		        text_escape(own, sizeof own, s->catalog->machine[vm].name), actor);
 }
 
-/* Does the machine run the VM, or what runs it? */
-static bool is_around(const struct topo *topo, int32_t machine, uint32_t vm)
+/* Returns true if the machine runs the VM, directly or through VMs in between. */
+static bool is_ancestor(const struct catalog *catalog, int32_t machine, uint32_t vm)
 {
-	int32_t up = topo->machine[vm].parent;
+	int32_t up = catalog->machine[vm].parent;
 	while (up >= 0 && up != machine)
-		up = topo->machine[up].parent;
+		up = catalog->machine[up].parent;
 	return up >= 0;
 }
 
-static void advise_exits(struct story *s)
+static void advise_exits(struct explanation *s)
 {
-	fputs("Look next at the reasons of the VM exits", s->to);
-	tell_command_of_subject(s, "exits");
-	fputs(": the hypervisor worked for it.\n", s->to);
+	fputs("Next: look at the reasons of its VM exits", s->to);
+	write_target_command(s, "exits");
+	fputs("; the hypervisor used its CPU.\n", s->to);
 }
 
-static void advise_idle(struct story *s, const struct flow_entry *e)
+static void advise_idle(struct explanation *s, const struct flow_entry *e)
 {
-	if (advice_stayed_idle(e))
-		fputs("Look next at CPU limits (quota, cpuset) of the VM: it could run, yet its CPU was idle.\n", s->to);
+	if (is_idle_limit(e))
+		fputs("Next: check the CPU limits (quota, cpuset) of the VM; it was runnable while its CPU was idle.\n", s->to);
 	else
-		fprintf(s->to, "Look next at who wakes it, and how often: being woken, or moved to another CPU, took %s.\n",
-		        e->idled ? "most of that time" : "that time, no limit and nobody else");
+		fprintf(s->to, "Next: look at its wakers, and how often they wake it; wakeups and CPU migrations took %s.\n",
+		        e->idle_ns ? "most of that time" : "that time, no limit and no other thread");
 }
 
-static void advise_interrupt(struct story *s, const struct flow_entry *e)
+static void advise_interrupt(struct explanation *s, const struct flow_entry *e)
 {
 	char own[256];
-	if (e->who.system >= 0 && s->topo->machine[e->who.system].kind == MACHINE_VM)
-		fprintf(s->to, "Look next inside %s, where this interrupt is served: move it to another vCPU.\n",
-		        text_escape(own, sizeof own, s->topo->machine[e->who.system].name));
+	if (e->actor.machine >= 0 && s->catalog->machine[e->actor.machine].kind == MACHINE_VM)
+		fprintf(s->to, "Next: look inside %s, which handles this interrupt; move it to another vCPU.\n",
+		        text_escape(own, sizeof own, s->catalog->machine[e->actor.machine].name));
 	else
-		fputs("Look next at where this interrupt is served: move it or the vCPU to another CPU.\n", s->to);
+		fputs("Next: move this interrupt or the vCPU to another CPU.\n", s->to);
 }
 
-static void advise_waiting(struct story *s)
+static void advise_waiting(struct explanation *s)
 {
-	fputs("Look next at what the vCPU's thread waited for on the host: its memory, a lock of its monitor, a device, or the "
-	      "sibling that holds a spinning lock of its guest", s->to);
-	tell_command_of_subject(s, "path");
+	fputs("Next: find out what the vCPU's thread waited for on the host: its memory, a lock of its monitor, a device, or "
+	      "the sibling that holds a spinlock of its guest", s->to);
+	write_target_command(s, "path");
 	fputs(".\n", s->to);
 }
 
-/* Several of a machine had its CPU, none of them most of it. */
-static void advise_rivals(struct story *s)
+/* Advises if several threads of a machine had the target's CPU, and none of them most of the time. */
+static void advise_competitors(struct explanation *s)
 {
-	const struct topo *topo = s->topo;
-	const uint32_t machine = (uint32_t)s->first->who.system;
+	const struct catalog *catalog = s->catalog;
+	const uint32_t machine = (uint32_t)s->main_culprit->actor.machine;
 	char name[256], own[256], largest[NAME_TEXT];
 	const struct flow_entry *e = s->culprit;
-	while (e->who.system != s->first->who.system)
+	while (e->actor.machine != s->main_culprit->actor.machine)
 		e++;
-	text_escape(name, sizeof name, topo->machine[machine].name);
-	party_text(topo, &e->who, s->f->name[e->who.name], largest, sizeof largest);
-	text_escape(own, sizeof own, topo->machine[s->machine].name);
+	text_escape(name, sizeof name, catalog->machine[machine].name);
+	actor_text(catalog, &e->actor, s->f->name[e->actor.name], largest, sizeof largest);
+	text_escape(own, sizeof own, catalog->machine[s->machine].name);
 	if (machine == s->machine)
-		fprintf(s->to, "Look next inside %s: its other threads compete there for the same CPU", own);
-	else if (topo->machine[machine].kind == MACHINE_VM && is_around(topo, s->first->who.system, s->machine))
-		fprintf(s->to, "Look next inside %s, which runs %s: its threads compete there for the same CPU", name, own);
+		fprintf(s->to, "Next: look inside %s; its other threads compete there for the same CPU", own);
+	else if (catalog->machine[machine].kind == MACHINE_VM &&
+	         is_ancestor(catalog, s->main_culprit->actor.machine, s->machine))
+		fprintf(s->to, "Next: look inside %s, which runs %s; its threads compete there for the same CPU", name, own);
 	else
-		fprintf(s->to, "Look next at the threads of %s that share the CPU, first %s: move or limit them", name, largest);
-	tell_command_of(s, &s->first->who);
+		fprintf(s->to, "Next: the threads of %s share this CPU, first %s; move or limit them", name, largest);
+	write_actor_command(s, &s->main_culprit->actor);
 	fputs(".\n", s->to);
 }
 
-/* Another thread, of whatever machine, had its CPU. */
-static void advise_rival(struct story *s, const struct flow_entry *e)
+/* Advises if another thread, of any machine, had the target's CPU. */
+static void advise_competitor(struct explanation *s, const struct flow_entry *e)
 {
-	const struct topo *topo = s->topo;
-	char who[NAME_TEXT], own[256], around[256];
-	const enum machine_kind kind = topo->machine[e->who.system].kind;
-	const bool is_vm = topo->machine[s->machine].kind == MACHINE_VM;
-	const bool inside = e->who.system == (int32_t)s->machine && kind == MACHINE_VM;
-	party_text(topo, &e->who, s->f->name[e->who.name], who, sizeof who);
-	text_escape(own, sizeof own, topo->machine[s->machine].name);
-	int32_t helped = kind == MACHINE_VM ? -1 : helped_by(s, e);
+	const struct catalog *catalog = s->catalog;
+	char actor[NAME_TEXT], own[256], outer[256];
+	const enum machine_kind kind = catalog->machine[e->actor.machine].kind;
+	const bool is_vm = catalog->machine[s->machine].kind == MACHINE_VM;
+	const bool inside = e->actor.machine == (int32_t)s->machine && kind == MACHINE_VM;
+	actor_text(catalog, &e->actor, s->f->name[e->actor.name], actor, sizeof actor);
+	text_escape(own, sizeof own, catalog->machine[s->machine].name);
+	int32_t helped = kind == MACHINE_VM ? -1 : helped_vm(s, e);
 	if (helped >= 0) {
-		advise_helper(s, who, (uint32_t)helped);
+		advise_helper(s, actor, (uint32_t)helped);
 	} else if (inside) {
-		fprintf(s->to, "Look next inside %s: %s competes there for the same vCPU", own, who);
-	} else if (kind == MACHINE_VM && e->who.tid > 0 && is_around(topo, e->who.system, s->machine)) {
-		fprintf(s->to, "Look next inside %s, which runs %s: %s competes there for the same CPU",
-		        text_escape(around, sizeof around, topo->machine[e->who.system].name), own, who);
-	} else if (kind == MACHINE_VM && e->who.tid == 0) {
-		fputs("Look next for a timer that keeps waking that idle guest (stealscope gaps FILE --periodic).\n", s->to);
+		fprintf(s->to, "Next: look inside %s; %s competes there for the same vCPU", own, actor);
+	} else if (kind == MACHINE_VM && e->actor.tid > 0 && is_ancestor(catalog, e->actor.machine, s->machine)) {
+		fprintf(s->to, "Next: look inside %s, which runs %s; %s competes there for the same CPU",
+		        text_escape(outer, sizeof outer, catalog->machine[e->actor.machine].name), own, actor);
+	} else if (kind == MACHINE_VM && e->actor.tid == 0) {
+		fputs("Next: find the timer that keeps waking that idle guest (stealscope gaps FILE --periodic).\n", s->to);
 		return;
-	} else if (kind == MACHINE_VM && e->who.tid < 0) {
-		fprintf(s->to, "Look next inside %s, which shares the CPU: trace that guest to learn which thread it was", who);
+	} else if (kind == MACHINE_VM && e->actor.tid < 0) {
+		fprintf(s->to, "Next: %s shares this CPU; trace that guest to see which thread it was", actor);
 	} else if (kind == MACHINE_VM) {
-		fprintf(s->to, "Look next at %s, a thread of %s VM on the same CPU", who, is_vm ? "another" : "a");
+		fprintf(s->to, "Next: %s, a thread of %s VM, shares this CPU", actor, is_vm ? "another" : "a");
 	} else {
-		fprintf(s->to, "Look next at %s, which shares the CPU: move or limit it%s", who, is_vm ? ", or pin the vCPU" : "");
+		fprintf(s->to, "Next: %s shares this CPU; move or limit it%s", actor, is_vm ? ", or pin the vCPU" : "");
 	}
-	tell_command_of(s, &e->who);
+	write_actor_command(s, &e->actor);
 	fputs(".\n", s->to);
 }
 
-static void advise_culprit(struct story *s, const struct flow_entry *e)
+static void advise_culprit(struct explanation *s, const struct flow_entry *e)
 {
 	const struct limit_text *limit;
-	switch ((enum flow_kind)e->who.kind) {
+	switch ((enum flow_kind)e->actor.kind) {
 	case FLOW_LIMITED:
-		limit = limit_of(s->f->name[e->who.name]);
-		fputs(limit ? limit->next : "Look next at what limits its CPU time.\n", s->to);
+		limit = find_limit(s->f->name[e->actor.name]);
+		fputs(limit ? limit->next : "Next: find out what limits its CPU time.\n", s->to);
 		break;
 	case FLOW_IDLE_CPU:
 		advise_idle(s, e);
@@ -241,65 +244,68 @@ static void advise_culprit(struct story *s, const struct flow_entry *e)
 		advise_waiting(s);
 		break;
 	case FLOW_UNKNOWN:
-		fputs("Look next at what was recorded (stealscope info FILE): it does not tell who had its CPU.\n", s->to);
+		fputs("Next: check what was recorded (stealscope info FILE); the trace does not show which thread had its CPU.\n",
+		      s->to);
 		break;
 	case FLOW_RUNNING:
 	case FLOW_PREEMPTING:
 	case FLOW_KIND_COUNT:
 		if (s->is_whole)
-			advise_rivals(s);
+			advise_competitors(s);
 		else
-			advise_rival(s, e);
+			advise_competitor(s, e);
 	}
 }
 
-/* Who kept the one for whom it slept. */
-static void advise_keeper(struct story *s)
+/* Advises on the culprit that delayed the thread for which the target slept. */
+static void advise_waker_culprit(struct explanation *s)
 {
-	fprintf(s->to, "Look next at %s: it had the CPU of %s, which was waited for; keep the two apart", s->kept.thief_name,
-	        s->kept.who_name);
-	tell_command_of(s, &s->kept.thief);
+	fprintf(s->to, "Next: %s had the CPU of %s, which it waited for; keep the two apart", s->delayed_waker.culprit_name,
+	        s->delayed_waker.actor_name);
+	write_actor_command(s, &s->delayed_waker.culprit);
 	fputs(".\n", s->to);
 }
 
-static void advise_locks(struct story *s)
+static void advise_locks(struct explanation *s)
 {
 	char d[TIME_TEXT];
-	fprintf(s->to, "Look next at its %" PRIu64 " wait%s for locks, %s in all", s->locks, s->locks == 1 ? "" : "s",
+	fprintf(s->to, "Next: look at its %" PRIu64 " lock wait%s, %s in total", s->locks, s->locks == 1 ? "" : "s",
 	        time_duration(d, s->locked));
-	tell_command_of_subject(s, "gaps --locks");
+	write_target_command(s, "gaps --locks");
 	fputs(".\n", s->to);
 }
 
-void story_advise(struct story *s)
+void explain_next_steps(struct explanation *s)
 {
-	const struct demand *is = &s->demand;
-	const int64_t window = s->f->end - s->f->start + 1, wanted = is->ran + is->lost;
-	const bool slept = is->slept >= window - is->slept;
-	const bool lost = s->culprits && (double)is->lost >= NOTABLE * (double)window &&
-	                  (!slept || (double)is->lost >= WORTH_IT * (double)wanted);
-	const bool served = is->served > is->lost - is->served && (double)is->served >= WORTH_IT * (double)wanted;
-	const bool locked = s->locks && (double)s->locked >= WORTH_IT * (double)(is->slept + is->lost);
-	if (slept && s->kept.thief.system >= 0)
-		advise_keeper(s);
-	if (locked)
+	const struct demand *demand = &s->demand;
+	const int64_t window = s->f->end - s->f->start + 1, runnable = demand->ran + demand->lost;
+	const bool slept = demand->slept >= window - demand->slept;
+	const bool lost = s->culprits && (double)demand->lost >= NOTABLE * (double)window &&
+	                  (!slept || (double)demand->lost >= ADVISED_SHARE * (double)runnable);
+	const bool vmm_time = demand->vmm_ns > demand->lost - demand->vmm_ns &&
+	                      (double)demand->vmm_ns >= ADVISED_SHARE * (double)runnable;
+	const bool locks_matter = s->locks && (double)s->locked >= ADVISED_SHARE * (double)(demand->slept + demand->lost);
+	if (slept && s->delayed_waker.culprit.machine >= 0)
+		advise_waker_culprit(s);
+	if (locks_matter)
 		advise_locks(s);
-	const bool told = slept && !(s->subject.kind == SUBJECT_CPU && s->alone);  /* that takes the host's trace */
-	if (told) {
-		fputs("Look next at who wakes it", s->to);
-		tell_command_of_subject(s, s->subject.kind == SUBJECT_CPU ? "waits" : "path");
-		fputs(": it slept most of the time.\n", s->to);
+	const bool wakers_advised = slept && !(s->target.kind == TARGET_CPU && s->alone);  /* the command waits needs the
+	                                                                                    * host's trace */
+	if (wakers_advised) {
+		fputs("Next: look at its wakers", s->to);
+		write_target_command(s, s->target.kind == TARGET_CPU ? "waits" : "path");
+		fputs("; it slept most of the time.\n", s->to);
 	}
-	if (served)
+	if (vmm_time)
 		advise_exits(s);
-	if (lost && !(served && s->first->who.kind == FLOW_HYPERVISOR))
-		advise_culprit(s, s->first);
-	if (told || served || lost || locked)
+	if (lost && !(vmm_time && s->main_culprit->actor.kind == FLOW_HYPERVISOR))
+		advise_culprit(s, s->main_culprit);
+	if (wakers_advised || vmm_time || lost || locks_matter)
 		return;
 	if (s->unknown >= window - s->unknown)
-		fputs("Look next at the size of the trace buffers: most of this was lost.\n", s->to);
+		fputs("Next: record with larger trace buffers; most of this was lost.\n", s->to);
 	else if (s->alone)
-		fputs("Look next at its host: record both at the same moment.\n", s->to);
+		fputs("Next: record its host as well, at the same time.\n", s->to);
 	else
-		fputs("Look next at its own work: hardly anything kept it from its CPU.\n", s->to);
+		fputs("Next: look at its own work; hardly anything delayed it.\n", s->to);
 }

@@ -1,5 +1,5 @@
-/* Whom a thread slept for, in sentences: those who had the time of its critical path, who kept them from it, how that is
- * known, and how late it was woken.  Cost: that of the path. */
+/* Sentences on the actors for which a thread slept: actors on its critical path, the culprits that delayed them, the
+ * evidence, and the wakeup latency. Cost: the cost of the critical path. */
 #include "query/explain.h"
 
 #include <stdlib.h>
@@ -7,214 +7,220 @@
 #include "base/mem.h"
 #include "base/timefmt.h"
 
-#define TOLD 3
-#define MOSTLY 0.5       /* part of the sleep from which on it was mostly somebody's */
-#define A_PART 0.1       /* from which on that is told at all */
-#define WORTH_TELLING 0.1 /* of that, from which on somebody is named */
+#define HELPERS_MAX 3
+#define MOSTLY_SHARE 0.5       /* minimum share of the sleep for which the actors account, for the word "mostly" */
+#define PARTLY_SHARE 0.1       /* minimum share of the sleep for a sentence */
+#define NAMED_SHARE 0.1 /* minimum share of that for an actor to be named */
 
 struct helper {
-	struct party who, thief;
-	int64_t ns, taken;   /* on the path; of it what one thief had */
+	struct actor actor, culprit;
+	int64_t ns, culprit_ns;   /* ns on the path; ns of these that one culprit took */
 };
 
 struct helpers {
 	struct helper *one;
 	size_t len, cap;
-	int64_t ns, near;    /* of all; of it by what was nearest in time */
-	struct helper thief; /* who had most from all who led to it */
+	int64_t ns, inferred_ns;    /* ns of all; ns of these without proof, inferred from the nearest events */
+	struct helper culprit; /* the culprit that took most from all of them */
 };
 
-/* What was left of its sleeps once their end had been caused: its vCPU had to be woken, and to get a CPU. */
-struct lateness {
+/* Wakeup latency: the rest of each sleep after the wakeup, until the target's vCPU was woken and had a CPU. */
+struct wakeup_latency {
 	int64_t ns;
-	struct helper thief; /* who had most of that */
+	struct helper culprit; /* the culprit that took most of it */
 };
 
-/* Is it about the subject's own time, or that of the vCPU that was woken for it? */
-static bool is_own(const struct story *s, const struct party *who)
+/* Returns true if the time belongs to the target, or to the vCPU that was woken for it. */
+static bool is_own_time(const struct explanation *s, const struct actor *actor)
 {
-	if (s->subject.kind == SUBJECT_CPU)
-		return who->system == (int32_t)s->machine;
-	return who->system == (int32_t)s->machine && who->tid == s->topo->thread[s->subject.index].tid;
+	if (s->target.kind == TARGET_CPU)
+		return actor->machine == (int32_t)s->machine;
+	return actor->machine == (int32_t)s->machine && actor->tid == s->catalog->thread[s->target.index].tid;
 }
 
-static bool is_somebody(const struct story *s, const struct party *who)
+static bool is_helper(const struct explanation *s, const struct actor *actor)
 {
-	return who->system >= 0 && who->kind != FLOW_UNKNOWN && who->kind != FLOW_WAITING && who->tid > 0 && !is_own(s, who);
+	return actor->machine >= 0 && actor->kind != FLOW_UNKNOWN && actor->kind != FLOW_WAITING && actor->tid > 0 &&
+	    !is_own_time(s, actor);
 }
 
-static bool same_thread(const struct party *a, const struct party *b)
+static bool same_thread(const struct actor *a, const struct actor *b)
 {
-	return a->system == b->system && a->tid == b->tid;
+	return a->machine == b->machine && a->tid == b->tid;
 }
 
-static struct helper *helper_of(struct helpers *all, const struct party *who)
+static struct helper *helper_of(struct helpers *all, const struct actor *actor)
 {
 	for (size_t i = 0; i < all->len; i++)
-		if (same_thread(&all->one[i].who, who))
+		if (same_thread(&all->one[i].actor, actor))
 			return &all->one[i];
 	struct helper *h = ARRAY_PUSH(all->one, all->len, all->cap);
-	*h = (struct helper){ .who = *who, .thief = { -1, -1, 0, FLOW_UNKNOWN } };
+	*h = (struct helper){ .actor = *actor, .culprit = { -1, -1, 0, FLOW_UNKNOWN } };
 	return h;
 }
 
-/* Who had most of the CPUs of those who led to it. */
-static void gather_thief(const struct story *s, const struct path *p, struct helpers *all)
+/* Finds the culprit that took most from this chain of actors. */
+static void find_chain_culprit(const struct explanation *s, const struct path *p, struct helpers *all)
 {
 	for (size_t i = 0; i < p->sums; i++) {
-		const struct party *thief = &p->sum[i].thief;
-		if (thief->system < 0 || thief->kind != FLOW_PREEMPTING || same_thread(thief, &all->thief.thief))
+		const struct actor *culprit = &p->sum[i].culprit;
+		if (culprit->machine < 0 || culprit->kind != FLOW_PREEMPTING || same_thread(culprit, &all->culprit.culprit))
 			continue;
-		struct helper h = { .thief = *thief };
+		struct helper h = { .culprit = *culprit };
 		for (size_t k = i; k < p->sums; k++)
-			if (same_thread(&p->sum[k].thief, thief) && !is_own(s, &p->sum[k].who))
-				h.taken += p->sum[k].duration;
-		if (h.taken > all->thief.taken)
-			all->thief = h;
+			if (same_thread(&p->sum[k].culprit, culprit) && !is_own_time(s, &p->sum[k].actor))
+				h.culprit_ns += p->sum[k].duration;
+		if (h.culprit_ns > all->culprit.culprit_ns)
+			all->culprit = h;
 	}
 }
 
-/* The sums are longest first: the thief of a helper that comes first had most at once. */
-static void gather(const struct story *s, const struct path *p, struct helpers *all)
+/* The sums are sorted, longest first: the first culprit of a helper took most in one sum. */
+static void collect_helpers(const struct explanation *s, const struct path *p, struct helpers *all)
 {
 	for (size_t i = 0; i < p->sums; i++) {
 		const struct path_sum *sum = &p->sum[i];
-		if (!is_somebody(s, &sum->who))
+		if (!is_helper(s, &sum->actor))
 			continue;
-		struct helper *h = helper_of(all, &sum->who);
+		struct helper *h = helper_of(all, &sum->actor);
 		h->ns += sum->duration;
 		all->ns += sum->duration;
-		if (sum->thief.system < 0 || sum->thief.kind != FLOW_PREEMPTING)
+		if (sum->culprit.machine < 0 || sum->culprit.kind != FLOW_PREEMPTING)
 			continue;
-		if (!h->taken)
-			h->thief = sum->thief;
-		if (same_thread(&h->thief, &sum->thief))
-			h->taken += sum->duration;
+		if (!h->culprit_ns)
+			h->culprit = sum->culprit;
+		if (same_thread(&h->culprit, &sum->culprit))
+			h->culprit_ns += sum->duration;
 	}
-	for (size_t i = 0; i < p->pieces; i++)
-		if (p->piece[i].evidence >= 0 && is_somebody(s, &p->piece[i].who))
-			all->near += p->piece[i].end - p->piece[i].start + 1;
-	gather_thief(s, p, all);
+	for (size_t i = 0; i < p->intervals; i++)
+		if (p->interval[i].evidence >= 0 && is_helper(s, &p->interval[i].actor))
+			all->inferred_ns += p->interval[i].end - p->interval[i].start + 1;
+	find_chain_culprit(s, p, all);
 }
 
-static void gather_lateness(const struct story *s, const struct path *p, struct lateness *out)
+static void measure_wakeup_latency(const struct explanation *s, const struct path *p, struct wakeup_latency *out)
 {
-	struct helpers thieves = { 0 };
-	for (size_t i = 0; i < p->pieces; i++) {
-		const struct path_piece *piece = &p->piece[i];
-		const int64_t ns = piece->end - piece->start + 1;
-		if (piece->edge == EDGE_START || piece->who.kind == FLOW_UNKNOWN || !is_own(s, &piece->who))
+	struct helpers culprits = { 0 };
+	for (size_t i = 0; i < p->intervals; i++) {
+		const struct path_interval *interval = &p->interval[i];
+		const int64_t ns = interval->end - interval->start + 1;
+		if (interval->edge == EDGE_START || interval->actor.kind == FLOW_UNKNOWN || !is_own_time(s, &interval->actor))
 			continue;
 		out->ns += ns;
-		if (piece->thief.system >= 0 && piece->thief.kind == FLOW_PREEMPTING)
-			helper_of(&thieves, &piece->thief)->taken += ns;
+		if (interval->culprit.machine >= 0 && interval->culprit.kind == FLOW_PREEMPTING)
+			helper_of(&culprits, &interval->culprit)->culprit_ns += ns;
 	}
-	for (size_t i = 0; i < thieves.len; i++)
-		if (thieves.one[i].taken > out->thief.taken)
-			out->thief = thieves.one[i];
-	free(thieves.one);
+	for (size_t i = 0; i < culprits.len; i++)
+		if (culprits.one[i].culprit_ns > out->culprit.culprit_ns)
+			out->culprit = culprits.one[i];
+	free(culprits.one);
 }
 
-static int most_first(const void *a, const void *b)
+static int compare_helpers(const void *a, const void *b)
 {
 	const struct helper *x = a, *y = b;
-	return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->who.tid > y->who.tid) - (x->who.tid < y->who.tid);
+	return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns)
+	    : (x->actor.tid > y->actor.tid) - (x->actor.tid < y->actor.tid);
 }
 
-static char *name_of(const struct story *s, const struct path *p, struct party who, char buf[NAME_TEXT])
+static char *helper_name(const struct explanation *s, const struct path *p, struct actor actor, char buf[NAME_TEXT])
 {
-	who.kind = FLOW_PREEMPTING;
-	return explain_party(s->topo, &who, who.name < p->names ? p->name[who.name] : NULL, &s->subject, buf, NAME_TEXT);
+	actor.kind = FLOW_PREEMPTING;
+	return actor_in_sentence(s->catalog, &actor, actor.name < p->names ? p->name[actor.name] : NULL, &s->target, buf,
+	                         NAME_TEXT);
 }
 
-/* Where that is considerably more than what was told of the first helper. */
-static void tell_thief(const struct story *s, const struct path *p, const struct helpers *all)
+/* Writes the culprit of the chain if it took considerably more than the sentence on the first helper shows. */
+static void write_chain_culprit(const struct explanation *s, const struct path *p, const struct helpers *all)
 {
-	const struct helper *h = &all->thief, *first = &all->one[0];
-	char who[NAME_TEXT], d[TIME_TEXT];
-	const int64_t told = same_thread(&h->thief, &first->thief) ? first->taken : 0;
-	if ((double)h->taken < WORTH_TELLING * (double)all->ns || (double)(h->taken - told) < WORTH_TELLING * (double)h->taken)
+	const struct helper *h = &all->culprit, *first = &all->one[0];
+	char actor[NAME_TEXT], d[TIME_TEXT];
+	const int64_t shown_ns = same_thread(&h->culprit, &first->culprit) ? first->culprit_ns : 0;
+	if ((double)h->culprit_ns < NAMED_SHARE * (double)all->ns ||
+	    (double)(h->culprit_ns - shown_ns) < NAMED_SHARE * (double)h->culprit_ns)
 		return;
-	fprintf(s->to, "; %s had the CPUs of those who led to it for %s in all", name_of(s, p, h->thief, who),
-	        time_duration(d, h->taken));
+	fprintf(s->to, "; %s had the CPUs of this chain for %s in total", helper_name(s, p, h->culprit, actor),
+	        time_duration(d, h->culprit_ns));
 }
 
-static void tell_helpers(const struct story *s, const struct path *p, const struct helpers *all)
+static void write_helpers(const struct explanation *s, const struct path *p, const struct helpers *all)
 {
-	char who[NAME_TEXT], d[TIME_TEXT];
-	const bool mostly = (double)all->ns >= MOSTLY * (double)s->demand.slept;
-	for (size_t i = 0; i < all->len && i < TOLD; i++) {
+	char actor[NAME_TEXT], d[TIME_TEXT];
+	const bool mostly = (double)all->ns >= MOSTLY_SHARE * (double)s->demand.slept;
+	for (size_t i = 0; i < all->len && i < HELPERS_MAX; i++) {
 		const struct helper *h = &all->one[i];
-		if (i && (double)h->ns < WORTH_TELLING * (double)all->ns)
+		if (i && (double)h->ns < NAMED_SHARE * (double)all->ns)
 			break;
-		fprintf(s->to, "%s%s: %s", i ? "; " : mostly ? "What it slept for was mostly the doing of "
-		                                             : "What it slept for was in part the doing of ",
-		        name_of(s, p, h->who, who), time_duration(d, h->ns));
-		if ((double)h->taken >= WORTH_TELLING * (double)h->ns)
-			fprintf(s->to, ", %s of that because %s had its CPU", time_duration(d, h->taken),
-			        name_of(s, p, h->thief, who));
+		fprintf(s->to, "%s%s: %s", i ? "; " : mostly ? "It mostly waited for "
+		        : "It partly waited for ",
+		        helper_name(s, p, h->actor, actor), time_duration(d, h->ns));
+		if ((double)h->culprit_ns >= NAMED_SHARE * (double)h->ns)
+			fprintf(s->to, ", while %s had its CPU for %s", helper_name(s, p, h->culprit, actor),
+			        time_duration(d, h->culprit_ns));
 	}
-	tell_thief(s, p, all);
-	if (all->near)
-		fprintf(s->to, "; of the %s of all who led to it ", time_duration(d, all->ns));
-	if (all->near)
-		fprintf(s->to, "%s go by what was nearest in time, the rest by recorded wakeups", time_duration(d, all->near));
+	write_chain_culprit(s, p, all);
+	if (all->inferred_ns)
+		fprintf(s->to, "; of the %s of this chain ", time_duration(d, all->ns));
+	if (all->inferred_ns)
+		fprintf(s->to, "%s are inferred from the nearest events, the rest is proven by wakeup events",
+		        time_duration(d, all->inferred_ns));
 	else
-		fputs("; recorded wakeups tell so", s->to);
+		fputs(" (from wakeup events)", s->to);
 	fputs(".\n", s->to);
 }
 
-static void tell_lateness(const struct story *s, const struct path *p, const struct lateness *late)
+static void write_wakeup_latency(const struct explanation *s, const struct path *p, const struct wakeup_latency *latency)
 {
-	char who[NAME_TEXT], d[TIME_TEXT];
-	fprintf(s->to, "For %s of its sleep it was being woken", time_duration(d, late->ns));
-	if ((double)late->thief.taken >= WORTH_TELLING * (double)late->ns)
-		fprintf(s->to, "; for %s of that %s had its vCPU's CPU", time_duration(d, late->thief.taken),
-		        name_of(s, p, late->thief.who, who));
+	char actor[NAME_TEXT], d[TIME_TEXT];
+	fprintf(s->to, "Wakeup latency: %s of its sleep", time_duration(d, latency->ns));
+	if ((double)latency->culprit.culprit_ns >= NAMED_SHARE * (double)latency->ns)
+		fprintf(s->to, "; for %s of that %s had its vCPU's CPU", time_duration(d, latency->culprit.culprit_ns),
+		        helper_name(s, p, latency->culprit.actor, actor));
 	fputs(".\n", s->to);
 }
 
-/* A thread, or an idle or untraced guest's vCPU, that is nobody of those who led to it: these work for it. */
-static bool is_rival(const struct story *s, const struct helpers *all, const struct party *thief)
+/* Returns true for an actor that is not in the chain and so does not work for it: a thread, or the vCPU of an idle or
+ * untraced guest. */
+static bool is_competitor(const struct explanation *s, const struct helpers *all, const struct actor *culprit)
 {
 	for (size_t i = 0; i < all->len; i++)
-		if (same_thread(&all->one[i].who, thief))
+		if (same_thread(&all->one[i].actor, culprit))
 			return false;
-	return thief->system >= 0 && (thief->tid > 0 || s->topo->machine[thief->system].kind == MACHINE_VM);
+	return culprit->machine >= 0 && (culprit->tid > 0 || s->catalog->machine[culprit->machine].kind == MACHINE_VM);
 }
 
-static void remember_kept(struct story *s, const struct path *p, const struct helpers *all)
+static void set_delayed_waker(struct explanation *s, const struct path *p, const struct helpers *all)
 {
 	const struct helper *most = NULL;
 	char name[NAME_TEXT];
 	for (size_t i = 0; i < all->len; i++)
-		if (is_rival(s, all, &all->one[i].thief) && (!most || all->one[i].taken > most->taken))
+		if (is_competitor(s, all, &all->one[i].culprit) && (!most || all->one[i].culprit_ns > most->culprit_ns))
 			most = &all->one[i];
-	if (!most || (double)most->taken < WORTH_TELLING * (double)all->ns)
+	if (!most || (double)most->culprit_ns < NAMED_SHARE * (double)all->ns)
 		return;
-	s->kept.who = most->who;
-	s->kept.thief = most->thief;
-	s->kept.who_name = mem_dup(name_of(s, p, most->who, name));
-	s->kept.thief_name = mem_dup(name_of(s, p, most->thief, name));
+	s->delayed_waker.actor = most->actor;
+	s->delayed_waker.culprit = most->culprit;
+	s->delayed_waker.actor_name = mem_dup(helper_name(s, p, most->actor, name));
+	s->delayed_waker.culprit_name = mem_dup(helper_name(s, p, most->culprit, name));
 }
 
-int story_path(struct story *s, struct error *err)
+int explain_path(struct explanation *s, struct error *err)
 {
 	struct helpers all = { 0 };
-	struct lateness late = { 0 };
+	struct wakeup_latency latency = { 0 };
 	struct path p;
-	if (path_of(s->topo, &s->subject, s->f->start, s->f->end, &p, err) < 0)
+	if (path_of(s->catalog, &s->target, s->f->start, s->f->end, &p, err) < 0)
 		return -1;
-	gather(s, &p, &all);
-	gather_lateness(s, &p, &late);
-	if (all.len && (double)all.ns >= A_PART * (double)s->demand.slept) {
-		qsort(all.one, all.len, sizeof *all.one, most_first);
-		tell_helpers(s, &p, &all);
-		remember_kept(s, &p, &all);
+	collect_helpers(s, &p, &all);
+	measure_wakeup_latency(s, &p, &latency);
+	if (all.len && (double)all.ns >= PARTLY_SHARE * (double)s->demand.slept) {
+		qsort(all.one, all.len, sizeof *all.one, compare_helpers);
+		write_helpers(s, &p, &all);
+		set_delayed_waker(s, &p, &all);
 		s->slept_for = true;
 	}
-	if (s->topo->machine[s->machine].kind == MACHINE_VM && (double)late.ns >= A_PART * (double)s->demand.slept)
-		tell_lateness(s, &p, &late);
+	if (s->catalog->machine[s->machine].kind == MACHINE_VM && (double)latency.ns >= PARTLY_SHARE * (double)s->demand.slept)
+		write_wakeup_latency(s, &p, &latency);
 	free(all.one);
 	path_release(&p);
 	return 0;

@@ -1,5 +1,5 @@
-/* A summary, by what was lost, in plain sentences: of the machines what they ran and lost, to whom, how long they had to
- * wait; then the threads that lost most.  One sentence per line. */
+/* A summary in plain sentences, one per line: for each machine its running time, its lost time, the main culprit, and
+ * its waits; then the threads that lost most. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +7,11 @@
 #include "base/timefmt.h"
 #include "query/explain.h"
 
-#define MACHINES 5     /* told of; of the others their sum */
-#define THREADS 3
+#define MACHINES_MAX 5     /* limit of machines with sentences of their own; the others are summed */
+#define THREADS_MAX 3
 
-struct telling {
-	const struct topo *topo;
+struct summary_text {
+	const struct catalog *catalog;
 	const struct summary *s;
 	FILE *to;
 };
@@ -21,75 +21,76 @@ static double percent(int64_t part, int64_t whole)
 	return whole > 0 ? 100 * (double)part / (double)whole : 0;
 }
 
-static const char *name_of(const struct telling *t, const struct subject *who, char buf[NAME_TEXT])
+static const char *target_name(const struct summary_text *t, const struct target *actor, char buf[NAME_TEXT])
 {
-	return topo_subject_text(t->topo, who, buf, NAME_TEXT);
+	return catalog_target_text(t->catalog, actor, buf, NAME_TEXT);
 }
 
-/* "went to host/216 burnP6"; false: nobody took it. */
-static bool thief_of(const struct telling *t, const struct summary_row *row, char buf[NAME_TEXT + 40])
+/* Writes "was taken by host/216 burnP6". Returns false if there is no culprit. */
+static bool write_culprit(const struct summary_text *t, const struct summary_row *row, char buf[NAME_TEXT + 40])
 {
-	char who[NAME_TEXT];
-	const struct party *p = &row->thief;
+	char actor[NAME_TEXT];
+	const struct actor *p = &row->culprit;
 	if (p->kind == FLOW_RUNNING)
 		return false;
-	explain_party(t->topo, p, p->name < t->s->names ? t->s->name[p->name] : NULL, &row->who, who, sizeof who);
+	actor_in_sentence(t->catalog, p, p->name < t->s->names ? t->s->name[p->name] : NULL, &row->target, actor, sizeof actor);
 	if (p->kind == FLOW_IDLE_CPU)
-		snprintf(buf, NAME_TEXT + 40, "passed although its CPU was idle");
+		snprintf(buf, NAME_TEXT + 40, "was wakeup latency");
 	else
-		snprintf(buf, NAME_TEXT + 40, "%s %s", p->kind == FLOW_LIMITED ? "is due to" : "went to", who);
+		snprintf(buf, NAME_TEXT + 40, "%s %s", p->kind == FLOW_LIMITED ? "was due to" : "was taken by", actor);
 	return true;
 }
 
-static void tell_waits(const struct telling *t, const struct summary_row *row)
+static void write_waits(const struct summary_text *t, const struct summary_row *row)
 {
-	char who[NAME_TEXT], longest[TIME_TEXT], p99[TIME_TEXT], at[TIME_TEXT];
+	char actor[NAME_TEXT], longest[TIME_TEXT], p99[TIME_TEXT], at[TIME_TEXT];
 	time_duration(longest, row->longest.end - row->longest.start + 1);
-	name_of(t, &row->longest.subject, who);
+	target_name(t, &row->longest.target, actor);
 	time_clock(at, row->longest.start, 6);
 	if (row->gaps == 1)
-		fprintf(t->to, "It had to wait once, for %s (%s at %s).\n", longest, who, at);
+		fprintf(t->to, "1 wait, %s (%s at %s).\n", longest, actor, at);
 	else
-		fprintf(t->to, "It had to wait %" PRIu64 " times, at most for %s (%s at %s); 99 %% of the waits are no longer than "
-		        "%s.\n", row->gaps, longest, who, at, time_duration(p99, row->p99));
+		fprintf(t->to, "%" PRIu64 " waits, longest %s (%s at %s), p99 %s.\n", row->gaps, longest, actor, at,
+		        time_duration(p99, row->p99));
 }
 
-static void tell_machine(const struct telling *t, const struct summary_row *row)
+static void write_machine(const struct summary_text *t, const struct summary_row *row)
 {
-	char name[NAME_TEXT], thief[NAME_TEXT + 40], from[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT];
+	char name[NAME_TEXT], culprit[NAME_TEXT + 40], from[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT];
 	char ran[TIME_TEXT], lost[TIME_TEXT];
 	const struct demand *m = &row->demand;
-	fprintf(t->to, "%s, %s .. %s (%s): ", name_of(t, &row->who, name), time_date(from, row->start, 6),
+	fprintf(t->to, "%s, %s .. %s (%s): ", target_name(t, &row->target, name), time_date(from, row->start, 6),
 	        time_clock(to, row->end, 6), time_duration(d, row->end - row->start + 1));
-	if (!topo_is_watched(t->topo, &row->who)) {
-		fprintf(t->to, "ran %s, less what a host took from it, which is not seen.\n", time_duration(ran, m->ran));
+	if (!catalog_has_host_trace(t->catalog, &row->target)) {
+		fprintf(t->to, "ran %s; without a host trace, time taken by the host is invisible and counts as running.\n",
+		        time_duration(ran, m->ran));
 		return;
 	}
 	if (m->lost == 0) {
-		fprintf(t->to, "ran %s, and lost nothing.\n", time_duration(ran, m->ran));
+		fprintf(t->to, "ran %s, lost nothing.\n", time_duration(ran, m->ran));
 		return;
 	}
-	fprintf(t->to, "ran %s and lost %s, %.1f %% of the time it wanted to run.\n", time_duration(ran, m->ran),
+	fprintf(t->to, "ran %s and lost %s, %.1f %% of its runnable time.\n", time_duration(ran, m->ran),
 	        time_duration(lost, m->lost), percent(m->lost, m->ran + m->lost));
-	if (thief_of(t, row, thief))
-		fprintf(t->to, "Of that, %.1f %% %s.\n", percent(row->thief_ns, m->lost), thief);
+	if (write_culprit(t, row, culprit))
+		fprintf(t->to, "%.1f %% of the lost time %s.\n", percent(row->culprit_ns, m->lost), culprit);
 	if (row->gaps)
-		tell_waits(t, row);
+		write_waits(t, row);
 }
 
-static void tell_thread(const struct telling *t, const struct summary_row *row, bool first)
+static void write_thread(const struct summary_text *t, const struct summary_row *row, bool first)
 {
-	char name[NAME_TEXT], thief[NAME_TEXT + 40], lost[TIME_TEXT];
+	char name[NAME_TEXT], culprit[NAME_TEXT + 40], lost[TIME_TEXT];
 	const struct demand *d = &row->demand;
-	fprintf(t->to, "%s %s: %s, %.1f %% of the time it wanted to run", first ? "The thread that lost most is" : "Then",
-	        name_of(t, &row->who, name), time_duration(lost, d->lost), percent(d->lost, d->ran + d->lost));
-	if (thief_of(t, row, thief))
-		fprintf(t->to, "; %.0f %% of it %s", percent(row->thief_ns, d->lost), thief);
+	fprintf(t->to, "%s %s lost %s, %.1f %% of its runnable time", first ? "Most delayed thread:" : "Then",
+	        target_name(t, &row->target, name), time_duration(lost, d->lost), percent(d->lost, d->ran + d->lost));
+	if (write_culprit(t, row, culprit))
+		fprintf(t->to, "; %.0f %% of it %s", percent(row->culprit_ns, d->lost), culprit);
 	fputs(".\n", t->to);
 }
 
-/* What the rows from..to - 1 lost that are not told of one by one. */
-static void tell_rest(const struct telling *t, size_t from, size_t to, const char *what)
+/* Writes the sum of the lost time of rows [from, to). */
+static void write_rest(const struct summary_text *t, size_t from, size_t to, const char *what)
 {
 	int64_t rest = 0;
 	size_t n = 0;
@@ -100,22 +101,22 @@ static void tell_rest(const struct telling *t, size_t from, size_t to, const cha
 		rest += ns < INT64_MAX - rest ? ns : 0;
 	}
 	if (n)
-		fprintf(t->to, "%zu other %s%s lost %s together.\n", n, what, n == 1 ? "" : "s", time_duration(lost, rest));
+		fprintf(t->to, "%zu other %s%s: %s.\n", n, what, n == 1 ? "" : "s", time_duration(lost, rest));
 }
 
-int explain_summary(const struct topo *topo, const struct summary *s, char **text, struct error *err)
+int explain_summary(const struct catalog *catalog, const struct summary *s, char **text, struct error *err)
 {
 	size_t size;
-	struct telling t = { topo, s, open_memstream(text, &size) };
+	struct summary_text t = { catalog, s, open_memstream(text, &size) };
 	if (!t.to)
 		return error_system(err, NULL, "explain");
-	size_t machines = s->machines < MACHINES ? s->machines : MACHINES, i;
+	size_t machines = s->machines < MACHINES_MAX ? s->machines : MACHINES_MAX, i;
 	for (i = 0; i < machines; i++)
-		tell_machine(&t, &s->row[i]);
-	tell_rest(&t, machines, s->machines, "machine");
-	for (i = s->machines; i < s->rows && i < s->machines + THREADS && s->row[i].demand.lost > 0; i++)
-		tell_thread(&t, &s->row[i], i == s->machines);
-	tell_rest(&t, i, s->rows, "thread");
+		write_machine(&t, &s->row[i]);
+	write_rest(&t, machines, s->machines, "machine");
+	for (i = s->machines; i < s->rows && i < s->machines + THREADS_MAX && s->row[i].demand.lost > 0; i++)
+		write_thread(&t, &s->row[i], i == s->machines);
+	write_rest(&t, i, s->rows, "thread");
 	if (fclose(t.to) != 0) {
 		free(*text);
 		*text = NULL;

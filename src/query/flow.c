@@ -1,6 +1,6 @@
-/* The execution flow: pieces of the resolver, gathered (paper, Eq. 3).
+/* The execution flow: resolutions of consecutive intervals, collected into a flow (paper, Eq. 3).
  *
- * Cost: linear in the intervals touched.  Memory: that of the gathered flow, which the caller owns in the end. */
+ * Cost: linear in the intervals read. Memory: the flow; the caller owns it at the end. */
 #include "query/query_internal.h"
 
 #include <stdlib.h>
@@ -13,39 +13,39 @@
 const char *const flow_kind_name[FLOW_KIND_COUNT] = { FLOW_KINDS(FLOW_NAME) };
 #undef FLOW_NAME
 
-/* Pieces on their way from a resolver. */
-struct gathering {
+/* Adds a resolution to a flow builder; callback of resolve_walk(). */
+struct flow_collector {
 	struct resolver *r;
-	const struct subject *subject;
-	struct gather g;
+	const struct target *target;
+	struct flow_builder g;
 };
 
-static int collect(struct gathering *c, const struct piece *p, int64_t start, int64_t end)
+static int collector_add(struct flow_collector *c, const struct resolution *p, int64_t start, int64_t end)
 {
 	bool lost;
-	return resolve_lost(c->r, c->subject, start, &lost) < 0 ? -1 : gather_piece(&c->g, p, lost, start, end);
+	return resolve_lost(c->r, c->target, start, &lost) < 0 ? -1 : flow_builder_add(&c->g, p, lost, start, end);
 }
 
-static int add_to_sums(void *arg, const struct piece *p, int64_t start, int64_t end)
+static int collector_add_all(void *arg, const struct resolution *p, int64_t start, int64_t end)
 {
-	return collect(arg, p, start, end);
+	return collector_add(arg, p, start, end);
 }
 
-int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int64_t to, struct flow *out)
+int flow_collect(struct resolver *r, const struct target *s, int64_t from, int64_t to, struct flow *out)
 {
-	struct gathering c = { r, s, .g = { .flow = { 0 } } };
-	gather_init(&c.g, from, to, &(struct flow_options){ 0 }, false, r->err);
-	int status = resolve_walk(r, s, from, to, add_to_sums, &c);
-	status = status == 0 ? gather_finish(&c.g) : -1;
+	struct flow_collector c = { r, s, .g = { .flow = { 0 } } };
+	flow_builder_init(&c.g, from, to, &(struct flow_options){ 0 }, false, r->err);
+	int status = resolve_walk(r, s, from, to, collector_add_all, &c);
+	status = status == 0 ? flow_builder_finish(&c.g) : -1;
 	if (status == 0) {
 		*out = c.g.flow;
 		c.g.flow = (struct flow){ 0 };
 	}
-	gather_release(&c.g);
+	flow_builder_release(&c.g);
 	return status;
 }
 
-void resolver_give_names(struct resolver *r, char ***name, size_t *names)
+void resolver_move_names(struct resolver *r, char ***name, size_t *names)
 {
 	*name = r->names.str;
 	*names = r->names.len;
@@ -53,49 +53,49 @@ void resolver_give_names(struct resolver *r, char ***name, size_t *names)
 	r->names.len = r->names.cap = 0;
 }
 
-struct flow_inquiry {
-	struct inquiry q;
-	struct subject subject;
+struct flow_query {
+	struct query q;
+	struct target target;
 	struct flow_options options;
 	struct flow_part {
 		struct resolver r;
-		struct gathering to;
-		int64_t at;
+		struct flow_collector to;
+		int64_t next;
 		struct budget *budget;
 	} part[PARTS_MAX];
 	struct flow flow;  /* the answer */
 };
 
-static int add_piece(void *arg, const struct piece *p, int64_t start, int64_t end)
+static int part_add(void *arg, const struct resolution *p, int64_t start, int64_t end)
 {
 	struct flow_part *part = arg;
-	if (collect(&part->to, p, start, end) < 0)
+	if (collector_add(&part->to, p, start, end) < 0)
 		return -1;
-	part->at = end + 1;
+	part->next = end + 1;
 	return budget_spent(part->budget);
 }
 
-static int walk(struct inquiry *q, size_t i, struct budget *budget, struct error *err)
+static int flow_walk(struct query *q, size_t i, struct budget *budget, struct error *err)
 {
-	struct flow_inquiry *f = (struct flow_inquiry *)q;
+	struct flow_query *f = (struct flow_query *)q;
 	struct flow_part *part = &f->part[i];
-	struct inquiry_part *window = &q->part[i];
-	if (!part->r.topo) {
-		resolver_init(&part->r, q->topo, window->from, window->to, err);
-		part->r.no_idlers = f->options.no_idlers;
+	struct query_part *window = &q->part[i];
+	if (!part->r.catalog) {
+		resolver_init(&part->r, q->catalog, window->from, window->to, err);
+		part->r.no_idle_task = f->options.no_idle_task;
 		part->to.r = &part->r;
-		part->to.subject = &f->subject;
-		gather_init(&part->to.g, q->from, q->to, &f->options, i > 0, err);
-		part->at = window->from;
+		part->to.target = &f->target;
+		flow_builder_init(&part->to.g, q->from, q->to, &f->options, i > 0, err);
+		part->next = window->from;
 	}
 	part->budget = budget;
-	int status = resolve_walk(&part->r, &f->subject, part->at, window->to, add_piece, part);
-	window->done = (double)(part->at - window->from) / ((double)(window->to - window->from) + 1);
-	return status < 0 ? -1 : part->at > window->to;
+	int status = resolve_walk(&part->r, &f->target, part->next, window->to, part_add, part);
+	window->done = (double)(part->next - window->from) / ((double)(window->to - window->from) + 1);
+	return status < 0 ? -1 : part->next > window->to;
 }
 
-/* The other parts behind the first, with its names. */
-static int join_parts(struct flow_inquiry *f, struct gather *first)
+/* Appends the other parts and their names to the first part. */
+static int flow_join_parts(struct flow_query *f, struct flow_builder *first)
 {
 	struct strtab *names = &f->part[0].r.names;
 	int status = 0;
@@ -104,106 +104,107 @@ static int join_parts(struct flow_inquiry *f, struct gather *first)
 		uint32_t *id = mem_new(part->r.names.len, sizeof *id);
 		for (size_t k = 0; k < part->r.names.len; k++)
 			id[k] = strtab_put(names, part->r.names.str[k]);
-		status = gather_part(first, &part->to.g, id);
-		gather_release(&part->to.g);
+		status = flow_builder_append(first, &part->to.g, id);
+		flow_builder_release(&part->to.g);
 		free(id);
 	}
 	return status;
 }
 
-static int join(struct inquiry *q, struct error *err)
+static int flow_join(struct query *q, struct error *err)
 {
-	struct flow_inquiry *f = (struct flow_inquiry *)q;
-	struct gather *g = &f->part[0].to.g;
+	struct flow_query *f = (struct flow_query *)q;
+	struct flow_builder *g = &f->part[0].to.g;
 	g->err = err;
-	if (join_parts(f, g) || gather_finish(g))
+	if (flow_join_parts(f, g) || flow_builder_finish(g))
 		return -1;
 	f->flow = g->flow;
 	g->flow = (struct flow){ 0 };
-	resolver_give_names(&f->part[0].r, &f->flow.name, &f->flow.names);
+	resolver_move_names(&f->part[0].r, &f->flow.name, &f->flow.names);
 	return 1;
 }
 
-static void close_flow(struct inquiry *q)
+static void flow_close(struct query *q)
 {
-	struct flow_inquiry *f = (struct flow_inquiry *)q;
+	struct flow_query *f = (struct flow_query *)q;
 	for (size_t i = 0; i < q->parts; i++) {
-		if (f->part[i].r.topo)
+		if (f->part[i].r.catalog)
 			resolver_release(&f->part[i].r);
-		gather_release(&f->part[i].to.g);
+		flow_builder_release(&f->part[i].to.g);
 	}
 	flow_release(&f->flow);
 }
 
-static const struct inquiry_kind flow_inquiry = { walk, join, close_flow };
+static const struct query_kind flow_query = { flow_walk, flow_join, flow_close };
 
-/* First and last moment at which the attribute is not null: 1, 0 = never, -1 = error. */
-int flow_life(const struct topo *topo, uint32_t attr, int64_t *start, int64_t *end, struct error *err)
+int attribute_lifetime(const struct catalog *catalog, uint32_t attr, int64_t *start, int64_t *end, struct error *err)
 {
 	struct interval iv;
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_stab(topo->h, attr, history_first(topo->h), &iv, err) < 0)
+	if (history_stab(catalog->h, attr, history_first(catalog->h), &iv, err) < 0)
 		return -1;
-	if (iv.value == HISTORY_NULL && iv.end >= history_last(topo->h))
+	if (iv.value == HISTORY_NULL && iv.end >= history_last(catalog->h))
 		return 0;
 	*start = iv.value == HISTORY_NULL ? iv.end + 1 : iv.start;
-	if (history_stab(topo->h, attr, history_last(topo->h), &iv, err) < 0)
+	if (history_stab(catalog->h, attr, history_last(catalog->h), &iv, err) < 0)
 		return -1;
 	*end = iv.value == HISTORY_NULL ? iv.start - 1 : iv.end;
-	if (*start < history_begin(topo->h))
-		*start = history_begin(topo->h);
-	if (*end > history_end(topo->h))
-		*end = history_end(topo->h);
+	if (*start < history_begin(catalog->h))
+		*start = history_begin(catalog->h);
+	if (*end > history_end(catalog->h))
+		*end = history_end(catalog->h);
 	return *start <= *end;
 }
 
-int flow_cut(const struct topo *topo, const struct subject *s, int64_t *from, int64_t *to, struct error *err)
+int window_cut_to_target(const struct catalog *catalog, const struct target *s, int64_t *from, int64_t *to,
+                         struct error *err)
 {
 	char name[256];
-	int64_t start = history_begin(topo->h), end = history_end(topo->h);
-	int lives = s->kind == SUBJECT_THREAD ? flow_life(topo, topo->thread[s->index].status, &start, &end, err) : 1;
-	if (lives < 0)
+	int64_t start = history_begin(catalog->h), end = history_end(catalog->h);
+	int found = s->kind == TARGET_THREAD
+	            ? attribute_lifetime(catalog, catalog->thread[s->index].status, &start, &end, err) : 1;
+	if (found < 0)
 		return -1;
-	if (!lives)
-		return error_set(err, STATUS_INPUT, NULL, "%s: nothing is known of its states",
-		                 topo_subject_text(topo, s, name, sizeof name));
+	if (!found)
+		return error_set(err, STATUS_INPUT, NULL, "%s: no states were recorded",
+		                 catalog_target_text(catalog, s, name, sizeof name));
 	if (*from > end || *to < start || *from > *to)
-		return error_set(err, STATUS_INPUT, "choose a window that meets its life", "%s: not alive in that window",
-		                 topo_subject_text(topo, s, name, sizeof name));
+		return error_set(err, STATUS_INPUT, "choose a window within its lifetime", "%s: not alive in that window",
+		                 catalog_target_text(catalog, s, name, sizeof name));
 	*from = *from > start ? *from : start;
 	*to = *to < end ? *to : end;
 	return 0;
 }
 
-struct inquiry *flow_open(const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
-                          const struct flow_options *options, struct error *err)
+struct query *flow_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+                        const struct flow_options *options, struct error *err)
 {
-	if (flow_cut(topo, s, &from, &to, err) < 0)
+	if (window_cut_to_target(catalog, s, &from, &to, err) < 0)
 		return NULL;
-	struct flow_inquiry *f = mem_new(1, sizeof *f);
-	inquiry_init(&f->q, &flow_inquiry, topo, from, to, 0);
-	f->subject = *s;
+	struct flow_query *f = mem_new(1, sizeof *f);
+	query_init(&f->q, &flow_query, catalog, from, to, 0);
+	f->target = *s;
 	f->options = *options;
 	return &f->q;
 }
 
-void flow_take(struct inquiry *q, struct flow *out)
+void flow_take(struct query *q, struct flow *out)
 {
-	struct flow_inquiry *f = (struct flow_inquiry *)q;
+	struct flow_query *f = (struct flow_query *)q;
 	*out = f->flow;
 	f->flow = (struct flow){ 0 };
 }
 
-int flow_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
+int flow_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
             const struct flow_options *options, struct flow *out, struct error *err)
 {
 	*out = (struct flow){ 0 };
 	const struct flow_options all = { .intervals = SIZE_MAX };
-	struct inquiry *q = flow_open(topo, s, from, to, options ? options : &all, err);
-	int status = q ? inquiry_run(q, NULL, err) : -1;
+	struct query *q = flow_open(catalog, s, from, to, options ? options : &all, err);
+	int status = q ? query_run(q, NULL, err) : -1;
 	if (status == 0)
 		flow_take(q, out);
-	inquiry_close(q);
+	query_close(q);
 	return status;
 }

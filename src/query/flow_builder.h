@@ -1,36 +1,37 @@
-/* Pieces, in order of time, gathered into a flow.  Private to query/.
+/* Builds a flow from resolutions in order of time. Private to query/.
  *
- * Equal neighbours are joined before they count.  Memory: 24 bytes per interval that is kept, 16 per cell; what grows with
- * the trace and does not fit is an error. */
+ * Equal neighbours are joined before they are counted. Memory: 24 bytes per stored interval, 16 per cell. Reports an
+ * error if lists that grow with the trace do not fit. */
 #ifndef STEALSCOPE_QUERY_FLOW_BUILDER_H
 #define STEALSCOPE_QUERY_FLOW_BUILDER_H
 
 #include "query/culprit.h"
 #include "query/resolver.h"
 
-struct gather {
-	struct flow flow;               /* entry[i] is that of party i, as long as pieces come */
+struct flow_builder {
+	struct flow flow;               /* entry[i] is the entry of actor i until flow_builder_finish() */
 	struct flow_options options;
-	int64_t window_start, window_end;  /* what the columns are parts of */
-	bool of_a_part;                 /* the first interval may join to what stands before it: it is held back */
+	int64_t window_start, window_end;  /* this window is divided into the columns */
+	bool is_part;                 /* the builder covers a part of the window: its first interval may continue the last
+	                               * interval of the previous part, so it is held back in `first` */
 	bool has_open, has_first, too_many;
 	struct flow_interval open, first;
-	struct piece last;              /* of `open` */
-	struct parties parties;
+	struct resolution last;              /* of `open` */
+	struct actors actors;
 	size_t interval_cap, entry_cap, cell_cap, latest_cap;
-	uint32_t *latest;               /* by entry: its latest cell, + 1 */
-	unsigned column;                /* of the latest booking; UINT_MAX before */
+	uint32_t *latest;               /* by entry: index + 1 of its latest cell; 0: none */
+	unsigned column;                /* column of the latest addition; UINT_MAX: none yet */
 	int64_t column_end;
 	struct error *err;
 };
 
-void gather_init(struct gather *g, int64_t from, int64_t to, const struct flow_options *options, bool of_a_part,
-                 struct error *err);
-void gather_release(struct gather *g);
-int gather_piece(struct gather *g, const struct piece *p, bool lost, int64_t start, int64_t end);
-/* Appends a part.  id: the names of the part in the numbers of g. */
-int gather_part(struct gather *g, const struct gather *part, const uint32_t *id);
-/* The last piece is there: entries in order, with their shares. */
-int gather_finish(struct gather *g);
+void flow_builder_init(struct flow_builder *g, int64_t from, int64_t to, const struct flow_options *options, bool is_part,
+                       struct error *err);
+void flow_builder_release(struct flow_builder *g);
+int flow_builder_add(struct flow_builder *g, const struct resolution *p, bool lost, int64_t start, int64_t end);
+/* Appends a part. id[name of the part]: the same name in g. */
+int flow_builder_append(struct flow_builder *g, const struct flow_builder *part, const uint32_t *id);
+/* Completes the flow: sorts the entries and computes their shares. */
+int flow_builder_finish(struct flow_builder *g);
 
 #endif

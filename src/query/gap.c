@@ -1,28 +1,28 @@
-/* Gaps: maximal intervals in which a vCPU or thread wanted to run and could not.
+/* Gaps: maximal intervals in which a vCPU or thread was runnable and did not run.
  *
- * Finding the next one costs O(log n) however far it is, plus one stab per change of state inside the gap.
- * steal_time() is one exact sum per row, whatever the window. */
+ * Cost: finding the next gap takes O(log n) at any distance, plus one lookup per change of state inside the gap;
+ * steal_time() takes one exact sum per row for any window. */
 #include "query/query_internal.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
 
-uint32_t gap_attribute(const struct topo *topo, const struct subject *s, uint64_t *mask)
+uint32_t gap_attribute(const struct catalog *catalog, const struct target *s, uint64_t *mask)
 {
-	*mask = s->kind == SUBJECT_CPU ? topo->vcpu_gap : topo->thread_gap;
-	if (s->kind == SUBJECT_CPU)
-		return topo->machine[topo->cpu[s->index].machine].kind == MACHINE_VM ? topo->cpu[s->index].status
+	*mask = s->kind == TARGET_CPU ? catalog->vcpu_gap : catalog->thread_gap;
+	if (s->kind == TARGET_CPU)
+		return catalog->machine[catalog->cpu[s->index].machine].kind == MACHINE_VM ? catalog->cpu[s->index].status
 		                                                                   : HISTORY_NONE;
-	return s->kind == SUBJECT_THREAD ? topo->thread[s->index].status : HISTORY_NONE;
+	return s->kind == TARGET_THREAD ? catalog->thread[s->index].status : HISTORY_NONE;
 }
 
-static bool in_mask(int64_t value, uint64_t mask)
+static bool state_in_mask(int64_t value, uint64_t mask)
 {
 	return value >= 0 && value < HISTORY_STATES && (mask >> value & 1);
 }
 
-struct grow {
+struct gap_extent {
 	const struct history *h;
 	uint32_t attr;
 	uint64_t mask;
@@ -30,8 +30,8 @@ struct grow {
 	struct error *err;
 };
 
-/* Joins to the gap what stands before (direction < 0) or behind it and is a gap too. */
-static int grow_gap(struct grow *g, struct gap *gap, int direction)
+/* Extends the gap by the adjacent gap states before (direction < 0) or after it. */
+static int gap_extend(struct gap_extent *g, struct gap *gap, int direction)
 {
 	struct interval iv;
 	for (;;) {
@@ -40,7 +40,7 @@ static int grow_gap(struct grow *g, struct gap *gap, int direction)
 			return 0;
 		if (history_stab(g->h, g->attr, direction < 0 ? gap->start - 1 : gap->end + 1, &iv, g->err) < 0)
 			return -1;
-		if (!in_mask(iv.value, g->mask))
+		if (!state_in_mask(iv.value, g->mask))
 			return 0;
 		g->sums[iv.value] += iv.end - iv.start + 1;
 		if (direction < 0)
@@ -50,7 +50,7 @@ static int grow_gap(struct grow *g, struct gap *gap, int direction)
 	}
 }
 
-static void name_state(const struct grow *g, struct gap *gap)
+static void gap_set_state(const struct gap_extent *g, struct gap *gap)
 {
 	int longest = 0;
 	for (int i = 1; i < HISTORY_STATES; i++)
@@ -59,69 +59,69 @@ static void name_state(const struct grow *g, struct gap *gap)
 	gap->state = longest;
 }
 
-/* The whole gap that contains interval `iv`. */
-static int gap_around(struct grow *g, const struct interval *iv, struct gap *out)
+/* Finds the gap that contains the interval `iv`. */
+static int gap_around(struct gap_extent *g, const struct interval *iv, struct gap *out)
 {
 	for (int i = 0; i < HISTORY_STATES; i++)
 		g->sums[i] = 0;
 	g->sums[iv->value] = iv->end - iv->start + 1;
 	out->start = iv->start;
 	out->end = iv->end;
-	if (grow_gap(g, out, -1) < 0 || grow_gap(g, out, 1) < 0)
+	if (gap_extend(g, out, -1) < 0 || gap_extend(g, out, 1) < 0)
 		return -1;
-	name_state(g, out);
+	gap_set_state(g, out);
 	return 0;
 }
 
-int gap_find(const struct topo *topo, const struct subject *s, int64_t t, int direction, struct gap *out,
+int gap_find(const struct catalog *catalog, const struct target *s, int64_t t, int direction, struct gap *out,
              struct error *err)
 {
-	struct grow g = { .h = topo->h, .err = err };
+	struct gap_extent g = { .h = catalog->h, .err = err };
 	struct interval iv;
-	g.attr = gap_attribute(topo, s, &g.mask);
-	out->subject = *s;
+	g.attr = gap_attribute(catalog, s, &g.mask);
+	out->target = *s;
 	if (g.attr == HISTORY_NONE || g.mask == 0)
 		return 0;
 	for (;;) {
-		int found = direction > 0 ? history_next(topo->h, g.attr, t, g.mask, &iv, err)
-		                          : history_prev(topo->h, g.attr, t, g.mask, &iv, err);
-		if (found <= 0 || iv.start > history_end(topo->h) || iv.end < history_begin(topo->h))
+		int found = direction > 0 ? history_next(catalog->h, g.attr, t, g.mask, &iv, err)
+		                          : history_prev(catalog->h, g.attr, t, g.mask, &iv, err);
+		if (found <= 0 || iv.start > history_end(catalog->h) || iv.end < history_begin(catalog->h))
 			return found < 0 ? -1 : 0;
 		if (gap_around(&g, &iv, out) < 0)
 			return -1;
-		/* The rest of the gap that t stands in is not the next one. */
+		/* the next gap does not contain t */
 		if (direction > 0 ? out->start > t : out->end < t)
 			return 1;
-		if (direction > 0 ? out->end >= history_end(topo->h) : out->start <= history_begin(topo->h))
+		if (direction > 0 ? out->end >= history_end(catalog->h) : out->start <= history_begin(catalog->h))
 			return 0;
 		t = direction > 0 ? out->end : out->start;
 	}
 }
 
-int gap_at(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err)
+int gap_at(const struct catalog *catalog, const struct target *s, int64_t t, struct gap *out, struct error *err)
 {
-	struct grow g = { .h = topo->h, .err = err };
+	struct gap_extent g = { .h = catalog->h, .err = err };
 	struct interval iv;
-	g.attr = gap_attribute(topo, s, &g.mask);
-	out->subject = *s;
-	if (g.attr == HISTORY_NONE || t < history_begin(topo->h) || t > history_end(topo->h))
+	g.attr = gap_attribute(catalog, s, &g.mask);
+	out->target = *s;
+	if (g.attr == HISTORY_NONE || t < history_begin(catalog->h) || t > history_end(catalog->h))
 		return 0;
-	if (history_stab(topo->h, g.attr, t, &iv, err) < 0)
+	if (history_stab(catalog->h, g.attr, t, &iv, err) < 0)
 		return -1;
-	if (!in_mask(iv.value, g.mask))
+	if (!state_in_mask(iv.value, g.mask))
 		return 0;
 	return gap_around(&g, &iv, out) < 0 ? -1 : 1;
 }
 
-static int row_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, int64_t *ns,
-                    struct error *err)
+static int row_gap_time(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, int64_t *ns,
+                        struct error *err)
 {
 	int64_t sums[HISTORY_STATES];
 	uint64_t mask;
-	uint32_t attr = gap_attribute(topo, s, &mask);
+	uint32_t attr = gap_attribute(catalog, s, &mask);
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_sums(topo->h, attr, t0, t1, sums, err) < 0)
+	if (history_sums(catalog->h, attr, t0, t1, sums, err) < 0)
 		return -1;
 	for (int i = 0; i < HISTORY_STATES - 1; i++)
 		if (mask >> i & 1)
@@ -129,28 +129,28 @@ static int row_time(const struct topo *topo, const struct subject *s, int64_t t0
 	return 0;
 }
 
-bool gap_is_own_thread(const struct topo *topo, uint32_t thread)
+bool gap_is_own_thread(const struct catalog *catalog, uint32_t thread)
 {
-	const struct topo_thread *th = &topo->thread[thread];
+	const struct catalog_thread *th = &catalog->thread[thread];
 	if (th->role >= 0)
 		return false;
-	if (topo->machine[th->machine].kind == MACHINE_HOST)
-		for (uint32_t m = topo->machines; m-- > 0 && topo->machine[m].kind == MACHINE_CONTAINER;)
-			if (topo_find_thread(topo, m, th->tid) >= 0)
+	if (catalog->machine[th->machine].kind == MACHINE_HOST)
+		for (uint32_t m = catalog->machines; m-- > 0 && catalog->machine[m].kind == MACHINE_CONTAINER;)
+			if (catalog_find_thread(catalog, m, th->tid) >= 0)
 				return false;
 	return true;
 }
 
-int gap_each_row(const struct topo *topo, const struct subject *s, int (*fn)(void *arg, const struct subject *row),
+int gap_each_row(const struct catalog *catalog, const struct target *s, int (*fn)(void *arg, const struct target *row),
                  void *arg)
 {
-	if (s->kind != SUBJECT_MACHINE)
+	if (s->kind != TARGET_MACHINE)
 		return fn(arg, s);
-	const struct topo_machine *m = &topo->machine[s->index];
-	struct subject row = { m->kind == MACHINE_VM ? SUBJECT_CPU : SUBJECT_THREAD, 0 };
+	const struct catalog_machine *m = &catalog->machine[s->index];
+	struct target row = { m->kind == MACHINE_VM ? TARGET_CPU : TARGET_THREAD, 0 };
 	uint32_t first = m->kind == MACHINE_VM ? m->cpu : m->thread, n = m->kind == MACHINE_VM ? m->cpus : m->threads;
 	for (row.index = first; row.index < first + n; row.index++) {
-		if (row.kind == SUBJECT_THREAD && !gap_is_own_thread(topo, row.index))
+		if (row.kind == TARGET_THREAD && !gap_is_own_thread(catalog, row.index))
 			continue;
 		int r = fn(arg, &row);
 		if (r)
@@ -159,27 +159,28 @@ int gap_each_row(const struct topo *topo, const struct subject *s, int (*fn)(voi
 	return 0;
 }
 
-uint32_t subject_machine(const struct topo *topo, const struct subject *s)
+uint32_t target_machine(const struct catalog *catalog, const struct target *s)
 {
-	return s->kind == SUBJECT_MACHINE ? s->index : s->kind == SUBJECT_CPU ? topo->cpu[s->index].machine
-	                                                                      : topo->thread[s->index].machine;
+	return s->kind == TARGET_MACHINE ? s->index : s->kind == TARGET_CPU ? catalog->cpu[s->index].machine
+	                                                                      : catalog->thread[s->index].machine;
 }
 
 struct row_lister { struct gap_rows *rows; uint32_t victim; };
 
-static int list_row(void *arg, const struct subject *row)
+static int row_lister_add(void *arg, const struct target *row)
 {
 	struct row_lister *l = arg;
 	*ARRAY_PUSH(l->rows->row, l->rows->len, l->rows->cap) = (struct gap_row){ *row, l->victim };
 	return 0;
 }
 
-void gap_rows_list(struct gap_rows *rows, const struct topo *topo, const struct subject *s)
+void gap_rows_list(struct gap_rows *rows, const struct catalog *catalog, const struct target *s)
 {
 	*rows = (struct gap_rows){ 0 };
-	for (uint32_t i = 0; i < (s ? 1 : topo->machines); i++) {
-		struct subject machine = { SUBJECT_MACHINE, i };
-		gap_each_row(topo, s ? s : &machine, list_row, &(struct row_lister){ rows, s ? subject_machine(topo, s) : i });
+	for (uint32_t i = 0; i < (s ? 1 : catalog->machines); i++) {
+		struct target machine = { TARGET_MACHINE, i };
+		gap_each_row(catalog, s ? s : &machine, row_lister_add,
+		             &(struct row_lister){ rows, s ? target_machine(catalog, s) : i });
 	}
 }
 
@@ -189,35 +190,35 @@ void gap_rows_release(struct gap_rows *rows)
 	*rows = (struct gap_rows){ 0 };
 }
 
-int steal_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, int64_t *ns,
+int steal_time(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, int64_t *ns,
                struct error *err)
 {
 	struct demand d;
-	int status = demand_of(topo, s, t0, t1, &d, err);
+	int status = demand_of(catalog, s, t0, t1, &d, err);
 	*ns = d.lost;
 	return status;
 }
 
-int gap_walk_start(struct gap_walk *w, const struct topo *topo, const struct subject *row, int64_t from, int64_t to,
+int gap_walk_start(struct gap_walk *w, const struct catalog *catalog, const struct target *row, int64_t from, int64_t to,
                    struct error *err)
 {
 	int64_t ns = 0;
-	uint32_t attr = gap_attribute(topo, row, &w->mask);
-	if (from > to || from > history_end(topo->h) || to < history_begin(topo->h))
+	uint32_t attr = gap_attribute(catalog, row, &w->mask);
+	if (from > to || from > history_end(catalog->h) || to < history_begin(catalog->h))
 		return 0;
-	w->from = from < history_begin(topo->h) ? history_begin(topo->h) : from;
-	w->to = to > history_end(topo->h) ? history_end(topo->h) : to;
+	w->from = from < history_begin(catalog->h) ? history_begin(catalog->h) : from;
+	w->to = to > history_end(catalog->h) ? history_end(catalog->h) : to;
 	w->ahead = (struct interval){ 1, 0, 0 };
 	w->done = false;
 	w->at = w->n = 0;
-	if (row_time(topo, row, w->from, w->to, &ns, err) < 0)
+	if (row_gap_time(catalog, row, w->from, w->to, &ns, err) < 0)
 		return -1;
 	if (ns == 0)
 		return 0;
-	return history_range(&w->cursor, topo->h, attr, w->from, w->to, err) < 0 ? -1 : 1;
+	return history_range(&w->cursor, catalog->h, attr, w->from, w->to, err) < 0 ? -1 : 1;
 }
 
-int gap_walk_part(struct gap_walk *w, struct interval *iv, struct error *err)
+int gap_walk_next_state(struct gap_walk *w, struct interval *iv, struct error *err)
 {
 	if (w->ahead.start <= w->ahead.end) {
 		*iv = w->ahead;
@@ -226,7 +227,7 @@ int gap_walk_part(struct gap_walk *w, struct interval *iv, struct error *err)
 	}
 	while (!w->done) {
 		for (; w->at < w->n; w->at++) {
-			if (!in_mask(w->read[w->at].value, w->mask))
+			if (!state_in_mask(w->read[w->at].value, w->mask))
 				continue;
 			*iv = w->read[w->at++];
 			iv->start = iv->start < w->from ? w->from : iv->start;
@@ -245,15 +246,15 @@ int gap_walk_part(struct gap_walk *w, struct interval *iv, struct error *err)
 int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err)
 {
 	struct interval iv;
-	struct grow g = { .mask = w->mask };
-	int r = gap_walk_part(w, &iv, err);
+	struct gap_extent g = { .mask = w->mask };
+	int r = gap_walk_next_state(w, &iv, err);
 	if (r <= 0)
 		return r;
 	out->start = iv.start;
 	for (;;) {
 		g.sums[iv.value] += iv.end - iv.start + 1;
 		out->end = iv.end;
-		r = gap_walk_part(w, &iv, err);
+		r = gap_walk_next_state(w, &iv, err);
 		if (r < 0)
 			return -1;
 		if (r == 0 || iv.start != out->end + 1)
@@ -261,6 +262,6 @@ int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err)
 	}
 	if (r > 0)
 		w->ahead = iv;
-	name_state(&g, out);
+	gap_set_state(&g, out);
 	return 1;
 }

@@ -1,100 +1,102 @@
-/* All gaps with whoever had the CPU meanwhile, streamed.
+/* Streams all gaps with their culprits.
  *
- * Cost: as the steal matrix by thread.  Memory: the resolver's. */
+ * Cost: the same as the steal matrix by thread. Memory: that of the resolver. */
 #include "query/query_internal.h"
 
 #include <stdlib.h>
 
-struct each {
-	const struct topo *topo;
+struct gap_streamer {
+	const struct catalog *catalog;
 	struct resolver r;
-	int (*fn)(void *arg, const struct gap_piece *p);
+	int (*fn)(void *arg, const struct gap_interval *p);
 	void *arg;
-	struct gap_piece piece;   /* at hand, not yet told */
-	struct piece last;        /* the same, as the resolver has it */
+	struct gap_interval interval;   /* current interval, not passed to fn yet */
+	struct resolution last;        /* its resolution */
 	bool open;
 };
 
-static int tell(struct each *e)
+static int streamer_flush(struct gap_streamer *e)
 {
 	if (!e->open)
 		return 0;
 	e->open = false;
-	e->piece.who = e->last.who;
-	e->piece.name = strtab_get(&e->r.names, e->last.who.name);
-	e->piece.pcpu = e->last.pcpu;
-	return e->fn(e->arg, &e->piece);
+	e->interval.actor = e->last.actor;
+	e->interval.name = strtab_get(&e->r.names, e->last.actor.name);
+	e->interval.pcpu = e->last.pcpu;
+	return e->fn(e->arg, &e->interval);
 }
 
-/* Pieces of the same party are one. */
-static int add_piece(void *arg, const struct piece *p, int64_t start, int64_t end)
+/* Passes the current interval to fn, or extends it if the next interval is adjacent and has the same actor. */
+static int streamer_add(void *arg, const struct resolution *p, int64_t start, int64_t end)
 {
-	struct each *e = arg;
+	struct gap_streamer *e = arg;
 	int stop = 0;
-	if (!e->open || !piece_same(&e->last, p)) {
-		stop = tell(e);
+	if (!e->open || !resolution_same(&e->last, p)) {
+		stop = streamer_flush(e);
 		e->last = *p;
-		e->piece.start = start;
+		e->interval.start = start;
 		e->open = true;
 	}
-	e->piece.end = end;
+	e->interval.end = end;
 	return stop;
 }
 
-static int each_gap(struct each *e, const struct gap_row *row, int64_t from, int64_t to, struct error *err)
+static int stream_row(struct gap_streamer *e, const struct gap_row *row, int64_t from, int64_t to, struct error *err)
 {
 	struct gap_walk walk;
-	struct gap gap = { .subject = row->subject };
-	int r = gap_walk_start(&walk, e->topo, &row->subject, from, to, err);
+	struct gap gap = { .target = row->target };
+	int r = gap_walk_start(&walk, e->catalog, &row->target, from, to, err);
 	if (r <= 0)
 		return r;
-	bool thread = row->subject.kind == SUBJECT_THREAD;
-	e->piece = (struct gap_piece){ .gap = &gap, .victim = thread ? topo_longest_name(e->topo, row->subject.index) : NULL,
-		.of_machine = !thread || e->topo->machine[row->victim].kind != MACHINE_VM };
+	bool thread = row->target.kind == TARGET_THREAD;
+	e->interval = (struct gap_interval){ .gap = &gap,
+		.victim = thread ? catalog_longest_name(e->catalog, row->target.index) : NULL,
+		.of_machine = !thread || e->catalog->machine[row->victim].kind != MACHINE_VM };
 	while ((r = gap_walk_next(&walk, &gap, err)) > 0) {
-		r = resolve_walk(&e->r, &row->subject, gap.start, gap.end, add_piece, e);
+		r = resolve_walk(&e->r, &row->target, gap.start, gap.end, streamer_add, e);
 		if (r == 0)
-			r = tell(e);
+			r = streamer_flush(e);
 		if (r)
 			return r;
 	}
 	return r;
 }
 
-/* What gap_each_row() leaves out of VMs. */
-static int each_guest_thread(struct each *e, int64_t from, int64_t to, const struct progress *progress, uint64_t done,
-                             uint64_t total, struct error *err)
+/* Streams the gaps of guest threads, which gap_each_row() omits. */
+static int stream_guest_threads(struct gap_streamer *e, int64_t from, int64_t to, const struct progress *progress,
+                                uint64_t done, uint64_t total, struct error *err)
 {
-	const struct topo *topo = e->topo;
+	const struct catalog *catalog = e->catalog;
 	int r = 0;
-	for (uint32_t i = 0; i < topo->threads && r == 0; i++) {
-		const struct gap_row row = { { SUBJECT_THREAD, i }, topo->thread[i].machine };
-		if (topo->machine[row.victim].kind != MACHINE_VM || !gap_is_own_thread(topo, i))
+	for (uint32_t i = 0; i < catalog->threads && r == 0; i++) {
+		const struct gap_row row = { { TARGET_THREAD, i }, catalog->thread[i].machine };
+		if (catalog->machine[row.victim].kind != MACHINE_VM || !gap_is_own_thread(catalog, i))
 			continue;
 		if (progress->tick && progress->tick(progress->arg, "gaps", done + i, total))
 			return error_set(err, STATUS_CANCELLED, NULL, "cancelled");
-		r = each_gap(e, &row, from, to, err);
+		r = stream_row(e, &row, from, to, err);
 	}
 	return r;
 }
 
-int gap_each_piece(const struct topo *topo, int64_t from, int64_t to, int (*fn)(void *arg, const struct gap_piece *p),
-                   void *arg, const struct progress *progress, struct error *err)
+int gap_each_interval(const struct catalog *catalog, int64_t from, int64_t to,
+                      int (*fn)(void *arg, const struct gap_interval *p),
+                      void *arg, const struct progress *progress, struct error *err)
 {
-	struct each e = { .topo = topo, .fn = fn, .arg = arg };
+	struct gap_streamer e = { .catalog = catalog, .fn = fn, .arg = arg };
 	struct gap_rows rows;
 	int r = 0;
-	gap_rows_list(&rows, topo, NULL);
-	resolver_init(&e.r, topo, from, to, err);
-	uint64_t total = rows.len + topo->threads;
+	gap_rows_list(&rows, catalog, NULL);
+	resolver_init(&e.r, catalog, from, to, err);
+	uint64_t total = rows.len + catalog->threads;
 	for (size_t i = 0; i < rows.len && r == 0; i++) {
 		if (progress->tick && progress->tick(progress->arg, "gaps", i, total))
 			r = error_set(err, STATUS_CANCELLED, NULL, "cancelled");
 		else
-			r = each_gap(&e, &rows.row[i], from, to, err);
+			r = stream_row(&e, &rows.row[i], from, to, err);
 	}
 	if (r == 0)
-		r = each_guest_thread(&e, from, to, progress, rows.len, total, err);
+		r = stream_guest_threads(&e, from, to, progress, rows.len, total, err);
 	if (r == 0)
 		r = fn(arg, NULL);
 	resolver_release(&e.r);
@@ -102,16 +104,16 @@ int gap_each_piece(const struct topo *topo, int64_t from, int64_t to, int (*fn)(
 	return r;
 }
 
-int gap_each_piece_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
-                      int (*fn)(void *arg, const struct gap_piece *p), void *arg, struct error *err)
+int gap_each_interval_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+                      int (*fn)(void *arg, const struct gap_interval *p), void *arg, struct error *err)
 {
-	struct each e = { .topo = topo, .fn = fn, .arg = arg };
+	struct gap_streamer e = { .catalog = catalog, .fn = fn, .arg = arg };
 	struct gap_rows rows;
 	int r = 0;
-	gap_rows_list(&rows, topo, s);
-	resolver_init(&e.r, topo, from, to, err);
+	gap_rows_list(&rows, catalog, s);
+	resolver_init(&e.r, catalog, from, to, err);
 	for (size_t i = 0; i < rows.len && r == 0; i++)
-		r = each_gap(&e, &rows.row[i], from, to, err);
+		r = stream_row(&e, &rows.row[i], from, to, err);
 	if (r == 0)
 		r = fn(arg, NULL);
 	resolver_release(&e.r);

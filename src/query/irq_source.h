@@ -1,30 +1,32 @@
-/* Which thread of the host raised an interrupt of a guest.  Private to query/. */
+/* Finds the host thread that raised an interrupt of a guest. Private to query/. */
 #ifndef STEALSCOPE_QUERY_IRQ_SOURCE_H
 #define STEALSCOPE_QUERY_IRQ_SOURCE_H
 
 #include "query/resolver.h"
 #include "query/wakeup.h"
 
-struct raisers {
+struct irq_sources {
 	struct resolver *r;
-	struct map known;          /* machine << 32 | name of a device's handler -> index of the thread that raises it + 1, or
-	                            * how often nobody knew << 32 */
-	uint64_t asleep, running;  /* bits of the file's thread states that mean BLOCKED, and RUNNING */
-	uint64_t executing;        /* of its vCPU states: RUNNING */
+	struct map known;          /* cache: machine << 32 | string id of a device's handler -> index + 1 of the thread that
+	                            * raises it, or number of failed searches << 32 */
+	uint64_t asleep, running;  /* states of threads that mean BLOCKED, and RUNNING: bit n = state number n of the history */
+	uint64_t executing;        /* states of vCPUs that mean RUNNING: bit n = state number n of the history */
 };
 
-/* Of a device's interrupt that vCPU v, a thread `host` of its host, has handled before t, and that was raised since `from`:
- * who raised it, and when that one ran last before t.  Where that is not clear *out is NULL, and *when is when the last of
- * those ran who may have raised it; INT64_MAX: nobody did. */
-int raiser_of(struct raisers *k, uint32_t v, const struct who *host, int64_t from, int64_t t, struct who **out,
-              int64_t *when);
+/* Finds the source of a device's interrupt that was raised at or after `from`, and that vCPU v (executed by thread
+ * `host`) handled before t. *out: the thread; NULL: several are possible, or none. *when: time at which the thread ran
+ * last before t; if several are possible, the latest of these times; INT64_MAX: none. */
+int irq_source_find(struct irq_sources *k, uint32_t v, const struct thread_ref *host, int64_t from, int64_t t,
+                    struct thread_ref **out, int64_t *when);
 
-/* Is it for that interrupt that a thread woke the halted vCPU at `woken`?  It may have been for another device's, and this
- * one have come while the vCPU waited for its CPU. */
-int raiser_woke(struct raisers *k, uint32_t v, const struct wakeup *by, int64_t woken, int64_t t);
+/* Checks if the thread that woke the halted vCPU at `woken` raised the interrupt that the guest handled before t. That
+ * thread may have raised the interrupt of another device, while the handled interrupt arrived when the vCPU waited for
+ * its CPU. Returns 1, 0, or -1 on error. */
+int irq_source_woke_vcpu(struct irq_sources *k, uint32_t v, const struct wakeup *by, int64_t woken, int64_t t);
 
-/* The vCPU of that thread was sent an interrupt at *raised.  If it sleeps then, and another thread ends that, who did not
- * do so for this interrupt, *raised is moved to when the sleep is over.  server: who raised it, or NULL. */
-int raiser_outslept(struct raisers *k, struct who *host, const struct who *server, int64_t *raised);
+/* Corrects *raised, a time at which an interrupt may have been sent to the vCPU of thread `host`: if the thread slept
+ * then, and a thread other than `server` ended the sleep (so not for this interrupt), moves *raised to the end of the
+ * sleep. server: source of the interrupt; NULL: unknown. */
+int irq_source_skip_sleep(struct irq_sources *k, struct thread_ref *host, const struct thread_ref *server, int64_t *raised);
 
 #endif

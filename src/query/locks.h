@@ -1,4 +1,4 @@
-/* The search for waits for locks, shared by locks.c and spin_waits.c.  Private to query/. */
+/* State of the search for lock waits, shared by locks.c and spin_waits.c. Private to query/. */
 #ifndef STEALSCOPE_QUERY_LOCKS_H
 #define STEALSCOPE_QUERY_LOCKS_H
 
@@ -6,46 +6,49 @@
 #include "query/query_internal.h"
 #include "query/stepped_query.h"
 
-/* What a history has of how the threads of a machine, and its vCPUs, spin. */
-struct spin_habits {
-	bool learnt;
-	int32_t *tid;             /* threads for which a vCPU was left because they spin */
+/* Spinning behaviour of the threads and vCPUs of a machine, learned from the whole history. */
+struct spin_pattern {
+	bool is_known;
+	int32_t *tid;             /* threads that were current at a VM exit by PAUSE */
 	size_t tids, cap;
-	int64_t *longest;         /* of each of its vCPUs: ns that it may execute between two such exits, if it spins */
+	int64_t *longest;         /* by vCPU of the machine: longest time that it executes between two exits by PAUSE while
+	                           * it spins, ns */
 };
 
 struct lock_search {
-	struct inquiry q;
+	struct query q;
 	struct lock_list list;
 	size_t cap;
 	struct strtab names;
-	struct subject whose;
-	bool all;         /* whose is not set */
-	uint32_t at;      /* the row at work: a thread of topo, or behind these a CPU */
-	bool open;        /* the cursor is in it */
+	struct target target;
+	bool all;         /* the query is for all machines */
+	uint32_t at;      /* current row: 0 .. catalog->threads - 1: a thread; above: a CPU */
+	bool is_open;        /* the cursor is open on the current row */
 	struct history_cursor cursor;
-	uint64_t asleep, wants;      /* bits of the file's thread states that mean BLOCKED, and PREEMPTED */
-	uint64_t outside, executing; /* of its vCPU states: VMM, and RUNNING */
-	struct spin_habits *habits;  /* per machine */
-	struct last_spin {           /* of the CPU at work: the last wait of the list, which may go on */
+	uint64_t asleep, runnable;      /* states of threads that mean BLOCKED, and PREEMPTED: bit n = state number n of the
+	                                 * history */
+	uint64_t in_vmm, executing; /* states of vCPUs that mean VMM, and RUNNING: bit n = state number n of the history */
+	struct spin_pattern *patterns;  /* per machine */
+	struct last_spin {           /* index of the latest wait of the current CPU in the list, which may continue */
 		bool is, joined;
-		int32_t suspect;         /* the vCPU that is suspected to have whoever has the lock */
+		int32_t suspect;         /* vCPU on which the suspected holder runs */
 	} last;
 	struct error *err;
 };
 
-extern const struct party locks_nobody;
+extern const struct actor locks_no_actor;
 
-int locks_party(struct lock_search *c, uint32_t machine, int32_t tid, int64_t t, struct party *out);
-struct party locks_named(struct lock_search *c, const struct party *p, char **name);
+int locks_actor(struct lock_search *c, uint32_t machine, int32_t tid, int64_t t, struct actor *out);
+struct actor locks_named(struct lock_search *c, const struct actor *p, char **name);
 
-/* A wait of the subject, on vCPU `own`, that was spent spinning: who is suspected to have had the lock.  *vcpu: on which
- * of the machine's, or -1 if that is not clear. */
-int spin_suspects(struct lock_search *c, const struct subject *s, int own, struct lock_wait *wait, int32_t *vcpu);
+/* Finds the suspected holder of the lock for which the target spun on vCPU `own`. *vcpu: vCPU of the same machine that
+ * runs the holder; -1: ambiguous. */
+int spin_suspects(struct lock_search *c, const struct target *s, int own, struct lock_wait *wait, int32_t *vcpu);
 
-/* vCPU v was left because of PAUSE in `pause`: adds the waits of that within the window.  spin_settle() ends a vCPU. */
+/* Adds the spin waits of vCPU v within the window, given an exit by PAUSE in the interval `pause`. spin_end_vcpu() ends
+ * the vCPU. */
 int spin_of_vcpu(struct lock_search *c, uint32_t v, const struct interval *pause);
-int spin_settle(struct lock_search *c, uint32_t v);
+int spin_end_vcpu(struct lock_search *c, uint32_t v);
 bool spin_is_pause(const char *exit);
 
 #endif

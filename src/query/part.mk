@@ -1,4 +1,4 @@
-# flow: questions asked of a history
+# query: queries on a history
 noinst_LIBRARIES += src/libquery.a
 QUERY_LIBS = src/libquery.a $(HISTORY_LIBS)
 src_libquery_a_SOURCES = \
@@ -7,13 +7,13 @@ src_libquery_a_SOURCES = \
 	src/query/warnings.c \
 	src/query/exits.c \
 	src/query/explain.c src/query/explain.h src/query/explain_summary.c \
-	src/query/explain_next.c src/query/explain_culprit.c src/query/explain_waits.c \
-	src/query/explain_next.c src/query/explain_culprit.c src/query/explain_path.c \
+	src/query/explain_culprit.c src/query/explain_next.c src/query/explain_path.c src/query/explain_waits.c \
 	src/query/flow.c src/query/query.h src/query/query_internal.h \
 	src/query/flow_text.c \
 	src/query/gap.c \
 	src/query/gap_stream.c \
 	src/query/gap_list.c \
+	src/query/gap_columns.c src/query/gap_columns.h \
 	src/query/flow_builder.c src/query/flow_builder.h \
 	src/query/host_only.h \
 	src/query/query_text.h \

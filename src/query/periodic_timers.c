@@ -1,12 +1,11 @@
-/* Guilty timers: guests that are idle but for something that wakes them again and again (paper, "Investigating a
- * residual timer", Fig. 15).
+/* Periodic timers of idle guests (paper, "Investigating a residual timer", Fig. 15).
  *
- * A burst is what a vCPU's host thread does between two sleeps.  It is put down to the guest process that had most
- * of it, or to the bare idle task.  Bursts of one process on one vCPU whose distances repeat are a timer; its cost
- * is what every other vCPU and host thread waited for a pCPU that the burst had.
+ * A burst is the time between two sleeps of a vCPU's host thread. It is attributed to the guest process that had most of
+ * it, or to the bare idle task. Bursts of one process on one vCPU at a repeating distance are a timer; its cost is the
+ * time that other vCPUs and host threads waited for a pCPU that a burst had.
  *
- * Cost: one walk over the vCPU threads' status and the guests' current threads, and, when a timer was found, over
- * the gaps of everybody else.  Memory: 24 bytes per burst, at most BURSTS_KEPT. */
+ * Cost: one walk over the status of the vCPU threads and the current threads of the guests, and if a timer was found,
+ * over all other gaps. Memory: 24 bytes per burst, at most BURSTS_MAX. */
 #include "query/query_internal.h"
 
 #include <stdlib.h>
@@ -15,10 +14,11 @@
 #include "base/bisect.h"
 #include "base/mem.h"
 
-#define BURSTS_KEPT (8 << 20)
-#define FEWEST 5             /* bursts that make a timer */
-#define REGULAR 0.6          /* share of the distances that must repeat */
-#define IDLE_SHARE 0.25      /* of its time that the process may be busy and its guest still counts as idle */
+#define BURSTS_MAX (8 << 20)
+#define BURSTS_MIN 5             /* minimum number of bursts of a timer */
+#define REGULAR_MIN 0.6          /* minimum share of distances that repeat */
+#define BUSY_SHARE_MAX 0.25      /* maximum share of its time for which the process is busy while its guest counts as
+                                  * idle */
 
 struct vcpu_burst {
 	int64_t start, end;
@@ -27,13 +27,13 @@ struct vcpu_burst {
 
 struct burst_group {
 	struct periodic found;
-	int64_t last;            /* start of its latest burst */
+	int64_t last;            /* start of its latest burst, ns */
 	int64_t *distance;
 	size_t distances, distance_cap;
 	bool is_timer;
 };
 
-/* The bursts of one vCPU, in order of time. */
+/* Bursts of one vCPU, in order of time. */
 struct vcpu_bursts {
 	uint32_t vcpu;
 	int32_t host_thread;
@@ -42,19 +42,20 @@ struct vcpu_bursts {
 };
 
 struct periodic_search {
-	const struct topo *topo;
+	const struct catalog *catalog;
 	int64_t from, to;
 	struct resolver r;
 	struct vcpu_bursts *lane;
 	size_t lanes, lane_cap, bursts;
 	struct burst_group *group;
 	size_t groups, group_cap;
-	struct map group_by_name;  /* vcpu << 32 | name -> index into group, of the vCPU at hand */
+	struct map group_by_name;  /* (vcpu << 32 | name) -> index into group, for the current vCPU */
 	struct error *err;
 };
 
-/* Which process had most of [start, end] on the vCPU: its tid (0 = none but the idle task, -1 = no trace). */
-static int busiest(struct periodic_search *s, uint32_t vcpu, int64_t start, int64_t end, int32_t *tid)
+/* Finds the process that had most of [start, end] on the vCPU: its TID; 0: only the idle task; -1: the guest has no
+ * trace. */
+static int busiest_thread(struct periodic_search *s, uint32_t vcpu, int64_t start, int64_t end, int32_t *tid)
 {
 	struct { int64_t tid, ns; } seen[8];
 	size_t n = 0, best = 0;
@@ -86,34 +87,34 @@ static int busiest(struct periodic_search *s, uint32_t vcpu, int64_t start, int6
 	return 0;
 }
 
-static int group_of(struct periodic_search *s, uint32_t vcpu, int32_t tid, int64_t t, uint32_t *index)
+static int burst_group_for(struct periodic_search *s, uint32_t vcpu, int32_t tid, int64_t t, uint32_t *index)
 {
-	uint32_t name = resolver_cpu(&s->r, vcpu)->name, machine = s->topo->cpu[vcpu].machine;
+	uint32_t name = resolver_cpu(&s->r, vcpu)->name, machine = s->catalog->cpu[vcpu].machine;
 	bool is_new;
-	if (tid >= 0 && resolver_name(&s->r, resolver_who(&s->r, machine, tid), t, &name) < 0)
+	if (tid >= 0 && resolver_thread_name(&s->r, resolver_thread(&s->r, machine, tid), t, &name) < 0)
 		return -1;
 	uint64_t *at = map_put(&s->group_by_name, (uint64_t)vcpu << 32 | name, &is_new);
 	if (is_new) {
 		*at = s->groups;
 		*ARRAY_PUSH(s->group, s->groups, s->group_cap) = (struct burst_group){ .found = {
-			.system = (int32_t)machine, .tid = tid, .name = name, .vcpu = vcpu } };
+			.machine = (int32_t)machine, .tid = tid, .name = name, .vcpu = vcpu } };
 	}
 	*index = (uint32_t)*at;
 	if (s->group[*index].found.tid != tid)
-		s->group[*index].found.tid = -1;  /* a new process each time */
+		s->group[*index].found.tid = -1;  /* each burst may be a new process of the same name */
 	return 0;
 }
 
-static int add_burst(struct periodic_search *s, struct vcpu_bursts *lane, int64_t start, int64_t end, int64_t busy)
+static int lane_add_burst(struct periodic_search *s, struct vcpu_bursts *lane, int64_t start, int64_t end, int64_t busy)
 {
 	int32_t tid;
 	uint32_t index;
 	if (busy == 0)
 		return 0;
-	if (++s->bursts > BURSTS_KEPT)
+	if (++s->bursts > BURSTS_MAX)
 		return error_set(s->err, STATUS_SYSTEM, "ask for a shorter window", "periodic wakeups: more than %d of them",
-		                 BURSTS_KEPT);
-	if (busiest(s, lane->vcpu, start, end, &tid) < 0 || group_of(s, lane->vcpu, tid, end, &index) < 0)
+		                 BURSTS_MAX);
+	if (busiest_thread(s, lane->vcpu, start, end, &tid) < 0 || burst_group_for(s, lane->vcpu, tid, end, &index) < 0)
 		return -1;
 	struct burst_group *g = &s->group[index];
 	if (g->found.wakeups++)
@@ -124,24 +125,24 @@ static int add_burst(struct periodic_search *s, struct vcpu_bursts *lane, int64_
 	return 0;
 }
 
-/* The bursts of a vCPU, from its host thread's status: from a wake to the next sleep. */
-static int collect(struct periodic_search *s, uint32_t vcpu)
+/* Adds the bursts of a vCPU, from a wakeup of its host thread to its next sleep. */
+static int collect_bursts(struct periodic_search *s, uint32_t vcpu)
 {
-	const struct topo_thread *th = &s->topo->thread[s->topo->cpu[vcpu].host];
+	const struct catalog_thread *th = &s->catalog->thread[s->catalog->cpu[vcpu].host];
 	struct vcpu_bursts *lane = ARRAY_PUSH(s->lane, s->lanes, s->lane_cap);
-	*lane = (struct vcpu_bursts){ .vcpu = vcpu, .host_thread = s->topo->cpu[vcpu].host };
+	*lane = (struct vcpu_bursts){ .vcpu = vcpu, .host_thread = s->catalog->cpu[vcpu].host };
 	struct history_cursor c;
 	struct interval iv;
 	int64_t start = 0, busy = 0;
 	bool asleep = false, open = false;
 	if (th->status == HISTORY_NONE)
 		return 0;
-	if (history_range(&c, s->topo->h, th->status, s->from, s->to, s->err) < 0)
+	if (history_range(&c, s->catalog->h, th->status, s->from, s->to, s->err) < 0)
 		return -1;
 	int r;
 	while ((r = history_range_next(&c, &iv, s->err)) > 0) {
-		int state = iv.value < 0 || iv.value >= HISTORY_STATES ? THREAD_UNKNOWN : s->topo->thread_state[iv.value];
-		if (state == THREAD_BLOCKED && open && add_burst(s, lane, start, iv.start - 1, busy) < 0)
+		int state = iv.value < 0 || iv.value >= HISTORY_STATES ? THREAD_UNKNOWN : s->catalog->thread_state[iv.value];
+		if (state == THREAD_BLOCKED && open && lane_add_burst(s, lane, start, iv.start - 1, busy) < 0)
 			return -1;
 		if (state == THREAD_BLOCKED || state == THREAD_UNKNOWN) {
 			open = false;
@@ -160,41 +161,41 @@ static int collect(struct periodic_search *s, uint32_t vcpu)
 	return r;
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_ns(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;
 	return (*x > *y) - (*x < *y);
 }
 
-static void judge(struct burst_group *g)
+static void group_judge(struct burst_group *g)
 {
-	size_t n = g->distances, like = 0;
+	size_t n = g->distances, matches = 0;
 	int64_t span = 0;
-	if (g->found.wakeups < FEWEST)
+	if (g->found.wakeups < BURSTS_MIN)
 		return;
-	qsort(g->distance, n, sizeof *g->distance, by_value);
+	qsort(g->distance, n, sizeof *g->distance, compare_ns);
 	int64_t p = g->found.period = g->distance[n / 2];
 	for (size_t i = 0; i < n; i++) {
-		int64_t off = g->distance[i] % p, near = off < p - off ? off : p - off;
+		int64_t off = g->distance[i] % p, distance = off < p - off ? off : p - off;
 		span += g->distance[i];
-		like += g->distance[i] <= 2 * p + p / 10 && g->distance[i] >= p - p / 10 && near <= p / 10;
+		matches += g->distance[i] <= 2 * p + p / 10 && g->distance[i] >= p - p / 10 && distance <= p / 10;
 	}
-	g->found.regular = (double)like / (double)n;
-	g->is_timer = g->found.regular >= REGULAR && (double)g->found.busy <= IDLE_SHARE * (double)span;
+	g->found.regular = (double)matches / (double)n;
+	g->is_timer = g->found.regular >= REGULAR_MIN && (double)g->found.busy <= BUSY_SHARE_MAX * (double)span;
 }
 
-static struct vcpu_burst *burst_at(struct vcpu_bursts *lane, int64_t t)
+static struct vcpu_burst *lane_burst_at(struct vcpu_bursts *lane, int64_t t)
 {
 	size_t at;
 	BISECT(at, lane->bursts, lane->burst[at].end < t);
 	return at < lane->bursts && lane->burst[at].start <= t ? &lane->burst[at] : NULL;
 }
 
-static int charge(void *arg, const struct piece *p, int64_t start, int64_t end)
+static int charge_interval(void *arg, const struct resolution *p, int64_t start, int64_t end)
 {
 	struct periodic_search *s = arg;
 	for (size_t i = 0; i < s->lanes && p->host_thread >= 0; i++) {
-		struct vcpu_burst *b = s->lane[i].host_thread == p->host_thread ? burst_at(&s->lane[i], start) : NULL;
+		struct vcpu_burst *b = s->lane[i].host_thread == p->host_thread ? lane_burst_at(&s->lane[i], start) : NULL;
 		if (!b || !s->group[b->group].is_timer)
 			continue;
 		struct periodic *found = &s->group[b->group].found;
@@ -205,37 +206,37 @@ static int charge(void *arg, const struct piece *p, int64_t start, int64_t end)
 	return 0;
 }
 
-static int charge_row(void *arg, const struct subject *row)
+static int charge_row(void *arg, const struct target *row)
 {
 	struct periodic_search *s = arg;
 	struct gap_walk w;
 	struct gap gap;
-	int r = gap_walk_start(&w, s->topo, row, s->from, s->to, s->err);
+	int r = gap_walk_start(&w, s->catalog, row, s->from, s->to, s->err);
 	if (r <= 0)
 		return r;
 	while ((r = gap_walk_next(&w, &gap, s->err)) > 0)
-		if (resolve_walk(&s->r, row, gap.start, gap.end, charge, s) < 0)
+		if (resolve_walk(&s->r, row, gap.start, gap.end, charge_interval, s) < 0)
 			return -1;
 	return r;
 }
 
-static int charge_all(struct periodic_search *s)
+static int charge_timers(struct periodic_search *s)
 {
 	bool any = false;
 	for (size_t i = 0; i < s->groups; i++) {
-		judge(&s->group[i]);
+		group_judge(&s->group[i]);
 		any = any || s->group[i].is_timer;
 	}
 	s->r.shallow = true;
-	for (uint32_t m = 0; any && m < s->topo->machines; m++) {
-		struct subject machine = { SUBJECT_MACHINE, m };
-		if (gap_each_row(s->topo, &machine, charge_row, s) < 0)
+	for (uint32_t m = 0; any && m < s->catalog->machines; m++) {
+		struct target machine = { TARGET_MACHINE, m };
+		if (gap_each_row(s->catalog, &machine, charge_row, s) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int by_cost(const void *a, const void *b)
+static int compare_timers(const void *a, const void *b)
 {
 	const struct periodic *x = a, *y = b;
 	if (x->cost != y->cost)
@@ -245,32 +246,33 @@ static int by_cost(const void *a, const void *b)
 	return (x->vcpu > y->vcpu) - (x->vcpu < y->vcpu);
 }
 
-static void report(struct periodic_search *s, struct periodic_list *out)
+static void list_timers(struct periodic_search *s, struct periodic_list *out)
 {
 	size_t cap = 0;
 	for (size_t i = 0; i < s->groups; i++)
 		if (s->group[i].is_timer)
 			*ARRAY_PUSH(out->item, out->items, cap) = s->group[i].found;
 	if (out->items)
-		qsort(out->item, out->items, sizeof *out->item, by_cost);
-	resolver_give_names(&s->r, &out->name, &out->names);
+		qsort(out->item, out->items, sizeof *out->item, compare_timers);
+	resolver_move_names(&s->r, &out->name, &out->names);
 }
 
-int gap_periodic(const struct topo *topo, int64_t from, int64_t to, struct periodic_list *out, struct error *err)
+int periodic_timers_of(const struct catalog *catalog, int64_t from, int64_t to, struct periodic_list *out,
+                       struct error *err)
 {
-	struct periodic_search s = { .topo = topo, .err = err };
+	struct periodic_search s = { .catalog = catalog, .err = err };
 	int status = 0;
 	*out = (struct periodic_list){ 0 };
-	s.from = from > history_begin(topo->h) ? from : history_begin(topo->h);
-	s.to = to < history_end(topo->h) ? to : history_end(topo->h);
-	resolver_init(&s.r, topo, s.from, s.to, err);
-	for (uint32_t i = 0; i < topo->cpus && status == 0 && s.from <= s.to; i++)
-		if (topo->cpu[i].host >= 0)
-			status = collect(&s, i);
+	s.from = from > history_begin(catalog->h) ? from : history_begin(catalog->h);
+	s.to = to < history_end(catalog->h) ? to : history_end(catalog->h);
+	resolver_init(&s.r, catalog, s.from, s.to, err);
+	for (uint32_t i = 0; i < catalog->cpus && status == 0 && s.from <= s.to; i++)
+		if (catalog->cpu[i].host >= 0)
+			status = collect_bursts(&s, i);
 	if (status == 0)
-		status = charge_all(&s);
+		status = charge_timers(&s);
 	if (status == 0)
-		report(&s, out);
+		list_timers(&s, out);
 	resolver_release(&s.r);
 	for (size_t i = 0; i < s.lanes; i++)
 		free(s.lane[i].burst);

@@ -1,4 +1,9 @@
-/* Questions asked of a history: who is there, execution flow, gaps, steal matrix.  Reads the history only. */
+/* Queries on a history: machines and threads, execution flow, gaps, steal matrix, VM exits, waits. They only read the
+ * history.
+ *
+ * Ownership: the caller releases structs that a *_take() or *_of() function fills with the *_release() function of that
+ * name. The catalog is borrowed and must outlive queries and answers. All times are ns of the host's clock; intervals
+ * are closed. Functions that return int return -1 on error, with *err set. */
 #ifndef STEALSCOPE_QUERY_QUERY_H
 #define STEALSCOPE_QUERY_QUERY_H
 
@@ -15,358 +20,373 @@
 #include "base/states.h"
 #include "history/history.h"
 
-/* ---- Who is there --------------------------------------------------------------------------------------- */
+/* ---- Machines, CPUs and threads ------------------------------------------------------------------------- */
 
 enum machine_kind { MACHINE_HOST, MACHINE_VM, MACHINE_CONTAINER };
 
-struct topo_cpu {  /* attribute ids are HISTORY_NONE where the history lacks them */
+struct catalog_cpu {  /* id of an attribute that the history lacks: HISTORY_NONE */
 	unsigned number;
 	uint32_t machine;                       /* index */
 	SCHEMA_IDS(CPU_ATTRIBUTES, CPU_ATTRS);   /* .status, .current, ... */
-	int32_t host;                           /* vCPU only: index of the thread that executes it, or -1.  That thread
-	                                           is the host's, or another guest's when the guest is nested */
+	int32_t host;                           /* vCPU: index of the thread that executes it (a thread of the host, or of
+	                                         * the outer guest if nested); -1: unknown, or a pCPU */
 };
 
-struct topo_thread {
+struct catalog_thread {
 	int32_t tid;
 	uint32_t machine;                       /* index */
 	SCHEMA_IDS(THREAD_ATTRIBUTES, THREAD_ATTRS);  /* .status, .name, ... */
-	int32_t role;                           /* threads that are a vCPU at times: index into topo->role; else -1 */
+	int32_t role;                           /* first vCPU that the thread executes: index into catalog->role; -1: none */
 };
 
-/* A vCPU that a TID executes at times.  TIDs are used again: another of its lives may be another vCPU, or none. */
-struct topo_role {
-	uint32_t vcpu;                          /* index of the cpu in topo->cpu */
-	int32_t next;                           /* role of the same thread, or -1 */
+/* A vCPU that a thread executes at times. TIDs are reused: one TID may be several vCPUs one after the other, or none. */
+struct catalog_role {
+	uint32_t vcpu;                          /* index into catalog->cpu */
+	int32_t next;                           /* next role of the same thread: index into catalog->role; -1: none */
 };
 
-struct topo_machine {
+struct catalog_machine {
 	const char *name;                       /* "host" for the host; unescaped: escape before printing */
 	enum machine_kind kind;
-	int32_t parent;                         /* VM: index of the machine that runs it; else and unknown -1 */
-	bool runs_vms;                          /* it is the parent of one */
-	uint32_t cpu, cpus;                     /* its CPUs are topo->cpu[cpu .. cpu + cpus - 1], by number */
-	uint32_t thread, threads;               /* likewise topo->thread[], by TID */
+	int32_t parent;                         /* VM: index of the machine that runs it; -1: unknown, or no VM */
+	bool runs_vms;                          /* the machine is the parent of a VM */
+	uint32_t cpu, cpus;                     /* its CPUs are catalog->cpu[cpu .. cpu + cpus - 1], by number */
+	uint32_t thread, threads;               /* its threads are catalog->thread[thread .. thread + threads - 1], by TID */
 };
 
-struct topo {
+struct catalog {
 	const struct history *h;                /* borrowed */
-	struct topo_machine *machine;           /* the host first (if traced), VMs by name, then containers */
-	struct topo_cpu *cpu;
-	struct topo_thread *thread;
-	struct topo_role *role;
+	struct catalog_machine *machine;           /* the host first (if it has a trace), VMs by name, then containers */
+	struct catalog_cpu *cpu;
+	struct catalog_thread *thread;
+	struct catalog_role *role;
 	uint32_t machines, cpus, threads, roles;
-	/* From the numbers of this history to ours, by the names of the states; unknown names count as UNKNOWN.
-	 * The masks hold the file's numbers: bit n = state n means "wanted to run and could not". */
+	/* Values of enum vcpu_state ... by state number of this history, matched by name; unknown names are UNKNOWN. The
+	 * masks below hold state numbers of the history: bit n = state n is in the set. */
 	uint8_t vcpu_state[HISTORY_STATES], thread_state[HISTORY_STATES];
-	uint8_t out_reason[HISTORY_STATES];     /* likewise; unknown ones are OUT_REASON_COUNT */
-	uint8_t poll_outcome[HISTORY_STATES];   /* likewise; unknown ones are POLL_UNTOLD */
-	uint64_t vcpu_gap, thread_gap;          /* sets of states, in numbers of the file: gaps are made of them */
+	uint8_t out_reason[HISTORY_STATES];     /* enum out_reason; unknown names are OUT_REASON_COUNT */
+	uint8_t poll_outcome[HISTORY_STATES];   /* enum poll_outcome; unknown names are POLL_UNKNOWN */
+	uint64_t vcpu_gap, thread_gap;          /* states that make a gap: runnable, but not running */
 	uint64_t vcpu_lost;                     /* vcpu_gap and VMM */
-	bool folded;                            /* no vCPU was ever HOST_BLOCKED: perhaps folded into PREEMPTED */
+	bool folded;                            /* no vCPU was ever HOST_BLOCKED: that state may be folded into PREEMPTED (as
+	                                         * in the paper) */
 };
 
-int topo_open(struct topo *topo, const struct history *h, struct error *err);
-void topo_release(struct topo *topo);
-int topo_find_machine(const struct topo *topo, const char *name);            /* index or -1; "host" = the host */
-int topo_find_thread(const struct topo *topo, uint32_t machine, int32_t tid);  /* index or -1 */
-int topo_find_cpu(const struct topo *topo, uint32_t machine, unsigned number); /* index or -1 */
+int catalog_open(struct catalog *catalog, const struct history *h, struct error *err);
+void catalog_release(struct catalog *catalog);
+/* Return an index, or -1. The name of the host is "host". */
+int catalog_find_machine(const struct catalog *catalog, const char *name);
+int catalog_find_thread(const struct catalog *catalog, uint32_t machine, int32_t tid);
+int catalog_find_cpu(const struct catalog *catalog, uint32_t machine, unsigned number);
 
-/* What a reference names: the index of a machine, or -1, and its number. */
-int topo_ref(const struct topo *topo, int64_t value, uint32_t *number);
+/* Decodes a reference to a thread or CPU, "machine/number", as attributes store it: returns the index of the machine, or
+ * -1 if it is not in the catalog, and the number in *number. */
+int catalog_ref(const struct catalog *catalog, int64_t value, uint32_t *number);
 
-struct subject {
-	enum subject_kind { SUBJECT_MACHINE, SUBJECT_CPU, SUBJECT_THREAD } kind;
-	uint32_t index;  /* into topo->machine, ->cpu or ->thread */
+struct target {
+	enum target_kind { TARGET_MACHINE, TARGET_CPU, TARGET_THREAD } kind;
+	uint32_t index;  /* index into catalog->machine, ->cpu or ->thread */
 };
-/* Can it be told what is taken from it?  Not from a VM whose vCPUs no host was seen to run, nor from these. */
-bool topo_is_watched(const struct topo *topo, const struct subject *s);
-/* Is it a VM without that, or in one?  What is seen of its loss is the least that there was.  NULL: is any VM? */
-bool topo_is_alone(const struct topo *topo, const struct subject *s);
-/* All that an argument may mean: "Debian", "Debian/3525", "Debian/CPU0", "host/42", the name of a thread at any time
- * ("Debian/fibonacci", or "fibonacci" of any machine); if there is none of that name, those whose names begin so or match
- * the glob ("Debian/critical*", "vm0?/CPU0").  The caller frees *found. */
-int topo_find_subjects(const struct topo *topo, const char *text, struct subject **found, size_t *n,
-                       struct error *err);
-/* The only one of them; none, or several, are refused, with what may have been meant in the mend. */
-int topo_one_subject(const struct topo *topo, const char *text, const struct subject *found, size_t n,
-                     struct subject *out, struct error *err);
-/* Both. */
-int topo_parse_subject(const struct topo *topo, const char *text, struct subject *out, struct error *err);
-/* First and last moment at which a subject is there: 1, 0 = never, -1 = error.  Machines and CPUs always are. */
-int topo_life(const struct topo *topo, const struct subject *s, int64_t *start, int64_t *end, struct error *err);
-#define PARTY_TEXT 640  /* bytes into which any subject or party in words fits: a machine (MACHINE_NAME), TID, comm */
-/* "Debian/3525 critical_task", escaped, the thread's longest-held name. */
-char *topo_subject_text(const struct topo *topo, const struct subject *s, char *buf, size_t size);
-uint32_t subject_machine(const struct topo *topo, const struct subject *s);
-/* The raw name that a thread held longest; "" when it has none. */
-const char *topo_longest_name(const struct topo *topo, uint32_t thread);
+/* Returns true if the stolen time of the target is known: false for a VM without a host trace and for its vCPUs. */
+bool catalog_has_host_trace(const struct catalog *catalog, const struct target *s);
+/* Returns true if the target is a VM without a host trace, or belongs to one: its lost time is a lower bound. NULL: true
+ * if there is any such VM. */
+bool catalog_lacks_host_trace(const struct catalog *catalog, const struct target *s);
+/* Finds all targets that match a text: "Debian", "Debian/3525", "Debian/CPU0", "host/42", the name of a thread at any
+ * time ("Debian/fibonacci", or "fibonacci" of any machine). If no name is equal: targets with a name that starts with
+ * the text or matches it as a glob ("Debian/critical*", "vm0?/CPU0"). The caller frees *found. */
+int catalog_find_targets(const struct catalog *catalog, const char *text, struct target **found, size_t *n,
+                         struct error *err);
+/* Sets *out to the only target found. If none or several were found, returns an error; its remedy lists the candidates. */
+int catalog_single_target(const struct catalog *catalog, const char *text, const struct target *found, size_t n,
+                       struct target *out, struct error *err);
+/* catalog_find_targets() and catalog_single_target(). */
+int catalog_parse_target(const struct catalog *catalog, const char *text, struct target *out, struct error *err);
+/* Finds the lifetime of the target (first and last ns): returns 1, 0 = never alive, -1 = error. Machines and CPUs are
+ * always alive. */
+int catalog_lifetime(const struct catalog *catalog, const struct target *s, int64_t *start, int64_t *end,
+                     struct error *err);
+#define ACTOR_TEXT 640  /* bytes of the longest text of a target or actor: machine (MACHINE_NAME), TID, comm */
+/* Writes "Debian/3525 critical_task", escaped; the name of a thread is the one that it had longest. Returns buf. */
+char *catalog_target_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size);
+uint32_t target_machine(const struct catalog *catalog, const struct target *s);
+/* Returns the raw name that a thread had longest; "" if it has none. */
+const char *catalog_longest_name(const struct catalog *catalog, uint32_t thread);
 
-/* The notes on the input that make answers about this subject (NULL: any) within [from, to] doubtful: those about its
- * machine, about the machines that run that, and about nobody alone.  Adds copies to *out.  false: what the history
- * keeps of them is damaged. */
-bool doubts_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct notes *out);
+/* Appends copies of the warnings that concern answers on this target (NULL: on all) within [from, to]: notes on the
+ * traces of its machine and of its outer machines, and notes that concern no single machine. Returns false if the notes
+ * of the history are damaged. */
+bool warnings_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct notes *out);
 
-/* ---- Questions that may take long ------------------------------------------------------------------------------ */
+/* ---- Queries in steps ------------------------------------------------------------------------------------------ */
 
-/* Answered in steps: flow_open() and its like ask, inquiry_step() works on it, flow_take() and its like give the
- * answer, once.  What is open may be closed between any two steps.  The topology is borrowed. */
-struct inquiry;
-/* Works for about ns, on all processors.  1 = answered, 0 = there is more to do, -1 = error. */
-int inquiry_step(struct inquiry *q, int64_t ns, struct error *err);
-double inquiry_done(const struct inquiry *q);  /* 0 .. 1 */
-/* Steps to the end; `progress` may be NULL. */
-int inquiry_run(struct inquiry *q, const struct progress *progress, struct error *err);
-void inquiry_close(struct inquiry *q);         /* NULL is allowed */
+/* A query that may take long. flow_open() and the other *_open() functions start it, query_step() works on it, and
+ * flow_take() and the other *_take() functions return the answer, once. query_close() is allowed between any two steps.
+ * A query borrows the catalog. */
+struct query;
+/* Works for about ns, on all processors. Returns 1 = the answer is ready, 0 = not yet, -1 = error. */
+int query_step(struct query *q, int64_t ns, struct error *err);
+double query_done(const struct query *q);  /* returns the progress, 0 .. 1 */
+/* Repeats query_step() until the answer is ready; `progress` may be NULL. */
+int query_run(struct query *q, const struct progress *progress, struct error *err);
+void query_close(struct query *q);         /* NULL is allowed */
 
 /* ---- Execution flow (paper, Algorithms 1 and 2, Eq. 3) ----------------------------------------------------- */
 
 /* X(code, name in csv and json) */
 #define FLOW_KINDS(X) \
-	X(FLOW_RUNNING, "running")        /* the analysed thread itself */ \
-	X(FLOW_PREEMPTING, "preempting")  /* another thread has the CPU that ours waits for */ \
-	X(FLOW_HYPERVISOR, "hypervisor")  /* VMM on behalf of the thread named */ \
+	X(FLOW_RUNNING, "running")        /* the target itself */ \
+	X(FLOW_PREEMPTING, "preempting")  /* another thread has the CPU that the target waits for */ \
+	X(FLOW_HYPERVISOR, "hypervisor")  /* the hypervisor works on behalf of the thread in `tid` */ \
 	X(FLOW_IRQ, "irq")                /* an interrupt or softirq handler */ \
-	X(FLOW_WAITING, "waiting")        /* the thread sleeps; the thread named is the one that wakes it */ \
-	X(FLOW_IDLE_CPU, "idle-cpu")      /* runnable, yet the pCPU is idle: being woken, or not placed */ \
-	X(FLOW_LIMITED, "limited")        /* held back although nobody else needs its CPU; the name says by what */ \
+	X(FLOW_WAITING, "waiting")        /* the target sleeps; the actor is its waker */ \
+	X(FLOW_IDLE_CPU, "idle-cpu")      /* runnable, but the pCPU is idle: wakeup latency or migration */ \
+	X(FLOW_LIMITED, "limited")        /* a limit (quota, pause, ...) keeps the target from running; name: the limit */ \
 	X(FLOW_UNKNOWN, "unknown")        /* events were lost */
 #define FLOW_CODE(code, name) code,
 enum flow_kind { FLOW_KINDS(FLOW_CODE) FLOW_KIND_COUNT };
 #undef FLOW_CODE
 extern const char *const flow_kind_name[FLOW_KIND_COUNT];
 
-/* Who has the CPU, or what happens instead.  system: index of a machine, or -1 (nobody: waiting without waker, idle CPU,
- * limited, unknown). */
-struct party {
-	int32_t system;
-	int32_t tid;         /* -1 when none; 0 = swapper */
+/* The user of a CPU, or the reason that the CPU has no user. */
+struct actor {
+	int32_t machine;
+	int32_t tid;         /* -1: no thread, or all; 0: idle task (swapper) */
 	uint32_t name;       /* index into the names of the answer */
-	uint32_t kind;       /* enum flow_kind; as wide as the rest, so that no byte of a party is undefined */
+	uint32_t kind;       /* enum flow_kind; 32 bits, so that the struct has no padding */
 };
-static_assert(sizeof(struct party) == 16, "parties are compared byte by byte");
+static_assert(sizeof(struct actor) == 16, "actors are compared byte by byte");
 
-static inline bool party_same(const struct party *a, const struct party *b)
+static inline bool actor_same(const struct actor *a, const struct actor *b)
 {
 	return memcmp(a, b, sizeof *a) == 0;
 }
 
-/* One piece of the flow. */
+/* Interval in which one actor had the CPU. */
 struct flow_interval {
 	int64_t start, end;  /* ns, closed */
 	uint32_t entry;      /* index into flow->entry */
-	int16_t pcpu;        /* -1 when unknown */
+	int16_t pcpu;        /* -1: unknown */
 };
 
-/* Sum of all pieces of one party. */
+/* Sum of the intervals of one actor. */
 struct flow_entry {
-	struct party who;
+	struct actor actor;
 	int64_t duration;    /* ns */
-	int64_t lost;        /* ns of it that the subject was kept from running */
+	int64_t lost;        /* ns of `duration` that the target lost */
 	double share;        /* D(T), Eq. 3: duration / (end - start + 1) of the window */
-	uint64_t pieces;
-	int64_t idled;       /* ns of it in pieces of IDLE_LIMITED and more */
-	struct { int64_t start, ns; int16_t pcpu; } longest;  /* the first of the longest pieces */
+	uint64_t intervals;
+	int64_t idle_ns;       /* ns of `duration` in intervals of at least IDLE_LIMIT_NS */
+	struct { int64_t start, ns; int16_t pcpu; } longest;  /* longest interval of the actor; the first one if several are
+	                                                       * equal; pcpu: -1: unknown */
 };
 
-/* What an entry had of one of the equal parts of the window. */
+/* Time of an entry in one column: the window is divided into equal columns. */
 struct flow_cell {
 	uint32_t entry, column;
 	int64_t ns;
 };
 
 struct flow {
-	int64_t start, end;             /* the window, cut to the life of the thread */
-	struct flow_interval *interval; /* tiles [start, end]: interval[i].end + 1 == interval[i + 1].start; or none */
+	int64_t start, end;             /* the window, cut to the lifetime of the target */
+	struct flow_interval *interval; /* intervals that tile [start, end]: interval[i].end + 1 == interval[i + 1].start;
+	                                 * NULL: not requested, or too many */
 	size_t intervals;
 	struct flow_entry *entry;       /* longest first */
 	size_t entries;
 	unsigned columns;
-	struct flow_cell *cell;         /* by time; those that would be 0 are left out */
+	struct flow_cell *cell;         /* sorted by column; cells of 0 ns are omitted */
 	size_t cells;
 	char **name;                    /* raw names: escape before printing */
 	size_t names;
 };
 
-/* The sums are always those of the whole window. */
+/* Limits for the lists of a flow. The sums always cover the whole window. */
 struct flow_options {
-	size_t intervals;               /* keep them if there are no more than that, else none; SIZE_MAX = all */
-	unsigned columns;               /* parts of the window that get cells; 0 = none */
-	bool no_idlers;                 /* an idle guest's vCPU that has a CPU is named itself, not the guest's idle task */
+	size_t intervals;               /* store the intervals if there are at most so many, otherwise none; SIZE_MAX: always */
+	unsigned columns;               /* number of columns of the window for `cell`; 0: no cells */
+	bool no_idle_task;                 /* name the vCPU of an idle guest as actor instead of the guest's idle task */
 };
 
-/* The flow of a thread over its life, or of a CPU, or the part of it within [from, to]: who had the CPU while the
- * subject wanted it.  An idle vCPU counts as waiting, for nobody. */
-struct inquiry *flow_open(const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
-                          const struct flow_options *options, struct error *err);
-void flow_take(struct inquiry *q, struct flow *out);
+/* Starts the query for the flow of a thread or CPU within [from, to], cut to its lifetime: the sequence of actors that
+ * had the CPU while the target ran or waited for the CPU. An idle vCPU counts as FLOW_WAITING. */
+struct query *flow_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+                        const struct flow_options *options, struct error *err);
+void flow_take(struct query *q, struct flow *out);
 void flow_release(struct flow *f);
-/* All of it at once.  NULL options: with all intervals, and without cells. */
-int flow_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
+/* Runs the query until the answer is ready. options NULL: all intervals, no cells. */
+int flow_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
             const struct flow_options *options, struct flow *out, struct error *err);
-/* The interval that t stands in; the first or last one where t lies outside. */
-size_t flow_piece_at(const struct flow *f, int64_t t);
-/* First ns of column c of n equal parts of [start, end]; column n begins behind it. */
+/* Returns the index of the interval that contains t; of the first or last interval if t is outside. */
+size_t flow_interval_at(const struct flow *f, int64_t t);
+/* Returns the first ns of column c of n equal columns of [start, end]. Column n starts after the window. */
 int64_t flow_column(int64_t start, int64_t end, unsigned c, unsigned n);
-/* Adds the cells to lanes of `cells` columns each, lane[lane_of[entry] * cells ...]; UINT32_MAX: to none.  Exact when
- * cells == f->columns. */
+/* Adds the cells to lanes: lane[lane_of[entry] * cells + column], with `cells` columns per lane; lane_of UINT32_MAX: the
+ * entry is in no lane. Exact if cells == f->columns. */
 void flow_paint(const struct flow *f, const uint32_t *lane_of, unsigned cells, int64_t *lane);
 
-/* Who took most, for whom one line is room.  Of the machines the one that took most, and of that the party that took more
- * than half of its part, and as much as any other; where there is none the machine (tid -1; the hypervisor's work for the
- * subject itself counts as one of its own).  Somebody who is of none, as an idle CPU: where nobody's part is larger. */
-struct thief {
-	struct party who;    /* FLOW_RUNNING: nobody took anything */
+/* The main culprit, for one line of text.
+ * - The machine that took most. If one of its actors took more than half of that, and no actor of another machine took
+ *   more: that actor; otherwise the machine as a whole (tid -1).
+ * - The hypervisor's work for the target itself counts as a separate machine.
+ * - An actor without a machine (idle CPU, limit) is chosen only if no machine took more. */
+struct top_culprit {
+	struct actor actor;    /* FLOW_RUNNING: no culprit */
 	int64_t ns;
-	size_t parties;      /* whose part this is: 1, or those of the machine */
+	size_t actors;      /* number of actors summed in ns: 1, or the number of culprits of the machine */
 };
-/* Of what the subject lost to these. */
-void flow_thief(const struct topo *topo, const struct subject *self, const struct flow_entry *entry, size_t n,
-                struct thief *out);
-/* What stands, for people, before the name of a thief that is the subject's own machine: "others in ", "threads of "; or
- * "". */
-const char *thief_own(const struct topo *topo, const struct subject *self, const struct party *thief);
+/* Finds the main culprit among the n entries. */
+void flow_top_culprit(const struct catalog *catalog, const struct target *self, const struct flow_entry *entry, size_t n,
+                  struct top_culprit *out);
+/* Returns the text before the name of a culprit that is the target's own machine: "other threads of ", "threads of ";
+ * for other culprits "". */
+const char *culprit_own_prefix(const struct catalog *catalog, const struct target *self, const struct actor *culprit);
 
 /* ---- Gaps and steal ----------------------------------------------------------------------------------------- */
 
-/* A maximal interval in which a vCPU or thread wanted to run and was kept from it: vCPU PREEMPTED, HOST_BLOCKED or WAKING,
- * thread PREEMPTED or VIRT_PREEMPTED (a vCPU wants a pCPU, which it has while the hypervisor works for it; a thread wants a
- * vCPU that executes).  "Lost", in every report, is the gaps and of a vCPU what it is served.  Culprits are the entries of
- * the flow within the gap, longest first. */
+/* A maximal interval in which a vCPU or thread was runnable and did not run: vCPU PREEMPTED, HOST_BLOCKED or WAKING,
+ * thread PREEMPTED or VIRT_PREEMPTED. VMM time of a vCPU is no gap, because the vCPU has its pCPU. "Lost" is the sum of
+ * the gaps, and for a vCPU also its VMM time. The culprits of a gap are the entries of the flow within it, longest
+ * first. */
 struct gap {
-	struct subject subject;
+	struct target target;
 	int64_t start, end;
-	int64_t state;                  /* in which most of it was spent, of equal ones that of the least number in the file:
-	                                 * history_state_name() */
+	int64_t state;                  /* state of most of the gap (state number of the history, see history_state_name());
+	                                 * the lower number if two are equal */
 };
-/* The next (direction > 0) or previous gap of a CPU or thread after/before t.  1 = found, 0 = none, -1 = error. */
-int gap_find(const struct topo *topo, const struct subject *s, int64_t t, int direction, struct gap *out,
+/* Finds the next (direction > 0) gap of a CPU or thread after t, or the previous gap before t. Returns 1, 0 = none, -1 =
+ * error. */
+int gap_find(const struct catalog *catalog, const struct target *s, int64_t t, int direction, struct gap *out,
              struct error *err);
-/* The gap that t stands in.  1 = found, 0 = t is in no gap, -1 = error. */
-int gap_at(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err);
-/* Exact ns that a subject lost within [t0, t1], from the state sums alone.  O(log n) per row.
- * A VM is the sum of its vCPUs; the host and a container that of their threads.  Threads that are a vCPU count for
- * the VM alone, those of a container for the container alone. */
-int steal_time(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, int64_t *ns,
+/* Finds the gap that contains t. Returns 1, 0 = none, -1 = error. */
+int gap_at(const struct catalog *catalog, const struct target *s, int64_t t, struct gap *out, struct error *err);
+/* Computes the exact ns that a target lost within [t0, t1], from the state sums alone, in O(log n) per row. A VM is the
+ * sum of its vCPUs; the host and a container are the sum of their threads. Threads that execute a vCPU count for the VM
+ * only, threads of a container for the container only. */
+int steal_time(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, int64_t *ns,
                struct error *err);
 
-/* What a subject wanted of a CPU and what it got, from the state sums alone: O(log n) per row.  Lost is steal_time().
- * Machines as there. */
+/* CPU demand of a target and the part of it that was met, computed from the state sums alone, in O(log n) per row. Rows
+ * as in steal_time(). */
 struct demand {
-	int64_t ran, lost;       /* ns; it wanted both together */
-	int64_t served;          /* ns of lost: of vCPUs, in which the hypervisor had the CPU for them; that is no gap */
+	int64_t ran, lost;       /* ns; ran + lost is the runnable time; lost as in steal_time() */
+	int64_t vmm_ns;          /* ns of `lost`: VMM time of vCPUs, which is no gap */
 	int64_t slept;           /* ns */
-	int64_t alive;           /* ns in which it was there: all of these, and what is unknown */
-	unsigned rows;           /* that were added up: the vCPUs of a VM */
+	int64_t alive;           /* lifetime, ns: all of these, and time in unknown states */
+	unsigned rows;           /* number of rows summed: of a VM the number of its vCPUs */
 };
-int demand_of(const struct topo *topo, const struct subject *s, int64_t t0, int64_t t1, struct demand *out,
+int demand_of(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, struct demand *out,
               struct error *err);
 
-/* ---- All gaps, one after the other ----------------------------------------------------------------------------- */
+/* ---- Gaps, one after the other --------------------------------------------------------------------------------- */
 
-/* Who had the CPU during a piece of a gap; the pieces of a gap tile it. */
-struct gap_piece {
+/* Interval of a gap with one culprit. The intervals of a gap tile it. */
+struct gap_interval {
 	const struct gap *gap;
-	bool of_machine;         /* its machine's loss is made up of such rows: as in steal_time() */
-	const char *victim;      /* raw: the name that a thread held longest; NULL: it is a vCPU */
+	bool of_machine;         /* the interval counts for the lost time of its machine, as in steal_time() */
+	const char *victim;      /* name that the thread had longest, raw; NULL: the victim is a vCPU */
 	int64_t start, end;
-	struct party who;        /* its name is ... */
+	struct actor actor;        /* culprit; its name is `name`, not actor.name */
 	const char *name;        /* ... this, raw */
-	int pcpu;                /* -1 when unknown */
+	int pcpu;                /* -1: unknown */
 };
-/* Calls fn for every piece of every gap within [from, to] of every vCPU, and of every thread that is not one: row by row,
- * in each in order of time; behind the last of all, once with NULL.  Names live until then.  Stops when fn returns other
- * than 0, and returns that; -1 on error.  Memory does not grow with the history.  progress->tick may be NULL; its unit is
+/* Calls fn for each interval of each gap within [from, to] of all vCPUs and of all threads that execute no vCPU: row by
+ * row, in order of time; and once with NULL at the end. Names are valid until then. If fn returns other than 0, stops
+ * and returns that; returns -1 on error. Memory does not grow with the history. progress->tick may be NULL; its unit is
  * rows. */
-int gap_each_piece(const struct topo *topo, int64_t from, int64_t to, int (*fn)(void *arg, const struct gap_piece *p),
-                   void *arg, const struct progress *progress, struct error *err);
-/* Those of one subject alone: the rows of gap_list_of(). */
-int gap_each_piece_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to,
-                      int (*fn)(void *arg, const struct gap_piece *p), void *arg, struct error *err);
-/* The same for each of n cells, cell i being [edge[i], edge[i + 1] - 1]: ns, added to ran[n] and lost[n]. */
-int demand_cells(const struct topo *topo, const struct subject *s, const int64_t *edge, unsigned n, int64_t *ran,
+int gap_each_interval(const struct catalog *catalog, int64_t from, int64_t to,
+                      int (*fn)(void *arg, const struct gap_interval *p), void *arg, const struct progress *progress,
+                      struct error *err);
+/* Does the same for the rows of one target, as in gap_list_of(). */
+int gap_each_interval_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+                      int (*fn)(void *arg, const struct gap_interval *p), void *arg, struct error *err);
+/* Computes demand_of() for n cells; cell i is [edge[i], edge[i + 1] - 1]. Adds the ns to ran[n] and lost[n]. */
+int demand_cells(const struct catalog *catalog, const struct target *s, const int64_t *edge, unsigned n, int64_t *ran,
                  int64_t *lost, struct error *err);
 
-/* ---- Who suffers ------------------------------------------------------------------------------------------------ */
+/* ---- Victims ---------------------------------------------------------------------------------------------------- */
 
-/* What was taken from a machine or a thread.  Lost is as in struct demand; gaps, and what is told of them, as below. */
+/* Lost time of a machine or a thread; `lost` as in struct demand, gaps as in struct gap. */
 struct summary_row {
-	struct subject who;
-	int64_t start, end;      /* its life, cut to the window; closed */
+	struct target target;
+	int64_t start, end;      /* lifetime of the target, cut to the window; closed */
 	struct demand demand;
-	uint64_t gaps;           /* from here on 0 until its gaps have been looked at */
-	int64_t p50, p90, p99;   /* of their lengths, nearest rank */
-	struct gap longest;      /* the first of the longest: of the vCPU or thread that had it, cut to the window */
-	/* As struct thief has it.  FLOW_HYPERVISOR of a machine: it was served for longer. */
-	struct party thief;
-	int64_t thief_ns;
+	uint64_t gaps;           /* number of gaps; 0, like all members below, until the gaps were read */
+	int64_t p50, p90, p99;   /* percentiles of the lengths of its gaps, ns, nearest rank */
+	struct gap longest;      /* longest gap (the first if several are equal), cut to the window; its target is the vCPU
+	                          * or thread with the gap */
+	/* As in struct top_culprit. FLOW_HYPERVISOR of a machine: VMM time was the largest part. */
+	struct actor culprit;
+	int64_t culprit_ns;
 };
 
-/* X(code, name, what comes first) */
+/* X(code, name, order) */
 #define SUMMARY_ORDERS(X) \
-	X(SUMMARY_BY_LOST, "lost", "who lost most; guests before the host") \
-	X(SUMMARY_BY_SHARE, "share", "who lost most of the time in which it wanted to run") \
-	X(SUMMARY_BY_LONGEST, "longest", "the longest gap") \
-	X(SUMMARY_BY_P99, "p99", "the longest p99 of gaps") \
-	X(SUMMARY_BY_GAPS, "gaps", "most gaps") \
-	X(SUMMARY_BY_RAN, "ran", "who ran most") \
-	X(SUMMARY_BY_LIFE, "life", "who lived longest") \
-	X(SUMMARY_BY_ID, "id", "the machines in their order, threads by TID")
+	X(SUMMARY_BY_LOST, "lost", "time lost; guests before the host") \
+	X(SUMMARY_BY_SHARE, "share", "share of the runnable time lost") \
+	X(SUMMARY_BY_LONGEST, "longest", "longest gap") \
+	X(SUMMARY_BY_P99, "p99", "p99 of the gaps") \
+	X(SUMMARY_BY_GAPS, "gaps", "number of gaps") \
+	X(SUMMARY_BY_RAN, "ran", "time run") \
+	X(SUMMARY_BY_LIFE, "life", "lifetime") \
+	X(SUMMARY_BY_ID, "id", "machines as in the catalog, threads by TID")
 #define SUMMARY_ORDER(code, name, first) code,
 enum summary_order { SUMMARY_ORDERS(SUMMARY_ORDER) SUMMARY_ORDER_COUNT };
 #undef SUMMARY_ORDER
 
 struct summary {
 	int64_t start, end;
-	struct summary_row *row;  /* machines, then threads that are no vCPU; the host's last, else who lost most first */
+	struct summary_row *row;  /* machines, then threads that execute no vCPU; sorted by `by`, the threads of the host
+	                           * last */
 	size_t machines, rows;    /* row[machines .. rows - 1] are threads */
 	char **name;
 	size_t names;
-	bool gaps;                /* what is known of gaps is in it */
-	enum summary_order by;    /* how the rows are sorted */
+	bool gaps;                /* the rows contain numbers of gaps */
+	enum summary_order by;    /* order of the rows */
 };
 
 struct summary_options {
-	const struct subject *only;  /* this machine and its threads; NULL = all */
+	const struct target *only;  /* only this machine and its threads; NULL: all */
 	int64_t from, to;
-	bool gaps;                   /* false: demands alone, O(log n) per row */
+	bool gaps;                   /* read the gaps; false: demands only, in O(log n) per row */
 };
 
 extern const char *const summary_order_name[SUMMARY_ORDER_COUNT + 1];  /* NULL-terminated */
-/* Machines and threads each among themselves. */
-void summary_sort(struct summary *s, const struct topo *topo, enum summary_order by);
+/* Sorts the machines, and the threads, separately. */
+void summary_sort(struct summary *s, const struct catalog *catalog, enum summary_order by);
 
-struct inquiry *summary_open(const struct topo *topo, const struct summary_options *options);
-void summary_take(struct inquiry *q, struct summary *out);
-/* All of it at once. */
-int summary_of(const struct topo *topo, const struct summary_options *options, struct summary *out, struct error *err);
+struct query *summary_open(const struct catalog *catalog, const struct summary_options *options);
+void summary_take(struct query *q, struct summary *out);
+/* Runs the query until the answer is ready. */
+int summary_of(const struct catalog *catalog, const struct summary_options *options, struct summary *out,
+               struct error *err);
 void summary_release(struct summary *s);
 
 /* ---- Lists of gaps -------------------------------------------------------------------------------------------- */
 
-/* Numbers by length: bin i has those from 2^i to 2^(i + 1) - 1 ns, the first one also 0. */
+/* Histogram by length: bin i counts lengths from 2^i to 2^(i + 1) - 1 ns; bin 0 counts also 0. */
 #define LENGTH_BINS 63
 unsigned length_bin(int64_t ns);
 
 struct gap_options {
 	int64_t from, to;        /* gaps are cut to this window */
-	int64_t min;             /* leave out shorter ones, ns */
-	size_t top;              /* keep that many, the longest; 0 = all */
+	int64_t min;             /* omit gaps shorter than this, ns */
+	size_t top;              /* number of the longest gaps to list; 0: all */
 };
 
 struct gap_item {
 	struct gap gap;
-	size_t culprit;          /* list->culprit[culprit .. culprit + culprits - 1], longest first, ... */
-	size_t culprits;         /* ... durations add up to the gap, shares are of the gap */
-	struct thief thief;      /* of them */
+	size_t culprit;          /* first culprit of the gap in list->culprit */
+	size_t culprits;         /* number of its culprits, longest first: durations add up to the gap, shares are of the gap */
+	struct top_culprit top;        /* the main one */
 };
 
-/* How long gaps are: all of at least `min`, also those beyond `top`. */
+/* Distribution of the lengths of all gaps of at least gap_options.min, including the gaps that `top` omits. */
 struct gap_lengths {
-	struct subject who;      /* a vCPU or a thread */
+	struct target target;      /* vCPU or thread; unset in gap_list.all */
 	uint64_t count;
 	int64_t total;           /* ns */
-	int64_t p50, p90, p99, longest;  /* nearest rank; 0 when there are none */
+	int64_t p50, p90, p99, longest;  /* ns, nearest rank; 0 without gaps */
 	uint64_t bin[LENGTH_BINS];
 };
 
@@ -376,39 +396,38 @@ struct gap_list {
 	struct flow_entry *culprit;
 	size_t culprits;
 	struct gap_lengths all;
-	struct gap_lengths *row; /* of each vCPU or thread that has gaps, the longest time first */
+	struct gap_lengths *row; /* one per vCPU or thread with gaps, largest total first */
 	size_t rows;
 	char **name;             /* raw names: escape before printing */
 	size_t names;
 };
 
-/* The gaps of a vCPU, a thread, a VM (those of its vCPUs), the host or a container (those of its threads); of all
- * VMs when s is NULL.
- * With min <= 1, total == steal_time() of the same window. */
-struct inquiry *gap_list_open(const struct topo *topo, const struct subject *s, const struct gap_options *options);
-void gap_list_take(struct inquiry *q, struct gap_list *out);
-/* All of it at once. */
-int gap_list_of(const struct topo *topo, const struct subject *s, const struct gap_options *options,
+/* Starts the query for the gaps of a vCPU, a thread, a VM (its vCPUs), the host or a container (its threads); s NULL: of
+ * all VMs. With min <= 1, total == steal_time() of the same window. */
+struct query *gap_list_open(const struct catalog *catalog, const struct target *s, const struct gap_options *options);
+void gap_list_take(struct query *q, struct gap_list *out);
+/* Runs the query until the answer is ready. */
+int gap_list_of(const struct catalog *catalog, const struct target *s, const struct gap_options *options,
                 struct gap_list *out, struct error *err);
 void gap_list_release(struct gap_list *l);
 
-/* ---- Who took it from whom ------------------------------------------------------------------------------------ */
+/* ---- Steal matrix: victims and culprits ----------------------------------------------------------------------- */
 
 enum steal_by { STEAL_BY_MACHINE, STEAL_BY_THREAD };
 
 struct steal_cell {
-	struct party victim;     /* FLOW_RUNNING.  By machine: tid is -1 and name 0, of thieves too */
-	struct party thief;
+	struct actor victim;     /* kind FLOW_RUNNING. By machine: tid is -1 and name 0, also of culprits */
+	struct actor culprit;
 	int64_t ns;
-	double share;            /* of what the victim lost in all: the cells of a victim add up to 1 */
+	double share;            /* ns / lost time of the victim: the shares of a victim add up to 1 */
 };
 
 struct steal {
 	int64_t start, end;
 	enum steal_by by;
-	struct subject victim;   /* the only one, if ... */
-	bool is_one;             /* ... it is a vCPU or a thread: what the cells call it may be its machine */
-	struct steal_cell *cell; /* by victim, the one that lost most first; then by thief, likewise */
+	struct target victim;   /* the only victim: valid if is_one */
+	bool is_one;             /* the only victim is a vCPU or a thread; the cells may name its machine instead */
+	struct steal_cell *cell; /* sorted by victim, largest sum first; then by culprit, largest first */
 	size_t cells;
 	char **name;
 	size_t names;
@@ -416,124 +435,93 @@ struct steal {
 
 struct steal_options {
 	enum steal_by by;
-	const struct subject *only;  /* victims: a machine, vCPU or thread; NULL = all */
+	const struct target *only;  /* only this victim: a machine, vCPU or thread; NULL: all */
 	int64_t from, to;
-	size_t most;             /* cells by thread: if there are more, all is given by machine; 0 = any number */
+	size_t most;             /* limit of cells by thread: with more cells, the answer is by machine; 0: no limit */
 };
 
-/* What every victim lost to every thief within [from, to].  Victims by machine: a VM loses what its vCPUs do, the
- * host and containers what their threads do, as in steal_time().  Victims by thread: every thread that is not
- * a vCPU; only a vCPU: that, of its machine's name.  Conservation: the cells of a victim add up to its steal_time(). */
-struct inquiry *steal_open(const struct topo *topo, const struct steal_options *options);
-void steal_take(struct inquiry *q, struct steal *out);
-/* All of it at once. */
-int steal_matrix(const struct topo *topo, enum steal_by by, const struct subject *only, int64_t from, int64_t to,
+/* Starts the query for the time that each victim lost to each culprit within [from, to].
+ *
+ * - By machine: a VM is the sum of its vCPUs, the host and containers are the sum of their threads, as in steal_time().
+ * - By thread: each thread that executes no vCPU. If the target is a vCPU: that vCPU under the name of its machine.
+ *
+ * Conservation: the cells of a victim add up to its steal_time(). */
+struct query *steal_open(const struct catalog *catalog, const struct steal_options *options);
+void steal_take(struct query *q, struct steal *out);
+/* Runs the query until the answer is ready. */
+int steal_matrix(const struct catalog *catalog, enum steal_by by, const struct target *only, int64_t from, int64_t to,
                  struct steal *out, struct error *err);
 void steal_release(struct steal *s);
 
 /* ---- VM exits --------------------------------------------------------------------------------------------------- */
 
-
-/* The exits of a vCPU for one reason, or those of one of its guest's threads. */
+/* VM exits of a vCPU for one reason; with by_thread also for one guest thread. */
 struct exit_row {
-	uint32_t vcpu;           /* index into topo->cpu */
-	int32_t tid;             /* the guest's current thread, 0 = its idle task; -1: of all threads, or not known */
-	uint32_t name;           /* of it: index into the list's names */
-	uint32_t reason;         /* likewise: as the kernel of that architecture calls it, or its number */
-	uint64_t count;          /* exits that begin in the window */
-	uint64_t timed;          /* of these, those whose re-entry was recorded; the times below are theirs */
-	int64_t total;           /* ns from the exit to the re-entry, also where that is beyond the window */
-	int64_t min, p99, max;   /* ns; p99 by nearest rank; 0 when none is timed */
-	int64_t max_at;          /* when the longest began, the first of them */
-	uint64_t bin[LENGTH_BINS];  /* timed ones by length */
+	uint32_t vcpu;           /* index into catalog->cpu */
+	int32_t tid;             /* thread of the guest that was current; 0: its idle task; -1: all threads, or unknown */
+	uint32_t name;           /* name of that thread: index into exit_list.name */
+	uint32_t reason;         /* exit reason: index into exit_list.name; the kernel's name for that architecture, or a
+	                          * number */
+	uint64_t count;          /* number of exits that start in the window */
+	uint64_t timed;          /* number of these with a recorded re-entry; the times below cover only them */
+	int64_t total;           /* ns from exit to re-entry, also if the re-entry is after the window */
+	int64_t min, p99, max;   /* ns; p99 by nearest rank; 0 if `timed` is 0 */
+	int64_t max_at;          /* start of the longest exit; of the first if several are equal */
+	uint64_t bin[LENGTH_BINS];  /* number of timed exits by length */
 };
 
 struct exit_list {
-	struct exit_row *row;    /* by vCPU; within one the reason that took longest first */
+	struct exit_row *row;    /* sorted by vCPU, then by total, longest first */
 	size_t rows;
 	char **name;             /* raw names: escape before printing */
 	size_t names;
-	unsigned vcpus, silent;  /* that were asked about; those of them without any exit in the history */
+	unsigned vcpus, silent;  /* number of vCPUs in the answer; number of these without any exit in the history */
 };
 
 struct exit_options {
-	const struct subject *only;  /* a machine, a vCPU, its host thread, a guest's thread; the host and NULL: all VMs */
+	const struct target *only;  /* a machine, a vCPU, its host thread, a guest's thread; the host or NULL: all VMs */
 	int64_t from, to;
-	bool by_thread;          /* rows by guest thread, too: their sums are those of the vCPU */
-	/* NULL, or it is told when each exit begins (`reason`: index into the list's names), and the list has no rows. */
+	bool by_thread;          /* add rows per guest thread; their sums are the row of the vCPU */
+	/* Called at the start of each exit (`reason`: index into exit_list.name); the list then has no rows. NULL: build the
+	 * list. */
 	void (*begins)(void *arg, uint32_t vcpu, uint32_t reason, int64_t t);
 	void *arg;
 };
 
-/* From the exit to the next entry of the same vCPU, as `perf kvm stat` counts.  NULL and *err: a subject without exits of
- * its own, as a CPU of the host. */
-struct inquiry *exits_open(const struct topo *topo, const struct exit_options *options, struct error *err);
-void exits_take(struct inquiry *q, struct exit_list *out);
+/* Starts the query for VM exits with the time from the exit to the next entry of the same vCPU, as in `perf kvm stat`.
+ * Returns NULL and sets *err for a target without exits, such as a CPU of the host. */
+struct query *exits_open(const struct catalog *catalog, const struct exit_options *options, struct error *err);
+void exits_take(struct query *q, struct exit_list *out);
 void exits_release(struct exit_list *l);
 
-/* ---- What a vCPU waits for -------------------------------------------------------------------------------------- */
+/* ---- Periodic timers (paper, Fig. 15) ------------------------------------------------------------------------- */
 
-#define WAIT_KINDS(X) \
-	X(WAIT_TIMER, "timer")      /* its guest's own, or one of its host for it */ \
-	X(WAIT_IPI, "ipi")          /* another vCPU of the same guest */ \
-	X(WAIT_NET, "net")          /* a thread that moves its packets, or a packet */ \
-	X(WAIT_DEVICE, "device")    /* another thread of its monitor, or a device's interrupt */ \
-	X(WAIT_TASK, "task")        /* any other thread of the host */ \
-	X(WAIT_STOPPED, "stopped")  /* its monitor, which stops the machine, or lets it go on: a pause, a migration */ \
-	X(WAIT_UNKNOWN, "unknown")  /* nothing tells */
-#define WAIT_CODE(code, name) code,
-enum wait_kind { WAIT_KINDS(WAIT_CODE) WAIT_KIND_COUNT };
-#undef WAIT_CODE
-extern const char *const wait_kind_name[WAIT_KIND_COUNT];
-
-/* The sleeps of an idle vCPU that one party ended. */
-struct wait_row {
-	uint32_t vcpu;           /* index into topo->cpu; of a thread's sleeps UINT32_MAX */
-	enum wait_kind kind;
-	struct party by;         /* the thread that woke it, or the handler (tid -1); system -1: nobody known */
-	uint64_t count;
-	int64_t total;           /* ns asleep, within the window */
-	double share;            /* of all its sleeps */
-};
-
-struct wait_list {
-	struct wait_row *row;    /* by vCPU, longest first */
-	size_t rows;
-	char **name;             /* raw names: escape before printing */
-	size_t names;
-};
-
-/* Of a vCPU, those of a VM, or all (NULL): by what the host alone tells.  Of a thread: all its sleeps. */
-int waits_of(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, struct wait_list *out,
-             struct error *err);
-void waits_release(struct wait_list *l);
-
-/* ---- Guilty timers (paper, Fig. 15) --------------------------------------------------------------------------- */
-
-/* A process (or the bare idle task) of a guest that wakes an otherwise idle vCPU again and again. */
+/* A guest thread (or, if no thread ran, the guest's idle task) that wakes an idle vCPU periodically. */
 struct periodic {
-	int32_t system, tid;     /* tid 0: the guest's idle task handled a timer, no thread ran */
+	int32_t machine, tid;     /* tid 0: the idle task of the guest handled a timer, no thread ran */
 	uint32_t name;
-	uint32_t vcpu;           /* index into topo->cpu */
-	int64_t period;          /* ns, median distance of wakeups */
-	double regular;          /* share of the distances within a tenth of the period or of its double */
+	uint32_t vcpu;           /* index into catalog->cpu */
+	int64_t period;          /* median time between wakeups, ns */
+	double regular;          /* share of these times within 10 % of the period, or of twice the period */
 	uint64_t wakeups;
-	int64_t busy;            /* ns that the vCPU's thread was on a pCPU for it */
-	int64_t cost;            /* ns during which it kept others from a pCPU */
-	uint64_t switches;       /* how many of the wakeups did that */
+	int64_t busy;            /* ns that the vCPU's thread was on a pCPU for these wakeups */
+	int64_t cost;            /* ns for which these wakeups kept other threads off a pCPU */
+	uint64_t switches;       /* number of wakeups that kept another thread off a pCPU */
 };
 
 struct periodic_list {
-	struct periodic *item;   /* greatest cost first */
+	struct periodic *item;   /* largest cost first */
 	size_t items;
 	char **name;
 	size_t names;
 };
 
-int gap_periodic(const struct topo *topo, int64_t from, int64_t to, struct periodic_list *out, struct error *err);
+int periodic_timers_of(const struct catalog *catalog, int64_t from, int64_t to, struct periodic_list *out,
+                       struct error *err);
 void periodic_release(struct periodic_list *l);
 
 #include "query/causes.h"
+#include "query/gap_columns.h"
 #include "query/host_only.h"
 #include "query/query_text.h"
 

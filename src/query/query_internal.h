@@ -1,80 +1,85 @@
-/* Shared by the files of query/. */
+/* Functions and types that the files of query/ share: use of time by state, rows of a target, iteration over gaps.
+ * Private to query/. */
 #ifndef STEALSCOPE_QUERY_QUERY_INTERNAL_H
 #define STEALSCOPE_QUERY_QUERY_INTERNAL_H
 
 #include "query/query.h"
 #include "query/resolver.h"
 
-/* ns that a CPU stays idle although somebody wants it, from which on that is a limit (a quota, a cpuset): to wake a CPU
- * or to move a thread to another one takes less. */
-#define IDLE_LIMITED 1000000
+/* Runnable threads leave a CPU idle at most so long while the CPU is woken or the thread migrates, ns. A longer idle
+ * time is attributed to a limit (quota, cpuset). */
+#define IDLE_LIMIT_NS 1000000
 
-/* What the time in a state counts as, of vCPUs and of threads. */
-/* SERVED: lost too, while the hypervisor worked for the vCPU. */
-enum use { USE_UNKNOWN, USE_RAN, USE_LOST, USE_SERVED, USE_SLEPT };
-static inline bool is_lost(enum use use)
+/* Use of the time in a state, by state of a vCPU or of a thread. */
+/* USE_VMM is lost time, too: the hypervisor works on behalf of the vCPU. */
+enum use { USE_UNKNOWN, USE_RAN, USE_LOST, USE_VMM, USE_SLEPT };
+static inline bool use_is_lost(enum use time_use)
 {
-	return use == USE_LOST || use == USE_SERVED;
+	return time_use == USE_LOST || time_use == USE_VMM;
 }
 extern const uint8_t vcpu_use[VCPU_STATE_COUNT], thread_use[THREAD_STATE_COUNT];
 
-/* The sums of a flow of [from, to]; its names stay with the resolver (flow->names is 0). */
-int flow_collect(struct resolver *r, const struct subject *s, int64_t from, int64_t to, struct flow *out);
+/* Computes the sums of a flow of [from, to]. The names stay in the resolver (flow->names is 0). */
+int flow_collect(struct resolver *r, const struct target *s, int64_t from, int64_t to, struct flow *out);
 
-/* Cuts a window to the history, and to a thread's life; refuses one of which nothing is left. */
-int flow_cut(const struct topo *topo, const struct subject *s, int64_t *from, int64_t *to, struct error *err);
+/* Cuts a window to the history and to the target's lifetime. Returns -1 if nothing remains. */
+int window_cut_to_target(const struct catalog *catalog, const struct target *s, int64_t *from, int64_t *to,
+                         struct error *err);
 
-/* First and last moment at which the attribute is not null: 1, 0 = never, -1 = error. */
-int flow_life(const struct topo *topo, uint32_t attr, int64_t *start, int64_t *end, struct error *err);
+/* Finds the first and last ns at which the attribute has a value. Returns 1, 0 = it never has a value, -1 = error. */
+int attribute_lifetime(const struct catalog *catalog, uint32_t attr, int64_t *start, int64_t *end, struct error *err);
 
-/* The status attribute of a CPU or thread and the states of it (bits of the file's numbers) that make a gap. */
-uint32_t gap_attribute(const struct topo *topo, const struct subject *s, uint64_t *mask);
+/* Returns the status attribute of a CPU or thread. *mask: states that make a gap; bit n = state number n of the history. */
+uint32_t gap_attribute(const struct catalog *catalog, const struct target *s, uint64_t *mask);
 
-/* A vCPU thread that waits is its VM's loss, one of a container its container's: not the host's. */
-bool gap_is_own_thread(const struct topo *topo, uint32_t thread);
+/* Returns true if the lost time of a host thread counts for the host. The lost time of a vCPU's thread counts for its
+ * VM, that of a container's thread for the container. */
+bool gap_is_own_thread(const struct catalog *catalog, uint32_t thread);
 
-/* Rows that make up what a subject loses: the vCPUs of a VM, the own threads of the host or a container, a CPU or
- * thread itself.  Calls fn for each; stops when it returns other than 0, and returns that. */
-int gap_each_row(const struct topo *topo, const struct subject *s, int (*fn)(void *arg, const struct subject *row),
+/* Calls fn for each row whose lost time is summed for a target: the vCPUs of a VM, the threads of the host (see
+ * gap_is_own_thread()) or of a container, or the CPU or thread itself. If fn returns other than 0, stops and returns
+ * that. */
+int gap_each_row(const struct catalog *catalog, const struct target *s, int (*fn)(void *arg, const struct target *row),
                  void *arg);
 
-/* The same as a list, of a subject or of every machine (NULL), each with the machine whose loss it is. */
+/* The rows of gap_each_row() of one target, or of all machines (NULL). victim: the machine for which the row counts. */
 struct gap_rows {
-	struct gap_row { struct subject subject; uint32_t victim; } *row;
+	struct gap_row { struct target target; uint32_t victim; } *row;
 	size_t len, cap;
 };
-void gap_rows_list(struct gap_rows *rows, const struct topo *topo, const struct subject *s);
+void gap_rows_list(struct gap_rows *rows, const struct catalog *catalog, const struct target *s);
 void gap_rows_release(struct gap_rows *rows);
 
-/* Walks the gaps of a row within [from, to], cut to it, joined when adjacent. */
+/* Iterator over the gaps of a row within [from, to], cut to this window; adjacent intervals are joined. */
 struct gap_walk {
 	struct history_cursor cursor;
 	struct interval read[32];
 	int at, n;
 	uint64_t mask;
 	int64_t from, to;
-	struct interval ahead;  /* read but not yet given; start > end: none */
+	struct interval ahead;  /* interval that was read, but not returned yet; start > end: none */
 	bool done;
 };
-/* 1 = ready, 0 = the row has no gaps in the window (one exact sum tells), -1 = error. */
-int gap_walk_start(struct gap_walk *w, const struct topo *topo, const struct subject *row, int64_t from, int64_t to,
+/* Returns 1 = ready, 0 = the row has no gaps in the window (checked by an exact sum), -1 = error. */
+int gap_walk_start(struct gap_walk *w, const struct catalog *catalog, const struct target *row, int64_t from, int64_t to,
                    struct error *err);
-int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err);  /* 1, 0 = end, -1 */
+int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err);  /* 1, 0 = no more gaps, -1 = error */
 
-/* Instead: one interval of a gap state after the other, cut to the window but not joined. */
-int gap_walk_part(struct gap_walk *w, struct interval *iv, struct error *err);
+/* Alternative to gap_walk_next(): returns the intervals of gap states, cut to the window but not joined. */
+int gap_walk_next_state(struct gap_walk *w, struct interval *iv, struct error *err);
 
-/* Calls fn for every value of a thread's Name within the history, until it returns other than 0; returns that, or -1. */
-int topo_each_name(const struct topo *topo, uint32_t thread, int (*fn)(void *, const struct interval *), void *arg,
-                   struct error *err);
+/* Calls fn for each value of the thread's attribute Name. If fn returns other than 0, stops and returns that; -1 on
+ * error. */
+int catalog_each_name(const struct catalog *catalog, uint32_t thread, int (*fn)(void *, const struct interval *), void *arg,
+                      struct error *err);
 
-/* Is this vCPU the subject, or one of it?  NULL and the host: any VM's. */
-bool vcpu_is_asked(const struct topo *topo, const struct subject *s, uint32_t vcpu);
+/* Returns true if this vCPU is the target or belongs to it. Target NULL or the host: every vCPU of a VM. */
+bool vcpu_is_in_target(const struct catalog *catalog, const struct target *s, uint32_t vcpu);
 
-const char *explain_state_name(const struct topo *topo, const struct subject *s, int64_t state);
+const char *target_state_name(const struct catalog *catalog, const struct target *s, int64_t state);
 
 
-/* The names move from the resolver to whoever keeps the answer. */
-void resolver_give_names(struct resolver *r, char ***name, size_t *names);
+/* Moves the names of the resolver to an answer. */
+void resolver_move_names(struct resolver *r, char ***name, size_t *names);
 
 #endif

@@ -1,4 +1,4 @@
-/* Answers in words, and the flow as text (paper, Fig. 14).  A part of query/query.h, which includes it. */
+/* Answers as sentences, and the flow as a tree in text (paper, Fig. 14). A part of query/query.h, which includes it. */
 #ifndef STEALSCOPE_QUERY_QUERY_TEXT_H
 #define STEALSCOPE_QUERY_QUERY_TEXT_H
 
@@ -6,47 +6,52 @@
 
 #include "query/query.h"
 
-/* "host/2101 burnP6", "Debian/3525 critical_task", "hypervisor for Debian/3525 critical_task", "host irq/46-iwlwifi",
- * "idle CPU", "waiting for host/43 qemu-io", "waiting", "unknown".  Escaped.  `name`: raw, or NULL. */
-char *party_text(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size);
-/* The same for people: what is nobody in parentheses. */
-char *party_shown(const struct topo *topo, const struct party *who, const char *name, char *buf, size_t size);
+/* Writes an actor, escaped: "host/2101 burnP6", "Debian/3525 critical_task", "hypervisor for Debian/3525 critical_task",
+ * "host irq/46-iwlwifi", "idle CPU", "waiting for host/43 qemu-io", "waiting", "unknown". `name`: raw; NULL: none.
+ * Returns buf. */
+char *actor_text(const struct catalog *catalog, const struct actor *actor, const char *name, char *buf, size_t size);
+/* Does the same for people: encloses an actor that is no thread or machine in parentheses, as "(idle CPU)". */
+char *actor_shown(const struct catalog *catalog, const struct actor *actor, const char *name, char *buf, size_t size);
 
-/* A summary with its gaps, sorted by what was lost, in plain sentences, one per line, escaped: the machines, and the
- * threads that lost most.  The caller frees *text. */
-int explain_summary(const struct topo *topo, const struct summary *s, char **text, struct error *err);
+/* Writes a summary with gaps as plain sentences, one per line, escaped: the machines, and the threads that lost most.
+ * The summary must be sorted by lost time. The caller frees *text. */
+int explain_summary(const struct catalog *catalog, const struct summary *s, char **text, struct error *err);
 
-/* A few plain sentences, one per line, escaped: what a thread or vCPU did within [from, to], what delayed it, how
- * much, by whom, how sure that is, and what to look at next.  The caller frees *text. */
-int explain_window(const struct topo *topo, const struct subject *s, int64_t from, int64_t to, char **text,
+/* Writes a few plain sentences, one per line, escaped, on a thread or vCPU within [from, to]: its activity, its delays,
+ * the culprits, the confidence, and the next steps. The caller frees *text. */
+int explain_window(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, char **text,
                    struct error *err);
-/* The same for the gap or interval that t stands in. */
-int explain_at(const struct topo *topo, const struct subject *s, int64_t t, char **text, struct error *err);
+/* Does the same for the gap or interval that contains t. */
+int explain_at(const struct catalog *catalog, const struct target *s, int64_t t, char **text, struct error *err);
 
-/* One line for the viewer, without newline: "Debian/vCPU0 12:03:04.1139 PREEMPTED 5.21 ms by host/2101 burnP6 on
- * CPU3".  The moment is the start of the interval (of the gap, when t is in one) that holds t. */
-int explain_status(const struct topo *topo, const struct subject *s, int64_t t, char *buf, size_t size,
+/* Writes one line for the viewer, without newline: "Debian/vCPU0 12:03:04.1139 PREEMPTED 5.21 ms by host/2101 burnP6 on
+ * CPU3". The time is the start of the interval (or gap) that contains t. */
+int explain_status(const struct catalog *catalog, const struct target *s, int64_t t, char *buf, size_t size,
                    struct error *err);
 
-/* Both in steps, where a moment may hold millions of pieces.  The gap that t stands in: 1, else the interval of the
- * subject's status (a pCPU: of its current thread): 0; -1 = error. */
-int explain_moment(const struct topo *topo, const struct subject *s, int64_t t, struct gap *out, struct error *err);
-/* What explain_at() says of a moment, and explain_status() of a gap, given its flow, or that of its beginning. */
-int explain_at_of(const struct topo *topo, const struct gap *moment, const struct flow *f, char **text,
+/* The next three functions are the steps of explain_at() and explain_status(): the flow between them may be long, so the
+ * viewer runs it as a query. explain_moment() finds the gap that contains t (returns 1), or the interval of the target's
+ * status (for a pCPU: of its current thread) if there is no gap (returns 0); -1 = error. */
+int explain_moment(const struct catalog *catalog, const struct target *s, int64_t t, struct gap *out, struct error *err);
+/* Write the text of explain_at(), given the flow of the gap or interval; and of explain_status(), given the flow of the
+ * gap or of its start. */
+int explain_moment_text(const struct catalog *catalog, const struct gap *moment, const struct flow *f, char **text,
                   struct error *err);
-void explain_status_of(const struct topo *topo, const struct gap *gap, const struct flow *f, char *buf, size_t size);
+void explain_status_text(const struct catalog *catalog, const struct gap *gap, const struct flow *f, char *buf,
+                         size_t size);
 
 struct flow_text {
-	int width;                  /* columns; 0 = 80 */
-	double threshold;           /* entries with a smaller share are not printed, but counted: 0.001 = 0.1 % */
-	bool intervals;             /* also the ordered list, if the flow has it */
-	const char *const *header;  /* lines to print first (trace, error band, losses), escaped; may be NULL */
+	int width;                  /* width of the text in columns; 0: 80 */
+	double threshold;           /* entries with a smaller share are counted but not printed: 0.001 = 0.1 % */
+	bool intervals;             /* print also the list of intervals, if the flow contains it */
+	const char *const *header;  /* lines to print first (trace, clock error, losses), escaped; NULL: none */
 	size_t headers;
 };
 
-unsigned flow_text_columns(int width);  /* of the bar lanes: what the flow should have */
-/* The tree system > thread with durations, shares and a bar lane, then what the threshold left out. */
-int flow_write_text(const struct topo *topo, const struct flow *f, const struct subject *s,
+unsigned flow_text_columns(int width);  /* returns the width of the bar lanes, for flow_options.columns */
+/* Writes a tree of machines and threads with durations, shares and a bar lane, and the number of entries below the
+ * threshold. */
+int flow_write_text(const struct catalog *catalog, const struct flow *f, const struct target *s,
                     const struct flow_text *options, FILE *to, struct error *err);
 
 #endif

@@ -1,7 +1,7 @@
-/* The steal matrix: what every victim lost to every thief.
+/* The steal matrix: time that each victim lost to each culprit.
  *
- * Cost: one exact sum per row; of rows that lost anything, one walk over their status and, inside their gaps only,
- * over what the resolver needs to name the thief.  By machine it need not know threads, and one sweep serves all
+ * Cost: one exact sum per row; for rows that lost time, one walk over their status and, inside their gaps only, over the
+ * attributes that the resolver needs to name the culprit. By machine no threads are resolved, and one sweep serves all
  * victims (steal_sweep.h). */
 #include "query/query_internal.h"
 
@@ -13,43 +13,43 @@
 #include "query/culprit.h"
 #include "query/steal_sweep.h"
 
-/* Cells by victim and thief. */
-struct matrix {
-	struct parties parties;
-	struct map cell_by_pair;    /* party << 32 | party -> index into cell */
+/* Cells under construction, by victim and culprit. */
+struct steal_cells {
+	struct actors actors;
+	struct map cell_by_pair;    /* (number of victim << 32 | number of culprit) -> index into cell */
 	struct steal_cell *cell;
 	size_t cells, cap;
-	uint32_t victim;            /* party of the row at hand */
-	struct latest { uint32_t victim, cell; } *latest;  /* by thief; cell: index + 1 */
+	uint32_t victim;            /* number of the victim of the current row */
+	struct latest { uint32_t victim, cell; } *latest;  /* by culprit: index + 1 of the latest cell; 0: none */
 	size_t latests, latest_cap;
 };
 
 struct steal_part {
-	struct matrix m;
+	struct steal_cells m;
 	struct resolver r;
 	struct sweep sweep;
 	bool open;
-	size_t row;                 /* at hand */
-	bool walking;               /* through its gaps */
+	size_t row;                 /* current row */
+	bool walking;               /* the walk is inside the gaps of the row */
 	struct gap_walk walk;
 };
 
-struct steal_inquiry {
-	struct inquiry q;
+struct steal_query {
+	struct query q;
 	enum steal_by by;
-	struct subject only;
+	struct target only;
 	bool is_only, sweep;
 	size_t most;
-	atomic_bool too_many;   /* cells, in one of the parts: all may stop */
+	atomic_bool too_many;   /* a part has too many cells: all parts may stop */
 	struct gap_rows rows;
 	struct steal_part part[PARTS_MAX];
 	struct steal answer;
 };
 
-static void matrix_add(struct matrix *m, const struct party *thief, int64_t ns)
+static void matrix_add(struct steal_cells *m, const struct actor *culprit, int64_t ns)
 {
 	bool is_new;
-	uint32_t id = parties_put(&m->parties, thief);
+	uint32_t id = actors_put(&m->actors, culprit);
 	while (m->latests <= id)
 		*ARRAY_PUSH(m->latest, m->latests, m->latest_cap) = (struct latest){ 0 };
 	struct latest *latest = &m->latest[id];
@@ -57,65 +57,66 @@ static void matrix_add(struct matrix *m, const struct party *thief, int64_t ns)
 		uint64_t *at = map_put(&m->cell_by_pair, (uint64_t)m->victim << 32 | id, &is_new);
 		if (is_new) {
 			*at = m->cells;
-			*ARRAY_PUSH(m->cell, m->cells, m->cap) = (struct steal_cell){ .victim = m->parties.party[m->victim],
-				.thief = *thief };
+			*ARRAY_PUSH(m->cell, m->cells, m->cap) = (struct steal_cell){ .victim = m->actors.actor[m->victim],
+				.culprit = *culprit };
 		}
 		*latest = (struct latest){ m->victim, (uint32_t)*at + 1 };
 	}
 	m->cell[latest->cell - 1].ns += ns;
 }
 
-static void matrix_release(struct matrix *m)
+static void matrix_release(struct steal_cells *m)
 {
-	parties_release(&m->parties);
+	actors_release(&m->actors);
 	map_release(&m->cell_by_pair);
 	free(m->cell);
 	free(m->latest);
-	*m = (struct matrix){ 0 };
+	*m = (struct steal_cells){ 0 };
 }
 
-/* ---- The rows of a part, one after the other */
+/* ---- Rows of a part */
 
-static int add_piece(void *arg, const struct piece *p, int64_t start, int64_t end)
+static int part_add(void *arg, const struct resolution *p, int64_t start, int64_t end)
 {
 	struct steal_part *part = arg;
-	struct party thief = p->who;
-	/* By machine, its handlers and its hypervisor work are the machine's doing like its threads'. */
+	struct actor culprit = p->actor;
+	/* By machine: handlers and VMM time count for the machine like its threads. */
 	if (part->r.shallow) {
-		thief.tid = -1;
-		thief.name = 0;
-		if (thief.kind == FLOW_IRQ || thief.kind == FLOW_HYPERVISOR)
-			thief.kind = FLOW_PREEMPTING;
+		culprit.tid = -1;
+		culprit.name = 0;
+		if (culprit.kind == FLOW_IRQ || culprit.kind == FLOW_HYPERVISOR)
+			culprit.kind = FLOW_PREEMPTING;
 	}
-	matrix_add(&part->m, &thief, end - start + 1);
+	matrix_add(&part->m, &culprit, end - start + 1);
 	return 0;
 }
 
-/* 1 = it has gaps, 0 = it has none, -1 = error. */
-static int begin_row(struct steal_part *part, const struct topo *topo, const struct gap_row *row,
-                     const struct inquiry_part *window, struct error *err)
+/* Starts a row. Returns 1 = it has gaps, 0 = none, -1 = error. */
+static int part_start_row(struct steal_part *part, const struct catalog *catalog, const struct gap_row *row,
+                          const struct query_part *window, struct error *err)
 {
-	struct party victim = { (int32_t)row->victim, -1, 0, FLOW_RUNNING };
-	int r = gap_walk_start(&part->walk, topo, &row->subject, window->from, window->to, err);
-	if (r > 0 && !part->r.shallow && row->subject.kind == SUBJECT_THREAD) {
-		victim.tid = topo->thread[row->subject.index].tid;
-		victim.name = strtab_put(&part->r.names, topo_longest_name(topo, row->subject.index));
+	struct actor victim = { (int32_t)row->victim, -1, 0, FLOW_RUNNING };
+	int r = gap_walk_start(&part->walk, catalog, &row->target, window->from, window->to, err);
+	if (r > 0 && !part->r.shallow && row->target.kind == TARGET_THREAD) {
+		victim.tid = catalog->thread[row->target.index].tid;
+		victim.name = strtab_put(&part->r.names, catalog_longest_name(catalog, row->target.index));
 	}
 	if (r > 0)
-		part->m.victim = parties_put(&part->m.parties, &victim);
+		part->m.victim = actors_put(&part->m.actors, &victim);
 	return r;
 }
 
-static int walk_rows(struct steal_inquiry *s, struct steal_part *part, const struct inquiry_part *window,
-                     struct budget *budget, struct error *err)
+static int part_walk_rows(struct steal_query *s, struct steal_part *part, const struct query_part *window,
+                          struct budget *budget, struct error *err)
 {
 	while (part->row < s->rows.len && !budget_spent(budget)) {
 		struct gap gap;
 		const struct gap_row *row = &s->rows.row[part->row];
-		int r = part->walking ? gap_walk_next(&part->walk, &gap, err) : begin_row(part, s->q.topo, row, window, err);
+		int r = part->walking ? gap_walk_next(&part->walk, &gap, err)
+		                      : part_start_row(part, s->q.catalog, row, window, err);
 		if (r < 0)
 			return -1;
-		if (r && part->walking && resolve_walk(&part->r, &row->subject, gap.start, gap.end, add_piece, part) < 0)
+		if (r && part->walking && resolve_walk(&part->r, &row->target, gap.start, gap.end, part_add, part) < 0)
 			return -1;
 		part->walking = r > 0;
 		part->row += r == 0;
@@ -129,49 +130,49 @@ static int walk_rows(struct steal_inquiry *s, struct steal_part *part, const str
 
 /* ---- Parts */
 
-static int open_part(struct steal_inquiry *s, struct steal_part *part, const struct inquiry_part *window,
+static int part_open(struct steal_query *s, struct steal_part *part, const struct query_part *window,
                      struct error *err)
 {
 	if (s->sweep)
-		return sweep_open(&part->sweep, s->q.topo, &s->rows, window->from, window->to, err);
-	resolver_init(&part->r, s->q.topo, window->from, window->to, err);
+		return sweep_open(&part->sweep, s->q.catalog, &s->rows, window->from, window->to, err);
+	resolver_init(&part->r, s->q.catalog, window->from, window->to, err);
 	part->r.shallow = s->by == STEAL_BY_MACHINE;
 	return 1;
 }
 
-static int walk_sweep(struct steal_part *part, const struct inquiry_part *window, struct budget *budget, double *done)
+static int part_walk_sweep(struct steal_part *part, const struct query_part *window, struct budget *budget, double *done)
 {
 	int last = 0;
 	do {
-		budget->calls = 63;  /* a slice is long enough for a look at the clock */
+		budget->calls = 63;  /* a slice takes so long that the clock is read after each */
 		last = sweep_step(&part->sweep);
 	} while (last == 0 && !budget_spent(budget));
 	*done = (double)(part->sweep.at - window->from) / ((double)(window->to - window->from) + 1);
 	return last;
 }
 
-static int walk(struct inquiry *q, size_t i, struct budget *budget, struct error *err)
+static int steal_walk(struct query *q, size_t i, struct budget *budget, struct error *err)
 {
-	struct steal_inquiry *s = (struct steal_inquiry *)q;
+	struct steal_query *s = (struct steal_query *)q;
 	struct steal_part *part = &s->part[i];
-	struct inquiry_part *window = &q->part[i];
+	struct query_part *window = &q->part[i];
 	if (!part->open) {
-		int r = open_part(s, part, window, err);
+		int r = part_open(s, part, window, err);
 		if (r <= 0)
-			return r < 0 ? -1 : 1;  /* too many rows for a sweep: join() sees that it is not open */
+			return r < 0 ? -1 : 1;  /* too many rows for a sweep; join() detects that no sweep is open */
 		part->open = true;
 	}
 	if (s->sweep)
-		return walk_sweep(part, window, budget, &window->done);
+		return part_walk_sweep(part, window, budget, &window->done);
 	window->done = s->rows.len ? (double)part->row / (double)s->rows.len : 1;
-	return walk_rows(s, part, window, budget, err);
+	return part_walk_rows(s, part, window, budget, err);
 }
 
-static void release_parts(struct steal_inquiry *s)
+static void steal_release_parts(struct steal_query *s)
 {
 	for (size_t i = 0; i < s->q.parts; i++) {
 		struct steal_part *part = &s->part[i];
-		if (part->r.topo)
+		if (part->r.catalog)
 			resolver_release(&part->r);
 		matrix_release(&part->m);
 		sweep_release(&part->sweep);
@@ -179,95 +180,95 @@ static void release_parts(struct steal_inquiry *s)
 	}
 }
 
-/* ---- The answer */
+/* ---- Answer */
 
-static struct party renamed(const struct party *p, const struct strtab *from, struct strtab *to)
+static struct actor actor_renamed(const struct actor *p, const struct strtab *from, struct strtab *to)
 {
-	struct party q = *p;
+	struct actor q = *p;
 	q.name = strtab_put(to, strtab_get(from, p->name));
 	return q;
 }
 
-/* Adds the cells of the later parts to those of the first. */
-static void join_rows(struct steal_inquiry *s)
+/* Adds the cells of the other parts to the cells of the first part. */
+static void steal_join_rows(struct steal_query *s)
 {
-	struct matrix *all = &s->part[0].m;
+	struct steal_cells *all = &s->part[0].m;
 	struct strtab *names = &s->part[0].r.names;
 	for (size_t i = 1; i < s->q.parts; i++)
 		for (size_t k = 0; k < s->part[i].m.cells; k++) {
 			const struct steal_cell *c = &s->part[i].m.cell[k];
-			struct party thief = renamed(&c->thief, &s->part[i].r.names, names);
-			struct party victim = renamed(&c->victim, &s->part[i].r.names, names);
-			all->victim = parties_put(&all->parties, &victim);
-			matrix_add(all, &thief, c->ns);
+			struct actor culprit = actor_renamed(&c->culprit, &s->part[i].r.names, names);
+			struct actor victim = actor_renamed(&c->victim, &s->part[i].r.names, names);
+			all->victim = actors_put(&all->actors, &victim);
+			matrix_add(all, &culprit, c->ns);
 		}
 }
 
-static void join_sweeps(struct steal_inquiry *s)
+static void steal_join_sweeps(struct steal_query *s)
 {
-	struct matrix *all = &s->part[0].m;
-	const size_t machines = s->q.topo->machines, thieves = machines + THIEF_OTHERS;
-	static const uint8_t kind[THIEF_LIMIT] = { FLOW_IDLE_CPU, FLOW_UNKNOWN, FLOW_WAITING };
+	struct steal_cells *all = &s->part[0].m;
+	const size_t machines = s->q.catalog->machines, culprits = machines + CULPRIT_OTHERS;
+	static const uint8_t kind[CULPRIT_LIMIT] = { FLOW_IDLE_CPU, FLOW_UNKNOWN, FLOW_WAITING };
 	const uint32_t *limit = s->part[0].sweep.r.limit;
 	for (size_t v = 0; v < machines; v++)
-		for (size_t t = 0; t < thieves; t++) {
+		for (size_t t = 0; t < culprits; t++) {
 			int64_t ns = 0;
 			for (size_t i = 0; i < s->q.parts; i++)
-				ns += s->part[i].sweep.ns[v * thieves + t];
+				ns += s->part[i].sweep.ns[v * culprits + t];
 			if (ns == 0)
 				continue;
-			struct party victim = { (int32_t)v, -1, 0, FLOW_RUNNING };
-			struct party thief = { (int32_t)t, -1, 0, FLOW_PREEMPTING };
-			if (t >= machines + THIEF_LIMIT)
-				thief = (struct party){ -1, -1, limit[t - machines - THIEF_LIMIT], FLOW_LIMITED };
+			struct actor victim = { (int32_t)v, -1, 0, FLOW_RUNNING };
+			struct actor culprit = { (int32_t)t, -1, 0, FLOW_PREEMPTING };
+			if (t >= machines + CULPRIT_LIMIT)
+				culprit = (struct actor){ -1, -1, limit[t - machines - CULPRIT_LIMIT], FLOW_LIMITED };
 			else if (t >= machines)
-				thief = (struct party){ -1, -1, 0, kind[t - machines] };
-			all->victim = parties_put(&all->parties, &victim);
-			matrix_add(all, &thief, ns);
+				culprit = (struct actor){ -1, -1, 0, kind[t - machines] };
+			all->victim = actors_put(&all->actors, &victim);
+			matrix_add(all, &culprit, ns);
 		}
 }
 
 struct cell_order { struct steal_cell cell; int64_t lost; };
 
-static int by_victim(const void *a, const void *b)
+static int compare_victims(const void *a, const void *b)
 {
-	const struct party *v = &((const struct cell_order *)a)->cell.victim;
-	const struct party *u = &((const struct cell_order *)b)->cell.victim;
-	if (v->system != u->system)
-		return v->system < u->system ? -1 : 1;
+	const struct actor *v = &((const struct cell_order *)a)->cell.victim;
+	const struct actor *u = &((const struct cell_order *)b)->cell.victim;
+	if (v->machine != u->machine)
+		return v->machine < u->machine ? -1 : 1;
 	if (v->tid != u->tid)
 		return v->tid < u->tid ? -1 : 1;
 	return (v->name > u->name) - (v->name < u->name);
 }
 
-static int by_loss(const void *a, const void *b)
+static int compare_cells(const void *a, const void *b)
 {
 	const struct cell_order *x = a, *y = b;
 	if (x->lost != y->lost)
 		return x->lost < y->lost ? 1 : -1;
-	int d = by_victim(a, b);
+	int d = compare_victims(a, b);
 	if (d)
 		return d;
 	if (x->cell.ns != y->cell.ns)
 		return x->cell.ns < y->cell.ns ? 1 : -1;
-	const struct party *v = &x->cell.thief, *u = &y->cell.thief;
+	const struct actor *v = &x->cell.culprit, *u = &y->cell.culprit;
 	if (v->kind != u->kind)
 		return v->kind < u->kind ? -1 : 1;
-	if (v->system != u->system)
-		return v->system < u->system ? -1 : 1;
+	if (v->machine != u->machine)
+		return v->machine < u->machine ? -1 : 1;
 	return (v->tid > u->tid) - (v->tid < u->tid);
 }
 
-static void put_in_order(struct steal_cell *cell, size_t n)
+static void cells_sort(struct steal_cell *cell, size_t n)
 {
 	struct cell_order *order = mem_new(n, sizeof *order);
 	for (size_t i = 0; i < n; i++)
 		order[i].cell = cell[i];
 	if (n)
-		qsort(order, n, sizeof *order, by_victim);
+		qsort(order, n, sizeof *order, compare_victims);
 	for (size_t i = 0, k; i < n; i = k) {
 		int64_t lost = 0;
-		for (k = i; k < n && party_same(&order[k].cell.victim, &order[i].cell.victim); k++)
+		for (k = i; k < n && actor_same(&order[k].cell.victim, &order[i].cell.victim); k++)
 			lost += order[k].cell.ns;
 		for (size_t c = i; c < k; c++) {
 			order[c].lost = lost;
@@ -275,113 +276,113 @@ static void put_in_order(struct steal_cell *cell, size_t n)
 		}
 	}
 	if (n)
-		qsort(order, n, sizeof *order, by_loss);
+		qsort(order, n, sizeof *order, compare_cells);
 	for (size_t i = 0; i < n; i++)
 		cell[i] = order[i].cell;
 	free(order);
 }
 
-/* By machine: the rows that make up what machines lose.  By thread: every thread that is not a vCPU. */
-static void list_rows(struct steal_inquiry *s)
+/* Lists the rows. By machine: the rows whose lost time is summed for a machine. By thread: threads that execute no vCPU. */
+static void steal_list_rows(struct steal_query *s)
 {
-	const struct topo *topo = s->q.topo;
-	const struct subject *only = s->is_only ? &s->only : NULL;
+	const struct catalog *catalog = s->q.catalog;
+	const struct target *only = s->is_only ? &s->only : NULL;
 	gap_rows_release(&s->rows);
-	if (s->by == STEAL_BY_MACHINE || (only && only->kind != SUBJECT_MACHINE)) {
-		gap_rows_list(&s->rows, topo, only);
+	if (s->by == STEAL_BY_MACHINE || (only && only->kind != TARGET_MACHINE)) {
+		gap_rows_list(&s->rows, catalog, only);
 		return;
 	}
-	for (uint32_t i = 0; i < topo->threads; i++)
-		if ((!only || topo->thread[i].machine == subject_machine(topo, only)) && gap_is_own_thread(topo, i))
+	for (uint32_t i = 0; i < catalog->threads; i++)
+		if ((!only || catalog->thread[i].machine == target_machine(catalog, only)) && gap_is_own_thread(catalog, i))
 			*ARRAY_PUSH(s->rows.row, s->rows.len, s->rows.cap) =
-				(struct gap_row){ { SUBJECT_THREAD, i }, topo->thread[i].machine };
+				(struct gap_row){ { TARGET_THREAD, i }, catalog->thread[i].machine };
 }
 
-/* In a way that can answer: without a sweep, or by machine.  False if there is no need to. */
-static bool begin_again(struct steal_inquiry *s)
+/* Restarts the query if the first attempt failed: without a sweep, or by machine. Returns false if no restart is needed. */
+static bool steal_restart(struct steal_query *s)
 {
 	const bool too_many = atomic_exchange(&s->too_many, false);
-	bool unswept = false;
+	bool no_sweep = false;
 	for (size_t i = 0; i < s->q.parts; i++)
-		unswept = unswept || (s->sweep && !s->part[i].open);
-	if (!unswept && !too_many)
+		no_sweep = no_sweep || (s->sweep && !s->part[i].open);
+	if (!no_sweep && !too_many)
 		return false;
-	release_parts(s);
+	steal_release_parts(s);
 	if (too_many) {
 		s->by = STEAL_BY_MACHINE;
 		s->most = 0;
-		list_rows(s);
+		steal_list_rows(s);
 	}
-	s->sweep = too_many && s->q.topo->machines <= SWEEP_MACHINES;
-	inquiry_restart(&s->q);
+	s->sweep = too_many && s->q.catalog->machines <= SWEEP_MACHINES;
+	query_restart(&s->q);
 	return true;
 }
 
-static int join(struct inquiry *q, struct error *err)
+static int steal_join(struct query *q, struct error *err)
 {
-	struct steal_inquiry *s = (struct steal_inquiry *)q;
+	struct steal_query *s = (struct steal_query *)q;
 	struct steal_part *first = &s->part[0];
 	s->answer = (struct steal){ .start = q->from, .end = q->to, .by = s->by, .victim = s->only,
-		.is_one = s->is_only && s->only.kind != SUBJECT_MACHINE };
+		.is_one = s->is_only && s->only.kind != TARGET_MACHINE };
 	if (q->parts == 0)
 		return 1;
-	if (begin_again(s))
+	if (steal_restart(s))
 		return 0;
 	if (s->sweep)
-		join_sweeps(s);
+		steal_join_sweeps(s);
 	else
-		join_rows(s);
-	put_in_order(first->m.cell, first->m.cells);
+		steal_join_rows(s);
+	cells_sort(first->m.cell, first->m.cells);
 	s->answer.cell = first->m.cell;
 	s->answer.cells = first->m.cells;
 	first->m.cell = NULL;
-	resolver_give_names(s->sweep ? &first->sweep.r : &first->r, &s->answer.name, &s->answer.names);
+	resolver_move_names(s->sweep ? &first->sweep.r : &first->r, &s->answer.name, &s->answer.names);
 	(void)err;
 	return 1;
 }
 
-static void close_steal(struct inquiry *q)
+static void steal_close(struct query *q)
 {
-	struct steal_inquiry *s = (struct steal_inquiry *)q;
-	release_parts(s);
+	struct steal_query *s = (struct steal_query *)q;
+	steal_release_parts(s);
 	gap_rows_release(&s->rows);
 	steal_release(&s->answer);
 }
 
-static const struct inquiry_kind steal_inquiry = { walk, join, close_steal };
+static const struct query_kind steal_query = { steal_walk, steal_join, steal_close };
 
-struct inquiry *steal_open(const struct topo *topo, const struct steal_options *o)
+struct query *steal_open(const struct catalog *catalog, const struct steal_options *o)
 {
-	struct steal_inquiry *s = mem_new(1, sizeof *s);
-	int64_t from = o->from > history_begin(topo->h) ? o->from : history_begin(topo->h);
-	int64_t to = o->to < history_end(topo->h) ? o->to : history_end(topo->h);
-	inquiry_init(&s->q, &steal_inquiry, topo, from, to, 0);
+	struct steal_query *s = mem_new(1, sizeof *s);
+	int64_t from = o->from > history_begin(catalog->h) ? o->from : history_begin(catalog->h);
+	int64_t to = o->to < history_end(catalog->h) ? o->to : history_end(catalog->h);
+	query_init(&s->q, &steal_query, catalog, from, to, 0);
 	s->by = o->by;
 	s->most = o->by == STEAL_BY_THREAD ? o->most : 0;
 	s->is_only = o->only != NULL;
 	if (o->only)
 		s->only = *o->only;
-	s->sweep = o->by == STEAL_BY_MACHINE && topo->machines <= SWEEP_MACHINES;
-	list_rows(s);
+	s->sweep = o->by == STEAL_BY_MACHINE && catalog->machines <= SWEEP_MACHINES;
+	steal_list_rows(s);
 	return &s->q;
 }
 
-void steal_take(struct inquiry *q, struct steal *out)
+void steal_take(struct query *q, struct steal *out)
 {
-	struct steal_inquiry *s = (struct steal_inquiry *)q;
+	struct steal_query *s = (struct steal_query *)q;
 	*out = s->answer;
 	s->answer = (struct steal){ 0 };
 }
 
-int steal_matrix(const struct topo *topo, enum steal_by by, const struct subject *only, int64_t from, int64_t to,
+int steal_matrix(const struct catalog *catalog, enum steal_by by, const struct target *only, int64_t from, int64_t to,
                  struct steal *out, struct error *err)
 {
-	struct inquiry *q = steal_open(topo, &(struct steal_options){ by, only, from, to, 0 });
-	int status = inquiry_run(q, NULL, err);
+	struct query *q = steal_open(catalog, &(struct steal_options){ by, only, from, to, 0 });
+	int status = query_run(q, NULL, err);
 	*out = (struct steal){ 0 };
 	if (status == 0)
 		steal_take(q, out);
-	inquiry_close(q);
+	query_close(q);
 	return status;
 }
 

@@ -7,7 +7,7 @@
 #include "base/parallel.h"
 
 #define INTERVALS_WORTH_A_PART (1 << 18)
-#define STEP_NS 100000000    /* of inquiry_run(), between two looks at whether it is cancelled */
+#define STEP_NS 100000000    /* length of a step of query_run(), ns; cancellation is checked between steps */
 #define DONE_UNITS 1000
 
 bool budget_over(const struct budget *b)
@@ -15,8 +15,8 @@ bool budget_over(const struct budget *b)
 	return now_ns() >= b->until;
 }
 
-/* 1 for what takes a few ms anyway. */
-static size_t parts_of(const struct history *h, int64_t from, int64_t to)
+/* Returns the number of parts; 1 if the whole query takes a few ms. */
+static size_t parts_for_window(const struct history *h, int64_t from, int64_t to)
 {
 	int128 span = (int128)history_end(h) - history_begin(h) + 1, window = (int128)to - from + 1;
 	int128 parts = (int128)history_intervals(h) * window / span / INTERVALS_WORTH_A_PART;
@@ -28,46 +28,46 @@ static size_t parts_of(const struct history *h, int64_t from, int64_t to)
 	return parts < 1 || window < 2 * PARTS_MAX ? 1 : (size_t)parts;
 }
 
-size_t inquiry_parts(const struct inquiry *q)
+size_t query_parts(const struct query *q)
 {
-	return q->from > q->to ? 0 : parts_of(q->topo->h, q->from, q->to);
+	return q->from > q->to ? 0 : parts_for_window(q->catalog->h, q->from, q->to);
 }
 
-void parts_cut(int64_t from, int64_t to, size_t i, size_t n, int64_t *start, int64_t *end)
+void part_bounds(int64_t from, int64_t to, size_t i, size_t n, int64_t *start, int64_t *end)
 {
 	int128 window = (int128)to - from + 1;
 	*start = from + (int64_t)(window * (int64_t)i / (int64_t)n);
 	*end = from + (int64_t)(window * (int64_t)(i + 1) / (int64_t)n) - 1;
 }
 
-void inquiry_restart(struct inquiry *q)
+void query_restart(struct query *q)
 {
 	for (size_t i = 0; i < q->parts; i++) {
-		q->part[i] = (struct inquiry_part){ .err = ERROR_INIT };
-		parts_cut(q->from, q->to, i, q->parts, &q->part[i].from, &q->part[i].to);
+		q->part[i] = (struct query_part){ .err = ERROR_INIT };
+		part_bounds(q->from, q->to, i, q->parts, &q->part[i].from, &q->part[i].to);
 	}
 }
 
-void inquiry_init(struct inquiry *q, const struct inquiry_kind *kind, const struct topo *topo, int64_t from, int64_t to,
-                  size_t parts)
+void query_init(struct query *q, const struct query_kind *kind, const struct catalog *catalog, int64_t from, int64_t to,
+                size_t parts)
 {
-	*q = (struct inquiry){ .kind = kind, .topo = topo, .from = from, .to = to };
+	*q = (struct query){ .kind = kind, .catalog = catalog, .from = from, .to = to };
 	if (from <= to)
-		q->parts = parts ? parts : parts_of(topo->h, from, to);
-	inquiry_restart(q);
+		q->parts = parts ? parts : parts_for_window(catalog->h, from, to);
+	query_restart(q);
 }
 
 static int step_part(void *arg, size_t i)
 {
-	struct inquiry *q = arg;
+	struct query *q = arg;
 	struct budget budget = { .until = q->until };
-	struct inquiry_part *p = &q->part[i];
+	struct query_part *p = &q->part[i];
 	int done = p->at_end ? 1 : q->kind->walk(q, i, &budget, &p->err);
 	p->at_end = done > 0;
 	return done < 0 ? -1 : 0;
 }
 
-int inquiry_step(struct inquiry *q, int64_t ns, struct error *err)
+int query_step(struct query *q, int64_t ns, struct error *err)
 {
 	if (q->answered)
 		return 1;
@@ -88,7 +88,7 @@ int inquiry_step(struct inquiry *q, int64_t ns, struct error *err)
 	return status;
 }
 
-double inquiry_done(const struct inquiry *q)
+double query_done(const struct query *q)
 {
 	double sum = 0;
 	for (size_t i = 0; i < q->parts; i++)
@@ -96,16 +96,16 @@ double inquiry_done(const struct inquiry *q)
 	return q->answered || !q->parts ? 1 : sum / (double)q->parts;
 }
 
-int inquiry_run(struct inquiry *q, const struct progress *progress, struct error *err)
+int query_run(struct query *q, const struct progress *progress, struct error *err)
 {
 	int done;
-	while ((done = inquiry_step(q, progress ? STEP_NS : INT64_MAX, err)) == 0)
-		if (progress && progress->tick(progress->arg, "reading", (uint64_t)(DONE_UNITS * inquiry_done(q)), DONE_UNITS))
+	while ((done = query_step(q, progress ? STEP_NS : INT64_MAX, err)) == 0)
+		if (progress && progress->tick(progress->arg, "reading", (uint64_t)(DONE_UNITS * query_done(q)), DONE_UNITS))
 			return error_set(err, STATUS_CANCELLED, NULL, "cancelled");
 	return done < 0 ? -1 : 0;
 }
 
-void inquiry_close(struct inquiry *q)
+void query_close(struct query *q)
 {
 	if (!q)
 		return;

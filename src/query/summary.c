@@ -1,8 +1,8 @@
-/* Who suffers: machines, then threads, by what was taken from them.
+/* Summary of victims: machines, then threads, by lost time.
  *
- * Cost: two exact sums per row and nothing else, unless gaps are wanted.  Then each row is walked as for a steal matrix by
- * thread: its gaps, and within them who had the CPU.  The rows are shared out among the processors; what comes out does
- * not depend on how.  Memory: 8 bytes per gap of the row at hand, for the exact percentiles. */
+ * Cost: two exact sums per row, and no more without gaps. With gaps, each row is walked as for a steal matrix by thread:
+ * its gaps, and in them the culprits. The rows are divided among the processors; the answer does not depend on the
+ * division. Memory: 8 bytes per gap of the current row, for exact percentiles. */
 #include "query/query_internal.h"
 
 #include <stdatomic.h>
@@ -19,41 +19,41 @@
 struct summary_part {
 	struct resolver r;
 	bool open;
-	size_t row;               /* at hand, or NO_ROW */
-	struct gap_rows rows;     /* whose gaps are its gaps */
-	size_t sub;               /* the one at hand */
+	size_t row;               /* index of the current row; NO_ROW: none */
+	struct gap_rows rows;     /* rows of which the current summary row is the sum */
+	size_t sub;               /* index of the current one of these rows */
 	bool walking;
 	struct gap_walk walk;
-	int64_t *length;          /* of its gaps, ns */
+	int64_t *length;          /* lengths of the gaps of the summary row, ns */
 	size_t lengths, length_cap;
-	struct parties thieves;
-	int64_t *taken;           /* by each of them, ns */
-	size_t takens, taken_cap;
+	struct actors culprits;
+	int64_t *taken_ns;           /* by culprit, ns */
+	size_t culprits_len, taken_cap;
 };
 
-struct summary_inquiry {
-	struct inquiry q;
-	struct subject only;
+struct summary_query {
+	struct query q;
+	struct target only;
 	bool is_only, listed, gaps;
-	atomic_size_t next;       /* row that nobody looks at yet */
+	atomic_size_t next;       /* index of the next summary row to work on */
 	atomic_size_t done;
-	uint8_t *by;              /* part that looked at a row: its names are meant */
+	uint8_t *by;              /* by row: part that worked on it; the names of the row are names of that part */
 	struct summary_part part[PARTS_MAX];
 	struct summary answer;
 	size_t cap;
 };
 
-/* ---- The rows and their demands ---------------------------------------------------------------------------------- */
+/* ---- Rows and their demands ------------------------------------------------------------------------------------ --- */
 
-static int add_row(struct summary_inquiry *s, const struct subject *who, struct error *err)
+static int summary_add_row(struct summary_query *s, const struct target *actor, struct error *err)
 {
-	const struct topo *topo = s->q.topo;
-	struct summary_row row = { .who = *who, .thief = { -1, -1, 0, FLOW_RUNNING } };
-	if (demand_of(topo, who, s->q.from, s->q.to, &row.demand, err) < 0)
+	const struct catalog *catalog = s->q.catalog;
+	struct summary_row row = { .target = *actor, .culprit = { -1, -1, 0, FLOW_RUNNING } };
+	if (demand_of(catalog, actor, s->q.from, s->q.to, &row.demand, err) < 0)
 		return -1;
 	if (row.demand.alive == 0)
 		return 0;
-	if (topo_life(topo, who, &row.start, &row.end, err) < 0)
+	if (catalog_lifetime(catalog, actor, &row.start, &row.end, err) < 0)
 		return -1;
 	row.start = row.start < s->q.from ? s->q.from : row.start;
 	row.end = row.end > s->q.to ? s->q.to : row.end;
@@ -61,46 +61,47 @@ static int add_row(struct summary_inquiry *s, const struct subject *who, struct 
 	return 0;
 }
 
-static bool wanted(const struct summary_inquiry *s, const struct subject *who)
+static bool is_in_target(const struct summary_query *s, const struct target *actor)
 {
-	return !s->is_only || subject_machine(s->q.topo, who) == subject_machine(s->q.topo, &s->only);
+	return !s->is_only || target_machine(s->q.catalog, actor) == target_machine(s->q.catalog, &s->only);
 }
 
-static int list_rows(struct summary_inquiry *s, struct error *err)
+static int summary_list_rows(struct summary_query *s, struct error *err)
 {
-	const struct topo *topo = s->q.topo;
+	const struct catalog *catalog = s->q.catalog;
 	struct summary *out = &s->answer;
-	for (uint32_t i = 0; i < topo->machines; i++) {
-		struct subject who = { SUBJECT_MACHINE, i };
-		if (wanted(s, &who) && add_row(s, &who, err) < 0)
+	for (uint32_t i = 0; i < catalog->machines; i++) {
+		struct target actor = { TARGET_MACHINE, i };
+		if (is_in_target(s, &actor) && summary_add_row(s, &actor, err) < 0)
 			return -1;
 	}
 	out->machines = out->rows;
-	for (uint32_t i = 0; i < topo->threads; i++) {
-		struct subject who = { SUBJECT_THREAD, i };
-		if (topo->thread[i].tid != 0 && wanted(s, &who) && gap_is_own_thread(topo, i) && add_row(s, &who, err) < 0)
+	for (uint32_t i = 0; i < catalog->threads; i++) {
+		struct target actor = { TARGET_THREAD, i };
+		if (catalog->thread[i].tid != 0 && is_in_target(s, &actor) && gap_is_own_thread(catalog, i) &&
+		    summary_add_row(s, &actor, err) < 0)
 			return -1;
 	}
-	summary_sort(out, topo, SUMMARY_BY_LOST);
+	summary_sort(out, catalog, SUMMARY_BY_LOST);
 	s->by = mem_new(out->rows, sizeof *s->by);
 	s->listed = true;
 	return 0;
 }
 
-/* ---- The gaps of a row -------------------------------------------------------------------------------------------- */
+/* ---- Gaps of a row --------------------------------------------------------------------------------------------- --- */
 
-static int add_piece(void *arg, const struct piece *p, int64_t start, int64_t end)
+static int part_add_culprit(void *arg, const struct resolution *p, int64_t start, int64_t end)
 {
 	struct summary_part *part = arg;
-	uint32_t id = parties_put(&part->thieves, &p->who);
-	while (part->takens <= id)
-		*ARRAY_PUSH(part->taken, part->takens, part->taken_cap) = 0;
-	part->taken[id] += end - start + 1;
+	uint32_t id = actors_put(&part->culprits, &p->actor);
+	while (part->culprits_len <= id)
+		*ARRAY_PUSH(part->taken_ns, part->culprits_len, part->taken_cap) = 0;
+	part->taken_ns[id] += end - start + 1;
 	return 0;
 }
 
-/* Memory that grows with the trace: an error, not the end of the program. */
-static int add_length(struct summary_part *part, int64_t ns, struct error *err)
+/* Grows an array. Returns -1 if memory runs out: an error here, because the array grows with the trace. */
+static int part_add_length(struct summary_part *part, int64_t ns, struct error *err)
 {
 	if (part->lengths == part->length_cap) {
 		size_t n = part->length_cap ? 2 * part->length_cap : 256;
@@ -114,74 +115,74 @@ static int add_length(struct summary_part *part, int64_t ns, struct error *err)
 	return 0;
 }
 
-static int add_gap(struct summary_part *part, struct summary_row *row, const struct gap *gap, struct error *err)
+static int part_add_gap(struct summary_part *part, struct summary_row *row, const struct gap *gap, struct error *err)
 {
 	int64_t ns = gap->end - gap->start + 1;
 	int64_t longest = row->gaps ? row->longest.end - row->longest.start + 1 : 0;
 	if (ns > longest || (ns == longest && gap->start < row->longest.start))
 		row->longest = *gap;
 	row->gaps++;
-	if (add_length(part, ns, err) < 0)
+	if (part_add_length(part, ns, err) < 0)
 		return -1;
-	return resolve_walk(&part->r, &gap->subject, gap->start, gap->end, add_piece, part);
+	return resolve_walk(&part->r, &gap->target, gap->start, gap->end, part_add_culprit, part);
 }
 
-static int by_length(const void *a, const void *b)
+static int compare_ns(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;
 	return (*x > *y) - (*x < *y);
 }
 
-static void find_thief(const struct topo *topo, const struct summary_part *part, struct summary_row *row)
+static void row_set_culprit(const struct catalog *catalog, const struct summary_part *part, struct summary_row *row)
 {
-	struct thief thief;
-	thief_find(topo, &row->who, part->thieves.party, part->taken, part->takens, &thief);
-	row->thief = thief.who;
-	row->thief_ns = thief.ns;
+	struct top_culprit culprit;
+	culprit_find(catalog, &row->target, part->culprits.actor, part->taken_ns, part->culprits_len, &culprit);
+	row->culprit = culprit.actor;
+	row->culprit_ns = culprit.ns;
 }
 
-static void end_row(const struct topo *topo, struct summary_part *part, struct summary_row *row)
+static void part_end_row(const struct catalog *catalog, struct summary_part *part, struct summary_row *row)
 {
 	size_t n = part->lengths;
 	if (n) {
-		qsort(part->length, n, sizeof *part->length, by_length);
+		qsort(part->length, n, sizeof *part->length, compare_ns);
 		row->p50 = part->length[(n * 50 + 99) / 100 - 1];
 		row->p90 = part->length[(n * 90 + 99) / 100 - 1];
 		row->p99 = part->length[(n * 99 + 99) / 100 - 1];
-		find_thief(topo, part, row);
+		row_set_culprit(catalog, part, row);
 	}
-	if (row->who.kind == SUBJECT_MACHINE && row->demand.served > row->thief_ns) {
-		row->thief = (struct party){ (int32_t)row->who.index, -1, 0, FLOW_HYPERVISOR };
-		row->thief_ns = row->demand.served;
+	if (row->target.kind == TARGET_MACHINE && row->demand.vmm_ns > row->culprit_ns) {
+		row->culprit = (struct actor){ (int32_t)row->target.index, -1, 0, FLOW_HYPERVISOR };
+		row->culprit_ns = row->demand.vmm_ns;
 	}
 	gap_rows_release(&part->rows);
-	parties_release(&part->thieves);
-	part->thieves = (struct parties){ 0 };
-	part->takens = part->lengths = part->sub = 0;
+	actors_release(&part->culprits);
+	part->culprits = (struct actors){ 0 };
+	part->culprits_len = part->lengths = part->sub = 0;
 	part->row = NO_ROW;
 }
 
-/* One gap, or the beginning of a row. */
-static int go_on(struct summary_inquiry *s, struct summary_part *part, struct error *err)
+/* Adds one gap, or starts or ends a row. */
+static int part_step(struct summary_query *s, struct summary_part *part, struct error *err)
 {
 	struct summary_row *row = &s->answer.row[part->row];
 	if (part->sub == part->rows.len) {
-		end_row(s->q.topo, part, row);
+		part_end_row(s->q.catalog, part, row);
 		atomic_fetch_add(&s->done, 1);
 		return 0;
 	}
-	const struct subject *sub = &part->rows.row[part->sub].subject;
-	struct gap gap = { .subject = *sub };
+	const struct target *sub = &part->rows.row[part->sub].target;
+	struct gap gap = { .target = *sub };
 	int r = part->walking ? gap_walk_next(&part->walk, &gap, err)
-	                      : gap_walk_start(&part->walk, s->q.topo, sub, s->q.from, s->q.to, err);
-	if (r < 0 || (r && part->walking && add_gap(part, row, &gap, err) < 0))
+	                      : gap_walk_start(&part->walk, s->q.catalog, sub, s->q.from, s->q.to, err);
+	if (r < 0 || (r && part->walking && part_add_gap(part, row, &gap, err) < 0))
 		return -1;
 	part->walking = r > 0;
 	part->sub += r == 0;
 	return 0;
 }
 
-static bool next_row(struct summary_inquiry *s, size_t i)
+static bool part_next_row(struct summary_query *s, size_t i)
 {
 	struct summary_part *part = &s->part[i];
 	size_t row = atomic_fetch_add(&s->next, 1);
@@ -189,86 +190,86 @@ static bool next_row(struct summary_inquiry *s, size_t i)
 		return false;
 	part->row = row;
 	s->by[row] = (uint8_t)i;
-	gap_rows_list(&part->rows, s->q.topo, &s->answer.row[row].who);
+	gap_rows_list(&part->rows, s->q.catalog, &s->answer.row[row].target);
 	return true;
 }
 
-static int walk(struct inquiry *q, size_t i, struct budget *budget, struct error *err)
+static int summary_walk(struct query *q, size_t i, struct budget *budget, struct error *err)
 {
-	struct summary_inquiry *s = (struct summary_inquiry *)q;
+	struct summary_query *s = (struct summary_query *)q;
 	struct summary_part *part = &s->part[i];
-	if (!s->listed)  /* the first time there is one part */
-		return list_rows(s, err) < 0 ? -1 : 1;
+	if (!s->listed)  /* called first with one part, to list the rows */
+		return summary_list_rows(s, err) < 0 ? -1 : 1;
 	if (!part->open)
-		resolver_init(&part->r, q->topo, q->from, q->to, err);
+		resolver_init(&part->r, q->catalog, q->from, q->to, err);
 	part->open = true;
 	while (!budget_spent(budget)) {
-		if (part->row == NO_ROW && !next_row(s, i))
+		if (part->row == NO_ROW && !part_next_row(s, i))
 			return 1;
-		if (go_on(s, part, err) < 0)
+		if (part_step(s, part, err) < 0)
 			return -1;
 	}
 	q->part[i].done = (double)atomic_load(&s->done) / (double)(s->answer.rows + 1);
 	return 0;
 }
 
-/* ---- The answer --------------------------------------------------------------------------------------------------- */
+/* ---- Answer ---------------------------------------------------------------------------------------------------- --- */
 
-/* The names of all parts, in those of the first. */
-static void join_names(struct summary_inquiry *s)
+/* Moves the names of all parts to the names of the first part. */
+static void summary_join_names(struct summary_query *s)
 {
 	struct resolver *first = &s->part[0].r;
 	for (size_t i = 0; i < s->answer.rows; i++) {
-		struct party *thief = &s->answer.row[i].thief;
+		struct actor *culprit = &s->answer.row[i].culprit;
 		if (s->by[i] != 0)
-			thief->name = strtab_put(&first->names, strtab_get(&s->part[s->by[i]].r.names, thief->name));
+			culprit->name = strtab_put(&first->names, strtab_get(&s->part[s->by[i]].r.names, culprit->name));
 	}
-	resolver_give_names(first, &s->answer.name, &s->answer.names);
+	resolver_move_names(first, &s->answer.name, &s->answer.names);
 }
 
-static int join(struct inquiry *q, struct error *err)
+static int summary_join(struct query *q, struct error *err)
 {
-	struct summary_inquiry *s = (struct summary_inquiry *)q;
+	struct summary_query *s = (struct summary_query *)q;
 	(void)err;
 	if (q->from > q->to || !s->gaps)
 		return 1;
 	if (s->part[0].open) {
-		join_names(s);
+		summary_join_names(s);
 		return 1;
 	}
-	/* The rows are there: their gaps now, side by side. */
-	size_t workers = inquiry_parts(q);
+	/* Called when all rows are listed: starts the search for their gaps, in parallel. */
+	size_t workers = query_parts(q);
 	q->parts = workers < s->answer.rows ? workers : 1;
 	for (size_t i = 0; i < q->parts; i++)
 		s->part[i].row = NO_ROW;
-	inquiry_restart(q);
+	query_restart(q);
 	return 0;
 }
 
-static void close_summary(struct inquiry *q)
+static void summary_close(struct query *q)
 {
-	struct summary_inquiry *s = (struct summary_inquiry *)q;
+	struct summary_query *s = (struct summary_query *)q;
 	for (size_t i = 0; i < PARTS_MAX; i++) {
 		struct summary_part *part = &s->part[i];
 		if (part->open)
 			resolver_release(&part->r);
 		gap_rows_release(&part->rows);
-		parties_release(&part->thieves);
+		actors_release(&part->culprits);
 		free(part->length);
-		free(part->taken);
+		free(part->taken_ns);
 	}
 	free(s->by);
 	summary_release(&s->answer);
 }
 
-static const struct inquiry_kind summary_inquiry = { walk, join, close_summary };
+static const struct query_kind summary_query = { summary_walk, summary_join, summary_close };
 
-struct inquiry *summary_open(const struct topo *topo, const struct summary_options *o)
+struct query *summary_open(const struct catalog *catalog, const struct summary_options *o)
 {
-	struct summary_inquiry *s = mem_new(1, sizeof *s);
-	int64_t from = o->from > history_begin(topo->h) ? o->from : history_begin(topo->h);
-	int64_t to = o->to < history_end(topo->h) ? o->to : history_end(topo->h);
-	inquiry_init(&s->q, &summary_inquiry, topo, from, to, 1);
+	struct summary_query *s = mem_new(1, sizeof *s);
+	int64_t from = o->from > history_begin(catalog->h) ? o->from : history_begin(catalog->h);
+	int64_t to = o->to < history_end(catalog->h) ? o->to : history_end(catalog->h);
+	query_init(&s->q, &summary_query, catalog, from, to, 1);
 	s->gaps = o->gaps;
 	s->is_only = o->only != NULL;
 	if (o->only)
@@ -277,22 +278,22 @@ struct inquiry *summary_open(const struct topo *topo, const struct summary_optio
 	return &s->q;
 }
 
-void summary_take(struct inquiry *q, struct summary *out)
+void summary_take(struct query *q, struct summary *out)
 {
-	struct summary_inquiry *s = (struct summary_inquiry *)q;
+	struct summary_query *s = (struct summary_query *)q;
 	*out = s->answer;
 	out->gaps = s->gaps;
 	s->answer = (struct summary){ 0 };
 }
 
-int summary_of(const struct topo *topo, const struct summary_options *options, struct summary *out, struct error *err)
+int summary_of(const struct catalog *catalog, const struct summary_options *options, struct summary *out, struct error *err)
 {
-	struct inquiry *q = summary_open(topo, options);
-	int status = inquiry_run(q, NULL, err);
+	struct query *q = summary_open(catalog, options);
+	int status = query_run(q, NULL, err);
 	*out = (struct summary){ 0 };
 	if (status == 0)
 		summary_take(q, out);
-	inquiry_close(q);
+	query_close(q);
 	return status;
 }
 

@@ -1,4 +1,4 @@
-/* The orders of a summary. */
+/* Sort orders of a summary. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -9,13 +9,13 @@ const char *const summary_order_name[SUMMARY_ORDER_COUNT + 1] = { SUMMARY_ORDERS
 #undef ORDER_NAME
 
 struct row_order {
-	bool last;           /* the host, where guests come first */
+	bool last;           /* the host and its threads, in orders that list guests first */
 	double key;          /* greatest first */
 	int64_t lost;
 	struct summary_row row;
 };
 
-static double key_of(const struct summary_row *r, enum summary_order by)
+static double sort_key(const struct summary_row *r, enum summary_order by)
 {
 	const struct demand *d = &r->demand;
 	switch (by) {
@@ -31,7 +31,7 @@ static double key_of(const struct summary_row *r, enum summary_order by)
 	return 0;
 }
 
-static int compare(const void *pa, const void *pb)
+static int compare_rows(const void *pa, const void *pb)
 {
 	const struct row_order *a = pa, *b = pb;
 	if (a->last != b->last)
@@ -40,27 +40,27 @@ static int compare(const void *pa, const void *pb)
 		return a->key < b->key ? 1 : -1;
 	if (a->lost != b->lost)
 		return a->lost < b->lost ? 1 : -1;
-	return (a->row.who.index > b->row.who.index) - (a->row.who.index < b->row.who.index);
+	return (a->row.target.index > b->row.target.index) - (a->row.target.index < b->row.target.index);
 }
 
-static void sort_rows(const struct topo *topo, struct summary_row *row, size_t n, enum summary_order by)
+static void sort_rows(const struct catalog *catalog, struct summary_row *row, size_t n, enum summary_order by)
 {
 	struct row_order *order = mem_new(n, sizeof *order);
 	for (size_t i = 0; i < n; i++) {
-		bool host = topo->machine[subject_machine(topo, &row[i].who)].kind == MACHINE_HOST;
-		order[i] = (struct row_order){ host && by == SUMMARY_BY_LOST, key_of(&row[i], by),
+		bool host = catalog->machine[target_machine(catalog, &row[i].target)].kind == MACHINE_HOST;
+		order[i] = (struct row_order){ host && by == SUMMARY_BY_LOST, sort_key(&row[i], by),
 			by == SUMMARY_BY_ID ? 0 : row[i].demand.lost, row[i] };
 	}
 	if (n)
-		qsort(order, n, sizeof *order, compare);
+		qsort(order, n, sizeof *order, compare_rows);
 	for (size_t i = 0; i < n; i++)
 		row[i] = order[i].row;
 	free(order);
 }
 
-void summary_sort(struct summary *s, const struct topo *topo, enum summary_order by)
+void summary_sort(struct summary *s, const struct catalog *catalog, enum summary_order by)
 {
-	sort_rows(topo, s->row, s->machines, by);
-	sort_rows(topo, s->row + s->machines, s->rows - s->machines, by);
+	sort_rows(catalog, s->row, s->machines, by);
+	sort_rows(catalog, s->row + s->machines, s->rows - s->machines, by);
 	s->by = by;
 }

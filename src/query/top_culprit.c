@@ -1,71 +1,72 @@
-/* Who took most, for whom one line is room: a thread, unless that misleads. */
+/* Selection of the main culprit, for one line of text: a thread, unless naming one thread would mislead. */
 #include "query/top_culprit.h"
 
 #include <stdlib.h>
 
 #include "base/mem.h"
 
-unsigned thief_group(const struct topo *topo, const struct subject *self, const struct party *p)
+unsigned culprit_group(const struct catalog *catalog, const struct target *self, const struct actor *p)
 {
-	if (p->system < 0 || p->kind == FLOW_WAITING)
-		return THIEF_NOBODY;
-	const bool own = p->kind == FLOW_HYPERVISOR && self && p->system == (int32_t)subject_machine(topo, self) &&
-	                 (self->kind != SUBJECT_THREAD || topo->thread[self->index].tid == p->tid);
-	return own ? THIEF_SERVICE : THIEF_MACHINES + (unsigned)p->system;
+	if (p->machine < 0 || p->kind == FLOW_WAITING)
+		return CULPRIT_NOBODY;
+	const bool is_own = p->kind == FLOW_HYPERVISOR && self && p->machine == (int32_t)target_machine(catalog, self) &&
+	                 (self->kind != TARGET_THREAD || catalog->thread[self->index].tid == p->tid);
+	return is_own ? CULPRIT_SERVICE : CULPRIT_MACHINES + (unsigned)p->machine;
 }
 
-static struct party whole_of(const struct topo *topo, const struct subject *self, unsigned group)
+static struct actor group_actor(const struct catalog *catalog, const struct target *self, unsigned group)
 {
-	if (group == THIEF_SERVICE)
-		return (struct party){ (int32_t)subject_machine(topo, self), -1, 0, FLOW_HYPERVISOR };
-	return (struct party){ (int32_t)(group - THIEF_MACHINES), -1, 0, FLOW_PREEMPTING };
+	if (group == CULPRIT_SERVICE)
+		return (struct actor){ (int32_t)target_machine(catalog, self), -1, 0, FLOW_HYPERVISOR };
+	return (struct actor){ (int32_t)(group - CULPRIT_MACHINES), -1, 0, FLOW_PREEMPTING };
 }
 
-void thief_find(const struct topo *topo, const struct subject *self, const struct party *party, const int64_t *ns,
-                size_t n, struct thief *out)
+void culprit_find(const struct catalog *catalog, const struct target *self, const struct actor *actor, const int64_t *ns,
+                  size_t n, struct top_culprit *out)
 {
-	const unsigned groups = THIEF_MACHINES + topo->machines;
-	int64_t *whole = mem_new(groups, sizeof *whole);
-	size_t first = 0, of_most = 0;
-	*out = (struct thief){ .who = { -1, -1, 0, FLOW_RUNNING } };
+	const unsigned groups = CULPRIT_MACHINES + catalog->machines;
+	int64_t *group_ns = mem_new(groups, sizeof *group_ns);
+	size_t first = 0, largest = 0;
+	*out = (struct top_culprit){ .actor = { -1, -1, 0, FLOW_RUNNING } };
 	for (size_t i = 0; i < n; i++) {
-		const unsigned g = thief_group(topo, self, &party[i]);
-		whole[g] = g != THIEF_NOBODY ? whole[g] + ns[i] : ns[i] > whole[g] ? ns[i] : whole[g];
+		const unsigned g = culprit_group(catalog, self, &actor[i]);
+		group_ns[g] = g != CULPRIT_NOBODY ? group_ns[g] + ns[i] : ns[i] > group_ns[g] ? ns[i] : group_ns[g];
 		first = ns[i] > ns[first] ? i : first;
 	}
-	unsigned most = n ? thief_group(topo, self, &party[first]) : THIEF_NOBODY;
+	unsigned largest_group = n ? culprit_group(catalog, self, &actor[first]) : CULPRIT_NOBODY;
 	for (unsigned g = 0; g < groups; g++)
-		most = whole[g] > whole[most] ? g : most;
+		largest_group = group_ns[g] > group_ns[largest_group] ? g : largest_group;
 	for (size_t i = n; i-- > 0; )
-		if (thief_group(topo, self, &party[i]) == most && ns[i] > 0) {
-			of_most = out->parties && ns[of_most] > ns[i] ? of_most : i;
-			out->parties++;
+		if (culprit_group(catalog, self, &actor[i]) == largest_group && ns[i] > 0) {
+			largest = out->actors && ns[largest] > ns[i] ? largest : i;
+			out->actors++;
 		}
-	/* Most of the largest part may be less than what somebody else took alone. */
-	if (out->parties && (most == THIEF_NOBODY || (ns[of_most] > whole[most] / 2 && ns[of_most] == ns[first])))
-		*out = (struct thief){ party[of_most], ns[of_most], 1 };
-	else if (out->parties)
-		*out = (struct thief){ whole_of(topo, self, most), whole[most], out->parties };
-	free(whole);
+	/* An actor with more than half of the largest group may still have taken less than an actor of another group. */
+	if (out->actors && (largest_group == CULPRIT_NOBODY ||
+	                    (ns[largest] > group_ns[largest_group] / 2 && ns[largest] == ns[first])))
+		*out = (struct top_culprit){ actor[largest], ns[largest], 1 };
+	else if (out->actors)
+		*out = (struct top_culprit){ group_actor(catalog, self, largest_group), group_ns[largest_group], out->actors };
+	free(group_ns);
 }
 
-void flow_thief(const struct topo *topo, const struct subject *self, const struct flow_entry *entry, size_t n,
-                struct thief *out)
+void flow_top_culprit(const struct catalog *catalog, const struct target *self, const struct flow_entry *entry, size_t n,
+                  struct top_culprit *out)
 {
-	struct party *party = mem_new(n, sizeof *party);
+	struct actor *actor = mem_new(n, sizeof *actor);
 	int64_t *lost = mem_new(n, sizeof *lost);
 	for (size_t i = 0; i < n; i++) {
-		party[i] = entry[i].who;
+		actor[i] = entry[i].actor;
 		lost[i] = entry[i].lost;
 	}
-	thief_find(topo, self, party, lost, n, out);
-	free(party);
+	culprit_find(catalog, self, actor, lost, n, out);
+	free(actor);
 	free(lost);
 }
 
-const char *thief_own(const struct topo *topo, const struct subject *self, const struct party *thief)
+const char *culprit_own_prefix(const struct catalog *catalog, const struct target *self, const struct actor *culprit)
 {
-	const bool own = thief->kind == FLOW_PREEMPTING && thief->tid < 0 && thief->name == 0 &&
-	                 thief->system == (int32_t)subject_machine(topo, self);
-	return !own ? "" : self->kind == SUBJECT_MACHINE ? "threads of " : "others in ";
+	const bool is_own = culprit->kind == FLOW_PREEMPTING && culprit->tid < 0 && culprit->name == 0 &&
+	                 culprit->machine == (int32_t)target_machine(catalog, self);
+	return !is_own ? "" : self->kind == TARGET_MACHINE ? "threads of " : "other threads of ";
 }

@@ -1,16 +1,16 @@
-/* Who took most, for whom one line is room.  Private to query/. */
+/* Selection of the main culprit, for one line of text. Private to query/. */
 #ifndef STEALSCOPE_QUERY_TOP_CULPRIT_H
 #define STEALSCOPE_QUERY_TOP_CULPRIT_H
 
 #include "query/query_internal.h"
 
-/* Counted together is what is of one machine, but for the hypervisor's work for the subject itself, which is not its
- * siblings' doing.  THIEF_NOBODY's, who is of none, are not: no CPU was idle because of a quota.  Whoever sleeps has no
- * CPU either. */
-enum { THIEF_NOBODY, THIEF_SERVICE, THIEF_MACHINES };
-unsigned thief_group(const struct topo *topo, const struct subject *self, const struct party *p);
-/* party[i] took ns[i]. */
-void thief_find(const struct topo *topo, const struct subject *self, const struct party *party, const int64_t *ns,
-                size_t n, struct thief *out);
+/* Groups of actors. The actors of one machine are a group, except the hypervisor's work for the target itself
+ * (CULPRIT_SERVICE). Actors without a machine or without a CPU (CULPRIT_NOBODY: an idle CPU, a quota, a sleeper) are
+ * compared one by one and not summed. */
+enum { CULPRIT_NOBODY, CULPRIT_SERVICE, CULPRIT_MACHINES };
+unsigned culprit_group(const struct catalog *catalog, const struct target *self, const struct actor *p);
+/* Finds the main culprit among n actors; ns[i]: time that actor[i] took. */
+void culprit_find(const struct catalog *catalog, const struct target *self, const struct actor *actor, const int64_t *ns,
+                  size_t n, struct top_culprit *out);
 
 #endif

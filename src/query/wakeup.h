@@ -1,19 +1,19 @@
-/* What ended a sleep, as far as the history tells.  Private to query/. */
+/* The wakeup that ended a sleep. Private to query/. */
 #ifndef STEALSCOPE_QUERY_WAKEUP_H
 #define STEALSCOPE_QUERY_WAKEUP_H
 
 #include "query/resolver.h"
 
 struct wakeup {
-	int64_t at;               /* ns: its waker acted; it may have slept longer than that */
-	int32_t machine, tid;     /* who was current there; -1: nobody knows */
-	const char *in;           /* "thread", or a handler's name; NULL: nobody knows */
+	int64_t at;               /* time at which the waker acted, ns; the sleep may end later */
+	int32_t machine, tid;     /* current thread of the waker's CPU; tid -1: unknown */
+	const char *in;           /* context of the waker: "thread", or the name of a handler; NULL: unknown */
 };
 
-/* Of the sleep that was over at `at`. */
-int wakeup_of(struct resolver *r, struct who *sleeper, int64_t at, struct wakeup *out);
+/* Finds the wakeup that ended the sleep before `at`. */
+int wakeup_of(struct resolver *r, struct thread_ref *sleeper, int64_t at, struct wakeup *out);
 
-/* Kinds of handlers, by name. */
+/* Return true if the handler of that name belongs to this kind. */
 bool wakeup_is_timer(const char *in);
 bool wakeup_is_network(const char *in);
 bool wakeup_is_device(const char *in);

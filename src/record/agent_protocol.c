@@ -10,8 +10,8 @@
 
 #include "base/mem.h"
 
-#define HEAD 12
-#define LONGEST (1 << 20)  /* agents send at most 8 KiB */
+#define HEAD 12  /* bytes of a message header */
+#define MESSAGE_MAX (1 << 20)  /* bytes; agents send at most 8 KiB */
 
 uint32_t wire_u32(const void *at)
 {
@@ -26,17 +26,18 @@ void wire_put_u32(void *at, uint32_t x)
 	memcpy(at, &x, sizeof x);
 }
 
-int wire_send(int s, enum wire_command command, const void *part, size_t part_len, const void *rest, size_t rest_len)
+int wire_send(int s, enum wire_command command, const void *args, size_t args_len, const void *payload,
+              size_t payload_len)
 {
-	const size_t len = HEAD + part_len + rest_len;
+	const size_t len = HEAD + args_len + payload_len;
 	unsigned char *bytes = mem_new(len, 1);
 	wire_put_u32(bytes, (uint32_t)len);
 	wire_put_u32(bytes + 4, command);
-	wire_put_u32(bytes + 8, (uint32_t)part_len);
-	if (part_len)
-		memcpy(bytes + HEAD, part, part_len);
-	if (rest_len)
-		memcpy(bytes + HEAD + part_len, rest, rest_len);
+	wire_put_u32(bytes + 8, (uint32_t)args_len);
+	if (args_len)
+		memcpy(bytes + HEAD, args, args_len);
+	if (payload_len)
+		memcpy(bytes + HEAD + args_len, payload, payload_len);
 	ssize_t n = 0;
 	for (size_t at = 0; at < len && n >= 0; at += (size_t)n)
 		n = send(s, bytes + at, len - at, MSG_NOSIGNAL);
@@ -44,7 +45,7 @@ int wire_send(int s, enum wire_command command, const void *part, size_t part_le
 	return n < 0 ? -1 : 0;
 }
 
-static int receive(int s, void *to, size_t len)
+static int receive_all(int s, void *to, size_t len)
 {
 	for (size_t at = 0; at < len;) {
 		const ssize_t n = read(s, (char *)to + at, len - at);
@@ -60,18 +61,18 @@ static int receive(int s, void *to, size_t len)
 int wire_receive(int s, struct wire_message *m)
 {
 	unsigned char head[HEAD];
-	if (receive(s, head, sizeof head))
+	if (receive_all(s, head, sizeof head))
 		return -1;
-	const size_t size = wire_u32(head), part = wire_u32(head + 8);
-	if (size < HEAD || size > LONGEST || part > size - HEAD) {
+	const size_t size = wire_u32(head), args_len = wire_u32(head + 8);
+	if (size < HEAD || size > MESSAGE_MAX || args_len > size - HEAD) {
 		errno = EPROTO;
 		return -1;
 	}
 	m->command = wire_u32(head + 4);
 	m->bytes = mem_resize(m->bytes, size, 1);
-	m->part = m->bytes;
-	m->part_len = part;
-	m->rest = m->bytes + part;
-	m->rest_len = size - HEAD - part;
-	return receive(s, m->bytes, size - HEAD);
+	m->args = m->bytes;
+	m->args_len = args_len;
+	m->payload = m->bytes + args_len;
+	m->payload_len = size - HEAD - args_len;
+	return receive_all(s, m->bytes, size - HEAD);
 }

@@ -1,5 +1,5 @@
-/* What trace-cmd and its agents say to each other: messages of three big-endian words (size, command, size of what the
- * command has), that part, and the rest.  The other end is a guest: no size is believed. */
+/* Protocol between trace-cmd and its agents. A message is a header of three big-endian 32-bit words (total size, command,
+ * size of the arguments), the command's arguments, and a payload. The peer is an untrusted guest: every size is checked. */
 #ifndef STEALSCOPE_RECORD_AGENT_PROTOCOL_H
 #define STEALSCOPE_RECORD_AGENT_PROTOCOL_H
 
@@ -12,15 +12,18 @@ enum wire_command {
 
 struct wire_message {
 	uint32_t command;
-	const unsigned char *part, *rest;  /* in bytes */
-	size_t part_len, rest_len;
-	unsigned char *bytes;              /* the caller frees, or hands on to the next message */
+	const unsigned char *args, *payload;  /* both point into `bytes` */
+	size_t args_len, payload_len;      /* bytes */
+	unsigned char *bytes;              /* receive buffer; NULL at first; reused by the next wire_receive(); freed by the
+	                                    * caller */
 };
 
-/* 0, or -1 with errno. */
-int wire_send(int s, enum wire_command command, const void *part, size_t part_len, const void *rest, size_t rest_len);
+/* Send and receive one message on socket s. Return 0, or -1 with errno. */
+int wire_send(int s, enum wire_command command, const void *args, size_t args_len, const void *payload,
+              size_t payload_len);
 int wire_receive(int s, struct wire_message *m);
 
+/* Convert a big-endian word, which may be unaligned, from and to host byte order. */
 uint32_t wire_u32(const void *at);
 void wire_put_u32(void *at, uint32_t x);
 

@@ -14,45 +14,45 @@
 
 #include "base/mem.h"
 #include "base/clock.h"
+#include "base/number.h"
 
-#define SECOND 1000000000LL
-#define PATIENCE 20        /* s for a sign of life */
-#define LONGEST 120        /* s for all */
+#define SILENCE_MAX 20     /* s without data from the agent after which the watchdog gives up */
+#define SHUTDOWN_MAX 120   /* s for the whole shutdown of the agent */
 
-/* Reads where the pages are; cpus stays 0 where that is not understood. */
-static void take_ports(struct agent_seen *seen, const struct wire_message *m)
+/* Parses the ports and the page size from the agent's answer; cpus remains 0 if the message is malformed. */
+static void parse_ports(struct agent_progress *progress, const struct wire_message *m)
 {
-	const char *at = (const char *)m->rest, *end = at + m->rest_len;
-	const unsigned cpus = m->part_len < 12 ? 0 : wire_u32(m->part + 4);
-	seen->page = cpus ? wire_u32(m->part + 8) : 0;
-	if (cpus < 1 || cpus > FRAME_CPUS || seen->page < 1024 || seen->page > 1 << 20)
+	const char *at = (const char *)m->payload, *end = at + m->payload_len;
+	const unsigned cpus = m->args_len < 12 ? 0 : wire_u32(m->args + 4);
+	progress->page = cpus ? wire_u32(m->args + 8) : 0;
+	if (cpus < 1 || cpus > FRAME_CPUS || progress->page < 1024 || progress->page > 1 << 20)
 		return;
 	for (unsigned i = 0; i < cpus; i++) {
-		const char *over = memchr(at, '\0', (size_t)(end - at));
-		if (!over || sscanf(at, "%u", &seen->port[i]) != 1)
+		const char *nul = memchr(at, '\0', (size_t)(end - at));
+		if (!nul || sscanf(at, "%u", &progress->port[i]) != 1)
 			return;
-		at = over + 1;
+		at = nul + 1;
 	}
-	seen->cpus = cpus;
+	progress->cpus = cpus;
 }
 
-static void take_answer(int s, struct agent_seen *seen)
+static void receive_answer(int s, struct agent_progress *progress)
 {
 	struct wire_message m = { 0 };
 	if (wire_receive(s, &m) == 0 && m.command == WIRE_RESPONSE) {
-		take_ports(seen, &m);
-		seen->answered = true;
+		parse_ports(progress, &m);
+		progress->answered = true;
 	}
 	free(m.bytes);
 }
 
-/* Reads what comes, and forgets it, until the agent hangs up. */
+/* Reads and discards data until the agent closes the connection. Returns -1 on a timeout. */
 static int await_end(int s, struct pollfd *p, unsigned cpus)
 {
-	const int64_t end = now_ns() + LONGEST * SECOND;
+	const int64_t end = now_ns() + SHUTDOWN_MAX * NS_PER_S;
 	char bytes[4096];
 	p[cpus] = (struct pollfd){ s, POLLIN, 0 };
-	while (now_ns() < end && poll(p, cpus + 1, PATIENCE * 1000) > 0)
+	while (now_ns() < end && poll(p, cpus + 1, SILENCE_MAX * 1000) > 0)
 		for (unsigned i = 0; i <= cpus; i++) {
 			if (!p[i].revents || read(p[i].fd, bytes, sizeof bytes) > 0)
 				continue;
@@ -64,22 +64,22 @@ static int await_end(int s, struct pollfd *p, unsigned cpus)
 	return -1;
 }
 
-int agent_wind_up(const struct agent_way *way, int s, struct agent_seen *seen)
+int agent_shut_down(const struct agent_connection *connection, int s, struct agent_progress *progress)
 {
-	if (!seen->answered)
-		take_answer(s, seen);
-	struct pollfd *p = mem_new(seen->cpus + 1, sizeof *p);
-	for (unsigned i = 0; i < seen->cpus; i++)  /* it waits for that, and hears nothing meanwhile */
-		p[i] = (struct pollfd){ seen->connected ? -1 : way->dial(way, seen->port[i]), POLLIN, 0 };
-	if (!seen->closed)
+	if (!progress->answered)
+		receive_answer(s, progress);
+	struct pollfd *p = mem_new(progress->cpus + 1, sizeof *p);
+	for (unsigned i = 0; i < progress->cpus; i++)  /* the agent handles no message before all ports are connected */
+		p[i] = (struct pollfd){ progress->connected ? -1 : connection->dial(connection, progress->port[i]), POLLIN, 0 };
+	if (!progress->closed)
 		wire_send(s, WIRE_CLOSE, NULL, 0, NULL, 0);
-	const int rc = await_end(s, p, seen->cpus);
+	const int rc = await_end(s, p, progress->cpus);
 	free(p);
 	return rc;
 }
 
-/* Nothing of the recorder's may stay open in it, or that would wait for it. */
-static void keep_open(int first, int second)
+/* Closes all inherited descriptors except two: an open pipe would keep its reader in the recorder waiting. */
+static void close_other_files(int first, int second)
 {
 	const unsigned low = (unsigned)(first < second ? first : second), high = (unsigned)(first < second ? second : first);
 	for (unsigned i = 0; i < high; i++)
@@ -88,54 +88,55 @@ static void keep_open(int first, int second)
 	syscall(SYS_close_range, high + 1, ~0U, 0U);
 }
 
-static _Noreturn void watch(const struct agent_way *way, int s, int alive, struct agent_seen *seen)
+static _Noreturn void watch_recorder(const struct agent_connection *connection, int s, int lifeline,
+                                     struct agent_progress *progress)
 {
 	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1 };
-	struct pollfd p[] = { { s, POLLIN, 0 }, { alive, POLLIN, 0 } };
+	struct pollfd p[] = { { s, POLLIN, 0 }, { lifeline, POLLIN, 0 } };
 	char none = 0;
 	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
 		signal(ignored[i], SIG_IGN);
 	setsid();
-	keep_open(s, alive);
-	if (poll(p, 2, PATIENCE * 1000) > 0 && p[0].revents)
-		take_answer(s, seen);
-	send(alive, &none, 1, MSG_NOSIGNAL);
-	while (read(alive, &none, 1) < 0 && errno == EINTR)
+	close_other_files(s, lifeline);
+	if (poll(p, 2, SILENCE_MAX * 1000) > 0 && p[0].revents)
+		receive_answer(s, progress);
+	send(lifeline, &none, 1, MSG_NOSIGNAL);
+	while (read(lifeline, &none, 1) < 0 && errno == EINTR)
 		continue;
-	_exit(agent_wind_up(way, s, seen) ? 1 : 0);
+	_exit(agent_shut_down(connection, s, progress) ? 1 : 0);
 }
 
-int agent_watch(struct agent_watch *w, const struct agent_way *way, int s)
+int agent_watchdog_start(struct agent_watchdog *w, const struct agent_connection *connection, int s)
 {
 	int pair[2];
-	w->seen = mmap(NULL, sizeof *w->seen, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (w->seen == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+	w->progress = mmap(NULL, sizeof *w->progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (w->progress == MAP_FAILED || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -1;
 	w->pid = fork();
 	if (w->pid == 0) {
 		close(pair[1]);
-		watch(way, s, pair[0], w->seen);
+		watch_recorder(connection, s, pair[0], w->progress);
 	}
 	close(pair[0]);
-	w->alive = pair[1];
+	w->lifeline = pair[1];
 	return w->pid < 0 ? -1 : 0;
 }
 
-int agent_watch_answer(const struct agent_watch *w)
+int agent_watchdog_await_answer(const struct agent_watchdog *w)
 {
 	char none;
 	ssize_t n;
 	do
-		n = read(w->alive, &none, 1);
+		n = read(w->lifeline, &none, 1);
 	while (n < 0 && errno == EINTR);
-	return w->seen->answered ? 0 : -1;
+	return w->progress->answered ? 0 : -1;
 }
 
-void agent_watch_end(struct agent_watch *w)
+void agent_watchdog_end(struct agent_watchdog *w)
 {
-	if (w->alive >= 0)
-		close(w->alive);
+	if (w->lifeline >= 0)
+		close(w->lifeline);
 	while (w->pid > 0 && waitpid(w->pid, NULL, 0) < 0 && errno == EINTR)
 		continue;
-	*w = (struct agent_watch)AGENT_WATCH_INIT;
+	*w = (struct agent_watchdog)AGENT_WATCHDOG_INIT;
 }

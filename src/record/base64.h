@@ -1,10 +1,10 @@
-/* Base64 (RFC 4648), as the guest agent's json carries bytes. */
+/* Base64 (RFC 4648): the encoding of binary data in the json messages of QEMU's guest agent. */
 #ifndef STEALSCOPE_RECORD_BASE64_H
 #define STEALSCOPE_RECORD_BASE64_H
 
 #include <stddef.h>
 
 char *base64_encode(const void *data, size_t len);           /* the caller frees */
-unsigned char *base64_decode(const char *text, size_t *len);  /* NULL: it is none; the caller frees */
+unsigned char *base64_decode(const char *text, size_t *len);  /* NULL: not base64; the caller frees */
 
 #endif

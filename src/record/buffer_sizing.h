@@ -1,4 +1,4 @@
-/* How large the buffers should be and how much will be recorded, by what a short look saw.  Arithmetic alone. */
+/* Computes buffer sizes and the expected size of a recording from event rates measured in a short test. No I/O. */
 #ifndef STEALSCOPE_RECORD_BUFFER_SIZING_H
 #define STEALSCOPE_RECORD_BUFFER_SIZING_H
 
@@ -6,29 +6,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define FORECAST_KB_LEAST 1024   /* KiB of a CPU's buffer, where memory is scarce */
-#define FORECAST_KB_USUAL 4096   /* else at least: the larger it is, the more seldom somebody must look at it */
-#define FORECAST_KB_MOST 65536
-#define FORECAST_CYCLE 500000000  /* ns between two readings of buffers that do not hold the whole time */
-#define FORECAST_MARGIN 4        /* so much more than the look saw is provided for */
+#define FORECAST_KB_MIN 1024   /* minimum of a CPU's buffer if memory is scarce, KiB */
+#define FORECAST_KB_DEFAULT 4096  /* minimum if memory allows, KiB: a larger buffer needs fewer reads */
+#define FORECAST_KB_MAX 65536  /* maximum of a CPU's buffer, KiB */
+#define FORECAST_CYCLE 500000000  /* ns between two reads of buffers too small for the whole recording */
+#define FORECAST_MARGIN 4        /* safety factor over the measured rate */
 
 struct forecast {
 	uint64_t rate;       /* bytes/s, all CPUs together */
 	uint64_t busiest;    /* bytes/s of the busiest CPU */
 	unsigned cpus;
-	uint64_t kilobytes;  /* of each CPU's buffer */
-	bool whole;          /* the buffers hold the whole time: nothing need be read while it is recorded */
-	uint64_t bytes;      /* of the whole recording; 0: its time is not known */
+	uint64_t kilobytes;  /* size of each CPU's buffer, KiB */
+	bool complete;       /* the buffers can hold the whole recording and are read only at its end */
+	uint64_t bytes;      /* expected size of the recording, bytes; 0: duration unknown */
 };
 
-/* bytes[cpus] in `look` ns; duration in ns, 0: not known; turn: the buffers turn over and hold `duration`; free: bytes of
- * memory that are available (0: not known), of which a quarter may be taken. */
-struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t look, int64_t duration, bool turn,
+/* Computes a forecast from bytes[cpus], the bytes that each CPU recorded in `probe` ns. duration: length of the recording,
+ * ns (0: unknown); in overwrite mode: the time that the buffers shall hold. available: free memory, bytes (0: unknown); the
+ * buffers use at most a quarter of it. */
+struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t probe, int64_t duration, bool overwrite,
                               uint64_t available);
 
-/* ns after which to look again whether buffers of that size are half full: 10 MiB/s of a CPU do not fill them meanwhile. */
+/* Returns the ns until buffers of this size may be half full, if a CPU records at most 10 MiB/s. */
 int64_t forecast_pause(uint64_t kilobytes);
 
-#define FORECAST_DISK_KEPT (256ULL << 20)  /* bytes of a disk that are left for others */
+#define FORECAST_DISK_FREE (256ULL << 20)  /* bytes of the disk that a recording leaves free */
 
 #endif

@@ -1,14 +1,14 @@
-/* What the kernel says of a CPU's buffer. */
+/* Parses a CPU's buffer statistics (per_cpu/cpuN/stats). */
 #include <stdlib.h>
 
 #include "record/proc.h"
 #include "record/tracer.h"
 
-static uint64_t number(const char *text, const char *key)
+static uint64_t stats_number(const char *text, const char *key)
 {
 	char *value = proc_field(text, key);
 	uint64_t n = 0;
-	if (value && !proc_is_number(value, UINT64_MAX, &n))
+	if (value && !proc_parse_number(value, UINT64_MAX, &n))
 		n = 0;
 	free(value);
 	return n;
@@ -17,10 +17,10 @@ static uint64_t number(const char *text, const char *key)
 struct cpu_stats cpu_stats_parse(const char *text)
 {
 	return (struct cpu_stats){
-		.entries = number(text, "entries"),
-		.overrun = number(text, "overrun"),
-		.dropped = number(text, "dropped events") + number(text, "commit overrun"),
-		.bytes = number(text, "bytes"),
+		.entries = stats_number(text, "entries"),
+		.overrun = stats_number(text, "overrun"),
+		.dropped = stats_number(text, "dropped events") + stats_number(text, "commit overrun"),
+		.bytes = stats_number(text, "bytes"),
 	};
 }
 

@@ -10,42 +10,43 @@
 #include "base/text.h"
 #include "record/proc.h"
 
-#define SHARES_USUAL 1024
-#define SHARES_MOST 262144
-#define SHARES_IDLE 3  /* of a group that has the CPU when nobody else wants it: its weight reads 0 */
-#define SCHED_IDLE_NUMBER "5"
+#define SHARES_DEFAULT 1024
+#define SHARES_MAX 262144
+#define SHARES_IDLE 3  /* weight of an idle group (cpu.idle=1), which runs only if no other group wants the CPU; its
+                        * cpu.weight reads 0 */
+#define SCHED_IDLE_NUMBER "5"  /* number of the policy SCHED_IDLE in /proc/PID/stat */
 
-static const struct { const char *hierarchy, *place, *quota, *weight; int64_t usual; } versions[] = {
+static const struct { const char *hierarchy, *root_dir, *quota, *weight; int64_t default_weight; } versions[] = {
 	{ "0::", "/sys/fs/cgroup", "cpu.max", "cpu.weight", 100 },
-	{ ":cpu,cpuacct:", "/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "cpu.shares", SHARES_USUAL },
-	{ ":cpu:", "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.shares", SHARES_USUAL },
+	{ ":cpu,cpuacct:", "/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "cpu.shares", SHARES_DEFAULT },
+	{ ":cpu:", "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.shares", SHARES_DEFAULT },
 };
 
 struct cgroups {
 	struct cgroup_quota {
-		char *path, *quota, *stat;
-		bool alone;      /* made up, for one thread */
-		int64_t shares;  /* 0: they are not known */
+		char *path, *quota, *stat;  /* quota, stat: content of cpu.max and cpu.stat, or NULL */
+		bool synthetic;  /* not a real group: stands for a single SCHED_IDLE thread */
+		int64_t shares;  /* scheduler weight; 0: none or unknown */
 	} *group;
 	size_t groups, cap;
 	struct group_member {
 		int32_t tid;
-		char *path;      /* "" none */
-		int64_t runs;    /* how often it was given a CPU so far; -1: that is not asked, or not told */
-	} *member;           /* by TID */
+		char *path;      /* its innermost group */
+		int64_t runs;    /* number of times the thread was scheduled since it started; -1: not read, or unknown */
+	} *member;           /* sorted by TID */
 	size_t members, member_cap;
 };
 
-/* What the scheduler makes of a group's weight; 0: it has none, and is no group for the scheduler. */
-static int64_t shares_of(const char *root, size_t version, const char *path)
+/* Returns a group's weight in scheduler shares; 0: the group has no weight, and the scheduler ignores the group. */
+static int64_t group_shares(const char *root, size_t version, const char *path)
 {
 	int64_t weight;
-	if (!proc_number(root, &weight, "%s%s/%s", versions[version].place, path, versions[version].weight) || weight < 0 ||
-	    weight > SHARES_MOST)
+	if (!proc_number(root, &weight, "%s%s/%s", versions[version].root_dir, path, versions[version].weight) || weight < 0 ||
+	    weight > SHARES_MAX)
 		return 0;
 	if (weight == 0)
 		return SHARES_IDLE;
-	return (weight * SHARES_USUAL + versions[version].usual / 2) / versions[version].usual;
+	return (weight * SHARES_DEFAULT + versions[version].default_weight / 2) / versions[version].default_weight;
 }
 
 static void add_group(struct cgroups *c, const char *root, size_t version, const char *path)
@@ -57,20 +58,21 @@ static void add_group(struct cgroups *c, const char *root, size_t version, const
 		return;
 	*ARRAY_PUSH(c->group, c->groups, c->cap) = (struct cgroup_quota){
 		.path = mem_dup(path),
-		.quota = proc_line(root, "%s%s/%s", versions[version].place, path, versions[version].quota),
-		.stat = proc_text(root, NULL, "%s%s/cpu.stat", versions[version].place, path),
-		.shares = shares_of(root, version, path),
+		.quota = proc_line(root, "%s%s/%s", versions[version].root_dir, path, versions[version].quota),
+		.stat = proc_text(root, NULL, "%s%s/cpu.stat", versions[version].root_dir, path),
+		.shares = group_shares(root, version, path),
 	};
 }
 
-/* The group of a thread and all around it, any of which may have a quota.  NULL: it is in none.  The caller frees. */
+/* Adds the group of a thread and the group's ancestors, since each may have a quota. Returns the path of the group, which
+ * the caller frees; NULL: no group. */
 static char *add_groups(struct cgroups *c, const char *root, int32_t pid, int32_t tid)
 {
 	char *innermost = NULL;
 	char *text = proc_text(root, NULL, "/proc/%d/task/%d/cgroup", pid, tid);
 	for (size_t i = 0; text && i < sizeof versions / sizeof *versions; i++) {
 		const char *at = strstr(text, versions[i].hierarchy);
-		if (!at || !proc_exists(root, "%s", versions[i].place))
+		if (!at || !proc_exists(root, "%s", versions[i].root_dir))
 			continue;
 		at += strlen(versions[i].hierarchy);
 		char *path = mem_printf("%.*s", (int)strcspn(at, "\n"), at), *slash;
@@ -86,23 +88,23 @@ static char *add_groups(struct cgroups *c, const char *root, int32_t pid, int32_
 	return innermost;
 }
 
-/* Who is SCHED_IDLE is so within its group: as one alone in a group of that weight. */
+/* Adds a synthetic idle group below `path` (freed) for a SCHED_IDLE thread. Returns the path of the new group. */
 static char *add_idle(struct cgroups *c, char *path, int32_t tid)
 {
-	char *own = mem_printf("%s/sched_idle:%d", strcmp(path, "/") == 0 ? "" : path, tid);
+	char *synthetic = mem_printf("%s/sched_idle:%d", strcmp(path, "/") == 0 ? "" : path, tid);
 	if (c->groups < CGROUPS_GROUPS)
 		*ARRAY_PUSH(c->group, c->groups, c->cap) =
-			(struct cgroup_quota){ .path = mem_dup(own), .alone = true, .shares = SHARES_IDLE };
+			(struct cgroup_quota){ .path = mem_dup(synthetic), .synthetic = true, .shares = SHARES_IDLE };
 	free(path);
-	return own;
+	return synthetic;
 }
 
 static bool is_idle(const char *root, int32_t pid, int32_t tid)
 {
 	char *policy = proc_stat_word(root, pid, tid, 38);
-	const bool is = policy && strcmp(policy, SCHED_IDLE_NUMBER) == 0;
+	const bool idle = policy && strcmp(policy, SCHED_IDLE_NUMBER) == 0;
 	free(policy);
-	return is;
+	return idle;
 }
 
 static void add_member(struct cgroups *c, const char *root, int32_t pid, int32_t tid, int64_t runs)
@@ -122,21 +124,21 @@ static int by_tid(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-static struct cgroups *sorted(struct cgroups *c)
+static struct cgroups *sort_groups(struct cgroups *c)
 {
 	if (c->members)
 		qsort(c->member, c->members, sizeof *c->member, by_tid);
 	return c;
 }
 
-struct cgroups *cgroups_take(const char *root, const struct vm *vm)
+struct cgroups *cgroups_read_vm(const char *root, const struct vm *vm)
 {
 	struct cgroups *c = mem_new(1, sizeof *c);
 	free(add_groups(c, root, vm->pid, vm->pid));
 	for (size_t i = 0; i < vm->vcpus; i++)
 		if (vm->vcpu[i].tid)
 			add_member(c, root, vm->pid, vm->vcpu[i].tid, -1);
-	return sorted(c);
+	return sort_groups(c);
 }
 
 static bool is_vcpu(const struct vm *vm, size_t vms, int32_t pid, int32_t tid)
@@ -148,8 +150,8 @@ static bool is_vcpu(const struct vm *vm, size_t vms, int32_t pid, int32_t tid)
 	return false;
 }
 
-/* "ran_ns waited_ns times" */
-static int64_t runs_of(const char *root, int32_t pid, int32_t tid)
+/* Parses the third field of schedstat, "RAN_NS WAITED_NS TIMES". */
+static int64_t read_runs(const char *root, int32_t pid, int32_t tid)
 {
 	char *line = proc_line(root, "/proc/%d/task/%d/schedstat", pid, tid);
 	long long runs;
@@ -165,22 +167,22 @@ static void add_process(struct cgroups *c, const char *root, int32_t pid, const 
 	uint64_t tid;
 	char **task = proc_names(root, "", &n, "/proc/%d/task", pid);
 	for (size_t i = 0; i < n && c->members < CGROUPS_THREADS; i++)
-		if (proc_is_number(task[i], INT32_MAX, &tid) && !is_vcpu(vm, vms, pid, (int32_t)tid))
-			add_member(c, root, pid, (int32_t)tid, runs_of(root, pid, (int32_t)tid));
+		if (proc_parse_number(task[i], INT32_MAX, &tid) && !is_vcpu(vm, vms, pid, (int32_t)tid))
+			add_member(c, root, pid, (int32_t)tid, read_runs(root, pid, (int32_t)tid));
 	proc_names_free(task, n);
 }
 
-struct cgroups *cgroups_take_host(const char *root, const struct vm *vm, size_t vms)
+struct cgroups *cgroups_read_host(const char *root, const struct vm *vm, size_t vms)
 {
 	size_t n;
 	uint64_t pid;
 	struct cgroups *c = mem_new(1, sizeof *c);
 	char **process = proc_names(root, "", &n, "/proc");
 	for (size_t i = 0; i < n; i++)
-		if (proc_is_number(process[i], INT32_MAX, &pid))
+		if (proc_parse_number(process[i], INT32_MAX, &pid))
 			add_process(c, root, (int32_t)pid, vm, vms);
 	proc_names_free(process, n);
-	return sorted(c);
+	return sort_groups(c);
 }
 
 void cgroups_free(struct cgroups *c)
@@ -199,7 +201,7 @@ void cgroups_free(struct cgroups *c)
 	free(c);
 }
 
-static const struct cgroup_quota *group_of(const struct cgroups *c, const char *path, size_t length)
+static const struct cgroup_quota *find_group(const struct cgroups *c, const char *path, size_t length)
 {
 	for (size_t i = 0; c && i < c->groups; i++)
 		if (strncmp(c->group[i].path, path, length) == 0 && !c->group[i].path[length])
@@ -207,13 +209,13 @@ static const struct cgroup_quota *group_of(const struct cgroups *c, const char *
 	return NULL;
 }
 
-static const char *stat_of(const struct cgroups *c, const char *path)
+static const char *find_stat(const struct cgroups *c, const char *path)
 {
-	const struct cgroup_quota *g = group_of(c, path, strlen(path));
+	const struct cgroup_quota *g = find_group(c, path, strlen(path));
 	return g ? g->stat : NULL;
 }
 
-/* "usage_usec 1\nuser_usec 2": as a mapping. */
+/* Writes "usage_usec 1 user_usec 2" as a YAML mapping. */
 static void put_stat(struct yaml_out *o, int map, const char *key, const char *stat)
 {
 	const int braces = stat ? yaml_out_braces(o, map, key) : 0;
@@ -232,39 +234,39 @@ void cgroups_put_quotas(struct yaml_out *o, int map, const struct cgroups *befor
 	const struct cgroups *c = before ? before : after;
 	const int list = c && c->groups ? yaml_out_list(o, map, "cgroups") : 0;
 	for (size_t i = 0; c && i < c->groups; i++) {
-		if (c->group[i].alone)
+		if (c->group[i].synthetic)
 			continue;
 		const int group = yaml_out_map(o, list, NULL);
 		yaml_out_escaped(o, group, "path", c->group[i].path);
 		yaml_out_escaped(o, group, "quota", c->group[i].quota);
-		put_stat(o, group, "before", stat_of(before, c->group[i].path));
-		put_stat(o, group, "after", stat_of(after, c->group[i].path));
+		put_stat(o, group, "before", find_stat(before, c->group[i].path));
+		put_stat(o, group, "after", find_stat(after, c->group[i].path));
 	}
 }
 
-static const struct group_member *member_of(const struct cgroups *c, int32_t tid)
+static const struct group_member *find_member(const struct cgroups *c, int32_t tid)
 {
 	const struct group_member key = { .tid = tid };
 	return c && c->members ? bsearch(&key, c->member, c->members, sizeof key, by_tid) : NULL;
 }
 
-/* Were the weights of the group and of all around it the same before and after? */
-static bool is_steady(const struct cgroups *before, const struct cgroups *after, const char *path)
+/* Returns true if the weights of the group and its ancestors did not change during the recording. */
+static bool weights_unchanged(const struct cgroups *before, const struct cgroups *after, const char *path)
 {
 	for (size_t end = 0; path[end]; ) {
 		end += 1 + strcspn(path + end + 1, "/");
-		const struct cgroup_quota *a = group_of(before, path, end), *b = group_of(after, path, end);
+		const struct cgroup_quota *a = find_group(before, path, end), *b = find_group(after, path, end);
 		if (!a || !b || a->shares != b->shares)
 			return false;
 	}
 	return true;
 }
 
-static bool is_told(const struct cgroups *before, const struct cgroups *after, size_t member)
+static bool is_unchanged(const struct cgroups *before, const struct cgroups *after, size_t member)
 {
-	const struct group_member *m = &before->member[member], *then = member_of(after, m->tid);
-	const bool slept = then && m->runs >= 0 && then->runs == m->runs;
-	return then && !slept && strcmp(then->path, m->path) == 0 && is_steady(before, after, m->path);
+	const struct group_member *m = &before->member[member], *later = find_member(after, m->tid);
+	const bool never_ran = later && m->runs >= 0 && later->runs == m->runs;
+	return later && !never_ran && strcmp(later->path, m->path) == 0 && weights_unchanged(before, after, m->path);
 }
 
 void cgroups_put_threads(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after)
@@ -272,7 +274,7 @@ void cgroups_put_threads(struct yaml_out *o, int map, const struct cgroups *befo
 	int groups = 0;
 	for (size_t i = 0; before && i < before->members; i++) {
 		char tid[16];
-		if (!is_told(before, after, i))
+		if (!is_unchanged(before, after, i))
 			continue;
 		snprintf(tid, sizeof tid, "%d", before->member[i].tid);
 		groups = groups ? groups : yaml_out_map(o, map, "groups");
@@ -280,13 +282,13 @@ void cgroups_put_threads(struct yaml_out *o, int map, const struct cgroups *befo
 	}
 }
 
-/* Is the group around one of a member that is told? */
-static bool is_wanted(const struct cgroups *before, const struct cgroups *after, const char *path)
+/* Returns true if a thread that cgroups_put_threads() lists is in the group or in a descendant of it. */
+static bool has_listed_thread(const struct cgroups *before, const struct cgroups *after, const char *path)
 {
 	const size_t length = strlen(path);
 	for (size_t i = 0; i < before->members; i++) {
 		const char *in = before->member[i].path;
-		if (strncmp(in, path, length) == 0 && (in[length] == '/' || !in[length]) && is_told(before, after, i))
+		if (strncmp(in, path, length) == 0 && (in[length] == '/' || !in[length]) && is_unchanged(before, after, i))
 			return true;
 	}
 	return false;
@@ -299,10 +301,10 @@ void cgroups_put_weights(struct yaml_out *o, int map, struct cgroups *const *bef
 		for (size_t k = 0; before[i] && k < before[i]->groups; k++) {
 			const struct cgroup_quota *g = &before[i]->group[k];
 			char escaped[1024];
-			bool known = !g->shares || !is_wanted(before[i], after[i], g->path);
+			bool known = !g->shares || !has_listed_thread(before[i], after[i], g->path);
 			for (size_t earlier = 0; earlier < i && !known; earlier++)
-				known = before[earlier] && group_of(before[earlier], g->path, strlen(g->path)) &&
-				        is_wanted(before[earlier], after[earlier], g->path);
+				known = before[earlier] && find_group(before[earlier], g->path, strlen(g->path)) &&
+				        has_listed_thread(before[earlier], after[earlier], g->path);
 			if (known)
 				continue;
 			weights = weights ? weights : yaml_out_map(o, map, "weights");

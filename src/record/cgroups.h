@@ -1,7 +1,6 @@
-/* Which control groups of the host threads are in, and what these weigh, before a recording and after it.
+/* Snapshots of the control groups of host threads, with weights and quotas, taken before and after a recording.
  *
- * Reading costs some 20 us per thread.  Bounds: CGROUPS_THREADS threads of the host, CGROUPS_GROUPS groups; what is beyond
- * is not told. */
+ * Reading costs about 20 us per thread. Threads beyond CGROUPS_THREADS and groups beyond CGROUPS_GROUPS are skipped. */
 #ifndef STEALSCOPE_RECORD_CGROUPS_H
 #define STEALSCOPE_RECORD_CGROUPS_H
 
@@ -11,19 +10,19 @@
 #define CGROUPS_THREADS 16384
 #define CGROUPS_GROUPS 256
 
-/* At one moment. */
+/* One snapshot. The caller frees it. */
 struct cgroups;
-struct cgroups *cgroups_take(const char *root, const struct vm *vm);                  /* of its vCPUs' threads */
-struct cgroups *cgroups_take_host(const char *root, const struct vm *vm, size_t vms);  /* of all that are no vCPUs' */
+struct cgroups *cgroups_read_vm(const char *root, const struct vm *vm);                  /* the VM's vCPU threads */
+struct cgroups *cgroups_read_host(const char *root, const struct vm *vm, size_t vms);  /* all threads that are no vCPU */
 void cgroups_free(struct cgroups *c);
 
-/* Each of these takes what was before and after; either may be NULL.  Threads whose groups, or these groups' weights, are
- * not known to have stayed the same are left out; so are threads of the host that never ran meanwhile. */
+/* Writes the group of each thread to session.yaml. before and after may be NULL. Threads with a group or weight that may
+ * have changed during the recording are omitted, and threads of the host that did not run during it. */
 void cgroups_put_threads(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after);
-/* Of all groups that those threads are in. */
+/* Writes the weights of the groups of these threads, from n pairs of snapshots; each group once. */
 void cgroups_put_weights(struct yaml_out *o, int map, struct cgroups *const *before, struct cgroups *const *after,
                          size_t n);
-/* Their quotas, and how they were used. */
+/* Writes the quota of each group and its cpu.stat before and after. */
 void cgroups_put_quotas(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after);
 
 #endif

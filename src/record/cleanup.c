@@ -1,4 +1,5 @@
-/* What recordings left that were killed: here, in the guests that they went into, and in those that are named. */
+/* Removes the remains of killed recorders: on the host, in the guests listed in their journals, and in guests named by
+ * the user. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -9,76 +10,82 @@
 #include "record/record.h"
 #include "record/tracer.h"
 
-#define TICK 100000000  /* ns */
-#define PATIENCE 60     /* s that a guest goes on without a word */
+#define TICK 100000000       /* ns to wait for data before the stop flag is checked */
+#define KEEPALIVE_TIMEOUT 60  /* s without a keep-alive message after which a guest ends */
 
-/* wished: somebody asked for it, and is told also that there was nothing. */
-static void await_cleaned(struct members *p, bool wished)
+/* Waits until all guests have cleaned up, and reports the results. requested: the user named the guests; reports also
+ * that nothing was found. */
+static void await_cleaned(struct participants *p, bool requested)
 {
 	const struct record_options *o = p->o;
 	struct guest **guest = p->guest;
 	const size_t n = p->vms;
-	while (members_waits_for(p, GUEST_ENDED) && !(o->stop && *o->stop))
-		members_listen(p, TICK);
+	while (participants_pending(p, GUEST_ENDED) && !(o->stop && *o->stop))
+		participants_poll(p, TICK);
 	for (size_t i = 0; i < n; i++) {
-		if (!wished && guest[i]->by.kind == TRANSPORT_AGENT && guest[i]->state == GUEST_ENDED)
-			say(o, "%s: its agent has put its events off; if tracing_on is 0 there, trace-cmd reset mends it",
+		if (!requested && guest[i]->transport.kind == TRANSPORT_AGENT && guest[i]->state == GUEST_ENDED)
+			report_progress(o, "%s: the trace-cmd agent has disabled the events; if tracing_on is 0 in the guest, "
+			    "run trace-cmd reset",
 			    guest[i]->vm->name);
-		if (guest[i]->erased)
-			say(o, "%s: removed what %u recording%s left", guest[i]->vm->name, guest[i]->erased,
-			    guest[i]->erased == 1 ? "" : "s");
-		if (guest[i]->left || guest[i]->state == GUEST_FAILED)
-			say(o, "%s: %s", guest[i]->vm->name, guest[i]->left ? "something there is still in use" : guest[i]->why.text);
-		else if (wished && guest[i]->state == GUEST_ENDED && !guest[i]->erased)
-			say(o, "%s: nothing was left there", guest[i]->vm->name);
+		if (guest[i]->removed)
+			report_progress(o, "%s: removed the remains of %u recording%s", guest[i]->vm->name, guest[i]->removed,
+			    guest[i]->removed == 1 ? "" : "s");
+		if (guest[i]->not_removed || guest[i]->state == GUEST_FAILED)
+			report_progress(o, "%s: %s", guest[i]->vm->name,
+			                guest[i]->not_removed ? "some remains are in use and were not removed"
+			                                      : guest[i]->failure.text);
+		else if (requested && guest[i]->state == GUEST_ENDED && !guest[i]->removed)
+			report_progress(o, "%s: no remains found", guest[i]->vm->name);
 	}
 }
 
-static bool is_called_already(const struct members *p, const struct transport *by)
+static bool is_connected(const struct participants *p, const struct transport *by)
 {
 	char *text = transport_text(by);
-	bool is = false;
-	for (size_t i = 0; i < p->vms && !is; i++) {
-		char *other = transport_text(&p->guest[i]->by);
-		is = strcmp(text, other) == 0;
+	bool found = false;
+	for (size_t i = 0; i < p->vms && !found; i++) {
+		char *other = transport_text(&p->guest[i]->transport);
+		found = strcmp(text, other) == 0;
 		free(other);
 	}
 	free(text);
-	return is;
+	return found;
 }
 
-/* Into the guest of a dead recording, of which nothing is known but its name and the way. */
-static void call_again(struct members *p, const struct state_guest *s, struct vm *vm)
+/* Starts the script in a guest of a dead recorder; only its name and transport are known. vm: storage for its
+ * description. */
+static void clean_guest(struct participants *p, const struct journal_guest *s, struct vm *vm)
 {
-	static const struct guest_order shells = { .task = "clean", .clocks = "", .hold = 1, .limit = PATIENCE },
-	                                agents = { .task = "reset", .clocks = "", .hold = 1, .limit = PATIENCE };
+	static const struct guest_settings shell_settings = {
+		.task = "clean", .clocks = "", .hold = 1, .limit = KEEPALIVE_TIMEOUT
+	}, agent_settings = { .task = "reset", .clocks = "", .hold = 1, .limit = KEEPALIVE_TIMEOUT };
 	struct transport by;
 	if (transport_parse(s->transport, &by, NULL))
 		return;
-	if (is_called_already(p, &by)) {
+	if (is_connected(p, &by)) {
 		transport_release(&by);
 		return;
 	}
 	vm->name = s->name;
 	struct guest *g = p->guest[p->vms++] = mem_new(1, sizeof *g);
 	guest_init(g, vm, by);
-	guest_call(g, by.kind == TRANSPORT_AGENT ? &agents : &shells);
+	guest_start(g, by.kind == TRANSPORT_AGENT ? &agent_settings : &shell_settings);
 }
 
-/* The guests of all dead recordings, at the same time. */
+/* Cleans up the guests of all dead recorders in parallel. */
 static void clean_guests(const struct record_options *o, const struct journal *stale, size_t n)
 {
-	size_t most = 0;
+	size_t max_guests = 0;
 	for (size_t i = 0; i < n; i++)
-		most += stale[i].guests;
-	if (!most)
+		max_guests += stale[i].guests;
+	if (!max_guests)
 		return;
-	struct vm *vm = mem_new(most, sizeof *vm);
-	struct members p = { .o = o, .guest = mem_new(most, sizeof *p.guest) };
-	say(o, "looking after what a recording left that was killed");
+	struct vm *vm = mem_new(max_guests, sizeof *vm);
+	struct participants p = { .o = o, .guest = mem_new(max_guests, sizeof *p.guest) };
+	report_progress(o, "cleaning up after a killed recording");
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; k < stale[i].guests; k++)
-			call_again(&p, &stale[i].guest[k], &vm[p.vms]);
+			clean_guest(&p, &stale[i].guest[k], &vm[p.vms]);
 	await_cleaned(&p, false);
 	for (size_t i = 0; i < p.vms; i++) {
 		guest_release(p.guest[i]);
@@ -88,28 +95,28 @@ static void clean_guests(const struct record_options *o, const struct journal *s
 	free(vm);
 }
 
-/* Those that the user names, whatever any file says of them. */
-static int clean_wished(const struct record_options *o, struct error *err)
+/* Cleans up the guests that the user named. */
+static int clean_requested(const struct record_options *o, struct error *err)
 {
-	struct members p;
-	const int rc = members_init(&p, o, err);
+	struct participants p;
+	const int rc = participants_init(&p, o, err);
 	if (rc == 0) {
-		members_call(&p, "clean", 1, PATIENCE, false);
+		participants_start(&p, "clean", 1, KEEPALIVE_TIMEOUT, false);
 		await_cleaned(&p, true);
 	}
-	members_release(&p);
+	participants_release(&p);
 	return rc;
 }
 
 int record_cleanup(const struct record_options *o, struct error *err)
 {
-	size_t n, left;
+	size_t n, failed;
 	struct journal *stale = journal_stale(o->root, &n);
-	const size_t erased = tracer_clean(o->root, &left);
-	if (erased)
-		say(o, "host: removed what %zu recording%s left", erased, erased == 1 ? "" : "s");
-	else if (err && !left)
-		say(o, "host: nothing was left there");
+	const size_t removed = tracer_clean(o->root, &failed);
+	if (removed)
+		report_progress(o, "host: removed the remains of %zu recording%s", removed, removed == 1 ? "" : "s");
+	else if (err && !failed)
+		report_progress(o, "host: no remains found");
 	clean_guests(o, stale, n);
 	for (size_t i = 0; i < n; i++) {
 		if (!(o->stop && *o->stop))
@@ -117,11 +124,11 @@ int record_cleanup(const struct record_options *o, struct error *err)
 		journal_release(&stale[i]);
 	}
 	free(stale);
-	if (err && o->wishes && clean_wished(o, err))
+	if (err && o->n_requested && clean_requested(o, err))
 		return -1;
-	if (left)
-		return error_set(err, STATUS_SYSTEM, "end what reads it: fuser -v /sys/kernel/tracing/instances/*",
-		                 "host: %zu instance%s of dead recordings still in use", left,
-		                 left == 1 ? " is" : "s are");
+	if (failed)
+		return error_set(err, STATUS_SYSTEM, "end the processes that use them: fuser -v /sys/kernel/tracing/instances/*",
+		                 "host: %zu tracefs instance%s of killed recorders still in use", failed,
+		                 failed == 1 ? " is" : "s are");
 	return 0;
 }

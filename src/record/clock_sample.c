@@ -6,12 +6,12 @@
 
 #include "base/int128.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "record/proc.h"
 
 #define TRIES 50
-#define SECOND 1000000000
 
-static uint64_t cycles(void)
+static uint64_t read_tsc(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
 	return __builtin_ia32_rdtsc();
@@ -20,15 +20,15 @@ static uint64_t cycles(void)
 #endif
 }
 
-struct moment moment_now(bool tsc)
+struct clock_sample clock_sample_now(bool tsc)
 {
-	struct moment best = { .known = true };
+	struct clock_sample best = { .known = true };
 	uint64_t shortest = UINT64_MAX;
 	for (int i = 0; i < TRIES; i++) {
 		const int64_t real = clock_ns(CLOCK_REALTIME);
-		const uint64_t before = tsc ? cycles() : (uint64_t)clock_ns(CLOCK_MONOTONIC);
+		const uint64_t before = tsc ? read_tsc() : (uint64_t)clock_ns(CLOCK_MONOTONIC);
 		const int64_t mono = clock_ns(CLOCK_MONOTONIC);
-		const uint64_t after = tsc ? cycles() : (uint64_t)clock_ns(CLOCK_MONOTONIC);
+		const uint64_t after = tsc ? read_tsc() : (uint64_t)clock_ns(CLOCK_MONOTONIC);
 		const int64_t real_after = clock_ns(CLOCK_REALTIME);
 		if (after - before >= shortest)
 			continue;
@@ -42,17 +42,18 @@ struct moment moment_now(bool tsc)
 	return best;
 }
 
-/* "1795152647842459259", "1795152647" or what a date without %N makes of it, "1795152647%N". */
+/* Parses ns, "1795152647842459259", or s, "1795152647" or "1795152647%N" (from a date(1) without %N). Returns ns; 0:
+ * invalid. */
 static int64_t parse_realtime(const char *text)
 {
 	char *rest;
 	const long long x = strtoll(text, &rest, 10);
 	if (x <= 0)
 		return 0;
-	return x >= 100000000000000 ? x : x < INT64_MAX / SECOND ? x * SECOND : 0;
+	return x >= 100000000000000 ? x : x < INT64_MAX / NS_PER_S ? x * NS_PER_S : 0;
 }
 
-/* "12345" cycles, or "12.345678" s. */
+/* Parses "12345" (cycles), or "12.345678" (s, converted to ns). */
 static bool parse_clock(const char *text, uint64_t *clock)
 {
 	char *rest;
@@ -62,18 +63,18 @@ static bool parse_clock(const char *text, uint64_t *clock)
 	*clock = x;
 	if (*rest != '.')
 		return true;
-	uint64_t fraction = 0, unit = SECOND;
+	uint64_t fraction = 0, unit = NS_PER_S;
 	for (rest++; *rest >= '0' && *rest <= '9' && unit > 1; rest++) {
 		unit /= 10;
 		fraction += (uint64_t)(*rest - '0') * unit;
 	}
-	*clock = x * SECOND + fraction;
-	return x < INT64_MAX / SECOND;
+	*clock = x * NS_PER_S + fraction;
+	return x < INT64_MAX / NS_PER_S;
 }
 
-struct moment moment_parse(const char *text)
+struct clock_sample clock_sample_parse(const char *text)
 {
-	struct moment m = { 0 };
+	struct clock_sample m = { 0 };
 	char *real = proc_field(text, "realtime"), *now = proc_field(text, "now ts");
 	if (real && now && parse_clock(now, &m.clock)) {
 		m.realtime = parse_realtime(real);
@@ -84,10 +85,10 @@ struct moment moment_parse(const char *text)
 	return m;
 }
 
-uint64_t moment_frequency(const struct moment *a, const struct moment *b)
+uint64_t clock_sample_frequency(const struct clock_sample *a, const struct clock_sample *b)
 {
 	if (!a->known || !b->known || b->monotonic <= a->monotonic || b->clock <= a->clock)
 		return 0;
-	const uint128 x = (uint128)(b->clock - a->clock) * 1000 * SECOND / (uint64_t)(b->monotonic - a->monotonic);
+	const uint128 x = (uint128)(b->clock - a->clock) * 1000 * NS_PER_S / (uint64_t)(b->monotonic - a->monotonic);
 	return x > UINT64_MAX ? 0 : (uint64_t)x;
 }

@@ -1,24 +1,26 @@
-/* One moment, on the clocks of a machine. */
+/* A clock sample: simultaneous readings of the clocks of one machine. */
 #ifndef STEALSCOPE_RECORD_CLOCK_SAMPLE_H
 #define STEALSCOPE_RECORD_CLOCK_SAMPLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct moment {
-	bool known;
-	uint64_t clock;     /* the clock of its trace: cycles of x86-tsc, else ns */
-	int64_t monotonic;  /* ns; 0: not known */
-	int64_t realtime;   /* ns since the epoch */
+struct clock_sample {
+	bool known;         /* the fields are valid */
+	uint64_t clock;     /* trace clock: x86-tsc cycles, or ns */
+	int64_t monotonic;  /* CLOCK_MONOTONIC, ns; 0: unknown */
+	int64_t realtime;   /* CLOCK_REALTIME, ns since the epoch */
 };
 
-/* Now, on this machine; of many tries the one that took least time.  tsc: the trace's clock is x86-tsc, else mono. */
-struct moment moment_now(bool tsc);
+/* Samples the clocks of this machine. Of many tries, the one with the smallest uncertainty is returned. tsc: the trace
+ * clock is x86-tsc; otherwise mono. */
+struct clock_sample clock_sample_now(bool tsc);
 
-/* What `stats` of a CPU's buffer says, and a line "realtime NS" (or "realtime SECONDS") before it, as guests send it. */
-struct moment moment_parse(const char *text);
+/* Parses a sample sent by a guest: a line "realtime NS" (or "realtime SECONDS"), then per_cpu/cpuN/stats with the
+ * trace clock in the line "now ts". known is false if the text is malformed. */
+struct clock_sample clock_sample_parse(const char *text);
 
-/* Cycles per 1000 s of a TSC that went from one moment to the other; 0: not known. */
-uint64_t moment_frequency(const struct moment *a, const struct moment *b);
+/* Returns the TSC frequency between two samples in millihertz (cycles per 1000 s); 0: unknown. */
+uint64_t clock_sample_frequency(const struct clock_sample *a, const struct clock_sample *b);
 
 #endif

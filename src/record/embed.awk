@@ -1,4 +1,4 @@
-# guest.sh -> C: an array of its lines, without remarks, so that the program carries it.
+# Converts guest.sh to a C array of its lines, without comments and empty lines; the program contains it.
 BEGIN { print "static const char *const guest_text[] = {" }
 /^[ \t]*#/ || /^$/ { next }
 {

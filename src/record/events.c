@@ -5,12 +5,12 @@
 
 #include "base/mem.h"
 
-#define LONGEST 128
+#define NAME_MAX_LEN 128
 
 enum arch { ANY, X86, ARM };
 
-/* What an answer is made of, and nothing else: on a busy host an event costs its guests CPU time.  Others by -e.  Guests'
- * IPIs begin a stretch of activity, which is what a clock by containment lives on; of a host nobody asks for them. */
+/* Contains only events that some analysis uses, since on a busy host every recorded event costs the guests CPU time; -e
+ * adds others. IPIs are recorded in guests only: they start activity, which synchronization by containment needs. */
 static const struct { enum event_side side; enum arch arch; const char *name; } table[] = {
 	{ SIDE_BOTH, ANY, "sched/sched_switch" },
 	{ SIDE_BOTH, ANY, "sched/sched_waking" },
@@ -36,7 +36,7 @@ static const struct { enum event_side side; enum arch arch; const char *name; } 
 	{ SIDE_GUEST, ARM, "ipi/ipi_raise" },
 	{ SIDE_GUEST, ARM, "ipi/ipi_entry" },
 	{ SIDE_GUEST, ARM, "ipi/ipi_exit" },
-	{ SIDE_BOTH, ANY, "lock/contention_begin" },  /* Linux 5.19 */
+	{ SIDE_BOTH, ANY, "lock/contention_begin" },  /* since Linux 5.19 */
 	{ SIDE_BOTH, ANY, "lock/contention_end" },
 	{ SIDE_HOST, ANY, "kvm/kvm_entry" },
 	{ SIDE_HOST, ANY, "kvm/kvm_exit" },
@@ -46,7 +46,8 @@ static const struct { enum event_side side; enum arch arch; const char *name; } 
 	{ SIDE_HOST, X86, "kvm/kvm_hypercall" },
 	{ SIDE_HOST, X86, "kvm/kvm_inj_virq" },
 	{ SIDE_HOST, X86, "kvm/kvm_apic_ipi" },
-	{ SIDE_HOST, X86, "kvm/kvm_write_tsc_offset" },  /* for people: it says where the clock of a guest was changed */
+	{ SIDE_HOST, X86, "kvm/kvm_write_tsc_offset" },  /* used by no analysis; shows people that a guest's clock was
+	                                                  * changed */
 };
 
 static bool has_arch(enum arch arch, const char *machine)
@@ -85,6 +86,6 @@ bool event_is_name(const char *name)
 {
 	const size_t len = strlen(name), system = strcspn(name, ":/");
 	static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-	return len < LONGEST && system > 0 && system == strspn(name, word) && name[system] &&
+	return len < NAME_MAX_LEN && system > 0 && system == strspn(name, word) && name[system] &&
 	       system + 1 + strspn(name + system + 1, word) == len && system + 1 < len;
 }

@@ -1,4 +1,4 @@
-/* Which events are recorded: one table for hosts and guests of all architectures. */
+/* Events that are recorded on hosts and guests, by architecture. */
 #ifndef STEALSCOPE_RECORD_EVENTS_H
 #define STEALSCOPE_RECORD_EVENTS_H
 
@@ -7,12 +7,12 @@
 
 enum event_side { SIDE_HOST = 1, SIDE_GUEST = 2, SIDE_BOTH = 3 };
 
-/* "system/name" of every event that machines of that side and architecture (uname -m; NULL: any) should have, and then the
- * `extra` ones, which the user wants too, written "system:name".  The caller frees the names and the array. */
+/* Returns the events ("system/name") for a role and an architecture (`machine`: uname -m; NULL: all architectures),
+ * followed by the user's extra events, which are written "system:name". The caller frees the list with events_free(). */
 char **events_wanted(enum event_side side, const char *machine, const char *const *extra, size_t extras, size_t *n);
 void events_free(char **name, size_t n);
 
-/* Is it of a form that a kernel may have, and that no shell takes for anything else? */
+/* Returns true if the text has the form SYSTEM:NAME or SYSTEM/NAME and contains no special characters of a shell. */
 bool event_is_name(const char *name);
 
 #endif

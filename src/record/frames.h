@@ -1,8 +1,8 @@
-/* What a guest sends: frames, "KEY NAME BYTES", a line break, the bytes.
+/* Parser for the frames that a guest sends: "KEY NAME BYTES", a line break, the bytes.
  *
- * The guest may be hostile: a name that is not expected, a length that its kind may not have, or text where a frame should
- * be ends it.  Only before the first frame something else may stand (greetings of login shells).  Memory is that of the
- * longest text; pages are passed on as they come. */
+ * The guest may be hostile: an unknown name, a length above the limit of the frame's kind, or text between frames is an
+ * error that ends the session. Text before the first frame is skipped (greetings of login shells). The parser buffers one
+ * frame at a time; the content of pages frames is not buffered but passed on as it arrives. */
 #ifndef STEALSCOPE_RECORD_FRAMES_H
 #define STEALSCOPE_RECORD_FRAMES_H
 
@@ -12,10 +12,10 @@
 
 #include "base/error.h"
 
-#define FRAME_KEY 32  /* hexadecimal digits */
-#define FRAME_CPUS 4096
+#define FRAME_KEY 32     /* hexadecimal digits of the key, which is random for each session */
+#define FRAME_CPUS 4096  /* maximum number of CPUs of a guest */
 
-/* X(code, name, bytes at most); a name that ends in '/' is followed by "cpuN". */
+/* X(code, name, maximum bytes). A name that ends in '/' is followed by "cpuN" in the frame. */
 #define FRAMES(X) \
 	X(FRAME_REFUSE, "refuse", 1024) \
 	X(FRAME_CLEANED, "cleaned", 256) \
@@ -33,33 +33,33 @@
 	X(FRAME_TGIDS, "saved_tgids", 16 << 20) \
 	X(FRAME_END, "end", 0)
 
-#define FRAME_CODE(code, name, most) code,
+#define FRAME_CODE(code, name, max_bytes) code,
 enum frame { FRAMES(FRAME_CODE) FRAME_KINDS };
 #undef FRAME_CODE
 
 struct frames {
 	char key[FRAME_KEY + 1];
-	/* A whole text, NUL behind it; or a part of a CPU's pages, in order.  -1 with *err: give up. */
-	int (*take)(void *arg, enum frame what, unsigned cpu, const char *data, size_t len, struct error *err);
+	/* Handles a complete text, NUL-terminated, or the next part of a CPU's pages. Returns -1 with *err to stop parsing. */
+	int (*on_frame)(void *arg, enum frame kind, unsigned cpu, const char *data, size_t len, struct error *err);
 	void *arg;
 	/* private */
-	char head[128];
-	size_t head_len, skipped;
-	bool in_body, begun;
-	enum frame what;
+	char head[128];          /* incomplete header line */
+	size_t head_len, skipped;  /* skipped: bytes before the first frame */
+	bool in_body, begun;     /* begun: a frame was received */
+	enum frame kind;
 	unsigned cpu;
-	uint64_t left;
-	char *text;
+	uint64_t remaining;      /* bytes of the frame that have not arrived */
+	char *text;              /* content of the frame; NULL for pages */
 	size_t text_len;
 };
 
-/* Draws a key. */
-int frames_init(struct frames *f, int (*take)(void *arg, enum frame what, unsigned cpu, const char *data, size_t len,
+/* Initializes the parser with a new random key. */
+int frames_init(struct frames *f, int (*on_frame)(void *arg, enum frame kind, unsigned cpu, const char *data, size_t len,
                                               struct error *err), void *arg, struct error *err);
 void frames_release(struct frames *f);
-/* The next bytes, cut anywhere. */
-int frames_take(struct frames *f, const char *data, size_t len, struct error *err);
-/* Is a frame only half there? */
-bool frames_are_cut(const struct frames *f);
+/* Parses the next bytes of the stream, which may end within a frame. Returns -1 with *err on a protocol error. */
+int frames_feed(struct frames *f, const char *data, size_t len, struct error *err);
+/* Returns true if the stream stops within a frame. */
+bool frames_incomplete(const struct frames *f);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "record/events.h"
 #include "record/recording_dir.h"
 #include "record/buffer_sizing.h"
@@ -18,16 +19,16 @@
 #include "record/proc.h"
 #include "record/tracer.h"
 
-#define SECOND 1000000000LL
-#define CALL_PATIENCE 40     /* s until its buffers stand */
-#define SILENCE 30           /* s without a byte while it sends, */
-#define SLOWEST 512          /* and bytes/s in the long run */
-#define MORE_MOST (80 << 20)  /* bytes that it may send beside its pages: more than frames.h allows of each kind */
-#define EVENTS_MOST 4096
+#define SETUP_TIMEOUT 40     /* s until the guest's buffers are set up */
+#define SILENCE_MAX 30       /* s without a byte while the guest sends its data */
+#define RATE_MIN 512         /* minimum average rate of sending, bytes/s */
+#define OTHER_BYTES_MAX (80 << 20)  /* bytes in frames other than pages: more than the limits of all kinds together */
+#define MAX_EVENTS 4096
+#define REMEDY_REMAINS "the next recording, or record --cleanup, removes the remains in the guest"
 
-void guest_init(struct guest *g, const struct vm *vm, struct transport by)
+void guest_init(struct guest *g, const struct vm *vm, struct transport transport)
 {
-	*g = (struct guest){ .vm = vm, .by = by, .channel = CHANNEL_INIT, .folder = -1, .pages = -1 };
+	*g = (struct guest){ .vm = vm, .transport = transport, .channel = CHANNEL_INIT, .dir = -1, .pages = -1 };
 	g->before = mem_new(vm->vcpus, sizeof *g->before);
 	g->after = mem_new(vm->vcpus, sizeof *g->after);
 }
@@ -42,11 +43,11 @@ static void close_pages(struct guest *g)
 void guest_release(struct guest *g)
 {
 	channel_end(&g->channel);
-	transport_release(&g->by);
+	transport_release(&g->transport);
 	frames_release(&g->frames);
 	close_pages(g);
-	if (g->folder >= 0)
-		close(g->folder);
+	if (g->dir >= 0)
+		close(g->dir);
 	char *const text[] = { g->about, g->header_page, g->header_event, g->formats, g->threads, g->cmdlines, g->tgids };
 	for (size_t i = 0; i < sizeof text / sizeof *text; i++)
 		free(text[i]);
@@ -64,7 +65,7 @@ char *guest_field(const struct guest *g, const char *key)
 	return g->about ? proc_field(g->about, key) : NULL;
 }
 
-void guest_fail(struct guest *g, const char *mend, const char *fmt, ...)
+void guest_fail(struct guest *g, const char *remedy, const char *fmt, ...)
 {
 	char text[512];
 	va_list ap;
@@ -73,7 +74,7 @@ void guest_fail(struct guest *g, const char *mend, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	error_set(&g->why, STATUS_INPUT, mend, "%s", text);
+	error_set(&g->failure, STATUS_INPUT, remedy, "%s", text);
 	channel_drop(&g->channel);
 	close_pages(g);
 	g->state = GUEST_FAILED;
@@ -81,7 +82,7 @@ void guest_fail(struct guest *g, const char *mend, const char *fmt, ...)
 
 /* ---- the script */
 
-static char *quoted(const char *text)
+static char *quote_text(const char *text)
 {
 	char *q = mem_new(4 * strlen(text) + 3, 1), *to = q;
 	*to++ = '\'';
@@ -97,7 +98,7 @@ static char *quoted(const char *text)
 	return q;
 }
 
-static char *events_of(const struct guest_order *o)
+static char *event_list(const struct guest_settings *o)
 {
 	char *all = mem_dup("");
 	for (size_t i = 0; i < o->events; i++) {
@@ -108,13 +109,13 @@ static char *events_of(const struct guest_order *o)
 	return all;
 }
 
-static char *script_of(const struct guest *g)
+static char *make_script(const struct guest *g)
 {
-	const struct guest_order *o = g->order;
+	const struct guest_settings *o = g->settings;
 	size_t len = 1;
-	char *events = events_of(o), *event = quoted(events), *clocks = quoted(o->clocks);
-	char *head = mem_printf("key=%s task=%s hold=%u limit=%u turn=%d ceiling=%d root='' clocks=%s events=%s\n",
-	                        g->frames.key, o->task, o->hold, o->limit, o->turn, FORECAST_KB_MOST, clocks, event);
+	char *events = event_list(o), *event = quote_text(events), *clocks = quote_text(o->clocks);
+	char *head = mem_printf("key=%s task=%s hold=%u limit=%u overwrite=%d max_kb=%d root='' clocks=%s events=%s\n",
+	                        g->frames.key, o->task, o->hold, o->limit, o->overwrite, FORECAST_KB_MAX, clocks, event);
 	for (const char *const *line = guest_text; *line; line++)
 		len += strlen(*line);
 	char *text = mem_new(strlen(head) + len, 1), *at = text + strlen(head);
@@ -133,57 +134,57 @@ static char *script_of(const struct guest *g)
 static void send_text(struct guest *g, const char *text)
 {
 	const size_t len = strlen(text);
-	/* Where nobody reads any more, the end of what it sends will tell. */
+	/* EPIPE is no failure here: handle_end_of_output() reports why the shell ended. */
 	if (g->channel.in >= 0 && write(g->channel.in, text, len) != (ssize_t)len && errno != EPIPE)
-		guest_fail(g, "the next recording, or record --cleanup, removes what may be left there",
-		           "its shell does not listen");
+		guest_fail(g, REMEDY_REMAINS, "the guest's shell does not read its input: the pipe to it is full");
 }
 
-/* ---- what it says */
+/* ---- frames from the guest */
 
-/* What a script that gives up says -> what a person can do about it. */
-static const struct { const char *code, *why, *mend; } refusals[] = {
-	{ "root", "the shell there is not root's", "go in as root, or let sudo do without a password" },
-	{ "tracefs", "its kernel has no tracefs", "a kernel with CONFIG_FTRACE; in a container: that of the host is traced" },
-	{ "mount", "tracefs cannot be mounted there", "mount -t tracefs tracefs /sys/kernel/tracing in the guest" },
-	{ "instance", "no instance of tracefs can be made there", "a kernel from 3.10 on, not in lockdown" },
-	{ "clock", "it has no clock that is asked for", "--sync containment with --clock mono" },
-	{ "events", "its kernel cannot trace the scheduler", "a kernel with CONFIG_SCHED_TRACER or CONFIG_FTRACE" },
-	{ "memory", "it has no memory for buffers", "more memory, or a shorter recording" },
-	{ "turn", "an agent of trace-cmd cannot let its buffers turn over",
-	  "without --flight, or through a shell: vsock:, ssh:, qga: or cmd:" },
-	{ "watchdog", "no watchdog could be started there", "look at the guest's load" },
+/* Failures that the script reports: code sent in the frame `refuse`, message, remedy. */
+static const struct { const char *code, *why, *remedy; } refusals[] = {
+	{ "root", "the shell in the guest does not run as root", "log in as root, or allow sudo without a password" },
+	{ "tracefs", "the guest's kernel has no tracefs",
+	  "use a kernel with CONFIG_FTRACE; containers are traced on their host" },
+	{ "mount", "tracefs cannot be mounted in the guest", "mount -t tracefs tracefs /sys/kernel/tracing in the guest" },
+	{ "instance", "cannot create a tracefs instance in the guest", "use Linux 3.10 or newer, without lockdown" },
+	{ "clock", "the guest's kernel has none of the requested trace clocks", "use --clock mono, and --sync containment" },
+	{ "events", "the guest's kernel has no scheduler events", "use a kernel with CONFIG_SCHED_TRACER or CONFIG_FTRACE" },
+	{ "memory", "the guest has too little memory for trace buffers", "give it more memory, or record for a shorter time" },
+	{ "overwrite", "a trace-cmd agent does not support flight recordings",
+	  "omit --flight, or use a shell: vsock:, ssh:, qga: or cmd:" },
+	{ "watchdog", "the watchdog process did not start in the guest", "check the guest's load" },
 };
 
-static void take_refusal(struct guest *g, const char *text)
+static void report_refusal(struct guest *g, const char *text)
 {
 	for (size_t i = 0; i < sizeof refusals / sizeof *refusals; i++) {
 		const size_t n = strlen(refusals[i].code);
 		if (strncmp(text, refusals[i].code, n) == 0 && (text[n] == ' ' || !text[n])) {
-			guest_fail(g, refusals[i].mend, "%s%s%s", refusals[i].why, text[n] ? ":" : "", text + n);
+			guest_fail(g, refusals[i].remedy, "%s%s%s", refusals[i].why, text[n] ? ":" : "", text + n);
 			return;
 		}
 	}
-	guest_fail(g, NULL, "it refuses: %.200s", text);
+	guest_fail(g, NULL, "the guest cannot be recorded: %.200s", text);
 }
 
-static uint64_t number_of(const char *text, const char *key, uint64_t most)
+static uint64_t about_number(const char *text, const char *key, uint64_t max_bytes)
 {
 	char *value = proc_field(text, key);
 	uint64_t n = 0;
-	if (!value || !proc_is_number(value, most, &n))
+	if (!value || !proc_parse_number(value, max_bytes, &n))
 		n = 0;
 	free(value);
 	return n;
 }
 
-/* "kilobytes 1024 rate 12 page 4096": one line. */
-static int take_ready(struct guest *g, const char *text, struct error *err)
+/* Parses "kilobytes 1024 rate 12 page 4096". */
+static int parse_ready(struct guest *g, const char *text, struct error *err)
 {
 	unsigned long long kilobytes, rate;
 	unsigned page;
 	if (sscanf(text, "kilobytes %llu rate %llu page %u", &kilobytes, &rate, &page) != 3 || page < 1024 || page > 1 << 20)
-		return error_set(err, STATUS_INPUT, NULL, "the guest's buffers are not understood");
+		return error_set(err, STATUS_INPUT, NULL, "protocol error: the guest sent malformed buffer sizes");
 	g->kilobytes = kilobytes;
 	g->rate = rate;
 	g->page = page;
@@ -191,48 +192,49 @@ static int take_ready(struct guest *g, const char *text, struct error *err)
 	return 0;
 }
 
-static int take_pages(struct guest *g, unsigned cpu, const char *data, size_t len, struct error *err)
+static int write_pages(struct guest *g, unsigned cpu, const char *data, size_t len, struct error *err)
 {
 	char name[32];
-	if (g->folder < 0 || g->bytes + len > g->most)
-		return error_set(err, STATUS_INPUT, "a shorter recording, or more room",
-		                 "the guest sends more than there is room for");
+	if (g->dir < 0 || g->bytes + len > g->max_bytes)
+		return error_set(err, STATUS_INPUT, "record for a shorter time, or free disk space",
+		                 "the guest sent more data than fits on the disk (limit: %llu MB)",
+		                 (unsigned long long)(g->max_bytes >> 20));
 	if (g->pages < 0 || g->pages_cpu != cpu) {
 		close_pages(g);
 		snprintf(name, sizeof name, "pages/cpu%u", cpu);
-		g->pages = openat(g->folder, name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
+		g->pages = openat(g->dir, name, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
 		g->pages_cpu = cpu;
 		g->cpus = cpu + 1 > g->cpus ? cpu + 1 : g->cpus;
 	}
 	for (size_t at = 0; at < len;) {
 		const ssize_t n = g->pages < 0 ? -1 : write(g->pages, data + at, len - at);
 		if (n < 0)
-			return error_system(err, NULL, "pages/cpu%u", cpu);
+			return error_system(err, NULL, "cannot write pages/cpu%u", cpu);
 		at += (size_t)n;
 	}
 	g->bytes += len;
 	return 0;
 }
 
-static int take_stats(struct guest *g, unsigned cpu, const char *text, size_t len, struct error *err)
+static int handle_stats(struct guest *g, unsigned cpu, const char *text, size_t len, struct error *err)
 {
 	char name[32];
 	const struct cpu_stats stats = cpu_stats_parse(text);
-	const uint64_t lost = g->order->turn ? stats.dropped : cpu_stats_lost(&stats);
+	const uint64_t lost = g->settings->overwrite ? stats.dropped : cpu_stats_lost(&stats);
 	g->lost = g->lost > UINT64_MAX - lost ? UINT64_MAX : g->lost + lost;
 	g->cpus = cpu + 1 > g->cpus ? cpu + 1 : g->cpus;
 	snprintf(name, sizeof name, "stats/cpu%u", cpu);
-	return folder_put(g->folder, name, text, len, err);
+	return dir_put(g->dir, name, text, len, err);
 }
 
-static void replace(char **text, const char *by)
+static void replace_text(char **text, const char *by)
 {
 	free(*text);
 	*text = mem_dup(by);
 }
 
-/* The format files follow each other in the order of the events that the guest said it has; it has none that it was not
- * asked for. */
+/* Splits the received event formats, which are in the order of the guest's list of events, and stores them. Events that
+ * were not requested are a protocol error. */
 static int put_formats(struct guest *g, struct error *err)
 {
 	char *events = guest_field(g, "events"), *rest = NULL;
@@ -240,139 +242,140 @@ static int put_formats(struct guest *g, struct error *err)
 	int rc = 0;
 	size_t n = 0;
 	for (char *name = events ? strtok_r(events, " ", &rest) : NULL; name && rc == 0; name = strtok_r(NULL, " ", &rest)) {
-		bool wanted = false;
-		for (size_t i = 0; i < g->order->events; i++)
-			wanted |= strcmp(g->order->event[i], name) == 0;
+		bool requested = false;
+		for (size_t i = 0; i < g->settings->events; i++)
+			requested |= strcmp(g->settings->event[i], name) == 0;
 		const char *next = strstr(text, "\nname: "), *end = next ? next + 1 : text + strlen(text);
-		if (!wanted || !*text || n++ > EVENTS_MOST)
-			rc = error_set(err, STATUS_INPUT, NULL, "the guest's events are not those that were asked for");
+		if (!requested || !*text || n++ > MAX_EVENTS)
+			rc = error_set(err, STATUS_INPUT, NULL,
+			               "protocol error: the guest sent formats of events that were not requested");
 		else
-			rc = folder_put_format(g->folder, name, text, (size_t)(end - text), err);
+			rc = dir_put_format(g->dir, name, text, (size_t)(end - text), err);
 		text = end;
 	}
 	free(events);
 	return rc;
 }
 
-/* Its last word: what explains the pages. */
-static int take_end(struct guest *g, struct error *err)
+/* Handles the last frame: stores the metadata of the pages that arrived before. */
+static int handle_end_frame(struct guest *g, struct error *err)
 {
 	const char *page = g->header_page ? g->header_page : "", *event = g->header_event ? g->header_event : "";
-	if (strcmp(g->order->task, "trace") != 0) {
+	if (strcmp(g->settings->task, "trace") != 0) {
 		g->state = GUEST_ENDED;
 		channel_close_input(&g->channel);
 		return 0;
 	}
 	close_pages(g);
 	g->state = GUEST_SENT;
-	if (folder_put(g->folder, "header_page", page, strlen(page), err) ||
-	    folder_put(g->folder, "header_event", event, strlen(event), err) || put_formats(g, err))
+	if (dir_put(g->dir, "header_page", page, strlen(page), err) ||
+	    dir_put(g->dir, "header_event", event, strlen(event), err) || put_formats(g, err))
 		return -1;
-	return folder_put_threads(g->folder, g->threads, g->cmdlines, g->tgids, err);
+	return dir_put_threads(g->dir, g->threads, g->cmdlines, g->tgids, err);
 }
 
-static int take(void *arg, enum frame what, unsigned cpu, const char *data, size_t len, struct error *err)
+static int handle_frame(void *arg, enum frame kind, unsigned cpu, const char *data, size_t len, struct error *err)
 {
 	struct guest *g = arg;
-	switch (what) {
+	switch (kind) {
 	case FRAME_REFUSE:
-		take_refusal(g, data);
+		report_refusal(g, data);
 		return 0;
 	case FRAME_CLEANED:
-		g->erased = (unsigned)number_of(data, "erased", 1000000);
-		g->left = (unsigned)number_of(data, "left", 1000000);
+		g->removed = (unsigned)about_number(data, "removed", 1000000);
+		g->not_removed = (unsigned)about_number(data, "failed", 1000000);
 		return 0;
 	case FRAME_ABOUT:
-		replace(&g->about, data);
+		replace_text(&g->about, data);
 		return 0;
 	case FRAME_HEADER_PAGE:
-		replace(&g->header_page, data);
+		replace_text(&g->header_page, data);
 		return 0;
 	case FRAME_HEADER_EVENT:
-		replace(&g->header_event, data);
+		replace_text(&g->header_event, data);
 		return 0;
 	case FRAME_FORMATS:
-		replace(&g->formats, data);
+		replace_text(&g->formats, data);
 		return 0;
 	case FRAME_THREADS:
 		if (g->state < GUEST_STARTED)
-			replace(&g->threads, data);
+			replace_text(&g->threads, data);
 		return 0;
 	case FRAME_READY:
-		return take_ready(g, data, err);
+		return parse_ready(g, data, err);
 	case FRAME_STARTED:
-		g->started = moment_parse(data);
+		g->started = clock_sample_parse(data);
 		g->state = GUEST_STARTED;
 		return 0;
 	case FRAME_STOPPED:
-		g->stopped = moment_parse(data);
+		g->stopped = clock_sample_parse(data);
 		g->state = GUEST_STOPPED;
 		return 0;
 	case FRAME_PAGES:
-		return take_pages(g, cpu, data, len, err);
+		return write_pages(g, cpu, data, len, err);
 	case FRAME_STATS:
-		return take_stats(g, cpu, data, len, err);
+		return handle_stats(g, cpu, data, len, err);
 	case FRAME_CMDLINES:
-		replace(&g->cmdlines, data);
+		replace_text(&g->cmdlines, data);
 		return 0;
 	case FRAME_TGIDS:
-		replace(&g->tgids, data);
+		replace_text(&g->tgids, data);
 		return 0;
 	case FRAME_END:
-		return take_end(g, err);
+		return handle_end_frame(g, err);
 	case FRAME_KINDS:
 		break;
 	}
 	return 0;
 }
 
-/* ---- the conversation */
+/* ---- the session */
 
-void guest_keep(struct guest *g, int folder, uint64_t most)
+void guest_store_in(struct guest *g, int dir, uint64_t max_bytes)
 {
-	if (g->folder >= 0)
-		close(g->folder);
-	g->folder = folder;
-	g->most = most;
+	if (g->dir >= 0)
+		close(g->dir);
+	g->dir = dir;
+	g->max_bytes = max_bytes;
 	g->bytes = g->lost = g->received = 0;
 	g->cpus = 0;
 }
 
-void guest_again(struct guest *g)
+void guest_reset(struct guest *g)
 {
 	if (g->state != GUEST_SENT)
 		return;
 	g->state = GUEST_READY;
-	g->started = g->stopped = (struct moment){ 0 };
+	g->started = g->stopped = (struct clock_sample){ 0 };
 }
 
-void guest_call(struct guest *g, const struct guest_order *order)
+void guest_start(struct guest *g, const struct guest_settings *settings)
 {
 	struct error err = ERROR_INIT;
-	g->order = order;
-	g->deadline = now_ns() + CALL_PATIENCE * SECOND;
-	if (frames_init(&g->frames, take, g, &err) || channel_open(&g->channel, &g->by, g->vm->name, &err)) {
+	g->settings = settings;
+	g->deadline = now_ns() + SETUP_TIMEOUT * NS_PER_S;
+	if (frames_init(&g->frames, handle_frame, g, &err) || channel_open(&g->channel, &g->transport, g->vm->name, &err)) {
 		g->state = GUEST_FAILED;
-		g->why = err;
+		g->failure = err;
 		return;
 	}
 	g->state = GUEST_CALLED;
-	char *script = script_of(g);
+	char *script = make_script(g);
 	send_text(g, script);
 	free(script);
 }
 
-void guest_say(struct guest *g, const char *word, unsigned patience)
+void guest_send_command(struct guest *g, const char *word, unsigned timeout)
 {
 	char line[32];
 	if (!guest_is_open(g))
 		return;
 	snprintf(line, sizeof line, "%s\n", word);
-	g->deadline = patience ? now_ns() + patience * SECOND : 0;
+	g->deadline = timeout ? now_ns() + timeout * NS_PER_S : 0;
 	send_text(g, line);
 }
 
-/* The last of what its transport complains about. */
+/* Stores the last line that the transport wrote to standard error. */
 static void read_errors(struct guest *g)
 {
 	char buf[4096];
@@ -387,51 +390,52 @@ static void read_errors(struct guest *g)
 	snprintf(g->errors, sizeof g->errors, "%.500s", line ? line + 1 : buf);
 }
 
-/* Nothing more comes. */
-static void take_silence(struct guest *g)
+/* Reports the end of the guest's output as a failure. */
+static void handle_end_of_output(struct guest *g)
 {
 	int status = 0;
 	read_errors(g);
 	channel_ended(&g->channel, &status);
-	const bool never = g->state == GUEST_CALLED && !g->about;
-	const char *mend = never ? transport_mend(&g->by)
-	                         : "the next recording, or record --cleanup, removes what may be left there";
-	g->fell_silent = !never;
-	guest_fail(g, mend, "%s%s%s", never ? "no shell answers there" : "its shell ended too early",
+	const bool no_answer = g->state == GUEST_CALLED && !g->about;
+	const char *remedy = no_answer ? transport_remedy(&g->transport)
+	                         : REMEDY_REMAINS;
+	g->fell_silent = !no_answer;
+	guest_fail(g, remedy, "%s%s%s", no_answer ? "no shell answers in the guest" : "the shell in the guest ended too early",
 	           *g->errors ? ": " : "", g->errors);
 }
 
-/* What sends has time for it, a byte at a time, but not for ever. */
-static void take_note(struct guest *g, size_t len)
+/* Extends the deadline while the guest sends data: at most to SILENCE_MAX from now, and no more than the received bytes
+ * allow at RATE_MIN, so that single bytes do not extend it forever. */
+static void extend_deadline(struct guest *g, size_t len)
 {
 	if (g->state < GUEST_STOPPED)
 		return;
-	const int64_t latest = now_ns() + SILENCE * SECOND, earned = g->deadline + (int64_t)len * SECOND / SLOWEST;
+	const int64_t latest = now_ns() + SILENCE_MAX * NS_PER_S, earned = g->deadline + (int64_t)len * NS_PER_S / RATE_MIN;
 	g->deadline = earned < latest ? earned : latest;
 	g->received += len;
-	if (g->received > g->bytes + MORE_MOST)
-		guest_fail(g, NULL, "it sends without end");
+	if (g->received > g->bytes + OTHER_BYTES_MAX)
+		guest_fail(g, NULL, "protocol error: the guest sends data without end");
 }
 
-void guest_listen(struct guest *g)
+void guest_handle_output(struct guest *g)
 {
-	const size_t room = 65536;
-	char *buf = mem_resize(NULL, room, 1);
+	const size_t size = 65536;
+	char *buf = mem_resize(NULL, size, 1);
 	struct error err = ERROR_INIT;
 	ssize_t n = -1;
 	read_errors(g);
-	for (int i = 0; i < 64 && guest_is_open(g) && (n = read(g->channel.out, buf, room)) > 0; i++) {
-		take_note(g, (size_t)n);
-		if (guest_is_open(g) && frames_take(&g->frames, buf, (size_t)n, &err))
-			guest_fail(g, err.mend, "%s", err.text);
+	for (int i = 0; i < 64 && guest_is_open(g) && (n = read(g->channel.out, buf, size)) > 0; i++) {
+		extend_deadline(g, (size_t)n);
+		if (guest_is_open(g) && frames_feed(&g->frames, buf, (size_t)n, &err))
+			guest_fail(g, err.remedy, "%s", err.text);
 	}
 	free(buf);
 	if (!guest_is_open(g) || g->state == GUEST_SENT)
 		return;
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR)) {
-		take_silence(g);
+		handle_end_of_output(g);
 	} else if (g->deadline && now_ns() > g->deadline) {
 		g->fell_silent = true;
-		guest_fail(g, "is it under heavy load, or the way into it slow?", "it does not answer");
+		guest_fail(g, "check the load of the guest and its connection", "the guest stopped answering");
 	}
 }

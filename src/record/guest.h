@@ -1,4 +1,5 @@
-/* One guest while it is recorded: its script, what that has said, and its folder. */
+/* Session with one guest during a recording: the script that runs there, its state, the data received and where it is
+ * stored. */
 #ifndef STEALSCOPE_RECORD_GUEST_H
 #define STEALSCOPE_RECORD_GUEST_H
 
@@ -7,68 +8,75 @@
 #include "record/transport.h"
 
 enum guest_state {
-	GUEST_NONE,      /* nobody goes into it */
-	GUEST_CALLED,    /* its shell was sent the script */
-	GUEST_READY,     /* its buffers stand */
-	GUEST_STARTED,
-	GUEST_STOPPED,
-	GUEST_SENT,      /* all is here */
-	GUEST_ENDED,     /* it has said what it was asked, and goes (check, clean) */
-	GUEST_FAILED,    /* see why */
+	GUEST_NONE,      /* not recorded */
+	GUEST_CALLED,    /* the script was sent to the guest's shell */
+	GUEST_READY,     /* trace buffers are allocated */
+	GUEST_STARTED,   /* tracing */
+	GUEST_STOPPED,   /* tracing has stopped */
+	GUEST_SENT,      /* all data was received */
+	GUEST_ENDED,     /* the tasks check or clean are complete */
+	GUEST_FAILED,    /* reason: failure */
 };
 
-struct guest_order {   /* what all guests are told */
-	const char *task;      /* trace, check, clean */
-	const char *clocks;
-	const char *const *event;
+/* Settings sent to all guests. */
+struct guest_settings {
+	const char *task;      /* trace, check, clean; agents: reset */
+	const char *clocks;    /* names of trace clocks, best first, separated by blanks */
+	const char *const *event;  /* "system/name" */
 	size_t events;
-	unsigned hold, limit;  /* s */
-	bool turn;
+	unsigned hold;         /* s of trace that the buffers should hold */
+	unsigned limit;        /* s without a keep-alive message after which the guest ends by itself */
+	bool overwrite;        /* the buffers overwrite their oldest data (flight recording) */
 };
 
 struct guest {
 	const struct vm *vm;
-	struct transport by;
-	bool asked;            /* somebody wants it: if it cannot be, that is told */
+	struct transport transport;
+	bool requested;        /* the user selected this guest: a failure is reported */
 	enum guest_state state;
-	int64_t deadline;      /* ns, monotonic: until the next state, or the next bytes */
+	int64_t deadline;      /* for the next state or the next bytes, monotonic ns; 0: none */
 	struct channel channel;
 	struct frames frames;
-	int folder;            /* descriptor, or -1: nothing is kept */
-	int pages;             /* descriptor of the file that was written last, or -1 */
-	unsigned pages_cpu;
-	const struct guest_order *order;
-	char *about;           /* lines "key value" */
-	char *header_page, *header_event, *formats, *threads;  /* when it was called; threads: lines "TID PROCESS NAME" */
-	char *cmdlines, *tgids;  /* when it was stopped */
-	unsigned page, cpus;   /* bytes; highest number + 1 */
-	uint64_t kilobytes, rate;  /* of each CPU's buffer; KiB/s of its busiest CPU */
-	uint64_t bytes, lost, most;  /* most: bytes that it may send */
-	uint64_t received;           /* bytes since it was told to send, whatever they are */
-	unsigned erased, left;       /* by clean */
-	struct moment started, stopped;
-	struct vm_tsc *before, *after;  /* [vm->vcpus] */
-	char errors[512];      /* the last that its transport said */
-	bool fell_silent;      /* that is why it failed, in midst of it all */
-	struct error why;
+	int dir;               /* descriptor of the guest's directory in the recording; -1: data is not stored */
+	int pages;             /* descriptor of the file pages/cpuN that was written last; -1: none */
+	unsigned pages_cpu;    /* N of this file */
+	const struct guest_settings *settings;  /* borrowed */
+	char *about;           /* description sent by the guest, lines "key value"; NULL: not received */
+	char *header_page, *header_event, *formats, *threads;  /* files of tracefs; threads: lines "TID PROCESS NAME" */
+	char *cmdlines, *tgids;  /* saved_cmdlines and saved_tgids of tracefs, read at the end */
+	unsigned page, cpus;   /* size of a trace page, bytes; highest CPU number + 1 */
+	uint64_t kilobytes, rate;  /* KiB of each CPU's buffer; KiB/s of its busiest CPU */
+	uint64_t bytes, lost;  /* received bytes of pages; lost events */
+	uint64_t max_bytes;    /* limit of `bytes` */
+	uint64_t received;     /* bytes of all kinds since tracing stopped */
+	unsigned removed, not_removed;  /* remains of earlier recordings, reported by the guest */
+	struct clock_sample started, stopped;  /* sent by the guest when tracing starts and stops */
+	struct vm_tsc *before, *after;  /* [vm->vcpus], read on the host before and after the recording */
+	char errors[512];      /* last line that the transport wrote to standard error */
+	bool fell_silent;      /* the failure: the guest stopped answering, perhaps because its VM ended */
+	struct error failure;  /* in GUEST_FAILED */
 };
 
-void guest_init(struct guest *g, const struct vm *vm, struct transport by);
+void guest_init(struct guest *g, const struct vm *vm, struct transport transport);
 void guest_release(struct guest *g);
 
-/* Starts its shell and sends the script.  What fails puts it into GUEST_FAILED, here and below, and `why` says it. */
-void guest_call(struct guest *g, const struct guest_order *order);
-/* What it will send goes to a folder, whose descriptor it takes, at most so many bytes of it. */
-void guest_keep(struct guest *g, int folder, uint64_t most);
-/* What it has sent is done with: it may be told to go once more. */
-void guest_again(struct guest *g);
-/* Sends a word; it may take so many s for the next state, 0: any time. */
-void guest_say(struct guest *g, const char *word, unsigned patience);
-/* What has come, from its output and errors; ends it where its time is over. */
-void guest_listen(struct guest *g);
-void guest_fail(struct guest *g, const char *mend, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+/* Starts the shell and sends the script. This and the following functions report a failure in the state GUEST_FAILED and in
+ * `failure`. */
+void guest_start(struct guest *g, const struct guest_settings *settings);
+/* Stores the received data in a directory, up to max_bytes of pages. Takes ownership of the descriptor. */
+void guest_store_in(struct guest *g, int dir, uint64_t max_bytes);
+/* Prepares a guest that has sent its data for the next snapshot of a flight recording: GUEST_SENT -> GUEST_READY. */
+void guest_reset(struct guest *g);
+/* Sends a command to the script; the guest must reach the next state within `timeout` s (0: no limit). */
+void guest_send_command(struct guest *g, const char *word, unsigned timeout);
+/* Handles data from the transport's output and error pipes; the guest fails if its deadline has passed. */
+void guest_handle_output(struct guest *g);
+/* Sets GUEST_FAILED with this message and drops the connection; later calls have no effect. */
+void guest_fail(struct guest *g, const char *remedy, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
+/* Returns true from the start of the script until GUEST_ENDED or GUEST_FAILED. */
 bool guest_is_open(const struct guest *g);
-char *guest_field(const struct guest *g, const char *key);  /* of what it said of itself; the caller frees */
+/* Returns a value of the guest's description, which the caller frees; NULL: not received. */
+char *guest_field(const struct guest *g, const char *key);
 
 #endif

@@ -1,78 +1,86 @@
-# What runs in a guest while it is recorded: sent behind some assignments to the standard input of its shell.  It needs a
-# POSIX shell, cat, dd and tracefs, and leaves nothing behind, however it ends.
+# Records a guest: the host sends this script to the standard input of a shell in the guest, after a line that assigns the
+# variables below. Needs a POSIX shell, cat, dd and tracefs. Removes its tracefs instance and mount whenever and however it
+# ends.
 #
-#   key      begins every frame        root     "", or a folder that stands for /
-#   task     trace, check or clean     events   "system/name ..." that are wanted
-#   clocks   trace clocks, best first  hold     seconds that the buffers should hold
-#   turn     1: they turn over         limit    seconds without a word after which nobody is listening any more
-#   ceiling  KiB of a CPU's buffer, at most
+#   key        begins every frame
+#   task       trace, check or clean
+#   root       "", or a directory that replaces /
+#   events     requested events, "system/name ..."
+#   clocks     names of trace clocks, best first
+#   hold       seconds of trace that the buffers should hold
+#   overwrite  1: the buffers overwrite their oldest data (flight recording)
+#   limit      seconds without a command after which the host is considered dead
+#   max_kb     maximum size of a CPU's buffer, KiB
 #
-# Frames go to the standard output: "KEY NAME BYTES", a line break, the bytes.  Words come as lines: go, stop, send, more
-# (somebody is listening still); the end of the input is the end.
+# Output: frames "KEY NAME BYTES", a line break, the bytes. Input: commands, one per line: go, stop, send, more
+# (keep-alive); the end of the input ends the script.
 # shellcheck shell=sh disable=SC2154
 
-# Both here and in the watchdog, which is a shell of its own.
+# Functions for this shell and for the watchdog, which is a separate shell.
 shared='
-# When a process began, in ticks since boot; nothing when there is none.
-begun() {
+# Prints the start time of a process in ticks since boot; nothing if there is no such process.
+start_time() {
 	line=
 	read -r line 2>/dev/null <"$root/proc/$1/stat" || return
 	line=${line##*) }
 	set -- $line
 	echo "${20}"
 }
-# An instance is called after the process whose it is.
+# Returns true if the process that created an instance lives: the name is stealscope-guest-PID-START.
 is_alive() {
 	owner=${1##*stealscope-guest-}
-	[ "$(begun "${owner%-*}")" = "${owner#*-}" ]
+	[ "$(start_time "${owner%-*}")" = "${owner#*-}" ]
 }
-erase() {
+# Returns true if the instance was removed.
+remove_instance() {
 	echo 0 >"$1/tracing_on"
 	rmdir "$1"
 } 2>/dev/null
-went() {
-	case " $gone " in *" $1 "*) ;; *) gone="$gone $1" ;; esac
+add_removed() {
+	case " $removed " in *" $1 "*) ;; *) removed="$removed $1" ;; esac
 }
-# What is mounted somewhere is seen there unless something was mounted over it.
-is_seen() {  # name, place
-	seen=
+# Returns true if the topmost file system mounted at a path has this name.
+is_top_mount() {  # name, path
+	top=
 	while read -r mounted at _; do
-		[ "$at" != "$2" ] || seen=$mounted
+		[ "$at" != "$2" ] || top=$mounted
 	done <"$root/proc/mounts"
-	[ "$seen" = "$1" ]
+	[ "$top" = "$1" ]
 }
-# So is what was mounted: it goes with its process, or after it; what somebody else mounts there at once stays.
-unmount() {  # own name, if any
-	while read -r name place _; do
+# Unmounts tracefs if it was mounted by this script, or by one that has ended; other mounts at the same path stay. The name
+# of the mount is that of the instance.
+unmount() {  # name of the own mount; "": none
+	while read -r name mount_path _; do
 		case $name in stealscope-guest-*) ;; *) continue ;; esac
-		[ "$place" = "$root/sys/kernel/tracing" ] || continue
+		[ "$mount_path" = "$root/sys/kernel/tracing" ] || continue
 		[ "$name" = "$1" ] || ! is_alive "$name" || continue
 		for _ in 1 2 3 4 5; do
-			is_seen "$name" "$place" || continue 2
-			umount "$place" && went "$name" && continue 2
-			sleep 1  # somebody is there still
+			is_top_mount "$name" "$mount_path" || continue 2
+			umount "$mount_path" && add_removed "$name" && continue 2
+			sleep 1  # a process still uses it
 		done 2>/dev/null
-		left=$((left + 1))
+		failed=$((failed + 1))
 	done <"$root/proc/mounts"
 }
 '
 
+# Kills the script if no command arrives for `limit` seconds; removes the instance after the script has ended.
 watchdog='
-trap "left=$limit" USR1
-left=$limit
+trap "remaining=$limit" USR1
+remaining=$limit
 kill -USR2 "$main"
-while [ "$left" -gt 0 ] && is_alive "$instance"; do
-	sleep 3  # it costs the guest a process each time
-	left=$((left - 3))
+while [ "$remaining" -gt 0 ] && is_alive "$instance"; do
+	sleep 3  # rarely: each sleep costs the guest a process
+	remaining=$((remaining - 3))
 done
 is_alive "$instance" && kill -KILL "$main"
-left=900
-until erase "$instance" || [ ! -d "$instance" ] || [ "$left" = 0 ]; do
+remaining=900
+until remove_instance "$instance" || [ ! -d "$instance" ] || [ "$remaining" = 0 ]; do
 	grep -l "$instance" /proc/[0-9]*/cmdline | while IFS=/ read -r _ _ process _; do
-		[ "$process" = $$ ] || kill -KILL "$process"  # a reader would keep it
+		[ "$process" = $$ ] || kill -KILL "$process"  # an open reader prevents the removal
 	done
 	sleep 1
-	left=$((left - 1))
+	remaining=$((remaining - 1))
 done
 unmount
 '
@@ -81,27 +89,29 @@ frame() {  # name, text
 	printf '%s %s %s\n%s' "$key" "$1" "${#2}" "$2" >&4
 }
 
-refuse() {  # code, more
+# Reports why the guest cannot be recorded (codes in guest.c), and ends.
+refuse() {  # code, details
 	frame refuse "$*"
 	exit 1
 }
 
-# For the background: nobody waits for the end of what it holds open, nor for where it is.
-apart() {
+# Runs a program in the background without our descriptors and directory, so that nothing waits for their release.
+exec_detached() {
 	cd /
 	exec "$@" </dev/null >/dev/null 2>&1 3<&- 4>&-
 }
 
-# A signal that is trapped cuts it short; what sets stop, also one that comes before the wait.  One that can be trapped
-# would find our traps in bash's children, as long as these are young: end() would run in one of them.
-doze() {  # seconds
-	apart sleep "$1" &
-	nap=$!
-	[ -n "$stop" ] || wait "$nap" || kill -KILL "$nap"
-	nap=
+# Sleeps until the time is over or a trapped signal arrives. If the signal arrived before the wait and has set `stop`, does
+# not wait. The sleep is killed by SIGKILL: a new child of bash still has our traps, so another signal could run end() in
+# it.
+interruptible_sleep() {  # seconds
+	exec_detached sleep "$1" &
+	sleeper=$!
+	[ -n "$stop" ] || wait "$sleeper" || kill -KILL "$sleeper"
+	sleeper=
 }
 
-# Its threads: TID, process, name.
+# Prints the threads of the guest: "TID PROCESS NAME".
 threads() {
 	for process in "$root"/proc/[0-9]*; do
 		for thread in "$process"/task/[0-9]*; do
@@ -112,29 +122,29 @@ threads() {
 
 find_tracefs() {
 	tracing=
-	for place in "$root/sys/kernel/tracing" "$root/sys/kernel/debug/tracing"; do
-		[ -z "$tracing" ] && [ -f "$place/trace_clock" ] && tracing=$place
+	for path in "$root/sys/kernel/tracing" "$root/sys/kernel/debug/tracing"; do
+		[ -z "$tracing" ] && [ -f "$path/trace_clock" ] && tracing=$path
 	done
 	[ -z "$tracing" ] || return
-	place=$root/sys/kernel/tracing
-	[ -d "$place" ] || refuse tracefs
-	mount -t tracefs "$self" "$place" 2>/dev/null || refuse mount
-	tracing=$place
+	path=$root/sys/kernel/tracing
+	[ -d "$path" ] || refuse tracefs
+	mount -t tracefs "$self" "$path" 2>/dev/null || refuse mount
+	tracing=$path
 }
 
-# What shells left that were killed, and their watchdogs too.
+# Removes the remains of scripts that were killed together with their watchdogs.
 clean() {
-	gone='' left=0
+	removed='' failed=0
 	for old in "$tracing"/instances/stealscope-guest-*; do
 		if [ -d "$old" ] && ! is_alive "$old"; then
-			if erase "$old"; then went "${old##*/}"; else left=$((left + 1)); fi
+			if remove_instance "$old"; then add_removed "${old##*/}"; else failed=$((failed + 1)); fi
 		fi
 	done
-	[ "$task" != clean ] || unmount  # any other task needs it
+	[ "$task" != clean ] || unmount  # other tasks use tracefs
 	# shellcheck disable=SC2086
-	set -- $gone
-	frame cleaned "erased $#
-left $left"
+	set -- $removed
+	frame cleaned "removed $#
+failed $failed"
 }
 
 end() {
@@ -142,48 +152,49 @@ end() {
 	cd /
 	if [ -n "$instance" ]; then
 		tries=0
-		until [ ! -d "$instance" ] || erase "$instance" || [ "$tries" = 3 ]; do
+		until [ ! -d "$instance" ] || remove_instance "$instance" || [ "$tries" = 3 ]; do
 			sleep 1
 			tries=$((tries + 1))
 		done
-		[ -d "$instance" ] && return  # the watchdog goes on
-		kill -KILL "$dog"
+		[ -d "$instance" ] && return  # the watchdog continues
+		kill -KILL "$watchdog_pid"
 	fi
 	unmount "$self"
 } 2>/dev/null
 
-begin() {
+# Starts the watchdog, then creates the instance.
+create_instance() {
 	instance=$tracing/instances/$self
-	main=$$ watched=''
+	main=$$ watchdog_ready=''
 	export instance main limit root
-	trap 'watched=1' USR2
+	trap 'watchdog_ready=1' USR2
 	# shellcheck disable=SC2046
-	apart $(command -v setsid) sh -c "$shared$watchdog" &
-	dog=$!
+	exec_detached $(command -v setsid) sh -c "$shared$watchdog" &
+	watchdog_pid=$!
 	for _ in 1 2 3 4 5; do
-		[ -n "$watched" ] || doze 1
+		[ -n "$watchdog_ready" ] || interruptible_sleep 1
 	done
-	[ -n "$watched" ] || refuse watchdog
+	[ -n "$watchdog_ready" ] || refuse watchdog
 	mkdir "$instance" 2>/dev/null || refuse instance
 }
 
 choose_clock() {
-	read -r known <"$tracing/trace_clock"
+	read -r available <"$tracing/trace_clock"
 	for clock in $clocks; do
-		case " $known " in *" $clock "* | *"[$clock]"*) return ;; esac
+		case " $available " in *" $clock "* | *"[$clock]"*) return ;; esac
 	done
-	refuse clock "$known"
+	refuse clock "$available"
 }
 
 choose_events() {
-	chosen=
+	recorded=
 	for event in $events; do
-		[ -f "$tracing/events/$event/format" ] && chosen="$chosen $event"
+		[ -f "$tracing/events/$event/format" ] && recorded="$recorded $event"
 	done
-	case $chosen in *sched/sched_switch*) ;; *) refuse events ;; esac
+	case $recorded in *sched/sched_switch*) ;; *) refuse events ;; esac
 }
 
-hello() {
+send_about() {
 	for file in osrelease version hostname; do
 		read -r line <"$root/proc/sys/kernel/$file"
 		about="$about$file $line
@@ -191,13 +202,13 @@ hello() {
 	done
 	frame about "${about}machine $(uname -m)
 clock $clock
-events$chosen"
+events$recorded"
 }
 
-describe() {
+send_formats() {
 	frame header_page "$(cat "$tracing/events/header_page")"
 	frame header_event "$(cat "$tracing/events/header_event")"
-	frame formats "$(for event in $chosen; do cat "$tracing/events/$event/format"; done)"
+	frame formats "$(for event in $recorded; do cat "$tracing/events/$event/format"; done)"
 	frame threads "$(threads)"
 }
 
@@ -205,9 +216,9 @@ set_up() {
 	cd "$instance" || refuse instance
 	echo 0 >tracing_on
 	echo "$clock" >trace_clock || refuse clock "$clock"
-	echo 1 >options/overwrite  # only then a page says that events before it are lost
+	echo 1 >options/overwrite  # pages mark lost events only in this mode
 	echo 1 >options/record-tgid
-	for event in $chosen; do
+	for event in $recorded; do
 		echo 1 >"events/$event/enable"
 	done
 } 2>/dev/null
@@ -223,50 +234,52 @@ read_stats() {  # cpuN
 	done <"per_cpu/$1/stats"
 }
 
-# Buffers that hold what a short look saw, four times over: the whole time if memory has room, else some seconds of it.
-# The larger they are, the more seldom need be looked after them: half a MiB/s of a CPU is always provided for.
+# Measures the event rate in a short test, and sizes the buffers for `hold` seconds at four times the rate (overwrite:
+# twice), limited by max_kb and 1/4 of the free memory. The interval of reading (`pause`) grows with the buffers: 1 s per
+# MiB, so that a CPU may record at least 1/2 MiB/s before a buffer is half full.
 size_buffers() {
-	page=4096 most=0 kilobytes=1024 free=65536
+	page=4096 busiest=0 kilobytes=1024 free=65536
 	while read -r line; do
 		case $line in *"char data;"*) line=${line#*offset:} page=${line##*size:} page=$((${page%%;*} + ${line%%;*})) ;; esac
 	done <"$tracing/events/header_page"
 	while read -r label value _; do
 		[ "$label" = MemAvailable: ] && free=$value
 	done <"$root/proc/meminfo"
-	look=3
+	tenths=3
 	echo 1 >tracing_on
-	sleep 0.3 2>/dev/null || { look=10 && sleep 1; }
+	sleep 0.3 2>/dev/null || { tenths=10 && sleep 1; }
 	echo 0 >tracing_on
 	cpus=0
 	for cpu in per_cpu/cpu*; do
 		read_stats "${cpu#*/}"
 		[ "$entries" = 0 ] || bytes=$((bytes + bytes / entries * overrun))
-		[ "$bytes" -gt "$most" ] && most=$bytes
+		[ "$bytes" -gt "$busiest" ] && busiest=$bytes
 		cpus=$((cpus + 1))
 	done
-	rate=$((most * 10 / look / 1024 + 1)) room=$((free / 4 / cpus))
-	[ "$room" -gt "$ceiling" ] && room=$ceiling
+	rate=$((busiest * 10 / tenths / 1024 + 1)) limit_kb=$((free / 4 / cpus))
+	[ "$limit_kb" -gt "$max_kb" ] && limit_kb=$max_kb
 	kilobytes=$((rate * hold * 4))
-	[ "$turn" = 0 ] || kilobytes=$((rate * hold * 2))
+	[ "$overwrite" = 0 ] || kilobytes=$((rate * hold * 2))
 	[ "$kilobytes" -lt 4096 ] && kilobytes=4096
-	[ "$kilobytes" -gt "$room" ] && kilobytes=$room
+	[ "$kilobytes" -gt "$limit_kb" ] && kilobytes=$limit_kb
 	until echo "$kilobytes" >buffer_size_kb; do
 		kilobytes=$((kilobytes / 2))
 		[ "$kilobytes" -gt 64 ] || refuse memory
 	done 2>/dev/null
 	: >trace
-	pause=$((kilobytes / 1024)) most=$((kilobytes / rate / 4))
-	[ "$pause" -gt "$most" ] && pause=$most
+	pause=$((kilobytes / 1024)) max_pause=$((kilobytes / rate / 4))
+	[ "$pause" -gt "$max_pause" ] && pause=$max_pause
 	[ "$pause" -gt 8 ] && pause=8
 	[ "$pause" -lt 1 ] && pause=1
 	frame ready "kilobytes $kilobytes rate $rate page $page"
 }
 
-# All pages of a CPU but the last `keep`.  As long as there are bytes for so many whole pages, reading them cannot block.
-drain() {  # cpuN, keep
+# Sends the pages of a CPU except the last `keep`. Requests only as many pages as the buffer holds, so that reading cannot
+# block.
+send_pages() {  # cpuN, keep
 	while read_stats "$1" && [ "$entries" -gt 0 ]; do
 		pages=$((bytes / (page - 16) - $2))
-		[ "$pages" -gt $((kilobytes * 1024 / page + 1)) ] && pages=1  # some kernels count below 0
+		[ "$pages" -gt $((kilobytes * 1024 / page + 1)) ] && pages=1  # some kernels report a negative number of bytes
 		[ "$pages" -gt 256 ] && pages=256
 		if [ "$pages" -lt 1 ]; then
 			[ "$2" = 0 ] || return
@@ -274,50 +287,52 @@ drain() {  # cpuN, keep
 		fi
 		printf '%s pages/%s %s\n' "$key" "$1" $((pages * page)) >&4
 		dd if="$instance/per_cpu/$1/trace_pipe_raw" bs=$page count=$pages 2>/dev/null >&4 3<&- || exit
-		kill -USR1 "$dog"
+		kill -USR1 "$watchdog_pid"
 	done
 }
 
-# What is more than half full.
-relieve() {
+# Sends pages of buffers that are more than half full.
+send_full_buffers() {
 	for cpu in per_cpu/cpu*; do
 		read_stats "${cpu#*/}"
-		[ "$((bytes / 512))" -gt "$kilobytes" ] && [ "$((bytes / 1024))" -le "$kilobytes" ] && drain "${cpu#*/}" 2
+		[ "$((bytes / 512))" -gt "$kilobytes" ] && [ "$((bytes / 1024))" -le "$kilobytes" ] && send_pages "${cpu#*/}" 2
 	done
 }
 
-now() {
+# Sends realtime and trace clock.
+send_clock_sample() {
 	frame "$1" "realtime $(date +%s%N)
 $(cat per_cpu/cpu0/stats)"
 }
 
-listen() {
+# Waits for a command other than `more`, or the end of the input, then sends SIGUSR1 to the script.
+watch_commands() {
 	cd /
-	while read -r word && [ "$word" = more ]; do
-		kill -USR1 "$dog"
+	while read -r command && [ "$command" = more ]; do
+		kill -USR1 "$watchdog_pid"
 	done
 	is_alive "$instance" && kill -USR1 "$main"
 }
 
 record() {
-	stop='' nap=
-	trap 'stop=1; [ -z "$nap" ] || kill -KILL "$nap"' USR1
-	kill -USR1 "$dog"
+	stop='' sleeper=
+	trap 'stop=1; [ -z "$sleeper" ] || kill -KILL "$sleeper"' USR1
+	kill -USR1 "$watchdog_pid"
 	echo 1 >tracing_on
-	now started
-	listen <&3 >/dev/null 2>&1 3<&- 4>&- &
+	send_clock_sample started
+	watch_commands <&3 >/dev/null 2>&1 3<&- 4>&- &
 	while [ -z "$stop" ]; do
-		doze "$pause"
-		[ "$turn" = 1 ] || relieve
+		interruptible_sleep "$pause"
+		[ "$overwrite" = 1 ] || send_full_buffers
 	done
 	echo 0 >tracing_on
-	now stopped
-	kill -USR1 "$dog"
+	send_clock_sample stopped
+	kill -USR1 "$watchdog_pid"
 }
 
 send() {
 	for cpu in per_cpu/cpu*; do
-		drain "${cpu#*/}" 0
+		send_pages "${cpu#*/}" 0
 		frame "stats/${cpu#*/}" "$(cat "$cpu/stats")"
 	done
 	frame saved_cmdlines "$(cat "$tracing/saved_cmdlines")"
@@ -327,7 +342,7 @@ send() {
 	: >trace
 }
 
-farewell() {
+send_end() {
 	frame end ''
 	exit
 }
@@ -338,28 +353,28 @@ stealscope_guest() {
 	umask 077
 	exec 3<&0 4>&1 </dev/null >/dev/null 2>&1
 	eval "$shared"
-	self=stealscope-guest-$$-$(begun $$)
+	self=stealscope-guest-$$-$(start_time $$)
 	trap end EXIT
 	trap 'exit 1' HUP INT QUIT TERM PIPE
-	echo >&4  # behind what a login shell may have said
+	echo >&4  # ends a line that a login shell may have printed
 	[ -n "$root" ] || [ "$(id -u)" = 0 ] || refuse root "$(id -u)"
 	find_tracefs
 	[ -d "$tracing/instances" ] || refuse instance
 	clean
-	[ "$task" = clean ] && farewell
+	[ "$task" = clean ] && send_end
 	choose_clock
 	choose_events
-	hello
-	[ "$task" = check ] && farewell
-	begin
-	describe
+	send_about
+	[ "$task" = check ] && send_end
+	create_instance
+	send_formats
 	set_up
 	size_buffers
-	while read -r word <&3; do
-		case $word in
+	while read -r command <&3; do
+		case $command in
 		go) record ;;
 		send) send ;;
-		more) kill -USR1 "$dog" ;;
+		more) kill -USR1 "$watchdog_pid" ;;
 		*) break ;;
 		esac
 	done

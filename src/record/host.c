@@ -15,9 +15,9 @@
 #include "record/guest.h"
 #include "record/proc.h"
 
-#define LOOK 300000000  /* ns */
+#define PROBE_NS 300000000  /* duration of the test that measures the event rate, ns */
 
-/* A word of a line, perhaps in brackets. */
+/* Returns true if a line contains the word, possibly in brackets. */
 static bool has_word(const char *line, const char *word)
 {
 	const size_t n = strlen(word);
@@ -27,13 +27,13 @@ static bool has_word(const char *line, const char *word)
 	return false;
 }
 
-/* The TSC goes evenly if the kernel would take it for its own clock. */
+/* Returns true if the trace clock x86-tsc exists and the kernel accepts the TSC as a clocksource. */
 static bool has_tsc(const struct host *h)
 {
-	char *known = proc_line("", "%s/trace_clock", h->place);
+	char *clocks = proc_line("", "%s/trace_clock", h->tracefs);
 	char *sources = proc_line(h->root, "/sys/devices/system/clocksource/clocksource0/available_clocksource");
-	const bool has = known && sources && has_word(known, "x86-tsc") && has_word(sources, "tsc");
-	free(known);
+	const bool has = clocks && sources && has_word(clocks, "x86-tsc") && has_word(sources, "tsc");
+	free(clocks);
 	free(sources);
 	return has;
 }
@@ -43,21 +43,22 @@ int host_init(struct host *h, const char *root, const char *clock, const char *c
 {
 	struct utsname name;
 	size_t n;
-	*h = (struct host){ .root = root, .folder = -1 };
-	const char *place = tracer_place(root, false, NULL);
-	if (!place && !(place = tracer_place(root, true, err)))
+	*h = (struct host){ .root = root, .dir = -1 };
+	const char *tracefs = tracer_find_tracefs(root, false, NULL);
+	if (!tracefs && !(tracefs = tracer_find_tracefs(root, true, err)))
 		return -1;
-	h->place = mem_dup(place);
+	h->tracefs = mem_dup(tracefs);
 	h->tsc = strcmp(clock, "mono") != 0 && has_tsc(h);
 	if (strcmp(clock, "x86-tsc") == 0 && !h->tsc)
-		return error_set(err, STATUS_SYSTEM, "--clock mono", "the TSC of this host is not steady, or none");
+		return error_set(err, STATUS_SYSTEM, "use --clock mono",
+		                 "--clock x86-tsc: the kernel does not accept the TSC of this host as a clocksource");
 	uname(&name);
 	char **wanted = events_wanted(SIDE_HOST, name.machine, extra, extras, &n);
 	h->event = mem_new(n, sizeof *h->event);
 	h->missing = mem_new(n, sizeof *h->missing);
 	for (size_t i = 0; i < n; i++) {
-		const bool has = proc_exists("", "%s/events/%s/format", h->place, wanted[i]);
-		(has ? h->event : h->missing)[has ? h->events++ : h->missings++] = wanted[i];
+		const bool has = proc_exists("", "%s/events/%s/format", h->tracefs, wanted[i]);
+		(has ? h->event : h->missing)[has ? h->events++ : h->n_missing++] = wanted[i];
 	}
 	free(wanted);
 	return 0;
@@ -67,11 +68,11 @@ void host_release(struct host *h)
 {
 	tracer_free(h->tracer);
 	events_free(h->event, h->events);
-	events_free(h->missing, h->missings);
+	events_free(h->missing, h->n_missing);
 	free(h->threads);
-	free(h->place);
-	if (h->folder >= 0)
-		close(h->folder);
+	free(h->tracefs);
+	if (h->dir >= 0)
+		close(h->dir);
 }
 
 const char *host_clock(const struct host *h)
@@ -79,21 +80,22 @@ const char *host_clock(const struct host *h)
 	return h->tsc ? "x86-tsc" : "mono";
 }
 
-int host_has_all(const struct host *h, struct error *err)
+int host_check_events(const struct host *h, struct error *err)
 {
-	static const struct { const char *event, *mend; } needed[] = {
-		{ "sched/sched_switch", "a kernel with CONFIG_FTRACE" },
-		{ "kvm/kvm_entry", "modprobe kvm_intel, or kvm_amd: does this host run VMs?" },
-		{ "kvm/kvm_exit", "modprobe kvm_intel, or kvm_amd: does this host run VMs?" },
+	static const struct { const char *event, *remedy; } needed[] = {
+		{ "sched/sched_switch", "use a kernel with CONFIG_FTRACE" },
+		{ "kvm/kvm_entry", "load the module kvm_intel or kvm_amd; events of VMs are recorded on the host that runs them" },
+		{ "kvm/kvm_exit", "load the module kvm_intel or kvm_amd; events of VMs are recorded on the host that runs them" },
 	};
 	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
-		for (size_t k = 0; k < h->missings; k++)
+		for (size_t k = 0; k < h->n_missing; k++)
 			if (strcmp(h->missing[k], needed[i].event) == 0)
-				return error_set(err, STATUS_SYSTEM, needed[i].mend, "the host's kernel has no event %s", needed[i].event);
+				return error_set(err, STATUS_SYSTEM, needed[i].remedy, "the host's kernel has no event %s",
+				                 needed[i].event);
 	return 0;
 }
 
-/* ---- how much comes */
+/* ---- event rate and buffer size */
 
 static uint64_t memory_available(const char *root)
 {
@@ -104,9 +106,9 @@ static uint64_t memory_available(const char *root)
 	return kilobytes * 1024;
 }
 
-static int look(struct host *h, int64_t duration, struct error *err)
+static int measure_event_rate(struct host *h, int64_t duration, struct error *err)
 {
-	const struct timespec t = { 0, LOOK };
+	const struct timespec t = { 0, PROBE_NS };
 	const unsigned cpus = tracer_cpus(h->tracer);
 	const int64_t begun = now_ns();
 	if (tracer_switch(h->tracer, true, err))
@@ -114,13 +116,13 @@ static int look(struct host *h, int64_t duration, struct error *err)
 	nanosleep(&t, NULL);
 	if (tracer_switch(h->tracer, false, err))
 		return -1;
-	const int64_t took = now_ns() - begun;
+	const int64_t elapsed = now_ns() - begun;
 	uint64_t *bytes = mem_new(cpus, sizeof *bytes);
 	for (unsigned i = 0; i < cpus; i++) {
 		const struct cpu_stats s = tracer_stats(h->tracer, i);
 		bytes[i] = s.bytes + (s.entries ? s.bytes / s.entries * s.overrun : 0);
 	}
-	h->forecast = forecast_make(bytes, cpus, took, h->hold ? h->hold : duration, h->hold > 0,
+	h->forecast = forecast_make(bytes, cpus, elapsed, h->hold ? h->hold : duration, h->hold > 0,
 	                            memory_available(h->root));
 	free(bytes);
 	return 0;
@@ -129,54 +131,55 @@ static int look(struct host *h, int64_t duration, struct error *err)
 int host_prepare(struct host *h, int64_t duration, struct error *err)
 {
 	h->tracer = tracer_new(h->root, err);
-	if (!h->tracer || tracer_set_up(h->tracer, host_clock(h), h->event, h->events, err) || look(h, duration, err))
+	if (!h->tracer || tracer_set_up(h->tracer, host_clock(h), h->event, h->events, err) ||
+	    measure_event_rate(h, duration, err))
 		return -1;
-	/* Memory may be in pieces: half as much, then. */
+	/* The allocation can fail if memory is fragmented: try half of the size. */
 	while (tracer_resize(h->tracer, h->forecast.kilobytes, err)) {
-		if (h->forecast.kilobytes <= FORECAST_KB_LEAST)
+		if (h->forecast.kilobytes <= FORECAST_KB_MIN)
 			return -1;
 		h->forecast.kilobytes /= 2;
-		h->forecast.whole = false;
+		h->forecast.complete = false;
 	}
 	return 0;
 }
 
 /* ---- the recording */
 
-int host_keep(struct host *h, int folder, struct error *err)
+int host_store_in(struct host *h, int dir, struct error *err)
 {
-	if (h->folder >= 0)
-		close(h->folder);
-	h->folder = folder;
+	if (h->dir >= 0)
+		close(h->dir);
+	h->dir = dir;
 	h->bytes = h->lost = 0;
 	free(h->threads);
-	h->threads = folder_threads(h->root);
-	return tracer_drain_into(h->tracer, folder, err);
+	h->threads = dir_threads(h->root);
+	return tracer_drain_into(h->tracer, dir, err);
 }
 
 int host_start(struct host *h, struct error *err)
 {
 	if (tracer_clear(h->tracer, err))
 		return -1;
-	h->started = moment_now(h->tsc);
+	h->started = clock_sample_now(h->tsc);
 	return tracer_switch(h->tracer, true, err);
 }
 
 int host_tick(struct host *h, struct error *err)
 {
 	const int64_t now = now_ns();
-	if (h->hold || now < h->look_at)
+	if (h->hold || now < h->next_check)
 		return 0;
-	h->look_at = now + forecast_pause(h->forecast.kilobytes);
+	h->next_check = now + forecast_pause(h->forecast.kilobytes);
 	return tracer_drain(h->tracer, false, &h->bytes, err);
 }
 
-/* A file of tracefs, or "" where there is none. */
-static int copy(const struct host *h, const char *from, const char *name, struct error *err)
+/* Copies a file of tracefs to the recording; writes an empty file if it does not exist. */
+static int copy_tracefs_file(const struct host *h, const char *from, const char *name, struct error *err)
 {
 	size_t len = 0;
-	char *text = proc_text("", &len, "%s/%s", h->place, from);
-	const int rc = folder_put(h->folder, name, text ? text : "", len, err);
+	char *text = proc_text("", &len, "%s/%s", h->tracefs, from);
+	const int rc = dir_put(h->dir, name, text ? text : "", len, err);
 	free(text);
 	return rc;
 }
@@ -186,13 +189,13 @@ static int put_stats(struct host *h, struct error *err)
 	for (unsigned i = 0; i < tracer_cpus(h->tracer); i++) {
 		char name[32];
 		size_t len;
-		char *text = proc_text("", &len, "%s/per_cpu/cpu%u/stats", tracer_folder(h->tracer), i);
+		char *text = proc_text("", &len, "%s/per_cpu/cpu%u/stats", tracer_dir(h->tracer), i);
 		if (!text)
 			continue;
 		const struct cpu_stats s = cpu_stats_parse(text);
 		h->lost += h->hold ? s.dropped : cpu_stats_lost(&s);
 		snprintf(name, sizeof name, "stats/cpu%u", i);
-		const int rc = folder_put(h->folder, name, text, len, err);
+		const int rc = dir_put(h->dir, name, text, len, err);
 		free(text);
 		if (rc)
 			return -1;
@@ -200,21 +203,21 @@ static int put_stats(struct host *h, struct error *err)
 	return 0;
 }
 
-static int describe(struct host *h, struct error *err)
+static int describe_host(struct host *h, struct error *err)
 {
-	char *cmdlines = proc_text("", NULL, "%s/saved_cmdlines", h->place);
-	char *tgids = proc_text("", NULL, "%s/saved_tgids", h->place);
-	int rc = folder_put_threads(h->folder, h->threads, cmdlines, tgids, err);
+	char *cmdlines = proc_text("", NULL, "%s/saved_cmdlines", h->tracefs);
+	char *tgids = proc_text("", NULL, "%s/saved_tgids", h->tracefs);
+	int rc = dir_put_threads(h->dir, h->threads, cmdlines, tgids, err);
 	free(cmdlines);
 	free(tgids);
 	if (rc == 0)
-		rc = copy(h, "events/header_page", "header_page", err);
+		rc = copy_tracefs_file(h, "events/header_page", "header_page", err);
 	if (rc == 0)
-		rc = copy(h, "events/header_event", "header_event", err);
+		rc = copy_tracefs_file(h, "events/header_event", "header_event", err);
 	for (size_t i = 0; i < h->events && rc == 0; i++) {
 		size_t len;
-		char *text = proc_text("", &len, "%s/events/%s/format", h->place, h->event[i]);
-		rc = text ? folder_put_format(h->folder, h->event[i], text, len, err) : 0;
+		char *text = proc_text("", &len, "%s/events/%s/format", h->tracefs, h->event[i]);
+		rc = text ? dir_put_format(h->dir, h->event[i], text, len, err) : 0;
 		free(text);
 	}
 	return rc;
@@ -223,11 +226,11 @@ static int describe(struct host *h, struct error *err)
 int host_stop(struct host *h, struct error *err)
 {
 	int rc = tracer_switch(h->tracer, false, err);
-	h->stopped = moment_now(h->tsc);
+	h->stopped = clock_sample_now(h->tsc);
 	if (rc == 0)
 		rc = tracer_drain(h->tracer, true, &h->bytes, err);
 	tracer_drain_end(h->tracer);
 	if (rc == 0)
 		rc = put_stats(h, err);
-	return rc ? -1 : describe(h, err);
+	return rc ? -1 : describe_host(h, err);
 }

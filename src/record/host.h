@@ -1,4 +1,4 @@
-/* The host while it is recorded. */
+/* Recording of the host: its tracefs instance, buffers, events and clock samples. */
 #ifndef STEALSCOPE_RECORD_HOST_H
 #define STEALSCOPE_RECORD_HOST_H
 
@@ -9,39 +9,43 @@
 
 struct host {
 	const char *root;
-	char *place;          /* of tracefs */
-	int64_t hold;         /* ns: the buffers turn over, and this is kept of them; 0: they are kept whole */
-	bool tsc;             /* its clock is x86-tsc, else mono */
-	char **event;         /* that the kernel has, "system/name" */
-	char **missing;       /* that it should have, and has not */
-	size_t events, missings;
+	char *tracefs;        /* path of tracefs */
+	int64_t hold;         /* flight recording: ns of trace that the buffers shall hold (overwrite mode); 0: no flight
+	                       * recording */
+	bool tsc;             /* the trace clock is x86-tsc; otherwise mono */
+	char **event;         /* recorded events, "system/name" */
+	char **missing;       /* requested events that the kernel does not have */
+	size_t events, n_missing;
 	struct tracer *tracer;
 	struct forecast forecast;
-	int folder;           /* descriptor, or -1 */
-	struct moment started, stopped;
-	uint64_t bytes, lost;
-	int64_t look_at;      /* when to see again whether its buffers are half full */
-	char *threads;
+	int dir;              /* descriptor of the host's directory in the recording; -1: none */
+	struct clock_sample started, stopped;
+	uint64_t bytes, lost;  /* bytes of pages written; lost events */
+	int64_t next_check;   /* monotonic time of the next check for half-full buffers, ns */
+	char *threads;        /* threads at the start, lines "TID PROCESS NAME" */
 };
 
-/* Looks what this host can do: tracefs, clock, events.  clock: "auto", or the one that is wanted.  Makes nothing. */
+/* Finds tracefs and chooses clock and events, without changes to the host except that tracefs is mounted if necessary.
+ * clock: auto, x86-tsc or mono. Always call host_release(). */
 int host_init(struct host *h, const char *root, const char *clock, const char *const *extra, size_t extras,
               struct error *err);
 void host_release(struct host *h);
+/* Returns the name of the trace clock. */
 const char *host_clock(const struct host *h);
-/* Some events this cannot do without: those of the scheduler, and of KVM. */
-int host_has_all(const struct host *h, struct error *err);
+/* Returns -1 with *err if the kernel lacks one of the required scheduler and KVM events. */
+int host_check_events(const struct host *h, struct error *err);
 
-/* Makes the instance, looks for a short time at what comes, and makes the buffers for that time (h->hold, if that is
- * set). */
+/* Creates the tracefs instance, measures the event rate in a short test, and allocates buffers for a recording of
+ * `duration` ns (0: unknown), or for h->hold if it is set. */
 int host_prepare(struct host *h, int64_t duration, struct error *err);
+/* Clears the buffers and starts tracing. */
 int host_start(struct host *h, struct error *err);
-/* What comes from there on (of buffers that turn over: what they hold) goes into that folder (a descriptor, which it
- * takes). */
-int host_keep(struct host *h, int folder, struct error *err);
-/* Reads buffers that fill. */
+/* Sets the directory to which buffers are written from now on, including their present content. Takes ownership of the
+ * descriptor. */
+int host_store_in(struct host *h, int dir, struct error *err);
+/* Writes buffers that are more than half full to the directory, at intervals that depend on their size. */
 int host_tick(struct host *h, struct error *err);
-/* The end, and all that is left; and what explains it. */
+/* Stops tracing, writes the rest of the buffers, the statistics, and the files that are needed to decode the pages. */
 int host_stop(struct host *h, struct error *err);
 
 #endif

@@ -1,5 +1,6 @@
-/* What a recording that runs has made, for whoever has to remove it if that dies: /run/stealscope/PID-BEGUN, root's alone.
- * BEGUN is the tick since boot at which the process began: another process of that number later is not taken for it. */
+/* Journal of a running recording: lists its guests and its directory, so that a later recorder can remove the remains in
+ * the guests if this one is killed. The file is /run/stealscope/PID-START, accessible to root only. START is the start
+ * time of the process in ticks since boot; it distinguishes the process from a later one with the same PID. */
 #ifndef STEALSCOPE_RECORD_JOURNAL_H
 #define STEALSCOPE_RECORD_JOURNAL_H
 
@@ -7,22 +8,22 @@
 
 #include "base/error.h"
 
-struct state_guest { char *name, *transport; };
+struct journal_guest { char *name, *transport; };  /* transport: as text, "ssh:root@web" */
 
 struct journal {
-	char *path;     /* of the file */
-	char *folder;   /* the recording */
-	struct state_guest *guest;
+	char *path;  /* path of the journal file; NULL: not written */
+	char *dir;   /* directory of the recording */
+	struct journal_guest *guest;
 	size_t guests, cap;
 };
 
-/* Ours: written at once, removed by journal_remove().  path is filled in. */
+/* Writes the journal of this process and sets s->path; journal_remove() deletes the file. */
 int journal_write(const char *root, struct journal *s, struct error *err);
 void journal_remove(struct journal *s);
 void journal_release(struct journal *s);
 void journal_add_guest(struct journal *s, const char *name, const char *transport);
 
-/* Those of recordings whose processes are dead.  The caller releases each, and frees the array. */
+/* Returns the journals of processes that no longer exist. The caller releases each journal and frees the array. */
 struct journal *journal_stale(const char *root, size_t *n);
 
 #endif

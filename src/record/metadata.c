@@ -12,7 +12,7 @@
 #include "record/recording_dir.h"
 #include "record/proc.h"
 
-static void put_moment(struct yaml_out *o, const char *key, const struct moment *m)
+static void put_clock_sample(struct yaml_out *o, const char *key, const struct clock_sample *m)
 {
 	if (!m->known)
 		return;
@@ -23,15 +23,15 @@ static void put_moment(struct yaml_out *o, const char *key, const struct moment 
 	yaml_out_number(o, map, "realtime", m->realtime);
 }
 
-/* hertz: of the clock, in thousandths; 0: it counts ns. */
-static void put_clock(struct yaml_out *o, const char *clock, uint64_t millihertz, const struct moment *started,
-                      const struct moment *stopped)
+/* Writes the trace clock of a machine. millihertz: frequency of the clock; 0: the clock counts ns. */
+static void put_clock(struct yaml_out *o, const char *clock, uint64_t millihertz, const struct clock_sample *started,
+                      const struct clock_sample *stopped)
 {
 	yaml_out_text(o, YAML_OUT_ROOT, "clock", clock);
 	if (millihertz)
 		yaml_out_count(o, YAML_OUT_ROOT, "millihertz", millihertz);
-	put_moment(o, "started", started);
-	put_moment(o, "stopped", stopped);
+	put_clock_sample(o, "started", started);
+	put_clock_sample(o, "stopped", stopped);
 }
 
 static void put_names(struct yaml_out *o, const char *key, char *const *name, size_t n)
@@ -41,16 +41,16 @@ static void put_names(struct yaml_out *o, const char *key, char *const *name, si
 		yaml_out_text(o, list, NULL, name[i]);
 }
 
-static int save(struct yaml_out *o, int folder, const char *name, struct error *err)
+static int save_yaml(struct yaml_out *o, int dir, const char *name, struct error *err)
 {
 	char *text = yaml_out_end(o);
-	const int rc = text ? folder_put(folder, name, text, strlen(text), err)
+	const int rc = text ? dir_put(dir, name, text, strlen(text), err)
 	                    : error_set(err, STATUS_SYSTEM, NULL, "%s: cannot be written as YAML", name);
 	free(text);
 	return rc;
 }
 
-int about_host(const struct host *h, struct error *err)
+int metadata_write_host(const struct host *h, struct error *err)
 {
 	struct yaml_out *o = yaml_out_new();
 	struct utsname name;
@@ -60,42 +60,42 @@ int about_host(const struct host *h, struct error *err)
 	yaml_out_escaped(o, YAML_OUT_ROOT, "version", name.version);
 	yaml_out_text(o, YAML_OUT_ROOT, "machine", name.machine);
 	yaml_out_number(o, YAML_OUT_ROOT, "cpus", tracer_cpus(h->tracer));
-	put_clock(o, host_clock(h), h->tsc ? moment_frequency(&h->started, &h->stopped) : 0, &h->started, &h->stopped);
+	put_clock(o, host_clock(h), h->tsc ? clock_sample_frequency(&h->started, &h->stopped) : 0, &h->started, &h->stopped);
 	yaml_out_count(o, YAML_OUT_ROOT, "buffer_kb", h->forecast.kilobytes);
 	yaml_out_count(o, YAML_OUT_ROOT, "bytes", h->bytes);
 	yaml_out_count(o, YAML_OUT_ROOT, "lost", h->lost);
 	if (h->hold)
 		yaml_out_number(o, YAML_OUT_ROOT, "kept", h->hold);
 	put_names(o, "events", h->event, h->events);
-	put_names(o, "missing", h->missing, h->missings);
+	put_names(o, "missing", h->missing, h->n_missing);
 	facts_put_host(o, yaml_out_map(o, YAML_OUT_ROOT, "facts"), h->root);
-	return save(o, h->folder, "about.yaml", err);
+	return save_yaml(o, h->dir, "about.yaml", err);
 }
 
 /* ---- guests */
 
-static bool same(const struct vm_tsc *a, const struct vm_tsc *b)
+static bool is_same_tsc(const struct vm_tsc *a, const struct vm_tsc *b)
 {
 	return a->known && b->known && a->offset == b->offset && a->ratio == b->ratio && a->bits == b->bits;
 }
 
-bool about_tsc(const struct guest *g, const struct host *h, struct vm_tsc *tsc, const char **why)
+bool metadata_find_tsc(const struct guest *g, const struct host *h, struct vm_tsc *tsc, const char **why)
 {
 	char *clock = guest_field(g, "clock");
 	const bool both = h->tsc && clock && strcmp(clock, "x86-tsc") == 0;
 	free(clock);
 	*why = NULL;
 	if (!both) {
-		*why = "its clock, or the host's, is not the TSC";
+		*why = "the trace clock of guest or host is not the TSC";
 		return false;
 	}
 	for (size_t i = 0; i < g->vm->vcpus && !*why; i++) {
 		if (!g->before[i].known || !g->after[i].known)
-			*why = "KVM does not tell its TSC";
-		else if (!same(&g->before[i], &g->after[i]))
-			*why = "its TSC was changed while it was recorded";
-		else if (!same(&g->before[i], &g->before[0]))
-			*why = "the TSCs of its CPUs differ";
+			*why = "debugfs does not contain the TSC parameters of all vCPUs";
+		else if (!is_same_tsc(&g->before[i], &g->after[i]))
+			*why = "the TSC parameters changed during the recording";
+		else if (!is_same_tsc(&g->before[i], &g->before[0]))
+			*why = "the TSC parameters of the vCPUs differ";
 	}
 	*tsc = g->vm->vcpus ? g->before[0] : (struct vm_tsc){ 0 };
 	return !*why && g->vm->vcpus > 0;
@@ -120,10 +120,10 @@ static void put_tscs(struct yaml_out *o, const char *key, const struct guest *g,
 	}
 }
 
-/* The guest's TSC goes as fast as the host's times the ratio. */
-static uint64_t frequency_of(const struct guest *g, const struct host *h)
+/* Returns the TSC frequency of a guest, millihertz: the host's frequency times the scaling ratio; 0: unknown. */
+static uint64_t tsc_frequency(const struct guest *g, const struct host *h)
 {
-	const uint64_t host = moment_frequency(&h->started, &h->stopped);
+	const uint64_t host = clock_sample_frequency(&h->started, &h->stopped);
 	const struct vm_tsc *tsc = &g->before[0];
 	if (!h->tsc || !host || !g->vm->vcpus || !tsc->known)
 		return 0;
@@ -131,7 +131,7 @@ static uint64_t frequency_of(const struct guest *g, const struct host *h)
 	return x > UINT64_MAX ? 0 : (uint64_t)x;
 }
 
-/* Events of its architecture that it should have. */
+/* Lists events that are normally recorded on this architecture, but not available in the guest (`had`: recorded events). */
 static void put_missing(struct yaml_out *o, const char *machine, const char *had)
 {
 	size_t n;
@@ -148,7 +148,7 @@ static void put_missing(struct yaml_out *o, const char *machine, const char *had
 	events_free(wanted, n);
 }
 
-int about_guest(const struct guest *g, const struct host *h, struct error *err)
+int metadata_write_guest(const struct guest *g, const struct host *h, struct error *err)
 {
 	struct yaml_out *o = yaml_out_new();
 	static const char *const keys[][2] = {
@@ -163,7 +163,7 @@ int about_guest(const struct guest *g, const struct host *h, struct error *err)
 	}
 	const bool is_tsc = clock && strcmp(clock, "x86-tsc") == 0;
 	yaml_out_number(o, YAML_OUT_ROOT, "cpus", g->cpus);
-	put_clock(o, is_tsc ? "x86-tsc" : "mono", is_tsc ? frequency_of(g, h) : 0, &g->started, &g->stopped);
+	put_clock(o, is_tsc ? "x86-tsc" : "mono", is_tsc ? tsc_frequency(g, h) : 0, &g->started, &g->stopped);
 	put_tscs(o, "tsc_before", g, g->before);
 	put_tscs(o, "tsc_after", g, g->after);
 	yaml_out_count(o, YAML_OUT_ROOT, "buffer_kb", g->kilobytes);
@@ -178,18 +178,18 @@ int about_guest(const struct guest *g, const struct host *h, struct error *err)
 	char *const all[] = { clock, events, machine, copy };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);
-	return save(o, g->folder, "about.yaml", err);
+	return save_yaml(o, g->dir, "about.yaml", err);
 }
 
 /* ---- the session */
 
-/* Somebody of whom neither a trace nor a thread is known has no place in it. */
-static bool is_known(const struct guest *g)
+/* Returns true if a guest has a trace or vCPUs with known threads; session.yaml omits other guests. */
+static bool is_listed(const struct guest *g)
 {
 	return g->state == GUEST_SENT || g->vm->unmapped < g->vm->vcpus;
 }
 
-static void put_guest(struct yaml_out *o, int list, const struct session_facts *s, size_t i)
+static void put_guest(struct yaml_out *o, int list, const struct session_metadata *s, size_t i)
 {
 	const struct guest *g = s->guest[i];
 	const int map = yaml_out_map(o, list, NULL);
@@ -197,7 +197,7 @@ static void put_guest(struct yaml_out *o, int list, const struct session_facts *
 	const char *why;
 	yaml_out_text(o, map, "name", g->vm->name);
 	if (g->state == GUEST_SENT) {
-		char *dir = mem_printf("guest-%s", g->vm->folder);
+		char *dir = mem_printf("guest-%s", g->vm->dir);
 		yaml_out_text(o, map, "dir", dir);
 		free(dir);
 	}
@@ -208,21 +208,21 @@ static void put_guest(struct yaml_out *o, int list, const struct session_facts *
 		if (g->vm->vcpu[k].tid)
 			yaml_out_number(o, vcpus, number, g->vm->vcpu[k].tid);
 	}
-	if (g->state == GUEST_SENT && about_tsc(g, s->host, &tsc, &why))
+	if (g->state == GUEST_SENT && metadata_find_tsc(g, s->host, &tsc, &why))
 		put_tsc(o, map, "tsc", &tsc);
 	cgroups_put_threads(o, map, s->before[i], s->after[i]);
 	const int facts = yaml_out_map(o, map, "facts");
-	char *transport = transport_text(&g->by);
+	char *transport = transport_text(&g->transport);
 	yaml_out_escaped(o, facts, "through", transport);
-	if (g->state == GUEST_SENT && !about_tsc(g, s->host, &tsc, &why))
+	if (g->state == GUEST_SENT && !metadata_find_tsc(g, s->host, &tsc, &why))
 		yaml_out_text(o, facts, "no_tsc", why);
 	if (g->state == GUEST_FAILED)
-		yaml_out_text(o, facts, "not_recorded", g->why.text);
+		yaml_out_text(o, facts, "not_recorded", g->failure.text);
 	facts_put_vm(o, facts, s->host->root, g->vm, s->before[i], s->after[i]);
 	free(transport);
 }
 
-int about_session(const struct session_facts *s, int folder, struct error *err)
+int metadata_write_session(const struct session_metadata *s, int dir, struct error *err)
 {
 	struct yaml_out *o = yaml_out_new();
 	char name[256] = "";
@@ -235,7 +235,7 @@ int about_session(const struct session_facts *s, int folder, struct error *err)
 	cgroups_put_threads(o, host, s->before[s->guests], s->after[s->guests]);
 	const int guests = s->guests ? yaml_out_list(o, YAML_OUT_ROOT, "guests") : 0;
 	for (size_t i = 0; i < s->guests; i++)
-		if (is_known(s->guest[i]))
+		if (is_listed(s->guest[i]))
 			put_guest(o, guests, s, i);
-	return save(o, folder, "session.yaml", err);
+	return save_yaml(o, dir, "session.yaml", err);
 }

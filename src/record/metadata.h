@@ -1,5 +1,4 @@
-/* What is written of a recording beside its pages: about.yaml of each machine, and session.yaml
- * (stealscope-session(5)). */
+/* Writes the metadata of a recording: about.yaml of each machine, and session.yaml (stealscope-session(5)). */
 #ifndef STEALSCOPE_RECORD_METADATA_H
 #define STEALSCOPE_RECORD_METADATA_H
 
@@ -7,20 +6,23 @@
 #include "record/guest.h"
 #include "record/host.h"
 
-int about_host(const struct host *h, struct error *err);
-int about_guest(const struct guest *g, const struct host *h, struct error *err);
+/* Write about.yaml of the host and of a guest to the machine's directory. */
+int metadata_write_host(const struct host *h, struct error *err);
+int metadata_write_guest(const struct guest *g, const struct host *h, struct error *err);
 
-struct session_facts {
+/* Content of session.yaml. */
+struct session_metadata {
 	const struct host *host;
-	struct guest *const *guest;        /* [guests]; those that were not recorded too */
-	struct cgroups *const *before, *const *after;  /* [guests + 1]: the last ones are the host's */
+	struct guest *const *guest;        /* [guests], including guests that were not recorded */
+	struct cgroups *const *before, *const *after;  /* [guests + 1]; the last entry is that of the host */
 	size_t guests;
-	const char *sync;                  /* or NULL */
+	const char *sync;                  /* synchronization method for index/; NULL: default */
 };
-/* Below the folder of the recording, a descriptor. */
-int about_session(const struct session_facts *s, int folder, struct error *err);
+/* Writes session.yaml to the directory of the recording, a descriptor. */
+int metadata_write_session(const struct session_metadata *s, int dir, struct error *err);
 
-/* The one TSC of all its vCPUs, before and after; false, with the reason: there is none that could be relied on. */
-bool about_tsc(const struct guest *g, const struct host *h, struct vm_tsc *tsc, const char **why);
+/* Finds the TSC parameters of a guest, which must be equal for all vCPUs, before and after the recording. Returns false
+ * with the reason in *why if they are unknown or not constant. */
+bool metadata_find_tsc(const struct guest *g, const struct host *h, struct vm_tsc *tsc, const char **why);
 
 #endif

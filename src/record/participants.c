@@ -13,108 +13,110 @@
 #include "record/events.h"
 #include "record/proc.h"
 
-#define LEAVE_PATIENCE 4000000000  /* ns */
+#define LEAVE_TIMEOUT 4000000000  /* ns for the scripts to end */
 
-void say(const struct record_options *o, const char *fmt, ...)
+void report_progress(const struct record_options *o, const char *fmt, ...)
 {
 	char line[1024];
 	va_list ap;
 	va_start(ap, fmt);
 	vsnprintf(line, sizeof line, fmt, ap);
 	va_end(ap);
-	if (o->say)
-		o->say(o->arg, line);
+	if (o->on_message)
+		o->on_message(o->arg, line);
 }
 
-/* ---- who is there, who is wanted */
+/* ---- available and selected VMs */
 
-static bool is_called(const struct vm *vm, const char *name)
+static bool vm_has_name(const struct vm *vm, const char *name)
 {
 	uint64_t pid;
 	return strcmp(vm->name, name) == 0 || (vm->uuid && strcmp(vm->uuid, name) == 0) ||
-	       (proc_is_number(name, INT32_MAX, &pid) && (int32_t)pid == vm->pid);
+	       (proc_parse_number(name, INT32_MAX, &pid) && (int32_t)pid == vm->pid);
 }
 
-static int refuse_name(const struct members *p, const char *name, struct error *err)
+static int refuse_name(const struct participants *p, const char *name, struct error *err)
 {
 	char all[240] = "";
 	for (size_t i = 0; i < p->vms; i++) {
 		const size_t used = strlen(all);
-		snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "these run: ", p->vm[i].name);
+		snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "running VMs: ", p->vm[i].name);
 	}
-	return error_set(err, STATUS_INPUT, *all ? all : "virsh list, or ps", "%s: no virtual machine of that name runs here",
+	return error_set(err, STATUS_INPUT, *all ? all : "list VMs with virsh list or ps",
+	                 "%s: no running virtual machine has this name, UUID or PID",
 	                 name);
 }
 
-static int check_wishes(const struct members *p, struct error *err)
+static int check_requests(const struct participants *p, struct error *err)
 {
-	for (size_t i = 0; i < p->o->wishes; i++) {
+	for (size_t i = 0; i < p->o->n_requested; i++) {
 		size_t k = 0;
-		while (k < p->vms && !is_called(&p->vm[k], p->o->wish[i].name))
+		while (k < p->vms && !vm_has_name(&p->vm[k], p->o->requested[i].name))
 			k++;
 		if (k == p->vms)
-			return refuse_name(p, p->o->wish[i].name, err);
+			return refuse_name(p, p->o->requested[i].name, err);
 	}
 	if (p->vms == 0 && !p->o->host_only)
-		return error_set(err, STATUS_INPUT, p->hidden ? "as root, or with CAP_SYS_PTRACE"
-		                                              : "start one; --host-only records the host all the same",
-		                 "no virtual machine runs here%s", p->hidden ? " that may be seen" : "");
+		return error_set(err, STATUS_INPUT, p->hidden ? "run as root, or with CAP_SYS_PTRACE"
+		                                              : "start a VM, or record the host alone with --host-only",
+		                 "no running virtual machine found%s", p->hidden ? " (without access to all processes)" : "");
 	return 0;
 }
 
-static const struct record_wish *wish_of(const struct members *p, const struct vm *vm)
+static const struct record_request *find_request(const struct participants *p, const struct vm *vm)
 {
-	for (size_t i = 0; i < p->o->wishes; i++)
-		if (is_called(vm, p->o->wish[i].name))
-			return &p->o->wish[i];
+	for (size_t i = 0; i < p->o->n_requested; i++)
+		if (vm_has_name(vm, p->o->requested[i].name))
+			return &p->o->requested[i];
 	return NULL;
 }
 
-static void fail_for_way(struct guest *g)
+static void fail_without_transport(struct guest *g)
 {
 	const char *vm = g->vm->name;
-	char *mend = mem_printf("say one: %.40s=ssh:root@HOST, =qga:, =vsock::PORT, =agent: or =cmd:COMMAND; "
-	                        "%.40s=none does without", vm, vm);
-	guest_fail(g, mend, "no way into it is known");
-	free(mend);
+	char *remedy = mem_printf("use %.40s=ssh:root@HOST, =qga:, =vsock::PORT, =agent: or =cmd:COMMAND; "
+	                          "%.40s=none skips it", vm, vm);
+	guest_fail(g, remedy, "no way to reach the guest is configured");
+	free(remedy);
 }
 
-static int add_guest(struct members *p, size_t i, struct error *err)
+static int add_guest(struct participants *p, size_t i, struct error *err)
 {
 	const struct vm *vm = &p->vm[i];
-	const struct record_wish *wish = wish_of(p, vm);
+	const struct record_request *request = find_request(p, vm);
 	struct transport by = { 0 };
-	if (wish && wish->transport) {
-		if (transport_parse(wish->transport, &by, err))
+	if (request && request->transport) {
+		if (transport_parse(request->transport, &by, err))
 			return -1;
 	} else {
-		by = transport_guess(vm);
+		by = transport_default(vm);
 	}
 	struct guest *g = p->guest[i] = mem_new(1, sizeof *g);
 	guest_init(g, vm, by);
-	const bool declined = wish && wish->transport && by.kind == TRANSPORT_NONE;
-	g->asked = !p->o->host_only && !declined && (wish || p->o->wishes == 0);
-	if (!g->asked)
-		g->by.kind = TRANSPORT_NONE;
+	const bool excluded = request && request->transport && by.kind == TRANSPORT_NONE;
+	g->requested = !p->o->host_only && !excluded && (request || p->o->n_requested == 0);
+	if (!g->requested)
+		g->transport.kind = TRANSPORT_NONE;
 	struct error why = ERROR_INIT;
-	if (transport_resolve(&g->by, vm, p->o->root, &why))
-		guest_fail(g, why.mend, "%s", why.text);
-	else if (g->asked && g->by.kind == TRANSPORT_NONE)
-		fail_for_way(g);
+	if (transport_resolve(&g->transport, vm, p->o->root, &why))
+		guest_fail(g, why.remedy, "%s", why.text);
+	else if (g->requested && g->transport.kind == TRANSPORT_NONE)
+		fail_without_transport(g);
 	return 0;
 }
 
-int members_init(struct members *p, const struct record_options *o, struct error *err)
+int participants_init(struct participants *p, const struct record_options *o, struct error *err)
 {
-	*p = (struct members){ .o = o, .host.folder = -1 };
+	*p = (struct participants){ .o = o, .host.dir = -1 };
 	for (size_t i = 0; i < o->events; i++)
 		if (!event_is_name(o->event[i]))
-			return error_set(err, STATUS_USAGE, "-e SYSTEM:NAME, as -e block:block_plug", "%s: not an event", o->event[i]);
+			return error_set(err, STATUS_USAGE, "use -e SYSTEM:NAME, for example -e block:block_plug",
+			                 "-e %s: not the name of an event", o->event[i]);
 	p->vm = vms_find(o->root, &p->vms, &p->hidden);
 	p->guest = mem_new(p->vms, sizeof *p->guest);
 	p->before = mem_new(p->vms + 1, sizeof *p->before);
 	p->after = mem_new(p->vms + 1, sizeof *p->after);
-	if (check_wishes(p, err) || host_init(&p->host, o->root, o->clock, o->event, o->events, err))
+	if (check_requests(p, err) || host_init(&p->host, o->root, o->clock, o->event, o->events, err))
 		return -1;
 	for (size_t i = 0; i < p->vms; i++)
 		if (add_guest(p, i, err))
@@ -123,7 +125,7 @@ int members_init(struct members *p, const struct record_options *o, struct error
 	return 0;
 }
 
-void members_release(struct members *p)
+void participants_release(struct participants *p)
 {
 	for (size_t i = 0; i < p->vms; i++) {
 		if (p->guest[i])
@@ -142,27 +144,27 @@ void members_release(struct members *p)
 	vms_free(p->vm, p->vms);
 }
 
-/* ---- all of them */
+/* ---- communication with all guests */
 
-void members_call(struct members *p, const char *task, unsigned hold, unsigned limit, bool turn)
+void participants_start(struct participants *p, const char *task, unsigned hold, unsigned limit, bool overwrite)
 {
-	p->order = (struct guest_order){
+	p->settings = (struct guest_settings){
 		.task = task, .clocks = p->host.tsc ? "x86-tsc mono" : "mono",
-		.event = (const char *const *)p->event, .events = p->events, .hold = hold, .limit = limit, .turn = turn,
+		.event = (const char *const *)p->event, .events = p->events, .hold = hold, .limit = limit, .overwrite = overwrite,
 	};
 	for (size_t i = 0; i < p->vms; i++)
-		if (p->guest[i]->state == GUEST_NONE && p->guest[i]->by.kind != TRANSPORT_NONE)
-			guest_call(p->guest[i], &p->order);
+		if (p->guest[i]->state == GUEST_NONE && p->guest[i]->transport.kind != TRANSPORT_NONE)
+			guest_start(p->guest[i], &p->settings);
 }
 
-void members_say(struct members *p, enum guest_state state, const char *word, unsigned patience)
+void participants_send_command(struct participants *p, enum guest_state state, const char *word, unsigned timeout)
 {
 	for (size_t i = 0; i < p->vms; i++)
 		if (p->guest[i]->state == state)
-			guest_say(p->guest[i], word, patience);
+			guest_send_command(p->guest[i], word, timeout);
 }
 
-void members_listen(struct members *p, int64_t ns)
+void participants_poll(struct participants *p, int64_t ns)
 {
 	struct pollfd *fd = mem_new(2 * p->vms + 1, sizeof *fd);
 	nfds_t n = 0;
@@ -175,11 +177,11 @@ void members_listen(struct members *p, int64_t ns)
 	ppoll(fd, n, &t, NULL);
 	for (size_t i = 0; i < p->vms; i++)
 		if (guest_is_open(p->guest[i]))
-			guest_listen(p->guest[i]);
+			guest_handle_output(p->guest[i]);
 	free(fd);
 }
 
-bool members_waits_for(const struct members *p, enum guest_state state)
+bool participants_pending(const struct participants *p, enum guest_state state)
 {
 	for (size_t i = 0; i < p->vms; i++)
 		if (guest_is_open(p->guest[i]) && p->guest[i]->state < state)
@@ -187,7 +189,7 @@ bool members_waits_for(const struct members *p, enum guest_state state)
 	return false;
 }
 
-static bool has_ended(const struct members *p, const struct vm *vm)
+static bool has_ended(const struct participants *p, const struct vm *vm)
 {
 	char *state = proc_stat_word(p->o->root, vm->pid, vm->pid, 0);
 	const bool ended = !state || *state == 'Z' || *state == 'X';
@@ -195,57 +197,59 @@ static bool has_ended(const struct members *p, const struct vm *vm)
 	return ended;
 }
 
-void members_tell_ends(struct members *p)
+void participants_explain_failures(struct participants *p)
 {
 	for (size_t i = 0; i < p->vms; i++) {
 		struct guest *g = p->guest[i];
 		if (g->state == GUEST_FAILED && g->fell_silent && has_ended(p, g->vm))
-			error_set(&g->why, STATUS_INPUT, "what the host saw of it is there", "its virtual machine ended");
+			error_set(&g->failure, STATUS_INPUT, "only its events on the host were recorded",
+			          "the virtual machine ended during the recording");
 	}
 }
 
-void members_leave(struct members *p)
+void participants_disconnect(struct participants *p)
 {
-	const int64_t patience = now_ns() + LEAVE_PATIENCE;
-	bool there = true;
+	const int64_t timeout = now_ns() + LEAVE_TIMEOUT;
+	bool running = true;
 	for (size_t i = 0; i < p->vms; i++) {
 		if (!p->guest[i])
 			continue;
-		guest_say(p->guest[i], "bye", 0);
+		guest_send_command(p->guest[i], "bye", 0);
 		channel_close_input(&p->guest[i]->channel);
 	}
-	while (there && now_ns() < patience) {
+	while (running && now_ns() < timeout) {
 		const struct timespec t = { 0, 5000000 };
-		there = false;
+		running = false;
 		for (size_t i = 0; i < p->vms; i++) {
 			int status;
 			if (p->guest[i] && p->guest[i]->channel.pid)
-				there |= !channel_ended(&p->guest[i]->channel, &status);
+				running |= !channel_ended(&p->guest[i]->channel, &status);
 		}
-		if (there)
+		if (running)
 			nanosleep(&t, NULL);
 	}
 }
 
-/* ---- what came of it */
+/* ---- results */
 
-static struct record_machine result_of_host(const struct members *p)
+static struct record_machine host_result(const struct participants *p)
 {
 	const struct host *h = &p->host;
-	struct record_machine m = { .name = mem_dup("host"), .through = mem_dup("tracefs"), .asked = true,
+	struct record_machine m = { .name = mem_dup("host"), .through = mem_dup("tracefs"), .requested = true,
 		.recorded = h->started.known, .bytes = h->bytes, .lost = h->lost, .cpus = h->tracer ? tracer_cpus(h->tracer) : 0 };
 	m.about = h->forecast.kilobytes
-		? mem_printf("%zu events, clock %s, %llu KiB a CPU", h->events, host_clock(h),
+		? mem_printf("%zu events, clock %s, %llu KiB per CPU", h->events, host_clock(h),
 		             (unsigned long long)h->forecast.kilobytes)
 		: mem_printf("%zu events, clock %s", h->events, host_clock(h));
 	return m;
 }
 
-static struct record_machine result_of_guest(const struct guest *g)
+static struct record_machine guest_result(const struct guest *g)
 {
 	char *release = guest_field(g, "osrelease"), *clock = guest_field(g, "clock");
-	struct record_machine m = { .name = mem_dup(g->vm->name), .through = transport_text(&g->by), .asked = g->asked,
-		.recorded = g->state == GUEST_SENT, .bytes = g->bytes, .lost = g->lost, .cpus = g->vm->vcpus, .why = g->why };
+	struct record_machine m = { .name = mem_dup(g->vm->name), .through = transport_text(&g->transport),
+		.requested = g->requested,
+		.recorded = g->state == GUEST_SENT, .bytes = g->bytes, .lost = g->lost, .cpus = g->vm->vcpus, .why = g->failure };
 	if (release && clock)
 		m.about = mem_printf("Linux %.40s, clock %.20s", release, clock);
 	else
@@ -255,17 +259,17 @@ static struct record_machine result_of_guest(const struct guest *g)
 	return m;
 }
 
-void members_result(const struct members *p, struct record_result *r)
+void participants_result(const struct participants *p, struct record_result *r)
 {
 	r->machine = mem_new(p->vms + 1, sizeof *r->machine);
 	r->machines = 0;
-	r->whole = true;
-	r->machine[r->machines++] = result_of_host(p);
+	r->complete = true;
+	r->machine[r->machines++] = host_result(p);
 	for (size_t i = 0; i < p->vms; i++)
 		if (p->guest[i])
-			r->machine[r->machines++] = result_of_guest(p->guest[i]);
+			r->machine[r->machines++] = guest_result(p->guest[i]);
 	for (size_t i = 0; i < r->machines; i++)
-		r->whole &= !r->machine[i].asked || (r->machine[i].recorded && !r->machine[i].lost);
+		r->complete &= !r->machine[i].requested || (r->machine[i].recorded && !r->machine[i].lost);
 }
 
 void record_release(struct record_result *r)

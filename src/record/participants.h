@@ -1,4 +1,4 @@
-/* Everybody who takes part in a recording: the host, its VMs, and the shells in those that are traced. */
+/* Participants of a recording: the host, its VMs, and the sessions with the guests that are traced. */
 #ifndef STEALSCOPE_RECORD_PARTICIPANTS_H
 #define STEALSCOPE_RECORD_PARTICIPANTS_H
 
@@ -7,38 +7,40 @@
 #include "record/host.h"
 #include "record/record.h"
 
-struct members {
+struct participants {
 	const struct record_options *o;
 	struct host host;
 	struct vm *vm;
-	struct guest **guest;  /* [vms]: in the same order */
-	size_t vms, hidden;
-	struct cgroups **before, **after;  /* [vms + 1]: the last ones are the host's */
-	struct guest_order order;
-	char **event;          /* that guests are asked for */
+	struct guest **guest;  /* [vms], in the same order */
+	size_t vms, hidden;    /* hidden: number of processes that cannot be inspected */
+	struct cgroups **before, **after;  /* [vms + 1]; the last entry is that of the host */
+	struct guest_settings settings;  /* sent to all guests */
+	char **event;          /* events requested from guests */
 	size_t events;
 };
 
-/* Looks who is there and who is wanted; refuses names that nobody has.  Call members_release() in any case. */
-int members_init(struct members *p, const struct record_options *o, struct error *err);
-void members_release(struct members *p);
+/* Finds all VMs and the ones that the user selected. Unknown names are an error. Always call participants_release(). */
+int participants_init(struct participants *p, const struct record_options *o, struct error *err);
+void participants_release(struct participants *p);
 
-/* Sends every guest that is wanted its script. */
-void members_call(struct members *p, const char *task, unsigned hold, unsigned limit, bool turn);
-/* Tells every guest that is in that state a word, which it has so many s to follow. */
-void members_say(struct members *p, enum guest_state state, const char *word, unsigned patience);
-/* Waits for whatever comes from guests, at most so many ns, and takes it. */
-void members_listen(struct members *p, int64_t ns);
-/* Is any guest still on its way to that state? */
-bool members_waits_for(const struct members *p, enum guest_state state);
+/* Sends the script to every selected guest; arguments as in struct guest_settings. */
+void participants_start(struct participants *p, const char *task, unsigned hold, unsigned limit, bool overwrite);
+/* Sends a command to every guest in this state; timeout: s, as in guest_send_command(). */
+void participants_send_command(struct participants *p, enum guest_state state, const char *word, unsigned timeout);
+/* Waits at most `ns` for data from guests and handles it. */
+void participants_poll(struct participants *p, int64_t ns);
+/* Returns true if an open guest has not reached this state. */
+bool participants_pending(const struct participants *p, enum guest_state state);
 
-/* Who fell silent because its VM is gone: that is why. */
-void members_tell_ends(struct members *p);
+/* Replaces the error of a guest that stopped answering if the VM has ended. */
+void participants_explain_failures(struct participants *p);
 
-/* Takes leave of all guests, which then remove what they made. */
-void members_leave(struct members *p);
+/* Ends the scripts in all guests, which remove their tracefs instances. */
+void participants_disconnect(struct participants *p);
 
-void members_result(const struct members *p, struct record_result *r);
-void say(const struct record_options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Fills in the results of the host and all guests. */
+void participants_result(const struct participants *p, struct record_result *r);
+/* Formats a message and passes it to o->on_message(). */
+void report_progress(const struct record_options *o, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -13,31 +13,32 @@
 
 #include "base/mem.h"
 
-#define MOST_NAMES (1 << 22)
+#define MAX_NAMES (1 << 22)
 
-static char *path_of(const char *root, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
+static char *proc_path(const char *root, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
-static char *path_of(const char *root, const char *fmt, va_list ap)
+static char *proc_path(const char *root, const char *fmt, va_list ap)
 {
 	char rest[PATH_MAX];
 	vsnprintf(rest, sizeof rest, fmt, ap);
 	return mem_printf("%s%s", root, rest);
 }
 
+/* Declares `path`, formatted from `root`, `fmt` and the arguments after `fmt`; the function frees it. */
 #define WITH_PATH(path) \
 	va_list ap; \
 	va_start(ap, fmt); \
-	char *path = path_of(root, fmt, ap); \
+	char *path = proc_path(root, fmt, ap); \
 	va_end(ap)
 
-/* Files of the kernel do not tell their size. */
-static char *read_whole(const char *path, size_t *len)
+/* Reads a file to its end, since files in /proc report no size. Returns NULL on failure. */
+static char *read_all(const char *path, size_t *len)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	size_t cap = 4096, used = 0;
 	ssize_t n = -1;
 	char *text = fd < 0 ? NULL : mem_new(cap, 1);
-	while (text && used < PROC_LONGEST && (n = read(fd, text + used, cap - used - 1)) > 0) {
+	while (text && used < PROC_MAX && (n = read(fd, text + used, cap - used - 1)) > 0) {
 		used += (size_t)n;
 		if (used == cap - 1)
 			text = mem_resize(text, cap *= 2, 1);
@@ -57,14 +58,14 @@ static char *read_whole(const char *path, size_t *len)
 char *proc_text(const char *root, size_t *len, const char *fmt, ...)
 {
 	WITH_PATH(path);
-	char *text = read_whole(path, len);
+	char *text = read_all(path, len);
 	free(path);
 	return text;
 }
 
 static char *first_line(const char *path)
 {
-	char *text = read_whole(path, NULL);
+	char *text = read_all(path, NULL);
 	if (text)
 		text[strcspn(text, "\n")] = '\0';
 	if (text && *text)
@@ -88,11 +89,11 @@ bool proc_number(const char *root, int64_t *n, const char *fmt, ...)
 	free(path);
 	errno = 0;
 	const long long x = line ? strtoll(line, &rest, 10) : 0;
-	const bool is_one = line && rest != line && !errno;
-	if (is_one)
+	const bool parsed = line && rest != line && !errno;
+	if (parsed)
 		*n = x;
 	free(line);
-	return is_one;
+	return parsed;
 }
 
 char *proc_link(const char *root, const char *fmt, ...)
@@ -147,24 +148,24 @@ char *proc_stat_word(const char *root, int32_t pid, int32_t tid, unsigned k)
 	return word;
 }
 
-uint64_t proc_begun(const char *root, int32_t pid)
+uint64_t proc_start_time(const char *root, int32_t pid)
 {
 	char *word = proc_stat_word(root, pid, pid, 19);
 	uint64_t ticks = 0;
-	if (word && !proc_is_number(word, UINT64_MAX, &ticks))
+	if (word && !proc_parse_number(word, UINT64_MAX, &ticks))
 		ticks = 0;
 	free(word);
 	return ticks;
 }
 
-bool proc_is_number(const char *text, uint64_t most, uint64_t *n)
+bool proc_parse_number(const char *text, uint64_t max, uint64_t *n)
 {
 	char *rest;
 	errno = 0;
 	if (*text < '0' || *text > '9')
 		return false;
 	const unsigned long long x = strtoull(text, &rest, 10);
-	if (*rest || errno || x > most)
+	if (*rest || errno || x > max)
 		return false;
 	*n = x;
 	return true;
@@ -174,7 +175,7 @@ static int by_number(const void *a, const void *b)
 {
 	const char *x = *(char *const *)a, *y = *(char *const *)b;
 	uint64_t m, n;
-	if (proc_is_number(x, UINT64_MAX, &m) && proc_is_number(y, UINT64_MAX, &n) && m != n)
+	if (proc_parse_number(x, UINT64_MAX, &m) && proc_parse_number(y, UINT64_MAX, &n) && m != n)
 		return m < n ? -1 : 1;
 	return strcmp(x, y);
 }
@@ -187,7 +188,7 @@ char **proc_names(const char *root, const char *prefix, size_t *n, const char *f
 	size_t cap = 0;
 	free(path);
 	*n = 0;
-	for (struct dirent *e; dir && *n < MOST_NAMES && (e = readdir(dir));)
+	for (struct dirent *e; dir && *n < MAX_NAMES && (e = readdir(dir));)
 		if (e->d_name[0] != '.' && strncmp(e->d_name, prefix, strlen(prefix)) == 0)
 			*ARRAY_PUSH(name, *n, cap) = mem_dup(e->d_name);
 	if (dir)

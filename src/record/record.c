@@ -1,5 +1,5 @@
-/* The course of a recording: everybody gets ready; the host begins before its guests and ends after them; then what the
- * guests' buffers hold is fetched, and what was learned is written beside it. */
+/* Runs a recording: prepares all machines, starts the host before the guests, stops the host after the guests, then
+ * fetches the buffers of the guests and writes the metadata. A flight recording repeats this for each snapshot. */
 #include "record/record.h"
 
 #include <errno.h>
@@ -14,6 +14,7 @@
 
 #include "base/mem.h"
 #include "base/clock.h"
+#include "base/number.h"
 #include "base/timefmt.h"
 #include "record/metadata.h"
 #include "record/recording_dir.h"
@@ -23,86 +24,85 @@
 #include "record/transport.h"
 #include "record/trigger.h"
 
-#define SECOND 1000000000LL
-#define TICK (SECOND / 10)
-#define LISTENED 15     /* s between two signs of life for guests */
-#define LIMIT 60        /* s that a guest goes on without one */
-#define GRACE 30        /* s beyond the recording, when that is shorter */
-#define ANSWER 30       /* s that a guest may take for a word: it may hardly get a CPU */
-#define END_PATIENCE 5  /* s that the command may take to end once it was asked to */
+#define TICK (NS_PER_S / 10)
+#define KEEPALIVE_PERIOD 15   /* s between two keep-alive messages to guests */
+#define KEEPALIVE_TIMEOUT 60  /* s without a keep-alive message after which a guest ends */
+#define SHORT_GRACE 30        /* the same after the end of a recording that is shorter, s */
+#define COMMAND_TIMEOUT 30    /* s for a guest to execute a command: its CPUs may be contended */
+#define TERM_TIMEOUT 5        /* s for the user's command to end after SIGTERM */
 
 struct recording {
 	const struct record_options *o;
-	struct members members;
+	struct participants participants;
 	struct journal journal;
-	int folder;          /* descriptor, of the recording; of a flight: of what is kept of it */
-	struct triggers *triggers;
-	const char *fired;   /* the trigger that did, or NULL */
-	int64_t listened;    /* when the guests were given a sign of life last */
-	pid_t command;
-	int command_status;
-	const char *ended_by;  /* what ended it before its time, or NULL */
-	struct error why;      /* and what of the host is missing for that */
+	int dir;             /* descriptor of the directory of the recording, or of the current snapshot; -1: none */
+	struct triggers *triggers;  /* NULL: no flight recording */
+	const char *fired;   /* text of the trigger that fired; NULL: none */
+	int64_t keepalive_sent;  /* time of the last keep-alive message, monotonic ns */
+	pid_t command;       /* the user's command; 0: does not run */
+	int command_status;  /* its wait status */
+	const char *early_end;  /* reason why the recording ended early; NULL: it did not */
 };
 
-static bool is_stopped(const struct recording *r, int how)
+/* level: 1: end the recording; 2: without fetching the guests' buffers. */
+static bool stop_requested(const struct recording *r, int level)
 {
-	return r->o->stop && *r->o->stop >= how;
+	return r->o->stop && *r->o->stop >= level;
 }
 
-/* ---- waiting: guests talk, the host's buffers are read */
+/* ---- waiting: handles data from guests, and reads the host's buffers */
 
-/* ns until something must be looked at again; what guests say wakes it up anyway, and each time that it wakes up is taken
- * from somebody. */
-static int64_t doze(const struct recording *r)
+/* Returns the ns to wait for messages from guests before the next check. Long waits are better: each wakeup costs the
+ * traced machines CPU time. */
+static int64_t wait_limit(const struct recording *r)
 {
-	const struct host *h = &r->members.host;
-	const bool reads = h->folder >= 0 && !h->hold;
-	const int64_t due = reads ? h->look_at - now_ns() : TICK;
+	const struct host *h = &r->participants.host;
+	const bool reads = h->dir >= 0 && !h->hold;
+	const int64_t due = reads ? h->next_check - now_ns() : TICK;
 	if (r->triggers || r->command > 0 || due < TICK)
 		return TICK;
-	return due < SECOND / 2 ? due : SECOND / 2;
+	return due < NS_PER_S / 2 ? due : NS_PER_S / 2;
 }
 
-static int tick(struct recording *r, int64_t until, struct error *err)
+static int poll_once(struct recording *r, int64_t until, struct error *err)
 {
-	const int64_t left = until - now_ns(), most = doze(r);
-	members_listen(&r->members, left < 0 ? 0 : left < most ? left : most);
-	if (now_ns() - r->listened > LISTENED * SECOND) {
-		r->listened = now_ns();
-		members_say(&r->members, GUEST_READY, "more", 3600);
-		members_say(&r->members, GUEST_STARTED, "more", 0);
+	const int64_t remaining = until - now_ns(), limit = wait_limit(r);
+	participants_poll(&r->participants, remaining < 0 ? 0 : remaining < limit ? remaining : limit);
+	if (now_ns() - r->keepalive_sent > KEEPALIVE_PERIOD * NS_PER_S) {
+		r->keepalive_sent = now_ns();
+		participants_send_command(&r->participants, GUEST_READY, "more", 3600);
+		participants_send_command(&r->participants, GUEST_STARTED, "more", 0);
 	}
-	return r->members.host.folder >= 0 ? host_tick(&r->members.host, err) : 0;
+	return r->participants.host.dir >= 0 ? host_tick(&r->participants.host, err) : 0;
 }
 
-/* Until all guests have got so far, or failed, or it was stopped so often. */
-static int await(struct recording *r, enum guest_state state, int how, struct error *err)
+/* Waits until all guests have reached a state or failed, or until a stop is requested at this level. */
+static int await_guests(struct recording *r, enum guest_state state, int stop_level, struct error *err)
 {
-	while (members_waits_for(&r->members, state) && !is_stopped(r, how))
-		if (tick(r, INT64_MAX, err))
+	while (participants_pending(&r->participants, state) && !stop_requested(r, stop_level))
+		if (poll_once(r, INT64_MAX, err))
 			return -1;
 	return 0;
 }
 
-/* ---- before */
+/* ---- preparation */
 
-static int open_state(struct recording *r, struct error *err)
+static int write_journal(struct recording *r, struct error *err)
 {
 	char *real = realpath(r->o->output, NULL);
-	r->journal.folder = real ? real : mem_dup(r->o->output);
-	for (size_t i = 0; i < r->members.vms; i++) {
-		const struct guest *g = r->members.guest[i];
-		char *transport = transport_text(&g->by);
-		if (g->state == GUEST_NONE && g->by.kind != TRANSPORT_NONE)
+	r->journal.dir = real ? real : mem_dup(r->o->output);
+	for (size_t i = 0; i < r->participants.vms; i++) {
+		const struct guest *g = r->participants.guest[i];
+		char *transport = transport_text(&g->transport);
+		if (g->state == GUEST_NONE && g->transport.kind != TRANSPORT_NONE)
 			journal_add_guest(&r->journal, g->vm->name, transport);
 		free(transport);
 	}
 	return journal_write(r->o->root, &r->journal, err);
 }
 
-/* Each CPU takes some descriptors. */
-static void raise_limits(void)
+/* Raises the limit of open files, since each CPU needs several. */
+static void raise_file_limit(void)
 {
 	struct rlimit l;
 	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
@@ -111,64 +111,66 @@ static void raise_limits(void)
 	}
 }
 
-/* Bytes that guests' buffers may come to hold. */
-static uint64_t expected_of_guests(const struct members *p, int64_t duration)
+/* Returns the bytes that all guests may record in `duration` ns, from the rates that they measured. */
+static uint64_t expected_guest_bytes(const struct participants *p, int64_t duration)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < p->vms; i++) {
 		const struct guest *g = p->guest[i];
 		if (g->state >= GUEST_READY && guest_is_open(g))
-			bytes += (uint64_t)((double)g->rate * 1024 * (double)g->vm->vcpus * (double)duration / SECOND);
+			bytes += (uint64_t)((double)g->rate * 1024 * (double)g->vm->vcpus * (double)duration / NS_PER_S);
 	}
 	return bytes;
 }
 
-static int check_room(struct recording *r, struct error *err)
+static int check_free_space(struct recording *r, struct error *err)
 {
-	const int64_t duration = r->o->duration ? r->o->duration : 10 * SECOND;
-	const uint64_t room = folder_room(r->folder), guests = expected_of_guests(&r->members, duration);
-	const uint64_t bytes = r->members.host.forecast.rate * (uint64_t)(duration / 1000000) / 1000 + guests;
+	const int64_t duration = r->o->duration ? r->o->duration : 10 * NS_PER_S;
+	const uint64_t free_bytes = dir_free_bytes(r->dir), guests = expected_guest_bytes(&r->participants, duration);
+	const uint64_t bytes = r->participants.host.forecast.rate * (uint64_t)(duration / 1000000) / 1000 + guests;
 	char time[TIME_TEXT];
 	time_duration(time, duration);
-	if (room < FORECAST_DISK_KEPT || room - FORECAST_DISK_KEPT < bytes)
-		return error_set(err, STATUS_SYSTEM, "a shorter -t, or -o on another disk",
-		                 "%s would take about %llu MB, and its disk has room for %llu, of which %llu are left to others",
-		                 r->o->output, (unsigned long long)(bytes >> 20) + 1, (unsigned long long)(room >> 20),
-		                 FORECAST_DISK_KEPT >> 20);
-	say(r->o, "recording%s%s: about %llu MB", r->o->duration ? " " : "", r->o->duration ? time : "",
+	if (free_bytes < FORECAST_DISK_FREE || free_bytes - FORECAST_DISK_FREE < bytes)
+		return error_set(err, STATUS_SYSTEM, "use a shorter -t, or -o on another disk",
+		                 "%s: too little disk space: the recording needs about %llu MB; %llu MB are free, "
+		                 "of which %llu MB are reserved",
+		                 r->o->output, (unsigned long long)(bytes >> 20) + 1, (unsigned long long)(free_bytes >> 20),
+		                 FORECAST_DISK_FREE >> 20);
+	report_progress(r->o, "recording%s%s: about %llu MB", r->o->duration ? " " : "", r->o->duration ? time : "",
 	    (unsigned long long)((bytes >> 20) + 1));
 	return 0;
 }
 
-static void take_facts(struct members *p, bool after)
+static void read_settings(struct participants *p, bool after)
 {
 	for (size_t i = 0; i <= p->vms; i++) {
 		struct cgroups **c = after ? &p->after[i] : &p->before[i];
 		cgroups_free(*c);
-		*c = i < p->vms ? cgroups_take(p->o->root, &p->vm[i]) : cgroups_take_host(p->o->root, p->vm, p->vms);
+		*c = i < p->vms ? cgroups_read_vm(p->o->root, &p->vm[i]) : cgroups_read_host(p->o->root, p->vm, p->vms);
 	}
 	for (size_t i = 0; i < p->vms; i++)
 		vm_read_tsc(p->o->root, &p->vm[i], after ? p->guest[i]->after : p->guest[i]->before);
 }
 
-static int prepare(struct recording *r, struct error *err)
+static int prepare_machines(struct recording *r, struct error *err)
 {
 	const int64_t t = r->o->hold ? r->o->hold : r->o->duration;
-	r->members.host.hold = r->o->hold;
-	const unsigned seconds = t ? (unsigned)((t + SECOND - 1) / SECOND) : 0;
-	raise_limits();
-	if (open_state(r, err))
+	r->participants.host.hold = r->o->hold;
+	const unsigned seconds = t ? (unsigned)((t + NS_PER_S - 1) / NS_PER_S) : 0;
+	raise_file_limit();
+	if (write_journal(r, err))
 		return -1;
-	members_call(&r->members, "trace", seconds ? seconds + 1 : 2,
-	             seconds && seconds + GRACE < LIMIT ? seconds + GRACE : LIMIT,
+	participants_start(&r->participants, "trace", seconds ? seconds + 1 : 2,
+	             seconds && seconds + SHORT_GRACE < KEEPALIVE_TIMEOUT ? seconds + SHORT_GRACE : KEEPALIVE_TIMEOUT,
 	           r->o->hold > 0);
-	r->listened = now_ns();
-	if (host_prepare(&r->members.host, t, err) || await(r, GUEST_READY, 1, err))
+	r->keepalive_sent = now_ns();
+	if (host_prepare(&r->participants.host, t, err) || await_guests(r, GUEST_READY, 1, err))
 		return -1;
-	return is_stopped(r, 1) ? error_set(err, STATUS_CANCELLED, NULL, "stopped before it began") : check_room(r, err);
+	return stop_requested(r, 1) ? error_set(err, STATUS_CANCELLED, NULL, "the recording was stopped before it began")
+	                            : check_free_space(r, err);
 }
 
-/* ---- while it runs */
+/* ---- recording */
 
 static void start_command(struct recording *r)
 {
@@ -200,139 +202,143 @@ static void end_command(struct recording *r)
 	r->command = 0;
 }
 
-/* While it comes to its end, all is recorded on. */
-static int dismiss_command(struct recording *r, struct error *err)
+/* Ends the user's command by SIGTERM; the recording continues until the command has ended, or TERM_TIMEOUT. */
+static int terminate_command(struct recording *r, struct error *err)
 {
-	const int64_t end = now_ns() + END_PATIENCE * SECOND;
+	const int64_t end = now_ns() + TERM_TIMEOUT * NS_PER_S;
 	if (r->command > 0)
 		kill(r->command, SIGTERM);
-	while (r->command > 0 && !command_ended(r) && now_ns() < end && !is_stopped(r, 2))
-		if (tick(r, end, err))
+	while (r->command > 0 && !command_ended(r) && now_ns() < end && !stop_requested(r, 2))
+		if (poll_once(r, end, err))
 			return -1;
 	end_command(r);
 	return 0;
 }
 
-static bool has_fired(struct recording *r)
+/* Sets r->fired. Returns true if a trigger fired. */
+static bool check_triggers(struct recording *r)
 {
-	r->fired = r->triggers ? triggers_look(r->triggers, now_ns()) : NULL;
+	r->fired = r->triggers ? triggers_check(r->triggers, now_ns()) : NULL;
 	if (r->triggers && !r->fired && r->o->fire && *r->o->fire)
 		r->fired = "signal";
 	return r->fired != NULL;
 }
 
-static int run(struct recording *r, struct error *err)
+/* Returns 0 when the recording shall end, or when a trigger has fired (r->fired). */
+static int record_until_end(struct recording *r, struct error *err)
 {
 	const int64_t end = r->o->duration ? now_ns() + r->o->duration : INT64_MAX;
-	int64_t looked = now_ns();
+	int64_t checked = now_ns();
 	start_command(r);
-	while (now_ns() < end && !is_stopped(r, 1) && !r->ended_by && !command_ended(r)) {
-		if (tick(r, end, err))
+	while (now_ns() < end && !stop_requested(r, 1) && !r->early_end && !command_ended(r)) {
+		if (poll_once(r, end, err))
 			return -1;
-		if (has_fired(r))
+		if (check_triggers(r))
 			return 0;
-		if (now_ns() - looked < SECOND)
+		if (now_ns() - checked < NS_PER_S)
 			continue;
-		looked = now_ns();
-		const uint64_t kept = FORECAST_DISK_KEPT + expected_of_guests(&r->members, 2 * SECOND);
-		if (folder_room(r->folder) < kept)
-			r->ended_by = "the disk is nearly full";
+		checked = now_ns();
+		const uint64_t reserve = FORECAST_DISK_FREE + expected_guest_bytes(&r->participants, 2 * NS_PER_S);
+		if (dir_free_bytes(r->dir) < reserve)
+			r->early_end = "the disk is nearly full";
 	}
-	return dismiss_command(r, err);
+	return terminate_command(r, err);
 }
 
-static int keep_host(struct recording *r, struct error *err)
+static int open_host_dir(struct recording *r, struct error *err)
 {
-	const int folder = folder_make_machine(r->folder, "host", err);
-	return folder < 0 ? -1 : host_keep(&r->members.host, folder, err);
+	const int dir = dir_make_machine(r->dir, "host", err);
+	return dir < 0 ? -1 : host_store_in(&r->participants.host, dir, err);
 }
 
-static int start(struct recording *r, struct error *err)
+static int start_recording(struct recording *r, struct error *err)
 {
-	take_facts(&r->members, false);
-	if ((!r->o->hold && keep_host(r, err)) || host_start(&r->members.host, err))
+	read_settings(&r->participants, false);
+	if ((!r->o->hold && open_host_dir(r, err)) || host_start(&r->participants.host, err))
 		return -1;
-	members_say(&r->members, GUEST_READY, "go", ANSWER);
-	if (await(r, GUEST_STARTED, 2, err))
+	participants_send_command(&r->participants, GUEST_READY, "go", COMMAND_TIMEOUT);
+	if (await_guests(r, GUEST_STARTED, 2, err))
 		return -1;
-	for (size_t i = 0; i < r->members.vms; i++)
-		r->members.guest[i]->deadline = 0;
+	for (size_t i = 0; i < r->participants.vms; i++)
+		r->participants.guest[i]->deadline = 0;
 	return 0;
 }
 
-/* ---- after */
+/* ---- end */
 
-static void make_room(struct recording *r)
+/* Creates directories for guests that have stopped; each may use an equal share of the free disk space. */
+static void open_guest_dirs(struct recording *r)
 {
 	size_t guests = 0;
-	for (size_t i = 0; i < r->members.vms; i++)
-		guests += r->members.guest[i]->state == GUEST_STOPPED;
-	for (size_t i = 0; i < r->members.vms; i++) {
-		struct guest *g = r->members.guest[i];
+	for (size_t i = 0; i < r->participants.vms; i++)
+		guests += r->participants.guest[i]->state == GUEST_STOPPED;
+	for (size_t i = 0; i < r->participants.vms; i++) {
+		struct guest *g = r->participants.guest[i];
 		struct error err = ERROR_INIT;
 		if (g->state != GUEST_STOPPED)
 			continue;
-		char *name = mem_printf("guest-%s", g->vm->folder);
-		const uint64_t room = folder_room(r->folder);
-		const int folder = folder_make_machine(r->folder, name, &err);
+		char *name = mem_printf("guest-%s", g->vm->dir);
+		const uint64_t free_bytes = dir_free_bytes(r->dir);
+		const int dir = dir_make_machine(r->dir, name, &err);
 		free(name);
-		if (folder < 0)
-			guest_fail(g, err.mend, "%s", err.text);
+		if (dir < 0)
+			guest_fail(g, err.remedy, "%s", err.text);
 		else
-			guest_keep(g, folder, room > FORECAST_DISK_KEPT / 2 ? (room - FORECAST_DISK_KEPT / 2) / guests : 0);
+			guest_store_in(g, dir,
+			               free_bytes > FORECAST_DISK_FREE / 2 ? (free_bytes - FORECAST_DISK_FREE / 2) / guests : 0);
 	}
 }
 
-static int stop(struct recording *r, struct error *err)
+static int stop_recording(struct recording *r, struct error *err)
 {
-	members_say(&r->members, GUEST_STARTED, "stop", ANSWER);
-	if (await(r, GUEST_STOPPED, 2, err) || host_stop(&r->members.host, err))
+	participants_send_command(&r->participants, GUEST_STARTED, "stop", COMMAND_TIMEOUT);
+	if (await_guests(r, GUEST_STOPPED, 2, err) || host_stop(&r->participants.host, err))
 		return -1;
-	take_facts(&r->members, true);
-	make_room(r);
-	members_say(&r->members, GUEST_STOPPED, "send", ANSWER);
+	read_settings(&r->participants, true);
+	open_guest_dirs(r);
+	participants_send_command(&r->participants, GUEST_STOPPED, "send", COMMAND_TIMEOUT);
 	return 0;
 }
 
-static void fetch(struct recording *r)
+static void fetch_guests(struct recording *r)
 {
-	while (members_waits_for(&r->members, GUEST_SENT) && !is_stopped(r, 2))
-		members_listen(&r->members, TICK);
-	for (size_t i = 0; i < r->members.vms; i++)
-		if (guest_is_open(r->members.guest[i]) && r->members.guest[i]->state < GUEST_SENT)
-			guest_fail(r->members.guest[i], "one ^C ends the recording, another one does not wait for guests",
-			           "what it recorded was not waited for");
-	members_tell_ends(&r->members);
+	while (participants_pending(&r->participants, GUEST_SENT) && !stop_requested(r, 2))
+		participants_poll(&r->participants, TICK);
+	for (size_t i = 0; i < r->participants.vms; i++)
+		if (guest_is_open(r->participants.guest[i]) && r->participants.guest[i]->state < GUEST_SENT)
+			guest_fail(r->participants.guest[i], "press ^C only once: the second ^C does not wait for guests",
+			           "the guest's trace was not transferred: interrupted by a second ^C");
+	participants_explain_failures(&r->participants);
 }
 
-static int describe(struct recording *r, struct error *err)
+static int describe_recording(struct recording *r, struct error *err)
 {
-	struct members *p = &r->members;
-	const struct session_facts facts = { &p->host, p->guest, p->before, p->after, p->vms, NULL };
-	if (about_host(&p->host, err))
+	struct participants *p = &r->participants;
+	const struct session_metadata metadata = { &p->host, p->guest, p->before, p->after, p->vms, NULL };
+	if (metadata_write_host(&p->host, err))
 		return -1;
 	for (size_t i = 0; i < p->vms; i++)
-		if (p->guest[i]->state == GUEST_SENT && about_guest(p->guest[i], &p->host, err))
+		if (p->guest[i]->state == GUEST_SENT && metadata_write_guest(p->guest[i], &p->host, err))
 			return -1;
-	return about_session(&facts, r->folder, err);
+	return metadata_write_session(&metadata, r->dir, err);
 }
 
-static int course(struct recording *r, struct error *err)
+static int run_recording(struct recording *r, struct error *err)
 {
-	if (prepare(r, err) || start(r, err))
+	if (prepare_machines(r, err) || start_recording(r, err))
 		return -1;
-	const int rc = run(r, err);
-	struct error again = ERROR_INIT;  /* whatever happened: what is there is kept */
-	if (stop(r, rc ? &again : err))
+	const int rc = record_until_end(r, err);
+	struct error later_err = ERROR_INIT;  /* after a failure, the data recorded before is stored all the same */
+	if (stop_recording(r, rc ? &later_err : err))
 		return -1;
-	fetch(r);
-	return describe(r, rc ? &again : err) ? -1 : rc;
+	fetch_guests(r);
+	return describe_recording(r, rc ? &later_err : err) ? -1 : rc;
 }
 
-/* ---- flights */
+/* ---- flight recordings */
 
-/* DIR/20261122-063001; where that is taken: -2, ... */
-static int make_flight(struct recording *r, char **path, struct error *err)
+/* Creates the directory of a snapshot, named after the time: OUTPUT/20261122-063001, or with -2, -3, ... if it exists. */
+static int make_snapshot_dir(struct recording *r, char **path, struct error *err)
 {
 	char name[32];
 	const time_t now = time(NULL);
@@ -344,124 +350,127 @@ static int make_flight(struct recording *r, char **path, struct error *err)
 		free(*path);
 		*path = mem_printf("%s/%s-%u", r->o->output, name, n);
 	}
-	if (r->folder >= 0)
-		close(r->folder);
-	r->folder = folder_make(*path, err);
-	return r->folder < 0 ? -1 : 0;
+	if (r->dir >= 0)
+		close(r->dir);
+	r->dir = dir_make(*path, err);
+	return r->dir < 0 ? -1 : 0;
 }
 
-/* What the buffers hold goes into a folder of its own. */
-static int keep_flight(struct recording *r, struct error *err)
+/* Stops tracing, saves the buffers of all machines in a new directory, and reports the snapshot. */
+static int save_snapshot(struct recording *r, struct error *err)
 {
 	char *path = NULL;
 	struct record_result result;
-	say(r->o, "%s: the last seconds are kept", r->fired);
+	report_progress(r->o, "%s: the last seconds were saved", r->fired);
 	if (r->o->fire)
 		*r->o->fire = 0;
-	int rc = make_flight(r, &path, err);
+	int rc = make_snapshot_dir(r, &path, err);
 	if (rc == 0)
-		rc = keep_host(r, err);
+		rc = open_host_dir(r, err);
 	if (rc == 0)
-		rc = stop(r, err);
+		rc = stop_recording(r, err);
 	if (rc == 0) {
-		fetch(r);
-		rc = describe(r, err);
+		fetch_guests(r);
+		rc = describe_recording(r, err);
 	}
 	if (rc == 0) {
-		members_result(&r->members, &result);
-		if (r->o->kept)
-			r->o->kept(r->o->arg, path, &result);
+		participants_result(&r->participants, &result);
+		if (r->o->on_snapshot)
+			r->o->on_snapshot(r->o->arg, path, &result);
 		record_release(&result);
 	}
 	free(path);
 	return rc;
 }
 
-static int fly(struct recording *r, struct error *err)
+static int run_flight_recording(struct recording *r, struct error *err)
 {
-	const struct members *p = &r->members;
+	const struct participants *p = &r->participants;
 	r->triggers = triggers_new(r->o->root, r->o->trigger, r->o->triggers, p->vm, p->vms, err);
-	if (!r->triggers || prepare(r, err))
+	if (!r->triggers || prepare_machines(r, err))
 		return -1;
-	for (size_t n = 0; !is_stopped(r, 1) && !r->ended_by && (n == 0 || n < r->o->most || !r->o->most); n++) {
-		if (start(r, err))
+	for (size_t n = 0; !stop_requested(r, 1) && !r->early_end &&
+	     (n == 0 || n < r->o->max_snapshots || !r->o->max_snapshots);
+	     n++) {
+		if (start_recording(r, err))
 			return -1;
 		triggers_arm(r->triggers, now_ns());
-		if (run(r, err))
+		if (record_until_end(r, err))
 			return -1;
 		if (!r->fired)
 			break;
-		if (keep_flight(r, err))
+		if (save_snapshot(r, err))
 			return -1;
 		for (size_t i = 0; i < p->vms; i++)
-			guest_again(p->guest[i]);
+			guest_reset(p->guest[i]);
 	}
 	return 0;
 }
 
-/* ---- the whole */
+/* ---- public functions */
 
-static void leave(struct recording *r)
+static void end_recording(struct recording *r)
 {
 	end_command(r);
 	triggers_free(r->triggers);
-	members_leave(&r->members);
-	members_release(&r->members);
+	participants_disconnect(&r->participants);
+	participants_release(&r->participants);
 	journal_remove(&r->journal);
 	journal_release(&r->journal);
-	if (r->folder >= 0)
-		close(r->folder);
-	rmdir(r->o->output);  /* where nothing was recorded */
+	if (r->dir >= 0)
+		close(r->dir);
+	rmdir(r->o->output);  /* succeeds only if nothing was recorded */
 }
 
-static void put_ends(const struct recording *r, struct record_result *result)
+static void add_early_end(const struct recording *r, struct record_result *result)
 {
 	result->command_status = r->command_status;
-	if (r->ended_by && result->machines > 0) {
-		result->whole = false;
-		error_set(&result->machine[0].why, STATUS_INCOMPLETE, "-o on another disk, or a shorter -t", "it ended early: %s",
-		          r->ended_by);
+	if (r->early_end && result->machines > 0) {
+		result->complete = false;
+		error_set(&result->machine[0].why, STATUS_INCOMPLETE, "use -o on another disk, or a shorter -t",
+		          "the recording ended early: %s",
+		          r->early_end);
 	}
 }
 
 int record_run(const struct record_options *o, struct record_result *result, struct error *err)
 {
-	struct recording r = { .o = o, .folder = -1 };
+	struct recording r = { .o = o, .dir = -1 };
 	*result = (struct record_result){ 0 };
 	signal(SIGPIPE, SIG_IGN);
-	int rc = members_init(&r.members, o, err);
+	int rc = participants_init(&r.participants, o, err);
 	if (rc == 0)
-		rc = host_has_all(&r.members.host, err);
+		rc = host_check_events(&r.participants.host, err);
 	if (rc == 0) {
 		record_cleanup(o, NULL);
-		r.folder = folder_make(o->output, err);
-		rc = r.folder < 0 ? -1 : o->hold ? fly(&r, err) : course(&r, err);
+		r.dir = dir_make(o->output, err);
+		rc = r.dir < 0 ? -1 : o->hold ? run_flight_recording(&r, err) : run_recording(&r, err);
 	}
-	if (r.folder >= 0) {
-		members_result(&r.members, result);
-		put_ends(&r, result);
+	if (r.dir >= 0) {
+		participants_result(&r.participants, result);
+		add_early_end(&r, result);
 	}
-	leave(&r);
+	end_recording(&r);
 	return rc;
 }
 
 int record_check(const struct record_options *o, struct record_result *result, struct error *err)
 {
-	struct members p;
+	struct participants p;
 	*result = (struct record_result){ 0 };
 	signal(SIGPIPE, SIG_IGN);
-	int rc = members_init(&p, o, err);
+	int rc = participants_init(&p, o, err);
 	if (rc == 0) {
 		struct error why = ERROR_INIT;
-		members_call(&p, "check", 1, LIMIT, false);
-		while (members_waits_for(&p, GUEST_ENDED) && !(o->stop && *o->stop))
-			members_listen(&p, TICK);
-		members_result(&p, result);
-		result->machine[0].recorded = host_has_all(&p.host, &why) == 0;
+		participants_start(&p, "check", 1, KEEPALIVE_TIMEOUT, false);
+		while (participants_pending(&p, GUEST_ENDED) && !(o->stop && *o->stop))
+			participants_poll(&p, TICK);
+		participants_result(&p, result);
+		result->machine[0].recorded = host_check_events(&p.host, &why) == 0;
 		result->machine[0].why = why;
 		for (size_t i = 0; i < p.vms; i++)
 			result->machine[i + 1].recorded = p.guest[i]->state == GUEST_ENDED;
 	}
-	members_release(&p);
+	participants_release(&p);
 	return rc;
 }

@@ -1,9 +1,9 @@
-/* Recording: a host and its guests at the same time, from one command on the host -> a folder that index/ reads.
+/* Records a host and its guests at the same time, started by one command on the host, into a directory that index/ reads.
  *
- * Nothing is installed anywhere.  The host is traced through its own tracefs, the guests by one script on the standard
- * input of a shell (a transport).  The folder DIR has session.yaml and for each machine a folder host, guest-NAME of raw
- * ring buffer pages and what explains them (stealscope-record(1), "The folder").  What comes from guests is hostile: their
- * names, what their scripts say and every length in it. */
+ * Nothing is installed. The host is traced through tracefs, guests by one script on the standard input of a shell (a
+ * transport). DIR contains session.yaml and per machine a directory (host, guest-NAME) with raw ring buffer pages and
+ * the files that are needed to decode them (stealscope-record(1)). Data from guests is untrusted: names, messages and
+ * lengths. */
 #ifndef STEALSCOPE_RECORD_RECORD_H
 #define STEALSCOPE_RECORD_RECORD_H
 
@@ -15,102 +15,105 @@
 
 /* ---- One recording */
 
-struct record_wish {
-	const char *name;       /* of a VM, its UUID or its PID */
-	const char *transport;  /* as transport.h has them: "ssh:root@web"; NULL: what the VM has */
+struct record_request {
+	const char *name;       /* name, UUID or PID of a VM */
+	const char *transport;  /* syntax in transport.h: "ssh:root@web"; NULL: the VM's guest agent */
 };
 
 struct record_result;
 
 struct record_options {
-	const char *root;              /* "", or a folder that stands for the machine's own /proc, /sys and /run */
-	const char *output;            /* the folder that it goes to */
+	const char *root;              /* "", or a directory that replaces /proc, /sys and /run of this machine */
+	const char *output;            /* output directory */
 	const char *clock;             /* auto, x86-tsc or mono */
-	const char *const *event;      /* "system:name", beside the usual ones */
+	const char *const *event;      /* "system:name", in addition to the events in events.c */
 	size_t events;
-	const struct record_wish *wish;  /* whom; none: every VM */
-	size_t wishes;
-	bool host_only;                /* nobody goes into guests */
-	int64_t duration;              /* ns; 0: until it is stopped, or the command ends */
-	char *const *command;          /* runs while it is recorded, NULL at its end; or NULL */
-	/* A flight: buffers turn over until a trigger fires; then their last `hold` ns are kept in a folder of their own in
-	 * `output`, called after the time, and it goes on. */
-	int64_t hold;                  /* ns; 0: no flight */
-	const char *const *trigger;    /* trigger.h has their form */
+	const struct record_request *requested;  /* selected VMs; none: every VM */
+	size_t n_requested;
+	bool host_only;                /* guests are not traced */
+	int64_t duration;              /* ns; 0: until a stop is requested or the command ends */
+	char *const *command;          /* argv to run during the recording, terminated by NULL; or NULL */
+	/* Flight recording: records in overwrite mode until a trigger fires, then saves the last `hold` ns in a new
+	 * directory in `output` that is named after the time, and continues. */
+	int64_t hold;                  /* ns; 0: no flight recording */
+	const char *const *trigger;    /* syntax in trigger.h */
 	size_t triggers;
-	size_t most;                   /* it ends when so many were kept; 0: any number */
-	volatile int *fire;            /* set by a signal, that is a trigger too; it is set back */
-	void (*kept)(void *arg, const char *folder, const struct record_result *r);  /* one was; may be NULL */
-	volatile int *stop;            /* set by signals: 1 ends it, 2 ends it without what guests have still to send */
-	void (*say)(void *arg, const char *line);  /* what goes on, for people; may be NULL */
+	size_t max_snapshots;          /* number of snapshots after which the flight recording ends; 0: unlimited */
+	volatile int *fire;            /* set to 1 by a signal handler to trigger a snapshot; reset by record_run() */
+	/* called for each snapshot; may be NULL */
+	void (*on_snapshot)(void *arg, const char *dir, const struct record_result *r);
+	volatile int *stop;            /* set by a signal handler: 1: end the recording; 2: do not fetch the guests' buffers */
+	void (*on_message)(void *arg, const char *line);  /* progress messages for people; may be NULL */
 	void *arg;
 };
 
-/* A machine of a recording, or of a look at what one would have. */
+/* A machine of a recording, or of a dry run. */
 struct record_machine {
-	char *name;              /* "host", or the VM's */
-	char *through;           /* tracefs, ssh:root@web, none */
-	size_t cpus;             /* of the host, or vCPUs */
-	bool asked, recorded;
-	uint64_t bytes, lost;    /* lost: events */
-	char *about;             /* for people: kernel, clock, buffers */
-	struct error why;        /* text and mend: what is not recorded, and what to do about it; or "" */
+	char *name;              /* "host", or the VM's name */
+	char *through;           /* access: tracefs, ssh:root@web, none */
+	size_t cpus;             /* number of CPUs or vCPUs */
+	bool requested, recorded;  /* requested: the user selected this machine */
+	uint64_t bytes, lost;    /* bytes of pages; lost events */
+	char *about;             /* kernel, clock and buffers, for people */
+	struct error why;        /* reason why the machine was not recorded completely, and remedy; text "": none */
 };
 
 struct record_result {
-	struct record_machine *machine;  /* the host first */
+	struct record_machine *machine;  /* the first one is the host */
 	size_t machines;
-	bool whole;              /* all that was asked for was recorded */
-	int command_status;      /* wait status of the command, 0 without one */
+	bool complete;           /* everything requested was recorded */
+	int command_status;      /* wait status of the command; 0 without one */
 };
 
-/* Records.  -1 with *err: nothing was, and the result says what came of each machine, if it came so far; else what is in
- * the result is in the folder (of a flight: kept() is told).  Call record_release() in any case. */
+/* Runs a recording and describes it in *r; a flight recording reports each snapshot to on_snapshot(). Returns -1 with
+ * *err on failure; *r then lists the machines known until then. Always call record_release(). */
 int record_run(const struct record_options *o, struct record_result *r, struct error *err);
-/* What record_run() would record; goes into guests, and makes nothing there. */
+/* Dry run of record_run(): starts the script in guests to check them, but creates nothing there. */
 int record_check(const struct record_options *o, struct record_result *r, struct error *err);
-/* Removes what recordings left that were killed, here and in their guests, and in those that are wished for.  Says what. */
+/* Removes the remains of killed recorders: tracefs instances on the host, in their guests, and in the selected guests.
+ * Reports each removal to on_message(). err NULL: quietly, before a new recording. */
 int record_cleanup(const struct record_options *o, struct error *err);
 void record_release(struct record_result *r);
 
-/* ---- Virtual machines that run here (vm_discovery.c) */
+/* ---- Virtual machines of this host (vm_discovery.c) */
 
-/* The TSC of a guest's CPU: that of the host * ratio / 2^bits + offset, in cycles, modulo 2^64. */
+/* Parameters of a vCPU's TSC: guest TSC = host TSC * ratio / 2^bits + offset, in cycles, modulo 2^64. */
 struct vm_tsc {
 	bool known;
 	int64_t offset;
-	uint64_t ratio;  /* 1 where bits is 0: not scaled */
+	uint64_t ratio;  /* 1 if bits is 0: not scaled */
 	unsigned bits;
 };
 
 struct vm_vcpu {
-	unsigned number;  /* of the CPU in the guest */
-	int32_t tid;      /* its thread on the host; 0: not found */
+	unsigned number;  /* CPU number in the guest */
+	int32_t tid;      /* thread on the host that runs the vCPU; 0: not found */
 	struct vm_tsc tsc;
 };
 
 struct vm {
-	char *name;      /* as its users call it, escaped, unique */
-	char *folder;    /* the same as a part of a path: letters, digits, '.', '_', '-'; unique */
-	const char *named_by;  /* where the name comes from, for people */
-	char *uuid;      /* or NULL */
-	char *domain;    /* as libvirt calls it, or NULL */
-	char *agent;     /* the socket of its guest agent, or NULL */
-	char *vmm;       /* name of the process */
-	int32_t pid;     /* of the process */
-	unsigned cid;    /* its address as a vsock, 0: none */
-	struct vm_vcpu *vcpu;  /* by number */
-	size_t vcpus, unmapped;  /* unmapped: those whose thread was not found */
-	const char *mapped_by;  /* how the threads were found: debugfs, thread names */
-	char *debugfs;   /* its folder in debugfs kvm/, or NULL */
+	char *name;      /* name for people, escaped; unique */
+	char *dir;       /* name as a path component: letters, digits, '.', '_', '-'; unique */
+	const char *named_by;  /* source of the name, for people: "libvirt" */
+	char *uuid;      /* NULL: unknown */
+	char *domain;    /* name of the libvirt domain; NULL: none */
+	char *agent;     /* socket of QEMU's guest agent; NULL: none */
+	char *vmm;       /* program that runs the VM: "qemu-system-x86_64" */
+	int32_t pid;     /* process of the VMM */
+	unsigned cid;    /* vsock address (CID); 0: none */
+	struct vm_vcpu *vcpu;  /* sorted by number */
+	size_t vcpus, unmapped;  /* unmapped: number of vCPUs without a known thread */
+	const char *mapped_by;  /* source of the vCPUs' threads: "debugfs", "thread names" */
+	char *debugfs;   /* name of the VM's directory in /sys/kernel/debug/kvm; NULL: none */
 };
 
-/* Every process with file descriptors of a KVM VM and of its vCPUs, by PID.  root: "" or a folder that stands for the
- * machine's own (tests, containers).  Never fails; *hidden counts the processes that could not be looked into. */
+/* Finds all processes with file descriptors of a KVM VM and of vCPUs, sorted by PID. root: "", or a directory that
+ * replaces /proc and /sys of this machine (tests, containers). Never fails. *hidden: number of processes that cannot be
+ * inspected for lack of permission. */
 struct vm *vms_find(const char *root, size_t *n, size_t *hidden);
 void vms_free(struct vm *vm, size_t n);
 
-/* What the kernel says now of the TSC of each vCPU; false: it says nothing. */
+/* Reads the TSC parameters of each vCPU from debugfs. Returns false if one of them is not available. */
 bool vm_read_tsc(const char *root, const struct vm *vm, struct vm_tsc *tsc /* [vcpus] */);
 
 #endif

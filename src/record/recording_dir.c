@@ -15,9 +15,9 @@
 #include "base/mem.h"
 #include "record/proc.h"
 
-#define NAME_LONGEST 64  /* bytes of a thread's name */
+#define NAME_LEN_MAX 64  /* bytes of a thread's name */
 
-/* ---- folders */
+/* ---- directories */
 
 static bool is_empty(int fd)
 {
@@ -30,53 +30,54 @@ static bool is_empty(int fd)
 	return empty;
 }
 
-static int open_folder(int parent, const char *name)
+static int open_dir(int parent, const char *name)
 {
 	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-int folder_make(const char *path, struct error *err)
+int dir_make(const char *path, struct error *err)
 {
 	struct stat st;
 	if (mkdir(path, 0700) != 0 && errno != EEXIST)
-		return error_system(err, "-o names another", "%s", path);
-	const int fd = open_folder(AT_FDCWD, path);
+		return error_system(err, "choose another directory with -o", "cannot create or open the directory %s", path);
+	const int fd = open_dir(AT_FDCWD, path);
 	if (fd < 0)
-		return error_system(err, "-o names another", "%s", path);
+		return error_system(err, "choose another directory with -o", "cannot create or open the directory %s", path);
 	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && is_empty(fd))
 		return fd;
 	close(fd);
-	return error_set(err, STATUS_USAGE, "-o names another", "%s: exists and is not an empty folder of yours", path);
+	return error_set(err, STATUS_USAGE, "choose another directory with -o",
+	                 "%s: exists, and is not an empty directory that you own", path);
 }
 
-int folder_make_machine(int parent, const char *name, struct error *err)
+int dir_make_machine(int parent, const char *name, struct error *err)
 {
 	static const char *const below[] = { "stats", "events", "pages" };
-	const int fd = mkdirat(parent, name, 0700) == 0 ? open_folder(parent, name) : -1;
-	bool made = fd >= 0;
-	for (size_t i = 0; i < sizeof below / sizeof *below && made; i++)
-		made = mkdirat(fd, below[i], 0700) == 0;
-	if (made)
+	const int fd = mkdirat(parent, name, 0700) == 0 ? open_dir(parent, name) : -1;
+	bool created = fd >= 0;
+	for (size_t i = 0; i < sizeof below / sizeof *below && created; i++)
+		created = mkdirat(fd, below[i], 0700) == 0;
+	if (created)
 		return fd;
-	error_system(err, NULL, "%s", name);
+	error_system(err, NULL, "cannot create the directory %s", name);
 	if (fd >= 0)
 		close(fd);
 	return -1;
 }
 
-uint64_t folder_room(int folder)
+uint64_t dir_free_bytes(int dir)
 {
 	struct statvfs s;
-	return fstatvfs(folder, &s) == 0 ? (uint64_t)s.f_bavail * s.f_frsize : UINT64_MAX;
+	return fstatvfs(dir, &s) == 0 ? (uint64_t)s.f_bavail * s.f_frsize : UINT64_MAX;
 }
 
 /* ---- files */
 
-int folder_put(int folder, const char *name, const void *data, size_t len, struct error *err)
+int dir_put(int dir, const char *name, const void *data, size_t len, struct error *err)
 {
-	if (folder < 0)
+	if (dir < 0)
 		return 0;
-	const int fd = openat(folder, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const int fd = openat(dir, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	bool written = fd >= 0;
 	for (size_t at = 0; written && at < len;) {
 		const ssize_t n = write(fd, (const char *)data + at, len - at);
@@ -84,34 +85,35 @@ int folder_put(int folder, const char *name, const void *data, size_t len, struc
 		at += written ? (size_t)n : 0;
 	}
 	if (!written)
-		error_system(err, NULL, "%s", name);
+		error_system(err, NULL, "cannot write %s", name);
 	if (fd >= 0)
 		close(fd);
 	return written ? 0 : -1;
 }
 
-int folder_put_format(int folder, const char *event, const char *text, size_t len, struct error *err)
+int dir_put_format(int dir, const char *event, const char *text, size_t len, struct error *err)
 {
 	const char *slash = strchr(event, '/');
-	if (folder < 0)
+	if (dir < 0)
 		return 0;
-	char *system = mem_printf("events/%.*s", (int)(slash - event), event), *place = mem_printf("events/%s", event);
-	char *file = mem_printf("%s/format", place);
-	mkdirat(folder, system, 0700);
-	mkdirat(folder, place, 0700);
-	const int rc = folder_put(folder, file, text, len, err);
+	char *system = mem_printf("events/%.*s", (int)(slash - event), event), *path = mem_printf("events/%s", event);
+	char *file = mem_printf("%s/format", path);
+	mkdirat(dir, system, 0700);
+	mkdirat(dir, path, 0700);
+	const int rc = dir_put(dir, file, text, len, err);
 	free(system);
-	free(place);
+	free(path);
 	free(file);
 	return rc;
 }
 
 /* ---- threads */
 
-struct line { uint64_t tid, process; const char *name; size_t len; };
+struct thread_line { uint64_t tid, process; const char *name; size_t len; };
 
-/* "TID NAME" or, `both`, "TID PROCESS NAME"; names are cut, lines of another form passed over. */
-static bool next_line(const char **text, bool both, bool named, struct line *l)
+/* Parses the next line "TID NAME" or, with has_process, "TID PROCESS NAME", and advances *text. Skips malformed lines
+ * and, with needs_name, lines without a name; truncates long names. Returns false at the end of the text. */
+static bool next_line(const char **text, bool has_process, bool needs_name, struct thread_line *l)
 {
 	while (*text && **text) {
 		const char *at = *text, *end = at + strcspn(at, "\n");
@@ -121,15 +123,15 @@ static bool next_line(const char **text, bool both, bool named, struct line *l)
 		bool valid = rest > at && rest <= end && *at >= '0' && *at <= '9' && l->tid <= INT32_MAX;
 		for (at = rest; valid && at < end && *at == ' ';)
 			at++;
-		if (valid && both) {
+		if (valid && has_process) {
 			l->process = strtoull(at, &rest, 10);
 			valid = rest > at && rest <= end && *at >= '0' && *at <= '9' && l->process <= INT32_MAX;
 			at = valid && rest < end ? rest + 1 : rest;
 		}
 		l->name = at;
 		l->len = valid && at < end ? (size_t)(end - at) : 0;
-		l->len = l->len > NAME_LONGEST ? NAME_LONGEST : l->len;
-		if (valid && (!named || l->len > 0))
+		l->len = l->len > NAME_LEN_MAX ? NAME_LEN_MAX : l->len;
+		if (valid && (!needs_name || l->len > 0))
 			return true;
 	}
 	return false;
@@ -137,7 +139,7 @@ static bool next_line(const char **text, bool both, bool named, struct line *l)
 
 struct tid_lines { char *bytes; size_t len, cap; };
 
-static void add(struct tid_lines *t, uint64_t tid, const char *rest, size_t len)
+static void add_tid_line(struct tid_lines *t, uint64_t tid, const char *rest, size_t len)
 {
 	if (t->len + len + 32 > t->cap) {
 		t->cap = 2 * (t->len + len + 32);
@@ -149,59 +151,59 @@ static void add(struct tid_lines *t, uint64_t tid, const char *rest, size_t len)
 	t->bytes[t->len++] = '\n';
 }
 
-int folder_put_threads(int folder, const char *threads, const char *cmdlines, const char *tgids, struct error *err)
+int dir_put_threads(int dir, const char *threads, const char *cmdlines, const char *tgids, struct error *err)
 {
 	struct tid_lines names = { 0 }, processes = { 0 };
-	struct map named = MAP_INIT, placed = MAP_INIT;
-	struct line l;
+	struct map named = MAP_INIT, written = MAP_INIT;
+	struct thread_line l;
 	bool new;
 	while (next_line(&threads, true, false, &l)) {
 		char process[24];
 		const int n = snprintf(process, sizeof process, "%llu", (unsigned long long)l.process);
-		map_put(&placed, l.tid, &new);
+		map_put(&written, l.tid, &new);
 		if (new)
-			add(&processes, l.tid, process, (size_t)n);
+			add_tid_line(&processes, l.tid, process, (size_t)n);
 		map_put(&named, l.tid, &new);
 		if (new && l.len > 0)
-			add(&names, l.tid, l.name, l.len);
+			add_tid_line(&names, l.tid, l.name, l.len);
 	}
 	while (next_line(&cmdlines, false, true, &l)) {
 		map_put(&named, l.tid, &new);
 		if (new && *l.name != '<')
-			add(&names, l.tid, l.name, l.len);
+			add_tid_line(&names, l.tid, l.name, l.len);
 	}
 	while (next_line(&tgids, true, false, &l)) {
 		char process[24];
 		const int n = snprintf(process, sizeof process, "%llu", (unsigned long long)l.process);
-		map_put(&placed, l.tid, &new);
+		map_put(&written, l.tid, &new);
 		if (new)
-			add(&processes, l.tid, process, (size_t)n);
+			add_tid_line(&processes, l.tid, process, (size_t)n);
 	}
-	int rc = folder_put(folder, "saved_cmdlines", names.bytes ? names.bytes : "", names.len, err);
+	int rc = dir_put(dir, "saved_cmdlines", names.bytes ? names.bytes : "", names.len, err);
 	if (rc == 0)
-		rc = folder_put(folder, "saved_tgids", processes.bytes ? processes.bytes : "", processes.len, err);
+		rc = dir_put(dir, "saved_tgids", processes.bytes ? processes.bytes : "", processes.len, err);
 	free(names.bytes);
 	free(processes.bytes);
 	map_release(&named);
-	map_release(&placed);
+	map_release(&written);
 	return rc;
 }
 
-char *folder_threads(const char *root)
+char *dir_threads(const char *root)
 {
 	struct tid_lines all = { 0 };
 	size_t processes, tasks;
 	char **process = proc_names(root, "", &processes, "/proc");
 	for (size_t i = 0; i < processes; i++) {
 		uint64_t pid, tid;
-		if (!proc_is_number(process[i], INT32_MAX, &pid))
+		if (!proc_parse_number(process[i], INT32_MAX, &pid))
 			continue;
 		char **task = proc_names(root, "", &tasks, "/proc/%s/task", process[i]);
 		for (size_t k = 0; k < tasks; k++) {
 			char *comm = proc_line(root, "/proc/%s/task/%s/comm", process[i], task[k]);
 			char *rest = comm ? mem_printf("%s %s", process[i], comm) : NULL;
-			if (rest && proc_is_number(task[k], INT32_MAX, &tid))
-				add(&all, tid, rest, strlen(rest));
+			if (rest && proc_parse_number(task[k], INT32_MAX, &tid))
+				add_tid_line(&all, tid, rest, strlen(rest));
 			free(comm);
 			free(rest);
 		}

@@ -1,4 +1,4 @@
-/* The files of a recording, written below descriptors of its folders: what is made is new, and no link is followed. */
+/* Writes the files of a recording, relative to descriptors of its directories. Symbolic links are not followed. */
 #ifndef STEALSCOPE_RECORD_RECORDING_DIR_H
 #define STEALSCOPE_RECORD_RECORDING_DIR_H
 
@@ -7,23 +7,25 @@
 
 #include "base/error.h"
 
-/* Makes a folder that is not there yet, or takes an empty one that is ours; returns a descriptor, or -1. */
-int folder_make(const char *path, struct error *err);
-/* Makes a folder NAME with pages, stats and events in it; returns a descriptor, or -1. */
-int folder_make_machine(int parent, const char *name, struct error *err);
+/* Creates a directory, or uses an empty one that the user owns. Returns a descriptor, or -1 with *err. */
+int dir_make(const char *path, struct error *err);
+/* Creates the directory of a machine with the subdirectories pages, stats and events. Returns a descriptor, or -1 with
+ * *err. */
+int dir_make_machine(int parent, const char *name, struct error *err);
 
-/* Writes a file of a machine's folder. */
-int folder_put(int folder, const char *name, const void *data, size_t len, struct error *err);
-/* The format of an event "system/name". */
-int folder_put_format(int folder, const char *event, const char *text, size_t len, struct error *err);
-/* saved_cmdlines ("TID NAME") and saved_tgids ("TID PROCESS"): first what /proc said when it began (lines "TID PROCESS
- * NAME"), then what the kernel wrote down of others.  Each may be NULL. */
-int folder_put_threads(int folder, const char *threads, const char *cmdlines, const char *tgids, struct error *err);
+/* Writes a file in a directory; does nothing if dir is -1. */
+int dir_put(int dir, const char *name, const void *data, size_t len, struct error *err);
+/* Writes events/SYSTEM/NAME/format; event: "system/name". */
+int dir_put_format(int dir, const char *event, const char *text, size_t len, struct error *err);
+/* Writes the files saved_cmdlines ("TID NAME") and saved_tgids ("TID PROCESS"). They contain the threads from /proc at
+ * the start (`threads`: lines "TID PROCESS NAME"), then other threads from the kernel's saved_cmdlines and saved_tgids.
+ * Each text may be NULL. */
+int dir_put_threads(int dir, const char *threads, const char *cmdlines, const char *tgids, struct error *err);
 
-/* The threads of this machine, as lines "TID PROCESS NAME".  The caller frees. */
-char *folder_threads(const char *root);
+/* Lists the threads of this machine as lines "TID PROCESS NAME". The caller frees. */
+char *dir_threads(const char *root);
 
-/* Bytes that are free on its disk. */
-uint64_t folder_room(int folder);
+/* Returns the free bytes of the file system that contains the directory. */
+uint64_t dir_free_bytes(int dir);
 
 #endif

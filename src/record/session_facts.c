@@ -8,11 +8,11 @@
 #include "base/mem.h"
 #include "record/proc.h"
 
-#define MOST_THREADS 1024
+#define MAX_THREADS 1024
 
 /* ---- threads */
 
-static const struct vm_vcpu *vcpu_of(const struct vm *vm, int32_t tid)
+static const struct vm_vcpu *find_vcpu(const struct vm *vm, int32_t tid)
 {
 	for (size_t i = 0; i < vm->vcpus; i++)
 		if (vm->vcpu[i].tid == tid)
@@ -24,9 +24,9 @@ static const struct { const char *prefix, *kind; } thread_kinds[] = {
 	{ "IO ", "iothread" }, { "iothread", "iothread" }, { "worker", "worker" }, { "vhost-", "vhost" },
 };
 
-static const char *kind_of(const struct vm *vm, int32_t tid, const char *name)
+static const char *thread_kind(const struct vm *vm, int32_t tid, const char *name)
 {
-	if (vcpu_of(vm, tid))
+	if (find_vcpu(vm, tid))
 		return "vcpu";
 	if (tid == vm->pid)
 		return "main";
@@ -36,11 +36,11 @@ static const char *kind_of(const struct vm *vm, int32_t tid, const char *name)
 	return "other";
 }
 
-static const char *policy_of(const char *number)
+static const char *thread_policy(const char *number)
 {
 	static const char *const policy[] = { "other", "fifo", "rr", "batch", NULL, "idle", "deadline" };
 	uint64_t n;
-	if (!number || !proc_is_number(number, sizeof policy / sizeof *policy - 1, &n))
+	if (!number || !proc_parse_number(number, sizeof policy / sizeof *policy - 1, &n))
 		return NULL;
 	return policy[n];
 }
@@ -52,16 +52,16 @@ static void put_thread(struct yaml_out *o, int list, const char *root, const str
 	char *cpus = status ? proc_field(status, "Cpus_allowed_list") : NULL;
 	char *nice = proc_stat_word(root, pid, tid, 16), *priority = proc_stat_word(root, pid, tid, 37);
 	char *policy = proc_stat_word(root, pid, tid, 38);
-	const struct vm_vcpu *vcpu = vcpu_of(vm, tid);
+	const struct vm_vcpu *vcpu = find_vcpu(vm, tid);
 	if (name) {
 		const int map = yaml_out_braces(o, list, NULL);
 		yaml_out_number(o, map, "tid", tid);
 		yaml_out_escaped(o, map, "name", name);
-		yaml_out_text(o, map, "kind", kind_of(vm, tid, name));
+		yaml_out_text(o, map, "kind", thread_kind(vm, tid, name));
 		if (vcpu)
 			yaml_out_number(o, map, "vcpu", vcpu->number);
 		yaml_out_text(o, map, "cpus", cpus);
-		yaml_out_text(o, map, "policy", policy_of(policy));
+		yaml_out_text(o, map, "policy", thread_policy(policy));
 		yaml_out_text(o, map, "nice", nice);
 		if (priority && strcmp(priority, "0") != 0)
 			yaml_out_text(o, map, "priority", priority);
@@ -71,7 +71,7 @@ static void put_thread(struct yaml_out *o, int list, const char *root, const str
 		free(all[i]);
 }
 
-/* Of the process, and, where vhost's are threads of the kernel, those named after it. */
+/* Writes the threads of the VM's process, and the vhost kernel threads that are named after its PID. */
 static void put_threads(struct yaml_out *o, int map, const char *root, const struct vm *vm)
 {
 	size_t n, processes;
@@ -79,11 +79,11 @@ static void put_threads(struct yaml_out *o, int map, const char *root, const str
 	const int list = yaml_out_list(o, map, "threads");
 	char **task = proc_names(root, "", &n, "/proc/%d/task", vm->pid), **process = proc_names(root, "", &processes, "/proc");
 	char *vhost = mem_printf("vhost-%d", vm->pid);
-	for (size_t i = 0; i < n && i < MOST_THREADS; i++)
-		if (proc_is_number(task[i], INT32_MAX, &id))
+	for (size_t i = 0; i < n && i < MAX_THREADS; i++)
+		if (proc_parse_number(task[i], INT32_MAX, &id))
 			put_thread(o, list, root, vm, vm->pid, (int32_t)id);
 	for (size_t i = 0; i < processes; i++) {
-		char *comm = proc_is_number(process[i], INT32_MAX, &id) ? proc_line(root, "/proc/%s/comm", process[i]) : NULL;
+		char *comm = proc_parse_number(process[i], INT32_MAX, &id) ? proc_line(root, "/proc/%s/comm", process[i]) : NULL;
 		if (comm && strcmp(comm, vhost) == 0)
 			put_thread(o, list, root, vm, (int32_t)id, (int32_t)id);
 		free(comm);

@@ -1,4 +1,4 @@
-/* What an analyst asks next, and no event tells: who may run where, how much, with which priority; what KVM was told. */
+/* Writes settings of host and VMs that no event records: affinity, quotas, priorities, KVM parameters. */
 #ifndef STEALSCOPE_RECORD_SESSION_FACTS_H
 #define STEALSCOPE_RECORD_SESSION_FACTS_H
 
@@ -6,10 +6,10 @@
 #include "record/cgroups.h"
 #include "record/record.h"
 
-/* Writes what the VM is and its threads, and its control groups before and after (each may be NULL). */
+/* Writes description, threads and quotas of a VM. before, after: snapshots of its control groups, or NULL. */
 void facts_put_vm(struct yaml_out *o, int map, const char *root, const struct vm *vm, const struct cgroups *before,
                   const struct cgroups *after);
-/* The same of the host: CPU, KVM's parameters, governors. */
+/* Writes CPU model, online CPUs, SMT, governor, clocksource and KVM parameters of the host. */
 void facts_put_host(struct yaml_out *o, int map, const char *root);
 
 #endif

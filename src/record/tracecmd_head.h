@@ -1,20 +1,20 @@
-/* The head of a trace.dat (version 6), as an agent of trace-cmd sends it before it records. */
+/* Parses the head of a trace.dat file (version 6), which a trace-cmd agent sends before it starts recording. */
 #ifndef STEALSCOPE_RECORD_TRACECMD_HEAD_H
 #define STEALSCOPE_RECORD_TRACECMD_HEAD_H
 
 #include <stddef.h>
 
-struct head_text { const char *at; size_t len; };
+struct head_text { const char *at; size_t len; };  /* not NUL-terminated */
 
 struct agent_head {
-	struct head_text header_page, header_event, commands;  /* in what was parsed; commands: lines "TID NAME" */
+	struct head_text header_page, header_event, commands;  /* point into the parsed bytes; commands: lines "TID NAME" */
 	char *events;         /* " system/name ..." */
-	char *formats;        /* their format files, one behind the other */
+	char *formats;        /* format files, concatenated */
 	size_t formats_len;
 	char *system;         /* "Linux hostname release machine", or NULL */
 };
 
-/* 0; -1: it is not such a head, or cut.  The caller releases. */
+/* Parses untrusted bytes. Returns -1 if they are no complete head. Always call agent_head_release(). */
 int agent_head_parse(struct agent_head *h, const void *bytes, size_t len);
 void agent_head_release(struct agent_head *h);
 

@@ -13,110 +13,113 @@
 #include "record/proc.h"
 
 #define PREFIX "stealscope-"
-#define MOST_CPUS 4096
-#define MEND_TRACEFS "mount -t tracefs tracefs /sys/kernel/tracing, as root; the kernel must have it"
+#define MAX_CPUS 4096
+#define REMEDY_TRACEFS "as root: mount -t tracefs tracefs /sys/kernel/tracing; this requires a kernel with CONFIG_FTRACE"
 
 struct tracer {
 	struct tracefs_instance *instance;
-	char *folder;
+	char *dir;
 	unsigned cpus;
-	uint64_t kilobytes;
+	uint64_t kilobytes;  /* size of each CPU's buffer, KiB */
 	struct drain {
 		struct tracefs_cpu *from;
-		int to;
-	} *drain;  /* [cpus], or NULL */
+		int to;  /* descriptor of the file; -1: none */
+	} *drain;  /* [cpus]; NULL: no output files are open */
 };
 
-const char *tracer_place(const char *root, bool mount, struct error *err)
+const char *tracer_find_tracefs(const char *root, bool mount, struct error *err)
 {
-	const char *place = NULL;
+	const char *tracefs = NULL;
 	if (*root) {
-		char *own = mem_printf("%s/sys/kernel/tracing", root);
-		const bool is_there = proc_exists("", "%s/trace_clock", own) && tracefs_set_tracing_dir(own) == 0;
-		free(own);
-		place = is_there ? tracefs_tracing_dir() : NULL;
-	} else if (tracefs_tracing_dir_is_mounted(mount, &place) < 1) {
-		place = NULL;
+		char *path = mem_printf("%s/sys/kernel/tracing", root);
+		const bool is_there = proc_exists("", "%s/trace_clock", path) && tracefs_set_tracing_dir(path) == 0;
+		free(path);
+		tracefs = is_there ? tracefs_tracing_dir() : NULL;
+	} else if (tracefs_tracing_dir_is_mounted(mount, &tracefs) < 1) {
+		tracefs = NULL;
 	}
-	if (!place)
-		error_set(err, STATUS_SYSTEM, MEND_TRACEFS, "tracefs: is not mounted");
-	else if (access(place, R_OK | W_OK | X_OK) != 0 && (place = NULL) == NULL)
-		error_system(err, "as root, or with CAP_DAC_OVERRIDE", "%s", "tracefs");
-	return place;
+	if (!tracefs)
+		error_set(err, STATUS_SYSTEM, REMEDY_TRACEFS, "tracefs is not mounted");
+	else if (access(tracefs, R_OK | W_OK | X_OK) != 0 && (tracefs = NULL) == NULL)
+		error_system(err, "run as root, or with CAP_DAC_OVERRIDE", "cannot access tracefs");
+	return tracefs;
 }
 
 /* ---- the instance */
 
-static bool is_alive(const char *root, const char *name)
+/* Returns true if the recorder that created an instance lives. */
+static bool owner_is_alive(const char *root, const char *name)
 {
 	const char *pid = name + strlen(PREFIX), *dash = strchr(pid, '-');
 	uint64_t begun, number;
 	char *text = dash ? mem_printf("%.*s", (int)(dash - pid), pid) : NULL;
-	const bool alive = text && proc_is_number(text, INT32_MAX, &number) && proc_is_number(dash + 1, UINT64_MAX, &begun) &&
-	                   proc_begun(root, (int32_t)number) == begun;
+	const bool alive = text && proc_parse_number(text, INT32_MAX, &number) &&
+	                   proc_parse_number(dash + 1, UINT64_MAX, &begun) && proc_start_time(root, (int32_t)number) == begun;
 	free(text);
 	return alive;
 }
 
-/* Is it one of a host's recorder?  (Those of guests are stealscope-guest-PID-BEGUN.) */
+/* Returns true for instances of recorders on the host; scripts in guests use the names stealscope-guest-PID-START. */
 static bool is_ours(const char *name)
 {
 	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && name[strlen(PREFIX)] >= '0' && name[strlen(PREFIX)] <= '9';
 }
 
-static bool destroy(struct tracefs_instance *instance)
+static bool destroy_instance(struct tracefs_instance *instance)
 {
 	tracefs_trace_off(instance);
 	return tracefs_instance_destroy(instance) == 0;
 }
 
-size_t tracer_clean(const char *root, size_t *left)
+size_t tracer_clean(const char *root, size_t *failed)
 {
-	size_t n, erased = 0;
-	const char *place = tracer_place(root, false, NULL);
-	*left = 0;
-	if (!place)
+	size_t n, removed = 0;
+	const char *tracefs = tracer_find_tracefs(root, false, NULL);
+	*failed = 0;
+	if (!tracefs)
 		return 0;
-	char **name = proc_names("", PREFIX, &n, "%s/instances", place);
+	char **name = proc_names("", PREFIX, &n, "%s/instances", tracefs);
 	for (size_t i = 0; i < n; i++) {
-		struct tracefs_instance *old = is_ours(name[i]) && !is_alive(root, name[i]) ? tracefs_instance_alloc(NULL, name[i])
+		struct tracefs_instance *old = is_ours(name[i]) && !owner_is_alive(root, name[i]) ? tracefs_instance_alloc(NULL,
+		                                                                                                           name[i])
 		                                                                          : NULL;
 		if (!old)
 			continue;
-		*(destroy(old) ? &erased : left) += 1;
+		*(destroy_instance(old) ? &removed : failed) += 1;
 		tracefs_instance_free(old);
 	}
 	proc_names_free(name, n);
-	return erased;
+	return removed;
 }
 
-static unsigned count_cpus(const char *folder)
+static unsigned count_cpus(const char *dir)
 {
 	size_t n;
-	uint64_t number, most = 0;
-	char **name = proc_names("", "cpu", &n, "%s/per_cpu", folder);
+	uint64_t number, max_cpus = 0;
+	char **name = proc_names("", "cpu", &n, "%s/per_cpu", dir);
 	for (size_t i = 0; i < n; i++)
-		if (proc_is_number(name[i] + 3, MOST_CPUS - 1, &number) && number + 1 > most)
-			most = number + 1;
+		if (proc_parse_number(name[i] + 3, MAX_CPUS - 1, &number) && number + 1 > max_cpus)
+			max_cpus = number + 1;
 	proc_names_free(name, n);
-	return (unsigned)most;
+	return (unsigned)max_cpus;
 }
 
 struct tracer *tracer_new(const char *root, struct error *err)
 {
-	if (!tracer_place(root, true, err))
+	if (!tracer_find_tracefs(root, true, err))
 		return NULL;
-	char *name = mem_printf(PREFIX "%d-%llu", (int)getpid(), (unsigned long long)proc_begun("", (int32_t)getpid()));
+	char *name = mem_printf(PREFIX "%d-%llu", (int)getpid(), (unsigned long long)proc_start_time("", (int32_t)getpid()));
 	struct tracer *t = mem_new(1, sizeof *t);
 	t->instance = tracefs_instance_create(name);
 	if (!t->instance || !tracefs_instance_is_new(t->instance)) {
-		error_system(err, "a kernel with CONFIG_TRACING; not in lockdown", "%s: no instance of tracefs can be made", name);
+		error_system(err, "use a kernel with CONFIG_TRACING, without lockdown", "cannot create the tracefs instance %s",
+		             name);
 		tracefs_instance_free(t->instance);
 		free(t);
 		t = NULL;
 	} else {
-		t->folder = tracefs_instance_get_dir(t->instance);
-		t->cpus = count_cpus(t->folder);
+		t->dir = tracefs_instance_get_dir(t->instance);
+		t->cpus = count_cpus(t->dir);
 		tracefs_trace_off(t->instance);
 	}
 	free(name);
@@ -128,15 +131,15 @@ void tracer_free(struct tracer *t)
 	if (!t)
 		return;
 	tracer_drain_end(t);
-	destroy(t->instance);
+	destroy_instance(t->instance);
 	tracefs_instance_free(t->instance);
-	tracefs_put_tracing_file(t->folder);
+	tracefs_put_tracing_file(t->dir);
 	free(t);
 }
 
-const char *tracer_folder(const struct tracer *t)
+const char *tracer_dir(const struct tracer *t)
 {
-	return t->folder;
+	return t->dir;
 }
 
 unsigned tracer_cpus(const struct tracer *t)
@@ -144,23 +147,23 @@ unsigned tracer_cpus(const struct tracer *t)
 	return t->cpus;
 }
 
-static int put(struct tracer *t, const char *file, const char *text, struct error *err)
+static int write_tracefs_file(struct tracer *t, const char *file, const char *text, struct error *err)
 {
 	if (tracefs_instance_file_write(t->instance, file, text) >= 0)
 		return 0;
-	return error_system(err, NULL, "tracefs: %s: %s", file, text);
+	return error_system(err, NULL, "tracefs: cannot write '%s' to %s", text, file);
 }
 
 int tracer_set_up(struct tracer *t, const char *clock, char *const *event, size_t events, struct error *err)
 {
-	if (put(t, "trace_clock", clock, err))
+	if (write_tracefs_file(t, "trace_clock", clock, err))
 		return -1;
-	/* Only where new events take the place of old ones does a page say that some are lost before it. */
-	put(t, "options/overwrite", "1", NULL);
-	put(t, "options/record-tgid", "1", NULL);
+	/* Pages mark lost events only in overwrite mode. */
+	write_tracefs_file(t, "options/overwrite", "1", NULL);
+	write_tracefs_file(t, "options/record-tgid", "1", NULL);
 	for (size_t i = 0; i < events; i++) {
 		char *file = mem_printf("events/%s/enable", event[i]);
-		const int rc = put(t, file, "1", err);
+		const int rc = write_tracefs_file(t, file, "1", err);
 		free(file);
 		if (rc)
 			return -1;
@@ -173,30 +176,31 @@ int tracer_resize(struct tracer *t, uint64_t kilobytes, struct error *err)
 	char text[24];
 	snprintf(text, sizeof text, "%llu", (unsigned long long)kilobytes);
 	t->kilobytes = kilobytes;
-	return put(t, "buffer_size_kb", text, err);
+	return write_tracefs_file(t, "buffer_size_kb", text, err);
 }
 
 int tracer_switch(struct tracer *t, bool on, struct error *err)
 {
-	return put(t, "tracing_on", on ? "1" : "0", err);
+	return write_tracefs_file(t, "tracing_on", on ? "1" : "0", err);
 }
 
 int tracer_clear(struct tracer *t, struct error *err)
 {
-	return tracefs_instance_file_clear(t->instance, "trace") >= 0 ? 0 : error_system(err, NULL, "tracefs: trace");
+	return tracefs_instance_file_clear(t->instance, "trace") >= 0 ? 0 : error_system(err, NULL,
+	                                                                                 "tracefs: cannot clear the buffers");
 }
 
 /* ---- buffers */
 
 struct cpu_stats tracer_stats(const struct tracer *t, unsigned cpu)
 {
-	char *text = proc_text("", NULL, "%s/per_cpu/cpu%u/stats", t->folder, cpu);
+	char *text = proc_text("", NULL, "%s/per_cpu/cpu%u/stats", t->dir, cpu);
 	const struct cpu_stats stats = text ? cpu_stats_parse(text) : (struct cpu_stats){ 0 };
 	free(text);
 	return stats;
 }
 
-int tracer_drain_into(struct tracer *t, int folder, struct error *err)
+int tracer_drain_into(struct tracer *t, int dir, struct error *err)
 {
 	t->drain = mem_new(t->cpus, sizeof *t->drain);
 	for (unsigned i = 0; i < t->cpus; i++)
@@ -204,39 +208,39 @@ int tracer_drain_into(struct tracer *t, int folder, struct error *err)
 	for (unsigned i = 0; i < t->cpus; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "pages/cpu%u", i);
-		if (!proc_exists("", "%s/per_cpu/cpu%u", t->folder, i))
+		if (!proc_exists("", "%s/per_cpu/cpu%u", t->dir, i))
 			continue;
 		t->drain[i].from = tracefs_cpu_open(t->instance, (int)i, true);
 		if (!t->drain[i].from)
-			return error_system(err, NULL, "tracefs: per_cpu/cpu%u/trace_pipe_raw", i);
-		t->drain[i].to = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+			return error_system(err, NULL, "tracefs: cannot open per_cpu/cpu%u/trace_pipe_raw", i);
+		t->drain[i].to = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (t->drain[i].to < 0)
-			return error_system(err, NULL, "%s", name);
+			return error_system(err, NULL, "cannot create %s", name);
 	}
 	return 0;
 }
 
-/* Calls take() until nothing comes. */
-static int take_all(struct drain *d, int (*take)(struct drain *d), uint64_t *bytes, unsigned cpu, struct error *err)
+/* Calls copy() until it has no more data; adds to *bytes. */
+static int copy_all(struct drain *d, int (*copy)(struct drain *d), uint64_t *bytes, unsigned cpu, struct error *err)
 {
 	int n;
 	do {
 		errno = 0;
-		n = take(d);
+		n = copy(d);
 		if (n > 0)
 			*bytes += (unsigned)n;
 	} while (n > 0);
 	if (n < 0 && errno && errno != EAGAIN && errno != EINTR)
-		return error_system(err, NULL, "pages/cpu%u", cpu);
+		return error_system(err, NULL, "cannot copy trace pages to pages/cpu%u", cpu);
 	return 0;
 }
 
-static int take_pages(struct drain *d)
+static int copy_full_pages(struct drain *d)
 {
 	return tracefs_cpu_write(d->from, d->to, true);
 }
 
-static int take_rest(struct drain *d)
+static int copy_partial_page(struct drain *d)
 {
 	return tracefs_cpu_flush_write(d->from, d->to);
 }
@@ -247,7 +251,7 @@ int tracer_drain(struct tracer *t, bool all, uint64_t *bytes, struct error *err)
 		struct drain *d = &t->drain[i];
 		if (!d->from || (!all && tracer_stats(t, i).bytes / 512 <= t->kilobytes))
 			continue;
-		if (take_all(d, take_pages, bytes, i, err) || (all && take_all(d, take_rest, bytes, i, err)))
+		if (copy_all(d, copy_full_pages, bytes, i, err) || (all && copy_all(d, copy_partial_page, bytes, i, err)))
 			return -1;
 	}
 	return 0;

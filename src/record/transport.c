@@ -18,15 +18,15 @@
 #include "base/mem.h"
 #include "record/proc.h"
 
-#define CONNECTING 10  /* s until a vsock answers, as for ssh: the 2 s of the kernel are few where CPUs are contended */
-#define AGENT_PORT 823  /* where trace-cmd's agents listen */
-#define PATIENCE 2000  /* ms that a child may take to end, */
-#define DYING 15000    /* and when it was killed: it may hardly get a CPU for that */
+#define CONNECT_TIMEOUT 10  /* s to connect a vsock, as for ssh: the kernel's 2 s are too short on contended CPUs */
+#define AGENT_PORT 823  /* default port of trace-cmd agents */
+#define TERM_TIMEOUT 2000   /* ms for a child to end after SIGTERM */
+#define KILL_TIMEOUT 15000  /* ms for a child to end after SIGKILL; CPUs may be contended */
 
-#define TRANSPORT_ROW(code, word, argument, what) { word, argument },
+#define TRANSPORT_ROW(code, word, argument, about) { word, argument },
 static const struct { const char *word, *argument; } kinds[] = { TRANSPORTS(TRANSPORT_ROW) };
 
-/* ---- what the user writes */
+/* ---- syntax */
 
 int transport_parse(const char *text, struct transport *t, struct error *err)
 {
@@ -39,7 +39,7 @@ int transport_parse(const char *text, struct transport *t, struct error *err)
 		if (form && kinds[i].argument[form - 1] != ']' && !*argument)
 			return error_set(err, STATUS_USAGE, kinds[i].word, "%s: %s is missing", text, kinds[i].argument);
 		if (i == TRANSPORT_SSH && *argument == '-')
-			return error_set(err, STATUS_USAGE, "ssh:[USER@]HOST", "%s: not a host", text);
+			return error_set(err, STATUS_USAGE, "use ssh:[USER@]HOST", "%s: invalid host name", text);
 		*t = (struct transport){ (enum transport_kind)i, mem_dup(argument) };
 		return 0;
 	}
@@ -49,7 +49,7 @@ int transport_parse(const char *text, struct transport *t, struct error *err)
 		snprintf(all + used, sizeof all - used, "%s %s%s%s", i ? "," : "", kinds[i].word, *kinds[i].argument ? ":" : "",
 		         kinds[i].argument);
 	}
-	return error_set(err, STATUS_USAGE, all, "%s: no such way into a guest", text);
+	return error_set(err, STATUS_USAGE, all, "%s: unknown transport", text);
 }
 
 void transport_release(struct transport *t)
@@ -64,33 +64,33 @@ char *transport_text(const struct transport *t)
 	                  t->argument ? t->argument : "");
 }
 
-struct transport transport_guess(const struct vm *vm)
+struct transport transport_default(const struct vm *vm)
 {
 	const bool has_agent = vm->agent || vm->domain;
 	return (struct transport){ has_agent ? TRANSPORT_QGA : TRANSPORT_NONE, mem_dup("") };
 }
 
-const char *transport_mend(const struct transport *t)
+const char *transport_remedy(const struct transport *t)
 {
-	static const char *const mend[TRANSPORT_KINDS] = {
-		[TRANSPORT_SSH] = "does ssh -o BatchMode=yes HOST true work, as root of this host?",
-		[TRANSPORT_QGA] = "does qemu-ga run in the guest, and may it guest-exec?",
+	static const char *const remedy[TRANSPORT_KINDS] = {
+		[TRANSPORT_SSH] = "check that ssh -o BatchMode=yes HOST true works as root of this host",
+		[TRANSPORT_QGA] = "check that qemu-ga runs in the guest and allows guest-exec",
 		[TRANSPORT_VSOCK] = "in the guest: modprobe vmw_vsock_virtio_transport; socat VSOCK-LISTEN:PORT,fork EXEC:/bin/sh",
 		[TRANSPORT_AGENT] = "in the guest: modprobe vmw_vsock_virtio_transport; trace-cmd agent -D",
-		[TRANSPORT_CMD] = "try it by hand: it must give a shell that reads its standard input",
+		[TRANSPORT_CMD] = "run the command by hand: it must start a shell that reads commands from its standard input",
 	};
-	return mend[t->kind];
+	return remedy[t->kind];
 }
 
 /* ---- child processes */
 
-static void become(int in, int out, int errors)
+static void redirect_standard_files(int in, int out, int errors)
 {
 	prctl(PR_SET_PDEATHSIG, SIGTERM);
 	setsid();
 	if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(errors, 2) < 0)
 		_exit(127);
-	syscall(SYS_close_range, 3U, ~0U, 0U);  /* the ends of other guests' pipes */
+	syscall(SYS_close_range, 3U, ~0U, 0U);  /* pipe ends of other guests */
 	signal(SIGPIPE, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
@@ -116,11 +116,11 @@ int channel_start(struct channel *c, char *const *argv, int (*run)(void *arg), v
 	else
 		c->pid = -1;
 	if (c->pid == 0) {
-		become(in[0], out[1], errors[1]);
+		redirect_standard_files(in[0], out[1], errors[1]);
 		if (getppid() != parent)
 			_exit(127);
 		if (run) {
-			signal(SIGUSR1, SIG_IGN);  /* a trigger: for us, even where all of our name are sent it */
+			signal(SIGUSR1, SIG_IGN);  /* pkill -USR1 stealscope also signals this process, but is meant for the recorder */
 			_exit(run(arg));
 		}
 		execvp(argv[0], argv);
@@ -129,7 +129,7 @@ int channel_start(struct channel *c, char *const *argv, int (*run)(void *arg), v
 	}
 	if (c->pid < 0) {
 		c->pid = 0;
-		error_system(err, NULL, "%s: cannot be started", argv ? argv[0] : "transport");
+		error_system(err, NULL, "cannot start %s", argv ? argv[0] : "the transport");
 		close_pair(in);
 		close_pair(out);
 		close_pair(errors);
@@ -174,11 +174,11 @@ void channel_drop(struct channel *c)
 		kill(c->pid, SIGTERM);
 }
 
-/* Has it ended, within so many ms? */
-static bool wait_for(pid_t child, int *status, int patience)
+/* Waits at most `timeout` ms for the child to end. Returns false if it still runs. */
+static bool wait_for(pid_t child, int *status, int timeout)
 {
 	const struct timespec tick = { 0, 10000000 };
-	for (int ms = 0; ms <= patience; ms += 10) {
+	for (int ms = 0; ms <= timeout; ms += 10) {
 		if (waitpid(child, status, WNOHANG) != 0)
 			return true;
 		nanosleep(&tick, NULL);
@@ -186,14 +186,14 @@ static bool wait_for(pid_t child, int *status, int patience)
 	return false;
 }
 
-int child_end(pid_t child, int patience)
+int child_end(pid_t child, int timeout)
 {
 	const pid_t pid = child < 0 ? -child : child;
 	int status = 0;
 	kill(child, SIGTERM);
-	if (!wait_for(pid, &status, patience)) {
+	if (!wait_for(pid, &status, timeout)) {
 		kill(child, SIGKILL);
-		wait_for(pid, &status, DYING);  /* one that sits in the kernel for good is left to itself */
+		wait_for(pid, &status, KILL_TIMEOUT);  /* a child that is stuck in the kernel is left */
 	}
 	return status;
 }
@@ -202,11 +202,11 @@ void channel_end(struct channel *c)
 {
 	channel_drop(c);
 	if (c->pid)
-		child_end(c->pid, PATIENCE);
+		child_end(c->pid, TERM_TIMEOUT);
 	c->pid = 0;
 }
 
-/* ---- kinds */
+/* ---- kinds of transports */
 
 static int open_ssh(struct channel *c, const struct transport *t, struct error *err)
 {
@@ -223,11 +223,11 @@ static int open_command(struct channel *c, const struct transport *t, struct err
 	return channel_start(c, argv, NULL, NULL, err);
 }
 
-/* Copies both ways until the other end closes.  The process ends then. */
-static int relay(int s)
+/* Copies between the socket and the standard files until the peer closes the socket. Returns an exit status. */
+static int relay_socket(int s)
 {
-	const size_t room = 65536;
-	char *buf = mem_resize(NULL, room, 1);
+	const size_t size = 65536;
+	char *buf = mem_resize(NULL, size, 1);
 	fd_set set;
 	bool open = true;
 	for (;;) {
@@ -237,13 +237,13 @@ static int relay(int s)
 			FD_SET(0, &set);
 		if (select(s + 1, &set, NULL, NULL, NULL) < 0)
 			return 1;
-		ssize_t n = FD_ISSET(s, &set) ? read(s, buf, room) : -2;
+		ssize_t n = FD_ISSET(s, &set) ? read(s, buf, size) : -2;
 		if (n == 0 || n == -1)
 			return 0;
 		for (ssize_t at = 0, put; at < n; at += put)
 			if ((put = write(1, buf + at, (size_t)(n - at))) < 0)
 				return 1;
-		n = open && FD_ISSET(0, &set) ? read(0, buf, room) : -2;
+		n = open && FD_ISSET(0, &set) ? read(0, buf, size) : -2;
 		if (n == 0 || n == -1) {
 			open = false;
 			shutdown(s, SHUT_WR);
@@ -254,13 +254,13 @@ static int relay(int s)
 	}
 }
 
-static int dial_vsock(const struct agent_way *way, unsigned port)
+static int dial_vsock(const struct agent_connection *connection, unsigned port)
 {
-	const struct sockaddr_vm address = { .svm_family = AF_VSOCK, .svm_cid = way->cid, .svm_port = port };
-	const struct timeval patience = { CONNECTING, 0 };
+	const struct sockaddr_vm address = { .svm_family = AF_VSOCK, .svm_cid = connection->cid, .svm_port = port };
+	const struct timeval timeout = { CONNECT_TIMEOUT, 0 };
 	const int s = socket(AF_VSOCK, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (s >= 0)
-		setsockopt(s, AF_VSOCK, SO_VM_SOCKETS_CONNECT_TIMEOUT, &patience, sizeof patience);
+		setsockopt(s, AF_VSOCK, SO_VM_SOCKETS_CONNECT_TIMEOUT, &timeout, sizeof timeout);
 	if (s >= 0 && connect(s, (const struct sockaddr *)&address, sizeof address) == 0)
 		return s;
 	const int why = errno;
@@ -272,28 +272,28 @@ static int dial_vsock(const struct agent_way *way, unsigned port)
 
 static int vsock_relay(void *arg)
 {
-	const struct agent_way *way = arg;
-	const int s = dial_vsock(way, way->port);
+	const struct agent_connection *connection = arg;
+	const int s = dial_vsock(connection, connection->port);
 	if (s >= 0)
-		return relay(s);
-	dprintf(2, "vsock %u:%u: %s\n", way->cid, way->port, strerror(errno));
+		return relay_socket(s);
+	dprintf(2, "vsock %u:%u: %s\n", connection->cid, connection->port, strerror(errno));
 	return 1;
 }
 
-/* "CID:PORT" */
+/* Opens a vsock or agent transport; argument: "CID:PORT". */
 static int open_vsock(struct channel *c, const struct transport *t, struct error *err)
 {
-	struct agent_way way = { .dial = dial_vsock, .in = 0, .out = 1, .err = 2, .look = AGENT_LOOK,
-		.busy = AGENT_BUSY };
-	if (sscanf(t->argument, "%u:%u", &way.cid, &way.port) != 2)
-		return error_set(err, STATUS_USAGE, "vsock:CID:PORT", "vsock:%s: not an address", t->argument);
-	return channel_start(c, NULL, t->kind == TRANSPORT_AGENT ? agent_relay : vsock_relay, &way, err);
+	struct agent_connection connection = { .dial = dial_vsock, .in = 0, .out = 1, .err = 2, .probe_ms = AGENT_PROBE_MS,
+		.busy_ms = AGENT_BUSY_MS };
+	if (sscanf(t->argument, "%u:%u", &connection.cid, &connection.port) != 2)
+		return error_set(err, STATUS_USAGE, "use vsock:CID:PORT", "vsock:%s: invalid address", t->argument);
+	return channel_start(c, NULL, t->kind == TRANSPORT_AGENT ? agent_relay : vsock_relay, &connection, err);
 }
 
-/* A path is a socket, any other word a domain of libvirt. */
+/* Opens a qga transport; argument: a path (the agent's socket) or the name of a libvirt domain. */
 static int open_qga(struct channel *c, const struct transport *t, struct error *err)
 {
-	struct qga q = { NULL, NULL, QGA_PATIENCE };
+	struct qga q = { NULL, NULL, QGA_TIMEOUT };
 	*(strchr(t->argument, '/') ? &q.socket : &q.domain) = t->argument;
 	return channel_start(c, NULL, qga_relay, &q, err);
 }
@@ -312,12 +312,12 @@ int channel_open(struct channel *c, const struct transport *t, const char *name,
 	case TRANSPORT_CMD:
 		return open_command(c, t, err);
 	default:
-		return error_set(err, STATUS_INPUT, "NAME=ssh:HOST, NAME=qga:, NAME=cmd:COMMAND ...", "no way into %s is known",
-		                 name);
+		return error_set(err, STATUS_INPUT, "use NAME=ssh:HOST, NAME=qga:, NAME=cmd:COMMAND ...",
+		                 "no way to reach the guest %s is configured", name);
 	}
 }
 
-/* ---- what the VM knows of itself */
+/* ---- data of the VM */
 
 static void set_argument(struct transport *t, char *argument)
 {
@@ -325,21 +325,21 @@ static void set_argument(struct transport *t, char *argument)
 	t->argument = argument;
 }
 
-/* "[CID]:PORT" or "PORT", and of an agent neither need be said. */
+/* Completes "[CID]:PORT" or "PORT". port: default port; 0: none. */
 static int resolve_vsock(struct transport *t, const struct vm *vm, uint64_t port, struct error *err)
 {
 	const char *colon = strrchr(t->argument, ':');
 	char *first = mem_printf("%.*s", colon ? (int)(colon - t->argument) : 0, t->argument);
 	const char *last = colon ? colon + 1 : t->argument;
 	uint64_t cid = vm->cid;
-	const bool valid = (!*first || proc_is_number(first, UINT32_MAX, &cid)) &&
-	                   (!*last || proc_is_number(last, UINT32_MAX, &port));
+	const bool valid = (!*first || proc_parse_number(first, UINT32_MAX, &cid)) &&
+	                   (!*last || proc_parse_number(last, UINT32_MAX, &port));
 	free(first);
 	if (!valid || !port)
-		return error_set(err, STATUS_USAGE, "vsock:[CID]:PORT", "%s: not an address of a vsock", t->argument);
+		return error_set(err, STATUS_USAGE, "use vsock:[CID]:PORT", "%s: invalid vsock address", t->argument);
 	if (!cid)
-		return error_set(err, STATUS_INPUT, "give it a device vhost-vsock, or name its CID: vsock:CID:PORT",
-		                 "%s has no vsock", vm->name);
+		return error_set(err, STATUS_INPUT, "add a vhost-vsock device to the VM, or specify its CID: vsock:CID:PORT",
+		                 "%s has no vsock device", vm->name);
 	set_argument(t, mem_printf("%llu:%llu", (unsigned long long)cid, (unsigned long long)port));
 	return 0;
 }
@@ -355,7 +355,8 @@ int transport_resolve(struct transport *t, const struct vm *vm, const char *root
 	else if (vm->agent)
 		set_argument(t, mem_printf("%s%s", root, vm->agent));
 	else
-		return error_set(err, STATUS_INPUT, "give it a channel org.qemu.guest_agent.0, or another way: NAME=ssh:HOST",
-		                 "%s has no guest agent", vm->name);
+		return error_set(err, STATUS_INPUT,
+		                 "add a channel org.qemu.guest_agent.0 to the VM, or use another transport: NAME=ssh:HOST",
+		                 "%s has no QEMU guest agent", vm->name);
 	return 0;
 }

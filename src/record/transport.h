@@ -1,6 +1,6 @@
-/* A shell somewhere: how the script gets into a guest.  Whatever it is, it becomes a child process with a pipe to its
- * standard input, one from its output and one from its errors, in a session of its own (so that ^C on the host's terminal
- * is not for it), which dies with us. */
+/* Transports: ways to start a shell in a guest. An open transport (channel) is a child process with pipes for its
+ * standard input, output and errors. The child runs in a separate session, so that ^C on the terminal does not reach it,
+ * and gets SIGTERM when the recorder exits. */
 #ifndef STEALSCOPE_RECORD_TRANSPORT_H
 #define STEALSCOPE_RECORD_TRANSPORT_H
 
@@ -10,71 +10,75 @@
 #include "base/error.h"
 #include "record/record.h"
 
-/* X(code, word, what follows it, what it is) */
+/* X(code, name, syntax of the argument, description) */
 #define TRANSPORTS(X) \
-	X(TRANSPORT_NONE, "none", "", "from the host alone") \
+	X(TRANSPORT_NONE, "none", "", "the guest is not traced") \
 	X(TRANSPORT_SSH, "ssh", "[USER@]HOST", "ssh, with a key (root, or sudo without a password)") \
 	X(TRANSPORT_QGA, "qga", "[SOCKET or DOMAIN]", "QEMU's guest agent, through its socket or libvirt") \
-	X(TRANSPORT_VSOCK, "vsock", "[CID]:PORT", "a shell that listens there in the guest") \
-	X(TRANSPORT_AGENT, "agent", "[CID[:PORT]]", "an agent of trace-cmd that runs in the guest") \
-	X(TRANSPORT_CMD, "cmd", "COMMAND", "a command that gives a shell on its input and output")
+	X(TRANSPORT_VSOCK, "vsock", "[CID]:PORT", "a shell in the guest that listens on this port") \
+	X(TRANSPORT_AGENT, "agent", "[CID[:PORT]]", "a trace-cmd agent that runs in the guest") \
+	X(TRANSPORT_CMD, "cmd", "COMMAND", "a command that starts a shell in the guest on its input and output")
 
-#define TRANSPORT_CODE(code, word, argument, what) code,
+#define TRANSPORT_CODE(code, word, argument, about) code,
 enum transport_kind { TRANSPORTS(TRANSPORT_CODE) TRANSPORT_KINDS };
 #undef TRANSPORT_CODE
 
 struct transport {
 	enum transport_kind kind;
-	char *argument;  /* behind the colon, or "" */
+	char *argument;  /* text after the colon; "": none */
 };
 
-/* Reads "ssh:root@web", "none".  The caller releases. */
+/* Parses a transport, "ssh:root@web" or "none". The caller calls transport_release(). */
 int transport_parse(const char *text, struct transport *t, struct error *err);
 void transport_release(struct transport *t);
-char *transport_text(const struct transport *t);  /* as it was written; the caller frees */
-/* What leads into a guest without being told: its agent, if it has one. */
-struct transport transport_guess(const struct vm *vm);
-/* Fills in what the VM knows of itself: the agent's socket or libvirt's domain, the CID.  After that the VM is not needed,
- * not even by somebody who only finds the transport's text.  root: as in vms_find(). */
+/* Formats a transport in the same syntax; the caller frees. */
+char *transport_text(const struct transport *t);
+/* Returns the transport for a VM without a user's choice: its QEMU guest agent, or TRANSPORT_NONE. */
+struct transport transport_default(const struct vm *vm);
+/* Adds data of the VM to the argument: socket of the guest agent or libvirt domain, CID. The resulting transport does
+ * not depend on the VM any more. root: as in vms_find(). */
 int transport_resolve(struct transport *t, const struct vm *vm, const char *root, struct error *err);
 
-/* What to look at when no shell answers there. */
-const char *transport_mend(const struct transport *t);
+/* Returns the advice for a shell that does not answer; NULL: none. */
+const char *transport_remedy(const struct transport *t);
 
 struct channel {
-	pid_t pid;         /* 0: none */
-	int in, out, err;  /* ours; not blocking; -1: closed */
+	pid_t pid;         /* the child; 0: none */
+	int in, out, err;  /* our ends of the pipes to its standard files, non-blocking; -1: closed */
 };
 #define CHANNEL_INIT { 0, -1, -1, -1 }
 
-/* Starts a shell in the guest; the transport is resolved, name for messages. */
+/* Starts a shell in the guest. t: must be resolved; name: name of the VM, for messages. */
 int channel_open(struct channel *c, const struct transport *t, const char *name, struct error *err);
-/* Starts argv, or calls run(arg) in the child; what run() returns is its exit status. */
+/* Starts a child that executes argv, or run(arg) with the result as exit status. */
 int channel_start(struct channel *c, char *const *argv, int (*run)(void *arg), void *arg, struct error *err);
 void channel_close_input(struct channel *c);
-/* Has it ended?  Then *status is its wait status, and pid is 0. */
+/* Returns true if the child has ended, with its wait status in *status; sets pid to 0. */
 bool channel_ended(struct channel *c, int *status);
-/* Asks it to end, and hears no more of it. */
+/* Closes the pipes and sends SIGTERM to the child. */
 void channel_drop(struct channel *c);
-/* Ends it, by force if need be. */
+/* The same, and waits for the child to end; uses SIGKILL after a timeout. */
 void channel_end(struct channel *c);
-/* The same for any child of ours, or (below 0) for the group that it leads: by force after so many ms.  Its wait status. */
-int child_end(pid_t child, int patience);
+/* Ends a child by SIGTERM, and by SIGKILL after `timeout` ms. child < 0: the process group -child, which the child
+ * leads. Returns the wait status. */
+int child_end(pid_t child, int timeout);
 
-/* In a child: the guest agent's half of a transport (qga.c). */
-#define QGA_PATIENCE 20000  /* ms for an answer */
-struct qga { const char *socket, *domain; int patience /* ms */; };
+/* Relays between the standard files and a shell that QEMU's guest agent starts (qga.c). Runs in a child. */
+#define QGA_TIMEOUT 20000  /* ms for an answer of the agent */
+struct qga { const char *socket, *domain; int timeout_ms; };
 int qga_relay(void *arg /* struct qga */);
 
-/* The same for an agent of trace-cmd (tracecmd_agent.c).  dial: a socket to that port of the guest, or -1 with errno. */
-#define AGENT_LOOK 300  /* ms after which an agent that is busy has hung up */
-#define AGENT_BUSY 15000  /* ms for which it is called again then */
-struct agent_way {
+/* Relays between the standard files and a trace-cmd agent (tracecmd_agent.c). Runs in a child. */
+#define AGENT_PROBE_MS 300  /* ms within which a busy agent closes the connection */
+#define AGENT_BUSY_MS 15000  /* ms for which the connection to a busy agent is retried */
+struct agent_connection {
 	unsigned cid, port;
-	int (*dial)(const struct agent_way *way, unsigned port);
-	int in, out, err;   /* words, frames, complaints */
-	int look, busy;     /* ms; look 0: it is not looked whether it hangs up */
+	/* Connects to a port of the guest. Returns a socket, or -1 with errno. */
+	int (*dial)(const struct agent_connection *connection, unsigned port);
+	int in, out, err;   /* descriptors: commands, frames, error messages */
+	int probe_ms;       /* time within which a busy agent closes the connection, ms; 0: do not wait */
+	int busy_ms;        /* time for which the connection to a busy agent is retried, ms */
 };
-int agent_relay(void *arg /* struct agent_way */);
+int agent_relay(void *arg /* struct agent_connection */);
 
 #endif

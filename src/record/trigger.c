@@ -8,45 +8,50 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/timefmt.h"
 #include "record/proc.h"
 #include "record/transport.h"
 
-#define SECOND 1000000000LL
-#define LONGEST (600 * SECOND)
-#define STUCK (3 * SECOND / 2)
-#define END_PATIENCE 5000  /* ms that a command may take to end once it was asked to */
-#define MEND "'gap(web)>20ms', 'steal(web/CPU0)>30% for 1s', 'load>8', 'exit(COMMAND)' or 'signal'"
+#define DURATION_MAX (600 * NS_PER_S)  /* of a gap or a steal average */
+#define LASTING_WAIT (3 * NS_PER_S / 2)  /* ns without a change of schedstat after which a runnable thread waits */
+#define TERM_TIMEOUT 5000  /* ms for a command to end after SIGTERM */
+#define REMEDY "use 'gap(web)>20ms', 'steal(web/CPU0)>30% for 1s', 'load>8', 'exit(COMMAND)' or 'signal'"
 
 enum trigger_kind { GAP, STEAL, LOAD, EXIT, SIGNAL };
 
-/* As schedstat has them, ns and a number of times, and since when (ns, monotonic) they are so. */
-struct waiting_thread { int32_t pid, tid; long long ran, waited, began; int64_t since; };
+/* A watched vCPU thread and its schedstat at the last check. */
+struct waiting_thread {
+	int32_t pid, tid;
+	long long ran, waited;  /* ns since the start of the thread */
+	long long runs;         /* number of times the thread was scheduled */
+	int64_t unchanged_since;  /* monotonic time of the last change of these values, ns; 0: not read yet */
+};
 
 struct trigger {
 	enum trigger_kind kind;
 	const char *text;
-	char *argument;         /* whom, or the command */
-	int64_t ns;             /* of a gap, or over which steal is taken */
-	double most;            /* share, or load */
-	struct waiting_thread *thread;  /* whom it watches */
+	char *argument;         /* name of a VM or vCPU, or a command */
+	int64_t ns;             /* threshold of a gap, or period of a steal average, ns */
+	double limit;           /* threshold of a steal share (0..1) or of the load */
+	struct waiting_thread *thread;  /* watched vCPU threads */
 	size_t threads, threads_cap;
-	int64_t *sum;           /* of what they waited, at each of the last looks: a ring */
-	size_t looks, looked;
-	pid_t child;
+	int64_t *sum;           /* total waiting time of the threads at the last n_sums checks, ns: ring buffer */
+	size_t n_sums, checks;  /* checks: number of checks so far */
+	pid_t child;            /* the running command; 0: none */
 };
 
 struct triggers {
 	const char *root;
-	struct trigger *one;
+	struct trigger *trigger;
 	size_t n;
-	int64_t next;           /* look, ns */
+	int64_t next;  /* time of the next check, monotonic ns */
 };
 
-/* ---- words */
+/* ---- syntax */
 
-/* "gap(web)>": the argument, and what follows it. */
-static const char *read_argument(struct trigger *t, const char *text)
+/* Parses the argument of "gap(web)>20ms". Returns the text after the parenthesis; NULL: syntax error. */
+static const char *parse_argument(struct trigger *t, const char *text)
 {
 	const char *open = strchr(text, '('), *close = strrchr(text, ')');
 	if (!open || !close || close <= open + 1)
@@ -55,18 +60,18 @@ static const char *read_argument(struct trigger *t, const char *text)
 	return close + 1;
 }
 
-static bool read_share(struct trigger *t, const char *text)
+static bool parse_share(struct trigger *t, const char *text)
 {
 	char *rest;
-	t->most = strtod(text, &rest) / 100;
-	t->ns = SECOND;
-	if (rest == text || *rest != '%' || !(t->most > 0 && t->most < 1))
+	t->limit = strtod(text, &rest) / 100;
+	t->ns = NS_PER_S;
+	if (rest == text || *rest != '%' || !(t->limit > 0 && t->limit < 1))
 		return false;
 	rest += 1 + strspn(rest + 1, " ");
 	return !*rest || (strncmp(rest, "for ", 4) == 0 && time_parse_duration(rest + 4, &t->ns));
 }
 
-static bool read_words(struct trigger *t, const char *text)
+static bool parse_trigger(struct trigger *t, const char *text)
 {
 	static const struct { const char *word; enum trigger_kind kind; } kinds[] = {
 		{ "gap(", GAP }, { "steal(", STEAL }, { "load>", LOAD }, { "exit(", EXIT }, { "signal", SIGNAL },
@@ -82,27 +87,27 @@ static bool read_words(struct trigger *t, const char *text)
 	if (t->kind == SIGNAL)
 		return !text[strlen(kinds[k].word)];
 	if (t->kind == LOAD) {
-		t->most = strtod(text + 5, &rest);
-		return rest > text + 5 && !*rest && t->most > 0;
+		t->limit = strtod(text + 5, &rest);
+		return rest > text + 5 && !*rest && t->limit > 0;
 	}
-	const char *more = read_argument(t, text);
+	const char *more = parse_argument(t, text);
 	if (!more || t->kind == EXIT)
 		return more && !*more;
 	if (*more++ != '>')
 		return false;
-	const bool valid = t->kind == GAP ? time_parse_duration(more, &t->ns) : read_share(t, more);
-	return valid && t->ns >= TRIGGER_LOOK / 100 && t->ns <= LONGEST;
+	const bool valid = t->kind == GAP ? time_parse_duration(more, &t->ns) : parse_share(t, more);
+	return valid && t->ns >= TRIGGER_PERIOD / 100 && t->ns <= DURATION_MAX;
 }
 
-/* "any", "web", "web/CPU0". */
+/* Finds the threads of the vCPUs that the argument selects: "any", "web", "web/CPU0". */
 static void find_threads(struct trigger *t, const struct vm *vm, size_t vms)
 {
 	const bool any = strcmp(t->argument, "any") == 0;
 	for (size_t i = 0; i < vms; i++) {
 		for (size_t k = 0; k < vm[i].vcpus; k++) {
 			char *cpu = mem_printf("%s/CPU%u", vm[i].name, vm[i].vcpu[k].number);
-			const bool meant = any || strcmp(t->argument, vm[i].name) == 0 || strcmp(t->argument, cpu) == 0;
-			if (meant && vm[i].vcpu[k].tid)
+			const bool matches = any || strcmp(t->argument, vm[i].name) == 0 || strcmp(t->argument, cpu) == 0;
+			if (matches && vm[i].vcpu[k].tid)
 				*ARRAY_PUSH(t->thread, t->threads,
 				            t->threads_cap) = (struct waiting_thread){ .pid = vm[i].pid, .tid = vm[i].vcpu[k].tid };
 			free(cpu);
@@ -114,22 +119,23 @@ struct triggers *triggers_new(const char *root, const char *const *text, size_t 
                               struct error *err)
 {
 	struct triggers *all = mem_new(1, sizeof *all);
-	*all = (struct triggers){ .root = root, .one = mem_new(n, sizeof *all->one) };
+	*all = (struct triggers){ .root = root, .trigger = mem_new(n, sizeof *all->trigger) };
 	for (size_t i = 0; i < n; i++) {
-		struct trigger *t = &all->one[all->n++];
-		const bool valid = read_words(t, text[i]);
+		struct trigger *t = &all->trigger[all->n++];
+		const bool valid = parse_trigger(t, text[i]);
 		if (valid && t->kind <= STEAL)
 			find_threads(t, vm, vms);
 		if (!valid)
-			error_set(err, STATUS_USAGE, MEND, "--trigger: '%s' is none", text[i]);
+			error_set(err, STATUS_USAGE, REMEDY, "--trigger: syntax error in '%s'", text[i]);
 		else if (t->kind <= STEAL && !t->threads)
-			error_set(err, STATUS_INPUT, "stealscope record --check lists them", "--trigger: no vCPU is '%s'", t->argument);
+			error_set(err, STATUS_INPUT, "stealscope record --check lists the VMs",
+			          "--trigger: no running VM or vCPU has the name '%s'", t->argument);
 		if (!valid || (t->kind <= STEAL && !t->threads)) {
 			triggers_free(all);
 			return NULL;
 		}
-		t->looks = t->kind == STEAL ? (size_t)(t->ns / TRIGGER_LOOK) + 1 : 0;
-		t->sum = mem_new(t->looks, sizeof *t->sum);
+		t->n_sums = t->kind == STEAL ? (size_t)(t->ns / TRIGGER_PERIOD) + 1 : 0;
+		t->sum = mem_new(t->n_sums, sizeof *t->sum);
 	}
 	return all;
 }
@@ -137,83 +143,84 @@ struct triggers *triggers_new(const char *root, const char *const *text, size_t 
 static void end_child(struct trigger *t)
 {
 	if (t->child > 0)
-		child_end(-t->child, END_PATIENCE);
+		child_end(-t->child, TERM_TIMEOUT);
 	t->child = 0;
 }
 
 void triggers_free(struct triggers *t)
 {
 	for (size_t i = 0; t && i < t->n; i++) {
-		end_child(&t->one[i]);
-		free(t->one[i].argument);
-		free(t->one[i].thread);
-		free(t->one[i].sum);
+		end_child(&t->trigger[i]);
+		free(t->trigger[i].argument);
+		free(t->trigger[i].thread);
+		free(t->trigger[i].sum);
 	}
-	free(t ? t->one : NULL);
+	free(t ? t->trigger : NULL);
 	free(t);
 }
 
-/* ---- looks */
+/* ---- checks */
 
-/* A wait that is not over is in no sum yet.  A CPU without ticks brings what its thread ran up to date once a second only:
- * what is not known for longer than that is none. */
-static int64_t wait_so_far(const char *root, const struct waiting_thread *th, int64_t now)
+/* Returns the length of a wait in progress, which the kernel's sums do not include; 0: none. On a tickless CPU the
+ * kernel updates the sums of a running thread only once a second, so that only longer unchanged values show a wait. */
+static int64_t current_wait(const char *root, const struct waiting_thread *th, int64_t now)
 {
-	if (now - th->since < STUCK)
+	if (now - th->unchanged_since < LASTING_WAIT)
 		return 0;
 	char *state = proc_stat_word(root, th->pid, th->tid, 0);
-	const bool wants = state && strcmp(state, "R") == 0;
+	const bool runnable = state && strcmp(state, "R") == 0;
 	free(state);
-	return wants ? now - th->since : 0;
+	return runnable ? now - th->unchanged_since : 0;
 }
 
-/* The longest that one of the threads waited since the last look, or waits by now; *sum: all together, ever. */
-static int64_t look_at_threads(const char *root, struct trigger *t, int64_t now, int64_t *sum)
+/* Returns the longest wait of a thread since the last check, including waits in progress, ns. *sum: total waiting time
+ * of all threads. */
+static int64_t measure_waits(const char *root, struct trigger *t, int64_t now, int64_t *sum)
 {
-	int64_t most = 0;
+	int64_t longest = 0;
 	*sum = 0;
 	for (size_t i = 0; i < t->threads; i++) {
 		struct waiting_thread *th = &t->thread[i];
 		char *line = proc_line(root, "/proc/%d/task/%d/schedstat", (int)th->pid, (int)th->tid);
-		long long ran, waited, began;
+		long long ran, waited, runs;
 		int64_t wait = 0;
-		if (line && sscanf(line, "%lld %lld %lld", &ran, &waited, &began) == 3) {
+		if (line && sscanf(line, "%lld %lld %lld", &ran, &waited, &runs) == 3) {
 			wait = waited - th->waited;
-			if (!th->since || ran != th->ran || wait || began != th->began)
-				th->since = now;
+			if (!th->unchanged_since || ran != th->ran || wait || runs != th->runs)
+				th->unchanged_since = now;
 			th->ran = ran;
 			th->waited = waited;
-			th->began = began;
+			th->runs = runs;
 		}
-		const int64_t lasting = line ? wait_so_far(root, th, now) : 0;
+		const int64_t lasting = line ? current_wait(root, th, now) : 0;
 		wait = lasting > wait ? lasting : wait;
-		most = wait > most ? wait : most;
+		longest = wait > longest ? wait : longest;
 		*sum += th->waited + lasting;
 		free(line);
 	}
-	return most;
+	return longest;
 }
 
-static bool look_at_steal(struct trigger *t, int64_t sum)
+static bool check_steal(struct trigger *t, int64_t sum)
 {
-	const size_t at = t->looked++ % t->looks, oldest = t->looked % t->looks;
+	const size_t at = t->checks++ % t->n_sums, oldest = t->checks % t->n_sums;
 	t->sum[at] = sum;
-	return t->looked >= t->looks &&
-	       (double)(sum - t->sum[oldest]) > t->most * (double)t->ns * (double)t->threads;
+	return t->checks >= t->n_sums &&
+	       (double)(sum - t->sum[oldest]) > t->limit * (double)t->ns * (double)t->threads;
 }
 
-static bool fires(const char *root, struct trigger *t, int64_t now)
+static bool trigger_fires(const char *root, struct trigger *t, int64_t now)
 {
 	int64_t sum;
 	if (t->kind == GAP)
-		return look_at_threads(root, t, now, &sum) > t->ns;
+		return measure_waits(root, t, now, &sum) > t->ns;
 	if (t->kind == STEAL) {
-		look_at_threads(root, t, now, &sum);
-		return look_at_steal(t, sum);
+		measure_waits(root, t, now, &sum);
+		return check_steal(t, sum);
 	}
 	if (t->kind == LOAD) {
 		char *line = proc_line(root, "/proc/loadavg");
-		const bool over = line && strtod(line, NULL) > t->most;
+		const bool over = line && strtod(line, NULL) > t->limit;
 		free(line);
 		return over;
 	}
@@ -224,7 +231,7 @@ static bool fires(const char *root, struct trigger *t, int64_t now)
 	return false;
 }
 
-static pid_t begin_command(const char *command)
+static pid_t start_command(const char *command)
 {
 	fflush(NULL);
 	const pid_t child = fork();
@@ -240,26 +247,26 @@ static pid_t begin_command(const char *command)
 void triggers_arm(struct triggers *t, int64_t now)
 {
 	int64_t sum;
-	t->next = now + TRIGGER_LOOK;
+	t->next = now + TRIGGER_PERIOD;
 	for (size_t i = 0; i < t->n; i++) {
-		struct trigger *one = &t->one[i];
-		one->looked = 0;
-		for (size_t k = 0; k < one->threads; k++)
-			one->thread[k].since = 0;
-		look_at_threads(t->root, one, now, &sum);
-		if (one->kind == EXIT && one->child <= 0)
-			one->child = begin_command(one->argument);
+		struct trigger *trigger = &t->trigger[i];
+		trigger->checks = 0;
+		for (size_t k = 0; k < trigger->threads; k++)
+			trigger->thread[k].unchanged_since = 0;
+		measure_waits(t->root, trigger, now, &sum);
+		if (trigger->kind == EXIT && trigger->child <= 0)
+			trigger->child = start_command(trigger->argument);
 	}
 }
 
-const char *triggers_look(struct triggers *t, int64_t now)
+const char *triggers_check(struct triggers *t, int64_t now)
 {
 	const char *fired = NULL;
 	if (now < t->next)
 		return NULL;
-	t->next = now + TRIGGER_LOOK;
+	t->next = now + TRIGGER_PERIOD;
 	for (size_t i = 0; i < t->n; i++)
-		if (fires(t->root, &t->one[i], now) && !fired)
-			fired = t->one[i].text;
+		if (trigger_fires(t->root, &t->trigger[i], now) && !fired)
+			fired = t->trigger[i].text;
 	return fired;
 }

@@ -1,31 +1,31 @@
-/* What ends a flight: conditions that are looked at ten times a second, in /proc alone, without any tracing (private to
+/* Triggers of a flight recording: conditions that are checked ten times a second, with data from /proc only (private to
  * record/).
  *
- *	gap(WHO)>D             a vCPU waited for a CPU for more than D since the last look
- *	steal(WHO)>P% [for D]  so much of the last D (1 s) was taken from the vCPUs, on the average
- *	load>N                 the host's load over the last minute
- *	exit(COMMAND)          COMMAND, which a shell began with the flight, has ended
- *	signal                 SIGUSR1; it always counts
+ *         gap(VM)>D             a vCPU waited for a pCPU longer than D since the last check
+ *         steal(VM)>P% [for D]  the vCPUs waited on average more than P % of the last D (default 1 s)
+ *         load>N                load average of the host over the last minute
+ *         exit(COMMAND)         COMMAND, which a shell runs during the recording, has ended
+ *         signal                SIGUSR1; always active
  *
- * WHO is a VM, VM/CPUn, or any.  A thread's wait for a CPU is the kernel's own sum (schedstat), exact to the ns; it is
- * added when the wait is over; one that lasts for more than 1.5 s counts meanwhile. */
+ * VM is the name of a VM, VM/CPUn, or any. Waiting times are the kernel's sums (/proc/PID/schedstat), in ns. The kernel
+ * adds a wait when it ends; a wait longer than 1.5 s is also counted while it lasts. */
 #ifndef STEALSCOPE_RECORD_TRIGGER_H
 #define STEALSCOPE_RECORD_TRIGGER_H
 
 #include "record/vm_discovery.h"
 
-#define TRIGGER_LOOK 100000000  /* ns between two looks */
+#define TRIGGER_PERIOD 100000000  /* ns between two checks */
 
 struct triggers;
 
-/* Refuses what means nothing, and VMs that are not there.  root, text and vm are borrowed. */
+/* Parses n triggers. NULL with *err on a syntax error or an unknown VM. Borrows root, text and vm. */
 struct triggers *triggers_new(const char *root, const char *const *text, size_t n, const struct vm *vm, size_t vms,
                               struct error *err);
 void triggers_free(struct triggers *t);  /* NULL is allowed */
 
-/* From now on: what was before does not count. */
+/* Starts to check at `now` (monotonic ns), and starts the commands of exit(); earlier waits do not count. */
 void triggers_arm(struct triggers *t, int64_t now);
-/* At `now` (ns, monotonic): the text of the one that fires, or NULL. */
-const char *triggers_look(struct triggers *t, int64_t now);
+/* Checks all triggers if TRIGGER_PERIOD has passed. Returns the text of a trigger that fires; NULL: none. */
+const char *triggers_check(struct triggers *t, int64_t now);
 
 #endif

@@ -1,5 +1,5 @@
-/* Which processes run virtual machines, and which of their threads are vCPUs: from /proc and debugfs alone, whatever the
- * program (QEMU, cloud-hypervisor, firecracker, crosvm) and whoever started it. */
+/* Finds processes that run virtual machines, and their vCPU threads, from /proc and debugfs only. Works for every VMM
+ * that uses KVM (QEMU, cloud-hypervisor, Firecracker, crosvm), however it was started. */
 #include "record/vm_discovery.h"
 
 #include <limits.h>
@@ -8,22 +8,23 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/vcpu_name.h"
 #include "record/proc.h"
 
 #define VM_LINK "anon_inode:kvm-vm"
 #define VCPU_LINK "anon_inode:kvm-vcpu:"
-#define MOST_VCPUS 4096
+#define MAX_VCPUS 4096
 
 /* ---- file descriptors */
 
 struct descriptors {
-	unsigned *vm;    /* the numbers of those of VMs */
+	unsigned *vm;    /* file descriptors of VMs */
 	size_t vms, vms_cap;
-	unsigned *vcpu;  /* of vCPUs: the vCPU's number */
+	unsigned *vcpu;  /* numbers of the vCPUs with a file descriptor */
 	size_t vcpus, vcpus_cap;
 };
 
-/* False: they may not be looked at. */
+/* Finds the KVM file descriptors of a process. Returns false if its descriptors cannot be listed. */
 static bool read_descriptors(const char *root, int32_t pid, struct descriptors *d)
 {
 	size_t n;
@@ -32,11 +33,11 @@ static bool read_descriptors(const char *root, int32_t pid, struct descriptors *
 	for (size_t i = 0; i < n; i++) {
 		uint64_t fd, vcpu;
 		char *target = proc_link(root, "/proc/%d/fd/%s", pid, name[i]);
-		if (target && proc_is_number(name[i], INT_MAX, &fd)) {
+		if (target && proc_parse_number(name[i], INT_MAX, &fd)) {
 			if (strcmp(target, VM_LINK) == 0)
 				*ARRAY_PUSH(d->vm, d->vms, d->vms_cap) = (unsigned)fd;
 			else if (strncmp(target, VCPU_LINK, strlen(VCPU_LINK)) == 0 &&
-			         proc_is_number(target + strlen(VCPU_LINK), MOST_VCPUS - 1, &vcpu))
+			         proc_parse_number(target + strlen(VCPU_LINK), MAX_VCPUS - 1, &vcpu))
 				*ARRAY_PUSH(d->vcpu, d->vcpus, d->vcpus_cap) = (unsigned)vcpu;
 		}
 		free(target);
@@ -53,7 +54,7 @@ static void descriptors_release(struct descriptors *d)
 
 /* ---- threads of vCPUs */
 
-static struct vm_vcpu *vcpu_of(struct vm *vm, unsigned number)
+static struct vm_vcpu *find_vcpu(struct vm *vm, unsigned number)
 {
 	for (size_t i = 0; i < vm->vcpus; i++)
 		if (vm->vcpu[i].number == number)
@@ -61,9 +62,10 @@ static struct vm_vcpu *vcpu_of(struct vm *vm, unsigned number)
 	return NULL;
 }
 
-/* The folder of a VM in debugfs is called after the thread that made it (perhaps no longer there) and the descriptor that
- * it got; the vCPUs' threads tell whose it is.  NULL: there is none.  The caller frees. */
-static char *debugfs_of(const char *root, int32_t pid, const struct descriptors *d)
+/* Returns the directory of a VM in debugfs; NULL: none. The caller frees. The directory is named TID-FD: the thread that
+ * created the VM, which may have ended, and the file descriptor. So the vCPU threads recorded there decide whether it
+ * belongs to the process. */
+static char *find_debugfs(const char *root, int32_t pid, const struct descriptors *d)
 {
 	size_t n;
 	char **name = proc_names(root, "", &n, "/sys/kernel/debug/kvm"), *found = NULL;
@@ -71,7 +73,7 @@ static char *debugfs_of(const char *root, int32_t pid, const struct descriptors 
 		const char *dash = strchr(name[i], '-');
 		uint64_t fd;
 		int64_t tid;
-		if (!dash || !proc_is_number(dash + 1, INT_MAX, &fd))
+		if (!dash || !proc_parse_number(dash + 1, INT_MAX, &fd))
 			continue;
 		for (size_t k = 0; k < d->vms && !found; k++)
 			for (size_t v = 0; v < d->vcpus && d->vm[k] == fd && !found; v++)
@@ -83,34 +85,13 @@ static char *debugfs_of(const char *root, int32_t pid, const struct descriptors 
 	return found;
 }
 
-static void map_by_debugfs(const char *root, struct vm *vm, const char *folder)
+static void map_by_debugfs(const char *root, struct vm *vm, const char *dir)
 {
 	int64_t tid;
-	for (size_t i = 0; folder && i < vm->vcpus; i++)
-		if (proc_number(root, &tid, "/sys/kernel/debug/kvm/%s/vcpu%u/pid", folder, vm->vcpu[i].number) && tid > 0 &&
+	for (size_t i = 0; dir && i < vm->vcpus; i++)
+		if (proc_number(root, &tid, "/sys/kernel/debug/kvm/%s/vcpu%u/pid", dir, vm->vcpu[i].number) && tid > 0 &&
 		    proc_exists(root, "/proc/%d/task/%d", vm->pid, (int)tid))
 			vm->vcpu[i].tid = (int32_t)tid;
-}
-
-/* How programs call their vCPUs' threads: QEMU, cloud-hypervisor, firecracker, crosvm. */
-static const struct { const char *before, *behind; } thread_name[] = {
-	{ "CPU ", "/KVM" }, { "vcpu", "" }, { "fc_vcpu ", "" }, { "crosvm_vcpu", "" },
-};
-
-/* The vCPU that a thread of that name is. */
-static bool vcpu_of_name(const char *comm, unsigned *vcpu)
-{
-	for (size_t k = 0; k < sizeof thread_name / sizeof *thread_name; k++) {
-		const size_t before = strlen(thread_name[k].before);
-		char *rest;
-		if (strncmp(comm, thread_name[k].before, before) != 0 || comm[before] < '0' || comm[before] > '9')
-			continue;
-		const unsigned long number = strtoul(comm + before, &rest, 10);
-		*vcpu = (unsigned)number;
-		if (number < MOST_VCPUS && strcmp(rest, thread_name[k].behind) == 0)
-			return true;
-	}
-	return false;
 }
 
 static void map_by_names(const char *root, struct vm *vm)
@@ -119,8 +100,8 @@ static void map_by_names(const char *root, struct vm *vm)
 	char **task = proc_names(root, "", &n, "/proc/%d/task", vm->pid);
 	for (size_t i = 0; i < n; i++) {
 		char *comm = proc_line(root, "/proc/%d/task/%s/comm", vm->pid, task[i]);
-		unsigned number;
-		struct vm_vcpu *vcpu = comm && vcpu_of_name(comm, &number) ? vcpu_of(vm, number) : NULL;
+		const int number = comm ? vcpu_name_number(comm) : -1;
+		struct vm_vcpu *vcpu = number >= 0 ? find_vcpu(vm, (unsigned)number) : NULL;
 		if (vcpu && !vcpu->tid)
 			vcpu->tid = atoi(task[i]);
 		free(comm);
@@ -138,27 +119,27 @@ static void add_vcpus(const char *root, struct vm *vm, const struct descriptors 
 {
 	size_t cap = 0;
 	for (size_t i = 0; i < d->vcpus; i++)
-		if (!vcpu_of(vm, d->vcpu[i]))
+		if (!find_vcpu(vm, d->vcpu[i]))
 			*ARRAY_PUSH(vm->vcpu, vm->vcpus, cap) = (struct vm_vcpu){ .number = d->vcpu[i] };
 	qsort(vm->vcpu, vm->vcpus, sizeof *vm->vcpu, by_vcpu_number);
-	char *folder = debugfs_of(root, vm->pid, d);
-	map_by_debugfs(root, vm, folder);
+	char *dir = find_debugfs(root, vm->pid, d);
+	map_by_debugfs(root, vm, dir);
 	map_by_names(root, vm);
-	vm->mapped_by = folder ? "debugfs" : "thread names";
-	vm->debugfs = folder;
+	vm->mapped_by = dir ? "debugfs" : "thread names";
+	vm->debugfs = dir;
 	for (size_t i = 0; i < vm->vcpus; i++)
 		vm->unmapped += !vm->vcpu[i].tid;
 }
 
 /* ---- TSC */
 
-static struct vm_tsc read_tsc(const char *root, const char *folder, unsigned vcpu)
+static struct vm_tsc read_tsc(const char *root, const char *dir, unsigned vcpu)
 {
 	struct vm_tsc tsc = { .ratio = 1 };
 	int64_t ratio, bits;
-	tsc.known = proc_number(root, &tsc.offset, "/sys/kernel/debug/kvm/%s/vcpu%u/tsc-offset", folder, vcpu);
-	if (proc_number(root, &ratio, "/sys/kernel/debug/kvm/%s/vcpu%u/tsc-scaling-ratio", folder, vcpu) &&
-	    proc_number(root, &bits, "/sys/kernel/debug/kvm/%s/vcpu%u/tsc-scaling-ratio-frac-bits", folder, vcpu) &&
+	tsc.known = proc_number(root, &tsc.offset, "/sys/kernel/debug/kvm/%s/vcpu%u/tsc-offset", dir, vcpu);
+	if (proc_number(root, &ratio, "/sys/kernel/debug/kvm/%s/vcpu%u/tsc-scaling-ratio", dir, vcpu) &&
+	    proc_number(root, &bits, "/sys/kernel/debug/kvm/%s/vcpu%u/tsc-scaling-ratio-frac-bits", dir, vcpu) &&
 	    ratio > 0 && bits >= 0 && bits < 64) {
 		tsc.ratio = (uint64_t)ratio;
 		tsc.bits = (unsigned)bits;
@@ -176,7 +157,7 @@ bool vm_read_tsc(const char *root, const struct vm *vm, struct vm_tsc *tsc)
 	return all;
 }
 
-/* ---- all of them */
+/* ---- all VMs */
 
 struct vm *vms_find(const char *root, size_t *n, size_t *hidden)
 {
@@ -187,7 +168,7 @@ struct vm *vms_find(const char *root, size_t *n, size_t *hidden)
 	for (size_t i = 0; i < processes; i++) {
 		uint64_t pid;
 		struct descriptors d;
-		if (!proc_is_number(name[i], INT32_MAX, &pid))
+		if (!proc_parse_number(name[i], INT32_MAX, &pid))
 			continue;
 		if (!read_descriptors(root, (int32_t)pid, &d))
 			*hidden += !proc_exists(root, "/proc/%d/fd/.", (int)pid) && proc_exists(root, "/proc/%d", (int)pid);
@@ -208,7 +189,7 @@ void vms_free(struct vm *vm, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		free(vm[i].name);
-		free(vm[i].folder);
+		free(vm[i].dir);
 		free(vm[i].uuid);
 		free(vm[i].domain);
 		free(vm[i].agent);

@@ -1,12 +1,13 @@
-/* Private to record/: what vm_discovery.c and vm_name.c share. */
+/* Functions of vm_name.c for vm_discovery.c (private to record/). */
 #ifndef STEALSCOPE_RECORD_VM_DISCOVERY_H
 #define STEALSCOPE_RECORD_VM_DISCOVERY_H
 
 #include "record/record.h"
 
-/* Fills in what its command line and the daemons' files say of the VM with that PID: name, UUID, agent, CID. */
+/* Fills in name, UUID, agent socket and CID of the VM with the PID vm->pid, from its command line and from files of
+ * libvirt and systemd. */
 void vm_describe(const char *root, struct vm *vm);
-/* Names that are taken get the PID behind them; folders are made of the names. */
+/* Makes names unique by appending the PID, and derives the directory names. */
 void vms_make_unique(struct vm *vm, size_t n);
 
 #endif

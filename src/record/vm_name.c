@@ -1,5 +1,5 @@
-/* What a virtual machine is called, and how it may be reached: by what libvirt wrote down, by its command line, by the
- * machine scope that systemd made for it, by its socket; else by the process. */
+/* Finds the name of a virtual machine, and its guest agent and CID. The name comes from, in this order: libvirt's files,
+ * the command line, the scope of systemd-machined, the API socket, the process. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +10,13 @@
 #include "record/proc.h"
 #include "record/vm_discovery.h"
 
-#define NAME_LONGEST 128   /* bytes, with the NUL */
-#define FOLDER_LONGEST 64
+#define NAME_SIZE 128   /* bytes, with the NUL */
+#define DIR_MAX 64
 
 /* ---- command lines */
 
 struct arguments {
-	char *text;  /* NUL between them, and behind the last */
+	char *text;  /* content of /proc/PID/cmdline: NUL-terminated arguments */
 	size_t len;
 };
 
@@ -26,7 +26,8 @@ static const char *next_argument(const struct arguments *a, const char *at)
 	return at && at < a->text + a->len ? at : NULL;
 }
 
-/* The value of an option, as "-name VALUE", "--name VALUE" or "--name=VALUE"; `nth` from 0. */
+/* Returns the value of the nth occurrence (from 0) of an option "-name VALUE", "--name VALUE" or "--name=VALUE"; NULL:
+ * none. */
 static const char *option_value(const struct arguments *a, const char *option, unsigned nth)
 {
 	const size_t n = strlen(option);
@@ -41,9 +42,9 @@ static const char *option_value(const struct arguments *a, const char *option, u
 	return NULL;
 }
 
-/* A key of a value as QEMU writes it, "key=text,key=text" where ",," stands for a comma; key "" is the first, which may
- * have no name.  The caller frees. */
-static char *suboption(const char *value, const char *key)
+/* Returns the value of a key in an option of QEMU, "key=text,key=text" where ",," is a comma; NULL: none. key "": the
+ * first text if it has no key. The caller frees. */
+static char *find_suboption(const char *value, const char *key)
 {
 	const size_t n = strlen(key);
 	for (const char *at = value; at;) {
@@ -65,16 +66,16 @@ static char *suboption(const char *value, const char *key)
 	return NULL;
 }
 
-/* ---- names, in order of trust */
+/* ---- sources of the name */
 
-struct described {
+struct vm_source {
 	const char *root;
 	struct vm *vm;
 	struct arguments arguments;
 };
 
-/* libvirt keeps /run/libvirt/qemu/NAME.pid. */
-static char *name_of_libvirt(const struct described *d)
+/* Returns NAME of /run/libvirt/qemu/NAME.pid with the PID of the VM. */
+static char *libvirt_name(const struct vm_source *d)
 {
 	size_t n;
 	char **file = proc_names(d->root, "", &n, "/run/libvirt/qemu"), *name = NULL;
@@ -90,18 +91,18 @@ static char *name_of_libvirt(const struct described *d)
 	return name;
 }
 
-static char *name_of_option(const struct described *d)
+static char *option_name(const struct vm_source *d)
 {
 	const char *value = option_value(&d->arguments, "name", 0);
-	char *name = value ? suboption(value, "guest") : NULL;
+	char *name = value ? find_suboption(value, "guest") : NULL;
 	if (!name && value)
-		name = suboption(value, "");
+		name = find_suboption(value, "");
 	if (!name && (value = option_value(&d->arguments, "id", 0)) && *value)
-		name = mem_dup(value);  /* firecracker */
+		name = mem_dup(value);  /* Firecracker: --id */
 	return name;
 }
 
-/* "machine-qemu\x2d3\x2dweb.scope" -> "machine-qemu-3-web".  In place. */
+/* Unescapes the name of a systemd unit in place: "machine-qemu\x2d3\x2dweb" -> "machine-qemu-3-web". */
 static void unescape_unit(char *s)
 {
 	char *to = s;
@@ -116,8 +117,8 @@ static void unescape_unit(char *s)
 	*to = '\0';
 }
 
-/* The scope that systemd-machined made: its name is that of the machine, behind libvirt's "qemu-N-" if that asked. */
-static char *name_of_scope(const struct described *d)
+/* Returns the name in the control group machine-NAME.scope of systemd-machined, without libvirt's prefix "qemu-N-". */
+static char *scope_name(const struct vm_source *d)
 {
 	static const char begin[] = "machine-", end[] = ".scope";
 	char *text = proc_text(d->root, NULL, "/proc/%d/cgroup", d->vm->pid), *name = NULL;
@@ -142,15 +143,15 @@ static char *name_of_scope(const struct described *d)
 	return name;
 }
 
-/* cloud-hypervisor, firecracker, crosvm: /run/ch/web.sock -> web. */
-static char *name_of_socket(const struct described *d)
+/* Returns the base name of the API socket (cloud-hypervisor, Firecracker, crosvm): /run/ch/web.sock -> web. */
+static char *socket_name(const struct vm_source *d)
 {
 	static const char *const option[] = { "api-socket", "api-sock", "socket", "s" };
 	for (size_t i = 0; i < sizeof option / sizeof *option; i++) {
 		const char *value = option_value(&d->arguments, option[i], 0), *slash;
 		if (!value)
 			continue;
-		char *path = suboption(value, "path");
+		char *path = find_suboption(value, "path");
 		if (!path)
 			path = mem_dup(value);
 		slash = strrchr(path, '/');
@@ -165,35 +166,35 @@ static char *name_of_socket(const struct described *d)
 	return NULL;
 }
 
-static char *name_of_process(const struct described *d)
+static char *process_name(const struct vm_source *d)
 {
 	return mem_printf("%s-%d", d->vm->vmm, d->vm->pid);
 }
 
-static const struct { char *(*find)(const struct described *d); const char *how; } names[] = {
-	{ name_of_libvirt, "libvirt" },
-	{ name_of_option, "its command line" },
-	{ name_of_scope, "its systemd scope" },
-	{ name_of_socket, "its socket" },
-	{ name_of_process, "its process" },
+static const struct { char *(*find)(const struct vm_source *d); const char *how; } names[] = {
+	{ libvirt_name, "libvirt" },
+	{ option_name, "its command line" },
+	{ scope_name, "its systemd scope" },
+	{ socket_name, "its socket" },
+	{ process_name, "its process" },
 };
 
-/* ---- how it is reached */
+/* ---- guest agent and CID */
 
-/* The socket behind the virtio port of QEMU's guest agent: the chardev that the port names. */
-static char *agent_of(const struct described *d)
+/* Returns the socket of QEMU's guest agent: the path of the chardev that the virtio port of the agent refers to. */
+static char *find_agent_socket(const struct vm_source *d)
 {
 	const char *device, *chardev;
 	char *path = NULL;
 	for (unsigned i = 0; !path && (device = option_value(&d->arguments, "device", i)); i++) {
-		/* (libvirt writes json here, and keeps the socket to itself: virsh is the way.) */
+		/* Not found for VMs of libvirt, which uses json here and does not share the socket: these use virsh. */
 		if (!strstr(device, "org.qemu.guest_agent.0"))
 			continue;
-		char *id = suboption(device, "chardev");
+		char *id = find_suboption(device, "chardev");
 		for (unsigned k = 0; id && !path && (chardev = option_value(&d->arguments, "chardev", k)); k++) {
-			char *other = suboption(chardev, "id");
+			char *other = find_suboption(chardev, "id");
 			if (other && strcmp(other, id) == 0)
-				path = suboption(chardev, "path");
+				path = find_suboption(chardev, "path");
 			free(other);
 		}
 		free(id);
@@ -201,7 +202,7 @@ static char *agent_of(const struct described *d)
 	return path;
 }
 
-static unsigned cid_of(const struct described *d)
+static unsigned find_cid(const struct vm_source *d)
 {
 	static const char *const key[] = { "guest-cid", "cid" };  /* QEMU; cloud-hypervisor and crosvm */
 	static const char *const option[] = { "device", "vsock" };
@@ -209,8 +210,8 @@ static unsigned cid_of(const struct described *d)
 	for (size_t o = 0; o < 2; o++) {
 		for (unsigned i = 0; (value = option_value(&d->arguments, option[o], i)); i++) {
 			uint64_t cid = 0;
-			char *text = suboption(value, key[o]);
-			const bool is_one = text && proc_is_number(text, UINT32_MAX, &cid);
+			char *text = find_suboption(value, key[o]);
+			const bool is_one = text && proc_parse_number(text, UINT32_MAX, &cid);
 			free(text);
 			if (is_one)
 				return (unsigned)cid;
@@ -221,7 +222,7 @@ static unsigned cid_of(const struct described *d)
 
 void vm_describe(const char *root, struct vm *vm)
 {
-	struct described d = { root, vm, { 0 } };
+	struct vm_source d = { root, vm, { 0 } };
 	const char *uuid;
 	d.arguments.text = proc_text(root, &d.arguments.len, "/proc/%d/cmdline", vm->pid);
 	char *exe = proc_link(root, "/proc/%d/exe", vm->pid), *slash = exe ? strrchr(exe, '/') : NULL;
@@ -230,65 +231,65 @@ void vm_describe(const char *root, struct vm *vm)
 		vm->vmm = mem_dup("vm");
 	free(exe);
 	for (size_t i = 0; i < sizeof names / sizeof *names && !vm->name; i++) {
-		char escaped[NAME_LONGEST], *name = names[i].find(&d);
+		char escaped[NAME_SIZE], *name = names[i].find(&d);
 		vm->name = name ? mem_dup(text_escape(escaped, sizeof escaped, name)) : NULL;
 		vm->named_by = names[i].how;
 		free(name);
 	}
 	vm->uuid = (uuid = option_value(&d.arguments, "uuid", 0)) ? mem_dup(uuid) : NULL;
-	vm->agent = agent_of(&d);
-	vm->cid = cid_of(&d);
+	vm->agent = find_agent_socket(&d);
+	vm->cid = find_cid(&d);
 	free(d.arguments.text);
 }
 
-/* ---- unique */
+/* ---- unique names */
 
-/* A name as a part of a path that no shell and no file system takes for anything else. */
-static char *folder_of(const char *name)
+/* Turns a name into a path component without special meaning for shells and file systems. */
+static char *make_dir_name(const char *name)
 {
-	char *folder = mem_printf("%.*s", FOLDER_LONGEST, name);
-	for (char *c = folder; *c; c++)
-		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", *c) || (c == folder && *c == '.'))
+	char *dir = mem_printf("%.*s", DIR_MAX, name);
+	for (char *c = dir; *c; c++)
+		if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", *c) || (c == dir && *c == '.'))
 			*c = '_';
-	return folder;
+	return dir;
 }
 
-static bool is_taken(const struct vm *vm, size_t n, const char *folder)
+static bool dir_exists(const struct vm *vm, size_t n, const char *dir)
 {
 	for (size_t i = 0; i < n; i++)
-		if (strcmp(vm[i].folder, folder) == 0)
+		if (strcmp(vm[i].dir, dir) == 0)
 			return true;
 	return false;
 }
 
-/* Two of one name both get their PID, so that nobody takes one for the other; "host" is the host's. */
-static void name_apart(struct vm *vm, size_t n)
+/* Appends the PID to the names of all VMs with equal names, and to the name "host", which is reserved. */
+static void make_name_unique(struct vm *vm, size_t n)
 {
-	bool *alike = mem_new(n, sizeof *alike);
+	bool *ambiguous = mem_new(n, sizeof *ambiguous);
 	for (size_t i = 0; i < n; i++) {
-		alike[i] = strcmp(vm[i].name, "host") == 0;
+		ambiguous[i] = strcmp(vm[i].name, "host") == 0;
 		for (size_t k = 0; k < n; k++)
-			alike[i] |= k != i && strcmp(vm[k].name, vm[i].name) == 0;
+			ambiguous[i] |= k != i && strcmp(vm[k].name, vm[i].name) == 0;
 	}
 	for (size_t i = 0; i < n; i++) {
-		if (!alike[i])
+		if (!ambiguous[i])
 			continue;
 		char *longer = mem_printf("%s-%d", vm[i].name, vm[i].pid);
 		free(vm[i].name);
 		vm[i].name = longer;
 	}
-	free(alike);
+	free(ambiguous);
 }
 
 void vms_make_unique(struct vm *vm, size_t n)
 {
-	name_apart(vm, n);
+	make_name_unique(vm, n);
 	for (size_t i = 0; i < n; i++) {
-		vm[i].folder = folder_of(vm[i].name);
-		while (is_taken(vm, i, vm[i].folder)) {
-			char *longer = mem_printf("%s-%d", vm[i].folder, vm[i].pid);
-			free(vm[i].folder);
-			vm[i].folder = longer;
+		vm[i].dir = make_dir_name(vm[i].name);
+		while (dir_exists(vm, i, vm[i].dir)) {
+			char *longer = mem_printf("%s-%d", vm[i].dir, vm[i].pid);
+			free(vm[i].dir);
+			vm[i].dir = longer;
 		}
 	}
 }

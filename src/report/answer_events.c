@@ -1,14 +1,14 @@
 #include "report/report.h"
 
 static const struct column columns[] = {
-	{ "at", "at", COL_MOMENT },      { "machine_ns", NULL, COL_INT },  { "machine", "machine", COL_TEXT },
+	{ "at", "at", COL_CLOCK_NS },      { "machine_ns", NULL, COL_INT },  { "machine", "machine", COL_TEXT },
 	{ "cpu", "CPU", COL_INT },       { "tid", "TID", COL_INT },        { "name", "name", COL_TEXT },
 	{ "event", "event", COL_TEXT },  { "fields", "fields", COL_FIELDS },
 };
 
 struct report *report_events(FILE *out, struct report_how how, const struct origin *o)
 {
-	static const struct report_shape shape = REPORT_SHAPE_SPARING("events", columns, "cpu tid");
+	static const struct report_shape shape = REPORT_SHAPE_DROPPING("events", columns, "cpu tid");
 	return report_begin(out, how, &shape, o);
 }
 

@@ -1,14 +1,14 @@
 #include "report/report.h"
 
 static const struct column entry_columns[] = {
-	{ "system", "machine", COL_TEXT },  { "tid", "TID", COL_INT },
-	{ "name", "name", COL_TEXT },       { "kind", "kind", COL_WHOLE },
+	{ "machine", "machine", COL_TEXT },  { "tid", "TID", COL_INT },
+	{ "name", "name", COL_TEXT },       { "kind", "kind", COL_UNCUT },
 	{ "duration_ns", "time", COL_DURATION }, { "share", "share", COL_SHARE },
 };
 
 static const struct column interval_columns[] = {
-	{ "start", "start ns", COL_INT }, { "end", "end ns", COL_INT }, { "system", "machine", COL_TEXT },
-	{ "tid", "TID", COL_INT },     { "name", "name", COL_TEXT }, { "kind", "kind", COL_WHOLE },
+	{ "start", "start ns", COL_INT }, { "end", "end ns", COL_INT }, { "machine", "machine", COL_TEXT },
+	{ "tid", "TID", COL_INT },     { "name", "name", COL_TEXT }, { "kind", "kind", COL_UNCUT },
 };
 
 static struct value value_name(const struct flow *f, uint32_t name)
@@ -16,45 +16,46 @@ static struct value value_name(const struct flow *f, uint32_t name)
 	return VAL_TEXT(name < f->names ? f->name[name] : NULL);
 }
 
-static int report_entries(FILE *out, struct report_how how, const struct topo *topo, const struct flow *f,
-                           const struct origin *o, struct error *err)
+static int report_entries(FILE *out, struct report_how how, const struct catalog *catalog, const struct flow *f,
+                          const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("flow", entry_columns);
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < f->entries; i++) {
 		const struct flow_entry *e = &f->entry[i];
-		const struct party *who = &e->who;
-		report_row(r, (struct value[]){ value_system(topo, who->system), value_tid(who->tid), value_name(f, who->name),
-		                                VAL_TEXT(flow_kind_name[who->kind]), VAL_INT(e->duration), VAL_REAL(e->share) });
+		const struct actor *actor = &e->actor;
+		report_row(r, (struct value[]){
+			value_machine(catalog, actor->machine), value_tid(actor->tid), value_name(f, actor->name),
+			VAL_TEXT(flow_kind_name[actor->kind]), VAL_INT(e->duration), VAL_REAL(e->share) });
 	}
 	return report_end(r, err);
 }
 
-static int report_intervals(FILE *out, struct report_how how, const struct topo *topo, const struct flow *f,
-                             const struct origin *o, struct error *err)
+static int report_intervals(FILE *out, struct report_how how, const struct catalog *catalog, const struct flow *f,
+                            const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("flow-intervals", interval_columns);
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = 0; i < f->intervals; i++) {
 		const struct flow_interval *v = &f->interval[i];
-		const struct party *who = &f->entry[v->entry].who;
-		report_row(r, (struct value[]){ VAL_INT(v->start), VAL_INT(v->end), value_system(topo, who->system),
-		                                value_tid(who->tid), value_name(f, who->name),
-		                                VAL_TEXT(flow_kind_name[who->kind]) });
+		const struct actor *actor = &f->entry[v->entry].actor;
+		report_row(r, (struct value[]){ VAL_INT(v->start), VAL_INT(v->end), value_machine(catalog, actor->machine),
+		                                value_tid(actor->tid), value_name(f, actor->name),
+		                                VAL_TEXT(flow_kind_name[actor->kind]) });
 	}
 	return report_end(r, err);
 }
 
-int report_flow(FILE *out, struct report_how how, const struct topo *topo, const struct subject *s,
+int report_flow(FILE *out, struct report_how how, const struct catalog *catalog, const struct target *s,
                 const struct flow *f, const struct flow_text *options, const struct origin *o, struct error *err)
 {
 	if (how.format == FORMAT_TEXT) {
 		struct flow_text text = *options;
 		text.header = (const char *const *)o->line;
 		text.headers = o->lines;
-		return flow_write_text(topo, f, s, &text, out, err);
+		return flow_write_text(catalog, f, s, &text, out, err);
 	}
 	if (options->intervals)
-		return report_intervals(out, how, topo, f, o, err);
-	return report_entries(out, how, topo, f, o, err);
+		return report_intervals(out, how, catalog, f, o, err);
+	return report_entries(out, how, catalog, f, o, err);
 }

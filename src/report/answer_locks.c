@@ -7,117 +7,119 @@
 
 static const struct column raw_columns[] = {
 	{ "start", NULL, COL_CLOCK },        { "end", NULL, COL_CLOCK },       { "wait_ns", NULL, COL_DURATION },
-	{ "system", NULL, COL_TEXT },        { "tid", NULL, COL_INT },         { "name", NULL, COL_TEXT },
+	{ "machine", NULL, COL_TEXT },        { "tid", NULL, COL_INT },         { "name", NULL, COL_TEXT },
 	{ "lock", NULL, COL_TEXT },          { "how", NULL, COL_TEXT },        { "holder_tid", NULL, COL_INT },
-	{ "holder_name", NULL, COL_TEXT },   { "suspicion", NULL, COL_SHARE }, { "taken_ns", NULL, COL_DURATION },
-	{ "thief_system", NULL, COL_TEXT },  { "thief_tid", NULL, COL_INT },   { "thief_name", NULL, COL_TEXT },
-	{ "own_taken_ns", NULL, COL_DURATION }, { "suspects", NULL, COL_TEXT },
+	{ "holder_name", NULL, COL_TEXT },   { "suspicion", NULL, COL_SHARE }, { "culprit_ns", NULL, COL_DURATION },
+	{ "culprit_machine", NULL, COL_TEXT },  { "culprit_tid", NULL, COL_INT },   { "culprit_name", NULL, COL_TEXT },
+	{ "waiter_lost_ns", NULL, COL_DURATION }, { "suspects", NULL, COL_TEXT },
 };
-/* As wide as a terminal of 80 columns: less is said of each wait. */
+/* Text has fewer columns than csv, to fit a terminal of 80 columns. */
 static const struct column text_columns[] = {
-	{ NULL, "start", COL_CLOCK },  { NULL, "waited", COL_DURATION }, { NULL, "who", COL_TEXT },
-	{ NULL, "lock", COL_TEXT },    { NULL, "held by", COL_TEXT },    { NULL, "taken", COL_WHOLE },
-	{ NULL, "by", COL_TEXT },
+	{ NULL, "start", COL_CLOCK },  { NULL, "waited", COL_DURATION }, { NULL, "waiter", COL_TEXT },
+	{ NULL, "lock", COL_TEXT },    { NULL, "holder", COL_TEXT },    { NULL, "taken", COL_UNCUT },
+	{ NULL, "culprit", COL_TEXT },
 };
 
-static void raw_row(struct report *r, const struct topo *topo, const struct lock_list *l, const struct lock_wait *w)
+static void raw_row(struct report *r, const struct catalog *catalog, const struct lock_list *l, const struct lock_wait *w)
 {
-	const bool held = w->holder.system >= 0, taken = w->thief.system >= 0;
+	const bool has_holder = w->holder.machine >= 0, has_culprit = w->culprit.machine >= 0;
 	report_row(r, (struct value[]){
-		VAL_INT(w->start), VAL_INT(w->end), VAL_INT(w->end - w->start + 1), value_system(topo, w->waiter.system),
+		VAL_INT(w->start), VAL_INT(w->end), VAL_INT(w->end - w->start + 1), value_machine(catalog, w->waiter.machine),
 		value_tid(w->waiter.tid), VAL_TEXT(l->name[w->waiter.name]), VAL_TEXT(l->name[w->kind]),
-		VAL_TEXT(w->spins ? "spun" : "slept"), held ? value_tid(w->holder.tid) : VAL_NONE,
-		held ? VAL_TEXT(l->name[w->holder.name]) : VAL_NONE, w->suspicion > 0 ? VAL_REAL(w->suspicion) : VAL_NONE,
-		VAL_INT(w->taken), taken ? value_system(topo, w->thief.system) : VAL_NONE,
-		taken ? value_tid(w->thief.tid) : VAL_NONE, taken ? VAL_TEXT(l->name[w->thief.name]) : VAL_NONE,
-		VAL_INT(w->own_taken), w->suspects ? VAL_TEXT(l->name[w->suspects]) : VAL_NONE });
+		VAL_TEXT(w->spins ? "spun" : "slept"), has_holder ? value_tid(w->holder.tid) : VAL_NONE,
+		has_holder ? VAL_TEXT(l->name[w->holder.name]) : VAL_NONE, w->suspicion > 0 ? VAL_REAL(w->suspicion) : VAL_NONE,
+		VAL_INT(w->culprit_ns), has_culprit ? value_machine(catalog, w->culprit.machine) : VAL_NONE,
+		has_culprit ? value_tid(w->culprit.tid) : VAL_NONE, has_culprit ? VAL_TEXT(l->name[w->culprit.name]) : VAL_NONE,
+		VAL_INT(w->waiter_lost_ns), w->suspects ? VAL_TEXT(l->name[w->suspects]) : VAL_NONE });
 }
 
-/* "Debian/164 mutex-0"; "164 mutex-0" where the machine (NULL) is clear. */
+/* Writes "Debian/164 mutex-0", or "164 mutex-0" if machine is NULL. */
 static void thread_text(const char *machine, int32_t tid, const char *name, char *buf, size_t size)
 {
-	char number[16] = "", system[256] = "", shown[256];
+	char number[16] = "", machine_text[256] = "", shown[256];
 	if (tid >= 0)
 		snprintf(number, sizeof number, "%d ", tid);
 	if (machine)
-		text_escape(system, sizeof system, machine);
-	snprintf(buf, size, "%s%s%s%s", system, machine ? "/" : "", number, text_escape(shown, sizeof shown, name));
+		text_escape(machine_text, sizeof machine_text, machine);
+	snprintf(buf, size, "%s%s%s%s", machine_text, machine ? "/" : "", number,
+	         text_escape(shown, sizeof shown, name));
 }
 
-bool lock_takes_own(const struct lock_wait *w)
+bool lock_taken_is_waiters(const struct lock_wait *w)
 {
-	return w->taken == 0 && w->own_taken > 0;
+	return w->culprit_ns == 0 && w->waiter_lost_ns > 0;
 }
 
-void lock_cells(const struct topo *topo, const struct lock_list *l, const struct lock_wait *w, bool machine,
+void lock_cells(const struct catalog *catalog, const struct lock_list *l, const struct lock_wait *w, bool with_machine,
                 struct lock_cells *out)
 {
 	char ns[TIME_TEXT], kind[64];
-	const bool own = lock_takes_own(w), pauses = strcmp(l->name[w->kind], "pause") == 0;
+	const bool is_waiters = lock_taken_is_waiters(w), pauses = strcmp(l->name[w->kind], "pause") == 0;
 	*out = (struct lock_cells){ .holder = "" };
-	thread_text(machine ? topo->machine[w->waiter.system].name : NULL, w->waiter.tid, l->name[w->waiter.name], out->who,
-	            sizeof out->who);
+	thread_text(with_machine ? catalog->machine[w->waiter.machine].name : NULL, w->waiter.tid, l->name[w->waiter.name],
+	            out->waiter, sizeof out->waiter);
 	snprintf(out->lock, sizeof out->lock, "%s%s", text_escape(kind, sizeof kind, l->name[w->kind]),
 	         w->spins && !pauses ? ", spun" : "");
-	snprintf(out->taken, sizeof out->taken, "%s%s", time_duration(ns, own ? w->own_taken : w->taken), own ? "*" : "");
-	if (w->thief.system >= 0)
-		party_shown(topo, &w->thief, l->name[w->thief.name], out->thief, sizeof out->thief);
+	snprintf(out->taken, sizeof out->taken, "%s%s", time_duration(ns, is_waiters ? w->waiter_lost_ns : w->culprit_ns),
+	         is_waiters ? "*" : "");
+	if (w->culprit.machine >= 0)
+		actor_shown(catalog, &w->culprit, l->name[w->culprit.name], out->culprit, sizeof out->culprit);
 	if (w->suspects)
 		snprintf(out->holder, sizeof out->holder, "%s", l->name[w->suspects]);
-	else if (w->holder.system >= 0)  /* of the waiter's machine */
+	else if (w->holder.machine >= 0)  /* the holder belongs to the waiter's machine */
 		thread_text(NULL, w->holder.tid, l->name[w->holder.name], out->holder, sizeof out->holder);
 	const size_t used = strlen(out->holder);
 	if (w->suspicion > 0)
 		snprintf(out->holder + used, sizeof out->holder - used, ", %.0f%%?", 100 * w->suspicion);
 }
 
-/* Does a waiter's machine have to be told?  Not where there is but one guest. */
-static bool is_machine_told(const struct topo *topo, int32_t system)
+/* Returns true if rows have to name the waiter's machine: there are several guests. */
+static bool is_machine_shown(const struct catalog *catalog, int32_t machine)
 {
 	uint32_t guests = 0;
-	for (uint32_t i = 0; i < topo->machines; i++)
-		guests += topo->machine[i].kind != MACHINE_HOST;
-	return guests != 1 || topo->machine[system].kind == MACHINE_HOST;
+	for (uint32_t i = 0; i < catalog->machines; i++)
+		guests += catalog->machine[i].kind != MACHINE_HOST;
+	return guests != 1 || catalog->machine[machine].kind == MACHINE_HOST;
 }
 
-static void text_row(struct report *r, const struct topo *topo, const struct lock_list *l, const struct lock_wait *w)
+static void text_row(struct report *r, const struct catalog *catalog, const struct lock_list *l, const struct lock_wait *w)
 {
 	struct lock_cells c;
-	lock_cells(topo, l, w, is_machine_told(topo, w->waiter.system), &c);
+	lock_cells(catalog, l, w, is_machine_shown(catalog, w->waiter.machine), &c);
 	report_row(r, (struct value[]){
-		VAL_INT(w->start), VAL_INT(w->end - w->start + 1), VAL_SHOWN(c.who), VAL_SHOWN(c.lock),
-		*c.holder ? VAL_SHOWN(c.holder) : VAL_NONE, VAL_SHOWN(c.taken), *c.thief ? VAL_SHOWN(c.thief) : VAL_NONE });
+		VAL_INT(w->start), VAL_INT(w->end - w->start + 1), VAL_SHOWN(c.waiter), VAL_SHOWN(c.lock),
+		*c.holder ? VAL_SHOWN(c.holder) : VAL_NONE, VAL_SHOWN(c.taken), *c.culprit ? VAL_SHOWN(c.culprit) : VAL_NONE });
 }
 
 static void write_totals(FILE *out, const struct lock_list *l, size_t shown)
 {
 	char waited[TIME_TEXT], from_holders[TIME_TEXT];
-	int64_t all = 0, taken = 0;
-	bool own = false;
+	int64_t all = 0, taken_ns = 0;
+	bool is_waiters = false;
 	for (size_t i = 0; i < l->waits; i++) {
 		all += l->wait[i].end - l->wait[i].start + 1;
-		taken += l->wait[i].taken;
-		own = own || (i < shown && lock_takes_own(&l->wait[i]));
+		taken_ns += l->wait[i].culprit_ns;
+		is_waiters = is_waiters || (i < shown && lock_taken_is_waiters(&l->wait[i]));
 	}
 	if (l->waits)
-		fprintf(out, "\n%zu lock wait%s, %s in all, %s taken from holders\n", l->waits, l->waits == 1 ? "" : "s",
-		        time_duration(waited, all), time_duration(from_holders, taken));
-	if (own)
-		fprintf(out, "* from who waited, where its holder lost nothing\n");
+		fprintf(out, "\n%zu lock wait%s, %s in total, %s taken from holders\n", l->waits, l->waits == 1 ? "" : "s",
+		        time_duration(waited, all), time_duration(from_holders, taken_ns));
+	if (is_waiters)
+		fprintf(out, "* lost by the waiter itself; its holder lost nothing\n");
 	if (shown < l->waits)
-		fprintf(out, "shown: the %zu longest (--top)\n", shown);
+		fprintf(out, "%zu longest of %zu shown (--top 0: all)\n", shown, l->waits);
 }
 
-int report_locks(FILE *out, struct report_how how, const struct topo *topo, const struct lock_list *l, size_t top,
+int report_locks(FILE *out, struct report_how how, const struct catalog *catalog, const struct lock_list *l, size_t top,
                  const struct origin *o, struct error *err)
 {
 	static const struct report_shape raw = REPORT_SHAPE("gaps-locks", raw_columns);
-	static const struct report_shape text = REPORT_SHAPE_SPARING("gaps-locks", text_columns, "lock");
+	static const struct report_shape text = REPORT_SHAPE_DROPPING("gaps-locks", text_columns, "lock");
 	const bool people = how.format == FORMAT_TEXT;
 	struct report *r = report_begin(out, how, people ? &text : &raw, o);
 	const size_t shown = top && top < l->waits ? top : l->waits;
 	for (size_t i = 0; i < shown; i++)
-		(people ? text_row : raw_row)(r, topo, l, &l->wait[i]);
+		(people ? text_row : raw_row)(r, catalog, l, &l->wait[i]);
 	if (report_end(r, err))
 		return -1;
 	if (people)

@@ -2,32 +2,33 @@
 
 static const struct column columns[] = {
 	{ "victim", "victim", COL_TEXT },
-	{ "thief", "thief", COL_TEXT },
+	{ "culprit", "culprit", COL_TEXT },
 	{ "ns", "time", COL_DURATION },
 	{ "share", "share", COL_SHARE },
 };
 
-static char *party(const struct topo *topo, const struct steal *s, const struct party *p, int format,
-                   char buf[PARTY_TEXT])
+static char *actor_value(const struct catalog *catalog, const struct steal *s, const struct actor *p, int format,
+                         char buf[ACTOR_TEXT])
 {
 	const char *name = p->name < s->names ? s->name[p->name] : NULL;
-	return format == FORMAT_TEXT ? party_shown(topo, p, name, buf, PARTY_TEXT) : party_text(topo, p, name, buf, PARTY_TEXT);
+	return format == FORMAT_TEXT ? actor_shown(catalog, p, name, buf, ACTOR_TEXT)
+	                             : actor_text(catalog, p, name, buf, ACTOR_TEXT);
 }
 
-int report_steal(FILE *out, struct report_how how, const struct topo *topo, const struct steal *s,
-                 const struct subject *who, const struct origin *o, struct error *err)
+int report_steal(FILE *out, struct report_how how, const struct catalog *catalog, const struct steal *s,
+                 const struct target *target, const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE("steal", columns);
 	struct report *r = report_begin(out, how, &shape, o);
-	report_losses(r, topo, who);
+	report_lost_time_of(r, catalog, target);
 	for (size_t i = 0; i < s->cells; i++) {
-		char victim[PARTY_TEXT], thief[PARTY_TEXT];
+		char victim[ACTOR_TEXT], culprit[ACTOR_TEXT];
 		if (s->is_one)
-			topo_subject_text(topo, &s->victim, victim, sizeof victim);
+			catalog_target_text(catalog, &s->victim, victim, sizeof victim);
 		else
-			party(topo, s, &s->cell[i].victim, how.format, victim);
+			actor_value(catalog, s, &s->cell[i].victim, how.format, victim);
 		report_row(r, (struct value[]){ VAL_SHOWN(victim),
-		                                VAL_SHOWN(party(topo, s, &s->cell[i].thief, how.format, thief)),
+		                                VAL_SHOWN(actor_value(catalog, s, &s->cell[i].culprit, how.format, culprit)),
 		                                VAL_INT(s->cell[i].ns), VAL_REAL(s->cell[i].share) });
 	}
 	return report_end(r, err);

@@ -1,5 +1,5 @@
-/* Who suffers: a line for each machine and thread.  A lane is text for people: what was lost over time, a character for
- * each part of the window, by its share of the time in which the row wanted to run. */
+/* Writes the summary of victims: a line per machine and thread. Text has a lane that shows the lost time over time: one
+ * character per part of the window, by the share of the runnable time that was lost. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,16 +8,16 @@
 #include "report/report.h"
 
 static const struct column summary_columns[] = {
-	{ "subject", "who", COL_TEXT },       { "machine", NULL, COL_TEXT },
+	{ "target", "target", COL_TEXT },       { "machine", NULL, COL_TEXT },
 	{ "tid", NULL, COL_INT },             { "name", NULL, COL_TEXT },
 	{ "start", NULL, COL_INT },           { "end", NULL, COL_INT },
 	{ "life_ns", "life", COL_DURATION },  { "ran_ns", "ran", COL_DURATION },
 	{ "lost_ns", "lost", COL_DURATION },  { "lost_share", "lost%", COL_SHARE },
-	{ "longest_ns", "longest", COL_DURATION }, { "longest_start", NULL, COL_INT },
+	{ "longest_ns", "max wait", COL_DURATION }, { "longest_start", NULL, COL_INT },
 	{ "p50_ns", NULL, COL_DURATION },     { "p90_ns", NULL, COL_DURATION },
 	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
-	{ "thief", "mostly to", COL_TEXT },   { "thief_ns", NULL, COL_DURATION },
-	{ "thief_share", "", COL_SHARE },     { "served_ns", NULL, COL_DURATION },
+	{ "culprit", "top culprit", COL_TEXT },   { "culprit_ns", NULL, COL_DURATION },
+	{ "culprit_share", "", COL_SHARE },     { "vmm_ns", NULL, COL_DURATION },
 	{ "poll_won_ns", NULL, COL_DURATION }, { "poll_lost_ns", NULL, COL_DURATION },
 	{ NULL, "over time", COL_LANE },
 };
@@ -27,15 +27,16 @@ static const struct column thread_columns[] = {
 	{ "name", "name", COL_TEXT },         { "start", "from", COL_CLOCK },
 	{ "end", NULL, COL_INT },             { "life_ns", "life", COL_DURATION },
 	{ "ran_ns", "ran", COL_DURATION },    { "lost_ns", "lost", COL_DURATION },
-	{ "lost_share", "lost%", COL_SHARE }, { "longest_ns", "longest", COL_DURATION },
+	{ "lost_share", "lost%", COL_SHARE }, { "longest_ns", "max wait", COL_DURATION },
 	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
-	{ "thief", "mostly to", COL_TEXT },   { "thief_ns", NULL, COL_DURATION },
+	{ "culprit", "top culprit", COL_TEXT },   { "culprit_ns", NULL, COL_DURATION },
 };
 
-/* The column that the rows are sorted by, of those that may be spared. */
-static const char *const kept_of_summary[SUMMARY_ORDER_COUNT] = { [SUMMARY_BY_P99] = "p99_ns", [SUMMARY_BY_GAPS] = "gaps",
+/* Name of the column by which the rows are sorted, if narrow terminals may drop it; NULL: they cannot drop it. */
+static const char *const sort_column_of_summary[SUMMARY_ORDER_COUNT] = { [SUMMARY_BY_P99] = "p99_ns",
+                                                                        [SUMMARY_BY_GAPS] = "gaps",
 	[SUMMARY_BY_RAN] = "ran_ns", [SUMMARY_BY_LIFE] = "life_ns" };
-static const char *const kept_of_threads[SUMMARY_ORDER_COUNT] = { [SUMMARY_BY_LONGEST] = "longest_ns",
+static const char *const sort_column_of_threads[SUMMARY_ORDER_COUNT] = { [SUMMARY_BY_LONGEST] = "longest_ns",
 	[SUMMARY_BY_P99] = "p99_ns", [SUMMARY_BY_GAPS] = "gaps", [SUMMARY_BY_LIFE] = "life_ns" };
 
 static double share(int64_t part, int64_t whole)
@@ -43,41 +44,42 @@ static double share(int64_t part, int64_t whole)
 	return whole > 0 ? (double)part / (double)whole : 0;
 }
 
-static const char *thief_text(const struct topo *topo, const struct summary *s, const struct summary_row *row,
-                              int format, char buf[PARTY_TEXT])
+static const char *culprit_text(const struct catalog *catalog, const struct summary *s, const struct summary_row *row,
+                                int format, char buf[ACTOR_TEXT])
 {
-	const struct party *p = &row->thief;
+	const struct actor *p = &row->culprit;
 	const char *name = p->name < s->names ? s->name[p->name] : NULL;
 	if (p->kind == FLOW_RUNNING)
 		return "";
 	if (format != FORMAT_TEXT)
-		return party_text(topo, p, name, buf, PARTY_TEXT);
-	const char *own = thief_own(topo, &row->who, p);
+		return actor_text(catalog, p, name, buf, ACTOR_TEXT);
+	const char *own = culprit_own_prefix(catalog, &row->target, p);
 	const size_t n = strlen(own);
 	memcpy(buf, own, n + 1);
-	party_shown(topo, p, name, buf + n, PARTY_TEXT - n);
+	actor_shown(catalog, p, name, buf + n, ACTOR_TEXT - n);
 	return buf;
 }
 
-static struct value value_name(const struct topo *topo, const struct subject *who)
+static struct value value_name(const struct catalog *catalog, const struct target *target)
 {
-	return who->kind == SUBJECT_THREAD ? VAL_TEXT(topo_longest_name(topo, who->index)) : VAL_NONE;
+	return target->kind == TARGET_THREAD ? VAL_TEXT(catalog_longest_name(catalog, target->index)) : VAL_NONE;
 }
 
-static struct value value_thread(const struct topo *topo, const struct subject *who)
+static struct value value_thread(const struct catalog *catalog, const struct target *target)
 {
-	return who->kind == SUBJECT_THREAD ? VAL_INT(topo->thread[who->index].tid) : VAL_NONE;
+	return target->kind == TARGET_THREAD ? VAL_INT(catalog->thread[target->index].tid) : VAL_NONE;
 }
 
 struct lanes {
-	const struct topo *topo;
+	const struct catalog *catalog;
 	const struct summary *s;
 	struct error *err;
 	int status;
 	bool drawn;
 };
 
-/* ' ' it wanted nothing, or what it lost is not known; '.' it lost nothing, then by eighths. */
+/* Draws a lane, one character per part of the window: ' ' not runnable, or lost time unknown; otherwise by the share of
+ * lost time: '.' none, ',' below 1/8, 'i' below 1/2, '!' more. */
 static int draw_lane(void *arg, int64_t row, unsigned columns, char *lane)
 {
 	struct lanes *l = arg;
@@ -86,10 +88,10 @@ static int draw_lane(void *arg, int64_t row, unsigned columns, char *lane)
 	int64_t *lost = ran + columns;
 	for (unsigned c = 0; c <= columns; c++)
 		edge[c] = flow_column(s->start, s->end, c, columns);
-	int status = demand_cells(l->topo, &s->row[row].who, edge, columns, ran, lost, l->err);
+	int status = demand_cells(l->catalog, &s->row[row].target, edge, columns, ran, lost, l->err);
 	for (unsigned c = 0; c < columns && status == 0; c++) {
 		const double part = share(lost[c], ran[c] + lost[c]);
-		const bool blank = ran[c] + lost[c] == 0 || !topo_is_watched(l->topo, &l->s->row[row].who);
+		const bool blank = ran[c] + lost[c] == 0 || !catalog_has_host_trace(l->catalog, &l->s->row[row].target);
 		lane[c] = blank ? ' ' : lost[c] == 0 ? '.' : part < 0.125 ? ',' : part < 0.5 ? 'i' : '!';
 	}
 	free(edge);
@@ -99,88 +101,91 @@ static int draw_lane(void *arg, int64_t row, unsigned columns, char *lane)
 	return status;
 }
 
-static struct value known(bool is, int64_t v)
+static struct value value_if(bool is_known, int64_t v)
 {
-	return is ? VAL_INT(v) : VAL_NONE;
+	return is_known ? VAL_INT(v) : VAL_NONE;
 }
 
-struct polled { struct value won, lost; };
+struct polled_values { struct value won, lost; };
 
-/* Of a machine as far as events tell of it; threads do not halt. */
-static struct polled polled(const struct topo *topo, const struct summary_row *row)
+/* Returns the polling time of a VM; no value for threads, or if no poll was recorded. */
+static struct polled_values polled_values(const struct catalog *catalog, const struct summary_row *row)
 {
 	int64_t ns[POLL_OUTCOME_COUNT];
-	bool told = false;
-	if (row->who.kind != SUBJECT_MACHINE || topo->machine[row->who.index].kind != MACHINE_VM ||
-	    polled_time(topo, &row->who, row->start, row->end, ns, &told, NULL) < 0 || !told)
-		return (struct polled){ VAL_NONE, VAL_NONE };
-	return (struct polled){ VAL_INT(ns[POLL_WON]), VAL_INT(ns[POLL_LOST]) };
+	bool is_recorded = false;
+	if (row->target.kind != TARGET_MACHINE || catalog->machine[row->target.index].kind != MACHINE_VM ||
+	    polled_time(catalog, &row->target, row->start, row->end, ns, &is_recorded, NULL) < 0 || !is_recorded)
+		return (struct polled_values){ VAL_NONE, VAL_NONE };
+	return (struct polled_values){ VAL_INT(ns[POLL_SUCCEEDED]), VAL_INT(ns[POLL_FAILED]) };
 }
 
-static void summary_line(struct report *r, const struct topo *topo, const struct summary *s, const struct summary_row *row,
-                         size_t number, int format)
+static void summary_line(struct report *r, const struct catalog *catalog, const struct summary *s,
+                         const struct summary_row *row, size_t number, int format)
 {
-	char who[PARTY_TEXT], thief[PARTY_TEXT];
+	char target[ACTOR_TEXT], culprit[ACTOR_TEXT];
 	const struct demand *d = &row->demand;
-	const bool gaps = row->gaps > 0;
-	const bool watched = topo_is_watched(topo, &row->who);
-	const struct polled p = polled(topo, row);
+	const bool has_gaps = row->gaps > 0;
+	const bool has_host_trace = catalog_has_host_trace(catalog, &row->target);
+	const struct polled_values p = polled_values(catalog, row);
 	report_row(r, (struct value[]){
-		VAL_SHOWN(topo_subject_text(topo, &row->who, who, sizeof who)),
-		value_system(topo, (int32_t)subject_machine(topo, &row->who)), value_thread(topo, &row->who),
-		value_name(topo, &row->who), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
-		VAL_INT(d->ran), known(watched, d->lost),
-		watched ? VAL_REAL(share(d->lost, d->ran + d->lost)) : VAL_NONE,
-		known(watched, gaps ? row->longest.end - row->longest.start + 1 : 0),
-		gaps ? VAL_INT(row->longest.start) : VAL_NONE, known(watched, row->p50),
-		known(watched, row->p90), known(watched, row->p99),
-		known(watched, (int64_t)row->gaps),
-		gaps ? VAL_SHOWN(thief_text(topo, s, row, format, thief)) : VAL_NONE, gaps ? VAL_INT(row->thief_ns) : VAL_NONE,
-		gaps ? VAL_REAL(share(row->thief_ns, d->lost)) : VAL_NONE, known(watched, d->served), p.won, p.lost,
+		VAL_SHOWN(catalog_target_text(catalog, &row->target, target, sizeof target)),
+		value_machine(catalog, (int32_t)target_machine(catalog, &row->target)), value_thread(catalog, &row->target),
+		value_name(catalog, &row->target), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
+		VAL_INT(d->ran), value_if(has_host_trace, d->lost),
+		has_host_trace ? VAL_REAL(share(d->lost, d->ran + d->lost)) : VAL_NONE,
+		value_if(has_host_trace, has_gaps ? row->longest.end - row->longest.start + 1 : 0),
+		has_gaps ? VAL_INT(row->longest.start) : VAL_NONE, value_if(has_host_trace, row->p50),
+		value_if(has_host_trace, row->p90), value_if(has_host_trace, row->p99),
+		value_if(has_host_trace, (int64_t)row->gaps),
+		has_gaps ? VAL_SHOWN(culprit_text(catalog, s, row, format, culprit)) : VAL_NONE,
+		has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE,
+		has_gaps ? VAL_REAL(share(row->culprit_ns, d->lost)) : VAL_NONE, value_if(has_host_trace, d->vmm_ns), p.won, p.lost,
 		VAL_INT((int64_t)number) });
 }
 
-int report_summary(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s, size_t top,
+int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s, size_t top,
                    const struct origin *o, struct error *err)
 {
-	struct report_shape shape = REPORT_SHAPE_SPARING("summary", summary_columns, "life_ns p99_ns gaps ran_ns thief_share");
-	shape.kept = kept_of_summary[s->by];
+	struct report_shape shape = REPORT_SHAPE_DROPPING("summary", summary_columns,
+	                                                 "life_ns p99_ns gaps ran_ns culprit_share");
+	shape.sort_column = sort_column_of_summary[s->by];
 	struct report *r = report_begin(out, how, &shape, o);
-	struct lanes lanes = { topo, s, err, 0, false };
+	struct lanes lanes = { catalog, s, err, 0, false };
 	size_t threads = 0;
 	report_lanes(r, draw_lane, &lanes);
 	for (size_t i = 0; i < s->rows && lanes.status == 0; i++) {
-		bool thread = i >= s->machines;
-		if (thread && (s->row[i].demand.lost == 0 || (top && threads == top)))
+		bool is_thread = i >= s->machines;
+		if (is_thread && (s->row[i].demand.lost == 0 || (top && threads == top)))
 			continue;
-		threads += thread;
-		summary_line(r, topo, s, &s->row[i], i, how.format);
+		threads += is_thread;
+		summary_line(r, catalog, s, &s->row[i], i, how.format);
 	}
 	if (report_end(r, err))
 		return -1;
 	if (lanes.drawn)
-		fputs("\nover time: of what it wanted it lost half or more !  an eighth or more i  less ,  nothing .\n", out);
+		fputs("\nover time: share of runnable time lost: ! >= 50%  i >= 12.5%  , less  . none\n", out);
 	return lanes.status;
 }
 
-int report_threads(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s,
-                    const struct origin *o, struct error *err)
+int report_threads(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
+                   const struct origin *o, struct error *err)
 {
-	struct report_shape shape = REPORT_SHAPE_SPARING("threads", thread_columns, "p99_ns gaps longest_ns start life_ns");
-	shape.kept = kept_of_threads[s->by];
+	struct report_shape shape = REPORT_SHAPE_DROPPING("threads", thread_columns, "p99_ns gaps longest_ns start life_ns");
+	shape.sort_column = sort_column_of_threads[s->by];
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = s->machines; i < s->rows; i++) {
 		const struct summary_row *row = &s->row[i];
 		const struct demand *d = &row->demand;
-		char thief[PARTY_TEXT];
-		bool gaps = row->gaps > 0;
+		char culprit[ACTOR_TEXT];
+		bool has_gaps = row->gaps > 0;
 		report_row(r, (struct value[]){
-			value_system(topo, (int32_t)subject_machine(topo, &row->who)), value_thread(topo, &row->who),
-			value_name(topo, &row->who), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
+			value_machine(catalog, (int32_t)target_machine(catalog, &row->target)), value_thread(catalog, &row->target),
+			value_name(catalog, &row->target), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
 			VAL_INT(d->ran), VAL_INT(d->lost), VAL_REAL(share(d->lost, d->ran + d->lost)),
-			VAL_INT(gaps ? row->longest.end - row->longest.start + 1 : 0), VAL_INT(row->p99), VAL_INT((int64_t)row->gaps),
-			gaps ? VAL_SHOWN(thief_text(topo, s, row, how.format, thief)) : VAL_NONE,
-			gaps ? VAL_INT(row->thief_ns) : VAL_NONE });
+			VAL_INT(has_gaps ? row->longest.end - row->longest.start + 1 : 0), VAL_INT(row->p99),
+			VAL_INT((int64_t)row->gaps),
+			has_gaps ? VAL_SHOWN(culprit_text(catalog, s, row, how.format, culprit)) : VAL_NONE,
+			has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE });
 	}
 	return report_end(r, err);
 }

@@ -1,7 +1,7 @@
-/* Which rows of an answer are written.  Private to report/.
+/* Selects the rows of a json answer that a page contains. Private to report/.
  *
- * A page is known by how many rows come before it, and by a hash of them: an answer that has changed meanwhile, or another
- * question's, has no such page. */
+ * A page is identified by the number of rows before it and a hash of these rows. If the answer has changed since, or the
+ * page belongs to another query, the hash differs and the page is an error. */
 #ifndef STEALSCOPE_REPORT_PAGE_H
 #define STEALSCOPE_REPORT_PAGE_H
 
@@ -14,19 +14,19 @@
 #define PAGE_TEXT 40  /* bytes of `next` */
 
 struct row_page {
-	uint64_t from, to;   /* rows [from, to) are written */
-	uint64_t seen;
-	uint64_t hash;       /* of the answer's name and the rows before `to` that were seen */
-	uint64_t expected;   /* of those before `from` */
-	const char *wrong;   /* why there is no such page, or NULL */
-	bool paged;          /* else all rows are written, and nothing is hashed */
+	uint64_t from, to;   /* the page contains the rows [from, to) */
+	uint64_t rows_read;
+	uint64_t hash;       /* hash of the answer's name and of the rows read until now, without rows after `to` */
+	uint64_t expected;   /* required hash of the rows before `from` */
+	const char *remedy;   /* remedy of the error that there is no such page; NULL: no error */
+	bool paged;          /* false: all rows are written, no hash is computed */
 };
 
-/* name: of the answer. */
+/* Starts a page; name: name of the answer. */
 void page_begin(struct row_page *p, struct report_how how, const char *name);
-/* Another row: is it written? */
-bool page_takes(struct row_page *p, const struct report_shape *shape, const struct value *value);
-/* next: the page behind this one, or "".  -1: there is no such page. */
+/* Counts a row. Returns true if the page contains it. */
+bool page_count_row(struct row_page *p, const struct report_shape *shape, const struct value *value);
+/* Ends a page. next: id of the following page; "": none. Returns -1 if there is no such page. */
 int page_end(struct row_page *p, char next[PAGE_TEXT], struct error *err);
 
 #endif

@@ -10,28 +10,28 @@
 #include "base/timefmt.h"
 #include "report/writer.h"
 
-#define CLOCK_DIGITS 4  /* after the second: as the viewer has them, and 80 columns hold the gaps of a vCPU */
+#define CLOCK_DIGITS 4  /* digits after the second, as in the viewer; the gaps of a vCPU then fit 80 columns */
 
 const char *const report_formats[] = { "text", "csv", "json", NULL };
 static const struct report_writer *const writers[] = { &write_text, &write_csv, &write_json };
 
-const char *field_escape(const char *text, struct field_text *f)
+const char *field_escape(const char *text, struct field_buffer *f)
 {
-	const size_t most = TEXT_ESCAPED * strlen(text) + 1;
-	if (most <= sizeof f->fixed)
+	const size_t size = TEXT_ESCAPED * strlen(text) + 1;
+	if (size <= sizeof f->fixed)
 		return text_escape(f->fixed, sizeof f->fixed, text);
-	if (most > f->room)
-		f->longer = mem_resize(f->longer, f->room = most, 1);
-	return text_escape(f->longer, f->room, text);
+	if (size > f->longer_size)
+		f->longer = mem_resize(f->longer, f->longer_size = size, 1);
+	return text_escape(f->longer, f->longer_size, text);
 }
 
-void field_release(struct field_text *f)
+void field_release(struct field_buffer *f)
 {
 	free(f->longer);
-	*f = (struct field_text){ 0 };
+	*f = (struct field_buffer){ 0 };
 }
 
-const char *field_format(const struct column *c, const struct value *v, bool people, struct field_text *f)
+const char *field_format(const struct column *c, const struct value *v, bool people, struct field_buffer *f)
 {
 	char *buf = f->fixed;
 	buf[0] = '\0';
@@ -39,7 +39,7 @@ const char *field_format(const struct column *c, const struct value *v, bool peo
 		return buf;
 	switch (c->type) {
 	case COL_TEXT:
-	case COL_WHOLE:
+	case COL_UNCUT:
 	case COL_FIELDS:
 		if (v->form == VALUE_NUMBER)
 			break;
@@ -54,7 +54,7 @@ const char *field_format(const struct column *c, const struct value *v, bool peo
 		if (people)
 			return time_clock(buf, v->integer, CLOCK_DIGITS);
 		break;
-	case COL_MOMENT:
+	case COL_CLOCK_NS:
 		if (people)
 			return time_clock(buf, v->integer, 9);
 		break;
@@ -72,12 +72,13 @@ const char *field_format(const struct column *c, const struct value *v, bool peo
 	return buf;
 }
 
-/* What comes before the rows.  Of a later page it has to wait: rows may say that there is none. */
-static void begin(struct report *r)
+/* Writes the head before the rows. For later pages it is written with the first row, because the rows may show that
+ * there is no such page. */
+static void write_begin(struct report *r)
 {
-	if (!r->begun)
+	if (!r->has_begun)
 		r->writer->begin(r);
-	r->begun = true;
+	r->has_begun = true;
 }
 
 struct report *report_begin(FILE *out, struct report_how how, const struct report_shape *shape,
@@ -86,10 +87,10 @@ struct report *report_begin(FILE *out, struct report_how how, const struct repor
 	struct report *r = mem_new(1, sizeof *r);
 	*r = (struct report){ .out = out, .writer = writers[how.format], .shape = shape, .origin = origin };
 	r->width = mem_new(2 * shape->columns, sizeof *r->width);
-	r->readable = r->width + shape->columns;
+	r->readable_width = r->width + shape->columns;
 	page_begin(&r->page, how, shape->name);
-	if (r->page.from == 0 && !r->page.wrong)
-		begin(r);
+	if (r->page.from == 0 && !r->page.remedy)
+		write_begin(r);
 	return r;
 }
 
@@ -99,7 +100,7 @@ int report_width(FILE *out)
 	return ioctl(fileno(out), TIOCGWINSZ, &ws) == 0 ? ws.ws_col : 0;
 }
 
-/* What is for people alone stands last. */
+/* Columns without a name are only in text and come last. */
 size_t report_raw_columns(const struct report_shape *shape)
 {
 	size_t n = shape->columns;
@@ -114,23 +115,23 @@ void report_lanes(struct report *r, int (*draw)(void *arg, int64_t number, unsig
 	r->draw_arg = arg;
 }
 
-void report_losses(struct report *r, const struct topo *topo, const struct subject *who)
+void report_lost_time_of(struct report *r, const struct catalog *catalog, const struct target *target)
 {
-	r->unseen = topo_is_alone(topo, who);
+	r->has_invisible_loss = catalog_lacks_host_trace(catalog, target);
 }
 
 void report_row(struct report *r, const struct value *value)
 {
-	if (!page_takes(&r->page, r->shape, value))
+	if (!page_count_row(&r->page, r->shape, value))
 		return;
-	begin(r);
+	write_begin(r);
 	r->rows++;
 	r->writer->row(r, value);
 }
 
 void report_member(struct report *r, const char *name, struct json_object *o)
 {
-	if (r->writer->member && r->begun)
+	if (r->writer->member && r->has_begun)
 		r->writer->member(r, name, o);
 	else
 		json_object_put(o);
@@ -150,9 +151,9 @@ int report_end(struct report *r, struct error *err)
 	return rc;
 }
 
-struct value value_system(const struct topo *topo, int32_t system)
+struct value value_machine(const struct catalog *catalog, int32_t machine)
 {
-	return system < 0 ? VAL_NONE : VAL_TEXT(topo->machine[system].name);
+	return machine < 0 ? VAL_NONE : VAL_TEXT(catalog->machine[machine].name);
 }
 
 struct value value_tid(int32_t tid)

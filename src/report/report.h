@@ -1,11 +1,13 @@
-/* Answers as text, csv or json: each describes its columns once, each format is one writer (write_*.c).
+/* Answers as text, csv or json. Each answer describes its columns once; each format has one writer (write_*.c).
  *
- * csv and json carry the column names as keys and raw numbers (ns, shares 0..1); text carries headings and is meant for
- * people, aligned: as wide as its content, or as the terminal, where texts that do not fit are cut at a '~'; without
- * rows it is "none".  json wraps the rows in what they rest on (struct origin), as share/schema/answers.json has it.
- * Text from traces is escaped here, so callers pass it as it is.  In csv a text that a spreadsheet would compute (it
- * begins with = + - or @) begins with that character's escape, as \x3d.
- * Rows stream: only the first REPORT_LOOKAHEAD rows of a text table are held, to learn the widths. */
+ * - csv and json: column names as keys, raw numbers (ns, shares 0..1). In csv, a text that a spreadsheet would compute
+ *   (it starts with = + - or @) starts with the escape of that character, such as \x3d.
+ * - json: the rows, and the inputs of the answer (struct origin), as in share/schema/answers.json.
+ * - text: headings and aligned columns for people, as wide as the content or the terminal; texts that do not fit are cut
+ *   at a '~'. Without rows the text is "none".
+ *
+ * The writers escape text from traces, so callers pass it raw. Rows are streamed: only the first REPORT_LOOKAHEAD rows
+ * of a text table are held in memory, to compute the widths. */
 #ifndef STEALSCOPE_REPORT_REPORT_H
 #define STEALSCOPE_REPORT_REPORT_H
 
@@ -20,178 +22,187 @@
 #include "query/query.h"
 
 #define REPORT_LOOKAHEAD 1000
-#define REPORT_SCHEMA 2      /* rises when members of the json answers change their names or meanings, or go */
+#define REPORT_SCHEMA 3      /* increased if members of the json answers are renamed or removed, or change their meaning */
 
 enum report_format { FORMAT_TEXT, FORMAT_CSV, FORMAT_JSON };
 extern const char *const report_formats[];  /* their names; NULL-terminated */
 
-/* How an answer is written.  A json answer is a page of its rows, and `next` says how to go on: the pages joined are all
- * of the answer.  A page begins behind those rows that `after` was given for; when these are not the first ones of the
- * answer (any more) there is no page, but an error. */
+/* Format of an answer. A json answer is one page of its rows; the member `next` identifies the following page. The pages
+ * joined are the whole answer. `after` identifies the rows before the page; it is an error if the answer no longer
+ * begins with these rows. */
 struct report_how {
 	int format;          /* enum report_format */
 	unsigned limit;      /* json: rows of a page; 0: all */
-	const char *after;   /* json: `next` of the page before; NULL: from the first row on */
+	const char *after;   /* json: `next` of the previous page; NULL: the first page */
 };
 #define REPORT_PAGE 10000
 #define REPORT_HOW { FORMAT_TEXT, REPORT_PAGE, NULL }
 #define REPORT_WHOLE(format) (struct report_how){ (int)(format), 0, NULL }
 
-/* ---- What an answer is about and rests on */
+/* ---- Target and inputs of an answer */
 
 struct origin {
 	char **history;              /* files */
 	size_t histories;
-	char *subject;               /* escaped; NULL: all */
-	int64_t from, to;            /* ns, closed: the window; from > to: there is none */
-	struct json_object *clock;   /* array: the clocks of the machines concerned */
-	struct json_object *lost;    /* array: events that their tracers lost */
-	struct json_object *told;    /* all that the (first) history says of where it comes from; NULL: nothing */
-	struct notes notes;          /* what makes the answer doubtful */
-	char **line;                 /* the same for people, escaped: "clock    ACCURATE, ..."; the last ones are the notes */
-	size_t lines, lines_cap, doubts;  /* doubts: how many of them are the notes' */
-	bool leaves;                 /* goes into a file of its own: text has all lines above it, and the window */
+	char *target;               /* escaped; NULL: all */
+	int64_t from, to;            /* window, ns, closed; from > to: none */
+	struct json_object *clock;   /* array: clocks of the machines concerned */
+	struct json_object *lost;    /* array: events lost by the tracers */
+	struct json_object *provenance;    /* the provenance of the (first) history; NULL: none */
+	struct notes notes;          /* warnings that limit the trust in the answer */
+	char **line;                 /* the members above as lines for people, escaped: "clock    ACCURATE, ..."; the notes
+	                              * are the last lines */
+	size_t lines, lines_cap, note_lines;  /* note_lines: number of lines of the notes */
+	bool leaves;                 /* the answer is written to a separate file: the text begins with all lines and the
+	                              * window */
 };
 
-/* About a subject, or about all (NULL).  Nothing of the history is borrowed.  Call origin_release(). */
-void origin_take(struct origin *o, const struct topo *topo, const struct subject *s, int64_t from, int64_t to);
-/* The answer rests on another history too: its files, clocks, losses and notes are added; `other` stays as it is.  *o may
- * be all zero. */
+/* Collects the inputs of an answer about a target (NULL: about all targets). Does not borrow its arguments. The caller
+ * calls origin_release(). */
+void origin_load(struct origin *o, const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
+/* Adds the inputs of another history to those of a comparison: files, clocks, losses and notes. Does not change `other`.
+ * *o may be all zero. */
 void origin_add(struct origin *o, const struct origin *other);
 void origin_release(struct origin *o);
-/* What else makes it doubtful: takes the notes. */
-void origin_doubt(struct origin *o, struct notes *notes);
-/* What stands above an answer in text, and an empty line: the notes; or all lines and the window, if it leaves. */
+/* Adds warnings; takes ownership of the notes. */
+void origin_add_warnings(struct origin *o, struct notes *notes);
+/* Writes the head of an answer in text and an empty line: the notes; if o->leaves, all lines and the window. */
 void origin_write_head(const struct origin *o, FILE *out);
-void origin_write_notes(const struct origin *o, FILE *out);  /* alone */
+void origin_write_notes(const struct origin *o, FILE *out);  /* writes only the notes */
 
 /* ---- Tables */
 
 enum column_type {
-	COL_TEXT,      /* names: cut where nothing else can make room */
-	COL_WHOLE,     /* a text that is not cut: a figure, a date, a state */
-	COL_FIELDS,    /* a text, "a=1 b=2": where it is narrow, as many as fit; the last column */
+	COL_TEXT,      /* a name: cut if the table does not fit otherwise */
+	COL_UNCUT,     /* a text that is never cut: a number, a date, a state */
+	COL_FIELDS,    /* text "a=1 b=2": fields that do not fit are omitted; must be the last column */
 	COL_INT,
 	COL_DURATION,  /* ns; text: "5.21 ms" */
 	COL_CLOCK,     /* ns since the epoch; text: "12:03:04.113900" */
-	COL_MOMENT,    /* the same; text: to the ns */
+	COL_CLOCK_NS,    /* ns since the epoch; text: with ns */
 	COL_SHARE,     /* 0..1; text: "61.8%" */
 	COL_REAL,      /* text: three decimals; csv and json: nine */
-	COL_LANE,      /* text alone: what report_lanes() draws, as wide as what is left of the terminal; the last column */
+	COL_LANE,      /* a lane drawn by report_lanes(), in text only; as wide as the rest of the terminal; must be the last
+	                * column */
 };
 
 struct column {
-	const char *name;     /* csv and json; NULL: the column is shown in text alone, and the last one */
-	const char *heading;  /* text; NULL: the column is not shown in text */
+	const char *name;     /* name in csv and json; NULL: the column is only in text, and follows all others */
+	const char *heading;  /* heading in text; NULL: the column is not in text */
 	enum column_type type;
 };
 
 static inline bool column_is_text(const struct column *c)
 {
-	return c->type == COL_TEXT || c->type == COL_WHOLE || c->type == COL_FIELDS;
+	return c->type == COL_TEXT || c->type == COL_UNCUT || c->type == COL_FIELDS;
 }
 
 struct report_shape {
 	const char *name;            /* json: "answer" */
 	const struct column *column;
 	size_t columns;
-	const char *spared;          /* names, or headings, of columns that text does without where it is narrow, in turn */
-	const char *kept;            /* but for this one, or NULL: what it is sorted by */
+	const char *droppable;       /* columns (names or headings) that text omits on narrow terminals, in this order */
+	const char *sort_column;     /* name of the column by which the rows are sorted: it is never dropped; NULL: none */
 };
-#define REPORT_SHAPE_SPARING(name, column, spared) { (name), (column), sizeof (column) / sizeof *(column), (spared), NULL }
-#define REPORT_SHAPE(name, column) REPORT_SHAPE_SPARING(name, column, "")
+#define REPORT_SHAPE_DROPPING(name, column, droppable) \
+	{ (name), (column), sizeof (column) / sizeof *(column), (droppable), NULL }
+#define REPORT_SHAPE(name, column) REPORT_SHAPE_DROPPING(name, column, "")
 
-/* One value. */
+/* Value of one column of a row. */
 struct value {
 	enum { VALUE_RAW, VALUE_SHOWN, VALUE_NUMBER, VALUE_ABSENT } form;
 	const char *text;  /* SHOWN: escaped already */
 	int64_t integer;
 	double real;
 };
-#define VAL_TEXT(s) ((struct value){ .text = (s) })                                  /* as traces have it */
-#define VAL_SHOWN(s) ((struct value){ .form = VALUE_SHOWN, .text = (s) })            /* as query/ puts it into words */
-#define VAL_NUMBER(i) ((struct value){ .form = VALUE_NUMBER, .integer = (i) })       /* in a column of texts */
+#define VAL_TEXT(s) ((struct value){ .text = (s) })                                  /* raw, from traces */
+#define VAL_SHOWN(s) ((struct value){ .form = VALUE_SHOWN, .text = (s) })            /* escaped, from query/ */
+#define VAL_NUMBER(i) ((struct value){ .form = VALUE_NUMBER, .integer = (i) })       /* a number in a text column */
 #define VAL_INT(i) ((struct value){ .integer = (i) })
 #define VAL_REAL(r) ((struct value){ .real = (r) })
-#define VAL_NONE ((struct value){ .form = VALUE_ABSENT })  /* an empty field, null in json */
+#define VAL_NONE ((struct value){ .form = VALUE_ABSENT })  /* no value: an empty field, null in json */
 
 struct report;
 
-/* origin: NULL: it rests on no history.  Text begins with the notes of it.  Both are borrowed until report_end(). */
+/* Starts a table. origin: inputs of the answer; NULL: it has no history. Text starts with the notes. Shape and origin
+ * are borrowed until report_end(). */
 struct report *report_begin(FILE *out, struct report_how how, const struct report_shape *shape,
                             const struct origin *origin);
 void report_row(struct report *r, const struct value *value);  /* value[columns] */
-/* Lanes are drawn when their width is known: of the row that has this number in its COL_LANE, into lane[columns + 1].  A
- * row that could not be drawn (-1) has none. */
+/* Sets the function that draws lanes when their width is known. number: value of the row's COL_LANE; lane: buffer of
+ * columns + 1 bytes. If the function returns -1, the row has no lane. */
 void report_lanes(struct report *r, int (*draw)(void *arg, int64_t number, unsigned columns, char *lane), void *arg);
-/* The rows are what was lost by who (NULL: by any VM): text without rows says whether there may have been more. */
-void report_losses(struct report *r, const struct topo *topo, const struct subject *who);
-/* json: another member beside the rows, behind the last of them; takes the object.  Else nothing. */
+/* Declares that the rows are lost time of the target (NULL: of any VM): text without rows then states if lost time may
+ * be invisible. */
+void report_lost_time_of(struct report *r, const struct catalog *catalog, const struct target *target);
+/* json: adds a member after the rows; takes ownership of the object. Other formats ignore it. */
 void report_member(struct report *r, const char *name, struct json_object *o);
-/* Frees in any case.  -1 when `after` does not belong to this answer, and then nothing was written; without `after`, err
+/* Ends and frees the table. Returns -1 without output if `after` does not belong to this answer. Without `after`, err
  * may be NULL. */
 int report_end(struct report *r, struct error *err);
 
-/* ---- Answers that more than one program part gives */
+/* ---- Answers of more than one program part */
 
-/* Fields: the system's name and a TID; nobody is an empty field. */
-struct value value_system(const struct topo *topo, int32_t system);
+/* Return the value of a machine's name and of a TID; an empty field if it is negative. */
+struct value value_machine(const struct catalog *catalog, int32_t machine);
 struct value value_tid(int32_t tid);
 
-/* An execution flow; text as flow_write_text() has it, below what it rests on.  options: its header is not looked at. */
-int report_flow(FILE *out, struct report_how how, const struct topo *topo, const struct subject *s,
+/* Writes an execution flow; text as by flow_write_text(), but without a header. */
+int report_flow(FILE *out, struct report_how how, const struct catalog *catalog, const struct target *s,
                 const struct flow *f, const struct flow_text *options, const struct origin *o, struct error *err);
-/* who: who was asked about, NULL: everybody; VMs. */
-int report_steal(FILE *out, struct report_how how, const struct topo *topo, const struct steal *s,
-                 const struct subject *who, const struct origin *o, struct error *err);
-/* Gaps, each with its greatest culprit, or (every) all of them; how long they are, of each vCPU or thread; and how many
- * of each length, by powers of two.  s: who was asked about, NULL: all VMs. */
-int report_gaps(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
-                 const struct subject *s, bool every, const struct origin *o, struct error *err);
-int report_gap_lengths(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
-                       const struct subject *who, const struct origin *o, struct error *err);
-int report_gap_histogram(FILE *out, struct report_how how, const struct topo *topo, const struct gap_list *list,
-                         const struct subject *who, const struct origin *o, struct error *err);
-/* Text: the table alone, without what explains next to nothing unless it is to have all; nothing where there is none. */
+/* target: victims of the matrix; NULL: all VMs. */
+int report_steal(FILE *out, struct report_how how, const struct catalog *catalog, const struct steal *s,
+                 const struct target *target, const struct origin *o, struct error *err);
+/* Write gaps, each with its main culprit, or with all culprits (all_culprits); the distribution of their lengths, per
+ * vCPU or thread; and a histogram by powers of two. target: owner of the gaps; NULL: all VMs. */
+int report_gaps(FILE *out, struct report_how how, const struct catalog *catalog, const struct gap_list *list,
+                const struct target *target, bool all_culprits, const struct origin *o, struct error *err);
+int report_gap_lengths(FILE *out, struct report_how how, const struct catalog *catalog, const struct gap_list *list,
+                       const struct target *target, const struct origin *o, struct error *err);
+int report_gap_histogram(FILE *out, struct report_how how, const struct catalog *catalog, const struct gap_list *list,
+                         const struct target *target, const struct origin *o, struct error *err);
+/* Writes the differences between two recordings. Text: only the table, without rows with small effect unless `all`;
+ * nothing without rows. */
 struct diff;
 int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all, const struct origin *o,
                 struct error *err);
-/* histogram: a row for each length that occurs, instead. */
-int report_exits(FILE *out, struct report_how how, const struct topo *topo, const struct exit_list *l,
-                  bool by_thread, bool histogram, const struct origin *o, struct error *err);
-/* Machines, then the first `top` threads that lost anything (0 = all of them); in text with lanes. */
-int report_summary(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s, size_t top,
+/* Writes VM exits. histogram: one row per length that occurs. */
+int report_exits(FILE *out, struct report_how how, const struct catalog *catalog, const struct exit_list *l,
+                 bool by_thread, bool histogram, const struct origin *o, struct error *err);
+/* Write the machines, then the first `top` threads that lost time (0: all), in text with lanes; and the threads alone. */
+int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s, size_t top,
                    const struct origin *o, struct error *err);
-int report_threads(FILE *out, struct report_how how, const struct topo *topo, const struct summary *s,
-                    const struct origin *o, struct error *err);
-/* Columns of the terminal that `out` is, or 0. */
+int report_threads(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
+                   const struct origin *o, struct error *err);
+/* Returns the number of columns of the terminal to which `out` writes; 0: no terminal. */
 int report_width(FILE *out);
 
-/* Events of a moment, a row each, in the order of time; then report_end(). */
+/* Start a table of events, and write one event. Rows in order of time; the caller calls report_end(). */
 struct report *report_events(FILE *out, struct report_how how, const struct origin *o);
 void report_event(struct report *r, const struct event_text *ev);
 
-int report_polls(FILE *out, struct report_how how, const struct topo *topo, const struct poll_list *l,
+int report_polls(FILE *out, struct report_how how, const struct catalog *catalog, const struct poll_list *l,
                  const struct origin *o, struct error *err);
-int report_waits(FILE *out, struct report_how how, const struct topo *topo, const struct wait_list *l,
-                  const struct origin *o, struct error *err);
-/* A wait for a lock as people read it, escaped. */
+int report_waits(FILE *out, struct report_how how, const struct catalog *catalog, const struct wait_list *l,
+                 const struct origin *o, struct error *err);
+/* Texts of a lock wait for people, escaped. */
 struct lock_cells {
-	char who[600];         /* the waiter */
+	char waiter[600];         /* the waiter */
 	char lock[100];
-	char holder[600];      /* a suspected one with its score; "": nobody knows */
-	char taken[TIME_TEXT + 1];  /* from the holder; if that lost nothing from the waiter, with a * */
-	char thief[600];       /* "": nobody */
+	char holder[600];      /* holder, a suspected holder with its score; "": unknown */
+	char taken[TIME_TEXT + 1];  /* time taken from the holder; if the holder lost nothing, time taken from the waiter,
+	                             * marked with * */
+	char culprit[600];       /* "": none */
 };
-bool lock_takes_own(const struct lock_wait *w);  /* is what `taken` tells from the waiter? */
-/* machine: that of the waiter is named, too. */
-void lock_cells(const struct topo *topo, const struct lock_list *l, const struct lock_wait *w, bool machine,
+bool lock_taken_is_waiters(const struct lock_wait *w);  /* returns true if `taken` is time taken from the waiter */
+/* Fills *out. with_machine: the waiter's text contains its machine. */
+void lock_cells(const struct catalog *catalog, const struct lock_list *l, const struct lock_wait *w, bool with_machine,
                 struct lock_cells *out);
-/* The `top` longest, 0 being all; as text with sums of all below them. */
-int report_locks(FILE *out, struct report_how how, const struct topo *topo, const struct lock_list *l, size_t top,
+/* Writes the `top` longest lock waits (0: all); text ends with the sums of all. */
+int report_locks(FILE *out, struct report_how how, const struct catalog *catalog, const struct lock_list *l, size_t top,
                  const struct origin *o, struct error *err);
-/* A critical path: its pieces, or (sums; always in text, unless pieces are asked for) what they add up to. */
-int report_path(FILE *out, struct report_how how, const struct topo *topo, const struct path *p, bool sums,
-                 const struct origin *o, struct error *err);
+/* Writes the intervals of a critical path, or (sums) their sums. */
+int report_path(FILE *out, struct report_how how, const struct catalog *catalog, const struct path *p, bool sums,
+                const struct origin *o, struct error *err);
 
 #endif

@@ -1,8 +1,8 @@
-/* json: one object (share/schema/answers.json): what the rows rest on, the rows, and what else the answer has. */
+/* Writer of json: one object (share/schema/answers.json) with the inputs of the answer, the rows, and further members. */
 #include "base/text.h"
 #include "report/writer.h"
 
-static void put_member(struct report *r, const char *name, struct json_object *o)
+static void write_member(struct report *r, const char *name, struct json_object *o)
 {
 	fprintf(r->out, "  \"%s\": %s", name, json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 	json_object_put(o);
@@ -13,10 +13,10 @@ static struct json_object *text_json(const char *escaped)
 	return escaped ? json_object_new_string(escaped) : NULL;
 }
 
-/* One file's name, or a list of several. */
+/* Returns the name of the history file, or an array if there are several. */
 static struct json_object *history_json(const struct origin *o)
 {
-	struct field_text field = { .longer = NULL };
+	struct field_buffer field = { .longer = NULL };
 	struct json_object *list = json_object_new_array();
 	for (size_t i = 0; o && i < o->histories; i++)
 		json_object_array_add(list, text_json(field_escape(o->history[i], &field)));
@@ -28,7 +28,7 @@ static struct json_object *history_json(const struct origin *o)
 	return only;
 }
 
-static struct json_object *span_json(int64_t from, int64_t to)
+static struct json_object *interval_json(int64_t from, int64_t to)
 {
 	if (from > to)
 		return NULL;
@@ -38,16 +38,19 @@ static struct json_object *span_json(int64_t from, int64_t to)
 	return o;
 }
 
-/* Where a note is about all of the time, or about nobody alone, it says null. */
+/* Returns a note as an object. "start", "end": null if the note concerns all time; "machine": null if it concerns no
+ * single machine. */
 static struct json_object *note_json(const struct note *note)
 {
 	char text[NOTE_TEXT];
 	struct json_object *o = json_object_new_object();
+	json_object_object_add(o, "code", text_json(note->code < NOTE_CODE_COUNT ? note_row[note->code].name : NULL));
 	json_object_object_add(o, "kind", text_json(note_kind_name[note->kind]));
 	json_object_object_add(o, "machine", text_json(note->machine ? text_escape(text, sizeof text, note->machine) : NULL));
 	json_object_object_add(o, "start", note->from == INT64_MIN ? NULL : json_object_new_int64(note->from));
 	json_object_object_add(o, "end", note->to == INT64_MAX ? NULL : json_object_new_int64(note->to));
 	json_object_object_add(o, "text", text_json(text_escape(text, sizeof text, note->text)));
+	json_object_object_add(o, "advice", text_json(note_advice(note)));
 	return o;
 }
 
@@ -64,25 +67,25 @@ static struct json_object *list_json(struct json_object *list)
 	return list ? json_object_get(list) : json_object_new_array();
 }
 
-static void begin(struct report *r)
+static void json_begin(struct report *r)
 {
 	const struct origin *o = r->origin;
-	const struct { const char *name; struct json_object *value; } member[] = {
+	const struct { const char *name; struct json_object *value; } json_member[] = {
 		{ "program", text_json("stealscope " PACKAGE_VERSION) }, { "schema", json_object_new_int(REPORT_SCHEMA) },
 		{ "answer", text_json(r->shape->name) }, { "history", history_json(o) },
-		{ "subject", text_json(o ? o->subject : NULL) }, { "window", o ? span_json(o->from, o->to) : NULL },
+		{ "target", text_json(o ? o->target : NULL) }, { "window", o ? interval_json(o->from, o->to) : NULL },
 		{ "clock", list_json(o ? o->clock : NULL) }, { "lost", list_json(o ? o->lost : NULL) },
 		{ "notes", notes_json(o) },
 	};
 	fputs("{\n", r->out);
-	for (size_t i = 0; i < sizeof member / sizeof *member; i++) {
-		put_member(r, member[i].name, member[i].value);
+	for (size_t i = 0; i < sizeof json_member / sizeof *json_member; i++) {
+		write_member(r, json_member[i].name, json_member[i].value);
 		fputs(",\n", r->out);
 	}
 	fputs("  \"rows\": [", r->out);
 }
 
-static struct json_object *field_json(const struct column *c, const struct value *v, struct field_text *field)
+static struct json_object *field_json(const struct column *c, const struct value *v, struct field_buffer *field)
 {
 	if (v->form == VALUE_ABSENT)
 		return NULL;
@@ -94,10 +97,10 @@ static struct json_object *field_json(const struct column *c, const struct value
 	return json_object_new_int64(v->integer);
 }
 
-static void row(struct report *r, const struct value *value)
+static void json_row(struct report *r, const struct value *value)
 {
 	struct json_object *o = json_object_new_object();
-	struct field_text field = { .longer = NULL };
+	struct field_buffer field = { .longer = NULL };
 	for (size_t i = 0; i < report_raw_columns(r->shape); i++)
 		json_object_object_add(o, r->shape->column[i].name, field_json(&r->shape->column[i], &value[i], &field));
 	field_release(&field);
@@ -105,24 +108,24 @@ static void row(struct report *r, const struct value *value)
 	json_object_put(o);
 }
 
-static void close_rows(struct report *r)
+static void json_close_rows(struct report *r)
 {
-	if (!r->closed)
+	if (!r->rows_closed)
 		fputs(r->rows ? "\n  ]" : "]", r->out);
-	r->closed = true;
+	r->rows_closed = true;
 }
 
-static void member(struct report *r, const char *name, struct json_object *o)
+static void json_member(struct report *r, const char *name, struct json_object *o)
 {
-	close_rows(r);
+	json_close_rows(r);
 	fputs(",\n", r->out);
-	put_member(r, name, o);
+	write_member(r, name, o);
 }
 
-static void end(struct report *r)
+static void json_end(struct report *r)
 {
-	close_rows(r);
+	json_close_rows(r);
 	fputs("\n}\n", r->out);
 }
 
-const struct report_writer write_json = { begin, row, member, end };
+const struct report_writer write_json = { json_begin, json_row, json_member, json_end };

@@ -1,4 +1,4 @@
-/* Clock lines and piecewise clocks: guest time -> host time. */
+/* Clock lines and piecewise linear clocks: guest time to host time. */
 #include "sync/sync.h"
 
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include "base/bisect.h"
 #include "base/int128.h"
 #include "base/mem.h"
+#include "base/number.h"
 
 const char *const sync_quality_name[] = { "ABSENT", "INCOMPLETE", "APPROXIMATE", "ACCURATE", "FAIL" };
 const char *const sync_method_name[] = { "auto", "events", "containment", "offset", "none", "tsc" };
@@ -14,16 +15,14 @@ const char *const vcpu_evidence_name[] = {
 	"session", "trace-cmd", "sync events", "thread name", "containment", "order of thread ids", "kvm vcpu_id",
 };
 
-static int64_t clamp64(int128 v)
-{
-	return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
-}
+#define REASON_ROW(code, name, text, advice) [SYNC_REASON_##code] = { name, text, advice },
+const struct sync_reason_row sync_reason_row[SYNC_REASON_COUNT] = { { "", "", "" }, SYNC_REASONS(REASON_ROW) };
 
 int64_t clock_line_at(const struct clock_line *line, int64_t guest_ns)
 {
 	int128 dt = (int128)guest_ns - line->ref_guest;
-	int128 bent = (dt * line->drift) >> 60;  /* rounds down, also below zero */
-	return clamp64(dt + bent + line->ref_host);
+	int128 drifted = (dt * line->drift) >> 60;  /* rounds down, also below zero */
+	return saturate64(dt + drifted + line->ref_host);
 }
 
 double clock_line_ppm(const struct clock_line *line)
@@ -31,21 +30,21 @@ double clock_line_ppm(const struct clock_line *line)
 	return (double)line->drift / (double)(INT64_C(1) << 60) * 1e6;
 }
 
-static const struct clock_piece *piece_at(const struct clock_map *map, int64_t guest_ns)
+static const struct clock_segment *segment_at(const struct clock_map *map, int64_t guest_ns)
 {
 	size_t at;
-	BISECT(at, map->pieces, map->piece[at].from <= guest_ns);
-	return &map->piece[at > 0 ? at - 1 : 0];
+	BISECT(at, map->segments, map->segment[at].from <= guest_ns);
+	return &map->segment[at > 0 ? at - 1 : 0];
 }
 
 int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns)
 {
-	if (map->pieces == 0)
+	if (map->segments == 0)
 		return guest_ns;
-	return clock_line_at(&(map->pieces == 1 ? map->piece : piece_at(map, guest_ns))->line, guest_ns);
+	return clock_line_at(&(map->segments == 1 ? map->segment : segment_at(map, guest_ns))->line, guest_ns);
 }
 
-void clock_edge_shift(struct clock_edge *edge, int64_t ns)
+void clock_bound_shift(struct clock_bound *edge, int64_t ns)
 {
 	edge->left.ref_host += ns;
 	edge->right.ref_host += ns;
@@ -53,63 +52,66 @@ void clock_edge_shift(struct clock_edge *edge, int64_t ns)
 		edge->point[i].host += ns;
 }
 
-/* Between two of its points: the one at `at` and the one before. */
-static int64_t between(const struct clock_edge *e, size_t at, int64_t t)
+/* Interpolates the bound between point[at - 1] and point[at]. */
+static int64_t interpolate_bound(const struct clock_bound *e, size_t at, int64_t t)
 {
 	const struct clock_point a = e->point[at - 1], b = e->point[at];
-	int64_t rise, over, up;  /* mostly they fit; a division of 128 bits is slow */
+	int64_t rise, over, up;  /* host and guest distance between the points; 64 bits are usually enough, and a 128-bit
+	                          * division is slow */
 	if (!__builtin_sub_overflow(b.host, a.host, &rise) && !__builtin_sub_overflow(b.guest, a.guest, &over)
 	    && !__builtin_mul_overflow(rise, t - a.guest, &up))
 		return a.host + up / over - (up % over < 0);
 	int128 far_up = ((int128)b.host - a.host) * ((int128)t - a.guest), far_over = (int128)b.guest - a.guest;
-	return clamp64(a.host + far_up / far_over - (far_up % far_over < 0));
+	return saturate64(a.host + far_up / far_over - (far_up % far_over < 0));
 }
 
-static int64_t edge_near(const struct clock_edge *e, int64_t t, size_t *near)
+static int64_t edge_at_hint(const struct clock_bound *e, int64_t t, size_t *hint)
 {
 	if (t <= e->point[0].guest)
 		return clock_line_at(&e->left, t);
 	if (t >= e->point[e->points - 1].guest)
 		return clock_line_at(&e->right, t);
-	size_t at = *near;
+	size_t at = *hint;
 	if (at == 0 || at >= e->points || e->point[at - 1].guest > t || e->point[at].guest <= t)
 		BISECT(at, e->points, e->point[at].guest <= t);
-	*near = at;
-	return between(e, at, t);
+	*hint = at;
+	return interpolate_bound(e, at, t);
 }
 
-int64_t clock_edge_at(const struct clock_edge *e, int64_t t)
+int64_t clock_bound_at(const struct clock_bound *e, int64_t t)
 {
-	size_t near = 0;
-	return edge_near(e, t, &near);
+	size_t hint = 0;
+	return edge_at_hint(e, t, &hint);
 }
 
-static bool piece_bounds(const struct clock_piece *p, int64_t guest_ns, struct clock_near *near, int64_t *low,
-                         int64_t *high)
+static bool segment_bounds_hint(const struct clock_segment *p, int64_t guest_ns, struct clock_hint *hint, int64_t *low,
+                                int64_t *high)
 {
 	if (p->low.points == 0 || p->high.points == 0)
 		return false;
-	*low = edge_near(&p->low, guest_ns, &near->low) - 1;  /* the lines are rounded to the ns */
-	*high = edge_near(&p->high, guest_ns, &near->high) + 1;
+	*low = edge_at_hint(&p->low, guest_ns, &hint->low) - 1;  /* 1 ns more on both sides, because lines are rounded to the
+	                                                          * ns */
+	*high = edge_at_hint(&p->high, guest_ns, &hint->high) + 1;
 	return *low <= *high;
 }
 
-bool clock_piece_bounds(const struct clock_piece *p, int64_t guest_ns, int64_t *low, int64_t *high)
+bool clock_segment_bounds(const struct clock_segment *p, int64_t guest_ns, int64_t *low, int64_t *high)
 {
-	return piece_bounds(p, guest_ns, &(struct clock_near){ 0 }, low, high);
+	return segment_bounds_hint(p, guest_ns, &(struct clock_hint){ 0 }, low, high);
 }
 
-/* The piece whose beginning is unsure at that time, of the one that holds and the one after it; or NULL. */
-static const struct clock_piece *unsure_at(const struct clock_map *map, int64_t guest_ns)
+/* Returns the segment with a start that is ambiguous at that time; NULL: none. Only the segment that holds and its
+ * successor qualify. */
+static const struct clock_segment *ambiguous_start_at(const struct clock_map *map, int64_t guest_ns)
 {
-	const struct clock_piece *p = piece_at(map, guest_ns), *end = map->piece + map->pieces;
-	for (const struct clock_piece *q = p; q < end && q <= p + 1; q++)
-		if (q > map->piece && guest_ns >= q->unsure_from && guest_ns < q->unsure_to)
+	const struct clock_segment *p = segment_at(map, guest_ns), *end = map->segment + map->segments;
+	for (const struct clock_segment *q = p; q < end && q <= p + 1; q++)
+		if (q > map->segment && guest_ns >= q->ambiguous_from && guest_ns < q->ambiguous_to)
 			return q;
 	return NULL;
 }
 
-bool clock_map_knows(const struct clock_map *map, int64_t guest_ns)
+bool clock_map_has_bounds(const struct clock_map *map, int64_t guest_ns)
 {
 	return map->known_from == map->known_to || (guest_ns >= map->known_from && guest_ns <= map->known_to);
 }
@@ -122,36 +124,36 @@ bool clock_map_cut(struct clock_map *map, int64_t from, int64_t to)
 	return map->known_from < map->known_to;
 }
 
-bool clock_map_unsure(const struct clock_map *map, int64_t guest_ns)
+bool clock_map_is_ambiguous(const struct clock_map *map, int64_t guest_ns)
 {
-	return map->pieces > 1 && unsure_at(map, guest_ns);
+	return map->segments > 1 && ambiguous_start_at(map, guest_ns);
 }
 
 bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high)
 {
-	const struct clock_piece *unsure = map->pieces > 1 ? unsure_at(map, guest_ns) : NULL;
+	const struct clock_segment *unsure = map->segments > 1 ? ambiguous_start_at(map, guest_ns) : NULL;
 	int64_t also_low, also_high;
-	if (map->pieces == 0 || !clock_map_knows(map, guest_ns))
+	if (map->segments == 0 || !clock_map_has_bounds(map, guest_ns))
 		return false;
 	if (!unsure)
-		return clock_piece_bounds(piece_at(map, guest_ns), guest_ns, low, high);
-	if (!clock_piece_bounds(unsure - 1, guest_ns, low, high) ||
-	    !clock_piece_bounds(unsure, guest_ns, &also_low, &also_high))
+		return clock_segment_bounds(segment_at(map, guest_ns), guest_ns, low, high);
+	if (!clock_segment_bounds(unsure - 1, guest_ns, low, high) ||
+	    !clock_segment_bounds(unsure, guest_ns, &also_low, &also_high))
 		return false;
 	*low = also_low < *low ? also_low : *low;
 	*high = also_high > *high ? also_high : *high;
 	return true;
 }
 
-bool clock_map_bounds_near(const struct clock_map *map, int64_t guest_ns, struct clock_near *near, int64_t *low,
+bool clock_map_bounds_hint(const struct clock_map *map, int64_t guest_ns, struct clock_hint *hint, int64_t *low,
                            int64_t *high)
 {
-	if (map->pieces == 1 && clock_map_knows(map, guest_ns))
-		return piece_bounds(map->piece, guest_ns, near, low, high);
+	if (map->segments == 1 && clock_map_has_bounds(map, guest_ns))
+		return segment_bounds_hint(map->segment, guest_ns, hint, low, high);
 	return clock_map_bounds(map, guest_ns, low, high);
 }
 
-int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns)
+int64_t clock_map_error_width(const struct clock_map *map, int64_t guest_ns)
 {
 	int64_t low, high;
 	return clock_map_bounds(map, guest_ns, &low, &high) ? high - low : -1;
@@ -159,24 +161,24 @@ int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns)
 
 void clock_map_shift(struct clock_map *map, int64_t ns)
 {
-	for (size_t i = 0; i < map->pieces; i++) {
-		struct clock_piece *p = &map->piece[i];
-		struct clock_edge *edge[2] = { &p->low, &p->high };
+	for (size_t i = 0; i < map->segments; i++) {
+		struct clock_segment *p = &map->segment[i];
+		struct clock_bound *edge[2] = { &p->low, &p->high };
 		p->line.ref_host += ns;
 		p->lowest.ref_host += ns;
 		p->highest.ref_host += ns;
 		for (int k = 0; k < 2; k++)
-			clock_edge_shift(edge[k], ns);
+			clock_bound_shift(edge[k], ns);
 	}
 }
 
 void clock_map_copy(struct clock_map *to, const struct clock_map *from)
 {
 	*to = *from;
-	to->piece = mem_new(from->pieces, sizeof *to->piece);
-	for (size_t i = 0; i < from->pieces; i++) {
-		to->piece[i] = from->piece[i];
-		struct clock_edge *edge[2] = { &to->piece[i].low, &to->piece[i].high };
+	to->segment = mem_new(from->segments, sizeof *to->segment);
+	for (size_t i = 0; i < from->segments; i++) {
+		to->segment[i] = from->segment[i];
+		struct clock_bound *edge[2] = { &to->segment[i].low, &to->segment[i].high };
 		for (int k = 0; k < 2; k++) {
 			struct clock_point *point = edge[k]->point;
 			edge[k]->point = mem_new(edge[k]->points, sizeof *point);
@@ -188,10 +190,10 @@ void clock_map_copy(struct clock_map *to, const struct clock_map *from)
 
 void clock_map_release(struct clock_map *map)
 {
-	for (size_t i = 0; i < map->pieces; i++) {
-		free(map->piece[i].low.point);
-		free(map->piece[i].high.point);
+	for (size_t i = 0; i < map->segments; i++) {
+		free(map->segment[i].low.point);
+		free(map->segment[i].high.point);
 	}
-	free(map->piece);
-	*map = (struct clock_map){ .piece = NULL };
+	free(map->segment);
+	*map = (struct clock_map){ .segment = NULL };
 }

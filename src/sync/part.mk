@@ -4,12 +4,15 @@ SYNC_LIBS = src/libsync.a $(TRACE_LIBS)
 src_libsync_a_SOURCES = \
 	src/sync/clock.c \
 	src/sync/compose.c \
+	src/sync/confidence.h \
+	src/sync/reason_table.h \
 	src/sync/sync.c src/sync/sync.h \
 	src/sync/evidence/activity.c src/sync/evidence/activity.h \
 	src/sync/evidence/duplicate_traces.c src/sync/evidence/duplicate_traces.h \
 	src/sync/evidence/prefetch_cursor.c src/sync/evidence/prefetch_cursor.h \
 	src/sync/evidence/host_timeline.c src/sync/evidence/host_timeline.h \
-	src/sync/evidence/evidence.h \
+	src/sync/evidence/evidence.h src/sync/evidence/interval.h \
+	src/sync/evidence/window_cursor.h \
 	src/sync/evidence/time_sampling.h \
 	src/sync/evidence/thread_lifetimes.c src/sync/evidence/thread_lifetimes.h \
 	src/sync/evidence/sync_event_set.c src/sync/evidence/sync_event_set.h \
@@ -34,6 +37,7 @@ src_libsync_a_SOURCES = \
 	src/sync/search/containment_fit.c \
 	src/sync/search/ambiguity_check.c src/sync/search/ambiguity_check.h \
 	src/sync/search/search.c src/sync/search/search.h \
+	src/sync/search/offset_bins.c src/sync/search/offset_bins.h \
 	src/sync/search/offset_precheck.c \
 	src/sync/search/offset_refinement.c \
 	src/sync/assign/match_scoring.c \
@@ -95,7 +99,7 @@ LONG_TESTS += tests/test_sync_sim tests/test_sync_ambiguity tests/test_sync_long
 check_PROGRAMS += tests/test_sync_tiny
 tests_test_sync_tiny_SOURCES = tests/test_sync_tiny.c tests/sync_sim.c tests/sync_sim.h tests/test.h \
 	src/sync/evidence/activity.c src/sync/evidence/host_timeline.c src/sync/evidence/sync_event_set.c
-tests_test_sync_tiny_CPPFLAGS = $(AM_CPPFLAGS) -DWINDOWS_MAX=20000 -DACTIVITY_MAX=20000 -DMARKS_MAX=4000
+tests_test_sync_tiny_CPPFLAGS = $(AM_CPPFLAGS) -DWINDOWS_MAX=20000 -DACTIVITY_MAX=20000 -DSYNC_EVENTS_MAX=4000
 tests_test_sync_tiny_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
 endif
 

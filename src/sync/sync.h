@@ -1,7 +1,11 @@
-/* Clocks: every guest's clock is brought to the host's (paper, section "Trace synchronization").
+/* Clock synchronization: maps the clock of each guest to the clock of the host, and finds which VM each guest trace
+ * belongs to and which host thread runs each vCPU. The method is that of the paper, section "Trace synchronization",
+ * plus containment: each guest event lies between a VM entry and the next VM exit of its vCPU.
  *
- * host(t) is piecewise linear.  All arithmetic is exact to the ns: drift is a fixed-point number, products are
- * __int128.  Also finds which guest trace belongs to which VM, and which host thread is which vCPU. */
+ * A clock is piecewise linear. Arithmetic is exact to the ns: drift is a fixed-point number, products are __int128.
+ *
+ * The true time of an event lies within the error bounds of its clock: a lower and an upper polyline around the
+ * estimated line. Where no bounds exist the error is unknown. */
 #ifndef STEALSCOPE_SYNC_SYNC_H
 #define STEALSCOPE_SYNC_SYNC_H
 
@@ -12,12 +16,21 @@
 #include "base/error.h"
 #include "base/notes.h"
 #include "base/progress.h"
+#include "sync/reason_table.h"
 #include "trace/trace.h"
+
+/* Reason why a clock or a VM is unknown. */
+#define SYNC_REASON_CODE(code, name, text, advice) SYNC_REASON_##code,
+enum sync_reason { SYNC_REASON_NONE, SYNC_REASONS(SYNC_REASON_CODE) SYNC_REASON_COUNT };
+#undef SYNC_REASON_CODE
+struct sync_reason_row { const char *name, *text, *advice; };
+extern const struct sync_reason_row sync_reason_row[SYNC_REASON_COUNT];  /* indexed by enum sync_reason; texts of
+                                                                          * SYNC_REASON_NONE are empty */
 
 enum sync_quality { SYNC_ABSENT, SYNC_INCOMPLETE, SYNC_APPROXIMATE, SYNC_ACCURATE, SYNC_FAIL };
 extern const char *const sync_quality_name[];
 
-/* host = ref_host + (t - ref_guest) * (1 + drift / 2^60), rounded down; alpha = 1 + drift / 2^60. */
+/* host = ref_host + (t - ref_guest) * (1 + drift / 2^60), rounded down. */
 struct clock_line {
 	int64_t ref_guest, ref_host;  /* ns */
 	int64_t drift;                /* units of 2^-60 */
@@ -27,158 +40,177 @@ double clock_line_ppm(const struct clock_line *line);
 
 struct clock_point { int64_t guest, host; };
 
-/* One edge of the corridor: `left` up to the first point, straight from point to point, `right` after the last one. */
-struct clock_edge {
+/* One error bound, a polyline: the line `left` before the first point, straight between points, the line `right` after
+ * the last point. */
+struct clock_bound {
 	struct clock_line left, right;
 	struct clock_point *point;
-	size_t points;  /* 0 = unknown */
+	size_t points;  /* 0: the bound is unknown */
 };
 
-/* One piece of a guest's clock: it holds from `from` (guest ns, included) to the next piece's.  Where the clock jumps, the
- * traces may leave it open when: then, in [unsure_from, unsure_to), this piece may hold or the one before, and the
- * corridor is that of both together.  The jump is `placed` when no event of the guest lies there. */
-struct clock_piece {
+/* One linear segment of a guest's clock. It holds from the guest time `from` (ns, included) to the start of the next
+ * segment.
+ *
+ * The time of a clock step may be known only as an interval [ambiguous_from, ambiguous_to): either this segment or the
+ * previous one holds there, and the error bounds include both. `placed`: no guest event lies in that interval. */
+struct clock_segment {
 	int64_t from;
-	int64_t unsure_from, unsure_to;     /* guest ns; from lies in it, or is its end; equal = it is sure */
+	int64_t ambiguous_from, ambiguous_to;     /* guest ns; contains `from`, or ends there; empty: the time of the step is
+	                                           * exact */
 	bool placed;
-	bool repeats;                       /* set back there: in which order events of those times came, nobody knows */
+	bool repeats;                       /* the clock was set back here: the order of the events in the ambiguous interval
+	                                     * is unknown */
 	struct clock_line line;
-	struct clock_line lowest, highest;  /* of the least and the greatest drift that fit; equal to `line` = unknown */
-	struct clock_edge low, high;        /* the corridor: the true clock lies between them */
+	struct clock_line lowest, highest;  /* lines with the smallest and greatest drift that fit; equal to `line`: unknown */
+	struct clock_bound low, high;        /* error bounds: the true clock lies between them */
 	enum sync_quality quality;
-	uint64_t pairs_ab, pairs_cd;        /* that bound it, by direction */
-	uint64_t rejected;                  /* outliers */
+	uint64_t pairs_ab, pairs_cd;        /* pairs that bound the segment: guest to host, host to guest */
+	uint64_t rejected;                  /* pairs ignored as outliers */
 };
 
 struct clock_map {
-	struct clock_piece *piece;  /* in order of from; the first one holds for all earlier times too */
-	size_t pieces;
-	int64_t known_from, known_to;  /* guest ns, included: it has a corridor at most there; equal = everywhere */
+	struct clock_segment *segment;  /* sorted by `from`; the first segment also holds for all earlier times */
+	size_t segments;
+	int64_t known_from, known_to;  /* guest ns, both included: range with error bounds; known_from == known_to:
+	                                * everywhere */
 };
-int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns);                     /* guest -> host ns */
-/* Width of the corridor at that guest time in ns, rounded up; -1 when it is unknown. */
-int64_t clock_map_band(const struct clock_map *map, int64_t guest_ns);
-/* The corridor itself: *low rounded down, *high up; false when it is unknown. */
-bool clock_piece_bounds(const struct clock_piece *p, int64_t guest_ns, int64_t *low, int64_t *high);
+int64_t clock_map_at(const struct clock_map *map, int64_t guest_ns);                     /* Converts guest ns to host ns. */
+/* Returns the width of the error bounds at a guest time, ns, rounded up; -1: unknown. */
+int64_t clock_map_error_width(const struct clock_map *map, int64_t guest_ns);
+/* Gets the error bounds at a guest time: *low is rounded down, *high up. Returns false if they are unknown. */
+bool clock_segment_bounds(const struct clock_segment *p, int64_t guest_ns, int64_t *low, int64_t *high);
 bool clock_map_bounds(const struct clock_map *map, int64_t guest_ns, int64_t *low, int64_t *high);
-/* The same, for times in order: where the last one was found is where the next one is looked for.  { 0 } to begin with. */
-struct clock_near { size_t low, high; };
-bool clock_map_bounds_near(const struct clock_map *map, int64_t guest_ns, struct clock_near *near, int64_t *low,
+/* The same for a sequence of ascending times: *hint keeps the positions of the last search; initialize it with { 0 }. */
+struct clock_hint { size_t low, high; };
+bool clock_map_bounds_hint(const struct clock_map *map, int64_t guest_ns, struct clock_hint *hint, int64_t *low,
                            int64_t *high);
-bool clock_map_knows(const struct clock_map *map, int64_t guest_ns);  /* that time is where it may have a corridor */
-/* It is not known before or after these times; false: nothing is left, and what it says then is not to be used. */
+/* Returns true if the time is in [known_from, known_to]. */
+bool clock_map_has_bounds(const struct clock_map *map, int64_t guest_ns);
+/* Restricts the range with error bounds to [from, to], guest ns. Returns false if the remaining range is empty;
+ * known_from and known_to are then invalid. */
 bool clock_map_cut(struct clock_map *map, int64_t from, int64_t to);
-bool clock_map_unsure(const struct clock_map *map, int64_t guest_ns);  /* it may be either of two pieces' time */
-int64_t clock_edge_at(const struct clock_edge *edge, int64_t guest_ns);  /* rounded down; there must be points */
-void clock_edge_shift(struct clock_edge *edge, int64_t ns);
-void clock_map_shift(struct clock_map *map, int64_t ns);  /* lines and corridor; within the range of int64_t */
+/* Returns true if it is unknown which of two segments holds. */
+bool clock_map_is_ambiguous(const struct clock_map *map, int64_t guest_ns);
+/* Returns the host time of the bound, rounded down; the bound must have points. */
+int64_t clock_bound_at(const struct clock_bound *edge, int64_t guest_ns);
+void clock_bound_shift(struct clock_bound *edge, int64_t ns);
+/* Shifts lines and bounds by ns of host time; the result must fit int64_t. */
+void clock_map_shift(struct clock_map *map, int64_t ns);
 void clock_map_copy(struct clock_map *to, const struct clock_map *from);
-/* *map takes a guest's time to that of the guest that runs it; makes that go on to the host, by that one's clock. */
+/* Composes a nested guest's clock: *map leads from the guest to the outer guest, `outer` from the outer guest to the
+ * host. */
 void clock_map_compose(struct clock_map *map, const struct clock_map *outer);
 void clock_map_release(struct clock_map *map);
 
-/* SYNC_AUTO and SYNC_TSC take a clock that the TSC gives, if containment does not refute it; else the one goes by
- * events and containment, the other by containment. */
+/* Source of a clock. As an option, SYNC_AUTO and SYNC_TSC use the clock computed from the TSC unless containment
+ * contradicts it; then SYNC_AUTO uses sync events and containment, SYNC_TSC containment alone. */
 enum sync_method { SYNC_AUTO, SYNC_EVENTS, SYNC_CONTAINMENT, SYNC_OFFSET, SYNC_NONE, SYNC_TSC };
 extern const char *const sync_method_name[];
 
-/* How a vCPU's host thread was found. */
+/* Evidence that a host thread runs a vCPU. */
 enum vcpu_evidence {
-	VCPU_BY_SESSION, VCPU_BY_TRACER, VCPU_BY_SYNC, VCPU_BY_NAME, VCPU_BY_CONTAINMENT, VCPU_BY_ORDER, VCPU_BY_HINT
+	VCPU_BY_SESSION, VCPU_BY_TRACER, VCPU_BY_SYNC, VCPU_BY_NAME, VCPU_BY_CONTAINMENT, VCPU_BY_ORDER, VCPU_BY_KVM_VCPU_ID
 };
 extern const char *const vcpu_evidence_name[];
 
 struct sync_vcpu {
-	unsigned number;         /* of the CPU in the guest */
-	int32_t host_tid;        /* its thread on the machine that runs it */
+	unsigned number;         /* CPU number in the guest */
+	int32_t host_tid;        /* thread on the machine that runs the VM */
 	enum vcpu_evidence evidence;
-	bool moved;              /* of the process that its VM has moved to */
+	bool moved;              /* thread belongs to the destination process of a live migration */
 };
 
-/* Where the pairs lie that bound a clock, over SYNC_SPANS equal spans of the guest's trace.  A pair says that the clock
- * lies below it (SYNC_ABOVE) or above it; how far off it is, is its delay, of which step s means at most
- * sync_delay_bound(s) ns: 1, 2, 5, 10, 20, ...  Of containment only the nearest pair of each span is noted. */
-#define SYNC_SPANS 64
+/* Histogram of the sync pairs that bound a clock, for `sync --plot`: the distances between clock and pairs, in
+ * logarithmic steps, for each of SYNC_DELAY_SLICES equal slices of the guest's trace. A pair is an upper bound of the
+ * clock (SYNC_ABOVE) or a lower bound (SYNC_BELOW). Step s stands for distances up to sync_delay_bound(s): 1, 2, 5, 10,
+ * 20, ... ns. Of the pairs by containment, only the closest pair of each slice is recorded. */
+#define SYNC_DELAY_SLICES 64
 #define SYNC_DELAY_STEPS 36
 enum sync_side { SYNC_ABOVE, SYNC_BELOW };
-enum sync_seen { SYNC_SEEN_EVENT = 1, SYNC_SEEN_CONTAINMENT = 2, SYNC_SEEN_OUTLIER = 4 };
+enum sync_pair_kind { SYNC_PAIR_EVENT = 1, SYNC_PAIR_CONTAINMENT = 2, SYNC_PAIR_OUTLIER = 4 };
 struct sync_delays {
-	uint8_t seen[2][SYNC_DELAY_STEPS][SYNC_SPANS];  /* by side; flags of enum sync_seen */
+	uint8_t seen[2][SYNC_DELAY_STEPS][SYNC_DELAY_SLICES];  /* by enum sync_side; flags of enum sync_pair_kind */
 };
-int64_t sync_delay_bound(unsigned step);    /* ns */
-unsigned sync_delay_step(int64_t ns);       /* 0 for all up to 1 ns, the last one for all beyond it */
-int64_t sync_span_ns(const struct trace_info *guest);  /* length of a span; the last one may be shorter */
+int64_t sync_delay_bound(unsigned step);    /* Returns the greatest distance of a step, ns. */
+/* Returns the step of a distance; 0: up to 1 ns; the last step includes all greater distances. */
+unsigned sync_delay_step(int64_t ns);
+/* Returns the length of a slice, ns; the last slice may be shorter. */
+int64_t sync_delay_slice_ns(const struct trace_info *guest);
 
-/* A VM as the machine that runs it sees it, with its guest trace if there is one; or a guest trace that nobody runs, as
- * far as the traces tell. */
+/* A VM with its guest trace if the guest was traced; or a guest trace that belongs to no known VM. */
 struct sync_vm {
-	char *name;              /* unique: the guest trace's machine, else from the process, else the PID or a TID */
-	size_t parent;           /* what runs it: 0 = the host, i + 1 = vm[i], which comes before this one */
-	int32_t host_pid;        /* the VM's process there, -1 unknown */
-	int32_t moved_pid;       /* the process there that it has moved to while it ran, -1 none */
-	char *host_comm, *moved_comm;  /* their names, or ""; moved_comm NULL: it has not moved */
-	const struct trace *guest;  /* borrowed; NULL: nobody traced this VM */
+	char *name;                    /* unique: machine name of the guest trace, or name of the process, or "VM <pid>", or
+	                                * "VM of TID <tid>" */
+	size_t parent;                 /* machine that runs the VM; 0: host; i + 1: vm[i], which precedes this VM */
+	int32_t host_pid;              /* process of the VM on its parent machine; -1: unknown */
+	int32_t migrated_pid;             /* destination process of a live migration; -1: none */
+	char *host_comm, *migrated_comm;  /* names of these processes or ""; migrated_comm NULL: no migration */
+	const struct trace *guest;     /* borrowed; NULL: the guest was not traced */
 	struct sync_vcpu *vcpu;
 	size_t vcpus;
-	struct sync_life { int64_t from, to; } *life;  /* of vcpu[i]: host ns while that TID was it; TIDs are reused */
-	struct clock_map clock;  /* to the host's; pieces == 0 without a guest trace */
-	const char *doubt;       /* why nothing is known of its clock; NULL: something is */
-	enum sync_method method; /* what gave the clock: events, containment, offset, tsc, none; auto = both kinds of pairs */
-	/* Of its clock against that of the machine that runs it: */
-	uint64_t pairs;          /* matched */
-	uint64_t unmatched;      /* keys without a partner */
-	int64_t band_events, band_containment;  /* ns, corridor in mid-trace by such pairs; -1 = none, or not asked */
+	struct sync_vcpu_lifetime { int64_t from, to; } *life;  /* lifetime of vcpu[i], host ns */
+	struct clock_map clock;   /* guest to host; segments == 0: no guest trace */
+	enum sync_reason reason;  /* why the clock is unknown; SYNC_REASON_NONE: the clock is known */
+	enum sync_method method;  /* source of the clock; SYNC_AUTO: sync events and containment */
+	/* Relative to the machine that runs the VM: */
+	uint64_t pairs;          /* sync pairs */
+	uint64_t unmatched;      /* sync events without a partner */
+	int64_t error_width_events, error_width_containment;  /* width of the error bounds in the middle of the trace from
+	                                                       * pairs of one source alone, ns; -1: no such pairs, or not
+	                                                       * requested */
 	struct sync_delays delays;
-	uint64_t inside, outside;  /* guest events inside their vCPU's guest mode, and not */
-	uint64_t refuted;        /* of those outside: wherever in its corridor the clock is; by containment it has none then */
-	bool adrift;             /* it may have stepped by anything, and nothing would tell: it has no corridor */
-	double containment;      /* share 0..1 of guest events inside their vCPU's guest mode; -1 = not computable */
-	int64_t worst_violation; /* ns outside it, of the worst event; -1 = not computable */
+	uint64_t inside, outside;  /* guest events inside and outside the guest mode of their vCPU */
+	uint64_t contradictions;   /* events outside guest mode for every clock within the error bounds; a clock by
+	                            * containment with such events has no bounds */
+	bool unverified;           /* a clock step of unknown size cannot be excluded: no error bounds */
+	double containment;        /* inside / (inside + outside), 0..1; -1: no event to judge */
+	int64_t worst_violation;   /* greatest distance of an event from guest mode, ns; -1: no event to judge */
 };
 
 struct sync_result {
-	const struct trace *host;  /* borrowed; NULL when only guests were traced */
+	const struct trace *host;  /* borrowed; NULL: only guests were traced */
 	struct sync_vm *vm;
 	size_t vms;
 };
 
-#define SYNC_NUDGE_MAX INT64_C(3600000000000)
+#define SYNC_MANUAL_OFFSET_MAX INT64_C(3600000000000)
 
-/* What the user knows of a guest (a session file); it wins over everything that the traces suggest. */
+/* Facts about a guest specified by the user (session file). They override the evidence in the traces. */
 struct sync_hint_vcpu { unsigned number; int32_t host_tid; };
 struct sync_hint {
-	char *guest;               /* its name */
-	char *parent;              /* of the machine that runs it, "host" for the host; NULL: to be found out */
-	bool has_offset;           /* its clock is known: that of the machine that runs it = guest + offset, ns */
+	char *guest;               /* name of the guest */
+	char *parent;              /* machine that runs the guest, "host" for the host; NULL: unknown */
+	bool has_offset;           /* the clock is given: time on the parent machine = guest + offset, ns */
 	int64_t offset;
-	/* Its TSC is known, if its trace has TSC times: that of the machine that runs it * ratio / 2^bits + offset, in cycles
-	 * modulo 2^64, for the whole trace. */
+	/* Relation of the TSCs, for traces with TSC timestamps: guest's TSC = parent's TSC * ratio / 2^bits + offset, in
+	 * cycles modulo 2^64, for the whole trace. */
 	bool has_tsc;
 	int64_t tsc_offset;
 	uint64_t tsc_ratio;
 	unsigned tsc_bits;
-	int64_t nudge;             /* ns, added to the clock that is found or given; |nudge| <= SYNC_NUDGE_MAX */
+	int64_t manual_offset;             /* ns, added to the estimated or given clock; at most SYNC_MANUAL_OFFSET_MAX in
+	                                    * absolute value */
 	struct sync_hint_vcpu *vcpu;
-	size_t vcpus;              /* 0: nothing is said of them; without `parent` they are threads of the host */
+	size_t vcpus;              /* 0: not specified; TIDs are those of the host if `parent` is NULL */
 };
 
 struct sync_options {
 	enum sync_method method;
-	bool audit;                /* with SYNC_NONE: a clock that a hint gives is taken, whatever the events say of it */
-	int64_t offset;            /* SYNC_OFFSET: the clock of the machine that runs it = guest + offset, ns */
+	bool audit;                /* with SYNC_NONE: use a clock given by a hint even if events contradict it */
+	int64_t offset;            /* SYNC_OFFSET: time on the parent machine = guest + offset, ns */
 	const struct sync_hint *hint;
 	size_t hints;
-	bool bands;                /* what the pairs of containment alone leave of a clock is to be told, too */
-	/* What else is to be done, by whoever has time while a host's windows keep one thread busy; not after a failure. */
-	void (*meanwhile)(void *arg);  /* NULL: nothing */
+	bool bands;                /* also compute the error bounds that containment alone yields */
+	/* Unrelated work of the caller, run in a worker thread while the traces are read; skipped after a failure. */
+	void (*background_task)(void *arg);  /* NULL: none */
 	void *arg;
 	unsigned workers;          /* threads; 0 = one per core */
 	struct progress progress;
 };
 
-/* Synchronizes the traces.  Any of them with kvm events may run VMs.  Of several with the role of a host, all but one must
- * prove to be guests: their events lie within the guest mode of another's VM.  Else they are two hosts: refused.
- * The result borrows the traces. */
+/* Synchronizes the traces. Any machine with kvm events may run VMs. If several traces have ROLE_HOST, all but one must
+ * be proven to be guests (their events lie within the guest mode of another machine's VM); otherwise the call fails with
+ * STATUS_INPUT. The result borrows the traces; sync_result_release() frees the result. Returns 0, or -1 with *err set. */
 int sync_run(struct trace *const *trace, size_t n, const struct sync_options *options, struct sync_result *out,
              struct notes *notes, struct error *err);
 void sync_result_release(struct sync_result *r);

@@ -1,4 +1,4 @@
-/* Results: what was decoded becomes the machines' traces. */
+/* Assembles the decoded streams into the traces of the machines. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,15 +7,16 @@
 #include "trace/load.h"
 #include "trace/clock_setback.h"
 
-#define FEW 8  /* places of damage in a stream that are told one by one; of more, the last is, too */
+#define DAMAGES_LISTED 8  /* number of damages of a stream that get a note each; the last damage gets one in addition */
 
-/* Moves the blocks of a part behind those of the parts before. */
-static void append(struct stream *to, struct stream *from)
+/* Moves the blocks of a part of a stream to the end of the stream; *from is empty afterwards. A part that begins before
+ * the end of the previous part adds a setback of the clock. */
+static void stream_append(struct stream *to, struct stream *from)
 {
 	if (to->begin <= to->end && from->begin <= from->end && from->begin < to->end)
-		stream_steps_back(to, from->begin, to->end);
-	for (size_t i = 0; i < from->backs; i++)
-		stream_steps_back(to, from->back[i].begin, from->back[i].end);
+		stream_add_setback(to, from->begin, to->end);
+	for (size_t i = 0; i < from->setbacks; i++)
+		stream_add_setback(to, from->setback[i].begin, from->setback[i].end);
 	for (size_t i = 0; i < from->len; i++)
 		*ARRAY_PUSH(to->block, to->len, to->cap) = from->block[i];
 	to->events += from->events;
@@ -23,45 +24,42 @@ static void append(struct stream *to, struct stream *from)
 	to->begin = from->begin < to->begin ? from->begin : to->begin;
 	to->end = from->end > to->end ? from->end : to->end;
 	cpu_set_add(&to->cpus, &from->cpus);
-	sends_add(&to->sent, &from->sent);
+	destinations_add(&to->sent, &from->sent);
 	free(from->block);
 	cpu_set_release(&from->cpus);
-	sends_release(&from->sent);
-	free(from->back);
+	destinations_release(&from->sent);
+	free(from->setback);
 	stream_init(from);
 }
 
-struct sums { uint64_t lost_events, clamped; struct faults faults; bool left_out; };
+struct fault_sums { uint64_t lost_events, clamped; struct faults faults; bool has_skipped; };
 
 static void note_damage(const struct trace *t, const char *unit, const char *name, const struct decoded *d, uint64_t before,
                         struct notes *notes)
 {
 	for (size_t i = 0; i < d->damages; i++) {
 		const struct damage *at = &d->damage[i];
-		if (i >= FEW && i + 1 < d->damages)
+		if (i >= DAMAGES_LISTED && i + 1 < d->damages)
 			continue;
-		notes_add(notes, NOTE_DAMAGE, t->machine,
-		          "stream %s: damaged after %llu event%s; the rest of the %s is left out: %s", name,
-		          (unsigned long long)(before + at->events), before + at->events == 1 ? "" : "s",
-		          at->goes_on ? unit : "stream", at->why);
+		note_add(notes, STREAM_DAMAGED, t->machine, name, (unsigned long long)(before + at->events),
+		         at->continues ? unit : "stream", at->why);
 	}
-	if (d->damages > FEW + 1)
-		notes_add(notes, NOTE_DAMAGE, t->machine, "stream %s: damaged in %zu more place%s", name, d->damages - FEW - 1,
-		          d->damages == FEW + 2 ? "" : "s");
+	if (d->damages > DAMAGES_LISTED + 1)
+		note_add(notes, STREAM_DAMAGED_MORE, t->machine, name, d->damages - DAMAGES_LISTED - 1);
 }
 
-static void deliver_part(struct trace *t, const char *unit, const char *name, struct decoded *d, struct stream *to,
-                         struct sums *sum, struct notes *notes)
+static void append_decoded(struct trace *t, const char *unit, const char *name, struct decoded *d, struct stream *to,
+                           struct fault_sums *sum, struct notes *notes)
 {
 	note_damage(t, unit, name, d, to->events, notes);
-	append(to, &d->records);
-	for (size_t i = 0; i < d->covers; i++)
-		trace_covers(t, d->covered[i].cpu, d->covered[i].begin, d->covered[i].end, true);
+	stream_append(to, &d->records);
+	for (size_t i = 0; i < d->coverages; i++)
+		trace_add_coverage(t, d->coverage[i].cpu, d->coverage[i].begin, d->coverage[i].end, true);
 	sum->lost_events += d->lost_events;
 	sum->clamped += d->clamped;
 }
 
-static void add_faults(struct sums *sum, const struct faults *f)
+static void add_faults(struct fault_sums *sum, const struct faults *f)
 {
 	sum->faults.uncounted += f->uncounted;
 	sum->faults.lost_packets += f->lost_packets;
@@ -75,8 +73,8 @@ static struct stream *add_stream(struct trace *t, size_t *cap)
 	return s;
 }
 
-static void deliver_streams(struct load *l, const struct source *s, struct trace *t, size_t *cap, struct sums *sum,
-                            struct notes *notes)
+static void append_streams(struct load *l, const struct source *s, struct trace *t, size_t *cap, struct fault_sums *sum,
+                           struct notes *notes)
 {
 	for (size_t i = 0; i < s->streams; i++) {
 		const struct source_stream *from = &s->stream[i];
@@ -85,7 +83,7 @@ static void deliver_streams(struct load *l, const struct source *s, struct trace
 			const struct task *task = &l->task[k];
 			add_faults(sum, &task->faults);
 			for (size_t o = 0; o < task->outs; o++)
-				deliver_part(t, s->reader->unit, from->name, task->out[o], to, sum, notes);
+				append_decoded(t, s->reader->unit, from->name, task->out[o], to, sum, notes);
 		}
 	}
 }
@@ -96,9 +94,9 @@ static int by_order(const void *a, const void *b)
 	return x->order < y->order ? -1 : x->order > y->order;
 }
 
-/* Of a source that tells its streams as they come. */
-static void deliver_told(struct load *l, const struct source *s, struct trace *t, size_t *cap, struct sums *sum,
-                         struct notes *notes)
+/* Appends the streams of a source without known streams, which it reported during decoding. */
+static void append_reported_streams(struct load *l, const struct source *s, struct trace *t, size_t *cap,
+                                    struct fault_sums *sum, struct notes *notes)
 {
 	for (size_t i = 0; i < l->tasks; i++) {
 		struct task *task = &l->task[i];
@@ -108,78 +106,72 @@ static void deliver_told(struct load *l, const struct source *s, struct trace *t
 		if (task->outs)
 			qsort(task->out, task->outs, sizeof(struct decoded *), by_order);
 		for (size_t o = 0; o < task->outs; o++)
-			deliver_part(t, s->reader->unit, "", task->out[o], add_stream(t, cap), sum, notes);
+			append_decoded(t, s->reader->unit, "", task->out[o], add_stream(t, cap), sum, notes);
 	}
 }
 
-static void note_machine(struct notes *notes, const struct trace *t, const struct sums *sum, bool known)
+static void note_machine(struct notes *notes, const struct trace *t, const struct fault_sums *sum, bool has_layout)
 {
 	const struct trace_info *info = &t->info;
-	if (!info->events && !sum->left_out)
-		notes_add(notes, NOTE_LOSS, t->machine, "the trace in %s is empty: no event was recorded", t->dir);
-	else if (info->events && !known)
-		notes_add(notes, NOTE_DAMAGE, t->machine,
-		          "no layout knows the events of this trace; name one, see stealscope-layout(5)");
+	if (!info->events && !sum->has_skipped)
+		note_add(notes, TRACE_EMPTY, t->machine, t->dir);
+	else if (info->events && !has_layout)
+		note_add(notes, NO_LAYOUT, t->machine);
 	if (info->lost)
-		notes_add(notes, NOTE_LOSS, t->machine, "the tracer lost %llu of %llu events; record with larger buffers",
-		          (unsigned long long)info->lost, (unsigned long long)(info->lost + info->events));
+		note_add(notes, LOST_EVENTS, t->machine, (unsigned long long)info->lost,
+		         (unsigned long long)(info->lost + info->events));
 	if (info->uncounted)
-		notes_add(notes, NOTE_LOSS, t->machine,
-		          "the tracer lost events without counting them, in places: %llu; record with larger buffers",
-		          (unsigned long long)info->uncounted);
+		note_add(notes, UNCOUNTED_LOSSES, t->machine, (unsigned long long)info->uncounted);
 	if (sum->faults.lost_packets)
-		notes_add(notes, NOTE_LOSS, t->machine, "packets missing from the trace: %llu",
-		          (unsigned long long)sum->faults.lost_packets);
+		note_add(notes, LOST_PACKETS, t->machine, (unsigned long long)sum->faults.lost_packets);
 	if (sum->clamped)
-		notes_add(notes, NOTE_CLOCK, t->machine, "the clock went backwards; events whose time was raised: %llu",
-		          (unsigned long long)sum->clamped);
+		note_add(notes, CLOCK_BACKWARDS, t->machine, (unsigned long long)sum->clamped);
 	if (sum->faults.untimed)
-		notes_add(notes, NOTE_LOSS, t->machine, "events left out because they have no usable time: %llu",
-		          (unsigned long long)sum->faults.untimed);
+		note_add(notes, UNTIMED_EVENTS, t->machine, (unsigned long long)sum->faults.untimed);
 	if (atomic_load(&t->names.full))
-		notes_add(notes, NOTE_LOSS, t->machine, "too many different names; some are left out");
+		note_add(notes, TOO_MANY_NAMES, t->machine);
 }
 
-static void deliver_source(struct load *l, const struct source *s, struct trace *t, size_t *cap, struct sums *sum,
-                           struct notes *notes)
+static void append_source(struct load *l, const struct source *s, struct trace *t, size_t *cap, struct fault_sums *sum,
+                          struct notes *notes)
 {
 	for (size_t i = 0; i < s->notes.len; i++)
 		notes_copy(notes, &s->notes.item[i], t->machine);
-	sum->left_out |= s->left_out;
-	if (s->reader->remark)
-		s->reader->remark(s, t->machine, notes);
+	sum->has_skipped |= s->is_skipped;
+	if (s->reader->add_notes)
+		s->reader->add_notes(s, t->machine, notes);
 	if (s->streams)
-		deliver_streams(l, s, t, cap, sum, notes);
+		append_streams(l, s, t, cap, sum, notes);
 	else
-		deliver_told(l, s, t, cap, sum, notes);
-	for (size_t i = 0; i < s->places; i++)
-		if (s->place[i]->lost > sum->lost_events)
-			sum->lost_events = s->place[i]->lost;
+		append_reported_streams(l, s, t, cap, sum, notes);
+	for (size_t i = 0; i < s->locations; i++)
+		if (s->location[i]->lost > sum->lost_events)
+			sum->lost_events = s->location[i]->lost;
 }
 
-int deliver(struct load *l, size_t machine, struct notes *notes, struct error *err)
+int assemble_trace(struct load *l, size_t machine, struct notes *notes, struct error *err)
 {
 	struct load_machine *m = &l->machine[machine];
 	struct trace *t = m->trace;
-	struct sums sum = { 0 };
+	struct fault_sums sum = { 0 };
 	size_t cap = 0, layout = 0;
-	bool known = false;
+	bool has_layout = false;
 	for (size_t i = 0; i < l->sources; i++) {
 		struct source *s = l->source[i];
 		if (s->machine != machine)
 			continue;
-		layout = layout ? layout : atomic_load(&s->meaning.chosen);
-		t->info.asked |= atomic_load(&s->meaning.asked);
+		layout = layout ? layout : atomic_load(&s->mapping.chosen);
+		t->info.asked |= atomic_load(&s->mapping.enabled_events);
 		t->info.reader = s->reader->name;
-		deliver_source(l, s, t, &cap, &sum, notes);
+		append_source(l, s, t, &cap, &sum, notes);
 	}
-	/* A live trace may have begun before it named the events that a layout knows. */
+	/* A live trace may have begun before any event class of a layout was known, so `chosen` is not enough. */
 	for (size_t i = 0; i < t->streams; i++)
-		known |= (t->stream[i].kinds & ~(KIND(EV_OTHER) | KIND(EV_NAMED) | KIND(EV_LOST))) != 0;
+		has_layout |= (t->stream[i].kinds & ~(KIND(EV_OTHER) | KIND(EV_NAMED) | KIND(EV_LOST))) != 0;
 	t->info.lost = sum.lost_events;
 	t->info.uncounted = sum.faults.uncounted;
 	t->layout = mem_dup(m->layout[layout ? layout - 1 : 0]->name);
 	trace_publish(t, m->spec->role);
-	note_machine(notes, t, &sum, known || layout);
-	return twice_find(t, notes, err);
+	note_machine(notes, t, &sum, has_layout || layout);
+	return setbacks_find(t, notes, err);
 }

@@ -1,17 +1,19 @@
-/* Times that come twice (private to trace/): where a machine's clock was set back while it was recorded.
+/* Setbacks of a machine's clock during the recording, and the times that therefore occur twice (private to trace/).
  *
- * In a buffer times never go back, so where they do by more than rounding, the clock did, or a time is damaged.  Which of
- * the machine's events of that stretch came before and which after nobody can tell, those of its other CPUs' buffers least
- * of all.  They are left out, and what all its CPUs did then is a loss. */
+ * Within a buffer, times never decrease. A time that is lower than the previous one by more than a rounding error means
+ * that the clock was set back, or that the time is damaged. The order of the machine's events in the repeated interval
+ * is unknown, especially between the buffers of different CPUs. So the events of this interval are dropped, and the
+ * interval counts as a loss on all CPUs. */
 #ifndef STEALSCOPE_TRACE_CLOCK_SETBACK_H
 #define STEALSCOPE_TRACE_CLOCK_SETBACK_H
 
 #include "trace/internal.h"
 
-/* Of all streams of the trace, before it is published: t->twice, and the losses as a stream of its own.  A clock that goes
- * back more often than TWICE_MOST times was not set back: then times are raised, as ever. */
-int twice_find(struct trace *t, struct notes *notes, struct error *err);
-/* Does it come twice? */
-bool twice_has(const struct trace *t, int64_t ts);
+/* Merges the setbacks of all streams into t->setback, adds a stream with a loss per setback and CPU, and adds a note.
+ * Call it before the trace is used. If there are more than SETBACKS_MAX intervals, the times are considered damaged, not
+ * set back: nothing is added. Returns 0, or -1: the losses cannot be stored. */
+int setbacks_find(struct trace *t, struct notes *notes, struct error *err);
+/* Returns true if ts lies in an interval of times that occur twice. */
+bool setbacks_contain(const struct trace *t, int64_t ts);
 
 #endif

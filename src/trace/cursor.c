@@ -1,4 +1,4 @@
-/* The events of a trace again: readers of a stream's records (store.h), and cursors that merge those of several. */
+/* Reading of the stored records: readers of one stream (store.h), and cursors that merge the records of several streams. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -8,31 +8,34 @@
 #include "trace/record_codec.h"
 #include "trace/clock_setback.h"
 
-static const uint64_t mask[LENGTH + 1] = { 0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff,
+static const uint64_t number_mask[LENGTH_MASK + 1] = { 0, 0xff, 0xffff, 0xffffff, 0xffffffff, 0xffffffffff, 0xffffffffffff,
 	0xffffffffffffff, UINT64_MAX };
-static const uint8_t bytes_of[LENGTH + 1] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
+static const uint8_t number_size[LENGTH_MASK + 1] = { 0, 1, 2, 3, 4, 5, 6, 7, 8 };
 
-/* The next one, whose length comes first in *lengths. */
-static INLINE const unsigned char *get_number(const unsigned char *p, uint64_t *lengths, uint64_t *x)
+/* Reads the next number at p, the length of which is the first entry of *lengths. Removes this entry. Returns the
+ * address after the number. */
+static ALWAYS_INLINE const unsigned char *get_number(const unsigned char *p, uint64_t *lengths, uint64_t *x)
 {
-	const unsigned n = *lengths & LENGTH;
+	const unsigned n = *lengths & LENGTH_MASK;
 	*lengths >>= LENGTH_BITS;
-	*x = get64(p) & mask[n];
+	*x = get_le64(p) & number_mask[n];
 	return p + n;
 }
 
-/* Where n lengths are: so many bytes, of which these bits. */
-#define LENGTHS(n) { (UINT64_C(1) << (n) * LENGTH_BITS) - 1, ((n) * LENGTH_BITS + 7) / 8 }
-struct lengths_at { uint64_t mask; size_t size; };
+/* Mask and size in bytes of a field of n length codes. */
+#define LENGTH_FIELD(n) { (UINT64_C(1) << (n) * LENGTH_BITS) - 1, ((n) * LENGTH_BITS + 7) / 8 }
+struct length_field { uint64_t mask; size_t size; };
 
-/* Of a kind's arguments and a time: one look from what stands first in a record to where its numbers are. */
-#define OF_KIND(code, name, args) LENGTHS(1 + (args)),
-static const struct lengths_at lengths_of[EVENT_KIND_COUNT] = { RECORD_KINDS(OF_KIND) };
-#undef OF_KIND
+/* For each kind, the field of length codes of the time and the arguments: one table lookup leads from the start of a
+ * record to its numbers. */
+#define KIND_LENGTHS(code, name, args) LENGTH_FIELD(1 + (args)),
+static const struct length_field kind_lengths[EVENT_KIND_COUNT] = { RECORD_KINDS(KIND_LENGTHS) };
+#undef KIND_LENGTHS
 
-static INLINE const unsigned char *get_lengths(const unsigned char *p, const struct lengths_at *at, uint64_t *lengths)
+static ALWAYS_INLINE const unsigned char *get_lengths(const unsigned char *p, const struct length_field *at,
+                                                      uint64_t *lengths)
 {
-	*lengths = get64(p) & at->mask;
+	*lengths = get_le64(p) & at->mask;
 	return p + at->size;
 }
 
@@ -48,11 +51,11 @@ void reader_open(struct reader *r, const struct store *store, const struct strea
 			r->ts = stream->block[k].last;
 }
 
-void reader_want(struct reader *r, event_kinds kinds, bool bare)
+void reader_want(struct reader *r, event_kinds kinds, bool without_args)
 {
-	for (unsigned i = 0; i < MOST_EVENT_KINDS / 64; i++)
+	for (unsigned i = 0; i < EVENT_KINDS_MAX / 64; i++)
 		r->wanted[i] = (uint64_t)(kinds >> 64 * i);
-	r->bare = bare;
+	r->without_args = without_args;
 }
 
 void reader_close(struct reader *r)
@@ -61,13 +64,13 @@ void reader_close(struct reader *r)
 	*r = (struct reader){ 0 };
 }
 
-static int next_block(struct reader *r, struct error *err)
+static int load_block(struct reader *r, struct error *err)
 {
 	const struct block *b = &r->stream->block[r->block];
 	const unsigned char *data = b->data;
 	if (!data) {
 		if (!r->buf)
-			r->buf = mem_new(1, r->store->block_size + RECORD_ROOM);
+			r->buf = mem_new(1, r->store->block_size + RECORD_OVERREAD);
 		if (scratch_read(r->store->fd, r->buf, b->len, b->offset, err))
 			return -1;
 		data = r->buf;
@@ -75,42 +78,42 @@ static int next_block(struct reader *r, struct error *err)
 	r->block++;
 	r->at = data;
 	r->end = data + b->len;
-	codec_begin(&r->last);
+	codec_reset(&r->last);
 	return 0;
 }
 
-static INLINE const unsigned char *get_thread(const unsigned char *p, struct codec *last)
+static ALWAYS_INLINE const unsigned char *get_thread(const unsigned char *p, struct codec *last)
 {
-	static const struct lengths_at four = LENGTHS(4);
+	static const struct length_field thread_lengths = LENGTH_FIELD(4);
 	uint64_t lengths, cpu, tid, pid, comm;
-	p = get_lengths(p, &four, &lengths);
+	p = get_lengths(p, &thread_lengths, &lengths);
 	p = get_number(p, &lengths, &cpu);
 	p = get_number(p, &lengths, &tid);
 	p = get_number(p, &lengths, &pid);
 	p = get_number(p, &lengths, &comm);
-	last->who[0] = kind_word(0, (uint16_t)cpu, (int32_t)unfold(tid));
-	last->who[1] = pid_word((int32_t)unfold(pid), (uint32_t)comm);
+	last->context[0] = kind_word(0, (uint16_t)cpu, (int32_t)zigzag_decode(tid));
+	last->context[1] = pid_word((int32_t)zigzag_decode(pid), (uint32_t)comm);
 	return p;
 }
 
-/* Those that are not as they were. */
-static INLINE void get_args(const unsigned char *p, uint64_t lengths, int64_t *arg)
+/* Decodes the changed arguments; a length of 0 means unchanged. */
+static ALWAYS_INLINE void get_args(const unsigned char *p, uint64_t lengths, int64_t *arg)
 {
 	for (; lengths; lengths >>= LENGTH_BITS, arg++) {
 		const unsigned same = (unsigned)__builtin_ctzll(lengths) / LENGTH_BITS;
 		lengths >>= same * LENGTH_BITS;
 		arg += same;
-		const unsigned n = lengths & LENGTH;
-		const uint64_t value = base_of(*arg) + unfold(get64(p) & mask[n]);
-		*arg = n == ABSENT ? EVENT_ABSENT : (int64_t)value;
-		p += bytes_of[n];
+		const unsigned n = lengths & LENGTH_MASK;
+		const uint64_t value = difference_base(*arg) + zigzag_decode(get_le64(p) & number_mask[n]);
+		*arg = n == LENGTH_ABSENT ? EVENT_ABSENT : (int64_t)value;
+		p += number_size[n];
 	}
 }
 
-/* One record from p, and where the next one is; NULL when its kind is none (a temporary file that somebody changed).
- * Arguments follow from those of the same kind alone, so those that nobody wants need not be known: then *out stays as it
- * is. */
-static INLINE const unsigned char *get_record(struct reader *r, const unsigned char *p, const struct event **out)
+/* Decodes the record at p. Returns the address of the next record; NULL: invalid kind (the temporary file was changed).
+ * Arguments depend only on earlier events of the same kind, so events of kinds that are not selected are skipped without
+ * decoding; *out is then unchanged. */
+static ALWAYS_INLINE const unsigned char *get_record(struct reader *r, const unsigned char *p, const struct event **out)
 {
 	struct codec *last = &r->last;
 	const unsigned char *const next = p + 1 + *p;
@@ -122,41 +125,43 @@ static INLINE const unsigned char *get_record(struct reader *r, const unsigned c
 		return NULL;
 	if (!(head & SAME_THREAD))
 		p = get_thread(p, last);
-	p = get_lengths(p, &lengths_of[kind], &lengths);
+	p = get_lengths(p, &kind_lengths[kind], &lengths);
 	p = get_number(p, &lengths, &dt);
 	last->ts = (int64_t)((uint64_t)last->ts + dt);
-	/* A stream decoded in several parts may step back where two parts meet. */
+	/* Time may decrease where two separately decoded parts meet. */
 	r->ts = last->ts < r->ts ? r->ts : last->ts;
 	if (r->wanted[kind / 64] >> kind % 64 & 1) {
 		struct event *ev = &last->event[kind];
-		const uint64_t who[] = { last->who[0] | kind_word((uint16_t)kind, 0, 0), last->who[1] };
+		const uint64_t context[] = { last->context[0] | kind_word((uint16_t)kind, 0, 0), last->context[1] };
 		ev->ts = r->ts;
-		memcpy(&ev->kind, who, sizeof who);
+		memcpy(&ev->kind, context, sizeof context);
 		*out = ev;
-		if (!r->bare)
+		if (!r->without_args)
 			get_args(p, lengths, ev->arg);
 	}
 	return next;
 }
 
-static __attribute__((noinline)) int damaged(struct error *err)
+static __attribute__((noinline)) int fail_damaged_file(struct error *err)
 {
 	return error_set(err, STATUS_SYSTEM, NULL, "the temporary file of the events is damaged");
 }
 
-/* The first one of the next block that has one: none of this one is left. */
-static int next_in_block(struct reader *r, const struct event **ev, struct error *err);
+/* Returns the first selected event of the blocks after the current one, which has no further records. Returns 1, 0 =
+ * end, or -1. */
+static int next_in_blocks(struct reader *r, const struct event **ev, struct error *err);
 
-/* What happens seldom is done elsewhere. */
-static INLINE int next_event(struct reader *r, const struct event **ev, struct error *err)
+/* Returns the next selected event: 1, 0 = end, or -1. Inlined fast path; the end of a block is handled by another
+ * function. */
+static ALWAYS_INLINE int next_event(struct reader *r, const struct event **ev, struct error *err)
 {
 	const struct event *got = NULL;
 	do {
 		if (r->at == r->end)
-			return next_in_block(r, ev, err);
+			return next_in_blocks(r, ev, err);
 		r->at = get_record(r, r->at, &got);
 		if (!r->at || r->at > r->end)
-			return damaged(err);
+			return fail_damaged_file(err);
 	} while (!got);
 	*ev = got;
 	return 1;
@@ -167,82 +172,83 @@ int reader_next(struct reader *r, const struct event **ev, struct error *err)
 	return next_event(r, ev, err);
 }
 
-static __attribute__((noinline)) int next_in_block(struct reader *r, const struct event **ev, struct error *err)
+static __attribute__((noinline)) int next_in_blocks(struct reader *r, const struct event **ev, struct error *err)
 {
 	do {
 		if (r->block == r->last_block)
 			return 0;
-		if (next_block(r, err))
+		if (load_block(r, err))
 			return -1;
 	} while (r->at == r->end);
 	return reader_next(r, ev, err);
 }
 
-/* ---- cursors: a tournament of stream readers; equal times go by the stream's number */
+/* ---- cursors: a tournament of stream readers; ties are broken by the stream's index */
 
-struct merged {
-	const struct event *ev;  /* the next one that the cursor wants: the reader's */
+struct cursor_stream {
+	const struct event *ev;  /* next event of the stream, owned by the reader */
 	struct reader reader;
 };
 
 struct trace_cursor {
 	const struct trace *trace;
 	int cpu;
-	bool picks;              /* some of what its readers give is left out */
-	bool given;              /* the caller has the first one's */
-	struct merged *source, *first;  /* first: the caller has its event, if `given` */
-	size_t sources;
+	bool must_filter;              /* some events of the streams must be dropped, see is_filtered() */
+	bool has_borrowed;              /* the caller uses the event of `current` until its next call */
+	struct cursor_stream *stream, *current;  /* current: the stream of that event */
+	size_t streams;
 	struct tournament order;
 };
 
-static bool leaves_out(const struct trace_cursor *c, const struct event *ev)
+static bool is_filtered(const struct trace_cursor *c, const struct event *ev)
 {
 	return (c->cpu >= 0 && ev->cpu != c->cpu) ||
-	       (c->trace->twices > 0 && ev->kind != EV_LOST && twice_has(c->trace, ev->ts));
+	       (c->trace->setbacks > 0 && ev->kind != EV_LOST && setbacks_contain(c->trace, ev->ts));
 }
 
-static INLINE int advance(struct trace_cursor *c, struct merged *s, struct error *err)  /* 1, 0 = end, -1 */
+/* Returns 1, 0 = end, or -1. */
+static ALWAYS_INLINE int cursor_stream_advance(struct trace_cursor *c, struct cursor_stream *s, struct error *err)
 {
 	int more;
 	do {
 		more = next_event(&s->reader, &s->ev, err);
-	} while (more > 0 && c->picks && leaves_out(c, s->ev));
+	} while (more > 0 && c->must_filter && is_filtered(c, s->ev));
 	return more;
 }
 
-static bool may_hold(const struct stream *s, event_kinds kinds, int cpu)
+static bool may_contain(const struct stream *s, event_kinds kinds, int cpu)
 {
 	return (s->kinds & kinds) != 0 && (cpu < 0 || cpu_set_has(&s->cpus, cpu));
 }
 
-static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds, bool bare, int cpu, size_t part,
+static struct trace_cursor *open_cursor(const struct trace *t, event_kinds kinds, bool without_args, int cpu, size_t part,
                                         size_t parts, struct error *err)
 {
 	struct trace_cursor *c = mem_new(1, sizeof *c);
 	c->trace = t;
 	c->cpu = cpu;
-	c->picks = cpu >= 0 || t->twices > 0;
+	c->must_filter = cpu >= 0 || t->setbacks > 0;
 	size_t n = 0;
 	for (size_t i = 0; i < t->streams; i++)
-		n += may_hold(&t->stream[i], kinds, cpu);
-	c->source = mem_new(n + 1, sizeof *c->source);
+		n += may_contain(&t->stream[i], kinds, cpu);
+	c->stream = mem_new(n + 1, sizeof *c->stream);
 	struct contender *next = mem_new(n, sizeof *next);
 	for (size_t i = 0; i < t->streams; i++) {
-		if (!may_hold(&t->stream[i], kinds, cpu))
+		if (!may_contain(&t->stream[i], kinds, cpu))
 			continue;
-		struct merged *s = &c->source[c->sources++];
+		struct cursor_stream *s = &c->stream[c->streams++];
 		reader_open(&s->reader, t->store, &t->stream[i], part, parts);
-		reader_want(&s->reader, kinds, bare);
-		int more = advance(c, s, err);
+		reader_want(&s->reader, kinds, without_args);
+		int more = cursor_stream_advance(c, s, err);
 		if (more < 0) {
 			free(next);
 			trace_cursor_close(c);
 			return NULL;
 		}
-		const size_t who = c->sources - 1;
-		next[who] = more ? (struct contender){ s->ev->ts, who } : (struct contender){ INT64_MAX, who | TOURNAMENT_OVER };
+		const size_t index = c->streams - 1;
+		next[index] = (struct contender){ more ? s->ev->ts : INT64_MAX, more ? index : index | TOURNAMENT_ENDED };
 	}
-	tournament_open(&c->order, next, c->sources);
+	tournament_open(&c->order, next, c->streams);
 	free(next);
 	return c;
 }
@@ -258,27 +264,28 @@ struct trace_cursor *trace_cursor_open_times(const struct trace *t, event_kinds 
 	return open_cursor(t, kinds, true, cpu, part, parts, err);
 }
 
-/* Another stream's turn, perhaps. */
-static __attribute__((noinline)) int turn(struct trace_cursor *c, bool more, const struct event **ev)
+/* Updates the tournament after the current stream advanced, and selects the stream of the next event. Returns 1, or 0 at
+ * the end. */
+static __attribute__((noinline)) int select_stream(struct trace_cursor *c, bool more, const struct event **ev)
 {
 	if (more)
-		tournament_next(&c->order, c->first->ev->ts);
-	else if (c->given)
+		tournament_next(&c->order, c->current->ev->ts);
+	else if (c->has_borrowed)
 		tournament_leave(&c->order);
-	c->given = c->order.len > 0;
-	if (!c->given)
+	c->has_borrowed = c->order.len > 0;
+	if (!c->has_borrowed)
 		return 0;
-	c->first = &c->source[c->order.first.who];
-	*ev = c->first->ev;
+	c->current = &c->stream[c->order.first.stream];
+	*ev = c->current->ev;
 	return 1;
 }
 
 int trace_cursor_borrow(struct trace_cursor *c, const struct event **ev, struct error *err)
 {
-	const int more = c->given ? advance(c, c->first, err) : 0;
-	if (more <= 0 || c->first->ev->ts >= c->order.rival)
-		return more < 0 ? -1 : turn(c, more, ev);
-	*ev = c->first->ev;
+	const int more = c->has_borrowed ? cursor_stream_advance(c, c->current, err) : 0;
+	if (more <= 0 || c->current->ev->ts >= c->order.runner_up)
+		return more < 0 ? -1 : select_stream(c, more, ev);
+	*ev = c->current->ev;
 	return 1;
 }
 
@@ -295,9 +302,9 @@ void trace_cursor_close(struct trace_cursor *c)
 {
 	if (!c)
 		return;
-	for (size_t i = 0; i < c->sources; i++)
-		reader_close(&c->source[i].reader);
-	free(c->source);
+	for (size_t i = 0; i < c->streams; i++)
+		reader_close(&c->stream[i].reader);
+	free(c->stream);
 	tournament_close(&c->order);
 	free(c);
 }

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-struct decoded *task_add(struct task *t)
+struct decoded *task_add_stream(struct task *t)
 {
 	struct decoded *d = mem_new(1, sizeof *d);
 	stream_init(&d->records);
@@ -12,14 +12,14 @@ struct decoded *task_add(struct task *t)
 	return d;
 }
 
-void task_forget(struct task *t, struct store *store)
+void task_release_results(struct task *t, struct store *store)
 {
 	for (size_t i = 0; i < t->outs; i++) {
 		struct decoded *d = t->out[i];
 		for (size_t k = 0; k < d->damages; k++)
 			free(d->damage[k].why);
 		free(d->damage);
-		free(d->covered);
+		free(d->coverage);
 		stream_release(&d->records, store);
 		free(d);
 	}
@@ -30,25 +30,25 @@ void task_forget(struct task *t, struct store *store)
 	t->status = 0;
 }
 
-static struct recorder *recorder_of(struct outlet *o)
+static struct recorder *recorder_of(struct event_sink *o)
 {
-	return (struct recorder *)o;  /* its first member */
+	return (struct recorder *)o;  /* event_sink is the first member of struct recorder */
 }
 
-void recorder_open(struct recorder *r, const struct outlet_ops *ops, struct store *store, struct decoded *out,
+void recorder_open(struct recorder *r, const struct event_sink_ops *ops, struct store *store, struct decoded *out,
                    struct error *err)
 {
-	*r = (struct recorder){ .outlet = { .ops = ops, .err = err }, .out = out };
+	*r = (struct recorder){ .event_sink = { .ops = ops, .err = err }, .out = out };
 	writer_open(&r->writer, store, &out->records);
 }
 
 int recorder_close(struct recorder *r)
 {
 	r->out->clamped = r->writer.clamped;
-	return writer_close(&r->writer, r->outlet.err);
+	return writer_close(&r->writer, r->event_sink.err);
 }
 
-int recorder_put(struct outlet *o, const struct event *ev)
+int recorder_put(struct event_sink *o, const struct event *ev)
 {
 	struct recorder *r = recorder_of(o);
 	if (ev->kind == EV_LOST && ev->lost.count != EVENT_ABSENT && ev->lost.count > 0)
@@ -57,25 +57,25 @@ int recorder_put(struct outlet *o, const struct event *ev)
 	return writer_put(&r->writer, ev, o->err);
 }
 
-int recorder_covers(struct outlet *o, uint16_t cpu, int64_t begin, int64_t end)
+int recorder_add_coverage(struct event_sink *o, uint16_t cpu, int64_t begin, int64_t end)
 {
 	struct decoded *d = recorder_of(o)->out;
-	size_t i = d->covers;
-	while (i && d->covered[i - 1].cpu != cpu)
+	size_t i = d->coverages;
+	while (i && d->coverage[i - 1].cpu != cpu)
 		i--;
 	if (end < begin)
 		return 0;
 	if (!i) {
-		*ARRAY_PUSH(d->covered, d->covers, d->covers_cap) = (struct coverage){ cpu, begin, end };
+		*ARRAY_PUSH(d->coverage, d->coverages, d->coverages_cap) = (struct decode_coverage){ cpu, begin, end };
 		return 0;
 	}
-	struct coverage *c = &d->covered[i - 1];
+	struct decode_coverage *c = &d->coverage[i - 1];
 	c->begin = begin < c->begin ? begin : c->begin;
 	c->end = end > c->end ? end : c->end;
 	return 0;
 }
 
-int recorder_lose_rest(struct outlet *o)
+int recorder_put_unknown(struct event_sink *o)
 {
 	const struct recorder *r = recorder_of(o);
 	const int64_t ts = r->writer.ts;
@@ -85,11 +85,11 @@ int recorder_lose_rest(struct outlet *o)
 		.lost = { ts, EVENT_ABSENT } });
 }
 
-int recorder_damaged(struct outlet *o, const char *why, bool goes_on)
+int recorder_report_damage(struct event_sink *o, const char *why, bool continues)
 {
 	struct recorder *r = recorder_of(o);
 	struct decoded *d = r->out;
 	*ARRAY_PUSH(d->damage, d->damages, d->damages_cap) =
-		(struct damage){ mem_dup(why), d->records.events, goes_on };
-	return recorder_lose_rest(o);
+		(struct damage){ mem_dup(why), d->records.events, continues };
+	return recorder_put_unknown(o);
 }

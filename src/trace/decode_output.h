@@ -1,4 +1,4 @@
-/* What comes of decoding, and the outlet that keeps it. */
+/* Results of decoding a task, and the event sink (struct recorder) that stores them. */
 #ifndef STEALSCOPE_TRACE_DECODE_OUTPUT_H
 #define STEALSCOPE_TRACE_DECODE_OUTPUT_H
 
@@ -7,55 +7,57 @@
 #include "trace/reader.h"
 #include "trace/store.h"
 
-/* A stream, or a stretch of one. */
+/* Results of decoding one stream, or one part of it. */
 struct decoded {
 	struct stream records;
-	uint64_t order;       /* where it stands, of a source whose streams were not known */
-	uint64_t lost_events; /* that the tracer counted */
-	uint64_t clamped;     /* events whose clock went backwards */
+	uint64_t order;       /* position of the stream among the streams of the trace, for sources that find their streams
+	                       * while decoding */
+	uint64_t lost_events; /* number of events lost, as counted by the tracer */
+	uint64_t clamped;     /* number of events with a time lower than the previous one, which was raised to it */
 	struct damage {
 		char *why;
-		uint64_t events;  /* before it, of this stretch */
-		bool goes_on;     /* behind the packet */
+		uint64_t events;  /* number of events of this part before the damage */
+		bool continues;     /* decoding continues with the next packet or page */
 	} *damage;
 	size_t damages, damages_cap;
-	struct coverage { uint16_t cpu; int64_t begin, end; } *covered;  /* what was recorded of each CPU */
-	size_t covers, covers_cap;
+	struct decode_coverage { uint16_t cpu; int64_t begin, end; } *coverage;  /* recorded interval of each CPU, ns */
+	size_t coverages, coverages_cap;
 };
 
-/* A stretch to decode, and what came of it. */
+/* A part of a stream to decode, and its results. */
 struct task {
 	struct source *source;
-	struct stretch stretch;
-	uint64_t bytes;         /* about */
-	struct decoded **out;   /* one; of a source whose streams were not known, each of them by its number */
+	struct stream_part stream_part;
+	uint64_t bytes;         /* approximate size of the part */
+	struct decoded **out;   /* one; if the source finds its streams while decoding: one per stream, by number */
 	size_t outs, outs_cap;
 	struct faults faults;
 	struct error err;
-	int status;             /* of decode() */
+	int status;             /* result of decode() */
 };
 
-struct decoded *task_add(struct task *t);  /* one more in out[] */
-void task_forget(struct task *t, struct store *store);  /* what came of it */
+struct decoded *task_add_stream(struct task *t);  /* appends to out[] */
+void task_release_results(struct task *t, struct store *store);  /* frees the results */
 
 struct recorder {
-	struct outlet outlet;         /* its ops->at is the user's to set, see recorder_open() */
+	struct event_sink event_sink;         /* the caller of recorder_open() sets ops->report_progress */
 	struct decoded *out;
 	struct writer writer;
-	uint16_t cpu;             /* of the last event */
+	uint16_t cpu;             /* CPU of the last event that was stored */
 };
 
-/* *err must live as long.  The outlet has no stream(). */
-void recorder_open(struct recorder *r, const struct outlet_ops *ops, struct store *store, struct decoded *out,
+/* Opens a recorder that stores into *out. *err must outlive it. The sink has no operation select_stream. */
+void recorder_open(struct recorder *r, const struct event_sink_ops *ops, struct store *store, struct decoded *out,
                    struct error *err);
-int recorder_close(struct recorder *r);  /* releases all but *out, also on failure */
+int recorder_close(struct recorder *r);  /* Flushes the records. Releases everything except *out, also on failure.
+                                          * Returns 0 or -1. */
 
-/* The ops of such a outlet, but for at(). */
-int recorder_put(struct outlet *o, const struct event *ev);
-int recorder_covers(struct outlet *o, uint16_t cpu, int64_t begin, int64_t end);
-int recorder_damaged(struct outlet *o, const char *why, bool goes_on);
+/* Operations of the event sink, for struct event_sink_ops. */
+int recorder_put(struct event_sink *o, const struct event *ev);
+int recorder_add_coverage(struct event_sink *o, uint16_t cpu, int64_t begin, int64_t end);
+int recorder_report_damage(struct event_sink *o, const char *why, bool continues);
 
-/* What the CPU did from the last event on is not known. */
-int recorder_lose_rest(struct outlet *o);
+/* Adds a loss without duration after the last event, which makes the CPU's state unknown. Returns 0 or -1. */
+int recorder_put_unknown(struct event_sink *o);
 
 #endif

@@ -1,4 +1,4 @@
-# Shipped layouts, questions -> C: each file becomes an array of its lines, so that the program works uninstalled.
+# Converts the shipped layouts to C: each file becomes an array of its lines, so that the program works uninstalled.
 function quote(s) {
 	gsub(/\\/, "\\\\", s)
 	gsub(/"/, "\\\"", s)

@@ -1,4 +1,4 @@
-/* What the files of trace/ share. */
+/* Private declarations, shared by the files of trace/. */
 #ifndef STEALSCOPE_TRACE_INTERNAL_H
 #define STEALSCOPE_TRACE_INTERNAL_H
 
@@ -9,41 +9,49 @@
 
 struct trace {
 	struct trace_info info;
-	char *dir, *machine, *hostname, *tracer, *layout, *uuid;  /* owned; info points to them */
-	struct trace_cpu *cpu;    /* of as many as were heard of, by number; begin > end: nothing yet */
+	char *dir, *machine, *hostname, *tracer, *layout, *uuid;  /* owned; t->info points to them */
+	struct trace_cpu *cpu;    /* indexed by CPU number: all recorded CPUs and all CPUs to which events send threads;
+	                           * begin > end: nothing recorded */
 	size_t cpus;
 	struct trace_vcpu *vcpu;
 	size_t vcpus, vcpus_cap;
-	struct names names;
-	char *saved_names;        /* as struct place has them, but each line ends with a NUL */
+	struct string_table names;
+	char *saved_names;        /* "TID NAME" lines as in struct trace_location, but terminated by NULs; NULL: none */
 	size_t saved_bytes;
 	struct store *store;
-	struct stream *stream;  /* in the order of their names: equal times are told apart by it */
+	struct stream *stream;  /* sorted by name; of events with equal times, the event of the stream with the lower index
+	                         * comes first */
 	size_t streams;
-	struct trace_span *twice; /* times of which nobody can tell what happened before what (clock_setback.h), in order */
-	size_t twices;
+	struct trace_interval *setback; /* intervals of times that occur twice because the clock was set back
+	                                 * (clock_setback.h), sorted */
+	size_t setbacks;
 };
 
-/* CPU `cpu` was recorded from begin to end (ns); what the tracer told is worth more than events. */
-void trace_covers(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool told);
-/* Fills t->info from the strings and the streams. */
+/* Extends the recorded interval of a CPU to include [begin, end], ns. told: the tracer recorded the interval; false: it
+ * is derived from event times. */
+void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool told);
+/* Fills t->info from the other members of *t. */
 void trace_publish(struct trace *t, enum trace_role role);
 
-/* Appends the places at or below root that a reader reads, in the order of their paths.  Refuses a root without any.  Of
- * several, those that cannot be read are left out, and noted (notes may be NULL). */
-int places_find(const char *root, struct place **list, size_t *n, struct notes *notes, struct error *err);
-void places_free(struct place *list, size_t n);
-/* Notes the streams of a CTF trace that are missing or empty: by what LTTng's indexes say; without them, empty files. */
-int missing_streams(const char *folder, struct notes *notes, struct error *err);
+/* Appends the locations at or below root that a reader can read, sorted by path. Fails if there is none. Unreadable
+ * locations are skipped with a note if others can be read (notes may be NULL). Returns 0 or -1. */
+int find_locations(const char *root, struct trace_location **list, size_t *n, struct notes *notes, struct error *err);
+void locations_free(struct trace_location *list, size_t n);
+/* Adds notes about streams of a CTF trace without data: those in LTTng's index but not in a file, and empty stream
+ * files. Returns 0 or -1. */
+int missing_streams(const char *dir, struct notes *notes, struct error *err);
 
-/* Can the system read all of it? */
-int place_read(const struct place *p, struct error *err);
-bool place_same_machine(const struct place *a, const struct place *b);
+/* Reads all files of the location, to check that the system can read them. Returns 0, or -1 with the system's error. */
+int location_check_readable(const struct trace_location *p, struct error *err);
+bool location_same_machine(const struct trace_location *a, const struct trace_location *b);
 
-/* The guest whose folder it is or lies in (guest-NAME).  Else of a folder: its own name; of a trace-cmd file: what the
- * host's file calls it (NULL: nothing; "": it knows it without a name, which the file's own name then is), else the
- * hostname, else from the file's name or its folder's.  malloc'ed. */
-char *naming_folder(const char *dir);
-char *naming_file(const char *path, const char *recorded, const char *hostname);
+/* Return the default name of a machine, malloc'ed. The first of these that exists:
+ * - NAME, if the path is a directory guest-NAME or lies directly in one;
+ * - for a directory: its own name;
+ * - for a trace-cmd file: `recorded`, the name in the host's file (NULL: the host's file does not list this guest; "":
+ *   it lists the guest without a name, then the name is taken from the file's own name), or the hostname, or the name of
+ *   the file or of its directory. */
+char *machine_name_of_dir(const char *dir);
+char *machine_name_of_file(const char *path, const char *recorded, const char *hostname);
 
 #endif

@@ -1,7 +1,7 @@
-/* Loading: all machines' traces, each byte of them decoded once.
+/* Loading: decodes the traces of all machines, each byte once.
  *
- * Their places are found and opened, which tells their streams; the streams are cut into tasks; children take those of
- * readers that trust their input, then threads take the others; what came of the tasks is put together. */
+ * Steps: find the locations and open them, which yields their streams; cut the streams into tasks; decode the tasks of
+ * isolated readers in child processes, then the others in threads; assemble the results. */
 #include "trace/load.h"
 
 #include <fcntl.h>
@@ -11,10 +11,11 @@
 #include "base/mem.h"
 #include "base/parallel.h"
 
-#define FEWEST_FILES 20  /* that a reader's library may want open at a time, beside ours */
-#define MEMORY_DEFAULT ((size_t)32 << 20)  /* bytes of records; the rest is read back from a file */
+#define FILES_NEEDED 20  /* number of files that a reader's library may need in addition to our open files */
+#define MEMORY_DEFAULT ((size_t)32 << 20)  /* default size of the records in memory, bytes; further records are stored in
+                                            * a file */
 
-void load_tick(struct load *l)
+void load_report_progress(struct load *l)
 {
 	const struct progress *p = &l->options->progress;
 	uint64_t done = atomic_load(&l->bytes);
@@ -22,9 +23,9 @@ void load_tick(struct load *l)
 		atomic_store(&l->cancelled, true);
 }
 
-/* Which of too many names are left out must not depend on which worker comes first: one begins anew, alone.  Live traces
- * are read but once. */
-static bool must_be_one(const struct load *l)
+/* Returns true if loading must restart with one worker: the string table is full, and the order of the workers must not
+ * determine which strings are dropped. Live traces never restart, because they can be read only once. */
+static bool must_restart_alone(const struct load *l)
 {
 	bool full = false;
 	for (size_t i = 0; i < l->machines && l->workers > 1; i++)
@@ -34,27 +35,28 @@ static bool must_be_one(const struct load *l)
 	return full;
 }
 
-bool load_is_over(const struct load *l)
+bool load_must_stop(const struct load *l)
 {
-	return atomic_load_explicit(&l->cancelled, memory_order_relaxed) || must_be_one(l);
+	return atomic_load_explicit(&l->cancelled, memory_order_relaxed) || must_restart_alone(l);
 }
 
-bool load_goes_on(void *arg)
+bool load_continues(void *arg)
 {
 	struct load *l = arg;
-	load_tick(l);
-	return !load_is_over(l);
+	load_report_progress(l);
+	return !load_must_stop(l);
 }
 
-/* Libraries do not say that they could open no more files: they take it for damage, or crash. */
-static int check_files(struct error *err)
+/* Checks that enough files can be opened. The libraries do not report this failure; they report damage instead, or
+ * crash. */
+static int check_file_limit(struct error *err)
 {
-	int file[FEWEST_FILES], status = 0;
+	int file[FILES_NEEDED], status = 0;
 	size_t n = 0;
-	while (n < FEWEST_FILES && !status) {
+	while (n < FILES_NEEDED && !status) {
 		file[n] = open("/dev/null", O_RDONLY | O_CLOEXEC);
 		if (file[n] < 0)
-			status = error_system(err, NULL, "reading traces: cannot open %d files", FEWEST_FILES);
+			status = error_system(err, NULL, "reading traces: cannot open %d files", FILES_NEEDED);
 		else
 			n++;
 	}
@@ -63,51 +65,51 @@ static int check_files(struct error *err)
 	return status;
 }
 
-bool source_leave_out(struct source *s, const struct error *err)
+bool source_skip(struct source *s, const struct error *err)
 {
-	if (err->status != STATUS_INPUT || !s->beside || s->options->reader != READER_AUTO)
+	if (err->status != STATUS_INPUT || !s->skippable || s->options->reader != READER_AUTO)
 		return false;
-	if (!s->left_out)
-		notes_add(&s->notes, NOTE_DAMAGE, NULL, "%s; left out (%s)", err->text, err->mend);
-	s->left_out = true;
+	if (!s->is_skipped)
+		note_add(&s->notes, TRACE_SKIPPED, NULL, err->text, err->remedy);
+	s->is_skipped = true;
 	return true;
 }
 
-/* What came of opening a source, by the reader that claimed it, beside others. */
-struct opened {
+/* Result of opening a source in parallel; set by the thread that opened it. */
+struct open_result {
 	bool is_done;
 	int status;
 	struct error why;
 };
 
-static int open_one(struct source *s, struct error *why)
+static int call_open(struct source *s, struct error *why)
 {
 	return s->reader->open ? s->reader->open(s, why) : 0;
 }
 
-static int open_beside(void *arg, size_t i)
+static int open_in_parallel(void *arg, size_t i)
 {
 	const struct load *l = arg;
-	struct opened *opened = &l->opened[i];
+	struct open_result *opened = &l->open_results[i];
 	opened->why = (struct error)ERROR_INIT;
-	opened->is_done = l->source[i]->reader->opens_beside && !load_is_over(l);
+	opened->is_done = l->source[i]->reader->opens_in_parallel && !load_must_stop(l);
 	if (opened->is_done)
-		opened->status = open_one(l->source[i], &opened->why);
+		opened->status = call_open(l->source[i], &opened->why);
 	return 0;
 }
 
-static int open_source(struct load *l, struct source *s, const struct opened *opened, struct error *err)
+static int open_source(struct load *l, struct source *s, const struct open_result *opened, struct error *err)
 {
 	struct error why = opened->is_done ? opened->why : (struct error)ERROR_INIT;
-	int status = opened->is_done ? opened->status : open_one(s, &why);
+	int status = opened->is_done ? opened->status : call_open(s, &why);
 	while (status == OPEN_OTHER) {
 		if (s->reader->close)
 			s->reader->close(s);
 		s->reader = s->reader->fallback;
-		status = open_one(s, &why);
+		status = call_open(s, &why);
 	}
-	load_tick(l);
-	if (status && source_leave_out(s, &why))
+	load_report_progress(l);
+	if (status && source_skip(s, &why))
 		status = 0;
 	else if (status && err)
 		*err = why;
@@ -116,47 +118,47 @@ static int open_source(struct load *l, struct source *s, const struct opened *op
 	return status;
 }
 
-/* Where readers can, side by side: with many guests it is a good part of reading their traces. */
+/* Opens the sources, in parallel if their readers allow it: with many guests this is a large part of the reading time. */
 static int open_sources(struct load *l, struct error *err)
 {
 	int status = 0;
-	l->opened = mem_new(l->sources + 1, sizeof *l->opened);
-	parallel_run(&(struct parallel){ .workers = l->workers, .task = open_beside, .watch = load_goes_on, .arg = l },
+	l->open_results = mem_new(l->sources + 1, sizeof *l->open_results);
+	parallel_run(&(struct parallel){ .workers = l->workers, .task = open_in_parallel, .watch = load_continues, .arg = l },
 	             l->sources);
 	for (size_t i = 0; i < l->sources && !status; i++)
-		status = open_source(l, l->source[i], &l->opened[i], err);
-	free(l->opened);
-	l->opened = NULL;
+		status = open_source(l, l->source[i], &l->open_results[i], err);
+	free(l->open_results);
+	l->open_results = NULL;
 	return status;
 }
 
-/* Of several sources, all are damaged. */
-static int check_any(const struct load *l, struct error *err)
+/* Fails if all sources were skipped as unreadable. */
+static int check_any_source_read(const struct load *l, struct error *err)
 {
 	for (size_t i = 0; i < l->sources; i++)
-		if (!l->source[i]->left_out)
+		if (!l->source[i]->is_skipped)
 			return 0;
 	return !l->sources ? 0 :
 		error_set(err, STATUS_INPUT, "copy the traces again", "none of the traces can be read: %s",
 		          l->source[0]->notes.item[l->source[0]->notes.len - 1].text);
 }
 
-static int run(struct load *l, const struct trace_spec *spec, struct error *err)
+static int run_load(struct load *l, const struct trace_spec *spec, struct error *err)
 {
-	if (machines_open(l, spec, err) || check_files(err))
+	if (machines_open(l, spec, err) || check_file_limit(err))
 		return -1;
 	for (size_t i = 0; i < l->sources; i++)
 		l->total += l->source[i]->bytes;
 	if (open_sources(l, err))
 		return -1;
-	plan_tasks(l);
-	if (apart_tasks(l, err) || work_tasks(l, err))
+	partition_streams(l);
+	if (decode_isolated_tasks(l, err) || decode_in_threads(l, err))
 		return -1;
-	plan_again(l);
-	if (apart_tasks(l, err) || work_tasks(l, err))
+	partition_failed_streams(l);
+	if (decode_isolated_tasks(l, err) || decode_in_threads(l, err))
 		return -1;
 	machines_describe(l);
-	return check_any(l, err);
+	return check_any_source_read(l, err);
 }
 
 static void source_release(struct source *s)
@@ -171,17 +173,17 @@ static void source_release(struct source *s)
 		free(s->stream[i].cut);
 	}
 	free(s->stream);
-	free(s->place);
+	free(s->location);
 	free(s->trace);
-	free(s->cut);
+	free(s->truncation);
 	notes_release(&s->notes);
 	free(s);
 }
 
-static void release(struct load *l)
+static void load_release(struct load *l)
 {
 	for (size_t i = 0; i < l->tasks; i++)
-		task_forget(&l->task[i], l->store);
+		task_release_results(&l->task[i], l->store);
 	for (size_t i = 0; i < l->sources; i++)
 		source_release(l->source[i]);
 	machines_release(l);
@@ -201,21 +203,21 @@ int trace_load(const struct trace_spec *spec, size_t n, const struct trace_optio
 	pthread_mutex_init(&l.lock, NULL);
 	l.machine = mem_new(n + 1, sizeof *l.machine);
 	l.store = store_new(l.options->memory ? l.options->memory : MEMORY_DEFAULT, l.options->spill_dir, err);
-	int status = l.store ? run(&l, spec, err) : -1;
-	if (l.store && !atomic_load(&l.cancelled) && must_be_one(&l)) {
-		struct trace_options alone = *l.options;
-		alone.workers = 1;
-		release(&l);
+	int status = l.store ? run_load(&l, spec, err) : -1;
+	if (l.store && !atomic_load(&l.cancelled) && must_restart_alone(&l)) {
+		struct trace_options single_worker = *l.options;
+		single_worker.workers = 1;
+		load_release(&l);
 		if (err)
 			*err = (struct error)ERROR_INIT;
-		return trace_load(spec, n, &alone, out, notes, err);
+		return trace_load(spec, n, &single_worker, out, notes, err);
 	}
 	for (size_t i = 0; i < n && !status; i++)
-		status = deliver(&l, i, notes, err);
+		status = assemble_trace(&l, i, notes, err);
 	for (size_t i = 0; i < n && !status; i++) {
 		out[i] = l.machine[i].trace;
 		l.machine[i].trace = NULL;
 	}
-	release(&l);
+	load_release(&l);
 	return status;
 }

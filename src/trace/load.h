@@ -1,4 +1,5 @@
-/* What the files that load traces share: the machines, their sources, and the tasks that decode them. */
+/* Loading of traces: the machines, their sources, and the tasks that decode them. Shared by the files that implement
+ * trace_load(). */
 #ifndef STEALSCOPE_TRACE_LOAD_H
 #define STEALSCOPE_TRACE_LOAD_H
 
@@ -14,9 +15,9 @@ struct load_machine {
 	struct trace *trace;
 	struct layout **layout;
 	size_t layouts;
-	bool borrows;   /* they are another machine's */
-	struct place *place;
-	size_t places;
+	bool borrows_layouts;   /* layout[] belongs to an earlier machine */
+	struct trace_location *location;
+	size_t locations;
 };
 
 struct load {
@@ -25,40 +26,43 @@ struct load {
 	size_t machines;
 	struct source **source;
 	size_t sources, sources_cap;
-	struct opened *opened;  /* of each, while they are opened */
+	struct open_result *open_results;  /* [sources], results of opening them in parallel; NULL at other times */
 	struct task *task;
 	size_t tasks;
-	size_t *order;  /* in which tasks are taken: indexes */
-	size_t apart;   /* the first so many: of readers that are apart, source by source */
-	size_t ordered; /* the others, largest first, up to here */
+	size_t *order;  /* indexes into task[], in the order of decoding */
+	size_t isolated;   /* number of tasks at the start of order[] that child processes decode, grouped by source */
+	size_t ordered; /* number of tasks in order[]; those decoded by threads follow the isolated ones, largest first */
 	struct store *store;
-	pthread_mutex_t lock;  /* of the sources' idle[] */
+	pthread_mutex_t lock;  /* protects source.idle */
 	unsigned workers;
-	uint64_t total;        /* bytes */
+	uint64_t total;        /* total size, bytes */
 	_Atomic uint64_t bytes;
 	_Atomic uint64_t live_events;
-	int64_t live_until;    /* ns, monotonic: when live traces have been read for long enough; INT64_MAX: never */
+	int64_t live_until;    /* monotonic time at which reading of live traces ends, ns; INT64_MAX: no limit */
 	atomic_bool cancelled;
 };
 
-/* machines.c: finds the traces of each machine, and what is read as a whole; names the machines. */
+/* machines.c: finds the traces of each machine, groups them into sources, and names the machines. Returns 0 or -1. */
 int machines_open(struct load *l, const struct trace_spec *spec, struct error *err);
-void machines_describe(struct load *l);  /* by what only decoding told */
+void machines_describe(struct load *l);  /* after decoding: adds the metadata that was found while decoding */
 void machines_release(struct load *l);
 
-/* partition.c: cuts the sources' streams into tasks for the workers: tasks, and the order to take them in. */
-void plan_tasks(struct load *l);
-void plan_again(struct load *l);  /* only those streams whole that could not be decoded in parts */
+/* partition.c: cuts the streams into tasks, and sets the order of the tasks. */
+void partition_streams(struct load *l);
+void partition_failed_streams(struct load *l);  /* makes one task of each stream that could not be decoded in parts, and
+                                                 * puts only these tasks into order[] */
 
-/* worker_pool.c: decodes tasks with several threads; isolated_tasks.c: those of readers that are apart, with child
- * processes. The latter comes first, because it forks. */
-int work_tasks(struct load *l, struct error *err);
-int apart_tasks(struct load *l, struct error *err);
-void load_tick(struct load *l);  /* reports progress, and may cancel */
-bool load_is_over(const struct load *l);  /* nobody wants what is still to be read */
-bool load_goes_on(void *load);  /* the same, for parallel_run() to watch, with a tick */
+/* worker_pool.c decodes tasks in threads; isolated_tasks.c decodes the tasks of isolated readers in child processes. The
+ * latter must run first because it forks. Both return 0 or -1. */
+int decode_in_threads(struct load *l, struct error *err);
+int decode_isolated_tasks(struct load *l, struct error *err);
+void load_report_progress(struct load *l);  /* reports progress to the caller of trace_load(), and sets `cancelled` if
+                                             * the callback requests it */
+bool load_must_stop(const struct load *l);  /* returns true if loading was cancelled or must restart with one worker */
+bool load_continues(void *load);  /* callback for parallel_run(): reports progress, and returns !load_must_stop() */
 
-/* assemble_trace.c: moves the decoded streams into the machine's trace, and says what was tolerated.  0, or -1: no room. */
-int deliver(struct load *l, size_t machine, struct notes *notes, struct error *err);
+/* assemble_trace.c: moves the decoded streams into the trace of a machine, and adds notes about faults that were
+ * tolerated. Returns 0, or -1: the records cannot be stored. */
+int assemble_trace(struct load *l, size_t machine, struct notes *notes, struct error *err);
 
 #endif

@@ -2,95 +2,102 @@
 
 #include <string.h>
 
-void course_begin(struct course *c, struct outlet *out)
+void loss_placer_init(struct loss_placer *c, struct event_sink *out)
 {
-	*c = (struct course){ .outlet = out, .ts = NO_TIME, .last_ts = NO_TIME, .begin = NO_TIME, .lost = { .ts = NO_TIME } };
+	*c = (struct loss_placer){ .event_sink = out, .ts = NO_TIME, .last_ts = NO_TIME, .begin = NO_TIME,
+		.lost = { .ts = NO_TIME } };
 }
 
-/* A loss of which the trace tells no time, before anything else has one, has no place: it is counted. */
-static int put(struct course *c, const struct event *ev)
+/* Passes an event on. A loss without any time, at the start of the trace, cannot be placed and is only counted. */
+static int put_event(struct loss_placer *c, const struct event *ev)
 {
 	if (ev->ts == NO_TIME) {
-		c->outlet->faults.uncounted++;
+		c->event_sink->faults.uncounted++;
 		return 0;
 	}
 	c->ts = ev->ts > c->ts ? ev->ts : c->ts;
-	return outlet_put(c->outlet, ev);
+	return event_sink_put(c->event_sink, ev);
 }
 
-static int put_told(struct course *c, const struct event *ev)
+static int put_recorded(struct loss_placer *c, const struct event *ev)
 {
 	c->last_ts = ev->ts;
-	c->last_exit = ev->kind == EV_KVM_EXIT;
-	return put(c, ev);
+	c->last_is_exit = ev->kind == EV_KVM_EXIT;
+	return put_event(c, ev);
 }
 
-/* The first of those that are held. */
-static int let_go(struct course *c)
+/* Passes the oldest delayed event on. */
+static int put_oldest(struct loss_placer *c)
 {
-	const struct event ev = c->held[0];
-	memmove(c->held, c->held + 1, --c->helds * sizeof *c->held);
-	return put_told(c, &ev);
+	const struct event ev = c->delayed[0];
+	memmove(c->delayed, c->delayed + 1, --c->n_delayed * sizeof *c->delayed);
+	return put_recorded(c, &ev);
 }
 
-static int let_all_go(struct course *c)
+static int put_delayed(struct loss_placer *c)
 {
-	while (c->helds > 0)
-		if (let_go(c))
+	while (c->n_delayed > 0)
+		if (put_oldest(c))
 			return -1;
 	return 0;
 }
 
-int course_event(struct course *c, const struct event *ev)
+int loss_placer_event(struct loss_placer *c, const struct event *ev)
 {
 	if (c->lost.ts == NO_TIME)
-		return put_told(c, ev);
-	if (c->helds == COURSE_TAIL && let_go(c))
+		return put_recorded(c, ev);
+	if (c->n_delayed == TAIL_EVENTS && put_oldest(c))
 		return -1;
-	c->held[c->helds++] = *ev;
+	c->delayed[c->n_delayed++] = *ev;
 	return 0;
 }
 
-static struct event lost_event(const struct course *c, int64_t begin, int64_t end, int64_t count)
+static struct event lost_event(const struct loss_placer *c, int64_t begin, int64_t end, int64_t count)
 {
 	begin = begin == NO_TIME ? end : begin;
 	return (struct event){ .ts = begin, .kind = EV_LOST, .cpu = c->cpu, .tid = -1, .pid = -1,
 		.lost = { end < begin ? begin : end, count } };
 }
 
-/* LTTng counts a packet's losses when it closes it, and it loses events when the packet is full and the next one is
- * not free: they are missing at the end of the packet whose counter grew.  Then the span (the whole packet) is narrowed to
- * that tail.  So is what was lost before or in the first packet, for which there is no time at which it could be put.
- * The tail begins where there was room for a switch the last time.  For small events there still may have been: so not
- * at the last event, but at the last switch, or, as a switch takes no more room than COURSE_TAIL events, that many back. */
-int course_lost(struct course *c, int64_t begin, int64_t end, int64_t count)
+/* Where in a packet a loss is placed.
+ *
+ * LTTng loses events when a packet is full and the next one is not free, and counts them when it closes the full packet.
+ * So they are missing at the end of the packet in which the counter increased (layout.lost_tail). The loss first covers
+ * the whole packet, and is then narrowed to the tail of the packet. This also applies to a loss before or in the first
+ * packet, because no earlier time is known.
+ *
+ * The tail begins where a switch event last fitted into the packet. A smaller event may still fit when a switch does
+ * not; so the tail begins at the last switch and not at the last event. If the packet has no switch among its last
+ * TAIL_EVENTS events, the tail begins that many events before the end, because a switch is not larger than so many
+ * events. */
+int loss_placer_lost(struct loss_placer *c, int64_t begin, int64_t end, int64_t count)
 {
 	begin = begin == NO_TIME ? c->ts : begin;
 	end = end == NO_TIME ? begin : end;
 	struct event ev = lost_event(c, begin, end, count);
-	c->outlet->faults.uncounted += count == EVENT_ABSENT;
-	if (!c->lost_tail && c->passed)
-		return put(c, &ev);
+	c->event_sink->faults.uncounted += count == EVENT_ABSENT;
+	if (!c->lost_tail && c->has_packet)
+		return put_event(c, &ev);
 	c->lost = ev;
 	return 0;
 }
 
-int course_gap(struct course *c, int64_t begin, int64_t end)
+int loss_placer_gap(struct loss_placer *c, int64_t begin, int64_t end)
 {
 	struct event ev = lost_event(c, begin, end == NO_TIME ? c->ts : end, EVENT_ABSENT);
-	return put(c, &ev);
+	return put_event(c, &ev);
 }
 
-int course_lost_packets(struct course *c, int64_t begin, int64_t end, uint64_t packets)
+int loss_placer_lost_packets(struct loss_placer *c, int64_t begin, int64_t end, uint64_t packets)
 {
-	c->outlet->faults.lost_packets += packets;
+	c->event_sink->faults.lost_packets += packets;
 	begin = begin == NO_TIME ? c->ts : begin;
-	return course_gap(c, begin, end == NO_TIME ? begin : end);
+	return loss_placer_gap(c, begin, end == NO_TIME ? begin : end);
 }
 
-/* Where the packet before was full to its last byte, the tracer had closed it before it lost what this one counts: that is
- * missing between the two, and maybe in the tail of this one, too. */
-int course_packet(struct course *c, int64_t cpu, int64_t begin)
+/* If the previous packet was full to its last byte, the tracer closed it before it lost the events counted here: they
+ * are missing between the two packets, and perhaps also in the tail of this one. */
+int loss_placer_packet(struct loss_placer *c, int64_t cpu, int64_t begin)
 {
 	if (cpu >= 0 && cpu <= UINT16_MAX)
 		c->cpu = (uint16_t)cpu;
@@ -103,43 +110,45 @@ int course_packet(struct course *c, int64_t cpu, int64_t begin)
 	c->lost.ts = begin;
 	if (closed >= begin - 1)
 		return 0;
-	const struct event hole = lost_event(c, closed + 1, begin, 0);
-	return put(c, &hole);
+	const struct event gap = lost_event(c, closed + 1, begin, 0);
+	return put_event(c, &gap);
 }
 
-/* How many of those that are held came after the last switch. */
-static unsigned behind_switch(const struct course *c)
+/* Returns the number of delayed events after the last switch. */
+static unsigned count_after_switch(const struct loss_placer *c)
 {
 	unsigned n = 0;
-	while (n < c->helds && c->held[c->helds - 1 - n].kind != EV_SWITCH)
+	while (n < c->n_delayed && c->delayed[c->n_delayed - 1 - n].kind != EV_SWITCH)
 		n++;
 	return n;
 }
 
-/* At the last event, which may lie in a handler of which nothing was seen; an exit from a guest lies in none: behind it. */
-static int64_t tail_begin(const struct course *c)
+/* Returns the start of the loss: the time of the last event, which may be inside a handler whose entry was lost. After a
+ * VM exit, which cannot be inside a handler, the loss starts 1 ns later. */
+static int64_t tail_begin(const struct loss_placer *c)
 {
 	if (c->last_ts == NO_TIME || c->last_ts < c->lost.ts)
 		return c->lost.ts;
-	return c->last_ts + (c->last_exit && c->last_ts < INT64_MAX);
+	return c->last_ts + (c->last_is_exit && c->last_ts < INT64_MAX);
 }
 
-/* Before each that came when there was no room for a switch one may be missing: it tells of its own moment alone. */
-static int put_tail(struct course *c)
+/* Passes the delayed events on. One event may be missing before each event after the last switch, so a loss without a
+ * count precedes each of these. */
+static int put_tail(struct loss_placer *c)
 {
-	for (unsigned behind = behind_switch(c); c->helds > 0;) {
+	for (unsigned after_switch = count_after_switch(c); c->n_delayed > 0;) {
 		const int64_t from = tail_begin(c);
-		const struct event gap = lost_event(c, from, c->held[0].ts, 0);
-		if ((c->helds <= behind && from < c->held[0].ts && put(c, &gap)) || let_go(c))
+		const struct event gap = lost_event(c, from, c->delayed[0].ts, 0);
+		if ((c->n_delayed <= after_switch && from < c->delayed[0].ts && put_event(c, &gap)) || put_oldest(c))
 			return -1;
 	}
 	return 0;
 }
 
-int course_packet_end(struct course *c, int64_t end)
+int loss_placer_packet_end(struct loss_placer *c, int64_t end)
 {
-	c->passed = true;
-	if (end != NO_TIME && c->begin != NO_TIME && outlet_covers(c->outlet, c->cpu, c->begin, end))
+	c->has_packet = true;
+	if (end != NO_TIME && c->begin != NO_TIME && event_sink_add_coverage(c->event_sink, c->cpu, c->begin, end))
 		return -1;
 	if (c->lost.ts == NO_TIME)
 		return 0;
@@ -153,18 +162,18 @@ int course_packet_end(struct course *c, int64_t end)
 	const int64_t begin = tail_begin(c);
 	ev.ts = begin < ev.lost.end ? begin : ev.lost.end;
 	c->lost.ts = NO_TIME;
-	return put(c, &ev);
+	return put_event(c, &ev);
 }
 
-int course_broken(struct course *c)
+int loss_placer_broken(struct loss_placer *c)
 {
-	c->passed = true;
-	if (let_all_go(c))
+	c->has_packet = true;
+	if (put_delayed(c))
 		return -1;
 	struct event ev = c->lost;
 	c->lost.ts = NO_TIME;
 	if (ev.ts == NO_TIME)
 		return 0;
 	ev.ts = ev.lost.end = c->ts > ev.ts ? c->ts : ev.ts;
-	return put(c, &ev);
+	return put_event(c, &ev);
 }

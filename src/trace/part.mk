@@ -1,4 +1,4 @@
-# trace: trace folders -> events.  The only folder that knows babeltrace2
+# trace: trace directories -> events. The only directory that uses babeltrace2
 noinst_LIBRARIES += src/libtrace.a
 TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACECMD_LIBS) $(SECCOMP_LIBS)
 src_libtrace_a_CPPFLAGS = $(AM_CPPFLAGS) $(BT2_CFLAGS) $(SECCOMP_CFLAGS)
@@ -113,10 +113,10 @@ tests_test_trace_reader_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_differential
 tests_test_trace_differential_SOURCES = tests/test_trace_differential.c tests/slice.h tests/ctf2.c tests/ctf2.h tests/remove_all.h tests/test.h
 tests_test_trace_differential_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
-# With so small a limit of names that it is reached: the file that has it comes before the library's.
+# A small limit of the string table, so that the test reaches it: this object takes precedence over the library's.
 check_PROGRAMS += tests/test_trace_string_table
 tests_test_trace_string_table_SOURCES = tests/test_trace_string_table.c tests/remove_all.h tests/test.h src/trace/string_table.c
-tests_test_trace_string_table_CPPFLAGS = $(AM_CPPFLAGS) -DNAMES_LARGEST=20000
+tests_test_trace_string_table_CPPFLAGS = $(AM_CPPFLAGS) -DSTRING_TABLE_MAX=20000
 tests_test_trace_string_table_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_record_codec
 tests_test_trace_record_codec_SOURCES = tests/test_trace_record_codec.c tests/test.h

@@ -1,28 +1,32 @@
-/* Readers: the ways to get events out of traces. One struct trace_reader each, in a file of its own, and a row in
- * readers.c.
+/* Interface of the readers. There is one reader per trace format or decoding library: a struct trace_reader in a file of
+ * its own, and a row in readers.c.
  *
- * A place is a folder or file that a reader has claimed. A source is what is read as a whole: a CTF trace (one place, or
- * those into which a rotating tracer split it), a file of trace-cmd, the live sessions of a machine. It has streams (the
- * buffer of one CPU, usually), each in the order of time. What happens, in this order:
+ * Terms:
+ * - A location is a directory or file that a reader has claimed, or the URL of live sessions.
+ * - A source is read as a whole: a CTF trace (one location, or several if a rotating tracer split it), a trace-cmd file, or
+ *   the live sessions of a machine.
+ * - A source has streams (usually the buffer of one CPU each), each in time order.
  *
- * 	claims     for each file below a folder: is it, or does it stand for, something that this reader reads?
- * 	describe   whose trace is this place, by reading little of it?
- * 	open       which streams has the source, and where may they be cut?  Sources are opened one after the other, while
- * 	           no thread is at work, or side by side where a reader says that it can.  A reader may leave a source to
- * 	           another one here (OPEN_OTHER), which opens it alone.
- * 	enter      what one thread needs to decode: nothing in it is used by another thread
- * 	decode     a stretch of a stream into an outlet; as often as wanted, several threads at a time, each with its own
- * 	leave, close, forget
+ * Operations, in the order of calls:
  *
- * A reader that is `apart` uses a library that trusts its input. Its enter, decode and leave run in child processes, and
- * what it puts into the outlet comes through a pipe (decoder_process.h); it cannot tell. A child that dies costs the
- * rest of the stream that it was in. A reader that is not apart must survive any bytes, and files that are cut short or
- * changed while they are read: it reads with pread(), and checks everything; a mapped file that is truncated kills the
- * program.
+ * 	claims     decides whether a file below a directory, or the directory that contains it, belongs to this reader
+ * 	describe   reads the names of the machine and the trace, from a small part of the location
+ * 	open       lists the streams of a source and the positions where they may be cut. The sources are opened one after
+ * 	           the other while no other thread runs, or in parallel if the reader allows it. A reader may pass the
+ * 	           source to its fallback (OPEN_OTHER), which is then opened alone.
+ * 	enter      makes the decoding state of one thread; no other thread uses that state at the same time
+ * 	decode     decodes a part of a stream into an event sink; may be called any number of times, by several threads
+ * 	leave, close, forget   release the results of enter, open and describe
  *
- * Damage is told to the outlet and costs what it spoils. Only what the system refuses (EIO, no memory) is an error:
- * errno decides, and what could not be read is never taken for what is not there. Errors name the place that they are
- * about. */
+ * Isolation: a reader with `isolated` set uses a library that trusts its input. Its enter, decode and leave run in child
+ * processes, and its events are sent through a pipe (decoder_process.h); the reader's code is the same as without
+ * isolation. If a child crashes, the rest of the stream that it was decoding is lost. All other readers must survive
+ * arbitrary bytes, and files that are truncated or changed during reading. So they use pread() and check everything:
+ * access to a mapped file that was truncated kills the process.
+ *
+ * Errors: the reader reports damage to the sink, and only the damaged part is lost. Only a failure of the system (EIO,
+ * no memory) is an error. The reader distinguishes them by errno, so an unreadable file is never mistaken for a missing
+ * one. Each error message names the location. */
 #ifndef STEALSCOPE_TRACE_READER_H
 #define STEALSCOPE_TRACE_READER_H
 
@@ -38,185 +42,195 @@
 
 struct trace_reader;
 
-/* ---- what is read */
+/* ---- input */
 
-/* A guest that a tracer recorded together with its host. */
+/* A guest that the tracer recorded together with its host. */
 struct recorded_guest {
-	char *name;   /* may be "": the tracer gave it none */
-	uint64_t id;  /* of its recording */
-	struct recorded_vcpu { uint32_t cpu, tid; } *vcpu;  /* its CPUs, and the host's threads that they are */
+	char *name;   /* "": the tracer recorded no name */
+	uint64_t id;  /* id of the guest's recording */
+	struct recorded_vcpu { uint32_t cpu, tid; } *vcpu;  /* the guest's CPU numbers, and the host threads that run them */
 	size_t vcpus, vcpus_cap;
 };
 
-struct place {
+struct trace_location {
 	const struct trace_reader *reader;
-	char *path;            /* of the folder or file; of live ones the URL */
+	char *path;            /* directory, file or URL of live sessions */
 	bool is_file;
-	dev_t device;          /* of the file that was claimed: a trace reached by two paths is one trace */
+	dev_t device;          /* device and inode of the claimed file: a trace that is reached by two paths is read once */
 	ino_t inode;
 
-	struct metadata meta;  /* describe() fills these in, as far as they are told */
+	struct metadata meta;  /* set by describe(), which fills the members that the tracer recorded */
 	uint64_t bytes;
-	uint64_t id;           /* of the recording, 0: none */
-	uint64_t lost;         /* events that the tracer counted as lost, in all */
-	struct trace_scale scale;  /* of its clock */
-	bool corrected;        /* its tracer corrected the times to the host's clock, ... */
-	bool restored;         /* ... and they are read as they were recorded, if they are not asked for as_corrected */
+	uint64_t id;           /* id of the recording; 0: none */
+	uint64_t lost;         /* total number of lost events, as counted by the tracer */
+	struct clock_scale scale;  /* conversion of the tracer's clock */
+	bool corrected;        /* the tracer corrected the times to the host's clock */
+	bool correction_undone;         /* the reader undoes that correction, unless options->as_corrected is set */
 	const struct recorded_guest *guest;
 	size_t guests;
-	char *saved_names;     /* "TID NAME" lines of threads, with or without events, or NULL */
+	char *saved_names;     /* "TID NAME" lines of threads, with or without events; NULL: none */
 	size_t saved_bytes;
-	void *data;            /* the reader's, until forget() */
+	void *data;            /* owned by the reader, released by forget() */
 };
 
-/* What the events of a source are translated with: layout.h, bound_rules.h. */
-struct meaning {
-	struct names *names;                /* where strings go; each thread has a name_cache of it */
-	const struct layout *const *layout;  /* candidates; the one that fits best is taken */
+/* Layouts and string table that translate the events of a source (layout.h, bound_rules.h). */
+struct event_mapping {
+	struct string_table *names;                 /* destination of strings; each thread has its own string_cache for it */
+	const struct layout *const *layout;  /* candidates; the best match is used */
 	size_t layouts;
-	atomic_size_t chosen;               /* its index + 1, by open() or decode(); 0 = none fits, or nothing was decoded */
-	atomic_uint asked;                  /* HANDLERS_IRQ ...: as trace_info has them; before `chosen` */
+	atomic_size_t chosen;               /* index + 1 of the best layout, set by open() or decode(); 0: no layout matches,
+	                                     * or nothing was decoded yet */
+	atomic_uint enabled_events;                  /* HANDLERS_ and ENABLED_ bits, see trace_info; set before `chosen` */
 };
 
 struct source_stream {
-	char *name;      /* for messages */
-	uint64_t bytes;  /* about: the work is shared out by it */
-	/* Where it may be cut, so that two threads share it: nothing is lost there, and what follows can be decoded alone. */
-	struct stream_cut { uint64_t at /* in the reader's units */, bytes /* before it */; } *cut;
+	char *name;      /* name of the stream in messages */
+	uint64_t bytes;  /* approximate size, weight for the distribution of work */
+	/* Positions where the stream may be cut so that two threads decode it: no event was lost there, and the part after a
+	 * cut decodes without the part before it. */
+	struct stream_cut { uint64_t at /* in the reader's unit */, bytes /* size of the stream before the cut */; } *cut;
 	size_t cuts, cuts_cap;
-	size_t first_task, tasks;  /* load.c's */
+	size_t first_task, tasks;  /* tasks that decode this stream */
 };
 
 struct source {
 	const struct trace_reader *reader;
-	const struct place **place;
-	size_t places, places_cap;
-	size_t machine;                 /* index in the load */
-	bool beside;                    /* its machine's trace was found beside others */
+	const struct trace_location **location;
+	size_t locations, locations_cap;
+	size_t machine;                 /* index into load.machine */
+	bool skippable;                    /* see trace_spec */
 	uint64_t bytes;
-	struct meaning meaning;
+	struct event_mapping mapping;
 	const struct trace_options *options;
-	const struct trace_window *only;  /* NULL: all of it */
+	const struct trace_window *window;  /* window to read, ns; NULL: the whole trace */
 	unsigned workers;
 
-	struct source_stream *stream;   /* open() finds them; of endless ones it turns out later, see outlet_stream() */
+	struct source_stream *stream;   /* set by open(); an endless source has none, see event_sink_select_stream() */
 	size_t streams, streams_cap;
-	const char *folder;             /* (apart) open() sets it: the only one in which decoding may write; NULL: none */
-	struct notes notes;             /* what had to be left out; the machine's name is prepended */
-	bool left_out;                  /* by source_leave_out() */
-	void *data;                     /* the reader's, until close() */
+	const char *dir;                /* (isolated) set by open(): the only directory where decoding may write; NULL: none */
+	struct notes notes;             /* notes about skipped parts; the machine's name is added later */
+	bool is_skipped;                  /* set by source_skip() */
+	void *data;                     /* owned by the reader, released by close() */
 
-	void **idle;                    /* what enter() made and no thread uses now; under load.c's lock */
+	void **idle;                    /* unused results of enter(), protected by load.lock */
 	size_t idles, idles_cap;
-	struct metadata *trace;         /* that it turned out to consist of: of live ones */
+	struct metadata *trace;         /* metadata of the traces found while decoding; live sources only */
 	size_t traces, traces_cap;
-	char *cut;                      /* why it ended too early, or NULL; */
-	bool stopped;                   /* because it was asked to: of endless ones */
+	char *truncation;                      /* reason why the source ended too early; NULL: it did not */
+	bool user_stopped;                   /* the source ended because the user stopped it; endless sources only */
 };
 
-/* It cannot be read at all, as err says. Found beside others it is left out, with a note; false: that is an error. */
-bool source_leave_out(struct source *s, const struct error *err);
+/* Handles a source that cannot be read, for the reason in err. Returns true if the source was skipped with a note,
+ * because its machine was found together with others; false: loading must fail with this error. */
+bool source_skip(struct source *s, const struct error *err);
 
-/* A stretch of a stream: from one cut to another. Of a source without streams: all of it. */
-struct stretch {
+/* A part of a stream between two cuts; for a source without known streams, the whole source. */
+struct stream_part {
 	size_t stream;
-	uint64_t from, to;  /* [from, to) in the reader's units; STRETCH_END: to its end */
+	uint64_t from, to;  /* [from, to) in the reader's unit; STREAM_PART_END: to the end */
 };
-#define STRETCH_END UINT64_MAX
+#define STREAM_PART_END UINT64_MAX
 
-/* ---- where events go */
+/* ---- event sinks */
 
-struct faults {             /* the reader counts these on in outlet->faults */
-	uint64_t uncounted;     /* times that the tracer lost events, and did not count how many */
+struct faults {             /* faults counted by the reader in sink->faults */
+	uint64_t uncounted;     /* losses for which the tracer recorded no number of events */
 	uint64_t lost_packets;
-	uint64_t untimed;       /* events without a usable time: they are not put */
+	uint64_t untimed;       /* events dropped because they have no usable time */
 };
 
-struct outlet {
-	const struct outlet_ops {
-		int (*put)(struct outlet *o, const struct event *ev);
-		int (*stream)(struct outlet *o, uint32_t number, uint64_t order);
-		int (*covers)(struct outlet *o, uint16_t cpu, int64_t begin, int64_t end);
-		int (*damaged)(struct outlet *o, const char *why, bool goes_on);
-		int (*at)(struct outlet *o, uint64_t bytes);
+struct event_sink {
+	const struct event_sink_ops {
+		int (*put)(struct event_sink *o, const struct event *ev);
+		int (*select_stream)(struct event_sink *o, uint32_t number, uint64_t order);
+		int (*add_coverage)(struct event_sink *o, uint16_t cpu, int64_t begin, int64_t end);
+		int (*report_damage)(struct event_sink *o, const char *why, bool continues);
+		int (*report_progress)(struct event_sink *o, uint64_t bytes);
 	} *ops;
 	struct faults faults;
-	const struct trace_window *only;  /* what else is put is dropped; NULL: nothing is */
+	const struct trace_window *window;  /* events outside are dropped; NULL: no limit */
 	struct error *err;
 };
 
-/* All return 0; or -1, with *outlet->err filled: decode() then returns -1 at once. */
+/* The functions return 0, or -1 with *sink->err filled; decode() must then return -1. */
 
-/* The next event, in the order of time (an earlier time is raised to the one before, and counted). Losses of the tracer
- * are EV_LOST events: their counts are added up here. */
-static inline int outlet_put(struct outlet *o, const struct event *ev)
+/* Adds the next event in time order. A time lower than the previous one is raised to it, and counted. Losses are EV_LOST
+ * events; the sink adds up their counts. */
+static inline int event_sink_put(struct event_sink *o, const struct event *ev)
 {
 	const int64_t end = ev->kind == EV_LOST ? ev->lost.end : ev->ts;
-	if (o->only && (ev->ts > o->only->to || end < o->only->from))
+	if (o->window && (ev->ts > o->window->to || end < o->window->from))
 		return 0;
 	return o->ops->put(o, ev);
 }
 
-/* The tracer recorded this CPU from begin to end (ns), whether there are events or not: once per packet, or page. */
-static inline int outlet_covers(struct outlet *o, uint16_t cpu, int64_t begin, int64_t end)
+/* Reports that the tracer recorded this CPU from begin to end (ns), with or without events. Call it for each packet or
+ * page. */
+static inline int event_sink_add_coverage(struct event_sink *o, uint16_t cpu, int64_t begin, int64_t end)
 {
-	return o->ops->covers(o, cpu, begin, end);
+	return o->ops->add_coverage(o, cpu, begin, end);
 }
 
-/* What follows the last event cannot be decoded, and why; what the CPU did from there on is unknown. goes_on: only up to
- * the next packet, which is decoded again. */
-static inline int outlet_damaged(struct outlet *o, const char *why, bool goes_on)
+/* Reports damage after the last event, with the reason; the CPU's state is unknown after it. continues: decoding continues
+ * with the next packet or page; false: the rest of the stream cannot be decoded. */
+static inline int event_sink_report_damage(struct event_sink *o, const char *why, bool continues)
 {
-	return o->ops->damaged(o, why, goes_on);
+	return o->ops->report_damage(o, why, continues);
 }
 
-/* So many bytes of the stretch are done: every few milliseconds at least, it is also how one gives up. */
-static inline int outlet_at(struct outlet *o, uint64_t bytes)
+/* Reports progress: number of bytes of the part decoded until now. Call it every few milliseconds at least, because
+ * decoding can only be cancelled here. */
+static inline int event_sink_report_progress(struct event_sink *o, uint64_t bytes)
 {
-	return o->ops->at(o, bytes);
+	return o->ops->report_progress(o, bytes);
 }
 
-/* Of a source whose streams were not known: what follows is of this one, also when that was left before. Streams are
- * numbered from 0 as they come; in the trace they stand by `order`. */
-static inline int outlet_stream(struct outlet *o, uint32_t number, uint64_t order)
+/* Selects the stream of the following events, for a source without known streams. The stream may have been selected
+ * before. Streams are numbered from 0 in order of appearance; `order` sorts them in the trace. */
+static inline int event_sink_select_stream(struct event_sink *o, uint32_t number, uint64_t order)
 {
-	return o->ops->stream(o, number, order);
+	return o->ops->select_stream(o, number, order);
 }
 
-/* ---- a reader */
+/* ---- readers */
 
-enum claim { CLAIM_NONE, CLAIM_FILE, CLAIM_FOLDER /* the one that the file is in */ };
-#define CLAIM_HEAD 16  /* bytes that a claim is made by */
+enum claim { CLAIM_NONE, CLAIM_FILE, CLAIM_DIR /* the directory that contains the file */ };
+#define CLAIM_HEAD 16  /* number of bytes at the start of a file that claims() gets */
 
-#define OPEN_OTHER 1    /* open(): `fallback` shall read it; source->notes may say why */
-#define DECODE_WHOLE 1  /* decode(): the stream cannot be read in parts after all: what was put is void */
+#define OPEN_OTHER 1    /* result of open(): use `fallback` instead; source->notes may contain the reason */
+#define DECODE_WHOLE 1  /* result of decode(): the stream must be decoded as a whole; the events passed on until now are
+                         * invalid */
 
 struct trace_reader {
 	const char *name;
-	bool apart;               /* trusts its input: see above */
-	bool opens_beside;        /* open() of one source may run beside that of another */
-	bool alone;               /* each place is a machine's whole trace: two are not put together */
-	bool endless;             /* (apart) may be asked to stop (SIGTERM): decode() then puts what it has, and returns */
-	bool online;              /* (apart) it reads from the network */
-	int64_t patience;         /* (apart) s without a word after which the child is given up */
-	const char *died, *silent;  /* (apart) what to say of a child that did, or was */
-	const char *mend;         /* what the user may do about a place that cannot be read */
-	const char *unit;         /* what damage costs where decoding goes on: "packet", "page" */
+	bool isolated;               /* runs in child processes, see Isolation above */
+	bool opens_in_parallel;        /* open() may run for several sources in parallel */
+	bool is_whole_machine;               /* each location is the whole trace of one machine: locations are never joined */
+	bool endless;             /* (isolated) the streams have no end; on SIGTERM, decode() passes on the events that it
+	                           * has and returns */
+	bool uses_network;              /* (isolated) reads from the network */
+	int64_t silence_limit;         /* (isolated) time without messages after which the child is killed, s */
+	const char *crash_message, *silence_message;  /* (isolated) error messages for a crashed and for a silent child */
+	const char *remedy;       /* advice for an unreadable location */
+	const char *unit;         /* unit that is skipped at damage before decoding continues: "packet", "page" */
 	const struct trace_reader *fallback;
 
 	enum claim (*claims)(const char *name, const unsigned char *head, size_t len);
-	int (*describe)(struct place *p, struct error *err);
-	void (*forget)(struct place *p);                         /* NULL: nothing to do; as in all below */
-	int (*open)(struct source *s, struct error *err);        /* 0, -1, OPEN_OTHER; close() is called in any case */
-	/* Of a stream: what of it may tell of the window. NULL: that cannot be told without decoding it. */
-	void (*narrow)(const struct source *s, const struct trace_window *only, struct stretch *p);
-	void *(*enter)(struct source *s, struct error *err);     /* NULL: cannot */
-	int (*decode)(void *entered, const struct stretch *p, struct outlet *out);  /* 0, -1, DECODE_WHOLE */
-	void (*leave)(void *entered);
-	void (*remark)(const struct source *s, const char *machine, struct notes *notes);  /* once it is decoded */
+	int (*describe)(struct trace_location *p, struct error *err);
+	void (*forget)(struct trace_location *p);                         /* may be NULL, like all operations below */
+	int (*open)(struct source *s, struct error *err);        /* returns 0, -1 or OPEN_OTHER; close() is called in any
+	                                                          * case */
+	/* Reduces *p to the part of the stream that may contain events of the window. NULL: the whole stream must be
+	 * decoded. */
+	void (*narrow)(const struct source *s, const struct trace_window *window, struct stream_part *p);
+	void *(*enter)(struct source *s, struct error *err);     /* returns NULL, with *err set, on failure */
+	int (*decode)(void *state, const struct stream_part *p, struct event_sink *out);  /* returns 0, -1 or DECODE_WHOLE */
+	void (*leave)(void *state);
+	void (*add_notes)(const struct source *s, const char *machine, struct notes *notes);  /* adds notes after decoding */
 	void (*close)(struct source *s);
 };
 
-extern const struct trace_reader *const readers[];  /* NULL behind the last; the first that claims a file gets it */
+extern const struct trace_reader *const readers[];  /* ends with NULL; of several readers that claim a file, the first
+                                                     * one is used */
 
 #endif

@@ -1,3 +1,4 @@
+/* Table of the readers. The first reader in the table that claims a file reads it. */
 #include "trace/ctf/ctf.h"
 #include "trace/live/live.h"
 #include "trace/pages/pages.h"

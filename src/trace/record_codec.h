@@ -1,6 +1,7 @@
-/* How a record is written (store.h): what who writes it and who reads it share.  Private to store.c and cursor.c.
+/* Record encoding (format: store.h), shared by the writer (store.c) and the reader (cursor.c); private to them.
  *
- * The lengths of its numbers stand before them, four bits each, so that none is looked for in its bytes. */
+ * The lengths of all numbers of a record precede the numbers, four bits each, so that the reader need not search for the
+ * end of a number. */
 #ifndef STEALSCOPE_TRACE_RECORD_CODEC_H
 #define STEALSCOPE_TRACE_RECORD_CODEC_H
 
@@ -9,75 +10,76 @@
 
 #include "trace/store.h"
 
-#define SAME_THREAD 0x80  /* in a record's first byte, its kind: cpu, tid, pid and comm as in the previous record */
+#define SAME_THREAD 0x80  /* flag in the first byte of a record: cpu, tid, pid and comm are the same as in the previous
+                           * record */
 
-_Static_assert(EVENT_KIND_COUNT <= MOST_EVENT_KINDS, "a set of kinds must hold them all");
-_Static_assert(MOST_EVENT_KINDS <= SAME_THREAD, "a kind must leave room for a bit");
+_Static_assert(EVENT_KIND_COUNT <= EVENT_KINDS_MAX, "a set of kinds must hold them all");
+_Static_assert(EVENT_KINDS_MAX <= SAME_THREAD, "a kind must leave room for a bit");
 _Static_assert(4 * (1 + EVENT_ARGS) + 7 <= 64, "the lengths of a record's numbers must fit into one");
 
 #ifndef RECORD_KINDS
-#define RECORD_KINDS EVENT_KINDS  /* a test has more of them */
+#define RECORD_KINDS EVENT_KINDS  /* a test defines more kinds */
 #endif
 
-#define INLINE inline __attribute__((always_inline))
+#define ALWAYS_INLINE inline __attribute__((always_inline))
 
 #define LENGTH_BITS 4
-#define LENGTH 15U
-#define ABSENT 15U  /* as a length: EVENT_ABSENT */
+#define LENGTH_MASK 15U
+#define LENGTH_ABSENT 15U  /* length code for the value EVENT_ABSENT */
 
-static INLINE uint64_t get64(const unsigned char *p)
+static ALWAYS_INLINE uint64_t get_le64(const unsigned char *p)
 {
 	uint64_t x;
 	memcpy(&x, p, sizeof x);
 	return le64toh(x);
 }
 
-static INLINE void put64(unsigned char *p, uint64_t x)
+static ALWAYS_INLINE void put_le64(unsigned char *p, uint64_t x)
 {
 	x = htole64(x);
 	memcpy(p, &x, sizeof x);
 }
 
-/* Signed numbers: the sign in bit 0. */
-static INLINE uint64_t fold(uint64_t x)
+/* Maps a signed to an unsigned number so that small magnitudes stay small: the sign moves to bit 0 (zigzag encoding). */
+static ALWAYS_INLINE uint64_t zigzag_encode(uint64_t x)
 {
 	return x << 1 ^ (0 - (x >> 63));
 }
 
-static INLINE uint64_t unfold(uint64_t x)
+static ALWAYS_INLINE uint64_t zigzag_decode(uint64_t x)
 {
 	return x >> 1 ^ (0 - (x & 1));
 }
 
-/* Bytes of n lengths. */
-static INLINE unsigned lengths_size(unsigned n)
+/* Returns the size of n length codes, bytes. */
+static ALWAYS_INLINE unsigned lengths_size(unsigned n)
 {
 	return (n * LENGTH_BITS + 7) / 8;
 }
 
-/* What the next value of an argument is compared with. */
-static INLINE uint64_t base_of(int64_t before)
+/* Returns the number from which the difference to the next value of an argument is computed. */
+static ALWAYS_INLINE uint64_t difference_base(int64_t before)
 {
 	return before == EVENT_ABSENT ? 0 : (uint64_t)before;
 }
 
-/* ---- the fields of struct event that tell whose it is: two words, as five small writes would not be over when the event
- * is copied, and the copy would wait for them */
+/* ---- The members kind, cpu, tid, pid and comm of struct event are written as two words. Five small writes would still be
+ * pending when the event is copied, and would delay the copy. */
 
-/* Of two fields side by side, of so many bits each. */
-static INLINE uint64_t beside(uint64_t first, uint64_t second, unsigned bits)
+/* Joins two adjacent fields of `bits` bits each into one word with the same bytes in memory. */
+static ALWAYS_INLINE uint64_t join_fields(uint64_t first, uint64_t second, unsigned bits)
 {
 	return __BYTE_ORDER == __LITTLE_ENDIAN ? first | second << bits : first << bits | second;
 }
 
-static INLINE uint64_t kind_word(uint16_t kind, uint16_t cpu, int32_t tid)
+static ALWAYS_INLINE uint64_t kind_word(uint16_t kind, uint16_t cpu, int32_t tid)
 {
-	return beside(beside(kind, cpu, 16), (uint32_t)tid, 32);
+	return join_fields(join_fields(kind, cpu, 16), (uint32_t)tid, 32);
 }
 
-static INLINE uint64_t pid_word(int32_t pid, uint32_t comm)
+static ALWAYS_INLINE uint64_t pid_word(int32_t pid, uint32_t comm)
 {
-	return beside((uint32_t)pid, comm, 32);
+	return join_fields((uint32_t)pid, comm, 32);
 }
 
 #define FIELD_AT(field, at) _Static_assert(offsetof(struct event, field) == offsetof(struct event, kind) + (at), "its word")
@@ -87,7 +89,7 @@ FIELD_AT(pid, 8);
 FIELD_AT(comm, 12);
 #undef FIELD_AT
 
-/* Before the first record of a block. */
-void codec_begin(struct codec *c);
+/* Resets the codec, before the first record of a block. */
+void codec_reset(struct codec *c);
 
 #endif

@@ -8,28 +8,28 @@
 #include "base/scratch_file.h"
 #include "trace/record_codec.h"
 
-static INLINE unsigned length_of(uint64_t x)
+static ALWAYS_INLINE unsigned length_of(uint64_t x)
 {
 	return x ? (71 - (unsigned)__builtin_clzll(x)) / 8 : 0;
 }
 
-/* Number i of those whose lengths are gathered in *lengths. */
-static INLINE unsigned char *put_number(unsigned char *p, uint64_t x, unsigned i, uint64_t *lengths)
+/* Appends a number at p, and stores its length as entry i of *lengths. Returns the address after the number. */
+static ALWAYS_INLINE unsigned char *put_number(unsigned char *p, uint64_t x, unsigned i, uint64_t *lengths)
 {
 	const unsigned n = length_of(x);
-	put64(p, x);
+	put_le64(p, x);
 	*lengths |= (uint64_t)n << i * LENGTH_BITS;
 	return p + n;
 }
 
-static INLINE unsigned char *put_lengths(unsigned char *p, unsigned n, uint64_t lengths)
+static ALWAYS_INLINE unsigned char *put_lengths(unsigned char *p, unsigned n, uint64_t lengths)
 {
 	for (unsigned i = 0; i < lengths_size(n); i++)
 		p[i] = (unsigned char)(lengths >> 8 * i);
 	return p + lengths_size(n);
 }
 
-void codec_begin(struct codec *c)
+void codec_reset(struct codec *c)
 {
 	*c = (struct codec){ 0 };
 	for (unsigned k = 0; k < EVENT_KIND_COUNT; k++) {
@@ -79,7 +79,7 @@ void store_unref(struct store *s)
 
 void stream_init(struct stream *s)
 {
-	*s = (struct stream){ .begin = INT64_MAX, .end = INT64_MIN, .cpus = NO_CPUS, .sent = NO_SENDS };
+	*s = (struct stream){ .begin = INT64_MAX, .end = INT64_MIN, .cpus = NO_CPUS, .sent = NO_DESTINATIONS };
 }
 
 void stream_release(struct stream *s, struct store *store)
@@ -91,26 +91,26 @@ void stream_release(struct stream *s, struct store *store)
 	}
 	free(s->block);
 	cpu_set_release(&s->cpus);
-	sends_release(&s->sent);
-	free(s->back);
+	destinations_release(&s->sent);
+	free(s->setback);
 	stream_init(s);
 }
 
-void stream_steps_back(struct stream *s, int64_t from, int64_t to)
+void stream_add_setback(struct stream *s, int64_t from, int64_t to)
 {
-	struct trace_span *last = s->backs > 0 ? &s->back[s->backs - 1] : NULL;
-	if (to - from < BACK_LEAST_NS)
+	struct trace_interval *last = s->setbacks > 0 ? &s->setback[s->setbacks - 1] : NULL;
+	if (to - from < SETBACK_MIN_NS)
 		return;
 	if (last && from <= last->end) {
 		last->begin = from < last->begin ? from : last->begin;
 		last->end = to > last->end ? to : last->end;
-	} else if (s->backs <= TWICE_MOST) {
-		*ARRAY_PUSH(s->back, s->backs, s->back_cap) = (struct trace_span){ from, to };
+	} else if (s->setbacks <= SETBACKS_MAX) {
+		*ARRAY_PUSH(s->setback, s->setbacks, s->setback_cap) = (struct trace_interval){ from, to };
 	}
 }
 
-/* Not inline: that would cost each event more than this does. */
-static __attribute__((noinline)) void grow(struct cpu_set *s, size_t words)
+/* Not inlined: inlined into cpu_set_put(), it would slow down every event. */
+static __attribute__((noinline)) void cpu_set_grow(struct cpu_set *s, size_t words)
 {
 	s->bit = mem_resize(s->bit, words, sizeof *s->bit);
 	memset(s->bit + s->words, 0, (words - s->words) * sizeof *s->bit);
@@ -118,7 +118,7 @@ static __attribute__((noinline)) void grow(struct cpu_set *s, size_t words)
 	s->words = words;
 }
 
-static void add_cpu(struct cpu_set *s, uint16_t cpu)
+static void cpu_set_put(struct cpu_set *s, uint16_t cpu)
 {
 	if (s->min > s->max) {
 		s->min = s->max = cpu;
@@ -127,7 +127,7 @@ static void add_cpu(struct cpu_set *s, uint16_t cpu)
 	if (!s->bit && cpu == s->min)
 		return;
 	if (cpu / 64U >= s->words)
-		grow(s, (cpu > s->max ? cpu : s->max) / 64U + 1);
+		cpu_set_grow(s, (cpu > s->max ? cpu : s->max) / 64U + 1);
 	s->bit[cpu / 64] |= 1ULL << cpu % 64;
 	s->min = cpu < s->min ? cpu : s->min;
 	s->max = cpu > s->max ? cpu : s->max;
@@ -144,7 +144,7 @@ void cpu_set_add(struct cpu_set *s, const struct cpu_set *of)
 {
 	for (int cpu = of->min; cpu <= of->max; cpu++)
 		if (cpu_set_has(of, cpu))
-			add_cpu(s, (uint16_t)cpu);
+			cpu_set_put(s, (uint16_t)cpu);
 }
 
 void cpu_set_release(struct cpu_set *s)
@@ -153,43 +153,44 @@ void cpu_set_release(struct cpu_set *s)
 	*s = (struct cpu_set)NO_CPUS;
 }
 
-/* Who is woken is queued there, and who is moved goes there.  A waking names where it ran last, which may be offline. */
-static void add_sent(struct sends *s, const struct event *ev)
+/* Records the CPU on whose run queue a wakeup or migration puts a thread. EV_WAKING is ignored: it contains the thread's
+ * last CPU, which may be offline. */
+static void add_destination(struct destinations *s, const struct event *ev)
 {
 	const int64_t to = ev->kind == EV_WAKEUP ? ev->wake.target_cpu : ev->kind == EV_MIGRATE ? ev->migrate.dest_cpu : -1;
 	if (to >= 0 && to <= UINT16_MAX)
-		add_cpu(cpu_set_has(&s->once, (int)to) ? &s->again : &s->once, (uint16_t)to);
+		cpu_set_put(cpu_set_has(&s->once, (int)to) ? &s->repeated : &s->once, (uint16_t)to);
 }
 
-void sends_add(struct sends *s, const struct sends *of)
+void destinations_add(struct destinations *s, const struct destinations *of)
 {
 	for (int cpu = of->once.min; cpu <= of->once.max; cpu++)
 		if (cpu_set_has(&of->once, cpu))
-			add_cpu(cpu_set_has(&s->once, cpu) ? &s->again : &s->once, (uint16_t)cpu);
-	cpu_set_add(&s->again, &of->again);
+			cpu_set_put(cpu_set_has(&s->once, cpu) ? &s->repeated : &s->once, (uint16_t)cpu);
+	cpu_set_add(&s->repeated, &of->repeated);
 }
 
-void sends_release(struct sends *s)
+void destinations_release(struct destinations *s)
 {
 	cpu_set_release(&s->once);
-	cpu_set_release(&s->again);
+	cpu_set_release(&s->repeated);
 }
 
 void writer_open(struct writer *w, struct store *store, struct stream *stream)
 {
 	*w = (struct writer){ .store = store, .stream = stream, .ts = INT64_MIN };
-	codec_begin(&w->last);
+	codec_reset(&w->last);
 	w->buf = mem_new(1, store->block_size);
 }
 
-static int flush(struct writer *w, struct error *err)
+static int flush_block(struct writer *w, struct error *err)
 {
 	if (!w->used)
 		return 0;
 	struct block b = { NULL, 0, w->ts, (uint32_t)w->used };
 	size_t before = atomic_fetch_add(&w->store->resident, w->used);
 	if (before + w->used <= w->store->limit)
-		b.data = malloc(w->used + BLOCK_ROOM);
+		b.data = malloc(w->used + BLOCK_PADDING);
 	if (b.data) {
 		memcpy(b.data, w->buf, w->used);
 	} else {
@@ -201,16 +202,16 @@ static int flush(struct writer *w, struct error *err)
 	struct stream *s = w->stream;
 	*ARRAY_PUSH(s->block, s->len, s->cap) = b;
 	w->used = 0;
-	codec_begin(&w->last);
+	codec_reset(&w->last);
 	return 0;
 }
 
-static void count(struct writer *w, const struct event *ev)
+static void stream_count_event(struct writer *w, const struct event *ev)
 {
 	struct stream *s = w->stream;
 	s->kinds |= KIND(ev->kind);
-	add_cpu(&s->cpus, ev->cpu);
-	add_sent(&s->sent, ev);
+	cpu_set_put(&s->cpus, ev->cpu);
+	add_destination(&s->sent, ev);
 	if (ev->kind == EV_LOST)
 		return;
 	s->events++;
@@ -224,31 +225,32 @@ static unsigned char *put_thread(unsigned char *p, const struct event *ev)
 	uint64_t lengths = 0;
 	unsigned char *to = p + lengths_size(4);
 	to = put_number(to, ev->cpu, 0, &lengths);
-	to = put_number(to, fold((uint64_t)ev->tid), 1, &lengths);
-	to = put_number(to, fold((uint64_t)ev->pid), 2, &lengths);
+	to = put_number(to, zigzag_encode((uint64_t)ev->tid), 1, &lengths);
+	to = put_number(to, zigzag_encode((uint64_t)ev->pid), 2, &lengths);
 	to = put_number(to, ev->comm, 3, &lengths);
 	(void)put_lengths(p, 4, lengths);
 	return to;
 }
 
-/* The time since the previous record, and what is new of the arguments. */
+/* Appends the time since the previous record and the changed arguments, and updates before[]. Returns the address after
+ * them. */
 static unsigned char *put_numbers(unsigned char *p, const struct event *ev, uint64_t dt, int64_t *before)
 {
 	const unsigned args = event_args[ev->kind];
 	uint64_t lengths = 0;
 	unsigned char *to = put_number(p + lengths_size(1 + args), dt, 0, &lengths);
 	for (unsigned i = 0; i < args; i++) {
-		const int64_t is = ev->arg[i];
-		const uint64_t diff = fold((uint64_t)is - base_of(before[i]));
-		if (is == before[i])
+		const int64_t value = ev->arg[i];
+		const uint64_t diff = zigzag_encode((uint64_t)value - difference_base(before[i]));
+		if (value == before[i])
 			continue;
-		if (is == EVENT_ABSENT)
-			lengths |= (uint64_t)ABSENT << (1 + i) * LENGTH_BITS;
+		if (value == EVENT_ABSENT)
+			lengths |= (uint64_t)LENGTH_ABSENT << (1 + i) * LENGTH_BITS;
 		else if (diff)
 			to = put_number(to, diff, 1 + i, &lengths);
-		else  /* a zero after an absent one: its length must not be 0 */
+		else  /* a zero after EVENT_ABSENT is stored with length 1, because length 0 means unchanged */
 			*to++ = 0, lengths |= UINT64_C(1) << (1 + i) * LENGTH_BITS;
-		before[i] = is;
+		before[i] = value;
 	}
 	(void)put_lengths(p, 1 + args, lengths);
 	return to;
@@ -256,25 +258,25 @@ static unsigned char *put_numbers(unsigned char *p, const struct event *ev, uint
 
 int writer_put(struct writer *w, const struct event *ev, struct error *err)
 {
-	if (w->used + RECORD_LONGEST > w->store->block_size && flush(w, err))
+	if (w->used + RECORD_MAX > w->store->block_size && flush_block(w, err))
 		return -1;
 	struct codec *last = &w->last;
 	if (ev->ts >= w->ts) {
 		w->ts = ev->ts;
 	} else if (ev->kind != EV_LOST) {
 		w->clamped++;
-		stream_steps_back(w->stream, ev->ts, w->ts);
+		stream_add_setback(w->stream, ev->ts, w->ts);
 	}
-	count(w, ev);
+	stream_count_event(w, ev);
 
 	unsigned char *const size = w->buf + w->used, *const head = size + 1, *p = head + 1;
 	*head = (unsigned char)ev->kind;
-	const uint64_t who[] = { kind_word(0, ev->cpu, ev->tid), pid_word(ev->pid, ev->comm) };
-	if (who[0] == last->who[0] && who[1] == last->who[1])
+	const uint64_t context[] = { kind_word(0, ev->cpu, ev->tid), pid_word(ev->pid, ev->comm) };
+	if (context[0] == last->context[0] && context[1] == last->context[1])
 		*head |= SAME_THREAD;
 	else
 		p = put_thread(p, ev);
-	memcpy(last->who, who, sizeof who);
+	memcpy(last->context, context, sizeof context);
 	p = put_numbers(p, ev, (uint64_t)w->ts - (uint64_t)last->ts, last->event[ev->kind].arg);
 	last->ts = w->ts;
 	*size = (unsigned char)(p - head);
@@ -284,7 +286,7 @@ int writer_put(struct writer *w, const struct event *ev, struct error *err)
 
 int writer_close(struct writer *w, struct error *err)
 {
-	int status = flush(w, err);
+	int status = flush_block(w, err);
 	free(w->buf);
 	w->buf = NULL;
 	return status;

@@ -1,14 +1,17 @@
-/* Compact records: what is kept of the decoded events.
+/* Compact records: storage of the decoded events.
  *
- * A stream is the records of one data stream (one CPU's buffer, usually) in time order, cut into blocks.  A record
- * is its length, by which the next one is found before this one is understood, its kind, the thread that was current
- * when it is another one than before, the time since the previous record, and each argument as the difference to the same
- * argument of the previous event of its kind.  The lengths of these numbers stand together before them, four bits each,
- * and what is as it was takes no byte: 5 bytes for an event that only proves activity, 7 to 16 for most others.
+ * Format: a stream contains the records of one data stream (usually one CPU's buffer) in time order, cut into blocks. A
+ * record consists of
+ * - its length, so that a reader can skip the record without decoding it;
+ * - its kind, and the current thread if that changed since the previous record;
+ * - the time since the previous record, and each argument as the difference from the same argument of the previous event
+ *   of the same kind.
+ * The lengths of these numbers come first, four bits each; an unchanged number takes no byte. An event without arguments
+ * takes 5 bytes, most others 7 to 16.
  *
- * Invariants: every block can be decoded alone (the differences start anew); times never go backwards within a stream.
- * Costs: some 200 instructions to write a record, fewer to read one.  All blocks of one load share a budget of memory; what
- * would exceed it goes to one unlinked temporary file and is read back one block at a time. */
+ * Invariants: each block can be decoded alone (differences start from zero); times never decrease within a stream. Cost:
+ * about 200 instructions to write a record, fewer to read one. All blocks of one load share a memory budget; blocks
+ * beyond it are written to one unlinked temporary file and read back one at a time. */
 #ifndef STEALSCOPE_TRACE_STORE_H
 #define STEALSCOPE_TRACE_STORE_H
 
@@ -19,59 +22,59 @@
 #include "base/error.h"
 #include "trace/trace.h"
 
-#define RECORD_LONGEST 128  /* bytes; no record is longer */
-#define RECORD_ROOM 256     /* bytes that may be read from the beginning of a damaged one on */
-#define BLOCK_ROOM 8        /* bytes behind a block that may be read */
+#define RECORD_MAX 128  /* maximum length of a record, bytes */
+#define RECORD_OVERREAD 256     /* number of bytes that a reader may access from the start of a damaged record, at most */
+#define BLOCK_PADDING 8        /* number of readable bytes after a block: numbers are read 8 bytes at a time */
 
-/* Where blocks live.  Shared by the traces of one load, and counted by them. */
+/* Block storage, shared by the traces of one load; reference counted. */
 struct store {
-	atomic_size_t resident;  /* bytes of blocks in memory */
-	size_t limit;            /* beyond which blocks are spilled */
+	atomic_size_t resident;  /* size of the blocks in memory, bytes */
+	size_t limit;            /* size of the blocks in memory above which further blocks are written to the file, bytes */
 	size_t block_size;       /* bytes */
-	int fd;                  /* of the unlinked temporary file */
-	_Atomic int64_t spilled; /* bytes in it */
+	int fd;                  /* the unlinked temporary file */
+	_Atomic int64_t spilled; /* size of the file, bytes */
 	atomic_uint users;
 };
 
 struct block {
-	unsigned char *data;  /* and BLOCK_ROOM; NULL: in the store's file */
+	unsigned char *data;  /* followed by BLOCK_PADDING readable bytes; NULL: the block is in the store's file */
 	int64_t offset;
-	int64_t last;         /* ns of its last record */
+	int64_t last;         /* time of the last record, ns */
 	uint32_t len;
 };
 
 struct cpu_set {
-	uint16_t min, max;          /* min > max: none */
-	uint64_t *bit;              /* of each of them; NULL while there is only one */
-	size_t words;               /* of bits, those of max among them */
+	uint16_t min, max;          /* min > max: the set is empty */
+	uint64_t *bit;              /* one bit per CPU; NULL if the set has at most one CPU */
+	size_t words;               /* length of bit[], covers max */
 };
 #define NO_CPUS { .min = UINT16_MAX }
 
-/* The CPUs to which threads are sent at all, and those to which they are more than once. */
-struct sends { struct cpu_set once, again; };
-#define NO_SENDS { .once = NO_CPUS, .again = NO_CPUS }
+/* CPUs to which threads are sent (woken or migrated): CPUs that occur at least once, and CPUs that occur more than once. */
+struct destinations { struct cpu_set once, repeated; };
+#define NO_DESTINATIONS { .once = NO_CPUS, .repeated = NO_CPUS }
 
-/* Times go back where a clock was set back; a smaller step is that of corrected times, which were rounded, and sync/ would
- * not take it for one. */
-#define BACK_LEAST_NS 20000
-#define TWICE_MOST 16
+/* Smallest decrease of the time that counts as a setback of the clock, ns. Smaller ones come from the rounding of
+ * corrected times, and sync/ would not recognize them as setbacks. */
+#define SETBACK_MIN_NS 20000
+#define SETBACKS_MAX 16
 
 struct stream {
 	struct block *block;
 	size_t len, cap;
-	uint64_t events;            /* EV_LOST excluded */
-	event_kinds kinds;          /* a bit for each kind that occurs */
-	int64_t begin, end;         /* of the first and the last event, EV_LOST excluded; begin > end: none */
-	struct cpu_set cpus;        /* whose events they are */
-	struct sends sent;          /* threads, by them */
-	struct trace_span *back;    /* times that it had before when it came to them, TWICE_MOST + 1 stretches at most */
-	size_t backs, back_cap;
+	uint64_t events;            /* number of events, EV_LOST excluded */
+	event_kinds kinds;          /* kinds that occur */
+	int64_t begin, end;         /* time of the first and of the last event, ns, EV_LOST excluded; begin > end: no event */
+	struct cpu_set cpus;        /* CPUs of the events */
+	struct destinations sent;   /* CPUs to which the events of this stream send threads */
+	struct trace_interval *setback;   /* times that occur again after a setback of the clock; at most SETBACKS_MAX + 1 */
+	size_t setbacks, setback_cap;
 };
 
 struct codec {
 	int64_t ts;
-	uint64_t who[2];                       /* cpu and tid beside a kind of 0, pid and comm, as in struct event */
-	struct event event[EVENT_KIND_COUNT];  /* the last one of each kind */
+	uint64_t context[2];                     /* context as two words: kind (0), cpu and tid; pid and comm */
+	struct event event[EVENT_KIND_COUNT];  /* previous event of each kind */
 };
 
 struct writer {
@@ -80,47 +83,53 @@ struct writer {
 	unsigned char *buf;
 	size_t used;
 	struct codec last;
-	int64_t ts;         /* of the last record, across blocks */
-	uint64_t clamped;   /* events whose clock went backwards */
+	int64_t ts;         /* time of the last record, also of earlier blocks, ns */
+	uint64_t clamped;   /* number of events with a time lower than the previous one, which was raised to it */
 };
 
 struct reader {
 	const struct store *store;
 	const struct stream *stream;
-	size_t block, last_block;      /* the next one, and the one behind the last */
+	size_t block, last_block;      /* index of the next block, and of the block after the part */
 	const unsigned char *at, *end;
-	unsigned char *buf;            /* for spilled blocks */
+	unsigned char *buf;            /* buffer for a block from the file */
 	struct codec last;
 	int64_t ts;
-	uint64_t wanted[MOST_EVENT_KINDS / 64];  /* a bit for each kind; others are passed over */
-	bool bare;                     /* arg[] is of no use */
+	uint64_t wanted[EVENT_KINDS_MAX / 64];  /* one bit per kind; records of other kinds are skipped */
+	bool without_args;                     /* arg[] is not decoded */
 };
 
-/* limit is in bytes of memory, dir is where the temporary file goes. */
+/* Opens a store that keeps up to `limit` bytes in memory; its temporary file is in dir (NULL: $TMPDIR or /tmp). Returns
+ * NULL, with *err set, on failure. */
 struct store *store_new(size_t limit, const char *dir, struct error *err);
-/* Before the first writer: makes the blocks so small that a cursor over all streams needs little memory. */
+/* Reduces the block size so that a cursor over `streams` streams needs little memory. Call it before the first
+ * writer_open(). */
 void store_expect(struct store *s, size_t streams);
 void store_ref(struct store *s);
-void store_unref(struct store *s);  /* NULL is allowed */
+void store_unref(struct store *s);  /* s may be NULL */
 
 void stream_init(struct stream *s);
 void cpu_set_add(struct cpu_set *s, const struct cpu_set *of);
 bool cpu_set_has(const struct cpu_set *s, int cpu);
 void cpu_set_release(struct cpu_set *s);
-void sends_add(struct sends *s, const struct sends *of);
-void sends_release(struct sends *s);
-void stream_steps_back(struct stream *s, int64_t from, int64_t to);  /* to `from`, after it was at `to` */
+void destinations_add(struct destinations *s, const struct destinations *of);
+void destinations_release(struct destinations *s);
+void stream_add_setback(struct stream *s, int64_t from, int64_t to);  /* adds the setback of a clock from time `to` to
+                                                                       * the earlier time `from` */
 void stream_release(struct stream *s, struct store *store);
 
 void writer_open(struct writer *w, struct store *store, struct stream *stream);
 int writer_put(struct writer *w, const struct event *ev, struct error *err);
-int writer_close(struct writer *w, struct error *err);  /* flushes; the writer is released on failure too */
+int writer_close(struct writer *w, struct error *err);  /* flushes and releases the writer, also on failure; returns 0 or
+                                                         * -1 */
 
-/* Of n parts of about the same size which, in their order, are the whole stream: number i.  All of its events, unless the
- * caller wants fewer. */
+/* Opens a reader of part i of n. The parts have about the same size; together they are the stream, in order. The reader
+ * returns events of all kinds unless reader_want() restricts them. */
 void reader_open(struct reader *r, const struct store *store, const struct stream *stream, size_t i, size_t n);
-void reader_want(struct reader *r, event_kinds kinds, bool bare);  /* before the first one; bare: without arguments */
-/* 1, 0 = end, -1.  The event is the reader's, until the next call. */
+void reader_want(struct reader *r, event_kinds kinds, bool without_args);  /* Restricts the kinds of events; bare: does not
+                                                                    * decode their arguments. Call it before the first
+                                                                    * reader_next(). */
+/* Returns 1, 0 = end, or -1. The reader owns the event until the next call. */
 int reader_next(struct reader *r, const struct event **ev, struct error *err);
 void reader_close(struct reader *r);
 

@@ -1,8 +1,8 @@
-/* The strings of one trace, shared by the threads that decode it.
+/* String table of one trace, shared by the threads that decode it.
  *
- * Each thread keeps a cache, so that the shared table is locked once per thread and different string, not per event.
- * Bounded: past NAMES_LARGEST bytes of different strings, further ones become the empty string.  Which these are depends on
- * who comes first: then one thread alone decodes it all (load.c). */
+ * Each thread has a cache, so that it locks the table once per different string, not once per event. The size is
+ * limited: after STRING_TABLE_MAX bytes of different strings, new strings are replaced by the empty string. The order of
+ * the threads would determine which ones; so load.c restarts with a single thread when the table is full. */
 #ifndef STEALSCOPE_TRACE_STRING_TABLE_H
 #define STEALSCOPE_TRACE_STRING_TABLE_H
 
@@ -16,76 +16,80 @@
 
 #include "base/strtab.h"
 
-#ifndef NAMES_LARGEST
-#define NAMES_LARGEST ((size_t)24 << 20)
+#ifndef STRING_TABLE_MAX
+#define STRING_TABLE_MAX ((size_t)24 << 20)
 #endif
 
-struct names {
+struct string_table {
 	pthread_mutex_t lock;
 	struct strtab tab;
-	size_t bytes, most;
+	size_t bytes, max_bytes;
 	atomic_bool full;
-	bool of_events;  /* also of those that a layout does not name: EV_NAMED */
+	bool store_event_names;  /* also stores the names of events without a rule, for EV_NAMED */
 };
 
-#define NAMES_NEAR_BITS 7
+#define RECENT_BITS 7
 
-/* A text of 16 bytes at most, as names of threads are; what is behind it is zero. */
+/* A text of at most 16 bytes, such as a thread name, padded with zeros. */
 struct short_text { uint64_t first, last; };
 
-struct name_cache {
-	struct names *shared;
+struct string_cache {
+	struct string_table *shared;
 	struct strtab local;
-	uint32_t *global;  /* of each local id */
+	uint32_t *global;  /* id in the shared table, by id in the cache */
 	size_t cap;
-	struct near_name { struct short_text text; uint32_t id; } near[1 << NAMES_NEAR_BITS];  /* of late */
+	/* recently used short texts, indexed by hash */
+	struct recent_text { struct short_text text; uint32_t id; } recent[1 << RECENT_BITS];
 	size_t bytes;
 };
 
-void names_init(struct names *n);
-void names_init_child(struct names *n);  /* of which all are told to a parent: its own is full first, and says so */
-void names_release(struct names *n);
+void string_table_init(struct string_table *n);
+/* Initializes the table of a child process that sends all its strings to its parent: a little larger, so that the parent's
+ * table becomes full first. */
+void string_table_init_child(struct string_table *n);
+void string_table_release(struct string_table *n);
 
-void name_cache_init(struct name_cache *c, struct names *shared);
-void name_cache_release(struct name_cache *c);
-/* The id of the text that begins at s and ends with a zero, or after `most` bytes. */
-static inline uint32_t name_cache_put(struct name_cache *c, const char *s, size_t most);
+void string_cache_init(struct string_cache *c, struct string_table *shared);
+void string_cache_release(struct string_cache *c);
+/* Returns the id of the text at s, which ends with a zero or after max_len bytes. */
+static inline uint32_t string_cache_put(struct string_cache *c, const char *s, size_t max_len);
 
-/* ---- inside */
+/* ---- private */
 
-uint32_t name_cache_look(struct name_cache *c, const char *s, size_t most);
+uint32_t string_cache_lookup(struct string_cache *c, const char *s, size_t max_len);
 
-/* Clears what stands behind the first zero of eight bytes; false: there is none. */
-static inline bool end_with_zero(uint64_t *bytes)
+/* Clears all bytes after the first zero byte of the eight. Returns false if there is no zero byte. */
+static inline bool clear_after_zero(uint64_t *bytes)
 {
-	const uint64_t zeros = (*bytes - 0x0101010101010101U) & ~*bytes & 0x8080808080808080U;  /* the lowest bit is true */
+	/* Of the bits in `zeros`, only the lowest one is reliable. */
+	const uint64_t zeros = (*bytes - 0x0101010101010101U) & ~*bytes & 0x8080808080808080U;
 	if (zeros)
 		*bytes &= ((zeros & -zeros) >> 7) - 1;
 	return zeros != 0;
 }
 
-/* False: it is longer. */
-static inline bool take_short(struct short_text *t, const char *s, size_t most)
+/* Stores the text at s in *t. Returns false if it is longer than 16 bytes. */
+static inline bool short_text_load(struct short_text *t, const char *s, size_t max_len)
 {
 	uint64_t bytes[2] = { 0, 0 };
-	memcpy(bytes, s, most < sizeof bytes ? most : sizeof bytes);
+	memcpy(bytes, s, max_len < sizeof bytes ? max_len : sizeof bytes);
 	*t = (struct short_text){ le64toh(bytes[0]), le64toh(bytes[1]) };
-	if (!end_with_zero(&t->first))
-		return end_with_zero(&t->last) || most <= sizeof bytes;
+	if (!clear_after_zero(&t->first))
+		return clear_after_zero(&t->last) || max_len <= sizeof bytes;
 	t->last = 0;
 	return true;
 }
 
-static inline uint32_t name_cache_put(struct name_cache *c, const char *s, size_t most)
+static inline uint32_t string_cache_put(struct string_cache *c, const char *s, size_t max_len)
 {
 	struct short_text t;
-	if (!take_short(&t, s, most))
-		return name_cache_look(c, s, most);
+	if (!short_text_load(&t, s, max_len))
+		return string_cache_lookup(c, s, max_len);
 	const uint64_t hash = (t.first ^ (t.last << 32 | t.last >> 32)) * UINT64_C(0x9E3779B97F4A7C15);
-	struct near_name *near = &c->near[hash >> (64 - NAMES_NEAR_BITS)];
-	if (near->text.first != t.first || near->text.last != t.last)
-		*near = (struct near_name){ t, name_cache_look(c, s, most) };
-	return near->id;
+	struct recent_text *recent = &c->recent[hash >> (64 - RECENT_BITS)];
+	if (recent->text.first != t.first || recent->text.last != t.last)
+		*recent = (struct recent_text){ t, string_cache_lookup(c, s, max_len) };
+	return recent->id;
 }
 
 #endif

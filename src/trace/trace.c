@@ -1,4 +1,4 @@
-/* The trace as its readers see it: what it is, and its strings. */
+/* Access to a loaded trace: description, strings, CPUs. */
 #include "trace/trace.h"
 
 #include <stdio.h>
@@ -13,12 +13,12 @@ const char *const event_kind_name[EVENT_KIND_COUNT] = { EVENT_KINDS(KIND_NAME) }
 #undef KIND_NAME
 
 #define KIND_ARGS(code, name, args) [code] = args,
-const unsigned char event_args[MOST_EVENT_KINDS] = { EVENT_KINDS(KIND_ARGS) };
+const unsigned char event_args[EVENT_KINDS_MAX] = { EVENT_KINDS(KIND_ARGS) };
 #undef KIND_ARGS
 
-#define KIND_FITS(code, name, args) _Static_assert(args <= EVENT_ARGS, name " has more arguments than an event");
-EVENT_KINDS(KIND_FITS)
-#undef KIND_FITS
+#define ASSERT_ARG_COUNT(code, name, args) _Static_assert(args <= EVENT_ARGS, name " has more arguments than an event");
+EVENT_KINDS(ASSERT_ARG_COUNT)
+#undef ASSERT_ARG_COUNT
 
 void trace_free(struct trace *t)
 {
@@ -28,12 +28,12 @@ void trace_free(struct trace *t)
 		stream_release(&t->stream[i], t->store);
 	free(t->stream);
 	free(t->cpu);
-	free(t->twice);
+	free(t->setback);
 	for (size_t i = 0; i < t->vcpus; i++)
 		free(t->vcpu[i].guest);
 	free(t->vcpu);
 	store_unref(t->store);
-	names_release(&t->names);
+	string_table_release(&t->names);
 	free(t->saved_names);
 	free(t->dir);
 	free(t->machine);
@@ -54,7 +54,7 @@ const char *trace_string(const struct trace *t, int64_t id)
 	return id < 0 || id > UINT32_MAX ? "" : strtab_get(&t->names.tab, (uint32_t)id);
 }
 
-const char *trace_saved_name(const struct trace *t, int32_t tid)
+const char *trace_find_saved_name(const struct trace *t, int32_t tid)
 {
 	for (size_t at = 0; at < t->saved_bytes; at += strlen(t->saved_names + at) + 1) {
 		char *name;
@@ -64,9 +64,9 @@ const char *trace_saved_name(const struct trace *t, int32_t tid)
 	return "";
 }
 
-/* ---- hand-made traces */
+/* ---- traces made from a list of events */
 
-static void die_if(int status, const struct error *err)
+static void exit_on_error(int status, const struct error *err)
 {
 	if (status) {
 		fprintf(stderr, "stealscope: %s\n", err->text);
@@ -74,7 +74,7 @@ static void die_if(int status, const struct error *err)
 	}
 }
 
-static void summarize(struct trace *t, enum trace_role role)
+static void summarize_streams(struct trace *t, enum trace_role role)
 {
 	struct trace_info *info = &t->info;
 	event_kinds kinds = 0;
@@ -96,7 +96,7 @@ static void summarize(struct trace *t, enum trace_role role)
 	info->role = role != ROLE_UNKNOWN ? role : info->has_kvm ? ROLE_HOST : ROLE_GUEST;
 }
 
-void trace_covers(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool told)
+void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool told)
 {
 	if (cpu >= t->cpus) {
 		t->cpu = mem_resize(t->cpu, cpu + 1U, sizeof *t->cpu);
@@ -109,17 +109,18 @@ void trace_covers(struct trace *t, unsigned cpu, int64_t begin, int64_t end, boo
 	c->told |= told;
 }
 
-/* By the events of streams; of one that holds several CPUs' it cannot be told whose is the first. */
-static void cover_events(struct trace *t)
+/* Extends the recorded intervals of the CPUs to include the events of the streams. For a stream with several CPUs, the
+ * first event of each CPU is unknown, so the interval of the stream counts for all its CPUs. */
+static void add_event_coverage(struct trace *t)
 {
 	for (size_t i = 0; i < t->streams; i++) {
 		const struct stream *s = &t->stream[i];
 		for (int cpu = s->cpus.min; cpu <= s->cpus.max && s->begin <= s->end; cpu++)
 			if (cpu_set_has(&s->cpus, cpu))
-				trace_covers(t, (unsigned)cpu, s->begin, s->end, false);
+				trace_add_coverage(t, (unsigned)cpu, s->begin, s->end, false);
 	}
 	if (t->info.cpus)
-		trace_covers(t, t->info.cpus - 1, INT64_MAX, INT64_MIN, false);
+		trace_add_coverage(t, t->info.cpus - 1, INT64_MAX, INT64_MIN, false);
 	for (size_t i = 0; i < t->cpus; i++) {
 		struct trace_cpu *c = &t->cpu[i];
 		c->begin = c->begin < t->info.begin ? t->info.begin : c->begin;
@@ -127,20 +128,20 @@ static void cover_events(struct trace *t)
 	}
 }
 
-static void find_missing(struct trace *t)
+static void find_missing_cpus(struct trace *t)
 {
-	struct sends sent = NO_SENDS;
+	struct destinations sent = NO_DESTINATIONS;
 	for (size_t i = 0; i < t->streams; i++)
-		sends_add(&sent, &t->stream[i].sent);
+		destinations_add(&sent, &t->stream[i].sent);
 	for (int cpu = sent.once.min; cpu <= sent.once.max; cpu++) {
 		if (!cpu_set_has(&sent.once, cpu))
 			continue;
-		trace_covers(t, (unsigned)cpu, INT64_MAX, INT64_MIN, false);
+		trace_add_coverage(t, (unsigned)cpu, INT64_MAX, INT64_MIN, false);
 		struct trace_cpu *c = &t->cpu[cpu];
 		c->nowhere = !c->told && c->begin > c->end;
-		c->missing = c->nowhere && cpu_set_has(&sent.again, cpu);
+		c->missing = c->nowhere && cpu_set_has(&sent.repeated, cpu);
 	}
-	sends_release(&sent);
+	destinations_release(&sent);
 }
 
 void trace_publish(struct trace *t, enum trace_role role)
@@ -154,11 +155,11 @@ void trace_publish(struct trace *t, enum trace_role role)
 	info->uuid = t->uuid;
 	info->vcpu = t->vcpu;
 	info->vcpus = t->vcpus;
-	summarize(t, role);
-	cover_events(t);
-	find_missing(t);
+	summarize_streams(t, role);
+	add_event_coverage(t);
+	find_missing_cpus(t);
 	info->cpu = t->cpu;
-	info->cpus_told = (unsigned)t->cpus;
+	info->cpus_listed = (unsigned)t->cpus;
 }
 
 struct trace *trace_from_events(const char *machine, enum trace_role role, const struct event *ev, size_t n,
@@ -166,14 +167,14 @@ struct trace *trace_from_events(const char *machine, enum trace_role role, const
 {
 	struct error err = ERROR_INIT;
 	struct trace *t = mem_new(1, sizeof *t);
-	names_init(&t->names);
+	string_table_init(&t->names);
 	for (size_t i = 0; i < nstrings; i++)
 		strtab_put(&t->names.tab, strings[i]);
 	size_t cpus = 0;
 	for (size_t i = 0; i < n; i++)
 		cpus = ev[i].cpu >= cpus ? ev[i].cpu + 1U : cpus;
 	t->store = store_new(SIZE_MAX, NULL, &err);
-	die_if(!t->store, &err);
+	exit_on_error(!t->store, &err);
 	t->streams = cpus;
 	t->stream = mem_new(cpus + 1, sizeof *t->stream);
 	for (size_t cpu = 0; cpu < cpus; cpu++) {
@@ -182,11 +183,11 @@ struct trace *trace_from_events(const char *machine, enum trace_role role, const
 		writer_open(&w, t->store, &t->stream[cpu]);
 		for (size_t i = 0; i < n; i++) {
 			if (ev[i].cpu == cpu)
-				die_if(writer_put(&w, &ev[i], &err), &err);
+				exit_on_error(writer_put(&w, &ev[i], &err), &err);
 			if (ev[i].cpu == cpu && ev[i].kind == EV_LOST && ev[i].lost.count != EVENT_ABSENT)
 				t->info.lost += (uint64_t)ev[i].lost.count;
 		}
-		die_if(writer_close(&w, &err), &err);
+		exit_on_error(writer_close(&w, &err), &err);
 	}
 	t->dir = mem_dup("");
 	t->machine = mem_dup(machine);

@@ -1,75 +1,79 @@
-/* Threads that decode.  They take tasks, largest first; a thread that needs what its reader made for one thread takes an
- * idle one, or has another made. */
+/* Decoding threads. The threads take tasks in order, largest first. Each reuses an idle decoding state of the source, or
+ * lets the reader make a new one. */
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "base/parallel.h"
 #include "trace/load.h"
 
-struct desk {
+struct worker_sink {
 	struct recorder recorder;
 	struct load *load;
-	uint64_t counted;  /* bytes of the task that were reported */
+	uint64_t reported;  /* number of bytes of the task already reported as progress */
 };
 
-static int at(struct outlet *o, uint64_t bytes)
+static int report_progress(struct event_sink *o, uint64_t bytes)
 {
-	struct desk *d = (struct desk *)o;  /* the outlet is the first member of its first member */
-	if (bytes > d->counted) {
-		atomic_fetch_add_explicit(&d->load->bytes, bytes - d->counted, memory_order_relaxed);
-		d->counted = bytes;
+	struct worker_sink *d = (struct worker_sink *)o;  /* event_sink is the first member of recorder, and recorder the
+	                                                   * first member of worker_sink */
+	if (bytes > d->reported) {
+		atomic_fetch_add_explicit(&d->load->bytes, bytes - d->reported, memory_order_relaxed);
+		d->reported = bytes;
 	}
-	if (!load_is_over(d->load))
+	if (!load_must_stop(d->load))
 		return 0;
 	return error_set(o->err, STATUS_CANCELLED, NULL, "reading traces: interrupted");
 }
 
-static const struct outlet_ops ops = {
-	.put = recorder_put, .covers = recorder_covers, .damaged = recorder_damaged, .at = at,
+static const struct event_sink_ops ops = {
+	.put = recorder_put,
+	.add_coverage = recorder_add_coverage,
+	.report_damage = recorder_report_damage,
+	.report_progress = report_progress,
 };
 
-static void put_idle(struct load *l, struct source *s, void *entered)
+static void release_decoder(struct load *l, struct source *s, void *state)
 {
 	pthread_mutex_lock(&l->lock);
-	*ARRAY_PUSH(s->idle, s->idles, s->idles_cap) = entered;
+	*ARRAY_PUSH(s->idle, s->idles, s->idles_cap) = state;
 	pthread_mutex_unlock(&l->lock);
 }
 
-static void *get_idle(struct load *l, struct source *s, struct error *err)
+static void *acquire_decoder(struct load *l, struct source *s, struct error *err)
 {
-	void *entered = NULL;
+	void *state = NULL;
 	pthread_mutex_lock(&l->lock);
 	if (s->idles)
-		entered = s->idle[--s->idles];
+		state = s->idle[--s->idles];
 	pthread_mutex_unlock(&l->lock);
-	return entered ? entered : s->reader->enter(s, err);
+	return state ? state : s->reader->enter(s, err);
 }
 
 static int decode_task(void *arg, size_t i)
 {
 	struct load *l = arg;
-	struct task *t = &l->task[l->order[l->apart + i]];
-	struct desk d = { .load = l };
-	void *entered = get_idle(l, t->source, &t->err);
+	struct task *t = &l->task[l->order[l->isolated + i]];
+	struct worker_sink d = { .load = l };
+	void *state = acquire_decoder(l, t->source, &t->err);
 	t->status = -1;
-	if (!entered)
+	if (!state)
 		return -1;
-	recorder_open(&d.recorder, &ops, l->store, task_add(t), &t->err);
-	d.recorder.outlet.only = t->source->only;
-	t->status = t->source->reader->decode(entered, &t->stretch, &d.recorder.outlet);
-	put_idle(l, t->source, entered);
-	t->faults = d.recorder.outlet.faults;
+	recorder_open(&d.recorder, &ops, l->store, task_add_stream(t), &t->err);
+	d.recorder.event_sink.window = t->source->window;
+	t->status = t->source->reader->decode(state, &t->stream_part, &d.recorder.event_sink);
+	release_decoder(l, t->source, state);
+	t->faults = d.recorder.event_sink.faults;
 	if (recorder_close(&d.recorder))
 		t->status = -1;
-	if (d.counted < t->bytes)
-		atomic_fetch_add(&l->bytes, t->bytes - d.counted);
+	if (d.reported < t->bytes)
+		atomic_fetch_add(&l->bytes, t->bytes - d.reported);
 	return t->status < 0 ? -1 : 0;
 }
 
-int work_tasks(struct load *l, struct error *err)
+int decode_in_threads(struct load *l, struct error *err)
 {
-	parallel_run(&(struct parallel){ .workers = l->workers, .task = decode_task, .watch = load_goes_on, .arg = l },
-	             l->ordered - l->apart);
+	parallel_run(&(struct parallel){ .workers = l->workers, .task = decode_task, .watch = load_continues, .arg = l },
+	             l->ordered - l->isolated);
 	if (atomic_load(&l->cancelled))
 		return error_set(err, STATUS_CANCELLED, NULL, "reading traces: interrupted");
 	for (size_t i = 0; i < l->tasks; i++) {

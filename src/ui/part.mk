@@ -48,6 +48,7 @@ src_libui_a_SOURCES = \
 	src/ui/input/prompt.c src/ui/input/prompt.h \
 	src/ui/core/session_state.c src/ui/core/session_state.h \
 	src/ui/panes/requests_list.c \
+	src/ui/panes/scoped_pane.c \
 	src/ui/widgets/row_draw.c \
 	src/ui/core/row_names.c \
 	src/ui/core/rows.c src/ui/core/rows.h \
@@ -92,25 +93,30 @@ check_PROGRAMS += tests/test_ui_appearance
 tests_test_ui_appearance_SOURCES = tests/test_ui_appearance.c tests/test.h
 tests_test_ui_appearance_LDADD = $(UI_LIBS) $(CMOCKA_LIBS) -lm
 check_PROGRAMS += tests/test_ui_panes
-tests_test_ui_panes_SOURCES = tests/test_ui_panes.c tests/ui_keys.h tests/ui_script.h tests/ui_world.c tests/ui_world.h tests/test.h
+tests_test_ui_panes_SOURCES = tests/test_ui_panes.c tests/ui_keys.h tests/ui_script.h tests/ui_world.c \
+	tests/ui_world.h tests/test.h
 tests_test_ui_panes_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_ui_lists
-tests_test_ui_lists_SOURCES = tests/test_ui_lists.c tests/ui_keys.h tests/ui_script.h tests/ui_world.c tests/ui_world.h tests/test.h
+tests_test_ui_lists_SOURCES = tests/test_ui_lists.c tests/ui_keys.h tests/ui_script.h tests/ui_world.c \
+	tests/ui_world.h tests/test.h
 tests_test_ui_lists_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_ui_screens
-tests_test_ui_screens_SOURCES = tests/test_ui_screens.c tests/ui_script.h tests/ui_world.c tests/ui_world.h tests/refs.h tests/test.h
+tests_test_ui_screens_SOURCES = tests/test_ui_screens.c tests/ui_script.h tests/ui_world.c tests/ui_world.h \
+	tests/refs.h tests/test.h
 tests_test_ui_screens_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_ui_files
 tests_test_ui_files_SOURCES = tests/test_ui_files.c tests/ui_script.h tests/ui_world.c tests/ui_world.h tests/test.h
 tests_test_ui_files_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_ui_row_search
-tests_test_ui_row_search_SOURCES = tests/test_ui_row_search.c tests/ui_script.h tests/ui_world.c tests/ui_world.h tests/refs.h tests/test.h
+tests_test_ui_row_search_SOURCES = tests/test_ui_row_search.c tests/ui_script.h tests/ui_world.c tests/ui_world.h \
+	tests/refs.h tests/test.h
 tests_test_ui_row_search_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_ui_async_query
 tests_test_ui_async_query_SOURCES = tests/test_ui_async_query.c tests/ui_world.c tests/ui_world.h tests/refs.h tests/test.h
 tests_test_ui_async_query_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_ui_clock_offset
-tests_test_ui_clock_offset_SOURCES = tests/test_ui_clock_offset.c tests/ui_world.c tests/ui_world.h tests/refs.h tests/test.h
+tests_test_ui_clock_offset_SOURCES = tests/test_ui_clock_offset.c tests/ui_world.c tests/ui_world.h tests/refs.h \
+	tests/test.h
 tests_test_ui_clock_offset_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 dist_check_SCRIPTS += tests/test_ui_tmux.sh
 endif

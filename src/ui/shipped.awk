@@ -1,6 +1,6 @@
-# Makes shipped.c from theme files: the first file is the default theme.
+# Generates shipped.c from theme files; the first file is the default theme.
 function quote(s) { gsub(/\\/, "\\\\", s); gsub(/"/, "\\\"", s); return "\"" s "\\n\"" }
-BEGIN { print "/* Made from themes/ by shipped.awk. */\n#include \"ui/widgets/theme.h\"\n\nconst struct shipped_theme shipped_theme[] = {" }
+BEGIN { print "/* Generated from themes/ by shipped.awk. */\n#include \"ui/widgets/theme.h\"\n\nconst struct shipped_theme shipped_theme[] = {" }
 FNR == 1 {
 	if (NR > 1) print "\t},"
 	name = FILENAME; sub(/.*\//, "", name); sub(/\.yaml$/, "", name)

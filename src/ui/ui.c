@@ -1,5 +1,5 @@
-/* ui_run(): one pselect() loop around the viewer.  It drains all pending keys, then draws once; without keys,
- * signals or work to do it sleeps without end. */
+/* ui_run(): a pselect() loop that drives the viewer in a terminal. Each round handles all pending keys, then draws one
+ * frame; without keys, signals or background work the loop sleeps. */
 #include "ui/ui.h"
 
 #include <errno.h>
@@ -21,18 +21,20 @@
 #include "ui/terminal/term.h"
 #include "ui/core/viewer.h"
 
-#define WORK_NS 8000000       /* of long work between two looks at the keyboard */
-#define REPEAT_NS 80000000    /* keys closer than that repeat: coarse frames; then a pause of it refines */
-#define REPEATS 3             /* that many in a row make a repeat */
-#define BACKLOG 8192          /* bytes waiting in the terminal above which a frame is put off */
+#define WORK_NS 8000000       /* time slice of background work between two checks of the keyboard, ns */
+/* keys that follow within this time count as a repeated key and get coarse frames; after a pause of this length a
+ * detailed frame is drawn, ns */
+#define REPEAT_NS 80000000
+#define REPEATS 3             /* number of such keys in a row after which frames are coarse */
+#define BACKLOG 8192          /* unsent output in the terminal's queue above which a frame is postponed, bytes */
 
 struct loop {
 	struct app *app;
 	struct terminal *term;
 	struct screen screen;
-	sigset_t during;          /* mask while waiting */
-	int64_t last_key;         /* ns */
-	int repeats, dead_reads;
+	sigset_t wait_mask;       /* signal mask during pselect() */
+	int64_t last_key;         /* time of the last key, ns */
+	int repeats, empty_reads;
 	bool draw;
 };
 
@@ -52,10 +54,10 @@ static int parse_depth(const char *color, enum depth *depth, struct error *err)
 			return 0;
 		}
 	}
-	return error_set(err, STATUS_USAGE, "auto, never, 8, 16 or 256", "--color %s: no such choice", color);
+	return error_set(err, STATUS_USAGE, "choose from auto, never, 8, 16, 256", "--color %s: invalid value", color);
 }
 
-static void resize(struct loop *l)
+static void resize_to_terminal(struct loop *l)
 {
 	int w = l->app->w, h = l->app->h_cells;
 	term_measure(STDOUT_FILENO, &w, &h);
@@ -65,31 +67,31 @@ static void resize(struct loop *l)
 	l->draw = true;
 }
 
-static void take_signals(struct loop *l)
+static void handle_signals(struct loop *l)
 {
 	if (signals_take(SIGTSTP)) {
 		term_suspend(l->term);
 		signals_stop_self();
 		signals_take(SIGCONT);
 		term_resume(l->term);
-		resize(l);
+		resize_to_terminal(l);
 	}
-	if (signals_take(SIGCONT)) {  /* stopped by another way: whoever stopped us may have used the terminal */
+	if (signals_take(SIGCONT)) {  /* another process stopped the viewer: the terminal may have been used in between */
 		term_resume(l->term);
-		resize(l);
+		resize_to_terminal(l);
 	}
 	if (signals_take(SIGWINCH))
-		resize(l);
+		resize_to_terminal(l);
 	if (signals_take(SIGINT)) {
-		const bool at_rows = app_at_rows(l->app);  /* there was no prompt or list to leave */
+		const bool at_rows = app_rows_have_keys(l->app);  /* true: ^C closes no prompt or list */
 		viewer_key(l->app, 'c' & 31);
 		if (at_rows && strcmp(l->app->message, "cancelled") != 0)
-			app_say(l->app, "q %s", pane_is_beside(l->app) ? "closes the pane, and then quits" : "quits");
+			app_message(l->app, "q %s", pane_is_below(l->app) ? "closes the pane, and then quits" : "quits");
 		l->draw = true;
 	}
 }
 
-static void take_keys(struct loop *l)
+static void handle_keys(struct loop *l)
 {
 	struct term_mouse m = { 0, 0, MOUSE_PRESS };
 	uint32_t key;
@@ -97,26 +99,26 @@ static void take_keys(struct loop *l)
 	while (!l->app->quit && (key = term_key(l->term, &m)) != 0) {
 		n++;
 		if (key == KEY_CODE_MOUSE)
-			viewer_mouse(l->app, m.x, m.y, m.what == MOUSE_PRESS);
+			viewer_mouse(l->app, m.x, m.y, m.event == MOUSE_PRESS);
 		else
 			viewer_key(l->app, key);
 	}
-	if (n == 0) {  /* readable, yet nothing to read: the terminal may be gone */
+	if (n == 0) {  /* input is readable but contains no key: the terminal may have hung up */
 		struct pollfd p = { STDIN_FILENO, POLLIN, 0 };
-		if (poll(&p, 1, 0) > 0 && ((p.revents & (POLLHUP | POLLERR)) || ++l->dead_reads > 50))
+		if (poll(&p, 1, 0) > 0 && ((p.revents & (POLLHUP | POLLERR)) || ++l->empty_reads > 50))
 			l->app->quit = true;
 		return;
 	}
-	l->dead_reads = 0;
+	l->empty_reads = 0;
 	int64_t now = now_ns();
 	l->repeats = now - l->last_key < REPEAT_NS ? l->repeats + 1 : 0;
 	l->last_key = now;
-	l->app->look.coarse = l->repeats >= REPEATS;
+	l->app->appearance.coarse = l->repeats >= REPEATS;
 	l->draw = true;
 }
 
-/* Draws unless the terminal is still busy with the last frame; true when a frame waits. */
-static bool draw(struct loop *l)
+/* Draws a frame unless the terminal is still busy with the previous frame; returns true if a frame is postponed. */
+static bool draw_frame(struct loop *l)
 {
 	struct app *app = l->app;
 	int backlog = 0;
@@ -138,25 +140,25 @@ static bool draw(struct loop *l)
 	return false;
 }
 
-static void wait_and_take(struct loop *l, const struct timespec *timeout)
+static void wait_for_input(struct loop *l, const struct timespec *timeout)
 {
 	fd_set in;
 	FD_ZERO(&in);
 	FD_SET(STDIN_FILENO, &in);
-	int answers = asker_fd(l->app->asker);
+	int answers = async_fd(l->app->queries);
 	FD_SET(answers, &in);
-	int n = pselect(answers + 1, &in, NULL, NULL, timeout, &l->during);
+	int n = pselect(answers + 1, &in, NULL, NULL, timeout, &l->wait_mask);
 	if (n < 0 && errno != EINTR)
 		l->app->quit = true;
-	take_signals(l);
+	handle_signals(l);
 	if (n > 0 && FD_ISSET(answers, &in)) {
-		asker_seen(l->app->asker);
+		async_clear_wakeup(l->app->queries);
 		l->draw = true;
 	}
 	if (n > 0 && FD_ISSET(STDIN_FILENO, &in))
-		take_keys(l);
-	else if (n == 0 && l->app->look.coarse) {  /* the keys rest: refine */
-		l->app->look.coarse = false;
+		handle_keys(l);
+	else if (n == 0 && l->app->appearance.coarse) {  /* no key for REPEAT_NS: draw the detailed frame */
+		l->app->appearance.coarse = false;
 		l->draw = true;
 	}
 }
@@ -165,37 +167,38 @@ static void loop_run(struct loop *l)
 {
 	l->draw = true;
 	while (!l->app->quit) {
-		bool put_off = draw(l);
+		bool postponed = draw_frame(l);
 		bool changed, more = viewer_work(l->app, WORK_NS, &changed);
 		l->draw |= changed;
-		if (l->draw && !put_off)
+		if (l->draw && !postponed)
 			continue;
-		struct timespec now = { 0, 0 }, soon = { 0, 15000000 }, rest = { 0, REPEAT_NS };
-		wait_and_take(l, more ? &now : put_off ? &soon : l->app->look.coarse ? &rest : NULL);
+		struct timespec now = { 0, 0 }, soon = { 0, 15000000 }, pause = { 0, REPEAT_NS };
+		wait_for_input(l, more ? &now : postponed ? &soon : l->app->appearance.coarse ? &pause : NULL);
 	}
 }
 
 static int run_on_terminal(struct app *app, const struct ui_options *options, enum depth depth, struct error *err)
 {
 	struct loop l = { .app = app };
-	signals_begin(&l.during);
+	signals_begin(&l.wait_mask);
 	l.term = term_open(stdout, stdin, NULL, err);
 	if (!l.term) {
 		signals_end();
 		return -1;
 	}
 	signals_guard(STDOUT_FILENO, term_restore_text(l.term));
-	enum depth most = term_depth(l.term);
-	enum tier best = term_has_blocks(l.term) ? TIER_BLOCKS : most == DEPTH_MONO ? TIER_ASCII : TIER_CELLS;
-	look_set_depth(app, depth > most ? most : depth);  /* DEPTH_COUNT: what it can */
-	app->look.best_tier = best;
-	if (!options->glyphs && app->look.tier > best)
-		app->look.tier = best;
+	enum depth terminal_depth = term_depth(l.term);
+	enum tier best_tier = term_has_blocks(l.term) ? TIER_BLOCKS : terminal_depth == DEPTH_MONO ? TIER_ASCII : TIER_CELLS;
+	/* DEPTH_COUNT: use the depth of the terminal */
+	appearance_set_depth(app, depth > terminal_depth ? terminal_depth : depth);
+	app->appearance.best_tier = best_tier;
+	if (!options->glyphs && app->appearance.tier > best_tier)
+		app->appearance.tier = best_tier;
 	int w = 80, h = 24;
 	term_size(l.term, &w, &h);
 	screen_resize(&l.screen, w, h);
 	viewer_resize(app, w, h);
-	if (!options->view || !remember_load(app, options->view))
+	if (!options->view || !session_state_load(app, options->view))
 		pane_open(app, PANE_OVERVIEW);
 	loop_run(&l);
 	term_close(l.term);
@@ -220,15 +223,15 @@ int ui_run(const struct history *h, const struct ui_options *options, struct err
 	enum depth depth = DEPTH_COUNT;
 	if (ui_check(options, err) < 0 || viewer_init(&app, h, options, err) < 0)
 		return -1;
-	if (parse_depth(app.look.color, &depth, err) < 0) {
+	if (parse_depth(app.appearance.color, &depth, err) < 0) {
 		viewer_release(&app);
 		return -1;
 	}
 	if (options->script || options->bench)
-		look_set_depth(&app, depth == DEPTH_COUNT ? DEPTH_256 : depth);
+		appearance_set_depth(&app, depth == DEPTH_COUNT ? DEPTH_256 : depth);
 	int status = 0;
 	if (options->script && options->view)
-		remember_load(&app, options->view);
+		session_state_load(&app, options->view);
 	if (options->script)
 		status = script_run(&app, options->script, err);
 	else if (options->bench)
@@ -236,7 +239,7 @@ int ui_run(const struct history *h, const struct ui_options *options, struct err
 	else
 		status = run_on_terminal(&app, options, depth, err);
 	if (options->view && status == 0)
-		remember_save(&app, options->view);
+		session_state_save(&app, options->view);
 	viewer_release(&app);
 	return status;
 }

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What exits and waits cost `stealscope index`: instructions, and bytes of the history for each interval in it.
+"""Cost of exits and waits for `stealscope index`: instructions, and bytes of the history per interval.
 
-Instructions (valgrind counts them, so no noise of the machine is in them): of the reasons of exits, by indexing once more
-with a layout that does not know them, both times from a file; of waits, those of who wakes whom in what.  Bytes: of the
-attributes that hold them, for each interval of all, and for each of their own: a change at a time of its own costs log2 of
-the time between two of them, one at which the status beside it changes two or three bits.
-Traces: the folders given, else a simulated one (EVENTS=200k)."""
+- Instructions are counted by valgrind, so that the figures are free of noise.  Exit reasons: the difference to a run with a
+  layout without them, both layouts from files.  Waits: the functions that find the waker and its context.
+- Bytes are those of the attributes for exits and waits, divided by all intervals, and by their own intervals.  A change at
+  its own time costs log2 of the time between two changes; one at the time of a change of the status, two or three bits.
+
+Traces: the directories given as arguments, or a simulated one (EVENTS=200k)."""
 import glob
 import os
 import re
@@ -25,23 +26,23 @@ EXITS, WAITS = {"Exit", "Preempted At"}, {"Woken By", "Woken In"}
 
 
 def index(traces, history, layout):
-    """(instructions of it all, of who wakes whom)."""
+    """Returns the number of instructions of all, and of finding wakers."""
     out = history + ".callgrind"
     p = subprocess.run(["valgrind", "--tool=callgrind", "--trace-children=yes", f"--callgrind-out-file={out}.%p",
                         f"{build}/stealscope", "index", traces, "-j", "1", "-o", history, "--layout", layout],
                        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
     wakes = 0
-    for one in glob.glob(glob.escape(out) + ".*"):  # some traces are read by a child
+    for one in glob.glob(glob.escape(out) + ".*"):  # a child process reads some traces
         listed = subprocess.run(["callgrind_annotate", "--inclusive=yes", "--threshold=100", "--auto=no", one],
                                 stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False).stdout
-        for n in re.findall(r"(?m)^\s*([\d,]+) .*:(?:thread_waker|irq_context) \[", listed):
+        for n in re.findall(r"(?m)^\s*([\d,]+) .*:(?:thread_write_waker|irq_context) \[", listed):
             wakes += int(n.replace(",", ""))
         os.remove(one)
     return sum(int(n) for n in re.findall(r"Collected : (\d+)", p.stderr)), wakes
 
 
 def copies(layout, folder):
-    """A shipped layout, and one that knows that a guest was left, and not why."""
+    """Yields copies of a shipped layout with and without exit reasons."""
     with open(os.path.join(layouts, layout + ".yaml"), encoding="utf-8") as f:
         text = f.read()
     plain, n = re.subn(r"(\{kind: kvm_exit, names: \[[^]]*\])[^}]*\}", r"\1}", text)
@@ -55,14 +56,14 @@ def copies(layout, folder):
 def size_of(h, number):
     a = h.attribute(number)
     row = 16 + (8 * bin(a["mask"]).count("1") if a["type"] == STATE and a["chunks"] > 1 else 0)
-    places = (struct.unpack_from("<Q", h.data, a["index"] + row * k + 8)[0] for k in range(a["chunks"]))
-    return 32 + row * a["chunks"] + sum(place >> 48 for place in places)
+    locations = (struct.unpack_from("<Q", h.data, a["index"] + row * k + 8)[0] for k in range(a["chunks"]))
+    return 32 + row * a["chunks"] + sum(location >> 48 for location in locations)
 
 
 def bytes_of(h, names):
-    """Their bytes and intervals."""
-    those = [i for i in range(1, h.attributes) if h.string(h.attribute(i)["name"]).decode("latin-1") in names]
-    return sum(size_of(h, i) for i in those), sum(1 for i in those for _ in h.intervals_of(i))
+    """Returns the numbers of bytes and intervals of the attributes with these names."""
+    numbers = [i for i in range(1, h.attributes) if h.string(h.attribute(i)["name"]).decode("latin-1") in names]
+    return sum(size_of(h, i) for i in numbers), sum(1 for i in numbers for _ in h.intervals_of(i))
 
 
 def bench(traces, tmp):
@@ -83,7 +84,7 @@ def bench(traces, tmp):
 
 
 if not shutil.which("valgrind") or not shutil.which("callgrind_annotate"):
-    print("no valgrind to count instructions with")
+    print("skipped: valgrind is not installed")
     sys.exit(0)
 with tempfile.TemporaryDirectory() as work:
     folders = sys.argv[1:]

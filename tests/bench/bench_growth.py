@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""What an event costs, and how much memory it takes, as traces grow: `stealscope index -j 2` of simulated ones of so many
-events, guests and CPUs: the time that it takes, and the user and system time of all threads, each the median of the rounds.
-Relative: to the fewest events, guests and CPUs, indexed by turns with those of the row, since machines are faster in one
-minute than in the next: the median of the rounds' ratios, of which the first row shows how far it may be off.  The peak is
-that of anonymous memory and of what is mapped of files, of which the column after it is the most that was seen.  Worlds of
-more guests are not the same world but larger: their vCPUs are in each other's way, and an event changes more.  So how many
-intervals an event makes stands beside it.
+"""Time and memory of `stealscope index -j 2` per event, for simulated traces with growing numbers of events, guests and CPUs.
 
-EVENTS='1M 10M' GUESTS='1 8 32 64' CPUS='4 64' are the sizes, ROUNDS=9 as many rounds of 1M events at most, of 10M three, of
-more one.  GROWTH=all is those with 100M events, too, which takes 7 GB below TMPDIR and eight minutes."""
+Columns:
+- ns/event, CPU ns: elapsed time, and user and system time of all threads; medians of the rounds.
+- relative: median of the ratios to the smallest trace, which is indexed alternately with that of the row because the speed
+  of machines varies from minute to minute.  The first row shows the remaining error.
+- intervals: per event.  With more guests vCPUs compete more, and an event changes more states.
+- peak MiB: anonymous memory and mapped files; mapped: the most of the latter that a sample had.
+
+EVENTS='1M 10M' GUESTS='1 8 32 64' CPUS='4 64' are the sizes.  ROUNDS=9 is the number of rounds up to 1M events; 10M have
+three, more have one.  GROWTH=all adds 100M events, which takes 7 GB in TMPDIR and eight minutes."""
 import json
 import os
 import re
@@ -27,7 +28,7 @@ events, guests, cpus = (os.environ.get(k, v).split() for k, v in
                         (("EVENTS", "1M 10M 100M" if everything else "1M 10M"), ("GUESTS", "1 8 32 64"), ("CPUS", "4 64")))
 rounds = int(os.environ.get("ROUNDS", "9"))
 unit = {"k": 1e3, "M": 1e6}
-SLOWER, MOST = 1.2, 192  # the targets: of the time that the first row takes, MiB
+SLOWER, MOST = 1.2, 192  # targets: relative time, and peak in MiB
 
 
 def count(text):
@@ -35,7 +36,7 @@ def count(text):
 
 
 def mapped(pid):
-    """MiB of files that the process has mapped and looked at."""
+    """Returns the resident mapped files of a process, MiB."""
     try:
         with open(f"/proc/{pid}/status") as status:
             found = re.search(r"RssFile:\s+(\d+)", status.read())
@@ -50,7 +51,7 @@ def watch(pid, over, files):
 
 
 def measure(command):
-    """s that it takes, s of processor time, MiB at the peak, and MiB of mapped files, of a process that runs it."""
+    """Runs a command.  Returns elapsed time and CPU time, s, and the peaks of memory and of mapped files, MiB."""
     over, files, begin = threading.Event(), [0], time.monotonic()
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     watcher = threading.Thread(target=watch, args=(child.pid, over, files))
@@ -72,33 +73,33 @@ def simulate(traces, n, g, c):
 
 def index(traces, history):
     if os.path.exists(history):
-        os.unlink(history)  # to replace a file takes longer than to make one
+        os.unlink(history)  # replacing a file takes longer than creating one
     return measure([os.path.join(build, "stealscope"), "index", traces, "-j", "2", "-o", history])
 
 
 class World:
-    """Of so many events, and what they took: (ns an event, ns of processor time, MiB, MiB) of each round."""
+    """A simulated trace, and the results of its rounds: (ns per event, CPU ns per event, peak MiB, mapped MiB)."""
 
     def __init__(self, tmp, name, n, g, c):
-        self.traces, self.history, self.events, self.took = os.path.join(tmp, name), f"{tmp}/{name}.steal", count(n), []
+        self.traces, self.history, self.events, self.results = os.path.join(tmp, name), f"{tmp}/{name}.steal", count(n), []
         self.rounds = min(rounds, 9 if self.events <= 1e6 else 3 if self.events <= 1e7 else 1)
         simulate(self.traces, n, g, c)
 
     def round(self):
         seconds, cpu, peak, files = index(self.traces, self.history)
-        self.took.append((seconds / self.events * 1e9, cpu / self.events * 1e9, peak, files))
+        self.results.append((seconds / self.events * 1e9, cpu / self.events * 1e9, peak, files))
 
     def median(self, i):
-        return statistics.median(t[i] for t in self.took)
+        return statistics.median(t[i] for t in self.results)
 
     def intervals(self):
-        told = subprocess.run([os.path.join(build, "stealscope"), "info", self.history, "--format", "json"],
+        info = subprocess.run([os.path.join(build, "stealscope"), "info", self.history, "--format", "json"],
                               capture_output=True, check=True).stdout
-        return json.loads(told)["intervals"] / self.events
+        return json.loads(info)["intervals"] / self.events
 
 
 def relative(world, first, i):
-    return statistics.median(a[i] / b[i] for a, b in zip(world.took, first.took))
+    return statistics.median(a[i] / b[i] for a, b in zip(world.results, first.results))
 
 
 resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -110,15 +111,15 @@ with tempfile.TemporaryDirectory() as scratch:
     for c in cpus:
         for g in guests:
             for n in events:
-                world, first.took = World(scratch, "world", n, g, c), []
+                world, first.results = World(scratch, "world", n, g, c), []
                 for k in range(world.rounds):
                     for one in (first, world) if k % 2 else (world, first):
                         one.round()
-                slower, peak = relative(world, first, 0), max(t[2] for t in world.took)
+                slower, peak = relative(world, first, 0), max(t[2] for t in world.results)
                 rows, slow, large = rows + 1, slow + (slower > SLOWER), large + (peak > MOST)
                 print(f"{n:>8} {g:>7} {c:>5} {world.median(0):9.0f} {slower:8.2f} {world.median(1):7.0f} "
                       f"{relative(world, first, 1):8.2f} {world.intervals():9.2f} {peak:9.1f} "
-                      f"{max(t[3] for t in world.took):7.1f}", flush=True)
+                      f"{max(t[3] for t in world.results):7.1f}", flush=True)
                 shutil.rmtree(world.traces)
                 os.unlink(world.history)
 print(f"of {rows}: {slow} slower than the target, {large} larger")

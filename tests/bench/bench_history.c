@@ -1,7 +1,8 @@
-/* What history/ costs, beside the peer: Trace Compass' State History Tree, whose figures for the same stream were
- * measured on this class of machine (Java 17, warm).
+/* Cost of history/ (building, file size, queries), next to Trace Compass' State History Tree as the peer: its figures
+ * for the same stream were measured on a machine of this class (Java 17, warm).
  *
- *   bench_history [-n CHANGES]... [-a ATTRIBUTES]... [-c CHUNK] [-d DIR]     default: 20 M changes, 1000 and 20000 attributes */
+ *   bench_history [-n CHANGES]... [-a ATTRIBUTES]... [-c CHUNK] [-d DIR]     default: 20 M changes, 1000 and 20000
+ *   attributes */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,16 +17,16 @@
 
 #define ROWS 60
 #define CELLS 200
-#define THREADS 250000  /* of four attributes each */
+#define THREADS 250000  /* each with four attributes */
 
-static double now(void)
+static double now_ns(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
-/* What takes long is measured in CPU time, so that other work on the machine does not count. */
+/* CPU time of this thread, ns: used for long operations, so that other load on the machine does not count. */
 static double cpu_time(void)
 {
 	struct timespec ts;
@@ -33,7 +34,7 @@ static double cpu_time(void)
 	return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
 }
 
-static int compare(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
@@ -41,13 +42,13 @@ static int compare(const void *a, const void *b)
 
 struct timings { double *ns; size_t n; };
 
-static void print_quantiles(const char *what, struct timings s, const char *peer)
+static void print_quantiles(const char *label, struct timings s, const char *peer)
 {
-	qsort(s.ns, s.n, sizeof *s.ns, compare);
+	qsort(s.ns, s.n, sizeof *s.ns, compare_doubles);
 	double p50 = s.ns[s.n / 2], p99 = s.ns[s.n * 99 / 100];
 	const char *unit = p99 < 1e5 ? "us" : "ms";
 	double scale = p99 < 1e5 ? 1e3 : 1e6;
-	printf("  %-44s %9.2f / %.2f %s   peer %s\n", what, p50 / scale, p99 / scale, unit, peer);
+	printf("  %-44s %9.2f / %.2f %s   peer %s\n", label, p50 / scale, p99 / scale, unit, peer);
 	free(s.ns);
 }
 
@@ -62,7 +63,7 @@ static int die(const struct error *err)
 	exit(1);
 }
 
-/* ---- Building, in a process of its own so that its peak memory is its own -------------------------------- */
+/* ---- Building, in a child process, to measure its peak memory ------------------------------------------------ */
 
 struct built { double cpu_ns, wall_ns; long peak_kib; };
 
@@ -98,8 +99,8 @@ static void fill_threads(struct history_builder *b, struct error *err)
 		die(err);
 }
 
-/* attributes == 0: the short-lived threads instead of the stream. */
-static struct built build(const char *path, uint32_t attributes, uint64_t changes, unsigned chunk)
+/* Builds in a child process. attributes == 0: builds the short-lived threads instead of the stream. */
+static struct built build_in_child(const char *path, uint32_t attributes, uint64_t changes, unsigned chunk)
 {
 	struct built result = { 0 };
 	int fd[2];
@@ -110,7 +111,7 @@ static struct built build(const char *path, uint32_t attributes, uint64_t change
 	if (!pid) {
 		struct error err = ERROR_INIT;
 		struct history_options options = { .chunk = chunk };
-		double wall = now(), cpu = cpu_time();
+		double wall = now_ns(), cpu = cpu_time();
 		if (attributes) {
 			if (stream_build(path, attributes, changes, &options, NULL, &err))
 				die(&err);
@@ -120,7 +121,7 @@ static struct built build(const char *path, uint32_t attributes, uint64_t change
 				die(&err);
 			fill_threads(b, &err);
 		}
-		struct built r = { cpu_time() - cpu, now() - wall, 0 };
+		struct built r = { cpu_time() - cpu, now_ns() - wall, 0 };
 		_exit(write(fd[1], &r, sizeof r) != sizeof r);
 	}
 	int status;
@@ -152,7 +153,7 @@ static double generate_only(uint32_t attributes, uint64_t changes)
 
 /* ---- Queries -------------------------------------------------------------------------------------------- */
 
-static void bench_single(const struct history *h, const uint32_t *id, uint32_t first, uint32_t n, const char *what,
+static void bench_single(const struct history *h, const uint32_t *id, uint32_t first, uint32_t n, const char *label,
                          const char *peer)
 {
 	struct timings s = sample_new(100000);
@@ -161,13 +162,13 @@ static void bench_single(const struct history *h, const uint32_t *id, uint32_t f
 		int64_t t = history_begin(h) + (int64_t)((stream_random(&seed) >> 1) % span);
 		uint32_t a = id[first + (stream_random(&seed) >> 1) % n];
 		struct interval iv;
-		double start = now();
+		double start = now_ns();
 		if (history_stab(h, a, t, &iv, NULL))
 			exit(1);
-		s.ns[i] = now() - start;
+		s.ns[i] = now_ns() - start;
 		sum += (uint64_t)iv.start;
 	}
-	print_quantiles(what, s, sum ? peer : "");
+	print_quantiles(label, s, sum ? peer : "");
 }
 
 static void bench_full(const struct history *h, const char *peer)
@@ -188,21 +189,21 @@ static void bench_full(const struct history *h, const char *peer)
 
 enum { SAMPLES, CELL_SUMS, SINGLE_SUMS };
 
-static void one_row(const struct history *h, uint32_t attr, const int64_t *edge, int how)
+static void query_row(const struct history *h, uint32_t attr, const int64_t *edge, int method)
 {
 	static int64_t sums[CELLS][HISTORY_STATES];
 	struct interval iv;
 	int bad = 0;
-	if (how == CELL_SUMS)
+	if (method == CELL_SUMS)
 		bad = history_sums_cells(h, attr, edge, CELLS, sums, NULL);
-	for (unsigned i = 0; how != CELL_SUMS && i < CELLS && !bad; i++)
-		bad = how == SAMPLES ? history_stab(h, attr, edge[i], &iv, NULL)
+	for (unsigned i = 0; method != CELL_SUMS && i < CELLS && !bad; i++)
+		bad = method == SAMPLES ? history_stab(h, attr, edge[i], &iv, NULL)
 			: history_sums(h, attr, edge[i], edge[i + 1] - 1, sums[i], NULL);
 	if (bad)
 		exit(1);
 }
 
-static void bench_grid(const struct history *h, const uint32_t *rows, uint64_t div, int how, const char *what,
+static void bench_grid(const struct history *h, const uint32_t *rows, uint64_t div, int method, const char *label,
                        const char *peer)
 {
 	struct timings s = sample_new(200);
@@ -214,22 +215,23 @@ static void bench_grid(const struct history *h, const uint32_t *rows, uint64_t d
 			edge[k] = history_begin(h) + (int64_t)(at + k * step);
 		double start = cpu_time();
 		for (unsigned r = 0; r < ROWS; r++)
-			one_row(h, rows[r], edge, how);
+			query_row(h, rows[r], edge, method);
 		s.ns[i] = cpu_time() - start;
 	}
-	print_quantiles(what, s, peer);
+	print_quantiles(label, s, peer);
 }
 
-/* Far neighbours: null comes once, before everything, so that the search runs over the whole attribute. */
+/* Worst case of the neighbour search: null occurs only once, before all other values, so the search covers the whole
+ * attribute. */
 static void bench_neighbours(const struct history *h, const uint32_t *id)
 {
 	struct timings s = sample_new(20000);
 	for (size_t i = 0; i < s.n; i++) {
 		struct interval iv;
-		double start = now();
+		double start = now_ns();
 		int found = i & 1 ? history_prev(h, id[2 * (i % 32)], history_end(h), UINT64_C(1) << 31, &iv, NULL)
 			: history_next(h, id[2 * (i % 32)], history_begin(h), UINT64_C(1) << 31, &iv, NULL);
-		s.ns[i] = now() - start;
+		s.ns[i] = now_ns() - start;
 		if (found < 0)
 			exit(1);
 	}
@@ -278,18 +280,18 @@ static void bench_queries(const char *path, uint32_t attributes, uint64_t change
 	bench_single(h, id, 64, attributes - 64, "stab, thread, p50 / p99", "-");
 	bench_full(h, many ? "1.9 / 10 ms" : "0.18 / 0.41 ms");
 	for (unsigned z = 0; z < 3; z++) {
-		char what[64];
-		snprintf(what, sizeof what, "60 rows x 200 samples, %s", zoom[z]);
-		bench_grid(h, id, div[z], SAMPLES, what, peer_grid[many][z]);
+		char label[64];
+		snprintf(label, sizeof label, "60 rows x 200 samples, %s", zoom[z]);
+		bench_grid(h, id, div[z], SAMPLES, label, peer_grid[many][z]);
 	}
 	for (unsigned i = 0; i < ROWS; i++)
 		rows[i] = id[i < 32 ? 2 * i : 64 + (i - 32)];
 	for (unsigned z = 0; z < 3; z++) {
-		char what[64];
-		snprintf(what, sizeof what, "60 rows x 200 EXACT sums, %s", zoom[z]);
-		bench_grid(h, rows, div[z], CELL_SUMS, what, z || many ? "-" : "708 ms (scan)");
-		snprintf(what, sizeof what, "  the same by single calls, %s", zoom[z]);
-		bench_grid(h, rows, div[z], SINGLE_SUMS, what, "-");
+		char label[64];
+		snprintf(label, sizeof label, "60 rows x 200 EXACT sums, %s", zoom[z]);
+		bench_grid(h, rows, div[z], CELL_SUMS, label, z || many ? "-" : "708 ms (scan)");
+		snprintf(label, sizeof label, "  the same by single calls, %s", zoom[z]);
+		bench_grid(h, rows, div[z], SINGLE_SUMS, label, "-");
 	}
 	bench_neighbours(h, id);
 	free(id);
@@ -313,7 +315,7 @@ static void print_build(const char *path, struct built r, double generate, const
 static void bench_threads(const char *path)
 {
 	printf("%d threads of four attributes that live for eight states\n", THREADS);
-	print_build(path, build(path, 0, 0, 0), 0, "-", "-");
+	print_build(path, build_in_child(path, 0, 0, 0), 0, "-", "-");
 	bench_open(path);
 }
 
@@ -346,7 +348,7 @@ int main(int argc, char **argv)
 		for (unsigned k = 0; k < a; k++) {
 			uint32_t count = (uint32_t)attributes[k];
 			printf("%" PRIu64 " changes, %" PRIu32 " attributes\n", changes[i], count);
-			print_build(path, build(path, count, changes[i], chunk), generate_only(count, changes[i]),
+			print_build(path, build_in_child(path, count, changes[i], chunk), generate_only(count, changes[i]),
 			            count >= 20000 ? "156 ns" : "133 ns", count >= 20000 ? "21.32" : "19.08");
 			bench_queries(path, count, changes[i]);
 		}

@@ -1,25 +1,24 @@
 #!/bin/sh
-# The whole loader: `stealscope index` with one worker and with two, phase by phase, beside its peer, `babeltrace2 -o
-# dummy`, and beside itself with libbabeltrace2 as its reader.  Interleaved, the median of the rounds for each figure, and of
-# how many times as fast two workers are the median of the rounds, too: what disturbs a machine disturbs a run with two
-# workers more, so the best of each would compare a lucky run with one worker with one of two that was not.
-# Traces: the folders given, else a simulated one of two million events.
+# Compares `stealscope index` with one and two workers, per phase, with `babeltrace2 -o dummy` and with --reader babeltrace.
+# The runs alternate.  Each figure is the median of the rounds, and so is the speedup of two workers: other load of the
+# machine slows two workers down more than one, so that a ratio of the best times would be unfair.
+# Traces: the directories given as arguments, or a simulated one with two million events.
 set -eu
 builddir=${builddir:-.}
 rounds=${ROUNDS:-7}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT INT TERM
 
-took() {  # NAME command...: "NAME<tab>ms" of one run, its output in $tmp/out
+time_command() {  # NAME command...: prints "NAME<tab>ms" of one run; its output is in $tmp/out
 	name=$1
 	shift
 	begin=$(date +%s%N)
 	"$@" >"$tmp/out" 2>/dev/null
 	printf '%s\t%s\n' "$name" $(( ($(date +%s%N) - begin) / 1000 )) | awk -F '\t' '{ print $1 "\t" $2 / 1000 }'
 }
-index() {  # TRACES WORKERS: its phases, and all of it
-	rm -f "$tmp/out.steal"  # to replace a file takes longer than to make one
-	took "$2 wall" "$builddir/stealscope" index "$1" -j "$2" -o "$tmp/out.steal" --timing
+index() {  # TRACES WORKERS: prints the times of all and of each phase
+	rm -f "$tmp/out.steal"  # replacing a file takes longer than creating one
+	time_command "$2 wall" "$builddir/stealscope" index "$1" -j "$2" -o "$tmp/out.steal" --timing
 	awk -F '  +' -v workers="$2" 'BEGIN { unit["s"] = 1000; unit["ms"] = 1; unit["us"] = 0.001 }
 		FNR > 2 && NF > 1 { split($2, time, " "); print workers " " $1 "\t" time[1] * unit[time[2]] }' "$tmp/out"
 }
@@ -35,31 +34,31 @@ for traces in "$@"; do
 		index "$traces" 1
 		index "$traces" 2
 		if command -v babeltrace2 >/dev/null; then
-			took peer babeltrace2 -o dummy "$traces"
-			took other "$builddir/stealscope" index "$traces" -j 2 -o "$tmp/out.steal" --reader babeltrace
+			time_command peer babeltrace2 -o dummy "$traces"
+			time_command other "$builddir/stealscope" index "$traces" -j 2 -o "$tmp/out.steal" --reader babeltrace
 		fi
 	done >"$tmp/times"
 	awk -F '\t' '
 		!($1 in runs) { order[++n] = $1 }
-		{ took[$1, ++runs[$1]] = $2 }
+		{ ms[$1, ++runs[$1]] = $2 }
 		function middle(x, many,   i, k, t) {  # sorts x
 			for (i = 2; i <= many; i++)
 				for (k = i; k > 1 && x[k] < x[k - 1]; k--) { t = x[k]; x[k] = x[k - 1]; x[k - 1] = t }
 			return many % 2 ? x[(many + 1) / 2] : (x[many / 2] + x[many / 2 + 1]) / 2
 		}
 		function median(name,   i, x) {
-			for (i = 1; i <= runs[name]; i++) x[i] = took[name, i]
+			for (i = 1; i <= runs[name]; i++) x[i] = ms[name, i]
 			return middle(x, runs[name])
 		}
 		function ratio(one, two,   i, x) {
-			for (i = 1; i <= runs[one]; i++) x[i] = took[two, i] > 0 ? took[one, i] / took[two, i] : 0
+			for (i = 1; i <= runs[one]; i++) x[i] = ms[two, i] > 0 ? ms[one, i] / ms[two, i] : 0
 			return middle(x, runs[one])
 		}
 		function row(phase, one, two) {
 			printf "%-22s %10.1f %10.1f %9.2fx\n", phase, median(one), median(two), ratio(one, two)
 		}
 		END {
-			printf "%-22s %10s %10s %10s\n", "phase", "1 worker", "2 workers", "as fast"
+			printf "%-22s %10s %10s %10s\n", "phase", "1 worker", "2 workers", "speedup"
 			for (i = 1; i <= n; i++) {
 				if (order[i] !~ /^1 / || order[i] == "1 wall") continue
 				phase = substr(order[i], 3)

@@ -1,5 +1,5 @@
-/* What a mark costs: median of one call, with a tracer's file, with one that discards, and without any; and how much
- * slower a loop of requests of about 50 us becomes with four marks each. */
+/* Cost of request marks: median of one call with a marker file in memory, with one that discards, and with none; and the
+ * slowdown of a loop of requests of about 50 us with four marks each. */
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 #define REQUESTS 2000
 #define ROUNDS 9
 
-/* CPU time of this thread: what other programs take from it is not the marks' cost. */
-static int64_t now(void)
+/* CPU time of this thread, ns: other programs on the machine must not count as cost of the marks. */
+static int64_t cpu_time_ns(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -29,31 +29,31 @@ static int by_value(const void *pa, const void *pb)
 	return (a > b) - (a < b);
 }
 
-static int64_t median(int64_t *v, size_t n)
+static int64_t median_of(int64_t *v, size_t n)
 {
 	qsort(v, n, sizeof *v, by_value);
 	return v[n / 2];
 }
 
-/* Median ns of one mark, in batches so that the clock's own cost does not matter. */
-static double one_mark(void)
+/* Returns the median cost of one mark, ns. Measures in batches, so that the cost of reading the clock does not matter. */
+static double measure_mark(void)
 {
 	static int64_t v[SAMPLES];
 	srbn_t r = srbn_start();
 	for (int i = 0; i < SAMPLES; i++) {
-		int64_t t = now();
+		int64_t t = cpu_time_ns();
 		for (int k = 0; k < BATCH; k += 2) {
 			srbn_yield(r);
 			srbn_resume(r);
 		}
-		v[i] = now() - t;
+		v[i] = cpu_time_ns() - t;
 	}
-	return (double)median(v, SAMPLES) / BATCH;
+	return (double)median_of(v, SAMPLES) / BATCH;
 }
 
 static volatile uint64_t sink;
 
-static void work(void)
+static void burn_cpu(void)
 {
 	uint64_t x = sink;
 	for (int i = 0; i < 25000; i++)
@@ -61,33 +61,33 @@ static void work(void)
 	sink = x;
 }
 
-static int64_t loop(int marked)
+static int64_t run_requests(int marked)
 {
-	int64_t t = now();
+	int64_t t = cpu_time_ns();
 	for (int i = 0; i < REQUESTS; i++) {
 		srbn_t r = marked ? srbn_start() : 0;
-		work();
+		burn_cpu();
 		if (marked) {
 			srbn_yield(r);
 			srbn_resume(r);
 		}
-		work();
+		burn_cpu();
 		if (marked)
 			srbn_end(r);
 	}
-	return now() - t;
+	return cpu_time_ns() - t;
 }
 
-static void measure(const char *what)
+static void measure_marks(const char *label)
 {
 	int64_t plain[ROUNDS], marked[ROUNDS];
-	double mark = one_mark();
+	double mark = measure_mark();
 	for (int i = 0; i < ROUNDS; i++) {
-		plain[i] = loop(0);
-		marked[i] = loop(1);
+		plain[i] = run_requests(0);
+		marked[i] = run_requests(1);
 	}
-	double p = (double)median(plain, ROUNDS), m = (double)median(marked, ROUNDS);
-	printf("  %-34s %7.1f ns a mark   %+6.2f %% for a request of %.1f us with 4 marks\n", what, mark,
+	double p = (double)median_of(plain, ROUNDS), m = (double)median_of(marked, ROUNDS);
+	printf("  %-34s %7.1f ns a mark   %+6.2f %% for a request of %.1f us with 4 marks\n", label, mark,
 	       100 * (m - p) / p, p / REQUESTS / 1000);
 }
 
@@ -95,18 +95,18 @@ int main(void)
 {
 	puts("request marks (libstealscope-mark):");
 	srbn_set_marker("/nonexistent/marker");
-	measure("nobody listens");
+	measure_marks("no tracer");
 	srbn_set_marker("/dev/null");
-	measure("a file that discards (/dev/null)");
+	measure_marks("a file that discards (/dev/null)");
 	char path[] = "/dev/shm/bench-mark-XXXXXX";
 	int fd = mkstemp(path);
 	if (fd >= 0) {
 		close(fd);
 		srbn_set_marker(path);
-		measure("a file in memory");
+		measure_marks("a file in memory");
 		srbn_set_marker(NULL);
 		unlink(path);
 	}
-	measure(srbn_listening() ? "this machine's tracer" : "this machine (no tracer)");
+	measure_marks(srbn_listening() ? "this machine's tracer" : "this machine (no tracer)");
 	return 0;
 }

@@ -1,6 +1,6 @@
-/* Events per second through the model alone, on one core: synthetic events from memory, once into a sink that drops
- * every change and once into a history builder.  The mix is that of a recorded host with one busy guest: of 100 events
- * some 38 are kvm entries and exits, 36 timers, 6 switches, 5 wakings and wakeups, 9 irqs and softirqs. */
+/* Benchmark of the model alone, on one core: replays synthetic events from memory, once into a sink that drops every
+ * change and once into a history builder. The mix is that of a recorded host with one busy guest: of 100 events about 38
+ * are KVM entries and exits, 36 timers, 6 switches, 5 wakings and wakeups, 9 irqs and softirqs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ struct event_stream {
 	struct guest_cpu guest[VMS][VCPUS];
 };
 
-static uint64_t draw(struct event_stream *s, uint64_t n)
+static uint64_t random_below(struct event_stream *s, uint64_t n)
 {
 	s->random ^= s->random << 13;
 	s->random ^= s->random >> 7;
@@ -40,10 +40,10 @@ static uint64_t draw(struct event_stream *s, uint64_t n)
 	return s->random % n;
 }
 
-static struct event *add(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid, uint16_t kind)
+static struct event *add_event(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid, uint16_t kind)
 {
 	struct model_record *r = &s->record[s->n < EVENTS + 100 ? s->n++ : s->n];
-	s->t += 500 + (int64_t)draw(s, 3000);
+	s->t += 500 + (int64_t)random_below(s, 3000);
 	r->machine = machine;
 	r->ev = (struct event){ .ts = s->t, .kind = kind, .cpu = cpu, .tid = tid, .pid = tid, .comm = 1 };
 	for (int i = 0; i < 6; i++)
@@ -56,85 +56,85 @@ static int32_t vcpu_tid(uint32_t vm, uint32_t vcpu)
 	return (int32_t)(1000 + 10 * vm + vcpu);
 }
 
-static void timer(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid)
+static void add_timer(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid)
 {
-	add(s, machine, cpu, tid, EV_TIMER_ENTRY)->timer.timer = 77;
-	add(s, machine, cpu, tid, EV_TIMER_EXIT)->timer.timer = 77;
+	add_event(s, machine, cpu, tid, EV_TIMER_ENTRY)->timer.timer = 77;
+	add_event(s, machine, cpu, tid, EV_TIMER_EXIT)->timer.timer = 77;
 }
 
-static void softirq(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid)
+static void add_softirq(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid)
 {
-	int64_t vec = (int64_t)draw(s, 10);
-	add(s, machine, cpu, tid, EV_SOFTIRQ_ENTRY)->irq.number = vec;
-	add(s, machine, cpu, tid, EV_SOFTIRQ_EXIT)->irq.number = vec;
+	int64_t vec = (int64_t)random_below(s, 10);
+	add_event(s, machine, cpu, tid, EV_SOFTIRQ_ENTRY)->irq.number = vec;
+	add_event(s, machine, cpu, tid, EV_SOFTIRQ_EXIT)->irq.number = vec;
 }
 
-static void wake(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid, int32_t whom)
+static void add_wakeup(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t tid, int32_t woken)
 {
 	for (int i = 0; i < 2; i++) {
-		struct event *ev = add(s, machine, cpu, tid, i ? EV_WAKEUP : EV_WAKING);
-		ev->wake.tid = whom;
+		struct event *ev = add_event(s, machine, cpu, tid, i ? EV_WAKEUP : EV_WAKING);
+		ev->wake.tid = woken;
 		ev->wake.comm = 1;
 		ev->wake.target_cpu = cpu;
 	}
 }
 
-static void change(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t prev, int32_t next)
+static void add_switch(struct event_stream *s, uint32_t machine, uint16_t cpu, int32_t prev, int32_t next)
 {
-	struct event *ev = add(s, machine, cpu, prev, EV_SWITCH);
+	struct event *ev = add_event(s, machine, cpu, prev, EV_SWITCH);
 	ev->sw.prev_tid = prev;
 	ev->sw.next_tid = next;
-	ev->sw.prev_state = draw(s, 2) ? RUN_RUNNABLE : RUN_BLOCKED;
+	ev->sw.prev_state = random_below(s, 2) ? RUN_RUNNABLE : RUN_BLOCKED;
 	ev->sw.prev_comm = ev->sw.next_comm = 1;
 }
 
-/* What a vCPU thread does until its next switch: some turns of entry, guest, exit. */
+/* Adds the events of a vCPU thread until its next switch: some rounds of VM entry, guest events, VM exit. */
 static void run_vcpu(struct event_stream *s, uint16_t cpu, int32_t tid)
 {
 	uint32_t vm = (uint32_t)(tid - 1000) / 10, vcpu = (uint32_t)(tid - 1000) % 10;
 	struct guest_cpu *g = &s->guest[vm][vcpu];
-	for (uint64_t turns = 1 + draw(s, 12); turns > 0; turns--) {
-		add(s, 0, cpu, tid, EV_KVM_ENTRY);
-		if (draw(s, 3) == 0)
-			timer(s, vm + 1, (uint16_t)vcpu, g->current);
-		if (draw(s, 8) == 0) {
-			int32_t next = draw(s, 4) ? (int32_t)(100 + vcpu * GUEST_THREADS + draw(s, GUEST_THREADS)) : 0;
+	for (uint64_t rounds = 1 + random_below(s, 12); rounds > 0; rounds--) {
+		add_event(s, 0, cpu, tid, EV_KVM_ENTRY);
+		if (random_below(s, 3) == 0)
+			add_timer(s, vm + 1, (uint16_t)vcpu, g->current);
+		if (random_below(s, 8) == 0) {
+			int32_t next = random_below(s, 4) ? (int32_t)(100 + vcpu * GUEST_THREADS + random_below(s, GUEST_THREADS)) : 0;
 			if (next && next != g->current)
-				wake(s, vm + 1, (uint16_t)vcpu, g->current, next);
+				add_wakeup(s, vm + 1, (uint16_t)vcpu, g->current, next);
 			if (next != g->current)
-				change(s, vm + 1, (uint16_t)vcpu, g->current, next);
+				add_switch(s, vm + 1, (uint16_t)vcpu, g->current, next);
 			g->current = next;
 		}
-		add(s, 0, cpu, tid, EV_KVM_EXIT);
-		if (draw(s, 3) != 0)
-			timer(s, 0, cpu, tid);
-		if (draw(s, 6) == 0)
-			softirq(s, 0, cpu, tid);
+		add_event(s, 0, cpu, tid, EV_KVM_EXIT);
+		if (random_below(s, 3) != 0)
+			add_timer(s, 0, cpu, tid);
+		if (random_below(s, 6) == 0)
+			add_softirq(s, 0, cpu, tid);
 	}
 }
 
-static void generate(struct event_stream *s)
+static void generate_events(struct event_stream *s)
 {
 	while (s->n < EVENTS) {
-		uint16_t cpu = (uint16_t)draw(s, PCPUS);
+		uint16_t cpu = (uint16_t)random_below(s, PCPUS);
 		int32_t now = s->current[cpu], next;
 		if (now >= 1000)
 			run_vcpu(s, cpu, now);
 		else
-			timer(s, 0, cpu, now);
-		/* CPU c runs the vCPUs of VM c and the host threads of its own, so nobody is on two CPUs. */
-		next = draw(s, 3) ? vcpu_tid(cpu, (uint32_t)draw(s, VCPUS)) :
-		       draw(s, 3) ? (int32_t)(200 + (unsigned)cpu * HOST_THREADS + draw(s, HOST_THREADS)) : 0;
+			add_timer(s, 0, cpu, now);
+		/* CPU c runs only the vCPUs of VM c and its own host threads, so that no thread is on two CPUs. */
+		next = random_below(s, 3) ? vcpu_tid(cpu, (uint32_t)random_below(s, VCPUS)) :
+		       random_below(s, 3) ? (int32_t)(200 + (unsigned)cpu * HOST_THREADS + random_below(s, HOST_THREADS)) : 0;
 		if (next == now)
 			continue;
 		if (next)
-			wake(s, 0, cpu, now, next);
-		change(s, 0, cpu, now, next);
+			add_wakeup(s, 0, cpu, now, next);
+		add_switch(s, 0, cpu, now, next);
 		s->current[cpu] = next;
 	}
 }
 
-static const char *one_name(const void *of, int64_t id)
+static const char *constant_name(const void *of, int64_t id)
 {
 	(void)of, (void)id;
 	return "thread";
@@ -166,18 +166,18 @@ static int64_t drop_text(void *to, const char *text, struct error *err)
 
 static const struct model_sink_ops drop = { drop_state_set, drop_attribute, drop_set, drop_text };
 
-static double seconds(void)
+static double cpu_seconds(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
 	return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-static int replay(const struct event_stream *s, const struct model_sink_ops *ops, void *to, int64_t *end, double *took,
-                  struct error *err)
+static int replay_events(const struct event_stream *s, const struct model_sink_ops *ops, void *to, int64_t *end,
+                         double *elapsed, struct error *err)
 {
 	struct machine_setup setup[1 + VMS] = { { .name = "host", .parent = -1, .traced = true, .has_kvm = true,
-	                                          .host_pid = -1, .names = { one_name, NULL } } };
+	                                          .host_pid = -1, .names = { constant_name, NULL } } };
 	struct sync_vcpu vcpu[VMS][VCPUS];
 	char name[VMS][16];
 	for (uint32_t i = 0; i < VMS; i++) {
@@ -185,55 +185,56 @@ static int replay(const struct event_stream *s, const struct model_sink_ops *ops
 		for (uint32_t k = 0; k < VCPUS; k++)
 			vcpu[i][k] = (struct sync_vcpu){ .number = k, .host_tid = vcpu_tid(i, k) };
 		setup[1 + i] = (struct machine_setup){ .name = name[i], .parent = 0, .traced = true, .host_pid = -1,
-		                                       .vcpu = vcpu[i], .vcpus = VCPUS, .names = { one_name, NULL } };
+		                                       .vcpu = vcpu[i], .vcpus = VCPUS, .names = { constant_name, NULL } };
 	}
 	struct model *m = model_new(setup, 1 + VMS, false, ops, to, err);
 	int r = m ? 0 : -1;
 	for (uint32_t i = 0; i <= VMS && r == 0; i++)
 		r = model_begin(m, i, 0, NULL, err);
-	double begin = seconds();
+	double begin = cpu_seconds();
 	for (int round = 0; round < ROUNDS && r == 0; round++)
 		for (size_t i = 0; i < s->n && r == 0; i++) {
 			*end = s->record[i].ev.ts + round * s->t;
 			r = model_feed(m, s->record[i].machine, *end, &s->record[i].ev, err);
 		}
-	*took = seconds() - begin;
+	*elapsed = cpu_seconds() - begin;
 	model_free(m);
 	return r;
 }
 
-static void report(const char *what, const struct event_stream *s, double took)
+static void print_rate(const char *label, const struct event_stream *s, double elapsed)
 {
 	double n = (double)s->n * ROUNDS;
-	printf("model: %.1f M events %s: %.2f s, %.1f M events/s, one core (target: 5)\n", n / 1e6, what, took, n / took / 1e6);
+	printf("model: %.1f M events %s: %.2f s, %.1f M events/s, one core (target: 5)\n", n / 1e6, label, elapsed,
+	       n / elapsed / 1e6);
 }
 
-/* A process of its own in which a million threads are born, run and die, some dozens at a time: prints its peak. */
-static int churn(void)
+/* Runs in its own process: a million threads are forked, run and exit, some dozens at a time. Prints the peak memory. */
+static int run_short_threads(void)
 {
 	enum { CHURN = 1000000, LIVE = 50 };
 	struct machine_setup setup = { .name = "host", .parent = -1, .traced = true, .host_pid = -1,
-	                               .names = { one_name, NULL } };
+	                               .names = { constant_name, NULL } };
 	struct error err = ERROR_INIT;
 	struct history_builder *b = history_create("bench_model.tmp", NULL, &err);
 	struct model *m = b ? model_new(&setup, 1, false, &sink_history, b, &err) : NULL;
 	struct event_stream s = { .record = mem_new(EVENTS + 102, sizeof *s.record), .t = 1000 };
 	int64_t began = s.t;
 	int r = m ? model_begin(m, 0, s.t, NULL, &err) : -1;
-	double start = seconds();
-	s.n = EVENTS + 100;  /* one event at a time, behind the stream's end */
+	double start = cpu_seconds();
+	s.n = EVENTS + 100;  /* add_event() overwrites one record after the end of the stream, for one event at a time */
 	for (int32_t i = 0; i < CHURN && r == 0; i++) {
 		int32_t tid = 1000 + i, old = tid - LIVE;
-		struct event *ev = add(&s, 0, 0, 1, EV_FORK);
+		struct event *ev = add_event(&s, 0, 0, 1, EV_FORK);
 		ev->fork.child_tid = ev->fork.child_pid = tid;
 		ev->fork.child_comm = 1;
 		r = model_feed(m, 0, ev->ts, ev, &err);
-		ev = add(&s, 0, 0, 1, EV_WAKEUP);
+		ev = add_event(&s, 0, 0, 1, EV_WAKEUP);
 		ev->wake.tid = tid;
 		ev->wake.target_cpu = 0;
 		r = r ? r : model_feed(m, 0, ev->ts, ev, &err);
 		for (int out = 0; out < 2 && i >= LIVE && r == 0; out++) {
-			ev = add(&s, 0, 0, out ? old : 1, EV_SWITCH);
+			ev = add_event(&s, 0, 0, out ? old : 1, EV_SWITCH);
 			ev->sw.prev_tid = out ? old : 1;
 			ev->sw.next_tid = out ? 1 : old;
 			ev->sw.prev_state = out ? RUN_DEAD : RUN_RUNNABLE;
@@ -251,7 +252,7 @@ static int churn(void)
 		fprintf(stderr, "bench_model: %s\n", err.text);
 	else
 		printf("model: a history of %d threads, %d at a time: peak %ld MiB (target: 192), %.1f s\n", CHURN, LIVE,
-		       usage.ru_maxrss / 1024, seconds() - start);
+		       usage.ru_maxrss / 1024, cpu_seconds() - start);
 	fflush(stdout);
 	return r;
 }
@@ -261,21 +262,21 @@ int main(void)
 	struct error err = ERROR_INIT;
 	pid_t child = fork();
 	if (child == 0)
-		_exit(churn() < 0);
+		_exit(run_short_threads() < 0);
 	if (child > 0)
 		waitpid(child, NULL, 0);
 	struct event_stream s = { .record = mem_new(EVENTS + 200, sizeof *s.record), .random = 42 };
 	uint32_t attributes = 0;
 	int64_t end;
-	double took;
-	generate(&s);
-	if (replay(&s, &drop, &attributes, &end, &took, &err) < 0)
+	double elapsed;
+	generate_events(&s);
+	if (replay_events(&s, &drop, &attributes, &end, &elapsed, &err) < 0)
 		goto failed;
-	report("to a sink that drops them", &s, took);
+	print_rate("to a sink that drops them", &s, elapsed);
 	struct history_builder *b = history_create("bench_model.tmp", NULL, &err);
-	if (!b || replay(&s, &sink_history, b, &end, &took, &err) < 0)
+	if (!b || replay_events(&s, &sink_history, b, &end, &elapsed, &err) < 0)
 		goto failed;
-	report("to a history builder", &s, took);
+	print_rate("to a history builder", &s, elapsed);
 	history_abort(b);
 	free(s.record);
 	return 0;

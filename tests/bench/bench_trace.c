@@ -1,7 +1,8 @@
-/* Reading traces: wall time of loading with 1 and 2 threads beside `babeltrace2 -o dummy` on the same traces, of walking
- * the records, and their size.  Usage: bench_trace [FOLDER...]; default: the recordings beside the sources, else the
- * one in tests/data.  Best of five, interleaved.  The last lines load one trace twice, as two machines: two
- * streams of equal size. */
+/* Benchmark of reading traces: wall time of loading with 1 and 2 threads (next to `babeltrace2 -o dummy` on the same
+ * traces), time of walking the records, peak memory. Best of five rounds, interleaved.
+ *
+ * Usage: bench_trace [DIR...]; default: the recordings next to the source tree, else the one in tests/data.
+ * The last lines load one trace twice, as two machines: two streams of equal size. */
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -15,9 +16,9 @@
 
 #include "trace/trace.h"
 
-enum { ROUNDS = 5, MOST = 16 };
+enum { ROUNDS = 5, MAX_TRACES = 16 };
 
-static double now(void)
+static double now_ms(void)
 {
 	struct timespec t;
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -30,13 +31,13 @@ static void die(const struct error *err)
 	exit(1);
 }
 
-/* ms of `babeltrace2 -o dummy` on the traces; infinity when it is not installed. */
+/* Returns the time of `babeltrace2 -o dummy` on the traces, ms; 1e9 if it fails or is not installed. */
 static double run_babeltrace(const struct trace_spec *spec, size_t n)
 {
-	const char *argv[MOST + 4] = { "babeltrace2", "-o", "dummy" };
+	const char *argv[MAX_TRACES + 4] = { "babeltrace2", "-o", "dummy" };
 	for (size_t i = 0; i < n; i++)
 		argv[3 + i] = spec[i].dir;
-	const double begin = now();
+	const double begin = now_ms();
 	pid_t child = fork();
 	if (child == 0) {
 		if (!freopen("/dev/null", "w", stderr))
@@ -46,7 +47,7 @@ static double run_babeltrace(const struct trace_spec *spec, size_t n)
 	}
 	int status = 1;
 	waitpid(child, &status, 0);
-	return status ? 1e9 : now() - begin;
+	return status ? 1e9 : now_ms() - begin;
 }
 
 struct times { double load, walk; uint64_t events; };
@@ -54,11 +55,11 @@ struct times { double load, walk; uint64_t events; };
 static void run_load(const struct trace_spec *spec, size_t n, unsigned workers, struct times *best)
 {
 	struct error err = ERROR_INIT;
-	struct trace *t[MOST];
-	const double begin = now();
+	struct trace *t[MAX_TRACES];
+	const double begin = now_ms();
 	if (trace_load(spec, n, &(struct trace_options){ .workers = workers }, t, NULL, &err))
 		die(&err);
-	const double loaded = now();
+	const double loaded = now_ms();
 	uint64_t events = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct trace_cursor *c = trace_cursor_open(t[i], ALL_KINDS, -1, &err);
@@ -67,7 +68,7 @@ static void run_load(const struct trace_spec *spec, size_t n, unsigned workers, 
 			events++;
 		trace_cursor_close(c);
 	}
-	const double walked = now();
+	const double walked = now_ms();
 	for (size_t i = 0; i < n; i++)
 		trace_free(t[i]);
 	best->load = loaded - begin < best->load ? loaded - begin : best->load;
@@ -75,7 +76,7 @@ static void run_load(const struct trace_spec *spec, size_t n, unsigned workers, 
 	best->events = events;
 }
 
-static void report(const char *name, const struct trace_spec *spec, size_t n, bool compare)
+static void print_times(const char *name, const struct trace_spec *spec, size_t n, bool compare)
 {
 	struct times one = { 1e9, 1e9, 0 }, two = one;
 	double bt = 1e9;
@@ -92,20 +93,20 @@ static void report(const char *name, const struct trace_spec *spec, size_t n, bo
 	putchar('\n');
 }
 
-static void bench(const char *folder)
+static void bench_dir(const char *dir)
 {
 	struct trace_spec *spec = NULL;
 	size_t n = 0;
 	struct error err = ERROR_INIT;
-	if (trace_discover(folder, &spec, &n, NULL, &err))
+	if (trace_discover(dir, &spec, &n, NULL, &err))
 		die(&err);
-	const char *slash = strrchr(folder, '/');
-	report(slash ? slash + 1 : folder, spec, n < MOST ? n : MOST, true);
+	const char *slash = strrchr(dir, '/');
+	print_times(slash ? slash + 1 : dir, spec, n < MAX_TRACES ? n : MAX_TRACES, true);
 	for (size_t i = 0; i < n; i++) {
 		const struct trace_spec twice[] = { spec[i], spec[i] };
 		char name[64];
 		snprintf(name, sizeof name, "  trace %zu twice", i);
-		report(name, twice, 2, false);
+		print_times(name, twice, 2, false);
 	}
 	trace_specs_free(spec, n);
 }
@@ -115,9 +116,9 @@ int main(int argc, char **argv)
 	static const char recorded[] = SRCDIR "/../shared/traces/big", shipped[] = SRCDIR "/tests/data/fibonacci";
 	struct stat st;
 	for (int i = 1; i < argc; i++)
-		bench(argv[i]);
+		bench_dir(argv[i]);
 	if (argc < 2)
-		bench(stat(recorded, &st) ? shipped : recorded);
+		bench_dir(stat(recorded, &st) ? shipped : recorded);
 	struct rusage usage;
 	getrusage(RUSAGE_SELF, &usage);
 	printf("peak memory %.1f MiB\n", (double)usage.ru_maxrss / 1024);

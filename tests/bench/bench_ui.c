@@ -1,8 +1,8 @@
-/* Benchmark of the viewer at size, on a made-up history.
+/* Benchmark of the viewer on a large synthetic history.
  *
- * Usage: bench_ui [-n CHANGES] [-t THREADS] [-f FRAMES] [-o FILE]
- * Eight pCPUs, eight VMs of four vCPUs; the guests' threads take turns, with VM exits, and a host task on each pCPU
- * preempts.  Writes the history to FILE (removed unless -o was given), then runs the viewer's own benchmark on it. */
+ * Usage: bench_ui [-n CHANGES] [-t THREADS] [-f FRAMES] [-o FILE] Eight pCPUs, eight VMs of four vCPUs; the guests'
+ * threads alternate, with VM exits, and a CPU hog on each pCPU preempts. Writes the history to FILE (removed unless -o
+ * was given), then runs the viewer's own benchmark on it. */
 #include <inttypes.h>
 #include <locale.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ static _Noreturn void die(void)
 	exit(1);
 }
 
-static uint64_t dice(struct world *w, uint64_t n)
+static uint64_t random_below(struct world *w, uint64_t n)
 {
 	uint64_t z = w->seed += UINT64_C(0x9E3779B97F4A7C15);
 	z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -50,10 +50,11 @@ static uint64_t dice(struct world *w, uint64_t n)
 	return (z ^ (z >> 31)) % n;
 }
 
-static uint32_t declare(struct world *w, enum history_type type, unsigned set, const char *fmt, unsigned a, unsigned b)
-	__attribute__((format(printf, 4, 0)));
+static uint32_t declare_attribute(struct world *w, enum history_type type, unsigned set, const char *fmt, unsigned a,
+                                  unsigned b) __attribute__((format(printf, 4, 0)));
 
-static uint32_t declare(struct world *w, enum history_type type, unsigned set, const char *fmt, unsigned a, unsigned b)
+static uint32_t declare_attribute(struct world *w, enum history_type type, unsigned set, const char *fmt, unsigned a,
+                                  unsigned b)
 {
 	char path[160];
 	snprintf(path, sizeof path, fmt, a, b);
@@ -63,7 +64,7 @@ static uint32_t declare(struct world *w, enum history_type type, unsigned set, c
 	return attr;
 }
 
-static void put(struct world *w, uint32_t attr, int64_t value)
+static void put_value(struct world *w, uint32_t attr, int64_t value)
 {
 	w->changes++;
 	if (history_set(w->b, w->t, attr, value, &err) < 0)
@@ -87,10 +88,10 @@ static void declare_host(struct world *w, unsigned ts)
 	unsigned os = history_state_set(w->b, "owner", owner, VMS + 2);
 	for (unsigned p = 0; p < PCPUS; p++) {
 		w->pcpu[p] = (struct pcpu){
-			declare(w, HISTORY_INT, 0, "/Host/CPUs/CPU%u/Current Thread", p, 0),
-			declare(w, HISTORY_STATE, os, "/Host/CPUs/CPU%u/Owner", p, 0),
-			declare(w, HISTORY_STATE, ts, "/Host/Threads/%u/Status", HOG_TID(p), 0), -1 };
-		put_text(w, declare(w, HISTORY_STRING, 0, "/Host/Threads/%u/Name", HOG_TID(p), 0), "burnP%u", p, 0);
+			declare_attribute(w, HISTORY_INT, 0, "/Host/CPUs/CPU%u/Current Thread", p, 0),
+			declare_attribute(w, HISTORY_STATE, os, "/Host/CPUs/CPU%u/Owner", p, 0),
+			declare_attribute(w, HISTORY_STATE, ts, "/Host/Threads/%u/Status", HOG_TID(p), 0), -1 };
+		put_text(w, declare_attribute(w, HISTORY_STRING, 0, "/Host/Threads/%u/Name", HOG_TID(p), 0), "burnP%u", p, 0);
 	}
 }
 
@@ -99,68 +100,70 @@ static void declare_vcpu(struct world *w, unsigned v, unsigned vs, unsigned ts)
 	unsigned m = v / VCPUS, c = v % VCPUS, host = HOST_TID(v);
 	struct vcpu *vcpu = &w->vcpu[v];
 	*vcpu = (struct vcpu){
-		declare(w, HISTORY_STATE, vs, "/Virtual Machines/vm%u/CPUs/CPU%u/Status", m, c),
-		declare(w, HISTORY_INT, 0, "/Virtual Machines/vm%u/CPUs/CPU%u/Current Thread", m, c),
-		.host = declare(w, HISTORY_STATE, ts, "/Host/Threads/%u/Status", host, 0) };
+		declare_attribute(w, HISTORY_STATE, vs, "/Virtual Machines/vm%u/CPUs/CPU%u/Status", m, c),
+		declare_attribute(w, HISTORY_INT, 0, "/Virtual Machines/vm%u/CPUs/CPU%u/Current Thread", m, c),
+		.host = declare_attribute(w, HISTORY_STATE, ts, "/Host/Threads/%u/Status", host, 0) };
 	char name[16];
 	snprintf(name, sizeof name, "vm%u", m);
-	put(w, declare(w, HISTORY_REF, 0, "/Host/Threads/%u/VM", host, 0), history_ref(history_text(w->b, name, &err), c));
-	put_text(w, declare(w, HISTORY_STRING, 0, "/Host/Threads/%u/Name", host, 0), "CPU %u/KVM", c, 0);
-	put(w, declare(w, HISTORY_INT, 0, "/Virtual Machines/vm%u/CPUs/CPU%u/Host Thread", m, c), host);
-	put(w, declare(w, HISTORY_INT, 0, "/Virtual Machines/vm%u/CPUs/CPU%u/pCPU", m, c), v % PCPUS);
+	put_value(w, declare_attribute(w, HISTORY_REF, 0, "/Host/Threads/%u/VM", host, 0),
+	          history_ref(history_text(w->b, name, &err), c));
+	put_text(w, declare_attribute(w, HISTORY_STRING, 0, "/Host/Threads/%u/Name", host, 0), "CPU %u/KVM", c, 0);
+	put_value(w, declare_attribute(w, HISTORY_INT, 0, "/Virtual Machines/vm%u/CPUs/CPU%u/Host Thread", m, c), host);
+	put_value(w, declare_attribute(w, HISTORY_INT, 0, "/Virtual Machines/vm%u/CPUs/CPU%u/pCPU", m, c), v % PCPUS);
 	vcpu->first = vcpu->thread = (uint32_t)((uint64_t)w->threads * v / (VMS * VCPUS));
 	vcpu->threads = (uint32_t)((uint64_t)w->threads * (v + 1) / (VMS * VCPUS)) - vcpu->first;
 	for (uint32_t i = vcpu->first; i < vcpu->first + vcpu->threads; i++) {
-		w->thread[i].status = declare(w, HISTORY_STATE, ts, "/Virtual Machines/vm%u/Threads/%u/Status", m, i + 1);
-		put(w, w->thread[i].status, THREAD_BLOCKED);
-		put_text(w, declare(w, HISTORY_STRING, 0, "/Virtual Machines/vm%u/Threads/%u/Name", m, i + 1), "worker-%u", i, 0);
-		put(w, declare(w, HISTORY_INT, 0, "/Virtual Machines/vm%u/Threads/%u/CPU", m, i + 1), c);
+		w->thread[i].status = declare_attribute(w, HISTORY_STATE, ts, "/Virtual Machines/vm%u/Threads/%u/Status", m, i + 1);
+		put_value(w, w->thread[i].status, THREAD_BLOCKED);
+		put_text(w, declare_attribute(w, HISTORY_STRING, 0, "/Virtual Machines/vm%u/Threads/%u/Name", m, i + 1),
+		         "worker-%u", i, 0);
+		put_value(w, declare_attribute(w, HISTORY_INT, 0, "/Virtual Machines/vm%u/Threads/%u/CPU", m, i + 1), c);
 	}
-	put(w, vcpu->status, VCPU_IDLE);
+	put_value(w, vcpu->status, VCPU_IDLE);
 }
 
-/* The next vCPU of the pCPU takes over from the one before; now and then the hog does. */
+/* Switches a pCPU to a random vCPU of it, or, once in eight times, to the hog. */
 static void host_switch(struct world *w, unsigned p)
 {
 	struct pcpu *pcpu = &w->pcpu[p];
 	if (pcpu->vcpu >= 0) {
 		struct vcpu *old = &w->vcpu[pcpu->vcpu];
-		put(w, old->status, VCPU_PREEMPTED);
-		put(w, old->host, THREAD_PREEMPTED);
-		put(w, w->thread[old->thread].status, THREAD_VIRT_PREEMPTED);
+		put_value(w, old->status, VCPU_PREEMPTED);
+		put_value(w, old->host, THREAD_PREEMPTED);
+		put_value(w, w->thread[old->thread].status, THREAD_VIRT_PREEMPTED);
 	}
-	bool hog = dice(w, 8) == 0;
-	put(w, pcpu->hog, hog ? THREAD_RUNNING : THREAD_PREEMPTED);
-	pcpu->vcpu = hog ? -1 : (int64_t)(p + PCPUS * dice(w, VMS * VCPUS / PCPUS));
-	put(w, pcpu->current, hog ? HOG_TID(p) : HOST_TID(pcpu->vcpu));
-	put(w, pcpu->owner, hog ? 1 : 2 + pcpu->vcpu / VCPUS);
+	bool hog = random_below(w, 8) == 0;
+	put_value(w, pcpu->hog, hog ? THREAD_RUNNING : THREAD_PREEMPTED);
+	pcpu->vcpu = hog ? -1 : (int64_t)(p + PCPUS * random_below(w, VMS * VCPUS / PCPUS));
+	put_value(w, pcpu->current, hog ? HOG_TID(p) : HOST_TID(pcpu->vcpu));
+	put_value(w, pcpu->owner, hog ? 1 : 2 + pcpu->vcpu / VCPUS);
 	if (hog)
 		return;
 	struct vcpu *new = &w->vcpu[pcpu->vcpu];
-	put(w, new->host, THREAD_RUNNING);
-	put(w, new->status, VCPU_RUNNING);
-	put(w, new->current, new->thread + 1);
-	put(w, w->thread[new->thread].status, THREAD_RUNNING);
+	put_value(w, new->host, THREAD_RUNNING);
+	put_value(w, new->status, VCPU_RUNNING);
+	put_value(w, new->current, new->thread + 1);
+	put_value(w, w->thread[new->thread].status, THREAD_RUNNING);
 }
 
 static void guest_switch(struct world *w, struct vcpu *v)
 {
-	uint32_t next = v->first + (uint32_t)dice(w, v->threads);
+	uint32_t next = v->first + (uint32_t)random_below(w, v->threads);
 	if (next == v->thread)
 		return;
-	put(w, w->thread[v->thread].status, dice(w, 3) ? THREAD_BLOCKED : THREAD_PREEMPTED);
+	put_value(w, w->thread[v->thread].status, random_below(w, 3) ? THREAD_BLOCKED : THREAD_PREEMPTED);
 	v->thread = next;
-	put(w, v->current, next + 1);
-	put(w, w->thread[next].status, THREAD_RUNNING);
+	put_value(w, v->current, next + 1);
+	put_value(w, w->thread[next].status, THREAD_RUNNING);
 }
 
 static void vm_exit(struct world *w, struct vcpu *v)
 {
-	put(w, v->status, VCPU_VMM);
-	put(w, w->thread[v->thread].status, THREAD_VIRT_PREEMPTED);
-	w->t += 500 + (int64_t)dice(w, 2000);
-	put(w, v->status, VCPU_RUNNING);
-	put(w, w->thread[v->thread].status, THREAD_RUNNING);
+	put_value(w, v->status, VCPU_VMM);
+	put_value(w, w->thread[v->thread].status, THREAD_VIRT_PREEMPTED);
+	w->t += 500 + (int64_t)random_below(w, 2000);
+	put_value(w, v->status, VCPU_RUNNING);
+	put_value(w, w->thread[v->thread].status, THREAD_RUNNING);
 }
 
 static void write_world(const char *path, uint32_t threads, uint64_t changes)
@@ -175,11 +178,11 @@ static void write_world(const char *path, uint32_t threads, uint64_t changes)
 	for (unsigned v = 0; v < VMS * VCPUS; v++)
 		declare_vcpu(&w, v, vs, ts);
 	while (w.changes < changes) {
-		unsigned p = (unsigned)dice(&w, PCPUS), what = (unsigned)dice(&w, 16);
-		w.t += 1000 + (int64_t)dice(&w, 20000);
-		if (what == 0 || w.pcpu[p].vcpu < 0)
+		unsigned p = (unsigned)random_below(&w, PCPUS), choice = (unsigned)random_below(&w, 16);
+		w.t += 1000 + (int64_t)random_below(&w, 20000);
+		if (choice == 0 || w.pcpu[p].vcpu < 0)
 			host_switch(&w, p);
-		else if (what < 9)
+		else if (choice < 9)
 			guest_switch(&w, &w.vcpu[w.pcpu[p].vcpu]);
 		else
 			vm_exit(&w, &w.vcpu[w.pcpu[p].vcpu]);

@@ -24,7 +24,7 @@ const struct golden stream_golden[4] = {
 	  { { 0, 0 }, { 150130, 0xcc58cda98c811f6d }, { 1543, 0x7c8e8f316f980aed } } },
 };
 
-static void name_of(char *buf, size_t size, uint32_t i)
+static void attribute_name(char *buf, size_t size, uint32_t i)
 {
 	snprintf(buf, size, "/%s%" PRIu32, i < 64 ? "cpu" : "thr", i);
 }
@@ -43,7 +43,7 @@ int stream_build(const char *path, uint32_t attributes, uint64_t changes, const 
 	unsigned set = history_state_set(b, "status", names, STREAM_STATES);
 	for (uint32_t i = 0; i < attributes; i++) {
 		char name[32];
-		name_of(name, sizeof name, i);
+		attribute_name(name, sizeof name, i);
 		id[i] = history_attribute(b, name, i < 64 && i & 1 ? HISTORY_INT : HISTORY_STATE, set, err);
 	}
 	uint64_t h = STREAM_HASH;
@@ -69,13 +69,13 @@ uint32_t *stream_attributes(const struct history *h, uint32_t attributes)
 	uint32_t *id = malloc(attributes * sizeof *id);
 	for (uint32_t i = 0; id && i < attributes; i++) {
 		char name[32];
-		name_of(name, sizeof name, i);
+		attribute_name(name, sizeof name, i);
 		id[i] = history_find(h, name);
 	}
 	return id;
 }
 
-static uint64_t digest(uint32_t attr, const struct interval *iv)
+static uint64_t interval_digest(uint32_t attr, const struct interval *iv)
 {
 	uint64_t value = iv->value == HISTORY_NULL ? UINT64_MAX : (uint64_t)iv->value;
 	return stream_hash(stream_hash(stream_hash(stream_hash(STREAM_HASH, (uint64_t)iv->start), attr), value),
@@ -94,7 +94,7 @@ uint64_t stream_digest_full(const struct history *h, const uint32_t *id, uint32_
 			struct interval iv;
 			if (history_stab(h, id[a], t, &iv, NULL) || iv.value != value[id[a]])
 				break;
-			sum += digest(a, &iv);
+			sum += interval_digest(a, &iv);
 		}
 	}
 	free(value);
@@ -116,7 +116,7 @@ uint64_t stream_digest_grid(const struct history *h, const uint32_t *id, uint64_
 				continue;
 			last = iv.start;
 			++*intervals;
-			sum += digest(a, &iv);
+			sum += interval_digest(a, &iv);
 		}
 	}
 	return sum;
@@ -134,32 +134,32 @@ uint64_t stream_digest_range(const struct history *h, const uint32_t *id, uint64
 			return 0;
 		while (history_range_next(&c, &iv, NULL) == 1) {
 			++*intervals;
-			sum += digest(a, &iv);
+			sum += interval_digest(a, &iv);
 		}
 	}
 	return sum;
 }
 
-static bool same(const char *what, uint64_t div, uint64_t got, uint64_t want)
+static bool check_value(const char *label, uint64_t div, uint64_t got, uint64_t want)
 {
 	if (got != want)
-		fprintf(stderr, "%s, 1/%" PRIu64 " of the span: %" PRIx64 " instead of %" PRIx64 "\n", what, div, got, want);
+		fprintf(stderr, "%s, 1/%" PRIu64 " of the span: %" PRIx64 " instead of %" PRIx64 "\n", label, div, got, want);
 	return got == want;
 }
 
 bool stream_check(const struct history *h, const struct golden *g)
 {
 	uint32_t *id = stream_attributes(h, g->attributes);
-	bool ok = id && same("end", 1, (uint64_t)history_end(h), (uint64_t)g->last + 1000) &&
-		same("intervals", 1, history_intervals(h), g->changes + g->attributes) &&
-		same("full", 1, stream_digest_full(h, id, g->attributes), g->full);
+	bool ok = id && check_value("end", 1, (uint64_t)history_end(h), (uint64_t)g->last + 1000) &&
+		check_value("intervals", 1, history_intervals(h), g->changes + g->attributes) &&
+		check_value("full", 1, stream_digest_full(h, id, g->attributes), g->full);
 	uint64_t div = 1, n;
 	for (unsigned i = 0; i < 3 && ok; i++, div *= 100) {
-		ok = same("grid", div, stream_digest_grid(h, id, div, &n), g->grid[i].digest) &&
-			same("grid intervals", div, n, g->grid[i].intervals);
+		ok = check_value("grid", div, stream_digest_grid(h, id, div, &n), g->grid[i].digest) &&
+			check_value("grid intervals", div, n, g->grid[i].intervals);
 		if (i && ok)
-			ok = same("range", div, stream_digest_range(h, id, div, &n), g->range[i].digest) &&
-				same("range intervals", div, n, g->range[i].intervals);
+			ok = check_value("range", div, stream_digest_range(h, id, div, &n), g->range[i].digest) &&
+				check_value("range intervals", div, n, g->range[i].intervals);
 	}
 	free(id);
 	return ok;

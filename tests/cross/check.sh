@@ -1,10 +1,10 @@
 #!/bin/sh
 # usage: tests/cross/check.sh BUILD-FOLDER ARCH ROOT [TEST...]      from the top of the sources
 #
-# Builds for another architecture (Debian's name of it: arm64, s390x) with Debian's cross compiler in the folder ROOT, a
-# Debian 12 that mmdebstrap makes where there is none; compares histories and reports with those of this machine, byte for
-# byte; and runs the test suite, or the tests named ("none": none), under qemu-user.  Root, mmdebstrap, qemu-user-static
-# and the network are needed.  Prints what it checked, exits 1 at the first that does not hold, 77 where tools are missing.
+# Builds for another architecture (Debian's name: arm64, s390x) with Debian's cross compiler in ROOT, the root of a Debian 12,
+# which mmdebstrap creates if it is missing; compares histories and reports with those of this machine, byte for byte; and
+# runs the test suite, or the named tests ("none": none), under qemu-user.  Needs root, mmdebstrap, qemu-user-static and the
+# network.  Prints one line per check, exits with status 1 at the first failure, and with 77 if tools are missing.
 set -eu
 build=$(cd "$1" && pwd)
 arch=$2
@@ -26,7 +26,7 @@ esac
 	skip "qemu-user-static is not installed"
 
 make_root() {
-	# The packages of ./bootstrap: libraries for the other architecture, tools for this one.
+	# Packages of ./bootstrap: libraries of the other architecture, tools of this one.
 	list=crossbuild-essential-$arch
 	for package in $(sed -n "s/^\(build\|check\)_packages='\(.*\)'/\2/p" bootstrap); do
 		case $package in
@@ -35,12 +35,12 @@ make_root() {
 		*) list=$list,$package ;;
 		esac
 	done
-	# Without the security suite: it has fewer architectures, and a library must have one version for both.
+	# Without the security suite: it has fewer architectures, and both must have the same version of a library.
 	mmdebstrap --mode=root --variant=apt --architectures="$(dpkg --print-architecture),$arch" --include="$list" bookworm "$root" \
 		'deb http://deb.debian.org/debian bookworm main' >"$root.log" 2>&1 || die "mmdebstrap: $(tail -n 5 "$root.log")"
 }
 
-# C.UTF-8 is in files of that architecture's byte order, of which a root has only ours.
+# The files of C.UTF-8 depend on the byte order; a root has only those of this machine.
 foreign_locale() {
 	cp /etc/resolv.conf "$root/etc/"
 	chroot "$root" /bin/sh -c "apt-get -qq update && cd /tmp && apt-get -qq download libc-bin:$arch &&
@@ -57,7 +57,7 @@ for place in proc dev dev/pts; do
 done
 trap 'umount "$root/dev/pts" "$root/dev" "$root/proc"' EXIT INT TERM
 
-# What would be distributed is what is built; the tree may go on changing.
+# Builds a copy of the distributed files, so that the tree may change.
 rm -rf "$root/stealscope"
 cp "$build/stealscope" "$build/stealscope-sim" "$root/tmp/"
 make -C "$build" distdir distdir="$root/stealscope" >"$root.log" 2>&1 || die "make distdir: $(tail -n 5 "$root.log")"
@@ -67,7 +67,7 @@ inside "PKG_CONFIG_LIBDIR=/usr/lib/$triplet/pkgconfig:/usr/share/pkgconfig ./con
 inside 'make -j"$(nproc)" && make -j"$(nproc)" check TESTS=' >"$root.log" 2>&1 || die "make: $(tail -n 5 "$root.log")"
 say "it builds for $arch without warnings"
 
-# The same bytes: indexed there and here from the same relative paths.
+# Indexes the same relative paths with both programs and compares the bytes.
 mkdir "$root/stealscope/same"
 cp -R tests/data/fibonacci "$root/stealscope/same/"
 for scenario in 'overcommit 2' nested requests 'random --containers' 'churn --lost 0.1'; do
@@ -90,13 +90,13 @@ inside 'cd same && sh ask.sh ../stealscope there' || die "the program of $arch"
 (cd "$root/stealscope/same" && sh ask.sh "$root/tmp/stealscope" here) || die 'the program of this machine'
 cd "$root/stealscope/same"
 for here in here.*; do
-	diff -r "$here" "there.${here#here.}" >&2 || die "$here is another on $arch"
+	diff -r "$here" "there.${here#here.}" >&2 || die "$here differs on $arch"
 done
 say "$(find here.* -type f | wc -l) files (histories, reports, exports) are the same, byte for byte"
 if [ "${1-}" = none ]; then
 	exit 0
 fi
-# shellcheck disable=SC2016  # the shell inside knows both
+# shellcheck disable=SC2016  # expanded by the shell inside
 patiently='PATIENCE=20 PYTHONPATH=$PWD/tests/cross make -k -j"$(nproc)" check'
 if [ $# -gt 0 ]; then
 	inside "$patiently TESTS='$*'" || die 'tests'

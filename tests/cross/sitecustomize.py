@@ -1,5 +1,5 @@
-"""Under emulation a program takes some ten times as long, and more where others use the machine too: every limit of time that a
-test sets is so many times longer.  Python itself runs natively; it finds this file through PYTHONPATH."""
+"""Multiplies all timeouts of tests by PATIENCE: emulated programs take some ten times as long, and more on a busy machine.
+Python itself runs natively and finds this file through PYTHONPATH."""
 import os
 import subprocess
 

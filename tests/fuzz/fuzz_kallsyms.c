@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as a guest's kallsyms. */
+/* Fuzz target: input as the kallsyms of a guest. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +7,11 @@
 #include "cli/kallsyms.h"
 #include "fuzz_replay.h"
 
-#define LONGEST (1u << 16)  /* bytes of an input */
+#define MAX_INPUT (1u << 16)  /* maximum size of an input, bytes */
 
-/* What was read is in order, has names, and is found where it begins, unless it is the last one, of which no end is known. */
-static void check(const struct kallsyms *k)
+/* Checks that symbols are sorted, have names and are found by their start address. The last symbol has no known end and
+ * is never found. */
+static void check_symbols(const struct kallsyms *k)
 {
 	for (size_t i = 0; i < k->symbols; i++) {
 		const struct kallsym *s = &k->symbol[i], *next = i + 1 < k->symbols ? s + 1 : NULL;
@@ -29,11 +30,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct kallsyms k;
 	struct error err = ERROR_INIT;
 	int fd;
-	if (size > LONGEST)
+	if (size > MAX_INPUT)
 		return 0;
 	const char *path = replay_file(data, size, &fd);
 	if (kallsyms_read(path, &k, &err) == 0)
-		check(&k);
+		check_symbols(&k);
 	else if (!err.text[0] || strchr(err.text, '\n') || k.symbols)
 		abort();
 	kallsyms_release(&k);

@@ -1,4 +1,5 @@
-/* Fuzz target: any bytes as a table of requests (csv) and as a model.  What is not refused gives finite numbers. */
+/* Fuzz target: input as a table of requests (csv) and as a model. If the input is accepted, all results must be finite
+ * numbers. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "latency/latency.h"
 #include "fuzz_replay.h"
 
-#define MOST_ROWS 64  /* of a model: its cost is cubic in them */
+#define MAX_ROWS 64  /* maximum number of rows of a model: its cost is cubic in them */
 
 static void check_refusal(const struct error *err)
 {
@@ -44,7 +45,7 @@ static void try_table(const char *path)
 	const size_t rows = t.rows;
 	if (table_filter(&t, keep_half) + t.rows != rows)
 		abort();
-	table_filter(&t, table_soroban_keep);
+	table_filter(&t, table_soroban_keeps_row);
 	table_release(&t);
 }
 
@@ -52,7 +53,7 @@ static void try_model(const char *path)
 {
 	struct error err = ERROR_INIT;
 	struct gp *g = gp_load(path, &err);
-	struct gp_answer answer;
+	struct gp_prediction answer;
 	double x[GP_FEATURES] = { 0 };
 	if (!g) {
 		check_refusal(&err);
@@ -72,13 +73,13 @@ static void try_model(const char *path)
 	gp_free(g);
 }
 
-/* More rows than it can take its time for. */
+/* Returns true if there are too many rows for a fast run. */
 static bool is_long(const uint8_t *data, size_t size)
 {
 	size_t lines = 0;
 	for (size_t i = 0; i < size; i++)
 		lines += data[i] == '\n';
-	return lines > MOST_ROWS;
+	return lines > MAX_ROWS;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

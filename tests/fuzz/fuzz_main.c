@@ -1,4 +1,4 @@
-/* The program of a fuzz target without a fuzzer: replays the files that it is given, or its corpus. */
+/* main() of a fuzz target without a fuzzer: replays the given files, or the corpus of the target. */
 #include "fuzz_replay.h"
 
 #ifndef FUZZ_LIBFUZZER

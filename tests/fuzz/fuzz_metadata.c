@@ -1,12 +1,12 @@
-/* Fuzz target: any bytes as the metadata of a CTF trace, of which the head is read; and as a CTF 1.8 text. */
+/* Fuzz target: input as CTF metadata for the scanner, and as CTF 1.8 text for the parser. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "trace/discovery/metadata.h"
 #include "fuzz_replay.h"
 
-/* Whatever it says, what is kept of it ends. */
-static void check(const struct metadata *m)
+/* Checks that all strings are terminated. */
+static void check_terminated(const struct metadata *m)
 {
 	if (!memchr(m->hostname, 0, sizeof m->hostname) || !memchr(m->tracer, 0, sizeof m->tracer) ||
 	    !memchr(m->uuid, 0, sizeof m->uuid) || !memchr(m->clock_uuid, 0, sizeof m->clock_uuid) ||
@@ -18,9 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct metadata m;
 	struct error err = ERROR_INIT;
-	const char *dir = replay_folder((const struct replay_file[]){ { "metadata", data, size } }, 1);
+	const char *dir = replay_dir((const struct replay_file[]){ { "metadata", data, size } }, 1);
 	if (metadata_read(dir, &m, &err) == 0)
-		check(&m);
+		check_terminated(&m);
 	else if (err.status != STATUS_INPUT || !err.text[0])
 		abort();
 	char *text = malloc(size + 1);
@@ -29,7 +29,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(text, data, size);
 	text[size] = '\0';
 	metadata_scan(text, &m);
-	check(&m);
+	check_terminated(&m);
 	free(text);
 	return 0;
 }

@@ -1,12 +1,12 @@
-/* Fuzz target: any bytes as a CTF stream and LTTng's index of it, whose length, / 8, the first two bytes say. */
+/* Fuzz target: input as LTTng's index and the CTF stream. The first two bytes contain the length of the index / 8. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "trace/ctf/packets.h"
 #include "fuzz_replay.h"
 
-/* What is said of the file is in the file, in its order. */
-static void check(const struct stream_file *f)
+/* Checks that packets are inside the file and in order. */
+static void check_packets(const struct stream_file *f)
 {
 	uint64_t end = 0;
 	for (size_t i = 0; i < f->packets; i++) {
@@ -16,7 +16,7 @@ static void check(const struct stream_file *f)
 		end = p->offset + p->size;
 		packets_may_cut(f, i);
 	}
-	if (f->extra > f->bytes || (f->indexed && f->misled))
+	if (f->extra_bytes > f->bytes || (f->has_index && f->index_damaged))
 		abort();
 }
 
@@ -24,16 +24,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 2)
 		return 0;
-	const size_t wanted = ((size_t)data[0] << 8 | data[1]) * 8, n = wanted < size - 2 ? wanted : size - 2;
-	const char *dir = replay_folder((const struct replay_file[]){
+	const size_t index_size = ((size_t)data[0] << 8 | data[1]) * 8, n = index_size < size - 2 ? index_size : size - 2;
+	const char *dir = replay_dir((const struct replay_file[]){
 		{ "index/stream.idx", data + 2, n }, { "stream", data + 2 + n, size - 2 - n } }, 2);
 	struct stream_file *list;
 	size_t files;
 	if (stream_files_list(dir, &list, &files))
 		abort();
 	for (size_t i = 0; i < files; i++) {
-		stream_file_read(&list[i]);
-		check(&list[i]);
+		stream_file_find_packets(&list[i]);
+		check_packets(&list[i]);
 	}
 	if (files && !stream_files_same(list, files, list, files))
 		abort();

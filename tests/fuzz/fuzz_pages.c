@@ -1,5 +1,5 @@
-/* Fuzz target: any bytes as what a machine's folder in a recording says beside its pages: about.yaml and, behind lines of
- * dashes, header_page and the statistics of its CPU. */
+/* Fuzz target: input as the description files of a recorded machine's pages: about.yaml and, after lines of dashes,
+ * header_page and the statistics of a CPU. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,25 +8,25 @@
 
 #define PARTS 3
 
-static const char cut[] = "\n----\n";
+static const char separator[] = "\n----\n";
 
 static struct replay_file next_part(const char *name, const uint8_t **at, const uint8_t *end)
 {
 	const size_t left = (size_t)(end - *at);
-	const uint8_t *dashes = memmem(*at, left, cut, sizeof cut - 1);
+	const uint8_t *dashes = memmem(*at, left, separator, sizeof separator - 1);
 	const struct replay_file part = { name, *at, dashes ? (size_t)(dashes - *at) : left };
-	*at = dashes ? dashes + sizeof cut - 1 : end;
+	*at = dashes ? dashes + sizeof separator - 1 : end;
 	return part;
 }
 
-/* No count has a time outside of what an int64_t holds, and a later one has no earlier time. */
-static void check(const struct pages *p)
+/* Checks that times fit into an int64_t and increase with the counter. */
+static void check_pages(const struct pages *p)
 {
 	int64_t last = INT64_MIN;
-	if (p->begin > p->end || p->kept < 0 || p->cpus != 1 || p->data_at >= p->page)
+	if (p->begin > p->end || p->overwrite_ns < 0 || p->cpus != 1 || p->data_offset >= p->page)
 		abort();
 	for (uint64_t ahead = 0; ahead < UINT64_C(1) << 62; ahead = 2 * ahead + 1) {
-		const int64_t now = trace_scale_ns(&p->scale, p->scale.count + ahead);
+		const int64_t now = clock_scale_ns(&p->scale, p->scale.count + ahead);
 		if (now < last)
 			abort();
 		last = now;
@@ -41,9 +41,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const uint8_t *at = data, *const end = data + size;
 	for (size_t i = 0; i < PARTS; i++)
 		file[i] = next_part(name[i], &at, end);
-	struct pages *p = pages_read(replay_folder(file, PARTS + 1), &err);
+	struct pages *p = pages_read(replay_dir(file, PARTS + 1), &err);
 	if (p)
-		check(p);
+		check_pages(p);
 	else if (err.status != STATUS_INPUT || strchr(err.text, '\n'))
 		abort();
 	pages_free(p);

@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as blocks of records, which may come back from a temporary file that somebody changed. */
+/* Fuzz target: input as blocks of records, because another process may have changed the temporary file. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	stream_init(&s);
 	for (size_t at = 0, n; at < size; at += n) {
 		n = size - at < 1000 ? size - at : 1000;
-		struct block b = { .data = mem_new(n + RECORD_ROOM, 1), .len = (uint32_t)n, .last = last };
+		struct block b = { .data = mem_new(n + RECORD_OVERREAD, 1), .len = (uint32_t)n, .last = last };
 		memcpy(b.data, data + at, n);
 		store->resident += n;
 		*ARRAY_PUSH(s.block, s.len, s.cap) = b;

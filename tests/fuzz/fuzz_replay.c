@@ -12,11 +12,11 @@
 
 #include "base/mem.h"
 
-#define LONGEST (1u << 20)
+#define MAX_INPUT (1u << 20)
 
 int replay(const char *path)
 {
-	static uint8_t data[LONGEST];
+	static uint8_t data[MAX_INPUT];
 	FILE *f = fopen(path, "rb");
 	if (!f) {
 		perror(path);
@@ -32,10 +32,11 @@ int replay_main(int argc, char **argv)
 {
 	int failed = 0;
 	char pattern[256];
-	const char *name = strstr(argv[0], "fuzz_");
+	static const char prefix[] = "fuzz_";
+	const char *slash = strrchr(argv[0], '/'), *program = slash ? slash + 1 : argv[0], *name = strstr(program, prefix);
 	for (int i = 1; i < argc; i++)
 		failed |= replay(argv[i]);
-	snprintf(pattern, sizeof pattern, "tests/fuzz/corpus-%s/*", name ? name + sizeof "fuzz_" - 1 : argv[0]);
+	snprintf(pattern, sizeof pattern, "tests/fuzz/corpus-%s/*", name ? name + sizeof prefix - 1 : program);
 	return argc > 1 ? failed : replay_all(pattern, replay);
 }
 
@@ -64,33 +65,33 @@ const char *replay_file(const uint8_t *data, size_t size, int *fd)
 	return path;
 }
 
-static char *folder;
+static char *temp_dir;
 
-static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw)
 {
 	(void)st;
-	(void)kind;
-	(void)where;
+	(void)type;
+	(void)ftw;
 	return remove(path);
 }
 
-static void remove_folder(void)
+static void remove_temp_dir(void)
 {
-	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-	free(folder);
+	nftw(temp_dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+	free(temp_dir);
 }
 
-static void make_folder(void)
+static void make_temp_dir(void)
 {
 	const char *env = getenv("TMPDIR");
-	folder = mem_printf("%s/stealscope-fuzz-XXXXXX", env && *env ? env : "/tmp");
-	if (!mkdtemp(folder) || atexit(remove_folder))
+	temp_dir = mem_printf("%s/stealscope-fuzz-XXXXXX", env && *env ? env : "/tmp");
+	if (!mkdtemp(temp_dir) || atexit(remove_temp_dir))
 		abort();
 }
 
 static void write_file(const struct replay_file *file)
 {
-	char *path = mem_printf("%s/%s", folder, file->name), *slash = strrchr(path, '/');
+	char *path = mem_printf("%s/%s", temp_dir, file->name), *slash = strrchr(path, '/');
 	const int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
 	int fd = open(path, flags, 0600);
 	if (fd < 0) {
@@ -104,11 +105,11 @@ static void write_file(const struct replay_file *file)
 	free(path);
 }
 
-const char *replay_folder(const struct replay_file *file, size_t n)
+const char *replay_dir(const struct replay_file *file, size_t n)
 {
-	if (!folder)
-		make_folder();
+	if (!temp_dir)
+		make_temp_dir();
 	for (size_t i = 0; i < n; i++)
 		write_file(&file[i]);
-	return folder;
+	return temp_dir;
 }

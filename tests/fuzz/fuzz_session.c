@@ -1,4 +1,5 @@
-/* Fuzz target: any bytes as a session file, but no '/': whole file systems would be looked through for traces. */
+/* Fuzz target: input as a session file. '/' is replaced, because otherwise whole file systems would be searched for
+ * traces. */
 #include <stdlib.h>
 #include <string.h>
 

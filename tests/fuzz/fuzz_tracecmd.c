@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as a file of trace-cmd, of which everything but the data of the ring buffers is read. */
+/* Fuzz target: input as a trace-cmd file, of which all but the ring buffers is read. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,7 +9,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	int fd;
 	struct error err = ERROR_INIT;
-	struct dat *d = dat_read(replay_file(data, size, &fd), &err);
+	struct tracecmd_file *d = tracecmd_file_read(replay_file(data, size, &fd), &err);
 	if (!d && err.status != STATUS_INPUT)
 		abort();
 	uint64_t all = 0;
@@ -19,8 +19,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	for (size_t i = 0; d && i < d->shifts; i++)
 		for (size_t k = 0; k < 4; k++)
-			all += (uint64_t)shift_undo(&d->shift[i], (int64_t)(k << 40));
-	dat_free(d);
+			all += (uint64_t)time_shift_undo(&d->time_shift[i], (int64_t)(k << 40));
+	tracecmd_file_free(d);
 	close(fd);
 	return all == 1;
 }

@@ -1,4 +1,4 @@
-/* Fuzz target: any bytes as a layout and as a theme.
+/* Fuzz target: input as a layout and as a theme.
  *
  *   libFuzzer    clang -fsanitize=fuzzer,address,undefined -DFUZZ_LIBFUZZER ...   ./fuzz_yaml CORPUS src/trace/layouts themes
  *   AFL++        CC=afl-clang-fast;   afl-fuzz -i src/trace/layouts -o out -- ./fuzz_yaml @@
@@ -12,16 +12,16 @@
 #include "ui/widgets/theme.h"
 #include "fuzz_replay.h"
 
-#define LONGEST (1u << 16)  /* bytes of an input */
+#define MAX_INPUT (1u << 16)  /* maximum size of an input, bytes */
 
-/* Who refuses says why, in one line. */
+/* Checks that an error has a message of one line. */
 static void check_refusal(const struct error *err)
 {
 	if (!err->text[0] || strchr(err->text, '\n'))
 		abort();
 }
 
-/* The bytes behind the first ';' are matched against those before it, as a text against the pattern of a layout. */
+/* Matches the bytes after the first ';' as text, against the bytes before it as a layout pattern. */
 static void match_text(const char *text)
 {
 	int64_t value[2];
@@ -37,7 +37,7 @@ static void match_text(const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (size > LONGEST)
+	if (size > MAX_INPUT)
 		return 0;
 	char *text = malloc(size + 1);
 	struct theme theme = { 0 };

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Lets libFuzzer try targets: `make fuzz T=5m [TARGETS='told dat']`.  T is the time for each, or 200000x as many executions;
+# Lets libFuzzer try targets: `make fuzz T=5m [TARGETS='ipc tracecmd']`.  T is the time for each, or 200000x as many executions;
 # what is new in a corpus, and what crashed, stays in build-fuzz/.
 # For speed, temporary files are kept in memory, and of allocations only short stacks.
 #

@@ -1,8 +1,8 @@
-"""The lab: a KVM host and its guests, all under QEMU's emulation, in which recording is tried for real.
+"""The lab: a KVM host and its guests under QEMU's emulation, for tests of recording with real kernels.
 
-The folder that LAB names has it: build/ (a kernel, the host's initrd and its disk, in which /lab/l2.initrd is the guests'
-root) and scripts/20-start-l1.sh, which starts the host with a shell on the socket run/l1cmd.sock.  What that host and
-its guests lack for our purpose - this stealscope, ssh, socat - comes from this machine, through its second disk."""
+The directory LAB contains build/ (a kernel, the host's initrd, and its disk, in which /lab/l2.initrd is the root file system
+of the guests) and scripts/20-start-l1.sh, which starts the host with a shell on the socket run/l1cmd.sock.  Programs that
+the host and its guests lack (this stealscope, ssh, socat) are copied from this machine through the host's second disk."""
 import os
 import re
 import shutil
@@ -13,7 +13,7 @@ import tarfile
 import tempfile
 import time
 
-CPU = "max,-la57,-pku,-avx,-avx2,-fma,-f16c,-xsave"  # what nested guests survive
+CPU = "max,-la57,-pku,-avx,-avx2,-fma,-f16c,-xsave"  # nested guests crash with these features
 HOST_TOOLS = ["/usr/bin/ssh"]
 GUEST_TOOLS = ["/usr/bin/socat", "/usr/sbin/dropbear"]
 DEBIAN = ("modprobe vhost_vsock", "vmstart Debian 1 $(date +%FT%T) -device vhost-vsock-pci,guest-cid=3; gup Debian",
@@ -23,17 +23,17 @@ UBUNTU = ("bridge tapU; ip addr add 10.0.0.254/24 dev br0", "vmstart Ubuntu 2 $(
 
 
 class Hung(Exception):
-    """No answer in time.  (Emulated CPUs do hang now and then.)"""
+    """No answer in time.  (Emulated CPUs hang sometimes.)"""
 
 
 def missing(lab):
-    """What is not there, or nothing."""
+    """Returns the missing files."""
     files = [os.path.join(lab, "build", f) for f in ("vmlinuz", "l1.initrd", "l1.ext4")] + HOST_TOOLS + GUEST_TOOLS
     return [f for f in files if not os.path.exists(f)]
 
 
 def copy_program(path, root, merged=False):
-    """A program and its libraries; merged: /lib is a link to /usr/lib there."""
+    """Copies a program and its libraries; merged: /lib is a link to /usr/lib in the root."""
     out = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
     for file in {path, *re.findall(r"(/\S+)", out)}:
         to = root + ("/usr" + file if merged and file.startswith("/lib") else file)
@@ -42,7 +42,7 @@ def copy_program(path, root, merged=False):
             shutil.copy(file, to)
 
 
-def put(root, name, text, mode=0o644):
+def write_file(root, name, text, mode=0o644):
     path = os.path.join(root, name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as f:
@@ -51,7 +51,7 @@ def put(root, name, text, mode=0o644):
 
 
 def make_disk(lab, program):
-    """What the host unpacks over its root."""
+    """Writes the second disk: a tar archive that the host unpacks over its root."""
     with tempfile.TemporaryDirectory(dir=os.path.join(lab, "run")) as work:
         host, guest = os.path.join(work, "host"), os.path.join(work, "guest")
         for tool in HOST_TOOLS:
@@ -64,10 +64,10 @@ def make_disk(lab, program):
         key = os.path.join(work, "key")
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
         with open(key, encoding="utf-8") as f:
-            put(host, "root/.ssh/id_ed25519", f.read(), 0o600)
+            write_file(host, "root/.ssh/id_ed25519", f.read(), 0o600)
         with open(key + ".pub", encoding="utf-8") as f:
-            put(guest, "root/.ssh/authorized_keys", f.read(), 0o600)
-        put(host, "root/.ssh/config", "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n")
+            write_file(guest, "root/.ssh/authorized_keys", f.read(), 0o600)
+        write_file(host, "root/.ssh/config", "StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n")
         os.makedirs(os.path.join(guest, "etc/dropbear"))
         for folder, _, _ in os.walk(guest):
             os.chmod(folder, 0o755)
@@ -90,17 +90,17 @@ class Lab:
         make_disk(lab, program)
 
     def start_script(self, counted):
-        """What starts the host.  counted: one CPU, whose clock is the number of instructions that it has executed, a ns each."""
+        """Returns the script that starts the host.  counted: with one CPU whose clock counts executed instructions, 1 ns each."""
         script = os.path.join(self.lab, "scripts/20-start-l1.sh")
         if not counted:
             return script
         with open(script, encoding="utf-8") as f:
             text = f.read()
-        put(self.lab, "run/counted.sh", text.replace("thread=multi", "thread=single"), 0o755)
+        write_file(self.lab, "run/counted.sh", text.replace("thread=multi", "thread=single"), 0o755)
         return os.path.join(self.lab, "run/counted.sh")
 
     def boot(self, counted=False):
-        """Starts the host, prepared; some tries."""
+        """Starts and prepares the host, in up to three attempts."""
         script, more = self.start_script(counted), {"CPU": CPU}
         if counted:
             more = {"CPU": CPU + " -icount shift=0,sleep=off,align=off", "SMP": "1"}
@@ -128,8 +128,8 @@ class Lab:
         self.qemu = None
 
     def sh(self, line, timeout=60):
-        """A line for the host's shell (bash, always the same one): status, output.  What an earlier line, that was not waited
-        for, still says is left out."""
+        """Sends a line to the host's shell (always the same bash).  Returns its status and output, without output of earlier
+        lines that timed out."""
         self.lines += 1
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(os.path.join(self.lab, "run/l1cmd.sock"))
@@ -143,13 +143,14 @@ class Lab:
                     continue
                 done = re.search(rb"(?m)^@@%d (\d+)\r?\n@@RC 0\r?\n" % self.lines, text)
                 if done:
-                    said = re.split(r"(?m)^@@RC \d+\r?\n", text[:done.start()].decode("utf-8", "replace"))[-1]
-                    return int(done[1]), said.replace("\r", "")
+                    output = re.split(r"(?m)^@@RC \d+\r?\n", text[:done.start()].decode("utf-8", "replace"))[-1]
+                    return int(done[1]), output.replace("\r", "")
         raise Hung(f"no answer in {timeout} s: {line}\n{text.decode('utf-8', 'replace')}")
 
     def where(self):
-        """Where the host's CPUs stand, by its monitor, some times: a CPU that hangs stands still or goes round in a few places."""
-        seen = []
+        """Returns several samples of the program counters of the host's CPUs, from QEMU's monitor: a CPU that hangs stands still
+        or loops."""
+        samples = []
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(os.path.join(self.lab, "run/l1mon.sock"))
             s.settimeout(0.5)
@@ -160,11 +161,11 @@ class Lab:
                     while True:
                         text += s.recv(65536)
                 except socket.timeout:
-                    seen.append(" ".join(re.findall(r"RIP=(\S+)", text.decode("utf-8", "replace"))) or "no answer")
-        return "the host's CPUs are at " + ", ".join(seen)
+                    samples.append(" ".join(re.findall(r"RIP=(\S+)", text.decode("utf-8", "replace"))) or "no answer")
+        return "program counters of the host's CPUs: " + ", ".join(samples)
 
     def guests(self, lines=DEBIAN + UBUNTU):
-        """Debian (one CPU; a shell behind its vsock) and Ubuntu (two; ssh)."""
+        """Starts Debian (one CPU; a shell on its vsock) and Ubuntu (two CPUs; ssh)."""
         for line in lines:
             status, text = self.sh(line, 320)
             if status or "TIMEOUT" in text:

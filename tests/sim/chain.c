@@ -1,11 +1,11 @@
-/* Who waits for whom: locks of a machine, and messages that a thread of the host carries into a guest: packets to another
- * VM, or what a disk answers.  Which wakeup was whose doing is written beside the other truth. */
+/* Threads that wait for each other: locks of a machine, and messages that a host thread carries into a guest (packets of
+ * another VM, answers of a disk). Writes causes.csv with the true cause of each wakeup. */
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "truth.h"
 
-/* ---- Locks: the one who waits longest gets it. */
+/* ---- Locks: handed over to the longest waiter. */
 
 void lock_take(struct cpu *c, struct thread *t, struct lock *l)
 {
@@ -21,7 +21,7 @@ void lock_take(struct cpu *c, struct thread *t, struct lock *l)
 	cpu_push(c, OP_SWITCH, NULL);
 }
 
-/* Nobody sleeps: whoever looks first when it is free gets it. */
+/* Tries to get a spinlock: the first thread that tries while the lock is free gets it. Returns false if it is not free. */
 bool lock_spin(struct cpu *c, struct thread *t, struct lock *l)
 {
 	if (l->owner && !t->spins_since) {
@@ -65,7 +65,7 @@ struct thread *carrier_add(struct machine *vm, const char *name, bool of_qemu, u
 	return t;
 }
 
-static void hand_in(struct cpu *c, struct thread *carrier, struct thread *to)
+static void queue_message(struct cpu *c, struct thread *carrier, struct thread *to)
 {
 	struct carrier *k = carrier->carrier;
 
@@ -74,13 +74,13 @@ static void hand_in(struct cpu *c, struct thread *carrier, struct thread *to)
 	cpu_push(c, OP_WAKING, carrier);
 }
 
-/* The guest's thread t has left its VM: what it sends is carried by a thread of the host. */
+/* Called when the guest's thread t exited to send a message: hands the message to the host thread that carries it. */
 void carrier_kick(struct cpu *c, struct thread *t)
 {
-	hand_in(c, t->sends_by, t->sends_to);
+	queue_message(c, t->sends_by, t->sends_to);
 }
 
-/* What there is to carry next; NULL: nothing. */
+/* Returns the receiver of the next message; NULL: none. */
 struct thread *carrier_next(struct thread *t)
 {
 	struct carrier *k = t->carrier;
@@ -92,7 +92,7 @@ struct thread *carrier_next(struct thread *t)
 	return k->now;
 }
 
-/* Thread t of the host, on CPU c, raises the interrupt in which it arrives, or hands it to who serves the other VM. */
+/* Delivers a message: thread t of the host, on CPU c, raises the interrupt, or hands it to the carrier of the other VM. */
 void carrier_deliver(struct cpu *c, struct thread *t)
 {
 	struct thread *to = t->carrier->now;
@@ -100,7 +100,7 @@ void carrier_deliver(struct cpu *c, struct thread *t)
 	struct irq q = { .kind = IRQ_DEV, .inner = t->carrier->is_net, .t = to };
 
 	if (to->m != t->carrier->vm) {
-		hand_in(c, to->m->net, to);
+		queue_message(c, to->m->net, to);
 		return;
 	}
 	truth_raise(c, guest, to);
@@ -109,36 +109,36 @@ void carrier_deliver(struct cpu *c, struct thread *t)
 
 /* ---- Truth */
 
-static FILE *file(struct sim *s)
+static FILE *cause_file(struct sim *s)
 {
 	return s->truth ? s->truth->cause : NULL;
 }
 
-static void line(struct cpu *c, const char *what, const struct thread *t, const struct cpu *guest)
+static void write_cause(struct cpu *c, const char *kind, const struct thread *t, const struct cpu *guest)
 {
 	const char *in = c->handlers ? strtab_get(&c->m->sim->names, (uint32_t)c->handler[c->handlers - 1]) : "thread";
 
-	if (file(c->m->sim))
-		fprintf(file(c->m->sim), "%lld,%s,%s,%d,%s,%d,%s,%d\n", (long long)c->m->sim->now, what,
+	if (cause_file(c->m->sim))
+		fprintf(cause_file(c->m->sim), "%lld,%s,%s,%d,%s,%d,%s,%d\n", (long long)c->m->sim->now, kind,
 		        t->m->is_host ? "host" : t->m->name, t->tid, c->m->is_host ? "host" : c->m->name, c->cur->tid, in,
 		        guest ? (int)guest->number : -1);
 }
 
 void truth_wake(struct cpu *c, const struct thread *t)
 {
-	line(c, "wake", t, c->host ? c : NULL);
+	write_cause(c, "wake", t, c->host ? c : NULL);
 }
 
 void truth_spin(const struct thread *t, bool got)
 {
 	struct sim *s = t->m->sim;
 
-	if (file(s))
-		fprintf(file(s), "%lld,%s,%s,%d,%s,%d,%lld,-1\n", (long long)s->now, got ? "spin" : "spins", t->m->name, t->tid,
-		        t->m->name, t->spins_for->tid, (long long)t->spins_since);
+	if (cause_file(s))
+		fprintf(cause_file(s), "%lld,%s,%s,%d,%s,%d,%lld,-1\n", (long long)s->now, got ? "spin" : "spins", t->m->name,
+		        t->tid, t->m->name, t->spins_for->tid, (long long)t->spins_since);
 }
 
 void truth_raise(struct cpu *c, const struct cpu *guest, const struct thread *t)
 {
-	line(c, "raise", t, guest);
+	write_cause(c, "raise", t, guest);
 }

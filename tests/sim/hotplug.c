@@ -1,10 +1,12 @@
-/* VMs, and CPUs of VMs, come and go.
+/* Hotplug of VMs and of CPUs of VMs.
  *
- * Who does that is the main thread of the VM's QEMU, by steps of its program (workload.c).  A CPU is plugged by starting
- * its thread, and is online in the guest from its first entry on.  To unplug it the guest is asked to take it offline,
- * which moves its threads elsewhere; when it is quiet its thread is told to die.  A VM ends when all its threads have.
+ * The main thread of the VM's QEMU executes hotplug by steps of its program (workload.c). It plugs a CPU by starting the
+ * CPU's thread; the CPU is online in the guest after its first VM entry. To unplug a CPU it requests the guest to take
+ * the CPU offline, which moves its threads elsewhere; when the CPU is idle, its thread is made to exit. A VM ends when
+ * all its threads have exited.
  *
- * The thread of a CPU that has none is the `nobody` of its machine: dead for ever, so nothing of the CPU goes on. */
+ * A CPU without a thread has its machine's `nobody` as thread, which is dead forever, so no activity of the CPU
+ * continues. */
 #include "base/mem.h"
 #include "sim.h"
 
@@ -26,7 +28,7 @@ void vcpu_attach(struct cpu *guest, struct thread *t)
 	*ARRAY_PUSH(s->life, s->lives, s->life_cap) = (struct life){ guest->m, guest->number, t->tid, t->pid };
 }
 
-/* Its thread is dead: whatever was to happen on this CPU does not. */
+/* Detaches the dead thread from its CPU; everything planned on this CPU is dropped. */
 void vcpu_detach(struct cpu *guest)
 {
 	cpu_pause(guest);
@@ -37,8 +39,8 @@ void vcpu_detach(struct cpu *guest)
 	truth_vcpu(guest);
 }
 
-/* QEMU, on CPU c, starts the thread of a CPU. */
-static void plug(struct cpu *c, struct cpu *guest)
+/* Starts the thread of a CPU, in QEMU on CPU c. */
+static void plug_cpu(struct cpu *c, struct cpu *guest)
 {
 	cpu_push(c, OP_FORK, NULL)->c = guest;
 }
@@ -46,7 +48,7 @@ static void plug(struct cpu *c, struct cpu *guest)
 void vm_plug_all(struct cpu *c, struct machine *vm)
 {
 	for (unsigned i = 0; i < vm->boot_cpus; i++)
-		plug(c, &vm->cpu[i]);
+		plug_cpu(c, &vm->cpu[i]);
 }
 
 static unsigned count_online(const struct machine *vm)
@@ -58,14 +60,14 @@ static unsigned count_online(const struct machine *vm)
 	return n;
 }
 
-/* Plugs a CPU, or begins to unplug one, or leaves it at that. */
+/* Plugs a random CPU, begins to unplug it, or does nothing. */
 void vm_change(struct cpu *c, struct machine *vm)
 {
 	struct irq q = { .kind = IRQ_OFFLINE };
 	struct cpu *guest = &vm->cpu[rng_range(&c->m->sim->rng, 0, (int64_t)vm->cpus - 1)];
 
 	if (vcpu_gone(guest))
-		plug(c, guest);
+		plug_cpu(c, guest);
 	else if (guest->number > 0 && guest->online && count_online(vm) > 1)
 		kvm_deliver(guest, &q, c);
 }
@@ -83,7 +85,7 @@ static void kill_thread(struct cpu *c, struct cpu *guest)
 		cpu_interrupt(vcpu_pcpu(guest));
 }
 
-/* The threads of CPUs that are offline die, once they are quiet; a thread may have come late. */
+/* Ends the threads of offline CPUs that are idle; repeats the offline request if a thread arrived late. */
 void vm_reap(struct cpu *c, struct machine *vm)
 {
 	struct irq q = { .kind = IRQ_OFFLINE };

@@ -1,15 +1,16 @@
-/* Where a CPU and the guest's CPU that it executes meet: entries, exits, interrupts for the guest.
+/* KVM: VM entries, exits, and interrupts for the guest.
  *
- * While the vCPU's thread is in guest mode its CPU has no activity.  An interruption freezes the guest at once; the
- * exit is recorded a moment later, and guest mode (in the truth too) lasts until that record.
+ * While the vCPU's thread is in guest mode, the CPU that runs it has no activity. An interruption freezes the guest
+ * immediately; the exit is recorded a little later, and guest mode (also in the truth) lasts until that record.
  *
- * A guest that is a hypervisor itself cannot do that alone (SVM intercepts VMRUN): each entry into its own guest, and
- * each exit out of it, is an exit of its vCPU to the machine below. */
+ * A guest that is a hypervisor cannot enter its own guest alone (SVM intercepts VMRUN): each entry and each exit there
+ * is also an exit of its vCPU to the machine below. */
 #include "base/mem.h"
 #include "sim.h"
 
 static const int32_t exit_reason[EXIT_KINDS] = {
-	[EXIT_INTR] = 96, [EXIT_VINTR] = 100, [EXIT_CPUID] = 114, [EXIT_HLT] = 120, [EXIT_IO] = 123, [EXIT_DISK] = 123, [EXIT_KICK] = 1024,
+	[EXIT_INTR] = 96, [EXIT_VINTR] = 100, [EXIT_CPUID] = 114, [EXIT_HLT] = 120, [EXIT_IO] = 123, [EXIT_DISK] = 123,
+	              [EXIT_KICK] = 1024,
 	[EXIT_MSR] = 124, [EXIT_IPI] = 124, [EXIT_NESTED] = 128, [EXIT_VMMCALL] = 129, [EXIT_NPF] = 1024, [EXIT_PAUSE] = 119,
 	[EXIT_FETCH] = 1024, [EXIT_MMIO] = 1024,
 };
@@ -33,31 +34,31 @@ void kvm_leave(struct cpu *guest, const struct op *op)
 
 	cpu_pause(guest);
 	exit_op = cpu_push(c, OP_EXIT, op->t);
-	exit_op->what = op->what;
+	exit_op->arg = op->arg;
 	exit_op->c = op->c;
 	exit_op->a = op->a;
 	exit_op->b = op->b;
 	if (c->host)
-		cpu_push_front(c, OP_LEAVE, NULL)->what = EXIT_NESTED;
+		cpu_push_front(c, OP_LEAVE, NULL)->arg = EXIT_NESTED;
 	cpu_next(c);
 }
 
 void kvm_interrupt(struct cpu *c)
 {
 	cpu_pause(c->cur->vcpu);
-	cpu_push(c, OP_EXIT, NULL)->what = EXIT_INTR;
+	cpu_push(c, OP_EXIT, NULL)->arg = EXIT_INTR;
 }
 
-/* The vCPU's thread sleeps on its machine until a device has answered. */
-static void io_blocks(struct cpu *c, struct thread *t, int64_t ns)
+/* Blocks the vCPU's thread on its machine until a device answers. */
+static void block_for_io(struct cpu *c, struct thread *t, int64_t ns)
 {
 	t->want = WANT_DISK;
 	queue_push(&c->m->sim->queue, c->m->sim->now + ns, DUE_HOSTIO, t, 0);
 	cpu_push(c, OP_SWITCH, NULL);
 }
 
-/* As KVM does: a halt begins with a look whether it is over, again and again, while nobody else wants the CPU. */
-static void halt(struct cpu *c, struct thread *t)
+/* Begins a halt; with --poll, KVM checks repeatedly whether the halt has ended, while no other thread wants the CPU. */
+static void begin_halt(struct cpu *c, struct thread *t)
 {
 	if (!c->m->sim->opt.poll || !c->m->is_host) {
 		t->want = WANT_HALT;
@@ -91,7 +92,7 @@ void kvm_poll(struct cpu *c)
 	}
 }
 
-/* How long the next halt may be polled: longer when this one was a bit too long, not at all when it was far too long. */
+/* Adapts the polling limit: longer if this halt was a little too long, zero if it was far too long. */
 void kvm_adapt(struct cpu *c)
 {
 	struct thread *t = c->cur;
@@ -121,18 +122,18 @@ void kvm_exit(struct cpu *c, const struct op *op)
 	struct thread *t = c->cur;
 	struct cpu *guest = t->vcpu;
 	struct sim *s = c->m->sim;
-	uint64_t rip = op->what == EXIT_HLT ? UINT64_C(0xffffffff91606ada) : op->what == EXIT_INTR ? 0x4016cc : 0x402533;
+	uint64_t rip = op->arg == EXIT_HLT ? UINT64_C(0xffffffff91606ada) : op->arg == EXIT_INTR ? 0x4016cc : 0x402533;
 	int64_t vcpu_id = s->opt.bad_vcpu_id ? (int64_t)(0x40ce8000u + (unsigned)t->tid * 64u) : (int64_t)guest->number;
 
 	t->in_guest = false;
-	t->fetches = op->what == EXIT_FETCH;
-	RECORD(c, REC_KVM_EXIT, N(exit_reason[op->what]), N(rip), N(2), N(0), N(0), N(0), N(0), N(vcpu_id));
+	t->fetches = op->arg == EXIT_FETCH;
+	RECORD(c, REC_KVM_EXIT, N(exit_reason[op->arg]), N(rip), N(2), N(0), N(0), N(0), N(0), N(vcpu_id));
 	truth_vcpu(guest);
 	truth_pcpu(c);
-	switch ((enum exit_kind)op->what) {
+	switch ((enum exit_kind)op->arg) {
 	case EXIT_HLT:
 		if (!guest->virqs && !guest->irqs) {
-			halt(c, t);
+			begin_halt(c, t);
 		}
 		break;
 	case EXIT_VMMCALL: {
@@ -156,11 +157,11 @@ void kvm_exit(struct cpu *c, const struct op *op)
 		carrier_kick(c, op->t);
 		break;
 	case EXIT_IO: case EXIT_MMIO:
-		cpu_push(c, OP_USEREXIT, t)->a = op->what == EXIT_IO ? 2 : 6;
-		io_blocks(c, t, op->a);
+		cpu_push(c, OP_USEREXIT, t)->a = op->arg == EXIT_IO ? 2 : 6;
+		block_for_io(c, t, op->a);
 		break;
 	case EXIT_FETCH:
-		io_blocks(c, t, op->a);
+		block_for_io(c, t, op->a);
 		break;
 	default:
 		cpu_push(c, OP_NOP, NULL);
@@ -188,7 +189,7 @@ void kvm_entry(struct cpu *c)
 	int64_t vcpu_id = c->m->sim->opt.bad_vcpu_id ? 0x40ce8000 : (int64_t)t->vcpu->number;
 
 	if (c->irqs || c->resched || t->vcpu->kick || t->dying)
-		return;  /* looked once more before entering: not now */
+		return;  /* last check before the entry */
 	RECORD(c, REC_KVM_ENTRY, N(vcpu_id));
 	t->in_guest = true;
 	t->vcpu->online = t->vcpu->online || !t->vcpu->was_online;
@@ -196,23 +197,24 @@ void kvm_entry(struct cpu *c)
 	truth_vcpu(t->vcpu);
 	truth_pcpu(c);
 	if (c->host)
-		cpu_push(c, OP_LEAVE, NULL)->what = EXIT_NESTED;
+		cpu_push(c, OP_LEAVE, NULL)->arg = EXIT_NESTED;
 	else
 		cpu_resume(t->vcpu);
 }
 
-/* What is noticed on CPU `from`, for a guest of that machine or one inside it: the next on the way gets it. */
+/* Forwards an interrupt, noticed on CPU `from`, to a guest of that machine or a guest nested in it: to the next vCPU on
+ * the way. */
 void kvm_forward(const struct op *op, struct cpu *from)
 {
-	struct irq q = { .kind = op->what, .t = op->t, .who = (void *)(intptr_t)op->a };
+	struct irq q = { .kind = op->arg, .t = op->t, .owner = (void *)(intptr_t)op->a };
 	struct cpu *next = op->c;
 
 	while (vcpu_pcpu(next)->m != from->m)
 		next = vcpu_pcpu(next);
-	kvm_deliver(next, next == op->c ? &q : &(struct irq)IRQ_FOR(op->c, q.kind, q.t, q.who), from);
+	kvm_deliver(next, next == op->c ? &q : &(struct irq)IRQ_FOR(op->c, q.kind, q.t, q.owner), from);
 }
 
-/* An interrupt for the guest; `from` is the CPU below on which it is noticed. */
+/* Delivers an interrupt to the guest. from: CPU of the machine below that notices the interrupt. */
 void kvm_deliver(struct cpu *guest, const struct irq *q, struct cpu *from)
 {
 	struct thread *t = guest->host;

@@ -1,11 +1,11 @@
-/* Machines, their CPUs and threads come into being and go. */
+/* Creates and frees machines, their CPUs and threads. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "sim.h"
 
-#define REUSED 300  /* ids below are not given a second time, as in Linux */
+#define REUSED 300  /* smallest id that is reused, as in Linux */
 
 static const struct truth_track untracked = { 0, NOTHING };
 
@@ -14,7 +14,7 @@ struct thread *thread_new(struct machine *m, uint32_t name, const struct step *p
 	struct sim *s = m->sim;
 	struct thread *t = s->free;
 	int32_t tid = m->next_tid;
-	uint32_t gen = t ? t->timer_gen + 1 : 0;  /* of the one whose memory this is: its timers mean nothing now */
+	uint32_t gen = t ? t->timer_gen + 1 : 0;  /* invalidates timers of the previous thread in this memory */
 
 	if (m->threads >= m->tids - REUSED)
 		return NULL;
@@ -36,7 +36,7 @@ struct thread *thread_new(struct machine *m, uint32_t name, const struct step *p
 	return t;
 }
 
-/* The memory is used again, never given back: a stale pointer finds a thread, if not the one it knew. */
+/* Frees a thread, but keeps the memory for reuse, so that a stale pointer points to some thread. */
 void thread_free(struct thread *t)
 {
 	truth_end_thread(t);
@@ -48,7 +48,7 @@ void thread_free(struct thread *t)
 	t->m->sim->free = t;
 }
 
-/* A thread that exists before tracing begins, asleep until `start` (host ns; NOTHING = for ever). */
+/* Adds a thread that exists before tracing begins. start: end of its sleep, host ns; NOTHING: sleeps forever. */
 struct thread *thread_add(struct machine *m, const char *name, const struct step *prog, int64_t start,
                           uint64_t affinity)
 {
@@ -74,7 +74,7 @@ uint32_t vcpu_thread_name(const struct cpu *guest)
 	return strtab_put(&s->names, s->opt.plain_names ? "qemu-system-x86" : name);
 }
 
-/* Gives a guest's CPU a thread on the machine below that was there before tracing began. */
+/* Adds the thread that runs a guest's CPU, on the machine below; it exists before tracing begins. */
 void vcpu_thread(struct cpu *guest)
 {
 	struct machine *below = guest->m->below;
@@ -94,7 +94,8 @@ static void cpu_init(struct machine *m, unsigned number)
 
 	*c = (struct cpu){
 		.m = m, .number = number, .live = m->is_host, .online = m->is_host, .host = m->is_host ? NULL : &m->nobody,
-		.current = untracked, .owner = untracked, .interrupt = untracked, .vstatus = untracked, .vthread = untracked, .out_by = untracked,
+		.current = untracked, .owner = untracked, .interrupt = untracked, .vstatus = untracked, .vthread = untracked,
+		           .out_by = untracked,
 		.pcpu = untracked,
 	};
 	snprintf(name, sizeof name, "swapper/%u", number);
@@ -107,7 +108,7 @@ static void cpu_init(struct machine *m, unsigned number)
 	c->key = number * UINT64_C(1000000) + 1;
 }
 
-/* below: NULL for the host. */
+/* Adds a machine. below: machine that runs it; NULL: it is the host. */
 struct machine *machine_add(struct sim *s, const char *name, unsigned cpus, struct machine *below)
 {
 	struct machine *m = mem_new(1, sizeof *m);

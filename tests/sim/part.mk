@@ -1,4 +1,4 @@
-# The simulator: deterministic traces with the truth beside them (also installed)
+# The simulator: deterministic traces and their truth (also installed)
 bin_PROGRAMS += stealscope-sim
 noinst_LIBRARIES += tests/libsim.a
 tests_libsim_a_SOURCES = \
@@ -28,7 +28,7 @@ stealscope_sim_LDADD = tests/libsim.a $(BASE_LIBS)
 dist_man_MANS += man/stealscope-sim.1
 dist_check_SCRIPTS += tests/test_sim.sh
 
-# What the analysis finds is what the simulator did: some seeds in check, hundreds in check-long.
+# Compares the analysis with the simulator: some seeds in check, hundreds in check-long.
 check_PROGRAMS += tests/test_truth
 tests_test_truth_SOURCES = tests/test_truth.c tests/slice.h tests/truth_cases.c tests/truth_cases.h \
 	tests/truth_unknown.c tests/truth_unknown.h tests/truth_file.c tests/truth_file.h tests/truth_records.c tests/truth_records.h \

@@ -1,4 +1,4 @@
-/* Random numbers: splitmix64 and integer arithmetic, so that a seed means the same on every machine. */
+/* Random numbers: splitmix64 and integer arithmetic, so that a seed yields the same numbers on every machine. */
 #include "base/int128.h"
 #include "sim.h"
 
@@ -27,8 +27,8 @@ bool rng_chance(struct rng *r, int64_t per_million)
 	return per_million > 0 && rng_range(r, 0, 999999) < per_million;
 }
 
-/* -log2 of a uniform number in 16.16 fixed point (the bits below the leading one stand for their logarithm; the error
- * is below 9 %), times ln 2 = 45426 / 65536. */
+/* Returns an exponential random number: -log2 of a uniform number in 16.16 fixed point (the bits below the leading one
+ * approximate their logarithm, with an error below 9 %), times ln 2 = 45426 / 65536. */
 int64_t rng_exp(struct rng *r, int64_t mean)
 {
 	uint64_t u = rng_next(r) | (1U << 20);

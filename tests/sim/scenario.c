@@ -1,12 +1,12 @@
-/* The scenarios: which machines, which threads, what they do.  One function each, one table. */
+/* Scenarios: machines, threads and their workloads. One function each, listed in one table. */
 #include <string.h>
 
 #include "sim.h"
 
-#define RESIDUAL (7 * SEC)  /* how long residual_timer lasts, unless told */
-#define BOOT (8 * MS)       /* from the start of a VM's QEMU to the first thread of the guest */
+#define RESIDUAL (7 * SEC)  /* default duration of residual_timer */
+#define BOOT (8 * MS)       /* time from the start of a VM's QEMU to the first thread of the guest */
 
-static bool missing(const struct sim *s, const char *name)
+static bool is_missing(const struct sim *s, const char *name)
 {
 	for (unsigned i = 0; i < s->opt.missings; i++)
 		if (!strcmp(s->opt.missing[i], name))
@@ -14,17 +14,17 @@ static bool missing(const struct sim *s, const char *name)
 	return false;
 }
 
-/* idle: nothing wakes often, so that a day of trace is a matter of millions of records */
-static struct machine *host_add_some(struct sim *s, unsigned pcpus, bool idle)
+/* Adds the host. idle_guest: its threads wake rarely, so that a day of trace has only millions of records. */
+static struct machine *host_add_some(struct sim *s, unsigned pcpus, bool idle_guest)
 {
 	struct machine *m;
 
 	if (s->opt.pcpus)
 		pcpus = (unsigned)s->opt.pcpus;
 	m = machine_add(s, "hypervisor", pcpus, NULL);
-	m->traced = !missing(s, "host");
-	thread_add(m, "lttng-consumerd", workload[idle ? WL_LAZY_TRACER : WL_TRACER], s->begin + 100 * US, UINT64_MAX);
-	thread_add(m, "sshd", workload[idle ? WL_DAEMON : WL_QEMU], s->begin + rng_range(&s->rng, 1 * MS, 50 * MS),
+	m->traced = !is_missing(s, "host");
+	thread_add(m, "lttng-consumerd", workload[idle_guest ? WL_LAZY_TRACER : WL_TRACER], s->begin + 100 * US, UINT64_MAX);
+	thread_add(m, "sshd", workload[idle_guest ? WL_DAEMON : WL_QEMU], s->begin + rng_range(&s->rng, 1 * MS, 50 * MS),
 	           UINT64_MAX);
 	return m;
 }
@@ -36,19 +36,19 @@ static struct machine *host_add(struct sim *s, unsigned pcpus)
 
 struct plan {
 	const char *name;
-	struct machine *below; /* the guest that runs it; NULL: the host */
+	struct machine *below; /* guest that runs the VM; NULL: the host */
 	unsigned vcpus;
-	uint64_t affinity;     /* CPUs that its vCPUs may use, 0 = all */
-	int64_t offset, ppb;   /* of its clock against that of the machine below */
+	uint64_t affinity;     /* CPUs that its vCPUs may use; 0: all */
+	int64_t offset, ppb;   /* offset (ns) and drift of its clock against the clock of the machine below */
 	struct quota_group *group;
-	int64_t from, to;      /* when it is traced, ns after the beginning; 0 = always */
-	bool changes;          /* its CPUs, and perhaps itself, come and go: */
+	int64_t from, to;      /* traced interval, ns after the beginning; 0: always */
+	bool changes;          /* hotplug: its CPUs, and perhaps the VM itself, come and go */
 	unsigned spare;        /* CPUs that may be plugged */
-	int64_t born, dies;    /* ns after the beginning; 0 = before and after all */
-	bool idle;             /* it sleeps most of the time */
+	int64_t born, dies;    /* ns after the beginning; 0: exists from the beginning, or to the end */
+	bool idle;             /* sleeps most of the time */
 };
 
-/* The QEMU of a VM: it is there, with its CPUs, or will be started. */
+/* Adds the QEMU of a VM: running, with its CPUs, or still to be started. */
 static void qemu_add(struct machine *m, const struct plan *p)
 {
 	struct sim *s = m->sim;
@@ -76,7 +76,7 @@ static struct machine *guest_add(struct sim *s, const struct plan *p)
 	int64_t boots = s->begin + (p->born ? p->born + BOOT : 0);
 
 	m = machine_add(s, p->name, p->vcpus + p->spare, below);
-	m->traced = !missing(s, p->name) && (below->traced || below->is_host);
+	m->traced = !is_missing(s, p->name) && (below->traced || below->is_host);
 	m->trace_from = s->begin + p->from > boots ? s->begin + p->from : boots;
 	if (p->to)
 		m->trace_to = s->begin + p->to;
@@ -98,7 +98,7 @@ static struct machine *guest_add(struct sim *s, const struct plan *p)
 	return m;
 }
 
-static struct machine *guest(struct sim *s, const char *name, unsigned vcpus, uint64_t affinity, int64_t offset,
+static struct machine *add_guest(struct sim *s, const char *name, unsigned vcpus, uint64_t affinity, int64_t offset,
                              int64_t ppb)
 {
 	struct plan p = { .name = name, .vcpus = vcpus, .affinity = affinity, .offset = offset, .ppb = ppb };
@@ -106,7 +106,7 @@ static struct machine *guest(struct sim *s, const char *name, unsigned vcpus, ui
 	return guest_add(s, &p);
 }
 
-static int64_t after(struct sim *s, int64_t ns)
+static int64_t after_begin(struct sim *s, int64_t ns)
 {
 	return s->begin + ns + rng_range(&s->rng, 0, 900 * US);
 }
@@ -116,8 +116,8 @@ static int pulse(struct sim *s)
 	struct machine *g;
 
 	host_add(s, 2);
-	g = guest(s, "Debian", 1, UINT64_MAX, -5284822 * US, 58);
-	thread_add(g, "wk-pulse", workload[WL_PULSE], after(s, 150 * MS), UINT64_MAX);
+	g = add_guest(s, "Debian", 1, UINT64_MAX, -5284822 * US, 58);
+	thread_add(g, "wk-pulse", workload[WL_PULSE], after_begin(s, 150 * MS), UINT64_MAX);
 	return 0;
 }
 
@@ -125,41 +125,41 @@ static int fibonacci(struct sim *s)
 {
 	struct machine *g, *h = host_add(s, 2);
 
-	g = guest(s, "Debian", 1, 2, -5422619 * US, 100000);
-	thread_add(g, "sh", workload[WL_FIB_SHELL], after(s, 400 * MS), UINT64_MAX);
-	thread_add(h, "burnP6", workload[WL_HOG], after(s, 200 * MS), 2);
+	g = add_guest(s, "Debian", 1, 2, -5422619 * US, 100000);
+	thread_add(g, "sh", workload[WL_FIB_SHELL], after_begin(s, 400 * MS), UINT64_MAX);
+	thread_add(h, "burnP6", workload[WL_HOG], after_begin(s, 200 * MS), 2);
 	return 0;
 }
 
-/* Computes from one moment to another (ns after the beginning), then ends. */
+/* Adds a thread that computes in [from, to], ns after the beginning, then exits. */
 static void timed_hog(struct machine *m, const char *name, int64_t from, int64_t to, uint64_t affinity)
 {
-	thread_add(m, name, workload[WL_CC], after(m->sim, from), affinity)->until = m->sim->begin + to;
+	thread_add(m, name, workload[WL_CC], after_begin(m->sim, from), affinity)->until = m->sim->begin + to;
 }
 
-/* Executions 1, 2 and 7 are alone; 3 to 5 share, 6 does so for a moment. */
+/* Executions 1, 2 and 7 of the task run alone; 3 to 5 share the CPU, 6 for a short time. */
 static int critical_task(struct sim *s)
 {
 	struct machine *debian, *ubuntu, *h = host_add(s, 2);
 
-	debian = guest(s, "Debian", 1, 1, 3700 * MS, -41000);
-	ubuntu = guest(s, "Ubuntu", 2, 1, -91 * SEC, 76000);
-	thread_add(debian, "spawner", workload[WL_CRITICAL_SHELL], after(s, 300 * MS), UINT64_MAX);
+	debian = add_guest(s, "Debian", 1, 1, 3700 * MS, -41000);
+	ubuntu = add_guest(s, "Ubuntu", 2, 1, -91 * SEC, 76000);
+	thread_add(debian, "spawner", workload[WL_CRITICAL_SHELL], after_begin(s, 300 * MS), UINT64_MAX);
 	timed_hog(ubuntu, "cc", 2100 * MS, 5360 * MS, 2);
 	timed_hog(h, "burnP6", 2150 * MS, 5380 * MS, 1);
 	return 0;
 }
 
-/* The task shares its CPU until half-time; then a timer of the idle Ubuntu keeps interrupting it. */
+/* The task shares its CPU in the first half; in the second half a timer of the idle Ubuntu interrupts it. */
 static int residual_timer(struct sim *s)
 {
 	int64_t half = (s->end == INT64_MAX ? RESIDUAL : s->end - s->begin) / 2;
 	struct machine *debian, *ubuntu, *h = host_add(s, 2);
 	struct bare *b = &s->bare[s->bares++];
 
-	debian = guest(s, "Debian", 1, 1, 1200 * MS, 20000);
-	ubuntu = guest(s, "Ubuntu", 1, 1, -2 * SEC, -64000);
-	thread_add(debian, "critical_task", workload[WL_HOG], after(s, half / 10), UINT64_MAX);
+	debian = add_guest(s, "Debian", 1, 1, 1200 * MS, 20000);
+	ubuntu = add_guest(s, "Ubuntu", 1, 1, -2 * SEC, -64000);
+	thread_add(debian, "critical_task", workload[WL_HOG], after_begin(s, half / 10), UINT64_MAX);
 	timed_hog(ubuntu, "cc", half / 20, half, UINT64_MAX);
 	timed_hog(h, "burnP6", half / 15, half, 1);
 	b->c = &ubuntu->cpu[0];
@@ -179,22 +179,23 @@ static int overcommit(struct sim *s)
 		struct machine *g;
 
 		snprintf(name, sizeof name, "vm%02d", (int)i);
-		g = guest(s, name, 1 + (unsigned)(i % 2), UINT64_MAX, rng_range(&s->rng, -60 * SEC, 60 * SEC),
+		g = add_guest(s, name, 1 + (unsigned)(i % 2), UINT64_MAX, rng_range(&s->rng, -60 * SEC, 60 * SEC),
 		              rng_range(&s->rng, -90000, 90000));
 		for (int k = 0; k < 3; k++) {
 			enum workload wl = mix[rng_range(&s->rng, 0, 5)];
 
 			thread_add(g, k == 0 ? "app" : k == 1 ? "db" : "cron", workload[wl],
-			           after(s, rng_range(&s->rng, 1 * MS, 60 * MS)), UINT64_MAX);
+			           after_begin(s, rng_range(&s->rng, 1 * MS, 60 * MS)), UINT64_MAX);
 		}
 	}
 	return 0;
 }
 
 /* A guest that sleeps most of the time. */
-static int idle(struct sim *s)
+static int idle_guest(struct sim *s)
 {
-	struct plan p = { .name = "Debian", .vcpus = 2, .affinity = UINT64_MAX, .offset = 3600 * SEC, .ppb = 12500, .idle = true };
+	struct plan p = { .name = "Debian", .vcpus = 2, .affinity = UINT64_MAX, .offset = 3600 * SEC, .ppb = 12500,
+	                  .idle = true };
 	int64_t span = s->end == INT64_MAX ? SEC : s->end - s->begin;
 	struct machine *g;
 
@@ -204,8 +205,8 @@ static int idle(struct sim *s)
 		p.to = span - rng_range(&s->fault, span / 5, span / 3);
 	}
 	g = guest_add(s, &p);
-	thread_add(g, "cron", workload[WL_DAEMON], after(s, 5 * MS), UINT64_MAX);
-	thread_add(g, "nginx", workload[WL_DAEMON], after(s, 5 * MS), UINT64_MAX);
+	thread_add(g, "cron", workload[WL_DAEMON], after_begin(s, 5 * MS), UINT64_MAX);
+	thread_add(g, "nginx", workload[WL_DAEMON], after_begin(s, 5 * MS), UINT64_MAX);
 	return 0;
 }
 
@@ -213,12 +214,12 @@ static int churn(struct sim *s)
 {
 	struct machine *g, *h = host_add(s, 2);
 
-	g = guest(s, "Debian", 2, UINT64_MAX, 17 * SEC, 35000);
+	g = add_guest(s, "Debian", 2, UINT64_MAX, 17 * SEC, 35000);
 	for (int i = 0; i < 4; i++)
-		thread_add(g, "make", workload[WL_FORKER], after(s, 2 * MS), UINT64_MAX);
-	thread_add(g, "java", workload[WL_THREADED], after(s, 2 * MS), UINT64_MAX);
+		thread_add(g, "make", workload[WL_FORKER], after_begin(s, 2 * MS), UINT64_MAX);
+	thread_add(g, "java", workload[WL_THREADED], after_begin(s, 2 * MS), UINT64_MAX);
 	for (int i = 0; i < 2; i++)
-		thread_add(h, "cron", workload[WL_FORKER], after(s, 2 * MS), UINT64_MAX);
+		thread_add(h, "cron", workload[WL_FORKER], after_begin(s, 2 * MS), UINT64_MAX);
 	return 0;
 }
 
@@ -227,23 +228,23 @@ static int requests(struct sim *s)
 	struct machine *g, *h = host_add(s, 2);
 	struct thread *server;
 
-	g = guest(s, "Debian", 1, 2, -5357583 * US, 100000);
+	g = add_guest(s, "Debian", 1, 2, -5357583 * US, 100000);
 	server = thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX);
 	server_add(server);
-	thread_add(g, "reqclient", workload[WL_CLIENT], after(s, 100 * MS), UINT64_MAX);
+	thread_add(g, "reqclient", workload[WL_CLIENT], after_begin(s, 100 * MS), UINT64_MAX);
 	for (int64_t i = 0; i < s->opt.hogs; i++)
-		thread_add(h, "burnP6", workload[WL_HOG], after(s, 20 * MS), 2);
+		thread_add(h, "burnP6", workload[WL_HOG], after_begin(s, 20 * MS), 2);
 	return 0;
 }
 
-static bool is_there(const struct sim *s, const char *name)
+static bool is_included(const struct sim *s, const char *name)
 {
 	return !s->opt.without || strcmp(s->opt.without, name) != 0;
 }
 
-/* A request server, and one thing that may be different from one run to the next: the computation of another VM on its
- * CPU, the same where nobody is pinned (crowd), the CPU that it is pinned to, a task beside it (light: of nice 19; idle:
- * SCHED_IDLE; weight: of nice 0), exits, a quota, or how much a request computes. */
+/* A request server, and one planted change: computation of another VM on its CPU (vm), the same without pinning (crowd),
+ * another CPU that the server is pinned to (pin), a task on the same CPU (light: nice 19; idle: SCHED_IDLE; weight: nice
+ * 0), exits, a quota, or more computation per request (slow). */
 static int planted(struct sim *s)
 {
 	static const char *const cause[] = {
@@ -273,31 +274,32 @@ static int planted(struct sim *s)
 	if (plant == EXITS)
 		g->exit_mean = 60 * US;
 	server_add(thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX));
-	thread_add(g, "reqclient", workload[WL_CLIENT], after(s, 100 * MS), UINT64_MAX);
-	ubuntu = guest(s, "Ubuntu", 1, plant == CROWD ? UINT64_MAX : 2, 77 * SEC, -30000);
-	if (is_there(s, "cc"))
-		thread_add(ubuntu, "cc", workload[plant == VM || plant == CROWD ? WL_HOG : WL_DAEMON], after(s, 30 * MS), UINT64_MAX);
-	if (is_there(s, "burnP6"))
-		thread_add(h, "burnP6", workload[WL_HOG], after(s, 20 * MS), plant == CROWD ? UINT64_MAX : 1);
-	if ((plant == LIGHT || plant == IDLE || plant == WEIGHT) && is_there(s, "make")) {
-		struct thread *beside = thread_add(h, "make", workload[WL_HOG], after(s, 20 * MS), 2);
+	thread_add(g, "reqclient", workload[WL_CLIENT], after_begin(s, 100 * MS), UINT64_MAX);
+	ubuntu = add_guest(s, "Ubuntu", 1, plant == CROWD ? UINT64_MAX : 2, 77 * SEC, -30000);
+	if (is_included(s, "cc"))
+		thread_add(ubuntu, "cc", workload[plant == VM || plant == CROWD ? WL_HOG : WL_DAEMON], after_begin(s, 30 * MS),
+		           UINT64_MAX);
+	if (is_included(s, "burnP6"))
+		thread_add(h, "burnP6", workload[WL_HOG], after_begin(s, 20 * MS), plant == CROWD ? UINT64_MAX : 1);
+	if ((plant == LIGHT || plant == IDLE || plant == WEIGHT) && is_included(s, "make")) {
+		struct thread *beside = thread_add(h, "make", workload[WL_HOG], after_begin(s, 20 * MS), 2);
 		beside->nice = plant == LIGHT ? 19 : 0;
 		beside->weight = plant == IDLE ? 3 : 0;
 	}
 	return 0;
 }
 
-/* A VM inside a VM.  A quarter of the time its critical_task is alone, then it shares its CPU with another thread of its
- * own VM, then its VM with a task of the VM around it, then that VM with a task of the host. */
+/* A VM inside a VM. In the four quarters its critical_task runs alone, then shares its CPU with another thread of its
+ * VM, then the VM shares its CPU with a task of the outer VM, then the outer VM with a task of the host. */
 static int nested(struct sim *s)
 {
 	int64_t quarter = (s->end == INT64_MAX ? 4 * SEC : s->end - s->begin) / 4;
 	struct machine *outer, *inner, *h = host_add(s, 2);
 	struct plan p = { .name = "Inner", .vcpus = 1, .affinity = 1, .offset = 4100 * MS, .ppb = -33000 };
 
-	outer = p.below = guest(s, "Outer", 2, UINT64_MAX, -77 * SEC, 52000);
+	outer = p.below = add_guest(s, "Outer", 2, UINT64_MAX, -77 * SEC, 52000);
 	inner = guest_add(s, &p);
-	thread_add(inner, "critical_task", workload[WL_HOG], after(s, 3 * MS), UINT64_MAX);
+	thread_add(inner, "critical_task", workload[WL_HOG], after_begin(s, 3 * MS), UINT64_MAX);
 	timed_hog(inner, "cc", quarter, 2 * quarter, UINT64_MAX);
 	timed_hog(outer, "make", 2 * quarter, 3 * quarter, 1);
 	timed_hog(h, "burnP6", 3 * quarter, 4 * quarter, 1);
@@ -305,28 +307,29 @@ static int nested(struct sim *s)
 	return 0;
 }
 
-/* ---- everything drawn from the seed --------------------------------------------------------------------------- */
+/* ---- random: everything drawn from the seed */
 
 static void random_threads(struct sim *s, struct machine *m)
 {
-	static const struct { const char *name; uint8_t wl; } any[] = {
+	static const struct { const char *name; uint8_t wl; } kinds[] = {
 		{ "burnP6", WL_HOG }, { "cc", WL_BURST_HOG }, { "make", WL_FORKER }, { "nginx", WL_SLEEPER },
 		{ "audio", WL_PERIODIC },
 		{ "dd", WL_DISK }, { "fio", WL_BLOCKIO }, { "perf", WL_EXITS }, { "java", WL_THREADED }, { "lazy", WL_QEMU },
 	};
 	int64_t n = rng_range(&s->rng, m->is_host ? 0 : 1, 4), born = m->boots - s->begin;
 
-	if (rng_chance(&s->rng, 350000)) {  /* ids are soon used again */
+	if (rng_chance(&s->rng, 350000)) {  /* a small pid_max: ids are reused soon */
 		m->next_tid = m->next_tid < 290 ? 290 : m->next_tid;
 		m->tids = 300 + (int32_t)rng_range(&s->rng, 60, 100);
 	}
 	for (int64_t i = 0; i < n; i++) {
-		int64_t k = rng_range(&s->rng, 0, sizeof any / sizeof *any - 1);
+		int64_t k = rng_range(&s->rng, 0, sizeof kinds / sizeof *kinds - 1);
 		uint64_t affinity = rng_chance(&s->rng, 300000) ? UINT64_C(1) << rng_range(&s->rng, 0, (int64_t)m->cpus - 1)
 		                                                : UINT64_MAX;
 
-		thread_add(m, any[k].name, workload[any[k].wl], born + after(s, rng_range(&s->rng, 1 * MS, 80 * MS)), affinity)->rt =
-			any[k].wl == WL_PERIODIC && rng_chance(&s->rng, 300000);
+		thread_add(m, kinds[k].name, workload[kinds[k].wl], born + after_begin(s, rng_range(&s->rng, 1 * MS, 80 * MS)),
+		           affinity)->rt =
+			kinds[k].wl == WL_PERIODIC && rng_chance(&s->rng, 300000);
 	}
 }
 
@@ -365,14 +368,14 @@ static struct plan random_plan(struct sim *s, const char *name)
 	return p;
 }
 
-/* Some threads of the host live in a container: a pid namespace of their own, or one of cgroups alone. */
+/* Puts some threads of the host into a container: a pid namespace of their own, or a cgroup namespace alone. */
 static void random_container(struct sim *s, struct machine *h)
 {
 	uint32_t ns = (uint32_t)(4026532000 + rng_range(&s->rng, 1, 900));
 
 	for (int64_t n = rng_range(&s->rng, 1, 3); n > 0; n--) {
 		struct thread *t = thread_add(h, "nginx", workload[rng_chance(&s->rng, 500000) ? WL_SLEEPER : WL_FORKER],
-		                              after(s, rng_range(&s->rng, 1 * MS, 50 * MS)), UINT64_MAX);
+		                              after_begin(s, rng_range(&s->rng, 1 * MS, 50 * MS)), UINT64_MAX);
 
 		*(s->opt.seed % 2 ? &t->cgroup_ns : &t->ns) = ns;
 	}
@@ -386,7 +389,7 @@ static struct machine *random_guest(struct sim *s, const struct plan *p)
 	random_threads(s, g);
 	if (rng_chance(&s->rng, 350000)) {
 		server_add(thread_add(g, "reqserver", workload[WL_SERVER], NOTHING, UINT64_MAX));
-		thread_add(g, "reqclient", workload[WL_CLIENT], g->boots - s->begin + after(s, 10 * MS), UINT64_MAX);
+		thread_add(g, "reqclient", workload[WL_CLIENT], g->boots - s->begin + after_begin(s, 10 * MS), UINT64_MAX);
 	}
 	return g;
 }
@@ -410,7 +413,7 @@ static int random_scenario(struct sim *s)
 		struct plan p = random_plan(s, inner);
 
 		p.below = g;
-		p.group = NULL;  /* only the host has them */
+		p.group = NULL;  /* only VMs of the host have a quota group */
 		p.born = p.born ? p.born + g->boots - s->begin : 0;
 		if (rng_chance(&s->rng, 500000))
 			g = random_guest(s, &p);
@@ -418,7 +421,7 @@ static int random_scenario(struct sim *s)
 	return 0;
 }
 
-/* Waits of all kinds: for locks, for a disk that a thread of QEMU serves, for a server in another VM, beside hogs. */
+/* Waits of all kinds: for locks, for a disk served by a thread of QEMU, for a server in another VM, with hogs. */
 static int chain(struct sim *s)
 {
 	struct machine *h = host_add(s, 3), *g[2];
@@ -426,42 +429,43 @@ static int chain(struct sim *s)
 	char name[32];
 
 	for (int i = 0; i < 2; i++) {
-		g[i] = guest(s, i ? "Ubuntu" : "Debian", i ? 1 : 2, i ? 4 : 3, i * SEC, 1000 * (1 - 2 * i));
+		g[i] = add_guest(s, i ? "Ubuntu" : "Debian", i ? 1 : 2, i ? 4 : 3, i * SEC, 1000 * (1 - 2 * i));
 		snprintf(name, sizeof name, "vhost-%d", (int)g[i]->qemu_pid);
 		net[i] = carrier_add(g[i], name, false, UINT64_MAX);
 		disk[i] = carrier_add(g[i], "IO io0", true, UINT64_MAX);
 		for (int k = 0; k < 2 + 2 * !i; k++)
-			thread_add(g[i], "locker", workload[WL_LOCKER], after(s, 2 * MS), UINT64_MAX);
-		t = thread_add(g[i], "synio", workload[WL_ASKER], after(s, 2 * MS), UINT64_MAX);
+			thread_add(g[i], "locker", workload[WL_LOCKER], after_begin(s, 2 * MS), UINT64_MAX);
+		t = thread_add(g[i], "synio", workload[WL_ASKER], after_begin(s, 2 * MS), UINT64_MAX);
 		t->sends_by = disk[i];
 		t->sends_to = t;
 	}
-	t = thread_add(g[0], "client", workload[WL_ASKER], after(s, 20 * MS), UINT64_MAX);
+	t = thread_add(g[0], "client", workload[WL_ASKER], after_begin(s, 20 * MS), UINT64_MAX);
 	t->sends_by = net[0];
-	t->sends_to = thread_add(g[1], "server", workload[WL_ANSWERER], after(s, 1 * MS), UINT64_MAX);
+	t->sends_to = thread_add(g[1], "server", workload[WL_ANSWERER], after_begin(s, 1 * MS), UINT64_MAX);
 	t->sends_to->sends_by = net[1];
 	t->sends_to->sends_to = t;
-	thread_add(h, "kjournald", workload[WL_DISK], after(s, 1 * MS), UINT64_MAX);
+	thread_add(h, "kjournald", workload[WL_DISK], after_begin(s, 1 * MS), UINT64_MAX);
 	for (int i = 0; i < 3; i++)
-		thread_add(h, "burnP6", workload[i == 1 ? WL_HOG : WL_BURST_HOG], after(s, 5 * MS), UINT64_C(1) << i);
+		thread_add(h, "burnP6", workload[i == 1 ? WL_HOG : WL_BURST_HOG], after_begin(s, 5 * MS), UINT64_C(1) << i);
 	return 0;
 }
 
-/* The same, and who wakes a thread for another vCPU that is idle sends that an interrupt, and leaves the rest to it. */
+/* Like chain, with IPIs: waking a thread for another idle vCPU sends an interrupt to that vCPU, which completes the
+ * wakeup. */
 static int ipi(struct sim *s)
 {
 	s->far_wakes = true;
 	return chain(s);
 }
 
-/* Two threads, each on a CPU of its own, spin for one lock; the host's hogs take these CPUs away. */
+/* Two threads on separate vCPUs spin for one lock; hogs of the host preempt these vCPUs. */
 static int spin(struct sim *s)
 {
-	struct machine *h = host_add(s, 2), *g = guest(s, "Debian", 2, 3, 1 * SEC, 1000);
+	struct machine *h = host_add(s, 2), *g = add_guest(s, "Debian", 2, 3, 1 * SEC, 1000);
 
 	for (int i = 0; i < 2; i++) {
-		thread_add(g, "spinner", workload[WL_SPINNER], after(s, 2 * MS), UINT64_C(1) << i);
-		thread_add(h, "burnP6", workload[WL_BURST_HOG], after(s, 5 * MS), UINT64_C(1) << i);
+		thread_add(g, "spinner", workload[WL_SPINNER], after_begin(s, 2 * MS), UINT64_C(1) << i);
+		thread_add(h, "burnP6", workload[WL_BURST_HOG], after_begin(s, 5 * MS), UINT64_C(1) << i);
 	}
 	return 0;
 }
@@ -470,14 +474,14 @@ static const struct scenario {
 	const char *name;
 	int (*build)(struct sim *s);
 	int64_t duration;
-	const char *what;
+	const char *description;
 } scenario[] = {
 	{ "pulse", pulse, 7 * SEC, "a periodic guest thread on an idle host (paper, Fig. 3-4)" },
 	{ "fibonacci", fibonacci, 6 * SEC, "a computation beside burnP6 on one pCPU (Fig. 6-9)" },
 	{ "critical_task", critical_task, 7 * SEC, "one task a second, disturbed by a VM and the host (Fig. 10-14)" },
 	{ "residual_timer", residual_timer, RESIDUAL, "another VM computes, then leaves a forgotten timer (Fig. 15)" },
 	{ "overcommit", overcommit, 2 * SEC, "N VMs on four pCPUs" },
-	{ "idle", idle, 60 * SEC, "a guest that mostly sleeps: for long traces" },
+	{ "idle", idle_guest, 60 * SEC, "a guest that mostly sleeps: for long traces" },
 	{ "churn", churn, 2 * SEC, "many short-lived threads" },
 	{ "requests", requests, 6 * SEC, "a request server with marks (Soroban)" },
 	{ "planted", planted, 6 * SEC, "a request server, and one planted change (--plant)" },
@@ -491,7 +495,7 @@ static const struct scenario {
 void scenario_list(FILE *out)
 {
 	for (size_t i = 0; i < sizeof scenario / sizeof *scenario; i++)
-		fprintf(out, "  %-15s %s\n", scenario[i].name, scenario[i].what);
+		fprintf(out, "  %-15s %s\n", scenario[i].name, scenario[i].description);
 }
 
 int scenario_build(struct sim *s)

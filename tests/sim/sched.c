@@ -1,28 +1,28 @@
-/* The scheduler of hosts and guests: one run queue per CPU, virtual run time, time slices, wakeups that choose a CPU
- * and may preempt, idle CPUs that pull, bandwidth groups.  A guest's scheduler sees the host's clock go on while its
- * vCPU is out, as a real guest without steal-time accounting does.
+/* Scheduler of hosts and guests: one runqueue per CPU, virtual run time, time slices, wakeups that choose a CPU and may
+ * preempt, idle CPUs that pull threads, CFS quotas. The scheduler of a guest observes that the host's clock advances
+ * while its vCPU is preempted, like a real guest without steal-time accounting.
  *
  * Cost: linear in the threads queued on one CPU. */
 #include "base/mem.h"
 #include "sim.h"
 
 #define SLICE (4 * MS)
-#define SLEEPER (3 * MS)      /* how far a woken thread may be behind the others */
-#define GRANULARITY (1 * MS)  /* how far behind the current thread it must be to preempt */
+#define SLEEPER (3 * MS)      /* maximum lag of a woken thread behind the others, ns of virtual run time */
+#define GRANULARITY (1 * MS)  /* minimum lag behind the current thread that allows preemption */
 
-static bool throttled(const struct thread *t)
+static bool is_throttled(const struct thread *t)
 {
 	return t->group && t->group->throttled;
 }
 
-static struct thread *pick(const struct cpu *c)
+static struct thread *pick_next(const struct cpu *c)
 {
 	struct thread *best = NULL;
 
 	for (size_t i = 0; i < c->runs && c->online; i++) {
 		struct thread *t = c->run[i];
 
-		if (throttled(t))
+		if (is_throttled(t))
 			continue;
 		if (!best || (t->rt != best->rt ? t->rt : t->vruntime < best->vruntime ||
 		              (t->vruntime == best->vruntime && t->tid < best->tid)))
@@ -49,7 +49,7 @@ static void dequeue(struct cpu *c, const struct thread *t)
 		}
 }
 
-/* Each nice level is 1.25 times as much as the next one. */
+/* Returns the weight of a thread; each nice level has 1.25 times the weight of the next level. */
 static int64_t weight_of(const struct thread *t)
 {
 	int64_t num = WEIGHT_0, den = 1;
@@ -65,8 +65,8 @@ static int64_t weight_of(const struct thread *t)
 	return t->weight ? t->weight : (num + den / 2) / den;
 }
 
-/* Books the time since the last booking to the current thread. */
-static void account(struct cpu *c)
+/* Charges the time since the last call to the current thread. */
+static void charge_current(struct cpu *c)
 {
 	struct thread *t = c->cur;
 	int64_t ran = c->m->sim->now - t->exec_since, least;
@@ -92,11 +92,11 @@ static void account(struct cpu *c)
 
 bool sched_wants(const struct cpu *c)
 {
-	return pick(c) != NULL;
+	return pick_next(c) != NULL;
 }
 
-/* Where it may run; if none of its CPUs is online, on any that is. */
-static bool allowed(const struct thread *t, unsigned cpu)
+/* Returns true if the thread may run on that CPU. If none of its CPUs is online, it may run on any online CPU. */
+static bool is_allowed(const struct thread *t, unsigned cpu)
 {
 	const struct machine *m = t->m;
 	bool any = false;
@@ -106,34 +106,34 @@ static bool allowed(const struct thread *t, unsigned cpu)
 	return m->cpu[cpu].online && (!any || (t->affinity >> cpu & 1));
 }
 
-static unsigned load(const struct cpu *c)
+static unsigned cpu_load(const struct cpu *c)
 {
 	return (unsigned)c->runs + !c->cur->idle;
 }
 
-/* The CPU for a thread that wakes: its last one if idle, any idle one, else mostly its last one. */
-static unsigned place(struct thread *t)
+/* Returns the CPU for a thread that wakes: its last CPU if idle, any idle CPU, otherwise usually its last CPU. */
+static unsigned choose_cpu(struct thread *t)
 {
 	struct machine *m = t->m;
 	unsigned best = t->cpu, least = 0;
 
-	if (allowed(t, t->cpu) && !load(&m->cpu[t->cpu]))
+	if (is_allowed(t, t->cpu) && !cpu_load(&m->cpu[t->cpu]))
 		return t->cpu;
 	for (unsigned i = 0; i < m->cpus; i++)
-		if (allowed(t, i) && !load(&m->cpu[i]))
+		if (is_allowed(t, i) && !cpu_load(&m->cpu[i]))
 			return i;
-	if (allowed(t, t->cpu) && !rng_chance(&m->sim->rng, 200000))
+	if (is_allowed(t, t->cpu) && !rng_chance(&m->sim->rng, 200000))
 		return t->cpu;
 	for (unsigned i = 0; i < m->cpus; i++)
-		if (allowed(t, i) && (!allowed(t, best) || load(&m->cpu[i]) < least || i == 0)) {
+		if (is_allowed(t, i) && (!is_allowed(t, best) || cpu_load(&m->cpu[i]) < least || i == 0)) {
 			best = i;
-			least = load(&m->cpu[i]);
+			least = cpu_load(&m->cpu[i]);
 		}
 	return best;
 }
 
-/* CPU c asks CPU `other` to reconsider whom it runs. */
-static void reschedule(struct cpu *c, struct cpu *other)
+/* Makes CPU `other` choose its thread again, at the request of CPU c. */
+static void request_reschedule(struct cpu *c, struct cpu *other)
 {
 	other->resched = true;
 	if (other == c)
@@ -143,29 +143,29 @@ static void reschedule(struct cpu *c, struct cpu *other)
 	} else if (c->live) {
 		struct op *op = cpu_push_front(c, OP_LEAVE, NULL);
 
-		op->what = EXIT_IPI;
+		op->arg = EXIT_IPI;
 		op->c = other;
 	}
 }
 
-static bool preempts(struct cpu *c, const struct thread *t)
+static bool may_preempt(struct cpu *c, const struct thread *t)
 {
-	if (throttled(t))
+	if (is_throttled(t))
 		return false;
 	if (c->cur->idle)
 		return true;
-	account(c);
+	charge_current(c);
 	if (t->rt != c->cur->rt)
 		return t->rt;
 	return !t->rt && c->cur->vruntime - t->vruntime > GRANULARITY;
 }
 
-static bool m_idle(const struct machine *m, unsigned cpu)
+static bool is_cpu_idle(const struct machine *m, unsigned cpu)
 {
 	return m->cpu[cpu].cur->idle && !m->cpu[cpu].ops;
 }
 
-/* The second half of a wakeup happens here, or on an idle destination, which gets an interrupt for it. */
+/* Completes a wakeup on this CPU, or on an idle destination, which gets an interrupt for it. */
 static void wake_on(struct cpu *c, struct thread *t, unsigned dest, bool remote)
 {
 	if (!remote) {
@@ -175,7 +175,7 @@ static void wake_on(struct cpu *c, struct thread *t, unsigned dest, bool remote)
 	if (c->host) {
 		struct op *op = cpu_push_front(c, OP_LEAVE, t);
 
-		op->what = EXIT_IPI;
+		op->arg = EXIT_IPI;
 		op->c = &c->m->cpu[dest];
 		return;
 	}
@@ -198,8 +198,9 @@ void sched_waking(struct cpu *c, struct thread *t)
 	t->timer_gen++;
 	RECORD(c, REC_WAKING, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu));
 	truth_wake(c, t);
-	dest = place(t);
-	remote = (!c->host || c->m->sim->far_wakes) && dest != c->number && m_idle(c->m, dest) && rng_chance(&c->m->sim->rng, 500000);
+	dest = choose_cpu(t);
+	remote = (!c->host || c->m->sim->far_wakes) && dest != c->number && is_cpu_idle(c->m, dest) &&
+	         rng_chance(&c->m->sim->rng, 500000);
 	if (dest != t->cpu) {
 		struct op *op = cpu_push_front(c, OP_MOVE, t);
 
@@ -210,7 +211,7 @@ void sched_waking(struct cpu *c, struct thread *t)
 	}
 }
 
-/* A thread that wakes goes to another CPU. */
+/* Moves a waking thread to another CPU. */
 void sched_move(struct cpu *c, struct thread *t, const struct op *op)
 {
 	unsigned dest = (unsigned)op->a;
@@ -227,7 +228,7 @@ void sched_wakeup(struct cpu *c, struct thread *t, bool is_new)
 	struct cpu *target;
 
 	if (is_new) {
-		t->cpu = place(t);
+		t->cpu = choose_cpu(t);
 		t->vruntime = t->m->cpu[t->cpu].min_vruntime;
 	}
 	target = &t->m->cpu[t->cpu];
@@ -237,18 +238,18 @@ void sched_wakeup(struct cpu *c, struct thread *t, bool is_new)
 	t->want = WANT_RUN;
 	t->state = TASK_RUNNABLE;
 	t->queued_since = c->m->sim->now;
-	/* As kernels do: what is not booked yet may be a tick, and who wakes would be ahead by so much. */
-	account(target);
+	/* charged here as in the kernel: up to one tick may be unaccounted, which would put the woken thread ahead */
+	charge_current(target);
 	if (t->vruntime < target->min_vruntime - SLEEPER)
 		t->vruntime = target->min_vruntime - SLEEPER;
 	enqueue(target, t);
 	truth_thread(t);
-	if (preempts(target, t))
-		reschedule(c, target);
+	if (may_preempt(target, t))
+		request_reschedule(c, target);
 }
 
-/* A thread that waits on another CPU for a CPU which is idle, and may use this one. */
-static struct thread *pullable(const struct cpu *c)
+/* Returns a thread queued on a busy CPU that may run on this one. */
+static struct thread *find_pullable(const struct cpu *c)
 {
 	const struct machine *m = c->m;
 
@@ -258,7 +259,7 @@ static struct thread *pullable(const struct cpu *c)
 		if (o == c || o->cur->idle)
 			continue;
 		for (size_t k = 0; k < o->runs; k++)
-			if (allowed(o->run[k], c->number) && !throttled(o->run[k]))
+			if (is_allowed(o->run[k], c->number) && !is_throttled(o->run[k]))
 				return o->run[k];
 	}
 	return NULL;
@@ -266,8 +267,8 @@ static struct thread *pullable(const struct cpu *c)
 
 void sched_pull(struct cpu *c, struct thread *t)
 {
-	if (t->state != TASK_RUNNABLE || t->cpu == c->number || !allowed(t, c->number))
-		return;  /* somebody was faster */
+	if (t->state != TASK_RUNNABLE || t->cpu == c->number || !is_allowed(t, c->number))
+		return;  /* another CPU pulled or ran the thread first */
 	RECORD(c, REC_MIGRATE, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu), N(c->number));
 	dequeue(&t->m->cpu[t->cpu], t);
 	enqueue(c, t);
@@ -309,7 +310,7 @@ static void switch_to(struct cpu *c, struct thread *next)
 	int64_t ps = prev->idle ? 0 : prev_state[prev->want];
 
 	if (ps == 0 && !prev->idle && c->number % 2)
-		ps = 256;  /* preempted inside the kernel */
+		ps = 256;  /* preempted in kernel code */
 	RECORD(c, REC_SWITCH, S(thread_name(prev)), N(prev->tid), N(record_prio(prev)), N(ps),
 	       S(thread_name(next)), N(next->tid), N(record_prio(next)));
 	switch_out(c, prev);
@@ -336,12 +337,12 @@ void sched_switch(struct cpu *c)
 		prev->wake_pending = false;
 		return;
 	}
-	account(c);
+	charge_current(c);
 	c->resched = false;
-	stays = !prev->idle && prev->want == WANT_RUN && !throttled(prev) && c->online;
-	best = pick(c);
+	stays = !prev->idle && prev->want == WANT_RUN && !is_throttled(prev) && c->online;
+	best = pick_next(c);
 	if (!best && !stays) {
-		pulled = pullable(c);
+		pulled = find_pullable(c);
 		if (pulled && pulled != prev) {
 			cpu_push_front(c, OP_SWITCH, NULL);
 			cpu_push_front(c, OP_PULL, pulled);
@@ -367,26 +368,26 @@ void sched_evacuate(struct cpu *c)
 
 	if (!t)
 		return;
-	to = &c->m->cpu[place(t)];
+	to = &c->m->cpu[choose_cpu(t)];
 	RECORD(c, REC_MIGRATE, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu), N(to->number));
 	dequeue(c, t);
 	enqueue(to, t);
 	truth_thread(t);
 	cpu_push_front(c, OP_EVACUATE, NULL);
-	if (preempts(to, t))
-		reschedule(c, to);
+	if (may_preempt(to, t))
+		request_reschedule(c, to);
 }
 
-/* The periodic tick: the slice is over, or the group's share. */
+/* Periodic tick: ends the slice, or throttles the group. */
 void sched_tick(struct cpu *c)
 {
 	struct thread *t = c->cur;
 
 	c->tick_armed = false;
-	account(c);
+	charge_current(c);
 	if (t->idle)
 		return;
-	if (throttled(t) || (pick(c) && c->m->sim->now - t->slice_start >= SLICE - MS / 2 && !t->rt))
+	if (is_throttled(t) || (pick_next(c) && c->m->sim->now - t->slice_start >= SLICE - MS / 2 && !t->rt))
 		c->resched = true;
 	sched_arm_tick(c);
 }
@@ -409,7 +410,7 @@ void sched_unthrottle(struct sim *s, struct quota_group *g)
 	g->throttled = false;
 	truth_quota(s, g);
 	for (unsigned i = 0; i < host->cpus; i++)
-		if (host->cpu[i].cur->idle && pick(&host->cpu[i])) {
+		if (host->cpu[i].cur->idle && pick_next(&host->cpu[i])) {
 			host->cpu[i].resched = true;
 			cpu_interrupt(&host->cpu[i]);
 		}

@@ -1,4 +1,4 @@
-/* The main loop: takes what is due, in order of time, until the time or the number of records is reached. */
+/* Main loop: processes due events in order of time, until the end time or the number of records is reached. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,20 +8,20 @@
 #include "sim.h"
 #include "simulate.h"
 
-/* A vCPU, or one that runs it, has no thread. */
-static bool is_off(const struct cpu *c)
+/* Returns true if the vCPU, or an outer vCPU that runs it, has no thread. */
+static bool has_no_thread(const struct cpu *c)
 {
 	while (c->host && !vcpu_gone(c))
 		c = vcpu_pcpu(c);
 	return c->host;
 }
 
-/* An interrupt for CPU c; a vCPU gets it from the machines below. */
-static void interrupt(struct cpu *c, enum irq_kind kind, struct thread *t, void *who)
+/* Raises an interrupt on CPU c; for a vCPU, on the host's CPU that runs it. */
+static void raise_irq(struct cpu *c, enum irq_kind kind, struct thread *t, void *who)
 {
-	struct irq q = { .kind = (uint8_t)kind, .t = t, .who = who };
+	struct irq q = { .kind = (uint8_t)kind, .t = t, .owner = who };
 
-	if (is_off(c))
+	if (has_no_thread(c))
 		return;
 	if (c->host)
 		q = (struct irq)IRQ_FOR(c, kind, t, who);
@@ -31,11 +31,11 @@ static void interrupt(struct cpu *c, enum irq_kind kind, struct thread *t, void 
 static void tick_due(struct cpu *c, uint32_t gen)
 {
 	if (gen == c->tick_gen)
-		interrupt(c, IRQ_TICK, NULL, NULL);
+		raise_irq(c, IRQ_TICK, NULL, NULL);
 }
 
-/* Where a thread's timers and devices interrupt: its CPU, or one that is online. */
-static struct cpu *cpu_of(const struct thread *t)
+/* Returns the CPU for a thread's timers and devices: its own, or one that is online. */
+static struct cpu *irq_cpu(const struct thread *t)
 {
 	struct cpu *c = &t->m->cpu[t->cpu];
 
@@ -44,57 +44,57 @@ static struct cpu *cpu_of(const struct thread *t)
 	return c;
 }
 
-/* A bandwidth period ends; its timer sits on pCPU 0. */
+/* Ends a quota period; the timer of the period is on pCPU 0. */
 static void period_due(struct sim *s, struct quota_group *g)
 {
 	queue_push(&s->queue, s->now + g->period, DUE_PERIOD, g, 0);
-	interrupt(&s->machine[0]->cpu[0], IRQ_PERIOD, NULL, g);
+	raise_irq(&s->machine[0]->cpu[0], IRQ_PERIOD, NULL, g);
 }
 
-/* A device answers: any CPU of the machine may get the interrupt. */
+/* Raises the interrupt of a device that answers, on a random CPU of the machine. */
 static void hostio_due(struct thread *t)
 {
-	interrupt(&t->m->cpu[rng_range(&t->m->sim->rng, 0, (int64_t)t->m->cpus - 1)], IRQ_DEV, t, NULL);
+	raise_irq(&t->m->cpu[rng_range(&t->m->sim->rng, 0, (int64_t)t->m->cpus - 1)], IRQ_DEV, t, NULL);
 }
 
 static void dispatch(struct sim *s, const struct due *d)
 {
-	struct thread *t = d->who;
-	struct bare *b = d->who;
+	struct thread *t = d->owner;
+	struct bare *b = d->owner;
 
 	switch ((enum due_kind)d->kind) {
 	case DUE_CPU:
-		cpu_due(d->who, d->gen);
+		cpu_due(d->owner, d->gen);
 		break;
 	case DUE_SLEEP:
 		if (t->timer_gen != d->gen || t->state == TASK_DEAD)
 			break;
-		if (is_off(cpu_of(t)))  /* perhaps not yet on */
+		if (has_no_thread(irq_cpu(t)))  /* perhaps not yet online */
 			queue_push(&s->queue, s->now + MS, DUE_SLEEP, t, d->gen);
 		else
-			interrupt(cpu_of(t), IRQ_WAKE, t, NULL);
+			raise_irq(irq_cpu(t), IRQ_WAKE, t, NULL);
 		break;
 	case DUE_TICK:
-		tick_due(d->who, d->gen);
+		tick_due(d->owner, d->gen);
 		break;
 	case DUE_BARE:
-		interrupt(b->c, IRQ_BARE, NULL, b);
+		raise_irq(b->c, IRQ_BARE, NULL, b);
 		break;
 	case DUE_DISK:
-		interrupt(cpu_of(t), IRQ_DEV, t, NULL);
+		raise_irq(irq_cpu(t), IRQ_DEV, t, NULL);
 		break;
 	case DUE_HOSTIO:
 		hostio_due(t);
 		break;
 	case DUE_PERIOD:
-		period_due(s, d->who);
+		period_due(s, d->owner);
 		break;
 	}
 }
 
 static bool stale(const struct due *d)
 {
-	return d->kind == DUE_CPU && ((const struct cpu *)d->who)->gen != d->gen;
+	return d->kind == DUE_CPU && ((const struct cpu *)d->owner)->gen != d->gen;
 }
 
 static void run(struct sim *s)

@@ -1,6 +1,6 @@
-/* Guests' clocks.  guest = ref_guest + floor((host - ref_host) * (1 + rate / 2^60)), piecewise; the floor keeps order
- * (two records may get the same guest ns, never a reversed order).  The inverse, which an analysis looks for, is
- * host = ref_host + (guest - ref_guest) * alpha with alpha = 1 / (1 + rate / 2^60). */
+/* Guest clocks: guest = ref_guest + floor((host - ref_host) * (1 + rate / 2^60)), piecewise. floor keeps the order (two
+ * records may get the same guest ns, never a reversed order). The inverse, which the analysis estimates, is host =
+ * ref_host + (guest - ref_guest) * alpha with alpha = 1 / (1 + rate / 2^60). */
 #include "base/int128.h"
 #include "sim.h"
 
@@ -15,8 +15,8 @@ int64_t clock_guest(const struct machine *m, int64_t host)
 	return p->ref_guest + (host - p->ref_host) + (int64_t)(((int128)(host - p->ref_host) * p->rate) >> 60);
 }
 
-/* guest = clock of the machine below + offset when the simulation begins; then the guest's clock runs drift parts per
- * 10^9 faster than the host's. */
+/* Sets the clock: when the simulation begins it is the clock of the machine below + offset; then it runs faster than the
+ * host's clock by drift_ppb parts per 10^9. */
 void clock_set(struct machine *m, int64_t offset, int64_t drift_ppb)
 {
 	struct sim *s = m->sim;
@@ -29,7 +29,7 @@ void clock_set(struct machine *m, int64_t offset, int64_t drift_ppb)
 	m->boot_guest = begin - (m->is_host ? 20 : 7) * SEC;
 }
 
-/* From `from` on the guest's clock is `by` ns ahead of where it would have been. */
+/* Steps the guest's clock ahead by `by` ns at `from`. */
 void clock_step(struct machine *m, int64_t from, int64_t by)
 {
 	int64_t guest = clock_guest(m, from);

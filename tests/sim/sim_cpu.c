@@ -1,11 +1,11 @@
-/* The engine of one CPU: what it does next.
+/* Engine of one CPU: chooses its next activity.
  *
- * In this order: the operations its kernel has queued, interrupts that arrived, a change of thread that somebody asked
- * for, its thread.  Interrupts wait while operations are queued (a kernel with interrupts off).  A host CPU whose
- * thread is a vCPU in guest mode has no activity of its own: the guest's CPU has, and both meet in kvm.c.
+ * Order: queued kernel operations, arrived interrupts, a requested reschedule, the thread. Interrupts wait while
+ * operations are queued (a kernel with interrupts off). A host CPU with a vCPU thread in guest mode has no activity of
+ * its own; the guest's CPU has one, and kvm.c connects both.
  *
- * Delays of operations are drawn when they are queued, from a table; so no operation takes no time, and a program
- * of steps that take no time cannot stop the clock. */
+ * Delays of operations are drawn from a table when they are queued; so every operation takes time, and a program of
+ * steps without duration cannot stop the clock. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -50,7 +50,7 @@ static const struct { int32_t lo, hi; } delay[OP_KINDS] = {
 	[OP_EVACUATE] = { 300, 900 },
 };
 
-static void room(struct cpu *c)
+static void grow_ring(struct cpu *c)
 {
 	size_t cap = c->op_cap ? 2 * c->op_cap : 16;
 	struct op *ring;
@@ -66,7 +66,7 @@ static void room(struct cpu *c)
 	c->op_first = 0;
 }
 
-static struct op *fill(struct cpu *c, struct op *op, enum op_kind kind, struct thread *t)
+static struct op *init_op(struct cpu *c, struct op *op, enum op_kind kind, struct thread *t)
 {
 	*op = (struct op){
 		.kind = (uint8_t)kind, .t = t,
@@ -78,18 +78,18 @@ static struct op *fill(struct cpu *c, struct op *op, enum op_kind kind, struct t
 
 struct op *cpu_push(struct cpu *c, enum op_kind kind, struct thread *t)
 {
-	room(c);
-	return fill(c, &c->op[(c->op_first + c->ops) & (c->op_cap - 1)], kind, t);
+	grow_ring(c);
+	return init_op(c, &c->op[(c->op_first + c->ops) & (c->op_cap - 1)], kind, t);
 }
 
 struct op *cpu_push_front(struct cpu *c, enum op_kind kind, struct thread *t)
 {
-	room(c);
+	grow_ring(c);
 	c->op_first = (c->op_first - 1) & (c->op_cap - 1);
-	return fill(c, &c->op[c->op_first], kind, t);
+	return init_op(c, &c->op[c->op_first], kind, t);
 }
 
-static void begin(struct cpu *c, enum act act, int64_t ns)
+static void begin_activity(struct cpu *c, enum act act, int64_t ns)
 {
 	c->act = (uint8_t)act;
 	c->left = ns;
@@ -97,8 +97,8 @@ static void begin(struct cpu *c, enum act act, int64_t ns)
 	queue_push(&c->m->sim->queue, c->since + ns, DUE_CPU, c, ++c->gen);
 }
 
-/* The vCPU that CPU c executes, or NULL. */
-static struct cpu *inner(const struct cpu *c)
+/* Returns the vCPU that CPU c executes; NULL: none. */
+static struct cpu *inner_vcpu(const struct cpu *c)
 {
 	return c->cur->vcpu && c->cur->in_guest ? c->cur->vcpu : NULL;
 }
@@ -107,8 +107,8 @@ void cpu_pause(struct cpu *c)
 {
 	if (!c->live)
 		return;
-	if (inner(c))
-		cpu_pause(inner(c));
+	if (inner_vcpu(c))
+		cpu_pause(inner_vcpu(c));
 	c->live = false;
 	c->gen++;
 	if (c->act != ACT_NONE) {
@@ -127,7 +127,7 @@ void cpu_resume(struct cpu *c)
 		c->since = c->m->sim->now;
 		cpu_interrupt(c);
 	} else
-		begin(c, (enum act)c->act, c->left);
+		begin_activity(c, (enum act)c->act, c->left);
 }
 
 void cpu_interrupt(struct cpu *c)
@@ -160,7 +160,8 @@ static void next_irq(struct cpu *c)
 	irq_begin(c, &q);
 }
 
-/* A CPU with a vCPU's thread: stay in the guest, leave it, or enter it.  False when there is nothing to do for now. */
+/* Decides for a CPU with a vCPU's thread: stay in the guest, exit, or enter. Returns false if there is no activity to
+ * begin now. */
 static bool host_of_vcpu(struct cpu *c, struct thread *t)
 {
 	if (t->in_guest) {
@@ -195,7 +196,7 @@ void cpu_next(struct cpu *c)
 		struct thread *t = c->cur;
 
 		if (c->ops) {
-			begin(c, ACT_OP, c->op[c->op_first].delay);
+			begin_activity(c, ACT_OP, c->op[c->op_first].delay);
 			return;
 		}
 		if (t->vcpu && t->in_guest) {
@@ -211,13 +212,13 @@ void cpu_next(struct cpu *c)
 		} else if (c->host && c->virqs) {
 			struct op *op = cpu_push(c, OP_LEAVE, NULL);
 
-			op->what = EXIT_VINTR;
+			op->arg = EXIT_VINTR;
 		} else if (t->idle) {
 			if (!c->host)
 				return;
-			cpu_push(c, OP_LEAVE, NULL)->what = EXIT_HLT;
+			cpu_push(c, OP_LEAVE, NULL)->arg = EXIT_HLT;
 		} else if (t->work_left > 0) {
-			begin(c, ACT_COMPUTE, t->work_left);
+			begin_activity(c, ACT_COMPUTE, t->work_left);
 			return;
 		} else {
 			thread_step(c, t);
@@ -225,7 +226,7 @@ void cpu_next(struct cpu *c)
 	}
 }
 
-/* The activity is over. */
+/* Completes the activity. */
 void cpu_due(struct cpu *c, uint32_t gen)
 {
 	struct op op;

@@ -1,10 +1,10 @@
-/* Writes one machine's trace as CTF 1.8: a folder with `metadata` (text) and one stream file per CPU, laid out like
+/* Writes one machine's trace as CTF 1.8: a directory with `metadata` (text) and one stream file per CPU, laid out like
  * LTTng's: packets with magic, uuid, begin, end, sizes, sequence number, discarded-events counter and CPU number.
  *
- * Every field is byte aligned and little endian.  The packets of a CPU cover the time from when the recording began to
- * when it ended, whether there are records or not.  A packet is closed when the next record may not fit.  Records are
- * lost as LTTng loses them: they belong behind the last record of a full packet, whose end and whose counter are
- * those of the moment at which the next packet begins.  Memory: one packet per CPU. */
+ * Every field is byte aligned and little endian. The packets of a CPU cover the whole recording, with or without
+ * records. A packet is closed when the next record may not fit. Records are lost as in LTTng: after the last record of a
+ * full packet; the end and the counter of that packet are those at the time at which the next packet begins. Memory: one
+ * packet per CPU. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -16,14 +16,14 @@
 #include "base/mem.h"
 #include "sim.h"
 
-#define HEADER 84          /* bytes: packet header 32, packet context 52 */
-#define RECORD_MOST 512    /* bytes of the longest record */
+#define HEADER 84          /* size of a packet's header, bytes: packet header 32, packet context 52 */
+#define RECORD_MAX 512    /* maximum size of a record, bytes */
 
 struct packet_stream {
 	int fd;
 	unsigned char *buf;
 	size_t used;
-	int64_t first, last;   /* ns, clock of the machine */
+	int64_t first, last;   /* times of the packet's first and last record, ns, clock of the machine */
 	uint64_t seq, discarded;
 	bool open, losing;
 };
@@ -33,8 +33,8 @@ struct ctf {
 	unsigned char uuid[16];
 	struct packet_stream *stream;
 	unsigned streams;
-	size_t packet;         /* bytes, most */
-	int64_t begin;         /* ns, clock of the machine: of the recording */
+	size_t packet;         /* maximum size of a packet, bytes */
+	int64_t begin;         /* begin of the recording, ns, clock of the machine */
 };
 
 static unsigned char *put(unsigned char *p, uint64_t v, unsigned bytes)
@@ -136,7 +136,7 @@ int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, co
 
 	if (s->losing && s->open)
 		s->last = ts;
-	if (s->open && (s->losing || s->used + RECORD_MOST > t->packet) && flush(t, cpu, err) < 0)
+	if (s->open && (s->losing || s->used + RECORD_MAX > t->packet) && flush(t, cpu, err) < 0)
 		return -1;
 	s->losing = false;
 	begin_packet(t, s, ts);
@@ -153,7 +153,8 @@ int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, co
 	return 0;
 }
 
-/* Every other packet is full to its last byte then: it ends there, and what is lost is counted by the one that comes. */
+/* Discards a record. Every other packet is full to its last byte at that time: it ends there, and the next packet counts
+ * the loss. */
 int ctf_lose(struct ctf *t, unsigned cpu, int64_t ts, struct error *err)
 {
 	struct packet_stream *s = &t->stream[cpu];
@@ -168,7 +169,7 @@ int ctf_lose(struct ctf *t, unsigned cpu, int64_t ts, struct error *err)
 	return 0;
 }
 
-/* ---- metadata ------------------------------------------------------------------------------------------------- */
+/* ---- metadata */
 
 static const char preamble[] =
 	"/* CTF 1.8 */\n\n"
@@ -191,7 +192,7 @@ static const char layout[] =
 	"\t\tinteger { size = 32; align = 8; signed = 1; encoding = none; base = 10; } _tid;\n"
 	"\t\tinteger { size = 8; align = 8; signed = 1; encoding = UTF8; base = 10; } _procname[16];\n\t};\n};\n\n";
 
-static void field_text(FILE *f, const struct record_field *field)
+static void json_member_text(FILE *f, const struct record_field *field)
 {
 	static const char *const integer[] = {
 		[FIELD_I32] = "size = 32; align = 8; signed = 1; encoding = none; base = 10;",
@@ -266,7 +267,7 @@ static int metadata(const struct ctf *t, const struct machine *m, struct error *
 		fprintf(f, "event {\n\tname = \"%s\";\n\tid = %d;\n\tstream_id = 0;\n\tfields := struct {\n",
 		        record_class[i].name, i);
 		for (const struct record_field *field = record_class[i].field; field->type != FIELD_END; field++)
-			field_text(f, field);
+			json_member_text(f, field);
 		fputs("\t};\n};\n\n", f);
 	}
 	if (ferror(f) | fclose(f))
@@ -293,7 +294,7 @@ struct ctf *ctf_open(const char *dir, const struct machine *m, int64_t begin, st
 	for (unsigned i = 0; i < t->streams; i++) {
 		char *path = mem_printf("%s/ch_%u", dir, i);
 
-		t->stream[i].buf = mem_new(t->packet + RECORD_MOST, 1);
+		t->stream[i].buf = mem_new(t->packet + RECORD_MAX, 1);
 		t->stream[i].fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 		if (t->stream[i].fd < 0) {
 			error_system(err, NULL, "%s", path);
@@ -310,7 +311,7 @@ struct ctf *ctf_open(const char *dir, const struct machine *m, int64_t begin, st
 	return t;
 }
 
-/* Writes what is left, up to the end of the recording, and frees t, also on failure. */
+/* Writes the remaining records up to the end of the recording, and frees t, even on failure. */
 int ctf_close(struct ctf *t, int64_t end, struct error *err)
 {
 	int result = 0;

@@ -1,4 +1,4 @@
-/* stealscope-sim: simulates a host and its guests; writes their traces, and the truth. */
+/* stealscope-sim: simulates a host and its guests; writes their traces and the truth. */
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
@@ -43,8 +43,8 @@ static const char usage[] =
 
 static const char options_text[] =
 	"\n"
-	"  -o, --output DIR        where to write (the folder may exist)\n"
-	"  --seed N                of everything random (1); same seed, same bytes\n"
+	"  -o, --output DIR        output directory (may exist)\n"
+	"  --seed N                seed of all random numbers (1); same seed, same bytes\n"
 	"  --duration T            simulated time, e.g. 3s, 250ms\n"
 	"  --events N              stop after N records instead (k, M: thousand, million)\n"
 	"  --pcpus N               CPUs of the host (1..64)\n"
@@ -55,12 +55,12 @@ static const char options_text[] =
 	"                          quota, slow, or none\n"
 	"  --share PERCENT         planted: weight of the server's vCPU (100: nice 0)\n"
 	"  --nice LEVEL            planted: nice level of the server's vCPU (0)\n"
-	"  --affinity MASK         planted: CPUs of the server's vCPU, a bit each\n"
-	"  --without NAME          planted: cc, burnP6 or make is not there\n"
+	"  --affinity MASK         planted: CPUs of the server's vCPU, one bit each\n"
+	"  --without NAME          planted: cc, burnP6 or make is left out\n"
 	"  --containers            random: some threads of the host live in a container\n"
 	"  --hotplug               random: VMs, and their CPUs, come and go\n"
 	"  --poll T                the host polls for halted vCPUs for up to T (0)\n"
-	"  --swap SHARE            so many of guests' page faults wait for the host (0)\n"
+	"  --swap SHARE            share of page faults that wait for the host (0)\n"
 	"  --nested                nested handlers; random: VMs may run inside a VM\n"
 	"  --offset T, --drift PPM of all guests' clocks, instead of the scenario's\n"
 	"  --perfect-clocks        the same as --offset 0 --drift 0\n"
@@ -96,7 +96,7 @@ static bool number(const char *text, int64_t lo, int64_t hi, int64_t *out)
 	return !*end && v >= lo && v <= hi;
 }
 
-/* A decimal number times `scale`, rounded; hi is in units of the text. */
+/* Parses a decimal number times `scale`, rounded; lo and hi are in units of the text. */
 static bool decimal(const char *text, double lo, double hi, double scale, int64_t *out)
 {
 	char *end;
@@ -123,7 +123,7 @@ static bool unsigned_option(int opt, const char *arg, struct options *o)
 		o->events = (uint64_t)v;
 		break;
 	case O_PCPUS:
-		ok = number(arg, 1, CPUS_MOST, &o->pcpus);
+		ok = number(arg, 1, CPUS_MAX, &o->pcpus);
 		break;
 	case O_BEACON:
 		ok = number(arg, 0, 10000, &o->beacon_hz);
@@ -168,7 +168,7 @@ static bool fault_option(int opt, const char *arg, struct options *o)
 	case O_JITTER:
 		return time_parse_duration(arg, &o->sync_jitter) && o->sync_jitter >= 0 && o->sync_jitter < SEC;
 	case O_STEP:
-		return time_parse_duration(arg, &o->step) && o->step > -SEC;  /* a guest has run for some seconds */
+		return time_parse_duration(arg, &o->step) && o->step > -SEC;  /* a guest's clock starts a few seconds after 0 */
 	case O_POLL:
 		return time_parse_duration(arg, &o->poll) && o->poll >= 0 && o->poll < SEC;
 	case O_SWAP:
@@ -182,7 +182,7 @@ static bool fault_option(int opt, const char *arg, struct options *o)
 	}
 }
 
-/* The options without an argument, and --missing; false when opt is none of them. */
+/* Handles options without an argument, and --missing. Returns false for others. */
 static bool flag_option(int opt, struct options *o)
 {
 	switch (opt) {
@@ -224,9 +224,9 @@ static bool flag_option(int opt, struct options *o)
 	}
 }
 
-static int refuse(const char *what, const char *why)
+static int refuse(const char *object, const char *reason)
 {
-	fprintf(stderr, "stealscope-sim: %s: %s (stealscope-sim --help)\n", what, why);
+	fprintf(stderr, "stealscope-sim: %s: %s (stealscope-sim --help)\n", object, reason);
 	return STATUS_USAGE;
 }
 
@@ -251,14 +251,14 @@ static int parse(int argc, char **argv, struct options *o)
 			return refuse(optarg, "not a value for this option");
 	}
 	if (optind >= argc)
-		return refuse("no scenario", "say what to simulate");
+		return refuse("no scenario", "name one");
 	o->scenario = argv[optind++];
 	if (optind < argc && !number(argv[optind++], 1, 250, &o->number))
 		return refuse(argv[optind - 1], "not a number of VMs from 1 to 250");
 	if (optind < argc)
 		return refuse(argv[optind], "one scenario at a time");
 	if (!o->out)
-		return refuse("no output folder", "say -o DIR");
+		return refuse("no output directory", "use -o DIR");
 	return 0;
 }
 
@@ -274,7 +274,8 @@ int main(int argc, char **argv)
 	if (status)
 		return status < 0 ? 0 : status;
 	if (simulate(&o, &r, &err) < 0) {
-		fprintf(stderr, "stealscope-sim: %s%s%s%s\n", err.text, *err.mend ? " (" : "", err.mend, *err.mend ? ")" : "");
+		fprintf(stderr, "stealscope-sim: %s%s%s%s\n", err.text, *err.remedy ? " (" : "", err.remedy, *err.remedy ? ")"
+		        : "");
 		return (int)err.status;
 	}
 	fprintf(stderr, "stealscope-sim: %s: %" PRIu64 " records over %s\n", o.out, r.records,

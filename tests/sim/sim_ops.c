@@ -1,17 +1,17 @@
-/* What each operation does, and what an interrupt is made of. */
+/* Operations: the effect of each operation, and the operations of an interrupt. */
 #include <inttypes.h>
 
 #include "sim.h"
 
-#define LINE_NET 28  /* interrupt of a guest: a packet has come */
+#define LINE_NET 28  /* interrupt of a guest: a packet arrived */
 
 #define TIMER_TICK UINT64_C(0xffffffffb8158f60)
 #define TIMER_WAKE UINT64_C(0xffffffffb8145bd0)
 #define TIMER_QUOTA UINT64_C(0xffffffffb80e49d0)
 #define TIMER_APIC UINT64_C(0xffffffffc0347ef0)
-#define DEVICE_QUIET 30  /* number of an interrupt that wakes nobody */
+#define DEVICE_IDLE 30  /* number of an interrupt that wakes no thread */
 
-/* An address that stands for the timer. */
+/* Returns an address that identifies the timer. */
 static uint64_t timer_id(const struct cpu *c, uint64_t function)
 {
 	return UINT64_C(0xffff8b7200000000) + c->number * UINT64_C(0x100000) + (function & 0xffff);
@@ -27,8 +27,8 @@ static void timer_end(struct cpu *c, uint64_t function)
 	cpu_push(c, OP_TIMER_EXIT, NULL)->a = (int64_t)function;
 }
 
-/* A bandwidth group's period is over; each has a timer of its own. */
-static void period(struct cpu *c, const struct quota_group *g)
+/* Queues the operations at the end of a quota period; each group has a timer of its own. */
+static void quota_period_ops(struct cpu *c, const struct quota_group *g)
 {
 	static const uint8_t kind[] = { OP_TIMER_ENTRY, OP_UNTHROTTLE, OP_TIMER_EXIT };
 
@@ -40,50 +40,50 @@ static void period(struct cpu *c, const struct quota_group *g)
 	}
 }
 
-/* With --nested now and then a device interrupts it, and the timer that device's handler. */
-static void softirq(struct cpu *c, int64_t vec)
+/* Queues a softirq; with --nested a device sometimes interrupts the softirq, and a timer the device's handler. */
+static void softirq_ops(struct cpu *c, int64_t vec)
 {
 	bool nested = c->m->sim->opt.nested && rng_chance(&c->m->sim->rng, 250000);
 	bool timer = nested && rng_chance(&c->m->sim->rng, 300000);
 
 	cpu_push(c, OP_SOFTIRQ_ENTRY, NULL)->a = vec;
 	if (nested)
-		cpu_push(c, OP_IRQ_ENTRY, NULL)->a = DEVICE_QUIET;
+		cpu_push(c, OP_IRQ_ENTRY, NULL)->a = DEVICE_IDLE;
 	if (timer)
 		timer_ops(c, TIMER_WAKE);
 	if (timer)
 		timer_end(c, TIMER_WAKE);
 	if (nested)
-		cpu_push(c, OP_IRQ_EXIT, NULL)->a = DEVICE_QUIET;
+		cpu_push(c, OP_IRQ_EXIT, NULL)->a = DEVICE_IDLE;
 	cpu_push(c, OP_SOFTIRQ_EXIT, NULL)->a = vec;
 }
 
-static void tick(struct cpu *c)
+static void tick_ops(struct cpu *c)
 {
 	timer_ops(c, TIMER_TICK);
 	cpu_push(c, OP_TICK, NULL);
 	timer_end(c, TIMER_TICK);
 	if (rng_chance(&c->m->sim->rng, 300000))
-		softirq(c, rng_chance(&c->m->sim->rng, 500000) ? 7 : rng_chance(&c->m->sim->rng, 500000) ? 1 : 9);
+		softirq_ops(c, rng_chance(&c->m->sim->rng, 500000) ? 7 : rng_chance(&c->m->sim->rng, 500000) ? 1 : 9);
 }
 
-static void deliver(struct cpu *c, const struct irq *q)
+static void deliver_op(struct cpu *c, const struct irq *q)
 {
 	struct op *op = cpu_push(c, OP_DELIVER, q->t);
 
-	op->what = q->inner;
+	op->arg = q->inner;
 	op->c = q->c;
-	op->a = (int64_t)(intptr_t)q->who;
+	op->a = (int64_t)(intptr_t)q->owner;
 }
 
-/* Queues what the handler of an interrupt does. */
+/* Queues the operations of an interrupt's handler. */
 void irq_begin(struct cpu *c, const struct irq *q)
 {
 	int64_t line = c->m->is_host ? 25 : q->kind == IRQ_DEV && q->inner ? LINE_NET : 27;
 
 	switch ((enum irq_kind)q->kind) {
 	case IRQ_TICK:
-		tick(c);
+		tick_ops(c);
 		break;
 	case IRQ_WAKE:
 		timer_ops(c, TIMER_WAKE);
@@ -91,7 +91,7 @@ void irq_begin(struct cpu *c, const struct irq *q)
 		timer_end(c, TIMER_WAKE);
 		break;
 	case IRQ_BARE: {
-		struct bare *b = q->who;
+		struct bare *b = q->owner;
 
 		timer_ops(c, TIMER_WAKE);
 		timer_end(c, TIMER_WAKE);
@@ -102,7 +102,7 @@ void irq_begin(struct cpu *c, const struct irq *q)
 		cpu_push(c, OP_IRQ_ENTRY, NULL)->a = line;
 		cpu_push(c, OP_WAKING, q->t);
 		cpu_push(c, OP_IRQ_EXIT, NULL)->a = line;
-		softirq(c, 4);
+		softirq_ops(c, 4);
 		break;
 	case IRQ_RESCHED:
 		cpu_push(c, q->t ? OP_WAKEUP : OP_NOP, q->t);
@@ -115,16 +115,16 @@ void irq_begin(struct cpu *c, const struct irq *q)
 		break;
 	case IRQ_GUEST:
 		timer_ops(c, TIMER_APIC);
-		deliver(c, q);
+		deliver_op(c, q);
 		timer_end(c, TIMER_APIC);
 		break;
 	case IRQ_GUEST_DEV:
 		cpu_push(c, OP_IRQ_ENTRY, NULL)->a = line;
-		deliver(c, q);
+		deliver_op(c, q);
 		cpu_push(c, OP_IRQ_EXIT, NULL)->a = line;
 		break;
 	case IRQ_PERIOD:
-		period(c, q->who);
+		quota_period_ops(c, q->owner);
 		break;
 	}
 }
@@ -169,7 +169,7 @@ static void irq_record(struct cpu *c, const struct op *op)
 	truth_irq(c, op->kind == OP_IRQ_ENTRY || op->kind == OP_SOFTIRQ_ENTRY ? text : NULL);
 }
 
-/* a: workload of the child; b: 1 = a thread of the same process; c: the vCPU that it is to be. */
+/* Creates a thread. a: workload of the child; b: 1: thread of the same process; c: vCPU that it will run; NULL: none. */
 static void fork_op(struct cpu *c, const struct op *op)
 {
 	struct thread *parent = c->cur, *child;
@@ -201,18 +201,18 @@ static void log_op(struct cpu *c, const struct op *op)
 	int64_t key = op->a;
 	char text[48];
 
-	if (op->what <= LOG_SYNC_D && rng_chance(&s->fault, s->opt.sync_bogus))
+	if (op->arg <= LOG_SYNC_D && rng_chance(&s->fault, s->opt.sync_bogus))
 		key = rng_range(&s->fault, 1, 2 * key + 100);
-	snprintf(text, sizeof text, format[op->what], key);
+	snprintf(text, sizeof text, format[op->arg], key);
 	RECORD(c, REC_LOG, S(text));
-	if (op->what <= LOG_SYNC_D && rng_chance(&s->fault, s->opt.sync_dup)) {
+	if (op->arg <= LOG_SYNC_D && rng_chance(&s->fault, s->opt.sync_dup)) {
 		struct op *again = cpu_push_front(c, OP_LOG, NULL);
 
-		again->what = op->what;
+		again->arg = op->arg;
 		again->a = op->a;
 	}
-	if (op->what >= LOG_START)
-		truth_mark(c, (enum log_kind)op->what, op->a);
+	if (op->arg >= LOG_START)
+		truth_mark(c, (enum log_kind)op->arg, op->a);
 }
 
 static void dump_op(struct cpu *c, const struct thread *t)

@@ -1,5 +1,4 @@
-/* The trace records: names and fields as LTTng 2.13's kernel tracer writes them, in one table from which both the
- * metadata and the binary form are made. */
+/* Trace records: names and fields as in LTTng 2.13's kernel tracer, in one table for the metadata and the binary form. */
 #include "sim.h"
 
 #define WAKE_FIELDS { { FIELD_COMM, "comm" }, { FIELD_I32, "tid" }, { FIELD_I32, "prio" }, { FIELD_I32, "target_cpu" } }
@@ -57,14 +56,14 @@ const char *thread_name(const struct thread *t)
 	return strtab_get(&t->m->sim->names, t->name);
 }
 
-/* As LTTng shows it: the kernel's priority - 100; SCHED_FIFO 10 is -11. */
+/* Returns the priority as LTTng records it: the kernel's priority - 100; -11 for SCHED_FIFO 10. */
 int record_prio(const struct thread *t)
 {
 	return t->rt ? -11 : 20 + t->nice;
 }
 
-/* Discarded by a full buffer?  Losses come in bursts. */
-static bool lost(struct cpu *c)
+/* Returns true if a full buffer discards the record. Losses come in bursts. */
+static bool is_discarded(struct cpu *c)
 {
 	struct sim *s = c->m->sim;
 
@@ -76,7 +75,7 @@ static bool lost(struct cpu *c)
 	return true;
 }
 
-/* Records what happens on CPU c at this moment. */
+/* Writes a record on CPU c at the current time. */
 void record_write(struct cpu *c, enum record_kind kind, const union record_value *v)
 {
 	struct machine *m = c->m;
@@ -89,7 +88,7 @@ void record_write(struct cpu *c, enum record_kind kind, const union record_value
 		return;
 	if (s->first_record == NOTHING)
 		s->first_record = s->now;
-	if (lost(c)) {
+	if (is_discarded(c)) {
 		if (c->lost++ == 0)
 			c->lost_from = s->now;
 		m->lost++;

@@ -1,11 +1,11 @@
-/* The files below truth/: opened at the start, and the small ones written at the end. */
+/* Files below truth/: opened at the start; the small files are written at the end. */
 #include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "truth.h"
 
-static FILE *create(struct sim *s, const char *name, const char *header)
+static FILE *create_file(struct sim *s, const char *name, const char *header)
 {
 	char *path = mem_printf("%s/%s", s->truth->dir, name);
 	FILE *f = fopen(path, "w");
@@ -22,14 +22,16 @@ int truth_open(struct sim *s, const char *dir)
 {
 	s->truth = mem_new(1, sizeof *s->truth);
 	s->truth->dir = mem_dup(dir);
-	s->truth->interval = create(s, "intervals.csv", "path,start,end,value");
-	s->truth->who = create(s, "pcpus.csv", "pcpu,start,end,system,tid,mode");
-	s->truth->cause = create(s, "causes.csv", "at,what,machine,tid,by_machine,by_tid,in,cpu");
-	s->truth->request = create(s, "requests.csv", "request,machine,tid,start,end,exec_ns,stolen_exec_ns,stolen_flight_ns,"
+	s->truth->interval = create_file(s, "intervals.csv", "path,start,end,value");
+	s->truth->pcpu = create_file(s, "pcpus.csv", "pcpu,start,end,system,tid,mode");
+	s->truth->cause = create_file(s, "causes.csv", "at,what,machine,tid,by_machine,by_tid,in,cpu");
+	s->truth->request = create_file(s, "requests.csv",
+	                                "request,machine,tid,start,end,exec_ns,stolen_exec_ns,stolen_flight_ns,"
 	                           "vmm_exec_ns,vmm_flight_ns,guest_wait_ns,blocked_ns");
-	s->truth->loss = create(s, "losses.csv", "machine,cpu,start,end,records");
-	s->truth->poll = create(s, "polls.csv", "vm,vcpu,start,end,outcome");
-	return s->truth->poll && s->truth->interval && s->truth->who && s->truth->request && s->truth->loss && s->truth->cause ? 0 : -1;
+	s->truth->loss = create_file(s, "losses.csv", "machine,cpu,start,end,records");
+	s->truth->poll = create_file(s, "polls.csv", "vm,vcpu,start,end,outcome");
+	return s->truth->poll && s->truth->interval && s->truth->pcpu && s->truth->request && s->truth->loss && s->truth->cause
+	       ? 0 : -1;
 }
 
 void truth_loss(struct cpu *c, int64_t end)
@@ -53,7 +55,8 @@ void truth_poll(const struct thread *t, int64_t end, bool won)
 
 static int write_clocks(struct sim *s)
 {
-	FILE *f = create(s, "clocks.csv", "machine,from_host_ns,ref_host_ns,ref_guest_ns,rate_2p60,alpha,alpha_ppm,beta_ns");
+	FILE *f = create_file(s, "clocks.csv",
+	                      "machine,from_host_ns,ref_host_ns,ref_guest_ns,rate_2p60,alpha,alpha_ppm,beta_ns");
 
 	if (!f)
 		return -1;
@@ -73,7 +76,7 @@ static int write_clocks(struct sim *s)
 
 static int write_machines(struct sim *s)
 {
-	FILE *f = create(s, "vcpus.csv", "vm,vcpu,host_tid,host_pid,traced,parent");
+	FILE *f = create_file(s, "vcpus.csv", "vm,vcpu,host_tid,host_pid,traced,parent");
 
 	if (!f)
 		return -1;
@@ -88,7 +91,7 @@ static int write_machines(struct sim *s)
 
 static int write_traces(struct sim *s)
 {
-	FILE *f = create(s, "traces.csv", "machine,first_host_ns,last_host_ns,records,lost");
+	FILE *f = create_file(s, "traces.csv", "machine,first_host_ns,last_host_ns,records,lost");
 
 	if (!f)
 		return -1;
@@ -96,15 +99,15 @@ static int write_traces(struct sim *s)
 		const struct machine *m = s->machine[i];
 
 		if (m->records)
-			fprintf(f, "%s,%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 "\n", m->is_host ? "host" : m->name, m->first, m->last,
-			        m->records, m->lost);
+			fprintf(f, "%s,%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 "\n", m->is_host ? "host" : m->name, m->first,
+			        m->last, m->records, m->lost);
 	}
 	return fclose(f) ? error_system(&s->err, NULL, "%s/traces.csv", s->truth->dir) : 0;
 }
 
 static int write_info(struct sim *s)
 {
-	FILE *f = create(s, "info.csv", "key,value");
+	FILE *f = create_file(s, "info.csv", "key,value");
 
 	if (!f)
 		return -1;
@@ -129,10 +132,10 @@ static void close_cpu(struct cpu *c, int64_t end)
 	truth_end_out_by(c, end);
 	truth_interval(s, TRACK_VTHREAD, c->m, c->number, &c->vthread, end);
 	if (!c->host)
-		truth_write_who(c, end);
+		truth_write_user(c, end);
 }
 
-/* Ends all intervals with the last record and writes the small files. */
+/* Ends all intervals at the last record and writes the small files. */
 int truth_close(struct sim *s)
 {
 	struct truth_out *t = s->truth;
@@ -152,7 +155,7 @@ int truth_close(struct sim *s)
 	}
 	if (write_clocks(s) < 0 || write_machines(s) < 0 || write_traces(s) < 0 || write_info(s) < 0)
 		result = -1;
-	FILE *file[] = { t->interval, t->who, t->request, t->loss, t->cause, t->poll };
+	FILE *file[] = { t->interval, t->pcpu, t->request, t->loss, t->cause, t->poll };
 	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
 		if (ferror(file[i]) | fclose(file[i]))
 			result = error_system(&s->err, NULL, "%s", t->dir);

@@ -1,16 +1,16 @@
-/* The truth about requests: how the server's time passed while each was in flight, and while it was executed.
+/* Truth about requests: how the server's time was spent while each request was in flight, and while it was executed.
  *
- * Counters of the whole server, brought up to date whenever something changes that they depend on; a request keeps
- * their values at its start, so many requests at once cost nothing more. */
+ * Counters of the whole server are updated at each change that affects them; a request stores their values at its start,
+ * so many concurrent requests cost nothing extra. */
 #include <inttypes.h>
 
 #include "base/mem.h"
 #include "truth.h"
 
-/* ns that a request server spent in ways that matter to its requests, up to `since`. */
+/* Accumulated times of a request server up to `since`, ns. */
 struct usage {
 	int64_t since;
-	int64_t out, vmm, queued, blocked;  /* not blocked and vCPU out; in the hypervisor; waits in the guest; sleeps */
+	int64_t out, vmm, queued, blocked;  /* vCPU preempted while runnable; in the hypervisor; queued in the guest; blocked */
 	uint8_t how;
 	struct running {
 		int64_t id, start, exec_from, exec, exec_out, exec_vmm;

@@ -1,15 +1,15 @@
-/* What main() asks of the simulator. */
+/* Interface of the simulator for main() and tests. */
 #ifndef STEALSCOPE_SIM_SIMULATE_H
 #define STEALSCOPE_SIM_SIMULATE_H
 
 #include "sim.h"
 
 struct sim_result {
-	uint64_t records;    /* written */
-	int64_t begin, end;  /* host ns of the first and last record */
+	uint64_t records;   /* records written */
+	int64_t begin, end; /* host ns of the first and last record */
 };
 
-/* Runs the scenario and writes traces and truth below options->out. */
+/* Runs the scenario and writes traces and truth below options->out. Returns 0, or -1 with *err set. */
 int simulate(const struct options *options, struct sim_result *result, struct error *err);
 
 #endif

@@ -1,8 +1,9 @@
-/* The truth, from the simulator's own knowledge: every state interval, who had which pCPU, every clock, every request.
+/* The truth, computed from the simulator's state: every state interval, the user of each pCPU, every clock, every
+ * request.
  *
- * States are those of stealscope(1): they are computed here from what the simulated machines are, at the moment a
- * record says so (a switch, an entry, an exit, a wakeup).  Times are host ns; intervals are closed, [start, end], and
- * the next one of the same attribute starts at end + 1 unless the attribute has no value in between. */
+ * States are those of stealscope(1), computed from the simulated machines at the time of a record (switch, entry, exit,
+ * wakeup). Times are host ns; intervals are closed, [start, end], and the next interval of the same attribute starts at
+ * end + 1 unless the attribute has no value in between. */
 #include <string.h>
 
 #include "truth.h"
@@ -10,22 +11,23 @@
 static const char *const vcpu_name[] = { "IDLE", "RUNNING", "VMM", "PREEMPTED", "HOST_BLOCKED", "WAKING" };
 enum { V_IDLE, V_RUNNING, V_VMM, V_PREEMPTED, V_HOST_BLOCKED, V_WAKING };
 static const char *const out_name[] = { "quota", "fault" };
-enum { OUT_QUOTA, OUT_FAULT };
+enum { OUT_QUOTA, OUT_PAGE_FAULT };
 static const char *const task_name[] = { "RUNNING", "BLOCKED", "PREEMPTED", "VIRT_PREEMPTED" };
 enum { T_RUNNING, T_BLOCKED, T_PREEMPTED, T_VIRT_PREEMPTED };
 
-/* ---- intervals ------------------------------------------------------------------------------------------------ */
+/* ---- intervals */
 
-static const char *const leaf[] = {
+static const char *const attribute_name[] = {
 	[TRACK_CURRENT] = "Current Thread", [TRACK_OWNER] = "Owner", [TRACK_IRQ] = "Interrupt", [TRACK_VSTATUS] = "Status",
-	[TRACK_VTHREAD] = "Host Thread", [TRACK_PCPU] = "pCPU", [TRACK_OUT_BY] = "Out By", [TRACK_STATUS] = "Status", [TRACK_NAME] = "Name",
+	[TRACK_VTHREAD] = "Host Thread", [TRACK_PCPU] = "pCPU", [TRACK_OUT_BY] = "Out By", [TRACK_STATUS] = "Status",
+	                  [TRACK_NAME] = "Name",
 	[TRACK_CPU] = "CPU", [TRACK_PID] = "PID",
 };
 
-/* Lines are made by hand: with printf() the truth would cost five times what the simulation does. */
+/* Lines are formatted by hand: printf() would cost five times as much as the simulation. */
 #define LINE 1024
 
-static char *put_text(char *p, const char *text)
+static char *append_text(char *p, const char *text)
 {
 	size_t n = strlen(text);
 
@@ -33,7 +35,7 @@ static char *put_text(char *p, const char *text)
 	return p + n;
 }
 
-static char *put_number(char *p, int64_t n)
+static char *append_number(char *p, int64_t n)
 {
 	char text[20], *first = text + sizeof text;
 	uint64_t rest = n < 0 ? -(uint64_t)n : (uint64_t)n;
@@ -51,40 +53,40 @@ static char *put_number(char *p, int64_t n)
 	return p + (text + sizeof text - first);
 }
 
-static char *put_value(char *p, const struct sim *s, enum track_kind kind, int64_t value)
+static char *append_value(char *p, const struct sim *s, enum track_kind kind, int64_t value)
 {
 	switch (kind) {
 	case TRACK_VSTATUS:
-		return put_text(p, vcpu_name[value]);
+		return append_text(p, vcpu_name[value]);
 	case TRACK_OUT_BY:
-		return put_text(p, out_name[value]);
+		return append_text(p, out_name[value]);
 	case TRACK_STATUS:
-		return put_text(p, task_name[value]);
+		return append_text(p, task_name[value]);
 	case TRACK_NAME: case TRACK_IRQ:
-		return put_text(p, strtab_get(&s->names, (uint32_t)value));
+		return append_text(p, strtab_get(&s->names, (uint32_t)value));
 	case TRACK_OWNER:
-		return put_text(p, value < 0 ? "idle" : s->machine[value]->is_host ? "host" : s->machine[value]->name);
+		return append_text(p, value < 0 ? "idle" : s->machine[value]->is_host ? "host" : s->machine[value]->name);
 	default:
-		return put_number(p, value);
+		return append_number(p, value);
 	}
 }
 
-/* root: of the machine or container, with a slash at its end. */
+/* Writes a line of intervals.csv. root: path of the machine or container, ending with a slash. */
 static void write_line(struct sim *s, const char *root, enum track_kind kind, int64_t id, int64_t start, int64_t end,
                        int64_t value)
 {
-	char line[LINE], *p = put_text(line, root);
+	char line[LINE], *p = append_text(line, root);
 
-	p = put_text(p, kind >= TRACK_STATUS ? "Threads/" : "CPUs/CPU");
-	p = put_number(p, id);
+	p = append_text(p, kind >= TRACK_STATUS ? "Threads/" : "CPUs/CPU");
+	p = append_number(p, id);
 	*p++ = '/';
-	p = put_text(p, leaf[kind]);
+	p = append_text(p, attribute_name[kind]);
 	*p++ = ',';
-	p = put_number(p, start);
+	p = append_number(p, start);
 	*p++ = ',';
-	p = put_number(p, end);
+	p = append_number(p, end);
 	*p++ = ',';
-	p = put_value(p, s, kind, value);
+	p = append_value(p, s, kind, value);
 	*p++ = '\n';
 	fwrite_unlocked(line, 1, (size_t)(p - line), s->truth->interval);
 }
@@ -98,7 +100,7 @@ void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m
 	if (k->value == NOTHING || end < start)
 		return;
 	if (!m->is_host)
-		*put_text(put_text(put_text(root, "/Virtual Machines/"), m->name), "/") = 0;
+		*append_text(append_text(append_text(root, "/Virtual Machines/"), m->name), "/") = 0;
 	write_line(s, root, kind, id, start, end, k->value);
 	if (!m->is_host || kind < TRACK_STATUS ||
 	    (m->by_tid[id]->ns == ROOT_NS && m->by_tid[id]->cgroup_ns == ROOT_CGROUP_NS))
@@ -110,7 +112,7 @@ void truth_interval(struct sim *s, enum track_kind kind, const struct machine *m
 	write_line(s, root, kind, id, start, end, k->value);
 }
 
-static void set(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id, struct truth_track *k,
+static void set_track(struct sim *s, enum track_kind kind, const struct machine *m, int64_t id, struct truth_track *k,
                 int64_t value)
 {
 	if (k->value == value)
@@ -121,55 +123,56 @@ static void set(struct sim *s, enum track_kind kind, const struct machine *m, in
 	k->value = value;
 }
 
-/* ---- who has a pCPU -------------------------------------------------------------------------------------------- */
+/* ---- users of pCPUs */
 
-enum { WHO_IDLE, WHO_HOST, WHO_HYPERVISOR, WHO_GUEST };
+enum { USER_IDLE, USER_HOST, USER_HYPERVISOR, USER_GUEST };
 
-void truth_write_who(struct cpu *c, int64_t end)
+void truth_write_user(struct cpu *c, int64_t end)
 {
 	static const char *const mode[] = { "idle", "host", "hypervisor", "guest" };
 	struct sim *s = c->m->sim;
-	int64_t start = c->who.start > s->first_record ? c->who.start : s->first_record;
+	int64_t start = c->user.start > s->first_record ? c->user.start : s->first_record;
 	char line[LINE], *p;
 
-	if (!c->who.m || end < start)
+	if (!c->user.m || end < start)
 		return;
-	p = put_number(line, c->number);
+	p = append_number(line, c->number);
 	*p++ = ',';
-	p = put_number(p, start);
+	p = append_number(p, start);
 	*p++ = ',';
-	p = put_number(p, end);
+	p = append_number(p, end);
 	*p++ = ',';
-	p = put_text(p, c->who.mode == WHO_IDLE ? "" : c->who.m->is_host ? "host" : c->who.m->name);
+	p = append_text(p, c->user.mode == USER_IDLE ? "" : c->user.m->is_host ? "host" : c->user.m->name);
 	*p++ = ',';
-	p = put_number(p, c->who.tid);
+	p = append_number(p, c->user.tid);
 	*p++ = ',';
-	p = put_text(p, mode[c->who.mode]);
+	p = append_text(p, mode[c->user.mode]);
 	*p++ = '\n';
-	fwrite_unlocked(line, 1, (size_t)(p - line), s->truth->who);
+	fwrite_unlocked(line, 1, (size_t)(p - line), s->truth->pcpu);
 }
 
-/* The innermost thread for which the pCPU works; the hypervisor's work is done as long as one level does not execute. */
-static void who(struct cpu *c)
+/* Updates the user of a pCPU: the innermost thread for which the pCPU works; hypervisor mode if any level does not
+ * execute. */
+static void update_user(struct cpu *c)
 {
 	struct sim *s = c->m->sim;
 	const struct thread *t = c->cur;
-	uint8_t mode = t->idle ? WHO_IDLE : t->vcpu ? WHO_GUEST : WHO_HOST;
+	uint8_t mode = t->idle ? USER_IDLE : t->vcpu ? USER_GUEST : USER_HOST;
 
 	for (; t->vcpu; t = t->vcpu->cur)
 		if (!t->in_guest)
-			mode = WHO_HYPERVISOR;
-	if (c->who.m == t->m && c->who.mode == mode && c->who.tid == t->tid)
+			mode = USER_HYPERVISOR;
+	if (c->user.m == t->m && c->user.mode == mode && c->user.tid == t->tid)
 		return;
 	if (s->truth)
-		truth_write_who(c, s->now - 1);
-	c->who.m = t->m;
-	c->who.mode = mode;
-	c->who.tid = t->tid;
-	c->who.start = s->now;
+		truth_write_user(c, s->now - 1);
+	c->user.m = t->m;
+	c->user.mode = mode;
+	c->user.tid = t->tid;
+	c->user.start = s->now;
 }
 
-/* ---- what the rest of the simulator calls ---------------------------------------------------------------------- */
+/* ---- interface for the rest of the simulator */
 
 static int64_t machine_index(const struct machine *m)
 {
@@ -184,17 +187,17 @@ void truth_pcpu(struct cpu *c)
 	struct sim *s = c->m->sim;
 	const struct thread *t = c->cur;
 
-	set(s, TRACK_CURRENT, c->m, c->number, &c->current, t->tid);
+	set_track(s, TRACK_CURRENT, c->m, c->number, &c->current, t->tid);
 	if (c->host)
 		truth_vcpu(c);
 	else
-		set(s, TRACK_OWNER, c->m, c->number, &c->owner, t->idle ? -1 : t->vcpu ? machine_index(t->vcpu->m) : 0);
-	who(pcpu_of(c));
+		set_track(s, TRACK_OWNER, c->m, c->number, &c->owner, t->idle ? -1 : t->vcpu ? machine_index(t->vcpu->m) : 0);
+	update_user(pcpu_of(c));
 	if (t->vcpu)
 		truth_vcpu(t->vcpu);
 }
 
-/* A timer that expires within another handler is part of that. */
+/* Tracks handlers. A timer that expires inside another handler counts as part of that handler. */
 void truth_irq(struct cpu *c, const char *name)
 {
 	struct sim *s = c->m->sim;
@@ -204,11 +207,11 @@ void truth_irq(struct cpu *c, const char *name)
 	else if (name)
 		c->handler[c->handlers] = strtab_put(&s->names, name);
 	c->handlers += name ? 1 : -1u;
-	set(s, TRACK_IRQ, c->m, c->number, &c->interrupt, c->handlers ? c->handler[c->handlers - 1] : NOTHING);
+	set_track(s, TRACK_IRQ, c->m, c->number, &c->interrupt, c->handlers ? c->handler[c->handlers - 1] : NOTHING);
 }
 
-/* Without kvm events guest mode cannot be told from scheduled in; without them and the guest's trace nobody knows that
- * it is idle. */
+/* Returns the state of a vCPU. Without kvm events, guest mode equals scheduled in; without them and without the guest's
+ * trace, idleness is unknown. */
 static int vcpu_state(const struct cpu *g)
 {
 	const struct thread *t = g->host;
@@ -254,10 +257,10 @@ void truth_thread(struct thread *t)
 	if (t->idle || t->state == TASK_DEAD)
 		return;
 	request_usage(t);
-	set(s, TRACK_STATUS, t->m, t->tid, &t->status, task_status(t));
-	set(s, TRACK_CPU, t->m, t->tid, &t->tcpu, t->cpu);
-	set(s, TRACK_NAME, t->m, t->tid, &t->tname, t->name);
-	set(s, TRACK_PID, t->m, t->tid, &t->tpid, t->pid);
+	set_track(s, TRACK_STATUS, t->m, t->tid, &t->status, task_status(t));
+	set_track(s, TRACK_CPU, t->m, t->tid, &t->tcpu, t->cpu);
+	set_track(s, TRACK_NAME, t->m, t->tid, &t->tname, t->name);
+	set_track(s, TRACK_PID, t->m, t->tid, &t->tpid, t->pid);
 	if (t->vcpu)
 		truth_vcpu(t->vcpu);
 }
@@ -270,7 +273,7 @@ static int64_t out_by(const struct cpu *g)
 		return NOTHING;
 	if (t->state == TASK_RUNNABLE && t->group && t->group->throttled)
 		return OUT_QUOTA;
-	return t->state == TASK_BLOCKED && t->fetches ? OUT_FAULT : NOTHING;
+	return t->state == TASK_BLOCKED && t->fetches ? OUT_PAGE_FAULT : NOTHING;
 }
 
 void truth_end_out_by(struct cpu *g, int64_t end)
@@ -281,9 +284,9 @@ void truth_end_out_by(struct cpu *g, int64_t end)
 	g->quota_over = 0;
 }
 
-/* Here all CPUs' share of a quota is used up at one moment, while the kernel takes it from each CPU when that asks for
- * more.  So a thread that waits then counts as held back since it was queued, and on, if its quota comes back meanwhile and
- * is used up by others once more. */
+/* Sets attribute "Out By". Here the quota of all CPUs is used up at one time, whereas the kernel charges each CPU when
+ * it requests more. So a thread that waits at that time counts as throttled since it was queued, and remains throttled
+ * if others use up a refill during the wait. */
 static void set_out_by(struct cpu *g)
 {
 	struct sim *s = g->m->sim;
@@ -296,7 +299,7 @@ static void set_out_by(struct cpu *g)
 	}
 	if (was && g->quota_over)
 		truth_end_out_by(g, 0);
-	set(s, TRACK_OUT_BY, g->m, g->number, &g->out_by, value);
+	set_track(s, TRACK_OUT_BY, g->m, g->number, &g->out_by, value);
 	if (value == OUT_QUOTA && since < g->out_by.start && !was)
 		g->out_by.start = since;
 }
@@ -314,9 +317,9 @@ static void set_vcpu(struct cpu *g)
 	const bool gone = vcpu_gone(g);
 
 	set_out_by(g);
-	set(s, TRACK_VSTATUS, g->m, g->number, &g->vstatus, gone ? NOTHING : vcpu_state(g));
-	set(s, TRACK_VTHREAD, g->m, g->number, &g->vthread, gone ? NOTHING : g->host->tid);
-	set(s, TRACK_PCPU, g->m, g->number, &g->pcpu, gone ? NOTHING : g->host->cpu);
+	set_track(s, TRACK_VSTATUS, g->m, g->number, &g->vstatus, gone ? NOTHING : vcpu_state(g));
+	set_track(s, TRACK_VTHREAD, g->m, g->number, &g->vthread, gone ? NOTHING : g->host->tid);
+	set_track(s, TRACK_PCPU, g->m, g->number, &g->pcpu, gone ? NOTHING : g->host->cpu);
 }
 
 void truth_vcpu(struct cpu *g)
@@ -327,7 +330,7 @@ void truth_vcpu(struct cpu *g)
 		set_vcpu(g);
 	if (!g->cur->idle && g->cur->state == TASK_RUNNING) {
 		request_usage(g->cur);
-		set(s, TRACK_STATUS, g->m, g->cur->tid, &g->cur->status, task_status(g->cur));
+		set_track(s, TRACK_STATUS, g->m, g->cur->tid, &g->cur->status, task_status(g->cur));
 		if (g->cur->vcpu)
 			truth_vcpu(g->cur->vcpu);
 	}
@@ -343,7 +346,7 @@ static void end_track(struct sim *s, enum track_kind kind, const struct thread *
 	k->value = NOTHING;
 }
 
-/* The thread is gone: from this moment on its attributes have no value. */
+/* Ends the attributes of a thread that exited. */
 void truth_close_thread(struct thread *t, int64_t end)
 {
 	struct sim *s = t->m->sim;

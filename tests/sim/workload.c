@@ -1,7 +1,7 @@
-/* What threads do: named programs, written as tables of steps, and their interpreter.
+/* Workloads: programs of threads as tables of steps, and their interpreter.
  *
- * A table is run from the top; W_GOTO and W_LOOP go back; a program that reaches its end repeats from the top unless
- * its last step ends it.  Every program contains a step that takes time. */
+ * A table runs from the top; W_GOTO and W_LOOP jump; a program that reaches its end repeats from the top unless its last
+ * step ends it. Every program contains a step that takes time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,7 +92,7 @@ static const struct step worker[] = {
 static const struct step launcher[] = { { W_FORK, WL_VM, 0, 0, NULL }, END };
 static const struct step vm[] = {
 	{ W_EXEC, 0, 0, 0, "qemu-system-x86" }, { W_RUN, 0, 100 * US, 400 * US, NULL }, { W_PLUG, 0, 0, 0, NULL },
-	/* WL_VM_RUNS */
+	/* index WL_VM_RUNS */
 	{ W_RUN, 0, 20 * US, 90 * US, NULL }, { W_SLEEP, 0, 4 * MS, 30 * MS, NULL }, { W_REAP, 0, 0, 0, NULL },
 	{ W_RUN, 0, 20 * US, 90 * US, NULL }, { W_CHANGE, 0, 0, 0, NULL }, { W_LIVES, WL_VM_RUNS, 0, 0, NULL },
 	{ W_KILL, 0, 0, 0, NULL }, { W_SLEEP, 0, 1 * MS, 3 * MS, NULL }, { W_GONE, 10, 0, 0, NULL },
@@ -100,22 +100,26 @@ static const struct step vm[] = {
 };
 
 static const struct step carrier[] = {
-	{ W_TAKE, 0, 0, 0, NULL }, { W_RUN, 0, 30 * US, 300 * US, NULL }, { W_DELIVER, 0, 0, 0, NULL }, { W_GOTO, 0, 0, 0, NULL },
+	{ W_TAKE, 0, 0, 0, NULL }, { W_RUN, 0, 30 * US, 300 * US, NULL }, { W_DELIVER, 0, 0, 0, NULL },
+	    { W_GOTO, 0, 0, 0, NULL },
 };
 static const struct step locker[] = {
 	{ W_RUN, 0, 50 * US, 2 * MS, NULL }, { W_LOCK, 0, 0, 0, NULL }, { W_RUN, 0, 200 * US, 6 * MS, NULL },
-	{ W_UNLOCK, 0, 0, 0, NULL }, { W_LOOP, 0, 1, 4, NULL }, { W_SLEEP, 0, 500 * US, 8 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
+	{ W_UNLOCK, 0, 0, 0, NULL }, { W_LOOP, 0, 1, 4, NULL }, { W_SLEEP, 0, 500 * US, 8 * MS, NULL },
+	    { W_GOTO, 0, 0, 0, NULL },
 };
 static const struct step spinner[] = {
 	{ W_RUN, 0, 50 * US, 2 * MS, NULL }, { W_SPIN, 1, 20 * US, 60 * US, NULL }, { W_RUN, 0, 200 * US, 3 * MS, NULL },
-	{ W_UNLOCK, 1, 0, 0, NULL }, { W_LOOP, 0, 1, 4, NULL }, { W_SLEEP, 0, 500 * US, 8 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
+	{ W_UNLOCK, 1, 0, 0, NULL }, { W_LOOP, 0, 1, 4, NULL }, { W_SLEEP, 0, 500 * US, 8 * MS, NULL },
+	    { W_GOTO, 0, 0, 0, NULL },
 };
 static const struct step asker[] = {
 	{ W_RUN, 0, 50 * US, 900 * US, NULL }, { W_SEND, 0, 0, 0, NULL }, { W_RECEIVE, 0, 0, 0, NULL },
 	{ W_LOOP, 0, 2, 9, NULL }, { W_SLEEP, 0, 500 * US, 8 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
 };
 static const struct step answerer[] = {
-	{ W_RECEIVE, 0, 0, 0, NULL }, { W_RUN, 0, 200 * US, 4 * MS, NULL }, { W_SEND, 0, 0, 0, NULL }, { W_GOTO, 0, 0, 0, NULL },
+	{ W_RECEIVE, 0, 0, 0, NULL }, { W_RUN, 0, 200 * US, 4 * MS, NULL }, { W_SEND, 0, 0, 0, NULL },
+	    { W_GOTO, 0, 0, 0, NULL },
 };
 
 const struct step *const workload[WL_COUNT] = {
@@ -129,7 +133,7 @@ const struct step *const workload[WL_COUNT] = {
 	[WL_ASKER] = asker, [WL_ANSWERER] = answerer, [WL_SPINNER] = spinner,
 };
 
-static void block(struct cpu *c, struct thread *t, enum want want)
+static void block_thread(struct cpu *c, struct thread *t, enum want want)
 {
 	t->want = (uint8_t)want;
 	cpu_push(c, OP_SWITCH, NULL);
@@ -140,8 +144,8 @@ void sleep_until(struct thread *t, int64_t when)
 	queue_push(&t->m->sim->queue, when, DUE_SLEEP, t, ++t->timer_gen);
 }
 
-/* A stretch of computation; a guest's code makes its CPU exit now and then. */
-static void compute(struct cpu *c, struct thread *t)
+/* Begins a part of the computation, up to the next exit: guest code causes random exits. */
+static void begin_computation(struct cpu *c, struct thread *t)
 {
 	struct rng *r = &t->m->sim->rng;
 	int64_t until_exit = c->host ? rng_exp(r, t->m->exit_mean) : t->run_left;
@@ -152,15 +156,15 @@ static void compute(struct cpu *c, struct thread *t)
 
 static void random_exit(struct cpu *c)
 {
-	static const uint8_t kind[] = { EXIT_MSR, EXIT_NPF, EXIT_CPUID, EXIT_MSR };
+	static const uint8_t kinds[] = { EXIT_MSR, EXIT_NPF, EXIT_CPUID, EXIT_MSR };
 	struct sim *s = c->m->sim;
-	uint8_t what = kind[rng_range(&s->rng, 0, 3)];
+	uint8_t kind = kinds[rng_range(&s->rng, 0, 3)];
 	struct op *op = cpu_push(c, OP_LEAVE, NULL);
 
-	op->what = what;
-	if (what != EXIT_NPF || !s->opt.swap || !rng_chance(&s->rng, s->opt.swap))
+	op->arg = kind;
+	if (kind != EXIT_NPF || !s->opt.swap || !rng_chance(&s->rng, s->opt.swap))
 		return;
-	op->what = rng_chance(&s->rng, 500000) ? EXIT_FETCH : EXIT_MMIO;
+	op->arg = rng_chance(&s->rng, 500000) ? EXIT_FETCH : EXIT_MMIO;
 	op->a = rng_range(&s->rng, 80 * US, 5 * MS);
 }
 
@@ -168,11 +172,11 @@ static void log_text(struct cpu *c, enum log_kind kind, int64_t key)
 {
 	struct op *op = cpu_push(c, OP_LOG, NULL);
 
-	op->what = (uint8_t)kind;
+	op->arg = (uint8_t)kind;
 	op->a = key;
 }
 
-/* a: "vmsync a X", then the hypercall with X; d: "vmsync d X+1" after the entry that follows. */
+/* Sends a beacon: "vmsync a X", then the hypercall with X; after the VM entry that follows, "vmsync d X+1". */
 static void send_beacon(struct cpu *c)
 {
 	struct sim *s = c->m->sim;
@@ -186,7 +190,7 @@ static void send_beacon(struct cpu *c)
 	if (rng_chance(&s->fault, s->opt.sync_bogus))
 		sent = rng_range(&s->fault, 1, 2 * key + 100);
 	op = cpu_push(c, OP_LEAVE, NULL);
-	op->what = EXIT_VMMCALL;
+	op->arg = EXIT_VMMCALL;
 	op->a = SYNC_NR;
 	op->b = sent;
 	if (s->opt.sync_jitter > 0)
@@ -194,8 +198,8 @@ static void send_beacon(struct cpu *c)
 	log_text(c, LOG_SYNC_D, key + 1);
 }
 
-/* The state dump that LTTng writes when tracing begins: one thread after the other. */
-static bool dump(struct cpu *c, struct thread *t)
+/* Writes LTTng's state dump at the beginning of tracing, one thread per call. Returns true at its end. */
+static bool dump_next(struct cpu *c, struct thread *t)
 {
 	struct machine *m = c->m;
 
@@ -210,7 +214,7 @@ static bool dump(struct cpu *c, struct thread *t)
 	return true;
 }
 
-/* ---- request servers: one thread, many requests at once, each of several stages ------------------------------- */
+/* ---- request servers: one thread, many concurrent requests, each of several stages */
 
 #define IN_FLIGHT 64
 struct server {
@@ -230,7 +234,7 @@ void server_free(struct server *s)
 	free(s);
 }
 
-static void submit(struct cpu *c, struct thread *t)
+static void submit_requests(struct cpu *c, struct thread *t)
 {
 	struct server *s = t->server;
 	struct thread *to = NULL;
@@ -251,8 +255,8 @@ static void submit(struct cpu *c, struct thread *t)
 	cpu_push(c, OP_WAKING, to);
 }
 
-/* The stage of request `at` is done. */
-static void stage_done(struct cpu *c, struct server *s)
+/* Ends a stage of request `at`. */
+static void end_stage(struct cpu *c, struct server *s)
 {
 	struct rng *r = &c->m->sim->rng;
 
@@ -268,13 +272,13 @@ static void stage_done(struct cpu *c, struct server *s)
 	}
 }
 
-static void serve(struct cpu *c, struct thread *t)
+static void serve_next(struct cpu *c, struct thread *t)
 {
 	struct server *s = t->server;
 	int64_t now = c->m->sim->now, earliest = INT64_MAX, work = c->m->sim->opt.work ? c->m->sim->opt.work : 100;
 
 	if (s->executing) {
-		stage_done(c, s);
+		end_stage(c, s);
 		return;
 	}
 	for (unsigned i = 0; i < s->n; i++) {
@@ -292,12 +296,12 @@ static void serve(struct cpu *c, struct thread *t)
 	}
 	if (s->n)
 		sleep_until(t, earliest);
-	block(c, t, WANT_SLEEP);
+	block_thread(c, t, WANT_SLEEP);
 }
 
-/* ---- the interpreter ---------------------------------------------------------------------------------------- */
+/* ---- interpreter */
 
-static void period(struct cpu *c, struct thread *t, int64_t ns)
+static void wait_period(struct cpu *c, struct thread *t, int64_t ns)
 {
 	int64_t now = c->m->sim->now;
 
@@ -305,18 +309,18 @@ static void period(struct cpu *c, struct thread *t, int64_t ns)
 	if (t->period_next <= now)
 		t->period_next = now + ns - (now - t->period_next) % ns;
 	sleep_until(t, t->period_next);
-	block(c, t, WANT_SLEEP);
+	block_thread(c, t, WANT_SLEEP);
 }
 
-static void leave(struct cpu *c, struct thread *t, enum exit_kind kind, int64_t ns)
+static void push_exit(struct cpu *c, struct thread *t, enum exit_kind kind, int64_t ns)
 {
 	struct op *op = cpu_push(c, OP_LEAVE, t);
 
-	op->what = (uint8_t)kind;
+	op->arg = (uint8_t)kind;
 	op->a = ns;
 }
 
-static void spawn(struct cpu *c, const struct step *st)
+static void push_fork(struct cpu *c, const struct step *st)
 {
 	struct op *op = cpu_push(c, OP_FORK, NULL);
 
@@ -324,7 +328,7 @@ static void spawn(struct cpu *c, const struct step *st)
 	op->b = st->kind == W_THREAD;
 }
 
-/* The steps of a VM's main thread. */
+/* Runs a step of a VM's main thread. */
 static void vm_step(struct cpu *c, struct thread *t, const struct step *st)
 {
 	switch (st->kind) {
@@ -350,7 +354,7 @@ static void vm_step(struct cpu *c, struct thread *t, const struct step *st)
 	}
 }
 
-/* The steps of those who wait for each other. */
+/* Runs a step of a thread that waits for other threads. */
 static void chain_step(struct cpu *c, struct thread *t, const struct step *st)
 {
 	switch (st->kind) {
@@ -364,18 +368,18 @@ static void chain_step(struct cpu *c, struct thread *t, const struct step *st)
 		if (lock_spin(c, t, &c->m->lock[st->arg]))
 			break;
 		t->pc--;
-		leave(c, t, EXIT_PAUSE, 0);
+		push_exit(c, t, EXIT_PAUSE, 0);
 		t->run_left = rng_range(&c->m->sim->rng, st->lo, st->hi);
 		break;
 	case W_SEND:
 		t->inbox = 0;
-		leave(c, t, EXIT_KICK, 0);
+		push_exit(c, t, EXIT_KICK, 0);
 		break;
 	case W_TAKE:
 		if (carrier_next(t))
 			break;
 		t->pc--;
-		block(c, t, WANT_SLEEP);
+		block_thread(c, t, WANT_SLEEP);
 		break;
 	case W_DELIVER:
 		carrier_deliver(c, t);
@@ -386,11 +390,11 @@ static void chain_step(struct cpu *c, struct thread *t, const struct step *st)
 			break;
 		}
 		t->pc--;
-		block(c, t, WANT_SLEEP);
+		block_thread(c, t, WANT_SLEEP);
 	}
 }
 
-/* One step; a host's thread takes the steps that only a guest can take as computation. */
+/* Runs one step; on the host, steps that only a guest can execute count as computation. */
 static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 {
 	struct sim *s = c->m->sim;
@@ -403,10 +407,10 @@ static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 		break;
 	case W_SLEEP:
 		sleep_until(t, s->now + ns);
-		block(c, t, WANT_SLEEP);
+		block_thread(c, t, WANT_SLEEP);
 		break;
 	case W_PERIOD:
-		period(c, t, st->lo ? st->lo : SEC / s->opt.beacon_hz);
+		wait_period(c, t, st->lo ? st->lo : SEC / s->opt.beacon_hz);
 		break;
 	case W_GOTO:
 		t->pc = st->arg;
@@ -422,14 +426,14 @@ static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 			t->pc = st->arg;
 		break;
 	case W_FORK: case W_THREAD:
-		spawn(c, st);
+		push_fork(c, st);
 		break;
 	case W_EXEC:
 		cpu_push(c, OP_EXEC, NULL)->a = strtab_put(&s->names, st->text);
 		break;
 	case W_QUIT:
 		cpu_push(c, OP_QUIT, NULL);
-		block(c, t, WANT_DIE);
+		block_thread(c, t, WANT_DIE);
 		break;
 	case W_BEACON:
 		send_beacon(c);
@@ -440,28 +444,28 @@ static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 		break;
 	case W_IO:
 		if (guest)
-			leave(c, t, EXIT_IO, ns);
+			push_exit(c, t, EXIT_IO, ns);
 		break;
 	case W_DISK:
 		if (guest)
-			leave(c, t, EXIT_DISK, ns);
+			push_exit(c, t, EXIT_DISK, ns);
 		else
 			queue_push(&s->queue, s->now + ns, DUE_HOSTIO, t, 0);
-		block(c, t, WANT_DISK);
+		block_thread(c, t, WANT_DISK);
 		break;
 	case W_SERVE:
-		serve(c, t);
+		serve_next(c, t);
 		break;
 	case W_SUBMIT:
-		submit(c, t);
+		submit_requests(c, t);
 		break;
 	case W_DUMP:
-		if (!dump(c, t))
+		if (!dump_next(c, t))
 			t->pc--;
 		break;
 	case W_PAUSE:
 		t->pc--;
-		block(c, t, WANT_SLEEP);
+		block_thread(c, t, WANT_SLEEP);
 		break;
 	case W_LOCK: case W_SPIN: case W_UNLOCK: case W_SEND: case W_RECEIVE: case W_TAKE: case W_DELIVER:
 		chain_step(c, t, st);
@@ -471,7 +475,7 @@ static void step_run(struct cpu *c, struct thread *t, const struct step *st)
 	}
 }
 
-/* The thread of CPU c has nothing to compute at this moment: what now? */
+/* Chooses the next action of a thread that has no computation left. */
 void thread_step(struct cpu *c, struct thread *t)
 {
 	if (t->run_left > 0) {
@@ -480,7 +484,7 @@ void thread_step(struct cpu *c, struct thread *t)
 		t->in_run = true;
 		if (!first && c->host)
 			random_exit(c);
-		compute(c, t);
+		begin_computation(c, t);
 		return;
 	}
 	t->in_run = false;

@@ -1,7 +1,7 @@
-# bash completion of stealscope.  Everything is asked of the program itself, so it is never out of date.
+# bash completion of stealscope.  The program itself lists all completions, so that this file is never out of date.
 # shellcheck shell=bash
 
-# The words up to the cursor.  Bash cuts at every one of COMP_WORDBREAKS, a colon in a thread's name too.
+# Sets words to the words up to the cursor.  Bash splits them at COMP_WORDBREAKS, even at a colon in the name of a thread.
 _stealscope_words()
 {
 	local i rest=$COMP_LINE

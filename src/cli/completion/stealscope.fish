@@ -1,4 +1,4 @@
-# fish completion of stealscope.  Everything is asked of the program itself, so it is never out of date.
+# fish completion of stealscope.  The program itself lists all completions, so that this file is never out of date.
 
 function __stealscope_words
     set -l words (commandline -opc)[2..-1] (commandline -ct)

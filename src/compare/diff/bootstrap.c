@@ -1,12 +1,13 @@
 /* Block bootstrap over slices of time (Kuensch 1989; circular blocks: Politis and Romano 1992).
  *
- * Neighbouring slices resemble each other, so what is drawn with replacement are blocks of neighbours.  For a ratio of
- * sums the variance over all draws is known in closed form, from the blocks' sums of its residuals; a quantile's is
- * found by drawing.  How long neighbours resemble each other is not known: what lasts longer than a block makes the
- * variance too small, so it is that of DIFF_BLOCK slices, or of LONGEST_BLOCK where that is larger.  Intervals are
- * Student's with as many degrees of freedom as there are blocks of the usual length, of rates and quantiles of the longest,
- * less one on each side (Welch, Satterthwaite): the extreme levels that a correction for many comparisons asks for are
- * not to be had from the tails of a few hundred draws. */
+ * Neighbouring slices are correlated, so blocks of neighbouring slices are drawn with replacement.
+ * - Ratio of sums: the variance over all draws has a closed form with the block sums of the residuals. Quantile: the
+ *   variance is estimated by DRAWS random draws.
+ * - The correlation length is unknown, and a correlation longer than a block makes the variance too small. So the
+ *   variance is computed for blocks of DIFF_BLOCK and of BLOCK_LEN_MAX slices, and the larger one is used.
+ * - Intervals use Student's t (Welch, Satterthwaite). Degrees of freedom of a side: blocks of DIFF_BLOCK slices minus
+ *   one; for rates and quantiles blocks of BLOCK_LEN_MAX slices minus one. Quantiles of a few hundred draws are too
+ *   inaccurate for the extreme levels of a correction for many comparisons. */
 #include "compare/diff/bootstrap.h"
 
 #include <math.h>
@@ -17,12 +18,12 @@
 #include "base/mem.h"
 
 #define DRAWS 1000
-#define PART 256  /* latencies */
-#define TAIL 10   /* times as many latencies as lie beyond a quantile */
+#define COUNT_STEP 256  /* latencies between two entries of slice_counts.below */
+#define TAIL_FACTOR 10   /* latencies used for the tail, as a multiple of those beyond the quantile */
 
-/* Of the sum of residuals, over all draws of as many blocks of `length` slices as there are.  Their mean square is
- * blocks / (blocks - 1) too small, as any sample's. */
-static double variance_by(const double num[DIFF_SLICES], const double den[DIFF_SLICES], double ratio, unsigned length)
+/* Returns the variance of the sum of residuals over all draws of blocks of `length` slices. The factor blocks / (blocks
+ * - 1) corrects the bias of a sample variance. */
+static double ratio_variance(const double num[DIFF_SLICES], const double den[DIFF_SLICES], double ratio, unsigned length)
 {
 	const double blocks = (double)DIFF_SLICES / length;
 	double squares = 0;
@@ -45,13 +46,14 @@ struct estimate estimate_ratio(const double num[DIFF_SLICES], const double den[D
 	if (!(d > 0))
 		return (struct estimate){ 0, 0, BLOCKS };
 	const double ratio = n / d;
-	const double usual = variance_by(num, den, ratio, DIFF_BLOCK), longest = variance_by(num, den, ratio, LONGEST_BLOCK);
-	return (struct estimate){ ratio, sqrt(fmax(usual, longest)) / d, BLOCKS };
+	const double typical = ratio_variance(num, den, ratio, DIFF_BLOCK);
+	const double longest = ratio_variance(num, den, ratio, BLOCK_LEN_MAX);
+	return (struct estimate){ ratio, sqrt(fmax(typical, longest)) / d, BLOCKS };
 }
 
 /* ---- Quantiles */
 
-static uint64_t next(uint64_t *state)  /* splitmix64 */
+static uint64_t next_random(uint64_t *state)  /* splitmix64 */
 {
 	uint64_t z = *state += UINT64_C(0x9E3779B97F4A7C15);
 	z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
@@ -59,73 +61,74 @@ static uint64_t next(uint64_t *state)  /* splitmix64 */
 	return z ^ z >> 31;
 }
 
-/* Latencies, and how many of each slice come before every PART-th of them: what a draw counts up to there is a sum over the
- * slices. */
-struct counted {
+/* Sorted latencies, and below[k][slice]: number of the slice's latencies among the first k * COUNT_STEP. The number of
+ * latencies of a draw below that position is a sum over slices. */
+struct slice_counts {
 	const struct latency *sorted;
 	size_t n, parts;
-	uint32_t (*before)[DIFF_SLICES];
+	uint32_t (*below)[DIFF_SLICES];
 };
 
-static void counted_begin(struct counted *s, const struct latency *sorted, size_t n)
+static void slice_counts_init(struct slice_counts *s, const struct latency *sorted, size_t n)
 {
-	*s = (struct counted){ sorted, n, n / PART, mem_new(n / PART + 2, sizeof *s->before) };
+	*s = (struct slice_counts){ sorted, n, n / COUNT_STEP, mem_new(n / COUNT_STEP + 2, sizeof *s->below) };
 	for (size_t k = 0; k <= s->parts; k++) {
-		memcpy(s->before[k + 1], s->before[k], sizeof *s->before);
-		for (size_t i = k * PART; i < n && i < (k + 1) * PART; i++)
-			s->before[k + 1][sorted[i].slice]++;
+		memcpy(s->below[k + 1], s->below[k], sizeof *s->below);
+		for (size_t i = k * COUNT_STEP; i < n && i < (k + 1) * COUNT_STEP; i++)
+			s->below[k + 1][sorted[i].slice]++;
 	}
 }
 
-static double weight_before(const struct counted *s, size_t part, const unsigned times[DIFF_SLICES])
+static double weight_below(const struct slice_counts *s, size_t part, const unsigned drawn[DIFF_SLICES])
 {
 	uint64_t all = 0;
 	for (unsigned i = 0; i < DIFF_SLICES; i++)
-		all += (uint64_t)s->before[part][i] * times[i];
+		all += (uint64_t)s->below[part][i] * drawn[i];
 	return (double)all;
 }
 
-/* Of latencies that count times[slice] each; half of the weight of one lies on either side of its value. */
-static double weighted_quantile(const struct counted *s, const unsigned times[DIFF_SLICES], double p)
+/* Returns the p-quantile of latencies that are repeated drawn[slice] times. The value of each latency stands in the
+ * middle of its weight; between values the quantile is interpolated. */
+static double weighted_quantile(const struct slice_counts *s, const unsigned drawn[DIFF_SLICES], double p)
 {
-	const double goal = p * weight_before(s, s->parts + 1, times);
+	const double goal = p * weight_below(s, s->parts + 1, drawn);
 	size_t low;
-	BISECT(low, s->parts + 1, weight_before(s, low, times) <= goal);
+	BISECT(low, s->parts + 1, weight_below(s, low, drawn) <= goal);
 	low -= low > 0;
-	double upto = weight_before(s, low, times), before_at = 0, before = s->sorted[0].ns;
-	for (size_t i = low * PART; i-- > 0 && upto > 0 && before_at == 0;)
-		if (times[s->sorted[i].slice]) {
-			before_at = upto - times[s->sorted[i].slice] / 2.0;
+	double below_weight = weight_below(s, low, drawn), before_at = 0, before = s->sorted[0].ns;
+	for (size_t i = low * COUNT_STEP; i-- > 0 && below_weight > 0 && before_at == 0;)
+		if (drawn[s->sorted[i].slice]) {
+			before_at = below_weight - drawn[s->sorted[i].slice] / 2.0;
 			before = s->sorted[i].ns;
 		}
-	for (size_t i = low * PART; i < s->n; i++) {
-		const double w = times[s->sorted[i].slice], at = upto + w / 2;
+	for (size_t i = low * COUNT_STEP; i < s->n; i++) {
+		const double w = drawn[s->sorted[i].slice], at = below_weight + w / 2;
 		if (w == 0)
 			continue;
 		if (at >= goal) {
-			double part = at > before_at && upto > 0 ? (goal - before_at) / (at - before_at) : 1;
+			double part = at > before_at && below_weight > 0 ? (goal - before_at) / (at - before_at) : 1;
 			return before + (s->sorted[i].ns - before) * part;
 		}
-		upto += w;
+		below_weight += w;
 		before_at = at;
 		before = s->sorted[i].ns;
 	}
 	return before;
 }
 
-/* Of the p-quantile, by drawing blocks of `length` slices. */
-static double quantile_variance(const struct counted *s, double p, double value, unsigned length)
+/* Returns the variance of the p-quantile over DRAWS random draws of blocks of `length` slices. */
+static double quantile_variance(const struct slice_counts *s, double p, double value, unsigned length)
 {
 	const unsigned blocks = DIFF_SLICES / length;
-	unsigned times[DIFF_SLICES];
+	unsigned drawn[DIFF_SLICES];
 	uint64_t seed = s->n;
 	double sum = 0, squares = 0;
 	for (size_t d = 0; d < DRAWS; d++) {
-		memset(times, 0, sizeof times);
+		memset(drawn, 0, sizeof drawn);
 		for (unsigned b = 0; b < blocks; b++)
-			for (unsigned k = 0, first = (unsigned)(next(&seed) % DIFF_SLICES); k < length; k++)
-				times[(first + k) % DIFF_SLICES]++;
-		const double off = weighted_quantile(s, times, p) - value;
+			for (unsigned k = 0, first = (unsigned)(next_random(&seed) % DIFF_SLICES); k < length; k++)
+				drawn[(first + k) % DIFF_SLICES]++;
+		const double off = weighted_quantile(s, drawn, p) - value;
 		sum += off;
 		squares += off * off;
 	}
@@ -133,38 +136,38 @@ static double quantile_variance(const struct counted *s, double p, double value,
 	return variance > 0 ? variance * blocks / (blocks - 1) : 0;
 }
 
-/* All count once. */
-static double plain_quantile(const struct counted *s, double p)
+/* Returns the p-quantile of all latencies, each counted once. */
+static double plain_quantile(const struct slice_counts *s, double p)
 {
-	unsigned times[DIFF_SLICES];
+	unsigned drawn[DIFF_SLICES];
 	for (unsigned i = 0; i < DIFF_SLICES; i++)
-		times[i] = 1;
-	return weighted_quantile(s, times, p);
+		drawn[i] = 1;
+	return weighted_quantile(s, drawn, p);
 }
 
 double quantile_value(const struct latency *sorted, size_t n, double p)
 {
-	struct counted s;
-	counted_begin(&s, sorted, n);
+	struct slice_counts s;
+	slice_counts_init(&s, sorted, n);
 	const double value = plain_quantile(&s, p);
-	free(s.before);
+	free(s.below);
 	return value;
 }
 
 struct estimate estimate_quantile(const struct latency *sorted, size_t n, double p)
 {
-	struct counted s;
-	counted_begin(&s, sorted, n);
+	struct slice_counts s;
+	slice_counts_init(&s, sorted, n);
 	const double value = plain_quantile(&s, p);
-	const double usual = quantile_variance(&s, p, value, DIFF_BLOCK);
-	const double longest = quantile_variance(&s, p, value, LONGEST_BLOCK);
-	free(s.before);
-	return (struct estimate){ value, sqrt(fmax(usual, longest)), FEWEST_BLOCKS };
+	const double typical = quantile_variance(&s, p, value, DIFF_BLOCK);
+	const double longest = quantile_variance(&s, p, value, BLOCK_LEN_MAX);
+	free(s.below);
+	return (struct estimate){ value, sqrt(fmax(typical, longest)), BLOCKS_MIN };
 }
 
 struct tail quantile_tail(const struct latency *sorted, size_t n, double p)
 {
-	const size_t tail = (size_t)(fmin(TAIL * (1 - p), 0.5) * (double)n);
+	const size_t tail = (size_t)(fmin(TAIL_FACTOR * (1 - p), 0.5) * (double)n);
 	double excess = 0;
 	if (tail == 0)
 		return (struct tail){ 0, 0 };
@@ -176,8 +179,9 @@ struct tail quantile_tail(const struct latency *sorted, size_t n, double p)
 
 /* ---- Student's t */
 
-/* The regularized incomplete beta function by its continued fraction (DLMF 8.17.22), for x < (a + 1) / (a + b + 2). */
-static double beta_part(double x, double a, double b)
+/* Evaluates the regularized incomplete beta function by its continued fraction (DLMF 8.17.22), for x < (a + 1) / (a + b
+ * + 2). */
+static double beta_fraction(double x, double a, double b)
 {
 	double f = 1, c = 1, d = 0;
 	for (int i = 0; i <= 300; i++) {
@@ -199,10 +203,10 @@ static double beta_part(double x, double a, double b)
 static double student_tail(double t, double freedom)
 {
 	const double x = freedom / (freedom + t * t), a = freedom / 2, b = 0.5;
-	return 0.5 * (x < (a + 1) / (a + b + 2) ? beta_part(x, a, b) : 1 - beta_part(1 - x, b, a));
+	return 0.5 * (x < (a + 1) / (a + b + 2) ? beta_fraction(x, a, b) : 1 - beta_fraction(1 - x, b, a));
 }
 
-double student_beyond(double p, double freedom)
+double student_quantile(double p, double freedom)
 {
 	double low = 0, high = 1e6;
 	for (int i = 0; i < 200 && high - low > 1e-12 * high; i++) {
@@ -219,10 +223,11 @@ void estimate_change(const struct estimate *before, const struct estimate *after
                      double *low, double *high)
 {
 	const double a = before->error * before->error, b = after->error * after->error;
-	const double own = before->blocks - 1, other = after->blocks - 1;
-	const double freedom = a + b > 0 ? (a + b) * (a + b) / (a * a / own + b * b / other) : own;
-	const double reach = a + b > 0 ? student_beyond(alpha / 2, freedom) * sqrt(a + b) : 0;
+	const double before_freedom = before->blocks - 1, after_freedom = after->blocks - 1;
+	const double freedom = a + b > 0 ? (a + b) * (a + b) / (a * a / before_freedom + b * b / after_freedom)
+	                                 : before_freedom;
+	const double half_width = a + b > 0 ? student_quantile(alpha / 2, freedom) * sqrt(a + b) : 0;
 	*change = after->value - before->value;
-	*low = *change - reach;
-	*high = *change + reach;
+	*low = *change - half_width;
+	*high = *change + half_width;
 }

@@ -1,36 +1,38 @@
-/* How far a figure of slices may be off: block bootstrap.  Private to compare/. */
+/* Standard errors of values computed from slices: block bootstrap. Private to compare/. */
 #ifndef STEALSCOPE_COMPARE_DIFF_BOOTSTRAP_H
 #define STEALSCOPE_COMPARE_DIFF_BOOTSTRAP_H
 
 #include "compare/diff/ledger.h"
 
 #define BLOCKS (DIFF_SLICES / DIFF_BLOCK)
-#define FEWEST_BLOCKS 8
-#define LONGEST_BLOCK (DIFF_SLICES / FEWEST_BLOCKS)  /* slices */
+#define BLOCKS_MIN 8
+#define BLOCK_LEN_MAX (DIFF_SLICES / BLOCKS_MIN)  /* slices */
 
 struct estimate {
 	double value;
 	double error;   /* standard error */
-	double blocks;  /* by which it was found */
+	double blocks;           /* number of blocks: degrees of freedom + 1 */
 };
 
-/* The sum of num over the sum of den, 0 where that is 0; its error is that of infinitely many resamples. */
+/* Returns the sum of num over the sum of den, and its standard error over infinitely many draws; value 0 if the sum of
+ * den is 0. */
 struct estimate estimate_ratio(const double num[DIFF_SLICES], const double den[DIFF_SLICES]);
-/* The p-quantile of n latencies sorted by ns (n > 0), by drawing blocks; the same each time. */
-double quantile_value(const struct latency *sorted, size_t n, double p);  /* without the error, which costs more */
+/* Return the p-quantile of n > 0 latencies sorted by ns; estimate_quantile() also its standard error, by drawing blocks
+ * (deterministic). */
+double quantile_value(const struct latency *sorted, size_t n, double p);  /* fast: no error */
 struct estimate estimate_quantile(const struct latency *sorted, size_t n, double p);
-/* Of a quantile (p >= 0.9), as if latencies were independent and their tail exponential, with the mean excess of more than
- * lie beyond the quantile, to half of all: a tail of a few may look shorter than it is, and draws from it then vary less,
- * too. */
+/* Returns the error of a quantile (p >= 0.9) of independent latencies with an exponential tail. The mean excess is taken
+ * over TAIL times as many latencies as lie beyond the quantile, at most half of all: with few latencies the tail may
+ * look shorter than it is, and draws vary too little. */
 struct tail {
-	double error;   /* the quantile's standard error */
-	double length;  /* from where the tail begins to the quantile */
+	double error;   /* standard error of the quantile */
+	double length;  /* distance from the start of the tail to the quantile */
 };
 struct tail quantile_tail(const struct latency *sorted, size_t n, double p);
-/* after - before, with the interval in which the difference lies but for a chance of `alpha`. */
+/* *change = after - before; the true change lies outside of [*low, *high] with probability `alpha`. */
 void estimate_change(const struct estimate *before, const struct estimate *after, double alpha, double *change,
                      double *low, double *high);
-/* t such that a Student variate of so many degrees of freedom lies beyond it with a chance of p (0 < p < 0.5). */
-double student_beyond(double p, double freedom);
+/* Returns the t that a Student variate with these degrees of freedom exceeds with probability p (0 < p < 0.5). */
+double student_quantile(double p, double freedom);
 
 #endif

@@ -1,65 +1,62 @@
-/* What two sides have in common, and what of them cannot be compared. */
+/* Comparability of two sides: notes about machines that only one side has, changed numbers of CPUs, missing host traces,
+ * and overlapping windows. */
 #include <string.h>
 
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "compare/diff/ledger.h"
 
-/* The machine whose name a subject's begins with; -1: there is none. */
-static int machine_of(const struct topo *topo, const char *subject)
+/* Index of the machine at the start of a target's name; -1: none. */
+static int machine_of_target(const struct catalog *catalog, const char *target)
 {
-	char name[SUBJECT_TEXT];
-	for (uint32_t m = 0; m < topo->machines; m++) {
-		const struct subject s = { SUBJECT_MACHINE, m };
-		const size_t n = strlen(ledger_subject(topo, &s, name));
-		if (strncmp(subject, name, n) == 0 && (subject[n] == '\0' || subject[n] == '/'))
+	char name[TARGET_TEXT];
+	for (uint32_t m = 0; m < catalog->machines; m++) {
+		const struct target s = { TARGET_MACHINE, m };
+		const size_t n = strlen(ledger_target(catalog, &s, name));
+		if (strncmp(target, name, n) == 0 && (target[n] == '\0' || target[n] == '/'))
 			return (int)m;
 	}
 	return -1;
 }
 
-bool ledger_find_machine(const struct topo *topo, const char *subject, struct subject *out)
+bool ledger_find_machine(const struct catalog *catalog, const char *target, struct target *out)
 {
-	const int m = machine_of(topo, subject);
+	const int m = machine_of_target(catalog, target);
 	if (m >= 0)
-		*out = (struct subject){ SUBJECT_MACHINE, (uint32_t)m };
+		*out = (struct target){ TARGET_MACHINE, (uint32_t)m };
 	return m >= 0;
 }
 
-static void note_machine(const struct diff_side side[2], int own, uint32_t machine, struct notes *notes)
+static void note_machine(const struct diff_side side[2], int this_side, uint32_t machine, struct notes *notes)
 {
 	static const char *const name[] = { "BEFORE", "AFTER" };
-	const struct topo_machine *m = &side[own].topo->machine[machine];
-	const int there = topo_find_machine(side[!own].topo, m->name);
-	if (topo_is_alone(side[own].topo, &(struct subject){ SUBJECT_MACHINE, machine }))
-		notes_add(notes, NOTE_DOUBT, m->name, "no host was seen to run it in %s: what it lost there is not known",
-		          name[own]);
+	const struct catalog_machine *m = &side[this_side].catalog->machine[machine];
+	const int there = catalog_find_machine(side[!this_side].catalog, m->name);
+	if (catalog_lacks_host_trace(side[this_side].catalog, &(struct target){ TARGET_MACHINE, machine }))
+		note_add(notes, DIFF_NO_HOST, m->name, name[this_side]);
 	if (there < 0) {
-		notes_add(notes, NOTE_DOUBT, m->name, "it is in %s alone: what it lost there has nothing to be compared with",
-		          name[own]);
+		note_add(notes, DIFF_ONE_SIDE, m->name, name[this_side]);
 		return;
 	}
-	const struct topo_machine *o = &side[!own].topo->machine[there];
-	if (own == 1 && m->cpus != o->cpus && m->kind != MACHINE_CONTAINER)
-		notes_add(notes, NOTE_FACT, m->name, "it has %u %s%s, before %u", m->cpus,
-		          m->kind == MACHINE_VM ? "vCPU" : "CPU", m->cpus == 1 ? "" : "s", o->cpus);
+	const struct catalog_machine *o = &side[!this_side].catalog->machine[there];
+	if (this_side == 1 && m->cpus != o->cpus && m->kind != MACHINE_CONTAINER)
+		note_add(notes, DIFF_CPUS_CHANGED, m->name, m->kind == MACHINE_VM ? "vCPU" : "CPU", m->cpus, o->cpus);
 }
 
 static void note_overlap(const struct diff_side side[2], struct notes *notes)
 {
-	char span[TIME_TEXT];
+	char overlap[TIME_TEXT];
 	const int64_t from = side[0].from > side[1].from ? side[0].from : side[1].from;
 	const int64_t to = side[0].to < side[1].to ? side[0].to : side[1].to;
-	/* Neighbours may have the moment between them in common. */
-	if (from < to && strcmp(history_file(side[0].topo->h), history_file(side[1].topo->h)) == 0)
-		notes_add(notes, NOTE_DOUBT, NULL, "%s are in both windows: what they have in common is no change",
-		          time_duration(span, to - from + 1));
+	/* Adjacent windows may share one timestamp. */
+	if (from < to && strcmp(history_file(side[0].catalog->h), history_file(side[1].catalog->h)) == 0)
+		note_add(notes, DIFF_OVERLAP, NULL, time_duration(overlap, to - from + 1));
 }
 
-void sides_note(const struct diff_side side[2], struct notes *notes)
+void comparability_note(const struct diff_side side[2], struct notes *notes)
 {
 	for (int i = 0; i < 2; i++)
-		for (uint32_t m = 0; m < side[i].topo->machines; m++)
+		for (uint32_t m = 0; m < side[i].catalog->machines; m++)
 			note_machine(side, i, m, notes);
 	note_overlap(side, notes);
 }

@@ -1,94 +1,97 @@
-/* What one side of a comparison says of every quantity, slice by slice.  Private to compare/. */
+/* Ledger: all quantities of one side of a comparison, by slice. Private to compare/. */
 #ifndef STEALSCOPE_COMPARE_DIFF_LEDGER_H
 #define STEALSCOPE_COMPARE_DIFF_LEDGER_H
 
 #include "base/map.h"
 #include "compare/compare.h"
 
-#define LEDGER_MOST 65536  /* series; what is beyond goes to "(others)" */
+#define LEDGER_MAX 65536  /* maximum number of series; further ones are added to "(others)" */
 
-/* Waits of one kind: ns, and each squared. */
+/* Sums over waits: ns, and squares of ns. */
 struct waits { double ns, squares; };
 
-/* What of a loss another recording of the same may show otherwise: random_variation.c. */
-struct chance {
-	struct waits all, clocked;  /* clocked: those that hang on how clocks fall together */
-	double rates;               /* 1/ns^2: of its clocks, each squared */
+/* Data for the random variation of a loss between recordings: random_variation.c. */
+struct variation {
+	struct waits all_waits, timer_waits;  /* timer_waits: waits that depend on the phases of timers */
+	double squared_rates;    /* sum of squared timer rates, 1/ns^2 */
 };
 
-/* One quantity of one subject: num / den in each slice. */
+/* One quantity of one target: num / den in each slice. */
 struct series {
-	char *subject, *by;       /* escaped */
+	char *target, *by;       /* names of the target and of the part, escaped; by "": the total */
 	uint8_t kind, quantity;
-	double most;              /* CPUs that the subject can run, or wait for, at once; 0: nothing says */
+	double max;              /* number of CPUs that the target can use at the same time; 0: unknown */
 	double num[DIFF_SLICES], den[DIFF_SLICES];
-	struct chance chance;     /* of lost */
+	struct variation variation;  /* of DIFF_LOST only */
 };
 
-/* The latencies of the requests of one kind. */
+/* Latencies of the requests of one kind. */
 struct latencies {
-	char *subject;
+	char *target;
 	struct latency { double ns; unsigned slice; } *item;
 	size_t len, cap;
 };
 
 struct ledger {
-	const struct topo *topo;
-	int64_t edge[DIFF_SLICES + 1];   /* slice i is [edge[i], edge[i + 1] - 1] */
-	struct map by_hash;              /* of a series' names, probed upwards -> its index */
+	const struct catalog *catalog;
+	int64_t edge[DIFF_SLICES + 1];  /* slice i is [edge[i], edge[i + 1] - 1], ns */
+	struct map by_hash;      /* hash of a series' names, with linear probing -> index into `series` */
 	struct series **series;
 	size_t len, cap;
-	struct latencies *latencies;     /* by kind of request: few */
+	struct latencies *latencies;  /* one entry per kind of request */
 	size_t latency_kinds, latency_cap;
 	struct notes notes;
 };
 
 void ledger_init(struct ledger *l, const struct diff_side *side);
 void ledger_release(struct ledger *l);
-/* The series of that name, new ones all 0 with the slices' lengths as denominators: ns, or s for rates; of requests 0. */
-struct series *ledger_series(struct ledger *l, enum diff_kind kind, const char *subject, enum diff_quantity q,
+/* Returns the series with these names. A new one has num 0 and the slices' lengths as den: in ns, in s for rates; 0 for
+ * latencies. */
+struct series *ledger_series(struct ledger *l, enum diff_kind kind, const char *target, enum diff_quantity q,
                              const char *by);
 struct series *ledger_find(const struct ledger *l, const struct series *like);
-struct latencies *ledger_latencies(struct ledger *l, const char *subject);
-unsigned ledger_slice(const struct ledger *l, int64_t t);  /* that t is in; clamped */
+struct latencies *ledger_latencies(struct ledger *l, const char *target);
+unsigned ledger_slice(const struct ledger *l, int64_t t);  /* index of the slice that contains t; clamped */
 
-#define SUBJECT_TEXT 300
-/* "Debian", or "Debian/nginx": what the names of two histories have in common. */
-char *ledger_subject(const struct topo *topo, const struct subject *s, char buf[SUBJECT_TEXT]);
+#define TARGET_TEXT 300
+/* Writes a name that is comparable between histories, escaped: "Debian", or "Debian/nginx". */
+char *ledger_target(const struct catalog *catalog, const struct target *s, char buf[TARGET_TEXT]);
 
-/* The machine that a subject is, or is on; of requests the one that answers them. */
-bool ledger_find_machine(const struct topo *topo, const char *subject, struct subject *out);
-/* comparability.c: machines that one side alone has, or with other CPUs; what both sides are. */
-void sides_note(const struct diff_side side[2], struct notes *notes);
+/* Finds the machine of a target by name; for requests, the answering machine. Returns false if there is none. */
+bool ledger_find_machine(const struct catalog *catalog, const char *target, struct target *out);
+/* Notes differences between the sides that limit the comparison (comparability.c). */
+void comparability_note(const struct diff_side side[2], struct notes *notes);
 
-/* Who a party is, without its TID: "host/burnP6", "hypervisor", "idle CPU". */
-char *ledger_party(const struct topo *topo, const struct party *who, const char *name, char buf[SUBJECT_TEXT]);
+/* Writes the name of an actor, without TID, escaped: "host/burnP6", "hypervisor", "idle CPU". */
+char *ledger_actor(const struct catalog *catalog, const struct actor *actor, const char *name, char buf[TARGET_TEXT]);
 
-/* The waits and wakes of one thread or vCPU, one after the other; begins as { 0 }. */
-struct chance_walk {
-	struct waits all, woken;    /* woken: waits that begin with a wake */
-	int64_t wait;               /* ns, so far */
-	int64_t first, last, apart; /* ns: wakes, 0: none; how far the last was from the one before */
-	size_t wakes, alike;        /* distances, and those that are like the one before */
-	bool waking;
+/* Statistics of the waits and wakeups of one thread or vCPU, called in order of time. Initialize to { 0 }. */
+struct wait_statistics {
+	struct waits all_waits, wakeup_waits;  /* wakeup_waits: waits that begin with a wakeup */
+	int64_t current_wait;    /* length of the current wait, ns; 0: none */
+	int64_t first_wakeup, last_wakeup, last_period;  /* times of wakeups, ns (0: none), and the time between the last two */
+	size_t periods, similar_periods;  /* periods: number of compared periods; similar_periods: those similar to the
+	                                   * period before */
+	bool begins_with_wakeup;
 };
-void chance_wake(struct chance_walk *c, int64_t at);
-void chance_wait(struct chance_walk *c, int64_t ns, bool wakes);  /* a piece of a wait */
-void chance_runs(struct chance_walk *c);                          /* no wait */
-double chance_clock(const struct chance_walk *c);  /* 1/ns: how often it wakes by the clock; 0: it does not */
-/* How far chance may put two recordings apart: CPUs lost, where each is of so many ns; gaps per ns. */
-double chance_of_loss(const struct chance side[2], const double span[2]);
-double chance_of_gaps(const struct chance side[2]);
+void variation_add_wakeup(struct wait_statistics *c, int64_t at);
+void variation_add_wait(struct wait_statistics *c, int64_t ns, bool wakes);  /* adds a part of a wait */
+void variation_end_wait(struct wait_statistics *c);                          /* ends a wait */
+double variation_timer_rate(const struct wait_statistics *c);  /* rate of its timer wakeups, 1/ns; 0: not periodic */
+/* Return the change between two recordings that different timer phases may cause: of a loss, in CPUs (window: lengths of
+ * the sides' windows, ns); of the number of gaps, per ns. */
+double variation_of_loss(const struct variation side[2], const double window[2]);
+double variation_of_gaps(const struct variation side[2]);
 
-/* rates.c: what every machine and thread ran and lost, its gaps, wakes and exits. */
+/* Adds run time, loss, gaps, wakeups and exits of every machine and thread (rates.c). */
 int ledger_add_rates(struct ledger *l, struct error *err);
-/* request_kinds.c: latencies, and what they are made of. */
+/* Adds the latencies of requests and their parts (request_kinds.c). */
 int ledger_add_requests(struct ledger *l, struct error *err);
 struct request;
-/* "Debian", "Debian/GET". */
-char *request_kind(const struct request *r, char buf[SUBJECT_TEXT]);
-/* culprit_changes.c: to whom those lost time whose loss `wanted` names: 1 for each series to be looked into. */
-int ledger_add_thieves(struct ledger *l, bool (*wanted)(void *arg, enum diff_kind kind, const char *subject), void *arg,
+/* Writes the machine and kind of a request, escaped: "Debian", "Debian/GET". */
+char *request_kind(const struct request *r, char buf[TARGET_TEXT]);
+/* Adds the culprits of the losses for which `wanted` returns true (culprit_changes.c). */
+int ledger_add_culprits(struct ledger *l, bool (*wanted)(void *arg, enum diff_kind kind, const char *target), void *arg,
                        struct error *err);
 
 #endif

@@ -1,77 +1,78 @@
-/* Chance that the slices of one recording do not show.
+/* Random variation between recordings that the slices of one recording do not show.
  *
- * Who wakes by the clock meets what else goes by clocks, ticks, quotas, other such threads, at one phase, which lasts as
- * long as the recording, and is another one in the next.  All slices have the same share of it, so that no resampling tells
- * how much it is.  Such a thread may have one wait more or less each time that it wakes: as much of a difference proves
- * nothing.  The same goes for the wait for a CPU with which a vCPU wakes, of the clocks of all threads of its guest.
+ * A thread that wakes by a timer meets other periodic events (ticks, quotas, other such threads) at one phase. The phase
+ * is constant in a recording and differs in the next one. All slices share the phase, so resampling does not show its
+ * effect. Such a thread may have one wait more or less at each wakeup: a difference of that size is not significant. The
+ * same holds for a vCPU's wait for a CPU at its wakeup, with the timers of all threads of its guest.
  *
- * Phases also make waits come more regularly than by chance, and the slices alike: no loss is surer than if each of its
- * waits had come for itself.
+ * Phases also make waits more regular than chance, and slices more similar. So the error of a loss is at least the error
+ * that independent waits would have.
  *
- * Two windows of one recording have the same phases: there it counts for nothing. */
+ * Two windows of one recording have the same phases: their variation is 0. */
 #include <math.h>
 
 #include "compare/diff/ledger.h"
 
-#define WAKES_LEAST 20
-#define ALIKE 0.1            /* of a distance between wakes */
-#define CLOCK_TELLS 0.75     /* of the distances; where they are random a tenth is */
+#define PERIODS_MIN 20
+#define PERIOD_SIMILARITY 0.1            /* relative deviation of successive periods that counts as similar */
+#define PERIODIC_MIN 0.75     /* fraction of similar periods; random wakeups have about 0.1 */
 
-static void add(struct waits *w, int64_t ns)
+static void add_wait(struct waits *w, int64_t ns)
 {
 	w->ns += (double)ns;
 	w->squares += (double)ns * (double)ns;
 }
 
-void chance_wake(struct chance_walk *c, int64_t at)
+void variation_add_wakeup(struct wait_statistics *c, int64_t at)
 {
-	const int64_t apart = at - c->last;
-	if (c->last && c->apart) {
-		c->wakes++;
-		c->alike += fabs((double)(apart - c->apart)) < ALIKE * (double)c->apart;
+	const int64_t distance = at - c->last_wakeup;
+	if (c->last_wakeup && c->last_period) {
+		c->periods++;
+		c->similar_periods += fabs((double)(distance - c->last_period)) < PERIOD_SIMILARITY * (double)c->last_period;
 	}
-	c->first = c->last ? c->first : at;
-	c->apart = c->last ? apart : 0;
-	c->last = at;
+	c->first_wakeup = c->last_wakeup ? c->first_wakeup : at;
+	c->last_period = c->last_wakeup ? distance : 0;
+	c->last_wakeup = at;
 }
 
-void chance_wait(struct chance_walk *c, int64_t ns, bool wakes)
+void variation_add_wait(struct wait_statistics *c, int64_t ns, bool wakes)
 {
-	c->waking = c->wait ? c->waking : wakes;
-	c->wait += ns;
+	c->begins_with_wakeup = c->current_wait ? c->begins_with_wakeup : wakes;
+	c->current_wait += ns;
 }
 
-void chance_runs(struct chance_walk *c)
+void variation_end_wait(struct wait_statistics *c)
 {
-	if (!c->wait)
+	if (!c->current_wait)
 		return;
-	add(&c->all, c->wait);
-	if (c->waking)
-		add(&c->woken, c->wait);
-	c->wait = 0;
+	add_wait(&c->all_waits, c->current_wait);
+	if (c->begins_with_wakeup)
+		add_wait(&c->wakeup_waits, c->current_wait);
+	c->current_wait = 0;
 }
 
-double chance_clock(const struct chance_walk *c)
+double variation_timer_rate(const struct wait_statistics *c)
 {
-	if (c->wakes < WAKES_LEAST || (double)c->alike < CLOCK_TELLS * (double)c->wakes)
+	if (c->periods < PERIODS_MIN || (double)c->similar_periods < PERIODIC_MIN * (double)c->periods)
 		return 0;
-	return (double)(c->wakes + 1) / (double)(c->last - c->first);
+	return (double)(c->periods + 1) / (double)(c->last_wakeup - c->first_wakeup);
 }
 
-/* A wait more at each wake, as long as they usually are; who waits longer than it sleeps does not wake at one phase. */
-static double one_more(const struct chance *c)
+/* Returns the loss of one more typical wait at each wakeup, in CPUs; 0: the thread waits longer than it sleeps, so it
+ * does not wake at a constant phase. */
+static double loss_per_extra_wait(const struct variation *c)
 {
-	const double each = c->clocked.ns > 0 ? sqrt(c->rates) * c->clocked.squares / c->clocked.ns : 0;
+	const double each = c->timer_waits.ns > 0 ? sqrt(c->squared_rates) * c->timer_waits.squares / c->timer_waits.ns : 0;
 	return each < 1 ? each : 0;
 }
 
-double chance_of_loss(const struct chance side[2], const double span[2])
+double variation_of_loss(const struct variation side[2], const double window[2])
 {
-	const double differ = fabs(side[0].clocked.ns / span[0] - side[1].clocked.ns / span[1]);
-	return fmin(differ, fmax(one_more(&side[0]), one_more(&side[1])));
+	const double differ = fabs(side[0].timer_waits.ns / window[0] - side[1].timer_waits.ns / window[1]);
+	return fmin(differ, fmax(loss_per_extra_wait(&side[0]), loss_per_extra_wait(&side[1])));
 }
 
-double chance_of_gaps(const struct chance side[2])
+double variation_of_gaps(const struct variation side[2])
 {
-	return sqrt(fmax(side[0].rates, side[1].rates));
+	return sqrt(fmax(side[0].squared_rates, side[1].squared_rates));
 }

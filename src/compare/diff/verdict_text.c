@@ -1,4 +1,4 @@
-/* A comparison in words, and conditions on it. */
+/* Text of a comparison, and its assertions. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ char *diff_value_text(char *buf, size_t size, enum diff_quantity q, double v, bo
 
 struct texts { char before[40], after[40], change[40], low[40], high[40]; };
 
-static struct texts texts_of(const struct diff_row *r)
+static struct texts row_texts(const struct diff_row *r)
 {
 	struct texts t;
 	diff_value_text(t.before, sizeof t.before, r->quantity, r->before, false);
@@ -35,27 +35,28 @@ static struct texts texts_of(const struct diff_row *r)
 	return t;
 }
 
-/* That requests of a kind come no more, or at quite another rate; NULL: they do not. */
-static const struct diff_row *rate_of(const struct diff *d, const char *subject)
+/* Row of the rate of these requests if the rate changed significantly; NULL: no such row. */
+static const struct diff_row *request_rate(const struct diff *d, const char *target)
 {
 	for (size_t i = 0; i < d->found; i++)
-		if (d->row[i].quantity == DIFF_REQUESTS && !strcmp(d->row[i].subject, subject))
+		if (d->row[i].quantity == DIFF_REQUESTS && !strcmp(d->row[i].target, target))
 			return &d->row[i];
 	return NULL;
 }
 
-static bool vanished(const struct diff_row *r)
+static bool requests_vanished(const struct diff_row *r)
 {
 	return r->quantity == DIFF_REQUESTS && r->before > 0 && !(r->after > 0);
 }
 
-/* What is said first: requests that come no more; else the first finding that is a whole; the median stands for a latency,
- * where that is one too. */
-static const struct diff_row *headline(const struct diff *d)
+/* Chooses the row of the first sentence: requests that vanished, or else the first total that is a finding (rates of
+ * requests, gaps and wakeups only if no other quantity changed). Of a latency the median is preferred. NULL: nothing
+ * changed. */
+static const struct diff_row *find_headline(const struct diff *d)
 {
 	const struct diff_row *first = NULL;
 	for (size_t i = 0; i < d->found; i++)
-		if (vanished(&d->row[i]))
+		if (requests_vanished(&d->row[i]))
 			return &d->row[i];
 	for (size_t i = 0; i < d->found; i++) {
 		const struct diff_row *r = &d->row[i];
@@ -68,142 +69,145 @@ static const struct diff_row *headline(const struct diff *d)
 			if (better)
 				continue;
 		}
-		if (!first || (first->quantity == DIFF_LATENCY && r->quantity == DIFF_P50 && !strcmp(first->subject, r->subject)))
+		if (!first || (first->quantity == DIFF_LATENCY && r->quantity == DIFF_P50 && !strcmp(first->target, r->target)))
 			first = r;
 	}
 	return first;
 }
 
-/* What a latency is not about: requests that are not answered any more, or came in addition. */
-static char *latency_text(const struct diff_row *r, const char *of, const struct diff_row *rate)
+/* Describes a changed latency; adds the rate of the requests if it changed, because the latency does not show requests
+ * that are not answered any more, or new. */
+static char *latency_text(const struct diff_row *r, const char *quantile, const struct diff_row *rate)
 {
 	char also[120] = "";
-	const struct texts t = texts_of(r);
+	const struct texts t = row_texts(r);
 	if (rate) {
-		const struct texts n = texts_of(rate);
+		const struct texts n = row_texts(rate);
 		snprintf(also, sizeof also, "; and there are %s of them, before %s", n.after, n.before);
 	}
-	return mem_printf("Requests of %s take %s%s, before %s: %s (%s to %s)%s.", r->subject, t.after, of, t.before, t.change,
-	                  t.low, t.high, also);
+	return mem_printf("Requests of %s take %s%s, before %s: %s (%s to %s)%s.", r->target, t.after, quantile, t.before,
+	                  t.change, t.low, t.high, also);
 }
 
 static char *headline_text(const struct diff *d, const struct diff_row *r)
 {
-	struct texts t = texts_of(r);
-	const char *of = r->quantity == DIFF_P50 ? " in the median" : r->quantity == DIFF_P90 ? " at p90" :
+	struct texts t = row_texts(r);
+	const char *quantile = r->quantity == DIFF_P50 ? " in the median" : r->quantity == DIFF_P90 ? " at p90" :
 	                 r->quantity == DIFF_P99 ? " at p99" : " in the mean";
 	if (diff_unit_of[r->quantity] == UNIT_NS)
-		return latency_text(r, of, rate_of(d, r->subject));
-	if (vanished(r))
-		return mem_printf("No requests of %s are answered any more, before %s.", r->subject, t.before);
+		return latency_text(r, quantile, request_rate(d, r->target));
+	if (requests_vanished(r))
+		return mem_printf("No requests of %s are answered any more, before %s.", r->target, t.before);
 	if (r->alone == 1)
-		return mem_printf("%s, which ran %s of a CPU before, is not there any more.", r->subject, t.before);
+		return mem_printf("%s, which ran %s of a CPU before, is not there any more.", r->target, t.before);
 	if (r->alone == 2)
-		return mem_printf("%s, which runs %s of a CPU, was not there before.", r->subject, t.after);
+		return mem_printf("%s, which runs %s of a CPU, was not there before.", r->target, t.after);
 	if (diff_unit_of[r->quantity] == UNIT_CPU)
-		return mem_printf("%s %s %s of a CPU, before %s: %s (%s to %s).", r->subject, diff_quantity_name[r->quantity],
+		return mem_printf("%s %s %s of a CPU, before %s: %s (%s to %s).", r->target, diff_quantity_name[r->quantity],
 		                  t.after, t.before, t.change, t.low, t.high);
-	return mem_printf("%s: %s of %s, before %s: %s (%s to %s).", r->subject, diff_quantity_name[r->quantity], t.after,
+	return mem_printf("%s: %s of %s, before %s: %s (%s to %s).", r->target, diff_quantity_name[r->quantity], t.after,
 	                  t.before, t.change, t.low, t.high);
 }
 
-/* Of quantiles, what the mean consists of. */
-static enum diff_quantity family_of(const struct diff_row *r)
+/* Returns the quantity with the parts of the row: quantiles use the parts of the mean. */
+static enum diff_quantity quantity_of_parts(const struct diff_row *r)
 {
 	return diff_unit_of[r->quantity] == UNIT_NS ? DIFF_LATENCY : (enum diff_quantity)r->quantity;
 }
 
-/* Who explains most of it. */
-static const struct diff_row *cause_of(const struct diff *d, const struct diff_row *whole)
+/* Part with the largest share of the change; NULL: none. */
+static const struct diff_row *largest_part(const struct diff *d, const struct diff_row *total)
 {
-	const enum diff_quantity q = family_of(whole);
+	const enum diff_quantity q = quantity_of_parts(total);
 	for (size_t i = 0; i < d->found; i++) {
 		const struct diff_row *r = &d->row[i];
-		if (*r->by && r->quantity == q && r->kind == whole->kind && !strcmp(r->subject, whole->subject) && r->explains > 0)
+		if (*r->by && r->quantity == q && r->kind == total->kind && !strcmp(r->target, total->target) && r->explains > 0)
 			return r;
 	}
 	return NULL;
 }
 
-/* Is that what the whole is about, or a thread of a machine that is there on one side alone? */
-static bool is_of(const struct diff_row *r, const struct diff_row *whole)
+/* Returns true if the row has the target of the total, or, for a machine that only one side has, a thread of this
+ * machine. */
+static bool concerns_target(const struct diff_row *r, const struct diff_row *total)
 {
-	const size_t n = strlen(whole->subject);
-	return strncmp(r->subject, whole->subject, n) == 0 && (r->subject[n] == '\0' || (whole->alone && r->subject[n] == '/'));
+	const size_t n = strlen(total->target);
+	return strncmp(r->target, total->target, n) == 0 && (r->target[n] == '\0' || (total->alone && r->target[n] == '/'));
 }
 
-/* Who runs more than before by most; not those that the whole is about. */
-static const struct diff_row *runs_more(const struct diff *d, const struct diff_row *whole)
+/* Thread with the largest increase of run time, apart from the target of the total; NULL: none. */
+static const struct diff_row *largest_run_increase(const struct diff *d, const struct diff_row *total)
 {
-	const struct diff_row *most = NULL;
+	const struct diff_row *largest = NULL;
 	for (size_t i = 0; i < d->found; i++) {
 		const struct diff_row *r = &d->row[i];
-		if (r->quantity == DIFF_RAN && !*r->by && r->kind == DIFF_OF_THREAD && r->low > 0 && !is_of(r, whole) &&
-		    (!most || r->change > most->change))
-			most = r;
+		if (r->quantity == DIFF_RAN && !*r->by && r->kind == DIFF_OF_THREAD && r->low > 0 && !concerns_target(r, total) &&
+		    (!largest || r->change > largest->change))
+			largest = r;
 	}
-	return most;
+	return largest;
 }
 
-/* Another machine that one side alone has. */
-static const struct diff_row *other_alone(const struct diff *d, const struct diff_row *whole)
+/* Another machine that only one side has; NULL: none. */
+static const struct diff_row *other_one_sided_machine(const struct diff *d, const struct diff_row *total)
 {
 	for (size_t i = 0; i < d->found; i++) {
 		const struct diff_row *r = &d->row[i];
-		if (r->alone && r->kind == DIFF_OF_MACHINE && !*r->by && !is_of(r, whole))
+		if (r->alone && r->kind == DIFF_OF_MACHINE && !*r->by && !concerns_target(r, total))
 			return r;
 	}
 	return NULL;
 }
 
-/* The whole of that quantity, if it is a finding. */
-static const struct diff_row *finding_of(const struct diff *d, const char *subject, enum diff_quantity q)
+/* Finding for the total of a machine's quantity; NULL: no finding. */
+static const struct diff_row *find_finding(const struct diff *d, const char *target, enum diff_quantity q)
 {
 	for (size_t i = 0; i < d->found; i++)
 		if (d->row[i].quantity == q && !*d->row[i].by && d->row[i].kind == DIFF_OF_MACHINE &&
-		    !strcmp(d->row[i].subject, subject))
+		    !strcmp(d->row[i].target, target))
 			return &d->row[i];
 	return NULL;
 }
 
-/* Among the first n rows. */
-static bool has_parts(const struct diff *d, const struct diff_row *whole, size_t n)
+/* Returns true if the first n rows contain a part of the total. */
+static bool has_parts(const struct diff *d, const struct diff_row *total, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (*d->row[i].by && d->row[i].kind == whole->kind && family_of(&d->row[i]) == family_of(whole) &&
-		    !strcmp(d->row[i].subject, whole->subject))
+		if (*d->row[i].by && d->row[i].kind == total->kind && quantity_of_parts(&d->row[i]) == quantity_of_parts(total) &&
+		    !strcmp(d->row[i].target, total->target))
 			return true;
 	return false;
 }
 
-/* Why no part of a change is said to explain it; NULL: it was not taken apart. */
-static const char *no_part(const struct diff *d, const struct diff_row *whole)
+/* Returns the reason why no part explains a change; NULL: the change was not split. */
+static const char *no_part_reason(const struct diff *d, const struct diff_row *total)
 {
-	const bool latency = family_of(whole) == DIFF_LATENCY;
-	if (!has_parts(d, whole, d->rows))
+	const bool latency = quantity_of_parts(total) == DIFF_LATENCY;
+	if (!has_parts(d, total, d->rows))
 		return NULL;
-	if (!has_parts(d, whole, d->found))
+	if (!has_parts(d, total, d->found))
 		return latency ? "No part of the mean changed for sure" : "No part of it changed for sure";
 	return latency ? "The mean did not change for sure" : "No part that changed for sure explains it";
 }
 
-/* Where requests' own parts tell nothing for sure: who took the machine's time that answers them. */
-static char *lost_text(const struct diff *d, const struct diff_row *whole)
+/* Explains a latency without conclusive parts by the culprit of the loss of the machine that answers the requests.
+ * Returns NULL if there is no such finding. The caller frees the text. */
+static char *loss_cause_text(const struct diff *d, const struct diff_row *total)
 {
 	char machine[300];
-	snprintf(machine, sizeof machine, "%.*s", (int)strcspn(whole->subject, "/"), whole->subject);
-	const struct diff_row *lost = family_of(whole) == DIFF_LATENCY ? finding_of(d, machine, DIFF_LOST) : NULL;
-	const struct diff_row *by = lost && (lost->change > 0) == (whole->change > 0) ? cause_of(d, lost) : NULL;
+	snprintf(machine, sizeof machine, "%.*s", (int)strcspn(total->target, "/"), total->target);
+	const struct diff_row *lost = quantity_of_parts(total) == DIFF_LATENCY ? find_finding(d, machine, DIFF_LOST) : NULL;
+	const struct diff_row *by = lost && (lost->change > 0) == (total->change > 0) ? largest_part(d, lost) : NULL;
 	if (!by)
 		return NULL;
-	const struct texts t = texts_of(lost), of = texts_of(by);
-	const char *why = no_part(d, whole);
+	const struct texts t = row_texts(lost), quantile = row_texts(by);
+	const char *why = no_part_reason(d, total);
 	return mem_printf("%s%s%s lost %s of a CPU, before %s, and of that %s to %s, before %s.", why ? why : "",
-	                  why ? "; but " : "", machine, t.after, t.before, of.after, by->by, of.before);
+	                  why ? "; but " : "", machine, t.after, t.before, quantile.after, by->by, quantile.before);
 }
 
-/* The widest interval of a whole's loss or latency: what could have hidden in it. */
-static char *hidden_text(const struct diff *d)
+/* Text of the widest interval of a loss or latency: a change of that size may be undetected. */
+static char *undetected_change_text(const struct diff *d)
 {
 	const struct diff_row *r = NULL;
 	for (size_t i = 0; i < d->rows; i++) {
@@ -213,51 +217,52 @@ static char *hidden_text(const struct diff *d)
 			r = x;
 	}
 	if (!r)
-		return mem_printf("There was nothing to compare.");
-	struct texts t = texts_of(r);
+		return mem_printf("No common figures to compare.");
+	struct texts t = row_texts(r);
 	if (r->quantity == DIFF_LOST)
-		return mem_printf("The change of what %s lost lies between %s and %s of a CPU.", r->subject, t.low, t.high);
-	return mem_printf("The change of what requests of %s take lies between %s and %s.", r->subject, t.low, t.high);
+		return mem_printf("The change of the loss of %s is between %s and %s of a CPU.", r->target, t.low, t.high);
+	return mem_printf("The change of the latency of %s requests is between %s and %s.", r->target, t.low, t.high);
 }
 
-static char *unexplained_text(const struct diff *d, const struct diff_row *whole)
+static char *unexplained_text(const struct diff *d, const struct diff_row *total)
 {
-	const char *why = no_part(d, whole);
-	char *lost = lost_text(d, whole);
-	const struct diff_row *r = lost ? NULL : runs_more(d, whole), *other = whole->alone ? other_alone(d, whole) : NULL;
+	const char *why = no_part_reason(d, total);
+	char *lost = loss_cause_text(d, total);
+	const struct diff_row *r = lost ? NULL : largest_run_increase(d, total);
+	const struct diff_row *other = total->alone ? other_one_sided_machine(d, total) : NULL;
 	if (lost)
 		return lost;
 	if (other)
 		return headline_text(d, other);
 	if (!r)
-		return whole->alone ? hidden_text(d)
-		                    : mem_printf("%s%shat explains it is not told apart.", why ? why : "", why ? ": w" : "W");
-	const struct texts t = texts_of(r);
+		return total->alone ? undetected_change_text(d)
+		                    : mem_printf("%s%shat explains it could not be separated.", why ? why : "", why ? ": w" : "W");
+	const struct texts t = row_texts(r);
 	return mem_printf("%s%she thread that runs more by most is %s: %s of a CPU, before %s (%s to %s).", why ? why : "",
-	                  why ? "; t" : "T", r->subject, t.after, t.before, t.low, t.high);
+	                  why ? "; t" : "T", r->target, t.after, t.before, t.low, t.high);
 }
 
-static char *cause_text(const struct diff *d, const struct diff_row *whole)
+static char *cause_text(const struct diff *d, const struct diff_row *total)
 {
 	char share[60];
-	const struct diff_row *r = cause_of(d, whole);
+	const struct diff_row *r = largest_part(d, total);
 	if (!r)
-		return unexplained_text(d, whole);
-	struct texts t = texts_of(r);
+		return unexplained_text(d, total);
+	struct texts t = row_texts(r);
 	snprintf(share, sizeof share, r->explains > 1.005 ? "All of the change and more (%.0f%%)" : "%.0f%% of the change",
 	         100 * r->explains);
 	return mem_printf("%s%s is %s: %s, before %s (%s to %s).", share,
-	                  diff_unit_of[whole->quantity] == UNIT_NS && whole->quantity != DIFF_LATENCY ? " of the mean" : "",
+	                  diff_unit_of[total->quantity] == UNIT_NS && total->quantity != DIFF_LATENCY ? " of the mean" : "",
 	                  r->by, t.after, t.before, t.low, t.high);
 }
 
 char *diff_verdict(const struct diff *d)
 {
-	const struct diff_row *whole = headline(d);
-	char *first = whole ? headline_text(d, whole)
-		: mem_printf("Nothing changed that shows at a level of %g%%: %zu figures of %zu subject%s were compared.",
-		             100 * d->level, d->wholes, d->subjects, d->subjects == 1 ? "" : "s");
-	char *second = whole ? cause_text(d, whole) : hidden_text(d);
+	const struct diff_row *total = find_headline(d);
+	char *first = total ? headline_text(d, total)
+		: mem_printf("No significant change (%g%% level, %zu figures of %zu target%s).",
+		             100 * d->level, d->totals, d->targets, d->targets == 1 ? "" : "s");
+	char *second = total ? cause_text(d, total) : undetected_change_text(d);
 	char *both = mem_printf("%s\n%s\n", first, second);
 	free(first);
 	free(second);
@@ -304,7 +309,7 @@ int diff_assertion_parse(const char *text, struct diff_assertion *a, struct erro
 
 bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, const struct diff_row **worst)
 {
-	double most = 0;
+	double largest = 0;
 	*worst = NULL;
 	for (size_t i = 0; i < d->found; i++) {
 		const struct diff_row *r = &d->row[i];
@@ -313,9 +318,9 @@ bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, 
 			return false;
 		}
 		const double beyond = r->low - (a->relative ? a->limit * r->before : a->limit);
-		if (!*r->by && r->quantity == a->quantity && beyond >= 0 && (!*worst || beyond > most)) {
+		if (!*r->by && r->quantity == a->quantity && beyond >= 0 && (!*worst || beyond > largest)) {
 			*worst = r;
-			most = beyond;
+			largest = beyond;
 		}
 	}
 	return !*worst;

@@ -1,8 +1,8 @@
-/* The one change that would help a VM most: each that its operator could make is replayed.
+/* Advice: replays each change that an operator of a VM could make, and recommends the most helpful one.
  *
- * Of changes that help about as much (ALIKE), the one that stands first among the candidates is told: the cheaper ones do.
- * A weight is not advised where weights are in doubt.  What a quota holds back is lost, too.
- * Cost: of one whatif, and some ten replays for each candidate more. */
+ * Among changes with similar effect (SIMILAR_EFFECT) the first candidate is recommended: candidates are tried from cheap
+ * to expensive. A weight is not recommended if weights are uncertain. Time off the CPU because of a quota counts as
+ * lost. Cost: one calibration, and the replays of each candidate. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,163 +12,173 @@
 #include "base/text.h"
 #include "compare/whatif/whatif.h"
 
-#define CPUS_TRIED 8
-#define ALIKE 0.1   /* of what is waited */
-#define WORTH 0.01  /* of a CPU: who loses less needs no advice */
+#define PIN_CPUS_MAX 8
+#define SIMILAR_EFFECT 0.1   /* difference of lost time that counts as similar, as a fraction of the recorded loss */
+#define RELEVANT_LOSS 0.01  /* share of a CPU: smaller losses need no advice */
 
-struct proposal { char *change; struct whatif_row row; double missed; bool doubted, lifts; };
+struct proposal { char *change; struct whatif_row row; double quota_error; bool weights_uncertain, lifts_quota; };
 
 struct candidates {
 	struct proposal *item;
 	size_t len, cap;
 };
 
-/* Replays one change; what it makes of the VM's waits is kept, if it can be known. */
-static void try(struct candidates *all, struct whatif_base *base, const struct topo *topo, const char *vm, char *change)
+/* Replays one change and stores the result for the VM. Frees `change` if the result is unknown or uncertain. */
+static void replay_candidate(struct candidates *all, struct whatif_base *base, const struct catalog *catalog,
+                             const char *vm, char *change)
 {
 	struct whatif_change c;
 	struct whatif w;
 	struct notes notes = { 0 };
 	struct error err = ERROR_INIT;
-	bool told = false;
-	if (whatif_parse(topo, change, &c, &err) == 0 && whatif_ask(base, &c, 1, false, &w, &notes, &err) == 0) {
-		for (size_t i = 0; i < w.rows && !told; i++) {
-			told = w.row[i].kind == DIFF_OF_MACHINE && w.row[i].quantity == DIFF_LOST && !strcmp(w.row[i].subject, vm) &&
-			       !(w.doubted && c.kind == WHATIF_WEIGHT);
-			if (told)
-				*ARRAY_PUSH(all->item, all->len, all->cap) = (struct proposal){ change, w.row[i], w.missed, w.doubted,
-				                                                                c.kind == WHATIF_NO_QUOTA };
+	bool found = false;
+	if (whatif_parse(catalog, change, &c, &err) == 0 && whatif_query(base, &c, 1, false, &w, &notes, &err) == 0) {
+		for (size_t i = 0; i < w.rows && !found; i++) {
+			found = w.row[i].kind == DIFF_OF_MACHINE && w.row[i].quantity == DIFF_LOST && !strcmp(w.row[i].target, vm) &&
+			       !(w.weights_uncertain && c.kind == WHATIF_WEIGHT);
+			if (found)
+				*ARRAY_PUSH(all->item, all->len, all->cap) =
+					(struct proposal){ change, w.row[i], w.quota_error, w.weights_uncertain, c.kind == WHATIF_NO_QUOTA };
 		}
 		whatif_release(&w);
 	}
-	if (!told)
+	if (!found)
 		free(change);
 	whatif_change_release(&c);
 	notes_release(&notes);
 }
 
-/* "without" whoever that is: a VM, or the host's threads of that name; where a name would mean something else, the TID. */
-static char *without(const struct topo *topo, const struct party *p, const char *name)
+/* Returns the change that removes the actor's VM, or the host threads of its name; uses the TID if the name has special
+ * characters. The caller frees the text. */
+static char *remove_actor_change(const struct catalog *catalog, const struct actor *p, const char *name)
 {
-	if (topo->machine[p->system].kind != MACHINE_HOST)
-		return mem_printf("without %s", topo->machine[p->system].name);
+	if (catalog->machine[p->machine].kind != MACHINE_HOST)
+		return mem_printf("without %s", catalog->machine[p->machine].name);
 	return *name && !strpbrk(name, "*?[/") ? mem_printf("without host/%s", name)
 	                                       : mem_printf("without host/%d", (int)p->tid);
 }
 
-/* Who took most of it, as somebody to move elsewhere. */
-static char *without_thief(const struct diff_side *side, const struct subject *vm)
+/* Returns the change that removes the top culprit of the VM's waits; NULL: no culprit can be removed. The caller frees
+ * the text. */
+static char *remove_culprit_change(const struct diff_side *side, const struct target *vm)
 {
-	const struct topo *topo = side->topo;
-	const struct topo_machine *m = &topo->machine[vm->index];
+	const struct catalog *catalog = side->catalog;
+	const struct catalog_machine *m = &catalog->machine[vm->index];
 	struct error err = ERROR_INIT;
 	char *change = NULL;
-	int64_t most = 0;
+	int64_t max_ns = 0;
 	for (uint32_t i = m->cpu; i < m->cpu + m->cpus; i++) {
 		struct flow f;
-		if (flow_of(topo, &(struct subject){ SUBJECT_CPU, i }, side->from, side->to, &(struct flow_options){ 0 }, &f, &err))
+		if (flow_of(catalog, &(struct target){ TARGET_CPU, i }, side->from, side->to, &(struct flow_options){ 0 }, &f,
+		            &err))
 			break;
 		for (size_t k = 0; k < f.entries; k++) {
-			const struct party *p = &f.entry[k].who;
-			if (p->kind != FLOW_PREEMPTING || p->system < 0 || p->tid < 0 || (uint32_t)p->system == vm->index ||
-			    f.entry[k].duration <= most)
+			const struct actor *p = &f.entry[k].actor;
+			if (p->kind != FLOW_PREEMPTING || p->machine < 0 || p->tid < 0 || (uint32_t)p->machine == vm->index ||
+			    f.entry[k].duration <= max_ns)
 				continue;
-			most = f.entry[k].duration;
+			max_ns = f.entry[k].duration;
 			free(change);
-			change = without(topo, p, f.name[p->name]);
+			change = remove_actor_change(catalog, p, f.name[p->name]);
 		}
 		flow_release(&f);
 	}
 	return change;
 }
 
-static void try_all(struct candidates *all, const struct diff_side *side, const struct subject *vm, const char *shown)
+static void replay_candidates(struct candidates *all, const struct diff_side *side, const struct target *vm,
+                              const char *name)
 {
-	const struct topo *topo = side->topo;
-	const struct topo_machine *m = &topo->machine[vm->index], *host = &topo->machine[0];
+	const struct catalog *catalog = side->catalog;
+	const struct catalog_machine *m = &catalog->machine[vm->index], *host = &catalog->machine[0];
 	struct error err = ERROR_INIT;
 	struct whatif_base *base = whatif_open(side, NULL, &err);
 	if (!base)
 		return;
-	try(all, base, topo, shown, mem_printf("no quota %s", m->name));
-	for (uint32_t i = 0; m->cpus == 1 && i < host->cpus && i < CPUS_TRIED; i++)
-		try(all, base, topo, shown, mem_printf("pin %s -> CPU%u", m->name, topo->cpu[host->cpu + i].number));
-	try(all, base, topo, shown, mem_printf("free %s", m->name));
-	try(all, base, topo, shown, mem_printf("weight %s 200", m->name));
-	try(all, base, topo, shown, mem_dup("add CPU"));
-	char *thief = without_thief(side, vm);
-	if (thief)
-		try(all, base, topo, shown, thief);
+	replay_candidate(all, base, catalog, name, mem_printf("no quota %s", m->name));
+	for (uint32_t i = 0; m->cpus == 1 && i < host->cpus && i < PIN_CPUS_MAX; i++)
+		replay_candidate(all, base, catalog, name,
+		                 mem_printf("pin %s -> CPU%u", m->name, catalog->cpu[host->cpu + i].number));
+	replay_candidate(all, base, catalog, name, mem_printf("free %s", m->name));
+	replay_candidate(all, base, catalog, name, mem_printf("weight %s 200", m->name));
+	replay_candidate(all, base, catalog, name, mem_dup("add CPU"));
+	char *culprit = remove_culprit_change(side, vm);
+	if (culprit)
+		replay_candidate(all, base, catalog, name, culprit);
 	whatif_close(base);
 }
 
-static double lost_then(const struct proposal *p)
+static double lost_with_change(const struct proposal *p)
 {
-	return p->row.value + p->row.held_then;
+	return p->row.value + p->row.throttled_changed;
 }
 
-/* What would help a little more, but is dearer. */
-static char *but_for(const struct proposal *told, const struct proposal *best)
+/* Text that mentions the best change if it is clearly better than the recommended, cheaper one; otherwise "". The caller
+ * frees it. */
+static char *alternative_text(const struct proposal *chosen, const struct proposal *best)
 {
-	char then[40], change[300];
-	if (lost_then(told) - lost_then(best) < WORTH)
+	char changed[40], change[300];
+	if (lost_with_change(chosen) - lost_with_change(best) < RELEVANT_LOSS)
 		return mem_dup("");
-	diff_value_text(then, sizeof then, DIFF_LOST, best->row.value, false);
-	return mem_printf(", or nearly ('%s': %s)", text_escape(change, sizeof change, best->change), then);
+	diff_value_text(changed, sizeof changed, DIFF_LOST, best->row.value, false);
+	return mem_printf(", or nearly ('%s': %s)", text_escape(change, sizeof change, best->change), changed);
 }
 
-static char *praise(const struct proposal *told, const struct proposal *best, size_t n, const char *vm)
+static char *recommend_change(const struct proposal *chosen, const struct proposal *best, size_t n, const char *vm)
 {
-	char t[5][40], change[300], *most = but_for(told, best), *text;
-	const double v[] = { told->row.value, told->row.recorded, told->row.low, told->row.high, told->row.held };
+	char t[5][40], change[300], *alternative = alternative_text(chosen, best), *text;
+	const double v[] = { chosen->row.value, chosen->row.recorded, chosen->row.low, chosen->row.high,
+		                 chosen->row.throttled };
 	for (int i = 0; i < 5; i++)
 		diff_value_text(t[i], sizeof t[i], DIFF_LOST, v[i], false);
-	text_escape(change, sizeof change, told->change);
-	const char *doubt = told->doubted ? ", if all weigh what their nice levels say" : "";
-	if (told->lifts)
+	text_escape(change, sizeof change, chosen->change);
+	const char *caveat = chosen->weights_uncertain ? ", if weights follow nice levels" : "";
+	if (chosen->lifts_quota)
 		text = mem_printf("Of %zu changes that were replayed '%s' would help %s most%s: its quota keeps it from its CPU "
 		                  "for %s of the time; without it, it would lose %s of a CPU to waiting for one (%s to %s%s).\n", n,
-		                  change, vm, most, t[4], t[0], t[2], t[3], doubt);
+		                  change, vm, alternative, t[4], t[0], t[2], t[3], caveat);
 	else
 		text = mem_printf("Of %zu changes that were replayed '%s' would help %s most%s: it would lose %s of a CPU to "
-		                  "waiting for one, not %s (%s to %s%s).\n", n, change, vm, most, t[0], t[1], t[2], t[3], doubt);
-	free(most);
+		                  "waiting for one, not %s (%s to %s%s).\n", n, change, vm, alternative, t[0], t[1], t[2], t[3],
+		                  caveat);
+	free(alternative);
 	return text;
 }
 
-static char *advice(const struct candidates *all, const char *vm)
+static char *advice_text(const struct candidates *all, const char *vm)
 {
-	const struct proposal *best = NULL, *told = NULL;
+	const struct proposal *best = NULL, *chosen = NULL;
 	for (size_t i = 0; i < all->len; i++)
-		if (!best || lost_then(&all->item[i]) < lost_then(best))
+		if (!best || lost_with_change(&all->item[i]) < lost_with_change(best))
 			best = &all->item[i];
 	if (!best)
-		return mem_printf("No advice: what %s wants cannot be replayed (stealscope whatif says why).\n", vm);
-	const double lost = best->row.recorded + best->row.held;
-	if (lost < WORTH)
-		return mem_printf("No advice: %s waits for CPUs of the host for less than %g%% of the time.\n", vm, 100 * WORTH);
-	if (best->missed > WHATIF_MISSES)
-		return mem_printf("No advice: the replay reproduces no more than %.0f%% of what is lost.\n",
-		                  100 * fmax(0, 1 - best->missed));
-	for (size_t i = 0; i < all->len && !told; i++)
-		if (lost_then(&all->item[i]) <= lost_then(best) + ALIKE * lost)
-			told = &all->item[i];
-	if (told->row.high + told->row.held_then >= lost)
-		return mem_printf("No advice: no change of %zu that were replayed is sure to help %s.\n", all->len, vm);
-	return praise(told, best, all->len, vm);
+		return mem_printf("No advice: the demand of %s cannot be replayed (stealscope whatif prints why).\n", vm);
+	const double lost = best->row.recorded + best->row.throttled;
+	if (lost < RELEVANT_LOSS)
+		return mem_printf("No advice: %s waits for CPUs of the host for less than %g%% of the time.\n", vm,
+		                  100 * RELEVANT_LOSS);
+	if (best->quota_error > WHATIF_ERROR_MAX)
+		return mem_printf("No advice: the replay reproduces only %.0f%% of the loss.\n",
+		                  100 * fmax(0, 1 - best->quota_error));
+	for (size_t i = 0; i < all->len && !chosen; i++)
+		if (lost_with_change(&all->item[i]) <= lost_with_change(best) + SIMILAR_EFFECT * lost)
+			chosen = &all->item[i];
+	if (chosen->row.high + chosen->row.throttled_changed >= lost)
+		return mem_printf("No advice: %zu changes were replayed, none of them surely helps %s.\n", all->len, vm);
+	return recommend_change(chosen, best, all->len, vm);
 }
 
-char *advise(const struct diff_side *side, const struct subject *who)
+char *advise(const struct diff_side *side, const struct target *target)
 {
-	const struct topo *topo = side->topo;
+	const struct catalog *catalog = side->catalog;
 	struct candidates all = { 0 };
-	char shown[300];
-	const struct subject vm = { SUBJECT_MACHINE, subject_machine(topo, who) };
-	topo_subject_text(topo, &vm, shown, sizeof shown);
-	if (topo->machine[vm.index].kind != MACHINE_VM)
-		return mem_printf("No advice: %s is no virtual machine.\n", shown);
-	try_all(&all, side, &vm, shown);
-	char *text = advice(&all, shown);
+	char name[300];
+	const struct target vm = { TARGET_MACHINE, target_machine(catalog, target) };
+	catalog_target_text(catalog, &vm, name, sizeof name);
+	if (catalog->machine[vm.index].kind != MACHINE_VM)
+		return mem_printf("No advice: %s is not a virtual machine.\n", name);
+	replay_candidates(&all, side, &vm, name);
+	char *text = advice_text(&all, name);
 	for (size_t i = 0; i < all.len; i++)
 		free(all.item[i].change);
 	free(all.item);

@@ -1,7 +1,7 @@
-/* Changes, made to what threads wanted. */
+/* Applies hypothetical changes to the demand of the host's threads. */
 #include "compare/whatif/apply_changes.h"
 
-bool apply_places(const struct replay_task *t, const struct whatif_change *change, size_t changes)
+bool apply_sets_cpus(const struct replay_task *t, const struct whatif_change *change, size_t changes)
 {
 	for (size_t i = 0; i < changes; i++)
 		for (size_t n = 0; n < change[i].threads; n++)
@@ -10,30 +10,30 @@ bool apply_places(const struct replay_task *t, const struct whatif_change *chang
 	return false;
 }
 
-bool apply_free(struct wants *w, const struct whatif_change *change, size_t changes)
+bool apply_unpin(struct host_demand *w, const struct whatif_change *change, size_t changes)
 {
 	bool any = false, adds = false;
 	for (size_t i = 0; i < changes; i++)
 		adds |= change[i].kind == WHATIF_ADD_CPU;
 	for (size_t k = 0; k < w->tasks && adds; k++) {
 		struct replay_task *t = &w->task[k];
-		if (task_may_be_pinned(t) && !apply_places(t, change, changes)) {
-			t->may |= UINT64_C(1) << (w->cpus - 1);
+		if (task_may_be_pinned(t) && !apply_sets_cpus(t, change, changes)) {
+			t->allowed_cpus |= UINT64_C(1) << (w->cpus - 1);
 			any = true;
 		}
 	}
 	return any;
 }
 
-static void add_cpu(struct wants *w)
+static void add_cpu(struct host_demand *w)
 {
 	for (size_t k = 0; k < w->tasks; k++)
-		if (w->task[k].may & (w->task[k].may - 1))
-			w->task[k].may |= UINT64_C(1) << w->cpus;
+		if (w->task[k].allowed_cpus & (w->task[k].allowed_cpus - 1))
+			w->task[k].allowed_cpus |= UINT64_C(1) << w->cpus;
 	w->cpus++;
 }
 
-void apply_changes(struct wants *w, const struct whatif_change *change, size_t changes)
+void apply_changes(struct host_demand *w, const struct whatif_change *change, size_t changes)
 {
 	for (size_t i = 0; i < changes; i++)
 		if (change[i].kind == WHATIF_ADD_CPU)
@@ -41,31 +41,31 @@ void apply_changes(struct wants *w, const struct whatif_change *change, size_t c
 	for (size_t i = 0; i < changes; i++) {
 		const struct whatif_change *c = &change[i];
 		for (size_t k = 0; k < c->threads; k++) {
-			struct replay_task *t = wants_task(w, c->thread[k]);
+			struct replay_task *t = demand_task(w, c->thread[k]);
 			if (!t)
 				continue;
-			t->gone |= c->kind == WHATIF_WITHOUT;
-			t->unlimited |= c->kind == WHATIF_NO_QUOTA;
-			t->may = c->kind == WHATIF_PIN ? UINT64_C(1) << c->cpu
-			       : c->kind == WHATIF_FREE ? (UINT64_C(1) << w->cpus) - 1 : t->may;
+			t->removed |= c->kind == WHATIF_WITHOUT;
+			t->quota_lifted |= c->kind == WHATIF_NO_QUOTA;
+			t->allowed_cpus = c->kind == WHATIF_PIN ? UINT64_C(1) << c->cpu
+			       : c->kind == WHATIF_FREE ? (UINT64_C(1) << w->cpus) - 1 : t->allowed_cpus;
 		}
 		if (c->kind == WHATIF_WEIGHT)
 			groups_set_weight(w, c->thread, c->threads, c->weight);
 	}
 }
 
-int apply_check_quotas(const struct wants *w, const struct whatif_change *change, size_t changes, struct error *err)
+int apply_check_quotas(const struct host_demand *w, const struct whatif_change *change, size_t changes, struct error *err)
 {
 	for (size_t i = 0; i < changes; i++) {
 		bool seen = change[i].kind != WHATIF_NO_QUOTA;
 		for (size_t k = 0; k < change[i].threads && !seen; k++) {
-			const struct replay_task *t = wants_task(w, change[i].thread[k]);
+			const struct replay_task *t = demand_task(w, change[i].thread[k]);
 			for (size_t b = 0; t && b < t->bursts && !seen; b++)
-				seen = t->burst[b].quota;
+				seen = t->burst[b].throttled;
 		}
 		if (!seen)
-			return error_set(err, STATUS_INPUT, "stealscope gaps tells by what a vCPU is limited",
-			                 "%s: no quota held it back in this window", history_file(w->topo->h));
+			return error_set(err, STATUS_INPUT, "stealscope gaps shows the throttling of a vCPU",
+			                 "%s: no quota held it back in this window", history_file(w->catalog->h));
 	}
 	return 0;
 }

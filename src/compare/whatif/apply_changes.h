@@ -1,19 +1,20 @@
-/* Changes, made to what threads wanted.  Private to compare/. */
+/* Applies hypothetical changes to the demand of the host's threads. Private to compare/. */
 #ifndef STEALSCOPE_COMPARE_WHATIF_APPLY_CHANGES_H
 #define STEALSCOPE_COMPARE_WHATIF_APPLY_CHANGES_H
 
 #include "compare/whatif/scheduler_replay.h"
 
-/* Does a change say where the task may run? */
-bool apply_places(const struct replay_task *t, const struct whatif_change *change, size_t changes);
-/* A quota that never held anybody back tells nothing: -1 and *err. */
-int apply_check_quotas(const struct wants *w, const struct whatif_change *change, size_t changes, struct error *err);
-/* Requests that came one upon the other because a quota held back who answers them come apart without it; how far, the
- * recording does not tell. */
+/* Returns true if a change sets the CPUs that the task may use. */
+bool apply_sets_cpus(const struct replay_task *t, const struct whatif_change *change, size_t changes);
+/* Fails if a change lifts a quota that never throttled its target in the window: such a quota is not visible in a
+ * recording. Returns 0, or -1 with *err. */
+int apply_check_quotas(const struct host_demand *w, const struct whatif_change *change, size_t changes, struct error *err);
+/* Returns true if a change lifts a quota. Then requests that queued because their server was throttled would spread out
+ * by an unknown amount. */
 bool apply_lifts_quota(const struct whatif_change *change, size_t changes);
-void apply_changes(struct wants *w, const struct whatif_change *change, size_t changes);
-/* Behind that: of who was seen on one CPU alone, and had no reason to leave it, nobody knows whether it is pinned.  With a
- * new CPU it may go there in one replay, and not in the other.  False: there is no such thread. */
-bool apply_free(struct wants *w, const struct whatif_change *change, size_t changes);
+void apply_changes(struct host_demand *w, const struct whatif_change *change, size_t changes);
+/* Allows tasks of which pinning is unknown (task_may_be_pinned) to use the added CPU, for a second replay of the same
+ * changes. Returns false if there is no added CPU or no such task. */
+bool apply_unpin(struct host_demand *w, const struct whatif_change *change, size_t changes);
 
 #endif

@@ -1,5 +1,5 @@
-/* Which rules reproduce a recording: those are the best whose waits are as long as the recorded ones, thread by thread.
- * How much was waited in all would not do: rules of quite other turns may share a CPU alike. */
+/* Calibration: searches the scheduler parameters with which each task's replayed waits have the recorded lengths. The
+ * total wait is not enough: very different slices may share a CPU equally. */
 #include "compare/whatif/calibrate.h"
 
 #include <math.h>
@@ -7,35 +7,36 @@
 
 #include "base/mem.h"
 
-#define CALIBRATED 200000    /* bursts to calibrate on, at most */
+#define CALIBRATED 200000    /* maximum number of bursts used for calibration */
 
 static const int64_t slices[] = { 1000000, 2000000, 3000000, 4000000, 6000000, 8000000, 12000000, 24000000 };
 static const int64_t credits[] = { 0, 3000000, 6000000, 12000000 };
-/* No multiples of slices: turns and moves would go in step. */
-static const int64_t balances[] = { 7000000, 13000000, 29000000, 61000000, 127000000, 251000000 };
+/* Not multiples of the slices, to avoid resonance between slices and moves. */
+static const int64_t next_balance[] = { 7000000, 13000000, 29000000, 61000000, 127000000, 251000000 };
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-double wants_missed(const struct wants *w)
+double demand_mismatch(const struct host_demand *w)
 {
-	double *more = mem_new(w->kins, sizeof *more), off = 0, all = 0;
+	double *more = mem_new(w->name_groups, sizeof *more), off = 0, all = 0;
 	for (size_t i = 0; i < w->tasks; i++) {
-		more[w->task[i].kin] += task_waits(&w->task[i]) - (double)w->task[i].waited;
+		more[w->task[i].name_group] += task_waits(&w->task[i]) - (double)w->task[i].waited;
 		all += (double)w->task[i].waited;
 	}
-	for (uint32_t i = 0; i < w->kins; i++)
+	for (uint32_t i = 0; i < w->name_groups; i++)
 		off += fabs(more[i]);
 	free(more);
 	return all > 0 ? off / all : 0;
 }
 
-/* The same, and how much longer or shorter the waits are: of each ns waited, by how many half octaves. */
-static double unlike(const struct wants *w)
+/* Relative difference between the distributions of replayed and recorded wait lengths: mean distance per ns waited, in
+ * half octaves. */
+static double wait_mismatch(const struct host_demand *w)
 {
 	double off = 0, all = 0;
 	for (size_t i = 0; i < w->tasks; i++) {
 		double moved = 0;
 		for (unsigned k = 0; k < WAIT_LENGTHS; k++) {
-			moved += w->task[i].lengths_again[k] - w->task[i].lengths[k];
+			moved += w->task[i].replayed_by_length[k] - w->task[i].wait_by_length[k];
 			off += fabs(moved);
 		}
 		all += (double)w->task[i].waited;
@@ -43,62 +44,63 @@ static double unlike(const struct wants *w)
 	return all > 0 ? off / all : 0;
 }
 
-/* The rules that reproduce it best; of all with ticks, or all without. */
-static struct rules best_rules(struct wants *w, bool ticks, double *least)
+/* Finds the best parameters, with ticks or without; *min is their wait_mismatch(). */
+static struct sched_params best_rules(struct host_demand *w, bool ticks, double *min)
 {
-	struct rules best = { 0 };
-	*least = INFINITY;
+	struct sched_params best = { 0 };
+	*min = INFINITY;
 	for (size_t i = 0; i < COUNT(slices); i++)
 		for (size_t k = 0; k < COUNT(credits); k++) {
-			const struct rules rules = {
+			const struct sched_params params = {
 				.slice = slices[i], .credit = credits[k], .tick = ticks ? w->tick : 0, .phase = w->phase
 			};
-			replay_run(w, &rules);
-			const double off = unlike(w);
-			if (off < *least)
-				best = rules;
-			*least = off < *least ? off : *least;
+			replay_run(w, &params);
+			const double off = wait_mismatch(w);
+			if (off < *min)
+				best = params;
+			*min = off < *min ? off : *min;
 		}
-	const struct rules alone = best;
-	for (size_t i = 0; i < COUNT(balances) && w->cpus > 1; i++) {
-		struct rules rules = alone;
-		rules.balance = balances[i];
-		replay_run(w, &rules);
-		const double off = unlike(w);
-		if (off < *least)
-			best = rules;
-		*least = off < *least ? off : *least;
+	const struct sched_params alone = best;
+	for (size_t i = 0; i < COUNT(next_balance) && w->cpus > 1; i++) {
+		struct sched_params params = alone;
+		params.balance = next_balance[i];
+		replay_run(w, &params);
+		const double off = wait_mismatch(w);
+		if (off < *min)
+			best = params;
+		*min = off < *min ? off : *min;
 	}
 	return best;
 }
 
-/* Where the CPUs have a tick, it is not known how it would lie to what the threads do another time. */
-static void find(struct wants *w, struct models *m)
+/* Fills *m, best set first. If the recording has ticks, *m gets a set with ticks, in PHASES phases (the phase relative
+ * to the threads is random in another run), and a set without ticks. */
+static void find_models(struct host_demand *w, struct models *m)
 {
-	double least, with_ticks = INFINITY;
-	const struct rules best = best_rules(w, false, &least);
-	const struct rules ticking = w->tick ? best_rules(w, true, &with_ticks) : best;
-	m->rules[m->n++] = with_ticks < least ? ticking : best;
-	m->unlike = fmin(least, with_ticks);
-	m->other = !w->tick ? 0 : with_ticks < least ? PHASES : 1;
-	for (unsigned i = with_ticks < least; w->tick && i < PHASES; i++) {
-		m->rules[m->n] = ticking;
-		m->rules[m->n++].phase += i * w->tick / PHASES;
+	double min, with_ticks = INFINITY;
+	const struct sched_params best = best_rules(w, false, &min);
+	const struct sched_params ticking = w->tick ? best_rules(w, true, &with_ticks) : best;
+	m->params[m->n++] = with_ticks < min ? ticking : best;
+	m->length_mismatch = fmin(min, with_ticks);
+	m->other_kind = !w->tick ? 0 : with_ticks < min ? PHASES : 1;
+	for (unsigned i = with_ticks < min; w->tick && i < PHASES; i++) {
+		m->params[m->n] = ticking;
+		m->params[m->n++].phase += i * w->tick / PHASES;
 	}
-	if (with_ticks < least)
-		m->rules[m->n++] = best;
+	if (with_ticks < min)
+		m->params[m->n++] = best;
 }
 
-int models_find(const struct wants *w, struct models *models, struct error *err)
+int models_find(const struct host_demand *w, struct models *models, struct error *err)
 {
 	size_t bursts = 0;
-	struct wants part;
+	struct host_demand part;
 	for (size_t i = 0; i < w->tasks; i++)
 		bursts += w->task[i].bursts;
 	double share = bursts > CALIBRATED ? (double)CALIBRATED / (double)bursts : 1;
-	int rc = wants_read(&part, w->topo, w->from, w->from + (int64_t)(share * (double)(w->to - w->from)), err);
+	int rc = demand_read(&part, w->catalog, w->from, w->from + (int64_t)(share * (double)(w->to - w->from)), err);
 	if (rc == 0)
-		find(&part, models);
-	wants_release(&part);
+		find_models(&part, models);
+	demand_release(&part);
 	return rc;
 }

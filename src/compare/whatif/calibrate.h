@@ -1,24 +1,24 @@
-/* Which rules of the scheduler's model reproduce a recording.  Private to compare/. */
+/* Search for scheduler parameters that reproduce a recording. Private to compare/. */
 #ifndef STEALSCOPE_COMPARE_WHATIF_CALIBRATE_H
 #define STEALSCOPE_COMPARE_WHATIF_CALIBRATE_H
 
 #include "compare/whatif/scheduler_replay.h"
 
-#define PHASES 4             /* of the tick */
+#define PHASES 4             /* tick phases tried */
 #define MODELS (PHASES + 1)
 
-/* How CPUs may be shared, what reproduces the recording best first. */
+/* Parameter sets of the scheduler model, best first. */
 struct models {
-	struct rules rules[MODELS];
+	struct sched_params params[MODELS];
 	unsigned n;
-	double unlike;           /* of the best: by how many half octaves the waits are longer or shorter */
-	unsigned other;          /* the best of the other kind, with ticks or without; 0: there is none */
+	double length_mismatch;  /* wait length mismatch of the best set, in half octaves */
+	unsigned other_kind;     /* index of the best set of the other kind (with or without ticks); 0: none */
 };
 
-/* Cost: some seventy replays of a part of the window, in which there are 200,000 bursts at most. */
-int models_find(const struct wants *w, struct models *models, struct error *err);
-/* Of the time that was waited as recorded, the share that the last replay got wrong, name by name, as it is told: which of
- * those of one name waits, and which does not, is chance where they live shortly. */
-double wants_missed(const struct wants *w);
+/* Calibrates the model. Cost: some 70 replays of a part of the window with at most 200,000 bursts. */
+int models_find(const struct host_demand *w, struct models *models, struct error *err);
+/* Returns the error of the last replay relative to the recorded waits. Waits are summed by name, as in reports: among
+ * short-lived threads of one name it is random which thread waits. */
+double demand_mismatch(const struct host_demand *w);
 
 #endif

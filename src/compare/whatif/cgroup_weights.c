@@ -8,28 +8,28 @@
 #include "compare/whatif/scheduler_replay.h"
 
 #define DEFAULT_SHARES 1024
-#define SHARES_MOST 262144
+#define SHARES_MAX 262144
 #define DEEPEST 32
 
-static int32_t group_add(struct wants *w, int64_t id, int32_t parent, double weight)
+static int32_t group_add(struct host_demand *w, int64_t id, int32_t parent, double weight)
 {
 	for (size_t i = 0; i < w->groups; i++)
 		if (w->group[i].id == id && w->group[i].parent == parent)
 			return (int32_t)i;
-	if (w->groups >= GROUPS_MOST)
+	if (w->groups >= GROUPS_MAX)
 		return -1;
 	*ARRAY_PUSH(w->group, w->groups, w->group_cap) = (struct replay_group){ id, parent, weight, 0 };
 	return (int32_t)w->groups - 1;
 }
 
-int32_t groups_of(struct wants *w, const char *text)
+int32_t parse_groups(struct host_demand *w, const char *text)
 {
 	int32_t group = -1;
 	for (int depth = 0; depth < DEEPEST; depth++) {
 		int64_t id;
 		unsigned shares;
 		int length = 0;
-		if (sscanf(text, "%9" SCNd64 ":%9u%n", &id, &shares, &length) != 2 || id < 0 || shares == 0 || shares > SHARES_MOST)
+		if (sscanf(text, "%9" SCNd64 ":%9u%n", &id, &shares, &length) != 2 || id < 0 || shares == 0 || shares > SHARES_MAX)
 			return -1;
 		group = group_add(w, id, group, (double)shares / DEFAULT_SHARES);
 		text += length;
@@ -40,8 +40,9 @@ int32_t groups_of(struct wants *w, const char *text)
 	return -1;
 }
 
-/* The group of the task's own chain that is right below `group`; -1: the task is in it itself, -2: it is not below it. */
-static int32_t group_below(const struct wants *w, const struct replay_task *t, int32_t group)
+/* Ancestor of the task that is a direct child of `group`; -1: the task itself is directly in `group`; -2: the task is
+ * not below `group`. */
+static int32_t group_below(const struct host_demand *w, const struct replay_task *t, int32_t group)
 {
 	int32_t below = -1;
 	for (int32_t g = t->group; g >= 0; g = w->group[g].parent) {
@@ -52,7 +53,8 @@ static int32_t group_below(const struct wants *w, const struct replay_task *t, i
 	return -2;
 }
 
-double groups_weight(const struct wants *w, const struct replay_task *t, const struct replay_task *const *task, size_t n)
+double groups_weight(const struct host_demand *w, const struct replay_task *t, const struct replay_task *const *task,
+                     size_t n)
 {
 	double part = 1, weight = t->weight;
 	for (int32_t g = t->group; g >= 0; g = w->group[g].parent) {
@@ -63,22 +65,22 @@ double groups_weight(const struct wants *w, const struct replay_task *t, const s
 				continue;
 			load += task[i]->weight;
 			all += below == -1 ? task[i]->weight
-			     : w->group[below].weight * task[i]->weight / w->group[below].wants_cpu;
+			     : w->group[below].weight * task[i]->weight / w->group[below].runnable_weight;
 		}
 		part *= weight / all;
-		weight = w->group[g].weight * load / w->group[g].wants_cpu;
+		weight = w->group[g].weight * load / w->group[g].runnable_weight;
 	}
 	return part * weight;
 }
 
-void groups_load(struct wants *w, const struct replay_task *t, int sign)
+void groups_update_load(struct host_demand *w, const struct replay_task *t, int sign)
 {
 	for (int32_t g = t->group; g >= 0; g = w->group[g].parent)
-		w->group[g].wants_cpu += sign * t->weight;
+		w->group[g].runnable_weight += sign * t->weight;
 }
 
-/* Are all that are known to be below the group among the threads? */
-static bool is_theirs(const struct wants *w, int32_t group, const uint32_t *thread, size_t threads)
+/* Returns true if all replayed tasks below the group belong to the listed threads. */
+static bool contains_only(const struct host_demand *w, int32_t group, const uint32_t *thread, size_t threads)
 {
 	for (size_t i = 0; i < w->tasks; i++) {
 		bool among = group_below(w, &w->task[i], group) == -2;
@@ -90,15 +92,15 @@ static bool is_theirs(const struct wants *w, int32_t group, const uint32_t *thre
 	return true;
 }
 
-void groups_set_weight(struct wants *w, const uint32_t *thread, size_t threads, double weight)
+void groups_set_weight(struct host_demand *w, const uint32_t *thread, size_t threads, double weight)
 {
 	for (size_t i = 0; i < threads; i++) {
-		struct replay_task *t = wants_task(w, thread[i]);
-		int32_t own = -1;
-		for (int32_t g = t ? t->group : -1; g >= 0 && is_theirs(w, g, thread, threads); g = w->group[g].parent)
-			own = g;
-		if (own >= 0)
-			w->group[own].weight = weight;
+		struct replay_task *t = demand_task(w, thread[i]);
+		int32_t outermost = -1;
+		for (int32_t g = t ? t->group : -1; g >= 0 && contains_only(w, g, thread, threads); g = w->group[g].parent)
+			outermost = g;
+		if (outermost >= 0)
+			w->group[outermost].weight = weight;
 		else if (t)
 			t->weight = weight;
 	}

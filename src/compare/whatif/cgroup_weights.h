@@ -1,32 +1,33 @@
-/* Control groups that share a CPU by weight.  Private to compare/. */
+/* Cgroups that share a CPU by weight. Private to compare/. */
 #ifndef STEALSCOPE_COMPARE_WHATIF_CGROUP_WEIGHTS_H
 #define STEALSCOPE_COMPARE_WHATIF_CGROUP_WEIGHTS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define GROUPS_MOST 4096
+#define GROUPS_MAX 4096
 
-struct wants;
+struct host_demand;
 struct replay_task;
 
 struct replay_group {
-	int64_t id;              /* of the history */
-	int32_t parent;          /* in wants->group; -1: the root */
-	double weight;           /* 1: that of a thread of nice 0 */
-	double wants_cpu;        /* the weights of all below it that can run now, on all CPUs */
+	int64_t id;              /* number in the history */
+	int32_t parent;          /* index into host_demand.group; -1: top level */
+	double weight;           /* cpu.shares / 1024; 1 = a thread of nice 0 */
+	double runnable_weight;  /* sum of the weights of the runnable tasks below the group, on all CPUs */
 };
 
-/* The innermost group of a thread whose history says "1:1024/4:2048": from the outside, a number for each group and its
- * shares.  -1: the text says no such thing. */
-int32_t groups_of(struct wants *w, const char *text);
-/* The weight of a task among all that can run on its CPU (task[n], itself included) as if there were no groups: as much
- * of the CPU as groups give it.  A group has on each CPU as much of its weight as it has of its own load there. */
-double groups_weight(const struct wants *w, const struct replay_task *t, const struct replay_task *const *task, size_t n);
-/* A task can run from now on (1), or no longer (-1). */
-void groups_load(struct wants *w, const struct replay_task *t, int sign);
-/* These threads have that weight together: the outermost group which is theirs alone; those in none of their own have it
- * each. */
-void groups_set_weight(struct wants *w, const uint32_t *thread, size_t threads, double weight);
+/* Parses a thread's cgroup path, "1:1024/4:2048" (number:shares, outermost first), and adds unknown groups. Returns the
+ * index of the innermost group; -1: syntax error, or more than GROUPS_MAX groups. */
+int32_t parse_groups(struct host_demand *w, const char *text);
+/* Returns the weight of a task that gives it the same share of its CPU without groups. task[n]: all runnable tasks of
+ * that CPU, with t. On each CPU a group has the part of its weight that corresponds to the part of its load there. */
+double groups_weight(const struct host_demand *w, const struct replay_task *t, const struct replay_task *const *task,
+                     size_t n);
+/* Updates the load of the task's groups. sign: 1 = the task becomes runnable, -1 = it stops being runnable. */
+void groups_update_load(struct host_demand *w, const struct replay_task *t, int sign);
+/* Sets the weight of the threads: of the outermost group that contains only these threads, or of each thread that has no
+ * such group. */
+void groups_set_weight(struct host_demand *w, const uint32_t *thread, size_t threads, double weight);
 
 #endif

@@ -1,4 +1,4 @@
-/* What the host's threads wanted, and what its scheduler would have made of it.  Private to compare/. */
+/* Demand of the host's threads, and its replay by the scheduler model. Private to compare/. */
 #ifndef STEALSCOPE_COMPARE_WHATIF_SCHEDULER_REPLAY_H
 #define STEALSCOPE_COMPARE_WHATIF_SCHEDULER_REPLAY_H
 
@@ -6,110 +6,116 @@
 #include "compare/whatif/cgroup_weights.h"
 #include "compare/diff/ledger.h"
 
-#define WAIT_LENGTHS 48  /* half octaves, from a us to 16 s */
+#define WAIT_LENGTHS 48  /* classes of wait lengths: half octaves from 1 us to 16 s */
 
-/* So much work on a CPU, then asleep. */
+/* A burst of work on a CPU, and the sleep that follows. */
 struct replay_burst {
-	int64_t work;            /* ns */
-	int64_t sleep;           /* ns; INT64_MAX: for good */
-	int64_t wake;            /* when the sleep was over, as recorded */
-	bool quota;              /* it did not sleep, its quota was used up */
-	bool within;             /* a request that began before the sleep ended after it: the sleep is a part of its service */
+	int64_t work;            /* CPU time, ns */
+	int64_t sleep;           /* duration of the sleep, ns; INT64_MAX: forever */
+	int64_t wake;            /* time at which the recorded sleep ended */
+	bool throttled;          /* not a sleep: the task was throttled by its quota */
+	bool in_request;         /* a request was in flight during the whole sleep: the sleep is part of its service */
 };
 
-/* From `time` on it runs, and has done `work` before. */
-struct run_stretch { int64_t time, work; };
+/* Start of an interval in which a task runs: the time, and the CPU time consumed before it, ns. */
+struct run_interval { int64_t time, work; };
 
-/* A CPU that a task was on. */
-struct replay_left {
-	int64_t last;            /* moment */
-	unsigned stuck;          /* waits since then through which it was idle */
+/* Use of one host CPU by a task. */
+struct cpu_use {
+	int64_t last_use;        /* end of the last use, ns */
+	unsigned idle_waits;     /* number of later waits during which this CPU was idle */
 };
 
 struct replay_task {
-	uint32_t thread;         /* index into topo->thread: one of the host's */
-	uint64_t seen;           /* CPUs that it was on, a bit each */
-	unsigned first;          /* the first of them */
+	uint32_t thread;         /* index into catalog->thread: a host thread */
+	uint64_t used_cpus;      /* bit mask of the host CPUs that the task ran on */
+	unsigned first_cpu;      /* CPU that it ran on first */
 	struct replay_burst *burst;
 	size_t bursts, burst_cap;
-	struct run_stretch *ran;  /* as recorded: of threads that are followed */
-	size_t rans, ran_cap;
-	int64_t waited;          /* ns runnable without a CPU, as recorded */
-	double lengths[WAIT_LENGTHS];  /* ns of it, by how long each wait was */
-	int64_t unknown;         /* ns of which nothing is known */
-	bool follow;
-	unsigned stuck, looked;  /* waits through which another CPU was idle; of so many that were looked at */
-	struct replay_left *was_on;  /* by CPU, while it is read */
-	/* What is changed. */
-	bool gone, unlimited;
-	uint64_t may;            /* CPUs */
-	double weight;           /* 1: nice 0 */
-	uint32_t kin;            /* of those who are told under one name: the number of that */
-	int32_t group;           /* the innermost, in wants->group; -1: none is known */
-	/* The replay's answer. */
-	struct run_stretch *again;  /* of followed ones */
-	size_t agains, again_cap;
-	double waits[DIFF_SLICES];   /* ns, by slices of the window */
-	double lengths_again[WAIT_LENGTHS];
-	/* The replay's own. */
-	int64_t left, done, since;
-	double v;
-	size_t at;
+	struct run_interval *ran;  /* vCPU threads only: recorded intervals of running, and a last entry for the end of the
+	                            * window */
+	size_t n_ran, ran_cap;
+	int64_t waited;          /* recorded time runnable without a CPU, ns */
+	double wait_by_length[WAIT_LENGTHS];  /* the same by length of the wait: index from wait_length() */
+	int64_t unknown;         /* recorded time in an unknown state, ns */
+	bool is_vcpu;
+	unsigned pin_evidence, waits_checked;  /* number of examined waits during which a CPU was idle that the task never
+	                                        * used; number of examined waits */
+	struct cpu_use *cpu_use;  /* by CPU number; only while the demand is read */
+	/* ---- Inputs that changes modify */
+	bool removed, quota_lifted;
+	uint64_t allowed_cpus;   /* bit mask of the CPUs that the task may use */
+	double weight;           /* weight; 1 = nice 0 */
+	uint32_t name_group;     /* number of the name under which the task is reported */
+	int32_t group;           /* innermost cgroup, index into host_demand.group; -1: unknown */
+	/* ---- Results of the replay */
+	struct run_interval *replayed;  /* vCPU threads only: intervals of running */
+	size_t n_replayed, replayed_cap;
+	double replayed_waits[DIFF_SLICES];  /* time waited, ns, by slice of the window */
+	double replayed_by_length[WAIT_LENGTHS];
+	/* ---- State during the replay */
+	int64_t remaining, work_done, since;
+	double vruntime;
+	size_t burst_index;
 	unsigned cpu;
 	uint8_t state;
 };
 
-#define DISPATCH_MOST 100000  /* ns */
+#define DISPATCH_MAX 100000  /* ns */
 #define DISPATCH_STEP 100
-#define TICKS 4               /* those that kernels are built with */
+#define TICKS 4               /* number of tick periods tried */
 #define TICK_PARTS 100
 
-struct wants {
-	const struct topo *topo;
-	int64_t from, to;        /* ns, closed */
+struct host_demand {
+	const struct catalog *catalog;
+	int64_t from, to;        /* ns, both ends included */
 	struct replay_task *task;
 	size_t tasks, cap;
-	uint32_t kins;           /* names */
+	uint32_t name_groups;    /* number of different report names */
 	struct replay_group *group;
 	size_t groups, group_cap;
-	size_t grouped;          /* tasks whose groups are known */
-	struct contests *contests;  /* who waits for whom is noted there; NULL: it is not */
-	uint32_t *task_of;       /* by index into topo->thread; UINT32_MAX: none */
-	unsigned cpus;           /* of the host; numbers below 64 */
-	int64_t dispatch;        /* ns from a wake-up to the work on an idle CPU: the median of those below DISPATCH_MOST */
-	uint64_t dispatches[DISPATCH_MOST / DISPATCH_STEP];  /* by length: how many */
-	uint32_t turns[TICKS][TICK_PARTS];  /* who had to go while it could run: when, within the tick */
-	int64_t tick, phase;     /* ns: the CPUs look whose turn it is at phase + n x tick; 0: nothing tells */
+	size_t grouped;          /* number of tasks with known groups */
+	struct wait_graph *waits_for;  /* receives the waits between tasks of each replay; NULL: not recorded */
+	uint32_t *task_index;    /* task of each thread: by index into catalog->thread; UINT32_MAX: none */
+	unsigned cpus;           /* highest CPU number of the host + 1; at most 64 */
+	int64_t dispatch;        /* dispatch latency of an idle CPU, ns: median of the recorded ones below DISPATCH_MAX */
+	uint64_t dispatch_histogram[DISPATCH_MAX / DISPATCH_STEP];  /* histogram of dispatch latencies */
+	uint32_t slice_ends[TICKS][TICK_PARTS];  /* ends of long waits by phase within each tick period */
+	int64_t tick, phase;     /* CPUs reschedule at phase + n x tick, ns; tick 0: unknown */
 };
 
-/* thread_demand.c: reads what every thread of the host did.  Those that are a vCPU are followed. */
-int wants_read(struct wants *w, const struct topo *topo, int64_t from, int64_t to, struct error *err);
-void wants_release(struct wants *w);
-struct replay_task *wants_task(const struct wants *w, uint32_t thread);  /* or NULL */
-/* Under what its waits are told: its VM, or its name; escaped. */
-void task_name(const struct wants *w, const struct replay_task *t, char out[SUBJECT_TEXT]);
-/* It was seen on one CPU alone, and: waited for that while others were idle; nothing tells whether it may leave. */
+/* Reads the demand of every thread of the host (thread_demand.c). For vCPU threads it also stores the intervals of
+ * running. */
+int demand_read(struct host_demand *w, const struct catalog *catalog, int64_t from, int64_t to, struct error *err);
+void demand_release(struct host_demand *w);
+struct replay_task *demand_task(const struct host_demand *w, uint32_t thread);  /* or NULL */
+/* Writes the name used in reports, escaped: the VM of a vCPU thread, or the name of another thread. */
+void task_name(const struct host_demand *w, const struct replay_task *t, char out[TARGET_TEXT]);
+/* Both return true only if the task ran on a single CPU. Pinned: it waited for that CPU while others were idle. May be
+ * pinned: there were too few such waits to decide. */
 bool task_is_pinned(const struct replay_task *t);
 bool task_may_be_pinned(const struct replay_task *t);
-/* ns of work that a followed task had done at t. */
+/* Returns the CPU time that a vCPU task had consumed at time `at` of the recording, since the start of the window, ns. */
 int64_t task_work_at(const struct replay_task *t, int64_t at);
 
-/* How a CPU is shared: see scheduler_replay.c. */
-struct rules {
+/* Parameters of the scheduler model: see scheduler_replay.c. */
+struct sched_params {
 	int64_t slice, credit;   /* ns */
-	int64_t tick, phase;     /* ns: turns end at phase + n x tick alone; tick 0: at any time */
-	int64_t balance;         /* ns: so often a CPU takes one that waits for the busiest; 0: never */
-	bool open;               /* sleeps between requests end when they did; else all last as long as they did */
-	bool by_clock;           /* open: those within requests, too */
+	int64_t tick, phase;     /* slices end only at phase + n x tick, ns; tick 0: at any time */
+	int64_t balance;         /* period of moves from the busiest CPU, ns; 0: no moves */
+	bool open;               /* open loop: sleeps between requests end at their recorded time; closed loop: every sleep
+	                          * keeps its length */
+	bool by_clock;           /* open loop: sleeps within requests also end at their recorded time */
 };
 
-unsigned wait_length(int64_t ns);                /* the index in `lengths` */
-double task_waits(const struct replay_task *t);  /* ns, in the replay */
-/* Cost: O(log n) for each burst and each slice.  Fills `again` and `waits` of every task. */
-void replay_run(struct wants *w, const struct rules *rules);
-/* When a followed task has done so much work; `begins`: and goes on.  INT64_MIN: never. */
-int64_t task_time_of(const struct replay_task *t, int64_t work, bool begins);
-/* When a followed task runs first in the replay, from `at` on.  INT64_MIN: never. */
-int64_t task_runs_from(const struct replay_task *t, int64_t at);
+unsigned wait_length(int64_t ns);                /* class of a wait length, index into wait_by_length */
+double task_waits(const struct replay_task *t);  /* total wait of the task in the last replay, ns */
+/* Replays the demand. Fills the results of every task. Cost: O(log n) per burst and slice. */
+void replay_run(struct host_demand *w, const struct sched_params *params);
+/* Returns the time at which a vCPU task has consumed `work` ns in the last replay; INT64_MIN: never. `begins`: the time
+ * at which it goes on to run after that, not the end of the work before. */
+int64_t task_time_at_work(const struct replay_task *t, int64_t work, bool begins);
+/* Returns the first time at or after `at` at which a vCPU task runs in the last replay; INT64_MIN: never. */
+int64_t task_next_run(const struct replay_task *t, int64_t at);
 
 #endif

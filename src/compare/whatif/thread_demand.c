@@ -1,8 +1,8 @@
-/* The demand of every thread of the host: its states, without the time that it waited.
+/* Demand of every host thread: its sequence of states without the waits for a CPU.
  *
- * Time of which nothing is known counts as sleep; it is told as far as the host's CPUs were not seen either, where the
- * thread may have run.  Where a thread that is a vCPU was held back although
- * nobody needed its CPU (a quota, a pause), that is a sleep too, and a quota's is marked. */
+ * Time in an unknown state counts as sleep. It is summed up in `unknown` if the owner of a host CPU was unknown at that
+ * time, too. If a vCPU thread was off its CPU without competition (quota, pause), that counts as sleep too; throttled
+ * intervals are flagged. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,289 +12,301 @@
 #include "base/text.h"
 #include "compare/whatif/scheduler_replay.h"
 
-#define READ 256
-#define TICK_AT_ONCE 10  /* parts of a tick: a tenth of it */
-#define TURN_LEAST 1000000  /* ns: who waited so long did not get the CPU for having woken */
-#define TURNS_LEAST 30   /* fewer tell nothing */
-#define TICK_TELLS 0.4   /* of the turns: a tenth would end there by chance */
-#define TICK_ALIKE 0.9
-#define STUCK_LEAST 10   /* waits; a few may end before a scheduler looks */
-#define STUCK_LOOKS 1000
-#define IDLE_MOSTLY 0.9
-#define NICE_LEVELS 41      /* -21, real time, to 19 */
-#define NICE_0 21
-#define NICE_STEP 1.25      /* the weight of a level, of that of the next one */
-#define SHORT_LIFE 500000000  /* ns */
-#define HOG_FROM 0.1    /* of the window, up to its end, without a sleep */
-#define SEEN_FROM 0.02  /* of its time: who is started on one CPU and pinned to another may not go back */
+#define READ_BATCH 256
+#define TICK_WINDOW 10  /* width of the searched phase window, in bins of TICK_PARTS: 1/10 of a tick */
+#define SLICE_MIN 1000000  /* ns: a switch after a longer wait is caused by the end of a slice, not by a wakeup */
+#define SLICES_MIN 30   /* minimum number of slices for an estimate of the tick */
+#define TICK_SHARE_MIN 0.4   /* minimum share of the slices in one phase window; a window has 0.1 by chance */
+#define TICK_SIMILARITY_MIN 0.9
+#define PIN_EVIDENCE_MIN 10   /* minimum number of waits next to an idle CPU that show pinning; a few may end before the
+                        * scheduler acts */
+#define PIN_CHECKS_MAX 1000
+#define IDLE_SHARE_MIN 0.9
+#define NICE_LEVELS 41      /* -21 (real time) to 19 */
+#define NICE_0_INDEX 21
+#define NICE_STEP 1.25      /* ratio of the weights of neighbouring nice levels */
+#define SHORT_LIFE_NS 500000000  /* ns */
+#define HOG_SHARE_MIN 0.1    /* minimum share of the window, at its end, without a sleep: a thread that always computes */
+#define USED_SHARE_MIN 0.02  /* minimum share of a thread's run time on a CPU that it may use: a thread that was started on
+                         * one CPU and pinned to another may be unable to return */
 
-/* The vCPU that a thread is, for what held it back; a thread that is several in turn is taken as it is. */
-static uint32_t reasons_of(const struct topo *topo, const struct topo_thread *th)
+/* Attribute with the reasons why the thread's vCPU was off its CPU; HISTORY_NONE: the thread is no vCPU, or runs several
+ * in turn. */
+static uint32_t off_cpu_reasons(const struct catalog *catalog, const struct catalog_thread *th)
 {
-	if (th->role < 0 || topo->role[th->role].next >= 0)
+	if (th->role < 0 || catalog->role[th->role].next >= 0)
 		return HISTORY_NONE;
-	return topo->cpu[topo->role[th->role].vcpu].out_by;
+	return catalog->cpu[catalog->role[th->role].vcpu].out_by;
 }
 
-/* Was it idle for all of [start, end], but for handlers and the like?  1, 0, -1. */
-static int was_idle(const struct wants *w, const struct topo_cpu *c, int64_t start, int64_t end, struct error *err)
+/* Returns 1 if the CPU was idle, apart from handlers, in nearly all of [start, end]; otherwise 0, or -1 with *err. */
+static int cpu_was_idle(const struct host_demand *w, const struct catalog_cpu *c, int64_t start, int64_t end,
+                        struct error *err)
 {
 	int64_t sums[HISTORY_STATES];
-	const unsigned n = c->owner == HISTORY_NONE ? 0 : history_state_count(w->topo->h, c->owner);
+	const unsigned n = c->owner == HISTORY_NONE ? 0 : history_state_count(w->catalog->h, c->owner);
 	if (n == 0)
 		return 0;
-	if (history_sums(w->topo->h, c->owner, start, end, sums, err))
+	if (history_sums(w->catalog->h, c->owner, start, end, sums, err))
 		return -1;
 	for (unsigned k = 0; k < n; k++)
-		if (!strcmp(history_state_name(w->topo->h, c->owner, k), pcpu_owner_name[PCPU_IDLE]) &&
-		    (double)sums[k] >= IDLE_MOSTLY * (double)(end - start))
+		if (!strcmp(history_state_name(w->catalog->h, c->owner, k), pcpu_owner_name[PCPU_IDLE]) &&
+		    (double)sums[k] >= IDLE_SHARE_MIN * (double)(end - start))
 			return 1;
 	return 0;
 }
 
-/* A scheduler does not leave somebody waiting for one CPU while another is idle, if that may be used; nor does somebody who
- * was on that before, and may no longer. */
-static int look_for_pin(const struct wants *w, struct replay_task *t, int64_t start, int64_t end, struct error *err)
+/* Counts the CPUs that were idle during a wait of the task. A scheduler does not let a task wait while a CPU is idle
+ * that it may use; so such a CPU is not allowed, even if the task used it before. */
+static int collect_pin_evidence(const struct host_demand *w, struct replay_task *t, int64_t start, int64_t end,
+                                struct error *err)
 {
-	const struct topo_machine *host = &w->topo->machine[0];
-	bool stuck = false;
-	if (t->looked >= STUCK_LOOKS)
+	const struct catalog_machine *host = &w->catalog->machine[0];
+	bool unused_cpu_idle = false;
+	if (t->waits_checked >= PIN_CHECKS_MAX)
 		return 0;
-	t->looked++;
+	t->waits_checked++;
 	for (uint32_t i = host->cpu; i < host->cpu + host->cpus; i++) {
-		const struct topo_cpu *c = &w->topo->cpu[i];
-		struct replay_left *left = &t->was_on[c->number];
-		const bool seen = t->seen >> c->number & 1;
-		const bool looks = seen ? left->last < start && left->stuck < STUCK_LEAST : !stuck && t->stuck < STUCK_LEAST;
-		const int idle = looks ? was_idle(w, c, start, end, err) : 0;
+		const struct catalog_cpu *c = &w->catalog->cpu[i];
+		struct cpu_use *use = &t->cpu_use[c->number];
+		const bool used = t->used_cpus >> c->number & 1;
+		const bool check = used ? use->last_use < start && use->idle_waits < PIN_EVIDENCE_MIN
+		                        : !unused_cpu_idle && t->pin_evidence < PIN_EVIDENCE_MIN;
+		const int idle = check ? cpu_was_idle(w, c, start, end, err) : 0;
 		if (idle < 0)
 			return -1;
-		left->stuck += seen && idle;
-		stuck |= !seen && idle;
+		use->idle_waits += used && idle;
+		unused_cpu_idle |= !used && idle;
 	}
-	t->stuck += stuck;
+	t->pin_evidence += unused_cpu_idle;
 	return 0;
 }
 
-/* It does not go back to a CPU that it left, and then waited while that was idle. */
-static void leave_cpus(const struct wants *w, struct replay_task *t)
+/* Removes the CPUs to which the task never returned, although they were idle during later waits. */
+static void remove_left_cpus(const struct host_demand *w, struct replay_task *t)
 {
 	for (unsigned i = 0; i < w->cpus; i++)
-		if ((t->seen >> i & 1) && (t->seen & (t->seen - 1)) && t->was_on[i].stuck >= STUCK_LEAST) {
-			t->seen &= ~(UINT64_C(1) << i);
-			t->stuck = STUCK_LEAST;
+		if ((t->used_cpus >> i & 1) && (t->used_cpus & (t->used_cpus - 1)) &&
+		    t->cpu_use[i].idle_waits >= PIN_EVIDENCE_MIN) {
+			t->used_cpus &= ~(UINT64_C(1) << i);
+			t->pin_evidence = PIN_EVIDENCE_MIN;
 		}
 }
 
 bool task_is_pinned(const struct replay_task *t)
 {
-	return !(t->seen & (t->seen - 1)) && t->stuck >= STUCK_LEAST;
+	return !(t->used_cpus & (t->used_cpus - 1)) && t->pin_evidence >= PIN_EVIDENCE_MIN;
 }
 
 bool task_may_be_pinned(const struct replay_task *t)
 {
-	return !(t->seen & (t->seen - 1)) && t->stuck < STUCK_LEAST;
+	return !(t->used_cpus & (t->used_cpus - 1)) && t->pin_evidence < PIN_EVIDENCE_MIN;
 }
 
-/* Was it held back for more than half of the interval?  1 = by a quota, 2 = by something else, 0 = no, -1. */
-static int is_held(const struct topo *topo, uint32_t attr, int64_t start, int64_t end, struct error *err)
+/* Returns the cause if the vCPU was held off its CPU for more than half of the interval: 1 = quota, 2 = another cause, 0
+ * = none; -1 with *err. */
+static int off_cpu_cause(const struct catalog *catalog, uint32_t attr, int64_t start, int64_t end, struct error *err)
 {
-	int64_t sums[HISTORY_STATES], held = 0, quota = 0;
+	int64_t sums[HISTORY_STATES], throttled = 0, quota = 0;
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_sums(topo->h, attr, start, end, sums, err))
+	if (history_sums(catalog->h, attr, start, end, sums, err))
 		return -1;
 	for (unsigned i = 0; i < HISTORY_STATES - 1; i++) {
-		held += sums[i];
-		quota += topo->out_reason[i] == OUT_QUOTA ? sums[i] : 0;
+		throttled += sums[i];
+		quota += catalog->out_reason[i] == OUT_QUOTA ? sums[i] : 0;
 	}
-	return 2 * held <= end - start + 1 ? 0 : 2 * quota > held ? 1 : 2;
+	return 2 * throttled <= end - start + 1 ? 0 : 2 * quota > throttled ? 1 : 2;
 }
 
-/* Has a quota held it back in the window?  1, 0, -1. */
-static int has_quota(const struct wants *w, uint32_t attr, struct error *err)
+/* Returns 1 if a quota throttled the vCPU within the window, otherwise 0; -1 with *err. */
+static int has_quota(const struct host_demand *w, uint32_t attr, struct error *err)
 {
 	int64_t sums[HISTORY_STATES], quota = 0;
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_sums(w->topo->h, attr, w->from, w->to, sums, err))
+	if (history_sums(w->catalog->h, attr, w->from, w->to, sums, err))
 		return -1;
 	for (unsigned i = 0; i < HISTORY_STATES - 1; i++)
-		quota += w->topo->out_reason[i] == OUT_QUOTA ? sums[i] : 0;
+		quota += w->catalog->out_reason[i] == OUT_QUOTA ? sums[i] : 0;
 	return quota > 0;
 }
 
-/* All CPUs that it uses were idle, and it waited: no scheduler does that to who has no quota.  1, 0, -1. */
-static int was_let_wait(const struct wants *w, const struct replay_task *t, int64_t start, int64_t end, struct error *err)
+/* Returns 1 if all CPUs of the task were idle during a long wait, which happens only with a quota; otherwise 0, or -1
+ * with *err. */
+static int waited_while_idle(const struct host_demand *w, const struct replay_task *t, int64_t start, int64_t end,
+                             struct error *err)
 {
-	const struct topo_machine *host = &w->topo->machine[0];
-	int idle = t->seen != 0 && end - start >= TURN_LEAST;
+	const struct catalog_machine *host = &w->catalog->machine[0];
+	int idle = t->used_cpus != 0 && end - start >= SLICE_MIN;
 	for (uint32_t i = host->cpu; i < host->cpu + host->cpus && idle > 0; i++)
-		if (t->seen >> w->topo->cpu[i].number & 1)
-			idle = was_idle(w, &w->topo->cpu[i], start, end, err);
+		if (t->used_cpus >> w->catalog->cpu[i].number & 1)
+			idle = cpu_was_idle(w, &w->catalog->cpu[i], start, end, err);
 	return idle;
 }
 
 static void add_sleep(struct replay_task *t, int64_t *work, int64_t start, int64_t end, bool quota)
 {
 	struct replay_burst *last = t->bursts ? &t->burst[t->bursts - 1] : NULL;
-	if (last && *work == 0 && !quota && !last->quota) {
+	if (last && *work == 0 && !quota && !last->throttled) {
 		last->sleep += end - start + 1;
 		last->wake = end + 1;
 		return;
 	}
 	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ .work = *work, .sleep = end - start + 1,
-		.wake = end + 1, .quota = quota };
+		.wake = end + 1, .throttled = quota };
 	*work = 0;
 }
 
-static const int64_t ticks[TICKS] = { 1000000, 3333333, 4000000, 10000000 };  /* ns: 1000, 300, 250, 100 Hz */
+static const int64_t ticks[TICKS] = { 1000000, 3333333, 4000000, 10000000 };  /* ns; tick rates of 1000, 300, 250, 100 Hz */
 
-static void note_turn(struct wants *w, int64_t at)
+static void count_slice_end(struct host_demand *w, int64_t at)
 {
 	for (unsigned i = 0; i < TICKS; i++)
-		w->turns[i][at % ticks[i] * TICK_PARTS / ticks[i]]++;
+		w->slice_ends[i][at % ticks[i] * TICK_PARTS / ticks[i]]++;
 }
 
-/* Of all turns the share that ended in the tenth of the tick in which most did; *part: where half of these had. */
-static double most_at_once(const uint32_t turns[TICK_PARTS], unsigned *part)
+/* Share of slices that end in the busiest phase window, 0 if there are too few slices; *part: the bin that halves the
+ * slices of the window. */
+static double max_window_share(const uint32_t slices[TICK_PARTS], unsigned *part)
 {
-	uint64_t all = 0, best = 0, upto = 0;
+	uint64_t all = 0, best = 0, below = 0;
 	unsigned first = 0;
 	for (unsigned i = 0; i < TICK_PARTS; i++) {
-		uint64_t near = 0;
-		for (unsigned k = 0; k < TICK_AT_ONCE; k++)
-			near += turns[(i + k) % TICK_PARTS];
-		first = near > best ? i : first;
-		best = near > best ? near : best;
-		all += turns[i];
+		uint64_t nearby = 0;
+		for (unsigned k = 0; k < TICK_WINDOW; k++)
+			nearby += slices[(i + k) % TICK_PARTS];
+		first = nearby > best ? i : first;
+		best = nearby > best ? nearby : best;
+		all += slices[i];
 	}
-	for (*part = first; (upto += turns[*part]) * 2 < best;)
+	for (*part = first; (below += slices[*part]) * 2 < best;)
 		*part = (*part + 1) % TICK_PARTS;
-	return all >= TURNS_LEAST ? (double)best / (double)all : 0;
+	return all >= SLICES_MIN ? (double)best / (double)all : 0;
 }
 
-/* The longest of the usual ticks that tells about as much as the one that tells most: what happens every 4 ms happens at
- * one time of each ms, too. */
-static void find_tick(struct wants *w)
+/* Finds the tick period: the longest one with a score close to the best, because events with a period of 4 ms look
+ * periodic at 1 and 2 ms, too. */
+static void find_tick(struct host_demand *w)
 {
-	double share[TICKS], most = 0;
+	double share[TICKS], max = 0;
 	unsigned part[TICKS] = { 0 };
 	for (unsigned i = 0; i < TICKS; i++) {
-		share[i] = most_at_once(w->turns[i], &part[i]);
-		most = share[i] > most ? share[i] : most;
+		share[i] = max_window_share(w->slice_ends[i], &part[i]);
+		max = share[i] > max ? share[i] : max;
 	}
 	for (unsigned i = 0; i < TICKS; i++)
-		if (most >= TICK_TELLS && share[i] >= TICK_ALIKE * most) {
+		if (max >= TICK_SHARE_MIN && share[i] >= TICK_SIMILARITY_MIN * max) {
 			w->tick = ticks[i];
 			w->phase = (2 * part[i] + 1) * ticks[i] / (2 * TICK_PARTS);
 		}
 }
 
-/* How long within [start, end] nobody knows what one of the host's CPUs did. */
-static int unseen(const struct wants *w, int64_t start, int64_t end, int64_t *ns, struct error *err)
+/* *ns: longest time within [start, end] for which the owner of one host CPU is unknown. */
+static int max_unknown_time(const struct host_demand *w, int64_t start, int64_t end, int64_t *ns, struct error *err)
 {
-	const struct topo_machine *host = &w->topo->machine[0];
+	const struct catalog_machine *host = &w->catalog->machine[0];
 	*ns = 0;
 	for (uint32_t i = host->cpu; i < host->cpu + host->cpus; i++) {
-		const uint32_t owner = w->topo->cpu[i].owner;
+		const uint32_t owner = w->catalog->cpu[i].owner;
 		int64_t sums[HISTORY_STATES] = { [HISTORY_STATES - 1] = end - start + 1 };
-		const unsigned n = owner == HISTORY_NONE ? 0 : history_state_count(w->topo->h, owner);
-		if (n && history_sums(w->topo->h, owner, start, end, sums, err))
+		const unsigned n = owner == HISTORY_NONE ? 0 : history_state_count(w->catalog->h, owner);
+		if (n && history_sums(w->catalog->h, owner, start, end, sums, err))
 			return -1;
 		int64_t unknown = sums[HISTORY_STATES - 1];
 		for (unsigned k = 0; k < n; k++)
-			if (!strcmp(history_state_name(w->topo->h, owner, k), pcpu_owner_name[PCPU_UNKNOWN]))
+			if (!strcmp(history_state_name(w->catalog->h, owner, k), pcpu_owner_name[PCPU_UNKNOWN]))
 				unknown += sums[k];
 		*ns = unknown > *ns ? unknown : *ns;
 	}
 	return 0;
 }
 
-static int read_states(struct wants *w, struct replay_task *t, struct error *err)
+static int read_states(struct host_demand *w, struct replay_task *t, struct error *err)
 {
-	const struct topo *topo = w->topo;
-	const struct topo_thread *th = &topo->thread[t->thread];
-	const uint32_t reasons = reasons_of(topo, th);
+	const struct catalog *catalog = w->catalog;
+	const struct catalog_thread *th = &catalog->thread[t->thread];
+	const uint32_t reasons = off_cpu_reasons(catalog, th);
 	struct history_cursor c;
-	struct interval iv[READ];
+	struct interval iv[READ_BATCH];
 	const int quota = has_quota(w, reasons, err);
-	int64_t work = 0, total = 0, slept = w->from;
+	int64_t work = 0, total = 0, last_sleep_end = w->from;
 	int n;
 	if (quota < 0)
 		return -1;
-	if (history_range(&c, topo->h, th->status, w->from, w->to, err))
+	if (history_range(&c, catalog->h, th->status, w->from, w->to, err))
 		return -1;
-	while ((n = history_range_read(&c, iv, READ, err)) > 0)
+	while ((n = history_range_read(&c, iv, READ_BATCH, err)) > 0)
 		for (int i = 0; i < n; i++) {
 			const int64_t start = iv[i].start < w->from ? w->from : iv[i].start;
 			const int64_t end = iv[i].end > w->to ? w->to : iv[i].end;
-			const int state = iv[i].value == HISTORY_NULL ? -1 : topo->thread_state[iv[i].value];
+			const int state = iv[i].value == HISTORY_NULL ? -1 : catalog->thread_state[iv[i].value];
 			if (state == THREAD_RUNNING) {
-				if (t->follow)
-					*ARRAY_PUSH(t->ran, t->rans, t->ran_cap) = (struct run_stretch){ start, total };
+				if (t->is_vcpu)
+					*ARRAY_PUSH(t->ran, t->n_ran, t->ran_cap) = (struct run_interval){ start, total };
 				work += end - start + 1;
 				total += end - start + 1;
 				continue;
 			}
-			int held = state == THREAD_PREEMPTED ? is_held(topo, reasons, start, end, err) : 0;
-			if (held == 0 && quota && state == THREAD_PREEMPTED)
-				held = was_let_wait(w, t, start, end, err);
-			if (held < 0)
+			int throttled = state == THREAD_PREEMPTED ? off_cpu_cause(catalog, reasons, start, end, err) : 0;
+			if (throttled == 0 && quota && state == THREAD_PREEMPTED)
+				throttled = waited_while_idle(w, t, start, end, err);
+			if (throttled < 0)
 				return -1;
-			if (state == THREAD_PREEMPTED && !held) {
+			if (state == THREAD_PREEMPTED && !throttled) {
 				t->waited += end - start + 1;
-				t->lengths[wait_length(end - start + 1)] += (double)(end - start + 1);
-				if (end - start >= TURN_LEAST && end < w->to)
-					note_turn(w, end);
-				if (end - start >= TURN_LEAST && look_for_pin(w, t, start, end, err))
+				t->wait_by_length[wait_length(end - start + 1)] += (double)(end - start + 1);
+				if (end - start >= SLICE_MIN && end < w->to)
+					count_slice_end(w, end);
+				if (end - start >= SLICE_MIN && collect_pin_evidence(w, t, start, end, err))
 					return -1;
-				if (work == 0 && t->bursts && end - start < DISPATCH_MOST)
-					w->dispatches[(end - start) / DISPATCH_STEP]++;
+				if (work == 0 && t->bursts && end - start < DISPATCH_MAX)
+					w->dispatch_histogram[(end - start) / DISPATCH_STEP]++;
 				continue;
 			}
 			int64_t unknown = 0;
-			if (state == THREAD_UNKNOWN && unseen(w, start, end, &unknown, err))
+			if (state == THREAD_UNKNOWN && max_unknown_time(w, start, end, &unknown, err))
 				return -1;
 			t->unknown += unknown;
-			slept = end + 1;
-			add_sleep(t, &work, start, end, held == 1);
+			last_sleep_end = end + 1;
+			add_sleep(t, &work, start, end, throttled == 1);
 		}
-	/* Who computes all along does not stop because the window does, or because it got on faster. */
-	if ((double)(w->to - slept) >= HOG_FROM * (double)(w->to - w->from))
+	/* A thread that computes all the time does not stop at the window's end, and not earlier if the replay lets it run
+	 * more. */
+	if ((double)(w->to - last_sleep_end) >= HOG_SHARE_MIN * (double)(w->to - w->from))
 		work += 2 * (w->to - w->from);
 	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ .work = work, .sleep = INT64_MAX,
 		.wake = INT64_MAX };
-	if (t->follow)
-		*ARRAY_PUSH(t->ran, t->rans, t->ran_cap) = (struct run_stretch){ w->to + 1, total };
+	if (t->is_vcpu)
+		*ARRAY_PUSH(t->ran, t->n_ran, t->ran_cap) = (struct run_interval){ w->to + 1, total };
 	return n;
 }
 
-static int read_cpus(const struct wants *w, struct replay_task *t, struct error *err)
+static int read_cpus(const struct host_demand *w, struct replay_task *t, struct error *err)
 {
-	const uint32_t attr = w->topo->thread[t->thread].cpu;
+	const uint32_t attr = w->catalog->thread[t->thread].cpu;
 	struct history_cursor c;
 	struct interval iv;
 	int64_t on[64] = { 0 }, all = 0;
 	int more = 0;
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_range(&c, w->topo->h, attr, w->from, w->to, err))
+	if (history_range(&c, w->catalog->h, attr, w->from, w->to, err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, err)) > 0)
 		if (iv.value >= 0 && iv.value < (int64_t)w->cpus) {
 			const int64_t ns = (iv.end > w->to ? w->to : iv.end) - (iv.start < w->from ? w->from : iv.start) + 1;
-			t->first = all ? t->first : (unsigned)iv.value;
+			t->first_cpu = all ? t->first_cpu : (unsigned)iv.value;
 			on[iv.value] += ns;
-			t->was_on[iv.value].last = iv.end;
+			t->cpu_use[iv.value].last_use = iv.end;
 			all += ns;
 		}
 	for (unsigned i = 0; i < w->cpus; i++)
-		t->seen |= (uint64_t)(on[i] > 0 && (double)on[i] >= SEEN_FROM * (double)all) << i;
+		t->used_cpus |= (uint64_t)(on[i] > 0 && (double)on[i] >= USED_SHARE_MIN * (double)all) << i;
 	return more;
 }
 
-static double weight_of(int level)
+static double nice_weight(int level)
 {
 	double weight = 1;
 	for (; level > 0; level--)
@@ -304,82 +316,83 @@ static double weight_of(int level)
 	return weight;
 }
 
-/* ns that it ran within [start, end]. */
-static int ran_within(const struct wants *w, const struct topo_thread *th, int64_t start, int64_t end, int64_t *ns,
+/* *ns: time that the thread ran within [start, end]. */
+static int ran_within(const struct host_demand *w, const struct catalog_thread *th, int64_t start, int64_t end, int64_t *ns,
                       struct error *err)
 {
 	int64_t sums[HISTORY_STATES];
 	*ns = 0;
-	if (history_sums(w->topo->h, th->status, start, end, sums, err))
+	if (history_sums(w->catalog->h, th->status, start, end, sums, err))
 		return -1;
 	for (unsigned i = 0; i < HISTORY_STATES - 1; i++)
-		*ns += w->topo->thread_state[i] == THREAD_RUNNING ? sums[i] : 0;
+		*ns += w->catalog->thread_state[i] == THREAD_RUNNING ? sums[i] : 0;
 	return 0;
 }
 
-/* The weight of the level at which it ran longest; level 0 where none is told. */
-static int read_weight(const struct wants *w, struct replay_task *t, struct error *err)
+/* Sets the weight of the nice level at which the thread ran longest; level 0 if unknown. */
+static int read_weight(const struct host_demand *w, struct replay_task *t, struct error *err)
 {
-	const struct topo_thread *th = &w->topo->thread[t->thread];
+	const struct catalog_thread *th = &w->catalog->thread[t->thread];
 	int64_t ran[NICE_LEVELS] = { 0 }, ns;
 	struct history_cursor c;
 	struct interval iv;
-	int more, most = NICE_0;
+	int more, max = NICE_0_INDEX;
 	t->weight = 1;
 	if (th->nice == HISTORY_NONE)
 		return 0;
-	if (history_range(&c, w->topo->h, th->nice, w->from, w->to, err))
+	if (history_range(&c, w->catalog->h, th->nice, w->from, w->to, err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, err)) > 0) {
 		const int64_t level = iv.value == HISTORY_NULL ? 0 : iv.value;
 		if (ran_within(w, th, iv.start < w->from ? w->from : iv.start, iv.end > w->to ? w->to : iv.end, &ns, err))
 			return -1;
-		if (level >= -NICE_0 && level < NICE_LEVELS - NICE_0)
-			ran[level + NICE_0] += ns;
+		if (level >= -NICE_0_INDEX && level < NICE_LEVELS - NICE_0_INDEX)
+			ran[level + NICE_0_INDEX] += ns;
 	}
 	for (int i = 0; i < NICE_LEVELS; i++)
-		most = ran[i] > ran[most] ? i : most;
-	t->weight = weight_of(most - NICE_0);
+		max = ran[i] > ran[max] ? i : max;
+	t->weight = nice_weight(max - NICE_0_INDEX);
 	return more;
 }
 
-/* The groups that it is in where the window ends. */
-static int read_groups(struct wants *w, struct replay_task *t, struct error *err)
+/* Sets the cgroup of the task at the end of the window. */
+static int read_groups(struct host_demand *w, struct replay_task *t, struct error *err)
 {
-	const uint32_t attr = w->topo->thread[t->thread].groups;
+	const uint32_t attr = w->catalog->thread[t->thread].groups;
 	struct history_cursor c;
 	struct interval iv;
 	int more;
 	t->group = -1;
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_range(&c, w->topo->h, attr, w->from, w->to, err))
+	if (history_range(&c, w->catalog->h, attr, w->from, w->to, err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, err)) > 0) {
-		const char *text = iv.value == HISTORY_NULL ? NULL : history_string(w->topo->h, iv.value);
-		t->group = text ? groups_of(w, text) : t->group;
+		const char *text = iv.value == HISTORY_NULL ? NULL : history_string(w->catalog->h, iv.value);
+		t->group = text ? parse_groups(w, text) : t->group;
 	}
 	w->grouped += t->group >= 0;
 	return more;
 }
 
-/* Who lives shortly was seen on few CPUs for want of time: it may use all, unless it waited while others were idle. */
-static uint64_t may_use(const struct wants *w, const struct replay_task *t)
+/* Returns the CPUs that the task may use: those that it used. Short-lived threads use few CPUs for lack of time: they
+ * may use all CPUs, unless they waited while unused CPUs were idle. */
+static uint64_t derive_allowed_cpus(const struct host_demand *w, const struct replay_task *t)
 {
-	const struct topo_machine *host = &w->topo->machine[0];
+	const struct catalog_machine *host = &w->catalog->machine[0];
 	int64_t start = 0, end = INT64_MAX;
 	uint64_t all = 0;
 	for (uint32_t i = host->cpu; i < host->cpu + host->cpus; i++)
-		all |= UINT64_C(1) << w->topo->cpu[i].number;
-	if (t->follow || t->stuck >= STUCK_LEAST ||
-	    topo_life(w->topo, &(struct subject){ SUBJECT_THREAD, t->thread }, &start, &end, NULL) <= 0)
-		return t->seen;
-	return end - start < SHORT_LIFE ? all : t->seen;
+		all |= UINT64_C(1) << w->catalog->cpu[i].number;
+	if (t->is_vcpu || t->pin_evidence >= PIN_EVIDENCE_MIN ||
+	    catalog_lifetime(w->catalog, &(struct target){ TARGET_THREAD, t->thread }, &start, &end, NULL) <= 0)
+		return t->used_cpus;
+	return end - start < SHORT_LIFE_NS ? all : t->used_cpus;
 }
 
-static int add_task(struct wants *w, uint32_t thread, struct error *err)
+static int add_task(struct host_demand *w, uint32_t thread, struct error *err)
 {
-	const struct topo_thread *th = &w->topo->thread[thread];
+	const struct catalog_thread *th = &w->catalog->thread[thread];
 	int64_t busy;
 	if (th->status == HISTORY_NONE || th->tid == 0)
 		return 0;
@@ -387,104 +400,104 @@ static int add_task(struct wants *w, uint32_t thread, struct error *err)
 		return -1;
 	if (busy == 0)
 		return 0;
-	w->task_of[thread] = (uint32_t)w->tasks;
+	w->task_index[thread] = (uint32_t)w->tasks;
 	struct replay_task *t = ARRAY_PUSH(w->task, w->tasks, w->cap);
-	struct replay_left was_on[WHATIF_CPUS] = { 0 };
-	*t = (struct replay_task){ .thread = thread, .follow = th->role >= 0, .was_on = was_on };
+	struct cpu_use cpu_use[WHATIF_CPUS] = { 0 };
+	*t = (struct replay_task){ .thread = thread, .is_vcpu = th->role >= 0, .cpu_use = cpu_use };
 	const int rc = read_cpus(w, t, err) || read_weight(w, t, err) || read_groups(w, t, err) || read_states(w, t, err);
-	leave_cpus(w, t);
-	t->was_on = NULL;
+	remove_left_cpus(w, t);
+	t->cpu_use = NULL;
 	if (rc)
 		return -1;
-	if (!t->seen)
-		t->seen = 1;
-	t->may = may_use(w, t);
+	if (!t->used_cpus)
+		t->used_cpus = 1;
+	t->allowed_cpus = derive_allowed_cpus(w, t);
 	return 0;
 }
 
-void task_name(const struct wants *w, const struct replay_task *t, char out[SUBJECT_TEXT])
+void task_name(const struct host_demand *w, const struct replay_task *t, char out[TARGET_TEXT])
 {
-	const struct topo *topo = w->topo;
-	const int32_t role = topo->thread[t->thread].role;
+	const struct catalog *catalog = w->catalog;
+	const int32_t role = catalog->thread[t->thread].role;
 	if (role < 0)
-		ledger_subject(topo, &(struct subject){ SUBJECT_THREAD, t->thread }, out);
+		ledger_target(catalog, &(struct target){ TARGET_THREAD, t->thread }, out);
 	else
-		text_escape(out, SUBJECT_TEXT, topo->machine[topo->cpu[topo->role[role].vcpu].machine].name);
+		text_escape(out, TARGET_TEXT, catalog->machine[catalog->cpu[catalog->role[role].vcpu].machine].name);
 }
 
-struct kin_name { char name[SUBJECT_TEXT]; struct replay_task *task; };
+struct task_label { char name[TARGET_TEXT]; struct replay_task *task; };
 
-static int by_name(const void *pa, const void *pb)
+static int compare_names(const void *pa, const void *pb)
 {
-	const struct kin_name *a = pa, *b = pb;
+	const struct task_label *a = pa, *b = pb;
 	return strcmp(a->name, b->name);
 }
 
-static void number_kins(struct wants *w)
+static void number_name_groups(struct host_demand *w)
 {
-	struct kin_name *a = mem_new(w->tasks, sizeof *a);
+	struct task_label *a = mem_new(w->tasks, sizeof *a);
 	for (size_t i = 0; i < w->tasks; i++) {
 		a[i].task = &w->task[i];
 		task_name(w, a[i].task, a[i].name);
 	}
 	if (w->tasks)
-		qsort(a, w->tasks, sizeof *a, by_name);
+		qsort(a, w->tasks, sizeof *a, compare_names);
 	for (size_t i = 0; i < w->tasks; i++) {
-		w->kins += i == 0 || by_name(&a[i - 1], &a[i]);
-		a[i].task->kin = w->kins - 1;
+		w->name_groups += i == 0 || compare_names(&a[i - 1], &a[i]);
+		a[i].task->name_group = w->name_groups - 1;
 	}
 	free(a);
 }
 
-static int64_t median_dispatch(const struct wants *w)
+static int64_t median_dispatch_latency(const struct host_demand *w)
 {
-	uint64_t all = 0, upto = 0;
+	uint64_t all = 0, below = 0;
 	size_t i = 0;
-	const size_t n = sizeof w->dispatches / sizeof *w->dispatches;
+	const size_t n = sizeof w->dispatch_histogram / sizeof *w->dispatch_histogram;
 	for (size_t k = 0; k < n; k++)
-		all += w->dispatches[k];
-	while (i < n && (upto += w->dispatches[i]) < (all + 1) / 2)
+		all += w->dispatch_histogram[k];
+	while (i < n && (below += w->dispatch_histogram[i]) < (all + 1) / 2)
 		i++;
 	return all ? (int64_t)i * DISPATCH_STEP + DISPATCH_STEP / 2 : 0;
 }
 
-int wants_read(struct wants *w, const struct topo *topo, int64_t from, int64_t to, struct error *err)
+int demand_read(struct host_demand *w, const struct catalog *catalog, int64_t from, int64_t to, struct error *err)
 {
-	*w = (struct wants){ .topo = topo, .from = from, .to = to };
-	const struct topo_machine *host = &topo->machine[0];
-	w->cpus = topo->cpu[host->cpu + host->cpus - 1].number + 1;
-	w->task_of = mem_new(topo->threads, sizeof *w->task_of);
-	for (uint32_t i = 0; i < topo->threads; i++)
-		w->task_of[i] = UINT32_MAX;
+	*w = (struct host_demand){ .catalog = catalog, .from = from, .to = to };
+	const struct catalog_machine *host = &catalog->machine[0];
+	w->cpus = catalog->cpu[host->cpu + host->cpus - 1].number + 1;
+	w->task_index = mem_new(catalog->threads, sizeof *w->task_index);
+	for (uint32_t i = 0; i < catalog->threads; i++)
+		w->task_index[i] = UINT32_MAX;
 	for (uint32_t i = host->thread; i < host->thread + host->threads; i++)
 		if (add_task(w, i, err))
 			return -1;
-	number_kins(w);
-	w->dispatch = median_dispatch(w);
+	number_name_groups(w);
+	w->dispatch = median_dispatch_latency(w);
 	find_tick(w);
 	return 0;
 }
 
-void wants_release(struct wants *w)
+void demand_release(struct host_demand *w)
 {
 	for (size_t i = 0; i < w->tasks; i++) {
 		free(w->task[i].burst);
 		free(w->task[i].ran);
-		free(w->task[i].again);
+		free(w->task[i].replayed);
 	}
 	free(w->task);
-	free(w->task_of);
+	free(w->task_index);
 	free(w->group);
-	*w = (struct wants){ 0 };
+	*w = (struct host_demand){ 0 };
 }
 
-struct replay_task *wants_task(const struct wants *w, uint32_t thread)
+struct replay_task *demand_task(const struct host_demand *w, uint32_t thread)
 {
-	return w->task_of[thread] == UINT32_MAX ? NULL : &w->task[w->task_of[thread]];
+	return w->task_index[thread] == UINT32_MAX ? NULL : &w->task[w->task_index[thread]];
 }
 
-/* The last stretch that begins at or before `key`, by time or by work; n > 0. */
-static size_t stretch_at(const struct run_stretch *s, size_t n, int64_t key, bool by_work)
+/* Index of the last interval that begins at or before `key`, in time or in work; n > 0. */
+static size_t find_interval(const struct run_interval *s, size_t n, int64_t key, bool by_work)
 {
 	size_t at;
 	BISECT(at, n, (by_work ? s[at].work : s[at].time) <= key);
@@ -493,32 +506,32 @@ static size_t stretch_at(const struct run_stretch *s, size_t n, int64_t key, boo
 
 int64_t task_work_at(const struct replay_task *t, int64_t at)
 {
-	if (t->rans < 2 || at <= t->ran[0].time)
+	if (t->n_ran < 2 || at <= t->ran[0].time)
 		return 0;
-	const size_t i = stretch_at(t->ran, t->rans, at, false);
-	if (i + 1 == t->rans)
+	const size_t i = find_interval(t->ran, t->n_ran, at, false);
+	if (i + 1 == t->n_ran)
 		return t->ran[i].work;
 	const int64_t length = t->ran[i + 1].work - t->ran[i].work, into = at - t->ran[i].time;
 	return t->ran[i].work + (into < length ? into : length);
 }
 
-int64_t task_time_of(const struct replay_task *t, int64_t work, bool begins)
+int64_t task_time_at_work(const struct replay_task *t, int64_t work, bool begins)
 {
-	if (t->agains == 0)
+	if (t->n_replayed == 0)
 		return INT64_MIN;
-	const size_t i = stretch_at(t->again, t->agains, begins || work == 0 ? work : work - 1, true);
-	const int64_t time = t->again[i].time + (work - t->again[i].work);
-	return i + 1 == t->agains && work > t->done ? INT64_MIN : time;
+	const size_t i = find_interval(t->replayed, t->n_replayed, begins || work == 0 ? work : work - 1, true);
+	const int64_t time = t->replayed[i].time + (work - t->replayed[i].work);
+	return i + 1 == t->n_replayed && work > t->work_done ? INT64_MIN : time;
 }
 
-int64_t task_runs_from(const struct replay_task *t, int64_t at)
+int64_t task_next_run(const struct replay_task *t, int64_t at)
 {
-	if (t->agains == 0)
+	if (t->n_replayed == 0)
 		return INT64_MIN;
-	const size_t i = stretch_at(t->again, t->agains, at, false);
-	const bool last = i + 1 == t->agains;
-	const int64_t ran = (last ? t->done : t->again[i + 1].work) - t->again[i].work;
-	if (at < t->again[i].time + ran)
-		return at > t->again[i].time ? at : t->again[i].time;
-	return last ? INT64_MIN : t->again[i + 1].time;
+	const size_t i = find_interval(t->replayed, t->n_replayed, at, false);
+	const bool last = i + 1 == t->n_replayed;
+	const int64_t ran = (last ? t->work_done : t->replayed[i + 1].work) - t->replayed[i].work;
+	if (at < t->replayed[i].time + ran)
+		return at > t->replayed[i].time ? at : t->replayed[i].time;
+	return last ? INT64_MIN : t->replayed[i + 1].time;
 }

@@ -1,18 +1,20 @@
-/* Who waited for a CPU that somebody else had: what they weigh against each other has been tried.  Private to compare/. */
+/* Wait graph: which threads competed for CPUs, and how long. The relative weights of threads that competed in the
+ * recording were observed. Private to compare/. */
 #ifndef STEALSCOPE_COMPARE_WHATIF_WAIT_GRAPH_H
 #define STEALSCOPE_COMPARE_WHATIF_WAIT_GRAPH_H
 
 #include "base/map.h"
 
-struct contests { struct map ns; };  /* by two kins, the smaller number first */
+struct wait_graph { struct map ns; };  /* ns waited, by pair of name numbers: the smaller one << 32 | the larger one */
 
-void contests_add(struct contests *c, uint32_t a, uint32_t b, int64_t ns);
-void contests_release(struct contests *c);
+void wait_graph_add(struct wait_graph *g, uint32_t a, uint32_t b, int64_t ns);
+void wait_graph_release(struct wait_graph *g);
 
-struct contest { uint32_t a, b; int64_t ns; };
-/* Those of `then` that last at least `matters` ns, whose two no chain of contests of `tried` ns links in `was`: the longest
- * first.  There are `kins` numbers.  The caller frees *out; returns how many there are. */
-size_t contests_untried(const struct contests *was, const struct contests *then, int64_t tried, int64_t matters,
-                        uint32_t kins, struct contest **out);
+struct wait_edge { uint32_t a, b; int64_t ns; };
+/* Lists the pairs of names that wait for each other for at least `relevant_ns` in `changed`, but are not connected by
+ * pairs with at least `tested_ns` in `recorded`; longest wait first. name_groups: number of names. The caller frees
+ * *out. Returns the number of pairs. */
+size_t wait_graph_untested(const struct wait_graph *recorded, const struct wait_graph *changed, int64_t tested_ns,
+                           int64_t relevant_ns, uint32_t name_groups, struct wait_edge **out);
 
 #endif

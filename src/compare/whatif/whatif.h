@@ -1,4 +1,4 @@
-/* A recording of which several changes are asked: what it wanted and by which rules it ran is found once.  Private to
+/* A recording prepared for several what-if queries: demand and scheduler parameters are computed once. Private to
  * compare/. */
 #ifndef STEALSCOPE_COMPARE_WHATIF_WHATIF_H
 #define STEALSCOPE_COMPARE_WHATIF_WHATIF_H
@@ -7,11 +7,11 @@
 
 struct whatif_base;
 
-/* NULL and *err: it cannot be replayed.  Notes which requests are left out. */
+/* Prepares the window. Notes skipped requests. Returns NULL with *err if the recording cannot be replayed. */
 struct whatif_base *whatif_open(const struct diff_side *side, struct notes *notes, struct error *err);
-/* As whatif_of(); each time as if it were the first. */
-int whatif_ask(struct whatif_base *b, const struct whatif_change *change, size_t changes, bool requests, struct whatif *out,
-               struct notes *notes, struct error *err);
+/* Like whatif_of(), with a prepared window; earlier queries have no effect. requests: report latencies, too. */
+int whatif_query(struct whatif_base *b, const struct whatif_change *change, size_t changes, bool requests,
+                 struct whatif *out, struct notes *notes, struct error *err);
 void whatif_close(struct whatif_base *b);  /* NULL is allowed */
 
 #endif

@@ -1,7 +1,6 @@
-/* Each figure is an interval over what is not known: whether who waited would have started its next work earlier (closed
- * loop) or when it did (open loop); whether what interrupts a request, timers and handlers, comes with its work or with
- * time; by how much the replay without any change misses what was recorded; and that another recording of the same would
- * have been another sample. */
+/* Intervals of the what-if results. An interval covers: tasks that waited start their next work earlier (closed loop) or
+ * at its recorded time (open loop); timers and handlers during a request depend on work or on time; the error of the
+ * replay without changes; and the sampling error of another recording. */
 #include "compare/whatif/whatif_report.h"
 
 #include <math.h>
@@ -12,56 +11,59 @@
 #include "compare/whatif/apply_changes.h"
 #include "compare/diff/bootstrap.h"
 
-#define THREADS_FROM 0.01    /* waits of the host's threads are told from this share of the window on */
-#define LEAST_WAIT 0.001     /* of a CPU: what two runs of the same may differ by */
-#define PINS_MATTER 0.1
-#define TRIED 0.01           /* of the window */
-#define UNTRIED_FROM 0.05
-#define PAIRS_TOLD 3
-#define MISSED_FROM 0.05     /* of a CPU */
-#define UNLIKE_MOST 1.3      /* half octaves; with weights that are off by 2 some 1.6, with the right ones 0.4 */
-#define UNLIKE_FROM 0.02     /* of a CPU that is waited */
-#define SKEW_MOST 0.3
-#define LATE_MOST 0.1        /* of the requests */
-#define VAGUE 4              /* times the low end: an interval that reaches beyond, and has what was recorded in it */
-#define VAGUE_FROM 0.05      /* of a CPU that is waited: one that is narrower says enough */
+#define THREAD_WAIT_MIN 0.01    /* minimum share of the window for which waits of host threads are reported */
+#define RUN_VARIATION 0.001     /* share of a CPU by which two runs of one system may differ */
+#define PINNING_EFFECT_MIN 0.1
+#define TESTED_WAIT_MIN 0.01           /* minimum share of the window: shorter waits do not test relative weights */
+#define UNTESTED_WAIT_MIN 0.05
+#define PAIRS_REPORTED 3
+#define MISMATCH_WAIT_MIN 0.05     /* share of a CPU: smaller waits are not checked */
+#define LENGTH_MISMATCH_MAX 1.3      /* half octaves; wrong weights (factor 2) have about 1.6, correct ones 0.4 */
+#define LENGTH_MISMATCH_WAIT_MIN 0.02     /* share of a CPU */
+#define SKEW_MAX 0.3
+#define LATE_MAX 0.1        /* share of the requests */
+#define VAGUE_RATIO 4              /* ratio of high to low: a wider interval with the recorded value is no answer */
+#define VAGUE_WIDTH_MIN 0.05      /* share of a CPU: narrower intervals are always an answer */
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-#define CHANCE 0.05          /* that the truth of another run lies outside */
+#define OUTSIDE_PROBABILITY 0.05          /* probability that another run lies outside of the interval */
 
-/* Times a standard error: another run of the same is another sample.  The error may be that of the longest blocks. */
-static double another_run(double chance)
+/* Multiple of the standard error that covers another run, which is a sample itself. The error may come from the longest
+ * blocks, so their degrees of freedom apply. */
+static double rerun_factor(double variation)
 {
-	return student_beyond(chance, FEWEST_BLOCKS - 1) * sqrt(2);
+	return student_quantile(variation, BLOCKS_MIN - 1) * sqrt(2);
 }
 
-/* What the model does wrongly it does wrongly again, and all to one side: where it counts for as much as chance, the truth
- * lies outside on that side alone, so all of the chance is there.  With none, half of it is on either side.  It is what the
- * best models of both kinds miss of this figure (reproduced), and of what the changes change, as large a part as the replay
- * misses of all time that was waited or held back. */
-static struct whatif_row *add_row(struct whatif *out, unsigned kind, const char *subject, unsigned quantity,
+/* Appends a row; its interval is [low, high], widened by two errors:
+ * - Systematic error (bias): the error of the best models of both kinds for this value, scaled to the changed value;
+ *   plus, of the effect of the changes, the fraction that the replay misses of all waits and throttled time. Its sign
+ *   repeats, so if it outweighs chance, the truth lies outside on one side only, which gets the whole probability.
+ * - Sampling error: without a bias each side gets half of the probability. */
+static struct whatif_row *add_row(struct whatif *out, unsigned kind, const char *target, unsigned quantity,
                                   double recorded, const double reproduced[2], double low, double high, double value,
-                                  double least, double sample)
+                                  double min, double sample)
 {
-	const double miss = fmax(fabs(reproduced[0] - recorded), fabs(reproduced[1] - recorded));
-	const double off = recorded > 0 ? miss / recorded * value : 0;
-	const double wrong = hypot(off, out->missed * (value - recorded));
-	const double reach = least + fmax(another_run(CHANCE / 2) * sample, wrong + another_run(CHANCE) * sample);
+	const double model_error = fmax(fabs(reproduced[0] - recorded), fabs(reproduced[1] - recorded));
+	const double off = recorded > 0 ? model_error / recorded * value : 0;
+	const double bias = hypot(off, out->quota_error * (value - recorded));
+	const double half_width = min + fmax(rerun_factor(OUTSIDE_PROBABILITY / 2) * sample,
+	                                     bias + rerun_factor(OUTSIDE_PROBABILITY) * sample);
 	struct whatif_row *row = ARRAY_PUSH(out->row, out->rows, out->cap);
-	*row = (struct whatif_row){ .subject = mem_dup(subject), .kind = (uint8_t)kind,
+	*row = (struct whatif_row){ .target = mem_dup(target), .kind = (uint8_t)kind,
 		.quantity = (uint8_t)quantity, .recorded = recorded, .reproduced = reproduced[0], .value = value,
-		.low = fmax(0, low - reach), .high = high + reach };
+		.low = fmax(0, low - half_width), .high = high + half_width };
 	return row;
 }
 
-/* The error of a tail is in proportion to its length: whoever saw a short one thinks the error small, whoever saw a long
- * one large.  So the truth may be further above what was seen than below it. */
-static void skew(struct whatif_row *row, double low, double high, double tail)
+/* Shifts the widened part of an interval upwards. The error of a tail is proportional to its length, and estimates from
+ * short samples are too small: the truth may be further above the observed value than below. */
+static void widen_row(struct whatif_row *row, double low, double high, double tail)
 {
-	const double reach = row->high - high, part = tail > 0 ? fmin(SKEW_MOST, reach / (2 * tail)) : 0;
-	row->low = fmax(0, low - (1 - part) * reach);
-	row->high = high + (1 + part) * reach;
+	const double half_width = row->high - high, part = tail > 0 ? fmin(SKEW_MAX, half_width / (2 * tail)) : 0;
+	row->low = fmax(0, low - (1 - part) * half_width);
+	row->high = high + (1 + part) * half_width;
 }
 
 static void list_add(char **list, const char *name)
@@ -71,35 +73,35 @@ static void list_add(char **list, const char *name)
 	*list = more;
 }
 
-/* It may be as it was, or several times as much or as little, which is no answer. */
-static void judge_vague(struct replays *r, struct whatif_row *row)
+/* Flags the row if its interval contains the recorded value, and values several times larger or smaller. */
+static void flag_vague(struct replays *r, struct whatif_row *row)
 {
 	const bool waited = row->quantity == DIFF_LOST;
-	if (row->low > row->recorded || row->high < row->recorded || row->high <= VAGUE * row->low ||
-	    (waited && row->high - row->low <= VAGUE_FROM))
+	if (row->low > row->recorded || row->high < row->recorded || row->high <= VAGUE_RATIO * row->low ||
+	    (waited && row->high - row->low <= VAGUE_WIDTH_MIN))
 		return;
 	char low[40], high[40];
 	diff_value_text(low, sizeof low, row->quantity, row->low, false);
 	diff_value_text(high, sizeof high, row->quantity, row->high, false);
-	const char *what = waited ? "waited" : diff_quantity_name[row->quantity];
-	char *name = mem_printf("%s %s (%s to %s)", row->subject, what, low, high);
+	const char *label = waited ? "waited" : diff_quantity_name[row->quantity];
+	char *name = mem_printf("%s %s (%s to %s)", row->target, label, low, high);
 	r->vague = r->vague ? r->vague : mem_dup("");
 	list_add(&r->vague, name);
 	free(name);
 	row->vague = true;
 }
 
-static int waiting_cmp(const void *pa, const void *pb)
+static int compare_waiting(const void *pa, const void *pb)
 {
 	const struct waiting *a = pa, *b = pb;
-	return a->kind != b->kind ? (a->kind > b->kind) - (a->kind < b->kind) : strcmp(a->subject, b->subject);
+	return a->kind != b->kind ? (a->kind > b->kind) - (a->kind < b->kind) : strcmp(a->target, b->target);
 }
 
-/* What comes out is another thing for those who may be pinned, and for those who are not. */
-static bool hangs_on_pins(const double low[2], const double high[2], double least)
+/* Returns true if the results with pinned and with movable tasks differ too much to report one interval. */
+static bool depends_on_pinning(const double low[2], const double high[2], double min)
 {
-	const double apart = fmax(low[0], low[1]) - fmin(high[0], high[1]);
-	return apart > fmax(least, PINS_MATTER * fmin(high[0], high[1]));
+	const double distance = fmax(low[0], low[1]) - fmin(high[0], high[1]);
+	return distance > fmax(min, PINNING_EFFECT_MIN * fmin(high[0], high[1]));
 }
 
 static double sample_error(const struct replays *r, const struct waiting *x)
@@ -107,48 +109,46 @@ static double sample_error(const struct replays *r, const struct waiting *x)
 	double den[DIFF_SLICES];
 	for (unsigned i = 0; i < DIFF_SLICES; i++)
 		den[i] = ((double)(r->w->to - r->w->from) + 1) / DIFF_SLICES;
-	return fmax(estimate_ratio(x->in[0], den).error, estimate_ratio(x->in[1], den).error);
+	return fmax(estimate_ratio(x->slice_waits[0], den).error, estimate_ratio(x->slice_waits[1], den).error);
 }
 
-/* The replay without a change makes it wait quite another time. */
-static bool is_missed(const struct waiting *x)
+/* Returns true if the replay without changes waits for a very different time. */
+static bool waits_differ(const struct waiting *x)
 {
-	const double again = x->replayed.value[AS_IT_WAS][0], most = fmax(x->recorded, again);
-	return !x->gone && most > MISSED_FROM && fabs(again - x->recorded) > WHATIF_MISSES * most;
+	const double replayed = x->replayed.value[UNCHANGED][0], max = fmax(x->recorded, replayed);
+	return !x->removed && max > MISMATCH_WAIT_MIN && fabs(replayed - x->recorded) > WHATIF_ERROR_MAX * max;
 }
 
-static void tell_missed(const char *who, struct whatif *out, struct notes *notes)
+static void note_mismatch(const char *names, struct whatif *out, struct notes *notes)
 {
-	if (!*who)
+	if (!*names)
 		return;
-	out->doubted = true;
-	notes_add(notes, NOTE_DOUBT, NULL, "%s waited quite another time than in the replay without a change: what it weighs, "
-	          "or where it may run, is otherwise than is known (SCHED_IDLE, control groups), and what is told of it is a "
-	          "guess", who);
+	out->weights_uncertain = true;
+	note_add(notes, REPLAY_WAIT_DIFFERS, NULL, names);
 }
 
-void outlook_waits(struct replays *r, struct whatif *out, struct notes *notes)
+void whatif_report_waits(struct replays *r, struct whatif *out, struct notes *notes)
 {
-	char *missed = mem_dup("");
+	char *mismatched = mem_dup("");
 	size_t n = 0;
 	struct waiting *a = r->waiting;
 	if (r->w->tasks)
-		qsort(a, r->w->tasks, sizeof *a, waiting_cmp);
+		qsort(a, r->w->tasks, sizeof *a, compare_waiting);
 	for (size_t i = 0; i < r->w->tasks; i++) {
-		if (n == 0 || waiting_cmp(&a[n - 1], &a[i])) {
+		if (n == 0 || compare_waiting(&a[n - 1], &a[i])) {
 			a[n++] = a[i];
 			a[n - 1].threads = 1;
 			continue;
 		}
 		a[n - 1].threads++;
 		a[n - 1].recorded += a[i].recorded;
-		a[n - 1].held += a[i].held;
-		a[n - 1].held_then += a[i].held_then;
-		a[n - 1].gone &= a[i].gone;
+		a[n - 1].throttled += a[i].throttled;
+		a[n - 1].throttled_changed += a[i].throttled_changed;
+		a[n - 1].removed &= a[i].removed;
 		for (unsigned k = 0; k < RUNS * VARIANTS; k++)
 			a[n - 1].replayed.value[k / RUNS][k % RUNS] += a[i].replayed.value[k / RUNS][k % RUNS];
 		for (int k = 0; k < 2 * DIFF_SLICES; k++)
-			a[n - 1].in[k / DIFF_SLICES][k % DIFF_SLICES] += a[i].in[k / DIFF_SLICES][k % DIFF_SLICES];
+			a[n - 1].slice_waits[k / DIFF_SLICES][k % DIFF_SLICES] += a[i].slice_waits[k / DIFF_SLICES][k % DIFF_SLICES];
 	}
 	for (size_t i = 0; i < n; i++) {
 		double low[2] = { INFINITY, INFINITY }, high[2] = { 0 };
@@ -157,45 +157,45 @@ void outlook_waits(struct replays *r, struct whatif *out, struct notes *notes)
 			low[k % 2] = fmin(low[k % 2], x);
 			high[k % 2] = fmax(high[k % 2], x);
 		}
-		if (is_missed(&a[i]))
-			list_add(&missed, a[i].subject);
-		if (a[i].gone)
+		if (waits_differ(&a[i]))
+			list_add(&mismatched, a[i].target);
+		if (a[i].removed)
 			continue;
 		const double x[2] = { fmin(low[0], low[1]), fmax(high[0], high[1]) };
-		if (a[i].kind != DIFF_OF_MACHINE && fmax(a[i].recorded, x[1]) < THREADS_FROM)
+		if (a[i].kind != DIFF_OF_MACHINE && fmax(a[i].recorded, x[1]) < THREAD_WAIT_MIN)
 			continue;
-		if (hangs_on_pins(low, high, LEAST_WAIT)) {
-			r->untold++;
+		if (depends_on_pinning(low, high, RUN_VARIATION)) {
+			r->omitted++;
 			continue;
 		}
-		struct whatif_row *row = add_row(out, a[i].kind, a[i].subject, DIFF_LOST, a[i].recorded,
-		                                 a[i].replayed.value[AS_IT_WAS], x[0], x[1], (x[0] + x[1]) / 2, LEAST_WAIT,
+		struct whatif_row *row = add_row(out, a[i].kind, a[i].target, DIFF_LOST, a[i].recorded,
+		                                 a[i].replayed.value[UNCHANGED], x[0], x[1], (x[0] + x[1]) / 2, RUN_VARIATION,
 		                                 sample_error(r, &a[i]));
-		row->held = a[i].held;
-		row->held_then = a[i].held_then;
+		row->throttled = a[i].throttled;
+		row->throttled_changed = a[i].throttled_changed;
 		row->high = fmin(row->high, a[i].threads);
-		judge_vague(r, row);
+		flag_vague(r, row);
 	}
-	tell_missed(missed, out, notes);
-	free(missed);
+	note_mismatch(mismatched, out, notes);
+	free(mismatched);
 }
 
-static int by_ns(const void *pa, const void *pb)
+static int compare_latencies(const void *pa, const void *pb)
 {
 	const struct latency *a = pa, *b = pb;
 	return (a->ns > b->ns) - (a->ns < b->ns);
 }
 
-/* The latencies of one kind of request, sorted: as recorded (NULL), as replayed, or as replayed with what interrupts them
- * in proportion to time. */
-static size_t latencies_of(const struct replays *r, const char *kind, const double *again, bool in_time,
+/* Collects the latencies of one kind of request, sorted. replayed: latencies by request, NULL: the recorded ones.
+ * in_time: interruptions are proportional to time instead of work. Returns their number. */
+static size_t collect_latencies(const struct replays *r, const char *kind, const double *replayed, bool in_time,
                            struct latency *out)
 {
 	size_t n = 0;
 	const double width = ((double)(r->w->to - r->w->from) + 1) / DIFF_SLICES;
-	for (size_t i = 0; i < r->served->len; i++) {
-		const struct served *s = &r->served->item[i];
-		double ns = again ? again[i] : (double)s->latency;
+	for (size_t i = 0; i < r->requests->len; i++) {
+		const struct replayed_request *s = &r->requests->item[i];
+		double ns = replayed ? replayed[i] : (double)s->latency;
 		if (strcmp(s->kind, kind) || isnan(ns))
 			continue;
 		const double between = (double)s->background;
@@ -205,32 +205,33 @@ static size_t latencies_of(const struct replays *r, const char *kind, const doub
 		out[n++] = (struct latency){ ns, slice < DIFF_SLICES ? slice : DIFF_SLICES - 1 };
 	}
 	if (n)
-		qsort(out, n, sizeof *out, by_ns);
+		qsort(out, n, sizeof *out, compare_latencies);
 	return n;
 }
 
-/* more, fewer: shares of requests in other company, up to which it is told. */
+/* requests: minimum number. more, fewer: maximum changes of the share of overlapping requests; beyond them the quantile
+ * is omitted. */
 static const struct { uint8_t quantity; double p; size_t requests; double more, fewer; } quantile[] = {
 	{ DIFF_P50, 0.5, 20, 0.2, 0.5 }, { DIFF_P90, 0.9, 50, 0.05, 0.2 }, { DIFF_P99, 0.99, 100, 0.015, 0.02 },
 };
 
-/* A guest that gets less than it wants in the long run answers ever later: how late hangs on how long one looks. */
-static bool piles_up(const struct replays *r, const char *kind, struct notes *notes)
+/* Returns true if the guest gets less CPU time than it needs: it falls behind without limit, and its latency depends on
+ * the length of the observation. */
+static bool is_overloaded(const struct replays *r, const char *kind, struct notes *notes)
 {
 	size_t all = 0, late = 0;
-	for (size_t i = 0; i < r->served->len; i++) {
-		const bool of = strcmp(r->served->item[i].kind, kind) == 0 && !r->served->item[i].first->gone;
-		all += of;
-		late += of && (r->ends[i] == INT64_MIN || r->ends[i] > r->w->to);
+	for (size_t i = 0; i < r->requests->len; i++) {
+		const bool same_kind = strcmp(r->requests->item[i].kind, kind) == 0 && !r->requests->item[i].start_task->removed;
+		all += same_kind;
+		late += same_kind && (r->ends[i] == INT64_MIN || r->ends[i] > r->w->to);
 	}
-	if ((double)late <= LATE_MOST * (double)all)
+	if ((double)late <= LATE_MAX * (double)all)
 		return false;
-	notes_add(notes, NOTE_DOUBT, NULL, "%s: what requests would take is not told: if they come by the clock, %zu of %zu "
-	          "are not answered by the end of the window, and the longer it were the later they would be", kind, late, all);
+	note_add(notes, REQUESTS_OVERLOADED, NULL, kind, late, all);
 	return true;
 }
 
-struct answered { int64_t start, end, then; };
+struct answered { int64_t start, end, changed; };
 
 static int by_start(const void *pa, const void *pb)
 {
@@ -238,63 +239,62 @@ static int by_start(const void *pa, const void *pb)
 	return a->start != b->start ? (a->start > b->start) - (a->start < b->start) : (a->end > b->end) - (a->end < b->end);
 }
 
-/* The share of a kind's requests that, coming by the clock, find another one unanswered and did not, less that of those who
- * did and would not: by chance there are some of both. */
-static double meet_more(const struct replays *r, const char *kind)
+/* Change of the share of requests that arrive while an earlier one is unanswered, if all requests arrive at their
+ * recorded times. Random overlaps occur both ways and cancel out. */
+static double contention_change(const struct replays *r, const char *kind)
 {
-	struct answered *f = mem_new(r->served->len, sizeof *f), last = { .end = INT64_MIN, .then = INT64_MIN };
+	struct answered *f = mem_new(r->requests->len, sizeof *f), last = { .end = INT64_MIN, .changed = INT64_MIN };
 	size_t n = 0;
 	double more = 0;
-	for (size_t i = 0; i < r->served->len; i++) {
-		const struct served *s = &r->served->item[i];
+	for (size_t i = 0; i < r->requests->len; i++) {
+		const struct replayed_request *s = &r->requests->item[i];
 		if (strcmp(s->kind, kind) == 0)
 			f[n++] = (struct answered){ s->start, s->start + s->latency, r->ends[i] == INT64_MIN ? INT64_MAX : r->ends[i] };
 	}
 	if (n)
 		qsort(f, n, sizeof *f, by_start);
 	for (size_t i = 0; i < n; i++) {
-		more += (last.then > f[i].start) - (last.end > f[i].start);
+		more += (last.changed > f[i].start) - (last.end > f[i].start);
 		last.end = f[i].end > last.end ? f[i].end : last.end;
-		last.then = f[i].then > last.then ? f[i].then : last.then;
+		last.changed = f[i].changed > last.changed ? f[i].changed : last.changed;
 	}
 	free(f);
 	return n ? more / (double)n : 0;
 }
 
-/* Guests keep the order of their work.  Requests that meet anew would share their vCPU, and those who began first be
- * answered later; those that only a quota had made meet would not come so early. */
+/* Returns true if overlaps changed too much for this quantile. Guests keep the order of their work: requests that newly
+ * overlap would share their vCPU and delay the earlier ones; requests that overlapped only because of a quota would be
+ * answered sooner. */
 static bool is_regrouped(const struct replays *r, double more, size_t q)
 {
-	return more > quantile[q].more || (r->apart && -more > quantile[q].fewer);
+	return more > quantile[q].more || (r->lifts_quota && -more > quantile[q].fewer);
 }
 
 static void note_regrouped(double more, const char *kind, const char *which, struct notes *notes)
 {
 	if (*which)
-		notes_add(notes, NOTE_DOUBT, NULL, "%s: not told (%s): %.0f%% %s of the requests would come while another one is "
-		          "unanswered than did, and in which order a guest would do its work then is not known", kind, which,
-		          100 * fabs(more), more > 0 ? "more" : "fewer");
+		note_add(notes, REQUESTS_REORDERED, NULL, kind, which, 100 * fabs(more), more > 0 ? "more" : "fewer");
 }
 
-static void tell_kind(struct replays *r, const char *kind, struct whatif *out, struct notes *notes)
+static void report_kind(struct replays *r, const char *kind, struct whatif *out, struct notes *notes)
 {
-	struct latency *l = mem_new(r->served->len, sizeof *l);
-	const double more = meet_more(r, kind);
+	struct latency *l = mem_new(r->requests->len, sizeof *l);
+	const double more = contention_change(r, kind);
 	char *regrouped = mem_dup("");
 	for (size_t q = 0; q < COUNT(quantile); q++) {
 		const double p = quantile[q].p;
 		double low[2] = { INFINITY, INFINITY }, high[2] = { 0 }, closed[2] = { INFINITY, 0 }, sample = 0, length = 0;
-		size_t n = latencies_of(r, kind, NULL, false, l);
+		size_t n = collect_latencies(r, kind, NULL, false, l);
 		if (n < quantile[q].requests)
 			continue;
 		const double recorded = quantile_value(l, n, p);
 		double reproduced[2];
 		for (unsigned k = 0; k < 2; k++) {
-			n = latencies_of(r, kind, r->again[AS_IT_WAS][k], false, l);
+			n = collect_latencies(r, kind, r->latency[UNCHANGED][k], false, l);
 			reproduced[k] = n ? quantile_value(l, n, p) : 0;
 		}
 		for (unsigned k = 0; k < 4 * r->runs; k++) {
-			n = latencies_of(r, kind, r->again[CHANGED + k / 2 % 2][k / 4], k % 2, l);
+			n = collect_latencies(r, kind, r->latency[CHANGED + k / 2 % 2][k / 4], k % 2, l);
 			if (n < quantile[q].requests)
 				continue;
 			const double value = quantile_value(l, n, p);
@@ -310,18 +310,18 @@ static void tell_kind(struct replays *r, const char *kind, struct whatif *out, s
 				length = fmax(length, tail.length);
 			}
 		}
-		const double least = fmin(low[0], low[1]), most = fmax(high[0], high[1]);
-		if (isfinite(least) && is_regrouped(r, more, q))
+		const double min = fmin(low[0], low[1]), max = fmax(high[0], high[1]);
+		if (isfinite(min) && is_regrouped(r, more, q))
 			list_add(&regrouped, diff_quantity_name[quantile[q].quantity]);
-		else if (isfinite(low[0]) && isfinite(low[1]) && hangs_on_pins(low, high, 0))
-			r->untold++;
-		else if (isfinite(least)) {
-			/* By the clock, what waited for a quota in the midst of a request waits as long: a bound, and no more. */
-			const double middle = r->apart && isfinite(closed[0]) ? (closed[0] + closed[1]) / 2 : (least + most) / 2;
-			struct whatif_row *row = add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, least,
-			                                 most, middle, 0, sample);
-			skew(row, least, most, length);
-			judge_vague(r, row);
+		else if (isfinite(low[0]) && isfinite(low[1]) && depends_on_pinning(low, high, 0))
+			r->omitted++;
+		else if (isfinite(min)) {
+			/* In an open loop a throttled interval within a request keeps its length: that is only a bound. */
+			const double middle = r->lifts_quota && isfinite(closed[0]) ? (closed[0] + closed[1]) / 2 : (min + max) / 2;
+			struct whatif_row *row = add_row(out, DIFF_OF_REQUESTS, kind, quantile[q].quantity, recorded, reproduced, min,
+			                                 max, middle, 0, sample);
+			widen_row(row, min, max, length);
+			flag_vague(r, row);
 		}
 	}
 	note_regrouped(more, kind, regrouped, notes);
@@ -329,98 +329,94 @@ static void tell_kind(struct replays *r, const char *kind, struct whatif *out, s
 	free(l);
 }
 
-void outlook_requests(struct replays *r, struct whatif *out, struct notes *notes)
+void whatif_report_requests(struct replays *r, struct whatif *out, struct notes *notes)
 {
-	for (size_t i = 0; i < r->served->len; i++) {
+	for (size_t i = 0; i < r->requests->len; i++) {
 		bool first = true;
 		for (size_t k = 0; k < i && first; k++)
-			first = strcmp(r->served->item[k].kind, r->served->item[i].kind) != 0;
-		if (first && !piles_up(r, r->served->item[i].kind, notes))
-			tell_kind(r, r->served->item[i].kind, out, notes);
+			first = strcmp(r->requests->item[k].kind, r->requests->item[i].kind) != 0;
+		if (first && !is_overloaded(r, r->requests->item[i].kind, notes))
+			report_kind(r, r->requests->item[i].kind, out, notes);
 	}
 }
 
-/* ---- Doubts */
+/* ---- Notes about uncertain results */
 
-/* Says what is not told, and who it hangs on. */
-void outlook_untold(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes)
+/* Notes the number of omitted rows, and the threads of which the pinning is unknown. */
+void whatif_note_omitted(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes)
 {
-	char name[SUBJECT_TEXT], *who = mem_dup("");
+	char name[TARGET_TEXT], *names = mem_dup("");
 	uint32_t last = UINT32_MAX;
-	for (size_t i = 0; i < r->w->tasks && r->untold; i++) {
+	for (size_t i = 0; i < r->w->tasks && r->omitted; i++) {
 		const struct replay_task *t = &r->w->task[i];
-		if (!task_may_be_pinned(t) || apply_places(t, change, changes) || t->kin == last ||
-		    (double)t->waited < THREADS_FROM * (double)(r->w->to - r->w->from))
+		if (!task_may_be_pinned(t) || apply_sets_cpus(t, change, changes) || t->name_group == last ||
+		    (double)t->waited < THREAD_WAIT_MIN * (double)(r->w->to - r->w->from))
 			continue;
 		task_name(r->w, t, name);
-		list_add(&who, name);
-		last = t->kin;
+		list_add(&names, name);
+		last = t->name_group;
 	}
-	if (r->untold)
-		notes_add(notes, NOTE_DOUBT, NULL, "not told (%zu): what hangs on whether %s may leave the one CPU that each "
-		          "was seen on; 'free WHO' or 'pin WHO -> CPUn', as a change more, says it", r->untold,
-		          *who ? who : "some who hardly wait");
-	free(who);
+	if (r->omitted)
+		note_add(notes, REPLAY_PINNING_UNKNOWN, NULL, r->omitted, *names ? names : "some threads that rarely wait");
+	free(names);
 }
 
-void outlook_vague(struct replays *r, struct notes *notes)
+void whatif_note_vague(struct replays *r, struct notes *notes)
 {
 	if (r->vague)
-		notes_add(notes, NOTE_DOUBT, NULL, "not told, since it may be as it was, or several times as much or as little: "
-		          "%s", r->vague);
+		note_add(notes, REPLAY_TOO_UNCERTAIN, NULL, r->vague);
 	free(r->vague);
 	r->vague = NULL;
 }
 
-/* Waits of other lengths: the CPUs were shared by other rules, or weights. */
-void outlook_unlike(const struct wants *w, double unlike, struct whatif *out, struct notes *notes)
+/* Notes that wait lengths differ from the recorded ones: the CPUs were shared by other rules or weights. */
+void whatif_note_wait_lengths(const struct host_demand *w, double length_mismatch, struct whatif *out, struct notes *notes)
 {
 	double waited = 0;
 	for (size_t i = 0; i < w->tasks; i++)
 		waited += (double)w->task[i].waited;
-	if (unlike <= UNLIKE_MOST || waited < UNLIKE_FROM * (double)(w->to - w->from) || out->error > WHATIF_MISSES)
+	if (length_mismatch <= LENGTH_MISMATCH_MAX || out->error > WHATIF_ERROR_MAX ||
+	    waited < LENGTH_MISMATCH_WAIT_MIN * (double)(w->to - w->from))
 		return;
-	out->doubted = true;
-	notes_add(notes, NOTE_DOUBT, NULL, "the replay without a change makes waits of other lengths than those recorded: what "
-	          "threads weigh may be otherwise than their nice levels say (SCHED_IDLE, control groups)");
+	out->weights_uncertain = true;
+	note_add(notes, REPLAY_WEIGHTS_DIFFER, NULL);
 }
 
-/* A name of that number. */
-static const struct replay_task *one_of(const struct wants *w, uint32_t kin)
+/* Returns any task with that name number. */
+static const struct replay_task *find_task(const struct host_demand *w, uint32_t name_group)
 {
 	size_t i = 0;
-	while (w->task[i].kin != kin)
+	while (w->task[i].name_group != name_group)
 		i++;
 	return &w->task[i];
 }
 
-/* What the untried ones weigh is not known: no event tells who is SCHED_IDLE, few recordings what groups weigh. */
-void outlook_untried(const struct replays *r, struct whatif *out, struct notes *notes)
+/* Notes pairs of threads that compete only with the changes: their relative weights were not observed. No event shows
+ * SCHED_IDLE, and few recordings contain group weights. */
+void whatif_note_untested(const struct replays *r, struct whatif *out, struct notes *notes)
 {
-	const double span = (double)(r->w->to - r->w->from) + 1;
-	struct contest *c;
-	char *who = mem_dup("");
-	const size_t n = contests_untried(&r->met[0], &r->met[1], (int64_t)(TRIED * span), (int64_t)(UNTRIED_FROM * span),
-	                                  r->w->kins, &c);
-	size_t untried = 0;
+	const double window = (double)(r->w->to - r->w->from) + 1;
+	struct wait_edge *c;
+	char *names = mem_dup("");
+	const size_t n = wait_graph_untested(&r->waits_for[0], &r->waits_for[1], (int64_t)(TESTED_WAIT_MIN * window),
+	                                     (int64_t)(UNTESTED_WAIT_MIN * window), r->w->name_groups, &c);
+	size_t untested = 0;
 	for (size_t i = 0; i < n; i++) {
-		const struct replay_task *a = one_of(r->w, c[i].a), *b = one_of(r->w, c[i].b);
-		char of[2][SUBJECT_TEXT];
+		const struct replay_task *a = find_task(r->w, c[i].a), *b = find_task(r->w, c[i].b);
+		char pair_name[2][TARGET_TEXT];
 		if (a->group >= 0 && b->group >= 0)
 			continue;
-		if (untried++ >= PAIRS_TOLD)
+		if (untested++ >= PAIRS_REPORTED)
 			continue;
-		task_name(r->w, a, of[0]);
-		task_name(r->w, b, of[1]);
-		char *pair = mem_printf("%s and %s", of[0], of[1]);
-		list_add(&who, pair);
+		task_name(r->w, a, pair_name[0]);
+		task_name(r->w, b, pair_name[1]);
+		char *pair = mem_printf("%s and %s", pair_name[0], pair_name[1]);
+		list_add(&names, pair);
 		free(pair);
 	}
-	out->doubted |= untried > 0;
-	if (untried)
-		notes_add(notes, NOTE_DOUBT, NULL, "this recording did not try what %s%s weigh against each other: that is taken "
-		          "from their nice levels, and may be otherwise (SCHED_IDLE, control groups)", who,
-		          untried > PAIRS_TOLD ? ", and others," : "");
-	free(who);
+	out->weights_uncertain |= untested > 0;
+	if (untested)
+		note_add(notes, REPLAY_WEIGHTS_UNTESTED, NULL, names, untested > PAIRS_REPORTED ? " and others" : "");
+	free(names);
 	free(c);
 }

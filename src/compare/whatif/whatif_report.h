@@ -1,4 +1,4 @@
-/* What the replays of a recording say, each figure as an interval, and what makes it doubtful.  Private to compare/. */
+/* Results of the replays as intervals, and notes about their limits. Private to compare/. */
 #ifndef STEALSCOPE_COMPARE_WHATIF_WHATIF_REPORT_H
 #define STEALSCOPE_COMPARE_WHATIF_WHATIF_REPORT_H
 
@@ -8,49 +8,49 @@
 #include "compare/whatif/scheduler_replay.h"
 #include "compare/whatif/request_replay.h"
 
-#define RUNS (2 * MODELS)    /* each in a closed and an open loop */
-#define OPEN 1               /* the run of the best model in an open loop */
+#define RUNS (2 * MODELS)    /* each model in a closed and in an open loop */
+#define OPEN 1               /* index of the run of the best model in an open loop */
 
-/* The replays: as it was, changed, and changed for all who may not be pinned. */
-enum { AS_IT_WAS, CHANGED, FREED, VARIANTS };
+/* Variants of the replay: without changes, with the changes, and with the changes if tasks of unknown pinning are
+ * movable. */
+enum { UNCHANGED, CHANGED, UNPINNED, VARIANTS };
 
-/* One figure of all replays: [variant][run]. */
-struct figure { double value[VARIANTS][RUNS]; };
+/* Results of all replays for one quantity. */
+struct replay_values { double value[VARIANTS][RUNS]; };
 
-/* What the vCPUs of a VM, or the threads of one name, waited. */
+/* Waits of a VM's vCPUs, or of the host threads of one name. */
 struct waiting {
-	char subject[SUBJECT_TEXT];
+	char target[TARGET_TEXT];
 	uint8_t kind;
-	bool gone;
+	bool removed;
 	double recorded;
-	double held, held_then;    /* by quotas */
-	struct figure replayed;
-	double in[2][DIFF_SLICES]; /* ns with the changes, of the first runs */
+	double throttled, throttled_changed;  /* time off the CPU because of quotas; share of a CPU */
+	struct replay_values replayed;
+	double slice_waits[2][DIFF_SLICES];  /* ns waited with the changes, by slice of the window, in the first two runs */
 	unsigned threads;
 };
 
 struct replays {
-	struct wants *w;
-	struct waiting *waiting;   /* by task, until they are joined */
-	struct served_list *served;
-	size_t untold;               /* figures that hang on who is pinned */
-	char *vague;                 /* figures whose intervals say nothing; or NULL */
-	int64_t *ends;               /* of each request: when it is answered with the changes, if all come by the clock;
-	                                INT64_MIN: never */
-	bool apart;                  /* see apply_lifts_quota() */
-	unsigned runs;               /* with the changes; as it was, there are two */
-	struct contests met[2];      /* as it was, and changed */
-	double *again[VARIANTS][RUNS];  /* ns of each request; NAN: it does not end */
+	struct host_demand *w;
+	struct waiting *waiting;  /* by task, until waits are merged by name */
+	struct replayed_list *requests;
+	size_t omitted;          /* number of omitted rows, because they depend on pinning */
+	char *vague;             /* list of rows with too wide intervals, for a note; NULL: none */
+	int64_t *ends;           /* by request: time at which it ends with the changes in an open loop; INT64_MIN: never */
+	bool lifts_quota;        /* a change lifts a quota */
+	unsigned runs;           /* runs of each variant with changes; UNCHANGED has two runs */
+	struct wait_graph waits_for[2];  /* waits without and with the changes */
+	double *latency[VARIANTS][RUNS];  /* by request, ns; NAN: it does not end */
 };
 
-/* Appends rows to *out.  Joins r->waiting by name, so once. */
-void outlook_waits(struct replays *r, struct whatif *out, struct notes *notes);
-void outlook_requests(struct replays *r, struct whatif *out, struct notes *notes);
-/* Notes, of which some make all of *out doubted: figures that are left out, weights that nobody tried, waits unlike those
- * recorded. */
-void outlook_untold(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes);
-void outlook_vague(struct replays *r, struct notes *notes);
-void outlook_untried(const struct replays *r, struct whatif *out, struct notes *notes);
-void outlook_unlike(const struct wants *w, double unlike, struct whatif *out, struct notes *notes);
+/* Append rows to *out. whatif_report_waits() merges r->waiting by name: call it once. */
+void whatif_report_waits(struct replays *r, struct whatif *out, struct notes *notes);
+void whatif_report_requests(struct replays *r, struct whatif *out, struct notes *notes);
+/* Add notes about omitted rows, weights that were not observed, and waits unlike the recorded ones. Those with `out` set
+ * its weights_uncertain. */
+void whatif_note_omitted(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes);
+void whatif_note_vague(struct replays *r, struct notes *notes);
+void whatif_note_untested(const struct replays *r, struct whatif *out, struct notes *notes);
+void whatif_note_wait_lengths(const struct host_demand *w, double length_mismatch, struct whatif *out, struct notes *notes);
 
 #endif

@@ -2,59 +2,59 @@
 
 #include <stddef.h>
 
-#define TOGETHER 20000  /* ns: timers that expire in one interrupt, in whatever order */
+#define SAME_INTERRUPT 20000  /* ns within which expiries belong to one interrupt, in any order */
 
-static uint32_t slot_of(int64_t timer)
+static uint32_t expiry_slot(int64_t timer)
 {
-	return (uint32_t)((uint64_t)timer * UINT64_C(0x9e3779b97f4a7c15) >> 55) % REFILL_SLOTS;
+	return (uint32_t)((uint64_t)timer * UINT64_C(0x9e3779b97f4a7c15) >> 55) % QUOTA_SLOTS;
 }
 
-void refills_expire(struct refills *r, int64_t timer, int64_t now)
+void timer_expiries_add(struct timer_expiries *r, int64_t timer, int64_t now)
 {
-	struct expiry *e = &r->slot[slot_of(timer)];
-	const int64_t apart = e->timer == timer ? now - e->last : INT64_MAX;
+	struct expiry *e = &r->slot[expiry_slot(timer)];
+	const int64_t interval = e->timer == timer ? now - e->last : INT64_MAX;
 	*e = (struct expiry){
 		.timer = timer, .last = now, .before = e->timer == timer ? e->last : e->timer == 0 ? r->since : INT64_MAX,
-		.least = e->timer == timer && e->least < apart ? e->least : apart,
+		.min_interval = e->timer == timer && e->min_interval < interval ? e->min_interval : interval,
 	};
 }
 
-/* It expired once between `from` and now. */
-static bool once(const struct expiry *e, int64_t from, int64_t now)
+/* Returns true if the timer expired exactly once between `from` and `now`. */
+static bool expired_once(const struct expiry *e, int64_t from, int64_t now)
 {
 	return e->last > from && e->last <= now && e->before <= from;
 }
 
-static bool fits(const struct refill *f, const struct expiry *e, int64_t out, int64_t now)
+static bool timer_fits(const struct quota_timer *f, const struct expiry *e, int64_t out, int64_t now)
 {
-	if (f->contested && e->least < REFILL_PERIOD)
+	if (f->contested && e->min_interval < QUOTA_PERIOD_MIN)
 		return false;
-	return once(e, out, now) && now - e->last <= (f->contested ? REFILL_CONTESTED : REFILL_LATEST);
+	return expired_once(e, out, now) && now - e->last <= (f->contested ? QUOTA_CONTESTED_NS : QUOTA_LATEST_NS);
 }
 
-static uint8_t enough(const struct refill *f)
+static uint8_t lessons_needed(const struct quota_timer *f)
 {
-	return f->contested ? REFILLS_CONTESTED : REFILLS_LEARNED;
+	return f->contested ? QUOTA_CONTESTED : QUOTA_LEARNED;
 }
 
-static const struct expiry *find(const struct refills *r, int64_t timer)
+static const struct expiry *find_expiry(const struct timer_expiries *r, int64_t timer)
 {
-	const struct expiry *e = &r->slot[slot_of(timer)];
+	const struct expiry *e = &r->slot[expiry_slot(timer)];
 	return e->timer == timer ? e : NULL;
 }
 
-/* What the timers tell that expired again, the last one of them at `again`, does not make another one of it. */
-static bool behind(const struct expiry *e, int64_t again)
+/* Returns false if the timer expired in an earlier interrupt than the last repeated expiry (of any timer). */
+static bool expired_after(const struct expiry *e, int64_t again)
 {
-	return e->last + TOGETHER > again;
+	return e->last + SAME_INTERRUPT > again;
 }
 
-/* When the last one expired of those that did so again since `out`.  It may have been any of these, if others of its group
- * have used up what was given first; and then what expired before it only seems to be it. */
-static int64_t expired_again(const struct refill *f, const struct refills *r, int64_t out)
+/* Returns the last expiry among the timers that expired more than once since `out`; INT64_MIN: none, or contested. Each
+ * of these may be the refill timer, if other threads of the group used up the first refill. */
+static int64_t last_repeated_expiry(const struct quota_timer *f, const struct timer_expiries *r, int64_t out)
 {
 	int64_t last = INT64_MIN;
-	for (int i = 0; i < REFILL_SLOTS && !f->contested; i++) {
+	for (int i = 0; i < QUOTA_SLOTS && !f->contested; i++) {
 		const struct expiry *e = &r->slot[i];
 		if (e->before != INT64_MAX && e->before > out && e->last > last)
 			last = e->last;
@@ -62,15 +62,15 @@ static int64_t expired_again(const struct refill *f, const struct refills *r, in
 	return last;
 }
 
-/* Too many: nothing tells them apart. */
-static void begin(struct refill *f, const struct refills *r, int64_t out, int64_t now)
+/* Collects the candidates that fit the first wait; none if there are more than QUOTA_TIMERS. */
+static void collect_candidates(struct quota_timer *f, const struct timer_expiries *r, int64_t out, int64_t now)
 {
-	const int64_t again = expired_again(f, r, out);
-	*f = (struct refill){ .contested = f->contested };
-	for (int i = 0; i < REFILL_SLOTS; i++) {
-		if (!fits(f, &r->slot[i], out, now) || !behind(&r->slot[i], again))
+	const int64_t again = last_repeated_expiry(f, r, out);
+	*f = (struct quota_timer){ .contested = f->contested };
+	for (int i = 0; i < QUOTA_SLOTS; i++) {
+		if (!timer_fits(f, &r->slot[i], out, now) || !expired_after(&r->slot[i], again))
 			continue;
-		if (f->n == REFILL_TIMERS) {
+		if (f->n == QUOTA_TIMERS) {
 			f->n = 0;
 			return;
 		}
@@ -78,56 +78,57 @@ static void begin(struct refill *f, const struct refills *r, int64_t out, int64_
 	}
 }
 
-/* More than once: if it was that one, not all was given, or not at once, and others may only seem to be it. */
-static bool doubtful(const struct refill *f, const struct refills *r, int64_t out)
+/* Returns true if a candidate expired more than once: then it is not certain that one expiry refills the quota
+ * completely. */
+static bool is_ambiguous(const struct quota_timer *f, const struct timer_expiries *r, int64_t out)
 {
 	bool again = false;
 	for (uint8_t i = 0; i < f->n; i++) {
-		const struct expiry *e = find(r, f->timer[i]);
+		const struct expiry *e = find_expiry(r, f->timer[i]);
 		again |= e && e->last > out && e->before > out;
 	}
 	return again;
 }
 
-void refill_learn(struct refill *f, const struct refills *r, int64_t out, int64_t now)
+void quota_timer_learn(struct quota_timer *f, const struct timer_expiries *r, int64_t out, int64_t now)
 {
 	uint8_t n = 0;
-	const int64_t again = f->n && f->learned < enough(f) ? expired_again(f, r, out) : INT64_MIN;
-	if (doubtful(f, r, out)) {
-		*f = (struct refill){ .contested = f->contested };
+	const int64_t again = f->n && f->learned < lessons_needed(f) ? last_repeated_expiry(f, r, out) : INT64_MIN;
+	if (is_ambiguous(f, r, out)) {
+		*f = (struct quota_timer){ .contested = f->contested };
 		return;
 	}
 	for (uint8_t i = 0; i < f->n; i++) {
-		const struct expiry *e = find(r, f->timer[i]);
-		if (e && fits(f, e, out, now) && behind(e, again))
+		const struct expiry *e = find_expiry(r, f->timer[i]);
+		if (e && timer_fits(f, e, out, now) && expired_after(e, again))
 			f->timer[n++] = f->timer[i];
 	}
 	f->n = n;
 	if (!n)
-		begin(f, r, out, now);
-	f->learned = f->n == 0 ? 0 : f->learned < enough(f) ? f->learned + 1 : enough(f);
+		collect_candidates(f, r, out, now);
+	f->learned = f->n == 0 ? 0 : f->learned < lessons_needed(f) ? f->learned + 1 : lessons_needed(f);
 	for (uint8_t i = 0; i < f->n; i++) {
-		const int64_t took = now - find(r, f->timer[i])->last;
-		f->latest = took > f->latest ? took : f->latest;
+		const int64_t delay = now - find_expiry(r, f->timer[i])->last;
+		f->latest = delay > f->latest ? delay : f->latest;
 	}
 }
 
-int64_t refill_last(const struct refill *f, const struct refills *r)
+int64_t quota_timer_last(const struct quota_timer *f, const struct timer_expiries *r)
 {
 	int64_t last = INT64_MIN;
 	for (uint8_t i = 0; i < f->n; i++) {
-		const struct expiry *e = find(r, f->timer[i]);
+		const struct expiry *e = find_expiry(r, f->timer[i]);
 		last = e && e->last > last ? e->last : last;
 	}
 	return last == INT64_MIN ? INT64_MAX : last;
 }
 
-int64_t refill_at(const struct refill *f, const struct refills *r, int64_t from, int64_t now)
+int64_t quota_timer_refill(const struct quota_timer *f, const struct timer_expiries *r, int64_t from, int64_t now)
 {
 	int64_t at = INT64_MAX;
-	for (uint8_t i = 0; i < f->n && f->learned == enough(f); i++) {
-		const struct expiry *e = find(r, f->timer[i]);
-		if (!e || !once(e, from, now))
+	for (uint8_t i = 0; i < f->n && f->learned == lessons_needed(f); i++) {
+		const struct expiry *e = find_expiry(r, f->timer[i]);
+		if (!e || !expired_once(e, from, now))
 			return INT64_MAX;
 		at = e->last < at ? e->last : at;
 	}

@@ -1,53 +1,55 @@
-/* Which of the host's timers gives the cgroup of a vCPU its quota anew.
+/* Identifies the hrtimer that refills the CFS quota of a vCPU's cgroup (cpu.max).
  *
- * No event tells whose a timer is.  But a thread that a quota kept from a CPU which was idle gets that right behind one
- * expiry of this timer, every time, and it has not expired before while the thread waited.  A timer of which that was so
- * REFILLS_LEARNED times in a row, each time behind all timers that expired again while it waited, or in one interrupt with
- * the last of them, is taken for it (others may use up a quota that is given anew, and then its own timer is one of
- * those); where it was so of several, the first to expire counts.  A quota that comes back in other ways, too, as it does
- * for threads on several CPUs, has none.
+ * No event contains the owner of a timer. But a thread that is throttled on an idle CPU runs again right after an expiry
+ * of its refill timer, every time, and that timer did not expire earlier during the wait.
  *
- * Where others want the CPU, too, nobody sees that it would have been idle, and the thread goes on only when the tick asks
- * for it.  A timer that expired once while it waited for long, no longer than REFILL_CONTESTED before it went on,
- * REFILLS_CONTESTED times in a row, and never twice within REFILL_PERIOD, may be one that gives a quota anew.
+ * Learning on an idle CPU: a timer is accepted after QUOTA_LEARNED such waits in a row. In each of them it must expire
+ * after all timers that expired twice or more during the wait, or in the same interrupt as the last of those: other
+ * threads of the group may use up a refill, and then the refill timer is one of them. If several timers fit, the first
+ * to expire counts. A quota that is also refilled in other ways, as for threads on several CPUs, has no such timer.
  *
- * O(1) per expiry; when a vCPU that was held back, or waited for long, goes on, REFILL_SLOTS until something was found.
- * Memory: 16 KiB for a host with such vCPUs.  Timers that share a slot are forgotten, which may cost a name, but makes
- * none. */
+ * Learning on a contested CPU: if other threads want the CPU, it is never idle, and the thread runs only after a tick. A
+ * timer may be a refill timer if it expired once during a long wait, at most QUOTA_CONTESTED_NS before the thread ran,
+ * in QUOTA_CONTESTED waits in a row, and never twice within QUOTA_PERIOD_MIN.
+ *
+ * Cost: O(1) per expiry; O(QUOTA_SLOTS) when a vCPU runs after a wait, until a timer is found. Memory: 16 KiB for a host
+ * with such vCPUs. If several timers share a slot only the last one is stored, so a refill timer may be missed, but
+ * never invented. */
 #ifndef STEALSCOPE_MODEL_INFERENCE_CFS_QUOTA_PERIOD_H
 #define STEALSCOPE_MODEL_INFERENCE_CFS_QUOTA_PERIOD_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#define REFILLS_LEARNED 4
-#define REFILLS_CONTESTED 6
-#define REFILL_LATEST 5000000  /* ns from the expiry until the thread goes on, at most: the host itself may be held up */
-#define REFILL_CONTESTED 10000000  /* ns: two ticks, slow ones */
-#define REFILL_PERIOD 20000000  /* ns: of a quota that keeps a thread out for long, at the least */
-enum { REFILL_SLOTS = 512, REFILL_TIMERS = 4 };
+#define QUOTA_LEARNED 4
+#define QUOTA_CONTESTED 6
+#define QUOTA_LATEST_NS 5000000  /* maximum time from the expiry until the thread runs, ns; includes delays of the host */
+#define QUOTA_CONTESTED_NS 10000000  /* the same on a contested CPU: two slow ticks, ns */
+#define QUOTA_PERIOD_MIN 20000000  /* shortest period of a quota that throttles a thread for long, ns */
+enum { QUOTA_SLOTS = 512, QUOTA_TIMERS = 4 };
 
-/* Times are ns host time. */
-struct refills {
-	int64_t since;  /* it is told of all expiries */
-	/* before: since or earlier; INT64_MAX unknown.  least: ns between two of them, so far. */
-	struct expiry { int64_t timer, last, before, least; } slot[REFILL_SLOTS];
+/* Recent expiries of the host's timers, by hash of the timer's address; times in host ns. */
+struct timer_expiries {
+	int64_t since;  /* time since which all expiries were recorded */
+	/* before: time of the last expiry but one, or an earlier time; INT64_MAX: unknown. min_interval: shortest interval
+	 * between two expiries, ns. */
+	struct expiry { int64_t timer, last, before, min_interval; } slot[QUOTA_SLOTS];
 };
 
-/* Of one vCPU. */
-struct refill {
-	int64_t timer[REFILL_TIMERS];
-	int64_t latest;         /* ns from the expiry until the thread went on, so far */
+/* Candidates for the refill timer of one vCPU; learned: number of waits in a row that they fit. */
+struct quota_timer {
+	int64_t timer[QUOTA_TIMERS];
+	int64_t latest; /* longest time from the expiry until the thread ran, ns */
 	uint8_t n, learned;
-	bool contested;         /* others had the CPU */
+	bool contested; /* learned on a contested CPU */
 };
 
-void refills_expire(struct refills *r, int64_t timer, int64_t now);
-/* Its thread was kept from an idle CPU, or from a contested one, since `out`, and gets it now. */
-void refill_learn(struct refill *f, const struct refills *r, int64_t out, int64_t now);
-/* When the last one expired of those that it may be; INT64_MAX: there is none. */
-int64_t refill_last(const struct refill *f, const struct refills *r);
-/* When the quota was given anew: the only time between `from` and now; INT64_MAX unknown. */
-int64_t refill_at(const struct refill *f, const struct refills *r, int64_t from, int64_t now);
+void timer_expiries_add(struct timer_expiries *r, int64_t timer, int64_t now);
+/* Learns from a wait from `out` to `now`, on an idle CPU or, with f->contested, on a contested one. */
+void quota_timer_learn(struct quota_timer *f, const struct timer_expiries *r, int64_t out, int64_t now);
+/* Returns the time of the last expiry of any candidate; INT64_MAX: none. */
+int64_t quota_timer_last(const struct quota_timer *f, const struct timer_expiries *r);
+/* Returns the time of the refill if the timer expired exactly once between `from` and `now`; INT64_MAX: unknown. */
+int64_t quota_timer_refill(const struct quota_timer *f, const struct timer_expiries *r, int64_t from, int64_t now);
 
 #endif

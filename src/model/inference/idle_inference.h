@@ -1,26 +1,31 @@
-/* When a guest has nothing to do, as far as its exits tell.
+/* Infers from the host's events when an untraced guest is idle.
  *
- * A guest that has nothing to do halts. An interrupt ends that; its idle thread takes it, and switches to the thread
- * that it wakes, if it wakes one. Of all this the host sees the halt, the interrupt's injection, and the guest's exits.
- * But the ways repeat themselves: how long it takes from the injection of a vector, or from a write to the timer or the
- * interrupt controller, until the guest halts, writes again, or does what only a thread does. Looking ahead learns
- * these, by vCPU; then each stretch that begins with a halt is quiet at first, and for as long as its exits come no
- * later than they do where no thread ran. Some exits tell for sure: interrupted at its halt, a guest is idle;
- * interrupted in user space, it is not. What it does next tells, too (post_irq_activity.h): who is interrupted and then
- * found at the halt has not left the way there; who writes to the timer and halts later than the idle loop would, which
- * stops its tick last of all, is a thread that goes to sleep; who writes and sends nothing, where threads send
- * interrupts to siblings, is none. Where nothing tells, the rule that is right more often decides (limit_tenths in
- * idle_inference.c; guest_idle_tracker.c).
+ * A guest with nothing to run halts (HLT, WFI). An interrupt ends the halt; the idle thread handles it, and switches to
+ * the thread that the interrupt wakes, if any. The host records the halt, the injection of the interrupt, and the exits.
  *
- * A thread halts, too, where it waits for a spinning lock for long; the holder's vCPU then wakes it with a hypercall.
- * Idle loops wait for interrupts: a place where these hardly ever ended a halt is none. A thread that sleeps for a time
- * sets a timer first: how long it takes from there to the halt is more than an idle loop needs.
+ * Paths: the guest's code between these events repeats, so its durations do: from the injection of a vector until the
+ * guest halts, writes to the timer or interrupt controller, or does something that only a thread does. The prescan
+ * measures these durations for each vCPU. An episode that begins with a halt then counts as idle while its exits come no
+ * later than they do when no thread ran.
  *
- * Where injections were not recorded, who woke the vCPU's thread tells nearly as much as a vector: a handler of the host
- * (the guest's timer), a sibling, another thread; and a sibling that calls the hypervisor ends the wait for a lock.
+ * Other evidence:
+ *   - a guest interrupted at its halt instruction is idle; one interrupted in user space is not;
+ *   - the next action after an interruption (post_irq_activity.h): an immediate halt means that the guest was still
+ *     idle;
+ *   - a write to the timer that is followed by a halt later than in the idle loop
+ *     (which stops its tick last) is by a thread that goes to sleep;
+ *   - a write without an IPI is not by a thread, if threads of this guest send IPIs;
+ *   - a thread that sleeps for a time sets a timer first: from that write to the halt takes longer than in an idle loop.
  *
- * O(1) per event of kvm. Memory: 20 KiB per way while looking ahead, then 136 bytes; at most WAYS_MOST ways; and
- * post_irq_activity.h. */
+ * Without evidence, the rule that is right more often decides (limit_tenths in idle_inference.c; guest_idle_tracker.c).
+ *
+ * Locks: a thread that waits long for a spinlock also halts (paravirtual spinlocks), and the holder's vCPU wakes it with
+ * a hypercall. A halt site where interrupts hardly ever end the halt is not the idle loop. Without recorded injections,
+ * the waker of the vCPU's thread replaces the vector: a handler of the host (the guest's timer), a sibling vCPU, another
+ * thread. A sibling that made a hypercall ends the wait for a lock.
+ *
+ * Cost: O(1) per KVM event. Memory: 20 KiB per path during the prescan, then 136 bytes; at most PATHS_MAX paths; in
+ * addition post_irq_activity.h. */
 #ifndef STEALSCOPE_MODEL_INFERENCE_IDLE_INFERENCE_H
 #define STEALSCOPE_MODEL_INFERENCE_IDLE_INFERENCE_H
 
@@ -33,95 +38,99 @@
 #include "model/inference/post_irq_activity.h"
 #include "model/inference/idle_poll_sites.h"
 
-/* How a part of the time in guest mode ends. */
-enum part_end {
+/* How an interval in guest mode ended. */
+enum interval_end {
 	END_HALT,
-	END_WRITE,      /* to the timer or the interrupt controller, which the idle thread does, too */
-	END_THREAD,     /* by what only a thread does, or interrupted in user space */
-	END_INTERRUPT,  /* interrupted somewhere else */
-	END_AT_HALT,    /* interrupted at the halt, which it has not left */
+	END_WRITE,     /* write to the timer or interrupt controller; both threads and the idle thread do that */
+	END_THREAD,    /* action that only a thread does, or interrupted in user space */
+	END_INTERRUPT, /* interrupted elsewhere */
+	END_AT_HALT,   /* interrupted at the halt instruction */
 };
-#define WAY_ENDS (END_THREAD + 1)  /* those of which samples are kept */
+#define PATH_ENDS (END_THREAD + 1)  /* number of ends with stored samples */
 
-/* What is usual, in ns in guest mode. */
-struct usual {
-	int64_t head;               /* until a thread runs, if one does */
-	int64_t limit[END_INTERRUPT + 1];  /* by its end: up to here, none did */
-	bool timers;                /* it ends by threads setting their timers more often than by other writes */
-};
-
-struct way {
-	int32_t *ns[WAY_ENDS];      /* samples, while looking ahead */
-	int32_t *rest;              /* of each that ended by a write: ns in guest mode from there to its halt, 0 none */
-	size_t n[WAY_ENDS], cap[WAY_ENDS], rest_cap;
-	struct usual usual;         /* afterwards */
+/* Typical durations of a path; in guest mode, ns. */
+struct typical_times {
+	int64_t head; /* until a thread runs, if one is woken */
+	int64_t limit[END_INTERRUPT + 1];  /* by end: longest duration without a thread */
+	bool timers;  /* writes are more often by threads that set timers than by the idle loop */
 };
 
-/* How far a vCPU is in a stretch that began with a halt. */
-struct halt_stretch {
-	bool quiet;             /* no thread of the guest has run since */
-	bool first;             /* the next entry is the first one after the halt */
-	uint8_t writes;         /* since the last interrupt came in; 2: or more */
-	bool wrote;             /* it left guest mode last for a write */
-	bool calls;             /* it left guest mode last to ask its hypervisor for something */
-	int16_t vector;         /* injected since the last exit, or an enum raised; -1 none */
-	uint32_t site;          /* of the last write: which code that was */
-	int64_t halt_ip;        /* where it halts, EVENT_ABSENT unknown */
-	int64_t since;          /* ns: the last entry; INT64_MIN: it is not in guest mode, as far as is known */
+struct idle_path {
+	int32_t *ns[PATH_ENDS];       /* samples during the prescan, ns */
+	int32_t *rest;                /* for each sample of END_WRITE: time in guest mode from the write to the halt, ns; 0:
+	                               * no halt followed */
+	size_t n[PATH_ENDS], cap[PATH_ENDS], rest_cap;
+	struct typical_times typical; /* result of the prescan */
 };
 
-#define STRETCH_NOWHERE { .vector = -1, .halt_ip = EVENT_ABSENT, .since = INT64_MIN }
+/* State of a vCPU within an episode, which begins with a halt. */
+struct idle_episode {
+	bool idle;       /* no thread of the guest ran since the halt */
+	bool first;      /* the next VM entry is the first after the halt */
+	uint8_t writes;  /* VM exits by a write since the last interrupt; saturates at 2 */
+	bool wrote;      /* the last VM exit was a write */
+	bool calls;      /* the last VM exit was a hypercall */
+	int16_t vector;  /* interrupt injected since the last VM exit, or enum wake_source; -1: none */
+	uint32_t site;   /* code address of the last write */
+	int64_t halt_ip; /* address of the halt instruction; EVENT_ABSENT: unknown */
+	int64_t since;   /* last VM entry, ns; INT64_MIN: not in guest mode, or unknown */
+};
 
-struct halts {
-	struct map index;       /* TID and way -> index in way */
-	struct way *way;
-	size_t ways, way_cap;
-	struct map learner;     /* TID -> struct learner * */
-	struct map prospects;   /* TID -> struct prospects * */
-	struct map site;        /* TID and where it halts (see way_site()) -> how often an interrupt ended that, << 32, and how
-	                         * often something else */
-	struct spots spots;
-	bool injects;           /* which interrupts came in is recorded */
-	struct halt_cpu {
-		int32_t current;        /* TID, -1 unknown */
-		struct learner *last;   /* that was met here, or NULL */
+#define EPISODE_INIT { .vector = -1, .halt_ip = EVENT_ABSENT, .since = INT64_MIN }
+
+struct idle_stats {
+	struct map index;     /* TID and path -> index in path */
+	struct idle_path *path;
+	size_t paths, path_cap;
+	struct map vcpu_by_tid;   /* TID -> struct prescan_vcpu * */
+	struct map followups; /* TID -> struct irq_followups * */
+	struct map site;      /* TID and halt address (see idle_path_site()) -> number of halts ended by an interrupt << 32 |
+	                       * number of other halts */
+	struct poll_sites poll_sites;
+	bool has_injections;  /* the trace contains interrupt injections */
+	struct idle_stats_cpu {
+		int32_t current;      /* TID of the current thread; -1: unknown */
+		struct prescan_vcpu *last; /* vCPU used last on this CPU; NULL: none */
 	} *cpu;
 	uint32_t cpus;
 };
 
-#define HALTS_INIT { .way = NULL }
+#define IDLE_STATS_INIT { .path = NULL }
 
-/* Looking ahead: all events of the host, in order. in_handler: its CPU is in an interrupt's handler. */
-void halts_feed(struct halts *h, const struct event *ev, bool in_handler);
-void halts_finish(struct halts *h);
-void halts_release(struct halts *h);
+/* Prescan: processes an event; to be called with all events of the host in order. in_handler: the CPU is in an interrupt
+ * handler. */
+void idle_stats_feed(struct idle_stats *h, const struct event *ev, bool in_handler);
+void idle_stats_finish(struct idle_stats *h);
+void idle_stats_release(struct idle_stats *h);
 
-/* One vCPU while its events are replayed. */
-struct quiet {
-	bool known;             /* an exit told its reason */
-	bool halted;            /* it left by a halt, and has not been entered since */
-	bool lost;              /* events were lost, and it has neither been entered nor left since */
-	int32_t tid;            /* of its thread */
-	const struct halts *halts;    /* what looking ahead has found, borrowed; or NULL */
-	struct prospects *prospects;  /* of its thread, or NULL */
-	int64_t least;          /* ns: the least time between a switch to its idle thread and a halt */
-	struct halt_stretch at;
-	struct usual usual;     /* of the way that it is on */
-	int64_t spent;          /* ns on that way so far */
-	bool doubt;             /* it was found where a guest may idle without halting (idle_poll_sites.h), and
-	 * nothing tells more yet */
+/* Tracks one vCPU while its events are replayed. */
+struct idle_tracker {
+	bool exits_known;             /* the trace contains exit reasons */
+	bool halted;                  /* the last VM exit was a halt, and no entry followed */
+	bool lost;                    /* events were lost, and no entry or exit followed */
+	int32_t tid;                  /* TID of the vCPU's thread */
+	const struct idle_stats *idle_stats;  /* result of the prescan, borrowed; NULL: none */
+	struct irq_followups *followups;  /* interruptions of the vCPU's thread; NULL: none */
+	int64_t min_halt_ns;          /* shortest time from a switch to the idle thread to a halt, ns; 0: unknown */
+	struct idle_episode at;
+	struct typical_times typical; /* times of the current path */
+	int64_t path_ns;              /* time spent on that path, ns */
+	bool may_poll;                /* last interrupted at a site where a guest may idle without halting
+	                               * (idle_poll_sites.h) */
 };
 
-/* A part of the time in guest mode that has just ended: quiet for `head` ns, then busy, then quiet for `tail` ns.
- * doubt: whether it was busy is not known. */
-struct quiet_split { int64_t head, tail; bool doubt; };
+/* Activity in an interval of guest mode that has just ended: idle for `head` ns, then busy, then idle for `tail` ns.
+ * unsure: it is unknown whether the busy part was busy. */
+struct idle_split { int64_t head, tail; bool unsure; };
 
-void quiet_init(struct quiet *q, const struct halts *h, int32_t tid);
-void quiet_lose(struct quiet *q);                            /* events of its CPU were lost */
-void quiet_inject(struct quiet *q, int64_t vector);
-/* Its thread is woken, by a handler, by a sibling (that, or NULL), or by another thread. */
-void quiet_woken(struct quiet *q, bool by_handler, const struct quiet *sibling);
-void quiet_enter(struct quiet *q, int64_t t);
-struct quiet_split quiet_exit(struct quiet *q, int64_t t, const struct event *ev, unsigned is);  /* is: exit_is() */
+void idle_tracker_init(struct idle_tracker *q, const struct idle_stats *stats, int32_t tid);
+/* Called when events of the vCPU's CPU were lost. */
+void idle_tracker_clear(struct idle_tracker *q);
+void idle_tracker_inject(struct idle_tracker *q, int64_t vector);
+/* Called when the vCPU's thread is woken by a handler, by a sibling vCPU (its tracker), or by another thread (NULL). */
+void idle_tracker_woken(struct idle_tracker *q, bool by_handler, const struct idle_tracker *sibling);
+void idle_tracker_entry(struct idle_tracker *q, int64_t t);
+/* Ends an interval in guest mode and returns its activity. flags: exit_flags() of the event. */
+struct idle_split idle_tracker_exit(struct idle_tracker *q, int64_t t, const struct event *ev, unsigned flags);
 
 #endif

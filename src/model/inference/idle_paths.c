@@ -1,48 +1,52 @@
 #include "model/inference/idle_paths.h"
 
-#define USER_SPACE (INT64_C(1) << 47)  /* of a guest, on all processors that run Linux with 4 levels of pages */
-#define WAITS_LEAST 3
-#define WAITS_MOST 3      /* times as many of all halts as are ended by an interrupt */
-#define WAIT_MOSTLY 9     /* of ten halts there, more are not ended by an interrupt */
+#define USER_SPACE (INT64_C(1) << 47)  /* end of user space in a guest with 4 levels of page tables, on all CPUs that run
+                                        * Linux */
+#define LOCK_WAITS_MIN 3
+#define LOCK_WAITS_MAX 3      /* maximum ratio of the halts not ended by an interrupt to those ended by one */
+#define LOCK_WAIT_SHARE 9     /* minimum ratio of these halts at a site of lock waits */
 
-enum { HALT_BYTES = 4 };  /* an interrupt at a halt finds the guest at the instruction itself or the next one */
-enum { SWITCH_LEAST = 19, SWITCH_MOST = 38 };  /* tenths of the least time to a halt */
+enum { HALT_BYTES = 4 };  /* an interrupt at a halt finds the guest at the halt instruction or the next instruction */
+enum { SWITCH_MIN = 19, SWITCH_MAX = 38 };  /* limits of the time from a write to a halt, in tenths of the shortest time
+                                             * to a halt */
 
-/* ---- where it is */
+/* ---- episodes */
 
-const struct halt_stretch stretch_nowhere = STRETCH_NOWHERE;
+const struct idle_episode episode_none = EPISODE_INIT;
 
-int64_t stretch_way(const struct halt_stretch *s)
+int64_t episode_path(const struct idle_episode *s)
 {
 	if (s->first)
 		return s->vector + 1;
 	if (s->vector >= 0)
-		return WAY_LATER + s->vector;
-	return s->wrote ? (s->writes > 1 ? WAY_WRITES : WAY_WRITE) + (int64_t)s->site : -1;
+		return PATH_LATER + s->vector;
+	return s->wrote ? (s->writes > 1 ? PATH_WRITES : PATH_WRITE) + (int64_t)s->site : -1;
 }
 
-static uint64_t ends_at(const struct halts *h, int64_t tid, int64_t ip)
+static uint64_t halt_ends(const struct idle_stats *h, int64_t tid, int64_t ip)
 {
-	const uint64_t *ends = map_find(&h->site, way_site(tid, ip));
+	const uint64_t *ends = map_find(&h->site, idle_path_site(tid, ip));
 	return ends ? *ends : 0;
 }
 
-/* Is what halts there a thread that waits for a lock?  Where the processor itself injects interrupts, nobody sees them. */
-static bool is_wait(const struct halts *h, int32_t tid, int64_t ip)
+/* Returns true if the halt at that address is by a thread that waits for a lock. False if most halts end without a
+ * recorded injection: then the CPU injects interrupts itself, unrecorded. */
+static bool is_lock_wait(const struct idle_stats *h, int32_t tid, int64_t ip)
 {
 	if (!h || ip == EVENT_ABSENT)
 		return false;
-	const uint64_t here = ends_at(h, tid, ip), all = ends_at(h, tid, SITE_ALL), others = here & UINT32_MAX;
-	return others >= WAITS_LEAST && others > (here >> 32) * WAIT_MOSTLY && (all & UINT32_MAX) <= (all >> 32) * WAITS_MOST;
+	const uint64_t here = halt_ends(h, tid, ip), all = halt_ends(h, tid, SITE_ALL), others = here & UINT32_MAX;
+	return others >= LOCK_WAITS_MIN && others > (here >> 32) * LOCK_WAIT_SHARE &&
+	       (all & UINT32_MAX) <= (all >> 32) * LOCK_WAITS_MAX;
 }
 
-enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, int32_t tid, const struct event *ev,
-                          unsigned is)
+enum interval_end episode_interval_end(const struct idle_episode *s, const struct idle_stats *h, int32_t tid,
+                                       const struct event *ev, unsigned flags)
 {
 	int64_t ip = ev->kvm.ip;
-	switch ((enum exit_class)(is & EXIT_CLASS)) {
+	switch ((enum exit_class)(flags & EXIT_CLASS)) {
 	case EXIT_HALT:
-		return is_wait(h, tid, ip) ? END_THREAD : END_HALT;
+		return is_lock_wait(h, tid, ip) ? END_THREAD : END_HALT;
 	case EXIT_TIMER:
 		return END_WRITE;
 	case EXIT_INTERRUPT:
@@ -56,54 +60,54 @@ enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, i
 	return END_THREAD;
 }
 
-void stretch_woken(struct halt_stretch *s, bool by_handler, const struct halt_stretch *sibling)
+void episode_woken(struct idle_episode *s, bool by_handler, const struct idle_episode *sibling)
 {
 	if (s->since != INT64_MIN)
 		return;
 	if (by_handler || !sibling)
-		s->vector = by_handler ? RAISED_BY_HANDLER : RAISED_BY_THREAD;
+		s->vector = by_handler ? WOKEN_BY_HANDLER : WOKEN_BY_THREAD;
 	else
-		s->vector = sibling->calls ? -1 : RAISED_BY_SIBLING;  /* it calls: a lock is free */
+		s->vector = sibling->calls ? -1 : WOKEN_BY_SIBLING;  /* sibling made a hypercall: it released the lock */
 }
 
-bool stretch_sends(struct halt_stretch *s)
+bool episode_ipi(struct idle_episode *s)
 {
 	if (!s->wrote || s->since != INT64_MIN)
 		return false;
-	s->quiet = s->wrote = false;
+	s->idle = s->wrote = false;
 	return true;
 }
 
-/* ---- ways */
+/* ---- paths */
 
-uint64_t way_key(int64_t tid, int64_t way)
+uint64_t idle_path_key(int64_t tid, int64_t path)
 {
-	return (uint64_t)tid << 32 | (uint64_t)way;
+	return (uint64_t)tid << 32 | (uint64_t)path;
 }
 
-uint64_t way_site(int64_t tid, int64_t ip)
+uint64_t idle_path_site(int64_t tid, int64_t ip)
 {
-	return way_key(tid, (int64_t)((uint64_t)ip & UINT32_MAX));
+	return idle_path_key(tid, (int64_t)((uint64_t)ip & UINT32_MAX));
 }
 
-const struct way *way_find(const struct halts *h, int64_t tid, int64_t way)
+const struct idle_path *idle_path_find(const struct idle_stats *h, int64_t tid, int64_t path)
 {
-	const uint64_t *slot = h && way >= 0 ? map_find(&h->index, way_key(tid, way)) : NULL;
-	return slot ? &h->way[*slot] : NULL;
+	const uint64_t *slot = h && path >= 0 ? map_find(&h->index, idle_path_key(tid, path)) : NULL;
+	return slot ? &h->path[*slot] : NULL;
 }
 
-int64_t way_least(const struct halts *h, int32_t tid)
+int64_t idle_path_min_halt(const struct idle_stats *h, int32_t tid)
 {
-	const struct way *w = way_find(h, tid, WAY_HALT);
-	return w ? w->usual.head : 0;
+	const struct idle_path *w = idle_path_find(h, tid, PATH_HALT);
+	return w ? w->typical.head : 0;
 }
 
-bool way_is_short(int64_t rest, int64_t least)
+bool idle_path_is_short(int64_t rest, int64_t min_halt)
 {
-	return rest <= least * SWITCH_LEAST / 10;
+	return rest <= min_halt * SWITCH_MIN / 10;
 }
 
-bool way_is_switch(int64_t rest, int64_t least)
+bool idle_path_is_switch(int64_t rest, int64_t min_halt)
 {
-	return !way_is_short(rest, least) && rest <= least * SWITCH_MOST / 10;
+	return !idle_path_is_short(rest, min_halt) && rest <= min_halt * SWITCH_MAX / 10;
 }

@@ -1,5 +1,5 @@
-/* The stretches that begin with a halt, and the ways through them. Private to idle_inference.c, which learns them, and
- * guest_idle_tracker.c, which asks. */
+/* Episodes that begin with a halt, and the paths through the guest's idle code; private to idle_inference.c, which
+ * learns the paths, and guest_idle_tracker.c, which uses them. */
 #ifndef STEALSCOPE_MODEL_INFERENCE_IDLE_PATHS_H
 #define STEALSCOPE_MODEL_INFERENCE_IDLE_PATHS_H
 
@@ -7,53 +7,58 @@
 
 #define NO_LIMIT (INT64_MAX / 4)
 
-/* Ways are numbered: by the vector that came in first, or later, by the site of a write and whether it was the first. */
-enum { SITE_BITS = 21, WAY_LATER = 512, WAY_HALT = 1024, WAY_WRITE = 1 << SITE_BITS, WAY_WRITES = 2 << SITE_BITS };
+/* Path numbers. A path is identified by the vector injected first after the halt (vector + 1), by a vector injected
+ * later (PATH_LATER + vector), or by the address of a write, separately for the first write and later writes. */
+enum { SITE_BITS = 21, PATH_LATER = 512, PATH_HALT = 1024, PATH_WRITE = 1 << SITE_BITS, PATH_WRITES = 2 << SITE_BITS };
 
-/* Instead of vectors, where these were not recorded: who raised the interrupt. */
-enum raised { RAISED_BY_HANDLER = 256, RAISED_BY_SIBLING, RAISED_BY_THREAD };
+/* Kind of waker; replaces the vector if injections are not recorded. */
+enum wake_source { WOKEN_BY_HANDLER = 256, WOKEN_BY_SIBLING, WOKEN_BY_THREAD };
 
-extern const struct halt_stretch stretch_nowhere;
-/* Its thread is woken; as quiet_woken(). */
-void stretch_woken(struct halt_stretch *s, bool by_handler, const struct halt_stretch *sibling);
-static inline void stretch_enter(struct halt_stretch *s, int64_t t)
+extern const struct idle_episode episode_none;
+/* Called when the vCPU's thread is woken; arguments as for idle_tracker_woken(). */
+void episode_woken(struct idle_episode *s, bool by_handler, const struct idle_episode *sibling);
+static inline void episode_entry(struct idle_episode *s, int64_t t)
 {
 	if (s->first || s->vector >= 0)
 		s->writes = 0;
 	s->since = t;
 }
-/* The way that an entry has begun; -1: it goes on where it was. */
-int64_t stretch_way(const struct halt_stretch *s);
-/* is: exit_is() of the event. */
-enum part_end stretch_end(const struct halt_stretch *s, const struct halts *h, int32_t tid, const struct event *ev,
-                          unsigned is);
-static inline void stretch_exit(struct halt_stretch *s, enum part_end end, bool quiet, const struct event *ev, unsigned is)
+/* Returns the path that begins with this VM entry; -1: the current path continues. */
+int64_t episode_path(const struct idle_episode *s);
+/* Classifies the end of an interval in guest mode. flags: exit_flags() of the event. */
+enum interval_end episode_interval_end(const struct idle_episode *s, const struct idle_stats *h, int32_t tid,
+                                       const struct event *ev, unsigned flags);
+static inline void episode_exit(struct idle_episode *s, enum interval_end end, bool quiet, const struct event *ev,
+                                unsigned flags)
 {
-	s->quiet = quiet || end == END_HALT || end == END_AT_HALT;
+	s->idle = quiet || end == END_HALT || end == END_AT_HALT;
 	s->first = end == END_HALT;
 	s->wrote = end == END_WRITE;
 	if (s->first)
 		s->halt_ip = ev->kvm.ip;
 	if (s->wrote) {
 		s->writes = s->writes ? 2 : 1;
-		s->site = (uint32_t)((uint64_t)ev->kvm.ip & (WAY_WRITE - 1));
+		s->site = (uint32_t)((uint64_t)ev->kvm.ip & (PATH_WRITE - 1));
 	}
-	s->calls = is & EXIT_CALL;
+	s->calls = flags & EXIT_CALL;
 	s->vector = -1;
 	s->since = INT64_MIN;
 }
-/* Its last write was an interrupt to a sibling, which mostly a thread sends. */
-bool stretch_sends(struct halt_stretch *s);
+/* Called when the vCPU sent an IPI to a sibling: that was its last write. Returns false if the last exit was not a
+ * write. Usually it is threads that send IPIs. */
+bool episode_ipi(struct idle_episode *s);
 
-uint64_t way_key(int64_t tid, int64_t way);
+uint64_t idle_path_key(int64_t tid, int64_t path);
 #define SITE_ALL INT64_C(-1)
-uint64_t way_site(int64_t tid, int64_t ip);  /* SITE_ALL: of all its halts */
-const struct way *way_find(const struct halts *h, int64_t tid, int64_t way);  /* NULL: nobody has seen it */
-/* The least time between a switch to the idle thread and a halt. */
-int64_t way_least(const struct halts *h, int32_t tid);
-/* From a write to the halt: longer than the way from the idle loop, which stops the tick and halts, but over long before
- * anything else than a switch away from the thread that wrote could have happened. */
-bool way_is_switch(int64_t rest, int64_t least);
-bool way_is_short(int64_t rest, int64_t least);  /* shorter than any such switch */
+/* Returns the key of a halt address in idle_stats.site; SITE_ALL: key for all halts of the TID. */
+uint64_t idle_path_site(int64_t tid, int64_t ip);
+/* Returns the path; NULL: not found in the prescan. */
+const struct idle_path *idle_path_find(const struct idle_stats *h, int64_t tid, int64_t path);
+/* Returns the shortest time from a switch to the idle thread to a halt, ns; 0: unknown. */
+int64_t idle_path_min_halt(const struct idle_stats *h, int32_t tid);
+/* Returns true if the time from a write to the halt fits a switch away from the thread that wrote: longer than from the
+ * idle loop, which stops the tick and halts, but too short for anything else. */
+bool idle_path_is_switch(int64_t rest, int64_t min_halt);
+bool idle_path_is_short(int64_t rest, int64_t min_halt);  /* Returns true if that time is shorter than any such switch. */
 
 #endif

@@ -2,12 +2,13 @@
 
 #include "model/state/exit_reasons.h"
 
-#define CELLS_MOST 65536  /* a guest chooses where it is */
+#define CELLS_MAX 65536  /* limited, because the guest determines the addresses */
 
-enum { CELL_BITS = 5 };    /* a loop that waits has few instructions */
-enum { OFTEN = 8 };        /* times that it is found in a cell: no chance */
-enum { PART = 4 };         /* and one of so many of all times in its kernel */
-enum { HALTS = 10 };       /* one halt for so many times there: who idles elsewhere halts more often */
+enum { CELL_BITS = 5 };    /* log2 of the size of a cell, bytes; a polling loop has few instructions */
+enum { FOUND_MIN = 8 };        /* minimum number of interruptions in a cell */
+enum { FOUND_PART = 4 };         /* minimum share, 1/FOUND_PART, of all interruptions of the vCPU in the kernel */
+enum { HALT_RATIO = 10 };       /* minimum number of interruptions per halt: a guest that idles elsewhere halts more
+                                 * often */
 
 static uint64_t cell_of(int64_t tid, int64_t ip)
 {
@@ -20,43 +21,45 @@ static uint64_t count_of(const struct map *m, uint64_t key)
 	return n ? *n : 0;
 }
 
-/* The instruction of its kernel at which something that it did not do stopped it; 0 elsewhere, or EVENT_ABSENT. */
-static int64_t stopped_at(const struct event *ev, unsigned is)
+/* Returns the kernel instruction at which an external event stopped the guest; 0: elsewhere; EVENT_ABSENT: unknown. */
+static int64_t stopped_at(const struct event *ev, unsigned flags)
 {
-	return (is & (EXIT_CLASS | EXIT_WINDOW)) == EXIT_INTERRUPT ? exit_kernel_address(ev) : 0;
+	return (flags & (EXIT_CLASS | EXIT_WINDOW)) == EXIT_INTERRUPT ? exit_kernel_address(ev) : 0;
 }
 
-void spots_feed(struct spots *s, int64_t tid, const struct event *ev, unsigned is)
+void poll_sites_feed(struct poll_sites *s, int64_t tid, const struct event *ev, unsigned flags)
 {
-	const int64_t ip = stopped_at(ev, is);
-	if ((is & EXIT_CLASS) == EXIT_HALT)
+	const int64_t ip = stopped_at(ev, flags);
+	if ((flags & EXIT_CLASS) == EXIT_HALT)
 		++*map_put(&s->halts, (uint64_t)tid, NULL);
-	if (ip != 0 && ip != EVENT_ABSENT && (s->found.len < CELLS_MOST || map_find(&s->found, cell_of(tid, ip))))
+	if (ip != 0 && ip != EVENT_ABSENT && (s->found.len < CELLS_MAX || map_find(&s->found, cell_of(tid, ip))))
 		++*map_put(&s->found, cell_of(tid, ip), NULL);
 }
 
-void spots_finish(struct spots *s)
+void poll_sites_finish(struct poll_sites *s)
 {
-	struct map in_kernel = MAP_INIT, doubted = MAP_INIT;  /* TID -> how often it was found at all; cells */
+	struct map in_kernel = MAP_INIT, ambiguous = MAP_INIT;  /* in_kernel: TID -> number of interruptions; ambiguous:
+	                                                         * cells that remain */
 	uint64_t cell, n;
 	for (size_t at = 0; map_each(&s->found, &at, &cell, &n); )
 		*map_put(&in_kernel, cell >> 32, NULL) += n;
 	for (size_t at = 0; map_each(&s->found, &at, &cell, &n); )
-		if (n >= OFTEN && n >= count_of(&in_kernel, cell >> 32) / PART && n >= count_of(&s->halts, cell >> 32) * HALTS)
-			*map_put(&doubted, cell, NULL) = n;
+		if (n >= FOUND_MIN && n >= count_of(&in_kernel, cell >> 32) / FOUND_PART &&
+		    n >= count_of(&s->halts, cell >> 32) * HALT_RATIO)
+			*map_put(&ambiguous, cell, NULL) = n;
 	map_release(&in_kernel);
-	spots_release(s);
-	s->found = doubted;
+	poll_sites_release(s);
+	s->found = ambiguous;
 }
 
-void spots_release(struct spots *s)
+void poll_sites_release(struct poll_sites *s)
 {
 	map_release(&s->found);
 	map_release(&s->halts);
 }
 
-bool spots_has(const struct spots *s, int64_t tid, const struct event *ev, unsigned is)
+bool poll_sites_contain(const struct poll_sites *s, int64_t tid, const struct event *ev, unsigned flags)
 {
-	const int64_t ip = stopped_at(ev, is);
+	const int64_t ip = stopped_at(ev, flags);
 	return ip != 0 && ip != EVENT_ABSENT && map_find(&s->found, cell_of(tid, ip));
 }

@@ -1,12 +1,11 @@
-/* Where in its kernel a guest is found that does not halt.
+/* Sites in a guest's kernel where it may idle without halting.
  *
- * A guest that has nothing to do halts, and its host sees that; unless it waits in a loop (idle=poll), or its halts do not
- * leave guest mode (cpu-pm).  Then an idle CPU of it looks like a busy one, but for this: whenever an interrupt stops it,
- * it is at the same few instructions of its kernel.  So may be one that clears pages, or spins: found there, it is in
- * doubt, until it is found in user space or does what only a thread does.  Looking ahead counts where each vCPU is found.
+ * With idle=poll, or if halts do not exit (cpu-pm), an idle CPU of a guest looks busy to the host, except that each
+ * interrupt stops it at the same few instructions of its kernel. Code that clears pages or spins does the same. So the
+ * state of a guest interrupted there is unknown until the guest is interrupted in user space or does something that only
+ * a thread does. The prescan counts where each vCPU is interrupted.
  *
- * O(1) per exit.  Memory: 17 bytes and more per cell of the kernel's code while looking ahead, at most
- * CELLS_MOST of a trace. */
+ * Cost: O(1) per exit. Memory during the prescan: 17 bytes and more per cell of kernel code, at most CELLS_MAX cells. */
 #ifndef STEALSCOPE_MODEL_INFERENCE_IDLE_POLL_SITES_H
 #define STEALSCOPE_MODEL_INFERENCE_IDLE_POLL_SITES_H
 
@@ -15,19 +14,21 @@
 #include "base/map.h"
 #include "trace/trace.h"
 
-struct spots {
-	struct map found;       /* TID and cell of its kernel's code -> how often it was interrupted there */
-	struct map halts;       /* TID -> how often it halted */
+struct poll_sites {
+	struct map found; /* TID and cell of kernel code -> number of interruptions there */
+	struct map halts; /* TID -> number of halts */
 };
 
-void spots_feed(struct spots *s, int64_t tid, const struct event *ev, unsigned is);  /* EV_KVM_EXIT; is: exit_is() */
-void spots_finish(struct spots *s);  /* of all cells, those are left that are in doubt */
-void spots_release(struct spots *s);
-/* The guest was left where it is found so often that nobody knows whether it works there. */
-bool spots_has(const struct spots *s, int64_t tid, const struct event *ev, unsigned is);
-static inline bool spots_doubt(const struct spots *s, int64_t tid, const struct event *ev, unsigned is)
+/* Processes an EV_KVM_EXIT of the prescan. flags: exit_flags() of the event. */
+void poll_sites_feed(struct poll_sites *s, int64_t tid, const struct event *ev, unsigned flags);
+/* Drops all cells except those where idle and busy cannot be distinguished. */
+void poll_sites_finish(struct poll_sites *s);
+void poll_sites_release(struct poll_sites *s);
+/* Returns true if the exit was in such a cell. */
+bool poll_sites_contain(const struct poll_sites *s, int64_t tid, const struct event *ev, unsigned flags);
+static inline bool poll_sites_match(const struct poll_sites *s, int64_t tid, const struct event *ev, unsigned flags)
 {
-	return s->found.len && spots_has(s, tid, ev, is);
+	return s->found.len && poll_sites_contain(s, tid, ev, flags);
 }
 
 #endif

@@ -1,9 +1,9 @@
-/* What followed when a guest was interrupted by something that was not for it: how much longer it went on, in guest mode,
- * until it did something itself, and what that was.
+/* Records the guest's activity after an interrupt of the host: time in guest mode until its next own action, and that
+ * action.
  *
- * An interrupt for the host stops a guest anywhere, so what it was doing then shows only in what it does next.  Looking
- * ahead keeps that for each of them.  O(1) per event.  Memory: 16 bytes per interrupted stretch of guest mode, of those
- * events that are looked at (START_EVENTS). */
+ * An interrupt for the host stops a guest anywhere, so only the guest's next action shows what it was doing. The prescan
+ * stores that action for each interruption. O(1) per event. Memory: 16 bytes per interruption, among the events that the
+ * prescan reads (PRESCAN_EVENTS). */
 #ifndef STEALSCOPE_MODEL_INFERENCE_POST_IRQ_ACTIVITY_H
 #define STEALSCOPE_MODEL_INFERENCE_POST_IRQ_ACTIVITY_H
 
@@ -13,37 +13,40 @@
 
 #include "base/map.h"
 
-#define PROSPECT_NONE 0xff  /* events were lost, an interrupt came in first, or the trace was over */
+#define FOLLOWUP_NONE 0xff  /* no action: events were lost, an interrupt was injected first, or the trace ended */
 
-struct prospect {
-	int64_t at;             /* when it left guest mode: ns, clock of the host's trace */
-	int32_t rest;           /* ns in guest mode from then on */
-	uint8_t end;            /* enum part_end, or PROSPECT_NONE */
-	bool sent;              /* what it wrote then was an interrupt to a sibling */
-	int16_t vector;         /* of the interrupt that came in first, -1 none */
+struct irq_followup {
+	int64_t at;     /* time of the VM exit, ns of the host's trace */
+	int32_t rest;   /* time in guest mode from that exit to the action, ns */
+	uint8_t end;    /* action: enum interval_end, or FOLLOWUP_NONE */
+	bool sent;      /* the action is a write that sent an IPI to a sibling */
+	int16_t vector; /* interrupt injected before any action; -1: none */
 };
 
-/* Of one thread, in the order of time. */
-struct prospects {
-	struct prospect *one;
+/* Interruptions of one thread, in order of time. */
+struct irq_followups {
+	struct irq_followup *item;
 	size_t n, cap;
-	size_t open;            /* from here on they wait for their end */
-	int64_t guest;          /* ns in guest mode since the first of those */
-	bool sends;             /* some of its writes are interrupts to siblings */
-	size_t next;            /* replaying: the first that was not passed */
+	size_t first_open; /* index of the first interruption without an action */
+	int64_t guest;     /* time in guest mode since that interruption, ns */
+	bool sends;        /* some of its writes send IPIs to siblings */
+	size_t next;       /* replay: index of the next interruption */
 };
 
-/* Those of a thread in a map by TID, which owns them. */
-struct prospects *prospects_make(struct map *all, int64_t tid);
-struct prospects *prospects_of(const struct map *all, int64_t tid);  /* NULL: there are none */
-void prospects_release(struct map *all);
+/* Creates the list of a thread in a map by TID, which owns the list. */
+struct irq_followups *irq_followups_create(struct map *all, int64_t tid);
+/* Returns the list of a thread; NULL: none. */
+struct irq_followups *irq_followups_find(const struct map *all, int64_t tid);
+void irq_followups_release(struct map *all);
 
-void prospects_left(struct prospects *p, int64_t t);   /* it left guest mode so that one wants to know what follows */
-void prospects_sent(struct prospects *p);              /* that was to send an interrupt */
-void prospects_ran(struct prospects *p, int64_t ns);
-/* The guest did something; PROSPECT_NONE: nobody will know, since that interrupt came in, or events were lost (-1). */
-void prospects_end(struct prospects *p, uint8_t end, int16_t vector);
-/* That of the interrupt at t, NULL unknown; later ones are asked for later. */
-const struct prospect *prospects_at(struct prospects *p, int64_t t);
+/* Adds an interruption, or a write, to be completed by the next action. */
+void irq_followups_add(struct irq_followups *p, int64_t t);
+void irq_followups_ipi(struct irq_followups *p);              /* Marks the last item: its write sent an IPI. */
+void irq_followups_ran(struct irq_followups *p, int64_t ns);
+/* Completes all pending items with the action `end`. FOLLOWUP_NONE: no action, because `vector` was injected, or (-1)
+ * events were lost. */
+void irq_followups_end(struct irq_followups *p, uint8_t end, int16_t vector);
+/* Returns the item at time t; NULL: unknown. t must not decrease between calls. */
+const struct irq_followup *irq_followups_at(struct irq_followups *p, int64_t t);
 
 #endif

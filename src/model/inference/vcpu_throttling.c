@@ -8,12 +8,14 @@
 #include "model/state/state.h"
 
 #define NEVER INT64_MAX
-#define IDLE_LEAST 1000000   /* ns: a CPU that its last thread has left to nobody, while that can run */
-#define LEFT_LEAST 20000000  /* ns: longer than a wakeup, and than the slice of a light task with a slow tick */
-#define LOOK_APART 1000000   /* ns: less than any tick; what comes sooner is of the same interrupt, or waited for its end */
-#define PAUSE_LEAST 5000000  /* ns: longer than the monitor needs a vCPU for its own errands */
-#define FAR_LESS 10          /* nice levels: a tenth of the weight */
-#define PERIOD_MOST 1000000000  /* ns: of a quota, as long as the kernel lets it be */
+#define IDLE_MIN 1000000   /* minimum time, ns, that a CPU must be idle while a thread waits for it, to be evidence */
+#define LIGHT_MIN 20000000  /* minimum time with a light task, ns: longer than a wakeup, and than the slice of a light
+                             * task with a slow tick */
+#define INTERRUPTS_APART 1000000   /* ns, less than any tick period; closer interrupts count as one: the second had to
+                                    * wait for the first */
+#define PAUSE_MIN 5000000  /* minimum length of a pause, ns: longer than the VMM needs a vCPU thread for its own work */
+#define FAR_LESS 10          /* difference of nice levels that means 1/10 of the weight */
+#define PERIOD_MAX 1000000000  /* longest period of a quota that the kernel allows, ns */
 
 static int8_t nice_of(const struct event *ev)
 {
@@ -21,421 +23,430 @@ static int8_t nice_of(const struct event *ev)
 	return prio == EVENT_ABSENT || prio > 19 ? NICE_UNKNOWN : prio < -20 ? NICE_RT : (int8_t)prio;
 }
 
-static void tell(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum out_reason why)
+static void write_out_by(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum out_reason why)
 {
-	if (v->limits.attr == HISTORY_NONE)
-		v->limits.attr = cpu_attribute(v->vm, v->number, CPU_OUT_BY);
-	sink_set_at(&m->sink, from, v->limits.attr, why);
+	if (v->throttling.attr == HISTORY_NONE)
+		v->throttling.attr = cpu_attribute(v->vm, v->number, CPU_OUT_BY);
+	sink_set_at(&m->sink, from, v->throttling.attr, why);
 	if (to != NEVER)
-		sink_set_at(&m->sink, to, v->limits.attr, HISTORY_NULL);
-	v->limits.told = to != NEVER ? to : from;
+		sink_set_at(&m->sink, to, v->throttling.attr, HISTORY_NULL);
+	v->throttling.written_until = to != NEVER ? to : from;
 }
 
-/* ---- quota */
+/* ---- CFS quota */
 
-static void close_piece(struct left *l, int64_t now)
+static void close_interval(struct run_levels *l, int64_t now)
 {
-	const struct quota_span piece = { l->since, l->level == LEVEL_IDLE ? l->stirred : now, now, l->look[0] };
-	const int64_t lasted = piece.to - piece.from;
+	const struct vcpu_run_interval interval = {
+		l->since, l->level == LEVEL_IDLE ? l->active_since : now, now, l->interrupt[0] };
+	const int64_t lasted = interval.to - interval.from;
 	if (l->level == LEVEL_NONE)
 		return;
-	l->levels |= UINT64_C(1) << l->level;
-	l->last[l->level] = piece;
-	if (l->level == LEVEL_IDLE ? lasted >= IDLE_LEAST : lasted >= LEFT_LEAST && piece.looked != INT64_MIN)
-		l->proof[l->level] = piece;
+	l->seen |= UINT64_C(1) << l->level;
+	l->last[l->level] = interval;
+	if (l->level == LEVEL_IDLE ? lasted >= IDLE_MIN : lasted >= LIGHT_MIN && interval.interrupted != INT64_MIN)
+		l->proof[l->level] = interval;
 }
 
-/* From now on the CPU is with such a one. */
-static void begin_piece(struct left *l, int64_t now, int64_t tid, int8_t level)
+/* Begins the interval of the task that the CPU runs now. */
+static void begin_interval(struct run_levels *l, int64_t now, int64_t tid, int8_t level)
 {
-	const struct left_turn *turn = &l->turn;
-	const bool back = tid != 0 && tid == turn->tid && level == turn->level && now - turn->until < LOOK_APART;
-	l->stirred = now;
-	l->since = back ? turn->since : now;
+	const struct run_slice *slice = &l->slice;
+	const bool back = tid != 0 && tid == slice->tid && level == slice->level && now - slice->until < INTERRUPTS_APART;
+	l->active_since = now;
+	l->since = back ? slice->since : now;
 	l->level = level;
-	for (int i = 0; i < LOOKS; i++)
-		l->look[i] = back ? turn->look[i] : INT64_MIN;
+	for (int i = 0; i < INTERRUPTS_MIN; i++)
+		l->interrupt[i] = back ? slice->interrupt[i] : INT64_MIN;
 }
 
-static void close_turn(struct left *l, int64_t now, int64_t tid)
+static void close_slice(struct run_levels *l, int64_t now, int64_t tid)
 {
-	if (tid == 0 || l->level == LEVEL_NONE || now - l->since < LOOK_APART)
+	if (tid == 0 || l->level == LEVEL_NONE || now - l->since < INTERRUPTS_APART)
 		return;
-	l->turn = (struct left_turn){ .tid = tid, .level = l->level, .since = l->since, .until = now };
-	memcpy(l->turn.look, l->look, sizeof l->look);
-	if (now - l->since >= LEFT_LEAST)
-		l->long_turn = l->turn;
+	l->slice = (struct run_slice){ .tid = tid, .level = l->level, .since = l->since, .until = now };
+	memcpy(l->slice.interrupt, l->interrupt, sizeof l->interrupt);
+	if (now - l->since >= LIGHT_MIN)
+		l->long_slice = l->slice;
 }
 
-/* Can the scheduler make it leave as soon as an interrupt is over?  Not a thread that stays in the kernel. */
+/* Returns the level of a thread that an interrupt can preempt; LEVEL_NONE for kernel threads. */
 static int8_t level_of(const struct thread *th, int8_t nice)
 {
 	return th && !th->in_kernel && nice >= -20 && nice <= 19 ? (int8_t)(nice + 20) : LEVEL_NONE;
 }
 
-void limits_look(struct cpu *c, int64_t now)
+void throttling_interrupt(struct cpu *c, int64_t now)
 {
-	struct left *l = c->left;
-	if (!l || now - l->since < LOOK_APART || now < l->look[LOOKS - 1] + LOOK_APART)
+	struct run_levels *l = c->run_levels;
+	if (!l || now - l->since < INTERRUPTS_APART || now < l->interrupt[INTERRUPTS_MIN - 1] + INTERRUPTS_APART)
 		return;
-	if (l->level == LEVEL_IDLE && l->silence < LOOK_APART)  /* it may have been held up in another one until now */
+	/* the CPU may have been held up in the previous interrupt until now */
+	if (l->level == LEVEL_IDLE && l->pause_ns < INTERRUPTS_APART)
 		return;
-	memmove(l->look, l->look + 1, sizeof l->look - sizeof *l->look);
-	l->look[LOOKS - 1] = now;
+	memmove(l->interrupt, l->interrupt + 1, sizeof l->interrupt - sizeof *l->interrupt);
+	l->interrupt[INTERRUPTS_MIN - 1] = now;
 }
 
-void limits_switch(struct machine *mc, struct cpu *c, struct thread *next, const struct event *ev)
+void throttling_switch(struct machine *mc, struct cpu *c, struct thread *next, const struct event *ev)
 {
 	const int8_t nice = nice_of(ev);
 	if (mc->parent)
 		return;
 	if (next)
-		thread_nice(mc, next, nice);
-	if (!mc->candidate.len)  /* none of its threads is a vCPU */
+		thread_set_nice(mc, next, nice);
+	if (!mc->candidate.len)  /* no thread of this machine is a vCPU */
 		return;
-	if (!c->left) {
-		c->left = mem_new(1, sizeof *c->left);
-		c->left->level = LEVEL_NONE;
+	if (!c->run_levels) {
+		c->run_levels = mem_new(1, sizeof *c->run_levels);
+		c->run_levels->level = LEVEL_NONE;
 	}
-	close_piece(c->left, mc->model->sink.now);
-	close_turn(c->left, mc->model->sink.now, ev->sw.prev_tid);
-	begin_piece(c->left, mc->model->sink.now, ev->sw.next_tid, ev->sw.next_tid == 0 ? LEVEL_IDLE : level_of(next, nice));
+	close_interval(c->run_levels, mc->model->sink.now);
+	close_slice(c->run_levels, mc->model->sink.now, ev->sw.prev_tid);
+	begin_interval(c->run_levels, mc->model->sink.now, ev->sw.next_tid,
+	               ev->sw.next_tid == 0 ? LEVEL_IDLE : level_of(next, nice));
 }
 
-void limits_doubt(struct cpu *c)
+void throttling_clear_cpu(struct cpu *c)
 {
-	if (!c->left)
+	if (!c->run_levels)
 		return;
-	*c->left = (struct left){ .level = LEVEL_NONE };
+	*c->run_levels = (struct run_levels){ .level = LEVEL_NONE };
 }
 
-/* The heaviest level that is so many nice levels lighter than a thread. */
+/* Returns the heaviest level that is `by` nice levels lighter than the thread. */
 static int lighter_than(int8_t nice, int by)
 {
 	int level = nice == NICE_UNKNOWN ? LEVEL_IDLE : nice == NICE_RT ? 0 : nice + 20 + by;
 	return level < LEVEL_IDLE ? level : LEVEL_IDLE;
 }
 
-/* A bit for each that it was left to, from the heaviest of these on. */
-static uint64_t levels_from(const struct left *left, int heaviest)
+/* Returns the bit set of the recorded levels, starting with `heaviest`. */
+static uint64_t levels_lighter(const struct run_levels *levels, int heaviest)
 {
-	return left->levels >> heaviest << heaviest;
+	return levels->seen >> heaviest << heaviest;
 }
 
-/* Does it prove that a thread which waits since `out` may not run? */
-static bool proves(const struct quota_span *piece, int level, const struct limits *l)
+/* Returns true if the interval proves that the waiting thread is not allowed to run. */
+static bool interval_proves(const struct vcpu_run_interval *interval, int level, const struct throttling *l)
 {
-	const int64_t from = piece->from > l->out ? piece->from : l->out;
-	const bool idle = level == LEVEL_IDLE, chosen = idle && piece->from >= l->out;
-	if (piece->to - from < (idle && !l->arrives ? IDLE_LEAST : LEFT_LEAST))
+	const int64_t from = interval->from > l->waiting_since ? interval->from : l->waiting_since;
+	const bool idle = level == LEVEL_IDLE, chosen = idle && interval->from >= l->waiting_since;
+	if (interval->to - from < (idle && !l->may_be_moving ? IDLE_MIN : LIGHT_MIN))
 		return false;
-	return chosen || (piece->looked >= from && !(idle && l->arrives));
+	return chosen || (interval->interrupted >= from && !(idle && l->may_be_moving));
 }
 
-static bool is_proved(const struct left *left, int heaviest, const struct limits *l)
+static bool is_quota_proved(const struct run_levels *levels, int heaviest, const struct throttling *l)
 {
-	for (uint64_t left_to = levels_from(left, heaviest); left_to; left_to &= left_to - 1) {
-		const int level = __builtin_ctzll(left_to);
-		if (proves(&left->proof[level], level, l))
+	for (uint64_t remaining = levels_lighter(levels, heaviest); remaining; remaining &= remaining - 1) {
+		const int level = __builtin_ctzll(remaining);
+		if (interval_proves(&levels->proof[level], level, l))
 			return true;
 	}
 	return false;
 }
 
-void limits_timer(struct machine *mc, const struct event *ev)
+void throttling_timer(struct machine *mc, const struct event *ev)
 {
-	if (mc->refills && ev->timer.timer != EVENT_ABSENT)
-		refills_expire(mc->refills, ev->timer.timer, mc->model->sink.now);
+	if (mc->timer_expiries && ev->timer.timer != EVENT_ABSENT)
+		timer_expiries_add(mc->timer_expiries, ev->timer.timer, mc->model->sink.now);
 }
 
-/* When the timer of its quota expired, or of a sibling's, which is mostly the same, behind which it gets the CPU that was
- * idle while it waited for long enough; NEVER: nothing tells of one. */
-static int64_t released_at(const struct model *m, const struct vcpu *v, const struct quota_span *idle)
+/* Returns the expiry of the refill timer of this vCPU, or of a sibling (usually the same), if the vCPU gets the CPU
+ * right after it and the CPU was idle for long enough before it; NEVER: none. */
+static int64_t refill_before_run(const struct model *m, const struct vcpu *v, const struct vcpu_run_interval *idle)
 {
-	const struct refills *refills = v->vm->parent->refills;
-	const int64_t now = m->sink.now, from = idle->from > v->limits.out ? idle->from : v->limits.out;
-	for (uint32_t i = 0; i < v->vm->cpus && refills && idle->over == now; i++) {
+	const struct timer_expiries *refills = v->vm->parent->timer_expiries;
+	const int64_t now = m->sink.now, since = v->throttling.waiting_since, from = idle->from > since ? idle->from : since;
+	for (uint32_t i = 0; i < v->vm->cpus && refills && idle->end == now; i++) {
 		const uint32_t other = v->vm->cpu[i].vcpu;
-		const struct refill *f = other == NONE ? NULL : &m->vcpu[other].limits.refill;
-		const int64_t expired = f ? refill_at(f, refills, v->limits.out, now) : NEVER;
-		if (expired != NEVER && expired - from >= IDLE_LEAST && now - expired <= f->latest)
+		const struct quota_timer *f = other == NONE ? NULL : &m->vcpu[other].throttling.refill_timer;
+		const int64_t expired = f ? quota_timer_refill(f, refills, since, now) : NEVER;
+		if (expired != NEVER && expired - from >= IDLE_MIN && now - expired <= f->latest)
 			return expired;
 	}
 	return NEVER;
 }
 
-static void learn_refill(struct machine *host, struct refill *refill, int64_t out, int64_t now)
+static void learn_refill(struct machine *host, struct quota_timer *refill, int64_t out, int64_t now)
 {
-	if (!host->refills) {
-		host->refills = mem_new(1, sizeof *host->refills);
-		host->refills->since = now;
+	if (!host->timer_expiries) {
+		host->timer_expiries = mem_new(1, sizeof *host->timer_expiries);
+		host->timer_expiries->since = now;
 	}
-	refill_learn(refill, host->refills, out, now);
+	quota_timer_learn(refill, host->timer_expiries, out, now);
 }
 
-/* Since when it had waited at `end` with nobody of its machine on its CPU. */
-static int64_t out_since(const struct model *m, const struct vcpu *v, int64_t end)
+/* Returns the time since which the vCPU waits and no sibling ran on its CPU, as of `end`. */
+static int64_t alone_since(const struct model *m, const struct vcpu *v, int64_t end)
 {
-	int64_t since = v->limits.out;
+	int64_t since = v->throttling.waiting_since;
 	for (uint32_t i = 0; i < v->vm->cpus; i++) {
-		const struct limits *other = v->vm->cpu[i].vcpu == NONE ? NULL : &m->vcpu[v->vm->cpu[i].vcpu].limits;
-		if (other && other->left_cpu == v->thread->cpu && other->came_at < end && other->left_at > since)
-			since = other->left_at;
+		const struct throttling *other = v->vm->cpu[i].vcpu == NONE ? NULL : &m->vcpu[v->vm->cpu[i].vcpu].throttling;
+		if (other && other->last_cpu == v->thread->cpu && other->last_in < end && other->last_out > since)
+			since = other->last_out;
 	}
 	return since;
 }
 
-/* Did one of that level, or a lighter one, have the CPU for long while it waited, whether interrupted or not? */
-static bool is_left(const struct left *left, int heaviest, const struct limits *l)
+/* Returns true if a task of that level, or a lighter one, had the CPU for LIGHT_MIN during the wait, interrupted or not. */
+static bool ran_light_task(const struct run_levels *levels, int heaviest, const struct throttling *l)
 {
-	const struct left_turn *turn = &left->long_turn;
-	const int64_t from = turn->since > l->out ? turn->since : l->out;
-	return turn->tid != 0 && turn->level >= heaviest && turn->until - from >= LEFT_LEAST;
+	const struct run_slice *slice = &levels->long_slice;
+	const int64_t from = slice->since > l->waiting_since ? slice->since : l->waiting_since;
+	return slice->tid != 0 && slice->level >= heaviest && slice->until - from >= LIGHT_MIN;
 }
 
-/* Was a quota proved to keep a vCPU of its machine from its CPU, within the longest period that there is? */
-static bool had_quota(const struct model *m, const struct vcpu *v)
+/* Returns true if a vCPU of the VM was throttled within the longest possible period. */
+static bool was_throttled_lately(const struct model *m, const struct vcpu *v)
 {
 	for (uint32_t i = 0; i < v->vm->cpus; i++) {
 		const uint32_t other = v->vm->cpu[i].vcpu;
-		const int64_t last = other == NONE ? INT64_MIN : m->vcpu[other].limits.limited;
-		if (last != INT64_MIN && m->sink.now - last < PERIOD_MOST)
+		const int64_t last = other == NONE ? INT64_MIN : m->vcpu[other].throttling.throttled_at;
+		if (last != INT64_MIN && m->sink.now - last < PERIOD_MAX)
 			return true;
 	}
 	return false;
 }
 
-/* A timer may be the one that gives its quota anew: behind it, again and again, it gets the CPU that was left to others.
- * That is so of the waits from which it was learned, too: they are told then. */
-static int64_t contest(struct model *m, struct vcpu *v, int64_t now)
+/* Learns from a wait on a contested CPU. Returns the expiry of the timer that may refill the quota; NEVER: unknown. Once
+ * the timer is learned, the waits from which it was learned are written. */
+static int64_t learn_contested(struct model *m, struct vcpu *v, int64_t now)
 {
 	struct machine *host = v->vm->parent;
-	struct limits *l = &v->limits;
-	l->contest.contested = true;
-	learn_refill(host, &l->contest, l->out, now);
-	const int64_t at = refill_at(&l->contest, host->refills, l->out, now);
-	if (l->contest.learned <= 1)
-		l->doubts = 0;
+	struct throttling *l = &v->throttling;
+	l->contested_timer.contested = true;
+	learn_refill(host, &l->contested_timer, l->waiting_since, now);
+	const int64_t at = quota_timer_refill(&l->contested_timer, host->timer_expiries, l->waiting_since, now);
+	if (l->contested_timer.learned <= 1)
+		l->unsure_waits = 0;
 	if (at == NEVER) {
-		if (l->contest.learned && l->doubts < REFILLS_CONTESTED) {
-			l->doubted[l->doubts].from = l->out;
-			l->doubted[l->doubts++].to = refill_last(&l->contest, host->refills);
+		if (l->contested_timer.learned && l->unsure_waits < QUOTA_CONTESTED) {
+			l->unsure_wait[l->unsure_waits].from = l->waiting_since;
+			l->unsure_wait[l->unsure_waits++].to = quota_timer_last(&l->contested_timer, host->timer_expiries);
 		}
 		return NEVER;
 	}
-	for (uint8_t i = 0; i < l->doubts; i++)
-		if (l->doubted[i].from >= l->told)
-			tell(m, v, l->doubted[i].from, l->doubted[i].to, OUT_UNSURE);
-	l->doubts = 0;
-	l->limited = now;
+	for (uint8_t i = 0; i < l->unsure_waits; i++)
+		if (l->unsure_wait[i].from >= l->written_until)
+			write_out_by(m, v, l->unsure_wait[i].from, l->unsure_wait[i].to, OUT_QUOTA_OR_OTHERS);
+	l->unsure_waits = 0;
+	l->throttled_at = now;
 	return at;
 }
 
-/* Nothing proves that a quota has kept it out; may one have done so? */
-static void tell_doubt(struct model *m, struct vcpu *v, const struct left *left, int64_t refilled, int64_t now,
-                       bool goes_on)
+/* Handles a wait without proof of a quota: writes OUT_QUOTA_OR_OTHERS if throttling is possible. */
+static void write_unsure(struct model *m, struct vcpu *v, const struct run_levels *levels, int64_t refilled, int64_t now,
+                       bool runs)
 {
-	struct limits *l = &v->limits;
+	struct throttling *l = &v->throttling;
 	const int8_t nice = v->thread->nice;
-	const bool kept = is_left(left, lighter_than(nice, 0), l);
-	if (kept && goes_on && refilled == NEVER)
-		refilled = contest(m, v, now);
-	if ((kept && had_quota(m, v)) ||
-	    (is_left(left, lighter_than(nice, FAR_LESS), l) && !(v->vm->parent->tells & HANDLERS_TIMER)))
-		tell(m, v, l->out, refilled != NEVER ? refilled : now, OUT_UNSURE);
+	const bool light_task = ran_light_task(levels, lighter_than(nice, 0), l);
+	if (light_task && runs && refilled == NEVER)
+		refilled = learn_contested(m, v, now);
+	if ((light_task && was_throttled_lately(m, v)) ||
+	    (ran_light_task(levels, lighter_than(nice, FAR_LESS), l) && !(v->vm->parent->handler_kinds & HANDLERS_TIMER)))
+		write_out_by(m, v, l->waiting_since, refilled != NEVER ? refilled : now, OUT_QUOTA_OR_OTHERS);
 }
 
-/* To be told of v, which has waited for a CPU up to now, and gets one then, or its trace is over: was that a quota? */
-static void tell_quota(struct model *m, struct vcpu *v, int64_t now, bool goes_on)
+/* Decides whether the vCPU was throttled during a wait that ends now (runs) or is cut off by the end of the trace
+ * (!runs). */
+static void decide_quota(struct model *m, struct vcpu *v, int64_t now, bool runs)
 {
-	struct limits *l = &v->limits;
+	struct throttling *l = &v->throttling;
 	const struct thread *th = v->thread;
 	struct machine *host = v->vm->parent;
-	const struct left *left = th && th->cpu >= 0 && (uint32_t)th->cpu < host->cpus ? host->cpu[th->cpu].left : NULL;
-	if (!left || l->held != NEVER)
+	const struct run_levels *levels = th && th->cpu >= 0 && (uint32_t)th->cpu < host->cpus ? host->cpu[th->cpu].run_levels
+	                                  : NULL;
+	if (!levels || l->vmm_since != NEVER)
 		return;
 	const int lighter = lighter_than(th->nice, FAR_LESS);
-	int64_t end = l->out;
-	for (uint64_t left_to = levels_from(left, lighter); left_to; left_to &= left_to - 1) {
-		const struct quota_span *last = &left->last[__builtin_ctzll(left_to)];
+	int64_t end = l->waiting_since;
+	for (uint64_t remaining = levels_lighter(levels, lighter); remaining; remaining &= remaining - 1) {
+		const struct vcpu_run_interval *last = &levels->last[__builtin_ctzll(remaining)];
 		end = last->to > end ? last->to : end;
 	}
-	l->out = out_since(m, v, end);
-	const bool proved = is_proved(left, lighter, l);
-	const struct quota_span *idle = &left->last[LEVEL_IDLE];
-	const int64_t refilled = host->refills ? refill_at(&l->refill, host->refills, l->out, now) : NEVER;
+	l->waiting_since = alone_since(m, v, end);
+	const bool proved = is_quota_proved(levels, lighter, l);
+	const struct vcpu_run_interval *idle = &levels->last[LEVEL_IDLE];
+	const int64_t refilled = host->timer_expiries
+	                         ? quota_timer_refill(&l->refill_timer, host->timer_expiries, l->waiting_since, now) : NEVER;
 	if (proved && refilled != NEVER && refilled > end)
 		end = refilled;
-	if (proved && goes_on && idle->over == now)
-		learn_refill(host, &l->refill, l->out, now);
+	if (proved && runs && idle->end == now)
+		learn_refill(host, &l->refill_timer, l->waiting_since, now);
 	if (!proved)
-		end = goes_on ? released_at(m, v, idle) : NEVER;
+		end = runs ? refill_before_run(m, v, idle) : NEVER;
 	if (end != NEVER) {
-		tell(m, v, l->out, end < now ? end : now, OUT_QUOTA);
-		l->limited = now;
+		write_out_by(m, v, l->waiting_since, end < now ? end : now, OUT_QUOTA);
+		l->throttled_at = now;
 	}
-	const int64_t alone = out_since(m, v, now);  /* none of its machine, whose quota was no other one, ran there since */
-	if (proved && refilled == NEVER && idle->over != now && end < now && alone <= end)
-		tell(m, v, end, now, OUT_UNSURE);
-	l->out = alone;
+	const int64_t alone = alone_since(m, v, now);  /* no sibling, which has the same quota, ran there since */
+	if (proved && refilled == NEVER && idle->end != now && end < now && alone <= end)
+		write_out_by(m, v, end, now, OUT_QUOTA_OR_OTHERS);
+	l->waiting_since = alone;
 	if (end == NEVER)
-		tell_doubt(m, v, left, refilled, now, goes_on);
+		write_unsure(m, v, levels, refilled, now, runs);
 }
 
-static bool waits(enum vcpu_place place)
+static bool is_waiting_for_cpu(enum vcpu_host_state place)
 {
-	return place == PLACE_RUNNABLE || place == PLACE_WOKEN || place == PLACE_QUEUED;
+	return place == HOST_RUNNABLE || place == HOST_WOKEN || place == HOST_QUEUED;
 }
 
-void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool moved)
+void throttling_set_host_state(struct model *m, struct vcpu *v, enum vcpu_host_state place, bool moved)
 {
-	struct limits *l = &v->limits;
-	const bool waited = waits((enum vcpu_place)l->place);
-	if (waited && place == PLACE_IN && !moved && l->out != NEVER)
-		tell_quota(m, v, m->sink.now, true);
-	if (l->place == PLACE_IN && place != PLACE_IN && v->thread) {
-		l->came_at = l->in_since;
-		l->left_at = m->sink.now;
-		l->left_cpu = v->thread->cpu;
+	struct throttling *l = &v->throttling;
+	const bool waited = is_waiting_for_cpu((enum vcpu_host_state)l->host_state);
+	if (waited && place == HOST_IN && !moved && l->waiting_since != NEVER)
+		decide_quota(m, v, m->sink.now, true);
+	if (l->host_state == HOST_IN && place != HOST_IN && v->thread) {
+		l->last_in = l->in_since;
+		l->last_out = m->sink.now;
+		l->last_cpu = v->thread->cpu;
 	}
-	if (place == PLACE_IN && place != l->place)
+	if (place == HOST_IN && place != l->host_state)
 		l->in_since = m->sink.now;
-	if (!waits(place)) {
-		l->out = NEVER;
+	if (!is_waiting_for_cpu(place)) {
+		l->waiting_since = NEVER;
 	} else if (!waited || moved) {
-		l->out = m->sink.now;
-		l->arrives = moved || place == PLACE_QUEUED || (place == PLACE_WOKEN && v->vm->parent->waking_moves);
+		l->waiting_since = m->sink.now;
+		l->may_be_moving = moved || place == HOST_QUEUED || (place == HOST_WOKEN && v->vm->parent->waking_is_wakeup);
 	}
-	if (place == PLACE_BLOCKED && place != l->place) {
-		if (l->held == NEVER && l->interrupted)  /* what an interrupt asks for does not make it sleep, its monitor does */
-			l->held = m->sink.now;
-		l->asleep = l->held != NEVER;
+	if (place == HOST_BLOCKED && place != l->host_state) {
+		if (l->vmm_since == NEVER && l->interrupted)  /* an interrupt alone does not put the thread to sleep: the VMM
+		                                               * does */
+			l->vmm_since = m->sink.now;
+		l->asleep = l->vmm_since != NEVER;
 	}
-	if (l->fault != NEVER && place != PLACE_BLOCKED) {
-		tell(m, v, l->fault, m->sink.now, OUT_FAULT);
-		l->fault = NEVER;
-	} else if (place == PLACE_BLOCKED && place != l->place && l->memory && l->deep && v->vm->parent->tells_calls) {
-		l->fault = m->sink.now;
+	if (l->fault_since != NEVER && place != HOST_BLOCKED) {
+		write_out_by(m, v, l->fault_since, m->sink.now, OUT_PAGE_FAULT);
+		l->fault_since = NEVER;
+	} else if (place == HOST_BLOCKED && place != l->host_state && l->memory_exit && l->uninterruptible &&
+	           v->vm->parent->has_userspace_exits) {
+		l->fault_since = m->sink.now;
 	}
-	l->place = (uint8_t)place;
+	l->host_state = (uint8_t)place;
 }
 
-void limits_sleeps(struct vcpu *v, const struct event *ev)
+void throttling_block(struct vcpu *v, const struct event *ev)
 {
-	v->limits.deep = ev->sw.prev_state == RUN_UNINTERRUPTIBLE;
+	v->throttling.uninterruptible = ev->sw.prev_state == RUN_UNINTERRUPTIBLE;
 }
 
 /* ---- pause */
 
-void limits_called(struct model *m, struct vcpu *v, const struct event *ev)
+void throttling_userspace_exit(struct model *m, struct vcpu *v, const struct event *ev)
 {
-	struct limits *l = &v->limits;
-	v->vm->parent->tells_calls = true;
-	l->memory = false;
-	if (ev->userspace.error != -EINTR) {  /* the guest asked for something */
-		l->held = NEVER;
+	struct throttling *l = &v->throttling;
+	v->vm->parent->has_userspace_exits = true;
+	l->memory_exit = false;
+	if (ev->userspace.error != -EINTR) {  /* a request of the guest */
+		l->vmm_since = NEVER;
 		l->interrupted = l->asleep = false;
-	} else if (l->held == NEVER) {
-		l->held = m->sink.now;
+	} else if (l->vmm_since == NEVER) {
+		l->vmm_since = m->sink.now;
 		l->asleep = false;
 	}
 }
 
-void limits_exit(struct vcpu *v, unsigned is)
+void throttling_exit(struct vcpu *v, unsigned flags)
 {
-	v->limits.held = NEVER;
-	v->limits.asleep = v->limits.paused = false;
-	v->limits.interrupted = (is & EXIT_CLASS) == EXIT_INTERRUPT;
-	v->limits.memory = is & EXIT_MEMORY;
+	v->throttling.vmm_since = NEVER;
+	v->throttling.asleep = v->throttling.paused = false;
+	v->throttling.interrupted = (flags & EXIT_CLASS) == EXIT_INTERRUPT;
+	v->throttling.memory_exit = flags & EXIT_MEMORY;
 }
 
-/* Since when all vCPUs of the machine that ever ran are held; NEVER: they are not. */
-static int64_t all_held(const struct model *m, const struct machine *vm)
+/* Returns the time since which all vCPUs of the VM that ever ran are in the VMM, asleep; NEVER: some are not. */
+static int64_t all_in_vmm_since(const struct model *m, const struct machine *vm)
 {
 	int64_t since = INT64_MIN;
 	for (uint32_t i = 0; i < vm->cpus; i++) {
-		const struct limits *l = vm->cpu[i].vcpu == NONE ? NULL : &m->vcpu[vm->cpu[i].vcpu].limits;
+		const struct throttling *l = vm->cpu[i].vcpu == NONE ? NULL : &m->vcpu[vm->cpu[i].vcpu].throttling;
 		if (!l || !l->entered)
 			continue;
-		if (l->held == NEVER || !l->asleep)
+		if (l->vmm_since == NEVER || !l->asleep)
 			return NEVER;
-		since = l->held > since ? l->held : since;
+		since = l->vmm_since > since ? l->vmm_since : since;
 	}
 	return since == INT64_MIN ? NEVER : since;
 }
 
-/* The first of its machine's vCPUs goes on: was it a pause? */
-static void look_for_pause(struct model *m, const struct machine *vm, int64_t now)
+/* Marks a pause when the first vCPU of the VM continues. */
+static void mark_pause(struct model *m, const struct machine *vm, int64_t now)
 {
-	int64_t since = all_held(m, vm);
-	if (since == NEVER || now - since < PAUSE_LEAST)
+	int64_t since = all_in_vmm_since(m, vm);
+	if (since == NEVER || now - since < PAUSE_MIN)
 		return;
 	for (uint32_t i = 0; i < vm->cpus; i++)
 		if (vm->cpu[i].vcpu != NONE)
-			m->vcpu[vm->cpu[i].vcpu].limits.paused = m->vcpu[vm->cpu[i].vcpu].limits.held != NEVER;
+			m->vcpu[vm->cpu[i].vcpu].throttling.paused = m->vcpu[vm->cpu[i].vcpu].throttling.vmm_since != NEVER;
 }
 
 static bool is_paused(struct model *m, struct vcpu *v)
 {
-	if (v->limits.held != NEVER && !v->limits.paused)
-		look_for_pause(m, v->vm, m->sink.now);
-	return v->limits.held != NEVER && v->limits.paused;
+	if (v->throttling.vmm_since != NEVER && !v->throttling.paused)
+		mark_pause(m, v->vm, m->sink.now);
+	return v->throttling.vmm_since != NEVER && v->throttling.paused;
 }
 
-/* Its trace is over, and it never went on; since v->until it may have done so in another process. */
-static void tell_stop(struct model *m, struct vcpu *v, int64_t to)
+/* Writes the pause of a vCPU that never continued before the end of the trace; after v->life_end it may have continued
+ * in another process. */
+static void write_final_stop(struct model *m, struct vcpu *v, int64_t to)
 {
-	const bool moves = v->until > v->limits.held && v->until < m->sink.now;
+	const bool moves = v->life_end > v->throttling.vmm_since && v->life_end < m->sink.now;
 	if (!is_paused(m, v))
 		return;
-	tell(m, v, v->limits.held, moves ? v->until : to, moves ? OUT_STOPPED : OUT_PAUSE);
+	write_out_by(m, v, v->throttling.vmm_since, moves ? v->life_end : to, moves ? OUT_PAUSE_OR_MIGRATION : OUT_PAUSE);
 	if (moves)
-		sink_set_at(&m->sink, v->until > v->status_since ? v->until : v->status_since, v->attr_status, VCPU_UNKNOWN);
+		sink_set_at(&m->sink, v->life_end > v->status_since ? v->life_end : v->status_since, v->attr_status, VCPU_UNKNOWN);
 }
 
-void limits_enter(struct model *m, struct vcpu *v)
+void throttling_entry(struct model *m, struct vcpu *v)
 {
-	struct limits *l = &v->limits;
+	struct throttling *l = &v->throttling;
 	if (is_paused(m, v))
-		tell(m, v, l->held, m->sink.now, OUT_PAUSE);
-	l->held = NEVER;
-	l->asleep = l->paused = l->interrupted = l->memory = false;
+		write_out_by(m, v, l->vmm_since, m->sink.now, OUT_PAUSE);
+	l->vmm_since = NEVER;
+	l->asleep = l->paused = l->interrupted = l->memory_exit = false;
 	l->entered = true;
 }
 
-/* Its thread was called back for good, and the machine goes on elsewhere. */
-void limits_moved(struct model *m, struct vcpu *v)
+/* Writes OUT_MIGRATION: the old thread returned to the VMM for good, and the VM continues in another process. */
+void throttling_migrated(struct model *m, struct vcpu *v)
 {
-	if (v->limits.held != NEVER)
-		tell(m, v, v->limits.held, m->sink.now, OUT_MIGRATION);
+	if (v->throttling.vmm_since != NEVER)
+		write_out_by(m, v, v->throttling.vmm_since, m->sink.now, OUT_MIGRATION);
 }
 
-/* ---- both */
+/* ---- all */
 
-void limits_forget(struct vcpu *v)
+void throttling_clear(struct vcpu *v)
 {
-	struct limits *l = &v->limits;
-	l->out = l->held = l->fault = NEVER;
-	l->asleep = l->paused = l->interrupted = l->memory = false;
+	struct throttling *l = &v->throttling;
+	l->waiting_since = l->vmm_since = l->fault_since = NEVER;
+	l->asleep = l->paused = l->interrupted = l->memory_exit = false;
 }
 
-void limits_end(struct machine *host, bool close)
+void throttling_end(struct machine *host, bool close)
 {
 	struct model *m = host->model;
 	for (uint32_t i = 0; i < host->cpus; i++)
-		if (host->cpu[i].left) {
-			limits_stir(&host->cpu[i], m->sink.now);
-			close_piece(host->cpu[i].left, m->sink.now);
-			host->cpu[i].left->since = m->sink.now;
+		if (host->cpu[i].run_levels) {
+			throttling_event(&host->cpu[i], m->sink.now);
+			close_interval(host->cpu[i].run_levels, m->sink.now);
+			host->cpu[i].run_levels->since = m->sink.now;
 		}
 	for (uint32_t i = 0; i < m->vcpus; i++) {
 		struct vcpu *v = &m->vcpu[i];
 		if (v->vm->parent != host)
 			continue;
-		tell_stop(m, v, close ? m->sink.now : NEVER);
-		if (v->limits.out != NEVER)
-			tell_quota(m, v, m->sink.now, false);
-		if (v->limits.fault != NEVER)
-			tell(m, v, v->limits.fault, close ? m->sink.now : NEVER, OUT_FAULT);
+		write_final_stop(m, v, close ? m->sink.now : NEVER);
+		if (v->throttling.waiting_since != NEVER)
+			decide_quota(m, v, m->sink.now, false);
+		if (v->throttling.fault_since != NEVER)
+			write_out_by(m, v, v->throttling.fault_since, close ? m->sink.now : NEVER, OUT_PAGE_FAULT);
 	}
 }

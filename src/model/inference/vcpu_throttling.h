@@ -1,30 +1,39 @@
-/* What keeps a vCPU from its CPU although nobody else needs that: a quota, a pause of the machine, memory that has to be
- * fetched.
+/* Finds out why a vCPU does not run although it could: a CFS quota, a pause of the VM, or a page fault.
  *
- * Quota: the vCPU's thread can run, and yet the scheduler leaves its CPU to nobody, or again and again to a task of far
- * less weight. It does that only to a thread that it may not choose. That it had a choice must be seen: a CPU that was
- * idle already, when the thread was woken, may itself be held up by whatever runs this host, unless interrupts came in
- * meanwhile, behind each of which it looks whom to run; a thread that was moved there, or of which only sched_waking
- * tells, may not be there yet; and a task without an interrupt, or in the kernel, is not asked to leave. Nothing that
- * happens while the thread is out can begin a quota, since only running uses one up; so it holds from the moment at
- * which the thread came to be out to the last one at which its CPU was left to such, and did nothing that may have been
- * the end of it: interrupts that came right behind each other until somebody went on; where another vCPU of its machine,
- * which may have the same quota, came to run there meanwhile, from when that left. Where it is known by then which timer
- * gives the quota anew (cfs_quota_period.h), it holds until that expires, whoever has the CPU; and a thread that has
- * waited for its idle CPU, if but for IDLE_LEAST, and gets it behind that expiry, or that of a sibling's timer, was kept
- * from it by a quota. Unsure: a quota was proved, no timer tells when it came back, and others had the CPU from then on;
- * or one was proved of the vCPU's machine within PERIOD_MOST, its thread waits, and one of no more weight by its nice
- * level keeps the CPU for LEFT_LEAST: that may have a heavier cgroup, or the other one may not run; or it does so again
- * and again until a timer has expired that may give a quota anew (cfs_quota_period.h), all those times, unless something
- * was told of it in between; or it is far lighter, and no interrupts are recorded that could prove it. Nobody is named
- * then. Pause: the monitor has called all threads of the machine's vCPUs back out of the guest, and they sleep there,
- * for PAUSE_LEAST together. Fault: it has left guest mode for memory that was not there, and before it went back to the
- * guest or to its monitor its thread slept uninterruptibly: that is KVM fetching the page. Where returns to the monitor
- * are not recorded (or none was, up to then), such a sleep may be the monitor's own, and nothing is said.
+ * CFS quota (CFS bandwidth control, cpu.max): the vCPU's thread is throttled.
+ *   Evidence: the thread is runnable, but the scheduler leaves its CPU idle, or repeatedly runs a task of far less
+ *   weight. It does so only with a thread that it may not choose. These cases prove nothing:
+ *     - a CPU that was already idle at the wakeup, unless interrupts occurred since (each one reschedules): the host
+ *       itself may be held up;
+ *     - a thread that was just moved to the CPU, or with only sched_waking recorded: it may not have arrived;
+ *     - a task that was not interrupted, or runs in the kernel: it is not preempted.
+ *   Start: when the thread began to wait. Only running uses up a quota, so throttling cannot start later. If another
+ *   vCPU of the VM, which may share the quota, ran on that CPU during the wait: when that vCPU left it.
+ *   End: the expiry of the refill timer, if it is known (cfs_quota_period.h). Otherwise the last time at which the CPU
+ *   was idle or ran a light task and did not already prepare the switch (interrupts in quick succession until the thread
+ *   ran). A wait of IDLE_MIN for an idle CPU that ends right after an expiry of the refill timer of this vCPU, or of a
+ *   sibling, also counts.
+ *   Unsure (OUT_QUOTA_OR_OTHERS, without a culprit):
+ *     - after a proven quota, if no timer shows the refill and other tasks had the CPU after its end;
+ *     - a vCPU of this VM was throttled within the last PERIOD_MAX, and the thread waits LIGHT_MIN for a task of no more
+ *       weight by its nice level: the task's cgroup may be heavier;
+ *     - such waits end repeatedly after the expiry of a timer that may refill a quota: all of these waits, unless
+ *       another reason was written for a later time;
+ *     - a far lighter task has the CPU, but no interrupts are recorded that could prove throttling.
  *
- * All are known when they are over, and are told then. O(1) per event; when a vCPU comes back, LEVELS, or the number of
- * its machine's vCPUs. Memory: 1.4 KiB per CPU of a host, and cfs_quota_period.h. Nothing is said of vCPUs of nested
- * machines' quotas: that a CPU which is a vCPU itself was left to nobody proves nothing. */
+ * Pause: the VMM stops the VM (QMP stop, SIGSTOP, migration).
+ *   Evidence: all vCPU threads returned from the guest to the VMM with EINTR and sleep there, for PAUSE_MIN together.
+ *   Start: when the thread returned to the VMM, or, if that is not recorded, blocked after an interrupt. End: its next
+ *   kvm_entry.
+ *
+ * Page fault: KVM fetches a page of the guest's memory.
+ *   Evidence: the last exit was for memory that was not mapped, and before the thread entered the guest or returned to
+ *   the VMM again it slept uninterruptibly. If returns to the VMM are not recorded (or none was recorded yet), such a
+ *   sleep may be the VMM's own, and nothing is written.
+ *
+ * All intervals are written when they have ended. Cost: O(1) per event; when a vCPU runs again, O(LEVELS), or O(vCPUs of
+ * its VM). Memory: 1.4 KiB per CPU of the host; in addition cfs_quota_period.h. Quotas inside nested VMs are not
+ * detected, because an idle CPU proves nothing if it is a vCPU itself. */
 #ifndef STEALSCOPE_MODEL_INFERENCE_VCPU_THROTTLING_H
 #define STEALSCOPE_MODEL_INFERENCE_VCPU_THROTTLING_H
 
@@ -36,59 +45,63 @@
 #define NICE_RT (-21)
 #define NICE_UNKNOWN INT8_MAX
 
-#define GETS_GOING 20000  /* ns: an idle CPU that shall run somebody does something sooner than that, and again */
+#define IDLE_REACTION 20000  /* time within which an idle CPU that must run a thread has an event, and then another, ns */
 
-/* Whom a CPU is with: nice level + 20, or nobody; all others, and those of whom nothing is known, need no level. */
+/* Weight of the task that a CPU runs: nice level + 20, or idle. LEVEL_NONE: any other task, or unknown. */
 enum { LEVEL_IDLE = 40, LEVELS, LEVEL_NONE = -1 };
 
-/* How often a task must have been interrupted, at the least, while it went on: whoever shall leave does at the first of the
- * scheduler's ticks, or at the next, if that came early. */
-enum { LOOKS = 3 };
+/* Minimum number of interrupts that a task must have survived to prove that no other thread may run: the scheduler's
+ * first tick preempts it, or the second if the first came early. */
+enum { INTERRUPTS_MIN = 3 };
 
-/* ns host time; to: from then on a CPU that was left to nobody may have been on its way to who came next, at `over`, with
- * whom it was left to light tasks it is the same; looked: from here to there it was interrupted LOOKS times. */
-struct quota_span { int64_t from, to, over, looked; };
+/* Interval in which a CPU ran tasks of one level, host ns. end: switch to the next thread. to: time at which the CPU may
+ * have begun to prepare that switch; equal to `end` if not idle. interrupted: start of the INTERRUPTS_MIN interrupts
+ * before `to`; INT64_MIN: fewer. */
+struct vcpu_run_interval { int64_t from, to, end, interrupted; };
 
-struct left {
-	int8_t level;           /* now */
+struct run_levels {
+	int8_t level;         /* level of the current task */
 	int64_t since;
-	int64_t look[LOOKS];    /* its last interrupts since then, the earliest first; INT64_MIN: there were not so many */
-	int64_t stirred;        /* since then, at the latest, it has done one thing behind the other, */
-	int64_t last_event;     /* the last one at this time, */
-	int64_t silence;        /* ns behind the one before */
-	uint64_t levels;        /* a bit for each that `last` tells of, which are few */
-	/* When it was left to each level most recently, and when most recently for long enough to prove something. */
-	struct quota_span last[LEVELS];
-	struct quota_span proof[LEVELS];
-	/* The last ones of threads; who comes back within LOOK_APART was chosen again, and goes on with it. */
-	struct left_turn { int64_t tid, since, until, look[LOOKS]; int8_t level; } turn, long_turn;
+	int64_t interrupt[INTERRUPTS_MIN];  /* last interrupts since `since`, earliest first; INT64_MIN: fewer */
+	int64_t active_since; /* start of the last series of events without pauses, host ns */
+	int64_t last_event;   /* time of the last event, host ns */
+	int64_t pause_ns;     /* pause before the last event, ns */
+	uint64_t seen;        /* bit set of levels with a valid `last` */
+	/* Per level: the last interval, and the last interval that is long enough to be evidence. */
+	struct vcpu_run_interval last[LEVELS];
+	struct vcpu_run_interval proof[LEVELS];
+	/* Last intervals of threads. A thread that runs again within INTERRUPTS_APART was chosen again and continues its
+	 * interval. */
+	struct run_slice { int64_t tid, since, until, interrupt[INTERRUPTS_MIN]; int8_t level; } slice, long_slice;
 };
 
-struct limits {
-	int64_t out;            /* its thread waits for a CPU since then, INT64_MAX: it does not */
-	int64_t in_since;       /* it has a CPU since then */
-	int64_t came_at, left_at;  /* when it had one last, */
-	int32_t left_cpu;       /* this one, -1 never */
-	int64_t held;           /* its thread is out of the guest for its monitor since then, INT64_MAX: it is not */
-	bool arrives;           /* at `out` it may have been on its way, which takes time also when nobody is there */
-	bool asleep;            /* held, and has slept there */
-	bool paused;            /* its machine was, until it is entered */
-	bool entered;           /* ever */
-	bool interrupted;       /* left by an interrupt, nothing that the guest did */
-	bool memory;            /* left for memory that was not there, and not called back to its monitor since */
-	bool deep;              /* its thread sleeps so that no signal wakes it */
-	int64_t fault;          /* it sleeps so for memory since then, INT64_MAX: it does not */
-	struct refill refill;   /* what gives it its quota anew */
-	struct refill contest;  /* what may do so */
-	struct { int64_t from, to; } doubted[REFILLS_CONTESTED];  /* waits that it learned from, told once it has learned; */
-	uint8_t doubts;         /* of these so many */
-	int64_t told;           /* nothing before that can be told any more */
-	int64_t limited;        /* it was out by a quota, or may have been (`contest`), last at this time; INT64_MIN never */
-	uint8_t place;          /* enum vcpu_place */
-	uint32_t attr;          /* CPU_OUT_BY, or HISTORY_NONE */
+struct throttling {
+	int64_t waiting_since;     /* start of the thread's wait for a CPU, host ns; INT64_MAX: does not wait */
+	int64_t in_since;          /* start of the thread's current time on a CPU, host ns */
+	int64_t last_in, last_out; /* start and end of its last time on a CPU, host ns */
+	int32_t last_cpu;          /* CPU of that time; -1: never ran */
+	int64_t vmm_since;         /* time of the return to the VMM, host ns; INT64_MAX: not in the VMM */
+	bool may_be_moving;        /* at waiting_since the thread may not have arrived on its CPU yet */
+	bool asleep;               /* in the VMM, and has slept there */
+	bool paused;               /* the VM was paused; reset by the next VM entry */
+	bool entered;              /* entered the guest at least once */
+	bool interrupted;          /* the last VM exit was an interrupt, not an action of the guest */
+	bool memory_exit;          /* the last VM exit was for unmapped memory, and no return to the VMM followed */
+	bool uninterruptible;      /* the thread sleeps uninterruptibly */
+	int64_t fault_since;       /* start of the page fault, host ns; INT64_MAX: none */
+	struct quota_timer refill_timer;  /* timer that refills the quota */
+	struct quota_timer contested_timer;  /* timer that may refill the quota, learned on a contested CPU */
+	struct { int64_t from, to; } unsure_wait[QUOTA_CONTESTED];  /* waits from which contested_timer was learned; written
+	                                                             * once it is */
+	uint8_t unsure_waits;      /* number of stored waits */
+	int64_t written_until;     /* end of the last written interval, host ns; earlier times cannot be written */
+	int64_t throttled_at;      /* last time at which the thread was throttled, or, by contested_timer, may have been,
+	                            * host ns; INT64_MIN: never */
+	uint8_t host_state;        /* enum vcpu_host_state */
+	uint32_t attr;             /* attribute CPU_OUT_BY; HISTORY_NONE: not declared */
 };
 
-#define LIMITS_INIT { .out = INT64_MAX, .left_cpu = -1, .held = INT64_MAX, .fault = INT64_MAX, \
-	.limited = INT64_MIN, .told = INT64_MIN, .attr = HISTORY_NONE }
+#define THROTTLING_INIT { .waiting_since = INT64_MAX, .last_cpu = -1, .vmm_since = INT64_MAX, .fault_since = INT64_MAX, \
+	.throttled_at = INT64_MIN, .written_until = INT64_MIN, .attr = HISTORY_NONE }
 
 #endif

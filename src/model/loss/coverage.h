@@ -1,7 +1,9 @@
-/* A trace's events, and between them, as losses, what of its CPUs was not recorded: a buffer may begin later than the
- * others, end earlier, or be missing (struct trace_cpu).  Where its clock was set back, and nothing tells when (struct
- * clock_piece), nobody knows their order: they are left out, another loss.  In order of time; O(1) more per event,
- * O(pieces) with a clock that was set back.  Memory: 88 bytes per loss of a CPU. */
+/* Cursor over the events of a trace, with the unrecorded times of its CPUs inserted as losses (EV_LOST), in order of
+ * time.
+ *
+ * A buffer may begin later than the others, end earlier, or be missing (struct trace_cpu). If the clock was set back at
+ * an unknown time (struct clock_segment), the order of events around that time is unknown: they are skipped and count as
+ * a loss. Cost: O(1) more per event, O(segments) with a clock that was set back. Memory: 88 bytes per loss. */
 #ifndef STEALSCOPE_MODEL_LOSS_COVERAGE_H
 #define STEALSCOPE_MODEL_LOSS_COVERAGE_H
 
@@ -9,38 +11,41 @@
 #include "sync/sync.h"
 #include "trace/trace.h"
 
-struct cover {
+struct coverage {
 	struct trace_cursor *cursor;
-	const struct clock_map *back;  /* a clock that was set back; or NULL */
-	struct event *silence;  /* EV_LOST, in order */
-	size_t silences, cap, at;
-	int64_t plain_until;    /* ns: the cursor's events before that are given as they are */
-	const struct event *ahead;  /* read from the cursor, and not given yet */
-	int got;                /* what reading it gave; -1: not read */
+	const struct clock_map *set_back_clock;  /* clock with a setback; NULL: the clock was not set back */
+	struct event *loss;          /* EV_LOST events to insert, in order of time */
+	size_t losses, cap, at;
+	int64_t direct_until;        /* time before which the cursor's events are returned unchanged, ns */
+	const struct event *pending; /* event read from the cursor, but not returned yet */
+	int got;                     /* result of reading `pending`; -1: nothing read */
 };
 
-/* All events of these kinds; EV_LOST always.  clock: borrowed, NULL: the host's own. */
-int cover_open(struct cover *c, const struct trace *trace, const struct clock_map *clock, event_kinds kinds,
+/* Opens the events of these kinds, and EV_LOST. clock: borrowed; NULL: the host's own clock. Returns 0, or -1 with *err
+ * set. */
+int coverage_open(struct coverage *c, const struct trace *trace, const struct clock_map *clock, event_kinds kinds,
                struct error *err);
-/* 1, 0 = end, -1.  The event is borrowed until the next call. */
-static inline int cover_next(struct cover *c, const struct event **ev, struct error *err);
-void cover_close(struct cover *c);  /* of zeroes: nothing */
+/* Returns 1, 0 at the end, or -1 with *err set. The event is borrowed until the next call. */
+static inline int coverage_next(struct coverage *c, const struct event **ev, struct error *err);
+void coverage_close(struct coverage *c);  /* a zeroed struct is allowed */
 
-/* Were events lost, or are they left out here? */
-bool cover_loses(const struct trace *trace, const struct clock_map *clock);
+/* Returns true if events of the trace were lost, or are skipped because the clock was set back. */
+bool coverage_has_losses(const struct trace *trace, const struct clock_map *clock);
 
-/* Notes each CPU of which a part worth mentioning is missing; at(of, t) is the host's time of t. */
-void cover_notes(const struct trace *trace, int64_t (*at)(const void *of, int64_t t), const void *of, struct notes *notes);
+/* Adds a note for each CPU with at least 1/100 of the trace missing. at(ctx, t) converts t to host time. */
+void coverage_add_notes(const struct trace *trace, int64_t (*at)(const void *of, int64_t t), const void *of,
+                        struct notes *notes);
 
-/* Of what the cursor gave and the next silence, the earlier one. */
-int cover_choose(struct cover *c, int got, const struct event **ev, struct error *err);
+/* Returns the earlier of the cursor's event and the next loss. got: result of reading the cursor. Returns as
+ * coverage_next(). */
+int coverage_choose(struct coverage *c, int got, const struct event **ev, struct error *err);
 
-static inline int cover_next(struct cover *c, const struct event **ev, struct error *err)
+static inline int coverage_next(struct coverage *c, const struct event **ev, struct error *err)
 {
 	if (c->got >= 0)
-		return cover_choose(c, c->got, ev, err);
+		return coverage_choose(c, c->got, ev, err);
 	const int got = trace_cursor_borrow(c->cursor, ev, err);
-	return got > 0 && (*ev)->ts < c->plain_until ? got : cover_choose(c, got, ev, err);
+	return got > 0 && (*ev)->ts < c->direct_until ? got : coverage_choose(c, got, ev, err);
 }
 
 #endif

@@ -4,48 +4,48 @@
 
 #include "base/mem.h"
 
-struct model_look {
-	const struct trace *host;  /* borrowed */
+struct host_prescan {
+	const struct trace *host; /* borrowed */
 	bool is_done;
-	int status;                /* then, as those below */
-	struct start start;
+	int status;               /* result of the prescan; valid if is_done, like the members below */
+	struct prescan prescan;
 	struct error err;
 };
 
-struct model_look *model_look_begin(const struct trace *host)
+struct host_prescan *host_prescan_begin(const struct trace *host)
 {
 	if (!host || !trace_info(host)->events)
 		return NULL;
-	struct model_look *l = mem_new(1, sizeof *l);
-	*l = (struct model_look){ .host = host, .start = START_INIT, .err = ERROR_INIT };
+	struct host_prescan *l = mem_new(1, sizeof *l);
+	*l = (struct host_prescan){ .host = host, .prescan = PRESCAN_INIT, .err = ERROR_INIT };
 	return l;
 }
 
-void model_look_run(void *look)
+void host_prescan_run(void *arg)
 {
-	struct model_look *l = look;
-	l->status = start_look(&l->start, l->host, NULL, &l->err);
+	struct host_prescan *l = arg;
+	l->status = prescan_read(&l->prescan, l->host, NULL, &l->err);
 	l->is_done = true;
 }
 
-bool model_look_is_of(const struct model_look *l, const struct trace *trace)
+bool host_prescan_matches(const struct host_prescan *l, const struct trace *trace)
 {
 	return l && l->host == trace && l->is_done;
 }
 
-int model_look_take(struct model_look *l, struct start *start, struct error *err)
+int host_prescan_take(struct host_prescan *l, struct prescan *prescan, struct error *err)
 {
-	*start = l->start;
-	l->start = (struct start)START_INIT;
+	*prescan = l->prescan;
+	l->prescan = (struct prescan)PRESCAN_INIT;
 	if (l->status < 0)
 		*err = l->err;
 	return l->status;
 }
 
-void model_look_end(struct model_look *l)
+void host_prescan_end(struct host_prescan *l)
 {
 	if (!l)
 		return;
-	start_release(&l->start);
+	prescan_release(&l->prescan);
 	free(l);
 }

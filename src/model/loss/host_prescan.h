@@ -1,14 +1,15 @@
-/* Looking ahead at the host while its guests' clocks are still looked for: that needs no clock, and takes a tenth of a
- * second.  Whoever replays the traces takes over what was found. */
+/* Prescan of the host in parallel with the synchronization of its guests: it needs no clock, and takes about 0.1 s. The
+ * model takes over the result. */
 #ifndef STEALSCOPE_MODEL_LOSS_HOST_PRESCAN_H
 #define STEALSCOPE_MODEL_LOSS_HOST_PRESCAN_H
 
 #include "model/model.h"
 #include "model/loss/initial_state.h"
 
-/* Was it this trace that was looked at? */
-bool model_look_is_of(const struct model_look *l, const struct trace *trace);
-/* *start is the caller's, also after a failure; once only. */
-int model_look_take(struct model_look *l, struct start *start, struct error *err);
+/* Returns true if the prescan has finished and belongs to this trace. */
+bool host_prescan_matches(const struct host_prescan *l, const struct trace *trace);
+/* Moves the result to *prescan, which the caller releases, even after a failure; call it once. Returns 0, or -1 with
+ * *err set. */
+int host_prescan_take(struct host_prescan *l, struct prescan *prescan, struct error *err);
 
 #endif

@@ -7,60 +7,62 @@
 #include "model/loss/coverage.h"
 
 #define INDEX_BITS 40
-#define QUIET_CPUS 1024  /* are looked at one by one: a damaged trace may name 65536 of them */
+#define SILENT_CPUS_MAX 1024  /* maximum number of CPUs that are read one by one: a damaged trace may contain CPU 65535 */
 
-void start_release(struct start *s)
+void prescan_release(struct prescan *s)
 {
 	free(s->thread);
 	free(s->epoch);
 	free(s->cpu);
-	asleep_release(&s->asleep);
-	handlers_release(&s->handlers);
-	halts_release(&s->halts);
+	proved_sleeps_release(&s->proved_sleeps);
+	unseen_handlers_release(&s->handlers);
+	idle_stats_release(&s->idle_stats);
 	map_release(&s->seen);
-	*s = (struct start)START_INIT;
+	*s = (struct prescan)PRESCAN_INIT;
 }
 
-int8_t start_sched(const struct start *s, const struct start_thread *th)
+int8_t prescan_thread_state(const struct prescan *s, const struct prescan_thread *th)
 {
-	/* A dump calls a thread runnable that is current, too; of a CPU without any event nobody can tell which. */
+	/* The dump also lists current threads as runnable; on a CPU without events they cannot be distinguished from queued
+	 * threads. */
 	const bool open = th->dumped && th->sched == THREAD_PREEMPTED && th->cpu >= 0 &&
 	                  ((uint32_t)th->cpu >= s->cpus || !s->cpu[th->cpu].seen);
-	const bool tells_wakes = s->wakeups || s->wakings, tells_births = s->forks || (s->asked & ASKED_FORKS);
-	const bool was_queued = tells_wakes && (th->before || tells_births);
+	const bool has_wakeups = s->wakeups || s->wakings, has_forks = s->forks || (s->asked & ENABLED_FORKS);
+	const bool was_queued = has_wakeups && (th->mentioned_before || has_forks);
 	return open || (th->switched_in && !was_queued) ? THREAD_UNKNOWN : th->sched;
 }
 
-bool start_is_nowhere(const struct start *s, int64_t cpu)
+bool prescan_is_unrecorded(const struct prescan *s, int64_t cpu)
 {
 	return s && cpu >= 0 && cpu < s->cpus && s->cpu[cpu].nowhere;
 }
 
-int8_t start_dumped(const struct event *ev)
+int8_t dumped_thread_state(const struct event *ev)
 {
 	return ev->process.state == RUN_BLOCKED ? THREAD_BLOCKED
 	     : ev->process.state == RUN_RUNNABLE ? THREAD_PREEMPTED : THREAD_UNKNOWN;
 }
 
-static void begin_epoch(struct start *s)
+static void begin_epoch(struct prescan *s)
 {
 	*ARRAY_PUSH(s->epoch, s->epochs, s->epoch_cap) = s->threads;
 }
 
-void start_epoch(const struct start *s, size_t epoch, size_t *from, size_t *to)
+void prescan_epoch(const struct prescan *s, size_t epoch, size_t *from, size_t *to)
 {
 	*from = epoch < s->epochs ? s->epoch[epoch] : s->threads;
 	*to = epoch + 1 < s->epochs ? s->epoch[epoch + 1] : s->threads;
 }
 
-/* Notes that a TID is mentioned: true when that is the first time in this epoch; *before: was it in one before? */
-static bool mention(struct start *s, int64_t tid, struct start_thread **th, bool *before)
+/* Records an event that names a TID. Returns true if it is the first in this epoch; *mentioned_before: another epoch had
+ * one. *th: entry of the thread; NULL: none. */
+static bool record_mention(struct prescan *s, int64_t tid, struct prescan_thread **th, bool *mentioned_before)
 {
 	*th = NULL;
 	if (tid <= 0 || tid > INT32_MAX)
 		return false;
 	uint64_t *slot = map_put(&s->seen, (uint64_t)tid, NULL);
-	*before = *slot != 0;
+	*mentioned_before = *slot != 0;
 	if (*slot >> INDEX_BITS == s->epochs) {
 		uint64_t index = *slot & ((1ULL << INDEX_BITS) - 1);
 		*th = index ? &s->thread[index - 1] : NULL;
@@ -70,21 +72,22 @@ static bool mention(struct start *s, int64_t tid, struct start_thread **th, bool
 	return true;
 }
 
-static struct start_thread *mentioned(struct start *s, int64_t tid)
+static struct prescan_thread *find_mentioned(struct prescan *s, int64_t tid)
 {
 	uint64_t *slot = tid > 0 ? map_find(&s->seen, (uint64_t)tid) : NULL;
 	uint64_t index = slot && *slot >> INDEX_BITS == s->epochs ? *slot & ((1ULL << INDEX_BITS) - 1) : 0;
 	return index ? &s->thread[index - 1] : NULL;
 }
 
-/* The first mention of a TID: the thread to fill in, or NULL when the TID was mentioned before. */
-static struct start_thread *first(struct start *s, int64_t tid, int8_t sched)
+/* Returns the thread to fill in at the first event that names the TID in this epoch, or that resolves its placement;
+ * NULL: not needed. */
+static struct prescan_thread *first_mention(struct prescan *s, int64_t tid, int8_t sched)
 {
-	struct start_thread *th;
-	bool before;
-	if (mention(s, tid, &th, &before)) {
+	struct prescan_thread *th;
+	bool mentioned_before;
+	if (record_mention(s, tid, &th, &mentioned_before)) {
 		th = ARRAY_PUSH(s->thread, s->threads, s->thread_cap);
-		*th = (struct start_thread){ .tid = (int32_t)tid, .pid = -1, .cpu = -1, .before = before };
+		*th = (struct prescan_thread){ .tid = (int32_t)tid, .pid = -1, .cpu = -1, .mentioned_before = mentioned_before };
 		*map_find(&s->seen, (uint64_t)tid) |= s->threads;
 	} else if (!th || !th->pending) {
 		return NULL;
@@ -95,8 +98,8 @@ static struct start_thread *first(struct start *s, int64_t tid, int8_t sched)
 	return th;
 }
 
-/* What the first that tells of its CPU says: a migration tells where it was before, and what comes later where it went. */
-static void was_on(struct start_thread *th, int64_t cpu)
+/* Sets the first known CPU of a thread, once: a migration contains the CPU before it, later events the CPU after it. */
+static void set_first_cpu(struct prescan_thread *th, int64_t cpu)
 {
 	if (th->cpu < 0 && cpu >= 0 && cpu <= UINT16_MAX)
 		th->cpu = (int32_t)cpu;
@@ -107,70 +110,70 @@ static uint32_t name_id(int64_t comm)
 	return comm > 0 && comm <= UINT32_MAX ? (uint32_t)comm : 0;
 }
 
-static void add_cpus(struct start *s, uint32_t number)
+static void add_cpus(struct prescan *s, uint32_t number)
 {
 	s->cpu = mem_resize(s->cpu, number + 1, sizeof *s->cpu);
 	for (uint32_t i = s->cpus; i <= number; i++)
-		s->cpu[i] = (struct start_cpu){ .tid = -1, .pid = -1, .mode = MODE_UNKNOWN, .told = -1 };
+		s->cpu[i] = (struct prescan_cpu){ .tid = -1, .pid = -1, .mode = MODE_UNKNOWN, .pid_tid = -1 };
 	s->cpus = number + 1;
 }
 
-static inline struct start_cpu *cpu_slot(struct start *s, uint32_t number)
+static inline struct prescan_cpu *get_cpu(struct prescan *s, uint32_t number)
 {
 	if (number >= s->cpus)
 		add_cpus(s, number);
 	return &s->cpu[number];
 }
 
-/* Events that come when the thread already has its new name. */
-static bool renames(const struct event *ev)
+/* Returns true for events recorded after the thread got its new name. */
+static bool is_rename(const struct event *ev)
 {
 	return ev->kind == EV_EXEC || ev->kind == EV_RENAME;
 }
 
-/* The CPU's first event that tells: whoever was current then has been since the beginning. */
-static void current_of_cpu(struct start *s, struct start_cpu *c, uint32_t number, const struct event *ev)
+/* Sets the current thread of a CPU from its first event: that thread has been current since the beginning. */
+static void set_current(struct prescan *s, struct prescan_cpu *c, uint32_t number, const struct event *ev)
 {
 	bool is_switch = ev->kind == EV_SWITCH && ev->sw.prev_tid >= 0 && ev->sw.prev_tid <= INT32_MAX;
 	int64_t tid = is_switch ? ev->sw.prev_tid : ev->tid;
 	if (tid < 0)
 		return;
 	c->tid = (int32_t)tid;
-	c->comm = is_switch ? name_id(ev->sw.prev_comm) : renames(ev) ? 0 : ev->comm;
+	c->comm = is_switch ? name_id(ev->sw.prev_comm) : is_rename(ev) ? 0 : ev->comm;
 	c->pid = tid == ev->tid ? ev->pid : -1;
-	struct start_thread *th = first(s, tid, THREAD_RUNNING);
+	struct prescan_thread *th = first_mention(s, tid, THREAD_RUNNING);
 	if (th)
-		was_on(th, number);
+		set_first_cpu(th, number);
 }
 
-/* In what mode the first current thread of a CPU began, should it be a vCPU: to leave the CPU, or to enter the
- * guest, it must have been in the hypervisor. */
-static void mode_of_cpu(struct start_cpu *c, const struct event *ev)
+/* Sets the initial mode of a CPU's first current thread, in case it is a vCPU: if its first event is a VM entry or a
+ * switch, it was in the hypervisor before. */
+static void set_mode(struct prescan_cpu *c, const struct event *ev)
 {
 	c->mode_known = ev->kind == EV_KVM_EXIT || ev->kind == EV_KVM_ENTRY || ev->kind == EV_SWITCH;
 	if (c->mode_known)
 		c->mode = ev->kind == EV_KVM_EXIT ? MODE_GUEST : MODE_VMM;
 }
 
-/* A dump calls a thread runnable that is current, too: since the last loss nothing has told who that is on its CPU. */
-static bool may_be_current(const struct start *s, const struct event *ev)
+/* Returns true if a thread that the dump lists as runnable may be current: its CPU has had no event since the last loss. */
+static bool may_be_current(const struct prescan *s, const struct event *ev)
 {
 	const int64_t cpu = ev->process.cpu;
-	return ev->process.state == RUN_RUNNABLE && cpu >= 0 && (cpu >= s->cpus || s->cpu[cpu].in != s->epochs);
+	return ev->process.state == RUN_RUNNABLE && cpu >= 0 && (cpu >= s->cpus || s->cpu[cpu].epoch != s->epochs);
 }
 
-static void on_process(struct start *s, const struct event *ev)
+static void on_process(struct prescan *s, const struct event *ev)
 {
 	if (ev->process.state == RUN_DEAD)
 		return;
-	struct start_thread *th = first(s, ev->process.tid, start_dumped(ev));
+	struct prescan_thread *th = first_mention(s, ev->process.tid, dumped_thread_state(ev));
 	if (th) {
 		th->dumped = th->cpu < 0;
 		th->pending = s->epochs > 1 && may_be_current(s, ev);
-		was_on(th, ev->process.cpu);
+		set_first_cpu(th, ev->process.cpu);
 	}
 	if (!th)
-		th = mentioned(s, ev->process.tid);
+		th = find_mentioned(s, ev->process.tid);
 	if (!th)
 		return;
 	if (!th->comm && !th->renamed)
@@ -179,18 +182,18 @@ static void on_process(struct start *s, const struct event *ev)
 		th->pid = (int32_t)ev->process.pid;
 }
 
-/* A dump tells the innermost namespace first. */
-static void on_namespace(uint32_t *to, int64_t ns)
+/* Sets a namespace once: a dump lists the innermost namespace first. */
+static void set_namespace(uint32_t *to, int64_t ns)
 {
 	if (!*to && ns > 0 && ns <= UINT32_MAX)
 		*to = (uint32_t)ns;
 }
 
-static void on_switch(struct start *s, const struct event *ev)
+static void on_switch(struct prescan *s, const struct event *ev)
 {
 	s->switches++;
-	bool moved = mentioned(s, ev->sw.next_tid);
-	struct start_thread *th = first(s, ev->sw.next_tid, THREAD_PREEMPTED);
+	bool moved = find_mentioned(s, ev->sw.next_tid);
+	struct prescan_thread *th = first_mention(s, ev->sw.next_tid, THREAD_PREEMPTED);
 	if (!th)
 		return;
 	if (!moved)
@@ -199,73 +202,73 @@ static void on_switch(struct start *s, const struct event *ev)
 	th->comm = th->renamed ? 0 : name_id(ev->sw.next_comm);
 }
 
-static void on_wake(struct start *s, const struct event *ev)
+static void on_wake(struct prescan *s, const struct event *ev)
 {
-	struct start_thread *th = first(s, ev->wake.tid, THREAD_BLOCKED);
+	struct prescan_thread *th = first_mention(s, ev->wake.tid, THREAD_BLOCKED);
 	s->wakeups += ev->kind == EV_WAKEUP;
 	s->wakings += ev->kind == EV_WAKING;
 	if (!th)
 		return;
 	th->comm = name_id(ev->wake.comm);
-	/* The target of a waking is where the thread ran last; that of a wakeup is where it goes. */
+	/* sched_waking contains the CPU on which the thread ran last, sched_wakeup the CPU on which it is queued */
 	if (ev->kind == EV_WAKING)
-		was_on(th, ev->wake.target_cpu);
+		set_first_cpu(th, ev->wake.target_cpu);
 }
 
-static void on_migrate(struct start *s, const struct event *ev)
+static void on_migrate(struct prescan *s, const struct event *ev)
 {
-	struct start_thread *th = first(s, ev->migrate.tid, THREAD_UNKNOWN);
-	s->moves++;
+	struct prescan_thread *th = first_mention(s, ev->migrate.tid, THREAD_UNKNOWN);
+	s->migrations++;
 	if (!th)
 		return;
 	th->pending = true;
-	was_on(th, ev->migrate.orig_cpu);
+	set_first_cpu(th, ev->migrate.orig_cpu);
 }
 
-/* Whose process a thread is may be said later than that it exists. */
-static void on_context(struct start *s, struct start_cpu *c, const struct event *ev)
+/* Sets the PID of a thread, which may occur later than the first event that names the thread. */
+static void on_context(struct prescan *s, struct prescan_cpu *c, const struct event *ev)
 {
-	if ((c->told == ev->tid && c->told_in == s->epochs) || ev->pid <= 0 || ev->tid <= 0)
+	if ((c->pid_tid == ev->tid && c->pid_epoch == s->epochs) || ev->pid <= 0 || ev->tid <= 0)
 		return;
-	c->told = ev->tid;
-	c->told_in = s->epochs;
-	struct start_thread *th = mentioned(s, ev->tid);
+	c->pid_tid = ev->tid;
+	c->pid_epoch = s->epochs;
+	struct prescan_thread *th = find_mentioned(s, ev->tid);
 	if (th && th->pid < 0)
 		th->pid = ev->pid;
 }
 
-/* What comes under this TID from now on is another thread. */
-static void end_life(struct start *s, int64_t tid)
+/* Ends the life of a thread: later events with this TID name another thread. */
+static void end_life(struct prescan *s, int64_t tid)
 {
 	uint64_t *slot = tid > 0 && tid <= INT32_MAX ? map_put(&s->seen, (uint64_t)tid, NULL) : NULL;
 	if (slot)
 		*slot = (uint64_t)s->epochs << INDEX_BITS;
 }
 
-/* Which other parts want to know of such an event. */
-enum { ASLEEP = 1, HANDLERS = 2, HALTS = 4 };
-static const uint8_t wants[EVENT_KIND_COUNT] = {
-	[EV_LOST] = ASLEEP | HANDLERS | HALTS, [EV_SWITCH] = ASLEEP | HANDLERS | HALTS,
-	[EV_WAKING] = ASLEEP | HALTS, [EV_FORK] = ASLEEP,
-	[EV_IRQ_ENTRY] = HANDLERS, [EV_SOFTIRQ_ENTRY] = HANDLERS, [EV_TIMER_ENTRY] = HANDLERS,
-	[EV_IRQ_EXIT] = HANDLERS, [EV_SOFTIRQ_EXIT] = HANDLERS, [EV_TIMER_EXIT] = HANDLERS,
-	[EV_KVM_ENTRY] = HALTS, [EV_KVM_EXIT] = HALTS, [EV_INJECT] = HALTS, [EV_IPI] = HALTS,
+/* By event kind: the modules that process it. */
+enum { FEED_SLEEPS = 1, FEED_HANDLERS = 2, FEED_IDLE = 4 };
+static const uint8_t consumers[EVENT_KIND_COUNT] = {
+	[EV_LOST] = FEED_SLEEPS | FEED_HANDLERS | FEED_IDLE, [EV_SWITCH] = FEED_SLEEPS | FEED_HANDLERS | FEED_IDLE,
+	[EV_WAKING] = FEED_SLEEPS | FEED_IDLE, [EV_FORK] = FEED_SLEEPS,
+	[EV_IRQ_ENTRY] = FEED_HANDLERS, [EV_SOFTIRQ_ENTRY] = FEED_HANDLERS, [EV_TIMER_ENTRY] = FEED_HANDLERS,
+	[EV_IRQ_EXIT] = FEED_HANDLERS, [EV_SOFTIRQ_EXIT] = FEED_HANDLERS, [EV_TIMER_EXIT] = FEED_HANDLERS,
+	[EV_KVM_ENTRY] = FEED_IDLE, [EV_KVM_EXIT] = FEED_IDLE, [EV_INJECT] = FEED_IDLE, [EV_IPI] = FEED_IDLE,
 };
 
-static void feed_parts(struct start *s, const struct event *ev, unsigned who)
+static void feed_modules(struct prescan *s, const struct event *ev, unsigned consumer)
 {
-	if (who & ASLEEP)
-		asleep_feed(&s->asleep, ev);
-	if (who & HANDLERS)
-		handlers_feed(&s->handlers, ev);
-	if (who & HALTS)
-		halts_feed(&s->halts, ev, ev->kind == EV_WAKING && handlers_inside(&s->handlers, ev->cpu));
+	if (consumer & FEED_SLEEPS)
+		proved_sleeps_feed(&s->proved_sleeps, ev);
+	if (consumer & FEED_HANDLERS)
+		unseen_handlers_feed(&s->handlers, ev);
+	if (consumer & FEED_IDLE)
+		idle_stats_feed(&s->idle_stats, ev, ev->kind == EV_WAKING && unseen_handlers_inside(&s->handlers, ev->cpu));
 }
 
-void start_feed(struct start *s, const struct event *ev)
+void prescan_feed(struct prescan *s, const struct event *ev)
 {
-	struct start_thread *th;
-	feed_parts(s, ev, wants[ev->kind]);
+	struct prescan_thread *th;
+	feed_modules(s, ev, consumers[ev->kind]);
 	if (!s->epochs)
 		begin_epoch(s);
 	if (s->lost_pending && ev->ts > s->lost_until) {
@@ -276,23 +279,23 @@ void start_feed(struct start *s, const struct event *ev)
 		int64_t end = ev->lost.end > ev->ts ? ev->lost.end : ev->ts;
 		s->lost_until = end > s->lost_until || s->epochs == 1 ? end : s->lost_until;
 		s->lost_pending = true;
-		cpu_slot(s, ev->cpu)->lost = true;
+		get_cpu(s, ev->cpu)->lost = true;
 		begin_epoch(s);
 		return;
 	}
-	struct start_cpu *c = cpu_slot(s, ev->cpu);
-	c->in = s->epochs;
+	struct prescan_cpu *c = get_cpu(s, ev->cpu);
+	c->epoch = s->epochs;
 	if (!c->lost) {
 		c->seen = true;
 		if (c->tid < 0)
-			current_of_cpu(s, c, ev->cpu, ev);
+			set_current(s, c, ev->cpu, ev);
 		if (!c->mode_known)
-			mode_of_cpu(c, ev);
+			set_mode(c, ev);
 	}
-	if (s->epochs > 1) {  /* who runs is no news here, but it is a mention */
-		first(s, ev->tid, THREAD_RUNNING);
+	if (s->epochs > 1) {  /* Events of the current thread also count as first events. */
+		first_mention(s, ev->tid, THREAD_RUNNING);
 		if (ev->kind == EV_SWITCH)
-			first(s, ev->sw.prev_tid, THREAD_RUNNING);
+			first_mention(s, ev->sw.prev_tid, THREAD_RUNNING);
 	}
 	on_context(s, c, ev);
 	switch (ev->kind) {
@@ -315,7 +318,7 @@ void start_feed(struct start *s, const struct event *ev)
 		break;
 	case EV_EXEC:
 	case EV_RENAME:
-		th = mentioned(s, ev->kind == EV_EXEC ? ev->exec.tid > 0 ? ev->exec.tid : ev->tid : ev->rename.tid);
+		th = find_mentioned(s, ev->kind == EV_EXEC ? ev->exec.tid > 0 ? ev->exec.tid : ev->tid : ev->rename.tid);
 		if (th)
 			th->renamed = true;
 		break;
@@ -324,56 +327,56 @@ void start_feed(struct start *s, const struct event *ev)
 		break;
 	case EV_PROCESS_NS:
 	case EV_PROCESS_CGROUP:
-		th = mentioned(s, ev->process_ns.tid);
+		th = find_mentioned(s, ev->process_ns.tid);
 		if (th)
-			on_namespace(ev->kind == EV_PROCESS_NS ? &th->pid_ns : &th->cgroup_ns, ev->process_ns.ns);
+			set_namespace(ev->kind == EV_PROCESS_NS ? &th->pid_ns : &th->cgroup_ns, ev->process_ns.ns);
 		break;
 	default:
 		break;
 	}
 }
 
-void start_silent(struct start *s, uint32_t cpu)
+void prescan_add_silent(struct prescan *s, uint32_t cpu)
 {
-	cpu_slot(s, cpu)->silent = true;
+	get_cpu(s, cpu)->silent = true;
 }
 
-/* A CPU on which nothing ever happens runs one thread all the time: if only one is dumped as one that could run there,
- * that one. */
-static void current_of_silent_cpus(struct start *s)
+/* Sets the current thread of CPUs without events to the only runnable thread that the dump lists there: a CPU without
+ * events runs one thread all the time. */
+static void set_silent_currents(struct prescan *s)
 {
 	size_t at, end;
-	for (start_epoch(s, 0, &at, &end); at < end; at++) {
-		struct start_thread *th = &s->thread[at];
+	for (prescan_epoch(s, 0, &at, &end); at < end; at++) {
+		struct prescan_thread *th = &s->thread[at];
 		if (!th->dumped || th->sched != THREAD_PREEMPTED || th->cpu < 0 || (uint32_t)th->cpu >= s->cpus)
 			continue;
-		struct start_cpu *c = &s->cpu[th->cpu];
+		struct prescan_cpu *c = &s->cpu[th->cpu];
 		if (!c->silent)
 			continue;
-		c->could_run++;
-		c->tid = c->could_run > 1 ? -1 : th->tid;
+		c->runnable_threads++;
+		c->tid = c->runnable_threads > 1 ? -1 : th->tid;
 		c->comm = th->comm;
 		c->pid = th->pid;
 		th->sched = THREAD_UNKNOWN;
 	}
 	for (uint32_t i = 0; i < s->cpus; i++)
-		s->cpu[i].seen |= s->cpu[i].could_run > 0;
+		s->cpu[i].seen |= s->cpu[i].runnable_threads > 0;
 }
 
-void start_finish(struct start *s)
+void prescan_finish(struct prescan *s)
 {
 	if (s->switches)
-		current_of_silent_cpus(s);
-	asleep_finish(&s->asleep);
-	halts_finish(&s->halts);
+		set_silent_currents(s);
+	proved_sleeps_finish(&s->proved_sleeps);
+	idle_stats_finish(&s->idle_stats);
 	map_release(&s->seen);
 }
 
-/* CPUs on which nothing happened that the model would use: any event proves who is current there. */
-static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct error *err)
+/* Reads CPUs without events of the kinds that the model uses: any other event also shows the current thread. */
+static int read_silent_cpus(struct prescan *s, const struct trace *trace, struct error *err)
 {
-	uint32_t looked = 0;
-	for (uint32_t i = 0; i < trace_info(trace)->cpus && looked < QUIET_CPUS; i++) {
+	uint32_t n_read = 0;
+	for (uint32_t i = 0; i < trace_info(trace)->cpus && n_read < SILENT_CPUS_MAX; i++) {
 		struct event ev;
 		int got = 0;
 		if (i < s->cpus && (s->cpu[i].tid >= 0 || s->cpu[i].lost))
@@ -382,41 +385,41 @@ static int look_at_quiet_cpus(struct start *s, const struct trace *trace, struct
 		if (!c)
 			return -1;
 		for (int n = 0; n < 1000 && (got = trace_cursor_next(c, &ev, err)) > 0 && ev.kind != EV_LOST; n++) {
-			struct start_cpu *cpu = cpu_slot(s, i);
+			struct prescan_cpu *cpu = get_cpu(s, i);
 			cpu->seen = true;
-			current_of_cpu(s, cpu, i, &ev);
+			set_current(s, cpu, i, &ev);
 			if (cpu->tid >= 0)
 				break;
 		}
 		trace_cursor_close(c);
 		if (got < 0)
 			return -1;
-		looked += got > 0;
+		n_read += got > 0;
 		if (got == 0)
-			start_silent(s, i);
+			prescan_add_silent(s, i);
 	}
 	const struct trace_info *info = trace_info(trace);
-	for (uint32_t i = 0; i < info->cpus_told; i++)
+	for (uint32_t i = 0; i < info->cpus_listed; i++)
 		if (info->cpu[i].nowhere)
-			cpu_slot(s, i)->nowhere = true;
-	for (uint32_t i = info->cpus; i < info->cpus_told; i++)
+			get_cpu(s, i)->nowhere = true;
+	for (uint32_t i = info->cpus; i < info->cpus_listed; i++)
 		if (info->cpu[i].told && info->cpu[i].begin <= info->cpu[i].end)
-			start_silent(s, i);
+			prescan_add_silent(s, i);
 	return 0;
 }
 
-int start_look(struct start *s, const struct trace *trace, const struct clock_map *clock, struct error *err)
+int prescan_read(struct prescan *s, const struct trace *trace, const struct clock_map *clock, struct error *err)
 {
 	const event_kinds kinds = ALL_KINDS & ~(KIND(EV_OTHER) | KIND(EV_SYNC) | KIND(EV_HYPERCALL));
 	const struct event *ev;
-	struct cover c;
+	struct coverage c;
 	s->asked = trace_info(trace)->asked;
-	int got = cover_open(&c, trace, clock, kinds, err);
-	for (long n = 0; n < START_EVENTS && got >= 0 && (got = cover_next(&c, &ev, err)) > 0; n++)
-		start_feed(s, ev);
-	cover_close(&c);
+	int got = coverage_open(&c, trace, clock, kinds, err);
+	for (long n = 0; n < PRESCAN_EVENTS && got >= 0 && (got = coverage_next(&c, &ev, err)) > 0; n++)
+		prescan_feed(s, ev);
+	coverage_close(&c);
 	if (got >= 0)
-		got = look_at_quiet_cpus(s, trace, err);
-	start_finish(s);
+		got = read_silent_cpus(s, trace, err);
+	prescan_finish(s);
 	return got;
 }

@@ -1,11 +1,11 @@
-/* What is true before anything tells it: when a machine's trace begins, and after each loss of events.
+/* Prescan: determines the state of a machine before the first event that shows it, at the beginning of a trace and after
+ * each loss.
  *
- * A trace tells of changes; the first event that names a thread also tells what it was before: a thread that is
- * switched out ran, one that is woken slept, one that is switched in had waited.  Looking ahead finds that out, so
- * that the history can say it from the first moment on.  A loss begins a new epoch: what was found so far ends there,
- * and first mentions count anew.  So does the end of all losses.  It looks at START_EVENTS events and no more.
- * Memory: the TIDs seen in that many events, 40 to 80 bytes each while looking, and per epoch the threads mentioned in
- * it. */
+ * A trace records changes. The first event that names a thread also shows its state before that event: a thread that is
+ * switched out ran, a thread that is woken slept, a thread that is switched in waited. The prescan collects these first
+ * events, so that the history has states from the beginning. A loss begins a new epoch: earlier results are invalid, and
+ * the next event of each thread counts as its first. The end of all losses begins another epoch. The prescan reads at
+ * most PRESCAN_EVENTS events. Memory: 40 to 80 bytes per TID during the prescan, and the threads named in each epoch. */
 #ifndef STEALSCOPE_MODEL_LOSS_INITIAL_STATE_H
 #define STEALSCOPE_MODEL_LOSS_INITIAL_STATE_H
 
@@ -19,67 +19,70 @@
 #include "model/state/vcpu.h"
 #include "trace/trace.h"
 
-#define START_EVENTS 1000000
+#define PRESCAN_EVENTS 1000000
 
-struct start_thread {
-	int32_t tid, pid, cpu;  /* pid, cpu: -1 unknown */
-	uint32_t comm;          /* string id, 0 unknown */
-	int8_t sched;           /* enum thread_state */
-	bool dumped;            /* a dump is the first that mentions it */
-	bool pending;           /* moved between CPUs, or dumped as runnable where it may be current: the next mention tells */
-	bool before;            /* it was mentioned in an epoch before */
-	bool switched_in;       /* that is all that is known: it was queued, or slept or was born where nobody records that */
-	bool renamed;           /* what it is called later is not what it was called */
-	uint32_t pid_ns, cgroup_ns;  /* 0 unknown */
+struct prescan_thread {
+	int32_t tid, pid, cpu;      /* pid, cpu: -1: unknown */
+	uint32_t comm;              /* string id; 0: unknown */
+	int8_t sched;               /* state at the beginning of the epoch: enum thread_state */
+	bool dumped;                /* first named by a state dump */
+	bool pending;               /* placement unknown (migrated, or listed as runnable in the state dump); resolved by its
+	                             * next event */
+	bool mentioned_before;      /* named by an event of an earlier epoch */
+	bool switched_in;           /* known only from a switch to it: it was queued, or, where that is not recorded, slept
+	                             * or was created */
+	bool renamed;               /* the name in later events was not its name at the beginning */
+	uint32_t pid_ns, cgroup_ns; /* inode numbers of its namespaces; 0: unknown */
 };
 
-struct start_cpu {
-	bool seen;              /* it has events before any of its were lost */
-	bool lost;              /* some of its events */
-	bool silent;            /* it has no event at all */
-	bool nowhere;           /* as struct trace_cpu has it */
+struct prescan_cpu {
+	bool seen;           /* has events before its first loss */
+	bool lost;           /* has a loss */
+	bool silent;         /* has no event at all */
+	bool nowhere;        /* not recorded at all, as in struct trace_cpu */
 	bool mode_known;
-	int32_t tid, pid;       /* current, -1 unknown, 0 idle */
+	int32_t tid, pid;    /* current thread at the beginning; -1: unknown; 0: idle */
 	uint32_t comm;
-	uint32_t could_run;     /* dumped threads that could run here, if it is silent */
-	enum vcpu_mode mode;    /* of that thread, should it be a vCPU */
-	int32_t told;           /* whose process its events told last, -1 nobody's, */
-	size_t told_in;         /* and in which epoch */
-	size_t in;              /* that of its last event */
+	uint32_t runnable_threads;  /* number of threads that the state dump lists as runnable here, if it is silent */
+	enum vcpu_mode mode; /* mode of that thread if it is a vCPU */
+	int32_t pid_tid;     /* thread of the last event with a PID; -1: none */
+	size_t pid_epoch;    /* epoch of that event */
+	size_t epoch;        /* epoch of its last event */
 };
 
-struct start {
-	struct start_thread *thread;  /* those of epoch e: thread[epoch[e]] up to those of the next */
+struct prescan {
+	struct prescan_thread *thread; /* threads of epoch e: thread[epoch[e]] to thread[epoch[e + 1] - 1] */
 	size_t threads, thread_cap;
 	size_t *epoch;
-	size_t epochs, epoch_cap;     /* epoch 0, the beginning, is there from the first event on */
-	struct start_cpu *cpu;        /* at the beginning */
+	size_t epochs, epoch_cap;      /* epoch 0, the beginning, exists since the first event */
+	struct prescan_cpu *cpu;       /* CPUs at the beginning of the trace */
 	uint32_t cpus;
-	int64_t lost_until;           /* ns, clock of the machine: when the losses so far are over */
-	bool lost_pending;            /* they are not yet */
-	uint64_t switches, wakeups, wakings, moves, forks;
-	unsigned asked;         /* as trace_info has it */
-	struct asleep asleep;
-	struct handlers handlers;
-	struct halts halts;
-	struct map seen;        /* TID -> epoch << 40 | index + 1 in thread, or 0 for those that came into being in it */
+	int64_t lost_until;            /* end of the losses read so far, ns, clock of the machine */
+	bool lost_pending;             /* the current event is before lost_until */
+	uint64_t switches, wakeups, wakings, migrations, forks;
+	unsigned asked;                /* kinds of events requested by the recorder, as in trace_info */
+	struct proved_sleeps proved_sleeps;
+	struct unseen_handlers handlers;
+	struct idle_stats idle_stats;
+	struct map seen;               /* TID -> epoch << 40 | (index in thread + 1); index 0: created in that epoch */
 };
 
-#define START_INIT { .thread = NULL, .asleep = ASLEEP_INIT, .handlers = HANDLERS_INIT, .halts = HALTS_INIT }
+#define PRESCAN_INIT { .thread = NULL, .proved_sleeps = PROVED_SLEEPS_INIT, .handlers = UNSEEN_HANDLERS_INIT, \
+	.idle_stats = IDLE_STATS_INIT }
 
-void start_release(struct start *s);
-void start_feed(struct start *s, const struct event *ev);
-void start_silent(struct start *s, uint32_t cpu);  /* there is no event of this CPU */
-void start_finish(struct start *s);  /* all events were fed */
-/* What the mention of a thread tells of it: enum thread_state. */
-int8_t start_sched(const struct start *s, const struct start_thread *th);
-/* Is who is queued there out of sight? */
-bool start_is_nowhere(const struct start *s, int64_t cpu);
-/* What an EV_PROCESS says of a thread that lives: enum thread_state. */
-int8_t start_dumped(const struct event *ev);
-/* The threads of an epoch: thread[*from .. *to - 1]. */
-void start_epoch(const struct start *s, size_t epoch, size_t *from, size_t *to);
-/* Reads the beginning of a trace. */
-int start_look(struct start *s, const struct trace *trace, const struct clock_map *clock, struct error *err);
+void prescan_release(struct prescan *s);
+void prescan_feed(struct prescan *s, const struct event *ev);
+void prescan_add_silent(struct prescan *s, uint32_t cpu);  /* Adds a CPU without events. */
+void prescan_finish(struct prescan *s);  /* Computes the results; called after the last event. */
+/* Returns the state of the thread before the event that named it: enum thread_state. */
+int8_t prescan_thread_state(const struct prescan *s, const struct prescan_thread *th);
+/* Returns true if the trace does not record that CPU, and so not its runqueue. */
+bool prescan_is_unrecorded(const struct prescan *s, int64_t cpu);
+/* Returns the state that an EV_PROCESS shows for a live thread: enum thread_state. */
+int8_t dumped_thread_state(const struct event *ev);
+/* Gets the threads of an epoch: thread[*from] to thread[*to - 1]. */
+void prescan_epoch(const struct prescan *s, size_t epoch, size_t *from, size_t *to);
+/* Reads the beginning of a trace. Returns 0, or -1 with *err set. */
+int prescan_read(struct prescan *s, const struct trace *trace, const struct clock_map *clock, struct error *err);
 
 #endif

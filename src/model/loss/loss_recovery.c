@@ -1,136 +1,135 @@
-/* What is known without an event: at the beginning of a trace, and what is not, and is again, around a loss.
+/* Initial state of a trace, and how state becomes unknown at a loss of events and known again after it.
  *
- * A loss on one CPU hides what that CPU did, and that may concern any thread which is on no CPU: a lost event may have
- * woken it, taken it over from the CPU that it waited for, let it run, and put it to sleep or back into a queue.  So
- * while events are lost, on whichever CPU, it is known who is current on the other CPUs, and that those sleep of
- * which looking ahead proves it; of all other threads nothing is, from the moment on after an event that concerns
- * them.  When all losses are over, what the next mention of a thread tells holds.
- * A loss costs a look at every live thread of its machine and at those mentioned until the next one. */
+ * A loss on one CPU may affect any thread that is not current: a lost event may have woken it, pulled it from the
+ * runqueue of another CPU, let it run, and put it back to sleep or into a runqueue. So during a loss on any CPU, only
+ * the current threads of the other CPUs and the sleeps proved by the prescan are known. The state of any other thread is
+ * unknown from 1 ns after its last event. After all losses have ended, the next event of a thread makes its state known.
+ * Cost of a loss: a visit of every live thread of its machine, and of the threads named until the next loss. */
 #include "model/state/feed.h"
 
-static void take_over(struct machine *mc, const struct start_thread *s)
+static void restore_thread(struct machine *mc, const struct prescan_thread *s)
 {
 	struct thread *th = thread_get(mc, s->tid);
 	if (!th)
 		return;
-	thread_pid_ns(mc, th, s->pid_ns);
-	thread_cgroup_ns(mc, th, s->cgroup_ns);
+	thread_set_pid_ns(mc, th, s->pid_ns);
+	thread_set_cgroup_ns(mc, th, s->cgroup_ns);
 	thread_learn(mc, th, s->comm, s->pid);
 	if (s->cpu < 0)
-		thread_displace(mc, th);  /* it may have been moved among lost events */
-	thread_place(mc, th, s->cpu);
-	th->sched = start_sched(mc->start, s);
+		thread_clear_cpu(mc, th);  /* the thread may have been moved during the loss */
+	thread_set_cpu(mc, th, s->cpu);
+	th->sched = prescan_thread_state(mc->prescan, s);
 	th->woken = WOKEN_PERHAPS;
 }
 
-/* It sleeps, as is proved; nothing needs to be known of it but that. */
-static void take_sleep(struct machine *mc, struct thread *th, const struct sleep *s)
+/* Sets the state of a thread with a proved sleep. */
+static void restore_sleep(struct machine *mc, struct thread *th, const struct sleep *s)
 {
 	thread_learn(mc, th, s->comm, -1);
-	thread_place(mc, th, s->cpu);
+	thread_set_cpu(mc, th, s->cpu);
 	th->sched = THREAD_BLOCKED;
 }
 
-/* Those that sleep from the beginning until after the first loss. */
-static void begin_asleep(struct machine *mc, const struct asleep *a)
+/* Adds the threads that sleep from the beginning of the trace until after the first loss. */
+static void restore_sleepers(struct machine *mc, const struct proved_sleeps *a)
 {
 	for (size_t i = 0; i < a->sleeps; i++)
 		if (a->sleep[i].from == INT64_MIN && !thread_find(mc, a->sleep[i].tid))
-			take_sleep(mc, thread_get(mc, a->sleep[i].tid), &a->sleep[i]);
+			restore_sleep(mc, thread_get(mc, a->sleep[i].tid), &a->sleep[i]);
 }
 
-void known_begin(struct machine *mc, const struct start *start)
+void recovery_begin(struct machine *mc, const struct prescan *prescan)
 {
 	size_t at, end;
-	irq_foresee(mc, start);
-	for (start_epoch(start, 0, &at, &end); at < end; at++)
-		take_over(mc, &start->thread[at]);
-	begin_asleep(mc, &start->asleep);
-	for (uint32_t i = 0; i < start->cpus; i++) {
-		const struct start_cpu *s = &start->cpu[i];
+	irq_set_recorded_kinds(mc, prescan);
+	for (prescan_epoch(prescan, 0, &at, &end); at < end; at++)
+		restore_thread(mc, &prescan->thread[at]);
+	restore_sleepers(mc, &prescan->proved_sleeps);
+	for (uint32_t i = 0; i < prescan->cpus; i++) {
+		const struct prescan_cpu *s = &prescan->cpu[i];
 		if (!s->seen)
 			continue;
 		cpu_get(mc, i);
 		if (s->tid < 0)
 			continue;
 		struct thread *th = thread_get(mc, s->tid);
-		cpu_enter(mc, i, th, s->mode);
+		cpu_set_current(mc, i, th, s->mode);
 		if (th)
 			thread_learn(mc, th, s->comm, s->pid);
-		known_resume(mc, i);
+		recovery_resume_cpu(mc, i);
 	}
 	uint64_t tid, p;
 	for (at = 0; map_each(&mc->thread, &at, &tid, &p); )
 		update_thread(mc, (struct thread *)(uintptr_t)p);
 }
 
-void known_told(struct machine *mc, struct thread *th, int64_t t)
+void recovery_check_thread(struct machine *mc, struct thread *th, int64_t t)
 {
-	const bool is_out_of_sight = th->sched == THREAD_PREEMPTED && start_is_nowhere(mc->start, th->cpu);
-	if (!(mc->lost_pending || is_out_of_sight) || th->on >= 0)
+	const bool is_queued_unrecorded = th->sched == THREAD_PREEMPTED && prescan_is_unrecorded(mc->prescan, th->cpu);
+	if (!(mc->lost_pending || is_queued_unrecorded) || th->on_cpu >= 0)
 		return;
-	const struct sleep *s = mc->start ? asleep_at(&mc->start->asleep, th->tid, t) : NULL;
+	const struct sleep *s = mc->prescan ? proved_sleep_at(&mc->prescan->proved_sleeps, th->tid, t) : NULL;
 	if (s) {
-		take_sleep(mc, th, s);
+		restore_sleep(mc, th, s);
 		return;
 	}
 	th->sched = THREAD_UNKNOWN;
 	th->waker = -1;
-	th->doubted = true;
+	th->stale = true;
 	if (th->vcpu != NONE)
-		guest_lose(mc->model, &mc->model->vcpu[th->vcpu]);
+		guest_clear_mode(mc->model, &mc->model->vcpu[th->vcpu]);
 }
 
-void known_lose(struct machine *mc, uint32_t number, const struct event *ev)
+void recovery_lose(struct machine *mc, uint32_t number, const struct event *ev)
 {
 	struct cpu *c = &mc->cpu[number];
 	int64_t lost_until = ev->lost.end > ev->ts ? ev->lost.end : ev->ts;
 	mc->lost_until = lost_until > mc->lost_until || !mc->epoch ? lost_until : mc->lost_until;
 	mc->lost_pending = true;
 	mc->epoch++;
-	c->gap++;
-	c->resumes = true;
+	c->losses++;
+	c->resuming = true;
 	irq_clear(mc, c);
-	limits_doubt(c);
-	cpu_unknown(mc, number);
-	request_unknown(mc);
+	throttling_clear_cpu(c);
+	cpu_set_unknown(mc, number);
+	request_set_unknown(mc);
 	uint64_t tid, p;
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
 		struct thread *th = (struct thread *)(uintptr_t)p;
-		known_told(mc, th, ev->ts);
-		lock_forget(mc, th);
+		recovery_check_thread(mc, th, ev->ts);
+		lock_wait_clear(mc, th);
 		update_thread(mc, th);
 	}
 }
 
-void known_resume(struct machine *mc, uint32_t number)
+void recovery_resume_cpu(struct machine *mc, uint32_t number)
 {
-	struct event entry[NEST_DEEP];
+	struct event entry[IRQ_NEST_MAX];
 	struct cpu *c = &mc->cpu[number];
-	c->resumes = false;
+	c->resuming = false;
 	c->last = mc->model->sink.now - 1;
-	if (!mc->start)
+	if (!mc->prescan)
 		return;
-	size_t n = handlers_of(&mc->start->handlers, number, c->gap, &c->handler, entry);
+	size_t n = unseen_handlers_at_gap(&mc->prescan->handlers, number, c->losses, &c->handler, entry);
 	for (size_t i = 0; i < n; i++)
 		irq_event(mc, c, &entry[i]);
 }
 
-void known_regain(struct machine *mc)
+void recovery_end_losses(struct machine *mc)
 {
 	size_t i, end;
 	mc->lost_pending = false;
 	mc->epoch++;
-	if (!mc->start)
+	if (!mc->prescan)
 		return;
-	for (start_epoch(mc->start, mc->epoch, &i, &end); i < end; i++) {
-		const struct start_thread *s = &mc->start->thread[i];
-		int8_t sched = start_sched(mc->start, s);
+	for (prescan_epoch(mc->prescan, mc->epoch, &i, &end); i < end; i++) {
+		const struct prescan_thread *s = &mc->prescan->thread[i];
+		int8_t sched = prescan_thread_state(mc->prescan, s);
 		struct thread *th = thread_find(mc, s->tid);
-		const bool open = sched == THREAD_UNKNOWN || (s->pending && cpu_is_open(mc, s->cpu));
-		if (open || sched == THREAD_RUNNING || (th && (th->on >= 0 || th->sched == sched)))
+		const bool open = sched == THREAD_UNKNOWN || (s->pending && cpu_may_run_any(mc, s->cpu));
+		if (open || sched == THREAD_RUNNING || (th && (th->on_cpu >= 0 || th->sched == sched)))
 			continue;
-		take_over(mc, s);
+		restore_thread(mc, s);
 		update_thread(mc, thread_find(mc, s->tid));
 	}
 }

@@ -7,7 +7,7 @@
 
 #define NONE UINT32_MAX
 
-static struct handler_cpu *cpu_at(struct handlers *h, uint32_t number)
+static struct handler_cpu *get_cpu(struct unseen_handlers *h, uint32_t number)
 {
 	if (number >= h->cpus) {
 		h->cpu = mem_resize(h->cpu, (size_t)number + 1, sizeof *h->cpu);
@@ -17,7 +17,7 @@ static struct handler_cpu *cpu_at(struct handlers *h, uint32_t number)
 	return &h->cpu[number];
 }
 
-static void unseen(struct handlers *h, struct handler_cpu *c, const struct event *ev, uint16_t entry_kind)
+static void add_unseen(struct unseen_handlers *h, struct handler_cpu *c, const struct event *ev, uint16_t entry_kind)
 {
 	uint32_t index = (uint32_t)h->len;
 	*ARRAY_PUSH(h->handler, h->len, h->cap) = (struct handler){ .number = ev->arg[0], .kind = entry_kind, .gap = c->gap,
@@ -26,48 +26,48 @@ static void unseen(struct handlers *h, struct handler_cpu *c, const struct event
 	c->last = index;
 }
 
-static void enter(struct handlers *h, struct handler_cpu *c, const struct event *ev)
+static void enter_handler(struct unseen_handlers *h, struct handler_cpu *c, const struct event *ev)
 {
 	h->entries[ev->kind] = true;
 	if (ev->kind == EV_IRQ_ENTRY && ev->irq.name > 0)
 		*map_put(&h->name, (uint64_t)ev->irq.number, NULL) = (uint64_t)ev->irq.name;
-	nest_enter(&c->seen, ev);
+	irq_nest_push(&c->seen, ev);
 }
 
-void handlers_feed(struct handlers *h, const struct event *ev)
+void unseen_handlers_feed(struct unseen_handlers *h, const struct event *ev)
 {
-	uint16_t entry = nest_entry_of[ev->kind];
+	uint16_t entry = irq_entry_kind[ev->kind];
 	bool ends = ev->kind == EV_LOST || ev->kind == EV_SWITCH;
 	if (!entry && !ends)
 		return;
-	struct handler_cpu *c = cpu_at(h, ev->cpu);
+	struct handler_cpu *c = get_cpu(h, ev->cpu);
 	if (ends) {
 		c->seen.depth = 0;
 		c->settled = ev->kind == EV_SWITCH;
 		c->gap += ev->kind == EV_LOST;
 	} else if (entry == ev->kind) {
-		enter(h, c, ev);
-	} else if (!nest_leave(&c->seen, ev) && !c->settled) {
-		unseen(h, c, ev, entry);
+		enter_handler(h, c, ev);
+	} else if (!irq_nest_pop(&c->seen, ev) && !c->settled) {
+		add_unseen(h, c, ev, entry);
 	}
 }
 
-bool handlers_inside(const struct handlers *h, uint32_t cpu)
+bool unseen_handlers_inside(const struct unseen_handlers *h, uint32_t cpu)
 {
 	return cpu < h->cpus && h->cpu[cpu].seen.depth > 0;
 }
 
-void handlers_release(struct handlers *h)
+void unseen_handlers_release(struct unseen_handlers *h)
 {
 	for (uint32_t i = 0; i < h->cpus; i++)
-		nest_release(&h->cpu[i].seen);
+		irq_nest_release(&h->cpu[i].seen);
 	free(h->handler);
 	free(h->cpu);
 	map_release(&h->name);
-	*h = (struct handlers)HANDLERS_INIT;
+	*h = (struct unseen_handlers)UNSEEN_HANDLERS_INIT;
 }
 
-unsigned handlers_endless(event_kinds kinds)
+unsigned handlers_without_exit(event_kinds kinds)
 {
 	static const struct { enum event_kind entry, exit; } pairs[] = {
 		{ EV_IRQ_ENTRY, EV_IRQ_EXIT }, { EV_SOFTIRQ_ENTRY, EV_SOFTIRQ_EXIT }, { EV_TIMER_ENTRY, EV_TIMER_EXIT },
@@ -79,7 +79,8 @@ unsigned handlers_endless(event_kinds kinds)
 	return endless;
 }
 
-size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at, struct event out[NEST_DEEP])
+size_t unseen_handlers_at_gap(const struct unseen_handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at,
+                          struct event out[IRQ_NEST_MAX])
 {
 	size_t n = 0;
 	if (cpu >= h->cpus)
@@ -87,9 +88,9 @@ size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_
 	uint32_t i = *at == NONE ? h->cpu[cpu].first : h->handler[*at].next;
 	for (; i != NONE && h->handler[i].gap <= gap; *at = i, i = h->handler[i].next) {
 		const struct handler *found = &h->handler[i];
-		if (found->gap < gap || n == NEST_DEEP || !h->entries[found->kind])
+		if (found->gap < gap || n == IRQ_NEST_MAX || !h->entries[found->kind])
 			continue;
-		memmove(out + 1, out, n++ * sizeof *out);  /* the innermost ends first */
+		memmove(out + 1, out, n++ * sizeof *out);  /* the innermost handler ends first */
 		out[0] = (struct event){ .kind = found->kind, .cpu = (uint16_t)cpu, .tid = -1, .pid = -1 };
 		for (size_t k = 0; k < sizeof out[0].arg / sizeof *out[0].arg; k++)
 			out[0].arg[k] = EVENT_ABSENT;

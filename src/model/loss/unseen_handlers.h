@@ -1,8 +1,8 @@
-/* Interrupt handlers that nobody saw begin: they were entered before the trace began, or while events were lost.
+/* Interrupt handlers without a recorded entry: entered before the trace began, or during a loss.
  *
- * Their exits show them, afterwards.  So looking ahead tells which handlers a CPU was in when its events begin, or begin
- * again; a switch, which no handler does, ends the search.  O(depth) per event of a handler.  Memory: 32 bytes per
- * handler that was found and per CPU, and 128 per CPU that handles interrupts. */
+ * Their exits are recorded later and reveal them. So the prescan finds the handlers in which a CPU was when its
+ * recording began, or continued after a loss; a switch, which never happens inside a handler, ends the search. Cost:
+ * O(depth) per handler event. Memory: 32 bytes per handler found and per CPU, and 128 per CPU that handles interrupts. */
 #ifndef STEALSCOPE_MODEL_LOSS_UNSEEN_HANDLERS_H
 #define STEALSCOPE_MODEL_LOSS_UNSEEN_HANDLERS_H
 
@@ -15,37 +15,40 @@
 #include "trace/trace.h"
 
 struct handler {
-	int64_t number;         /* as in struct event */
-	uint16_t kind;          /* the event that was not seen: EV_IRQ_ENTRY, ... */
-	uint32_t gap;           /* of this CPU: 0 = the beginning of the trace, n = its n-th loss */
-	uint32_t next;          /* of this CPU, the one that ends next; UINT32_MAX none */
+	int64_t number; /* number of the interrupt, as in struct event */
+	uint16_t kind;  /* kind of its missing entry event: EV_IRQ_ENTRY, ... */
+	uint32_t gap;   /* unrecorded time of this CPU before the handler's exit: 0: before the trace; n: its n-th loss */
+	uint32_t next;  /* index of the handler of this CPU that ends next; UINT32_MAX: none */
 };
 
-struct handlers {
+struct unseen_handlers {
 	struct handler *handler;
 	size_t len, cap;
 	struct handler_cpu {
-		uint32_t first, last;       /* index in handler */
+		uint32_t first, last; /* indices in handler[]; UINT32_MAX: none */
 		uint32_t gap;
-		bool settled;               /* since the gap there was a switch: whatever it was in is over */
-		struct nest seen;           /* handlers that were seen to begin */
+		bool settled;         /* a switch was recorded since the gap: no unseen handler can follow */
+		struct irq_nest seen; /* handlers with a recorded entry */
 	} *cpu;
 	uint32_t cpus;
-	struct map name;            /* number of an interrupt -> string id */
-	bool entries[EVENT_KIND_COUNT];  /* this kind of entry is recorded at all */
+	struct map name; /* number of an interrupt -> string id */
+	bool entries[EVENT_KIND_COUNT];  /* by entry kind: the trace contains such events */
 };
 
-#define HANDLERS_INIT { .handler = NULL }
+#define UNSEEN_HANDLERS_INIT { .handler = NULL }
 
-void handlers_feed(struct handlers *h, const struct event *ev);
-bool handlers_inside(const struct handlers *h, uint32_t cpu);  /* now it is in one that was seen to begin */
-void handlers_release(struct handlers *h);
+void unseen_handlers_feed(struct unseen_handlers *h, const struct event *ev);
+/* Returns true if the CPU is in a handler with a recorded entry. */
+bool unseen_handlers_inside(const struct unseen_handlers *h, uint32_t cpu);
+void unseen_handlers_release(struct unseen_handlers *h);
 
-/* The kinds (HANDLERS_IRQ ...) of which a trace with events of those kinds has beginnings and no ends. */
-unsigned handlers_endless(event_kinds kinds);
+/* Returns the kinds of handlers (HANDLERS_IRQ ...) that have entries but no exits in a trace with these event kinds. */
+unsigned handlers_without_exit(event_kinds kinds);
 
-/* The handlers that CPU `cpu` was in at the end of its gap, the outermost first, as the events of their beginning (time
- * and context are not filled in).  *at: of that CPU, UINT32_MAX at first, to be passed in again; gaps come in order. */
-size_t handlers_of(const struct handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at, struct event out[NEST_DEEP]);
+/* Gets in out[] the entry events of the handlers in which the CPU was at the end of the gap, outermost first, without
+ * time and context. Returns their number. *at: search position of that CPU, initially UINT32_MAX; gaps must be requested
+ * in order. */
+size_t unseen_handlers_at_gap(const struct unseen_handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at,
+                          struct event out[IRQ_NEST_MAX]);
 
 #endif

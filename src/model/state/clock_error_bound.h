@@ -1,32 +1,32 @@
-/* How sure each guest's clock is, as an attribute: "/Virtual Machines/<VM>/Clock Band", ns, null when unknown.
+/* Writes the error bound of each guest's clock as an attribute: "/Virtual Machines/<VM>/Clock Band", ns; null: unknown.
  *
- * The width of the clock's corridor, sampled at some BAND_SAMPLES events spread over the guest's trace, and where it is
- * that of a jump that cannot be placed, at the first event there and after.  Whoever reads the history then knows the
- * error band of any moment without knowing anything of clocks. */
+ * The bound is sampled at about CLOCK_BOUND_SAMPLES events spread over the guest's trace. If the clock stepped at an
+ * unknown time, the bound includes the size of the step, written at the first event in the ambiguous interval and at the
+ * first event after it. So a reader of the history has the error bound at any time without the clocks. */
 #ifndef STEALSCOPE_MODEL_STATE_CLOCK_ERROR_BOUND_H
 #define STEALSCOPE_MODEL_STATE_CLOCK_ERROR_BOUND_H
 
 #include "model/model_sink.h"
 #include "sync/sync.h"
 
-#define BAND_SAMPLES 256
+#define CLOCK_BOUND_SAMPLES 256
 
-struct band {
+struct clock_error_attr {
 	const struct clock_map *clock;
 	uint32_t attr;
-	int64_t next, every;  /* guest ns */
-	int64_t edge;         /* host ns: the next moment at which a jump that cannot be placed begins or ends to matter */
+	int64_t next, every; /* time of the next sample, and time between samples, guest ns */
+	int64_t edge;        /* next time at which an ambiguous interval of a step begins or ends, host ns */
 };
 
-/* root: the machine's path, "/Virtual Machines/Debian".  The clock is the caller's. */
-void band_declare(struct band *b, struct model_sink *sink, const char *root, const struct trace *trace,
-                  const struct clock_map *clock);
-void band_take(struct band *b, struct model_sink *sink, int64_t guest_ns);
-/* After an event of that machine: takes a sample when one is due. */
-static inline void band_sample(struct band *b, struct model_sink *sink, int64_t guest_ns)
+/* Declares the attribute. root: path of the machine, "/Virtual Machines/Debian"; the clock is borrowed. */
+void clock_error_attr_declare(struct clock_error_attr *b, struct model_sink *sink, const char *root,
+                              const struct trace *trace, const struct clock_map *clock);
+void clock_error_attr_write(struct clock_error_attr *b, struct model_sink *sink, int64_t guest_ns);
+/* Called after an event of the machine: writes the bound if a sample is due. */
+static inline void clock_error_attr_sample(struct clock_error_attr *b, struct model_sink *sink, int64_t guest_ns)
 {
 	if (guest_ns >= b->next || sink->now >= b->edge)
-		band_take(b, sink, guest_ns);
+		clock_error_attr_write(b, sink, guest_ns);
 }
 
 #endif

@@ -1,4 +1,4 @@
-/* CPUs: who is current on each, and which of them are vCPUs. */
+/* CPUs of a machine: the current thread of each, and the vCPUs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,10 +7,10 @@
 #include "base/mem.h"
 #include "model/state/state.h"
 
-/* A damaged packet may name any CPU; the table then costs this much and no more. */
+/* Limits the memory for a damaged packet, which may contain any CPU number. */
 _Static_assert((UINT16_MAX + 1) * sizeof(struct cpu) <= (6u << 20), "a CPU that was never seen must cost little");
 
-static void reserve(struct machine *mc, uint32_t number)
+static void reserve_cpus(struct machine *mc, uint32_t number)
 {
 	if (number < mc->cpus)
 		return;
@@ -21,33 +21,33 @@ static void reserve(struct machine *mc, uint32_t number)
 	for (uint32_t i = mc->cpus; i < n; i++)
 		mc->cpu[i] = (struct cpu){
 			.vcpu = NONE, .attr_current = HISTORY_NONE, .attr_owner = HISTORY_NONE,
-			.attr_interrupt = HISTORY_NONE, .handler = NONE, .resumes = true,
+			.attr_interrupt = HISTORY_NONE, .handler = NONE, .resuming = true,
 		};
 	mc->cpus = n;
 }
 
-uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr what)
+uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr attr)
 {
 	const struct model *m = mc->model;
-	unsigned set = what == CPU_STATUS ? m->set_vcpu : what == CPU_OWNER ? m->set_owner :
-	               what == CPU_OUT_BY ? m->set_out_by : what == CPU_POLLING ? m->set_polling : 0;
-	char path[NODE_LONGEST];
+	unsigned set = attr == CPU_STATUS ? m->set_vcpu : attr == CPU_OWNER ? m->set_owner :
+	               attr == CPU_OUT_BY ? m->set_out_by : attr == CPU_POLLING ? m->set_polling : 0;
+	char path[NODE_MAX];
 	snprintf(path, sizeof path, "%s/" SCHEMA_CPUS "/" SCHEMA_CPU "%" PRIu32, mc->root, number);
-	return sink_attribute(&mc->model->sink, path, &cpu_schema[what], set);
+	return sink_attribute(&mc->model->sink, path, &cpu_schema[attr], set);
 }
 
 uint32_t vcpu_get(struct machine *vm, uint32_t number)
 {
 	struct model *m = vm->model;
 	size_t len = m->vcpus;
-	reserve(vm, number);
+	reserve_cpus(vm, number);
 	if (vm->cpu[number].vcpu != NONE)
 		return vm->cpu[number].vcpu;
 	struct vcpu *v = ARRAY_PUSH(m->vcpu, len, m->vcpu_cap);
 	*v = (struct vcpu){
 		.vm = vm, .number = number, .status = STATUS_NULL, .pcpu = -1, .attr_exit = HISTORY_NONE,
-		.attr_inside = HISTORY_NONE, .inside = EVENT_ABSENT,
-		.exit = HISTORY_NULL, .limits = LIMITS_INIT, .polling = POLLING_INIT,
+		.attr_inside = HISTORY_NONE, .kernel_ip = EVENT_ABSENT,
+		.exit = HISTORY_NULL, .throttling = THROTTLING_INIT, .polling = HALT_POLLING_INIT,
 		.attr_status = cpu_attribute(vm, number, CPU_STATUS),
 		.attr_host_thread = cpu_attribute(vm, number, CPU_HOST_THREAD),
 		.attr_pcpu = cpu_attribute(vm, number, CPU_PCPU),
@@ -56,7 +56,7 @@ uint32_t vcpu_get(struct machine *vm, uint32_t number)
 	return m->vcpus++;
 }
 
-void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, const struct sync_life *life)
+void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, const struct sync_vcpu_lifetime *life)
 {
 	struct model *m = vm->model;
 	uint32_t vcpu = vcpu_get(vm, number);
@@ -64,14 +64,14 @@ void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, const struct syn
 		return;
 	uint64_t *first = map_put(&vm->parent->candidate, (uint64_t)tid, NULL);
 	*ARRAY_PUSH(m->candidate, m->candidates, m->candidate_cap) =
-		(struct candidate){ .vcpu = vcpu, .life = *life, .next = (uint32_t)*first - 1 };  /* 0, none, gives NONE */
+		(struct candidate){ .vcpu = vcpu, .life = *life, .next = (uint32_t)*first - 1 };  /* first candidate: NONE */
 	*first = m->candidates;
 	m->vcpu[vcpu].mapped = true;
 }
 
-struct cpu *cpu_meet(struct machine *mc, uint32_t number)
+struct cpu *cpu_first_event(struct machine *mc, uint32_t number)
 {
-	reserve(mc, number);
+	reserve_cpus(mc, number);
 	struct cpu *c = &mc->cpu[number];
 	c->state = CPU_UNKNOWN;
 	c->unknown_since = mc->begin;
@@ -87,18 +87,18 @@ struct cpu *cpu_meet(struct machine *mc, uint32_t number)
 	return c;
 }
 
-bool cpu_is_open(const struct machine *mc, int64_t number)
+bool cpu_may_run_any(const struct machine *mc, int64_t number)
 {
 	const enum cpu_state state = number >= 0 && number < mc->cpus ? mc->cpu[number].state : CPU_UNSEEN;
 	return number >= 0 && (state == CPU_UNSEEN || state == CPU_UNKNOWN);
 }
 
-struct thread *cpu_leave(struct machine *mc, uint32_t number)
+struct thread *cpu_clear_current(struct machine *mc, uint32_t number)
 {
 	struct cpu *c = &mc->cpu[number];
 	struct thread *th = c->current;
 	if (th) {
-		th->on = -1;
+		th->on_cpu = -1;
 		th->sched = THREAD_UNKNOWN;
 	}
 	if (c->state != CPU_UNKNOWN)
@@ -114,7 +114,7 @@ bool cpu_is_stopped(const struct machine *mc, uint32_t number)
 {
 	const struct thread *th = mc->cpu[number].current;
 	char stopper[24];
-	if (!th || th->vcpu != NONE || th->mirror)  /* it is asked of each CPU that halts, and nearly all of them are idle */
+	if (!th || th->vcpu != NONE || th->container_attr)  /* fast path: called at each halt, nearly always with an idle CPU */
 		return false;
 	snprintf(stopper, sizeof stopper, "migration/%" PRIu32, number);
 	return strcmp(mc->names.get(mc->names.of, th->comm), stopper) == 0;
@@ -123,7 +123,7 @@ bool cpu_is_stopped(const struct machine *mc, uint32_t number)
 void cpu_was_offline(struct machine *mc, uint32_t number)
 {
 	const struct cpu *c = &mc->cpu[number];
-	struct thread *stopper = cpu_leave(mc, number);
+	struct thread *stopper = cpu_clear_current(mc, number);
 	const int64_t since = c->last + 1 > stopper->status_since ? c->last + 1 : stopper->status_since;
 	sink_set_at(&mc->model->sink, since, c->attr_current, 0);
 	sink_set_at(&mc->model->sink, since, c->attr_owner, PCPU_IDLE);
@@ -133,36 +133,36 @@ void cpu_was_offline(struct machine *mc, uint32_t number)
 	thread_set_at(mc, stopper, since, THREAD_STATUS, THREAD_BLOCKED);
 }
 
-void cpu_unknown(struct machine *mc, uint32_t number)
+void cpu_set_unknown(struct machine *mc, uint32_t number)
 {
-	struct thread *old = cpu_leave(mc, number);
+	struct thread *old = cpu_clear_current(mc, number);
 	update_cpu(mc, number);
 	if (old)
 		update_thread(mc, old);
 }
 
-void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu_mode mode)
+void cpu_set_current(struct machine *mc, uint32_t number, struct thread *th, enum vcpu_mode mode)
 {
-	struct thread *old = cpu_leave(mc, number);
+	struct thread *old = cpu_clear_current(mc, number);
 	struct cpu *c = &mc->cpu[number];
 	if (th) {
-		int32_t other = th->on;
-		if (other >= 0) {  /* it was never seen to leave: events are missing */
+		int32_t other = th->on_cpu;
+		if (other >= 0) {  /* the switch on the other CPU was not recorded: events are missing */
 			mc->contradictions++;
-			cpu_leave(mc, (uint32_t)other);
+			cpu_clear_current(mc, (uint32_t)other);
 			update_cpu(mc, (uint32_t)other);
 		}
-		th->on = (int32_t)number;
+		th->on_cpu = (int32_t)number;
 		th->sched = THREAD_RUNNING;
 		th->woken = WOKEN_NO;
 		th->waker = -1;
 		if (th->vcpu != NONE) {
 			struct vcpu *v = &mc->model->vcpu[th->vcpu];
-			if (mode == MODE_UNKNOWN || v->mode == MODE_GUEST)  /* nobody saw it leave */
-				guest_forget_exit(mc->model, v);
+			if (mode == MODE_UNKNOWN || v->mode == MODE_GUEST)  /* the exit was not recorded */
+				guest_clear_exit(mc->model, v);
 			v->mode = mc->has_kvm ? mode : MODE_UNTRACED;
 		}
-		thread_place(mc, th, number);
+		thread_set_cpu(mc, th, number);
 	}
 	mc->unknown += mc->model->sink.now - c->unknown_since;
 	c->current = th;

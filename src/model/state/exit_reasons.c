@@ -9,7 +9,7 @@ struct reason {
 	const char *name;
 };
 
-/* Intel: basic exit reasons (SDM volume 3, appendix C), names as in the kernel's asm/vmx.h. */
+/* Intel: basic exit reasons (SDM volume 3, appendix C), named as in the kernel's asm/vmx.h. */
 static const struct reason vmx[] = {
 	{ 0, "EXCEPTION_NMI" }, { 1, "EXTERNAL_INTERRUPT" }, { 2, "TRIPLE_FAULT" }, { 3, "INIT_SIGNAL" },
 	{ 4, "SIPI_SIGNAL" }, { 7, "INTERRUPT_WINDOW" }, { 8, "NMI_WINDOW" }, { 9, "TASK_SWITCH" },
@@ -27,7 +27,7 @@ static const struct reason vmx[] = {
 	{ 67, "UMWAIT" }, { 68, "TPAUSE" }, { 74, "BUS_LOCK" }, { 75, "NOTIFY" },
 };
 
-/* AMD: exit codes (APM volume 2, appendix C), names as in the kernel's asm/svm.h. */
+/* AMD: exit codes (APM volume 2, appendix C), named as in the kernel's asm/svm.h. */
 static const struct reason svm[] = {
 	{ 0x0, "read_cr0" }, { 0x2, "read_cr2" }, { 0x3, "read_cr3" }, { 0x4, "read_cr4" }, { 0x8, "read_cr8" },
 	{ 0x10, "write_cr0" }, { 0x12, "write_cr2" }, { 0x13, "write_cr3" }, { 0x14, "write_cr4" },
@@ -58,7 +58,7 @@ static const struct reason svm[] = {
 	{ 0x8000fffd, "vmgexit_hypervisor_feature" }, { 0xffffffff, "invalid_guest_state" },
 };
 
-/* arm64: exception classes of a trap (ESR_EL2.EC), names as in the kernel's asm/esr.h. */
+/* arm64: exception classes of a trap (ESR_EL2.EC), named as in the kernel's asm/esr.h. */
 static const struct reason arm[] = {
 	{ 0x00, "UNKNOWN" }, { 0x01, "WFx" }, { 0x03, "CP15_32" }, { 0x04, "CP15_64" }, { 0x05, "CP14_MR" },
 	{ 0x06, "CP14_LS" }, { 0x07, "FP_ASIMD" }, { 0x08, "CP10_ID" }, { 0x09, "PAC" }, { 0x0c, "CP14_64" },
@@ -72,7 +72,7 @@ static const struct reason arm[] = {
 	{ 0x3c, "BRK64" },
 };
 
-/* arm64: why else the guest was left (the kernel's ARM_EXCEPTION_*). */
+/* arm64: other exit causes (the kernel's ARM_EXCEPTION_*). */
 static const struct reason arm_other[] = { { 0, "IRQ" }, { 1, "SERROR" }, { 3, "IL" }, { 4, "HYP_GONE" } };
 
 static const uint8_t vmx_traits[] = {
@@ -93,13 +93,13 @@ const struct exit_traits exit_traits[] = {
 	[ISA_SVM] = { svm_traits, sizeof svm_traits }, [ISA_ARM64] = { arm_traits, sizeof arm_traits },
 };
 
-static const char *find(const struct reason *r, size_t n, uint32_t code)
+static const char *find_reason(const struct reason *r, size_t n, uint32_t code)
 {
 	while (n && r->code != code)
 		r++, n--;
 	return n ? r->name : NULL;
 }
-#define FIND(table, code) find(table, sizeof table / sizeof *table, code)
+#define FIND_REASON(table, code) find_reason(table, sizeof table / sizeof *table, code)
 
 const char *isa_name(enum isa isa)
 {
@@ -115,17 +115,17 @@ const char *exit_name(const struct event *ev, char buf[EXIT_NAME])
 		return "unknown";
 	switch (exit_isa(ev)) {
 	case ISA_VMX:
-		name = FIND(vmx, code);
+		name = FIND_REASON(vmx, code);
 		break;
 	case ISA_SVM:
-		name = FIND(svm, code);
+		name = FIND_REASON(svm, code);
 		break;
 	case ISA_ARM64:
 		if (ev->kvm.ret != ARM_TRAP) {
 			code = (uint32_t)ev->kvm.ret;
-			name = FIND(arm_other, code);
+			name = FIND_REASON(arm_other, code);
 		} else {
-			name = FIND(arm, code);
+			name = FIND_REASON(arm, code);
 		}
 		break;
 	case ISA_UNKNOWN:
@@ -139,7 +139,7 @@ const char *exit_name(const struct event *ev, char buf[EXIT_NAME])
 
 int64_t exit_kernel_address(const struct event *ev)
 {
-	/* Upper and lower half of virtual addresses as large as they get: 5 levels of pages, 52 bits. */
+	/* Ends of the two halves of the address space for the largest page tables: 5 levels, or 52 bits. */
 	static const struct { uint64_t kernel, user; } from[] = {
 		[ISA_VMX] = { UINT64_C(0xff) << 56, UINT64_C(1) << 56 }, [ISA_SVM] = { UINT64_C(0xff) << 56, UINT64_C(1) << 56 },
 		[ISA_ARM64] = { UINT64_C(0xfff) << 52, UINT64_C(1) << 52 },

@@ -1,38 +1,38 @@
-/* Why a guest was left: what the numbers of the processors mean. */
+/* Exit reasons: the numbers used by VMX, SVM and arm64, their names and classes. */
 #ifndef STEALSCOPE_MODEL_STATE_EXIT_REASONS_H
 #define STEALSCOPE_MODEL_STATE_EXIT_REASONS_H
 
 #include "model/model.h"
 #include "trace/trace.h"
 
-enum isa { ISA_UNKNOWN, ISA_VMX, ISA_SVM, ISA_ARM64 };  /* VMX and SVM as in struct event */
+enum isa { ISA_UNKNOWN, ISA_VMX, ISA_SVM, ISA_ARM64 };  /* values of VMX and SVM as in struct event */
 
 enum exit_class {
-	EXIT_OTHER,      /* the guest's own doing, which only a thread of it does */
-	EXIT_HALT,       /* it has nothing to do (HLT, WFI) */
-	EXIT_TIMER,      /* it programs its interrupt controller or timer, as its idle thread does, too */
-	EXIT_INTERRUPT,  /* nothing that it did */
+	EXIT_OTHER,     /* action of guest code outside the idle loop: a thread ran */
+	EXIT_HALT,      /* HLT, WFI: the guest has nothing to run */
+	EXIT_TIMER,     /* write to the interrupt controller or timer; both threads and the idle thread do that */
+	EXIT_INTERRUPT, /* not caused by the guest */
 };
 
-/* Of an EV_KVM_EXIT. */
+/* Returns the instruction set extension of an EV_KVM_EXIT. */
 static inline enum isa exit_isa(const struct event *ev)
 {
 	return ev->kvm.isa == ISA_VMX || ev->kvm.isa == ISA_SVM ? (enum isa)ev->kvm.isa
 	     : ev->kvm.ret != EVENT_ABSENT ? ISA_ARM64 : ISA_UNKNOWN;
 }
 
-/* What else an exit is, beside its class. */
+/* Flags in addition to the class. */
 enum {
-	EXIT_CLASS = 3,  /* the bits of that */
-	EXIT_CALL = 4,   /* the guest asked its hypervisor for something */
-	EXIT_WINDOW = 8, /* the guest can take the interrupt that waits for it, which it then does */
-	EXIT_MEMORY = 16 /* the guest touched memory that its machine does not have, or not yet, or not that way */
+	EXIT_CLASS = 3,  /* mask of the class */
+	EXIT_CALL = 4,   /* hypercall */
+	EXIT_WINDOW = 8, /* interrupt window: the guest can take the pending interrupt, and does so after the next VM entry */
+	EXIT_MEMORY = 16 /* access to memory that is unmapped or protected */
 };
 
-extern const struct exit_traits { const uint8_t *of; int64_t n; } exit_traits[];  /* by ISA, and in it by reason */
-enum { ARM_TRAP = 2 };  /* arm64: the guest was left for its reason, not for another (the kernel's ARM_EXCEPTION_TRAP) */
+extern const struct exit_traits { const uint8_t *of; int64_t n; } exit_traits[];  /* flags by exit reason, for each ISA */
+enum { ARM_TRAP = 2 };  /* arm64: exit for the trapped reason in ESR_EL2 (the kernel's ARM_EXCEPTION_TRAP) */
 
-static inline unsigned exit_is(const struct event *ev)
+static inline unsigned exit_flags(const struct event *ev)
 {
 	const enum isa isa = exit_isa(ev);
 	const int64_t r = ev->kvm.reason > 0 ? ev->kvm.reason : 0;
@@ -43,10 +43,10 @@ static inline unsigned exit_is(const struct event *ev)
 
 static inline enum exit_class exit_class(const struct event *ev)
 {
-	return (enum exit_class)(exit_is(ev) & EXIT_CLASS);
+	return (enum exit_class)(exit_flags(ev) & EXIT_CLASS);
 }
 const char *isa_name(enum isa isa);
-/* The instruction of the guest's kernel that was left; 0: not the kernel's; EVENT_ABSENT: nothing tells. */
+/* Returns the guest kernel's instruction pointer at the exit; 0: not in the kernel; EVENT_ABSENT: unknown. */
 int64_t exit_kernel_address(const struct event *ev);
 
 #endif

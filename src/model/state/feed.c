@@ -1,14 +1,14 @@
-/* What each event does to the state of its machine (paper, section "Multi-level trace analysis").
+/* Effect of each event on the state of its machine (paper, section "Multi-level trace analysis").
  *
- * Every event first proves who is current on its CPU, by its context; then it has its own effect (a table, below).  Facts
- * are set with cpu_*() and thread_*(), consequences follow in update.c.  O(1) per event, except a lost-events record, which
- * looks at every live thread of its machine. */
+ * The context of each event first shows the current thread of its CPU; then the event has an effect of its own (table
+ * `effect`). Facts are set with cpu_*() and thread_*(); update.c propagates them. O(1) per event, except a lost-events
+ * record, which visits every live thread of its machine. */
 #include "model/state/feed.h"
 
 #include <stdio.h>
 
-/* Makes `tid` the current thread of the CPU, which an event has just proved. */
-static void prove(struct machine *mc, uint32_t number, int64_t tid)
+/* Makes `tid` the current thread of the CPU, because an event shows it. */
+static void prove_current(struct machine *mc, uint32_t number, int64_t tid)
 {
 	const struct cpu *c = &mc->cpu[number];
 	struct thread *old = c->current;
@@ -17,15 +17,16 @@ static void prove(struct machine *mc, uint32_t number, int64_t tid)
 	struct thread *th = tid ? thread_get(mc, tid) : NULL;
 	if (tid && !th)
 		return;
-	limits_doubt(&mc->cpu[number]);
+	throttling_clear_cpu(&mc->cpu[number]);
 	bool known = c->state != CPU_UNKNOWN;
 	if (tid == 0 && c->vcpu == NONE && cpu_is_stopped(mc, number)) {  /* its switch to the idle thread is not recorded */
 		cpu_was_offline(mc, number);
 		known = false;
 	}
-	cpu_enter(mc, number, th, MODE_UNKNOWN);
-	if (old && old->pid == tid)  /* exec by another thread than the leader: it takes the leader's TID, its own is gone */
-		thread_die(mc, old);
+	cpu_set_current(mc, number, th, MODE_UNKNOWN);
+	if (old && old->pid == tid)  /* exec by a thread other than the leader: the thread gets the leader's TID, and its own
+	                              * TID ends */
+		thread_end(mc, old);
 	else if (known)
 		mc->contradictions++;
 }
@@ -34,49 +35,50 @@ static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	const uint32_t number = ev->cpu;
 	irq_clear(mc, c);
-	prove(mc, number, ev->sw.prev_tid);
+	prove_current(mc, number, ev->sw.prev_tid);
 	struct thread *next = ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;
-	limits_switch(mc, c, next, ev);
+	throttling_switch(mc, c, next, ev);
 	struct thread *prev = c->current;
 	if (prev) {
 		thread_learn(mc, prev, ev->sw.prev_comm, -1);
-		prev = cpu_leave(mc, number);
+		prev = cpu_clear_current(mc, number);
 		prev->woken = WOKEN_NO;
 		prev->since = mc->model->sink.now;
 		if (ev->sw.prev_state == RUN_RUNNABLE)
 			prev->sched = THREAD_PREEMPTED;
 		else if (ev->sw.prev_state != EVENT_ABSENT)
 			prev->sched = THREAD_BLOCKED;
-		prev->waker_at = mc->model->sink.now;  /* if somebody has */
+		prev->waker_at = mc->model->sink.now;  /* in case a waker was recorded before it blocked */
 		if (prev->sched != THREAD_BLOCKED)
 			prev->waker = -1;
 	}
 	if (next) {
-		mc->unwoken += !mc->wakes && next->sched == THREAD_BLOCKED;
-		/* Nobody was seen to wake it.  A waking alone, as it left its CPU, may have, or not have found it asleep yet. */
-		if (next->sched == THREAD_BLOCKED && (next->unborn || !mc->tells_wakes || mc->waking_moves))
-			thread_wakes(mc, next, (int32_t)number);
+		mc->unseen_wakeups += !mc->has_seen_wakeup && next->sched == THREAD_BLOCKED;
+		/* No wakeup was recorded; or a sched_waking alone, while the thread left its CPU, which may have woken the
+		 * thread or may have preceded its sleep. */
+		if (next->sched == THREAD_BLOCKED && (next->never_woken || !mc->has_wakeups || mc->waking_is_wakeup))
+			thread_unrecorded_wakeup(mc, next, (int32_t)number);
 		if (next->sched == THREAD_BLOCKED)
-			thread_waker(mc, next);  /* nobody, if nobody was seen to */
-		next->unborn = false;
-		thread_strays(mc, next, number);
-		cpu_enter(mc, number, next, MODE_VMM);  /* Fig. 5, transitions 3 and 6 */
+			thread_write_waker(mc, next);  /* writes null if no waker was recorded */
+		next->never_woken = false;
+		thread_check_move(mc, next, number);
+		cpu_set_current(mc, number, next, MODE_VMM);  /* transitions 3 and 6 of Fig. 5 */
 		thread_learn(mc, next, ev->sw.next_comm, -1);
 	} else if (ev->sw.next_tid == 0) {
-		cpu_enter(mc, number, NULL, MODE_VMM);
+		cpu_set_current(mc, number, NULL, MODE_VMM);
 	} else {
-		cpu_unknown(mc, number);
+		cpu_set_unknown(mc, number);
 	}
 	if (!prev || prev == next)
 		return;
 	if (ev->sw.prev_state == RUN_DEAD) {
-		thread_die(mc, prev);
+		thread_end(mc, prev);
 		return;
 	}
-	known_told(mc, prev, ev->ts);
+	recovery_check_thread(mc, prev, ev->ts);
 	if (prev->vcpu != NONE)
-		limits_sleeps(&mc->model->vcpu[prev->vcpu], ev);
-	update_thread(mc, prev);  /* Fig. 5, transitions 4 and 5 */
+		throttling_block(&mc->model->vcpu[prev->vcpu], ev);
+	update_thread(mc, prev);  /* transitions 4 and 5 of Fig. 5 */
 }
 
 static int64_t current_tid(const struct cpu *c, const struct event *ev)
@@ -86,83 +88,84 @@ static int64_t current_tid(const struct cpu *c, const struct event *ev)
 	return c->current ? c->current->tid : c->state == CPU_IDLE ? 0 : -1;
 }
 
-/* The thread that is a vCPU is woken: what that says of its guest. */
+/* Passes the kind of waker to the idle tracker when the thread of a vCPU is woken. */
 static void on_wake_vcpu(const struct machine *mc, const struct cpu *c, struct vcpu *v, int64_t waker)
 {
 	const struct thread *by = thread_find(mc, waker);
-	const struct quiet *sibling = by && by->vcpu != NONE ? &mc->model->vcpu[by->vcpu].quiet : NULL;
-	quiet_woken(&v->quiet, c->nest.depth > 0 || waker <= 0, sibling);
+	const struct idle_tracker *sibling = by && by->vcpu != NONE ? &mc->model->vcpu[by->vcpu].tracker : NULL;
+	idle_tracker_woken(&v->tracker, c->nest.depth > 0 || waker <= 0, sibling);
 }
 
-static void note_waker(struct machine *mc, const struct cpu *c, struct thread *th, int64_t waker, int64_t at)
+static void record_waker(struct machine *mc, const struct cpu *c, struct thread *th, int64_t waker, int64_t at)
 {
 	if (waker > INT32_MAX)
 		return;
 	th->waker = (int32_t)waker;
 	th->waker_in = irq_context(mc, c, waker);
 	th->waker_at = at;
-	th->woken_early = th->on >= 0;
+	th->woken_early = th->on_cpu >= 0;
 }
 
-/* It has its CPU.  Told to wake it, another CPU leaves that to this one if the thread is about to leave it; where it has
- * not begun to the wakeup follows at once, and it does not sleep. */
+/* Handles a waking of a thread that is current. A remote CPU leaves the wakeup to the thread's CPU if the thread is
+ * about to block; if it is not, sched_wakeup follows immediately, and the thread does not sleep. */
 static void wake_early(struct machine *mc, const struct cpu *c, struct thread *th, const struct event *ev)
 {
 	th->waker = -1;
-	if (ev->kind == EV_WAKING && !mc->waking_moves)
-		note_waker(mc, c, th, current_tid(c, ev), mc->model->sink.now);
+	if (ev->kind == EV_WAKING && !mc->waking_is_wakeup)
+		record_waker(mc, c, th, current_tid(c, ev), mc->model->sink.now);
 }
 
-/* Is it the waker that is current where this is told?  sched_waking says so.  sched_wakeup comes where the thread is
- * queued: its own CPU does that for another one in an interrupt, in the midst of whatever it does; not in a handler of
- * timers. */
-static bool tells_waker(const struct machine *mc, const struct cpu *c, const struct thread *th, const struct event *ev)
+/* Returns true if the current thread of the event's CPU is the waker. For sched_waking it is. sched_wakeup is recorded
+ * where the thread is queued, often in an interrupt on behalf of another CPU while an unrelated thread is current; but
+ * not in a timer handler. */
+static bool identifies_waker(const struct machine *mc, const struct cpu *c, const struct thread *th, const struct event *ev)
 {
-	const struct nest_frame *top = nest_top(&c->nest);
-	return ev->kind == EV_WAKING || mc->one_cpu || th->unborn || (top && top->entry == EV_TIMER_ENTRY) ||
+	const struct irq_frame *top = irq_nest_top(&c->nest);
+	return ev->kind == EV_WAKING || mc->one_cpu || th->never_woken || (top && top->entry == EV_TIMER_ENTRY) ||
 	       (ev->wake.target_cpu >= 0 && ev->wake.target_cpu != ev->cpu);
 }
 
-/* sched_waking says who wakes, in the waker's context; sched_wakeup follows, often in an interrupt of the CPU where
- * the thread is queued, and moves it.  Who is woken once cannot be again before that. */
+/* Processes sched_waking and sched_wakeup. sched_waking is recorded in the context of the waker; sched_wakeup follows,
+ * often in an interrupt of the CPU where the thread is queued, and may move the thread. A thread cannot be woken again
+ * between the two. */
 static void on_wake(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	struct thread *th = thread_get(mc, ev->wake.tid);
-	mc->wakes = true;
-	mc->wakings |= ev->kind == EV_WAKING;
+	mc->has_seen_wakeup = true;
+	mc->has_seen_waking |= ev->kind == EV_WAKING;
 	if (!th)
 		return;
 	thread_learn(mc, th, ev->wake.comm, -1);
 	if (th->vcpu != NONE && ev->kind == EV_WAKING)
 		on_wake_vcpu(mc, c, &mc->model->vcpu[th->vcpu], current_tid(c, ev));
-	if (th->on >= 0) {
+	if (th->on_cpu >= 0) {
 		wake_early(mc, c, th, ev);
 		return;
 	}
 	if (th->sched != THREAD_PREEMPTED && (th->waker < 0 || (th->woken_early && ev->kind == EV_WAKING))) {
-		if (tells_waker(mc, c, th, ev))
-			note_waker(mc, c, th, current_tid(c, ev), mc->model->sink.now);
+		if (identifies_waker(mc, c, th, ev))
+			record_waker(mc, c, th, current_tid(c, ev), mc->model->sink.now);
 		else
-			mc->wakerless++;
+			mc->unknown_wakers++;
 	}
-	if (ev->kind == EV_WAKING && !mc->waking_moves) {
-		if (th->sched == THREAD_UNKNOWN) {  /* only what sleeps is woken, and it slept there */
+	if (ev->kind == EV_WAKING && !mc->waking_is_wakeup) {
+		if (th->sched == THREAD_UNKNOWN) {  /* only a sleeping thread is woken, and it slept on that CPU */
 			th->sched = THREAD_BLOCKED;
-			thread_place(mc, th, ev->wake.target_cpu);
+			thread_set_cpu(mc, th, ev->wake.target_cpu);
 		}
-		known_told(mc, th, ev->ts);
+		recovery_check_thread(mc, th, ev->ts);
 		update_thread(mc, th);
 		return;
 	}
-	thread_place(mc, th, ev->wake.target_cpu);
+	thread_set_cpu(mc, th, ev->wake.target_cpu);
 	th->since = mc->model->sink.now;
-	th->unborn = false;
+	th->never_woken = false;
 	if (th->sched != THREAD_PREEMPTED) {
-		thread_waker(mc, th);
+		thread_write_waker(mc, th);
 		th->sched = THREAD_PREEMPTED;
 		th->woken = WOKEN_YES;
 	}
-	known_told(mc, th, ev->ts);
+	recovery_check_thread(mc, th, ev->ts);
 	update_thread(mc, th);
 }
 
@@ -170,16 +173,17 @@ static void on_migrate(struct machine *mc, struct cpu *c, const struct event *ev
 {
 	(void)c;
 	struct thread *th = thread_get(mc, ev->migrate.tid);
-	if (!th || th->on >= 0)
+	if (!th || th->on_cpu >= 0)
 		return;
-	if (th->sched == THREAD_BLOCKED && !mc->tells_wakes) {  /* who sleeps stays where it is */
-		thread_wakes(mc, th, th->cpu);
+	if (th->sched == THREAD_BLOCKED && !mc->has_wakeups) {  /* a sleeping thread does not migrate: it was woken
+	                                                         * unrecorded */
+		thread_unrecorded_wakeup(mc, th, th->cpu);
 		th->sched = THREAD_PREEMPTED;
 		th->woken = WOKEN_YES;
 	}
-	thread_place(mc, th, ev->migrate.dest_cpu);
+	thread_set_cpu(mc, th, ev->migrate.dest_cpu);
 	th->since = mc->model->sink.now;
-	known_told(mc, th, ev->ts);
+	recovery_check_thread(mc, th, ev->ts);
 	update_thread(mc, th);
 }
 
@@ -188,27 +192,27 @@ static void on_fork(struct machine *mc, struct cpu *c, const struct event *ev)
 	(void)c;
 	struct thread *old = thread_find(mc, ev->fork.child_tid);
 	if (old)
-		thread_die(mc, old);  /* its end was not seen */
+		thread_end(mc, old);  /* the exit of the old thread was not recorded */
 	struct thread *th = thread_get(mc, ev->fork.child_tid);
 	if (!th)
 		return;
 	const struct thread *parent = thread_find(mc, ev->fork.parent_tid);
-	thread_pid_ns(mc, th, ev->fork.child_ns);
+	thread_set_pid_ns(mc, th, ev->fork.child_ns);
 	if (parent)
-		thread_cgroup_ns(mc, th, parent->cgroup_ns);
+		thread_set_cgroup_ns(mc, th, parent->cgroup_ns);
 	thread_learn(mc, th, ev->fork.child_comm, ev->fork.child_pid);
-	thread_place(mc, th, ev->cpu);
-	th->sched = THREAD_BLOCKED;  /* it waits to be woken for the first time */
-	th->unborn = true;
+	thread_set_cpu(mc, th, ev->cpu);
+	th->sched = THREAD_BLOCKED;  /* a new thread does not run before its first wakeup */
+	th->never_woken = true;
 	if (th->vcpu != NONE) {
 		mc->model->vcpu[th->vcpu].plugged = mc->model->vcpu[th->vcpu].vm->active;
 		mc->model->vcpu[th->vcpu].unused = mc->has_kvm;
 	}
-	known_told(mc, th, ev->ts);
+	recovery_check_thread(mc, th, ev->ts);
 	update_thread(mc, th);
 }
 
-/* The name an exec gives: the last part of the file's name, cut as the kernel cuts it. */
+/* Sets the new name after an exec: the last component of the file name, truncated as in the kernel. */
 static void on_exec(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	int64_t tid = tid_valid(ev->exec.tid) ? ev->exec.tid : current_tid(c, ev);
@@ -219,9 +223,9 @@ static void on_exec(struct machine *mc, struct cpu *c, const struct event *ev)
 	for (const char *p = base; *p; p++)
 		if (*p == '/' && p[1])
 			base = p + 1;
-	char name[NAME_LONGEST + 1];
+	char name[THREAD_NAME_MAX + 1];
 	snprintf(name, sizeof name, "%s", base);
-	th->comm = 0;  /* whatever the next event calls it is right */
+	th->comm = 0;  /* so that any name in the next event is accepted */
 	thread_rename(mc, th, name);
 }
 
@@ -244,12 +248,12 @@ static void on_process(struct machine *mc, struct cpu *c, const struct event *ev
 		return;
 	thread_learn(mc, th, ev->process.comm, ev->process.pid);
 	th->in_kernel = ev->process.type == PROCESS_KERNEL;
-	if (th->on < 0 && th->sched == THREAD_UNKNOWN) {
-		const bool open = ev->process.state == RUN_RUNNABLE && cpu_is_open(mc, ev->process.cpu);
-		th->sched = open ? THREAD_UNKNOWN : start_dumped(ev);
+	if (th->on_cpu < 0 && th->sched == THREAD_UNKNOWN) {
+		const bool open = ev->process.state == RUN_RUNNABLE && cpu_may_run_any(mc, ev->process.cpu);
+		th->sched = open ? THREAD_UNKNOWN : dumped_thread_state(ev);
 		th->woken = WOKEN_PERHAPS;
-		known_told(mc, th, ev->ts);
-		thread_place(mc, th, ev->process.cpu);
+		recovery_check_thread(mc, th, ev->ts);
+		thread_set_cpu(mc, th, ev->process.cpu);
 	}
 	update_thread(mc, th);
 }
@@ -259,18 +263,18 @@ static void on_namespace(struct machine *mc, struct cpu *c, const struct event *
 	(void)c;
 	struct thread *th = thread_find(mc, ev->process_ns.tid);
 	if (th && ev->kind == EV_PROCESS_NS)
-		thread_pid_ns(mc, th, ev->process_ns.ns);
+		thread_set_pid_ns(mc, th, ev->process_ns.ns);
 	else if (th)
-		thread_cgroup_ns(mc, th, ev->process_ns.ns);
+		thread_set_cgroup_ns(mc, th, ev->process_ns.ns);
 }
 
-/* kvm entry (Fig. 5, transition 1), exit (transition 2), and what belongs to them: of the thread that is current, if
- * that is a vCPU. */
+/* Processes VM entries (Fig. 5, transition 1), exits (transition 2) and other KVM events of the current thread if it is
+ * a vCPU. */
 static void on_kvm(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	struct model *m = mc->model;
 	if (c->current && c->current->vcpu == NONE && ev->kind == EV_KVM_ENTRY)
-		thread_enters(mc, c->current);
+		thread_enter_guest(mc, c->current);
 	if (!c->current || c->current->vcpu == NONE)
 		return;
 	struct vcpu *v = &m->vcpu[c->current->vcpu];
@@ -279,13 +283,13 @@ static void on_kvm(struct machine *mc, struct cpu *c, const struct event *ev)
 	else if (ev->kind == EV_KVM_EXIT)
 		guest_exit(m, v, ev);
 	else if (ev->kind == EV_USERSPACE_EXIT)
-		limits_called(m, v, ev);
+		throttling_userspace_exit(m, v, ev);
 	else if (ev->kind == EV_HALT_POLL)
-		polling_window(v, ev);
+		halt_polling_limit(v, ev);
 	else if (ev->kind == EV_VCPU_WAKEUP)
-		polling_over(m, v, ev);
+		halt_polling_wakeup(m, v, ev);
 	else if (ev->kind == EV_INJECT)
-		quiet_inject(&v->quiet, ev->inject.vector);
+		idle_tracker_inject(&v->tracker, ev->inject.vector);
 }
 
 static void on_mark(struct machine *mc, struct cpu *c, const struct event *ev)
@@ -293,21 +297,21 @@ static void on_mark(struct machine *mc, struct cpu *c, const struct event *ev)
 	request_event(mc, ev, current_tid(c, ev));
 }
 
-/* What the event says of the thread in which it happened. */
-static __attribute__((noinline)) void take_context(struct machine *mc, const struct cpu *c, const struct event *ev)
+/* Updates the current thread from the context of the event. */
+static __attribute__((noinline)) void update_context(struct machine *mc, const struct cpu *c, const struct event *ev)
 {
 	if (ev->tid >= 0 && ev->kind != EV_SWITCH && !(c->current && c->current->tid == ev->tid))
-		prove(mc, ev->cpu, ev->tid);
+		prove_current(mc, ev->cpu, ev->tid);
 	struct thread *current = c->current;
 	if (current && current->tid == ev->tid)
 		thread_learn(mc, current, ev->comm, ev->pid);
 }
 
-/* Is it what is known already?  Nearly always it is. */
-static bool is_known(const struct thread *current, const struct event *ev)
+/* Returns true if the context of the event contains nothing new, which is the usual case. */
+static bool is_context_known(const struct thread *current, const struct event *ev)
 {
 	return current && current->tid == ev->tid && (current->comm == ev->comm || !ev->comm) &&
-	       (current->pid == ev->pid || ev->pid < 0) && !current->doubted;
+	       (current->pid == ev->pid || ev->pid < 0) && !current->stale;
 }
 
 static void (*const effect[EVENT_KIND_COUNT])(struct machine *mc, struct cpu *c, const struct event *ev) = {
@@ -323,28 +327,28 @@ static void (*const effect[EVENT_KIND_COUNT])(struct machine *mc, struct cpu *c,
 	[EV_MARK] = on_mark,
 };
 
-static void dispatch(struct machine *mc, const struct event *ev)
+static void dispatch_event(struct machine *mc, const struct event *ev)
 {
 	uint32_t number = ev->cpu;
 	struct cpu *c = cpu_get(mc, number);
 	if (mc->lost_pending && ev->ts > mc->lost_until)
-		known_regain(mc);
+		recovery_end_losses(mc);
 	if (ev->kind == EV_LOST) {
-		known_lose(mc, number, ev);
+		recovery_lose(mc, number, ev);
 		return;
 	}
-	if (c->resumes)
-		known_resume(mc, number);
-	mc->tells_pids |= ev->pid > 0;
-	if (!is_known(c->current, ev))
-		take_context(mc, c, ev);
-	limits_stir(c, mc->model->sink.now);
+	if (c->resuming)
+		recovery_resume_cpu(mc, number);
+	mc->has_pids |= ev->pid > 0;
+	if (!is_context_known(c->current, ev))
+		update_context(mc, c, ev);
+	throttling_event(c, mc->model->sink.now);
 	if (ev->kind < EVENT_KIND_COUNT && effect[ev->kind])
 		effect[ev->kind](mc, c, ev);
 	mc->cpu[number].last = mc->model->sink.now;
 }
 
-static int status(struct model *m, struct error *err)
+static int sink_status(struct model *m, struct error *err)
 {
 	if (!m->sink.failed)
 		return 0;
@@ -358,23 +362,23 @@ int model_feed(struct model *m, uint32_t machine, int64_t t, const struct event 
 	if (t > m->sink.now)
 		m->sink.now = t;
 	m->events++;
-	dispatch(m->machine[machine], ev);
-	return status(m, err);
+	dispatch_event(m->machine[machine], ev);
+	return sink_status(m, err);
 }
 
-/* Who runs whom, once and for all. */
-static void tell_parents(struct model *m)
+/* Writes attribute "Parent" of each machine, once. */
+static void write_parents(struct model *m)
 {
-	for (uint32_t i = 1; i < m->machines && !m->told_parents; i++) {
+	for (uint32_t i = 1; i < m->machines && !m->parents_written; i++) {
 		const struct machine *mc = m->machine[i];
 		uint32_t attr = sink_attribute(&m->sink, mc->root, &machine_schema[MACHINE_PARENT], 0);
 		if (mc->parent)
 			sink_set(&m->sink, attr, mc->parent->text_name);
 	}
-	m->told_parents = true;
+	m->parents_written = true;
 }
 
-/* Whatever depended on whether this machine is known. */
+/* Updates all vCPUs that depend on this machine. */
 static void update_links(struct machine *mc)
 {
 	struct model *m = mc->model;
@@ -383,26 +387,26 @@ static void update_links(struct machine *mc)
 			update_vcpu(m, &m->vcpu[i]);
 }
 
-int model_begin(struct model *m, uint32_t machine, int64_t t, const struct start *start, struct error *err)
+int model_begin(struct model *m, uint32_t machine, int64_t t, const struct prescan *prescan, struct error *err)
 {
 	struct machine *mc = m->machine[machine];
 	if (t > m->sink.now)
 		m->sink.now = t;
-	tell_parents(m);
-	mc->active = mc->tells_wakes = true;
+	write_parents(m);
+	mc->active = mc->has_wakeups = true;
 	mc->begin = m->sink.now;
-	mc->start = start;
-	if (start) {
-		mc->waking_moves = start->wakings && !start->wakeups;
-		mc->tells_wakes = start->wakings || start->wakeups;
-		mc->tells_moves = start->moves;
-		known_begin(mc, start);
+	mc->prescan = prescan;
+	if (prescan) {
+		mc->waking_is_wakeup = prescan->wakings && !prescan->wakeups;
+		mc->has_wakeups = prescan->wakings || prescan->wakeups;
+		mc->has_migrations = prescan->migrations;
+		recovery_begin(mc, prescan);
 	}
 	update_links(mc);
-	return status(m, err);
+	return sink_status(m, err);
 }
 
-int64_t model_unknown(const struct model *m, uint32_t machine, int64_t end)
+int64_t model_unknown_cpu_time(const struct model *m, uint32_t machine, int64_t end)
 {
 	const struct machine *mc = m->machine[machine];
 	int64_t ns = mc->unknown;
@@ -418,18 +422,18 @@ int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err)
 	uint64_t tid, p;
 	if (t > m->sink.now)
 		m->sink.now = t;
-	mc->unknown = model_unknown(m, machine, t - 1);
-	for (size_t at = 0; !mc->tells_wakes && map_each(&mc->thread, &at, &tid, &p); ) {
+	mc->unknown = model_unknown_cpu_time(m, machine, t - 1);
+	for (size_t at = 0; !mc->has_wakeups && map_each(&mc->thread, &at, &tid, &p); ) {
 		struct thread *th = (struct thread *)(uintptr_t)p;
 		if (th->sched == THREAD_BLOCKED)
-			thread_wakes(mc, th, th->cpu);
+			thread_unrecorded_wakeup(mc, th, th->cpu);
 	}
-	limits_end(mc, true);
+	throttling_end(mc, true);
 	for (uint32_t i = 0; i < mc->cpus; i++) {
 		if (mc->cpu[i].state == CPU_UNSEEN)
 			continue;
 		irq_clear(mc, &mc->cpu[i]);
-		cpu_unknown(mc, i);
+		cpu_set_unknown(mc, i);
 	}
 	request_close(mc);
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); )
@@ -439,12 +443,12 @@ int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err)
 		if (v->vm->parent != mc || !v->thread)
 			continue;
 		v->thread = NULL;
-		guest_lose(m, v);
+		guest_clear_mode(m, v);
 		sink_set(&m->sink, v->attr_host_thread, HISTORY_NULL);
 	}
-	thread_forget(mc);
+	thread_free_all(mc);
 	mc->active = false;
-	mc->start = NULL;
+	mc->prescan = NULL;
 	update_links(mc);
-	return status(m, err);
+	return sink_status(m, err);
 }

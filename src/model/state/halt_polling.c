@@ -4,72 +4,73 @@
 
 #define NEVER INT64_MAX
 
-void polling_exit(struct polling *p, int64_t now)
+void halt_polling_exit(struct halt_polling *p, int64_t now)
 {
-	p->since = now;
-	p->out = NEVER;
+	p->earliest = now;
+	p->blocked_at = NEVER;
 }
 
-void polling_forget(struct polling *p)
+void halt_polling_clear(struct halt_polling *p)
 {
-	p->window = p->next = -1;
-	p->since = NEVER;  /* what was lost may be the end of a halt */
-	p->out = NEVER;
+	p->limit = p->next_limit = -1;
+	p->earliest = NEVER;  /* unknown, because the end of a halt may be lost */
+	p->blocked_at = NEVER;
 }
 
-void polling_sleeps(struct polling *p, int64_t now)
+void halt_polling_block(struct halt_polling *p, int64_t now)
 {
-	if (p->out == NEVER)
-		p->out = now;
+	if (p->blocked_at == NEVER)
+		p->blocked_at = now;
 }
 
-void polling_window(struct vcpu *v, const struct event *ev)
+void halt_polling_limit(struct vcpu *v, const struct event *ev)
 {
-	struct polling *p = &v->polling;
+	struct halt_polling *p = &v->polling;
 	if (ev->halt_poll.old != EVENT_ABSENT)
-		p->window = ev->halt_poll.old;
-	p->next = ev->halt_poll.ns;
+		p->limit = ev->halt_poll.old;
+	p->next_limit = ev->halt_poll.ns;
 }
 
-static void set(struct model *m, struct vcpu *v, int64_t t, int64_t value)
+static void write_outcome(struct model *m, struct vcpu *v, int64_t t, int64_t value)
 {
 	if (v->polling.attr == HISTORY_NONE)
 		v->polling.attr = cpu_attribute(v->vm, v->number, CPU_POLLING);
 	sink_set_at(&m->sink, t, v->polling.attr, value);
 }
 
-static void tell(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum poll_outcome outcome)
+static void write_interval(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum poll_outcome outcome)
 {
 	if (from >= to)
 		return;
-	set(m, v, from, outcome);
-	set(m, v, to, HISTORY_NULL);
+	write_outcome(m, v, from, outcome);
+	write_outcome(m, v, to, HISTORY_NULL);
 }
 
-/* From the first halt on of which that is so, until one of which it is not: thousands of intervals would tell no more. */
-static void tell_untold(struct model *m, struct vcpu *v, int64_t from)
+/* Writes POLL_UNKNOWN from the first halt with an unknown limit to the next halt with a known limit, as one interval
+ * instead of thousands. */
+static void write_unknown(struct model *m, struct vcpu *v, int64_t from)
 {
-	const bool untold = v->polling.window < 0;
-	if (untold != v->polling.untold)
-		set(m, v, from, untold ? POLL_UNTOLD : HISTORY_NULL);
-	v->polling.untold = untold;
+	const bool unknown = v->polling.limit < 0;
+	if (unknown != v->polling.unknown)
+		write_outcome(m, v, from, unknown ? POLL_UNKNOWN : HISTORY_NULL);
+	v->polling.unknown = unknown;
 }
 
-void polling_over(struct model *m, struct vcpu *v, const struct event *ev)
+void halt_polling_wakeup(struct model *m, struct vcpu *v, const struct event *ev)
 {
-	struct polling *p = &v->polling;
+	struct halt_polling *p = &v->polling;
 	const int64_t now = m->sink.now, ns = ev->wakeup.ns;
 	int64_t from = ns >= 0 && now > INT64_MIN + ns ? now - ns : now;
-	from = from > p->since ? from : p->since;
-	if (p->since == INT64_MIN || p->since == NEVER)
+	from = from > p->earliest ? from : p->earliest;
+	if (p->earliest == INT64_MIN || p->earliest == NEVER)
 		from = now;
-	const bool slept = p->out != NEVER;
-	tell_untold(m, v, from);
-	if (!ev->wakeup.waited && !slept && p->window > 0)
-		tell(m, v, from, now, POLL_WON);
-	else if (ev->wakeup.waited && slept && p->window >= 0 && p->out > from)
-		tell(m, v, from, p->window < p->out - from ? from + p->window : p->out, POLL_LOST);
-	p->window = p->next;
-	p->since = now;
-	p->out = NEVER;
+	const bool slept = p->blocked_at != NEVER;
+	write_unknown(m, v, from);
+	if (!ev->wakeup.waited && !slept && p->limit > 0)
+		write_interval(m, v, from, now, POLL_SUCCEEDED);
+	else if (ev->wakeup.waited && slept && p->limit >= 0 && p->blocked_at > from)
+		write_interval(m, v, from, p->limit < p->blocked_at - from ? from + p->limit : p->blocked_at, POLL_FAILED);
+	p->limit = p->next_limit;
+	p->earliest = now;
+	p->blocked_at = NEVER;
 }

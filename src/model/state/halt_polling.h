@@ -1,30 +1,32 @@
-/* Halt polling: a vCPU that has halted is awaited running for a while, since waking its thread up takes longer.
+/* Halt polling: after a vCPU halts, KVM polls for a wakeup for a while before it blocks the thread.
  *
- * The kernel tells of each halt when it is over how long it lasted, and whether the thread slept; and of each change how
- * long it polls from then on, and did up to then.  So a halt without a sleep was polled through; one with a sleep from its
- * beginning until the thread left its CPU, or for as long as it may poll, if that is less.  Where no event told how long
- * that is, or that it is not at all, it is not known whether it polled.
+ * At the end of a halt, kvm_vcpu_wakeup contains its length and whether the thread slept. kvm_halt_poll_ns contains the
+ * polling limit for later halts, and the previous limit. Therefore:
+ *   - a halt without a sleep was polled through;
+ *   - a halt with a sleep was polled from its beginning until the thread left its CPU, but no longer than the limit;
+ *   - before the first event with a limit, it is unknown whether the host polled.
  *
- * All of it is told when the halt is over.  O(1) per event. */
+ * All intervals are written when the halt has ended. O(1) per event. */
 #ifndef STEALSCOPE_MODEL_STATE_HALT_POLLING_H
 #define STEALSCOPE_MODEL_STATE_HALT_POLLING_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct polling {
-	int64_t window;         /* ns: how long it polls; -1 unknown */
-	int64_t next;           /* ns: from the next halt on */
-	int64_t since;          /* no halt at hand can have begun before */
-	int64_t out;            /* its thread sleeps since then, INT64_MAX: it has not slept in this halt */
-	bool untold;            /* as written: it is not known whether it polls */
-	uint32_t attr;          /* CPU_POLLING, or HISTORY_NONE */
+struct halt_polling {
+	int64_t limit;      /* polling limit, ns; -1: unknown */
+	int64_t next_limit; /* limit for the next halts, ns */
+	int64_t earliest;   /* earliest possible start of the current halt, ns; INT64_MIN, INT64_MAX: unknown */
+	int64_t blocked_at; /* start of the thread's sleep, ns; INT64_MAX: has not slept in this halt */
+	bool unknown;       /* POLL_UNKNOWN was written last */
+	uint32_t attr;      /* attribute CPU_POLLING; HISTORY_NONE: not declared */
 };
 
-#define POLLING_INIT { .window = -1, .next = -1, .since = INT64_MIN, .out = INT64_MAX, .attr = HISTORY_NONE }
+#define HALT_POLLING_INIT { .limit = -1, .next_limit = -1, .earliest = INT64_MIN, .blocked_at = INT64_MAX, \
+	.attr = HISTORY_NONE }
 
-void polling_exit(struct polling *p, int64_t now);
-void polling_sleeps(struct polling *p, int64_t now);  /* its thread does */
-void polling_forget(struct polling *p);  /* events were lost */
+void halt_polling_exit(struct halt_polling *p, int64_t now);
+void halt_polling_block(struct halt_polling *p, int64_t now);  /* Called when the vCPU's thread blocks. */
+void halt_polling_clear(struct halt_polling *p);  /* Called when events were lost. */
 
 #endif

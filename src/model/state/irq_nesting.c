@@ -4,27 +4,27 @@
 
 #include "base/mem.h"
 
-const uint16_t nest_entry_of[EVENT_KIND_COUNT] = {
+const uint16_t irq_entry_kind[EVENT_KIND_COUNT] = {
 	[EV_IRQ_ENTRY] = EV_IRQ_ENTRY, [EV_SOFTIRQ_ENTRY] = EV_SOFTIRQ_ENTRY, [EV_TIMER_ENTRY] = EV_TIMER_ENTRY,
 	[EV_IRQ_EXIT] = EV_IRQ_ENTRY, [EV_SOFTIRQ_EXIT] = EV_SOFTIRQ_ENTRY, [EV_TIMER_EXIT] = EV_TIMER_ENTRY,
 };
 
-struct nest_frame *nest_enter(struct nest *n, const struct event *ev)
+struct irq_frame *irq_nest_push(struct irq_nest *n, const struct event *ev)
 {
 	if (!n->frame)
-		n->frame = mem_new(NEST_DEEP, sizeof *n->frame);
+		n->frame = mem_new(IRQ_NEST_MAX, sizeof *n->frame);
 	uint32_t at = n->depth;
 	n->depth += at < UINT32_MAX;
-	if (at >= NEST_DEEP)
+	if (at >= IRQ_NEST_MAX)
 		return NULL;
-	n->frame[at] = (struct nest_frame){ .number = ev->arg[0], .entry = ev->kind };
+	n->frame[at] = (struct irq_frame){ .number = ev->arg[0], .entry = ev->kind };
 	return &n->frame[at];
 }
 
-bool nest_leave(struct nest *n, const struct event *ev)
+bool irq_nest_pop(struct irq_nest *n, const struct event *ev)
 {
-	const uint16_t entry = nest_entry_of[ev->kind];
-	if (n->depth > NEST_DEEP) {
+	const uint16_t entry = irq_entry_kind[ev->kind];
+	if (n->depth > IRQ_NEST_MAX) {
 		n->depth--;
 		return true;
 	}
@@ -36,8 +36,8 @@ bool nest_leave(struct nest *n, const struct event *ev)
 	return false;
 }
 
-void nest_release(struct nest *n)
+void irq_nest_release(struct irq_nest *n)
 {
 	free(n->frame);
-	*n = (struct nest){ 0 };
+	*n = (struct irq_nest){ 0 };
 }

@@ -1,7 +1,8 @@
-/* The interrupt handlers that a CPU is in, within each other: irq over softirq over thread.
+/* Stack of the interrupt handlers in which a CPU is: irq over softirq over thread.
  *
- * Whoever replays events decides by this alone which handler an exit ends.  An exit ends the innermost handler of its
- * kind and number and all within that one, whose exits were lost; one that ends none had begun unseen. */
+ * All code that replays events uses it to find the handler that an exit ends: the innermost handler of its kind and
+ * number, and all handlers inside that one, with lost exits. An exit that matches no handler belongs to a handler with
+ * an unrecorded entry. */
 #ifndef STEALSCOPE_MODEL_STATE_IRQ_NESTING_H
 #define STEALSCOPE_MODEL_STATE_IRQ_NESTING_H
 
@@ -10,31 +11,32 @@
 
 #include "trace/trace.h"
 
-#define NEST_DEEP 8  /* handlers of one CPU that are kept apart; deeper ones are counted, not kept */
+#define IRQ_NEST_MAX 8  /* handlers stored per CPU; deeper ones are only counted */
 
-struct nest_frame {
-	int64_t number;      /* as in struct event */
-	int64_t text;        /* the owner's: the id of its name */
-	uint16_t entry;      /* the kind of event that begins it */
+struct irq_frame {
+	int64_t number; /* number of the interrupt, as in struct event */
+	int64_t text;   /* string id of the handler's name, set by the owner of the stack */
+	uint16_t entry; /* kind of its entry event */
 };
 
-struct nest {
-	struct nest_frame *frame;  /* NEST_DEEP of them, from the first handler on */
+struct irq_nest {
+	struct irq_frame *frame;  /* IRQ_NEST_MAX frames, allocated at the first handler */
 	uint32_t depth;
 };
 
-/* By kind of event, the one that begins handlers of this kind: of entries and exits; EV_OTHER for all other kinds. */
-extern const uint16_t nest_entry_of[EVENT_KIND_COUNT];
-/* A handler begins.  Its frame, to fill in the name; NULL when it is too deep to be kept. */
-struct nest_frame *nest_enter(struct nest *n, const struct event *ev);
-/* A handler ends.  False: it is none of those that were seen to begin. */
-bool nest_leave(struct nest *n, const struct event *ev);
-void nest_release(struct nest *n);
+/* By event kind: the kind of the corresponding entry event, for entries and exits of handlers; EV_OTHER for all other
+ * events. */
+extern const uint16_t irq_entry_kind[EVENT_KIND_COUNT];
+/* Pushes a handler. Returns its frame, for the name; NULL: the stack is too deep to store it. */
+struct irq_frame *irq_nest_push(struct irq_nest *n, const struct event *ev);
+/* Pops a handler. Returns false if its entry was not recorded. */
+bool irq_nest_pop(struct irq_nest *n, const struct event *ev);
+void irq_nest_release(struct irq_nest *n);
 
-/* The innermost of those that are kept; NULL when the CPU is in no handler. */
-static inline const struct nest_frame *nest_top(const struct nest *n)
+/* Returns the innermost stored handler; NULL: the CPU is not in a handler. */
+static inline const struct irq_frame *irq_nest_top(const struct irq_nest *n)
 {
-	return n->depth ? &n->frame[(n->depth < NEST_DEEP ? n->depth : NEST_DEEP) - 1] : NULL;
+	return n->depth ? &n->frame[(n->depth < IRQ_NEST_MAX ? n->depth : IRQ_NEST_MAX) - 1] : NULL;
 }
 
 #endif

@@ -1,22 +1,22 @@
-/* What a thread waits for, where an event names it: a lock of the kernel (lock:contention_begin and _end), or a futex.
+/* Locks that threads wait for, from events that contain them: kernel locks (lock:contention_begin and _end) and futexes.
  *
- * While a wait lasts other locks may be contended below it: the outermost one, which is told first, is what the thread
- * waits for.  Interrupt handlers contend for locks, too; that is none of the thread's doing. */
+ * During a wait other locks may be contended; the outermost one, recorded first, is the lock that the thread waits for.
+ * Contention inside interrupt handlers is ignored, because the thread does not wait for it. */
 #include "model/state/state.h"
 
 /* Flags of lock:contention_begin (include/linux/lock_contention.h). */
 enum { LOCK_SPIN = 1, LOCK_READ = 2, LOCK_WRITE = 4, LOCK_RT = 8, LOCK_PERCPU = 16, LOCK_MUTEX = 32 };
 
-/* A system call that waits until a lock is free, futex(2): by its operation; or by the 2 that everybody's mutexes hold
- * while they are contended.  Conditions and thread ends are waited for with other values. */
-static bool waits(int64_t op, int64_t value)
+/* Returns true if futex(2) waits for a lock: by operation, or by the value 2, which common mutex implementations store
+ * while contended. Waits for conditions and thread ends use other values. */
+static bool is_lock_wait(int64_t op, int64_t value)
 {
 	enum { WAIT = 0, LOCK_PI = 6, WAIT_BITSET = 9, LOCK_PI2 = 13, COMMAND = 0x7f };
 	op &= COMMAND;
 	return op == LOCK_PI || op == LOCK_PI2 || ((op == WAIT || op == WAIT_BITSET) && value == 2);
 }
 
-static const char *kind_of(int64_t flags)
+static const char *lock_kind_name(int64_t flags)
 {
 	if (flags == EVENT_ABSENT)
 		return "lock";
@@ -31,11 +31,11 @@ static const char *kind_of(int64_t flags)
 	return flags & (LOCK_READ | LOCK_WRITE) ? "rwsem" : "semaphore";
 }
 
-void lock_forget(struct machine *mc, struct thread *th)
+void lock_wait_clear(struct machine *mc, struct thread *th)
 {
-	if (!th->contends)
+	if (!th->waits_for_lock)
 		return;
-	th->contends = false;
+	th->waits_for_lock = false;
 	thread_set(mc, th, THREAD_LOCK, HISTORY_NULL);
 }
 
@@ -44,14 +44,14 @@ void lock_event(struct machine *mc, struct cpu *c, const struct event *ev)
 	struct thread *th = c->current;
 	const bool begin = ev->kind == EV_CONTENTION_BEGIN || ev->kind == EV_FUTEX_BEGIN;
 	const bool futex = ev->kind == EV_FUTEX_BEGIN || ev->kind == EV_FUTEX_END;
-	if (!th || c->nest.depth || (futex && begin && !waits(ev->lock.flags, ev->lock.value)))
+	if (!th || c->nest.depth || (futex && begin && !is_lock_wait(ev->lock.flags, ev->lock.value)))
 		return;
 	const int64_t address = futex ? 0 : ev->lock.address;
-	if (begin && (!th->contends || th->lock == address)) {
-		th->contends = true;
+	if (begin && (!th->waits_for_lock || th->lock == address)) {
+		th->waits_for_lock = true;
 		th->lock = address;
-		thread_set(mc, th, THREAD_LOCK, sink_id(&mc->model->sink, futex ? "futex" : kind_of(ev->lock.flags)));
-	} else if (!begin && th->contends && th->lock == address) {
-		lock_forget(mc, th);
+		thread_set(mc, th, THREAD_LOCK, sink_id(&mc->model->sink, futex ? "futex" : lock_kind_name(ev->lock.flags)));
+	} else if (!begin && th->waits_for_lock && th->lock == address) {
+		lock_wait_clear(mc, th);
 	}
 }

@@ -1,10 +1,12 @@
-/* Requests: what the marks of an application say.
+/* Requests, from the marks of an application.
  *
- * A request of which a resume is the first thing heard began earlier: before the trace, or while events were lost.  It
- * is unknown until its next mark, so that nobody takes it for a whole one.
- * /Requests/<machine>/<id>/State   running | yielded | unknown (its machine lost events, or its start); null outside
- * /Requests/<machine>/<id>/Thread  TID that serves it; null outside
- * Memory: the requests that are open. */
+ * A request that begins with a resume mark started before the trace or while events were lost: its state is unknown
+ * until its next mark, so that it is not counted as complete.
+ *
+ *   /Requests/<machine>/<id>/State   running | yielded | unknown (events or its start were lost); null outside
+ *   /Requests/<machine>/<id>/Thread  TID of the thread that serves it; null outside
+ *
+ * Memory: the open requests. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,27 +20,27 @@ struct request_attrs {
 	uint32_t attr_state, attr_thread;
 };
 
-static uint32_t declare(struct machine *mc, int64_t id, enum request_attr what, unsigned set)
+static uint32_t declare_attribute(struct machine *mc, int64_t id, enum request_attr attr, unsigned set)
 {
-	char machine[600], path[NODE_LONGEST];
+	char machine[600], path[NODE_MAX];
 	history_path(machine, sizeof machine, SCHEMA_REQUESTS, mc->name, (char *)NULL);
 	snprintf(path, sizeof path, "/%s/%" PRId64, machine + (*machine == '/'), id);
-	return sink_attribute(&mc->model->sink, path, &request_schema[what], set);
+	return sink_attribute(&mc->model->sink, path, &request_schema[attr], set);
 }
 
-static struct request_attrs *get(struct machine *mc, int64_t id, bool *is_new)
+static struct request_attrs *get_request(struct machine *mc, int64_t id, bool *is_new)
 {
 	uint64_t *slot = map_put(&mc->request, (uint64_t)id, is_new);
 	if (!*is_new)
 		return (struct request_attrs *)(uintptr_t)*slot;
 	struct request_attrs *r = mem_new(1, sizeof *r);
-	r->attr_state = declare(mc, id, REQUEST_STATE, mc->model->set_request);
-	r->attr_thread = declare(mc, id, REQUEST_THREAD, 0);
+	r->attr_state = declare_attribute(mc, id, REQUEST_STATE, mc->model->set_request);
+	r->attr_thread = declare_attribute(mc, id, REQUEST_THREAD, 0);
 	*slot = (uint64_t)(uintptr_t)r;
 	return r;
 }
 
-static void end(struct machine *mc, struct request_attrs *r)
+static void end_request(struct machine *mc, struct request_attrs *r)
 {
 	sink_set(&mc->model->sink, r->attr_state, HISTORY_NULL);
 	sink_set(&mc->model->sink, r->attr_thread, HISTORY_NULL);
@@ -55,12 +57,12 @@ void request_event(struct machine *mc, const struct event *ev, int64_t tid)
 		uint64_t *slot = map_find(&mc->request, (uint64_t)id);
 		if (!slot)
 			return;
-		end(mc, (struct request_attrs *)(uintptr_t)*slot);
+		end_request(mc, (struct request_attrs *)(uintptr_t)*slot);
 		map_remove(&mc->request, (uint64_t)id);
 		return;
 	}
 	bool is_new;
-	struct request_attrs *r = get(mc, id, &is_new);
+	struct request_attrs *r = get_request(mc, id, &is_new);
 	int state = ev->mark.op == MARK_YIELD ? REQUEST_YIELDED
 	          : ev->mark.op == MARK_RESUME && is_new ? REQUEST_UNKNOWN : REQUEST_RUNNING;
 	sink_set(s, r->attr_state, state);
@@ -68,7 +70,7 @@ void request_event(struct machine *mc, const struct event *ev, int64_t tid)
 		sink_set(s, r->attr_thread, tid);
 }
 
-void request_unknown(struct machine *mc)
+void request_set_unknown(struct machine *mc)
 {
 	uint64_t id, p;
 	for (size_t at = 0; map_each(&mc->request, &at, &id, &p); )
@@ -79,7 +81,7 @@ void request_close(struct machine *mc)
 {
 	uint64_t id, p;
 	for (size_t at = 0; map_each(&mc->request, &at, &id, &p); )
-		end(mc, (struct request_attrs *)(uintptr_t)p);
+		end_request(mc, (struct request_attrs *)(uintptr_t)p);
 	map_release(&mc->request);
 }
 

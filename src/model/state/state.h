@@ -1,13 +1,13 @@
-/* The state of the model between two events: machines, their CPUs, their live threads, and vCPUs.
+/* State of the model between two events: machines, their CPUs, their live threads, and vCPUs.
  *
- * One kind of machine serves all levels: the host, a guest, a guest inside a guest.  A machine whose CPUs are
- * vCPUs knows for each of them the thread of its parent machine that emulates it; a change of that thread changes
- * the vCPU, and the vCPU changes the thread that is current on it.  update.c is the only place where that cascade
- * runs; everything else sets facts (who is current, who sleeps) and calls it.
+ * One struct machine serves all levels: the host, a guest, a guest inside a guest. If the CPUs of a machine are vCPUs,
+ * each refers to the thread of the parent machine that runs it. A change of that thread changes the vCPU, and the vCPU
+ * changes the thread that is current on it. Only update.c propagates changes in this way; all other code sets facts (the
+ * current thread, sleeping threads) and calls update.c.
  *
- * Invariants: a thread is current on at most one CPU (thread.on), and is that CPU's current; every live thread is
- * in its machine's map; `status` is what was written last.
- * Memory: live threads, CPUs, vCPUs, open requests; nothing grows with the number of events. */
+ * Invariants: a thread is current on at most one CPU (thread.on_cpu), and that CPU's `current` is the thread; every live
+ * thread is in its machine's map; `status` is the value written last. Memory: live threads, CPUs, vCPUs, open requests;
+ * nothing grows with the number of events. */
 #ifndef STEALSCOPE_MODEL_STATE_STATE_H
 #define STEALSCOPE_MODEL_STATE_STATE_H
 
@@ -26,90 +26,92 @@
 #include "sync/sync.h"
 #include "trace/trace.h"
 
-#define NONE UINT32_MAX     /* no such index */
+#define NONE UINT32_MAX     /* invalid index */
 #define STATUS_NULL (-1)    /* not alive */
-#define EXITS_TOLD 64       /* reasons of exits that are at hand */
-#define NAME_LONGEST 15     /* bytes of a thread's name, as in the kernel */
+#define EXIT_CACHE_SIZE 64       /* size of the cache of exit names */
+#define THREAD_NAME_MAX 15     /* maximum length of a thread name, bytes, as in the kernel */
 
 struct thread {
-	int32_t tid, pid;       /* pid: -1 unknown */
-	int32_t on;             /* CPU whose current thread it is, -1 none */
-	int32_t cpu;            /* where it runs, is queued, or ran last; -1 unknown */
-	int32_t waker;          /* who wakes it; -1 nobody yet since it blocked */
-	int64_t since;          /* ns host time: where it is has been as it is told since then, if not for longer */
-	int64_t status_since;   /* the same of what it does */
-	int64_t waker_in;       /* in what: an id, or HISTORY_NULL */
-	int64_t waker_at;       /* ns host time: when; not before it sleeps */
-	bool woken_early;       /* that one acted before it slept: it was on its way there */
-	int64_t woken_by, woken_at;  /* the same of its last sleep, as written: a reference, or HISTORY_NULL */
-	int64_t lock;           /* while it contends: the address of a lock of the kernel, or 0, a futex */
-	uint32_t comm;          /* string id of its name in its machine's trace; 0 unknown */
-	uint32_t vcpu;          /* index in model->vcpu, or NONE */
-	int8_t sched;           /* what its machine's scheduler says: enum thread_state without VIRT_PREEMPTED */
-	int8_t status;          /* as written: enum thread_state or STATUS_NULL */
-	bool contends;          /* it waits for a lock that an event named */
-	bool doubted;           /* events were lost, and nothing has named it since: it may be another one of its TID */
-	uint8_t woken;          /* enum woken: PREEMPTED since a wakeup, not since it lost its CPU */
-	bool unborn;            /* since it was forked nothing has told of a wakeup */
-	bool in_kernel;         /* always: it is one of the kernel's own, as far as a state dump has told */
-	int8_t nice;            /* when it was last switched in: NICE_RT real time, NICE_UNKNOWN */
-	uint32_t pid_ns, cgroup_ns;  /* inode numbers of its namespaces, 0 unknown */
+	int32_t tid, pid;           /* pid: -1: unknown */
+	int32_t on_cpu;             /* CPU on which it is current; -1: none */
+	int32_t cpu;                /* CPU on which it runs, is queued, or ran last; -1: unknown */
+	int32_t waker;              /* TID of the waker; -1: not woken since it blocked */
+	int64_t since;              /* lower bound of the time since which `cpu` is valid, host ns */
+	int64_t status_since;       /* lower bound of the time since which `status` is valid, host ns */
+	int64_t waker_in;           /* context of the waker: string id; HISTORY_NULL: unknown */
+	int64_t waker_at;           /* time of the waking, host ns; not before the sleep */
+	bool woken_early;           /* woken while it was still current, before it blocked */
+	int64_t woken_by, woken_at; /* waker (reference; HISTORY_NULL: unknown) and time of the last wakeup, as written */
+	int64_t lock;               /* address of the kernel lock that it waits for; 0: futex */
+	uint32_t comm;              /* string id of its name in the trace of its machine; 0: unknown */
+	uint32_t vcpu;              /* index in model->vcpu of the vCPU that it runs; NONE: none */
+	int8_t sched;               /* state in the scheduler of its machine: enum thread_state, never VIRT_PREEMPTED */
+	int8_t status;              /* value written last: enum thread_state; STATUS_NULL: not alive */
+	bool waits_for_lock;        /* waits for a lock named by an event */
+	bool stale;                 /* no event since a loss: its TID may belong to another thread now */
+	uint8_t woken;              /* enum woken: whether it is PREEMPTED since a wakeup or since it lost its CPU */
+	bool never_woken;           /* forked, and not woken since */
+	bool in_kernel;             /* kernel thread, according to the state dump */
+	int8_t nice;                /* nice level at its last switch-in; NICE_RT: real time; NICE_UNKNOWN */
+	uint32_t pid_ns, cgroup_ns; /* inode numbers of its namespaces; 0: unknown */
 	uint32_t attr[THREAD_ATTRS];
-	uint32_t *mirror;       /* the same attributes below its container, or NULL; THREAD_ATTRS of them */
-	bool apart;             /* it may not be the one of its TID that belongs there: nothing is said there but its end */
+	uint32_t *container_attr;   /* the same attributes below its container, THREAD_ATTRS of them; NULL: no container */
+	bool detached;              /* may not be the container's thread any more; only its end is written below the
+	                             * container */
 };
 
 enum woken { WOKEN_NO, WOKEN_YES, WOKEN_PERHAPS };
 
 enum cpu_state { CPU_UNSEEN, CPU_UNKNOWN, CPU_IDLE, CPU_BUSY };
 
-struct start;
+struct prescan;
 
 struct cpu {
 	enum cpu_state state;
-	struct thread *current; /* when CPU_BUSY */
-	uint32_t vcpu;          /* index in model->vcpu, or NONE: a physical CPU */
-	int64_t unknown_since;  /* ns host time, when CPU_UNKNOWN */
-	int64_t last;           /* ns host time, of its last event */
-	int64_t busy_since;     /* ns host time, when CPU_BUSY: it was not seen idle since then */
-	bool resumes;           /* its next event is the first one, or the first one after a loss */
-	uint32_t gap;           /* how often its events were lost */
-	uint32_t handler;       /* cursor of handlers_of() */
+	struct thread *current;        /* current thread, if CPU_BUSY */
+	uint32_t vcpu;                 /* index in model->vcpu; NONE: a physical CPU */
+	int64_t unknown_since;         /* start of the unknown time, host ns, if CPU_UNKNOWN */
+	int64_t last;                  /* time of its last event, host ns */
+	int64_t busy_since;            /* lower bound of the time since which it is not idle, host ns, if CPU_BUSY */
+	bool resuming;                 /* the next event is its first event, or the first after a loss */
+	uint32_t losses;               /* number of losses read so far */
+	uint32_t handler;              /* search position of unseen_handlers_at_gap() */
 	uint32_t attr_current, attr_owner, attr_interrupt;
-	struct nest nest;       /* the handlers that it is in */
-	struct left *left;      /* of CPUs that run vCPUs: whom they were left to; NULL: nothing is known */
+	struct irq_nest nest;          /* stack of interrupt handlers */
+	struct run_levels *run_levels; /* for CPUs that run vCPUs: nice levels of the tasks; NULL: nothing recorded */
 };
 
 struct vcpu {
 	struct machine *vm;
-	uint32_t number;        /* of the CPU in vm */
-	bool mapped;            /* somebody found out which thread of vm->parent it is */
-	bool plugged;           /* while its guest was traced: until an event tells otherwise, it is idle */
-	bool unused;            /* its thread is new, and has not entered a guest yet: why it sleeps, no halt tells */
-	struct thread *thread;  /* while that lives */
-	int64_t until;          /* ns host time: where that life of it ends at the latest */
+	uint32_t number;              /* number of the CPU in vm */
+	bool mapped;                  /* its thread on vm->parent was identified */
+	bool plugged;                 /* CPU was plugged while its guest was traced: idle until its first event */
+	bool unused;                  /* its thread is new and has not entered the guest: it does not sleep because of a halt */
+	struct thread *thread;        /* thread that runs it; NULL: not alive */
+	int64_t life_end;             /* latest end of that thread's lifetime, host ns */
 	enum vcpu_mode mode;
-	struct quiet quiet;     /* what its exits tell of its guest */
-	bool doubted;           /* at some time they did not tell whether that idled */
-	int status;             /* as written: enum vcpu_state or STATUS_NULL */
-	int64_t status_since;   /* ns host time: when */
-	int64_t exit, exit_at;  /* as written: id of its last exit's name, or HISTORY_NULL; ns host time: when that was */
-	int64_t inside;         /* the guest kernel's instruction at its last exit, 0 not in the kernel, EVENT_ABSENT unknown */
-	bool told_inside;       /* it is preempted there, as written */
-	int32_t pcpu;           /* as written, -1 null */
-	struct limits limits;   /* whether it is held back */
-	struct polling polling; /* whether its halts are awaited running */
+	struct idle_tracker tracker;  /* idleness of the guest according to its exits */
+	bool idle_unknown;            /* idleness was unknown at some time */
+	int status;                   /* value written last: enum vcpu_state or STATUS_NULL */
+	int64_t status_since;         /* time of that write, host ns */
+	int64_t exit, exit_at;        /* name (string id; HISTORY_NULL: none) and time (host ns) of its last exit, as written */
+	int64_t kernel_ip;            /* guest kernel's instruction pointer at its last exit; 0: not in the kernel;
+	                               * EVENT_ABSENT: unknown */
+	bool kernel_ip_written;       /* the instruction pointer was written as that of a preemption */
+	int32_t pcpu;                 /* value written last; -1: null */
+	struct throttling throttling; /* throttled, paused, or in a page fault */
+	struct halt_polling polling;  /* halt polling of its halts */
 	uint32_t attr_status, attr_host_thread, attr_pcpu, attr_exit, attr_inside;
 };
 
-/* A thread that may be a vCPU: TIDs are used again, and an unplugged vCPU may come back as another thread. */
+/* Thread that may run a vCPU. TIDs are reused, and an unplugged vCPU may be plugged again with another thread. */
 struct candidate {
-	uint32_t vcpu;          /* index in model->vcpu */
-	struct sync_life life;  /* a thread that is met at another time is another one */
-	uint32_t next;          /* of the same TID, or NONE */
+	uint32_t vcpu;         /* index in model->vcpu */
+	struct sync_vcpu_lifetime life; /* lifetime of the thread; a thread with this TID at other times is another thread */
+	uint32_t next;         /* index of the next candidate with the same TID; NONE: none */
 };
 
-/* A string of a machine's trace by its id. */
+/* Source of the strings of a machine's trace, by id. */
 struct name_source {
 	const char *(*get)(const void *of, int64_t id);
 	const void *of;
@@ -117,193 +119,223 @@ struct name_source {
 
 struct machine {
 	struct model *model;
-	char *name;             /* "host" or the VM's */
-	char *root;             /* "/Host", "/Virtual Machines/Debian": escaped */
-	struct machine *parent; /* whose threads are its CPUs; NULL: it runs on real CPUs, as far as anybody knows */
+	char *name;                    /* "host" or the name of the VM */
+	char *root;                    /* path of the machine, "/Host" or "/Virtual Machines/Debian", escaped */
+	struct machine *parent;        /* machine with the threads that run its CPUs; NULL: physical CPUs, or unknown */
 	uint32_t index;
-	int32_t host_pid;       /* of the VM's process in parent, -1 unknown */
-	bool traced;            /* there is a trace of it */
-	bool active;            /* and that trace has begun and is not over */
-	bool has_kvm;           /* its trace has kvm entries */
-	bool tells_pids;        /* its events say whose process their thread is */
-	bool tells_calls;       /* returns of its vCPUs to their monitors were recorded */
-	bool waking_moves;      /* it has sched_waking but no sched_wakeup */
-	bool wakes;             /* one of them has been seen, */
-	bool wakings;           /* and one that tells who wakes */
-	bool tells_wakes;       /* its trace has some, or nobody looked ahead, */
-	bool tells_moves;       /* and sched_migrate */
-	bool one_cpu;           /* it has no more than one */
-	const struct start *start;  /* what looking ahead found, borrowed; or NULL */
-	size_t epoch;           /* of *start: each loss begins one, and the time when all losses are over */
-	int64_t lost_until;     /* ns, clock of the machine: when they are all over */
-	bool lost_pending;      /* that has not come yet */
-	int64_t begin;          /* ns host time, of its trace */
-	int64_t unknown;        /* ns of its CPUs' time of which nobody knows what ran, as far as that is over */
-	uint64_t contradictions;  /* events that do not follow from those before */
-	uint64_t unwoken;       /* times that a thread slept and then ran, before any wakeup was seen */
-	uint64_t wakerless;     /* wakeups of which nobody knows whose they are */
-	uint8_t tells;          /* which kinds of handlers its trace has, if they come: HANDLERS_IRQ ... */
-	uint8_t endless;        /* of which it has no ends: nobody knows how long they took */
-	uint8_t isa;            /* of its exits, as told: enum isa */
-	int64_t text_name;      /* id of its name */
-	int64_t text_timer;     /* id of "timer", -1: not asked for yet */
+	int32_t host_pid;              /* PID of the VM's process on its parent; -1: unknown */
+	bool traced;                   /* has a trace */
+	bool active;                   /* its trace has begun and has not ended */
+	bool has_kvm;                  /* the trace contains kvm_entry */
+	bool has_pids;                 /* events contain the PID of their thread */
+	bool has_userspace_exits;      /* the trace contains kvm_userspace_exit */
+	bool waking_is_wakeup;         /* the trace has sched_waking but no sched_wakeup */
+	bool has_seen_wakeup;               /* a sched_wakeup or sched_waking was processed */
+	bool has_seen_waking;               /* a sched_waking was processed */
+	bool has_wakeups;              /* the trace contains wakeups, or was not prescanned */
+	bool has_migrations;           /* the trace contains sched_migrate */
+	bool one_cpu;                  /* has only one CPU */
+	const struct prescan *prescan; /* result of the prescan, borrowed; NULL: none */
+	size_t epoch;                  /* current epoch of *prescan */
+	int64_t lost_until;            /* end of the losses read so far, ns, clock of the machine */
+	bool lost_pending;             /* current time is before lost_until */
+	int64_t begin;                 /* start of its trace, host ns */
+	int64_t unknown;               /* CPU time with an unknown current thread, ns, without intervals that have not ended */
+	uint64_t contradictions;       /* number of events that contradict the state before them */
+	uint64_t unseen_wakeups;       /* number of sleeps that ended without a wakeup, before any wakeup was processed */
+	uint64_t unknown_wakers;       /* number of wakeups with an unknown waker */
+	uint8_t handler_kinds;         /* kinds of handlers that its trace can contain: HANDLERS_IRQ ... */
+	uint8_t kinds_without_exit;    /* kinds of handlers without exit events: their duration is unknown */
+	uint8_t isa;                   /* instruction set extension of its exits, as written: enum isa */
+	int64_t text_name;             /* string id of its name */
+	int64_t text_timer;            /* string id of "timer"; -1: not created yet */
 	struct name_source names;
 	struct cpu *cpu;
 	uint32_t cpus;
-	struct map thread;      /* TID -> struct thread * */
-	struct map candidate;   /* TID -> index + 1 of its first in model->candidate */
-	struct map request;     /* id -> struct request_attrs * */
-	struct map handler_name;  /* see irq.c */
-	struct map exit_name;   /* see guest_exit_model.c */
-	struct refills *refills;  /* of a host whose vCPUs have a quota, or NULL */
-	struct told_exit { uint64_t code; int64_t name; } told_exit[EXITS_TOLD];  /* the last ones of exit_name */
-	char node[NODE_LONGEST];  /* "/Host/Threads/42", of the thread whose attribute was declared last */
-	int32_t node_tid;       /* 0: of none */
+	struct map thread;             /* TID -> struct thread * */
+	struct map candidate;          /* TID -> 1 + index of its first entry in model->candidate */
+	struct map request;            /* request id -> struct request_attrs * */
+	struct map handler_name;       /* irq number, name and kind -> string id, see irq.c */
+	struct map exit_name;          /* exit code -> string id, see guest_exit_model.c */
+	struct timer_expiries *timer_expiries;  /* recent hrtimer expiries, on a host with throttled vCPUs; NULL: none */
+	/* recently used entries of exit_name */
+	struct exit_cache { uint64_t code; int64_t name; } exit_cache[EXIT_CACHE_SIZE];
+	char node[NODE_MAX];       /* "/Host/Threads/42": node of the last declared attribute */
+	int32_t node_tid;              /* TID of `node`; 0: none */
 };
 
 struct model {
 	struct model_sink sink;
-	struct machine **machine;  /* [0] is the host, traced or not */
+	struct machine **machine; /* [0]: the host, traced or not */
 	uint32_t machines;
 	struct vcpu *vcpu;
 	uint32_t vcpus;
 	size_t vcpu_cap;
 	struct candidate *candidate;
 	size_t candidates, candidate_cap;
-	int64_t text_thread;    /* id of "thread", -1: not asked for yet */
+	int64_t text_thread;      /* string id of "thread"; -1: not created yet */
 	unsigned set_vcpu, set_thread, set_owner, set_request, set_out_by, set_polling;
-	uint32_t owners;        /* VMs that have an owner state of their own */
-	struct map groups;      /* TID of the host -> id of the text of its control groups */
+	uint32_t owners;          /* number of VMs with a state of their own in state set "owner" */
+	struct map groups;        /* TID on the host -> string id of its control groups */
 	bool paper_states;
-	bool told_parents;      /* the history knows which machine runs which */
+	bool parents_written;     /* attribute "Parent" of all machines was written */
 	uint64_t events;
 };
 
-/* thread.c: the table of live threads and their attributes */
+/* ---- thread.c: live threads and their attributes */
 struct thread *thread_find(const struct machine *mc, int64_t tid);
-struct thread *thread_get(struct machine *mc, int64_t tid);  /* made, with an UNKNOWN state, when there is none */
-void thread_die(struct machine *mc, struct thread *th);      /* frees it */
-void thread_forget(struct machine *mc);                      /* frees all, writes nothing */
-void thread_set_at(struct machine *mc, struct thread *th, int64_t t, enum thread_attr what, int64_t value);  /* late */
-void thread_groups(struct model *m, const struct model_groups *groups, size_t n);  /* of threads that will come */
-void thread_nice(struct machine *mc, struct thread *th, int8_t nice);  /* as struct thread has it; it is switched in */
-void thread_take(struct machine *mc, struct thread *th, int64_t comm, int64_t pid);  /* see thread_learn() */
-void thread_enters(struct machine *mc, struct thread *th);   /* a guest, on its CPU: its vCPU may have moved to it */
+/* Returns the thread; creates it with state UNKNOWN if it does not exist. NULL: invalid TID. */
+struct thread *thread_get(struct machine *mc, int64_t tid);
+void thread_end(struct machine *mc, struct thread *th);      /* Ends its attributes and frees the thread. */
+void thread_free_all(struct machine *mc);                      /* Frees all threads; writes nothing. */
+/* Writes a value valid since t. */
+void thread_set_at(struct machine *mc, struct thread *th, int64_t t, enum thread_attr what, int64_t value);
+/* Stores the control groups of threads that will be created. */
+void thread_set_groups(struct model *m, const struct model_groups *groups, size_t n);
+/* Sets the nice level at a switch, encoded as in struct thread. */
+void thread_set_nice(struct machine *mc, struct thread *th, int8_t nice);
+/* Slow path of thread_learn(). */
+void thread_learn_slow(struct machine *mc, struct thread *th, int64_t comm, int64_t pid);
+/* Called when the thread enters a guest: binds it to a vCPU that may have moved to it. */
+void thread_enter_guest(struct machine *mc, struct thread *th);
 void thread_rename(struct machine *mc, struct thread *th, const char *name);
-void thread_place(struct machine *mc, struct thread *th, int64_t cpu);                /* where it is queued */
-void thread_displace(struct machine *mc, struct thread *th);  /* nobody knows where it is */
-/* It goes on, on that CPU, or from that one's queue, and no event told when it was woken. */
-void thread_wakes(struct machine *mc, struct thread *th, int32_t cpu);
-/* It gets that CPU: did no event tell that it moved there? */
-void thread_strays(struct machine *mc, struct thread *th, uint32_t cpu);
-void thread_waker(struct machine *mc, struct thread *th);
-void thread_pid_ns(struct machine *mc, struct thread *th, int64_t ns);     /* the first one told of a thread holds */
-void thread_cgroup_ns(struct machine *mc, struct thread *th, int64_t ns);  /* tell the pid namespace first */
-bool tid_valid(int64_t tid);                                                           /* a thread's, not idle's */
+/* Sets the CPU on which the thread runs or is queued. */
+void thread_set_cpu(struct machine *mc, struct thread *th, int64_t cpu);
+void thread_clear_cpu(struct machine *mc, struct thread *th);  /* Makes the thread's CPU unknown. */
+/* Called when a thread that seemed to sleep runs or is queued on `cpu` without a recorded wakeup: makes its state
+ * unknown since the time at which it may have been woken. */
+void thread_unrecorded_wakeup(struct machine *mc, struct thread *th, int32_t cpu);
+/* Called when the thread is switched in on `cpu`: makes its CPU unknown since its last event if it moved without a
+ * recorded migration. */
+void thread_check_move(struct machine *mc, struct thread *th, uint32_t cpu);
+void thread_write_waker(struct machine *mc, struct thread *th);
+/* Sets the pid namespace, unless one was set before. */
+void thread_set_pid_ns(struct machine *mc, struct thread *th, int64_t ns);
+/* Sets the cgroup namespace, unless one was set before; call thread_set_pid_ns() first. */
+void thread_set_cgroup_ns(struct machine *mc, struct thread *th, int64_t ns);
+/* Returns true for the TID of a thread; false for TID 0 (idle) and invalid values. */
+bool tid_valid(int64_t tid);
 
 static inline void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value)
 {
-	if (th->attr[what] != HISTORY_NONE && !th->mirror)
+	if (th->attr[what] != HISTORY_NONE && !th->container_attr)
 		sink_set(&mc->model->sink, th->attr[what], value);
 	else
 		thread_set_at(mc, th, mc->model->sink.now, what, value);
 }
 
-/* Its name and its process, of which absent ones change nothing.  Nearly always, nor do the others. */
+/* Updates name and PID from an event; absent values (<= 0; < 0) change nothing. Usually nothing changes. */
 static inline void thread_learn(struct machine *mc, struct thread *th, int64_t comm, int64_t pid)
 {
-	if (th->doubted || (comm > 0 && comm != (int64_t)th->comm) || (pid >= 0 && pid != th->pid))
-		thread_take(mc, th, comm, pid);
+	if (th->stale || (comm > 0 && comm != (int64_t)th->comm) || (pid >= 0 && pid != th->pid))
+		thread_learn_slow(mc, th, comm, pid);
 }
 
-/* update.c: consequences */
+/* ---- update.c: propagation of changes */
 void update_thread(struct machine *mc, struct thread *th);
 void update_vcpu(struct model *m, struct vcpu *v);
-void update_cpu(struct machine *mc, uint32_t cpu);  /* of its vCPU and of who owns it */
+void update_cpu(struct machine *mc, uint32_t cpu);  /* Updates vCPU and owner of a CPU. */
 
-/* cpu.c: CPUs and who is current on them */
-struct cpu *cpu_meet(struct machine *mc, uint32_t number);  /* its first event, or the first one for long */
-void cpu_enter(struct machine *mc, uint32_t number, struct thread *th, enum vcpu_mode mode);  /* NULL: idle */
-void cpu_unknown(struct machine *mc, uint32_t number);
-struct thread *cpu_leave(struct machine *mc, uint32_t number);  /* who was current is so no longer */
-bool cpu_is_stopped(const struct machine *mc, uint32_t number);  /* its stopper, a thread of the kernel, is current */
-void cpu_was_offline(struct machine *mc, uint32_t number);  /* since its last event */
-bool cpu_is_open(const struct machine *mc, int64_t number);  /* whoever is runnable there may be current */
-uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr what);  /* declared if need be */
-uint32_t vcpu_get(struct machine *vm, uint32_t number);  /* index; made when there is none */
-void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, const struct sync_life *life);
+/* ---- cpu.c: CPUs and their current threads */
+/* Makes the CPU known at its first event, and returns it. */
+struct cpu *cpu_first_event(struct machine *mc, uint32_t number);
+/* Sets the current thread; NULL: idle. */
+void cpu_set_current(struct machine *mc, uint32_t number, struct thread *th, enum vcpu_mode mode);
+void cpu_set_unknown(struct machine *mc, uint32_t number);
+/* Makes the current thread unknown. Returns the previous current thread; NULL: none. */
+struct thread *cpu_clear_current(struct machine *mc, uint32_t number);
+/* Returns true if the CPU's stopper thread, migration/N, is current. */
+bool cpu_is_stopped(const struct machine *mc, uint32_t number);
+void cpu_was_offline(struct machine *mc, uint32_t number);  /* Marks the CPU as offline since its last event. */
+/* Returns true if the CPU's current thread is unknown, so that any runnable thread may be current. */
+bool cpu_may_run_any(const struct machine *mc, int64_t number);
+/* Returns the attribute, declared on first use. */
+uint32_t cpu_attribute(struct machine *mc, uint32_t number, enum cpu_attr what);
+/* Returns the index of the vCPU; creates it if it does not exist. */
+uint32_t vcpu_get(struct machine *vm, uint32_t number);
+void vcpu_map(struct machine *vm, uint32_t number, int64_t tid, const struct sync_vcpu_lifetime *life);
 
 static inline struct cpu *cpu_get(struct machine *mc, uint32_t number)
 {
-	return number < mc->cpus && mc->cpu[number].state != CPU_UNSEEN ? &mc->cpu[number] : cpu_meet(mc, number);
+	return number < mc->cpus && mc->cpu[number].state != CPU_UNSEEN ? &mc->cpu[number] : cpu_first_event(mc, number);
 }
 
-/* loss_recovery.c: what is known without an event */
-void known_begin(struct machine *mc, const struct start *start);
-void known_lose(struct machine *mc, uint32_t number, const struct event *ev);  /* EV_LOST of that CPU */
-void known_regain(struct machine *mc);  /* all losses are over */
-void known_resume(struct machine *mc, uint32_t number);  /* that CPU's events begin, or begin again */
-/* An event of time t told what the thread does, and that it is on no CPU: while events are lost elsewhere, it may have
- * changed by the next ns. */
-void known_told(struct machine *mc, struct thread *th, int64_t t);
+/* ---- loss_recovery.c: state without events */
+void recovery_begin(struct machine *mc, const struct prescan *prescan);
+void recovery_lose(struct machine *mc, uint32_t number, const struct event *ev);  /* Processes EV_LOST of a CPU. */
+void recovery_end_losses(struct machine *mc);  /* Called at the first event after the end of all losses. */
+/* Called at the first event of a CPU, and at its first event after a loss. */
+void recovery_resume_cpu(struct machine *mc, uint32_t number);
+/* Called when an event at t shows the thread off-CPU. During a loss on another CPU that state is valid at t only. */
+void recovery_check_thread(struct machine *mc, struct thread *th, int64_t t);
 
-/* guest_exit_model.c */
+/* ---- guest_exit_model.c */
 void guest_entry(struct model *m, struct vcpu *v);
 void guest_exit(struct model *m, struct vcpu *v, const struct event *ev);
-void guest_lose(struct model *m, struct vcpu *v);  /* events of its thread's CPU were lost */
-void guest_forget_exit(struct model *m, struct vcpu *v);  /* it may have been entered, or left, meanwhile */
-void guest_tell_inside(struct model *m, struct vcpu *v, bool told);  /* where it was preempted; or that it is not */
-/* Only the host tells what its guest does, and it does. */
-static inline bool guest_is_dark(const struct vcpu *v)
+void guest_clear_mode(struct model *m, struct vcpu *v);  /* Called when events of the CPU of the vCPU's thread were lost. */
+/* Called when an entry or exit may not be recorded: makes the last exit unknown. */
+void guest_clear_exit(struct model *m, struct vcpu *v);
+/* Writes the instruction at which the vCPU was preempted; null: not preempted. */
+void guest_write_kernel_ip(struct model *m, struct vcpu *v, bool preempted);
+/* Returns true if the guest's idleness is inferred from the host's events, because its own trace is missing there. */
+static inline bool guest_is_inferred(const struct vcpu *v)
 {
-	return v->quiet.known && !v->vm->active;
+	return v->tracker.exits_known && !v->vm->active;
 }
 
-/* vcpu_throttling.c */
-void limits_switch(struct machine *mc, struct cpu *c, struct thread *next, const struct event *ev);  /* at first */
-void limits_look(struct cpu *c, int64_t now);       /* an interrupt begins */
-void limits_timer(struct machine *mc, const struct event *ev);  /* EV_TIMER_ENTRY */
-void limits_doubt(struct cpu *c);                   /* who had it is not known */
-void limits_place(struct model *m, struct vcpu *v, enum vcpu_place place, bool moved);  /* one of them has changed */
-void limits_called(struct model *m, struct vcpu *v, const struct event *ev);  /* its thread goes back to its monitor */
-void limits_sleeps(struct vcpu *v, const struct event *ev);  /* its thread is switched out */
-void limits_enter(struct model *m, struct vcpu *v);
-void limits_exit(struct vcpu *v, unsigned is);  /* what exit_is() says */
-void limits_moved(struct model *m, struct vcpu *v);  /* another thread takes over from v->thread */
-void limits_forget(struct vcpu *v);
-void limits_end(struct machine *host, bool close);  /* its trace is over; close: its vCPUs go on to be told of */
+/* ---- vcpu_throttling.c */
+/* Called before the switch takes effect. */
+void throttling_switch(struct machine *mc, struct cpu *c, struct thread *next, const struct event *ev);
+void throttling_interrupt(struct cpu *c, int64_t now);       /* Called when an interrupt begins. */
+void throttling_timer(struct machine *mc, const struct event *ev);  /* Processes EV_TIMER_ENTRY. */
+void throttling_clear_cpu(struct cpu *c);                   /* Called when the CPU's current thread is unknown. */
+/* Called when the vCPU's host state, or its pCPU (moved), has changed. */
+void throttling_set_host_state(struct model *m, struct vcpu *v, enum vcpu_host_state place, bool moved);
+/* Called when the vCPU's thread returns to the VMM. */
+void throttling_userspace_exit(struct model *m, struct vcpu *v, const struct event *ev);
+void throttling_block(struct vcpu *v, const struct event *ev);  /* Called when the vCPU's thread is switched out. */
+void throttling_entry(struct model *m, struct vcpu *v);
+void throttling_exit(struct vcpu *v, unsigned flags);  /* flags: exit_flags() */
+void throttling_migrated(struct model *m, struct vcpu *v);  /* Called before another thread takes over from v->thread. */
+void throttling_clear(struct vcpu *v);
+/* Ends all intervals at the end of the host's trace. close: its vCPUs remain visible in other traces. */
+void throttling_end(struct machine *host, bool close);
 
-/* Each event of the CPU: from the first of them on it may have been on its way to somebody whom it runs behind the last. */
-static inline void limits_stir(const struct cpu *c, int64_t now)
+/* Called at each event of the CPU: measures pauses between events, because an idle CPU may need several events before it
+ * runs a thread. */
+static inline void throttling_event(const struct cpu *c, int64_t now)
 {
-	struct left *l = c->left;
+	struct run_levels *l = c->run_levels;
 	if (!l)
 		return;
-	l->silence = now - l->last_event;
-	if (l->silence >= GETS_GOING && !c->nest.depth)
-		l->stirred = now;
+	l->pause_ns = now - l->last_event;
+	if (l->pause_ns >= IDLE_REACTION && !c->nest.depth)
+		l->active_since = now;
 	l->last_event = now;
 }
 
-/* halt_polling.c */
-void polling_window(struct vcpu *v, const struct event *ev);  /* EV_HALT_POLL */
-void polling_over(struct model *m, struct vcpu *v, const struct event *ev);  /* EV_VCPU_WAKEUP */
+/* ---- halt_polling.c */
+void halt_polling_limit(struct vcpu *v, const struct event *ev);  /* Processes EV_HALT_POLL. */
+void halt_polling_wakeup(struct model *m, struct vcpu *v, const struct event *ev);  /* Processes EV_VCPU_WAKEUP. */
 
-/* irq.c */
+/* ---- irq.c */
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev);
 void irq_clear(struct machine *mc, struct cpu *c);
-void irq_foresee(struct machine *mc, const struct start *start);  /* what its trace has of handlers */
-/* In what the CPU's current thread `tid` acts: the id of a handler's name, or of "thread"; HISTORY_NULL unknown. */
+/* Sets the recorded kinds of handlers from the prescan. */
+void irq_set_recorded_kinds(struct machine *mc, const struct prescan *prescan);
+/* Returns the context in which the CPU's current thread `tid` acts: string id of a handler's name, or of "thread";
+ * HISTORY_NULL: unknown. */
 int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid);
 
-/* lock_contention.c */
-void lock_event(struct machine *mc, struct cpu *c, const struct event *ev);  /* of its current thread */
-void lock_forget(struct machine *mc, struct thread *th);  /* events were lost */
+/* ---- lock_contention.c */
+/* Processes a lock event of the current thread. */
+void lock_event(struct machine *mc, struct cpu *c, const struct event *ev);
+void lock_wait_clear(struct machine *mc, struct thread *th);  /* Called when events were lost: ends the wait. */
 
-/* request_marks.c */
+/* ---- request_marks.c */
 void request_event(struct machine *mc, const struct event *ev, int64_t tid);
-void request_unknown(struct machine *mc);  /* events were lost */
-void request_close(struct machine *mc);    /* the machine's trace is over */
+void request_set_unknown(struct machine *mc);  /* Called when events were lost. */
+void request_close(struct machine *mc);    /* Called at the end of the machine's trace: ends all requests. */
 void request_release(struct machine *mc);
 
 #endif

@@ -1,60 +1,60 @@
-/* Consequences: thread -> the vCPU it emulates -> the thread that is current on that vCPU -> and so on inwards.
+/* Propagates a change: thread -> vCPU that it runs -> current thread of that vCPU -> and so on to nested guests.
  *
- * The depth of the recursion is the depth to which machines are nested; each step costs O(1). */
+ * The recursion is as deep as machines are nested; each step costs O(1). */
 #include "model/loss/initial_state.h"
 #include "model/state/state.h"
 
-static enum vcpu_place place_of(const struct vcpu *v)
+static enum vcpu_host_state host_state_of(const struct vcpu *v)
 {
-	static const enum vcpu_place of[] = {
-		[WOKEN_NO] = PLACE_RUNNABLE, [WOKEN_YES] = PLACE_WOKEN, [WOKEN_PERHAPS] = PLACE_QUEUED };
+	static const enum vcpu_host_state of[] = {
+		[WOKEN_NO] = HOST_RUNNABLE, [WOKEN_YES] = HOST_WOKEN, [WOKEN_PERHAPS] = HOST_QUEUED };
 	const struct machine *host = v->vm->parent;
 	const struct thread *th = v->thread;
-	if (host && !v->mapped && host->start && host->start->epochs > 1)
-		return PLACE_UNKNOWN;  /* all that was said of its thread is lost: it may have waited */
+	if (host && !v->mapped && host->prescan && host->prescan->epochs > 1)
+		return HOST_UNKNOWN;  /* all events of the vCPU's thread were lost: it may have waited */
 	if (!host || !v->mapped)
-		return PLACE_UNTRACED;
+		return HOST_UNTRACED;
 	if (!host->active)
-		return v->vm->active ? PLACE_UNKNOWN : PLACE_GONE;
+		return v->vm->active ? HOST_UNKNOWN : HOST_ABSENT;
 	if (!th)
-		return PLACE_GONE;
-	if (th->on >= 0) {
-		/* The CPU it is on may itself be a vCPU that is not executing. */
-		uint32_t outer = host->cpu[th->on].vcpu;
+		return HOST_ABSENT;
+	if (th->on_cpu >= 0) {
+		/* The CPU on which it is current may be a vCPU that does not execute. */
+		uint32_t outer = host->cpu[th->on_cpu].vcpu;
 		int status = outer == NONE ? THREAD_RUNNING : vcpu_guest_thread(v->vm->model->vcpu[outer].status);
-		return status == THREAD_RUNNING ? PLACE_IN : status == THREAD_UNKNOWN ? PLACE_UNKNOWN : PLACE_RUNNABLE;
+		return status == THREAD_RUNNING ? HOST_IN : status == THREAD_UNKNOWN ? HOST_UNKNOWN : HOST_RUNNABLE;
 	}
 	switch (th->sched) {
 	case THREAD_BLOCKED:
-		return v->unused && !v->vm->active ? PLACE_UNKNOWN : PLACE_BLOCKED;
+		return v->unused && !v->vm->active ? HOST_UNKNOWN : HOST_BLOCKED;
 	case THREAD_PREEMPTED:
 		return of[th->woken];
 	default:
-		return PLACE_UNKNOWN;
+		return HOST_UNKNOWN;
 	}
 }
 
-static enum vcpu_current current_of(const struct vcpu *v)
+static enum vcpu_current guest_current_of(const struct vcpu *v)
 {
 	static const enum vcpu_current of[] = {
-		[CPU_UNSEEN] = CURRENT_QUIET,
+		[CPU_UNSEEN] = CURRENT_NO_EVENTS,
 		[CPU_UNKNOWN] = CURRENT_UNKNOWN,
 		[CPU_IDLE] = CURRENT_IDLE,
 		[CPU_BUSY] = CURRENT_BUSY,
 	};
 	enum cpu_state state = v->vm->cpu[v->number].state;
-	if (v->quiet.halted && (state == CPU_UNKNOWN || !v->vm->active))
-		return CURRENT_IDLE;  /* it said so itself */
-	if (guest_is_dark(v))
-		return v->quiet.at.quiet ? CURRENT_IDLE : v->quiet.doubt || v->quiet.lost ? CURRENT_UNKNOWN : CURRENT_BUSY;
+	if (v->tracker.halted && (state == CPU_UNKNOWN || !v->vm->active))
+		return CURRENT_IDLE;  /* the halt shows that the idle thread is current */
+	if (guest_is_inferred(v))
+		return v->tracker.at.idle ? CURRENT_IDLE : v->tracker.may_poll || v->tracker.lost ? CURRENT_UNKNOWN : CURRENT_BUSY;
 	if (v->vm->active && state == CPU_UNSEEN && v->plugged)
 		return CURRENT_IDLE;
-	if (v->vm->active && state == CPU_UNSEEN && v->quiet.known && !v->quiet.halted)
-		return CURRENT_UNKNOWN;  /* whoever is out for another reason than a halt may have been busy */
+	if (v->vm->active && state == CPU_UNSEEN && v->tracker.exits_known && !v->tracker.halted)
+		return CURRENT_UNKNOWN;  /* after an exit without a halt: the guest may be busy */
 	return v->vm->active ? of[state] : CURRENT_UNTRACED;
 }
 
-static inline void take_status(struct machine *mc, struct thread *th, int status)
+static inline void set_thread_status(struct machine *mc, struct thread *th, int status)
 {
 	if (status != th->status) {
 		th->status = (int8_t)status;
@@ -67,21 +67,21 @@ static inline void take_status(struct machine *mc, struct thread *th, int status
 
 void update_vcpu(struct model *m, struct vcpu *v)
 {
-	enum vcpu_place place = place_of(v);
+	enum vcpu_host_state host_state = host_state_of(v);
 	int32_t pcpu = v->thread ? v->thread->cpu : -1;
-	if (place != (enum vcpu_place)v->limits.place || pcpu != v->pcpu)
-		limits_place(m, v, place, pcpu != v->pcpu);
-	if (place == PLACE_BLOCKED)
-		polling_sleeps(&v->polling, m->sink.now);
-	if (m->paper_states && place == PLACE_QUEUED)
-		place = PLACE_RUNNABLE;  /* the paper makes no difference */
-	int status = vcpu_status(place, v->mode, current_of(v));
+	if (host_state != (enum vcpu_host_state)v->throttling.host_state || pcpu != v->pcpu)
+		throttling_set_host_state(m, v, host_state, pcpu != v->pcpu);
+	if (host_state == HOST_BLOCKED)
+		halt_polling_block(&v->polling, m->sink.now);
+	if (m->paper_states && host_state == HOST_QUEUED)
+		host_state = HOST_RUNNABLE;  /* the paper does not distinguish these states */
+	int status = vcpu_status(host_state, v->mode, guest_current_of(v));
 	if (m->paper_states)
 		status = vcpu_fold(status);
 	if (status != v->status) {
-		const bool inside = status == VCPU_PREEMPTED && place == PLACE_RUNNABLE && v->inside != EVENT_ABSENT;
-		if (inside != v->told_inside)
-			guest_tell_inside(m, v, inside);
+		const bool inside = status == VCPU_PREEMPTED && host_state == HOST_RUNNABLE && v->kernel_ip != EVENT_ABSENT;
+		if (inside != v->kernel_ip_written)
+			guest_write_kernel_ip(m, v, inside);
 		v->status = status;
 		v->status_since = m->sink.now;
 		sink_set(&m->sink, v->attr_status, status == STATUS_NULL ? HISTORY_NULL : status);
@@ -92,17 +92,17 @@ void update_vcpu(struct model *m, struct vcpu *v)
 	}
 	struct thread *current = v->vm->cpu[v->number].current;
 	if (current)
-		take_status(v->vm, current, vcpu_guest_thread(v->status));
+		set_thread_status(v->vm, current, vcpu_guest_thread(v->status));
 }
 
 void update_thread(struct machine *mc, struct thread *th)
 {
 	int status = th->sched;
-	if (th->on >= 0) {
-		uint32_t v = mc->cpu[th->on].vcpu;
+	if (th->on_cpu >= 0) {
+		uint32_t v = mc->cpu[th->on_cpu].vcpu;
 		status = v == NONE ? THREAD_RUNNING : vcpu_guest_thread(mc->model->vcpu[v].status);
 	}
-	take_status(mc, th, status);
+	set_thread_status(mc, th, status);
 }
 
 static int64_t owner_of(const struct machine *mc, const struct cpu *c)

@@ -1,4 +1,4 @@
-/* The state machine of one vCPU, a pure function (paper, section "Virtual CPU states", Fig. 5). */
+/* State of one vCPU as a pure function (paper, section "Virtual CPU states", Fig. 5). */
 #ifndef STEALSCOPE_MODEL_STATE_VCPU_H
 #define STEALSCOPE_MODEL_STATE_VCPU_H
 
@@ -6,53 +6,53 @@
 
 #include "base/states.h"
 
-/* What the host (or, for a nested guest, the outer guest) does with the thread that is the vCPU. */
-enum vcpu_place {
-	PLACE_UNTRACED,  /* nobody traced the machine that runs the vCPU, or nobody knows which thread it is */
-	PLACE_UNKNOWN,   /* that machine's events were lost, or its trace has not begun or is over */
-	PLACE_GONE,      /* the thread does not exist */
-	PLACE_IN,        /* scheduled in */
-	PLACE_BLOCKED,   /* scheduled out, sleeps */
-	PLACE_RUNNABLE,  /* scheduled out although it wanted to go on */
-	PLACE_WOKEN,     /* was asleep, was woken, waits for a pCPU */
-	PLACE_QUEUED,    /* waits for a pCPU; which of these two, nobody knows */
-	PLACES
+/* State of the vCPU's thread in the scheduler of the machine that runs the VM (the host, or an outer guest). */
+enum vcpu_host_state {
+	HOST_UNTRACED, /* that machine was not traced, or the vCPU's thread was not identified */
+	HOST_UNKNOWN,  /* events of that machine were lost, or its trace has not begun or has ended */
+	HOST_ABSENT,   /* the thread does not exist */
+	HOST_IN,       /* scheduled in */
+	HOST_BLOCKED,  /* scheduled out, sleeps */
+	HOST_RUNNABLE, /* scheduled out while runnable */
+	HOST_WOKEN,    /* woken from sleep, waits for a pCPU */
+	HOST_QUEUED,   /* waits for a pCPU; unknown whether preempted or woken */
+	HOST_STATES
 };
 
-/* What a scheduled-in vCPU thread executes, by kvm entry and exit. */
+/* Code executed by a vCPU thread while scheduled in, from kvm_entry and kvm_exit. */
 enum vcpu_mode {
-	MODE_UNTRACED,   /* there are no kvm events: VMM is never entered */
-	MODE_UNKNOWN,    /* events were lost */
-	MODE_VMM,        /* the hypervisor */
-	MODE_GUEST,      /* the guest's code */
+	MODE_UNTRACED, /* no kvm events in the trace: state VMM is never used */
+	MODE_UNKNOWN,  /* events were lost */
+	MODE_VMM,      /* hypervisor */
+	MODE_GUEST,    /* guest code */
 	VCPU_MODES
 };
 
-/* What the guest's own scheduler has put on the vCPU. */
+/* Thread that the guest's own scheduler runs on the vCPU. */
 enum vcpu_current {
-	CURRENT_UNTRACED,  /* the guest is not traced (here, or not yet, or no longer) */
-	CURRENT_UNKNOWN,   /* the guest's events were lost; or it is not traced, and may idle without halting */
-	CURRENT_QUIET,     /* the guest's trace has no event of this CPU: it has always been idle, or always been busy */
-	CURRENT_IDLE,      /* its idle thread (swapper) */
+	CURRENT_UNTRACED,  /* the guest is not traced at this time */
+	CURRENT_UNKNOWN,   /* events of the guest were lost, or the guest is not traced and may idle without halting */
+	CURRENT_NO_EVENTS, /* the guest's trace has no event of this CPU: it was idle, or busy, all the time */
+	CURRENT_IDLE,      /* idle thread (swapper) */
 	CURRENT_BUSY,      /* any other thread */
 	VCPU_CURRENTS
 };
 
-extern const signed char vcpu_states[PLACES][VCPU_MODES][VCPU_CURRENTS];
+extern const signed char vcpu_states[HOST_STATES][VCPU_MODES][VCPU_CURRENTS];
 
-/* The vCPU's enum vcpu_state; -1 (null) while its thread does not exist. */
-static inline int vcpu_status(enum vcpu_place place, enum vcpu_mode mode, enum vcpu_current current)
+/* Returns enum vcpu_state; -1 (null) while the vCPU's thread does not exist. */
+static inline int vcpu_status(enum vcpu_host_state place, enum vcpu_mode mode, enum vcpu_current current)
 {
 	return vcpu_states[place][mode][current];
 }
 
-/* Folds the two refinements back into the paper's four states: HOST_BLOCKED into PREEMPTED, WAKING into IDLE. */
+/* Maps the two states that the paper does not have to its four states: HOST_BLOCKED to PREEMPTED, WAKING to IDLE. */
 int vcpu_fold(int status);
 
-/* The number of the transition between two states in Fig. 5 of the paper, 0 when the figure does not have it. */
+/* Returns the number of the transition in Fig. 5 of the paper; 0: not in the figure. */
 int vcpu_transition(int from, int to);
 
-/* The status of the guest thread that is current on a vCPU of that status: enum thread_state. */
+/* Returns the enum thread_state of the guest thread that is current on a vCPU with this status. */
 static inline int vcpu_guest_thread(int status)
 {
 	switch (status) {
@@ -62,7 +62,7 @@ static inline int vcpu_guest_thread(int status)
 	case VCPU_PREEMPTED:
 	case VCPU_HOST_BLOCKED:
 		return THREAD_VIRT_PREEMPTED;
-	default:  /* IDLE and WAKING cannot be: they mean that the idle thread is current */
+	default:  /* IDLE and WAKING: impossible, because the idle thread is current then */
 		return THREAD_UNKNOWN;
 	}
 }

@@ -5,137 +5,130 @@
 
 #include "base/mem.h"
 #include "base/parallel.h"
+#include "sync/evidence/window_cursor.h"
 
-/* The kinds that a traced CPU itself recorded. */
+/* Events recorded by the traced CPU itself. */
 #define REAL_KINDS (ALL_KINDS & ~KIND(EV_LOST))
 
-/* So many spans in which the nearest edge is nearer, and so many times those in which it is farther, are no accident. */
-#define CLOSER_MIN 8
-#define CLOSER_TIMES 3
-
-static int64_t distance(const struct vthread *th, int64_t t, size_t near)
+static int64_t distance_to_window(const struct vthread *th, int64_t t, size_t started)
 {
 	int64_t d = INT64_MAX;
-	if (near > 0)
-		d = t - th->window[near - 1].to;
-	if (near < th->windows && th->window[near].from - t < d)
-		d = th->window[near].from - t;
+	if (started > 0)
+		d = t - th->window[started - 1].to;
+	if (started < th->windows && th->window[started].from - t < d)
+		d = th->window[started].from - t;
 	return d;
 }
 
 struct measure {
-	const struct host_view *host;
-	const struct vm_view *vm;
+	const struct host_timeline *host;
+	const struct vm_candidate *vm;
 	const struct trace *guest;
 	const struct clock_map *clock;
-	int64_t begin, span;        /* guest ns; see sync_span_ns() */
-	const struct beside *beside;
-	size_t parts;               /* of each CPU's events */
+	int64_t begin, slice;        /* guest ns: start of the trace, and length of a slice (sync_delay_slice_ns()) */
+	const struct side_task *side_task;
+	size_t parts;               /* number of time slices per CPU that are measured in parallel */
 	struct part_measure {
 		struct containment c;
-		struct nearness nearest;
-		struct error *err;  /* malloc'ed when it failed */
+		struct window_distances nearest;
+		struct error *err;  /* malloc'ed; NULL: success */
 	} *part;
 };
 
-static void containment_init(struct containment *c, struct nearness *nearest)
+static void containment_init(struct containment *c, struct window_distances *nearest)
 {
 	*c = (struct containment){ .nearest = nearest };
 	memset(nearest, 0, sizeof *nearest);
 	for (int side = 0; side < 2; side++)
-		for (size_t span = 0; span < SYNC_SPANS; span++)
-			nearest->ns[side][span] = INT64_MAX;
+		for (size_t slice = 0; slice < SYNC_DELAY_SLICES; slice++)
+			nearest->ns[side][slice] = INT64_MAX;
 }
 
-static void keep_nearest(struct containment *to, int64_t ns, int side, size_t span)
+static void update_nearest(struct containment *to, int64_t ns, int side, size_t slice)
 {
-	if (ns < to->nearest->ns[side][span])
-		to->nearest->ns[side][span] = ns;
+	if (ns < to->nearest->ns[side][slice])
+		to->nearest->ns[side][slice] = ns;
 }
 
-/* Of the guest's trace; SYNC_SPANS: none. */
-static size_t span_of(const struct measure *m, int64_t guest)
+/* Returns the index of the slice of the guest's trace; SYNC_DELAY_SLICES: none. */
+static size_t slice_of(const struct measure *m, int64_t guest)
 {
-	const int64_t span = (guest - m->begin) / m->span;
-	return guest < m->begin || span >= SYNC_SPANS ? SYNC_SPANS : (size_t)span;
+	const int64_t slice = (guest - m->begin) / m->slice;
+	return guest < m->begin || slice >= SYNC_DELAY_SLICES ? SYNC_DELAY_SLICES : (size_t)slice;
 }
 
-/* The ends of the host's trace end windows that it did not see begin or end. */
-static void measure_delays(const struct measure *m, const struct span *window, int64_t guest, int64_t host,
+/* Records the distances from an event to the edges of its window. A window cut off by an end of the host's trace has no
+ * entry or exit there. */
+static void measure_delays(const struct measure *m, const struct ns_interval *window, int64_t guest, int64_t host,
                            struct containment *out)
 {
-	const size_t span = span_of(m, guest);
-	if (span == SYNC_SPANS)
+	const size_t slice = slice_of(m, guest);
+	if (slice == SYNC_DELAY_SLICES)
 		return;
-	out->nearest->held[span] = true;
+	out->nearest->has_inside[slice] = true;
 	if (window->to < m->host->end)
-		keep_nearest(out, window->to - host, SYNC_ABOVE, span);
+		update_nearest(out, window->to - host, SYNC_ABOVE, slice);
 	if (window->from > m->host->begin)
-		keep_nearest(out, host - window->from, SYNC_BELOW, span);
+		update_nearest(out, host - window->from, SYNC_BELOW, slice);
 }
 
-/* Is the event out of guest mode whichever clock of the corridor is the true one? */
-static bool is_refuted(const struct measure *m, const struct vthread *th, int64_t guest, int64_t host, size_t near)
+/* Returns true if the event is outside guest mode for every clock within the error bounds. */
+static bool contradicts_clock(const struct measure *m, struct window_cursor cursor, int64_t guest, int64_t host)
 {
 	int64_t low, high;
-	if (!clock_map_knows(m->clock, guest))
+	if (!clock_map_has_bounds(m->clock, guest))
 		return false;
 	if (!clock_map_bounds(m->clock, guest, &low, &high))
 		low = high = host;
-	(void)vthread_mode(th, high, &near);
-	return !vthread_blind(th, low, high) && (near == 0 || th->window[near - 1].to < low);
+	return !vthread_is_unknown(cursor.th, low, high) && !window_cursor_overlaps(&cursor, low, high);
 }
 
-static void measure_event(const struct measure *m, const struct event *ev, const struct vthread **last, size_t *near,
+static void measure_event(const struct measure *m, const struct event *ev, struct window_cursor *cursor,
                           struct containment *out)
 {
 	int64_t t = clock_map_at(m->clock, ev->ts);
 	if (t < m->host->begin || t > m->host->end)
 		return;
-	const struct vthread *th = vm_thread_at(m->host, m->vm, ev->cpu, t);
+	const struct vthread *th = window_cursor_seek(cursor, t);
 	if (!th) {
 		out->outside++;  /* the VM has no such CPU */
-		out->refuted++;
+		out->contradictions++;
 		out->missing++;
 		return;
 	}
-	if (th != *last)
-		*near = 0;
-	*last = th;
-	enum guest_mode mode = vthread_mode(th, t, near);
+	enum guest_mode mode = window_cursor_mode(cursor, t);
 	out->inside += mode == MODE_IN;
 	out->outside += mode == MODE_OUT;
 	if (mode == MODE_IN)
-		measure_delays(m, &th->window[*near - 1], ev->ts, t, out);
-	if (mode == MODE_OUT && is_refuted(m, th, ev->ts, t, *near)) {
-		const size_t span = span_of(m, ev->ts);
-		out->refuted++;
-		if (span < SYNC_SPANS)
-			out->nearest->denied[span] = true;
+		measure_delays(m, &th->window[cursor->started - 1], ev->ts, t, out);
+	if (mode == MODE_OUT && contradicts_clock(m, *cursor, ev->ts, t)) {
+		const size_t slice = slice_of(m, ev->ts);
+		out->contradictions++;
+		if (slice < SYNC_DELAY_SLICES)
+			out->nearest->has_contradiction[slice] = true;
 	}
-	if (mode == MODE_OUT && distance(th, t, *near) > out->worst)
-		out->worst = distance(th, t, *near);
+	if (mode == MODE_OUT && distance_to_window(th, t, cursor->started) > out->worst)
+		out->worst = distance_to_window(th, t, cursor->started);
 }
 
 static int measure_part(const struct measure *m, size_t i, struct containment *out, struct error *err)
 {
 	struct trace_cursor *c =
 		trace_cursor_open_times(m->guest, REAL_KINDS, (int)(i / m->parts), i % m->parts, m->parts, err);
-	const struct vthread *last = NULL;
-	size_t near = 0;
+	struct window_cursor cursor = { m->host, m->vm, (unsigned)(i / m->parts), NULL, 0 };
 	int status = c ? 0 : -1;
-	uint64_t seen = 0;
+	uint64_t n_events = 0;
 	const struct event *ev;
 	while (c && (status = trace_cursor_borrow(c, &ev, err)) == 1) {
-		measure_event(m, ev, &last, &near, out);
-		if ((status = walk_stopped(m->host->stop, ++seen, err)) != 0)
+		measure_event(m, ev, &cursor, out);
+		if ((status = check_cancelled(m->host->stop, ++n_events, err)) != 0)
 			break;
 	}
 	trace_cursor_close(c);
 	return status;
 }
 
-/* What is beside it comes first: it cannot be divided. */
+/* Runs part i - 1 of the measurement; task 0 is the side task, which cannot be divided. */
 static int measure_task(void *arg, size_t i)
 {
 	const struct measure *m = arg;
@@ -143,7 +136,7 @@ static int measure_task(void *arg, size_t i)
 	struct error err = ERROR_INIT;
 	containment_init(&part->c, &part->nearest);
 	int status = i > 0 ? measure_part(m, i - 1, &part->c, &err) :
-		m->beside ? m->beside->run(m->beside->arg, &err) : 0;
+		m->side_task ? m->side_task->run(m->side_task->arg, &err) : 0;
 	if (status != 0) {
 		part->err = mem_new(1, sizeof *part->err);
 		*part->err = err;
@@ -151,30 +144,30 @@ static int measure_task(void *arg, size_t i)
 	return status;
 }
 
-int containment_measure(const struct host_view *host, const struct vm_view *vm, const struct trace *guest,
-                        const struct clock_map *clock, unsigned workers, const struct beside *beside,
+int containment_measure(const struct host_timeline *host, const struct vm_candidate *vm, const struct trace *guest,
+                        const struct clock_map *clock, unsigned workers, const struct side_task *side_task,
                         struct containment *out, struct error *err)
 {
 	const struct trace_info *info = trace_info(guest);
 	const size_t wanted = workers > 1 && info->cpus ? 4 * (size_t)workers / info->cpus : 0;
 	const size_t parts = wanted ? wanted : 1, tasks = 1 + parts * info->cpus;
-	struct measure m = { host, vm, guest, clock, info->begin, sync_span_ns(info), beside, parts,
+	struct measure m = { host, vm, guest, clock, info->begin, sync_delay_slice_ns(info), side_task, parts,
 		mem_new(tasks, sizeof *m.part) };
 	int status = parallel_run(&(struct parallel){ .workers = workers, .task = measure_task, .arg = &m }, tasks);
 	containment_init(out, mem_new(1, sizeof *out->nearest));
 	for (size_t i = 0; i < tasks; i++) {
 		const struct part_measure *part = &m.part[i];
-		const struct nearness *nearest = &part->nearest;
+		const struct window_distances *nearest = &part->nearest;
 		out->inside += part->c.inside;
 		out->outside += part->c.outside;
-		out->refuted += part->c.refuted;
+		out->contradictions += part->c.contradictions;
 		out->missing += part->c.missing;
 		out->worst = part->c.worst > out->worst ? part->c.worst : out->worst;
-		for (size_t span = 0; span < SYNC_SPANS; span++) {
-			out->nearest->held[span] |= nearest->held[span];
-			out->nearest->denied[span] |= nearest->denied[span];
-			for (int side = 0; side < 2 && nearest->held[span]; side++)
-				keep_nearest(out, nearest->ns[side][span], side, span);
+		for (size_t slice = 0; slice < SYNC_DELAY_SLICES; slice++) {
+			out->nearest->has_inside[slice] |= nearest->has_inside[slice];
+			out->nearest->has_contradiction[slice] |= nearest->has_contradiction[slice];
+			for (int side = 0; side < 2 && nearest->has_inside[slice]; side++)
+				update_nearest(out, nearest->ns[side][slice], side, slice);
 		}
 		if (part->err && err)
 			*err = *part->err;
@@ -196,10 +189,10 @@ double containment_share(const struct containment *c)
 	return all == 0 ? -1 : (double)c->inside / (double)all;
 }
 
-double containment_possible(const struct containment *c)
+double containment_possible_share(const struct containment *c)
 {
 	uint64_t all = c->inside + c->outside;
-	return all == 0 ? -1 : (double)(all - c->refuted) / (double)all;
+	return all == 0 ? -1 : (double)(all - c->contradictions) / (double)all;
 }
 
 bool containment_closer(const struct containment *a, const struct containment *b)
@@ -208,10 +201,10 @@ bool containment_closer(const struct containment *a, const struct containment *b
 	if (!a->nearest || !b->nearest)
 		return false;
 	for (int side = 0; side < 2; side++)
-		for (size_t span = 0; span < SYNC_SPANS; span++) {
-			const int64_t x = a->nearest->ns[side][span], y = b->nearest->ns[side][span];
-			nearer += x < y && b->nearest->held[span];
-			farther += y < x && a->nearest->held[span];
+		for (size_t slice = 0; slice < SYNC_DELAY_SLICES; slice++) {
+			const int64_t x = a->nearest->ns[side][slice], y = b->nearest->ns[side][slice];
+			nearer += x < y && b->nearest->has_inside[slice];
+			farther += y < x && a->nearest->has_inside[slice];
 		}
 	return nearer >= CLOSER_MIN && nearer >= CLOSER_TIMES * farther;
 }

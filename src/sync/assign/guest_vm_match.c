@@ -9,10 +9,8 @@
 #include "sync/search/step_placement.h"
 #include "sync/search/step_check.h"
 
-#define BORNE_OUT (3 * FIT_SUSPECTS)  /* so many pairs of a piece are no chance */
-
-/* Samples of a guest's marks: how many, and how many of their pairs may contradict by chance. */
-static const struct mark_sample { size_t marks, chance; } sample[SAMPLES] = { { 32, 2 }, { 128, 0 } };
+/* Samples of a guest's sync events: number of events, and number of contradictions tolerated as chance. */
+static const struct event_sample { size_t sync_events, chance; } sample_spec[SAMPLES] = { { 32, 2 }, { 128, 0 } };
 
 int guest_view_load(struct guest_view *g, struct error *err)
 {
@@ -20,26 +18,26 @@ int guest_view_load(struct guest_view *g, struct error *err)
 	int status = c ? 0 : -1;
 	const struct event *ev;
 	while (c && (status = trace_cursor_borrow(c, &ev, err)) == 1) {
-		struct sync_mark m = { (uint64_t)ev->sync.key, ev->ts, ev->sync.uid, ev->cpu, (uint16_t)ev->sync.end, 0 };
-		mark_list_add(&g->marks, &m);
+		struct sync_event m = { (uint64_t)ev->sync.key, ev->ts, ev->sync.uid, ev->cpu, (uint16_t)ev->sync.end, 0 };
+		sync_event_set_add(&g->sync_events, &m);
 	}
 	trace_cursor_close(c);
-	mark_list_sort(&g->marks);
+	sync_event_set_sort(&g->sync_events);
 	return status;
 }
 
-void guest_view_thin(struct guest_view *g, unsigned sparse)
+void guest_view_thin(struct guest_view *g, unsigned key_bits)
 {
-	mark_list_thin(&g->marks, sparse);
+	sync_event_set_thin(&g->sync_events, key_bits);
 	for (size_t i = 0; i < SAMPLES; i++)
-		mark_list_few(&g->marks, g->begin, g->end, sample[i].marks, &g->few[i]);
+		sync_event_set_sample(&g->sync_events, g->begin, g->end, sample_spec[i].sync_events, &g->sample[i]);
 }
 
 void guest_view_forget(struct guest_view *g)
 {
-	mark_list_release(&g->marks);
+	sync_event_set_release(&g->sync_events);
 	for (size_t i = 0; i < SAMPLES; i++)
-		mark_list_release(&g->few[i]);
+		sync_event_set_release(&g->sample[i]);
 	activity_release(&g->activity);
 	g->has_activity = false;
 }
@@ -50,7 +48,7 @@ void guest_view_release(struct guest_view *g)
 	memset(g, 0, sizeof *g);
 }
 
-static void copy_view(struct match *m, const struct vm_view *vm)
+static void copy_view(struct match *m, const struct vm_candidate *vm)
 {
 	if (!vm)
 		return;
@@ -60,262 +58,267 @@ static void copy_view(struct match *m, const struct vm_view *vm)
 		memcpy(m->view.vcpu, vm->vcpu, vm->vcpus * sizeof *vm->vcpu);
 }
 
-/* The threads for walks over this guest's events: those that no other guest needs. */
+/* Returns the number of threads for one guest: the threads divided by the guests that are still searched. */
 static unsigned workers_for(const struct guest_view *g)
 {
-	const size_t left = atomic_load(g->left);
+	const size_t left = atomic_load(g->pending_searches);
 	return left == 0 ? g->workers : left < g->workers ? g->workers / (unsigned)left : 1;
 }
 
-static int prove(const struct host_view *host, const struct guest_view *guest, struct match *m,
-                 const struct beside *beside, struct error *err)
+static int measure_containment(const struct host_timeline *host, const struct guest_view *guest, struct match *m,
+                               const struct side_task *side_task, struct error *err)
 {
-	containment_release(&m->proof);
-	m->share = -1;
-	if (m->view.vcpus == 0 || m->h.clock.pieces == 0)
+	containment_release(&m->containment);
+	m->inside_share = -1;
+	if (m->view.vcpus == 0 || m->candidate.clock.segments == 0)
 		return 0;
-	if (containment_measure(host, &m->view, guest->trace, &m->h.clock, workers_for(guest), beside, &m->proof, err) != 0)
+	if (containment_measure(host, &m->view, guest->trace, &m->candidate.clock, workers_for(guest), side_task,
+	                        &m->containment, err) != 0)
 		return -1;
-	m->share = containment_share(&m->proof);
+	m->inside_share = containment_share(&m->containment);
 	return 0;
 }
 
-int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
+int match_measure(const struct host_timeline *host, const struct guest_view *guest, struct match *m, struct error *err)
 {
-	return prove(host, guest, m, NULL, err);
+	return measure_containment(host, guest, m, NULL, err);
 }
 
-static int64_t band_of(const struct clock_map *clock, const struct guest_view *guest)
+static int64_t width_at_middle(const struct clock_map *clock, const struct guest_view *guest)
 {
-	return clock_map_band(clock, guest->begin + (guest->end - guest->begin) / 2);
+	return clock_map_error_width(clock, guest->begin + (guest->end - guest->begin) / 2);
 }
 
-static void begin_match(struct match *m, const struct vm_view *vm, enum sync_method method)
+static void match_init(struct match *m, const struct vm_candidate *vm, enum sync_method method)
 {
 	copy_view(m, vm);
 	m->method = method;
-	m->share = -1;
-	m->band_events = m->band_containment = -1;
+	m->inside_share = -1;
+	m->error_width_events = m->error_width_containment = -1;
 }
 
-static int need_activity(const struct host_view *host, struct guest_view *guest, struct error *err)
+static int load_activity_once(const struct host_timeline *host, struct guest_view *guest, struct error *err)
 {
 	if (guest->has_activity)
 		return 0;
 	guest->has_activity = true;
-	guest->first = guest->first ? guest->first : host;
-	return activity_load(&guest->activity, guest->trace, guest->first->quiet, host->stop, err);
+	guest->activity_host = guest->activity_host ? guest->activity_host : host;
+	return activity_load(&guest->activity, guest->trace, guest->activity_host->min_gap_ns, host->stop, err);
 }
 
-/* What a match needs beside its proof, for somebody who has time during that. */
-struct need {
-	const struct host_view *host;
+/* Work of a match that runs in parallel with the measurement of its containment. */
+struct parallel_work {
+	const struct host_timeline *host;
 	struct guest_view *guest;
-	const struct vm_view *vm;
-	struct hypothesis alone;
-	struct narrowed *with;
+	const struct vm_candidate *vm;
+	struct clock_candidate alone;
+	struct narrowing *with;
 };
 
 static int load_activity(void *arg, struct error *err)
 {
-	const struct need *n = arg;
-	return need_activity(n->host, n->guest, err);
+	const struct parallel_work *n = arg;
+	return load_activity_once(n->host, n->guest, err);
 }
 
-/* From that clock on to the one by containment alone. */
-static int narrow_alone(void *arg, struct error *err)
+/* Narrows the clock by containment alone, for the error bounds that it yields without sync events. */
+static int narrow_by_containment(void *arg, struct error *err)
 {
-	struct need *n = arg;
-	const struct seen seen = { n->host, n->vm, &n->guest->activity };
+	struct parallel_work *n = arg;
+	const struct evidence evidence = { n->host, n->vm, &n->guest->activity };
 	(void)err;
-	hypothesis_narrow(&n->alone, &seen, NULL, n->with);
-	fit_open(&n->with->fitted, &n->alone.clock);
+	clock_candidate_narrow(&n->alone, &evidence, NULL, n->with);
+	fit_widen_bounds(&n->with->fitted, &n->alone.clock);
 	return 0;
 }
 
-/* The pairs so far were a sample; with its clock all of them can be matched. */
-static int all_pairs(const struct host_view *host, const struct guest_view *guest, bool is_vm, struct match *m,
-                     struct error *err)
+/* Replaces the sample of pairs by all pairs, matched with the clock estimated from the sample. */
+static int match_all_pairs(const struct host_timeline *host, const struct guest_view *guest, bool is_vm, struct match *m,
+                           struct error *err)
 {
-	struct pairing s;
-	bool *mine = is_vm ? vm_threads(host, &m->view) : NULL;
-	const int status = pairing_traces(host, guest->trace, mine, &m->h.clock, &s, err);
-	free(mine);
+	struct stream_matcher s;
+	bool *selected = is_vm ? vm_threads(host, &m->view) : NULL;
+	const int status = stream_match_traces(host, guest->trace, selected, &m->candidate.clock, &s, err);
+	free(selected);
 	if (status != 0) {
-		pairing_release(&s);
+		stream_matcher_release(&s);
 		return -1;
 	}
 	pairs_release(&m->events);
 	m->events = s.pairs;
 	s.pairs = (struct pair_list){ 0 };
-	m->h.pairs = s.matched;
+	m->candidate.pairs = s.matched;
 	m->unmatched = s.unmatched;
-	pairing_release(&s);
-	clock_map_release(&m->h.clock);
-	fit_pairs(&m->events, guest->begin, &m->h.clock);
+	stream_matcher_release(&s);
+	clock_map_release(&m->candidate.clock);
+	fit_pairs(&m->events, guest->begin, &m->candidate.clock);
 	return 0;
 }
 
-static bool bears_out(const struct clock_piece *p)
+static bool is_well_supported(const struct clock_segment *p)
 {
-	return p->pairs_ab + p->pairs_cd >= BORNE_OUT;
+	return p->pairs_ab + p->pairs_cd >= SUPPORT_MIN;
 }
 
-/* The share of the pairs that contradict the others.  A change of the clock is a contradiction, too, of as many as it
- * takes to see it, unless several times as many bear out each of the two clocks. */
-static double contradiction_of(const struct match *m)
+/* Returns the share of pairs that contradict the others. A change of the clock counts as FIT_SUSPECTS contradictions,
+ * unless SUPPORT_MIN pairs support each of both segments. */
+static double outlier_share_of(const struct match *m)
 {
-	const struct clock_map *clock = &m->h.clock;
-	size_t against = m->events.len - m->h.used;
-	for (size_t i = 1; i < clock->pieces; i++)
-		if (!bears_out(&clock->piece[i - 1]) || !bears_out(&clock->piece[i]))
+	const struct clock_map *clock = &m->candidate.clock;
+	size_t against = m->events.len - m->candidate.inliers;
+	for (size_t i = 1; i < clock->segments; i++)
+		if (!is_well_supported(&clock->segment[i - 1]) || !is_well_supported(&clock->segment[i]))
 			against += FIT_SUSPECTS;
 	return (double)against / (double)m->events.len;
 }
 
-/* doubtful: is it one of many VMs?  Then of one that its pairs refuse, that is all there is to know for now. */
-static int fit_events(const struct host_view *host, const struct guest_view *guest, bool is_vm, bool doubtful,
+/* Fits *m to its pairs. doubtful: the VM is one of many; the match is postponed if its pairs do not agree. */
+static int fit_events(const struct host_timeline *host, const struct guest_view *guest, bool is_vm, bool doubtful,
                       struct match *m, struct error *err)
 {
 	struct pair_list *pairs = &m->events;
-	pairs_count_left(&guest->marks, &host->marks, is_vm ? &m->view.owners : NULL, pairs);
+	pairs_count_unmatched(&guest->sync_events, &host->sync_events, is_vm ? &m->view.owners : NULL, pairs);
 	m->unmatched = pairs->unmatched;
-	fit_pairs(pairs, guest->begin, &m->h.clock);
-	if ((guest->marks.sparse > 0 || host->marks.sparse > 0) && m->h.clock.pieces > 0 &&
-	    all_pairs(host, guest, is_vm, m, err) != 0)
+	fit_pairs(pairs, guest->begin, &m->candidate.clock);
+	if ((guest->sync_events.key_bits > 0 || host->sync_events.key_bits > 0) && m->candidate.clock.segments > 0 &&
+	    match_all_pairs(host, guest, is_vm, m, err) != 0)
 		return -1;
-	m->h.used = 0;
+	m->candidate.inliers = 0;
 	for (size_t i = 0; i < pairs->len; i++)
-		m->h.used += !pairs->pair[i].rejected;
+		m->candidate.inliers += !pairs->pair[i].rejected;
 	if (pairs->len > 0)
-		m->contradiction = contradiction_of(m);
-	m->postponed = doubtful && m->h.clock.pieces > 0 && !match_agrees(m);
+		m->outlier_share = outlier_share_of(m);
+	m->postponed = doubtful && m->candidate.clock.segments > 0 && !match_agrees(m);
 	if (m->postponed) {
-		m->h.used = m->h.pairs - (pairs->len - m->h.used);
-		clock_map_release(&m->h.clock);
+		m->candidate.inliers = m->candidate.pairs - (pairs->len - m->candidate.inliers);
+		clock_map_release(&m->candidate.clock);
 		return 0;
 	}
 	if (is_vm)
 		number_by_pairs(&m->view, pairs);
-	fit_open(pairs, &m->h.clock);
-	m->band_events = band_of(&m->h.clock, guest);
+	fit_widen_bounds(pairs, &m->candidate.clock);
+	m->error_width_events = width_at_middle(&m->candidate.clock, guest);
 	return 0;
 }
 
-static void pair_up(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest, struct match *m)
+static void match_pairs(const struct host_timeline *host, const struct vm_candidate *vm, const struct guest_view *guest,
+                        struct match *m)
 {
-	pairs_match(&guest->marks, &host->marks, vm ? &vm->owners : NULL, &m->events);
-	m->h.pairs = m->events.len;
+	pairs_match(&guest->sync_events, &host->sync_events, vm ? &vm->owners : NULL, &m->events);
+	m->candidate.pairs = m->events.len;
 }
 
-int match_fit(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err)
+int match_fit(const struct host_timeline *host, const struct guest_view *guest, struct match *m, struct error *err)
 {
-	pair_up(host, &m->view, guest, m);
-	m->contradiction = 0;
+	match_pairs(host, &m->view, guest, m);
+	m->outlier_share = 0;
 	return fit_events(host, guest, true, false, m, err);
 }
 
-/* Pairs that conflict all along need no fit to be told from a clock.  The least that it would say, of how many there are
- * (a list may be a sample): every conflict is a pair against, but for those at which a piece ends that is borne out.
- * part: of all pairs, those in the list; chance: so many against are none. */
-static bool postpone(struct match *m, double part, size_t chance)
+/* Postpones a match with pairs that conflict throughout, without a fit. Sets a lower bound of the outlier share that a
+ * fit would yield: each conflict is a contradiction, except at the ends of supported segments. part: share of all pairs
+ * that the list contains; chance: contradictions that do not count. */
+static bool postpone_conflicting(struct match *m, double part, size_t chance)
 {
-	const size_t pairs = m->events.len, conflicts = fit_conflicts(&m->events), ends = pairs / BORNE_OUT;
+	const size_t pairs = m->events.len, conflicts = fit_conflicts(&m->events), ends = pairs / SUPPORT_MIN;
 	const size_t against = conflicts > ends ? conflicts - ends : 0;
-	if ((double)against < CONTRADICTION_MAX * (double)pairs + (double)chance || pairs == 0)
+	if ((double)against < OUTLIER_SHARE_MAX * (double)pairs + (double)chance || pairs == 0)
 		return false;
-	m->contradiction = (double)against / (double)pairs;
-	m->h.used = (uint64_t)((double)(pairs - against) / part);
+	m->outlier_share = (double)against / (double)pairs;
+	m->candidate.inliers = (uint64_t)((double)(pairs - against) / part);
 	return true;
 }
 
-/* Most VMs are not the guest's, and a few of its pairs tell that already. */
-static bool postpone_few(const struct guest_view *guest, const struct host_view *host, double part, struct match *m)
+/* Postpones a match if a sample of the pairs conflicts: most VMs are not the guest's, and a sample is usually enough to
+ * find out. */
+static bool postpone_sampled(const struct guest_view *guest, const struct host_timeline *host, double part, struct match *m)
 {
 	for (size_t i = 0; i < SAMPLES; i++) {
-		const struct mark_list *few = &guest->few[i];
+		const struct sync_event_set *few = &guest->sample[i];
 		if (few->len == 0)
 			continue;
-		pairs_match(few, &host->marks, &m->view.owners, &m->events);
-		if (m->events.len >= sample[i].marks / 2 &&  /* fewer tell nothing */
-		    postpone(m, part * (double)few->len / (double)guest->marks.len, sample[i].chance))
+		pairs_match(few, &host->sync_events, &m->view.owners, &m->events);
+		if (m->events.len >= sample_spec[i].sync_events / 2 &&  /* fewer are inconclusive */
+		    postpone_conflicting(m, part * (double)few->len / (double)guest->sync_events.len, sample_spec[i].chance))
 			return true;
 	}
 	return false;
 }
 
-int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+int match_events(const struct host_timeline *host, const struct vm_candidate *vm, const struct guest_view *guest,
                  struct match *m, struct error *err)
 {
-	const unsigned sparse = guest->marks.sparse > host->marks.sparse ? guest->marks.sparse : host->marks.sparse;
-	const double part = 1 / (double)(UINT64_C(1) << sparse);
-	begin_match(m, vm, SYNC_EVENTS);
-	m->postponed = vm && postpone_few(guest, host, part, m);
+	const unsigned guest_bits = guest->sync_events.key_bits, host_bits = host->sync_events.key_bits;
+	const unsigned key_bits = guest_bits > host_bits ? guest_bits : host_bits;
+	const double part = 1 / (double)(UINT64_C(1) << key_bits);
+	match_init(m, vm, SYNC_EVENTS);
+	m->postponed = vm && postpone_sampled(guest, host, part, m);
 	if (m->postponed)
 		return 0;
-	pair_up(host, vm, guest, m);
-	m->postponed = vm && postpone(m, part, 0);
+	match_pairs(host, vm, guest, m);
+	m->postponed = vm && postpone_conflicting(m, part, 0);
 	return m->postponed ? 0 : fit_events(host, guest, vm != NULL, vm != NULL, m, err);
 }
 
-int match_prove_first(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err)
+int match_measure_and_load(const struct host_timeline *host, struct guest_view *guest, struct match *m, struct error *err)
 {
-	struct need need = { .host = host, .guest = guest };
-	return prove(host, guest, m, guest->has_activity ? NULL : &(struct beside){ load_activity, &need }, err);
+	struct parallel_work parallel_work = { .host = host, .guest = guest };
+	const struct side_task load = { load_activity, &parallel_work };
+	return measure_containment(host, guest, m, guest->has_activity ? NULL : &load, err);
 }
 
 bool match_agrees(const struct match *m)
 {
-	return m->contradiction < CONTRADICTION_MAX;
+	return m->outlier_share < OUTLIER_SHARE_MAX;
 }
 
-bool match_proved(const struct match *m)
+bool match_is_proven(const struct match *m)
 {
-	return !m->h.doubt && m->share >= PROVED && match_agrees(m);
+	return !m->candidate.reason && m->inside_share >= PROVEN_SHARE_MIN && match_agrees(m);
 }
 
-int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
+int match_containment(const struct host_timeline *host, const struct vm_candidate *vm, struct guest_view *guest,
                       bool steps, struct match *m, struct error *err)
 {
-	begin_match(m, vm, SYNC_CONTAINMENT);
-	if (need_activity(host, guest, err) != 0)
+	match_init(m, vm, SYNC_CONTAINMENT);
+	if (load_activity_once(host, guest, err) != 0)
 		return -1;
-	const struct seen seen = { host, vm, &guest->activity };
-	search_containment(&seen, steps, &m->h);
-	const bool jumps = jumps_place(&seen, &(struct pair_list){ 0 }, &m->h.clock);
-	hypothesis_open(&m->h.clock, &seen, NULL);
-	if (!m->h.doubt && !jumps)
-		steady_doubt(&m->h, &seen);
-	else if (!m->h.doubt)
-		steady_pieces(&m->h, &seen);
-	m->band_containment = band_of(&m->h.clock, guest);
-	int status = match_prove(host, guest, m, err);
+	const struct evidence evidence = { host, vm, &guest->activity };
+	search_containment(&evidence, steps, &m->candidate);
+	const bool jumps = steps_place(&evidence, &(struct pair_list){ 0 }, &m->candidate.clock);
+	clock_candidate_widen_bounds(&m->candidate.clock, &evidence, NULL);
+	if (!m->candidate.reason && !jumps)
+		step_check_line(&m->candidate, &evidence);
+	else if (!m->candidate.reason)
+		step_check_segments(&m->candidate, &evidence);
+	m->error_width_containment = width_at_middle(&m->candidate.clock, guest);
+	int status = match_measure(host, guest, m, err);
 	number_by_containment(m);
-	/* The search looks at the edges of what the guest did; what is in between must be contained, too. */
-	const double least = m->h.clock.pieces > 1 ? PROVED : SHARE_MIN;
-	if (status == 0 && m->share >= 0 && m->share < least && !m->h.doubt)
-		m->h.doubt = search_nowhere;
+	/* The search uses only the events at the edges of the activity; the events between them must be contained as well. */
+	const double least = m->candidate.clock.segments > 1 ? PROVEN_SHARE_MIN : LINE_SHARE_MIN;
+	if (status == 0 && m->inside_share >= 0 && m->inside_share < least && !m->candidate.reason)
+		m->candidate.reason = SYNC_REASON_NO_OFFSET;
 	return status;
 }
 
-static bool refuses(const struct pair *p, const struct clock_map *clock, struct clock_near *near)
+static bool is_violated(const struct pair *p, const struct clock_map *clock, struct clock_hint *hint)
 {
 	int64_t low, high;
-	return clock_map_bounds_near(clock, p->x, near, &low, &high) && (p->side == HULL_UPPER ? low > p->y : high < p->y);
+	return clock_map_bounds_hint(clock, p->x, hint, &low, &high) && (p->side == HULL_UPPER ? low > p->y : high < p->y);
 }
 
-size_t match_refusals(const struct pair_list *pairs, const struct clock_map *clock)
+size_t match_count_violations(const struct pair_list *pairs, const struct clock_map *clock)
 {
-	struct clock_near near = { 0 };
+	struct clock_hint hint = { 0 };
 	size_t n = 0;
 	for (size_t i = 0; i < pairs->len; i++)
-		n += refuses(&pairs->pair[i], clock, &near);
+		n += is_violated(&pairs->pair[i], clock, &hint);
 	return n;
 }
 
-/* Does a pair of the other side, nearer to that end, put the clock back to where this one says that it is not?  As it does
- * with an outlier, but not where the clock has changed. */
-static bool is_denied(const struct pair_list *pairs, const struct clock_map *clock, size_t i, bool last)
+/* Returns true if a pair of the other side, closer to that end of the list, shows that pair i is an outlier. Such a pair
+ * does not exist if the clock changed. */
+static bool is_contradicted(const struct pair_list *pairs, const struct clock_map *clock, size_t i, bool last)
 {
 	const struct pair *p = &pairs->pair[i];
 	const int64_t off = p->y - clock_map_at(clock, p->x);
@@ -328,16 +331,17 @@ static bool is_denied(const struct pair_list *pairs, const struct clock_map *clo
 	return false;
 }
 
-/* From one end of the list on, within the piece there, and of one side: is there a pair that the clock does not bear, and
- * that nothing denies?  Then *borne is the first one that it bears behind all of these, or NULL. */
-static bool find_borne(const struct pair_list *pairs, const struct clock_map *clock, bool last, enum hull_side side,
-                       const struct pair **borne)
+/* Scans the pairs of one side from one end of the list, within the first (last) segment. Returns true if a pair violates
+ * the clock and no pair closer to that end contradicts it. *inlier: first pair after all such violations that the clock
+ * satisfies; NULL: none. */
+static bool find_verified_end(const struct pair_list *pairs, const struct clock_map *clock, bool last, enum hull_side side,
+                              const struct pair **inlier)
 {
-	const int64_t from = clock->pieces > 1 && last ? clock->piece[clock->pieces - 1].from : INT64_MIN;
-	const int64_t to = clock->pieces > 1 && !last ? clock->piece[1].from : INT64_MAX;
-	struct clock_near near = { 0 };
-	bool found = false, is_open = false;
-	*borne = NULL;
+	const int64_t from = clock->segments > 1 && last ? clock->segment[clock->segments - 1].from : INT64_MIN;
+	const int64_t to = clock->segments > 1 && !last ? clock->segment[1].from : INT64_MAX;
+	struct clock_hint hint = { 0 };
+	bool found = false, is_pending = false;
+	*inlier = NULL;
 	for (size_t k = 0; k < pairs->len; k++) {
 		const size_t i = last ? pairs->len - 1 - k : k;
 		const struct pair *p = &pairs->pair[i];
@@ -345,25 +349,25 @@ static bool find_borne(const struct pair_list *pairs, const struct clock_map *cl
 			break;
 		if (p->side != side)
 			continue;
-		const bool is_borne = !p->rejected && !refuses(p, clock, &near);
-		if (is_borne && is_open)
-			*borne = p;
-		is_open = is_open && !is_borne;
-		if (is_borne || is_denied(pairs, clock, i, last))
+		const bool is_inlier = !p->rejected && !is_violated(p, clock, &hint);
+		if (is_inlier && is_pending)
+			*inlier = p;
+		is_pending = is_pending && !is_inlier;
+		if (is_inlier || is_contradicted(pairs, clock, i, last))
 			continue;
-		found = is_open = true;
-		*borne = NULL;
+		found = is_pending = true;
+		*inlier = NULL;
 	}
 	return found;
 }
 
-bool match_borne(const struct pair_list *pairs, const struct clock_map *clock, struct segment *out)
+bool match_verified_range(const struct pair_list *pairs, const struct clock_map *clock, struct ns_interval *out)
 {
 	bool is_cut = false;
 	for (int i = 0; i < 4; i++) {
 		const struct pair *p;
 		const bool last = i % 2;
-		if (!find_borne(pairs, clock, last, i / 2 ? HULL_UPPER : HULL_LOWER, &p))
+		if (!find_verified_end(pairs, clock, last, i / 2 ? HULL_UPPER : HULL_LOWER, &p))
 			continue;
 		is_cut = true;
 		if (last && (!p || p->x < out->to))
@@ -374,121 +378,124 @@ bool match_borne(const struct pair_list *pairs, const struct clock_map *clock, s
 	return is_cut;
 }
 
-int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, bool bands, struct error *err)
+int match_both(const struct host_timeline *host, struct guest_view *guest, struct match *m, bool bands, struct error *err)
 {
-	struct hypothesis both;
-	if (need_activity(host, guest, err) != 0)
+	struct clock_candidate both;
+	if (load_activity_once(host, guest, err) != 0)
 		return -1;
-	const struct seen seen = { host, &m->view, &guest->activity };
-	if (jumps_place(&seen, &m->events, &m->h.clock) && prove(host, guest, m, NULL, err) != 0)
+	const struct evidence evidence = { host, &m->view, &guest->activity };
+	if (steps_place(&evidence, &m->events, &m->candidate.clock) && measure_containment(host, guest, m, NULL, err) != 0)
 		return -1;
-	hypothesis_copy(&both, &m->h);
-	struct narrowed with = { 0 };
-	hypothesis_narrow(&both, &seen, &m->events, &with);
-	const bool jumps = jumps_place(&seen, &m->events, &both.clock);
-	struct need need = { .host = host, .guest = guest, .vm = &m->view, .with = &with };
+	clock_candidate_copy(&both, &m->candidate);
+	struct narrowing with = { 0 };
+	clock_candidate_narrow(&both, &evidence, &m->events, &with);
+	const bool jumps = steps_place(&evidence, &m->events, &both.clock);
+	struct parallel_work parallel_work = { .host = host, .guest = guest, .vm = &m->view, .with = &with };
 	if (bands)
-		hypothesis_copy(&need.alone, &both);
+		clock_candidate_copy(&parallel_work.alone, &both);
 	if (jumps) {
-		hypothesis_open(&both.clock, &seen, &m->events);
+		clock_candidate_widen_bounds(&both.clock, &evidence, &m->events);
 		with.walked.len = 0;
 	} else {
-		fit_open(&with.fitted, &both.clock);
+		fit_widen_bounds(&with.fitted, &both.clock);
 	}
 	struct match old = *m;
-	m->h = both;
-	m->proof = (struct containment){ 0 };
-	int status = prove(host, guest, m, bands ? &(struct beside){ narrow_alone, &need } : NULL, err);
-	const int64_t band = bands ? band_of(&need.alone.clock, guest) : -1;
-	hypothesis_release(&need.alone);
-	narrowed_release(&with);
-	/* Of many pairs by containment a line may bear most, and hide a jump that the events prove, or move it. */
-	const bool refused = match_refusals(&m->events, &both.clock) >=
-	                     match_refusals(&m->events, &old.h.clock) + FIT_SUSPECTS;
-	const bool agree = both.clock.pieces <= old.h.clock.pieces && !refused;
-	if (status == 0 && (m->share < old.share || !agree)) {
-		hypothesis_release(&both);
-		containment_release(&m->proof);
+	m->candidate = both;
+	m->containment = (struct containment){ 0 };
+	const struct side_task narrow = { narrow_by_containment, &parallel_work };
+	int status = measure_containment(host, guest, m, bands ? &narrow : NULL, err);
+	const int64_t band = bands ? width_at_middle(&parallel_work.alone.clock, guest) : -1;
+	clock_candidate_release(&parallel_work.alone);
+	narrowing_release(&with);
+	/* A line may satisfy most pairs of containment and yet hide or move a step that the sync events prove. */
+	const bool refused = match_count_violations(&m->events, &both.clock) >=
+	                     match_count_violations(&m->events, &old.candidate.clock) + FIT_SUSPECTS;
+	const bool agree = both.clock.segments <= old.candidate.clock.segments && !refused;
+	if (status == 0 && (m->inside_share < old.inside_share || !agree)) {
+		clock_candidate_release(&both);
+		containment_release(&m->containment);
 		*m = old;
 		return 0;
 	}
-	hypothesis_release(&old.h);
-	containment_release(&old.proof);
+	clock_candidate_release(&old.candidate);
+	containment_release(&old.containment);
 	if (status != 0)
 		return -1;
 	m->method = SYNC_AUTO;
-	m->h.pairs += old.h.pairs;
-	m->band_containment = band;
+	m->candidate.pairs += old.candidate.pairs;
+	m->error_width_containment = band;
 	number_by_containment(m);
 	return 0;
 }
 
-int match_offset(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+int match_offset(const struct host_timeline *host, const struct vm_candidate *vm, const struct guest_view *guest,
                  int64_t offset, struct match *m, struct error *err)
 {
 	int64_t at;
-	begin_match(m, vm, SYNC_OFFSET);
+	match_init(m, vm, SYNC_OFFSET);
 	if (__builtin_add_overflow(guest->begin, offset, &at))
 		return error_set(err, STATUS_USAGE, "give nanoseconds that take the guest's time to the host's",
 		                 "%s: an offset of %lld ns is out of range", trace_info(guest->trace)->machine,
 		                 (long long)offset);
 	struct clock_line line = { guest->begin, at, 0 };
-	m->h.clock.piece = mem_new(1, sizeof *m->h.clock.piece);
-	m->h.clock.pieces = 1;
-	m->h.clock.piece[0] = (struct clock_piece){ .from = guest->begin, .line = line, .lowest = line, .highest = line };
-	return match_prove(host, guest, m, err);
+	m->candidate.clock.segment = mem_new(1, sizeof *m->candidate.clock.segment);
+	m->candidate.clock.segments = 1;
+	m->candidate.clock.segment[0] = (struct clock_segment){ .from = guest->begin, .line = line, .lowest = line,
+		.highest = line };
+	return match_measure(host, guest, m, err);
 }
 
-static struct clock_edge edge_of(const struct clock_line *line)
+static struct clock_bound bound_from_line(const struct clock_line *line)
 {
-	struct clock_edge e = { .left = *line, .right = *line, .point = mem_new(1, sizeof *e.point), .points = 1 };
+	struct clock_bound e = { .left = *line, .right = *line, .point = mem_new(1, sizeof *e.point), .points = 1 };
 	e.point[0] = (struct clock_point){ line->ref_guest, line->ref_host };
 	return e;
 }
 
-int match_stands_out(const struct host_view *host, const struct guest_view *guest, struct match *m, bool *stands,
-                     struct error *err)
+int match_beats_shifted_clocks(const struct host_timeline *host, const struct guest_view *guest, struct match *m,
+                               bool *beats_shifted, struct error *err)
 {
 	static const int64_t away[] = { -31300000, -11700000, -5900000, -2300000, 2300000, 5900000, 11700000, 31300000 };
-	const struct containment proof = m->proof;
-	const double share = m->share;
+	const struct containment containment = m->containment;
+	const double share = m->inside_share;
 	double most = 0;
 	int status = 0;
-	m->proof = (struct containment){ 0 };
+	m->containment = (struct containment){ 0 };
 	for (size_t i = 0; i < sizeof away / sizeof *away && status == 0; i++) {
-		clock_map_shift(&m->h.clock, away[i]);
-		status = match_prove(host, guest, m, err);
-		clock_map_shift(&m->h.clock, -away[i]);
-		most = m->share > most ? m->share : most;
+		clock_map_shift(&m->candidate.clock, away[i]);
+		status = match_measure(host, guest, m, err);
+		clock_map_shift(&m->candidate.clock, -away[i]);
+		most = m->inside_share > most ? m->inside_share : most;
 	}
-	containment_release(&m->proof);
-	m->proof = proof;
-	m->share = share;
-	*stands = share > (1 + 3 * most) / 4;
+	containment_release(&m->containment);
+	m->containment = containment;
+	m->inside_share = share;
+	*beats_shifted = share > (1 + 3 * most) / 4;
 	return status;
 }
 
-int match_tsc(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+int match_tsc(const struct host_timeline *host, const struct vm_candidate *vm, const struct guest_view *guest,
               const struct clock_line *line, struct match *m, struct error *err)
 {
-	begin_match(m, vm, SYNC_TSC);
-	m->h.clock.piece = mem_new(1, sizeof *m->h.clock.piece);
-	m->h.clock.pieces = 1;
-	m->h.clock.piece[0] = (struct clock_piece){ .from = guest->begin, .line = *line, .lowest = *line, .highest = *line,
-		.low = edge_of(line), .high = edge_of(line), .quality = SYNC_ACCURATE };
-	return match_prove(host, guest, m, err);
+	match_init(m, vm, SYNC_TSC);
+	m->candidate.clock.segment = mem_new(1, sizeof *m->candidate.clock.segment);
+	m->candidate.clock.segments = 1;
+	m->candidate.clock.segment[0] = (struct clock_segment){ .from = guest->begin, .line = *line, .lowest = *line,
+		.highest = *line,
+		.low = bound_from_line(line), .high = bound_from_line(line), .quality = SYNC_ACCURATE };
+	return match_measure(host, guest, m, err);
 }
 
-void match_forget(struct match *m)
+void match_drop_clock(struct match *m)
 {
 	pairs_release(&m->events);
-	clock_map_release(&m->h.clock);
+	clock_map_release(&m->candidate.clock);
 }
 
 void match_release(struct match *m)
 {
 	free(m->view.vcpu);
-	match_forget(m);
-	containment_release(&m->proof);
+	match_drop_clock(m);
+	containment_release(&m->containment);
 	memset(m, 0, sizeof *m);
 }

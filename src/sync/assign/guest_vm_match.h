@@ -1,4 +1,5 @@
-/* One guest's trace against one VM of the host: is it this one, and how does its clock run (private to sync/). */
+/* Match of one guest trace with one VM of a machine: tests whether the guest runs in this VM, and estimates its clock
+ * (private to sync/). */
 #ifndef STEALSCOPE_SYNC_ASSIGN_GUEST_VM_MATCH_H
 #define STEALSCOPE_SYNC_ASSIGN_GUEST_VM_MATCH_H
 
@@ -6,83 +7,84 @@
 #include "sync/fit/piecewise_fit.h"
 #include "sync/search/search.h"
 
-#define CONTRADICTION_MAX 0.1  /* share of the pairs by events from which on they are no agreement */
-
 #define SAMPLES 2
 
 struct guest_view {
 	const struct trace *trace;
 	int64_t begin, end;
-	bool sane;                /* its times can be computed with */
-	bool again;               /* the same trace was given as another machine's; perhaps it was cut */
-	unsigned workers;         /* threads for all guests together */
-	const atomic_size_t *left;  /* guests that are still searched for */
-	struct mark_list marks;
-	struct mark_list few[SAMPLES];  /* of them: see mark_list_few() */
+	bool has_plausible_times;                /* false: arithmetic with its times may overflow */
+	bool is_duplicate;                       /* the same trace was given for another machine, perhaps as an excerpt */
+	unsigned workers;                        /* threads shared by all guests */
+	const atomic_size_t *pending_searches;               /* number of guests with a running or pending search */
+	struct sync_event_set sync_events;
+	struct sync_event_set sample[SAMPLES];  /* samples of sync_events of growing size, see sync_event_set_sample() */
 	struct activity activity;
-	bool has_activity;        /* it is loaded when it is needed */
-	const struct host_view *first;  /* who needed it first: its `quiet` says which times are left out, also later on */
+	bool has_activity;        /* activity is loaded (on first use) */
+	const struct host_timeline *activity_host;  /* first machine that needed the activity: its min_gap_ns determines
+	                                             * which events are skipped */
 };
 
-/* Finds the marks; what stands above them is given. */
+/* Reads the sync events; the fields above them must be set. */
 int guest_view_load(struct guest_view *g, struct error *err);
-/* No machine that may run it keeps keys that a list so sparse does not. */
-void guest_view_thin(struct guest_view *g, unsigned sparse);
-/* What a search needed of it: a later one reads its activity again, and finds no marks. */
+/* Drops sync events with keys that no machine's set keeps (see sync_event_set_thin()), and draws the samples. */
+void guest_view_thin(struct guest_view *g, unsigned key_bits);
+/* Frees the data of a search. A later search loads the activity again, and has no sync events. */
 void guest_view_forget(struct guest_view *g);
 void guest_view_release(struct guest_view *g);
 
-/* A candidate: what the clock of `guest` is if it runs in `vm`. */
+/* A possible assignment: the clock of `guest` if the guest runs in `vm`. */
 struct match {
-	size_t guest, hypervisor, vm;  /* indices; vm = SIZE_MAX: that machine's trace shows no VM */
-	struct vm_view view;      /* the VM with its vCPUs numbered by this match; owns its vcpu array */
-	struct hypothesis h;      /* its clock, and what speaks for it and against it */
+	size_t guest, hypervisor, vm;      /* indices; vm == NO_INDEX: the machine's trace shows no VM */
+	struct vm_candidate view;          /* copy of the VM with the vCPU numbers found by this match; owns its vcpu array */
+	struct clock_candidate candidate;  /* clock, and evidence for and against it */
 	enum sync_method method;
-	struct pair_list events;  /* the pairs of synchronization events, judged */
-	uint64_t unmatched;       /* ends without a partner */
-	int64_t band_events, band_containment;
-	double contradiction;     /* share of the pairs by events that contradict the others, 0..1 and more: a change of the
-	                             clock that few pairs bear out counts for as many as it takes to see it */
-	bool postponed;           /* its pairs do not agree, and mostly some other VM's do: see match_fit() */
-	struct containment proof;
-	double share;             /* of containment, -1 = not computable */
+	struct pair_list events;  /* pairs of sync events, with verdicts */
+	uint64_t unmatched;       /* sync events without a partner */
+	int64_t error_width_events, error_width_containment;
+	double outlier_share;     /* contradicting pairs / all pairs; may exceed 1, because a change of the clock supported
+	                           * by few pairs counts as FIT_SUSPECTS contradictions */
+	bool postponed;           /* not fitted, because the pairs conflict; usually the pairs of another VM agree, otherwise
+	                           * match_fit() follows */
+	struct containment containment;
+	double inside_share;             /* inside / (inside + outside) of containment; -1: no event to judge */
 };
 
-/* Fills *m from pairs, without a proof; m->h.pairs == 0 when there are none.  The pairs take the place of those in *m; the
- * list of one that is postponed is for the caller to use again. */
-int match_events(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+/* Fits *m to the sync events, without containment. m->candidate.pairs is 0 if no pair exists. Reuses the memory of the
+ * pairs in *m; the caller may reuse that memory if the match is postponed. */
+int match_events(const struct host_timeline *host, const struct vm_candidate *vm, const struct guest_view *guest,
                  struct match *m, struct error *err);
-/* One that was postponed has no clock: here it gets one after all, and exactly what contradicts it. */
-int match_fit(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err);
-/* Fills *m by containment alone; steps: see search_containment(). */
-int match_containment(const struct host_view *host, const struct vm_view *vm, struct guest_view *guest,
+/* Fits a postponed match, and computes its exact outlier share. */
+int match_fit(const struct host_timeline *host, const struct guest_view *guest, struct match *m, struct error *err);
+/* Fits *m by containment alone; steps: see search_containment(). */
+int match_containment(const struct host_timeline *host, const struct vm_candidate *vm, struct guest_view *guest,
                       bool steps, struct match *m, struct error *err);
-/* Adds the pairs of containment to a match by events.  Leaves it as it is when they do not agree.  bands: what they alone
- * would leave of the clock is found out, too, which takes another fit. */
-int match_both(const struct host_view *host, struct guest_view *guest, struct match *m, bool bands, struct error *err);
-/* How many of the pairs no clock within the corridor bears; none where there is no corridor. */
-size_t match_refusals(const struct pair_list *pairs, const struct clock_map *clock);
-/* Some pairs were left out, or no clock within the corridor bears them, and none from there to an end of the list says that
- * they cannot be true, as of an outlier they would: cuts *out to where those begin that it bears. */
-bool match_borne(const struct pair_list *pairs, const struct clock_map *clock, struct segment *out);
-/* Fills *m with a clock that somebody gave: host = guest + offset. */
-int match_offset(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+/* Adds pairs of containment to a match by sync events; leaves the match unchanged if both do not agree. bands: also
+ * computes the error bounds by containment alone, which takes another fit. */
+int match_both(const struct host_timeline *host, struct guest_view *guest, struct match *m, bool bands, struct error *err);
+/* Returns the number of pairs that are violated by every clock within the error bounds. */
+size_t match_count_violations(const struct pair_list *pairs, const struct clock_map *clock);
+/* If pairs at an end of the list violate every clock within the bounds, and no pair closer to that end shows that they
+ * are outliers, cuts *out to start (or end) at the next pair that the clock satisfies. Returns true if *out was cut. */
+bool match_verified_range(const struct pair_list *pairs, const struct clock_map *clock, struct ns_interval *out);
+/* Uses the given clock host = guest + offset. */
+int match_offset(const struct host_timeline *host, const struct vm_candidate *vm, const struct guest_view *guest,
                  int64_t offset, struct match *m, struct error *err);
-/* Do clearly more of the guest's events lie within guest mode by that clock than by others, ms away?  As a guest that is
- * none of this host does not, by whatever clock. */
-int match_stands_out(const struct host_view *host, const struct guest_view *guest, struct match *m, bool *stands,
-                     struct error *err);
-/* Fills *m with the clock that the TSC gives: exact, if it is true. */
-int match_tsc(const struct host_view *host, const struct vm_view *vm, const struct guest_view *guest,
+/* Sets *beats_shifted to true if clearly more events are in guest mode under this clock than under the same clock shifted
+ * by a few ms. For a guest of another host all clocks fit about equally. */
+int match_beats_shifted_clocks(const struct host_timeline *host, const struct guest_view *guest, struct match *m,
+                               bool *beats_shifted, struct error *err);
+/* Uses the clock computed from the TSC, which is exact if the TSC data is right. */
+int match_tsc(const struct host_timeline *host, const struct vm_candidate *vm, const struct guest_view *guest,
               const struct clock_line *line, struct match *m, struct error *err);
-/* How well m->h.clock contains; the first one reads beside it what match_both() needs of the guest. */
-int match_prove_first(const struct host_view *host, struct guest_view *guest, struct match *m, struct error *err);
-int match_prove(const struct host_view *host, const struct guest_view *guest, struct match *m, struct error *err);
-bool match_agrees(const struct match *m);  /* hardly a pair contradicts the others */
-/* It contains, and its pairs agree: it needs no second opinion. */
-bool match_proved(const struct match *m);
-/* Its pairs and its clock go: it is doubted, and they speak against no other one. */
-void match_forget(struct match *m);
+/* Measure the containment of m->candidate.clock. match_measure_and_load() also loads the activity, in parallel. */
+int match_measure_and_load(const struct host_timeline *host, struct guest_view *guest, struct match *m, struct error *err);
+int match_measure(const struct host_timeline *host, const struct guest_view *guest, struct match *m, struct error *err);
+/* Returns true if less than OUTLIER_SHARE_MAX of the pairs contradict the others. */
+bool match_agrees(const struct match *m);
+/* Returns true if enough events are contained and the pairs agree: no further search is needed. */
+bool match_is_proven(const struct match *m);
+/* Drops the pairs and the clock of a rejected match, so that they contradict no other match. */
+void match_drop_clock(struct match *m);
 void match_release(struct match *m);
 
 #endif

@@ -1,10 +1,11 @@
-/* How far the pairs of messages lie from a guest's clock (private to sync/; the result is public, see sync.h). */
+/* Fills the histogram of the distances between a guest's clock and its sync pairs (private to sync/; struct sync_delays
+ * is public). */
 #ifndef STEALSCOPE_SYNC_ASSIGN_PAIR_DELAYS_H
 #define STEALSCOPE_SYNC_ASSIGN_PAIR_DELAYS_H
 
 #include "sync/assign/guest_vm_match.h"
 
-/* Of a match's pairs by sync events, and of the nearest by containment. */
+/* Fills *d with the pairs by sync events of a match and its closest pairs by containment. */
 void delays_fill(struct sync_delays *d, const struct match *m, const struct trace *guest);
 
 #endif

@@ -1,5 +1,5 @@
-/* The state of a synchronization, shared by sync.c, match_scoring.c, vm_assignment.c and sync_result.c
- * (private to sync/). */
+/* State of a synchronization, shared by sync.c, match_scoring.c, vm_assignment.c and sync_result.c (private to
+ * sync/). */
 #ifndef STEALSCOPE_SYNC_ASSIGN_SYNC_CONTEXT_H
 #define STEALSCOPE_SYNC_ASSIGN_SYNC_CONTEXT_H
 
@@ -7,61 +7,62 @@
 
 #include "sync/assign/guest_vm_match.h"
 
-#define NOBODY SIZE_MAX
+#define NO_INDEX SIZE_MAX
 
 /* A machine that may run VMs. */
 struct hypervisor {
 	const struct trace *trace;
-	size_t guest;        /* index: it may be a guest itself; NOBODY: it is the host */
-	struct map known;    /* TIDs of it that the user's hints or its tracer name */
-	struct host_view view;
+	size_t guest;          /* index of the guest that the machine may be; NO_INDEX: it is the host */
+	struct map vcpu_tids;  /* TIDs of vCPUs given by the user's hints or the tracer */
+	struct host_timeline timeline;
 	struct vm_list vms;
-	bool *done;          /* which of vms.vm[] some guest has got */
+	bool *is_assigned;          /* [i]: vms.vm[i] is assigned to a guest */
 };
 
-struct sync_work {
+struct sync_context {
 	const struct sync_options *options;
 	struct notes *notes;
 	struct error *err;
-	const struct trace *host;  /* NULL: there is none, or several claim to be */
+	const struct trace *host;  /* NULL: none, or several traces with ROLE_HOST */
 	struct hypervisor *hypervisor;
 	size_t hypervisors;
-	struct guest_view *guest;  /* those that are hypervisors first */
+	struct guest_view *guest;  /* guests that run VMs come first */
 	size_t guests;
 	unsigned workers;
 	struct match *match;       /* candidates */
 	size_t matches, match_cap;
-	/* while things are done side by side */
-	struct guest_search *search;        /* one per guest */
-	size_t *order;             /* the guests, those with the most events first */
-	struct error *load_err;    /* of each hypervisor, then of each guest */
+	/* State of the parallel searches: */
+	struct guest_search *search;  /* one per guest */
+	size_t *order;                /* indices of the guests, by descending number of events */
+	struct error *load_err;       /* one per task of load_machines() */
 	const char *phase;
 	size_t total;
 	atomic_size_t done;        /* machines loaded, or VMs tried */
-	atomic_size_t left;        /* guests that are still searched for */
+	atomic_size_t pending_searches;        /* guests with a running or pending search */
 	atomic_bool cancelled;
 };
 
-const struct sync_hint *hint_of(const struct sync_work *r, size_t guest);  /* or NULL */
-const char *name_in_process(const struct vm_view *vm);               /* "qemu:Debian" -> "Debian"; or NULL */
+const struct sync_hint *hint_of(const struct sync_context *r, size_t guest);  /* Returns the user's hint; NULL: none. */
+/* Returns "Debian" for the process name "qemu:Debian"; NULL: no such suffix. */
+const char *name_in_process(const struct vm_candidate *vm);
 
-/* Is that trace the machine which the hint calls the parent? Without a word about it, threads are the host's. */
-bool is_parent(const struct sync_hint *hint, const struct trace *trace);
-/* By that clock, nothing that the guest recorded is of the time of the machine that would run it. */
-bool is_apart(const struct sync_work *r, const struct match *m);
-/* So many tasks side by side, `total` pieces of work in all. */
-int run_tasks(struct sync_work *r, const char *phase, int (*task)(void *arg, size_t i), size_t tasks, size_t total);
+/* Returns true if the trace belongs to the parent machine of the hint; a hint without a parent means the host. */
+bool is_parent_of(const struct sync_hint *hint, const struct trace *trace);
+/* Returns true if under this clock the guest's trace and the trace of the machine do not overlap. */
+bool is_disjoint(const struct sync_context *r, const struct match *m);
+/* Runs the tasks in parallel and reports progress. total: amount of work, compared with r->done. */
+int run_tasks(struct sync_context *r, const char *phase, int (*task)(void *arg, size_t i), size_t tasks, size_t total);
 
-/* Fills r->match. */
-int find_candidates(struct sync_work *r);
-/* Decides which candidates are right: won[guest] is one of r->match, or NULL.  Finds r->host. */
-int find_winners(struct sync_work *r, struct match **won);
-/* Why this guest has no clock, of the best candidate; when the winners are known. */
-const char *doubt_of(const struct sync_work *r, size_t guest);
-/* Some guest has got it; a VM that has moved is both that it was. */
-bool vm_is_done(const struct hypervisor *h, size_t vm);
-void vm_set_done(struct hypervisor *h, size_t vm);
-/* Fills *out with these. */
-int fill_result(struct sync_work *r, struct sync_result *out);
+/* Fills r->match with all candidates. Returns 0, or -1 with r->err set. */
+int find_candidates(struct sync_context *r);
+/* Selects the right candidates: assigned[guest] points into r->match; NULL: none. Sets r->host. */
+int assign_vms(struct sync_context *r, struct match **assigned);
+/* Returns the reason of the guest's best candidate why the guest has no clock. Call it after assign_vms(). */
+enum sync_reason unknown_clock_reason(const struct sync_context *r, size_t guest);
+/* Returns true if the VM, or for a migrated VM one of its two parts, is assigned. */
+bool vm_is_assigned(const struct hypervisor *h, size_t vm);
+void vm_set_assigned(struct hypervisor *h, size_t vm);
+/* Fills *out with the assigned and the untraced VMs. Returns 0, or -1 with r->err set. */
+int fill_result(struct sync_context *r, struct sync_result *out);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/mem.h"
 
-void number_by_pairs(struct vm_view *vm, const struct pair_list *pairs)
+void number_by_pairs(struct vm_candidate *vm, const struct pair_list *pairs)
 {
 	enum { CPUS = 512 };
 	unsigned *votes = mem_new(vm->vcpus * CPUS, sizeof *votes);
@@ -22,7 +22,7 @@ void number_by_pairs(struct vm_view *vm, const struct pair_list *pairs)
 		}
 		if (vm->vcpu[k].evidence == VCPU_BY_SESSION || all == 0 || votes[k * CPUS + best] * 4 < all * 3)
 			continue;
-		for (size_t o = 0; o < vm->vcpus; o++)  /* who had that number by weaker evidence gives way */
+		for (size_t o = 0; o < vm->vcpus; o++)  /* threads with weaker evidence for this number swap */
 			if (vm->vcpu[o].number == best && vm->vcpu[o].evidence != VCPU_BY_SYNC &&
 			    vm->vcpu[o].evidence != VCPU_BY_SESSION)
 				vm->vcpu[o].number = vm->vcpu[k].number;
@@ -35,7 +35,7 @@ void number_by_pairs(struct vm_view *vm, const struct pair_list *pairs)
 
 void number_by_containment(struct match *m)
 {
-	for (size_t i = 0; i < m->view.vcpus && m->share >= SHARE_MIN && !m->h.doubt; i++)
-		if (m->view.vcpu[i].evidence == VCPU_BY_ORDER || m->view.vcpu[i].evidence == VCPU_BY_HINT)
+	for (size_t i = 0; i < m->view.vcpus && m->inside_share >= LINE_SHARE_MIN && !m->candidate.reason; i++)
+		if (m->view.vcpu[i].evidence == VCPU_BY_ORDER || m->view.vcpu[i].evidence == VCPU_BY_KVM_VCPU_ID)
 			m->view.vcpu[i].evidence = VCPU_BY_CONTAINMENT;
 }

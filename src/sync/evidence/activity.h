@@ -1,15 +1,15 @@
-/* When the CPUs of a guest recorded something: the times that can touch the edge of a span in guest mode (private to
- * sync/).
+/* Activity of a guest: the times of its events, by CPU (private to sync/).
  *
- * An event whose neighbours on the same CPU are both nearer than the shortest span out of guest mode lies in the same
- * window as they do and bounds nothing; it is left out.  At most ACTIVITY_MAX times are kept; past that, only those
- * in some slices of time. */
+ * If both neighbours of an event on its CPU are closer than the shortest gap between guest-mode windows, all three lie
+ * in the same window; the event adds no bound and is skipped. At most ACTIVITY_MAX times are stored; for longer traces
+ * only those in sampled slices of time (time_sampling.h). */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_ACTIVITY_H
 #define STEALSCOPE_SYNC_EVIDENCE_ACTIVITY_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#include "sync/evidence/interval.h"
 #include "trace/trace.h"
 
 struct activity_cpu {
@@ -20,25 +20,23 @@ struct activity_cpu {
 struct activity {
 	struct activity_cpu *cpu;
 	unsigned cpus;
-	size_t len;         /* of all CPUs */
-	bool lossy;         /* events were lost: that there is none says nothing */
-	unsigned sliced;    /* one slice in 2^sliced is kept */
-	int64_t begin, end; /* of the guest's trace */
-	const struct trace_info *of;
+	size_t len;           /* times of all CPUs together */
+	bool has_loss;        /* events were lost, so the absence of events proves nothing */
+	unsigned slice_bits;  /* one slice in 2^slice_bits is stored; 0: all */
+	int64_t begin, end;   /* first and last time of the guest's trace, ns */
+	const struct trace_info *info;
 };
 
-/* quiet: the shortest span out of guest mode, ns; stop: see struct host_view. */
-int activity_load(struct activity *a, const struct trace *guest, int64_t quiet, const atomic_bool *stop,
+/* Loads the activity of a guest. min_gap_ns: shortest gap between guest-mode windows; stop: see struct host_timeline. */
+int activity_load(struct activity *a, const struct trace *guest, int64_t min_gap_ns, const atomic_bool *stop,
                   struct error *err);
 void activity_release(struct activity *a);
-/* Index of the first time >= t. */
+/* Returns the index of the first time >= t. */
 size_t activity_find(const struct activity_cpu *c, int64_t t);
 
-/* A stretch of a guest's time, ns, both included. */
-struct segment { int64_t from, to; };
-/* The part of `a` that lies in it; borrows the times of `a`.  activity_view_end() frees the view. */
-struct activity activity_view(const struct activity *a, struct segment seg);
+/* Returns the activity within an interval; the view borrows the times of `a`. activity_view_end() releases it. */
+struct activity activity_view(const struct activity *a, struct ns_interval seg);
 void activity_view_end(struct activity *view);
-size_t activity_count(const struct activity *a, struct segment seg);
+size_t activity_count(const struct activity *a, struct ns_interval seg);
 
 #endif

@@ -1,10 +1,11 @@
-/* The same trace once more, whole or cut (private to sync/). */
+/* Detects traces that were given twice, whole or as an excerpt (private to sync/). */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_DUPLICATE_TRACES_H
 #define STEALSCOPE_SYNC_EVIDENCE_DUPLICATE_TRACES_H
 
 #include "trace/trace.h"
 
-/* is[i]: what trace i tells another one tells, too, and that one stays: the host's, the longer one, the first one. */
-int copies_find(struct trace *const *trace, size_t n, bool *is, struct error *err);
+/* Sets is_duplicate[i] for each trace that is contained in another trace. Of two equal traces the host's is kept;
+ * otherwise the one with more events; otherwise the first. Returns 0, or -1 with *err set. */
+int duplicate_traces_find(struct trace *const *trace, size_t n, bool *is_duplicate, struct error *err);
 
 #endif

@@ -1,14 +1,14 @@
-/* What both sides saw: a guest's activity, and the host's account of a VM whose guest it may be (private to sync/). */
+/* Input of a search by containment: the guest's activity, and the guest-mode windows of one VM (private to sync/). */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_EVIDENCE_H
 #define STEALSCOPE_SYNC_EVIDENCE_EVIDENCE_H
 
 #include "sync/evidence/activity.h"
-#include "sync/evidence/vm_candidates.h"
+#include "sync/evidence/window_cursor.h"
 
-struct seen {
-	const struct host_view *host;
-	const struct vm_view *vm;
-	const struct activity *act;
+struct evidence {
+	const struct host_timeline *host;
+	const struct vm_candidate *vm;
+	const struct activity *activity;
 };
 
 #endif

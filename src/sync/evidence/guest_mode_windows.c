@@ -1,11 +1,10 @@
-/* Moments among the spans of a thread that runs a vCPU: is it in guest mode then, and is that known at all?  By bisection,
- * or at once where the guess of the one who asks is near. */
+/* Look-ups in the guest-mode windows of a vCPU thread: by bisection, or in O(1) near a hint. */
 #include "sync/evidence/host_timeline.h"
 
 #include "base/bisect.h"
 #include "base/mem.h"
 
-void span_push(struct span **array, size_t *len, size_t *cap, int64_t from, int64_t to)
+void interval_append(struct ns_interval **array, size_t *len, size_t *cap, int64_t from, int64_t to)
 {
 	if (from > to)
 		return;
@@ -14,50 +13,50 @@ void span_push(struct span **array, size_t *len, size_t *cap, int64_t from, int6
 			(*array)[*len - 1].to = to;
 		return;
 	}
-	*array = mem_room(*array, cap, *len, sizeof **array);
-	(*array)[(*len)++] = (struct span){ from, to };
+	*array = array_grow(*array, cap, *len, sizeof **array);
+	(*array)[(*len)++] = (struct ns_interval){ from, to };
 }
 
-/* Number of spans with from <= t, found from a guess. */
-static size_t spans_until(const struct span *s, size_t n, int64_t t, size_t guess)
+/* Returns the number of intervals with from <= t; hint: expected result, tried first. */
+static size_t count_started(const struct ns_interval *s, size_t n, int64_t t, size_t hint)
 {
-	if (guess <= n && (guess == 0 || s[guess - 1].from <= t)) {
-		for (int i = 0; i < 8; i++, guess++)
-			if (guess == n || s[guess].from > t)
-				return guess;
+	if (hint <= n && (hint == 0 || s[hint - 1].from <= t)) {
+		for (int i = 0; i < 8; i++, hint++)
+			if (hint == n || s[hint].from > t)
+				return hint;
 	}
-	BISECT(guess, n, s[guess].from <= t);
-	return guess;
+	BISECT(hint, n, s[hint].from <= t);
+	return hint;
 }
 
-size_t span_find(const struct span *s, size_t n, int64_t t)
+size_t interval_find(const struct ns_interval *s, size_t n, int64_t t)
 {
-	size_t at = spans_until(s, n, t, 0);
+	size_t at = count_started(s, n, t, 0);
 	return at > 0 && s[at - 1].to >= t ? at - 1 : at;
 }
 
-void vthread_hide(struct vthread *th, int64_t from, int64_t to)
+void vthread_add_unknown(struct vthread *th, int64_t from, int64_t to)
 {
-	span_push(&th->blind, &th->blinds, &th->blind_cap, from, to);
+	interval_append(&th->unknown, &th->unknowns, &th->unknown_cap, from, to);
 }
 
-bool vthread_blind(const struct vthread *th, int64_t from, int64_t to)
+bool vthread_is_unknown(const struct vthread *th, int64_t from, int64_t to)
 {
-	if (th->blinds == 0)
+	if (th->unknowns == 0)
 		return false;
-	size_t n = spans_until(th->blind, th->blinds, to, 0);
-	return n > 0 && th->blind[n - 1].to >= from;
+	size_t n = count_started(th->unknown, th->unknowns, to, 0);
+	return n > 0 && th->unknown[n - 1].to >= from;
 }
 
-size_t vthread_windows(const struct vthread *th, int64_t t, size_t near)
+size_t vthread_count_windows(const struct vthread *th, int64_t t, size_t hint)
 {
-	return spans_until(th->window, th->windows, t, near);
+	return count_started(th->window, th->windows, t, hint);
 }
 
-enum guest_mode vthread_mode(const struct vthread *th, int64_t t, size_t *near)
+enum guest_mode vthread_mode(const struct vthread *th, int64_t t, size_t *hint)
 {
-	if (vthread_blind(th, t, t))
-		return MODE_BLIND;
-	*near = spans_until(th->window, th->windows, t, *near);
-	return *near > 0 && th->window[*near - 1].to >= t ? MODE_IN : MODE_OUT;
+	if (vthread_is_unknown(th, t, t))
+		return MODE_UNKNOWN;
+	*hint = count_started(th->window, th->windows, t, *hint);
+	return *hint > 0 && th->window[*hint - 1].to >= t ? MODE_IN : MODE_OUT;
 }

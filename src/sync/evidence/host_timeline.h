@@ -1,91 +1,92 @@
-/* What the host's trace tells about VMs, in one walk (private to sync/): the threads that ran guests (or are named
- * as if they did) and when, their
- * processes and names, and the host's ends of synchronization pairs.
+/* Timeline of a machine that runs VMs, read from its trace in one pass (private to sync/): the vCPU threads (identified
+ * by VM entries, by name, or by the user) with their guest-mode windows, their processes and names, and the machine's
+ * sync events.
  *
- * A thread instance is one life of a TID.  Its windows are the spans in guest mode, [vm entry, vm exit], in order and
- * disjoint; its blind spans are times at which lost events leave the mode unknown.  Before the first event of a
- * thread the mode is what that event implies, unless no thread had one yet: perf enables one kind of events after the
- * other, the kvm ones last.  After the last event the mode is what that one implies.
- * Memory: 16 bytes per window, at most WINDOWS_MAX of them; past that windows are kept for slices of time alone, and
- * the rest is blind. */
+ * A struct vthread is one lifetime of a TID. Its windows are the intervals in guest mode, [VM entry, VM exit], sorted
+ * and disjoint. Its unknown intervals are the times of unknown mode, because events were lost.
+ *
+ * Mode at the ends: before the first kvm event of a thread, the mode is the one that this event implies (IN before a VM
+ * exit); but before the first kvm event of any thread it is unknown, because perf enables one kind of events after the
+ * other, kvm last. After the last event the mode is the one that this event implies.
+ *
+ * Memory: 16 bytes per window, at most WINDOWS_MAX windows; for longer traces only windows in sampled slices of time are
+ * stored (time_sampling.h), and the mode at other times is unknown. */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_HOST_TIMELINE_H
 #define STEALSCOPE_SYNC_EVIDENCE_HOST_TIMELINE_H
 
 #include <stdatomic.h>
 
 #include "base/map.h"
+#include "sync/evidence/interval.h"
 #include "sync/evidence/sync_event_file.h"
 #include "sync/sync.h"
 
-struct span { int64_t from, to; };  /* ns, both included */
-/* Index of the first of n spans, in order and disjoint, that ends at or after t. */
-size_t span_find(const struct span *s, size_t n, int64_t t);
-/* One that begins no earlier than the last; they become one where they meet. */
-void span_push(struct span **array, size_t *len, size_t *cap, int64_t from, int64_t to);
-
 struct vthread {
-	int32_t tid, pid;           /* pid -1: not known */
-	int64_t comm;               /* string id */
-	int64_t from, to;           /* ns of this life */
-	int64_t earliest, last;     /* when it may have begun, and when it was last seen */
-	struct span *window;
+	int32_t tid, pid;                   /* pid: -1: unknown */
+	int64_t comm;                       /* string id of the name */
+	int64_t from, to;                   /* lifetime, host ns */
+	int64_t earliest_start, last_seen;  /* earliest possible start, and last event that names the thread, host ns */
+	struct ns_interval *window;
 	size_t windows, window_cap;
-	struct span *blind;
-	size_t blinds, blind_cap;
-	int64_t hint;               /* kvm vcpu_id, when always the same and small, else -1 */
+	struct ns_interval *unknown;
+	size_t unknowns, unknown_cap;
+	int64_t kvm_vcpu_id;               /* vcpu_id of its kvm events; -1: not constant, or above 4095; EVENT_ABSENT: none
+	                                    * recorded */
 	uint64_t entries;
-	/* state of the walk */
+	/* State while reading: */
 	bool in_guest;
-	bool seen;                  /* has had an entry or an exit */
-	uint16_t cpu;               /* of its last event */
-	int64_t entered;            /* start of the window that is open */
-	int64_t unsure;             /* mode unknown since, or INT64_MIN */
-	bool owes;                  /* a hypercall with key `owed` awaits its entry */
-	uint64_t owed;
+	bool has_kvm_events;                  /* had a VM entry or exit */
+	uint16_t cpu;                         /* pCPU of its last event */
+	int64_t window_start;                 /* start of the current window, host ns */
+	int64_t mode_unknown_since;           /* host ns; INT64_MIN: the mode is known */
+	bool hypercall_pending;               /* the hypercall with `hypercall_key` is paired with the next VM entry */
+	uint64_t hypercall_key;
 };
 
-/* "CPU 3/KVM" -> 3; -1 for any other name. */
-int vcpu_number_in_name(const char *comm);
-
-struct host_view {
+struct host_timeline {
 	const struct trace *trace;
 	int64_t begin, end;
 	struct vthread *thread;
 	size_t threads, thread_cap;
-	struct map live;       /* TID -> index of its live instance */
-	struct map comm;       /* TID -> string id */
-	struct map pid;        /* TID -> pid */
-	struct map ended;      /* TIDs whose last thread was seen to exit */
-	struct map born;       /* TID -> ns of the fork, when the trace shows it */
-	struct map vcpu_name;  /* string id -> 1 + number for "CPU n/KVM", 0 for other names */
-	const atomic_bool *stop;  /* set when the user wants no more of it: walks through events then fail; or NULL */
-	const struct map *known;  /* TIDs that are vCPUs because the user or the tracer says so; borrowed, or NULL */
-	bool lossy;            /* events were lost: where some lives begin and end may be among them */
-	int64_t lost_until;    /* the latest end of those losses that have begun */
-	struct map sight;      /* when it is: TID -> ns when it was last seen, */
-	struct map other;      /* and when it was last seen as another thread: of another name or process, or before its end */
-	bool has_kvm;          /* there are vm entries or exits; else guest mode is never known */
-	struct mark_list marks;  /* ends of pairs, in no order until vm_list_own() */
-	struct mark_log log;   /* all of them, each `where` an index in thread[] */
-	size_t windows;        /* in all threads */
-	int64_t quiet;         /* ns: the shortest span out of guest mode of any thread, less some for drift; at most 10 us */
-	unsigned sliced;       /* windows are kept for one slice of time in 2^sliced */
+	struct map live_threads;       /* TID -> index in thread[] of the current lifetime */
+	struct map comm;       /* TID -> string id of the name */
+	struct map pid;        /* TID -> PID */
+	struct map exited_tids;      /* TIDs with a recorded exit of their latest thread */
+	struct map fork_times;       /* TID -> time of a recorded fork, ns */
+	struct map vcpu_name;  /* string id -> 1 + number of "CPU n/KVM"; 0: another name */
+	const atomic_bool *stop;  /* set when the user cancels, reading then fails; NULL: cannot be cancelled */
+	const struct map *vcpu_tids;  /* TIDs of vCPUs according to the user or the tracer, borrowed; NULL: none */
+	bool has_loss;         /* events were lost: some lifetimes may have started or ended unrecorded */
+	int64_t lost_until;    /* latest end of the losses read so far, ns */
+	struct map last_sighting;  /* if has_loss: TID -> time of the last event that names it, ns */
+	struct map last_other;  /* if has_loss: TID -> last time at which the TID was another thread (other name or process,
+	                         * or before an exit), ns */
+	bool has_kvm;          /* the trace has VM entries or exits; otherwise guest mode is unknown throughout */
+	struct sync_event_set sync_events;  /* a bounded set; unsorted until vm_list_assign_sync_events() */
+	struct sync_event_file event_file;  /* all sync events; `origin` is an index in thread[] */
+	size_t windows;        /* number of windows in all threads */
+	int64_t min_gap_ns;    /* shortest gap between two windows of any thread, less 1 % for drift, at most MIN_GAP_MAX_NS;
+	                        * ns */
+	unsigned slice_bits;   /* one slice in 2^slice_bits is stored; 0: all */
 };
 
-/* workers: with more than one, a thread of its own reads the events. */
-int host_view_load(struct host_view *v, const struct trace *trace, const struct map *known, unsigned workers,
-                   const atomic_bool *stop, struct error *err);
-/* After so many events of a walk: is it to end?  Then -1, with the error set. */
-int walk_stopped(const atomic_bool *stop, uint64_t seen, struct error *err);
-void host_view_release(struct host_view *v);
+/* Reads the trace; with workers > 1 a second thread reads ahead. Returns 0, or -1 with *err set. */
+int host_timeline_load(struct host_timeline *v, const struct trace *trace, const struct map *vcpu_tids, unsigned workers,
+                       const atomic_bool *stop, struct error *err);
+/* Checks for cancellation once in 65536 events. Returns 0, or -1 with *err set if *stop is true. */
+int check_cancelled(const atomic_bool *stop, uint64_t n_events, struct error *err);
+void host_timeline_release(struct host_timeline *v);
 
-/* Where time t is relative to a thread's guest mode. */
-enum guest_mode { MODE_OUT, MODE_IN, MODE_BLIND };
-/* *near = index of the last window with from <= t; a caller that goes through time in order passes it back in. */
-enum guest_mode vthread_mode(const struct vthread *th, int64_t t, size_t *near);
-/* The number of windows with from <= t; `near`: of a time shortly before. */
-size_t vthread_windows(const struct vthread *th, int64_t t, size_t near);
-void vthread_hide(struct vthread *th, int64_t from, int64_t to);           /* a blind span, which may be empty */
-bool vthread_blind(const struct vthread *th, int64_t from, int64_t to);  /* does a blind span meet [from, to]? */
+/* Guest mode of a thread at a time. */
+enum guest_mode { MODE_OUT, MODE_IN, MODE_UNKNOWN };
+/* Returns the mode at t. *hint: number of windows with from <= t, unchanged if the mode is unknown; pass it back for the
+ * next, later time. */
+enum guest_mode vthread_mode(const struct vthread *th, int64_t t, size_t *hint);
+/* Returns the number of windows with from <= t; hint: that number for a time shortly before. */
+size_t vthread_count_windows(const struct vthread *th, int64_t t, size_t hint);
+/* Appends an unknown interval; none if from > to. */
+void vthread_add_unknown(struct vthread *th, int64_t from, int64_t to);
+/* Returns true if the mode is unknown at any time in [from, to]. */
+bool vthread_is_unknown(const struct vthread *th, int64_t from, int64_t to);
 
 #endif

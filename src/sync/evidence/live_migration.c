@@ -1,17 +1,18 @@
-/* Live migration between two processes of one machine, as the machine that runs both shows it.
+/* Detects live migration between two processes of one machine.
  *
- * The process that waits for the guest has its vCPUs' threads before the guest comes, and none of them has been in guest
- * mode; it goes on where the other one has stopped for good.  That alone is a sign, no proof: what is made of the two is
- * one more VM that a guest may be, and whether its events lie within both is seen as for any other. */
+ * The destination process has its vCPU threads before the guest arrives, none of them in guest mode before that; they
+ * start to run after the source process stopped for good. This is a hint, not a proof: the two processes together are
+ * added as another VM candidate, and that candidate is tested like any other, by whether the guest's events lie within
+ * both. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "sync/evidence/vm_candidates.h"
 
-#define STANDSTILL_MAX INT64_C(60000000000)  /* ns */
+#define STANDSTILL_MAX INT64_C(60000000000)  /* longest downtime of a migration, ns */
 
-static int64_t last_exit(const struct host_view *host, const struct vm_view *vm)
+static int64_t last_exit(const struct host_timeline *host, const struct vm_candidate *vm)
 {
 	int64_t last = INT64_MIN;
 	for (size_t i = 0; i < vm->vcpus; i++) {
@@ -22,7 +23,7 @@ static int64_t last_exit(const struct host_view *host, const struct vm_view *vm)
 	return last;
 }
 
-static int64_t first_entry(const struct host_view *host, const struct vm_view *vm)
+static int64_t first_entry(const struct host_timeline *host, const struct vm_candidate *vm)
 {
 	int64_t first = INT64_MAX;
 	for (size_t i = 0; i < vm->vcpus; i++) {
@@ -33,8 +34,9 @@ static int64_t first_entry(const struct host_view *host, const struct vm_view *v
 	return first;
 }
 
-/* The same CPUs, each by one thread in either; b's were there when a went out of guest mode for the last time. */
-static bool same_cpus(const struct host_view *host, const struct vm_view *a, const struct vm_view *b, int64_t last)
+/* Returns true if both VMs have the same CPUs, one thread each, and b's threads existed before a's last VM exit. */
+static bool has_same_cpus(const struct host_timeline *host, const struct vm_candidate *a, const struct vm_candidate *b,
+                          int64_t last)
 {
 	if (a->vcpus != b->vcpus)
 		return false;
@@ -44,22 +46,23 @@ static bool same_cpus(const struct host_view *host, const struct vm_view *a, con
 	return true;
 }
 
-static bool continues(const struct host_view *host, const struct vm_view *a, const struct vm_view *b)
+static bool is_continued_by(const struct host_timeline *host, const struct vm_candidate *a, const struct vm_candidate *b)
 {
 	int64_t last = last_exit(host, a), first = first_entry(host, b);
-	bool given = a->given == b->given || !b->given || (a->given && strcmp(a->given, b->given) == 0);
+	bool given = a->guest_name == b->guest_name || !b->guest_name ||
+		(a->guest_name && strcmp(a->guest_name, b->guest_name) == 0);
 	return given && a->pid != b->pid && last != INT64_MIN && first != INT64_MAX && last < first &&
-		first - last <= STANDSTILL_MAX && same_cpus(host, a, b, last);
+		first - last <= STANDSTILL_MAX && has_same_cpus(host, a, b, last);
 }
 
-/* Which of its CPUs a thread was it at which time, and that there is a VM of both. */
-static void join(struct host_view *host, struct vm_list *l, size_t a, size_t b)
+/* Adds a VM that combines both processes. After a's last VM exit, b's threads run its vCPUs. */
+static void add_migrated_vm(struct host_timeline *host, struct vm_list *l, size_t a, size_t b)
 {
 	const int64_t last = last_exit(host, &l->vm[a]), first = first_entry(host, &l->vm[b]);
-	struct vm_view both = l->vm[a];
+	struct vm_candidate both = l->vm[a];
 	both.vcpu = mem_new(2 * both.vcpus, sizeof *both.vcpu);
 	both.vcpus *= 2;
-	both.moved = (struct vm_move){ { a, b }, { last, first } };
+	both.migration = (struct vm_migration){ { a, b }, { last, first } };
 	for (size_t i = 0; i < l->vm[a].vcpus; i++) {
 		both.vcpu[2 * i] = l->vm[a].vcpu[i];
 		both.vcpu[2 * i + 1] = l->vm[b].vcpu[i];
@@ -68,15 +71,15 @@ static void join(struct host_view *host, struct vm_list *l, size_t a, size_t b)
 	*ARRAY_PUSH(l->vm, l->len, l->cap) = both;
 }
 
-void vm_list_moves(struct host_view *host, struct vm_list *l)
+void vm_list_add_migrated(struct host_timeline *host, struct vm_list *l)
 {
 	for (size_t a = 0, n = l->len; a < n; a++) {
 		size_t next = n;
 		for (size_t b = 0; b < n; b++)
-			if (continues(host, &l->vm[a], &l->vm[b]) &&
+			if (is_continued_by(host, &l->vm[a], &l->vm[b]) &&
 			    (next == n || first_entry(host, &l->vm[b]) < first_entry(host, &l->vm[next])))
 				next = b;
 		if (next < n)
-			join(host, l, a, next);
+			add_migrated_vm(host, l, a, next);
 	}
 }

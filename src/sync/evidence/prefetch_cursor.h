@@ -1,15 +1,15 @@
-/* A cursor over all of a trace that a thread of its own reads ahead, when there is more than one worker (private to
- * sync/).  The events are the same.  For a walk that takes as long as reading does.  Memory: some 90 KiB a batch. */
+/* Cursor over a whole trace that is read ahead by a second thread if there is more than one worker (private to sync/).
+ * The events are those of trace_cursor_open(). Useful if processing takes as long as reading. Memory: 90 KiB per batch. */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_PREFETCH_CURSOR_H
 #define STEALSCOPE_SYNC_EVIDENCE_PREFETCH_CURSOR_H
 
 #include "trace/trace.h"
 
-struct cursor_ahead;
+struct prefetch_cursor;
 
-struct cursor_ahead *cursor_ahead_open(const struct trace *t, event_kinds kinds, unsigned workers, struct error *err);
-/* *ev stays valid until the following call: 1, 0 = end, -1. */
-int cursor_ahead_next(struct cursor_ahead *c, const struct event **ev, struct error *err);
-void cursor_ahead_close(struct cursor_ahead *c);  /* at any time; NULL is allowed */
+struct prefetch_cursor *prefetch_cursor_open(const struct trace *t, event_kinds kinds, unsigned workers, struct error *err);
+/* Returns 1, 0 at the end, or -1 on error. *ev is valid until the next call. */
+int prefetch_cursor_next(struct prefetch_cursor *c, const struct event **ev, struct error *err);
+void prefetch_cursor_close(struct prefetch_cursor *c);  /* allowed before the end; c may be NULL */
 
 #endif

@@ -1,36 +1,37 @@
-/* All ends of synchronization pairs that one machine's trace shows (private to sync/): for a guest that has found its clock
- * by a sample of them (sync_event_set.h) and now wants all that its VM's threads may have sent.
+/* All sync events of one machine's trace, in a scratch file (private to sync/). After a guest's clock was estimated from
+ * a sample (sync_event_set.h), the guest is matched with all events of its VM's threads.
  *
- * Those of a thread are one chain, in order of time, and so are those of no known thread: who wants some threads' reads no
- * others.  Memory: a block and 8 bytes for each further one, of each thread that has some; the blocks are in a file. */
+ * Each thread has a chain of blocks in order of time, and so have the events without a known thread; a reader of some
+ * threads skips the blocks of others. Memory: one block per thread, and 8 bytes for each further block. */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_SYNC_EVENT_FILE_H
 #define STEALSCOPE_SYNC_EVIDENCE_SYNC_EVENT_FILE_H
 
 #include "base/error.h"
 #include "sync/evidence/sync_event_set.h"
 
-struct mark_chain {
-	struct sync_mark *block;  /* the last one */
-	size_t len;               /* marks in it */
-	uint64_t *at;             /* of those before it, their numbers in the file */
+struct event_chain {
+	struct sync_event *block;  /* last block, in memory */
+	size_t len;                /* events in the last block */
+	uint64_t *block_index;     /* file positions of the chain's earlier blocks, in blocks */
 	size_t blocks, cap;
 };
 
-struct mark_log {
-	struct mark_chain *chain;  /* by thread + 1 */
+struct sync_event_file {
+	struct event_chain *chain;  /* index: 1 + thread; 0: events without a known thread */
 	size_t chains, cap;
-	uint64_t blocks;           /* in the file */
+	uint64_t blocks;           /* number of blocks in the file */
 	bool has_file;
 	int file;
 };
 
-int mark_log_add(struct mark_log *l, const struct sync_mark *m, struct error *err);
-void mark_log_release(struct mark_log *l);
+int sync_event_file_add(struct sync_event_file *l, const struct sync_event *m, struct error *err);
+void sync_event_file_release(struct sync_event_file *l);
 
-/* Goes through the marks of the threads of which mine[] says so (NULL: of all), and of no known one, in order of time. */
-struct mark_walk;
-struct mark_walk *mark_walk_open(const struct mark_log *l, const bool *mine);
-int mark_walk_next(struct mark_walk *w, struct sync_mark *m, struct error *err);  /* 1, 0 = end, -1 */
-void mark_walk_close(struct mark_walk *w);
+/* Reads, in order of time, the events of the threads i with selected[i] (NULL: all threads) and of no known thread. */
+struct event_reader;
+struct event_reader *event_reader_open(const struct sync_event_file *l, const bool *selected);
+/* Gets the next event. Returns 1, 0 at the end, or -1 with *err set. */
+int event_reader_next(struct event_reader *w, struct sync_event *m, struct error *err);
+void event_reader_close(struct event_reader *w);
 
 #endif

@@ -6,47 +6,47 @@
 #include "base/hash.h"
 #include "base/mem.h"
 
-#ifndef MARKS_MAX
-#define MARKS_MAX (1u << 18)
+#ifndef SYNC_EVENTS_MAX
+#define SYNC_EVENTS_MAX (1u << 18)
 #endif
-#define MARKS_ENOUGH (1u << 12)
+#define SYNC_EVENTS_MIN (1u << 12)
 
-bool mark_list_kept(const struct mark_list *l, uint64_t key)
+bool sync_event_set_keeps(const struct sync_event_set *l, uint64_t key)
 {
-	return (hash_end(hash_number(0, key)) & ((1u << l->sparse) - 1)) == 0;
+	return (hash_end(hash_number(0, key)) & ((1u << l->key_bits) - 1)) == 0;
 }
 
-void mark_list_share(struct mark_list *l, size_t lists)
+void sync_event_set_divide_limit(struct sync_event_set *l, size_t lists)
 {
-	l->most = MARKS_MAX / (lists ? lists : 1);
-	l->most = l->most < MARKS_ENOUGH ? MARKS_ENOUGH : l->most;
+	l->limit = SYNC_EVENTS_MAX / (lists ? lists : 1);
+	l->limit = l->limit < SYNC_EVENTS_MIN ? SYNC_EVENTS_MIN : l->limit;
 }
 
-void mark_list_thin(struct mark_list *l, unsigned sparse)
+void sync_event_set_thin(struct sync_event_set *l, unsigned key_bits)
 {
 	size_t n = 0;
-	if (sparse <= l->sparse)
+	if (key_bits <= l->key_bits)
 		return;
-	l->sparse = sparse;
+	l->key_bits = key_bits;
 	for (size_t i = 0; i < l->len; i++)
-		if (mark_list_kept(l, l->mark[i].key))
-			l->mark[n++] = l->mark[i];
+		if (sync_event_set_keeps(l, l->event[i].key))
+			l->event[n++] = l->event[i];
 	l->len = n;
 }
 
-void mark_list_add(struct mark_list *l, const struct sync_mark *m)
+void sync_event_set_add(struct sync_event_set *l, const struct sync_event *m)
 {
-	const size_t most = l->most && l->most < MARKS_MAX ? l->most : MARKS_MAX;
-	if (!mark_list_kept(l, m->key) || l->len >= most)
+	const size_t limit = l->limit && l->limit < SYNC_EVENTS_MAX ? l->limit : SYNC_EVENTS_MAX;
+	if (!sync_event_set_keeps(l, m->key) || l->len >= limit)
 		return;
-	*ARRAY_PUSH(l->mark, l->len, l->cap) = *m;
-	while (l->len >= most && l->sparse < 24)
-		mark_list_thin(l, l->sparse + 1);
+	*ARRAY_PUSH(l->event, l->len, l->cap) = *m;
+	while (l->len >= limit && l->key_bits < 24)
+		sync_event_set_thin(l, l->key_bits + 1);
 }
 
-static int by_kind(const void *pa, const void *pb)
+static int compare_events(const void *pa, const void *pb)
 {
-	const struct sync_mark *a = pa, *b = pb;
+	const struct sync_event *a = pa, *b = pb;
 	if (a->end != b->end)
 		return a->end < b->end ? -1 : 1;
 	if (a->owner != b->owner)
@@ -56,36 +56,39 @@ static int by_kind(const void *pa, const void *pb)
 	return a->ts < b->ts ? -1 : a->ts > b->ts;
 }
 
-void mark_list_sort(struct mark_list *l)
+void sync_event_set_sort(struct sync_event_set *l)
 {
 	if (l->len > 0)
-		qsort(l->mark, l->len, sizeof *l->mark, by_kind);
+		qsort(l->event, l->len, sizeof *l->event, compare_events);
 }
 
-/* Damaged traces have times of all sizes: what lies between two of them need not be an int64_t. */
-static bool is_in_stretch(int64_t ts, int64_t begin, uint64_t every, uint64_t length)
+/* Returns true if ts is in a sampled slice: the first `length` ns of every `every` ns. Unsigned, because the difference
+ * of two times of a damaged trace may exceed int64_t. */
+static bool is_in_slice(int64_t ts, int64_t begin, uint64_t every, uint64_t length)
 {
 	return ts >= begin && ((uint64_t)ts - (uint64_t)begin) % every < length;
 }
 
-void mark_list_few(const struct mark_list *l, int64_t begin, int64_t end, size_t marks, struct mark_list *out)
+void sync_event_set_sample(const struct sync_event_set *l, int64_t begin, int64_t end, size_t n_events,
+                           struct sync_event_set *out)
 {
-	*out = (struct mark_list){ .sparse = l->sparse };
-	if (l->len < 2 * marks || begin > end)
+	*out = (struct sync_event_set){ .key_bits = l->key_bits };
+	if (l->len < 2 * n_events || begin > end)
 		return;
-	const uint64_t every = ((uint64_t)end - (uint64_t)begin) / (marks / MARKS_OF_STRETCH) + 1;
-	const uint64_t length = (uint64_t)((double)every * (double)marks / (double)l->len);
+	const uint64_t every = ((uint64_t)end - (uint64_t)begin) / (n_events / EVENTS_PER_SLICE) + 1;
+	const uint64_t length = (uint64_t)((double)every * (double)n_events / (double)l->len);
 	for (size_t i = 0, next; i < l->len; i = next) {
-		bool is_in = false;
-		for (next = i; next < l->len && l->mark[next].end == l->mark[i].end && l->mark[next].key == l->mark[i].key; next++)
-			is_in |= is_in_stretch(l->mark[next].ts, begin, every, length);
-		for (; is_in && i < next; i++)
-			*ARRAY_PUSH(out->mark, out->len, out->cap) = l->mark[i];
+		bool in_slice = false;
+		for (next = i; next < l->len && l->event[next].end == l->event[i].end && l->event[next].key == l->event[i].key;
+		     next++)
+			in_slice |= is_in_slice(l->event[next].ts, begin, every, length);
+		for (; in_slice && i < next; i++)
+			*ARRAY_PUSH(out->event, out->len, out->cap) = l->event[i];
 	}
 }
 
-void mark_list_release(struct mark_list *l)
+void sync_event_set_release(struct sync_event_set *l)
 {
-	free(l->mark);
+	free(l->event);
 	memset(l, 0, sizeof *l);
 }

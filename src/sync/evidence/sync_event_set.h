@@ -1,7 +1,7 @@
-/* The ends of synchronization pairs that one machine's trace shows (private to sync/).
+/* Sync events of one machine's trace, in bounded memory (private to sync/).
  *
- * They are added in order of time, within a bound on memory: past that, those of some keys alone are kept, the same on all
- * machines.  When there are no more to come they are put in order of kind, owner, key and time. */
+ * Events are added in order of time. When the limit is reached, only events of some keys are kept; these are chosen by a
+ * hash of the key, so they are the same on all machines. sync_event_set_sort() then sorts by kind, owner, key and time. */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_SYNC_EVENT_SET_H
 #define STEALSCOPE_SYNC_EVIDENCE_SYNC_EVENT_SET_H
 
@@ -9,38 +9,39 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One end of a pair. */
-struct sync_mark {
+/* One of the two events of a sync pair. */
+struct sync_event {
 	uint64_t key;
 	int64_t ts;
-	int64_t uid;      /* or EVENT_ABSENT */
-	int32_t where;    /* host: index of the thread instance, -1 = none; guest: CPU */
+	int64_t uid;      /* value of the event's uid field; EVENT_ABSENT: none */
+	int32_t origin;   /* host: index of the vCPU thread; -1: none. guest: CPU */
 	uint16_t end;     /* enum sync_end */
-	uint16_t owner;   /* host: the VM whose it is, counted from 1; 0 = it may be anybody's, as any of the network is */
+	uint16_t owner;   /* host: 1 + index of the VM; 0: may belong to any VM, for example a network event */
 };
 
-/* Who owns the ends of a VM: itself, or the two that it was, one after the other; 0 = no more. */
-struct mark_owners { uint16_t of[2]; };
+/* Owners of a VM's sync events: the VM itself, or the two VMs of a live migration in order of time; 0: unused. */
+struct sync_event_owners { uint16_t owner[2]; };
 
-struct mark_list {
-	struct sync_mark *mark;
+struct sync_event_set {
+	struct sync_event *event;
 	size_t len, cap;
-	size_t most;      /* marks; at most; 0: as many as one list may that is alone */
-	unsigned sparse;  /* only keys whose hash has this many low zero bits are kept */
+	size_t limit;       /* maximum number of events; 0: SYNC_EVENTS_MAX */
+	unsigned key_bits;  /* only keys with a hash that has this many low zero bits are kept */
 };
 
-/* All such lists together hold about as many marks as one may that is alone. */
-void mark_list_share(struct mark_list *l, size_t lists);
-void mark_list_add(struct mark_list *l, const struct sync_mark *m);
-bool mark_list_kept(const struct mark_list *l, uint64_t key);
-void mark_list_sort(struct mark_list *l);
-/* Leaves those of the keys that a list so sparse keeps: what is only held against such lists need not have more. */
-void mark_list_thin(struct mark_list *l, unsigned sparse);
-/* Of a sorted list all those with keys that occur in some stretches of time: about so many marks, a multiple of those of a
- * stretch, where they come evenly; none where the list is hardly longer.  With these keys they make the very pairs that the
- * whole list makes. */
-void mark_list_few(const struct mark_list *l, int64_t begin, int64_t end, size_t marks, struct mark_list *out);
-#define MARKS_OF_STRETCH 16
-void mark_list_release(struct mark_list *l);
+/* Divides the memory limit of one set by the number of sets. */
+void sync_event_set_divide_limit(struct sync_event_set *l, size_t lists);
+void sync_event_set_add(struct sync_event_set *l, const struct sync_event *m);
+bool sync_event_set_keeps(const struct sync_event_set *l, uint64_t key);
+void sync_event_set_sort(struct sync_event_set *l);
+/* Drops keys that a set with key_bits key bits does not keep: they have no partner there. */
+void sync_event_set_thin(struct sync_event_set *l, unsigned key_bits);
+/* Copies a sample of a sorted set: all events with keys that occur in evenly spaced slices of time. Their number is
+ * about n_events (a multiple of EVENTS_PER_SLICE) if the events are evenly distributed. *out is empty if the set is
+ * hardly larger than the sample. For these keys the sample yields the same pairs as the whole set. */
+void sync_event_set_sample(const struct sync_event_set *l, int64_t begin, int64_t end, size_t n_events,
+                           struct sync_event_set *out);
+#define EVENTS_PER_SLICE 16
+void sync_event_set_release(struct sync_event_set *l);
 
 #endif

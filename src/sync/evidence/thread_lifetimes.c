@@ -1,152 +1,145 @@
 #include "sync/evidence/thread_lifetimes.h"
 
-#include <stdio.h>
-
 #include "base/mem.h"
+#include "base/vcpu_name.h"
 
-#define THREADS_MAX 16384  /* vCPUs ever seen on a host; more are not believed */
+#define THREADS_MAX 16384  /* maximum number of vCPU threads of a host; further ones are ignored */
 
-int vcpu_number_in_name(const char *comm)
+/* Sets the start of a lifetime. After a loss of events the thread may have started during the loss or before. */
+static void set_start(const struct host_timeline *v, struct vthread *th)
 {
-	unsigned n;
-	int used = 0;
-	if (sscanf(comm, "CPU %4u/KVM%n", &n, &used) == 1 && used > 0 && comm[used] == '\0')
-		return (int)n;
-	return -1;
+	const uint64_t tid = (uint64_t)(uint32_t)th->tid;
+	const uint64_t *born = map_find(&v->fork_times, tid), *other = map_find(&v->last_other, tid);
+	bool another = born && other && *other >= *born;  /* the TID belonged to another thread after the recorded fork */
+	bool start_lost = v->has_loss && (!born || another);
+	th->from = start_lost ? th->last_seen : born ? (int64_t)*born : v->begin;
+	th->earliest_start = !start_lost ? th->from : other ? (int64_t)*other + 1 : v->begin;
+	if (start_lost)
+		vthread_add_unknown(th, v->begin, th->from - 1);
+	if (v->has_loss && th->from <= v->lost_until)
+		th->mode_unknown_since = th->from;
 }
 
-/* When its life begins.  Where events were lost, it may have begun among them, or gone on among them since. */
-static void find_birth(const struct host_view *v, struct vthread *th)
-{
-	uint64_t tid = (uint64_t)(uint32_t)th->tid, *born = map_find(&v->born, tid), *other = map_find(&v->other, tid);
-	bool another = born && other && *other >= *born;  /* what was born there has been seen to be somebody else */
-	bool missed = v->lossy && (!born || another);
-	th->from = missed ? th->last : born ? (int64_t)*born : v->begin;
-	th->earliest = !missed ? th->from : other ? (int64_t)*other + 1 : v->begin;
-	if (missed)
-		vthread_hide(th, v->begin, th->from - 1);
-	if (v->lossy && th->from <= v->lost_until)
-		th->unsure = th->from;
-}
-
-struct vthread *life_of(struct host_view *v, int32_t tid, int64_t ts)
+struct vthread *lifetime_get(struct host_timeline *v, int32_t tid, int64_t ts)
 {
 	bool is_new;
-	if (v->threads >= THREADS_MAX && !map_find(&v->live, (uint64_t)(uint32_t)tid))
+	if (v->threads >= THREADS_MAX && !map_find(&v->live_threads, (uint64_t)(uint32_t)tid))
 		return NULL;
-	uint64_t *at = map_put(&v->live, (uint64_t)(uint32_t)tid, &is_new);
+	uint64_t *at = map_put(&v->live_threads, (uint64_t)(uint32_t)tid, &is_new);
 	if (is_new) {
 		*at = v->threads;
 		struct vthread *th = ARRAY_PUSH(v->thread, v->threads, v->thread_cap);
 		*th = (struct vthread){
-			.tid = tid, .pid = -1, .last = ts, .to = INT64_MAX, .hint = EVENT_ABSENT, .unsure = INT64_MIN };
+			.tid = tid, .pid = -1, .last_seen = ts, .to = INT64_MAX, .kvm_vcpu_id = EVENT_ABSENT,
+			.mode_unknown_since = INT64_MIN };
 		uint64_t *pid = map_find(&v->pid, (uint64_t)(uint32_t)tid), *comm = map_find(&v->comm, (uint64_t)(uint32_t)tid);
 		if (pid)
 			th->pid = (int32_t)*pid;
 		if (comm)
 			th->comm = (int64_t)*comm;
-		find_birth(v, th);
+		set_start(v, th);
 	}
 	return &v->thread[*at];
 }
 
-void life_sight(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
+void lifetime_record_sighting(struct host_timeline *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
 {
-	const uint64_t is[] = { comm > 0 ? (uint64_t)comm : 0, pid > 0 ? (uint64_t)pid : 0 };
-	struct map *was[] = { &v->comm, &v->pid };
+	const uint64_t new_value[] = { comm > 0 ? (uint64_t)comm : 0, pid > 0 ? (uint64_t)pid : 0 };
+	struct map *map[] = { &v->comm, &v->pid };
 	bool is_other = false, is_new = true;
 	for (int i = 0; i < 2; i++)
-		if (is[i] > 0) {
-			uint64_t *old = map_put(was[i], (uint64_t)tid, &is_new);
-			is_other = is_other || (!is_new && *old != is[i]);
-			*old = is[i];
+		if (new_value[i] > 0) {
+			uint64_t *old = map_put(map[i], (uint64_t)tid, &is_new);
+			is_other = is_other || (!is_new && *old != new_value[i]);
+			*old = new_value[i];
 		}
-	if (!v->lossy)
+	if (!v->has_loss)
 		return;
-	uint64_t *last = map_put(&v->sight, (uint64_t)tid, &is_new);
+	uint64_t *last = map_put(&v->last_sighting, (uint64_t)tid, &is_new);
 	if (is_other && !is_new)
-		*map_put(&v->other, (uint64_t)tid, NULL) = *last;
+		*map_put(&v->last_other, (uint64_t)tid, NULL) = *last;
 	*last = (uint64_t)ts;
 }
 
-void life_end(struct host_view *v, int64_t tid, int64_t ts, bool seen)
+void lifetime_end(struct host_timeline *v, int64_t tid, int64_t ts, bool exit_seen)
 {
-	uint64_t *at = map_find(&v->live, (uint64_t)(uint32_t)tid);
+	uint64_t *at = map_find(&v->live_threads, (uint64_t)(uint32_t)tid);
 	if (at) {
-		v->thread[*at].to = seen || !v->lossy ? ts : v->thread[*at].last;
-		map_remove(&v->live, (uint64_t)(uint32_t)tid);
+		v->thread[*at].to = exit_seen || !v->has_loss ? ts : v->thread[*at].last_seen;
+		map_remove(&v->live_threads, (uint64_t)(uint32_t)tid);
 	}
 	map_remove(&v->pid, (uint64_t)(uint32_t)tid);
-	map_remove(&v->born, (uint64_t)(uint32_t)tid);
-	const uint64_t *last = map_find(&v->sight, (uint64_t)(uint32_t)tid);
-	if (seen)
-		map_put(&v->ended, (uint64_t)(uint32_t)tid, NULL);
-	if (seen || (v->lossy && last))
-		*map_put(&v->other, (uint64_t)(uint32_t)tid, NULL) = seen ? (uint64_t)ts : *last;
+	map_remove(&v->fork_times, (uint64_t)(uint32_t)tid);
+	const uint64_t *last = map_find(&v->last_sighting, (uint64_t)(uint32_t)tid);
+	if (exit_seen)
+		map_put(&v->exited_tids, (uint64_t)(uint32_t)tid, NULL);
+	if (exit_seen || (v->has_loss && last))
+		*map_put(&v->last_other, (uint64_t)(uint32_t)tid, NULL) = exit_seen ? (uint64_t)ts : *last;
 }
 
-/* The number in a vCPU thread's name, plus one; 0 = it is no such name. */
-static uint64_t named_vcpu(struct host_view *v, int64_t comm)
+/* Returns 1 + the number in the name of a vCPU thread; 0: not such a name. */
+static uint64_t vcpu_number_of_name(struct host_timeline *v, int64_t comm)
 {
 	bool is_new;
 	uint64_t *number = map_put(&v->vcpu_name, (uint64_t)comm, &is_new);
 	if (is_new)
-		*number = (uint64_t)(vcpu_number_in_name(trace_string(v->trace, comm)) + 1);
+		*number = (uint64_t)(vcpu_name_number(trace_string(v->trace, comm)) + 1);
 	return *number;
 }
 
-void lives_tell_apart(struct host_view *v, int64_t tid, int64_t ts, int64_t comm, int64_t pid)
+void lifetime_end_if_other_thread(struct host_timeline *v, int64_t tid, int64_t ts, int64_t comm, int64_t pid)
 {
-	const uint64_t *at = v->lossy ? map_find(&v->live, (uint64_t)(uint32_t)tid) : NULL;
+	const uint64_t *at = v->has_loss ? map_find(&v->live_threads, (uint64_t)(uint32_t)tid) : NULL;
 	if (!at)
 		return;
 	const struct vthread *th = &v->thread[*at];
 	bool moved = pid > 0 && th->pid > 0 && th->pid != pid;
-	uint64_t vcpu = comm > 0 && th->comm > 0 && comm != th->comm ? named_vcpu(v, th->comm) : 0;
-	if (moved || (vcpu > 0 && named_vcpu(v, comm) != vcpu))
-		life_end(v, tid, ts, false);
+	uint64_t vcpu = comm > 0 && th->comm > 0 && comm != th->comm ? vcpu_number_of_name(v, th->comm) : 0;
+	if (moved || (vcpu > 0 && vcpu_number_of_name(v, comm) != vcpu))
+		lifetime_end(v, tid, ts, false);
 }
 
-/* A thread that is called like a vCPU has a process of another TID than its own: where that is what is known, it is left
- * of one whose end was lost. */
-static void forget_leader(struct host_view *v, int64_t tid)
+/* Drops the recorded PID if it equals the TID: a vCPU thread is never the leader of its process, so this PID belongs to
+ * an earlier thread with a lost exit. */
+static void forget_stale_pid(struct host_timeline *v, int64_t tid)
 {
-	const uint64_t *pid = v->lossy ? map_find(&v->pid, (uint64_t)tid) : NULL;
+	const uint64_t *pid = v->has_loss ? map_find(&v->pid, (uint64_t)tid) : NULL;
 	if (pid && *pid == (uint64_t)tid)
 		map_remove(&v->pid, (uint64_t)tid);
 }
 
-struct vthread *life_known_so(const struct host_view *v, int64_t tid, int64_t comm, int64_t pid)
+struct vthread *lifetime_find_unchanged(const struct host_timeline *v, int64_t tid, int64_t comm, int64_t pid)
 {
-	const uint64_t *at = v->lossy ? NULL : map_find(&v->live, (uint64_t)tid);
+	const uint64_t *at = v->has_loss ? NULL : map_find(&v->live_threads, (uint64_t)tid);
 	struct vthread *th = at ? &v->thread[*at] : NULL;
 	return th && (comm <= 0 || comm == th->comm) && (pid <= 0 || pid == th->pid) ? th : NULL;
 }
 
-void life_name(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
+void lifetime_observe(struct host_timeline *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid)
 {
 	if (tid < 0 || tid > INT32_MAX)
 		return;
-	struct vthread *usual = life_known_so(v, tid, comm, pid);
-	if (usual) {
-		usual->last = ts;
+	struct vthread *unchanged = lifetime_find_unchanged(v, tid, comm, pid);
+	if (unchanged) {
+		unchanged->last_seen = ts;
 		return;
 	}
-	lives_tell_apart(v, tid, ts, comm, pid);
-	life_sight(v, ts, tid, comm, pid);
-	uint64_t *at = map_find(&v->live, (uint64_t)tid);
+	lifetime_end_if_other_thread(v, tid, ts, comm, pid);
+	lifetime_record_sighting(v, ts, tid, comm, pid);
+	uint64_t *at = map_find(&v->live_threads, (uint64_t)tid);
 	if (at)
-		v->thread[*at].last = ts;
+		v->thread[*at].last_seen = ts;
 	if (at && comm != EVENT_ABSENT && comm > 0)
 		v->thread[*at].comm = comm;
 	if (at && v->thread[*at].pid < 0 && pid != EVENT_ABSENT && pid > 0)
 		v->thread[*at].pid = (int32_t)pid;
-	/* A vCPU that never runs has no vm entry; its name shows it, or the user says so. */
-	bool known = v->known && map_find(v->known, (uint64_t)tid);
-	bool named = comm != EVENT_ABSENT && comm > 0 && named_vcpu(v, comm) > 0;
+	/* A vCPU that never runs has no VM entry: only its name or the user identifies it. */
+	bool known = v->vcpu_tids && map_find(v->vcpu_tids, (uint64_t)tid);
+	bool named = comm != EVENT_ABSENT && comm > 0 && vcpu_number_of_name(v, comm) > 0;
 	if (!at && named)
-		forget_leader(v, tid);
-	bool dying = !v->lossy && map_find(&v->ended, (uint64_t)tid);  /* behind its exit, before its last switch */
+		forget_stale_pid(v, tid);
+	/* between the thread's exit and its last switch */
+	bool dying = !v->has_loss && map_find(&v->exited_tids, (uint64_t)tid);
 	if (!at && (known || named) && !dying)
-		(void)life_of(v, (int32_t)tid, ts);
+		(void)lifetime_get(v, (int32_t)tid, ts);
 }

@@ -1,23 +1,24 @@
-/* Which life of a TID an event is of (private to sync/): TIDs are used again, and where events were lost, a life may end
- * and the next one begin unseen. */
+/* Lifetimes of host threads (private to sync/). TIDs are reused; where events were lost, one lifetime may have ended and
+ * the next one started unrecorded.
+ *
+ * Parameters comm (string id) and pid are fields of an event; <= 0 or EVENT_ABSENT: unknown. */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_THREAD_LIFETIMES_H
 #define STEALSCOPE_SYNC_EVIDENCE_THREAD_LIFETIMES_H
 
 #include "sync/evidence/host_timeline.h"
 
-/* The live instance of a TID, made if need be; NULL when there are too many to be true. */
-struct vthread *life_of(struct host_view *v, int32_t tid, int64_t ts);
-/* The live instance of a TID, if all that an event says of it is known, and nothing was lost: the usual case, in which the
- * following change nothing. */
-struct vthread *life_known_so(const struct host_view *v, int64_t tid, int64_t comm, int64_t pid);
-/* What an event says of a thread.  Where events were lost, the same name and process are the same thread's. */
-void life_sight(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid);
-/* seen: its exit; else its TID is used again. */
-void life_end(struct host_view *v, int64_t tid, int64_t ts, bool seen);
-/* Its end and the next one's beginning were lost: a TID that comes back in another process, or as another vCPU than
- * it was, is another thread's. */
-void lives_tell_apart(struct host_view *v, int64_t tid, int64_t ts, int64_t comm, int64_t pid);
-/* An event names a thread: what is known of it, and an instance of it if that makes it a vCPU's. */
-void life_name(struct host_view *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid);
+/* Returns the live vCPU thread with the TID, created if necessary; NULL: limit THREADS_MAX reached. */
+struct vthread *lifetime_get(struct host_timeline *v, int32_t tid, int64_t ts);
+/* Returns the live vCPU thread with the TID if the event adds no information about it and no events were lost (the
+ * common case); otherwise NULL. */
+struct vthread *lifetime_find_unchanged(const struct host_timeline *v, int64_t tid, int64_t comm, int64_t pid);
+/* Records the name and process of a thread. After a loss, a different name or process indicates another thread. */
+void lifetime_record_sighting(struct host_timeline *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid);
+/* Ends the lifetime of a TID. exit_seen: the thread's exit was recorded; false: the TID was reused. */
+void lifetime_end(struct host_timeline *v, int64_t tid, int64_t ts, bool exit_seen);
+/* Ends the lifetime after a loss if the TID appears in another process or as another vCPU. */
+void lifetime_end_if_other_thread(struct host_timeline *v, int64_t tid, int64_t ts, int64_t comm, int64_t pid);
+/* Records an event that names the thread, and creates a vCPU thread if its name or the user identifies it as one. */
+void lifetime_observe(struct host_timeline *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid);
 
 #endif

@@ -1,5 +1,6 @@
-/* Which times of a long trace are kept when there is too much to keep (private to sync/): both ends, and slices in
- * between at random, so that those of two traces meet somewhere whatever the offset between their clocks. */
+/* Time sampling: selects the times of a long trace that are stored if memory does not suffice (private to sync/). These
+ * are both ends, and pseudo-random slices between them; for any offset between two clocks, the slices of two traces
+ * overlap somewhere. */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_TIME_SAMPLING_H
 #define STEALSCOPE_SYNC_EVIDENCE_TIME_SAMPLING_H
 
@@ -9,15 +10,15 @@
 #include "base/hash.h"
 
 #define SLICE_NS 4000000000LL
-#define SLICE_ENDS_NS 600000000000LL  /* of both ends, halved with every halving of the slices but two */
-#define SLICED_MAX 20
+#define ENDS_NS 600000000000LL  /* length of each stored end; halved whenever slice_bits increases beyond 2 */
+#define SLICE_BITS_MAX 20
 
-/* sliced: one slice in 2^sliced is kept, 0 = all. */
-static inline bool slice_kept(unsigned sliced, int64_t begin, int64_t end, int64_t t)
+/* Returns true if time t is stored. slice_bits: one slice in 2^slice_bits is stored; 0: all. */
+static inline bool is_slice_kept(unsigned slice_bits, int64_t begin, int64_t end, int64_t t)
 {
-	int64_t ends = SLICE_ENDS_NS >> (sliced > 2 ? sliced - 2 : 0);
+	int64_t ends = ENDS_NS >> (slice_bits > 2 ? slice_bits - 2 : 0);
 	uint64_t hash = hash_number(0, (uint64_t)(t / SLICE_NS));
-	return sliced == 0 || t < begin + ends || t > end - ends || ((hash >> 40) & ((1u << sliced) - 1)) == 0;
+	return slice_bits == 0 || t < begin + ends || t > end - ends || ((hash >> 40) & ((1u << slice_bits) - 1)) == 0;
 }
 
 #endif

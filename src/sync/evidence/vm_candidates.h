@@ -1,56 +1,58 @@
-/* VMs as the host shows them, and their vCPUs' numbers (private to sync/). */
+/* VMs of a machine, grouped from its vCPU threads, and the numbers of their vCPUs (private to sync/). */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_VM_CANDIDATES_H
 #define STEALSCOPE_SYNC_EVIDENCE_VM_CANDIDATES_H
 
 #include "sync/evidence/host_timeline.h"
 
-struct view_vcpu {
-	size_t thread;           /* index of the instance in the host's view */
+struct candidate_vcpu {
+	size_t thread;           /* index in host_timeline.thread[] */
 	unsigned number;
 	enum vcpu_evidence evidence;
 };
 
-/* A VM that two others may make, one after the other: their indices in the list; ns of the last exit from the first, and
- * of the first entry into the second. */
-struct vm_move {
-	size_t of[2];
-	int64_t at[2];  /* both 0: it is no such VM */
+/* Possible live migration: indices of the two VMs in the list, and the time of the last VM exit of the first VM and the
+ * first VM entry of the second VM, host ns. */
+struct vm_migration {
+	size_t part[2];
+	int64_t ns[2];  /* both 0: the VM is not the result of a migration */
 };
 
-struct vm_view {
-	int32_t pid;             /* of the process, -1 = not known */
-	const char *comm;        /* its main thread's name, "" = not known; borrowed from the trace */
-	struct view_vcpu *vcpu;    /* by number, then by time */
+struct vm_candidate {
+	int32_t pid;                  /* process id; -1: unknown */
+	const char *comm;             /* name of its main thread; "": unknown; borrowed from the trace */
+	struct candidate_vcpu *vcpu;  /* sorted by number, then by time */
 	size_t vcpus;
-	const char *given;       /* the guest's name, when the user named its threads; borrowed, or NULL */
-	struct vm_move moved;
-	struct mark_owners owners;
-	bool guessed;            /* the host's trace has no process ids: grouped by names and TIDs */
+	const char *guest_name;       /* name of the guest if the user or the tracer named its threads, borrowed; NULL:
+	                               * unknown */
+	struct vm_migration migration;
+	struct sync_event_owners owners;
+	bool grouped_by_tid;            /* the host's trace has no process ids, so threads are grouped by name and TID */
 };
 
 struct vm_list {
-	struct vm_view *vm;      /* by pid; then those that others may make */
+	struct vm_candidate *vm;      /* sorted by pid, followed by possible migrations */
 	size_t len, cap;
 };
 
-void vm_list_make(struct host_view *host, struct vm_list *out);
+void vm_list_make(struct host_timeline *host, struct vm_list *out);
 void vm_list_release(struct vm_list *l);
-void vm_sort(struct vm_view *vm);  /* its vCPUs, after numbers have changed */
+void vm_sort(struct vm_candidate *vm);  /* Sorts the vCPUs after their numbers changed. */
 
-/* Numbers and names the VMs as the tracer wrote down, then as the user says; of a guest whose vCPUs the user names, what
- * the tracer says does not count. */
-void vm_list_hint(const struct host_view *host, struct vm_list *l, const struct sync_hint *hint, size_t hints);
+/* Applies vCPU numbers and guest names recorded by the tracer, then those specified by the user, which replace the
+ * tracer's. */
+void vm_list_apply_hints(const struct host_timeline *host, struct vm_list *l, const struct sync_hint *hint, size_t hints);
 
-/* Adds what may have moved from one process to another while it ran. */
-void vm_list_moves(struct host_view *host, struct vm_list *l);
-/* Says of every end of a pair whose it is.  No VM is added after that. */
-void vm_list_own(struct host_view *host, struct vm_list *l);
-static inline bool vm_has_moved(const struct vm_view *vm) { return vm->moved.at[1] != 0; }
+/* Adds a VM for each possible live migration between two VMs of the list. */
+void vm_list_add_migrated(struct host_timeline *host, struct vm_list *l);
+/* Sets the owner of each sync event and sorts the events. The list must not change afterwards. */
+void vm_list_assign_sync_events(struct host_timeline *host, struct vm_list *l);
+static inline bool vm_is_migrated(const struct vm_candidate *vm) { return vm->migration.ns[1] != 0; }
 
-/* Which instances belong to the VM: malloc'ed, one bool per instance. */
-bool *vm_threads(const struct host_view *host, const struct vm_view *vm);
+/* Returns an array with one bool per thread of the host; true: a vCPU of the VM. The caller frees it. */
+bool *vm_threads(const struct host_timeline *host, const struct vm_candidate *vm);
 
-/* The instance that was this guest CPU at host time t, or NULL. */
-const struct vthread *vm_thread_at(const struct host_view *host, const struct vm_view *vm, unsigned cpu, int64_t t);
+/* Returns the thread that ran this guest CPU at host time t; NULL: none. */
+const struct vthread *vm_thread_at(const struct host_timeline *host, const struct vm_candidate *vm, unsigned cpu,
+                                   int64_t t);
 
 #endif

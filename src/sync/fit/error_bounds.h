@@ -1,40 +1,43 @@
-/* A corridor that holds the clock, which is not quite a line (private to sync/).
+/* Error bounds of a clock that is not exactly a line (private to sync/).
  *
- * The more pairs a line bears, the narrower its corridor; but clocks wander, and then so narrow a corridor is no virtue.
- * What the pairs of a short time leave to the clock does not depend on how evenly it runs at other times. */
+ * The more pairs a line satisfies, the narrower its bounds; for a clock that wanders they become too narrow. Bounds
+ * computed from the pairs of a short time do not depend on how evenly the clock runs at other times. */
 #ifndef STEALSCOPE_SYNC_FIT_ERROR_BOUNDS_H
 #define STEALSCOPE_SYNC_FIT_ERROR_BOUNDS_H
 
 #include "sync/fit/pairs.h"
 #include "sync/evidence/activity.h"
 
-/* How a clock bends, as far as its pieces tell. */
-struct corridor_bend {
-	bool bends;              /* it is more than one piece */
-	int64_t turn;            /* by how much its rate may differ from the line's, as it turns into that of the pieces
-	                            beside, 2^-60; 0: it does not */
-	const struct pair *pair; /* of the piece and of those beside that it does not jump to, in order of x */
+/* Change of a clock's rate at the ends of a segment, for error_bounds_widen(). */
+struct error_bounds_drift {
+	bool multi_segment;              /* the clock has several segments */
+	int64_t drift_change;            /* greatest deviation from the line's rate while it changes to the rate of an
+	                                  * adjacent segment, units of 2^-60; 0: none */
+	const struct pair *pair;         /* pairs of the segment and of adjacent segments that are not separated by a step,
+	                                  * sorted by x */
 	size_t n;
 };
 
-/* Opens the corridor of *piece to where its pairs [0, n), in order of x, leave the clock for a short time each: by as
- * much as the pairs of a good time leave, and by more where some contradict the line, or when the clock is known to bend
- * elsewhere.  Between two lines that are not the same a clock may turn slowly, and then it is neither: what a pair says of
- * it then holds for the times beside, give or take `turn`.  last: guest ns up to which the piece holds, if that is after
- * its pairs.  Linear, but that some thousand pairs are asked about each point of a clock that bends; memory: the
- * corridor's outline, of at most some thousand points. */
-void corridor_open(const struct pair *pair, size_t n, const struct corridor_bend *bend, int64_t last,
-                   struct clock_piece *piece);
+/* Widens the error bounds of *piece to the bounds that its pairs [0, n), sorted by x, yield within a short time.
+ *
+ * The width is that of a time with good pairs. It is greater where pairs contradict the line, or if the clock has
+ * several segments. While the rate changes slowly from one line to the next, a pair bounds the clock at a nearby time
+ * only up to drift_change times the distance.
+ *
+ * last: end of the segment, guest ns, if that is after its pairs. Cost: linear, plus up to DRIFT_PAIRS pairs for each
+ * point of the bounds while the rate changes. Memory: some thousand points. */
+void error_bounds_widen(const struct pair *pair, size_t n, const struct error_bounds_drift *drift, int64_t last,
+                        struct clock_segment *piece);
 
-/* The width that these pairs leave to the piece's clock for a short time each, in the median, ns; rejected ones do not
- * count.  -1: they do not tell. */
-int64_t corridor_width(const struct pair *pair, size_t n, const struct clock_piece *piece);
+/* Returns the median width of the bounds that pairs of a short time yield around the line, ns, without rejected pairs;
+ * -1: too few pairs. */
+int64_t error_bounds_width(const struct pair *pair, size_t n, const struct clock_segment *piece);
 
-/* In that stretch the corridor becomes as wide as to hold that of another clock, too, as far as it is within `most` ns of
- * the piece's line; false: there is none. */
-bool corridor_join(struct clock_piece *p, const struct clock_map *other, struct segment at, int64_t most);
+/* Widens the error bounds within the interval to include the bounds of another clock, but at most to `most` ns from the
+ * line. Returns false if the other clock has no bounds there. */
+bool error_bounds_join(struct clock_segment *p, const struct clock_map *other, struct ns_interval at, int64_t most);
 
-/* Puts k points, in order of time, in the place of those between the first and the last of them. */
-void corridor_splice(struct clock_edge *e, const struct clock_point *with, size_t k);
+/* Replaces the points between the times of with[0] and with[k - 1] by these k points, which are sorted by time. */
+void error_bounds_splice(struct clock_bound *e, const struct clock_point *with, size_t k);
 
 #endif

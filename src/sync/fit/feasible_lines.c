@@ -1,4 +1,4 @@
-/* What a hull says about the line: its bounds at one x, and the corridor as a piece of a clock. */
+/* Feasible lines of a hull: bounds of y at one x, and the error bounds as a clock segment. */
 #include "sync/fit/hull.h"
 
 #include <stdlib.h>
@@ -6,11 +6,12 @@
 #include "base/bisect.h"
 #include "base/int128.h"
 #include "base/mem.h"
+#include "base/number.h"
 
 #define PPM 1000000
 #define DRIFT_ONE ((int128)1 << 60)
 
-/* a / b rounded down, b > 0; *rest in [0, b). */
+/* Returns a / b rounded down, b > 0; *rest: remainder in [0, b). */
 static int128 floor_div(int128 a, int128 b, int128 *rest)
 {
 	int128 q = a / b, r = a % b;
@@ -22,18 +23,18 @@ static int128 floor_div(int128 a, int128 b, int128 *rest)
 	return q;
 }
 
-/* y of the ray at x, rounded down, and the rest of it in 1 / 65536. */
+/* Returns y of the ray at x, rounded down; *fraction: the remainder in units of 1 / 65536. */
 static int128 ray_at(const struct hull_ray *r, int64_t x, unsigned *fraction)
 {
 	int128 rest, q = floor_div(((int128)x - r->at.x) * r->dy, r->dx, &rest);
 	*fraction = (unsigned)(rest * 65536 / r->dx);
 	if (*fraction == 0 && rest != 0)
-		*fraction = 1;  /* so that rounding up still sees it */
+		*fraction = 1;  /* never 0 for a nonzero remainder, so that rounding up works */
 	return q + r->at.y;
 }
 
-/* The vertex of a chain that a line of this slope touches first when it comes from outside. */
-static struct hull_ray touching(const struct hull_chain *c, enum hull_side side, int64_t dx, int64_t dy)
+/* Returns the ray with this slope that touches the chain from outside. */
+static struct hull_ray tangent_ray(const struct hull_chain *c, enum hull_side side, int64_t dx, int64_t dy)
 {
 	struct hull_ray r = { c->len > 0, { 0, 0 }, dx, dy };
 	for (size_t i = 0; i < c->len; i++) {
@@ -45,13 +46,13 @@ static struct hull_ray touching(const struct hull_chain *c, enum hull_side side,
 	return r;
 }
 
-static struct hull_ray along(const struct hull_line *line, struct hull_point at)
+static struct hull_ray ray_along(const struct hull_line *line, struct hull_point at)
 {
 	return (struct hull_ray){ line->known, at, line->b.x - line->a.x, line->b.y - line->a.y };
 }
 
-/* Sign of (slope of the line - (1 + ppm / 1e6)). */
-static int against_ppm(const struct hull_line *line, int64_t ppm)
+/* Returns the sign of (slope of the line - (1 + ppm / 1e6)). */
+static int compare_slope_ppm(const struct hull_line *line, int64_t ppm)
 {
 	int128 d = (int128)(line->b.y - line->a.y) * PPM - (int128)(line->b.x - line->a.x) * (PPM + ppm);
 	return d > 0 ? 1 : d < 0 ? -1 : 0;
@@ -64,21 +65,22 @@ static void find_rays(struct hull *h, unsigned limit_ppm)
 	int64_t limit = limit_ppm;
 	const struct hull_chain *up = &h->side[HULL_UPPER], *low = &h->side[HULL_LOWER];
 	struct hull_rays *r = &h->rays;
-	/* Slopes that no line within the limit has: the points rule, not the limit. */
-	if ((h->least.known && against_ppm(&h->least, limit) > 0) || (h->most.known && against_ppm(&h->most, -limit) < 0))
+	/* If no line within the limit satisfies the points, the points take precedence. */
+	if ((h->min_slope.known && compare_slope_ppm(&h->min_slope, limit) > 0) ||
+	    (h->max_slope.known && compare_slope_ppm(&h->max_slope, -limit) < 0))
 		limit = 0;
-	const bool cut_most = limit > 0 && (!h->most.known || against_ppm(&h->most, limit) > 0);
-	const bool cut_least = limit > 0 && (!h->least.known || against_ppm(&h->least, -limit) < 0);
-	r->low_left = cut_most ? touching(low, HULL_LOWER, PPM, PPM + limit) : along(&h->most, h->most.a);
-	r->high_right = cut_most ? touching(up, HULL_UPPER, PPM, PPM + limit) : along(&h->most, h->most.b);
-	r->high_left = cut_least ? touching(up, HULL_UPPER, PPM, PPM - limit) : along(&h->least, h->least.a);
-	r->low_right = cut_least ? touching(low, HULL_LOWER, PPM, PPM - limit) : along(&h->least, h->least.b);
+	const bool cut_most = limit > 0 && (!h->max_slope.known || compare_slope_ppm(&h->max_slope, limit) > 0);
+	const bool cut_least = limit > 0 && (!h->min_slope.known || compare_slope_ppm(&h->min_slope, -limit) < 0);
+	r->low_left = cut_most ? tangent_ray(low, HULL_LOWER, PPM, PPM + limit) : ray_along(&h->max_slope, h->max_slope.a);
+	r->high_right = cut_most ? tangent_ray(up, HULL_UPPER, PPM, PPM + limit) : ray_along(&h->max_slope, h->max_slope.b);
+	r->high_left = cut_least ? tangent_ray(up, HULL_UPPER, PPM, PPM - limit) : ray_along(&h->min_slope, h->min_slope.a);
+	r->low_right = cut_least ? tangent_ray(low, HULL_LOWER, PPM, PPM - limit) : ray_along(&h->min_slope, h->min_slope.b);
 	r->cut = cut_most || cut_least;
 	h->rays_known = true;
 	h->rays_limit = limit_ppm;
 }
 
-/* y of one edge of the corridor at x, rounded down, and its fraction; false where it has none. */
+/* Gets y of one bound at x, rounded down, and its fraction. Returns false if no bound exists there. */
 static bool edge_at(const struct hull_chain *c, const struct hull_ray *left, const struct hull_ray *right, int64_t x,
                     int128 *y, unsigned *fraction)
 {
@@ -100,11 +102,6 @@ static bool edge_at(const struct hull_chain *c, const struct hull_ray *left, con
 	return true;
 }
 
-static int64_t clamp64(int128 v)
-{
-	return v > INT64_MAX ? INT64_MAX : v < INT64_MIN ? INT64_MIN : (int64_t)v;
-}
-
 bool hull_bounds(struct hull *h, int64_t x, unsigned limit_ppm, int64_t *low, int64_t *high)
 {
 	int64_t at;
@@ -117,14 +114,14 @@ bool hull_bounds(struct hull *h, int64_t x, unsigned limit_ppm, int64_t *low, in
 	find_rays(h, limit_ppm);
 	bool has_low = edge_at(&h->side[HULL_LOWER], &h->rays.low_left, &h->rays.low_right, at, &y, &fraction);
 	if (has_low)
-		*low = clamp64(y + h->origin.y);
+		*low = saturate64(y + h->origin.y);
 	bool has_high = edge_at(&h->side[HULL_UPPER], &h->rays.high_left, &h->rays.high_right, at, &y, &fraction);
 	if (has_high)
-		*high = clamp64(y + h->origin.y + (fraction > 0));
+		*high = saturate64(y + h->origin.y + (fraction > 0));
 	return has_low && has_high;
 }
 
-/* Slope - 1 in units of 2^-60, to the nearest. */
+/* Returns slope - 1 in units of 2^-60, rounded to the nearest. */
 static int64_t drift_of(const struct hull_ray *r)
 {
 	int128 rest, d = floor_div(((int128)r->dy - r->dx) * DRIFT_ONE, r->dx, &rest);
@@ -137,22 +134,22 @@ static struct clock_line line_of(const struct hull *h, const struct hull_ray *r,
 {
 	unsigned fraction;
 	int128 y = ray_at(r, ref - h->origin.x, &fraction);
-	return (struct clock_line){ ref, clamp64(y + h->origin.y + (fraction >= 32768)), drift_of(r) };
+	return (struct clock_line){ ref, saturate64(y + h->origin.y + (fraction >= 32768)), drift_of(r) };
 }
 
-/* The line in the middle of two others. */
-static struct clock_line middle(const struct hull *h, const struct hull_ray *a, const struct hull_ray *b, int64_t ref)
+/* Returns the line in the middle of two rays. */
+static struct clock_line middle_line(const struct hull *h, const struct hull_ray *a, const struct hull_ray *b, int64_t ref)
 {
 	unsigned fa, fb;
 	int128 ya = ray_at(a, ref - h->origin.x, &fa), yb = ray_at(b, ref - h->origin.x, &fb), rest;
 	int128 y = floor_div((ya + yb) * 65536 + fa + fb + 65536, (int128)2 << 16, &rest);
 	int128 drift = floor_div((int128)drift_of(a) + drift_of(b), 2, &rest);
-	return (struct clock_line){ ref, clamp64(y + h->origin.y), (int64_t)drift };
+	return (struct clock_line){ ref, saturate64(y + h->origin.y), (int64_t)drift };
 }
 
-/* The part of a chain between two rays' ends, in absolute coordinates, and the rays. */
-static void outline(const struct hull *h, enum hull_side side, const struct hull_ray *left,
-                    const struct hull_ray *right, int64_t ref, struct clock_edge *edge)
+/* Copies the part of a chain between the ends of two rays, in absolute coordinates, and the rays. */
+static void copy_outline(const struct hull *h, enum hull_side side, const struct hull_ray *left,
+                         const struct hull_ray *right, int64_t ref, struct clock_bound *edge)
 {
 	const struct hull_chain *c = &h->side[side];
 	edge->left = line_of(h, left, ref);
@@ -166,7 +163,7 @@ static void outline(const struct hull *h, enum hull_side side, const struct hull
 	}
 }
 
-void hull_piece(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_piece *piece)
+void hull_make_segment(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_segment *piece)
 {
 	piece->quality = hull_quality(h);
 	piece->pairs_ab = h->count[HULL_UPPER];
@@ -174,20 +171,20 @@ void hull_piece(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_pi
 	piece->line = (struct clock_line){ ref, ref, 0 };
 	find_rays(h, limit_ppm);
 	struct hull_rays *r = &h->rays;
-	struct hull_ray up = touching(&h->side[HULL_UPPER], HULL_UPPER, 1, 1);
-	struct hull_ray low = touching(&h->side[HULL_LOWER], HULL_LOWER, 1, 1);
+	struct hull_ray up = tangent_ray(&h->side[HULL_UPPER], HULL_UPPER, 1, 1);
+	struct hull_ray low = tangent_ray(&h->side[HULL_LOWER], HULL_LOWER, 1, 1);
 	bool bounded = r->low_left.known && r->low_right.known && r->high_left.known && r->high_right.known;
 	if (bounded && !r->cut) {
-		piece->line = middle(h, &r->low_left, &r->low_right, ref);
+		piece->line = middle_line(h, &r->low_left, &r->low_right, ref);
 	} else if (bounded) {
-		/* Mean slope, and the middle of what fits it. */
+		/* mean slope, and the middle of the two lines with that slope */
 		int64_t dx = INT64_C(1) << 60, dy = dx + drift_of(&r->low_left) / 2 + drift_of(&r->low_right) / 2;
-		up = touching(&h->side[HULL_UPPER], HULL_UPPER, dx, dy);
-		low = touching(&h->side[HULL_LOWER], HULL_LOWER, dx, dy);
-		piece->line = middle(h, &up, &low, ref);
+		up = tangent_ray(&h->side[HULL_UPPER], HULL_UPPER, dx, dy);
+		low = tangent_ray(&h->side[HULL_LOWER], HULL_LOWER, dx, dy);
+		piece->line = middle_line(h, &up, &low, ref);
 	} else if (up.known && low.known) {
-		/* The points rule, and they know but one extreme line. */
-		piece->line = line_of(h, h->least.known ? &r->low_right : &r->low_left, ref);
+		/* the points take precedence, and only one extreme line exists */
+		piece->line = line_of(h, h->min_slope.known ? &r->low_right : &r->low_left, ref);
 	} else if (up.known || low.known) {
 		piece->line = line_of(h, up.known ? &up : &low, ref);
 	}
@@ -196,8 +193,8 @@ void hull_piece(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_pi
 		return;
 	piece->lowest = line_of(h, &r->low_right, ref);
 	piece->highest = line_of(h, &r->low_left, ref);
-	outline(h, HULL_LOWER, &r->low_left, &r->low_right, ref, &piece->low);
-	outline(h, HULL_UPPER, &r->high_left, &r->high_right, ref, &piece->high);
+	copy_outline(h, HULL_LOWER, &r->low_left, &r->low_right, ref, &piece->low);
+	copy_outline(h, HULL_UPPER, &r->high_left, &r->high_right, ref, &piece->high);
 }
 
 void hull_published(const struct hull *h, double *alpha, double *beta)
@@ -205,12 +202,12 @@ void hull_published(const struct hull *h, double *alpha, double *beta)
 	const struct hull_chain *up = &h->side[HULL_UPPER], *low = &h->side[HULL_LOWER];
 	*alpha = 1;
 	*beta = 0;
-	if (h->least.known && h->most.known) {
-		struct hull_ray a = along(&h->least, h->least.a), b = along(&h->most, h->most.a);
+	if (h->min_slope.known && h->max_slope.known) {
+		struct hull_ray a = ray_along(&h->min_slope, h->min_slope.a), b = ray_along(&h->max_slope, h->max_slope.a);
 		double sa = (double)a.dy / (double)a.dx, sb = (double)b.dy / (double)b.dx;
 		*alpha = (sa + sb) / 2;
 		*beta = ((double)a.at.y - sa * (double)a.at.x + (double)b.at.y - sb * (double)b.at.x) / 2;
-	} else if (h->least.known || h->most.known) {
+	} else if (h->min_slope.known || h->max_slope.known) {
 		struct hull_point u = up->point[up->len - 1], l = low->point[low->len - 1];
 		*beta = (double)(u.y - u.x + l.y - l.x) / 2;
 	} else {

@@ -21,36 +21,36 @@ void hull_release(struct hull *h)
 	hull_init(h);
 }
 
-/* Positive when c lies above the line through a and b (a.x < b.x), negative below, 0 on it. */
-static int128 height(struct hull_point a, struct hull_point b, struct hull_point c)
+/* Returns a positive value if c lies above the line through a and b (a.x < b.x), a negative one if below, 0 if on it. */
+static int128 height_above(struct hull_point a, struct hull_point b, struct hull_point c)
 {
 	return (int128)(b.x - a.x) * (c.y - a.y) - (int128)(b.y - a.y) * (c.x - a.x);
 }
 
-/* Compares slopes of two lines: the sign of slope(p) - slope(q). */
+/* Returns the sign of slope(p) - slope(q). */
 static int slope_cmp(const struct hull_line *p, const struct hull_line *q)
 {
 	int128 d = (int128)(p->b.y - p->a.y) * (q->b.x - q->a.x) - (int128)(q->b.y - q->a.y) * (p->b.x - p->a.x);
 	return d > 0 ? 1 : d < 0 ? -1 : 0;
 }
 
-/* +1: a point of this side must be below the chain to matter; -1: above it. */
+/* Returns +1 if only points below the chain of this side change it, -1 if only points above. */
 static int side_sign(enum hull_side side)
 {
 	return side == HULL_UPPER ? 1 : -1;
 }
 
-/* Index of the first vertex with x not less than the given one. */
+/* Returns the index of the first vertex with at least this x; c->len: none. */
 static size_t chain_find(const struct hull_chain *c, int64_t x)
 {
 	size_t at;
 	if (c->len > 0 && c->point[c->len - 1].x < x)
-		return c->len;  /* the usual case: points come in order */
+		return c->len;  /* the common case: points are added in order */
 	BISECT(at, c->len, c->point[at].x < x);
 	return at;
 }
 
-/* Adds a point to its chain; false when the chain already implies it. */
+/* Adds a point to its chain. Returns false if the chain implies the point already. */
 static bool chain_add(struct hull_chain *c, enum hull_side side, struct hull_point p)
 {
 	int sign = side_sign(side);
@@ -58,13 +58,13 @@ static bool chain_add(struct hull_chain *c, enum hull_side side, struct hull_poi
 	bool same = at < c->len && c->point[at].x == p.x;
 	if (same && (p.y - c->point[at].y) * sign >= 0)
 		return false;
-	if (!same && at > 0 && at < c->len && height(c->point[at - 1], c->point[at], p) * sign >= 0)
+	if (!same && at > 0 && at < c->len && height_above(c->point[at - 1], c->point[at], p) * sign >= 0)
 		return false;
-	/* Vertices that p hides: [from, to) goes. */
+	/* vertices [from, to) become redundant */
 	size_t from = at, to = same ? at + 1 : at;
-	while (from >= 2 && height(c->point[from - 2], p, c->point[from - 1]) * sign >= 0)
+	while (from >= 2 && height_above(c->point[from - 2], p, c->point[from - 1]) * sign >= 0)
 		from--;
-	while (to + 1 < c->len && height(p, c->point[to + 1], c->point[to]) * sign >= 0)
+	while (to + 1 < c->len && height_above(p, c->point[to + 1], c->point[to]) * sign >= 0)
 		to++;
 	if (to == from) {
 		(void)ARRAY_PUSH(c->point, c->len, c->cap);
@@ -77,16 +77,16 @@ static bool chain_add(struct hull_chain *c, enum hull_side side, struct hull_poi
 	return true;
 }
 
-/* Tries the lines through p and each vertex of the other side's chain that lies beyond it, and keeps the tightest. */
-static void tighten(struct hull *h, enum hull_side side, struct hull_point p)
+/* Updates the extreme lines: tries the lines through p and each vertex of the other chain, and keeps the tightest. */
+static void tighten_lines(struct hull *h, enum hull_side side, struct hull_point p)
 {
 	const struct hull_chain *other = &h->side[side == HULL_UPPER ? HULL_LOWER : HULL_UPPER];
-	/* An upper point is the right end of `most` and the left end of `least`; a lower point the other way round. */
-	struct hull_line *as_right = side == HULL_UPPER ? &h->most : &h->least;
-	struct hull_line *as_left = side == HULL_UPPER ? &h->least : &h->most;
-	int sign = side_sign(side);  /* as_right: the upper point wants the least slope; the lower one the greatest */
-	bool cuts_right = !as_right->known || height(as_right->a, as_right->b, p) * sign < 0;
-	bool cuts_left = !as_left->known || height(as_left->a, as_left->b, p) * sign < 0;
+	/* An upper point can be the right end of max_slope and the left end of min_slope; a lower point the other way round. */
+	struct hull_line *as_right = side == HULL_UPPER ? &h->max_slope : &h->min_slope;
+	struct hull_line *as_left = side == HULL_UPPER ? &h->min_slope : &h->max_slope;
+	int sign = side_sign(side);  /* as_right: an upper point lowers the slope, a lower point raises it */
+	bool cuts_right = !as_right->known || height_above(as_right->a, as_right->b, p) * sign < 0;
+	bool cuts_left = !as_left->known || height_above(as_left->a, as_left->b, p) * sign < 0;
 	size_t at = chain_find(other, p.x);
 	for (size_t i = 0; cuts_right && i < at; i++) {
 		struct hull_line line = { true, other->point[i], p };
@@ -100,29 +100,30 @@ static void tighten(struct hull *h, enum hull_side side, struct hull_point p)
 	}
 }
 
-/* Sign of (y - bound) where bound is the corridor's edge opposite to `side` at p.x: for an upper point the lower
- * edge.  A point contradicts when it lies beyond it.  1 when there is no bound there. */
-static bool contradicts(const struct hull *h, enum hull_side side, struct hull_point p)
+/* Returns true if p lies beyond the bound of the other side at p.x (for an upper point the lower bound); false also if
+ * there is no bound. */
+static bool point_contradicts(const struct hull *h, enum hull_side side, struct hull_point p)
 {
 	const struct hull_chain *other = &h->side[side == HULL_UPPER ? HULL_LOWER : HULL_UPPER];
 	int sign = side_sign(side);
-	/* Left of its anchor the lower edge runs on `most`, right of its anchor on `least`; the upper edge mirrors. */
-	const struct hull_line *left = side == HULL_UPPER ? &h->most : &h->least;
-	const struct hull_line *right = side == HULL_UPPER ? &h->least : &h->most;
+	/* Left of its anchor the lower bound runs on max_slope, right of its anchor on min_slope; the upper bound is the
+	 * mirror image. */
+	const struct hull_line *left = side == HULL_UPPER ? &h->max_slope : &h->min_slope;
+	const struct hull_line *right = side == HULL_UPPER ? &h->min_slope : &h->max_slope;
 	if (left->known && p.x <= left->a.x)
-		return height(left->a, left->b, p) * sign < 0;
+		return height_above(left->a, left->b, p) * sign < 0;
 	if (right->known && p.x >= right->b.x)
-		return height(right->a, right->b, p) * sign < 0;
+		return height_above(right->a, right->b, p) * sign < 0;
 	size_t at = chain_find(other, p.x);
 	if (at < other->len && other->point[at].x == p.x)
 		return (p.y - other->point[at].y) * sign < 0;
 	if (at == 0 || at == other->len)
 		return false;
-	return height(other->point[at - 1], other->point[at], p) * sign < 0;
+	return height_above(other->point[at - 1], other->point[at], p) * sign < 0;
 }
 
-/* Makes p relative to the origin; false when it is too far away. */
-static bool relative(struct hull *h, int64_t x, int64_t y, struct hull_point *p)
+/* Makes the coordinates of p relative to the origin. Returns false if the point is too far away. */
+static bool make_relative(struct hull *h, int64_t x, int64_t y, struct hull_point *p)
 {
 	if (!h->started) {
 		h->started = true;
@@ -136,48 +137,48 @@ static bool relative(struct hull *h, int64_t x, int64_t y, struct hull_point *p)
 enum hull_effect hull_add(struct hull *h, enum hull_side side, int64_t x, int64_t y)
 {
 	struct hull_point p;
-	if (!relative(h, x, y, &p) || contradicts(h, side, p))
+	if (!make_relative(h, x, y, &p) || point_contradicts(h, side, p))
 		return HULL_CONTRADICTS;
 	h->count[side]++;
 	if (!chain_add(&h->side[side], side, p))
 		return HULL_NOTHING;
 	h->rays_known = false;
-	tighten(h, side, p);
+	tighten_lines(h, side, p);
 	return HULL_TIGHTER;
 }
 
 void hull_force(struct hull *h, enum hull_side side, int64_t x, int64_t y)
 {
 	struct hull_point p;
-	if (h->failed || hull_add(h, side, x, y) != HULL_CONTRADICTS || !relative(h, x, y, &p))
+	if (h->lines_crossed || hull_add(h, side, x, y) != HULL_CONTRADICTS || !make_relative(h, x, y, &p))
 		return;
 	h->contradicted = true;
 	h->rays_known = false;
 	h->count[side]++;
 	chain_add(&h->side[side], side, p);
-	/* Its own end of the line that it cuts moves; the other end stays where it was. */
+	/* The point replaces one end of the extreme line that it cuts; the other end stays. */
 	int sign = side_sign(side);
-	struct hull_line *as_right = side == HULL_UPPER ? &h->most : &h->least;
-	struct hull_line *as_left = side == HULL_UPPER ? &h->least : &h->most;
-	struct hull_line most = h->most, least = h->least;
-	if (as_right->known && p.x > as_right->a.x && height(as_right->a, as_right->b, p) * sign < 0)
+	struct hull_line *as_right = side == HULL_UPPER ? &h->max_slope : &h->min_slope;
+	struct hull_line *as_left = side == HULL_UPPER ? &h->min_slope : &h->max_slope;
+	const struct hull_line old_max = h->max_slope, old_min = h->min_slope;
+	if (as_right->known && p.x > as_right->a.x && height_above(as_right->a, as_right->b, p) * sign < 0)
 		as_right->b = p;
-	if (as_left->known && p.x < as_left->b.x && height(as_left->a, as_left->b, p) * sign < 0)
+	if (as_left->known && p.x < as_left->b.x && height_above(as_left->a, as_left->b, p) * sign < 0)
 		as_left->a = p;
-	if (!h->most.known || !h->least.known || slope_cmp(&h->most, &h->least) < 0) {
-		h->failed = true;
-		h->most = most;
-		h->least = least;
+	if (!h->max_slope.known || !h->min_slope.known || slope_cmp(&h->max_slope, &h->min_slope) < 0) {
+		h->lines_crossed = true;
+		h->max_slope = old_max;
+		h->min_slope = old_min;
 	}
 }
 
 enum sync_quality hull_quality(const struct hull *h)
 {
-	if (h->failed)
+	if (h->lines_crossed)
 		return SYNC_FAIL;
 	if (h->count[HULL_UPPER] == 0 && h->count[HULL_LOWER] == 0)
 		return SYNC_ABSENT;
-	if (!h->least.known && !h->most.known)
+	if (!h->min_slope.known && !h->max_slope.known)
 		return SYNC_INCOMPLETE;
-	return h->least.known && h->most.known ? SYNC_ACCURATE : SYNC_APPROXIMATE;
+	return h->min_slope.known && h->max_slope.known ? SYNC_ACCURATE : SYNC_APPROXIMATE;
 }

@@ -1,48 +1,43 @@
-/* Pairs -> a clock that survives bad pairs and steps (private to sync/).
+/* Fits a piecewise linear clock to sync pairs, robust against outliers and steps (private to sync/).
  *
- * Pairs are taken in order of guest time into one hull.  A pair that no line can satisfy is a suspect; when suspects
- * of one side follow each other without a good pair of that side between them, the clock has changed (a step, a VM
- * that was paused, another drift) and a new piece begins with the first of them; otherwise they are outliers.
- * Gross outliers go before that: those that contradict the bulk of their neighbours before and after them.
- * Adjacent pieces that turn out to agree but for a few pairs are joined.  A clock that changes its rate, but does not
- * jump, does so some time between the last pair that contradicts the line after and the first that contradicts the line
- * before: those in between count for neither line, and the corridor holds both.
- * Clocks wander: corridors are opened to what the pairs of a short time allow (error_bounds.h).
- * Linear in the number of pairs but for pathological data; memory: the pairs. */
+ * Algorithm:
+ *   1. Gross outliers are rejected: pairs that contradict most of their neighbours both before and after them.
+ *   2. The other pairs are added to a hull in order of guest time. A pair that no line satisfies is a suspect.
+ *   FIT_SUSPECTS suspects of one side in a row show that the clock changed (a step, a pause of the VM, another drift): a
+ *   new segment begins with the first of them. Fewer suspects are outliers.
+ *   3. Adjacent segments that agree except for a few pairs are merged.
+ *   4. If the rate changes without a step, the change lies between the last pair that contradicts the later line and the
+ *   first pair that contradicts the earlier line: pairs between them count for neither line, and the error bounds
+ *   include both lines.
+ *   5. Clocks wander: the error bounds are widened to the bounds that pairs of a short time yield (error_bounds.h).
+ *
+ * Cost: linear in the number of pairs except for pathological data. Memory: the pairs. */
 #ifndef STEALSCOPE_SYNC_FIT_PIECEWISE_FIT_H
 #define STEALSCOPE_SYNC_FIT_PIECEWISE_FIT_H
 
 #include "sync/fit/pairs.h"
 
-/* So many in a row, of one side, say that the clock has changed. */
-#define FIT_SUSPECTS 6
-
-/* No clock of a VM is believed to drift more than this against the host's. */
-#define DRIFT_LIMIT_PPM 1000
-
-/* Fills *map, referred to guest time ref; sets `rejected` of the pairs that were left out.  No pairs: no pieces. */
+/* Fits *map with reference time ref (guest ns) and sets `rejected` of the outliers. *map has no segments if there are no
+ * pairs. */
 void fit_pairs(struct pair_list *l, int64_t ref, struct clock_map *map);
 
-/* How many stretches, one after the other, no clock bears throughout that drifts within the limit: each of them costs a fit
- * a pair, or a piece.  O(1) a pair; the list is left as it is. */
+/* Counts consecutive intervals of pairs that no clock within the drift limit satisfies; a fit needs an outlier or
+ * another segment for each of them. O(1) per pair; the list is unchanged. */
 size_t fit_conflicts(const struct pair_list *l);
 
-/* By so much the corridors of two pieces of a clock that only bends may miss each other where they meet. */
-#define JUMP_NS 20000
-#define BEND_PPM 10.0  /* more than the temperature does to an oscillator */
+/* Returns true if segment i begins with a step, false if only the rate changes. */
+bool fit_is_step(const struct clock_map *clock, size_t i);
+/* Sets ambiguous_from and ambiguous_to of segment i, which begins with a step, to the interval that the pairs leave
+ * open: at most from the start of the previous segment (or `begin`) to the end of segment i (or `end`). */
+void fit_limit_step(const struct pair_list *l, struct clock_map *clock, size_t i, int64_t begin, int64_t end);
 
-/* Does the clock jump to piece i, or only change its rate? */
-bool fit_jumps(const struct clock_map *clock, size_t i);
-/* Where the pairs leave it open when the clock jumped to piece i: they set its unsure_from and unsure_to, at most from
- * the begin of the piece before (or begin) to the end of this one (or end). */
-void fit_jump_limits(const struct pair_list *l, struct clock_map *clock, size_t i, int64_t begin, int64_t end);
+/* Widens the error bounds of a clock fitted to these pairs to the bounds that pairs of a short time yield: the last
+ * stage of a fit. */
+void fit_widen_bounds(const struct pair_list *l, struct clock_map *map);
 
-/* Opens the corridors of a clock that was fitted to these pairs to what they allow for a short time each: for good. */
-void fit_open(const struct pair_list *l, struct clock_map *map);
-
-#define THIN_PAIRS 8192  /* more than so many are thinned out, block by block, to those that can matter */
-/* Of each block of pairs from index `from` on, leaves those that can be vertices of a hull, and those that contradict
- * them; a block may lose gross outliers, which *rejected counts (may be NULL). */
+#define THIN_PAIRS 8192  /* longer lists are thinned, block by block */
+/* Thins each block of `block` pairs from index `from`: keeps pairs that can be vertices of a hull, rejected pairs, and
+ * pairs that contradict the hull of the block. */
 void pairs_thin(struct pair_list *l, size_t from, size_t block);
 
 #endif

@@ -1,39 +1,41 @@
-/* Pairs out of two streams of ends, in bounded memory whatever their number (private to sync/).
+/* Matches two streams of sync events of any length in bounded memory (private to sync/).
  *
- * Ends are offered roughly in the order of one clock; an end waits for its partner among at most PAIRING_WAITING others
- * of its machine, then it is purged and counts as unmatched.  Pairs are thinned out block by block to those that can
- * bound a line.  O(1) per end. */
+ * Events are added roughly in the order of one clock. An event waits for its partner among at most MATCHER_WAITING_MAX
+ * others of its machine, then it is dropped as unmatched. Pairs are thinned block by block to those that can bound a
+ * line. O(1) per event. */
 #ifndef STEALSCOPE_SYNC_FIT_STREAM_MATCHING_H
 #define STEALSCOPE_SYNC_FIT_STREAM_MATCHING_H
 
 #include "base/map.h"
 #include "sync/fit/pairs.h"
 
-#define PAIRING_WAITING 65536u
+#define MATCHER_WAITING_MAX 65536u
 
-enum pairing_kind { PAIRING_AB, PAIRING_CD, PAIRING_SEND, PAIRING_RECEIVE, PAIRING_KINDS };
+enum pair_kind { PAIR_KIND_AB, PAIR_KIND_CD, PAIR_KIND_SEND, PAIR_KIND_RECEIVE, PAIR_KINDS };
 
-struct pairing_side {
-	struct map waiting[PAIRING_KINDS];  /* key -> number of the end, modulo PAIRING_WAITING its place in the ring */
-	struct sync_mark *ring;
-	uint64_t count;                    /* ends that have waited so far */
+struct matcher_side {
+	struct map waiting[PAIR_KINDS];  /* key -> sequence number of the event, which is modulo MATCHER_WAITING_MAX its slot
+	                                  * in the ring */
+	struct sync_event *ring;
+	uint64_t count;                    /* number of events put into the ring */
 };
 
-struct pairing {
-	struct pairing_side guest, host;
-	struct pair_list pairs;            /* thinned out, but for the last block */
-	size_t thinned;                    /* pairs before this one are */
+struct stream_matcher {
+	struct matcher_side guest, host;
+	struct pair_list pairs;            /* thinned, except for the last block */
+	size_t thinned;                    /* number of pairs at the start of the list that are thinned */
 	uint64_t matched, unmatched;
 };
 
-void pairing_init(struct pairing *s);
-void pairing_release(struct pairing *s);
-void pairing_offer(struct pairing *s, bool from_host, const struct sync_mark *m);
-void pairing_finish(struct pairing *s);  /* what still waits is unmatched; pairs are complete and in order of x */
+void stream_matcher_init(struct stream_matcher *s);
+void stream_matcher_release(struct stream_matcher *s);
+void stream_matcher_add(struct stream_matcher *s, bool from_host, const struct sync_event *m);
+void stream_matcher_finish(struct stream_matcher *s);  /* Counts waiting events as unmatched and sorts the pairs by x. */
 
-/* All pairs of a guest in a VM, when there are more than a mark list holds.  Of the host's ends those of the threads i with
- * mine[i], and of none; mine NULL: all.  The clock is that of a sample and puts the two traces side by side. */
-int pairing_traces(const struct host_view *host, const struct trace *guest, const bool *mine,
-                  const struct clock_map *clock, struct pairing *out, struct error *err);
+/* Matches all sync events of a guest and a VM, for traces with more events than a sync event set can hold. The host's
+ * events are those of the threads i with selected[i] (NULL: all) and of no known thread. *clock, estimated from a
+ * sample, aligns the two streams. Returns 0, or -1 with *err set. */
+int stream_match_traces(const struct host_timeline *host, const struct trace *guest, const bool *selected,
+                        const struct clock_map *clock, struct stream_matcher *out, struct error *err);
 
 #endif

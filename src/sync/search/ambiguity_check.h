@@ -1,29 +1,31 @@
-/* All offsets at which a clock would contain about as much, by elimination (private to sync/).
+/* Finds all offsets at which a clock would contain about as many events, by elimination (private to sync/).
  *
- * Given a clock, its drift is known; what may be wrong is the offset, when the guest or the host repeats itself.  An
- * event that would lie out of guest mode under an offset speaks against it.  A sample of the events strikes out
- * offsets, in bins, over all that leave a quarter of the sample in the host's trace; the bins that are left are
- * tested with all events.  O(events of the sample x windows) at most; usually some events strike out everything. */
+ * The drift of the given clock is known; its offset may be wrong if guest or host behave periodically. An event that
+ * would be outside guest mode at an offset is a violation of that offset. Violations by a sample of the events exclude
+ * offsets, in bins, over the whole range in which at least a quarter of the sample falls into the host's trace; the
+ * remaining bins are tested with all events. Cost: O(events of the sample x windows) at most; usually a few events
+ * exclude everything. */
 #ifndef STEALSCOPE_SYNC_SEARCH_AMBIGUITY_CHECK_H
 #define STEALSCOPE_SYNC_SEARCH_AMBIGUITY_CHECK_H
 
 #include "sync/search/clock_candidate.h"
 
-#define RIVALS_MAX 16
+#define ALTERNATIVES_MAX 16
 
-struct rival {
-	int64_t shift, room;     /* ns to add to the clock, and how far the clock may be off then */
-	uint64_t misses, meets;  /* events of the sample that lie outside, and those that can be compared */
+struct alternative {
+	int64_t shift, tolerance;          /* offset added to the clock, and its possible error, ns */
+	uint64_t violations, informative;  /* events of the sample outside guest mode, and events of the sample with a known
+	                                    * mode */
 };
 
-struct rivals {
-	struct rival rival[RIVALS_MAX];  /* those with the fewest misses */
+struct alternatives {
+	struct alternative alternative[ALTERNATIVES_MAX];  /* offsets with the fewest violations */
 	size_t n;
-	bool all;   /* there are no others */
+	bool complete;/* false: there may be further alternatives */
 };
 
-/* Those under which few events more than under the hypothesis's clock lie outside; what is nearer than DOUBTED_NS to it is
- * left out. */
-void rivals_find(const struct seen *seen, const struct hypothesis *h, struct rivals *out);
+/* Finds the alternatives to the candidate's clock that have hardly more events outside guest mode. Alternatives closer
+ * than AMBIGUITY_NS are skipped. */
+void alternatives_find(const struct evidence *evidence, const struct clock_candidate *h, struct alternatives *out);
 
 #endif

@@ -1,67 +1,70 @@
-/* A hypothesis of a guest's clock: what it is if the guest runs in that VM (private to sync/).
+/* A candidate for a guest's clock, assuming that the guest runs in a given VM (private to sync/).
  *
- * It begins as a wide corridor and is narrowed by containment: an event whose possible host times, given the corridor so
- * far, meet exactly one window of its vCPU lies in that window: its vm entry came before it, its vm exit after it.  Such
- * statements are pairs like those of synchronization events and go into the same hull, which narrows the corridor, which
- * decides more events, until nothing changes.  Events that could be in several windows say nothing; so a corridor that is
- * right at the start stays right.  Each round is linear in the number of events. */
+ * A candidate starts with wide error bounds, which containment narrows: if the possible host times of an event overlap
+ * exactly one window of its vCPU, the event lies in that window, after its VM entry and before its VM exit. These two
+ * facts are pairs like those of sync events. They are added to the same hull, narrow the bounds, and so determine the
+ * windows of more events, until nothing changes. Events that may lie in several windows are ignored; so if the bounds
+ * include the true clock at the start, they always do. Each round is linear in the number of events. */
 #ifndef STEALSCOPE_SYNC_SEARCH_CLOCK_CANDIDATE_H
 #define STEALSCOPE_SYNC_SEARCH_CLOCK_CANDIDATE_H
 
 #include "sync/fit/piecewise_fit.h"
 #include "sync/search/cross_correlation.h"
 
-#define EVIDENCE_MIN 40.0  /* nats; what chance alone does not give to any offset of any drift */
-
-struct hypothesis {
-	struct clock_map clock;    /* no pieces: nothing that can be told apart from chance */
-	uint64_t pairs, used;      /* that it was narrowed by, and those of them that the others do not contradict */
+struct clock_candidate {
+	struct clock_map clock;    /* no segments: the clock cannot be distinguished from chance */
+	uint64_t pairs, inliers;   /* pairs used for narrowing, and pairs that the others do not contradict */
 	uint64_t ambiguous;        /* events that may lie in several windows */
-	double evidence;           /* how unlikely such a fit is by chance: sum of -ln(duty) over the windows that contain
-	                              events, nats; of several pieces that of the one with least */
-	double most;               /* of all pieces, if no event that lies out of them did */
-	uint64_t inside, outside;  /* times of the activity that it was tested on, by containment */
-	bool adrift;               /* it may have stepped by anything, unseen: its corridor is not to be believed */
-	const char *doubt;         /* why it is not proved, NULL = it is */
-	bool hopeless;             /* ... and to look at parts of the trace would not help */
+	double nats;               /* evidence against chance, nats: sum of -ln(duty cycle) over the windows that contain
+	                            * events; smallest value of the segments */
+	double nats_max;           /* the same sum over all segments if no event were outside */
+	uint64_t inside, outside;  /* events inside and outside guest mode */
+	bool unverified;           /* a clock step of unknown size cannot be excluded: the error bounds are void */
+	enum sync_reason reason;   /* why the clock is not proven; SYNC_REASON_NONE: it is proven */
+	bool no_split;             /* with a reason: splitting the trace into parts would not help either */
 };
 
-/* Around a guess: what the sweep left open, and some more. */
-void hypothesis_begin(struct hypothesis *h, const struct guess *g, struct segment seg);
-/* In a corridor of `room` ns to both sides of another one's clock, moved by `shift` ns. */
-void hypothesis_near(struct hypothesis *h, const struct hypothesis *like, const struct activity *act, int64_t shift,
-                     int64_t room);
-void hypothesis_copy(struct hypothesis *to, const struct hypothesis *from);
-void hypothesis_release(struct hypothesis *h);
+/* Initializes a candidate from an offset estimate: bounds wider than its tolerance. */
+void clock_candidate_init(struct clock_candidate *h, const struct offset_estimate *g, struct ns_interval interval);
+/* Initializes a candidate with the clock of another candidate shifted by `shift` ns, and bounds at `tolerance` ns on
+ * both sides. */
+void clock_candidate_init_around(struct clock_candidate *h, const struct clock_candidate *like,
+                                 const struct activity *activity, int64_t shift, int64_t tolerance);
+void clock_candidate_copy(struct clock_candidate *to, const struct clock_candidate *from);
+void clock_candidate_release(struct clock_candidate *h);
 
-/* What comes of that beside a clock: the pairs that gave it, and those that its events make under it (none: not known). */
-struct narrowed { struct pair_list fitted, walked; };
-void narrowed_release(struct narrowed *n);
+/* By-products of narrowing: the pairs that the clock was fitted to, and the pairs of the guest's events under that clock
+ * (empty: not computed). */
+struct narrowing { struct pair_list fitted, walked; };
+void narrowing_release(struct narrowing *n);
 
-/* Narrows the clock in place.  extra: pairs to use besides, or NULL.  In *n may be what another one left: its room is used
- * again, and what it walked is not walked again; so that has to be of the clock that *h begins with, or have no pairs. */
-void hypothesis_narrow(struct hypothesis *h, const struct seen *seen, const struct pair_list *extra, struct narrowed *n);
-/* When all is decided: opens the corridor to what the pairs allow for a short time each that the events make under that
- * clock; see fit_open(), which does for a clock that is still the one that hypothesis_narrow() gave. */
-void hypothesis_open(struct clock_map *clock, const struct seen *seen, const struct pair_list *extra);
+/* Narrows the clock in place. extra: additional pairs; NULL: none. *n may come from an earlier call for the clock that
+ * *h starts with, or have no pairs: its memory and walked pairs are reused. */
+void clock_candidate_narrow(struct clock_candidate *h, const struct evidence *evidence, const struct pair_list *extra,
+                            struct narrowing *n);
+/* Widens the error bounds to the bounds that pairs of the events under this clock yield within a short time: the last
+ * stage of an estimation. fit_widen_bounds() does the same for a clock that clock_candidate_narrow() just returned. */
+void clock_candidate_widen_bounds(struct clock_map *clock, const struct evidence *evidence, const struct pair_list *extra);
 
-/* Narrows by the activity alone, from where it is, and counts. */
-void hypothesis_test(struct hypothesis *h, const struct seen *seen);
-void hypothesis_count(struct hypothesis *h, const struct seen *seen);
-double hypothesis_share(const struct hypothesis *h);  /* contained, 0..1 */
-/* Another one with no more events outside is as good. */
-static inline uint64_t hypothesis_may_miss(const struct hypothesis *h) { return 3 * h->outside + 10; }
+/* Narrows by the activity alone, starting from the current bounds, and counts the events inside and outside. */
+void clock_candidate_test(struct clock_candidate *h, const struct evidence *evidence);
+void clock_candidate_count(struct clock_candidate *h, const struct evidence *evidence);
+double clock_candidate_inside_share(const struct clock_candidate *h);  /* inside / (inside + outside), 0..1 */
+/* Returns the number of events outside up to which another clock counts as equally good. */
+static inline uint64_t clock_candidate_allowed_violations(const struct clock_candidate *h)
+{
+	return VIOLATIONS_FACTOR * h->outside + VIOLATIONS_EXTRA;
+}
 
-/* Do the two differ by more than DISTINCT_NS somewhere in the segment? */
-#define DISTINCT_NS 60000
-bool hypothesis_distinct(const struct hypothesis *a, const struct hypothesis *b, struct segment seg);
+/* Returns true if the two clocks differ by more than DISTINCT_NS at the start, middle or end of the interval. */
+bool clock_candidate_distinct(const struct clock_candidate *a, const struct clock_candidate *b,
+                              struct ns_interval interval);
 
-/* How often it jumps from one piece to the next.  (A clock that only changes its rate does not.) */
-size_t hypothesis_jumps(const struct hypothesis *h);
+/* Returns the number of clock steps; changes of the rate are not counted. */
+size_t clock_candidate_steps(const struct clock_candidate *h);
 
-/* Is there another clock within DOUBTED_NS that fits as well?  Then the corridor becomes as wide as it has to be,
- * and the quality APPROXIMATE. */
-#define DOUBTED_NS 200000
-void hypothesis_doubt(struct hypothesis *h, const struct seen *seen);
+/* Searches for another clock within AMBIGUITY_NS that fits as well. If there is one, widens the error bounds to include
+ * both and sets the quality to APPROXIMATE. */
+void clock_candidate_check_ambiguity(struct clock_candidate *h, const struct evidence *evidence);
 
 #endif

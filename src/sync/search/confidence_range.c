@@ -5,110 +5,114 @@
 
 #include "base/mem.h"
 
-#define DECOYS 8
-#define DECOY_NS 7300000  /* from one to the next: no period that clocks tick with divides it */
+#define SHIFTS 8
+#define SHIFT_NS 7300000  /* distance between the shifted clocks, ns; no multiple of a common timer period */
 
-/* Where the events lie that one window holds, or that lie between two. */
-enum spot { OUT, AT_EDGE, INSIDE, SPOTS };
+/* Position of events relative to guest mode; events in one window, or in one gap between windows, are one observation. */
+enum position { OUTSIDE, AT_EDGE, INSIDE, POSITIONS };
 
-struct word { int64_t first, last; enum spot spot; };
+struct observation { int64_t first, last; enum position position; };
 
-struct words {
-	struct word *word;
+struct observations {
+	struct observation *observation;
 	size_t len, cap;
 };
 
 static int by_time(const void *pa, const void *pb)
 {
-	const struct word *a = pa, *b = pb;
+	const struct observation *a = pa, *b = pb;
 	return a->first < b->first ? -1 : a->first > b->first;
 }
 
-static enum spot spot_of(const struct vthread *th, size_t near, int64_t low, int64_t high)
+static enum position position_of(const struct vthread *th, size_t started, int64_t low, int64_t high)
 {
-	if (near == 0 || th->window[near - 1].to < low)
-		return OUT;
-	const struct span *w = &th->window[near - 1];
+	if (started == 0 || th->window[started - 1].to < low)
+		return OUTSIDE;
+	const struct ns_interval *w = &th->window[started - 1];
 	return low - w->from <= DELAY_NS || w->to - high <= DELAY_NS ? AT_EDGE : INSIDE;
 }
 
-/* What the events of a CPU say under the clock moved by `shift` ns. */
-static void listen(const struct seen *seen, const struct clock_map *clock, int64_t shift, unsigned cpu, struct words *out)
+/* Appends the positions of a CPU's events under the clock shifted by `shift` ns. */
+static void observe_cpu(const struct evidence *evidence, const struct clock_map *clock, int64_t shift, unsigned cpu,
+                        struct observations *out)
 {
-	const struct activity_cpu *c = &seen->act->cpu[cpu];
+	const struct activity_cpu *c = &evidence->activity->cpu[cpu];
 	const struct vthread *last = NULL;
-	struct clock_near edge = { 0 };
-	size_t near = 0, window = 0;
-	bool was_out = false;
+	struct window_cursor cursor = { evidence->host, evidence->vm, cpu, NULL, 0 };
+	struct clock_hint edge = { 0 };
+	size_t window = 0;
+	bool was_outside = false;
 	for (size_t i = 0; i < c->len; i++) {
 		int64_t low, high;
-		if (clock_map_unsure(clock, c->ts[i]) || !clock_map_bounds_near(clock, c->ts[i], &edge, &low, &high)
-		    || (low += shift) < seen->host->begin || (high += shift) > seen->host->end)
+		if (clock_map_is_ambiguous(clock, c->ts[i]) || !clock_map_bounds_hint(clock, c->ts[i], &edge, &low, &high)
+		    || (low += shift) < evidence->host->begin || (high += shift) > evidence->host->end)
 			continue;
-		const struct vthread *th = vm_thread_at(seen->host, seen->vm, cpu, low);
-		if (!th || vthread_blind(th, low, high))
+		const struct vthread *th = window_cursor_seek(&cursor, low);
+		if (!th || vthread_is_unknown(th, low, high))
 			continue;
-		near = vthread_windows(th, high, th == last ? near : 0);
-		const enum spot spot = spot_of(th, near, low, high);
-		if (th != last || near != window || (spot == OUT) != was_out)
-			*ARRAY_PUSH(out->word, out->len, out->cap) = (struct word){ c->ts[i], c->ts[i], spot };
-		struct word *w = &out->word[out->len - 1];
+		const size_t started = window_cursor_count(&cursor, high);
+		const enum position position = position_of(th, started, low, high);
+		if (th != last || started != window || (position == OUTSIDE) != was_outside)
+			*ARRAY_PUSH(out->observation, out->len, out->cap) = (struct observation){ c->ts[i], c->ts[i], position };
+		struct observation *w = &out->observation[out->len - 1];
 		w->last = c->ts[i];
-		w->spot = spot == AT_EDGE ? AT_EDGE : w->spot;
+		w->position = position == AT_EDGE ? AT_EDGE : w->position;
 		last = th;
-		window = near;
-		was_out = spot == OUT;
+		window = started;
+		was_outside = position == OUTSIDE;
 	}
 }
 
-static void listen_all(const struct seen *seen, const struct clock_map *clock, int64_t shift, struct words *out)
+static void observe_all(const struct evidence *evidence, const struct clock_map *clock, int64_t shift,
+                        struct observations *out)
 {
-	for (unsigned c = 0; c < seen->act->cpus; c++)
-		listen(seen, clock, shift, c, out);
+	for (unsigned c = 0; c < evidence->activity->cpus; c++)
+		observe_cpu(evidence, clock, shift, c, out);
 }
 
-/* How often events lie there, of each spot. */
-static void shares(const struct words *w, double share[SPOTS])
+/* Gets the frequency of each position, 0..1, never 0. */
+static void position_shares(const struct observations *w, double share[POSITIONS])
 {
-	for (int k = 0; k < SPOTS; k++)
+	for (int k = 0; k < POSITIONS; k++)
 		share[k] = 1;
 	for (size_t i = 0; i < w->len; i++)
-		share[w->word[i].spot]++;
-	for (int k = 0; k < SPOTS; k++)
-		share[k] /= (double)w->len + SPOTS;
+		share[w->observation[i].position]++;
+	for (int k = 0; k < POSITIONS; k++)
+		share[k] /= (double)w->len + POSITIONS;
 }
 
-/* What it says for the clock, in nats, that events lie there: how much more often they do than under clocks that are
- * wrong. */
-static void weigh(const struct seen *seen, const struct clock_map *clock, const struct words *own, double nats[SPOTS])
+/* Gets the evidence of each position, nats: log of (its frequency under the clock / its frequency under shifted clocks). */
+static void weigh_positions(const struct evidence *evidence, const struct clock_map *clock, const struct observations *own,
+                            double nats[POSITIONS])
 {
-	double is[SPOTS], chance[SPOTS];
-	struct words other = { NULL, 0, 0 };
-	for (int i = 1; i <= DECOYS; i++)
-		listen_all(seen, clock, (i % 2 ? i : -i) * DECOY_NS, &other);
-	shares(own, is);
-	shares(&other, chance);
-	for (int k = 0; k < SPOTS; k++)
-		nats[k] = log(is[k] / chance[k]);
-	free(other.word);
+	double own_share[POSITIONS], chance[POSITIONS];
+	struct observations other = { NULL, 0, 0 };
+	for (int i = 1; i <= SHIFTS; i++)
+		observe_all(evidence, clock, (i % 2 ? i : -i) * SHIFT_NS, &other);
+	position_shares(own, own_share);
+	position_shares(&other, chance);
+	for (int k = 0; k < POSITIONS; k++)
+		nats[k] = log(own_share[k] / chance[k]);
+	free(other.observation);
 }
 
-bool reach_find(const struct seen *seen, const struct clock_map *clock, double evidence, struct segment *out)
+bool confidence_range_find(const struct evidence *evidence, const struct clock_map *clock, double min_nats,
+                           struct ns_interval *out)
 {
-	struct words w = { NULL, 0, 0 };
-	double nats[SPOTS], sum = 0;
-	listen_all(seen, clock, 0, &w);
-	weigh(seen, clock, &w, nats);
+	struct observations w = { NULL, 0, 0 };
+	double nats[POSITIONS], sum = 0;
+	observe_all(evidence, clock, 0, &w);
+	weigh_positions(evidence, clock, &w, nats);
 	if (w.len > 0)
-		qsort(w.word, w.len, sizeof *w.word, by_time);
-	*out = (struct segment){ INT64_MAX, INT64_MIN };
+		qsort(w.observation, w.len, sizeof *w.observation, by_time);
+	*out = (struct ns_interval){ INT64_MAX, INT64_MIN };
 	for (size_t i = 0; i < w.len && out->from == INT64_MAX; i++)
-		if ((sum += nats[w.word[i].spot]) >= evidence)
-			out->from = w.word[i].last;
+		if ((sum += nats[w.observation[i].position]) >= min_nats)
+			out->from = w.observation[i].last;
 	sum = 0;
 	for (size_t i = w.len; i-- > 0 && out->to == INT64_MIN;)
-		if ((sum += nats[w.word[i].spot]) >= evidence)
-			out->to = w.word[i].first;
-	free(w.word);
+		if ((sum += nats[w.observation[i].position]) >= min_nats)
+			out->to = w.observation[i].first;
+	free(w.observation);
 	return out->from < out->to;
 }

@@ -1,17 +1,19 @@
-/* How far towards the ends of a trace what a guest did speaks for its clock (private to sync/).
+/* Finds the time range of a clock that is supported by the events (private to sync/).
  *
- * Had the clock stepped shortly before the end, what came after that would lie where it does by chance: in guest mode or
- * not, at an edge of that or not.  How often that is so under clocks that are wrong, the same clock shows when it is moved
- * to some other times.  The clock is that which was found as far as the events after that, on their own, are too many for
- * chance; and towards the begin as far as those before it are.  What lies beside the host's trace, or where guest mode is
- * not known, speaks for nothing. */
+ * If the clock had stepped shortly before the end of the trace, later events would lie at random positions: inside guest
+ * mode, at the edge of a window, or outside. The frequency of these positions under wrong clocks is measured by shifting
+ * the clock to some other times. The clock is verified up to the time after which the remaining events alone provide
+ * just enough evidence against chance; at the beginning of the trace the range starts at the corresponding time. Events
+ * outside the host's trace or at times of unknown mode do not count. */
 #ifndef STEALSCOPE_SYNC_SEARCH_CONFIDENCE_RANGE_H
 #define STEALSCOPE_SYNC_SEARCH_CONFIDENCE_RANGE_H
 
 #include "sync/search/clock_candidate.h"
 
-/* The times before which, and after which, there are so many nats of evidence; false: there is no time between these.
- * O(n log n) in the number of windows with events, and nine walks over these. */
-bool reach_find(const struct seen *seen, const struct clock_map *clock, double evidence, struct segment *out);
+/* Gets the earliest time with min_nats nats of evidence before it and the latest time with as many after it. Returns
+ * false if the first is not before the second. O(n log n) in the number of windows with events, and nine passes over
+ * them. */
+bool confidence_range_find(const struct evidence *evidence, const struct clock_map *clock, double min_nats,
+                           struct ns_interval *out);
 
 #endif

@@ -5,60 +5,52 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "sync/search/fft.h"
 
 #define FFT_MAX ((size_t)1 << 19)
-#define CPUS_MAX 4      /* CPUs of the guest that take part: those with most activity */
+#define CPUS_MAX 4      /* number of guest CPUs used: those with most activity */
 #define DRIFT_MAX 320.0 /* ppm */
-#define SAME_BINS 3     /* peaks nearer than this are one */
+#define SAME_BINS 3     /* peaks closer than this number of bins are merged */
 #define SCORE_MIN 2.5
 
-static int64_t larger(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* ns of the spans within from..to, the first of them being span[first] */
-static double covered(const struct span *span, size_t n, size_t first, int64_t from, int64_t to)
+/* Returns the total length of the intervals within [from, to], ns; span[first]: first interval that may overlap. */
+static double covered_ns(const struct ns_interval *span, size_t n, size_t first, int64_t from, int64_t to)
 {
 	double in = 0;
 	for (size_t i = first; i < n && span[i].from <= to; i++)
-		in += fmax((double)(smaller(span[i].to, to) - larger(span[i].from, from)), 0);
+		in += fmax((double)(min64(span[i].to, to) - max64(span[i].from, from)), 0);
 	return in;
 }
 
-double vthread_duty(const struct host_view *host, const struct vthread *th, int64_t from, int64_t to)
+double vthread_duty(const struct host_timeline *host, const struct vthread *th, int64_t from, int64_t to)
 {
-	size_t near = 0;
-	from = larger(from, larger(th->from, host->begin));
-	to = smaller(to, smaller(th->to, host->end));
-	(void)vthread_mode(th, from, &near);
-	double all = (double)to - (double)from + 1 - covered(th->blind, th->blinds, 0, from, to);
-	double in = covered(th->window, th->windows, near > 0 ? near - 1 : 0, from, to);
+	size_t hint = 0;
+	from = max64(from, max64(th->from, host->begin));
+	to = min64(to, min64(th->to, host->end));
+	(void)vthread_mode(th, from, &hint);
+	double all = (double)to - (double)from + 1 - covered_ns(th->unknown, th->unknowns, 0, from, to);
+	double in = covered_ns(th->window, th->windows, hint > 0 ? hint - 1 : 0, from, to);
 	return all <= 0 ? 0 : fmin(in / all, 1);
 }
 
 /* ---- correlation */
 
 struct correlation {
-	const struct seen *seen;
-	struct segment seg;
+	const struct evidence *evidence;
+	struct ns_interval interval;
 	int64_t bin;                 /* ns */
-	int64_t origin;              /* host time of bin 0 */
-	size_t lags, n;              /* offsets that count, in bins; length of the transforms */
+	int64_t origin;              /* host time of bin 0, ns */
+	size_t lags, n;              /* number of offsets; length of the transforms in bins */
 	struct fft fft;
 	unsigned cpu[CPUS_MAX], cpus;
-	struct fft_value *window[CPUS_MAX];  /* spectrum of the CPU's guest mode less its mean */
+	struct fft_value *window[CPUS_MAX];  /* spectra of the guest mode of each CPU, mean removed */
 	struct fft_value *sum, *work;
-	struct guess_list *out;
+	struct offset_list *out;
 };
 
-/* Adds the span to the real or the imaginary parts (the arrays are pairs), by its share of each bin. */
+/* Adds an interval to the real or the imaginary parts of a signal: to each bin, its share covered by the interval times
+ * the weight. */
 static void add_span(const struct correlation *s, float *part, int64_t from, int64_t to, double weight)
 {
 	int64_t end = (int64_t)s->n * s->bin;
@@ -71,10 +63,11 @@ static void add_span(const struct correlation *s, float *part, int64_t from, int
 	}
 }
 
-/* Makes the parts of unit variance about a mean of 0, where the host's trace is, adds them up, and the sum again. */
-static void standardize(const struct correlation *s, struct fft_value *bin)
+/* Normalizes both parts (square root of the imaginary part) to mean 0 and variance 1 within the host's trace, adds both
+ * and normalizes the sum. */
+static void normalize_signal(const struct correlation *s, struct fft_value *bin)
 {
-	const struct host_view *host = s->seen->host;
+	const struct host_timeline *host = s->evidence->host;
 	int64_t lo = (host->begin - s->origin) / s->bin, hi = (host->end - s->origin) / s->bin;
 	size_t from = lo < 0 ? 0 : (size_t)lo, to = hi < 0 ? 0 : (size_t)hi < s->n ? (size_t)hi : s->n;
 	double sum[2] = { 0, 0 }, squares[3] = { 0, 0, 0 }, n = from < to ? (double)(to - from) : 1;
@@ -101,38 +94,39 @@ static void standardize(const struct correlation *s, struct fft_value *bin)
 	}
 }
 
-/* What the host says of one guest CPU: its guest mode, and the edges of it. */
+/* Computes the host's signal of one guest CPU: guest mode (real part) and edges of the windows (imaginary part),
+ * combined by normalize_signal(). */
 static void window_signal(const struct correlation *s, unsigned cpu, struct fft_value *bin)
 {
 	memset(bin, 0, s->n * sizeof *bin);
-	for (size_t i = 0; i < s->seen->vm->vcpus; i++) {
-		if (s->seen->vm->vcpu[i].number != cpu)
+	for (size_t i = 0; i < s->evidence->vm->vcpus; i++) {
+		if (s->evidence->vm->vcpu[i].number != cpu)
 			continue;
-		const struct vthread *th = &s->seen->host->thread[s->seen->vm->vcpu[i].thread];
-		double duty = vthread_duty(s->seen->host, th, s->seen->host->begin, s->seen->host->end);
+		const struct vthread *th = &s->evidence->host->thread[s->evidence->vm->vcpu[i].thread];
+		double duty = vthread_duty(s->evidence->host, th, s->evidence->host->begin, s->evidence->host->end);
 		for (size_t k = 0; k < th->windows; k++) {
-			const struct span *w = &th->window[k];
+			const struct ns_interval *w = &th->window[k];
 			add_span(s, &bin->re, w->from, w->to, 1);
-			/* Guest activity comes soon after a vm entry and soon before a vm exit. */
+			/* guest activity is frequent right after a VM entry and right before a VM exit */
 			add_span(s, &bin->im, w->from + DELAY_NS - BIN_NS, w->from + DELAY_NS + BIN_NS, 1);
 			add_span(s, &bin->im, w->to - DELAY_NS - BIN_NS, w->to - DELAY_NS + BIN_NS, 1);
 		}
-		for (size_t k = 0; k < th->blinds; k++)
-			add_span(s, &bin->re, th->blind[k].from, th->blind[k].to, duty);
+		for (size_t k = 0; k < th->unknowns; k++)
+			add_span(s, &bin->re, th->unknown[k].from, th->unknown[k].to, duty);
 	}
-	standardize(s, bin);
+	normalize_signal(s, bin);
 }
 
-/* Activity of one guest CPU under a drift, about a mean of 0, at negative index: so that a product of spectra is a
- * correlation.  Returns the sum of squares. */
+/* Computes the activity signal of one guest CPU under a drift: square root of the events per bin, mean removed, at
+ * negative indices so that the product of spectra is a correlation. Returns the sum of squares. */
 static double activity_signal(const struct correlation *s, unsigned cpu, double ppm, bool imaginary, struct fft_value *bin)
 {
-	const struct activity_cpu *c = &s->seen->act->cpu[cpu];
-	int64_t half = (s->seg.to - s->seg.from) / 2, middle = s->seg.from + half;
+	const struct activity_cpu *c = &s->evidence->activity->cpu[cpu];
+	int64_t half = (s->interval.to - s->interval.from) / 2, middle = s->interval.from + half;
 	int64_t first = -half / s->bin - 1, last = half / s->bin;
 	float *part = imaginary ? &bin->im : &bin->re;
 	double sum = 0, squares = 0, n = (double)(last - first + 1);
-	for (size_t i = activity_find(c, s->seg.from); i < c->len && c->ts[i] <= s->seg.to; i++) {
+	for (size_t i = activity_find(c, s->interval.from); i < c->len && c->ts[i] <= s->interval.to; i++) {
 		int64_t at = (int64_t)floor((double)(c->ts[i] - middle) * (1 + ppm / 1e6) / (double)s->bin);
 		part[2 * ((size_t)(-at) & (s->n - 1))] += 1;
 	}
@@ -147,27 +141,28 @@ static double activity_signal(const struct correlation *s, unsigned cpu, double 
 	return squares - sum * sum / n;
 }
 
-static void add_guess(struct correlation *s, size_t lag, double ppm, double score)
+static void add_estimate(struct correlation *s, size_t lag, double ppm, double score)
 {
-	struct guess_list *l = s->out;
+	struct offset_list *l = s->out;
 	int64_t at = s->origin + (int64_t)lag * s->bin + s->bin / 2;
 	size_t worst = 0, same = SIZE_MAX;
 	for (size_t i = 0; i < l->n; i++) {
-		if (llabs(l->guess[i].at_host - at) <= SAME_BINS * s->bin)
+		if (llabs(l->estimate[i].at_host - at) <= SAME_BINS * s->bin)
 			same = i;
-		if (l->guess[i].score < l->guess[worst].score)
+		if (l->estimate[i].score < l->estimate[worst].score)
 			worst = i;
 	}
-	size_t to = same != SIZE_MAX ? same : l->n < GUESSES_MAX ? l->n : worst;
-	if (to < l->n && l->guess[to].score >= score)
+	size_t to = same != SIZE_MAX ? same : l->n < ESTIMATES_MAX ? l->n : worst;
+	if (to < l->n && l->estimate[to].score >= score)
 		return;
 	if (to == l->n)
 		l->n++;
-	l->guess[to] = (struct guess){ .at_guest = s->seg.from + (s->seg.to - s->seg.from) / 2, .at_host = at, .ppm = ppm,
+	l->estimate[to] = (struct offset_estimate){ .at_guest = s->interval.from + (s->interval.to - s->interval.from) / 2,
+		.at_host = at, .ppm = ppm,
 		.score = score };
 }
 
-/* Looks for peaks in the real or imaginary part of the correlation; unit: what chance gives one standard deviation. */
+/* Finds peaks in the real or imaginary part of the correlation. unit: one standard deviation of chance. */
 static void find_peaks(struct correlation *s, double ppm, bool imaginary, double unit)
 {
 	const float *v = imaginary ? &s->sum->im : &s->sum->re;
@@ -176,17 +171,17 @@ static void find_peaks(struct correlation *s, double ppm, bool imaginary, double
 		double score = v[2 * i] / unit;
 		if (score <= floor_score || (i > 0 && v[2 * i - 2] > v[2 * i]) || (i + 1 < s->lags && v[2 * i + 2] > v[2 * i]))
 			continue;
-		add_guess(s, i, ppm, score);
-		if (s->out->n < GUESSES_MAX)
+		add_estimate(s, i, ppm, score);
+		if (s->out->n < ESTIMATES_MAX)
 			continue;
-		floor_score = s->out->guess[0].score;
-		for (size_t k = 1; k < GUESSES_MAX; k++)
-			floor_score = fmin(floor_score, s->out->guess[k].score);
+		floor_score = s->out->estimate[0].score;
+		for (size_t k = 1; k < ESTIMATES_MAX; k++)
+			floor_score = fmin(floor_score, s->out->estimate[k].score);
 	}
 }
 
-/* Two drifts at once, one in the real and one in the imaginary part. */
-static void correlate(struct correlation *s, double ppm_re, double ppm_im)
+/* Correlates two drifts in one transform, one in the real and one in the imaginary part. */
+static void correlate_drifts(struct correlation *s, double ppm_re, double ppm_im)
 {
 	double squares[2] = { 0, 0 };
 	memset(s->sum, 0, s->n * sizeof *s->sum);
@@ -207,16 +202,16 @@ static void correlate(struct correlation *s, double ppm_re, double ppm_im)
 		find_peaks(s, ppm_im, true, (double)s->n * sqrt(squares[1] + 1e-9));
 }
 
-/* The CPUs of the guest with most activity in the segment that have a thread on the host. */
+/* Chooses the guest CPUs with most activity in the interval that have a thread on the host. */
 static void choose_cpus(struct correlation *s)
 {
 	size_t len[CPUS_MAX];
-	for (unsigned c = 0; c < s->seen->act->cpus; c++) {
-		const struct activity_cpu *cpu = &s->seen->act->cpu[c];
-		size_t n = activity_find(cpu, s->seg.to + 1) - activity_find(cpu, s->seg.from), at = s->cpus;
+	for (unsigned c = 0; c < s->evidence->activity->cpus; c++) {
+		const struct activity_cpu *cpu = &s->evidence->activity->cpu[c];
+		size_t n = activity_find(cpu, s->interval.to + 1) - activity_find(cpu, s->interval.from), at = s->cpus;
 		bool has = false;
-		for (size_t i = 0; i < s->seen->vm->vcpus; i++)
-			has = has || s->seen->vm->vcpu[i].number == c;
+		for (size_t i = 0; i < s->evidence->vm->vcpus; i++)
+			has = has || s->evidence->vm->vcpu[i].number == c;
 		if (!has || n == 0 || (at == CPUS_MAX && len[--at] >= n))
 			continue;
 		for (; at > 0 && len[at - 1] < n; at--) {
@@ -231,11 +226,11 @@ static void choose_cpus(struct correlation *s)
 
 static int by_score(const void *pa, const void *pb)
 {
-	const struct guess *a = pa, *b = pb;
+	const struct offset_estimate *a = pa, *b = pb;
 	return a->score > b->score ? -1 : a->score < b->score;
 }
 
-/* The host's side of the bins from `origin` on: bin `margin` becomes bin 0, what lies before it wraps to the end. */
+/* Transforms the host's signals, rotated so that bin `margin` becomes bin 0 and earlier bins wrap to the end. */
 static void transform_windows(struct correlation *s, size_t margin)
 {
 	for (unsigned c = 0; c < s->cpus; c++) {
@@ -247,11 +242,12 @@ static void transform_windows(struct correlation *s, size_t margin)
 	}
 }
 
-void coarse_search(const struct seen *seen, struct segment seg, struct range range, int64_t bin, struct guess_list *out)
+void cross_correlate(const struct evidence *evidence, struct ns_interval interval, struct ns_interval range, int64_t bin,
+                     struct offset_list *out)
 {
-	struct correlation s = { .seen = seen, .seg = seg, .bin = bin, .out = out };
-	int64_t half = (seg.to - seg.from) / 2 + bin;
-	half += half / 1000;  /* room for the drift */
+	struct correlation s = { .evidence = evidence, .interval = interval, .bin = bin, .out = out };
+	int64_t half = (interval.to - interval.from) / 2 + bin;
+	half += half / 1000;  /* allowance for the drift */
 	size_t margin = (size_t)(half / bin) + 2;
 	choose_cpus(&s);
 	if (s.cpus == 0 || range.to < range.from || 4 * margin > FFT_MAX)
@@ -264,21 +260,21 @@ void coarse_search(const struct seen *seen, struct segment seg, struct range ran
 	s.work = mem_new(s.n, sizeof *s.work);
 	for (unsigned c = 0; c < s.cpus; c++)
 		s.window[c] = mem_new(s.n, sizeof **s.window);
-	/* A drift that is wrong by half a step smears the segment's ends by one bin. */
-	double step = 4e6 * (double)bin / (double)(seg.to - seg.from + 1);
-	/* The segment reaches `margin` bins to both sides of its middle; lags wrap around to the end. */
+	/* a drift that is wrong by half a step smears the ends of the interval over one bin */
+	double step = 4e6 * (double)bin / (double)(interval.to - interval.from + 1);
+	/* the interval extends `margin` bins to both sides of its middle; these bins wrap around to the end */
 	for (size_t at = 0; at < all; at += s.n - 2 * margin) {
 		s.lags = all - at < s.n - 2 * margin ? all - at : s.n - 2 * margin;
 		s.origin = range.from + ((int64_t)at - (int64_t)margin) * bin;
 		transform_windows(&s, margin);
 		s.origin += (int64_t)margin * bin;
 		for (double ppm = 0; ppm <= DRIFT_MAX; ppm += step)
-			correlate(&s, ppm, -ppm);
+			correlate_drifts(&s, ppm, -ppm);
 	}
 	for (unsigned c = 0; c < s.cpus; c++)
 		free(s.window[c]);
 	free(s.sum);
 	free(s.work);
 	fft_release(&s.fft);
-	qsort(out->guess, out->n, sizeof *out->guess, by_score);
+	qsort(out->estimate, out->n, sizeof *out->estimate, by_score);
 }

@@ -1,49 +1,51 @@
-/* The coarse search: at which offset and drift does a guest's activity fall into its vCPUs' guest mode?  (Private to
- * sync/.)
+/* Coarse search for the offset and drift at which a guest's activity falls into the guest mode of its vCPUs (private to
+ * sync/).
  *
- * A segment of the guest's trace, in bins, is cross-correlated with the host's windows and with their edges (an
- * interrupt's handler runs right after the vm entry that injects it) for a range of offsets and for drifts of
- * -320..+320 ppm in steps; the highest peaks are candidates, nothing more.  Bins of 50 us tell where; over a long
- * range bins are longer, and so are segments, and what they find is searched again in bins of 50 us.
- * O(lags log(segment)) per CPU and step of the drift. */
+ * An interval of the guest's trace, in bins, is cross-correlated with the host's windows and with their edges (an
+ * interrupt handler runs right after the VM entry that injects the interrupt), for a range of offsets and for drifts of
+ * -320..+320 ppm in steps. The highest peaks are estimates. Bins of 50 us are accurate enough; for a long range, bins
+ * and intervals are longer, and the results are searched again in bins of 50 us. O(lags log(interval)) per CPU and step
+ * of the drift. */
 #ifndef STEALSCOPE_SYNC_SEARCH_CROSS_CORRELATION_H
 #define STEALSCOPE_SYNC_SEARCH_CROSS_CORRELATION_H
 
+#include "sync/confidence.h"
 #include "sync/evidence/evidence.h"
 
-#define GUESSES_MAX 48
+#define ESTIMATES_MAX 48
 #define BIN_NS 50000
-#define DELAY_NS 15000   /* typical, from a vm entry to the first event and from the last one to the exit */
-#define SHARE_LEAST 0.9  /* of the activity must lie in guest mode; less is no hypothesis */
+#define DELAY_NS 15000   /* typical delay from a VM entry to the first event, and from the last event to the VM exit, ns */
 
-/* host = at_host + (t - at_guest) * (1 + ppm / 1e6) */
-struct guess {
+/* An estimated clock: host = at_host + (t - at_guest) * (1 + ppm / 1e6). */
+struct offset_estimate {
 	int64_t at_guest, at_host;  /* ns */
 	double ppm;
-	double score;               /* standard deviations of the correlation */
-	unsigned covered, events;   /* after guess_sweep(): events of the sample that lie in guest mode */
-	int64_t slack;              /* ns by which at_host can move without losing one of them */
+	double score;               /* height of the peak, in standard deviations */
+	unsigned covered, events;   /* after refine_offset(): events of the sample in guest mode, and all events of the
+	                             * sample */
+	int64_t tolerance;          /* ns by which at_host can change while the covered events stay in guest mode */
 };
 
-struct guess_list {
-	struct segment seg;               /* that they are about */
-	struct guess guess[GUESSES_MAX];  /* best first */
+struct offset_list {
+	struct ns_interval interval;               /* searched interval of the guest's trace */
+	struct offset_estimate estimate[ESTIMATES_MAX];  /* best first */
 	size_t n;
 };
 
-/* Where on the host's clock the middle of the segment may lie. */
-struct range { int64_t from, to; };
+/* Searches all clocks that map the middle of the interval into the range of host time, in bins of `bin` ns, and adds the
+ * peaks to *out. An interval has at most 2^17 bins. */
+void cross_correlate(const struct evidence *evidence, struct ns_interval interval, struct ns_interval range, int64_t bin,
+                     struct offset_list *out);
 
-/* Adds the guesses of a search in bins of bin ns to the list.  A segment has 2^17 bins at most. */
-void coarse_search(const struct seen *seen, struct segment seg, struct range range, int64_t bin, struct guess_list *out);
+/* Returns true if no clock places enough events around the middle of the interval in guest mode; false: some clock may. */
+bool offset_precheck_rejects(const struct evidence *evidence, struct ns_interval interval);
 
-/* Does no clock put enough of what happened in the middle of the segment into guest mode?  False: it is not known. */
-bool guess_nowhere(const struct seen *seen, struct segment seg);
+/* Moves the estimate by at most `reach` ns to the offset at which most events of the interval are in guest mode, and
+ * counts them in `covered`. sample: maximum number of events tested. */
+void refine_offset(const struct evidence *evidence, struct ns_interval interval, int64_t reach, unsigned sample,
+                   struct offset_estimate *g);
 
-/* Moves the guess by at most `reach` ns to where most events of the segment lie in guest mode, and counts them. */
-void guess_sweep(const struct seen *seen, struct segment seg, int64_t reach, unsigned sample, struct guess *g);
-
-/* Share of the host's time from..to, 0..1, that the thread spends in guest mode; blind spans do not count. */
-double vthread_duty(const struct host_view *host, const struct vthread *th, int64_t from, int64_t to);
+/* Returns the share of host time [from, to] that the thread spends in guest mode, 0..1, unknown intervals excluded. */
+double vthread_duty(const struct host_timeline *host, const struct vthread *th, int64_t from, int64_t to);
 
 #endif

@@ -24,8 +24,9 @@ void fft_release(struct fft *f)
 	f->n = 0;
 }
 
-/* Decimation in frequency, half by half: once a half fits the cache all that is left happens there. */
-static void forward(const struct fft *f, struct fft_value *v, size_t n)
+/* Transforms by decimation in frequency, recursively by halves: once a half fits into the cache, its remaining stages
+ * run in the cache. */
+static void forward_part(const struct fft *f, struct fft_value *v, size_t n)
 {
 	size_t half = n / 2;
 	const struct fft_value *w = f->twiddle + half;
@@ -38,20 +39,20 @@ static void forward(const struct fft *f, struct fft_value *v, size_t n)
 		b[i].im = re * w[i].im + im * w[i].re;
 	}
 	if (half > 1) {
-		forward(f, v, half);
-		forward(f, b, half);
+		forward_part(f, v, half);
+		forward_part(f, b, half);
 	}
 }
 
-/* The same steps backwards. */
-static void inverse(const struct fft *f, struct fft_value *v, size_t n)
+/* Inverts forward_part(): the same stages in reverse order. */
+static void inverse_part(const struct fft *f, struct fft_value *v, size_t n)
 {
 	size_t half = n / 2;
 	const struct fft_value *w = f->twiddle + half;
 	struct fft_value *b = v + half;
 	if (half > 1) {
-		inverse(f, v, half);
-		inverse(f, b, half);
+		inverse_part(f, v, half);
+		inverse_part(f, b, half);
 	}
 	for (size_t i = 0; i < half; i++) {
 		float re = b[i].re * w[i].re + b[i].im * w[i].im, im = b[i].im * w[i].re - b[i].re * w[i].im;
@@ -64,10 +65,10 @@ static void inverse(const struct fft *f, struct fft_value *v, size_t n)
 
 void fft_forward(const struct fft *f, struct fft_value *v)
 {
-	forward(f, v, f->n);
+	forward_part(f, v, f->n);
 }
 
 void fft_inverse(const struct fft *f, struct fft_value *v)
 {
-	inverse(f, v, f->n);
+	inverse_part(f, v, f->n);
 }

@@ -1,5 +1,5 @@
-/* A complex FFT of a power of two, for the coarse search (private to sync/).  In place, O(n log n), with the
- * twiddles of each stage side by side; single precision: correlations are judged by their first digits. */
+/* Complex FFT of a power of two for the coarse search (private to sync/). In place, O(n log n), with the twiddle factors
+ * of each stage adjacent in memory. Single precision: only the leading digits of correlations matter. */
 #ifndef STEALSCOPE_SYNC_SEARCH_FFT_H
 #define STEALSCOPE_SYNC_SEARCH_FFT_H
 
@@ -14,8 +14,8 @@ struct fft {
 
 void fft_init(struct fft *f, size_t n);  /* n: a power of two, at least 2 */
 void fft_release(struct fft *f);
-/* The spectrum's indices are bit-reversed: products of spectra do not mind, and both ways save the shuffling. */
+/* The spectrum has bit-reversed indices, which does not matter for products of spectra; neither transform reorders. */
 void fft_forward(const struct fft *f, struct fft_value *v);
-void fft_inverse(const struct fft *f, struct fft_value *v);  /* not divided by n */
+void fft_inverse(const struct fft *f, struct fft_value *v);  /* result is not divided by n */
 
 #endif

@@ -1,7 +1,7 @@
-/* Before a search: is there a clock at all, of whatever offset and drift, under which a segment may be covered?
+/* Quick check before a search: rejects an interval that no clock, of any offset and drift, can place in guest mode.
  *
- * Beside the segment's middle little depends on the drift, so what is out of guest mode there under an offset is so under
- * any clock of that offset.  O(windows + bins + events x gaps). */
+ * Near the middle of the interval the drift has little effect, so an event that is outside guest mode for an offset is
+ * outside for every clock with that offset. O(windows + bins + events x gaps). */
 #include "sync/search/cross_correlation.h"
 
 #include <stdlib.h>
@@ -9,162 +9,143 @@
 
 #include "base/mem.h"
 #include "sync/fit/piecewise_fit.h"
+#include "sync/search/offset_bins.h"
 
-#define BESIDE_NS 100000000LL   /* of the segment, on one side of its middle, and where that has too few events: */
-#define BESIDE_MOST_NS (8 * BESIDE_NS)
-#define BIN_LEAST_NS 20000
+#define REACH_NS 100000000LL    /* tested part of the interval on one side of its middle, ns; more if it has too few
+                                 * events */
+#define REACH_MAX_NS (8 * REACH_NS)
+#define BIN_MIN_NS 20000
 #define BINS_MAX (1 << 20)
-#define EVENTS_LEAST 64         /* fewer say nothing */
+#define EVENTS_MIN 64         /* minimum number of events; with fewer the check rejects nothing */
 #define EVENTS_MAX 256
-#define ROUNDS 8                /* looks at what is left */
-#define MAY_MISS 4              /* of so many events one: more than of a segment of which SHARE_LEAST is covered */
+#define ROUNDS 8                /* number of evaluations, each after another 1/8 of the events */
 
-struct instant { unsigned cpu; int64_t since; };  /* ns since the middle */
+struct precheck_event { unsigned cpu; int64_t since; };  /* since: time after the middle of the interval, ns */
 
-/* When a guest CPU is surely out of guest mode: ns of the host, longer than a bin. */
-struct absences { struct span *gap; size_t len, cap; };
+/* Intervals longer than a bin in which a guest CPU is certainly outside guest mode, host ns. */
+struct certain_gaps { struct ns_interval *gap; size_t len, cap; };
 
-struct offsets {
-	const struct seen *seen;
-	int64_t bin;
-	size_t bins;
-	struct absences *gaps;       /* of each guest CPU */
-	uint8_t *maybe;          /* by bin of the host's trace: the CPU may be in guest mode */
-	int16_t *change, *miss;  /* by bin of offsets: misses since the last look, as differences, and up to that */
-	struct instant moment[EVENTS_MAX];
+struct precheck {
+	const struct evidence *evidence;
+	struct offset_bins bins;
+	struct certain_gaps *gaps;       /* by guest CPU */
+	uint8_t *possible;               /* by bin of the host's trace: 1: the CPU may be in guest mode */
+	struct precheck_event event[EVENTS_MAX];
 	size_t events;
 };
 
-static void mark(struct offsets *o, const struct span *span, size_t n)
+static void mark_possible(struct precheck *o, const struct ns_interval *span, size_t n)
 {
-	const struct host_view *host = o->seen->host;
+	const struct host_timeline *host = o->evidence->host;
 	for (size_t i = 0; i < n; i++) {
 		const int64_t from = span[i].from > host->begin ? span[i].from : host->begin;
 		const int64_t to = span[i].to < host->end ? span[i].to : host->end;
-		for (int64_t b = (from - host->begin) / o->bin; from <= to && b <= (to - host->begin) / o->bin; b++)
-			o->maybe[b] = 1;
+		for (int64_t b = (from - host->begin) / o->bins.width; from <= to && b <= (to - host->begin) / o->bins.width; b++)
+			o->possible[b] = 1;
 	}
 }
 
-static void find_gaps(struct offsets *o, unsigned cpu)
+static void find_gaps(struct precheck *o, unsigned cpu)
 {
-	const struct host_view *host = o->seen->host;
-	const struct vm_view *vm = o->seen->vm;
-	struct absences *g = &o->gaps[cpu];
-	memset(o->maybe, 0, o->bins);
+	const struct host_timeline *host = o->evidence->host;
+	const struct vm_candidate *vm = o->evidence->vm;
+	struct certain_gaps *g = &o->gaps[cpu];
+	memset(o->possible, 0, o->bins.len);
 	for (size_t i = 0; i < vm->vcpus; i++) {
 		if (vm->vcpu[i].number != cpu)
 			continue;
 		const struct vthread *th = &host->thread[vm->vcpu[i].thread];
-		mark(o, th->window, th->windows);
-		mark(o, th->blind, th->blinds);
+		mark_possible(o, th->window, th->windows);
+		mark_possible(o, th->unknown, th->unknowns);
 	}
-	for (size_t b = 0, from = 0; b <= o->bins; b++) {
-		if (b < o->bins && !o->maybe[b])
+	for (size_t b = 0, from = 0; b <= o->bins.len; b++) {
+		if (b < o->bins.len && !o->possible[b])
 			continue;
 		if (b > from + 1)
-			*ARRAY_PUSH(g->gap, g->len, g->cap) = (struct span){ host->begin + (int64_t)from * o->bin,
-				host->begin + (int64_t)b * o->bin - 1 };
+			*ARRAY_PUSH(g->gap, g->len, g->cap) = (struct ns_interval){ host->begin + (int64_t)from * o->bins.width,
+				host->begin + (int64_t)b * o->bins.width - 1 };
 		from = b + 1;
 	}
 }
 
-/* Some of the segment's events from..to, evenly. */
-static void take_events(struct offsets *o, struct segment at, int64_t middle)
+/* Samples events of the interval at even distances. */
+static void sample_events(struct precheck *o, struct ns_interval at, int64_t middle)
 {
-	const struct activity *act = o->seen->act;
-	const size_t stride = activity_count(act, at) / EVENTS_MAX + 1;
+	const struct activity *activity = o->evidence->activity;
+	const size_t stride = activity_count(activity, at) / EVENTS_MAX + 1;
 	size_t k = 0;
 	o->events = 0;
-	for (unsigned c = 0; c < act->cpus; c++) {
-		const struct activity_cpu *cpu = &act->cpu[c];
+	for (unsigned c = 0; c < activity->cpus; c++) {
+		const struct activity_cpu *cpu = &activity->cpu[c];
 		for (size_t i = activity_find(cpu, at.from); i < cpu->len && cpu->ts[i] <= at.to; i++)
 			if (k++ % stride == 0 && o->events < EVENTS_MAX)
-				o->moment[o->events++] = (struct instant){ c, cpu->ts[i] - middle };
+				o->event[o->events++] = (struct precheck_event){ c, cpu->ts[i] - middle };
 	}
 }
 
-/* Under these offsets (what the host's clock shows at the segment's middle) the event is out of guest mode. */
-static void strike(struct offsets *o, const struct instant *e)
+/* Counts a violation for the offsets at which the event is outside guest mode. An offset is the host time of the middle
+ * of the interval. */
+static void exclude_offsets(struct precheck *o, const struct precheck_event *e)
 {
-	const int64_t room = llabs(e->since) * DRIFT_LIMIT_PPM / 1000000 + 1, begin = o->seen->host->begin + e->since;
-	const struct absences *g = &o->gaps[e->cpu];
-	for (size_t i = 0; i < g->len; i++) {
-		const int64_t from = g->gap[i].from + room - begin, to = g->gap[i].to + 1 - room - begin;
-		const int64_t a = from <= 0 ? 0 : (from + o->bin - 1) / o->bin, b = to < 0 ? 0 : to / o->bin;
-		if (a >= b || a >= (int64_t)o->bins)
-			continue;
-		o->change[a]++;
-		o->change[b < (int64_t)o->bins ? b : (int64_t)o->bins]--;
-	}
+	const int64_t tolerance = llabs(e->since) * DRIFT_LIMIT_PPM / 1000000 + 1, begin = o->evidence->host->begin + e->since;
+	const struct certain_gaps *g = &o->gaps[e->cpu];
+	for (size_t i = 0; i < g->len; i++)
+		offset_bins_exclude(&o->bins, g->gap[i].from + tolerance - begin, g->gap[i].to - tolerance - begin);
 }
 
-/* The least misses of any offset in the range of bins. */
-static size_t least_misses(struct offsets *o, size_t from, size_t to)
+/* Returns true if for each offset in the range of bins too many events are outside guest mode. */
+static bool rejects_all(struct precheck *o, size_t from, size_t to)
 {
-	int now = 0, least = INT16_MAX;
-	for (size_t i = 0; i < to; i++) {
-		now += o->change[i];
-		o->miss[i] = (int16_t)(o->miss[i] + now);
-		least = i >= from && o->miss[i] < least ? o->miss[i] : least;
-	}
-	memset(o->change, 0, (o->bins + 1) * sizeof *o->change);
-	return (size_t)least;
-}
-
-/* Does what happened beside the middle lie out of guest mode, whatever offset of that range of bins is right? */
-static bool is_refuted(struct offsets *o, size_t from, size_t to)
-{
-	memset(o->miss, 0, o->bins * sizeof *o->miss);
-	memset(o->change, 0, (o->bins + 1) * sizeof *o->change);
-	for (size_t r = 0; r < ROUNDS && o->events >= EVENTS_LEAST; r++) {
+	offset_bins_reset(&o->bins);
+	for (size_t r = 0; r < ROUNDS && o->events >= EVENTS_MIN; r++) {
 		for (size_t i = r; i < o->events; i += ROUNDS)
-			strike(o, &o->moment[i]);
-		if (least_misses(o, from, to) > o->events / MAY_MISS)
+			exclude_offsets(o, &o->event[i]);
+		if (offset_bins_add_up(&o->bins, from, to) > (int)(o->events / PRECHECK_ONE_IN))
 			return true;
 	}
 	return false;
 }
 
-/* So far to both sides of the middle, for each of them to say something. */
-static int64_t far_enough(const struct activity *act, int64_t middle, int64_t half)
+/* Returns a distance from the middle, ns, within which there are enough events on both sides, or the greatest allowed
+ * distance. */
+static int64_t choose_reach(const struct activity *activity, int64_t middle, int64_t half)
 {
-	for (int64_t by = half < BESIDE_NS ? half : BESIDE_NS;; by *= 2)
-		if (2 * by > half || 2 * by > BESIDE_MOST_NS ||
-		    (activity_count(act, (struct segment){ middle - by, middle }) >= EVENTS_LEAST &&
-		     activity_count(act, (struct segment){ middle, middle + by }) >= EVENTS_LEAST))
+	for (int64_t by = half < REACH_NS ? half : REACH_NS;; by *= 2)
+		if (2 * by > half || 2 * by > REACH_MAX_NS ||
+		    (activity_count(activity, (struct ns_interval){ middle - by, middle }) >= EVENTS_MIN &&
+		     activity_count(activity, (struct ns_interval){ middle, middle + by }) >= EVENTS_MIN))
 			return by;
 }
 
-bool guess_nowhere(const struct seen *seen, struct segment seg)
+bool offset_precheck_rejects(const struct evidence *evidence, struct ns_interval interval)
 {
-	struct offsets o = { .seen = seen, .bin = BIN_LEAST_NS };
-	const int64_t half = (seg.to - seg.from) / 2, middle = seg.from + half, beside = far_enough(seen->act, middle, half);
-	const int64_t span = seen->host->end - seen->host->begin;
-	if (span < 3 * beside || beside <= 0)
+	struct precheck o = { .evidence = evidence };
+	int64_t width = BIN_MIN_NS;
+	const int64_t half = (interval.to - interval.from) / 2, middle = interval.from + half,
+		reach = choose_reach(evidence->activity, middle, half);
+	const int64_t span = evidence->host->end - evidence->host->begin;
+	if (span < 3 * reach || reach <= 0)
 		return false;
-	while (span / o.bin >= BINS_MAX)
-		o.bin *= 2;
-	o.bins = (size_t)(span / o.bin) + 1;
-	o.gaps = mem_new(seen->act->cpus, sizeof *o.gaps);
-	o.maybe = mem_new(o.bins, sizeof *o.maybe);
-	o.miss = mem_new(o.bins, sizeof *o.miss);
-	o.change = mem_new(o.bins + 1, sizeof *o.change);
-	for (unsigned c = 0; c < seen->act->cpus; c++)
+	while (span / width >= BINS_MAX)
+		width *= 2;
+	offset_bins_init(&o.bins, (size_t)(span / width) + 1, width);
+	o.gaps = mem_new(evidence->activity->cpus, sizeof *o.gaps);
+	o.possible = mem_new(o.bins.len, sizeof *o.possible);
+	for (unsigned c = 0; c < evidence->activity->cpus; c++)
 		find_gaps(&o, c);
-	/* What lies beyond the host's trace speaks against nothing: at its end the other side is asked. */
-	const size_t last = o.bins - (size_t)(beside / o.bin) - 1;
-	take_events(&o, (struct segment){ middle, middle + beside }, middle);
-	bool nowhere = is_refuted(&o, 0, last);
-	if (nowhere) {
-		take_events(&o, (struct segment){ middle - beside, middle }, middle);
-		nowhere = is_refuted(&o, last, o.bins);
+	/* Events after the end of the host's trace prove nothing: for offsets near its end, events before the middle are
+	 * used. */
+	const size_t last = o.bins.len - (size_t)(reach / width) - 1;
+	sample_events(&o, (struct ns_interval){ middle, middle + reach }, middle);
+	bool rejected = rejects_all(&o, 0, last);
+	if (rejected) {
+		sample_events(&o, (struct ns_interval){ middle - reach, middle }, middle);
+		rejected = rejects_all(&o, last, o.bins.len);
 	}
-	for (unsigned c = 0; c < seen->act->cpus; c++)
+	for (unsigned c = 0; c < evidence->activity->cpus; c++)
 		free(o.gaps[c].gap);
 	free(o.gaps);
-	free(o.maybe);
-	free(o.miss);
-	free(o.change);
-	return nowhere;
+	free(o.possible);
+	offset_bins_release(&o.bins);
+	return rejected;
 }

@@ -9,112 +9,112 @@
 #include "sync/search/ambiguity_check.h"
 
 #define PARTS_DEPTH 6
-#define PART_LEAST_NS (SEGMENT_NS / 8)
+#define PART_MIN_NS (SEGMENT_NS / 8)
 #define STEP_FIND_NS 20000000LL
 
-const char *const search_nowhere = "no offset puts its events into guest mode";
-
-/* Hypotheses, the best first, all tested on the same stretch of the trace. */
-struct hypothesis_list {
-	struct hypothesis item[GUESSES_MAX];
+/* Candidates, best first, that were tested on the same interval of the trace. */
+struct clock_candidate_list {
+	struct clock_candidate item[ESTIMATES_MAX];
 	size_t n;
-	struct segment at;
-	bool rivals;       /* another one than the best has proved itself as well */
-	bool open;         /* there may be more that nobody has looked at */
+	struct ns_interval at;
+	bool has_alternatives;       /* another candidate is supported by as much evidence as the best */
+	bool incomplete;             /* alternatives that were not tested may exist */
 };
 
 static int by_share(const void *pa, const void *pb)
 {
-	const struct hypothesis *a = pa, *b = pb;
-	double sa = hypothesis_share(a), sb = hypothesis_share(b);
+	const struct clock_candidate *a = pa, *b = pb;
+	double sa = clock_candidate_inside_share(a), sb = clock_candidate_inside_share(b);
 	if (sa != sb)
 		return sa > sb ? -1 : 1;
 	return a->inside > b->inside ? -1 : a->inside < b->inside;
 }
 
-/* Is it as good as the best of those before it, or is it one of them, or nothing? */
-static bool worth(const struct hypothesis_list *l, size_t n, const struct hypothesis *h)
+/* Returns true if the candidate is about as good as the best one and differs from the first n. */
+static bool is_competitive(const struct clock_candidate_list *l, size_t n, const struct clock_candidate *h)
 {
-	if (hypothesis_share(h) < SHARE_LEAST || hypothesis_jumps(h) > 0)
+	if (clock_candidate_inside_share(h) < CANDIDATE_SHARE_MIN || clock_candidate_steps(h) > 0)
 		return false;
 	for (size_t i = 0; i < n; i++)
-		if (!hypothesis_distinct(&l->item[i], h, l->at))
+		if (!clock_candidate_distinct(&l->item[i], h, l->at))
 			return false;
-	return n == 0 || h->outside <= hypothesis_may_miss(&l->item[0]);
+	return n == 0 || h->outside <= clock_candidate_allowed_violations(&l->item[0]);
 }
 
-/* Of one that is as good: does it prove as much? */
-static bool is_rival(const struct hypothesis *best, const struct hypothesis *h)
+/* Returns true if a candidate about as good as the best is also supported by enough evidence. */
+static bool is_alternative(const struct clock_candidate *best, const struct clock_candidate *h)
 {
-	return h->evidence >= EVIDENCE_MIN && 2 * h->inside > best->inside;
+	return h->nats >= EVIDENCE_MIN_NATS && 2 * h->inside > best->inside;
 }
 
-/* Tests all on the segment; those that others are better than go. */
-static void test_on(const struct seen *seen, struct segment seg, struct hypothesis_list *l)
+/* Tests all candidates on the interval and drops those that are worse than others. */
+static void test_on_interval(const struct evidence *evidence, struct ns_interval interval, struct clock_candidate_list *l)
 {
-	struct activity view = activity_view(seen->act, seg);
-	const struct seen part = { seen->host, seen->vm, &view };
+	struct activity view = activity_view(evidence->activity, interval);
+	const struct evidence part = { evidence->host, evidence->vm, &view };
 	size_t n = 0;
 	for (size_t i = 0; i < l->n; i++)
-		hypothesis_test(&l->item[i], &part);
+		clock_candidate_test(&l->item[i], &part);
 	activity_view_end(&view);
 	if (l->n > 0)
 		qsort(l->item, l->n, sizeof *l->item, by_share);
-	l->at = seg;
-	l->rivals = false;
+	l->at = interval;
+	l->has_alternatives = false;
 	for (size_t i = 0; i < l->n; i++) {
-		struct hypothesis h = l->item[i];
-		if (!worth(l, n, &h)) {
-			hypothesis_release(&h);
+		struct clock_candidate h = l->item[i];
+		if (!is_competitive(l, n, &h)) {
+			clock_candidate_release(&h);
 			continue;
 		}
-		l->rivals = l->rivals || (n > 0 && is_rival(&l->item[0], &h));
+		l->has_alternatives = l->has_alternatives || (n > 0 && is_alternative(&l->item[0], &h));
 		l->item[n++] = h;
 	}
 	l->n = n;
 }
 
-static bool passes(const struct hypothesis_list *l)
+static bool best_passes(const struct clock_candidate_list *l)
 {
-	return l->n > 0 && hypothesis_share(&l->item[0]) >= SHARE_MIN;
+	return l->n > 0 && clock_candidate_inside_share(&l->item[0]) >= LINE_SHARE_MIN;
 }
 
-static void list_release(struct hypothesis_list *l)
+static void list_release(struct clock_candidate_list *l)
 {
 	for (size_t i = 0; i < l->n; i++)
-		hypothesis_release(&l->item[i]);
+		clock_candidate_release(&l->item[i]);
 	l->n = 0;
 }
 
-static bool covers_all(struct segment seg, const struct activity *act)
+static bool covers_all(struct ns_interval interval, const struct activity *activity)
 {
-	return seg.from <= act->begin && seg.to >= act->end;
+	return interval.from <= activity->begin && interval.to >= activity->end;
 }
 
-/* Twice as long, as far as there is something. */
-static struct segment wider(struct segment seg, const struct activity *act)
+/* Returns an interval twice as long, within the trace. */
+static struct ns_interval widen_interval(struct ns_interval interval, const struct activity *activity)
 {
-	int64_t by = (seg.to - seg.from) / 2 + 1, left = seg.from - act->begin, right = act->end - seg.to;
+	int64_t by = (interval.to - interval.from) / 2 + 1, left = interval.from - activity->begin,
+		right = activity->end - interval.to;
 	int64_t more_left = right < by ? 2 * by - right : by, more_right = left < by ? 2 * by - left : by;
-	seg.from -= more_left < left ? more_left : left;
-	seg.to += more_right < right ? more_right : right;
-	return seg;
+	interval.from -= more_left < left ? more_left : left;
+	interval.to += more_right < right ? more_right : right;
+	return interval;
 }
 
-/* From the segment of the guesses outwards: to the whole trace, or, if the clock may step, as far as the best goes. */
-static void test_outwards(const struct seen *seen, const struct guess_list *guesses, bool steps,
-                          struct hypothesis_list *l)
+/* Tests candidates on growing intervals: up to the whole trace, or with steps up to the longest interval that the best
+ * candidate fits. */
+static void test_growing(const struct evidence *evidence, const struct offset_list *estimates, bool steps,
+                         struct clock_candidate_list *l)
 {
 	l->n = 0;
-	for (size_t i = 0; i < guesses->n; i++)
-		hypothesis_begin(&l->item[l->n++], &guesses->guess[i], guesses->seg);
-	test_on(seen, guesses->seg, l);
-	while (l->n > 0 && !covers_all(l->at, seen->act)) {
-		struct hypothesis_list before = { .at = l->at, .n = 1, .rivals = l->rivals };
-		bool passed = passes(l);
-		hypothesis_copy(&before.item[0], &l->item[0]);
-		test_on(seen, wider(l->at, seen->act), l);
-		if (steps && passed && !passes(l)) {
+	for (size_t i = 0; i < estimates->n; i++)
+		clock_candidate_init(&l->item[l->n++], &estimates->estimate[i], estimates->interval);
+	test_on_interval(evidence, estimates->interval, l);
+	while (l->n > 0 && !covers_all(l->at, evidence->activity)) {
+		struct clock_candidate_list before = { .at = l->at, .n = 1, .has_alternatives = l->has_alternatives };
+		bool passed = best_passes(l);
+		clock_candidate_copy(&before.item[0], &l->item[0]);
+		test_on_interval(evidence, widen_interval(l->at, evidence->activity), l);
+		if (steps && passed && !best_passes(l)) {
 			list_release(l);
 			*l = before;
 			break;
@@ -123,247 +123,253 @@ static void test_outwards(const struct seen *seen, const struct guess_list *gues
 	}
 }
 
-/* Puts the best to the test against all others of its drift, wherever they are: one of them may be better. */
-static void confront_once(const struct seen *seen, struct hypothesis_list *l)
+/* Adds candidates with the drift of the best candidate at other offsets, and tests all of them. */
+static void add_alternatives(const struct evidence *evidence, struct clock_candidate_list *l)
 {
-	struct activity view = activity_view(seen->act, l->at);
-	const struct seen part = { seen->host, seen->vm, &view };
-	struct rivals r;
-	const struct hypothesis *best = &l->item[0];
-	rivals_find(&part, best, &r);
-	for (size_t i = 0; i < r.n && l->n < GUESSES_MAX; i++)
-		hypothesis_near(&l->item[l->n++], best, &view, r.rival[i].shift, r.rival[i].room);
+	struct activity view = activity_view(evidence->activity, l->at);
+	const struct evidence part = { evidence->host, evidence->vm, &view };
+	struct alternatives r;
+	const struct clock_candidate *best = &l->item[0];
+	alternatives_find(&part, best, &r);
+	for (size_t i = 0; i < r.n && l->n < ESTIMATES_MAX; i++)
+		clock_candidate_init_around(&l->item[l->n++], best, &view, r.alternative[i].shift, r.alternative[i].tolerance);
 	activity_view_end(&view);
-	l->open = !r.all;
+	l->incomplete = !r.complete;
 	if (r.n > 0)
-		test_on(seen, l->at, l);
+		test_on_interval(evidence, l->at, l);
 }
 
-static void confront(const struct seen *seen, struct hypothesis_list *l)
+static void check_alternatives(const struct evidence *evidence, struct clock_candidate_list *l)
 {
 	for (uint64_t outside = UINT64_MAX; l->n > 0 && l->item[0].outside < outside;) {
 		outside = l->item[0].outside;
-		confront_once(seen, l);
+		add_alternatives(evidence, l);
 	}
 }
 
-/* What speaks against the best, or NULL. */
-static const char *doubt_of(const struct hypothesis_list *l)
+/* Returns the reason why the best candidate is not proven; SYNC_REASON_NONE: it is proven. */
+static enum sync_reason reason_against(const struct clock_candidate_list *l)
 {
-	const struct hypothesis *h = &l->item[0];
-	const bool contains = hypothesis_share(h) >= SHARE_MIN;
-	if ((contains ? h->evidence : h->most) < EVIDENCE_MIN)
-		return "its activity is too little to tell the right offset from chance";
+	const struct clock_candidate *h = &l->item[0];
+	const bool contains = clock_candidate_inside_share(h) >= LINE_SHARE_MIN;
+	if ((contains ? h->nats : h->nats_max) < EVIDENCE_MIN_NATS)
+		return SYNC_REASON_FEW_EVENTS;
 	if (!contains)
-		return search_nowhere;
-	if (l->rivals)
-		return "several offsets fit its events equally well";
-	if (l->open)
-		return "its activity repeats itself, several offsets may fit";
-	return NULL;
+		return SYNC_REASON_NO_OFFSET;
+	if (l->has_alternatives)
+		return SYNC_REASON_SEVERAL_OFFSETS;
+	if (l->incomplete)
+		return SYNC_REASON_PERIODIC_EVENTS;
+	return SYNC_REASON_NONE;
 }
 
-/* The best of the list goes to *out. */
-static void take(struct hypothesis_list *l, const char *doubt, struct hypothesis *out)
+/* Moves the best candidate to *out. */
+static void move_best(struct clock_candidate_list *l, enum sync_reason reason, struct clock_candidate *out)
 {
 	*out = l->item[0];
-	out->doubt = doubt;
-	l->item[0].clock = (struct clock_map){ .piece = NULL };
+	out->reason = reason;
+	l->item[0].clock = (struct clock_map){ .segment = NULL };
 }
 
-/* The whole trace with one line, or with some that follow on each other without a jump: the whole way from the coarse
- * search to a judgement.  Of a trace too long to keep, both ends are kept, and little in between. */
-static void solve_whole(const struct seen *seen, struct hypothesis *out)
+/* Finds one clock without steps for the whole trace. In a sampled trace (time_sampling.h) the search starts at the
+ * beginning, because few times in the middle are stored. */
+static void solve_whole(const struct evidence *evidence, struct clock_candidate *out)
 {
-	struct guess_list guesses;
-	struct hypothesis_list l = { .n = 0 };
-	guess_clocks(seen, seen->host->sliced > 0 || seen->act->sliced > 0 ? 0 : 0.5, SEGMENT_NS, LAGS_FEW, &guesses);
-	test_outwards(seen, &guesses, false, &l);
-	confront(seen, &l);
+	struct offset_list estimates;
+	struct clock_candidate_list l = { .n = 0 };
+	find_initial_offsets(evidence, evidence->host->slice_bits > 0 || evidence->activity->slice_bits > 0 ? 0 : 0.5,
+	                     SEGMENT_NS, LAGS_FEW, &estimates);
+	test_growing(evidence, &estimates, false, &l);
+	check_alternatives(evidence, &l);
 	if (l.n > 0) {
-		const char *doubt = doubt_of(&l);
-		if (!doubt)
-			hypothesis_doubt(&l.item[0], seen);
-		take(&l, doubt, out);
-		out->hopeless = doubt && hypothesis_share(out) >= SHARE_MIN;
+		enum sync_reason reason = reason_against(&l);
+		if (!reason)
+			clock_candidate_check_ambiguity(&l.item[0], evidence);
+		move_best(&l, reason, out);
+		out->no_split = reason && clock_candidate_inside_share(out) >= LINE_SHARE_MIN;
 	}
 	list_release(&l);
 }
 
-/* ---- a clock that steps: the parts of the trace that one line fits, one after another */
+/* ---- clocks with steps: parts of the trace that one line fits */
 
-/* Tests the clock on `whole`, which is more than it was tested on by `more`; true when both are contained, with one
- * line.  (What is new counts by itself: it may be little, and all beyond a step.) */
-static bool holds(const struct seen *seen, const struct hypothesis *start, struct segment whole, struct segment more,
-                  struct hypothesis *h)
+/* Returns true if one line contains the events of `whole`, and also the events of the new part `more` alone, which may
+ * be short and entirely after a step. */
+static bool is_clock_valid_on(const struct evidence *evidence, const struct clock_candidate *start,
+                              struct ns_interval whole, struct ns_interval more, struct clock_candidate *h)
 {
-	struct activity view = activity_view(seen->act, whole), added = activity_view(seen->act, more);
-	struct hypothesis beyond;
-	hypothesis_copy(h, start);
-	hypothesis_test(h, &(struct seen){ seen->host, seen->vm, &view });
+	struct activity view = activity_view(evidence->activity, whole), added = activity_view(evidence->activity, more);
+	struct clock_candidate beyond;
+	clock_candidate_copy(h, start);
+	clock_candidate_test(h, &(struct evidence){ evidence->host, evidence->vm, &view });
 	beyond = *h;
-	hypothesis_count(&beyond, &(struct seen){ seen->host, seen->vm, &added });
+	clock_candidate_count(&beyond, &(struct evidence){ evidence->host, evidence->vm, &added });
 	activity_view_end(&view);
 	activity_view_end(&added);
-	return hypothesis_share(h) >= SHARE_MIN && h->clock.pieces == 1
-	       && (double)beyond.outside <= (1 - SHARE_MIN) * (double)(beyond.inside + beyond.outside);
+	return clock_candidate_inside_share(h) >= LINE_SHARE_MIN && h->clock.segments == 1
+	       && (double)beyond.outside <= (1 - LINE_SHARE_MIN) * (double)(beyond.inside + beyond.outside);
 }
 
-/* Moves one end of the part on which the clock holds as far as it goes. */
-static void stretch(const struct seen *seen, struct segment *part, bool right, struct hypothesis *h)
+/* Moves one end of the part outwards until the clock does not hold any more. */
+static void extend_part(const struct evidence *evidence, struct ns_interval *part, bool right, struct clock_candidate *h)
 {
-	const struct activity *act = seen->act;
-	int64_t *edge = right ? &part->to : &part->from, bad = right ? act->end + 1 : act->begin - 1;
-	for (int64_t step = part->to - part->from; llabs(bad - *edge) > STEP_FIND_NS;) {
-		/* Doubling steps first; halves of what is left once an end that fails is known. */
-		int64_t left = llabs(bad - *edge), by = left / 2 < step ? left / 2 : step;
-		if (step >= left - 1 && (bad > act->end || bad < act->begin))
+	const struct activity *activity = evidence->activity;
+	int64_t *edge = right ? &part->to : &part->from, known_bad = right ? activity->end + 1 : activity->begin - 1;
+	for (int64_t step = part->to - part->from; llabs(known_bad - *edge) > STEP_FIND_NS;) {
+		/* Doubles the step; once a failing end is known, halves the distance to it. */
+		int64_t left = llabs(known_bad - *edge), by = left / 2 < step ? left / 2 : step;
+		if (step >= left - 1 && (known_bad > activity->end || known_bad < activity->begin))
 			by = left - 1;
 		int64_t next = right ? *edge + by : *edge - by;
-		struct hypothesis longer;
-		struct segment whole = { right ? part->from : next, right ? next : part->to };
-		struct segment more = { right ? part->to + 1 : next, right ? next : part->from - 1 };
-		if (!holds(seen, h, whole, more, &longer)) {
-			bad = next;
-			hypothesis_release(&longer);
+		struct clock_candidate longer;
+		struct ns_interval whole = { right ? part->from : next, right ? next : part->to };
+		struct ns_interval more = { right ? part->to + 1 : next, right ? next : part->from - 1 };
+		if (!is_clock_valid_on(evidence, h, whole, more, &longer)) {
+			known_bad = next;
+			clock_candidate_release(&longer);
 			continue;
 		}
 		step *= 2;
-		hypothesis_release(h);
+		clock_candidate_release(h);
 		*h = longer;
 		*edge = next;
 	}
 }
 
-static void append(struct clock_map *map, struct clock_map *more)
+static void append_segments(struct clock_map *map, struct clock_map *more)
 {
-	map->piece = mem_resize(map->piece, map->pieces + more->pieces, sizeof *map->piece);
-	if (more->pieces > 0)
-		memcpy(map->piece + map->pieces, more->piece, more->pieces * sizeof *more->piece);
-	map->pieces += more->pieces;
-	free(more->piece);
-	*more = (struct clock_map){ .piece = NULL };
+	map->segment = mem_resize(map->segment, map->segments + more->segments, sizeof *map->segment);
+	if (more->segments > 0)
+		memcpy(map->segment + map->segments, more->segment, more->segments * sizeof *more->segment);
+	map->segments += more->segments;
+	free(more->segment);
+	*more = (struct clock_map){ .segment = NULL };
 }
 
-/* Beyond a step many events fit by chance, so a part may reach across it and they bend its line.  Where events lie out of
- * guest mode, does less of the part on its own lead to a clock that contains all of that?  Then that one is stretched. */
-static void retry(const struct seen *seen, struct segment *part, struct hypothesis *h)
+/* Shortens a part that extends across a step: many events after a step fit by chance, and the line is then bent. If
+ * events are outside guest mode, tries two shorter parts; a shorter part with a clock that contains all its events
+ * replaces the part and is extended. */
+static void retry_shorter(const struct evidence *evidence, struct ns_interval *part, struct clock_candidate *h)
 {
 	const int64_t third = (part->to - part->from) / 3;
-	const struct segment less[2] = { { part->from, part->to - third }, { part->from + third, part->to } };
+	const struct ns_interval less[2] = { { part->from, part->to - third }, { part->from + third, part->to } };
 	for (int i = 0; i < 2 && h->outside > 0; i++) {
-		struct activity view = activity_view(seen->act, less[i]);
-		const struct seen on = { seen->host, seen->vm, &view };
-		struct hypothesis own, wide;
-		hypothesis_copy(&own, h);
-		hypothesis_count(&own, &on);
-		hypothesis_near(&wide, h, &view, 0, DOUBTED_NS);
-		hypothesis_test(&wide, &on);
-		const bool better = wide.outside == 0 && own.outside > 0 && wide.inside >= own.inside && wide.clock.pieces == 1;
+		struct activity view = activity_view(evidence->activity, less[i]);
+		const struct evidence on = { evidence->host, evidence->vm, &view };
+		struct clock_candidate own, wide;
+		clock_candidate_copy(&own, h);
+		clock_candidate_count(&own, &on);
+		clock_candidate_init_around(&wide, h, &view, 0, AMBIGUITY_NS);
+		clock_candidate_test(&wide, &on);
+		const bool better = wide.outside == 0 && own.outside > 0 && wide.inside >= own.inside && wide.clock.segments == 1;
 		activity_view_end(&view);
 		if (better) {
 			*part = less[i];
-			stretch(seen, part, true, &wide);
-			stretch(seen, part, false, &wide);
+			extend_part(evidence, part, true, &wide);
+			extend_part(evidence, part, false, &wide);
 		}
-		hypothesis_release(&own);
-		hypothesis_release(better ? h : &wide);
+		clock_candidate_release(&own);
+		clock_candidate_release(better ? h : &wide);
 		if (better)
 			*h = wide;
 	}
 }
 
-/* A part of the trace on which one line holds, about that place; false when there is none that is proved. */
-static bool try_part(const struct seen *seen, double where, int64_t length, int64_t lags, struct segment *part,
-                     struct hypothesis *out)
+/* Finds a part of the trace, around `center` (0..1), that one line fits. Returns false if no clock is proven. */
+static bool try_part(const struct evidence *evidence, double center, int64_t length, int64_t lags, struct ns_interval *part,
+                     struct clock_candidate *out)
 {
-	struct guess_list guesses;
-	struct hypothesis_list l = { .n = 0 };
-	const char *doubt = search_nowhere;
-	guess_clocks(seen, where, length, lags, &guesses);
-	test_outwards(seen, &guesses, true, &l);
-	confront(seen, &l);
-	if (l.n > 0 && l.item[0].clock.pieces == 1) {
-		struct hypothesis *h = &l.item[0];
+	struct offset_list estimates;
+	struct clock_candidate_list l = { .n = 0 };
+	enum sync_reason reason = SYNC_REASON_NO_OFFSET;
+	find_initial_offsets(evidence, center, length, lags, &estimates);
+	test_growing(evidence, &estimates, true, &l);
+	check_alternatives(evidence, &l);
+	if (l.n > 0 && l.item[0].clock.segments == 1) {
+		struct clock_candidate *h = &l.item[0];
 		*part = l.at;
-		stretch(seen, part, true, h);
-		stretch(seen, part, false, h);
-		retry(seen, part, h);
-		doubt = doubt_of(&l);
-		if (!doubt) {
-			struct activity view = activity_view(seen->act, *part);
-			hypothesis_doubt(h, &(struct seen){ seen->host, seen->vm, &view });
+		extend_part(evidence, part, true, h);
+		extend_part(evidence, part, false, h);
+		retry_shorter(evidence, part, h);
+		reason = reason_against(&l);
+		if (!reason) {
+			struct activity view = activity_view(evidence->activity, *part);
+			clock_candidate_check_ambiguity(h, &(struct evidence){ evidence->host, evidence->vm, &view });
 			activity_view_end(&view);
-			h->clock.piece[0].from = part->from;
-			take(&l, doubt, out);
+			h->clock.segment[0].from = part->from;
+			move_best(&l, reason, out);
 		}
 	}
 	list_release(&l);
-	return !doubt;
+	return !reason;
 }
 
-/* Steps may be anywhere, so several places are tried, and places that are not the whole trace. */
-static bool find_part(const struct seen *seen, struct segment *part, struct hypothesis *out)
+/* Tries several positions of the trace, because steps may be anywhere. Returns false if no part is found. */
+static bool find_part(const struct evidence *evidence, struct ns_interval *part, struct clock_candidate *out)
 {
-	static const double where[] = { 0.5, 0.25, 0.75, 0.125, 0.625, 0.375, 0.875 };
-	int64_t span = seen->act->end - seen->act->begin, length = span / 3 < SEGMENT_NS / 2 ? span / 3 : SEGMENT_NS / 2;
-	length = length < PART_LEAST_NS ? PART_LEAST_NS : length;
+	static const double center[] = { 0.5, 0.25, 0.75, 0.125, 0.625, 0.375, 0.875 };
+	int64_t span = evidence->activity->end - evidence->activity->begin,
+		length = span / 3 < SEGMENT_NS / 2 ? span / 3 : SEGMENT_NS / 2;
+	length = length < PART_MIN_NS ? PART_MIN_NS : length;
 	size_t places = (size_t)(span / length) + 1;
-	for (size_t i = 0; i < sizeof where / sizeof *where && i < places; i++)
-		if (try_part(seen, where[i], length, i == 0 ? LAGS_FEW : LAGS_MANY, part, out))
+	for (size_t i = 0; i < sizeof center / sizeof *center && i < places; i++)
+		if (try_part(evidence, center[i], length, i == 0 ? LAGS_FEW : LAGS_MANY, part, out))
 			return true;
 	return false;
 }
 
-static void solve_parts(const struct seen *seen, int depth, struct hypothesis *out)
+static void solve_parts(const struct evidence *evidence, int depth, struct clock_candidate *out)
 {
-	struct segment part;
-	struct hypothesis found;
-	if (depth > PARTS_DEPTH || seen->act->end - seen->act->begin < PART_LEAST_NS || !find_part(seen, &part, &found))
+	struct ns_interval part;
+	struct clock_candidate found;
+	if (depth > PARTS_DEPTH || evidence->activity->end - evidence->activity->begin < PART_MIN_NS ||
+	    !find_part(evidence, &part, &found))
 		return;
-	const struct segment side[2] = { { seen->act->begin, part.from - 1 }, { part.to + 1, seen->act->end } };
+	const struct ns_interval side[2] = { { evidence->activity->begin, part.from - 1 },
+		{ part.to + 1, evidence->activity->end } };
 	for (int i = 0; i < 2; i++) {
-		struct activity view = activity_view(seen->act, side[i]);
+		struct activity view = activity_view(evidence->activity, side[i]);
 		if (i == 1)
-			append(&out->clock, &found.clock);
-		solve_parts(&(struct seen){ seen->host, seen->vm, &view }, depth + 1, out);
+			append_segments(&out->clock, &found.clock);
+		solve_parts(&(struct evidence){ evidence->host, evidence->vm, &view }, depth + 1, out);
 		activity_view_end(&view);
 	}
 	out->pairs += found.pairs;
-	out->used += found.used;
+	out->inliers += found.inliers;
 }
 
-/* Narrows all parts together: where one ends and the next begins is a matter of the events on both sides. */
-static void polish(const struct seen *seen, struct hypothesis *parts)
+/* Narrows all parts together: events on both sides of a boundary determine its time. */
+static void refine_whole(const struct evidence *evidence, struct clock_candidate *parts)
 {
-	struct hypothesis all;
-	hypothesis_copy(&all, parts);
-	hypothesis_test(&all, seen);
-	jumps_place(seen, &(struct pair_list){ 0 }, &all.clock);  /* what lies about them is of neither part */
-	if (hypothesis_share(&all) < hypothesis_share(parts) || all.clock.pieces > parts->clock.pieces) {
-		hypothesis_release(&all);
+	struct clock_candidate all;
+	clock_candidate_copy(&all, parts);
+	clock_candidate_test(&all, evidence);
+	steps_place(evidence, &(struct pair_list){ 0 }, &all.clock);  /* events around the steps belong to neither part */
+	if (clock_candidate_inside_share(&all) < clock_candidate_inside_share(parts) ||
+	    all.clock.segments > parts->clock.segments) {
+		clock_candidate_release(&all);
 		return;
 	}
-	hypothesis_doubt(&all, seen);
-	for (size_t i = 0; i < all.clock.pieces && i < parts->clock.pieces; i++)
-		if (parts->clock.piece[i].quality < all.clock.piece[i].quality)
-			all.clock.piece[i].quality = parts->clock.piece[i].quality;
-	hypothesis_release(parts);
+	clock_candidate_check_ambiguity(&all, evidence);
+	for (size_t i = 0; i < all.clock.segments && i < parts->clock.segments; i++)
+		if (parts->clock.segment[i].quality < all.clock.segment[i].quality)
+			all.clock.segment[i].quality = parts->clock.segment[i].quality;
+	clock_candidate_release(parts);
 	*parts = all;
 }
 
-void search_containment(const struct seen *seen, bool steps, struct hypothesis *out)
+void search_containment(const struct evidence *evidence, bool steps, struct clock_candidate *out)
 {
-	*out = (struct hypothesis){ .doubt = search_nowhere };
+	*out = (struct clock_candidate){ .reason = SYNC_REASON_NO_OFFSET };
 	if (!steps) {
-		solve_whole(seen, out);
+		solve_whole(evidence, out);
 		return;
 	}
-	struct hypothesis parts = { 0 };
-	solve_parts(seen, 0, &parts);
-	hypothesis_count(&parts, seen);
-	if (parts.clock.pieces == 0)
+	struct clock_candidate parts = { 0 };
+	solve_parts(evidence, 0, &parts);
+	clock_candidate_count(&parts, evidence);
+	if (parts.clock.segments == 0)
 		return;
-	polish(seen, &parts);
+	refine_whole(evidence, &parts);
 	*out = parts;
 }

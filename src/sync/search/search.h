@@ -1,18 +1,14 @@
-/* A guest's clock by containment alone: no synchronization event, no agent in the guest (private to sync/).
+/* Finds a guest's clock by containment alone, without sync events (private to sync/).
  *
- * Coarse search -> guesses, swept -> each narrowed and tested on a segment, then on twice as much of the trace and so on,
- * as long as it stays among the best -> the one that contains the whole trace, if there is one and no other one comes
- * near.  Otherwise: no answer, with a reason. */
+ * Stages: cross-correlation and offset refinement yield estimates (initial_offsets.h); each estimate is narrowed and
+ * tested on an interval of the trace, then on twice as much, and so on, while it is among the best. The result is the
+ * candidate that fits the whole trace, if no alternative comes close; otherwise none, with a reason. */
 #ifndef STEALSCOPE_SYNC_SEARCH_SEARCH_H
 #define STEALSCOPE_SYNC_SEARCH_SEARCH_H
 
 #include "sync/search/clock_candidate.h"
 
-#define SHARE_MIN 0.995  /* of the activity must be contained ... */
-#define PROVED 0.98      /* ... of a clock that steps, and of one that pairs prove as well */
-extern const char *const search_nowhere;  /* why it is not */
-
-/* steps: the clock may step (a VM that was paused); slower, for those that no single line fits. */
-void search_containment(const struct seen *seen, bool steps, struct hypothesis *out);
+/* Fills *out. steps: allow clock steps (a paused VM), which is slower; for guests that no single line fits. */
+void search_containment(const struct evidence *evidence, bool steps, struct clock_candidate *out);
 
 #endif

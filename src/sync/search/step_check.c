@@ -5,133 +5,139 @@
 #include "sync/fit/error_bounds.h"
 #include "sync/search/confidence_range.h"
 
-#define CHANCE_NATS 10.0  /* of evidence that a third must have of its own; its clock was found before it was asked */
-#define PLACES 8          /* of a part, at which the rooms of two clocks are compared */
-#define ROOM_MAX (16 * DOUBTED_NS)  /* how far from a clock that is not in doubt others are looked for at an end */
+#define SAMPLE_POINTS 8  /* number of intervals between the times at which the bounds of two clocks are compared */
 
-static int64_t band_of(const struct clock_map *clock, const struct activity *act)
+static int64_t width_at_middle(const struct clock_map *clock, const struct activity *activity)
 {
-	return clock_map_band(clock, act->begin + (act->end - act->begin) / 2);
+	return clock_map_error_width(clock, activity->begin + (activity->end - activity->begin) / 2);
 }
 
-/* What lies at an end of the trace does not tell its clock: none is known there. */
-static void forget(struct hypothesis *h, const struct activity *all, struct segment at)
+/* Drops the error bounds in an interval at one end of the trace. */
+static void mark_unknown(struct clock_candidate *h, const struct activity *all, struct ns_interval at)
 {
 	const int64_t from = at.from <= all->begin ? at.to + 1 : all->begin, to = at.to >= all->end ? at.from - 1 : all->end;
-	h->adrift = h->adrift || !clock_map_cut(&h->clock, from, to);
+	h->unverified = h->unverified || !clock_map_cut(&h->clock, from, to);
 }
 
-/* The width of what is between the two clocks' edges, in the middle of the part. */
-static int64_t band_of_both(const struct clock_map *a, const struct clock_map *b, const struct activity *act)
+/* Returns the width of the bounds of both clocks together, in the middle of the part, ns; INT64_MAX: a clock has no
+ * bounds. */
+static int64_t joint_width_at_middle(const struct clock_map *a, const struct clock_map *b, const struct activity *activity)
 {
-	const int64_t t = act->begin + (act->end - act->begin) / 2;
+	const int64_t t = activity->begin + (activity->end - activity->begin) / 2;
 	int64_t low[2], high[2];
 	if (!clock_map_bounds(a, t, &low[0], &high[0]) || !clock_map_bounds(b, t, &low[1], &high[1]))
 		return INT64_MAX;
 	return (high[0] > high[1] ? high[0] : high[1]) - (low[0] < low[1] ? low[0] : low[1]);
 }
 
-/* Asks one of the outer thirds.  A clock that suits it, too, held there and perhaps in the middle one. */
-static void ask(const struct hypothesis *found, const struct seen *seen, bool last, struct hypothesis *h)
+/* Checks one of the outer thirds. Another clock that fits it may have held there and in the middle third (`held`). */
+static void check_third(const struct clock_candidate *found, const struct evidence *evidence, bool last,
+                        struct clock_candidate *h)
 {
-	const int64_t begin = seen->act->begin, end = seen->act->end, third = (end - begin) / 3;
-	const struct segment asked = { last ? end - third : begin, last ? end : begin + third };
-	const struct segment held = { last ? begin + third : begin, last ? end : end - third };
-	struct activity act = activity_view(seen->act, asked);
-	const struct seen part = { seen->host, seen->vm, &act };
-	struct hypothesis own, wide;
-	hypothesis_copy(&own, found);
-	hypothesis_test(&own, &part);
-	hypothesis_near(&wide, found, &act, 0, DOUBTED_NS);
-	hypothesis_test(&wide, &part);
-	const bool chance = found->clock.piece[0].quality == SYNC_ACCURATE && own.evidence < CHANCE_NATS;
-	const bool breaks = wide.clock.pieces > found->clock.pieces;
-	const bool another = wide.outside < own.outside;  /* a line that puts fewer of its events out of guest mode */
-	const bool open = breaks || another ||
-		(wide.ambiguous > 0 && band_of(&wide.clock, &act) > 11 * band_of(&own.clock, &act) / 10);
-	const bool single = found->clock.pieces == 1 && !breaks;
+	const int64_t begin = evidence->activity->begin, end = evidence->activity->end, third = (end - begin) / 3;
+	const struct ns_interval checked = { last ? end - third : begin, last ? end : begin + third };
+	const struct ns_interval held = { last ? begin + third : begin, last ? end : end - third };
+	struct activity activity = activity_view(evidence->activity, checked);
+	const struct evidence part = { evidence->host, evidence->vm, &activity };
+	struct clock_candidate own, wide;
+	clock_candidate_copy(&own, found);
+	clock_candidate_test(&own, &part);
+	clock_candidate_init_around(&wide, found, &activity, 0, AMBIGUITY_NS);
+	clock_candidate_test(&wide, &part);
+	const bool chance = found->clock.segment[0].quality == SYNC_ACCURATE && own.nats < PART_EVIDENCE_MIN_NATS;
+	const bool splits = wide.clock.segments > found->clock.segments;
+	const bool is_better = wide.outside < own.outside;  /* another line has fewer events outside guest mode */
+	const bool differs = splits || is_better ||
+		(wide.ambiguous > 0 && width_at_middle(&wide.clock, &activity) > 11 * width_at_middle(&own.clock, &activity) / 10);
+	const bool single = found->clock.segments == 1 && !splits;
 	if (chance)
-		forget(h, seen->act, asked);
-	if (open && !(single && corridor_join(&h->clock.piece[0], &wide.clock, held, DOUBTED_NS)))
-		forget(h, seen->act, held);
-	for (size_t i = 0; i < h->clock.pieces && (open || chance); i++)
-		h->clock.piece[i].quality = SYNC_APPROXIMATE;
-	hypothesis_release(&own);
-	hypothesis_release(&wide);
-	activity_view_end(&act);
+		mark_unknown(h, evidence->activity, checked);
+	if (differs && !(single && error_bounds_join(&h->clock.segment[0], &wide.clock, held, AMBIGUITY_NS)))
+		mark_unknown(h, evidence->activity, held);
+	for (size_t i = 0; i < h->clock.segments && (differs || chance); i++)
+		h->clock.segment[i].quality = SYNC_APPROXIMATE;
+	clock_candidate_release(&own);
+	clock_candidate_release(&wide);
+	activity_view_end(&activity);
 }
 
-/* Does the corridor reach an edge of the other one there?  Then what is beyond that may be as good. */
-static bool reaches_at(const struct clock_map *clock, const struct clock_map *edges, int64_t t)
+/* Returns true if the bounds of the clock touch the bounds `edges`: clocks beyond these may fit as well. */
+static bool touches_bounds_at(const struct clock_map *clock, const struct clock_map *edges, int64_t t)
 {
 	int64_t low[2], high[2];
 	return !clock_map_bounds(clock, t, &low[0], &high[0]) || !clock_map_bounds(edges, t, &low[1], &high[1])
 	       || low[0] <= low[1] || high[0] >= high[1];
 }
 
-/* ... in the middle of the part; all: at its ends, too. */
-static bool reaches(const struct clock_map *clock, const struct clock_map *edges, const struct activity *act, bool all)
+/* Returns true if the bounds touch in the middle of the part; all: or at its ends. */
+static bool touches_bounds(const struct clock_map *clock, const struct clock_map *edges, const struct activity *activity,
+                           bool all)
 {
-	return reaches_at(clock, edges, act->begin + (act->end - act->begin) / 2)
-	       || (all && (reaches_at(clock, edges, act->begin) || reaches_at(clock, edges, act->end)));
+	return touches_bounds_at(clock, edges, activity->begin + (activity->end - activity->begin) / 2)
+	       || (all && (touches_bounds_at(clock, edges, activity->begin) || touches_bounds_at(clock, edges, activity->end)));
 }
 
-/* A part of the trace, and how much of it that part's clock may hold in; sure: the clock that was found is not in doubt. */
-struct end_part { struct segment asked, held; bool sure; };
+/* A part of the trace to check, the interval in which another clock may have held, and whether the estimated clock is
+ * ACCURATE. */
+struct end_check { struct ns_interval checked, held; bool sure; };
 
-/* The clocks within `room` ns of that which was found that suit what happened in the part: false if those at the edge do,
- * too, or if they are not one line; then *out is all of them. */
-static bool clocks_about(const struct hypothesis *found, const struct seen *part, int64_t room, bool all,
-                         struct hypothesis *out)
+/* Finds the clocks within `tolerance` ns of the estimated clock that fit the events of the part. Returns false if clocks
+ * at that limit fit as well, or if the clocks are not one line; *out then contains all clocks within the tolerance. */
+static bool find_clocks_around(const struct clock_candidate *found, const struct evidence *part, int64_t tolerance,
+                               bool all, struct clock_candidate *out)
 {
-	struct hypothesis any;
-	hypothesis_near(&any, found, part->act, 0, room);
-	hypothesis_copy(out, &any);
-	hypothesis_test(out, part);
-	const bool is_one = out->clock.pieces == 1 && out->outside <= hypothesis_may_miss(found)
-	                    && !reaches(&out->clock, &any.clock, part->act, all);
+	struct clock_candidate any;
+	clock_candidate_init_around(&any, found, part->activity, 0, tolerance);
+	clock_candidate_copy(out, &any);
+	clock_candidate_test(out, part);
+	const bool is_one = out->clock.segments == 1 && out->outside <= clock_candidate_allowed_violations(found)
+	                    && !touches_bounds(&out->clock, &any.clock, part->activity, all);
 	if (!is_one) {
-		hypothesis_release(out);
+		clock_candidate_release(out);
 		*out = any;
 	} else {
-		hypothesis_release(&any);
+		clock_candidate_release(&any);
 	}
 	return is_one;
 }
 
-/* Does a clock that is off by that much put events out of guest mode? */
-static bool is_refuted(const struct hypothesis *found, const struct seen *part, int64_t shift)
+/* Returns true if the clock shifted by `shift` ns has too many events outside guest mode. */
+static bool is_shift_excluded(const struct clock_candidate *found, const struct evidence *part, int64_t shift)
 {
-	struct hypothesis h;
-	hypothesis_near(&h, found, part->act, shift, 1);
-	hypothesis_count(&h, part);
-	hypothesis_release(&h);
-	return h.outside > hypothesis_may_miss(found);
+	struct clock_candidate h;
+	clock_candidate_init_around(&h, found, part->activity, shift, 1);
+	clock_candidate_count(&h, part);
+	clock_candidate_release(&h);
+	return h.outside > clock_candidate_allowed_violations(found);
 }
 
-/* The same, with more and more room, up to `most`, until they are one line; all: or until those at both edges do not suit,
- * though nothing tells which of those between is right. */
-static bool clocks_within(const struct hypothesis *found, const struct seen *part, int64_t most, bool all, int64_t *room,
-                          struct hypothesis *out)
+/* Calls find_clocks_around() with a tolerance that doubles up to `most`, until the clocks are one line; all: or until
+ * the clocks at both limits do not fit, even if those between them are ambiguous. Returns false if the limit is reached
+ * first. */
+static bool find_clocks_within(const struct clock_candidate *found, const struct evidence *part, int64_t most, bool all,
+                               int64_t *tolerance, struct clock_candidate *out)
 {
-	for (;; *room *= 2) {
-		const bool is_one = clocks_about(found, part, *room, all, out);
-		const bool ends = is_one || (all && is_refuted(found, part, -*room) && is_refuted(found, part, *room));
-		if (ends || *room >= most)
+	for (;; *tolerance *= 2) {
+		const bool is_one = find_clocks_around(found, part, *tolerance, all, out);
+		const bool ends = is_one || (all && is_shift_excluded(found, part, -*tolerance) &&
+		                             is_shift_excluded(found, part, *tolerance));
+		if (ends || *tolerance >= most)
 			return ends;
-		hypothesis_release(out);
+		clock_candidate_release(out);
 	}
 }
 
-/* A clock that stepped goes on at its rate: of all clocks that suit the part those with the rate of that which was found,
- * give or take what its corridor leaves open; false: there are none. */
-static bool keep_rate(const struct hypothesis *found, const struct activity *act, struct hypothesis *wide)
+/* Limits *wide to clocks with the rate of the estimated clock, within its error bounds: a clock keeps its rate at a
+ * step. Returns false if there are no such clocks. */
+static bool limit_to_rate(const struct clock_candidate *found, const struct activity *activity,
+                          struct clock_candidate *wide)
 {
-	const int64_t slack = band_of(&found->clock, act) / 2;
-	struct clock_point low[PLACES + 1], high[PLACES + 1];
+	const int64_t tolerance = width_at_middle(&found->clock, activity) / 2;
+	struct clock_point low[SAMPLE_POINTS + 1], high[SAMPLE_POINTS + 1];
 	int64_t least = INT64_MIN, most = INT64_MAX;
-	for (int i = 0; i <= PLACES; i++) {
-		const int64_t t = act->begin + (act->end - act->begin) / PLACES * i, line = clock_map_at(&found->clock, t);
+	for (int i = 0; i <= SAMPLE_POINTS; i++) {
+		const int64_t t = activity->begin + (activity->end - activity->begin) / SAMPLE_POINTS * i,
+			line = clock_map_at(&found->clock, t);
 		low[i].guest = high[i].guest = t;
 		if (!clock_map_bounds(&wide->clock, t, &low[i].host, &high[i].host))
 			return false;
@@ -140,132 +146,136 @@ static bool keep_rate(const struct hypothesis *found, const struct activity *act
 	}
 	if (least > most)
 		return false;
-	hypothesis_release(wide);
-	hypothesis_near(wide, found, act, least + (most - least) / 2, (most - least) / 2 + 1 + slack);
-	for (int i = 0; i <= PLACES; i++) {
+	clock_candidate_release(wide);
+	clock_candidate_init_around(wide, found, activity, least + (most - least) / 2, (most - least) / 2 + 1 + tolerance);
+	for (int i = 0; i <= SAMPLE_POINTS; i++) {
 		int64_t lowest, highest;
 		clock_map_bounds(&wide->clock, low[i].guest, &lowest, &highest);
 		low[i].host = lowest > low[i].host ? lowest : low[i].host;
 		high[i].host = highest < high[i].host ? highest : high[i].host;
 	}
-	corridor_splice(&wide->clock.piece[0].low, low, PLACES + 1);
-	corridor_splice(&wide->clock.piece[0].high, high, PLACES + 1);
+	error_bounds_splice(&wide->clock.segment[0].low, low, SAMPLE_POINTS + 1);
+	error_bounds_splice(&wide->clock.segment[0].high, high, SAMPLE_POINTS + 1);
 	return true;
 }
 
-/* Opens the corridor to any clock that suits what happened there.  Where those at the edges of all that are asked about
- * do, clocks farther away are no worse, and it has none. */
-static void open_end(const struct hypothesis *found, const struct seen *seen, const struct end_part *e,
-                     struct hypothesis *h)
+/* Widens the error bounds to include all clocks that fit the part. If clocks at the search limit fit, clocks beyond it
+ * may fit as well, and the bounds are dropped. */
+static void check_end(const struct clock_candidate *found, const struct evidence *evidence, const struct end_check *e,
+                      struct clock_candidate *h)
 {
-	struct activity act = activity_view(seen->act, e->asked);
-	const struct seen part = { seen->host, seen->vm, &act };
-	struct hypothesis own, wide;
-	int64_t room = DOUBTED_NS;
-	hypothesis_copy(&own, found);
-	hypothesis_test(&own, &part);
-	bool is_one = clocks_within(found, &part, ROOM_MAX, !e->sure, &room, &wide);
+	struct activity activity = activity_view(evidence->activity, e->checked);
+	const struct evidence part = { evidence->host, evidence->vm, &activity };
+	struct clock_candidate own, wide;
+	int64_t tolerance = AMBIGUITY_NS;
+	clock_candidate_copy(&own, found);
+	clock_candidate_test(&own, &part);
+	bool is_one = find_clocks_within(found, &part, END_SEARCH_MAX_NS, !e->sure, &tolerance, &wide);
 	if (e->sure && is_one)
-		is_one = keep_rate(found, &act, &wide);
-	/* A part leaves a clock more room than the whole does, always: of one that is not in doubt, twice as much is doubt. */
+		is_one = limit_to_rate(found, &activity, &wide);
+	/* The bounds of a part are always wider than those of the whole trace; for an ACCURATE clock, only more than twice
+	 * the width is significant. */
 	const bool wider = !e->sure || !is_one
-	                   || band_of_both(&wide.clock, &found->clock, &act) > 2 * band_of(&found->clock, &act);
-	const bool asks = wider && own.inside + own.outside > 0;
-	if (asks && (!is_one || !corridor_join(&h->clock.piece[0], &wide.clock, e->held, room)))
-		forget(h, seen->act, e->held);
-	hypothesis_release(&own);
-	hypothesis_release(&wide);
-	activity_view_end(&act);
+	                   || joint_width_at_middle(&wide.clock, &found->clock, &activity) >
+	                      2 * width_at_middle(&found->clock, &activity);
+	const bool may_differ = wider && own.inside + own.outside > 0;
+	if (may_differ && (!is_one || !error_bounds_join(&h->clock.segment[0], &wide.clock, e->held, tolerance)))
+		mark_unknown(h, evidence->activity, e->held);
+	clock_candidate_release(&own);
+	clock_candidate_release(&wide);
+	activity_view_end(&activity);
 }
 
-/* It is not certain that a clock is one line: before each cut it may have been another one, until the next cut perhaps,
- * and after it.  For one that is not in doubt the thirds have spoken already. */
-static void open_ends(const struct hypothesis *found, const struct seen *seen, struct hypothesis *h)
+/* Checks both ends of the trace: another clock may have held before each cut, up to the next cut, and after each cut,
+ * starting at the previous cut. For an ACCURATE clock only cuts in the outer thirds are used. */
+static void check_ends(const struct clock_candidate *found, const struct evidence *evidence, struct clock_candidate *h)
 {
-	static const int cut[] = { 0, 6, 9, 13, 20, 30, 44, 56, 70, 80, 87, 91, 94, 100 };  /* per cent of the trace */
-	const int64_t begin = seen->act->begin, end = seen->act->end;
-	const bool sure = h->clock.piece[0].quality == SYNC_ACCURATE;
-	const int last = sure ? 33 : 100;  /* per cent from each end */
+	static const int cut[] = { 0, 6, 9, 13, 20, 30, 44, 56, 70, 80, 87, 91, 94, 100 };  /* percent of the trace */
+	const int64_t begin = evidence->activity->begin, end = evidence->activity->end;
+	const bool sure = h->clock.segment[0].quality == SYNC_ACCURATE;
+	const int last = sure ? 33 : 100;  /* percent of the trace that are checked, from each end */
 	int64_t at[sizeof cut / sizeof *cut];
 	const size_t n = sizeof cut / sizeof *cut;
 	for (size_t i = 0; i < n; i++)
 		at[i] = begin + (int64_t)((double)(end - begin) * cut[i] / 100);
 	for (size_t i = 1; i + 1 < n; i++) {
-		if (!h->adrift && cut[i] <= last)
-			open_end(found, seen, &(struct end_part){ { begin, at[i] }, { begin, at[i + 1] }, sure }, h);
-		if (!h->adrift && cut[i] >= 100 - last)
-			open_end(found, seen, &(struct end_part){ { at[i], end }, { at[i - 1], end }, sure }, h);
+		if (!h->unverified && cut[i] <= last)
+			check_end(found, evidence, &(struct end_check){ { begin, at[i] }, { begin, at[i + 1] }, sure }, h);
+		if (!h->unverified && cut[i] >= 100 - last)
+			check_end(found, evidence, &(struct end_check){ { at[i], end }, { at[i - 1], end }, sure }, h);
 	}
-	h->clock.piece[0].quality = h->adrift ? SYNC_APPROXIMATE : h->clock.piece[0].quality;
+	h->clock.segment[0].quality = h->unverified ? SYNC_APPROXIMATE : h->clock.segment[0].quality;
 }
 
-/* A step changes a clock's time, not its rate: how far it is from the piece's line at the ends of the stretch, ns, if
- * another piece's rate is the right one. */
-static int64_t lean(const struct clock_map *clock, size_t i, struct segment at)
+/* Returns the distance from the segment's line at the ends of the interval, ns, if the clock had the rate of another
+ * segment. A step changes the time of a clock, not its rate, so the rate of any segment may be right. */
+static int64_t drift_uncertainty(const struct clock_map *clock, size_t i, struct ns_interval at)
 {
 	int64_t most = 0;
-	for (size_t k = 0; k < clock->pieces; k++) {
-		const int64_t turn = llabs(clock->piece[k].line.drift - clock->piece[i].line.drift);
+	for (size_t k = 0; k < clock->segments; k++) {
+		const int64_t turn = llabs(clock->segment[k].line.drift - clock->segment[i].line.drift);
 		most = turn > most ? turn : most;
 	}
 	return (int64_t)((double)most / (double)(INT64_C(1) << 60) * (double)(at.to - at.from) / 2) + 1;
 }
 
-/* What a guess left to a piece of a clock that jumps is no bound: opens its corridor to any clock that suits what happened
- * there, at its rate or another piece's. */
-static void open_piece(struct hypothesis *h, size_t i, const struct seen *seen)
+/* Widens the bounds of a segment to any clock that fits its events at the rate of any segment: the bounds derive from an
+ * estimate and are no proof. */
+static void check_segment(struct clock_candidate *h, size_t i, const struct evidence *evidence)
 {
-	struct clock_piece *p = &h->clock.piece[i];
-	const bool is_last = i + 1 == h->clock.pieces;
-	const struct segment at = { i == 0 ? seen->act->begin : p->unsure_to, is_last ? seen->act->end : p[1].unsure_from - 1 };
-	struct activity act = activity_view(seen->act, at);
-	const struct seen part = { seen->host, seen->vm, &act };
-	struct hypothesis one = { .clock = { .piece = p, .pieces = 1 } }, wide;
-	int64_t room = DOUBTED_NS + lean(&h->clock, i, at);
-	hypothesis_count(&one, &part);
-	const bool ends = clocks_within(&one, &part, ROOM_MAX, true, &room, &wide);
-	const bool joined = ends && corridor_join(p, &wide.clock, at, room);
+	struct clock_segment *p = &h->clock.segment[i];
+	const bool is_last = i + 1 == h->clock.segments;
+	const struct ns_interval at = { i == 0 ? evidence->activity->begin : p->ambiguous_to,
+		is_last ? evidence->activity->end : p[1].ambiguous_from - 1 };
+	struct activity activity = activity_view(evidence->activity, at);
+	const struct evidence part = { evidence->host, evidence->vm, &activity };
+	struct clock_candidate one = { .clock = { .segment = p, .segments = 1 } }, wide;
+	int64_t tolerance = AMBIGUITY_NS + drift_uncertainty(&h->clock, i, at);
+	clock_candidate_count(&one, &part);
+	const bool ends = find_clocks_within(&one, &part, END_SEARCH_MAX_NS, true, &tolerance, &wide);
+	const bool joined = ends && error_bounds_join(p, &wide.clock, at, tolerance);
 	if (!joined && (i == 0 || is_last))
-		forget(h, seen->act, (struct segment){ i == 0 ? at.from : p->unsure_from, is_last ? at.to : p[1].unsure_to });
-	h->adrift = h->adrift || (!joined && i > 0 && !is_last);
-	hypothesis_release(&wide);
-	activity_view_end(&act);
+		mark_unknown(h, evidence->activity,
+		             (struct ns_interval){ i == 0 ? at.from : p->ambiguous_from, is_last ? at.to : p[1].ambiguous_to });
+	h->unverified = h->unverified || (!joined && i > 0 && !is_last);
+	clock_candidate_release(&wide);
+	activity_view_end(&activity);
 }
 
-/* What is too little to tell. */
-static void cut_ends(struct hypothesis *h, const struct clock_map *found, const struct seen *seen)
+/* Drops the bounds at the ends where there are too few events to verify the clock. */
+static void cut_unverified_ends(struct clock_candidate *h, const struct clock_map *found, const struct evidence *evidence)
 {
-	const struct activity *act = seen->act;
-	struct segment known;
-	if (!reach_find(seen, found, CHANCE_NATS, &known)) {
-		h->adrift = true;
+	const struct activity *activity = evidence->activity;
+	struct ns_interval known;
+	if (!confidence_range_find(evidence, found, PART_EVIDENCE_MIN_NATS, &known)) {
+		h->unverified = true;
 		return;
 	}
-	forget(h, act, (struct segment){ act->begin, known.from - 1 });
-	forget(h, act, (struct segment){ known.to + 1, act->end });
+	mark_unknown(h, activity, (struct ns_interval){ activity->begin, known.from - 1 });
+	mark_unknown(h, activity, (struct ns_interval){ known.to + 1, activity->end });
 }
 
-void steady_doubt(struct hypothesis *h, const struct seen *seen)
+void step_check_line(struct clock_candidate *h, const struct evidence *evidence)
 {
-	struct hypothesis found;
-	if (h->clock.pieces == 0)
+	struct clock_candidate found;
+	if (h->clock.segments == 0)
 		return;
-	hypothesis_copy(&found, h);
-	ask(&found, seen, false, h);
-	ask(&found, seen, true, h);
-	if (h->clock.pieces == 1 && !h->adrift)
-		open_ends(&found, seen, h);
-	cut_ends(h, &found.clock, seen);
-	hypothesis_release(&found);
+	clock_candidate_copy(&found, h);
+	check_third(&found, evidence, false, h);
+	check_third(&found, evidence, true, h);
+	if (h->clock.segments == 1 && !h->unverified)
+		check_ends(&found, evidence, h);
+	cut_unverified_ends(h, &found.clock, evidence);
+	clock_candidate_release(&found);
 }
 
-void steady_pieces(struct hypothesis *h, const struct seen *seen)
+void step_check_segments(struct clock_candidate *h, const struct evidence *evidence)
 {
-	struct hypothesis found;
-	hypothesis_copy(&found, h);
-	for (size_t i = 0; i < h->clock.pieces; i++)
-		if (h->clock.piece[i].quality == SYNC_APPROXIMATE)
-			open_piece(h, i, seen);
-	cut_ends(h, &found.clock, seen);
-	hypothesis_release(&found);
+	struct clock_candidate found;
+	clock_candidate_copy(&found, h);
+	for (size_t i = 0; i < h->clock.segments; i++)
+		if (h->clock.segment[i].quality == SYNC_APPROXIMATE)
+			check_segment(h, i, evidence);
+	cut_unverified_ends(h, &found.clock, evidence);
+	clock_candidate_release(&found);
 }

@@ -1,23 +1,24 @@
-/* Could a clock that fits a whole trace have stepped while it was traced, and nothing tell?  (Private to sync/.)
+/* Checks whether a clock that fits a whole trace may have stepped unnoticed (private to sync/).
  *
- * After a step a clock is another one.  What was found contains the events on both sides, but those on one side perhaps by
- * chance, or because the guest was hardly ever left there.  So the events of the first third are asked without the others,
- * and those of the last: a step between is after all of the ones or before all of the others.  What comes before or after
- * some more places is asked, too: within the outer thirds, of a clock that is in doubt already anywhere.  Nearer to the
- * ends than what speaks for the clock on its own (confidence_range.h), nothing is known of it. */
+ * After a step the guest has another clock. The estimated clock contains the events on both sides of the step, but on
+ * one side perhaps by chance, or because the guest hardly left guest mode. So the first and the last third of the events
+ * are tested on their own: a step lies after all events of the first third or before all events of the last third.
+ * Shorter parts at both ends are tested as well; if the clock is APPROXIMATE already, parts anywhere. Outside the range
+ * supported by the events alone (confidence_range.h), the clock is unverified. */
 #ifndef STEALSCOPE_SYNC_SEARCH_STEP_CHECK_H
 #define STEALSCOPE_SYNC_SEARCH_STEP_CHECK_H
 
 #include "sync/search/clock_candidate.h"
 
-/* Opens the corridor to all clocks within DOUBTED_NS that suit one of the thirds as well, and calls the clock APPROXIMATE
- * then; of one that stays ACCURATE, towards each end, to those of its rate within 3.2 ms that suit what is there.  Where
- * clocks farther away do, none is known there (h->clock.known_from and known_to); nor where there is too little to tell.
- * Where nothing is left, it may be anywhere: h->adrift. */
-void steady_doubt(struct hypothesis *h, const struct seen *seen);
+/* Checks a clock of one segment, or without steps. If other clocks within AMBIGUITY_NS fit one of the thirds as well,
+ * widens the error bounds to include them and sets the quality to APPROXIMATE. If the clock stays ACCURATE, widens the
+ * bounds towards each end to clocks of the same rate within END_SEARCH_MAX_NS. Where clocks farther away fit, or where
+ * there are too few events, the clock has no bounds (clock.known_from and known_to). If no time with bounds remains,
+ * sets h->unverified. */
+void step_check_line(struct clock_candidate *h, const struct evidence *evidence);
 
-/* The same of a clock that jumps: opens what is APPROXIMATE of it to all clocks that suit a piece's events, at any piece's
- * rate; where nothing bounds these, none is known. */
-void steady_pieces(struct hypothesis *h, const struct seen *seen);
+/* Checks a clock with steps: widens the bounds of its APPROXIMATE segments to all clocks that fit their events at the
+ * rate of any segment; where these clocks are unbounded, the clock has no error bounds. */
+void step_check_segments(struct clock_candidate *h, const struct evidence *evidence);
 
 #endif

@@ -5,7 +5,8 @@
 #include "base/mem.h"
 #include "sync/fit/piecewise_fit.h"
 
-/* An event about a jump.  +1: only the earlier of the two pieces can put it into guest mode, -1: only the later one. */
+/* An event near a step. earlier: +1: only the earlier segment allows guest mode; -1: only the later one; 0: both or
+ * neither. */
 struct vote { int64_t t; int earlier; };
 
 struct votes { struct vote *vote; size_t len, cap; };
@@ -16,29 +17,30 @@ static int by_time(const void *pa, const void *pb)
 	return a->t < b->t ? -1 : a->t > b->t;
 }
 
-/* Can the event lie in guest mode, somewhere in the piece's corridor? */
-static bool possible(const struct seen *seen, unsigned cpu, const struct clock_piece *piece, int64_t t, size_t *near)
+/* Returns true if the event can be in guest mode for some clock within the segment's bounds, or if this is unknown. */
+static bool may_be_in_guest_mode(const struct clock_segment *piece, int64_t t, struct window_cursor *cursor)
 {
 	int64_t low, high;
-	if (!clock_piece_bounds(piece, t, &low, &high))
+	if (!clock_segment_bounds(piece, t, &low, &high))
 		low = high = clock_line_at(&piece->line, t);
-	if (low < seen->host->begin || high > seen->host->end)
+	if (low < cursor->host->begin || high > cursor->host->end)
 		return true;
-	const struct vthread *th = vm_thread_at(seen->host, seen->vm, cpu, low);
-	if (!th || vthread_blind(th, low, high))
+	const struct vthread *th = window_cursor_seek(cursor, low);
+	if (!th || vthread_is_unknown(th, low, high))
 		return th != NULL;
-	(void)vthread_mode(th, high, near);
-	return *near > 0 && th->window[*near - 1].to >= low;
+	return window_cursor_overlaps(cursor, low, high);
 }
 
-static void ask(const struct seen *seen, const struct clock_piece *piece, int64_t from, int64_t to, struct votes *out)
+static void collect_votes(const struct evidence *evidence, const struct clock_segment *piece, int64_t from, int64_t to,
+                          struct votes *out)
 {
-	for (unsigned c = 0; c < seen->act->cpus; c++) {
-		const struct activity_cpu *cpu = &seen->act->cpu[c];
-		size_t near[2] = { 0, 0 };
+	for (unsigned c = 0; c < evidence->activity->cpus; c++) {
+		const struct activity_cpu *cpu = &evidence->activity->cpu[c];
+		const struct window_cursor start = { evidence->host, evidence->vm, c, NULL, 0 };
+		struct window_cursor before = start, after = start;
 		for (size_t i = activity_find(cpu, from); i < cpu->len && cpu->ts[i] <= to; i++) {
-			int earlier = possible(seen, c, &piece[0], cpu->ts[i], &near[0]);
-			int later = possible(seen, c, &piece[1], cpu->ts[i], &near[1]);
+			int earlier = may_be_in_guest_mode(&piece[0], cpu->ts[i], &before);
+			int later = may_be_in_guest_mode(&piece[1], cpu->ts[i], &after);
 			*ARRAY_PUSH(out->vote, out->len, out->cap) = (struct vote){ cpu->ts[i], earlier - later };
 		}
 	}
@@ -46,8 +48,8 @@ static void ask(const struct seen *seen, const struct clock_piece *piece, int64_
 		qsort(out->vote, out->len, sizeof *out->vote, by_time);
 }
 
-/* So many events, from the first one on, suit the earlier piece, when most suit either as they should. */
-static size_t best(const struct votes *v)
+/* Returns how many of the first events must be attributed to the earlier segment so that most events are in guest mode. */
+static size_t best_split(const struct votes *v)
 {
 	int64_t sum = 0, most = 0;
 	size_t at = 0;
@@ -61,28 +63,29 @@ static size_t best(const struct votes *v)
 	return at;
 }
 
-/* The events nearest to that place which say that the jump comes after, and before them; else those of the pairs. */
-static void between_events(const struct votes *v, struct clock_piece *piece)
+/* Limits the ambiguous interval to the nearest events that require the step to be after or before them; without such
+ * events the limits set by the pairs stay. */
+static void limit_by_events(const struct votes *v, struct clock_segment *piece)
 {
-	size_t before = best(v), after = before;
+	size_t before = best_split(v), after = before;
 	while (before > 0 && v->vote[before - 1].earlier <= 0)
 		before--;
 	while (after < v->len && v->vote[after].earlier >= 0)
 		after++;
 	if (before > 0)
-		piece->unsure_from = v->vote[before - 1].t + 1;
+		piece->ambiguous_from = v->vote[before - 1].t + 1;
 	if (after < v->len)
-		piece->unsure_to = v->vote[after].t;
+		piece->ambiguous_to = v->vote[after].t;
 }
 
-/* A clock that is set ahead by `skips` ns skips as much of its time: the jump is in a stretch without events that is no
- * shorter.  From the first such stretch to the last. */
-static void skip(const struct votes *v, int64_t skips, struct clock_piece *piece)
+/* Handles a clock that is set forward by `skips` ns: it skips as much guest time, so the step is in a gap between events
+ * of at least that length. Sets the ambiguous interval from the first such gap to the last. */
+static void place_forward_step(const struct votes *v, int64_t skips, struct clock_segment *piece)
 {
-	int64_t last = piece->unsure_from - 1, from = piece->unsure_to, to = last, longest = 0;
-	for (size_t i = 0; last < piece->unsure_to; i++) {
-		const int64_t t = i < v->len && v->vote[i].t < piece->unsure_to ? v->vote[i].t : piece->unsure_to;
-		if (t < piece->unsure_from)
+	int64_t last = piece->ambiguous_from - 1, from = piece->ambiguous_to, to = last, longest = 0;
+	for (size_t i = 0; last < piece->ambiguous_to; i++) {
+		const int64_t t = i < v->len && v->vote[i].t < piece->ambiguous_to ? v->vote[i].t : piece->ambiguous_to;
+		if (t < piece->ambiguous_from)
 			continue;
 		if (t - last >= skips) {
 			from = from < last + 1 ? from : last + 1;
@@ -93,94 +96,97 @@ static void skip(const struct votes *v, int64_t skips, struct clock_piece *piece
 		last = t;
 	}
 	if (longest > 0) {
-		piece->unsure_from = from;
-		piece->unsure_to = to;
+		piece->ambiguous_from = from;
+		piece->ambiguous_to = to;
 	}
 }
 
-/* Was a vCPU in guest mode, somewhere in that span of the host's time? */
-static bool ran(const struct seen *seen, int64_t from, int64_t to)
+/* Returns true if a vCPU was in guest mode at some time in [from, to], host ns. */
+static bool ran_between(const struct evidence *evidence, int64_t from, int64_t to)
 {
-	for (size_t i = 0; i < seen->vm->vcpus; i++) {
-		const struct vthread *th = &seen->host->thread[seen->vm->vcpu[i].thread];
-		const size_t k = span_find(th->window, th->windows, from);
+	for (size_t i = 0; i < evidence->vm->vcpus; i++) {
+		const struct vthread *th = &evidence->host->thread[evidence->vm->vcpu[i].thread];
+		const size_t k = interval_find(th->window, th->windows, from);
 		if (k < th->windows && th->window[k].from <= to)
 			return true;
 	}
 	return false;
 }
 
-/* One CPU's events are in their order in any case. */
-static bool is_shared(const struct activity *act)
+/* Returns true if events of several CPUs exist: the events of a single CPU are in order even if the clock was set back. */
+static bool has_several_cpus(const struct activity *activity)
 {
 	unsigned n = 0;
-	for (unsigned c = 0; c < act->cpus; c++)
-		n += act->cpu[c].len > 0;
+	for (unsigned c = 0; c < activity->cpus; c++)
+		n += activity->cpu[c].len > 0;
 	return n > 1;
 }
 
-/* While a clock stands still, so does the guest.  If it ran, the clock was set back, by `by` ns: as much of its time comes
- * twice, and one CPU's events after that may have times before those of another CPU's before it.  Of what a buffer shows
- * to come twice, the trace leaves out all. */
-static void repeat(const struct seen *seen, const struct votes *v, int64_t by, struct clock_piece *piece)
+/* Handles a clock that was set back by up to `by` ns: that much guest time occurs twice, and events of one CPU after the
+ * step may have times before those of another CPU before the step. (If the guest had not run, its clock would just have
+ * been stopped.) Where a trace buffer proves that times occur twice, the reader dropped these events (trace_info.twice). */
+static void place_setback(const struct evidence *evidence, const struct votes *v, int64_t by, struct clock_segment *piece)
 {
-	const struct trace_info *info = seen->act->of;
-	int64_t from = piece->unsure_from, to = piece->unsure_to;
+	const struct trace_info *info = evidence->activity->info;
+	int64_t from = piece->ambiguous_from, to = piece->ambiguous_to;
 	for (size_t i = 0; i < v->len; i++) {
 		const int64_t t = v->vote[i].t;
 		from = v->vote[i].earlier > 0 && t > from ? t : from;
 		to = v->vote[i].earlier < 0 && t < to ? t : to;
 	}
 	for (size_t i = 0; info && i < info->twices; i++) {
-		if (info->twice[i].end < piece->unsure_from - by || info->twice[i].begin > piece->unsure_to + by)
+		if (info->twice[i].end < piece->ambiguous_from - by || info->twice[i].begin > piece->ambiguous_to + by)
 			continue;
-		if (info->twice[i].end >= piece->unsure_from && info->twice[i].end <= piece->unsure_to)
-			piece->from = info->twice[i].end;  /* its losses begin in the earlier piece */
+		if (info->twice[i].end >= piece->ambiguous_from && info->twice[i].end <= piece->ambiguous_to)
+			piece->from = info->twice[i].end;  /* the dropped events begin in the earlier segment */
 		from = info->twice[i].end > from ? info->twice[i].end : from;
 		to = info->twice[i].begin < to ? info->twice[i].begin : to;
 	}
-	if (!is_shared(seen->act))
+	if (!has_several_cpus(evidence->activity))
 		return;
 	piece->repeats = true;
-	piece->unsure_from = from - by < piece->unsure_from ? from - by : piece->unsure_from;
-	piece->unsure_to = to + by > piece->unsure_to ? to + by : piece->unsure_to;
+	piece->ambiguous_from = from - by < piece->ambiguous_from ? from - by : piece->ambiguous_from;
+	piece->ambiguous_to = to + by > piece->ambiguous_to ? to + by : piece->ambiguous_to;
 }
 
-/* Does no event lie where the jump may be? */
-static bool is_empty(const struct votes *v, const struct clock_piece *piece)
+/* Returns true if no event is in the ambiguous interval of the step. */
+static bool has_no_event(const struct votes *v, const struct clock_segment *piece)
 {
 	for (size_t i = 0; i < v->len; i++)
-		if (v->vote[i].t >= piece->unsure_from && v->vote[i].t < piece->unsure_to)
+		if (v->vote[i].t >= piece->ambiguous_from && v->vote[i].t < piece->ambiguous_to)
 			return false;
 	return true;
 }
 
-/* What the clock is set ahead (> 0) or back (< 0) where the piece begins; 0: less than its corridors. */
-static int64_t step_of(const struct clock_piece *piece, int64_t *most)
+/* Returns by how much the clock is set forward (> 0) or back (< 0) at the start of the segment, ns, at least; 0: less
+ * than the error bounds. *most: greatest possible step, ns. */
+static int64_t step_size(const struct clock_segment *piece, int64_t *most)
 {
 	int64_t low[2], high[2];
 	*most = 0;
-	if (!clock_piece_bounds(piece - 1, piece->from, &low[0], &high[0]) ||
-	    !clock_piece_bounds(piece, piece->from, &low[1], &high[1]))
+	if (!clock_segment_bounds(piece - 1, piece->from, &low[0], &high[0]) ||
+	    !clock_segment_bounds(piece, piece->from, &low[1], &high[1]))
 		return 0;
 	*most = high[1] - low[0];
 	return low[0] > high[1] ? low[0] - high[1] : high[0] < low[1] ? high[0] - low[1] : 0;
 }
 
-/* Does a buffer show that times came twice there, or did the guest run during the host's time that passes at a jump during
- * which its clock stands still, wherever that is?  Then it did not stand still. */
-static bool ran_meanwhile(const struct seen *seen, const struct clock_piece *piece, int64_t most)
+/* Returns true if it is impossible that the clock just stopped: a trace buffer shows that times occurred twice, or the
+ * guest ran during the host time that would have passed while its clock stopped. */
+static bool excludes_standstill(const struct evidence *evidence, const struct clock_segment *piece, int64_t most)
 {
-	const struct trace_info *info = seen->act->of;
+	const struct trace_info *info = evidence->activity->info;
 	int64_t low, high, unused;
 	for (size_t i = 0; info && i < info->twices; i++)
-		if (info->twice[i].end >= piece->unsure_from - most && info->twice[i].begin <= piece->unsure_to + most)
+		if (info->twice[i].end >= piece->ambiguous_from - most && info->twice[i].begin <= piece->ambiguous_to + most)
 			return true;
-	return clock_piece_bounds(piece - 1, piece->unsure_to, &unused, &low) &&
-	       clock_piece_bounds(piece, piece->unsure_from, &high, &unused) && (low >= high || ran(seen, low + 1, high - 1));
+	return clock_segment_bounds(piece - 1, piece->ambiguous_to, &unused, &low) &&
+	       clock_segment_bounds(piece, piece->ambiguous_from, &high, &unused) &&
+	       (low >= high || ran_between(evidence, low + 1, high - 1));
 }
 
-/* Has an event that only the later piece puts into guest mode an earlier time than one that only the earlier piece does? */
+/* Returns true if an event that requires the later segment has an earlier time than an event that requires the earlier
+ * segment. */
 static bool is_mixed(const struct votes *v)
 {
 	bool later = false;
@@ -192,13 +198,13 @@ static bool is_mixed(const struct votes *v)
 	return false;
 }
 
-/* Where the clock was set back by up to `most` ns. */
-static void set_back(const struct seen *seen, int64_t most, struct votes *votes, struct clock_piece *piece)
+/* Handles a backward step of the clock by up to `most` ns, unless the clock may just have stopped. */
+static void check_setback(const struct evidence *evidence, int64_t most, struct votes *votes, struct clock_segment *piece)
 {
 	struct votes wide = { NULL, 0, 0 };
-	ask(seen, piece - 1, piece->unsure_from - most, piece->unsure_to + most, &wide);
-	if (is_mixed(&wide) || ran_meanwhile(seen, piece, most)) {
-		repeat(seen, &wide, most, piece);
+	collect_votes(evidence, piece - 1, piece->ambiguous_from - most, piece->ambiguous_to + most, &wide);
+	if (is_mixed(&wide) || excludes_standstill(evidence, piece, most)) {
+		place_setback(evidence, &wide, most, piece);
 		free(votes->vote);
 		*votes = wide;
 	} else {
@@ -206,42 +212,45 @@ static void set_back(const struct seen *seen, int64_t most, struct votes *votes,
 	}
 }
 
-/* Are rate and time of the piece so unsure there that a jump may look like a bend? */
-static bool may_hide(const struct clock_piece *p, int64_t t)
+/* Returns true if rate and time of the segment are so uncertain that a step may look like a change of the rate. */
+static bool may_hide_step(const struct clock_segment *p, int64_t t)
 {
 	int64_t low, high;
-	return clock_line_ppm(&p->highest) - clock_line_ppm(&p->lowest) > BEND_PPM && clock_piece_bounds(p, t, &low, &high)
-	       && high - low > JUMP_NS;
+	return clock_line_ppm(&p->highest) - clock_line_ppm(&p->lowest) > DRIFT_CHANGE_MIN_PPM &&
+	       clock_segment_bounds(p, t, &low, &high)
+	       && high - low > STEP_MIN_NS;
 }
 
-/* Corridors that meet there are those of a clock that bends, unless other clocks suit one of the two as well. */
-static bool may_jump(const struct clock_map *clock, size_t i)
+/* Returns true if segment i may begin with a step. Bounds that overlap at the boundary indicate a mere change of the
+ * rate, unless one of the segments is ambiguous. */
+static bool may_be_step(const struct clock_map *clock, size_t i)
 {
-	return clock->piece[i - 1].quality != SYNC_ACCURATE || clock->piece[i].quality != SYNC_ACCURATE || fit_jumps(clock, i);
+	return clock->segment[i - 1].quality != SYNC_ACCURATE || clock->segment[i].quality != SYNC_ACCURATE ||
+		fit_is_step(clock, i);
 }
 
-bool jumps_place(const struct seen *seen, const struct pair_list *pairs, struct clock_map *clock)
+bool steps_place(const struct evidence *evidence, const struct pair_list *pairs, struct clock_map *clock)
 {
 	bool any = false;
-	for (size_t i = 1; i < clock->pieces; i++) {
-		struct clock_piece *piece = &clock->piece[i];
+	for (size_t i = 1; i < clock->segments; i++) {
+		struct clock_segment *piece = &clock->segment[i];
 		struct votes votes = { NULL, 0, 0 };
 		int64_t most;
-		const bool jumps = may_jump(clock, i);
-		if (!jumps && !may_hide(piece - 1, piece->from - 1) && !may_hide(piece, piece->from))
+		const bool is_step = may_be_step(clock, i);
+		if (!is_step && !may_hide_step(piece - 1, piece->from - 1) && !may_hide_step(piece, piece->from))
 			continue;
-		any = any || jumps;
-		fit_jump_limits(pairs, clock, i, seen->act->begin, seen->act->end);
-		ask(seen, piece - 1, piece->unsure_from - 1, piece->unsure_to, &votes);
-		between_events(&votes, piece);
-		if (jumps || piece->from < piece->unsure_from || piece->from > piece->unsure_to)
-			piece->from = piece->unsure_from;
-		const int64_t step = step_of(piece, &most);
+		any = any || is_step;
+		fit_limit_step(pairs, clock, i, evidence->activity->begin, evidence->activity->end);
+		collect_votes(evidence, piece - 1, piece->ambiguous_from - 1, piece->ambiguous_to, &votes);
+		limit_by_events(&votes, piece);
+		if (is_step || piece->from < piece->ambiguous_from || piece->from > piece->ambiguous_to)
+			piece->from = piece->ambiguous_from;
+		const int64_t step = step_size(piece, &most);
 		if (step > 0)
-			skip(&votes, step, piece);
+			place_forward_step(&votes, step, piece);
 		else if (step < 0)
-			set_back(seen, most, &votes, piece);
-		piece->placed = seen->act->sliced == 0 && is_empty(&votes, piece);
+			check_setback(evidence, most, &votes, piece);
+		piece->placed = evidence->activity->slice_bits == 0 && has_no_event(&votes, piece);
 		piece->repeats = piece->repeats && !piece->placed;
 		free(votes.vote);
 	}

@@ -1,17 +1,17 @@
-/* Where one piece of a clock ends and the next begins, when the clock jumps there (private to sync/).
+/* Finds the time of a clock step (private to sync/).
  *
- * Between the last pair that the later piece contradicts and the first one that the earlier piece does, pairs leave
- * it open which one holds.  The guest's other events are more: each may lie in guest mode under the one, the other or
- * both.  And a clock that is set ahead leaves out the times that it skips: no event has one of these. */
+ * Pairs restrict the time to the interval between the last pair that contradicts the later segment and the first pair
+ * that contradicts the earlier segment. The guest's other events narrow it: each may be in guest mode under the one
+ * segment, the other, or both. A clock that is set forward skips times, at which there are no events. */
 #ifndef STEALSCOPE_SYNC_SEARCH_STEP_PLACEMENT_H
 #define STEALSCOPE_SYNC_SEARCH_STEP_PLACEMENT_H
 
 #include "sync/fit/pairs.h"
 #include "sync/evidence/evidence.h"
 
-/* Moves the jumps of the clock, as far as the pairs allow it, to where most events can lie in guest mode,
- * and says where they leave that open (struct clock_piece); false: it only bends.  O(n log n) in the number of events
- * between those pairs. */
-bool jumps_place(const struct seen *seen, const struct pair_list *pairs, struct clock_map *clock);
+/* Moves the steps of the clock, within the limits set by the pairs, to the times at which most events are in guest mode,
+ * and sets the ambiguous interval that remains (struct clock_segment). Returns false if no segment begins with a step.
+ * O(n log n) in the number of events between those pairs. */
+bool steps_place(const struct evidence *evidence, const struct pair_list *pairs, struct clock_map *clock);
 
 #endif

@@ -1,4 +1,4 @@
-/* CTF traces in folders, read through libbabeltrace2. */
+/* Reader of CTF directories that uses libbabeltrace2. */
 #ifndef STEALSCOPE_TRACE_BABELTRACE_BABELTRACE_H
 #define STEALSCOPE_TRACE_BABELTRACE_BABELTRACE_H
 

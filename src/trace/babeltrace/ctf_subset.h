@@ -1,10 +1,11 @@
-/* Excerpts: part of a CTF trace, as a trace folder of its own that libbabeltrace2 can read.
+/* Subsets of a CTF trace: temporary trace directories that libbabeltrace2 can read.
  *
- * An excerpt is a temporary folder of symbolic links to the metadata and the stream files, with index files of its own
- * that name just the packets wanted; nothing is copied.  libbabeltrace2 reads the packets that an index names, at
- * the places that it names.  It takes an index only when the sizes add up to the file's, so the last entry's
- * size says more than is there; nothing else looks at it.  An index that is not taken would mean that the whole
- * stream is read: who decodes an excerpt must check what comes out (struct expect in graph.h). */
+ * A subset contains symbolic links to the metadata and to stream files, and its own index files, which list only the
+ * wanted packets. No trace data is copied. libbabeltrace2 reads the packets that an index lists, at the listed offsets.
+ *
+ * Limit: libbabeltrace2 accepts an index only if its packet sizes add up to the size of the file. So the size in the
+ * last entry is larger than the packet; nothing else uses that size. If the library rejects the index, it reads the
+ * whole stream: the caller must check the decoded packets (struct decode_request in graph.h, `must_match`). */
 #ifndef STEALSCOPE_TRACE_BABELTRACE_CTF_SUBSET_H
 #define STEALSCOPE_TRACE_BABELTRACE_CTF_SUBSET_H
 
@@ -13,21 +14,22 @@
 #include "base/error.h"
 #include "trace/ctf/packets.h"
 
-struct excerpt {
+struct ctf_subset {
 	char *dir;
-	char **made;  /* files and folders in it, in the order in which they were made */
+	char **created;  /* paths of the files and directories in it, in order of creation */
 	size_t len, cap;
 };
 
-/* A temporary folder to make excerpts in: what a process that died left in it goes with it.  malloc'ed; NULL: *err says
- * why.  where is the folder for temporary files, NULL = $TMPDIR. */
-char *excerpts_open(const char *where, struct error *err);
-void excerpts_close(char *folder);  /* removes all of it; NULL is allowed */
+/* Creates a temporary directory for subsets in `parent` (NULL: $TMPDIR). temp_dir_remove() also removes files that a
+ * crashed child left in it. Returns the path, malloc'ed; NULL, with *err set, on failure. */
+char *temp_dir_make(const char *parent, struct error *err);
+void temp_dir_remove(char *dir);  /* removes the directory and its contents, frees the path; dir may be NULL */
 
-/* An empty excerpt of the trace in `dir`: its metadata alone.  where: as above. */
-int excerpt_open(struct excerpt *v, const char *dir, const char *where, struct error *err);
-/* Adds packets [first, end) of a stream. */
-int excerpt_add(struct excerpt *v, const struct stream_file *f, size_t first, size_t end, struct error *err);
-void excerpt_close(struct excerpt *v);  /* removes it; a zeroed one is allowed */
+/* Creates a subset of the trace in `dir`, with its metadata and no streams. parent: as in temp_dir_make(). Returns 0 or
+ * -1. */
+int ctf_subset_open(struct ctf_subset *v, const char *dir, const char *parent, struct error *err);
+/* Adds packets [first, end) of a stream. Returns 0 or -1. */
+int ctf_subset_add(struct ctf_subset *v, const struct stream_file *f, size_t first, size_t end, struct error *err);
+void ctf_subset_close(struct ctf_subset *v);  /* removes the subset; a zeroed one is allowed */
 
 #endif

@@ -7,42 +7,43 @@
 #include "base/mem.h"
 #include "trace/layout/bound_rules.h"
 
-/* What fields are looked up in. */
-struct classes {
-	const bt_event_class *event;  /* NULL: only what a packet has */
+/* Classes in which the names of fields are resolved. */
+struct event_classes {
+	const bt_event_class *event;  /* NULL: only fields of packet contexts are resolved */
 	const bt_stream_class *stream;
 };
 
 struct binder {
 	const struct layout *layout;
-	struct name_cache *names;
-	struct map by_class;  /* bt_event_class -> index into cls */
+	struct string_cache *names;
+	struct map by_class;  /* bt_event_class -> index in cls[] */
 	struct bound_class **cls;
 	size_t len, cap;
 	const bt_event_class *last;
 	const struct bound_class *last_bound;
-	const bt_stream_class *packet_class;  /* that packet_cpu is for */
+	const bt_stream_class *packet_class;  /* stream class of packet_cpu */
 	struct field_path packet_cpu;
 };
 
-/* ---- binding: names -> paths of indexes */
+/* ---- binding: field names -> paths */
 
-/* Names of C keywords and of LTTng's variant options carry an underscore that is not theirs. */
-static bool same_name(const char *name, const char *want, size_t len)
+/* Compares names. Ignores an underscore at the start of `name`, which the metadata adds to C keywords and LTTng to
+ * variant options. */
+static bool name_matches(const char *name, const char *wanted, size_t len)
 {
-	if (strncmp(name, want, len) == 0 && !name[len])
+	if (strncmp(name, wanted, len) == 0 && !name[len])
 		return true;
-	return name[0] == '_' && strncmp(name + 1, want, len) == 0 && !name[1 + len];
+	return name[0] == '_' && strncmp(name + 1, wanted, len) == 0 && !name[1 + len];
 }
 
-static const bt_field_class *find_member(const bt_field_class *fc, const char *want, size_t len,
+static const bt_field_class *find_member(const bt_field_class *fc, const char *wanted, size_t len,
                                          struct field_step *step)
 {
 	step->is_option = false;
 	for (uint64_t i = 0; i < bt_field_class_structure_get_member_count(fc); i++) {
 		const bt_field_class_structure_member *m =
 			bt_field_class_structure_borrow_member_by_index_const(fc, i);
-		if (same_name(bt_field_class_structure_member_get_name(m), want, len)) {
+		if (name_matches(bt_field_class_structure_member_get_name(m), wanted, len)) {
 			step->index = (uint32_t)i;
 			return bt_field_class_structure_member_borrow_field_class_const(m);
 		}
@@ -50,7 +51,7 @@ static const bt_field_class *find_member(const bt_field_class *fc, const char *w
 	return NULL;
 }
 
-static const bt_field_class *find_option(const bt_field_class *fc, const char *want, size_t len,
+static const bt_field_class *find_option(const bt_field_class *fc, const char *wanted, size_t len,
                                          struct field_step *step)
 {
 	step->is_option = true;
@@ -58,7 +59,7 @@ static const bt_field_class *find_option(const bt_field_class *fc, const char *w
 		const bt_field_class_variant_option *o =
 			bt_field_class_variant_borrow_option_by_index_const(fc, i);
 		const char *name = bt_field_class_variant_option_get_name(o);
-		if (name && same_name(name, want, len)) {
+		if (name && name_matches(name, wanted, len)) {
 			step->index = (uint32_t)i;
 			return bt_field_class_variant_option_borrow_field_class_const(o);
 		}
@@ -66,7 +67,7 @@ static const bt_field_class *find_option(const bt_field_class *fc, const char *w
 	return NULL;
 }
 
-static enum leaf_type leaf_of(const bt_field_class *fc)
+static enum leaf_type leaf_type_of(const bt_field_class *fc)
 {
 	const bt_field_class_type type = bt_field_class_get_type(fc);
 	if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_UNSIGNED_INTEGER))
@@ -80,10 +81,10 @@ static enum leaf_type leaf_of(const bt_field_class *fc)
 	return type == BT_FIELD_CLASS_TYPE_STRING ? LEAF_TEXT : LEAF_NONE;
 }
 
-static bool resolve_in(const bt_field_class *fc, enum root root, const char *name, struct field_path *p)
+static bool resolve_in_scope(const bt_field_class *fc, enum root root, const char *name, struct field_path *p)
 {
 	*p = (struct field_path){ .root = root };
-	while (fc && *name && p->steps < DEEPEST) {
+	while (fc && *name && p->steps < FIELD_DEPTH_MAX) {
 		size_t len = strcspn(name, ".");
 		struct field_step *step = &p->step[p->steps++];
 		const bt_field_class_type type = bt_field_class_get_type(fc);
@@ -96,13 +97,13 @@ static bool resolve_in(const bt_field_class *fc, enum root root, const char *nam
 		name += len + (name[len] == '.');
 	}
 	if (fc && !*name)
-		p->leaf = leaf_of(fc);
+		p->leaf = leaf_type_of(fc);
 	return p->leaf != LEAF_NONE;
 }
 
-static bool resolve(const struct fields *f, const void *cls, struct field_path *p)
+static bool resolve_field(const struct fields *f, const void *cls, struct field_path *p)
 {
-	const struct classes *c = cls;
+	const struct event_classes *c = cls;
 	const bt_event_class *ec = c->event;
 	const bt_stream_class *sc = c->stream;
 	*p = (struct field_path){ .leaf = LEAF_NONE };
@@ -110,19 +111,19 @@ static bool resolve(const struct fields *f, const void *cls, struct field_path *
 		const char *name = f->f[i].path;
 		switch (f->f[i].scope) {
 		case SCOPE_PACKET:
-			if (resolve_in(bt_stream_class_borrow_packet_context_field_class_const(sc), ROOT_PACKET, name, p))
+			if (resolve_in_scope(bt_stream_class_borrow_packet_context_field_class_const(sc), ROOT_PACKET, name, p))
 				return true;
 			break;
 		case SCOPE_CONTEXT:
-			if (ec && resolve_in(bt_event_class_borrow_specific_context_field_class_const(ec),
+			if (ec && resolve_in_scope(bt_event_class_borrow_specific_context_field_class_const(ec),
 			                     ROOT_SPECIFIC, name, p))
 				return true;
-			if (resolve_in(bt_stream_class_borrow_event_common_context_field_class_const(sc), ROOT_COMMON,
+			if (resolve_in_scope(bt_stream_class_borrow_event_common_context_field_class_const(sc), ROOT_COMMON,
 			               name, p))
 				return true;
 			break;
 		case SCOPE_PAYLOAD:
-			if (ec && resolve_in(bt_event_class_borrow_payload_field_class_const(ec), ROOT_PAYLOAD, name, p))
+			if (ec && resolve_in_scope(bt_event_class_borrow_payload_field_class_const(ec), ROOT_PAYLOAD, name, p))
 				return true;
 			break;
 		}
@@ -130,9 +131,9 @@ static bool resolve(const struct fields *f, const void *cls, struct field_path *
 	return false;
 }
 
-/* ---- reading: paths -> values */
+/* ---- reading: field paths -> values */
 
-static const bt_field *walk(const struct field_path *p, const bt_event *event)
+static const bt_field *borrow_field(const struct field_path *p, const bt_event *event)
 {
 	const bt_field *f = NULL;
 	switch (p->root) {
@@ -160,7 +161,7 @@ static const bt_field *walk(const struct field_path *p, const bt_event *event)
 	return f;
 }
 
-static int64_t number_of(enum leaf_type leaf, const bt_field *f)
+static int64_t read_number(enum leaf_type leaf, const bt_field *f)
 {
 	if (!f)
 		return EVENT_ABSENT;
@@ -173,31 +174,31 @@ static int64_t number_of(enum leaf_type leaf, const bt_field *f)
 	}
 }
 
-static int64_t number(const struct field_path *p, const void *event)
+static int64_t field_number(const struct field_path *p, const void *event)
 {
-	return p->leaf == LEAF_NONE ? EVENT_ABSENT : number_of(p->leaf, walk(p, event));
+	return p->leaf == LEAF_NONE ? EVENT_ABSENT : read_number(p->leaf, borrow_field(p, event));
 }
 
-static const char *text(const struct field_path *p, const void *event, size_t *most)
+static const char *field_text(const struct field_path *p, const void *event, size_t *max_len)
 {
-	const bt_field *f = p->leaf == LEAF_TEXT ? walk(p, event) : NULL;
+	const bt_field *f = p->leaf == LEAF_TEXT ? borrow_field(p, event) : NULL;
 	if (f)
-		*most = bt_field_string_get_length(f);
+		*max_len = bt_field_string_get_length(f);
 	return f ? bt_field_string_get_value(f) : NULL;
 }
 
-static const struct field_source ctf_fields = { resolve, number, text };
+static const struct field_source ctf_fields = { resolve_field, field_number, field_text };
 
 static struct bound_class *bind_class(const struct layout *l, const bt_event_class *ec)
 {
-	const struct classes cls = { ec, bt_event_class_borrow_stream_class_const(ec) };
+	const struct event_classes cls = { ec, bt_event_class_borrow_stream_class_const(ec) };
 	struct bound_class *c = rules_bind(l, bt_event_class_get_name(ec), &ctf_fields, &cls);
 	if (c->cpu.root == ROOT_PACKET)
-		c->cpu.leaf = LEAF_NONE;  /* read once per packet */
+		c->cpu.leaf = LEAF_NONE;  /* the CPU in the packet context is read once per packet */
 	return c;
 }
 
-static const struct bound_class *bound(struct binder *b, const bt_event_class *ec)
+static const struct bound_class *get_bound_class(struct binder *b, const bt_event_class *ec)
 {
 	bool is_new;
 	uint64_t *at = map_put(&b->by_class, (uint64_t)(uintptr_t)ec, &is_new);
@@ -213,7 +214,7 @@ static const struct bound_class *bound(struct binder *b, const bt_event_class *e
 void binder_event(struct binder *b, const bt_event *event, uint16_t cpu, struct event *ev)
 {
 	const bt_event_class *ec = bt_event_borrow_class_const(event);
-	const struct bound_class *c = ec == b->last ? b->last_bound : bound(b, ec);
+	const struct bound_class *c = ec == b->last ? b->last_bound : get_bound_class(b, ec);
 	rules_event(c, &ctf_fields, b->names, event, cpu, ev);
 }
 
@@ -222,7 +223,7 @@ int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet)
 	const bt_stream_class *sc = bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
 	if (sc != b->packet_class) {
 		b->packet_class = sc;
-		resolve(&b->layout->cpu, &(struct classes){ NULL, sc }, &b->packet_cpu);
+		resolve_field(&b->layout->cpu, &(struct event_classes){ NULL, sc }, &b->packet_cpu);
 		if (b->packet_cpu.root != ROOT_PACKET)
 			b->packet_cpu.leaf = LEAF_NONE;
 	}
@@ -233,11 +234,11 @@ int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet)
 	for (unsigned i = 0; f && i < p->steps; i++)
 		f = p->step[i].is_option ? NULL :
 			bt_field_structure_borrow_member_field_by_index_const(f, p->step[i].index);
-	int64_t cpu = number_of(p->leaf, f);
+	int64_t cpu = read_number(p->leaf, f);
 	return cpu == EVENT_ABSENT ? -1 : cpu;
 }
 
-struct binder *binder_new(const struct layout *layout, struct name_cache *names)
+struct binder *binder_new(const struct layout *layout, struct string_cache *names)
 {
 	struct binder *b = mem_new(1, sizeof *b);
 	b->layout = layout;
@@ -256,16 +257,16 @@ void binder_free(struct binder *b)
 	free(b);
 }
 
-size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *asked)
+size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *enabled_events)
 {
 	size_t score = 0;
-	*asked = 0;
+	*enabled_events = 0;
 	for (uint64_t s = 0; s < bt_trace_class_get_stream_class_count(tc); s++) {
 		const bt_stream_class *sc = bt_trace_class_borrow_stream_class_by_index_const(tc, s);
 		for (uint64_t e = 0; e < bt_stream_class_get_event_class_count(sc); e++) {
 			const bt_event_class *ec = bt_stream_class_borrow_event_class_by_index_const(sc, e);
-			const struct classes cls = { ec, sc };
-			score += rules_score(layout, bt_event_class_get_name(ec), &ctf_fields, &cls, asked);
+			const struct event_classes cls = { ec, sc };
+			score += rules_score(layout, bt_event_class_get_name(ec), &ctf_fields, &cls, enabled_events);
 		}
 	}
 	return score;

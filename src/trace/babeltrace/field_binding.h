@@ -1,5 +1,5 @@
-/* A layout bound to the event classes of one trace: names are looked up once per event class, never per event.
- * One binder serves one thread. */
+/* Binds a layout to the event classes of a trace in libbabeltrace2: resolves the names of fields once per event class,
+ * never per event. For use by one thread. */
 #ifndef STEALSCOPE_TRACE_BABELTRACE_FIELD_BINDING_H
 #define STEALSCOPE_TRACE_BABELTRACE_FIELD_BINDING_H
 
@@ -11,17 +11,17 @@
 
 struct binder;
 
-struct binder *binder_new(const struct layout *layout, struct name_cache *names);
-void binder_free(struct binder *b);  /* NULL is allowed */
+struct binder *binder_new(const struct layout *layout, struct string_cache *names);
+void binder_free(struct binder *b);  /* b may be NULL */
 
-/* Fills *ev but for its time; cpu is that of the packet, for traces whose events do not say it. */
+/* Fills *ev except its time. cpu: CPU of the packet, used if the event has no CPU field. */
 void binder_event(struct binder *b, const bt_event *event, uint16_t cpu, struct event *ev);
 
-/* The CPU that the context of a packet names, or -1. */
+/* Returns the CPU in the context of a packet; -1: none. */
 int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet);
 
-/* How well the layout fits the event classes of the trace: a point for each rule that can be bound, 100 for switches.
- * *asked: of all of them; see rules_score(). */
-size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *asked);
+/* Returns how well the layout matches the event classes of the trace: the sum of rules_score(), which also sets
+ * *enabled_events. */
+size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *enabled_events);
 
 #endif

@@ -9,37 +9,38 @@
 #include "trace/isolation/decoder_process.h"
 #include "trace/babeltrace/translate.h"
 
-struct decode_job {
+struct graph_run {
 	int status;
-	struct translation stream;
+	struct translation translation;
 };
 
 struct decoder {
-	struct translator meaning;
-	const char *dir;           /* for messages */
+	struct translator translator;
+	const char *dir;  /* first directory of the trace, for messages */
 	const bt_plugin *plugin;
 	bt_graph *graph;
 	const bt_component_source *source;
 	bt_component_class_sink *sink_class;
-	struct decode_job *job;
+	struct graph_run *run;
 };
 
-static bool enough(const struct translation *t)
+static bool must_stop(const struct translation *t)
 {
-	return t->how->unexpected || (t->what->limit && !t->how->open && t->how->packets == t->what->packets);
+	const struct decode_progress *p = t->progress;
+	return p->has_unexpected || (t->request->stop_after && !p->in_packet && p->packets == t->request->packets);
 }
 
-/* libbabeltrace2 failed.  What the system could not read is not damaged. */
-static int broken(const struct decoder *d, struct translation *t)
+/* Handles a failure of libbabeltrace2. A file that the system could not read is an error, not damage. Returns 0 or -1. */
+static int handle_failure(const struct decoder *d, struct translation *t)
 {
 	if (errno && errno_is_system(errno))
-		return error_system(t->course.outlet->err, NULL, "%s", d->dir);
+		return error_system(t->loss_placer.event_sink->err, NULL, "%s", d->dir);
 	return translate_broken(t);
 }
 
-static int drain(struct decoder *d, struct translation *t, bt_message_iterator *it)
+static int drain_iterator(struct decoder *d, struct translation *t, bt_message_iterator *it)
 {
-	while (outlet_at(t->course.outlet, t->what->bytes + t->how->bytes) == 0) {
+	while (event_sink_report_progress(t->loss_placer.event_sink, t->request->bytes + t->progress->bytes) == 0) {
 		bt_message_array_const msgs;
 		uint64_t count = 0;
 		errno = 0;
@@ -51,19 +52,19 @@ static int drain(struct decoder *d, struct translation *t, bt_message_iterator *
 		case BT_MESSAGE_ITERATOR_NEXT_STATUS_AGAIN:
 			continue;
 		default:
-			return broken(d, t);
+			return handle_failure(d, t);
 		}
 		int status = 0;
 		for (uint64_t i = 0; i < count; i++) {
-			if (!status && !enough(t) && !t->how->broken)
-				status = translate(&d->meaning, t, msgs[i]);
+			if (!status && !must_stop(t) && !t->progress->error_text)
+				status = translate(&d->translator, t, msgs[i]);
 			bt_message_put_ref(msgs[i]);
 		}
 		if (status)
 			return -1;
-		if (t->how->broken)
+		if (t->progress->error_text)
 			return translate_broken(t);
-		if (enough(t))
+		if (must_stop(t))
 			return 0;
 	}
 	return -1;
@@ -71,7 +72,7 @@ static int drain(struct decoder *d, struct translation *t, bt_message_iterator *
 
 /* ---- the sink */
 
-static bt_component_class_initialize_method_status sink_init(bt_self_component_sink *self,
+static bt_component_class_initialize_method_status records_sink_init(bt_self_component_sink *self,
 	bt_self_component_sink_configuration *config, const bt_value *params, void *data)
 {
 	(void)config;
@@ -88,34 +89,35 @@ static bt_component_class_initialize_method_status sink_init(bt_self_component_s
 	return BT_COMPONENT_CLASS_INITIALIZE_METHOD_STATUS_OK;
 }
 
-static bt_component_class_sink_graph_is_configured_method_status sink_configured(bt_self_component_sink *self)
+static bt_component_class_sink_graph_is_configured_method_status records_sink_configured(bt_self_component_sink *self)
 {
 	(void)self;
-	return BT_COMPONENT_CLASS_SINK_GRAPH_IS_CONFIGURED_METHOD_STATUS_OK;  /* iterators are made one at a time */
+	return BT_COMPONENT_CLASS_SINK_GRAPH_IS_CONFIGURED_METHOD_STATUS_OK;  /* iterators are created later, one at a time */
 }
 
-/* Decodes the stream of the current job.  Always OK for libbabeltrace2, so that the graph can run again. */
-static bt_component_class_sink_consume_method_status sink_consume(bt_self_component_sink *self)
+/* Decodes the stream of the current run. Always returns OK to libbabeltrace2, so that the graph can run again. */
+static bt_component_class_sink_consume_method_status records_sink_consume(bt_self_component_sink *self)
 {
 	struct decoder *d = bt_self_component_get_data(bt_self_component_sink_as_self_component(self));
-	struct decode_job *j = d->job;
-	bt_self_component_port_input *port = bt_self_component_sink_borrow_input_port_by_index(self, j->stream.what->port);
+	struct graph_run *j = d->run;
+	bt_self_component_port_input *port =
+		bt_self_component_sink_borrow_input_port_by_index(self, j->translation.request->port);
 	bt_message_iterator *it = NULL;
 	errno = 0;
 	if (bt_message_iterator_create_from_sink_component(self, port, &it) !=
 	    BT_MESSAGE_ITERATOR_CREATE_FROM_SINK_COMPONENT_STATUS_OK) {
-		j->status = broken(d, &j->stream);
+		j->status = handle_failure(d, &j->translation);
 		return BT_COMPONENT_CLASS_SINK_CONSUME_METHOD_STATUS_OK;
 	}
-	j->status = drain(d, &j->stream, it);
+	j->status = drain_iterator(d, &j->translation, it);
 	bt_message_iterator_put_ref(it);
 	return BT_COMPONENT_CLASS_SINK_CONSUME_METHOD_STATUS_OK;
 }
 
 /* ---- the graph */
 
-static int make_source(struct decoder *d, const bt_component_class_source *cls, char *const *dir, size_t n,
-                       struct error *err)
+static int add_source(struct decoder *d, const bt_component_class_source *cls, char *const *dir, size_t n,
+                      struct error *err)
 {
 	bt_value *params = bt_value_map_create(), *inputs = NULL;
 	int status = -1;
@@ -131,7 +133,7 @@ static int make_source(struct decoder *d, const bt_component_class_source *cls, 
 	    BT_GRAPH_ADD_COMPONENT_STATUS_OK)
 		status = 0;
 out:
-	if (status && tell_is_io(errno))
+	if (status && errno_is_read_failure(errno))
 		error_system(err, NULL, "%s", dir[0]);
 	else if (status)
 		library_error(err, dir[0]);
@@ -139,13 +141,13 @@ out:
 	return status;
 }
 
-static int connect(struct decoder *d, struct error *err)
+static int connect_ports(struct decoder *d, struct error *err)
 {
-	d->sink_class = bt_component_class_sink_create("records", sink_consume);
+	d->sink_class = bt_component_class_sink_create("records", records_sink_consume);
 	if (!d->sink_class)
 		return library_error(err, "libbabeltrace2");
-	bt_component_class_sink_set_initialize_method(d->sink_class, sink_init);
-	bt_component_class_sink_set_graph_is_configured_method(d->sink_class, sink_configured);
+	bt_component_class_sink_set_initialize_method(d->sink_class, records_sink_init);
+	bt_component_class_sink_set_graph_is_configured_method(d->sink_class, records_sink_configured);
 	const bt_component_sink *sink;
 	if (bt_graph_add_sink_component_with_initialize_method_data(d->graph, d->sink_class, "out", NULL, d,
 	    BT_LOGGING_LEVEL_NONE, &sink) != BT_GRAPH_ADD_COMPONENT_STATUS_OK)
@@ -159,11 +161,11 @@ static int connect(struct decoder *d, struct error *err)
 	return 0;
 }
 
-struct decoder *decoder_open(struct meaning *meaning, char *const *dir, size_t n, struct error *err)
+struct decoder *decoder_open(struct event_mapping *mapping, char *const *dir, size_t n, struct error *err)
 {
 	struct decoder *d = mem_new(1, sizeof *d);
 	bt_current_thread_clear_error();
-	translator_init(&d->meaning, meaning);
+	translator_init(&d->translator, mapping);
 	d->dir = dir[0];
 	if (library_find_ctf(&d->plugin, err))
 		goto fail;
@@ -173,11 +175,11 @@ struct decoder *decoder_open(struct meaning *meaning, char *const *dir, size_t n
 		library_error(err, "libbabeltrace2");
 		goto fail;
 	}
-	if (make_source(d, cls, dir, n, err))
+	if (add_source(d, cls, dir, n, err))
 		goto fail;
-	/* What it failed at and got over would make the next call abort the process. */
+	/* If the library recovered from an error, the error is still set and would make the next call abort. */
 	bt_current_thread_clear_error();
-	if (decoder_ports(d) && connect(d, err))
+	if (decoder_ports(d) && connect_ports(d, err))
 		goto fail;
 	return d;
 fail:
@@ -193,7 +195,7 @@ void decoder_close(struct decoder *d)
 	bt_component_class_sink_put_ref(d->sink_class);
 	if (d->plugin)
 		library_put(d->plugin);
-	translator_release(&d->meaning);
+	translator_release(&d->translator);
 	free(d);
 }
 
@@ -208,17 +210,18 @@ const char *decoder_port_name(const struct decoder *d, size_t port)
 	return bt_port_get_name(bt_port_output_as_port_const(p));
 }
 
-int decoder_run(struct decoder *d, const struct decode *what, struct outlet *out, struct passage *how)
+int decoder_run(struct decoder *d, const struct decode_request *request, struct event_sink *out,
+                struct decode_progress *progress)
 {
-	struct decode_job j = { .stream = { .what = what, .how = how } };
-	course_begin(&j.stream.course, out);
-	*how = (struct passage){ .last = INT64_MIN };
-	d->job = &j;
+	struct graph_run j = { .translation = { .request = request, .progress = progress } };
+	loss_placer_init(&j.translation.loss_placer, out);
+	*progress = (struct decode_progress){ .last = INT64_MIN };
+	d->run = &j;
 	bt_current_thread_clear_error();
 	if (bt_graph_run_once(d->graph) != BT_GRAPH_RUN_ONCE_STATUS_OK)
 		j.status = library_error(out->err, d->dir);
-	d->job = NULL;
-	how->last = j.stream.course.ts;
-	how->unexpected |= what->check && !how->broken && how->packets != what->packets;
+	d->run = NULL;
+	progress->last = j.translation.loss_placer.ts;
+	progress->has_unexpected |= request->must_match && !progress->error_text && progress->packets != request->packets;
 	return j.status;
 }

@@ -1,9 +1,10 @@
-/* One babeltrace2 graph over one CTF trace: the ports of source.ctf.fs connected straight to our own sink.
+/* A graph of libbabeltrace2 for one CTF trace: the ports of source.ctf.fs are connected to a sink of ours.
  *
- * The sink makes an iterator for the port that it is told to decode, and drains it, so a graph decodes only what it is
- * asked for, and has one stream open at a time, however many the trace has.  Several graphs over the same trace, each
- * used by one thread at a time, share out its streams: nothing is decoded twice.
- * Log levels are NONE: what goes wrong is returned as the chain of causes, nothing goes to stderr. */
+ * The sink creates an iterator for the requested port only, and reads all its messages. So a graph decodes only the
+ * requested stream and has one stream open at a time, regardless of the number of streams. Several graphs of one trace,
+ * each used by one thread at a time, can decode different streams in parallel.
+ *
+ * Log levels are NONE: the library writes nothing to stderr, and returns errors as a chain of causes. */
 #ifndef STEALSCOPE_TRACE_BABELTRACE_GRAPH_H
 #define STEALSCOPE_TRACE_BABELTRACE_GRAPH_H
 
@@ -15,39 +16,41 @@
 #include "trace/ctf/packets.h"
 #include "trace/reader.h"
 
-/* One stream, or one part of a stream, to decode. */
-struct decode {
+/* Request to decode a stream, or a part of one. */
+struct decode_request {
 	size_t port;
-	const struct packet *packet;       /* the packets to come, when they are known, else NULL */
+	const struct packet *packet;  /* expected packets; NULL: unknown */
 	size_t packets;
-	bool check;                        /* that just these packets come */
-	bool limit;                        /* stop behind them, though the port has more */
-	const struct packet *before;       /* the packet before the first, when this continues a stream */
-	uint64_t lost_first;               /* what the stream's first packet counts as lost, 0 when that is not known */
-	int64_t lost_from;                 /* a packet before could not be read from this time on; INT64_MIN: no */
-	uint64_t bytes;                    /* of the stretch, before it */
+	bool must_match;                   /* verifies that exactly these packets are decoded */
+	bool stop_after;                   /* stops after these packets, even if the port has more */
+	const struct packet *previous;  /* packet before packet[0], if this continues a stream; NULL: packet[0] is the first
+	                               * one of the stream */
+	uint64_t lost_first;          /* number of events lost before the stream's first packet; 0: none, or unknown */
+	int64_t lost_from;            /* start of the unreadable packet before this part, ns; INT64_MIN: none */
+	uint64_t bytes;               /* number of bytes of the task before this part */
 };
 
-/* How far that got. */
-struct passage {
-	uint64_t packets;     /* begun */
-	uint64_t bytes;       /* of those that ended, where that is known */
-	bool open;            /* it stopped within a packet */
-	bool unexpected;      /* it stopped because other packets came than were to come */
-	char *broken;         /* why it could not go on, malloc'ed, or NULL */
-	int64_t last;         /* time of the last event, INT64_MIN: none */
+/* Result of decoding a request. */
+struct decode_progress {
+	uint64_t packets;  /* number of packets begun */
+	uint64_t bytes;    /* size of the packets that ended, bytes; 0: unknown */
+	bool in_packet;         /* decoding stopped inside a packet */
+	bool has_unexpected;   /* decoding stopped because other packets than the expected ones came */
+	char *error_text;  /* decoding error, malloc'ed; NULL: none */
+	int64_t last;      /* time of the last event, ns; INT64_MIN: none */
 };
 
 struct decoder;
 
-/* dir[n]: the folders of the trace. */
-struct decoder *decoder_open(struct meaning *meaning, char *const *dir, size_t n, struct error *err);
-void decoder_close(struct decoder *d);  /* NULL is allowed */
+/* Opens the trace that consists of the directories dir[n]. Returns NULL, with *err set, on failure. */
+struct decoder *decoder_open(struct event_mapping *mapping, char *const *dir, size_t n, struct error *err);
+void decoder_close(struct decoder *d);  /* d may be NULL */
 size_t decoder_ports(const struct decoder *d);
 const char *decoder_port_name(const struct decoder *d, size_t port);
 
-/* Decodes into the outlet; 0, or -1 with out->err filled.  A stream that libbabeltrace2 cannot decode to its end is no
- * failure: what came before is there, and how->broken says why. */
-int decoder_run(struct decoder *d, const struct decode *what, struct outlet *out, struct passage *how);
+/* Decodes into `out`. Returns 0, or -1 with out->err set. If libbabeltrace2 cannot decode a stream to its end, returns
+ * 0: the events before the damage are in `out`, and progress->error_text is the reason. */
+int decoder_run(struct decoder *d, const struct decode_request *request, struct event_sink *out,
+                struct decode_progress *progress);
 
 #endif

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Loading and unloading plugins changes lists inside libbabeltrace2 that have no lock. */
+/* Loading and unloading plugins changes lists in libbabeltrace2 that have no lock. */
 static pthread_mutex_t plugin_lock = PTHREAD_MUTEX_INITIALIZER;
 
-int library_error(struct error *err, const char *what)
+int library_error(struct error *err, const char *object)
 {
 	const bt_error *e = bt_current_thread_take_error();
 	char text[512] = "unknown error";
@@ -15,18 +15,18 @@ int library_error(struct error *err, const char *what)
 		snprintf(text, sizeof text, "%s", bt_error_cause_get_message(bt_error_borrow_cause_by_index(e, 0)));
 		if (strstr(text, "returned EOF"))
 			snprintf(text, sizeof text, "the file ends within an event");
-		char *place = strstr(text, what);
-		if (place && place - text > 6 && !strncmp(place - 6, " for `", 6))
-			place[-6] = '\0';  /* it is said already */
-		char *detail = strstr(text, "-addr=");
-		while (detail && detail > text && detail[-1] != ' ' )
-			detail--;
-		if (detail && detail > text + 2)
-			detail[-2] = '\0';  /* ": " or ", " */
+		char *object_at = strstr(text, object);
+		if (object_at && object_at - text > 6 && !strncmp(object_at - 6, " for `", 6))
+			object_at[-6] = '\0';  /* the message already starts with the name */
+		char *details = strstr(text, "-addr=");
+		while (details && details > text && details[-1] != ' ' )
+			details--;
+		if (details && details > text + 2)
+			details[-2] = '\0';  /* removes ": " or ", " */
 	}
 	if (e)
 		bt_error_release(e);
-	return error_set(err, STATUS_INPUT, NULL, "%s: %s", what, text);
+	return error_set(err, STATUS_INPUT, NULL, "%s: %s", object, text);
 }
 
 int library_find_ctf(const bt_plugin **plugin, struct error *err)

@@ -1,4 +1,4 @@
-/* libbabeltrace2 as a library: its plugin for CTF, and its errors as ours. */
+/* Access to libbabeltrace2: its CTF plugin and its errors. */
 #ifndef STEALSCOPE_TRACE_BABELTRACE_LIBRARY_H
 #define STEALSCOPE_TRACE_BABELTRACE_LIBRARY_H
 
@@ -6,12 +6,12 @@
 
 #include "base/error.h"
 
-/* Also silences the library's log.  May be called from several threads. */
+/* Finds the plugin and disables the log of the library. Thread-safe. Returns 0 or -1. */
 int library_find_ctf(const bt_plugin **plugin, struct error *err);
 void library_put(const bt_plugin *plugin);
 
-/* Moves libbabeltrace2's error of this thread into *err as "what: WHY".  Of its chain of causes the root says why; the
- * details that its messages end in (addresses, names of components) are left out.  Returns -1. */
-int library_error(struct error *err, const char *what);
+/* Moves the calling thread's libbabeltrace2 error to *err as "OBJECT: REASON". The reason is the root cause without
+ * trailing details (addresses, component names). Returns -1. */
+int library_error(struct error *err, const char *object);
 
 #endif

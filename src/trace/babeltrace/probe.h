@@ -1,4 +1,4 @@
-/* Attempts at opening: what libbabeltrace2 makes of a trace, asked in a child process: it may abort, or never answer. */
+/* Probes whether libbabeltrace2 can open a trace, in a child process: the library may abort or hang. */
 #ifndef STEALSCOPE_TRACE_BABELTRACE_PROBE_H
 #define STEALSCOPE_TRACE_BABELTRACE_PROBE_H
 
@@ -8,15 +8,17 @@
 
 #include "trace/reader.h"
 
-struct attempt {
+struct babeltrace_probe {
 	bool opens;
-	char **port;       /* the names of its ports, when it opens */
+	char **port;  /* names of the ports if the trace opens */
 	size_t ports, ports_cap;
-	struct error err;  /* why not, else; about dir[0] */
+	struct error err;  /* reason if the trace does not open */
 };
 
-/* Opens the trace of the folders dir[n], about so many bytes long.  It forks: no thread may be at work. */
-void attempt_run(struct attempt *t, struct meaning *meaning, char *const *dir, size_t n, uint64_t bytes);
-void attempt_release(struct attempt *t);
+/* Probes the trace in the directories dir[n]. bytes: approximate size of the trace, for the memory limit. Forks: no
+ * other thread may run. */
+void babeltrace_probe_run(struct babeltrace_probe *t, struct event_mapping *mapping, char *const *dir, size_t n,
+                          uint64_t bytes);
+void babeltrace_probe_release(struct babeltrace_probe *t);
 
 #endif

@@ -3,38 +3,41 @@
 #include "base/mem.h"
 #include "trace/babeltrace/library.h"
 
-#define SLACK 1000000000U  /* clock cycles that an event's time may be behind its packet's end (old tracers' quirk) */
+#define MAX_EVENT_DELAY \
+	1000000000U /* Maximum time from the end of a packet to one of its events, cycles: old tracers record
+                                * such events. */
 
-void translator_init(struct translator *t, struct meaning *shared)
+void translator_init(struct translator *t, struct event_mapping *mapping)
 {
-	*t = (struct translator){ .shared = shared };
-	name_cache_init(&t->names, shared->names);
+	*t = (struct translator){ .mapping = mapping };
+	string_cache_init(&t->names, mapping->names);
 }
 
 void translator_release(struct translator *t)
 {
 	binder_free(t->binder);
-	name_cache_release(&t->names);
+	string_cache_release(&t->names);
 }
 
-static int64_t time_of(const bt_clock_snapshot *cs, int64_t otherwise)
+static int64_t snapshot_ns(const bt_clock_snapshot *cs, int64_t default_ns)
 {
 	int64_t ns;
 	if (!cs || bt_clock_snapshot_get_ns_from_origin(cs, &ns) != BT_CLOCK_SNAPSHOT_GET_NS_FROM_ORIGIN_STATUS_OK)
-		return otherwise;
+		return default_ns;
 	return ns;
 }
 
-/* One damaged time would push all later ones to it, as times never go back. */
+/* Returns true if the event is long after the end of its packet: its timestamp is damaged. Such an event would raise the
+ * times of all later ones, because times never decrease. */
 static bool is_beyond_packet(const struct translation *j, const bt_clock_snapshot *cs)
 {
-	const struct decode *w = j->what;
-	const uint64_t i = j->how->packets - 1;
-	return i < w->packets && w->packet[i].end && w->packet[i].end <= UINT64_MAX - SLACK &&
-	       bt_clock_snapshot_get_value(cs) > w->packet[i].end + SLACK;
+	const struct decode_request *w = j->request;
+	const uint64_t i = j->progress->packets - 1;
+	return i < w->packets && w->packet[i].end && w->packet[i].end <= UINT64_MAX - MAX_EVENT_DELAY &&
+	       bt_clock_snapshot_get_value(cs) > w->packet[i].end + MAX_EVENT_DELAY;
 }
 
-static int on_event(struct translator *t, struct translation *j, const bt_message *msg)
+static int translate_event(struct translator *t, struct translation *j, const bt_message *msg)
 {
 	const bt_event *event = bt_message_event_borrow_event_const(msg);
 	struct event ev;
@@ -42,39 +45,40 @@ static int on_event(struct translator *t, struct translation *j, const bt_messag
 	const bt_clock_snapshot *cs = !bt_stream_class_borrow_default_clock_class_const(sc) ? NULL :
 		bt_message_event_borrow_default_clock_snapshot_const(msg);
 	if (cs && is_beyond_packet(j, cs)) {
-		j->how->broken = mem_dup("an event's time lies far behind its packet's end");
+		j->progress->error_text = mem_dup("event time is long after the end of its packet");
 		return 0;
 	}
-	ev.ts = time_of(cs, INT64_MIN);
+	ev.ts = snapshot_ns(cs, INT64_MIN);
 	if (ev.ts == INT64_MIN) {
-		j->course.outlet->faults.untimed++;
+		j->loss_placer.event_sink->faults.untimed++;
 		return 0;
 	}
-	binder_event(t->binder, event, j->course.cpu, &ev);
-	return course_event(&j->course, &ev);
+	binder_event(t->binder, event, j->loss_placer.cpu, &ev);
+	return loss_placer_event(&j->loss_placer, &ev);
 }
 
-static int on_discarded_events(struct translation *j, const bt_message *msg)
+static int translate_discarded_events(struct translation *j, const bt_message *msg)
 {
 	const bt_stream_class *sc =
 		bt_stream_borrow_class_const(bt_message_discarded_events_borrow_stream_const(msg));
 	uint64_t n;
-	if (j->what->before && !j->how->packets)
-		return 0;  /* the whole stream's count so far: see lost_before_first() */
+	if (j->request->previous && !j->progress->packets)
+		return 0;  /* count since the start of the stream; put_lost_before_first() determines the part between the
+		            * packets */
 	bool counted = bt_message_discarded_events_get_count(msg, &n) == BT_PROPERTY_AVAILABILITY_AVAILABLE;
-	if (!counted && !j->how->packets) {
-		n = j->what->lost_first;
+	if (!counted && !j->progress->packets) {
+		n = j->request->lost_first;
 		counted = n > 0;
 	}
 	int64_t begin = NO_TIME, end = NO_TIME;
 	if (bt_stream_class_discarded_events_have_default_clock_snapshots(sc)) {
-		begin = time_of(bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(msg), begin);
-		end = time_of(bt_message_discarded_events_borrow_end_default_clock_snapshot_const(msg), begin);
+		begin = snapshot_ns(bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(msg), begin);
+		end = snapshot_ns(bt_message_discarded_events_borrow_end_default_clock_snapshot_const(msg), begin);
 	}
-	return course_lost(&j->course, begin, end, counted ? (int64_t)(n & INT64_MAX) : EVENT_ABSENT);
+	return loss_placer_lost(&j->loss_placer, begin, end, counted ? (int64_t)(n & INT64_MAX) : EVENT_ABSENT);
 }
 
-static int on_discarded_packets(struct translation *j, const bt_message *msg)
+static int translate_discarded_packets(struct translation *j, const bt_message *msg)
 {
 	const bt_stream_class *sc =
 		bt_stream_borrow_class_const(bt_message_discarded_packets_borrow_stream_const(msg));
@@ -83,126 +87,127 @@ static int on_discarded_packets(struct translation *j, const bt_message *msg)
 		n = 0;
 	int64_t begin = NO_TIME, end = NO_TIME;
 	if (bt_stream_class_discarded_packets_have_default_clock_snapshots(sc)) {
-		begin = time_of(bt_message_discarded_packets_borrow_beginning_default_clock_snapshot_const(msg), begin);
-		end = time_of(bt_message_discarded_packets_borrow_end_default_clock_snapshot_const(msg), begin);
+		begin = snapshot_ns(bt_message_discarded_packets_borrow_beginning_default_clock_snapshot_const(msg), begin);
+		end = snapshot_ns(bt_message_discarded_packets_borrow_end_default_clock_snapshot_const(msg), begin);
 	}
-	return course_lost_packets(&j->course, begin, end, n);
+	return loss_placer_lost_packets(&j->loss_placer, begin, end, n);
 }
 
 static void choose_layout(struct translator *t, const bt_trace_class *tc)
 {
 	size_t best = 0, best_score = 0;
-	unsigned asked, best_asked = 0;
-	for (size_t i = 0; i < t->shared->layouts; i++) {
-		size_t score = binder_score(t->shared->layout[i], tc, &asked);
+	unsigned enabled_events, best_enabled = 0;
+	for (size_t i = 0; i < t->mapping->layouts; i++) {
+		size_t score = binder_score(t->mapping->layout[i], tc, &enabled_events);
 		if (score > best_score) {
 			best = i;
 			best_score = score;
-			best_asked = asked;
+			best_enabled = enabled_events;
 		}
 	}
-	t->layout = t->shared->layout[best];
+	t->layout = t->mapping->layout[best];
 	t->binder = binder_new(t->layout, &t->names);
-	atomic_store(&t->shared->asked, best_asked);
+	atomic_store(&t->mapping->enabled_events, best_enabled);
 	if (best_score)
-		atomic_store(&t->shared->chosen, best + 1);
+		atomic_store(&t->mapping->chosen, best + 1);
 }
 
-/* A part of a stream: what was lost before or in its first packet since the one before that, which libbabeltrace2 did not
- * see. */
-static int lost_before_first(struct translation *j, const bt_clock_snapshot *snapshot)
+/* Adds the loss between the previous packet and the first packet of a part of a stream, because libbabeltrace2 does not
+ * read the previous packet. */
+static int put_lost_before_first(struct translation *j, const bt_clock_snapshot *snapshot)
 {
-	const struct decode *w = j->what;
-	const int64_t begin = time_of(snapshot, j->course.ts);
+	const struct decode_request *w = j->request;
+	const int64_t begin = snapshot_ns(snapshot, j->loss_placer.ts);
 	int64_t from = begin;
-	const uint64_t n = w->before ? w->packet[0].discarded - w->before->discarded : 0;
+	const uint64_t n = w->previous ? w->packet[0].discarded - w->previous->discarded : 0;
 	if (n == 0 || n > INT64_MAX)
 		return 0;
 	const bt_clock_class *cc = snapshot ? bt_clock_snapshot_borrow_clock_class_const(snapshot) : NULL;
-	if (cc && w->lost_from == INT64_MIN && w->before->end &&
-	    bt_clock_class_cycles_to_ns_from_origin(cc, w->before->end, &from))
+	if (cc && w->lost_from == INT64_MIN && w->previous->end &&
+	    bt_clock_class_cycles_to_ns_from_origin(cc, w->previous->end, &from))
 		from = begin;
-	return course_lost(&j->course, from, begin, (int64_t)n);
+	return loss_placer_lost(&j->loss_placer, from, begin, (int64_t)n);
 }
 
-static void check_packet(struct translation *j, const bt_clock_snapshot *begin)
+static void check_expected_packet(struct translation *j, const bt_clock_snapshot *begin)
 {
-	const struct decode *w = j->what;
-	const uint64_t i = j->how->packets;
+	const struct decode_request *w = j->request;
+	const uint64_t i = j->progress->packets;
 	if (i >= w->packets || (begin && w->packet[i].begin && bt_clock_snapshot_get_value(begin) != w->packet[i].begin))
-		j->how->unexpected = true;
+		j->progress->has_unexpected = true;
 }
 
-static int on_packet_begin(struct translator *t, struct translation *j, const bt_message *msg)
+static int translate_packet_begin(struct translator *t, struct translation *j, const bt_message *msg)
 {
 	const bt_packet *packet = bt_message_packet_beginning_borrow_packet_const(msg);
 	const bt_stream_class *sc = bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
 	const bt_clock_snapshot *begin = !bt_stream_class_packets_have_beginning_default_clock_snapshot(sc) ? NULL :
 		bt_message_packet_beginning_borrow_default_clock_snapshot_const(msg);
 	int64_t cpu = binder_packet_cpu(t->binder, packet);
-	const bool is_first = !j->how->packets;
-	if (j->what->check)
-		check_packet(j, begin);
-	if (j->how->unexpected)
+	const bool is_first = !j->progress->packets;
+	if (j->request->must_match)
+		check_expected_packet(j, begin);
+	if (j->progress->has_unexpected)
 		return 0;
-	if ((is_first && lost_before_first(j, begin)) || course_packet(&j->course, cpu, time_of(begin, NO_TIME)))
+	if ((is_first && put_lost_before_first(j, begin)) ||
+	    loss_placer_packet(&j->loss_placer, cpu, snapshot_ns(begin, NO_TIME)))
 		return -1;
-	if (is_first && j->what->lost_from != INT64_MIN &&
-	    course_gap(&j->course, j->what->lost_from, time_of(begin, j->course.ts)))
+	if (is_first && j->request->lost_from != INT64_MIN &&
+	    loss_placer_gap(&j->loss_placer, j->request->lost_from, snapshot_ns(begin, j->loss_placer.ts)))
 		return -1;
-	j->how->packets++;
-	j->how->open = true;
+	j->progress->packets++;
+	j->progress->in_packet = true;
 	return 0;
 }
 
-/* end is NULL when the stream ends without the packet's end, or when packets have no end time. */
-static int on_packet_end(struct translation *j, const bt_clock_snapshot *end)
+/* Ends the current packet. end: NULL if the stream ends before the packet does, or if packets have no end time. */
+static int end_packet(struct translation *j, const bt_clock_snapshot *end)
 {
-	const struct decode *w = j->what;
-	const uint64_t i = j->how->packets;
-	if (j->how->open && i && i <= w->packets)
-		j->how->bytes += w->packet[i - 1].size;
-	j->how->open = false;
-	return course_packet_end(&j->course, time_of(end, NO_TIME));
+	const struct decode_request *w = j->request;
+	const uint64_t i = j->progress->packets;
+	if (j->progress->in_packet && i && i <= w->packets)
+		j->progress->bytes += w->packet[i - 1].size;
+	j->progress->in_packet = false;
+	return loss_placer_packet_end(&j->loss_placer, snapshot_ns(end, NO_TIME));
 }
 
-static int on_packet_end_message(struct translation *j, const bt_message *msg)
+static int translate_packet_end(struct translation *j, const bt_message *msg)
 {
 	const bt_packet *packet = bt_message_packet_end_borrow_packet_const(msg);
 	const bt_stream_class *sc = bt_stream_borrow_class_const(bt_packet_borrow_stream_const(packet));
-	return on_packet_end(j, !bt_stream_class_packets_have_end_default_clock_snapshot(sc) ? NULL :
+	return end_packet(j, !bt_stream_class_packets_have_end_default_clock_snapshot(sc) ? NULL :
 		bt_message_packet_end_borrow_default_clock_snapshot_const(msg));
 }
 
 int translate_broken(struct translation *j)
 {
-	if (!j->how->broken) {
-		struct error why = ERROR_INIT;
-		library_error(&why, "libbabeltrace2");
-		j->how->broken = mem_dup(why.text);
+	if (!j->progress->error_text) {
+		struct error reason = ERROR_INIT;
+		library_error(&reason, "libbabeltrace2");
+		j->progress->error_text = mem_dup(reason.text);
 	}
-	return course_broken(&j->course);
+	return loss_placer_broken(&j->loss_placer);
 }
 
 int translate(struct translator *t, struct translation *j, const bt_message *msg)
 {
 	switch (bt_message_get_type(msg)) {
 	case BT_MESSAGE_TYPE_EVENT:
-		return on_event(t, j, msg);
+		return translate_event(t, j, msg);
 	case BT_MESSAGE_TYPE_STREAM_BEGINNING:
 		if (!t->binder)
 			choose_layout(t, bt_trace_borrow_class_const(bt_stream_borrow_trace_const(
 				bt_message_stream_beginning_borrow_stream_const(msg))));
-		j->course.lost_tail = t->layout->lost_tail;
+		j->loss_placer.lost_tail = t->layout->lost_tail;
 		return 0;
 	case BT_MESSAGE_TYPE_PACKET_BEGINNING:
-		return on_packet_begin(t, j, msg);
+		return translate_packet_begin(t, j, msg);
 	case BT_MESSAGE_TYPE_PACKET_END:
-		return on_packet_end_message(j, msg);
+		return translate_packet_end(j, msg);
 	case BT_MESSAGE_TYPE_DISCARDED_EVENTS:
-		return on_discarded_events(j, msg);
+		return translate_discarded_events(j, msg);
 	case BT_MESSAGE_TYPE_DISCARDED_PACKETS:
-		return on_discarded_packets(j, msg);
+		return translate_discarded_packets(j, msg);
 	default:
 		return 0;
 	}

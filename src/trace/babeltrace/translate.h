@@ -1,4 +1,4 @@
-/* libbabeltrace2's messages of one data stream -> events, as a layout has it. */
+/* Translates the libbabeltrace2 messages of one stream to events, with a layout. */
 #ifndef STEALSCOPE_TRACE_BABELTRACE_TRANSLATE_H
 #define STEALSCOPE_TRACE_BABELTRACE_TRANSLATE_H
 
@@ -8,26 +8,27 @@
 #include "trace/loss_placement.h"
 #include "trace/babeltrace/graph.h"
 
-/* What the streams of one graph share. */
+/* State shared by all streams of a graph. */
 struct translator {
-	struct meaning *shared;
-	struct name_cache names;
+	struct event_mapping *mapping;
+	struct string_cache names;
 	const struct layout *layout;
-	struct binder *binder;  /* made with the first stream */
+	struct binder *binder;  /* NULL until the first stream begins */
 };
 
 struct translation {
-	const struct decode *what;
-	struct passage *how;
-	struct course course;
+	const struct decode_request *request;
+	struct decode_progress *progress;
+	struct loss_placer loss_placer;
 };
 
-void translator_init(struct translator *t, struct meaning *shared);
+void translator_init(struct translator *t, struct event_mapping *mapping);
 void translator_release(struct translator *t);
 
-/* 0, or what the outlet said. */
+/* Translates a message. Returns 0, or -1 if the event sink failed. */
 int translate(struct translator *t, struct translation *j, const bt_message *msg);
-/* The stream cannot be read further.  Says why in how->broken, by libbabeltrace2's error, unless that is set already. */
+/* Ends a stream that cannot be read further. Sets progress->error_text from libbabeltrace2's error if it is not set.
+ * Returns 0 or -1. */
 int translate_broken(struct translation *j);
 
 #endif

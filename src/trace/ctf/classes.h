@@ -1,6 +1,6 @@
-/* A trace's metadata and a layout -> what decodes its packets and events.
+/* Decoders of a CTF trace's packets and events, built from its metadata and a layout.
  *
- * Made once, by one thread; then read by as many as like. */
+ * The decoders are built by one thread; then they are read-only, so any number of threads can use them. */
 #ifndef STEALSCOPE_TRACE_CTF_CLASSES_H
 #define STEALSCOPE_TRACE_CTF_CLASSES_H
 
@@ -8,53 +8,53 @@
 #include "trace/reader.h"
 #include "trace/layout/bound_rules.h"
 
-/* Slots of ctf_machine.value, by how long a value lasts: packet headers' first, then what a stream's packets and events
- * have in common, then each event class's own. */
-enum { CTF_STREAM_SLOTS = 16, CTF_OWN_SLOTS = 128, CTF_MOST_SLOTS = 4096 };
+/* Ranges of slots in ctf_interpreter.value: [0, CTF_STREAM_SLOTS) for packet headers, up to CTF_OWN_SLOTS for fields
+ * that all events of a stream share, up to CTF_MAX_SLOTS for fields of one event class. */
+enum { CTF_STREAM_SLOTS = 16, CTF_OWN_SLOTS = 128, CTF_MAX_SLOTS = 4096 };
 
-struct ctf_class {
-	struct bound_class *bound;   /* NULL: there is no such class */
-	struct ctf_program program;  /* of all that follows an event's header */
+struct ctf_event_class {
+	struct bound_class *bound;   /* NULL: no class has this id */
+	struct ctf_program program;  /* decodes everything after the event header */
 };
 
-/* Fields of packets that mean something by their names: their slots. */
-enum ctf_told {
-	CTF_MAGIC, CTF_UUID, CTF_STREAM_ID, CTF_INSTANCE,
-	CTF_BEGIN, CTF_END, CTF_CONTENT, CTF_SIZE, CTF_DISCARDED, CTF_SEQUENCE,
-	CTF_TOLD
+/* Packet fields that CTF defines. */
+enum ctf_packet_field {
+	CTF_MAGIC, CTF_UUID, CTF_STREAM_ID, CTF_INSTANCE_ID,
+	CTF_BEGIN_TIME, CTF_END_TIME, CTF_CONTENT_SIZE, CTF_PACKET_SIZE, CTF_DISCARDED, CTF_SEQUENCE,
+	CTF_PACKET_FIELDS
 };
 
 struct ctf_stream_class {
 	uint64_t id;
 	struct ctf_program context, header;
-	uint32_t told[CTF_TOLD];
-	struct field_path cpu;       /* in the packet's context */
-	struct ctf_class *class;     /* by id */
+	uint32_t field_slot[CTF_PACKET_FIELDS];
+	struct field_path cpu;          /* CPU field of the packet context; leaf LEAF_NONE: no such field */
+	struct ctf_event_class *class;  /* indexed by id */
 	size_t classes;
-	struct ctf_class *only;      /* of events whose header tells no class */
-	uint64_t frequency;          /* of the clock, Hz */
-	int64_t origin;              /* ns since the epoch at which it was 0 */
+	struct ctf_event_class *single_class;  /* class of all events if the headers contain no id; NULL: several classes */
+	uint64_t frequency;  /* frequency of the clock, Hz */
+	int64_t origin;      /* time at which the clock was 0, ns since the epoch */
 };
 
 struct ctf_classes {
 	bool has_uuid;
 	unsigned char uuid[16];
 	struct ctf_program packet_header;
-	uint32_t told[CTF_TOLD];
+	uint32_t field_slot[CTF_PACKET_FIELDS];
 	struct ctf_stream_class *stream;
 	size_t streams;
-	uint32_t slots;              /* that a machine needs */
+	uint32_t slots;  /* length of ctf_interpreter.value */
 };
 
-/* Of the text of metadata, with the best of the layouts, which is then the chosen one.  What is not understood, or NULL;
- * to be released in any case. */
-const char *ctf_classes_make(struct ctf_classes *c, const char *text, size_t len, struct meaning *meaning);
+/* Builds the decoders from the text of the metadata, with the best of the layouts in *mapping, which becomes the chosen
+ * one. Returns NULL, or the name of an unsupported feature. Release *c in any case. */
+const char *ctf_classes_make(struct ctf_classes *c, const char *text, size_t len, struct event_mapping *mapping);
 void ctf_classes_release(struct ctf_classes *c);
 
-/* ns since the epoch; INT64_MIN: there is no such time. */
+/* Converts cycles to ns since the epoch. Returns INT64_MIN if the result is out of range. */
 int64_t ctf_time(const struct ctf_stream_class *s, uint64_t cycles);
 
-/* The `resolve` of a struct field_source (bound_rules.h); a path's slot says where the value is. */
+/* The operation `resolve` of struct field_source (bound_rules.h). Sets p->slot to the slot of the field's value. */
 bool ctf_find_field(const struct fields *f, const void *cls, struct field_path *p);
 
 #endif

@@ -1,83 +1,83 @@
-/* Types -> programs.
+/* Compiler from CTF types to programs.
  *
- * While it goes through the fields, the compiler knows its place modulo a power of two.  As long as that is enough to align
- * the next field, a block goes on; at an operation that moves by an amount which only the event knows it ends. */
+ * The compiler tracks the bit position modulo a power of two. A block continues as long as this is enough to align the
+ * next field; it ends at an operation that advances by an amount known only at run time. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "trace/ctf/program_ops.h"
 
-#define MOST_OPS 100000
-#define LONGEST_BLOCK ((uint64_t)1 << 40)  /* bits */
+#define MAX_OPS 100000
+#define MAX_BLOCK ((uint64_t)1 << 40)  /* bits */
 
 struct compiler {
 	struct ctf_program *p;
 	bool is_big, is_header;
-	struct ctf_place place;
-	size_t block;             /* index of the open one + 1; 0: none */
-	unsigned within;          /* variants, and arrays that may be empty */
-	const char *why;
+	struct ctf_position position;
+	size_t block;                /* index of the current block's operation + 1; 0: none */
+	unsigned conditional_depth;  /* number of variants and possibly empty arrays around the field */
+	const char *reason;
 };
 
-static struct ctf_op *emit(struct compiler *c, enum ctf_code code)
+static struct ctf_op *emit_op(struct compiler *c, enum ctf_code code)
 {
-	if (c->p->ops >= MOST_OPS)
-		c->why = "too many fields";
+	if (c->p->ops >= MAX_OPS)
+		c->reason = "too many fields";
 	struct ctf_op *op = ARRAY_PUSH(c->p->op, c->p->ops, c->p->cap);
-	*op = (struct ctf_op){ .code = code, .slot = CTF_NO_SLOT, .teller = CTF_NO_SLOT };
+	*op = (struct ctf_op){ .code = code, .slot = CTF_NO_SLOT, .control_slot = CTF_NO_SLOT };
 	return op;
 }
 
-static void moved(struct compiler *c, uint64_t modulus, uint64_t rest)
+static void set_position(struct compiler *c, uint64_t modulus, uint64_t remainder)
 {
 	c->block = 0;
-	c->place.modulus = modulus;
-	c->place.rest = rest;
+	c->position.modulus = modulus;
+	c->position.remainder = remainder;
 }
 
-/* `bits` at a place that the open block, or a new one, knows; where in it. */
-static uint64_t fixed(struct compiler *c, uint64_t bits)
+/* Extends the current block by `bits` bits, or starts a new block. Returns the offset of these bits in the block. */
+static uint64_t append_to_block(struct compiler *c, uint64_t bits)
 {
 	if (!c->block) {
-		emit(c, OP_BLOCK);
+		emit_op(c, OP_BLOCK);
 		c->block = c->p->ops;
 	}
 	struct ctf_op *block = &c->p->op[c->block - 1];
 	const uint64_t offset = block->n;
-	if (bits > LONGEST_BLOCK - offset) {
-		c->why = "a structure that is too long";
+	if (bits > MAX_BLOCK - offset) {
+		c->reason = "structure too long";
 		return 0;
 	}
 	block->n += bits;
-	c->place.rest = (c->place.rest + bits) % c->place.modulus;
+	c->position.remainder = (c->position.remainder + bits) % c->position.modulus;
 	return offset;
 }
 
-static void align(struct compiler *c, uint64_t to)
+static void compile_alignment(struct compiler *c, uint64_t to)
 {
-	if (to <= c->place.modulus) {
-		const uint64_t over = c->place.rest % to;
-		if (over)
-			fixed(c, to - over);
+	if (to <= c->position.modulus) {
+		const uint64_t excess = c->position.remainder % to;
+		if (excess)
+			append_to_block(c, to - excess);
 		return;
 	}
-	emit(c, OP_ALIGN)->n = to;
-	moved(c, to, 0);
+	emit_op(c, OP_ALIGN)->n = to;
+	set_position(c, to, 0);
 }
 
-static bool at_byte(const struct compiler *c)
+static bool is_byte_aligned(const struct compiler *c)
 {
-	return c->place.modulus >= 8 && c->place.rest % 8 == 0;
+	return c->position.modulus >= 8 && c->position.remainder % 8 == 0;
 }
 
-static void want_reset(struct compiler *c, uint32_t slot)
+static void add_conditional_slot(struct compiler *c, uint32_t slot)
 {
-	if (c->within && !c->is_header && slot != CTF_NO_SLOT)
+	if (c->conditional_depth && !c->is_header && slot != CTF_NO_SLOT)
 		*ARRAY_PUSH(c->p->conditional, c->p->conditionals, c->p->conditionals_cap) = slot;
 }
 
-static enum ctf_code whole_code(uint32_t size, bool is_signed, bool is_big)
+static enum ctf_code byte_integer_op(uint32_t size, bool is_signed, bool is_big)
 {
 	switch (size) {
 	case 8: return is_signed ? OP_S8 : OP_U8;
@@ -88,64 +88,64 @@ static enum ctf_code whole_code(uint32_t size, bool is_signed, bool is_big)
 	}
 }
 
-/* What else an integer of a header tells. */
-static void told_by(struct compiler *c, const struct ctf_type *t, const char *name)
+/* Emits the operation for a header field with a special meaning: time or event class. */
+static void emit_header_value(struct compiler *c, const struct ctf_type *t, const char *name)
 {
 	if (!c->is_header)
 		return;
 	if (t->clock) {
-		struct ctf_op *op = emit(c, OP_TIME);
+		struct ctf_op *op = emit_op(c, OP_UPDATE_CLOCK);
 		op->slot = t->slot;
 		op->size = (uint8_t)t->size;
 	}
 	if (name && strcmp(name, "id") == 0)
-		emit(c, OP_CLASS)->slot = t->slot;
+		emit_op(c, OP_SET_CLASS)->slot = t->slot;
 }
 
-static void variable(struct compiler *c, struct ctf_type *t, const char *name)
+static void compile_leb128(struct compiler *c, struct ctf_type *t, const char *name)
 {
 	if (t->clock)
-		c->why = "a time of as many bits as it needs";
-	struct ctf_op *op = emit(c, OP_VARIABLE);
+		c->reason = "variable-length timestamp";
+	struct ctf_op *op = emit_op(c, OP_LEB128);
 	op->slot = t->slot;
 	op->is_signed = t->is_signed;
-	t->is_placed = true;
-	want_reset(c, t->slot);
-	moved(c, 8, 0);
+	t->is_compiled = true;
+	add_conditional_slot(c, t->slot);
+	set_position(c, 8, 0);
 	if (t->slot != CTF_NO_SLOT)
-		told_by(c, t, name);
+		emit_header_value(c, t, name);
 }
 
-static void integer(struct compiler *c, struct ctf_type *t, const char *name)
+static void compile_integer(struct compiler *c, struct ctf_type *t, const char *name)
 {
 	const bool is_big = t->order == CTF_NATIVE ? c->is_big : t->order == CTF_BIG;
-	const bool is_whole = at_byte(c);
+	const bool byte_aligned = is_byte_aligned(c);
 	if (t->is_variable) {
-		variable(c, t, name);
+		compile_leb128(c, t, name);
 		return;
 	}
-	if (is_big != c->is_big && (!is_whole || t->size % 8))
-		c->why = "bits of both byte orders in one byte";
-	const uint64_t offset = fixed(c, t->size);
+	if (is_big != c->is_big && (!byte_aligned || t->size % 8))
+		c->reason = "mixed byte orders within a byte";
+	const uint64_t offset = append_to_block(c, t->size);
 	if (t->clock && !c->is_header)
-		c->why = "a time within an event's fields";
+		c->reason = "timestamp among the event fields";
 	if (t->slot == CTF_NO_SLOT)
 		return;
-	t->is_placed = true;
-	struct ctf_op *op = emit(c, is_whole ? whole_code(t->size, t->is_signed, is_big) : OP_BITS);
+	t->is_compiled = true;
+	struct ctf_op *op = emit_op(c, byte_aligned ? byte_integer_op(t->size, t->is_signed, is_big) : OP_BITS);
 	op->offset = offset;
 	op->slot = t->slot;
 	op->size = (uint8_t)t->size;
 	op->is_signed = t->is_signed;
 	op->is_big = is_big;
-	want_reset(c, t->slot);
-	told_by(c, t, name);
+	add_conditional_slot(c, t->slot);
+	emit_header_value(c, t, name);
 }
 
-static void compile(struct compiler *c, struct ctf_type *t, const char *name);
+static void compile_type(struct compiler *c, struct ctf_type *t, const char *name);
 
-/* The bits of an element, with what aligns the next one; 0: not always the same. */
-static uint64_t stride(const struct ctf_type *t)
+/* Returns the size of an array element in bits, including the padding before the next element. 0: not constant. */
+static uint64_t element_bits(const struct ctf_type *t)
 {
 	uint64_t bits = 0, n;
 	switch (t->kind) {
@@ -155,15 +155,15 @@ static uint64_t stride(const struct ctf_type *t)
 		break;
 	case CTF_STRUCT:
 		for (const struct ctf_member *m = t->member; m; m = m->next) {
-			n = stride(m->type);
-			if (!n || n > LONGEST_BLOCK || bits > LONGEST_BLOCK)
+			n = element_bits(m->type);
+			if (!n || n > MAX_BLOCK || bits > MAX_BLOCK)
 				return 0;
 			bits = (bits + m->type->align - 1) / m->type->align * m->type->align + n;
 		}
 		break;
 	case CTF_ARRAY:
-		n = stride(t->element);
-		bits = t->where || n > LONGEST_BLOCK || t->length > LONGEST_BLOCK / (n ? n : 1) ? 0 : n * t->length;
+		n = element_bits(t->element);
+		bits = t->control_path || n > MAX_BLOCK || t->length > MAX_BLOCK / (n ? n : 1) ? 0 : n * t->length;
 		break;
 	default:
 		return 0;
@@ -171,150 +171,150 @@ static uint64_t stride(const struct ctf_type *t)
 	return bits % t->align ? 0 : bits;
 }
 
-static void told_array(struct compiler *c, const struct ctf_type *t, uint64_t bits)
+static void compile_counted_array(struct compiler *c, const struct ctf_type *t, uint64_t bits)
 {
-	struct ctf_op *op = emit(c, OP_ARRAY);
-	op->teller = t->teller->slot;
+	struct ctf_op *op = emit_op(c, OP_ARRAY);
+	op->control_slot = t->control->slot;
 	op->n = bits;
 	op->slot = t->is_text ? t->slot : CTF_NO_SLOT;
-	want_reset(c, op->slot);
-	const uint64_t step = bits & -bits;  /* the largest power of two that divides it */
-	moved(c, step < t->align ? step : t->align, 0);
+	add_conditional_slot(c, op->slot);
+	const uint64_t step = bits & -bits;  /* largest power of two that divides `bits` */
+	set_position(c, step < t->align ? step : t->align, 0);
 }
 
-static void walked_array(struct compiler *c, const struct ctf_type *t)
+static void compile_repeated_array(struct compiler *c, const struct ctf_type *t)
 {
 	const size_t at = c->p->ops;
-	struct ctf_op *op = emit(c, OP_REPEAT);
+	struct ctf_op *op = emit_op(c, OP_REPEAT);
 	op->n = t->length;
-	op->teller = t->where ? t->teller->slot : CTF_NO_SLOT;
-	c->within++;
-	moved(c, 1, 0);
-	compile(c, t->element, NULL);
-	c->within--;
-	moved(c, 1, 0);
+	op->control_slot = t->control_path ? t->control->slot : CTF_NO_SLOT;
+	c->conditional_depth++;
+	set_position(c, 1, 0);
+	compile_type(c, t->element, NULL);
+	c->conditional_depth--;
+	set_position(c, 1, 0);
 	c->p->op[at].skip = (uint32_t)(c->p->ops - at);
 }
 
-static void array(struct compiler *c, const struct ctf_type *t)
+static void compile_array(struct compiler *c, const struct ctf_type *t)
 {
-	const uint64_t bits = stride(t->element);
-	if (t->where && bits) {
-		told_array(c, t, bits);
-	} else if (bits && t->length <= LONGEST_BLOCK / bits) {
-		const bool is_whole = at_byte(c);
-		const uint64_t offset = fixed(c, bits * t->length);
+	const uint64_t bits = element_bits(t->element);
+	if (t->control_path && bits) {
+		compile_counted_array(c, t, bits);
+	} else if (bits && t->length <= MAX_BLOCK / bits) {
+		const bool byte_aligned = is_byte_aligned(c);
+		const uint64_t offset = append_to_block(c, bits * t->length);
 		if (!t->is_text || t->slot == CTF_NO_SLOT)
 			return;
-		if (!is_whole)
-			c->why = "a text that does not begin at a byte";
-		struct ctf_op *op = emit(c, OP_CHARACTERS);
+		if (!byte_aligned)
+			c->reason = "string not at a byte boundary";
+		struct ctf_op *op = emit_op(c, OP_CHARACTERS);
 		op->offset = offset;
 		op->n = t->length;
 		op->slot = t->slot;
-		want_reset(c, t->slot);
+		add_conditional_slot(c, t->slot);
 	} else {
-		walked_array(c, t);
+		compile_repeated_array(c, t);
 	}
 }
 
-static void add_options(struct compiler *c, size_t variant, const struct ctf_type *teller, const struct ctf_member *m)
+static void add_options(struct compiler *c, size_t variant_op, const struct ctf_type *control, const struct ctf_member *m)
 {
-	const uint32_t skip = (uint32_t)(c->p->ops - variant);
-	struct ctf_op *op = &c->p->op[variant];
-	for (const struct ctf_label *l = m->range ? m->range : teller->label; l; l = l->next)
+	const uint32_t skip = (uint32_t)(c->p->ops - variant_op);
+	struct ctf_op *op = &c->p->op[variant_op];
+	for (const struct ctf_label *l = m->range ? m->range : control->label; l; l = l->next)
 		if (m->range || strcmp(l->name, m->name) == 0)
 			*ARRAY_PUSH(op->option, op->options, op->options_cap) =
 				(struct ctf_option){ l->lower, l->upper, skip };
 }
 
-/* What is known of the place behind a variant: what is true of the ends of all options. */
-static void meet(struct compiler *c, bool first, uint64_t *modulus, uint64_t *rest)
+/* Merges the known positions at the ends of a variant's options into one that is true for all options. */
+static void merge_positions(struct compiler *c, bool first, uint64_t *modulus, uint64_t *remainder)
 {
-	*modulus = first || c->place.modulus < *modulus ? c->place.modulus : *modulus;
-	*rest = first ? c->place.rest : *rest;
-	while (*modulus > 1 && *rest % *modulus != c->place.rest % *modulus)
+	*modulus = first || c->position.modulus < *modulus ? c->position.modulus : *modulus;
+	*remainder = first ? c->position.remainder : *remainder;
+	while (*modulus > 1 && *remainder % *modulus != c->position.remainder % *modulus)
 		*modulus /= 2;
-	*rest %= *modulus;
+	*remainder %= *modulus;
 }
 
-static void variant(struct compiler *c, const struct ctf_type *t)
+static void compile_variant(struct compiler *c, const struct ctf_type *t)
 {
-	const uint64_t modulus = c->place.modulus, rest = c->place.rest;
+	const uint64_t modulus = c->position.modulus, remainder = c->position.remainder;
 	const size_t at = c->p->ops;
-	uint64_t end_modulus = 1, end_rest = 0;
-	struct ctf_op *op = emit(c, OP_VARIANT);
-	op->teller = t->teller->slot;
-	op->is_signed = t->teller->is_signed;
-	c->within++;
-	for (const struct ctf_member *m = t->member; m && !c->why; m = m->next) {
-		moved(c, modulus, rest);
-		add_options(c, at, t->teller, m);
-		compile(c, m->type, m->name);
-		meet(c, m == t->member, &end_modulus, &end_rest);
+	uint64_t end_modulus = 1, end_remainder = 0;
+	struct ctf_op *op = emit_op(c, OP_VARIANT);
+	op->control_slot = t->control->slot;
+	op->is_signed = t->control->is_signed;
+	c->conditional_depth++;
+	for (const struct ctf_member *m = t->member; m && !c->reason; m = m->next) {
+		set_position(c, modulus, remainder);
+		add_options(c, at, t->control, m);
+		compile_type(c, m->type, m->name);
+		merge_positions(c, m == t->member, &end_modulus, &end_remainder);
 		if (m->next)
-			emit(c, OP_JUMP);
+			emit_op(c, OP_JUMP);
 	}
-	c->within--;
-	/* The jumps behind the options are those that have no aim yet. */
+	c->conditional_depth--;
+	/* Sets the destination of the jumps at the ends of the options. */
 	for (size_t i = at; i < c->p->ops; i++)
 		if (c->p->op[i].code == OP_JUMP && !c->p->op[i].skip)
 			c->p->op[i].skip = (uint32_t)(c->p->ops - i);
-	moved(c, end_modulus, end_rest);
+	set_position(c, end_modulus, end_remainder);
 }
 
-static void compile(struct compiler *c, struct ctf_type *t, const char *name)
+static void compile_type(struct compiler *c, struct ctf_type *t, const char *name)
 {
-	align(c, t->align);
-	if (t->teller && !t->teller->is_placed)
-		c->why = "an array or a variant before the integer that tells about it";
+	compile_alignment(c, t->align);
+	if (t->control && !t->control->is_compiled)
+		c->reason = "array length or variant selector comes after its use";
 	switch (t->kind) {
 	case CTF_INTEGER:
-		integer(c, t, name);
+		compile_integer(c, t, name);
 		break;
 	case CTF_FLOAT:
-		fixed(c, t->size);
+		append_to_block(c, t->size);
 		break;
 	case CTF_STRING:
-		emit(c, OP_STRING)->slot = t->slot;
-		want_reset(c, t->slot);
-		moved(c, 8, 0);
+		emit_op(c, OP_STRING)->slot = t->slot;
+		add_conditional_slot(c, t->slot);
+		set_position(c, 8, 0);
 		break;
 	case CTF_STRUCT:
-		for (const struct ctf_member *m = t->member; m && !c->why; m = m->next)
-			compile(c, m->type, m->name);
+		for (const struct ctf_member *m = t->member; m && !c->reason; m = m->next)
+			compile_type(c, m->type, m->name);
 		break;
 	case CTF_VARIANT:
-		variant(c, t);
+		compile_variant(c, t);
 		break;
 	case CTF_ARRAY:
-		array(c, t);
+		compile_array(c, t);
 		break;
 	}
 }
 
-const char *ctf_compile(struct ctf_program *p, struct ctf_type *const *root, size_t roots, struct ctf_place *place,
+const char *ctf_compile(struct ctf_program *p, struct ctf_type *const *root, size_t roots, struct ctf_position *position,
                         bool is_big, bool is_header)
 {
-	struct compiler c = { .p = p, .is_big = is_big, .is_header = is_header, .place = *place };
-	for (size_t i = 0; i < roots && !c.why; i++)
+	struct compiler c = { .p = p, .is_big = is_big, .is_header = is_header, .position = *position };
+	for (size_t i = 0; i < roots && !c.reason; i++)
 		if (root[i])
-			compile(&c, root[i], NULL);
-	*place = c.place;
-	return c.why;
+			compile_type(&c, root[i], NULL);
+	*position = c.position;
+	return c.reason;
 }
 
-/* ---- fields that others depend on */
+/* ---- fields with lengths and selectors */
 
 struct field_search {
 	const struct ctf_scopes *scopes;
 	struct ctf_slots *slots;
-	const struct ctf_type *around[CTF_DEEPEST + 2];  /* the structures around the field */
+	const struct ctf_type *enclosing[CTF_MAX_DEPTH + 2];  /* structures around the field, outermost first */
 	size_t depth;
-	const char *why;
+	const char *reason;
 };
 
-bool ctf_want(struct ctf_type *t, struct ctf_slots *slots)
+bool ctf_assign_slot(struct ctf_type *t, struct ctf_slots *slots)
 {
 	if (t->slot != CTF_NO_SLOT)
 		return true;
@@ -324,7 +324,7 @@ bool ctf_want(struct ctf_type *t, struct ctf_slots *slots)
 	return true;
 }
 
-static struct ctf_type *descend(const struct ctf_type *t, const char *path)
+static struct ctf_type *find_by_path(const struct ctf_type *t, const char *path)
 {
 	for (;;) {
 		const size_t len = strcspn(path, ".");
@@ -336,9 +336,9 @@ static struct ctf_type *descend(const struct ctf_type *t, const char *path)
 	}
 }
 
-static struct ctf_type *find_teller(const struct field_search *s, const char *path)
+static struct ctf_type *find_control(const struct field_search *s, const char *path)
 {
-	const struct { const char *prefix; const struct ctf_type *root; } absolute[] = {
+	const struct { const char *prefix; const struct ctf_type *root; } scope_prefix[] = {
 		{ "trace.packet.header.", s->scopes->packet_header },
 		{ "stream.packet.context.", s->scopes->packet_context },
 		{ "stream.event.header.", s->scopes->event_header },
@@ -347,73 +347,73 @@ static struct ctf_type *find_teller(const struct field_search *s, const char *pa
 		{ "event.fields.", s->scopes->payload },
 	};
 	for (size_t i = s->depth; i-- > 0;) {
-		struct ctf_type *found = descend(s->around[i], path);
+		struct ctf_type *found = find_by_path(s->enclosing[i], path);
 		if (found)
 			return found;
 	}
-	for (size_t i = 0; i < sizeof absolute / sizeof *absolute; i++) {
-		const size_t len = strlen(absolute[i].prefix);
-		if (strncmp(path, absolute[i].prefix, len) == 0)
-			return descend(absolute[i].root, path + len);
+	for (size_t i = 0; i < sizeof scope_prefix / sizeof *scope_prefix; i++) {
+		const size_t len = strlen(scope_prefix[i].prefix);
+		if (strncmp(path, scope_prefix[i].prefix, len) == 0)
+			return find_by_path(scope_prefix[i].root, path + len);
 	}
 	return NULL;
 }
 
-static void resolve(struct field_search *s, struct ctf_type *t)
+static void resolve_controls(struct field_search *s, struct ctf_type *t)
 {
-	if (s->why)
+	if (s->reason)
 		return;
-	if (s->depth > CTF_DEEPEST) {
-		s->why = "types within types without end";
+	if (s->depth > CTF_MAX_DEPTH) {
+		s->reason = "types nested too deeply";
 		return;
 	}
-	if ((t->kind == CTF_ARRAY && t->where) || t->kind == CTF_VARIANT) {
-		const bool is_known = t->teller != NULL;  /* (CTF 2) */
-		if (!is_known)
-			t->teller = t->where ? find_teller(s, t->where) : NULL;
-		const bool is_labelled = is_known || (t->teller && t->teller->label);
-		if (!t->teller || t->teller->kind != CTF_INTEGER || (t->kind == CTF_VARIANT && !is_labelled) ||
-		    (t->kind == CTF_ARRAY && t->teller->is_signed) || !ctf_want(t->teller, s->slots)) {
-			s->why = "an array or a variant that no integer before it tells about";
+	if ((t->kind == CTF_ARRAY && t->control_path) || t->kind == CTF_VARIANT) {
+		const bool has_control = t->control != NULL;  /* set by the CTF 2 parser */
+		if (!has_control)
+			t->control = t->control_path ? find_control(s, t->control_path) : NULL;
+		const bool is_labelled = has_control || (t->control && t->control->label);
+		if (!t->control || t->control->kind != CTF_INTEGER || (t->kind == CTF_VARIANT && !is_labelled) ||
+		    (t->kind == CTF_ARRAY && t->control->is_signed) || !ctf_assign_slot(t->control, s->slots)) {
+			s->reason = "array length or variant selector not found";
 			return;
 		}
 	}
-	s->around[s->depth++] = t;
+	s->enclosing[s->depth++] = t;
 	for (struct ctf_member *m = t->member; m; m = m->next)
-		resolve(s, m->type);
+		resolve_controls(s, m->type);
 	if (t->element)
-		resolve(s, t->element);
+		resolve_controls(s, t->element);
 	s->depth--;
 }
 
-const char *ctf_resolve(struct ctf_type *root, const struct ctf_scopes *scopes, struct ctf_slots *slots)
+const char *ctf_resolve_controls(struct ctf_type *root, const struct ctf_scopes *scopes, struct ctf_slots *slots)
 {
 	struct field_search s = { .scopes = scopes, .slots = slots };
 	if (root)
-		resolve(&s, root);
-	return s.why;
+		resolve_controls(&s, root);
+	return s.reason;
 }
 
-static const char *want_header(struct ctf_type *t, const char *name, struct ctf_slots *slots)
+static const char *assign_header_slots(struct ctf_type *t, const char *name, struct ctf_slots *slots)
 {
 	const bool is_class = t->kind == CTF_INTEGER && name && strcmp(name, "id") == 0;
 	if (is_class && t->is_signed)
-		return "an event class with a sign";
+		return "signed event class id";
 	if (t->kind == CTF_INTEGER && t->clock && t->is_signed)
-		return "a time with a sign";
-	if ((is_class || (t->kind == CTF_INTEGER && t->clock)) && !ctf_want(t, slots))
-		return "too many fields in the event's header";
+		return "signed timestamp";
+	if ((is_class || (t->kind == CTF_INTEGER && t->clock)) && !ctf_assign_slot(t, slots))
+		return "too many fields in the event header";
 	if (t->kind == CTF_ARRAY)
 		return NULL;
 	for (struct ctf_member *m = t->member; m; m = m->next) {
-		const char *why = want_header(m->type, m->name, slots);
-		if (why)
-			return why;
+		const char *reason = assign_header_slots(m->type, m->name, slots);
+		if (reason)
+			return reason;
 	}
 	return NULL;
 }
 
-const char *ctf_want_header(struct ctf_type *header, struct ctf_slots *slots)
+const char *ctf_assign_header_slots(struct ctf_type *header, struct ctf_slots *slots)
 {
-	return want_header(header, NULL, slots);
+	return assign_header_slots(header, NULL, slots);
 }

@@ -1,4 +1,4 @@
-/* CTF traces in folders, read by ourselves; what is not understood, or damaged, is left to libbabeltrace2. */
+/* Native reader of CTF directories. Passes traces with damage or unsupported features to the reader babeltrace. */
 #ifndef STEALSCOPE_TRACE_CTF_CTF_H
 #define STEALSCOPE_TRACE_CTF_CTF_H
 

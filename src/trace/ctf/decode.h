@@ -1,4 +1,4 @@
-/* Packets -> events. */
+/* Decoder of CTF packets into events. */
 #ifndef STEALSCOPE_TRACE_CTF_DECODE_H
 #define STEALSCOPE_TRACE_CTF_DECODE_H
 
@@ -6,10 +6,11 @@
 
 struct ctf_worker;
 
-struct ctf_worker *ctf_worker_new(const struct ctf_classes *c, struct meaning *meaning);
+struct ctf_worker *ctf_worker_new(const struct ctf_classes *c, struct event_mapping *mapping);
 void ctf_worker_free(struct ctf_worker *w);
 
-/* Packets [from, to) of a stream; as a reader's decode(). */
-int ctf_decode(struct ctf_worker *w, const struct ctf_flow *f, size_t from, size_t to, bool lost_tail, struct outlet *out);
+/* Decodes packets [from, to) of a stream. Returns the same values as decode() of struct trace_reader. */
+int ctf_decode(struct ctf_worker *w, const struct ctf_data_stream *f, size_t from, size_t to, bool lost_tail,
+               struct event_sink *out);
 
 #endif

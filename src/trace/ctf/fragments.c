@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-#define LONGEST ((size_t)8 << 20)  /* bytes */
-#define DEEPEST 96
+#define MAX_FRAGMENT ((size_t)8 << 20)  /* bytes */
+#define MAX_DEPTH 96
 
 static bool is_blank(const char *s, size_t len)
 {
@@ -12,7 +12,7 @@ static bool is_blank(const char *s, size_t len)
 	return len == 0;
 }
 
-struct json_object *ctf_fragment_next(const char **at, const char *end, const char **why)
+struct json_object *ctf_fragment_next(const char **at, const char *end, const char **reason)
 {
 	while (*at < end && **at == '\x1e')
 		++*at;
@@ -21,7 +21,7 @@ struct json_object *ctf_fragment_next(const char **at, const char *end, const ch
 	if (!len || is_blank(*at, len))
 		return NULL;
 	struct json_object *o = NULL;
-	struct json_tokener *t = len <= LONGEST ? json_tokener_new_ex(DEEPEST) : NULL;
+	struct json_tokener *t = len <= MAX_FRAGMENT ? json_tokener_new_ex(MAX_DEPTH) : NULL;
 	if (t) {
 		o = json_tokener_parse_ex(t, *at, (int)len);
 		const size_t used = json_tokener_get_parse_end(t);
@@ -33,14 +33,14 @@ struct json_object *ctf_fragment_next(const char **at, const char *end, const ch
 	}
 	if (!o || !json_object_is_type(o, json_type_object)) {
 		json_object_put(o);
-		*why = "metadata that is no json";
+		*reason = "metadata is not valid JSON";
 		return NULL;
 	}
 	*at += len;
 	return o;
 }
 
-struct json_object *ctf_json_of(struct json_object *o, const char *key, enum json_type type)
+struct json_object *ctf_json_member(struct json_object *o, const char *key, enum json_type type)
 {
 	struct json_object *found = NULL;
 	if (!json_object_is_type(o, json_type_object) || !json_object_object_get_ex(o, key, &found))
@@ -48,13 +48,13 @@ struct json_object *ctf_json_of(struct json_object *o, const char *key, enum jso
 	return json_object_is_type(found, type) ? found : NULL;
 }
 
-const char *ctf_json_text(struct json_object *o, const char *key)
+const char *ctf_json_string(struct json_object *o, const char *key)
 {
-	struct json_object *found = ctf_json_of(o, key, json_type_string);
+	struct json_object *found = ctf_json_member(o, key, json_type_string);
 	return found ? json_object_get_string(found) : NULL;
 }
 
-bool ctf_json_bits(struct json_object *o, uint64_t *v)
+bool ctf_json_integer(struct json_object *o, uint64_t *v)
 {
 	if (!json_object_is_type(o, json_type_int))
 		return false;
@@ -63,23 +63,23 @@ bool ctf_json_bits(struct json_object *o, uint64_t *v)
 	return true;
 }
 
-bool ctf_json_number(struct json_object *o, const char *key, uint64_t otherwise, uint64_t *v)
+bool ctf_json_number(struct json_object *o, const char *key, uint64_t default_value, uint64_t *v)
 {
 	struct json_object *found = NULL;
-	*v = otherwise;
+	*v = default_value;
 	if (!json_object_object_get_ex(o, key, &found))
 		return true;
-	return ctf_json_bits(found, v) && json_object_get_int64(found) >= 0;
+	return ctf_json_integer(found, v) && json_object_get_int64(found) >= 0;
 }
 
 bool ctf_json_uuid(struct json_object *o, const char *key, unsigned char uuid[16])
 {
-	struct json_object *a = ctf_json_of(o, key, json_type_array);
+	struct json_object *a = ctf_json_member(o, key, json_type_array);
 	if (!a || json_object_array_length(a) != 16)
 		return false;
 	for (size_t i = 0; i < 16; i++) {
 		uint64_t v;
-		if (!ctf_json_bits(json_object_array_get_idx(a, i), &v) || v > 255)
+		if (!ctf_json_integer(json_object_array_get_idx(a, i), &v) || v > 255)
 			return false;
 		uuid[i] = (unsigned char)v;
 	}

@@ -1,5 +1,7 @@
-/* Field classes of CTF 2 -> types.  What a field is for, its roles say, not its name: here it gets the name that it has in
- * CTF 1.8, and fields that have such a name without the role lose theirs. */
+/* Parser of CTF 2 field classes: converts them to types.
+ *
+ * In CTF 2, roles and not names define the purpose of a field. A field with a role gets the name that CTF 1.8 uses for
+ * this purpose; a field that has such a name without the role loses its name. */
 #ifndef STEALSCOPE_TRACE_CTF_JSON_TYPES_H
 #define STEALSCOPE_TRACE_CTF_JSON_TYPES_H
 
@@ -12,17 +14,18 @@ enum ctf_scope {
 
 struct fragment_parser {
 	struct ctf_metadata *m;
-	struct json_object *alias;             /* field classes by their names */
-	struct ctf_type *root[CTF_SCOPES];     /* what locations may point to; NULL: there is none */
-	const char *clock;                     /* of the data stream, or NULL */
+	struct json_object *alias;          /* field classes by alias */
+	struct ctf_type *root[CTF_SCOPES];  /* roots to which the locations of fields may refer; NULL: none */
+	const char *clock;                  /* clock of the data stream class; NULL: none */
 	enum ctf_scope scope;
-	const char *member;                    /* that comes */
-	bool has_order;                        /* some field has told one */
+	const char *member;  /* name of the member that is parsed next */
+	bool has_order;      /* a field with a byte order was parsed */
 	unsigned depth;
 };
 
-void fragment_fail(struct fragment_parser *p, const char *why);  /* the first one is kept */
-/* The structure of that scope, of the fragment's key; NULL: it has none, or it is not understood. */
+void fragment_fail(struct fragment_parser *p, const char *reason);  /* sets m->reason unless it is set */
+/* Parses the structure of a scope from member `key` of the fragment. Returns NULL if the member is missing or not
+ * supported. */
 struct ctf_type *fragment_structure(struct fragment_parser *p, struct json_object *fragment, const char *key,
                                     enum ctf_scope scope);
 

@@ -14,17 +14,17 @@
 #include "base/mem.h"
 
 #define INDEX_MAGIC 0xC1F1DCC1U
-#define INDEX_LONGEST (1L << 30)  /* bytes */
+#define MAX_INDEX (1L << 30)  /* bytes */
 #define STREAM_MAGIC 0xC1FC1FC1U
-#define HEAD_LONGEST 512          /* bytes of a packet within which its context is looked for */
-#define HEADER 20                 /* bytes of a packet header that are looked for: magic and UUID */
-#define WINDOW ((size_t)1 << 18)  /* bytes of a file that are held in memory at a time */
+#define MAX_HEADER 512                 /* size of the start of a packet in which its context is searched, bytes */
+#define MAGIC_AND_UUID 20              /* size of the start of a packet header: magic number and trace UUID, bytes */
+#define WINDOW_SIZE ((size_t)1 << 18)  /* size of the part of a file in memory, bytes */
 
-/* The layout of LTTng's index files, all big endian. */
+/* Format of LTTng's index files, big endian. */
 struct index_head { uint32_t magic, major, minor, entry_size; };
 struct index_entry {
 	uint64_t offset, packet_size, content_size, begin, end, discarded, stream_class;  /* sizes in bits */
-	uint64_t instance, sequence;  /* since 1.1 */
+	uint64_t instance, sequence;                                                      /* since version 1.1 */
 };
 
 static char *read_index(struct stream_file *f, size_t *len)
@@ -35,13 +35,13 @@ static char *read_index(struct stream_file *f, size_t *len)
 	char *data = NULL;
 	free(path);
 	*len = 0;
-	f->misled = !in && (errno == EINVAL || errno == EISDIR);  /* it is no regular file */
-	if (!in && !f->misled && errno != ENOENT && errno != ENOTDIR)
-		f->why = errno;
-	if (in && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode) && st.st_size < INDEX_LONGEST) {
+	f->index_damaged = !in && (errno == EINVAL || errno == EISDIR);  /* not a regular file */
+	if (!in && !f->index_damaged && errno != ENOENT && errno != ENOTDIR)
+		f->read_errno = errno;
+	if (in && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode) && st.st_size < MAX_INDEX) {
 		data = mem_new((size_t)st.st_size + 1, 1);
 		*len = fread(data, 1, (size_t)st.st_size, in);
-		f->why = ferror(in) ? errno : f->why;
+		f->read_errno = ferror(in) ? errno : f->read_errno;
 	}
 	if (in)
 		fclose(in);
@@ -55,19 +55,19 @@ static void add_entry(struct stream_file *f, const struct index_entry *e)
 	f->stream_class = be64toh(e->stream_class);
 	f->instance = be64toh(e->instance);
 	if (p.offset >= f->bytes) {
-		f->missing += p.size;
+		f->missing_bytes += p.size;
 		return;
 	}
 	if (p.size > f->bytes - p.offset) {
-		f->missing += p.size - (f->bytes - p.offset);
+		f->missing_bytes += p.size - (f->bytes - p.offset);
 		p.size = f->bytes - p.offset;
 	}
 	*ARRAY_PUSH(f->packet, f->packets, f->cap) = p;
 }
 
-/* Where the packet's context says what the index says of it: its times and sizes, 8 bytes each, one behind the other, in
- * either byte order, as LTTng writes them.  0: nowhere. */
-static size_t find_context(const struct packet *p, const unsigned char *head, size_t len)
+/* Returns the offset of the packet context in the header: the 8-byte values begin, end, content size and packet size
+ * from the index, in either byte order, as LTTng writes them. 0: not found. */
+static size_t find_context_offset(const struct packet *p, const unsigned char *head, size_t len)
 {
 	const uint64_t bits = p->size * 8;
 	const uint64_t le[] = { htole64(p->begin), htole64(p->end), htole64(p->content), htole64(bits) };
@@ -78,119 +78,122 @@ static size_t find_context(const struct packet *p, const unsigned char *head, si
 	return at ? (size_t)(at - head) : 0;
 }
 
-/* Drops the packets whose header is not what the index says, or begins otherwise than the others' (magic number, UUID,
- * stream).  When no header can be matched at all, this is another tracer's layout, and nothing is dropped. */
+/* Removes packets with a header that contradicts the index, or that differs from other packets in magic number, UUID or
+ * stream. If no packet has a context at a known offset, another tracer wrote the file and nothing is removed. */
 static void check_headers(struct stream_file *f)
 {
-	unsigned char first[HEAD_LONGEST], head[HEAD_LONGEST];
-	size_t context = 0, kept = 0;
+	unsigned char first[MAX_HEADER], head[MAX_HEADER];
+	size_t offset = 0, n_kept = 0;
 	char *path = mem_printf("%s/%s", f->dir, f->name);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	free(path);
 	if (fd < 0)
-		f->why = errno;
-	for (size_t i = 0; i < f->packets && fd >= 0 && !context; i++) {
+		f->read_errno = errno;
+	for (size_t i = 0; i < f->packets && fd >= 0 && !offset; i++) {
 		ssize_t n = pread(fd, first, sizeof first, (off_t)f->packet[i].offset);
-		f->why = n < 0 ? errno : f->why;
-		context = n > 0 ? find_context(&f->packet[i], first, (size_t)n) : 0;
+		f->read_errno = n < 0 ? errno : f->read_errno;
+		offset = n > 0 ? find_context_offset(&f->packet[i], first, (size_t)n) : 0;
 	}
-	for (size_t i = 0; i < f->packets && context; i++) {
+	for (size_t i = 0; i < f->packets && offset; i++) {
 		const struct packet p = f->packet[i];
-		const bool is_cut = i + 1 == f->packets && f->missing;  /* its size here is what is left of it */
+		const bool is_cut = i + 1 == f->packets && f->missing_bytes;  /* p.size is not the packet's size, but what
+		                                                               * remains of it in the file */
 		ssize_t n = pread(fd, head, sizeof head, (off_t)p.offset);
-		f->why = n < 0 ? errno : f->why;
-		if (n >= (ssize_t)context && memcmp(head, first, context) == 0 &&
-		    (is_cut || find_context(&p, head, (size_t)n) == context))
-			f->packet[kept++] = p;
+		f->read_errno = n < 0 ? errno : f->read_errno;
+		if (n >= (ssize_t)offset && memcmp(head, first, offset) == 0 &&
+		    (is_cut || find_context_offset(&p, head, (size_t)n) == offset))
+			f->packet[n_kept++] = p;
 	}
 	if (fd >= 0)
 		close(fd);
-	if (context) {
-		f->damaged = f->packets - kept;
-		f->packets = kept;
+	if (offset) {
+		f->damaged_packets = f->packets - n_kept;
+		f->packets = n_kept;
 	}
 }
 
-static bool from_index(struct stream_file *f)
+static bool read_packets_from_index(struct stream_file *f)
 {
 	size_t len;
 	char *data = read_index(f, &len);
 	struct index_head head;
-	bool good = data && len >= sizeof head;
-	if (good) {
+	bool is_valid = data && len >= sizeof head;
+	if (is_valid) {
 		memcpy(&head, data, sizeof head);
-		good = be32toh(head.magic) == INDEX_MAGIC && be32toh(head.major) == 1 && be32toh(head.minor) >= 1;
+		is_valid = be32toh(head.magic) == INDEX_MAGIC && be32toh(head.major) == 1 && be32toh(head.minor) >= 1;
 	}
-	const size_t size = good ? be32toh(head.entry_size) : 0;
-	good = good && size >= sizeof(struct index_entry) && size < 4096;
+	const size_t size = is_valid ? be32toh(head.entry_size) : 0;
+	is_valid = is_valid && size >= sizeof(struct index_entry) && size < 4096;
 	uint64_t at = 0;
-	for (size_t i = sizeof head; good && i + size <= len; i += size) {
+	for (size_t i = sizeof head; is_valid && i + size <= len; i += size) {
 		struct index_entry e;
 		memcpy(&e, data + i, sizeof e);
-		good = be64toh(e.offset) == at && be64toh(e.packet_size) && be64toh(e.packet_size) % 8 == 0 &&
+		is_valid = be64toh(e.offset) == at && be64toh(e.packet_size) && be64toh(e.packet_size) % 8 == 0 &&
 		       be64toh(e.begin) <= be64toh(e.end);
 		at += be64toh(e.packet_size) / 8;
-		if (good)
+		if (is_valid)
 			add_entry(f, &e);
 	}
-	f->misled |= data && !good && !f->why;
+	f->index_damaged |= data && !is_valid && !f->read_errno;
 	free(data);
-	if (!good)
-		f->packets = 0, f->missing = 0;
-	f->indexed = good && f->packets;
-	if (f->indexed)
+	if (!is_valid)
+		f->packets = 0, f->missing_bytes = 0;
+	f->has_index = is_valid && f->packets;
+	if (f->has_index)
 		check_headers(f);
-	return f->indexed;
+	return f->has_index;
 }
 
 /* ---- without an index */
 
-static uint64_t word_at(const unsigned char *p, bool big)
+static uint64_t read_u64(const unsigned char *p, bool is_big)
 {
 	uint64_t v;
 	memcpy(&v, p, sizeof v);
-	return big ? be64toh(v) : le64toh(v);
+	return is_big ? be64toh(v) : le64toh(v);
 }
 
-/* A stretch of a file in memory.  (A mapped one would kill the program if the file became shorter.) */
+/* Part of a file in memory. It is not mapped: if the file shrank, access to a mapping would kill the process. */
 struct file_window {
-	int fd, why;         /* why: errno of a read that failed, else 0 */
-	uint64_t len;        /* of the file */
-	unsigned char *buf;  /* WINDOW bytes, of which `held` are those from `at` on */
-	uint64_t at, held;
+	int fd, read_errno;  /* read_errno: errno of a failed read; 0: none */
+	uint64_t len;        /* size of the file, bytes */
+	unsigned char *buf;  /* WINDOW_SIZE bytes; the first `filled` are valid: the file starting at offset `at` */
+	uint64_t at, filled;
 };
 
-/* n bytes from `at` on, n <= HEAD_LONGEST; NULL: they are not there. */
+/* Returns the address of n bytes (at most MAX_HEADER) of the file, starting at offset `at`; NULL: the file has no such
+ * bytes, or cannot be read. */
 static const unsigned char *window_at(struct file_window *w, uint64_t at, size_t n)
 {
 	if (at > w->len || n > w->len - at)
 		return NULL;
-	if (at < w->at || at + n > w->at + w->held) {
-		const ssize_t got = pread(w->fd, w->buf, WINDOW, (off_t)at);
-		w->why = got < 0 ? errno : w->why;
+	if (at < w->at || at + n > w->at + w->filled) {
+		const ssize_t got = pread(w->fd, w->buf, WINDOW_SIZE, (off_t)at);
+		w->read_errno = got < 0 ? errno : w->read_errno;
 		w->at = at;
-		w->held = got > 0 ? (uint64_t)got : 0;
+		w->filled = got > 0 ? (uint64_t)got : 0;
 	}
-	return at + n <= w->at + w->held ? w->buf + (at - w->at) : NULL;
+	return at + n <= w->at + w->filled ? w->buf + (at - w->at) : NULL;
 }
 
-/* What a packet's context says, as LTTng and babeltrace's own writer write it: its times, the size of its content and its
- * own size, 8 bytes each, one behind the other; `at` is where the last of them is. */
-struct context { uint64_t begin, end, content, size; };
+/* Context of a packet, as LTTng and babeltrace2 write it: begin, end, content size and packet size, 8 bytes each. */
+struct context_fields { uint64_t begin, end, content, size; };
 
-static bool read_context(const struct packet *p, struct file_window *w, size_t at, bool big, struct context *c)
+/* Reads the context of a packet; `at`: offset of the packet size. Returns false if the values are not plausible. */
+static bool read_context(const struct packet *p, struct file_window *w, size_t at, bool is_big, struct context_fields *c)
 {
 	const unsigned char *head = p->size < at + 8 ? NULL : window_at(w, p->offset, at + 8);
 	if (!head)
 		return false;
 	head += at;
-	*c = (struct context){ word_at(head - 24, big), word_at(head - 16, big), word_at(head - 8, big), word_at(head, big) };
+	*c = (struct context_fields){ read_u64(head - 24, is_big), read_u64(head - 16, is_big), read_u64(head - 8, is_big),
+		read_u64(head, is_big) };
 	return c->size && c->size % 8 == 0 && c->size >> 40 == 0 && c->content <= c->size && c->content >= 8 * at &&
 	       c->begin <= c->end && c->end >> 62 == 0;
 }
 
-/* Behind what the packet's context says is its end, and before the next packet, there is something that is none. */
-static bool is_followed(const struct packet *p, struct file_window *w, const struct context *c)
+/* Returns true if the bytes after the packet, by the size in its context, are not the start of another packet. */
+static bool is_followed_by_garbage(const struct packet *p, struct file_window *w, const struct context_fields *c)
 {
 	uint32_t magic = 0;
 	if (c->size >= p->size * 8)
@@ -201,57 +204,57 @@ static bool is_followed(const struct packet *p, struct file_window *w, const str
 	return magic != htobe32(STREAM_MAGIC) && magic != htole32(STREAM_MAGIC);
 }
 
-/* Where the packet's size is: the place at which most packets say what the distance to the next one is; or at which all
- * say less, so that something follows them that is no packet.  0: nowhere. */
-static size_t find_size(const struct stream_file *f, struct file_window *w, bool big)
+/* Finds the offset of the packet size in the headers: the offset at which most packets contain the distance to the next
+ * packet, or at which all packets contain a smaller size, so that garbage follows each packet. 0: not found. */
+static size_t find_size_offset(const struct stream_file *f, struct file_window *w, bool is_big)
 {
-	unsigned same[HEAD_LONGEST] = { 0 }, less[HEAD_LONGEST] = { 0 };
-	size_t best = 0, other = 0;
+	unsigned n_equal[MAX_HEADER] = { 0 }, n_smaller[MAX_HEADER] = { 0 };
+	size_t best = 0, best_smaller = 0;
 	const size_t packets = f->packets < 64 ? f->packets : 64;
 	for (size_t i = 0; i < packets; i++) {
-		for (size_t at = HEADER + 24; at + 8 <= HEAD_LONGEST; at++) {
-			struct context c;
-			const bool is_one = read_context(&f->packet[i], w, at, big, &c);
-			same[at] += is_one && c.size == f->packet[i].size * 8;
-			less[at] += is_one && is_followed(&f->packet[i], w, &c);
+		for (size_t at = MAGIC_AND_UUID + 24; at + 8 <= MAX_HEADER; at++) {
+			struct context_fields c;
+			const bool is_one = read_context(&f->packet[i], w, at, is_big, &c);
+			n_equal[at] += is_one && c.size == f->packet[i].size * 8;
+			n_smaller[at] += is_one && is_followed_by_garbage(&f->packet[i], w, &c);
 		}
 	}
-	for (size_t at = 0; at < HEAD_LONGEST; at++) {
-		best = same[at] > same[best] ? at : best;
-		other = less[at] > less[other] ? at : other;
+	for (size_t at = 0; at < MAX_HEADER; at++) {
+		best = n_equal[at] > n_equal[best] ? at : best;
+		best_smaller = n_smaller[at] > n_smaller[best_smaller] ? at : best_smaller;
 	}
-	return best || less[other] < packets ? best : other;
+	return best || n_smaller[best_smaller] < packets ? best : best_smaller;
 }
 
-/* Takes the sizes that the headers say, and drops the packets whose header cannot be right. */
-static void check_sizes(struct stream_file *f, struct file_window *w, bool big)
+/* Sets the packet sizes from the headers, and removes packets with an invalid header. */
+static void check_sizes(struct stream_file *f, struct file_window *w, bool is_big)
 {
-	const size_t at = find_size(f, w, big);
-	size_t kept = 0;
+	const size_t at = find_size_offset(f, w, is_big);
+	size_t n_kept = 0;
 	if (!at)
 		return;
 	for (size_t i = 0; i < f->packets; i++) {
 		struct packet p = f->packet[i];
-		struct context c;
+		struct context_fields c;
 		const bool is_last = i + 1 == f->packets;
-		if (!read_context(&p, w, at, big, &c) || (c.size / 8 > p.size && !is_last)) {
-			f->damaged++;
+		if (!read_context(&p, w, at, is_big, &c) || (c.size / 8 > p.size && !is_last)) {
+			f->damaged_packets++;
 			continue;
 		}
-		f->damaged += c.size / 8 < p.size;  /* what follows it is no packet */
+		f->damaged_packets += c.size / 8 < p.size;  /* garbage follows the packet */
 		p.size = c.size / 8 < p.size ? c.size / 8 : p.size;
-		f->packet[kept++] = p;
+		f->packet[n_kept++] = p;
 	}
-	f->packets = kept;
-	f->sized = true;
+	f->packets = n_kept;
+	f->has_sizes = true;
 }
 
-/* Where the next packet begins, from `at` on: at the `wanted` bytes; the file's end: there is none. */
-static uint64_t find_packet(struct file_window *w, const unsigned char wanted[HEADER], uint64_t at)
+/* Returns the offset of the next packet at or after `at`, found by the bytes in `pattern`; the file's size: none. */
+static uint64_t find_packet(struct file_window *w, const unsigned char pattern[MAGIC_AND_UUID], uint64_t at)
 {
-	for (const unsigned char *p; (p = window_at(w, at, HEADER)); at = w->at + w->held - (HEADER - 1)) {
-		const size_t n = (size_t)(w->at + w->held - at);
-		const unsigned char *found = memmem(p, n, wanted, HEADER);
+	for (const unsigned char *p; (p = window_at(w, at, MAGIC_AND_UUID)); at = w->at + w->filled - (MAGIC_AND_UUID - 1)) {
+		const size_t n = (size_t)(w->at + w->filled - at);
+		const unsigned char *found = memmem(p, n, pattern, MAGIC_AND_UUID);
 		if (found)
 			return at + (size_t)(found - p);
 	}
@@ -260,12 +263,12 @@ static uint64_t find_packet(struct file_window *w, const unsigned char wanted[HE
 
 static void find_packets(struct stream_file *f, struct file_window *w)
 {
-	unsigned char first[HEADER];
+	unsigned char first[MAGIC_AND_UUID];
 	uint32_t magic;
-	const unsigned char *head = window_at(w, 0, HEADER);
+	const unsigned char *head = window_at(w, 0, MAGIC_AND_UUID);
 	if (!head)
 		return;
-	memcpy(first, head, HEADER);
+	memcpy(first, head, MAGIC_AND_UUID);
 	memcpy(&magic, head, sizeof magic);
 	if (magic != htobe32(STREAM_MAGIC) && magic != htole32(STREAM_MAGIC))
 		return;
@@ -276,24 +279,24 @@ static void find_packets(struct stream_file *f, struct file_window *w)
 	check_sizes(f, w, magic == htobe32(STREAM_MAGIC));
 }
 
-/* Every place where the first packet's magic number and UUID are seen again begins a packet. */
-static void from_magic(struct stream_file *f)
+/* Finds packets by the magic number and UUID of the first packet. */
+static void find_packets_by_magic(struct stream_file *f)
 {
 	char *path = mem_printf("%s/%s", f->dir, f->name);
 	struct file_window w = { .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), .len = f->bytes };
 	free(path);
 	if (w.fd < 0) {
-		f->why = errno;
+		f->read_errno = errno;
 		return;
 	}
-	w.buf = mem_new(1, WINDOW);
+	w.buf = mem_new(1, WINDOW_SIZE);
 	find_packets(f, &w);
-	f->why = w.why ? w.why : f->why;
+	f->read_errno = w.read_errno ? w.read_errno : f->read_errno;
 	free(w.buf);
 	close(w.fd);
 }
 
-static int by_name(const void *a, const void *b)
+static int compare_name(const void *a, const void *b)
 {
 	return strcmp(((const struct stream_file *)a)->name, ((const struct stream_file *)b)->name);
 }
@@ -316,15 +319,15 @@ int stream_files_list(const char *dir, struct stream_file **list, size_t *n)
 		*f = (struct stream_file){ .dir = mem_dup(dir), .name = mem_dup(e->d_name),
 			.bytes = (uint64_t)st.st_size };
 	}
-	const int why = errno;
+	const int read_errno = errno;
 	closedir(d);
 	if (*n)
-		qsort(*list, *n, sizeof **list, by_name);
-	errno = why;
-	return why ? -1 : 0;
+		qsort(*list, *n, sizeof **list, compare_name);
+	errno = read_errno;
+	return read_errno ? -1 : 0;
 }
 
-bool stream_file_name(const char *name)
+bool stream_file_has_stream_name(const char *name)
 {
 	const size_t len = strlen(name);
 	return len && name[len - 1] >= '0' && name[len - 1] <= '9';
@@ -333,27 +336,27 @@ bool stream_file_name(const char *name)
 static void count_extra(struct stream_file *f)
 {
 	const struct packet *last = f->packets ? &f->packet[f->packets - 1] : NULL;
-	f->extra = last && !f->damaged ? f->bytes - (last->offset + last->size) : 0;
+	f->extra_bytes = last && !f->damaged_packets ? f->bytes - (last->offset + last->size) : 0;
 }
 
-void stream_file_index(struct stream_file *f)
+void stream_file_read_index(struct stream_file *f)
 {
-	from_index(f);
+	read_packets_from_index(f);
 	count_extra(f);
 }
 
-void stream_file_read(struct stream_file *f)
+void stream_file_find_packets(struct stream_file *f)
 {
-	if (!from_index(f) && !f->why)
-		from_magic(f);
+	if (!read_packets_from_index(f) && !f->read_errno)
+		find_packets_by_magic(f);
 	count_extra(f);
 }
 
-static size_t read_head(const struct stream_file *f, unsigned char head[HEAD_LONGEST])
+static size_t read_file_head(const struct stream_file *f, unsigned char head[MAX_HEADER])
 {
 	char *path = mem_printf("%s/%s", f->dir, f->name);
 	FILE *in = file_open(path);
-	size_t n = in ? fread(head, 1, HEAD_LONGEST, in) : 0;
+	size_t n = in ? fread(head, 1, MAX_HEADER, in) : 0;
 	if (in)
 		fclose(in);
 	free(path);
@@ -362,12 +365,12 @@ static size_t read_head(const struct stream_file *f, unsigned char head[HEAD_LON
 
 bool stream_files_same(const struct stream_file *a, size_t n, const struct stream_file *b, size_t m)
 {
-	unsigned char x[HEAD_LONGEST], y[HEAD_LONGEST];
+	unsigned char x[MAX_HEADER], y[MAX_HEADER];
 	for (size_t i = 0; i < n && n == m; i++) {
 		if (strcmp(a[i].name, b[i].name) != 0 || a[i].bytes != b[i].bytes)
 			return false;
-		size_t len = read_head(&a[i], x);
-		if (read_head(&b[i], y) != len || memcmp(x, y, len) != 0)
+		size_t len = read_file_head(&a[i], x);
+		if (read_file_head(&b[i], y) != len || memcmp(x, y, len) != 0)
 			return false;
 	}
 	return n == m && n > 0;
@@ -385,7 +388,7 @@ void stream_files_free(struct stream_file *list, size_t n)
 
 bool packets_may_cut(const struct stream_file *f, size_t first)
 {
-	if (!f->indexed || first == 0 || first >= f->packets)
+	if (!f->has_index || first == 0 || first >= f->packets)
 		return false;
 	const struct packet *a = &f->packet[first - 1], *b = &f->packet[first];
 	return a->discarded == b->discarded && b->sequence == a->sequence + 1 && a->end <= b->begin;

@@ -1,70 +1,74 @@
-/* Programs: how to get from the beginning of a structure of CTF to its end, and what to take on the way.
+/* Programs: lists of operations that decode consecutive CTF structures.
  *
- * A structure, or several that follow each other, becomes a list of operations.  Where the metadata fixes the places of
- * fields, they are a block: one check that all of it is there, and reads at places known beforehand, of the wanted fields
- * alone.  Strings, arrays whose length an event says, and variants are walked.  Wanted are the fields whose type has a slot
- * (types.h); their values are left in machine.value[slot].  A program may be run by several threads at a time.
+ * - Fields at constant offsets form a block: one bounds check, then reads of the wanted fields at known offsets.
+ * - Strings, arrays with a dynamic length and variants are decoded one after the other.
+ * - A field is wanted if its type has a slot (types.h). The value is stored in ctf_interpreter.value[slot].
  *
- * Cost: some nanoseconds for each operation; unwanted fields of fixed size cost nothing. */
+ * Threads: a program is read-only while it runs. Cost: some ns per operation; unwanted fields of constant size cost
+ * nothing. */
 #ifndef STEALSCOPE_TRACE_CTF_PROGRAM_H
 #define STEALSCOPE_TRACE_CTF_PROGRAM_H
 
 #include "trace/ctf/types.h"
 
-/* What a run leaves behind, and reads from. */
+/* Value of a field. */
 struct ctf_value {
-	int64_t number;    /* of an integer; of a text its bytes, at most: a zero ends it earlier */
-	const char *text;  /* in the packet; NULL: an integer, or not there */
+	int64_t number;    /* value of an integer; maximum size of a string in bytes, which may be shorter if it contains a
+	                    * NUL */
+	const char *text;  /* text in the packet; NULL: an integer, or absent */
 };
 
-struct ctf_machine {
-	const unsigned char *packet;  /* where its first byte is, or would be: only [at, end) need be in memory */
-	uint64_t at, end;             /* bits of the packet */
-	uint64_t clock, id;           /* the latest time (cycles), and event class, that fields said */
+struct ctf_interpreter {
+	const unsigned char *packet;  /* address of the packet's first byte; only the bits [at, end) need to be in memory */
+	uint64_t at, end;             /* offsets in the packet, bits */
+	uint64_t clock, id;           /* latest time (cycles) and last event class id that were decoded */
 	bool has_id;
 	struct ctf_value *value;
 };
 
 enum ctf_run {
 	CTF_RUN_DONE,
-	CTF_RUN_SHORT,  /* the structure goes on behind `end`; machine.at is somewhere within */
-	CTF_RUN_WRONG,  /* a value that cannot be */
+	CTF_RUN_SHORT,    /* the structure extends beyond `end`; `at` is inside the structure */
+	CTF_RUN_INVALID,  /* the packet contains an invalid value */
 };
 
 struct ctf_program {
 	struct ctf_op *op;
 	size_t ops, cap;
-	uint32_t *conditional;  /* slots that not every run sets: made absent at its beginning */
+	uint32_t *conditional;  /* slots that some runs do not set; each run first sets them to EVENT_ABSENT */
 	size_t conditionals, conditionals_cap;
 };
 
-/* Where fields are looked up by their whole names; NULL: there is none. */
+/* Roots of the scopes, for finding fields by absolute path; NULL: none. */
 struct ctf_scopes {
 	struct ctf_type *packet_header, *packet_context, *event_header, *event_context, *own_context, *payload;
 };
 
-/* Slots are handed out in order. */
+/* Range of free slots, assigned in order. */
 struct ctf_slots { uint32_t next, end; };
 
-/* A slot for the field, if it has none.  False: there is no more. */
-bool ctf_want(struct ctf_type *t, struct ctf_slots *slots);
-/* Finds the fields that say lengths of arrays and options of variants in `root`, and wants them.  What is wrong, or
- * NULL. */
-const char *ctf_resolve(struct ctf_type *root, const struct ctf_scopes *scopes, struct ctf_slots *slots);
-/* Wants whatever in the event's header tells its time and class. */
-const char *ctf_want_header(struct ctf_type *header, struct ctf_slots *slots);
+/* Assigns a slot to the field if it has none. Returns false if no slot is free. */
+bool ctf_assign_slot(struct ctf_type *t, struct ctf_slots *slots);
+/* Finds the fields that contain lengths of arrays or select options of variants in `root`, and assigns slots to them.
+ * Returns NULL, or the name of an unsupported feature. */
+const char *ctf_resolve_controls(struct ctf_type *root, const struct ctf_scopes *scopes, struct ctf_slots *slots);
+/* Assigns slots to the fields of the event header that contain the time and the class. Returns NULL, or the name of an
+ * unsupported feature. */
+const char *ctf_assign_header_slots(struct ctf_type *header, struct ctf_slots *slots);
 
-/* What is known of a place in a packet, in bits: place % modulus == rest; modulus is a power of two. */
-struct ctf_place { uint64_t modulus, rest; };
-#define CTF_ANYWHERE { 1, 0 }
+/* Known part of a bit position in a packet: position % modulus == remainder; modulus is a power of two. */
+struct ctf_position { uint64_t modulus, remainder; };
+#define CTF_UNKNOWN_POSITION { 1, 0 }
 
-/* Of structures that follow each other from *place on, which then is behind them; NULLs are passed over.  is_big: the
- * trace's byte order.  is_header: integers that tell time and class do.  What is wrong, or NULL. */
-const char *ctf_compile(struct ctf_program *p, struct ctf_type *const *root, size_t roots, struct ctf_place *place,
+/* Compiles the structures root[0], root[1], ... (NULLs are skipped), the first of which starts at *position. Sets
+ * *position to the end of the last one. is_big: byte order of the trace; is_header: fields for the time and the class
+ * have their special meaning. Returns NULL, or the name of an unsupported feature. */
+const char *ctf_compile(struct ctf_program *p, struct ctf_type *const *root, size_t roots, struct ctf_position *position,
                         bool is_big, bool is_header);
 void ctf_program_release(struct ctf_program *p);
 
-enum ctf_run ctf_run(const struct ctf_program *p, struct ctf_machine *m);
-void ctf_tick(struct ctf_machine *m, uint64_t value, unsigned bits);  /* a time of which only some bits are told */
+enum ctf_run ctf_run(const struct ctf_program *p, struct ctf_interpreter *m);
+void ctf_update_clock(struct ctf_interpreter *m, uint64_t value, unsigned bits);  /* extends a timestamp of `bits` bits
+                                                                                   * to 64 bits */
 
 #endif

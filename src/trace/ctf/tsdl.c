@@ -1,13 +1,12 @@
-/* CTF 1.8 metadata: TSDL (specification of CTF 1.8, chapter 7 and appendix C) -> types.
+/* Parser of CTF 1.8 metadata, TSDL (CTF 1.8 specification, chapter 7 and appendix C): converts it to types.
  *
- * A recursive descent over tokens.  What is not needed for decoding (the environment, call sites, log levels) is
- * skipped. */
+ * Recursive descent over tokens. Skips blocks that decoding does not need (environment, call sites, log levels). */
 #include "trace/ctf/tsdl.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static void parse_uuid(struct parser *p)
+static void parse_uuid(struct tsdl_parser *p)
 {
 	unsigned digits = 0;
 	for (size_t i = 0; p->token == TEXT && i < p->len && digits < 32; i++) {
@@ -22,12 +21,12 @@ static void parse_uuid(struct parser *p)
 	p->m->has_uuid = digits == 32;
 }
 
-/* What a block says once at most. */
+/* Attributes that may occur once per block. */
 enum {
-	SAYS_ID, SAYS_NAME, SAYS_STREAM, SAYS_FREQUENCY, SAYS_SECONDS, SAYS_OFFSET, SAYS_UUID, SAYS_ORDER, SAYS_MAJOR,
-	SAYS_MINOR, SAYINGS
+	ATTR_ID, ATTR_NAME, ATTR_STREAM, ATTR_FREQUENCY, ATTR_SECONDS, ATTR_OFFSET, ATTR_UUID, ATTR_BYTE_ORDER, ATTR_MAJOR,
+	ATTR_MINOR, ATTRS
 };
-static const char *const saying[SAYINGS] = {
+static const char *const attr_name[ATTRS] = {
 	"id", "name", "stream_id", "freq", "offset_s", "offset", "uuid", "byte_order", "major", "minor",
 };
 
@@ -35,22 +34,22 @@ struct tsdl_block {
 	struct ctf_stream *stream;
 	struct ctf_event *event;
 	struct ctf_clock *clock;
-	unsigned said;          /* bits of the above */
+	unsigned seen;  /* set of the attributes that occurred, one bit each */
 };
 
-/* Which of the above; SAYINGS: something else. */
-static unsigned say_once(struct parser *p, struct tsdl_block *b, const char *key)
+/* Returns the number of the attribute; ATTRS: not in attr_name[]. Fails if it occurs twice in the block. */
+static unsigned find_attribute(struct tsdl_parser *p, struct tsdl_block *b, const char *key)
 {
 	unsigned i = 0;
-	while (i < SAYINGS && (*key != *saying[i] || strcmp(key, saying[i]) != 0))
+	while (i < ATTRS && (*key != *attr_name[i] || strcmp(key, attr_name[i]) != 0))
 		i++;
-	if (i < SAYINGS && b->said >> i & 1)
-		tsdl_fail(p, "an attribute that is said twice");
-	b->said |= i < SAYINGS ? 1u << i : 0;
+	if (i < ATTRS && b->seen >> i & 1)
+		tsdl_fail(p, "duplicate attribute");
+	b->seen |= i < ATTRS ? 1u << i : 0;
 	return i;
 }
 
-static void take_type(struct parser *p, const struct tsdl_block *b, const char *key)
+static void parse_block_type(struct tsdl_parser *p, const struct tsdl_block *b, const char *key)
 {
 	struct ctf_metadata *m = p->m;
 	struct ctf_type *t = tsdl_type(p), **to = NULL;
@@ -62,47 +61,47 @@ static void take_type(struct parser *p, const struct tsdl_block *b, const char *
 	else if (!b->clock)
 		to = !strcmp(key, "packet.header") ? &m->packet_header : NULL;
 	if (!to || *to || t->kind != CTF_STRUCT)
-		tsdl_fail(p, "a structure in a place that is not understood");
+		tsdl_fail(p, "unexpected structure");
 	else
 		*to = t;
 }
 
-static void take_value(struct parser *p, const struct tsdl_block *b, unsigned what)
+static void parse_block_value(struct tsdl_parser *p, const struct tsdl_block *b, unsigned attr)
 {
 	const bool is_trace = !b->stream && !b->event && !b->clock;
-	if (b->stream && what == SAYS_ID) {
+	if (b->stream && attr == ATTR_ID) {
 		b->stream->id = tsdl_number(p);
-	} else if (b->event && what == SAYS_ID) {
+	} else if (b->event && attr == ATTR_ID) {
 		b->event->id = tsdl_number(p);
-	} else if (b->event && what == SAYS_STREAM) {
+	} else if (b->event && attr == ATTR_STREAM) {
 		b->event->stream_id = tsdl_number(p);
 		b->event->has_stream_id = true;
-	} else if (b->event && what == SAYS_NAME) {
-		b->event->name = tsdl_keep(p);
-	} else if (b->clock && what == SAYS_NAME) {
-		b->clock->name = tsdl_keep(p);
-	} else if (b->clock && what == SAYS_FREQUENCY) {
+	} else if (b->event && attr == ATTR_NAME) {
+		b->event->name = tsdl_copy_token(p);
+	} else if (b->clock && attr == ATTR_NAME) {
+		b->clock->name = tsdl_copy_token(p);
+	} else if (b->clock && attr == ATTR_FREQUENCY) {
 		b->clock->frequency = tsdl_number(p);
-	} else if (b->clock && what == SAYS_SECONDS) {
+	} else if (b->clock && attr == ATTR_SECONDS) {
 		b->clock->offset_s = (int64_t)tsdl_number(p);
-	} else if (b->clock && what == SAYS_OFFSET) {
+	} else if (b->clock && attr == ATTR_OFFSET) {
 		b->clock->offset = (int64_t)tsdl_number(p);
-	} else if (is_trace && what == SAYS_UUID) {
+	} else if (is_trace && attr == ATTR_UUID) {
 		parse_uuid(p);
 		tsdl_skip_value(p);
-	} else if (is_trace && what == SAYS_ORDER) {
+	} else if (is_trace && attr == ATTR_BYTE_ORDER) {
 		const enum ctf_order order = tsdl_byte_order(p);
-		p->m->big = order == CTF_BIG;
+		p->m->is_big_endian = order == CTF_BIG;
 		p->m->has_order = order != CTF_NATIVE;
-	} else if (is_trace && (what == SAYS_MAJOR || what == SAYS_MINOR)) {
-		if (tsdl_number(p) != (what == SAYS_MAJOR ? 1 : 8))
-			tsdl_fail(p, "another version than 1.8");
+	} else if (is_trace && (attr == ATTR_MAJOR || attr == ATTR_MINOR)) {
+		if (tsdl_number(p) != (attr == ATTR_MAJOR ? 1 : 8))
+			tsdl_fail(p, "version other than 1.8");
 	} else {
 		tsdl_skip_value(p);
 	}
 }
 
-static void block(struct parser *p, struct tsdl_block *b)
+static void parse_block(struct tsdl_parser *p, struct tsdl_block *b)
 {
 	const size_t names = p->names;
 	tsdl_expect(p, "{");
@@ -115,12 +114,12 @@ static void block(struct parser *p, struct tsdl_block *b)
 			tsdl_definition(p);
 			continue;
 		}
-		char *key = tsdl_dotted(p);
+		char *key = tsdl_path(p);
 		if (tsdl_accept(p, ":=")) {
-			take_type(p, b, key);
+			parse_block_type(p, b, key);
 		} else {
 			tsdl_expect(p, "=");
-			take_value(p, b, say_once(p, b, key));
+			parse_block_value(p, b, find_attribute(p, b, key));
 		}
 		tsdl_expect(p, ";");
 	}
@@ -128,77 +127,77 @@ static void block(struct parser *p, struct tsdl_block *b)
 	tsdl_accept(p, ";");
 }
 
-static void skip_block(struct parser *p)
+static void skip_block(struct tsdl_parser *p)
 {
 	tsdl_skip_attributes(p);
 	tsdl_accept(p, ";");
 }
 
-static void new_stream(struct parser *p)
+static void parse_stream(struct tsdl_parser *p)
 {
 	struct ctf_stream *s = ctf_alloc(&p->m->arena, sizeof *s);
 	s->next = p->m->stream;
 	p->m->stream = s;
 	struct tsdl_block b = { .stream = s };
-	block(p, &b);
-	s->has_id = b.said >> SAYS_ID & 1;
+	parse_block(p, &b);
+	s->has_id = b.seen >> ATTR_ID & 1;
 	if (!s->has_id && s->next)
-		tsdl_fail(p, "one of several streams without a number");
+		tsdl_fail(p, "several streams, one of them without an id");
 }
 
-static void new_event(struct parser *p)
+static void parse_event(struct tsdl_parser *p)
 {
 	struct ctf_event *e = ctf_alloc(&p->m->arena, sizeof *e);
 	e->name = "";
 	e->next = p->m->event;
 	p->m->event = e;
-	block(p, &(struct tsdl_block){ .event = e });
+	parse_block(p, &(struct tsdl_block){ .event = e });
 	if (!*e->name)
-		tsdl_fail(p, "an event without a name");
+		tsdl_fail(p, "event without a name");
 }
 
-static void new_clock(struct parser *p)
+static void parse_clock(struct tsdl_parser *p)
 {
 	struct ctf_clock *c = ctf_alloc(&p->m->arena, sizeof *c);
 	*c = (struct ctf_clock){ .name = "", .frequency = 1000000000, .next = p->m->clock };
 	p->m->clock = c;
-	block(p, &(struct tsdl_block){ .clock = c });
+	parse_block(p, &(struct tsdl_block){ .clock = c });
 	if (!*c->name)
-		tsdl_fail(p, "a clock without a name");
+		tsdl_fail(p, "clock without a name");
 	for (const struct ctf_clock *other = c->next; other; other = other->next)
 		if (strcmp(other->name, c->name) == 0)
-			tsdl_fail(p, "two clocks of the same name");
+			tsdl_fail(p, "duplicate clock name");
 }
 
-static void new_trace(struct parser *p)
+static void parse_trace(struct tsdl_parser *p)
 {
 	struct tsdl_block b = { 0 };
 	const bool is_first = !p->m->has_order;
-	block(p, &b);
-	if (!is_first || !(b.said >> SAYS_MAJOR & b.said >> SAYS_MINOR & 1))
-		tsdl_fail(p, "a trace that is described twice, or of no version");
+	parse_block(p, &b);
+	if (!is_first || !(b.seen >> ATTR_MAJOR & b.seen >> ATTR_MINOR & 1))
+		tsdl_fail(p, "duplicate trace block, or trace without a version");
 }
 
-/* Streams that have a number, and packets that do not tell theirs. */
-static bool is_untold(const struct ctf_metadata *m)
+/* Returns true if a stream has an id but the packet headers have no field for it. */
+static bool lacks_stream_id(const struct ctf_metadata *m)
 {
-	static const char teller[] = "stream_id";
+	static const char field[] = "stream_id";
 	const struct ctf_stream *s = m->stream;
 	while (s && !s->has_id)
 		s = s->next;
-	return s && !(m->packet_header && ctf_member_find(m->packet_header, teller, sizeof teller - 1));
+	return s && !(m->packet_header && ctf_member_find(m->packet_header, field, sizeof field - 1));
 }
 
-static void top(struct parser *p)
+static void parse_declaration(struct tsdl_parser *p)
 {
 	if (tsdl_accept(p, "trace"))
-		new_trace(p);
+		parse_trace(p);
 	else if (tsdl_accept(p, "stream"))
-		new_stream(p);
+		parse_stream(p);
 	else if (tsdl_accept(p, "event"))
-		new_event(p);
+		parse_event(p);
 	else if (tsdl_accept(p, "clock"))
-		new_clock(p);
+		parse_clock(p);
 	else if (tsdl_accept(p, "env") || tsdl_accept(p, "callsite"))
 		skip_block(p);
 	else
@@ -207,16 +206,16 @@ static void top(struct parser *p)
 
 void ctf_metadata_parse(struct ctf_metadata *m, const char *text, size_t len)
 {
-	struct parser p = { .m = m, .at = text, .end = text + len };
+	struct tsdl_parser p = { .m = m, .at = text, .end = text + len };
 	*m = (struct ctf_metadata){ 0 };
 	tsdl_next(&p);
 	if (memchr(text, '\0', len))
-		tsdl_fail(&p, "text with a NUL in it");
+		tsdl_fail(&p, "NUL byte in the text");
 	while (p.token != END)
-		top(&p);
-	if (!m->why && !m->has_order)
+		parse_declaration(&p);
+	if (!m->reason && !m->has_order)
 		tsdl_fail(&p, "no byte order");
-	if (!m->why && is_untold(m))
-		tsdl_fail(&p, "a stream with a number that its packets do not tell");
+	if (!m->reason && lacks_stream_id(m))
+		tsdl_fail(&p, "stream id missing from packet headers");
 	free(p.named);
 }

@@ -1,4 +1,4 @@
-/* What the parser of TSDL consists of: tokens, types, blocks. */
+/* Interface between the parts of the TSDL parser: tokens, types, blocks. */
 #ifndef STEALSCOPE_TRACE_CTF_TSDL_H
 #define STEALSCOPE_TRACE_CTF_TSDL_H
 
@@ -6,59 +6,62 @@
 
 #include "trace/ctf/types.h"
 
-#define MOST_KNOWN 16  /* descriptions of integers; a kernel has a dozen, which it repeats for every field */
+#define CACHED_INTEGERS 16  /* number of cached descriptions of integers; a kernel trace repeats about a dozen for all
+                             * its fields */
 
 enum token { END, WORD, NUMBER, TEXT, SIGN };
 
-struct parser {
+struct tsdl_parser {
 	struct ctf_metadata *m;
 	const char *at, *end;
 	enum token token;
-	const char *text;  /* of the token; of TEXT without its quotes */
+	const char *text;  /* text of the token; TEXT: without the quotes */
 	size_t len;
-	struct ctf_named { const char *name; struct ctf_type *type; } *named;  /* types, the innermost scope's last */
+	/* Named types; the types of the innermost scope are the last ones. */
+	struct ctf_named { const char *name; struct ctf_type *type; } *named;
 	size_t names, names_cap;
-	struct tsdl_integer { const char *text; size_t len; struct ctf_type type; } known[MOST_KNOWN];
-	size_t knowns;
+	struct tsdl_integer { const char *text; size_t len; struct ctf_type type; } cached[CACHED_INTEGERS];
+	size_t n_cached;
 	unsigned depth;
 };
 
-/* tsdl_tokens.c.  A fault is said once, in metadata.why, and makes the rest of the text look empty, so that every loop
- * ends. */
-void tsdl_fail(struct parser *p, const char *why);
-void tsdl_next(struct parser *p);
-char *tsdl_keep(struct parser *p);      /* the token's text */
-uint64_t tsdl_number(struct parser *p);
-bool tsdl_truth(struct parser *p);
-char *tsdl_dotted(struct parser *p);    /* a name with dots: of an attribute, or a field */
+/* tsdl_tokens.c. Stores the first error in metadata.reason. After an error, the rest of the text appears empty, so that
+ * every loop ends. */
+void tsdl_fail(struct tsdl_parser *p, const char *reason);
+void tsdl_next(struct tsdl_parser *p);
+char *tsdl_copy_token(struct tsdl_parser *p);      /* returns the token's text and reads the next token */
+uint64_t tsdl_number(struct tsdl_parser *p);
+bool tsdl_boolean(struct tsdl_parser *p);
+char *tsdl_path(struct tsdl_parser *p);    /* parses a name with dots, of an attribute or field */
 
-/* Inline, so that a text which the compiler knows costs one comparison or two. */
-static inline bool tsdl_is(const struct parser *p, const char *text)
+/* Returns true if the token is `text`. Inline, because comparing with a constant text costs one or two instructions. */
+static inline bool tsdl_at(const struct tsdl_parser *p, const char *text)
 {
 	return p->len == strlen(text) && memcmp(p->text, text, strlen(text)) == 0 && (p->token == WORD || p->token == SIGN);
 }
 
-static inline bool tsdl_accept(struct parser *p, const char *text)
+static inline bool tsdl_accept(struct tsdl_parser *p, const char *text)
 {
-	const bool found = tsdl_is(p, text);
+	const bool found = tsdl_at(p, text);
 	if (found)
 		tsdl_next(p);
 	return found;
 }
 
-static inline void tsdl_expect(struct parser *p, const char *text)
+static inline void tsdl_expect(struct tsdl_parser *p, const char *text)
 {
 	if (!tsdl_accept(p, text))
-		tsdl_fail(p, "a syntax that is not understood");
+		tsdl_fail(p, "syntax error");
 }
 
 /* tsdl_types.c */
-struct ctf_type *tsdl_type(struct parser *p);
-enum ctf_order tsdl_byte_order(struct parser *p);
-void tsdl_skip_value(struct parser *p);
-void tsdl_skip_attributes(struct parser *p);  /* and the braces around them */
-void tsdl_alias(struct parser *p);       /* behind "typealias" */
-void tsdl_definition(struct parser *p);  /* behind "typedef" */
-void tsdl_declaration(struct parser *p, struct ctf_type *of);  /* within the braces of a structure or variant */
+struct ctf_type *tsdl_type(struct tsdl_parser *p);
+enum ctf_order tsdl_byte_order(struct tsdl_parser *p);
+void tsdl_skip_value(struct tsdl_parser *p);
+void tsdl_skip_attributes(struct tsdl_parser *p);  /* including the braces around them */
+void tsdl_alias(struct tsdl_parser *p);       /* parses the text after "typealias" */
+void tsdl_definition(struct tsdl_parser *p);  /* parses the text after "typedef" */
+void tsdl_declaration(struct tsdl_parser *p, struct ctf_type *of);  /* parses a declaration inside the braces of a
+                                                                     * structure or variant */
 
 #endif

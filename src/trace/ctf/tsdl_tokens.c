@@ -2,13 +2,14 @@
 
 #include "trace/ctf/tsdl.h"
 
-#define LONGEST_NUMBER 31              /* characters */
-#define MOST_BYTES ((size_t)64 << 20)  /* that metadata may become; a kernel's with all its system calls becomes 4 MiB */
+#define MAX_NUMBER_LENGTH 31          /* characters */
+#define MAX_BYTES ((size_t)64 << 20)  /* maximum memory of parsed metadata; a kernel trace with all system calls needs 4
+                                       * MiB */
 
-void tsdl_fail(struct parser *p, const char *why)
+void tsdl_fail(struct tsdl_parser *p, const char *reason)
 {
-	if (!p->m->why)
-		p->m->why = why;
+	if (!p->m->reason)
+		p->m->reason = reason;
 	p->at = p->end;
 	p->token = END;
 	p->text = "";
@@ -20,21 +21,21 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-static void skip_blank(struct parser *p)
+static void skip_blanks(struct tsdl_parser *p)
 {
 	for (;;) {
 		const char *at = p->at;
 		while (at < p->end && is_blank(*at))
 			at++;
 		p->at = at;
-		const size_t left = (size_t)(p->end - at);
-		if (left >= 2 && at[0] == '/' && at[1] == '/') {
-			const char *line = memchr(at, '\n', left);
+		const size_t remaining = (size_t)(p->end - at);
+		if (remaining >= 2 && at[0] == '/' && at[1] == '/') {
+			const char *line = memchr(at, '\n', remaining);
 			p->at = line ? line : p->end;
 			if (!line)
-				tsdl_fail(p, "a comment without its end");
-		} else if (left >= 2 && at[0] == '/' && at[1] == '*') {
-			const char *close = memmem(at + 2, left - 2, "*/", 2);
+				tsdl_fail(p, "unterminated comment");
+		} else if (remaining >= 2 && at[0] == '/' && at[1] == '*') {
+			const char *close = memmem(at + 2, remaining - 2, "*/", 2);
 			p->at = close ? close + 2 : p->end;
 		} else {
 			return;
@@ -42,13 +43,13 @@ static void skip_blank(struct parser *p)
 	}
 }
 
-static void next_text(struct parser *p)
+static void scan_string(struct tsdl_parser *p)
 {
 	const char *from = ++p->at;
 	while (p->at < p->end && *p->at != '"')
 		p->at += *p->at == '\\' ? 2 : 1;
 	if (p->at >= p->end) {
-		tsdl_fail(p, "a string without its end");
+		tsdl_fail(p, "unterminated string");
 		return;
 	}
 	p->token = TEXT;
@@ -61,7 +62,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-static bool is_of_word(char c)
+static bool is_word_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
 }
@@ -77,44 +78,44 @@ static bool is_sign(char c)
 	}
 }
 
-/* A sign of one character, "...", or ":=". */
-static size_t sign_length(const char *at, size_t left)
+/* Returns the length of a sign: one character, "..." or ":=". */
+static size_t sign_length(const char *at, size_t remaining)
 {
-	return left >= 3 && memcmp(at, "...", 3) == 0 ? 3 : left >= 2 && memcmp(at, ":=", 2) == 0 ? 2 : 1;
+	return remaining >= 3 && memcmp(at, "...", 3) == 0 ? 3 : remaining >= 2 && memcmp(at, ":=", 2) == 0 ? 2 : 1;
 }
 
-void tsdl_next(struct parser *p)
+void tsdl_next(struct tsdl_parser *p)
 {
-	if (p->m->arena.bytes > MOST_BYTES)
-		tsdl_fail(p, "more types and names than is sensible");
-	skip_blank(p);
+	if (p->m->arena.bytes > MAX_BYTES)
+		tsdl_fail(p, "metadata too large");
+	skip_blanks(p);
 	p->text = p->at;
 	p->len = 0;
 	p->token = END;
-	if (p->at >= p->end || p->m->why)
+	if (p->at >= p->end || p->m->reason)
 		return;
 	const char *at = p->at;
-	if (is_of_word(*at)) {
+	if (is_word_char(*at)) {
 		p->token = is_digit(*at) ? NUMBER : WORD;
-		while (at < p->end && is_of_word(*at))
+		while (at < p->end && is_word_char(*at))
 			at++;
 	} else if (is_sign(*at)) {
 		p->token = SIGN;
 		at += sign_length(at, (size_t)(p->end - at));
 	} else if (*at == '"') {
-		next_text(p);
+		scan_string(p);
 		return;
 	} else {
-		tsdl_fail(p, "a sign that is not understood");
+		tsdl_fail(p, "unexpected character");
 		return;
 	}
 	p->len = (size_t)(at - p->at);
 	p->at = at;
 }
 
-char *tsdl_keep(struct parser *p)
+char *tsdl_copy_token(struct tsdl_parser *p)
 {
-	char *copy = ctf_text(&p->m->arena, p->text, p->len);
+	char *copy = ctf_copy_text(&p->m->arena, p->text, p->len);
 	size_t n = 0;
 	for (size_t i = 0; i < p->len && p->token == TEXT; i++) {
 		i += copy[i] == '\\' && i + 1 < p->len;
@@ -125,8 +126,8 @@ char *tsdl_keep(struct parser *p)
 	return copy;
 }
 
-/* As C writes them, up to a suffix; false: it is none, or too large. */
-static bool value_of(const char *text, size_t len, uint64_t *v)
+/* Parses an integer in C syntax, with an optional suffix. Returns false if it is invalid or too large. */
+static bool parse_integer(const char *text, size_t len, uint64_t *v)
 {
 	const bool is_hex = len > 1 && *text == '0' && (text[1] | 32) == 'x';
 	const unsigned base = is_hex ? 16 : *text == '0' ? 8 : 10;
@@ -141,45 +142,45 @@ static bool value_of(const char *text, size_t len, uint64_t *v)
 	return i > first;
 }
 
-uint64_t tsdl_number(struct parser *p)
+uint64_t tsdl_number(struct tsdl_parser *p)
 {
 	uint64_t v = 0;
 	const bool negative = tsdl_accept(p, "-");
 	if (!negative)
 		tsdl_accept(p, "+");
-	if (p->token != NUMBER || p->len > LONGEST_NUMBER || !value_of(p->text, p->len, &v)) {
-		tsdl_fail(p, "a number that is not understood");
+	if (p->token != NUMBER || p->len > MAX_NUMBER_LENGTH || !parse_integer(p->text, p->len, &v)) {
+		tsdl_fail(p, "invalid number");
 		return 0;
 	}
 	tsdl_next(p);
 	return negative ? -v : v;
 }
 
-bool tsdl_truth(struct parser *p)
+bool tsdl_boolean(struct tsdl_parser *p)
 {
-	const bool yes = tsdl_is(p, "true") || tsdl_is(p, "TRUE") || (p->token == NUMBER && *p->text != '0');
-	if (!yes && p->token != NUMBER && !tsdl_is(p, "false") && !tsdl_is(p, "FALSE"))
-		tsdl_fail(p, "neither true nor false");
+	const bool value = tsdl_at(p, "true") || tsdl_at(p, "TRUE") || (p->token == NUMBER && *p->text != '0');
+	if (!value && p->token != NUMBER && !tsdl_at(p, "false") && !tsdl_at(p, "FALSE"))
+		tsdl_fail(p, "invalid boolean");
 	tsdl_next(p);
-	return yes;
+	return value;
 }
 
-char *tsdl_dotted(struct parser *p)
+char *tsdl_path(struct tsdl_parser *p)
 {
-	char *all = ctf_text(&p->m->arena, "", 0);
+	char *path = ctf_copy_text(&p->m->arena, "", 0);
 	size_t len = 0;
 	while (p->token == WORD) {
 		char *longer = ctf_alloc(&p->m->arena, len + p->len + 2);
-		memcpy(longer, all, len);
+		memcpy(longer, path, len);
 		memcpy(longer + len, p->text, p->len);
 		len += p->len;
-		all = longer;
+		path = longer;
 		tsdl_next(p);
-		if (!tsdl_is(p, "."))
-			return all;
-		all[len++] = '.';
+		if (!tsdl_at(p, "."))
+			return path;
+		path[len++] = '.';
 		tsdl_next(p);
 	}
-	tsdl_fail(p, "a name that is not understood");
-	return all;
+	tsdl_fail(p, "invalid name");
+	return path;
 }

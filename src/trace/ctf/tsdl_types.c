@@ -3,46 +3,46 @@
 #include "base/mem.h"
 #include "trace/ctf/tsdl.h"
 
-#define MOST_NAMES 4096  /* named types at a time */
-#define MOST_LENGTH (1U << 28)  /* elements of an array */
+#define MAX_NAMES 4096         /* maximum number of named types at a time */
+#define MAX_LENGTH (1U << 28)  /* maximum number of elements of an array */
 
 /* ---- types by name */
 
-static struct ctf_type *none(struct parser *p, const char *why)
+static struct ctf_type *fail_type(struct tsdl_parser *p, const char *reason)
 {
-	tsdl_fail(p, why);
+	tsdl_fail(p, reason);
 	struct ctf_type *t = ctf_alloc(&p->m->arena, sizeof *t);
 	*t = (struct ctf_type){ .kind = CTF_INTEGER, .align = 1, .size = 1, .slot = CTF_NO_SLOT };
 	return t;
 }
 
-static struct ctf_type *new_type(struct parser *p, enum ctf_kind kind, uint32_t align)
+static struct ctf_type *new_type(struct tsdl_parser *p, enum ctf_kind kind, uint32_t align)
 {
 	struct ctf_type *t = ctf_type_new(&p->m->arena, kind, align);
-	return t ? t : none(p, "too many types");
+	return t ? t : fail_type(p, "too many types");
 }
 
-static void name_type(struct parser *p, const char *name, struct ctf_type *t)
+static void name_type(struct tsdl_parser *p, const char *name, struct ctf_type *t)
 {
-	if (p->names >= MOST_NAMES) {
+	if (p->names >= MAX_NAMES) {
 		tsdl_fail(p, "too many named types");
 		return;
 	}
 	*ARRAY_PUSH(p->named, p->names, p->names_cap) = (struct ctf_named){ name, t };
 }
 
-static struct ctf_type *type_named(struct parser *p, const char *name)
+static struct ctf_type *find_named_type(struct tsdl_parser *p, const char *name)
 {
 	for (size_t i = p->names; i-- > 0;) {
 		if (strcmp(p->named[i].name, name) != 0)
 			continue;
 		struct ctf_type *t = ctf_type_copy(&p->m->arena, p->named[i].type);
-		return t ? t : none(p, "too many types");
+		return t ? t : fail_type(p, "too many types");
 	}
-	return none(p, "a type that is not declared");
+	return fail_type(p, "undeclared type");
 }
 
-static char *join(struct parser *p, const char *a, const char *b, size_t len)
+static char *join_words(struct tsdl_parser *p, const char *a, const char *b, size_t len)
 {
 	const size_t n = strlen(a);
 	char *both = ctf_alloc(&p->m->arena, n + len + 2);
@@ -52,63 +52,63 @@ static char *join(struct parser *p, const char *a, const char *b, size_t len)
 	return both;
 }
 
-/* "uint32_t", "unsigned long": several words only of C's own. */
-static char *type_name(struct parser *p)
+/* Parses the name of a type, such as "uint32_t" or "unsigned long": only types of C have several words. */
+static char *parse_type_name(struct tsdl_parser *p)
 {
 	static const char *const words[] = { "unsigned", "signed", "long", "short", "int", "char", "const", "float", "double" };
-	char *name = ctf_text(&p->m->arena, "", 0);
+	char *name = ctf_copy_text(&p->m->arena, "", 0);
 	for (bool more = true; more && p->token == WORD;) {
 		more = false;
 		for (size_t i = 0; i < sizeof words / sizeof *words && !more; i++)
-			more = *p->text == *words[i] && tsdl_is(p, words[i]);
+			more = *p->text == *words[i] && tsdl_at(p, words[i]);
 		if (more || !*name) {
-			name = join(p, name, p->text, p->len);
+			name = join_words(p, name, p->text, p->len);
 			tsdl_next(p);
 		}
 	}
 	if (!*name)
-		tsdl_fail(p, "a type that is not understood");
+		tsdl_fail(p, "invalid type");
 	return name;
 }
 
 /* ---- types */
 
-enum ctf_order tsdl_byte_order(struct parser *p)
+enum ctf_order tsdl_byte_order(struct tsdl_parser *p)
 {
-	const bool is_big = tsdl_is(p, "be") || tsdl_is(p, "network");
-	const enum ctf_order order = tsdl_is(p, "le") ? CTF_LITTLE : is_big ? CTF_BIG : CTF_NATIVE;
-	if (order == CTF_NATIVE && !tsdl_is(p, "native"))
-		tsdl_fail(p, "a byte order that is not understood");
+	const bool is_big = tsdl_at(p, "be") || tsdl_at(p, "network");
+	const enum ctf_order order = tsdl_at(p, "le") ? CTF_LITTLE : is_big ? CTF_BIG : CTF_NATIVE;
+	if (order == CTF_NATIVE && !tsdl_at(p, "native"))
+		tsdl_fail(p, "unsupported byte order");
 	tsdl_next(p);
 	return order;
 }
 
-static uint32_t alignment(struct parser *p)
+static uint32_t parse_alignment(struct tsdl_parser *p)
 {
 	const uint64_t v = tsdl_number(p);
 	if (v && v <= 1U << 20 && (v & (v - 1)) == 0)
 		return (uint32_t)v;
-	tsdl_fail(p, "an alignment that is no power of two");
+	tsdl_fail(p, "alignment is not a power of two");
 	return 1;
 }
 
-/* clock.NAME.value */
-static const char *clock_name(struct parser *p)
+/* Parses clock.NAME.value. */
+static const char *parse_clock_name(struct tsdl_parser *p)
 {
-	char *path = tsdl_dotted(p), *dot = strrchr(path, '.');
+	char *path = tsdl_path(p), *dot = strrchr(path, '.');
 	if (strncmp(path, "clock.", 6) != 0 || !dot || dot < path + 6 || strcmp(dot, ".value") != 0) {
-		tsdl_fail(p, "a clock that is not understood");
+		tsdl_fail(p, "unsupported clock");
 		return "";
 	}
 	*dot = '\0';
 	return path + 6;
 }
 
-/* One word, number or text, or a name with dots: of a value that is more than that nobody knows whether it is damaged. */
-void tsdl_skip_value(struct parser *p)
+/* Skips a word, number, string or name with dots. Fails at any other value, because it may be damaged. */
+void tsdl_skip_value(struct tsdl_parser *p)
 {
 	if (p->token == WORD) {
-		tsdl_dotted(p);
+		tsdl_path(p);
 	} else if (p->token == TEXT) {
 		tsdl_next(p);
 	} else {
@@ -116,91 +116,91 @@ void tsdl_skip_value(struct parser *p)
 	}
 }
 
-void tsdl_skip_attributes(struct parser *p)
+void tsdl_skip_attributes(struct tsdl_parser *p)
 {
 	tsdl_expect(p, "{");
 	while (p->token != END && !tsdl_accept(p, "}")) {
-		tsdl_dotted(p);
+		tsdl_path(p);
 		tsdl_expect(p, "=");
 		tsdl_skip_value(p);
 		tsdl_expect(p, ";");
 	}
 }
 
-/* In which base people are shown an integer: of no use here, but where it is none the whole description may be damaged. */
-static void display_base(struct parser *p)
+/* Skips the display base of an integer. Fails if it is invalid, because then the whole description may be damaged. */
+static void parse_display_base(struct tsdl_parser *p)
 {
 	static const char *const bases[] = { "decimal", "dec", "d", "i", "u", "hexadecimal", "hex", "x", "X", "p", "octal",
 		"oct", "o", "binary", "b" };
 	const uint64_t number = p->token == NUMBER ? tsdl_number(p) : 0;
-	bool is_one = number == 2 || number == 8 || number == 10 || number == 16;
-	for (size_t i = 0; i < sizeof bases / sizeof *bases && !is_one; i++)
-		is_one = tsdl_accept(p, bases[i]);
-	if (!is_one)
-		tsdl_fail(p, "a base that is not understood");
+	bool is_base = number == 2 || number == 8 || number == 10 || number == 16;
+	for (size_t i = 0; i < sizeof bases / sizeof *bases && !is_base; i++)
+		is_base = tsdl_accept(p, bases[i]);
+	if (!is_base)
+		tsdl_fail(p, "invalid display base");
 }
 
-/* Is it one of text? */
-static bool encoding(struct parser *p)
+/* Parses an encoding. Returns true for text, false for "none". */
+static bool parse_encoding(struct tsdl_parser *p)
 {
 	const bool is_utf8 = tsdl_accept(p, "UTF8") || tsdl_accept(p, "utf8") || tsdl_accept(p, "ASCII") ||
 		tsdl_accept(p, "ascii");
 	if (!is_utf8 && !tsdl_accept(p, "none"))
-		tsdl_fail(p, "an encoding that is not understood");
+		tsdl_fail(p, "unsupported encoding");
 	return is_utf8;
 }
 
-/* Metadata describes an integer for each field of each event, in the same few ways: one that was read before needs no
- * reading. */
-static bool is_known(struct parser *p, struct ctf_type *t)
+/* Returns true, with *t set, if the description of the integer is in the cache. Metadata contains a description for each
+ * field of each event, but in few variants, so most of them are not parsed again. */
+static bool find_cached_integer(struct tsdl_parser *p, struct ctf_type *t)
 {
-	for (struct tsdl_integer *k = p->known; k < p->known + p->knowns; k++) {
+	for (struct tsdl_integer *k = p->cached; k < p->cached + p->n_cached; k++) {
 		if (k->len > (size_t)(p->end - p->at) || memcmp(k->text, p->at, k->len) != 0)
 			continue;
 		*t = k->type;
 		p->at += k->len;
 		tsdl_next(p);
-		if (k > p->known) {  /* the usual ones come to be found first */
-			const struct tsdl_integer usual = *k;
+		if (k > p->cached) {  /* moves frequent descriptions to the front */
+			const struct tsdl_integer frequent = *k;
 			*k = k[-1];
-			k[-1] = usual;
+			k[-1] = frequent;
 		}
 		return true;
 	}
 	return false;
 }
 
-static void make_known(struct parser *p, const char *from, const char *to, const struct ctf_type *t)
+static void cache_integer(struct tsdl_parser *p, const char *from, const char *to, const struct ctf_type *t)
 {
-	if (p->m->why)
+	if (p->m->reason)
 		return;
-	const size_t i = p->knowns < MOST_KNOWN ? p->knowns++ : MOST_KNOWN - 1;
-	p->known[i] = (struct tsdl_integer){ from, (size_t)(to - from), *t };
+	const size_t i = p->n_cached < CACHED_INTEGERS ? p->n_cached++ : CACHED_INTEGERS - 1;
+	p->cached[i] = (struct tsdl_integer){ from, (size_t)(to - from), *t };
 }
 
-/* The attributes of integers and floating point numbers; what is behind them in the text. */
-static const char *numeric(struct parser *p, struct ctf_type *t)
+/* Parses the attributes of an integer or floating point number. Returns the address after them. */
+static const char *parse_number_attributes(struct tsdl_parser *p, struct ctf_type *t)
 {
 	uint64_t size = 0;
 	t->align = 0;
 	tsdl_expect(p, "{");
-	while (p->token != END && !tsdl_is(p, "}")) {
-		char *key = tsdl_dotted(p);
+	while (p->token != END && !tsdl_at(p, "}")) {
+		char *key = tsdl_path(p);
 		tsdl_expect(p, "=");
 		if (strcmp(key, "size") == 0 || strcmp(key, "exp_dig") == 0 || strcmp(key, "mant_dig") == 0)
 			size += tsdl_number(p);
 		else if (strcmp(key, "align") == 0)
-			t->align = alignment(p);
+			t->align = parse_alignment(p);
 		else if (strcmp(key, "signed") == 0)
-			t->is_signed = tsdl_truth(p);
+			t->is_signed = tsdl_boolean(p);
 		else if (strcmp(key, "byte_order") == 0)
 			t->order = tsdl_byte_order(p);
 		else if (strcmp(key, "map") == 0)
-			t->clock = clock_name(p);
+			t->clock = parse_clock_name(p);
 		else if (strcmp(key, "base") == 0)
-			display_base(p);
+			parse_display_base(p);
 		else if (strcmp(key, "encoding") == 0)
-			t->is_utf8 = encoding(p);
+			t->is_utf8 = parse_encoding(p);
 		else
 			tsdl_skip_value(p);
 		tsdl_expect(p, ";");
@@ -208,31 +208,31 @@ static const char *numeric(struct parser *p, struct ctf_type *t)
 	const char *end = p->at;
 	tsdl_accept(p, "}");
 	if (!size || size > 64)
-		tsdl_fail(p, "a number of no, or of more than 64 bits");
+		tsdl_fail(p, "number of 0 or of more than 64 bits");
 	t->size = (uint32_t)size;
 	if (!t->align)
 		t->align = size % 8 ? 1 : 8;
 	return end;
 }
 
-static struct ctf_type *number(struct parser *p, enum ctf_kind kind)
+static struct ctf_type *parse_number(struct tsdl_parser *p, enum ctf_kind kind)
 {
 	struct ctf_type *t = new_type(p, kind, 1);
 	const char *text = p->at;
-	if (kind == CTF_INTEGER && is_known(p, t))
+	if (kind == CTF_INTEGER && find_cached_integer(p, t))
 		return t;
 	tsdl_next(p);
-	const char *end = numeric(p, t);
+	const char *end = parse_number_attributes(p, t);
 	if (kind == CTF_INTEGER)
-		make_known(p, text, end, t);
+		cache_integer(p, text, end, t);
 	return t;
 }
 
-static void scoped(struct parser *p, struct ctf_type *of)
+static void parse_members(struct tsdl_parser *p, struct ctf_type *of)
 {
 	const size_t names = p->names;
-	if (++p->depth > CTF_DEEPEST)
-		tsdl_fail(p, "types within types without end");
+	if (++p->depth > CTF_MAX_DEPTH)
+		tsdl_fail(p, "types nested too deeply");
 	tsdl_expect(p, "{");
 	while (p->token != END && !tsdl_accept(p, "}"))
 		tsdl_declaration(p, of);
@@ -240,26 +240,26 @@ static void scoped(struct parser *p, struct ctf_type *of)
 	p->names = names;
 }
 
-static char *tag_name(struct parser *p, const char *kind)
+static char *parse_tag(struct tsdl_parser *p, const char *kind)
 {
 	char *name = NULL;
 	if (p->token == WORD) {
-		name = join(p, kind, p->text, p->len);
+		name = join_words(p, kind, p->text, p->len);
 		tsdl_next(p);
 	}
 	return name;
 }
 
-static struct ctf_type *structure(struct parser *p)
+static struct ctf_type *parse_struct(struct tsdl_parser *p)
 {
-	char *name = tag_name(p, "struct");
-	if (!tsdl_is(p, "{"))
-		return type_named(p, name ? name : "");
+	char *name = parse_tag(p, "struct");
+	if (!tsdl_at(p, "{"))
+		return find_named_type(p, name ? name : "");
 	struct ctf_type *t = new_type(p, CTF_STRUCT, 1);
-	scoped(p, t);
+	parse_members(p, t);
 	if (tsdl_accept(p, "align")) {
 		tsdl_expect(p, "(");
-		const uint32_t align = alignment(p);
+		const uint32_t align = parse_alignment(p);
 		t->align = align > t->align ? align : t->align;
 		tsdl_expect(p, ")");
 	}
@@ -268,164 +268,166 @@ static struct ctf_type *structure(struct parser *p)
 	return t;
 }
 
-static struct ctf_type *variant(struct parser *p)
+static struct ctf_type *parse_variant(struct tsdl_parser *p)
 {
-	char *name = tag_name(p, "variant"), *where = NULL;
+	char *name = parse_tag(p, "variant"), *control_path = NULL;
 	if (tsdl_accept(p, "<")) {
-		where = tsdl_dotted(p);
+		control_path = tsdl_path(p);
 		tsdl_expect(p, ">");
 	}
-	struct ctf_type *t = tsdl_is(p, "{") ? new_type(p, CTF_VARIANT, 1) : type_named(p, name ? name : "");
-	if (tsdl_is(p, "{")) {
-		scoped(p, t);
+	struct ctf_type *t = tsdl_at(p, "{") ? new_type(p, CTF_VARIANT, 1) : find_named_type(p, name ? name : "");
+	if (tsdl_at(p, "{")) {
+		parse_members(p, t);
 		if (name)
 			name_type(p, name, t);
 	}
-	if (where) {
-		t = ctf_type_copy(&p->m->arena, t);  /* the named one has no tag */
+	if (control_path) {
+		t = ctf_type_copy(&p->m->arena, t);  /* the named type has no selector */
 		if (!t)
-			return none(p, "too many types");
-		t->where = where;
+			return fail_type(p, "too many types");
+		t->control_path = control_path;
 	}
 	return t;
 }
 
-static void labels(struct parser *p, struct ctf_type *t)
+static void parse_labels(struct tsdl_parser *p, struct ctf_type *t)
 {
 	struct ctf_label **at = &t->label;
 	uint64_t value = 0;
 	while (p->token != END && !tsdl_accept(p, "}")) {
 		if (p->token != WORD && p->token != TEXT)
-			tsdl_fail(p, "an enumeration that is not understood");
+			tsdl_fail(p, "invalid enumeration");
 		struct ctf_label *l = *at = ctf_alloc(&p->m->arena, sizeof *l);
 		at = &l->next;
-		l->name = tsdl_keep(p);
+		l->name = tsdl_copy_token(p);
 		l->lower = l->upper = tsdl_accept(p, "=") ? tsdl_number(p) : value;
 		if (tsdl_accept(p, "..."))
 			l->upper = tsdl_number(p);
 		value = l->upper + 1;
-		if (!tsdl_accept(p, ",") && !tsdl_is(p, "}"))
-			tsdl_fail(p, "an enumeration that is not understood");
+		if (!tsdl_accept(p, ",") && !tsdl_at(p, "}"))
+			tsdl_fail(p, "invalid enumeration");
 	}
 }
 
-static struct ctf_type *enumeration(struct parser *p)
+static struct ctf_type *parse_enum(struct tsdl_parser *p)
 {
-	char *name = tag_name(p, "enum");
-	const bool is_reference = !tsdl_is(p, ":") && !tsdl_is(p, "{");
+	char *name = parse_tag(p, "enum");
+	const bool is_reference = !tsdl_at(p, ":") && !tsdl_at(p, "{");
 	if (is_reference)
-		return type_named(p, name ? name : "");
-	struct ctf_type *t = tsdl_accept(p, ":") ? tsdl_type(p) : type_named(p, "int");
+		return find_named_type(p, name ? name : "");
+	struct ctf_type *t = tsdl_accept(p, ":") ? tsdl_type(p) : find_named_type(p, "int");
 	if (t->kind != CTF_INTEGER || t->label)
-		tsdl_fail(p, "an enumeration of no integers");
+		tsdl_fail(p, "enumeration not based on an integer");
 	tsdl_expect(p, "{");
-	labels(p, t);
+	parse_labels(p, t);
 	if (name)
 		name_type(p, name, t);
 	return t;
 }
 
-static struct ctf_type *string(struct parser *p)
+static struct ctf_type *parse_string(struct tsdl_parser *p)
 {
 	if (tsdl_accept(p, "{")) {
 		while (p->token != END && !tsdl_accept(p, "}")) {
 			tsdl_expect(p, "encoding");
 			tsdl_expect(p, "=");
-			encoding(p);
+			parse_encoding(p);
 			tsdl_expect(p, ";");
 		}
 	}
 	return new_type(p, CTF_STRING, 8);
 }
 
-struct ctf_type *tsdl_type(struct parser *p)
+struct ctf_type *tsdl_type(struct tsdl_parser *p)
 {
-	if (tsdl_is(p, "integer"))
-		return number(p, CTF_INTEGER);
-	if (tsdl_is(p, "floating_point"))
-		return number(p, CTF_FLOAT);
-	return tsdl_accept(p, "struct") ? structure(p) : tsdl_accept(p, "variant") ? variant(p) :
-		tsdl_accept(p, "enum") ? enumeration(p) : tsdl_accept(p, "string") ? string(p) : type_named(p, type_name(p));
+	if (tsdl_at(p, "integer"))
+		return parse_number(p, CTF_INTEGER);
+	if (tsdl_at(p, "floating_point"))
+		return parse_number(p, CTF_FLOAT);
+	return tsdl_accept(p, "struct") ? parse_struct(p) : tsdl_accept(p, "variant") ? parse_variant(p) :
+		tsdl_accept(p, "enum") ? parse_enum(p) : tsdl_accept(p, "string") ? parse_string(p) :
+		find_named_type(p, parse_type_name(p));
 }
 
 /* ---- declarations */
 
-static struct ctf_type *array_of(struct parser *p, struct ctf_type *element, const char *where, uint64_t length)
+static struct ctf_type *new_array(struct tsdl_parser *p, struct ctf_type *element, const char *control_path,
+                                  uint64_t length)
 {
 	struct ctf_type *t = new_type(p, CTF_ARRAY, element->align);
 	t->element = element;
-	t->where = where;
+	t->control_path = control_path;
 	t->length = length;
 	t->is_text = element->kind == CTF_INTEGER && element->size == 8 && element->align == 8 && element->is_utf8;
 	return t;
 }
 
-/* The brackets behind a name; the last are of the innermost array. */
-static struct ctf_type *brackets(struct parser *p, struct ctf_type *t)
+/* Parses the brackets after a name; the last ones belong to the innermost array. */
+static struct ctf_type *parse_array_suffix(struct tsdl_parser *p, struct ctf_type *t)
 {
 	if (!tsdl_accept(p, "["))
 		return t;
-	if (++p->depth > CTF_DEEPEST)
-		tsdl_fail(p, "types within types without end");
-	char *where = p->token == WORD ? tsdl_dotted(p) : NULL;
-	const uint64_t length = where ? 0 : tsdl_number(p);
-	if (length > MOST_LENGTH)
-		tsdl_fail(p, "an array that is too long");
+	if (++p->depth > CTF_MAX_DEPTH)
+		tsdl_fail(p, "types nested too deeply");
+	char *control_path = p->token == WORD ? tsdl_path(p) : NULL;
+	const uint64_t length = control_path ? 0 : tsdl_number(p);
+	if (length > MAX_LENGTH)
+		tsdl_fail(p, "array too long");
 	tsdl_expect(p, "]");
-	t = array_of(p, brackets(p, t), where, length);
+	t = new_array(p, parse_array_suffix(p, t), control_path, length);
 	p->depth--;
 	return t;
 }
 
-static void fields(struct parser *p, struct ctf_type *of)
+static void parse_fields(struct tsdl_parser *p, struct ctf_type *of)
 {
 	struct ctf_type *t = tsdl_type(p);
 	for (bool more = false; p->token != END; more = true) {
 		if (p->token != WORD) {
-			if (more || !tsdl_is(p, ";"))  /* a structure that is only declared has no name behind it */
-				tsdl_fail(p, "a field that is not understood");
+			if (more || !tsdl_at(p, ";"))  /* a declaration of a structure without a field has no name */
+				tsdl_fail(p, "invalid field");
 			break;
 		}
-		char *name = tsdl_keep(p);
+		char *name = tsdl_copy_token(p);
 		struct ctf_type *own = more ? ctf_type_copy(&p->m->arena, t) : t;
 		if (!own || ctf_member_find(of, name, strlen(name)) ||
-		    !ctf_member_add(&p->m->arena, of, name, brackets(p, own)))
-			tsdl_fail(p, "too many fields, or two of the same name");
+		    !ctf_member_add(&p->m->arena, of, name, parse_array_suffix(p, own)))
+			tsdl_fail(p, "too many fields, or a duplicate field name");
 		if (!tsdl_accept(p, ","))
 			break;
 	}
 	tsdl_expect(p, ";");
 }
 
-void tsdl_alias(struct parser *p)
+void tsdl_alias(struct tsdl_parser *p)
 {
 	struct ctf_type *t = tsdl_type(p);
 	tsdl_expect(p, ":=");
 	char *name = NULL;
-	if (tsdl_is(p, "struct") || tsdl_is(p, "enum") || tsdl_is(p, "variant")) {
-		char *kind = tsdl_keep(p);
-		name = tag_name(p, kind);
+	if (tsdl_at(p, "struct") || tsdl_at(p, "enum") || tsdl_at(p, "variant")) {
+		char *kind = tsdl_copy_token(p);
+		name = parse_tag(p, kind);
 	} else {
-		name = type_name(p);
+		name = parse_type_name(p);
 	}
 	name_type(p, name ? name : "", t);
 	tsdl_expect(p, ";");
 }
 
-void tsdl_definition(struct parser *p)
+void tsdl_definition(struct tsdl_parser *p)
 {
 	struct ctf_type *t = tsdl_type(p);
-	char *name = type_name(p);
-	name_type(p, name, brackets(p, t));
+	char *name = parse_type_name(p);
+	name_type(p, name, parse_array_suffix(p, t));
 	tsdl_expect(p, ";");
 }
 
-void tsdl_declaration(struct parser *p, struct ctf_type *of)
+void tsdl_declaration(struct tsdl_parser *p, struct ctf_type *of)
 {
 	if (tsdl_accept(p, "typealias"))
 		tsdl_alias(p);
 	else if (tsdl_accept(p, "typedef"))
 		tsdl_definition(p);
 	else
-		fields(p, of);
+		parse_fields(p, of);
 }

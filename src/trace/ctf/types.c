@@ -5,9 +5,10 @@
 
 #include "base/mem.h"
 
-#define CHUNK ((size_t)32 << 10)  /* bytes */
-#define MOST_NODES 200000         /* of types and members; a kernel's with all its system calls has 30,000 */
-#define MOST_MEMBERS 4096         /* of one structure */
+#define CHUNK_SIZE ((size_t)32 << 10)  /* bytes */
+#define MAX_NODES 200000               /* maximum number of types and members; a kernel trace with all system calls has
+                                        * 30,000 */
+#define MAX_MEMBERS 4096               /* maximum number of members of one structure */
 
 struct ctf_chunk {
 	struct ctf_chunk *next;
@@ -29,9 +30,9 @@ void *ctf_alloc(struct ctf_arena *a, size_t size)
 	size = (size + 15) & ~(size_t)15;
 	a->bytes += size;
 	if (!a->chunk || size > a->chunk->size - a->used) {
-		const size_t room = size > CHUNK ? size : CHUNK;
-		struct ctf_chunk *c = mem_new(1, sizeof *c + room);
-		c->size = room;
+		const size_t capacity = size > CHUNK_SIZE ? size : CHUNK_SIZE;
+		struct ctf_chunk *c = mem_new(1, sizeof *c + capacity);
+		c->size = capacity;
 		c->next = a->chunk;
 		a->chunk = c;
 		a->used = 0;
@@ -41,7 +42,7 @@ void *ctf_alloc(struct ctf_arena *a, size_t size)
 	return p;
 }
 
-char *ctf_text(struct ctf_arena *a, const char *s, size_t len)
+char *ctf_copy_text(struct ctf_arena *a, const char *s, size_t len)
 {
 	char *copy = ctf_alloc(a, len + 1);
 	memcpy(copy, s, len);
@@ -50,7 +51,7 @@ char *ctf_text(struct ctf_arena *a, const char *s, size_t len)
 
 struct ctf_type *ctf_type_new(struct ctf_arena *a, enum ctf_kind kind, uint32_t align)
 {
-	if (++a->nodes > MOST_NODES)
+	if (++a->nodes > MAX_NODES)
 		return NULL;
 	struct ctf_type *t = ctf_alloc(a, sizeof *t);
 	t->kind = kind;
@@ -62,10 +63,10 @@ struct ctf_type *ctf_type_new(struct ctf_arena *a, enum ctf_kind kind, uint32_t 
 struct ctf_member *ctf_member_add(struct ctf_arena *a, struct ctf_type *t, const char *name, struct ctf_type *type)
 {
 	struct ctf_member **at = &t->member;
-	if (!type || ++a->nodes > MOST_NODES)
+	if (!type || ++a->nodes > MAX_NODES)
 		return NULL;
 	for (unsigned n = 0; *at; at = &(*at)->next)
-		if (++n >= MOST_MEMBERS)
+		if (++n >= MAX_MEMBERS)
 			return NULL;
 	*at = ctf_alloc(a, sizeof **at);
 	**at = (struct ctf_member){ .name = name, .type = type };
@@ -84,7 +85,7 @@ struct ctf_type *ctf_type_copy(struct ctf_arena *a, const struct ctf_type *t)
 	copy->member = NULL;
 	for (const struct ctf_member *m = t->member; m; m = m->next) {
 		struct ctf_type *type = ctf_type_copy(a, m->type);
-		if (!type || ++a->nodes > MOST_NODES)
+		if (!type || ++a->nodes > MAX_NODES)
 			return NULL;
 		*at = ctf_alloc(a, sizeof **at);
 		**at = (struct ctf_member){ .name = m->name, .type = type };
@@ -97,7 +98,7 @@ struct ctf_type *ctf_type_copy(struct ctf_arena *a, const struct ctf_type *t)
 struct ctf_type *ctf_member_find(const struct ctf_type *t, const char *name, size_t len)
 {
 	for (const struct ctf_member *m = t->member; m; m = m->next)
-		if (ctf_is_called(m->name, name, len))
+		if (ctf_name_equals(m->name, name, len))
 			return m->type;
 	return NULL;
 }

@@ -1,8 +1,8 @@
-/* What the metadata of a CTF trace says: of what types the fields of its packets and events are.
+/* Types of the fields in a CTF trace, as described by the trace's metadata.
  *
- * Every field has a type node of its own, also where the metadata gives several the same named type: a node holds what is
- * known of that field, such as where its value goes when an event is decoded.  All nodes and strings live in the arena of
- * their struct ctf_metadata and end with it.  Sizes, alignments and offsets are in bits. */
+ * Every field has its own type node, even if the metadata uses a named type several times, because the node contains the
+ * state of the field, such as the slot of its value. The arena of struct ctf_metadata owns all nodes and strings. Sizes,
+ * alignments and offsets are in bits. */
 #ifndef STEALSCOPE_TRACE_CTF_TYPES_H
 #define STEALSCOPE_TRACE_CTF_TYPES_H
 
@@ -11,50 +11,51 @@
 #include <stdint.h>
 
 enum ctf_kind { CTF_INTEGER, CTF_FLOAT, CTF_STRING, CTF_STRUCT, CTF_VARIANT, CTF_ARRAY };
-enum ctf_order { CTF_NATIVE /* the trace's */, CTF_LITTLE, CTF_BIG };
+enum ctf_order { CTF_NATIVE /* the byte order of the trace */, CTF_LITTLE, CTF_BIG };
 
 #define CTF_NO_SLOT UINT32_MAX
-#define CTF_DEEPEST 32  /* types within types */
+#define CTF_MAX_DEPTH 32  /* maximum nesting of types */
 
-struct ctf_label {  /* of an enumeration: the values [lower, upper], signed when its integer is */
+struct ctf_label {  /* enumeration label for the values [lower, upper], which are signed if the integer is */
 	const char *name;
 	uint64_t lower, upper;
 	struct ctf_label *next;
 };
 
-struct ctf_member {  /* of a structure, or option of a variant */
+struct ctf_member {  /* member of a structure, or option of a variant */
 	const char *name;
 	struct ctf_type *type;
 	struct ctf_member *next;
-	const char *said;             /* (CTF 2) its name in the metadata, where `name` is its role's */
-	struct ctf_label *range;      /* (CTF 2) of an option: when it is there; else the label of its name says */
+	const char *source_name;  /* CTF 2: name in the metadata; `name` may come from a role */
+	struct ctf_label *range;  /* CTF 2, option of a variant: values that select the option; NULL: the label with the
+	                           * option's name */
 };
 
 struct ctf_type {
 	enum ctf_kind kind;
 	enum ctf_order order;
 	uint32_t align;
-	uint32_t size;                /* of integers and floats */
+	uint32_t size;  /* integers and floats only */
 	bool is_signed;
-	bool is_variable;             /* of integers: LEB128, `size` is 0 */
+	bool is_variable;  /* integer encoded as LEB128; `size` is 0 */
 	bool is_boolean;
-	bool is_utf8;                 /* of integers: they are characters */
-	bool is_text;                 /* of arrays: a string */
-	const char *clock;            /* that the integer is a time of; NULL: none */
+	bool is_utf8;       /* the integer is a character of a text */
+	bool is_text;       /* the array is a string */
+	const char *clock;  /* name of the clock if the integer is a timestamp; NULL: it is not */
 	struct ctf_label *label;
-	struct ctf_member *member;    /* the first */
+	struct ctf_member *member;  /* first member */
 	struct ctf_type *element;
-	uint64_t length;              /* of an array, when `where` is NULL */
-	const char *where;            /* the field that says the array's length, or which option the variant has */
-	struct ctf_type *teller;      /* that field, once it is found */
-	uint32_t slot;                /* see program.h */
-	bool is_placed;               /* it is in a program */
+	uint64_t length;           /* number of elements of an array if control_path is NULL */
+	const char *control_path;  /* path of the field that contains the array's length or selects the variant's option */
+	struct ctf_type *control;  /* field at control_path; NULL: not found yet */
+	uint32_t slot;             /* slot of the value, see program.h; CTF_NO_SLOT: not needed */
+	bool is_compiled;          /* the program decodes this field */
 };
 
 struct ctf_clock {
 	const char *name;
-	uint64_t frequency;           /* Hz */
-	int64_t offset_s;             /* from the epoch: seconds, and cycles beside them */
+	uint64_t frequency;  /* cycles per second */
+	int64_t offset_s;    /* offset from the epoch: offset_s seconds plus `offset` cycles */
 	int64_t offset;
 	struct ctf_clock *next;
 };
@@ -69,44 +70,44 @@ struct ctf_event {
 
 struct ctf_stream {
 	uint64_t id;
-	bool has_id;                  /* (CTF 1.8) it says so */
+	bool has_id;  /* CTF 1.8: the metadata contains an id */
 	struct ctf_type *packet_context, *event_header, *event_context;
 	struct ctf_stream *next;
 };
 
-struct ctf_arena { struct ctf_chunk *chunk; size_t used, nodes, bytes /* in all */; };
+struct ctf_arena { struct ctf_chunk *chunk; size_t used, nodes, bytes /* total of all chunks */; };
 
 struct ctf_metadata {
 	struct ctf_arena arena;
-	bool big;                     /* the trace's byte order */
+	bool is_big_endian;  /* byte order of the trace */
 	bool has_order, has_uuid;
 	unsigned char uuid[16];
 	struct ctf_type *packet_header;
 	struct ctf_clock *clock;
 	struct ctf_stream *stream;
 	struct ctf_event *event;
-	const char *why;              /* it cannot be used: what it has that is not understood; NULL: it can */
+	const char *reason;  /* error, or name of an unsupported feature; NULL: usable */
 };
 
 void ctf_metadata_release(struct ctf_metadata *m);
-/* The text of CTF 1.8 metadata (TSDL).  What is wrong, or not understood, is said in m->why. */
+/* Parses CTF 1.8 metadata (TSDL). Stores an error or unsupported feature in m->reason. */
 void ctf_metadata_parse(struct ctf_metadata *m, const char *text, size_t len);
-/* The same of CTF 2 metadata (json). */
-void ctf_metadata_fragments(struct ctf_metadata *m, const char *text, size_t len);
+/* Parses CTF 2 metadata (JSON). Stores an error or unsupported feature in m->reason. */
+void ctf_metadata_parse_json(struct ctf_metadata *m, const char *text, size_t len);
 
-void *ctf_alloc(struct ctf_arena *a, size_t size);  /* zeroed */
-char *ctf_text(struct ctf_arena *a, const char *s, size_t len);
+void *ctf_alloc(struct ctf_arena *a, size_t size);  /* the memory is zeroed */
+char *ctf_copy_text(struct ctf_arena *a, const char *s, size_t len);
 
-/* NULL: more than is sensible. */
+/* The following functions return NULL if a limit is exceeded. */
 struct ctf_type *ctf_type_new(struct ctf_arena *a, enum ctf_kind kind, uint32_t align);
 struct ctf_type *ctf_type_copy(struct ctf_arena *a, const struct ctf_type *t);
 struct ctf_member *ctf_member_add(struct ctf_arena *a, struct ctf_type *t, const char *name, struct ctf_type *type);
 struct ctf_type *ctf_member_find(const struct ctf_type *t, const char *name, size_t len);
 
-static inline bool ctf_is_called(const char *name, const char *want, size_t len)
+static inline bool ctf_name_equals(const char *name, const char *wanted, size_t len)
 {
 	size_t same = 0;
-	while (same < len && name[same] == want[same])
+	while (same < len && name[same] == wanted[same])
 		same++;
 	return same == len && !name[len];
 }

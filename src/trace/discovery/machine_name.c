@@ -1,12 +1,12 @@
-/* Names of machines whose user gave none. */
+/* Default names of machines. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "trace/internal.h"
 
-/* The last part of path[0..end), which is moved to where it begins; the slashes before it are left out of *end too. */
-static char *last_part(const char *path, size_t *end)
+/* Returns the last component of the path path[0 .. *end), malloc'ed, and moves *end to the start of that component. */
+static char *pop_component(const char *path, size_t *end)
 {
 	size_t stop = *end;
 	while (stop > 1 && path[stop - 1] == '/')
@@ -18,60 +18,61 @@ static char *last_part(const char *path, size_t *end)
 	return mem_printf("%.*s", (int)(stop - begin), path + begin);
 }
 
-/* "guest-web" -> "web"; NULL for other folders. */
-static const char *named_guest(const char *folder)
+/* Returns "web" for "guest-web"; NULL for names without this prefix. */
+static const char *guest_name(const char *dir)
 {
 	static const char guest[] = "guest-";
 	const size_t n = sizeof guest - 1;
-	return strncmp(folder, guest, n) == 0 && folder[n] ? folder + n : NULL;
+	return strncmp(dir, guest, n) == 0 && dir[n] ? dir + n : NULL;
 }
 
-char *naming_folder(const char *dir)
+char *machine_name_of_dir(const char *path)
 {
-	size_t end = strlen(dir);
-	char *folder = last_part(dir, &end), *above = last_part(dir, &end);
-	const char *guest = named_guest(folder) ? named_guest(folder) : named_guest(above);
-	char *name = mem_dup(guest ? guest : folder);
+	size_t end = strlen(path);
+	char *dir = pop_component(path, &end), *above = pop_component(path, &end);
+	const char *guest = guest_name(dir) ? guest_name(dir) : guest_name(above);
+	char *name = mem_dup(guest ? guest : dir);
 	free(above);
-	free(folder);
+	free(dir);
 	return name;
 }
 
-/* host.dat -> host, trace-web.dat -> web (what trace-cmd record -A calls the guest web), trace.dat -> "" */
-static char *stem(const char *file)
+/* Returns the machine's name in a file name: host.dat -> host, trace-web.dat -> web (trace-cmd record -A of the guest
+ * web), trace.dat -> "". */
+static char *machine_in_file_name(const char *file)
 {
-	static const char ending[] = ".dat", usual[] = "trace";
+	static const char ending[] = ".dat", prefix[] = "trace";
 	size_t len = strlen(file), n = sizeof ending - 1;
 	if (len > n && strcmp(file + len - n, ending) == 0)
 		len -= n;
-	if (strncmp(file, usual, sizeof usual - 1) == 0) {
-		if (len == sizeof usual - 1)
+	if (strncmp(file, prefix, sizeof prefix - 1) == 0) {
+		if (len == sizeof prefix - 1)
 			return mem_dup("");
-		if (file[sizeof usual - 1] == '-' && len > sizeof usual) {
-			file += sizeof usual;
-			len -= sizeof usual;
+		if (file[sizeof prefix - 1] == '-' && len > sizeof prefix) {
+			file += sizeof prefix;
+			len -= sizeof prefix;
 		}
 	}
 	return mem_printf("%.*s", (int)len, file);
 }
 
-char *naming_file(const char *path, const char *recorded, const char *hostname)
+char *machine_name_of_file(const char *path, const char *recorded, const char *hostname)
 {
 	char *real = realpath(path, NULL);
 	size_t end = strlen(real ? real : path);
-	char *file = last_part(real ? real : path, &end), *folder = last_part(real ? real : path, &end);
-	char *of_file = stem(file), *name;
-	if (named_guest(folder))
-		name = mem_dup(named_guest(folder));
+	char *file = pop_component(real ? real : path, &end), *dir = pop_component(real ? real : path, &end);
+	char *of_file = machine_in_file_name(file), *name;
+	if (guest_name(dir))
+		name = mem_dup(guest_name(dir));
 	else if (recorded && (*recorded || *of_file))
 		name = mem_dup(*recorded ? recorded : of_file);
 	else if (*hostname)
 		name = mem_dup(hostname);
 	else
-		name = mem_dup(*of_file || !*folder ? *of_file ? of_file : file : folder);
+		name = mem_dup(*of_file || !*dir ? *of_file ? of_file : file : dir);
 	free(of_file);
 	free(file);
-	free(folder);
+	free(dir);
 	free(real);
 	return name;
 }

@@ -1,8 +1,8 @@
-/* A look at CTF 1.8 metadata: who recorded it, and on which clock.
+/* Scanner of CTF 1.8 metadata: finds the names of machine and trace, and the clock.
  *
- * Only `key = value;` of the blocks trace, env and clock is read, by walking over the tokens: comments, strings and
- * nested blocks are skipped properly.  What the events mean is left to libbabeltrace2, which is also the judge of
- * whether the metadata is right: here, what cannot be understood is skipped. */
+ * Reads only `key = value;` in the blocks trace, env and clock, token by token; comments, strings and nested blocks are
+ * recognized and skipped, and so is everything unknown. The decoders read the event classes, and check the whole
+ * metadata. */
 #include <ctype.h>
 #include <byteswap.h>
 #include <stdint.h>
@@ -15,11 +15,11 @@
 #include "trace/ctf/fragments.h"
 #include "trace/discovery/metadata.h"
 
-#define METADATA_LONGEST (64L << 20)  /* bytes; a kernel's with all its system calls is 0.3 MiB */
+#define METADATA_MAX (64L << 20)  /* maximum size, bytes; a kernel trace with all system calls has 0.3 MiB */
 #define METADATA_MAGIC 0x75D11D57U
 #define CTF_1_8 0x108
 #define CTF_2 0x200
-#define PACKET_HEADER 37              /* bytes: magic, uuid, checksum, content and packet size in bits, five bytes */
+#define PACKET_HEADER 37              /* bytes: magic, UUID, checksum, content and packet size in bits, five more bytes */
 
 struct token_scan {
 	const char *at;
@@ -44,8 +44,9 @@ static const char *skip_blank(const char *s)
 	}
 }
 
-/* The next token: a word or number, a string without its quotes, or one other character.  False at the end. */
-static bool next(struct token_scan *s)
+/* Reads the next token: a word or number, a string without its quotes, or any other single character. Returns false at
+ * the end of the text. */
+static bool next_token(struct token_scan *s)
 {
 	const char *p = s->at = skip_blank(s->at);
 	size_t n = 0;
@@ -72,79 +73,79 @@ static bool next(struct token_scan *s)
 	return true;
 }
 
-static bool is(const struct token_scan *s, const char *token)
+static bool is_token(const struct token_scan *s, const char *token)
 {
 	return !s->is_string && strcmp(s->token, token) == 0;
 }
 
-static void copy(char *dst, size_t size, const char *value)
+static void copy_text(char *dst, size_t size, const char *value)
 {
 	const size_t n = strnlen(value, size - 1);
 	memcpy(dst, value, n);
 	dst[n] = '\0';
 }
 
-static void keep(char *dst, size_t size, const char *value)
+static void set_if_empty(char *dst, size_t size, const char *value)
 {
 	if (!*dst)
-		copy(dst, size, value);
+		copy_text(dst, size, value);
 }
 
-struct version {
-	char name[64], major[16], minor[16], patch[16];  /* of the tracer */
+struct tracer_version {
+	char name[64], major[16], minor[16], patch[16];  /* name and version of the tracer */
 	char ctf_major[16], ctf_minor[16];
 };
 
-static void take(const char *block, const char *key, const char *value, struct metadata *m, struct version *v)
+static void set_member(const char *block, const char *key, const char *value, struct metadata *m, struct tracer_version *v)
 {
 	if (strcmp(block, "trace") == 0) {
 		if (strcmp(key, "uuid") == 0)
-			keep(m->uuid, sizeof m->uuid, value);
+			set_if_empty(m->uuid, sizeof m->uuid, value);
 		else if (strcmp(key, "major") == 0)
-			keep(v->ctf_major, sizeof v->ctf_major, value);
+			set_if_empty(v->ctf_major, sizeof v->ctf_major, value);
 		else if (strcmp(key, "minor") == 0)
-			keep(v->ctf_minor, sizeof v->ctf_minor, value);
+			set_if_empty(v->ctf_minor, sizeof v->ctf_minor, value);
 	} else if (strcmp(block, "clock") == 0) {
 		if (strcmp(key, "uuid") == 0)
-			keep(m->clock_uuid, sizeof m->clock_uuid, value);
+			set_if_empty(m->clock_uuid, sizeof m->clock_uuid, value);
 		else if (strcmp(key, "offset") == 0)
-			keep(m->clock_offset, sizeof m->clock_offset, value);
+			set_if_empty(m->clock_offset, sizeof m->clock_offset, value);
 	} else if (strcmp(key, "hostname") == 0) {
-		keep(m->hostname, sizeof m->hostname, value);
+		set_if_empty(m->hostname, sizeof m->hostname, value);
 	} else if (strcmp(key, "domain") == 0) {
-		keep(m->domain, sizeof m->domain, value);
+		set_if_empty(m->domain, sizeof m->domain, value);
 	} else if (strcmp(key, "tracer_name") == 0) {
-		keep(v->name, sizeof v->name, value);
+		set_if_empty(v->name, sizeof v->name, value);
 	} else if (strcmp(key, "tracer_major") == 0) {
-		keep(v->major, sizeof v->major, value);
+		set_if_empty(v->major, sizeof v->major, value);
 	} else if (strcmp(key, "tracer_minor") == 0) {
-		keep(v->minor, sizeof v->minor, value);
+		set_if_empty(v->minor, sizeof v->minor, value);
 	} else if (strcmp(key, "tracer_patchlevel") == 0 || strcmp(key, "tracer_patch") == 0) {
-		keep(v->patch, sizeof v->patch, value);
+		set_if_empty(v->patch, sizeof v->patch, value);
 	}
 }
 
-/* Behind the '{' of a block: its `key = value` pairs, up to its '}'. */
-static void scan_block(struct token_scan *s, const char *block, struct metadata *m, struct version *v)
+/* Scans the `key = value` pairs of a block. *s is after the '{' of the block, and after its '}' on return. */
+static void scan_block(struct token_scan *s, const char *block, struct metadata *m, struct tracer_version *v)
 {
 	char key[64] = "";
-	for (unsigned depth = 1; depth && next(s);) {
-		if (is(s, "{")) {
+	for (unsigned depth = 1; depth && next_token(s);) {
+		if (is_token(s, "{")) {
 			depth++;
-		} else if (is(s, "}")) {
+		} else if (is_token(s, "}")) {
 			depth--;
-		} else if (depth == 1 && is(s, "=") && next(s)) {
-			take(block, key, s->token, m, v);
+		} else if (depth == 1 && is_token(s, "=") && next_token(s)) {
+			set_member(block, key, s->token, m, v);
 		} else {
-			copy(key, sizeof key, s->token);
+			copy_text(key, sizeof key, s->token);
 		}
 	}
 }
 
-/* The text out of its packets (CTF 1.8, section 7.1); text that is in no packets stays as it is.  In place.
- * False when a packet is cut short or damaged: libbabeltrace2 2.0 would read such a file for ever.  *version: of the
- * packets, as CTF_1_8. */
-static bool unpack(char *text, size_t *len, unsigned *version)
+/* Removes the packet headers from the text, in the same buffer (CTF 1.8, section 7.1); a text without packets stays
+ * unchanged. Returns false if a packet is truncated or damaged: libbabeltrace2 2.0 would read such a file forever.
+ * *version: version in the packet headers, such as CTF_1_8. */
+static bool remove_packet_headers(char *text, size_t *len, unsigned *version)
 {
 	size_t in = 0, out = 0;
 	uint32_t magic = 0;
@@ -185,7 +186,7 @@ char *metadata_text(const char *dir, size_t *size, struct error *err)
 	FILE *f = file_open(path);
 	size_t len = 0, cap = 0;
 	char *text = NULL;
-	while (f && len < METADATA_LONGEST) {
+	while (f && len < METADATA_MAX) {
 		cap = cap ? 2 * cap : 1 << 16;
 		text = mem_resize(text, cap + 1, 1);
 		len += fread(text + len, 1, cap - len, f);
@@ -196,10 +197,10 @@ char *metadata_text(const char *dir, size_t *size, struct error *err)
 	if (f)
 		fclose(f);
 	unsigned version;
-	if (!status && !unpack(text, &len, &version)) {
-		status = error_set(err, STATUS_INPUT, "copy the trace again", "%s: cut short or damaged", path);
+	if (!status && !remove_packet_headers(text, &len, &version)) {
+		status = error_set(err, STATUS_INPUT, "copy the trace again", "%s: truncated or damaged", path);
 	} else if (!status && version != CTF_1_8 && version != CTF_2) {
-		status = error_set(err, STATUS_INPUT, "record CTF 1.8 or 2", "%s: metadata of CTF %u.%u, which cannot be read",
+		status = error_set(err, STATUS_INPUT, "record CTF 1.8 or 2", "%s: unsupported metadata version CTF %u.%u",
 		                   path, version >> 8, version & 255);
 	} else if (!status) {
 		text[len] = '\0';
@@ -212,8 +213,8 @@ char *metadata_text(const char *dir, size_t *size, struct error *err)
 	return NULL;
 }
 
-/* Where it does not say, it is taken for 1.8. */
-static bool is_ctf_1_8(const struct version *v)
+/* Returns true for version 1.8, and for metadata without a version. */
+static bool is_ctf_1_8(const struct tracer_version *v)
 {
 	return (!*v->ctf_major || strcmp(v->ctf_major, "1") == 0) && (!*v->ctf_minor || strcmp(v->ctf_minor, "8") == 0);
 }
@@ -225,37 +226,37 @@ int metadata_read(const char *dir, struct metadata *m, struct error *err)
 	if (!text)
 		return -1;
 	bool is_known = true;
-	if (ctf_is_fragments(text, len))
+	if (ctf_is_json_metadata(text, len))
 		metadata_fragments(text, len, m);
 	else
 		is_known = metadata_scan(text, m);
 	free(text);
 	if (is_known)
 		return 0;
-	return error_set(err, STATUS_INPUT, "record CTF 1.8 or 2", "%s/metadata: of another version of CTF than 1.8 and 2",
+	return error_set(err, STATUS_INPUT, "record CTF 1.8 or 2", "%s/metadata: unsupported version of CTF",
 	                 dir);
 }
 
 bool metadata_scan(const char *text, struct metadata *m)
 {
 	struct token_scan s = { .at = text };
-	struct version v = { "", "", "", "", "", "" };
+	struct tracer_version v = { "", "", "", "", "", "" };
 	char word[16] = "";
 	unsigned depth = 0, seen = 0;
 	*m = (struct metadata){ 0 };
-	while (next(&s)) {
-		if (is(&s, "{")) {
+	while (next_token(&s)) {
+		if (is_token(&s, "{")) {
 			if (!depth && (!strcmp(word, "trace") || !strcmp(word, "env") || !strcmp(word, "clock")))
 				scan_block(&s, word, m, &v);
 			else
 				depth++;
 			seen |= !strcmp(word, "trace") ? 1U : !strcmp(word, "env") ? 2U : !strcmp(word, "clock") ? 4U : 0U;
 			if (seen == 7)
-				break;  /* the rest is event classes */
-		} else if (is(&s, "}")) {
+				break;  /* only event classes follow */
+		} else if (is_token(&s, "}")) {
 			depth -= depth > 0;
 		}
-		copy(word, sizeof word, s.token);
+		copy_text(word, sizeof word, s.token);
 	}
 	metadata_tracer(m, v.name, v.major, v.minor, v.patch);
 	return is_ctf_1_8(&v);

@@ -1,4 +1,4 @@
-/* A look at a trace's metadata: which machine and which trace it is.  What events mean is for its reader. */
+/* The metadata members that identify machine, trace and clock. Event classes are read elsewhere, by the decoders. */
 #ifndef STEALSCOPE_TRACE_DISCOVERY_METADATA_H
 #define STEALSCOPE_TRACE_DISCOVERY_METADATA_H
 
@@ -6,20 +6,22 @@
 
 #include "base/error.h"
 
-struct metadata {  /* "" where it is not said */
+struct metadata {  /* "": not recorded */
 	char hostname[256], domain[16], tracer[128], uuid[40], clock_uuid[40], clock_offset[48];
 };
 
-/* Do two traces come from one machine, with one clock? */
+/* Returns true if two traces come from the same machine and use the same clock. */
 bool metadata_same_machine(const struct metadata *a, const struct metadata *b);
 void metadata_tracer(struct metadata *m, const char *name, const char *major, const char *minor, const char *patch);
 
-/* Of CTF 1.8: of the text, false: it says that it is of another version; of the folder of a trace. */
+/* Scans CTF 1.8 metadata. Returns false if it has another version. */
 bool metadata_scan(const char *text, struct metadata *m);
-/* Of CTF 2 (json): what can be understood of it. */
+/* Scans CTF 2 metadata (JSON). Stops without an error at the first fragment that is not valid. */
 void metadata_fragments(const char *text, size_t len, struct metadata *m);
+/* Reads the metadata of the trace in a directory. Returns 0 or -1. */
 int metadata_read(const char *dir, struct metadata *m, struct error *err);
-/* The text itself, out of its packets, a zero byte behind it; malloc'ed.  NULL: as metadata_read() fails. */
+/* Returns the text of the metadata without its packet headers, terminated by a zero byte, malloc'ed. Returns NULL, with
+ * *err set, on failure. */
 char *metadata_text(const char *dir, size_t *len, struct error *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which places are parts of one machine's trace. */
+/* Groups locations into machines. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,8 +6,8 @@
 #include "trace/internal.h"
 #include "trace/live/live.h"
 
-/* The deepest folder that holds both paths, as the length of the prefix of a. */
-static size_t common_folder(const char *a, const char *b)
+/* Returns the deepest directory that contains both paths, as the length of a prefix of a. */
+static size_t common_dir(const char *a, const char *b)
 {
 	size_t slash = 0, i = 0;
 	for (; a[i] && a[i] == b[i]; i++)
@@ -23,36 +23,37 @@ static bool is_below(const char *path, const char *dir, size_t len)
 	return strncmp(path, dir, len) == 0 && (path[len] == '/' || !path[len]);
 }
 
-/* Places come in the order of a walk: what lies below a folder stands together, and the farther two of them stand apart,
- * the higher up is the folder that holds both. */
-struct walked { const struct place *dir; size_t n; };
+/* Locations in the order of the directory walk: all locations below a directory are adjacent, so the directory that
+ * contains two locations depends only on the range between them. */
+struct location_list { const struct trace_location *dir; size_t n; };
 
-/* One behind the last of those from i on that are all of its machine. */
-static size_t run_end(const struct walked *p, size_t i)
+/* Returns the end of the range of locations, starting at i, that belong to the same machine. */
+static size_t machine_run_end(const struct location_list *p, size_t i)
 {
-	while (i + 1 < p->n && place_same_machine(&p->dir[i], &p->dir[i + 1]))
+	while (i + 1 < p->n && location_same_machine(&p->dir[i], &p->dir[i + 1]))
 		i++;
 	return i + 1;
 }
 
-/* May the machine of dir[run .. end) be given as the folder that is the first len bytes of a path of its?  Only if no other
- * machine's trace lies there. */
-static bool folder_is_own(const struct walked *p, size_t run, size_t end, const char *path, size_t len)
+/* Returns true if the first len bytes of path are a directory without traces of other machines than that of dir[run ..
+ * end). */
+static bool is_exclusive_dir(const struct location_list *p, size_t run, size_t end, const char *path, size_t len)
 {
 	return len > 0 && !(run > 0 && is_below(p->dir[run - 1].path, path, len)) &&
 	       !(end < p->n && is_below(p->dir[end].path, path, len));
 }
 
-/* How much of dir[i]'s path is its trace's folder, its machine having dir[run .. end); gives the first place behind it. */
-static size_t take_machine(const struct walked *p, size_t run, size_t end, size_t i, size_t *len)
+/* Finds the directory that represents the machine of dir[run .. end), starting at location i: sets *len to the length of
+ * this prefix of dir[i]'s path. Returns the index of the first location outside that directory. */
+static size_t machine_dir(const struct location_list *p, size_t run, size_t end, size_t i, size_t *len)
 {
 	const char *path = p->dir[i].path;
 	size_t j = i + 1;
 	*len = strlen(path);
 	for (; j < end; j++) {
-		size_t both = common_folder(path, p->dir[j].path);
+		size_t both = common_dir(path, p->dir[j].path);
 		both = both < *len ? both : *len;
-		if (!folder_is_own(p, run, end, path, both))
+		if (!is_exclusive_dir(p, run, end, path, both))
 			break;
 		*len = both;
 	}
@@ -63,27 +64,27 @@ static size_t take_machine(const struct walked *p, size_t run, size_t end, size_
 
 int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err)
 {
-	struct place *dir = NULL;
+	struct trace_location *dir = NULL;
 	size_t dirs = 0, cap = *n;
 	const size_t first = *n;
 	if (trace_is_live(root))
 		return live_discover(root, spec, n, err);
-	if (places_find(root, &dir, &dirs, notes, err)) {
-		places_free(dir, dirs);
+	if (find_locations(root, &dir, &dirs, notes, err)) {
+		locations_free(dir, dirs);
 		return -1;
 	}
-	const struct walked p = { dir, dirs };
+	const struct location_list p = { dir, dirs };
 	for (size_t i = 0, next, len, run = 0, end = 0; i < dirs; i = next) {
-		for (; end <= i; end = run_end(&p, run))
+		for (; end <= i; end = machine_run_end(&p, run))
 			run = end;
-		next = take_machine(&p, run, end, i, &len);
-		*spec = mem_room(*spec, &cap, *n, sizeof **spec);
+		next = machine_dir(&p, run, end, i, &len);
+		*spec = array_grow(*spec, &cap, *n, sizeof **spec);
 		(*spec)[(*n)++] = (struct trace_spec){ .dir = mem_printf("%.*s", (int)len, dir[i].path),
-			.place = mem_resize(NULL, next - i, sizeof *dir), .places = next - i };
-		memcpy((*spec)[*n - 1].place, dir + i, (next - i) * sizeof *dir);
+			.location = mem_resize(NULL, next - i, sizeof *dir), .locations = next - i };
+		memcpy((*spec)[*n - 1].location, dir + i, (next - i) * sizeof *dir);
 	}
 	for (size_t i = first; i < *n; i++)
-		(*spec)[i].beside = *n - first > 1;
+		(*spec)[i].skippable = *n - first > 1;
 	free(dir);
 	return 0;
 }
@@ -91,7 +92,7 @@ int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct
 void trace_spec_release(struct trace_spec *spec)
 {
 	free((char *)spec->dir);
-	places_free(spec->place, spec->places);
+	locations_free(spec->location, spec->locations);
 }
 
 void trace_specs_free(struct trace_spec *spec, size_t n)

@@ -1,4 +1,4 @@
-/* Child processes: they are started, confined, waited for, and end. */
+/* Starts the child processes, reads their messages, and ends them. */
 #include "trace/isolation/decoder_process.h"
 
 #include <errno.h>
@@ -16,18 +16,18 @@
 #include "trace/isolation/ipc_receiver.h"
 #include "trace/internal.h"
 
-#define TICK 20               /* ms */
-#define GRACE 1000            /* ms that a child may take to stop */
-#define PIPE (1 << 20)        /* bytes that a child may be ahead */
+#define TICK_MS 20           /* timeout of poll() */
+#define GRACE_MS 1000        /* time that a child has to exit after SIGTERM */
+#define PIPE_SIZE (1 << 20)  /* number of bytes that a child can send before the parent reads them */
 
 struct child {
-	struct ear ear;
+	struct ipc_receiver receiver;
 	const struct trace_reader *reader;
-	pid_t pid;                /* 0: none runs */
+	pid_t pid;  /* 0: no child runs */
 	int fd;
-	bool stopping;
-	int64_t heard;            /* or since when it is stopping, ms */
-	size_t again;             /* the task at which a child died that was begun anew, + 1 */
+	bool is_stopping;
+	int64_t last_message_ms;  /* time of the last message, or of the request to stop, ms */
+	size_t retried_task;    /* index + 1 of the task that was restarted because a child died in it; 0: none */
 };
 
 static int64_t now_ms(void)
@@ -37,30 +37,30 @@ static int64_t now_ms(void)
 
 /* ---- one child */
 
-static int start(struct child *c)
+static int start_child(struct child *c)
 {
-	struct told *t = c->ear.told;
-	const char *name = t->source->place[0]->path;
+	struct decoder_job *t = c->receiver.job;
+	const char *name = t->source->location[0]->path;
 	int fd[2];
 	if (pipe2(fd, O_CLOEXEC))
-		return error_system(&c->ear.err, NULL, "%s: cannot make a pipe", name);
-	fcntl(fd[1], F_SETPIPE_SZ, PIPE);  /* where it may not be as long, it is as good but slower */
+		return error_system(&c->receiver.err, NULL, "%s: cannot create a pipe", name);
+	fcntl(fd[1], F_SETPIPE_SZ, PIPE_SIZE);  /* failure is harmless: a smaller pipe is only slower */
 	c->pid = fork();
 	if (c->pid == 0) {
 		close(fd[0]);
-		confine(&(struct confinement){ t->source->bytes, t->source->folder, c->reader->online });
-		tell_all(t, c->ear.next, fd[1]);
+		sandbox_enter(&(struct sandbox){ t->source->bytes, t->source->dir, c->reader->uses_network });
+		decoder_child_run(t, c->receiver.next, fd[1]);
 		_exit(0);
 	}
 	close(fd[1]);
 	if (c->pid < 0) {
 		close(fd[0]);
 		c->pid = 0;
-		return error_system(&c->ear.err, NULL, "%s: cannot start a process", name);
+		return error_system(&c->receiver.err, NULL, "%s: cannot start a process", name);
 	}
 	c->fd = fd[0];
-	ear_next_child(&c->ear);
-	c->heard = now_ms();
+	ipc_receiver_next_child(&c->receiver);
+	c->last_message_ms = now_ms();
 	return 0;
 }
 
@@ -75,143 +75,148 @@ static void kill_child(struct child *c)
 	c->pid = 0;
 }
 
-static void ask_to_stop(struct child *c)
+static void request_child_stop(struct child *c)
 {
 	if (!c->pid)
 		return;
 	kill(c->pid, SIGTERM);
-	c->stopping = true;
-	c->heard = now_ms();
+	c->is_stopping = true;
+	c->last_message_ms = now_ms();
 }
 
-/* Libraries die of damage, but also of what the system could not read: then it is an error, if it is not over. */
-static bool begin_again(struct child *c)
+/* Restarts the current task if its child died. Returns false if the task was restarted before or cannot be restarted.
+ * Damaged input can kill a library, but so can a file that the system could not read: if a file is still unreadable,
+ * *err of the receiver is set. */
+static bool restart_after_system_error(struct child *c)
 {
-	struct ear *e = &c->ear;
-	const struct source *s = e->told->source;
-	if (e->ended || e->refused || e->status || c->stopping || c->reader->endless || !s->place[0]->reader->describe)
+	struct ipc_receiver *e = &c->receiver;
+	const struct source *s = e->job->source;
+	if (e->has_ended || e->has_error || e->status || c->is_stopping || c->reader->endless ||
+	    !s->location[0]->reader->describe)
 		return false;
-	const size_t task = e->next - e->begun;
-	if (c->again == task + 1)
+	const size_t task = e->next - e->has_begun;
+	if (c->retried_task == task + 1)
 		return false;
-	c->again = task + 1;
-	for (size_t i = 0; i < s->places && !e->status; i++)
-		e->status = place_read(s->place[i], &e->err);
+	c->retried_task = task + 1;
+	for (size_t i = 0; i < s->locations && !e->status; i++)
+		e->status = location_check_readable(s->location[i], &e->err);
 	if (e->status)
 		return false;
-	ear_forget(e);
-	e->status = start(c);
+	ipc_receiver_discard_task(e);
+	e->status = start_child(c);
 	return !e->status;
 }
 
-/* The child has said all, died, or is not to be believed.  Another one goes on behind the stream it died of. */
-static void end(struct child *c, const char *why, bool died)
+/* Handles a child that finished, died or sent invalid messages. If tasks remain, starts another child that continues
+ * after the task in which this one died. */
+static void end_child(struct child *c, const char *reason, bool has_died)
 {
-	struct ear *e = &c->ear;
-	struct source *s = e->told->source;
+	struct ipc_receiver *e = &c->receiver;
+	struct source *s = e->job->source;
 	kill_child(c);
-	if (died && begin_again(c))
+	if (has_died && restart_after_system_error(c))
 		return;
-	if (e->refused)
-		e->status = e->next || !source_leave_out(s, &e->err) ? -1 : 0;
-	else if (!e->status && !e->ended && !c->stopping && (!e->next || (!s->streams && !e->alive)))
-		e->status = error_set(&e->err, STATUS_INPUT, s->reader->mend, "%s: %s", s->place[0]->path, why);
-	else if (!e->status && !e->ended && e->begun)
-		ear_broken(e, why);
-	else if (!e->status && !e->ended)
-		ear_give_up(e, why);
-	s->stopped |= c->stopping && !s->cut;
-	ear_leave(e);
-	if (!e->status && !e->ended && !e->refused && e->next < e->told->tasks)
-		e->status = start(c);
+	if (e->has_error)
+		e->status = e->next || !source_skip(s, &e->err) ? -1 : 0;
+	else if (!e->status && !e->has_ended && !c->is_stopping && (!e->next || (!s->streams && !e->has_progress)))
+		e->status = error_set(&e->err, STATUS_INPUT, s->reader->remedy, "%s: %s", s->location[0]->path, reason);
+	else if (!e->status && !e->has_ended && e->has_begun)
+		ipc_receiver_mark_damaged(e, reason);
+	else if (!e->status && !e->has_ended)
+		ipc_receiver_give_up(e, reason);
+	s->user_stopped |= c->is_stopping && !s->truncation;
+	ipc_receiver_finish_task(e);
+	if (!e->status && !e->has_ended && !e->has_error && e->next < e->job->tasks)
+		e->status = start_child(c);
 }
 
-static void hear(struct child *c)
+static void read_child(struct child *c)
 {
-	struct ear *e = &c->ear;
-	ssize_t n = read(c->fd, e->buf + e->used, EAR_BUFFER - e->used);
+	struct ipc_receiver *e = &c->receiver;
+	ssize_t n = read(c->fd, e->buf + e->used, IPC_BUFFER_SIZE - e->used);
 	if (n < 0 && errno == EINTR)
 		return;
-	if (!c->stopping)
-		c->heard = now_ms();
+	if (!c->is_stopping)
+		c->last_message_ms = now_ms();
 	if (n > 0) {
 		e->used += (size_t)n;
-		if (ear_take(e) && !e->refused && !e->status)
+		if (ipc_receiver_parse(e) && !e->has_error && !e->status)
 			return;
 	}
-	end(c, c->stopping ? c->reader->silent : c->reader->died, n <= 0);
+	end_child(c, c->is_stopping ? c->reader->silence_message : c->reader->crash_message, n <= 0);
 }
 
-/* ---- all of them */
+/* ---- all children */
 
-/* Waits for words of the running children. */
-static void listen_to(struct child *c, size_t n, struct pollfd *p)
+/* Waits for messages of the running children, at most TICK_MS, and handles them. */
+static void poll_children(struct child *c, size_t n, struct pollfd *p)
 {
 	for (size_t i = 0; i < n; i++)
 		p[i] = (struct pollfd){ .fd = c[i].pid ? c[i].fd : -1, .events = POLLIN };
-	if (poll(p, (nfds_t)n, TICK) < 0)
+	if (poll(p, (nfds_t)n, TICK_MS) < 0)
 		return;
 	for (size_t i = 0; i < n; i++) {
 		if (!c[i].pid)
 			continue;
 		if (p[i].revents)
-			hear(&c[i]);
-		else if (now_ms() - c[i].heard > (c[i].stopping ? GRACE : c[i].reader->patience * 1000))
-			end(&c[i], c[i].reader->silent, false);
+			read_child(&c[i]);
+		else if (now_ms() - c[i].last_message_ms > (c[i].is_stopping ? GRACE_MS : c[i].reader->silence_limit * 1000))
+			end_child(&c[i], c[i].reader->silence_message, false);
 	}
 }
 
-static void begin(struct child *c, struct told *t, const struct told_work *work)
+static void open_child(struct child *c, struct decoder_job *t, const struct decoder_run *run)
 {
 	*c = (struct child){ .reader = t->source->reader };
-	ear_open(&c->ear, t, work);
-	c->ear.status = start(c);
+	ipc_receiver_open(&c->receiver, t, run);
+	c->receiver.status = start_child(c);
 }
 
-/* One turn of the tick.  The first answer "enough" stops sources that have no end of their own. */
-static int ask(struct child *c, size_t begun, const struct told_work *work, bool *stopping, struct error *err)
+/* Calls the tick function. The first request to stop ends the endless sources and keeps their data. Returns -1 if
+ * loading was cancelled. */
+static int call_tick(struct child *c, size_t n_open, const struct decoder_run *run, bool *is_stopping, struct error *err)
 {
-	if (!work->tick || !work->tick(work->arg))
+	if (!run->tick || !run->tick(run->arg))
 		return 0;
-	if (!c[0].reader->endless || *stopping)
+	if (!c[0].reader->endless || *is_stopping)
 		return error_set(err, STATUS_CANCELLED, NULL, "reading traces: interrupted");
-	*stopping = true;
-	for (size_t i = 0; i < begun; i++)
-		ask_to_stop(&c[i]);
+	*is_stopping = true;
+	for (size_t i = 0; i < n_open; i++)
+		request_child_stop(&c[i]);
 	return 0;
 }
 
-int told_read(struct told *const *told, size_t n, const struct told_work *work, struct error *err)
+int decoder_jobs_run(struct decoder_job *const *job, size_t n, const struct decoder_run *run, struct error *err)
 {
 	struct child *c = mem_new(n + 1, sizeof *c);
 	struct pollfd *p = mem_new(n + 1, sizeof *p);
-	size_t begun = 0, running = 0;
-	bool stopping = false;
+	size_t n_open = 0, running = 0;
+	bool is_stopping = false;
 	int status = 0;
-	while (!status && (begun < n || running)) {
-		for (; running < work->most && begun < n; begun++, running++)
-			begin(&c[begun], told[begun], work);
-		listen_to(c, begun, p);
+	while (!status && (n_open < n || running)) {
+		for (; running < run->max_children && n_open < n; n_open++, running++)
+			open_child(&c[n_open], job[n_open], run);
+		poll_children(c, n_open, p);
 		running = 0;
-		for (size_t i = 0; i < begun && !status; i++) {
+		for (size_t i = 0; i < n_open && !status; i++) {
 			running += c[i].pid != 0;
-			status = c[i].ear.status;
+			status = c[i].receiver.status;
 			if (status && err)
-				*err = c[i].ear.err;
+				*err = c[i].receiver.err;
 		}
 		if (!status)
-			status = ask(c, begun, work, &stopping, err);
+			status = call_tick(c, n_open, run, &is_stopping, err);
 	}
-	for (size_t i = 0; i < begun; i++) {
+	for (size_t i = 0; i < n_open; i++) {
 		kill_child(&c[i]);
-		ear_release(&c[i].ear);
+		ipc_receiver_release(&c[i].receiver);
 	}
 	free(c);
 	free(p);
 	return status;
 }
 
-void told_release(struct told *t)
+void decoder_job_release(struct decoder_job *t)
 {
 	free(t->task);
 	free(t->session);

@@ -1,91 +1,94 @@
-/* Children: processes in which the readers run that trust their input.
+/* Runs readers that trust their input in child processes.
  *
- * Damage makes them crash, loop or ask for all the memory there is.  So a child sends what it decodes through a pipe; the
- * parent checks it and writes it into the same records that come of other readers.  A child may take so much memory, and so
- * long for its next word, and no more.  When it dies, what it sent is kept, and another one goes on with the next stream.
+ * Damaged input makes such readers crash, loop or allocate without limit. So a child process decodes, and sends the
+ * events through a pipe. The parent checks them and writes the same records as for other readers. Memory and the time
+ * between two messages are limited. If a child dies, the events that it sent are kept, and another child continues with
+ * the next stream.
  *
- * Costs: 0.1 us per event in the parent, all included. */
+ * Cost: 0.1 us per event in the parent. */
 #ifndef STEALSCOPE_TRACE_ISOLATION_DECODER_PROCESS_H
 #define STEALSCOPE_TRACE_ISOLATION_DECODER_PROCESS_H
 
 #include "trace/reader.h"
 #include "trace/decode_output.h"
 
-/* ---- what a child says: a head, then its bytes */
+/* ---- messages of a child: a header, followed by header.len bytes */
 
-enum tell {
-	TELL_LAYOUT,   /* struct tell_layout: the one that fits best, and what it says of the trace */
-	TELL_TRACE,    /* struct metadata: a trace that is part of the source */
-	TELL_SESSION,  /* struct tell_session: one of a relay daemon */
-	TELL_STRETCH,  /* uint32_t: what follows is of this task: they come in order */
-	TELL_STREAM,   /* struct tell_stream: what follows is of this stream; again, for one that was left */
-	TELL_NAME,     /* text: the next string id, counted from 1 */
-	TELL_EVENTS,   /* struct event[]; names are string ids of the child */
-	TELL_COVERS,   /* struct tell_coverage */
-	TELL_FAULTS,   /* struct faults: of the task, so far */
-	TELL_DAMAGED,  /* text: why the stream cannot be decoded further */
-	TELL_SKIPPED,  /* text: why it could not, up to where the next events are of */
-	TELL_AT,       /* uint64_t: bytes of the task read so far; of a source without an end, only a sign of life */
-	TELL_CUT,      /* text: why the whole source ends too early */
-	TELL_REFUSE,   /* struct tell_refusal: why it cannot be read at all */
-	TELL_END,      /* nothing follows */
-	TELL_WHOLE,    /* the stream of this task cannot be read in parts: DECODE_WHOLE */
-	TELLS
+enum ipc_message {
+	IPC_LAYOUT,        /* struct ipc_layout: the layout that matches best, and the enabled events */
+	IPC_TRACE,         /* struct metadata: a trace of the source */
+	IPC_SESSION,       /* struct ipc_session: a session of a relay daemon */
+	IPC_TASK,          /* uint32_t: task of the following messages; tasks are in ascending order */
+	IPC_STREAM,        /* struct ipc_stream: stream of the following messages, new or known */
+	IPC_NAME,          /* text of the next string id; ids start at 1 */
+	IPC_EVENTS,        /* struct event[]; names are string ids of the child */
+	IPC_COVERAGE,      /* struct ipc_coverage: recorded interval of a CPU */
+	IPC_FAULTS,        /* struct faults: number of faults of the task until now */
+	IPC_DAMAGED,       /* text: reason why the rest of the stream cannot be decoded */
+	IPC_SKIPPED,       /* text: reason why the part before the next events cannot be decoded */
+	IPC_PROGRESS,      /* uint64_t: number of bytes of the task that were read; endless sources: 0, shows only that the
+	                    * child works */
+	IPC_TRUNCATED,     /* text: reason why the whole source ends too early */
+	IPC_ERROR,         /* struct ipc_error: reason why the source cannot be read at all */
+	IPC_END,           /* no message follows */
+	IPC_DECODE_WHOLE,  /* result DECODE_WHOLE: the stream of this task cannot be decoded in parts */
+	IPC_MESSAGES
 };
 
-struct tell_head { uint32_t tell, len; };
-struct tell_layout { uint32_t chosen, asked; };  /* as struct meaning has them */
-struct tell_stream { uint32_t number, unused; uint64_t order; };
-struct tell_coverage { uint64_t cpu; int64_t begin, end; };
-struct tell_session { char host[65], name[256]; uint64_t timer_us, streams, viewers; };
-struct tell_refusal { uint32_t status; char text[1024], mend[256]; };
+struct ipc_header { uint32_t type, len; };
+struct ipc_layout { uint32_t chosen, enabled_events; };  /* as in struct event_mapping */
+struct ipc_stream { uint32_t number, unused; uint64_t order; };
+struct ipc_coverage { uint64_t cpu; int64_t begin, end; };
+struct ipc_session { char host[65], name[256]; uint64_t timer_us, streams, viewers; };
+struct ipc_error { uint32_t status; char text[1024], remedy[256]; };
 
-#define TELL_LONGEST 65536  /* bytes after a head */
-#define TELL_BATCH (TELL_LONGEST / sizeof(struct event))
-#define TELL_STREAMS 4096   /* of one source, at most */
+#define IPC_MAX_LEN 65536  /* maximum number of bytes after a header */
+#define IPC_MAX_EVENTS (IPC_MAX_LEN / sizeof(struct event))
+#define IPC_MAX_STREAMS 4096  /* maximum number of streams of one source */
 
 /* ---- the child */
 
-struct told;
+struct decoder_job;
 
-/* Reads the tasks from number `first` on, and tells through fd what comes of them. */
-void tell_all(const struct told *t, size_t first, int fd);
+/* Decodes the tasks starting with job->task[first] and sends the results through fd. Runs in the child. */
+void decoder_child_run(const struct decoder_job *job, size_t first, int fd);
 
-/* Beside what an outlet takes; o is the one that decode() got. */
-void tell_trace(struct outlet *o, const struct metadata *m);
-void tell_session(struct outlet *o, const struct tell_session *s);
-void tell_cut(struct outlet *o, const char *why);
+/* Send results for which an event sink has no operation. o: the sink that was passed to decode(). */
+void ipc_send_trace(struct event_sink *o, const struct metadata *m);
+void ipc_send_session(struct event_sink *o, const struct ipc_session *s);
+void ipc_send_truncated(struct event_sink *o, const char *reason);
 
-/* All of it, or the process ends: nobody listens any more. */
-void tell_bytes(int fd, const void *data, size_t len);
+/* Writes all bytes; exits if that fails, because the parent has ended. */
+void ipc_send_bytes(int fd, const void *data, size_t len);
 
-/* A library failed, and errno is why: the system could not read (EIO, no more files), which is no damage.  (No memory is:
- * damaged sizes ask for all there is.) */
-bool tell_is_io(int why);
+/* Returns true if the errno value `number`, set by a library, means that the system could not read (EIO, too many open
+ * files). This is no damage. ENOMEM is damage, because a damaged size can request any amount of memory. */
+bool errno_is_read_failure(int number);
 
 /* ---- the parent */
 
-/* What one child at a time reads: tasks of one source. */
-struct told {
+/* Tasks of one source, decoded by one child after the other. */
+struct decoder_job {
 	struct source *source;
 	struct task **task;
 	size_t tasks, tasks_cap;
-	uint64_t bytes;               /* of the tasks */
-	struct tell_session *session;
+	uint64_t bytes;  /* total size of the tasks */
+	struct ipc_session *session;
 	size_t sessions, sessions_cap;
 };
 
-struct told_work {
+struct decoder_run {
 	struct store *store;
-	_Atomic uint64_t *bytes;  /* counts on by the sources' bytes, or by the events of those without an end */
-	size_t most;              /* children at a time */
-	/* Every few milliseconds; may be NULL.  True: give up; of sources without an end, once: stop and keep what is there. */
+	_Atomic uint64_t *bytes;  /* progress counter: number of bytes of the sources, or of events of endless ones */
+	size_t max_children;      /* number of children that may run at the same time */
+	/* Called every few ms; may be NULL. Returns true to cancel; for endless sources, the first true stops them and keeps
+	 * the data read until then. */
 	bool (*tick)(void *arg);
 	void *arg;
 };
 
-/* Reads all.  To be called while no other thread runs: it forks. */
-int told_read(struct told *const *told, size_t n, const struct told_work *work, struct error *err);
-void told_release(struct told *t);  /* not its tasks */
+/* Decodes all jobs. Forks: no other thread may run. Returns 0 or -1. */
+int decoder_jobs_run(struct decoder_job *const *job, size_t n, const struct decoder_run *run, struct error *err);
+void decoder_job_release(struct decoder_job *job);  /* frees the lists, not the tasks */
 
 #endif

@@ -6,33 +6,33 @@
 
 #include "base/mem.h"
 
-#define MOST_NAMES (1U << 24)
-#define MOST_SESSIONS 4096
-#define MOST_TRACES 4096
+#define MAX_NAMES (1U << 24)
+#define MAX_SESSIONS 4096
+#define MAX_TRACES 4096
 
-static const char *name_of(const struct ear *e)
+static const char *source_path(const struct ipc_receiver *e)
 {
-	return e->told->source->place[0]->path;
+	return e->job->source->location[0]->path;
 }
 
-static struct task *task_of(const struct ear *e)
+static struct task *current_task(const struct ipc_receiver *e)
 {
-	return e->told->task[e->next - 1];
+	return e->job->task[e->next - 1];
 }
 
-static void count_bytes(struct ear *e, uint64_t bytes)
+static void count_bytes(struct ipc_receiver *e, uint64_t bytes)
 {
-	const uint64_t most = task_of(e)->bytes;
-	bytes = bytes < most ? bytes : most;
+	const uint64_t limit = current_task(e)->bytes;
+	bytes = bytes < limit ? bytes : limit;
 	if (bytes <= e->counted)
 		return;
-	atomic_fetch_add(e->work->bytes, bytes - e->counted);
+	atomic_fetch_add(e->run->bytes, bytes - e->counted);
 	e->counted = bytes;
 }
 
 /* ---- tasks and their streams */
 
-void ear_leave(struct ear *e)
+void ipc_receiver_finish_task(struct ipc_receiver *e)
 {
 	for (size_t i = 0; i < e->streams; i++) {
 		if (recorder_close(e->stream[i]))
@@ -46,132 +46,133 @@ void ear_leave(struct ear *e)
 	e->current = NULL;
 }
 
-void ear_forget(struct ear *e)
+void ipc_receiver_discard_task(struct ipc_receiver *e)
 {
-	if (!e->begun)
+	if (!e->has_begun)
 		return;
-	struct task *t = task_of(e);
-	ear_leave(e);
-	task_forget(t, e->work->store);
+	struct task *t = current_task(e);
+	ipc_receiver_finish_task(e);
+	task_release_results(t, e->run->store);
 	e->next--;
 }
 
-static void add_stream(struct ear *e, uint64_t order)
+static void add_stream(struct ipc_receiver *e, uint64_t order)
 {
-	struct decoded *d = task_add(task_of(e));
+	struct decoded *d = task_add_stream(current_task(e));
 	struct recorder *r = mem_new(1, sizeof *r);
 	d->order = order;
-	recorder_open(r, &e->ops, e->work->store, d, &e->err);
+	recorder_open(r, &e->ops, e->run->store, d, &e->err);
 	*ARRAY_PUSH(e->stream, e->streams, e->streams_cap) = r;
 	e->current = r;
 }
 
-static bool enter_task(struct ear *e, uint32_t number)
+static bool enter_task(struct ipc_receiver *e, uint32_t number)
 {
-	if (number >= e->told->tasks || number < e->next)
+	if (number >= e->job->tasks || number < e->next)
 		return false;
-	ear_leave(e);
+	ipc_receiver_finish_task(e);
 	e->next = number + 1U;
-	e->begun = true;
-	if (e->told->source->streams)
+	e->has_begun = true;
+	if (e->job->source->streams)
 		add_stream(e, 0);
 	return true;
 }
 
-/* What came of a part is void: the stream will be read again. */
-static bool begin_whole(struct ear *e)
+/* Discards the result of a part, because the stream will be decoded as a whole. Returns false if the message is invalid. */
+static bool mark_decode_whole(struct ipc_receiver *e)
 {
-	if (!e->next || !e->told->source->streams)
+	if (!e->next || !e->job->source->streams)
 		return false;
-	task_of(e)->status = DECODE_WHOLE;
+	current_task(e)->status = DECODE_WHOLE;
 	return true;
 }
 
-static bool enter_stream(struct ear *e, const struct tell_stream *s)
+static bool enter_stream(struct ipc_receiver *e, const struct ipc_stream *s)
 {
-	if (!e->next || e->told->source->streams || s->number > e->streams || s->number >= TELL_STREAMS)
+	if (!e->next || e->job->source->streams || s->number > e->streams || s->number >= IPC_MAX_STREAMS)
 		return false;
-	e->alive = true;
+	e->has_progress = true;
 	if (s->number == e->streams)
 		add_stream(e, s->order);
 	e->current = e->stream[s->number];
 	return true;
 }
 
-static bool damage(struct ear *e, const char *why, bool goes_on)
+static bool put_damage(struct ipc_receiver *e, const char *reason, bool continues)
 {
 	if (!e->current)
 		return false;
-	if (outlet_damaged(&e->current->outlet, why, goes_on))
+	if (event_sink_report_damage(&e->current->event_sink, reason, continues))
 		e->status = -1;
 	return true;
 }
 
-/* The child could not tell how far it had got in each stream. */
-void ear_broken(struct ear *e, const char *why)
+/* If the streams are not known, the death of the child affects all of them: it had not reported how much of each was
+ * complete. */
+void ipc_receiver_mark_damaged(struct ipc_receiver *e, const char *reason)
 {
-	struct source *s = e->told->source;
+	struct source *s = e->job->source;
 	if (s->streams) {
-		damage(e, why, false);
+		put_damage(e, reason, false);
 		return;
 	}
 	for (size_t i = 0; i < e->streams; i++)
-		if (recorder_lose_rest(&e->stream[i]->outlet))
+		if (recorder_put_unknown(&e->stream[i]->event_sink))
 			e->status = -1;
-	if (!s->cut)
-		s->cut = mem_dup(why);
+	if (!s->truncation)
+		s->truncation = mem_dup(reason);
 }
 
-void ear_give_up(struct ear *e, const char *why)
+void ipc_receiver_give_up(struct ipc_receiver *e, const char *reason)
 {
-	while (e->next < e->told->tasks && enter_task(e, (uint32_t)e->next))
-		ear_broken(e, why);
+	while (e->next < e->job->tasks && enter_task(e, (uint32_t)e->next))
+		ipc_receiver_mark_damaged(e, reason);
 }
 
-static bool take_coverage(struct ear *e, const struct tell_coverage *c)
+static bool receive_coverage(struct ipc_receiver *e, const struct ipc_coverage *c)
 {
 	if (!e->current || c->cpu > UINT16_MAX || c->begin < 0 || c->end < c->begin)
 		return false;
-	if (outlet_covers(&e->current->outlet, (uint16_t)c->cpu, c->begin, c->end))
+	if (event_sink_add_coverage(&e->current->event_sink, (uint16_t)c->cpu, c->begin, c->end))
 		e->status = -1;
 	return true;
 }
 
 /* ---- events */
 
-static int64_t our_name(const struct ear *e, int64_t id)
+static int64_t map_name(const struct ipc_receiver *e, int64_t id)
 {
 	return id > 0 && (uint64_t)id <= e->ids ? (int64_t)e->id[id - 1] : id == 0 ? 0 : EVENT_ABSENT;
 }
 
-static bool take_event(struct ear *e, struct event *ev)
+static bool receive_event(struct ipc_receiver *e, struct event *ev)
 {
 	if (ev->kind >= EVENT_KIND_COUNT || ev->ts < 0)
 		return false;
-	const int64_t comm = our_name(e, ev->comm);
+	const int64_t comm = map_name(e, ev->comm);
 	ev->comm = comm > 0 ? (uint32_t)comm : 0;
 	for (unsigned i = 0; i < event_args[ev->kind]; i++) {
 		const struct role *role = layout_role((enum event_kind)ev->kind, i);
 		if (role && role->is_text && ev->arg[i] != EVENT_ABSENT)
-			ev->arg[i] = our_name(e, ev->arg[i]);
+			ev->arg[i] = map_name(e, ev->arg[i]);
 	}
-	if (outlet_put(&e->current->outlet, ev))
+	if (event_sink_put(&e->current->event_sink, ev))
 		e->status = -1;
 	return true;
 }
 
-static bool take_events(struct ear *e, const unsigned char *data, size_t len)
+static bool receive_events(struct ipc_receiver *e, const unsigned char *data, size_t len)
 {
 	if (!e->current || len % sizeof(struct event))
 		return false;
 	for (size_t at = 0; at < len && !e->status; at += sizeof(struct event)) {
 		struct event ev;
 		memcpy(&ev, data + at, sizeof ev);
-		if (!take_event(e, &ev))
+		if (!receive_event(e, &ev))
 			return false;
 	}
-	if (e->told->source->reader->endless)
-		atomic_fetch_add(e->work->bytes, len / sizeof(struct event));
+	if (e->job->source->reader->endless)
+		atomic_fetch_add(e->run->bytes, len / sizeof(struct event));
 	return true;
 }
 
@@ -179,9 +180,9 @@ static bool take_events(struct ear *e, const unsigned char *data, size_t len)
 
 #define TERMINATE(text) ((text)[sizeof(text) - 1] = '\0')
 
-static void take_trace(struct ear *e, struct metadata *m)
+static void receive_trace(struct ipc_receiver *e, struct metadata *m)
 {
-	struct source *s = e->told->source;
+	struct source *s = e->job->source;
 	TERMINATE(m->hostname);
 	TERMINATE(m->tracer);
 	TERMINATE(m->uuid);
@@ -192,147 +193,147 @@ static void take_trace(struct ear *e, struct metadata *m)
 		const struct metadata *other = &s->trace[i];
 		if (!metadata_same_machine(other, m))
 			e->status = error_set(&e->err, STATUS_INPUT, "name the session of each",
-			                      "%s: traces of different machines or boots", name_of(e));
+			                      "%s: traces of different machines or boots", source_path(e));
 		else if (strcmp(m->domain, "kernel") == 0 && strcmp(other->domain, "kernel") == 0 &&
 		         strcmp(m->uuid, other->uuid) != 0)
 			e->status = error_set(&e->err, STATUS_INPUT, "name the session to read",
-			                      "%s: more than one session records the kernel", name_of(e));
+			                      "%s: more than one session records the kernel", source_path(e));
 	}
 	*ARRAY_PUSH(s->trace, s->traces, s->traces_cap) = *m;
 }
 
-static void take_session(struct told *t, struct tell_session *s)
+static void receive_session(struct decoder_job *t, struct ipc_session *s)
 {
 	TERMINATE(s->host);
 	TERMINATE(s->name);
 	*ARRAY_PUSH(t->session, t->sessions, t->sessions_cap) = *s;
 }
 
-static bool take_refusal(struct ear *e, struct tell_refusal *r)
+static bool receive_error(struct ipc_receiver *e, struct ipc_error *r)
 {
 	TERMINATE(r->text);
-	TERMINATE(r->mend);
+	TERMINATE(r->remedy);
 	if ((r->status != STATUS_INPUT && r->status != STATUS_SYSTEM) || !r->text[0])
 		return false;
-	e->refused = true;
-	error_set(&e->err, (enum status)r->status, r->mend, "%s", r->text);
+	e->has_error = true;
+	error_set(&e->err, (enum status)r->status, r->remedy, "%s", r->text);
 	return true;
 }
 
-/* ---- what was said */
+/* ---- messages */
 
-static bool take_text(struct ear *e, enum tell what, const unsigned char *data, size_t len)
+static bool receive_text(struct ipc_receiver *e, enum ipc_message type, const unsigned char *data, size_t len)
 {
 	char text[256];
-	struct source *s = e->told->source;
+	struct source *s = e->job->source;
 	snprintf(text, sizeof text, "%.*s", (int)(len < sizeof text ? len : sizeof text - 1), (const char *)data);
-	switch (what) {
-	case TELL_NAME:
-		if (e->ids > MOST_NAMES)
+	switch (type) {
+	case IPC_NAME:
+		if (e->ids > MAX_NAMES)
 			return false;
-		*ARRAY_PUSH(e->id, e->ids, e->ids_cap) = name_cache_put(&e->names, text, sizeof text);
+		*ARRAY_PUSH(e->id, e->ids, e->ids_cap) = string_cache_put(&e->names, text, sizeof text);
 		return true;
-	case TELL_DAMAGED:
-		return damage(e, text, false);
-	case TELL_SKIPPED:
-		return damage(e, text, true);
-	case TELL_CUT:
-		if (!s->cut)
-			s->cut = mem_dup(text);
+	case IPC_DAMAGED:
+		return put_damage(e, text, false);
+	case IPC_SKIPPED:
+		return put_damage(e, text, true);
+	case IPC_TRUNCATED:
+		if (!s->truncation)
+			s->truncation = mem_dup(text);
 		return true;
 	default:
 		return false;
 	}
 }
 
-/* What has a size of its own; 0: any. */
-union said {
+/* Size of each type of message with a fixed size; 0: variable size. */
+union payload {
 	uint32_t number;
-	struct tell_layout layout;
+	struct ipc_layout layout;
 	uint64_t at;
 	struct metadata trace;
-	struct tell_session session;
-	struct tell_stream stream;
-	struct tell_coverage coverage;
+	struct ipc_session session;
+	struct ipc_stream stream;
+	struct ipc_coverage coverage;
 	struct faults faults;
-	struct tell_refusal refusal;
+	struct ipc_error error;
 };
-static const size_t size_of[TELLS] = {
-	[TELL_LAYOUT] = sizeof(struct tell_layout), [TELL_TRACE] = sizeof(struct metadata),
-	[TELL_SESSION] = sizeof(struct tell_session), [TELL_STRETCH] = sizeof(uint32_t),
-	[TELL_STREAM] = sizeof(struct tell_stream), [TELL_COVERS] = sizeof(struct tell_coverage),
-	[TELL_FAULTS] = sizeof(struct faults), [TELL_AT] = sizeof(uint64_t), [TELL_REFUSE] = sizeof(struct tell_refusal),
+static const size_t payload_size[IPC_MESSAGES] = {
+	[IPC_LAYOUT] = sizeof(struct ipc_layout), [IPC_TRACE] = sizeof(struct metadata),
+	[IPC_SESSION] = sizeof(struct ipc_session), [IPC_TASK] = sizeof(uint32_t),
+	[IPC_STREAM] = sizeof(struct ipc_stream), [IPC_COVERAGE] = sizeof(struct ipc_coverage),
+	[IPC_FAULTS] = sizeof(struct faults), [IPC_PROGRESS] = sizeof(uint64_t), [IPC_ERROR] = sizeof(struct ipc_error),
 };
 
-static bool take_sized(struct ear *e, enum tell what, union said *u)
+static bool receive_fixed_size(struct ipc_receiver *e, enum ipc_message type, union payload *u)
 {
-	struct source *s = e->told->source;
-	switch (what) {
-	case TELL_LAYOUT:
-		if (u->layout.chosen > s->meaning.layouts)
+	struct source *s = e->job->source;
+	switch (type) {
+	case IPC_LAYOUT:
+		if (u->layout.chosen > s->mapping.layouts)
 			return false;
-		atomic_store(&s->meaning.asked, u->layout.asked & ASKED_ALL);
-		atomic_store(&s->meaning.chosen, u->layout.chosen);
+		atomic_store(&s->mapping.enabled_events, u->layout.enabled_events & ENABLED_ALL);
+		atomic_store(&s->mapping.chosen, u->layout.chosen);
 		return true;
-	case TELL_TRACE:
-		if (s->traces < MOST_TRACES)
-			take_trace(e, &u->trace);
+	case IPC_TRACE:
+		if (s->traces < MAX_TRACES)
+			receive_trace(e, &u->trace);
 		return true;
-	case TELL_SESSION:
-		if (e->told->sessions < MOST_SESSIONS)
-			take_session(e->told, &u->session);
+	case IPC_SESSION:
+		if (e->job->sessions < MAX_SESSIONS)
+			receive_session(e->job, &u->session);
 		return true;
-	case TELL_STRETCH:
+	case IPC_TASK:
 		return enter_task(e, u->number);
-	case TELL_STREAM:
+	case IPC_STREAM:
 		return enter_stream(e, &u->stream);
-	case TELL_COVERS:
-		return take_coverage(e, &u->coverage);
-	case TELL_FAULTS:
+	case IPC_COVERAGE:
+		return receive_coverage(e, &u->coverage);
+	case IPC_FAULTS:
 		if (e->next)
-			task_of(e)->faults = u->faults;
+			current_task(e)->faults = u->faults;
 		return e->next > 0;
-	case TELL_AT:
-		e->alive = true;
+	case IPC_PROGRESS:
+		e->has_progress = true;
 		if (e->next)
 			count_bytes(e, u->at);
 		return true;
 	default:
-		return take_refusal(e, &u->refusal);
+		return receive_error(e, &u->error);
 	}
 }
 
-static bool take(struct ear *e, const struct tell_head *h, const unsigned char *data)
+static bool receive_message(struct ipc_receiver *e, const struct ipc_header *h, const unsigned char *data)
 {
-	union said u;
-	if (h->tell >= TELLS)
+	union payload u;
+	if (h->type >= IPC_MESSAGES)
 		return false;
-	if (h->tell == TELL_EVENTS)
-		return take_events(e, data, h->len);
-	e->ended |= h->tell == TELL_END;
-	if (h->tell == TELL_END)
+	if (h->type == IPC_EVENTS)
+		return receive_events(e, data, h->len);
+	e->has_ended |= h->type == IPC_END;
+	if (h->type == IPC_END)
 		return true;
-	if (h->tell == TELL_WHOLE)
-		return begin_whole(e);
-	if (!size_of[h->tell])
-		return take_text(e, (enum tell)h->tell, data, h->len);
-	if (size_of[h->tell] != h->len)
+	if (h->type == IPC_DECODE_WHOLE)
+		return mark_decode_whole(e);
+	if (!payload_size[h->type])
+		return receive_text(e, (enum ipc_message)h->type, data, h->len);
+	if (payload_size[h->type] != h->len)
 		return false;
 	memcpy(&u, data, h->len);
-	return take_sized(e, (enum tell)h->tell, &u);
+	return receive_fixed_size(e, (enum ipc_message)h->type, &u);
 }
 
-bool ear_take(struct ear *e)
+bool ipc_receiver_parse(struct ipc_receiver *e)
 {
 	size_t at = 0;
-	while (e->used - at >= sizeof(struct tell_head) && !e->status) {
-		struct tell_head h;
+	while (e->used - at >= sizeof(struct ipc_header) && !e->status) {
+		struct ipc_header h;
 		memcpy(&h, e->buf + at, sizeof h);
-		if (h.len > TELL_LONGEST)
+		if (h.len > IPC_MAX_LEN)
 			return false;
 		if (e->used - at < sizeof h + h.len)
 			break;
-		if (!take(e, &h, e->buf + at + sizeof h))
+		if (!receive_message(e, &h, e->buf + at + sizeof h))
 			return false;
 		at += sizeof h + h.len;
 	}
@@ -341,31 +342,35 @@ bool ear_take(struct ear *e)
 	return true;
 }
 
-static int at(struct outlet *o, uint64_t bytes)
+static int ignore_progress(struct event_sink *o, uint64_t bytes)
 {
 	(void)o;
 	(void)bytes;
 	return 0;
 }
 
-void ear_open(struct ear *e, struct told *t, const struct told_work *work)
+void ipc_receiver_open(struct ipc_receiver *e, struct decoder_job *t, const struct decoder_run *run)
 {
-	*e = (struct ear){ .told = t, .work = work,
-		.ops = { .put = recorder_put, .covers = recorder_covers, .damaged = recorder_damaged, .at = at } };
-	e->buf = mem_new(1, EAR_BUFFER);
-	name_cache_init(&e->names, t->source->meaning.names);
+	*e = (struct ipc_receiver){ .job = t,
+		                        .run = run,
+		                        .ops = { .put = recorder_put,
+		                                 .add_coverage = recorder_add_coverage,
+		                                 .report_damage = recorder_report_damage,
+		                                 .report_progress = ignore_progress } };
+	e->buf = mem_new(1, IPC_BUFFER_SIZE);
+	string_cache_init(&e->names, t->source->mapping.names);
 }
 
-void ear_next_child(struct ear *e)
+void ipc_receiver_next_child(struct ipc_receiver *e)
 {
 	e->used = e->ids = 0;
-	e->ended = e->begun = false;
+	e->has_ended = e->has_begun = false;
 }
 
-void ear_release(struct ear *e)
+void ipc_receiver_release(struct ipc_receiver *e)
 {
-	ear_leave(e);
-	name_cache_release(&e->names);
+	ipc_receiver_finish_task(e);
+	string_cache_release(&e->names);
 	free(e->stream);
 	free(e->id);
 	free(e->buf);

@@ -1,47 +1,46 @@
-/* The parent's half of decoder_process.h: what one child says -> what came of its tasks. Nothing that a child says is
- * believed: what it read may have made it overwrite its memory before it died. */
+/* Parent side of decoder_process.h: converts the messages of a child to the results of its tasks. Trusts no message,
+ * because damaged input may have overwritten the child's memory. */
 #ifndef STEALSCOPE_TRACE_ISOLATION_IPC_RECEIVER_H
 #define STEALSCOPE_TRACE_ISOLATION_IPC_RECEIVER_H
 
 #include "trace/isolation/decoder_process.h"
 
-#define EAR_BUFFER (4 * (TELL_LONGEST + sizeof(struct tell_head)))
+#define IPC_BUFFER_SIZE (4 * (IPC_MAX_LEN + sizeof(struct ipc_header)))
 
-struct ear {
-	struct told *told;
-	const struct told_work *work;
-	struct outlet_ops ops;
-	unsigned char *buf;       /* EAR_BUFFER bytes, of which `used` are not understood yet */
+struct ipc_receiver {
+	struct decoder_job *job;
+	const struct decoder_run *run;
+	struct event_sink_ops ops;
+	unsigned char *buf;  /* IPC_BUFFER_SIZE bytes; the first `used` bytes are not parsed yet */
 	size_t used;
-	struct name_cache names;
-	uint32_t *id;             /* ours, of each string of the child */
+	struct string_cache names;
+	uint32_t *id;  /* string id in the parent, by string id of the child */
 	size_t ids, ids_cap;
-	size_t next;              /* the task after the current one; 0: none has begun */
-	struct recorder **stream; /* the current task's, by number */
+	size_t next;               /* index + 1 of the current task; 0: no task yet */
+	struct recorder **stream;  /* streams of the current task, by number */
 	size_t streams, streams_cap;
 	struct recorder *current;
-	uint64_t counted;         /* bytes of the current task */
-	size_t traces;            /* told of */
-	bool begun;               /* this child has begun a task */
-	bool alive;               /* it has said that it reads */
-	bool ended, refused;
+	uint64_t counted;  /* number of bytes of the current task already counted as progress */
+		bool has_begun;  /* the current child has started a task */
+	bool has_progress;  /* the child has reported progress */
+	bool has_ended, has_error;
 	struct error err;
 	int status;
 };
 
-void ear_open(struct ear *e, struct told *t, const struct told_work *work);
-/* Forgets what an earlier child said of its names, and half of. */
-void ear_next_child(struct ear *e);
-/* Takes the whole messages in the buffer. False: a child that is to be trusted would not say this. */
-bool ear_take(struct ear *e);
-/* The child ended in the middle of its task. */
-void ear_broken(struct ear *e, const char *why);
-/* No child gets as far as to the tasks that are left. */
-void ear_give_up(struct ear *e, const char *why);
-/* What came of the task that this child was in is void: the next child begins it anew. */
-void ear_forget(struct ear *e);
-/* No more comes of the current task. */
-void ear_leave(struct ear *e);
-void ear_release(struct ear *e);
+void ipc_receiver_open(struct ipc_receiver *e, struct decoder_job *t, const struct decoder_run *run);
+/* Prepares for a new child: discards the string ids and the incomplete message of the previous one. */
+void ipc_receiver_next_child(struct ipc_receiver *e);
+/* Parses the complete messages in the buffer. Returns false if a message is invalid. */
+bool ipc_receiver_parse(struct ipc_receiver *e);
+/* Marks the rest of the current task's streams as damaged, because the child died. */
+void ipc_receiver_mark_damaged(struct ipc_receiver *e, const char *reason);
+/* Marks the remaining tasks as damaged, because no further child can be started. */
+void ipc_receiver_give_up(struct ipc_receiver *e, const char *reason);
+/* Discards the results of the current task, so that the next child can restart it. */
+void ipc_receiver_discard_task(struct ipc_receiver *e);
+/* Stores the results of the current task. */
+void ipc_receiver_finish_task(struct ipc_receiver *e);
+void ipc_receiver_release(struct ipc_receiver *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* The child's half: an outlet that tells what is put into it. */
+/* Child side of decoder_process.h: an event sink that sends everything to the parent. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 #include "base/clock.h"
 #include "trace/isolation/decoder_process.h"
 
-#define FEW 128             /* events of one of many streams that are told at once */
-#define PAUSE 20000000      /* ns: what waits longer is told when outlet_at() is called */
+#define SMALL_BATCH 128    /* events per message if there are many streams */
+#define FLUSH_NS 20000000  /* maximum time between two flushes in sender_at(), ns */
 
 struct batch {
 	struct event *ev;
@@ -20,28 +20,28 @@ struct batch {
 	uint64_t order;
 };
 
-struct teller {
-	struct outlet outlet;
+struct ipc_sender {
+	struct event_sink event_sink;
 	int fd;
-	struct names names;
-	size_t told;              /* names that the parent knows */
-	struct meaning *meaning;
-	size_t layout_told;
-	struct faults faults_told;
-	struct batch batch[TELL_STREAMS];
-	size_t batches, most;     /* most: events in a batch */
+	struct string_table names;
+	size_t names_sent;  /* number of string ids that were sent */
+	struct event_mapping *mapping;
+	size_t layout_sent;
+	struct faults faults_sent;
+	struct batch batch[IPC_MAX_STREAMS];
+	size_t batches, max_events;  /* capacity of a batch, events */
 	uint32_t current;
-	uint32_t stream_told;     /* the one that the parent takes events for */
-	int64_t told_at;          /* ns: when all was */
+	uint32_t stream_sent;  /* number of the stream to which the parent assigns the next events */
+	int64_t flushed_at;    /* time of the last flush in sender_at(), ns */
 	struct error err;
 };
 
-static struct teller *teller_of(struct outlet *o)
+static struct ipc_sender *sender_of(struct event_sink *o)
 {
-	return (struct teller *)o;  /* its first member */
+	return (struct ipc_sender *)o;  /* event_sink is the first member */
 }
 
-void tell_bytes(int fd, const void *data, size_t len)
+void ipc_send_bytes(int fd, const void *data, size_t len)
 {
 	const char *at = data;
 	while (len) {
@@ -49,207 +49,215 @@ void tell_bytes(int fd, const void *data, size_t len)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n <= 0)
-			_exit(0);  /* nobody listens any more */
+			_exit(0);  /* the parent has ended */
 		at += n;
 		len -= (size_t)n;
 	}
 }
 
-static void tell(const struct teller *t, enum tell what, const void *data, size_t len)
+static void send_message(const struct ipc_sender *t, enum ipc_message type, const void *data, size_t len)
 {
-	const struct tell_head head = { what, (uint32_t)len };
-	tell_bytes(t->fd, &head, sizeof head);
-	tell_bytes(t->fd, data, len);
+	const struct ipc_header head = { type, (uint32_t)len };
+	ipc_send_bytes(t->fd, &head, sizeof head);
+	ipc_send_bytes(t->fd, data, len);
 }
 
-static void tell_text(const struct teller *t, enum tell what, const char *text)
+static void send_text(const struct ipc_sender *t, enum ipc_message type, const char *text)
 {
-	tell(t, what, text, strnlen(text, TELL_LONGEST));
+	send_message(t, type, text, strnlen(text, IPC_MAX_LEN));
 }
 
-/* ---- what waits */
+/* ---- batches */
 
-static void tell_stream(struct teller *t, uint32_t number)
+static void send_stream(struct ipc_sender *t, uint32_t number)
 {
-	const struct tell_stream s = { .number = number, .order = t->batch[number].order };
-	if (number == t->stream_told)
+	const struct ipc_stream s = { .number = number, .order = t->batch[number].order };
+	if (number == t->stream_sent)
 		return;
-	tell(t, TELL_STREAM, &s, sizeof s);
-	t->stream_told = number;
+	send_message(t, IPC_STREAM, &s, sizeof s);
+	t->stream_sent = number;
 }
 
-/* Names first: events mean nothing without them. */
-static void flush(struct teller *t, uint32_t number)
+/* Sends the events of a stream, after the names that they use. */
+static void flush_batch(struct ipc_sender *t, uint32_t number)
 {
 	struct batch *b = &t->batch[number];
 	if (!b->used)
 		return;
-	for (; t->told + 1 < t->names.tab.len; t->told++)
-		tell_text(t, TELL_NAME, strtab_get(&t->names.tab, (uint32_t)t->told + 1));
-	tell_stream(t, number);
-	tell(t, TELL_EVENTS, b->ev, b->used * sizeof *b->ev);
+	for (; t->names_sent + 1 < t->names.tab.len; t->names_sent++)
+		send_text(t, IPC_NAME, strtab_get(&t->names.tab, (uint32_t)t->names_sent + 1));
+	send_stream(t, number);
+	send_message(t, IPC_EVENTS, b->ev, b->used * sizeof *b->ev);
 	b->used = 0;
 }
 
-static void flush_all(struct teller *t)
+static void flush_all(struct ipc_sender *t)
 {
-	const uint32_t chosen = (uint32_t)atomic_load(&t->meaning->chosen);
-	const struct tell_layout layout = { chosen, atomic_load(&t->meaning->asked) };
+	const uint32_t chosen = (uint32_t)atomic_load(&t->mapping->chosen);
+	const struct ipc_layout layout = { chosen, atomic_load(&t->mapping->enabled_events) };
 	for (uint32_t i = 0; i < t->batches; i++)
-		flush(t, i);
-	if (memcmp(&t->faults_told, &t->outlet.faults, sizeof t->faults_told) != 0)
-		tell(t, TELL_FAULTS, &t->outlet.faults, sizeof t->outlet.faults);
-	if (chosen && chosen != t->layout_told)
-		tell(t, TELL_LAYOUT, &layout, sizeof layout);
-	t->faults_told = t->outlet.faults;
-	t->layout_told = chosen;
+		flush_batch(t, i);
+	if (memcmp(&t->faults_sent, &t->event_sink.faults, sizeof t->faults_sent) != 0)
+		send_message(t, IPC_FAULTS, &t->event_sink.faults, sizeof t->event_sink.faults);
+	if (chosen && chosen != t->layout_sent)
+		send_message(t, IPC_LAYOUT, &layout, sizeof layout);
+	t->faults_sent = t->event_sink.faults;
+	t->layout_sent = chosen;
 }
 
-/* ---- the outlet */
+/* ---- the event sink */
 
-static int put(struct outlet *o, const struct event *ev)
+static int sender_put(struct event_sink *o, const struct event *ev)
 {
-	struct teller *t = teller_of(o);
+	struct ipc_sender *t = sender_of(o);
 	struct batch *b = &t->batch[t->current];
 	if (!b->ev)
-		b->ev = mem_new(t->most, sizeof *b->ev);
+		b->ev = mem_new(t->max_events, sizeof *b->ev);
 	b->ev[b->used++] = *ev;
-	if (b->used == t->most)
-		flush(t, t->current);
+	if (b->used == t->max_events)
+		flush_batch(t, t->current);
 	return 0;
 }
 
-static int stream(struct outlet *o, uint32_t number, uint64_t order)
+static int sender_stream(struct event_sink *o, uint32_t number, uint64_t order)
 {
-	struct teller *t = teller_of(o);
-	if (number >= TELL_STREAMS)
-		return error_set(o->err, STATUS_INPUT, NULL, "it has more than %d streams", TELL_STREAMS);
+	struct ipc_sender *t = sender_of(o);
+	if (number >= IPC_MAX_STREAMS)
+		return error_set(o->err, STATUS_INPUT, NULL, "more than %d streams", IPC_MAX_STREAMS);
 	t->current = number;
 	if (number >= t->batches) {
 		t->batches = number + 1U;
 		t->batch[number].order = order;
-		tell_stream(t, number);
+		send_stream(t, number);
 	}
 	return 0;
 }
 
-static int covers(struct outlet *o, uint16_t cpu, int64_t begin, int64_t end)
+static int sender_covers(struct event_sink *o, uint16_t cpu, int64_t begin, int64_t end)
 {
-	const struct tell_coverage c = { cpu, begin, end };
-	tell_stream(teller_of(o), teller_of(o)->current);
-	tell(teller_of(o), TELL_COVERS, &c, sizeof c);
+	const struct ipc_coverage c = { cpu, begin, end };
+	send_stream(sender_of(o), sender_of(o)->current);
+	send_message(sender_of(o), IPC_COVERAGE, &c, sizeof c);
 	return 0;
 }
 
-static int damaged(struct outlet *o, const char *why, bool goes_on)
+static int sender_damaged(struct event_sink *o, const char *reason, bool continues)
 {
-	struct teller *t = teller_of(o);
-	flush(t, t->current);
-	tell_stream(t, t->current);
-	tell_text(t, goes_on ? TELL_SKIPPED : TELL_DAMAGED, why);
+	struct ipc_sender *t = sender_of(o);
+	flush_batch(t, t->current);
+	send_stream(t, t->current);
+	send_text(t, continues ? IPC_SKIPPED : IPC_DAMAGED, reason);
 	return 0;
 }
 
-static int at(struct outlet *o, uint64_t bytes)
+static int sender_at(struct event_sink *o, uint64_t bytes)
 {
-	struct teller *t = teller_of(o);
+	struct ipc_sender *t = sender_of(o);
 	const int64_t ns = now_ns();
-	if (ns - t->told_at < PAUSE)
+	if (ns - t->flushed_at < FLUSH_NS)
 		return 0;
 	flush_all(t);
-	tell(t, TELL_AT, &bytes, sizeof bytes);
-	t->told_at = ns;
+	send_message(t, IPC_PROGRESS, &bytes, sizeof bytes);
+	t->flushed_at = ns;
 	return 0;
 }
 
-static const struct outlet_ops ops = { .put = put, .stream = stream, .covers = covers, .damaged = damaged, .at = at };
+static const struct event_sink_ops sender_ops = {
+	.put = sender_put,
+	.select_stream = sender_stream,
+	.add_coverage = sender_covers,
+	.report_damage = sender_damaged,
+	.report_progress = sender_at,
+};
 
-void tell_trace(struct outlet *o, const struct metadata *m)
+void ipc_send_trace(struct event_sink *o, const struct metadata *m)
 {
-	tell(teller_of(o), TELL_TRACE, m, sizeof *m);
+	send_message(sender_of(o), IPC_TRACE, m, sizeof *m);
 }
 
-void tell_session(struct outlet *o, const struct tell_session *s)
+void ipc_send_session(struct event_sink *o, const struct ipc_session *s)
 {
-	tell(teller_of(o), TELL_SESSION, s, sizeof *s);
+	send_message(sender_of(o), IPC_SESSION, s, sizeof *s);
 }
 
-void tell_cut(struct outlet *o, const char *why)
+void ipc_send_truncated(struct event_sink *o, const char *reason)
 {
-	flush_all(teller_of(o));
-	tell_text(teller_of(o), TELL_CUT, why);
+	flush_all(sender_of(o));
+	send_text(sender_of(o), IPC_TRUNCATED, reason);
 }
 
-/* ---- last words */
+/* ---- report of a crash */
 
-bool tell_is_io(int why)
+bool errno_is_read_failure(int number)
 {
-	return why == EIO || why == ESTALE || why == EREMOTEIO || why == ETIMEDOUT || why == EMFILE || why == ENFILE;
+	return number == EIO || number == ESTALE || number == EREMOTEIO || number == ETIMEDOUT || number == EMFILE ||
+	       number == ENFILE;
 }
 
 static struct {
 	int fd;
-	struct tell_head head;
-	struct tell_refusal refusal;
-} last_words;
+	struct ipc_header head;
+	struct ipc_error message;
+} crash_report;
 
-/* Libraries crash on what they could not read, too. */
-static void on_fatal(int sig)
+/* Sends an error if a library crashed because the system could not read a file. */
+static void on_fatal_signal(int sig)
 {
 	(void)sig;
-	if (tell_is_io(errno) && write(last_words.fd, &last_words.head, sizeof last_words.head) > 0 &&
-	    write(last_words.fd, &last_words.refusal, sizeof last_words.refusal) > 0)
+	if (errno_is_read_failure(errno) && write(crash_report.fd, &crash_report.head, sizeof crash_report.head) > 0 &&
+	    write(crash_report.fd, &crash_report.message, sizeof crash_report.message) > 0)
 		_exit(1);
 	_exit(2);
 }
 
-static void prepare_last_words(int fd, const char *name)
+static void prepare_crash_report(int fd, const char *name)
 {
 	static const int fatal[] = { SIGSEGV, SIGFPE, SIGILL, SIGABRT };
-	const struct sigaction sa = { .sa_handler = on_fatal };
-	last_words.fd = fd;
-	last_words.head = (struct tell_head){ TELL_REFUSE, sizeof last_words.refusal };
-	last_words.refusal.status = STATUS_SYSTEM;
-	snprintf(last_words.refusal.text, sizeof last_words.refusal.text, "%s: the system could not read it", name);
+	const struct sigaction sa = { .sa_handler = on_fatal_signal };
+	crash_report.fd = fd;
+	crash_report.head = (struct ipc_header){ IPC_ERROR, sizeof crash_report.message };
+	crash_report.message.status = STATUS_SYSTEM;
+	snprintf(crash_report.message.text, sizeof crash_report.message.text, "%s: the system cannot read the file", name);
 	for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
 		sigaction(fatal[i], &sa, NULL);
 }
 
-/* ---- all of it */
+/* ---- main loop of the child */
 
-static void refuse(const struct teller *t)
+static void send_error(const struct ipc_sender *t)
 {
-	struct tell_refusal r = { .status = t->err.status };
+	struct ipc_error r = { .status = t->err.status };
 	snprintf(r.text, sizeof r.text, "%s", t->err.text);
-	snprintf(r.mend, sizeof r.mend, "%s", t->err.mend);
-	tell(t, TELL_REFUSE, &r, sizeof r);
+	snprintf(r.remedy, sizeof r.remedy, "%s", t->err.remedy);
+	send_message(t, IPC_ERROR, &r, sizeof r);
 }
 
-void tell_all(const struct told *told, size_t first, int fd)
+void decoder_child_run(const struct decoder_job *job, size_t first, int fd)
 {
-	struct source *s = told->source;
-	struct teller *t = mem_new(1, sizeof *t);
-	*t = (struct teller){ .outlet = { .ops = &ops, .only = s->only, .err = &t->err }, .fd = fd, .meaning = &s->meaning,
-		.most = s->streams ? TELL_BATCH : FEW, .batches = s->streams > 0,
-		.stream_told = s->streams ? 0 : TELL_STREAMS };
-	names_init_child(&t->names);
-	t->names.of_events = s->only != NULL;
-	prepare_last_words(fd, s->place[0]->path);
-	s->meaning.names = &t->names;
-	void *entered = s->reader->enter(s, &t->err);
-	int status = entered ? 0 : -1;
-	for (size_t i = first; i < told->tasks && !status; i++) {
-		const uint32_t number = (uint32_t)i;
-		tell(t, TELL_STRETCH, &number, sizeof number);
-		t->outlet.faults = t->faults_told = (struct faults){ 0 };
-		status = s->reader->decode(entered, &told->task[i]->stretch, &t->outlet);
+	struct source *s = job->source;
+	struct ipc_sender *t = mem_new(1, sizeof *t);
+	*t = (struct ipc_sender){ .event_sink = { .ops = &sender_ops, .window = s->window, .err = &t->err }, .fd = fd,
+		.mapping = &s->mapping,
+		.max_events = s->streams ? IPC_MAX_EVENTS : SMALL_BATCH, .batches = s->streams > 0,
+		.stream_sent = s->streams ? 0 : IPC_MAX_STREAMS };
+	string_table_init_child(&t->names);
+	t->names.store_event_names = s->window != NULL;
+	prepare_crash_report(fd, s->location[0]->path);
+	s->mapping.names = &t->names;
+	void *state = s->reader->enter(s, &t->err);
+	int status = state ? 0 : -1;
+	for (size_t i = first; i < job->tasks && !status; i++) {
+		const uint32_t task_index = (uint32_t)i;
+		send_message(t, IPC_TASK, &task_index, sizeof task_index);
+		t->event_sink.faults = t->faults_sent = (struct faults){ 0 };
+		status = s->reader->decode(state, &job->task[i]->stream_part, &t->event_sink);
 		flush_all(t);
 		if (status == DECODE_WHOLE) {
-			tell(t, TELL_WHOLE, NULL, 0);
+			send_message(t, IPC_DECODE_WHOLE, NULL, 0);
 			status = 0;
 		}
 	}
 	if (status)
-		refuse(t);
-	tell(t, TELL_END, NULL, 0);
+		send_error(t);
+	send_message(t, IPC_END, NULL, 0);
 }

@@ -1,4 +1,4 @@
-/* The tasks of readers that are apart, as part of a load: shared out among child processes. */
+/* Distributes the tasks of isolated readers to child processes. */
 #include <stdlib.h>
 #include <time.h>
 
@@ -7,17 +7,17 @@
 #include "trace/load.h"
 #include "trace/isolation/decoder_process.h"
 
-#define LIVE_USUAL 256              /* streams of a live trace, to begin with */
-#define WORTH_A_CHILD (4ULL << 20)  /* bytes: each child opens the source anew */
+#define LIVE_STREAMS 256              /* expected number of streams of a live trace */
+#define BYTES_PER_CHILD (4ULL << 20)  /* minimum size of the input per child, bytes: every child opens the source again */
 
-static bool tick_of_files(void *arg)
+static bool tick_files(void *arg)
 {
 	struct load *l = arg;
-	load_tick(l);
-	return load_is_over(l);
+	load_report_progress(l);
+	return load_must_stop(l);
 }
 
-static bool tick_of_live(void *arg)
+static bool tick_live(void *arg)
 {
 	struct load *l = arg;
 	const struct progress *p = &l->options->progress;
@@ -30,68 +30,69 @@ static bool tick_of_live(void *arg)
 	return true;
 }
 
-struct children {
-	struct told **told;
+struct job_list {
+	struct decoder_job **job;
 	size_t len, cap;
 };
 
-static struct told *add_child(struct children *c, struct source *s)
+static struct decoder_job *add_job(struct job_list *c, struct source *s)
 {
-	struct told *t = *ARRAY_PUSH(c->told, c->len, c->cap) = mem_new(1, sizeof *t);
+	struct decoder_job *t = *ARRAY_PUSH(c->job, c->len, c->cap) = mem_new(1, sizeof *t);
 	t->source = s;
 	return t;
 }
 
-/* The tasks order[first, end) of one source: each to the child with the least work, in their order. */
-static void share_out(struct children *c, struct load *l, size_t first, size_t end)
+/* Assigns the tasks order[first .. end) of one source to jobs, one job per child: each task to the job with the fewest
+ * bytes. */
+static void assign_tasks(struct job_list *c, struct load *l, size_t first, size_t end)
 {
 	struct source *s = l->task[l->order[first]].source;
-	const size_t before = c->len, most = s->bytes / WORTH_A_CHILD + 1;
-	for (size_t i = 0; i < l->workers && i < most && i < end - first; i++)
-		add_child(c, s);
+	const size_t before = c->len, max_jobs = s->bytes / BYTES_PER_CHILD + 1;
+	for (size_t i = 0; i < l->workers && i < max_jobs && i < end - first; i++)
+		add_job(c, s);
 	for (size_t i = first; i < end; i++) {
-		struct told *least = c->told[before];
+		struct decoder_job *smallest = c->job[before];
 		for (size_t k = before + 1; k < c->len; k++)
-			least = c->told[k]->bytes < least->bytes ? c->told[k] : least;
+			smallest = c->job[k]->bytes < smallest->bytes ? c->job[k] : smallest;
 		struct task *t = &l->task[l->order[i]];
-		*ARRAY_PUSH(least->task, least->tasks, least->tasks_cap) = t;
-		least->bytes += t->bytes;
+		*ARRAY_PUSH(smallest->task, smallest->tasks, smallest->tasks_cap) = t;
+		smallest->bytes += t->bytes;
 	}
 }
 
-static void crew_release(struct children *c)
+static void job_list_release(struct job_list *c)
 {
 	for (size_t i = 0; i < c->len; i++) {
-		told_release(c->told[i]);
-		free(c->told[i]);
+		decoder_job_release(c->job[i]);
+		free(c->job[i]);
 	}
-	free(c->told);
+	free(c->job);
 }
 
-/* Live traces first and all at once: what they say is said only now. */
-int apart_tasks(struct load *l, struct error *err)
+/* Decodes live traces first, all at the same time, because their data arrives now. */
+int decode_isolated_tasks(struct load *l, struct error *err)
 {
-	struct children live = { 0 }, files = { 0 };
-	size_t streams = l->ordered - l->apart;
-	for (size_t i = 0, end; i < l->apart; i = end) {
+	struct job_list live = { 0 }, files = { 0 };
+	size_t streams = l->ordered - l->isolated;
+	for (size_t i = 0, end; i < l->isolated; i = end) {
 		const struct source *s = l->task[l->order[i]].source;
-		for (end = i; end < l->apart && l->task[l->order[end]].source == s; end++)
-			streams += s->streams ? 1 : LIVE_USUAL;
-		share_out(s->reader->endless ? &live : &files, l, i, end);
+		for (end = i; end < l->isolated && l->task[l->order[end]].source == s; end++)
+			streams += s->streams ? 1 : LIVE_STREAMS;
+		assign_tasks(s->reader->endless ? &live : &files, l, i, end);
 	}
 	store_expect(l->store, streams);
 	l->live_until = l->options->live_for ? now_ns() + l->options->live_for : INT64_MAX;
-	int status = told_read(live.told, live.len,
-	                       &(struct told_work){ l->store, &l->live_events, live.len, tick_of_live, l }, err);
+	int status = decoder_jobs_run(live.job, live.len,
+	                       &(struct decoder_run){ l->store, &l->live_events, live.len, tick_live, l }, err);
 	for (size_t i = 0; i < live.len && !status && !atomic_load(&l->live_events); i++) {
-		const struct source *s = live.told[i]->source;
-		if (s->cut)
-			status = error_set(err, STATUS_INPUT, s->reader->mend, "%s: %s", s->place[0]->path, s->cut);
+		const struct source *s = live.job[i]->source;
+		if (s->truncation)
+			status = error_set(err, STATUS_INPUT, s->reader->remedy, "%s: %s", s->location[0]->path, s->truncation);
 	}
 	if (!status)
-		status = told_read(files.told, files.len,
-		                   &(struct told_work){ l->store, &l->bytes, l->workers, tick_of_files, l }, err);
-	crew_release(&live);
-	crew_release(&files);
+		status = decoder_jobs_run(files.job, files.len,
+		                   &(struct decoder_run){ l->store, &l->bytes, l->workers, tick_files, l }, err);
+	job_list_release(&live);
+	job_list_release(&files);
 	return status;
 }

@@ -16,48 +16,48 @@
 #include <seccomp.h>
 #endif
 
-#define MEMORY (2ULL << 30)   /* bytes of address space, beside what the source needs */
-#define EXPANSION 64          /* how much larger than the source its contents may be */
+#define BASE_MEMORY (2ULL << 30)  /* address space of a child in addition to the input, bytes */
+#define EXPANSION_MAX 64              /* maximum ratio of decoded to encoded size */
 
-/* The caller's handlers of fatal signals are not for a child that may crash. */
+/* Resets signal handlers: the parent's handlers must not run in a child that crashes. */
 static void reset_signals(void)
 {
 	static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGPIPE, SIGHUP, SIGQUIT };
 	for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
 		signal(fatal[i], SIG_DFL);
-	signal(SIGINT, SIG_IGN);  /* the parent decides what it means */
+	signal(SIGINT, SIG_IGN);  /* the parent handles SIGINT */
 }
 
-static void lower(__rlimit_resource_t what, rlim_t most)
+static void lower_limit(__rlimit_resource_t resource, rlim_t max_bytes)
 {
 	struct rlimit r;
-	if (getrlimit(what, &r))
+	if (getrlimit(resource, &r))
 		return;
-	if (r.rlim_cur == RLIM_INFINITY || r.rlim_cur > most)
-		r.rlim_cur = most;
-	setrlimit(what, &r);
+	if (r.rlim_cur == RLIM_INFINITY || r.rlim_cur > max_bytes)
+		r.rlim_cur = max_bytes;
+	setrlimit(resource, &r);
 }
 
-/* Sanitizers keep a shadow of memory, which needs terabytes of addresses; each compiler tells of them in its way. */
+/* Sanitizers need terabytes of address space for their shadow memory. Each compiler has its own macro for them. */
 #if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
-#define HAS_SHADOW
+#define HAS_SHADOW_MEMORY
 #elif defined __has_feature
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define HAS_SHADOW
+#define HAS_SHADOW_MEMORY
 #endif
 #endif
 
-static void limit(uint64_t bytes)
+static void limit_resources(uint64_t bytes)
 {
-	const rlim_t most = MEMORY + EXPANSION * bytes;
-	lower(RLIMIT_CORE, 0);
-	lower(RLIMIT_FSIZE, most);
-#ifndef HAS_SHADOW
-	lower(RLIMIT_AS, most);
+	const rlim_t max_bytes = BASE_MEMORY + EXPANSION_MAX * bytes;
+	lower_limit(RLIMIT_CORE, 0);
+	lower_limit(RLIMIT_FSIZE, max_bytes);
+#ifndef HAS_SHADOW_MEMORY
+	lower_limit(RLIMIT_AS, max_bytes);
 #endif
 }
 
-static void silence(void)
+static void redirect_to_null(void)
 {
 	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 	for (int fd = 0; null >= 0 && fd < 3; fd++)
@@ -67,87 +67,87 @@ static void silence(void)
 /* ---- landlock */
 
 #ifdef HAVE_LANDLOCK
-/* Of later versions of the header, with the version of the interface that has them. */
-#define ACCESS_REFER (1ULL << 13)     /* 2 */
-#define ACCESS_TRUNCATE (1ULL << 14)  /* 3 */
+/* Constants that older kernel headers do not define, with the landlock ABI version that introduced them. */
+#define ACCESS_REFER (1ULL << 13)     /* ABI 2 */
+#define ACCESS_TRUNCATE (1ULL << 14)  /* ABI 3 */
 
 #define ACCESS_WRITE (LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR | LANDLOCK_ACCESS_FS_REMOVE_FILE | \
 	LANDLOCK_ACCESS_FS_MAKE_DIR | LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SYM)
 #define ACCESS_NEVER (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | \
 	LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO)
 
-static void allow(int rules, const char *folder, uint64_t access)
+static void allow_writes(int rules, const char *dir, uint64_t access)
 {
 	struct landlock_path_beneath_attr beneath = { .allowed_access = access };
-	beneath.parent_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	beneath.parent_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (beneath.parent_fd < 0)
 		return;
 	syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
 	close(beneath.parent_fd);
 }
 
-static void lock_files(const char *folder)
+static void restrict_files(const char *dir)
 {
 	const long version = syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	if (version < 1)
 		return;
-	const uint64_t write = ACCESS_WRITE | (version >= 3 ? ACCESS_TRUNCATE : 0);
+	const uint64_t write_access = ACCESS_WRITE | (version >= 3 ? ACCESS_TRUNCATE : 0);
 	const struct landlock_ruleset_attr handled = {
-		.handled_access_fs = write | ACCESS_NEVER | (version >= 2 ? ACCESS_REFER : 0)
+		.handled_access_fs = write_access | ACCESS_NEVER | (version >= 2 ? ACCESS_REFER : 0)
 	};
 	const int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0);
 	if (rules < 0)
 		return;
-	if (folder)
-		allow(rules, folder, write);
+	if (dir)
+		allow_writes(rules, dir, write_access);
 	syscall(SYS_landlock_restrict_self, rules, 0);
 	close(rules);
 }
 #else
-static void lock_files(const char *folder)
+static void restrict_files(const char *dir)
 {
-	(void)folder;
+	(void)dir;
 }
 #endif
 
 /* ---- seccomp */
 
 #ifdef HAVE_SECCOMP
-static void lock_calls(bool network)
+static void restrict_syscalls(bool network)
 {
-	static const int never[] = {
+	static const int denied[] = {
 		SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv),
 		SCMP_SYS(process_vm_writev), SCMP_SYS(mount), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),
 	};
-	static const int sockets[] = {
+	static const int network_calls[] = {
 		SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind), SCMP_SYS(listen),
 		SCMP_SYS(io_uring_setup),
 	};
 	const scmp_filter_ctx rules = seccomp_init(SCMP_ACT_ALLOW);
 	if (!rules)
 		return;
-	for (size_t i = 0; i < sizeof never / sizeof *never; i++)
-		seccomp_rule_add(rules, SCMP_ACT_ERRNO(EPERM), never[i], 0);
-	for (size_t i = 0; i < sizeof sockets / sizeof *sockets && !network; i++)
-		seccomp_rule_add(rules, SCMP_ACT_ERRNO(EPERM), sockets[i], 0);
+	for (size_t i = 0; i < sizeof denied / sizeof *denied; i++)
+		seccomp_rule_add(rules, SCMP_ACT_ERRNO(EPERM), denied[i], 0);
+	for (size_t i = 0; i < sizeof network_calls / sizeof *network_calls && !network; i++)
+		seccomp_rule_add(rules, SCMP_ACT_ERRNO(EPERM), network_calls[i], 0);
 	seccomp_load(rules);
 	seccomp_release(rules);
 }
 #else
-static void lock_calls(bool network)
+static void restrict_syscalls(bool network)
 {
 	(void)network;
 }
 #endif
 
-void confine(const struct confinement *c)
+void sandbox_enter(const struct sandbox *c)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reset_signals();
-	limit(c->bytes);
-	silence();
+	limit_resources(c->bytes);
+	redirect_to_null();
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return;
-	lock_files(c->folder);
-	lock_calls(c->network);
+	restrict_files(c->dir);
+	restrict_syscalls(c->network);
 }

@@ -1,22 +1,24 @@
-/* Child processes that parse what nobody has checked: what they may use.
+/* Sandbox for child processes that parse untrusted input.
  *
- * Always: so much memory, no core, no file larger than the input can make it; it dies with its parent.  Where the kernel
- * and the build have landlock: no file is written, made or removed but in one folder, and nothing is executed.  Where
- * they have seccomp: no socket, no other program, no look into other processes.  What is not offered is left out without
- * a word. */
+ * - Always: limits of memory and file size, no core dump; the child is killed if its parent ends.
+ * - With landlock (kernel and build): files can be written, created and removed in one directory only; nothing can be
+ *   executed.
+ * - With seccomp: no sockets, no other programs, no access to other processes.
+ *
+ * A feature that the kernel or the build lacks is skipped without a message. */
 #ifndef STEALSCOPE_TRACE_ISOLATION_SANDBOX_H
 #define STEALSCOPE_TRACE_ISOLATION_SANDBOX_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-struct confinement {
-	uint64_t bytes;      /* of what it parses */
-	const char *folder;  /* the only one in which it may write; NULL: none */
-	bool network;        /* it may have it */
+struct sandbox {
+	uint64_t bytes;   /* size of the input, bytes */
+	const char *dir;  /* the only writable directory; NULL: none */
+	bool network;     /* allows network access */
 };
 
-/* Confines this process, for good.  Its standard files are /dev/null then. */
-void confine(const struct confinement *c);
+/* Restricts the calling process permanently. Redirects its standard streams to /dev/null. */
+void sandbox_enter(const struct sandbox *c);
 
 #endif

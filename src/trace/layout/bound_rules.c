@@ -6,7 +6,7 @@
 #include "base/bisect.h"
 #include "base/mem.h"
 
-/* How many rules there are for events of this name: layout->named[*first ...]. */
+/* Returns the number of rules for events of this name, and the index in layout->named of the first one. */
 static size_t count_named(const struct layout *l, const char *name, size_t *first)
 {
 	size_t n = 0;
@@ -18,7 +18,7 @@ static size_t count_named(const struct layout *l, const char *name, size_t *firs
 	return n;
 }
 
-static void release(struct bound_rule *b)
+static void bound_rule_release(struct bound_rule *b)
 {
 	free(b->key);
 	free(b->when);
@@ -43,7 +43,7 @@ static bool bind_args(const struct rule *r, const struct field_source *s, const 
 	return true;
 }
 
-/* False when the event class lacks a field without which the rule is useless. */
+/* Binds a rule to an event class. Returns false if the class lacks a required field. */
 static bool bind_rule(const struct rule *r, const struct field_source *s, const void *cls, struct bound_rule *b)
 {
 	*b = (struct bound_rule){ .rule = r };
@@ -78,7 +78,7 @@ struct bound_class *rules_bind(const struct layout *l, const char *name, const s
 		if (bind_rule(&l->rule[l->named[i].rule], s, cls, b))
 			c->rules++;
 		else
-			release(b);
+			bound_rule_release(b);
 	}
 	s->resolve(&l->cpu, cls, &c->cpu);
 	s->resolve(&l->tid, cls, &c->tid);
@@ -92,14 +92,14 @@ void rules_free(struct bound_class *c)
 	if (!c)
 		return;
 	for (size_t i = 0; i < c->rules; i++)
-		release(&c->rule[i]);
+		bound_rule_release(&c->rule[i]);
 	free(c->rule);
 	free(c->name);
 	free(c);
 }
 
 size_t rules_score(const struct layout *l, const char *name, const struct field_source *s, const void *cls,
-                   unsigned *asked)
+                   unsigned *enabled_events)
 {
 	size_t score = 0, first = 0;
 	const size_t n = count_named(l, name, &first);
@@ -108,9 +108,9 @@ size_t rules_score(const struct layout *l, const char *name, const struct field_
 		struct bound_rule b;
 		if (bind_rule(r, s, cls, &b)) {
 			score += r->kind == EV_SWITCH ? 100 : 1;
-			*asked |= handlers_kind(r->kind) | (r->kind == EV_FORK ? (unsigned)ASKED_FORKS : 0);
+			*enabled_events |= handlers_kind(r->kind) | (r->kind == EV_FORK ? (unsigned)ENABLED_FORKS : 0);
 		}
-		release(&b);
+		bound_rule_release(&b);
 	}
 	return score;
 }

@@ -1,8 +1,8 @@
-/* Rules of a layout bound to the event classes of a trace, whatever library reads it.
+/* Rules of a layout, bound to the event classes of a trace. Does not depend on a decoding library.
  *
- * A source of events (libbabeltrace2, libtraceevent) brings three functions: one looks a field up by its name, once per
- * event class, the others read it from an event.  rules_fill() is inline so that a source's functions are called
- * directly: it runs for every event. */
+ * Each decoder (libbabeltrace2, libtraceevent, native) provides three functions: one resolves a field by name, once per
+ * event class; the others read a resolved field from an event. rules_fill() runs for every event and is inline, so that
+ * the compiler can call these functions directly. */
 #ifndef STEALSCOPE_TRACE_LAYOUT_BOUND_RULES_H
 #define STEALSCOPE_TRACE_LAYOUT_BOUND_RULES_H
 
@@ -15,30 +15,30 @@
 #include "trace/store.h"
 #include "trace/trace.h"
 
-#define DEEPEST 8  /* nested structures and variants on the way to a field */
+#define FIELD_DEPTH_MAX 8  /* maximum nesting of structures and variants around a field */
 
 enum root { ROOT_PACKET, ROOT_COMMON, ROOT_SPECIFIC, ROOT_PAYLOAD };
 enum leaf_type { LEAF_NONE, LEAF_UNSIGNED, LEAF_SIGNED, LEAF_BOOL, LEAF_BITS, LEAF_TEXT };
 
 struct field_step {
-	bool is_option;  /* of a variant; else a member of a structure */
+	bool is_option;  /* an option of a variant; false: a member of a structure */
 	uint32_t index;
 };
 
-/* Where an event has a field. */
+/* Location of a field in an event. */
 struct field_path {
 	enum leaf_type leaf;  /* LEAF_NONE: the event class has no such field */
 	union {
-		struct {  /* CTF: a walk from one of the event's structures */
+		struct {  /* CTF, libbabeltrace2: steps from one of the event's structures */
 			enum root root;
 			unsigned steps;
-			struct field_step step[DEEPEST];
+			struct field_step step[FIELD_DEPTH_MAX];
 		};
 		struct {  /* ftrace: bytes of the record */
 			unsigned offset, size;
-			bool dynamic, relative;  /* what lies there says where the field is */
+			bool dynamic, relative;  /* the bytes contain the offset and length of the field */
 		};
-		struct {  /* CTF read by ourselves: where its value is left (ctf/program.h) */
+		struct {  /* CTF, native decoder: slot of the decoded value (ctf/program.h) */
 			enum root from;
 			uint32_t slot;
 		};
@@ -48,35 +48,37 @@ struct field_path {
 struct bound_rule {
 	const struct rule *rule;
 	struct field_path arg[EVENT_ARGS], text;
-	struct field_path *key;  /* the fields of a key that is made of several */
+	struct field_path *key;  /* fields of a combined key */
 	size_t keys;
-	struct field_path *when;  /* rule->whens of them */
+	struct field_path *when;  /* [rule->whens] */
 };
 
 struct bound_class {
 	struct bound_rule *rule;
 	size_t rules;
 	struct field_path cpu, tid, pid, comm;
-	char *name;          /* NULL: it has none */
+	char *name;          /* name of the event class; NULL: none */
 };
 
 struct field_source {
-	/* Looks a field up in an event class; false, and LEAF_NONE in *p, when it has none. */
+	/* Finds a field in an event class. Returns false, with LEAF_NONE in *p, if the class lacks it. */
 	bool (*resolve)(const struct fields *f, const void *cls, struct field_path *p);
-	int64_t (*number)(const struct field_path *p, const void *event);  /* EVENT_ABSENT: not in this event */
-	/* NULL: not in this event.  It ends with a zero, or after *most bytes. */
-	const char *(*text)(const struct field_path *p, const void *event, size_t *most);
+	int64_t (*number)(const struct field_path *p, const void *event);  /* returns EVENT_ABSENT if the event lacks the
+	                                                                    * field */
+	/* Returns the text, which ends with a zero or after *max_len bytes; NULL: the event lacks the field. */
+	const char *(*text)(const struct field_path *p, const void *event, size_t *max_len);
 };
 
-/* Binds the layout's rules for events of this name, and its context. */
+/* Binds the context fields, and the layout's rules for events of this name, to an event class. */
 struct bound_class *rules_bind(const struct layout *l, const char *name, const struct field_source *s, const void *cls);
 void rules_free(struct bound_class *c);
-/* How well they would fit: a point for each rule, 100 for switches: nothing works without.  HANDLERS_IRQ ... or
- * ASKED_FORKS is added to *asked where they bind such an event. */
+/* Returns how well the layout matches an event class: 100 for a sched_switch rule (required for any analysis), 1 for any
+ * other. Sets the HANDLERS_ or ENABLED_FORKS bit of the event in *enabled_events. */
 size_t rules_score(const struct layout *l, const char *name, const struct field_source *s, const void *cls,
-                   unsigned *asked);
+                   unsigned *enabled_events);
 
-/* A key of several fields: mixed into one number (splitmix64's finalizer), never negative. */
+/* Returns the hash of a key that combines several fields (finalizer of splitmix64), never negative; EVENT_ABSENT: a
+ * field is absent. */
 static inline int64_t rules_mixed_key(const struct bound_rule *b, const struct field_source *s, const void *event)
 {
 	uint64_t h = 0;
@@ -92,7 +94,7 @@ static inline int64_t rules_mixed_key(const struct bound_rule *b, const struct f
 	return (int64_t)(h & INT64_MAX);
 }
 
-/* Does the rule apply to this event?  word: what its text gave, see layout_match(). */
+/* Returns true if the rule applies to this event. word: values from the event's text, see layout_match(). */
 static inline bool rules_apply(const struct bound_rule *b, const struct field_source *s, const void *event,
                                int64_t word[2])
 {
@@ -102,29 +104,29 @@ static inline bool rules_apply(const struct bound_rule *b, const struct field_so
 	word[0] = word[1] = EVENT_ABSENT;
 	if (!b->rule->pattern)
 		return true;
-	size_t most;
-	const char *text = b->text.leaf == LEAF_TEXT ? s->text(&b->text, event, &most) : NULL;
-	return text && layout_match(b->rule->pattern, text, most, word);
+	size_t max_len;
+	const char *text = b->text.leaf == LEAF_TEXT ? s->text(&b->text, event, &max_len) : NULL;
+	return text && layout_match(b->rule->pattern, text, max_len, word);
 }
 
-/* Of a field that is a text; EVENT_ABSENT: not in this event. */
-static inline int64_t rules_name(const struct field_path *p, const struct field_source *s, struct name_cache *names,
+/* Returns the string id of a text field; EVENT_ABSENT: the event lacks the field. */
+static inline int64_t rules_name(const struct field_path *p, const struct field_source *s, struct string_cache *names,
                                  const void *event)
 {
-	size_t most;
-	const char *text = s->text(p, event, &most);
-	return text ? name_cache_put(names, text, most) : EVENT_ABSENT;
+	size_t max_len;
+	const char *text = s->text(p, event, &max_len);
+	return text ? string_cache_put(names, text, max_len) : EVENT_ABSENT;
 }
 
-/* The name of the event's thread; 0: it says none. */
-static inline uint32_t rules_comm(const struct bound_class *c, const struct field_source *s, struct name_cache *names,
+/* Returns the string id of the current thread's name; 0: not recorded. */
+static inline uint32_t rules_comm(const struct bound_class *c, const struct field_source *s, struct string_cache *names,
                                   const void *event)
 {
 	const int64_t id = c->comm.leaf == LEAF_TEXT ? rules_name(&c->comm, s, names, event) : EVENT_ABSENT;
 	return id == EVENT_ABSENT ? 0 : (uint32_t)id;
 }
 
-static inline bool rules_args(const struct bound_rule *b, const struct field_source *s, struct name_cache *names,
+static inline bool rules_args(const struct bound_rule *b, const struct field_source *s, struct string_cache *names,
                               const void *event, const int64_t word[2], struct event *ev)
 {
 	ev->kind = (uint16_t)b->rule->kind;
@@ -165,8 +167,8 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 	return true;
 }
 
-/* Fills kind and arguments of *ev, whose context is there, by the first rule that applies. */
-static inline void rules_fill(const struct bound_class *c, const struct field_source *s, struct name_cache *names,
+/* Sets kind and arguments of *ev by the first rule that applies. The context must be set. */
+static inline void rules_fill(const struct bound_class *c, const struct field_source *s, struct string_cache *names,
                               const void *event, struct event *ev)
 {
 	for (size_t i = 0; i < c->rules; i++) {
@@ -179,14 +181,14 @@ static inline void rules_fill(const struct bound_class *c, const struct field_so
 			return;
 	}
 	ev->kind = EV_OTHER;
-	if (!names->shared->of_events || !c->name)
+	if (!names->shared->store_event_names || !c->name)
 		return;
 	ev->kind = EV_NAMED;
-	ev->named.name = name_cache_put(names, c->name, strlen(c->name));
+	ev->named.name = string_cache_put(names, c->name, strlen(c->name));
 }
 
-/* Fills *ev but for its time; cpu is that of the packet, for traces whose events do not say it. */
-static inline void rules_event(const struct bound_class *c, const struct field_source *s, struct name_cache *names,
+/* Fills *ev except the time. cpu: CPU of the packet, used if the event has no CPU field. */
+static inline void rules_event(const struct bound_class *c, const struct field_source *s, struct string_cache *names,
                                const void *event, uint16_t cpu, struct event *ev)
 {
 	int64_t v;

@@ -1,3 +1,4 @@
+/* Layouts: arguments of the event kinds, matching of text patterns, states of threads. */
 #include "trace/layout/layout.h"
 
 #include <errno.h>
@@ -58,12 +59,12 @@ const char *event_arg_name(enum event_kind kind, unsigned arg, bool *is_text)
 {
 	const struct role *role = layout_role(kind, arg);
 	*is_text = role && role->is_text;
-	if (arg == 0 && (kind == EV_SYNC || kind == EV_MARK))  /* the rule says it, no field */
+	if (arg == 0 && (kind == EV_SYNC || kind == EV_MARK))  /* set by the rule, not by a field */
 		return kind == EV_SYNC ? "end" : "op";
 	return role ? role->name : NULL;
 }
 
-static const char *word(const char *const *words, size_t n, int64_t v)
+static const char *enum_word(const char *const *words, size_t n, int64_t v)
 {
 	return v >= 0 && (uint64_t)v < n ? words[v] : NULL;
 }
@@ -74,11 +75,11 @@ const char *event_arg_word(const struct event *ev, unsigned arg)
 	static const char *const ops[] = { "start", "yield", "resume", "end" };
 	static const char *const states[] = { "runnable", "blocked", "dead", "uninterruptible" };
 	if (ev->kind == EV_SYNC && arg == 0)
-		return word(ends, sizeof ends / sizeof *ends, ev->arg[arg]);
+		return enum_word(ends, sizeof ends / sizeof *ends, ev->arg[arg]);
 	if (ev->kind == EV_MARK && arg == 0)
-		return word(ops, sizeof ops / sizeof *ops, ev->arg[arg]);
+		return enum_word(ops, sizeof ops / sizeof *ops, ev->arg[arg]);
 	const bool is_state = (ev->kind == EV_SWITCH && arg == 2) || (ev->kind == EV_PROCESS && arg == 3);
-	return is_state ? word(states, sizeof states / sizeof *states, ev->arg[arg]) : NULL;
+	return is_state ? enum_word(states, sizeof states / sizeof *states, ev->arg[arg]) : NULL;
 }
 
 static void fields_release(struct fields *f)
@@ -120,7 +121,7 @@ void layout_free(struct layout *l)
 	free(l);
 }
 
-/* The word's value: its number when it is one, else a hash (FNV-1a) without the sign. */
+/* Returns the value of a word: its number, or for other words a hash (FNV-1a) that is never negative. */
 static int64_t word_value(const char *word, size_t len)
 {
 	char buf[32];
@@ -141,16 +142,16 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-bool layout_match(const char *pattern, const char *text, size_t most, int64_t value[2])
+bool layout_match(const char *pattern, const char *text, size_t max_len, int64_t value[2])
 {
-	static const struct { const char *text; size_t len; int slot; } holes[] = {
+	static const struct { const char *text; size_t len; int slot; } placeholders[] = {
 		{ "{key}", 5, 0 }, { "{id}", 4, 0 }, { "{uid}", 5, 1 },
 	};
-	const char *const end = text + strnlen(text, most);
+	const char *const end = text + strnlen(text, max_len);
 	value[0] = value[1] = EVENT_ABSENT;
 	while (*pattern) {
 		size_t h = *pattern == '{' ? 0 : 3;
-		while (h < 3 && strncmp(pattern, holes[h].text, holes[h].len) != 0)
+		while (h < 3 && strncmp(pattern, placeholders[h].text, placeholders[h].len) != 0)
 			h++;
 		if (h == 3) {
 			if (text == end || *pattern++ != *text++)
@@ -162,10 +163,10 @@ bool layout_match(const char *pattern, const char *text, size_t most, int64_t va
 			text++;
 		if (text == word)
 			return false;
-		value[holes[h].slot] = word_value(word, (size_t)(text - word));
-		pattern += holes[h].len;
+		value[placeholders[h].slot] = word_value(word, (size_t)(text - word));
+		pattern += placeholders[h].len;
 	}
-	while (text < end && is_space(*text))  /* a line written with echo ends in a newline */
+	while (text < end && is_space(*text))  /* echo appends a newline */
 		text++;
 	return text == end;
 }

@@ -1,4 +1,4 @@
-/* The shipped layouts, compiled in.  layout_texts.h is made from layouts/(name).yaml by embed.awk. */
+/* The shipped layouts, compiled in: embed.awk converts layouts/(name).yaml to layout_texts.h. */
 #include "trace/layout/layout.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Which sessions a relay daemon has. */
+/* Live traces: lists the sessions of a relay daemon, and defines the readers. */
 #include "trace/live/live.h"
 
 #include <stdio.h>
@@ -9,15 +9,15 @@
 #include "trace/isolation/decoder_process.h"
 
 #define SCHEME "net://"
-#define FORM "net://RELAY[:PORT]/host/HOSTNAME/SESSION"
+#define URL_FORM "net://RELAY[:PORT]/host/HOSTNAME/SESSION"
 
-bool trace_is_live(const char *what)
+bool trace_is_live(const char *url_text)
 {
-	return strncmp(what, SCHEME, sizeof SCHEME - 1) == 0;
+	return strncmp(url_text, SCHEME, sizeof SCHEME - 1) == 0;
 }
 
-/* The text up to the next slash, moved behind it; NULL when it is empty. */
-static char *part(const char **at)
+/* Returns the text up to the next slash, malloc'ed (NULL: empty), and moves *at after that slash. */
+static char *next_part(const char **at)
 {
 	size_t len = strcspn(*at, "/");
 	char *text = len ? mem_printf("%.*s", (int)len, *at) : NULL;
@@ -38,21 +38,21 @@ static bool is_relay(const char *text)
 int live_url_parse(const char *text, struct live_url *url, struct error *err)
 {
 	const char *at = text + sizeof SCHEME - 1;
-	char *relay = part(&at), *word = part(&at);
+	char *relay = next_part(&at), *keyword = next_part(&at);
 	*url = (struct live_url){ 0 };
 	if (relay)
 		url->relay = mem_printf(SCHEME "%s", relay);
-	if (word) {
-		url->host = part(&at);
-		url->session = part(&at);
+	if (keyword) {
+		url->host = next_part(&at);
+		url->session = next_part(&at);
 	}
-	const bool good = relay && is_relay(relay) && !*at && (!word || (strcmp(word, "host") == 0 && url->host));
+	const bool is_valid = relay && is_relay(relay) && !*at && (!keyword || (strcmp(keyword, "host") == 0 && url->host));
 	free(relay);
-	free(word);
-	if (good)
+	free(keyword);
+	if (is_valid)
 		return 0;
 	live_url_release(url);
-	return error_set(err, STATUS_INPUT, "give " FORM, "%s: not the URL of a live session", text);
+	return error_set(err, STATUS_INPUT, "use " URL_FORM, "%s: not the URL of a live session", text);
 }
 
 void live_url_release(struct live_url *url)
@@ -63,48 +63,49 @@ void live_url_release(struct live_url *url)
 	*url = (struct live_url){ 0 };
 }
 
-static bool is_meant(const struct live_url *url, const struct tell_session *s)
+static bool is_selected(const struct live_url *url, const struct ipc_session *s)
 {
 	return (!url->host || strcmp(url->host, s->host) == 0) &&
 	       (!url->session || strcmp(url->session, s->name) == 0);
 }
 
-static int by_host(const void *a, const void *b)
+static int compare_host(const void *a, const void *b)
 {
 	const struct live_session *x = a, *y = b;
 	int order = strcmp(x->host, y->host);
 	return order ? order : strcmp(x->name, y->name);
 }
 
-int trace_live_sessions(const char *what, struct live_session **list, size_t *n, struct error *err)
+int trace_live_sessions(const char *url_text, struct live_session **list, size_t *n, struct error *err)
 {
 	struct live_url url;
-	struct names names;
+	struct string_table names;
 	size_t cap = 0;
 	*list = NULL;
 	*n = 0;
-	if (live_url_parse(what, &url, err))
+	if (live_url_parse(url_text, &url, err))
 		return -1;
-	names_init(&names);
-	const struct place place = { .reader = &live_lister, .path = (char *)what, .data = &url }, *places[] = { &place };
-	struct source source = { .reader = &live_lister, .place = places, .places = 1, .meaning.names = &names };
+	string_table_init(&names);
+	const struct trace_location location = { .reader = &live_lister, .path = (char *)url_text, .data = &url },
+								*locations[] = { &location };
+	struct source source = { .reader = &live_lister, .location = locations, .locations = 1, .mapping.names = &names };
 	struct task task = { .source = &source }, *tasks[] = { &task };
-	struct told told = { .source = &source, .task = tasks, .tasks = 1 }, *const all[] = { &told };
-	int status = told_read(all, 1, &(struct told_work){ .most = 1 }, err);
-	if (!status && source.cut)
-		status = error_set(err, STATUS_INPUT, live_lister.mend, "%s: %s", what, source.cut);
-	for (size_t i = 0; i < told.sessions && !status; i++) {
-		const struct tell_session *s = &told.session[i];
-		if (is_meant(&url, s))
+	struct decoder_job decoder_job = { .source = &source, .task = tasks, .tasks = 1 }, *const jobs[] = { &decoder_job };
+	int status = decoder_jobs_run(jobs, 1, &(struct decoder_run){ .max_children = 1 }, err);
+	if (!status && source.truncation)
+		status = error_set(err, STATUS_INPUT, live_lister.remedy, "%s: %s", url_text, source.truncation);
+	for (size_t i = 0; i < decoder_job.sessions && !status; i++) {
+		const struct ipc_session *s = &decoder_job.session[i];
+		if (is_selected(&url, s))
 			*ARRAY_PUSH(*list, *n, cap) = (struct live_session){ mem_dup(s->host), mem_dup(s->name),
 				mem_printf("%s/host/%s/%s", url.relay, s->host, s->name), s->streams, s->viewers,
 				(int64_t)(s->timer_us & UINT32_MAX) * 1000 };
 	}
 	if (*n)
-		qsort(*list, *n, sizeof **list, by_host);
-	free(told.session);
-	free(source.cut);
-	names_release(&names);
+		qsort(*list, *n, sizeof **list, compare_host);
+	free(decoder_job.session);
+	free(source.truncation);
+	string_table_release(&names);
 	live_url_release(&url);
 	return status;
 }
@@ -119,7 +120,7 @@ void trace_live_sessions_free(struct live_session *list, size_t n)
 	free(list);
 }
 
-/* A spec for each host: its session, or all of them. */
+/* Appends a spec for each host: its only session, or all its sessions. */
 static int discover_relay(const struct live_url *url, struct trace_spec **spec, size_t *n, struct error *err)
 {
 	struct live_session *list;
@@ -138,7 +139,7 @@ static int discover_relay(const struct live_url *url, struct trace_spec **spec, 
 		}
 		if (!lives)
 			continue;
-		*spec = mem_room(*spec, &cap, *n, sizeof **spec);
+		*spec = array_grow(*spec, &cap, *n, sizeof **spec);
 		(*spec)[(*n)++] = (struct trace_spec){ .dir = lives == 1 ? mem_dup(live->url) :
 			mem_printf("%s/host/%s", url->relay, live->host) };
 	}
@@ -149,16 +150,16 @@ static int discover_relay(const struct live_url *url, struct trace_spec **spec, 
 	return 0;
 }
 
-int live_discover(const char *what, struct trace_spec **spec, size_t *n, struct error *err)
+int live_discover(const char *url_text, struct trace_spec **spec, size_t *n, struct error *err)
 {
 	struct live_url url;
-	if (live_url_parse(what, &url, err))
+	if (live_url_parse(url_text, &url, err))
 		return -1;
 	int status = 0;
 	if (url.host) {
 		size_t cap = *n;
-		*spec = mem_room(*spec, &cap, *n, sizeof **spec);
-		(*spec)[(*n)++] = (struct trace_spec){ .dir = mem_dup(what) };
+		*spec = array_grow(*spec, &cap, *n, sizeof **spec);
+		(*spec)[(*n)++] = (struct trace_spec){ .dir = mem_dup(url_text) };
 	} else {
 		status = discover_relay(&url, spec, n, err);
 	}
@@ -168,7 +169,7 @@ int live_discover(const char *what, struct trace_spec **spec, size_t *n, struct 
 
 /* ---- the readers */
 
-static enum claim claims(const char *name, const unsigned char *head, size_t len)
+static enum claim live_claims(const char *name, const unsigned char *head, size_t len)
 {
 	(void)name;
 	(void)head;
@@ -176,44 +177,50 @@ static enum claim claims(const char *name, const unsigned char *head, size_t len
 	return CLAIM_NONE;
 }
 
-static int describe(struct place *p, struct error *err)
+static int live_describe(struct trace_location *p, struct error *err)
 {
 	struct live_url *url = p->data = mem_new(1, sizeof *url);
 	if (live_url_parse(p->path, url, err))
 		return -1;
 	if (!url->host)
-		return error_set(err, STATUS_INPUT, "add /host/HOSTNAME", "%s: names no machine", p->path);
+		return error_set(err, STATUS_INPUT, "add /host/HOSTNAME", "%s: the URL contains no host", p->path);
 	snprintf(p->meta.hostname, sizeof p->meta.hostname, "%s", url->host);
 	return 0;
 }
 
-static void forget(struct place *p)
+static void live_forget(struct trace_location *p)
 {
 	if (p->data)
 		live_url_release(p->data);
 	free(p->data);
 }
 
-static void remark(const struct source *s, const char *machine, struct notes *notes)
+static void live_add_notes(const struct source *s, const char *machine, struct notes *notes)
 {
-	if (s->cut)
-		notes_add(notes, NOTE_DAMAGE, machine, "%s: %s; what was recorded later is missing", s->place[0]->path, s->cut);
-	if (s->stopped)
-		notes_add(notes, NOTE_FACT, machine,
-		          "reading was stopped while it was still recorded; the history ends with what had arrived");
+	if (s->truncation)
+		note_add(notes, LIVE_TRUNCATED, machine, s->location[0]->path, s->truncation);
+	if (s->user_stopped)
+		note_add(notes, LIVE_STOPPED, machine);
 }
 
-#define DIED "libbabeltrace2 does not survive what the relay daemon sends"
-#define SILENT "the relay daemon does not answer"
-#define MEND "look at what lttng-relayd says"
+#define CRASHED "libbabeltrace2 crashed on data of the relay daemon"
+#define NO_ANSWER "the relay daemon does not answer"
+#define REMEDY "see the output of lttng-relayd"
 
 const struct trace_reader live_reader = {
-	.name = "live", .apart = true, .alone = true, .endless = true, .online = true, .patience = 30,
-	.died = DIED, .silent = SILENT, .mend = MEND, .unit = "packet",
-	.claims = claims, .describe = describe, .forget = forget, .enter = live_enter,
-	.decode = live_decode, .remark = remark,
+	.name = "live", .isolated = true, .is_whole_machine = true, .endless = true, .uses_network = true, .silence_limit = 30,
+	.crash_message = CRASHED, .silence_message = NO_ANSWER, .remedy = REMEDY, .unit = "packet",
+	.claims = live_claims, .describe = live_describe, .forget = live_forget, .enter = live_enter,
+	.decode = live_decode, .add_notes = live_add_notes,
 };
 const struct trace_reader live_lister = {
-	.name = "sessions", .apart = true, .online = true, .patience = 30, .died = DIED, .silent = SILENT, .mend = MEND,
-	.enter = live_enter, .decode = live_list,
+	.name = "sessions",
+	.isolated = true,
+	.uses_network = true,
+	.silence_limit = 30,
+	.crash_message = CRASHED,
+	.silence_message = NO_ANSWER,
+	.remedy = REMEDY,
+	.enter = live_enter,
+	.decode = live_list,
 };

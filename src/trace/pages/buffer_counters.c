@@ -4,20 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `what` begins a line. */
-static uint64_t counted(const char *text, const char *what)
+/* Returns the number after `key` at the start of a line; 0: no such line. */
+static uint64_t find_counter(const char *text, const char *key)
 {
-	const size_t len = strlen(what);
+	const size_t len = strlen(key);
 	for (const char *line = text; line && *line; line = strchr(line, '\n')) {
 		line += *line == '\n';
-		if (strncmp(line, what, len) == 0)
+		if (strncmp(line, key, len) == 0)
 			return strtoull(line + len, NULL, 10);
 	}
 	return 0;
 }
 
-/* "now ts: 123.456789".  (Cycles are told without a point.) */
-static int64_t time_told(const char *text)
+/* Parses "now ts: 123.456789". Returns ns; INT64_MAX for a number of cycles, which has no decimal point. */
+static int64_t parse_now(const char *text)
 {
 	const char *at = strstr(text, "\nnow ts: ");
 	unsigned long long seconds, us;
@@ -29,11 +29,13 @@ static int64_t time_told(const char *text)
 
 struct cpu_stat cpu_stat_parse(const char *text)
 {
-	const uint64_t held = counted(text, "entries: "), taken = counted(text, "read events: ");
+	const uint64_t unread = find_counter(text, "entries: "), read = find_counter(text, "read events: ");
 	return (struct cpu_stat){
-		/* trace-cmd's recorders empty the buffer while it reads this: what they take between the two is in both. */
-		.events = held > taken ? held : taken,
-		.lost = counted(text, "overrun: ") + counted(text, "commit overrun: ") + counted(text, "dropped events: "),
-		.now = time_told(text),
+		/* The recorder reads the buffer while the kernel writes this text, so an event may be in both counters. The
+		 * larger counter is a lower bound of the recorded events. */
+		.events = unread > read ? unread : read,
+		.lost = find_counter(text, "overrun: ") + find_counter(text, "commit overrun: ") +
+			find_counter(text, "dropped events: "),
+		.now = parse_now(text),
 	};
 }

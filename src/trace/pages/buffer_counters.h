@@ -1,4 +1,4 @@
-/* What the kernel says of a CPU's ring buffer (per_cpu/cpuN/stats). */
+/* The kernel's counters of a CPU's ring buffer (per_cpu/cpuN/stats in tracefs). */
 #ifndef STEALSCOPE_TRACE_PAGES_BUFFER_COUNTERS_H
 #define STEALSCOPE_TRACE_PAGES_BUFFER_COUNTERS_H
 
@@ -6,12 +6,12 @@
 
 struct cpu_stat {
 	unsigned cpu;
-	uint64_t events;     /* that were recorded at least, and not overwritten */
-	uint64_t lost;       /* overrun and dropped */
-	int64_t now;         /* ns: when that was; INT64_MAX: not said, or in cycles */
+	uint64_t events;     /* lower bound of the number of events recorded and not overwritten */
+	uint64_t lost;       /* number of events overrun and dropped */
+	int64_t now;         /* time at which the counters were read, ns; INT64_MAX: unknown, or in cycles */
 };
 
-/* cpu is not in the text. */
+/* Parses the text of the file. The caller must set `cpu`, which the text does not contain. */
 struct cpu_stat cpu_stat_parse(const char *text);
 
 #endif

@@ -1,9 +1,9 @@
-/* The folder of a machine in a recording of stealscope-record(1): raw pages of the kernel's ring buffers, as tracefs gives
- * them, with what explains them.  Decoded through libtraceevent.
+/* Reader of a machine's directory in a recording of stealscope-record(1): raw pages of the kernel's ring buffers from
+ * tracefs, and files that describe them. Decodes with libtraceevent.
  *
- * Times: the kernel counts in cycles of the TSC or in ns; about.yaml says what it counted and what time it was when the
- * recording began, which makes them ns since the epoch.  What tracefs writes into the files is trusted as little as any
- * trace: pages.c checks what it reads, pages_child.c each page before libtraceevent sees it. */
+ * Times: the kernel records TSC cycles or ns. about.yaml contains the clock and the real time at the start of the
+ * recording, from which ns since the epoch are computed. The files are not trusted: pages.c checks the descriptions, and
+ * pages_child.c checks each page before libtraceevent reads it. */
 #ifndef STEALSCOPE_TRACE_PAGES_PAGES_H
 #define STEALSCOPE_TRACE_PAGES_PAGES_H
 
@@ -13,36 +13,39 @@
 struct pages {
 	char *path;
 	char hostname[256];
-	struct trace_scale scale;
-	/* ns: when tracing was turned on and off (INT64_MAX: not said); of buffers that turned over, begin is since when all
-	 * is kept: what is older counts for nothing. */
+	struct clock_scale scale;
+	/* Times at which tracing was turned on and off, ns; end: INT64_MAX: not recorded. In overwrite mode, begin is the
+	 * start of the time for which all events are guaranteed; older events are dropped. */
 	int64_t begin, end;
-	int64_t kept;            /* ns of the buffers, which turned over; 0: they did not */
-	uint64_t lost;           /* as the recorder counted */
+	int64_t overwrite_ns;            /* time before `end` for which the buffers are guaranteed to have all events, ns; 0:
+	                                  * not in overwrite mode */
+	uint64_t lost;         /* number of lost events, as counted by the recorder */
 	struct pages_cpu {
 		unsigned cpu;
-		uint64_t bytes;      /* of its pages */
+		uint64_t bytes;      /* size of the CPU's pages, bytes */
 		bool has_stat;
 		struct cpu_stat stat;
-	} *cpu;                  /* by number */
+	} *cpu;                  /* sorted by number */
 	size_t cpus, cpus_cap;
-	/* From header_page: where a page's length and data stand in it, bytes. */
-	unsigned page, length_at, length_size, data_at;
+	/* From the file header_page: size of a page; offset and size of the length field and offset of the data in a page,
+	 * bytes. */
+	unsigned page, length_offset, length_size, data_offset;
 };
 
-/* Refuses a folder that holds no such recording, or says impossible things. */
+/* Reads the descriptions. Returns NULL, with *err set, if the directory contains no such recording, or impossible
+ * values. */
 struct pages *pages_read(const char *path, struct error *err);
-void pages_free(struct pages *p);  /* NULL is allowed */
+void pages_free(struct pages *p);  /* p may be NULL */
 
-/* A whole file below the folder, with a NUL behind it, for the caller to free; NULL in *text where there is none.
- * -1: there is, and it cannot be read or is too long. */
+/* Reads a file of the directory into *text, terminated by a NUL; the caller frees it. NULL: there is no such file.
+ * Returns -1 if the file exists but cannot be read or is too long, otherwise 0. */
 int pages_text(const struct pages *p, const char *name, char **text, size_t *len, struct error *err);
 
 extern const struct trace_reader pages_reader;
 
-/* Those of its operations that need libtraceevent: pages_child.c, or pages_none.c in a build without it. */
+/* Operations that need libtraceevent: pages_child.c, or pages_none.c in a build without it. */
 enum claim pages_claims(const char *name, const unsigned char *head, size_t len);
 void *pages_enter(struct source *s, struct error *err);
-int pages_decode(void *entered, const struct stretch *p, struct outlet *out);
+int pages_decode(void *state, const struct stream_part *p, struct event_sink *out);
 
 #endif

@@ -1,4 +1,5 @@
-/* In the child: pages -> libtraceevent -> the outlet. */
+/* Reader of raw pages, part in the child process: decodes the pages with libtraceevent and passes the events to the
+ * sink. */
 #include "trace/pages/pages.h"
 
 #include <dirent.h>
@@ -15,11 +16,13 @@
 #include "trace/pages/ring_records.h"
 #include "trace/isolation/decoder_process.h"
 
-#define HEADER "\tfield: u64 tim"
-#define LENGTH_BITS 0x7ffffff  /* of the word that has a page's length: the others are flags */
-#define SLACK 64               /* bytes behind a page: an event's head is read before its length is known */
-#define LATE 1000000           /* ns: what the clock may have gone on between its last event and our reading it */
-#define MOST_EVENTS 65536
+#define HEADER_PAGE_MAGIC "\tfield: u64 tim"
+#define LENGTH_BITS 0x7ffffff  /* mask of the length in a page's length word; the other bits are flags */
+/* Number of readable bytes after a page: the header of an event is read before its length is known. */
+#define PAGE_PADDING 64
+/* Maximum time from the recorder's reading of the clock to the last event, ns. */
+#define CLOCK_DELAY_MAX 1000000
+#define EVENTS_MAX 65536
 
 struct opened_pages {
 	const struct pages *pages;
@@ -29,30 +32,30 @@ struct opened_pages {
 
 enum claim pages_claims(const char *name, const unsigned char *head, size_t len)
 {
-	const size_t n = sizeof HEADER - 1;
-	return strcmp(name, "header_page") == 0 && len >= n && memcmp(head, HEADER, n) == 0 ? CLAIM_FOLDER : CLAIM_NONE;
+	const size_t n = sizeof HEADER_PAGE_MAGIC - 1;
+	return strcmp(name, "header_page") == 0 && len >= n && memcmp(head, HEADER_PAGE_MAGIC, n) == 0 ? CLAIM_DIR : CLAIM_NONE;
 }
 
-/* ---- a page */
+/* ---- one page */
 
-struct page_passage {
+struct page_progress {
 	struct ring_cpu ring;
-	uint64_t page;       /* number of the one that is read */
-	bool skipped;        /* the page before this one */
-	bool spoiled;        /* some page */
-	bool older;          /* there were events before the begin: of all behind it, none is missing */
+	uint64_t page;       /* number of the current page */
+	bool skipped;        /* the previous page was damaged */
+	bool has_damage;     /* at least one page was damaged */
+	bool has_overwritten;      /* events before pages.begin were dropped, so the lost events precede it */
 };
 
-/* What is said of its length must not lead out of it. */
-static bool is_sound(const struct pages *p, const unsigned char *page)
+/* Returns true if the length in the header of the page is not larger than the page's data area. */
+static bool is_valid_page(const struct pages *p, const unsigned char *page)
 {
 	uint32_t low;
-	memcpy(&low, page + p->length_at, sizeof low);
-	return (low & LENGTH_BITS) <= p->page - p->data_at;
+	memcpy(&low, page + p->length_offset, sizeof low);
+	return (low & LENGTH_BITS) <= p->page - p->data_offset;
 }
 
-static int take_event(struct opened_pages *o, struct page_passage *p, void *data, const unsigned char *page,
-                      uint64_t ts, int missed)
+static int decode_event(struct opened_pages *o, struct page_progress *p, void *data, const unsigned char *page,
+                        uint64_t ts, int missed)
 {
 	const struct pages *in = o->pages;
 	const int size = kbuffer_event_size(o->buffer);
@@ -62,35 +65,35 @@ static int take_event(struct opened_pages *o, struct page_passage *p, void *data
 		p->skipped = true;
 		return 0;
 	}
-	const int64_t now = trace_scale_ns(&in->scale, ts);
-	if (now >= 0 && now < in->begin && in->kept) {
-		p->older = true;
+	const int64_t now = clock_scale_ns(&in->scale, ts);
+	if (now >= 0 && now < in->begin && in->overwrite_ns) {
+		p->has_overwritten = true;
 		p->ring.records++;
 		return 0;
 	}
-	if (in->kept && p->ring.last == INT64_MIN)
-		rec.missed_events = 0;  /* what was overwritten is of the time that is not kept */
-	return ring_cpu_take(&o->ring, &p->ring, p->page, &rec, now);
+	if (in->overwrite_ns && p->ring.last == INT64_MIN)
+		rec.missed_events = 0;  /* the overwritten events precede the guaranteed time */
+	return ring_cpu_add_record(&o->ring, &p->ring, p->page, &rec, now);
 }
 
-static int decode_page(struct opened_pages *o, struct page_passage *p, unsigned char *page)
+static int decode_page(struct opened_pages *o, struct page_progress *p, unsigned char *page)
 {
 	unsigned long long ts;
 	int status = 0, before = -1, missed = p->skipped ? -1 : 0;
-	p->skipped = !is_sound(o->pages, page) || kbuffer_load_subbuffer(o->buffer, page) != 0;
+	p->skipped = !is_valid_page(o->pages, page) || kbuffer_load_subbuffer(o->buffer, page) != 0;
 	if (!p->skipped && kbuffer_missed_events(o->buffer))
 		missed = missed ? missed : kbuffer_missed_events(o->buffer);
-	for (void *data; !status && !p->skipped && !p->ring.why && (data = kbuffer_read_event(o->buffer, &ts));) {
+	for (void *data; !status && !p->skipped && !p->ring.end_reason && (data = kbuffer_read_event(o->buffer, &ts));) {
 		p->skipped = kbuffer_curr_index(o->buffer) <= before;
 		before = kbuffer_curr_index(o->buffer);
 		if (!p->skipped)
-			status = take_event(o, p, data, page, ts, missed);
+			status = decode_event(o, p, data, page, ts, missed);
 		missed = 0;
 		kbuffer_next_event(o->buffer, NULL);
 	}
-	p->spoiled |= p->skipped;
+	p->has_damage |= p->skipped;
 	if (!status && p->skipped)
-		status = outlet_damaged(p->ring.guard.out, "a page that cannot be", true);
+		status = event_sink_report_damage(p->ring.timestamp_check.out, "invalid page", true);
 	return status;
 }
 
@@ -103,52 +106,53 @@ static ssize_t read_page(int fd, unsigned char *page, size_t size)
 	return (ssize_t)at;
 }
 
-static int decode_cpu(struct opened_pages *o, struct page_passage *p, int fd, uint64_t to, struct outlet *out)
+static int decode_cpu(struct opened_pages *o, struct page_progress *p, int fd, uint64_t to, struct event_sink *out)
 {
 	const size_t size = o->pages->page;
-	unsigned char *page = mem_new(size + SLACK, 1);
+	unsigned char *page = mem_new(size + PAGE_PADDING, 1);
 	int status = lseek(fd, (off_t)(p->page * size), SEEK_SET) < 0 ? error_system(out->err, NULL, "%s", o->pages->path) : 0;
 	ssize_t got = 0;
-	while (!status && !p->ring.why && p->page < to && (got = read_page(fd, page, size)) == (ssize_t)size) {
+	while (!status && !p->ring.end_reason && p->page < to && (got = read_page(fd, page, size)) == (ssize_t)size) {
 		status = decode_page(o, p, page);
 		p->page++;
 		if (!status)
-			status = outlet_at(out, p->page * size);
+			status = event_sink_report_progress(out, p->page * size);
 	}
 	free(page);
-	if (!status && !p->ring.why && got > 0 && (size_t)got < size)
-		p->ring.why = "its last page is cut short";
+	if (!status && !p->ring.end_reason && got > 0 && (size_t)got < size)
+		p->ring.end_reason = "the last page is truncated";
 	return !status && got < 0 ? error_system(out->err, NULL, "%s", o->pages->path) : status;
 }
 
-int pages_decode(void *entered, const struct stretch *s, struct outlet *out)
+int pages_decode(void *state, const struct stream_part *s, struct event_sink *out)
 {
-	struct opened_pages *o = entered;
+	struct opened_pages *o = state;
 	const struct pages_cpu *cpu = &o->pages->cpu[s->stream];
-	struct page_passage p = { .page = s->from };
+	struct page_progress p = { .page = s->from };
 	char *path = mem_printf("%s/pages/cpu%u", o->pages->path, cpu->cpu);
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	free(path);
 	if (fd < 0)
 		return error_system(out->err, NULL, "%s/pages/cpu%u", o->pages->path, cpu->cpu);
-	ring_cpu_open(&p.ring, cpu->cpu, out, o->pages->end > INT64_MAX - LATE ? INT64_MAX : o->pages->end + LATE);
+	ring_cpu_open(&p.ring, cpu->cpu, out,
+	              o->pages->end > INT64_MAX - CLOCK_DELAY_MAX ? INT64_MAX : o->pages->end + CLOCK_DELAY_MAX);
 	const int status = decode_cpu(o, &p, fd, s->to, out);
 	close(fd);
-	if (guard_close(&p.ring.guard) || status)
+	if (timestamp_check_close(&p.ring.timestamp_check) || status)
 		return -1;
-	if (p.ring.why)
-		return outlet_damaged(out, p.ring.why, false);
-	if (out->only)
-		return 0;  /* what a part has cannot be held against the kernel's counts */
+	if (p.ring.end_reason)
+		return event_sink_report_damage(out, p.ring.end_reason, false);
+	if (out->window)
+		return 0;  /* A window was requested: the kernel's counters cover the whole trace and cannot be checked. */
 	struct cpu_stat stat = cpu->stat;
-	if (p.spoiled)
-		stat.events = 0;  /* that some are missing has been said */
-	if (p.older)
+	if (p.has_damage)
+		stat.events = 0;  /* missing events were reported already */
+	if (p.has_overwritten)
 		stat.lost = 0;
-	return ring_cpu_cover(&p.ring, cpu->has_stat ? &stat : NULL, o->pages->begin, o->pages->end, out);
+	return ring_cpu_add_coverage(&p.ring, cpu->has_stat ? &stat : NULL, o->pages->begin, o->pages->end, out);
 }
 
-/* ---- what explains them */
+/* ---- descriptions */
 
 static int add_format(struct opened_pages *o, const char *system, const char *event, struct error *err)
 {
@@ -162,20 +166,20 @@ static int add_format(struct opened_pages *o, const char *system, const char *ev
 	return rc;
 }
 
-static int each_below(struct opened_pages *o, const char *folder, const char *system, size_t *left, struct error *err)
+static int read_formats(struct opened_pages *o, const char *name, const char *system, size_t *remaining, struct error *err)
 {
-	char *path = mem_printf("%s/%s", o->pages->path, folder);
+	char *path = mem_printf("%s/%s", o->pages->path, name);
 	DIR *dir = opendir(path);
-	int rc = dir || errno == ENOENT || errno == ENOTDIR ? 0 : error_read(err, pages_reader.mend, "%s", path);
-	for (struct dirent *e; dir && rc == 0 && *left && (e = readdir(dir));) {
+	int rc = dir || errno == ENOENT || errno == ENOTDIR ? 0 : error_read(err, pages_reader.remedy, "%s", path);
+	for (struct dirent *e; dir && rc == 0 && *remaining && (e = readdir(dir));) {
 		if (e->d_name[0] == '.')
 			continue;
-		--*left;
+		--*remaining;
 		if (system) {
 			rc = add_format(o, system, e->d_name, err);
 		} else {
 			char *below = mem_printf("events/%s", e->d_name);
-			rc = each_below(o, below, e->d_name, left, err);
+			rc = read_formats(o, below, e->d_name, remaining, err);
 			free(below);
 		}
 	}
@@ -185,13 +189,13 @@ static int each_below(struct opened_pages *o, const char *folder, const char *sy
 	return rc;
 }
 
-/* "TID NAME" in each line, or "TID PROCESS". */
-static void take_line(struct opened_pages *o, bool names, long tid, char *rest)
+/* Stores one line: "TID NAME", or "TID PROCESS". */
+static void add_line(struct opened_pages *o, bool names, long tid, char *rest)
 {
 	if (names)
 		tep_register_comm(o->ring.tep, rest, (int)tid);
 	else
-		*map_put(&o->ring.process, (uint64_t)tid, NULL) = (uint64_t)strtol(rest, NULL, 10) & INT32_MAX;
+		*map_put(&o->ring.process_by_tid, (uint64_t)tid, NULL) = (uint64_t)strtol(rest, NULL, 10) & INT32_MAX;
 }
 
 static int read_lines(struct opened_pages *o, const char *name, bool names, struct error *err)
@@ -204,7 +208,7 @@ static int read_lines(struct opened_pages *o, const char *name, bool names, stru
 		char *value;
 		const long tid = strtol(line, &value, 10);
 		if (value > line && *value == ' ' && tid > 0 && tid <= INT32_MAX)
-			take_line(o, names, tid, value + 1);
+			add_line(o, names, tid, value + 1);
 	}
 	free(text);
 	return rc;
@@ -218,14 +222,16 @@ static int read_header(struct opened_pages *o, struct error *err)
 		return -1;
 	const bool read = page && !tep_parse_header_page(o->ring.tep, page, len, (int)o->pages->length_size);
 	free(page);
-	return read ? 0 : error_set(err, STATUS_INPUT, pages_reader.mend, "%s: libtraceevent cannot read it", o->pages->path);
+	return read ? 0 :
+	              error_set(err, STATUS_INPUT, pages_reader.remedy, "%s: libtraceevent cannot read the file header_page",
+	                        o->pages->path);
 }
 
 void *pages_enter(struct source *s, struct error *err)
 {
 	struct opened_pages *o = mem_new(1, sizeof *o);
-	size_t left = MOST_EVENTS;
-	o->pages = s->place[0]->data;
+	size_t remaining = EVENTS_MAX;
+	o->pages = s->location[0]->data;
 	o->ring.tep = tep_alloc();
 	o->buffer = kbuffer_alloc(o->pages->length_size == 8 ? KBUFFER_LSIZE_8 : KBUFFER_LSIZE_4, KBUFFER_ENDIAN_SAME_AS_HOST);
 	if (!o->ring.tep || !o->buffer) {
@@ -234,9 +240,9 @@ void *pages_enter(struct source *s, struct error *err)
 		return NULL;
 	}
 	tep_set_loglevel(TEP_LOG_NONE);
-	if (read_header(o, err) || each_below(o, "events", NULL, &left, err) ||
+	if (read_header(o, err) || read_formats(o, "events", NULL, &remaining, err) ||
 	    read_lines(o, "saved_cmdlines", true, err) || read_lines(o, "saved_tgids", false, err))
 		return NULL;
-	ring_init(&o->ring, o->ring.tep, &s->meaning);
+	ring_init(&o->ring, o->ring.tep, &s->mapping);
 	return o;
 }

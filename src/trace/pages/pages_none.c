@@ -1,4 +1,4 @@
-/* Built instead of pages_child.c where libtraceevent is not: recordings are refused. */
+/* Replaces pages_child.c in a build without libtraceevent: claims no files. */
 #include "trace/pages/pages.h"
 
 enum claim pages_claims(const char *name, const unsigned char *head, size_t len)
@@ -11,13 +11,13 @@ enum claim pages_claims(const char *name, const unsigned char *head, size_t len)
 
 void *pages_enter(struct source *s, struct error *err)
 {
-	error_set(err, STATUS_SYSTEM, "build stealscope with libtracecmd", "%s: a recording", s->place[0]->path);
+	error_set(err, STATUS_SYSTEM, "build stealscope with libtracecmd", "%s: a recording", s->location[0]->path);
 	return NULL;
 }
 
-int pages_decode(void *entered, const struct stretch *p, struct outlet *out)
+int pages_decode(void *state, const struct stream_part *p, struct event_sink *out)
 {
-	(void)entered;
+	(void)state;
 	(void)p;
 	(void)out;
 	return -1;

@@ -1,4 +1,5 @@
-/* The records of a kernel's ring buffers, in the child: what the readers of trace-cmd's files and of raw pages share. */
+/* Records of the kernel's ring buffers. Shared by the child processes of two readers: of trace-cmd's files, and of raw
+ * pages. */
 #ifndef STEALSCOPE_TRACE_PAGES_RING_RECORDS_H
 #define STEALSCOPE_TRACE_PAGES_RING_RECORDS_H
 
@@ -10,29 +11,32 @@
 #include "trace/tracecmd/tracecmd_binding.h"
 
 struct ring {
-	struct tep_handle *tep;      /* borrowed; knows the events' formats and the saved names of threads */
+	struct tep_handle *tep;      /* borrowed; contains the formats of the events and the saved names of threads */
 	struct tep_binder *binder;
-	struct name_cache cache;
-	struct map process;          /* TID -> process, as far as it was saved */
+	struct string_cache cache;
+	struct map process_by_tid;          /* TID -> process id, from the saved table; incomplete */
 };
 
-/* Binds the events by the layout that fits them best; that is the child's until it ends. */
-void ring_init(struct ring *r, struct tep_handle *tep, struct meaning *m);
+/* Binds the events to the layout that matches best. The result is never freed, because the child process exits. */
+void ring_init(struct ring *r, struct tep_handle *tep, struct event_mapping *m);
 
-/* A CPU's data, as far as they were decoded. */
+/* Decoding state of one CPU. */
 struct ring_cpu {
 	unsigned cpu;
-	struct guard guard;
+	struct timestamp_check timestamp_check;
 	uint64_t records;
-	int64_t first, last; /* ns, INT64_MIN: none yet */
-	bool switched;
-	const char *why;     /* it ends too early; NULL: it does not */
+	int64_t first, last; /* time of the first and of the last event, ns; INT64_MIN: none yet */
+	bool has_switch;
+	const char *end_reason;  /* reason for a premature end; NULL: none */
 };
 
-void ring_cpu_open(struct ring_cpu *p, unsigned cpu, struct outlet *out, int64_t limit);
-/* A record that lies in that page and was made at `now` (ns; < 0: no possible time).  May set p->why. */
-int ring_cpu_take(struct ring *r, struct ring_cpu *p, uint64_t page, struct tep_record *rec, int64_t now);
-/* Until when was the CPU recorded?  All that the kernel had should have come: that is what it said (s may be NULL). */
-int ring_cpu_cover(const struct ring_cpu *p, const struct cpu_stat *s, int64_t begin, int64_t end, struct outlet *out);
+void ring_cpu_open(struct ring_cpu *p, unsigned cpu, struct event_sink *out, int64_t limit);
+/* Adds a record of page number `page` with the time `now` (ns; < 0: impossible). Sets p->why if the record is not valid.
+ * Returns 0 or -1. */
+int ring_cpu_add_record(struct ring *r, struct ring_cpu *p, uint64_t page, struct tep_record *rec, int64_t now);
+/* Reports the recorded interval of the CPU. If the kernel's counters (s may be NULL) show more events than were decoded,
+ * reports damage instead. Returns 0 or -1. */
+int ring_cpu_add_coverage(const struct ring_cpu *p, const struct cpu_stat *s, int64_t begin, int64_t end,
+                          struct event_sink *out);
 
 #endif

@@ -1,26 +1,27 @@
-/* A guard between the pages of a CPU's ring buffer and the outlet: times that cannot be.
+/* Filter between the pages of a CPU's ring buffer and the event sink: drops events with impossible times.
  *
- * In a buffer times never go back, so one damaged time stamp that lies ahead would push all later events to it.  Each page
- * is held until the next one begins: what lies behind that beginning is damaged, and so is a page that begins before what
- * came before it.  It is dropped, and said; what the CPU did meanwhile is unknown. */
+ * Within a buffer, times never decrease, so one damaged timestamp in the future would raise the times of all later
+ * events. The filter holds each page until the next one begins. Events of the held page that are later than the start of
+ * the next page are damaged, and so is a page that begins before the events of the previous pages. The filter drops and
+ * reports the damaged part; the CPU's state is unknown during that time. */
 #ifndef STEALSCOPE_TRACE_PAGES_TIMESTAMP_CHECK_H
 #define STEALSCOPE_TRACE_PAGES_TIMESTAMP_CHECK_H
 
 #include "trace/reader.h"
 
-struct guard {
-	struct outlet *out;
-	int64_t limit;       /* ns: no event can be later; INT64_MAX: nobody knows */
-	struct event *held;  /* of the page */
+struct timestamp_check {
+	struct event_sink *out;
+	int64_t limit;          /* latest possible time, ns; INT64_MAX: unknown */
+	struct event *pending;  /* events of the current page */
 	size_t len, cap;
 	uint64_t page;
-	int64_t good;        /* ns: the last event that was put, INT64_MIN: none */
+	int64_t last_passed;        /* time of the last event passed on, ns; INT64_MIN: none */
 };
 
-void guard_open(struct guard *g, struct outlet *out, int64_t limit);
-/* An event of that page of the buffer: pages come in their order. */
-int guard_put(struct guard *g, uint64_t page, const struct event *ev);
-/* What is held, when no more comes.  The guard is released in any case. */
-int guard_close(struct guard *g);
+void timestamp_check_open(struct timestamp_check *g, struct event_sink *out, int64_t limit);
+/* Adds an event of page number `page`. Pages must be added in order. Returns 0 or -1. */
+int timestamp_check_put(struct timestamp_check *g, uint64_t page, const struct event *ev);
+/* Passes the last page on. Releases the filter, also on failure. Returns 0 or -1. */
+int timestamp_check_close(struct timestamp_check *g);
 
 #endif

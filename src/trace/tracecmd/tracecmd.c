@@ -1,4 +1,4 @@
-/* What the program itself does with trace-cmd's files: it reads what stands outside of the ring buffers' data. */
+/* Reader of trace-cmd files, part in the main process: reads the file except the ring buffers. */
 #include "trace/tracecmd/tracecmd.h"
 
 #include <inttypes.h>
@@ -7,9 +7,9 @@
 
 #include "base/mem.h"
 
-static int describe(struct place *p, struct error *err)
+static int describe_file(struct trace_location *p, struct error *err)
 {
-	struct dat *d = p->data = dat_read(p->path, err);
+	struct tracecmd_file *d = p->data = tracecmd_file_read(p->path, err);
 	if (!d)
 		return -1;
 	p->bytes = d->bytes;
@@ -18,7 +18,7 @@ static int describe(struct place *p, struct error *err)
 	p->guest = d->guest;
 	p->guests = d->guests;
 	p->corrected = d->shifted;
-	p->restored = d->shift != NULL;
+	p->correction_undone = d->time_shift != NULL;
 	snprintf(p->meta.hostname, sizeof p->meta.hostname, "%s", d->hostname);
 	snprintf(p->meta.tracer, sizeof p->meta.tracer, "%s", d->tracer);
 	if (d->id)
@@ -26,46 +26,55 @@ static int describe(struct place *p, struct error *err)
 	return 0;
 }
 
-static void forget(struct place *p)
+static void forget_file(struct trace_location *p)
 {
-	dat_free(p->data);
+	tracecmd_file_free(p->data);
 }
 
 static int open_file(struct source *s, struct error *err)
 {
-	const struct dat *d = s->place[0]->data;
+	const struct tracecmd_file *d = s->location[0]->data;
 	double pages = 1;
 	(void)err;
-	s->folder = "/tmp";  /* where libtracecmd unpacks what is compressed */
+	s->dir = "/tmp";  /* libtracecmd decompresses into temporary files here */
 	for (size_t i = 0; i < d->cpus; i++)
 		pages += (double)d->cpu[i].bytes;
 	for (size_t i = 0; i < d->cpus; i++) {
-		const struct dat_cpu *c = &d->cpu[i];
+		const struct tracecmd_file_cpu *c = &d->cpu[i];
 		struct source_stream *to = ARRAY_PUSH(s->stream, s->streams, s->streams_cap);
-		/* Pages may be compressed in the file. */
+		/* Pages may be compressed: the size of the file is distributed in proportion to the uncompressed sizes. */
 		*to = (struct source_stream){ .bytes = (uint64_t)((double)d->bytes * ((double)c->bytes / pages)) };
 		to->name = c->buffer ? mem_printf("of CPU %u, buffer %u", c->cpu, c->buffer) : mem_printf("of CPU %u", c->cpu);
 	}
 	return 0;
 }
 
-static void remark(const struct source *s, const char *machine, struct notes *notes)
+static void add_notes(const struct source *s, const char *machine, struct notes *notes)
 {
-	const struct dat *d = s->place[0]->data;
+	const struct tracecmd_file *d = s->location[0]->data;
 	if (strcmp(d->clock, "local") == 0)
-		notes_add(notes, NOTE_CLOCK, machine, "recorded with the clock 'local', which differs between CPUs: what "
-		          "happened first is not sure; record with -C mono");
+		note_add(notes, CLOCK_LOCAL, machine);
 	if (strcmp(d->clock, "counter") == 0 || (strcmp(d->clock, "x86-tsc") == 0 && !d->scaled))
-		notes_add(notes, NOTE_CLOCK, machine, "recorded with the clock '%s': its times are not ns; record with -C mono",
-		          d->clock);
-	if (d->shifted && (!d->shift || s->options->as_corrected))
-		notes_add(notes, NOTE_FACT, machine, "times are corrected to the host's clock as trace-cmd measured it");
+		note_add(notes, CLOCK_NOT_NS, machine, d->clock);
+	if (d->shifted && (!d->time_shift || s->options->as_corrected))
+		note_add(notes, CLOCK_CORRECTED, machine);
 }
 
-#define DIED "libtracecmd does not survive reading it"
+#define CRASHED "libtracecmd crashed or hung while reading it"
 const struct trace_reader tracecmd_reader = {
-	.name = "libtracecmd", .apart = true, .alone = true, .patience = 60, .died = DIED, .silent = DIED,
-	.mend = "copy the file again, when trace-cmd has ended", .unit = "page",
-	.claims = tracecmd_claims, .describe = describe, .forget = forget, .open = open_file, .enter = tracecmd_enter,
-	.decode = tracecmd_decode, .remark = remark,
+	.name = "libtracecmd",
+	.isolated = true,
+	.is_whole_machine = true,
+	.silence_limit = 60,
+	.crash_message = CRASHED,
+	.silence_message = CRASHED,
+	.remedy = "copy the file again after trace-cmd has finished",
+	.unit = "page",
+	.claims = tracecmd_claims,
+	.describe = describe_file,
+	.forget = forget_file,
+	.open = open_file,
+	.enter = tracecmd_enter,
+	.decode = tracecmd_decode,
+	.add_notes = add_notes,
 };

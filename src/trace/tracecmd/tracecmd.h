@@ -1,6 +1,6 @@
-/* trace-cmd's files, decoded through libtracecmd.
+/* Reader of trace-cmd's files, which uses libtracecmd.
  *
- * Costs: 0.16 us per event (one CPU's 1.8 million events; parent and child run at the same time on two cores). */
+ * Cost: 0.16 us per event (1.8 million events of one CPU; parent and child in parallel on two cores). */
 #ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_H
 #define STEALSCOPE_TRACE_TRACECMD_TRACECMD_H
 
@@ -9,9 +9,9 @@
 
 extern const struct trace_reader tracecmd_reader;
 
-/* Those of its operations that need the library: tracecmd_child.c, or tracecmd_none.c in a build without it. */
+/* Operations that need the library: tracecmd_child.c, or tracecmd_none.c in a build without libtracecmd. */
 enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t len);
 void *tracecmd_enter(struct source *s, struct error *err);
-int tracecmd_decode(void *entered, const struct stretch *p, struct outlet *out);
+int tracecmd_decode(void *state, const struct stream_part *p, struct event_sink *out);
 
 #endif

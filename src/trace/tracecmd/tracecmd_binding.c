@@ -6,18 +6,18 @@
 #include "base/mem.h"
 #include "trace/layout/bound_rules.h"
 
-#define IDS 65536        /* an event's id has 16 bits */
-#define SMALLEST 8       /* bytes of the fields that all events have */
+#define EVENT_IDS 65536        /* event ids have 16 bits */
+#define COMMON_FIELDS_SIZE 8       /* size of the fields that all events have in common, bytes */
 
 struct tep_binder {
 	struct tep_handle *tep;
 	const struct layout *layout;
-	struct name_cache *names;
-	struct bound_class **by_id;  /* NULL: not seen yet */
+	struct string_cache *names;
+	struct bound_class **by_id;  /* bound class of each event id; NULL: not bound yet */
 };
 
-/* What the fields are read from. */
-struct view_of_record {
+/* Record from which read_number() and read_text() read field values. */
+struct record_view {
 	struct tep_binder *binder;
 	const struct tep_record *rec;
 };
@@ -30,7 +30,7 @@ static bool fits_number(const struct tep_format_field *f)
 	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
 }
 
-static bool resolve(const struct fields *f, const void *cls, struct field_path *p)
+static bool resolve_field(const struct fields *f, const void *cls, struct field_path *p)
 {
 	*p = (struct field_path){ .leaf = LEAF_NONE };
 	for (size_t i = 0; cls && i < f->len && p->leaf == LEAF_NONE; i++) {
@@ -52,22 +52,22 @@ static bool resolve(const struct fields *f, const void *cls, struct field_path *
 	return p->leaf != LEAF_NONE;
 }
 
-/* ---- reading: everything that a record says of places in it is checked */
+/* ---- reading: offsets and sizes in a record are checked */
 
-static bool holds(const struct tep_record *rec, uint64_t offset, uint64_t size)
+static bool is_inside(const struct tep_record *rec, uint64_t offset, uint64_t size)
 {
 	return offset <= (uint64_t)rec->size && size <= (uint64_t)rec->size - offset;
 }
 
-static uint64_t read_unsigned(const struct view_of_record *v, unsigned offset, unsigned size)
+static uint64_t read_unsigned(const struct record_view *v, unsigned offset, unsigned size)
 {
 	return tep_read_number(v->binder->tep, (const char *)v->rec->data + offset, (int)size);
 }
 
-static int64_t number(const struct field_path *p, const void *event)
+static int64_t read_number(const struct field_path *p, const void *event)
 {
-	const struct view_of_record *v = event;
-	if (p->leaf == LEAF_NONE || p->leaf == LEAF_TEXT || !holds(v->rec, p->offset, p->size))
+	const struct record_view *v = event;
+	if (p->leaf == LEAF_NONE || p->leaf == LEAF_TEXT || !is_inside(v->rec, p->offset, p->size))
 		return EVENT_ABSENT;
 	uint64_t x = read_unsigned(v, p->offset, p->size);
 	if (p->leaf == LEAF_SIGNED && p->size < 8) {
@@ -77,32 +77,32 @@ static int64_t number(const struct field_path *p, const void *event)
 	return (int64_t)x;
 }
 
-static const char *text(const struct field_path *p, const void *event, size_t *most)
+static const char *read_text(const struct field_path *p, const void *event, size_t *max_len)
 {
-	const struct view_of_record *v = event;
+	const struct record_view *v = event;
 	uint64_t offset = p->offset, size = p->size;
 	if (p->leaf != LEAF_TEXT)
 		return NULL;
 	if (p->dynamic) {
-		if (!holds(v->rec, p->offset, 4))
+		if (!is_inside(v->rec, p->offset, 4))
 			return NULL;
-		const uint64_t where = read_unsigned(v, p->offset, 4);
-		offset = (where & 0xffff) + (p->relative ? p->offset + 4U : 0);
-		size = where >> 16;
+		const uint64_t location = read_unsigned(v, p->offset, 4);
+		offset = (location & 0xffff) + (p->relative ? p->offset + 4U : 0);
+		size = location >> 16;
 	} else if (!size && offset <= (uint64_t)v->rec->size) {
-		size = (uint64_t)v->rec->size - offset;  /* char buf[]: the rest */
+		size = (uint64_t)v->rec->size - offset;  /* char buf[]: the rest of the record */
 	}
-	if (!holds(v->rec, offset, size))
+	if (!is_inside(v->rec, offset, size))
 		return NULL;
-	*most = (size_t)size;
+	*max_len = (size_t)size;
 	return (const char *)v->rec->data + offset;
 }
 
-static const struct field_source ftrace_fields = { resolve, number, text };
+static const struct field_source ftrace_fields = { resolve_field, read_number, read_text };
 
-static const struct bound_class *bound(struct tep_binder *b, struct tep_record *rec)
+static const struct bound_class *bind_class(struct tep_binder *b, struct tep_record *rec)
 {
-	const unsigned id = (unsigned)tep_data_type(b->tep, rec) & (IDS - 1);
+	const unsigned id = (unsigned)tep_data_type(b->tep, rec) & (EVENT_IDS - 1);
 	if (!b->by_id[id]) {
 		const struct tep_event *event = tep_find_event(b->tep, (int)id);
 		b->by_id[id] = rules_bind(b->layout, event ? event->name : NULL, &ftrace_fields, event);
@@ -112,36 +112,36 @@ static const struct bound_class *bound(struct tep_binder *b, struct tep_record *
 
 bool tep_binder_event(struct tep_binder *b, struct tep_record *rec, struct event *ev)
 {
-	if (!rec->data || rec->size < SMALLEST)
+	if (!rec->data || rec->size < COMMON_FIELDS_SIZE)
 		return false;
-	const struct view_of_record v = { b, rec };
-	const struct bound_class *c = bound(b, rec);
-	int64_t n = number(&c->tid, &v);
+	const struct record_view v = { b, rec };
+	const struct bound_class *c = bind_class(b, rec);
+	int64_t n = read_number(&c->tid, &v);
 	ev->cpu = (uint16_t)rec->cpu;
 	ev->tid = n == EVENT_ABSENT ? -1 : (int32_t)n;
-	n = number(&c->pid, &v);
+	n = read_number(&c->pid, &v);
 	ev->pid = n == EVENT_ABSENT ? -1 : (int32_t)n;
 	ev->comm = rules_comm(c, &ftrace_fields, b->names, &v);
 	rules_fill(c, &ftrace_fields, b->names, &v, ev);
 	return true;
 }
 
-struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *layout, struct name_cache *names)
+struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *layout, struct string_cache *names)
 {
 	struct tep_binder *b = mem_new(1, sizeof *b);
 	b->tep = tep;
 	b->layout = layout;
 	b->names = names;
-	b->by_id = mem_new(IDS, sizeof *b->by_id);
+	b->by_id = mem_new(EVENT_IDS, sizeof *b->by_id);
 	return b;
 }
 
-size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *asked)
+size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *enabled_events)
 {
 	size_t score = 0;
-	*asked = 0;
+	*enabled_events = 0;
 	struct tep_event **event = tep_list_events(tep, TEP_EVENT_SORT_ID);
 	for (; event && *event; event++)
-		score += rules_score(layout, (*event)->name, &ftrace_fields, *event, asked);
+		score += rules_score(layout, (*event)->name, &ftrace_fields, *event, enabled_events);
 	return score;
 }

@@ -1,4 +1,4 @@
-/* A layout bound to the events of a trace-cmd file: fields are looked up once per event id.  For one thread. */
+/* Binds a layout to the events of a trace-cmd file; resolves the fields once per event id. For use by one thread. */
 #ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_BINDING_H
 #define STEALSCOPE_TRACE_TRACECMD_TRACECMD_BINDING_H
 
@@ -9,13 +9,14 @@
 
 struct tep_binder;
 
-/* Lives as long as the process, which is a child that reads one file. */
-struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *layout, struct name_cache *names);
+/* The result is never freed: the child process reads one file and exits. */
+struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *layout, struct string_cache *names);
 
-/* Fills *ev but for its time; false: the record is no event. */
+/* Fills *ev except the time. Returns false if the record is too short to be an event. */
 bool tep_binder_event(struct tep_binder *b, struct tep_record *rec, struct event *ev);
 
-/* How well the layout fits the events that the file describes; *asked: of all; see rules_score(). */
-size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *asked);
+/* Returns how well the layout matches the events described in the file. Sets *enabled_events to the bits of all
+ * described events, see rules_score(). */
+size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *enabled_events);
 
 #endif

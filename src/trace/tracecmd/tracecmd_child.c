@@ -1,4 +1,4 @@
-/* In the child: libtracecmd -> the outlet. */
+/* Reader of trace-cmd files, part in the child process: passes the events of libtracecmd to the event sink. */
 #include "trace/tracecmd/tracecmd.h"
 
 #include <errno.h>
@@ -12,16 +12,16 @@
 #include "trace/pages/ring_records.h"
 #include "trace/isolation/decoder_process.h"
 
-#define PAST 1000000  /* ns behind a window up to which is read on: corrected times may go back a little */
+#define WINDOW_SLACK 1000000  /* time to read beyond the end of a window, ns: corrected times may decrease a little */
 
 struct opened_dat {
-	const struct dat *dat;
+	const struct tracecmd_file *tracecmd_file;
 	struct tracecmd_input *input;
-	struct tracecmd_input **instance;  /* of each buffer, once it was used; NULL for buffer 0 */
+	struct tracecmd_input **instance;  /* by buffer number - 1, opened at the first use; NULL: not open */
 	int instances;
 	struct ring ring;
 	bool as_corrected;
-	double ratio;  /* of the file's bytes to those of pages, which may be compressed in it */
+	double ratio;  /* size of the file / size of its uncompressed pages */
 };
 
 enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t len)
@@ -33,58 +33,59 @@ enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t l
 
 /* ---- decoding */
 
-/* The time that was recorded; < 0: none that is possible. */
-static int64_t time_of(const struct opened_dat *o, const struct tep_record *rec)
+/* Returns the recorded time, ns; < 0: impossible time. */
+static int64_t recorded_time(const struct opened_dat *o, const struct tep_record *rec)
 {
 	const int64_t ts = rec->ts > INT64_MAX ? -1 : (int64_t)rec->ts;
-	const bool shifted = !o->as_corrected && rec->cpu >= 0 && (size_t)rec->cpu < o->dat->shifts;
-	return ts >= 0 && shifted ? shift_undo(&o->dat->shift[rec->cpu], ts) : ts;
+	const bool shifted = !o->as_corrected && rec->cpu >= 0 && (size_t)rec->cpu < o->tracecmd_file->shifts;
+	return ts >= 0 && shifted ? time_shift_undo(&o->tracecmd_file->time_shift[rec->cpu], ts) : ts;
 }
 
-/* A CPU's data in the file, as far as they were decoded. */
-struct passage_of_cpu {
+/* Progress in the data of one CPU. */
+struct cpu_progress {
 	struct ring_cpu ring;
-	const struct dat_cpu *cpu;
-	uint64_t page;       /* bytes */
-	uint64_t at;         /* bytes of pages before the last record */
-	uint64_t offset;     /* of that in the file, 0: none yet */
+	const struct tracecmd_file_cpu *cpu;
+	uint64_t page;       /* page size, bytes */
+	uint64_t at;         /* offset of the last record in the CPU's pages, bytes */
+	uint64_t offset;     /* offset of the last record in the file; 0: none yet */
 };
 
-static int take(struct opened_dat *o, struct passage_of_cpu *p, struct tep_record *rec)
+static int decode_record(struct opened_dat *o, struct cpu_progress *p, struct tep_record *rec)
 {
 	if (rec->offset <= p->offset || p->at > p->cpu->bytes)
-		p->ring.why = "an event lies where none should be";
+		p->ring.end_reason = "event at an impossible offset";
 	p->offset = rec->offset;
-	return ring_cpu_take(&o->ring, &p->ring, p->at / p->page, rec, time_of(o, rec));
+	return ring_cpu_add_record(&o->ring, &p->ring, p->at / p->page, rec, recorded_time(o, rec));
 }
 
-/* Has all been read that is asked for? */
-static bool is_past(const struct ring_cpu *p, const struct outlet *out)
+/* Returns true if the last event is later than the window. */
+static bool is_past_window(const struct ring_cpu *p, const struct event_sink *out)
 {
-	return out->only && p->last > out->only->to + PAST;
+	return out->window && p->last > out->window->to + WINDOW_SLACK;
 }
 
-static int decode_cpu(struct opened_dat *o, struct tracecmd_input *in, struct passage_of_cpu *p, struct outlet *out)
+static int decode_cpu(struct opened_dat *o, struct tracecmd_input *in, struct cpu_progress *p, struct event_sink *out)
 {
 	struct tep_record *rec;
-	uint64_t base = 0, told = 0;
+	uint64_t base = 0, reported = 0;
 	int status = 0;
-	while (!status && !p->ring.why && !is_past(&p->ring, out) && (rec = tracecmd_read_data(in, (int)p->cpu->cpu))) {
+	while (!status && !p->ring.end_reason && !is_past_window(&p->ring, out) &&
+	       (rec = tracecmd_read_data(in, (int)p->cpu->cpu))) {
 		base = p->offset ? base : rec->offset - rec->offset % p->page;
 		p->at = rec->offset - base;
-		status = take(o, p, rec);
+		status = decode_record(o, p, rec);
 		tracecmd_free_record(rec);
-		if (!status && p->at - told >= p->page)
-			status = outlet_at(out, (uint64_t)((double)(told = p->at) * o->ratio));
+		if (!status && p->at - reported >= p->page)
+			status = event_sink_report_progress(out, (uint64_t)((double)(reported = p->at) * o->ratio));
 	}
-	/* libtracecmd does not tell the end from a page that it cannot read. */
-	if (!p->ring.why && !is_past(&p->ring, out) && p->cpu->bytes >= p->page &&
+	/* libtracecmd reports an unreadable page like the end of the data, so the number of pages is compared. */
+	if (!p->ring.end_reason && !is_past_window(&p->ring, out) && p->cpu->bytes >= p->page &&
 	    (!p->offset || p->at / p->page + 1 < p->cpu->bytes / p->page))
-		p->ring.why = "a page cannot be read";
+		p->ring.end_reason = "a page cannot be read";
 	return status;
 }
 
-static struct tracecmd_input *input_of(struct opened_dat *o, unsigned buffer)
+static struct tracecmd_input *open_buffer(struct opened_dat *o, unsigned buffer)
 {
 	if (!buffer)
 		return o->input;
@@ -96,8 +97,9 @@ static struct tracecmd_input *input_of(struct opened_dat *o, unsigned buffer)
 	return *in;
 }
 
-/* trace-cmd asks the kernel for its counters when it has stopped it, and writes all that is still there. */
-static const struct cpu_stat *stat_of(const struct dat *d, const struct dat_cpu *cpu)
+/* Returns the kernel's counters of a CPU; NULL: none. trace-cmd reads the counters after it stopped the tracer, and then
+ * writes the remaining data. */
+static const struct cpu_stat *find_stat(const struct tracecmd_file *d, const struct tracecmd_file_cpu *cpu)
 {
 	const struct cpu_stat *s = NULL;
 	for (size_t i = 0; i < d->stats && !cpu->buffer; i++)
@@ -105,51 +107,53 @@ static const struct cpu_stat *stat_of(const struct dat *d, const struct dat_cpu 
 	return s;
 }
 
-int tracecmd_decode(void *entered, const struct stretch *s, struct outlet *out)
+int tracecmd_decode(void *state, const struct stream_part *s, struct event_sink *out)
 {
-	struct opened_dat *o = entered;
-	struct passage_of_cpu p = { .cpu = &o->dat->cpu[s->stream], .page = o->dat->page ? o->dat->page : 4096 };
-	const struct cpu_stat *stat = stat_of(o->dat, p.cpu);
-	struct tracecmd_input *in = input_of(o, p.cpu->buffer);
-	/* What the kernel said of its clock is not said of another. */
-	const bool other_clock = o->as_corrected && o->dat->shifted;
-	ring_cpu_open(&p.ring, p.cpu->cpu, out, other_clock ? INT64_MAX : o->dat->now);
+	struct opened_dat *o = state;
+	struct cpu_progress p = { .cpu = &o->tracecmd_file->cpu[s->stream],
+		                      .page = o->tracecmd_file->page ? o->tracecmd_file->page : 4096 };
+	const struct cpu_stat *stat = find_stat(o->tracecmd_file, p.cpu);
+	struct tracecmd_input *in = open_buffer(o, p.cpu->buffer);
+	/* The kernel's `now` cannot be compared to corrected times. */
+	const bool other_clock = o->as_corrected && o->tracecmd_file->shifted;
+	ring_cpu_open(&p.ring, p.cpu->cpu, out, other_clock ? INT64_MAX : o->tracecmd_file->now);
 	errno = 0;
 	int status = in ? decode_cpu(o, in, &p, out) : 0;
-	if (!status && tell_is_io(errno))
-		status = error_system(out->err, NULL, "%s", o->dat->path);
-	if (guard_close(&p.ring.guard) || status)
+	if (!status && errno_is_read_failure(errno))
+		status = error_system(out->err, NULL, "%s", o->tracecmd_file->path);
+	if (timestamp_check_close(&p.ring.timestamp_check) || status)
 		return -1;
-	if (!in || p.ring.why)
-		return outlet_damaged(out, in ? p.ring.why : "libtracecmd does not find it", false);
-	if (out->only)
-		return 0;  /* what a part has cannot be held against the kernel's counts */
-	return ring_cpu_cover(&p.ring, stat, 0, stat && !other_clock ? stat->now : INT64_MAX, out);
+	if (!in || p.ring.end_reason)
+		return event_sink_report_damage(out, in ? p.ring.end_reason : "libtracecmd cannot find this buffer", false);
+	if (out->window)
+		return 0;  /* A window was requested: the kernel's counters cover the whole trace and cannot be checked. */
+	return ring_cpu_add_coverage(&p.ring, stat, 0, stat && !other_clock ? stat->now : INT64_MAX, out);
 }
 
 void *tracecmd_enter(struct source *s, struct error *err)
 {
 	struct opened_dat *o = mem_new(1, sizeof *o);
-	o->dat = s->place[0]->data;
+	o->tracecmd_file = s->location[0]->data;
 	o->as_corrected = s->options->as_corrected;
 	double pages = 1;
-	for (size_t i = 0; i < o->dat->cpus; i++)
-		pages += (double)o->dat->cpu[i].bytes;
-	o->ratio = (double)o->dat->bytes / pages;
+	for (size_t i = 0; i < o->tracecmd_file->cpus; i++)
+		pages += (double)o->tracecmd_file->cpu[i].bytes;
+	o->ratio = (double)o->tracecmd_file->bytes / pages;
 	tracecmd_set_loglevel(TEP_LOG_NONE);
 	errno = 0;
-	o->input = tracecmd_open(o->dat->path, TRACECMD_FL_LOAD_NO_PLUGINS);
+	o->input = tracecmd_open(o->tracecmd_file->path, TRACECMD_FL_LOAD_NO_PLUGINS);
 	struct tep_handle *tep = o->input ? tracecmd_get_tep(o->input) : NULL;
-	if (tell_is_io(errno)) {
-		error_system(err, NULL, "%s", o->dat->path);
+	if (errno_is_read_failure(errno)) {
+		error_system(err, NULL, "%s", o->tracecmd_file->path);
 		return NULL;
 	}
 	if (!tep) {
-		error_set(err, STATUS_INPUT, tracecmd_reader.mend, "%s: libtracecmd cannot read it", o->dat->path);
+		error_set(err, STATUS_INPUT, tracecmd_reader.remedy, "%s: libtracecmd cannot read the file",
+		          o->tracecmd_file->path);
 		return NULL;
 	}
 	o->instances = tracecmd_buffer_instances(o->input);
 	o->instance = mem_new((size_t)o->instances + 1, sizeof(struct tracecmd_input *));
-	ring_init(&o->ring, tep, &s->meaning);
+	ring_init(&o->ring, tep, &s->mapping);
 	return o;
 }

@@ -1,8 +1,8 @@
-/* trace-cmd's files (trace.dat, versions 6 and 7): whose they are, and how much should be in them.
+/* Contents of trace-cmd's files (trace.dat, versions 6 and 7; trace-cmd.dat.v6(5), v7(5)) outside the ring buffers:
+ * machine, clock, guests, and the expected amount of data.
  *
- * Reads only what stands outside the ring buffers' data, with its own bounds checks, in any build: libtracecmd does not
- * tell these things, and ends a CPU's data silently where it cannot read on.  trace-cmd.dat.v6(5) and v7(5) describe the
- * format. */
+ * Reads the file with its own bounds checks, in any build. libtracecmd does not provide these facts, and silently ends a
+ * CPU's data at the first unreadable page. */
 #ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_FILE_H
 #define STEALSCOPE_TRACE_TRACECMD_TRACECMD_FILE_H
 
@@ -15,34 +15,34 @@
 #include "trace/reader.h"
 #include "trace/tracecmd/tracecmd_offset.h"
 
-struct dat_cpu {         /* the data of one CPU in one of the file's buffers */
-	unsigned buffer, cpu;  /* buffer 0 is the main one, the others are instances (trace-cmd record -B) */
-	uint64_t bytes;        /* of pages, uncompressed */
+struct tracecmd_file_cpu {         /* data of one CPU in one of the file's buffers */
+	unsigned buffer, cpu;  /* 0: the main buffer; 1, 2, ...: instances (trace-cmd record -B) */
+	uint64_t bytes;        /* size of the uncompressed pages */
 };
 
-struct dat {
+struct tracecmd_file {
 	char *path;
-	char hostname[256], tracer[64], clock[32];  /* "" when not said */
-	uint64_t id;         /* of the recording, 0: none */
-	uint64_t bytes;      /* of the file */
-	uint64_t data;       /* of those, in CPUs' buffers */
-	uint64_t lost;       /* overrun and dropped, of all */
-	unsigned page;       /* bytes */
-	struct cpu_stat *stat;  /* of each CPU's main buffer when the recording had ended */
+	char hostname[256], tracer[64], clock[32];  /* "": not recorded */
+	uint64_t id;         /* id of the recording; 0: none */
+	uint64_t bytes;      /* size of the file, bytes */
+	uint64_t data;       /* size of the CPU buffers in the file, bytes */
+	uint64_t lost;       /* number of events overrun and dropped, sum of all CPUs */
+	unsigned page;       /* page size, bytes */
+	struct cpu_stat *stat;  /* counters of each CPU's main buffer, read after the recording */
 	size_t stats, stats_cap;
-	int64_t now;         /* the latest of them */
-	bool shifted;        /* libtracecmd corrects the times to the host's clock by what trace-cmd measured */
-	struct shift *shift; /* by CPU: how to take that away again; NULL: it cannot be */
+	int64_t now;         /* latest `now` of the counters, ns; INT64_MAX: unknown */
+	bool shifted;        /* libtracecmd corrects the times to the host's clock as measured by trace-cmd */
+	struct time_shift *time_shift; /* correction by CPU, to undo it; NULL: it cannot be undone */
 	size_t shifts;
-	bool scaled;         /* TSC cycles can be converted to ns */
-	struct dat_cpu *cpu;
+	bool scaled;         /* the file contains a conversion from TSC cycles to ns */
+	struct tracecmd_file_cpu *cpu;
 	size_t cpus, cpus_cap;
 	struct recorded_guest *guest;
 	size_t guests, guests_cap;
 };
 
-/* Refuses a file that is cut short, or damaged in what is read here. */
-struct dat *dat_read(const char *path, struct error *err);
-void dat_free(struct dat *d);  /* NULL is allowed */
+/* Reads the file. Returns NULL, with *err set, if the file is truncated, or damaged in the parts read here. */
+struct tracecmd_file *tracecmd_file_read(const char *path, struct error *err);
+void tracecmd_file_free(struct tracecmd_file *d);  /* d may be NULL */
 
 #endif

@@ -1,4 +1,4 @@
-/* Built instead of tracecmd_child.c where libtracecmd is not: its files are refused. */
+/* Replaces tracecmd_child.c in a build without libtracecmd: claims no files. */
 #include "trace/tracecmd/tracecmd.h"
 
 enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t len)
@@ -11,13 +11,13 @@ enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t l
 
 void *tracecmd_enter(struct source *s, struct error *err)
 {
-	error_set(err, STATUS_SYSTEM, "build stealscope with libtracecmd", "%s: a trace-cmd file", s->place[0]->path);
+	error_set(err, STATUS_SYSTEM, "build stealscope with libtracecmd", "%s: a trace-cmd file", s->location[0]->path);
 	return NULL;
 }
 
-int tracecmd_decode(void *entered, const struct stretch *p, struct outlet *out)
+int tracecmd_decode(void *state, const struct stream_part *p, struct event_sink *out)
 {
-	(void)entered;
+	(void)state;
 	(void)p;
 	(void)out;
 	return -1;

@@ -1,11 +1,11 @@
-/* What trace-cmd record -A added to the times of a guest's CPU, and how to take it away again.
+/* Removal of the time correction that trace-cmd record -A applies to the CPUs of a guest.
  *
- * trace-cmd asks the guest's CPUs for the time now and then, one after the other, and libtracecmd draws a line through
- * the answers of each CPU.  Over PTP each answer is wrong by tens of microseconds, in another way on every CPU: times
- * of one guest's CPUs that were the same clock are none any more, and fit into no guest mode.  Our own clocks are a
- * thousand times better, but they need the guest's clock as it was.
+ * trace-cmd reads the clocks of the guest's CPUs at intervals, one CPU after the other, and libtracecmd interpolates
+ * linearly between the samples of each CPU. With PTP, each sample is wrong by tens of microseconds, differently on every
+ * CPU. So the corrected times of CPUs that share one clock diverge, and guest events no longer lie in guest mode. The
+ * synchronization of stealscope is a thousand times more precise, but needs the guest's original clock.
  *
- * The result is the time that was recorded, to within the rounding of libtracecmd (2 ns), and keeps the order. */
+ * The result is the recorded time within the rounding of libtracecmd (2 ns), in the same order. */
 #ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_OFFSET_H
 #define STEALSCOPE_TRACE_TRACECMD_TRACECMD_OFFSET_H
 
@@ -13,17 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct shift_point { int64_t time, offset; };  /* ns; corrected = time + offset */
+struct time_shift_point { int64_t time, offset; };  /* ns; corrected = time + offset */
 
-struct shift {                /* of one CPU */
-	struct shift_point *point;  /* by time */
+struct time_shift {                /* correction of one CPU */
+	struct time_shift_point *point;  /* sorted by time */
 	size_t points;
 };
 
-/* Can it be taken away: are there points, in order before and after the correction, within a quarter of the range
- * of time? */
-bool shift_is_sane(const struct shift *s);
+/* Returns true if the correction can be undone: it has at least one point, the points are sorted both before and after
+ * the correction, and all values are less than a quarter of the range of int64_t. */
+bool time_shift_is_valid(const struct time_shift *s);
 
-int64_t shift_undo(const struct shift *s, int64_t corrected);
+/* Returns the recorded time of a corrected time, ns. */
+int64_t time_shift_undo(const struct time_shift *s, int64_t corrected);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define PATIENCE_NS INT64_C(1000000000000)
 
-void app_say(struct app *app, const char *fmt, ...)
+void app_message(struct app *app, const char *fmt, ...)
 {
 	va_list ap;
 	va_start(ap, fmt);
@@ -30,19 +30,19 @@ void app_refuse(struct app *app, const char *fmt, ...)
 
 void app_fail(struct app *app, const struct error *err)
 {
-	app_say(app, "%.300s%s%.200s%s", err->text, err->mend[0] ? " (" : "", err->mend, err->mend[0] ? ")" : "");
+	app_message(app, "%.300s%s%.200s%s", err->text, err->remedy[0] ? " (" : "", err->remedy, err->remedy[0] ? ")" : "");
 	app->message_is_error = true;
 }
 
-bool app_answer(struct app *app, enum ask kind, struct answer *out)
+bool app_take_answer(struct app *app, enum ask_kind kind, struct answer *out)
 {
-	asker_wait(app->asker, kind, app->patient ? PATIENCE_NS : app->answer_by - now_ns());
-	return asker_take(app->asker, kind, out);
+	async_wait(app->queries, kind, app->waits_for_answers ? PATIENCE_NS : app->answer_deadline - now_ns());
+	return async_take_answer(app->queries, kind, out);
 }
 
-bool app_at_rows(const struct app *app)
+bool app_rows_have_keys(const struct app *app)
 {
-	return !app->prompting && !app->over;
+	return !app->prompting && !app->list_over;
 }
 
 void app_prompt(struct app *app, enum prompt_kind kind, const char *initial)
@@ -51,40 +51,41 @@ void app_prompt(struct app *app, enum prompt_kind kind, const char *initial)
 	prompt_open(&app->prompt, kind, initial);
 }
 
-bool app_window_stays(const struct app *app)
+bool app_window_is_unchanged(const struct app *app)
 {
-	return app->view.t0 == app->fitted.t0 && app->view.step == app->fitted.step && app->ground.cols == app->fitted.cols;
+	return app->view.t0 == app->fitted_window.t0 && app->view.step == app->fitted_window.step &&
+		app->bounds.cols == app->fitted_window.cols;
 }
 
 void app_layout(struct app *app, int label_w)
 {
 	int cols = app->w - label_w - 1;
-	if (!app_window_stays(app))
-		app->chosen = (struct laid){ app->view.t0, app->view.step, app->ground.cols };
+	if (!app_window_is_unchanged(app))
+		app->chosen_window = (struct window_layout){ app->view.t0, app->view.step, app->bounds.cols };
 	app->label_w = label_w;
-	app->ground.cols = cols < 1 ? 1 : cols;
+	app->bounds.cols = cols < 1 ? 1 : cols;
 	if (app->view.step > 0)
-		view_refit(&app->view, &app->ground, app->chosen.t0, app->chosen.step, app->chosen.cols);
-	app->fitted = (struct laid){ app->view.t0, app->view.step, app->ground.cols };
-	app->view.cols = app->ground.cols;
+		view_refit(&app->view, &app->bounds, app->chosen_window.t0, app->chosen_window.step, app->chosen_window.cols);
+	app->fitted_window = (struct window_layout){ app->view.t0, app->view.step, app->bounds.cols };
+	app->view.cols = app->bounds.cols;
 }
 
 void app_refit(struct app *app)
 {
 	struct view *v = &app->view;
-	if (v->cols == 0 || v->cols == app->ground.cols)
+	if (v->cols == 0 || v->cols == app->bounds.cols)
 		return;
-	app->chosen = (struct laid){ v->t0, v->step, v->cols };
-	view_refit(v, &app->ground, v->t0, v->step, v->cols);
-	app->fitted = (struct laid){ v->t0, v->step, app->ground.cols };
-	v->cols = app->ground.cols;
+	app->chosen_window = (struct window_layout){ v->t0, v->step, v->cols };
+	view_refit(v, &app->bounds, v->t0, v->step, v->cols);
+	app->fitted_window = (struct window_layout){ v->t0, v->step, app->bounds.cols };
+	v->cols = app->bounds.cols;
 }
 
 void app_copy(struct app *app, const char *text)
 {
 	free(app->clipboard);
 	app->clipboard = mem_dup(text);
-	app_say(app, "copied (if the terminal allows OSC 52): %s", text);
+	app_message(app, "copied (if the terminal supports OSC 52): %s", text);
 }
 
 void app_select(struct app *app, size_t row)
@@ -101,8 +102,8 @@ void app_show_row(struct app *app, struct row_id id)
 	if (rows_find(&app->rows, id) == app->rows.len)
 		rows_reveal(&app->rows, id);
 	app_select(app, rows_find_near(&app->rows, id));
-	app->moved = true;
-	if (app->below && app->below->ops->full)
+	app->row_chosen = true;
+	if (app->pane_below && app->pane_below->ops->replaces_rows)
 		pane_close(app);
 }
 
@@ -111,7 +112,7 @@ bool app_interval(struct app *app, struct row_id row, int64_t t, struct interval
 	struct error err = ERROR_INIT;
 	uint32_t attr = row_attr(&app->rows, row);
 	if (attr == HISTORY_NONE) {
-		app_say(app, "this row has no intervals of its own: choose a CPU or a thread");
+		app_message(app, "this row has no intervals of its own: select a CPU or a thread");
 		return false;
 	}
 	if (history_stab(app->h, attr, t, iv, &err) < 0) {

@@ -1,5 +1,7 @@
-/* The viewer: what all its parts share, and the few services that all of them use.  No curses here: it draws into a
- * struct screen.  Who moves it is viewer.h; what each part keeps to itself is behind a pointer, known to its file. */
+/* State shared by all parts of the viewer, and services that all parts use.
+ *
+ * The viewer draws into a struct screen; nothing here uses curses. The functions that drive the viewer are in viewer.h.
+ * The private state of each part is an opaque pointer, defined in the source file of that part. */
 #ifndef STEALSCOPE_UI_CORE_APP_H
 #define STEALSCOPE_UI_CORE_APP_H
 
@@ -14,81 +16,91 @@
 #include "ui/ui.h"
 #include "ui/core/view.h"
 
-enum { MOST_PANES = 16, MOST_PINS = 8 };
+enum { MAX_PANES = 16, MAX_PINS = 8 };
 enum lost_unit { LOST_OF_WANTED, LOST_OF_WINDOW, LOST_OF_LIFE, LOST_TIME, LOST_UNITS };
 
 struct app {
-	/* What is looked at. */
+	/* The history shown, and the visible part of it. */
 	const struct history *h;
-	const struct history *first;   /* what ui_run() was given: not ours to close, as others are */
-	struct topo topo;
+	const struct history *first;   /* history that ui_run() was called with; borrowed. Other histories are owned */
+	struct catalog catalog;
 	struct rows rows;
-	struct ground ground;
+	struct view_bounds bounds;
 	struct view view;
-	struct laid {
+	struct window_layout {
 		int64_t t0, step;
 		int cols;
-	} chosen, fitted;              /* the window that somebody chose, and as it was fitted into other columns since */
+	/* chosen_window: window chosen by the user; fitted_window: the same window fitted into the current columns */
+	} chosen_window, fitted_window;
 	struct undo undo;
 	size_t top;                    /* first row shown, index into rows.row */
-	bool moved;                    /* the user chose a row: the survey must not move the cursor any more */
-	bool left_unread;              /* how it was left: the file could not be read, and is not written over */
-	struct row_id pin[MOST_PINS];
+	bool row_chosen;               /* the user selected a row: the end of the thread scan must not select another row */
+	bool view_unreadable;              /* the saved view could not be read and must not be overwritten */
+	struct row_id pin[MAX_PINS];
 	size_t pins;
 
-	/* How it looks. */
-	struct look look;
+	/* Appearance of the screen. */
+	struct appearance appearance;
 	struct time_axis axis;
-	int w, h_cells;                /* size of the screen that is drawn */
-	enum lost_unit unit;           /* of the figure beside each row's name */
-	int label_w;                   /* columns before the time area */
-	int rows_shown;                /* lines of the last frame that showed rows */
-	struct row_id *line_row;       /* of each line of the screen; kind ROW_KINDS: none */
+	int w, h_cells;                /* size of the screen, cells */
+	enum lost_unit unit;           /* unit of the lost time next to the name of each row */
+	int label_w;                   /* width of the labels to the left of the time area, columns */
+	int rows_shown;                /* screen lines with rows in the last frame */
+	struct row_id *line_row;       /* row on each line of the screen, for the mouse; kind ROW_KINDS: none */
 
-	/* What has the keys: a prompt, else the list over the rows, else the pane below them or they. */
+	/* Input focus: the prompt if it is open, otherwise the list over the rows, otherwise the pane below the rows or the
+	 * rows. */
 	bool prompting;
 	struct prompt prompt;
-	struct pane *over, *below;     /* the list; the pane below the rows; or NULL */
-	bool focused;                  /* the pane has the keys, not the rows */
-	struct pane *pane[MOST_PANES]; /* all there are, by enum pane_id */
+	struct pane *list_over, *pane_below;  /* NULL: none */
+	bool focused;                  /* the pane below the rows has the focus, not the rows */
+	struct pane *pane[MAX_PANES];  /* all panes and lists, by enum pane_id */
 	struct keymap keymap;
-	unsigned count;                /* typed before a key; 0 = none */
-	enum action last;              /* the action before this one */
-	bool unopened;                 /* the key before was to open something, which could not be */
+	unsigned count;                /* repeat count typed before a key; 0: none */
+	enum action last;              /* previous action */
+	bool open_failed;                 /* the previous key should have opened a pane but showed a message instead */
 	bool mouse;
 
-	/* Parts that have a state of their own. */
-	struct find *find;
-	struct hunt *hunt;
+	/* Parts of the viewer with private state. */
+	struct row_search *row_search;
+	struct gap_search *gap_search;
 	struct follow *follow;
 	struct status_line *status;
-	struct nudge *nudge;
+	struct manual_offset *manual_offset;
 	struct minimap *minimap;
-	struct watch *watch;
-	struct asker *asker;
-	int64_t answer_by;             /* until then a frame waits for answers: CLOCK_MONOTONIC, ns */
-	bool patient;                  /* a script: every frame waits for all answers */
-	bool still;                    /* a picture: who looks at it has no keys */
+	struct file_watch *file_watch;
+	struct async_queries *queries;
+	int64_t answer_deadline;             /* time until which a frame waits for answers of the worker threads,
+	                                      * CLOCK_MONOTONIC, ns */
+	bool waits_for_answers;        /* each frame waits for all answers (scripts) */
+	bool is_picture;               /* no key hints are drawn (pictures) */
 
-	char message[512];             /* shown instead of the legend until the next key */
+	char message[512];             /* message shown instead of the legend until the next key; "": none */
 	bool message_is_error;
-	char *clipboard;               /* to be sent to the terminal (OSC 52), then freed */
+	char *clipboard;               /* text to be sent to the terminal's clipboard (OSC 52); NULL: none */
 	bool quit, redraw;
 };
 
-void app_say(struct app *app, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void app_message(struct app *app, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void app_fail(struct app *app, const struct error *err);
-void app_refuse(struct app *app, const char *fmt, ...) __attribute__((format(printf, 2, 3)));  /* a script stops there */
-bool app_answer(struct app *app, enum ask kind, struct answer *out);  /* waits as long as a frame may */
-bool app_at_rows(const struct app *app);                       /* keys go to the rows */
+/* Shows an error message. A script stops at it. */
+void app_refuse(struct app *app, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Waits for the answer until answer_deadline. Returns true and moves the answer to *out, or false if there is no answer
+ * yet. */
+bool app_take_answer(struct app *app, enum ask_kind kind, struct answer *out);
+/* Returns true if keys go to the rows or the pane below them, false if a prompt or a list is open. */
+bool app_rows_have_keys(const struct app *app);
 void app_prompt(struct app *app, enum prompt_kind kind, const char *initial);
-void app_layout(struct app *app, int label_w);                 /* columns before the time area; the window stays */
-bool app_window_stays(const struct app *app);                  /* since the last layout */
-void app_refit(struct app *app);                               /* an earlier view is back, whose columns were others */
-void app_copy(struct app *app, const char *text);              /* to the clipboard */
-void app_select(struct app *app, size_t row);                  /* row index; scrolls */
-void app_show_row(struct app *app, struct row_id id);          /* unfolds and selects */
-/* The interval of the row's state that holds t; false: it has said why there is none. */
+void app_layout(struct app *app, int label_w);  /* Sets the width of the labels; keeps the window. */
+/* Returns true if the window did not change since the last app_layout(). */
+bool app_window_is_unchanged(const struct app *app);
+/* Fits a restored view, which was made for another number of columns, into the current columns. */
+void app_refit(struct app *app);
+void app_copy(struct app *app, const char *text);  /* copies the text to the terminal's clipboard */
+void app_select(struct app *app, size_t row);  /* selects the row with this index, or the last row */
+void app_show_row(struct app *app, struct row_id id);  /* selects the row; unfolds its ancestors */
+/* Stores the interval of the row's state that contains t in *iv. Returns false, after a message, if the row has no
+ * intervals. */
 bool app_interval(struct app *app, struct row_id row, int64_t t, struct interval *iv);
 
 #endif

@@ -10,48 +10,48 @@
 #include "base/clock.h"
 #include "ui/terminal/signals.h"
 
-#define STEP_NS 40000000      /* of work between two looks at what is asked */
-#define HANDS 2               /* traces are read in one long step: by a thread of its own */
-#define REPORT_NS 250000000   /* between two signs of progress */
+#define STEP_NS 40000000      /* time slice of a query, ns; after each slice the worker looks for more urgent questions */
+#define WORKERS 2               /* the second worker reads traces and computes diffs, which take one long step each */
+#define PROGRESS_INTERVAL_NS 250000000  /* shortest time between two progress reports, ns */
 
-enum phase { NOTHING, ASKED, ANSWERED };
+enum phase { NO_QUESTION, PENDING, ANSWERED };
 
-struct asker {
-	const struct topo *topo;
+struct async_queries {
+	const struct catalog *catalog;
 	const struct ui_traces *traces;
 	pthread_mutex_t lock;
 	pthread_cond_t work, answered;
 	int pipe[2];
 	bool quit;
-	struct hand {
-		struct asker *a;
-		enum ask first, last;  /* what it answers */
+	struct worker {
+		struct async_queries *a;
+		enum ask_kind first, last;  /* first and last kind of question that this worker answers */
 		pthread_t thread;
-		bool working;          /* at a step, with what the topology leads to */
-	} hand[HANDS];
+		bool working;          /* runs a step that uses the catalog */
+	} worker[WORKERS];
 	struct slot {
 		enum phase phase;
-		uint64_t serial;       /* of the question; a job with another one is stale */
+		uint64_t serial;       /* number of the question; a job with another number is outdated */
 		struct question q;
 		struct answer answer;
 		unsigned progress;
-	} slot[ASKS];
-	/* Of the thread alone that answers the kind: */
+	} slot[ASK_KINDS];
+	/* State of the work on a question. Only the worker that answers the kind uses it. */
 	struct ask_job {
-		uint64_t serial;       /* 0 = none */
+		uint64_t serial;       /* number of the question; 0: no job */
 		struct question q;
-		struct gap moment;
-		struct inquiry *inquiry;
+		struct gap interval;
+		struct query *query;
 		int64_t cost;
-	} job[ASKS];
-	int64_t reported;
+	} job[ASK_KINDS];
+	int64_t last_report;
 };
 
-/* ---- The helper threads --------------------------------------------------------------------------------------- */
+/* ---- Worker threads -------------------------------------------------------------------------------------------- */
 
 static void job_release(struct ask_job *j)
 {
-	inquiry_close(j->inquiry);
+	query_close(j->query);
 	*j = (struct ask_job){ 0 };
 }
 
@@ -62,75 +62,77 @@ static void job_begin(struct ask_job *j, const struct slot *slot)
 	j->q = slot->q;
 }
 
-/* What is not a gap: a look at the history. */
-static void answer_at_once(const struct topo *topo, const struct question *q, struct answer *out)
+/* Answers a STATUS question with one lookup in the history; for machines, and for times outside gaps. */
+static void answer_by_lookup(const struct catalog *catalog, const struct question *q, struct answer *out)
 {
-	if (q->subject.kind == SUBJECT_MACHINE)
-		out->status = steal_time(topo, &q->subject, q->from, q->to, &out->ns, &out->err);
+	if (q->target.kind == TARGET_MACHINE)
+		out->status = steal_time(catalog, &q->target, q->from, q->to, &out->ns, &out->err);
 	else
-		out->status = explain_status(topo, &q->subject, q->t, out->text, sizeof out->text, &out->err);
+		out->status = explain_status(catalog, &q->target, q->t, out->text, sizeof out->text, &out->err);
 }
 
-/* Which moment is asked for: 1 = its flow tells the answer, 0 = no flow is needed, -1 = error. */
-static int find_moment(const struct topo *topo, enum ask kind, struct ask_job *j, struct answer *out)
+/* Finds the interval that the question is about. Returns 1 if a flow of this interval is needed for the answer, 0 if
+ * not, -1 on error. */
+static int find_interval(const struct catalog *catalog, enum ask_kind kind, struct ask_job *j, struct answer *out)
 {
 	const struct question *q = &j->q;
-	j->moment = (struct gap){ .subject = q->subject, .start = q->from, .end = q->to };
+	j->interval = (struct gap){ .target = q->target, .start = q->from, .end = q->to };
 	if (kind == ASK_CAUSE)
 		return 1;
-	if (q->subject.kind == SUBJECT_MACHINE)
+	if (q->target.kind == TARGET_MACHINE)
 		return 0;
-	int in_gap = explain_moment(topo, &q->subject, q->t, &j->moment, &out->err);
+	int in_gap = explain_moment(catalog, &q->target, q->t, &j->interval, &out->err);
 	return in_gap == 0 && kind == ASK_EXPLAIN ? 1 : in_gap;
 }
 
-static void tell_cause(const struct flow *f, struct answer *out)
+static void fill_cause(const struct flow *f, struct answer *out)
 {
 	const struct flow_entry *e = f->entry, *end = e + f->entries;
-	out->who.system = -1;
-	out->most = true;
-	for (; e < end && e->who.kind != FLOW_PREEMPTING; e++)
-		out->most &= e->who.kind == FLOW_RUNNING;
+	out->culprit.machine = -1;
+	out->took_most = true;
+	for (; e < end && e->actor.kind != FLOW_PREEMPTING; e++)
+		out->took_most &= e->actor.kind == FLOW_RUNNING;
 	if (e == end)
 		return;
-	out->who = e->who;
+	out->culprit = e->actor;
 	out->share = e->share;
-	snprintf(out->text, sizeof out->text, "%s", e->who.name < f->names ? f->name[e->who.name] : "");
+	snprintf(out->text, sizeof out->text, "%s", e->actor.name < f->names ? f->name[e->actor.name] : "");
 }
 
-/* STATUS, CAUSE, EXPLAIN: by the flow of a moment. */
-static void tell_moment(const struct topo *topo, enum ask kind, const struct ask_job *j, struct answer *out)
+/* Answers STATUS, CAUSE and EXPLAIN from the flow of the interval. */
+static void fill_from_flow(const struct catalog *catalog, enum ask_kind kind, const struct ask_job *j, struct answer *out)
 {
 	struct flow flow;
-	flow_take(j->inquiry, &flow);
+	flow_take(j->query, &flow);
 	if (kind == ASK_STATUS)
-		explain_status_of(topo, &j->moment, &flow, out->text, sizeof out->text);
+		explain_status_text(catalog, &j->interval, &flow, out->text, sizeof out->text);
 	else if (kind == ASK_CAUSE)
-		tell_cause(&flow, out);
+		fill_cause(&flow, out);
 	else
-		out->status = explain_at_of(topo, &j->moment, &flow, &out->paragraph, &out->err);
+		out->status = explain_moment_text(catalog, &j->interval, &flow, &out->paragraph, &out->err);
 	flow_release(&flow);
 }
 
-/* What is about a window, and of many. */
-static struct inquiry *open_lists(const struct topo *topo, enum ask kind, const struct question *q, struct error *err)
+/* Opens a query about a window for the kinds that return a list, a matrix or a path. */
+static struct query *open_window_query(const struct catalog *catalog, enum ask_kind kind, const struct question *q,
+                               struct error *err)
 {
 	const struct steal_options steal = { .by = STEAL_BY_THREAD, .from = q->from, .to = q->to, .most = ASK_CELLS };
 	const struct summary_options summary = { .from = q->from, .to = q->to, .gaps = q->gaps };
 	const struct gap_options gaps = { .from = q->from, .to = q->to, .top = ASK_LISTED };
-	const struct exit_options exits = { .only = &q->subject, .from = q->from, .to = q->to,
-		.by_thread = q->subject.kind == SUBJECT_THREAD };
+	const struct exit_options exits = { .only = &q->target, .from = q->from, .to = q->to,
+		.by_thread = q->target.kind == TARGET_THREAD };
 	switch (kind) {
-	case ASK_STEAL: return steal_open(topo, &steal);
-	case ASK_SUMMARY: return summary_open(topo, &summary);
-	case ASK_GAPS: return gap_list_open(topo, &q->subject, &gaps);
-	case ASK_LOCKS: return locks_open(topo, &q->subject, q->from, q->to);
-	case ASK_PATH: return path_open(topo, &q->subject, q->from, q->to, err);
-	default: return exits_open(topo, &exits, err);
+	case ASK_STEAL: return steal_open(catalog, &steal);
+	case ASK_SUMMARY: return summary_open(catalog, &summary);
+	case ASK_GAPS: return gap_list_open(catalog, &q->target, &gaps);
+	case ASK_LOCKS: return locks_open(catalog, &q->target, q->from, q->to);
+	case ASK_PATH: return path_open(catalog, &q->target, q->from, q->to, err);
+	default: return exits_open(catalog, &exits, err);
 	}
 }
 
-static void take_lists(enum ask kind, struct inquiry *q, struct answer *out)
+static void take_window_answer(enum ask_kind kind, struct query *q, struct answer *out)
 {
 	switch (kind) {
 	case ASK_STEAL: steal_take(q, &out->steal); break;
@@ -142,99 +144,99 @@ static void take_lists(enum ask kind, struct inquiry *q, struct answer *out)
 	}
 }
 
-/* 1 = there is an inquiry to work on, 0 = answered at once, -1 = error. */
-static int open_job(const struct topo *topo, enum ask kind, struct ask_job *j, struct answer *out)
+/* Returns 1 if a query was opened, 0 if the question is already answered, -1 on error. */
+static int open_job(const struct catalog *catalog, enum ask_kind kind, struct ask_job *j, struct answer *out)
 {
 	const struct question *q = &j->q;
-	struct flow_options options = { .intervals = kind == ASK_FLOW ? ASK_PIECES : 0,
+	struct flow_options options = { .intervals = kind == ASK_FLOW ? ASK_INTERVALS : 0,
 		.columns = kind == ASK_FLOW ? q->columns : 0 };
-	j->moment = (struct gap){ .start = q->from, .end = q->to };
+	j->interval = (struct gap){ .start = q->from, .end = q->to };
 	if (kind >= ASK_STEAL) {
-		j->inquiry = open_lists(topo, kind, q, &out->err);
-		return j->inquiry ? 1 : -1;
+		j->query = open_window_query(catalog, kind, q, &out->err);
+		return j->query ? 1 : -1;
 	}
-	int found = kind == ASK_FLOW ? 1 : find_moment(topo, kind, j, out);
+	int found = kind == ASK_FLOW ? 1 : find_interval(catalog, kind, j, out);
 	if (found == 0)
-		answer_at_once(topo, q, out);
+		answer_by_lookup(catalog, q, out);
 	if (found <= 0)
 		return found;
-	j->inquiry = flow_open(topo, &q->subject, j->moment.start, j->moment.end, &options, &out->err);
-	return j->inquiry ? 1 : -1;
+	j->query = flow_open(catalog, &q->target, j->interval.start, j->interval.end, &options, &out->err);
+	return j->query ? 1 : -1;
 }
 
-static int tick(void *arg, const char *phase, uint64_t done, uint64_t total)
+static int report_events_read(void *arg, const char *phase, uint64_t done, uint64_t total)
 {
-	struct asker *a = arg;
+	struct async_queries *a = arg;
 	struct slot *slot = &a->slot[ASK_EVENTS];
 	(void)phase;
 	pthread_mutex_lock(&a->lock);
-	const bool stale = a->quit || slot->phase != ASKED || slot->serial != a->job[ASK_EVENTS].serial;
+	const bool stale = a->quit || slot->phase != PENDING || slot->serial != a->job[ASK_EVENTS].serial;
 	slot->progress = total ? (unsigned)(100 * done / total) : 0;
 	pthread_mutex_unlock(&a->lock);
 	return stale;
 }
 
-/* All in one step, but it can be dropped meanwhile. */
-static void read_events(struct asker *a, struct answer *out)
+/* Reads the events in one step, which report_events_read() cancels when the question is outdated. */
+static void read_events(struct async_queries *a, struct answer *out)
 {
 	const struct question *q = &a->job[ASK_EVENTS].q;
-	const char *machine = a->topo->machine[subject_machine(a->topo, &q->subject)].name;
+	const char *machine = a->catalog->machine[target_machine(a->catalog, &q->target)].name;
 	if (a->traces)
-		out->status = a->traces->read(a->topo->h, machine, q->from, q->to, ASK_LISTED, (struct progress){ tick, a },
-		                              &out->events, &out->err);
+		out->status = a->traces->read(a->catalog->h, machine, q->from, q->to, ASK_LISTED,
+		                              (struct progress){ report_events_read, a }, &out->events, &out->err);
 	else
-		out->status = error_set(&out->err, STATUS_INPUT, NULL, "the traces cannot be read from here");
+		out->status = error_set(&out->err, STATUS_INPUT, NULL, "the traces are not available in this view");
 }
 
-/* Likewise, and it cannot be dropped. */
-static void compare(struct asker *a, struct answer *out)
+/* Compares two windows in one step, which cannot be cancelled. */
+static void compute_diff(struct async_queries *a, struct answer *out)
 {
 	const struct question *q = &a->job[ASK_DIFF].q;
-	const struct diff_options options = { DIFF_LEVEL, &out->doubts };
-	struct topo other = { 0 };
+	const struct diff_options options = { DIFF_LEVEL, &out->diff_notes };
+	struct catalog other = { 0 };
 	struct history *h = *q->other ? history_open(q->other, &out->err) : NULL;
-	struct diff_side side[2] = { { a->topo, q->other_from, q->other_to }, { a->topo, q->from, q->to } };
-	const bool open = h && topo_open(&other, h, &out->err) == 0;
+	struct diff_side side[2] = { { a->catalog, q->other_from, q->other_to }, { a->catalog, q->from, q->to } };
+	const bool open = h && catalog_open(&other, h, &out->err) == 0;
 	out->status = *q->other && !open ? -1 : 0;
 	if (open)
 		side[0] = (struct diff_side){ &other, history_begin(h), history_end(h) };
 	if (out->status == 0)
 		out->status = diff_of(side, &options, &out->diff, &out->err);
 	if (out->status == 0)
-		origin_take(&out->before, side[0].topo, NULL, side[0].from, side[0].to);
+		origin_load(&out->diff_origin, side[0].catalog, NULL, side[0].from, side[0].to);
 	if (open)
-		topo_release(&other);
+		catalog_release(&other);
 	history_close(h);
 }
 
-/* One step of work.  1 = answered, 0 = not yet. */
-static int job_step(struct asker *a, enum ask kind, struct answer *out)
+/* Runs one step. Returns 1 if the question is answered, 0 if there is more to do. */
+static int job_step(struct async_queries *a, enum ask_kind kind, struct answer *out)
 {
 	struct ask_job *j = &a->job[kind];
 	int64_t began = now_ns();
 	if (kind == ASK_EVENTS)
 		read_events(a, out);
 	else if (kind == ASK_DIFF)
-		compare(a, out);
-	int open = kind >= ASK_EVENTS ? 0 : j->inquiry ? 1 : open_job(a->topo, kind, j, out);
-	int done = open > 0 ? inquiry_step(j->inquiry, STEP_NS, &out->err) : 1;
+		compute_diff(a, out);
+	int open = kind >= ASK_EVENTS ? 0 : j->query ? 1 : open_job(a->catalog, kind, j, out);
+	int done = open > 0 ? query_step(j->query, STEP_NS, &out->err) : 1;
 	if (open < 0 || done < 0)
 		out->status = -1;
 	else if (open && done && kind == ASK_FLOW)
-		flow_take(j->inquiry, &out->flow);
+		flow_take(j->query, &out->flow);
 	else if (open && done && kind >= ASK_STEAL)
-		take_lists(kind, j->inquiry, out);
+		take_window_answer(kind, j->query, out);
 	else if (open && done)
-		tell_moment(a->topo, kind, j, out);
+		fill_from_flow(a->catalog, kind, j, out);
 	j->cost += now_ns() - began + 1;
 	out->cost = j->cost;
 	return done != 0;
 }
 
-static void tell(struct asker *a)
+static void report_progress(struct async_queries *a)
 {
-	a->reported = now_ns();
-	asker_poke(a);
+	a->last_report = now_ns();
+	async_wake_viewer(a);
 }
 
 static void answer_release(struct answer *answer)
@@ -248,38 +250,38 @@ static void answer_release(struct answer *answer)
 	path_release(&answer->path);
 	event_list_release(&answer->events);
 	diff_release(&answer->diff);
-	notes_release(&answer->doubts);
-	origin_release(&answer->before);
+	notes_release(&answer->diff_notes);
+	origin_release(&answer->diff_origin);
 	free(answer->paragraph);
 	*answer = (struct answer){ 0 };
 }
 
-/* With the lock held; lets go of it while it works. */
-static void work_on(struct hand *hand, enum ask kind)
+/* Runs one step of the question of that kind. Called with the lock held; releases the lock during the step. */
+static void answer_question(struct worker *worker, enum ask_kind kind)
 {
-	struct asker *a = hand->a;
+	struct async_queries *a = worker->a;
 	struct slot *slot = &a->slot[kind];
 	struct ask_job *j = &a->job[kind];
 	struct answer *answer = mem_new(1, sizeof *answer);
 	if (j->serial != slot->serial)
 		job_begin(j, slot);
-	hand->working = true;
+	worker->working = true;
 	pthread_mutex_unlock(&a->lock);
 	int done = job_step(a, kind, answer);
 	pthread_mutex_lock(&a->lock);
-	hand->working = false;
-	bool stale = slot->phase != ASKED || slot->serial != j->serial;
+	worker->working = false;
+	bool stale = slot->phase != PENDING || slot->serial != j->serial;
 	if (!stale && done) {
 		answer_release(&slot->answer);
 		slot->answer = *answer;
 		*answer = (struct answer){ 0 };
 		slot->phase = ANSWERED;
 		pthread_cond_broadcast(&a->answered);
-		tell(a);
+		report_progress(a);
 	} else if (!stale) {
-		slot->progress = (unsigned)(100 * inquiry_done(j->inquiry));
-		if (now_ns() - a->reported > REPORT_NS)
-			tell(a);
+		slot->progress = (unsigned)(100 * query_done(j->query));
+		if (now_ns() - a->last_report > PROGRESS_INTERVAL_NS)
+			report_progress(a);
 	}
 	if (stale || done)
 		job_release(j);
@@ -289,56 +291,56 @@ static void work_on(struct hand *hand, enum ask kind)
 	free(answer);
 }
 
-static void *helper(void *arg)
+static void *worker_main(void *arg)
 {
-	struct hand *hand = arg;
-	struct asker *a = hand->a;
+	struct worker *worker = arg;
+	struct async_queries *a = worker->a;
 	pthread_mutex_lock(&a->lock);
 	while (!a->quit) {
-		unsigned kind = hand->first;
-		while (kind <= hand->last && a->slot[kind].phase != ASKED)
+		unsigned kind = worker->first;
+		while (kind <= worker->last && a->slot[kind].phase != PENDING)
 			kind++;
-		if (kind <= hand->last)
-			work_on(hand, (enum ask)kind);
+		if (kind <= worker->last)
+			answer_question(worker, (enum ask_kind)kind);
 		else
 			pthread_cond_wait(&a->work, &a->lock);
 	}
 	pthread_mutex_unlock(&a->lock);
-	for (unsigned kind = hand->first; kind <= hand->last; kind++)
+	for (unsigned kind = worker->first; kind <= worker->last; kind++)
 		job_release(&a->job[kind]);
 	return NULL;
 }
 
-/* ---- The viewer's side ---------------------------------------------------------------------------------------- */
+/* ---- The viewer's side -------------------------------------------------------------------------------------------- */
 
-/* How many of them run. */
-static unsigned start_hands(struct asker *a)
+/* Starts the workers. Returns the number of workers that were started; < WORKERS: error. */
+static unsigned start_workers(struct async_queries *a)
 {
-	static const enum ask first[HANDS + 1] = { ASK_STATUS, ASK_EVENTS, ASKS };
+	static const enum ask_kind first[WORKERS + 1] = { ASK_STATUS, ASK_EVENTS, ASK_KINDS };
 	unsigned n = 0;
-	for (; n < HANDS; n++) {
-		a->hand[n] = (struct hand){ .a = a, .first = first[n], .last = first[n + 1] - 1 };
-		if (signals_start_thread(&a->hand[n].thread, helper, &a->hand[n]) < 0)
+	for (; n < WORKERS; n++) {
+		a->worker[n] = (struct worker){ .a = a, .first = first[n], .last = first[n + 1] - 1 };
+		if (signals_start_thread(&a->worker[n].thread, worker_main, &a->worker[n]) < 0)
 			break;
 	}
 	return n;
 }
 
-static void end_hands(struct asker *a, unsigned n)
+static void stop_workers(struct async_queries *a, unsigned n)
 {
 	pthread_mutex_lock(&a->lock);
 	a->quit = true;
 	pthread_cond_broadcast(&a->work);
 	pthread_mutex_unlock(&a->lock);
 	for (unsigned i = 0; i < n; i++)
-		pthread_join(a->hand[i].thread, NULL);
+		pthread_join(a->worker[i].thread, NULL);
 }
 
-struct asker *asker_open(const struct topo *topo, const struct ui_traces *traces)
+struct async_queries *async_open(const struct catalog *catalog, const struct ui_traces *traces)
 {
-	struct asker *a = mem_new(1, sizeof *a);
+	struct async_queries *a = mem_new(1, sizeof *a);
 	pthread_condattr_t monotonic;
-	a->topo = topo;
+	a->catalog = catalog;
 	a->traces = traces;
 	pthread_mutex_init(&a->lock, NULL);
 	pthread_condattr_init(&monotonic);
@@ -350,9 +352,9 @@ struct asker *asker_open(const struct topo *topo, const struct ui_traces *traces
 		free(a);
 		return NULL;
 	}
-	const unsigned started = start_hands(a);
-	if (started < HANDS) {
-		end_hands(a, started);
+	const unsigned started = start_workers(a);
+	if (started < WORKERS) {
+		stop_workers(a, started);
 		close(a->pipe[0]);
 		close(a->pipe[1]);
 		free(a);
@@ -361,12 +363,12 @@ struct asker *asker_open(const struct topo *topo, const struct ui_traces *traces
 	return a;
 }
 
-void asker_close(struct asker *a)
+void async_close(struct async_queries *a)
 {
 	if (!a)
 		return;
-	end_hands(a, HANDS);
-	for (int kind = 0; kind < ASKS; kind++)
+	stop_workers(a, WORKERS);
+	for (int kind = 0; kind < ASK_KINDS; kind++)
 		answer_release(&a->slot[kind].answer);
 	pthread_cond_destroy(&a->work);
 	pthread_cond_destroy(&a->answered);
@@ -376,11 +378,11 @@ void asker_close(struct asker *a)
 	free(a);
 }
 
-void asker_ask(struct asker *a, enum ask kind, const struct question *q)
+void async_ask(struct async_queries *a, enum ask_kind kind, const struct question *q)
 {
 	pthread_mutex_lock(&a->lock);
 	struct slot *slot = &a->slot[kind];
-	slot->phase = ASKED;
+	slot->phase = PENDING;
 	slot->serial++;
 	slot->q = *q;
 	slot->progress = 0;
@@ -388,57 +390,57 @@ void asker_ask(struct asker *a, enum ask kind, const struct question *q)
 	pthread_mutex_unlock(&a->lock);
 }
 
-void asker_drop(struct asker *a, enum ask kind)
+void async_drop(struct async_queries *a, enum ask_kind kind)
 {
 	pthread_mutex_lock(&a->lock);
-	a->slot[kind].phase = NOTHING;
+	a->slot[kind].phase = NO_QUESTION;
 	pthread_mutex_unlock(&a->lock);
 }
 
-void asker_rest(struct asker *a)
+void async_drain(struct async_queries *a)
 {
 	pthread_mutex_lock(&a->lock);
-	for (int kind = 0; kind < ASKS; kind++) {
+	for (int kind = 0; kind < ASK_KINDS; kind++) {
 		answer_release(&a->slot[kind].answer);
-		a->slot[kind].phase = NOTHING;
+		a->slot[kind].phase = NO_QUESTION;
 	}
-	for (unsigned i = 0; i < HANDS; i++)
-		while (a->hand[i].working)
+	for (unsigned i = 0; i < WORKERS; i++)
+		while (a->worker[i].working)
 			pthread_cond_wait(&a->answered, &a->lock);
 	pthread_mutex_unlock(&a->lock);
 }
 
-bool asker_asked(struct asker *a, enum ask kind)
+bool async_is_pending(struct async_queries *a, enum ask_kind kind)
 {
 	pthread_mutex_lock(&a->lock);
-	bool asked = a->slot[kind].phase != NOTHING;
+	bool asked = a->slot[kind].phase != NO_QUESTION;
 	pthread_mutex_unlock(&a->lock);
 	return asked;
 }
 
-bool asker_busy(struct asker *a)
+bool async_is_busy(struct async_queries *a)
 {
 	bool busy = false;
-	for (int kind = 0; kind < ASKS; kind++)
-		busy |= asker_asked(a, (enum ask)kind);
+	for (int kind = 0; kind < ASK_KINDS; kind++)
+		busy |= async_is_pending(a, (enum ask_kind)kind);
 	return busy;
 }
 
-bool asker_take(struct asker *a, enum ask kind, struct answer *out)
+bool async_take_answer(struct async_queries *a, enum ask_kind kind, struct answer *out)
 {
 	pthread_mutex_lock(&a->lock);
 	struct slot *slot = &a->slot[kind];
-	bool there = slot->phase == ANSWERED;
-	if (there) {
+	bool has_answer = slot->phase == ANSWERED;
+	if (has_answer) {
 		*out = slot->answer;
 		slot->answer = (struct answer){ 0 };
-		slot->phase = NOTHING;
+		slot->phase = NO_QUESTION;
 	}
 	pthread_mutex_unlock(&a->lock);
-	return there;
+	return has_answer;
 }
 
-unsigned asker_progress(struct asker *a, enum ask kind)
+unsigned async_progress(struct async_queries *a, enum ask_kind kind)
 {
 	pthread_mutex_lock(&a->lock);
 	unsigned progress = a->slot[kind].progress;
@@ -446,30 +448,30 @@ unsigned asker_progress(struct asker *a, enum ask kind)
 	return progress;
 }
 
-void asker_wait(struct asker *a, enum ask kind, int64_t ns)
+void async_wait(struct async_queries *a, enum ask_kind kind, int64_t ns)
 {
 	const struct timespec until = timespec_of(now_ns() + (ns > 0 ? ns : 0));
 	pthread_mutex_lock(&a->lock);
-	while (a->slot[kind].phase == ASKED && pthread_cond_timedwait(&a->answered, &a->lock, &until) == 0)
+	while (a->slot[kind].phase == PENDING && pthread_cond_timedwait(&a->answered, &a->lock, &until) == 0)
 		;
 	pthread_mutex_unlock(&a->lock);
 }
 
-void asker_poke(struct asker *a)
+void async_wake_viewer(struct async_queries *a)
 {
 	char c = 0;
 	if (write(a->pipe[1], &c, 1) < 0)
-		return;  /* full: it is readable already */
+		return;  /* the pipe is full and thus already readable */
 }
 
-int asker_fd(const struct asker *a)
+int async_fd(const struct async_queries *a)
 {
 	return a->pipe[0];
 }
 
-void asker_seen(struct asker *a)
+void async_clear_wakeup(struct async_queries *a)
 {
-	char some[64];
-	while (read(a->pipe[0], some, sizeof some) == sizeof some)
+	char bytes[64];
+	while (read(a->pipe[0], bytes, sizeof bytes) == sizeof bytes)
 		;
 }

@@ -1,10 +1,11 @@
-/* Questions that may take long, answered by helper threads: who had the CPU in a gap, and why, a flow, a steal matrix.
+/* Answers questions in worker threads, so that long queries do not block the screen.
  *
- * A question of a kind replaces the one before.  Flows and matrices are inquiries (query/query.h), worked on in steps of
- * about STEP_NS; between steps a question can be dropped, and the most urgent kind goes first.  Events are read from the
- * traces in one go, beside them.  A flow comes without its
- * intervals when there are more than ASK_PIECES, and a matrix with more than ASK_CELLS pairs of threads is given by
- * machine. */
+ * - A new question replaces the previous question of the same kind.
+ * - Most kinds are queries (query/query.h) that run in steps of about STEP_NS. Between two steps a question can be
+ *   dropped, and the most urgent kind runs next.
+ * - A second worker reads events from the traces and computes diffs, in one long step each.
+ * - Limits: the answer to a flow with more than ASK_INTERVALS intervals omits the intervals; a steal matrix of more than
+ *   ASK_CELLS pairs of threads is summed by machine. */
 #ifndef STEALSCOPE_UI_CORE_ASYNC_QUERY_H
 #define STEALSCOPE_UI_CORE_ASYNC_QUERY_H
 
@@ -16,66 +17,72 @@
 #include "report/report.h"
 #include "ui/ui.h"
 
-#define ASK_PIECES 100000
+#define ASK_INTERVALS 100000
 #define ASK_CELLS 100000
 #define ASK_LISTED 5000
 
-/* Most urgent first. */
-enum ask { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_LOCKS, ASK_EXITS, ASK_PATH,
-           ASK_EVENTS, ASK_DIFF, ASKS };
+/* Kinds of questions, the most urgent first. */
+enum ask_kind { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_LOCKS, ASK_EXITS,
+	ASK_PATH,
+           ASK_EVENTS, ASK_DIFF, ASK_KINDS };
 
 struct question {
-	struct subject subject;  /* STATUS: a machine is asked for its loss within the window; FLOW: a thread;
-	                          * GAPS, LOCKS, EXITS, EVENTS; PATH: a thread or vCPU */
-	int64_t t;               /* STATUS of others, EXPLAIN */
-	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within one */
-	unsigned columns;        /* FLOW: of its cells */
-	bool gaps;               /* SUMMARY: with what is known of gaps */
-	char other[512];         /* DIFF: the history that was before; "": this one, within [other_from, other_to] */
+	/* machine, vCPU or thread of the question. STATUS of a machine: its lost time within the window. FLOW: a thread.
+	 * PATH: a thread or vCPU. STEAL, SUMMARY and DIFF do not use it. */
+	struct target target;
+	int64_t t;               /* time of the question, ns; used by EXPLAIN and by STATUS of threads and CPUs */
+	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within a gap */
+	unsigned columns;        /* FLOW: number of cells, one per screen column */
+	bool gaps;               /* SUMMARY: include the gap statistics */
+	char other[512];         /* DIFF: file of the history to compare with; "": compare with [other_from, other_to] of the
+	                          * history shown */
 	int64_t other_from, other_to;
 };
 
 struct answer {
-	int status;              /* < 0: err tells */
+	int status;              /* < 0: failed, err has the reason */
 	struct error err;
-	char text[512];          /* STATUS; CAUSE: the raw name of who had it */
-	int64_t ns;              /* STATUS of a machine */
-	char *paragraph;         /* EXPLAIN; the receiver frees it */
-	struct party who;        /* CAUSE: the thread or vCPU that had the CPU longest; system < 0: none had it */
-	double share;            /* CAUSE: of the time; */
-	bool most;               /* nothing else, such as the hypervisor, had more */
-	struct flow flow;        /* FLOW; the receiver releases it */
-	struct steal steal;      /* STEAL; likewise */
-	struct summary summary;  /* SUMMARY; likewise */
-	struct gap_list gaps;    /* GAPS, the longest ASK_LISTED of them; likewise */
-	struct lock_list locks;  /* LOCKS; likewise */
-	struct exit_list exits;  /* EXITS; likewise */
-	struct path path;        /* PATH; likewise */
-	struct diff diff;        /* DIFF; likewise, with: */
-	struct notes doubts;     /* what could not be compared */
-	struct origin before;    /* of the side before */
-	struct event_list events;  /* EVENTS, the first ASK_LISTED; likewise */
-	int64_t cost;            /* ns of work */
+	char text[512];          /* STATUS: sentence for the status line; CAUSE: name of the culprit, not escaped */
+	int64_t ns;              /* STATUS of a machine: time lost in the window, ns */
+	char *paragraph;         /* EXPLAIN: text. The receiver of the answer owns this member and all members below */
+	struct actor culprit;        /* CAUSE: thread or vCPU that had the CPU longest; machine < 0: none */
+	double share;            /* CAUSE: part of the interval in which the culprit had the CPU, 0 .. 1 */
+	bool took_most;               /* CAUSE: no other actor, such as the hypervisor, had the CPU longer than the culprit */
+	struct flow flow;        /* FLOW: flow of the thread */
+	struct steal steal;      /* STEAL: steal matrix */
+	struct summary summary;  /* SUMMARY: lost time of machines and threads */
+	struct gap_list gaps;    /* GAPS: the ASK_LISTED longest gaps */
+	struct lock_list locks;  /* LOCKS: lock waits */
+	struct exit_list exits;  /* EXITS: VM exits */
+	struct path path;        /* PATH: critical path */
+	struct diff diff;        /* DIFF: findings */
+	struct notes diff_notes;     /* DIFF: notes on quantities that could not be compared */
+	struct origin diff_origin;    /* DIFF: provenance of the history on the other side */
+	struct event_list events;  /* EVENTS: the first ASK_LISTED events */
+	int64_t cost;            /* time that the worker spent on the answer, ns */
 };
 
-struct asker;
+struct async_queries;
 
-struct asker *asker_open(const struct topo *topo, const struct ui_traces *traces);  /* NULL: there are none */
-void asker_close(struct asker *a);  /* waits for the step at work; NULL is allowed */
-void asker_ask(struct asker *a, enum ask kind, const struct question *q);
-void asker_drop(struct asker *a, enum ask kind);
-/* Drops all, and waits for the step at work: then the topology may change in its place. */
-void asker_rest(struct asker *a);
-bool asker_asked(struct asker *a, enum ask kind);  /* asked, and neither taken nor dropped */
-bool asker_busy(struct asker *a);                  /* any kind is */
-/* The answer, once: false while there is none. */
-bool asker_take(struct asker *a, enum ask kind, struct answer *out);
-unsigned asker_progress(struct asker *a, enum ask kind);  /* per cent */
-/* Waits until that kind is answered, at most ns. */
-void asker_wait(struct asker *a, enum ask kind, int64_t ns);
-/* Readable after something was answered or went on visibly; asker_seen() makes it quiet again. */
-int asker_fd(const struct asker *a);
-void asker_poke(struct asker *a);                  /* from any thread: makes it readable */
-void asker_seen(struct asker *a);
+/* Starts the workers. Returns NULL if the threads could not be started. */
+struct async_queries *async_open(const struct catalog *catalog, const struct ui_traces *traces);
+void async_close(struct async_queries *a);  /* waits for the running steps and stops the workers; NULL is allowed */
+void async_ask(struct async_queries *a, enum ask_kind kind, const struct question *q);
+void async_drop(struct async_queries *a, enum ask_kind kind);
+/* Drops all questions and waits for the running steps. After this call the catalog may be replaced in place. */
+void async_drain(struct async_queries *a);
+/* Returns true from async_ask() until the answer is taken or the question is dropped. */
+bool async_is_pending(struct async_queries *a, enum ask_kind kind);
+bool async_is_busy(struct async_queries *a);  /* Returns true if a question of any kind is asked. */
+/* Moves the answer to *out. Returns false if there is none. */
+bool async_take_answer(struct async_queries *a, enum ask_kind kind, struct answer *out);
+unsigned async_progress(struct async_queries *a, enum ask_kind kind);  /* work done, per cent */
+/* Waits until the question of that kind is answered, at most ns. */
+void async_wait(struct async_queries *a, enum ask_kind kind, int64_t ns);
+/* Returns a descriptor that becomes readable after an answer or progress, until async_clear_wakeup() is called. */
+int async_fd(const struct async_queries *a);
+/* Makes the descriptor readable; any thread may call it. */
+void async_wake_viewer(struct async_queries *a);
+void async_clear_wakeup(struct async_queries *a);
 
 #endif

@@ -1,14 +1,16 @@
-/* Bookmarks: places to come back to. */
+/* Bookmarks: rows and times that the user wants to return to. */
 #ifndef STEALSCOPE_UI_CORE_BOOKMARKS_H
 #define STEALSCOPE_UI_CORE_BOOKMARKS_H
 
 #include "ui/core/app.h"
 
-void bookmarks_load(struct app *app, const char *file);  /* file NULL: they are not kept */
-/* A view as a line of text, to be freed, and back: false: it is none of this history; *note is in the line. */
+/* Reads the bookmarks from the file. file NULL: bookmarks are not saved. */
+void bookmarks_load(struct app *app, const char *file);
+/* bookmark_line() converts a view to a line of text, which the caller frees; bookmark_parse() converts the line back. It
+ * returns false if the line is damaged or refers to a row or time that this history lacks. *note points into the line. */
 char *bookmark_line(const struct app *app, const struct view *v, const char *note);
 bool bookmark_parse(const struct app *app, const char *line, struct view *v, const char **note);
 #define BOOKMARK_NOTE 256
-void bookmarks_add(struct app *app, const char *note);   /* where the cursor is */
+void bookmarks_add(struct app *app, const char *note);  /* bookmarks the selected row and the time at the cursor */
 
 #endif

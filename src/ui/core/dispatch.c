@@ -1,4 +1,4 @@
-/* Where keys go: to a line being written, to the list over the rows, or to the rows. */
+/* Routes each key to the prompt, to the list over the rows, or to the rows and the pane below them. */
 #include <stdio.h>
 
 #include "ui/input/command.h"
@@ -10,20 +10,20 @@
 #include "ui/core/viewer.h"
 #include "ui/core/file_watch.h"
 
-static void prompt_changed(struct app *app)
+static void apply_prompt_text(struct app *app)
 {
 	switch (app->prompt.kind) {
-	case PROMPT_SEARCH: find_typed(app, app->prompt.text); break;
-	case PROMPT_FILTER: find_filter_typed(app, app->prompt.text); break;
+	case PROMPT_SEARCH: row_search_typed(app, app->prompt.text); break;
+	case PROMPT_FILTER: row_filter_typed(app, app->prompt.text); break;
 	case PROMPT_PAGER: list_search(app, app->prompt.text); break;
 	case PROMPT_PANE: pane_filter(app, app->prompt.text); break;
 	default: break;
 	}
 }
 
-static void prompt_done(struct app *app)
+static void accept_prompt(struct app *app)
 {
-	char line[PROMPT_LONGEST];
+	char line[PROMPT_MAX_BYTES];
 	snprintf(line, sizeof line, "%s", app->prompt.text);
 	app->prompting = false;
 	if (app->prompt.kind == PROMPT_COMMAND)
@@ -33,17 +33,17 @@ static void prompt_done(struct app *app)
 	else if (app->prompt.kind == PROMPT_NOTE)
 		list_edit(app, line);
 	else
-		prompt_changed(app);  /* says it again when nothing was found */
+		apply_prompt_text(app);  /* repeats the search, for its message if nothing was found */
 }
 
-static void prompt_cancelled(struct app *app)
+static void cancel_prompt(struct app *app)
 {
 	app->prompting = false;
 	app->prompt.text[0] = '\0';
 	if (app->prompt.kind == PROMPT_SEARCH)
-		find_cancelled(app);
+		row_search_cancelled(app);
 	else
-		prompt_changed(app);
+		apply_prompt_text(app);
 }
 
 static void key_in_prompt(struct app *app, uint32_t key)
@@ -53,92 +53,93 @@ static void key_in_prompt(struct app *app, uint32_t key)
 		return;
 	}
 	switch (prompt_key(&app->prompt, key)) {
-	case PROMPT_CHANGED: prompt_changed(app); break;
-	case PROMPT_DONE: prompt_done(app); break;
-	case PROMPT_CANCELLED: prompt_cancelled(app); break;
+	case PROMPT_CHANGED: apply_prompt_text(app); break;
+	case PROMPT_DONE: accept_prompt(app); break;
+	case PROMPT_CANCELLED: cancel_prompt(app); break;
 	default: break;
 	}
 }
 
-static bool takes_digit(struct app *app, uint32_t key)
+static bool take_count_digit(struct app *app, uint32_t key)
 {
 	if ((key < '1' || key > '9') && (key != '0' || app->count == 0))
 		return false;
 	app->count = app->count < 100000 ? app->count * 10 + (key - '0') : app->count;
-	app_say(app, "%u", app->count);
+	app_message(app, "%u", app->count);
 	return true;
 }
 
-static bool opens(enum action action)
+static bool opens_pane(enum action action)
 {
 	return (action >= ACT_OVERVIEW && action <= ACT_DIFF) || action == ACT_DETAILS || action == ACT_BOOKMARKS ||
 	       action == ACT_COMMAND;
 }
 
-/* Instead of what it was to open, there is a message.  below: what was there before. */
-static bool is_unopened(const struct app *app, enum action action, const struct pane *below)
+/* Returns true if the action should have opened a pane, list or prompt but showed a message instead. below: pane that
+ * was open before the action. */
+static bool failed_to_open(const struct app *app, enum action action, const struct pane *below)
 {
-	return opens(action) && app->message[0] && !app->over && !app->prompting && !pane_is_beside(app) &&
-	       (!app->below || app->below == below);
+	return opens_pane(action) && app->message[0] && !app->list_over && !app->prompting && !pane_is_below(app) &&
+	       (!app->pane_below || app->pane_below == below);
 }
 
-/* Would the key end the viewer? */
-static bool leaves(const struct app *app, uint32_t key)
+/* Returns true if the key would quit the viewer. */
+static bool would_quit(const struct app *app, uint32_t key)
 {
-	return !app->over && !pane_is_beside(app) && (keymap_find(&app->keymap, key) == ACT_QUIT ||
-	       (app->below && keymap_find_in_pane(&app->keymap, key) == ACT_IN_PANE_CLOSE));
+	return !app->list_over && !pane_is_below(app) && (keymap_find(&app->keymap, key) == ACT_QUIT ||
+	       (app->pane_below && keymap_find_in_pane(&app->keymap, key) == ACT_IN_PANE_CLOSE));
 }
 
 static void key_in_rows(struct app *app, uint32_t key)
 {
-	const struct pane *const below = app->below;
+	const struct pane *const below = app->pane_below;
 	if (key == KEY_CODE_ESC || key == ('c' & 31)) {
-		bool asked = panes_cancel(app), nudged = nudge_cancel(app);
-		if (asked || nudged) {
-			app_say(app, "cancelled");
+		bool query_cancelled = panes_cancel(app), offset_cancelled = manual_offset_cancel(app);
+		if (query_cancelled || offset_cancelled) {
+			app_message(app, "cancelled");
 			return;
 		}
 	}
-	if (app->focused && !watch_torn(app) && pane_key(app, key)) {
+	if (app->focused && !file_watch_is_changed(app) && pane_key(app, key)) {
 		app->count = 0;
 		return;
 	}
 	enum action action = keymap_find(&app->keymap, key);
-	if (watch_torn(app) && action != ACT_COMMAND && action != ACT_QUIT && action != ACT_REDRAW) {
-		app_say(app, "nothing more is read from a history that changed: :reload opens it again, q quits");
+	if (file_watch_is_changed(app) && action != ACT_COMMAND && action != ACT_QUIT && action != ACT_REDRAW) {
+		app_message(app, "the history file changed and is no longer read: :reload opens it again, q quits");
 		return;
 	}
 	char text[32], help[64];
 	if (action == ACT_NONE)
-		app_say(app, "%s does nothing: %s is help", key_text(key, text, sizeof text),
+		app_message(app, "%s is not bound (%s: help)", key_text(key, text, sizeof text),
 		        keymap_text(&app->keymap, ACT_HELP, help, sizeof help));
 	else
 		action_do(app, action);
 	app->count = 0;
 	app->last = action;
-	app->unopened = is_unopened(app, action, below);
+	app->open_failed = failed_to_open(app, action, below);
 }
 
 void viewer_key(struct app *app, uint32_t key)
 {
-	const struct pane *const below = app->below;
-	const bool unopened = app->unopened;
+	const struct pane *const below = app->pane_below;
+	const bool open_failed = app->open_failed;
 	char text[32];
-	app->unopened = false;
+	app->open_failed = false;
 	app->message[0] = '\0';
 	app->message_is_error = false;
-	hunt_stop(app);
+	gap_search_stop(app);
 	follow_drop(app);
-	app->answer_by = 0;
+	app->answer_deadline = 0;
 	viewer_begin_frame(app);
 	if (app->prompting) {
 		key_in_prompt(app, key);
-		app->unopened = app->message_is_error && app->last == ACT_COMMAND && is_unopened(app, ACT_COMMAND, below);
-	} else if (takes_digit(app, key)) {
+		app->open_failed = app->message_is_error && app->last == ACT_COMMAND && failed_to_open(app, ACT_COMMAND, below);
+	} else if (take_count_digit(app, key)) {
 		return;
-	} else if (unopened && leaves(app, key)) {
-		app_say(app, "no pane was opened: %s again leaves", key_text(key, text, sizeof text));
-	} else if (app->over) {
+	} else if (open_failed && would_quit(app, key)) {
+		app_message(app, "no pane was opened; %s again quits", key_text(key, text, sizeof text));
+	} else if (app->list_over) {
 		list_key(app, key);
 	} else {
 		key_in_rows(app, key);

@@ -7,13 +7,13 @@
 #include "base/text.h"
 #include "ui/terminal/signals.h"
 
-struct watch {
-	struct stat was;
-	bool there;            /* it has a name; a nudged history has none */
-	bool torn, replaced;
+struct file_watch {
+	struct stat opened;
+	bool has_file;         /* the history has a file; false for histories with manual offsets */
+	bool changed_in_place, replaced;
 };
 
-static bool look(const struct app *app, struct stat *st)
+static bool stat_file(const struct app *app, struct stat *st)
 {
 	return stat(history_file(app->h), st) == 0;
 }
@@ -28,62 +28,63 @@ static bool same_time(struct timespec a, struct timespec b)
 	return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
 }
 
-void watch_init(struct app *app)
+void file_watch_init(struct app *app)
 {
-	app->watch = mem_new(1, sizeof *app->watch);
+	app->file_watch = mem_new(1, sizeof *app->file_watch);
 	signals_guard_reads();
-	watch_begin(app);
+	file_watch_begin(app);
 }
 
-void watch_release(struct app *app)
+void file_watch_release(struct app *app)
 {
 	signals_end_reads();
-	free(app->watch);
+	free(app->file_watch);
 }
 
-void watch_begin(struct app *app)
+void file_watch_begin(struct app *app)
 {
-	struct watch *w = app->watch;
-	*w = (struct watch){ 0 };
-	w->there = look(app, &w->was);
-	signals_take_torn();
+	struct file_watch *w = app->file_watch;
+	*w = (struct file_watch){ 0 };
+	w->has_file = stat_file(app, &w->opened);
+	signals_take_truncated();
 }
 
-void watch_look(struct app *app)
+void file_watch_check(struct app *app)
 {
-	struct watch *w = app->watch;
-	struct stat is;
+	struct file_watch *w = app->file_watch;
+	struct stat now;
 	char name[256];
-	if (w->torn)
+	if (w->changed_in_place)
 		return;
-	bool there = w->there && look(app, &is);
-	bool mine = there && same_file(&is, &w->was);
-	w->torn = signals_take_torn() ||
-	          (mine && (is.st_size != w->was.st_size || !same_time(is.st_mtim, w->was.st_mtim)));
-	if (w->torn) {
+	bool exists = w->has_file && stat_file(app, &now);
+	bool is_same = exists && same_file(&now, &w->opened);
+	w->changed_in_place = signals_take_truncated() ||
+	          (is_same && (now.st_size != w->opened.st_size || !same_time(now.st_mtim, w->opened.st_mtim)));
+	if (w->changed_in_place) {
 		struct error err = ERROR_INIT;
-		error_set(&err, STATUS_INPUT, ":reload opens it again", "%s: was changed while it was open, nothing more is read",
+		error_set(&err, STATUS_INPUT, ":reload opens it again",
+		          "%s: the file changed while it was open; it is no longer read",
 		          text_escape(name, sizeof name, history_file(app->h)));
 		app_fail(app, &err);
-	} else if (there && !mine && !w->replaced) {
+	} else if (exists && !is_same && !w->replaced) {
 		w->replaced = true;
-		app_say(app, "%s was replaced; this is still the old one, :reload shows the new one",
+		app_message(app, "%s was replaced; still showing the old file (:reload opens the new one)",
 		        text_escape(name, sizeof name, history_file(app->h)));
 	}
 }
 
-bool watch_torn(const struct app *app)
+bool file_watch_is_changed(const struct app *app)
 {
-	return app->watch->torn;
+	return app->file_watch->changed_in_place;
 }
 
-bool watch_replaced(const struct app *app)
+bool file_watch_is_replaced(const struct app *app)
 {
-	return app->watch->replaced;
+	return app->file_watch->replaced;
 }
 
-bool watch_is_open(const struct app *app, const char *file)
+bool file_watch_is_open(const struct app *app, const char *file)
 {
 	struct stat st;
-	return app->watch->there && stat(file, &st) == 0 && same_file(&st, &app->watch->was);
+	return app->file_watch->has_file && stat(file, &st) == 0 && same_file(&st, &app->file_watch->opened);
 }

@@ -1,17 +1,20 @@
-/* Is the file of the history still what was opened?  It is read through mmap: when somebody cuts it or writes to it, what
- * is read is nonsense, or is not there.  Then nothing more is read until :reload.  A file that was replaced by another of
- * the same name is safe: the old one stays until it is closed. */
+/* Detects changes of the history file while the viewer shows it.
+ *
+ * The file is mapped: if another program truncates or overwrites it, reads return garbage or fail with SIGBUS. After
+ * such a change the viewer reads nothing until :reload. Replacing the file by another file of the same name is harmless:
+ * the old file stays mapped until it is closed. */
 #ifndef STEALSCOPE_UI_CORE_FILE_WATCH_H
 #define STEALSCOPE_UI_CORE_FILE_WATCH_H
 
 #include "ui/core/app.h"
 
-void watch_init(struct app *app);
-void watch_release(struct app *app);
-void watch_begin(struct app *app);  /* the history that is shown now is what is watched */
-void watch_look(struct app *app);   /* says what has happened to it */
-bool watch_torn(const struct app *app);          /* it must not be read any more */
-bool watch_replaced(const struct app *app);      /* another file has its name */
-bool watch_is_open(const struct app *app, const char *file);  /* is that the file of the history that is shown? */
+void file_watch_init(struct app *app);
+void file_watch_release(struct app *app);
+void file_watch_begin(struct app *app);  /* starts to watch the file of the history shown */
+void file_watch_check(struct app *app);  /* checks the file; shows a message after a change */
+/* true: the file was changed in place and must not be read any more. */
+bool file_watch_is_changed(const struct app *app);
+bool file_watch_is_replaced(const struct app *app);  /* true: another file has the name of the history file now */
+bool file_watch_is_open(const struct app *app, const char *file);  /* true: `file` is the file of the history shown */
 
 #endif

@@ -1,4 +1,5 @@
-/* From a row to the cause of its interval: culprit, waker, host thread.  A culprit is asked for. */
+/* Jumps from a row to the cause of its interval: culprit, waker or host thread. A worker thread searches for the
+ * culprit. */
 #ifndef STEALSCOPE_UI_CORE_FOLLOW_CAUSE_H
 #define STEALSCOPE_UI_CORE_FOLLOW_CAUSE_H
 
@@ -6,13 +7,13 @@
 
 void follow_init(struct app *app);
 void follow_release(struct app *app);
-void follow_carry(struct app *app, const struct rows *was, const struct rows *is);
+void follow_remap(struct app *app, const struct rows *old, const struct rows *new);
 void follow_cause(struct app *app);
-/* To the row of a thief or victim that a pane names, if one stands for it; follow_back() comes from there. */
-void follow_party(struct app *app, const struct party *who, const char *name);
-void follow_leave(struct app *app, struct row_id from);  /* follow_back() goes there again */
+/* Selects the row of an actor that a pane lists, if the actor has a row; follow_back() returns to the previous row. */
+void follow_to_actor(struct app *app, const struct actor *actor, const char *name);
+void follow_push(struct app *app, struct row_id from);  /* records a row for follow_back() */
 void follow_back(struct app *app);
-bool follow_work(struct app *app);  /* true when the culprit has come to be known */
+bool follow_work(struct app *app);  /* true: the answer arrived and the culprit was selected */
 void follow_drop(struct app *app);
 
 #endif

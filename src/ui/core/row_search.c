@@ -6,85 +6,85 @@
 
 #include "base/mem.h"
 
-struct find {
-	char text[64];          /* searched for last */
-	struct row_id from;     /* how it was when a search, or a filter, began to be typed */
+struct row_search {
+	char text[64];          /* last text searched */
+	struct row_id from;     /* selection, filter and hiding at the time the prompt was opened */
 	bool hide_idle;
 	char filter[64];
 };
 
-void find_init(struct app *app)
+void row_search_init(struct app *app)
 {
-	app->find = mem_new(1, sizeof *app->find);
+	app->row_search = mem_new(1, sizeof *app->row_search);
 }
 
-void find_release(struct app *app)
+void row_search_release(struct app *app)
 {
-	free(app->find);
+	free(app->row_search);
 }
 
-void find_carry(struct app *app, const struct rows *was, const struct rows *is)
+void row_search_remap(struct app *app, const struct rows *old, const struct rows *new)
 {
-	app->find->from = row_again(was, is, app->find->from);
+	app->row_search->from = row_remap(old, new, app->row_search->from);
 }
 
-void find_begin(struct app *app)
+void row_search_begin(struct app *app)
 {
-	struct find *f = app->find;
+	struct row_search *f = app->row_search;
 	f->from = app->view.row;
 	f->hide_idle = app->rows.hide_idle;
 	memcpy(f->filter, app->rows.filter, sizeof f->filter);
 }
 
-/* Hides again what a search has brought up so far. */
-static void undo(struct app *app)
+/* Hides the rows again that the search made visible. */
+static void restore_rows(struct app *app)
 {
-	app->rows.hide_idle = app->find->hide_idle;
-	rows_set_filter(&app->rows, app->find->filter);
+	app->rows.hide_idle = app->row_search->hide_idle;
+	rows_set_filter(&app->rows, app->row_search->filter);
 	rows_build(&app->rows);
 }
 
-void find_typed(struct app *app, const char *text)
+void row_search_typed(struct app *app, const char *text)
 {
-	struct find *f = app->find;
+	struct row_search *f = app->row_search;
 	struct row_id found;
-	undo(app);
+	restore_rows(app);
 	snprintf(f->text, sizeof f->text, "%.63s", text);
 	if (!f->text[0])
 		app_show_row(app, f->from);
 	else if (rows_search(&app->rows, f->text, f->from, 1, true, &found))
 		app_show_row(app, found);
 	else
-		app_say(app, "no row contains \"%s\"", f->text);
+		app_message(app, "no row contains \"%s\"", f->text);
 }
 
-void find_cancelled(struct app *app)
+void row_search_cancelled(struct app *app)
 {
-	undo(app);
-	app_show_row(app, app->find->from);
+	restore_rows(app);
+	app_show_row(app, app->row_search->from);
 }
 
-void find_again(struct app *app, int direction)
+void row_search_next(struct app *app, int direction)
 {
-	const char *text = app->find->text;
+	const char *text = app->row_search->text;
 	struct row_id found;
 	if (!text[0])
-		app_refuse(app, "nothing was searched for yet: / searches");
+		app_refuse(app, "no previous search (use /)");
 	else if (rows_search(&app->rows, text, app->view.row, direction, false, &found)) {
 		if (row_same(found, app->view.row))
-			app_say(app, "no other row contains \"%s\"", text);
+			app_message(app, "no other row contains \"%s\"", text);
 		app_show_row(app, found);
 	} else
 		app_refuse(app, "no row contains \"%s\"", text);
 }
 
-void find_set(struct app *app, const char *text)
+void row_search_set(struct app *app, const char *text)
 {
-	snprintf(app->find->text, sizeof app->find->text, "%s", text);
+	snprintf(app->row_search->text, sizeof app->row_search->text, "%s", text);
 }
 
-/* A cursor whose row is gone goes to the next thread that is left. */
-static void filter(struct app *app, const char *text, struct row_id from)
+/* Filters the rows. If the filter hides the selected row, selects the next thread that is shown. */
+static void apply_filter(struct app *app, const char *text, struct row_id from)
 {
 	struct rows *r = &app->rows;
 	rows_set_filter(r, text);
@@ -94,17 +94,17 @@ static void filter(struct app *app, const char *text, struct row_id from)
 		while (i < r->len && r->row[(at + i) % r->len].id.kind != ROW_THREAD)
 			i++;
 		if (i == r->len)
-			app_say(app, "no thread's or machine's name contains \"%s\"", r->filter);
+			app_message(app, "no thread or machine name contains \"%s\"", r->filter);
 	}
 	app_select(app, r->len ? (at + i) % r->len : 0);
 }
 
-void find_filter_typed(struct app *app, const char *text)
+void row_filter_typed(struct app *app, const char *text)
 {
-	filter(app, text, app->find->from);
+	apply_filter(app, text, app->row_search->from);
 }
 
-void find_filter(struct app *app, const char *text)
+void row_filter_set(struct app *app, const char *text)
 {
-	filter(app, text, app->view.row);
+	apply_filter(app, text, app->view.row);
 }

@@ -1,18 +1,18 @@
-/* Finding rows: search as you type, filter. */
+/* Incremental search and filter of rows by name. */
 #ifndef STEALSCOPE_UI_CORE_ROW_SEARCH_H
 #define STEALSCOPE_UI_CORE_ROW_SEARCH_H
 
 #include "ui/core/app.h"
 
-void find_init(struct app *app);
-void find_release(struct app *app);
-void find_carry(struct app *app, const struct rows *was, const struct rows *is);
-void find_begin(struct app *app);                       /* a search or filter begins to be typed: from here */
-void find_typed(struct app *app, const char *text);     /* so far */
-void find_cancelled(struct app *app);
-void find_set(struct app *app, const char *text);       /* what find_again() looks for */
-void find_again(struct app *app, int direction);
-void find_filter_typed(struct app *app, const char *text);
-void find_filter(struct app *app, const char *text);    /* only such threads are shown */
+void row_search_init(struct app *app);
+void row_search_release(struct app *app);
+void row_search_remap(struct app *app, const struct rows *old, const struct rows *new);
+void row_search_begin(struct app *app);  /* call when a prompt for a search or filter opens */
+void row_search_typed(struct app *app, const char *text);  /* call after each key; text: content of the prompt */
+void row_search_cancelled(struct app *app);
+void row_search_set(struct app *app, const char *text);  /* sets the text that row_search_next() searches */
+void row_search_next(struct app *app, int direction);
+void row_filter_typed(struct app *app, const char *text);
+void row_filter_set(struct app *app, const char *text);  /* shows only rows with this text in their names */
 
 #endif

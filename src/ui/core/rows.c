@@ -1,4 +1,4 @@
-/* The list of rows: building, folding.  The survey is in thread_scan.c, names are in row_names.c. */
+/* Builds, folds and unfolds the list of rows. The thread scan is in thread_scan.c, names are in row_names.c. */
 #include "ui/core/rows.h"
 
 #include <inttypes.h>
@@ -14,65 +14,65 @@ bool row_same(struct row_id a, struct row_id b)
 	return a.kind == b.kind && a.index == b.index;
 }
 
-int64_t row_thread(const struct topo *topo, struct row_id id)
+int64_t row_thread(const struct catalog *catalog, struct row_id id)
 {
-	return id.kind == ROW_THREAD ? (int64_t)id.index : id.kind == ROW_EXECUTOR ? topo->cpu[id.index].host : -1;
+	return id.kind == ROW_THREAD ? (int64_t)id.index : id.kind == ROW_EXECUTOR ? catalog->cpu[id.index].host : -1;
 }
 
 uint32_t row_machine(const struct rows *r, struct row_id id)
 {
-	const struct topo *topo = r->topo;
+	const struct catalog *catalog = r->catalog;
 	if (id.kind == ROW_REQUEST)
 		return r->request[id.index].machine;
-	int64_t thread = row_thread(topo, id);
+	int64_t thread = row_thread(catalog, id);
 	if (thread >= 0)
-		return topo->thread[thread].machine;
-	return id.kind == ROW_CPU ? topo->cpu[id.index].machine : id.index;
+		return catalog->thread[thread].machine;
+	return id.kind == ROW_CPU ? catalog->cpu[id.index].machine : id.index;
 }
 
 uint32_t row_attr(const struct rows *r, struct row_id id)
 {
-	int64_t thread = row_thread(r->topo, id);
+	int64_t thread = row_thread(r->catalog, id);
 	if (thread >= 0)
-		return r->topo->thread[thread].status;
+		return r->catalog->thread[thread].status;
 	if (id.kind == ROW_REQUEST)
 		return r->request[id.index].state;
 	if (id.kind == ROW_CPU)
-		return row_is_pcpu(r->topo, id) ? r->topo->cpu[id.index].owner : r->topo->cpu[id.index].status;
+		return row_is_pcpu(r->catalog, id) ? r->catalog->cpu[id.index].owner : r->catalog->cpu[id.index].status;
 	return HISTORY_NONE;
 }
 
-bool row_is_pcpu(const struct topo *topo, struct row_id id)
+bool row_is_pcpu(const struct catalog *catalog, struct row_id id)
 {
-	return id.kind == ROW_CPU && topo->machine[topo->cpu[id.index].machine].kind == MACHINE_HOST;
+	return id.kind == ROW_CPU && catalog->machine[catalog->cpu[id.index].machine].kind == MACHINE_HOST;
 }
 
-bool row_subject(const struct topo *topo, struct row_id id, struct subject *s)
+bool row_target(const struct catalog *catalog, struct row_id id, struct target *s)
 {
-	if (id.kind == ROW_GROUP || id.kind == ROW_REQUESTS || id.kind == ROW_REQUEST || row_is_pcpu(topo, id))
+	if (id.kind == ROW_GROUP || id.kind == ROW_REQUESTS || id.kind == ROW_REQUEST || row_is_pcpu(catalog, id))
 		return false;
-	int64_t thread = row_thread(topo, id);
-	s->kind = thread >= 0 ? SUBJECT_THREAD : id.kind == ROW_CPU ? SUBJECT_CPU : SUBJECT_MACHINE;
+	int64_t thread = row_thread(catalog, id);
+	s->kind = thread >= 0 ? TARGET_THREAD : id.kind == ROW_CPU ? TARGET_CPU : TARGET_MACHINE;
 	s->index = thread >= 0 ? (uint32_t)thread : id.index;
 	return true;
 }
 
-/* Where the homeless threads of a machine are counted. */
-static size_t homeless(const struct rows *r, uint32_t machine)
+/* Returns the index in r->group_first and r->group_count for the threads of a machine without a home vCPU. */
+static size_t group_index(const struct rows *r, uint32_t machine)
 {
-	return r->topo->cpus + machine;
+	return r->catalog->cpus + machine;
 }
 
-#define MOST_REQUESTS 100000
+#define MAX_REQUESTS 100000
 
 static void find_requests(struct rows *r)
 {
-	const struct history *h = r->topo->h;
+	const struct history *h = r->catalog->h;
 	uint32_t root = history_find(h, "/" SCHEMA_REQUESTS);
-	for (uint32_t m = 0; root != HISTORY_NONE && m < r->topo->machines; m++) {
-		const char *name = r->topo->machine[m].name;
+	for (uint32_t m = 0; root != HISTORY_NONE && m < r->catalog->machines; m++) {
+		const char *name = r->catalog->machine[m].name;
 		uint32_t all = history_child_named(h, root, name), one = HISTORY_NONE;
-		while (all != HISTORY_NONE && (one = history_child(h, all, one)) != HISTORY_NONE && r->requests < MOST_REQUESTS) {
+		while (all != HISTORY_NONE && (one = history_child(h, all, one)) != HISTORY_NONE && r->requests < MAX_REQUESTS) {
 			uint32_t state = history_child_named(h, one, request_schema[REQUEST_STATE].name);
 			if (state != HISTORY_NONE && history_type(h, state) == HISTORY_STATE)
 				*ARRAY_PUSH(r->request, r->requests, r->requests_cap) = (struct row_request){ one, state, m };
@@ -85,38 +85,38 @@ uint32_t rows_of_kind(const struct rows *r, enum row_kind kind)
 	switch (kind) {
 	case ROW_MACHINE:
 	case ROW_GROUP:
-	case ROW_REQUESTS: return r->topo->machines;
-	case ROW_CPU: return r->topo->cpus;
+	case ROW_REQUESTS: return r->catalog->machines;
+	case ROW_CPU: return r->catalog->cpus;
 	default: return 0;
 	}
 }
 
-bool rows_open_at_first(const struct rows *r, enum row_kind kind, uint32_t index)
+bool rows_default_open(const struct rows *r, enum row_kind kind, uint32_t index)
 {
 	if (kind == ROW_MACHINE)
-		return r->topo->machine[index].kind == MACHINE_HOST || r->topo->machines <= 6;
+		return r->catalog->machine[index].kind == MACHINE_HOST || r->catalog->machines <= 6;
 	return kind == ROW_CPU;
 }
 
-void rows_init(struct rows *r, const struct topo *topo)
+void rows_init(struct rows *r, const struct catalog *catalog)
 {
-	*r = (struct rows){ .topo = topo, .hide_idle = true };
-	r->info = mem_new(topo->threads, sizeof *r->info);
-	r->machines = mem_new(topo->machines, sizeof *r->machines);
-	r->order = mem_new(topo->threads, sizeof *r->order);
-	r->first = mem_new(topo->cpus + topo->machines, sizeof *r->first);
-	r->count = mem_new(topo->cpus + topo->machines, sizeof *r->count);
-	r->machine = mem_new(topo->machines, sizeof *r->machine);
-	r->named = mem_new(topo->machines, sizeof *r->named);
-	for (uint32_t m = 0; m < topo->machines; m++) {
+	*r = (struct rows){ .catalog = catalog, .hide_idle = true };
+	r->info = mem_new(catalog->threads, sizeof *r->info);
+	r->machine_order = mem_new(catalog->machines, sizeof *r->machine_order);
+	r->thread_order = mem_new(catalog->threads, sizeof *r->thread_order);
+	r->group_first = mem_new(catalog->cpus + catalog->machines, sizeof *r->group_first);
+	r->group_count = mem_new(catalog->cpus + catalog->machines, sizeof *r->group_count);
+	r->machine_name = mem_new(catalog->machines, sizeof *r->machine_name);
+	r->machine_matches = mem_new(catalog->machines, sizeof *r->machine_matches);
+	for (uint32_t m = 0; m < catalog->machines; m++) {
 		char name[256];
-		r->machine[m] = mem_dup(text_escape(name, sizeof name, topo->machine[m].name));
+		r->machine_name[m] = mem_dup(text_escape(name, sizeof name, catalog->machine[m].name));
 	}
 	for (unsigned k = 0; k < ROW_KINDS; k++) {
 		uint32_t n = rows_of_kind(r, (enum row_kind)k);
 		r->open[k] = n ? mem_new(n, sizeof(bool)) : NULL;
 		for (uint32_t i = 0; i < n; i++)
-			r->open[k][i] = rows_open_at_first(r, (enum row_kind)k, i);
+			r->open[k][i] = rows_default_open(r, (enum row_kind)k, i);
 	}
 	find_requests(r);
 	rows_sort(r, r->sort);
@@ -124,17 +124,17 @@ void rows_init(struct rows *r, const struct topo *topo)
 
 void rows_release(struct rows *r)
 {
-	for (uint32_t m = 0; r->machine && m < r->topo->machines; m++)
-		free(r->machine[m]);
-	free(r->machine);
-	for (uint32_t t = 0; r->info && t < r->topo->threads; t++)
+	for (uint32_t m = 0; r->machine_name && m < r->catalog->machines; m++)
+		free(r->machine_name[m]);
+	free(r->machine_name);
+	for (uint32_t t = 0; r->info && t < r->catalog->threads; t++)
 		free(r->info[t].name);
 	free(r->info);
-	free(r->machines);
-	free(r->named);
-	free(r->order);
-	free(r->first);
-	free(r->count);
+	free(r->machine_order);
+	free(r->machine_matches);
+	free(r->thread_order);
+	free(r->group_first);
+	free(r->group_count);
 	for (int k = 0; k < ROW_KINDS; k++)
 		free(r->open[k]);
 	free(r->request);
@@ -142,8 +142,8 @@ void rows_release(struct rows *r)
 	*r = (struct rows){ 0 };
 }
 
-/* A filter finds threads wherever they are: while there is one, nothing that holds threads is folded. */
-static struct row *push(struct rows *r, enum row_kind kind, uint32_t index, uint8_t depth, bool folds)
+/* Appends a row. While a filter is set, rows that contain threads are unfolded, because the filter may match any thread. */
+static struct row *push_row(struct rows *r, enum row_kind kind, uint32_t index, uint8_t depth, bool folds)
 {
 	struct row *row = ARRAY_PUSH(r->row, r->len, r->cap);
 	bool open = folds && (r->open[kind][index] || (r->filter[0] && kind != ROW_REQUESTS));
@@ -157,24 +157,25 @@ void rows_set_filter(struct rows *r, const char *text)
 	snprintf(r->filter, sizeof r->filter, "%.63s", text);
 	snprintf(part, sizeof part, "%s", r->filter);
 	part[strcspn(part, "/")] = '\0';
-	for (uint32_t m = 0; m < r->topo->machines; m++)
-		r->named[m] = strcasestr(r->machine[m], part);
+	for (uint32_t m = 0; m < r->catalog->machines; m++)
+		r->machine_matches[m] = strcasestr(r->machine_name[m], part);
 }
 
-/* Does the filter leave this thread?  By its own name, or by its machine's; "bian/sshd" asks for both. */
+/* Returns true if the filter matches the name of the thread or of its machine. "bian/sshd" requires both: machine and
+ * thread. */
 static bool thread_passes(const struct rows *r, uint32_t t)
 {
 	const char *slash = strchr(r->filter, '/');
-	uint32_t m = r->topo->thread[t].machine;
+	uint32_t m = r->catalog->thread[t].machine;
 	if (slash)
-		return r->named[m] && strcasestr(r->info[t].name, slash + 1);
-	return (r->named[m] && (r->info[t].active || !r->hide_idle)) || strcasestr(r->info[t].name, r->filter);
+		return r->machine_matches[m] && strcasestr(r->info[t].name, slash + 1);
+	return (r->machine_matches[m] && (r->info[t].active || !r->hide_idle)) || strcasestr(r->info[t].name, r->filter);
 }
 
-/* Is what holds no thread shown all the same? */
-static bool stays_empty(const struct rows *r, uint32_t m)
+/* Returns true if vCPUs and the machine are shown even if none of their threads is. */
+static bool shows_empty_machine(const struct rows *r, uint32_t m)
 {
-	return !r->filter[0] || (!strchr(r->filter, '/') && r->named[m]);
+	return !r->filter[0] || (!strchr(r->filter, '/') && r->machine_matches[m]);
 }
 
 static bool shows_thread(struct rows *r, uint32_t t)
@@ -191,24 +192,25 @@ static bool shows_thread(struct rows *r, uint32_t t)
 	return true;
 }
 
-/* Returns how many there are. */
+/* Appends the rows of the threads with this home vCPU or group. Returns the number of rows. */
 static size_t push_threads(struct rows *r, size_t home, uint8_t depth)
 {
 	size_t before = r->len;
-	for (uint32_t i = 0; i < r->count[home]; i++) {
-		uint32_t t = r->order[r->first[home] + i];
+	for (uint32_t i = 0; i < r->group_count[home]; i++) {
+		uint32_t t = r->thread_order[r->group_first[home] + i];
 		if (shows_thread(r, t))
-			push(r, ROW_THREAD, t, depth, false);
+			push_row(r, ROW_THREAD, t, depth, false);
 	}
 	return r->len - before;
 }
 
-/* The threads that live on no vCPU; with a filter, only if one of them is left. */
+/* Appends the group of threads without a home vCPU; with a filter only if one of the threads matches. Returns the number
+ * of threads. */
 static size_t push_group(struct rows *r, uint32_t m)
 {
 	size_t group = r->len, threads = 0;
-	if (push(r, ROW_GROUP, m, 1, true)->open)
-		threads = push_threads(r, homeless(r, m), 2);
+	if (push_row(r, ROW_GROUP, m, 1, true)->open)
+		threads = push_threads(r, group_index(r, m), 2);
 	if (r->filter[0] && threads == 0)
 		r->len = group;
 	return threads;
@@ -219,68 +221,68 @@ static void push_requests(struct rows *r, uint32_t m)
 	size_t first = 0;
 	while (first < r->requests && r->request[first].machine != m)
 		first++;
-	if (first == r->requests || !push(r, ROW_REQUESTS, m, 1, true)->open)
+	if (first == r->requests || !push_row(r, ROW_REQUESTS, m, 1, true)->open)
 		return;
 	for (size_t i = first; i < r->requests && r->request[i].machine == m; i++)
-		push(r, ROW_REQUEST, (uint32_t)i, 2, false);
+		push_row(r, ROW_REQUEST, (uint32_t)i, 2, false);
 }
 
-/* A CPU and the threads that live on it; with a filter, a vCPU only if one of them is left. */
+/* Appends a CPU and its threads; with a filter a vCPU only if one of its threads matches. Returns the number of threads. */
 static size_t push_cpu(struct rows *r, uint32_t c, bool is_virtual)
 {
 	size_t cpu = r->len, threads = 0;
-	bool open = push(r, ROW_CPU, c, 1, r->count[c] > 0)->open;
-	if (r->show_executors && is_virtual && r->topo->cpu[c].host >= 0)
-		push(r, ROW_EXECUTOR, c, 2, false);
+	bool open = push_row(r, ROW_CPU, c, 1, r->group_count[c] > 0)->open;
+	if (r->show_executors && is_virtual && r->catalog->cpu[c].host >= 0)
+		push_row(r, ROW_EXECUTOR, c, 2, false);
 	if (open)
 		threads = push_threads(r, c, 2);
-	if (is_virtual && threads == 0 && !stays_empty(r, r->topo->cpu[c].machine))
+	if (is_virtual && threads == 0 && !shows_empty_machine(r, r->catalog->cpu[c].machine))
 		r->len = cpu;
 	return threads;
 }
 
-/* With a filter, only the host stays without a thread that it leaves. */
+/* Appends a machine. A filter hides a machine without matching threads, but never the host. */
 static void push_machine(struct rows *r, uint32_t m)
 {
-	const struct topo_machine *machine = &r->topo->machine[m];
+	const struct catalog_machine *machine = &r->catalog->machine[m];
 	bool host = machine->kind == MACHINE_HOST;
-	size_t top = r->len, threads = 0;
-	if (!push(r, ROW_MACHINE, m, 0, machine->cpus > 0 || machine->threads > 0)->open)
+	size_t machine_row = r->len, threads = 0;
+	if (!push_row(r, ROW_MACHINE, m, 0, machine->cpus > 0 || machine->threads > 0)->open)
 		return;
 	for (uint32_t c = machine->cpu; c < machine->cpu + machine->cpus; c++)
 		threads += push_cpu(r, c, !host);
 	if (machine->cpus == 0)
-		threads += push_threads(r, homeless(r, m), 1);
-	else if (r->count[homeless(r, m)] > 0)
+		threads += push_threads(r, group_index(r, m), 1);
+	else if (r->group_count[group_index(r, m)] > 0)
 		threads += push_group(r, m);
 	if (!r->filter[0])
 		push_requests(r, m);
-	else if (threads == 0 && !host && !stays_empty(r, m))
-		r->len = top;
+	else if (threads == 0 && !host && !shows_empty_machine(r, m))
+		r->len = machine_row;
 }
 
-int32_t row_outer_vm(const struct topo *topo, uint32_t m)
+int32_t row_outer_vm(const struct catalog *catalog, uint32_t m)
 {
-	int32_t parent = topo->machine[m].parent;
-	return parent >= 0 && topo->machine[parent].kind == MACHINE_VM ? parent : -1;
+	int32_t parent = catalog->machine[m].parent;
+	return parent >= 0 && catalog->machine[parent].kind == MACHINE_VM ? parent : -1;
 }
 
-/* A machine, then those inside it. */
-static void push_nest(struct rows *r, uint32_t m)
+/* Appends a machine, then its nested machines. */
+static void push_with_nested(struct rows *r, uint32_t m)
 {
 	push_machine(r, m);
-	for (uint32_t i = 0; i < r->topo->machines && r->topo->machine[m].runs_vms; i++)
-		if (row_outer_vm(r->topo, r->machines[i]) == (int32_t)m)
-			push_nest(r, r->machines[i]);
+	for (uint32_t i = 0; i < r->catalog->machines && r->catalog->machine[m].runs_vms; i++)
+		if (row_outer_vm(r->catalog, r->machine_order[i]) == (int32_t)m)
+			push_with_nested(r, r->machine_order[i]);
 }
 
 void rows_build(struct rows *r)
 {
 	r->len = 0;
 	r->hidden = 0;
-	for (uint32_t i = 0; i < r->topo->machines; i++)
-		if (row_outer_vm(r->topo, r->machines[i]) < 0)
-			push_nest(r, r->machines[i]);
+	for (uint32_t i = 0; i < r->catalog->machines; i++)
+		if (row_outer_vm(r->catalog, r->machine_order[i]) < 0)
+			push_with_nested(r, r->machine_order[i]);
 }
 
 size_t rows_find(const struct rows *r, struct row_id id)
@@ -315,7 +317,7 @@ void rows_reveal(struct rows *r, struct row_id id)
 {
 	uint32_t m = row_machine(r, id);
 	if (id.kind == ROW_EXECUTOR) {
-		m = r->topo->cpu[id.index].machine;
+		m = r->catalog->cpu[id.index].machine;
 		r->show_executors = true;
 	}
 	if (id.kind != ROW_MACHINE)
@@ -339,9 +341,9 @@ void rows_reveal(struct rows *r, struct row_id id)
 bool rows_toggle_all(struct rows *r)
 {
 	bool any = false;
-	for (uint32_t m = 0; m < r->topo->machines; m++)
+	for (uint32_t m = 0; m < r->catalog->machines; m++)
 		any |= r->open[ROW_MACHINE][m];
-	for (uint32_t m = 0; m < r->topo->machines && !r->filter[0]; m++)
+	for (uint32_t m = 0; m < r->catalog->machines && !r->filter[0]; m++)
 		r->open[ROW_MACHINE][m] = !any;
 	rows_build(r);
 	return !r->filter[0];

@@ -1,9 +1,8 @@
-/* The rows: machine > vCPU > threads, host > pCPUs, threads; containers.  Folding, sorting, hiding, filtering.
+/* The tree of rows: VM > vCPUs > threads, host > pCPUs and threads, containers. Folds, sorts, hides and filters rows.
  *
- * What must be known of every thread (its name, the vCPU it lives on, how much time it lost, whether it
- * ever wanted a CPU) is collected once by a survey that runs in steps of a few ms, so that 50,000 threads neither
- * delay the first frame nor a key.  Until a thread is surveyed it is not shown.  A rebuild of the list is linear in
- * the threads of the open branches; nothing else touches invisible rows. */
+ * The thread scan collects name, home vCPU, lost time and activity of each thread, in steps of a few ms, so that 50,000
+ * threads delay neither the first frame nor a key. A thread is not shown before it is scanned. Rebuilding the list is
+ * linear in the threads of the unfolded branches; no other operation touches hidden rows. */
 #ifndef STEALSCOPE_UI_CORE_ROWS_H
 #define STEALSCOPE_UI_CORE_ROWS_H
 
@@ -15,13 +14,13 @@
 #include "ui/core/view.h"
 
 enum row_kind {
-	ROW_MACHINE,  /* index: topo->machine */
-	ROW_CPU,      /* index: topo->cpu */
-	ROW_GROUP,    /* the threads of a machine that live on no vCPU; index: topo->machine */
-	ROW_THREAD,   /* index: topo->thread */
-	ROW_EXECUTOR, /* the thread that executes a vCPU, beneath it; index: topo->cpu, which has one */
-	ROW_REQUESTS, /* the requests of a machine; index: topo->machine */
-	ROW_REQUEST,  /* index: rows->request */
+	ROW_MACHINE,  /* host, VM or container; index: catalog->machine */
+	ROW_CPU,      /* vCPU or pCPU; index: catalog->cpu */
+	ROW_GROUP,    /* all threads of a machine without a home vCPU; index: catalog->machine */
+	ROW_THREAD,   /* index: catalog->thread */
+	ROW_EXECUTOR, /* row below a vCPU for the host thread that executes it; index: catalog->cpu */
+	ROW_REQUESTS, /* parent row of a machine's requests; index: catalog->machine */
+	ROW_REQUEST,  /* one request; index: rows->request */
 	ROW_KINDS
 };
 
@@ -30,88 +29,99 @@ enum row_sort { SORT_LOST, SORT_WINDOW, SORT_NAME, SORT_ID, SORT_COUNT };
 struct row {
 	struct row_id id;
 	uint8_t depth;
-	bool folds, open;  /* has something beneath it; shows it */
+	bool folds, open;  /* folds: the row has rows below it; open: these are shown */
 };
 
 struct thread_info {
-	char *name;        /* "3525 critical_task", escaped; NULL = not yet surveyed */
-	struct demand demand;  /* over the span that was asked for */
-	int32_t home;      /* the vCPU it lives on: index into topo->cpu; -1 = none (or a thread of the host) */
-	bool active;       /* it ran or wanted to for 10 ms, or 0.1 % of the trace if that is less */
+	char *name;        /* "3525 critical_task", escaped; NULL: not yet scanned */
+	struct demand demand;  /* time wanted and lost in the interval of the scan */
+	int32_t home;      /* vCPU on which the thread was placed longest, index into catalog->cpu; -1: none, or a host
+	                    * thread */
+	bool active;       /* ran or was runnable for at least 10 ms, or 0.1 % of the trace if that is less */
 };
 
 struct rows {
-	const struct topo *topo;
+	const struct catalog *catalog;
 	struct row *row;
 	size_t len, cap;
-	size_t hidden;             /* threads not shown because they are idle */
-	struct thread_info *info;  /* per thread of the topology */
-	char **machine;            /* names, escaped: they stay known when the file can be read no more */
-	uint32_t *machines;        /* in the order in which they are shown */
-	uint32_t *order;           /* threads by (machine, home, sort order) */
-	uint32_t *first;           /* of each CPU, and then of each machine's homeless: where they begin in order */
-	uint32_t *count;
+	size_t hidden;             /* idle threads that are not shown */
+	struct thread_info *info;  /* one entry per thread of the catalog */
+	char **machine_name;       /* names of the machines, escaped; copied, because the file may become unreadable */
+	uint32_t *machine_order;   /* indices of the machines in display order */
+	uint32_t *thread_order;    /* indices of the threads, sorted by machine, home vCPU and sort order */
+	uint32_t *group_first;     /* position in thread_order of the first thread: one entry per CPU, then one per machine for
+	                            * threads without a home vCPU */
+	uint32_t *group_count;
 	struct row_request {
-		uint32_t node, state;  /* attributes: /Requests/<machine>/<id>, and its State */
-		uint32_t machine;      /* index */
-	} *request;                /* by machine */
+		uint32_t node, state;  /* attributes /Requests/MACHINE/ID, and its child with the state */
+		uint32_t machine;      /* index into catalog->machine */
+	} *request;                /* sorted by machine */
 	size_t requests, requests_cap;
-	bool *open[ROW_KINDS];     /* by kind and index; NULL for threads */
+	bool *open[ROW_KINDS];     /* unfolded rows, by kind and index; NULL: rows of this kind do not fold */
 	bool hide_idle, show_executors;
 	enum row_sort sort;
-	char filter[64];           /* threads whose name lacks this are not shown; "" = all.  See rows_set_filter() */
-	bool *named;               /* by machine: the filter is in its name, or its part before a '/' is */
-	struct survey {
-		uint32_t next;     /* thread; == topo->threads: done */
-		int64_t from, to;  /* where what was lost is measured */
-	} survey;
+	char filter[64];           /* only threads with this text in their names are shown; "": all; see rows_set_filter() */
+	bool *machine_matches;     /* per machine: its name contains the filter, or the part of the filter before '/' */
+	struct thread_scan {
+		uint32_t next;     /* index of the next thread; == catalog->threads: finished */
+		int64_t from, to;  /* interval in which lost time is measured, ns */
+	} scan;
 };
 
-void rows_init(struct rows *r, const struct topo *topo);
+void rows_init(struct rows *r, const struct catalog *catalog);
 void rows_release(struct rows *r);
-void rows_set_filter(struct rows *r, const char *text);  /* its first 63 bytes; call rows_build() then */
+void rows_set_filter(struct rows *r, const char *text);  /* stores the first 63 bytes; call rows_build() afterwards */
 
-/* Begins to measure what was lost over [from, to] again. */
-void rows_survey_start(struct rows *r, int64_t from, int64_t to);
-bool rows_survey_done(const struct rows *r);
-/* Goes on for about budget_ns.  1 = finished just now (sorts and rebuilds), 0 = not finished, -1 = error. */
-int rows_survey_step(struct rows *r, int64_t budget_ns, struct error *err);
+/* Starts the thread scan, which measures the lost time in [from, to], ns. */
+void rows_scan_start(struct rows *r, int64_t from, int64_t to);
+bool rows_scan_done(const struct rows *r);
+/* Scans threads for about budget_ns. Returns 1 when the scan is finished (the rows are sorted and rebuilt), 0 if not, -1
+ * on error. */
+int rows_scan_step(struct rows *r, int64_t budget_ns, struct error *err);
 
 void rows_sort(struct rows *r, enum row_sort sort);
 void rows_build(struct rows *r);
-size_t rows_find(const struct rows *r, struct row_id id);  /* r->len when it is not shown */
-/* Index of the row, or of its closest ancestor that is shown. */
+size_t rows_find(const struct rows *r, struct row_id id);  /* index in r->row; r->len: the row is not shown */
+/* Returns the index of the row, or of its closest ancestor that is shown. */
 size_t rows_find_near(const struct rows *r, struct row_id id);
-void rows_reveal(struct rows *r, struct row_id id);        /* opens what hides it; drops filter and hiding if need be */
-uint32_t rows_of_kind(const struct rows *r, enum row_kind kind);  /* that fold */
-bool rows_open_at_first(const struct rows *r, enum row_kind kind, uint32_t index);
-bool rows_toggle(struct rows *r, size_t row);              /* false when it does not fold */
-bool rows_toggle_all(struct rows *r);                      /* all machines; false while a filter opens them */
-struct row_id rows_worst(const struct rows *r);            /* the one that lost most; guests before the host */
+/* Unfolds the row's ancestors; clears the filter and shows idle threads if necessary. */
+void rows_reveal(struct rows *r, struct row_id id);
+uint32_t rows_of_kind(const struct rows *r, enum row_kind kind);  /* number of rows of this kind; 0: they do not fold */
+bool rows_default_open(const struct rows *r, enum row_kind kind, uint32_t index);
+/* Folds or unfolds the row; false: it has no rows below it, or a filter is set. */
+bool rows_toggle(struct rows *r, size_t row);
+/* Folds or unfolds all machines; false: a filter keeps them unfolded. */
+bool rows_toggle_all(struct rows *r);
+struct row_id rows_worst(const struct rows *r);  /* row that lost most time; guests before the host */
 
 bool row_same(struct row_id a, struct row_id b);
-int64_t row_thread(const struct topo *topo, struct row_id id);  /* index of its thread; -1 = the row is none */
+/* Index of the row's thread; -1: the row is not a thread. */
+int64_t row_thread(const struct catalog *catalog, struct row_id id);
 uint32_t row_machine(const struct rows *r, struct row_id id);
-uint32_t row_attr(const struct rows *r, struct row_id id);      /* its state attribute; HISTORY_NONE */
-bool row_subject(const struct topo *topo, struct row_id id, struct subject *s);  /* false for pCPU, group, request */
-bool row_is_pcpu(const struct topo *topo, struct row_id id);
-int32_t row_outer_vm(const struct topo *topo, uint32_t machine);  /* the VM that runs a VM, or -1: the host does */
-/* "vCPU0", "3525 critical_task", "Debian"; escaped. */
+/* State attribute of the row; HISTORY_NONE: the row has none. */
+uint32_t row_attr(const struct rows *r, struct row_id id);
+/* false: the row is a pCPU, a group or a request. */
+bool row_target(const struct catalog *catalog, struct row_id id, struct target *s);
+bool row_is_pcpu(const struct catalog *catalog, struct row_id id);
+/* VM that contains this VM; -1: the VM runs on the host. */
+int32_t row_outer_vm(const struct catalog *catalog, uint32_t machine);
+/* Writes the name without the machine, escaped: "vCPU0", "3525 critical_task", "Debian". */
 const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t size);
-/* "Debian/vCPU0", "Host/2101 burnP6"; escaped. */
+/* Writes the name with the machine, escaped: "Debian/vCPU0", "Host/2101 burnP6". */
 char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size);
 
-/* "thread Debian/151": a row by its name, which also means something in another history of the same machines. */
+/* Writes a name of the row that is valid in other histories of the same machines: "thread Debian/151". */
 #define ROW_KEY 640
 char *row_key(const struct rows *r, struct row_id id, char buf[ROW_KEY]);
-bool row_of_key(const struct rows *r, const char *key, struct row_id *id);  /* false when there is none */
+bool row_of_key(const struct rows *r, const char *key, struct row_id *id);  /* false: no such row */
 
-/* The same row in another history; a machine when it lacks that. */
-struct row_id row_again(const struct rows *was, const struct rows *is, struct row_id id);
-/* What is folded, hidden and filtered, in the rows of another history. */
-void rows_carry(const struct rows *was, struct rows *is);
+/* Returns the row with the same name in another history; the first machine if there is none. */
+struct row_id row_remap(const struct rows *old, const struct rows *new, struct row_id id);
+/* Copies folding, hiding and filter from the rows of one history to those of another. */
+void rows_copy_state(const struct rows *old, struct rows *new);
 
-/* The next row in the direction from `from`, shown or not, around the end, that contains `text`, any case. */
+/* Finds the next row after `from` in the given direction, shown or not, with `text` in its name; wraps around, ignores
+ * case. Returns false if there is none. */
 bool rows_search(const struct rows *r, const char *text, struct row_id from, int direction, bool include_from,
                  struct row_id *found);
 

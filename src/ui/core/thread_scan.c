@@ -1,4 +1,5 @@
-/* What the list of rows must know of every thread, collected in steps; and sorting by it.  See rows.h. */
+/* Thread scan: collects in steps the properties of each thread that the list of rows needs, and sorts the rows. See
+ * rows.h. */
 #include "ui/core/rows.h"
 
 #include <stdlib.h>
@@ -8,127 +9,129 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-#define BUSY_NS 10000000  /* a thread that wanted a CPU that long, or 0.1 % of the trace, is not idle */
-#define PLACES 64  /* changes of CPU looked at to find where a thread lives */
+/* a thread that ran or was runnable for less, and for less than 0.1 % of the trace, is idle, ns */
+#define ACTIVE_MIN_NS 10000000
+#define PLACEMENTS_MAX 64  /* intervals of a thread's CPU attribute that are scanned for its home vCPU */
 
-void rows_survey_start(struct rows *r, int64_t from, int64_t to)
+void rows_scan_start(struct rows *r, int64_t from, int64_t to)
 {
-	r->survey.next = 0;
-	r->survey.from = from;
-	r->survey.to = to;
-	if (r->topo->threads == 0) {
+	r->scan.next = 0;
+	r->scan.from = from;
+	r->scan.to = to;
+	if (r->catalog->threads == 0) {
 		rows_sort(r, r->sort);
 		rows_build(r);
 	}
 }
 
-bool rows_survey_done(const struct rows *r)
+bool rows_scan_done(const struct rows *r)
 {
-	return r->survey.next == r->topo->threads;
+	return r->scan.next == r->catalog->threads;
 }
 
-/* The vCPU on which a guest's thread was longest, among its first PLACES placements. */
-static int find_home(const struct topo *topo, const struct topo_thread *thread, int32_t *home, struct error *err)
+/* Finds the vCPU on which a guest thread was placed longest, among its first PLACEMENTS_MAX intervals. Returns 0, or -1. */
+static int find_home(const struct catalog *catalog, const struct catalog_thread *thread, int32_t *home, struct error *err)
 {
-	const struct topo_machine *m = &topo->machine[thread->machine];
+	const struct catalog_machine *m = &catalog->machine[thread->machine];
 	*home = -1;
 	if (m->kind != MACHINE_VM || m->cpus == 0 || thread->cpu == HISTORY_NONE)
 		return 0;
-	int64_t best = 0, ns[PLACES] = { 0 };
-	int32_t cpu[PLACES];
+	int64_t worst = 0, ns[PLACEMENTS_MAX] = { 0 };
+	int32_t cpu[PLACEMENTS_MAX];
 	int n = 0, found;
 	struct history_cursor cursor;
 	struct interval iv;
-	if (history_range(&cursor, topo->h, thread->cpu, history_begin(topo->h), history_end(topo->h), err) < 0)
+	if (history_range(&cursor, catalog->h, thread->cpu, history_begin(catalog->h), history_end(catalog->h), err) < 0)
 		return -1;
-	for (int i = 0; i < PLACES && (found = history_range_next(&cursor, &iv, err)) != 0; i++) {
+	for (int i = 0; i < PLACEMENTS_MAX && (found = history_range_next(&cursor, &iv, err)) != 0; i++) {
 		if (found < 0)
 			return -1;
 		if (iv.value < 0 || iv.value > UINT32_MAX)
 			continue;
-		int32_t c = topo_find_cpu(topo, thread->machine, (unsigned)iv.value);
+		int32_t c = catalog_find_cpu(catalog, thread->machine, (unsigned)iv.value);
 		int k = 0;
 		while (k < n && cpu[k] != c)
 			k++;
 		if (k == n)
 			cpu[n++] = c;
 		ns[k] += iv.end - iv.start;
-		if (c >= 0 && ns[k] >= best) {
-			best = ns[k];
+		if (c >= 0 && ns[k] >= worst) {
+			worst = ns[k];
 			*home = c;
 		}
 	}
 	return 0;
 }
 
-static int survey_one(struct rows *r, uint32_t t, struct error *err)
+static int scan_thread(struct rows *r, uint32_t t, struct error *err)
 {
-	const struct topo *topo = r->topo;
-	const struct topo_thread *thread = &topo->thread[t];
+	const struct catalog *catalog = r->catalog;
+	const struct catalog_thread *thread = &catalog->thread[t];
 	struct thread_info *info = &r->info[t];
-	struct subject s = { SUBJECT_THREAD, t };
-	if (thread->status != HISTORY_NONE && demand_of(topo, &s, r->survey.from, r->survey.to, &info->demand, err) < 0)
+	struct target s = { TARGET_THREAD, t };
+	if (thread->status != HISTORY_NONE && demand_of(catalog, &s, r->scan.from, r->scan.to, &info->demand, err) < 0)
 		return -1;
 	if (info->name)
 		return 0;
 	char text[512];
-	topo_subject_text(topo, &s, text, sizeof text);
+	catalog_target_text(catalog, &s, text, sizeof text);
 	char machine[512];
-	size_t n = strlen(text_escape(machine, sizeof machine, topo->machine[thread->machine].name));
+	size_t n = strlen(text_escape(machine, sizeof machine, catalog->machine[thread->machine].name));
 	info->name = mem_dup(strncmp(text, machine, n) == 0 && text[n] == '/' ? text + n + 1 : text);
 	if (thread->status != HISTORY_NONE) {
 		int64_t sums[HISTORY_STATES];
-		if (history_sums(topo->h, thread->status, history_begin(topo->h), history_end(topo->h), sums, err) < 0)
+		if (history_sums(catalog->h, thread->status, history_begin(catalog->h), history_end(catalog->h), sums, err) < 0)
 			return -1;
-		int64_t wanted = 0, span = history_end(topo->h) - history_begin(topo->h);
-		unsigned states = history_state_count(topo->h, thread->status);
+		int64_t busy = 0, duration = history_end(catalog->h) - history_begin(catalog->h);
+		unsigned states = history_state_count(catalog->h, thread->status);
 		for (unsigned i = 0; i < states && i < HISTORY_STATES; i++) {
-			const char *name = history_state_name(topo->h, thread->status, i);
-			bool rest = strcmp(name, "BLOCKED") == 0 || strcmp(name, "UNKNOWN") == 0;
-			wanted += rest ? 0 : sums[i];
+			const char *name = history_state_name(catalog->h, thread->status, i);
+			bool is_inactive = strcmp(name, "BLOCKED") == 0 || strcmp(name, "UNKNOWN") == 0;
+			busy += is_inactive ? 0 : sums[i];
 		}
-		int64_t least = span / 1000 < BUSY_NS ? span / 1000 : BUSY_NS;
-		info->active = thread->tid != 0 && wanted > 0 && wanted >= least;
+		int64_t min_busy = duration / 1000 < ACTIVE_MIN_NS ? duration / 1000 : ACTIVE_MIN_NS;
+		info->active = thread->tid != 0 && busy > 0 && busy >= min_busy;
 	}
-	return find_home(topo, thread, &info->home, err);
+	return find_home(catalog, thread, &info->home, err);
 }
 
-int rows_survey_step(struct rows *r, int64_t budget_ns, struct error *err)
+int rows_scan_step(struct rows *r, int64_t budget_ns, struct error *err)
 {
 	int64_t until = now_ns() + budget_ns;
-	while (r->survey.next < r->topo->threads) {
-		if (survey_one(r, r->survey.next, err) < 0)
+	while (r->scan.next < r->catalog->threads) {
+		if (scan_thread(r, r->scan.next, err) < 0)
 			return -1;
-		r->survey.next++;
-		if (r->survey.next % 16 == 0 && now_ns() > until)
+		r->scan.next++;
+		if (r->scan.next % 16 == 0 && now_ns() > until)
 			break;
 	}
-	if (r->survey.next < r->topo->threads)
+	if (r->scan.next < r->catalog->threads)
 		return 0;
 	rows_sort(r, r->sort);
 	rows_build(r);
 	return 1;
 }
 
-static uint32_t bucket(const struct rows *r, uint32_t t)
+static uint32_t sort_group_of(const struct rows *r, uint32_t t)
 {
 	int32_t home = r->info[t].home;
-	return home >= 0 ? (uint32_t)home : r->topo->cpus + r->topo->thread[t].machine;
+	return home >= 0 ? (uint32_t)home : r->catalog->cpus + r->catalog->thread[t].machine;
 }
 
-/* What a thread is sorted by, side by side: comparing through the topology would miss the cache each time. */
+/* Sort key of a thread or machine. The keys are in one array, because lookups in the catalog during each comparison
+ * would miss the cache. */
 struct sort_key {
-	uint32_t bucket, thread;
+	uint32_t group, thread;
 	int64_t lost;
 	const char *name;
 	int32_t tid;
 };
 
-static int compare(const void *pa, const void *pb)
+static int compare_threads(const void *pa, const void *pb)
 {
 	const struct sort_key *a = pa, *b = pb;
-	if (a->bucket != b->bucket)
-		return a->bucket < b->bucket ? -1 : 1;
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
 	if (a->lost != b->lost)
 		return a->lost > b->lost ? -1 : 1;
 	int d = a->name && b->name ? strcasecmp(a->name, b->name) : 0;
@@ -137,23 +140,23 @@ static int compare(const void *pa, const void *pb)
 	return (a->tid > b->tid) - (a->tid < b->tid);
 }
 
-static struct sort_key key_of(const struct rows *r, uint32_t t)
+static struct sort_key sort_key_of(const struct rows *r, uint32_t t)
 {
 	const struct thread_info *info = &r->info[t];
 	bool by_loss = r->sort == SORT_LOST || r->sort == SORT_WINDOW;
 	const char *space = info->name ? strchr(info->name, ' ') : NULL;
-	return (struct sort_key){ bucket(r, t), t, by_loss ? info->demand.lost : 0,
-		r->sort == SORT_NAME && info->name ? space ? space : info->name : NULL, r->topo->thread[t].tid };
+	return (struct sort_key){ sort_group_of(r, t), t, by_loss ? info->demand.lost : 0,
+		r->sort == SORT_NAME && info->name ? space ? space : info->name : NULL, r->catalog->thread[t].tid };
 }
 
-/* What a machine lost: a VM with its vCPUs, others with their threads. */
+/* Returns the time that a machine lost: for a VM the sum of its vCPUs, for others the sum of their threads. */
 static int64_t machine_loss(const struct rows *r, uint32_t m)
 {
-	const struct topo_machine *machine = &r->topo->machine[m];
-	struct subject s = { SUBJECT_MACHINE, m };
+	const struct catalog_machine *machine = &r->catalog->machine[m];
+	struct target s = { TARGET_MACHINE, m };
 	struct demand d = { 0 };
 	if (machine->kind == MACHINE_VM && machine->cpus > 0 &&
-	    demand_of(r->topo, &s, r->survey.from, r->survey.to, &d, NULL) == 0)
+	    demand_of(r->catalog, &s, r->scan.from, r->scan.to, &d, NULL) == 0)
 		return d.lost;
 	for (uint32_t t = machine->thread; t < machine->thread + machine->threads; t++)
 		d.lost += r->info[t].demand.lost;
@@ -163,87 +166,87 @@ static int64_t machine_loss(const struct rows *r, uint32_t m)
 static int compare_machines(const void *pa, const void *pb)
 {
 	const struct sort_key *a = pa, *b = pb;
-	if (a->bucket != b->bucket)
-		return a->bucket < b->bucket ? -1 : 1;
+	if (a->group != b->group)
+		return a->group < b->group ? -1 : 1;
 	if (a->lost != b->lost)
 		return a->lost > b->lost ? -1 : 1;
 	return (a->thread > b->thread) - (a->thread < b->thread);
 }
 
-/* VMs, containers, the host; by what they lost, or by name as the topology has them. */
+/* Sorts VMs, then containers, then the host; each group by lost time or in catalog order. */
 static void sort_machines(struct rows *r)
 {
 	static const uint32_t rank[] = { [MACHINE_VM] = 0, [MACHINE_CONTAINER] = 1, [MACHINE_HOST] = 2 };
-	struct sort_key *key = mem_new(r->topo->machines, sizeof *key);
-	bool by_loss = rows_survey_done(r) && (r->sort == SORT_LOST || r->sort == SORT_WINDOW);
-	for (uint32_t m = 0; m < r->topo->machines; m++)
-		key[m] = (struct sort_key){ .bucket = rank[r->topo->machine[m].kind], .thread = m,
+	struct sort_key *key = mem_new(r->catalog->machines, sizeof *key);
+	bool by_loss = rows_scan_done(r) && (r->sort == SORT_LOST || r->sort == SORT_WINDOW);
+	for (uint32_t m = 0; m < r->catalog->machines; m++)
+		key[m] = (struct sort_key){ .group = rank[r->catalog->machine[m].kind], .thread = m,
 			.lost = by_loss ? machine_loss(r, m) : 0 };
-	if (r->topo->machines)
-		qsort(key, r->topo->machines, sizeof *key, compare_machines);
-	for (uint32_t m = 0; m < r->topo->machines; m++)
-		r->machines[m] = key[m].thread;
+	if (r->catalog->machines)
+		qsort(key, r->catalog->machines, sizeof *key, compare_machines);
+	for (uint32_t m = 0; m < r->catalog->machines; m++)
+		r->machine_order[m] = key[m].thread;
 	free(key);
 }
 
 void rows_sort(struct rows *r, enum row_sort sort)
 {
-	const struct topo *topo = r->topo;
-	uint32_t buckets = topo->cpus + topo->machines;
-	struct sort_key *key = mem_new(topo->threads, sizeof *key);
+	const struct catalog *catalog = r->catalog;
+	uint32_t groups = catalog->cpus + catalog->machines;
+	struct sort_key *key = mem_new(catalog->threads, sizeof *key);
 	r->sort = sort;
-	for (uint32_t t = 0; t < topo->threads; t++)
-		key[t] = key_of(r, t);
-	if (topo->threads)
-		qsort(key, topo->threads, sizeof *key, compare);
-	memset(r->count, 0, buckets * sizeof *r->count);
-	for (uint32_t i = 0; i < topo->threads; i++) {
-		uint32_t b = key[i].bucket;
-		r->order[i] = key[i].thread;
-		if (r->count[b]++ == 0)
-			r->first[b] = i;
+	for (uint32_t t = 0; t < catalog->threads; t++)
+		key[t] = sort_key_of(r, t);
+	if (catalog->threads)
+		qsort(key, catalog->threads, sizeof *key, compare_threads);
+	memset(r->group_count, 0, groups * sizeof *r->group_count);
+	for (uint32_t i = 0; i < catalog->threads; i++) {
+		uint32_t b = key[i].group;
+		r->thread_order[i] = key[i].thread;
+		if (r->group_count[b]++ == 0)
+			r->group_first[b] = i;
 	}
 	free(key);
 	sort_machines(r);
 }
 
-static struct row_id worst_thread(const struct rows *r, bool host, int64_t *most)
+static struct row_id worst_thread(const struct rows *r, bool host, int64_t *largest)
 {
-	struct row_id best = { ROW_THREAD, 0 };
-	for (uint32_t t = 0; t < r->topo->threads; t++) {
-		const struct topo_thread *thread = &r->topo->thread[t];
-		bool is_host = r->topo->machine[thread->machine].kind == MACHINE_HOST;
-		if (is_host == host && thread->tid != 0 && r->info[t].demand.lost > *most) {
-			*most = r->info[t].demand.lost;
-			best.index = t;
+	struct row_id worst = { ROW_THREAD, 0 };
+	for (uint32_t t = 0; t < r->catalog->threads; t++) {
+		const struct catalog_thread *thread = &r->catalog->thread[t];
+		bool is_host = r->catalog->machine[thread->machine].kind == MACHINE_HOST;
+		if (is_host == host && thread->tid != 0 && r->info[t].demand.lost > *largest) {
+			*largest = r->info[t].demand.lost;
+			worst.index = t;
 		}
 	}
-	return best;
+	return worst;
 }
 
-static struct row_id worst_vcpu(const struct rows *r, int64_t *most)
+static struct row_id worst_vcpu(const struct rows *r, int64_t *largest)
 {
-	struct row_id best = { ROW_CPU, 0 };
-	for (uint32_t c = 0; c < r->topo->cpus; c++) {
-		struct subject s = { SUBJECT_CPU, c };
+	struct row_id worst = { ROW_CPU, 0 };
+	for (uint32_t c = 0; c < r->catalog->cpus; c++) {
+		struct target s = { TARGET_CPU, c };
 		int64_t ns = 0;
-		if (!row_is_pcpu(r->topo, (struct row_id){ ROW_CPU, c }) && r->topo->cpu[c].status != HISTORY_NONE &&
-		    steal_time(r->topo, &s, r->survey.from, r->survey.to, &ns, NULL) == 0 && ns > *most) {
-			*most = ns;
-			best.index = c;
+		if (!row_is_pcpu(r->catalog, (struct row_id){ ROW_CPU, c }) && r->catalog->cpu[c].status != HISTORY_NONE &&
+		    steal_time(r->catalog, &s, r->scan.from, r->scan.to, &ns, NULL) == 0 && ns > *largest) {
+			*largest = ns;
+			worst.index = c;
 		}
 	}
-	return best;
+	return worst;
 }
 
-/* The thread that lost most; guests before the host; where no thread is known, the vCPU that lost most. */
+/* Returns the guest thread that lost most time; if none lost any, the vCPU, and then the host thread that lost most. */
 struct row_id rows_worst(const struct rows *r)
 {
-	int64_t most = 0;
-	struct row_id best = worst_thread(r, false, &most);
-	if (most == 0)
-		best = worst_vcpu(r, &most);
-	if (most == 0)
-		best = worst_thread(r, true, &most);
-	return most > 0 || r->len == 0 ? best : r->row[0].id;
+	int64_t largest = 0;
+	struct row_id worst = worst_thread(r, false, &largest);
+	if (largest == 0)
+		worst = worst_vcpu(r, &largest);
+	if (largest == 0)
+		worst = worst_thread(r, true, &largest);
+	return largest > 0 || r->len == 0 ? worst : r->row[0].id;
 }

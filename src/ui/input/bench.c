@@ -1,7 +1,7 @@
-/* --bench: keys as a person presses them, on a terminal that writes to a file.
+/* --bench: plays keys on a terminal that writes to a file, and measures each frame.
  *
- * Each tour is a way of moving; a frame is drawn after each key, as the loop in ui.c does.  Steps of long work that a
- * key starts are frames of their own, since a key may have to wait for one. */
+ * Each tour repeats one kind of movement. A frame is drawn after each key, as the loop in ui.c does. Each step of
+ * background work that a key starts counts as a frame of its own, because the next key may have to wait for it. */
 #include "ui/input/script.h"
 
 #include <stdio.h>
@@ -14,9 +14,9 @@
 #include "base/clock.h"
 #include "ui/terminal/term.h"
 
-#define BENCH_WORK_NS 8000000  /* as in ui.c */
+#define BENCH_WORK_NS 8000000  /* time slice of background work, ns; WORK_NS of ui.c */
 
-/* What is typed before, and again and again. */
+/* Tours. before: keys typed once, not measured; keys: keys repeated until there are enough samples. */
 static const struct tour {
 	const char *name, *before, *keys;
 } tours[] = {
@@ -40,7 +40,7 @@ struct bench {
 	struct screen screen;
 	FILE *out;
 	off_t at;
-	unsigned most;                    /* samples of each kind at most */
+	unsigned samples_max;             /* samples of each kind that a tour collects */
 	struct timings ms, cpu, bytes;
 };
 
@@ -49,25 +49,26 @@ static double clock_ms(clockid_t id)
 	return (double)clock_ns(id) / 1e6;
 }
 
-static int by_value(const void *a, const void *b)
+static int compare_doubles(const void *a, const void *b)
 {
 	double x = *(const double *)a, y = *(const double *)b;
 	return (x > y) - (x < y);
 }
 
-static double nth(struct timings *s, unsigned per_cent)
+static double percentile(struct timings *s, unsigned per_cent)
 {
 	return s->n ? s->v[(s->n - 1) * per_cent / 100] : 0;
 }
 
-static void keep(struct bench *b, struct timings *s, double v)
+static void add_sample(struct bench *b, struct timings *s, double v)
 {
-	if (s->n < b->most)
+	if (s->n < b->samples_max)
 		s->v[s->n++] = v;
 }
 
-/* One frame, from `key` (0: a step of work) to the last byte; false when there was nothing to do. */
-static bool frame(struct bench *b, uint32_t key, bool counts)
+/* Measures one frame, from the key (0: a step of background work) to the last byte written; collects samples if
+ * `record`. Returns true if background work is left. */
+static bool measure_frame(struct bench *b, uint32_t key, bool record)
 {
 	double wall = clock_ms(CLOCK_MONOTONIC), cpu = clock_ms(CLOCK_THREAD_CPUTIME_ID);
 	bool changed = true, more = true;
@@ -80,22 +81,22 @@ static bool frame(struct bench *b, uint32_t key, bool counts)
 		term_show(b->term, &b->screen);
 	}
 	off_t at = lseek(fileno(b->out), 0, SEEK_CUR);
-	if (counts && (more || changed)) {
-		keep(b, &b->ms, clock_ms(CLOCK_MONOTONIC) - wall);
-		keep(b, &b->cpu, clock_ms(CLOCK_THREAD_CPUTIME_ID) - cpu);
+	if (record && (more || changed)) {
+		add_sample(b, &b->ms, clock_ms(CLOCK_MONOTONIC) - wall);
+		add_sample(b, &b->cpu, clock_ms(CLOCK_THREAD_CPUTIME_ID) - cpu);
 		if (changed)
-			keep(b, &b->bytes, (double)(at - b->at));
+			add_sample(b, &b->bytes, (double)(at - b->at));
 	}
 	b->at = at;
 	return more;
 }
 
-static void type(struct bench *b, const char *keys, bool counts)
+static void type_keys(struct bench *b, const char *keys, bool record)
 {
 	uint32_t key;
 	while (*keys && (key = key_parse(&keys)) != 0) {
-		frame(b, key, counts);
-		while (frame(b, 0, counts))
+		measure_frame(b, key, record);
+		while (measure_frame(b, 0, record))
 			;
 	}
 }
@@ -103,19 +104,21 @@ static void type(struct bench *b, const char *keys, bool counts)
 static void run_tour(struct bench *b, const struct tour *tour)
 {
 	b->ms.n = b->cpu.n = b->bytes.n = 0;
-	type(b, tour->before, false);
-	while (b->ms.n < b->most)
-		type(b, tour->keys, true);
-	qsort(b->ms.v, b->ms.n, sizeof(double), by_value);
-	qsort(b->cpu.v, b->cpu.n, sizeof(double), by_value);
+	type_keys(b, tour->before, false);
+	while (b->ms.n < b->samples_max)
+		type_keys(b, tour->keys, true);
+	qsort(b->ms.v, b->ms.n, sizeof(double), compare_doubles);
+	qsort(b->cpu.v, b->cpu.n, sizeof(double), compare_doubles);
 	if (b->bytes.n)
-		qsort(b->bytes.v, b->bytes.n, sizeof(double), by_value);
-	printf("%-10s %8.2f %8.2f %8.2f   %8.2f %8.2f   %8.0f %8.0f\n", tour->name, nth(&b->ms, 50), nth(&b->ms, 99),
-	       nth(&b->ms, 100), nth(&b->cpu, 50), nth(&b->cpu, 99), nth(&b->bytes, 50), nth(&b->bytes, 99));
+		qsort(b->bytes.v, b->bytes.n, sizeof(double), compare_doubles);
+	printf("%-10s %8.2f %8.2f %8.2f   %8.2f %8.2f   %8.0f %8.0f\n", tour->name, percentile(&b->ms, 50), percentile(&b->ms,
+	                                                                                                               99),
+	       percentile(&b->ms, 100), percentile(&b->cpu, 50), percentile(&b->cpu, 99), percentile(&b->bytes, 50),
+	       	percentile(&b->bytes, 99));
 }
 
-/* What the process holds besides the file it maps, MiB; < 0 where the system does not tell. */
-static double memory_held(void)
+/* Returns the anonymous memory of the process (without the mapped history), MiB; < 0: unknown. */
+static double anonymous_memory(void)
 {
 	FILE *f = fopen("/proc/self/status", "re");
 	char line[128];
@@ -131,17 +134,17 @@ static double memory_held(void)
 static void run_all(struct bench *b)
 {
 	double began = clock_ms(CLOCK_MONOTONIC);
-	while (frame(b, 0, false))
+	while (measure_frame(b, 0, false))
 		;
 	printf("%dx%d, theme %s, %u frames each; %u threads, read in %.1f ms\n", b->app->w, b->app->h_cells,
-	       b->app->look.theme.name, b->most, b->app->topo.threads, clock_ms(CLOCK_MONOTONIC) - began);
+	       b->app->appearance.theme.name, b->samples_max, b->app->catalog.threads, clock_ms(CLOCK_MONOTONIC) - began);
 	printf("%-10s %26s   %17s   %17s\n", "", "key to last byte, ms", "CPU, ms", "bytes");
 	printf("%-10s %8s %8s %8s   %8s %8s   %8s %8s\n", "", "median", "p99", "max", "median", "p99", "median", "p99");
 	for (size_t i = 0; i < sizeof tours / sizeof *tours; i++)
 		run_tour(b, &tours[i]);
-	double held = memory_held();
-	if (held >= 0)
-		printf("memory beyond the mapped file: %.1f MiB\n", held);
+	double mib = anonymous_memory();
+	if (mib >= 0)
+		printf("memory beyond the mapped file: %.1f MiB\n", mib);
 }
 
 int bench_run(struct app *app, unsigned frames, struct error *err)
@@ -152,13 +155,13 @@ int bench_run(struct app *app, unsigned frames, struct error *err)
 		type = "xterm-256color";
 	if (!out)
 		return error_system(err, NULL, "temporary file");
-	struct bench b = { .app = app, .out = out, .most = frames, .term = term_open(out, stdin, type, err) };
+	struct bench b = { .app = app, .out = out, .samples_max = frames, .term = term_open(out, stdin, type, err) };
 	if (!b.term) {
 		fclose(out);
 		return -1;
 	}
-	if (app->look.depth > term_depth(b.term))
-		look_set_depth(app, term_depth(b.term));
+	if (app->appearance.depth > term_depth(b.term))
+		appearance_set_depth(app, term_depth(b.term));
 	b.ms.v = mem_new(frames, sizeof(double));
 	b.cpu.v = mem_new(frames, sizeof(double));
 	b.bytes.v = mem_new(frames, sizeof(double));

@@ -17,23 +17,23 @@
 #include "ui/core/viewer.h"
 #include "ui/core/file_watch.h"
 
-/* X(name, arguments, help, function) */
+/* Table of commands: X(name, arguments, help, function). */
 #define COMMANDS(X) \
-	X("goto", "TIME|ROW", "+3ms, -3ms, 50%, 12:03:04.5 or Debian/3525; :50% does, too", cmd_goto) \
-	X("zoom", "DURATION", "make the window that long", cmd_zoom) \
+	X("goto", "TIME|ROW", "to +3ms, -3ms, 50%, 12:03:04.5 or Debian/3525; short: :50%", cmd_goto) \
+	X("zoom", "DURATION", "make the window DURATION long", cmd_zoom) \
 	X("export", "[FILE]", "write the pane to FILE: .txt, .csv or .json", cmd_export) \
-	X("theme", "[NAME]", "take another theme: a name or a file; none: list", cmd_theme) \
-	X("set", "OPTION", "see below", cmd_set) \
+	X("theme", "[NAME]", "use another theme (a name or file); no NAME: list them", cmd_theme) \
+	X("set", "OPTION", "change a setting, see below", cmd_set) \
 	X("filter", "[TEXT]", "show only threads whose name contains TEXT", cmd_filter) \
 	X("search", "TEXT", "go to the next row that contains TEXT", cmd_search) \
 	X("key", "KEYS", "press keys: :key 3><Enter>", cmd_key) \
-	X("reload", "", "open the history's file again, after it changed", cmd_reload) \
-	X("offset", "[VM TIME]", "move a guest's clock: Debian +3us; save [FILE]; none: list", cmd_offset) \
+	X("reload", "", "reopen the history file after it changed", cmd_reload) \
+	X("offset", "[VM TIME]", "shift a guest's clock (Debian +3us); save [FILE]; or list", cmd_offset) \
 	X("mark", "[NOTE]", "bookmark this row and time, with a note", cmd_mark) \
-	X("diff", "[HISTORY]", "what changed since HISTORY, or against the rest", cmd_diff) \
-	X("screen", "FILE", "write the screen to FILE: text, or a picture: .svg .html", cmd_screen) \
+	X("diff", "[HISTORY]", "changes since HISTORY, or compared with the rest", cmd_diff) \
+	X("screen", "FILE", "write the screen to FILE: text, .svg or .html", cmd_screen) \
 	X("help", "", "open the help", cmd_help) \
-	X("quit", "", "leave", cmd_quit)
+	X("quit", "", "quit the viewer", cmd_quit)
 
 #define COMMAND_DECLARE(name, args, help, fn) static void fn(struct app *app, const char *arg);
 COMMANDS(COMMAND_DECLARE)
@@ -49,23 +49,23 @@ static bool goto_time(struct app *app, const char *text)
 {
 	int64_t t;
 	struct view before = app->view;
-	if (!time_parse(text, app->ground.begin, app->ground.end, &t))
+	if (!time_parse(text, app->bounds.begin, app->bounds.end, &t))
 		return false;
-	if (t < app->ground.begin || t > app->ground.end)
-		app_say(app, "that is outside the trace: its %s is taken", t < app->ground.begin ? "start" : "end");
-	view_goto(&app->view, &app->ground, t);
+	if (t < app->bounds.begin || t > app->bounds.end)
+		app_message(app, "outside the trace: moved to its %s", t < app->bounds.begin ? "start" : "end");
+	view_goto(&app->view, &app->bounds, t);
 	undo_push(&app->undo, &before);
 	return true;
 }
 
 static void goto_row(struct app *app, const char *text)
 {
-	static const enum row_kind kind[] = { [SUBJECT_MACHINE] = ROW_MACHINE, [SUBJECT_CPU] = ROW_CPU,
-		[SUBJECT_THREAD] = ROW_THREAD };
+	static const enum row_kind kind[] = { [TARGET_MACHINE] = ROW_MACHINE, [TARGET_CPU] = ROW_CPU,
+		[TARGET_THREAD] = ROW_THREAD };
 	struct error err = ERROR_INIT;
-	struct subject s;
+	struct target s;
 	struct view before = app->view;
-	if (topo_parse_subject(&app->topo, text, &s, &err) < 0) {
+	if (catalog_parse_target(&app->catalog, text, &s, &err) < 0) {
 		app_fail(app, &err);
 		return;
 	}
@@ -73,15 +73,16 @@ static void goto_row(struct app *app, const char *text)
 	undo_push(&app->undo, &before);
 }
 
-/* A number that is no moment of the trace, but the TID of a thread: of several, who they are is told. */
+/* Goes to the thread with this TID, unless the number is a time of the trace. If several threads have it, shows an error
+ * that lists them. Returns false if no thread has it. */
 static bool goto_tid(struct app *app, const char *text)
 {
 	const size_t digits = strspn(text, "0123456789");
 	const int32_t tid = digits > 0 && digits < 10 && !text[digits] ? atoi(text) : -1;
 	size_t found = 0;
 	int thread = -1;
-	for (uint32_t m = 0; m < app->topo.machines && tid > 0 && tid < app->ground.begin; m++) {
-		const int one = topo_find_thread(&app->topo, m, tid);
+	for (uint32_t m = 0; m < app->catalog.machines && tid > 0 && tid < app->bounds.begin; m++) {
+		const int one = catalog_find_thread(&app->catalog, m, tid);
 		found += one >= 0;
 		thread = one >= 0 ? one : thread;
 	}
@@ -95,14 +96,14 @@ static bool goto_tid(struct app *app, const char *text)
 	return found > 0;
 }
 
-/* Somebody is called so, or several are. */
-static bool is_name(const struct app *app, const char *text)
+/* Returns true if a machine, CPU or thread has that name. */
+static bool names_target(const struct app *app, const char *text)
 {
-	struct subject *found;
+	struct target *found;
 	size_t n;
-	bool is = topo_find_subjects(&app->topo, text, &found, &n, NULL) == 0 && n > 0;
+	bool any = catalog_find_targets(&app->catalog, text, &found, &n, NULL) == 0 && n > 0;
 	free(found);
-	return is;
+	return any;
 }
 
 static bool looks_like_time(const char *text)
@@ -114,10 +115,10 @@ static bool looks_like_time(const char *text)
 static void cmd_goto(struct app *app, const char *arg)
 {
 	if (!*arg)
-		app_refuse(app, "goto wants a time (+3ms 50%% 12:03:04) or a row (VM/TID)");
+		app_refuse(app, "goto: missing time (+3ms 50%% 12:03:04) or row (VM/TID)");
 	else if (goto_tid(app, arg) || goto_time(app, arg))
 		return;
-	else if (looks_like_time(arg) && !is_name(app, arg))
+	else if (looks_like_time(arg) && !names_target(app, arg))
 		app_refuse(app, "%.60s: not a time (+3ms -3ms 50%% 12:03:04)", arg);
 	else
 		goto_row(app, arg);
@@ -128,12 +129,12 @@ static void cmd_zoom(struct app *app, const char *arg)
 	int64_t ns;
 	struct view before = app->view;
 	if (!time_parse_duration(arg, &ns) || ns <= 0) {
-		app_refuse(app, "zoom wants a duration, such as 20ms");
+		app_refuse(app, "zoom: missing or invalid duration (such as 20ms)");
 		return;
 	}
 	int64_t half = ns / 2, cursor = app->view.cursor;
-	view_fit(&app->view, &app->ground, cursor - half, cursor - half + ns - 1, 1, 1);
-	view_goto(&app->view, &app->ground, cursor);
+	view_fit(&app->view, &app->bounds, cursor - half, cursor - half + ns - 1, 1, 1);
+	view_goto(&app->view, &app->bounds, cursor);
 	undo_push(&app->undo, &before);
 }
 
@@ -151,14 +152,14 @@ static void cmd_theme(struct app *app, const char *arg)
 	else if (theme_load(&theme, arg, &err) < 0)
 		app_fail(app, &err);
 	else
-		look_set_theme(app, &theme);
+		appearance_set_theme(app, &theme);
 }
 
 static bool set_tier(struct app *app, const char *value)
 {
 	for (int t = 0; t < TIERS; t++) {
 		if (strcmp(value, tier_name[t]) == 0) {
-			app->look.tier = (enum tier)t;
+			app->appearance.tier = (enum tier)t;
 			return true;
 		}
 	}
@@ -172,7 +173,7 @@ static bool set_depth(struct app *app, const char *value)
 	};
 	for (size_t i = 0; i < sizeof depths / sizeof *depths; i++) {
 		if (strcmp(value, depths[i].name) == 0) {
-			look_set_depth(app, depths[i].depth);
+			appearance_set_depth(app, depths[i].depth);
 			return true;
 		}
 	}
@@ -194,11 +195,11 @@ static bool set_time(struct app *app, const char *value)
 	return false;
 }
 
-static bool set_least_gap(struct app *app, const char *value)
+static bool set_min_gap(struct app *app, const char *value)
 {
-	if (!hunt_set_least(app, value))
+	if (!gap_search_set_min(app, value))
 		return false;
-	app_say(app, "> and < stop at gaps of %s or more", value);
+	app_message(app, "> and < stop at gaps of %s or more", value);
 	return true;
 }
 
@@ -208,7 +209,7 @@ static bool set_flag(struct app *app, const char *name)
 	name += on ? 0 : 2;
 	if (strcmp(name, "mouse") == 0) {
 		app->mouse = on;
-		app_say(app, on ? "the mouse is the viewer's; with Shift, the terminal's" : "the mouse is the terminal's");
+		app_message(app, on ? "mouse on (hold Shift to select text)" : "mouse off");
 		return true;
 	}
 	if (strcmp(name, "hostthread") == 0) {
@@ -226,9 +227,9 @@ static bool set_flag(struct app *app, const char *name)
 static const struct { const char *name, *help; } settings[] = {
 	{ "glyphs=", "blocks, cells or ascii" }, { "color=", "never, 8, 16 or 256" },
 	{ "time=", "wall, relative (to marker A) or trace" },
-	{ "mingap=", "> and < pass over gaps shorter than that: 100us; 0 = none" },
-	{ "[no]idle", "show idle rows" }, { "[no]mouse", "take the mouse: wheel, drag" },
-	{ "[no]hostthread", "beneath each vCPU, show the thread that executes it" },
+	{ "mingap=", "> and < skip gaps shorter than this: 100us; 0 = none" },
+	{ "[no]idle", "show idle rows" }, { "[no]mouse", "use the mouse: wheel, drag" },
+	{ "[no]hostthread", "show the host thread of each vCPU below it" },
 };
 
 #define SETTING_COUNT (sizeof settings / sizeof *settings)
@@ -244,7 +245,7 @@ static void refuse_setting(struct app *app, const char *name)
 		}
 		snprintf(all + used, sizeof all - used, " %s", settings[i].name);
 	}
-	app_refuse(app, "set wants one of%s; ? tells more", all);
+	app_refuse(app, "set: unknown option; choose from%s (? for help)", all);
 }
 
 static void cmd_set(struct app *app, const char *arg)
@@ -256,7 +257,7 @@ static void cmd_set(struct app *app, const char *arg)
 	bool known = (strcmp(name, "glyphs") == 0 && set_tier(app, value)) ||
 	             (strcmp(name, "color") == 0 && set_depth(app, value)) ||
 	             (strcmp(name, "time") == 0 && set_time(app, value)) ||
-	             (strcmp(name, "mingap") == 0 && set_least_gap(app, value)) || set_flag(app, arg);
+	             (strcmp(name, "mingap") == 0 && set_min_gap(app, value)) || set_flag(app, arg);
 	if (!known)
 		refuse_setting(app, name);
 	app->redraw = true;
@@ -264,13 +265,13 @@ static void cmd_set(struct app *app, const char *arg)
 
 static void cmd_filter(struct app *app, const char *arg)
 {
-	find_filter(app, arg);
+	row_filter_set(app, arg);
 }
 
 static void cmd_search(struct app *app, const char *arg)
 {
 	if (*arg)
-		find_set(app, arg);
+		row_search_set(app, arg);
 	action_do(app, ACT_SEARCH_NEXT);
 }
 
@@ -278,19 +279,19 @@ static void cmd_key(struct app *app, const char *arg)
 {
 	uint32_t key;
 	if (!*arg)
-		app_refuse(app, "key wants keys, such as 3><Enter>");
+		app_refuse(app, "key: missing keys (such as 3><Enter>)");
 	while (*arg && (key = key_parse(&arg)) != 0)
 		viewer_key(app, key);
 }
 
 static void cmd_screen(struct app *app, const char *arg)
 {
-	char shown[PROMPT_LONGEST];
+	char shown[PROMPT_MAX_BYTES];
 	struct screen s = { 0 };
 	struct save save;
 	struct error err = ERROR_INIT;
 	if (!*arg) {
-		app_refuse(app, "screen wants the name of a file");
+		app_refuse(app, "screen: missing file name");
 		return;
 	}
 	if (export_begin(app, arg, &save, &err) < 0) {
@@ -299,12 +300,12 @@ static void cmd_screen(struct app *app, const char *arg)
 	}
 	screen_resize(&s, app->w, app->h_cells);
 	viewer_draw(app, &s);
-	paint_screen(&s, paint_of(arg), app->look.theme.light, "stealscope", save.f);
+	paint_screen(&s, paint_format_of(arg), app->appearance.theme.light, "stealscope", save.f);
 	screen_release(&s);
-	if (save_end(&save, 0, &err) < 0)
+	if (atomic_file_end(&save, 0, &err) < 0)
 		app_fail(app, &err);
-	else if (!app->patient)  /* a script's screens would have it */
-		app_say(app, "wrote %.300s", text_escape(shown, sizeof shown, arg));
+	else if (!app->waits_for_answers)  /* scripts compare screens: the message would appear on the next screen */
+		app_message(app, "wrote %.300s", text_escape(shown, sizeof shown, arg));
 }
 
 static void cmd_reload(struct app *app, const char *arg)
@@ -337,30 +338,31 @@ static void cmd_quit(struct app *app, const char *arg)
 
 static int find_guest(const struct app *app, const char *name)
 {
-	int m = topo_find_machine(&app->topo, name);
-	return m >= 0 && app->topo.machine[m].kind == MACHINE_VM ? m : -1;
+	int m = catalog_find_machine(&app->catalog, name);
+	return m >= 0 && app->catalog.machine[m].kind == MACHINE_VM ? m : -1;
 }
 
 static void offset_save(struct app *app, const char *file)
 {
 	struct error err = ERROR_INIT;
-	char said[sizeof app->message];
-	if (nudge_save(app, file, said, sizeof said, &err) < 0)
+	char result[sizeof app->message];
+	if (manual_offset_save(app, file, result, sizeof result, &err) < 0)
 		app_fail(app, &err);
 	else
-		app_say(app, "%s", said);
+		app_message(app, "%s", result);
 }
 
-/* For examples: a guest that there is. */
-static const char *some_guest(const struct app *app, char *buf, size_t size)
+/* Returns the name of a guest for the examples in messages; "GUEST" if there is none. */
+static const char *example_guest(const struct app *app, char *buf, size_t size)
 {
 	uint32_t m = 0;
-	while (m < app->topo.machines && app->topo.machine[m].kind != MACHINE_VM)
+	while (m < app->catalog.machines && app->catalog.machine[m].kind != MACHINE_VM)
 		m++;
-	return text_escape(buf, size, m < app->topo.machines ? app->topo.machine[m].name : "GUEST");
+	return text_escape(buf, size, m < app->catalog.machines ? app->catalog.machine[m].name : "GUEST");
 }
 
-/* "my guest +3 us": the guest that the words begin with, and the time behind it. */
+/* Splits "my guest +3 us" into the name of a guest and an offset. Returns false if there is no such guest or no
+ * duration. */
 static bool split_offset(const struct app *app, const char *arg, char *guest, size_t size, int64_t *ns)
 {
 	for (const char *at = strchr(arg, ' '); at; at = strchr(at + 1, ' ')) {
@@ -371,27 +373,27 @@ static bool split_offset(const struct app *app, const char *arg, char *guest, si
 	return false;
 }
 
-/* Another history is made, by who opened this one: see clock_offset.c. */
+/* Sets, lists or saves clock offsets. See clock_offset.c. */
 static void cmd_offset(struct app *app, const char *arg)
 {
-	char name[256], shown[256], some[128];
+	char name[256], shown[256], example[128];
 	int64_t ns;
-	some_guest(app, some, sizeof some);
-	if (!nudge_able(app)) {
-		app_refuse(app, "clocks are moved in the history that was opened first: leave, and open this one");
-	} else if (!*arg && nudge_list(app)[0]) {
-		app_say(app, "nudged: %s; :offset save keeps that, :offset %s 0 takes it back", nudge_list(app), some);
+	example_guest(app, example, sizeof example);
+	if (!manual_offset_supported(app)) {
+		app_refuse(app, "clocks can be shifted only in the history opened first: quit and open this one");
+	} else if (!*arg && manual_offset_list(app)[0]) {
+		app_message(app, "shifted: %s; :offset save keeps it, :offset %s 0 reverts it", manual_offset_list(app), example);
 	} else if (!*arg) {
-		app_say(app, "no clock is nudged; :offset %s +3us makes the events of %s 3 us later", some, some);
+		app_message(app, "no clock is shifted; :offset %s +3us makes the events of %s 3 us later", example, example);
 	} else if (split_offset(app, arg, name, sizeof name, &ns)) {
-		nudge_start(app, name, ns);
+		manual_offset_start(app, name, ns);
 	} else if (strncmp(arg, "save", 4) == 0 && (arg[4] == ' ' || !arg[4])) {
 		offset_save(app, arg + 4 + strspn(arg + 4, " "));
 	} else {
 		snprintf(name, sizeof name, "%.*s", (int)strcspn(arg, " "), arg);
 		bool known = find_guest(app, name) >= 0 || find_guest(app, arg) >= 0;
-		app_refuse(app, "offset: %s \"%.80s\"; as in :offset %s +3us", known ? "no duration in" : "no guest of that name:",
-		           text_escape(shown, sizeof shown, arg), some);
+		app_refuse(app, "offset: %s \"%.80s\" (example: :offset %s +3us)", known ? "no duration in" : "no guest named",
+		           text_escape(shown, sizeof shown, arg), example);
 	}
 }
 
@@ -407,7 +409,7 @@ void command_help(struct pager *pager)
 void command_print_mdoc(void)
 {
 	char name[32];
-	puts(".Ss Commands\nA name may be cut as long as none before it begins so\n.Pq Ql :th ssh .");
+	puts(".Ss Commands\nNames can be abbreviated:\n.Ql :th ssh .\nThe first command of the list that begins so is run.");
 	puts(".Bl -tag -width \":set [no]hostthread\" -compact");
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		snprintf(name, sizeof name, ":%s", commands[i].name);
@@ -424,24 +426,25 @@ void command_print_mdoc(void)
 	puts(".El");
 }
 
-/* The text behind `head` that all candidates share; "" when none begins with it. */
-static void common_rest(const char *candidate, const char *head, char *rest, size_t size, unsigned *found)
+/* Counts a candidate that begins with `head`, and shortens `rest` to the text after `head` that all such candidates
+ * share. */
+static void shorten_to_common(const char *candidate, const char *head, char *completion, size_t size, unsigned *found)
 {
 	size_t n = strlen(head);
 	if (strncmp(candidate, head, n) != 0)
 		return;
 	if ((*found)++ == 0) {
-		snprintf(rest, size, "%s", candidate + n);
+		snprintf(completion, size, "%s", candidate + n);
 	} else {
 		size_t same = 0;
-		while (rest[same] && rest[same] == candidate[n + same])
+		while (completion[same] && completion[same] == candidate[n + same])
 			same++;
-		rest[same] = '\0';
+		completion[same] = '\0';
 	}
 }
 
-/* The i-th word that may stand there; NULL: there are no more.  *head moves to where the word begins. */
-static const char *candidate(const char *line, unsigned i, const char **head)
+/* Returns the i-th word that can complete the line; NULL: no more. Sets *head to the start of the word in the line. */
+static const char *completion_candidate(const char *line, unsigned i, const char **head)
 {
 	static const char *const words[] = { "color=", "glyphs=", "hostthread", "idle", "mingap=", "mouse", "nohostthread",
 		"noidle", "nomouse", "time=", NULL };
@@ -452,39 +455,40 @@ static const char *candidate(const char *line, unsigned i, const char **head)
 
 void command_complete(struct app *app)
 {
-	char rest[128] = "", all[256] = "";
+	char completion[128] = "", all[256] = "";
 	const char *line = app->prompt.text, *head, *word;
 	unsigned found = 0;
 	if (app->prompt.at != strlen(line))
 		return;
-	for (unsigned i = 0; (word = candidate(line, i, &head)); i++) {
+	for (unsigned i = 0; (word = completion_candidate(line, i, &head)); i++) {
 		unsigned before = found;
-		common_rest(word, head, rest, sizeof rest, &found);
+		shorten_to_common(word, head, completion, sizeof completion, &found);
 		size_t used = strlen(all);
 		if (found > before)
 			snprintf(all + used, sizeof all - used, "%s%s", used ? " " : "", word);
 	}
-	if (found > 1 && !rest[0])
-		app_say(app, "%s", all);
+	if (found > 1 && !completion[0])
+		app_message(app, "%s", all);
 	bool command = head == line;
-	prompt_insert(&app->prompt, rest);
+	prompt_insert(&app->prompt, completion);
 	if (found == 1 && command)
 		prompt_insert(&app->prompt, " ");
 }
 
-static void refuse_line(struct app *app, const char *line, size_t n)
+static void refuse_unknown(struct app *app, const char *line, size_t n)
 {
-	char word[32], mend[48] = "";
+	char word[32], remedy[48] = "";
 	snprintf(word, sizeof word, "%.*s", (int)n, line);
-	struct suggestion near = SUGGESTION(word);
+	struct suggestion suggestion = SUGGESTION(word);
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		suggest(&near, commands[i].name);
-	if (near.nearest)
-		snprintf(mend, sizeof mend, "; did you mean :%s?", near.nearest);
-	app_refuse(app, "%.60s: neither a command, a time (+3ms 50%% 12:03:04) nor a row (VM/TID)%s", line, mend);
+		suggest(&suggestion, commands[i].name);
+	if (suggestion.nearest)
+		snprintf(remedy, sizeof remedy, "; did you mean :%s?", suggestion.nearest);
+	app_refuse(app, "unknown command, time or row: %.60s%s", line, remedy);
 }
 
-/* Names may be cut: ":th ssh", and end as in vi: ":q!".  What is no command is where to go. */
+/* Runs a command line. Command names may be abbreviated (":th ssh") and end in '!' as in vi (":q!"). If the line is not
+ * a command, goes to the time or row with this name. */
 void command_run(struct app *app, const char *line)
 {
 	line += strspn(line, " :");
@@ -495,19 +499,19 @@ void command_run(struct app *app, const char *line)
 		return;
 	for (size_t i = 0; i < COMMAND_COUNT; i++) {
 		bool reads = commands[i].run != cmd_reload && commands[i].run != cmd_quit;
-		if (strncmp(commands[i].name, line, n) == 0 && !(reads && watch_torn(app))) {
+		if (strncmp(commands[i].name, line, n) == 0 && !(reads && file_watch_is_changed(app))) {
 			commands[i].run(app, arg);
 			return;
 		}
 	}
-	if (watch_torn(app)) {
-		app_refuse(app, "nothing more is read from a history that changed: :reload opens it again, :quit leaves");
+	if (file_watch_is_changed(app)) {
+		app_refuse(app, "the history file changed and is no longer read: :reload opens it again, :quit quits");
 		return;
 	}
 	if (goto_tid(app, line) || goto_time(app, line))
 		return;
-	if (strchr(line, '/') || is_name(app, line))
+	if (strchr(line, '/') || names_target(app, line))
 		goto_row(app, line);
 	else
-		refuse_line(app, line, n);
+		refuse_unknown(app, line, n);
 }

@@ -1,4 +1,4 @@
-/* Key names, the keymap, and the key table as mdoc.  See keys.h. */
+/* Names of keys, the keymap, and the key table as mdoc(7). See keys.h. */
 #include "ui/input/keys.h"
 
 #include <stdio.h>
@@ -23,7 +23,7 @@ static const struct { const char *name; uint32_t key; } names[] = {
 	{ "ZoomOut", KEY_CODE_ZOOM_OUT },
 };
 
-/* The key whose name is the n bytes at s, 0 when there is none. */
+/* Returns the key whose name is the n bytes at s; 0: none. */
 static uint32_t named_key(const char *s, size_t n)
 {
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -121,7 +121,7 @@ void keymap_release(struct keymap *m)
 	*m = (struct keymap){ 0 };
 }
 
-static enum action find(const struct keymap *m, uint32_t key, bool pane)
+static enum action find_action(const struct keymap *m, uint32_t key, bool pane)
 {
 	for (size_t i = 0; i < m->len; i++)
 		if (m->binding[i].key == key && in_pane(m->binding[i].action) == pane)
@@ -131,12 +131,12 @@ static enum action find(const struct keymap *m, uint32_t key, bool pane)
 
 enum action keymap_find(const struct keymap *m, uint32_t key)
 {
-	return find(m, key, false);
+	return find_action(m, key, false);
 }
 
 enum action keymap_find_in_pane(const struct keymap *m, uint32_t key)
 {
-	return find(m, key, true);
+	return find_action(m, key, true);
 }
 
 char *keymap_text(const struct keymap *m, enum action action, char *buf, size_t size)

@@ -1,4 +1,4 @@
-/* Keys and actions.  One table (ACTIONS) feeds the keymap, the footer, the ? screen and the man page. */
+/* Keys and actions. The table ACTIONS is the source of the keymap, the footer, the help and the man page. */
 #ifndef STEALSCOPE_UI_INPUT_KEYS_H
 #define STEALSCOPE_UI_INPUT_KEYS_H
 
@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 
-/* A key: a Unicode character (control keys are 1 .. 31), or one of these. */
+/* A key: a Unicode character (control keys are 1 .. 31), or one of these values. */
 enum key {
 	KEY_CODE_NONE = 0,
 	KEY_CODE_TAB = 9,
@@ -18,11 +18,11 @@ enum key {
 	KEY_CODE_UP = 0x200000, KEY_CODE_DOWN, KEY_CODE_LEFT, KEY_CODE_RIGHT, KEY_CODE_PGUP, KEY_CODE_PGDN, KEY_CODE_HOME,
 	KEY_CODE_END, KEY_CODE_INSERT, KEY_CODE_DELETE, KEY_CODE_BACKSPACE, KEY_CODE_BACKTAB,
 	KEY_CODE_WHEEL_UP, KEY_CODE_WHEEL_DOWN, KEY_CODE_WHEEL_LEFT, KEY_CODE_WHEEL_RIGHT, KEY_CODE_ZOOM_IN, KEY_CODE_ZOOM_OUT,
-	KEY_CODE_F1 = 0x200100,  /* F2 = F1 + 1, ... */
+	KEY_CODE_F1 = 0x200100,  /* F1; F2 is F1 + 1, and so on to F24 */
 };
 
-/* X(code, name for config.yaml, default keys, section, help).  From ACT_IN_PANE_GO on: of a pane that has the keys, where
- * they take the place of what they mean elsewhere. */
+/* Table of actions: X(code, name in config.yaml, default keys, section of the help, help). ACT_IN_PANE_GO and the
+ * following actions apply while a pane has the focus; then their keys hide the same keys of other actions. */
 #define ACTIONS(X) \
 	X(ACT_DOWN, "row-down", "j <Down> <WheelDown>", "Rows", "next row") \
 	X(ACT_UP, "row-up", "k <Up> <WheelUp>", "Rows", "previous row") \
@@ -33,7 +33,7 @@ enum key {
 	X(ACT_FIRST, "first-row", "g", "Rows", "first row") \
 	X(ACT_LAST, "last-row", "G", "Rows", "last row") \
 	X(ACT_FOLD, "fold", "<Space>", "Rows", "fold or unfold a machine or vCPU") \
-	X(ACT_FOLD_ALL, "fold-all", "M", "Rows", "fold all machines, or unfold them") \
+	X(ACT_FOLD_ALL, "fold-all", "M", "Rows", "fold or unfold all machines") \
 	X(ACT_SORT, "sort", "o", "Rows", "sort order: time lost, lost in the window, name, id") \
 	X(ACT_IDLE, "hide-idle", "H", "Rows", "hide or show idle rows") \
 	X(ACT_PIN, "pin", "p", "Rows", "pin the row to the top, or unpin it") \
@@ -62,51 +62,51 @@ enum key {
 	X(ACT_PREV_INTERVAL, "previous-interval", ",", "Gaps and causes", "previous interval") \
 	X(ACT_CAUSE, "follow-cause", "[", "Gaps and causes", "follow the cause: culprit, waker, host thread of the vCPU") \
 	X(ACT_CAUSE_BACK, "cause-back", "]", "Gaps and causes", "back from the cause") \
-	X(ACT_CENTRE, "centre", "f", "Gaps and causes", "centre the interval; again: fit it") \
-	X(ACT_MARK_A, "marker-a", "(", "Markers", "marker A at the cursor; again on it: remove it") \
-	X(ACT_MARK_B, "marker-b", ")", "Markers", "marker B at the cursor; again on it: remove it") \
+	X(ACT_CENTRE, "centre", "f", "Gaps and causes", "centre the interval; pressed again: zoom to it") \
+	X(ACT_MARK_A, "marker-a", "(", "Markers", "set marker A at the cursor, or remove it there") \
+	X(ACT_MARK_B, "marker-b", ")", "Markers", "set marker B at the cursor, or remove it there") \
 	X(ACT_ZOOM_MARKERS, "zoom-markers", "z", "Markers", "zoom to A..B") \
-	X(ACT_RANGE, "range", "v", "Markers", "select a range: its statistics are in the status line") \
-	X(ACT_CLEAR, "clear", "<Esc>", "Markers", "end the range, clear the filter") \
+	X(ACT_RANGE, "range", "v", "Markers", "select a range: statistics in the status line") \
+	X(ACT_CLEAR, "clear", "<Esc>", "Markers", "end the range selection, clear the filter") \
 	X(ACT_BOOKMARK, "bookmark", "m", "Markers", "bookmark this row and time") \
-	X(ACT_BOOKMARKS, "bookmarks", "'", "Markers", "list of bookmarks; d drops one, e writes a note") \
-	X(ACT_OVERVIEW, "overview", "O", "Panes", "overview: who suffers in this window") \
-	X(ACT_BACK, "back", "<BS>", "Panes", "back to the overview as it was; from there to the timeline") \
-	X(ACT_FLOW, "flow", "<Enter>", "Panes", "flow of the thread, or of who has the CPU; fold a machine") \
+	X(ACT_BOOKMARKS, "bookmarks", "'", "Markers", "list of bookmarks; d deletes, e edits the note") \
+	X(ACT_OVERVIEW, "overview", "O", "Panes", "overview: most delayed in this window") \
+	X(ACT_BACK, "back", "<BS>", "Panes", "overview as it was; in the overview: the timeline") \
+	X(ACT_FLOW, "flow", "<Enter>", "Panes", "thread: its flow; CPU: flow of its thread; machine: fold") \
 	X(ACT_FLOW_TOGGLE, "flow-pane", "F", "Panes", "flow pane on or off") \
 	X(ACT_REQUESTS, "requests", "R", "Panes", "requests pane") \
-	X(ACT_BLAME, "blame", "B", "Panes", "who took from whom in this window, or A..B") \
+	X(ACT_BLAME, "blame", "B", "Panes", "CPU time taken in this window, or A..B, by culprit") \
 	X(ACT_GAPS, "gaps", "P", "Panes", "gaps in this window, or A..B, longest first") \
-	X(ACT_LOCKS, "locks", "b", "Panes", "waits for locks in this window, or A..B: who held them") \
-	X(ACT_EXITS, "exits", "E", "Panes", "VM exits in this window, or A..B: why, how long") \
-	X(ACT_PATH, "path", "C", "Panes", "critical path in this window, or A..B: whom it waited for") \
-	X(ACT_EVENTS, "events", "e", "Panes", "events around the cursor, from the traces") \
-	X(ACT_DIFF, "diff", "V", "Panes", "what changed: A..B, or this window, against the rest") \
-	X(ACT_FOCUS, "focus", "<Tab> <S-Tab>", "Panes", "into the pane, which then has the keys below; and back") \
+	X(ACT_LOCKS, "locks", "b", "Panes", "lock waits in this window, or A..B, with the holders") \
+	X(ACT_EXITS, "exits", "E", "Panes", "VM exits in this window, or A..B: reason, duration") \
+	X(ACT_PATH, "path", "C", "Panes", "critical path in this window, or A..B: chain of waits") \
+	X(ACT_EVENTS, "events", "e", "Panes", "events around the cursor, read from the traces") \
+	X(ACT_DIFF, "diff", "V", "Panes", "changes: A..B, or this window, and the rest of the trace") \
+	X(ACT_FOCUS, "focus", "<Tab> <S-Tab>", "Panes", "move the focus into the pane, and back") \
 	X(ACT_PANE_DOWN, "pane-down", "J", "Panes", "scroll the pane down") \
 	X(ACT_PANE_UP, "pane-up", "K", "Panes", "scroll the pane up") \
 	X(ACT_DETAILS, "details", "x", "Panes", "details of the interval under the cursor") \
 	X(ACT_EXPORT, "export", "X", "Panes", "export the pane to a file: .txt, .csv or .json") \
 	X(ACT_COPY, "copy", "y", "Panes", "copy the status line to the clipboard (OSC 52)") \
 	X(ACT_COMMAND, "command", ":", "Program", "command line: goto, export, theme, set, help ...") \
-	X(ACT_UNIT, "lost-unit", "%", "Program", "unit of what was lost: of wanted time, window, life; time") \
+	X(ACT_UNIT, "lost-unit", "%", "Program", "unit of lost: % of runnable time, window, life; time") \
 	X(ACT_TIME_FORMAT, "time-format", "t", "Program", "time format: wall clock, from marker A, from the start") \
 	X(ACT_TIER, "glyphs", "~", "Program", "glyph tier: blocks, cells, ascii") \
 	X(ACT_THEMES, "themes", "L", "Program", "legend and theme picker") \
 	X(ACT_UNDO, "undo", "u", "Program", "undo a view change") \
-	X(ACT_REDO, "redo", "<C-r>", "Program", "redo it") \
+	X(ACT_REDO, "redo", "<C-r>", "Program", "redo a view change") \
 	X(ACT_REDRAW, "redraw", "<C-l>", "Program", "redraw the screen") \
 	X(ACT_HELP, "help", "? <F1>", "Program", "help; type / in it to search") \
 	X(ACT_QUIT, "quit", "q", "Program", "close the pane; without one, quit") \
-	X(ACT_IN_PANE_GO, "in-pane-go", "<Enter>", "In a pane", "go to what the line is about") \
+	X(ACT_IN_PANE_GO, "in-pane-go", "<Enter>", "In a pane", "go to the row or time of the line") \
 	X(ACT_IN_PANE_SORT, "in-pane-sort", "o", "In a pane", "sort by the next column") \
-	X(ACT_IN_PANE_SORT_BACK, "in-pane-sort-back", "O", "In a pane", "sort by the column before") \
-	X(ACT_IN_PANE_FILTER, "in-pane-filter", "\\ /", "In a pane", "only lines that contain a text") \
+	X(ACT_IN_PANE_SORT_BACK, "in-pane-sort-back", "O", "In a pane", "sort by the previous column") \
+	X(ACT_IN_PANE_FILTER, "in-pane-filter", "\\ /", "In a pane", "show only lines that contain a text") \
 	X(ACT_IN_PANE_EXPORT, "in-pane-export", "e", "In a pane", "export the pane to a file") \
 	X(ACT_IN_PANE_COPY, "in-pane-copy", "y", "In a pane", "copy the line to the clipboard (OSC 52)") \
 	X(ACT_IN_PANE_GROW, "in-pane-grow", "+", "In a pane", "make the pane higher") \
-	X(ACT_IN_PANE_SHRINK, "in-pane-shrink", "-", "In a pane", "make it lower") \
-	X(ACT_IN_PANE_CLOSE, "in-pane-close", "q <Esc>", "In a pane", "end its filter; close it")
+	X(ACT_IN_PANE_SHRINK, "in-pane-shrink", "-", "In a pane", "make the pane lower") \
+	X(ACT_IN_PANE_CLOSE, "in-pane-close", "q <Esc>", "In a pane", "clear the filter, or close the pane")
 
 #define ACTION_CODE(code, name, keys, section, help) code,
 enum action { ACT_NONE, ACTIONS(ACTION_CODE) ACT_COUNT };
@@ -123,28 +123,29 @@ struct keymap {
 	size_t len, cap;
 };
 
-void keymap_init(struct keymap *m);                            /* the default keys */
+void keymap_init(struct keymap *m);  /* binds the default keys */
 void keymap_release(struct keymap *m);
 enum action keymap_find(const struct keymap *m, uint32_t key);
-enum action keymap_find_in_pane(const struct keymap *m, uint32_t key);  /* one from ACT_IN_PANE_GO on, or ACT_NONE */
+/* ACT_IN_PANE_GO or a later action; ACT_NONE: none. */
+enum action keymap_find_in_pane(const struct keymap *m, uint32_t key);
 void keymap_bind(struct keymap *m, uint32_t key, enum action action);
-/* The keys of an action as people write them, "j, <Down>". */
+/* Writes the keys of an action as text: "j, <Down>". */
 char *keymap_text(const struct keymap *m, enum action action, char *buf, size_t size);
-/* One word of mdoc text behind a macro, on stdout: no character of it is taken for a macro or an escape. */
+/* Prints a macro and one word after it as mdoc(7) to stdout; escapes the characters that mdoc interprets. */
 void key_print_mdoc(const char *macro, const char *s);
-enum action action_of_name(const char *name);                  /* ACT_NONE when there is none */
+enum action action_of_name(const char *name);  /* ACT_NONE: no such action */
 
-/* Reads one key from the text at *at ("j", "<C-d>", "<Enter>") and moves on; 0 when it is none.
- * A '<' that begins no key name is itself a key. */
+/* Reads one key from the text at *at ("j", "<C-d>", "<Enter>") and advances *at. Returns 0 at the end. A '<' that does
+ * not begin a key name is the key '<'. */
 uint32_t key_parse(const char **at);
 char *key_text(uint32_t key, char *buf, size_t size);
 
-/* config.yaml: keys, theme, glyphs, color, time.  What it sets is left in *c; strings are to be freed. */
+/* Settings of config.yaml except the keys, which config_load() binds in the keymap. Owns its strings. */
 struct config {
 	char *theme, *glyphs, *color, *time;
 	bool mouse;
 };
-/* file NULL: $XDG_CONFIG_HOME/stealscope/config.yaml, if it exists. */
+/* Reads the settings. file NULL: $XDG_CONFIG_HOME/stealscope/config.yaml, if it exists. Returns 0, or -1. */
 int config_load(struct config *c, struct keymap *m, const char *file, struct error *err);
 void config_release(struct config *c);
 

@@ -8,10 +8,10 @@
 #include "base/text.h"
 #include "ui/input/keys.h"
 
-static const char *const lead[PROMPT_KINDS] = {
+static const char *const prompt_prefix[PROMPT_KINDS] = {
 	[PROMPT_COMMAND] = ":", [PROMPT_SEARCH] = "/", [PROMPT_FILTER] = "filter: ",
 	[PROMPT_EXPORT] = "write to (.txt .csv .json): ", [PROMPT_PAGER] = "/", [PROMPT_NOTE] = "note: ",
-	[PROMPT_PANE] = "only lines with: ",
+	[PROMPT_PANE] = "filter: ",
 };
 
 void prompt_open(struct prompt *p, enum prompt_kind kind, const char *initial)
@@ -26,38 +26,38 @@ void prompt_release(struct prompt *p)
 {
 	for (int k = 0; k < PROMPT_KINDS; k++)
 		for (int i = 0; i < PROMPT_HISTORY; i++)
-			free(p->past[k][i]);
+			free(p->history[k][i]);
 }
 
-static void remember(struct prompt *p)
+static void add_to_history(struct prompt *p)
 {
-	char **past = p->past[p->kind];
-	if (!p->text[0] || (past[PROMPT_HISTORY - 1] && strcmp(past[PROMPT_HISTORY - 1], p->text) == 0))
+	char **history = p->history[p->kind];
+	if (!p->text[0] || (history[PROMPT_HISTORY - 1] && strcmp(history[PROMPT_HISTORY - 1], p->text) == 0))
 		return;
-	free(past[0]);
-	memmove(past, past + 1, (PROMPT_HISTORY - 1) * sizeof *past);
-	past[PROMPT_HISTORY - 1] = mem_dup(p->text);
+	free(history[0]);
+	memmove(history, history + 1, (PROMPT_HISTORY - 1) * sizeof *history);
+	history[PROMPT_HISTORY - 1] = mem_dup(p->text);
 }
 
-static void recall(struct prompt *p, int back)
+static void recall_line(struct prompt *p, int back)
 {
 	int to = p->recall + back;
-	if (to < 0 || to > PROMPT_HISTORY || (to > 0 && !p->past[p->kind][PROMPT_HISTORY - to]))
+	if (to < 0 || to > PROMPT_HISTORY || (to > 0 && !p->history[p->kind][PROMPT_HISTORY - to]))
 		return;
 	p->recall = to;
-	snprintf(p->text, sizeof p->text, "%s", to ? p->past[p->kind][PROMPT_HISTORY - to] : "");
+	snprintf(p->text, sizeof p->text, "%s", to ? p->history[p->kind][PROMPT_HISTORY - to] : "");
 	p->at = strlen(p->text);
 }
 
-/* Start of the character before / after byte `at`. */
-static size_t before(const char *s, size_t at)
+/* prev_char(), next_char(): return the start of the character before or after byte `at`. */
+static size_t prev_char(const char *s, size_t at)
 {
 	while (at > 0 && ((unsigned char)s[--at] & 0xc0) == 0x80)
 		;
 	return at;
 }
 
-static size_t after(const char *s, size_t at)
+static size_t next_char(const char *s, size_t at)
 {
 	if (s[at])
 		at++;
@@ -66,7 +66,7 @@ static size_t after(const char *s, size_t at)
 	return at;
 }
 
-static void cut(struct prompt *p, size_t from, size_t to)
+static void delete_text(struct prompt *p, size_t from, size_t to)
 {
 	memmove(p->text + from, p->text + to, strlen(p->text + to) + 1);
 	p->at = from;
@@ -113,12 +113,12 @@ static size_t word_before(const struct prompt *p)
 	return at;
 }
 
-/* Moves that leave the text as it is. */
-static bool move(struct prompt *p, uint32_t key)
+/* Moves the cursor within the text. Returns false if the key is not a cursor key. */
+static bool move_cursor(struct prompt *p, uint32_t key)
 {
 	switch (key) {
-	case KEY_CODE_LEFT: case 'b' & 31: p->at = before(p->text, p->at); return true;
-	case KEY_CODE_RIGHT: case 'f' & 31: p->at = after(p->text, p->at); return true;
+	case KEY_CODE_LEFT: case 'b' & 31: p->at = prev_char(p->text, p->at); return true;
+	case KEY_CODE_RIGHT: case 'f' & 31: p->at = next_char(p->text, p->at); return true;
 	case KEY_CODE_HOME: case 'a' & 31: p->at = 0; return true;
 	case KEY_CODE_END: case 'e' & 31: p->at = strlen(p->text); return true;
 	default: return false;
@@ -127,36 +127,36 @@ static bool move(struct prompt *p, uint32_t key)
 
 enum prompt_result prompt_key(struct prompt *p, uint32_t key)
 {
-	if (move(p, key))
+	if (move_cursor(p, key))
 		return PROMPT_EDITING;
 	switch (key) {
 	case KEY_CODE_ENTER: case '\n':
-		remember(p);
+		add_to_history(p);
 		return PROMPT_DONE;
 	case KEY_CODE_ESC: case 'c' & 31: case 'g' & 31:
 		return PROMPT_CANCELLED;
 	case KEY_CODE_BACKSPACE: case 8: case 127:
 		if (!p->text[0])
 			return PROMPT_CANCELLED;
-		cut(p, before(p->text, p->at), p->at);
+		delete_text(p, prev_char(p->text, p->at), p->at);
 		return PROMPT_CHANGED;
 	case KEY_CODE_DELETE: case 'd' & 31:
-		cut(p, p->at, after(p->text, p->at));
+		delete_text(p, p->at, next_char(p->text, p->at));
 		return PROMPT_CHANGED;
 	case 'u' & 31:
-		cut(p, 0, p->at);
+		delete_text(p, 0, p->at);
 		return PROMPT_CHANGED;
 	case 'k' & 31:
 		p->text[p->at] = '\0';
 		return PROMPT_CHANGED;
 	case 'w' & 31:
-		cut(p, word_before(p), p->at);
+		delete_text(p, word_before(p), p->at);
 		return PROMPT_CHANGED;
 	case KEY_CODE_UP: case 'p' & 31:
-		recall(p, 1);
+		recall_line(p, 1);
 		return PROMPT_CHANGED;
 	case KEY_CODE_DOWN: case 'n' & 31:
-		recall(p, -1);
+		recall_line(p, -1);
 		return PROMPT_CHANGED;
 	default:
 		if (key < 32 || (key >= 0x7f && key < 0xa0) || key > 0x10ffff)
@@ -168,14 +168,14 @@ enum prompt_result prompt_key(struct prompt *p, uint32_t key)
 
 void prompt_draw(const struct prompt *p, struct screen *s, int y, struct style style)
 {
-	char shown[2 * PROMPT_LONGEST], head[PROMPT_LONGEST];
+	char shown[2 * PROMPT_MAX_BYTES], head[PROMPT_MAX_BYTES];
 	screen_fill(s, 0, y, s->w, ' ', style);
-	int x = screen_text(s, 0, y, s->w, style, lead[p->kind]);
+	int x = screen_text(s, 0, y, s->w, style, prompt_prefix[p->kind]);
 	snprintf(head, sizeof head, "%.*s", (int)p->at, p->text);
-	/* A long line is shown from where its cursor is still visible. */
+	/* skip the start of a long line so that the cursor stays visible */
 	size_t skip = 0;
 	while (skip < p->at && text_width(head + skip) > s->w - x - 2)
-		skip = after(head, skip);
+		skip = next_char(head, skip);
 	text_escape(shown, sizeof shown, p->text + skip);
 	screen_text(s, x, y, s->w - x, style, shown);
 	text_escape(shown, sizeof shown, head + skip);

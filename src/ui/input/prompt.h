@@ -1,4 +1,4 @@
-/* One line of input at the foot of the screen: the command line, searches, file names.  Pure. */
+/* A line of input at the bottom of the screen: command line, searches, file names. Pure state, except for drawing. */
 #ifndef STEALSCOPE_UI_INPUT_PROMPT_H
 #define STEALSCOPE_UI_INPUT_PROMPT_H
 
@@ -8,8 +8,8 @@
 
 #include "ui/terminal/screen.h"
 
-#define PROMPT_LONGEST 512  /* bytes */
-#define PROMPT_HISTORY 32   /* lines kept for each kind of prompt */
+#define PROMPT_MAX_BYTES 512  /* size of the line with the final 0 */
+#define PROMPT_HISTORY 32   /* lines remembered for each kind of prompt */
 
 enum prompt_kind {
 	PROMPT_COMMAND, PROMPT_SEARCH, PROMPT_FILTER, PROMPT_EXPORT, PROMPT_PAGER, PROMPT_NOTE, PROMPT_PANE, PROMPT_KINDS
@@ -18,18 +18,18 @@ enum prompt_result { PROMPT_EDITING, PROMPT_CHANGED, PROMPT_DONE, PROMPT_CANCELL
 
 struct prompt {
 	enum prompt_kind kind;
-	char text[PROMPT_LONGEST];  /* UTF-8 */
-	size_t at;                  /* byte where the cursor stands */
-	char *past[PROMPT_KINDS][PROMPT_HISTORY];  /* newest last; NULL where there is none */
-	int recall;                 /* lines back in the past; 0 = the text being written */
+	char text[PROMPT_MAX_BYTES];  /* UTF-8 */
+	size_t at;                  /* position of the cursor, byte offset */
+	char *history[PROMPT_KINDS][PROMPT_HISTORY];  /* earlier lines of each kind of prompt, the newest last; NULL: none */
+	int recall;                 /* number of lines that the user went back in the history; 0: the new line */
 };
 
 void prompt_open(struct prompt *p, enum prompt_kind kind, const char *initial);
 void prompt_release(struct prompt *p);
-/* Takes a key; DONE leaves the line in text and remembers it. */
+/* Handles a key. After PROMPT_DONE the line is in text and in the history. */
 enum prompt_result prompt_key(struct prompt *p, uint32_t key);
 void prompt_insert(struct prompt *p, const char *text);
-/* Draws it over line y and puts the terminal's cursor there. */
+/* Draws the prompt over line y and moves the terminal's cursor there. */
 void prompt_draw(const struct prompt *p, struct screen *s, int y, struct style style);
 
 #endif

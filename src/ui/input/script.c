@@ -14,8 +14,9 @@ static void finish_work(struct app *app)
 		;
 }
 
-/* A frame is drawn after each line, as on a terminal: scrolling and panes come into being by drawing. */
-static void press(struct app *app, const char *keys, bool skip_spaces)
+/* Presses the keys without drawing. The caller draws a frame after each line of the script: scrolling and panes need
+ * frames. */
+static void press_keys(struct app *app, const char *keys, bool skip_spaces)
 {
 	uint32_t key;
 	while (*keys && !app->quit) {
@@ -33,14 +34,14 @@ static void press(struct app *app, const char *keys, bool skip_spaces)
 static int run_line(struct app *app, struct screen *s, const char *line)
 {
 	if (line[0] == ':') {
-		if (strncmp(line, ":screen", 7) != 0)  /* it keeps what was said last, too */
+		if (strncmp(line, ":screen", 7) != 0)  /* the saved screen includes the last message */
 			app->message[0] = '\0';
 		app->message_is_error = false;
 		command_run(app, line);
 	} else if (strncmp(line, "key ", 4) == 0) {
-		press(app, line + 4, true);
+		press_keys(app, line + 4, true);
 	} else {
-		press(app, line, false);
+		press_keys(app, line, false);
 	}
 	finish_work(app);
 	viewer_draw(app, s);
@@ -58,7 +59,7 @@ int script_run(struct app *app, const char *file, struct error *err)
 	ssize_t n;
 	int status = 0;
 	screen_resize(&s, app->w, app->h_cells);
-	app->patient = true;
+	app->waits_for_answers = true;
 	finish_work(app);
 	viewer_draw(app, &s);
 	while (status == 0 && !app->quit && (n = getline(&line, &cap, f)) >= 0) {

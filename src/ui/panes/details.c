@@ -1,4 +1,4 @@
-/* Details of the interval under the cursor: in words, its values, the cell, the clock. */
+/* The details list: explanation, attribute values, cell, clock and notes of the interval under the cursor. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +14,10 @@
 
 struct details {
 	struct list list;
-	char *words;   /* lines; NULL: there are none, or they are still to come */
+	char *explanation;  /* lines of the explanation; NULL: none, or not yet computed */
 };
 
-/* One attribute at the cursor: "Status  PREEMPTED  12:03:04.113900 + 5.21 ms". */
+/* Adds the value of an attribute at the cursor: "Status PREEMPTED since 12:03:04.113900, for 5.21 ms". */
 static void add_attribute(struct app *app, struct pager *p, const char *name, uint32_t attr)
 {
 	struct interval iv;
@@ -44,12 +44,12 @@ static void add_attribute(struct app *app, struct pager *p, const char *name, ui
 static void add_paragraph(struct app *app, struct details *d)
 {
 	struct pager *p = &d->list.pager;
-	pager_add(p, -1, "In words")->heading = true;
-	if (d->list.pane.asked) {
-		pager_add(p, -1, "  reading %u %%", asker_progress(app->asker, ASK_EXPLAIN));
+	pager_add(p, -1, "Explanation")->heading = true;
+	if (d->list.pane.pending) {
+		pager_add(p, -1, "  reading %u %%", async_progress(app->queries, ASK_EXPLAIN));
 		return;
 	}
-	for (const char *line = d->words; *line; line += strspn(line, "\n")) {
+	for (const char *line = d->explanation; *line; line += strspn(line, "\n")) {
 		const int n = (int)strcspn(line, "\n");
 		pager_add(p, -1, "  %.*s", n, line);
 		line += n;
@@ -59,11 +59,11 @@ static void add_paragraph(struct app *app, struct details *d)
 static void add_values(struct app *app, struct pager *p)
 {
 	struct row_id row = app->view.row;
-	int64_t thread = row_thread(&app->topo, row);
+	int64_t thread = row_thread(&app->catalog, row);
 	if (thread >= 0 || row.kind == ROW_REQUEST || row.kind == ROW_CPU)
 		pager_add(p, -1, "Values at the cursor")->heading = true;
 	if (thread >= 0) {
-		const struct topo_thread *t = &app->topo.thread[thread];
+		const struct catalog_thread *t = &app->catalog.thread[thread];
 		for (int i = 0; i < THREAD_ATTRS; i++)
 			add_attribute(app, p, thread_schema[i].name, t->id[i]);
 	} else if (row.kind == ROW_REQUEST) {
@@ -71,7 +71,7 @@ static void add_values(struct app *app, struct pager *p)
 		for (int i = 0; i < REQUEST_ATTRS; i++)
 			add_attribute(app, p, request_schema[i].name, history_child_named(app->h, node, request_schema[i].name));
 	} else if (row.kind == ROW_CPU) {
-		const struct topo_cpu *c = &app->topo.cpu[row.index];
+		const struct catalog_cpu *c = &app->catalog.cpu[row.index];
 		for (int i = 0; i < CPU_ATTRS; i++)
 			add_attribute(app, p, cpu_schema[i].name, c->id[i]);
 	}
@@ -82,7 +82,7 @@ static void add_cell(struct app *app, struct pager *p)
 	const char *shares = status_shares(app);
 	if (!shares[0])
 		return;
-	pager_add(p, -1, "The cell")->heading = true;
+	pager_add(p, -1, "Cell at the cursor")->heading = true;
 	pager_add(p, -1, "  %s", shares);
 }
 
@@ -91,20 +91,20 @@ static void add_clock(struct app *app, struct pager *p)
 	char d[TIME_TEXT];
 	pager_add(p, -1, "Clock")->heading = true;
 	pager_add(p, -1, "  %-14s %" PRId64 " ns since the epoch, host clock", "cursor", app->view.cursor);
-	int64_t band = status_clock_band(app, row_machine(&app->rows, app->view.row));
-	if (band >= 0)
-		pager_add(p, -1, "  %-14s this machine's times are known to within %s", "error band",
-		          time_duration(d, band));
-	if (nudge_list(app)[0])
-		pager_add(p, -1, "  %-14s %s", "moved by hand", nudge_list(app));
+	int64_t clock_error = status_clock_error(app, row_machine(&app->rows, app->view.row));
+	if (clock_error >= 0)
+		pager_add(p, -1, "  %-14s times of this machine are exact to within %s", "error bound",
+		          time_duration(d, clock_error));
+	if (manual_offset_list(app)[0])
+		pager_add(p, -1, "  %-14s %s", "manual offset", manual_offset_list(app));
 }
 
-/* Why what is shown may be doubted, of all machines. */
+/* Adds the notes of all machines, which limit the trust in the answers. */
 static void add_notes(struct app *app, struct pager *p)
 {
 	struct origin o;
 	char note[NOTE_TEXT];
-	origin_take(&o, &app->topo, NULL, app->ground.begin, app->ground.end);
+	origin_load(&o, &app->catalog, NULL, app->bounds.begin, app->bounds.end);
 	if (o.notes.len)
 		pager_add(p, -1, "Notes on the traces")->heading = true;
 	for (size_t i = 0; i < o.notes.len; i++)
@@ -112,7 +112,7 @@ static void add_notes(struct app *app, struct pager *p)
 	origin_release(&o);
 }
 
-static void arrange(struct app *app, struct pane *pane)
+static void details_make_lines(struct app *app, struct pane *pane)
 {
 	struct details *d = (struct details *)pane;
 	struct pager *p = &d->list.pager;
@@ -120,7 +120,7 @@ static void arrange(struct app *app, struct pane *pane)
 	row_title(&app->rows, app->view.row, title, sizeof title);
 	snprintf(label, sizeof label, "%s at %s", title, time_clock(when, app->view.cursor, 9));
 	pager_open(p, false, label);
-	if (pane->asked || d->words)
+	if (pane->pending || d->explanation)
 		add_paragraph(app, d);
 	add_values(app, p);
 	add_cell(app, p);
@@ -129,48 +129,51 @@ static void arrange(struct app *app, struct pane *pane)
 	pager_wrap(p, app->w);
 }
 
-/* The paragraph is asked for, and takes the place of the line that says so. */
-static void refresh(struct app *app, struct pane *pane)
+/* Takes the explanation when it is computed; until then a line shows the progress. */
+static void details_refresh(struct app *app, struct pane *pane)
 {
 	struct details *d = (struct details *)pane;
 	struct answer answer;
-	if (!pane->asked)
+	if (!pane->pending)
 		return;
-	if (app_answer(app, ASK_EXPLAIN, &answer)) {
-		pane->asked = false;
-		d->words = text_commands(answer.status < 0 ? answer.err.text : answer.paragraph, history_file(app->h));
+	if (app_take_answer(app, ASK_EXPLAIN, &answer)) {
+		pane->pending = false;
+		d->explanation = text_insert_file_name(answer.status < 0 ? answer.err.text : answer.paragraph,
+		                                       history_file(app->h));
 		if (answer.status >= 0)
 			free(answer.paragraph);
 	}
 	list_arrange(app, pane);
 }
 
-static void closed(struct app *app, struct pane *pane)
+static void details_close(struct app *app, struct pane *pane)
 {
-	if (pane->asked)
-		asker_drop(app->asker, ASK_EXPLAIN);
-	pane->asked = false;
+	if (pane->pending)
+		async_drop(app->queries, ASK_EXPLAIN);
+	pane->pending = false;
 }
 
-static void forget(struct pane *pane)
+static void details_drop_answer(struct pane *pane)
 {
 	struct details *d = (struct details *)pane;
-	free(d->words);
-	d->words = NULL;
+	free(d->explanation);
+	d->explanation = NULL;
 }
 
-static bool begin(struct app *app, struct pane *pane)
+static bool details_open(struct app *app, struct pane *pane)
 {
 	struct row_id row = app->view.row;
 	struct question q = { .t = app->view.cursor };
-	forget(pane);
-	pane->asked = (row.kind == ROW_CPU || row_thread(&app->topo, row) >= 0) && row_subject(&app->topo, row, &q.subject);
-	if (pane->asked)
-		asker_ask(app->asker, ASK_EXPLAIN, &q);
+	details_drop_answer(pane);
+	pane->pending = (row.kind == ROW_CPU || row_thread(&app->catalog, row) >= 0) &&
+	                row_target(&app->catalog, row, &q.target);
+	if (pane->pending)
+		async_ask(app->queries, ASK_EXPLAIN, &q);
 	return true;
 }
 
 const struct pane_ops details_list = {
-	.size = sizeof(struct details), .over = true, .open = begin, .arrange = arrange, .closed = closed, .refresh = refresh,
-	.forget = forget, .release = list_release,
+	.size = sizeof(struct details), .is_list = true, .open = details_open, .arrange = details_make_lines,
+	.closed = details_close, .refresh = details_refresh, .drop_answer = details_drop_answer,
+	.release = list_release,
 };

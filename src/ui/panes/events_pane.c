@@ -1,6 +1,7 @@
-/* The events pane: what the traces recorded around the cursor, by the machine of the row and those that run it.  A history
- * has no events, so they are read from the traces (struct ui_traces).  It stays with the moment for which it was opened;
- * its cursor takes that of the rows along. */
+/* The events pane: events around the cursor, from the traces, of the row's machine and the machines that run it.
+ *
+ * A history contains no events, so the pane reads them from the traces (struct ui_traces). The pane keeps the time for
+ * which it was opened; moving its cursor moves the cursor of the rows. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,17 +12,17 @@
 #include "base/timefmt.h"
 #include "ui/panes/pane.h"
 
-#define AROUND 1000000  /* ns */
+#define AROUND_NS 1000000  /* length of the interval before and after the cursor, ns */
 
 struct events_pane {
 	struct pane pane;
 	struct pane_scope scope;
-	int64_t t;               /* the moment */
+	int64_t t;               /* time for which the pane was opened, ns */
 	struct event_list list;
-	size_t *line;            /* index into list.event */
+	size_t *line;            /* events that pass the filter, indices into list.event */
 };
 
-static struct events_pane *of(struct pane *pane)
+static struct events_pane *events_pane_state(struct pane *pane)
 {
 	return (struct events_pane *)pane;
 }
@@ -32,91 +33,91 @@ static const struct event_text *event_of(const struct pane *pane, size_t i)
 	return &p->list.event[p->line[i]];
 }
 
-static bool contains(const struct event_text *ev, const char *text)
+static bool event_contains(const struct event_text *ev, const char *text)
 {
 	return strcasestr(ev->event, text) || strcasestr(ev->fields, text) || strcasestr(ev->comm, text) ||
 	       strcasestr(ev->machine, text);
 }
 
-static void arrange(struct app *app, struct pane *pane)
+static void events_pane_make_lines(struct app *app, struct pane *pane)
 {
-	struct events_pane *p = of(pane);
+	struct events_pane *p = events_pane_state(pane);
 	(void)app;
 	free(p->line);
 	p->line = mem_new(p->list.len + 1, sizeof *p->line);
 	pane->lines = 0;
 	for (size_t i = 0; i < p->list.len; i++)
-		if (!pane->filter[0] || contains(&p->list.event[i], pane->filter))
+		if (!pane->filter[0] || event_contains(&p->list.event[i], pane->filter))
 			p->line[pane->lines++] = i;
 }
 
-static void question(const struct app *app, const struct pane *pane, struct question *q)
+static void events_pane_make_question(const struct app *app, const struct pane *pane, struct question *q)
 {
 	pane_scope_ask(app, &((const struct events_pane *)pane)->scope, q);
 }
 
-/* Its cursor begins at the moment. */
-static void take(struct app *app, struct pane *pane, struct answer *answer)
+/* Takes the events; moves the cursor to the first event at or after the time of the pane. */
+static void events_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
 {
-	struct events_pane *p = of(pane);
+	struct events_pane *p = events_pane_state(pane);
 	(void)app;
 	p->list = answer->events;
 	for (pane->at = 0; pane->at + 1 < p->list.len && p->list.event[pane->at].t < p->t;)
 		pane->at++;
 }
 
-static void forget(struct pane *pane)
+static void events_pane_drop_answer(struct pane *pane)
 {
-	struct events_pane *p = of(pane);
+	struct events_pane *p = events_pane_state(pane);
 	free(p->line);
 	p->line = NULL;
 	event_list_release(&p->list);
 }
 
-static bool begin(struct app *app, struct pane *pane)
+static bool events_pane_open(struct app *app, struct pane *pane)
 {
-	struct events_pane *p = of(pane);
-	struct subject s;
+	struct events_pane *p = events_pane_state(pane);
+	struct target s;
 	const struct row_id row = app->view.row;
-	if (!row_subject(&app->topo, row, &s))  /* a CPU of the host, requests: the events are its machine's */
+	if (!row_target(&app->catalog, row, &s))  /* a CPU of the host or a request: use the events of the machine */
 		app->view.row = (struct row_id){ ROW_MACHINE, row_machine(&app->rows, row) };
 	const bool opened = pane_scope_open(app, pane, &p->scope);
 	app->view.row = row;
 	if (!opened)
 		return false;
 	p->t = app->view.cursor;
-	p->scope.from = p->t - app->ground.begin > AROUND ? p->t - AROUND : app->ground.begin;
-	p->scope.to = app->ground.end - p->t > AROUND ? p->t + AROUND : app->ground.end;
+	p->scope.from = p->t - app->bounds.begin > AROUND_NS ? p->t - AROUND_NS : app->bounds.begin;
+	p->scope.to = app->bounds.end - p->t > AROUND_NS ? p->t + AROUND_NS : app->bounds.end;
 	return true;
 }
 
-/* ---- What it says --------------------------------------------------------------------------------------------------- */
+/* ---- Texts -------------------------------------------------------------------------------------------------------- */
 
-static void name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void events_pane_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
 	const struct events_pane *p = (const struct events_pane *)pane;
 	char when[TIME_TEXT];
 	snprintf(buf, size, "events around %s", ruler_time(when, &app->axis, p->t, 100000));
 }
 
-static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
+static void events_pane_get_title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
 {
 	const struct events_pane *p = (const struct events_pane *)pane;
-	char when[TIME_TEXT], span[TIME_TEXT];
+	char when[TIME_TEXT], length[TIME_TEXT];
 	(void)w;
 	snprintf(buf, size, " %s%zu event%s within %s of %s ", p->list.more ? "the first " : "", pane->lines,
-	         pane->lines == 1 ? "" : "s", time_duration(span, AROUND), ruler_time(when, &app->axis, p->t, 100000));
+	         pane->lines == 1 ? "" : "s", time_duration(length, AROUND_NS), ruler_time(when, &app->axis, p->t, 100000));
 }
 
-/* Columns: when, where, who, what. */
-enum { WHEN = 19, WHERE = 13, WHO = 22 };
+/* Widths of the columns time, machine and CPU, thread; the event gets the rest. */
+enum { TIME_COLUMNS = 19, CPU_COLUMNS = 13, THREAD_COLUMNS = 22 };
 
-static int event_at(int w)
+static int event_column(int w)
 {
-	return 1 + WHEN + (w < PANE_NARROW ? 0 : WHERE + WHO);
+	return 1 + TIME_COLUMNS + (w < PANE_NARROW ? 0 : CPU_COLUMNS + THREAD_COLUMNS);
 }
 
-static const char *who_of(const struct event_text *ev, char *buf, size_t size)
+static const char *thread_text(const struct event_text *ev, char *buf, size_t size)
 {
 	char comm[64];
 	if (ev->tid < 0)
@@ -126,64 +127,64 @@ static const char *who_of(const struct event_text *ev, char *buf, size_t size)
 	return buf;
 }
 
-static const char *where_of(const struct event_text *ev, char *buf, size_t size)
+static const char *cpu_text(const struct event_text *ev, char *buf, size_t size)
 {
 	char machine[64];
 	snprintf(buf, size, "%s/%u", text_escape(machine, sizeof machine, ev->machine), ev->cpu);
 	return buf;
 }
 
-static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
+static void events_pane_draw_headings(const struct app *app, const struct pane *pane, struct screen *s, int y)
 {
-	struct style style = app->look.palette.part[PART_RULER];
+	struct style style = app->appearance.palette.part[PART_RULER];
 	(void)pane;
 	screen_fill(s, 0, y, s->w, ' ', style);
-	screen_text(s, 1, y, WHEN, style, "at");
+	screen_text(s, 1, y, TIME_COLUMNS, style, "at");
 	if (s->w >= PANE_NARROW) {
-		screen_text(s, 1 + WHEN, y, WHERE, style, "machine/CPU");
-		screen_text(s, 1 + WHEN + WHERE, y, WHO, style, "thread");
+		screen_text(s, 1 + TIME_COLUMNS, y, CPU_COLUMNS, style, "machine/CPU");
+		screen_text(s, 1 + TIME_COLUMNS + CPU_COLUMNS, y, THREAD_COLUMNS, style, "thread");
 	}
-	screen_text(s, event_at(s->w), y, s->w, style, "event");
+	screen_text(s, event_column(s->w), y, s->w, style, "event");
 }
 
-static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
+static void events_pane_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
 {
 	const struct event_text *ev = event_of(pane, i);
 	struct style style = pane_style(app, PART_NORMAL, selected);
 	char when[TIME_TEXT], text[512];
-	int x = event_at(s->w);
-	screen_text(s, 1, y, WHEN - 1, style, ruler_time(when, &app->axis, ev->t, 1));
+	int x = event_column(s->w);
+	screen_text(s, 1, y, TIME_COLUMNS - 1, style, ruler_time(when, &app->axis, ev->t, 1));
 	if (s->w >= PANE_NARROW) {
-		where_of(ev, text, sizeof text);
-		screen_text(s, 1 + WHEN, y, WHERE - 1, style, text_squeeze(text, WHERE - 1));
-		screen_text(s, 1 + WHEN + WHERE, y, WHO - 1, style, who_of(ev, text, sizeof text));
+		cpu_text(ev, text, sizeof text);
+		screen_text(s, 1 + TIME_COLUMNS, y, CPU_COLUMNS - 1, style, text_shorten_machine(text, CPU_COLUMNS - 1));
+		screen_text(s, 1 + TIME_COLUMNS + CPU_COLUMNS, y, THREAD_COLUMNS - 1, style, thread_text(ev, text, sizeof text));
 	}
 	x += screen_text(s, x, y, s->w - x, style, text_escape(text, sizeof text, ev->event)) + 1;
 	screen_clip(s, x, y, s->w - x, style, text_escape(text, sizeof text, ev->fields));
 }
 
-static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
+static void events_pane_get_status_text(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
 {
 	const struct event_text *ev = event_of(pane, i);
-	char event[256], fields[512], where[128];
+	char event[256], fields[512], cpu[128];
 	(void)app;
-	snprintf(buf, size, "%s %s %s", where_of(ev, where, sizeof where), text_escape(event, sizeof event, ev->event),
+	snprintf(buf, size, "%s %s %s", cpu_text(ev, cpu, sizeof cpu), text_escape(event, sizeof event, ev->event),
 	         text_escape(fields, sizeof fields, ev->fields));
 }
 
-static void file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void events_pane_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
 	(void)app;
 	snprintf(buf, size, "events-%" PRId64, ((const struct events_pane *)pane)->t);
 }
 
-/* All that are listed, filter or not: the command's answer. */
-static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
+/* Writes all events that were read, regardless of the filter, as the command `events` does. */
+static int events_pane_export(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
 {
-	const struct events_pane *p = of(pane);
-	struct subject s;
+	const struct events_pane *p = events_pane_state(pane);
+	struct target s;
 	struct origin o;
-	row_subject(&app->topo, p->scope.row, &s);
+	row_target(&app->catalog, p->scope.row, &s);
 	export_origin(app, pane, &s, &o);
 	struct report *r = report_events(f, REPORT_WHOLE(format), &o);
 	for (size_t i = 0; i < p->list.len; i++)
@@ -193,40 +194,43 @@ static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_for
 	return rc;
 }
 
-static void lacks(const struct pane *pane, char *buf, size_t size)
+static void events_pane_get_omitted_text(const struct pane *pane, char *buf, size_t size)
 {
 	const struct events_pane *p = (const struct events_pane *)pane;
 	if (p->list.more)
-		snprintf(buf, size, ": the first %zu (events writes all)", p->list.len);
+		snprintf(buf, size, ": the first %zu (the command events writes all)", p->list.len);
 }
 
-/* ---- Where it leads ------------------------------------------------------------------------------------------------- */
+/* ---- Jumps --------------------------------------------------------------------------------------------------------- */
 
-static void come(struct app *app, struct pane *pane, size_t i)
+static void events_pane_move_rows(struct app *app, struct pane *pane, size_t i)
 {
-	view_goto(&app->view, &app->ground, event_of(pane, i)->t);
+	view_goto(&app->view, &app->bounds, event_of(pane, i)->t);
 }
 
-/* To the row of its CPU. */
-static void go(struct app *app, struct pane *pane, size_t i)
+/* Selects the row of the event's CPU, and moves the cursor to the event. */
+static void events_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 {
 	const struct event_text *ev = event_of(pane, i);
-	const int m = topo_find_machine(&app->topo, ev->machine);
-	const int c = m < 0 ? -1 : topo_find_cpu(&app->topo, (uint32_t)m, ev->cpu);
+	const int m = catalog_find_machine(&app->catalog, ev->machine);
+	const int c = m < 0 ? -1 : catalog_find_cpu(&app->catalog, (uint32_t)m, ev->cpu);
 	if (c >= 0)
 		app_show_row(app, (struct row_id){ ROW_CPU, (uint32_t)c });
-	come(app, pane, i);
+	events_pane_move_rows(app, pane, i);
 }
 
-static void carry(struct app *app, struct pane *pane, const struct rows *was, const struct rows *is)
+static void events_pane_remap_rows(struct app *app, struct pane *pane, const struct rows *old, const struct rows *new)
 {
 	(void)app;
-	of(pane)->scope.row = row_again(was, is, of(pane)->scope.row);
+	events_pane_state(pane)->scope.row = row_remap(old, new, events_pane_state(pane)->scope.row);
 }
 
 const struct pane_ops events_pane = {
-	.size = sizeof(struct events_pane), .open = begin, .ask = ASK_EVENTS, .question = question, .answer = take,
-	.arrange = arrange, .name = name, .title = title, .headings = 1, .heading = heading, .line = draw_line,
-	.go = go, .come = come, .tell = tell, .file = file_name, .export = write_to, .lacks = lacks, .carry = carry,
-	.forget = forget,
+	.size = sizeof(struct events_pane), .open = events_pane_open, .ask = ASK_EVENTS,
+	.question = events_pane_make_question, .answer = events_pane_take_answer, .arrange = events_pane_make_lines,
+	.name = events_pane_get_name, .title = events_pane_get_title, .headings = 1,
+	.heading = events_pane_draw_headings, .line = events_pane_draw_line, .follow = events_pane_follow_line,
+	.cursor_moved = events_pane_move_rows, .status_text = events_pane_get_status_text,
+	.file = events_pane_get_file_name, .export = events_pane_export, .omitted_text = events_pane_get_omitted_text,
+	.remap = events_pane_remap_rows, .drop_answer = events_pane_drop_answer,
 };

@@ -1,5 +1,5 @@
-/* The exits pane: why vCPUs were left, how often, and how long until they were entered again; how long that took as bars
- * above, for the line of the cursor.  It stays with the row and the window for which it was opened. */
+/* The exits pane: number and duration of VM exits (until re-entry), by reason, and a histogram of the durations of the
+ * selected line. The pane keeps the row and the window for which it was opened. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,12 +23,12 @@ struct exits_pane {
 	struct pane pane;
 	struct pane_scope scope;
 	struct exit_list list;
-	int64_t total;            /* ns of all rows */
+	int64_t total;            /* sum of the durations of all rows, ns */
 	enum exits_column by;
-	size_t *line;             /* index into list.row */
+	size_t *line;             /* rows that pass the filter, sorted, indices into list.row */
 };
 
-static struct exits_pane *of(struct pane *pane)
+static struct exits_pane *exits_pane_state(struct pane *pane)
 {
 	return (struct exits_pane *)pane;
 }
@@ -44,7 +44,7 @@ static const char *reason_of(const struct exits_pane *p, const struct exit_row *
 	return text_escape(buf, size, row->reason < p->list.names ? p->list.name[row->reason] : "?");
 }
 
-/* What lines are sorted by. */
+/* Returns the value by which the column sorts. */
 static int64_t value_of(const struct exit_row *row, enum exits_column c)
 {
 	switch (c) {
@@ -56,7 +56,7 @@ static int64_t value_of(const struct exit_row *row, enum exits_column c)
 	}
 }
 
-static int most_first(const void *a, const void *b, void *arg)
+static int largest_first(const void *a, const void *b, void *arg)
 {
 	const struct exits_pane *p = arg;
 	size_t i = *(const size_t *)a, k = *(const size_t *)b;
@@ -64,9 +64,9 @@ static int most_first(const void *a, const void *b, void *arg)
 	return x != y ? (x < y) - (x > y) : (i > k) - (i < k);
 }
 
-static void arrange(struct app *app, struct pane *pane)
+static void exits_pane_make_lines(struct app *app, struct pane *pane)
 {
-	struct exits_pane *p = of(pane);
+	struct exits_pane *p = exits_pane_state(pane);
 	char reason[128];
 	(void)app;
 	free(p->line);
@@ -79,41 +79,41 @@ static void arrange(struct app *app, struct pane *pane)
 			p->line[pane->lines++] = i;
 	}
 	if (pane->lines)
-		qsort_r(p->line, pane->lines, sizeof *p->line, most_first, p);
+		qsort_r(p->line, pane->lines, sizeof *p->line, largest_first, p);
 }
 
-static void question(const struct app *app, const struct pane *pane, struct question *q)
+static void exits_pane_make_question(const struct app *app, const struct pane *pane, struct question *q)
 {
 	pane_scope_ask(app, &((const struct exits_pane *)pane)->scope, q);
 }
 
-static void take(struct app *app, struct pane *pane, struct answer *answer)
+static void exits_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
 {
 	(void)app;
-	of(pane)->list = answer->exits;
+	exits_pane_state(pane)->list = answer->exits;
 }
 
-static void forget(struct pane *pane)
+static void exits_pane_drop_answer(struct pane *pane)
 {
-	struct exits_pane *p = of(pane);
+	struct exits_pane *p = exits_pane_state(pane);
 	free(p->line);
 	p->line = NULL;
 	exits_release(&p->list);
 }
 
-static void sort(struct app *app, struct pane *pane, int by)
+static void exits_pane_sort_next(struct app *app, struct pane *pane, int by)
 {
-	struct exits_pane *p = of(pane);
+	struct exits_pane *p = exits_pane_state(pane);
 	do
 		p->by = (enum exits_column)(((int)p->by + by + COLUMNS) % COLUMNS);
 	while (p->by == SHARE);
 	pane->at = pane->top = 0;
-	arrange(app, pane);
+	exits_pane_make_lines(app, pane);
 }
 
-static bool begin(struct app *app, struct pane *pane)
+static bool exits_pane_open(struct app *app, struct pane *pane)
 {
-	struct exits_pane *p = of(pane);
+	struct exits_pane *p = exits_pane_state(pane);
 	if (!pane_scope_open(app, pane, &p->scope))
 		return false;
 	if (!p->by)
@@ -121,66 +121,66 @@ static bool begin(struct app *app, struct pane *pane)
 	return true;
 }
 
-/* ---- What it says --------------------------------------------------------------------------------------------------- */
+/* ---- Texts -------------------------------------------------------------------------------------------------------- */
 
-static void name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void exits_pane_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
-	char who[512];
+	char title[512];
 	snprintf(buf, size, "VM exits of %s",
-	         row_title(&app->rows, ((const struct exits_pane *)pane)->scope.row, who, sizeof who));
+	         row_title(&app->rows, ((const struct exits_pane *)pane)->scope.row, title, sizeof title));
 }
 
-static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
+static void exits_pane_get_title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
 {
 	const struct exits_pane *p = (const struct exits_pane *)pane;
-	char whose[640], span[TIME_TEXT], total[TIME_TEXT];
+	char name[640], length[TIME_TEXT], total[TIME_TEXT];
 	(void)w;
-	name(app, pane, whose, sizeof whose);
+	exits_pane_get_name(app, pane, name, sizeof name);
 	if (p->list.rows == 0 && p->list.silent)
-		snprintf(buf, size, " %s: none recorded ", whose);
+		snprintf(buf, size, " %s: none recorded ", name);
 	else if (p->list.rows == 0)
-		snprintf(buf, size, " no %s in %s ", whose, pane_span_text(app, pane->from, pane->to, span));
+		snprintf(buf, size, " no %s in %s ", name, pane_window_text(app, pane->from, pane->to, length));
 	else
-		snprintf(buf, size, " %s in %s: %s until re-entry ", whose, pane_span_text(app, pane->from, pane->to, span),
+		snprintf(buf, size, " %s in %s: %s outside the guest ", name, pane_window_text(app, pane->from, pane->to, length),
 		         time_duration(total, p->total));
 }
 
-static void none(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void exits_pane_get_empty_text(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
 	(void)app;
 	if (((const struct exits_pane *)pane)->list.silent)
-		snprintf(buf, size, "%s", "The host's events kvm_entry and kvm_exit tell of exits.");
+		snprintf(buf, size, "%s", "Record the events kvm_entry and kvm_exit on the host.");
 }
 
-#define NAME_LEAST 16
-#define NAME_MOST 50
+#define NAME_MIN 16
+#define NAME_MAX 50
 
-/* How many columns there is room for, the first ones first; the name has what they leave. */
+/* Returns the number of columns that fit; *name: columns left for the name. */
 static int shown_columns(int w, int *name)
 {
 	int n = 0;
 	*name = w - 2;
-	while (n < COLUMNS && *name - columns[n].width - 1 >= NAME_LEAST)
+	while (n < COLUMNS && *name - columns[n].width - 1 >= NAME_MIN)
 		*name -= columns[n++].width + 1;
-	*name = *name > NAME_MOST ? NAME_MOST : *name;
+	*name = *name > NAME_MAX ? NAME_MAX : *name;
 	return n;
 }
 
-static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
+static void exits_pane_draw_headings(const struct app *app, const struct pane *pane, struct screen *s, int y)
 {
 	const struct exits_pane *p = (const struct exits_pane *)pane;
-	struct style style = app->look.palette.part[PART_RULER], marked = style;
+	struct style style = app->appearance.palette.part[PART_RULER], marked = style;
 	char reason[128];
 	marked.attr |= ATTR_UNDERLINE | ATTR_BOLD;
 	screen_fill(s, 0, y, s->w, ' ', style);
 	screen_fill(s, 0, y + 1, s->w, ' ', style);
 	if (pane->at < pane->lines) {
 		const struct exit_row *row = row_of(pane, pane->at);
-		int x = 1 + screen_printf(s, 1, y, s->w, style, "%s took ", reason_of(p, row, reason, sizeof reason));
+		int x = 1 + screen_printf(s, 1, y, s->w, style, "%s: duration ", reason_of(p, row, reason, sizeof reason));
 		histogram_draw(app, s, x, y, s->w - x, row->bin);
 	}
 	int name, shown = shown_columns(s->w, &name), x = 1 + name;
-	screen_text(s, 1, y + 1, x - 1, style, "left for");
+	screen_text(s, 1, y + 1, x - 1, style, "exit reason");
 	for (int c = 0; c < shown; x += columns[c++].width + 1)
 		screen_text(s, x + columns[c].width - (int)strlen(columns[c].heading), y + 1, columns[c].width,
 		            c == (int)p->by ? marked : style, columns[c].heading);
@@ -199,8 +199,8 @@ static void cell_text(const struct exits_pane *p, const struct exit_row *row, en
 		snprintf(buf, size, "%s", time_duration(d, value_of(row, c)));
 }
 
-/* Are there lines of the same thread under another name, since it executed another program? */
-static bool has_programs(const struct exits_pane *p, const struct exit_row *row)
+/* Returns true if another line shows the same thread under another name (it called exec). */
+static bool has_other_names(const struct exits_pane *p, const struct exit_row *row)
 {
 	for (size_t i = 0; i < p->list.rows; i++) {
 		const struct exit_row *r = &p->list.row[i];
@@ -210,7 +210,7 @@ static bool has_programs(const struct exits_pane *p, const struct exit_row *row)
 	return false;
 }
 
-static bool one_vcpu(const struct exits_pane *p)
+static bool shows_single_vcpu(const struct exits_pane *p)
 {
 	for (size_t i = 1; i < p->list.rows; i++)
 		if (p->list.row[i].vcpu != p->list.row[0].vcpu)
@@ -218,33 +218,34 @@ static bool one_vcpu(const struct exits_pane *p)
 	return p->scope.row.kind != ROW_MACHINE;
 }
 
-/* "vCPU0 hlt"; of one vCPU "hlt"; of a thread that was another program before "hlt, as sed". */
-static void what_text(const struct app *app, const struct exits_pane *p, const struct exit_row *row, char *buf, size_t size)
+/* Writes "vCPU0 hlt"; if the pane shows a single vCPU, "hlt"; for a thread that called exec, "hlt, as sed". */
+static void reason_text(const struct app *app, const struct exits_pane *p, const struct exit_row *row, char *buf,
+                        size_t size)
 {
 	char reason[128], label[256], program[128];
-	bool one = one_vcpu(p);
-	bool machine = p->scope.row.kind == ROW_MACHINE && app->topo.machine[p->scope.row.index].kind != MACHINE_VM;
+	bool single = shows_single_vcpu(p);
+	bool machine = p->scope.row.kind == ROW_MACHINE && app->catalog.machine[p->scope.row.index].kind != MACHINE_VM;
 	struct row_id cpu = { ROW_CPU, row->vcpu };
 	reason_of(p, row, reason, sizeof reason);
-	if (one)
+	if (single)
 		snprintf(buf, size, "%s", reason);
 	else
 		snprintf(buf, size, "%s %s", machine ? row_title(&app->rows, cpu, label, sizeof label)
 		                                     : row_label(&app->rows, cpu, label, sizeof label), reason);
 	const size_t used = strlen(buf);
-	if (has_programs(p, row))
+	if (has_other_names(p, row))
 		snprintf(buf + used, size - used, ", as %s",
 		         text_escape(program, sizeof program, row->name < p->list.names ? p->list.name[row->name] : "?"));
 }
 
-static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
+static void exits_pane_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
 {
-	const struct exits_pane *p = of(pane);
+	const struct exits_pane *p = exits_pane_state(pane);
 	const struct exit_row *row = row_of(pane, i);
 	struct style style = pane_style(app, PART_NORMAL, selected);
 	char text[512];
 	int name, shown = shown_columns(s->w, &name), x = 1 + name;
-	what_text(app, p, row, text, sizeof text);
+	reason_text(app, p, row, text, sizeof text);
 	screen_text(s, 1, y, x - 2, style, text);
 	for (int c = 0; c < shown; x += columns[c++].width + 1) {
 		cell_text(p, row, (enum exits_column)c, text, sizeof text);
@@ -252,56 +253,61 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 	}
 }
 
-static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
+static void exits_pane_get_status_text(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
 {
 	const struct exits_pane *p = (const struct exits_pane *)pane;
 	const struct exit_row *row = row_of(pane, i);
-	char who[512], reason[128], d[TIME_TEXT], when[TIME_TEXT];
-	row_title(&app->rows, (struct row_id){ ROW_CPU, row->vcpu }, who, sizeof who);
-	int n = snprintf(buf, size, "%s was left %" PRIu64 " time%s for %s", who, row->count, row->count == 1 ? "" : "s",
+	char title[512], reason[128], d[TIME_TEXT], when[TIME_TEXT];
+	row_title(&app->rows, (struct row_id){ ROW_CPU, row->vcpu }, title, sizeof title);
+	int n = snprintf(buf, size, "%s: %" PRIu64 " VM exit%s (%s)", title, row->count, row->count == 1 ? "" : "s",
 	                 reason_of(p, row, reason, sizeof reason));
 	if (row->timed && n > 0 && (size_t)n < size)
-		snprintf(buf + n, size - (size_t)n, "; the longest was %s at %s", time_duration(d, row->max),
+		snprintf(buf + n, size - (size_t)n, "; longest %s at %s", time_duration(d, row->max),
 		         ruler_time(when, &app->axis, row->max_at, 100000));
 }
 
-static void file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void exits_pane_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
-	char who[512];
-	snprintf(buf, size, "exits-%s", row_title(&app->rows, ((const struct exits_pane *)pane)->scope.row, who, sizeof who));
+	char title[512];
+	snprintf(buf, size, "exits-%s", row_title(&app->rows, ((const struct exits_pane *)pane)->scope.row, title,
+	                                          sizeof title));
 }
 
-static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
+static int exits_pane_export(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
 {
-	const struct exits_pane *p = of(pane);
-	struct subject s;
+	const struct exits_pane *p = exits_pane_state(pane);
+	struct target s;
 	struct origin o;
-	row_subject(&app->topo, p->scope.row, &s);
+	row_target(&app->catalog, p->scope.row, &s);
 	export_origin(app, pane, &s, &o);
-	int rc = report_exits(f, REPORT_WHOLE(format), &app->topo, &p->list, s.kind == SUBJECT_THREAD, false, &o, err);
+	int rc = report_exits(f, REPORT_WHOLE(format), &app->catalog, &p->list, s.kind == TARGET_THREAD, false, &o, err);
 	origin_release(&o);
 	return rc;
 }
 
-/* ---- Where it leads ------------------------------------------------------------------------------------------------- */
+/* ---- Jumps --------------------------------------------------------------------------------------------------------- */
 
-static void go(struct app *app, struct pane *pane, size_t i)
+static void exits_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 {
 	const struct exit_row row = *row_of(pane, i);
 	if (row.timed)
 		pane_go(app, (struct row_id){ ROW_CPU, row.vcpu }, row.max_at, row.max_at + row.max - 1);
 	else
-		app_say(app, "no re-entry after it was recorded");
+		app_message(app, "no re-entry was recorded after this exit");
 }
 
-static void carry(struct app *app, struct pane *pane, const struct rows *was, const struct rows *is)
+static void exits_pane_remap_rows(struct app *app, struct pane *pane, const struct rows *old, const struct rows *new)
 {
 	(void)app;
-	of(pane)->scope.row = row_again(was, is, of(pane)->scope.row);
+	exits_pane_state(pane)->scope.row = row_remap(old, new, exits_pane_state(pane)->scope.row);
 }
 
 const struct pane_ops exits_pane = {
-	.size = sizeof(struct exits_pane), .open = begin, .ask = ASK_EXITS, .question = question, .answer = take,
-	.arrange = arrange, .sort = sort, .name = name, .title = title, .none = none, .headings = 2, .heading = heading,
-	.line = draw_line, .go = go, .tell = tell, .file = file_name, .export = write_to, .carry = carry, .forget = forget,
+	.size = sizeof(struct exits_pane), .open = exits_pane_open, .ask = ASK_EXITS,
+	.question = exits_pane_make_question, .answer = exits_pane_take_answer, .arrange = exits_pane_make_lines,
+	.sort = exits_pane_sort_next, .name = exits_pane_get_name, .title = exits_pane_get_title,
+	.empty_text = exits_pane_get_empty_text, .headings = 2, .heading = exits_pane_draw_headings,
+	.line = exits_pane_draw_line, .follow = exits_pane_follow_line, .status_text = exits_pane_get_status_text,
+	.file = exits_pane_get_file_name, .export = exits_pane_export, .remap = exits_pane_remap_rows,
+	.drop_answer = exits_pane_drop_answer,
 };

@@ -1,6 +1,7 @@
-/* The flow pane: who ran while the chosen thread wanted to, as a tree system > thread with bars over the window.
+/* The flow pane: actors that ran while the chosen thread was running or runnable, as a tree machine > thread, with bars
+ * over the window.
  *
- * The window is A..B when both markers are set, else what the screen shows. */
+ * The window is A..B if both markers are set, otherwise the window on the screen. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,26 +13,26 @@
 #include "ui/panes/pane.h"
 #include "ui/panes/pane_export.h"
 
-#define WHOLE UINT32_MAX  /* flow_line.entry of the line of a system */
-#define LANES 64          /* lines whose bars are kept */
+#define MACHINE_SUM UINT32_MAX  /* value of flow_line.entry for the line of a machine */
+#define CACHED_LANES 64   /* number of lines for which bars are cached */
 
 struct flow_pane {
 	struct pane pane;
 	uint32_t thread;
 	struct flow flow;
 	struct flow_line {
-		int32_t system;
-		uint32_t entry;    /* index into flow.entry; WHOLE: the line of the system */
-		int64_t duration;  /* ns */
+		int32_t machine;
+		uint32_t entry;    /* index into flow.entry; WHOLE: the line is the sum of the machine */
+		int64_t duration;  /* time of the actor or machine, ns */
 	} *line;
 	size_t lines_cap;
-	struct cell *lane;     /* bars: lane_cols cells for each line from lane_top on, or NULL */
+	struct cell *lane;     /* bars: lane_cols cells for each line, the first for line lane_top; NULL: none */
 	size_t lane_top;
 	int lane_cols;
-	int64_t lane_from, lane_step;  /* of the window that they were made for */
+	int64_t lane_from, lane_step;  /* window for which the bars were made: start, ns, and ns per cell */
 };
 
-static void forget(struct pane *pane)
+static void flow_pane_drop_answer(struct pane *pane)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
 	flow_release(&p->flow);
@@ -40,76 +41,79 @@ static void forget(struct pane *pane)
 	*p = (struct flow_pane){ .pane = p->pane, .thread = p->thread };
 }
 
-/* Shares that would read 0.0 % are counted, not shown. */
+/* Returns true for shares that would be shown as 0.0 %: their lines are counted but not listed. */
 static bool is_small(const struct flow *f, int64_t duration)
 {
 	return (double)duration < 0.0005 * (double)(f->end - f->start + 1);
 }
 
-/* Lines: systems by their sums, beneath each its entries, longest first (as the flow has them). */
+/* Makes the lines: machines sorted by their sums, and below each machine its entries in the order of the flow (longest
+ * first). */
 static void make_lines(struct flow_pane *p)
 {
 	const struct flow *f = &p->flow;
 	p->pane.lines = 0;
 	for (size_t i = 0; i < f->entries; i++) {
 		size_t k = 0;
-		while (k < p->pane.lines && p->line[k].system != f->entry[i].who.system)
+		while (k < p->pane.lines && p->line[k].machine != f->entry[i].actor.machine)
 			k++;
 		if (k == p->pane.lines)
-			*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = (struct flow_line){ f->entry[i].who.system, WHOLE, 0 };
+			*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = (struct flow_line){ f->entry[i].actor.machine, MACHINE_SUM,
+				                                                                    0 };
 		p->line[k].duration += f->entry[i].duration;
 	}
-	size_t systems = p->pane.lines;
-	for (size_t i = 1; i < systems; i++)
+	size_t machines = p->pane.lines;
+	for (size_t i = 1; i < machines; i++)
 		for (size_t k = i; k > 0 && p->line[k].duration > p->line[k - 1].duration; k--) {
 			struct flow_line swap = p->line[k];
 			p->line[k] = p->line[k - 1];
 			p->line[k - 1] = swap;
 		}
-	for (size_t s = 0; s < systems; s++) {
+	for (size_t s = 0; s < machines; s++) {
 		struct flow_line head = p->line[s];
 		*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = head;
 		for (size_t i = 0; i < f->entries; i++)
-			if (f->entry[i].who.system == head.system && !is_small(f, f->entry[i].duration))
+			if (f->entry[i].actor.machine == head.machine && !is_small(f, f->entry[i].duration))
 				*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) =
-					(struct flow_line){ head.system, (uint32_t)i, f->entry[i].duration };
+					(struct flow_line){ head.machine, (uint32_t)i, f->entry[i].duration };
 	}
-	p->pane.lines -= systems;
-	memmove(p->line, p->line + systems, p->pane.lines * sizeof *p->line);
+	p->pane.lines -= machines;
+	memmove(p->line, p->line + machines, p->pane.lines * sizeof *p->line);
 }
 
-#define FIGURES 17  /* columns of the duration and the share */
-#define NAME_LEAST 26
-#define LANE_LEAST 10
+#define VALUE_COLUMNS 17  /* columns for the duration and the share */
+#define NAME_MIN 26
+#define LANE_MIN 10
 
-/* Of a line: the width of its name, and of its bar; where there is no room for a bar the name has the rest. */
+/* Widths of a line's name and of its bar. Without space for a bar the name gets the rest. */
 static int name_columns(int w)
 {
-	if (w < NAME_LEAST + FIGURES + 1 + LANE_LEAST)
-		return w - FIGURES;
-	return w * 3 / 10 < NAME_LEAST ? NAME_LEAST : w * 3 / 10 > 44 ? 44 : w * 3 / 10;
+	if (w < NAME_MIN + VALUE_COLUMNS + 1 + LANE_MIN)
+		return w - VALUE_COLUMNS;
+	return w * 3 / 10 < NAME_MIN ? NAME_MIN : w * 3 / 10 > 44 ? 44 : w * 3 / 10;
 }
 
 static int lane_columns(int w)
 {
-	int cols = w - name_columns(w) - FIGURES - 1;
-	return cols >= LANE_LEAST ? cols : 0;
+	int cols = w - name_columns(w) - VALUE_COLUMNS - 1;
+	return cols >= LANE_MIN ? cols : 0;
 }
 
-/* Its bars stand beneath those of the rows: one axis for both. */
-static int wide(int w)
+/* Width of the labels: chosen so that the bars share the time axis of the rows above. */
+static int flow_pane_label_width(int w)
 {
-	return lane_columns(w) ? name_columns(w) + FIGURES : pane_label_w(w);
+	return lane_columns(w) ? name_columns(w) + VALUE_COLUMNS : pane_label_w(w);
 }
 
-static void question(const struct app *app, const struct pane *pane, struct question *q)
+static void flow_pane_make_question(const struct app *app, const struct pane *pane, struct question *q)
 {
-	q->subject = (struct subject){ SUBJECT_THREAD, ((const struct flow_pane *)pane)->thread };
-	q->columns = (unsigned)lane_columns(app->w) * flow_text_columns(0);  /* exact for both */
+	q->target = (struct target){ TARGET_THREAD, ((const struct flow_pane *)pane)->thread };
+	q->columns = (unsigned)lane_columns(app->w) * flow_text_columns(0);  /* a multiple of the columns of screen and
+	                                                                      * export, so that both are exact */
 	pane_window(app, &q->from, &q->to);
 }
 
-static void take(struct app *app, struct pane *pane, struct answer *answer)
+static void flow_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
 	(void)app;
@@ -117,7 +121,7 @@ static void take(struct app *app, struct pane *pane, struct answer *answer)
 	make_lines(p);
 }
 
-/* The thread that serves a request at the cursor. */
+/* Finds the thread that serves the request at the cursor. Returns false, after a message, if there is none. */
 bool request_thread(struct app *app, struct row_id row, uint32_t *thread)
 {
 	uint32_t attr = history_child_named(app->h, app->rows.request[row.index].node, request_schema[REQUEST_THREAD].name);
@@ -125,38 +129,40 @@ bool request_thread(struct app *app, struct row_id row, uint32_t *thread)
 	int found = -1;
 	if (attr != HISTORY_NONE && history_stab(app->h, attr, app->view.cursor, &tid, NULL) == 0 && tid.value > 0 &&
 	    tid.value <= INT32_MAX)
-		found = topo_find_thread(&app->topo, row_machine(&app->rows, row), (int32_t)tid.value);
+		found = catalog_find_thread(&app->catalog, row_machine(&app->rows, row), (int32_t)tid.value);
 	*thread = (uint32_t)found;
 	if (found < 0)
-		app_say(app, "the request is not served at the cursor: choose a moment within it");
+		app_message(app, "no thread serves the request at the cursor: move the cursor into the request");
 	return found >= 0;
 }
 
-/* The thread whose flow a row stands for: a thread itself, or what runs on a CPU at the cursor. */
+/* Finds the thread for the flow of the selected row: the row's thread, or the thread on the CPU at the cursor. Returns
+ * false, after a message, if there is none. */
 static bool thread_of_row(struct app *app, uint32_t *thread)
 {
 	struct row_id row = app->view.row;
 	char title[256];
-	if (row_thread(&app->topo, row) >= 0) {
-		*thread = (uint32_t)row_thread(&app->topo, row);
+	if (row_thread(&app->catalog, row) >= 0) {
+		*thread = (uint32_t)row_thread(&app->catalog, row);
 		return true;
 	}
 	if (row.kind == ROW_REQUEST)
 		return request_thread(app, row, thread);
 	if (row.kind != ROW_CPU) {
-		app_say(app, "choose a thread, or a CPU: its current thread is taken");
+		app_message(app, "select a thread, or a CPU (its current thread is used)");
 		return false;
 	}
-	const struct topo_cpu *cpu = &app->topo.cpu[row.index];
+	const struct catalog_cpu *cpu = &app->catalog.cpu[row.index];
 	struct interval iv = { .value = HISTORY_NULL };
 	struct error err = ERROR_INIT;
 	if (cpu->current != HISTORY_NONE && history_stab(app->h, cpu->current, app->view.cursor, &iv, &err) < 0) {
 		app_fail(app, &err);
 		return false;
 	}
-	int t = iv.value > 0 && iv.value <= INT32_MAX ? topo_find_thread(&app->topo, cpu->machine, (int32_t)iv.value) : -1;
+	int t = iv.value > 0 && iv.value <= INT32_MAX ? catalog_find_thread(&app->catalog, cpu->machine, (int32_t)iv.value)
+		: -1;
 	if (t < 0) {
-		app_say(app, "no thread is on %s here: choose another moment or a thread",
+		app_message(app, "no thread is on %s at this time: move the cursor, or select a thread",
 		        row_title(&app->rows, row, title, sizeof title));
 		return false;
 	}
@@ -164,13 +170,13 @@ static bool thread_of_row(struct app *app, uint32_t *thread)
 	return true;
 }
 
-static bool begin(struct app *app, struct pane *pane)
+static bool flow_pane_open(struct app *app, struct pane *pane)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
 	uint32_t thread;
 	if (!thread_of_row(app, &thread))
 		return false;
-	forget(pane);
+	flow_pane_drop_answer(pane);
 	p->thread = thread;
 	pane->valid = false;
 	pane->lines = pane->top = 0;
@@ -187,28 +193,30 @@ static int vis_of_kind(uint8_t kind)
 	return kind < FLOW_KIND_COUNT ? vis[kind] : (int)VIS_UNKNOWN;
 }
 
-/* The lanes of an entry among those that are drawn: a lane for each kind of each line, the line of its own and that of
- * its system. */
-static void lanes_of_entries(const struct flow_pane *p, size_t n, uint32_t *own, uint32_t *whole)
+/* Computes the lanes to which each entry adds its cells. A line has a lane for each kind of entry. entry_lane: lane in
+ * the line of the entry; machine_lane: lane in the line of its machine; UINT32_MAX: none. */
+static void lanes_of_entries(const struct flow_pane *p, size_t n, uint32_t *entry_lane, uint32_t *machine_lane)
 {
 	const struct flow *f = &p->flow;
 	for (size_t i = 0; i < f->entries; i++)
-		own[i] = whole[i] = UINT32_MAX;
+		entry_lane[i] = machine_lane[i] = UINT32_MAX;
 	for (size_t l = 0; l < n; l++) {
 		const struct flow_line *line = &p->line[p->lane_top + l];
 		const uint32_t lane = (uint32_t)l * FLOW_KIND_COUNT;
-		if (line->entry != WHOLE)
-			own[line->entry] = lane + f->entry[line->entry].who.kind;
-		for (size_t i = 0; line->entry == WHOLE && i < f->entries; i++)
-			if (f->entry[i].who.system == line->system)
-				whole[i] = lane + f->entry[i].who.kind;
+		if (line->entry != MACHINE_SUM)
+			entry_lane[line->entry] = lane + f->entry[line->entry].actor.kind;
+		for (size_t i = 0; line->entry == MACHINE_SUM && i < f->entries; i++)
+			if (f->entry[i].actor.machine == line->machine)
+				machine_lane[i] = lane + f->entry[i].actor.kind;
 	}
 }
 
-/* Adds what the flow's cells hold to the columns of the screen, lane[lane_of[entry] * cols ...].  A cell of the flow is
- * much shorter than a column; one that lies in two of them is shared out by time.  Where it is not (A..B is much longer
- * than the window) nobody knows where in it who ran: nothing is drawn. */
-static void paint(const struct app *app, const struct flow *f, const uint32_t *lane_of, int cols, int64_t *lane)
+/* Adds the flow's cells to the columns of the screen, lane[lane_of[entry] * cols ...].
+ *
+ * A cell of the flow is much shorter than a column; if it lies in two columns, its time is divided between them. If a
+ * cell is longer than a column (A..B is much longer than the window), the position of the time within the cell is
+ * unknown and nothing is drawn. */
+static void add_cells(const struct app *app, const struct flow *f, const uint32_t *lane_of, int cols, int64_t *lane)
 {
 	const struct view *v = &app->view;
 	for (size_t i = 0; i < f->cells; i++) {
@@ -218,8 +226,8 @@ static void paint(const struct app *app, const struct flow *f, const uint32_t *l
 		int last = to - from < v->step ? view_column(v, to) : INT32_MIN;
 		for (int x = view_column(v, from); x <= last && lane_of[c->entry] != UINT32_MAX; x++) {
 			int64_t end = v->t0 + (x + 1) * v->step - 1, begin = x * v->step + v->t0;
-			int64_t here = (end < to ? end : to) - (begin > from ? begin : from) + 1;
-			int64_t part = x == last ? left : (int64_t)((double)c->ns * (double)here / (double)(to - from + 1));
+			int64_t overlap = (end < to ? end : to) - (begin > from ? begin : from) + 1;
+			int64_t part = x == last ? left : (int64_t)((double)c->ns * (double)overlap / (double)(to - from + 1));
 			left -= part;
 			if (x >= 0 && x < cols)
 				lane[(size_t)lane_of[c->entry] * (size_t)cols + (size_t)x] += part;
@@ -227,82 +235,86 @@ static void paint(const struct app *app, const struct flow *f, const uint32_t *l
 	}
 }
 
-/* The bars of the lines on the screen; what a line does not hold is VIS_NONE, and what it holds stands from the bottom,
- * whatever it is. */
+/* Makes the bars of the visible lines: the time of other lines is VIS_NONE, the line's own time is drawn from the
+ * bottom. */
 static void make_lanes(const struct app *app, struct flow_pane *p, int columns)
 {
-	static const uint8_t stands[HISTORY_STATES] = { [VIS_UNKNOWN] = SUFFERS, [VIS_BLOCKED] = SUFFERS,
-		[VIS_RUNNING] = SUFFERS, [VIS_VMM] = SUFFERS, [VIS_WAKING] = SUFFERS, [VIS_HOST_BLOCKED] = SUFFERS,
-		[VIS_PREEMPTED] = SUFFERS };
+	static const uint8_t severity[HISTORY_STATES] = { [VIS_UNKNOWN] = WAIT_SEVERITY, [VIS_BLOCKED] = WAIT_SEVERITY,
+		[VIS_RUNNING] = WAIT_SEVERITY, [VIS_VMM] = WAIT_SEVERITY, [VIS_WAKING] = WAIT_SEVERITY,
+			[VIS_HOST_BLOCKED] = WAIT_SEVERITY,
+		[VIS_PREEMPTED] = WAIT_SEVERITY };
 	const struct flow *f = &p->flow;
-	size_t lines = p->pane.lines - p->lane_top < LANES ? p->pane.lines - p->lane_top : LANES, cols = (size_t)columns;
+	size_t lines = p->pane.lines - p->lane_top < CACHED_LANES ? p->pane.lines - p->lane_top : CACHED_LANES,
+		   cols = (size_t)columns;
 	int64_t *ns = mem_new(lines * FLOW_KIND_COUNT * cols, sizeof *ns);
-	uint32_t *own = mem_new(f->entries, sizeof *own), *whole = mem_new(f->entries, sizeof *whole);
-	lanes_of_entries(p, lines, own, whole);
-	paint(app, f, own, columns, ns);
-	paint(app, f, whole, columns, ns);
+	uint32_t *entry_lane = mem_new(f->entries, sizeof *entry_lane),
+			 *machine_lane = mem_new(f->entries, sizeof *machine_lane);
+	lanes_of_entries(p, lines, entry_lane, machine_lane);
+	add_cells(app, f, entry_lane, columns, ns);
+	add_cells(app, f, machine_lane, columns, ns);
 	p->lane = mem_new(lines * cols, sizeof *p->lane);
 	p->lane_cols = columns;
 	p->lane_from = app->view.t0;
 	p->lane_step = app->view.step;
 	for (size_t i = 0; i < lines * cols; i++) {
-		int64_t sum[HISTORY_STATES] = { 0 }, held = 0;
+		int64_t sum[HISTORY_STATES] = { 0 }, drawn_ns = 0;
 		for (uint8_t k = 0; k < FLOW_KIND_COUNT; k++) {
 			int64_t part = ns[(i / cols * FLOW_KIND_COUNT + k) * cols + i % cols];
 			sum[vis_of_kind(k)] += part;
-			held += part;
+			drawn_ns += part;
 		}
-		sum[VIS_NONE] = p->lane_step > held ? p->lane_step - held : 0;
-		p->lane[i] = cell_of_sums(sum, stands, false);
+		sum[VIS_NONE] = p->lane_step > drawn_ns ? p->lane_step - drawn_ns : 0;
+		p->lane[i] = cell_of_sums(sum, severity, false);
 	}
 	free(ns);
-	free(own);
-	free(whole);
+	free(entry_lane);
+	free(machine_lane);
 }
 
 static void draw_lane(struct app *app, struct flow_pane *p, struct screen *s, int x, int y, int cols, size_t line)
 {
 	bool moved = p->lane_from != app->view.t0 || p->lane_step != app->view.step;
-	if (p->lane_cols != cols || moved || line < p->lane_top || line >= p->lane_top + LANES) {
+	if (p->lane_cols != cols || moved || line < p->lane_top || line >= p->lane_top + CACHED_LANES) {
 		free(p->lane);
 		p->lane_top = line;
 		make_lanes(app, p, cols);
 	}
-	screen_put(s, x - 1, y, '|', app->look.palette.part[PART_LABEL]);
+	screen_put(s, x - 1, y, '|', app->appearance.palette.part[PART_LABEL]);
 	for (int c = 0; c < cols; c++) {
-		struct glyph g = look_glyph(app, p->lane[(line - p->lane_top) * (size_t)cols + (size_t)c], false);
+		struct glyph g = appearance_glyph(app, p->lane[(line - p->lane_top) * (size_t)cols + (size_t)c], false);
 		screen_put(s, x + c, y, g.ch, g.style);
 	}
 }
 
 static void line_text(const struct app *app, const struct flow *f, const struct flow_line *line, char *buf, size_t size)
 {
-	char party[256];
-	if (line->entry == WHOLE) {
-		if (line->system < 0)
-			snprintf(buf, size, "nobody");
+	char actor[256];
+	if (line->entry == MACHINE_SUM) {
+		if (line->machine < 0)
+			snprintf(buf, size, "unattributed");
 		else
-			text_escape(buf, size, app->topo.machine[line->system].name);
+			text_escape(buf, size, app->catalog.machine[line->machine].name);
 		return;
 	}
 	const struct flow_entry *e = &f->entry[line->entry];
-	party_text(&app->topo, &e->who, e->who.name < f->names ? f->name[e->who.name] : NULL, party, sizeof party);
-	/* The system's name stands on the line above. */
-	char system[256];
-	size_t n = strlen(text_escape(system, sizeof system, e->who.system < 0 ? "" : app->topo.machine[e->who.system].name));
-	bool again = n > 0 && strncmp(party, system, n) == 0 && (party[n] == '/' || party[n] == ' ');
-	char *inner = n > 0 ? strstr(party, " for ") : NULL;  /* "hypervisor for Debian/151 fibonacci" */
-	if (!again && inner && strncmp(inner + 5, system, n) == 0 && inner[5 + n] == '/')
+	actor_text(&app->catalog, &e->actor, e->actor.name < f->names ? f->name[e->actor.name] : NULL, actor, sizeof actor);
+	/* omits the machine's name, which is on the line above */
+	char machine[256];
+	size_t n = strlen(text_escape(machine, sizeof machine, e->actor.machine < 0 ? ""
+	                              : app->catalog.machine[e->actor.machine].name));
+	bool has_prefix = n > 0 && strncmp(actor, machine, n) == 0 && (actor[n] == '/' || actor[n] == ' ');
+	char *inner = n > 0 ? strstr(actor, " for ") : NULL;  /* a name like "hypervisor for Debian/151 fibonacci" */
+	if (!has_prefix && inner && strncmp(inner + 5, machine, n) == 0 && inner[5 + n] == '/')
 		memmove(inner + 5, inner + 6 + n, strlen(inner + 6 + n) + 1);
-	snprintf(buf, size, "  %s", again ? party + n + 1 : party);
+	snprintf(buf, size, "  %s", has_prefix ? actor + n + 1 : actor);
 }
 
-static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t index, bool selected)
+static void flow_pane_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t index, bool selected)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
 	const struct flow_line *line = &p->line[index];
 	const struct flow *f = &p->flow;
-	struct style style = pane_style(app, line->entry == WHOLE ? PART_TITLE : PART_NORMAL, selected);
+	struct style style = pane_style(app, line->entry == MACHINE_SUM ? PART_TITLE : PART_NORMAL, selected);
 	char text[320], d[TIME_TEXT], part[16];
 	int name_w = name_columns(s->w), cols = lane_columns(s->w);
 	double share = (double)line->duration / (double)(f->end - f->start + 1);
@@ -314,71 +326,74 @@ static void draw_line(struct app *app, struct pane *pane, struct screen *s, int 
 		draw_lane(app, p, s, app->label_w + 1, y, cols, index);
 }
 
-static void name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void flow_pane_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
-	struct subject subject = { SUBJECT_THREAD, ((const struct flow_pane *)pane)->thread };
+	struct target target = { TARGET_THREAD, ((const struct flow_pane *)pane)->thread };
 	char text[256];
-	snprintf(buf, size, "flow of %s", topo_subject_text(&app->topo, &subject, text, sizeof text));
+	snprintf(buf, size, "flow of %s", catalog_target_text(&app->catalog, &target, text, sizeof text));
 }
 
-static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
+static void flow_pane_get_title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
 {
 	const struct flow_pane *p = (const struct flow_pane *)pane;
 	int64_t a, b;
 	bool markers = pane_window(app, &a, &b);
-	char thread[320], head[512], d[TIME_TEXT], from[TIME_TEXT], rest[64] = "";
+	char thread[320], head[512], d[TIME_TEXT], from[TIME_TEXT], omitted[64] = "";
 	size_t small = 0;
 	for (size_t i = 0; i < p->flow.entries; i++)
 		small += is_small(&p->flow, p->flow.entry[i].duration);
 	if (small)
-		snprintf(rest, sizeof rest, ", %zu below 0.05 %%", small);
-	name(app, pane, thread, sizeof thread);
+		snprintf(omitted, sizeof omitted, ", %zu below 0.05 %%", small);
+	flow_pane_get_name(app, pane, thread, sizeof thread);
 	snprintf(head, sizeof head, " %s %s %s + %s, %zu entr%s", thread, markers ? "A..B" : "from",
 	         ruler_time(from, &app->axis, p->flow.start, app->view.step),
 	         time_duration(d, p->flow.end - p->flow.start + 1), p->flow.entries, p->flow.entries == 1 ? "y" : "ies");
-	bool fits = text_width(head) + (int)strlen(rest) + 4 <= w;
-	snprintf(buf, size, "%s%s ", head, fits ? rest : "");
+	bool fits = text_width(head) + (int)strlen(omitted) + 4 <= w;
+	snprintf(buf, size, "%s%s ", head, fits ? omitted : "");
 }
 
-static void file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void flow_pane_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
-	struct subject subject = { SUBJECT_THREAD, ((const struct flow_pane *)pane)->thread };
+	struct target target = { TARGET_THREAD, ((const struct flow_pane *)pane)->thread };
 	char text[256];
-	snprintf(buf, size, "flow-%s", topo_subject_text(&app->topo, &subject, text, sizeof text));
+	snprintf(buf, size, "flow-%s", catalog_target_text(&app->catalog, &target, text, sizeof text));
 }
 
-static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
+static int flow_pane_export(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
 {
 	const struct flow_pane *p = (const struct flow_pane *)pane;
-	struct subject subject = { SUBJECT_THREAD, p->thread };
+	struct target target = { TARGET_THREAD, p->thread };
 	const struct flow_text text = { .intervals = format == FORMAT_TEXT };
 	struct origin o;
-	export_origin(app, pane, &subject, &o);
-	int rc = report_flow(f, REPORT_WHOLE(format), &app->topo, &subject, &p->flow, &text, &o, err);
+	export_origin(app, pane, &target, &o);
+	int rc = report_flow(f, REPORT_WHOLE(format), &app->catalog, &target, &p->flow, &text, &o, err);
 	origin_release(&o);
 	return rc;
 }
 
-/* To whose row the line is about. */
-static void go(struct app *app, struct pane *pane, size_t i)
+/* Selects the row of the line's actor. */
+static void flow_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 {
 	const struct flow_pane *p = (const struct flow_pane *)pane;
 	const struct flow_line *line = &p->line[i];
-	const struct party machine = { .system = line->system, .tid = -1, .kind = FLOW_RUNNING };
-	const struct party *who = line->entry == WHOLE ? &machine : &p->flow.entry[line->entry].who;
-	follow_party(app, who, line->entry != WHOLE && who->name < p->flow.names ? p->flow.name[who->name] : NULL);
+	const struct actor machine = { .machine = line->machine, .tid = -1, .kind = FLOW_RUNNING };
+	const struct actor *actor = line->entry == MACHINE_SUM ? &machine : &p->flow.entry[line->entry].actor;
+	follow_to_actor(app, actor,
+	                line->entry != MACHINE_SUM && actor->name < p->flow.names ? p->flow.name[actor->name] : NULL);
 }
 
-static void carry(struct app *app, struct pane *pane, const struct rows *was, const struct rows *is)
+static void flow_pane_remap_rows(struct app *app, struct pane *pane, const struct rows *old, const struct rows *new)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
 	(void)app;
-	if (p->thread < was->topo->threads)
-		p->thread = row_again(was, is, (struct row_id){ ROW_THREAD, p->thread }).index;
+	if (p->thread < old->catalog->threads)
+		p->thread = row_remap(old, new, (struct row_id){ ROW_THREAD, p->thread }).index;
 }
 
 const struct pane_ops flow_pane = {
-	.size = sizeof(struct flow_pane), .open = begin, .ask = ASK_FLOW, .question = question,
-	.answer = take, .name = name, .title = title, .wide = wide, .line = draw_line, .file = file_name, .export = write_to,
-	.go = go, .carry = carry, .forget = forget,
+	.size = sizeof(struct flow_pane), .open = flow_pane_open, .ask = ASK_FLOW, .question = flow_pane_make_question,
+	.answer = flow_pane_take_answer, .name = flow_pane_get_name, .title = flow_pane_get_title,
+	.label_width = flow_pane_label_width, .line = flow_pane_draw_line, .file = flow_pane_get_file_name,
+	.export = flow_pane_export, .follow = flow_pane_follow_line, .remap = flow_pane_remap_rows,
+	.drop_answer = flow_pane_drop_answer,
 };

@@ -1,36 +1,35 @@
-/* The gaps pane: when a machine, vCPU or thread was kept from running, longest first, and by whom; how long its gaps are as
- * bars above.  It stays with the row and the window for which it was opened, so that one can go from gap to gap.
+/* The gaps pane: gaps of a machine, vCPU or thread, longest first, with their culprits and a histogram of their lengths.
+ * The pane keeps the row and the window for which it was opened, so that the user can step from gap to gap.
  *
- * The longest ASK_LISTED gaps are listed; sums, bars and percentiles are of all, unless a filter leaves out some. */
+ * The pane lists the ASK_LISTED longest gaps; without a filter, sums, histogram and percentiles cover all gaps. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "ui/panes/pane.h"
 #include "ui/panes/pane_export.h"
 #include "ui/widgets/widgets.h"
 
-enum gaps_order { BY_LENGTH, BY_TIME, BY_THIEF, ORDERS };
+enum gaps_order { BY_LENGTH, BY_TIME, BY_CULPRIT, ORDERS };
 
-static const char *const order_name[ORDERS] = { "longest first", "by time", "by thief" };
+static const char *const order_name[ORDERS] = { "longest first", "by time", "by culprit" };
 
 struct gaps_pane {
-	struct pane pane;
-	struct pane_scope scope;
+	struct scoped_pane scoped;
 	struct gap_list list;
-	struct gap_lengths shown;   /* of the lines */
-	enum gaps_order order;
+	struct gap_lengths shown;   /* statistics of the lines shown */
 	struct gap_line {
-		size_t item;        /* of the list */
-		char *thief;        /* escaped */
+		size_t item;        /* index into list.item */
+		char *culprit;        /* name of the top culprit, escaped; "": none */
 	} *line;
 };
 
-static struct gaps_pane *of(struct pane *pane)
+static struct gaps_pane *gaps_pane_state(struct pane *pane)
 {
 	return (struct gaps_pane *)pane;
 }
@@ -46,61 +45,55 @@ static int64_t length_of(const struct gap_item *item)
 	return item->gap.end - item->gap.start + 1;
 }
 
-/* Of its thief, in per cent. */
-static double part_of(const struct gap_item *item)
-{
-	return 100 * (double)item->thief.ns / (double)length_of(item);
-}
-
 static struct row_id row_of(const struct gap *gap)
 {
-	return (struct row_id){ gap->subject.kind == SUBJECT_CPU ? ROW_CPU : ROW_THREAD, gap->subject.index };
+	return (struct row_id){ gap->target.kind == TARGET_CPU ? ROW_CPU : ROW_THREAD, gap->target.index };
 }
 
-/* ---- Its lines ------------------------------------------------------------------------------------------------------ */
+/* ---- Lines -------------------------------------------------------------------------------------------------------- */
 
-static char *thief_of(const struct app *app, const struct gap_list *list, const struct gap_item *item)
+static char *culprit_of(const struct app *app, const struct gap_list *list, const struct gap_item *item)
 {
 	char text[256];
-	const struct party *who = &item->thief.who;
+	const struct actor *actor = &item->top.actor;
 	if (!item->culprits)
 		return mem_dup("");
-	party_shown(&app->topo, who, who->name < list->names ? list->name[who->name] : NULL, text, sizeof text);
-	return mem_printf("%s%s", thief_own(&app->topo, &item->gap.subject, who), text);
+	actor_shown(&app->catalog, actor, actor->name < list->names ? list->name[actor->name] : NULL, text, sizeof text);
+	return mem_printf("%s%s", culprit_own_prefix(&app->catalog, &item->gap.target, actor), text);
 }
 
 static void free_lines(struct gaps_pane *p)
 {
-	for (size_t i = 0; i < p->pane.lines; i++)
-		free(p->line[i].thief);
+	for (size_t i = 0; i < p->scoped.pane.lines; i++)
+		free(p->line[i].culprit);
 	free(p->line);
 	p->line = NULL;
-	p->pane.lines = 0;
+	p->scoped.pane.lines = 0;
 }
 
-static int64_t rank(const struct gaps_pane *p, size_t percent)
+static int64_t percentile(const struct gaps_pane *p, size_t percent)
 {
-	return length_of(item_of(&p->pane, p->pane.lines - (p->pane.lines * percent + 99) / 100));
+	return length_of(item_of(&p->scoped.pane, p->scoped.pane.lines - 1 - percentile_index(p->scoped.pane.lines, percent)));
 }
 
-/* The lines are by length, the longest first. */
-static void measure(struct gaps_pane *p)
+/* Computes the statistics of the pane. The lines must be sorted by length, the longest first. */
+static void compute_statistics(struct gaps_pane *p)
 {
 	p->shown = p->list.all;
-	if (!p->pane.filter[0])
+	if (!p->scoped.pane.filter[0])
 		return;
-	p->shown = (struct gap_lengths){ .count = p->pane.lines };
-	for (size_t i = 0; i < p->pane.lines; i++) {
-		int64_t ns = length_of(item_of(&p->pane, i));
+	p->shown = (struct gap_lengths){ .count = p->scoped.pane.lines };
+	for (size_t i = 0; i < p->scoped.pane.lines; i++) {
+		int64_t ns = length_of(item_of(&p->scoped.pane, i));
 		p->shown.total += ns;
 		p->shown.bin[length_bin(ns)]++;
 	}
-	if (p->pane.lines == 0)
+	if (p->scoped.pane.lines == 0)
 		return;
-	p->shown.p50 = rank(p, 50);
-	p->shown.p90 = rank(p, 90);
-	p->shown.p99 = rank(p, 99);
-	p->shown.longest = length_of(item_of(&p->pane, 0));
+	p->shown.p50 = percentile(p, 50);
+	p->shown.p90 = percentile(p, 90);
+	p->shown.p99 = percentile(p, 99);
+	p->shown.longest = length_of(item_of(&p->scoped.pane, 0));
 }
 
 static int by_start(const void *a, const void *b, void *arg)
@@ -111,120 +104,109 @@ static int by_start(const void *a, const void *b, void *arg)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-/* Of one thief the longest first. */
-static int by_thief(const void *a, const void *b, void *arg)
+/* Sorts by culprit, then by length, the longest first. */
+static int by_culprit(const void *a, const void *b, void *arg)
 {
 	const struct gap_line *x = a, *y = b;
-	int order = strcmp(x->thief, y->thief);
+	int order = strcmp(x->culprit, y->culprit);
 	(void)arg;
 	return order ? order : (x->item > y->item) - (x->item < y->item);
 }
 
-static void arrange(struct app *app, struct pane *pane)
+static void gaps_pane_make_lines(struct app *app, struct pane *pane)
 {
-	struct gaps_pane *p = of(pane);
+	struct gaps_pane *p = gaps_pane_state(pane);
 	char title[512];
 	free_lines(p);
 	p->line = mem_new(p->list.items, sizeof *p->line);
 	for (size_t i = 0; i < p->list.items; i++) {
 		const struct gap_item *item = &p->list.item[i];
-		char *thief = thief_of(app, &p->list, item);
-		if (pane->filter[0] && !strcasestr(thief, pane->filter) &&
+		char *culprit = culprit_of(app, &p->list, item);
+		if (pane->filter[0] && !strcasestr(culprit, pane->filter) &&
 		    !strcasestr(row_title(&app->rows, row_of(&item->gap), title, sizeof title), pane->filter))
-			free(thief);
+			free(culprit);
 		else
-			p->line[pane->lines++] = (struct gap_line){ i, thief };
+			p->line[pane->lines++] = (struct gap_line){ i, culprit };
 	}
-	measure(p);
-	if (p->order != BY_LENGTH && pane->lines)
-		qsort_r(p->line, pane->lines, sizeof *p->line, p->order == BY_TIME ? by_start : by_thief, &p->list);
+	compute_statistics(p);
+	if (p->scoped.order != BY_LENGTH && pane->lines)
+		qsort_r(p->line, pane->lines, sizeof *p->line, p->scoped.order == BY_TIME ? by_start : by_culprit, &p->list);
 }
 
-static void question(const struct app *app, const struct pane *pane, struct question *q)
-{
-	pane_scope_ask(app, &((const struct gaps_pane *)pane)->scope, q);
-}
-
-static void take(struct app *app, struct pane *pane, struct answer *answer)
+static void gaps_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
 {
 	(void)app;
-	of(pane)->list = answer->gaps;
+	gaps_pane_state(pane)->list = answer->gaps;
 }
 
-static void forget(struct pane *pane)
+static void gaps_pane_drop_answer(struct pane *pane)
 {
-	struct gaps_pane *p = of(pane);
+	struct gaps_pane *p = gaps_pane_state(pane);
 	free_lines(p);
 	gap_list_release(&p->list);
 }
 
-static void sort(struct app *app, struct pane *pane, int by)
-{
-	struct gaps_pane *p = of(pane);
-	p->order = (enum gaps_order)(((int)p->order + by + ORDERS) % ORDERS);
-	pane->at = pane->top = 0;
-	arrange(app, pane);
-}
+/* ---- Texts -------------------------------------------------------------------------------------------------------- */
 
-static bool begin(struct app *app, struct pane *pane)
+/* Appends the key of the lock waits, "; b: lock waits", if locks were recorded: a waiter may have lost time to a
+ * preempted lock holder. */
+static void add_locks_hint(const struct app *app, const struct gaps_pane *p, char *buf, size_t size)
 {
-	return pane_scope_open(app, pane, &of(pane)->scope);
-}
-
-/* ---- What it says --------------------------------------------------------------------------------------------------- */
-
-static void name(const struct app *app, const struct pane *pane, char *buf, size_t size)
-{
-	char who[512];
-	snprintf(buf, size, "gaps of %s", row_title(&app->rows, ((const struct gaps_pane *)pane)->scope.row, who, sizeof who));
-}
-
-/* Some of them may be the reason why somebody else waited: "; b: lock waits". */
-static void tell_of_locks(const struct app *app, const struct gaps_pane *p, char *buf, size_t size)
-{
-	struct subject s;
+	struct target s;
 	char keys[64];
-	row_subject(&app->topo, p->scope.row, &s);
-	if (s.kind != SUBJECT_CPU && locks_are_named(&app->topo, subject_machine(&app->topo, &s)))
+	row_target(&app->catalog, p->scoped.scope.row, &s);
+	if (s.kind != TARGET_CPU && locks_have_events(&app->catalog, target_machine(&app->catalog, &s)))
 		snprintf(buf, size, "; %s: lock waits ", keymap_text(&app->keymap, ACT_LOCKS, keys, sizeof keys));
 }
 
-static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
+static void gaps_pane_get_title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
 {
 	const struct gaps_pane *p = (const struct gaps_pane *)pane;
-	char who[512], total[TIME_TEXT], span[TIME_TEXT], of_all[64] = "";
+	char title[512], total[TIME_TEXT], length[TIME_TEXT], of_all[64] = "";
 	bool cut = p->list.all.count > p->list.items;
-	struct subject s;
-	row_title(&app->rows, p->scope.row, who, sizeof who);
-	if (p->list.all.count == 0 && row_subject(&app->topo, p->scope.row, &s) && !topo_is_watched(&app->topo, &s)) {
-		snprintf(buf, size, " gaps of %s: what a host took is not known ", who);
+	struct target s;
+	row_title(&app->rows, p->scoped.scope.row, title, sizeof title);
+	if (p->list.all.count == 0 && row_target(&app->catalog, p->scoped.scope.row, &s) &&
+	    !catalog_has_host_trace(&app->catalog, &s)) {
+		snprintf(buf, size, " gaps of %s: unknown without a host trace ", title);
 		return;
 	}
 	if (pane->filter[0] && cut)
 		snprintf(of_all, sizeof of_all, " among the longest %zu", p->list.items);
 	int n = snprintf(buf, size, " %" PRIu64 " gap%s of %s in %s: %s%s ", p->shown.count,
-	                 p->shown.count == 1 ? "" : "s", who, pane_span_text(app, pane->from, pane->to, span),
+	                 p->shown.count == 1 ? "" : "s", title, pane_window_text(app, pane->from, pane->to, length),
 	                 time_duration(total, p->shown.total), of_all);
 	if (pane->lines && n + 40 < w)
-		n += snprintf(buf + n - 1, size - (size_t)n + 1, ", %s ", order_name[p->order]) - 1;
+		n += snprintf(buf + n - 1, size - (size_t)n + 1, ", %s ", order_name[p->scoped.order]) - 1;
 	if (n + 60 < w)
-		tell_of_locks(app, p, buf + n - 1, size - (size_t)n + 1);
+		add_locks_hint(app, p, buf + n - 1, size - (size_t)n + 1);
 }
 
-/* Columns: when, how long, who (of a machine), by whom. */
-static int who_columns(const struct gaps_pane *p, int w)
+/* Returns the columns that a field takes on a screen of w; 0: not shown. */
+static int field_width(const struct gaps_pane *p, enum gap_column_code code, int w)
 {
-	return p->scope.row.kind == ROW_MACHINE && w >= PANE_NARROW ? w > 100 ? 30 : 14 : 0;
+	const struct gap_column *c = &gap_column[code];
+	if (!c->pane_heading)
+		return 0;
+	if (code == GAP_COLUMN_TARGET)
+		return p->scoped.scope.row.kind == ROW_MACHINE && w >= PANE_NARROW ? w > 100 ? 30 : 14 : 0;
+	if (code == GAP_COLUMN_CULPRIT_SHARE && w < PANE_NARROW)
+		return 0;
+	return c->pane_columns ? c->pane_columns : w;
 }
 
-#define WHEN_COLUMNS 14
-#define LENGTH_COLUMNS 9
+#define SPACE 2  /* columns after a number */
 
-static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
+static bool is_number(enum gap_column_code code)
+{
+	return gap_column[code].type == GAP_TYPE_DURATION || gap_column[code].type == GAP_TYPE_INT;
+}
+
+static void gaps_pane_draw_headings(const struct app *app, const struct pane *pane, struct screen *s, int y)
 {
 	const struct gaps_pane *p = (const struct gaps_pane *)pane;
 	const struct gap_lengths *l = &p->shown;
-	struct style style = app->look.palette.part[PART_RULER];
+	struct style style = app->appearance.palette.part[PART_RULER];
 	char p50[TIME_TEXT], p90[TIME_TEXT], p99[TIME_TEXT], longest[TIME_TEXT];
 	screen_fill(s, 0, y, s->w, ' ', style);
 	screen_fill(s, 0, y + 1, s->w, ' ', style);
@@ -235,95 +217,141 @@ static void heading(const struct app *app, const struct pane *pane, struct scree
 		         time_duration(p50, l->p50), time_duration(p90, l->p90), time_duration(p99, l->p99));
 		screen_phrases(s, x + 2, y, s->w - x - 2, style, quantiles);
 	}
-	int who = who_columns(p, s->w), at = 1 + WHEN_COLUMNS;
-	screen_text(s, 1, y + 1, WHEN_COLUMNS, style, "at");
-	screen_printf(s, at, y + 1, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, "length");
-	screen_text(s, at + LENGTH_COLUMNS + 2, y + 1, who, style, "who");
-	at += LENGTH_COLUMNS + 2 + who;
-	screen_text(s, at, y + 1, s->w, style, s->w < PANE_NARROW ? "mostly to" : " part  mostly to");
-}
-
-static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
-{
-	const struct gaps_pane *p = of(pane);
-	const struct gap_item *item = item_of(pane, i);
-	struct style style = pane_style(app, PART_NORMAL, selected);
-	struct style steal = pane_style(app, PART_STEAL, selected);
-	char when[TIME_TEXT], d[TIME_TEXT], label[256], thief[300];
-	int who = who_columns(p, s->w), at = 1 + WHEN_COLUMNS;
-	screen_text(s, 1, y, WHEN_COLUMNS, style, ruler_time(when, &app->axis, item->gap.start, 100000));
-	screen_printf(s, at, y, LENGTH_COLUMNS, steal, "%*s", LENGTH_COLUMNS, time_duration(d, length_of(item)));
-	at += LENGTH_COLUMNS + 2;
-	screen_text(s, at, y, who - 1, style, row_label(&app->rows, row_of(&item->gap), label, sizeof label));
-	if (!item->culprits)
-		return;
-	at += who;
-	if (s->w >= PANE_NARROW)
-		at += screen_printf(s, at, y, s->w, style, "%4.0f%%  ", part_of(item));
-	snprintf(thief, sizeof thief, "%s", p->line[i].thief);
-	screen_clip(s, at, y, s->w - at, style, text_squeeze(thief, s->w - at));
-}
-
-static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
-{
-	const struct gaps_pane *p = (const struct gaps_pane *)pane;
-	const struct gap_item *item = item_of(pane, i);
-	char who[512], d[TIME_TEXT];
-	row_title(&app->rows, row_of(&item->gap), who, sizeof who);
-	size_t used = (size_t)snprintf(buf, size, "%s waited %s", who, time_duration(d, length_of(item)));
-	const bool is_whole = item->thief.parties > 1;
-	if (is_whole && used < size)
-		used += (size_t)snprintf(buf + used, size - used, ", %.0f %% of it for %s in all", part_of(item), p->line[i].thief);
-	for (size_t k = 0; k < item->culprits && k < (is_whole ? 2 : 3) && used < size; k++) {
-		const struct flow_entry *e = &p->list.culprit[item->culprit + k];
-		party_shown(&app->topo, &e->who, e->who.name < p->list.names ? p->list.name[e->who.name] : NULL, who, sizeof who);
-		used += (size_t)snprintf(buf + used, size - used, "%s %.0f %% %sfor %s", k || is_whole ? ";" : ",", 100 * e->share,
-		                         k || is_whole ? "" : "of it ", who);
+	x = 1;
+	for (enum gap_column_code code = 0; code < GAP_COLUMN_COUNT; code++) {
+		const int w = field_width(p, code, s->w);
+		if (is_number(code) && w)
+			screen_printf(s, x, y + 1, w - SPACE, style, "%*s", w - SPACE, gap_column[code].pane_heading);
+		else if (w)
+			screen_text(s, x, y + 1, w, style, gap_column[code].pane_heading);
+		x += w;
 	}
 }
 
-static void file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void draw_victim(const struct app *app, const struct gap *gap, struct screen *s, int x, int y, int w,
+                        struct style style)
 {
-	char who[512];
-	snprintf(buf, size, "gaps-%s", row_title(&app->rows, ((const struct gaps_pane *)pane)->scope.row, who, sizeof who));
+	char label[256];
+	screen_text(s, x, y, w - 1, style, row_label(&app->rows, row_of(gap), label, sizeof label));
 }
 
-/* All that are listed, filter or not: the command's answer. */
-static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
+static void draw_culprit(const char *culprit, struct screen *s, int x, int y, struct style style)
 {
-	const struct gaps_pane *p = of(pane);
-	struct subject s;
+	char text[300];
+	snprintf(text, sizeof text, "%s", culprit);
+	screen_clip(s, x, y, s->w - x, style, text_shorten_machine(text, s->w - x));
+}
+
+/* Draws a field of a line into w columns of the screen. */
+static void draw_field(struct app *app, struct gaps_pane *p, size_t i, enum gap_column_code code, struct screen *s, int x,
+                       int y, int w, bool selected)
+{
+	const struct gap_item *item = item_of(&p->scoped.pane, i);
+	const struct gap_record row = { &app->catalog, &item->gap, &item->top.actor, "", item->top.ns };
+	const struct style style = pane_style(app, PART_NORMAL, selected);
+	char target[ACTOR_TEXT], text[300];
+	const struct gap_value v = gap_value(&row, code, target);
+	if (v.absent || (code >= GAP_COLUMN_CULPRIT_FIRST && !item->culprits))
+		return;
+	if (code == GAP_COLUMN_TARGET) {
+		draw_victim(app, &item->gap, s, x, y, w, style);
+		return;
+	}
+	if (code == GAP_COLUMN_CULPRIT_NAME) {
+		draw_culprit(p->line[i].culprit, s, x, y, style);
+		return;
+	}
+	switch (gap_column[code].type) {
+	case GAP_TYPE_CLOCK:
+		screen_text(s, x, y, w, style, ruler_time(text, &app->axis, v.number, 100000));
+		break;
+	case GAP_TYPE_DURATION:
+		screen_printf(s, x, y, w - SPACE, pane_style(app, PART_STEAL, selected), "%*s", w - SPACE,
+		              time_duration(text, v.number));
+		break;
+	case GAP_TYPE_INT:
+		screen_printf(s, x, y, w - SPACE, style, "%*" PRId64, w - SPACE, v.number);
+		break;
+	case GAP_TYPE_SHARE:
+		screen_printf(s, x, y, w, style, "%*.0f%%  ", w - 3, 100 * v.share);
+		break;
+	case GAP_TYPE_TEXT:
+	case GAP_TYPE_WHOLE:
+		text_escape(text, sizeof text, v.text);
+		screen_clip(s, x, y, w - 1, style, text);
+		break;
+	case GAP_TYPES:
+		break;
+	}
+}
+
+static void gaps_pane_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
+{
+	struct gaps_pane *p = gaps_pane_state(pane);
+	int x = 1;
+	for (enum gap_column_code code = 0; code < GAP_COLUMN_COUNT; code++) {
+		const int w = field_width(p, code, s->w);
+		if (w)
+			draw_field(app, p, i, code, s, x, y, w, selected);
+		x += w;
+	}
+}
+
+static void gaps_pane_get_status_text(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
+{
+	const struct gaps_pane *p = (const struct gaps_pane *)pane;
+	const struct gap_item *item = item_of(pane, i);
+	char title[512], d[TIME_TEXT];
+	row_title(&app->rows, row_of(&item->gap), title, sizeof title);
+	size_t used = (size_t)snprintf(buf, size, "%s waited %s", title, time_duration(d, length_of(item)));
+	const bool is_whole = item->top.actors > 1;
+	if (is_whole && used < size)
+		used += (size_t)snprintf(buf + used, size - used, ", %.0f %% of it for %s in total",
+		                         100 * (double)item->top.ns / (double)length_of(item),
+		                         p->line[i].culprit);
+	for (size_t k = 0; k < item->culprits && k < (is_whole ? 2 : 3) && used < size; k++) {
+		const struct flow_entry *e = &p->list.culprit[item->culprit + k];
+		actor_shown(&app->catalog, &e->actor, e->actor.name < p->list.names ? p->list.name[e->actor.name] : NULL, title,
+		            sizeof title);
+		used += (size_t)snprintf(buf + used, size - used, "%s %.0f %% %sfor %s", k || is_whole ? ";" : ",", 100 * e->share,
+		                         k || is_whole ? "" : "of it ", title);
+	}
+}
+
+/* Writes all gaps of the list, regardless of the filter, as the command does. */
+static int gaps_pane_export(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
+{
+	const struct gaps_pane *p = gaps_pane_state(pane);
+	struct target s;
 	struct origin o;
-	row_subject(&app->topo, p->scope.row, &s);
+	row_target(&app->catalog, p->scoped.scope.row, &s);
 	export_origin(app, pane, &s, &o);
-	int rc = report_gaps(f, REPORT_WHOLE(format), &app->topo, &p->list, &s, false, &o, err);
+	int rc = report_gaps(f, REPORT_WHOLE(format), &app->catalog, &p->list, &s, false, &o, err);
 	origin_release(&o);
 	return rc;
 }
 
-static void lacks(const struct pane *pane, char *buf, size_t size)
+static void gaps_pane_get_omitted_text(const struct pane *pane, char *buf, size_t size)
 {
 	const struct gaps_pane *p = (const struct gaps_pane *)pane;
 	if (p->list.all.count > p->list.items)
 		snprintf(buf, size, ": the longest %zu of %" PRIu64 " (gaps --top 0 writes all)", p->list.items, p->list.all.count);
 }
 
-/* ---- Where it leads ------------------------------------------------------------------------------------------------- */
+/* ---- Jumps --------------------------------------------------------------------------------------------------------- */
 
-static void go(struct app *app, struct pane *pane, size_t i)
+static void gaps_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 {
 	const struct gap gap = item_of(pane, i)->gap;
 	pane_go(app, row_of(&gap), gap.start, gap.end);
 }
 
-static void carry(struct app *app, struct pane *pane, const struct rows *was, const struct rows *is)
-{
-	(void)app;
-	of(pane)->scope.row = row_again(was, is, of(pane)->scope.row);
-}
-
 const struct pane_ops gaps_pane = {
-	.size = sizeof(struct gaps_pane), .open = begin, .ask = ASK_GAPS, .question = question, .answer = take,
-	.arrange = arrange, .sort = sort, .name = name, .title = title, .headings = 2, .heading = heading, .line = draw_line,
-	.go = go, .tell = tell, .file = file_name, .export = write_to, .lacks = lacks, .carry = carry, .forget = forget,
+	.size = sizeof(struct gaps_pane), .open = scoped_pane_open, .ask = ASK_GAPS, .question = scoped_pane_make_question,
+	.answer = gaps_pane_take_answer, .arrange = gaps_pane_make_lines, .sort = scoped_pane_sort_next,
+	.name = scoped_pane_get_name, .title = gaps_pane_get_title, .headings = 2, .heading = gaps_pane_draw_headings,
+	.line = gaps_pane_draw_line, .follow = gaps_pane_follow_line, .status_text = gaps_pane_get_status_text,
+	.file = scoped_pane_get_file_name, .export = gaps_pane_export, .omitted_text = gaps_pane_get_omitted_text,
+	.remap = scoped_pane_remap_rows, .drop_answer = gaps_pane_drop_answer, .orders = ORDERS,
+	.name_prefix = "gaps of ", .file_prefix = "gaps-",
 };

@@ -1,10 +1,10 @@
-/* The help: keys, commands, settings, states. */
+/* The help list: keys, commands, settings, states. */
 #include <string.h>
 
 #include "ui/input/command.h"
 #include "ui/panes/pane.h"
 
-static void arrange(struct app *app, struct pane *pane)
+static void help_make_lines(struct app *app, struct pane *pane)
 {
 	const char *section = "";
 	char keys[128];
@@ -24,12 +24,12 @@ static void arrange(struct app *app, struct pane *pane)
 	keymap_text(&app->keymap, ACT_THEMES, keys, sizeof keys);
 	pager_add(p, -1, "States (%s: their colours)", keys)->heading = true;
 	for (int v = VIS_COUNT - 1; v > VIS_NONE; v--) {
-		const struct theme_state *s = &app->look.theme.state[v];
-		pager_add(p, -1, "  %c %-13s %s", s->letter, s->label, vis_says[v]);
+		const struct theme_state *s = &app->appearance.theme.state[v];
+		pager_add(p, -1, "  %c %-13s %s", s->letter, s->label, vis_description[v]);
 	}
 	pager_wrap(p, app->w);
 }
 
 const struct pane_ops help_list = {
-	.size = sizeof(struct list), .over = true, .arrange = arrange, .release = list_release,
+	.size = sizeof(struct list), .is_list = true, .arrange = help_make_lines, .release = list_release,
 };

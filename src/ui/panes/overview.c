@@ -1,8 +1,8 @@
-/* The overview: who suffers.  Machines, then threads, by what was taken from them in the window, each with its lane on the
- * time axis of the screen; it takes the place of the rows.
+/* The overview: machines, then threads, sorted by the time they lost in the window, each with its lane on the time axis
+ * of the screen. It replaces the rows.
  *
- * The sums are asked for first, and shown while the gaps are being read.  Going to a line's longest gap leaves the
- * overview; coming back finds it as it was. */
+ * The pane shows the sums first, while the gaps are being computed. Moving to the longest gap of a line closes the
+ * overview; <BS> restores it. */
 #include "ui/panes/overview.h"
 
 #include <stdio.h>
@@ -15,25 +15,26 @@
 #include "ui/panes/pane.h"
 #include "ui/widgets/widgets.h"
 
-#define WHO_LEAST 18
-#define WHO_MOST 34
-#define BY_MOST 30
-#define AROUND 6  /* lines of the screen that are not its own: the first two, its title and headings, the last two */
+#define NAME_MIN 18
+#define NAME_MAX 34
+#define CULPRIT_MAX 30
+#define OTHER_LINES 6  /* screen lines not available: header, ruler, title, headings, status line and legend */
 
 struct overview {
 	struct pane pane;
 	struct summary s;
-	size_t *line;               /* of the pane: index into s.row */
-	size_t machines;            /* how many of them are machines */
+	size_t *line;               /* rows that pass the filter, indices into s.row */
+	size_t machines;            /* number of lines that show machines */
 	enum summary_order by;
-	int64_t sums_from, sums_to; /* the window that the sums are of: the gaps are asked for next */
-	bool detailed;              /* the gaps are there, too */
-	struct subject at;          /* of the line of the cursor */
-	bool placed, settled;       /* `at` is one; the cursor of the rows was put on its longest gap, or moved */
-	struct view left;           /* when the overview was left for a gap; step 0: it was not */
+	int64_t sums_from, sums_to;  /* window for which the sums are known; gaps are requested after the sums */
+	bool has_gaps;              /* the gaps are known as well */
+	struct target at;          /* target of the selected line */
+	/* has_target: `at` is set; cursor_set: the cursor of the rows was moved to the longest gap, or by the user */
+	bool has_target, cursor_set;
+	struct view return_view;           /* view when a line's gap was opened from the overview; step 0: none */
 };
 
-static struct overview *of(struct pane *pane)
+static struct overview *overview_state(struct pane *pane)
 {
 	return (struct overview *)pane;
 }
@@ -44,45 +45,46 @@ static const struct summary_row *row_of(const struct pane *pane, size_t i)
 	return &p->s.row[p->line[i]];
 }
 
-static struct row_id id_of(const struct subject *s)
+static struct row_id id_of(const struct target *s)
 {
-	static const uint8_t kind[] = { [SUBJECT_MACHINE] = ROW_MACHINE, [SUBJECT_CPU] = ROW_CPU,
-		[SUBJECT_THREAD] = ROW_THREAD };
+	static const uint8_t kind[] = { [TARGET_MACHINE] = ROW_MACHINE, [TARGET_CPU] = ROW_CPU,
+		[TARGET_THREAD] = ROW_THREAD };
 	return (struct row_id){ kind[s->kind], s->index };
 }
 
-static double share(int64_t part, int64_t whole)
+static double share_of(int64_t part, int64_t whole)
 {
 	return whole > 0 ? (double)part / (double)whole : 0;
 }
 
-static const char *thief_text(const struct app *app, const struct overview *p, const struct summary_row *r, char *buf,
+static const char *top_culprit_text(const struct app *app, const struct overview *p, const struct summary_row *r, char *buf,
                               size_t size)
 {
-	const struct party *who = &r->thief;
-	char name[PARTY_TEXT] = "";
+	const struct actor *actor = &r->culprit;
+	char name[ACTOR_TEXT] = "";
 	if (r->gaps)
-		party_shown(&app->topo, who, who->name < p->s.names ? p->s.name[who->name] : NULL, name, sizeof name);
-	snprintf(buf, size, "%s%s", thief_own(&app->topo, &r->who, who), name);
+		actor_shown(&app->catalog, actor, actor->name < p->s.names ? p->s.name[actor->name] : NULL, name, sizeof name);
+	snprintf(buf, size, "%s%s", culprit_own_prefix(&app->catalog, &r->target, actor), name);
 	return buf;
 }
 
-/* Where there is no room for what it worked for, why it is unknown, or of which machine; NULL: its name is not shorter. */
-static const char *short_thief(const struct app *app, const struct summary_row *r)
+/* Returns a shorter name of the culprit for narrow columns: omits the machine, the thread served, or the reason for
+ * "unknown". NULL: there is no shorter name. */
+static const char *short_culprit_text(const struct app *app, const struct summary_row *r)
 {
-	const struct party *who = &r->thief;
-	const enum machine_kind kind = app->topo.machine[subject_machine(&app->topo, &r->who)].kind;
-	if (*thief_own(&app->topo, &r->who, who))
-		return r->who.kind == SUBJECT_MACHINE ? "its threads" : kind == MACHINE_VM ? "its own VM" : "its machine";
-	return who->kind == FLOW_HYPERVISOR ? "hypervisor" : who->kind == FLOW_UNKNOWN ? "unknown" : NULL;
+	const struct actor *actor = &r->culprit;
+
+	if (*culprit_own_prefix(&app->catalog, &r->target, actor))
+		return r->target.kind == TARGET_MACHINE ? "own threads" : "other threads";
+	return actor->kind == FLOW_HYPERVISOR ? "hypervisor" : actor->kind == FLOW_UNKNOWN ? "unknown" : NULL;
 }
 
-/* ---- Its lines ------------------------------------------------------------------------------------------------------ */
+/* ---- Lines -------------------------------------------------------------------------------------------------------- */
 
-/* Threads that lost nothing are left out. */
-static void arrange(struct app *app, struct pane *pane)
+/* Makes the lines; omits threads that lost nothing. */
+static void overview_make_lines(struct app *app, struct pane *pane)
 {
-	struct overview *p = of(pane);
+	struct overview *p = overview_state(pane);
 	char text[512];
 	free(p->line);
 	p->line = mem_new(p->s.rows, sizeof *p->line);
@@ -91,104 +93,105 @@ static void arrange(struct app *app, struct pane *pane)
 		const struct summary_row *r = &p->s.row[i];
 		if (i >= p->s.machines && r->demand.lost == 0)
 			continue;
-		if (pane->filter[0] && !strcasestr(row_title(&app->rows, id_of(&r->who), text, sizeof text), pane->filter))
+		if (pane->filter[0] && !strcasestr(row_title(&app->rows, id_of(&r->target), text, sizeof text), pane->filter))
 			continue;
-		if (p->placed && r->who.kind == p->at.kind && r->who.index == p->at.index)
+		if (p->has_target && r->target.kind == p->at.kind && r->target.index == p->at.index)
 			pane->at = pane->lines;
 		p->machines += i < p->s.machines;
 		p->line[pane->lines++] = i;
 	}
 }
 
-/* The row that the timeline stands on, unless it is so far down that nobody would see who suffers more. */
-static void place(struct app *app, struct overview *p)
+/* Selects the line of the timeline's selected row, unless that line is below the first page. */
+static void overview_select_line(struct app *app, struct overview *p)
 {
-	const int page = app->h_cells - AROUND - (minimap_line(app) >= 0);
-	p->placed = true;
+	const int page = app->h_cells - OTHER_LINES - (minimap_line(app) >= 0);
+	p->has_target = true;
 	for (size_t i = 0; i < p->pane.lines && (int)i < page; i++)
-		if (row_same(id_of(&row_of(&p->pane, i)->who), app->view.row))
+		if (row_same(id_of(&row_of(&p->pane, i)->target), app->view.row))
 			p->pane.at = i;
 	if (p->pane.lines)
-		p->at = row_of(&p->pane, p->pane.at)->who;
+		p->at = row_of(&p->pane, p->pane.at)->target;
 }
 
-/* Nobody has looked elsewhere yet: the timeline stands where its worst row waited longest. */
-static void settle(struct app *app, struct overview *p)
+/* Moves the cursor of the rows to the longest gap of the selected row, unless the user has moved the cursor. */
+static void overview_place_cursor(struct app *app, struct overview *p)
 {
-	for (size_t i = 0; i < p->s.rows && !app->moved && app->undo.len == 0; i++)
-		if (row_same(id_of(&p->s.row[i].who), app->view.row) && p->s.row[i].gaps)
-			view_goto(&app->view, &app->ground, p->s.row[i].longest.start);
-	p->settled = true;
+	for (size_t i = 0; i < p->s.rows && !app->row_chosen && app->undo.len == 0; i++)
+		if (row_same(id_of(&p->s.row[i].target), app->view.row) && p->s.row[i].gaps)
+			view_goto(&app->view, &app->bounds, p->s.row[i].longest.start);
+	p->cursor_set = true;
 }
 
-static void question(const struct app *app, const struct pane *pane, struct question *q)
+static void overview_make_question(const struct app *app, const struct pane *pane, struct question *q)
 {
 	const struct overview *p = (const struct overview *)pane;
 	q->from = app->view.t0;
-	q->to = view_last(&app->view, &app->ground);
-	q->gaps = app->patient || (p->sums_from == q->from && p->sums_to == q->to);
+	q->to = view_last(&app->view, &app->bounds);
+	q->gaps = app->waits_for_answers || (p->sums_from == q->from && p->sums_to == q->to);
 }
 
-static void take(struct app *app, struct pane *pane, struct answer *answer)
+static void overview_take_answer(struct app *app, struct pane *pane, struct answer *answer)
 {
-	struct overview *p = of(pane);
+	struct overview *p = overview_state(pane);
 	p->s = answer->summary;
-	p->detailed = p->s.gaps;
+	p->has_gaps = p->s.gaps;
 	p->sums_from = pane->from;
 	p->sums_to = pane->to;
-	summary_sort(&p->s, &app->topo, p->by);
-	arrange(app, pane);
-	if (!p->placed)
-		place(app, p);
-	if (p->detailed && !p->settled)
-		settle(app, p);
-	pane->stale = !p->detailed;
+	summary_sort(&p->s, &app->catalog, p->by);
+	overview_make_lines(app, pane);
+	if (!p->has_target)
+		overview_select_line(app, p);
+	if (p->has_gaps && !p->cursor_set)
+		overview_place_cursor(app, p);
+	pane->preliminary = !p->has_gaps;
 }
 
-static void forget(struct pane *pane)
+static void overview_drop_answer(struct pane *pane)
 {
-	struct overview *p = of(pane);
+	struct overview *p = overview_state(pane);
 	summary_release(&p->s);
 	free(p->line);
 	p->line = NULL;
 	p->machines = 0;
 }
 
-/* What is on the line is what keys for a row are about. */
-static void come(struct app *app, struct pane *pane, size_t i)
+/* Selects the row of the line, so that keys for rows apply to this row. */
+static void overview_select_row(struct app *app, struct pane *pane, size_t i)
 {
-	of(pane)->at = row_of(pane, i)->who;
-	app->view.row = id_of(&of(pane)->at);
-	app->moved = true;
+	overview_state(pane)->at = row_of(pane, i)->target;
+	app->view.row = id_of(&overview_state(pane)->at);
+	app->row_chosen = true;
 }
 
-static void sort(struct app *app, struct pane *pane, int by)
+static void overview_sort_next(struct app *app, struct pane *pane, int by)
 {
-	struct overview *p = of(pane);
+	struct overview *p = overview_state(pane);
 	p->by = (enum summary_order)(((int)p->by + by + SUMMARY_ORDER_COUNT) % SUMMARY_ORDER_COUNT);
-	summary_sort(&p->s, &app->topo, p->by);
-	p->placed = false;
-	arrange(app, pane);
-	p->placed = pane->lines > 0;
-	if (p->placed)
-		come(app, pane, 0);
+	summary_sort(&p->s, &app->catalog, p->by);
+	p->has_target = false;
+	overview_make_lines(app, pane);
+	p->has_target = pane->lines > 0;
+	if (p->has_target)
+		overview_select_row(app, pane, 0);
 }
 
-/* ---- Columns -------------------------------------------------------------------------------------------------------- */
+/* ---- Columns ------------------------------------------------------------------------------------------------------ */
 
-enum overview_column { LIFE, RAN, LOST, SHARE, LONGEST, P99, GAPS, BY, COLUMNS };
+enum overview_column { LIFE, RAN, LOST, SHARE, LONGEST, P99, GAPS, CULPRIT, COLUMNS };
 
-/* rank: which go first where there is no room for all. */
+/* Columns. rank: order in which the columns are fitted into the screen, 0 first; order: sort order of the column. */
 static const struct { const char *heading; int width, rank; enum summary_order order; } columns[COLUMNS] = {
 	[LIFE] = { "life", 8, 7, SUMMARY_BY_LIFE }, [RAN] = { "ran", 8, 6, SUMMARY_BY_RAN },
 	[LOST] = { "lost", 8, 0, SUMMARY_BY_LOST }, [SHARE] = { "lost%", 5, 1, SUMMARY_BY_SHARE },
-	[LONGEST] = { "longest", 8, 2, SUMMARY_BY_LONGEST }, [P99] = { "p99", 8, 4, SUMMARY_BY_P99 },
-	[GAPS] = { "gaps", 6, 5, SUMMARY_BY_GAPS }, [BY] = { "mostly to", 13, 3, SUMMARY_ORDER_COUNT },
+	[LONGEST] = { "max wait", 8, 2, SUMMARY_BY_LONGEST }, [P99] = { "p99", 8, 4, SUMMARY_BY_P99 },
+	[GAPS] = { "gaps", 6, 5, SUMMARY_BY_GAPS }, [CULPRIT] = { "top culprit", 13, 3, SUMMARY_ORDER_COUNT },
 };
 
-struct widths { int who, column[COLUMNS]; };
+struct widths { int name, column[COLUMNS]; };
 
-/* What the lines are sorted by takes the place of the longest gap, if it comes behind that. */
+/* Returns the rank of a column. The column by which the lines are sorted swaps its rank with the longest gap if it would
+ * be fitted later. */
 static int rank_of(int c, enum summary_order by)
 {
 	int key = 0;
@@ -199,33 +202,34 @@ static int rank_of(int c, enum summary_order by)
 	return columns[c == key ? LONGEST : key].rank;
 }
 
-static struct widths fit(int room, enum summary_order by)
+static struct widths fit_columns(int space, enum summary_order by)
 {
-	struct widths w = { .who = WHO_LEAST };
-	room -= WHO_LEAST + 1;
+	struct widths w = { .name = NAME_MIN };
+	space -= NAME_MIN + 1;
 	for (int rank = 0; rank < COLUMNS; rank++)
 		for (int c = 0; c < COLUMNS; c++)
-			if (rank_of(c, by) == rank && room > columns[c].width) {
+			if (rank_of(c, by) == rank && space > columns[c].width) {
 				w.column[c] = columns[c].width;
-				room -= columns[c].width + 1;
+				space -= columns[c].width + 1;
 			}
-	for (bool who = true; room > 0 && (w.who < WHO_MOST || (w.column[BY] && w.column[BY] < BY_MOST)); who = !who) {
-		int *one = who ? &w.who : &w.column[BY];
-		if (*one && *one < (who ? WHO_MOST : BY_MOST)) {
-			++*one;
-			room--;
+	for (bool name = true; space > 0 && (w.name < NAME_MAX || (w.column[CULPRIT] && w.column[CULPRIT] < CULPRIT_MAX));
+	     name = !name) {
+		int *width = name ? &w.name : &w.column[CULPRIT];
+		if (*width && *width < (name ? NAME_MAX : CULPRIT_MAX)) {
+			++*width;
+			space--;
 		}
 	}
 	return w;
 }
 
-/* The lane has a quarter of the screen, and what the columns have no use for. */
-static int wide(int w)
+/* Width of the labels and columns: the lane gets a quarter of the screen, or more if the columns need less. */
+static int overview_label_width(int w)
 {
-	int lane = w / 4 < 12 ? 12 : w / 4, most = WHO_MOST + 1;
+	int lane = w / 4 < 12 ? 12 : w / 4, max_width = NAME_MAX + 1;
 	for (int c = 0; c < COLUMNS; c++)
-		most += (c == BY ? BY_MOST : columns[c].width) + 1;
-	return w - lane - 1 < most ? w - lane - 1 : most;
+		max_width += (c == CULPRIT ? CULPRIT_MAX : columns[c].width) + 1;
+	return w - lane - 1 < max_width ? w - lane - 1 : max_width;
 }
 
 static void cell_text(const struct app *app, const struct overview *p, const struct summary_row *r,
@@ -233,11 +237,11 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 {
 	const struct demand *d = &r->demand;
 	char time[TIME_TEXT];
-	if (c >= LONGEST && !p->detailed) {
+	if (c >= LONGEST && !p->has_gaps) {
 		snprintf(buf, size, "..");
 		return;
 	}
-	if ((c == LOST || c == SHARE || c == GAPS) && !topo_is_watched(&app->topo, &r->who)) {
+	if ((c == LOST || c == SHARE || c == GAPS) && !catalog_has_host_trace(&app->catalog, &r->target)) {
 		snprintf(buf, size, "?");
 		return;
 	}
@@ -245,179 +249,180 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 	case LIFE: snprintf(buf, size, "%s", time_duration(time, r->end - r->start + 1)); break;
 	case RAN: snprintf(buf, size, "%s", time_duration(time, d->ran)); break;
 	case LOST: snprintf(buf, size, "%s", time_duration(time, d->lost)); break;
-	case SHARE: snprintf(buf, size, "%.*f%s", share(d->lost, d->ran + d->lost) < 0.0995,
-	                     100 * share(d->lost, d->ran + d->lost), figure_per(d)); break;
+	case SHARE: snprintf(buf, size, "%.*f%s", share_of(d->lost, d->ran + d->lost) < 0.0995,
+	                     100 * share_of(d->lost, d->ran + d->lost), lost_share_unit(d)); break;
 	case LONGEST: snprintf(buf, size, "%s", r->gaps ? time_duration(time, r->longest.end - r->longest.start + 1) : "");
 		break;
 	case P99: snprintf(buf, size, "%s", r->gaps ? time_duration(time, r->p99) : ""); break;
 	case GAPS: snprintf(buf, size, "%llu", (unsigned long long)r->gaps); break;
-	case BY: thief_text(app, p, r, buf, size); break;
+	case CULPRIT: top_culprit_text(app, p, r, buf, size); break;
 	case COLUMNS: break;
 	}
 }
 
-static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
+static void overview_draw_headings(const struct app *app, const struct pane *pane, struct screen *s, int y)
 {
 	const struct overview *p = (const struct overview *)pane;
-	struct widths w = fit(app->label_w, p->by);
-	struct style style = app->look.palette.part[PART_RULER], marked = style;
+	struct widths w = fit_columns(app->label_w, p->by);
+	struct style style = app->appearance.palette.part[PART_RULER], marked = style;
 	marked.attr |= ATTR_UNDERLINE | ATTR_BOLD;
 	screen_fill(s, 0, y, s->w, ' ', style);
-	screen_text(s, 1, y, w.who - 1, style, "who");
-	for (int c = 0, x = w.who + 1; c < COLUMNS; c++) {
+	screen_text(s, 1, y, w.name - 1, style, "name");
+	for (int c = 0, x = w.name + 1; c < COLUMNS; c++) {
 		if (!w.column[c])
 			continue;
-		int pad = c == BY ? 0 : w.column[c] - (int)strlen(columns[c].heading);
+		int pad = c == CULPRIT ? 0 : w.column[c] - (int)strlen(columns[c].heading);
 		screen_text(s, x + pad, y, w.column[c], columns[c].order == p->by ? marked : style, columns[c].heading);
 		x += w.column[c] + 1;
 	}
 	screen_text(s, app->label_w + 1, y, s->w, style, "over time");
 }
 
-static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
+static void overview_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
 {
-	struct overview *p = of(pane);
+	struct overview *p = overview_state(pane);
 	const struct summary_row *r = row_of(pane, i);
-	struct widths w = fit(app->label_w, p->by);
-	struct style style = pane_style(app, r->who.kind == SUBJECT_MACHINE ? PART_TITLE : PART_NORMAL, selected);
-	struct style steal = selected ? style : app->look.palette.part[PART_STEAL];
+	struct widths w = fit_columns(app->label_w, p->by);
+	struct style style = pane_style(app, r->target.kind == TARGET_MACHINE ? PART_TITLE : PART_NORMAL, selected);
+	struct style steal = selected ? style : app->appearance.palette.part[PART_STEAL];
 	char text[512];
-	row_title(&app->rows, id_of(&r->who), text, sizeof text);
-	screen_fill(s, 0, y, app->label_w, ' ', style);  /* one style all along: changes of it are most of what is sent */
-	screen_text(s, 1, y, w.who - 1, style, text_squeeze(text, w.who - 1));
-	for (int c = 0, x = w.who + 1; c < COLUMNS; c++) {
+	row_title(&app->rows, id_of(&r->target), text, sizeof text);
+	/* one style for the whole line: most bytes sent to the terminal are style changes */
+	screen_fill(s, 0, y, app->label_w, ' ', style);
+	screen_text(s, 1, y, w.name - 1, style, text_shorten_machine(text, w.name - 1));
+	for (int c = 0, x = w.name + 1; c < COLUMNS; c++) {
 		if (!w.column[c])
 			continue;
 		cell_text(app, p, r, (enum overview_column)c, text, sizeof text);
-		if (c == BY && text_width(text) > w.column[c] && short_thief(app, r))
-			snprintf(text, sizeof text, "%s", short_thief(app, r));
-		text_squeeze(text, w.column[c]);
-		int pad = c == BY ? 0 : w.column[c] - text_width(text);
+		if (c == CULPRIT && text_width(text) > w.column[c] && short_culprit_text(app, r))
+			snprintf(text, sizeof text, "%s", short_culprit_text(app, r));
+		text_shorten_machine(text, w.column[c]);
+		int pad = c == CULPRIT ? 0 : w.column[c] - text_width(text);
 		screen_text(s, x + (pad > 0 ? pad : 0), y, w.column[c], c == LOST || c == SHARE ? steal : style, text);
 		x += w.column[c] + 1;
 	}
-	screen_put(s, app->label_w, y, selected ? '*' : '|', app->look.palette.part[selected ? PART_STEAL : PART_LABEL]);
-	rows_draw_lane(app, s, y, id_of(&r->who), false);
+	screen_put(s, app->label_w, y, selected ? '*' : '|', app->appearance.palette.part[selected ? PART_STEAL : PART_LABEL]);
+	rows_draw_lane(app, s, y, id_of(&r->target), false);
 }
 
-/* ---- What it says --------------------------------------------------------------------------------------------------- */
+/* ---- Texts -------------------------------------------------------------------------------------------------------- */
 
-static void name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void overview_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
 	(void)app;
 	(void)pane;
-	snprintf(buf, size, "who suffers");
+	snprintf(buf, size, "most delayed");
 }
 
-static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
+static void overview_get_title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
 {
 	const struct overview *p = (const struct overview *)pane;
 	char d[TIME_TEXT], all[64];
 	(void)app;
-	int n = snprintf(buf, size, " who suffers in these %s, by %s", time_duration(d, p->s.end - p->s.start + 1),
-	                 summary_order_name[p->by]);
+	int n = snprintf(buf, size, " most delayed in %s, by %s", time_duration(d, p->s.end - p->s.start + 1),
+	                 p->by == SUMMARY_BY_LOST ? "time lost" : summary_order_name[p->by]);
 	int m = snprintf(all, sizeof all, ": %zu machine%s, %zu thread%s", p->machines, p->machines == 1 ? "" : "s",
 	                 pane->lines - p->machines, pane->lines - p->machines == 1 ? "" : "s");
 	snprintf(buf + n, size - (size_t)n, "%s ", n + m + 4 < w ? all : "");
 }
 
-static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
+static void overview_get_status_text(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
 {
 	const struct overview *p = (const struct overview *)pane;
 	const struct summary_row *r = row_of(pane, i);
 	const struct demand *d = &r->demand;
-	char who[256], by[300], lost[TIME_TEXT], wanted[TIME_TEXT], longest[TIME_TEXT];
-	row_title(&app->rows, id_of(&r->who), who, sizeof who);
-	if (!topo_is_watched(&app->topo, &r->who)) {
-		snprintf(buf, size, "%s: what its host took from it is not known", who);
+	char title[256], by[300], lost[TIME_TEXT], runnable[TIME_TEXT], longest[TIME_TEXT];
+	row_title(&app->rows, id_of(&r->target), title, sizeof title);
+	if (!catalog_has_host_trace(&app->catalog, &r->target)) {
+		snprintf(buf, size, "%s: time taken by its host is unknown (no host trace)", title);
 		return;
 	}
-	int n = snprintf(buf, size, "%s lost %s of %s wanted", who, time_duration(lost, d->lost),
-	                 time_duration(wanted, d->ran + d->lost));
-	if (p->detailed && r->gaps && n > 0 && (size_t)n < size)
-		snprintf(buf + n, size - (size_t)n, ", %.0f %% of it to %s; longest wait %s",
-		         100 * share(r->thief_ns, r->demand.lost),
-		         thief_text(app, p, r, by, sizeof by),
+	int n = snprintf(buf, size, "%s lost %s of %s runnable time", title, time_duration(lost, d->lost),
+	                 time_duration(runnable, d->ran + d->lost));
+	if (p->has_gaps && r->gaps && n > 0 && (size_t)n < size)
+		snprintf(buf + n, size - (size_t)n, ", %.0f %% taken by %s; longest wait %s",
+		         100 * share_of(r->culprit_ns, r->demand.lost),
+		         top_culprit_text(app, p, r, by, sizeof by),
 		         time_duration(longest, r->longest.end - r->longest.start + 1));
 }
 
-static void file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void overview_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
 	(void)app;
 	(void)pane;
 	snprintf(buf, size, "summary");
 }
 
-static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
+static int overview_export(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
 {
 	struct origin o;
-	if (!of(pane)->detailed)
-		return error_set(err, STATUS_USAGE, "wait until it is there", "the gaps are still being read");
+	if (!overview_state(pane)->has_gaps)
+		return error_set(err, STATUS_USAGE, "wait until they are complete", "the gaps are still being computed");
 	export_origin(app, pane, NULL, &o);
-	int rc = report_summary(f, REPORT_WHOLE(format), &app->topo, &of(pane)->s, 0, &o, err);
+	int rc = report_summary(f, REPORT_WHOLE(format), &app->catalog, &overview_state(pane)->s, 0, &o, err);
 	origin_release(&o);
 	return rc;
 }
 
-/* ---- Where it leads -------------------------------------------------------------------------------------------------- */
+/* ---- Jumps --------------------------------------------------------------------------------------------------------- */
 
-static void go(struct app *app, struct pane *pane, size_t i)
+static void overview_follow_line(struct app *app, struct pane *pane, size_t i)
 {
-	struct overview *p = of(pane);
+	struct overview *p = overview_state(pane);
 	const struct summary_row *r = row_of(pane, i);
 	struct gap gap = r->longest;
-	bool gaps = p->detailed && r->gaps > 0;
-	p->at = r->who;
-	p->left = app->view;
+	bool gaps = p->has_gaps && r->gaps > 0;
+	p->at = r->target;
+	p->return_view = app->view;
 	if (gaps) {
-		pane_go(app, id_of(&gap.subject), gap.start, gap.end);
+		pane_go(app, id_of(&gap.target), gap.start, gap.end);
 		return;
 	}
-	app_show_row(app, id_of(&r->who));
-	undo_push(&app->undo, &p->left);
-	app_say(app, p->detailed ? "it had no gap in this window" : "its gaps are still being read");
+	app_show_row(app, id_of(&r->target));
+	undo_push(&app->undo, &p->return_view);
+	app_message(app, p->has_gaps ? "no gap in this window" : "still computing");
 }
 
-/* From the machines to the threads, and back. */
-static void round_trip(struct app *app, struct pane *pane)
+/* Moves the cursor from the machines to the threads, or back. */
+static void overview_jump_group(struct app *app, struct pane *pane)
 {
-	struct overview *p = of(pane);
+	struct overview *p = overview_state(pane);
 	pane->at = pane->at < p->machines && p->machines < pane->lines ? p->machines : 0;
 	if (pane->lines)
-		come(app, pane, pane->at);
+		overview_select_row(app, pane, pane->at);
 }
 
-static bool begin(struct app *app, struct pane *pane)
+static bool overview_open(struct app *app, struct pane *pane)
 {
 	pane->at = pane->top = 0;
-	of(pane)->placed = false;
+	overview_state(pane)->has_target = false;
 	if (pane->lines)
-		place(app, of(pane));
+		overview_select_line(app, overview_state(pane));
 	return true;
 }
 
-static void carry(struct app *app, struct pane *pane, const struct rows *was, const struct rows *is)
+static void overview_remap_rows(struct app *app, struct pane *pane, const struct rows *old, const struct rows *new)
 {
-	struct overview *p = of(pane);
+	struct overview *p = overview_state(pane);
 	(void)app;
-	(void)was;
-	(void)is;
-	p->placed = false;
-	p->left.step = 0;
+	(void)old;
+	(void)new;
+	p->has_target = false;
+	p->return_view.step = 0;
 	p->sums_from = p->sums_to = 0;
 }
 
 void overview_back(struct app *app)
 {
-	struct overview *p = of(app->pane[PANE_OVERVIEW]);
-	if (app->below == &p->pane) {
+	struct overview *p = overview_state(app->pane[PANE_OVERVIEW]);
+	if (app->pane_below == &p->pane) {
 		pane_close(app);
 		return;
 	}
 	struct view before = app->view;
-	if (p->left.step > 0) {
-		app_layout(app, wide(app->w));  /* the columns that its window was of */
-		app->view = p->left;
+	if (p->return_view.step > 0) {
+		app_layout(app, overview_label_width(app->w));  /* the columns for which the window of return_view was chosen */
+		app->view = p->return_view;
 		app_refit(app);
 		undo_push(&app->undo, &before);
 	}
@@ -425,8 +430,11 @@ void overview_back(struct app *app)
 }
 
 const struct pane_ops overview_pane = {
-	.size = sizeof(struct overview), .full = true, .open = begin, .ask = ASK_SUMMARY, .question = question, .answer = take,
-	.arrange = arrange, .sort = sort, .name = name, .title = title, .wide = wide, .headings = 1, .heading = heading,
-	.line = draw_line, .go = go, .come = come, .round = round_trip, .tell = tell, .file = file_name, .export = write_to,
-	.carry = carry, .forget = forget,
+	.size = sizeof(struct overview), .replaces_rows = true, .open = overview_open, .ask = ASK_SUMMARY,
+	.question = overview_make_question, .answer = overview_take_answer, .arrange = overview_make_lines,
+	.sort = overview_sort_next, .name = overview_get_name, .title = overview_get_title,
+	.label_width = overview_label_width, .headings = 1, .heading = overview_draw_headings,
+	.line = overview_draw_line, .follow = overview_follow_line, .cursor_moved = overview_select_row,
+	.tab = overview_jump_group, .status_text = overview_get_status_text, .file = overview_get_file_name,
+	.export = overview_export, .remap = overview_remap_rows, .drop_answer = overview_drop_answer,
 };

@@ -1,9 +1,10 @@
-/* The overview of who suffers.  See overview.c. */
+/* The overview of the most delayed machines and threads. See overview.c. */
 #ifndef STEALSCOPE_UI_PANES_OVERVIEW_H
 #define STEALSCOPE_UI_PANES_OVERVIEW_H
 
 #include "ui/core/app.h"
 
-void overview_back(struct app *app);  /* as it was when it was left for a gap; where it is open, to the timeline */
+/* Opens the overview as it was when it was closed; if it is open, shows the timeline. */
+void overview_back(struct app *app);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "ui/input/keys.h"
 
-#define SAMPLE 5  /* columns of a sample and the space behind it */
+#define SAMPLE_COLUMNS 5  /* columns of a sample, including the space after it */
 
 void pager_open(struct pager *p, bool picks, const char *title)
 {
@@ -38,46 +38,49 @@ struct pager_line *pager_add(struct pager *p, int64_t tag, const char *fmt, ...)
 	return line;
 }
 
-/* Columns before what goes on: as many as before the last of the line's own columns, unless that is too far. */
-static int hang_of(const char *text, int room)
+/* Returns the indentation of continuation lines: the start of the last column of the line, unless that is too far to the
+ * right. */
+static int continuation_indent(const char *text, int space)
 {
-	int hang = (int)strspn(text, " ") + 2;
-	for (int x = 2; text[x - 1] && text[x] && x <= room / 2; x++)
+	int indent = (int)strspn(text, " ") + 2;
+	for (int x = 2; text[x - 1] && text[x] && x <= space / 2; x++)
 		if (text[x] != ' ' && text[x - 1] == ' ' && text[x - 2] == ' ')
-			hang = x;
-	return hang;
+			indent = x;
+	return indent;
 }
 
 void pager_wrap(struct pager *p, int w)
 {
-	struct pager was = *p;
+	struct pager old = *p;
 	p->line = NULL;
 	p->len = p->cap = 0;
-	for (size_t i = 0; i < was.len; i++) {
-		struct pager_line *line = &was.line[i];
-		const int left = line->sample.ch ? SAMPLE : 0, room = w - 1 - left, hang = hang_of(line->text, room);
+	for (size_t i = 0; i < old.len; i++) {
+		struct pager_line *line = &old.line[i];
+		const int left = line->sample.ch ? SAMPLE_COLUMNS : 0, space = w - 1 - left,
+				  indent = continuation_indent(line->text, space);
 		const char *text = line->text;
-		size_t n = text_width(text) > room ? text_line(text, room) : strlen(text);
-		p->at = i == was.at ? p->len : p->at;
+		size_t n = text_width(text) > space ? text_line_bytes(text, space) : strlen(text);
+		p->at = i == old.at ? p->len : p->at;
 		*ARRAY_PUSH(p->line, p->len, p->cap) = (struct pager_line){ .text = mem_printf("%.*s", (int)n, text),
 			.tag = line->tag, .sample = line->sample, .heading = line->heading };
-		while (*(text += n + strspn(text + n, " ")) && hang < room) {
-			n = text_width(text) > room - hang ? text_line(text, room - hang) : strlen(text);
-			pager_add(p, line->tag, "%*s%.*s", left + hang, "", (int)n, text)->more = true;
+		while (*(text += n + strspn(text + n, " ")) && indent < space) {
+			n = text_width(text) > space - indent ? text_line_bytes(text, space - indent) : strlen(text);
+			pager_add(p, line->tag, "%*s%.*s", left + indent, "", (int)n, text)->continues = true;
 		}
 		free(line->text);
 	}
-	free(was.line);
+	free(old.line);
 }
 
-/* A heading is shown when a line beneath it is, a line when it or what goes on with it has the text. */
-static bool shown(const struct pager *p, const struct pager_line *line)
+/* Returns true if the line passes the filter: the text occurs in the line or its continuation, or, for a heading, in one
+ * of the lines below it. */
+static bool is_line_shown(const struct pager *p, const struct pager_line *line)
 {
 	const struct pager_line *end = p->line + p->len;
-	while (p->filter[0] && line->more)
+	while (p->filter[0] && line->continues)
 		line--;
 	for (const struct pager_line *at = line + line->heading; p->filter[0] && at < end; at++) {
-		if (line->heading ? at->heading : at > line && !at->more)
+		if (line->heading ? at->heading : at > line && !at->continues)
 			return false;
 		if (strcasestr(at->text, p->filter))
 			return true;
@@ -85,48 +88,48 @@ static bool shown(const struct pager *p, const struct pager_line *line)
 	return !p->filter[0];
 }
 
-static size_t count(const struct pager *p)
+static size_t count_shown(const struct pager *p)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < p->len; i++)
-		n += shown(p, &p->line[i]);
+		n += is_line_shown(p, &p->line[i]);
 	return n;
 }
 
-/* The n-th line that is shown, NULL past the last. */
-static struct pager_line *nth(const struct pager *p, size_t n)
+/* Returns the n-th line that passes the filter; NULL: there are fewer. */
+static struct pager_line *nth_shown(const struct pager *p, size_t n)
 {
 	for (size_t i = 0; i < p->len; i++)
-		if (shown(p, &p->line[i]) && n-- == 0)
+		if (is_line_shown(p, &p->line[i]) && n-- == 0)
 			return &p->line[i];
 	return NULL;
 }
 
-size_t pager_place(const struct pager *p)
+size_t pager_position(const struct pager *p)
 {
-	size_t n = 0, place = 0;
+	size_t n = 0, position = 0;
 	for (size_t i = 0; i < p->len && n <= p->at; i++) {
-		const bool is = shown(p, &p->line[i]);
-		n += is;
-		place += is && !p->line[i].more;
+		const bool visible = is_line_shown(p, &p->line[i]);
+		n += visible;
+		position += visible && !p->line[i].continues;
 	}
-	return place;
+	return position;
 }
 
-void pager_go(struct pager *p, size_t place)
+void pager_set_position(struct pager *p, size_t position)
 {
 	size_t n = 0;
-	for (size_t i = 0; i < p->len && place > 0; i++) {
-		const bool is = shown(p, &p->line[i]);
-		place -= is && !p->line[i].more;
+	for (size_t i = 0; i < p->len && position > 0; i++) {
+		const bool visible = is_line_shown(p, &p->line[i]);
+		position -= visible && !p->line[i].continues;
 		p->at = n;
-		n += is;
+		n += visible;
 	}
 }
 
-static void settle(struct pager *p, int height)
+static void clamp_scroll(struct pager *p, int height)
 {
-	size_t n = count(p), page = height > 2 ? (size_t)height - 1 : 1;
+	size_t n = count_shown(p), page = height > 2 ? (size_t)height - 1 : 1;
 	if (p->at >= n)
 		p->at = n ? n - 1 : 0;
 	if (p->picks) {
@@ -143,59 +146,59 @@ static void settle(struct pager *p, int height)
 		p->at = p->top;
 }
 
-static enum pager_result move(struct pager *p, int64_t by, int height, int64_t *tag)
+static enum pager_result move_cursor(struct pager *p, int64_t by, int height, int64_t *tag)
 {
 	int64_t to = (int64_t)p->at + by;
 	p->at = to < 0 ? 0 : (size_t)to;
-	settle(p, height);
-	struct pager_line *line = nth(p, p->at);
+	clamp_scroll(p, height);
+	struct pager_line *line = nth_shown(p, p->at);
 	*tag = line ? line->tag : -1;
 	return PAGER_MOVED;
 }
 
 int64_t pager_tag(const struct pager *p)
 {
-	const struct pager_line *line = nth(p, p->at);
+	const struct pager_line *line = nth_shown(p, p->at);
 	return line ? line->tag : -1;
 }
 
 enum pager_result pager_key(struct pager *p, uint32_t key, int height, int64_t *tag)
 {
 	int64_t page = height > 2 ? height - 2 : 1;
-	struct pager_line *line = nth(p, p->at);
+	struct pager_line *line = nth_shown(p, p->at);
 	switch (key) {
-	case KEY_CODE_ESC: case 'c' & 31:  /* leaves the search first, then the list */
+	case KEY_CODE_ESC: case 'c' & 31:  /* the first Esc clears the search, the next Esc closes the list */
 		if (!p->filter[0])
 			return PAGER_CLOSED;
 		p->filter[0] = '\0';
-		return PAGER_STAYS;
+		return PAGER_UNCHANGED;
 	case 'q':
 		return PAGER_CLOSED;
 	case 'j': case KEY_CODE_DOWN: case KEY_CODE_WHEEL_DOWN:
-		return move(p, 1, height, tag);
+		return move_cursor(p, 1, height, tag);
 	case 'k': case KEY_CODE_UP: case KEY_CODE_WHEEL_UP:
-		return move(p, -1, height, tag);
+		return move_cursor(p, -1, height, tag);
 	case KEY_CODE_PGDN: case ' ': case 'd' & 31: case 'f' & 31:
-		return move(p, page, height, tag);
+		return move_cursor(p, page, height, tag);
 	case KEY_CODE_PGUP: case 'u' & 31: case 'b' & 31:
-		return move(p, -page, height, tag);
+		return move_cursor(p, -page, height, tag);
 	case 'g': case KEY_CODE_HOME:
-		return move(p, -(int64_t)p->len, height, tag);
+		return move_cursor(p, -(int64_t)p->len, height, tag);
 	case 'G': case KEY_CODE_END:
-		return move(p, (int64_t)p->len, height, tag);
+		return move_cursor(p, (int64_t)p->len, height, tag);
 	case '/':
 		return PAGER_SEARCH;
 	case 'd': case KEY_CODE_DELETE:
 		*tag = p->edits && line ? line->tag : -1;
-		return *tag >= 0 ? PAGER_DROPPED : PAGER_UNKNOWN;
+		return *tag >= 0 ? PAGER_DELETE : PAGER_UNKNOWN;
 	case 'e':
 		*tag = p->edits && line ? line->tag : -1;
-		return *tag >= 0 ? PAGER_EDITS : PAGER_UNKNOWN;
+		return *tag >= 0 ? PAGER_EDIT : PAGER_UNKNOWN;
 	case KEY_CODE_ENTER: case '\n':
 		if (!p->picks)
 			return PAGER_CLOSED;
 		*tag = line ? line->tag : -1;
-		return *tag >= 0 ? PAGER_PICKED : PAGER_STAYS;
+		return *tag >= 0 ? PAGER_PICKED : PAGER_UNCHANGED;
 	default:
 		return PAGER_UNKNOWN;
 	}
@@ -206,14 +209,14 @@ static const char *hint_of(const struct pager *p)
 	if (p->filter[0])
 		return " Esc shows all lines  q closes ";
 	if (p->edits)
-		return " Enter picks  d drops  e note  / searches  q closes ";
+		return " Enter picks  d deletes  e edits note  / searches  q closes ";
 	return p->picks ? " Enter picks  / searches  q closes " : " / searches  q closes ";
 }
 
-/* What the title ends in: how much is below, and what keys there are, as far as there is room. */
+/* Draws the hint at the end of the title: the number of lines below the screen, and the keys that fit. */
 static void draw_hint(const struct pager *p, struct screen *s, int x, int y, size_t below, struct style style)
 {
-	char more[40] = "", hint[3][96];
+	char more[40] = "", hint[3][128];
 	if (below)
 		snprintf(more, sizeof more, " %zu more below ", below);
 	snprintf(hint[0], sizeof hint[0], "%s%s", more, hint_of(p));
@@ -230,18 +233,18 @@ static void draw_hint(const struct pager *p, struct screen *s, int x, int y, siz
 
 void pager_draw(struct pager *p, struct screen *s, int y, int height, const struct palette *palette)
 {
-	size_t n = count(p);
-	settle(p, height);
+	size_t n = count_shown(p);
+	clamp_scroll(p, height);
 	screen_fill(s, 0, y, s->w, ' ', palette->part[PART_TITLE]);
 	int x = screen_printf(s, 0, y, s->w, palette->part[PART_TITLE], "-- %s ", p->title);
 	if (p->filter[0])
 		x += screen_printf(s, x, y, s->w - x, palette->part[PART_TITLE], "/%s ", p->filter);
 	screen_fill(s, x, y, s->w - x, '-', palette->part[PART_TITLE]);
-	const size_t seen = p->top + (size_t)(height > 1 ? height - 1 : 0);
-	draw_hint(p, s, x, y, n > seen ? n - seen : 0, palette->part[PART_TITLE]);
+	const size_t end = p->top + (size_t)(height > 1 ? height - 1 : 0);
+	draw_hint(p, s, x, y, n > end ? n - end : 0, palette->part[PART_TITLE]);
 	for (int i = 1; i < height; i++) {
 		size_t k = p->top + (size_t)i - 1;
-		struct pager_line *line = k < n ? nth(p, k) : NULL;
+		struct pager_line *line = k < n ? nth_shown(p, k) : NULL;
 		struct style style = palette->part[PART_NORMAL];
 		if (line && line->heading)
 			style = palette->part[PART_TITLE];
@@ -252,8 +255,8 @@ void pager_draw(struct pager *p, struct screen *s, int y, int height, const stru
 			continue;
 		int at = 1;
 		if (line->sample.ch) {
-			screen_fill(s, at, y + i, SAMPLE - 1, line->sample.ch, line->sample.style);
-			at += SAMPLE;
+			screen_fill(s, at, y + i, SAMPLE_COLUMNS - 1, line->sample.ch, line->sample.style);
+			at += SAMPLE_COLUMNS;
 		}
 		screen_text(s, at, y + i, s->w - at, style, line->text);
 	}

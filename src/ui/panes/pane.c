@@ -7,11 +7,11 @@
 #include "base/mem.h"
 #include "base/text.h"
 
-#define SLOW_NS 5000000  /* an answer that took longer is asked for again only when the keys rest */
-#define MOST_LINES 200   /* that a pane makes room for */
-#define LEAST_ROWS 3     /* that it leaves */
-#define LEAST_LINES 2    /* of a pane, or it is without headings */
-#define NONE_TEXT  512   /* bytes of a reason for its having no lines */
+#define SLOW_ANSWER_NS 5000000  /* an answer that took longer, ns, is requested again only after a pause of the keys */
+#define LINES_MAX 200   /* largest number of lines of a pane */
+#define ROWS_MIN 3     /* number of rows that always stay visible above a pane */
+#define LINES_MIN 2    /* smallest number of lines of a pane; if not even these fit, the headings are omitted */
+#define EMPTY_TEXT_BYTES  512  /* size of the reason for an empty pane, bytes */
 
 void panes_init(struct app *app)
 {
@@ -28,27 +28,27 @@ void panes_release(struct app *app)
 {
 	for (int i = 0; i < PANE_COUNT; i++) {
 		struct pane *p = app->pane[i];
-		if (p->ops->forget)
-			p->ops->forget(p);
+		if (p->ops->drop_answer)
+			p->ops->drop_answer(p);
 		if (p->ops->release)
 			p->ops->release(p);
 		free(p);
 	}
 }
 
-/* What is shown was of another history.  A pane keeps its height meanwhile, so that the rows stay where they are. */
-void panes_carry(struct app *app, const struct rows *was, const struct rows *is)
+/* Drops the answers about the previous history. A pane keeps its height, so that the rows do not move. */
+void panes_remap(struct app *app, const struct rows *old, const struct rows *new)
 {
 	for (int i = 0; i < PANE_COUNT; i++) {
 		struct pane *p = app->pane[i];
-		if (p->ops->carry)
-			p->ops->carry(app, p, was, is);
-		p->room = p->lines;
-		if (p->ops->forget)
-			p->ops->forget(p);
+		if (p->ops->remap)
+			p->ops->remap(app, p, old, new);
+		p->reserved = p->lines;
+		if (p->ops->drop_answer)
+			p->ops->drop_answer(p);
 		p->lines = 0;
 		p->from = p->to = 0;
-		p->asked = p->valid = false;
+		p->pending = p->valid = false;
 	}
 }
 
@@ -59,24 +59,24 @@ int pane_label_w(int w)
 
 int panes_label_w(const struct app *app, const struct pane *p)
 {
-	return p && p->ops->wide ? p->ops->wide(app->w) : pane_label_w(app->w);
+	return p && p->ops->label_width ? p->ops->label_width(app->w) : pane_label_w(app->w);
 }
 
 static void show_below(struct app *app, struct pane *p)
 {
-	app->below = p;
-	app->focused = p && (app->focused || p->ops->full);
+	app->pane_below = p;
+	app->focused = p && (app->focused || p->ops->replaces_rows);
 	app_layout(app, panes_label_w(app, p));
 }
 
 bool panes_cancel(struct app *app)
 {
-	struct pane *p = app->below;
-	bool asked = p && p->asked;
+	struct pane *p = app->pane_below;
+	bool asked = p && p->pending;
 	if (asked)
-		asker_drop(app->asker, p->ops->ask);
+		async_drop(app->queries, p->ops->ask);
 	if (p)
-		p->asked = p->opening = false;
+		p->pending = p->opening = false;
 	if (p && !p->valid)
 		show_below(app, NULL);
 	return asked;
@@ -88,16 +88,16 @@ void pane_close(struct app *app)
 	show_below(app, NULL);
 }
 
-/* ---- Below the rows -------------------------------------------------------------------------------------------- */
+/* ---- Below the rows ------------------------------------------------------------------------------------------------ */
 
-static void take(struct app *app, struct pane *p)
+static void take_answer(struct app *app, struct pane *p)
 {
 	struct answer answer;
-	if (!p->asked || !app_answer(app, p->ops->ask, &answer))
+	if (!p->pending || !app_take_answer(app, p->ops->ask, &answer))
 		return;
-	p->asked = false;
+	p->pending = false;
 	p->cost = answer.cost;
-	p->ops->forget(p);
+	p->ops->drop_answer(p);
 	p->lines = 0;
 	p->valid = answer.status >= 0;
 	if (p->valid) {
@@ -112,17 +112,17 @@ static void take(struct app *app, struct pane *p)
 	p->opening = false;
 }
 
-static void ask(struct app *app, struct pane *p)
+static void ask_if_changed(struct app *app, struct pane *p)
 {
 	struct question q = { .t = app->view.cursor };
 	p->ops->question(app, p, &q);
-	bool other = p->stale || p->from != q.from || p->to != q.to || (p->opening && !p->valid && !p->asked);
-	if (other && !(app->look.coarse && p->cost > SLOW_NS)) {
+	bool other = p->preliminary || p->from != q.from || p->to != q.to || (p->opening && !p->valid && !p->pending);
+	if (other && !(app->appearance.coarse && p->cost > SLOW_ANSWER_NS)) {
 		p->from = q.from;
 		p->to = q.to;
-		p->asked = true;
-		p->stale = false;
-		asker_ask(app->asker, p->ops->ask, &q);
+		p->pending = true;
+		p->preliminary = false;
+		async_ask(app->queries, p->ops->ask, &q);
 	}
 }
 
@@ -135,10 +135,10 @@ void pane_refresh(struct app *app, struct pane *p)
 	if (p->w != app->w && p->valid && p->ops->arrange)
 		p->ops->arrange(app, p);
 	p->w = app->w;
-	ask(app, p);
-	take(app, p);
-	if (p->stale)
-		ask(app, p);
+	ask_if_changed(app, p);
+	take_answer(app, p);
+	if (p->preliminary)
+		ask_if_changed(app, p);
 }
 
 bool pane_open(struct app *app, enum pane_id id)
@@ -146,23 +146,23 @@ bool pane_open(struct app *app, enum pane_id id)
 	struct pane *p = app->pane[id];
 	if (p->ops->open && !p->ops->open(app, p))
 		return false;
-	if (p->ops->over) {
+	if (p->ops->is_list) {
 		list_open(app, p);
 		return true;
 	}
 	panes_cancel(app);
 	show_below(app, p);
 	p->opening = true;
-	p->room = 0;
+	p->reserved = 0;
 	pane_refresh(app, p);
-	return app->below == p;
+	return app->pane_below == p;
 }
 
 struct pane *pane_shown(struct app *app)
 {
-	if (!app->below)
+	if (!app->pane_below)
 		pane_open(app, PANE_FLOW);
-	return app->below;
+	return app->pane_below;
 }
 
 bool pane_action(struct app *app, enum action action)
@@ -175,7 +175,7 @@ bool pane_action(struct app *app, enum action action)
 		id++;
 	if (id == PANE_COUNT)
 		return false;
-	if (app->below == app->pane[id] && !app->below->ops->full)
+	if (app->pane_below == app->pane[id] && !app->pane_below->ops->replaces_rows)
 		pane_close(app);
 	else
 		pane_open(app, id);
@@ -184,15 +184,15 @@ bool pane_action(struct app *app, enum action action)
 
 void pane_filter(struct app *app, const char *text)
 {
-	struct pane *p = app->below;
+	struct pane *p = app->pane_below;
 	snprintf(p->filter, sizeof p->filter, "%.63s", text);
 	p->ops->arrange(app, p);
 	p->at = p->top = 0;
-	if (p->ops->come && p->lines)
-		p->ops->come(app, p, 0);
+	if (p->ops->cursor_moved && p->lines)
+		p->ops->cursor_moved(app, p, 0);
 }
 
-/* ---- Row and window of a pane that stays with them --------------------------------------------------------------- */
+/* ---- Panes with a fixed row and window ----------------------------------------------------------------------------- */
 
 bool pane_window(const struct app *app, int64_t *from, int64_t *to)
 {
@@ -203,32 +203,32 @@ bool pane_window(const struct app *app, int64_t *from, int64_t *to)
 		*to = v->a < v->b ? v->b : v->a;
 	} else {
 		*from = v->t0;
-		*to = view_last(v, &app->ground);
+		*to = view_last(v, &app->bounds);
 	}
 	return marked;
 }
 
-char *pane_span_text(const struct app *app, int64_t from, int64_t to, char buf[TIME_TEXT])
+char *pane_window_text(const struct app *app, int64_t from, int64_t to, char buf[TIME_TEXT])
 {
-	char span[TIME_TEXT];
+	char length[TIME_TEXT];
 	int64_t a, b;
 	const bool marked = pane_window(app, &a, &b) && a == from && b == to;
-	snprintf(buf, TIME_TEXT, "%s%.30s", marked ? "A..B, " : "", time_duration(span, to - from + 1));
+	snprintf(buf, TIME_TEXT, "%s%.30s", marked ? "A..B, " : "", time_duration(length, to - from + 1));
 	return buf;
 }
 
 bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope)
 {
-	struct subject s;
-	if (!row_subject(&app->topo, app->view.row, &s)) {
-		app_say(app, "choose a machine, a vCPU or a thread");
+	struct target s;
+	if (!row_target(&app->catalog, app->view.row, &s)) {
+		app_message(app, "select a machine, a vCPU or a thread");
 		return false;
 	}
-	app_layout(app, panes_label_w(app, p));  /* the window is what the screen shows beside this pane, not the last one */
+	app_layout(app, panes_label_w(app, p));  /* columns of this pane, because the window may depend on them */
 	scope->row = app->view.row;
 	pane_window(app, &scope->from, &scope->to);
-	if (p->ops->forget)
-		p->ops->forget(p);
+	if (p->ops->drop_answer)
+		p->ops->drop_answer(p);
 	p->valid = false;
 	p->lines = p->top = p->at = 0;
 	p->filter[0] = '\0';
@@ -238,50 +238,50 @@ bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope)
 
 void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struct question *q)
 {
-	row_subject(&app->topo, scope->row, &q->subject);
+	row_target(&app->catalog, scope->row, &q->target);
 	q->from = scope->from;
 	q->to = scope->to;
 }
 
-bool pane_is_beside(const struct app *app)
+bool pane_is_below(const struct app *app)
 {
-	return app->below && !app->below->ops->full;
+	return app->pane_below && !app->pane_below->ops->replaces_rows;
 }
 
-bool pane_leads(const struct pane *p)
+bool pane_can_follow(const struct pane *p)
 {
-	return p->lines && !p->leadless && p->ops->go;
+	return p->lines && !p->no_follow && p->ops->follow;
 }
 
 void pane_go(struct app *app, struct row_id row, int64_t from, int64_t to)
 {
 	struct view before = app->view;
 	app_show_row(app, row);
-	view_goto(&app->view, &app->ground, from);
-	view_fit(&app->view, &app->ground, from, to, 1, 3);
+	view_goto(&app->view, &app->bounds, from);
+	view_fit(&app->view, &app->bounds, from, to, 1, 3);
 	undo_push(&app->undo, &before);
 }
 
-/* ---- Its cursor and keys --------------------------------------------------------------------------------------- */
+/* ---- Cursor and keys ----------------------------------------------------------------------------------------------- */
 
 void pane_move(struct app *app, int64_t by)
 {
-	struct pane *p = app->below;
+	struct pane *p = app->pane_below;
 	if (!p) {
-		app_say(app, "no pane is open");
+		app_message(app, "no pane is open");
 		return;
 	}
 	int64_t to = (int64_t)p->at + by, last = p->lines ? (int64_t)p->lines - 1 : 0;
 	p->at = (size_t)(to < 0 ? 0 : to > last ? last : to);
-	if (p->ops->come && p->at < p->lines)
-		p->ops->come(app, p, p->at);
+	if (p->ops->cursor_moved && p->at < p->lines)
+		p->ops->cursor_moved(app, p, p->at);
 }
 
 void pane_focus(struct app *app)
 {
-	struct pane *p = app->below;
-	if (p && p->ops->full) {
-		p->ops->round(app, p);
+	struct pane *p = app->pane_below;
+	if (p && p->ops->replaces_rows) {
+		p->ops->tab(app, p);
 		return;
 	}
 	app->focused = !app->focused && pane_shown(app);
@@ -289,7 +289,7 @@ void pane_focus(struct app *app)
 		pane_move(app, 0);
 }
 
-/* The line as it is on the screen. */
+/* Copies the selected line, as drawn, to the clipboard. */
 static void copy_line(struct app *app, struct pane *p)
 {
 	struct screen s = { 0 };
@@ -306,10 +306,10 @@ static void copy_line(struct app *app, struct pane *p)
 	free(text);
 }
 
-/* What stands in the place of the rows is where one begins: leaving that is leaving. */
+/* Clears the filter if requested and set; otherwise closes the pane, or quits the viewer if the pane is the overview. */
 static void close_step(struct app *app, struct pane *p, bool filter)
 {
-	if (!filter && p->ops->full) {
+	if (!filter && p->ops->replaces_rows) {
 		app->quit = true;
 		return;
 	}
@@ -319,34 +319,34 @@ static void close_step(struct app *app, struct pane *p, bool filter)
 		pane_close(app);
 }
 
-/* What the pane does that has the keys; false: the key is none of these. */
-static bool do_in_pane(struct app *app, struct pane *p, uint32_t key)
+/* Runs the pane's action for the key. Returns false if there is none. */
+static bool run_pane_key(struct app *app, struct pane *p, uint32_t key)
 {
 	switch (keymap_find_in_pane(&app->keymap, key)) {
 	case ACT_IN_PANE_GO:
-		if (p->ops->go && p->at < p->lines)
-			p->ops->go(app, p, p->at);
+		if (p->ops->follow && p->at < p->lines)
+			p->ops->follow(app, p, p->at);
 		return true;
 	case ACT_IN_PANE_SORT:
 	case ACT_IN_PANE_SORT_BACK:
 		if (p->ops->sort)
 			p->ops->sort(app, p, keymap_find_in_pane(&app->keymap, key) == ACT_IN_PANE_SORT ? 1 : -1);
 		else
-			app_say(app, "this pane has one order");
+			app_message(app, "this pane cannot be sorted");
 		return true;
 	case ACT_IN_PANE_FILTER:
 		if (p->ops->arrange)
 			app_prompt(app, PROMPT_PANE, p->filter);
 		else
-			app_say(app, "this pane has no filter");
+			app_message(app, "this pane has no filter");
 		return true;
 	case ACT_IN_PANE_EXPORT: export_prompt(app); return true;
 	case ACT_IN_PANE_COPY:
 		if (p->at < p->lines)
 			copy_line(app, p);
 		return true;
-	case ACT_IN_PANE_GROW: p->grown += p->grown < app->h_cells; return true;
-	case ACT_IN_PANE_SHRINK: p->grown -= p->grown > -app->h_cells; return true;
+	case ACT_IN_PANE_GROW: p->extra_lines += p->extra_lines < app->h_cells; return true;
+	case ACT_IN_PANE_SHRINK: p->extra_lines -= p->extra_lines > -app->h_cells; return true;
 	case ACT_IN_PANE_CLOSE: close_step(app, p, key == KEY_CODE_ESC); return true;
 	default: return false;
 	}
@@ -354,10 +354,10 @@ static bool do_in_pane(struct app *app, struct pane *p, uint32_t key)
 
 bool pane_key(struct app *app, uint32_t key)
 {
-	struct pane *p = app->below;
+	struct pane *p = app->pane_below;
 	enum action action = keymap_find(&app->keymap, key);
 	int64_t n = app->count ? app->count : 1, page = p->page > 1 ? (int64_t)p->page - 1 : 1, all = (int64_t)p->lines;
-	if (do_in_pane(app, p, key))
+	if (run_pane_key(app, p, key))
 		return true;
 	switch (action) {
 	case ACT_DOWN: pane_move(app, n); return true;
@@ -370,37 +370,38 @@ bool pane_key(struct app *app, uint32_t key)
 	case ACT_LAST: pane_move(app, all); return true;
 	default: break;
 	}
-	/* Who looks for gaps is back at the rows; moving through time is the same everywhere. */
+	/* actions on gaps move the focus back to the rows; actions on time keep it */
 	bool gaps = strcmp(action_info[action].section, "Gaps and causes") == 0;
-	if (p->ops->full && (gaps || strcmp(action_info[action].section, "Rows") == 0))
+	if (p->ops->replaces_rows && (gaps || strcmp(action_info[action].section, "Rows") == 0))
 		pane_close(app);
 	else if (gaps)
 		app->focused = false;
 	return false;
 }
 
-/* ---- Drawing ------------------------------------------------------------------------------------------------------ */
+/* ---- Drawing ------------------------------------------------------------------------------------------------------- */
 
 struct style pane_style(const struct app *app, enum part part, bool selected)
 {
-	return app->look.palette.part[selected ? PART_SELECTED : part];
+	return app->appearance.palette.part[selected ? PART_SELECTED : part];
 }
 
-/* Why it is empty; "": it is not, or its title says it. */
-static const char *none_text(const struct app *app, const struct pane *p, char *buf, size_t size)
+/* Returns the reason for an empty pane; "": the pane is not empty, or its title contains the reason. */
+static const char *empty_text(const struct app *app, const struct pane *p, char *buf, size_t size)
 {
 	*buf = '\0';
-	if (p->ops->none && p->valid && !p->asked && !p->lines && !p->filter[0])
-		p->ops->none(app, p, buf, size);
+	if (p->ops->empty_text && p->valid && !p->pending && !p->lines && !p->filter[0])
+		p->ops->empty_text(app, p, buf, size);
 	return buf;
 }
 
-/* Returns how many lines it takes on a screen of w, at most `height`; s NULL: they are not drawn. */
-static int draw_none(const char *text, struct screen *s, int y, int w, int height, struct style style)
+/* Draws the reason for an empty pane, at most `height` lines of w columns; s NULL: only counts. Returns the number of
+ * lines. */
+static int draw_empty_text(const char *text, struct screen *s, int y, int w, int height, struct style style)
 {
 	int i = 0;
 	for (; i < height && *text; i++) {
-		size_t n = text_line(text, w - 2);
+		size_t n = text_line_bytes(text, w - 2);
 		n = n ? n : strlen(text);
 		if (s)
 			screen_printf(s, 1, y + i, w - 2, style, "%.*s", (int)n, text);
@@ -409,41 +410,41 @@ static int draw_none(const char *text, struct screen *s, int y, int w, int heigh
 	return i;
 }
 
-int pane_height(const struct app *app, int room)
+int pane_height(const struct app *app, int space)
 {
-	const struct pane *p = app->below;
-	char none[NONE_TEXT];
-	if (!p || p->ops->full)
-		return p ? room : 0;
-	size_t lines = !p->valid ? p->room : p->lines == 0 && p->filter[0] ? 1 : p->lines;
-	int want = (int)(lines < MOST_LINES ? lines : MOST_LINES) + 1 + p->ops->headings;
-	const int least = 1 + p->ops->headings + (p->least > LEAST_LINES ? (int)p->least : LEAST_LINES);
-	const int most = room / 2 > least ? room / 2 : least;
-	want = want < most ? want : most;
-	if (*none_text(app, p, none, sizeof none))
-		want = 1 + draw_none(none, NULL, 0, app->w, room, pane_style(app, PART_NORMAL, false));
-	want += p->grown;
-	return want < 1 ? 1 : want > room - LEAST_ROWS ? room > LEAST_ROWS ? room - LEAST_ROWS : 0 : want;
+	const struct pane *p = app->pane_below;
+	char reason[EMPTY_TEXT_BYTES];
+	if (!p || p->ops->replaces_rows)
+		return p ? space : 0;
+	size_t lines = !p->valid ? p->reserved : p->lines == 0 && p->filter[0] ? 1 : p->lines;
+	int height = (int)(lines < LINES_MAX ? lines : LINES_MAX) + 1 + p->ops->headings;
+	const int min_height = 1 + p->ops->headings + (p->min_lines > LINES_MIN ? (int)p->min_lines : LINES_MIN);
+	const int max_height = space / 2 > min_height ? space / 2 : min_height;
+	height = height < max_height ? height : max_height;
+	if (*empty_text(app, p, reason, sizeof reason))
+		height = 1 + draw_empty_text(reason, NULL, 0, app->w, space, pane_style(app, PART_NORMAL, false));
+	height += p->extra_lines;
+	return height < 1 ? 1 : height > space - ROWS_MIN ? space > ROWS_MIN ? space - ROWS_MIN : 0 : height;
 }
 
-/* What can be done with it, as far as there is room. */
-static const char *hint_of(const struct app *app, const struct pane *p, int room)
+/* Returns the longest key hint that fits at the end of the title; "": none fits. */
+static const char *hint_of(const struct app *app, const struct pane *p, int space)
 {
-	static const char *const hints[3][2] = { { " Tab goes into it  X export  q closes ", " Tab " },
+	static const char *const hints[3][2] = { { " Tab focuses it  X export  q closes ", " Tab " },
 		{ " e export  q closes ", " q closes " }, { " Enter goes there  e export  q closes ", " q closes " } };
-	const int which = !app->focused ? 0 : !pane_leads(p) ? 1 : 2;
-	for (int i = 0; i < 2 && !p->ops->full && !app->still; i++)
-		if ((int)strlen(hints[which][i]) < room)
+	const int which = !app->focused ? 0 : !pane_can_follow(p) ? 1 : 2;
+	for (int i = 0; i < 2 && !p->ops->replaces_rows && !app->is_picture; i++)
+		if ((int)strlen(hints[which][i]) < space)
 			return hints[which][i];
 	return "";
 }
 
-/* What does not fit is left out whole, what is worth least first; who it is about stays. */
-static void shorten_title(char *title, int room)
+/* Shortens a title by whole phrases, the least important first; the name of the row stays. */
+static void shorten_title(char *title, int space)
 {
 	static const char *const before[] = { ", ", ", ", ": ", " + ", " in ", " from " };
-	text_squeeze(title, room);
-	for (size_t i = 0; i < sizeof before / sizeof *before && text_width(title) > room; i++) {
+	text_shorten_machine(title, space);
+	for (size_t i = 0; i < sizeof before / sizeof *before && text_width(title) > space; i++) {
 		char *last = NULL;
 		for (char *at = title; (at = strstr(at, before[i])); at++)
 			last = at;
@@ -454,16 +455,16 @@ static void shorten_title(char *title, int room)
 
 static void draw_title(struct app *app, struct pane *p, struct screen *s, int y)
 {
-	struct style style = app->look.palette.part[app->focused ? PART_SELECTED : PART_TITLE];
+	struct style style = app->appearance.palette.part[app->focused ? PART_SELECTED : PART_TITLE];
 	char name[320], title[640];
 	p->ops->name(app, p, name, sizeof name);
-	if (p->asked)
-		snprintf(title, sizeof title, " %s: reading %u %%, Esc cancels ", name, asker_progress(app->asker, p->ops->ask));
+	if (p->pending)
+		snprintf(title, sizeof title, " %s: reading %u %%, Esc cancels ", name, async_progress(app->queries, p->ops->ask));
 	else if (!p->valid)
-		snprintf(title, sizeof title, " %s: none here ", name);
+		snprintf(title, sizeof title, " %s: not available ", name);
 	else
 		p->ops->title(app, p, s->w, title, sizeof title);
-	shorten_title(title, s->w - 1);  /* its last space may go */
+	shorten_title(title, s->w - 1);  /* the last space of the title may be cut */
 	screen_fill(s, 0, y, s->w, '-', style);
 	int x = 1 + screen_text(s, 1, y, s->w - 2, style, title);
 	if (p->filter[0])
@@ -475,9 +476,9 @@ static void draw_title(struct app *app, struct pane *p, struct screen *s, int y)
 
 static void scroll_to_cursor(struct pane *p)
 {
-	if (p->first && p->page)
-		p->at = p->first < p->page ? p->first : 0;
-	p->first = p->page ? 0 : p->first;
+	if (p->initial_line && p->page)
+		p->at = p->initial_line < p->page ? p->initial_line : 0;
+	p->initial_line = p->page ? 0 : p->initial_line;
 	if (p->at >= p->lines)
 		p->at = p->lines ? p->lines - 1 : 0;
 	if (p->at < p->top)
@@ -490,14 +491,14 @@ static void scroll_to_cursor(struct pane *p)
 
 void pane_draw(struct app *app, struct screen *s, int y, int height)
 {
-	struct pane *p = app->below;
-	char none[NONE_TEXT];
-	if (*none_text(app, p, none, sizeof none)) {
+	struct pane *p = app->pane_below;
+	char reason[EMPTY_TEXT_BYTES];
+	if (*empty_text(app, p, reason, sizeof reason)) {
 		draw_title(app, p, s, y);
-		draw_none(none, s, y + 1, s->w, height - 1, app->look.palette.part[PART_NORMAL]);
+		draw_empty_text(reason, s, y + 1, s->w, height - 1, app->appearance.palette.part[PART_NORMAL]);
 		return;
 	}
-	const int lines = p->lines < LEAST_LINES ? (int)p->lines : LEAST_LINES;
+	const int lines = p->lines < LINES_MIN ? (int)p->lines : LINES_MIN;
 	int head = p->ops->headings && height > p->ops->headings + lines ? 1 + p->ops->headings : 1;
 	draw_title(app, p, s, y);
 	p->page = height > head ? (size_t)(height - head) : 0;

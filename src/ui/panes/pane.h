@@ -1,8 +1,10 @@
-/* Panes and lists: what the viewer shows besides the rows.
+/* Panes and lists: everything that the viewer shows besides the rows.
  *
- * A pane stands below the rows and tells something of their window; a list stands over them and has all keys until it
- * is closed.  Each is one file: a table of operations and a state that no other file knows.  PANES is all there is of
- * them elsewhere.  Operations that a pane lacks are NULL. */
+ * - A pane is below the rows and shows an answer about their window.
+ * - A list covers the rows and gets all keys until it is closed.
+ *
+ * Each pane or list is one source file with a table of operations and a private state. Only the table PANES lists them
+ * all. Operations that a pane does not need are NULL. */
 #ifndef STEALSCOPE_UI_PANES_PANE_H
 #define STEALSCOPE_UI_PANES_PANE_H
 
@@ -11,7 +13,7 @@
 #include "ui/panes/pager.h"
 #include "ui/panes/pane_export.h"
 
-/* X(id, table of operations, the action that shows it, and closes what stands beside the rows) */
+/* Table of panes: X(id, table of operations, action that opens the pane, and closes it if it is open). */
 #define PANES(X) \
 	X(PANE_OVERVIEW, overview_pane, ACT_OVERVIEW) \
 	X(PANE_FLOW, flow_pane, ACT_FLOW_TOGGLE) \
@@ -32,76 +34,83 @@
 enum pane_id { PANES(PANE_ID) PANE_COUNT };
 #undef PANE_ID
 
-/* The state of a pane begins with this. */
+/* State of all panes; the first member of each pane's own state. */
 struct pane {
 	const struct pane_ops *ops;
-	size_t lines, top;   /* of text below its title; the first one shown */
-	size_t at, page;     /* the line of its cursor; lines of the last frame */
-	size_t first;        /* the line that the cursor begins on where it is in sight without scrolling; 0: the top */
-	size_t least;        /* lines for which it takes more than half of the room */
-	bool leadless;       /* they lead nowhere */
-	int y;               /* where these began on the screen */
-	int w;               /* columns of the screen that they were made for */
-	int grown;           /* lines by which the user made it higher than it is by itself */
-	size_t room;         /* lines to keep free until there is an answer */
-	bool opening;        /* just opened: an error closes it again */
-	bool asked, valid;   /* an answer is to come; there is one, if perhaps of before */
-	bool stale;          /* the answer is to be followed by a better one: ask again */
-	int64_t from, to;    /* the window that was asked for last, ns */
-	int64_t cost;        /* ns it took to answer */
-	char filter[64];     /* only lines that contain it; "": all */
+	size_t lines, top;   /* lines: number of text lines below the title; top: first line shown */
+	size_t at, page;     /* at: selected line; page: number of lines in the last frame */
+	size_t initial_line;  /* line to select in the first frame, if visible without scrolling; 0: the first line */
+	size_t min_lines;    /* number of lines for which the pane may use more than half of the space */
+	bool no_follow;       /* Enter does nothing on the lines of this pane */
+	int y;               /* screen line of the first text line */
+	int w;               /* screen width for which the lines were made, columns */
+	int extra_lines;           /* lines added by the user with + and - */
+	size_t reserved;         /* height reserved while there is no answer, lines */
+	bool opening;        /* the pane was just opened: an error closes it again */
+	bool pending, valid;   /* pending: a question is pending; valid: there is an answer, possibly to an earlier question */
+	bool preliminary;          /* the answer is preliminary: ask again */
+	int64_t from, to;    /* window of the last question, ns */
+	int64_t cost;        /* time that computing the answer took, ns */
+	char filter[64];     /* only lines with this text are shown; "": all */
 };
 
-/* The state of a list. */
+/* State of a list. */
 struct list {
 	struct pane pane;
 	struct pager pager;
-	int w;               /* columns of the screen that its lines were made for */
+	int w;               /* screen width for which the lines were made, columns */
 };
 
 struct pane_ops {
-	size_t size;   /* bytes of the state, zeroed at first */
-	bool over;     /* a list: over the rows */
-	bool full;     /* a pane in the place of the rows */
-	/* Gets ready to be shown, for the selected row; false: it has said why not, and stays as it was. */
+	size_t size;   /* size of the pane's state, bytes; the state is zero initially */
+	bool is_list;     /* the pane is a list, which covers the rows */
+	bool replaces_rows;     /* the pane replaces the rows (overview) */
+	/* Prepares the pane for the selected row. Returns false, after a message, if it cannot be shown. */
 	bool (*open)(struct app *app, struct pane *p);
 	void (*closed)(struct app *app, struct pane *p);
-	void (*refresh)(struct app *app, struct pane *p);  /* before each frame, of what asks no questions */
-	enum ask ask;  /* the kind of its question */
+	void (*refresh)(struct app *app, struct pane *p);  /* called before each frame, for panes without questions */
+	enum ask_kind ask;  /* kind of the pane's question */
 	void (*question)(const struct app *app, const struct pane *p, struct question *q);
-	void (*answer)(struct app *app, struct pane *p, struct answer *answer);  /* takes it over: what it holds is good */
-	void (*arrange)(struct app *app, struct pane *p);       /* makes its lines anew: for another filter or width */
-	void (*sort)(struct app *app, struct pane *p, int by);  /* by the next column, or the one before */
-	/* "flow of Debian/3525 critical_task"; and all of the title's text when the pane is up to date. */
+	/* takes ownership of a successful answer */
+	void (*answer)(struct app *app, struct pane *p, struct answer *answer);
+	void (*arrange)(struct app *app, struct pane *p);       /* makes the lines, for the filter and the width */
+	void (*sort)(struct app *app, struct pane *p, int by);  /* sorts by the next column (by 1), or the previous one (-1) */
+	/* name: "flow of Debian/3525 critical_task"; title: the complete title once there is an answer. */
 	void (*name)(const struct app *app, const struct pane *p, char *buf, size_t size);
 	void (*title)(const struct app *app, const struct pane *p, int w, char *buf, size_t size);
-	/* Why it has no lines, where its title does not say it all; "": it does. */
-	void (*none)(const struct app *app, const struct pane *p, char *buf, size_t size);
-	int (*wide)(int w);    /* columns before the time area while it is open, on a screen of w; NULL: as without it */
-	int headings;          /* lines beneath its title, which heading() draws from y on */
+	/* Writes the reason for an empty pane; "" if the title contains it. */
+	void (*empty_text)(const struct app *app, const struct pane *p, char *buf, size_t size);
+	int (*label_width)(int w);    /* width of the labels before the time area on a screen of w columns; NULL: default */
+	int headings;          /* number of lines below the title, which heading() draws from screen line y */
 	void (*heading)(const struct app *app, const struct pane *p, struct screen *s, int y);
-	void (*line)(struct app *app, struct pane *p, struct screen *s, int y, size_t i, bool selected);  /* blank as yet */
-	void (*overlay)(struct app *app, const struct pane *p, struct screen *s);  /* draws over the rows */
-	void (*go)(struct app *app, struct pane *p, size_t i);   /* to what the line is about */
-	void (*come)(struct app *app, struct pane *p, size_t i); /* the cursor came upon the line */
-	void (*round)(struct app *app, struct pane *p);          /* in the place of the rows: what Tab does */
-	/* What the status line says of a line while the pane has the keys; NULL or "": what it says of the row. */
-	void (*tell)(const struct app *app, const struct pane *p, size_t i, char *buf, size_t size);
-	/* Lists: a line by its tag is chosen (Enter), dropped (d), come upon. */
+	/* Draws text line i; the screen line was cleared before. */
+	void (*line)(struct app *app, struct pane *p, struct screen *s, int y, size_t i, bool selected);
+	void (*overlay)(struct app *app, const struct pane *p, struct screen *s);  /* draws over the rows (arrows) */
+	void (*follow)(struct app *app, struct pane *p, size_t i);   /* moves to the object of line i (Enter) */
+	void (*cursor_moved)(struct app *app, struct pane *p, size_t i);  /* called when the cursor moved to line i */
+	void (*tab)(struct app *app, struct pane *p);          /* handles <Tab> in a pane that replaces the rows */
+	/* Text of the status line for the selected line; NULL or "": the text of the selected row. */
+	void (*status_text)(const struct app *app, const struct pane *p, size_t i, char *buf, size_t size);
+	/* Lists: the line with this tag was picked (Enter), deleted (d), selected. */
 	void (*pick)(struct app *app, struct pane *p, int64_t tag);
 	void (*drop)(struct app *app, struct pane *p, int64_t tag);
 	void (*move)(struct app *app, struct pane *p, int64_t tag);
-	/* Lists: a line's text that can be written anew (e), and what was written. */
+	/* Lists: text of a line to edit (e), and the edited text. */
 	const char *(*text)(struct pane *p, int64_t tag);
 	void (*edit)(struct app *app, struct pane *p, int64_t tag, const char *text);
-	/* "flow-Debian/3525 critical_task": what an exported file is called, but for its ending; what is in it. */
+	/* file: name of an exported file without suffix, "flow-Debian/3525 critical_task"; export: writes the content. */
 	void (*file)(const struct app *app, const struct pane *p, char *buf, size_t size);
 	int (*export)(struct app *app, struct pane *p, FILE *f, enum report_format format, struct error *err);
-	void (*lacks)(const struct pane *p, char *buf, size_t size);  /* what is not in it, and what has all; or "" */
-	/* Another history, of the same machines, is about to be shown instead: what names rows is translated. */
-	void (*carry)(struct app *app, struct pane *p, const struct rows *was, const struct rows *is);
-	void (*forget)(struct pane *p);   /* frees what it was answered */
-	void (*release)(struct pane *p);  /* and all else; the state itself is freed by the caller */
+	/* Text about lines missing in an exported file, and the command that writes all; "": none. */
+	void (*omitted_text)(const struct pane *p, char *buf, size_t size);
+	/* Another history of the same machines will be shown: maps the pane's rows to the new history. */
+	void (*remap)(struct app *app, struct pane *p, const struct rows *old, const struct rows *new);
+	void (*drop_answer)(struct pane *p);   /* frees the answer */
+	void (*release)(struct pane *p);  /* frees everything else; the caller frees the state */
+	/* For scoped_pane_*(): number of sort orders; texts before the row's title in the name ("gaps of ") and in the name of
+	 * an exported file ("gaps-"). */
+	int orders;
+	const char *name_prefix, *file_prefix;
 };
 
 #define PANE_TABLE(id, table, action) extern const struct pane_ops table;
@@ -110,56 +119,76 @@ PANES(PANE_TABLE)
 
 void panes_init(struct app *app);
 void panes_release(struct app *app);
-void panes_carry(struct app *app, const struct rows *was, const struct rows *is);
-bool panes_cancel(struct app *app);                     /* what is being asked; false when nothing is */
+void panes_remap(struct app *app, const struct rows *old, const struct rows *new);
+bool panes_cancel(struct app *app);  /* drops the pending question; false: there was none */
 
-#define PANE_NARROW 60  /* on screens of fewer columns panes leave some of theirs out, which the status line tells */
+/* Panes on screens with fewer columns omit some of their columns; the status line shows these values. */
+#define PANE_NARROW 60
 
-int panes_label_w(const struct app *app, const struct pane *p);  /* columns before the time area; p NULL: without a pane */
-int pane_label_w(int w);                                /* the same on a screen of w where no pane wants others */
+int panes_label_w(const struct app *app, const struct pane *p);  /* width of the labels; p NULL: without a pane */
+int pane_label_w(int w);  /* default width of the labels on a screen of w columns */
 
-bool pane_open(struct app *app, enum pane_id id);       /* false: it has said why not */
-struct pane *pane_shown(struct app *app);               /* the one below the rows, else the flow of the row; NULL: none */
-bool pane_action(struct app *app, enum action action);  /* false: it shows no pane */
-void pane_close(struct app *app);                       /* the one below the rows */
-void pane_focus(struct app *app);                       /* gives it the keys, or takes them back */
-bool pane_key(struct app *app, uint32_t key);           /* of the one that has the keys; false: it is not for it */
-void pane_move(struct app *app, int64_t by);            /* its cursor */
+bool pane_open(struct app *app, enum pane_id id);  /* false: the pane could not be opened, a message was shown */
+/* Returns the pane below the rows; opens the flow of the row if there is none. NULL: it could not be opened. */
+struct pane *pane_shown(struct app *app);
+bool pane_action(struct app *app, enum action action);  /* false: the action does not open a pane */
+void pane_close(struct app *app);  /* closes the pane below the rows */
+void pane_focus(struct app *app);  /* moves the focus into the pane, or back to the rows */
+/* Handles a key of the pane with the focus; false: the pane does not use the key. */
+bool pane_key(struct app *app, uint32_t key);
+void pane_move(struct app *app, int64_t by);  /* moves the pane's cursor by lines */
 void pane_filter(struct app *app, const char *text);
 
-/* The diff pane: against another history; file "": against the rest of this one. */
+/* Opens the diff pane. file: history to compare with; "": the rest of this history. */
 void pane_diff(struct app *app, const char *file);
 
-/* Of panes that stay with the row and the window for which they were opened. */
+/* Row and window for which a pane was opened, for panes that keep them. */
 struct pane_scope {
 	struct row_id row;
-	int64_t from, to;      /* ns */
+	int64_t from, to;      /* window, ns */
 };
-/* About the row at the cursor and what is on the screen, with the keys; false: it has said why not. */
+/* Stores the selected row and the window in *scope and moves the focus into the pane. Returns false, after a message, if
+ * the row is not a machine, vCPU or thread. */
 bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope);
 void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struct question *q);
-bool pane_window(const struct app *app, int64_t *from, int64_t *to);  /* A..B, else what the screen shows: false */
-/* "1.47 s", or "A..B, 1.47 s" while the markers stand there. */
-char *pane_span_text(const struct app *app, int64_t from, int64_t to, char buf[TIME_TEXT]);
-/* The thread that serves a request at the cursor; false: it has said why there is none. */
-bool request_thread(struct app *app, struct row_id row, uint32_t *thread);
-bool pane_is_beside(const struct app *app);              /* is one open that leaves room for the rows? */
-bool pane_leads(const struct pane *p);                  /* is there a line to go from? */
-void pane_go(struct app *app, struct row_id row, int64_t from, int64_t to);  /* to a row, and a time of it */
 
-/* Asks if another window is shown, takes what was answered.  A pane that cannot open closes itself. */
+/* Common state of panes with a scope that show a sorted list, and their operations. */
+struct scoped_pane {
+	struct pane pane;
+	struct pane_scope scope;
+	int order;             /* 0 .. ops->orders - 1 */
+};
+bool scoped_pane_open(struct app *app, struct pane *pane);
+void scoped_pane_make_question(const struct app *app, const struct pane *pane, struct question *q);
+void scoped_pane_sort_next(struct app *app, struct pane *pane, int by);
+void scoped_pane_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size);
+void scoped_pane_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size);
+void scoped_pane_remap_rows(struct app *app, struct pane *pane, const struct rows *old, const struct rows *new);
+
+/* Stores the window that panes use. Returns true if it is A..B, false if it is the window on the screen. */
+bool pane_window(const struct app *app, int64_t *from, int64_t *to);
+/* Formats the length of a window: "1.47 s", or "A..B, 1.47 s" if the markers are at from and to. */
+char *pane_window_text(const struct app *app, int64_t from, int64_t to, char buf[TIME_TEXT]);
+/* Finds the thread that serves a request at the cursor. Returns false, after a message, if there is none. */
+bool request_thread(struct app *app, struct row_id row, uint32_t *thread);
+bool pane_is_below(const struct app *app);  /* true: a pane is open, and rows are visible above it */
+bool pane_can_follow(const struct pane *p);  /* true: Enter works on a line of the pane */
+/* Moves to a row, and zooms to an interval of it. */
+void pane_go(struct app *app, struct row_id row, int64_t from, int64_t to);
+
+/* Asks a question if the window changed, and takes an answer. A pane that fails to open closes itself. */
 void pane_refresh(struct app *app, struct pane *p);
-int pane_height(const struct app *app, int room);       /* lines of the one below the rows; 0: there is none */
-struct style pane_style(const struct app *app, enum part part, bool selected);  /* of the text of a line */
+int pane_height(const struct app *app, int space);  /* height of the pane below the rows, lines; 0: none */
+struct style pane_style(const struct app *app, enum part part, bool selected);  /* style of the text of a line */
 void pane_draw(struct app *app, struct screen *s, int y, int height);
 
 void list_open(struct app *app, struct pane *p);
-void list_arrange(struct app *app, struct pane *p);     /* its lines anew, with the filter and at the place that it had */
-void list_key(struct app *app, uint32_t key);           /* for the list that is open */
-void list_search(struct app *app, const char *text);    /* only lines that contain it */
-void list_edit(struct app *app, const char *text);      /* that of the line that is chosen */
+void list_arrange(struct app *app, struct pane *p);  /* makes the lines again; keeps filter and position */
+void list_key(struct app *app, uint32_t key);  /* handles a key of the open list */
+void list_search(struct app *app, const char *text);  /* shows only lines that contain the text */
+void list_edit(struct app *app, const char *text);  /* sets the note of the selected line */
 void list_close(struct app *app);
-void list_release(struct pane *p);                      /* frees its lines: for the table of a list */
+void list_release(struct pane *p);  /* frees the lines; for the operations of lists */
 void list_draw(struct app *app, struct screen *s, int y, int height);
 
 #endif

@@ -24,11 +24,11 @@ static enum report_format format_of(const char *file)
 	return ends_in(file, ".csv") ? FORMAT_CSV : ends_in(file, ".json") ? FORMAT_JSON : FORMAT_TEXT;
 }
 
-void export_origin(const struct app *app, const struct pane *p, const struct subject *s, struct origin *o)
+void export_origin(const struct app *app, const struct pane *p, const struct target *s, struct origin *o)
 {
 	char name[512];
-	origin_take(o, &app->topo, s, p->from, p->to);
-	/* A clock was moved: not on the file that this made, which goes with the viewer. */
+	origin_load(o, &app->catalog, s, p->from, p->to);
+	/* with a manual offset the history shown is a temporary file: name the original file */
 	free(o->history[0]);
 	free(o->line[0]);
 	o->history[0] = mem_dup(history_file(app->first));
@@ -36,9 +36,9 @@ void export_origin(const struct app *app, const struct pane *p, const struct sub
 	o->line[0] = mem_printf("history  %s", text_escape(name, sizeof name, history_file(app->first)));
 }
 
-/* ---- Files ------------------------------------------------------------------------------------------------------ */
+/* ---- Files --------------------------------------------------------------------------------------------------------- */
 
-/* What the pane's file is called unless the user says otherwise: a name that is free. */
+/* Writes the name of a default file that does not exist yet. */
 static void default_name(const struct app *app, const struct pane *p, char *buf, size_t size)
 {
 	char name[300];
@@ -53,7 +53,7 @@ static void default_name(const struct app *app, const struct pane *p, char *buf,
 
 void export_prompt(struct app *app)
 {
-	char name[PROMPT_LONGEST];
+	char name[PROMPT_MAX_BYTES];
 	struct pane *p = pane_shown(app);
 	if (!p)
 		return;
@@ -63,7 +63,7 @@ void export_prompt(struct app *app)
 
 int export_begin(const struct app *app, const char *name, struct save *save, struct error *err)
 {
-	char file[PROMPT_LONGEST], shown[PROMPT_LONGEST];
+	char file[PROMPT_MAX_BYTES], shown[PROMPT_MAX_BYTES];
 	struct stat st;
 	snprintf(file, sizeof file, "%s", name);
 	size_t n = strlen(file);
@@ -71,11 +71,11 @@ int export_begin(const struct app *app, const char *name, struct save *save, str
 	if (force)
 		file[n - 1] = '\0';
 	text_escape(shown, sizeof shown, file);
-	if (watch_is_open(app, file))
-		return error_set(err, STATUS_USAGE, "choose another name", "%.200s: is the history that is open", shown);
+	if (file_watch_is_open(app, file))
+		return error_set(err, STATUS_USAGE, "choose another name", "%.200s: this history is open", shown);
 	if (!force && lstat(file, &st) == 0 && !S_ISDIR(st.st_mode))
-		return error_set(err, STATUS_USAGE, NULL, "%.200s: exists: write \"%.200s!\" to replace it", shown, shown);
-	return save_begin(save, file, err);
+		return error_set(err, STATUS_USAGE, NULL, "%.200s: file exists (\"%.200s!\" replaces it)", shown, shown);
+	return atomic_file_begin(save, file, err);
 }
 
 static int write_file(struct app *app, struct pane *p, const char *file, struct error *err)
@@ -86,13 +86,13 @@ static int write_file(struct app *app, struct pane *p, const char *file, struct 
 	int status = p->ops->export(app, p, save.f, format_of(save.path), err);
 	if (status < 0 && !err->text[0])
 		error_system(err, NULL, "%s", file);
-	return save_end(&save, status, err);
+	return atomic_file_end(&save, status, err);
 }
 
 void export_pane(struct app *app, const char *file)
 {
 	struct error err = ERROR_INIT;
-	char name[PROMPT_LONGEST], shown[PROMPT_LONGEST];
+	char name[PROMPT_MAX_BYTES], shown[PROMPT_MAX_BYTES];
 	struct pane *p = pane_shown(app);
 	if (!p)
 		return;
@@ -101,20 +101,20 @@ void export_pane(struct app *app, const char *file)
 	else
 		default_name(app, p, name, sizeof name);
 	pane_refresh(app, p);
-	if (p->asked) {
-		app_refuse(app, "it is still being read: write it when it is there");
+	if (p->pending) {
+		app_refuse(app, "still computing: export it when it is complete");
 	} else if (!p->valid) {
-		app_refuse(app, "there is nothing to write here");
+		app_refuse(app, "nothing to export");
 	} else if (write_file(app, p, name, &err) < 0) {
 		app_fail(app, &err);
 	} else {
 		size_t n = strlen(name);
 		if (name[n - 1] == '!')
 			name[n - 1] = '\0';
-		char lacks[128] = "";
-		if (p->ops->lacks)
-			p->ops->lacks(p, lacks, sizeof lacks);
-		app_say(app, "wrote %.300s%s%s", text_escape(shown, sizeof shown, name),
-		        format_of(name) == FORMAT_TEXT && !ends_in(name, ".txt") ? " as text" : "", lacks);
+		char omitted_text[128] = "";
+		if (p->ops->omitted_text)
+			p->ops->omitted_text(p, omitted_text, sizeof omitted_text);
+		app_message(app, "wrote %.300s%s%s", text_escape(shown, sizeof shown, name),
+		        format_of(name) == FORMAT_TEXT && !ends_in(name, ".txt") ? " as text" : "", omitted_text);
 	}
 }

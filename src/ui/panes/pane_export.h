@@ -1,4 +1,4 @@
-/* What the panes hold, written to files: as text, csv or json.  The columns are those of the commands. */
+/* Writes the content of panes to files, as text, csv or json, with the columns of the corresponding commands. */
 #ifndef STEALSCOPE_UI_PANES_PANE_EXPORT_H
 #define STEALSCOPE_UI_PANES_PANE_EXPORT_H
 
@@ -8,14 +8,15 @@
 
 struct pane;
 
-/* What a pane's answer about a subject (NULL: all) rests on; origin_release() it. */
-void export_origin(const struct app *app, const struct pane *p, const struct subject *s, struct origin *o);
+/* Collects the provenance of a pane's answer about a target (NULL: all targets). Free it with origin_release(). */
+void export_origin(const struct app *app, const struct pane *p, const struct target *s, struct origin *o);
 
-/* Begins a file that the user named: refuses one that exists, unless "!" is behind its name, and the history itself. */
+/* Creates a file that the user named. Fails if the file exists, unless the name ends in "!", or is the open history. */
 int export_begin(const struct app *app, const char *name, struct save *save, struct error *err);
 
-/* The pane that is open, or the flow of the selected row. */
+/* opens a prompt that exports the open pane, or the flow of the selected row */
 void export_prompt(struct app *app);
-void export_pane(struct app *app, const char *file);  /* its ending tells the format; "": a name is found */
+/* The suffix of the file name determines the format; "": default name. */
+void export_pane(struct app *app, const char *file);
 
 #endif

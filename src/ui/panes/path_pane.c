@@ -1,6 +1,6 @@
-/* The path pane: what made a thread or vCPU last, through those it waited for, in whatever machine; by time, or added up.
- * While it is open arrows in the timeline go from each thread of the path to the one that it woke.  It stays with the row
- * and the window for which it was opened. */
+/* The path pane: the critical path of a thread or vCPU, through all threads and machines that it waited for; as single
+ * steps, or summed by thread, machine or kind. While the pane is open, arrows in the timeline lead from each thread of
+ * the path to the thread that it woke. The pane keeps the row and the window for which it was opened. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,59 +24,60 @@ struct path_pane {
 	struct arrows arrows;
 	enum path_view view;
 	struct path_line {
-		size_t piece;       /* of the path; of several the longest */
+		size_t step;        /* index of the step in path.interval; of a sum, the longest step */
 		int64_t ns;
-		size_t pieces;
+		size_t steps;
 	} *line;
 	size_t lines_cap;
 };
 
-static struct path_pane *of(struct pane *pane)
+static struct path_pane *path_pane_state(struct pane *pane)
 {
 	return (struct path_pane *)pane;
 }
 
-static const struct path_piece *piece_of(const struct pane *pane, size_t i)
+static const struct path_interval *step_of(const struct pane *pane, size_t i)
 {
 	const struct path_pane *p = (const struct path_pane *)pane;
-	return &p->path.piece[p->line[i].piece];
+	return &p->path.interval[p->line[i].step];
 }
 
-static int64_t length_of(const struct path_piece *e)
+static int64_t length_of(const struct path_interval *e)
 {
 	return e->end - e->start + 1;
 }
 
-/* ---- In words */
+/* ---- Descriptions */
 
-static bool is_handler(const struct party *who)
+static bool is_handler(const struct actor *actor)
 {
-	return who->tid < 0 && (who->kind == FLOW_WAITING || who->kind == FLOW_IRQ);
+	return actor->tid < 0 && (actor->kind == FLOW_WAITING || actor->kind == FLOW_IRQ);
 }
 
-/* "Debian/3525 critical_task", "Debian/vCPU0", "host timer interrupt". */
-static char *party_plain(const struct app *app, const struct path *p, struct party who, char *buf, size_t size)
+/* Writes the name of an actor: "Debian/3525 critical_task", "Debian/vCPU0", "host timer interrupt". */
+static char *actor_plain(const struct app *app, const struct path *p, struct actor actor, char *buf, size_t size)
 {
-	who.kind = is_handler(&who) ? FLOW_IRQ : FLOW_RUNNING;
-	return party_text(&app->topo, &who, who.name < p->names ? p->name[who.name] : NULL, buf, size);
+	actor.kind = is_handler(&actor) ? FLOW_IRQ : FLOW_RUNNING;
+	return actor_text(&app->catalog, &actor, actor.name < p->names ? p->name[actor.name] : NULL, buf, size);
 }
 
-/* What it did, or had to wait for. */
-static char *deed(const struct app *app, const struct path *p, const struct path_piece *e, char *buf, size_t size)
+/* Writes the activity of a step: "ran", "waited: host/240 burnP6". */
+static char *activity_text(const struct app *app, const struct path *p, const struct path_interval *e, char *buf,
+                           size_t size)
 {
 	static const char *const text[FLOW_KIND_COUNT] = { [FLOW_RUNNING] = "ran", [FLOW_PREEMPTING] = "waited for a CPU",
-		[FLOW_HYPERVISOR] = "hypervisor", [FLOW_IRQ] = "was handled", [FLOW_WAITING] = "was waited for",
-		[FLOW_IDLE_CPU] = "was being woken", [FLOW_LIMITED] = "was held back", [FLOW_UNKNOWN] = "slept: nobody knows why" };
-	char thief[512];
-	if (e->thief.system >= 0)
-		snprintf(buf, size, "waited: %s", party_plain(app, p, e->thief, thief, sizeof thief));
+		[FLOW_HYPERVISOR] = "in the hypervisor", [FLOW_IRQ] = "interrupt handler", [FLOW_WAITING] = "blocked on",
+		[FLOW_IDLE_CPU] = "woken, CPU still idle", [FLOW_LIMITED] = "throttled", [FLOW_UNKNOWN] = "slept, reason unknown" };
+	char culprit[512];
+	if (e->culprit.machine >= 0)
+		snprintf(buf, size, "waited for %s", actor_plain(app, p, e->culprit, culprit, sizeof culprit));
 	else
-		snprintf(buf, size, "%s", e->who.kind < FLOW_KIND_COUNT ? text[e->who.kind] : "");
+		snprintf(buf, size, "%s", e->actor.kind < FLOW_KIND_COUNT ? text[e->actor.kind] : "");
 	return buf;
 }
 
-/* "wake", "inject ~12 us": what it did for whoever comes next. */
-static char *link_of(const struct path_piece *e, char *buf, size_t size)
+/* Writes how the step led to the next step: "wake", "inject ~12 us". */
+static char *format_link(const struct path_interval *e, char *buf, size_t size)
 {
 	char d[TIME_TEXT];
 	*buf = '\0';
@@ -87,86 +88,86 @@ static char *link_of(const struct path_piece *e, char *buf, size_t size)
 	return buf;
 }
 
-/* What a line is about: of sums what they are of. */
-static char *subject_of(const struct app *app, const struct path_pane *p, const struct path_piece *e, char *buf,
+/* Writes the actor of a step, or the group of a sum. */
+static char *group_text(const struct app *app, const struct path_pane *p, const struct path_interval *e, char *buf,
                         size_t size)
 {
 	if (p->view == SUM_MACHINES)
-		return text_escape(buf, size, e->who.system < 0 ? "nobody" : app->topo.machine[e->who.system].name);
+		return text_escape(buf, size, e->actor.machine < 0 ? "unattributed" : app->catalog.machine[e->actor.machine].name);
 	if (p->view == SUM_KINDS) {
-		snprintf(buf, size, "%s", e->who.kind == FLOW_WAITING ? PATH_WAIT : flow_kind_name[e->who.kind]);
+		snprintf(buf, size, "%s", e->actor.kind == FLOW_WAITING ? PATH_WAIT : flow_kind_name[e->actor.kind]);
 		return buf;
 	}
-	return party_plain(app, &p->path, e->who, buf, size);
+	return actor_plain(app, &p->path, e->actor, buf, size);
 }
 
-/* ---- Its lines */
+/* ---- Lines */
 
-static bool belongs(const struct path_pane *p, const struct path_piece *a, const struct path_piece *b)
+static bool same_group(const struct path_pane *p, const struct path_interval *a, const struct path_interval *b)
 {
 	switch (p->view) {
-	case SUM_THREADS: return party_same(&a->who, &b->who) && party_same(&a->thief, &b->thief);
-	case SUM_MACHINES: return a->who.system == b->who.system;
-	case SUM_KINDS: return a->who.kind == b->who.kind;
+	case SUM_THREADS: return actor_same(&a->actor, &b->actor) && actor_same(&a->culprit, &b->culprit);
+	case SUM_MACHINES: return a->actor.machine == b->actor.machine;
+	case SUM_KINDS: return a->actor.kind == b->actor.kind;
 	default: return false;
 	}
 }
 
-static bool passes(const struct app *app, const struct path_pane *p, const struct path_piece *e)
+static bool passes_filter(const struct app *app, const struct path_pane *p, const struct path_interval *e)
 {
-	char who[512], what[600];
-	return !p->pane.filter[0] || strcasestr(subject_of(app, p, e, who, sizeof who), p->pane.filter) ||
-	       strcasestr(deed(app, &p->path, e, what, sizeof what), p->pane.filter);
+	char title[512], activity[600];
+	return !p->pane.filter[0] || strcasestr(group_text(app, p, e, title, sizeof title), p->pane.filter) ||
+	       strcasestr(activity_text(app, &p->path, e, activity, sizeof activity), p->pane.filter);
 }
 
-/* Sums are few: a path goes through a handful of threads. */
-static void add_line(struct path_pane *p, size_t piece)
+/* Adds a step to its line. The search is linear because a path has few threads. */
+static void add_line(struct path_pane *p, size_t step)
 {
-	const struct path_piece *e = &p->path.piece[piece];
+	const struct path_interval *e = &p->path.interval[step];
 	size_t i = p->view < SUM_THREADS ? p->pane.lines : 0;
-	while (i < p->pane.lines && !belongs(p, &p->path.piece[p->line[i].piece], e))
+	while (i < p->pane.lines && !same_group(p, &p->path.interval[p->line[i].step], e))
 		i++;
 	if (i == p->pane.lines)
-		*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = (struct path_line){ piece, 0, 0 };
+		*ARRAY_PUSH(p->line, p->pane.lines, p->lines_cap) = (struct path_line){ step, 0, 0 };
 	struct path_line *line = &p->line[i];
 	line->ns += length_of(e);
-	line->pieces++;
-	if (length_of(e) > length_of(&p->path.piece[line->piece]))
-		line->piece = piece;
+	line->steps++;
+	if (length_of(e) > length_of(&p->path.interval[line->step]))
+		line->step = step;
 }
 
 static int longest_first(const void *a, const void *b)
 {
 	const struct path_line *x = a, *y = b;
-	return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->piece > y->piece) - (x->piece < y->piece);
+	return x->ns != y->ns ? (x->ns < y->ns) - (x->ns > y->ns) : (x->step > y->step) - (x->step < y->step);
 }
 
-static void arrange(struct app *app, struct pane *pane)
+static void path_pane_make_lines(struct app *app, struct pane *pane)
 {
-	struct path_pane *p = of(pane);
+	struct path_pane *p = path_pane_state(pane);
 	pane->lines = 0;
-	for (size_t i = 0; i < p->path.pieces; i++)
-		if (passes(app, p, &p->path.piece[i]))
+	for (size_t i = 0; i < p->path.intervals; i++)
+		if (passes_filter(app, p, &p->path.interval[i]))
 			add_line(p, i);
 	if (p->view != BY_TIME && pane->lines)
 		qsort(p->line, pane->lines, sizeof *p->line, longest_first);
 }
 
-static void question(const struct app *app, const struct pane *pane, struct question *q)
+static void path_pane_make_question(const struct app *app, const struct pane *pane, struct question *q)
 {
 	pane_scope_ask(app, &((const struct path_pane *)pane)->scope, q);
 }
 
-static void take(struct app *app, struct pane *pane, struct answer *answer)
+static void path_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
 {
-	struct path_pane *p = of(pane);
+	struct path_pane *p = path_pane_state(pane);
 	p->path = answer->path;
 	arrows_make(&p->arrows, app, &p->path);
 }
 
-static void forget(struct pane *pane)
+static void path_pane_drop_answer(struct pane *pane)
 {
-	struct path_pane *p = of(pane);
+	struct path_pane *p = path_pane_state(pane);
 	path_release(&p->path);
 	arrows_release(&p->arrows);
 	free(p->line);
@@ -174,53 +175,54 @@ static void forget(struct pane *pane)
 	p->lines_cap = 0;
 }
 
-static void sort(struct app *app, struct pane *pane, int by)
+static void path_pane_sort_next(struct app *app, struct pane *pane, int by)
 {
-	struct path_pane *p = of(pane);
+	struct path_pane *p = path_pane_state(pane);
 	p->view = (enum path_view)(((int)p->view + by + VIEWS) % VIEWS);
 	pane->at = pane->top = 0;
-	arrange(app, pane);
+	path_pane_make_lines(app, pane);
 }
 
-static bool begin(struct app *app, struct pane *pane)
+static bool path_pane_open(struct app *app, struct pane *pane)
 {
-	struct subject s;
+	struct target s;
 	const struct row_id row = app->view.row;
 	uint32_t thread;
 	if (row.kind == ROW_REQUEST && !request_thread(app, row, &thread))
 		return false;
-	if (row.kind != ROW_REQUEST && (!row_subject(&app->topo, row, &s) || s.kind == SUBJECT_MACHINE)) {
-		app_say(app, "choose a vCPU or a thread");
+	if (row.kind != ROW_REQUEST && (!row_target(&app->catalog, row, &s) || s.kind == TARGET_MACHINE)) {
+		app_message(app, "select a vCPU or a thread");
 		return false;
 	}
 	if (row.kind == ROW_REQUEST)
 		app->view.row = (struct row_id){ ROW_THREAD, thread };
-	bool opened = pane_scope_open(app, pane, &of(pane)->scope);
+	bool opened = pane_scope_open(app, pane, &path_pane_state(pane)->scope);
 	app->view.row = row;
 	return opened;
 }
 
-/* ---- What it says */
+/* ---- Texts */
 
-static void name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void path_pane_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
-	char who[512];
-	snprintf(buf, size, "path of %s", row_title(&app->rows, ((const struct path_pane *)pane)->scope.row, who, sizeof who));
+	char title[512];
+	snprintf(buf, size, "path of %s", row_title(&app->rows, ((const struct path_pane *)pane)->scope.row, title,
+	                                            sizeof title));
 }
 
-static void title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
+static void path_pane_get_title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
 {
 	const struct path_pane *p = (const struct path_pane *)pane;
-	char whose[600], span[TIME_TEXT], ns[TIME_TEXT], unknown[64] = "";
-	name(app, pane, whose, sizeof whose);
+	char name[600], length[TIME_TEXT], ns[TIME_TEXT], unknown[64] = "";
+	path_pane_get_name(app, pane, name, sizeof name);
 	if (p->path.unknown)
 		snprintf(unknown, sizeof unknown, ", %s unknown", time_duration(ns, p->path.unknown));
-	int n = snprintf(buf, size, " %s in %s%s ", whose, pane_span_text(app, p->path.start, p->path.end, span), unknown);
+	int n = snprintf(buf, size, " %s in %s%s ", name, pane_window_text(app, p->path.start, p->path.end, length), unknown);
 	if (n + 20 < w)
 		snprintf(buf + n - 1, size - (size_t)n + 1, ", %s ", view_name[p->view]);
 }
 
-/* Columns: when or what part, how long, who, what it did, what for whoever comes next. */
+/* Widths of the columns: start or share, length, link to the next step; actor and activity share the rest. */
 #define WHEN_COLUMNS 15
 #define LENGTH_COLUMNS 8
 #define LINK_COLUMNS 15
@@ -230,7 +232,7 @@ static int length_at(int w)
 	return w < PANE_NARROW ? 1 : 1 + WHEN_COLUMNS;
 }
 
-static int who_at(int w)
+static int actor_at(int w)
 {
 	return length_at(w) + LENGTH_COLUMNS + 2;
 }
@@ -240,124 +242,130 @@ static int link_columns(int w)
 	return w >= 100 ? LINK_COLUMNS : 0;
 }
 
-static int who_columns(int w)
+static int actor_columns(int w)
 {
-	return (w - who_at(w) - link_columns(w)) * 9 / 20;
+	return (w - actor_at(w) - link_columns(w)) * 9 / 20;
 }
 
-static void heading(const struct app *app, const struct pane *pane, struct screen *s, int y)
+static void path_pane_draw_headings(const struct app *app, const struct pane *pane, struct screen *s, int y)
 {
 	const struct path_pane *p = (const struct path_pane *)pane;
-	struct style style = app->look.palette.part[PART_RULER];
-	const int who = who_columns(s->w), link = link_columns(s->w), length = length_at(s->w), at = who_at(s->w);
+	struct style style = app->appearance.palette.part[PART_RULER];
+	const int actor = actor_columns(s->w), link = link_columns(s->w), length = length_at(s->w), at = actor_at(s->w);
 	screen_fill(s, 0, y, s->w, ' ', style);
-	screen_text(s, 1, y, length - 1, style, p->view < SUM_THREADS ? "at" : " share  pieces");
+	screen_text(s, 1, y, length - 1, style, p->view < SUM_THREADS ? "at" : " share   steps");
 	screen_printf(s, length, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, "time");
-	screen_text(s, at, y, who, style, p->view == SUM_KINDS ? "kind" : p->view == SUM_MACHINES ? "machine" : "who");
+	screen_text(s, at, y, actor, style, p->view == SUM_KINDS ? "kind" : p->view == SUM_MACHINES ? "machine" : "actor");
 	if (p->view <= SUM_THREADS)
-		screen_text(s, at + who, y, s->w, style, "what");
+		screen_text(s, at + actor, y, s->w, style, "activity");
 	if (link && p->view < SUM_THREADS)
-		screen_text(s, s->w - link, y, link, style, "for the next");
+		screen_text(s, s->w - link, y, link, style, "next step by");
 }
 
-static void draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
+static void path_pane_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
 {
-	const struct path_pane *p = of(pane);
+	const struct path_pane *p = path_pane_state(pane);
 	const struct path_line *line = &p->line[i];
-	const struct path_piece *e = piece_of(pane, i);
+	const struct path_interval *e = step_of(pane, i);
 	struct style style = pane_style(app, PART_NORMAL, selected), steal = pane_style(app, PART_STEAL, selected);
 	char text[600], d[TIME_TEXT], part[16];
-	const int who = who_columns(s->w), link = link_columns(s->w), length = length_at(s->w), at = who_at(s->w);
+	const int actor = actor_columns(s->w), link = link_columns(s->w), length = length_at(s->w), at = actor_at(s->w);
 	if (p->view < SUM_THREADS)
 		screen_text(s, 1, y, length - 1, style, ruler_time(d, &app->axis, e->start, 1000));
 	else
 		screen_printf(s, 1, y, length - 1, style, "%6s %7zu",
-		              text_share(part, (double)line->ns / ((double)(p->path.end - p->path.start) + 1)), line->pieces);
+		              text_share(part, (double)line->ns / ((double)(p->path.end - p->path.start) + 1)), line->steps);
 	screen_printf(s, length, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, time_duration(d, line->ns));
-	subject_of(app, p, e, text, sizeof text);
-	screen_clip(s, at, y, who - 1, style, text_squeeze(text, who - 1));
+	group_text(app, p, e, text, sizeof text);
+	screen_clip(s, at, y, actor - 1, style, text_shorten_machine(text, actor - 1));
 	if (p->view > SUM_THREADS)
 		return;
-	screen_clip(s, at + who, y, s->w - at - who - link - (link > 0), e->thief.system >= 0 ? steal : style,
-	            deed(app, &p->path, e, text, sizeof text));
+	screen_clip(s, at + actor, y, s->w - at - actor - link - (link > 0), e->culprit.machine >= 0 ? steal : style,
+	            activity_text(app, &p->path, e, text, sizeof text));
 	if (link && p->view < SUM_THREADS)
-		screen_text(s, s->w - link, y, link, style, link_of(e, text, sizeof text));
+		screen_text(s, s->w - link, y, link, style, format_link(e, text, sizeof text));
 }
 
-/* Is it the thread itself that comes next, awake, so that the piece tells of its wakeup? */
-static bool is_own_wakeup(const struct path *p, size_t piece)
+/* Returns true if the same thread continues after interrupts that it waited for: then the step woke no other thread. */
+static bool is_own_wakeup(const struct path *p, size_t step)
 {
-	const struct party *who = &p->piece[piece].who;
-	size_t i = piece;
-	while (i < p->pieces && (p->piece[i].edge == EDGE_INJECT || p->piece[i].edge == EDGE_IPI) &&
-	       p->piece[i].who.tid == who->tid && p->piece[i].who.system == who->system)
+	const struct actor *actor = &p->interval[step].actor;
+	size_t i = step;
+	while (i < p->intervals && (p->interval[i].edge == EDGE_INJECT || p->interval[i].edge == EDGE_IPI) &&
+	       p->interval[i].actor.tid == actor->tid && p->interval[i].actor.machine == actor->machine)
 		i++;
-	return who->tid > 0 && i > piece && i < p->pieces && p->piece[i].who.tid == who->tid &&
-	       p->piece[i].who.system == who->system;
+	return actor->tid > 0 && i > step && i < p->intervals && p->interval[i].actor.tid == actor->tid &&
+	       p->interval[i].actor.machine == actor->machine;
 }
 
-static void tell(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
+static void path_pane_get_status_text(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
 {
-	static const char *const led[PATH_EDGE_COUNT] = { [EDGE_START] = "", [EDGE_WAKE] = "; it woke the next one",
-		[EDGE_IRQ] = "; that ended the sleep", [EDGE_INJECT] = "; its interrupt woke the next one",
-		[EDGE_REQUEST] = "; it asked the next one for that", [EDGE_IPI] = "; on the way to the next one" };
+	static const char *const link_phrase[PATH_EDGE_COUNT] = { [EDGE_START] = "",
+		                                                      [EDGE_WAKE] = "; then woke the next thread",
+		                                                      [EDGE_IRQ] = "; it ended the sleep",
+		                                                      [EDGE_INJECT] = "; its interrupt woke the next thread",
+		                                                      [EDGE_REQUEST] = "; it requested the next step",
+		                                                      [EDGE_IPI] = "; its IPI led to the next step" };
 	const struct path_pane *p = (const struct path_pane *)pane;
-	const struct path_piece *e = piece_of(pane, i);
-	char who[512], what[600], d[TIME_TEXT], near[TIME_TEXT];
+	const struct path_interval *e = step_of(pane, i);
+	char title[512], activity[600], d[TIME_TEXT], distance[TIME_TEXT];
 	if (p->view >= SUM_THREADS) {
-		snprintf(buf, size, "%s in %zu piece%s: %s", time_duration(d, p->line[i].ns), p->line[i].pieces,
-		         p->line[i].pieces == 1 ? "" : "s", subject_of(app, p, e, who, sizeof who));
+		snprintf(buf, size, "%s in %zu step%s: %s", time_duration(d, p->line[i].ns), p->line[i].steps,
+		         p->line[i].steps == 1 ? "" : "s", group_text(app, p, e, title, sizeof title));
 		return;
 	}
-	int n = snprintf(buf, size, "%s %s %s%s", party_plain(app, &p->path, e->who, who, sizeof who),
-	                 time_duration(d, length_of(e)), deed(app, &p->path, e, what, sizeof what),
-	                 is_own_wakeup(&p->path, p->line[i].piece) ? "" : led[e->edge]);
+	int n = snprintf(buf, size, "%s %s %s%s", actor_plain(app, &p->path, e->actor, title, sizeof title),
+	                 time_duration(d, length_of(e)), activity_text(app, &p->path, e, activity, sizeof activity),
+	                 is_own_wakeup(&p->path, p->line[i].step) ? "" : link_phrase[e->edge]);
 	if (e->evidence >= 0 && n > 0 && (size_t)n < size)
-		snprintf(buf + n, size - (size_t)n, " (as nearest in time, %s)", time_duration(near, e->evidence));
+		snprintf(buf + n, size - (size_t)n, " (inferred: nearest in time, %s)", time_duration(distance, e->evidence));
 }
 
-static void file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
+static void path_pane_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
-	char who[512];
-	snprintf(buf, size, "path-%s", row_title(&app->rows, ((const struct path_pane *)pane)->scope.row, who, sizeof who));
+	char title[512];
+	snprintf(buf, size, "path-%s", row_title(&app->rows, ((const struct path_pane *)pane)->scope.row, title, sizeof title));
 }
 
-/* All of it, filter or not: the command's answer, pieces or sums as they are shown. */
-static int write_to(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
+/* Writes the whole path, regardless of the filter, as the command `path` does: steps, or sums if the pane shows sums. */
+static int path_pane_export(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err)
 {
-	const struct path_pane *p = of(pane);
-	struct subject s;
+	const struct path_pane *p = path_pane_state(pane);
+	struct target s;
 	struct origin o;
-	row_subject(&app->topo, p->scope.row, &s);
+	row_target(&app->catalog, p->scope.row, &s);
 	export_origin(app, pane, &s, &o);
-	int rc = report_path(f, REPORT_WHOLE(format), &app->topo, &p->path, p->view >= SUM_THREADS, &o, err);
+	int rc = report_path(f, REPORT_WHOLE(format), &app->catalog, &p->path, p->view >= SUM_THREADS, &o, err);
 	origin_release(&o);
 	return rc;
 }
 
-/* ---- Where it leads */
+/* ---- Jumps */
 
-static void go(struct app *app, struct pane *pane, size_t i)
+static void path_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 {
-	const struct path_piece e = *piece_of(pane, i);
-	struct row_id row = of(pane)->scope.row;
-	arrows_row(app, &of(pane)->path, &e.who, &row);
+	const struct path_interval e = *step_of(pane, i);
+	struct row_id row = path_pane_state(pane)->scope.row;
+	arrows_row(app, &path_pane_state(pane)->path, &e.actor, &row);
 	pane_go(app, row, e.start, e.end);
 }
 
-static void overlay(struct app *app, const struct pane *pane, struct screen *s)
+static void path_pane_draw_arrows(struct app *app, const struct pane *pane, struct screen *s)
 {
 	arrows_draw(&((const struct path_pane *)pane)->arrows, app, s);
 }
 
-static void carry(struct app *app, struct pane *pane, const struct rows *was, const struct rows *is)
+static void path_pane_remap_rows(struct app *app, struct pane *pane, const struct rows *old, const struct rows *new)
 {
 	(void)app;
-	of(pane)->scope.row = row_again(was, is, of(pane)->scope.row);
+	path_pane_state(pane)->scope.row = row_remap(old, new, path_pane_state(pane)->scope.row);
 }
 
 const struct pane_ops path_pane = {
-	.size = sizeof(struct path_pane), .open = begin, .ask = ASK_PATH, .question = question, .answer = take,
-	.arrange = arrange, .sort = sort, .name = name, .title = title, .headings = 1, .heading = heading, .line = draw_line,
-	.go = go, .overlay = overlay, .tell = tell, .file = file_name, .export = write_to, .carry = carry, .forget = forget,
+	.size = sizeof(struct path_pane), .open = path_pane_open, .ask = ASK_PATH, .question = path_pane_make_question,
+	.answer = path_pane_take_answer, .arrange = path_pane_make_lines, .sort = path_pane_sort_next,
+	.name = path_pane_get_name, .title = path_pane_get_title, .headings = 1, .heading = path_pane_draw_headings,
+	.line = path_pane_draw_line, .follow = path_pane_follow_line, .overlay = path_pane_draw_arrows,
+	.status_text = path_pane_get_status_text, .file = path_pane_get_file_name, .export = path_pane_export,
+	.remap = path_pane_remap_rows, .drop_answer = path_pane_drop_answer,
 };

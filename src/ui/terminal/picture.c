@@ -1,5 +1,5 @@
-/* A picture without a terminal: the overview, or the rows that were named with what holds them and what they hold; of one
- * thread also who ran while it could not. */
+/* Draws a picture without a terminal: the overview, or the requested rows with their ancestors and descendants; for a
+ * single thread also its flow. */
 #include "ui/ui.h"
 
 #include <stdlib.h>
@@ -11,99 +11,99 @@
 #include "ui/panes/pane.h"
 #include "ui/core/viewer.h"
 
-#define MOST_LINES 400
-#define FRAME_LINES 5   /* header, map, ruler, status line and legend */
+#define MAX_LINES 400
+#define FRAME_LINES 5   /* lines for header, map, ruler, status line and legend */
 #define OVERVIEW_LINES 40
-#define OVERVIEW_FRAME 7  /* and its title and headings */
+#define OVERVIEW_FRAME 7  /* FRAME_LINES, and the title and headings of the overview */
 
-static struct row_id id_of(const struct subject *s)
+static struct row_id id_of(const struct target *s)
 {
-	static const uint8_t kind[] = { [SUBJECT_MACHINE] = ROW_MACHINE, [SUBJECT_CPU] = ROW_CPU,
-		[SUBJECT_THREAD] = ROW_THREAD };
+	static const uint8_t kind[] = { [TARGET_MACHINE] = ROW_MACHINE, [TARGET_CPU] = ROW_CPU,
+		[TARGET_THREAD] = ROW_THREAD };
 	return (struct row_id){ kind[s->kind], s->index };
 }
 
 static bool is_named(const struct ui_picture *p, struct row_id id)
 {
-	for (size_t i = 0; i < p->whos; i++)
+	for (size_t i = 0; i < p->target_count; i++)
 		if (row_same(id_of(&p->who[i]), id))
 			return true;
 	return false;
 }
 
-/* Leaves the rows that are named, those above them in the tree and those beneath. */
-static void keep_rows(struct rows *r, const struct ui_picture *p)
+/* Keeps the requested rows, their ancestors and their descendants; removes all others. */
+static void filter_rows(struct rows *r, const struct ui_picture *p)
 {
-	bool *keep = mem_new(r->len, sizeof *keep);
+	bool *is_kept = mem_new(r->len, sizeof *is_kept);
 	size_t n = 0;
-	int beneath = -1;  /* depth of the named row whose branch this is */
+	int named_depth = -1;  /* depth of the requested row above; -1: none */
 	for (size_t i = 0; i < r->len; i++) {
-		if (r->row[i].depth <= beneath)
-			beneath = -1;
-		keep[i] = beneath >= 0 || is_named(p, r->row[i].id);
-		if (keep[i] && beneath < 0)
-			beneath = r->row[i].depth;
+		if (r->row[i].depth <= named_depth)
+			named_depth = -1;
+		is_kept[i] = named_depth >= 0 || is_named(p, r->row[i].id);
+		if (is_kept[i] && named_depth < 0)
+			named_depth = r->row[i].depth;
 	}
-	int above = -1;    /* depth of the last row kept, going upwards */
+	int kept_depth = -1;  /* depth of the last row that was kept, going upwards */
 	for (size_t i = r->len; i-- > 0;) {
-		keep[i] |= r->row[i].depth < above;
-		above = keep[i] ? r->row[i].depth : above;
+		is_kept[i] |= r->row[i].depth < kept_depth;
+		kept_depth = is_kept[i] ? r->row[i].depth : kept_depth;
 	}
 	for (size_t i = 0; i < r->len; i++)
-		if (keep[i])
+		if (is_kept[i])
 			r->row[n++] = r->row[i];
 	r->len = n;
-	free(keep);
+	free(is_kept);
 }
 
-/* The cursor stands at the longest gap of the row that was named first. */
-static int find_longest(struct app *app, const struct ui_picture *p, struct error *err)
+/* Moves the cursor to the longest gap of the first requested row. */
+static int move_to_longest_gap(struct app *app, const struct ui_picture *p, struct error *err)
 {
 	struct gap_options options = { .from = p->from, .to = p->to, .top = 1 };
 	struct gap_list list;
-	if (gap_list_of(&app->topo, &p->who[0], &options, &list, err) < 0)
+	if (gap_list_of(&app->catalog, &p->who[0], &options, &list, err) < 0)
 		return -1;
 	if (list.items)
-		view_goto(&app->view, &app->ground, list.item[0].gap.start);
+		view_goto(&app->view, &app->bounds, list.item[0].gap.start);
 	gap_list_release(&list);
 	return 0;
 }
 
-static int arrange(struct app *app, const struct ui_picture *p, struct error *err)
+static int choose_content(struct app *app, const struct ui_picture *p, struct error *err)
 {
-	view_fit(&app->view, &app->ground, p->from, p->to, 1, 1);
-	if (p->whos == 0) {
+	view_fit(&app->view, &app->bounds, p->from, p->to, 1, 1);
+	if (p->target_count == 0) {
 		pane_open(app, PANE_OVERVIEW);
-		const int all = (int)(app->below->lines < MOST_LINES ? app->below->lines : MOST_LINES) + OVERVIEW_FRAME;
+		const int all = (int)(app->pane_below->lines < MAX_LINES ? app->pane_below->lines : MAX_LINES) + OVERVIEW_FRAME;
 		viewer_resize(app, app->w, all < OVERVIEW_LINES ? all : OVERVIEW_LINES);
 		return 0;
 	}
-	for (size_t i = p->whos; i-- > 0;)
+	for (size_t i = p->target_count; i-- > 0;)
 		app_show_row(app, id_of(&p->who[i]));
-	keep_rows(&app->rows, p);
-	int height = (int)(app->rows.len < MOST_LINES ? app->rows.len : MOST_LINES) + FRAME_LINES;
-	bool flow = p->whos == 1 && p->who[0].kind == SUBJECT_THREAD;
-	viewer_resize(app, app->w, flow ? 2 * MOST_LINES : height);
+	filter_rows(&app->rows, p);
+	int height = (int)(app->rows.len < MAX_LINES ? app->rows.len : MAX_LINES) + FRAME_LINES;
+	bool flow = p->target_count == 1 && p->who[0].kind == TARGET_THREAD;
+	viewer_resize(app, app->w, flow ? 2 * MAX_LINES : height);
 	if (flow && pane_open(app, PANE_FLOW))
-		height += pane_height(app, MOST_LINES);
+		height += pane_height(app, MAX_LINES);
 	viewer_resize(app, app->w, height);
-	if (flow && app->below)  /* half the screen is less than that */
-		app->below->grown = height;
-	view_fit(&app->view, &app->ground, p->from, p->to, 1, 1);
-	return find_longest(app, p, err);
+	if (flow && app->pane_below)  /* the default height of a pane is half the screen */
+		app->pane_below->extra_lines = height;
+	view_fit(&app->view, &app->bounds, p->from, p->to, 1, 1);
+	return move_to_longest_gap(app, p, err);
 }
 
-static int paint(struct app *app, const char *file, struct error *err)
+static int write_picture(struct app *app, const char *file, struct error *err)
 {
 	struct screen s = { 0 };
 	struct save save;
-	if (save_begin(&save, file, err) < 0)
+	if (atomic_file_begin(&save, file, err) < 0)
 		return -1;
 	screen_resize(&s, app->w, app->h_cells);
 	viewer_draw(app, &s);
-	paint_screen(&s, paint_of(file), app->look.theme.light, "stealscope", save.f);
+	paint_screen(&s, paint_format_of(file), app->appearance.theme.light, "stealscope", save.f);
 	screen_release(&s);
-	return save_end(&save, 0, err);
+	return atomic_file_end(&save, 0, err);
 }
 
 int ui_picture(const struct history *h, const struct ui_options *options, const struct ui_picture *p, struct error *err)
@@ -112,16 +112,16 @@ int ui_picture(const struct history *h, const struct ui_options *options, const 
 	bool changed;
 	if (viewer_init(&app, h, options, err) < 0)
 		return -1;
-	look_set_depth(&app, DEPTH_256);
-	app.patient = app.still = true;
+	appearance_set_depth(&app, DEPTH_256);
+	app.waits_for_answers = app.is_picture = true;
 	while (viewer_work(&app, INT64_MAX / 4, &changed))
 		;
-	int status = arrange(&app, p, err);
+	int status = choose_content(&app, p, err);
 	app.message[0] = '\0';
 	while (viewer_work(&app, INT64_MAX / 4, &changed))
 		;
 	if (status == 0)
-		status = paint(&app, p->file, err);
+		status = write_picture(&app, p->file, err);
 	viewer_release(&app);
 	return status;
 }

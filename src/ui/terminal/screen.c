@@ -39,22 +39,22 @@ struct glyph *screen_at(struct screen *s, int x, int y)
 	return &s->cell[y * s->w + x];
 }
 
-static void blank(struct glyph *g)
+static void blank_cell(struct glyph *g)
 {
 	if (g)
 		*g = (struct glyph){ .ch = ' ', .style = g->style };
 }
 
-/* Half of a wide character that gets overwritten takes its other half with it. */
-static void unpair(struct screen *s, int x, int y)
+/* Blanks the other half of a wide character when one half is overwritten. */
+static void split_wide(struct screen *s, int x, int y)
 {
 	struct glyph *g = screen_at(s, x, y), *next = screen_at(s, x + 1, y);
 	if (g && g->ch == 0) {
-		blank(g);
-		blank(screen_at(s, x - 1, y));
+		blank_cell(g);
+		blank_cell(screen_at(s, x - 1, y));
 	}
 	if (next && next->ch == 0)
-		blank(next);
+		blank_cell(next);
 }
 
 void screen_put(struct screen *s, int x, int y, uint32_t ch, struct style style)
@@ -62,20 +62,20 @@ void screen_put(struct screen *s, int x, int y, uint32_t ch, struct style style)
 	struct glyph *g = screen_at(s, x, y);
 	if (!g)
 		return;
-	unpair(s, x, y);
+	split_wide(s, x, y);
 	*g = (struct glyph){ .ch = ch, .style = style };
 }
 
-/* Adds what combines with the character that stands there.  Those that ask for another look of it are left out: terminals
- * do not agree how wide it then is. */
-static void put_mark(struct screen *s, int x, int y, uint32_t ch)
+/* Adds a combining character to the character in that cell. Skips variation selectors: terminals disagree about the
+ * width of the result. */
+static void add_combining(struct screen *s, int x, int y, uint32_t ch)
 {
 	struct glyph *g = screen_at(s, x, y);
 	int n = 0;
-	while (g && n < MARKS && g->mark[n])
+	while (g && n < COMBINING_MAX && g->combining[n])
 		n++;
-	if (g && n < MARKS && (ch < 0xfe00 || ch > 0xfe0f) && (ch < 0xe0100 || ch > 0xe01ef))
-		g->mark[n] = ch;
+	if (g && n < COMBINING_MAX && (ch < 0xfe00 || ch > 0xfe0f) && (ch < 0xe0100 || ch > 0xe01ef))
+		g->combining[n] = ch;
 }
 
 void screen_fill(struct screen *s, int x, int y, int width, uint32_t ch, struct style style)
@@ -96,7 +96,7 @@ static bool in_number(uint32_t last, uint32_t c, uint32_t next)
 
 int screen_text(struct screen *s, int x, int y, int width, struct style style, const char *text)
 {
-	int used = 0, base = -1;  /* base: where the last character stands */
+	int used = 0, base = -1;  /* base: column of the last base character, for combining characters */
 	uint32_t c, last = 0;
 	while (*text) {
 		size_t len = text_decode(text, &c);
@@ -107,7 +107,7 @@ int screen_text(struct screen *s, int x, int y, int width, struct style style, c
 			w = 1;
 		}
 		if (w == 0) {
-			put_mark(s, base, y, c);
+			add_combining(s, base, y, c);
 			continue;
 		}
 		if (used + w > width || x + used + w > s->w) {
@@ -130,25 +130,25 @@ int screen_text(struct screen *s, int x, int y, int width, struct style style, c
 
 int screen_clip(struct screen *s, int x, int y, int width, struct style style, const char *text)
 {
-	const int room = s->w - x < width ? s->w - x : width;
-	if (text_width(text) <= room || room < 2)
+	const int space = s->w - x < width ? s->w - x : width;
+	if (text_width(text) <= space || space < 2)
 		return screen_text(s, x, y, width, style, text);
-	const int used = screen_printf(s, x, y, room - 1, style, "%.*s", (int)text_fit(text, room - 1), text);
+	const int used = screen_printf(s, x, y, space - 1, style, "%.*s", (int)text_fit(text, space - 1), text);
 	screen_put(s, x + used, y, '~', style);
 	return used + 1;
 }
 
 int screen_phrases(struct screen *s, int x, int y, int width, struct style style, const char *text)
 {
-	int used = 0, room = s->w - x < width ? s->w - x : width;
+	int used = 0, space = s->w - x < width ? s->w - x : width;
 	for (size_t n; *text; text += n + strspn(text + n, " ")) {
 		const char *end = strstr(text, "  ");
-		int apart = used ? 2 : 0;
+		int separator = used ? 2 : 0;
 		n = end ? (size_t)(end - text) : strlen(text);
-		if (text_fit(text, room - used - apart) < n)
+		if (text_fit(text, space - used - separator) < n)
 			break;
-		used += apart;
-		used += screen_printf(s, x + used, y, room - used, style, "%.*s", (int)n, text);
+		used += separator;
+		used += screen_printf(s, x + used, y, space - used, style, "%.*s", (int)n, text);
 	}
 	return used;
 }
@@ -187,13 +187,13 @@ int screen_dump(const struct screen *s, FILE *f)
 	for (int y = 0; y < s->h; y++) {
 		const struct glyph *line = &s->cell[y * s->w];
 		int last = s->w;
-		while (last > 0 && line[last - 1].ch == ' ' && !line[last - 1].mark[0])
+		while (last > 0 && line[last - 1].ch == ' ' && !line[last - 1].combining[0])
 			last--;
 		for (int x = 0; x < last; x++) {
 			if (line[x].ch)
 				put_utf8(f, line[x].ch);
-			for (int i = 0; i < MARKS && line[x].mark[i]; i++)
-				put_utf8(f, line[x].mark[i]);
+			for (int i = 0; i < COMBINING_MAX && line[x].combining[i]; i++)
+				put_utf8(f, line[x].combining[i]);
 		}
 		putc('\n', f);
 	}

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
-#define CELL_W 8      /* pixels */
+#define CELL_W 8      /* width of a cell, pixels */
 #define CELL_H 17
-#define BASE_LINE 13  /* of letters, from the top of a cell */
+#define BASE_LINE 13  /* baseline of letters, pixels from the top of a cell */
 #define FONT_SIZE 13
 #define FONT "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
@@ -27,7 +27,7 @@ static struct rgb colour_of(int index)
 	return (struct rgb){ level[index / 36 % 6], level[index / 6 % 6], level[index % 6] };
 }
 
-/* The colours that are seen: those of the terminal itself, and reversed ones, resolved. */
+/* Returns the visible colours: applies reverse video and the terminal's default colours. */
 static void colours_of(struct style style, bool light, struct rgb *fg, struct rgb *bg)
 {
 	static const struct rgb paper = { 255, 255, 255 }, ink = { 32, 32, 32 };
@@ -51,7 +51,7 @@ static bool same_style(struct style a, struct style b)
 	return a.fg == b.fg && a.bg == b.bg && a.attr == b.attr;
 }
 
-enum paint paint_of(const char *file)
+enum paint paint_format_of(const char *file)
 {
 	const char *dot = strrchr(file, '.');
 	if (dot && (strcmp(dot, ".svg") == 0 || strcmp(dot, ".svg!") == 0))
@@ -78,8 +78,8 @@ static void put_glyph(FILE *f, const struct glyph *g)
 {
 	if (g->ch)
 		put_char(f, g->ch);
-	for (int i = 0; i < MARKS && g->mark[i]; i++)
-		put_char(f, g->mark[i]);
+	for (int i = 0; i < COMBINING_MAX && g->combining[i]; i++)
+		put_char(f, g->combining[i]);
 }
 
 static void put_text(FILE *f, const char *text)
@@ -109,7 +109,7 @@ static void html_line(const struct screen *s, int y, bool light, FILE *f)
 	putc('\n', f);
 }
 
-static void html(const struct screen *s, bool light, const char *title, FILE *f)
+static void write_html(const struct screen *s, bool light, const char *title, FILE *f)
 {
 	struct rgb fg, bg;
 	colours_of((struct style){ -1, -1, 0 }, light, &fg, &bg);
@@ -124,12 +124,12 @@ static void html(const struct screen *s, bool light, const char *title, FILE *f)
 
 /* ---- SVG ----------------------------------------------------------------------------------------------------------- */
 
-static void rectangle(FILE *f, double x, double y, double w, double h, struct rgb c)
+static void put_rectangle(FILE *f, double x, double y, double w, double h, struct rgb c)
 {
 	fprintf(f, "<rect x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\" fill=\"#%02x%02x%02x\"/>\n", x, y, w, h, c.r, c.g, c.b);
 }
 
-/* A run of cells of one background. */
+/* Draws the background of a run of cells with the same background. Returns the column after the run. */
 static int svg_ground(const struct screen *s, int x, int y, bool light, FILE *f)
 {
 	const struct glyph *g = &s->cell[y * s->w];
@@ -143,12 +143,12 @@ static int svg_ground(const struct screen *s, int x, int y, bool light, FILE *f)
 			break;
 	}
 	if (!same_rgb(bg, ground))
-		rectangle(f, x * CELL_W, y * CELL_H, (end - x) * CELL_W, CELL_H, bg);
+		put_rectangle(f, x * CELL_W, y * CELL_H, (end - x) * CELL_W, CELL_H, bg);
 	return end;
 }
 
-/* What is drawn rather than written: bars from below and from the left, lines, the mark.  Where the run of cells ends that
- * look the same; x: it is none of these. */
+/* Draws block bars, lines and the underscore of small waits as shapes. Returns the column after the run of equal cells,
+ * or x if the cell contains no such character. */
 static int svg_drawn(const struct screen *s, int x, int y, bool light, FILE *f)
 {
 	const struct glyph *g = &s->cell[y * s->w];
@@ -161,16 +161,16 @@ static int svg_drawn(const struct screen *s, int x, int y, bool light, FILE *f)
 	double px = x * CELL_W, py = y * CELL_H, w = (end - x) * CELL_W;
 	colours_of(g[x].style, light, &fg, &bg);
 	if (c >= 0x2581 && c <= 0x2588)
-		rectangle(f, px, py + CELL_H * (1 - (c - 0x2580) / 8.0), w, CELL_H * ((c - 0x2580) / 8.0), fg);
+		put_rectangle(f, px, py + CELL_H * (1 - (c - 0x2580) / 8.0), w, CELL_H * ((c - 0x2580) / 8.0), fg);
 	else if (left)
-		rectangle(f, px, py, CELL_W * ((0x2590 - c) / 8.0), CELL_H, fg);
+		put_rectangle(f, px, py, CELL_W * ((0x2590 - c) / 8.0), CELL_H, fg);
 	else if (c == 0x2500)
-		rectangle(f, px, py + CELL_H / 2.0, w, 1, fg);
+		put_rectangle(f, px, py + CELL_H / 2.0, w, 1, fg);
 	else if (c == 0x2508)
 		fprintf(f, "<path d=\"M%g %gh%g\" stroke=\"#%02x%02x%02x\" stroke-dasharray=\"1 3\"/>\n", px,
 		        py + CELL_H / 2.0 + 0.5, w, fg.r, fg.g, fg.b);
 	else if (c == '_' && g[x].style.bg >= 0)
-		rectangle(f, px, py + CELL_H - 1, w, 1, fg);
+		put_rectangle(f, px, py + CELL_H - 1, w, 1, fg);
 	else
 		return x;
 	return end;
@@ -195,7 +195,7 @@ static int svg_letters(const struct screen *s, int x, int y, bool light, FILE *f
 	return end;
 }
 
-static void svg(const struct screen *s, bool light, const char *title, FILE *f)
+static void write_svg(const struct screen *s, bool light, const char *title, FILE *f)
 {
 	struct rgb fg, bg;
 	int w = s->w * CELL_W, h = s->h * CELL_H;
@@ -204,7 +204,7 @@ static void svg(const struct screen *s, bool light, const char *title, FILE *f)
 	fprintf(f, "font-family=\"%s\" font-size=\"%d\">\n<title>", FONT, FONT_SIZE);
 	put_text(f, title);
 	fputs("</title>\n", f);
-	rectangle(f, 0, 0, w, h, bg);
+	put_rectangle(f, 0, 0, w, h, bg);
 	for (int y = 0; y < s->h; y++) {
 		for (int x = 0; x < s->w;)
 			x = svg_ground(s, x, y, light, f);
@@ -219,9 +219,9 @@ static void svg(const struct screen *s, bool light, const char *title, FILE *f)
 void paint_screen(const struct screen *s, enum paint format, bool light, const char *title, FILE *f)
 {
 	if (format == PAINT_SVG)
-		svg(s, light, title, f);
+		write_svg(s, light, title, f);
 	else if (format == PAINT_HTML)
-		html(s, light, title, f);
+		write_html(s, light, title, f);
 	else
 		screen_dump(s, f);
 }

@@ -1,4 +1,4 @@
-/* A screen as a file: text, or a picture with its colours for a ticket or a page. */
+/* Writes a screen to a file: as text, or as a picture with colours. */
 #ifndef STEALSCOPE_UI_TERMINAL_SCREEN_FILE_H
 #define STEALSCOPE_UI_TERMINAL_SCREEN_FILE_H
 
@@ -9,9 +9,10 @@
 
 enum paint { PAINT_TEXT, PAINT_HTML, PAINT_SVG };
 
-enum paint paint_of(const char *file);  /* told by its ending; text unless .html or .svg */
-/* light: what the terminal's own colours are taken for.  Pictures need no fonts but a monospaced one for letters: bars
- * and lines are drawn. */
+/* Returns the format for the suffix of the file name: .html, .svg, text for all others. */
+enum paint paint_format_of(const char *file);
+/* Writes the screen. light: the default colours are dark on light. Pictures need only a monospaced font for letters:
+ * bars and lines are drawn as shapes. */
 void paint_screen(const struct screen *s, enum paint format, bool light, const char *title, FILE *f);
 
 #endif

@@ -9,24 +9,24 @@
 
 #include "base/parallel.h"
 
-#define RESTORE_LONGEST 512
+#define RESTORE_MAX_BYTES 512
 
 static const int flagged[] = { SIGWINCH, SIGCONT, SIGTSTP, SIGINT };
 static const int fatal[] = { SIGHUP, SIGQUIT, SIGTERM, SIGSEGV, SIGABRT, SIGFPE, SIGILL, SIGPIPE, SIGXCPU };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-/* A signal handler has no argument to carry its state: this is what it may touch. */
-static volatile sig_atomic_t arrived[NSIG], torn;
+/* State of the signal handlers: global, because handlers get no argument. */
+static volatile sig_atomic_t arrived[NSIG], read_truncated;
 static long guard_page;
 static struct {
 	volatile sig_atomic_t armed;
 	int fd;
-	char text[RESTORE_LONGEST];
+	char text[RESTORE_MAX_BYTES];
 	size_t size;
 	struct termios settings;
 	bool has_settings;
-} guard;
+} restore_state;
 static struct sigaction before[NSIG];
 static sigset_t mask_before;
 
@@ -37,24 +37,24 @@ static void on_flag(int signal)
 
 static void on_fatal(int signal)
 {
-	if (guard.armed) {
-		guard.armed = 0;
-		for (size_t at = 0; at < guard.size;) {
-			ssize_t n = write(guard.fd, guard.text + at, guard.size - at);
+	if (restore_state.armed) {
+		restore_state.armed = 0;
+		for (size_t at = 0; at < restore_state.size;) {
+			ssize_t n = write(restore_state.fd, restore_state.text + at, restore_state.size - at);
 			if (n <= 0)
 				break;
 			at += (size_t)n;
 		}
-		if (guard.has_settings)
-			tcsetattr(guard.fd, TCSANOW, &guard.settings);
+		if (restore_state.has_settings)
+			tcsetattr(restore_state.fd, TCSANOW, &restore_state.settings);
 	}
 	struct sigaction dfl = { .sa_handler = SIG_DFL };
 	sigemptyset(&dfl.sa_mask);
 	sigaction(signal, &dfl, NULL);
-	raise(signal);  /* blocked until this handler returns; then it ends the program */
+	raise(signal);  /* the signal is blocked until this handler returns; then it ends the program */
 }
 
-/* SIGBUS beyond the end of a mapped file: a page of zeros takes its place.  Anything else is fatal. */
+/* Handles SIGBUS beyond the end of a truncated mapped file: maps a page of zeros there. All other cases are fatal. */
 static void on_bus(int signal, siginfo_t *info, void *context)
 {
 	(void)context;
@@ -64,7 +64,7 @@ static void on_bus(int signal, siginfo_t *info, void *context)
 	    mmap((void *)at, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
 		on_fatal(signal);
 	else
-		torn = 1;
+		read_truncated = 1;
 }
 
 void signals_guard_reads(void)
@@ -80,14 +80,14 @@ void signals_end_reads(void)
 	sigaction(SIGBUS, &before[SIGBUS], NULL);
 }
 
-bool signals_take_torn(void)
+bool signals_take_truncated(void)
 {
-	bool was = torn != 0;
-	torn = 0;
-	return was;
+	bool old = read_truncated != 0;
+	read_truncated = 0;
+	return old;
 }
 
-static void catch(int signal, void (*handler)(int))
+static void catch_signal(int signal, void (*handler)(int))
 {
 	struct sigaction sa = { .sa_handler = handler };
 	sigfillset(&sa.sa_mask);
@@ -104,24 +104,24 @@ void signals_begin(sigset_t *during)
 	*during = mask_before;
 	for (size_t i = 0; i < COUNT(flagged); i++) {
 		sigdelset(during, flagged[i]);
-		catch(flagged[i], on_flag);
+		catch_signal(flagged[i], on_flag);
 	}
-	guard.has_settings = tcgetattr(STDIN_FILENO, &guard.settings) == 0;
+	restore_state.has_settings = tcgetattr(STDIN_FILENO, &restore_state.settings) == 0;
 	for (size_t i = 0; i < COUNT(fatal); i++)
-		catch(fatal[i], on_fatal);
+		catch_signal(fatal[i], on_fatal);
 }
 
 void signals_guard(int fd, const char *restore)
 {
-	guard.fd = fd;
-	guard.size = strnlen(restore, RESTORE_LONGEST);
-	memcpy(guard.text, restore, guard.size);
-	guard.armed = 1;
+	restore_state.fd = fd;
+	restore_state.size = strnlen(restore, RESTORE_MAX_BYTES);
+	memcpy(restore_state.text, restore, restore_state.size);
+	restore_state.armed = 1;
 }
 
 void signals_end(void)
 {
-	guard.armed = 0;
+	restore_state.armed = 0;
 	for (size_t i = 0; i < COUNT(fatal); i++)
 		sigaction(fatal[i], &before[fatal[i]], NULL);
 	for (size_t i = 0; i < COUNT(flagged); i++)
@@ -131,34 +131,34 @@ void signals_end(void)
 
 bool signals_take(int signal)
 {
-	bool was = arrived[signal] != 0;
+	bool old = arrived[signal] != 0;
 	arrived[signal] = 0;
-	return was;
+	return old;
 }
 
 void signals_stop_self(void)
 {
 	struct sigaction ours, dfl = { .sa_handler = SIG_DFL };
-	sigset_t stop, was;
+	sigset_t stop, old;
 	sigemptyset(&dfl.sa_mask);
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTSTP);
 	sigaction(SIGTSTP, &dfl, &ours);
 	raise(SIGTSTP);
-	sigprocmask(SIG_UNBLOCK, &stop, &was);  /* it stops here */
-	sigprocmask(SIG_SETMASK, &was, NULL);
+	sigprocmask(SIG_UNBLOCK, &stop, &old);  /* SIGTSTP is delivered: the process stops here */
+	sigprocmask(SIG_SETMASK, &old, NULL);
 	sigaction(SIGTSTP, &ours, NULL);
 }
 
 int signals_start_thread(pthread_t *thread, void *(*run)(void *), void *arg)
 {
-	static const int own[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
-	sigset_t all, was;
+	static const int crash_signals[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT };
+	sigset_t all, old;
 	sigfillset(&all);
-	for (size_t i = 0; i < COUNT(own); i++)
-		sigdelset(&all, own[i]);
-	pthread_sigmask(SIG_SETMASK, &all, &was);
+	for (size_t i = 0; i < COUNT(crash_signals); i++)
+		sigdelset(&all, crash_signals[i]);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	int failed = parallel_thread(thread, run, arg);
-	pthread_sigmask(SIG_SETMASK, &was, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return failed ? -1 : 0;
 }

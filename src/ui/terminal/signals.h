@@ -1,5 +1,5 @@
-/* Signals of the viewer.  Those it lives on after become flags that one pselect() loop consumes; those it dies of
- * first bring the terminal back, by nothing but write() and tcsetattr(). */
+/* Signals of the viewer. Non-fatal signals set flags that the pselect() loop reads; fatal signals restore the terminal
+ * first, with only write() and tcsetattr(). */
 #ifndef STEALSCOPE_UI_TERMINAL_SIGNALS_H
 #define STEALSCOPE_UI_TERMINAL_SIGNALS_H
 
@@ -7,18 +7,19 @@
 #include <signal.h>
 #include <stdbool.h>
 
-/* Blocks SIGWINCH, SIGCONT, SIGTSTP and SIGINT and catches them; *during is the mask to wait with. */
+/* Blocks and catches SIGWINCH, SIGCONT, SIGTSTP and SIGINT. *during: signal mask for pselect(), which admits them. */
 void signals_begin(sigset_t *during);
-/* From now on a fatal signal writes `restore` to fd and gives it the settings it had at signals_begin(). */
+/* After this call a fatal signal writes `restore` to fd and restores the terminal settings that signals_begin() saved. */
 void signals_guard(int fd, const char *restore);
-void signals_end(void);           /* everything as it was */
-/* From now on, in every thread, memory of a file that was cut short reads as zeros instead of ending the program. */
+void signals_end(void);  /* restores handlers and mask */
+/* After this call, reads beyond the end of a truncated mapped file return zeros in all threads, instead of a fatal
+ * SIGBUS. */
 void signals_guard_reads(void);
-bool signals_take_torn(void);     /* true once after that was so */
+bool signals_take_truncated(void);  /* true: such a read happened since the last call */
 void signals_end_reads(void);
-bool signals_take(int signal);    /* true once after it arrived */
-void signals_stop_self(void);     /* stops as ^Z does; returns after the continue */
-/* Starts a thread that leaves all signals to the viewer, but for those of a crash.  0, or -1. */
+bool signals_take(int signal);  /* true: the signal arrived since the last call */
+void signals_stop_self(void);  /* stops the process as ^Z does; returns after SIGCONT */
+/* Starts a thread that blocks all signals except those of crashes. Returns 0, or -1. */
 int signals_start_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 
 #endif

@@ -1,7 +1,7 @@
-/* ncurses.  See term.h.
+/* Terminal output and keys through ncurses. See term.h.
  *
- * Pairs come from alloc_pair(), which recycles the oldest; the palette is never changed.  ncurses does the
- * differences; a copy of the last frame spares it the cells that stayed. */
+ * Colour pairs come from alloc_pair(), which recycles the oldest pair; the palette is never changed. ncurses computes
+ * the differences between frames; a copy of the last frame avoids calls for unchanged cells. */
 #include "ui/terminal/term.h"
 
 #define _XOPEN_SOURCE_EXTENDED 1
@@ -16,19 +16,19 @@
 #include "base/mem.h"
 #include "ui/input/keys.h"
 
-#define RESTORE_LONGEST 512
+#define RESTORE_MAX_BYTES 512
 
 struct terminal {
 	SCREEN *screen;
 	FILE *out;
 	enum depth depth;
 	bool default_colours, utf8, blocks, mouse;
-	bool held;            /* the first button was told to be down */
-	char restore[RESTORE_LONGEST];
-	struct screen shown;  /* the last frame */
+	bool button_down;     /* the first mouse button is pressed */
+	char restore[RESTORE_MAX_BYTES];
+	struct screen last_frame;  /* copy of the last frame */
 };
 
-/* Appends a capability without its padding ("$<5>"). */
+/* Appends a terminfo capability without its padding ("$<5>"). */
 static void add_capability(char *buf, size_t size, const char *name)
 {
 	char cap[8];
@@ -70,13 +70,13 @@ int term_check(const char *type, int fd, struct error *err)
 	if (!name || !*name)
 		return error_set(err, STATUS_SYSTEM, "set TERM, or use --script", "the viewer: TERM is not set");
 	if (setupterm(name, fd, &found) != OK)
-		return error_set(err, STATUS_SYSTEM, "set TERM to a terminal this system knows, e.g. xterm-256color",
-		                 "the viewer: terminal %s is not known", name);
+		return error_set(err, STATUS_SYSTEM, "set TERM to a known terminal type, e.g. xterm-256color",
+		                 "the viewer: unknown terminal type %s", name);
 	char cup_name[] = "cup", clear_name[] = "clear";
 	const char *cup = tigetstr(cup_name), *erase_all = tigetstr(clear_name);
-	bool able = cup && cup != (char *)-1 && erase_all && erase_all != (char *)-1;
+	bool usable = cup && cup != (char *)-1 && erase_all && erase_all != (char *)-1;
 	del_curterm(cur_term);
-	return able ? 0 : error_set(err, STATUS_SYSTEM, "use the commands flow, gaps and steal, which print, or another TERM",
+	return usable ? 0 : error_set(err, STATUS_SYSTEM, "use the commands flow, gaps and steal, or another TERM",
 	                            "the viewer: terminal %s cannot move its cursor", name);
 }
 
@@ -98,7 +98,7 @@ struct terminal *term_open(FILE *out, FILE *in, const char *type, struct error *
 	t->out = out;
 	t->screen = newterm(type, out, in);
 	if (!t->screen) {
-		error_set(err, STATUS_SYSTEM, "set TERM, or use --script", "the viewer: the terminal cannot be used");
+		error_set(err, STATUS_SYSTEM, "set TERM, or use --script", "the viewer: cannot initialize the terminal");
 		free(t);
 		return NULL;
 	}
@@ -120,8 +120,9 @@ struct terminal *term_open(FILE *out, FILE *in, const char *type, struct error *
 	return t;
 }
 
-/* A terminal without a second screen keeps the frame: the shell goes on in an empty line below it. */
-static void leave(void)
+/* Leaves the screen. A terminal without an alternate screen keeps the last frame: clears the last line, on which the
+ * shell continues. */
+static void leave_screen(void)
 {
 	const char *second = tigetstr("rmcup");
 	if (!second || second == (char *)-1) {
@@ -138,9 +139,9 @@ void term_close(struct terminal *t)
 		return;
 	set_term(t->screen);
 	term_mouse(t, false);
-	leave();
+	leave_screen();
 	delscreen(t->screen);
-	screen_release(&t->shown);
+	screen_release(&t->last_frame);
 	free(t);
 }
 
@@ -177,11 +178,11 @@ void term_resize(struct terminal *t, int w, int h)
 
 void term_redraw(struct terminal *t)
 {
-	screen_release(&t->shown);
+	screen_release(&t->last_frame);
 	clearok(curscr, TRUE);
 }
 
-static attr_t attributes(uint16_t attr)
+static attr_t attributes_of(uint16_t attr)
 {
 	attr_t a = A_NORMAL;
 	a |= attr & ATTR_BOLD ? A_BOLD : 0;
@@ -204,40 +205,40 @@ static int pair_of(const struct terminal *t, struct style style)
 	return pair < 0 ? 0 : pair;
 }
 
-static void put(const struct terminal *t, int x, int y, const struct glyph *g)
+static void put_glyph(const struct terminal *t, int x, int y, const struct glyph *g)
 {
 	cchar_t cc;
-	wchar_t text[1 + MARKS + 1] = { (wchar_t)g->ch };
+	wchar_t text[1 + COMBINING_MAX + 1] = { (wchar_t)g->ch };
 	int pair = pair_of(t, g->style);
-	for (int i = 0; i < MARKS; i++)
-		text[1 + i] = (wchar_t)g->mark[i];
+	for (int i = 0; i < COMBINING_MAX; i++)
+		text[1 + i] = (wchar_t)g->combining[i];
 	if (!t->utf8 && g->ch >= 0x80) {
 		text[0] = '?';
 		text[1] = 0;
 	}
-	if (setcchar(&cc, text, attributes(g->style.attr), (short)(pair < 256 ? pair : 0), &pair) == OK)
+	if (setcchar(&cc, text, attributes_of(g->style.attr), (short)(pair < 256 ? pair : 0), &pair) == OK)
 		mvadd_wch(y, x, &cc);
 }
 
 static bool same_glyph(const struct glyph *a, const struct glyph *b)
 {
 	return a->ch == b->ch && a->style.fg == b->style.fg && a->style.bg == b->style.bg &&
-	       a->style.attr == b->style.attr && memcmp(a->mark, b->mark, sizeof a->mark) == 0;
+	       a->style.attr == b->style.attr && memcmp(a->combining, b->combining, sizeof a->combining) == 0;
 }
 
 void term_show(struct terminal *t, const struct screen *s)
 {
-	bool fresh = t->shown.w != s->w || t->shown.h != s->h;
+	bool fresh = t->last_frame.w != s->w || t->last_frame.h != s->h;
 	if (fresh) {
-		screen_resize(&t->shown, s->w, s->h);
+		screen_resize(&t->last_frame, s->w, s->h);
 		erase();
 	}
 	for (int y = 0; y < s->h; y++) {
 		for (int x = 0; x < s->w; x++) {
 			const struct glyph *g = &s->cell[y * s->w + x];
-			struct glyph *old = &t->shown.cell[y * s->w + x];
+			struct glyph *old = &t->last_frame.cell[y * s->w + x];
 			if (g->ch != 0 && (fresh || !same_glyph(g, old)))
-				put(t, x, y, g);
+				put_glyph(t, x, y, g);
 			*old = *g;
 		}
 	}
@@ -278,7 +279,8 @@ void term_copy(struct terminal *t, const char *text)
 	fflush(t->out);
 }
 
-/* Where both came at once, as they do over a slow line, ncurses tells of a click its end alone. */
+/* Converts a mouse event to a key; 0: none. If press and release arrive together (on slow lines), ncurses reports only a
+ * release. */
 static uint32_t mouse_key(struct terminal *t, struct term_mouse *mouse)
 {
 	MEVENT e;
@@ -289,13 +291,13 @@ static uint32_t mouse_key(struct terminal *t, struct term_mouse *mouse)
 		return ctrl ? KEY_CODE_ZOOM_IN : shift ? KEY_CODE_WHEEL_LEFT : KEY_CODE_WHEEL_UP;
 	if (e.bstate & BUTTON5_PRESSED)
 		return ctrl ? KEY_CODE_ZOOM_OUT : shift ? KEY_CODE_WHEEL_RIGHT : KEY_CODE_WHEEL_DOWN;
-	/* Old protocols tell a wheel turned with Ctrl or Shift as a motion. */
+	/* old protocols report the wheel with Ctrl or Shift as a motion */
 	if (!(e.bstate & (BUTTON1_PRESSED | BUTTON1_RELEASED)))
 		return 0;
 	mouse->x = e.x;
 	mouse->y = e.y;
-	mouse->what = e.bstate & BUTTON1_RELEASED && t->held ? MOUSE_RELEASE : MOUSE_PRESS;
-	t->held = !(e.bstate & BUTTON1_RELEASED);
+	mouse->event = e.bstate & BUTTON1_RELEASED && t->button_down ? MOUSE_RELEASE : MOUSE_PRESS;
+	t->button_down = !(e.bstate & BUTTON1_RELEASED);
 	return KEY_CODE_MOUSE;
 }
 
@@ -319,7 +321,8 @@ static uint32_t function_key(wint_t k)
 	}
 }
 
-/* What keys send where the terminal is in another mode, or is another one, than TERM says.  number 0: whatever it is. */
+/* Maps escape sequences that keys send when the terminal is in another mode than terminfo assumes. number in the table
+ * 0: any number. Returns 0 if the sequence is unknown. */
 static uint32_t sequence_key(char final, int number)
 {
 	static const struct { char final; int number; uint32_t key; } keys[] = {
@@ -335,31 +338,31 @@ static uint32_t sequence_key(char final, int number)
 	return 0;
 }
 
-/* What came behind an Esc, at once: a sequence that ncurses does not know is one key, or none, and not what its characters
- * do each.  Otherwise it stays to be read, and the Esc is one. */
-static uint32_t escape(void)
+/* Reads the bytes that arrived together with an Esc. An escape sequence is one key, or none if it is unknown; it is
+ * never read as several keys. Other bytes are put back, and the key is Esc. */
+static uint32_t read_escape(void)
 {
-	wint_t got[16] = { 0 };
+	wint_t input[16] = { 0 };
 	size_t n = 0;
 	int number = 0, status;
 	bool plain = true;
-	while ((status = wget_wch(stdscr, &got[n])) == OK) {
-		const wint_t k = got[n];
+	while ((status = wget_wch(stdscr, &input[n])) == OK) {
+		const wint_t k = input[n];
 		if (n == 0 ? k != '[' && k != 'O' : k < 0x20 || k > 0x7e)
 			break;
 		if (n > 0 && k >= 0x40)
 			return plain ? sequence_key((char)k, number) : 0;
 		plain &= n == 0 || (k >= '0' && k <= '9');
 		number = n > 0 && plain ? number * 10 + (int)(k - '0') : number;
-		if (++n == sizeof got / sizeof *got)
+		if (++n == sizeof input / sizeof *input)
 			return 0;
 	}
 	if (status == KEY_CODE_YES)
-		ungetch((int)got[n]);
+		ungetch((int)input[n]);
 	else if (status == OK)
-		unget_wch((wchar_t)got[n]);
+		unget_wch((wchar_t)input[n]);
 	while (n > 0)
-		unget_wch((wchar_t)got[--n]);
+		unget_wch((wchar_t)input[--n]);
 	return KEY_CODE_ESC;
 }
 
@@ -367,13 +370,13 @@ uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 {
 	for (int skipped = 0; skipped < 64; skipped++) {
 		wint_t k;
-		int got = wget_wch(stdscr, &k);
+		int input = wget_wch(stdscr, &k);
 		uint32_t key = 0;
-		if (got == ERR)
+		if (input == ERR)
 			return 0;
-		if (got == OK)
-			key = k == KEY_CODE_ESC ? escape()
-				: k == 127 ? KEY_CODE_BACKSPACE  /* whatever terminfo says that the key sends */
+		if (input == OK)
+			key = k == KEY_CODE_ESC ? read_escape()
+				: k == 127 ? KEY_CODE_BACKSPACE  /* terminfo may assign DEL to another key */
 				: (uint32_t)k;
 		else if (k == KEY_MOUSE)
 			key = mouse_key(t, mouse);
@@ -388,7 +391,7 @@ uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 void term_suspend(struct terminal *t)
 {
 	(void)t;
-	leave();
+	leave_screen();
 }
 
 void term_resume(struct terminal *t)

@@ -1,4 +1,4 @@
-/* How things look: theme, colours, glyphs; and from a row to what its cells are made of. */
+/* Theme, colours and glyphs, and the attributes shown by the cells of each row. */
 #ifndef STEALSCOPE_UI_WIDGETS_APPEARANCE_H
 #define STEALSCOPE_UI_WIDGETS_APPEARANCE_H
 
@@ -12,38 +12,39 @@ enum tier { TIER_ASCII, TIER_CELLS, TIER_BLOCKS, TIERS };
 
 extern const char *const tier_name[TIERS];
 
-#define OWNER_UNKNOWN (HISTORY_STATES - 2)  /* code of an owner that nobody knows */
-#define OWNER_OTHER (HISTORY_STATES - 3)    /* of all VMs that are too many to have one */
+#define OWNER_UNKNOWN (HISTORY_STATES - 2)  /* code of an unknown owner */
+#define OWNER_OTHER (HISTORY_STATES - 3)    /* code shared by the VMs for which no code was left */
 
-/* Meaning of a row's states: one per state vocabulary of the history. */
+/* Maps the states of an attribute to codes and severities. Rows of the same kind share one. */
 struct vocabulary {
 	uint8_t code[HISTORY_STATES];
 	uint8_t severity[HISTORY_STATES];
-	bool owners;  /* codes are owners of a pCPU, not enum vis */
+	bool owners;  /* codes stand for owners of a pCPU, not for enum vis */
 };
 
-struct look {
+struct appearance {
 	struct theme theme;
 	struct palette palette;
 	enum depth depth;
-	char color[16];              /* what was asked for, by --color or the configuration; "" = auto */
-	enum tier tier, best_tier;   /* chosen; the richest that the terminal shows */
-	bool coarse;                 /* draw cells instead of blocks: a key repeats */
-	struct vocabulary vcpu, thread, request, *owner;  /* owner: per CPU of the topology, NULL without pCPUs */
-	char letter[HISTORY_STATES];  /* of the owners of pCPUs, by code */
+	char color[16];              /* colour mode requested by --color or the configuration; "": auto */
+	enum tier tier, best_tier;   /* tier: chosen glyphs; best_tier: richest glyphs that the terminal can show */
+	bool coarse;                 /* simpler frames without block glyphs, while a key repeats */
+	struct vocabulary vcpu, thread, request, *owner;  /* owner: one entry per CPU of the catalog, used for pCPUs */
+	char letter[HISTORY_STATES];  /* letters of the owners of pCPUs, indexed by code */
 };
 
-void look_learn(struct app *app);  /* the states of a history that was not shown before */
-void look_set_theme(struct app *app, const struct theme *theme);
-void look_set_depth(struct app *app, enum depth depth);
-void look_next_tier(struct app *app);
+void appearance_read_states(struct app *app);  /* reads the states of a history that replaces the previous one */
+void appearance_set_theme(struct app *app, const struct theme *theme);
+void appearance_set_depth(struct app *app, enum depth depth);
+void appearance_next_tier(struct app *app);
 
-/* The row's cells; scratch attrs live in *attrs_out, to be freed. */
-void look_source(const struct app *app, struct row_id row, struct cell_source *src, uint32_t **attrs_out);
-struct glyph look_glyph(const struct app *app, struct cell c, bool owners);
-/* The machine that a host's CPU shows by this code (2 ..): its name; NULL: there are no more. */
-const char *look_owner(const struct app *app, unsigned code, char *letter, struct style *style);
-uint32_t look_bar(const struct app *app, double part);  /* as high as this part, 0 .. 1 */
-const char *look_code_label(const struct app *app, struct row_id row, unsigned code);
+/* Fills *src for the cells of a row. *src refers to *attrs_out, which the caller frees after the last use of *src. */
+void appearance_cell_source(const struct app *app, struct row_id row, struct cell_source *src, uint32_t **attrs_out);
+struct glyph appearance_glyph(const struct app *app, struct cell c, bool owners);
+/* Returns the name of the owner with this code (0: idle, 1: host, 2 ..: VMs), its letter and its style; NULL: no owner
+ * has it. */
+const char *appearance_owner(const struct app *app, unsigned code, char *letter, struct style *style);
+uint32_t appearance_bar(const struct app *app, double part);  /* bar glyph of height `part`, 0 .. 1 */
+const char *appearance_code_label(const struct app *app, struct row_id row, unsigned code);
 
 #endif

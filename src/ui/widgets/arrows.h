@@ -1,4 +1,4 @@
-/* Arrows in the timeline: from each thread of a critical path to the one that it woke. */
+/* Arrows in the timeline: from each thread of a critical path to the thread that it woke. */
 #ifndef STEALSCOPE_UI_WIDGETS_ARROWS_H
 #define STEALSCOPE_UI_WIDGETS_ARROWS_H
 
@@ -7,19 +7,19 @@
 struct arrows {
 	struct arrow {
 		struct row_id from, to;
-		int64_t t;       /* ns */
-		int64_t weight;  /* ns of the shorter one of the pieces that it joins: of one column the heaviest is drawn */
-	} *arrow;            /* by time */
+		int64_t t;       /* time of the wakeup, ns */
+		int64_t weight;  /* length of the shorter of the two steps, ns; the heaviest arrow of a column is drawn */
+	} *arrow;            /* sorted by time */
 	size_t arrows, cap;
 };
 
 void arrows_make(struct arrows *a, const struct app *app, const struct path *p);
 void arrows_release(struct arrows *a);
-/* Over the rows of the last frame: one in a column, and the heaviest in a sixth of them; an end whose row is not shown is
- * at its machine, or at the edge. */
+/* Draws arrows over the rows of the last frame: at most one per column, and in total one per six columns, the heaviest
+ * first. If an end's row is hidden, the arrow ends at its machine or at the edge of the rows. */
 void arrows_draw(const struct arrows *a, const struct app *app, struct screen *s);
 
-/* The row of whoever a path is about; left alone where it has none. */
-void arrows_row(const struct app *app, const struct path *p, const struct party *who, struct row_id *row);
+/* Finds the row of an actor of a path; leaves *row unchanged if it has none. */
+void arrows_row(const struct app *app, const struct path *p, const struct actor *actor, struct row_id *row);
 
 #endif

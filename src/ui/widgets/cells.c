@@ -6,9 +6,9 @@
 #include "base/int128.h"
 #include "base/mem.h"
 
-static uint8_t part_of(int64_t part, int64_t whole)
+static uint8_t part_of(int64_t part, int64_t total)
 {
-	return (uint8_t)((int128)part * CELL_PARTS / (whole ? whole : 1));
+	return (uint8_t)((int128)part * CELL_PARTS / (total ? total : 1));
 }
 
 struct cell cell_of_split(int64_t left, int64_t step, uint8_t a, uint8_t b)
@@ -16,28 +16,28 @@ struct cell cell_of_split(int64_t left, int64_t step, uint8_t a, uint8_t b)
 	return (struct cell){ CELL_SPLIT, a, b, part_of(left, step) };
 }
 
-static int64_t add(int64_t a, int64_t b)
+static int64_t add_clamped(int64_t a, int64_t b)
 {
 	int64_t sum;
 	return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
-/* Of the first `codes` sums; *of: how many of them it has. */
-static struct cell cell_of_states(const int64_t *sums, int codes, const uint8_t *severity, int *of)
+/* Makes a cell from the first `codes` sums. *present_out: number of states in the cell. */
+static struct cell cell_of_states(const int64_t *sums, int codes, const uint8_t *severity, int *present_out)
 {
 	int main = -1, other = -1, present = 0;
 	int64_t total = 0, part = 0;
 	for (int s = 0; s < codes; s++) {
 		if (sums[s] <= 0)
 			continue;
-		bool suffers = severity[s] >= SUFFERS;
-		int *most = suffers ? &other : &main;
-		*most = *most < 0 || sums[s] > sums[*most] ? s : *most;
-		total = add(total, sums[s]);
-		part = suffers ? add(part, sums[s]) : part;
+		bool is_wait = severity[s] >= WAIT_SEVERITY;
+		int *longest = is_wait ? &other : &main;
+		*longest = *longest < 0 || sums[s] > sums[*longest] ? s : *longest;
+		total = add_clamped(total, sums[s]);
+		part = is_wait ? add_clamped(part, sums[s]) : part;
 		present++;
 	}
-	*of = present;
+	*present_out = present;
 	if (present == 0)
 		return (struct cell){ CELL_EMPTY, 0, 0, 0 };
 	main = main < 0 ? other : main;
@@ -45,8 +45,8 @@ static struct cell cell_of_states(const int64_t *sums, int codes, const uint8_t 
 	return (struct cell){ present == 1 ? CELL_PURE : CELL_MIXED, (uint8_t)main, (uint8_t)other, part_of(part, total) };
 }
 
-/* Main is the largest; other the next one, if it says anything. */
-static struct cell cell_of_equals(const int64_t *sums, int codes, const uint8_t *severity, int *of)
+/* Makes a cell of owners: main is the largest, other the next one with severity > 0. *present_out: number of owners. */
+static struct cell cell_of_owners(const int64_t *sums, int codes, const uint8_t *severity, int *present_out)
 {
 	int main = -1, other = -1, present = 0;
 	int64_t total = 0;
@@ -54,10 +54,10 @@ static struct cell cell_of_equals(const int64_t *sums, int codes, const uint8_t 
 		if (sums[s] <= 0)
 			continue;
 		main = main < 0 || sums[s] > sums[main] ? s : main;
-		total = add(total, sums[s]);
+		total = add_clamped(total, sums[s]);
 		present++;
 	}
-	*of = present;
+	*present_out = present;
 	if (present == 0)
 		return (struct cell){ CELL_EMPTY, 0, 0, 0 };
 	for (int s = 0; s < codes && present > 1; s++)
@@ -68,21 +68,21 @@ static struct cell cell_of_equals(const int64_t *sums, int codes, const uint8_t 
 	return (struct cell){ present == 1 ? CELL_PURE : CELL_MIXED, (uint8_t)main, (uint8_t)other, part };
 }
 
-struct cell cell_of_sums(const int64_t sums[HISTORY_STATES], const uint8_t *severity, bool minority)
+struct cell cell_of_sums(const int64_t sums[HISTORY_STATES], const uint8_t *severity, bool equal_rank)
 {
 	int present;
-	return (minority ? cell_of_equals : cell_of_states)(sums, HISTORY_STATES, severity, &present);
+	return (equal_rank ? cell_of_owners : cell_of_states)(sums, HISTORY_STATES, severity, &present);
 }
 
-/* Adds the raw sums of one attribute to those by code. */
-static void add_codes(const struct cell_source *src, const int64_t raw[HISTORY_STATES], int64_t sums[HISTORY_STATES])
+/* Adds the sums by state of one attribute to the sums by code. */
+static void add_codes(const struct cell_source *src, const int64_t state_sums[HISTORY_STATES], int64_t sums[HISTORY_STATES])
 {
 	for (int s = 0; s < HISTORY_STATES; s++)
-		if (raw[s] > 0)
-			sums[src->code[s]] = add(sums[src->code[s]], raw[s]);
+		if (state_sums[s] > 0)
+			sums[src->code[s]] = add_clamped(sums[src->code[s]], state_sums[s]);
 }
 
-/* Beyond this one there are none. */
+/* Returns the largest code of the source, plus 1. */
 static int codes_of(const struct cell_source *src)
 {
 	int codes = 0;
@@ -96,12 +96,12 @@ int cells_sums(const struct cell_source *src, int64_t from, int64_t to, int64_t 
 {
 	memset(sums, 0, HISTORY_STATES * sizeof *sums);
 	for (unsigned i = 0; i < src->attrs; i++) {
-		int64_t raw[HISTORY_STATES];
+		int64_t state_sums[HISTORY_STATES];
 		if (src->attr[i] == HISTORY_NONE)
 			continue;
-		if (history_sums(src->h, src->attr[i], from, to, raw, err) < 0)
+		if (history_sums(src->h, src->attr[i], from, to, state_sums, err) < 0)
 			return -1;
-		add_codes(src, raw, sums);
+		add_codes(src, state_sums, sums);
 	}
 	return 0;
 }
@@ -111,7 +111,8 @@ static uint8_t code_of(const struct cell_source *src, int64_t value)
 	return src->code[value >= 0 && value < HISTORY_STATES - 1 ? value : HISTORY_STATES - 1];
 }
 
-/* Where columns begin, cut to the span: column i is [edge[i], edge[i + 1] - 1], empty when outside. */
+/* Computes the bounds of the columns, clamped to the history: column i is [edge[i], edge[i + 1] - 1], empty outside of
+ * it. */
 static void make_edges(const struct history *h, int64_t t0, int64_t step, int n, int64_t *edge)
 {
 	const int64_t begin = history_begin(h), end = history_end(h);
@@ -121,7 +122,7 @@ static void make_edges(const struct history *h, int64_t t0, int64_t step, int n,
 	}
 }
 
-/* A cell with two states that do not suffer may have one boundary only: then it is split there. */
+/* If the attribute changes only once in the cell, from one state to another that are not waits, makes a split cell. */
 static int split_cell(const struct cell_source *src, int64_t from, int64_t to, struct cell *out, struct error *err)
 {
 	struct interval a, b;
@@ -135,15 +136,15 @@ static int split_cell(const struct cell_source *src, int64_t from, int64_t to, s
 	return 0;
 }
 
-static int classify(const struct cell_source *src, const int64_t *edge, int n, int64_t (*sums)[HISTORY_STATES],
+static int classify_cells(const struct cell_source *src, const int64_t *edge, int n, int64_t (*sums)[HISTORY_STATES],
                     struct cell *out, struct error *err)
 {
 	const int codes = codes_of(src);
 	for (int i = 0; i < n; i++) {
 		int present;
-		out[i] = (src->minority ? cell_of_equals : cell_of_states)(sums[i], codes, src->severity, &present);
-		bool plain = src->minority || src->severity[out[i].other] < SUFFERS;
-		if (present == 2 && src->attrs == 1 && plain && split_cell(src, edge[i], edge[i + 1] - 1, &out[i], err) < 0)
+		out[i] = (src->equal_rank ? cell_of_owners : cell_of_states)(sums[i], codes, src->severity, &present);
+		bool no_wait = src->equal_rank || src->severity[out[i].other] < WAIT_SEVERITY;
+		if (present == 2 && src->attrs == 1 && no_wait && split_cell(src, edge[i], edge[i + 1] - 1, &out[i], err) < 0)
 			return -1;
 	}
 	return 0;
@@ -153,20 +154,20 @@ int cells_row(const struct cell_source *src, int64_t t0, int64_t step, int n, st
 {
 	int64_t *edge = mem_new((size_t)n + 1, sizeof *edge);
 	int64_t (*sums)[HISTORY_STATES] = mem_new((size_t)n, sizeof *sums);
-	int64_t (*raw)[HISTORY_STATES] = mem_new((size_t)n, sizeof *raw);
+	int64_t (*state_sums)[HISTORY_STATES] = mem_new((size_t)n, sizeof *state_sums);
 	int status = 0;
 	make_edges(src->h, t0, step, n, edge);
 	for (unsigned a = 0; a < src->attrs && status == 0; a++) {
 		if (src->attr[a] == HISTORY_NONE)
 			continue;
-		status = history_sums_cells(src->h, src->attr[a], edge, (unsigned)n, raw, err);
+		status = history_sums_cells(src->h, src->attr[a], edge, (unsigned)n, state_sums, err);
 		for (int i = 0; i < n && status == 0; i++)
-			add_codes(src, raw[i], sums[i]);
+			add_codes(src, state_sums[i], sums[i]);
 	}
 	if (status == 0)
-		status = classify(src, edge, n, sums, out, err);
+		status = classify_cells(src, edge, n, sums, out, err);
 	free(edge);
 	free(sums);
-	free(raw);
+	free(state_sums);
 	return status;
 }

@@ -1,4 +1,4 @@
-/* The foot of the screen: what is written, what was said, or the legend and the keys that help. */
+/* The last lines of the screen: the prompt, a message, or the legend and key hints. */
 #include "ui/widgets/widgets.h"
 
 #include <stdio.h>
@@ -8,37 +8,37 @@
 #include "ui/core/clock_offset.h"
 #include "ui/panes/pane.h"
 
-static const struct style *part(const struct app *app, enum part p)
+static const struct style *part_style(const struct app *app, enum part p)
 {
-	return &app->look.palette.part[p];
+	return &app->appearance.palette.part[p];
 }
 
-/* Its sample, then its label, if both fit before `end`.  Returns the next column, or -1. */
+/* Draws the sample of a state or owner and its label, if both fit before column `end`. Returns the next column, or -1. */
 static int draw_code(struct app *app, struct screen *s, int x, int y, int end, unsigned code, bool owners,
                      const char *label)
 {
 	int need = 2 + text_width(label);
 	if (x + need >= end)
 		return -1;
-	struct glyph g = look_glyph(app, (struct cell){ CELL_PURE, (uint8_t)code, (uint8_t)code, CELL_PARTS }, owners);
-	char letter = owners ? app->look.letter[code] : app->look.theme.state[code].letter;
-	struct style style = owners ? app->look.palette.owner[code % OWNERS] : app->look.palette.state[code];
+	struct glyph g = appearance_glyph(app, (struct cell){ CELL_PURE, (uint8_t)code, (uint8_t)code, CELL_PARTS }, owners);
+	char letter = owners ? app->appearance.letter[code] : app->appearance.theme.state[code].letter;
+	struct style style = owners ? app->appearance.palette.owner[code % OWNERS] : app->appearance.palette.state[code];
 	screen_put(s, x, y, g.ch == ' ' ? (uint32_t)(unsigned char)letter : g.ch,
-	           app->look.palette.depth == DEPTH_MONO ? g.style : style);
-	screen_text(s, x + 2, y, s->w, *part(app, PART_NORMAL), label);
+	           app->appearance.palette.depth == DEPTH_MONO ? g.style : style);
+	screen_text(s, x + 2, y, s->w, *part_style(app, PART_NORMAL), label);
 	return x + need + 1;
 }
 
-/* NULL: it looks like another one. */
+/* Returns the label of a state in the legend; NULL: none, because it looks like another state. */
 static const char *label_of(const struct app *app, uint8_t state)
 {
-	const struct style *style = app->look.palette.state;
+	const struct style *style = app->appearance.palette.state;
 	if (state != VIS_VCPU_PREEMPTED)
-		return app->look.theme.state[state].label;
+		return app->appearance.theme.state[state].label;
 	return style[VIS_PREEMPTED].bg == style[VIS_VCPU_PREEMPTED].bg ? NULL : "vCPU preempt";
 }
 
-/* Draws the states as far as they fit before `end`.  Returns the next column. */
+/* Draws the states whose labels fit before column `end`. Returns the next column. */
 static int draw_states(struct app *app, struct screen *s, int x, int y, int end, const uint8_t *order, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -51,34 +51,34 @@ static int draw_states(struct app *app, struct screen *s, int x, int y, int end,
 	return x;
 }
 
-/* The states that people look for.  On a narrow screen those that are no wait stay out first. */
+/* Draws the common states. A narrow screen omits the less important ones. Returns the next column. */
 static int draw_common(struct app *app, struct screen *s, int y, int end)
 {
 	static const uint8_t common[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VCPU_PREEMPTED,
 		VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE };
-	static const uint8_t least[] = { VIS_IDLE, VIS_VMM, VIS_BLOCKED, VIS_VCPU_PREEMPTED, VIS_RUNNING };
+	static const uint8_t omission_order[] = { VIS_IDLE, VIS_VMM, VIS_BLOCKED, VIS_VCPU_PREEMPTED, VIS_RUNNING };
 	uint8_t shown[sizeof common];
-	size_t n = sizeof common, left_out = 0;
+	size_t n = sizeof common, omitted = 0;
 	int need = 0;
 	for (size_t i = 0; i < n; i++)
 		need += label_of(app, shown[i] = common[i]) ? 3 + text_width(label_of(app, common[i])) : 0;
-	for (; need > end && left_out < sizeof least; left_out++) {
-		const uint8_t out = least[left_out];
-		uint8_t *at = memchr(shown, out, n);
+	for (; need > end && omitted < sizeof omission_order; omitted++) {
+		const uint8_t state = omission_order[omitted];
+		uint8_t *at = memchr(shown, state, n);
 		memmove(at, at + 1, (size_t)(shown + n - at) - 1);
 		n--;
-		need -= label_of(app, out) ? 3 + text_width(label_of(app, out)) : 0;
+		need -= label_of(app, state) ? 3 + text_width(label_of(app, state)) : 0;
 	}
 	return draw_states(app, s, 0, y, end, shown, n);
 }
 
-/* Who may have a CPU of the host. */
+/* Draws the owners of host CPUs. Returns the next column. */
 static int draw_owners(struct app *app, struct screen *s, int x, int y, int end)
 {
 	char letter, shown[128];
 	struct style style;
 	for (unsigned code = 0; code < OWNER_UNKNOWN; code++) {
-		const char *name = look_owner(app, code, &letter, &style);
+		const char *name = appearance_owner(app, code, &letter, &style);
 		int next = name ? draw_code(app, s, x, y, end, code, true, text_escape(shown, sizeof shown, name)) : x;
 		if (next < 0)
 			break;
@@ -87,27 +87,27 @@ static int draw_owners(struct app *app, struct screen *s, int x, int y, int end)
 	return x;
 }
 
-#define ROOMY 100  /* columns from which on letters are explained further than by the states' own */
+#define WIDE_COLUMNS_MIN 100  /* smallest width of a screen whose legend explains the letter of smaller waits */
 
-/* Letters and coloured cells tell of waits that do not win their cell by one that is no state's. */
-static int draw_smaller(struct app *app, struct screen *s, int x, int y)
+/* Draws the letter of waits that are too short to determine the letter of their cell. Returns the next column. */
+static int draw_short_wait_letter(struct app *app, struct screen *s, int x, int y)
 {
 	static const char label[] = "smaller wait";
-	struct style style = *part(app, PART_STEAL);
+	struct style style = *part_style(app, PART_STEAL);
 	style.attr |= ATTR_BOLD;
-	if (app->look.tier == TIER_BLOCKS || s->w < ROOMY)
+	if (app->appearance.tier == TIER_BLOCKS || s->w < WIDE_COLUMNS_MIN)
 		return x;
 	screen_put(s, x, y, 'i', style);
-	return x + 3 + screen_text(s, x + 2, y, s->w, *part(app, PART_NORMAL), label);
+	return x + 3 + screen_text(s, x + 2, y, s->w, *part_style(app, PART_NORMAL), label);
 }
 
-/* The states, or the owners if the row is a CPU of the host; then keys as many as fit, then the rarer states. */
+/* Draws the states, or the owners if the row is a CPU of the host; then the key hints that fit; then the rarer states. */
 static void draw_legend(struct app *app, struct screen *s, int y)
 {
 	static const uint8_t rare[] = { VIS_HOST_BLOCKED, VIS_WAKING, VIS_UNKNOWN };
 	static const struct hint { enum action action; const char *text; } at_rows[] = {
 		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_EXPORT, "export" },
-		{ ACT_ZOOM_IN, "zoom" }, { ACT_PAN_RIGHT, "pan" }, { ACT_BLAME, "who took it" },
+		{ ACT_ZOOM_IN, "zoom" }, { ACT_PAN_RIGHT, "pan" }, { ACT_BLAME, "culprits" },
 	}, in_pane[] = {
 		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "go there" }, { ACT_IN_PANE_EXPORT, "export" }, { ACT_FOCUS, "rows" },
 		{ ACT_IN_PANE_CLOSE, "close" },
@@ -115,22 +115,22 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "longest gap" }, { ACT_IN_PANE_SORT, "sort" },
 		{ ACT_IN_PANE_FILTER, "filter" }, { ACT_FOCUS, "threads" }, { ACT_BACK, "timeline" }, { ACT_IN_PANE_CLOSE, "quit" },
 	};
-	bool overview = app->below && app->below->ops->full;
+	bool overview = app->pane_below && app->pane_below->ops->replaces_rows;
 	const struct hint *hints = overview ? in_overview : app->focused ? in_pane : at_rows;
-	const size_t hinted = overview ? sizeof in_overview / sizeof *in_overview
+	const size_t hint_count = overview ? sizeof in_overview / sizeof *in_overview
 		: app->focused ? sizeof in_pane / sizeof *in_pane : sizeof at_rows / sizeof *at_rows;
 	char tail[160] = "", keys[64];
-	const bool silent = app->over || app->still;  /* a list has other keys, told above it; a picture has none */
+	const bool no_hints = app->list_over || app->is_picture;  /* a list shows its own keys; a picture needs none */
 	keymap_text(&app->keymap, ACT_HELP, keys, sizeof keys);
-	int help = silent ? 0 : (int)strcspn(keys, ",") + 6;  /* the hint that the smallest screen shows, too */
-	bool owners = !overview && !app->over && app->rows.len && row_is_pcpu(&app->topo, app->view.row);
+	int help = no_hints ? 0 : (int)strcspn(keys, ",") + 6;  /* space for the help key, which is always shown */
+	bool owners = !overview && !app->list_over && app->rows.len && row_is_pcpu(&app->catalog, app->view.row);
 	int x = owners ? draw_owners(app, s, 0, y, s->w - help) : draw_common(app, s, y, s->w - help);
 	if (!owners)
-		x = draw_smaller(app, s, x, y);
-	const bool leads = app->below && pane_leads(app->below);
-	for (size_t i = 0; !silent && i < hinted; i++) {
+		x = draw_short_wait_letter(app, s, x, y);
+	const bool can_follow = app->pane_below && pane_can_follow(app->pane_below);
+	for (size_t i = 0; !no_hints && i < hint_count; i++) {
 		char one[240];
-		if (hints[i].action == ACT_IN_PANE_GO && !leads)
+		if (hints[i].action == ACT_IN_PANE_GO && !can_follow)
 			continue;
 		keymap_text(&app->keymap, hints[i].action, keys, sizeof keys);
 		keys[strcspn(keys, ",")] = '\0';
@@ -145,18 +145,18 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	}
 	if (!owners)
 		draw_states(app, s, x, y, s->w - (int)strlen(tail) - 2, rare, sizeof rare);
-	screen_text(s, s->w - (int)strlen(tail) - 1, y, s->w, *part(app, PART_DIM), tail);
+	screen_text(s, s->w - (int)strlen(tail) - 1, y, s->w, *part_style(app, PART_DIM), tail);
 }
 
-#define MOST_LINES 4  /* of a message: the last ones of the screen */
+#define MESSAGE_LINES_MAX 4  /* largest number of lines of a message */
 
-/* In the last line; what is too long for that takes lines above as well. */
+/* Draws a message at the bottom of the screen; longer messages extend upwards. */
 static void draw_message(struct screen *s, int y, struct style style, const char *text)
 {
-	size_t bytes[MOST_LINES];
+	size_t bytes[MESSAGE_LINES_MAX];
 	int lines = 0;
-	for (const char *at = text; lines < MOST_LINES && (*at || lines == 0); lines++) {
-		bytes[lines] = text_width(at) > s->w - 2 ? text_line(at, s->w - 2) : strlen(at);
+	for (const char *at = text; lines < MESSAGE_LINES_MAX && (*at || lines == 0); lines++) {
+		bytes[lines] = text_width(at) > s->w - 2 ? text_line_bytes(at, s->w - 2) : strlen(at);
 		at += bytes[lines] + strspn(at + bytes[lines], " ");
 	}
 	for (int i = 0; i < lines; i++) {
@@ -166,20 +166,20 @@ static void draw_message(struct screen *s, int y, struct style style, const char
 	}
 }
 
-void foot_draw(struct app *app, struct screen *s)
+void footer_draw(struct app *app, struct screen *s)
 {
 	int y = s->h - 1;
 	char text[512];
 	if (app->prompting) {
-		prompt_draw(&app->prompt, s, y, *part(app, PART_NORMAL));
-		int room = s->w - s->cursor_x - 3;  /* beside what is typed: what it finds */
-		if (app->message[0] && text_width(app->message) <= room)
-			screen_text(s, s->w - 1 - text_width(app->message), y, s->w, *part(app, PART_DIM), app->message);
+		prompt_draw(&app->prompt, s, y, *part_style(app, PART_NORMAL));
+		int space = s->w - s->cursor_x - 3;  /* the result of the search so far, next to the prompt */
+		if (app->message[0] && text_width(app->message) <= space)
+			screen_text(s, s->w - 1 - text_width(app->message), y, s->w, *part_style(app, PART_DIM), app->message);
 	} else if (app->message[0]) {
-		struct style style = *part(app, app->message_is_error ? PART_ERROR : PART_STATUS);
+		struct style style = *part_style(app, app->message_is_error ? PART_ERROR : PART_STATUS);
 		draw_message(s, y, style, app->message);
-	} else if (nudge_text(app, text, sizeof text)) {
-		draw_message(s, y, *part(app, PART_STATUS), text);
+	} else if (manual_offset_text(app, text, sizeof text)) {
+		draw_message(s, y, *part_style(app, PART_STATUS), text);
 	} else {
 		draw_legend(app, s, y);
 	}

@@ -1,54 +1,57 @@
-/* The glyph of a cell in each tier. */
+/* Chooses the glyph of a cell for each tier. */
 #include "ui/widgets/appearance.h"
 
 #include "ui/core/app.h"
 
-#define LOW_MARK '_'    /* blocks: less than a sixteenth, on the base line */
-#define SOME_LETTER 'i' /* letters: a wait of an eighth or more, but less than half */
-#define SOME 2          /* sixteenths */
-#define HALF 8
-#define FEW 16         /* colours of a terminal: states have them, too, and only letters tell owners from those */
+#define LOW_MARK '_'    /* blocks: bar of a wait below 1/16 */
+#define SHORT_WAIT_LETTER 'i'  /* letters: wait of at least 1/8 and less than 1/2 */
+#define MARKED_MIN 2    /* smallest wait that is marked in letters, sixteenths of a cell */
+#define HALF_CELL 8
+/* palettes with at most this many colours use the same colours for states and owners: letters distinguish them */
+#define SMALL_PALETTE 16
 
 struct face {
-	struct style style;  /* letter on background; a state without a background is drawn as its glyph, on the ground */
+	/* style of the letter; bg < 0: the state is drawn as its glyph on the terminal's background */
+	struct style style;
 	char letter;
 	uint32_t shade;
-	bool told;           /* says its letter, also on a background: what is unknown, and owners in few colours */
+	bool shows_letter;           /* the letter is shown even on a coloured background: unknown state, or owner in a small
+	                              * palette */
 };
 
 static struct face face_of(const struct app *app, unsigned code, bool owners)
 {
-	const struct palette *p = &app->look.palette;
+	const struct palette *p = &app->appearance.palette;
 	if (owners && code < HISTORY_STATES - 1) {
-		char letter = app->look.letter[code];
+		char letter = app->appearance.letter[code];
 		bool unknown = code == OWNER_UNKNOWN;
 		const struct style *style = unknown ? &p->state[VIS_UNKNOWN] : &p->owner[code % OWNERS];
-		return (struct face){ *style, letter, (unsigned char)letter, unknown || style->bg < FEW };
+		return (struct face){ *style, letter, (unsigned char)letter, unknown || style->bg < SMALL_PALETTE };
 	}
 	if (owners || code >= VIS_COUNT)
 		code = VIS_NONE;
-	const struct theme_state *s = &app->look.theme.state[code];
+	const struct theme_state *s = &app->appearance.theme.state[code];
 	return (struct face){ p->state[code], s->letter, s->glyph, code == VIS_UNKNOWN };
 }
 
-/* A wait gives its letter to a cell of which it has half.  Owners of a pCPU are equals, but an idle pCPU lends its
- * letter to who has an eighth of it. */
-static bool other_wins(struct cell c, bool owners)
+/* Returns true if the cell shows the letter of `other`: a wait of at least 1/2, or an owner of at least 1/8 of a pCPU
+ * that is otherwise idle. */
+static bool other_gets_letter(struct cell c, bool owners)
 {
-	return c.main != c.other && (owners ? c.main == 0 && c.part >= SOME : c.part >= HALF);
+	return c.main != c.other && (owners ? c.main == 0 && c.part >= MARKED_MIN : c.part >= HALF_CELL);
 }
 
-/* The same for the two sides of a boundary. */
-static bool right_wins(struct cell c, bool owners)
+/* Returns true if a split cell shows the letter of its right part. */
+static bool right_gets_letter(struct cell c, bool owners)
 {
-	int least = !owners || (c.main && c.other) ? HALF + 1 : c.main == 0 ? SOME : CELL_PARTS - SOME + 1;
-	return CELL_PARTS - c.part >= least;
+	int min_part = !owners || (c.main && c.other) ? HALF_CELL + 1 : c.main == 0 ? MARKED_MIN : CELL_PARTS - MARKED_MIN + 1;
+	return CELL_PARTS - c.part >= min_part;
 }
 
-/* What has less leaves a lower mark from an eighth on, and always where nothing else is. */
-static bool other_shows(struct cell c, bool owners)
+/* Returns true if a shorter wait is marked: from 1/8, and always if there is no other state. */
+static bool other_is_marked(struct cell c, bool owners)
 {
-	return c.main != c.other && !owners && c.part < HALF && (c.part >= SOME || c.main == VIS_NONE);
+	return c.main != c.other && !owners && c.part < HALF_CELL && (c.part >= MARKED_MIN || c.main == VIS_NONE);
 }
 
 static struct glyph letter_of(const struct face *f, bool shades)
@@ -56,81 +59,83 @@ static struct glyph letter_of(const struct face *f, bool shades)
 	return (struct glyph){ .ch = shades ? f->shade : (unsigned char)f->letter, .style = f->style };
 }
 
-/* Without colours: letters, or shades, where a wait stands from the bottom as it does with colours. */
-static struct glyph letters(struct cell c, const struct face *main, const struct face *other, bool owners, bool shades)
+/* Returns the glyph without colours: a letter; or, with `shades`, a shade or a bar with the height of the wait. */
+static struct glyph letter_glyph(struct cell c, const struct face *main, const struct face *other, bool owners, bool shades)
 {
-	bool wins = other_wins(c, owners), some = other_shows(c, owners);
-	struct glyph g = letter_of(wins ? other : main, shades);
-	if (shades && !owners && (wins || some) && c.part < CELL_PARTS - 1)
-		g = (struct glyph){ .ch = 0x2580U + (c.part < SOME ? 1U : (c.part + 1U) / 2), .style = other->style };
-	else if (some)
-		g.ch = SOME_LETTER;
-	if (some)
+	bool gets_letter = other_gets_letter(c, owners), marked = other_is_marked(c, owners);
+	struct glyph g = letter_of(gets_letter ? other : main, shades);
+	if (shades && !owners && (gets_letter || marked) && c.part < CELL_PARTS - 1)
+		g = (struct glyph){ .ch = 0x2580U + (c.part < MARKED_MIN ? 1U : (c.part + 1U) / 2), .style = other->style };
+	else if (marked)
+		g.ch = SHORT_WAIT_LETTER;
+	if (marked)
 		g.style.attr |= ATTR_BOLD;
 	return g;
 }
 
-/* One state in a whole cell.  One foreground for all backgrounds: it is not seen, and changing it costs bytes. */
-static struct glyph fill(const struct app *app, const struct face *f, bool blocks)
+/* Returns the glyph of one state. All filled glyphs have the same foreground: it is invisible, and changing it costs
+ * bytes. */
+static struct glyph fill_glyph(const struct app *app, const struct face *f, bool blocks)
 {
-	if (f->style.bg < 0 || f->told)
+	if (f->style.bg < 0 || f->shows_letter)
 		return letter_of(f, blocks);
-	return (struct glyph){ .ch = ' ', .style = { app->look.palette.part[PART_NORMAL].fg, f->style.bg, 0 } };
+	return (struct glyph){ .ch = ' ', .style = { app->appearance.palette.part[PART_NORMAL].fg, f->style.bg, 0 } };
 }
 
-/* Two colours in one cell: the character shows a, from the left or from below; the rest is b. */
-static struct glyph two(uint32_t ch, int16_t a, int16_t b)
+/* Returns a glyph of two colours: the character shows colour a from the left or from below, the rest shows b. */
+static struct glyph two_colour_glyph(uint32_t ch, int16_t a, int16_t b)
 {
-	if (a < 0)  /* the terminal's own background cannot be a foreground: turn the cell around */
+	if (a < 0)  /* the terminal's default background cannot be used as a foreground: use reverse video */
 		return (struct glyph){ .ch = ch, .style = { b, -1, ATTR_REVERSE } };
 	return (struct glyph){ .ch = ch, .style = { a, b, 0 } };
 }
 
-/* Colours, and no characters of uncertain width. */
-static struct glyph coloured(const struct app *app, struct cell c, const struct face *main, const struct face *other,
+/* Returns the glyph of the cells tier: coloured, without block characters. */
+static struct glyph coloured_glyph(const struct app *app, struct cell c, const struct face *main, const struct face *other,
                              bool owners)
 {
-	if (other_wins(c, owners))
-		return fill(app, other, app->look.coarse);
-	if (!other_shows(c, owners) || app->look.coarse)
-		return fill(app, main, app->look.coarse);
+	if (other_gets_letter(c, owners))
+		return fill_glyph(app, other, app->appearance.coarse);
+	if (!other_is_marked(c, owners) || app->appearance.coarse)
+		return fill_glyph(app, main, app->appearance.coarse);
 	struct style s = main->style;
-	return (struct glyph){ .ch = SOME_LETTER, .style = { s.bg < 0 ? other->style.bg : s.fg, s.bg, ATTR_BOLD } };
+	return (struct glyph){ .ch = SHORT_WAIT_LETTER, .style = { s.bg < 0 ? other->style.bg : s.fg, s.bg, ATTR_BOLD } };
 }
 
-static struct glyph blocks(const struct app *app, struct cell c, const struct face *main, const struct face *other)
+static struct glyph block_glyph(const struct app *app, struct cell c, const struct face *main, const struct face *other)
 {
 	unsigned eighths = (c.part + 1U) / 2;
 	if (main->style.bg < 0 && other->style.bg < 0 && (c.form == CELL_SPLIT || other->style.fg < 0))
-		return fill(app, (c.form == CELL_SPLIT ? c.part < HALF : c.part >= HALF) ? other : main, true);
+		return fill_glyph(app, (c.form == CELL_SPLIT ? c.part < HALF_CELL : c.part >= HALF_CELL) ? other : main, true);
 	if (c.form == CELL_SPLIT)
-		return two(0x2590U - (eighths < 1 ? 1 : eighths > 7 ? 7 : eighths), main->style.bg, other->style.bg);
+		return two_colour_glyph(0x2590U - (eighths < 1 ? 1 : eighths > 7 ? 7 : eighths), main->style.bg, other->style.bg);
 	if (c.main == c.other || eighths == 8)
-		return fill(app, other, true);
+		return fill_glyph(app, other, true);
 	int16_t ink = other->style.bg < 0 ? other->style.fg : other->style.bg;
-	return two(eighths ? 0x2580U + eighths : LOW_MARK, ink, main->style.bg);
+	return two_colour_glyph(eighths ? 0x2580U + eighths : LOW_MARK, ink, main->style.bg);
 }
 
-uint32_t look_bar(const struct app *app, double part)
+uint32_t appearance_bar(const struct app *app, double part)
 {
-	static const char letters[] = " _i!";  /* nothing, below an eighth, below half, more */
-	if (app->look.tier == TIER_BLOCKS)
+	static const char letters[] = " _i!";  /* nothing; less than 1/8; less than 1/2; more */
+	if (app->appearance.tier == TIER_BLOCKS)
 		return part <= 0 ? ' ' : part < 1.0 / 16 ? LOW_MARK : 0x2580U + (uint32_t)(part * 8 + 0.5);
 	return (uint32_t)(unsigned char)letters[part <= 0 ? 0 : part < 0.125 ? 1 : part < 0.5 ? 2 : 3];
 }
 
-struct glyph look_glyph(const struct app *app, struct cell c, bool owners)
+struct glyph appearance_glyph(const struct app *app, struct cell c, bool owners)
 {
-	enum tier tier = app->look.tier;
+	enum tier tier = app->appearance.tier;
 	if (c.form == CELL_EMPTY)
-		return (struct glyph){ .ch = ' ', .style = app->look.palette.part[PART_NORMAL] };
+		return (struct glyph){ .ch = ' ', .style = app->appearance.palette.part[PART_NORMAL] };
 	struct face main = face_of(app, c.main, owners), other = face_of(app, c.other, owners);
-	bool letter = tier == TIER_ASCII || app->look.palette.depth == DEPTH_MONO;
-	if (c.form == CELL_SPLIT && (letter || tier == TIER_CELLS || app->look.coarse)) {
-		struct face *most = right_wins(c, owners) ? &other : &main;
-		return letter ? letter_of(most, tier == TIER_BLOCKS) : fill(app, most, app->look.coarse);
+	bool letter = tier == TIER_ASCII || app->appearance.palette.depth == DEPTH_MONO;
+	if (c.form == CELL_SPLIT && (letter || tier == TIER_CELLS || app->appearance.coarse)) {
+		struct face *larger = right_gets_letter(c, owners) ? &other : &main;
+		return letter ? letter_of(larger, tier == TIER_BLOCKS) : fill_glyph(app, larger, app->appearance.coarse);
 	}
 	if (letter)
-		return letters(c, &main, &other, owners, tier == TIER_BLOCKS);
-	return tier == TIER_CELLS || app->look.coarse ? coloured(app, c, &main, &other, owners) : blocks(app, c, &main, &other);
+		return letter_glyph(c, &main, &other, owners, tier == TIER_BLOCKS);
+	return tier == TIER_CELLS || app->appearance.coarse ? coloured_glyph(app, c, &main, &other, owners) :
+	                                                      block_glyph(app, c, &main, &other);
 }

@@ -1,5 +1,5 @@
-/* Lengths as bars: a column for each power of two between the shortest and the longest, as high as its share of the
- * most. */
+/* Draws lengths as bars: one column for each power of two between the shortest and the longest; heights are relative to
+ * the highest bar. */
 #include "ui/widgets/widgets.h"
 
 #include <stdio.h>
@@ -8,21 +8,21 @@
 
 int histogram_draw(const struct app *app, struct screen *s, int x, int y, int width, const uint64_t bin[LENGTH_BINS])
 {
-	struct style style = app->look.palette.part[PART_RULER], bars = app->look.palette.part[PART_STEAL];
+	struct style style = app->appearance.palette.part[PART_RULER], bars = app->appearance.palette.part[PART_STEAL];
 	unsigned first = LENGTH_BINS, last = 0;
-	uint64_t most = 0;
+	uint64_t highest = 0;
 	char from[TIME_TEXT], to[TIME_TEXT];
 	for (unsigned b = 0; b < LENGTH_BINS; b++) {
-		most = bin[b] > most ? bin[b] : most;
+		highest = bin[b] > highest ? bin[b] : highest;
 		first = bin[b] && first == LENGTH_BINS ? b : first;
 		last = bin[b] ? b : last;
 	}
-	if (!most)
+	if (!highest)
 		return 0;
 	int begin = x, end = x + width;
 	x += screen_printf(s, x, y, end - x, style, "%s ", time_duration(from, first ? INT64_C(1) << first : 0));
 	for (unsigned b = first; b <= last && x < end; b++)
-		screen_put(s, x++, y, look_bar(app, (double)bin[b] / (double)most), bars);
+		screen_put(s, x++, y, appearance_bar(app, (double)bin[b] / (double)highest), bars);
 	x += screen_printf(s, x, y, end - x, style, " %s", time_duration(to, (INT64_C(1) << last) - 1 + (INT64_C(1) << last)));
 	return x - begin;
 }

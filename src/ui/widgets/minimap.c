@@ -1,8 +1,9 @@
-/* One line of the whole trace: how much of the time vCPUs waited to run, and where the window is.  Not of the time in
- * which they wanted to: of a guest that idles every microsecond would be a large share of that.
+/* The map of the whole trace in one line: for each column the share of time that vCPUs waited for a CPU, and the
+ * position of the window. The share is of all time, not of the runnable time: otherwise each microsecond of a mostly
+ * idle guest would be a large share.
  *
- * The sums of all vCPUs that a host was seen to run, or of the threads where there are none, are added up in steps beside
- * the keys, once for each width of the screen.  A bar as high as the line is the largest share of the trace. */
+ * The sums of all vCPUs with a host trace (of all threads, if there is none) are computed in steps between keys, once
+ * for each screen width. A bar of full height is the largest share in the trace. */
 #include "ui/widgets/widgets.h"
 
 #include <stdio.h>
@@ -13,13 +14,13 @@
 #include "base/clock.h"
 #include "base/text.h"
 
-#define MAPPED_H 12  /* lines of the smallest screen that has room for it */
+#define SCREEN_LINES_MIN 12  /* smallest height of a screen that shows the map, lines */
 
 struct minimap {
-	int cols;                /* that the sums are of; 0 = none yet */
-	uint32_t next, rows;     /* subjects: the next to be added, all */
-	int64_t *edge;           /* cols + 1 of them */
-	int64_t *known, *lost;   /* ns per column: in whatever state, and waiting */
+	int cols;                /* number of columns of the sums; 0: not computed */
+	uint32_t next, rows;     /* rows: number of vCPUs or threads; next: index of the next one to be added */
+	int64_t *edge;           /* start of each column, ns, and the end of the last one: cols + 1 entries */
+	int64_t *known, *lost;   /* sums per column, ns: time in a known state; time waiting for a CPU */
 };
 
 void minimap_init(struct app *app)
@@ -44,44 +45,44 @@ void minimap_release(struct app *app)
 
 int64_t minimap_time(const struct app *app, int column)
 {
-	const struct ground *g = &app->ground;
+	const struct view_bounds *g = &app->bounds;
 	double part = ((double)column + 0.5) / (double)g->cols;
 	return g->begin + (int64_t)(part * (double)(g->end - g->begin));
 }
 
 int minimap_line(const struct app *app)
 {
-	return app->h_cells < MAPPED_H && !app->still ? -1 : 1;
+	return app->h_cells < SCREEN_LINES_MIN && !app->is_picture ? -1 : 1;
 }
 
-/* Is it a vCPU whose waits are known? */
-static bool is_watched(const struct topo_cpu *c)
+/* Returns true if the history contains the host's view of this vCPU. */
+static bool has_host_view(const struct catalog_cpu *c)
 {
 	return c->status != HISTORY_NONE && c->host >= 0;
 }
 
 static bool by_vcpu(const struct app *app)
 {
-	for (uint32_t c = 0; c < app->topo.cpus; c++)
-		if (is_watched(&app->topo.cpu[c]))
+	for (uint32_t c = 0; c < app->catalog.cpus; c++)
+		if (has_host_view(&app->catalog.cpu[c]))
 			return true;
 	return false;
 }
 
-static void begin(struct app *app)
+static void reset_sums(struct app *app)
 {
 	struct minimap *m = app->minimap;
-	size_t cols = (size_t)app->ground.cols;
+	size_t cols = (size_t)app->bounds.cols;
 	minimap_forget(app);
-	m->cols = app->ground.cols;
-	m->rows = by_vcpu(app) ? app->topo.cpus : app->topo.threads;
+	m->cols = app->bounds.cols;
+	m->rows = by_vcpu(app) ? app->catalog.cpus : app->catalog.threads;
 	m->edge = mem_new(cols + 1, sizeof *m->edge);
 	m->known = mem_new(cols, sizeof *m->known);
 	m->lost = mem_new(cols, sizeof *m->lost);
-	double span = (double)(app->ground.end - app->ground.begin) + 1;
+	double duration = (double)(app->bounds.end - app->bounds.begin) + 1;
 	for (size_t i = 0; i < cols; i++)
-		m->edge[i] = app->ground.begin + (int64_t)(span * (double)i / (double)cols);
-	m->edge[cols] = app->ground.end + 1;
+		m->edge[i] = app->bounds.begin + (int64_t)(duration * (double)i / (double)cols);
+	m->edge[cols] = app->bounds.end + 1;
 }
 
 static void add_to(int64_t *sum, int64_t ns)
@@ -90,13 +91,13 @@ static void add_to(int64_t *sum, int64_t ns)
 		*sum = INT64_MAX;
 }
 
-static void add(struct app *app, uint32_t row, int64_t (*sums)[HISTORY_STATES])
+static void add_row(struct app *app, uint32_t row, int64_t (*sums)[HISTORY_STATES])
 {
 	struct minimap *m = app->minimap;
 	bool vcpu = by_vcpu(app);
-	uint32_t attr = vcpu ? app->topo.cpu[row].status : app->topo.thread[row].status;
-	const struct vocabulary *v = vcpu ? &app->look.vcpu : &app->look.thread;
-	if (vcpu && !is_watched(&app->topo.cpu[row]))
+	uint32_t attr = vcpu ? app->catalog.cpu[row].status : app->catalog.thread[row].status;
+	const struct vocabulary *v = vcpu ? &app->appearance.vcpu : &app->appearance.thread;
+	if (vcpu && !has_host_view(&app->catalog.cpu[row]))
 		return;
 	if (attr == HISTORY_NONE || history_sums_cells(app->h, attr, m->edge, (unsigned)m->cols, sums, NULL) < 0)
 		return;
@@ -105,7 +106,7 @@ static void add(struct app *app, uint32_t row, int64_t (*sums)[HISTORY_STATES])
 			if (sums[c][s] <= 0 || v->code[s] == VIS_UNKNOWN)
 				continue;
 			add_to(&m->known[c], sums[c][s]);
-			if (v->severity[v->code[s]] >= SUFFERS)
+			if (v->severity[v->code[s]] >= WAIT_SEVERITY)
 				add_to(&m->lost[c], sums[c][s]);
 		}
 }
@@ -114,42 +115,42 @@ bool minimap_work(struct app *app, int64_t budget_ns, bool *changed)
 {
 	struct minimap *m = app->minimap;
 	int64_t until = now_ns() + budget_ns;
-	if (m->cols != app->ground.cols)
-		begin(app);
+	if (m->cols != app->bounds.cols)
+		reset_sums(app);
 	if (m->next == m->rows)
 		return false;
 	int64_t (*sums)[HISTORY_STATES] = mem_new((size_t)m->cols, sizeof *sums);
 	for (bool first = true; m->next < m->rows && (first || now_ns() < until); first = false)
-		add(app, m->next++, sums);
+		add_row(app, m->next++, sums);
 	free(sums);
 	*changed |= m->next == m->rows;
 	return m->next < m->rows;
 }
 
-static double share(const struct minimap *m, int c)
+static double share_of(const struct minimap *m, int c)
 {
 	return m->known[c] > 0 ? (double)m->lost[c] / (double)m->known[c] : 0;
 }
 
-/* The columns of the window. */
-static void window(const struct app *app, int *from, int *to)
+/* Computes the first and last column that the window covers. */
+static void window_columns(const struct app *app, int *from, int *to)
 {
-	const struct ground *g = &app->ground;
-	double span = (double)(g->end - g->begin) + 1;
-	*from = (int)((double)(app->view.t0 - g->begin) / span * g->cols);
-	*to = (int)((double)(view_last(&app->view, g) - g->begin) / span * g->cols);
+	const struct view_bounds *g = &app->bounds;
+	double duration = (double)(g->end - g->begin) + 1;
+	*from = (int)((double)(app->view.t0 - g->begin) / duration * g->cols);
+	*to = (int)((double)(view_last(&app->view, g) - g->begin) / duration * g->cols);
 	*to = *to >= g->cols ? g->cols - 1 : *to;
 }
 
-/* What the lane is, in the most words that go into w columns whole; most < 0: it is still being read. */
-static const char *lane_label(int w, double most, char *buf, size_t size)
+/* Returns the longest label that fits into w columns. largest: largest share; < 0: not yet computed. */
+static const char *share_label(int w, double largest, char *buf, size_t size)
 {
-	static const char *const heads[] = { "the whole trace: ", "trace: ", "" };
-	char what[32] = "reading";
-	if (most >= 0)
-		snprintf(what, sizeof what, "waits to %.*f%%", most < 0.0995 ? 1 : 0, 100 * most);
+	static const char *const heads[] = { "whole trace, ", "trace, ", "" };
+	char share_text[32] = "reading";
+	if (largest >= 0)
+		snprintf(share_text, sizeof share_text, "lost: up to %.*f%%", largest < 0.0995 ? 1 : 0, 100 * largest);
 	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
-		snprintf(buf, size, "%s%s", heads[i], what);
+		snprintf(buf, size, "%s%s", heads[i], share_text);
 		if (text_width(buf) <= w)
 			break;
 	}
@@ -159,23 +160,23 @@ static const char *lane_label(int w, double most, char *buf, size_t size)
 void minimap_draw(struct app *app, struct screen *s, int y)
 {
 	const struct minimap *m = app->minimap;
-	const struct palette *p = &app->look.palette;
+	const struct palette *p = &app->appearance.palette;
 	struct style label = p->part[PART_DIM], lane = p->part[PART_STEAL], marked = p->part[PART_MARK];
 	int x = app->label_w + 1, from, to;
-	bool ready = m->cols == app->ground.cols && m->next == m->rows;
-	double most = 0;
+	bool ready = m->cols == app->bounds.cols && m->next == m->rows;
+	double largest = 0;
 	for (int c = 0; ready && c < m->cols; c++)
-		most = share(m, c) > most ? share(m, c) : most;
-	window(app, &from, &to);
+		largest = share_of(m, c) > largest ? share_of(m, c) : largest;
+	window_columns(app, &from, &to);
 	screen_fill(s, 0, y, s->w, ' ', label);
 	char text[64];
-	screen_text(s, 1, y, app->label_w - 1, label, lane_label(app->label_w - 1, ready ? most : -1, text, sizeof text));
-	bool whole = from == 0 && to == app->ground.cols - 1;
+	screen_text(s, 1, y, app->label_w - 1, label, share_label(app->label_w - 1, ready ? largest : -1, text, sizeof text));
+	bool shows_all = from == 0 && to == app->bounds.cols - 1;
 	uint16_t reverse = p->depth == DEPTH_MONO ? ATTR_REVERSE : 0;
-	for (int c = 0; c < app->ground.cols; c++) {
-		bool inside = !whole && c >= from && c <= to;
-		uint32_t ch = ready ? look_bar(app, most > 0 ? share(m, c) / most : 0) : ' ';
-		bool edge = inside && (c == from || c == to) && (ch == ' ' || app->look.tier != TIER_BLOCKS);
+	for (int c = 0; c < app->bounds.cols; c++) {
+		bool inside = !shows_all && c >= from && c <= to;
+		uint32_t ch = ready ? appearance_bar(app, largest > 0 ? share_of(m, c) / largest : 0) : ' ';
+		bool edge = inside && (c == from || c == to) && (ch == ' ' || app->appearance.tier != TIER_BLOCKS);
 		if (edge)
 			ch = (uint32_t)(from == to ? 'H' : c == from ? '[' : ']');
 		screen_put(s, x + c, y, ch, inside ? (struct style){ lane.fg, marked.bg, lane.attr | reverse } : lane);

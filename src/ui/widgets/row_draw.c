@@ -1,4 +1,4 @@
-/* The rows of the window: labels with their figures, and cells. */
+/* Draws the rows of the window: names, lost time, and cells. */
 #include "ui/widgets/widgets.h"
 
 #include <stdio.h>
@@ -7,22 +7,22 @@
 
 #include "base/mem.h"
 
-static const struct style *part(const struct app *app, enum part p)
+static const struct style *part_style(const struct app *app, enum part p)
 {
-	return &app->look.palette.part[p];
+	return &app->appearance.palette.part[p];
 }
 
 static void draw_label(struct app *app, struct screen *s, int y, const struct row *row, bool pinned)
 {
 	bool selected = row_same(row->id, app->view.row);
-	struct style style = *part(app, selected ? PART_SELECTED : PART_LABEL);
-	char label[512], figure[TIME_TEXT];
+	struct style style = *part_style(app, selected ? PART_SELECTED : PART_LABEL);
+	char label[512], lost[TIME_TEXT];
 	int x = row->depth * (app->label_w >= 30 ? 2 : 1), end = app->label_w;
 	screen_fill(s, 0, y, app->label_w, ' ', style);
-	figure_text(app, row->id, figure, sizeof figure);
-	if (figure[0]) {
-		end -= (int)strlen(figure);
-		screen_text(s, end, y, app->label_w - end, selected ? style : *part(app, PART_STEAL), figure);
+	lost_text(app, row->id, lost, sizeof lost);
+	if (lost[0]) {
+		end -= (int)strlen(lost);
+		screen_text(s, end, y, app->label_w - end, selected ? style : *part_style(app, PART_STEAL), lost);
 		end--;
 	}
 	screen_put(s, x, y, row->folds ? row->open ? 'v' : '>' : pinned ? '=' : ' ', style);
@@ -31,7 +31,7 @@ static void draw_label(struct app *app, struct screen *s, int y, const struct ro
 	else
 		row_label(&app->rows, row->id, label, sizeof label);
 	screen_text(s, x + 2, y, end - x - 2, style, label);
-	screen_put(s, app->label_w, y, selected ? '*' : '|', *part(app, selected ? PART_STEAL : PART_LABEL));
+	screen_put(s, app->label_w, y, selected ? '*' : '|', *part_style(app, selected ? PART_STEAL : PART_LABEL));
 }
 
 void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, bool selected)
@@ -39,15 +39,15 @@ void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row,
 	struct error err = ERROR_INIT;
 	struct cell_source src;
 	uint32_t *attrs;
-	int n = app->ground.cols, cursor = selected ? view_column(&app->view, app->view.cursor) : -1;
+	int n = app->bounds.cols, cursor = selected ? view_column(&app->view, app->view.cursor) : -1;
 	struct cell *cell = mem_new((size_t)n, sizeof *cell);
-	look_source(app, row, &src, &attrs);
+	appearance_cell_source(app, row, &src, &attrs);
 	if (cells_row(&src, app->view.t0, app->view.step, n, cell, &err) < 0) {
-		screen_text(s, app->label_w + 1, y, n, *part(app, PART_ERROR), err.text);
+		screen_text(s, app->label_w + 1, y, n, *part_style(app, PART_ERROR), err.text);
 		n = 0;
 	}
 	for (int i = 0; i < n; i++) {
-		struct glyph g = look_glyph(app, cell[i], src.minority);
+		struct glyph g = appearance_glyph(app, cell[i], src.equal_rank);
 		if (i == cursor)
 			g.style.attr ^= ATTR_REVERSE;
 		screen_put(s, app->label_w + 1 + i, y, g.ch, g.style);
@@ -82,8 +82,8 @@ static int draw_pins(struct app *app, struct screen *s, int y, int height)
 	return pins;
 }
 
-/* The rows that hold row `at`, outermost first: its machine, its vCPU or group.  Returns how many there are. */
-static int parents_of(const struct rows *r, size_t at, size_t parent[2])
+/* Finds the ancestors of row `at` (machine; vCPU or group), the outermost first. Returns their number. */
+static int find_ancestors(const struct rows *r, size_t at, size_t parent[2])
 {
 	int depth = at < r->len ? r->row[at].depth : 0;
 	for (size_t i = at; i-- > 0 && depth > 0;)
@@ -92,12 +92,13 @@ static int parents_of(const struct rows *r, size_t at, size_t parent[2])
 	return at < r->len ? r->row[at].depth < 2 ? r->row[at].depth : 2 : 0;
 }
 
-/* The first row shown, so that the selected one is on the page; a jump shows what is around it. */
-static size_t scroll_to(const struct app *app, size_t at, size_t page)
+/* Returns the index of the first row to show so that the selected row is visible; after a jump the selected row is
+ * centred. */
+static size_t first_row_to_show(const struct app *app, size_t at, size_t page)
 {
 	size_t top = app->top, len = app->rows.len;
-	bool far = at + page < top || at >= top + 2 * page;
-	if (far)
+	bool jumped = at + page < top || at >= top + 2 * page;
+	if (jumped)
 		top = at > page / 2 ? at - page / 2 : 0;
 	if (at < top)
 		top = at;
@@ -108,10 +109,11 @@ static size_t scroll_to(const struct app *app, size_t at, size_t page)
 	return top;
 }
 
-/* Parents that have scrolled off take the first lines; the selected row is not among what they cover. */
-static int stick(struct app *app, size_t at, int height, size_t parent[2])
+/* Returns the number of ancestors of the selected row that are scrolled off and must be drawn over the first lines.
+ * Scrolls further if these would cover the selected row. */
+static int count_sticky_ancestors(struct app *app, size_t at, int height, size_t parent[2])
 {
-	int parents = parents_of(&app->rows, at, parent), sticky;
+	int parents = find_ancestors(&app->rows, at, parent), sticky;
 	if (height < parents + 1)
 		return 0;
 	for (;;) {
@@ -136,10 +138,11 @@ void rows_draw(struct app *app, struct screen *s, int y, int height)
 	y += pins;
 	height -= pins;
 	app->rows_shown = height;
-	if (at < r->len && rows_survey_done(r))  /* before that, its row may still come */
+	if (at < r->len && rows_scan_done(r))  /* only when the scan is finished: until then the selected row may still
+	                                        * appear */
 		app->view.row = r->row[at].id;
-	app->top = scroll_to(app, at, (size_t)height);
-	int sticky = stick(app, at, height, parent);
+	app->top = first_row_to_show(app, at, (size_t)height);
+	int sticky = count_sticky_ancestors(app, at, height, parent);
 	for (int i = 0; i < height && app->top + (size_t)i < r->len; i++)
 		draw_row(app, s, y + i, &r->row[i < sticky ? parent[i] : app->top + (size_t)i], false);
 }

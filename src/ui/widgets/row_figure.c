@@ -1,31 +1,31 @@
-/* The figure beside a row's name: how much it lost in the window. */
+/* The lost time next to the name of each row, in the chosen unit. */
 #include "ui/widgets/widgets.h"
 
 #include <stdio.h>
 
 #include "base/timefmt.h"
 
-static const struct { const char *heading, *says; } units[LOST_UNITS] = {
-	[LOST_OF_WANTED] = { "lost", "as a share of the time in which it wanted to run" },
-	[LOST_OF_WINDOW] = { "lost/window", "as a share of the window" },
-	[LOST_OF_LIFE] = { "lost/life", "as a share of the time in which it was there" },
-	[LOST_TIME] = { "lost, time", "as a time" },
+static const struct { const char *heading, *text; } units[LOST_UNITS] = {
+	[LOST_OF_WANTED] = { "lost", "% of runnable time" },
+	[LOST_OF_WINDOW] = { "lost/window", "% of the window" },
+	[LOST_OF_LIFE] = { "lost/life", "% of the row's lifetime" },
+	[LOST_TIME] = { "lost, time", "seconds" },
 };
 
-const char *figure_heading(const struct app *app)
+const char *lost_heading(const struct app *app)
 {
 	return units[app->unit].heading;
 }
 
-void figure_next_unit(struct app *app)
+void lost_next_unit(struct app *app)
 {
 	app->unit = (enum lost_unit)((app->unit + 1) % LOST_UNITS);
-	app_say(app, "what was lost is shown %s", units[app->unit].says);
+	app_message(app, "lost time in %s", units[app->unit].text);
 }
 
-static int64_t whole_of(const struct app *app, const struct demand *d)
+static int64_t reference_time(const struct app *app, const struct demand *d)
 {
-	int64_t window = view_last(&app->view, &app->ground) - app->view.t0 + 1;
+	int64_t window = view_last(&app->view, &app->bounds) - app->view.t0 + 1;
 	switch (app->unit) {
 	case LOST_OF_WINDOW: return window * d->rows;
 	case LOST_OF_LIFE: return d->alive;
@@ -33,32 +33,32 @@ static int64_t whole_of(const struct app *app, const struct demand *d)
 	}
 }
 
-const char *figure_per(const struct demand *d)
+const char *lost_share_unit(const struct demand *d)
 {
 	return d->alive - d->ran - d->lost - d->slept > d->ran + d->lost ? "?" : "%";
 }
 
-/* Of the host and containers nothing is told: they have thousands of threads. */
-static bool has_figure(const struct app *app, struct row_id row, struct subject *s)
+/* Returns true if the row shows its lost time. Host and containers do not: they have thousands of threads. */
+static bool shows_lost(const struct app *app, struct row_id row, struct target *s)
 {
 	if (row.kind == ROW_MACHINE)
-		return app->topo.machine[row.index].kind == MACHINE_VM && app->topo.machine[row.index].cpus > 0 &&
-		       row_subject(&app->topo, row, s);
-	return row_subject(&app->topo, row, s) && row_attr(&app->rows, row) != HISTORY_NONE;
+		return app->catalog.machine[row.index].kind == MACHINE_VM && app->catalog.machine[row.index].cpus > 0 &&
+		       row_target(&app->catalog, row, s);
+	return row_target(&app->catalog, row, s) && row_attr(&app->rows, row) != HISTORY_NONE;
 }
 
-void figure_text(struct app *app, struct row_id row, char *buf, size_t size)
+void lost_text(struct app *app, struct row_id row, char *buf, size_t size)
 {
-	struct subject s;
+	struct target s;
 	struct demand d;
 	char time[TIME_TEXT];
 	buf[0] = '\0';
-	if (!has_figure(app, row, &s) || !topo_is_watched(&app->topo, &s) ||
-	    demand_of(&app->topo, &s, app->view.t0, view_last(&app->view, &app->ground), &d, NULL) < 0)
+	if (!shows_lost(app, row, &s) || !catalog_has_host_trace(&app->catalog, &s) ||
+	    demand_of(&app->catalog, &s, app->view.t0, view_last(&app->view, &app->bounds), &d, NULL) < 0)
 		return;
-	const char *per = app->unit == LOST_OF_WANTED ? figure_per(&d) : "%";
-	int64_t whole = whole_of(app, &d);
-	double share = whole > 0 ? 100.0 * (double)d.lost / (double)whole : 0;
+	const char *per = app->unit == LOST_OF_WANTED ? lost_share_unit(&d) : "%";
+	int64_t reference = reference_time(app, &d);
+	double share = reference > 0 ? 100.0 * (double)d.lost / (double)reference : 0;
 	if (d.ran + d.lost == 0)
 		return;
 	if (app->unit == LOST_TIME)

@@ -3,34 +3,33 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "base/text.h"
 
-#define NS_PER_S INT64_C(1000000000)
-#define DAY      (86400 * NS_PER_S)
-#define LEAST_APART 10  /* columns from a tick to the next one */
+#define TICK_COLUMNS_MIN 10  /* smallest distance of two ticks, columns */
 
 static int64_t floor_to(int64_t t, int64_t unit)
 {
-	int64_t rest = t % unit;
-	return t - (rest < 0 ? rest + unit : rest);
+	int64_t remainder = t % unit;
+	return t - (remainder < 0 ? remainder + unit : remainder);
 }
 
 int64_t ruler_tick(int64_t step, int cells)
 {
 	static const int64_t seconds[] = { 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200,
 		86400 };
-	int64_t least;
-	if (__builtin_mul_overflow(step, (int64_t)cells, &least))
-		least = INT64_MAX;
+	int64_t min_tick;
+	if (__builtin_mul_overflow(step, (int64_t)cells, &min_tick))
+		min_tick = INT64_MAX;
 	for (int64_t decade = 1; decade < NS_PER_S; decade *= 10)
 		for (int64_t m = 1; m <= 5; m += m == 1 ? 1 : 3)
-			if (decade * m >= least)
+			if (decade * m >= min_tick)
 				return decade * m;
 	for (size_t i = 0; i < sizeof seconds / sizeof *seconds; i++)
-		if (seconds[i] * NS_PER_S >= least)
+		if (seconds[i] * NS_PER_S >= min_tick)
 			return seconds[i] * NS_PER_S;
-	int64_t tick = DAY;
-	while (tick < least && tick <= INT64_MAX / 2)
+	int64_t tick = NS_PER_DAY;
+	while (tick < min_tick && tick <= INT64_MAX / 2)
 		tick *= 2;
 	return tick;
 }
@@ -43,8 +42,8 @@ int ruler_digits(int64_t step)
 	return digits;
 }
 
-/* Seconds from the origin, e.g. "+0.1139". */
-static void relative(char buf[TIME_TEXT], int64_t ns, int digits)
+/* Formats seconds relative to the origin: "+0.1139". */
+static void format_relative(char buf[TIME_TEXT], int64_t ns, int digits)
 {
 	uint64_t mag = ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns;
 	uint64_t frac = mag % (uint64_t)NS_PER_S;
@@ -66,22 +65,23 @@ char *ruler_time(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, i
 	int digits = ruler_digits(step);
 	if (axis->format == TIME_WALL)
 		return time_clock(buf, t, digits);
-	relative(buf, from_origin(axis, t), digits);
+	format_relative(buf, from_origin(axis, t), digits);
 	strncat(buf, " s", TIME_TEXT - strlen(buf) - 1);
 	return buf;
 }
 
-/* Characters of "12:03:04.5" that are the same on all ticks of the window and stand before the ruler. */
-static size_t shared_part(int64_t span, int digits)
+/* Returns the number of leading characters of "12:03:04.5" that are the same for all ticks; they are shown left of the
+ * ruler. */
+static size_t shared_length(int64_t window_ns, int digits)
 {
-	if (span < NS_PER_S && digits)
+	if (window_ns < NS_PER_S && digits)
 		return 8;
-	if (span < 60 * NS_PER_S && digits)
+	if (window_ns < 60 * NS_PER_S && digits)
 		return 6;
-	return span < 3600 * NS_PER_S ? 3 : 0;
+	return window_ns < 3600 * NS_PER_S ? 3 : 0;
 }
 
-/* Of a window of days: the day on its first tick, the time of day on the others. */
+/* Formats a tick of a window of several days: the date on the first tick of a day, the time of day on the others. */
 static void day_label(char buf[TIME_TEXT], int64_t t, int64_t tick)
 {
 	char before[TIME_TEXT];
@@ -92,52 +92,52 @@ static void day_label(char buf[TIME_TEXT], int64_t t, int64_t tick)
 	}
 }
 
-/* What a tick says: the parts of its time that change within the window of `span` ns. */
-static void tick_label(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, int64_t tick, int64_t span)
+/* Formats a tick: the parts of its time that change within a window of window_ns. */
+static void tick_label(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, int64_t tick, int64_t window_ns)
 {
 	char full[TIME_TEXT];
 	int digits = ruler_digits(tick);
 	if (axis->format != TIME_WALL) {
-		relative(buf, from_origin(axis, t), digits);
+		format_relative(buf, from_origin(axis, t), digits);
 		return;
 	}
-	if (span >= DAY) {
+	if (window_ns >= NS_PER_DAY) {
 		day_label(buf, t, tick);
 		return;
 	}
 	time_clock(full, t, digits);
-	size_t skip = shared_part(span, digits);
+	size_t skip = shared_length(window_ns, digits);
 	snprintf(buf, TIME_TEXT, "%s", strlen(full) > skip ? full + skip : full);
 }
 
-/* The shared beginning of the labels: "12:03:04." */
+/* Draws the common beginning of the labels: "12:03:04." */
 static void draw_prefix(struct screen *s, int left, int x, int y, const struct time_axis *axis, int64_t t0,
-                        int64_t tick, int64_t span, struct style style)
+                        int64_t tick, int64_t window_ns, struct style style)
 {
 	char buf[TIME_TEXT];
 	if (axis->format == TIME_WALL) {
-		size_t keep = shared_part(span, ruler_digits(tick));
+		size_t shared = shared_length(window_ns, ruler_digits(tick));
 		time_clock(buf, t0, 0);
-		if (keep < strlen(buf))
-			buf[keep] = '\0';
+		if (shared < strlen(buf))
+			buf[shared] = '\0';
 	} else {
 		snprintf(buf, sizeof buf, "%s", axis->format == TIME_TRACE ? "trace, s" : "from A, s");
 	}
 	screen_text(s, left, y, x - left, style, buf);
 }
 
-/* Ticks so far apart that the label of each fits between it and the next one. */
-static int64_t tick_of(const struct time_axis *axis, int64_t t0, int64_t step, int64_t span)
+/* Returns a distance of ticks with space for a label between two ticks. */
+static int64_t choose_tick(const struct time_axis *axis, int64_t t0, int64_t step, int64_t window_ns)
 {
-	int64_t tick = ruler_tick(step, LEAST_APART);
+	int64_t tick = ruler_tick(step, TICK_COLUMNS_MIN);
 	char label[TIME_TEXT];
-	tick_label(label, axis, t0, tick, span);
-	int needs = text_width(label) + 2;
-	return needs > LEAST_APART ? ruler_tick(step, needs) : tick;
+	tick_label(label, axis, t0, tick, window_ns);
+	int label_w = text_width(label) + 2;
+	return label_w > TICK_COLUMNS_MIN ? ruler_tick(step, label_w) : tick;
 }
 
-/* Where the label of the tick in column `col` goes: behind that, and behind a mark that would stand upon it, which is drawn
- * later.  -1: moved out of a mark's way it has no room before the column `end`. */
+/* Returns the column for the label of a tick in column `col`: after the tick, and after marks that would be drawn over
+ * the label. -1: the label does not fit before column `end`. */
 static int label_column(int col, int width, int end, const struct ruler_marks *marks)
 {
 	int at = col + 1;
@@ -152,13 +152,13 @@ static int label_column(int col, int width, int end, const struct ruler_marks *m
 void ruler_draw(struct screen *s, int left, int x, int y, int w, const struct time_axis *axis, int64_t t0,
                 int64_t step, const struct ruler_marks *marks, struct style style)
 {
-	int64_t span;
-	if (__builtin_mul_overflow(step, (int64_t)w, &span))
-		span = INT64_MAX;
-	int64_t base = axis->format == TIME_WALL ? 0 : axis->origin, tick = tick_of(axis, t0, step, span);
-	draw_prefix(s, left, x, y, axis, t0, tick, span, style);
+	int64_t window_ns;
+	if (__builtin_mul_overflow(step, (int64_t)w, &window_ns))
+		window_ns = INT64_MAX;
+	int64_t base = axis->format == TIME_WALL ? 0 : axis->origin, tick = choose_tick(axis, t0, step, window_ns);
+	draw_prefix(s, left, x, y, axis, t0, tick, window_ns, style);
 	int64_t t = floor_to(from_origin(&(struct time_axis){ axis->format, base }, t0), tick);
-	for (int guard = 0; guard < w + 2; guard++, t += tick) {
+	for (int count = 0; count < w + 2; count++, t += tick) {
 		int64_t at;
 		if (__builtin_add_overflow(t, base, &at) || at < t0)
 			continue;
@@ -166,7 +166,7 @@ void ruler_draw(struct screen *s, int left, int x, int y, int w, const struct ti
 		if (col >= w)
 			break;
 		char label[TIME_TEXT];
-		tick_label(label, axis, at, tick, span);
+		tick_label(label, axis, at, tick, window_ns);
 		screen_put(s, x + (int)col, y, '|', style);
 		int to = label_column((int)col, text_width(label), next < w ? (int)next : w, marks);
 		if (to >= 0)

@@ -1,4 +1,4 @@
-/* The time ruler: where ticks go and what they say; and how a point in time is written. */
+/* The time ruler: ticks and their labels. Also formats times for the whole screen. */
 #ifndef STEALSCOPE_UI_WIDGETS_RULER_H
 #define STEALSCOPE_UI_WIDGETS_RULER_H
 
@@ -9,26 +9,26 @@
 
 enum time_format { TIME_WALL, TIME_RELATIVE, TIME_TRACE, TIME_FORMATS };
 
-/* How times are written: wall clock, seconds from `origin` (marker A, or the start of the trace). */
+/* Format of times: wall clock, or seconds since `origin` (marker A, or the start of the trace). */
 struct time_axis {
 	enum time_format format;
-	int64_t origin;   /* ns; for TIME_RELATIVE and TIME_TRACE */
+	int64_t origin;   /* start of relative times, ns; used by TIME_RELATIVE and TIME_TRACE */
 };
 
-/* Ticks every *tick ns, a round number, at least `cells` columns of `step` ns apart. */
+/* Returns a round distance of ticks, ns, that is at least `cells` columns of `step` ns. */
 int64_t ruler_tick(int64_t step, int cells);
-/* Digits after the second that tell multiples of `step` apart, 0 .. 9. */
+/* Returns the number of decimals of a second needed to distinguish multiples of `step`, 0 .. 9. */
 int ruler_digits(int64_t step);
-/* "12:03:04.1139" or "+0.1139 s", to the precision of `step`. */
+/* Formats a time with the precision of `step`: "12:03:04.1139" or "+0.1139 s". */
 char *ruler_time(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, int64_t step);
-/* Columns of the window in which a mark will stand upon the ruler: no label goes there. */
+/* Columns in which marks will be drawn over the ruler, so that labels avoid them. */
 struct ruler_marks {
 	size_t n;
 	int col[3];
 };
 
-/* Draws the ruler into columns x .. x + w - 1 of line y: a bar at each tick, its label, whole or not at all, behind it.
- * The part that all labels share stands at column `left`. */
+/* Draws the ruler into columns x .. x + w - 1 of line y: a bar at each tick, followed by its label if that fits. The
+ * common beginning of the labels is drawn at column `left`. */
 void ruler_draw(struct screen *s, int left, int x, int y, int w, const struct time_axis *axis, int64_t t0,
                 int64_t step, const struct ruler_marks *marks, struct style style);
 

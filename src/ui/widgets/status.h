@@ -1,4 +1,4 @@
-/* The status line: one sentence about the interval under the cursor, and the exact shares of the cell. */
+/* The status line: a sentence about the interval under the cursor, and the exact shares of the cell. */
 #ifndef STEALSCOPE_UI_WIDGETS_STATUS_H
 #define STEALSCOPE_UI_WIDGETS_STATUS_H
 
@@ -6,11 +6,11 @@
 
 void status_init(struct app *app);
 void status_release(struct app *app);
-void status_forget(struct app *app);                  /* what it says is of another look or history */
+void status_forget(struct app *app);  /* drops the cached text; call when appearance or history changed */
 void status_draw(struct app *app, struct screen *s, int y);
-const char *status_sentence(struct app *app);         /* brought up to date */
+const char *status_sentence(struct app *app);  /* sentence about the row, without the cell shares */
 const char *status_shares(struct app *app);
-/* How far the clock of a VM may be off at the cursor, ns; -1 = not known. */
-int64_t status_clock_band(const struct app *app, uint32_t machine);
+/* Returns the error bound of a VM's clock at the cursor, ns; -1: unknown, or not a VM. */
+int64_t status_clock_error(const struct app *app, uint32_t machine);
 
 #endif

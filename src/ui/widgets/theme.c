@@ -1,4 +1,4 @@
-/* Parsing themes and turning them into styles.  See theme.h. */
+/* Parses themes and converts them to styles. See theme.h. */
 #include "ui/widgets/theme.h"
 
 #include <stdio.h>
@@ -13,19 +13,19 @@
 #include "base/text.h"
 #include "base/yaml_file.h"
 
-#define VIS_KEY(code, key, name, says) [code] = key,
+#define VIS_KEY(code, key, name, description) [code] = key,
 const char *const vis_key[VIS_COUNT] = { VIS_STATES(VIS_KEY) };
-#define VIS_NAME(code, key, name, says) [code] = name,
+#define VIS_NAME(code, key, name, description) [code] = name,
 const char *const vis_history_name[VIS_COUNT] = { VIS_STATES(VIS_NAME) };
-#define VIS_SAYS(code, key, name, says) [code] = says,
-const char *const vis_says[VIS_COUNT] = { VIS_STATES(VIS_SAYS) };
+#define VIS_DESCRIPTION(code, key, name, description) [code] = description,
+const char *const vis_description[VIS_COUNT] = { VIS_STATES(VIS_DESCRIPTION) };
 #define PART_KEY(code, key) [code] = key,
 static const char *const part_key[PART_COUNT] = { PARTS(PART_KEY) };
 
-static const char theme_mend[] = "see stealscope-theme(5)";
+static const char theme_remedy[] = "see stealscope-theme(5)";
 
-/* Keys of the depths in YAML, and the largest palette index there. */
-static const struct { const char *key; long most; } depths[DEPTH_COUNT] = {
+/* Keys of the colour depths in YAML, and the largest palette index of each depth. */
+static const struct { const char *key; long max_index; } depths[DEPTH_COUNT] = {
 	[DEPTH_MONO] = { "mono", -1 }, [DEPTH_8] = { "8", 7 }, [DEPTH_16] = { "16", 15 }, [DEPTH_256] = { "256", 255 },
 };
 
@@ -53,9 +53,9 @@ static int parse_colours(struct yaml_file *f, yaml_node_t *map, struct colours c
 		if (!node)
 			continue;
 		if (!yaml_item(f, node, 0, &fg) || !yaml_item(f, node, 1, &bg) || yaml_item(f, node, 2, &more))
-			return yaml_refuse(f, node, err, "colours are [foreground, background]");
-		if (yaml_integer(f, fg, -1, depths[d].most, &v[0], err) < 0 ||
-		    yaml_integer(f, bg, -1, depths[d].most, &v[1], err) < 0)
+			return yaml_refuse(f, node, err, "expected [foreground, background]");
+		if (yaml_integer(f, fg, -1, depths[d].max_index, &v[0], err) < 0 ||
+		    yaml_integer(f, bg, -1, depths[d].max_index, &v[1], err) < 0)
 			return -1;
 		colour[d] = (struct colours){ (int16_t)v[0], (int16_t)v[1] };
 	}
@@ -72,7 +72,7 @@ static int parse_attr(struct yaml_file *f, yaml_node_t *map, const char *key, ui
 	if (!node)
 		return 0;
 	if (!text)
-		return yaml_refuse(f, node, err, "attributes are words: plain, bold, reverse, underline, dim");
+		return yaml_refuse(f, node, err, "expected attributes: plain, bold, reverse, underline, dim");
 	*attr = 0;
 	while (*text) {
 		size_t n = strcspn(text, " ");
@@ -84,7 +84,7 @@ static int parse_attr(struct yaml_file *f, yaml_node_t *map, const char *key, ui
 			}
 		}
 		if (!known)
-			return yaml_refuse(f, node, err, "not an attribute: plain, bold, reverse, underline, dim");
+			return yaml_refuse(f, node, err, "unknown attribute (plain, bold, reverse, underline, dim)");
 		text += n + strspn(text + n, " ");
 	}
 	return 0;
@@ -96,7 +96,7 @@ static int parse_glyphs(struct yaml_file *f, yaml_node_t *map, struct theme_stat
 	if (letter) {
 		const char *text = yaml_scalar(letter);
 		if (!text || text[0] < ' ' || text[0] > '~' || text[1])
-			return yaml_refuse(f, letter, err, "a letter is one printable ASCII character");
+			return yaml_refuse(f, letter, err, "expected one printable ASCII character");
 		s->letter = text[0];
 	}
 	if (glyph) {
@@ -104,7 +104,7 @@ static int parse_glyphs(struct yaml_file *f, yaml_node_t *map, struct theme_stat
 		uint32_t c = 0;
 		size_t n = text && *text ? text_decode(text, &c) : 0;
 		if (n == 0 || text[n] || text_width(text) != 1 || c < ' ' || c == 0x7f)
-			return yaml_refuse(f, glyph, err, "a glyph is one character that takes one column");
+			return yaml_refuse(f, glyph, err, "expected one character of one column");
 		s->glyph = c;
 	}
 	return 0;
@@ -113,7 +113,7 @@ static int parse_glyphs(struct yaml_file *f, yaml_node_t *map, struct theme_stat
 static int parse_state(struct yaml_file *f, yaml_node_t *map, struct theme_state *s, struct error *err)
 {
 	if (map->type != YAML_MAPPING_NODE)
-		return yaml_refuse(f, map, err, "a state is a mapping");
+		return yaml_refuse(f, map, err, "expected a mapping (state)");
 	yaml_node_t *severity = yaml_member(f, map, "severity");
 	int64_t v = s->severity;
 	if (severity && yaml_integer(f, severity, 0, 15, &v, err) < 0)
@@ -130,7 +130,7 @@ static int parse_state(struct yaml_file *f, yaml_node_t *map, struct theme_state
 static int parse_part(struct yaml_file *f, yaml_node_t *map, struct theme_part *part, struct error *err)
 {
 	if (map->type != YAML_MAPPING_NODE)
-		return yaml_refuse(f, map, err, "a part is a mapping");
+		return yaml_refuse(f, map, err, "expected a mapping (part)");
 	if (parse_attr(f, map, "attr", &part->attr, err) < 0 || parse_attr(f, map, "mono", &part->mono, err) < 0)
 		return -1;
 	return parse_colours(f, map, part->colour, err);
@@ -146,10 +146,10 @@ static int parse_owners(struct yaml_file *f, yaml_node_t *map, struct theme *t, 
 		while (yaml_item(f, list, n, &item))
 			n++;
 		if (n < 1 || n > OWNERS)
-			return yaml_refuse(f, list, err, "owners are a list of 1 to %d background colours", OWNERS);
+			return yaml_refuse(f, list, err, "expected a list of 1 to %d background colours", OWNERS);
 		for (size_t i = 0; i < OWNERS; i++) {
 			int64_t v = 0;
-			if (!yaml_item(f, list, i % n, &item) || yaml_integer(f, item, -1, depths[d].most, &v, err) < 0)
+			if (!yaml_item(f, list, i % n, &item) || yaml_integer(f, item, -1, depths[d].max_index, &v, err) < 0)
 				return -1;
 			t->owner[d][i] = (int16_t)v;
 		}
@@ -159,7 +159,7 @@ static int parse_owners(struct yaml_file *f, yaml_node_t *map, struct theme *t, 
 
 typedef int parse_one(struct yaml_file *f, yaml_node_t *node, struct theme *t, int i, struct error *err);
 
-/* Walks the entries of a mapping; each name must be one of `keys`. */
+/* Calls a function for each entry of a mapping. The name of each entry must be one of `keys`. */
 static int parse_section(struct yaml_file *f, yaml_node_t *map, const char *const *keys, int n, struct theme *t,
                          parse_one *one, struct error *err)
 {
@@ -170,12 +170,12 @@ static int parse_section(struct yaml_file *f, yaml_node_t *map, const char *cons
 	yaml_node_t *key, *value;
 	for (size_t k = 0; yaml_pair(f, map, k, &key, &value); k++) {
 		const char *name = yaml_scalar(key);
-		struct suggestion near = SUGGESTION(name ? name : "");
+		struct suggestion suggestion = SUGGESTION(name ? name : "");
 		int i = 0;
-		while (i < n && strcmp(near.typed, keys[i]) != 0)
-			suggest(&near, keys[i++]);
+		while (i < n && strcmp(suggestion.typed, keys[i]) != 0)
+			suggest(&suggestion, keys[i++]);
 		if (i == n)
-			return yaml_refuse_word(f, key, "nothing has this name", &near, err);
+			return yaml_refuse_word(f, key, "unknown name", &suggestion, err);
 		if (one(f, value, t, i, err) < 0)
 			return -1;
 	}
@@ -203,14 +203,14 @@ static int parse_base(struct yaml_file *f, yaml_node_t *root, struct theme *t, i
 	for (const struct shipped_theme *s = shipped_theme; base && s->name; s++)
 		if (strcmp(s->name, base) == 0 && nesting < 4)
 			return parse_nested(t, s->yaml, s->name, nesting + 1, err);
-	return yaml_refuse(f, node, err, "base is not a shipped theme");
+	return yaml_refuse(f, node, err, "base: not a shipped theme");
 }
 
 static int parse_root(struct yaml_file *f, struct theme *t, int nesting, struct error *err)
 {
 	yaml_node_t *root = yaml_root(f);
 	if (!root || root->type != YAML_MAPPING_NODE)
-		return yaml_refuse(f, root, err, "a theme is a mapping");
+		return yaml_refuse(f, root, err, "expected a mapping (theme)");
 	if (parse_base(f, root, t, nesting, err) < 0)
 		return -1;
 	const char *name = yaml_scalar(yaml_member(f, root, "name"));
@@ -241,7 +241,7 @@ static int parse_file(struct yaml_file *f, struct theme *t, int nesting, struct 
 static int parse_nested(struct theme *t, const char *yaml, const char *name, int nesting, struct error *err)
 {
 	struct yaml_file f;
-	if (yaml_file_parse(&f, yaml, strlen(yaml), name, theme_mend, err) < 0)
+	if (yaml_file_parse(&f, yaml, strlen(yaml), name, theme_remedy, err) < 0)
 		return -1;
 	return parse_file(&f, t, nesting, err);
 }
@@ -256,28 +256,28 @@ static char *theme_file(const char *name)
 	if (strchr(name, '/') || strstr(name, ".yaml"))
 		return mem_dup(name);
 	char *file = mem_printf("themes/%s.yaml", name);
-	char *path = save_user_file("XDG_CONFIG_HOME", ".config", file);
+	char *path = user_file_path("XDG_CONFIG_HOME", ".config", file);
 	if (!path)
 		return file;
 	free(file);
 	return path;
 }
 
-/* A word that names no theme: those that there are, the nearest first. */
+/* Reports an unknown theme name, with a list of the shipped themes. */
 static int refuse_name(const char *name, const char *file, struct error *err)
 {
-	char mend[256] = "", shown[64];
-	struct suggestion near = SUGGESTION(name);
+	char remedy[256] = "", shown[64];
+	struct suggestion suggestion = SUGGESTION(name);
 	for (unsigned i = 0; theme_shipped_name(i); i++)
-		suggest(&near, theme_shipped_name(i));
-	if (near.nearest)
-		snprintf(mend, sizeof mend, "did you mean %s? ", near.nearest);
-	size_t used = strlen(mend);
-	used += (size_t)snprintf(mend + used, sizeof mend - used, "shipped are");
-	for (unsigned i = 0; theme_shipped_name(i) && used < sizeof mend; i++)
-		used += (size_t)snprintf(mend + used, sizeof mend - used, "%s %s", i ? "," : "", theme_shipped_name(i));
+		suggest(&suggestion, theme_shipped_name(i));
+	if (suggestion.nearest)
+		snprintf(remedy, sizeof remedy, "did you mean %s? ", suggestion.nearest);
+	size_t used = strlen(remedy);
+	used += (size_t)snprintf(remedy + used, sizeof remedy - used, "shipped themes:");
+	for (unsigned i = 0; theme_shipped_name(i) && used < sizeof remedy; i++)
+		used += (size_t)snprintf(remedy + used, sizeof remedy - used, "%s %s", i ? "," : "", theme_shipped_name(i));
 	text_escape(shown, sizeof shown, name);
-	return error_set(err, STATUS_INPUT, mend, "theme %s: no such theme, nor %s", shown, file);
+	return error_set(err, STATUS_INPUT, remedy, "theme %s: not a shipped theme, and %s does not exist", shown, file);
 }
 
 int theme_load(struct theme *t, const char *name, struct error *err)
@@ -296,7 +296,7 @@ int theme_load(struct theme *t, const char *name, struct error *err)
 		struct yaml_file f;
 		char *file = theme_file(name);
 		const bool missing = !strchr(name, '/') && access(file, F_OK) != 0;
-		int status = missing ? refuse_name(name, file, err) : yaml_file_read(&f, file, theme_mend, err);
+		int status = missing ? refuse_name(name, file, err) : yaml_file_read(&f, file, theme_remedy, err);
 		free(file);
 		if (missing)
 			return -1;
@@ -312,7 +312,7 @@ static struct style style_of(const struct colours *c, enum depth depth, uint16_t
 	return depth == DEPTH_MONO ? (struct style){ -1, -1, mono } : (struct style){ c[depth].fg, c[depth].bg, attr };
 }
 
-/* A letter that can be read on this background. */
+/* Returns the colour of a letter that is readable on this background. */
 static int16_t ink_on(int16_t bg)
 {
 	static const int16_t of_few[16] = { 7, 7, 7, 0, 7, 7, 0, 0, 15, 15, 0, 0, 15, 0, 0, 0 };

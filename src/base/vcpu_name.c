@@ -1,0 +1,29 @@
+#include "base/vcpu_name.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct { const char *prefix, *suffix; } pattern[] = {
+	{ "CPU ", "/KVM" },     /* QEMU with debug-threads=on, libvirt */
+	{ "vcpu", "" },         /* cloud-hypervisor */
+	{ "fc_vcpu ", "" },     /* Firecracker, libkrun */
+	{ "crosvm_vcpu", "" },  /* crosvm */
+	{ "kvm-vcpu-", "" },    /* kvmtool */
+	{ "db_vcpu", "" },      /* Dragonball */
+	{ "vcpu-", "" },        /* Kontain */
+	{ "EMT-", "" },         /* VirtualBox */
+};
+
+int vcpu_name_number(const char *comm)
+{
+	for (size_t k = 0; k < sizeof pattern / sizeof *pattern; k++) {
+		const size_t prefix_len = strlen(pattern[k].prefix);
+		char *rest;
+		if (strncmp(comm, pattern[k].prefix, prefix_len) != 0 || comm[prefix_len] < '0' || comm[prefix_len] > '9')
+			continue;
+		const unsigned long number = strtoul(comm + prefix_len, &rest, 10);
+		if (number <= VCPU_NAME_MAX && strcmp(rest, pattern[k].suffix) == 0)
+			return (int)number;
+	}
+	return -1;
+}

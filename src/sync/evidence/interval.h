@@ -1,0 +1,16 @@
+/* Intervals of time, and sorted lists of them (private to sync/). */
+#ifndef STEALSCOPE_SYNC_EVIDENCE_INTERVAL_H
+#define STEALSCOPE_SYNC_EVIDENCE_INTERVAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct ns_interval { int64_t from, to; };  /* ns, both included */
+
+/* Returns the index of the first of n sorted, disjoint intervals that ends at or after t; n: none does. */
+size_t interval_find(const struct ns_interval *s, size_t n, int64_t t);
+/* Appends [from, to], which must not begin before the last interval, or extends the last interval if both touch. Does
+ * nothing if from > to. */
+void interval_append(struct ns_interval **array, size_t *len, size_t *cap, int64_t from, int64_t to);
+
+#endif
