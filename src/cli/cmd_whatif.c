@@ -16,7 +16,7 @@ static const struct column raw_columns[] = {
 	{ "value", NULL, COL_REAL },      { "low", NULL, COL_REAL },        { "high", NULL, COL_REAL },
 };
 static const struct column text_columns[] = {
-	{ NULL, "who", COL_TEXT },        { NULL, "what", COL_UNCUT },      { NULL, "recorded", COL_UNCUT },
+	{ NULL, "target", COL_TEXT },     { NULL, "quantity", COL_UNCUT },  { NULL, "recorded", COL_UNCUT },
 	{ NULL, "reproduced", COL_UNCUT }, { NULL, "then", COL_UNCUT },     { NULL, "at least", COL_UNCUT },
 	{ NULL, "at most", COL_UNCUT },
 };

@@ -13,7 +13,7 @@ struct target_candidate {
 };
 
 static const struct column columns[] = {
-	{ "target", "who", COL_TEXT },
+	{ "target", "target", COL_TEXT },
 	{ "start", "from", COL_CLOCK },
 	{ "end", "to", COL_CLOCK },
 	{ "lost_ns", "lost", COL_DURATION },
