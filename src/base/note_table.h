@@ -48,6 +48,10 @@
 	  "recorded with the clock 'local', which differs between CPUs; the order of events on different CPUs is uncertain", \
 	  "record with -C mono") \
 	X(CLOCK_NOT_NS, "clock-not-ns", CLOCK, "recorded with the clock '%s', whose unit is not ns", "record with -C mono") \
+	X(XENTRACE_CUT, "xentrace-cut", DAMAGE, "%s (byte %llu of %llu); the rest is skipped", \
+	  "copy the file again after xentrace has finished") \
+	X(XEN_NAMES_UNKNOWN, "xen-names-unknown", INFO, "no text beside the trace contains the names of the domains", \
+	  "put the output of `xl list` into a file beside it") \
 	X(CLOCK_CORRECTED, "clock-corrected", INFO, "trace-cmd corrected the times to the host's clock", "") \
 
 /* Notes of src/sync/: clocks, and matches of guests and VMs */

@@ -155,7 +155,7 @@ int assemble_trace(struct load *l, size_t machine, struct notes *notes, struct e
 	struct trace *t = m->trace;
 	struct fault_sums sum = { 0 };
 	size_t cap = 0, layout = 0;
-	bool has_layout = false;
+	bool has_layout = false, has_own_events = false;
 	for (size_t i = 0; i < l->sources; i++) {
 		struct source *s = l->source[i];
 		if (s->machine != machine)
@@ -163,6 +163,7 @@ int assemble_trace(struct load *l, size_t machine, struct notes *notes, struct e
 		layout = layout ? layout : atomic_load(&s->mapping.chosen);
 		t->info.asked |= atomic_load(&s->mapping.enabled_events);
 		t->info.reader = s->reader->name;
+		has_own_events = s->reader->has_own_events;
 		append_source(l, s, t, &cap, &sum, notes);
 	}
 	/* A live trace may have begun before any event class of a layout was known, so `chosen` is not enough. */
@@ -170,7 +171,7 @@ int assemble_trace(struct load *l, size_t machine, struct notes *notes, struct e
 		has_layout |= (t->stream[i].kinds & ~(KIND(EV_OTHER) | KIND(EV_NAMED) | KIND(EV_LOST))) != 0;
 	t->info.lost = sum.lost_events;
 	t->info.uncounted = sum.faults.uncounted;
-	t->layout = mem_dup(m->layout[layout ? layout - 1 : 0]->name);
+	t->layout = mem_dup(has_own_events ? t->info.reader : m->layout[layout ? layout - 1 : 0]->name);
 	trace_publish(t, m->spec->role);
 	note_machine(notes, t, &sum, has_layout || layout);
 	return setbacks_find(t, notes, err);

@@ -66,6 +66,8 @@ src_libtrace_a_SOURCES = \
 	src/trace/tracecmd/tracecmd.c src/trace/tracecmd/tracecmd.h \
 	src/trace/babeltrace/translate.c src/trace/babeltrace/translate.h \
 	src/trace/clock_setback.c src/trace/clock_setback.h \
+	src/trace/xen/xen.h src/trace/xen/xen_decode.c src/trace/xen/xen_file.c src/trace/xen/xen_reader.c \
+	src/trace/xen/xen_texts.c \
 	src/trace/worker_pool.c
 if HAVE_TRACECMD
 src_libtrace_a_CPPFLAGS += $(TRACECMD_CFLAGS)
@@ -138,6 +140,9 @@ tests_fuzz_fuzz_ctf_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_tracecmd
 tests_fuzz_fuzz_tracecmd_SOURCES = tests/fuzz/fuzz_tracecmd.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_tracecmd_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
+check_PROGRAMS += tests/fuzz/fuzz_xen
+tests_fuzz_fuzz_xen_SOURCES = tests/fuzz/fuzz_xen.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_xen_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_metadata
 tests_fuzz_fuzz_metadata_SOURCES = tests/fuzz/fuzz_metadata.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_metadata_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)

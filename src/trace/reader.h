@@ -206,6 +206,7 @@ struct trace_reader {
 	bool isolated;               /* runs in child processes, see Isolation above */
 	bool opens_in_parallel;        /* open() may run for several sources in parallel */
 	bool is_whole_machine;               /* each location is the whole trace of one machine: locations are never joined */
+	bool has_own_events;      /* makes events without a layout */
 	bool endless;             /* (isolated) the streams have no end; on SIGTERM, decode() passes on the events that it
 	                           * has and returns */
 	bool uses_network;              /* (isolated) reads from the network */
@@ -218,6 +219,9 @@ struct trace_reader {
 	enum claim (*claims)(const char *name, const unsigned char *head, size_t len);
 	int (*describe)(struct trace_location *p, struct error *err);
 	void (*forget)(struct trace_location *p);                         /* may be NULL, like all operations below */
+	/* Sets the TSC's frequency of a location whose tracer recorded cycles without their rate; found in the trace of the
+	 * hypervisor. */
+	void (*set_tsc_rate)(struct trace_location *p, uint64_t millihertz);
 	int (*open)(struct source *s, struct error *err);        /* returns 0, -1 or OPEN_OTHER; close() is called in any
 	                                                          * case */
 	/* Reduces *p to the part of the stream that may contain events of the window. NULL: the whole stream must be

@@ -4,5 +4,6 @@
 #include "trace/pages/pages.h"
 #include "trace/reader.h"
 #include "trace/tracecmd/tracecmd.h"
+#include "trace/xen/xen.h"
 
-const struct trace_reader *const readers[] = { &ctf_reader, &tracecmd_reader, &pages_reader, NULL };
+const struct trace_reader *const readers[] = { &ctf_reader, &tracecmd_reader, &pages_reader, &xen_reader, NULL };

@@ -93,7 +93,8 @@ static void summarize_streams(struct trace *t, enum trace_role role)
 	}
 	info->kinds = kinds;
 	info->has_kvm = (kinds & (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT))) != 0;
-	info->role = role != ROLE_UNKNOWN ? role : info->has_kvm ? ROLE_HOST : ROLE_GUEST;
+	info->has_vcpu_states = (kinds & KIND(EV_VCPU_STATE)) != 0;
+	info->role = role != ROLE_UNKNOWN ? role : info->has_kvm || info->has_vcpu_states ? ROLE_HOST : ROLE_GUEST;
 }
 
 void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool told)

@@ -43,6 +43,9 @@
 	X(EV_IPI, "kvm_apic_ipi", 2)             /* a vCPU sends an interrupt */ \
 	X(EV_VCPU_WAKEUP, "kvm_vcpu_wakeup", 2)  /* a halted vCPU wakes up */ \
 	X(EV_HALT_POLL, "kvm_halt_poll_ns", 3)   /* the halt polling limit of a vCPU changes */ \
+	X(EV_VCPU_STATE, "vcpu_state", 5)        /* a hypervisor without host threads: the run state of a vCPU changes */ \
+	X(EV_VCPU_STOP, "vcpu_stop", 3)          /* ... a vCPU must not run from now on */ \
+	X(EV_VM, "vm", 2)                        /* ... a VM begins or ends */ \
 	X(EV_IRQ_ENTRY, "irq_entry", 2) \
 	X(EV_IRQ_EXIT, "irq_exit", 2) \
 	X(EV_SOFTIRQ_ENTRY, "softirq_entry", 2) \
@@ -78,6 +81,9 @@ enum process_type { PROCESS_USER, PROCESS_KERNEL };  /* type of a thread in a st
 /* State of a thread that leaves its CPU; the layout maps the tracer's numbers to it. RUN_UNINTERRUPTIBLE: blocked, and
  * signals do not end the wait. */
 enum run_state { RUN_RUNNABLE, RUN_BLOCKED, RUN_DEAD, RUN_UNINTERRUPTIBLE };
+
+/* Run state of a vCPU in the hypervisor's scheduler, with Xen's numbers. OFFLINE: not allowed to run. */
+enum vcpu_run_state { VCPU_STATE_RUNNING, VCPU_STATE_RUNNABLE, VCPU_STATE_BLOCKED, VCPU_STATE_OFFLINE, VCPU_RUN_STATES };
 
 enum { WAKE_HARDIRQ = 8, WAKE_SOFTIRQ = 16 };  /* bits of wake.flags, as in the common_flags of ftrace */
 
@@ -118,6 +124,10 @@ struct event {
 		                                                    * duration of the polling */
 		struct { int64_t vcpu, ns, old; } halt_poll;
 		struct { int64_t nr, a0, a1; } hypercall;
+		struct { int64_t vm /* EVENT_ABSENT: the pCPU's idle task */, vcpu,
+		         state, old /* enum vcpu_run_state */, name /* of the VM */; } vcpu_state;
+		struct { int64_t vm, vcpu, cap /* 1: the VM has a limit of CPU time that works in this way */; } vcpu_stop;
+		struct { int64_t vm, exists; } vm;
 		struct { int64_t number, name; } irq;              /* EV_IRQ_*, EV_SOFTIRQ_* (number = vector) */
 		struct { int64_t timer, function; } timer;
 		struct { int64_t address, flags /* futex: the operation */, value; } lock;
@@ -126,6 +136,21 @@ struct event {
 		struct { int64_t name; } named;
 	};
 };
+
+/* On a hypervisor without host threads, the model treats each vCPU that the hypervisor schedules as a thread. Returns its
+ * TID: above those of any Linux system; -1: impossible numbers. */
+#define VCPU_TID_FIRST 4200000
+#define VCPU_TIDS_PER_VM 10000
+static inline int32_t vcpu_tid(int64_t vm, int64_t vcpu)
+{
+	return vm < 0 || vm > 0xffff || vcpu < 0 || vcpu >= VCPU_TIDS_PER_VM ? -1
+	     : (int32_t)(VCPU_TID_FIRST + vm * VCPU_TIDS_PER_VM + vcpu);
+}
+/* Returns the process of such a thread: a number per VM. */
+static inline int32_t vcpu_process(int64_t vm)
+{
+	return (int32_t)(vm + 1);
+}
 
 enum trace_role { ROLE_UNKNOWN, ROLE_HOST, ROLE_GUEST };
 
@@ -205,6 +230,8 @@ struct trace_info {
 	size_t twices;
 	event_kinds kinds;        /* kinds that occur */
 	bool has_kvm;             /* KVM entries or exits occur */
+	bool has_vcpu_states;     /* run states of vCPUs occur: the machine is a hypervisor without host threads */
+	bool name_is_given;       /* the user named the machine */
 	unsigned asked;           /* HANDLERS_ and ENABLED_ bits of the events that were enabled while recording, whether
 	                           * they occur or not; 0 if the trace's metadata does not show it */
 	struct clock_scale scale;

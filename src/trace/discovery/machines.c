@@ -113,6 +113,7 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 	t->hostname = mem_dup(m->location[0].meta.hostname);
 	t->tracer = mem_dup(m->location[0].meta.tracer);
 	copy_saved_names(t, &m->location[0]);
+	t->info.name_is_given = spec->name != NULL;
 	t->info.scale = m->location[0].scale;
 	t->info.corrected = m->location[0].corrected && (l->options->as_corrected || !m->location[0].correction_undone);
 	add_locations(l, i);
@@ -191,11 +192,28 @@ static void name_machine(struct load *l, size_t i)
 	free(base);
 }
 
+/* Gives the TSC's rate that a hypervisor's trace contains to the traces of its VMs that were recorded without it. */
+static void share_tsc_rate(struct load *l)
+{
+	uint64_t millihertz = 0;
+	for (size_t i = 0; i < l->machines && !millihertz; i++) {
+		const struct trace_location *p = &l->machine[i].location[0];
+		millihertz = p->reader->has_own_events && p->scale.is_tsc ? p->scale.millihertz : 0;
+	}
+	for (size_t i = 0; i < l->machines && millihertz; i++) {
+		struct trace_location *p = &l->machine[i].location[0];
+		if (p->reader->set_tsc_rate)
+			p->reader->set_tsc_rate(p, millihertz);
+		l->machine[i].trace->info.scale = p->scale;
+	}
+}
+
 int machines_open(struct load *l, const struct trace_spec *spec, struct error *err)
 {
 	for (size_t i = 0; i < l->machines; i++)
 		if (open_machine(l, i, &spec[i], err))
 			return -1;
+	share_tsc_rate(l);
 	/* Machines with a name given by the user are named first, so that others get the numbered names. */
 	for (int given = 1; given >= 0; given--)
 		for (size_t i = 0; i < l->machines; i++)

@@ -34,6 +34,10 @@ static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_IPI] = { { "icr", false, true }, { "apic", false, false } },
 	[EV_VCPU_WAKEUP] = { { "ns", false, true }, { "waited", false, true } },
 	[EV_HALT_POLL] = { { "vcpu", false, false }, { "ns", false, true }, { "old", false, false } },
+	[EV_VCPU_STATE] = { { "vm", false, false }, { "vcpu", false, true }, { "state", false, true }, { "old", false, true },
+		{ "name", true, false } },
+	[EV_VCPU_STOP] = { { "vm", false, true }, { "vcpu", false, true }, { "cap", false, false } },
+	[EV_VM] = { { "vm", false, true }, { "exists", false, true } },
 	[EV_HYPERCALL] = { { "nr", false, true }, { "a0", false, false }, { "a1", false, false } },
 	[EV_IRQ_ENTRY] = { { "number", false, false }, { "name", true, false } },
 	[EV_IRQ_EXIT] = { { "number", false, false }, { "name", true, false } },
@@ -78,6 +82,9 @@ const char *event_arg_word(const struct event *ev, unsigned arg)
 		return enum_word(ends, sizeof ends / sizeof *ends, ev->arg[arg]);
 	if (ev->kind == EV_MARK && arg == 0)
 		return enum_word(ops, sizeof ops / sizeof *ops, ev->arg[arg]);
+	static const char *const run_states[] = { "running", "runnable", "blocked", "offline" };
+	if (ev->kind == EV_VCPU_STATE && (arg == 2 || arg == 3))
+		return enum_word(run_states, sizeof run_states / sizeof *run_states, ev->arg[arg]);
 	const bool is_state = (ev->kind == EV_SWITCH && arg == 2) || (ev->kind == EV_PROCESS && arg == 3);
 	return is_state ? enum_word(states, sizeof states / sizeof *states, ev->arg[arg]) : NULL;
 }

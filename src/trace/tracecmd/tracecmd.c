@@ -31,6 +31,28 @@ static void forget_file(struct trace_location *p)
 	tracecmd_file_free(p->data);
 }
 
+/* Returns true if the times are TSC cycles of an unknown rate. */
+static bool records_tsc(const struct tracecmd_file *d)
+{
+	return strcmp(d->clock, "x86-tsc") == 0 && !d->scaled;
+}
+
+static int64_t scaled_now(const struct clock_scale *scale, int64_t now)
+{
+	return now == INT64_MAX || now < 0 ? now : clock_scale_ns(scale, (uint64_t)now);
+}
+
+static void set_tsc_rate(struct trace_location *p, uint64_t millihertz)
+{
+	struct tracecmd_file *d = p->data;
+	if (!records_tsc(d) || p->scale.millihertz || d->shifted)
+		return;
+	p->scale = (struct clock_scale){ .millihertz = millihertz, .is_tsc = true };
+	d->now = scaled_now(&p->scale, d->now);
+	for (size_t i = 0; i < d->stats; i++)
+		d->stat[i].now = scaled_now(&p->scale, d->stat[i].now);
+}
+
 static int open_file(struct source *s, struct error *err)
 {
 	const struct tracecmd_file *d = s->location[0]->data;
@@ -54,7 +76,7 @@ static void add_notes(const struct source *s, const char *machine, struct notes 
 	const struct tracecmd_file *d = s->location[0]->data;
 	if (strcmp(d->clock, "local") == 0)
 		note_add(notes, CLOCK_LOCAL, machine);
-	if (strcmp(d->clock, "counter") == 0 || (strcmp(d->clock, "x86-tsc") == 0 && !d->scaled))
+	if (strcmp(d->clock, "counter") == 0 || (records_tsc(d) && !s->location[0]->scale.millihertz))
 		note_add(notes, CLOCK_NOT_NS, machine, d->clock);
 	if (d->shifted && (!d->time_shift || s->options->as_corrected))
 		note_add(notes, CLOCK_CORRECTED, machine);
@@ -73,6 +95,7 @@ const struct trace_reader tracecmd_reader = {
 	.claims = tracecmd_claims,
 	.describe = describe_file,
 	.forget = forget_file,
+	.set_tsc_rate = set_tsc_rate,
 	.open = open_file,
 	.enter = tracecmd_enter,
 	.decode = tracecmd_decode,

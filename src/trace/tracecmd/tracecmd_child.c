@@ -16,6 +16,7 @@
 
 struct opened_dat {
 	const struct tracecmd_file *tracecmd_file;
+	const struct clock_scale *scale;   /* conversion of recorded cycles; rate 0: the times are ns */
 	struct tracecmd_input *input;
 	struct tracecmd_input **instance;  /* by buffer number - 1, opened at the first use; NULL: not open */
 	int instances;
@@ -38,6 +39,8 @@ static int64_t recorded_time(const struct opened_dat *o, const struct tep_record
 {
 	const int64_t ts = rec->ts > INT64_MAX ? -1 : (int64_t)rec->ts;
 	const bool shifted = !o->as_corrected && rec->cpu >= 0 && (size_t)rec->cpu < o->tracecmd_file->shifts;
+	if (ts >= 0 && o->scale->millihertz)
+		return clock_scale_ns(o->scale, (uint64_t)ts);
 	return ts >= 0 && shifted ? time_shift_undo(&o->tracecmd_file->time_shift[rec->cpu], ts) : ts;
 }
 
@@ -134,6 +137,7 @@ void *tracecmd_enter(struct source *s, struct error *err)
 {
 	struct opened_dat *o = mem_new(1, sizeof *o);
 	o->tracecmd_file = s->location[0]->data;
+	o->scale = &s->location[0]->scale;
 	o->as_corrected = s->options->as_corrected;
 	double pages = 1;
 	for (size_t i = 0; i < o->tracecmd_file->cpus; i++)

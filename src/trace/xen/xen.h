@@ -1,0 +1,76 @@
+/* Reader of xentrace files: the trace buffers of the Xen hypervisor, written by xentrace in dom0.
+ *
+ * A file has no header. It is a row of records of 32-bit little-endian words; the length of each record follows from its
+ * first word. xentrace precedes each chunk of a pCPU's buffer by a record CPU_CHANGE with the number of the pCPU and the
+ * size of the chunk, the window. The chain of windows identifies the format and divides the file into one stream per
+ * pCPU.
+ *
+ * Times are the TSC of the pCPUs. The file contains neither the frequency of the TSC nor the names of the domains: both
+ * come from the output of `xl info`, `xl list`, `xl vcpu-list` and `xl sched-credit` in files beside the trace, in any
+ * file and recognized by their contents. */
+#ifndef STEALSCOPE_TRACE_XEN_XEN_H
+#define STEALSCOPE_TRACE_XEN_XEN_H
+
+#include "trace/reader.h"
+
+enum {
+	XEN_PCPUS_MAX = 4096,
+	XEN_HYPERVISOR_DOMAINS = 0x7ff0,  /* ids from here on belong to the hypervisor itself */
+	XEN_IDLE_DOMAIN = 0x7fff,         /* its vCPU n runs while pCPU n is idle */
+	XEN_LOST_RECORDS = 0x1f001, XEN_WRAP_BUFFER = 0x1f002, XEN_CPU_CHANGE = 0x1f003,
+};
+
+struct xen_domain {
+	uint32_t id;
+	char *name;
+	bool is_capped;  /* the scheduler limits its CPU time (`xl sched-credit`) */
+};
+
+/* Facts from the texts beside the trace. */
+struct xen_texts {
+	uint64_t millihertz;       /* frequency of the TSC; 0: unknown */
+	char version[64];          /* "Xen 4.17.7", or "Xen" */
+	bool is_credit1;           /* the scheduler is "credit", which caps a domain by pausing it */
+	struct xen_domain *domain;
+	size_t domains, domains_cap;
+};
+
+/* Reads the texts in the directory of the trace. */
+void xen_texts_read(const char *trace_path, struct xen_texts *t);
+/* Adds the facts of one text, which ends with a zero byte. */
+void xen_texts_add(struct xen_texts *t, const char *text);
+void xen_texts_release(struct xen_texts *t);
+const struct xen_domain *xen_domain_find(const struct xen_texts *t, uint32_t id);  /* Returns NULL for an unknown id. */
+
+struct xen_window { uint64_t at, bytes; };  /* offset and size of records of one pCPU, without the CPU_CHANGE record */
+
+struct xen_pcpu {
+	uint16_t number;
+	uint64_t bytes;
+	struct xen_window *window;
+	size_t windows, windows_cap;
+};
+
+struct xen_file {
+	struct xen_texts texts;
+	struct xen_pcpu *pcpu;   /* in order of appearance */
+	size_t pcpus, pcpus_cap;
+	uint64_t bytes;          /* size of the file, bytes */
+	const char *damage;      /* reason why the chain of windows ends before the end of the file; NULL: it does not */
+	uint64_t damaged_at;     /* offset where it ends, bytes */
+};
+
+/* Finds the windows. *f is empty before. Returns 0; -1 with errno set if the file cannot be read. */
+int xen_file_scan(struct xen_file *f, int fd);
+void xen_file_release(struct xen_file *f);
+/* Returns true if the first windows form a chain: the file is an xentrace file. */
+bool xen_file_is_plausible(const struct xen_file *f);
+
+/* Decodes the records of one pCPU into events. names: cache for the strings of the events. Returns 0 or -1, with
+ * *out->err set. */
+int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, const char *path,
+                    const struct clock_scale *scale, struct string_cache *names, struct event_sink *out);
+
+extern const struct trace_reader xen_reader;
+
+#endif

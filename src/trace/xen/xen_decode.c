@@ -1,0 +1,222 @@
+/* Records of a pCPU to events. Only run states, pauses, the end of a domain and losses become events; all other records
+ * are skipped by their length, so unknown ones do no harm. */
+#include <endian.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "trace/string_table.h"
+#include "trace/xen/xen.h"
+
+#define BLOCK_BYTES (64 << 10)       /* size of a read, bytes */
+#define RECORD_BYTES_MAX 40          /* size of the longest record, bytes */
+#define PAYLOAD_MAX 7          /* words */
+#define NAMES 256              /* size of the cache of domain names, power of two */
+
+enum record {
+	RUN_STATE = 0x21001, RUN_STATES_OF_IT = 0x330,  /* old state in bits 8 and 9, new state in bits 4 and 5 */
+	DOMAIN_ADD = 0x28001, DOMAIN_REMOVE = 0x28002, SLEEP = 0x28003,
+};
+
+struct xen_cursor {
+	const struct xen_file *file;
+	const struct xen_pcpu *pcpu;
+	const struct clock_scale *scale;
+	struct string_cache *names;
+	struct event_sink *out;
+	int64_t first, last;     /* time of the first and the last record, ns; first > last: none yet */
+	const char *damage;
+	struct { uint32_t id; int64_t name; } name[NAMES];  /* name 0: unused */
+};
+
+static int64_t name_of(struct xen_cursor *c, uint32_t domain)
+{
+	const uint32_t slot = domain % NAMES;
+	char text[32];
+	if (c->name[slot].name && c->name[slot].id == domain)
+		return c->name[slot].name;
+	const struct xen_domain *d = xen_domain_find(&c->file->texts, domain);
+	snprintf(text, sizeof text, "dom %u", (unsigned)domain);
+	const char *name = d ? d->name : text;
+	c->name[slot].id = domain;
+	c->name[slot].name = string_cache_put(c->names, name, strlen(name));
+	return c->name[slot].name;
+}
+
+static struct event event_at(const struct xen_cursor *c, int64_t ts, enum event_kind kind)
+{
+	return (struct event){ .ts = ts, .kind = (uint16_t)kind, .cpu = c->pcpu->number, .tid = -1, .pid = -1 };
+}
+
+static int put_run_state(struct xen_cursor *c, int64_t ts, uint32_t record, uint32_t word)
+{
+	const uint32_t domain = word >> 16, vcpu = word & 0xffff;
+	const uint32_t old = record >> 8 & 3, state = record >> 4 & 3;
+	struct event ev = event_at(c, ts, EV_VCPU_STATE);
+	if (old == state)
+		return 0;
+	if (domain == XEN_IDLE_DOMAIN) {
+		if ((old == VCPU_STATE_RUNNING) == (state == VCPU_STATE_RUNNING))
+			return 0;
+		ev.vcpu_state.vm = EVENT_ABSENT;
+	} else if (domain >= XEN_HYPERVISOR_DOMAINS) {
+		return 0;
+	} else {
+		ev.vcpu_state.vm = domain;
+		ev.vcpu_state.name = name_of(c, domain);
+	}
+	ev.vcpu_state.vcpu = vcpu;
+	ev.vcpu_state.old = old;
+	ev.vcpu_state.state = state;
+	return event_sink_put(c->out, &ev);
+}
+
+/* Puts the pause of a vCPU. `credit` caps a domain by the same records as a pause: `cap` if the domain has a cap there. */
+static int put_stop(struct xen_cursor *c, int64_t ts, uint32_t domain, uint32_t vcpu)
+{
+	struct event ev = event_at(c, ts, EV_VCPU_STOP);
+	const struct xen_domain *d = xen_domain_find(&c->file->texts, domain);
+	if (domain >= XEN_HYPERVISOR_DOMAINS || vcpu > 0xffff)
+		return 0;
+	ev.vcpu_stop.vm = domain;
+	ev.vcpu_stop.vcpu = vcpu;
+	ev.vcpu_stop.cap = d && d->is_capped && c->file->texts.is_credit1;
+	return event_sink_put(c->out, &ev);
+}
+
+static int put_vm(struct xen_cursor *c, int64_t ts, uint32_t domain, bool exists)
+{
+	struct event ev = event_at(c, ts, EV_VM);
+	if (domain >= XEN_HYPERVISOR_DOMAINS)
+		return 0;
+	ev.vm.vm = domain;
+	ev.vm.exists = exists;
+	return event_sink_put(c->out, &ev);
+}
+
+/* Puts a loss: from the first lost record to the record that follows the loss. */
+static int put_lost(struct xen_cursor *c, int64_t ts, const uint32_t *word)
+{
+	struct event ev = event_at(c, ts, EV_LOST);
+	const int64_t first = clock_scale_ns(c->scale, (uint64_t)le32toh(word[3]) << 32 | le32toh(word[2]));
+	const int64_t after = c->first <= c->last ? c->last + 1 : first;
+	ev.ts = first > ts ? ts : first < after ? after : first;
+	ev.lost.end = ts;
+	ev.lost.count = le32toh(word[0]);
+	return event_sink_put(c->out, &ev);
+}
+
+static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_t tsc, const uint32_t *word)
+{
+	const bool is_run_state = (record & ~(uint32_t)RUN_STATES_OF_IT) == RUN_STATE && n >= 1;
+	if (tsc > INT64_MAX)
+		return 0;
+	if (is_run_state)
+		return put_run_state(c, clock_scale_ns(c->scale, tsc), record, le32toh(word[0]));
+	if (record == SLEEP && n >= 2)
+		return put_stop(c, clock_scale_ns(c->scale, tsc), le32toh(word[0]), le32toh(word[1]));
+	if ((record == DOMAIN_ADD || record == DOMAIN_REMOVE) && n >= 1)
+		return put_vm(c, clock_scale_ns(c->scale, tsc), le32toh(word[0]), record == DOMAIN_ADD);
+	if (record == XEN_LOST_RECORDS && n >= 4)
+		return put_lost(c, clock_scale_ns(c->scale, tsc), word);
+	return 0;
+}
+
+static bool is_event(uint32_t record)
+{
+	return (record & 0xfffff000) == 0x21000 || (record >= DOMAIN_ADD && record <= SLEEP) || record == XEN_LOST_RECORDS;
+}
+
+/* Decodes the complete records in buf. Returns the number of bytes consumed; -1 on failure. c->damage is set where the
+ * records end. */
+static ssize_t decode_block(struct xen_cursor *c, const unsigned char *buf, size_t len, uint64_t *first, uint64_t *last)
+{
+	size_t at = 0;
+	while (len - at >= 4) {
+		uint32_t head, word[PAYLOAD_MAX + 2];
+		memcpy(&head, buf + at, sizeof head);
+		head = le32toh(head);
+		const bool has_tsc = head >> 31;
+		const unsigned n = head >> 28 & 7;
+		const uint32_t record = head & 0xfffffff;
+		const size_t size = 4 + 8 * (size_t)has_tsc + 4 * (size_t)n;
+		if (len - at < size)
+			break;
+		if (record == XEN_CPU_CHANGE) {
+			c->damage = "a CPU_CHANGE record is inside a window";
+			return (ssize_t)at;
+		}
+		if (has_tsc && record != XEN_WRAP_BUFFER) {
+			uint64_t tsc;
+			memcpy(&tsc, buf + at + 4, sizeof tsc);
+			tsc = le64toh(tsc);
+			*first = *first ? *first : tsc;
+			*last = tsc;
+			if (is_event(record)) {
+				memcpy(word, buf + at + 12, 4 * (size_t)n);
+				if (put_record(c, record, n, tsc, word))
+					return -1;
+				c->first = c->first > c->last ? clock_scale_ns(c->scale, *first) : c->first;
+				c->last = clock_scale_ns(c->scale, tsc);
+			}
+		}
+		at += size;
+	}
+	return (ssize_t)at;
+}
+
+static int decode_window(struct xen_cursor *c, const struct xen_window *w, int fd, const char *path, unsigned char *buf,
+                         uint64_t *first, uint64_t *last)
+{
+	size_t kept = 0;
+	for (uint64_t done = 0; done < w->bytes && !c->damage;) {
+		const uint64_t left = w->bytes - done, want = left < BLOCK_BYTES ? left : BLOCK_BYTES;
+		const ssize_t got = pread(fd, buf + kept, want, (off_t)(w->at + done));
+		if (got < 0)
+			return error_read(c->out->err, NULL, "%s", path);
+		if (got == 0) {
+			c->damage = "the file became shorter";
+			return 0;
+		}
+		const size_t len = kept + (size_t)got;
+		const ssize_t used = decode_block(c, buf, len, first, last);
+		if (used < 0)
+			return -1;
+		done += (uint64_t)got;
+		kept = len - (size_t)used;
+		if (kept >= RECORD_BYTES_MAX && !c->damage)
+			c->damage = "a record has an impossible length";
+		memmove(buf, buf + used, kept < RECORD_BYTES_MAX ? kept : 0);
+	}
+	if (kept && !c->damage)
+		c->damage = "a window ends inside a record";
+	return 0;
+}
+
+int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, const char *path,
+                    const struct clock_scale *scale, struct string_cache *names, struct event_sink *out)
+{
+	struct xen_cursor *c = mem_new(1, sizeof *c);
+	unsigned char *buf = mem_new(BLOCK_BYTES + RECORD_BYTES_MAX, 1);
+	uint64_t first = 0, last = 0, bytes = 0;
+	int status = 0;
+	*c = (struct xen_cursor){ .file = f, .pcpu = p, .scale = scale, .names = names, .out = out, .last = INT64_MIN,
+		.first = INT64_MAX };
+	for (size_t i = 0; i < p->windows && !status; i++) {
+		c->damage = NULL;
+		status = decode_window(c, &p->window[i], fd, path, buf, &first, &last);
+		bytes += p->window[i].bytes;
+		if (!status && c->damage)
+			status = event_sink_report_damage(out, c->damage, i + 1 < p->windows);
+		if (!status)
+			status = event_sink_report_progress(out, bytes);
+	}
+	if (!status && first && last <= INT64_MAX)
+		status = event_sink_add_coverage(out, p->number, clock_scale_ns(scale, first), clock_scale_ns(scale, last));
+	free(buf);
+	free(c);
+	return status;
+}
