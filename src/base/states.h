@@ -30,7 +30,9 @@
 	X(OUT_PAGE_FAULT, "fault", "the host fetches memory that the guest accessed") \
 	X(OUT_QUOTA_OR_OTHERS, "quota or others", \
 	  "throttled, or other threads have higher priority: the events do not show which") \
-	X(OUT_PAUSE_OR_MIGRATION, "pause or migration", "the VMM has stopped the VM, which may continue in another process")
+	X(OUT_PAUSE_OR_MIGRATION, "pause or migration", "the VMM has stopped the VM, which may continue in another process") \
+	X(OUT_MOVE, "move", "the hypervisor moves the vCPU to another runqueue") \
+	X(OUT_HELD, "pause or quota", "the hypervisor does not let the vCPU run, and the events do not show why")
 
 /* Outcome of halt polling: the guest has halted, and the host polls for a wakeup before it blocks the vCPU's thread. */
 #define POLL_OUTCOMES(X) \

@@ -47,6 +47,7 @@ static struct machine *machine_new(struct model *m, uint32_t index, const struct
 	mc->host_pid = setup->host_pid;
 	mc->traced = setup->traced;
 	mc->has_kvm = setup->has_kvm;
+	mc->has_run_states = setup->has_run_states;
 	mc->one_cpu = setup->one_cpu && setup->vcpus <= 1;
 	mc->kinds_without_exit = (uint8_t)setup->kinds_without_exit;
 	mc->names = setup->names.get ? setup->names : (struct name_source){ no_name, NULL };

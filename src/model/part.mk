@@ -5,6 +5,7 @@ src_libmodel_a_SOURCES = \
 	src/model/loss/sleep_across_loss.c src/model/loss/sleep_across_loss.h \
 	src/model/state/clock_error_bound.c src/model/state/clock_error_bound.h \
 	src/model/model_setup.c \
+	src/model/state/vcpu_run_states.c \
 	src/model/state/lock_contention.c \
 	src/model/loss/coverage.c src/model/loss/coverage.h \
 	src/model/state/cpu.c \

@@ -34,6 +34,12 @@ static const struct limit_text { const char *phrase, *next; } limits[OUT_REASON_
 	[OUT_PAUSE_OR_MIGRATION] = {
 		"a pause or a live migration of the VM (no event shows which)",
 		"Next: find out why the VM was stopped or moved (virsh suspend, a migration); its CPU was not taken.\n" },
+	[OUT_MOVE] = {
+		"a move to another runqueue of the hypervisor",
+		"Next: pin the vCPU (xl vcpu-pin), so that the hypervisor does not move it.\n" },
+	[OUT_HELD] = {
+		"a pause or a limit of the hypervisor (no event shows which)",
+		"Next: record all events of the scheduler (xentrace -e 0x0002f000), and check `xl list` and `xl sched-credit2`.\n" },
 	[OUT_QUOTA_OR_OTHERS] = {
 		"a CPU quota, or the threads on its CPU (no event shows which)",
 		"Next: check the CPU limits of its cgroup (cpu.max; nr_throttled in cpu.stat), and the threads on its CPU.\n" },

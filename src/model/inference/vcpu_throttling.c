@@ -23,7 +23,7 @@ static int8_t nice_of(const struct event *ev)
 	return prio == EVENT_ABSENT || prio > 19 ? NICE_UNKNOWN : prio < -20 ? NICE_RT : (int8_t)prio;
 }
 
-static void write_out_by(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum out_reason why)
+void throttling_write(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum out_reason why)
 {
 	if (v->throttling.attr == HISTORY_NONE)
 		v->throttling.attr = cpu_attribute(v->vm, v->number, CPU_OUT_BY);
@@ -230,7 +230,7 @@ static int64_t learn_contested(struct model *m, struct vcpu *v, int64_t now)
 	}
 	for (uint8_t i = 0; i < l->unsure_waits; i++)
 		if (l->unsure_wait[i].from >= l->written_until)
-			write_out_by(m, v, l->unsure_wait[i].from, l->unsure_wait[i].to, OUT_QUOTA_OR_OTHERS);
+			throttling_write(m, v, l->unsure_wait[i].from, l->unsure_wait[i].to, OUT_QUOTA_OR_OTHERS);
 	l->unsure_waits = 0;
 	l->throttled_at = now;
 	return at;
@@ -247,7 +247,7 @@ static void write_unsure(struct model *m, struct vcpu *v, const struct run_level
 		refilled = learn_contested(m, v, now);
 	if ((light_task && was_throttled_lately(m, v)) ||
 	    (ran_light_task(levels, lighter_than(nice, FAR_LESS), l) && !(v->vm->parent->handler_kinds & HANDLERS_TIMER)))
-		write_out_by(m, v, l->waiting_since, refilled != NEVER ? refilled : now, OUT_QUOTA_OR_OTHERS);
+		throttling_write(m, v, l->waiting_since, refilled != NEVER ? refilled : now, OUT_QUOTA_OR_OTHERS);
 }
 
 /* Decides whether the vCPU was throttled during a wait that ends now (runs) or is cut off by the end of the trace
@@ -279,12 +279,12 @@ static void decide_quota(struct model *m, struct vcpu *v, int64_t now, bool runs
 	if (!proved)
 		end = runs ? refill_before_run(m, v, idle) : NEVER;
 	if (end != NEVER) {
-		write_out_by(m, v, l->waiting_since, end < now ? end : now, OUT_QUOTA);
+		throttling_write(m, v, l->waiting_since, end < now ? end : now, OUT_QUOTA);
 		l->throttled_at = now;
 	}
 	const int64_t alone = alone_since(m, v, now);  /* no sibling, which has the same quota, ran there since */
 	if (proved && refilled == NEVER && idle->end != now && end < now && alone <= end)
-		write_out_by(m, v, end, now, OUT_QUOTA_OR_OTHERS);
+		throttling_write(m, v, end, now, OUT_QUOTA_OR_OTHERS);
 	l->waiting_since = alone;
 	if (end == NEVER)
 		write_unsure(m, v, levels, refilled, now, runs);
@@ -321,7 +321,7 @@ void throttling_set_host_state(struct model *m, struct vcpu *v, enum vcpu_host_s
 		l->asleep = l->vmm_since != NEVER;
 	}
 	if (l->fault_since != NEVER && place != HOST_BLOCKED) {
-		write_out_by(m, v, l->fault_since, m->sink.now, OUT_PAGE_FAULT);
+		throttling_write(m, v, l->fault_since, m->sink.now, OUT_PAGE_FAULT);
 		l->fault_since = NEVER;
 	} else if (place == HOST_BLOCKED && place != l->host_state && l->memory_exit && l->uninterruptible &&
 	           v->vm->parent->has_userspace_exits) {
@@ -399,7 +399,7 @@ static void write_final_stop(struct model *m, struct vcpu *v, int64_t to)
 	const bool moves = v->life_end > v->throttling.vmm_since && v->life_end < m->sink.now;
 	if (!is_paused(m, v))
 		return;
-	write_out_by(m, v, v->throttling.vmm_since, moves ? v->life_end : to, moves ? OUT_PAUSE_OR_MIGRATION : OUT_PAUSE);
+	throttling_write(m, v, v->throttling.vmm_since, moves ? v->life_end : to, moves ? OUT_PAUSE_OR_MIGRATION : OUT_PAUSE);
 	if (moves)
 		sink_set_at(&m->sink, v->life_end > v->status_since ? v->life_end : v->status_since, v->attr_status, VCPU_UNKNOWN);
 }
@@ -408,7 +408,7 @@ void throttling_entry(struct model *m, struct vcpu *v)
 {
 	struct throttling *l = &v->throttling;
 	if (is_paused(m, v))
-		write_out_by(m, v, l->vmm_since, m->sink.now, OUT_PAUSE);
+		throttling_write(m, v, l->vmm_since, m->sink.now, OUT_PAUSE);
 	l->vmm_since = NEVER;
 	l->asleep = l->paused = l->interrupted = l->memory_exit = false;
 	l->entered = true;
@@ -418,7 +418,7 @@ void throttling_entry(struct model *m, struct vcpu *v)
 void throttling_migrated(struct model *m, struct vcpu *v)
 {
 	if (v->throttling.vmm_since != NEVER)
-		write_out_by(m, v, v->throttling.vmm_since, m->sink.now, OUT_MIGRATION);
+		throttling_write(m, v, v->throttling.vmm_since, m->sink.now, OUT_MIGRATION);
 }
 
 /* ---- all */
@@ -433,6 +433,7 @@ void throttling_clear(struct vcpu *v)
 void throttling_end(struct machine *host, bool close)
 {
 	struct model *m = host->model;
+	vcpu_states_end(host);
 	for (uint32_t i = 0; i < host->cpus; i++)
 		if (host->cpu[i].run_levels) {
 			throttling_event(&host->cpu[i], m->sink.now);
@@ -447,6 +448,6 @@ void throttling_end(struct machine *host, bool close)
 		if (v->throttling.waiting_since != NEVER)
 			decide_quota(m, v, m->sink.now, false);
 		if (v->throttling.fault_since != NEVER)
-			write_out_by(m, v, v->throttling.fault_since, close ? m->sink.now : NEVER, OUT_PAGE_FAULT);
+			throttling_write(m, v, v->throttling.fault_since, close ? m->sink.now : NEVER, OUT_PAGE_FAULT);
 	}
 }

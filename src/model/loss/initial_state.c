@@ -265,6 +265,34 @@ static void feed_modules(struct prescan *s, const struct event *ev, unsigned con
 		idle_stats_feed(&s->idle_stats, ev, ev->kind == EV_WAKING && unseen_handlers_inside(&s->handlers, ev->cpu));
 }
 
+#define VM_KEY (UINT64_C(1) << 32)  /* keys of VMs in prescan.seen: above all TIDs */
+
+/* Stores the state before the first run state of a vCPU: the event contains it. The vCPUs of a VM that was created in
+ * this epoch did not exist before. */
+static void on_vcpu_state(struct prescan *s, struct prescan_cpu *c, const struct event *ev)
+{
+	const int64_t old = ev->vcpu_state.old, vm = ev->vcpu_state.vm;
+	const bool is_first = !c->mode_known && (old == VCPU_STATE_RUNNING || ev->vcpu_state.state == VCPU_STATE_RUNNING);
+	const int32_t tid = vm == EVENT_ABSENT ? 0 : vcpu_tid(vm, ev->vcpu_state.vcpu);
+	if (is_first && old == VCPU_STATE_RUNNING && !c->lost)
+		c->tid = tid;
+	c->mode_known |= is_first;
+	const uint64_t *created = vm == EVENT_ABSENT ? NULL : map_find(&s->seen, VM_KEY | (uint64_t)vm);
+	if (tid <= 0 || (created && *created == s->epochs))
+		return;
+	struct prescan_thread *th = first_mention(s, tid, old == VCPU_STATE_RUNNING ? THREAD_RUNNING
+	                                          : old == VCPU_STATE_RUNNABLE ? THREAD_PREEMPTED : THREAD_BLOCKED);
+	if (!th)
+		return;
+	th->pid = vcpu_process(vm);
+	th->comm = name_id(ev->vcpu_state.name);
+	th->is_offline = old == VCPU_STATE_OFFLINE;
+	if (c->tid == tid && s->epochs == 1) {
+		c->comm = th->comm;
+		c->pid = th->pid;
+	}
+}
+
 void prescan_feed(struct prescan *s, const struct event *ev)
 {
 	struct prescan_thread *th;
@@ -289,7 +317,7 @@ void prescan_feed(struct prescan *s, const struct event *ev)
 		c->seen = true;
 		if (c->tid < 0)
 			set_current(s, c, ev->cpu, ev);
-		if (!c->mode_known)
+		if (!c->mode_known && ev->kind != EV_VCPU_STATE)
 			set_mode(c, ev);
 	}
 	if (s->epochs > 1) {  /* Events of the current thread also count as first events. */
@@ -324,6 +352,13 @@ void prescan_feed(struct prescan *s, const struct event *ev)
 		break;
 	case EV_PROCESS:
 		on_process(s, ev);
+		break;
+	case EV_VCPU_STATE:
+		on_vcpu_state(s, c, ev);
+		break;
+	case EV_VM:
+		if (ev->vm.exists && ev->vm.vm >= 0)
+			*map_put(&s->seen, VM_KEY | (uint64_t)ev->vm.vm, NULL) = s->epochs;
 		break;
 	case EV_PROCESS_NS:
 	case EV_PROCESS_CGROUP:

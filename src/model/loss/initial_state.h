@@ -31,6 +31,7 @@ struct prescan_thread {
 	bool mentioned_before;      /* named by an event of an earlier epoch */
 	bool switched_in;           /* known only from a switch to it: it was queued, or, where that is not recorded, slept
 	                             * or was created */
+	bool is_offline;            /* vCPU that the hypervisor did not let run */
 	bool renamed;               /* the name in later events was not its name at the beginning */
 	uint32_t pid_ns, cgroup_ns; /* inode numbers of its namespaces; 0: unknown */
 };

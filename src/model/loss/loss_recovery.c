@@ -20,6 +20,11 @@ static void restore_thread(struct machine *mc, const struct prescan_thread *s)
 	thread_set_cpu(mc, th, s->cpu);
 	th->sched = prescan_thread_state(mc->prescan, s);
 	th->woken = WOKEN_PERHAPS;
+	th->wait_since = mc->model->sink.now;
+	if (s->is_offline && !th->is_offline) {
+		th->is_offline = true;
+		th->offline_since = mc->model->sink.now;
+	}
 }
 
 /* Sets the state of a thread with a proved sleep. */
@@ -96,6 +101,8 @@ void recovery_lose(struct machine *mc, uint32_t number, const struct event *ev)
 	uint64_t tid, p;
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
 		struct thread *th = (struct thread *)(uintptr_t)p;
+		if (mc->has_run_states && th->cpu != (int32_t)number)
+			continue;  /* a vCPU runs unrecorded only on the CPU of the loss */
 		recovery_check_thread(mc, th, ev->ts);
 		lock_wait_clear(mc, th);
 		update_thread(mc, th);

@@ -324,6 +324,7 @@ static void (*const effect[EVENT_KIND_COUNT])(struct machine *mc, struct cpu *c,
 	[EV_IRQ_EXIT] = irq_event, [EV_SOFTIRQ_EXIT] = irq_event, [EV_TIMER_EXIT] = irq_event,
 	[EV_CONTENTION_BEGIN] = lock_event, [EV_CONTENTION_END] = lock_event,
 	[EV_FUTEX_BEGIN] = lock_event, [EV_FUTEX_END] = lock_event,
+	[EV_VCPU_STATE] = vcpu_state_event, [EV_VCPU_STOP] = vcpu_stop_event, [EV_VM] = vm_event,
 	[EV_MARK] = on_mark,
 };
 

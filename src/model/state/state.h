@@ -54,6 +54,10 @@ struct thread {
 	bool in_kernel;             /* kernel thread, according to the state dump */
 	int8_t nice;                /* nice level at its last switch-in; NICE_RT: real time; NICE_UNKNOWN */
 	uint32_t pid_ns, cgroup_ns; /* inode numbers of its namespaces; 0: unknown */
+	/* vCPU of a hypervisor that reports run states, see vcpu_run_states.c: */
+	int64_t wait_since, offline_since;  /* start of the wait for a pCPU, and of the time offline, host ns */
+	uint8_t stop;               /* kind of the last stop since it ran */
+	bool is_offline, has_quota, has_run;
 	uint32_t attr[THREAD_ATTRS];
 	uint32_t *container_attr;   /* the same attributes below its container, THREAD_ATTRS of them; NULL: no container */
 	bool detached;              /* may not be the container's thread any more; only its end is written below the
@@ -127,6 +131,7 @@ struct machine {
 	bool traced;                   /* has a trace */
 	bool active;                   /* its trace has begun and has not ended */
 	bool has_kvm;                  /* the trace contains kvm_entry */
+	bool has_run_states;           /* a hypervisor without host threads: its trace contains run states of vCPUs */
 	bool has_pids;                 /* events contain the PID of their thread */
 	bool has_userspace_exits;      /* the trace contains kvm_userspace_exit */
 	bool waking_is_wakeup;         /* the trace has sched_waking but no sched_wakeup */
@@ -298,6 +303,8 @@ void throttling_entry(struct model *m, struct vcpu *v);
 void throttling_exit(struct vcpu *v, unsigned flags);  /* flags: exit_flags() */
 void throttling_migrated(struct model *m, struct vcpu *v);  /* Called before another thread takes over from v->thread. */
 void throttling_clear(struct vcpu *v);
+/* Writes that the vCPU was kept from running from `from` until `to` (excluded; host ns), and why. */
+void throttling_write(struct model *m, struct vcpu *v, int64_t from, int64_t to, enum out_reason why);
 /* Ends all intervals at the end of the host's trace. close: its vCPUs remain visible in other traces. */
 void throttling_end(struct machine *host, bool close);
 
@@ -317,6 +324,12 @@ static inline void throttling_event(const struct cpu *c, int64_t now)
 /* ---- halt_polling.c */
 void halt_polling_limit(struct vcpu *v, const struct event *ev);  /* Processes EV_HALT_POLL. */
 void halt_polling_wakeup(struct model *m, struct vcpu *v, const struct event *ev);  /* Processes EV_VCPU_WAKEUP. */
+
+/* ---- vcpu_run_states.c */
+void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev);
+void vcpu_stop_event(struct machine *mc, struct cpu *c, const struct event *ev);
+void vm_event(struct machine *mc, struct cpu *c, const struct event *ev);
+void vcpu_states_end(struct machine *mc);  /* Ends all times offline at the end of the trace. */
 
 /* ---- irq.c */
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev);

@@ -24,6 +24,10 @@ static enum vcpu_host_state host_state_of(const struct vcpu *v)
 		int status = outer == NONE ? THREAD_RUNNING : vcpu_guest_thread(v->vm->model->vcpu[outer].status);
 		return status == THREAD_RUNNING ? HOST_IN : status == THREAD_UNKNOWN ? HOST_UNKNOWN : HOST_RUNNABLE;
 	}
+	if (th->is_offline)
+		return HOST_HELD;
+	if (host->has_run_states && th->sched == THREAD_PREEMPTED)
+		return HOST_CLAIMS;
 	switch (th->sched) {
 	case THREAD_BLOCKED:
 		return v->unused && !v->vm->active ? HOST_UNKNOWN : HOST_BLOCKED;

@@ -16,6 +16,8 @@ enum vcpu_host_state {
 	HOST_RUNNABLE, /* scheduled out while runnable */
 	HOST_WOKEN,    /* woken from sleep, waits for a pCPU */
 	HOST_QUEUED,   /* waits for a pCPU; unknown whether preempted or woken */
+	HOST_CLAIMS,   /* waits for a pCPU, according to the hypervisor: it is not idle, whatever its guest's current thread */
+	HOST_HELD,     /* the hypervisor does not let it run */
 	HOST_STATES
 };
 

@@ -39,7 +39,7 @@ static char *name_of_process(const struct sync_result *out, const struct hypervi
 		snprintf(fallback, sizeof fallback, "VM %d", (int)vm->pid);
 	else
 		snprintf(fallback, sizeof fallback, "VM of TID %d", (int)h->timeline.thread[vm->vcpu[0].thread].tid);
-	const char *name = vm->guest_name ? vm->guest_name : name_in_process(vm);
+	const char *name = vm->guest_name ? vm->guest_name : vm->domain ? vm->domain : name_in_process(vm);
 	return unique_name(out, name ? name : fallback);
 }
 
@@ -332,7 +332,8 @@ static int add_guest(struct sync_context *r, struct assignment *o, size_t guest,
 	const struct clock_map *outer = parent == 0 ? NULL : &out->vm[parent - 1].clock;
 	o->number[guest] = out->vms;
 	vm->guest = r->guest[guest].trace;
-	vm->name = unique_name(out, trace_info(vm->guest)->machine);
+	const char *domain = m && m->vm != NO_INDEX && !trace_info(vm->guest)->name_is_given ? m->view.domain : NULL;
+	vm->name = unique_name(out, domain ? domain : trace_info(vm->guest)->machine);
 	vm->parent = parent;
 	int status = manual_offset_match(r, guest, m);
 	const bool disjoint = m && is_disjoint(r, m);

@@ -340,7 +340,7 @@ enum sync_reason unknown_clock_reason(const struct sync_context *r, size_t guest
 			return r->match[i].candidate.reason;
 		has_matches = has_matches || r->match[i].guest == guest;
 	}
-	const bool host_has_none = r->host && !trace_info(r->host)->has_kvm;
+	const bool host_has_none = r->host && !trace_info(r->host)->has_kvm && !trace_info(r->host)->has_vcpu_states;
 	if (has_matches)
 		return SYNC_REASON_VM_TAKEN;
 	if (host_has_none)

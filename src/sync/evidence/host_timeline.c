@@ -15,7 +15,7 @@
 #define MIN_GAP_MAX_NS 10000  /* upper limit of min_gap_ns: limits the activity of a guest that never leaves guest mode */
 
 #define HOST_KINDS (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT) | KIND(EV_SWITCH) | KIND(EV_PROCESS) | KIND(EV_FORK) | \
-	KIND(EV_RENAME) | KIND(EV_EXIT) | KIND(EV_SYNC) | KIND(EV_LOST))
+	KIND(EV_VCPU_STATE) | KIND(EV_VM) | KIND(EV_RENAME) | KIND(EV_EXIT) | KIND(EV_SYNC) | KIND(EV_LOST))
 
 /* State needed only while the trace is read. */
 struct host_walk {
@@ -161,6 +161,44 @@ static void on_kvm(struct host_walk *w, const struct event *ev, int32_t tid)
 	th->has_kvm_events = true;
 }
 
+/* Processes the run state of a vCPU that the hypervisor schedules without a host thread: running is guest mode. */
+static void on_vcpu_state(struct host_walk *w, const struct event *ev)
+{
+	struct host_timeline *v = w->v;
+	const int32_t tid = vcpu_tid(ev->vcpu_state.vm, ev->vcpu_state.vcpu);
+	const int64_t old = ev->vcpu_state.old, state = ev->vcpu_state.state;
+	if (tid < 0)
+		return;
+	if (!v->has_kvm)
+		w->kvm_since = ev->ts;
+	v->has_kvm = true;
+	if (!map_find(&v->live_threads, (uint64_t)tid) && !v->has_loss)
+		lifetime_record_sighting(v, ev->ts, vcpu_process(ev->vcpu_state.vm), ev->vcpu_state.name, EVENT_ABSENT);
+	struct vthread *th = lifetime_get(v, tid, ev->ts);
+	if (!th)
+		return;
+	th->last_seen = ev->ts;
+	th->pid = vcpu_process(ev->vcpu_state.vm);
+	th->comm = ev->vcpu_state.name;
+	th->kvm_vcpu_id = ev->vcpu_state.vcpu;
+	th->is_reported = true;
+	if (old == VCPU_STATE_RUNNING && state != VCPU_STATE_RUNNING)
+		on_kvm_exit(w, th, ev);
+	else if (state == VCPU_STATE_RUNNING && !(th->in_guest && old == VCPU_STATE_RUNNING && th->mode_unknown_since == INT64_MIN))
+		on_kvm_entry(w, th, ev);
+	else if (th->mode_unknown_since != INT64_MIN && !th->in_guest && loss_end(w) < ev->ts)
+		end_unknown_mode(th, ev->ts, loss_end(w));
+	th->cpu = ev->cpu;
+	th->has_kvm_events = true;
+}
+
+static void on_vm(struct host_walk *w, const struct event *ev)
+{
+	for (size_t i = 0; i < w->v->threads && !ev->vm.exists; i++)
+		if (w->v->thread[i].is_reported && w->v->thread[i].pid == vcpu_process(ev->vm.vm) && w->v->thread[i].to == INT64_MAX)
+			lifetime_end(w->v, w->v->thread[i].tid, ev->ts, true);
+}
+
 static void on_lost(struct host_walk *w, const struct event *ev)
 {
 	if (ev->lost.end < ev->ts)
@@ -171,7 +209,7 @@ static void on_lost(struct host_walk *w, const struct event *ev)
 	uint64_t tid, index;
 	for (size_t at = 0; map_each(&w->v->live_threads, &at, &tid, &index);) {
 		struct vthread *th = &w->v->thread[index];
-		bool elsewhere = th->in_guest && th->cpu != ev->cpu;
+		bool elsewhere = (th->in_guest || th->is_reported) && th->cpu != ev->cpu;
 		if (!elsewhere && th->mode_unknown_since == INT64_MIN)
 			th->mode_unknown_since = ev->ts;
 		th->hypercall_pending = th->hypercall_pending && elsewhere;
@@ -241,6 +279,12 @@ static void on_event(struct host_walk *w, const struct event *ev)
 		if (v->has_loss && ev->tid >= 0)  /* this exit may be the only event of a lifetime */
 			lifetime_observe(v, ev->ts, ev->tid, ev->comm == 0 ? EVENT_ABSENT : ev->comm, ev->pid);
 		lifetime_end(v, ev->exit.tid == EVENT_ABSENT ? tid : ev->exit.tid, ev->ts, true);
+		break;
+	case EV_VCPU_STATE:
+		on_vcpu_state(w, ev);
+		break;
+	case EV_VM:
+		on_vm(w, ev);
 		break;
 	case EV_SYNC:
 		on_sync(w, ev, tid);

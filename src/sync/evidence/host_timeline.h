@@ -30,6 +30,8 @@ struct vthread {
 	size_t windows, window_cap;
 	struct ns_interval *unknown;
 	size_t unknowns, unknown_cap;
+	bool is_reported;                   /* vCPU of a hypervisor without host threads, with its number in kvm_vcpu_id and
+	                                     * the name of its VM in comm */
 	int64_t kvm_vcpu_id;               /* vcpu_id of its kvm events; -1: not constant, or above 4095; EVENT_ABSENT: none
 	                                    * recorded */
 	uint64_t entries;

@@ -65,12 +65,16 @@ static void number_vcpus(struct host_timeline *host, struct vm_candidate *vm)
 	unsigned *number = mem_new(vm->vcpus, sizeof *number);
 	enum vcpu_evidence evidence = VCPU_BY_NAME;
 	bool ok = true;
-	for (size_t i = 0; i < vm->vcpus; i++) {
+	const bool is_reported = vm->vcpus > 0 && host->thread[vm->vcpu[0].thread].is_reported;
+	for (size_t i = 0; i < vm->vcpus && !is_reported; i++) {
 		int n = vcpu_name_number(trace_string(host->trace, host->thread[vm->vcpu[i].thread].comm));
 		ok = ok && n >= 0;
 		number[i] = (unsigned)(n < 0 ? 0 : n);
 	}
-	if (!ok || has_number_conflict(host, vm, number)) {
+	for (size_t i = 0; i < vm->vcpus && is_reported; i++)
+		number[i] = (unsigned)host->thread[vm->vcpu[i].thread].kvm_vcpu_id;
+	evidence = is_reported ? VCPU_BY_TRACER : evidence;
+	if (!is_reported && (!ok || has_number_conflict(host, vm, number))) {
 		evidence = VCPU_BY_KVM_VCPU_ID;
 		ok = true;
 		for (size_t i = 0; i < vm->vcpus; i++) {
@@ -79,7 +83,7 @@ static void number_vcpus(struct host_timeline *host, struct vm_candidate *vm)
 			number[i] = (unsigned)(kvm_vcpu_id < 0 ? 0 : kvm_vcpu_id);
 		}
 	}
-	if (!ok || has_number_conflict(host, vm, number)) {
+	if (!is_reported && (!ok || has_number_conflict(host, vm, number))) {
 		/* QEMU starts vCPU threads in order of their number; a thread started after the end of another takes over its
 		 * number. */
 		evidence = VCPU_BY_ORDER;
@@ -121,7 +125,8 @@ static struct vm_candidate *find_or_add_vm(const struct host_timeline *host, str
 				return vm;
 	}
 	struct vm_candidate *vm = ARRAY_PUSH(l->vm, l->len, l->cap);
-	*vm = (struct vm_candidate){ .pid = th->pid, .comm = "", .grouped_by_tid = th->pid < 0 };
+	*vm = (struct vm_candidate){ .pid = th->pid, .comm = "", .grouped_by_tid = th->pid < 0,
+		.domain = th->is_reported ? trace_string(host->trace, th->comm) : NULL };
 	uint64_t *comm = th->pid < 0 ? NULL : map_find(&host->comm, (uint64_t)(uint32_t)th->pid);
 	if (comm)
 		vm->comm = trace_string(host->trace, (int64_t)*comm);

@@ -24,6 +24,7 @@ struct vm_candidate {
 	size_t vcpus;
 	const char *guest_name;       /* name of the guest if the user or the tracer named its threads, borrowed; NULL:
 	                               * unknown */
+	const char *domain;           /* name of the VM in the hypervisor's own records, borrowed; NULL: a VM of host threads */
 	struct vm_migration migration;
 	struct sync_event_owners owners;
 	bool grouped_by_tid;            /* the host's trace has no process ids, so threads are grouped by name and TID */

@@ -9,7 +9,13 @@ bool tsc_line(const struct trace_info *host, const struct trace_info *guest, con
               struct clock_line *line)
 {
 	const struct clock_scale *h = &host->scale, *g = &guest->scale;
-	if (!hint || !hint->has_tsc || !h->is_tsc || !g->is_tsc)
+	if (!h->is_tsc || !g->is_tsc)
+		return false;
+	if (host->has_vcpu_states && !(hint && hint->has_tsc)) {  /* paravirtualized guests read the TSC itself */
+		*line = (struct clock_line){ g->ns, clock_scale_ns(h, g->count), 0 };
+		return h->millihertz == g->millihertz;
+	}
+	if (!hint || !hint->has_tsc)
 		return false;
 	if (h->millihertz > INT64_MAX || g->millihertz > INT64_MAX)
 		return false;

@@ -1,0 +1,178 @@
+/* vCPUs of a hypervisor that schedules them itself, without host threads (Xen).
+ *
+ * Such a hypervisor reports the run state of each vCPU. The model represents a vCPU in the hypervisor's scheduler as a
+ * thread of the host with the TID vcpu_tid(), so that all rules for the threads of vCPUs hold. Differences:
+ *   - Between the end of one vCPU's time and the start of the next, the hypervisor itself has the pCPU: one thread per
+ *     pCPU stands for it.
+ *   - A vCPU waits for the pCPU on which it runs next, so that pCPU is written when the wait ends, for the whole wait.
+ *   - A vCPU that is OFFLINE must not run. The reason is written when that ends:
+ *       stopped by a vCPU of the privileged VM            pause
+ *       stopped otherwise (timer of Xen's scheduler "credit")  quota
+ *       not stopped, and continues directly on a pCPU     quota ("credit2" parks a vCPU without budget)
+ *       not stopped, waits for a pCPU soon after          move to another runqueue
+ *       never ran, or its VM was just created             pause
+ *       else                                              unknown: pause or quota
+ *
+ * Cost: O(1) per event; a VM that begins or ends costs O(vCPUs of the host). */
+#include "model/state/feed.h"
+
+#define MOVE_MAX 20000000  /* longest move to another runqueue, ns; only an emulated machine needs more than some us */
+
+enum { STOP_NONE, STOP_PAUSE, STOP_QUOTA };
+
+/* Returns the thread that stands for the hypervisor on a pCPU. */
+static struct thread *hypervisor_thread(struct machine *mc, uint32_t cpu)
+{
+	struct thread *th = thread_find(mc, (int64_t)cpu + 1);
+	if (th)
+		return th;
+	th = thread_get(mc, (int64_t)cpu + 1);
+	thread_rename(mc, th, "hypervisor");
+	return th;
+}
+
+static bool is_of_vm(const struct thread *th, int64_t vm)
+{
+	return th->tid >= vcpu_tid(vm, 0) && th->tid < vcpu_tid(vm, 0) + VCPU_TIDS_PER_VM;
+}
+
+/* Writes the reason of the time since th->offline_since. next: enum vcpu_run_state after it; VCPU_RUN_STATES: the trace or
+ * the VM ends. */
+static void end_offline(struct machine *mc, struct thread *th, int64_t next)
+{
+	struct model *m = mc->model;
+	const int64_t ns = m->sink.now - th->offline_since;
+	if (!th->is_offline)
+		return;
+	th->is_offline = false;
+	enum out_reason why = OUT_HELD;
+	if (th->stop == STOP_QUOTA || (th->stop == STOP_NONE && next == VCPU_STATE_RUNNING))
+		why = OUT_QUOTA;
+	else if (th->stop == STOP_PAUSE || !th->has_run)
+		why = OUT_PAUSE;
+	else if (next != VCPU_RUN_STATES && ns <= MOVE_MAX)
+		why = OUT_MOVE;
+	th->stop = STOP_NONE;
+	if (th->vcpu != NONE)
+		throttling_write(m, &m->vcpu[th->vcpu], th->offline_since, m->sink.now, why);
+}
+
+/* Sets the pCPU for which the thread has waited since th->wait_since. */
+static void set_waited_cpu(struct machine *mc, struct thread *th, uint32_t cpu)
+{
+	struct model *m = mc->model;
+	if (th->sched != THREAD_PREEMPTED || th->cpu == (int32_t)cpu || th->on_cpu >= 0)
+		return;
+	thread_set_at(mc, th, th->wait_since, THREAD_CPU, cpu);
+	th->cpu = (int32_t)cpu;
+	th->since = th->wait_since;
+	if (th->vcpu == NONE)
+		return;
+	struct vcpu *v = &m->vcpu[th->vcpu];
+	sink_set_at(&m->sink, th->wait_since, v->attr_pcpu, cpu);
+	v->pcpu = (int32_t)cpu;
+}
+
+static void start_running(struct machine *mc, struct thread *th, uint32_t cpu)
+{
+	set_waited_cpu(mc, th, cpu);
+	th->has_run = true;
+	cpu_set_current(mc, cpu, th, MODE_GUEST);
+}
+
+/* Sets the waker to the vCPU that is current on the CPU of the event; unknown if none is. */
+static void set_waker(struct machine *mc, const struct cpu *c, struct thread *th)
+{
+	th->waker = c->current && c->current != th && c->current->tid >= VCPU_TID_FIRST ? c->current->tid : -1;
+	th->waker_in = irq_context(mc, c, th->waker);
+	th->waker_at = mc->model->sink.now;
+	thread_write_waker(mc, th);
+}
+
+static void stop_running(struct machine *mc, struct cpu *c, struct thread *th, const struct event *ev)
+{
+	const int32_t cpu = th->on_cpu;
+	const int64_t state = ev->vcpu_state.state, now = mc->model->sink.now;
+	if (state == VCPU_STATE_RUNNABLE && ev->vcpu_state.old == VCPU_STATE_BLOCKED && cpu < 0)
+		set_waker(mc, c, th);
+	if (cpu >= 0)
+		cpu_clear_current(mc, (uint32_t)cpu);
+	th->sched = state == VCPU_STATE_RUNNABLE ? THREAD_PREEMPTED : THREAD_BLOCKED;
+	th->woken = ev->vcpu_state.old == VCPU_STATE_RUNNING ? WOKEN_NO : WOKEN_YES;
+	th->wait_since = now;
+	if (state == VCPU_STATE_OFFLINE && !th->is_offline) {
+		th->is_offline = true;
+		th->offline_since = now;
+	}
+	if (cpu >= 0)
+		cpu_set_current(mc, (uint32_t)cpu, hypervisor_thread(mc, (uint32_t)cpu), MODE_UNTRACED);
+	recovery_check_thread(mc, th, ev->ts);
+	update_thread(mc, th);
+}
+
+static void set_idle(struct machine *mc, uint32_t cpu, bool idle)
+{
+	cpu_set_current(mc, cpu, idle ? NULL : hypervisor_thread(mc, cpu), MODE_UNTRACED);
+}
+
+void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev)
+{
+	const uint32_t cpu = ev->cpu;
+	const int64_t state = ev->vcpu_state.state;
+	if (ev->vcpu_state.vm == EVENT_ABSENT) {
+		set_idle(mc, cpu, state == VCPU_STATE_RUNNING);
+		return;
+	}
+	struct thread *th = thread_get(mc, vcpu_tid(ev->vcpu_state.vm, ev->vcpu_state.vcpu));
+	if (!th || state < 0 || state >= VCPU_RUN_STATES)
+		return;
+	thread_learn(mc, th, ev->vcpu_state.name, vcpu_process(ev->vcpu_state.vm));
+	if (state != VCPU_STATE_OFFLINE)
+		end_offline(mc, th, state);
+	if (state == VCPU_STATE_RUNNING && th->on_cpu != (int32_t)cpu)
+		start_running(mc, th, cpu);
+	else if (state != VCPU_STATE_RUNNING)
+		stop_running(mc, c, th, ev);
+}
+
+/* Processes EV_VCPU_STOP. A stop in the context of the privileged VM is a pause. A quota stops the vCPU from a timer,
+ * whatever runs there; a vCPU that once was stopped in this way has a quota. */
+void vcpu_stop_event(struct machine *mc, struct cpu *c, const struct event *ev)
+{
+	struct thread *th = thread_find(mc, vcpu_tid(ev->vcpu_stop.vm, ev->vcpu_stop.vcpu));
+	if (!th)
+		return;
+	const bool is_known = c->state == CPU_IDLE || c->current;
+	const bool by_privileged = c->current && is_of_vm(c->current, 0), by_itself = c->current == th;
+	th->has_quota |= ev->vcpu_stop.cap == 1 || (is_known && !by_privileged && !by_itself && c->current != hypervisor_thread(mc, ev->cpu));
+	th->stop = th->has_quota ? STOP_QUOTA : STOP_PAUSE;
+}
+
+/* Processes EV_VM: the vCPUs of a new VM are offline, those of a VM that ends do not exist any more. */
+void vm_event(struct machine *mc, struct cpu *c, const struct event *ev)
+{
+	uint64_t tid, first;
+	(void)c;
+	for (size_t at = 0; map_each(&mc->candidate, &at, &tid, &first);) {
+		struct thread *th = thread_find(mc, (int64_t)tid);
+		if ((int64_t)tid < vcpu_tid(ev->vm.vm, 0) || (int64_t)tid >= (int64_t)vcpu_tid(ev->vm.vm, 0) + VCPU_TIDS_PER_VM)
+			continue;
+		if (!ev->vm.exists && th) {
+			end_offline(mc, th, VCPU_RUN_STATES);
+			thread_end(mc, th);
+		} else if (ev->vm.exists && !th) {
+			th = thread_get(mc, (int64_t)tid);
+			th->sched = THREAD_BLOCKED;
+			th->is_offline = true;
+			th->offline_since = mc->model->sink.now;
+			update_thread(mc, th);
+		}
+	}
+}
+
+void vcpu_states_end(struct machine *mc)
+{
+	uint64_t tid, p;
+	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p);)
+		end_offline(mc, (struct thread *)(uintptr_t)p, VCPU_RUN_STATES);
+}
