@@ -17,6 +17,7 @@ enum {
 	XEN_PCPUS_MAX = 4096,
 	XEN_HYPERVISOR_DOMAINS = 0x7ff0,  /* ids from here on belong to the hypervisor itself */
 	XEN_IDLE_DOMAIN = 0x7fff,         /* its vCPU n runs while pCPU n is idle */
+	XEN_WORDS_MAX = 7,                /* longest payload of a record */
 	XEN_LOST_RECORDS = 0x1f001, XEN_WRAP_BUFFER = 0x1f002, XEN_CPU_CHANGE = 0x1f003,
 };
 
@@ -42,11 +43,27 @@ void xen_texts_add(struct xen_texts *t, const char *text);
 void xen_texts_release(struct xen_texts *t);
 const struct xen_domain *xen_domain_find(const struct xen_texts *t, uint32_t id);  /* Returns NULL for an unknown id. */
 
+/* First word of a record. */
+struct xen_head {
+	uint32_t record;
+	unsigned words;  /* of the payload */
+	bool has_tsc;    /* the TSC precedes the payload */
+};
+static inline struct xen_head xen_head(uint32_t word)
+{
+	return (struct xen_head){ word & 0xfffffff, word >> 28 & 7, word >> 31 };
+}
+static inline size_t xen_record_size(struct xen_head head)
+{
+	return 4 + 8 * (size_t)head.has_tsc + 4 * (size_t)head.words;
+}
+
 struct xen_window { uint64_t at, bytes; };  /* offset and size of records of one pCPU, without the CPU_CHANGE record */
 
 struct xen_pcpu {
 	uint16_t number;
 	uint64_t bytes;
+	uint64_t last;           /* TSC of its last record; 0: unknown */
 	struct xen_window *window;
 	size_t windows, windows_cap;
 };
@@ -56,6 +73,7 @@ struct xen_file {
 	struct xen_pcpu *pcpu;   /* in order of appearance */
 	size_t pcpus, pcpus_cap;
 	uint64_t bytes;          /* size of the file, bytes */
+	uint64_t first, last;    /* TSC of the first and the last record of all pCPUs; first > last: no record */
 	const char *damage;      /* reason why the chain of windows ends before the end of the file; NULL: it does not */
 	uint64_t damaged_at;     /* offset where it ends, bytes */
 };

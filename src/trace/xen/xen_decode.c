@@ -13,7 +13,6 @@
 
 #define BLOCK_BYTES (64 << 10)       /* size of a read, bytes */
 #define RECORD_BYTES_MAX 40          /* size of the longest record, bytes */
-#define PAYLOAD_MAX 7          /* words */
 #define NAMES 256              /* size of the cache of domain names, power of two */
 
 enum record {
@@ -27,7 +26,7 @@ struct xen_cursor {
 	const struct clock_scale *scale;
 	struct string_cache *names;
 	struct event_sink *out;
-	int64_t first, last;     /* time of the first and the last record, ns; first > last: none yet */
+	int64_t last;            /* time of the last record that may be an event, ns; INT64_MIN: none yet */
 	const char *damage;
 	struct { uint32_t id; int64_t name; } name[NAMES];  /* name 0: unused */
 };
@@ -97,16 +96,28 @@ static int put_vm(struct xen_cursor *c, int64_t ts, uint32_t domain, bool exists
 	return event_sink_put(c->out, &ev);
 }
 
+/* Puts the vCPU that runs at the end of a loss. current: the domain in the lower half, unlike in run states. */
+static int put_running(struct xen_cursor *c, int64_t ts, uint32_t current)
+{
+	const uint32_t domain = current & 0xffff;
+	struct event ev = event_at(c, ts, EV_VCPU_STATE);
+	ev.vcpu_state.vm = domain == XEN_IDLE_DOMAIN ? EVENT_ABSENT : domain;
+	ev.vcpu_state.vcpu = current >> 16;
+	ev.vcpu_state.name = domain < XEN_HYPERVISOR_DOMAINS ? name_of(c, domain) : 0;
+	ev.vcpu_state.state = ev.vcpu_state.old = VCPU_STATE_RUNNING;
+	return domain < XEN_HYPERVISOR_DOMAINS || domain == XEN_IDLE_DOMAIN ? event_sink_put(c->out, &ev) : 0;
+}
+
 /* Puts a loss: from the first lost record to the record that follows the loss. */
 static int put_lost(struct xen_cursor *c, int64_t ts, const uint32_t *word)
 {
 	struct event ev = event_at(c, ts, EV_LOST);
 	const int64_t first = clock_scale_ns(c->scale, (uint64_t)le32toh(word[3]) << 32 | le32toh(word[2]));
-	const int64_t after = c->first <= c->last ? c->last + 1 : first;
+	const int64_t after = c->last == INT64_MIN ? first : c->last + 1;
 	ev.ts = first > ts ? ts : first < after ? after : first;
 	ev.lost.end = ts;
 	ev.lost.count = le32toh(word[0]);
-	return event_sink_put(c->out, &ev);
+	return event_sink_put(c->out, &ev) ? -1 : put_running(c, ts + 1, le32toh(word[1]));
 }
 
 static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_t tsc, const uint32_t *word)
@@ -132,34 +143,28 @@ static bool is_event(uint32_t record)
 
 /* Decodes the complete records in buf. Returns the number of bytes consumed; -1 on failure. c->damage is set where the
  * records end. */
-static ssize_t decode_block(struct xen_cursor *c, const unsigned char *buf, size_t len, uint64_t *first, uint64_t *last)
+static ssize_t decode_block(struct xen_cursor *c, const unsigned char *buf, size_t len)
 {
 	size_t at = 0;
 	while (len - at >= 4) {
-		uint32_t head, word[PAYLOAD_MAX + 2];
+		uint32_t head, word[XEN_WORDS_MAX];
 		memcpy(&head, buf + at, sizeof head);
-		head = le32toh(head);
-		const bool has_tsc = head >> 31;
-		const unsigned n = head >> 28 & 7;
-		const uint32_t record = head & 0xfffffff;
-		const size_t size = 4 + 8 * (size_t)has_tsc + 4 * (size_t)n;
+		const struct xen_head h = xen_head(le32toh(head));
+		const size_t size = xen_record_size(h);
 		if (len - at < size)
 			break;
-		if (record == XEN_CPU_CHANGE) {
+		if (h.record == XEN_CPU_CHANGE) {
 			c->damage = "a CPU_CHANGE record is inside a window";
 			return (ssize_t)at;
 		}
-		if (has_tsc && record != XEN_WRAP_BUFFER) {
+		if (h.has_tsc && h.record != XEN_WRAP_BUFFER) {
 			uint64_t tsc;
 			memcpy(&tsc, buf + at + 4, sizeof tsc);
 			tsc = le64toh(tsc);
-			*first = *first ? *first : tsc;
-			*last = tsc;
-			if (is_event(record)) {
-				memcpy(word, buf + at + 12, 4 * (size_t)n);
-				if (put_record(c, record, n, tsc, word))
+			if (is_event(h.record)) {
+				memcpy(word, buf + at + 12, 4 * (size_t)h.words);
+				if (put_record(c, h.record, h.words, tsc, word))
 					return -1;
-				c->first = c->first > c->last ? clock_scale_ns(c->scale, *first) : c->first;
 				c->last = clock_scale_ns(c->scale, tsc);
 			}
 		}
@@ -168,8 +173,7 @@ static ssize_t decode_block(struct xen_cursor *c, const unsigned char *buf, size
 	return (ssize_t)at;
 }
 
-static int decode_window(struct xen_cursor *c, const struct xen_window *w, int fd, const char *path, unsigned char *buf,
-                         uint64_t *first, uint64_t *last)
+static int decode_window(struct xen_cursor *c, const struct xen_window *w, int fd, const char *path, unsigned char *buf)
 {
 	size_t kept = 0;
 	for (uint64_t done = 0; done < w->bytes && !c->damage;) {
@@ -182,7 +186,7 @@ static int decode_window(struct xen_cursor *c, const struct xen_window *w, int f
 			return 0;
 		}
 		const size_t len = kept + (size_t)got;
-		const ssize_t used = decode_block(c, buf, len, first, last);
+		const ssize_t used = decode_block(c, buf, len);
 		if (used < 0)
 			return -1;
 		done += (uint64_t)got;
@@ -201,21 +205,21 @@ int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, 
 {
 	struct xen_cursor *c = mem_new(1, sizeof *c);
 	unsigned char *buf = mem_new(BLOCK_BYTES + RECORD_BYTES_MAX, 1);
-	uint64_t first = 0, last = 0, bytes = 0;
+	const uint64_t last = f->damage ? p->last : f->last;
+	uint64_t bytes = 0;
 	int status = 0;
-	*c = (struct xen_cursor){ .file = f, .pcpu = p, .scale = scale, .names = names, .out = out, .last = INT64_MIN,
-		.first = INT64_MAX };
+	*c = (struct xen_cursor){ .file = f, .pcpu = p, .scale = scale, .names = names, .out = out, .last = INT64_MIN };
 	for (size_t i = 0; i < p->windows && !status; i++) {
 		c->damage = NULL;
-		status = decode_window(c, &p->window[i], fd, path, buf, &first, &last);
+		status = decode_window(c, &p->window[i], fd, path, buf);
 		bytes += p->window[i].bytes;
 		if (!status && c->damage)
 			status = event_sink_report_damage(out, c->damage, i + 1 < p->windows);
 		if (!status)
 			status = event_sink_report_progress(out, bytes);
 	}
-	if (!status && first && last <= INT64_MAX)
-		status = event_sink_add_coverage(out, p->number, clock_scale_ns(scale, first), clock_scale_ns(scale, last));
+	if (!status && f->first <= last && last <= INT64_MAX)
+		status = event_sink_add_coverage(out, p->number, clock_scale_ns(scale, f->first), clock_scale_ns(scale, last));
 	free(buf);
 	free(c);
 	return status;

@@ -4,6 +4,7 @@
 #include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,6 +33,48 @@ static void add_window(struct xen_file *f, uint16_t number, uint64_t at, uint64_
 		*ARRAY_PUSH(p->window, p->windows, p->windows_cap) = (struct xen_window){ at, bytes };
 }
 
+/* Gets the TSCs of the first and the last record of a window. Returns -1 with errno set if it cannot be read. */
+static int scan_window(const struct xen_window *w, int fd, uint64_t *first, uint64_t *last)
+{
+	unsigned char *buf = mem_new(w->bytes, 1);
+	const ssize_t got = pread(fd, buf, w->bytes, (off_t)w->at);
+	*first = *last = 0;
+	for (size_t at = 0; got > 0 && (size_t)got - at >= 4;) {
+		uint32_t word;
+		memcpy(&word, buf + at, sizeof word);
+		const struct xen_head head = xen_head(le32toh(word));
+		const size_t size = xen_record_size(head);
+		if ((size_t)got - at < size)
+			break;
+		if (head.has_tsc && head.record != XEN_WRAP_BUFFER) {
+			memcpy(last, buf + at + 4, sizeof *last);
+			*last = le64toh(*last);
+			*first = *first ? *first : *last;
+		}
+		at += size;
+	}
+	free(buf);
+	return got < 0 ? -1 : 0;
+}
+
+/* Sets the times: a pCPU without records is idle, so all pCPUs are recorded from the first record of any of them. */
+static int scan_times(struct xen_file *f, int fd)
+{
+	f->first = UINT64_MAX;
+	for (size_t i = 0; i < f->pcpus; i++) {
+		struct xen_pcpu *p = &f->pcpu[i];
+		uint64_t first, ignored;
+		if (!p->windows)
+			continue;
+		if (scan_window(&p->window[0], fd, &first, &ignored) ||
+		    scan_window(&p->window[p->windows - 1], fd, &ignored, &p->last))
+			return -1;
+		f->first = first && first < f->first ? first : f->first;
+		f->last = p->last > f->last ? p->last : f->last;
+	}
+	return 0;
+}
+
 int xen_file_scan(struct xen_file *f, int fd)
 {
 	struct stat st;
@@ -58,7 +101,7 @@ int xen_file_scan(struct xen_file *f, int fd)
 			at += HEADER + (uint64_t)bytes;
 		}
 	}
-	return 0;
+	return scan_times(f, fd);
 }
 
 bool xen_file_is_plausible(const struct xen_file *f)
