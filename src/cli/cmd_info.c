@@ -69,9 +69,11 @@ static struct report *vcpu_rows(struct json_object *doc, const struct report_sha
 			/* a vCPU has its own host_pid if its VM was migrated and had several processes */
 			struct json_object *process = json_object_object_get_ex(v, "host_pid", NULL) ? v : vm;
 			int64_t tid = json_member_int(v, "host_tid", -1), pid = json_member_int(process, "host_pid", -1);
+			/* without host threads, the numbers are those of the model */
+			const bool has_thread = tid >= 0 && strcmp(json_member_text(v, "evidence"), "hypervisor") != 0;
 			report_row(r, (struct value[]){
 				VAL_SHOWN(json_member_text(vm, "vm")), VAL_INT(json_member_int(v, "vcpu", -1)),
-				tid < 0 ? VAL_NONE : VAL_INT(tid), pid < 0 ? VAL_NONE : VAL_INT(pid),
+				has_thread ? VAL_INT(tid) : VAL_NONE, has_thread && pid >= 0 ? VAL_INT(pid) : VAL_NONE,
 				VAL_SHOWN(process_name(process, tid, pid, how)), VAL_SHOWN(json_member_text(v, "evidence")),
 				VAL_SHOWN(json_member_text(vm, "parent")) });
 		}

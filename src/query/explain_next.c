@@ -19,11 +19,12 @@ bool is_idle_limit(const struct flow_entry *e)
 /* Limits: their names in a sentence, and the advice. */
 static const struct limit_text { const char *phrase, *next; } limits[OUT_REASON_COUNT] = {
 	[OUT_QUOTA] = {
-		"a CPU quota (its threads were throttled)",
-		"Next: check the CPU limits of its cgroup (cpu.max, cpu.weight); its quota was used up, not its CPU.\n" },
+		"a CPU quota (it was throttled)",
+		"Next: check its CPU limit (cpu.max of its cgroup; under Xen its cap, `xl sched-credit2`); the limit was used up, not "
+		"its CPU.\n" },
 	[OUT_PAUSE] = {
 		"a pause of the VM (stopped by its monitor, or together with it)",
-		"Next: find out why the VM was stopped (virsh suspend, snapshot, migration, SIGSTOP); its CPU was not taken.\n" },
+		"Next: find out why the VM was stopped (virsh suspend, xl pause, snapshot, migration, SIGSTOP); its CPU was not taken.\n" },
 	[OUT_MIGRATION] = {
 		"a live migration (the VM moved to another process)",
 		"Next: check what the migration copied while the VM was stopped (downtime-limit, bandwidth).\n" },

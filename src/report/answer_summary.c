@@ -30,6 +30,7 @@ static const struct column thread_columns[] = {
 	{ "lost_share", "lost%", COL_SHARE }, { "longest_ns", "max wait", COL_DURATION },
 	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
 	{ "culprit", "top culprit", COL_TEXT },   { "culprit_ns", NULL, COL_DURATION },
+	{ "culprit_machine", NULL, COL_TEXT },
 };
 
 /* Name of the column by which the rows are sorted, if narrow terminals may drop it; NULL: they cannot drop it. */
@@ -185,7 +186,8 @@ int report_threads(FILE *out, struct report_how how, const struct catalog *catal
 			VAL_INT(has_gaps ? row->longest.end - row->longest.start + 1 : 0), VAL_INT(row->p99),
 			VAL_INT((int64_t)row->gaps),
 			has_gaps ? VAL_SHOWN(culprit_text(catalog, s, row, how.format, culprit)) : VAL_NONE,
-			has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE });
+			has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE,
+			has_gaps ? value_machine(catalog, row->culprit.machine) : VAL_NONE });
 	}
 	return report_end(r, err);
 }

@@ -13,6 +13,7 @@ const char *const sync_quality_name[] = { "ABSENT", "INCOMPLETE", "APPROXIMATE",
 const char *const sync_method_name[] = { "auto", "events", "containment", "offset", "none", "tsc" };
 const char *const vcpu_evidence_name[] = {
 	"session", "trace-cmd", "sync events", "thread name", "containment", "order of thread ids", "kvm vcpu_id",
+	"hypervisor",
 };
 
 #define REASON_ROW(code, name, text, advice) [SYNC_REASON_##code] = { name, text, advice },

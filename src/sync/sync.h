@@ -109,7 +109,8 @@ extern const char *const sync_method_name[];
 
 /* Evidence that a host thread runs a vCPU. */
 enum vcpu_evidence {
-	VCPU_BY_SESSION, VCPU_BY_TRACER, VCPU_BY_SYNC, VCPU_BY_NAME, VCPU_BY_CONTAINMENT, VCPU_BY_ORDER, VCPU_BY_KVM_VCPU_ID
+	VCPU_BY_SESSION, VCPU_BY_TRACER, VCPU_BY_SYNC, VCPU_BY_NAME, VCPU_BY_CONTAINMENT, VCPU_BY_ORDER, VCPU_BY_KVM_VCPU_ID,
+	VCPU_BY_HYPERVISOR
 };
 extern const char *const vcpu_evidence_name[];
 

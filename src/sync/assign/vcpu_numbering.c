@@ -7,6 +7,8 @@
 void number_by_pairs(struct vm_candidate *vm, const struct pair_list *pairs)
 {
 	enum { CPUS = 512 };
+	if (vm->vcpus > 0 && vm->vcpu[0].evidence == VCPU_BY_HYPERVISOR)
+		return;  /* the numbers are certain */
 	unsigned *votes = mem_new(vm->vcpus * CPUS, sizeof *votes);
 	for (size_t i = 0; i < pairs->len; i++) {
 		const struct pair *p = &pairs->pair[i];

@@ -73,7 +73,7 @@ static void number_vcpus(struct host_timeline *host, struct vm_candidate *vm)
 	}
 	for (size_t i = 0; i < vm->vcpus && is_reported; i++)
 		number[i] = (unsigned)host->thread[vm->vcpu[i].thread].kvm_vcpu_id;
-	evidence = is_reported ? VCPU_BY_TRACER : evidence;
+	evidence = is_reported ? VCPU_BY_HYPERVISOR : evidence;
 	if (!is_reported && (!ok || has_number_conflict(host, vm, number))) {
 		evidence = VCPU_BY_KVM_VCPU_ID;
 		ok = true;
