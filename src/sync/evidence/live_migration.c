@@ -51,7 +51,7 @@ static bool is_continued_by(const struct host_timeline *host, const struct vm_ca
 	int64_t last = last_exit(host, a), first = first_entry(host, b);
 	bool given = a->guest_name == b->guest_name || !b->guest_name ||
 		(a->guest_name && strcmp(a->guest_name, b->guest_name) == 0);
-	return given && a->pid != b->pid && last != INT64_MIN && first != INT64_MAX && last < first &&
+	return given && !a->domain && a->pid != b->pid && last != INT64_MIN && first != INT64_MAX && last < first &&
 		first - last <= STANDSTILL_MAX && has_same_cpus(host, a, b, last);
 }
 

@@ -63,7 +63,7 @@ struct xen_window { uint64_t at, bytes; };  /* offset and size of records of one
 struct xen_pcpu {
 	uint16_t number;
 	uint64_t bytes;
-	uint64_t last;           /* TSC of its last record; 0: unknown */
+	uint64_t first, last;    /* TSC of its first and its last record; 0: unknown */
 	struct xen_window *window;
 	size_t windows, windows_cap;
 };
@@ -71,6 +71,8 @@ struct xen_pcpu {
 struct xen_file {
 	struct xen_texts texts;
 	struct xen_pcpu *pcpu;   /* in order of appearance */
+	uint16_t index[XEN_PCPUS_MAX];  /* by number of the pCPU: 1 + index in pcpu[]; 0: none */
+	size_t windows;          /* of all pCPUs */
 	size_t pcpus, pcpus_cap;
 	uint64_t bytes;          /* size of the file, bytes */
 	uint64_t first, last;    /* TSC of the first and the last record of all pCPUs; first > last: no record */

@@ -200,6 +200,13 @@ static int decode_window(struct xen_cursor *c, const struct xen_window *w, int f
 	return 0;
 }
 
+/* Puts an event without effect, so that the trace begins and ends with a record of any kind. */
+static int put_end(struct xen_cursor *c, uint64_t tsc)
+{
+	const struct event ev = event_at(c, clock_scale_ns(c->scale, tsc), EV_OTHER);
+	return tsc && tsc <= INT64_MAX ? event_sink_put(c->out, &ev) : 0;
+}
+
 int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, const char *path,
                     const struct clock_scale *scale, struct string_cache *names, struct event_sink *out)
 {
@@ -209,6 +216,7 @@ int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, 
 	uint64_t bytes = 0;
 	int status = 0;
 	*c = (struct xen_cursor){ .file = f, .pcpu = p, .scale = scale, .names = names, .out = out, .last = INT64_MIN };
+	status = put_end(c, p->first);
 	for (size_t i = 0; i < p->windows && !status; i++) {
 		c->damage = NULL;
 		status = decode_window(c, &p->window[i], fd, path, buf);
@@ -218,6 +226,8 @@ int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, 
 		if (!status)
 			status = event_sink_report_progress(out, bytes);
 	}
+	if (!status && p->last >= p->first)
+		status = put_end(c, p->last);
 	if (!status && f->first <= last && last <= INT64_MAX)
 		status = event_sink_add_coverage(out, p->number, clock_scale_ns(scale, f->first), clock_scale_ns(scale, last));
 	free(buf);

@@ -13,13 +13,14 @@
 #define HEADER 12                /* size of a CPU_CHANGE record, bytes */
 #define CPU_CHANGE_WORD 0x2001f003U
 #define WINDOW_MAX (1U << 30)    /* larger windows are damage, bytes */
+#define WINDOWS_MAX (8U << 20)   /* number of windows; xentrace writes windows of some KiB */
 #define LINKS_MIN 3              /* number of windows that prove the format, if the file has as many */
 
 static struct xen_pcpu *pcpu_get(struct xen_file *f, uint16_t number)
 {
-	for (size_t i = 0; i < f->pcpus; i++)
-		if (f->pcpu[i].number == number)
-			return &f->pcpu[i];
+	if (f->index[number])
+		return &f->pcpu[f->index[number] - 1];
+	f->index[number] = (uint16_t)(f->pcpus + 1);
 	struct xen_pcpu *p = ARRAY_PUSH(f->pcpu, f->pcpus, f->pcpus_cap);
 	*p = (struct xen_pcpu){ .number = number };
 	return p;
@@ -29,6 +30,7 @@ static void add_window(struct xen_file *f, uint16_t number, uint64_t at, uint64_
 {
 	struct xen_pcpu *p = pcpu_get(f, number);
 	p->bytes += bytes;
+	f->windows++;
 	if (bytes)
 		*ARRAY_PUSH(p->window, p->windows, p->windows_cap) = (struct xen_window){ at, bytes };
 }
@@ -63,13 +65,14 @@ static int scan_times(struct xen_file *f, int fd)
 	f->first = UINT64_MAX;
 	for (size_t i = 0; i < f->pcpus; i++) {
 		struct xen_pcpu *p = &f->pcpu[i];
-		uint64_t first, ignored;
-		if (!p->windows)
-			continue;
-		if (scan_window(&p->window[0], fd, &first, &ignored) ||
-		    scan_window(&p->window[p->windows - 1], fd, &ignored, &p->last))
-			return -1;
-		f->first = first && first < f->first ? first : f->first;
+		uint64_t ignored;
+		for (size_t k = 0; k < p->windows && !p->first; k++)
+			if (scan_window(&p->window[k], fd, &p->first, &ignored))
+				return -1;
+		for (size_t k = p->windows; k-- > 0 && !p->last;)
+			if (scan_window(&p->window[k], fd, &ignored, &p->last))
+				return -1;
+		f->first = p->first && p->first < f->first ? p->first : f->first;
 		f->last = p->last > f->last ? p->last : f->last;
 	}
 	return 0;
@@ -89,7 +92,9 @@ int xen_file_scan(struct xen_file *f, int fd)
 			return -1;
 		const uint32_t number = le32toh(word[1]), bytes = le32toh(word[2]);
 		f->damaged_at = at;
-		if (got < (ssize_t)sizeof word) {
+		if (f->windows >= WINDOWS_MAX) {
+			f->damage = "the file contains too many windows";
+		} else if (got < (ssize_t)sizeof word) {
 			f->damage = "the file ends inside a record";
 		} else if (le32toh(word[0]) != CPU_CHANGE_WORD || number >= XEN_PCPUS_MAX || bytes % 4 || bytes > WINDOW_MAX) {
 			f->damage = "a CPU_CHANGE record is missing";
@@ -106,10 +111,7 @@ int xen_file_scan(struct xen_file *f, int fd)
 
 bool xen_file_is_plausible(const struct xen_file *f)
 {
-	size_t windows = 0;
-	for (size_t i = 0; i < f->pcpus; i++)
-		windows += f->pcpu[i].windows + !f->pcpu[i].windows;
-	return windows >= LINKS_MIN || !f->damage;
+	return f->windows >= LINKS_MIN || !f->damage;
 }
 
 void xen_file_release(struct xen_file *f)
