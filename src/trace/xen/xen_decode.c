@@ -13,6 +13,7 @@
 
 #define BLOCK_BYTES (64 << 10)       /* size of a read, bytes */
 #define RECORD_BYTES_MAX 40          /* size of the longest record, bytes */
+#define TIME_MAX (INT64_C(1) << 61)  /* greatest time, ns since the TSC was 0 */
 #define NAMES 256              /* size of the cache of domain names, power of two */
 
 enum record {
@@ -28,6 +29,7 @@ struct xen_cursor {
 	struct event_sink *out;
 	int64_t last;            /* time of the last record that may be an event, ns; INT64_MIN: none yet */
 	const char *damage;
+	uint64_t tsc_max;        /* records with later times are skipped: they are damage */
 	struct { uint32_t id; int64_t name; } name[NAMES];  /* name 0: unused */
 };
 
@@ -112,18 +114,19 @@ static int put_running(struct xen_cursor *c, int64_t ts, uint32_t current)
 static int put_lost(struct xen_cursor *c, int64_t ts, const uint32_t *word)
 {
 	struct event ev = event_at(c, ts, EV_LOST);
-	const int64_t first = clock_scale_ns(c->scale, (uint64_t)le32toh(word[3]) << 32 | le32toh(word[2]));
+	const uint64_t tsc = (uint64_t)le32toh(word[3]) << 32 | le32toh(word[2]);
+	const int64_t first = tsc > c->tsc_max ? ts : clock_scale_ns(c->scale, tsc);
 	const int64_t after = c->last == INT64_MIN ? first : c->last + 1;
 	ev.ts = first > ts ? ts : first < after ? after : first;
-	ev.lost.end = ts;
+	ev.lost.end = ts > ev.ts ? ts : ev.ts;
 	ev.lost.count = le32toh(word[0]);
-	return event_sink_put(c->out, &ev) ? -1 : put_running(c, ts + 1, le32toh(word[1]));
+	return event_sink_put(c->out, &ev) ? -1 : put_running(c, ev.lost.end + 1, le32toh(word[1]));
 }
 
 static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_t tsc, const uint32_t *word)
 {
 	const bool is_run_state = (record & ~(uint32_t)RUN_STATES_OF_IT) == RUN_STATE && n >= 1;
-	if (tsc > INT64_MAX)
+	if (tsc > c->tsc_max)
 		return 0;
 	if (is_run_state)
 		return put_run_state(c, clock_scale_ns(c->scale, tsc), record, le32toh(word[0]));
@@ -165,7 +168,7 @@ static ssize_t decode_block(struct xen_cursor *c, const unsigned char *buf, size
 				memcpy(word, buf + at + 12, 4 * (size_t)h.words);
 				if (put_record(c, h.record, h.words, tsc, word))
 					return -1;
-				c->last = clock_scale_ns(c->scale, tsc);
+				c->last = tsc <= c->tsc_max ? clock_scale_ns(c->scale, tsc) : c->last;
 			}
 		}
 		at += size;
@@ -204,7 +207,7 @@ static int decode_window(struct xen_cursor *c, const struct xen_window *w, int f
 static int put_end(struct xen_cursor *c, uint64_t tsc)
 {
 	const struct event ev = event_at(c, clock_scale_ns(c->scale, tsc), EV_OTHER);
-	return tsc && tsc <= INT64_MAX ? event_sink_put(c->out, &ev) : 0;
+	return tsc && tsc <= c->tsc_max ? event_sink_put(c->out, &ev) : 0;
 }
 
 int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, const char *path,
@@ -215,7 +218,7 @@ int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, 
 	const uint64_t last = f->damage ? p->last : f->last;
 	uint64_t bytes = 0;
 	int status = 0;
-	*c = (struct xen_cursor){ .file = f, .pcpu = p, .scale = scale, .names = names, .out = out, .last = INT64_MIN };
+	*c = (struct xen_cursor){ .file = f, .pcpu = p, .scale = scale, .names = names, .out = out, .last = INT64_MIN, .tsc_max = (uint64_t)((uint128)TIME_MAX * scale->millihertz / CLOCK_SCALE_NS) };
 	status = put_end(c, p->first);
 	for (size_t i = 0; i < p->windows && !status; i++) {
 		c->damage = NULL;
@@ -228,7 +231,7 @@ int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, 
 	}
 	if (!status && p->last >= p->first)
 		status = put_end(c, p->last);
-	if (!status && f->first <= last && last <= INT64_MAX)
+	if (!status && f->first <= last && last <= c->tsc_max)
 		status = event_sink_add_coverage(out, p->number, clock_scale_ns(scale, f->first), clock_scale_ns(scale, last));
 	free(buf);
 	free(c);

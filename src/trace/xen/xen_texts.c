@@ -85,7 +85,8 @@ static void set_mhz(struct xen_texts *t, const char *text)
 {
 	unsigned mhz, fraction = 0;
 	int digits[2] = { 0 };
-	if (t->millihertz || sscanf(text, "%7u.%n%6u%n", &mhz, &digits[0], &fraction, &digits[1]) < 1 || mhz > MHZ_MAX)
+	if (t->millihertz || sscanf(text, "%7u.%n%6u%n", &mhz, &digits[0], &fraction, &digits[1]) < 1 || mhz > MHZ_MAX ||
+	    mhz == 0)
 		return;
 	uint64_t part = digits[1] > digits[0] ? fraction : 0;
 	for (int i = digits[1] - digits[0]; i < 9; i++)
