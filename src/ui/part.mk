@@ -50,6 +50,7 @@ src_libui_a_SOURCES = \
 	src/ui/panes/requests_list.c \
 	src/ui/panes/scoped_pane.c \
 	src/ui/widgets/row_draw.c \
+	src/ui/widgets/lane_names.c src/ui/widgets/lane_names.h \
 	src/ui/core/row_names.c \
 	src/ui/core/rows.c src/ui/core/rows.h \
 	src/ui/widgets/ruler.c src/ui/widgets/ruler.h \

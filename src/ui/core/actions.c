@@ -85,7 +85,7 @@ void action_hide_idle(struct app *app, bool hide)
 	rows_build(&app->rows);
 	app_select(app, rows_find_near(&app->rows, app->view.row));
 	if (app->rows.hide_idle)
-		app_message(app, "idle threads hidden: %zu (running or runnable for less than 10 ms, or 0.1 %%)", app->rows.hidden);
+		app_message(app, "%zu threads hidden: idle (ran or runnable for less than 10 ms, or 0.1 %%), or not alive in this window", app->rows.hidden);
 	else
 		app_message(app, "all threads are shown");
 }

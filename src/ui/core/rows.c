@@ -100,7 +100,8 @@ bool rows_default_open(const struct rows *r, enum row_kind kind, uint32_t index)
 
 void rows_init(struct rows *r, const struct catalog *catalog)
 {
-	*r = (struct rows){ .catalog = catalog, .hide_idle = true };
+	*r = (struct rows){ .catalog = catalog, .hide_idle = true, .from = INT64_MIN, .to = INT64_MAX,
+		.kept.kind = ROW_KINDS };
 	r->info = mem_new(catalog->threads, sizeof *r->info);
 	r->machine_order = mem_new(catalog->machines, sizeof *r->machine_order);
 	r->thread_order = mem_new(catalog->threads, sizeof *r->thread_order);
@@ -185,7 +186,9 @@ static bool shows_thread(struct rows *r, uint32_t t)
 		return false;
 	if (r->filter[0])
 		return thread_passes(r, t);
-	if (r->hide_idle && !info->active) {
+	const bool alive = info->first <= r->to && info->last >= r->from;
+	const bool kept = row_same(r->kept, (struct row_id){ ROW_THREAD, t });
+	if (r->hide_idle && (!info->active || (!alive && !kept))) {
 		r->hidden++;
 		return false;
 	}
@@ -313,9 +316,21 @@ size_t rows_find_near(const struct rows *r, struct row_id id)
 	return i < r->len ? i : 0;
 }
 
+void rows_set_window(struct rows *r, int64_t from, int64_t to, struct row_id kept)
+{
+	const bool hidden = r->hide_idle && kept.kind == ROW_THREAD && rows_find(r, kept) == r->len;
+	const bool changed = r->from != from || r->to != to || hidden;
+	r->from = from;
+	r->to = to;
+	r->kept = kept;
+	if (changed && r->hide_idle && rows_scan_done(r))
+		rows_build(r);
+}
+
 void rows_reveal(struct rows *r, struct row_id id)
 {
 	uint32_t m = row_machine(r, id);
+	r->kept = id;
 	if (id.kind == ROW_EXECUTOR) {
 		m = r->catalog->cpu[id.index].machine;
 		r->show_executors = true;

@@ -37,6 +37,7 @@ struct thread_info {
 	struct demand demand;  /* time wanted and lost in the interval of the scan */
 	int32_t home;      /* vCPU on which the thread was placed longest, index into catalog->cpu; -1: none, or a host
 	                    * thread */
+	int64_t first, last;  /* lifetime, ns; first > last: never alive */
 	bool active;       /* ran or was runnable for at least 10 ms, or 0.1 % of the trace if that is less */
 };
 
@@ -44,7 +45,9 @@ struct rows {
 	const struct catalog *catalog;
 	struct row *row;
 	size_t len, cap;
-	size_t hidden;             /* idle threads that are not shown */
+	size_t hidden;             /* threads that are not shown: idle, or not alive in the window */
+	int64_t from, to;          /* window, ns: threads that are not alive in it are hidden like idle ones */
+	struct row_id kept;        /* this row is shown even if it is not alive in the window */
 	struct thread_info *info;  /* one entry per thread of the catalog */
 	char **machine_name;       /* names of the machines, escaped; copied, because the file may become unreadable */
 	uint32_t *machine_order;   /* indices of the machines in display order */
@@ -80,6 +83,8 @@ bool rows_scan_done(const struct rows *r);
 int rows_scan_step(struct rows *r, int64_t budget_ns, struct error *err);
 
 void rows_sort(struct rows *r, enum row_sort sort);
+/* Sets the window and the row to keep; rebuilds the list of rows if the window changed. */
+void rows_set_window(struct rows *r, int64_t from, int64_t to, struct row_id kept);
 void rows_build(struct rows *r);
 size_t rows_find(const struct rows *r, struct row_id id);  /* index in r->row; r->len: the row is not shown */
 /* Returns the index of the row, or of its closest ancestor that is shown. */

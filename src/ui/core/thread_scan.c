@@ -69,6 +69,7 @@ static int scan_thread(struct rows *r, uint32_t t, struct error *err)
 	const struct catalog_thread *thread = &catalog->thread[t];
 	struct thread_info *info = &r->info[t];
 	struct target s = { TARGET_THREAD, t };
+	int64_t first, last;
 	if (thread->status != HISTORY_NONE && demand_of(catalog, &s, r->scan.from, r->scan.to, &info->demand, err) < 0)
 		return -1;
 	if (info->name)
@@ -77,6 +78,11 @@ static int scan_thread(struct rows *r, uint32_t t, struct error *err)
 	catalog_target_text(catalog, &s, text, sizeof text);
 	char machine[512];
 	size_t n = strlen(text_escape(machine, sizeof machine, catalog->machine[thread->machine].name));
+	const int alive = catalog_lifetime(catalog, &s, &first, &last, err);
+	if (alive < 0)
+		return -1;
+	info->first = alive ? first : INT64_MAX;
+	info->last = alive ? last : INT64_MIN;
 	info->name = mem_dup(strncmp(text, machine, n) == 0 && text[n] == '/' ? text + n + 1 : text);
 	if (thread->status != HISTORY_NONE) {
 		int64_t sums[HISTORY_STATES];

@@ -13,6 +13,7 @@
 #include "ui/core/gap_search.h"
 #include "ui/core/clock_offset.h"
 #include "ui/panes/pane.h"
+#include "ui/widgets/lane_names.h"
 #include "ui/widgets/widgets.h"
 #include "ui/widgets/status.h"
 #include "ui/core/file_watch.h"
@@ -91,6 +92,7 @@ static void prepare_history(struct app *app)
 	manual_offset_update_list(app);
 	file_watch_begin(app);
 	minimap_forget(app);
+	lane_names_forget(app);
 	app->bounds.begin = history_begin(app->h);
 	app->bounds.end = history_end(app->h);
 	app->axis.origin = app->axis.format == TIME_RELATIVE && app->view.a != VIEW_NONE ? app->view.a : app->bounds.begin;
@@ -112,6 +114,7 @@ int viewer_init(struct app *app, const struct history *h, const struct ui_option
 	panes_init(app);
 	file_watch_init(app);
 	minimap_init(app);
+	lane_names_init(app);
 	if (load_config(app, options, err) < 0 || open_catalog(app, options->traces, err) < 0) {
 		viewer_release(app);
 		return -1;
@@ -144,6 +147,7 @@ void viewer_release(struct app *app)
 	status_release(app);
 	file_watch_release(app);
 	minimap_release(app);
+	lane_names_release(app);
 	prompt_release(&app->prompt);
 	rows_release(&app->rows);
 	catalog_release(&app->catalog);
@@ -253,7 +257,7 @@ bool viewer_work(struct app *app, int64_t budget_ns, bool *changed)
 		*changed = true;
 	}
 	return gap_search_work(app, budget_ns, changed) || scan_threads(app, budget_ns, changed) ||
-	       minimap_work(app, budget_ns, changed);
+	       lane_names_work(app, budget_ns, changed) || minimap_work(app, budget_ns, changed);
 }
 
 void viewer_reload(struct app *app)

@@ -35,7 +35,7 @@ enum key {
 	X(ACT_FOLD, "fold", "<Space>", "Rows", "fold or unfold a machine or vCPU") \
 	X(ACT_FOLD_ALL, "fold-all", "M", "Rows", "fold or unfold all machines") \
 	X(ACT_SORT, "sort", "o", "Rows", "sort order: time lost, lost in the window, name, id") \
-	X(ACT_IDLE, "hide-idle", "H", "Rows", "hide or show idle rows") \
+	X(ACT_IDLE, "hide-idle", "H", "Rows", "hide or show idle rows, and those not alive here") \
 	X(ACT_PIN, "pin", "p", "Rows", "pin the row to the top, or unpin it") \
 	X(ACT_SEARCH, "search", "/", "Rows", "search rows and threads as you type") \
 	X(ACT_SEARCH_NEXT, "search-next", "n", "Rows", "next match") \

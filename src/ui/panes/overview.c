@@ -302,7 +302,7 @@ static void overview_draw_line(struct app *app, struct pane *pane, struct screen
 		x += w.column[c] + 1;
 	}
 	screen_put(s, app->label_w, y, selected ? '*' : '|', app->appearance.palette.part[selected ? PART_STEAL : PART_LABEL]);
-	rows_draw_lane(app, s, y, id_of(&r->target), false);
+	rows_draw_lane(app, s, y, id_of(&r->target), LANE_LISTED);
 }
 
 /* ---- Texts -------------------------------------------------------------------------------------------------------- */

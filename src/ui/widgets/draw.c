@@ -64,7 +64,7 @@ static bool header_note(const struct app *app, char *buf, size_t size)
 	else if (manual_offset_list(app)[0])
 		return snprintf(buf, size, "%.60s ", manual_offset_list(app)), true;
 	else if (app->rows.hidden)
-		snprintf(buf, size, "%zu idle hidden ", app->rows.hidden);
+		snprintf(buf, size, "%zu hidden (H) ", app->rows.hidden);
 	return false;
 }
 
@@ -199,6 +199,7 @@ static void draw_all(struct app *app, struct screen *s)
 	if (head > 1)
 		minimap_draw(app, s, minimap_line(app));
 	draw_ruler(app, s, head);
+	rows_set_window(&app->rows, app->view.t0, view_last(&app->view, &app->bounds), app->view.row);
 	rows_draw(app, s, head + 1, space - pane > 0 ? space - pane : 0);
 	if (app->pane_below && app->pane_below->valid && app->pane_below->ops->overlay)
 		app->pane_below->ops->overlay(app, app->pane_below, s);

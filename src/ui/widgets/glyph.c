@@ -115,6 +115,11 @@ static struct glyph block_glyph(const struct app *app, struct cell c, const stru
 	return two_colour_glyph(eighths ? 0x2580U + eighths : LOW_MARK, ink, main->style.bg);
 }
 
+struct style appearance_bar_style(const struct app *app, unsigned code, bool owners)
+{
+	return face_of(app, code, owners).style;
+}
+
 uint32_t appearance_bar(const struct app *app, double part)
 {
 	static const char letters[] = " _i!";  /* nothing; less than 1/8; less than 1/2; more */

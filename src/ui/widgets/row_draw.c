@@ -6,6 +6,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ui/widgets/lane_names.h"
+
+#define HOST_CPU_LINES_MIN 4  /* smallest number of lines for rows with the lane of the host's CPU */
 
 static const struct style *part_style(const struct app *app, enum part p)
 {
@@ -34,12 +37,28 @@ static void draw_label(struct app *app, struct screen *s, int y, const struct ro
 	screen_put(s, app->label_w, y, selected ? '*' : '|', *part_style(app, selected ? PART_STEAL : PART_LABEL));
 }
 
-void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, bool selected)
+/* Draws a line at the cursor or a marker: through cells without a bar, so that no state is hidden. */
+static void draw_rules(const struct app *app, struct screen *s, int y, int n)
+{
+	const int64_t t[] = { app->view.a, app->view.b, app->is_picture ? VIEW_NONE : app->view.cursor };
+	const struct style *mark = part_style(app, PART_DIM);
+	for (size_t i = 0; i < sizeof t / sizeof *t; i++) {
+		const int col = t[i] == VIEW_NONE ? -1 : view_column(&app->view, t[i]);
+		struct glyph *g = col >= 0 && col < n ? screen_at(s, app->label_w + 1 + col, y) : NULL;
+		if (!g || (g->style.bg >= 0 && g->ch != ' '))
+			continue;
+		const bool quiet = g->ch == ' ' || g->ch == '.' || g->ch == '-' || g->ch > 0x2500;
+		if (g->style.bg >= 0 || quiet)
+			*g = (struct glyph){ .ch = '|', .style = { mark->fg, g->style.bg, mark->attr } };
+	}
+}
+
+void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, enum lane kind)
 {
 	struct error err = ERROR_INIT;
 	struct cell_source src;
 	uint32_t *attrs;
-	int n = app->bounds.cols, cursor = selected ? view_column(&app->view, app->view.cursor) : -1;
+	int n = app->bounds.cols, cursor = kind == LANE_SELECTED && !app->is_picture ? view_column(&app->view, app->view.cursor) : -1;
 	struct cell *cell = mem_new((size_t)n, sizeof *cell);
 	appearance_cell_source(app, row, &src, &attrs);
 	if (cells_row(&src, app->view.t0, app->view.step, n, cell, &err) < 0) {
@@ -48,12 +67,59 @@ void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row,
 	}
 	for (int i = 0; i < n; i++) {
 		struct glyph g = appearance_glyph(app, cell[i], src.equal_rank);
-		if (i == cursor)
-			g.style.attr ^= ATTR_REVERSE;
 		screen_put(s, app->label_w + 1 + i, y, g.ch, g.style);
 	}
+	if (kind != LANE_LISTED && !app->appearance.coarse)
+		lane_names_draw(app, s, y, row, cell, n);
+	if (kind != LANE_LISTED)
+		draw_rules(app, s, y, n);
+	struct glyph *g = cursor >= 0 && cursor < n ? screen_at(s, app->label_w + 1 + cursor, y) : NULL;
+	if (g)
+		g->style.attr ^= ATTR_REVERSE;
 	free(attrs);
 	free(cell);
+}
+
+int rows_host_cpu(const struct app *app, struct row_id row)
+{
+	const struct catalog *c = &app->catalog;
+	const int64_t thread = row_thread(c, row);
+	struct interval iv;
+	int cpu = row.kind == ROW_CPU ? (int)row.index : -1;
+	if (row_is_pcpu(c, row) || (thread < 0 && cpu < 0))
+		return -1;
+	uint32_t machine = thread >= 0 ? c->thread[thread].machine : c->cpu[cpu].machine;
+	if (thread >= 0) {
+		const uint32_t attr = c->thread[thread].cpu;
+		if (attr == HISTORY_NONE || history_stab(app->h, attr, app->view.cursor, &iv, NULL) < 0 || iv.value < 0)
+			return -1;
+		machine = c->machine[machine].kind == MACHINE_CONTAINER ? 0 : machine;
+		cpu = catalog_find_cpu(c, machine, (unsigned)iv.value);
+	}
+	/* vCPUs, from the inner to the outer machine */
+	for (uint32_t depth = 0; cpu >= 0 && depth < c->machines && c->machine[machine].kind == MACHINE_VM; depth++) {
+		const int32_t parent = c->machine[machine].parent;
+		if (parent < 0 || c->cpu[cpu].pcpu == HISTORY_NONE ||
+		    history_stab(app->h, c->cpu[cpu].pcpu, app->view.cursor, &iv, NULL) < 0 || iv.value < 0)
+			return -1;
+		machine = (uint32_t)parent;
+		cpu = catalog_find_cpu(c, machine, (unsigned)iv.value);
+	}
+	return cpu >= 0 && c->machine[machine].kind == MACHINE_HOST ? cpu : -1;
+}
+
+/* Draws the lane of the CPU of the host that the selected row had, or waited for, at the cursor. */
+static void draw_host_cpu(struct app *app, struct screen *s, int y, const struct row *row, int cpu)
+{
+	const struct row_id id = { ROW_CPU, (uint32_t)cpu };
+	const struct style *style = part_style(app, PART_DIM);
+	if (y >= 0 && y < app->h_cells)
+		app->line_row[y] = id;
+	screen_fill(s, 0, y, app->label_w, ' ', *style);
+	screen_printf(s, row->depth * (app->label_w >= 30 ? 2 : 1) + 4, y, app->label_w, *style, "on CPU%u",
+	              app->catalog.cpu[cpu].number);
+	screen_put(s, app->label_w, y, '|', *part_style(app, PART_LABEL));
+	rows_draw_lane(app, s, y, id, LANE_ROW);
 }
 
 static void draw_row(struct app *app, struct screen *s, int y, const struct row *row, bool pinned)
@@ -61,7 +127,7 @@ static void draw_row(struct app *app, struct screen *s, int y, const struct row 
 	if (y >= 0 && y < app->h_cells)
 		app->line_row[y] = row->id;
 	draw_label(app, s, y, row, pinned);
-	rows_draw_lane(app, s, y, row->id, row_same(row->id, app->view.row));
+	rows_draw_lane(app, s, y, row->id, row_same(row->id, app->view.row) ? LANE_SELECTED : LANE_ROW);
 }
 
 bool rows_at(const struct app *app, int y, struct row_id *id)
@@ -137,12 +203,18 @@ void rows_draw(struct app *app, struct screen *s, int y, int height)
 	int pins = draw_pins(app, s, y, height);
 	y += pins;
 	height -= pins;
-	app->rows_shown = height;
 	if (at < r->len && rows_scan_done(r))  /* only when the scan is finished: until then the selected row may still
 	                                        * appear */
 		app->view.row = r->row[at].id;
+	const int cpu = height >= HOST_CPU_LINES_MIN ? rows_host_cpu(app, app->view.row) : -1;
+	height -= cpu >= 0;
+	app->rows_shown = height;
 	app->top = first_row_to_show(app, at, (size_t)height);
 	int sticky = count_sticky_ancestors(app, at, height, parent);
-	for (int i = 0; i < height && app->top + (size_t)i < r->len; i++)
-		draw_row(app, s, y + i, &r->row[i < sticky ? parent[i] : app->top + (size_t)i], false);
+	for (int i = 0; i < height && app->top + (size_t)i < r->len; i++, y++) {
+		const struct row *row = &r->row[i < sticky ? parent[i] : app->top + (size_t)i];
+		draw_row(app, s, y, row, false);
+		if (cpu >= 0 && row_same(row->id, app->view.row))
+			draw_host_cpu(app, s, ++y, row, cpu);
+	}
 }

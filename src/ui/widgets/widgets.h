@@ -8,8 +8,13 @@
 void rows_draw(struct app *app, struct screen *s, int y, int height);
 /* Finds the row on line y of the last frame. Returns false if there is none. */
 bool rows_at(const struct app *app, int y, struct row_id *id);
-/* Draws the cells of a row into the time area of line y, with the cursor if the row is `selected`. */
-void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, bool selected);
+/* Kinds of lanes: in a list; of a row, with names in its bars and lines at cursor and markers; of the selected row. */
+enum lane { LANE_LISTED, LANE_ROW, LANE_SELECTED };
+/* Draws the cells of a row into the time area of line y. */
+void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, enum lane kind);
+/* Finds the CPU of the host on which the row runs, or for which it waits, at the cursor: index into catalog->cpu; -1:
+ * none, or unknown. */
+int rows_host_cpu(const struct app *app, struct row_id row);
 
 /* Formats the time that a row lost in the window, in the chosen unit: "47%". Writes "" if the row has no such value. */
 void lost_text(struct app *app, struct row_id row, char *buf, size_t size);
