@@ -20,6 +20,7 @@ src_libquery_a_SOURCES = \
 	src/query/stepped_query.c src/query/stepped_query.h \
 	src/query/preempted_code.c \
 	src/query/culprit.c src/query/culprit.h \
+	src/query/culprit_waits.c src/query/culprit_waits.h \
 	src/query/causes.h \
 	src/query/locks.c src/query/locks.h \
 	src/query/critical_path.c src/query/critical_path.h src/query/critical_path_query.c src/query/critical_path_intervals.c \

@@ -521,6 +521,7 @@ int periodic_timers_of(const struct catalog *catalog, int64_t from, int64_t to, 
 void periodic_release(struct periodic_list *l);
 
 #include "query/causes.h"
+#include "query/culprit_waits.h"
 #include "query/gap_columns.h"
 #include "query/host_only.h"
 #include "query/query_text.h"

@@ -89,18 +89,13 @@ static void write_plain_name(const struct app *app, const struct actor *actor, c
 }
 
 /* Names the actor that took more than half of the time that the target lost in the interval. */
-static void write_culprit(const struct app *app, struct lane_name *p, struct flow *f)
+static void write_culprit(const struct app *app, struct lane_name *p, const struct flow *f)
 {
 	struct top_culprit top;
 	int64_t lost = 0;
-	size_t n = 0;
-	for (size_t i = 0; i < f->entries; i++) {
+	for (size_t i = 0; i < f->entries; i++)
 		lost += f->entry[i].lost;
-		f->entry[n] = f->entry[i];
-		f->entry[n].duration = f->entry[i].lost;
-		n += f->entry[i].lost > 0;
-	}
-	flow_top_culprit(&app->catalog, &p->target, f->entry, n, &top);
+	flow_top_culprit(&app->catalog, &p->target, f->entry, f->entries, &top);
 	if (top.actor.kind == FLOW_RUNNING || top.ns * 2 <= lost || *culprit_own_prefix(&app->catalog, &p->target, &top.actor))
 		return;
 	const char *raw = top.actor.name < f->names ? f->name[top.actor.name] : NULL;
