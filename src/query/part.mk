@@ -22,6 +22,7 @@ src_libquery_a_SOURCES = \
 	src/query/culprit.c src/query/culprit.h \
 	src/query/culprit_waits.c src/query/culprit_waits.h \
 	src/query/causes.h \
+	src/query/verdict.c src/query/verdict.h src/query/verdict_causes.c src/query/verdict_causes.h src/query/verdict_text.c \
 	src/query/locks.c src/query/locks.h \
 	src/query/critical_path.c src/query/critical_path.h src/query/critical_path_query.c src/query/critical_path_intervals.c \
 	src/query/periodic_timers.c \

@@ -525,5 +525,6 @@ void periodic_release(struct periodic_list *l);
 #include "query/gap_columns.h"
 #include "query/host_only.h"
 #include "query/query_text.h"
+#include "query/verdict.h"
 
 #endif
