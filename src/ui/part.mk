@@ -37,7 +37,8 @@ src_libui_a_SOURCES = \
 	src/ui/widgets/minimap.c \
 	src/ui/input/mouse.c \
 	src/ui/core/clock_offset.c src/ui/core/clock_offset.h \
-	src/ui/panes/overview.c src/ui/panes/overview.h \
+	src/ui/panes/overview.c src/ui/panes/overview.h src/ui/panes/overview_state.h \
+	src/ui/panes/overview_waits.c \
 	src/ui/panes/pager.c src/ui/panes/pager.h \
 	src/ui/terminal/screen_file.c src/ui/terminal/screen_file.h \
 	src/ui/panes/pane.c src/ui/panes/pane.h \
@@ -50,6 +51,7 @@ src_libui_a_SOURCES = \
 	src/ui/panes/requests_list.c \
 	src/ui/panes/scoped_pane.c \
 	src/ui/widgets/row_draw.c \
+	src/ui/widgets/verdict_line.c src/ui/widgets/verdict_line.h \
 	src/ui/widgets/lane_names.c src/ui/widgets/lane_names.h \
 	src/ui/core/row_names.c \
 	src/ui/core/rows.c src/ui/core/rows.h \

@@ -42,6 +42,8 @@ struct async_queries {
 		struct question q;
 		struct gap interval;
 		struct query *query;
+		struct culprit_waits *waits;  /* WAITS: answers for the first waits_done targets */
+		size_t waits_done;
 		int64_t cost;
 	} job[ASK_KINDS];
 	int64_t last_report;
@@ -52,6 +54,7 @@ struct async_queries {
 static void job_release(struct ask_job *j)
 {
 	query_close(j->query);
+	free(j->waits);
 	*j = (struct ask_job){ 0 };
 }
 
@@ -127,6 +130,7 @@ static struct query *open_window_query(const struct catalog *catalog, enum ask_k
 	case ASK_SUMMARY: return summary_open(catalog, &summary);
 	case ASK_GAPS: return gap_list_open(catalog, &q->target, &gaps);
 	case ASK_LOCKS: return locks_open(catalog, &q->target, q->from, q->to);
+	case ASK_VERDICT: return verdict_open(catalog, q->from, q->to);
 	case ASK_PATH: return path_open(catalog, &q->target, q->from, q->to, err);
 	default: return exits_open(catalog, &exits, err);
 	}
@@ -140,6 +144,7 @@ static void take_window_answer(enum ask_kind kind, struct query *q, struct answe
 	case ASK_GAPS: gap_list_take(q, &out->gaps); break;
 	case ASK_LOCKS: locks_take(q, &out->locks); break;
 	case ASK_PATH: path_take(q, &out->path); break;
+	case ASK_VERDICT: verdict_take(q, &out->verdict); break;
 	default: exits_take(q, &out->exits); break;
 	}
 }
@@ -209,11 +214,47 @@ static void compute_diff(struct async_queries *a, struct answer *out)
 	history_close(h);
 }
 
+static bool waits_are_stale(void *arg)
+{
+	struct async_queries *a = arg;
+	struct slot *slot = &a->slot[ASK_WAITS];
+	pthread_mutex_lock(&a->lock);
+	const bool stale = a->quit || slot->phase != PENDING || slot->serial != a->job[ASK_WAITS].serial;
+	pthread_mutex_unlock(&a->lock);
+	return stale;
+}
+
+/* Finds the waits of one target. Returns 1 if all are found, 0 if not, -1 on error. */
+static int find_waits(struct async_queries *a, struct ask_job *j, struct answer *out)
+{
+	const struct question *q = &j->q;
+	if (!j->waits)
+		j->waits = mem_new(q->waits_len, sizeof *j->waits);
+	if (j->waits_done < q->waits_len) {
+		const struct waits_of *w = &q->waits[j->waits_done];
+		if (culprit_waits_of(a->catalog, &w->target, q->from, q->to, &w->culprit, w->name, waits_are_stale, a,
+		                     &j->waits[j->waits_done++], &out->err) < 0)
+			return -1;
+	}
+	if (j->waits_done < q->waits_len)
+		return 0;
+	out->waits = j->waits;
+	j->waits = NULL;
+	return 1;
+}
+
 /* Runs one step. Returns 1 if the question is answered, 0 if there is more to do. */
 static int job_step(struct async_queries *a, enum ask_kind kind, struct answer *out)
 {
 	struct ask_job *j = &a->job[kind];
 	int64_t began = now_ns();
+	if (kind == ASK_WAITS) {
+		const int found = find_waits(a, j, out);
+		out->status = found < 0 ? -1 : 0;
+		j->cost += now_ns() - began + 1;
+		out->cost = j->cost;
+		return found != 0;
+	}
 	if (kind == ASK_EVENTS)
 		read_events(a, out);
 	else if (kind == ASK_DIFF)
@@ -253,6 +294,7 @@ static void answer_release(struct answer *answer)
 	notes_release(&answer->diff_notes);
 	origin_release(&answer->diff_origin);
 	free(answer->paragraph);
+	free(answer->waits);
 	*answer = (struct answer){ 0 };
 }
 
@@ -279,7 +321,7 @@ static void answer_question(struct worker *worker, enum ask_kind kind)
 		pthread_cond_broadcast(&a->answered);
 		report_progress(a);
 	} else if (!stale) {
-		slot->progress = (unsigned)(100 * query_done(j->query));
+		slot->progress = j->query ? (unsigned)(100 * query_done(j->query)) : 0;
 		if (now_ns() - a->last_report > PROGRESS_INTERVAL_NS)
 			report_progress(a);
 	}

@@ -20,20 +20,30 @@
 #define ASK_INTERVALS 100000
 #define ASK_CELLS 100000
 #define ASK_LISTED 5000
+#define ASK_WAITS_MAX 64
 
 /* Kinds of questions, the most urgent first. */
 enum ask_kind { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_LOCKS, ASK_EXITS,
-	ASK_PATH,
+	ASK_PATH, ASK_VERDICT, ASK_WAITS,
            ASK_EVENTS, ASK_DIFF, ASK_KINDS };
+
+/* A target and its top culprit, whose longest wait is searched. */
+struct waits_of {
+	struct target target;
+	struct actor culprit;
+	char name[64];           /* raw name of the culprit; a longer one is cut and not found */
+};
 
 struct question {
 	/* machine, vCPU or thread of the question. STATUS of a machine: its lost time within the window. FLOW: a thread.
-	 * PATH: a thread or vCPU. STEAL, SUMMARY and DIFF do not use it. */
+	 * PATH: a thread or vCPU. STEAL, SUMMARY, VERDICT, WAITS and DIFF do not use it. */
 	struct target target;
 	int64_t t;               /* time of the question, ns; used by EXPLAIN and by STATUS of threads and CPUs */
 	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within a gap */
 	unsigned columns;        /* FLOW: number of cells, one per screen column */
 	bool gaps;               /* SUMMARY: include the gap statistics */
+	struct waits_of waits[ASK_WAITS_MAX];  /* WAITS: targets and culprits */
+	size_t waits_len;
 	char other[512];         /* DIFF: file of the history to compare with; "": compare with [other_from, other_to] of the
 	                          * history shown */
 	int64_t other_from, other_to;
@@ -55,6 +65,8 @@ struct answer {
 	struct lock_list locks;  /* LOCKS: lock waits */
 	struct exit_list exits;  /* EXITS: VM exits */
 	struct path path;        /* PATH: critical path */
+	struct culprit_waits *waits;  /* WAITS: one per target of the question */
+	struct verdict verdict;  /* VERDICT */
 	struct diff diff;        /* DIFF: findings */
 	struct notes diff_notes;     /* DIFF: notes on quantities that could not be compared */
 	struct origin diff_origin;    /* DIFF: provenance of the history on the other side */

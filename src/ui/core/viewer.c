@@ -14,6 +14,7 @@
 #include "ui/core/clock_offset.h"
 #include "ui/panes/pane.h"
 #include "ui/widgets/lane_names.h"
+#include "ui/widgets/verdict_line.h"
 #include "ui/widgets/widgets.h"
 #include "ui/widgets/status.h"
 #include "ui/core/file_watch.h"
@@ -93,6 +94,7 @@ static void prepare_history(struct app *app)
 	file_watch_begin(app);
 	minimap_forget(app);
 	lane_names_forget(app);
+	verdict_line_forget(app);
 	app->bounds.begin = history_begin(app->h);
 	app->bounds.end = history_end(app->h);
 	app->axis.origin = app->axis.format == TIME_RELATIVE && app->view.a != VIEW_NONE ? app->view.a : app->bounds.begin;
@@ -115,6 +117,7 @@ int viewer_init(struct app *app, const struct history *h, const struct ui_option
 	file_watch_init(app);
 	minimap_init(app);
 	lane_names_init(app);
+	verdict_line_init(app);
 	if (load_config(app, options, err) < 0 || open_catalog(app, options->traces, err) < 0) {
 		viewer_release(app);
 		return -1;
@@ -148,6 +151,7 @@ void viewer_release(struct app *app)
 	file_watch_release(app);
 	minimap_release(app);
 	lane_names_release(app);
+	verdict_line_release(app);
 	prompt_release(&app->prompt);
 	rows_release(&app->rows);
 	catalog_release(&app->catalog);

@@ -12,59 +12,32 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
-#include "ui/panes/pane.h"
+#include "ui/panes/overview_state.h"
+#include "ui/widgets/verdict_line.h"
 #include "ui/widgets/widgets.h"
 
 #define NAME_MIN 18
 #define NAME_MAX 34
 #define CULPRIT_MAX 30
-#define OTHER_LINES 6  /* screen lines not available: header, ruler, title, headings, status line and legend */
-
-struct overview {
-	struct pane pane;
-	struct summary s;
-	size_t *line;               /* rows that pass the filter, indices into s.row */
-	size_t machines;            /* number of lines that show machines */
-	enum summary_order by;
-	int64_t sums_from, sums_to;  /* window for which the sums are known; gaps are requested after the sums */
-	bool has_gaps;              /* the gaps are known as well */
-	struct target at;          /* target of the selected line */
-	/* has_target: `at` is set; cursor_set: the cursor of the rows was moved to the longest gap, or by the user */
-	bool has_target, cursor_set;
-	struct view return_view;           /* view when a line's gap was opened from the overview; step 0: none */
-};
-
-static struct overview *overview_state(struct pane *pane)
-{
-	return (struct overview *)pane;
-}
-
-static const struct summary_row *row_of(const struct pane *pane, size_t i)
-{
-	const struct overview *p = (const struct overview *)pane;
-	return &p->s.row[p->line[i]];
-}
-
-static struct row_id id_of(const struct target *s)
-{
-	static const uint8_t kind[] = { [TARGET_MACHINE] = ROW_MACHINE, [TARGET_CPU] = ROW_CPU,
-		[TARGET_THREAD] = ROW_THREAD };
-	return (struct row_id){ kind[s->kind], s->index };
-}
+#define OTHER_LINES 6  /* screen lines not available: header, ruler, title, headings, status line and legend; and the
+                        * verdict and the map, if they are shown */
 
 static double share_of(int64_t part, int64_t whole)
 {
 	return whole > 0 ? (double)part / (double)whole : 0;
 }
 
-static const char *top_culprit_text(const struct app *app, const struct overview *p, const struct summary_row *r, char *buf,
+#define SPREAD_SHARE 0.1  /* a top culprit with a smaller share is one of many */
+
+const char *overview_culprit_text(const struct app *app, const struct overview *p, const struct summary_row *r, char *buf,
                               size_t size)
 {
 	const struct actor *actor = &r->culprit;
 	char name[ACTOR_TEXT] = "";
 	if (r->gaps)
 		actor_shown(&app->catalog, actor, actor->name < p->s.names ? p->s.name[actor->name] : NULL, name, sizeof name);
-	snprintf(buf, size, "%s%s", culprit_own_prefix(&app->catalog, &r->target, actor), name);
+	const bool spread = r->gaps && actor->kind == FLOW_PREEMPTING && r->culprit_ns < SPREAD_SHARE * (double)r->demand.lost;
+	snprintf(buf, size, "%s%s%s", spread ? "many, most " : "", culprit_own_prefix(&app->catalog, &r->target, actor), name);
 	return buf;
 }
 
@@ -93,7 +66,7 @@ static void overview_make_lines(struct app *app, struct pane *pane)
 		const struct summary_row *r = &p->s.row[i];
 		if (i >= p->s.machines && r->demand.lost == 0)
 			continue;
-		if (pane->filter[0] && !strcasestr(row_title(&app->rows, id_of(&r->target), text, sizeof text), pane->filter))
+		if (pane->filter[0] && !strcasestr(row_title(&app->rows, overview_row(&r->target), text, sizeof text), pane->filter))
 			continue;
 		if (p->has_target && r->target.kind == p->at.kind && r->target.index == p->at.index)
 			pane->at = pane->lines;
@@ -105,20 +78,20 @@ static void overview_make_lines(struct app *app, struct pane *pane)
 /* Selects the line of the timeline's selected row, unless that line is below the first page. */
 static void overview_select_line(struct app *app, struct overview *p)
 {
-	const int page = app->h_cells - OTHER_LINES - (minimap_line(app) >= 0);
+	const int page = app->h_cells - OTHER_LINES - (minimap_line(app) >= 0) - verdict_line_height(app);
 	p->has_target = true;
 	for (size_t i = 0; i < p->pane.lines && (int)i < page; i++)
-		if (row_same(id_of(&row_of(&p->pane, i)->target), app->view.row))
+		if (row_same(overview_row(&overview_line(&p->pane, i)->target), app->view.row))
 			p->pane.at = i;
 	if (p->pane.lines)
-		p->at = row_of(&p->pane, p->pane.at)->target;
+		p->at = overview_line(&p->pane, p->pane.at)->target;
 }
 
 /* Moves the cursor of the rows to the longest gap of the selected row, unless the user has moved the cursor. */
 static void overview_place_cursor(struct app *app, struct overview *p)
 {
 	for (size_t i = 0; i < p->s.rows && !app->row_chosen && app->undo.len == 0; i++)
-		if (row_same(id_of(&p->s.row[i].target), app->view.row) && p->s.row[i].gaps)
+		if (row_same(overview_row(&p->s.row[i].target), app->view.row) && p->s.row[i].gaps)
 			view_goto(&app->view, &app->bounds, p->s.row[i].longest.start);
 	p->cursor_set = true;
 }
@@ -135,6 +108,7 @@ static void overview_take_answer(struct app *app, struct pane *pane, struct answ
 {
 	struct overview *p = overview_state(pane);
 	p->s = answer->summary;
+	overview_forget_waits(p);
 	p->has_gaps = p->s.gaps;
 	p->sums_from = pane->from;
 	p->sums_to = pane->to;
@@ -151,6 +125,7 @@ static void overview_drop_answer(struct pane *pane)
 {
 	struct overview *p = overview_state(pane);
 	summary_release(&p->s);
+	overview_forget_waits(p);
 	free(p->line);
 	p->line = NULL;
 	p->machines = 0;
@@ -159,14 +134,15 @@ static void overview_drop_answer(struct pane *pane)
 /* Selects the row of the line, so that keys for rows apply to this row. */
 static void overview_select_row(struct app *app, struct pane *pane, size_t i)
 {
-	overview_state(pane)->at = row_of(pane, i)->target;
-	app->view.row = id_of(&overview_state(pane)->at);
+	overview_state(pane)->at = overview_line(pane, i)->target;
+	app->view.row = overview_row(&overview_state(pane)->at);
 	app->row_chosen = true;
 }
 
 static void overview_sort_next(struct app *app, struct pane *pane, int by)
 {
 	struct overview *p = overview_state(pane);
+	overview_forget_waits(p);
 	p->by = (enum summary_order)(((int)p->by + by + SUMMARY_ORDER_COUNT) % SUMMARY_ORDER_COUNT);
 	summary_sort(&p->s, &app->catalog, p->by);
 	p->has_target = false;
@@ -178,37 +154,44 @@ static void overview_sort_next(struct app *app, struct pane *pane, int by)
 
 /* ---- Columns ------------------------------------------------------------------------------------------------------ */
 
-enum overview_column { LIFE, RAN, LOST, SHARE, LONGEST, P99, GAPS, CULPRIT, COLUMNS };
+enum overview_column { LIFE, RAN, LOST, SHARE, CULPRIT, PART, LONGEST, P99, GAPS, COLUMNS };
 
 /* Columns. rank: order in which the columns are fitted into the screen, 0 first; order: sort order of the column. */
 static const struct { const char *heading; int width, rank; enum summary_order order; } columns[COLUMNS] = {
-	[LIFE] = { "life", 8, 7, SUMMARY_BY_LIFE }, [RAN] = { "ran", 8, 6, SUMMARY_BY_RAN },
+	[LIFE] = { "life", 8, 8, SUMMARY_BY_LIFE }, [RAN] = { "ran", 8, 7, SUMMARY_BY_RAN },
 	[LOST] = { "lost", 8, 0, SUMMARY_BY_LOST }, [SHARE] = { "lost%", 5, 1, SUMMARY_BY_SHARE },
-	[LONGEST] = { "max wait", 8, 2, SUMMARY_BY_LONGEST }, [P99] = { "p99", 8, 4, SUMMARY_BY_P99 },
-	[GAPS] = { "gaps", 6, 5, SUMMARY_BY_GAPS }, [CULPRIT] = { "top culprit", 13, 3, SUMMARY_ORDER_COUNT },
+	[CULPRIT] = { "top culprit", 15, 2, SUMMARY_ORDER_COUNT }, [PART] = { "share", 5, 3, SUMMARY_ORDER_COUNT },
+	[LONGEST] = { "max wait by", 22, 4, SUMMARY_BY_LONGEST }, [P99] = { "p99", 8, 5, SUMMARY_BY_P99 },
+	[GAPS] = { "gaps", 6, 6, SUMMARY_BY_GAPS },
 };
+
+static bool is_left_aligned(int c)
+{
+	return c == CULPRIT || c == LONGEST;
+}
 
 struct widths { int name, column[COLUMNS]; };
 
-/* Returns the rank of a column. The column by which the lines are sorted swaps its rank with the longest gap if it would
- * be fitted later. */
+/* Returns the rank of a column. The column by which the lines are sorted swaps its rank with the culprit's share if it
+ * would be fitted later. */
 static int rank_of(int c, enum summary_order by)
 {
 	int key = 0;
 	while (key < COLUMNS && columns[key].order != by)
 		key++;
-	if (key == COLUMNS || columns[key].rank <= columns[LONGEST].rank || (c != key && c != LONGEST))
+	if (key == COLUMNS || columns[key].rank <= columns[PART].rank || (c != key && c != PART))
 		return columns[c].rank;
-	return columns[c == key ? LONGEST : key].rank;
+	return columns[c == key ? PART : key].rank;
 }
 
 static struct widths fit_columns(int space, enum summary_order by)
 {
 	struct widths w = { .name = NAME_MIN };
 	space -= NAME_MIN + 1;
+	bool fits = true;
 	for (int rank = 0; rank < COLUMNS; rank++)
 		for (int c = 0; c < COLUMNS; c++)
-			if (rank_of(c, by) == rank && space > columns[c].width) {
+			if (rank_of(c, by) == rank && (fits &= space > columns[c].width)) {
 				w.column[c] = columns[c].width;
 				space -= columns[c].width + 1;
 			}
@@ -223,13 +206,33 @@ static struct widths fit_columns(int space, enum summary_order by)
 	return w;
 }
 
-/* Width of the labels and columns: the lane gets a quarter of the screen, or more if the columns need less. */
+/* Width of the labels and columns: the lane gets a fifth of the screen, or more if the columns need less. */
 static int overview_label_width(int w)
 {
-	int lane = w / 4 < 12 ? 12 : w / 4, max_width = NAME_MAX + 1;
+	int lane = w / 5 < 12 ? 12 : w / 5, max_width = NAME_MAX + 1;
 	for (int c = 0; c < COLUMNS; c++)
 		max_width += (c == CULPRIT ? CULPRIT_MAX : columns[c].width) + 1;
 	return w - lane - 1 < max_width ? w - lane - 1 : max_width;
+}
+
+/* Writes the longest wait and its culprit: "360 ms migration". */
+static const char *longest_text(const struct app *app, const struct overview *p, const struct summary_row *r, char *buf,
+                                size_t size)
+{
+	const size_t row = (size_t)(r - p->s.row);
+	char time[TIME_TEXT], by[ACTOR_TEXT] = "";
+	buf[0] = '\0';
+	if (!r->gaps)
+		return buf;
+	if (p->has_waits && p->has_waits[row] && p->waits[row].found) {
+		const struct culprit_waits *w = &p->waits[row];
+		if (*culprit_own_prefix(&app->catalog, &r->target, &w->longest_by))
+			snprintf(by, sizeof by, "%s", "other threads");
+		else if (w->longest_by.kind != FLOW_RUNNING)
+			actor_shown(&app->catalog, &w->longest_by, w->longest_name, by, sizeof by);
+	}
+	snprintf(buf, size, "%7s %s", time_duration(time, r->longest.end - r->longest.start + 1), by);
+	return buf;
 }
 
 static void cell_text(const struct app *app, const struct overview *p, const struct summary_row *r,
@@ -237,7 +240,7 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 {
 	const struct demand *d = &r->demand;
 	char time[TIME_TEXT];
-	if (c >= LONGEST && !p->has_gaps) {
+	if (c >= CULPRIT && !p->has_gaps) {
 		snprintf(buf, size, "..");
 		return;
 	}
@@ -251,11 +254,11 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 	case LOST: snprintf(buf, size, "%s", time_duration(time, d->lost)); break;
 	case SHARE: snprintf(buf, size, "%.*f%s", share_of(d->lost, d->ran + d->lost) < 0.0995,
 	                     100 * share_of(d->lost, d->ran + d->lost), lost_share_unit(d)); break;
-	case LONGEST: snprintf(buf, size, "%s", r->gaps ? time_duration(time, r->longest.end - r->longest.start + 1) : "");
-		break;
+	case LONGEST: longest_text(app, p, r, buf, size); break;
+	case PART: snprintf(buf, size, r->culprit_ns ? "%.0f%%" : "", 100 * share_of(r->culprit_ns, d->lost)); break;
 	case P99: snprintf(buf, size, "%s", r->gaps ? time_duration(time, r->p99) : ""); break;
 	case GAPS: snprintf(buf, size, "%llu", (unsigned long long)r->gaps); break;
-	case CULPRIT: top_culprit_text(app, p, r, buf, size); break;
+	case CULPRIT: overview_culprit_text(app, p, r, buf, size); break;
 	case COLUMNS: break;
 	}
 }
@@ -271,7 +274,7 @@ static void overview_draw_headings(const struct app *app, const struct pane *pan
 	for (int c = 0, x = w.name + 1; c < COLUMNS; c++) {
 		if (!w.column[c])
 			continue;
-		int pad = c == CULPRIT ? 0 : w.column[c] - (int)strlen(columns[c].heading);
+		int pad = is_left_aligned(c) ? 0 : w.column[c] - (int)strlen(columns[c].heading);
 		screen_text(s, x + pad, y, w.column[c], columns[c].order == p->by ? marked : style, columns[c].heading);
 		x += w.column[c] + 1;
 	}
@@ -281,12 +284,12 @@ static void overview_draw_headings(const struct app *app, const struct pane *pan
 static void overview_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
 {
 	struct overview *p = overview_state(pane);
-	const struct summary_row *r = row_of(pane, i);
+	const struct summary_row *r = overview_line(pane, i);
 	struct widths w = fit_columns(app->label_w, p->by);
 	struct style style = pane_style(app, r->target.kind == TARGET_MACHINE ? PART_TITLE : PART_NORMAL, selected);
 	struct style steal = selected ? style : app->appearance.palette.part[PART_STEAL];
 	char text[512];
-	row_title(&app->rows, id_of(&r->target), text, sizeof text);
+	row_title(&app->rows, overview_row(&r->target), text, sizeof text);
 	/* one style for the whole line: most bytes sent to the terminal are style changes */
 	screen_fill(s, 0, y, app->label_w, ' ', style);
 	screen_text(s, 1, y, w.name - 1, style, text_shorten_machine(text, w.name - 1));
@@ -297,12 +300,12 @@ static void overview_draw_line(struct app *app, struct pane *pane, struct screen
 		if (c == CULPRIT && text_width(text) > w.column[c] && short_culprit_text(app, r))
 			snprintf(text, sizeof text, "%s", short_culprit_text(app, r));
 		text_shorten_machine(text, w.column[c]);
-		int pad = c == CULPRIT ? 0 : w.column[c] - text_width(text);
+		int pad = is_left_aligned(c) ? 0 : w.column[c] - text_width(text);
 		screen_text(s, x + (pad > 0 ? pad : 0), y, w.column[c], c == LOST || c == SHARE ? steal : style, text);
 		x += w.column[c] + 1;
 	}
 	screen_put(s, app->label_w, y, selected ? '*' : '|', app->appearance.palette.part[selected ? PART_STEAL : PART_LABEL]);
-	rows_draw_lane(app, s, y, id_of(&r->target), LANE_LISTED);
+	rows_draw_lane(app, s, y, overview_row(&r->target), LANE_LISTED);
 }
 
 /* ---- Texts -------------------------------------------------------------------------------------------------------- */
@@ -329,10 +332,10 @@ static void overview_get_title(const struct app *app, const struct pane *pane, i
 static void overview_get_status_text(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size)
 {
 	const struct overview *p = (const struct overview *)pane;
-	const struct summary_row *r = row_of(pane, i);
+	const struct summary_row *r = overview_line(pane, i);
 	const struct demand *d = &r->demand;
-	char title[256], by[300], lost[TIME_TEXT], runnable[TIME_TEXT], longest[TIME_TEXT];
-	row_title(&app->rows, id_of(&r->target), title, sizeof title);
+	char title[256], by[300], lost[TIME_TEXT], runnable[TIME_TEXT], longest[200];
+	row_title(&app->rows, overview_row(&r->target), title, sizeof title);
 	if (!catalog_has_host_trace(&app->catalog, &r->target)) {
 		snprintf(buf, size, "%s: time taken by its host is unknown (no host trace)", title);
 		return;
@@ -341,9 +344,8 @@ static void overview_get_status_text(const struct app *app, const struct pane *p
 	                 time_duration(runnable, d->ran + d->lost));
 	if (p->has_gaps && r->gaps && n > 0 && (size_t)n < size)
 		snprintf(buf + n, size - (size_t)n, ", %.0f %% taken by %s; longest wait %s",
-		         100 * share_of(r->culprit_ns, r->demand.lost),
-		         top_culprit_text(app, p, r, by, sizeof by),
-		         time_duration(longest, r->longest.end - r->longest.start + 1));
+		         100 * share_of(r->culprit_ns, r->demand.lost), overview_culprit_text(app, p, r, by, sizeof by),
+		         longest_text(app, p, r, longest, sizeof longest) + strspn(longest, " "));
 }
 
 static void overview_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
@@ -365,23 +367,6 @@ static int overview_export(struct app *app, struct pane *pane, FILE *f, enum rep
 }
 
 /* ---- Jumps --------------------------------------------------------------------------------------------------------- */
-
-static void overview_follow_line(struct app *app, struct pane *pane, size_t i)
-{
-	struct overview *p = overview_state(pane);
-	const struct summary_row *r = row_of(pane, i);
-	struct gap gap = r->longest;
-	bool gaps = p->has_gaps && r->gaps > 0;
-	p->at = r->target;
-	p->return_view = app->view;
-	if (gaps) {
-		pane_go(app, id_of(&gap.target), gap.start, gap.end);
-		return;
-	}
-	app_show_row(app, id_of(&r->target));
-	undo_push(&app->undo, &p->return_view);
-	app_message(app, p->has_gaps ? "no gap in this window" : "still computing");
-}
 
 /* Moves the cursor from the machines to the threads, or back. */
 static void overview_jump_group(struct app *app, struct pane *pane)
@@ -431,6 +416,7 @@ void overview_back(struct app *app)
 
 const struct pane_ops overview_pane = {
 	.size = sizeof(struct overview), .replaces_rows = true, .open = overview_open, .ask = ASK_SUMMARY,
+	.refresh = overview_refresh,
 	.question = overview_make_question, .answer = overview_take_answer, .arrange = overview_make_lines,
 	.sort = overview_sort_next, .name = overview_get_name, .title = overview_get_title,
 	.label_width = overview_label_width, .headings = 1, .heading = overview_draw_headings,

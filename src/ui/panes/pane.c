@@ -139,6 +139,8 @@ void pane_refresh(struct app *app, struct pane *p)
 	take_answer(app, p);
 	if (p->preliminary)
 		ask_if_changed(app, p);
+	if (p->valid && p->ops->refresh)
+		p->ops->refresh(app, p);
 }
 
 bool pane_open(struct app *app, enum pane_id id)

@@ -68,7 +68,7 @@ struct pane_ops {
 	/* Prepares the pane for the selected row. Returns false, after a message, if it cannot be shown. */
 	bool (*open)(struct app *app, struct pane *p);
 	void (*closed)(struct app *app, struct pane *p);
-	void (*refresh)(struct app *app, struct pane *p);  /* called before each frame, for panes without questions */
+	void (*refresh)(struct app *app, struct pane *p);  /* called before each frame; of a pane with a question: while it has an answer */
 	enum ask_kind ask;  /* kind of the pane's question */
 	void (*question)(const struct app *app, const struct pane *p, struct question *q);
 	/* takes ownership of a successful answer */

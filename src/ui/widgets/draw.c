@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "ui/core/clock_offset.h"
+#include "ui/widgets/verdict_line.h"
 #include "ui/widgets/widgets.h"
 #include "ui/panes/pane.h"
 #include "ui/widgets/status.h"
@@ -194,9 +195,14 @@ static void draw_all(struct app *app, struct screen *s)
 	}
 	if (app->pane_below)
 		pane_refresh(app, app->pane_below);
-	int head = minimap_line(app) < 0 ? 1 : 2, space = s->h - head - 3, pane = pane_height(app, space);
+	if (verdict_line_height(app))
+		verdict_line_get(app);
+	const int verdict = verdict_line_height(app);
+	int head = 1 + verdict + (minimap_line(app) >= 0), space = s->h - head - 3, pane = pane_height(app, space);
 	draw_header(app, s);
-	if (head > 1)
+	if (verdict)
+		verdict_line_draw(app, s, 1);
+	if (minimap_line(app) >= 0)
 		minimap_draw(app, s, minimap_line(app));
 	draw_ruler(app, s, head);
 	rows_set_window(&app->rows, app->view.t0, view_last(&app->view, &app->bounds), app->view.row);

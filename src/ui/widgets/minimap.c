@@ -3,7 +3,7 @@
  * idle guest would be a large share.
  *
  * The sums of all vCPUs with a host trace (of all threads, if there is none) are computed in steps between keys, once
- * for each screen width. A bar of full height is the largest share in the trace. */
+ * for each screen width. A bar of full height is 100 %. */
 #include "ui/widgets/widgets.h"
 
 #include <stdio.h>
@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/clock.h"
 #include "base/text.h"
+#include "ui/widgets/verdict_line.h"
 
 #define SCREEN_LINES_MIN 12  /* smallest height of a screen that shows the map, lines */
 
@@ -52,7 +53,7 @@ int64_t minimap_time(const struct app *app, int column)
 
 int minimap_line(const struct app *app)
 {
-	return app->h_cells < SCREEN_LINES_MIN && !app->is_picture ? -1 : 1;
+	return app->h_cells < SCREEN_LINES_MIN && !app->is_picture ? -1 : 1 + verdict_line_height(app);
 }
 
 /* Returns true if the history contains the host's view of this vCPU. */
@@ -148,7 +149,7 @@ static const char *share_label(int w, double largest, char *buf, size_t size)
 	static const char *const heads[] = { "whole trace, ", "trace, ", "" };
 	char share_text[32] = "reading";
 	if (largest >= 0)
-		snprintf(share_text, sizeof share_text, "lost: up to %.*f%%", largest < 0.0995 ? 1 : 0, 100 * largest);
+		snprintf(share_text, sizeof share_text, "lost, peak %.*f%%", largest < 0.0995 ? 1 : 0, 100 * largest);
 	for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
 		snprintf(buf, size, "%s%s", heads[i], share_text);
 		if (text_width(buf) <= w)
@@ -175,7 +176,7 @@ void minimap_draw(struct app *app, struct screen *s, int y)
 	uint16_t reverse = p->depth == DEPTH_MONO ? ATTR_REVERSE : 0;
 	for (int c = 0; c < app->bounds.cols; c++) {
 		bool inside = !shows_all && c >= from && c <= to;
-		uint32_t ch = ready ? appearance_bar(app, largest > 0 ? share_of(m, c) / largest : 0) : ' ';
+		uint32_t ch = ready ? appearance_bar(app, share_of(m, c)) : ' ';
 		bool edge = inside && (c == from || c == to) && (ch == ' ' || app->appearance.tier != TIER_BLOCKS);
 		if (edge)
 			ch = (uint32_t)(from == to ? 'H' : c == from ? '[' : ']');

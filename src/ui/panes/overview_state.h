@@ -1,0 +1,53 @@
+/* State of the overview. Private to overview.c and overview_waits.c. */
+#ifndef STEALSCOPE_UI_PANES_OVERVIEW_STATE_H
+#define STEALSCOPE_UI_PANES_OVERVIEW_STATE_H
+
+#include "ui/panes/pane.h"
+
+struct overview {
+	struct pane pane;
+	struct summary s;
+	size_t *line;               /* rows that pass the filter, indices into s.row */
+	struct culprit_waits *waits;  /* by row of s; valid if has_waits */
+	bool *has_waits;
+	size_t asked[ASK_WAITS_MAX], asked_len;  /* rows of the pending WAITS question */
+	size_t follow;              /* row whose wait by its culprit is opened when it is known; SIZE_MAX: none */
+	size_t machines;            /* number of lines that show machines */
+	enum summary_order by;
+	int64_t sums_from, sums_to;  /* window for which the sums are known; gaps are requested after the sums */
+	bool has_gaps;              /* the gaps are known as well */
+	struct target at;          /* target of the selected line */
+	/* has_target: `at` is set; cursor_set: the cursor of the rows was moved to the longest gap, or by the user */
+	bool has_target, cursor_set;
+	struct view return_view;           /* view when a line's gap was opened from the overview; step 0: none */
+};
+
+static inline struct overview *overview_state(struct pane *pane)
+{
+	return (struct overview *)pane;
+}
+
+static inline const struct summary_row *overview_line(const struct pane *pane, size_t i)
+{
+	const struct overview *p = (const struct overview *)pane;
+	return &p->s.row[p->line[i]];
+}
+
+/* Returns the row of the timeline that shows a target. */
+static inline struct row_id overview_row(const struct target *s)
+{
+	static const uint8_t kind[] = { [TARGET_MACHINE] = ROW_MACHINE, [TARGET_CPU] = ROW_CPU,
+		[TARGET_THREAD] = ROW_THREAD };
+	return (struct row_id){ kind[s->kind], s->index };
+}
+
+/* Writes the top culprit of a row: "host/306 burnP6", "other threads of Debian". Returns buf. */
+const char *overview_culprit_text(const struct app *app, const struct overview *p, const struct summary_row *r, char *buf,
+                                  size_t size);
+void overview_forget_waits(struct overview *p);
+/* Asks for the waits of the visible lines, and takes the answer. */
+void overview_refresh(struct app *app, struct pane *pane);
+/* Moves to the wait in which the culprit of line i took most. */
+void overview_follow_line(struct app *app, struct pane *pane, size_t i);
+
+#endif
