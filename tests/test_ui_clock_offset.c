@@ -82,6 +82,8 @@ static char *settle(struct app *app)
 		usleep(1000);
 		more = viewer_work(app, 1000000, &changed);
 		viewer_draw(app, &s);
+		bool found;
+		more |= viewer_work(app, 1000000, &found) || found;  /* names that the frame lacked */
 	}
 	FILE *f = open_memstream(&text, &size);
 	screen_dump(&s, f);

@@ -28,8 +28,27 @@ static void test_focus_and_cursor(void **state)
 		free(press("q"));
 		assert_true(!app.pane_below && !app.quit);
 	}
+	assert_shows("q", "- most delayed in");
+	assert_false(app.quit);
 	free(press("q"));
 	assert_true(app.quit);
+}
+
+/* Q quits from everywhere. Esc in the overview does not quit. */
+static void test_quitting(void **state)
+{
+	(void)state;
+	static const char *const places[] = { "", "B", "B<Tab>", "<Esc>", "<Esc>B" };
+	for (size_t i = 0; i < COUNT(places); i++) {
+		free(press(places[i]));
+		free(press("<Esc><Esc><Esc>"));
+		assert_true(app.pane_below && app.pane_below->ops->replaces_rows && !app.quit);
+		assert_shows("<Esc>", " q quits");
+		free(press(places[i]));
+		free(press(i % 2 ? "Q" : "<F10>"));
+		assert_true(app.quit);
+		app.quit = false;
+	}
 }
 
 /* Esc first clears a range, then closes the pane as q does. */
@@ -244,19 +263,30 @@ static void test_overview_marks(void **state)
 	assert_true(app.pane_below->at == 0 && app.view.row.kind == ROW_MACHINE);
 }
 
-/* Keys that move between rows close the overview. */
+/* Keys that search gaps, open panes or go to a row leave the overview. No other key does by accident. */
 static void test_keys_that_leave_overview(void **state)
 {
 	(void)state;
-	static const char *const keys[] = { ">", "H", "n", ".", "F", "B", ":Ubuntu<Enter>", "<Esc>" };
+	static const char *const keys[] = { ">", "}", "F", "B", ":Ubuntu<Enter>", "<BS>" };
+	static const char *const others[] = { "H", "n", ".", ",", "[", "]", "f", "M", "p", "<Space>", "<Esc>", "<C-f>", "<F5>" };
+	for (size_t i = 0; i < COUNT(others); i++) {
+		free(press("O"));
+		free(press(others[i]));
+		if (!app.pane_below || !app.pane_below->ops->replaces_rows)
+			fail_msg("%s leaves the overview", others[i]);
+	}
+	assert_shows("p", "p works in the timeline (<BS>)");
 	for (size_t i = 0; i < COUNT(keys); i++) {
-		free(press("<Esc>O"));
+		free(press("<Esc><Esc>"));
+		if (!app.pane_below)
+			free(press("O"));
+		free(press("g<Tab>"));
 		assert_true(app.pane_below && app.pane_below->ops->replaces_rows);
 		free(press(keys[i]));
 		if (app.pane_below && app.pane_below->ops->replaces_rows)
 			fail_msg("%s leaves the overview open", keys[i]);
 	}
-	free(press("<Esc>Ow"));
+	free(press("<BS>w"));
 	assert_true(app.pane_below && !app.quit);
 	free(press("q"));
 	assert_true(app.quit);
@@ -424,7 +454,7 @@ static void test_path(void **state)
 	(void)state;
 	char *shut = press(":Debian/880<Enter>:zoom 80ms<Enter>"), *again;
 	assert_shows("C", "path of Debian/880 sshd in 80.0 ms, 15.8 ms unknown, by time");
-	assert_shows("", "880 sshd                    0%*---------------v---------------v---");
+	assert_shows("", "880 sshd                    0%*|--------------v---------------v---");
 	assert_shows("j", "Debian/3525 critical_task 2.00 ms ran; then woke the next thread");
 	assert_shows("o<Down>", "Debian/3525 critical_task 5.21 ms waited for host/2101 burnP6; then woke the next thread");
 	assert_shows("o", "33.5 ms in 20 steps: Debian/3525 critical_task");
@@ -433,8 +463,8 @@ static void test_path(void **state)
 	assert_shows("o/burn<Enter><Enter>", "Debian/3525 critical_task 5.21 ms waited");
 	assert_true(app.view.cursor == UI_WORLD_BEGIN + 7000000 && app.view.row.kind == ROW_THREAD);
 	assert_int_equal(app.catalog.thread[app.view.row.index].tid, 3525);
-	free(press("qq:Debian/880<Enter>"));
-	again = press("0:zoom 80ms<Enter>");
+	free(press("q:Debian/880<Enter>"));
+	again = press("0^:zoom 80ms<Enter>");
 	char *lane = strstr(shut, "880 sshd");
 	assert_non_null(strstr(again, "880 sshd"));
 	assert_memory_equal(strstr(again, "880 sshd"), lane, strcspn(lane, "\n"));
@@ -514,6 +544,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_mouse, begin, end),
 		cmocka_unit_test_setup_teardown(test_focus_and_cursor, begin, end),
 		cmocka_unit_test_setup_teardown(test_closing, begin, end),
+		cmocka_unit_test_setup_teardown(test_quitting, begin, end),
 		cmocka_unit_test_setup_teardown(test_empty_filter, begin, end),
 		cmocka_unit_test_setup_teardown(test_height, begin, end),
 		cmocka_unit_test_setup_teardown(test_time_keys_in_a_pane, begin, end),

@@ -119,7 +119,7 @@ static void test_ways_to_the_same_place(void **state)
 		{ "wwdu", "ww" }, { "wwdu<C-r>", "wwd" }, { "ww0", "0" }, { ">w", "key > w" }, { "5>", ">>>>>" },
 		{ "lllhhh", "lh" }, { "key :t<Tab>ss<Tab><Enter>", ":theme ssh" }, { "key :go<Tab>50%<Enter>", ":50%" },
 		{ ":50%\nwwwad", ":50%\nwww" }, { ":+40ms", ":50%" }, { ":host", ":goto host" },
-		{ "/sshd<Enter>", ":Debian/880" }, { "<Esc>", "" },
+		{ "/sshd<Enter>", ":Debian/880" }, { "v<Esc>", "" }, { "<Esc>", "O" }, { "q", "O" },
 		{ "kkkkkkkkkkjk", "kkkkkkkkkk" }, { "wsws", "ws" }, { "HH", "" },
 		{ "k<Space><Space>", "k" }, { ">..,,", ">" },
 		{ "?/zzz<Enter><Esc><Esc>", "" }, { "?/zzz<Esc>q", "" }, { "x/zzz<Enter>q", "" }, { "?/zzz<Enter><Esc>", "?" },
@@ -435,7 +435,7 @@ static void test_script_errors(void **state)
 	o = mono80;
 	o.glyphs = "runes";
 	assert_int_equal(run("", &o, &err), -1);
-	assert_int_equal(run("q\n:theme nowhere\n", &mono80, &err), 0);
+	assert_int_equal(run("Q\n:theme nowhere\n", &mono80, &err), 0);
 	static const char *const fail[] = { ":search nowhere", ":search", ":zoom 1ms\n:diff", "0\n:diff" };
 	for (size_t i = 0; i < COUNT(fail); i++)
 		assert_int_equal(run(fail[i], &mono80, &err), -1);

@@ -44,9 +44,11 @@ static char *press(const char *keys)
 	bool changed;
 	while (*keys && (key = key_parse(&keys)) != 0) {
 		viewer_key(&app, key);
-		while (viewer_work(&app, 1000000000, &changed))
-			;
-		viewer_draw(&app, &screen);
+		for (int i = 0; i < 2; i++) {  /* the first frame finds names that it lacks */
+			while (viewer_work(&app, 1000000000, &changed))
+				;
+			viewer_draw(&app, &screen);
+		}
 	}
 	FILE *f = open_memstream(&text, &size);
 	screen_dump(&screen, f);

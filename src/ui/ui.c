@@ -86,7 +86,8 @@ static void handle_signals(struct loop *l)
 		const bool at_rows = app_rows_have_keys(l->app);  /* true: ^C closes no prompt or list */
 		viewer_key(l->app, 'c' & 31);
 		if (at_rows && strcmp(l->app->message, "cancelled") != 0)
-			app_message(l->app, "q %s", pane_is_below(l->app) ? "closes the pane, and then quits" : "quits");
+			app_message(l->app, pane_is_below(l->app) ? "q closes the pane, Q quits" :
+			            l->app->pane_below ? "q quits" : "q goes back to the overview, Q quits");
 		l->draw = true;
 	}
 }

@@ -85,7 +85,7 @@ void action_hide_idle(struct app *app, bool hide)
 	rows_build(&app->rows);
 	app_select(app, rows_find_near(&app->rows, app->view.row));
 	if (app->rows.hide_idle)
-		app_message(app, "%zu threads hidden: idle (ran or runnable for less than 10 ms, or 0.1 %%), or not alive in this window", app->rows.hidden);
+		app_message(app, "threads hidden: %zu (idle: less than 10 ms, or 0.1 %%; or not alive here)", app->rows.hidden);
 	else
 		app_message(app, "all threads are shown");
 }
@@ -180,9 +180,11 @@ static void centre_interval(struct app *app)
 
 static void zoom_markers(struct app *app)
 {
-	int64_t a = app->view.a, b = app->view.b;
+	const bool range = app->view.range != VIEW_NONE && app->view.range != app->view.cursor;
+	int64_t a = range ? app->view.range : app->view.a, b = range ? app->view.cursor : app->view.b;
+	app->view.range = range ? VIEW_NONE : app->view.range;
 	if (a == VIEW_NONE || b == VIEW_NONE)
-		app_message(app, "set marker A with ( and B with ) first");
+		app_message(app, "select a range with v or the mouse, or set marker A with ( and B with )");
 	else
 		view_fit(&app->view, &app->bounds, a < b ? a : b, a < b ? b : a, 1, 1);
 }
@@ -192,10 +194,23 @@ static void set_marker(struct app *app, int64_t *marker)
 	*marker = *marker == app->view.cursor ? VIEW_NONE : app->view.cursor;
 }
 
+/* Goes back one level: from a pane to the timeline, from the timeline to the overview, from there out. */
+static void action_go_back(struct app *app)
+{
+	if (pane_is_below(app))
+		pane_close(app);
+	else if (app->pane_below)
+		app->quit = true;
+	else
+		overview_back(app);
+}
+
 static void clear_selection(struct app *app)
 {
-	if (app->view.range == VIEW_NONE && !app->rows.filter[0] && app->pane_below)
-		pane_close(app);
+	if (app->view.range == VIEW_NONE && !app->rows.filter[0]) {
+		action_go_back(app);
+		return;
+	}
 	app->view.range = VIEW_NONE;
 	if (app->rows.filter[0])
 		row_filter_set(app, "");
@@ -262,11 +277,9 @@ static void run_pane_action(struct app *app, enum action action, int64_t n)
 	case ACT_TIER: appearance_next_tier(app); break;
 	case ACT_REDRAW: app->redraw = true; break;
 	case ACT_QUIT:
-		if (app->pane_below)
-			pane_close(app);
-		else
-			app->quit = true;
+		action_go_back(app);
 		break;
+	case ACT_EXIT: app->quit = true; break;
 	default: pane_action(app, action); break;
 	}
 }

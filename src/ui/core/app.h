@@ -60,6 +60,10 @@ struct app {
 	enum action last;              /* previous action */
 	bool open_failed;                 /* the previous key should have opened a pane but showed a message instead */
 	bool mouse;
+	bool dragging;                 /* the mouse button was pressed on a row: its release ends a range */
+	struct key_hint { int x, w; enum action action; } hint[16];  /* key hints in the last line of the last frame */
+	size_t hints;
+	uint32_t states_shown;         /* states of the last frame: bit = enum vis */
 
 	/* Parts of the viewer with private state. */
 	struct row_search *row_search;

@@ -83,11 +83,11 @@ static bool failed_to_open(const struct app *app, enum action action, const stru
 	       (!app->pane_below || app->pane_below == below);
 }
 
-/* Returns true if the key would quit the viewer. */
+/* Returns true if the key would quit the overview. */
 static bool would_quit(const struct app *app, uint32_t key)
 {
-	return !app->list_over && !pane_is_below(app) && (keymap_find(&app->keymap, key) == ACT_QUIT ||
-	       (app->pane_below && keymap_find_in_pane(&app->keymap, key) == ACT_IN_PANE_CLOSE));
+	return !app->list_over && app->pane_below && app->pane_below->ops->replaces_rows &&
+	       keymap_find(&app->keymap, key) == ACT_QUIT;
 }
 
 static void key_in_rows(struct app *app, uint32_t key)
@@ -105,10 +105,12 @@ static void key_in_rows(struct app *app, uint32_t key)
 		return;
 	}
 	enum action action = keymap_find(&app->keymap, key);
-	if (file_watch_is_changed(app) && action != ACT_COMMAND && action != ACT_QUIT && action != ACT_REDRAW) {
+	if (file_watch_is_changed(app) && action != ACT_COMMAND && action != ACT_QUIT && action != ACT_EXIT && action != ACT_REDRAW) {
 		app_message(app, "the history file changed and is no longer read: :reload opens it again, q quits");
 		return;
 	}
+	if (file_watch_is_changed(app) && action == ACT_QUIT)  /* the overview cannot be read any more */
+		action = ACT_EXIT;
 	char text[32], help[64];
 	if (action == ACT_NONE)
 		app_message(app, "%s is not bound (%s: help)", key_text(key, text, sizeof text),

@@ -129,6 +129,8 @@ void rows_copy_state(const struct rows *old, struct rows *new)
 	}
 	new->hide_idle = old->hide_idle;
 	new->show_executors = old->show_executors;
+	new->from = old->from;
+	new->to = old->to;
 	rows_set_filter(new, old->filter);
 }
 

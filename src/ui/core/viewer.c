@@ -226,6 +226,7 @@ static void replace_history(struct app *app, struct history *h, const struct cat
 	size_t at = rows_find_near(&app->rows, app->view.row), line = at > app->top ? at - app->top : 0;
 	rows_copy_state(&app->rows, rows);
 	remap_rows(app, rows);
+	rows->kept = app->view.row;
 	follow_drop(app);
 	gap_search_stop(app);
 	async_drain(app->queries);

@@ -111,7 +111,7 @@ static int read_config(struct config *c, struct keymap *m, const char *file, str
 	c->color = copy_setting(&f, "color");
 	c->time = copy_setting(&f, "time");
 	const char *mouse = yaml_scalar(yaml_member(&f, yaml_root(&f), "mouse"));
-	c->mouse = mouse && strcmp(mouse, "true") == 0;
+	c->mouse = !mouse || strcmp(mouse, "true") == 0;
 	if (status == 0)
 		status = read_keys(&f, m, err);
 	yaml_file_release(&f);
@@ -120,7 +120,7 @@ static int read_config(struct config *c, struct keymap *m, const char *file, str
 
 int config_load(struct config *c, struct keymap *m, const char *file, struct error *err)
 {
-	*c = (struct config){ 0 };
+	*c = (struct config){ .mouse = true };
 	if (file)
 		return read_config(c, m, file, err);
 	char *path = user_file_path("XDG_CONFIG_HOME", ".config", "config.yaml");

@@ -139,6 +139,14 @@ enum action keymap_find_in_pane(const struct keymap *m, uint32_t key)
 	return find_action(m, key, true);
 }
 
+uint32_t keymap_key(const struct keymap *m, enum action action)
+{
+	for (size_t i = 0; i < m->len; i++)
+		if (m->binding[i].action == action && (m->binding[i].key < KEY_CODE_WHEEL_UP || m->binding[i].key > KEY_CODE_ZOOM_OUT))
+			return m->binding[i].key;
+	return 0;
+}
+
 char *keymap_text(const struct keymap *m, enum action action, char *buf, size_t size)
 {
 	size_t used = 0;

@@ -26,21 +26,21 @@ enum key {
 #define ACTIONS(X) \
 	X(ACT_DOWN, "row-down", "j <Down> <WheelDown>", "Rows", "next row") \
 	X(ACT_UP, "row-up", "k <Up> <WheelUp>", "Rows", "previous row") \
-	X(ACT_PAGE_DOWN, "page-down", "<PgDn>", "Rows", "a page down") \
-	X(ACT_PAGE_UP, "page-up", "<PgUp>", "Rows", "a page up") \
+	X(ACT_PAGE_DOWN, "page-down", "<PgDn> <C-f>", "Rows", "a page down") \
+	X(ACT_PAGE_UP, "page-up", "<PgUp> <C-b>", "Rows", "a page up") \
 	X(ACT_HALF_DOWN, "half-page-down", "<C-d>", "Rows", "half a page down") \
 	X(ACT_HALF_UP, "half-page-up", "<C-u>", "Rows", "half a page up") \
 	X(ACT_FIRST, "first-row", "g", "Rows", "first row") \
 	X(ACT_LAST, "last-row", "G", "Rows", "last row") \
 	X(ACT_FOLD, "fold", "<Space>", "Rows", "fold or unfold a machine or vCPU") \
-	X(ACT_FOLD_ALL, "fold-all", "M", "Rows", "fold or unfold all machines") \
-	X(ACT_SORT, "sort", "o", "Rows", "sort order: time lost, lost in the window, name, id") \
+	X(ACT_FOLD_ALL, "fold-all", "M <F5>", "Rows", "fold or unfold all machines") \
+	X(ACT_SORT, "sort", "o <F6>", "Rows", "sort order: time lost, lost in the window, name, id") \
 	X(ACT_IDLE, "hide-idle", "H", "Rows", "hide or show idle rows, and those not alive here") \
 	X(ACT_PIN, "pin", "p", "Rows", "pin the row to the top, or unpin it") \
-	X(ACT_SEARCH, "search", "/", "Rows", "search rows and threads as you type") \
+	X(ACT_SEARCH, "search", "/ <F3>", "Rows", "search rows and threads as you type") \
 	X(ACT_SEARCH_NEXT, "search-next", "n", "Rows", "next match") \
 	X(ACT_SEARCH_PREV, "search-previous", "N", "Rows", "previous match") \
-	X(ACT_FILTER, "filter", "\\", "Rows", "show only threads, or machines, whose name contains a text") \
+	X(ACT_FILTER, "filter", "\\ <F4>", "Rows", "show only threads, or machines, whose name contains a text") \
 	X(ACT_LEFT, "cursor-left", "h <Left>", "Time", "cursor one cell to the left; the view follows") \
 	X(ACT_RIGHT, "cursor-right", "l <Right>", "Time", "cursor one cell to the right") \
 	X(ACT_PAN_LEFT, "pan-left", "a <WheelLeft>", "Time", "pan a quarter window to the left") \
@@ -65,9 +65,9 @@ enum key {
 	X(ACT_CENTRE, "centre", "f", "Gaps and causes", "centre the interval; pressed again: zoom to it") \
 	X(ACT_MARK_A, "marker-a", "(", "Markers", "set marker A at the cursor, or remove it there") \
 	X(ACT_MARK_B, "marker-b", ")", "Markers", "set marker B at the cursor, or remove it there") \
-	X(ACT_ZOOM_MARKERS, "zoom-markers", "z", "Markers", "zoom to A..B") \
+	X(ACT_ZOOM_MARKERS, "zoom-markers", "z", "Markers", "zoom to the selected range, or to A..B") \
 	X(ACT_RANGE, "range", "v", "Markers", "select a range: statistics in the status line") \
-	X(ACT_CLEAR, "clear", "<Esc>", "Markers", "end the range selection, clear the filter") \
+	X(ACT_CLEAR, "clear", "<Esc>", "Markers", "end the range selection, clear the filter; then back like q") \
 	X(ACT_BOOKMARK, "bookmark", "m", "Markers", "bookmark this row and time") \
 	X(ACT_BOOKMARKS, "bookmarks", "'", "Markers", "list of bookmarks; d deletes, e edits the note") \
 	X(ACT_OVERVIEW, "overview", "O", "Panes", "overview: most delayed in this window") \
@@ -97,16 +97,18 @@ enum key {
 	X(ACT_REDO, "redo", "<C-r>", "Program", "redo a view change") \
 	X(ACT_REDRAW, "redraw", "<C-l>", "Program", "redraw the screen") \
 	X(ACT_HELP, "help", "? <F1>", "Program", "help; type / in it to search") \
-	X(ACT_QUIT, "quit", "q", "Program", "close the pane; without one, quit") \
+	X(ACT_QUIT, "quit", "q", "Program", "back: from the pane, then to the overview, which it quits") \
+	X(ACT_EXIT, "exit", "Q <F10>", "Program", "quit") \
 	X(ACT_IN_PANE_GO, "in-pane-go", "<Enter>", "In a pane", "go to the row or time of the line") \
-	X(ACT_IN_PANE_SORT, "in-pane-sort", "o", "In a pane", "sort by the next column") \
+	X(ACT_IN_PANE_SORT, "in-pane-sort", "o <F6>", "In a pane", "sort by the next column") \
 	X(ACT_IN_PANE_SORT_BACK, "in-pane-sort-back", "O", "In a pane", "sort by the previous column") \
-	X(ACT_IN_PANE_FILTER, "in-pane-filter", "\\ /", "In a pane", "show only lines that contain a text") \
+	X(ACT_IN_PANE_FILTER, "in-pane-filter", "\\ / <F3> <F4>", "In a pane", "show only lines that contain a text") \
 	X(ACT_IN_PANE_EXPORT, "in-pane-export", "e", "In a pane", "export the pane to a file") \
 	X(ACT_IN_PANE_COPY, "in-pane-copy", "y", "In a pane", "copy the line to the clipboard (OSC 52)") \
+	X(ACT_IN_PANE_PAGE, "in-pane-page-down", "<Space>", "In a pane", "a page down") \
 	X(ACT_IN_PANE_GROW, "in-pane-grow", "+", "In a pane", "make the pane higher") \
 	X(ACT_IN_PANE_SHRINK, "in-pane-shrink", "-", "In a pane", "make the pane lower") \
-	X(ACT_IN_PANE_CLOSE, "in-pane-close", "q <Esc>", "In a pane", "clear the filter, or close the pane")
+	X(ACT_IN_PANE_CLOSE, "in-pane-close", "q <Esc>", "In a pane", "Esc clears the filter; then close the pane")
 
 #define ACTION_CODE(code, name, keys, section, help) code,
 enum action { ACT_NONE, ACTIONS(ACTION_CODE) ACT_COUNT };
@@ -129,6 +131,8 @@ enum action keymap_find(const struct keymap *m, uint32_t key);
 /* ACT_IN_PANE_GO or a later action; ACT_NONE: none. */
 enum action keymap_find_in_pane(const struct keymap *m, uint32_t key);
 void keymap_bind(struct keymap *m, uint32_t key, enum action action);
+/* Returns a key of the action that is no mouse wheel; 0: none. */
+uint32_t keymap_key(const struct keymap *m, enum action action);
 /* Writes the keys of an action as text: "j, <Down>". */
 char *keymap_text(const struct keymap *m, enum action action, char *buf, size_t size);
 /* Prints a macro and one word after it as mdoc(7) to stdout; escapes the characters that mdoc interprets. */

@@ -1,6 +1,7 @@
 /* The first button of the mouse:
  *
- * - on a row: selects it and moves the cursor; dragging selects a range
+ * - on a row: selects it and moves the cursor; dragging selects a range; on its triangle: folds or unfolds it
+ * - on a key hint: presses the key; on the headings of a pane: sorts by the column
  * - on the map of the whole trace: moves the window
  * - on a line of a pane: selects the line; again: goes to its row or time */
 #include "ui/panes/pane.h"
@@ -29,6 +30,32 @@ static void press_on_minimap(struct app *app, int col)
 	undo_push(&app->undo, &before);
 }
 
+/* Folds or unfolds the row if column x of the screen is its triangle; false: it is not. */
+static bool press_on_triangle(struct app *app, struct row_id row, int x)
+{
+	const size_t at = rows_find(&app->rows, row);
+	if (at == app->rows.len || !app->rows.row[at].folds)
+		return false;
+	const int triangle = app->rows.row[at].depth * (app->label_w >= 30 ? 2 : 1);
+	if (x < triangle || x > triangle + 1)
+		return false;
+	app->view.row = row;
+	return rows_toggle(&app->rows, at);
+}
+
+static bool press_on_hint(struct app *app, int x)
+{
+	for (size_t i = 0; i < app->hints; i++) {
+		const struct key_hint *h = &app->hint[i];
+		const uint32_t key = x >= h->x && x < h->x + h->w ? keymap_key(&app->keymap, h->action) : 0;
+		if (key) {
+			viewer_key(app, key);
+			return true;
+		}
+	}
+	return false;
+}
+
 static void press_on_row(struct app *app, struct row_id row, int col, bool press)
 {
 	app->row_chosen = true;
@@ -36,6 +63,7 @@ static void press_on_row(struct app *app, struct row_id row, int col, bool press
 		app->focused = false;
 		app->view.row = row;
 		app->view.range = VIEW_NONE;
+		app->dragging = true;
 	}
 	if (col < 0 || col >= app->bounds.cols)
 		return;
@@ -45,18 +73,39 @@ static void press_on_row(struct app *app, struct row_id row, int col, bool press
 		app->view.range = old;
 }
 
+/* Handles a press on a pane that shows lines below its headings. Returns false if it is elsewhere. */
+static bool press_on_pane_area(struct app *app, int x, int y)
+{
+	struct pane *p = app->pane_below;
+	if (p && p->ops->headings && y == p->y - 1 && p->page) {
+		if (p->ops->press_heading)
+			p->ops->press_heading(app, p, x);
+		else if (p->ops->sort)
+			p->ops->sort(app, p, 1);
+		return true;
+	}
+	if (!p || y < p->y || y >= p->y + (int)p->page)
+		return false;
+	press_on_pane(app, p, y - p->y);
+	return true;
+}
+
 void viewer_mouse(struct app *app, int x, int y, bool press)
 {
 	struct row_id row;
-	struct pane *p = app->pane_below;
 	int col = x - app->label_w - 1;
-	if (!app_rows_have_keys(app))
+	const bool dragged = app->dragging;
+	if (press)
+		app->message[0] = '\0';
+	app->dragging = false;
+	if (y == app->h_cells - 1 && press && press_on_hint(app, x))
 		return;
-	if (y == minimap_line(app))
+	if (!app_rows_have_keys(app) || (!press && !dragged))
+		return;
+	if (y == minimap_line(app) && press)
 		press_on_minimap(app, col);
-	else if (p && y >= p->y && y < p->y + (int)p->page) {
-		if (press)
-			press_on_pane(app, p, y - p->y);
-	} else if (rows_at(app, y, &row))
+	else if (press && press_on_pane_area(app, x, y))
+		return;
+	else if (rows_at(app, y, &row) && !(press && press_on_triangle(app, row, x)))
 		press_on_row(app, row, col, press);
 }

@@ -34,7 +34,7 @@ const char *overview_culprit_text(const struct app *app, const struct overview *
 {
 	const struct actor *actor = &r->culprit;
 	char name[ACTOR_TEXT] = "";
-	if (r->gaps)
+	if (r->gaps || r->culprit_ns)
 		actor_shown(&app->catalog, actor, actor->name < p->s.names ? p->s.name[actor->name] : NULL, name, sizeof name);
 	const bool spread = r->gaps && actor->kind == FLOW_PREEMPTING && r->culprit_ns < SPREAD_SHARE * (double)r->demand.lost;
 	snprintf(buf, size, "%s%s%s", spread ? "many, most " : "", culprit_own_prefix(&app->catalog, &r->target, actor), name);
@@ -172,29 +172,33 @@ static bool is_left_aligned(int c)
 
 struct widths { int name, column[COLUMNS]; };
 
-/* Returns the rank of a column. The column by which the lines are sorted swaps its rank with the culprit's share if it
- * would be fitted later. */
+/* Returns the rank of a column. The column by which the lines are sorted comes before the culprit. */
 static int rank_of(int c, enum summary_order by)
 {
 	int key = 0;
 	while (key < COLUMNS && columns[key].order != by)
 		key++;
-	if (key == COLUMNS || columns[key].rank <= columns[PART].rank || (c != key && c != PART))
+	const int first = columns[CULPRIT].rank;
+	if (key == COLUMNS || columns[key].rank <= first || columns[c].rank < first || columns[c].rank > columns[key].rank)
 		return columns[c].rank;
-	return columns[c == key ? PART : key].rank;
+	return c == key ? first : columns[c].rank + 1;
 }
 
 static struct widths fit_columns(int space, enum summary_order by)
 {
 	struct widths w = { .name = NAME_MIN };
 	space -= NAME_MIN + 1;
-	bool fits = true;
-	for (int rank = 0; rank < COLUMNS; rank++)
-		for (int c = 0; c < COLUMNS; c++)
-			if (rank_of(c, by) == rank && (fits &= space > columns[c].width)) {
+	bool full = false;  /* a column did not fit: no less important one is shown, so that names get the space */
+	for (int rank = 0; rank < COLUMNS && !full; rank++)
+		for (int c = 0; c < COLUMNS; c++) {
+			if (rank_of(c, by) != rank)
+				continue;
+			full = space <= columns[c].width && w.column[LOST];
+			if (space > columns[c].width) {
 				w.column[c] = columns[c].width;
 				space -= columns[c].width + 1;
 			}
+		}
 	for (bool name = true; space > 0 && (w.name < NAME_MAX || (w.column[CULPRIT] && w.column[CULPRIT] < CULPRIT_MAX));
 	     name = !name) {
 		int *width = name ? &w.name : &w.column[CULPRIT];
@@ -215,9 +219,9 @@ static int overview_label_width(int w)
 	return w - lane - 1 < max_width ? w - lane - 1 : max_width;
 }
 
-/* Writes the longest wait and its culprit: "360 ms migration". */
-static const char *longest_text(const struct app *app, const struct overview *p, const struct summary_row *r, char *buf,
-                                size_t size)
+/* Writes the longest wait and its culprit: "360 ms (migration)". always: also if it is the row's top culprit. */
+static const char *longest_text(const struct app *app, const struct overview *p, const struct summary_row *r, bool always,
+                                char *buf, size_t size)
 {
 	const size_t row = (size_t)(r - p->s.row);
 	char time[TIME_TEXT], by[ACTOR_TEXT] = "";
@@ -226,12 +230,15 @@ static const char *longest_text(const struct app *app, const struct overview *p,
 		return buf;
 	if (p->has_waits && p->has_waits[row] && p->waits[row].found) {
 		const struct culprit_waits *w = &p->waits[row];
-		if (*culprit_own_prefix(&app->catalog, &r->target, &w->longest_by))
+		const struct actor *a = &w->longest_by, *top = &r->culprit;
+		if (!always && a->machine == top->machine && a->tid == top->tid && a->kind == top->kind)
+			by[0] = '\0';
+		else if (*culprit_own_prefix(&app->catalog, &r->target, &w->longest_by))
 			snprintf(by, sizeof by, "%s", "other threads");
 		else if (w->longest_by.kind != FLOW_RUNNING)
 			actor_shown(&app->catalog, &w->longest_by, w->longest_name, by, sizeof by);
 	}
-	snprintf(buf, size, "%7s %s", time_duration(time, r->longest.end - r->longest.start + 1), by);
+	snprintf(buf, size, "%7s%s%s", time_duration(time, r->longest.end - r->longest.start + 1), by[0] ? " " : "", by);
 	return buf;
 }
 
@@ -254,7 +261,7 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 	case LOST: snprintf(buf, size, "%s", time_duration(time, d->lost)); break;
 	case SHARE: snprintf(buf, size, "%.*f%s", share_of(d->lost, d->ran + d->lost) < 0.0995,
 	                     100 * share_of(d->lost, d->ran + d->lost), lost_share_unit(d)); break;
-	case LONGEST: longest_text(app, p, r, buf, size); break;
+	case LONGEST: longest_text(app, p, r, true, buf, size); break;
 	case PART: snprintf(buf, size, r->culprit_ns ? "%.0f%%" : "", 100 * share_of(r->culprit_ns, d->lost)); break;
 	case P99: snprintf(buf, size, "%s", r->gaps ? time_duration(time, r->p99) : ""); break;
 	case GAPS: snprintf(buf, size, "%llu", (unsigned long long)r->gaps); break;
@@ -279,6 +286,20 @@ static void overview_draw_headings(const struct app *app, const struct pane *pan
 		x += w.column[c] + 1;
 	}
 	screen_text(s, app->label_w + 1, y, s->w, style, "over time");
+}
+
+/* Sorts by the column of the heading at column x of the screen. */
+static void overview_press_heading(struct app *app, struct pane *pane, int x)
+{
+	struct overview *p = overview_state(pane);
+	const struct widths w = fit_columns(app->label_w, p->by);
+	int left = w.name + 1, by = x < left ? (int)SUMMARY_BY_ID : (int)SUMMARY_BY_LOST;
+	for (int c = 0; c < COLUMNS; c++) {
+		if (w.column[c] && x >= left && x <= left + w.column[c] && columns[c].order < SUMMARY_ORDER_COUNT)
+			by = (int)columns[c].order;
+		left += w.column[c] ? w.column[c] + 1 : 0;
+	}
+	overview_sort_next(app, pane, by - (int)p->by);
 }
 
 static void overview_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected)
@@ -345,7 +366,7 @@ static void overview_get_status_text(const struct app *app, const struct pane *p
 	if (p->has_gaps && r->gaps && n > 0 && (size_t)n < size)
 		snprintf(buf + n, size - (size_t)n, ", %.0f %% taken by %s; longest wait %s",
 		         100 * share_of(r->culprit_ns, r->demand.lost), overview_culprit_text(app, p, r, by, sizeof by),
-		         longest_text(app, p, r, longest, sizeof longest) + strspn(longest, " "));
+		         longest_text(app, p, r, false, longest, sizeof longest) + strspn(longest, " "));
 }
 
 static void overview_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
@@ -420,6 +441,7 @@ const struct pane_ops overview_pane = {
 	.question = overview_make_question, .answer = overview_take_answer, .arrange = overview_make_lines,
 	.sort = overview_sort_next, .name = overview_get_name, .title = overview_get_title,
 	.label_width = overview_label_width, .headings = 1, .heading = overview_draw_headings,
+	.press_heading = overview_press_heading,
 	.line = overview_draw_line, .follow = overview_follow_line, .cursor_moved = overview_select_row,
 	.tab = overview_jump_group, .status_text = overview_get_status_text, .file = overview_get_file_name,
 	.export = overview_export, .remap = overview_remap_rows, .drop_answer = overview_drop_answer,

@@ -308,15 +308,17 @@ static void copy_line(struct app *app, struct pane *p)
 	free(text);
 }
 
-/* Clears the filter if requested and set; otherwise closes the pane, or quits the viewer if the pane is the overview. */
+/* Clears the filter if `filter` (Esc), and it is set; otherwise closes the pane. The overview is the first level: q quits
+ * there, Esc does not. */
 static void close_step(struct app *app, struct pane *p, bool filter)
 {
-	if (!filter && p->ops->replaces_rows) {
-		app->quit = true;
-		return;
-	}
+	char key[32];
 	if (filter && p->filter[0])
 		pane_filter(app, "");
+	else if (p->ops->replaces_rows && filter)
+		app_message(app, "%s quits", keymap_text(&app->keymap, ACT_QUIT, key, sizeof key));
+	else if (p->ops->replaces_rows)
+		app->quit = true;
 	else
 		pane_close(app);
 }
@@ -347,6 +349,7 @@ static bool run_pane_key(struct app *app, struct pane *p, uint32_t key)
 		if (p->at < p->lines)
 			copy_line(app, p);
 		return true;
+	case ACT_IN_PANE_PAGE: pane_move(app, p->page > 1 ? (int64_t)p->page - 1 : 1); return true;
 	case ACT_IN_PANE_GROW: p->extra_lines += p->extra_lines < app->h_cells; return true;
 	case ACT_IN_PANE_SHRINK: p->extra_lines -= p->extra_lines > -app->h_cells; return true;
 	case ACT_IN_PANE_CLOSE: close_step(app, p, key == KEY_CODE_ESC); return true;
@@ -374,10 +377,17 @@ bool pane_key(struct app *app, uint32_t key)
 	}
 	/* actions on gaps move the focus back to the rows; actions on time keep it */
 	bool gaps = strcmp(action_info[action].section, "Gaps and causes") == 0;
-	if (p->ops->replaces_rows && (gaps || strcmp(action_info[action].section, "Rows") == 0))
+	const bool searches_gap = action >= ACT_NEXT_GAP && action <= ACT_PREV_GAP_FIT;
+	if (p->ops->replaces_rows && searches_gap) {
 		pane_close(app);
-	else if (gaps)
+	} else if (p->ops->replaces_rows && (gaps || strcmp(action_info[action].section, "Rows") == 0)) {
+		char key_name[32], back[32];
+		app_message(app, "%s works in the timeline (%s)", key_text(key, key_name, sizeof key_name),
+		            keymap_text(&app->keymap, ACT_BACK, back, sizeof back));
+		return true;
+	} else if (gaps) {
 		app->focused = false;
+	}
 	return false;
 }
 

@@ -88,6 +88,7 @@ struct pane_ops {
 	void (*overlay)(struct app *app, const struct pane *p, struct screen *s);  /* draws over the rows (arrows) */
 	void (*follow)(struct app *app, struct pane *p, size_t i);   /* moves to the object of line i (Enter) */
 	void (*cursor_moved)(struct app *app, struct pane *p, size_t i);  /* called when the cursor moved to line i */
+	void (*press_heading)(struct app *app, struct pane *p, int x);  /* mouse press on column x of the headings; NULL: sorts */
 	void (*tab)(struct app *app, struct pane *p);          /* handles <Tab> in a pane that replaces the rows */
 	/* Text of the status line for the selected line; NULL or "": the text of the selected row. */
 	void (*status_text)(const struct app *app, const struct pane *p, size_t i, char *buf, size_t size);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "ui/core/clock_offset.h"
+#include "ui/widgets/lane_names.h"
 #include "ui/widgets/verdict_line.h"
 #include "ui/widgets/widgets.h"
 #include "ui/panes/pane.h"
@@ -189,6 +190,8 @@ static void draw_ruler(struct app *app, struct screen *s, int y)
 static void draw_all(struct app *app, struct screen *s)
 {
 	screen_clear(s, *part_style(app, PART_NORMAL));
+	app->states_shown = 0;
+	lane_names_begin_frame(app);
 	if (app->list_over) {
 		list_draw(app, s, 0, s->h - 1);
 		return;

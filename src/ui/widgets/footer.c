@@ -51,20 +51,30 @@ static int draw_states(struct app *app, struct screen *s, int x, int y, int end,
 	return x;
 }
 
-/* Draws the common states. A narrow screen omits the less important ones. Returns the next column. */
+/* Draws the states that the frame shows. A narrow screen omits the less important ones. Returns the next column. */
 static int draw_common(struct app *app, struct screen *s, int y, int end)
 {
-	static const uint8_t common[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VCPU_PREEMPTED,
-		VIS_VIRT_PREEMPTED, VIS_VMM, VIS_IDLE };
-	static const uint8_t omission_order[] = { VIS_IDLE, VIS_VMM, VIS_BLOCKED, VIS_VCPU_PREEMPTED, VIS_RUNNING };
-	uint8_t shown[sizeof common];
-	size_t n = sizeof common, omitted = 0;
+	static const uint8_t order[] = { VIS_RUNNING, VIS_BLOCKED, VIS_PREEMPTED, VIS_VCPU_PREEMPTED, VIS_VIRT_PREEMPTED,
+		VIS_HOST_BLOCKED, VIS_WAKING, VIS_VMM, VIS_UNKNOWN, VIS_IDLE };
+	static const uint8_t omission_order[] = { VIS_IDLE, VIS_VMM, VIS_BLOCKED, VIS_UNKNOWN, VIS_RUNNING };
+	uint8_t shown[sizeof order];
+	size_t n = 0, omitted = 0;
 	int need = 0;
-	for (size_t i = 0; i < n; i++)
-		need += label_of(app, shown[i] = common[i]) ? 3 + text_width(label_of(app, common[i])) : 0;
+	uint32_t states = app->states_shown;
+	if (states & 1U << VIS_VCPU_PREEMPTED && !label_of(app, VIS_VCPU_PREEMPTED))  /* it looks like preempted */
+		states |= 1U << VIS_PREEMPTED;
+	for (size_t i = 0; i < sizeof order; i++) {
+		const char *label = label_of(app, order[i]);
+		if (!(states & 1U << order[i]) || !label)
+			continue;
+		shown[n++] = order[i];
+		need += 3 + text_width(label);
+	}
 	for (; need > end && omitted < sizeof omission_order; omitted++) {
 		const uint8_t state = omission_order[omitted];
 		uint8_t *at = memchr(shown, state, n);
+		if (!at)
+			continue;
 		memmove(at, at + 1, (size_t)(shown + n - at) - 1);
 		n--;
 		need -= label_of(app, state) ? 3 + text_width(label_of(app, state)) : 0;
@@ -87,6 +97,8 @@ static int draw_owners(struct app *app, struct screen *s, int x, int y, int end)
 	return x;
 }
 
+#define HINTS_COLUMNS_MIN 80  /* smallest width of a screen that omits states for key hints */
+#define HINTS_SPACE 24        /* columns for these hints */
 #define WIDE_COLUMNS_MIN 100  /* smallest width of a screen whose legend explains the letter of smaller waits */
 
 /* Draws the letter of waits that are too short to determine the letter of their cell. Returns the next column. */
@@ -101,51 +113,97 @@ static int draw_short_wait_letter(struct app *app, struct screen *s, int x, int 
 	return x + 3 + screen_text(s, x + 2, y, s->w, *part_style(app, PART_NORMAL), label);
 }
 
-/* Draws the states, or the owners if the row is a CPU of the host; then the key hints that fit; then the rarer states. */
-static void draw_legend(struct app *app, struct screen *s, int y)
+struct hint {
+	enum action action;
+	const char *text;
+};
+
+static bool has_locks(const struct app *app)
 {
-	static const uint8_t rare[] = { VIS_HOST_BLOCKED, VIS_WAKING, VIS_UNKNOWN };
-	static const struct hint { enum action action; const char *text; } at_rows[] = {
-		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_EXPORT, "export" },
-		{ ACT_ZOOM_IN, "zoom" }, { ACT_PAN_RIGHT, "pan" }, { ACT_BLAME, "culprits" },
+	for (uint32_t t = 0; t < app->catalog.threads; t++)
+		if (app->catalog.thread[t].lock != HISTORY_NONE)
+			return true;
+	return false;
+}
+
+/* Returns true if the key of a hint has an effect now. */
+static bool applies(const struct app *app, enum action action)
+{
+	switch (action) {
+	case ACT_IN_PANE_GO: return app->pane_below && pane_can_follow(app->pane_below);
+	case ACT_REQUESTS: return app->rows.requests > 0;
+	case ACT_LOCKS: return has_locks(app);
+	default: return true;
+	}
+}
+
+/* Returns the hints for the current focus, the most important first; the last one has action ACT_NONE. */
+static const struct hint *hints_of(const struct app *app)
+{
+	static const struct hint at_rows[] = {
+		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_QUIT, "back" }, { ACT_BLAME, "culprits" },
+		{ ACT_DETAILS, "details" }, { ACT_REQUESTS, "requests" }, { ACT_LOCKS, "locks" }, { ACT_ZOOM_IN, "zoom" },
+		{ ACT_PAN_RIGHT, "pan" }, { ACT_EXPORT, "export" }, { ACT_NONE, NULL },
 	}, in_pane[] = {
 		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "go there" }, { ACT_IN_PANE_EXPORT, "export" }, { ACT_FOCUS, "rows" },
-		{ ACT_IN_PANE_CLOSE, "close" },
+		{ ACT_IN_PANE_CLOSE, "close" }, { ACT_NONE, NULL },
 	}, in_overview[] = {
-		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "longest gap" }, { ACT_IN_PANE_SORT, "sort" },
+		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "its wait" }, { ACT_REQUESTS, "requests" }, { ACT_IN_PANE_SORT, "sort" },
 		{ ACT_IN_PANE_FILTER, "filter" }, { ACT_FOCUS, "threads" }, { ACT_BACK, "timeline" }, { ACT_IN_PANE_CLOSE, "quit" },
+		{ ACT_NONE, NULL },
 	};
-	bool overview = app->pane_below && app->pane_below->ops->replaces_rows;
-	const struct hint *hints = overview ? in_overview : app->focused ? in_pane : at_rows;
-	const size_t hint_count = overview ? sizeof in_overview / sizeof *in_overview
-		: app->focused ? sizeof in_pane / sizeof *in_pane : sizeof at_rows / sizeof *at_rows;
-	char tail[160] = "", keys[64];
-	const bool no_hints = app->list_over || app->is_picture;  /* a list shows its own keys; a picture needs none */
-	keymap_text(&app->keymap, ACT_HELP, keys, sizeof keys);
-	int help = no_hints ? 0 : (int)strcspn(keys, ",") + 6;  /* space for the help key, which is always shown */
+	const bool overview = app->pane_below && app->pane_below->ops->replaces_rows;
+	return overview ? in_overview : app->focused ? in_pane : at_rows;
+}
+
+/* Writes the first key of an action, without brackets: "Enter". */
+static void hint_key(const struct app *app, enum action action, char *buf, size_t size)
+{
+	char keys[64];
+	keymap_text(&app->keymap, action, keys, sizeof keys);
+	keys[strcspn(keys, ",")] = '\0';
+	const size_t n = strlen(keys);
+	const bool named = n > 2 && keys[0] == '<' && keys[n - 1] == '>';
+	if (named)
+		keys[n - 1] = '\0';
+	snprintf(buf, size, "%s", keys + named);
+}
+
+/* Draws the hints that fit after column x, from the right, and records their places for the mouse. */
+static void draw_hints(struct app *app, struct screen *s, int x, int y)
+{
+	char text[128], key[64];
+	int end = s->w - 1;
+	app->hints = 0;
+	if (app->list_over || app->is_picture)  /* a list shows its own keys; a picture needs none */
+		return;
+	for (const struct hint *h = hints_of(app); h->action != ACT_NONE; h++) {
+		if (!applies(app, h->action) || app->hints == sizeof app->hint / sizeof *app->hint)
+			continue;
+		hint_key(app, h->action, key, sizeof key);
+		snprintf(text, sizeof text, "%s %s", key, h->text);
+		const int w = text_width(text);
+		if (end - w < x)
+			break;
+		screen_text(s, end - w, y, w, *part_style(app, PART_DIM), text);
+		app->hint[app->hints++] = (struct key_hint){ end - w, w, h->action };
+		end -= w + 2;
+	}
+}
+
+/* Draws the states, or the owners if the row is a CPU of the host; then the key hints that fit. */
+static void draw_legend(struct app *app, struct screen *s, int y)
+{
+	const bool overview = app->pane_below && app->pane_below->ops->replaces_rows;
+	char key[64];
+	hint_key(app, ACT_HELP, key, sizeof key);
+	/* space for the help key, which is always shown, and on wider screens for two more hints */
+	const int help = app->list_over || app->is_picture ? 0 : text_width(key) + 6 + (s->w >= HINTS_COLUMNS_MIN ? HINTS_SPACE : 0);
 	bool owners = !overview && !app->list_over && app->rows.len && row_is_pcpu(&app->catalog, app->view.row);
 	int x = owners ? draw_owners(app, s, 0, y, s->w - help) : draw_common(app, s, y, s->w - help);
 	if (!owners)
 		x = draw_short_wait_letter(app, s, x, y);
-	const bool can_follow = app->pane_below && pane_can_follow(app->pane_below);
-	for (size_t i = 0; !no_hints && i < hint_count; i++) {
-		char one[240];
-		if (hints[i].action == ACT_IN_PANE_GO && !can_follow)
-			continue;
-		keymap_text(&app->keymap, hints[i].action, keys, sizeof keys);
-		keys[strcspn(keys, ",")] = '\0';
-		size_t n = strlen(keys);
-		bool named = n > 2 && keys[0] == '<' && keys[n - 1] == '>';
-		if (named)
-			keys[n - 1] = '\0';
-		snprintf(one, sizeof one, "%s %s%s%s", keys + named, hints[i].text, tail[0] ? "  " : "", tail);
-		if (x + (int)strlen(one) >= s->w || strlen(one) >= sizeof tail)
-			break;
-		snprintf(tail, sizeof tail, "%.159s", one);
-	}
-	if (!owners)
-		draw_states(app, s, x, y, s->w - (int)strlen(tail) - 2, rare, sizeof rare);
-	screen_text(s, s->w - (int)strlen(tail) - 1, y, s->w, *part_style(app, PART_DIM), tail);
+	draw_hints(app, s, x, y);
 }
 
 #define MESSAGE_LINES_MAX 4  /* largest number of lines of a message */
@@ -170,6 +228,7 @@ void footer_draw(struct app *app, struct screen *s)
 {
 	int y = s->h - 1;
 	char text[512];
+	app->hints = 0;
 	if (app->prompting) {
 		prompt_draw(&app->prompt, s, y, *part_style(app, PART_NORMAL));
 		int space = s->w - s->cursor_x - 3;  /* the result of the search so far, next to the prompt */

@@ -16,63 +16,71 @@
 #define WAIT_PART 15      /* smallest share of waits in each column of a named wait, sixteenths */
 #define NAME_COLUMNS_MIN 4  /* smallest bar with a name, columns */
 #define SHORT_NAME_MIN 6  /* smallest name that may be cut, columns */
-#define KNOWN_MAX 1024    /* names kept; a new name replaces the oldest one */
+#define SETS 512          /* the kept names: sets of WAYS entries; an interval belongs to one set */
+#define WAYS 8
 
 struct lane_name {
 	struct target target;
 	int64_t from, to;     /* interval of the wait, ns */
+	uint32_t frame;       /* last frame that shows the interval; 0: entry not used */
 	bool known;           /* the flow was computed */
-	char full[96], plain[40];  /* "host/306 burnP6" and "burnP6", escaped; "": no actor took more than half */
+	char full[64], plain[32];  /* "host/306 burnP6" and "burnP6", escaped; "": no actor took more than half */
 };
 
 struct lane_names {
-	struct lane_name *name;
-	size_t len, next;     /* next: entry that a new name replaces */
-	size_t pending;       /* number of entries that are not known */
-	size_t by_hash[2 * KNOWN_MAX];  /* index + 1 by hash of the key; 0: none. A later entry replaces an earlier one */
+	uint32_t frame;       /* number of the current frame, from 1 on */
+	size_t pending;       /* number of intervals of this frame that are not known */
+	struct lane_name name[SETS][WAYS];
 };
 
 void lane_names_init(struct app *app)
 {
 	app->lane_names = mem_new(1, sizeof *app->lane_names);
-	app->lane_names->name = mem_new(KNOWN_MAX, sizeof *app->lane_names->name);
 }
 
 void lane_names_release(struct app *app)
 {
-	if (app->lane_names)
-		free(app->lane_names->name);
 	free(app->lane_names);
 }
 
 void lane_names_forget(struct app *app)
 {
-	struct lane_name *name = app->lane_names->name;
-	*app->lane_names = (struct lane_names){ .name = name };
+	memset(app->lane_names, 0, sizeof *app->lane_names);
+}
+
+void lane_names_begin_frame(struct app *app)
+{
+	app->lane_names->frame++;
+	app->lane_names->pending = 0;
 }
 
 /* ---- Culprits of waits ---------------------------------------------------------------------------------------------- */
 
-static size_t hash_of(const struct target *s, int64_t from, int64_t to)
+static size_t set_of(const struct target *s, int64_t from, int64_t to)
 {
 	uint64_t h = (uint64_t)from * 0x9e3779b97f4a7c15ULL ^ (uint64_t)to * 0xc2b2ae3d27d4eb4fULL ^ s->index;
-	return (size_t)((h ^ h >> 29) * 0x9e3779b97f4a7c15ULL >> 40) % (2 * KNOWN_MAX);
+	return (size_t)((h ^ h >> 29) * 0x9e3779b97f4a7c15ULL >> 40) % SETS;
 }
 
-/* Returns the entry of the interval; adds it if there is none. */
+/* Returns the entry of the interval; replaces the oldest entry of its set if there is none. NULL: this frame shows all
+ * entries of the set; the interval stays without a name. */
 static struct lane_name *find_name(struct lane_names *l, const struct target *s, int64_t from, int64_t to)
 {
-	const size_t slot = hash_of(s, from, to);
-	struct lane_name *p = l->by_hash[slot] ? &l->name[l->by_hash[slot] - 1] : NULL;
-	if (p && p->target.kind == s->kind && p->target.index == s->index && p->from == from && p->to == to)
-		return p;
-	p = &l->name[l->next];
-	l->pending += l->next == l->len || p->known;
-	l->by_hash[slot] = l->next + 1;
-	l->len += l->next == l->len;
-	l->next = (l->next + 1) % KNOWN_MAX;
-	*p = (struct lane_name){ .target = *s, .from = from, .to = to };
-	return p;
+	struct lane_name *set = l->name[set_of(s, from, to)], *oldest = &set[0];
+	for (int i = 0; i < WAYS; i++) {
+		struct lane_name *p = &set[i];
+		if (p->frame && p->target.kind == s->kind && p->target.index == s->index && p->from == from && p->to == to) {
+			l->pending += !p->known && p->frame != l->frame;
+			p->frame = l->frame;
+			return p;
+		}
+		oldest = p->frame < oldest->frame ? p : oldest;
+	}
+	if (oldest->frame == l->frame)
+		return NULL;
+	*oldest = (struct lane_name){ .target = *s, .from = from, .to = to, .frame = l->frame };
+	l->pending++;
+	return oldest;
 }
 
 /* Writes the name of an actor without machine and TID: "burnP6"; of other actors "". */
@@ -101,9 +109,9 @@ static void write_culprit(const struct app *app, struct lane_name *p, const stru
 	const char *raw = top.actor.name < f->names ? f->name[top.actor.name] : NULL;
 	char text[ACTOR_TEXT];
 	actor_shown(&app->catalog, &top.actor, raw, text, sizeof text);
-	snprintf(p->full, sizeof p->full, "%.95s", strlen(text) < sizeof p->full ? text : "");
+	snprintf(p->full, sizeof p->full, "%.63s", strlen(text) < sizeof p->full ? text : "");
 	write_plain_name(app, &top.actor, raw, text, sizeof text);
-	snprintf(p->plain, sizeof p->plain, "%.39s", strlen(text) < sizeof p->plain ? text : "");
+	snprintf(p->plain, sizeof p->plain, "%.31s", strlen(text) < sizeof p->plain ? text : "");
 }
 
 static void compute_name(const struct app *app, struct lane_names *l, struct lane_name *p)
@@ -122,14 +130,12 @@ bool lane_names_work(struct app *app, int64_t budget_ns, bool *changed)
 {
 	struct lane_names *l = app->lane_names;
 	const int64_t until = now_ns() + budget_ns;
-	for (size_t i = l->len; i-- > 0 && l->pending > 0;) {
-		struct lane_name *p = &l->name[i];
-		if (p->known)
+	struct lane_name *p = l->name[0], *end = p + SETS * WAYS;
+	for (; p < end && l->pending > 0 && now_ns() < until; p++) {
+		if (p->frame != l->frame || p->known)
 			continue;
 		compute_name(app, l, p);
 		*changed |= p->full[0] != '\0';
-		if (now_ns() > until)
-			break;
 	}
 	return l->pending > 0;
 }
@@ -145,7 +151,11 @@ static void put_name(const struct app *app, struct screen *s, int y, int col, in
 	const char *text = *full && text_width(full) <= space ? full : plain;
 	if (!*text || space < 2 || (text_width(text) > space && space < SHORT_NAME_MIN))
 		return;
-	screen_clip(s, x, y, space, style, text);
+	const int w = text_width(text);
+	const bool padded = w + 2 <= space;  /* a blank on each side separates the name from the letters of the bar */
+	if (padded)
+		screen_fill(s, x, y, w + 2, ' ', style);
+	screen_clip(s, x + padded, y, space, style, text);
 }
 
 /* Draws the culprits of the waits of a vCPU or thread. */
@@ -162,10 +172,10 @@ static void draw_culprits(struct app *app, struct screen *s, int y, struct row_i
 		if (end - i >= NAME_COLUMNS_MIN) {
 			const int64_t from = app->view.t0 + i * app->view.step;
 			struct lane_name *p = find_name(app->lane_names, &target, from, from + (end - i) * app->view.step - 1);
-			if (!p->known && app->waits_for_answers)
+			if (p && !p->known && app->waits_for_answers)
 				compute_name(app, app->lane_names, p);
-			struct style style = appearance_bar_style(app, cell[i + 1].other, false);
-			put_name(app, s, y, i, end - i, style, p->full, p->plain);
+			if (p)
+				put_name(app, s, y, i, end - i, appearance_bar_style(app, cell[i + 1].other, false), p->full, p->plain);
 		}
 		end += end == i;
 	}
@@ -246,7 +256,7 @@ static void draw_guest(struct app *app, struct screen *s, int y, const struct ru
 static void draw_threads(struct app *app, struct screen *s, int y, uint32_t c, const struct cell *cell, int n)
 {
 	const struct catalog_cpu *cpu = &app->catalog.cpu[c];
-	char name[64], full[200];
+	char name[64];
 	struct run run;
 	for (int col = 0; next_run(app, cpu->current, col, n, &run); col = run.end) {
 		const int vcpu = vcpu_of(app, cpu->machine, run.tid, run.t);
@@ -255,9 +265,8 @@ static void draw_threads(struct app *app, struct screen *s, int y, uint32_t c, c
 			continue;
 		}
 		write_thread_name(app, cpu->machine, run.tid, run.t, name, sizeof name);
-		snprintf(full, sizeof full, "%lld %s", (long long)run.tid, name);
 		if (name[0])
-			put_name(app, s, y, run.col, run.end - run.col, appearance_bar_style(app, cell[run.col + 1].main, true), full,
+			put_name(app, s, y, run.col, run.end - run.col, appearance_bar_style(app, cell[run.col + 1].main, true), name,
 			         name);
 	}
 }

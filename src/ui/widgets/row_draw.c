@@ -68,6 +68,8 @@ void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row,
 	for (int i = 0; i < n; i++) {
 		struct glyph g = appearance_glyph(app, cell[i], src.equal_rank);
 		screen_put(s, app->label_w + 1 + i, y, g.ch, g.style);
+		if (!src.equal_rank && cell[i].form != CELL_EMPTY)
+			app->states_shown |= 1U << cell[i].main | 1U << cell[i].other;
 	}
 	if (kind != LANE_LISTED && !app->appearance.coarse)
 		lane_names_draw(app, s, y, row, cell, n);
