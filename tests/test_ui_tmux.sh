@@ -78,7 +78,7 @@ wait_for 'by host/2101 burnP6' 'the gap'
 t send-keys -t v Enter
 wait_for 'flow of Debian/3525 critical_task' 'the flow'
 t send-keys -t v C-c
-wait_for 'q closes the pane, and then quits' '^C beside a pane'
+wait_for 'q closes the pane, Q quits' '^C beside a pane'
 t send-keys -t v X
 wait_for 'flow-Debian-3525-critical_task.txt' 'the name'
 t send-keys -t v C-c  # leaves the prompt only

@@ -80,11 +80,23 @@ static void window_text(const struct app *app, bool dated, char *buf, size_t siz
 	ruler_time(to, &app->axis, last, app->view.step);
 	time_date(day, t0, 0);
 	time_date(end, last, 0);
+	/* times on different days have dates, or the window would seem to end before it begins */
+	dated |= app->axis.format == TIME_WALL && strncmp(day, end, TIME_DATE) != 0;
 	const bool wall = app->axis.format == TIME_WALL, same = wall && strcmp(day, end) == 0 && strlen(to) > 8;
 	const int date = dated && wall ? TIME_DATE + 1 : 0;
 	const int other = strncmp(day, end, TIME_DATE) == 0 ? 0 : date;
 	snprintf(buf, size, "   %.*s%s .. %.*s%s%s   %s", date, day, from, other, end, same ? to + 8 : to,
-	         date ? day + strlen(day) - TIME_ZONE : "", time_duration(length, last - t0 + 1));
+	         date ? day + strlen(day) - TIME_ZONE : "", ruler_duration(length, last - t0 + 1));
+}
+
+/* Writes "   cursor .1697"; "" in the overview, where no cursor is drawn. */
+static void cursor_text(const struct app *app, char *buf, size_t size)
+{
+	char t[TIME_TEXT];
+	const bool overview = app->pane_below && app->pane_below->ops->replaces_rows;
+	buf[0] = '\0';
+	if (!overview && !app->is_picture)
+		snprintf(buf, size, "   cursor %s", short_time(app, app->view.cursor, t));
 }
 
 static int draw_machines(const struct catalog *catalog, struct screen *s, struct style style)
@@ -114,7 +126,7 @@ static void drop_parts_that_overflow(char *text, int space)
 
 static void draw_header(struct app *app, struct screen *s)
 {
-	char window[160], dated[160], cell[TIME_TEXT + 16], markers[128], note[64], step[TIME_TEXT], text[512];
+	char window[160], dated[160], cell[TIME_TEXT + 16], cursor[TIME_TEXT + 16], markers[128], note[64], step[TIME_TEXT], text[512];
 	struct style style = *part_style(app, PART_HEADER);
 	screen_fill(s, 0, 0, s->w, ' ', style);
 	int x = draw_machines(&app->catalog, s, style);
@@ -129,14 +141,16 @@ static void draw_header(struct app *app, struct screen *s)
 	}
 	int space = s->w - x - 2;
 	window_text(app, true, dated, sizeof dated);
-	snprintf(cell, sizeof cell, "   %s/cell", time_duration(step, app->view.step));
+	snprintf(cell, sizeof cell, "   %s/cell", ruler_duration(step, app->view.step));
 	markers_text(app, space - text_width(window), markers, sizeof markers);
+	cursor_text(app, cursor, sizeof cursor);
 	/* on a narrow screen markers and filter are more important than the length of a cell; the date is the least
 	 * important */
 	int optional_w = text_width(cell) + text_width(markers);
-	bool optional_fits = text_width(window) + optional_w + (note_is_important ? note_w : 0) <= space;
-	bool dated_fits = text_width(dated) + optional_w + note_w <= space;
-	snprintf(text, sizeof text, "%s%s%s", dated_fits ? dated : window, optional_fits ? cell : "", markers);
+	const int needed_w = text_width(cursor) + (note_is_important ? note_w : 0);
+	bool optional_fits = text_width(window) + optional_w + needed_w <= space;
+	bool dated_fits = text_width(dated) + optional_w + text_width(cursor) + note_w <= space;
+	snprintf(text, sizeof text, "%s%s%s%s", dated_fits ? dated : window, optional_fits ? cell : "", markers, cursor);
 	drop_parts_that_overflow(text, s->w - x - 1);
 	x += 1 + screen_text(s, x + 1, 0, s->w - x, style, text);
 	if (note_w < s->w - x)

@@ -42,6 +42,19 @@ int ruler_digits(int64_t step)
 	return digits;
 }
 
+#define NS_PER_HOUR (3600 * NS_PER_S)
+
+char *ruler_duration(char buf[TIME_TEXT], int64_t ns)
+{
+	if (ns >= 2 * NS_PER_DAY)
+		snprintf(buf, TIME_TEXT, "%" PRId64 " d %" PRId64 " h", ns / NS_PER_DAY, ns % NS_PER_DAY / NS_PER_HOUR);
+	else if (ns >= 3 * NS_PER_HOUR)
+		snprintf(buf, TIME_TEXT, "%.*f h", ns < 10 * NS_PER_HOUR, (double)ns / (double)NS_PER_HOUR);
+	else
+		time_duration(buf, ns);
+	return buf;
+}
+
 /* Formats seconds relative to the origin: "+0.1139". */
 static void format_relative(char buf[TIME_TEXT], int64_t ns, int digits)
 {

@@ -19,6 +19,8 @@ struct time_axis {
 int64_t ruler_tick(int64_t step, int cells);
 /* Returns the number of decimals of a second needed to distinguish multiples of `step`, 0 .. 9. */
 int ruler_digits(int64_t step);
+/* Formats a duration like time_duration(), a long one in days and hours: "3 d 4 h", "3.6 h". */
+char *ruler_duration(char buf[TIME_TEXT], int64_t ns);
 /* Formats a time with the precision of `step`: "12:03:04.1139" or "+0.1139 s". */
 char *ruler_time(char buf[TIME_TEXT], const struct time_axis *axis, int64_t t, int64_t step);
 /* Columns in which marks will be drawn over the ruler, so that labels avoid them. */
