@@ -61,6 +61,7 @@ src_libui_a_SOURCES = \
 	src/ui/terminal/signals.c src/ui/terminal/signals.h \
 	src/ui/widgets/status.c src/ui/widgets/status.h \
 	src/ui/core/thread_scan.c \
+	src/ui/core/text_filter.c src/ui/core/text_filter.h \
 	src/ui/terminal/term.c src/ui/terminal/term.h \
 	src/ui/widgets/theme.c src/ui/widgets/theme.h \
 	src/ui/ui.c src/ui/ui.h \

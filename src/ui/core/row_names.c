@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "ui/core/text_filter.h"
 
 const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t size)
 {
@@ -171,7 +172,7 @@ static bool row_matches(const struct rows *r, struct row_id id, const char *text
 	if (!label)
 		return false;
 	if (!slash || id.kind == ROW_MACHINE)
-		return strcasestr(label, text) != NULL;
+		return filter_matches(label, text);
 	if (strncasecmp(label, slash + 1, strlen(slash + 1)) != 0)
 		return false;
 	size_t n = (size_t)(slash - text);

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "ui/core/text_filter.h"
 
 bool row_same(struct row_id a, struct row_id b)
 {
@@ -163,11 +164,16 @@ void rows_set_filter(struct rows *r, const char *text)
 }
 
 /* Returns true if the filter matches the name of the thread or of its machine. "bian/sshd" requires both: machine and
- * thread. */
+ * thread. "~REGEX" matches "MACHINE/TID NAME". */
 static bool thread_passes(const struct rows *r, uint32_t t)
 {
 	const char *slash = strchr(r->filter, '/');
 	uint32_t m = r->catalog->thread[t].machine;
+	if (filter_is_regex(r->filter)) {
+		char title[512];
+		snprintf(title, sizeof title, "%s/%s", r->machine_name[m], r->info[t].name);
+		return filter_matches(title, r->filter);
+	}
 	if (slash)
 		return r->machine_matches[m] && strcasestr(r->info[t].name, slash + 1);
 	return (r->machine_matches[m] && (r->info[t].active || !r->hide_idle)) || strcasestr(r->info[t].name, r->filter);
@@ -176,7 +182,7 @@ static bool thread_passes(const struct rows *r, uint32_t t)
 /* Returns true if vCPUs and the machine are shown even if none of their threads is. */
 static bool shows_empty_machine(const struct rows *r, uint32_t m)
 {
-	return !r->filter[0] || (!strchr(r->filter, '/') && r->machine_matches[m]);
+	return !r->filter[0] || (!filter_is_regex(r->filter) && !strchr(r->filter, '/') && r->machine_matches[m]);
 }
 
 static bool shows_thread(struct rows *r, uint32_t t)

@@ -24,7 +24,7 @@
 	X("export", "[FILE]", "write the pane to FILE: .txt, .csv or .json", cmd_export) \
 	X("theme", "[NAME]", "use another theme (a name or file); no NAME: list them", cmd_theme) \
 	X("set", "OPTION", "change a setting, see below", cmd_set) \
-	X("filter", "[TEXT]", "show only threads whose name contains TEXT", cmd_filter) \
+	X("filter", "[TEXT]", "show only names that contain TEXT, or match ~REGEX", cmd_filter) \
 	X("search", "TEXT", "go to the next row that contains TEXT", cmd_search) \
 	X("key", "KEYS", "press keys: :key 3><Enter>", cmd_key) \
 	X("reload", "", "reopen the history file after it changed", cmd_reload) \

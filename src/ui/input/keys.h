@@ -40,7 +40,7 @@ enum key {
 	X(ACT_SEARCH, "search", "/ <F3>", "Rows", "search rows and threads as you type") \
 	X(ACT_SEARCH_NEXT, "search-next", "n", "Rows", "next match") \
 	X(ACT_SEARCH_PREV, "search-previous", "N", "Rows", "previous match") \
-	X(ACT_FILTER, "filter", "\\ <F4>", "Rows", "show only threads, or machines, whose name contains a text") \
+	X(ACT_FILTER, "filter", "\\ <F4>", "Rows", "show only names that contain a text, or match ~REGEX") \
 	X(ACT_LEFT, "cursor-left", "h <Left>", "Time", "cursor one cell to the left; the view follows") \
 	X(ACT_RIGHT, "cursor-right", "l <Right>", "Time", "cursor one cell to the right") \
 	X(ACT_PAN_LEFT, "pan-left", "a <WheelLeft>", "Time", "pan a quarter window to the left") \
@@ -102,7 +102,7 @@ enum key {
 	X(ACT_IN_PANE_GO, "in-pane-go", "<Enter>", "In a pane", "go to the row or time of the line") \
 	X(ACT_IN_PANE_SORT, "in-pane-sort", "o <F6>", "In a pane", "sort by the next column") \
 	X(ACT_IN_PANE_SORT_BACK, "in-pane-sort-back", "O", "In a pane", "sort by the previous column") \
-	X(ACT_IN_PANE_FILTER, "in-pane-filter", "\\ / <F3> <F4>", "In a pane", "show only lines that contain a text") \
+	X(ACT_IN_PANE_FILTER, "in-pane-filter", "\\ / <F3> <F4>", "In a pane", "show only lines that contain a text, or match ~REGEX") \
 	X(ACT_IN_PANE_EXPORT, "in-pane-export", "e", "In a pane", "export the pane to a file") \
 	X(ACT_IN_PANE_COPY, "in-pane-copy", "y", "In a pane", "copy the line to the clipboard (OSC 52)") \
 	X(ACT_IN_PANE_PAGE, "in-pane-page-down", "<Space>", "In a pane", "a page down") \

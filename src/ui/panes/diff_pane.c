@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "ui/core/text_filter.h"
 #include "ui/panes/pane.h"
 #include "ui/panes/pane_export.h"
 
@@ -169,7 +170,7 @@ static void diff_pane_make_lines(struct app *app, struct pane *pane)
 	p->shown = p->verdict_lines = 0;
 	for (size_t i = 0; i < p->diff.found; i++) {
 		const struct diff_row *r = &p->diff.row[i];
-		if (!pane->filter[0] || strcasestr(r->target, pane->filter) || strcasestr(r->by, pane->filter))
+		if (!pane->filter[0] || filter_matches(r->target, pane->filter) || filter_matches(r->by, pane->filter))
 			p->line[p->shown++] = i;
 	}
 	for (const char *at = pane->filter[0] ? "" : p->verdict; *at; p->verdict_lines++)

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "ui/core/text_filter.h"
 #include "ui/panes/pane.h"
 
 #define AROUND_NS 1000000  /* length of the interval before and after the cursor, ns */
@@ -35,8 +36,8 @@ static const struct event_text *event_of(const struct pane *pane, size_t i)
 
 static bool event_contains(const struct event_text *ev, const char *text)
 {
-	return strcasestr(ev->event, text) || strcasestr(ev->fields, text) || strcasestr(ev->comm, text) ||
-	       strcasestr(ev->machine, text);
+	return filter_matches(ev->event, text) || filter_matches(ev->fields, text) || filter_matches(ev->comm, text) ||
+	       filter_matches(ev->machine, text);
 }
 
 static void events_pane_make_lines(struct app *app, struct pane *pane)

@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "ui/core/text_filter.h"
 #include "ui/panes/pane.h"
 #include "ui/panes/pane_export.h"
 #include "ui/widgets/widgets.h"
@@ -75,7 +76,7 @@ static void exits_pane_make_lines(struct app *app, struct pane *pane)
 	p->total = 0;
 	for (size_t i = 0; i < p->list.rows; i++) {
 		p->total += p->list.row[i].total;
-		if (!pane->filter[0] || strcasestr(reason_of(p, &p->list.row[i], reason, sizeof reason), pane->filter))
+		if (!pane->filter[0] || filter_matches(reason_of(p, &p->list.row[i], reason, sizeof reason), pane->filter))
 			p->line[pane->lines++] = i;
 	}
 	if (pane->lines)

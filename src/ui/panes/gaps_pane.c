@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "ui/core/text_filter.h"
 #include "ui/panes/pane.h"
 #include "ui/panes/pane_export.h"
 #include "ui/widgets/widgets.h"
@@ -122,8 +123,8 @@ static void gaps_pane_make_lines(struct app *app, struct pane *pane)
 	for (size_t i = 0; i < p->list.items; i++) {
 		const struct gap_item *item = &p->list.item[i];
 		char *culprit = culprit_of(app, &p->list, item);
-		if (pane->filter[0] && !strcasestr(culprit, pane->filter) &&
-		    !strcasestr(row_title(&app->rows, row_of(&item->gap), title, sizeof title), pane->filter))
+		if (pane->filter[0] && !filter_matches(culprit, pane->filter) &&
+		    !filter_matches(row_title(&app->rows, row_of(&item->gap), title, sizeof title), pane->filter))
 			free(culprit);
 		else
 			p->line[pane->lines++] = (struct gap_line){ i, culprit };

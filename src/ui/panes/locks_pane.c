@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "ui/core/text_filter.h"
 #include "ui/panes/pane.h"
 #include "ui/panes/pane_export.h"
 
@@ -61,8 +62,8 @@ static void free_lines(struct locks_pane *p)
 static bool passes_filter(const struct pane *pane, const struct lock_cells *c)
 {
 	const char *filter = pane->filter;
-	return !*filter || strcasestr(c->waiter, filter) || strcasestr(c->lock, filter) || strcasestr(c->holder, filter) ||
-	       strcasestr(c->culprit, filter);
+	return !*filter || filter_matches(c->waiter, filter) || filter_matches(c->lock, filter) || filter_matches(c->holder, filter) ||
+	       filter_matches(c->culprit, filter);
 }
 
 /* Returns true if the column is shown. The pane of a thread omits the waiter. */

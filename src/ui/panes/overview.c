@@ -3,6 +3,7 @@
  *
  * The pane shows the sums first, while the gaps are being computed. Moving to the longest gap of a line closes the
  * overview; <BS> restores it. */
+#include "ui/core/text_filter.h"
 #include "ui/panes/overview.h"
 
 #include <stdio.h>
@@ -66,7 +67,7 @@ static void overview_make_lines(struct app *app, struct pane *pane)
 		const struct summary_row *r = &p->s.row[i];
 		if (i >= p->s.machines && r->demand.lost == 0)
 			continue;
-		if (pane->filter[0] && !strcasestr(row_title(&app->rows, overview_row(&r->target), text, sizeof text), pane->filter))
+		if (pane->filter[0] && !filter_matches(row_title(&app->rows, overview_row(&r->target), text, sizeof text), pane->filter))
 			continue;
 		if (p->has_target && r->target.kind == p->at.kind && r->target.index == p->at.index)
 			pane->at = pane->lines;

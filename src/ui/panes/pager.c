@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ui/core/text_filter.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "ui/input/keys.h"
@@ -82,7 +83,7 @@ static bool is_line_shown(const struct pager *p, const struct pager_line *line)
 	for (const struct pager_line *at = line + line->heading; p->filter[0] && at < end; at++) {
 		if (line->heading ? at->heading : at > line && !at->continues)
 			return false;
-		if (strcasestr(at->text, p->filter))
+		if (filter_matches(at->text, p->filter))
 			return true;
 	}
 	return !p->filter[0];

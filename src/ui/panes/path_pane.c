@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "ui/core/text_filter.h"
 #include "ui/widgets/arrows.h"
 #include "ui/panes/pane.h"
 #include "ui/panes/pane_export.h"
@@ -116,8 +117,8 @@ static bool same_group(const struct path_pane *p, const struct path_interval *a,
 static bool passes_filter(const struct app *app, const struct path_pane *p, const struct path_interval *e)
 {
 	char title[512], activity[600];
-	return !p->pane.filter[0] || strcasestr(group_text(app, p, e, title, sizeof title), p->pane.filter) ||
-	       strcasestr(activity_text(app, &p->path, e, activity, sizeof activity), p->pane.filter);
+	return !p->pane.filter[0] || filter_matches(group_text(app, p, e, title, sizeof title), p->pane.filter) ||
+	       filter_matches(activity_text(app, &p->path, e, activity, sizeof activity), p->pane.filter);
 }
 
 /* Adds a step to its line. The search is linear because a path has few threads. */
