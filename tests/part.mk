@@ -77,6 +77,7 @@ E2E_TESTS = \
 	tests/test_foreign.py \
 	tests/test_vanishing.py \
 	tests/test_waits.py \
+	tests/test_mcp.py \
 	tests/test_workers.py
 EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/lsan.supp $(E2E_TESTS)
 if HAVE_PYTHON

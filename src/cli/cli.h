@@ -29,6 +29,7 @@ int cmd_explain(int argc, char **argv, struct error *err);
 int cmd_whatif(int argc, char **argv, struct error *err);
 int cmd_export(int argc, char **argv, struct error *err);
 int cmd_fleet(int argc, char **argv, struct error *err);
+int cmd_mcp(int argc, char **argv, struct error *err);
 int cmd_beacon(int argc, char **argv, struct error *err);
 
 /* X(name, function, description of at most 66 columns), in the order of the help and the man page. */
@@ -57,6 +58,7 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("export", cmd_export, "export the history as tables: csv, SQL, viewers, monitoring") \
 	X("fleet", cmd_fleet, "predefined queries over all runs exported to a database") \
 	X("latency", cmd_latency, "how much of a request's latency the host caused") \
+	X("mcp", cmd_mcp, "answers for AI agents: a Model Context Protocol server") \
 	X("beacon", cmd_beacon, "runs in a guest: emits clock-synchronization events")
 
 #endif

@@ -21,6 +21,7 @@ stealscope_SOURCES = \
 	src/cli/cmd_info.c \
 	src/cli/cmd_intervals.c \
 	src/cli/cmd_latency.c \
+	src/cli/cmd_mcp.c \
 	src/cli/cmd_path.c \
 	src/cli/cmd_record.c \
 	src/cli/cmd_sessions.c \
@@ -38,6 +39,8 @@ stealscope_SOURCES = \
 	src/cli/latency_train.c \
 	src/cli/display_options.h \
 	src/cli/main.c \
+	src/cli/mcp_answers.c src/cli/mcp_answers.h \
+	src/cli/mcp_tools.c src/cli/mcp_tools.h \
 	src/cli/opts.c src/cli/opts.h \
 	src/cli/progress_bar.c src/cli/progress_bar.h \
 	src/cli/prose.c src/cli/prose.h \
@@ -57,7 +60,7 @@ dist_man_MANS += man/stealscope.1 man/stealscope.7 \
 	man/stealscope-summary.1 man/stealscope-threads.1 man/stealscope-flow.1 man/stealscope-gaps.1 \
 	man/stealscope-steal.1 man/stealscope-path.1 man/stealscope-waits.1 man/stealscope-exits.1 \
 	man/stealscope-events.1 man/stealscope-explain.1 man/stealscope-diff.1 man/stealscope-whatif.1 \
-	man/stealscope-fleet.1 man/stealscope-beacon.1 man/stealscope-cost.7 man/stealscope-locks.7 \
+	man/stealscope-fleet.1 man/stealscope-mcp.1 man/stealscope-beacon.1 man/stealscope-cost.7 man/stealscope-locks.7 \
 	man/stealscope-notes.7 man/stealscope-states.7 man/stealscope-tracers.7
 
 bashcompdir = $(datadir)/bash-completion/completions
