@@ -61,7 +61,7 @@ dist_man_MANS += man/stealscope.1 man/stealscope.7 \
 	man/stealscope-steal.1 man/stealscope-path.1 man/stealscope-waits.1 man/stealscope-exits.1 \
 	man/stealscope-events.1 man/stealscope-explain.1 man/stealscope-diff.1 man/stealscope-whatif.1 \
 	man/stealscope-fleet.1 man/stealscope-mcp.1 man/stealscope-beacon.1 man/stealscope-cost.7 man/stealscope-locks.7 \
-	man/stealscope-notes.7 man/stealscope-states.7 man/stealscope-tracers.7
+	man/stealscope-notes.7 man/stealscope-states.7 man/stealscope-tracers.7 man/stealscope-xen.7
 
 bashcompdir = $(datadir)/bash-completion/completions
 dist_bashcomp_DATA = src/cli/completion/stealscope.bash

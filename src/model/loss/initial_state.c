@@ -293,6 +293,14 @@ static void on_vcpu_state(struct prescan *s, struct prescan_cpu *c, const struct
 	}
 }
 
+static void on_hypervisor(struct prescan *s, struct prescan_cpu *c, const struct event *ev)
+{
+	if (ev->kind == EV_VCPU_STATE)
+		on_vcpu_state(s, c, ev);
+	else if (ev->kind == EV_VM && ev->vm.exists && ev->vm.vm >= 0)
+		*map_put(&s->seen, VM_KEY | (uint64_t)ev->vm.vm, NULL) = s->epochs;
+}
+
 void prescan_feed(struct prescan *s, const struct event *ev)
 {
 	struct prescan_thread *th;
@@ -353,13 +361,6 @@ void prescan_feed(struct prescan *s, const struct event *ev)
 	case EV_PROCESS:
 		on_process(s, ev);
 		break;
-	case EV_VCPU_STATE:
-		on_vcpu_state(s, c, ev);
-		break;
-	case EV_VM:
-		if (ev->vm.exists && ev->vm.vm >= 0)
-			*map_put(&s->seen, VM_KEY | (uint64_t)ev->vm.vm, NULL) = s->epochs;
-		break;
 	case EV_PROCESS_NS:
 	case EV_PROCESS_CGROUP:
 		th = find_mentioned(s, ev->process_ns.tid);
@@ -367,6 +368,7 @@ void prescan_feed(struct prescan *s, const struct event *ev)
 			set_namespace(ev->kind == EV_PROCESS_NS ? &th->pid_ns : &th->cgroup_ns, ev->process_ns.ns);
 		break;
 	default:
+		on_hypervisor(s, c, ev);
 		break;
 	}
 }

@@ -218,7 +218,9 @@ int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, 
 	const uint64_t last = f->damage ? p->last : f->last;
 	uint64_t bytes = 0;
 	int status = 0;
-	*c = (struct xen_cursor){ .file = f, .pcpu = p, .scale = scale, .names = names, .out = out, .last = INT64_MIN, .tsc_max = (uint64_t)((uint128)TIME_MAX * scale->millihertz / CLOCK_SCALE_NS) };
+	const uint128 tsc_max = (uint128)TIME_MAX * scale->millihertz / CLOCK_SCALE_NS;
+	*c = (struct xen_cursor){ .file = f, .pcpu = p, .scale = scale, .names = names, .out = out, .last = INT64_MIN,
+		.tsc_max = tsc_max < INT64_MAX ? (uint64_t)tsc_max : INT64_MAX };
 	status = put_end(c, p->first);
 	for (size_t i = 0; i < p->windows && !status; i++) {
 		c->damage = NULL;
