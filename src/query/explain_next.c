@@ -20,11 +20,12 @@ bool is_idle_limit(const struct flow_entry *e)
 static const struct limit_text { const char *phrase, *next; } limits[OUT_REASON_COUNT] = {
 	[OUT_QUOTA] = {
 		"a CPU quota (it was throttled)",
-		"Next: check its CPU limit (cpu.max of its cgroup; under Xen its cap, `xl sched-credit2`); the limit was used up, not "
-		"its CPU.\n" },
+		"Next: check its CPU limit (cpu.max of its cgroup; under Xen its cap, `xl sched-credit2`); the limit was used up, "
+		"not its CPU.\n" },
 	[OUT_PAUSE] = {
 		"a pause of the VM (stopped by its monitor, or together with it)",
-		"Next: find out why the VM was stopped (virsh suspend, xl pause, snapshot, migration, SIGSTOP); its CPU was not taken.\n" },
+		"Next: find out why the VM was stopped (virsh suspend, xl pause, snapshot, migration, SIGSTOP); its CPU was not "
+		"taken.\n" },
 	[OUT_MIGRATION] = {
 		"a live migration (the VM moved to another process)",
 		"Next: check what the migration copied while the VM was stopped (downtime-limit, bandwidth).\n" },
@@ -40,7 +41,8 @@ static const struct limit_text { const char *phrase, *next; } limits[OUT_REASON_
 		"Next: pin the vCPU (xl vcpu-pin), so that the hypervisor does not move it.\n" },
 	[OUT_HELD] = {
 		"a pause or a limit of the hypervisor (no event shows which)",
-		"Next: record all events of the scheduler (xentrace -e 0x0002f000), and check `xl list` and `xl sched-credit2`.\n" },
+		"Next: record all events of the scheduler (xentrace -e 0x0002f000), and check `xl list` and "
+		"`xl sched-credit2`.\n" },
 	[OUT_QUOTA_OR_OTHERS] = {
 		"a CPU quota, or the threads on its CPU (no event shows which)",
 		"Next: check the CPU limits of its cgroup (cpu.max; nr_throttled in cpu.stat), and the threads on its CPU.\n" },

@@ -144,7 +144,8 @@ void vcpu_stop_event(struct machine *mc, struct cpu *c, const struct event *ev)
 		return;
 	const bool is_known = c->state == CPU_IDLE || c->current;
 	const bool by_privileged = c->current && is_of_vm(c->current, 0), by_itself = c->current == th;
-	th->has_quota |= ev->vcpu_stop.cap == 1 || (is_known && !by_privileged && !by_itself && c->current != hypervisor_thread(mc, ev->cpu));
+	const bool by_hypervisor = c->current && c->current->tid < VCPU_TID_FIRST;
+	th->has_quota |= ev->vcpu_stop.cap == 1 || (is_known && !by_privileged && !by_itself && !by_hypervisor);
 	th->stop = th->has_quota ? STOP_QUOTA : STOP_PAUSE;
 }
 

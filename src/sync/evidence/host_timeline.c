@@ -184,7 +184,8 @@ static void on_vcpu_state(struct host_walk *w, const struct event *ev)
 	th->is_reported = true;
 	if (old == VCPU_STATE_RUNNING && state != VCPU_STATE_RUNNING)
 		on_kvm_exit(w, th, ev);
-	else if (state == VCPU_STATE_RUNNING && !(th->in_guest && old == VCPU_STATE_RUNNING && th->mode_unknown_since == INT64_MIN))
+	else if (state == VCPU_STATE_RUNNING &&
+	         !(th->in_guest && old == VCPU_STATE_RUNNING && th->mode_unknown_since == INT64_MIN))
 		on_kvm_entry(w, th, ev);
 	else if (th->mode_unknown_since != INT64_MIN && !th->in_guest && loss_end(w) < ev->ts)
 		end_unknown_mode(th, ev->ts, loss_end(w));
@@ -195,7 +196,8 @@ static void on_vcpu_state(struct host_walk *w, const struct event *ev)
 static void on_vm(struct host_walk *w, const struct event *ev)
 {
 	for (size_t i = 0; i < w->v->threads && !ev->vm.exists; i++)
-		if (w->v->thread[i].is_reported && w->v->thread[i].pid == vcpu_process(ev->vm.vm) && w->v->thread[i].to == INT64_MAX)
+		if (w->v->thread[i].is_reported && w->v->thread[i].pid == vcpu_process(ev->vm.vm) &&
+		    w->v->thread[i].to == INT64_MAX)
 			lifetime_end(w->v, w->v->thread[i].tid, ev->ts, true);
 }
 

@@ -49,8 +49,8 @@ static int describe_file(struct trace_location *p, struct error *err)
 	if (status)
 		return fail_describe(p, error_read(err, "make it readable for you", "%s", p->path));
 	if (!xen_file_is_plausible(f))
-		return fail_describe(p, error_set(err, STATUS_INPUT, REMEDY, "%s: no xentrace file: %s at byte %llu", p->path, f->damage,
-		                                  (unsigned long long)f->damaged_at));
+		return fail_describe(p, error_set(err, STATUS_INPUT, REMEDY, "%s: no xentrace file: %s at byte %llu", p->path,
+		                                  f->damage, (unsigned long long)f->damaged_at));
 	xen_texts_read(p->path, &f->texts);
 	if (!f->texts.millihertz)
 		return fail_describe(p, error_set(err, STATUS_INPUT, "put the output of `xl info` into a file beside it",

@@ -35,9 +35,9 @@ static struct xen_domain *add_domain(struct xen_texts *t, uint32_t id, const cha
 }
 
 /* Kinds of tables that xl prints, by the words of their headers. */
-enum table { TABLE_NONE, TABLE_DOMAINS, TABLE_VCPUS, TABLE_CAPS };
+enum xl_table { TABLE_NONE, TABLE_DOMAINS, TABLE_VCPUS, TABLE_CAPS };
 
-static enum table table_of_header(const char *line)
+static enum xl_table table_of_header(const char *line)
 {
 	char word[4][16];
 	if (sscanf(line, "%15s %15s %15s %15s", word[0], word[1], word[2], word[3]) != 4 || strcmp(word[0], "Name") != 0 ||
@@ -51,7 +51,7 @@ static enum table table_of_header(const char *line)
 }
 
 /* Returns true if the columns after the name match the table, and sets *id and *cap. */
-static bool parse_columns(enum table table, const char *at, unsigned *id, unsigned *cap)
+static bool parse_columns(enum xl_table table, const char *at, unsigned *id, unsigned *cap)
 {
 	unsigned n[2];
 	int end = 0;
@@ -65,7 +65,7 @@ static bool parse_columns(enum table table, const char *at, unsigned *id, unsign
 }
 
 /* Adds the domain of a row. The name may contain spaces: it ends where the columns of the table follow. */
-static void add_row(struct xen_texts *t, enum table table, const char *line)
+static void add_row(struct xen_texts *t, enum xl_table table, const char *line)
 {
 	unsigned id, cap;
 	const char *at = line + strcspn(line, " ");
@@ -104,10 +104,10 @@ static const char *value_of(const char *line, const char *key)
 	return *at == ':' ? at + 1 + strspn(at + 1, " ") : NULL;
 }
 
-static void add_line(struct xen_texts *t, const char *line, enum table *table)
+static void add_line(struct xen_texts *t, const char *line, enum xl_table *table)
 {
 	static const char detected[] = "Detected ";
-	const enum table header = table_of_header(line);
+	const enum xl_table header = table_of_header(line);
 	const char *value = strstr(line, detected);
 	if (header) {
 		*table = header;
@@ -130,7 +130,7 @@ static void add_line(struct xen_texts *t, const char *line, enum table *table)
 void xen_texts_add(struct xen_texts *t, const char *text)
 {
 	char line[1024];
-	enum table table = TABLE_NONE;
+	enum xl_table table = TABLE_NONE;
 	while (*text) {
 		const size_t len = strcspn(text, "\n");
 		snprintf(line, sizeof line, "%.*s", (int)(len < sizeof line ? len : sizeof line - 1), text);
