@@ -44,6 +44,7 @@ struct verdict_query {
 	size_t ns_len, ns_cap;
 	struct candidate { struct target target; struct demand demand; } candidate[CANDIDATES];
 	size_t candidates, at;
+	struct demand chain_demand;  /* demand of the target of the chain that is kept */
 	struct query *sub;        /* running query of this phase; NULL: none */
 	struct findings f;
 	struct verdict answer;
@@ -219,6 +220,8 @@ static int64_t path_window_end(const struct verdict_query *v)
 	return intervals <= PATH_INTERVALS_MAX ? v->q.to : v->q.from + (int64_t)(window * (PATH_INTERVALS_MAX / intervals));
 }
 
+/* Keeps the largest chain; of chains of similar length the one with the busier target, since a console thread may wait
+ * for a shell that waits for the same thread. */
 static void end_chain(struct verdict_query *v)
 {
 	const struct candidate *c = &v->candidate[v->at];
@@ -226,9 +229,12 @@ static void end_chain(struct verdict_query *v)
 	struct delay_chain chain;
 	path_take(v->sub, &p);
 	chain_find(v->q.catalog, &c->target, &p, &chain);
-	if (share_of(chain.ns, c->demand.alive) > VERDICT_LIMIT && chain.ns > v->f.chain.ns) {
+	const bool busier = c->demand.ran + c->demand.lost > v->chain_demand.ran + v->chain_demand.lost;
+	if (share_of(chain.ns, c->demand.alive) > VERDICT_LIMIT &&
+	    chain.ns > (busier ? v->f.chain.ns / 2 : v->f.chain.ns * 2)) {
 		v->f.chain = chain;
 		v->f.chain_alive = c->demand.alive;
+		v->chain_demand = c->demand;
 	}
 	path_release(&p);
 }
@@ -236,6 +242,9 @@ static void end_chain(struct verdict_query *v)
 static int walk_chains(struct verdict_query *v, struct budget *budget, struct error *err)
 {
 	const int64_t to = path_window_end(v);
+	int64_t ns;
+	if (v->f.over_limit && causes_spread(&v->f.causes, &ns))
+		return 1;
 	while (v->at < v->candidates) {
 		struct error none = ERROR_INIT;
 		if (!v->sub)

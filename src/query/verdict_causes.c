@@ -7,6 +7,8 @@
 #include "base/mem.h"
 
 #define SAME_NAME_SHARE 0.1  /* minimum time of a thread that is named together with another one, as a share of that */
+#define SPREAD_SHARE 0.5      /* minimum share of the lost time that other VMs took together */
+#define SPREAD_VMS 3          /* minimum number of these VMs */
 #define ONE_NAME_SHARE 0.5  /* minimum share of the time of the host's threads, for a name to stand for them */
 
 static const char *name_of_thread(const struct catalog *catalog, int32_t machine, int32_t tid, const char *name)
@@ -121,6 +123,22 @@ void causes_sort(struct cause_list *l)
 	merge_names(l);
 	merge_threads(l);
 	qsort(l->cause, l->len, sizeof *l->cause, compare_causes);
+}
+
+unsigned causes_spread(const struct cause_list *l, int64_t *ns)
+{
+	int64_t most = 0;
+	unsigned vms = 0;
+	*ns = 0;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct cause *c = &l->cause[i];
+		if (c->kind != CAUSE_VM)
+			continue;
+		vms++;
+		*ns += c->ns;
+		most = c->ns > most ? c->ns : most;
+	}
+	return vms >= SPREAD_VMS && (double)*ns >= SPREAD_SHARE * (double)l->ns && most <= *ns / 2 ? vms : 0;
 }
 
 void causes_release(struct cause_list *l)

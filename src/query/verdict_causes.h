@@ -28,6 +28,9 @@ void causes_add(struct cause_list *l, const struct catalog *catalog, uint32_t vi
 /* Joins threads with equal names; joins all threads of the host to one cause without a name if no name took most of their
  * time; sorts. */
 void causes_sort(struct cause_list *l);
+/* Returns the number of other VMs that took most of the time together, if none of them took most of that; otherwise 0.
+ * *ns: their time. */
+unsigned causes_spread(const struct cause_list *l, int64_t *ns);
 void causes_release(struct cause_list *l);
 
 /* A delay through another thread: the target waited for the helper, which a culprit kept off its CPU. */

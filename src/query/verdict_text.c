@@ -14,8 +14,6 @@
 #define SECOND_LIMIT 0.01     /* minimum time of a second cause, as a share of the victim's time */
 #define EVENT_SHARE 0.02      /* a pause or migration is the first cause from this share of the victim's time on ... */
 #define EVENT_NS 100000000    /* ... or from this time on, ns */
-#define SPREAD_SHARE 0.5      /* minimum share of the lost time that other VMs took, for "overcommitted" */
-#define SPREAD_VMS 3          /* minimum number of these VMs */
 #define MAIN_SHARE 0.3        /* minimum share of the lost time for a cause to be named first */
 #define UNKNOWN_SHARE 0.1     /* minimum share of unknown time that is mentioned */
 
@@ -214,29 +212,7 @@ static void set_culprit(struct sentence *s, enum verdict_kind kind, const struct
 
 /* ---- Overcommitted hosts ------------------------------------------------------------------------------------------- */
 
-struct spread { unsigned vms; int64_t ns, most; const struct cause *largest; };
-
-static struct spread spread_of(const struct cause_list *l)
-{
-	struct spread sp = { 0 };
-	for (size_t i = 0; i < l->len; i++) {
-		const struct cause *c = &l->cause[i];
-		if (c->kind != CAUSE_VM)
-			continue;
-		sp.vms++;
-		sp.ns += c->ns;
-		sp.largest = sp.largest ? sp.largest : c;
-	}
-	sp.most = sp.largest ? sp.largest->ns : 0;
-	return sp;
-}
-
-static bool is_spread(const struct findings *f, const struct spread *sp)
-{
-	return sp->vms >= SPREAD_VMS && share_of(sp->ns, f->causes.ns) >= SPREAD_SHARE && sp->most <= sp->ns / 2;
-}
-
-static void add_spread(struct sentence *s, const struct spread *sp)
+static void add_spread(struct sentence *s, unsigned vms, int64_t ns)
 {
 	const struct findings *f = s->f;
 	char victim[ACTOR_TEXT], time[AMOUNT_TEXT];
@@ -244,12 +220,12 @@ static void add_spread(struct sentence *s, const struct spread *sp)
 	amount(f->demand.lost - f->demand.vmm_ns, f->demand.alive, time);
 	if (f->vcpus > f->pcpus)
 		add(s, "overcommitted: %u vCPUs of %u VMs on %u CPUs; most delayed: %s lost %s, spread over %u VMs", f->vcpus,
-		    f->vms, f->pcpus, victim, time, sp->vms);
+		    f->vms, f->pcpus, victim, time, vms);
 	else
-		add(s, "%s lost %s, spread over %u VMs", victim, time, sp->vms);
+		add(s, "%s lost %s, spread over %u VMs", victim, time, vms);
 	set_culprit(s, VERDICT_OVERCOMMITTED, &f->victim,
-	            &(struct cause){ CAUSE_VM, -1, -1, sp->vms, "", sp->ns }, f->demand.alive);
-	snprintf(s->out->culprit_text, sizeof s->out->culprit_text, "%u VMs", sp->vms);
+	            &(struct cause){ CAUSE_VM, -1, -1, vms, "", ns }, f->demand.alive);
+	snprintf(s->out->culprit_text, sizeof s->out->culprit_text, "%u VMs", vms);
 }
 
 /* ---- Chains and locks ---------------------------------------------------------------------------------------------- */
@@ -297,11 +273,12 @@ static bool add_indirect(struct sentence *s, const struct cause *first)
 static void write_direct(struct sentence *s)
 {
 	const struct findings *f = s->f;
-	const struct spread sp = spread_of(&f->causes);
+	int64_t spread_ns;
+	const unsigned vms = causes_spread(&f->causes, &spread_ns);
 	const struct cause *first = first_cause(&f->causes, f->demand.alive);
 	char victim[ACTOR_TEXT], time[AMOUNT_TEXT], actor[ACTOR_TEXT], d[TIME_TEXT];
-	if (is_spread(f, &sp) && !is_event(first)) {
-		add_spread(s, &sp);
+	if (vms && !is_event(first)) {
+		add_spread(s, vms, spread_ns);
 		s->out->main_bytes = s->len;
 		return;
 	}
