@@ -15,6 +15,8 @@ SH_LOG_COMPILER = $(LIMIT) $(SHELL)
 E2E_TESTS = \
 	tests/test_guest_mount.py \
 	tests/test_record_cli.py \
+	tests/test_record_hostile.py \
+	tests/test_record_kills.py \
 	tests/test_live.py \
 	tests/test_whatif.py \
 	tests/test_schema.py \
@@ -79,7 +81,7 @@ E2E_TESTS = \
 	tests/test_waits.py \
 	tests/test_mcp.py \
 	tests/test_workers.py
-EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/lsan.supp $(E2E_TESTS)
+EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/fake_guest.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/lsan.supp $(E2E_TESTS)
 if HAVE_PYTHON
 TESTS += $(E2E_TESTS)
 endif

@@ -227,11 +227,13 @@ void tree_tracefs(const struct record_tree *t, const char *prefix, unsigned page
 void tree_guest(const struct record_tree *t, const char *prefix, unsigned pages)
 {
 	/* Shell functions that replace programs: mkdir fills a new instance, dd clears the statistics of the buffer that it
-	 * has read, rmdir removes an instance with its files, mount fails. */
+	 * has read, rmdir removes an instance with its files, mount fails, cat shows a later clock when tracing is off. */
 	static const char functions[] =
 		"mkdir() { command mkdir \"$1\" && cp -r \"${1%/*}/.made/.\" \"$1\"; }\n"
 		"dd() { command dd \"$@\"; at=${1#if=}\n"
 		"printf 'entries: 0\\noverrun: 0\\nbytes: 0\\nnow ts: 9\\n' >\"${at%/*}/stats\"; }\n"
+		"cat() { if [ -f tracing_on ] && read -r on <tracing_on && [ \"$on\" = 0 ]; then\n"
+		"sed 's/ts: 123456789/ts: 323456789/' \"$@\"; else command cat \"$@\"; fi; }\n"
 		"rmdir() { [ -d \"$1\" ] && rm -r \"$1\"; }\nmount() { false; }\n";
 	/* rmdir for the watchdog, which runs in another shell without these functions. */
 	static const char rmdir_script[] = "#!/bin/sh\n[ -d \"$1\" ] && rm -r \"$1\"\n";

@@ -310,7 +310,8 @@ static void test_threads_merged(void **state)
 	(void)state;
 	struct error err = ERROR_INIT;
 	char *path = mem_printf("%s/m", tree.root);
-	int top = dir_make(path, &err);
+	bool created;
+	int top = dir_make(path, &created, &err);
 	assert_true(top >= 0);
 	int dir = dir_make_machine(top, "host", &err);
 	assert_true(dir >= 0);
@@ -328,14 +329,14 @@ static void test_threads_merged(void **state)
 	close(dir);
 	close(top);
 	/* A directory that is not empty; a file; a link. */
-	assert_int_equal(dir_make(path, &err), -1);
+	assert_int_equal(dir_make(path, &created, &err), -1);
 	free(path);
 	tree_text(&tree, "file", "");
 	tree_link(&tree, "link", ".");
 	static const char *const bad[] = { "file", "link", "no/such" };
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		path = mem_printf("%s/%s", tree.root, bad[i]);
-		assert_int_equal(dir_make(path, &err), -1);
+		assert_int_equal(dir_make(path, &created, &err), -1);
 		free(path);
 	}
 }

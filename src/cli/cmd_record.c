@@ -57,6 +57,11 @@ static void print_progress(void *arg, const char *line)
 	fprintf(stderr, "stealscope: %s\n", text_escape(escaped, sizeof escaped, line));
 }
 
+static void print_error(const struct error *e)
+{
+	fprintf(stderr, "stealscope: %s%s%s%s\n", e->text, *e->remedy ? " (" : "", e->remedy, *e->remedy ? ")" : "");
+}
+
 /* ---- command line */
 
 struct record_command {
@@ -277,7 +282,8 @@ static int run_next_command(const char *words, char *dir, struct error *err)
 	                 url ? (int)(url - words) : (int)strlen(words), words, url ? "://..." : "");
 }
 
-/* Runs --then or prints the default answer. A failure here does not replace the status of an incomplete recording. */
+/* Runs --then or prints the default answer. A failure here does not replace the status of an incomplete recording, and is
+ * printed. */
 static int show_answer(const struct record_command *w, int status, struct error *err)
 {
 	struct error why = ERROR_INIT;
@@ -290,6 +296,8 @@ static int show_answer(const struct record_command *w, int status, struct error 
 	free(dir);
 	if (rc && status == 0)
 		*err = why;
+	else if (rc)
+		print_error(&why);
 	return rc ? -1 : status;
 }
 
@@ -309,6 +317,8 @@ static void report_snapshot(void *arg, const char *dir, const struct record_resu
 		signal(SIGINT, SIG_IGN);
 		signal(SIGTERM, SIG_DFL);
 		const int rc = w->next_command ? run_next_command(w->next_command, copy, &err) : worst_vcpu_print(copy, &err);
+		if (rc)
+			print_error(&err);
 		fflush(NULL);
 		_exit(rc ? 1 : 0);
 	}

@@ -13,6 +13,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -79,6 +80,8 @@ struct history_builder *history_create(const char *path, const struct history_op
 		free_builder(b);
 		return NULL;
 	}
+	if (o->owner_only)
+		fchmod(b->out.fd, S_IRUSR | S_IWUSR);
 	if (pool_init(&b->pool, b->memory / 2)) {
 		error_system(err, NULL, "cannot create %s", path);
 		free_builder(b);

@@ -42,6 +42,7 @@ struct history_options {
 	size_t memory;           /* memory limit of the builder, independent of the number of intervals, bytes; 0: 128 MiB */
 	unsigned chunk;          /* intervals per chunk; 0: default; tests use few to reach every boundary */
 	unsigned block;  /* bytes per checksum, a power of two from 64 to 1 MiB; 0: 16 KiB */
+	bool owner_only;         /* other users cannot read the file, whatever the umask is */
 	bool named;              /* name the temporary file, as on file systems without unnamed files */
 };
 

@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/mem.h"
 #include "base/clock.h"
 #include "base/parallel.h"
 #include "index/fingerprint.h"
 #include "index/provenance.h"
+#include "index/session.h"
 #include "model/model.h"
 
 const char *const build_phase_name[BUILD_PHASES] = {
@@ -160,11 +162,23 @@ static int finish_history(struct history_builder *b, const struct model_interval
 	return e.status;
 }
 
+/* Returns true if the history is stored in a recording that only its owner can read, such as those of `record`. */
+static bool is_in_private_recording(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char *dir = mem_printf("%.*s", slash ? (int)(slash - path) : 1, slash ? path : "."), *session = find_session_file(dir);
+	struct stat st;
+	const bool is_private = session && stat(session, &st) == 0 && !(st.st_mode & (S_IRGRP | S_IROTH));
+	free(session);
+	free(dir);
+	return is_private;
+}
+
 int index_build(struct input *in, const char *path, struct progress progress, struct build_times *times,
                 struct notes *notes, struct error *err)
 {
 	/* The output is opened first, so that an unwritable directory is reported before decoding, which may take an hour. */
-	struct history_builder *b = history_create(path, NULL, err);
+	struct history_builder *b = history_create(path, &(struct history_options){ .owner_only = is_in_private_recording(path) }, err);
 	struct loaded l = { 0 };
 	struct model_interval recorded;
 	phase_begin(times, PHASE_DECODE);

@@ -14,17 +14,22 @@ static uint64_t stats_number(const char *text, const char *key)
 	return n;
 }
 
+static uint64_t add_saturated(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 struct cpu_stats cpu_stats_parse(const char *text)
 {
 	return (struct cpu_stats){
 		.entries = stats_number(text, "entries"),
 		.overrun = stats_number(text, "overrun"),
-		.dropped = stats_number(text, "dropped events") + stats_number(text, "commit overrun"),
+		.dropped = add_saturated(stats_number(text, "dropped events"), stats_number(text, "commit overrun")),
 		.bytes = stats_number(text, "bytes"),
 	};
 }
 
 uint64_t cpu_stats_lost(const struct cpu_stats *s)
 {
-	return s->overrun > UINT64_MAX - s->dropped ? UINT64_MAX : s->overrun + s->dropped;
+	return add_saturated(s->overrun, s->dropped);
 }

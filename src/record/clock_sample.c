@@ -1,5 +1,6 @@
 #include "record/clock_sample.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -10,6 +11,7 @@
 #include "record/proc.h"
 
 #define TRIES 50
+#define TIME_MAX (INT64_MAX / 2)  /* maximum of a time and of a clock that a guest sends; the reader accepts more */
 
 static uint64_t read_tsc(void)
 {
@@ -47,18 +49,20 @@ struct clock_sample clock_sample_now(bool tsc)
 static int64_t parse_realtime(const char *text)
 {
 	char *rest;
+	errno = 0;
 	const long long x = strtoll(text, &rest, 10);
-	if (x <= 0)
+	if (x <= 0 || errno || x > TIME_MAX)
 		return 0;
-	return x >= 100000000000000 ? x : x < INT64_MAX / NS_PER_S ? x * NS_PER_S : 0;
+	return x >= 100000000000000 ? x : x < TIME_MAX / NS_PER_S ? x * NS_PER_S : 0;
 }
 
-/* Parses "12345" (cycles), or "12.345678" (s, converted to ns). */
+/* Parses a number up to TIME_MAX: "12345" (cycles), or "12.345678" (s, converted to ns). */
 static bool parse_clock(const char *text, uint64_t *clock)
 {
 	char *rest;
+	errno = 0;
 	const unsigned long long x = strtoull(text, &rest, 10);
-	if (rest == text)
+	if (*text < '0' || *text > '9' || errno || x > TIME_MAX)
 		return false;
 	*clock = x;
 	if (*rest != '.')
@@ -69,7 +73,7 @@ static bool parse_clock(const char *text, uint64_t *clock)
 		fraction += (uint64_t)(*rest - '0') * unit;
 	}
 	*clock = x * NS_PER_S + fraction;
-	return x < INT64_MAX / NS_PER_S;
+	return x < TIME_MAX / NS_PER_S;
 }
 
 struct clock_sample clock_sample_parse(const char *text)

@@ -14,6 +14,11 @@
 #define FRAME_ROW(code, name, max_bytes) { name, max_bytes },
 static const struct { const char *name; uint64_t max_bytes; } kinds[] = { FRAMES(FRAME_ROW) };
 
+const char *frame_name(enum frame kind)
+{
+	return kinds[kind].name;
+}
+
 int frames_init(struct frames *f, int (*on_frame)(void *arg, enum frame kind, unsigned cpu, const char *data, size_t len,
                                               struct error *err), void *arg, struct error *err)
 {

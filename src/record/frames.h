@@ -59,6 +59,8 @@ int frames_init(struct frames *f, int (*on_frame)(void *arg, enum frame kind, un
 void frames_release(struct frames *f);
 /* Parses the next bytes of the stream, which may end within a frame. Returns -1 with *err on a protocol error. */
 int frames_feed(struct frames *f, const char *data, size_t len, struct error *err);
+/* Returns the name of a kind of frame. */
+const char *frame_name(enum frame kind);
 /* Returns true if the stream stops within a frame. */
 bool frames_incomplete(const struct frames *f);
 

@@ -23,7 +23,9 @@
 #define SILENCE_MAX 30       /* s without a byte while the guest sends its data */
 #define RATE_MIN 512         /* minimum average rate of sending, bytes/s */
 #define OTHER_BYTES_MAX (80 << 20)  /* bytes in frames other than pages: more than the limits of all kinds together */
-#define MAX_EVENTS 4096
+#define RATE_MAX (4 << 20)     /* KiB/s of a CPU: ten times as much as Linux can record */
+#define SEND_RATE 16384      /* KiB/s that every vCPU may send: about 400,000 events/s */
+#define LOST_MAX 1000000000000000  /* lost events of a guest */
 #define REMEDY_REMAINS "the next recording, or record --cleanup, removes the remains in the guest"
 
 void guest_init(struct guest *g, const struct vm *vm, struct transport transport)
@@ -141,6 +143,11 @@ static void send_text(struct guest *g, const char *text)
 
 /* ---- frames from the guest */
 
+static bool is_trace(const struct guest *g)
+{
+	return strcmp(g->settings->task, "trace") == 0;
+}
+
 /* Failures that the script reports: code sent in the frame `refuse`, message, remedy. */
 static const struct { const char *code, *why, *remedy; } refusals[] = {
 	{ "root", "the shell in the guest does not run as root", "log in as root, or allow sudo without a password" },
@@ -168,11 +175,11 @@ static void report_refusal(struct guest *g, const char *text)
 	guest_fail(g, NULL, "the guest cannot be recorded: %.200s", text);
 }
 
-static uint64_t about_number(const char *text, const char *key, uint64_t max_bytes)
+static uint64_t about_number(const char *text, const char *key, uint64_t max)
 {
 	char *value = proc_field(text, key);
 	uint64_t n = 0;
-	if (!value || !proc_parse_number(value, max_bytes, &n))
+	if (!value || !proc_parse_number(value, max, &n))
 		n = 0;
 	free(value);
 	return n;
@@ -181,24 +188,81 @@ static uint64_t about_number(const char *text, const char *key, uint64_t max_byt
 /* Parses "kilobytes 1024 rate 12 page 4096". */
 static int parse_ready(struct guest *g, const char *text, struct error *err)
 {
-	unsigned long long kilobytes, rate;
-	unsigned page;
-	if (sscanf(text, "kilobytes %llu rate %llu page %u", &kilobytes, &rate, &page) != 3 || page < 1024 || page > 1 << 20)
-		return error_set(err, STATUS_INPUT, NULL, "protocol error: the guest sent malformed buffer sizes");
-	g->kilobytes = kilobytes;
-	g->rate = rate;
-	g->page = page;
+	static const struct { const char *key; uint64_t low, high; } fields[] = {
+		{ "kilobytes ", 1, FORECAST_KB_MAX }, { " rate ", 0, RATE_MAX }, { " page ", 1024, 1 << 20 },
+	};
+	uint64_t value[3];
+	for (size_t i = 0; i < 3; i++) {
+		const size_t n = strlen(fields[i].key);
+		char number[24] = "";
+		if (strncmp(text, fields[i].key, n) == 0)
+			snprintf(number, sizeof number, "%.*s", (int)strspn(text + n, "0123456789"), text + n);
+		if (!proc_parse_number(number, fields[i].high, &value[i]) || value[i] < fields[i].low)
+			return error_set(err, STATUS_INPUT, NULL, "protocol error: the guest sent malformed buffer sizes");
+		text += n + strlen(number);
+	}
+	g->kilobytes = value[0];
+	g->rate = value[1];
+	g->page = (unsigned)value[2];
 	g->state = GUEST_READY;
 	return 0;
+}
+
+static bool has_word(const char *words, const char *word)
+{
+	const size_t n = strlen(word);
+	for (const char *at = words; *at; at += strcspn(at, " "), at += strspn(at, " "))
+		if (strcspn(at, " ") == n && strncmp(at, word, n) == 0)
+			return true;
+	return false;
+}
+
+/* Checks and stores a guest's description: its clock and each of its events must have been requested, each event once. */
+static int handle_about(struct guest *g, const char *text, struct error *err)
+{
+	const struct guest_settings *o = g->settings;
+	char *clock = proc_field(text, "clock"), *events = proc_field(text, "events"), *rest = NULL;
+	bool *seen = mem_new(o->events, sizeof *seen);
+	int rc = 0;
+	if (clock && *o->clocks && !has_word(o->clocks, clock))
+		rc = error_set(err, STATUS_INPUT, NULL, "protocol error: the guest uses a clock that was not requested");
+	for (char *e = events ? strtok_r(events, " ", &rest) : NULL; e && rc == 0; e = strtok_r(NULL, " ", &rest)) {
+		size_t i = 0;
+		while (i < o->events && (strcmp(o->event[i], e) != 0 || seen[i]))
+			i++;
+		if (i == o->events)
+			rc = error_set(err, STATUS_INPUT, NULL, "protocol error: the guest recorded events that were not requested");
+		else
+			seen[i] = true;
+	}
+	free(seen);
+	free(clock);
+	free(events);
+	free(g->about);
+	g->about = rc ? NULL : mem_dup(text);
+	return rc;
+}
+
+uint64_t guest_plausible_bytes(const struct guest *g)
+{
+	const int64_t end = g->stop_time ? g->stop_time : now_ns();
+	const int64_t traced = g->start_time && !g->settings->overwrite ? end - g->start_time : 0;
+	const uint64_t rate = g->kilobytes > SEND_RATE ? g->kilobytes : SEND_RATE;
+	return (2 * g->kilobytes + rate * (uint64_t)((traced + NS_PER_S - 1) / NS_PER_S)) * 1024 * g->vm->vcpus;
 }
 
 static int write_pages(struct guest *g, unsigned cpu, const char *data, size_t len, struct error *err)
 {
 	char name[32];
+	const uint64_t plausible = guest_plausible_bytes(g);
 	if (g->dir < 0 || g->bytes + len > g->max_bytes)
 		return error_set(err, STATUS_INPUT, "record for a shorter time, or free disk space",
 		                 "the guest sent more data than fits on the disk (limit: %llu MB)",
 		                 (unsigned long long)(g->max_bytes >> 20));
+	if (g->bytes + len > plausible)
+		return error_set(err, STATUS_INPUT, NULL,
+		                 "protocol error: the guest sent more data than its buffers can have recorded (limit: %llu MB)",
+		                 (unsigned long long)(plausible >> 20));
 	if (g->pages < 0 || g->pages_cpu != cpu) {
 		close_pages(g);
 		snprintf(name, sizeof name, "pages/cpu%u", cpu);
@@ -221,7 +285,9 @@ static int handle_stats(struct guest *g, unsigned cpu, const char *text, size_t 
 	char name[32];
 	const struct cpu_stats stats = cpu_stats_parse(text);
 	const uint64_t lost = g->settings->overwrite ? stats.dropped : cpu_stats_lost(&stats);
-	g->lost = g->lost > UINT64_MAX - lost ? UINT64_MAX : g->lost + lost;
+	if (lost > LOST_MAX - g->lost)
+		return error_set(err, STATUS_INPUT, NULL, "protocol error: the guest sent an impossible number of lost events");
+	g->lost += lost;
 	g->cpus = cpu + 1 > g->cpus ? cpu + 1 : g->cpus;
 	snprintf(name, sizeof name, "stats/cpu%u", cpu);
 	return dir_put(g->dir, name, text, len, err);
@@ -233,24 +299,16 @@ static void replace_text(char **text, const char *by)
 	*text = mem_dup(by);
 }
 
-/* Splits the received event formats, which are in the order of the guest's list of events, and stores them. Events that
- * were not requested are a protocol error. */
+/* Splits the received event formats, which are in the order of the guest's list of events, and stores them. */
 static int put_formats(struct guest *g, struct error *err)
 {
 	char *events = guest_field(g, "events"), *rest = NULL;
 	const char *text = g->formats ? g->formats : "";
 	int rc = 0;
-	size_t n = 0;
 	for (char *name = events ? strtok_r(events, " ", &rest) : NULL; name && rc == 0; name = strtok_r(NULL, " ", &rest)) {
-		bool requested = false;
-		for (size_t i = 0; i < g->settings->events; i++)
-			requested |= strcmp(g->settings->event[i], name) == 0;
 		const char *next = strstr(text, "\nname: "), *end = next ? next + 1 : text + strlen(text);
-		if (!requested || !*text || n++ > MAX_EVENTS)
-			rc = error_set(err, STATUS_INPUT, NULL,
-			               "protocol error: the guest sent formats of events that were not requested");
-		else
-			rc = dir_put_format(g->dir, name, text, (size_t)(end - text), err);
+		rc = *text ? dir_put_format(g->dir, name, text, (size_t)(end - text), err)
+		           : error_set(err, STATUS_INPUT, NULL, "protocol error: the guest sent too few formats of events");
 		text = end;
 	}
 	free(events);
@@ -261,22 +319,32 @@ static int put_formats(struct guest *g, struct error *err)
 static int handle_end_frame(struct guest *g, struct error *err)
 {
 	const char *page = g->header_page ? g->header_page : "", *event = g->header_event ? g->header_event : "";
-	if (strcmp(g->settings->task, "trace") != 0) {
+	if (!is_trace(g)) {
 		g->state = GUEST_ENDED;
 		channel_close_input(&g->channel);
 		return 0;
 	}
 	close_pages(g);
-	g->state = GUEST_SENT;
-	if (dir_put(g->dir, "header_page", page, strlen(page), err) ||
+	if (dir_put_header_page(g->dir, page, err) ||
 	    dir_put(g->dir, "header_event", event, strlen(event), err) || put_formats(g, err))
 		return -1;
-	return dir_put_threads(g->dir, g->threads, g->cmdlines, g->tgids, err);
+	if (dir_put_threads(g->dir, g->threads, g->cmdlines, g->tgids, err))
+		return -1;
+	g->state = GUEST_SENT;
+	return 0;
 }
 
 static int handle_frame(void *arg, enum frame kind, unsigned cpu, const char *data, size_t len, struct error *err)
 {
 	struct guest *g = arg;
+	if (kind == FRAME_STOPPED && g->state == GUEST_STARTED) {
+		/* The script stops if its input ends: the transport broke, or the VM is being shut down. */
+		g->fell_silent = true;
+		guest_fail(g, REMEDY_REMAINS, "the guest ended too early: its script stopped without a command");
+		return 0;
+	}
+	if (frame_order_check(&g->order, g->state, is_trace(g), g->settings->overwrite, kind, err))
+		return -1;
 	switch (kind) {
 	case FRAME_REFUSE:
 		report_refusal(g, data);
@@ -286,8 +354,7 @@ static int handle_frame(void *arg, enum frame kind, unsigned cpu, const char *da
 		g->not_removed = (unsigned)about_number(data, "failed", 1000000);
 		return 0;
 	case FRAME_ABOUT:
-		replace_text(&g->about, data);
-		return 0;
+		return handle_about(g, data, err);
 	case FRAME_HEADER_PAGE:
 		replace_text(&g->header_page, data);
 		return 0;
@@ -298,7 +365,7 @@ static int handle_frame(void *arg, enum frame kind, unsigned cpu, const char *da
 		replace_text(&g->formats, data);
 		return 0;
 	case FRAME_THREADS:
-		if (g->state < GUEST_STARTED)
+		if (g->state == GUEST_CALLED)
 			replace_text(&g->threads, data);
 		return 0;
 	case FRAME_READY:
@@ -331,13 +398,12 @@ static int handle_frame(void *arg, enum frame kind, unsigned cpu, const char *da
 
 /* ---- the session */
 
-void guest_store_in(struct guest *g, int dir, uint64_t max_bytes)
+void guest_store_in(struct guest *g, int dir)
 {
 	if (g->dir >= 0)
 		close(g->dir);
 	g->dir = dir;
-	g->max_bytes = max_bytes;
-	g->bytes = g->lost = g->received = 0;
+	g->max_bytes = g->bytes = g->lost = g->received = 0;
 	g->cpus = 0;
 }
 
@@ -347,6 +413,7 @@ void guest_reset(struct guest *g)
 		return;
 	g->state = GUEST_READY;
 	g->started = g->stopped = (struct clock_sample){ 0 };
+	frame_order_reset(&g->order);
 }
 
 void guest_start(struct guest *g, const struct guest_settings *settings)
@@ -367,9 +434,21 @@ void guest_start(struct guest *g, const struct guest_settings *settings)
 
 void guest_send_command(struct guest *g, const char *word, unsigned timeout)
 {
+	static const struct { const char *word; enum guest_state next; } steps[] = {
+		{ "go", GUEST_STARTING }, { "stop", GUEST_STOPPING }, { "send", GUEST_SENDING },
+	};
 	char line[32];
 	if (!guest_is_open(g))
 		return;
+	for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+		if (strcmp(word, steps[i].word) == 0)
+			g->state = steps[i].next;
+	if (g->state == GUEST_STARTING) {
+		g->start_time = now_ns();
+		g->stop_time = 0;
+	} else if (g->state == GUEST_STOPPING) {
+		g->stop_time = now_ns();
+	}
 	snprintf(line, sizeof line, "%s\n", word);
 	g->deadline = timeout ? now_ns() + timeout * NS_PER_S : 0;
 	send_text(g, line);
@@ -404,14 +483,15 @@ static void handle_end_of_output(struct guest *g)
 	           *g->errors ? ": " : "", g->errors);
 }
 
-/* Extends the deadline while the guest sends data: at most to SILENCE_MAX from now, and no more than the received bytes
- * allow at RATE_MIN, so that single bytes do not extend it forever. */
+/* Limits the bytes in frames other than pages. Extends the deadline while the guest sends its data: at most to SILENCE_MAX
+ * from now, and no more than the received bytes allow at RATE_MIN, so that single bytes do not extend it forever. */
 static void extend_deadline(struct guest *g, size_t len)
 {
-	if (g->state < GUEST_STOPPED)
+	if (g->state < GUEST_STARTED)
 		return;
 	const int64_t latest = now_ns() + SILENCE_MAX * NS_PER_S, earned = g->deadline + (int64_t)len * NS_PER_S / RATE_MIN;
-	g->deadline = earned < latest ? earned : latest;
+	if (g->state >= GUEST_STOPPED)
+		g->deadline = earned < latest ? earned : latest;
 	g->received += len;
 	if (g->received > g->bytes + OTHER_BYTES_MAX)
 		guest_fail(g, NULL, "protocol error: the guest sends data without end");

@@ -3,20 +3,9 @@
 #ifndef STEALSCOPE_RECORD_GUEST_H
 #define STEALSCOPE_RECORD_GUEST_H
 
-#include "record/frames.h"
+#include "record/frame_order.h"
 #include "record/clock_sample.h"
 #include "record/transport.h"
-
-enum guest_state {
-	GUEST_NONE,      /* not recorded */
-	GUEST_CALLED,    /* the script was sent to the guest's shell */
-	GUEST_READY,     /* trace buffers are allocated */
-	GUEST_STARTED,   /* tracing */
-	GUEST_STOPPED,   /* tracing has stopped */
-	GUEST_SENT,      /* all data was received */
-	GUEST_ENDED,     /* the tasks check or clean are complete */
-	GUEST_FAILED,    /* reason: failure */
-};
 
 /* Settings sent to all guests. */
 struct guest_settings {
@@ -37,6 +26,7 @@ struct guest {
 	int64_t deadline;      /* for the next state or the next bytes, monotonic ns; 0: none */
 	struct channel channel;
 	struct frames frames;
+	struct frame_order order;
 	int dir;               /* descriptor of the guest's directory in the recording; -1: data is not stored */
 	int pages;             /* descriptor of the file pages/cpuN that was written last; -1: none */
 	unsigned pages_cpu;    /* N of this file */
@@ -46,9 +36,10 @@ struct guest {
 	char *cmdlines, *tgids;  /* saved_cmdlines and saved_tgids of tracefs, read at the end */
 	unsigned page, cpus;   /* size of a trace page, bytes; highest CPU number + 1 */
 	uint64_t kilobytes, rate;  /* KiB of each CPU's buffer; KiB/s of its busiest CPU */
+	int64_t start_time, stop_time;  /* monotonic time of the commands to start and stop tracing, ns; 0: not sent */
 	uint64_t bytes, lost;  /* received bytes of pages; lost events */
-	uint64_t max_bytes;    /* limit of `bytes` */
-	uint64_t received;     /* bytes of all kinds since tracing stopped */
+	uint64_t max_bytes;    /* limit of `bytes`: the guest's share of the disk */
+	uint64_t received;     /* bytes of all kinds since tracing started */
 	unsigned removed, not_removed;  /* remains of earlier recordings, reported by the guest */
 	struct clock_sample started, stopped;  /* sent by the guest when tracing starts and stops */
 	struct vm_tsc *before, *after;  /* [vm->vcpus], read on the host before and after the recording */
@@ -63,11 +54,13 @@ void guest_release(struct guest *g);
 /* Starts the shell and sends the script. This and the following functions report a failure in the state GUEST_FAILED and in
  * `failure`. */
 void guest_start(struct guest *g, const struct guest_settings *settings);
-/* Stores the received data in a directory, up to max_bytes of pages. Takes ownership of the descriptor. */
-void guest_store_in(struct guest *g, int dir, uint64_t max_bytes);
+/* Stores the received data in a directory, up to g->max_bytes of pages. Takes ownership of the descriptor. */
+void guest_store_in(struct guest *g, int dir);
 /* Prepares a guest that has sent its data for the next snapshot of a flight recording: GUEST_SENT -> GUEST_READY. */
 void guest_reset(struct guest *g);
-/* Sends a command to the script; the guest must reach the next state within `timeout` s (0: no limit). */
+/* Returns the bytes of pages that the guest may send until now: what its buffers hold, and what it can record per second. */
+uint64_t guest_plausible_bytes(const struct guest *g);
+/* Sends a command to the script: go, stop, send, more or bye. The guest must reach the next state within `timeout` s (0: no limit). */
 void guest_send_command(struct guest *g, const char *word, unsigned timeout);
 /* Handles data from the transport's output and error pipes; the guest fails if its deadline has passed. */
 void guest_handle_output(struct guest *g);

@@ -128,7 +128,7 @@ static uint64_t tsc_frequency(const struct guest *g, const struct host *h)
 	if (!h->tsc || !host || !g->vm->vcpus || !tsc->known)
 		return 0;
 	const uint128 x = (uint128)host * tsc->ratio >> tsc->bits;
-	return x > UINT64_MAX ? 0 : (uint64_t)x;
+	return x > INT64_MAX ? 0 : (uint64_t)x;
 }
 
 /* Lists events that are normally recorded on this architecture, but not available in the guest (`had`: recorded events). */
@@ -148,6 +148,18 @@ static void put_missing(struct yaml_out *o, const char *machine, const char *had
 	events_free(wanted, n);
 }
 
+/* Checks that the reader of the recording can convert the guest's clock to ns. */
+static int check_clock(const struct guest *g, bool is_tsc, uint64_t millihertz, struct error *err)
+{
+	const struct clock_sample *a = &g->started, *b = &g->stopped;
+	if (a->known && b->known && b->clock < a->clock)
+		return error_set(err, STATUS_INPUT, "record again", "the guest's trace clock ran backwards");
+	if (is_tsc && !millihertz && !(a->known && b->known && a->clock && b->clock > a->clock && b->realtime > a->realtime))
+		return error_set(err, STATUS_INPUT, "use --clock mono, or record for at least 2 s",
+		                 "the frequency of the guest's TSC is unknown");
+	return 0;
+}
+
 int metadata_write_guest(const struct guest *g, const struct host *h, struct error *err)
 {
 	struct yaml_out *o = yaml_out_new();
@@ -162,8 +174,10 @@ int metadata_write_guest(const struct guest *g, const struct host *h, struct err
 		free(value);
 	}
 	const bool is_tsc = clock && strcmp(clock, "x86-tsc") == 0;
+	const uint64_t millihertz = is_tsc ? tsc_frequency(g, h) : 0;
+	const int rc = check_clock(g, is_tsc, millihertz, err);
 	yaml_out_number(o, YAML_OUT_ROOT, "cpus", g->cpus);
-	put_clock(o, is_tsc ? "x86-tsc" : "mono", is_tsc ? tsc_frequency(g, h) : 0, &g->started, &g->stopped);
+	put_clock(o, is_tsc ? "x86-tsc" : "mono", millihertz, &g->started, &g->stopped);
 	put_tscs(o, "tsc_before", g, g->before);
 	put_tscs(o, "tsc_after", g, g->after);
 	yaml_out_count(o, YAML_OUT_ROOT, "buffer_kb", g->kilobytes);
@@ -178,7 +192,7 @@ int metadata_write_guest(const struct guest *g, const struct host *h, struct err
 	char *const all[] = { clock, events, machine, copy };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);
-	return save_yaml(o, g->dir, "about.yaml", err);
+	return save_yaml(o, rc ? -1 : g->dir, "about.yaml", err) || rc ? -1 : 0;
 }
 
 /* ---- the session */

@@ -18,6 +18,7 @@ src_librecord_a_SOURCES = \
 	src/record/recording_dir.c src/record/recording_dir.h \
 	src/record/buffer_sizing.c src/record/buffer_sizing.h \
 	src/record/frames.c src/record/frames.h \
+	src/record/frame_order.c src/record/frame_order.h \
 	src/record/guest.c src/record/guest.h \
 	src/record/host.c src/record/host.h \
 	src/record/journal.c src/record/journal.h \

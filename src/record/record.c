@@ -35,6 +35,7 @@ struct recording {
 	const struct record_options *o;
 	struct participants participants;
 	struct journal journal;
+	bool created;        /* this process created the output directory */
 	int dir;             /* descriptor of the directory of the recording, or of the current snapshot; -1: none */
 	struct triggers *triggers;  /* NULL: no flight recording */
 	const char *fired;   /* text of the trigger that fired; NULL: none */
@@ -111,23 +112,53 @@ static void raise_file_limit(void)
 	}
 }
 
-/* Returns the bytes that all guests may record in `duration` ns, from the rates that they measured. */
-static uint64_t expected_guest_bytes(const struct participants *p, int64_t duration)
+/* Returns the bytes that a guest may record in `duration` ns, from the rate that it measured; at most 10^15. */
+static uint64_t expected_bytes(const struct guest *g, int64_t duration)
+{
+	const double bytes = (double)g->rate * 1024 * (double)g->vm->vcpus * (double)duration / NS_PER_S;
+	return g->state < GUEST_READY || !guest_is_open(g) ? 0 : bytes < 1e15 ? (uint64_t)bytes : (uint64_t)1e15;
+}
+
+/* Returns the bytes that all guests may still send after the recording is stopped: at most what their buffers hold. */
+static uint64_t unsent_guest_bytes(const struct participants *p)
 {
 	uint64_t bytes = 0;
 	for (size_t i = 0; i < p->vms; i++) {
-		const struct guest *g = p->guest[i];
-		if (g->state >= GUEST_READY && guest_is_open(g))
-			bytes += (uint64_t)((double)g->rate * 1024 * (double)g->vm->vcpus * (double)duration / NS_PER_S);
+		const uint64_t expected = expected_bytes(p->guest[i], 2 * NS_PER_S);
+		const uint64_t held = p->guest[i]->kilobytes * 1024 * p->vm[i].vcpus;
+		bytes += expected < held ? expected : held;
 	}
 	return bytes;
+}
+
+/* Excludes the guests with the largest expected data until the data of the others fits into `available` bytes, so that a
+ * guest that reports an absurd rate is not recorded, but does not prevent the recording. Returns the expected bytes. */
+static uint64_t select_guests_that_fit(const struct participants *p, int64_t duration, uint64_t available)
+{
+	for (;;) {
+		struct guest *largest = NULL;
+		uint64_t sum = 0, max = 0;
+		for (size_t i = 0; i < p->vms; i++) {
+			const uint64_t bytes = expected_bytes(p->guest[i], duration);
+			sum += bytes;
+			if (bytes > max) {
+				max = bytes;
+				largest = p->guest[i];
+			}
+		}
+		if (sum <= available || !largest)
+			return sum;
+		guest_fail(largest, "use a shorter -t, or -o on another disk",
+		           "too little disk space: the guest expects to record about %llu MB; %llu MB are available",
+		           (unsigned long long)(max >> 20) + 1, (unsigned long long)(available >> 20));
+	}
 }
 
 static int check_free_space(struct recording *r, struct error *err)
 {
 	const int64_t duration = r->o->duration ? r->o->duration : 10 * NS_PER_S;
-	const uint64_t free_bytes = dir_free_bytes(r->dir), guests = expected_guest_bytes(&r->participants, duration);
-	const uint64_t bytes = r->participants.host.forecast.rate * (uint64_t)(duration / 1000000) / 1000 + guests;
+	const uint64_t free_bytes = dir_free_bytes(r->dir);
+	uint64_t bytes = r->participants.host.forecast.rate * (uint64_t)(duration / 1000000) / 1000;
 	char time[TIME_TEXT];
 	time_duration(time, duration);
 	if (free_bytes < FORECAST_DISK_FREE || free_bytes - FORECAST_DISK_FREE < bytes)
@@ -136,6 +167,7 @@ static int check_free_space(struct recording *r, struct error *err)
 		                 "of which %llu MB are reserved",
 		                 r->o->output, (unsigned long long)(bytes >> 20) + 1, (unsigned long long)(free_bytes >> 20),
 		                 FORECAST_DISK_FREE >> 20);
+	bytes += select_guests_that_fit(&r->participants, duration, free_bytes - FORECAST_DISK_FREE - bytes);
 	report_progress(r->o, "recording%s%s: about %llu MB", r->o->duration ? " " : "", r->o->duration ? time : "",
 	    (unsigned long long)((bytes >> 20) + 1));
 	return 0;
@@ -238,8 +270,7 @@ static int record_until_end(struct recording *r, struct error *err)
 		if (now_ns() - checked < NS_PER_S)
 			continue;
 		checked = now_ns();
-		const uint64_t reserve = FORECAST_DISK_FREE + expected_guest_bytes(&r->participants, 2 * NS_PER_S);
-		if (dir_free_bytes(r->dir) < reserve)
+		if (dir_free_bytes(r->dir) < FORECAST_DISK_FREE + unsent_guest_bytes(&r->participants))
 			r->early_end = "the disk is nearly full";
 	}
 	return terminate_command(r, err);
@@ -251,10 +282,47 @@ static int open_host_dir(struct recording *r, struct error *err)
 	return dir < 0 ? -1 : host_store_in(&r->participants.host, dir, err);
 }
 
+/* Creates directories for the guests in this state. */
+static void open_guest_dirs(struct recording *r, enum guest_state state)
+{
+	for (size_t i = 0; i < r->participants.vms; i++) {
+		struct guest *g = r->participants.guest[i];
+		struct error err = ERROR_INIT;
+		if (g->state != state)
+			continue;
+		char *name = mem_printf("guest-%s", g->vm->dir);
+		const int dir = dir_make_machine(r->dir, name, &err);
+		free(name);
+		if (dir < 0)
+			guest_fail(g, err.remedy, "%s", err.text);
+		else
+			guest_store_in(g, dir);
+	}
+}
+
+/* Allows each guest an equal share of the free disk space. */
+static void share_disk(struct recording *r)
+{
+	const uint64_t free_bytes = dir_free_bytes(r->dir), reserved = FORECAST_DISK_FREE / 2;
+	size_t guests = 0;
+	for (size_t i = 0; i < r->participants.vms; i++)
+		guests += guest_is_open(r->participants.guest[i]);
+	for (size_t i = 0; i < r->participants.vms; i++) {
+		struct guest *g = r->participants.guest[i];
+		g->max_bytes = g->bytes + (guests && free_bytes > reserved ? (free_bytes - reserved) / guests : 0);
+	}
+}
+
 static int start_recording(struct recording *r, struct error *err)
 {
 	read_settings(&r->participants, false);
-	if ((!r->o->hold && open_host_dir(r, err)) || host_start(&r->participants.host, err))
+	if (!r->o->hold) {
+		if (open_host_dir(r, err))
+			return -1;
+		open_guest_dirs(r, GUEST_READY);
+		share_disk(r);
+	}
+	if (host_start(&r->participants.host, err))
 		return -1;
 	participants_send_command(&r->participants, GUEST_READY, "go", COMMAND_TIMEOUT);
 	if (await_guests(r, GUEST_STARTED, 2, err))
@@ -266,36 +334,15 @@ static int start_recording(struct recording *r, struct error *err)
 
 /* ---- end */
 
-/* Creates directories for guests that have stopped; each may use an equal share of the free disk space. */
-static void open_guest_dirs(struct recording *r)
-{
-	size_t guests = 0;
-	for (size_t i = 0; i < r->participants.vms; i++)
-		guests += r->participants.guest[i]->state == GUEST_STOPPED;
-	for (size_t i = 0; i < r->participants.vms; i++) {
-		struct guest *g = r->participants.guest[i];
-		struct error err = ERROR_INIT;
-		if (g->state != GUEST_STOPPED)
-			continue;
-		char *name = mem_printf("guest-%s", g->vm->dir);
-		const uint64_t free_bytes = dir_free_bytes(r->dir);
-		const int dir = dir_make_machine(r->dir, name, &err);
-		free(name);
-		if (dir < 0)
-			guest_fail(g, err.remedy, "%s", err.text);
-		else
-			guest_store_in(g, dir,
-			               free_bytes > FORECAST_DISK_FREE / 2 ? (free_bytes - FORECAST_DISK_FREE / 2) / guests : 0);
-	}
-}
-
 static int stop_recording(struct recording *r, struct error *err)
 {
 	participants_send_command(&r->participants, GUEST_STARTED, "stop", COMMAND_TIMEOUT);
 	if (await_guests(r, GUEST_STOPPED, 2, err) || host_stop(&r->participants.host, err))
 		return -1;
 	read_settings(&r->participants, true);
-	open_guest_dirs(r);
+	if (r->o->hold)
+		open_guest_dirs(r, GUEST_STOPPED);
+	share_disk(r);
 	participants_send_command(&r->participants, GUEST_STOPPED, "send", COMMAND_TIMEOUT);
 	return 0;
 }
@@ -311,15 +358,30 @@ static void fetch_guests(struct recording *r)
 	participants_explain_failures(&r->participants);
 }
 
+/* Removes the incomplete traces of guests that failed. */
+static void remove_failed_guests(struct recording *r)
+{
+	for (size_t i = 0; i < r->participants.vms; i++) {
+		const struct guest *g = r->participants.guest[i];
+		char *name = mem_printf("guest-%s", g->vm->dir);
+		if (g->state == GUEST_FAILED)
+			dir_remove(r->dir, name);
+		free(name);
+	}
+}
+
 static int describe_recording(struct recording *r, struct error *err)
 {
 	struct participants *p = &r->participants;
 	const struct session_metadata metadata = { &p->host, p->guest, p->before, p->after, p->vms, NULL };
 	if (metadata_write_host(&p->host, err))
 		return -1;
-	for (size_t i = 0; i < p->vms; i++)
-		if (p->guest[i]->state == GUEST_SENT && metadata_write_guest(p->guest[i], &p->host, err))
-			return -1;
+	for (size_t i = 0; i < p->vms; i++) {
+		struct error why = ERROR_INIT;
+		if (p->guest[i]->state == GUEST_SENT && metadata_write_guest(p->guest[i], &p->host, &why))
+			guest_fail(p->guest[i], why.remedy, "%s", why.text);
+	}
+	remove_failed_guests(r);
 	return metadata_write_session(&metadata, r->dir, err);
 }
 
@@ -352,7 +414,8 @@ static int make_snapshot_dir(struct recording *r, char **path, struct error *err
 	}
 	if (r->dir >= 0)
 		close(r->dir);
-	r->dir = dir_make(*path, err);
+	bool created;
+	r->dir = dir_make(*path, &created, err);
 	return r->dir < 0 ? -1 : 0;
 }
 
@@ -419,7 +482,8 @@ static void end_recording(struct recording *r)
 	journal_release(&r->journal);
 	if (r->dir >= 0)
 		close(r->dir);
-	rmdir(r->o->output);  /* succeeds only if nothing was recorded */
+	if (r->created)
+		rmdir(r->o->output);  /* succeeds only if nothing was recorded */
 }
 
 static void add_early_end(const struct recording *r, struct record_result *result)
@@ -443,7 +507,7 @@ int record_run(const struct record_options *o, struct record_result *result, str
 		rc = host_check_events(&r.participants.host, err);
 	if (rc == 0) {
 		record_cleanup(o, NULL);
-		r.dir = dir_make(o->output, err);
+		r.dir = dir_make(o->output, &r.created, err);
 		rc = r.dir < 0 ? -1 : o->hold ? run_flight_recording(&r, err) : run_recording(&r, err);
 	}
 	if (r.dir >= 0) {

@@ -16,6 +16,7 @@
 #include "record/proc.h"
 
 #define NAME_LEN_MAX 64  /* bytes of a thread's name */
+#define THREADS_MAX (4 << 20)  /* bytes of a list of threads; further threads are omitted */
 
 /* ---- directories */
 
@@ -35,17 +36,22 @@ static int open_dir(int parent, const char *name)
 	return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
-int dir_make(const char *path, struct error *err)
+int dir_make(const char *path, bool *created, struct error *err)
 {
 	struct stat st;
-	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+	*created = mkdir(path, 0700) == 0;
+	if (!*created && errno != EEXIST)
 		return error_system(err, "choose another directory with -o", "cannot create or open the directory %s", path);
 	const int fd = open_dir(AT_FDCWD, path);
 	if (fd < 0)
 		return error_system(err, "choose another directory with -o", "cannot create or open the directory %s", path);
-	if (fstat(fd, &st) == 0 && st.st_uid == geteuid() && is_empty(fd))
+	const bool owned = fstat(fd, &st) == 0 && st.st_uid == geteuid() && is_empty(fd);
+	if (owned && !(st.st_mode & (S_IWGRP | S_IWOTH)))
 		return fd;
 	close(fd);
+	if (owned)
+		return error_set(err, STATUS_USAGE, "chmod go-w it, or choose another directory with -o",
+		                 "%s: other users can write to this directory and could replace parts of the recording", path);
 	return error_set(err, STATUS_USAGE, "choose another directory with -o",
 	                 "%s: exists, and is not an empty directory that you own", path);
 }
@@ -63,6 +69,18 @@ int dir_make_machine(int parent, const char *name, struct error *err)
 	if (fd >= 0)
 		close(fd);
 	return -1;
+}
+
+void dir_remove(int parent, const char *name)
+{
+	const int fd = open_dir(parent, name);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	for (struct dirent *e; dir && (e = readdir(dir));)
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 && unlinkat(fd, e->d_name, 0) != 0)
+			dir_remove(fd, e->d_name);
+	if (dir)
+		closedir(dir);
+	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 uint64_t dir_free_bytes(int dir)
@@ -107,6 +125,23 @@ int dir_put_format(int dir, const char *event, const char *text, size_t len, str
 	return rc;
 }
 
+/* Finds the offset and size of a field, "field: local_t commit;\toffset:8;\tsize:8;\tsigned:1;". */
+static bool find_field(const char *text, const char *name, unsigned *offset, unsigned *size)
+{
+	const char *at = strstr(text, name);
+	return at && sscanf(at + strlen(name), " offset:%6u; size:%6u;", offset, size) == 2;
+}
+
+int dir_put_header_page(int dir, const char *text, struct error *err)
+{
+	unsigned commit, commit_size, data, data_size;
+	if (!find_field(text, " commit;", &commit, &commit_size) || !find_field(text, " data;", &data, &data_size) ||
+	    (commit_size != 4 && commit_size != 8) || commit < 8 || data < commit + commit_size || data + data_size < 1024 ||
+	    data + data_size > 1 << 20 || data >= (data + data_size) / 2)
+		return error_set(err, STATUS_INPUT, NULL, "protocol error: the format of the guest's trace pages is malformed");
+	return dir_put(dir, "header_page", text, strlen(text), err);
+}
+
 /* ---- threads */
 
 struct thread_line { uint64_t tid, process; const char *name; size_t len; };
@@ -141,6 +176,8 @@ struct tid_lines { char *bytes; size_t len, cap; };
 
 static void add_tid_line(struct tid_lines *t, uint64_t tid, const char *rest, size_t len)
 {
+	if (t->len + len + 32 > THREADS_MAX)
+		return;
 	if (t->len + len + 32 > t->cap) {
 		t->cap = 2 * (t->len + len + 32);
 		t->bytes = mem_resize(t->bytes, t->cap, 1);

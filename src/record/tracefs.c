@@ -200,6 +200,21 @@ struct cpu_stats tracer_stats(const struct tracer *t, unsigned cpu)
 	return stats;
 }
 
+/* Closes descriptors of the instance's files on exec: libtracefs opens them without O_CLOEXEC. Otherwise the user's command
+ * could read the trace of all machines, and its children would keep the instance. */
+static void close_on_exec(const char *dir)
+{
+	size_t n;
+	char **name = proc_names("", "", &n, "/proc/self/fd");
+	for (size_t i = 0; i < n; i++) {
+		char *target = proc_link("", "/proc/self/fd/%s", name[i]);
+		if (target && strncmp(target, dir, strlen(dir)) == 0)
+			fcntl(atoi(name[i]), F_SETFD, FD_CLOEXEC);
+		free(target);
+	}
+	proc_names_free(name, n);
+}
+
 int tracer_drain_into(struct tracer *t, int dir, struct error *err)
 {
 	t->drain = mem_new(t->cpus, sizeof *t->drain);
@@ -217,6 +232,7 @@ int tracer_drain_into(struct tracer *t, int dir, struct error *err)
 		if (t->drain[i].to < 0)
 			return error_system(err, NULL, "cannot create %s", name);
 	}
+	close_on_exec(t->dir);
 	return 0;
 }
 

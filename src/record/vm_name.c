@@ -262,10 +262,11 @@ static bool dir_exists(const struct vm *vm, size_t n, const char *dir)
 	return false;
 }
 
-/* Appends the PID to the names of all VMs with equal names, and to the name "host", which is reserved. */
-static void make_name_unique(struct vm *vm, size_t n)
+/* Appends the PID to the names of all VMs with equal names, and to the name "host", which is reserved. Returns false if
+ * there are none. */
+static bool make_names_longer(struct vm *vm, size_t n)
 {
-	bool *ambiguous = mem_new(n, sizeof *ambiguous);
+	bool *ambiguous = mem_new(n, sizeof *ambiguous), any = false;
 	for (size_t i = 0; i < n; i++) {
 		ambiguous[i] = strcmp(vm[i].name, "host") == 0;
 		for (size_t k = 0; k < n; k++)
@@ -277,13 +278,16 @@ static void make_name_unique(struct vm *vm, size_t n)
 		char *longer = mem_printf("%s-%d", vm[i].name, vm[i].pid);
 		free(vm[i].name);
 		vm[i].name = longer;
+		any = true;
 	}
 	free(ambiguous);
+	return any;
 }
 
 void vms_make_unique(struct vm *vm, size_t n)
 {
-	make_name_unique(vm, n);
+	while (make_names_longer(vm, n))  /* a longer name may be that of another VM */
+		;
 	for (size_t i = 0; i < n; i++) {
 		vm[i].dir = make_dir_name(vm[i].name);
 		while (dir_exists(vm, i, vm[i].dir)) {
