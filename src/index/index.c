@@ -166,7 +166,8 @@ static int finish_history(struct history_builder *b, const struct model_interval
 static bool is_in_private_recording(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char *dir = mem_printf("%.*s", slash ? (int)(slash - path) : 1, slash ? path : "."), *session = find_session_file(dir);
+	char *dir = mem_printf("%.*s", slash ? (int)(slash - path) : 1, slash ? path : ".");
+	char *session = find_session_file(dir);
 	struct stat st;
 	const bool is_private = session && stat(session, &st) == 0 && !(st.st_mode & (S_IRGRP | S_IROTH));
 	free(session);
@@ -177,8 +178,9 @@ static bool is_in_private_recording(const char *path)
 int index_build(struct input *in, const char *path, struct progress progress, struct build_times *times,
                 struct notes *notes, struct error *err)
 {
+	const struct history_options options = { .owner_only = is_in_private_recording(path) };
 	/* The output is opened first, so that an unwritable directory is reported before decoding, which may take an hour. */
-	struct history_builder *b = history_create(path, &(struct history_options){ .owner_only = is_in_private_recording(path) }, err);
+	struct history_builder *b = history_create(path, &options, err);
 	struct loaded l = { 0 };
 	struct model_interval recorded;
 	phase_begin(times, PHASE_DECODE);

@@ -243,7 +243,9 @@ static int handle_about(struct guest *g, const char *text, struct error *err)
 	return rc;
 }
 
-uint64_t guest_plausible_bytes(const struct guest *g)
+/* Returns the bytes of pages that the guest can have recorded until now: the content of its buffers twice, since CPUs may
+ * start late, and for each second of tracing once more, or SEND_RATE. */
+static uint64_t plausible_bytes(const struct guest *g)
 {
 	const int64_t end = g->stop_time ? g->stop_time : now_ns();
 	const int64_t traced = g->start_time && !g->settings->overwrite ? end - g->start_time : 0;
@@ -254,7 +256,7 @@ uint64_t guest_plausible_bytes(const struct guest *g)
 static int write_pages(struct guest *g, unsigned cpu, const char *data, size_t len, struct error *err)
 {
 	char name[32];
-	const uint64_t plausible = guest_plausible_bytes(g);
+	const uint64_t plausible = plausible_bytes(g);
 	if (g->dir < 0 || g->bytes + len > g->max_bytes)
 		return error_set(err, STATUS_INPUT, "record for a shorter time, or free disk space",
 		                 "the guest sent more data than fits on the disk (limit: %llu MB)",

@@ -58,9 +58,8 @@ void guest_start(struct guest *g, const struct guest_settings *settings);
 void guest_store_in(struct guest *g, int dir);
 /* Prepares a guest that has sent its data for the next snapshot of a flight recording: GUEST_SENT -> GUEST_READY. */
 void guest_reset(struct guest *g);
-/* Returns the bytes of pages that the guest may send until now: what its buffers hold, and what it can record per second. */
-uint64_t guest_plausible_bytes(const struct guest *g);
-/* Sends a command to the script: go, stop, send, more or bye. The guest must reach the next state within `timeout` s (0: no limit). */
+/* Sends a command to the script: go, stop, send, more or bye. The guest must reach the next state within `timeout` s (0: no
+ * limit). */
 void guest_send_command(struct guest *g, const char *word, unsigned timeout);
 /* Handles data from the transport's output and error pipes; the guest fails if its deadline has passed. */
 void guest_handle_output(struct guest *g);

@@ -28,11 +28,35 @@ void report_progress(const struct record_options *o, const char *fmt, ...)
 
 /* ---- available and selected VMs */
 
-static bool vm_has_name(const struct vm *vm, const char *name)
+enum match { MATCH_NONE, MATCH_PID, MATCH_UUID, MATCH_NAME };
+
+static enum match match_vm(const struct vm *vm, const char *text)
 {
 	uint64_t pid;
-	return strcmp(vm->name, name) == 0 || (vm->uuid && strcmp(vm->uuid, name) == 0) ||
-	       (proc_parse_number(name, INT32_MAX, &pid) && (int32_t)pid == vm->pid);
+	if (strcmp(vm->name, text) == 0)
+		return MATCH_NAME;
+	if (vm->uuid && strcmp(vm->uuid, text) == 0)
+		return MATCH_UUID;
+	return proc_parse_number(text, INT32_MAX, &pid) && (int32_t)pid == vm->pid ? MATCH_PID : MATCH_NONE;
+}
+
+/* Returns the VM that the user means: names take precedence over UUIDs, and UUIDs over PIDs, since a VM may have the PID of
+ * another one as its name. NULL: none. *n: number of VMs that match equally well. */
+static const struct vm *find_vm(const struct participants *p, const char *text, size_t *n)
+{
+	const struct vm *found = NULL;
+	enum match best = MATCH_NONE;
+	*n = 0;
+	for (size_t i = 0; i < p->vms; i++) {
+		const enum match match = match_vm(&p->vm[i], text);
+		if (match > best) {
+			best = match;
+			found = &p->vm[i];
+			*n = 0;
+		}
+		*n += match && match == best;
+	}
+	return found;
 }
 
 static int refuse_name(const struct participants *p, const char *name, struct error *err)
@@ -50,11 +74,13 @@ static int refuse_name(const struct participants *p, const char *name, struct er
 static int check_requests(const struct participants *p, struct error *err)
 {
 	for (size_t i = 0; i < p->o->n_requested; i++) {
-		size_t k = 0;
-		while (k < p->vms && !vm_has_name(&p->vm[k], p->o->requested[i].name))
-			k++;
-		if (k == p->vms)
-			return refuse_name(p, p->o->requested[i].name, err);
+		size_t n;
+		const char *name = p->o->requested[i].name;
+		if (!find_vm(p, name, &n))
+			return refuse_name(p, name, err);
+		if (n > 1)
+			return error_set(err, STATUS_INPUT, "use the names or PIDs that record --check lists",
+			                 "%s: %zu running virtual machines have this UUID", name, n);
 	}
 	if (p->vms == 0 && !p->o->host_only)
 		return error_set(err, STATUS_INPUT, p->hidden ? "run as root, or with CAP_SYS_PTRACE"
@@ -65,8 +91,9 @@ static int check_requests(const struct participants *p, struct error *err)
 
 static const struct record_request *find_request(const struct participants *p, const struct vm *vm)
 {
+	size_t n;
 	for (size_t i = 0; i < p->o->n_requested; i++)
-		if (vm_has_name(vm, p->o->requested[i].name))
+		if (find_vm(p, p->o->requested[i].name, &n) == vm)
 			return &p->o->requested[i];
 	return NULL;
 }
