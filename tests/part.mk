@@ -52,6 +52,7 @@ E2E_TESTS = \
 	tests/test_missing_events.py \
 	tests/test_on_demand.py \
 	tests/test_layout.py \
+	tests/test_hostile_files.py \
 	tests/test_limits.py \
 	tests/test_locks.py \
 	tests/test_appearance.py \

@@ -46,7 +46,12 @@ static void test_file(void **state)
 	assert_int_equal(fgetc(f), 't');
 	fclose(f);
 	assert_null(file_open(pipe));
-	assert_int_equal(errno, EINVAL);
+	assert_int_equal(errno, FILE_NOT_REGULAR);
+	assert_null(file_open("/dev/zero"));
+	assert_int_equal(errno, FILE_NOT_REGULAR);
+	f = file_open("/dev/null");
+	assert_int_equal(fgetc(f), EOF);
+	fclose(f);
 	assert_null(file_open(dir));
 	assert_int_equal(errno, EISDIR);
 	unlink(path);

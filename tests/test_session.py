@@ -169,7 +169,7 @@ def check_mistakes(folder):
     pipe = os.path.join(folder, "pipe.yaml")
     os.mkfifo(pipe)  # has no writer: must not block
     p = subprocess.run([os.path.join(BUILD, "stealscope"), "sync", pipe], capture_output=True, text=True, timeout=60)
-    check(p.returncode == 2 and p.stderr.count("\n") == 1 and "empty" in p.stderr, f"a pipe: {p.stderr.strip()}")
+    check(p.returncode == 2 and p.stderr.count("\n") == 1 and "not a regular file" in p.stderr, f"a pipe: {p.stderr.strip()}")
     for text, says in cases:
         path = write(os.path.join(folder, "bad.yaml"), text)
         p = subprocess.run([os.path.join(BUILD, "stealscope"), "sync", path], capture_output=True, text=True, timeout=60)

@@ -5,6 +5,8 @@
 
 #include "base/mem.h"
 #include "sync/search/clock_candidate.h"
+#include "sync/search/search.h"
+#include "sync_sim.h"
 
 #define US 1000
 #define WINDOWS 60
@@ -118,8 +120,57 @@ static void test_unknown_mode(void **state)
 	view_release(&v);
 }
 
+/* A guest whose events all have the same time: the quick check ends, and rejects nothing. */
+static void test_one_instant(void **state)
+{
+	(void)state;
+	struct view v;
+	make_windows(&v, 200 * US, 300 * US);
+	for (size_t i = 0; i < v.cpu.len; i++)
+		v.cpu.ts[i] = 1;
+	const struct evidence evidence = seen_of(&v);
+	struct clock_candidate h;
+	assert_false(offset_precheck_rejects(&evidence, (struct ns_interval){ 1, 1 }));
+	assert_false(offset_precheck_rejects(&evidence, (struct ns_interval){ 1, 2 }));
+	search_containment(&evidence, false, &h);
+	assert_int_equal(h.clock.segments, 0);
+	assert_int_equal(h.reason, SYNC_REASON_NO_OFFSET);
+	search_containment(&evidence, true, &h);
+	assert_int_equal(h.clock.segments, 0);
+	view_release(&v);
+}
+
+/* A search without enough steps has no clock and names the reason; the budget is the only difference. */
+static void test_budget(void **state)
+{
+	(void)state;
+	struct view v;
+	uint64_t seed = 1;
+	view_init(&v);
+	for (int64_t i = 0, at = 1000 * US; i < 400; i++, at = v.end + 100 * US + sim_below(&seed, 900 * US))
+		add_stay(&v, at);
+	const struct evidence evidence = seen_of(&v);
+	struct clock_candidate h;
+	struct work_budget budget = { UINT64_MAX };
+	v.activity.budget = &budget;
+	search_containment(&evidence, false, &h);
+	assert_int_equal(h.reason, SYNC_REASON_NONE);
+	assert_int_equal(h.clock.segments, 1);
+	clock_candidate_release(&h);
+	const uint64_t used = UINT64_MAX - budget.left;
+	for (uint64_t part = 0; part < 16; part++) {
+		budget.left = used / 16 * part;
+		search_containment(&evidence, part % 2, &h);
+		assert_true(part % 2 || h.reason == SYNC_REASON_SEARCH_LIMIT);
+		assert_true(h.reason != SYNC_REASON_SEARCH_LIMIT || h.clock.segments == 0);
+		clock_candidate_release(&h);
+	}
+	view_release(&v);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_next_to_window), cmocka_unit_test(test_unknown_mode) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_next_to_window), cmocka_unit_test(test_unknown_mode),
+		cmocka_unit_test(test_one_instant), cmocka_unit_test(test_budget) };
 	return cmocka_run_group_tests_name("sync narrow", tests, NULL, NULL);
 }

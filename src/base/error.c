@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file_open.h"
 #include "base/text.h"
 
 static void set_text(struct error *err, enum status status, const char *remedy, const char *text)
@@ -31,6 +32,7 @@ bool errno_is_system(int why)
 {
 	switch (why) {
 	case ENOENT: case ENOTDIR: case EISDIR: case ENAMETOOLONG: case ELOOP: case EACCES: case EPERM: case ENXIO:
+	case FILE_NOT_REGULAR:
 		return false;
 	default:
 		return true;
@@ -44,6 +46,8 @@ static const char *errno_remedy(int number, const char *remedy)
 	case EMFILE:
 	case ENFILE:
 		return "raise the limit of open files: ulimit -n 1024";
+	case EFBIG:
+		return "raise the limit of file sizes: ulimit -f";
 	case ENOMEM:
 		return "free memory, or raise its limit: ulimit -v";
 	default:
@@ -58,7 +62,8 @@ static int set_errno(struct error *err, enum status status, const char *remedy, 
 	char text[sizeof err->text];
 	int n = vsnprintf(text, sizeof text, fmt, ap);
 	if (n >= 0 && (size_t)n < sizeof text)
-		snprintf(text + n, sizeof text - (size_t)n, ": %s", strerror(why));
+		snprintf(text + n, sizeof text - (size_t)n, ": %s",
+		         why == FILE_NOT_REGULAR ? "not a regular file" : strerror(why));
 	set_text(err, status, errno_remedy(why, remedy), text);
 	return -1;
 }

@@ -1,11 +1,14 @@
-/* Opens files in untrusted directories. */
+/* Opens files that users name, and files in untrusted directories. */
 #ifndef STEALSCOPE_BASE_FILE_OPEN_H
 #define STEALSCOPE_BASE_FILE_OPEN_H
 
+#include <errno.h>
 #include <stdio.h>
 
-/* Opens a regular file for reading. Returns NULL with errno if it is not a regular file: opening a pipe without a writer
- * would block. */
+#define FILE_NOT_REGULAR EMEDIUMTYPE  /* errno of file_open(); errors of error.h explain it */
+
+/* Opens a regular file, or /dev/null, for reading. Returns NULL with errno, which is
+ * FILE_NOT_REGULAR or EISDIR for other files: reading a pipe or a terminal may never end. */
 FILE *file_open(const char *path);
 
 #endif

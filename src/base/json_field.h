@@ -5,6 +5,19 @@
 #include <json-c/json.h>
 #include <stdint.h>
 
+#include "base/mem.h"
+
+/* New values. End the program if memory is short: json-c's functions for arrays abort on NULL. */
+static inline struct json_object *json_new_array(void)
+{
+	return mem_checked(json_object_new_array());
+}
+
+static inline struct json_object *json_new_object(void)
+{
+	return mem_checked(json_object_new_object());
+}
+
 /* Parses a json object. Returns NULL if the bytes are not a json object. The caller releases it with json_object_put(). */
 struct json_object *json_parse(const void *text, size_t size);
 

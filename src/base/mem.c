@@ -10,7 +10,7 @@
 
 enum { LINE = 64 };  /* cache line of most processors, bytes */
 
-static void *check_allocation(void *p)
+void *mem_checked(void *p)
 {
 	if (!p) {
 		fputs("stealscope: out of memory (free memory, or raise its limit: ulimit -v)\n", stderr);
@@ -21,26 +21,26 @@ static void *check_allocation(void *p)
 
 void *mem_new(size_t n, size_t size)
 {
-	return check_allocation(calloc(n ? n : 1, size ? size : 1));
+	return mem_checked(calloc(n ? n : 1, size ? size : 1));
 }
 
 void *mem_cache_lines(size_t bytes)
 {
 	const size_t rounded = (bytes + LINE - 1) / LINE * LINE;
-	return memset(check_allocation(aligned_alloc(LINE, rounded)), 0, rounded);
+	return memset(mem_checked(aligned_alloc(LINE, rounded)), 0, rounded);
 }
 
 void *mem_resize(void *p, size_t n, size_t size)
 {
 	if (size && n > SIZE_MAX / 2 / size)
-		return check_allocation(NULL);
+		return mem_checked(NULL);
 	size_t bytes = n * size;
-	return check_allocation(realloc(p, bytes ? bytes : 1));
+	return mem_checked(realloc(p, bytes ? bytes : 1));
 }
 
 char *mem_dup(const char *s)
 {
-	return s ? check_allocation(strdup(s)) : NULL;
+	return s ? mem_checked(strdup(s)) : NULL;
 }
 
 char *mem_printf(const char *fmt, ...)
@@ -51,7 +51,7 @@ char *mem_printf(const char *fmt, ...)
 	if (vasprintf(&s, fmt, ap) < 0)
 		s = NULL;
 	va_end(ap);
-	return check_allocation(s);
+	return mem_checked(s);
 }
 
 void *array_grow(void *array, size_t *cap, size_t len, size_t size)

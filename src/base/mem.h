@@ -8,6 +8,8 @@
 
 #include <stddef.h>
 
+/* Returns p, the result of a library that allocates; NULL: ends the program with a message and STATUS_SYSTEM. */
+void *mem_checked(void *p);
 void *mem_new(size_t n, size_t size);                  /* zeroed */
 void *mem_cache_lines(size_t bytes);                         /* zeroed, aligned to a cache line; freed with free() */
 void *mem_resize(void *p, size_t n, size_t size);      /* realloc() with overflow check; the new bytes are not zeroed */

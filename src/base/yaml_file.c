@@ -1,13 +1,12 @@
 #include "base/yaml_file.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/file_open.h"
 #include "base/mem.h"
 
 int yaml_file_parse(struct yaml_file *f, const char *text, size_t size, const char *name, const char *remedy,
@@ -31,10 +30,7 @@ int yaml_file_parse(struct yaml_file *f, const char *text, size_t size, const ch
 
 int yaml_file_read(struct yaml_file *f, const char *path, const char *remedy, struct error *err)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);  /* O_NONBLOCK: a pipe without a writer reads as empty */
-	FILE *file = fd < 0 || fcntl(fd, F_SETFL, 0) ? NULL : fdopen(fd, "rb");
-	if (!file && fd >= 0)
-		close(fd);
+	FILE *file = file_open(path);
 	if (!file)
 		return error_read(err, "check the path, or make it readable for you", "%s", path);
 	char *text = mem_new(YAML_FILE_MAX + 1, 1);

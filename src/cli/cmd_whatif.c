@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/json_field.h"
 #include "base/mem.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
@@ -43,7 +44,7 @@ static void print_row(struct report *out, const struct whatif_row *r, bool peopl
 
 static struct json_object *calibration_json(const struct whatif *w)
 {
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = json_new_object();
 	json_object_object_add(o, "error", json_object_new_double(w->error));
 	json_object_object_add(o, "slice_ns", json_object_new_int64(w->slice));
 	json_object_object_add(o, "credit_ns", json_object_new_int64(w->credit));

@@ -1,5 +1,6 @@
 /* stealscope: who took my CPU time, and when? */
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,9 +79,18 @@ static int finish_output(void)
 	return print_error(&err);
 }
 
+/* Nothing: with a handler, a write beyond ulimit -f fails with EFBIG instead of ending the program. Unlike SIG_IGN, a
+ * handler is not inherited by the programs that stealscope starts. */
+static void on_file_too_large(int number)
+{
+	(void)number;
+}
+
 int main(int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
+	const struct sigaction too_large = { .sa_handler = on_file_too_large, .sa_flags = SA_RESTART };
+	sigaction(SIGXFSZ, &too_large, NULL);
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");  /* decimal points in csv, json and options */
 	if (argc < 2) {

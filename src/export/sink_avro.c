@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_field.h"
 #include "base/mem.h"
 #include "base/dlopen_library.h"
 #include "export/run_files.h"
@@ -46,7 +47,7 @@ static struct json_object *type_json(const struct table_field *f)
 	struct json_object *plain = json_object_new_string(type[f->type]);
 	if (!f->nullable)
 		return plain;
-	struct json_object *both = json_object_new_array();
+	struct json_object *both = json_new_array();
 	json_object_array_add(both, json_object_new_string("null"));
 	json_object_array_add(both, plain);
 	return both;
@@ -63,12 +64,12 @@ static int field_group(const struct table_field *f)
 
 static char *schema_text(const struct export_shape *t)
 {
-	struct json_object *o = json_object_new_object(), *fields = json_object_new_array();
+	struct json_object *o = json_new_object(), *fields = json_new_array();
 	for (int group = 0; group <= 2; group++)
 		for (size_t i = 0; i < t->fields; i++) {
 			if (field_group(&t->field[i]) != group)
 				continue;
-			struct json_object *field = json_object_new_object();
+			struct json_object *field = json_new_object();
 			json_object_object_add(field, "name", json_object_new_string(t->field[i].name));
 			json_object_object_add(field, "type", type_json(&t->field[i]));
 			json_object_array_add(fields, field);

@@ -59,7 +59,7 @@ static int add_dir(struct json_object *list, const char *dir, struct error *err)
 		if (e->fts_info != FTS_F || is_own_output(e->fts_name))
 			continue;
 		char path[4096];
-		struct json_object *file = json_object_new_object();
+		struct json_object *file = json_new_object();
 		json_object_object_add(file, "path", json_object_new_string(text_escape(path, sizeof path, e->fts_path)));
 		json_object_object_add(file, "size", json_object_new_int64(e->fts_statp->st_size));
 		if (strcmp(e->fts_name, "metadata") == 0 && (status = file_checksum(e->fts_accpath, &sum, err)) == 0)
@@ -73,7 +73,7 @@ static int add_dir(struct json_object *list, const char *dir, struct error *err)
 
 struct json_object *fingerprint_make(const struct input *in, struct error *err)
 {
-	struct json_object *list = json_object_new_array();
+	struct json_object *list = json_new_array();
 	for (size_t i = 0; i < in->specs; i++) {
 		if (!trace_is_live(in->spec[i].dir) && add_dir(list, in->spec[i].dir, err)) {
 			json_object_put(list);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/file_open.h"
+
 #define KEY_MAX 65536  /* maximum size of a key file, bytes */
 
 static uint64_t get64(const unsigned char *at)
@@ -63,7 +65,7 @@ int alias_key(struct alias_key *key, const char *file, struct error *err)
 		           error_system(err, NULL, "cannot get random numbers from the kernel");
 	static const struct alias_key half[2] = { { { 1, 0 } }, { { 2, 0 } } };
 	char *bytes = malloc(KEY_MAX);
-	FILE *f = bytes ? fopen(file, "re") : NULL;
+	FILE *f = bytes ? file_open(file) : NULL;
 	size_t n = f ? fread(bytes, 1, KEY_MAX, f) : 0;
 	int rc = !f || ferror(f) ? error_system(err, NULL, "%s", file) : 0;
 	if (rc == 0 && n == 0)

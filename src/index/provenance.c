@@ -61,7 +61,7 @@ static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
 	int64_t end = !next ? info->end : (next->placed ? next->ambiguous_from : next->from) - 1;
 	if (info->begin > info->end)
 		begin = end = 0;  /* the trace has no events */
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = json_new_object();
 	put_text(o, "guest", vm->name);
 	put_text(o, "method", vm->method == SYNC_AUTO ? "both" : sync_method_name[vm->method]);
 	put_int(o, "pairs", (int64_t)(p->pairs_ab + p->pairs_cd));
@@ -87,7 +87,7 @@ static struct json_object *sync_row(const struct sync_vm *vm, size_t i)
 
 struct json_object *provenance_sync_rows(const struct sync_result *sync)
 {
-	struct json_object *rows = json_object_new_array();
+	struct json_object *rows = json_new_array();
 	for (size_t i = 0; i < sync->vms; i++)
 		for (size_t k = 0; sync->vm[i].guest && k < sync->vm[i].clock.segments; k++)
 			json_object_array_add(rows, sync_row(&sync->vm[i], k));
@@ -97,12 +97,12 @@ struct json_object *provenance_sync_rows(const struct sync_result *sync)
 /* Returns the exact lines that convert the guests' times to the host's clock. */
 static struct json_object *clock_rows(const struct sync_result *sync)
 {
-	struct json_object *rows = json_object_new_array();
+	struct json_object *rows = json_new_array();
 	for (size_t i = 0; i < sync->vms; i++) {
 		const struct sync_vm *vm = &sync->vm[i];
 		for (size_t k = 0; vm->guest && k < vm->clock.segments; k++) {
 			const struct clock_segment *p = &vm->clock.segment[k];
-			struct json_object *o = json_object_new_object();
+			struct json_object *o = json_new_object();
 			put_text(o, "guest", vm->name);
 			put_int(o, "from_ns", p->from);
 			put_int(o, "ref_guest_ns", p->line.ref_guest);
@@ -117,7 +117,7 @@ static struct json_object *clock_rows(const struct sync_result *sync)
 static struct json_object *trace_row(const struct trace *t, bool is_host)
 {
 	const struct trace_info *info = trace_info(t);
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = json_new_object();
 	put_text(o, "machine", info->machine);
 	put_text(o, "role", is_host ? "host" : "guest");
 	put_text(o, "dir", info->dir);
@@ -136,14 +136,14 @@ static struct json_object *trace_row(const struct trace *t, bool is_host)
 
 static struct json_object *vm_row(const struct sync_result *sync, const struct sync_vm *vm)
 {
-	struct json_object *o = json_object_new_object(), *vcpus = json_object_new_array();
+	struct json_object *o = json_new_object(), *vcpus = json_new_array();
 	put_text(o, "vm", vm->name);
 	put_text(o, "parent", vm->parent ? sync->vm[vm->parent - 1].name : sync->host ? "host" : "");
 	put_int(o, "host_pid", vm->host_pid);
 	put_text(o, "host_comm", vm->host_comm);
 	json_object_object_add(o, "traced", json_object_new_boolean(vm->guest != NULL));
 	for (size_t i = 0; i < vm->vcpus; i++) {
-		struct json_object *v = json_object_new_object();
+		struct json_object *v = json_new_object();
 		put_int(v, "vcpu", vm->vcpu[i].number);
 		put_int(v, "host_tid", vm->vcpu[i].host_tid);
 		put_text(v, "evidence", vcpu_evidence_name[vm->vcpu[i].evidence]);
@@ -159,11 +159,11 @@ static struct json_object *vm_row(const struct sync_result *sync, const struct s
 
 struct json_object *provenance_manual_offsets(const struct input *in)
 {
-	struct json_object *list = json_object_new_array();
+	struct json_object *list = json_new_array();
 	for (size_t i = 0; i < in->hints; i++) {
 		if (in->hint[i].manual_offset == 0)
 			continue;
-		struct json_object *o = json_object_new_object();
+		struct json_object *o = json_new_object();
 		put_text(o, "guest", in->hint[i].guest);
 		put_int(o, "nudge_ns", in->hint[i].manual_offset);
 		json_object_array_add(list, o);
@@ -199,7 +199,7 @@ bool provenance_notes(const struct history *h, struct notes *notes)
 int provenance_store(struct history_builder *b, const char *path, const struct input *in, const struct loaded *l)
 {
 	const struct sync_result *sync = &l->sync;
-	struct json_object *doc = json_object_new_object(), *list;
+	struct json_object *doc = json_new_object(), *list;
 	put_int(doc, "format", PROVENANCE_FORMAT);
 	put_text(doc, "tool", "stealscope " PACKAGE_VERSION);
 	char *options_text = escaped_options_text(in);
@@ -208,11 +208,11 @@ int provenance_store(struct history_builder *b, const char *path, const struct i
 	json_object_object_add(doc, "paper_states", json_object_new_boolean(in->paper_states));
 	json_object_object_add(doc, "nudges", provenance_manual_offsets(in));
 	json_object_object_add(doc, "files", json_object_get(l->files));
-	list = json_object_new_array();
+	list = json_new_array();
 	for (size_t i = 0; i < in->specs; i++)
 		json_object_array_add(list, trace_row(l->trace[i], l->trace[i] == sync->host));
 	json_object_object_add(doc, "traces", list);
-	list = json_object_new_array();
+	list = json_new_array();
 	for (size_t i = 0; i < sync->vms; i++)
 		json_object_array_add(list, vm_row(sync, &sync->vm[i]));
 	json_object_object_add(doc, "vms", list);

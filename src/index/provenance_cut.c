@@ -23,7 +23,7 @@ static void rename_field(struct json_object *row, const char *key, const struct 
 static void copy_rows(struct json_object *doc, const char *list, const char *machine, const struct provenance_cut *how)
 {
 	static const char *const names[] = { "machine", "vm", "guest", "parent", "host_comm", "uuid" };
-	struct json_object *rows = json_member_array(doc, list), *kept = json_object_new_array();
+	struct json_object *rows = json_member_array(doc, list), *kept = json_new_array();
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);
 		bool is_host = strcmp(json_member_text(row, "role"), "host") == 0;
@@ -101,7 +101,7 @@ int provenance_copy(const struct history *h, struct history_builder *b, const st
 	struct json_object *doc = provenance_load(h, err);
 	if (!doc)
 		return -1;
-	json_object_object_add(doc, "files", json_object_new_array());
+	json_object_object_add(doc, "files", json_new_array());
 	json_object_object_del(doc, "clocks");  /* only needed to read the traces again */
 	copy_options_text(doc, how);
 	copy_rows(doc, "traces", "machine", how);

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/json_field.h"
 #include "base/mem.h"
 #include "record/base64.h"
 #include "record/transport.h"
@@ -114,7 +115,7 @@ static json_object *agent_request(const struct agent *a, json_object *request)
 	if (answer && json_object_object_get_ex(answer, "return", &value))
 		json_object_get(value);
 	else if (answer && json_object_object_get_ex(answer, "error", &why) && json_object_object_get_ex(why, "desc", &why))
-		report_failure(json_object_get_string(why));
+		report_failure(json_object_is_type(why, json_type_string) ? json_object_get_string(why) : BAD_ANSWER);
 	else if (rc == 0)
 		report_failure(BAD_ANSWER);
 	json_object_put(answer);
@@ -123,7 +124,7 @@ static json_object *agent_request(const struct agent *a, json_object *request)
 
 static json_object *make_request(const char *command, json_object *arguments)
 {
-	json_object *request = json_object_new_object();
+	json_object *request = json_new_object();
 	json_object_object_add(request, "execute", json_object_new_string(command));
 	json_object_object_add(request, "arguments", arguments);
 	return request;
@@ -135,7 +136,7 @@ static json_object *make_request(const char *command, json_object *arguments)
  * output. Returns its PID in the guest, or -1. */
 static int64_t start_program(const struct agent *a, const char *text, const void *input, size_t len, bool capture)
 {
-	json_object *arguments = json_object_new_object(), *argv = json_object_new_array(), *pid;
+	json_object *arguments = json_new_object(), *argv = json_new_array(), *pid;
 	json_object_array_add(argv, json_object_new_string("-c"));
 	json_object_array_add(argv, json_object_new_string(text));
 	json_object_object_add(arguments, "path", json_object_new_string("/bin/sh"));
@@ -187,7 +188,7 @@ static bool write_data(struct agent *a, const unsigned char *data, size_t len)
  * *status: its exit status. */
 static int poll_program(struct agent *a, int64_t pid, int *status, size_t *bytes)
 {
-	json_object *arguments = json_object_new_object(), *x;
+	json_object *arguments = json_new_object(), *x;
 	json_object_object_add(arguments, "pid", json_object_new_int64(pid));
 	json_object *value = agent_request(a, make_request("guest-exec-status", arguments));
 	if (!value)
@@ -197,7 +198,7 @@ static int poll_program(struct agent *a, int64_t pid, int *status, size_t *bytes
 	*status = ended && json_object_object_get_ex(value, "exitcode", &x) ? json_object_get_int(x) : -1;
 	int rc = ended;
 	if (ended && json_object_object_get_ex(value, "out-data", &x)) {
-		unsigned char *data = base64_decode(json_object_get_string(x), bytes);
+		unsigned char *data = x ? base64_decode(json_object_get_string(x), bytes) : NULL;
 		if (!data)
 			rc = report_failure("protocol error: invalid base64 in the output of a program");
 		else if (!write_data(a, data, *bytes))

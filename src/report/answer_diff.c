@@ -1,4 +1,5 @@
 /* Writes the differences between two recordings (diff) and the rows that explain them. */
+#include "base/json_field.h"
 #include "report/report.h"
 
 #include <math.h>
@@ -55,7 +56,7 @@ static void text_row(struct report *out, const struct diff_row *r, const struct 
 
 static struct json_object *verdict_sentences(const char *verdict)
 {
-	struct json_object *all = json_object_new_array();
+	struct json_object *all = json_new_array();
 	for (const char *end; *verdict; verdict = end + 1) {
 		end = strchr(verdict, '\n');
 		json_object_array_add(all, json_object_new_string_len(verdict, (int)(end - verdict)));

@@ -110,7 +110,7 @@ static void clock_json(struct origin *o, struct json_object *doc, const char *ma
 	static const char *const copied[] = { "method", "quality", "reason", "containment" };
 	struct json_object *rows = json_member_array(doc, "sync");
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
-		struct json_object *row = json_object_array_get_idx(rows, i), *clock = json_object_new_object();
+		struct json_object *row = json_object_array_get_idx(rows, i), *clock = json_new_object();
 		if (machine && strcmp(json_member_text(row, "guest"), machine) != 0) {
 			json_object_put(clock);
 			continue;
@@ -156,7 +156,7 @@ static void add_losses(struct origin *o, struct json_object *doc)
 		free(line);
 		line = more;
 		bool host = strcmp(json_member_text(t, "role"), "host") == 0;
-		json_object_array_add(o->lost, loss = json_object_new_object());
+		json_object_array_add(o->lost, loss = json_new_object());
 		json_object_object_add(loss, "machine", json_object_new_string(host ? "host" : json_member_text(t, "machine")));
 		json_object_object_add(loss, "events", json_object_new_int64(lost));
 		json_object_object_add(loss, "uncounted", json_object_new_int64(uncounted));
@@ -217,7 +217,7 @@ void origin_load(struct origin *o, const struct catalog *catalog, const struct t
 	size_t size;
 	struct notes notes = { 0 };
 	*o = (struct origin){ .history = mem_new(1, sizeof(char *)), .histories = 1, .from = from, .to = to,
-		.clock = json_object_new_array(), .lost = json_object_new_array() };
+		.clock = json_new_array(), .lost = json_new_array() };
 	o->history[0] = mem_dup(history_file(catalog->h));
 	o->target = s ? mem_dup(catalog_target_text(catalog, s, name, sizeof name)) : NULL;
 	add_line(o, mem_printf("history  %s", field_escape(history_file(catalog->h), &file)));
@@ -243,8 +243,8 @@ void origin_add(struct origin *o, const struct origin *other)
 {
 	struct notes notes = { 0 };
 	if (!o->histories)
-		*o = (struct origin){ .from = other->from, .to = other->to, .clock = json_object_new_array(),
-			.lost = json_object_new_array() };
+		*o = (struct origin){ .from = other->from, .to = other->to, .clock = json_new_array(),
+			.lost = json_new_array() };
 	else if (o->from != other->from || o->to != other->to)
 		o->from = 1, o->to = 0;
 	o->history = mem_resize(o->history, o->histories + other->histories, sizeof(char *));

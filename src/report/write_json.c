@@ -1,4 +1,5 @@
 /* Writer of json: one object (share/schema/answers.json) with the inputs of the answer, the rows, and further members. */
+#include "base/json_field.h"
 #include "base/text.h"
 #include "report/writer.h"
 
@@ -17,7 +18,7 @@ static struct json_object *text_json(const char *escaped)
 static struct json_object *history_json(const struct origin *o)
 {
 	struct field_buffer field = { .longer = NULL };
-	struct json_object *list = json_object_new_array();
+	struct json_object *list = json_new_array();
 	for (size_t i = 0; o && i < o->histories; i++)
 		json_object_array_add(list, text_json(field_escape(o->history[i], &field)));
 	field_release(&field);
@@ -32,7 +33,7 @@ static struct json_object *interval_json(int64_t from, int64_t to)
 {
 	if (from > to)
 		return NULL;
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = json_new_object();
 	json_object_object_add(o, "start", json_object_new_int64(from));
 	json_object_object_add(o, "end", json_object_new_int64(to));
 	return o;
@@ -43,7 +44,7 @@ static struct json_object *interval_json(int64_t from, int64_t to)
 static struct json_object *note_json(const struct note *note)
 {
 	char text[NOTE_TEXT];
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = json_new_object();
 	json_object_object_add(o, "code", text_json(note->code < NOTE_CODE_COUNT ? note_row[note->code].name : NULL));
 	json_object_object_add(o, "kind", text_json(note_kind_name[note->kind]));
 	json_object_object_add(o, "machine", text_json(note->machine ? text_escape(text, sizeof text, note->machine) : NULL));
@@ -56,7 +57,7 @@ static struct json_object *note_json(const struct note *note)
 
 static struct json_object *notes_json(const struct origin *o)
 {
-	struct json_object *list = json_object_new_array();
+	struct json_object *list = json_new_array();
 	for (size_t i = 0; o && i < o->notes.len; i++)
 		json_object_array_add(list, note_json(&o->notes.item[i]));
 	return list;
@@ -64,7 +65,7 @@ static struct json_object *notes_json(const struct origin *o)
 
 static struct json_object *list_json(struct json_object *list)
 {
-	return list ? json_object_get(list) : json_object_new_array();
+	return list ? json_object_get(list) : json_new_array();
 }
 
 static void json_begin(struct report *r)
@@ -99,7 +100,7 @@ static struct json_object *field_json(const struct column *c, const struct value
 
 static void json_row(struct report *r, const struct value *value)
 {
-	struct json_object *o = json_object_new_object();
+	struct json_object *o = json_new_object();
 	struct field_buffer field = { .longer = NULL };
 	for (size_t i = 0; i < report_raw_columns(r->shape); i++)
 		json_object_object_add(o, r->shape->column[i].name, field_json(&r->shape->column[i], &value[i], &field));

@@ -12,6 +12,7 @@ src_libsync_a_SOURCES = \
 	src/sync/evidence/prefetch_cursor.c src/sync/evidence/prefetch_cursor.h \
 	src/sync/evidence/host_timeline.c src/sync/evidence/host_timeline.h \
 	src/sync/evidence/evidence.h src/sync/evidence/interval.h \
+	src/sync/evidence/work_budget.h \
 	src/sync/evidence/window_cursor.h \
 	src/sync/evidence/time_sampling.h \
 	src/sync/evidence/thread_lifetimes.c src/sync/evidence/thread_lifetimes.h \
@@ -72,7 +73,7 @@ check_PROGRAMS += tests/test_sync_vm_assignment
 tests_test_sync_vm_assignment_SOURCES = tests/test_sync_vm_assignment.c tests/test.h
 tests_test_sync_vm_assignment_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_sync_containment_fit
-tests_test_sync_containment_fit_SOURCES = tests/test_sync_containment_fit.c tests/test.h
+tests_test_sync_containment_fit_SOURCES = tests/test_sync_containment_fit.c tests/sync_sim.c tests/sync_sim.h tests/test.h
 tests_test_sync_containment_fit_LDADD = $(SYNC_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_sync_cross_correlation
 tests_test_sync_cross_correlation_SOURCES = tests/test_sync_cross_correlation.c tests/sync_sim.c tests/sync_sim.h tests/sync_world.h tests/test.h

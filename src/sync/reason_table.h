@@ -27,6 +27,8 @@
 	X(SEVERAL_OFFSETS, "several-offsets", "several clock offsets fit its events equally well", "record with the beacon") \
 	X(PERIODIC_EVENTS, "periodic-events", "its events repeat periodically and several clock offsets may fit", \
 	  "record with the beacon") \
+	X(SEARCH_LIMIT, "search-limit", "the search for its clock was ended after the largest allowed amount of work", \
+	  "record with the beacon, or for a shorter time") \
 	/* reasons from synchronization events */ \
 	X(EVENTS_DO_NOT_FIT, "events-do-not-fit", "its synchronization events do not fit those of the host", \
 	  "check that the traces are of one recording") \

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 #include "sync/evidence/interval.h"
+#include "sync/evidence/work_budget.h"
 #include "trace/trace.h"
 
 struct activity_cpu {
@@ -25,6 +26,7 @@ struct activity {
 	unsigned slice_bits;  /* one slice in 2^slice_bits is stored; 0: all */
 	int64_t begin, end;   /* first and last time of the guest's trace, ns */
 	const struct trace_info *info;
+	struct work_budget *budget;  /* of the search that uses this activity, borrowed; NULL: unlimited */
 };
 
 /* Loads the activity of a guest. min_gap_ns: shortest gap between guest-mode windows; stop: see struct host_timeline. */

@@ -154,7 +154,7 @@ static void eliminate_bins(struct elimination *e, int64_t first)
 	if (count_informative(e, middle) < e->informative / 4 + 1 || !can_prove_clock(e, middle))
 		return;
 	offset_bins_reset(&e->bins);
-	for (size_t i = 0; i < e->events; i++) {
+	for (size_t i = 0; i < e->events && work_spend(e->evidence->activity->budget, BINS / ROUND); i++) {
 		exclude_by_event(e, &e->event[i], first);
 		if ((i % ROUND == ROUND - 1 || i + 1 == e->events) && offset_bins_add_up(&e->bins, 0, BINS) > allowed)
 			return;
@@ -210,7 +210,8 @@ static uint64_t count_violations(struct elimination *e, struct ns_interval range
 	e->recents = 0;
 	if (!e->all)
 		e->all = sample_events(e, e->evidence->activity);
-	for (size_t i = 0; i < e->evidence->activity->len && missed <= limit; i++) {
+	const struct activity *activity = e->evidence->activity;
+	for (size_t i = 0; i < activity->len && missed <= limit && work_spend(activity->budget, 0); i++) {
 		if (!is_outside_guest_mode(e, &e->all[i], range))
 			continue;
 		missed++;

@@ -187,7 +187,8 @@ void clock_candidate_narrow(struct clock_candidate *h, const struct evidence *ev
 {
 	uint64_t before = 0;
 	bool stays = false;
-	for (int round = 0; round < ROUNDS && !stays; round++) {
+	const struct activity *activity = evidence->activity;
+	for (int round = 0; round < ROUNDS && !stays && work_spend(activity->budget, activity->len); round++) {
 		struct clock_map next;
 		if (round > 0 || n->walked.len == 0) {
 			struct round r = { .evidence = evidence, .clock = &h->clock, .out = h,

@@ -268,7 +268,7 @@ void cross_correlate(const struct evidence *evidence, struct ns_interval interva
 		s.origin = range.from + ((int64_t)at - (int64_t)margin) * bin;
 		transform_windows(&s, margin);
 		s.origin += (int64_t)margin * bin;
-		for (double ppm = 0; ppm <= DRIFT_MAX; ppm += step)
+		for (double ppm = 0; ppm <= DRIFT_MAX && work_spend(evidence->activity->budget, s.n * s.cpus); ppm += step)
 			correlate_drifts(&s, ppm, -ppm);
 	}
 	for (unsigned c = 0; c < s.cpus; c++)

@@ -89,6 +89,8 @@ static void exclude_offsets(struct precheck *o, const struct precheck_event *e)
 {
 	const int64_t tolerance = llabs(e->since) * DRIFT_LIMIT_PPM / 1000000 + 1, begin = o->evidence->host->begin + e->since;
 	const struct certain_gaps *g = &o->gaps[e->cpu];
+	if (!work_spend(o->evidence->activity->budget, g->len))
+		return;
 	for (size_t i = 0; i < g->len; i++)
 		offset_bins_exclude(&o->bins, g->gap[i].from + tolerance - begin, g->gap[i].to - tolerance - begin);
 }
@@ -107,14 +109,15 @@ static bool rejects_all(struct precheck *o, size_t from, size_t to)
 }
 
 /* Returns a distance from the middle, ns, within which there are enough events on both sides, or the greatest allowed
- * distance. */
+ * distance. 0: all events of the interval have the same time. */
 static int64_t choose_reach(const struct activity *activity, int64_t middle, int64_t half)
 {
-	for (int64_t by = half < REACH_NS ? half : REACH_NS;; by *= 2)
-		if (2 * by > half || 2 * by > REACH_MAX_NS ||
-		    (activity_count(activity, (struct ns_interval){ middle - by, middle }) >= EVENTS_MIN &&
-		     activity_count(activity, (struct ns_interval){ middle, middle + by }) >= EVENTS_MIN))
-			return by;
+	int64_t by = half < REACH_NS ? half : REACH_NS;
+	while (by > 0 && by <= half / 2 && 2 * by <= REACH_MAX_NS &&
+	       (activity_count(activity, (struct ns_interval){ middle - by, middle }) < EVENTS_MIN ||
+	        activity_count(activity, (struct ns_interval){ middle, middle + by }) < EVENTS_MIN))
+		by *= 2;
+	return by;
 }
 
 bool offset_precheck_rejects(const struct evidence *evidence, struct ns_interval interval)

@@ -62,6 +62,8 @@ static void sweep_once(struct offset_sweep *s, struct ns_interval interval, int6
 	size_t all = activity_count(s->evidence->activity, interval);
 	s->boundaries = 0;
 	s->events = 0;
+	if (!work_spend(s->evidence->activity->budget, all))
+		return;
 	/* The sample consists of every stride-th run of 4 events, so that it includes both ends of a burst. */
 	size_t stride = all / sample + 1;
 	for (unsigned c = 0; c < s->evidence->activity->cpus; c++) {
@@ -70,6 +72,7 @@ static void sweep_once(struct offset_sweep *s, struct ns_interval interval, int6
 			if ((i / 4) % stride == 0)
 				add_event(s, c, g->at_host + (int64_t)((double)(cpu->ts[i] - g->at_guest) * (1 + g->ppm / 1e6)), reach);
 	}
+	(void)work_spend(s->evidence->activity->budget, s->boundaries);
 	if (s->boundaries > 0)
 		qsort(s->boundary, s->boundaries, sizeof *s->boundary, compare_boundaries);
 	int now = 0, best = 0;

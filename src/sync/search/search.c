@@ -11,6 +11,7 @@
 #define PARTS_DEPTH 6
 #define PART_MIN_NS (SEGMENT_NS / 8)
 #define STEP_FIND_NS 20000000LL
+#define SEARCH_STEPS_MAX (UINT64_C(1) << 34)  /* steps of work_budget.h for one guest in one VM */
 
 /* Candidates, best first, that were tested on the same interval of the trace. */
 struct clock_candidate_list {
@@ -109,7 +110,7 @@ static void test_growing(const struct evidence *evidence, const struct offset_li
 	for (size_t i = 0; i < estimates->n; i++)
 		clock_candidate_init(&l->item[l->n++], &estimates->estimate[i], estimates->interval);
 	test_on_interval(evidence, estimates->interval, l);
-	while (l->n > 0 && !covers_all(l->at, evidence->activity)) {
+	while (l->n > 0 && !covers_all(l->at, evidence->activity) && work_spend(evidence->activity->budget, 0)) {
 		struct clock_candidate_list before = { .at = l->at, .n = 1, .has_alternatives = l->has_alternatives };
 		bool passed = best_passes(l);
 		clock_candidate_copy(&before.item[0], &l->item[0]);
@@ -141,7 +142,8 @@ static void add_alternatives(const struct evidence *evidence, struct clock_candi
 
 static void check_alternatives(const struct evidence *evidence, struct clock_candidate_list *l)
 {
-	for (uint64_t outside = UINT64_MAX; l->n > 0 && l->item[0].outside < outside;) {
+	struct work_budget *budget = evidence->activity->budget;
+	for (uint64_t outside = UINT64_MAX; l->n > 0 && l->item[0].outside < outside && work_spend(budget, 0);) {
 		outside = l->item[0].outside;
 		add_alternatives(evidence, l);
 	}
@@ -215,7 +217,8 @@ static void extend_part(const struct evidence *evidence, struct ns_interval *par
 {
 	const struct activity *activity = evidence->activity;
 	int64_t *edge = right ? &part->to : &part->from, known_bad = right ? activity->end + 1 : activity->begin - 1;
-	for (int64_t step = part->to - part->from; llabs(known_bad - *edge) > STEP_FIND_NS;) {
+	int64_t step = part->to - part->from;
+	while (llabs(known_bad - *edge) > STEP_FIND_NS && work_spend(activity->budget, 0)) {
 		/* Doubles the step; once a failing end is known, halves the distance to it. */
 		int64_t left = llabs(known_bad - *edge), by = left / 2 < step ? left / 2 : step;
 		if (step >= left - 1 && (known_bad > activity->end || known_bad < activity->begin))
@@ -358,9 +361,8 @@ static void refine_whole(const struct evidence *evidence, struct clock_candidate
 	*parts = all;
 }
 
-void search_containment(const struct evidence *evidence, bool steps, struct clock_candidate *out)
+static void solve(const struct evidence *evidence, bool steps, struct clock_candidate *out)
 {
-	*out = (struct clock_candidate){ .reason = SYNC_REASON_NO_OFFSET };
 	if (!steps) {
 		solve_whole(evidence, out);
 		return;
@@ -372,4 +374,17 @@ void search_containment(const struct evidence *evidence, bool steps, struct cloc
 		return;
 	refine_whole(evidence, &parts);
 	*out = parts;
+}
+
+void search_containment(const struct evidence *evidence, bool steps, struct clock_candidate *out)
+{
+	struct work_budget own = { SEARCH_STEPS_MAX }, *budget = evidence->activity->budget ? evidence->activity->budget : &own;
+	struct activity activity = *evidence->activity;
+	activity.budget = budget;
+	*out = (struct clock_candidate){ .reason = SYNC_REASON_NO_OFFSET };
+	solve(&(struct evidence){ evidence->host, evidence->vm, &activity }, steps, out);
+	if (!work_is_used_up(budget))
+		return;
+	clock_candidate_release(out);
+	*out = (struct clock_candidate){ .reason = SYNC_REASON_SEARCH_LIMIT, .no_split = true };
 }

@@ -4,6 +4,7 @@
  * change the encoding. */
 #include <string.h>
 
+#include "base/json_field.h"
 #include "trace/ctf/json_types.h"
 
 static uint64_t get_number(struct fragment_parser *p, struct json_object *o, const char *key, uint64_t default_value)
@@ -119,7 +120,7 @@ static void parse_fragment(struct fragment_parser *p, struct json_object *o, boo
 
 void ctf_metadata_parse_json(struct ctf_metadata *m, const char *text, size_t len)
 {
-	struct fragment_parser p = { .m = m, .alias = json_object_new_object() };
+	struct fragment_parser p = { .m = m, .alias = json_new_object() };
 	const char *at = text, *reason = NULL;
 	bool first = true;
 	*m = (struct ctf_metadata){ 0 };

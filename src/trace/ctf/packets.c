@@ -35,7 +35,7 @@ static char *read_index(struct stream_file *f, size_t *len)
 	char *data = NULL;
 	free(path);
 	*len = 0;
-	f->index_damaged = !in && (errno == EINVAL || errno == EISDIR);  /* not a regular file */
+	f->index_damaged = !in && (errno == FILE_NOT_REGULAR || errno == EISDIR);  /* not a regular file */
 	if (!in && !f->index_damaged && errno != ENOENT && errno != ENOTDIR)
 		f->read_errno = errno;
 	if (in && fstat(fileno(in), &st) == 0 && S_ISREG(st.st_mode) && st.st_size < MAX_INDEX) {

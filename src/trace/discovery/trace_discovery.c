@@ -45,9 +45,10 @@ static const struct known_kind {
 	  "copy the whole directory of the trace, including the file 'metadata'" },
 	{ NULL, "\xc1\xfc\x1f\xc1", 4, true, "a CTF stream without the trace's metadata",
 	  "copy the whole directory of the trace, including the file 'metadata'" },
-	{ "metadata", "", 0, true, "not the metadata of a CTF trace: empty, damaged, or of an unsupported version",
+	{ "metadata", "", 0, true,
+	  "not the metadata of a CTF trace: empty, damaged, not a regular file, or of an unsupported version",
 	  "copy the whole trace again" },
-	{ TRACECMD_EXTENSION, "", 0, true, "named like a trace-cmd file, but empty or damaged",
+	{ TRACECMD_EXTENSION, "", 0, true, "named like a trace-cmd file, but empty, damaged, or not a regular file",
 	  "copy the file again after trace-cmd has finished" },
 	{ NULL, "\x89STLH", 5, false, "a history, not a trace", "open that file, or the traces it was built from" },
 };
@@ -194,12 +195,31 @@ static bool is_kernel_fs(const FTSENT *e)
 	return false;
 }
 
+static bool has_location_below(const struct location_search *f, const char *dir)
+{
+	const size_t len = strlen(dir);
+	for (size_t i = 0; i < *f->n; i++)
+		if (strncmp((*f->list)[i].path, dir, len) == 0)
+			return true;
+	return false;
+}
+
+/* Records a pipe, socket, device or directory that has the name of a trace file: the trace of that machine is missing. */
+static void note_special_file(struct location_search *f, const FTSENT *e)
+{
+	if (e->fts_level > 0 && has_typical_name(e->fts_name))
+		add_known_file(f, e, (const unsigned char *)"", 0);
+}
+
 static void visit_entry(struct location_search *f, const FTSENT *e)
 {
 	if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR || e->fts_info == FTS_NS)
 		record_unreadable(f, e->fts_path, e->fts_errno);
 	if (e->fts_info == FTS_SLNONE && has_typical_name(e->fts_name))
 		record_unreadable(f, e->fts_path, ENOENT);
+	if (e->fts_info == FTS_DEFAULT || (e->fts_info == FTS_DP && !has_location_below(f, e->fts_path)) ||
+	    e->fts_info == FTS_DC)
+		note_special_file(f, e);
 	if (e->fts_info != FTS_F)
 		return;
 	f->files++;

@@ -23,7 +23,7 @@
 /* Returns true if the errno value means that there is no regular file. */
 static bool means_no_file(int why)
 {
-	return why == ENOENT || why == ENOTDIR || why == EISDIR || why == EINVAL;
+	return why == ENOENT || why == ENOTDIR || why == EISDIR || why == FILE_NOT_REGULAR;
 }
 
 /* Reads a file up to its current size; bytes appended later are ignored. Returns 0 or -1. */

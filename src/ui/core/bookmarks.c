@@ -15,6 +15,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/file_open.h"
 #include "base/mem.h"
 #include "base/atomic_file.h"
 #include "base/text.h"
@@ -142,7 +143,7 @@ static bool next_line(FILE *f, char line[LINE_MAX_BYTES])
 
 static void load_file(struct app *app, struct bookmarks *all)
 {
-	FILE *f = all->file ? fopen(all->file, "re") : NULL;
+	FILE *f = all->file ? file_open(all->file) : NULL;
 	char line[LINE_MAX_BYTES];
 	if (!f)
 		return;
@@ -172,7 +173,7 @@ static int rewrite_file(const char *file, const char *old_line, const char *new_
 	struct save to;
 	char line[LINE_MAX_BYTES];
 	bool found = !old_line;
-	FILE *f = fopen(file, "re");
+	FILE *f = file_open(file);
 	if (!f && errno != ENOENT)
 		return error_system(err, NULL, "%s", file);
 	if (atomic_file_begin(&to, file, err) < 0) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file_open.h"
 #include "base/mem.h"
 #include "base/atomic_file.h"
 #include "ui/core/bookmarks.h"
@@ -129,7 +130,7 @@ static void parse_line(struct app *app, const char *word, const char *text, stru
 bool session_state_load(struct app *app, const char *file)
 {
 	errno = 0;
-	FILE *f = fopen(file, "re");
+	FILE *f = file_open(file);
 	char line[LINE_MAX_BYTES];
 	char keys[32];
 	struct view saved = { .step = 0 };

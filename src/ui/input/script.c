@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file_open.h"
 #include "ui/input/command.h"
 
 static void finish_work(struct app *app)
@@ -50,7 +51,7 @@ static int run_line(struct app *app, struct screen *s, const char *line)
 
 int script_run(struct app *app, const char *file, struct error *err)
 {
-	FILE *f = fopen(file, "re");
+	FILE *f = file_open(file);
 	if (!f)
 		return error_read(err, "check the path", "--script: %s", file);
 	struct screen s = { 0 };

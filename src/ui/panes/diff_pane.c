@@ -78,6 +78,7 @@ static void diff_pane_drop_answer(struct pane *pane)
 	free(p->line);
 	free(p->verdict);
 	p->line = NULL;
+	p->shown = p->verdict_lines = 0;
 	p->verdict = NULL;
 	diff_release(&p->diff);
 	notes_release(&p->notes);
@@ -173,7 +174,7 @@ static void diff_pane_make_lines(struct app *app, struct pane *pane)
 		if (!pane->filter[0] || filter_matches(r->target, pane->filter) || filter_matches(r->by, pane->filter))
 			p->line[p->shown++] = i;
 	}
-	for (const char *at = pane->filter[0] ? "" : p->verdict; *at; p->verdict_lines++)
+	for (const char *at = pane->filter[0] || !p->verdict ? "" : p->verdict; *at; p->verdict_lines++)
 		at = fill_line(at, app->w - 2, buf, sizeof buf);
 	pane->lines = lines_above(p) + p->shown;
 	pane->min_lines = p->verdict_lines + (p->shown > 0);
@@ -342,7 +343,7 @@ static int diff_pane_export(struct app *app, struct pane *pane, FILE *f, enum re
 	origin_add_warnings(&both, &notes);
 	if (format == FORMAT_TEXT) {
 		origin_write_head(&both, f);
-		fprintf(f, "%s%s", p->verdict, p->diff.found ? "\n" : "");
+		fprintf(f, "%s%s", p->verdict ? p->verdict : "", p->diff.found ? "\n" : "");
 	}
 	int rc = report_diff(f, REPORT_WHOLE(format), &p->diff, false, format == FORMAT_TEXT ? NULL : &both, err);
 	origin_release(&both);

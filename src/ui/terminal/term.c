@@ -353,7 +353,7 @@ static uint32_t read_escape(void)
 		if (n > 0 && k >= 0x40)
 			return plain ? sequence_key((char)k, number) : 0;
 		plain &= n == 0 || (k >= '0' && k <= '9');
-		number = n > 0 && plain ? number * 10 + (int)(k - '0') : number;
+		number = n > 0 && plain && number < 1000 ? number * 10 + (int)(k - '0') : number;
 		if (++n == sizeof input / sizeof *input)
 			return 0;
 	}
