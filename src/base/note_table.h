@@ -117,6 +117,11 @@
 	X(IDLE_UNKNOWN, "idle-unknown", LIMIT, \
 	  "vCPUs that do not halt, but stop repeatedly at the same kernel address: %u; idle and running time " \
 	  "cannot be distinguished there (idle=poll, or halts without VM exits)", "record the guest") \
+	X(NO_STEAL_CLOCK, "no-steal-clock", LIMIT, \
+	  "No host trace and no steal clock: time taken by the host is invisible here and counts as running.", \
+	  "record the host as well, or record in the guest with --guest-only") \
+	X(STEAL_UNPLACED, "steal-unplaced", LIMIT, \
+	  "the steal clock shows %s that fit between no two events: they count as running", "") \
 	X(NO_WAKEUPS, "no-wakeups", LIMIT, \
 	  "its trace has no wakeups: if others had the CPU of a sleeping thread, it is unknown whether it slept or waited", \
 	  "record sched_waking and sched_wakeup") \

@@ -39,7 +39,9 @@
 	X(CPU_OUT_BY, out_by, "Out By", STATE)            /* vCPU: enum out_reason; null: no known reason */ \
 	X(CPU_POLLING, polling, "Polling", STATE)         /* vCPU: enum poll_outcome while the host polls for its wakeup */ \
 	X(CPU_PREEMPTED_AT, inside, "Preempted At", INT)        /* vCPU: instruction pointer of the preempted guest kernel,
-	                                                         * or 0 */
+	                                                         * or 0 */ \
+	X(CPU_STEAL_BOUND, steal_bound, "Steal Bound", INT)     /* vCPU with a steal clock: error bound of the start and end of
+	                                                         * the current gap, ns; null: no gap */
 
 #define THREAD_ATTRIBUTES(X) \
 	X(THREAD_STATUS, status, "Status", STATE)         /* enum thread_state; null: does not exist */ \

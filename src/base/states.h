@@ -32,7 +32,13 @@
 	  "throttled, or other threads have higher priority: the events do not show which") \
 	X(OUT_PAUSE_OR_MIGRATION, "pause or migration", "the VMM has stopped the VM, which may continue in another process") \
 	X(OUT_MOVE, "move", "the hypervisor moves the vCPU to another runqueue") \
-	X(OUT_HELD, "pause or quota", "the hypervisor does not let the vCPU run, and the events do not show why")
+	X(OUT_HELD, "pause or quota", "the hypervisor does not let the vCPU run, and the events do not show why") \
+	X(OUT_PROVIDER, "provider", "the provider took the vCPU, according to the guest's steal clock; the reason is unknown") \
+	X(OUT_PROVIDER_QUOTA, "provider: quota", "the provider throttled the VM: the times taken have a constant period") \
+	X(OUT_PROVIDER_PAUSE, "provider: pause", "the provider paused the VM: the guest's clock stood still") \
+	X(OUT_PROVIDER_MIGRATION, "provider: migration", "the VM was migrated: its TSC was set back against its clock") \
+	X(OUT_PROVIDER_NEIGHBOUR, "provider: neighbour", "the vCPU shared its CPU: taken in slices of the host's tick") \
+	X(OUT_VCPU_TAKEN, "vCPU taken", "of a thread that waits: the provider took the vCPU from the thread that was current")
 
 /* Outcome of halt polling: the guest has halted, and the host polls for a wakeup before it blocks the vCPU's thread. */
 #define POLL_OUTCOMES(X) \

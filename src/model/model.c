@@ -11,6 +11,7 @@
 #include "model/loss/coverage.h"
 #include "model/loss/host_prescan.h"
 #include "model/state/feed.h"
+#include "model/inference/steal_clock.h"
 #include "model/merge.h"
 #include "model/sink_async.h"
 
@@ -23,6 +24,7 @@ struct model_run {
 	const struct clock_map **clock;
 	struct clock_error_attr *clock_bound;  /* error bounds of traced guests, by machine */
 	struct prescan *prescan;
+	struct steal_clock *steal;             /* what the steal clocks of guests without a host trace show, by machine */
 	struct error *prescan_err;
 	size_t n;
 	uint64_t total; /* expected number of events */
@@ -55,7 +57,7 @@ static void run_init(struct model_run *r, const struct sync_result *sync, const 
 	*r = (struct model_run){
 		.options = options, .setup = mem_new(n, sizeof *r->setup), .trace = mem_new(n, sizeof *r->trace),
 		.clock = mem_new(n, sizeof *r->clock), .clock_bound = mem_new(n, sizeof *r->clock_bound),
-		.prescan = mem_new(n, sizeof *r->prescan), .prescan_err = mem_new(n, sizeof *r->prescan_err),
+		.prescan = mem_new(n, sizeof *r->prescan), .steal = mem_new(n, sizeof *r->steal), .prescan_err = mem_new(n, sizeof *r->prescan_err),
 		.workers = parallel_workers(options->workers),
 	};
 	for (size_t i = 0; i < n; i++)
@@ -79,8 +81,11 @@ static void run_release(struct model_run *r)
 	free(r->trace);
 	free(r->clock);
 	free(r->clock_bound);
-	for (size_t i = 0; i < r->n; i++)
+	for (size_t i = 0; i < r->n; i++) {
 		prescan_release(&r->prescan[i]);
+		steal_clock_release(&r->steal[i]);
+	}
+	free(r->steal);
 	free(r->prescan);
 	free(r->prescan_err);
 }
@@ -101,6 +106,8 @@ static int prescan_machine(void *arg, size_t i)
 		return 0;
 	if (i == 0 && host_prescan_matches(r->options->look, r->trace[i]))
 		return host_prescan_take(r->options->look, &r->prescan[i], &r->prescan_err[i]);
+	if (i > 0 && !r->trace[0] && steal_clock_read(&r->steal[i], r->trace[i], r->clock[i], &r->prescan_err[i]))
+		return -1;
 	return prescan_read(&r->prescan[i], r->trace[i], r->clock[i], &r->prescan_err[i]);
 }
 
@@ -135,6 +142,8 @@ static int replay_traces(const struct model_run *r, struct model *m, struct merg
 			return -1;
 		if (s->at.t < span->begin)
 			span->begin = s->at.t;
+		for (uint32_t i = 1; i < m->machines; i++)
+			steal_clock_advance(&r->steal[i], m->machine[i], s->at.t);
 		if (s->at.kind == MERGE_BEGIN)
 			result = model_begin(m, s->at.machine, s->at.t, &r->prescan[s->at.machine], err);
 		else if (s->at.kind == MERGE_EVENT)
@@ -174,6 +183,8 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 	for (uint32_t i = 0; i < m->machines; i++) {
 		const struct machine *mc = m->machine[i];
 		const struct trace_info *info = r->trace[i] ? trace_info(r->trace[i]) : NULL;
+		if (i > 0 && info && !r->trace[0])
+			steal_clock_add_notes(&r->steal[i], mc->name, notes);
 		if (info)
 			coverage_add_notes(r->trace[i], host_time, r->clock[i], notes);
 		if (info && coverage_has_losses(r->trace[i], r->clock[i]))

@@ -17,6 +17,8 @@ src_libmodel_a_SOURCES = \
 	src/model/loss/unseen_handlers.c src/model/loss/unseen_handlers.h \
 	src/model/state/irq.c \
 	src/model/loss/loss_recovery.c \
+	src/model/inference/steal_clock.c src/model/inference/steal_clock.h \
+	src/model/inference/provider_pattern.c src/model/inference/provider_pattern.h \
 	src/model/inference/vcpu_throttling.c src/model/inference/vcpu_throttling.h \
 	src/model/state/request_marks.c \
 	src/model/merge.c src/model/merge.h \

@@ -387,7 +387,8 @@ bool catalog_has_host_trace(const struct catalog *catalog, const struct target *
 	const struct catalog_machine *m = &catalog->machine[target_machine(catalog, s)];
 	bool has_host_trace = m->kind != MACHINE_VM;
 	for (uint32_t i = 0; i < m->cpus; i++)
-		has_host_trace = has_host_trace || catalog->cpu[m->cpu + i].host >= 0;
+		has_host_trace = has_host_trace || catalog->cpu[m->cpu + i].host >= 0 ||
+		                 catalog->cpu[m->cpu + i].steal_bound != HISTORY_NONE;
 	return has_host_trace;
 }
 

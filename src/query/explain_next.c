@@ -43,6 +43,24 @@ static const struct limit_text { const char *phrase, *next; } limits[OUT_REASON_
 		"a pause or a limit of the hypervisor (no event shows which)",
 		"Next: record all events of the scheduler (xentrace -e 0x0002f000), and check `xl list` and "
 		"`xl sched-credit2`.\n" },
+	[OUT_PROVIDER] = {
+		"the provider (its reason is unknown)",
+		"Next: ask the provider which task or limit kept the vCPU from running at these times (UTC).\n" },
+	[OUT_PROVIDER_QUOTA] = {
+		"the provider, by a CPU quota (the VM was throttled with a constant period)",
+		"Next: ask the provider for the CPU limit of this VM (cpu.max, credits); it was used up at these times (UTC).\n" },
+	[OUT_PROVIDER_PAUSE] = {
+		"the provider, by a pause of the VM",
+		"Next: ask the provider why the VM was stopped at these times (UTC): snapshot, migration, maintenance.\n" },
+	[OUT_PROVIDER_MIGRATION] = {
+		"the provider, by a live migration of the VM",
+		"Next: ask the provider for the migration of the VM at this time (UTC).\n" },
+	[OUT_PROVIDER_NEIGHBOUR] = {
+		"the provider, for a neighbour on the same CPU (another VM or a task of its host)",
+		"Next: ask the provider for the load and the overcommitment of the host's CPUs at these times (UTC).\n" },
+	[OUT_VCPU_TAKEN] = {
+		"its vCPU, which the provider took from the thread before it",
+		"Next: explain the vCPU: the provider took it.\n" },
 	[OUT_QUOTA_OR_OTHERS] = {
 		"a CPU quota, or the threads on its CPU (no event shows which)",
 		"Next: check the CPU limits of its cgroup (cpu.max; nr_throttled in cpu.stat), and the threads on its CPU.\n" },

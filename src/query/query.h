@@ -87,7 +87,8 @@ struct target {
 	enum target_kind { TARGET_MACHINE, TARGET_CPU, TARGET_THREAD } kind;
 	uint32_t index;  /* index into catalog->machine, ->cpu or ->thread */
 };
-/* Returns true if the stolen time of the target is known: false for a VM without a host trace and for its vCPUs. */
+/* Returns true if the stolen time of the target is known, from the host's trace or from the guest's steal clock: false
+ * for a VM with neither and for its vCPUs. */
 bool catalog_has_host_trace(const struct catalog *catalog, const struct target *s);
 /* Returns true if the target is a VM without a host trace, or belongs to one: its lost time is a lower bound. NULL: true
  * if there is any such VM. */

@@ -431,7 +431,13 @@ static int thread_at(struct resolver *r, struct thread_ref *w, int64_t t, struct
 		return resolution_set(out, FLOW_UNKNOWN);
 	if (state == THREAD_VIRT_PREEMPTED)
 		return virt_preempted_at(r, w, (uint32_t)c, t, out, depth);
-	return cpu_at(r, (uint32_t)c, t, w, out, depth);
+	if (cpu_at(r, (uint32_t)c, t, w, out, depth) < 0)
+		return -1;
+	/* The provider takes the time from the current thread, so that the times of the threads add up to the steal clock. */
+	for (int i = OUT_PROVIDER; out->actor.kind == FLOW_LIMITED && i < OUT_VCPU_TAKEN; i++)
+		if (out->actor.name == r->limit[i])
+			out->actor.name = r->limit[OUT_VCPU_TAKEN];
+	return 0;
 }
 
 /* Resolves an idle vCPU v: its thread sleeps until it is woken, or polls (it has a CPU and needs none). */

@@ -23,6 +23,7 @@ src_libsync_a_SOURCES = \
 	src/sync/evidence/vm_candidates.c src/sync/evidence/vm_candidates.h \
 	src/sync/fit/error_bounds.c src/sync/fit/error_bounds.h \
 	src/sync/fit/piecewise_fit.c src/sync/fit/piecewise_fit.h \
+	src/sync/fit/tsc_rate.c src/sync/fit/tsc_rate.h \
 	src/sync/fit/hull.c src/sync/fit/hull.h \
 	src/sync/fit/feasible_lines.c \
 	src/sync/fit/stream_matching.c src/sync/fit/stream_matching.h \

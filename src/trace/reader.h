@@ -64,6 +64,7 @@ struct trace_location {
 	uint64_t id;           /* id of the recording; 0: none */
 	uint64_t lost;         /* total number of lost events, as counted by the tracer */
 	struct clock_scale scale;  /* conversion of the tracer's clock */
+	bool in_cycles;        /* the times are cycles of the TSC at an unknown rate */
 	bool corrected;        /* the tracer corrected the times to the host's clock */
 	bool correction_undone;         /* the reader undoes that correction, unless options->as_corrected is set */
 	const struct recorded_guest *guest;

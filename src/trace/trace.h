@@ -50,7 +50,7 @@
 	X(EV_IRQ_EXIT, "irq_exit", 2) \
 	X(EV_SOFTIRQ_ENTRY, "softirq_entry", 2) \
 	X(EV_SOFTIRQ_EXIT, "softirq_exit", 2) \
-	X(EV_TIMER_ENTRY, "hrtimer_entry", 2) \
+	X(EV_TIMER_ENTRY, "hrtimer_entry", 3) \
 	X(EV_TIMER_EXIT, "hrtimer_exit", 2) \
 	X(EV_CONTENTION_BEGIN, "contention_begin", 2)  /* a thread starts waiting for a kernel lock */ \
 	X(EV_CONTENTION_END, "contention_end", 2) \
@@ -58,6 +58,7 @@
 	X(EV_FUTEX_END, "futex_end", 2) \
 	X(EV_SYNC, "sync", 3)                       /* one end of a synchronization pair, with the key that both ends have */ \
 	X(EV_MARK, "request_mark", 2)               /* start, yield, resume or end of a request */ \
+	X(EV_STEAL, "steal_clock", 2)               /* the guest's steal clock: time that the hypervisor took from this CPU */ \
 	X(EV_NAMED, "named", 1)                     /* as EV_OTHER, but with the event's name; only if a trace_window is
 	                                             * loaded */
 
@@ -129,8 +130,10 @@ struct event {
 		struct { int64_t vm, vcpu, cap /* 1: the VM has a limit of CPU time that works in this way */; } vcpu_stop;
 		struct { int64_t vm, exists; } vm;
 		struct { int64_t number, name; } irq;              /* EV_IRQ_*, EV_SOFTIRQ_* (number = vector) */
-		struct { int64_t timer, function; } timer;
+		struct { int64_t timer, function, now; } timer;    /* now: entry only, CLOCK_MONOTONIC, ns */
 		struct { int64_t address, flags /* futex: the operation */, value; } lock;
+		struct { int64_t ns, own; } steal;                 /* ns: stolen since boot; own: 1: from a field of the event's
+		                                                    * CPU, otherwise the CPU is uncertain */
 		struct { int64_t end /* enum sync_end */, key, uid /* uid of the VM, or EVENT_ABSENT */; } sync;
 		struct { int64_t op /* enum mark */, id; } mark;
 		struct { int64_t name; } named;
@@ -235,6 +238,7 @@ struct trace_info {
 	unsigned asked;           /* HANDLERS_ and ENABLED_ bits of the events that were enabled while recording, whether
 	                           * they occur or not; 0 if the trace's metadata does not show it */
 	struct clock_scale scale;
+	bool in_cycles;           /* the times are cycles of the TSC at an unknown rate, not ns */
 	bool corrected;           /* the tracer corrected the times to the host's clock, and the reader did not undo it */
 	/* Host only: vCPU threads that the tracer recorded. */
 	const struct trace_vcpu *vcpu;

@@ -95,6 +95,8 @@ struct vcpu {
 	int64_t life_end;             /* latest end of that thread's lifetime, host ns */
 	enum vcpu_mode mode;
 	struct idle_tracker tracker;  /* idleness of the guest according to its exits */
+	uint8_t steal_state;          /* enum vcpu_host_state according to the guest's steal clock; HOST_UNTRACED: executes, or
+	                               * the host was traced */
 	bool idle_unknown;            /* idleness was unknown at some time */
 	int status;                   /* value written last: enum vcpu_state or STATUS_NULL */
 	int64_t status_since;         /* time of that write, host ns */
@@ -106,6 +108,7 @@ struct vcpu {
 	struct throttling throttling; /* throttled, paused, or in a page fault */
 	struct halt_polling polling;  /* halt polling of its halts */
 	uint32_t attr_status, attr_host_thread, attr_pcpu, attr_exit, attr_inside;
+	uint32_t attr_steal_bound, attr_out_by;  /* of a vCPU with a steal clock */
 };
 
 /* Thread that may run a vCPU. TIDs are reused, and an unplugged vCPU may be plugged again with another thread. */

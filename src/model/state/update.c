@@ -13,7 +13,7 @@ static enum vcpu_host_state host_state_of(const struct vcpu *v)
 	if (host && !v->mapped && host->prescan && host->prescan->epochs > 1)
 		return HOST_UNKNOWN;  /* all events of the vCPU's thread were lost: it may have waited */
 	if (!host || !v->mapped)
-		return HOST_UNTRACED;
+		return (enum vcpu_host_state)v->steal_state;
 	if (!host->active)
 		return v->vm->active ? HOST_UNKNOWN : HOST_ABSENT;
 	if (!th)
@@ -73,7 +73,7 @@ void update_vcpu(struct model *m, struct vcpu *v)
 {
 	enum vcpu_host_state host_state = host_state_of(v);
 	int32_t pcpu = v->thread ? v->thread->cpu : -1;
-	if (host_state != (enum vcpu_host_state)v->throttling.host_state || pcpu != v->pcpu)
+	if ((v->vm->parent && host_state != (enum vcpu_host_state)v->throttling.host_state) || pcpu != v->pcpu)
 		throttling_set_host_state(m, v, host_state, pcpu != v->pcpu);
 	if (host_state == HOST_BLOCKED)
 		halt_polling_block(&v->polling, m->sink.now);

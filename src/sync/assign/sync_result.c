@@ -10,6 +10,7 @@
 #include "base/timefmt.h"
 #include "sync/assign/pair_delays.h"
 #include "sync/assign/sync_context.h"
+#include "sync/fit/tsc_rate.h"
 
 /* ---- VMs of the result */
 
@@ -90,7 +91,7 @@ static struct sync_vm *new_vm(struct sync_result *out)
 
 /* Makes the clock of an unsynchronized guest: identity, quality ABSENT. If its trace does not overlap the host's trace
  * under this clock, both are aligned at their start, because a time axis that contains both could be years long. */
-static void unknown_clock(const struct sync_context *r, size_t guest, struct clock_map *map)
+static int unknown_clock(const struct sync_context *r, size_t guest, struct clock_map *map)
 {
 	const struct trace_info *host = r->host ? trace_info(r->host) : NULL;
 	const int64_t begin = r->guest[guest].begin;
@@ -99,7 +100,13 @@ static void unknown_clock(const struct sync_context *r, size_t guest, struct clo
 	map->segment = mem_new(1, sizeof *map->segment);
 	map->segments = 1;
 	struct clock_line line = { begin, disjoint ? host->begin : begin, 0 };
+	const struct trace_info *info = trace_info(r->guest[guest].trace);
+	int found = 1;
+	if (!host && info->in_cycles && (found = tsc_rate_line(r->guest[guest].trace, &line, r->err)) == 0)
+		error_set(r->err, STATUS_INPUT, "record hrtimer_expire_entry as well, or use the clock mono (-C mono)",
+		          "%s: its times are TSC cycles of unknown frequency", info->machine);
 	map->segment[0] = (struct clock_segment){ .from = begin, .line = line, .lowest = line, .highest = line };
+	return found > 0 ? 0 : -1;
 }
 
 /* Applies the manual offset of the user, and measures containment again so that its effect is visible. */
@@ -344,7 +351,7 @@ static int add_guest(struct sync_context *r, struct assignment *o, size_t guest,
 	else
 		vm->host_comm = mem_dup("");
 	if (vm->clock.segments == 0)
-		unknown_clock(r, guest, &vm->clock);
+		status = unknown_clock(r, guest, &vm->clock) ? -1 : status;
 	else if (outer)
 		compose_clock(&vm->clock, outer, hint_of(r, guest));
 	if (m && vm_is_migrated(&m->view) && !outer)

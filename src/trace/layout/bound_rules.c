@@ -43,6 +43,20 @@ static bool bind_args(const struct rule *r, const struct field_source *s, const 
 	return true;
 }
 
+/* Binds the fields that the event class has for CPUs 0 to FIELD_CPUS_MAX - 1. Returns false if there are none. */
+static bool bind_per_cpu(const struct rule *r, const struct field_source *s, const void *cls, struct bound_rule *b)
+{
+	b->key = mem_new(FIELD_CPUS_MAX, sizeof *b->key);
+	for (unsigned i = 0; i < FIELD_CPUS_MAX; i++) {
+		char *name = mem_printf("%s%u", r->per_cpu, i);
+		const struct fields one = { &(struct field){ SCOPE_PAYLOAD, name }, 1, 1 };
+		if (s->resolve(&one, cls, &b->key[i]) && b->key[i].leaf != LEAF_TEXT)
+			b->keys = i + 1;
+		free(name);
+	}
+	return b->keys > 0;
+}
+
 /* Binds a rule to an event class. Returns false if the class lacks a required field. */
 static bool bind_rule(const struct rule *r, const struct field_source *s, const void *cls, struct bound_rule *b)
 {
@@ -59,6 +73,8 @@ static bool bind_rule(const struct rule *r, const struct field_source *s, const 
 				return false;
 		}
 	}
+	if (r->per_cpu && !bind_per_cpu(r, s, cls, b))
+		return false;
 	b->when = r->whens ? mem_new(r->whens, sizeof *b->when) : NULL;
 	for (size_t i = 0; i < r->whens; i++)
 		if (!s->resolve(&r->when[i].field, cls, &b->when[i]) || b->when[i].leaf == LEAF_TEXT)

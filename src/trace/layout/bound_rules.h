@@ -15,6 +15,7 @@
 #include "trace/store.h"
 #include "trace/trace.h"
 
+#define FIELD_CPUS_MAX 512  /* maximum number of CPUs with a field of their own (ns_of_cpu) */
 #define FIELD_DEPTH_MAX 8  /* maximum nesting of structures and variants around a field */
 
 enum root { ROOT_PACKET, ROOT_COMMON, ROOT_SPECIFIC, ROOT_PAYLOAD };
@@ -48,7 +49,7 @@ struct field_path {
 struct bound_rule {
 	const struct rule *rule;
 	struct field_path arg[EVENT_ARGS], text;
-	struct field_path *key;  /* fields of a combined key */
+	struct field_path *key;  /* fields of a combined key, or of ns_of_cpu by CPU */
 	size_t keys;
 	struct field_path *when;  /* [rule->whens] */
 };
@@ -151,6 +152,13 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 		if (ev->arg[0] == EVENT_ABSENT)
 			ev->arg[0] = ev->tid;
 		break;
+	case EV_STEAL:
+		if (b->rule->per_cpu)
+			ev->steal.ns = ev->cpu < b->keys ? s->number(&b->key[ev->cpu], event) : EVENT_ABSENT;
+		ev->steal.own = b->rule->per_cpu != NULL;
+		ev->tid = ev->pid = -1;  /* a probe on sched_switch has the context of the thread that has left the CPU */
+		ev->comm = 0;
+		return ev->steal.ns >= 0;
 	case EV_SYNC:
 	case EV_MARK:
 		ev->arg[0] = b->rule->fixed;

@@ -43,7 +43,7 @@ static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_IRQ_EXIT] = { { "number", false, false }, { "name", true, false } },
 	[EV_SOFTIRQ_ENTRY] = { { "number", false, false }, { "name", true, false } },
 	[EV_SOFTIRQ_EXIT] = { { "number", false, false }, { "name", true, false } },
-	[EV_TIMER_ENTRY] = { { "timer", false, false }, { "function", false, false } },
+	[EV_TIMER_ENTRY] = { { "timer", false, false }, { "function", false, false }, { "now", false, false } },
 	[EV_TIMER_EXIT] = { { "timer", false, false }, { "function", false, false } },
 	[EV_CONTENTION_BEGIN] = { { "address", false, true }, { "flags", false, false } },
 	[EV_CONTENTION_END] = { { "address", false, true }, { "ret", false, false } },
@@ -51,6 +51,7 @@ static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_FUTEX_END] = { { "address", false, false }, { "ret", false, false } },
 	[EV_SYNC] = { { NULL, false, false }, { "key", false, false }, { "uid", false, false } },
 	[EV_MARK] = { { NULL, false, false }, { "id", false, false } },
+	[EV_STEAL] = { { "ns", false, false } },
 	[EV_NAMED] = { { "name", true, false } },
 };
 
@@ -63,6 +64,8 @@ const char *event_arg_name(enum event_kind kind, unsigned arg, bool *is_text)
 {
 	const struct role *role = layout_role(kind, arg);
 	*is_text = role && role->is_text;
+	if (arg == 1 && kind == EV_STEAL)
+		return "own";
 	if (arg == 0 && (kind == EV_SYNC || kind == EV_MARK))  /* set by the rule, not by a field */
 		return kind == EV_SYNC ? "end" : "op";
 	return role ? role->name : NULL;
@@ -108,6 +111,7 @@ static void rule_release(struct rule *r)
 	free(r->when);
 	fields_release(&r->text);
 	free(r->pattern);
+	free(r->per_cpu);
 	free(r->states.known);
 }
 

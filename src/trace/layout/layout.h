@@ -48,6 +48,7 @@ struct rule {
 	size_t names, names_cap;
 	struct fields arg[EVENT_ARGS];
 	bool key_all;           /* sync: all fields of arg[1] together form the key; false: the first one present is the key */
+	char *per_cpu;          /* steal_clock: prefix of the fields "PREFIX<CPU>", one per CPU; NULL: arg[0] */
 	int64_t fixed;          /* sync: enum sync_end, request_mark: enum mark, both stored in arg[0]; sched_switch: the
 	                         * tracer's priority of nice level 0 */
 	struct condition *when;

@@ -17,6 +17,7 @@ static int describe_file(struct trace_location *p, struct error *err)
 	p->lost = d->lost;
 	p->guest = d->guest;
 	p->guests = d->guests;
+	p->in_cycles = strcmp(d->clock, "x86-tsc") == 0 && !d->scaled && !d->shifted;
 	p->corrected = d->shifted;
 	p->correction_undone = d->time_shift != NULL;
 	snprintf(p->meta.hostname, sizeof p->meta.hostname, "%s", d->hostname);

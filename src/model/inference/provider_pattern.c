@@ -1,0 +1,222 @@
+#include "model/inference/provider_pattern.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "model/inference/steal_clock.h"
+
+#define STEP_MIN 1000000           /* smallest step of the clock, ns */
+#define SILENCE_MIN 1000000        /* shorter silences contain no step, ns */
+#define TICK_MAX 10000000          /* longest tick period, ns: a busy vCPU that executes is silent for less */
+#define TICK_USUAL 4000000         /* tick period of most distributions' kernels, ns */
+#define GAP_LONG 1000000           /* shorter gaps take no part in a pattern, ns */
+#define QUOTA_GAPS 8
+#define QUOTA_OUTLIERS 2           /* gaps of a window that may end off the grid, because the vCPU then waited for others */
+#define QUOTA_PERIOD_MIN 30000000  /* ns, longer than the period of two tasks with equal weights: two slices of 12 ms */
+#define QUOTA_PERIOD_MAX 1000000000  /* ns, the kernel's limit */
+#define NEIGHBOUR_GAPS 10
+#define NEAR_NS 1000000000         /* longest distance of two gaps of one pattern, ns */
+
+/* ---- steps of the clock */
+
+static void add_step(struct clock_watch *w, int64_t ns)
+{
+	const struct clock_step step = { w->timer[WATCH_SIDE - 1].t, w->timer[WATCH_SIDE].t, ns };
+	*ARRAY_PUSH(w->step, w->steps, w->steps_cap) = step;
+	for (size_t i = 0; ns > 0 && i < w->silences; i++) {
+		const struct stopped_cpu *s = &w->silence[i];
+		const int64_t from = s->begin > step.after ? s->begin : step.after, to = s->end < step.before ? s->end : step.before;
+		if (to - from >= ns / 10 * 9)
+			*ARRAY_PUSH(w->stopped, w->stoppeds, w->stopped_cap) = (struct stopped_cpu){ s->begin, s->end, ns, s->cpu };
+	}
+}
+
+/* Returns the least delayed timer of [from, to): how far the TSC is ahead of the clock, ns. */
+static int64_t level(const struct clock_watch *w, size_t from, size_t to)
+{
+	int64_t least = w->timer[from].ahead;
+	for (size_t i = from + 1; i < to; i++)
+		least = w->timer[i].ahead < least ? w->timer[i].ahead : least;
+	return least;
+}
+
+static void check_step(struct clock_watch *w)
+{
+	const size_t side = WATCH_SIDE;
+	const int64_t before = w->timer[side - 1].ahead, at = w->timer[side].ahead;
+	const int64_t low = level(w, 0, side), high = level(w, side, 2 * side);
+	if (at - before >= STEP_MIN && high - low >= STEP_MIN)
+		add_step(w, high - low);
+	else if (at <= low - STEP_MIN && high <= low - STEP_MIN && before >= low)
+		add_step(w, high - low);
+}
+
+void clock_watch_timer(struct clock_watch *w, int64_t t, int64_t now)
+{
+	if (w->timers == 2 * WATCH_SIDE)
+		memmove(w->timer, w->timer + 1, sizeof w->timer - sizeof *w->timer);
+	else
+		w->timers++;
+	w->timer[w->timers - 1].t = t;
+	if (__builtin_sub_overflow(t, now, &w->timer[w->timers - 1].ahead))
+		w->timer[w->timers - 1].ahead = 0;
+	if (w->timers == 2 * WATCH_SIDE)
+		check_step(w);
+}
+
+void clock_watch_silence(struct clock_watch *w, uint32_t cpu, int64_t begin, int64_t end)
+{
+	if (end - begin < SILENCE_MIN)
+		return;
+	if (w->silences >= 1024) {
+		size_t n = 0;
+		for (size_t i = 0; i < w->silences; i++)
+			if (w->silence[i].end >= w->timer[0].t)
+				w->silence[n++] = w->silence[i];
+		w->silences = n;
+	}
+	*ARRAY_PUSH(w->silence, w->silences, w->silences_cap) = (struct stopped_cpu){ begin, end, 0, cpu };
+}
+
+void clock_watch_release(struct clock_watch *w)
+{
+	free(w->silence);
+	free(w->step);
+	free(w->stopped);
+}
+
+/* ---- pauses and migrations */
+
+/* Adds the pauses. The silence is an upper bound of a pause; a busy vCPU is interrupted by its tick, so its pause began
+ * half a tick after the silence on average, at most TICK_MAX after it. Stolen time in the same silence, after the
+ * vCPU continued, is not part of the pause. */
+static void add_pauses(struct steal_clock *s, const struct clock_watch *w)
+{
+	const size_t stolen = s->gaps;
+	for (size_t i = 0; i < w->stoppeds; i++) {
+		const struct stopped_cpu *p = &w->stopped[i];
+		int64_t end = p->end;
+		for (size_t k = 0; k < stolen; k++)
+			if (s->gap[k].cpu == p->cpu && s->gap[k].end == p->end)
+				end = s->gap[k].begin;
+		const int64_t longest = end - p->begin;
+		const int64_t length = longest - TICK_USUAL / 2 > p->ns ? longest - TICK_USUAL / 2 : longest;
+		if (length > 0 && p->cpu < s->cpus && s->has_reads[p->cpu])
+			*ARRAY_PUSH(s->gap, s->gaps, s->gaps_cap) = (struct steal_gap){ .begin = end - length, .end = end,
+				.bound = longest < TICK_MAX ? longest : TICK_MAX, .cpu = p->cpu, .kind = OUT_PROVIDER_PAUSE };
+	}
+	for (size_t i = 0; i < w->steps; i++)
+		for (size_t k = 0; w->step[i].ns < 0 && k < stolen; k++)
+			if (s->gap[k].begin < w->step[i].before && s->gap[k].end > w->step[i].after)
+				s->gap[k].kind = OUT_PROVIDER_MIGRATION;
+}
+
+/* ---- quota and neighbour */
+
+static int compare_length(const void *a, const void *b)
+{
+	const int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Returns the median of the n <= QUOTA_GAPS values; sorts them. */
+static int64_t median(int64_t *value, size_t n)
+{
+	qsort(value, n, sizeof *value, compare_length);
+	return value[n / 2];
+}
+
+/* Returns true if the gaps of a window end on a grid of constant period, all but QUOTA_OUTLIERS of them, and are not the
+ * slices of a neighbour. *on_grid: bit i is set if gap i ends on the grid. */
+static bool is_on_grid(struct steal_gap *const *gap, unsigned *on_grid)
+{
+	int64_t distance[QUOTA_GAPS], length[QUOTA_GAPS];
+	for (size_t i = 0; i < QUOTA_GAPS; i++) {
+		length[i] = gap[i]->end - gap[i]->begin;
+		if (i)
+			distance[i - 1] = gap[i]->end - gap[i - 1]->end;
+	}
+	const int64_t period = median(distance, QUOTA_GAPS - 1), taken = median(length, QUOTA_GAPS);
+	if (period < QUOTA_PERIOD_MIN || period > QUOTA_PERIOD_MAX || taken < TICK_MAX || period - taken < TICK_MAX)
+		return false;
+	for (size_t anchor = 0; anchor < QUOTA_GAPS; anchor++) {
+		*on_grid = 0;
+		for (size_t i = 0; i < QUOTA_GAPS; i++) {
+			const double at = (double)(gap[i]->end - gap[anchor]->end) / (double)period;
+			*on_grid |= (unsigned)(fabs(at - round(at)) <= 0.02 && round(at) == (double)i - (double)anchor) << i;
+		}
+		if (__builtin_popcount(*on_grid) >= QUOTA_GAPS - QUOTA_OUTLIERS)
+			return true;
+	}
+	return false;
+}
+
+/* Marks the gaps of all windows of QUOTA_GAPS successive gaps of a vCPU on a grid. Those that end late, because the vCPU
+ * also waited for others, are in the same periods. */
+static void find_quota(struct steal_gap **gap, size_t n)
+{
+	unsigned on_grid;
+	for (size_t i = 0; i + QUOTA_GAPS <= n; i++)
+		for (size_t k = 0, marks = is_on_grid(&gap[i], &on_grid) ? QUOTA_GAPS : 0; k < marks; k++)
+			gap[i + k]->kind = OUT_PROVIDER_QUOTA;
+}
+
+/* Returns the probability of `hits` or more of n with probability p each. */
+static double binomial_tail(size_t n, size_t hits, double p)
+{
+	double sum = 0;
+	for (size_t k = hits; k <= n; k++)
+		sum += exp(lgamma((double)n + 1) - lgamma((double)k + 1) - lgamma((double)(n - k) + 1) +
+		           (double)k * log(p) + (double)(n - k) * log(1 - p));
+	return sum;
+}
+
+/* Returns true if the lengths are multiples of one of the usual tick periods more often than by chance. */
+static bool has_tick_lengths(struct steal_gap *const *gap, size_t n)
+{
+	static const double ticks[] = { 10e6, 4e6, 1e9 / 300 };
+	for (size_t t = 0; t < sizeof ticks / sizeof *ticks; t++) {
+		size_t hits = 0;
+		for (size_t i = 0; i < n; i++) {
+			const double ns = (double)(gap[i]->end - gap[i]->begin), multiple = round(ns / ticks[t]);
+			hits += multiple >= 1 && fabs(ns - multiple * ticks[t]) <= ticks[t] / 10;
+		}
+		if (binomial_tail(n, hits, 0.2) < 0.001 / 3)
+			return true;
+	}
+	return false;
+}
+
+static void find_neighbour(struct steal_gap **gap, size_t n)
+{
+	for (size_t i = 0, to; i < n; i = to) {
+		bool free = gap[i]->kind == OUT_PROVIDER;
+		for (to = i + 1; free && to < n && gap[to]->kind == OUT_PROVIDER && gap[to]->begin - gap[to - 1]->end < NEAR_NS / 4; )
+			to++;
+		if (free && to - i >= NEIGHBOUR_GAPS && has_tick_lengths(&gap[i], to - i))
+			for (size_t k = i; k < to; k++)
+				gap[k]->kind = OUT_PROVIDER_NEIGHBOUR;
+	}
+}
+
+void provider_pattern_find(struct steal_clock *s, struct clock_watch *w)
+{
+	struct steal_gap **gap = mem_new(s->gaps + 1, sizeof(struct steal_gap *));
+	for (uint32_t cpu = 0; cpu < s->cpus; cpu++) {
+		size_t n = 0;
+		for (size_t i = 0; i < s->gaps; i++)
+			if (s->gap[i].cpu == cpu && s->gap[i].end - s->gap[i].begin >= TICK_MAX / 2)
+				gap[n++] = &s->gap[i];
+		find_quota(gap, n);
+		n = 0;
+		for (size_t i = 0; i < s->gaps; i++)
+			if (s->gap[i].cpu == cpu && s->gap[i].end - s->gap[i].begin >= GAP_LONG)
+				gap[n++] = &s->gap[i];
+		find_neighbour(gap, n);
+	}
+	free(gap);
+	add_pauses(s, w);
+}

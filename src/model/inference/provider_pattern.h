@@ -1,0 +1,48 @@
+/* Reasons for the gaps of a steal clock, from their pattern. A gap keeps OUT_PROVIDER (reason unknown) unless a test
+ * proves more:
+ *
+ *   pause       TSC minus CLOCK_MONOTONIC steps up by STEP_MIN or more between two timers, by the least of WATCH_SIDE
+ *               timers on each side (a timer can be late, never early). Needs a trace clock that runs on in a pause.
+ *   migration   TSC minus CLOCK_MONOTONIC steps down likewise, which no delay explains.
+ *   quota       of QUOTA_GAPS successive gaps of a vCPU, all but QUOTA_OUTLIERS end on a grid of constant period within
+ *               2 % of it, one in each period: the refill of a quota is a timer. The period is QUOTA_PERIOD_MIN or more,
+ *               and both the median gap and the rest of the period are longer than a tick. So it is no neighbour: of two
+ *               tasks one gets slices of one tick if their weights differ, and their period is shorter if not.
+ *   neighbour   at least NEIGHBOUR_GAPS gaps within a second, not on a grid, whose lengths are multiples of the tick of
+ *               the host more often than by chance (p < 0.001, binomial): a neighbour is switched out at ticks. */
+#ifndef STEALSCOPE_MODEL_INFERENCE_PROVIDER_PATTERN_H
+#define STEALSCOPE_MODEL_INFERENCE_PROVIDER_PATTERN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct steal_clock;
+
+#define WATCH_SIDE 12  /* timers on each side of a step */
+
+/* Step of TSC minus CLOCK_MONOTONIC between two timers. */
+struct clock_step { int64_t after, before, ns; };  /* times of the timers; ns < 0: set back */
+
+/* Step found, with the silence of one CPU that contains it. */
+struct stopped_cpu { int64_t begin, end, ns; uint32_t cpu; };
+
+/* Watches TSC minus CLOCK_MONOTONIC, and the silences of the CPUs. Initialize with { 0 }. */
+struct clock_watch {
+	struct { int64_t t, ahead; } timer[2 * WATCH_SIDE];  /* the latest timers, oldest first */
+	size_t timers;
+	struct stopped_cpu *silence;  /* recent silences of 1 ms and more */
+	size_t silences, silences_cap;
+	struct clock_step *step;
+	size_t steps, steps_cap;
+	struct stopped_cpu *stopped;  /* silences that contain a step */
+	size_t stoppeds, stopped_cap;
+};
+
+void clock_watch_timer(struct clock_watch *w, int64_t t, int64_t now);
+void clock_watch_silence(struct clock_watch *w, uint32_t cpu, int64_t begin, int64_t end);
+void clock_watch_release(struct clock_watch *w);
+
+/* Sets the kinds of the gaps, which must be sorted by begin, and adds the pauses as gaps. */
+void provider_pattern_find(struct steal_clock *s, struct clock_watch *w);
+
+#endif
