@@ -88,7 +88,7 @@ wait_for 'flow-Debian-3525-critical_task.txt' 'the name'
 t send-keys -t v Enter
 wait_for 'wrote flow-Debian-3525' 'the file'
 grep -q burnP6 "$dir/flow-Debian-3525-critical_task.txt" || fail 'the file lacks the culprit'
-t send-keys -t v q q  # the pane, the viewer
+t send-keys -t v q Q  # the pane, the viewer
 wait_for 'status 0' 'quit'
 run "stty -a > after; echo settings are kept | tr a-z A-Z"
 wait_for 'SETTINGS ARE KEPT' 'stty'
@@ -115,7 +115,7 @@ run fg
 wait_for '? help' 'fg'
 t send-keys -t v '>'
 wait_for 'by host/2101 burnP6' 'keys after fg'
-t send-keys -t v q
+t send-keys -t v Q
 
 # Fatal signals.
 for signal in HUP TERM QUIT ABRT SEGV; do
@@ -151,7 +151,7 @@ t send-keys -t v ':offset save' Enter
 wait_for "wrote $dir/traces/stealscope.yaml: Debian -5 us" 'save'
 t send-keys -t v m
 wait_for 'bookmark 1: ' 'a bookmark'
-t send-keys -t v q
+t send-keys -t v Q
 run "clear; $builddir/stealscope view --glyphs ascii $dir/traces/stealscope.yaml"
 wait_for 'Debian -5 us' 'the offset in the first line'
 wait_for '1.00 us/cell' 'the window as it was left'
@@ -163,12 +163,12 @@ wait_for '  Debian/149 beacon' 'the bookmark of the run before, of the same trac
 t send-keys -t v d
 wait_for 'deleted: ' 'the bookmark is dropped'
 grep -q beacon "$XDG_STATE_HOME"/stealscope/*.bookmarks && fail 'the bookmark is still in the file'
-t send-keys -t v q
+t send-keys -t v Q
 
 # The mouse after :set mouse: a click selects row and time, the wheel with Ctrl zooms or does nothing.
 run "clear; $view"
 wait_for '? help' 'frame before the mouse'
-t send-keys -t v Escape ':set mouse' Enter  # at the timeline
+t send-keys -t v BSpace  # to the timeline; the mouse is on by default
 for _ in $(seq 200); do
 	[ "$(state '#{mouse_any_flag}')" = 1 ] && break
 	sleep 0.05
@@ -183,7 +183,7 @@ mouse 'aP&'
 wait_for 'Debian/880 sshd' 'the wheel goes to the next row'
 mouse ' Z&\033[M#Z&'  # press and release arrive together
 wait_for ' Debian/3525 critical_task 12:03:04.1180 RUNNING' 'a click over a slow line'
-t send-keys -t v q
+t send-keys -t v Q
 
 # The progress of index stays within its line on a narrow terminal.
 shell 40 20
@@ -204,7 +204,7 @@ for _ in $(seq 100); do
 done
 sleep 1
 [ "$one" = "$(switches)" ] || fail 'the idle viewer woke up'
-t send-keys -t v q
+t send-keys -t v Q
 
 # Terminal types and locales.
 for term in xterm-256color xterm screen linux vt100; do
@@ -223,19 +223,19 @@ for term in xterm-256color xterm screen linux vt100; do
 	wait_for 'BLOCKED 5.00' "End on $term"
 	t send-keys -t v BSpace
 	wait_for 'most delayed' "back again on $term"
-	t send-keys -t v q
+	t send-keys -t v Q
 	wait_for "left-$term" "quit on $term"
 	screen | grep "left-$term" | grep -q preempt && fail "$term: the shell goes on in the legend"
 done
 run "clear; LC_ALL=C $view; echo left-C"
 wait_for 'critical_task' 'frame in the C locale'
 screen | LC_ALL=C grep -q '[^ -~]' && fail 'non-ASCII in the C locale'
-t send-keys -t v q
+t send-keys -t v Q
 wait_for 'left-C' 'quit in the C locale'
 run "clear; NO_COLOR=1 $view"
 wait_for 'critical_task' 'frame with NO_COLOR'
 t capture-pane -p -e -t v | grep -qE "$esc\\[[0-9;]*(38;5|48;5|3[0-7]|4[0-7])" && fail 'colours in spite of NO_COLOR'
-t send-keys -t v q
+t send-keys -t v Q
 run "clear; TERM=dumb $view; echo refused \$?"
 wait_for 'refused 4' 'dumb'
 screen | grep -q 'cannot move its cursor' || fail 'dumb: no reason was given'

@@ -1,4 +1,5 @@
 /* stealscope picture: saves the viewer's screen as a file. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,24 @@ static int find_targets(const struct catalog *catalog, char *const *text, size_t
 	return 0;
 }
 
+/* Reduces the window to the lifetime of the threads if all targets are threads. */
+static int use_lifetime(const struct catalog *catalog, struct ui_picture *p, struct error *err)
+{
+	int64_t from = INT64_MAX, to = INT64_MIN, start, end;
+	for (size_t i = 0; i < p->target_count; i++) {
+		const int alive = catalog_lifetime(catalog, &p->who[i], &start, &end, err);
+		if (alive < 0)
+			return -1;
+		from = alive && start < from ? start : from;
+		to = alive && end > to ? end : to;
+	}
+	if (from <= to) {
+		p->from = from;
+		p->to = to;
+	}
+	return 0;
+}
+
 int cmd_picture(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
@@ -77,7 +96,12 @@ int cmd_picture(int argc, char **argv, struct error *err)
 	if (rc == 0) {
 		p.from = s.window.from > history_begin(s.h) ? s.window.from : history_begin(s.h);
 		p.to = s.window.to < history_end(s.h) ? s.window.to : history_end(s.h);
-		rc = ui_picture(s.h, &ui, &p, err);
+		if (p.from == history_begin(s.h) && p.to == history_end(s.h))
+			rc = use_lifetime(&s.catalog, &p, err);
+		if (rc == 0)
+			rc = ui_picture(s.h, &ui, &p, err);
+		if (rc == 0)
+			printf("%s\n", p.file);
 	}
 	free(targets);
 	return query_context_close(&s, rc, err);

@@ -2,19 +2,23 @@
  * single thread also its flow. */
 #include "ui/ui.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/atomic_file.h"
+#include "base/text.h"
+#include "base/timefmt.h"
 #include "ui/terminal/screen_file.h"
 #include "ui/panes/pane.h"
+#include "ui/widgets/status.h"
 #include "ui/core/viewer.h"
 
 #define MAX_LINES 400
-#define FRAME_LINES 5   /* lines for header, map, ruler, status line and legend */
+#define FRAME_LINES 7   /* lines for header, verdict (2), map, ruler, status line and legend */
 #define OVERVIEW_LINES 40
-#define OVERVIEW_FRAME 7  /* FRAME_LINES, and the title and headings of the overview */
+#define OVERVIEW_FRAME 9  /* FRAME_LINES, and the title and headings of the overview */
 
 static struct row_id id_of(const struct target *s)
 {
@@ -93,15 +97,66 @@ static int choose_content(struct app *app, const struct ui_picture *p, struct er
 	return move_to_longest_gap(app, p, err);
 }
 
-static int write_picture(struct app *app, const char *file, struct error *err)
+/* Writes the targets: "Debian/151 fibonacci, Debian/vCPU0"; "all machines". */
+static void title_text(const struct app *app, const struct ui_picture *p, char *buf, size_t size)
+{
+	char name[ACTOR_TEXT];
+	size_t used = (size_t)snprintf(buf, size, "%s", p->target_count ? "" : "all machines");
+	for (size_t i = 0; i < p->target_count && used < size; i++)
+		used += (size_t)snprintf(buf + used, size - used, "%s%s", i ? ", " : "",
+		                         catalog_target_text(&app->catalog, &p->who[i], name, sizeof name));
+}
+
+/* Writes the source of the picture and what limits the trust in it. */
+static void source_text(const struct app *app, const struct ui_picture *p, char *buf, size_t size)
+{
+	struct notes notes = { 0 };
+	int64_t largest = -1;
+	char clocks[TIME_TEXT + 40] = "", d[TIME_TEXT], name[256];
+	const char *file = strrchr(history_file(app->h), '/');
+	for (uint32_t m = 0; m < app->catalog.machines; m++) {
+		const int64_t ns = status_clock_error(app, m);
+		largest = ns > largest ? ns : largest;
+	}
+	if (largest >= 0)
+		snprintf(clocks, sizeof clocks, ", guest clocks +-%s", time_duration(d, largest));
+	const bool readable = warnings_of(&app->catalog, p->target_count == 1 ? p->who : NULL, p->from, p->to, &notes);
+	text_escape(name, sizeof name, file ? file + 1 : history_file(app->h));
+	if (notes.len)
+		snprintf(buf, size, "source: %s, stealscope %s; confidence: bounded, %zu warning%s (stealscope info)%s", name,
+		         PACKAGE_VERSION, notes.len, notes.len == 1 ? "" : "s", clocks);
+	else
+		snprintf(buf, size, "source: %s, stealscope %s; confidence: %s%s", name, PACKAGE_VERSION,
+		         readable ? "exact, no warnings" : "unknown", clocks);
+	notes_release(&notes);
+}
+
+/* Draws the frame with a title above it and the source below it. */
+static void draw_picture(struct app *app, const struct ui_picture *p, struct screen *s)
+{
+	const struct palette *palette = &app->appearance.palette;
+	struct screen frame = { 0 };
+	char text[1024];
+	screen_resize(&frame, app->w, app->h_cells);
+	viewer_draw(app, &frame);
+	screen_resize(s, app->w, app->h_cells + 2);
+	screen_clear(s, palette->part[PART_NORMAL]);
+	memcpy(s->cell + s->w, frame.cell, (size_t)frame.w * (size_t)frame.h * sizeof *frame.cell);
+	screen_release(&frame);
+	title_text(app, p, text, sizeof text);
+	screen_clip(s, 1, 0, s->w - 2, palette->part[PART_TITLE], text);
+	source_text(app, p, text, sizeof text);
+	screen_clip(s, 1, s->h - 1, s->w - 2, palette->part[PART_DIM], text);
+}
+
+static int write_picture(struct app *app, const struct ui_picture *p, struct error *err)
 {
 	struct screen s = { 0 };
 	struct save save;
-	if (atomic_file_begin(&save, file, err) < 0)
+	if (atomic_file_begin(&save, p->file, err) < 0)
 		return -1;
-	screen_resize(&s, app->w, app->h_cells);
-	viewer_draw(app, &s);
-	paint_screen(&s, paint_format_of(file), app->appearance.theme.light, "stealscope", save.f);
+	draw_picture(app, p, &s);
+	paint_screen(&s, paint_format_of(p->file), app->appearance.theme.light, "stealscope", save.f);
 	screen_release(&s);
 	return atomic_file_end(&save, 0, err);
 }
@@ -121,7 +176,7 @@ int ui_picture(const struct history *h, const struct ui_options *options, const 
 	while (viewer_work(&app, INT64_MAX / 4, &changed))
 		;
 	if (status == 0)
-		status = write_picture(&app, p->file, err);
+		status = write_picture(&app, p, err);
 	viewer_release(&app);
 	return status;
 }

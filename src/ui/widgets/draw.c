@@ -180,7 +180,8 @@ static void draw_ruler(struct app *app, struct screen *s, int y)
 {
 	const struct view *v = &app->view;
 	const char *heading = app->pane_below && app->pane_below->ops->replaces_rows ? "" : lost_heading(app);
-	const struct letter_mark mark[] = { { v->a, 'A' }, { v->b, 'B' }, { v->cursor, 'v' } };
+	const struct letter_mark mark[] = { { v->a, 'A' }, { v->b, 'B' },
+		{ app->is_picture ? VIEW_NONE : v->cursor, 'v' } };
 	struct ruler_marks marks = { 0 };
 	int x = app->label_w + 1;
 	for (size_t i = 0; i < sizeof mark / sizeof *mark; i++)

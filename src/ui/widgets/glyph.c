@@ -15,8 +15,8 @@ struct face {
 	struct style style;
 	char letter;
 	uint32_t shade;
-	bool shows_letter;           /* the letter is shown even on a coloured background: unknown state, or owner in a small
-	                              * palette */
+	bool shows_letter;           /* the letter is shown even on a coloured background: unknown state; wait or owner in a
+	                              * small palette, whose colours are alike for some eyes */
 };
 
 static struct face face_of(const struct app *app, unsigned code, bool owners)
@@ -31,7 +31,8 @@ static struct face face_of(const struct app *app, unsigned code, bool owners)
 	if (owners || code >= VIS_COUNT)
 		code = VIS_NONE;
 	const struct theme_state *s = &app->appearance.theme.state[code];
-	return (struct face){ p->state[code], s->letter, s->glyph, code == VIS_UNKNOWN };
+	const bool wait_in_few = s->severity >= WAIT_SEVERITY && p->state[code].bg >= 0 && p->state[code].bg < SMALL_PALETTE;
+	return (struct face){ p->state[code], s->letter, s->glyph, code == VIS_UNKNOWN || wait_in_few };
 }
 
 /* Returns true if the cell shows the letter of `other`: a wait of at least 1/2, or an owner of at least 1/8 of a pCPU
@@ -78,7 +79,7 @@ static struct glyph letter_glyph(struct cell c, const struct face *main, const s
 static struct glyph fill_glyph(const struct app *app, const struct face *f, bool blocks)
 {
 	if (f->style.bg < 0 || f->shows_letter)
-		return letter_of(f, blocks);
+		return letter_of(f, blocks && f->style.bg < 0);
 	return (struct glyph){ .ch = ' ', .style = { app->appearance.palette.part[PART_NORMAL].fg, f->style.bg, 0 } };
 }
 
