@@ -51,7 +51,7 @@ static struct event *add_event(struct event_stream *s, uint32_t machine, uint16_
 	return &r->ev;
 }
 
-static int32_t vcpu_tid(uint32_t vm, uint32_t vcpu)
+static int32_t world_vcpu_tid(uint32_t vm, uint32_t vcpu)
 {
 	return (int32_t)(1000 + 10 * vm + vcpu);
 }
@@ -123,7 +123,7 @@ static void generate_events(struct event_stream *s)
 		else
 			add_timer(s, 0, cpu, now);
 		/* CPU c runs only the vCPUs of VM c and its own host threads, so that no thread is on two CPUs. */
-		next = random_below(s, 3) ? vcpu_tid(cpu, (uint32_t)random_below(s, VCPUS)) :
+		next = random_below(s, 3) ? world_vcpu_tid(cpu, (uint32_t)random_below(s, VCPUS)) :
 		       random_below(s, 3) ? (int32_t)(200 + (unsigned)cpu * HOST_THREADS + random_below(s, HOST_THREADS)) : 0;
 		if (next == now)
 			continue;
@@ -183,7 +183,7 @@ static int replay_events(const struct event_stream *s, const struct model_sink_o
 	for (uint32_t i = 0; i < VMS; i++) {
 		snprintf(name[i], sizeof name[i], "vm%" PRIu32, i);
 		for (uint32_t k = 0; k < VCPUS; k++)
-			vcpu[i][k] = (struct sync_vcpu){ .number = k, .host_tid = vcpu_tid(i, k) };
+			vcpu[i][k] = (struct sync_vcpu){ .number = k, .host_tid = world_vcpu_tid(i, k) };
 		setup[1 + i] = (struct machine_setup){ .name = name[i], .parent = 0, .traced = true, .host_pid = -1,
 		                                       .vcpu = vcpu[i], .vcpus = VCPUS, .names = { constant_name, NULL } };
 	}
