@@ -61,6 +61,9 @@ static int machine_text(struct query_context *s, const struct target *machine, c
 /* Explains n targets one after the other (NULL: all machines together); prints warnings first. */
 static int explain_each(struct query_context *s, const struct target *target, size_t n, bool with_advice, struct error *err)
 {
+	struct verdict verdict;
+	if (!target && query_context_verdict(s, &verdict, REPORT_WHOLE(FORMAT_TEXT), err))
+		return -1;
 	if (!target || target->kind == TARGET_MACHINE) {
 		query_context_about(s, target, REPORT_WHOLE(FORMAT_TEXT));
 		origin_write_head(&s->origin, stdout);

@@ -79,12 +79,16 @@ static int print_summary(struct query_context *ctx, const char *machine, size_t 
 	struct target target;
 	if (query_summary(ctx, machine, order, &s, &target, err))
 		return -1;
-	struct verdict v;
-	if (verdict_of(&ctx->catalog, ctx->window.from, ctx->window.to, &v, err) == 0)
-		printf("verdict: %s\n", v.text);
 	query_context_about(ctx, machine ? &target : NULL, how);
 	query_context_note_omitted(ctx, top ? top : SIZE_MAX, count_delayed_threads(&s), "threads that lost time", how);
-	int rc = report_summary(stdout, how, &ctx->catalog, &s, top, &ctx->origin, err);
+	int rc = 0;
+	struct verdict verdict;
+	if (!machine)
+		rc = query_context_verdict(ctx, &verdict, how, err);
+	if (!machine && how.format == FORMAT_TEXT)
+		putchar('\n');
+	if (rc == 0)
+		rc = report_summary(stdout, how, &ctx->catalog, &s, top, machine ? NULL : &verdict, &ctx->origin, err);
 	if (rc == 0 && how.format == FORMAT_TEXT)
 		print_omitted_threads(&s, top);
 	if (rc == 0 && how.format == FORMAT_TEXT)

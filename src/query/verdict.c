@@ -20,7 +20,8 @@
 #define CANDIDATES 4           /* number of threads with a critical path */
 #define CANDIDATE_LIFE 0.1     /* minimum lifetime of such a thread, share of the window */
 #define CANDIDATE_SLEEP 0.1    /* minimum share of its life that it slept */
-#define PATH_INTERVALS_MAX 4000000.0  /* a longer history: the paths cover a part of the window that has so many intervals */
+/* In a longer history, the paths cover the first part of the window with so many intervals. */
+#define PATH_INTERVALS_MAX 4000000.0
 
 const char *const verdict_kind_name[VERDICT_KIND_COUNT] = {
 #define VERDICT_NAME(code, name) name,
@@ -42,7 +43,7 @@ struct verdict_query {
 	struct actors actors;     /* actors of the current gaps */
 	int64_t *ns;              /* by number of the actor */
 	size_t ns_len, ns_cap;
-	struct candidate { struct target target; struct demand demand; } candidate[CANDIDATES];
+	struct delayed_thread { struct target target; struct demand demand; } candidate[CANDIDATES];
 	size_t candidates, at;
 	struct demand chain_demand;  /* demand of the target of the chain that is kept */
 	struct query *sub;        /* running query of this phase; NULL: none */
@@ -76,8 +77,9 @@ static int choose_vm(struct verdict_query *v, uint32_t machine, struct error *er
 		if (demand_of(catalog, &vcpu, v->q.from, v->q.to, &d, err) < 0)
 			return -1;
 		all.ran += d.ran, all.lost += d.lost, all.vmm_ns += d.vmm_ns, all.slept += d.slept, all.alive += d.alive;
-		if (share_of(lost_to_host(&d), d.alive) > worst_share && share_of(d.alive, v->q.to - v->q.from + 1) > CANDIDATE_LIFE) {
-			worst_share = share_of(lost_to_host(&d), d.alive);
+		const double share = share_of(lost_to_host(&d), d.alive);
+		if (share > worst_share && share_of(d.alive, v->q.to - v->q.from + 1) > CANDIDATE_LIFE) {
+			worst_share = share;
 			worst = vcpu;
 			worst_demand = d;
 		}
@@ -102,7 +104,7 @@ static int choose_vm(struct verdict_query *v, uint32_t machine, struct error *er
 }
 
 /* Inserts a delayed thread, sorted by lost time. */
-static void candidate_add(struct verdict_query *v, const struct candidate *c)
+static void candidate_add(struct verdict_query *v, const struct delayed_thread *c)
 {
 	size_t i = v->candidates < CANDIDATES ? v->candidates++ : CANDIDATES;
 	for (; i > 0 && v->candidate[i - 1].demand.lost < c->demand.lost; i--)
@@ -115,7 +117,7 @@ static void candidate_add(struct verdict_query *v, const struct candidate *c)
 static int choose_thread(struct verdict_query *v, uint32_t thread, struct error *err)
 {
 	const struct catalog *catalog = v->q.catalog;
-	struct candidate c = { .target = { TARGET_THREAD, thread } };
+	struct delayed_thread c = { .target = { TARGET_THREAD, thread } };
 	struct findings *f = &v->f;
 	if (demand_of(catalog, &c.target, v->q.from, v->q.to, &c.demand, err) < 0)
 		return -1;
@@ -224,7 +226,7 @@ static int64_t path_window_end(const struct verdict_query *v)
  * for a shell that waits for the same thread. */
 static void end_chain(struct verdict_query *v)
 {
-	const struct candidate *c = &v->candidate[v->at];
+	const struct delayed_thread *c = &v->candidate[v->at];
 	struct path p;
 	struct delay_chain chain;
 	path_take(v->sub, &p);

@@ -169,9 +169,10 @@ int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all
 /* Writes VM exits. histogram: one row per length that occurs. */
 int report_exits(FILE *out, struct report_how how, const struct catalog *catalog, const struct exit_list *l,
                  bool by_thread, bool histogram, const struct origin *o, struct error *err);
-/* Write the machines, then the first `top` threads that lost time (0: all), in text with lanes; and the threads alone. */
+/* Write the machines, then the first `top` threads that lost time (0: all), in text with lanes; and the threads alone.
+ * verdict: a member of json; NULL: none. */
 int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s, size_t top,
-                   const struct origin *o, struct error *err);
+                   const struct verdict *verdict, const struct origin *o, struct error *err);
 int report_threads(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
                    const struct origin *o, struct error *err);
 /* Returns the number of columns of the terminal to which `out` writes; 0: no terminal. */

@@ -1,0 +1,63 @@
+"""The verdict, the first line of `summary` and of `explain` without a target: one sentence on the largest delay.  It must name
+the planted cause, and none in a quiet world."""
+import json
+import os
+import re
+import subprocess
+
+from e2e import BUILD, DATA, SHARED, check, is_sanitized, joined, require_recordings, run, scratch
+
+WORLDS = {  # arguments of stealscope-sim: (kind, regular expression for the sentence)
+    "pulse": ("healthy", "healthy: nothing lost more than 5 %"),
+    "planted --plant none": ("healthy", "healthy"),
+    "planted --plant slow": ("healthy", "healthy"),  # the service itself is slower: nothing is taken from it
+    "fibonacci": ("culprit", r"host/\d+ burnP6 took \S+ m?s of Debian \(4\d % of its time\)"),
+    "planted --plant vm": ("culprit", r"Debian took \S+ m?s of Ubuntu"),
+    "planted --plant crowd": ("culprit", r"host/\d+ burnP6 took \S+ m?s of Debian"),
+    "planted --plant quota": ("limit", r"a CPU quota \(cpu.max\) throttled Debian for "),
+    "overcommit 12": ("overcommitted", r"overcommitted: \d+ vCPUs of 12 VMs on 4 CPUs; .* spread over \d+ VMs"),
+    "chain": ("culprit", r"2 burnP6 of host took \S+ m?s of Debian"),
+}
+RECORDINGS = {  # by the notes beside each recording
+    "fibonacci": ("culprit", r"host/216 burnP6 took 2\.69 s of Debian \(38 % of its time\)"),
+    "pulse": ("healthy", "healthy"),
+    "soroban_base": ("healthy", "healthy"),
+    "soroban_contended": ("culprit", r"host/215 burnP6 took .* of Debian .*; Debian/151 reqclient waited .* reqserver"),
+    "disk": ("chain", r"host/267 rtburst delayed host/153 IO io0, for which Debian/\d+ synio waited"),
+    "pair": ("culprit", r"host/306 burnP6 took .* of Ubuntu .*; Debian/156 pairclient waited 4\d\d ms .* Ubuntu/156 pairserver"),
+    "lockholder": ("culprit", "2 burnP6 of host took .* of Debian .*; it delayed holders of locks"),
+    "throttled": ("limit", r"a CPU quota \(cpu.max\) throttled Debian for 2\.8\d s .*; host/246 burnP6: 7\d\d ms"),
+    "migrate": ("limit", "Debian was migrated to another process and stood still for 3[56]. ms"),
+    "pause": ("limit", "Debian was paused for "),
+    "smp": ("culprit", "host/213 burnP6 took .* of Ubuntu"),
+    "lost": ("culprit", "host/215 burnP6 took .* of Debian .*; 5[0-9] % of the time of Debian is unknown"),
+    "tenant_notick": ("unknown", "no host trace: time taken by the host is invisible"),
+}
+
+
+def judge(history, name, kind, pattern):
+    answer = json.loads(run("summary", history, "--format", "json").stdout)["verdict"]
+    first = joined(run("summary", history).stdout.split("\n\n")[0])
+    check(re.match(pattern, answer["text"]), f"{name}: {answer['text']}")
+    check(answer["kind"] == kind and answer["healthy"] == (kind == "healthy"), f"{name}: kind {kind}")
+    check(first == f"verdict: {answer['text']}.", f"{name}: the first line of summary is the verdict")
+    check(joined(run("explain", history).stdout).startswith(first), f"{name}: so is that of explain")
+
+
+with scratch() as directory:
+    for world, (expected, sentence) in WORLDS.items():
+        traces = os.path.join(directory, world.replace(" ", "_"))
+        subprocess.run([os.path.join(BUILD, "stealscope-sim"), *world.split(), "--duration", "3s", "-o", traces], check=True,
+                       capture_output=True)
+        run("index", traces, "-o", traces + ".steal")
+        judge(traces + ".steal", world, expected, sentence)
+    run("index", os.path.join(DATA, "fibonacci"), "-o", os.path.join(directory, "data.steal"))
+    machine = run("summary", os.path.join(directory, "data.steal"), "Debian").stdout
+    check("verdict" not in machine, "a summary of one machine has no verdict on all of them")
+    for recording, (expected, sentence) in RECORDINGS.items():
+        if is_sanitized() or not os.path.isdir(os.path.join(SHARED, recording)):
+            continue
+        history = os.path.join(directory, recording + ".steal")
+        run("index", os.path.join(SHARED, recording), "-o", history)
+        judge(history, recording, expected, sentence)
+    require_recordings()
