@@ -12,6 +12,7 @@ import io
 import json
 import os
 import pty
+import re
 import signal
 import struct
 import subprocess
@@ -118,6 +119,13 @@ def on_terminal(*args, columns=80, **more):
     os.close(master)
     check(p.wait(timeout=300) == 0, f"on a terminal: stealscope {' '.join(args)}")
     return out.decode().replace("\r\n", "\n")
+
+
+def commands():
+    """Returns the commands that the help lists, with a description or as further ones of a group."""
+    text = run("--help").stdout
+    further = re.findall(r"\(also: (.*)\)", text)
+    return re.findall(r"^  ([a-z]+) ", text, re.M) + [name for names in further for name in names.split(", ")]
 
 
 def table(*args):

@@ -80,6 +80,7 @@ E2E_TESTS = \
 	tests/test_tutorial.py \
 	tests/test_foreign.py \
 	tests/test_verdict.py \
+	tests/test_shell.py \
 	tests/test_vanishing.py \
 	tests/test_waits.py \
 	tests/test_mcp.py \

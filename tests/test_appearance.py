@@ -123,7 +123,9 @@ def check_explain(folder):
     check(len(heads) > 1 and heads[:len(by_loss)] == by_loss, f"all threads of a name, the most delayed first {heads}")
     text = run("explain", history, "Debian/*", "--top", "2").stdout
     check(len(re.findall(r"^Debian/.*, 2026-", text, re.M)) == 2 and re.search(r"\b2 of\b", text), "--top 2")
-    check("--at" in run("explain", history, "--at", "50%", status=1).stderr, "--at needs a target")
+    text = run("explain", history, "--at", "05:30:50.84", "--top", "2").stdout
+    lengths = re.findall(r"^Debian/.* for ([\d.]+) ms from", text, re.M)
+    check(len(lengths) == 2 and float(lengths[0]) >= float(lengths[1]), "--at without a target: all that wait, longest first")
 
 
 def check_width(folder):

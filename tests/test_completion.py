@@ -3,11 +3,12 @@ import os
 import re
 import shutil
 
+import e2e
 from e2e import DATA, check, run, scratch, skip
 from shells import SHELLS
 
 DEMO = os.path.join(DATA, "fibonacci")
-commands = set(re.findall(r"^  ([a-z]+) ", run("--help").stdout, re.M))
+commands = set(e2e.commands())
 check({"view", "index", "flow", "gaps", "steal", "explain", "summary", "threads"} <= commands, "the help lists the commands")
 
 

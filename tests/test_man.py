@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 
+import e2e
 from e2e import BUILD, SOURCE, check
 
 PROGRAM = os.path.join(BUILD, "stealscope")
@@ -77,7 +78,7 @@ def check_width(path):
     check(wide == [] or name in WIDE, f"{name}: at most {COLUMNS} columns {wide[:3]}")
 
 
-commands = re.findall(r"^  ([a-z]+)  ", help_of(), re.M)
+commands = e2e.commands()
 check(len(commands) > 20, f"{len(commands)} commands")
 for c in commands:
     check_command(c)

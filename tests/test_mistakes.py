@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 
+import e2e
 from e2e import DATA, PROGRAM, check, notes, run, scratch, table
 
 TRACE = os.path.join(DATA, "fibonacci")
@@ -19,7 +20,7 @@ def mistake(*args, status=1, texts, **more):
 
 
 def check_helps():
-    commands = re.findall(r"^  ([a-z]+) ", run("--help").stdout, re.M)
+    commands = e2e.commands()
     helps = [["--help"]] + [[c, "--help"] for c in commands]
     helps += [["latency", c, "--help"] for c in ("requests", "train", "report", "assert")]
     for words in helps + [["fleet"], ["export", "--targets"]]:

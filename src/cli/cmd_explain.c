@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/timefmt.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
@@ -39,6 +40,61 @@ static int explain_time(struct query_context *s, const char *name, const char *a
 	prose_print(text, s->named);
 	free(text);
 	return 0;
+}
+
+struct gaps_at { struct gap *gap; size_t len, cap; };
+
+static int compare_gaps_at(const void *a, const void *b)
+{
+	const struct gap *x = a, *y = b;
+	const int64_t p = x->end - x->start, q = y->end - y->start;
+	if (p != q)
+		return p < q ? 1 : -1;
+	return x->target.kind != y->target.kind ? (x->target.kind > y->target.kind) - (x->target.kind < y->target.kind)
+	    : (x->target.index > y->target.index) - (x->target.index < y->target.index);
+}
+
+/* Adds the gap of a target that contains t. */
+static int add_gap_at(struct query_context *s, struct target target, int64_t t, struct gaps_at *all, struct error *err)
+{
+	struct gap gap;
+	const int found = gap_at(&s->catalog, &target, t, &gap, err);
+	if (found > 0)
+		*ARRAY_PUSH(all->gap, all->len, all->cap) = gap;
+	return found < 0 ? -1 : 0;
+}
+
+/* Explains the gaps of all vCPUs and guest threads at a time, longest first; at most `top` (0: all). */
+static int explain_all_at(struct query_context *s, const char *at, size_t top, struct error *err)
+{
+	const struct catalog *catalog = &s->catalog;
+	struct gaps_at all = { 0 };
+	int64_t t = 0;
+	int rc = window_parse_time("--at", at, s->h, &t, err);
+	for (uint32_t i = 0; i < catalog->cpus && rc == 0; i++)
+		if (catalog->machine[catalog->cpu[i].machine].kind == MACHINE_VM)
+			rc = add_gap_at(s, (struct target){ TARGET_CPU, i }, t, &all, err);
+	for (uint32_t i = 0; i < catalog->threads && rc == 0; i++)  /* of guests; of the host if it is the only machine */
+		if (catalog->thread[i].tid > 0 && (catalog->machine[catalog->thread[i].machine].kind == MACHINE_VM ||
+		                                   catalog->machines == 1))
+			rc = add_gap_at(s, (struct target){ TARGET_THREAD, i }, t, &all, err);
+	if (all.len)
+		qsort(all.gap, all.len, sizeof *all.gap, compare_gaps_at);
+	for (size_t i = 0; i < all.len && (!top || i < top) && rc == 0; i++) {
+		char *text = NULL;
+		rc = explain_at(catalog, &all.gap[i].target, t, &text, err);
+		if (rc == 0 && i)
+			putchar('\n');
+		if (rc == 0)
+			prose_print(text, s->named);
+		free(text);
+	}
+	if (rc == 0 && all.len == 0)
+		puts("no vCPU or thread waited for a CPU at this time");
+	if (rc == 0 && top && all.len > top)
+		printf("\nshown: %zu of %zu vCPUs and threads that waited at this time, longest first (--top)\n", top, all.len);
+	free(all.gap);
+	return rc;
 }
 
 /* Explains a machine, or all machines (NULL). */
@@ -117,14 +173,12 @@ int cmd_explain(int argc, char **argv, struct error *err)
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
 	const char *name = argc - first > 1 ? argv[first + 1] : NULL;
-	if (at && !name)
-		return error_set(err, STATUS_USAGE, "stealscope explain RECORDING VM/TID --at TIME", "--at requires a target");
 	if (at && (when.from || when.to))
 		return error_set(err, STATUS_USAGE, "omit --from and --to", "--at selects a single time and excludes a window");
 	struct query_context s;
 	int rc = query_context_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = at     ? explain_time(&s, name, at, err)
+		rc = at     ? name ? explain_time(&s, name, at, err) : explain_all_at(&s, at, top, err)
 		     : name ? explain_named(&s, name, top, with_advice, err)
 		            : explain_each(&s, NULL, 1, with_advice, err);
 	return query_context_close(&s, rc, err);

@@ -9,6 +9,7 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/complete.h"
+#include "cli/examples.h"
 #include "cli/latency_cmd.h"
 #include "cli/trace_input.h"
 
@@ -264,6 +265,7 @@ int cmd_latency(int argc, char **argv, struct error *err)
 		     "How much of the latency of requests the host caused.\n");
 		for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
 			printf("  %-9s %-23s  %s\n", subcommands[i].name, subcommands[i].operands, subcommands[i].help);
+		examples_print("latency");
 		return 0;
 	}
 	if (argc < 2)

@@ -99,7 +99,9 @@ static int parse_duration(struct record_command *w, struct error *err)
 		w->o.hold = DEFAULT_DURATION;
 	if (!w->duration)
 		return 0;
-	if (!time_parse_duration(w->duration, &w->o.duration) || w->o.duration <= 0 || w->o.duration > (int64_t)1e15)
+	char seconds[TIME_TEXT];  /* a number without a unit: seconds */
+	snprintf(seconds, sizeof seconds, "%s%s", w->duration, time_is_plain_number(w->duration) ? "s" : "");
+	if (!time_parse_duration(seconds, &w->o.duration) || w->o.duration <= 0 || w->o.duration > (int64_t)1e15)
 		return error_set(err, STATUS_USAGE, "for example -t 30s or -t 5min", "--time: not a duration: '%s'", w->duration);
 	if (w->flight && (w->o.duration < NS_PER_S || w->o.duration > HOUR))
 		return error_set(err, STATUS_USAGE, "use 1s to 1h", "--time: a flight recording cannot keep the last %s",

@@ -7,8 +7,8 @@
 
 static const char *const by_names[] = { "machine", "thread", NULL };
 
-static int print_matrix(struct query_context *query_context, const char *only, enum steal_by by, struct report_how how,
-                        struct error *err)
+static int print_matrix(struct query_context *query_context, const char *only, enum steal_by by, size_t top,
+                        struct report_how how, struct error *err)
 {
 	struct target target;
 	struct steal s;
@@ -22,8 +22,13 @@ static int print_matrix(struct query_context *query_context, const char *only, e
 	query_close(q);
 	if (rc)
 		return -1;
+	const size_t cells = s.cells;
+	s.cells = top && top < cells ? top : cells;
 	query_context_about(query_context, only ? &target : NULL, how);
+	query_context_note_omitted(query_context, s.cells, cells, "cells of the matrix", how);
 	rc = report_steal(stdout, how, &query_context->catalog, &s, only ? &target : NULL, &query_context->origin, err);
+	if (rc == 0 && how.format == FORMAT_TEXT && s.cells < cells)
+		printf("\nshown: %zu of %zu cells (--top)\n", s.cells, cells);
 	if (rc == 0 && by == STEAL_BY_MACHINE)
 		rc = query_context_print_vmm_time(query_context, only ? &target : NULL, true, how, err);
 	steal_release(&s);
@@ -35,9 +40,11 @@ int cmd_steal(int argc, char **argv, struct error *err)
 	struct window_options when = { 0 };
 	struct report_how how = REPORT_HOW;
 	int by = STEAL_BY_MACHINE;
+	unsigned top = 0;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "by", 0, OPT_CHOICE, "WHOM", "machine (default) or thread", &by, by_names },
+		{ "top", 0, OPT_COUNT, "N", "only the first N rows (default: all)", &top, NULL },
 		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "steal RECORDING [VM[/CPUn|/TID]]", "List CPU time lost, by victim and culprit.", opt,
@@ -46,5 +53,5 @@ int cmd_steal(int argc, char **argv, struct error *err)
 	const char *target_text;
 	if (query_context_begin(&s, &opts, argc, argv, &when, &target_text, err))
 		return -1;
-	return query_context_close(&s, print_matrix(&s, target_text, (enum steal_by)by, how, err), err);
+	return query_context_close(&s, print_matrix(&s, target_text, (enum steal_by)by, top, how, err), err);
 }

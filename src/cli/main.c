@@ -20,14 +20,42 @@ struct command {
 static const struct command commands[] = { COMMANDS(COMMAND_ROW) };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 
+/* Groups of the help: commands with a description, and further commands by name only. */
+static const struct command_group { const char *title, *described, *further; } groups[] = {
+	{ "Record", "record", "index, sessions, beacon" },
+	{ "Look", "view summary explain", "threads, picture" },
+	{ "Ask", "gaps steal flow path", "waits, exits, events, latency" },
+	{ "Compare", "diff whatif", "fleet" },
+	{ "Check, share", "info sync", "cut, export, intervals, mcp" },
+};
+
+static const struct command *find_command(const char *name);
+
+static bool is_in_group(const char *command)
+{
+	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+		if (strstr(groups[i].described, command) || strstr(groups[i].further, command))
+			return true;
+	return false;
+}
+
+/* Prints at most 24 lines: a small terminal shows all of them. */
 static void print_help(void)
 {
-	puts("stealscope " PACKAGE_VERSION ": who took my CPU time, and when?\nusage: stealscope [COMMAND] RECORDING "
-	                                   "...\nRECORDING: a directory with traces, net://RELAY, a session file or a "
-	                                   "history\n");
+	puts("stealscope " PACKAGE_VERSION ": who took my CPU time, and when?\n"
+	     "usage: stealscope [COMMAND] RECORDING ...        without COMMAND: the viewer\n"
+	     "RECORDING: a directory with traces, net://RELAY, a session file or a history");
+	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+		char list[128], *rest = NULL;
+		snprintf(list, sizeof list, "%s", groups[i].described);
+		printf("%s (also: %s)\n", groups[i].title, groups[i].further);
+		for (char *name = strtok_r(list, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
+			printf("  %-8s %s\n", name, find_command(name)->help);
+	}
 	for (size_t i = 0; i < COMMAND_COUNT; i++)
-		printf("  %-10s %s\n", commands[i].name, commands[i].help);
-	puts("\nstealscope COMMAND --help lists its options; the manual is stealscope(1).");
+		if (!is_in_group(commands[i].name))
+			printf("  %-8s %s\n", commands[i].name, commands[i].help);
+	puts("stealscope COMMAND --help lists options and examples; manual: stealscope(1)");
 }
 
 /* Returns the command with the most similar name; NULL: none is similar. */
@@ -39,11 +67,24 @@ static const char *nearest_command(const char *word)
 	return suggestion.nearest;
 }
 
+/* Returns the command that does what this command of perf does; NULL: none. */
+static const char *command_of_perf(const char *word)
+{
+	static const struct { const char *perf, *here; } known[] = { { "report", "summary" }, { "script", "events" },
+		{ "stat", "exits" }, { "list", "info" }, { "timehist", "gaps" }, { "sched", "gaps" }, { "annotate", "explain" } };
+	for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+		if (!strcmp(known[i].perf, word))
+			return known[i].here;
+	return NULL;
+}
+
 static int refuse_command(const char *word, struct error *err)
 {
 	char remedy[80] = "stealscope --help lists them";
-	const char *nearest = nearest_command(word);
-	if (nearest)
+	const char *nearest = nearest_command(word), *known = command_of_perf(word);
+	if (known)
+		snprintf(remedy, sizeof remedy, "perf's %s is here: stealscope %s", word, known);
+	else if (nearest)
 		snprintf(remedy, sizeof remedy, "did you mean %s?", nearest);
 	return error_set(err, STATUS_USAGE, remedy, "%s: no such command", word);
 }
@@ -86,6 +127,15 @@ static void on_file_too_large(int number)
 	(void)number;
 }
 
+/* If the first operand is no file and the second one is, the recording was meant to come first. */
+static void suggest_order(int argc, char **argv, const char *command, struct error *err)
+{
+	if (argc < 3 || !strstr(err->remedy, "check the path") || access(argv[1], F_OK) == 0 || access(argv[2], F_OK) != 0)
+		return;
+	snprintf(err->remedy, sizeof err->remedy, "the recording comes first: stealscope %s %.60s %.40s", command, argv[2],
+	         argv[1]);
+}
+
 int main(int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
@@ -120,7 +170,8 @@ int main(int argc, char **argv)
 	const struct command *command = find_command(argv[1]);
 	/* Without a command the arguments belong to `view`, with argv[0] as its name. */
 	int skip = command ? 1 : 0;
-	if (!command && argv[1][0] != '-' && nearest_command(argv[1]) && access(argv[1], F_OK) != 0) {
+	const bool is_similar = nearest_command(argv[1]) || command_of_perf(argv[1]);
+	if (!command && argv[1][0] != '-' && is_similar && access(argv[1], F_OK) != 0) {
 		refuse_command(argv[1], &err);
 		return print_error(&err);
 	}
@@ -131,7 +182,9 @@ int main(int argc, char **argv)
 	}
 	if (!command)
 		command = find_command("view");
-	if (command->run(argc - skip, argv + skip, &err))
+	if (command->run(argc - skip, argv + skip, &err)) {
+		suggest_order(argc - skip, argv + skip, command->name, &err);
 		return print_error(&err);
+	}
 	return finish_output();
 }

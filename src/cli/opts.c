@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "base/suggest.h"
 #include "cli/complete.h"
+#include "cli/examples.h"
 
 #define LONG_BASE 256  /* getopt values of options: LONG_BASE + index */
 
@@ -33,6 +34,7 @@ static int print_help(const struct opts *o, struct error *err)
 		printf("  %-*s  %s\n", width, label, o->opt[i].help);
 	}
 	printf("  %-*s  this text\n", width, "    --help");
+	examples_print(o->usage);
 	return fflush(stdout) ? error_system(err, NULL, "cannot write to standard output") : 0;
 }
 

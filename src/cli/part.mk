@@ -6,6 +6,7 @@ stealscope_SOURCES = \
 	src/cli/clock_audit.c src/cli/clock_audit.h \
 	src/cli/clock_plot.c src/cli/clock_plot.h \
 	src/cli/clock_report.c src/cli/clock_report.h \
+	src/cli/examples.c src/cli/examples.h \
 	src/cli/complete.c src/cli/complete.h \
 	src/cli/cmd_beacon.c \
 	src/cli/cmd_cut.c \

@@ -58,6 +58,21 @@ static char *remove_actor_change(const struct catalog *catalog, const struct act
 	                                       : mem_printf("without host/%d", (int)p->tid);
 }
 
+/* Threads that no operator can remove: init, threads of the kernel, and the threads with which a VMM serves its VM. By
+ * the beginning of the name, since a trace does not show to which process a thread belongs. */
+static bool can_be_removed(const struct actor *p, const char *name)
+{
+	static const char *const needed[] = { "systemd", "kworker/", "ksoftirqd/", "migration/", "rcu", "kthreadd", "kswapd",
+		"kcompactd", "khugepaged", "ksmd", "khvcd", "kauditd", "watchdog", "cpuhp/", "idle_inject/", "irq/", "jbd2/",
+		"kvm-", "vhost-", "qemu", "IO ", "CPU ", "worker", "call_rcu", "libvirtd", "virtlogd" };
+	if (p->tid <= 2 || !strcmp(name, "init"))
+		return false;
+	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+		if (!strncmp(name, needed[i], strlen(needed[i])))
+			return false;
+	return true;
+}
+
 /* Returns the change that removes the top culprit of the VM's waits; NULL: no culprit can be removed. The caller frees
  * the text. */
 static char *remove_culprit_change(const struct diff_side *side, const struct target *vm)
@@ -76,6 +91,8 @@ static char *remove_culprit_change(const struct diff_side *side, const struct ta
 			const struct actor *p = &f.entry[k].actor;
 			if (p->kind != FLOW_PREEMPTING || p->machine < 0 || p->tid < 0 || (uint32_t)p->machine == vm->index ||
 			    f.entry[k].duration <= max_ns)
+				continue;
+			if (catalog->machine[p->machine].kind == MACHINE_HOST && !can_be_removed(p, f.name[p->name]))
 				continue;
 			max_ns = f.entry[k].duration;
 			free(change);
