@@ -61,6 +61,25 @@ def check_collect(folder):
           "repeated: no change")
 
 
+def check_hostile(folder):
+    """Names of hosts are not options of ssh, paths or shell code; a host that sends without end does not fill the disk."""
+    os.makedirs(f"{folder}/bin")
+    write(f"{folder}/bin/ssh", f"#!/bin/sh\nprintf '%s\\n' \"$*\" >>'{folder}/asked'\nexec cat /dev/zero\n")
+    write(f"{folder}/bin/stealscope", f"#!/bin/sh\nexec '{PROGRAM}' \"$@\"\n")
+    bad = ["-oProxyCommand=touch pwned", "-F", "../evil", "/tmp/evil", "a b", "a'b", 'a"b', "a\\b", "$(touch pwned)", "`touch pwned`",
+           "a;touch pwned", "a\nb", "\033[2Jx", "", ".", "..", "*"]
+    os.environ["LIMIT"] = "1"
+    p = collect(folder, *bad, "endless")
+    del os.environ["LIMIT"]
+    check(p.returncode != 0 and p.stderr.count(": failed") == len(bad) + 1 and "\033" not in p.stderr, f"all fail: {p.stderr!r}")
+    with open(f"{folder}/asked", encoding="utf-8") as f:
+        asked = f.read()
+    check(asked.count("BatchMode") == 1 and " endless " in asked, f"only the valid name is contacted: {asked}")
+    check(sorted(os.listdir(folder)) == ["asked", "bin", "collected"] and os.listdir(f"{folder}/collected") == [] and
+          not os.path.exists(f"{folder}/../evil.steal"), f"no files are left: {os.listdir(folder)}")
+    check(os.stat(f"{folder}/collected").st_mode & 0o777 == 0o700, "the histories are private")
+
+
 YEAR = 365 * 86400 * 10**9
 
 # Each host has its own recording; `junk` sends a damaged history.
@@ -161,6 +180,7 @@ with scratch() as folder:
         check_units(folder)
     else:
         print("     not run: systemd-analyze is not installed")
+    check_hostile(f"{folder}/hostile")
     if not has_sqlite():
         skip("this build has no SQLite; the dashboards were checked")
     check_collect(folder)

@@ -28,9 +28,9 @@ void report_progress(const struct record_options *o, const char *fmt, ...)
 
 /* ---- available and selected VMs */
 
-enum match { MATCH_NONE, MATCH_PID, MATCH_UUID, MATCH_NAME };
+enum vm_match { MATCH_NONE, MATCH_PID, MATCH_UUID, MATCH_NAME };
 
-static enum match match_vm(const struct vm *vm, const char *text)
+static enum vm_match match_vm(const struct vm *vm, const char *text)
 {
 	uint64_t pid;
 	if (strcmp(vm->name, text) == 0)
@@ -45,10 +45,10 @@ static enum match match_vm(const struct vm *vm, const char *text)
 static const struct vm *find_vm(const struct participants *p, const char *text, size_t *n)
 {
 	const struct vm *found = NULL;
-	enum match best = MATCH_NONE;
+	enum vm_match best = MATCH_NONE;
 	*n = 0;
 	for (size_t i = 0; i < p->vms; i++) {
-		const enum match match = match_vm(&p->vm[i], text);
+		const enum vm_match match = match_vm(&p->vm[i], text);
 		if (match > best) {
 			best = match;
 			found = &p->vm[i];
