@@ -4,6 +4,7 @@
 
 #include "test.h"
 
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -16,6 +17,7 @@
 static struct record_tree tree;
 static volatile int stop;
 static char messages[4096];
+static atomic_bool recording_reported;  /* `messages` contains that the recording has begun */
 
 __attribute__((unused))
 static void append_message(void *arg, const char *line)
@@ -23,6 +25,8 @@ static void append_message(void *arg, const char *line)
 	(void)arg;
 	const size_t n = strlen(messages);
 	snprintf(messages + n, sizeof messages - n, "%s\n", line);
+	if (strstr(line, "recording"))
+		recording_reported = true;
 }
 
 __attribute__((unused))
@@ -37,6 +41,7 @@ static int set_up(void **state)
 	tree_guest(&tree, "g1", PAGES);
 	tree_guest(&tree, "g2", PAGES);
 	stop = 0;
+	recording_reported = false;
 	*messages = '\0';
 	return 0;
 }
@@ -125,7 +130,7 @@ static void check_pages(const char *path, char want)
 __attribute__((unused))
 static void *stop_when_recording(void *guest)
 {
-	for (int i = 0; i < 6000 && !(strstr(messages, "recording") && (!guest || tree_is_tracing(&tree, guest))); i++)
+	for (int i = 0; i < 6000 && !(recording_reported && (!guest || tree_is_tracing(&tree, guest))); i++)
 		usleep(100000);
 	sleep(3);  /* time for the recorder to report it */
 	stop++;

@@ -2,9 +2,10 @@
 #include "record_runs.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 static char snapshot_dir[512];
-static size_t n_snapshots;
+static atomic_size_t n_snapshots;
 
 static void count_snapshot(void *arg, const char *dir, const struct record_result *r)
 {

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -31,7 +32,7 @@
 
 static struct record_tree tree;
 static volatile int stop;
-static volatile bool recording_reported;
+static atomic_bool recording_reported;
 
 static int set_up(void **state)
 {
@@ -53,7 +54,8 @@ static int tear_down(void **state)
 static void watch_messages(void *arg, const char *line)
 {
 	(void)arg;
-	recording_reported |= strstr(line, "recording") != NULL;
+	if (strstr(line, "recording"))
+		recording_reported = true;
 }
 
 /* Thread that acts as ^C during the recording, and again while the recorder waits for the guest's trace. */

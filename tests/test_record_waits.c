@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -22,7 +23,7 @@
 
 static struct record_tree tree;
 static volatile int stop;
-static volatile bool recording_reported;  /* the recorder reported that the recording runs */
+static atomic_bool recording_reported;  /* the recorder reported that the recording runs */
 
 static int set_up(void **state)
 {
@@ -60,7 +61,8 @@ static void *stop_later(void *arg)
 static void watch_messages(void *arg, const char *line)
 {
 	(void)arg;
-	recording_reported |= strstr(line, "recording") != NULL;
+	if (strstr(line, "recording"))
+		recording_reported = true;
 }
 
 static char *output_path(const char *name)
