@@ -60,6 +60,36 @@ def check_readonly(tmp):
     os.chmod(folder, 0o755)
 
 
+def check_full(tmp):
+    """The history of a recording on a full disk is stored in the user's cache directory."""
+    folder, own = os.path.join(tmp, "full"), os.path.join(tmp, "own-full")
+    source = os.path.join(DATA, "fibonacci")
+    size = sum(os.path.getsize(os.path.join(at, name)) for at, _, names in os.walk(source) for name in names)
+    os.mkdir(folder)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size + 200000}", "tmpfs", folder], capture_output=True,
+                             check=False)
+    if mounted.returncode:
+        print("     tmpfs cannot be mounted: not tested")
+        return
+    try:
+        copy = os.path.join(folder, "recording")
+        shutil.copytree(source, copy)
+        fill = os.open(os.path.join(folder, "fill"), os.O_WRONLY | os.O_CREAT)
+        try:
+            while os.write(fill, bytes(4096)):
+                pass
+        except OSError:
+            pass  # the disk is full
+        os.close(fill)
+        p = run("info", copy, env={"XDG_CACHE_HOME": own}, status=None)
+        kept = [name for _, _, names in os.walk(own) for name in names]
+        check(p.returncode == 0 and len(kept) == 1, f"full disk: stored as {kept} {p.stderr.strip()}")
+        check("stealscope.steal" not in os.listdir(copy), "and nothing next to the traces")
+    finally:
+        subprocess.run(["umount", folder], check=False)
+
+
 with scratch() as tmp:
     check_changes(tmp)
     check_readonly(tmp)
+    check_full(tmp)

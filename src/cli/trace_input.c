@@ -1,7 +1,9 @@
 #include "cli/trace_input.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/progress_bar.h"
 
@@ -46,6 +48,27 @@ int trace_input_build(struct input *in, const char *path, struct build_times *ti
 	return rc;
 }
 
+/* Returns true if the failure is a full disk or an exhausted quota: the reason at the end of the text is the system's. */
+static bool is_out_of_space(const struct error *failure)
+{
+	return strstr(failure->text, strerror(ENOSPC)) || strstr(failure->text, strerror(EDQUOT));
+}
+
+/* Builds the history in the user's cache instead, if the disk of the recording is full, and replaces *path. Returns
+ * -1 if that is not possible either; the caller reports the first failure. */
+static int build_in_user_cache(struct input *in, char **path, const char *failure)
+{
+	char *other = cache_path_of_user(in, NULL);
+	if (!other || strcmp(other, *path) == 0) {
+		free(other);
+		return -1;
+	}
+	fprintf(stderr, "stealscope: %s; writing %s instead\n", failure, other);
+	free(*path);
+	*path = other;
+	return trace_input_build(in, other, NULL, NULL);
+}
+
 static struct history *open_cache(struct input *in, struct error *err)
 {
 	char why[1024];
@@ -54,7 +77,15 @@ static struct history *open_cache(struct input *in, struct error *err)
 	if (fits == 0 && why[0])
 		fprintf(stderr, "stealscope: indexing again: %s\n", why);
 	struct history *h = NULL;
-	if (fits == 1 || (fits == 0 && trace_input_build(in, path, NULL, err) == 0))
+	struct error failure = ERROR_INIT;
+	if (fits == 0 && trace_input_build(in, path, NULL, &failure) != 0) {
+		fits = -1;
+		if (failure.status == STATUS_SYSTEM && is_out_of_space(&failure))
+			fits = build_in_user_cache(in, &path, failure.text);
+		if (fits < 0 && err)
+			*err = failure;
+	}
+	if (fits >= 0)
 		h = history_open(path, err);
 	free(path);
 	return h;

@@ -15,6 +15,7 @@
 #include "base/text.h"
 
 #define TIMEOUT_S 600     /* s without progress after which a connection fails */
+#define HEADER_LINES_MAX 1000  /* an answer with more is refused */
 #define LINE_SIZE 1024   /* bytes of a header line or an error message; longer lines are truncated */
 
 /* ---- URLs */
@@ -233,17 +234,33 @@ static bool read_chunks(struct answer_reader *h, http_body_fn *on_body, void *ar
 	}
 }
 
-/* Reads the head of an answer. *accepted: the status is 200. Returns false if the data is not HTTP. */
-static bool read_head(struct answer_reader *h, bool *accepted, bool *chunked)
+/* Parses the value of a Content-Length. Returns false if it is not a number. */
+static bool parse_length(const char *text, uint64_t *length)
 {
+	char *rest;
+	text += strspn(text, " \t");
+	errno = 0;
+	*length = strtoull(text, &rest, 10);
+	return *text >= '0' && *text <= '9' && !rest[strspn(rest, " \t")] && !errno && *length != UINT64_MAX;
+}
+
+/* Reads the head of an answer. *accepted: the status is 200; *length: bytes of the body, UINT64_MAX: up to the end of the
+ * connection. Returns false if the data is not HTTP. */
+static bool read_head(struct answer_reader *h, bool *accepted, bool *chunked, uint64_t *length)
+{
+	static const char length_name[] = "Content-Length:";
 	char line[LINE_SIZE];
+	*length = UINT64_MAX;
 	if (!read_line(h, line) || strncmp(line, "HTTP/1.", 7) != 0)
 		return false;
 	*accepted = strncmp(line + 8, " 200", 4) == 0;
 	*chunked = false;
-	while (read_line(h, line)) {
+	for (int lines = 0; lines < HEADER_LINES_MAX && read_line(h, line); lines++) {
 		if (*line == '\0')
 			return true;
+		if (!strncasecmp(line, length_name, sizeof length_name - 1) &&
+		    !parse_length(line + sizeof length_name - 1, length))
+			return false;
 		*chunked |= strcasecmp(line, "Transfer-Encoding: chunked") == 0;
 	}
 	return false;
@@ -267,15 +284,16 @@ int http_read_answer(struct http *c, http_body_fn *on_body, void *arg, struct er
 	struct answer_reader h = { .fd = c->fd };
 	struct error ignored;
 	bool accepted, chunked, complete = false;
+	uint64_t length;
 	send_all(c, "0\r\n\r\n", 5, &ignored);  /* errors are ignored: the server may have answered without reading the whole
 	                                         * body */
-	bool has_head = read_head(&h, &accepted, &chunked);
+	bool has_head = read_head(&h, &accepted, &chunked, &length);
 	if (has_head && !accepted) {
 		on_body = append_body;
 		arg = &body;
 	}
 	if (has_head)
-		complete = chunked ? read_chunks(&h, on_body, arg) : read_body(&h, UINT64_MAX, on_body, arg);
+		complete = chunked ? read_chunks(&h, on_body, arg) : read_body(&h, length, on_body, arg);
 	http_close(c);
 	if (!has_head || (accepted && !complete))
 		return error_set(err, STATUS_SYSTEM, NULL, "%s: the server closed the connection before a complete answer",

@@ -13,7 +13,7 @@
 
 /* Returns a path in the user's cache directory, with a hash of all trace directories as the file name. Creates the
  * directories. Returns NULL, with *err set, if no file can be created there. */
-static char *user_cache_path(const struct input *in, struct error *err)
+char *cache_path_of_user(const struct input *in, struct error *err)
 {
 	uint64_t h = HASH_BEGIN;
 	for (size_t i = 0; i < in->specs; i++) {
@@ -48,7 +48,7 @@ char *cache_path(const struct input *in, struct error *err)
 {
 	if (in->dir && access(in->dir, W_OK) == 0)
 		return mem_printf("%s/stealscope.steal", in->dir);
-	return user_cache_path(in, err);
+	return cache_path_of_user(in, err);
 }
 
 int cache_is_current(const char *path, const struct input *in, char *why, size_t size, struct error *err)

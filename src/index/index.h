@@ -118,6 +118,8 @@ int cut_history(const struct history *h, const char *path, const struct cut_opti
 /* Returns the path of the history for these inputs: next to the traces; in $XDG_CACHE_HOME if that directory is
  * read-only, or if the traces are in several directories. The caller frees it. Returns NULL, with *err set, on failure. */
 char *cache_path(const struct input *in, struct error *err);
+/* The same, always in the user's cache directory. */
+char *cache_path_of_user(const struct input *in, struct error *err);
 
 /* Returns 1: the history at `path` is current; 0: it must be built, for the reason in `why` ("": it does not exist); -1:
  * failure. */
