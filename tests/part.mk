@@ -52,6 +52,7 @@ E2E_TESTS = \
 	tests/test_missing_events.py \
 	tests/test_on_demand.py \
 	tests/test_layout.py \
+	tests/test_export_http.py \
 	tests/test_hostile_files.py \
 	tests/test_limits.py \
 	tests/test_locks.py \
@@ -93,7 +94,7 @@ endif
 EXTRA_DIST += tests/data
 
 # What test_faults.py preloads.
-EXTRA_DIST += tests/faults.c
+EXTRA_DIST += tests/faults.c tests/mutate.py
 check_DATA += tests/faults.so
 CLEANFILES += tests/faults.so
 tests/faults.so: tests/faults.c

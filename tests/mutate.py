@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Measures how many small defects the tests notice: tests/mutate.py [--seed S] [-n N] FOLDER...
+
+Draws N mutants per directory of src/ (sync, latency, ...), at most one per file as long as there are files, in a copy of the
+built tree.  A mutant changes one operator, constant or statement.  Those that do not compile, or compile to the same code,
+are drawn again.  Each mutant runs the unit tests of its directory and two seeds of test_truth; a failure or a time limit kills
+it.  Prints each survivor with its line: either a test is missing, or the change cannot be noticed."""
+import argparse
+import glob
+import os
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+OPERATORS = [  # (pattern, replacements)
+    (r" < ", [" <= ", " > "]), (r" <= ", [" < "]), (r" > ", [" >= ", " < "]), (r" >= ", [" > "]),
+    (r" == ", [" != "]), (r" != ", [" == "]), (r" && ", [" || "]), (r" \|\| ", [" && "]),
+    (r" \+ 1\b", [" + 0", " + 2"]), (r" - 1\b", [" - 0", " - 2"]), (r" \+= ", [" -= ", " = "]), (r" -= ", [" += "]),
+    (r"\btrue\b", ["false"]), (r"\bfalse\b", ["true"]), (r" \+ ", [" - "]), (r" - ", [" + "]),
+    (r" \? ([^?:]+) : ([^?:;,()]+)", [r" ? \2 : \1"]), (r"\bif \((.*)\)$", [r"if (!(\1))"]),
+    (r"^(\t+)[a-z_]\w*(?:(?:->|\.)\w+|\[\w+\])* [-+|&]?= [^{}]*;$", [r"\1;"]),   # an assignment is left out
+    (r"^(\t+)[a-z_]\w*\([^{}]*\);$", [r"\1;"]),                                     # a call is left out
+]
+WITH_TRUTH = ("trace", "sync", "model", "history", "index", "query")
+TIMEOUT = 240  # s for one test
+
+
+def code_lines(text):
+    """Returns the indices of lines inside functions, without comments and strings that go on."""
+    lines, inside, comment = [], False, False
+    for i, line in enumerate(text):
+        if "/*" in line and "*/" not in line:
+            comment = True
+        if not comment and inside and line.startswith("\t") and "/*" not in line and "assert(" not in line:
+            lines.append(i)
+        if "*/" in line:
+            comment = False
+        inside = (inside or line == "{") and line != "}"
+    return lines
+
+
+def outside_string(line, at):
+    return len(re.findall(r'(?<!\\)"', line[:at])) % 2 == 0 and "'" not in line[max(at - 2, 0):at + 2]
+
+
+def choices(text):
+    found = []
+    for i in code_lines(text):
+        for pattern, replacements in OPERATORS:
+            for m in re.finditer(pattern, text[i]):
+                if outside_string(text[i], m.start()):
+                    found += [(i, text[i][:m.start()] + m.expand(r) + text[i][m.end():]) for r in replacements]
+    return found
+
+
+def folder_tests(folder):
+    with open(f"src/{folder}/part.mk", encoding="utf-8") as f:
+        return re.findall(r"^check_PROGRAMS \+= (tests/test_\w+)", f.read().replace("\\\n", " "), re.M)
+
+
+def make(*targets):
+    return subprocess.run(["nice", "make", "-j2", *targets], capture_output=True, text=True)
+
+
+def runs(*command):
+    """Returns true if the test passes (or cannot run here)."""
+    env = dict(os.environ, srcdir=".", builddir=".", STEALSCOPE_BRIEF="1")
+    p = subprocess.Popen(["nice", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env,
+                         start_new_session=True)
+    try:
+        return p.wait(timeout=TIMEOUT) in (0, 77)
+    except subprocess.TimeoutExpired:
+        os.killpg(p.pid, 9)
+        p.wait()
+        return False
+
+
+def killer(tests, truth):
+    """Returns the test that fails; None: the mutant survives."""
+    for test in tests:
+        if not runs(test):
+            return test
+    for seed in truth:
+        if not runs("tests/test_truth", str(seed), str(seed)):
+            return f"test_truth {seed}"
+    return None
+
+
+def object_code():
+    return {f: open(f, "rb").read() for f in glob.glob("src/lib*.a")}
+
+
+def try_mutant(rng, file, tests, truth):
+    """Returns (killing test or None, description), or None if there is no usable mutant in the file."""
+    with open(file, encoding="utf-8") as f:
+        text = f.read().split("\n")
+    found = choices(text)
+    rng.shuffle(found)
+    before = object_code()
+    for i, line in found[:8]:
+        changed = text[:i] + [line] + text[i + 1:]
+        try:
+            with open(file, "w", encoding="utf-8") as f:
+                f.write("\n".join(changed))
+            if make(*tests, *(["tests/test_truth"] if truth else [])).returncode or object_code() == before:
+                continue
+            return killer(tests, truth), f"{file}:{i + 1}: {text[i].strip()}  ->  {line.strip()}"
+        finally:
+            with open(file, "w", encoding="utf-8") as f:
+                f.write("\n".join(text))
+    return None
+
+
+def measure(rng, folder, number):
+    tests, truth = folder_tests(folder), [7100001, 7100002] if folder in WITH_TRUTH else []
+    files = glob.glob(f"src/{folder}/**/*.c", recursive=True)
+    files.sort()
+    rng.shuffle(files)
+    if make(*tests, "tests/test_truth", "stealscope").returncode or killer(tests, truth):
+        sys.exit(f"{folder}: the tests fail without a mutant: {killer(tests, truth)}")
+    killed = tried = 0
+    for i in range(4 * number):
+        result = try_mutant(rng, files[i % len(files)], tests, truth) if tried < number else None
+        if not result:
+            continue
+        tried += 1
+        killed += result[0] is not None
+        print(f"{'killed  ' if result[0] else 'SURVIVED'} {result[1]}" + (f"  ({result[0]})" if result[0] else ""), flush=True)
+    print(f"{folder}: {killed} of {tried} mutants killed", flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    p.add_argument("folder", nargs="+", help="directory of src/")
+    p.add_argument("-n", type=int, default=12, help="mutants per directory (12)")
+    p.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
+    options = p.parse_args()
+    print(f"seed {options.seed}", flush=True)
+    with tempfile.TemporaryDirectory(prefix="stealscope-mutants-") as tmp:
+        copy = os.path.join(tmp, "tree")
+        shared = os.path.realpath("../shared")
+        shutil.copytree(".", copy, symlinks=True, ignore=shutil.ignore_patterns(".git", "autom4te.cache"))
+        os.symlink(shared, os.path.join(tmp, "shared"))
+        os.chdir(copy)
+        for folder in options.folder:
+            measure(random.Random(f"{options.seed} {folder}"), folder, options.n)
+
+
+if __name__ == "__main__":
+    main()
