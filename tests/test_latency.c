@@ -375,6 +375,7 @@ static void test_csv(void **state)
 	assert_int_equal(t.rows, 2);
 	assert_int_equal(table_find(&t, "b,\"c"), 1);
 	assert_int_equal(table_find(&t, "x"), -1);
+	assert_int_equal(table_find(&t, "d"), 2);  /* without the line break */
 	assert_true(t.cell[0] == 1 && t.cell[1] == 2.5 && isnan(t.cell[2]));
 	assert_true(t.cell[3] == -300 && isnan(t.cell[4]) && t.cell[5] == 7);
 	table_release(&t);
@@ -386,6 +387,12 @@ static void test_csv(void **state)
 		assert_int_equal(refused.status, STATUS_INPUT);
 		assert_null(t.cell);
 	}
+	write_file(path, "a,last\n\n1,2\n\r\n3,4");
+	assert_int_equal(table_read(&t, path, &err), 0);
+	assert_int_equal(table_find(&t, "last"), 1);
+	assert_int_equal(t.rows, 2);
+	assert_true(t.cell[1] == 2 && t.cell[3] == 4);
+	table_release(&t);
 	/* Filter of the Soroban data: drops rows with a wall time beyond the latency or with a counter that wrapped. */
 	write_file(path, "wct_us,srv_lat_us,xen_cyc\n5,10,7\n11,10,7\n5,10,1e9\n10,10,999999999\n");
 	assert_int_equal(table_read(&t, path, &err), 0);

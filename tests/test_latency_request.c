@@ -225,12 +225,43 @@ static void test_predict(void **state)
 	gp_free(g);
 }
 
+/* The culprit of a request whose vCPU waits although its CPU of the host is idle, and of one that loses nothing. */
+static void test_idle_culprit(void **state)
+{
+	(void)state;
+	for (int idle = 0; idle < 2; idle++) {
+		struct latency_rows r;
+		struct latency_world *w = vm_world(&r);
+		fill_values(r.state, 100, 199, 0);
+		fill_values(r.state, 200, 200, HISTORY_NULL);
+		fill_values(r.tid, 100, 199, 5);
+		if (idle) {
+			fill_values(r.vcpu, 110, 139, VCPU_PREEMPTED);
+			fill_values(r.thread, 110, 139, THREAD_VIRT_PREEMPTED);
+			fill_values(r.host, 110, 139, THREAD_PREEMPTED);
+			for (size_t i = 0; i < w->rows; i++)
+				if (strstr(w->row[i].path, "/Host/CPUs/CPU0/Current"))
+					fill_values(w->row[i].v, 110, 139, 0);
+		}
+		world_open(w);
+		struct requests all = read_requests(w);
+		assert_int_equal(all.len, 1);
+		assert_int_equal(all.row[0].low, idle ? 30 : 0);
+		if (idle)
+			assert_string_equal(all.row[0].culprit, "idle CPU");
+		else
+			assert_true(!all.row[0].culprit || !*all.row[0].culprit);
+		requests_release(&all);
+		world_free(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounds), cmocka_unit_test(test_late_wakeup), cmocka_unit_test(test_late_and_unknown),
 		cmocka_unit_test(test_answered_by_another), cmocka_unit_test(test_unknown), cmocka_unit_test(test_cut),
-		cmocka_unit_test(test_predict),
+		cmocka_unit_test(test_predict), cmocka_unit_test(test_idle_culprit),
 	};
 	return cmocka_run_group_tests_name("latency requests", tests, NULL, NULL);
 }
