@@ -3,7 +3,7 @@
 
 Draws N mutants per directory of src/ (sync, latency, ...), at most one per file as long as there are files, in a copy of the
 built tree.  A mutant changes one operator, constant or statement.  Those that do not compile, or compile to the same code,
-are drawn again.  Each mutant runs the unit tests of its directory and two seeds of test_truth; a failure or a time limit kills
+are drawn again.  Each mutant runs the tests of its directory and two seeds of test_truth; a failure or a time limit kills
 it.  Prints each survivor with its line: either a test is missing, or the change cannot be noticed."""
 import argparse
 import glob
@@ -24,6 +24,10 @@ OPERATORS = [  # (pattern, replacements)
     (r"^(\t+)[a-z_]\w*(?:(?:->|\.)\w+|\[\w+\])* [-+|&]?= [^{}]*;$", [r"\1;"]),   # an assignment is left out
     (r"^(\t+)[a-z_]\w*\([^{}]*\);$", [r"\1;"]),                                     # a call is left out
 ]
+END_TO_END = {  # tests in Python that ask about a directory; the unit tests are in its part.mk
+    "compare": ["diff", "whatif"], "export": ["export", "export_http", "schema"], "record": ["record_cli"],
+    "latency": ["latency_truth"], "index": ["cache", "session"], "report": ["schema", "names"], "cli": ["mistakes"],
+}
 WITH_TRUTH = ("trace", "sync", "model", "history", "index", "query")
 TIMEOUT = 240  # s for one test
 
@@ -57,8 +61,11 @@ def choices(text):
 
 
 def folder_tests(folder):
+    """Returns the unit tests of the directory, and its end-to-end tests."""
     with open(f"src/{folder}/part.mk", encoding="utf-8") as f:
-        return re.findall(r"^check_PROGRAMS \+= (tests/test_\w+)", f.read().replace("\\\n", " "), re.M)
+        unit = re.findall(r"^check_PROGRAMS \+= (tests/test_\w+)", f.read().replace("\\\n", " "), re.M)
+    names = [f"tests/test_{name}.py" for name in END_TO_END.get(folder, [])]
+    return unit, [name for name in names if os.path.exists(name)]
 
 
 def make(*targets):
@@ -78,11 +85,14 @@ def runs(*command):
         return False
 
 
-def killer(tests, truth):
+def killer(tests, scripts, truth):
     """Returns the test that fails; None: the mutant survives."""
     for test in tests:
         if not runs(test):
             return test
+    for script in scripts:
+        if not runs("python3", script):
+            return script
     for seed in truth:
         if not runs("tests/test_truth", str(seed), str(seed)):
             return f"test_truth {seed}"
@@ -93,7 +103,7 @@ def object_code():
     return {f: open(f, "rb").read() for f in glob.glob("src/lib*.a")}
 
 
-def try_mutant(rng, file, tests, truth):
+def try_mutant(rng, file, tests, scripts, truth):
     """Returns (killing test or None, description), or None if there is no usable mutant in the file."""
     with open(file, encoding="utf-8") as f:
         text = f.read().split("\n")
@@ -105,9 +115,9 @@ def try_mutant(rng, file, tests, truth):
         try:
             with open(file, "w", encoding="utf-8") as f:
                 f.write("\n".join(changed))
-            if make(*tests, *(["tests/test_truth"] if truth else [])).returncode or object_code() == before:
+            if make("stealscope", *tests, *(["tests/test_truth"] if truth else [])).returncode or object_code() == before:
                 continue
-            return killer(tests, truth), f"{file}:{i + 1}: {text[i].strip()}  ->  {line.strip()}"
+            return killer(tests, scripts, truth), f"{file}:{i + 1}: {text[i].strip()}  ->  {line.strip()}"
         finally:
             with open(file, "w", encoding="utf-8") as f:
                 f.write("\n".join(text))
@@ -115,15 +125,16 @@ def try_mutant(rng, file, tests, truth):
 
 
 def measure(rng, folder, number):
-    tests, truth = folder_tests(folder), [7100001, 7100002] if folder in WITH_TRUTH else []
+    (tests, scripts), truth = folder_tests(folder), [7100001, 7100002] if folder in WITH_TRUTH else []
     files = glob.glob(f"src/{folder}/**/*.c", recursive=True)
     files.sort()
     rng.shuffle(files)
-    if make(*tests, "tests/test_truth", "stealscope").returncode or killer(tests, truth):
-        sys.exit(f"{folder}: the tests fail without a mutant: {killer(tests, truth)}")
+    failed = "make" if make("stealscope", "tests/test_truth", *tests).returncode else killer(tests, scripts, truth)
+    if failed:
+        sys.exit(f"{folder}: {failed} fails without a mutant")
     killed = tried = 0
     for i in range(4 * number):
-        result = try_mutant(rng, files[i % len(files)], tests, truth) if tried < number else None
+        result = try_mutant(rng, files[i % len(files)], tests, scripts, truth) if tried < number else None
         if not result:
             continue
         tried += 1

@@ -525,6 +525,15 @@ static void test_diff(void **state)
 	assert_null(app.pane_below);
 	free(press("V"));
 	assert_true(app.pane_below && app.pane_below->valid);
+	/* Asked again: the pane is drawn, and filtered, while its answer is not there. */
+	for (int height = 8; height < 40; height += 8) {
+		assert_true(pane_open(&app, PANE_DIFF));
+		screen_resize(&screen, 100, height);
+		viewer_draw(&app, &screen);
+		pane_filter(&app, "");
+		viewer_draw(&app, &screen);
+	}
+	assert_shows("", "findings");
 }
 
 int main(void)
