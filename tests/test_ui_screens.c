@@ -118,7 +118,7 @@ static void test_ways_to_the_same_place(void **state)
 	static const struct { const char *one, *other; } pairs[] = {
 		{ "wwdu", "ww" }, { "wwdu<C-r>", "wwd" }, { "ww0", "0" }, { ">w", "key > w" }, { "5>", ">>>>>" },
 		{ "lllhhh", "lh" }, { "key :t<Tab>ss<Tab><Enter>", ":theme ssh" }, { "key :go<Tab>50%<Enter>", ":50%" },
-		{ ":50%\nwwwad", ":50%\nwww" }, { ":+40ms", ":50%" }, { ":host", ":goto host" },
+		{ ":50%\nwwwad", ":50%\nwww" }, { ":+40ms", ":goto +40ms" }, { ":host", ":goto host" },
 		{ "/sshd<Enter>", ":Debian/880" }, { "v<Esc>", "" }, { "<Esc>", "O" }, { "q", "O" },
 		{ "kkkkkkkkkkjk", "kkkkkkkkkk" }, { "wsws", "ws" }, { "HH", "" },
 		{ "k<Space><Space>", "k" }, { ">..,,", ">" },

@@ -144,10 +144,12 @@ static void draw_header(struct app *app, struct screen *s)
 	snprintf(cell, sizeof cell, "   %s/cell", ruler_duration(step, app->view.step));
 	markers_text(app, space - text_width(window), markers, sizeof markers);
 	cursor_text(app, cursor, sizeof cursor);
+	if (text_width(window) + text_width(markers) + text_width(cursor) + (note_is_important ? note_w : 0) > space)
+		cursor[0] = '\0';  /* a filter is more important, and the status line shows a time, too */
 	/* on a narrow screen markers and filter are more important than the length of a cell; the date is the least
 	 * important */
 	int optional_w = text_width(cell) + text_width(markers);
-	const int needed_w = text_width(cursor) + (note_is_important ? note_w : 0);
+	const int needed_w = text_width(cursor) + note_w;
 	bool optional_fits = text_width(window) + optional_w + needed_w <= space;
 	bool dated_fits = text_width(dated) + optional_w + text_width(cursor) + note_w <= space;
 	snprintf(text, sizeof text, "%s%s%s%s", dated_fits ? dated : window, optional_fits ? cell : "", markers, cursor);
