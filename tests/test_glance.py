@@ -1,0 +1,98 @@
+"""The culprit at a glance: what the viewer's screens name without a key, and how many keys lead to the moment.
+
+The true culprits are those of truth.json, expected.json and NOTES of the recordings."""
+import os
+import re
+import subprocess
+
+from e2e import BUILD, DATA, SHARED, check, run, scratch, simulate, skip
+
+
+def screen(history, keys, folder, size="80x24"):
+    """Returns the lines of the screen after the keys, one line of the script each."""
+    script, file = os.path.join(folder, "script"), os.path.join(folder, "screen.txt")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write("\n".join([*keys, f":screen {file}!", ""]))
+    run("view", history, "--fresh", "--script", script, "--size", size, "--glyphs", "ascii", "--color", "never",
+        env={"TZ": "UTC", "LC_ALL": "C.UTF-8", "XDG_STATE_HOME": folder})
+    return open(file, encoding="utf-8").read().split("\n")
+
+
+def shows(lines, pattern, description):
+    check(re.search(pattern, "\n".join(lines), re.M), f"{description}: {pattern}")
+
+
+def check_fibonacci(folder):
+    history = os.path.join(folder, "fibonacci.steal")
+    run("index", os.path.join(DATA, "fibonacci"), "-o", history)
+    for size in ("80x24", "120x40", "200x50"):
+        lines = screen(history, ["O"], folder, size)
+        shows(lines[1:2], r"^ host/216 burnP6 took 2\.\d+ s of Debian", f"{size}: verdict")
+        shows(lines, r"^ Debian +\d.* host/216 burnP6 +9\d% ", f"{size}: the culprit is not cut, and has a share")
+        lines = screen(history, ["Og<Tab><Enter>"], folder, size)
+        shows(lines, r"151 fibonacci .*:[: ]+(host/216 )?burnP6 *:", f"{size}: the culprit inside the gap")
+        at = next(i for i, line in enumerate(lines) if "151 fibonacci" in line)
+        shows(lines[at + 1:at + 2], r"^ +on CPU1 .*h burnP6 +h", f"{size}: the host's CPU below the row")
+        check(not any("152 sed" in line for line in lines), f"{size}: no row of a thread that is not alive")
+        shows(lines[:1], r"cursor \.?\d", f"{size}: the time at the cursor")
+    lines = screen(history, ["O<BS>", "0v20lz"], folder)
+    whole = screen(history, ["O<BS>", "0"], folder)
+    check(lines[2] != whole[2] and "range" not in lines[-2], "z zooms to the range")
+    lines = screen(history, ["O<BS>", ":filter ~^debian/1[45][0-9] (beacon|sed)$"], folder)
+    names = re.findall(r"^ +(\d+ \w+) ", "\n".join(lines), re.M)
+    check("149 beacon" in names and "151 fibonacci" not in names, f"a regular expression {names}")
+    text = "\n".join(screen(history, ["O<BS>", "0^", ":Debian/152"], folder))
+    check(re.search(r"^ +152 sed .*\*", text, re.M), "a thread that was hidden is shown when it is named")
+
+
+def check_quiet(folder):
+    traces, history = os.path.join(folder, "quiet"), os.path.join(folder, "quiet.steal")
+    simulate(traces, "idle", "--duration", "3s")
+    run("index", traces, "-o", history)
+    lines = screen(history, ["O"], folder)
+    shows(lines[1:2], r"^ healthy: ", "a quiet recording")
+    check("!" not in lines[2] and "i" not in lines[2].split("peak")[1], f"a quiet lane {lines[2]!r}")
+
+
+def check_crowd(folder):
+    traces, history = os.path.join(folder, "crowd"), os.path.join(folder, "crowd.steal")
+    simulate(traces, "overcommit", "32", "--events", "60k")
+    run("index", traces, "-o", history)
+    lines = screen(history, ["O"], folder)
+    shows(lines[1:3], r"overcommitted: \d+ vCPUs of 32 VMs on 4 CPUs", "no VM is blamed for an overcommitted host")
+    shows(lines, r"^ vm\d+ .* many, most vm\d+", "a culprit with a small share is one of many")
+
+
+def check_recordings(folder):
+    """Recordings on real kernels: verdict; after Enter on the most delayed thread its moment, by the culprit of its row."""
+    cases = (
+        ("pair", r"host/306 burnP6 took", ["O/pairserver<Enter>", "<Enter>"], r"Ubuntu/156 pairserver .* by host/306 burnP6"),
+        ("disk", r"host/267 rtburst delayed host/153 IO io0", None, None),
+        ("lockholder", r"burnP6", ["O<Enter>"], r"by host/\d+ burnP6"),
+        ("throttled", r"quota.*throttled Debian", ["O<Enter>"], r"quota"),
+        ("migrate", r"Debian was migrated", None, None),
+    )
+    for name, verdict, keys, moment in cases:
+        history = os.path.join(folder, name + ".steal")
+        run("index", os.path.join(SHARED, name), "-o", history)
+        for size in ("80x24", "120x40", "200x50"):
+            shows([" ".join(screen(history, ["O"], folder, size)[1:3])], verdict, f"{name} {size}: verdict, no key")
+            if keys:
+                shows(screen(history, keys, folder, size)[-3:-1], moment, f"{name} {size}: the moment")
+    lines = screen(os.path.join(folder, "migrate.steal"), ["O"], folder, "120x40")
+    shows(lines, r"^ Debian/149 cc .* host +\d+% +360 ms \(migration\)", "the longest wait has its own culprit")
+
+
+def main():
+    if subprocess.run([os.path.join(BUILD, "stealscope"), "--version"], check=False, capture_output=True).returncode:
+        skip("stealscope is not built")
+    with scratch() as folder:
+        check_fibonacci(folder)
+        check_quiet(folder)
+        check_crowd(folder)
+        if not os.path.isdir(os.path.join(SHARED, "pair")):
+            skip("no recordings")
+        check_recordings(folder)
+
+
+main()
