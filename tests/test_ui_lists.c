@@ -39,6 +39,23 @@ static void test_closing_ends_nothing(void **state)
 	assert_true(app.quit);
 }
 
+/* Q quits from everywhere. Esc in the overview does not quit. */
+static void test_quitting(void **state)
+{
+	(void)state;
+	static const char *const places[] = { "", "B", "B<Tab>", "<Esc>", "<Esc>B" };
+	for (size_t i = 0; i < COUNT(places); i++) {
+		free(press(places[i]));
+		free(press("<Esc><Esc><Esc>"));
+		assert_true(app.pane_below && app.pane_below->ops->replaces_rows && !app.quit);
+		assert_shows("<Esc>", " q quits");
+		free(press(places[i]));
+		free(press(i % 2 ? "Q" : "<F10>"));
+		assert_true(app.quit);
+		app.quit = false;
+	}
+}
+
 /* After the width changed, a list looks as if it had been opened at that width. */
 static void test_other_widths(void **state)
 {
@@ -140,6 +157,7 @@ int main(void)
 	setlocale(LC_ALL, "C.UTF-8");
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_closing_ends_nothing, begin, end),
+		cmocka_unit_test_setup_teardown(test_quitting, begin, end),
 		cmocka_unit_test_setup_teardown(test_other_widths, begin, end),
 		cmocka_unit_test_setup_teardown(test_scroll_is_kept, begin, end),
 		cmocka_unit_test_setup_teardown(test_legend_follows, begin, end),

@@ -34,23 +34,6 @@ static void test_focus_and_cursor(void **state)
 	assert_true(app.quit);
 }
 
-/* Q quits from everywhere. Esc in the overview does not quit. */
-static void test_quitting(void **state)
-{
-	(void)state;
-	static const char *const places[] = { "", "B", "B<Tab>", "<Esc>", "<Esc>B" };
-	for (size_t i = 0; i < COUNT(places); i++) {
-		free(press(places[i]));
-		free(press("<Esc><Esc><Esc>"));
-		assert_true(app.pane_below && app.pane_below->ops->replaces_rows && !app.quit);
-		assert_shows("<Esc>", " q quits");
-		free(press(places[i]));
-		free(press(i % 2 ? "Q" : "<F10>"));
-		assert_true(app.quit);
-		app.quit = false;
-	}
-}
-
 /* Esc first clears a range, then closes the pane as q does. */
 static void test_closing(void **state)
 {
@@ -558,7 +541,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_mouse, begin, end),
 		cmocka_unit_test_setup_teardown(test_focus_and_cursor, begin, end),
 		cmocka_unit_test_setup_teardown(test_closing, begin, end),
-		cmocka_unit_test_setup_teardown(test_quitting, begin, end),
 		cmocka_unit_test_setup_teardown(test_empty_filter, begin, end),
 		cmocka_unit_test_setup_teardown(test_height, begin, end),
 		cmocka_unit_test_setup_teardown(test_time_keys_in_a_pane, begin, end),

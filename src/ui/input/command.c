@@ -58,6 +58,21 @@ static bool goto_time(struct app *app, const char *text)
 	return true;
 }
 
+/* Selects the row. If it is a thread that is not alive in the window, moves the window to its first moment. */
+static void select_alive(struct app *app, struct row_id row)
+{
+	int64_t start, end;
+	const int64_t thread = row_thread(&app->catalog, row);
+	const struct target s = { TARGET_THREAD, (uint32_t)(thread < 0 ? 0 : thread) };
+	app_show_row(app, row);
+	if (thread < 0 || catalog_lifetime(&app->catalog, &s, &start, &end, NULL) <= 0)
+		return;
+	if (start > view_last(&app->view, &app->bounds) || end < app->view.t0) {
+		view_goto(&app->view, &app->bounds, start);
+		app_message(app, "not alive in that window: moved to its start");
+	}
+}
+
 static void goto_row(struct app *app, const char *text)
 {
 	static const enum row_kind kind[] = { [TARGET_MACHINE] = ROW_MACHINE, [TARGET_CPU] = ROW_CPU,
@@ -69,7 +84,7 @@ static void goto_row(struct app *app, const char *text)
 		app_fail(app, &err);
 		return;
 	}
-	app_show_row(app, (struct row_id){ (uint8_t)kind[s.kind], s.index });
+	select_alive(app, (struct row_id){ (uint8_t)kind[s.kind], s.index });
 	undo_push(&app->undo, &before);
 }
 
@@ -90,7 +105,7 @@ static bool goto_tid(struct app *app, const char *text)
 		goto_row(app, text);
 	} else if (found == 1) {
 		struct view before = app->view;
-		app_show_row(app, (struct row_id){ ROW_THREAD, (uint32_t)thread });
+		select_alive(app, (struct row_id){ ROW_THREAD, (uint32_t)thread });
 		undo_push(&app->undo, &before);
 	}
 	return found > 0;

@@ -85,6 +85,15 @@ static char unused_letter(const char *from, const bool used[128])
 	return 0;
 }
 
+/* Returns the first lower-case letter that is not used; 0: none. The host has h, waits in letters have i. */
+static char unused_lower_case(const bool used[128])
+{
+	for (char c = 'a'; c <= 'z'; c++)
+		if (c != 'h' && c != 'i' && !used[(unsigned char)c])
+			return c;
+	return 0;
+}
+
 /* Assigns a letter to each VM: the first character of its name that is not used, in upper case, otherwise any unused
  * letter or digit. */
 static void assign_letters(struct app *app)
@@ -100,6 +109,8 @@ static void assign_letters(struct app *app)
 		letter[k] = unused_letter(name ? name : "", used);
 		if (!letter[k])
 			letter[k] = unused_letter("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", used);
+		if (!letter[k])
+			letter[k] = unused_lower_case(used);
 		letter[k] = letter[k] ? letter[k] : '?';
 		used[(unsigned char)letter[k]] = true;
 	}

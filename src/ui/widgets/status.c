@@ -143,6 +143,10 @@ static void plain_sentence(struct app *app, char *buf, size_t size)
 		struct target s = { TARGET_THREAD, (uint32_t)t };
 		if (t >= 0)
 			catalog_target_text(&app->catalog, &s, name, sizeof name);
+		const int32_t role = t >= 0 ? app->catalog.thread[t].role : -1;
+		if (code == OWNER_OTHER && role >= 0)  /* the letters do not suffice for all VMs, but the thread's vCPU is known */
+			snprintf(owner, sizeof owner, "%s",
+			         app->rows.machine_name[app->catalog.cpu[app->catalog.role[role].vcpu].machine]);
 	}
 	snprintf(buf, size, "%s %s %s%s%s for %s", title,
 	         ruler_time(when, &app->axis, app->view.cursor, app->view.step), code == 0 ? "idle" : owner,
