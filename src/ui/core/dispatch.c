@@ -105,7 +105,8 @@ static void key_in_rows(struct app *app, uint32_t key)
 		return;
 	}
 	enum action action = keymap_find(&app->keymap, key);
-	if (file_watch_is_changed(app) && action != ACT_COMMAND && action != ACT_QUIT && action != ACT_EXIT && action != ACT_REDRAW) {
+	if (file_watch_is_changed(app) && action != ACT_COMMAND && action != ACT_QUIT && action != ACT_EXIT &&
+	    action != ACT_REDRAW) {
 		app_message(app, "the history file changed and is no longer read: :reload opens it again, q quits");
 		return;
 	}

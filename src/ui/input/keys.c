@@ -141,9 +141,11 @@ enum action keymap_find_in_pane(const struct keymap *m, uint32_t key)
 
 uint32_t keymap_key(const struct keymap *m, enum action action)
 {
-	for (size_t i = 0; i < m->len; i++)
-		if (m->binding[i].action == action && (m->binding[i].key < KEY_CODE_WHEEL_UP || m->binding[i].key > KEY_CODE_ZOOM_OUT))
-			return m->binding[i].key;
+	for (size_t i = 0; i < m->len; i++) {
+		const uint32_t key = m->binding[i].key;
+		if (m->binding[i].action == action && (key < KEY_CODE_WHEEL_UP || key > KEY_CODE_ZOOM_OUT))
+			return key;
+	}
 	return 0;
 }
 

@@ -62,7 +62,8 @@ static void free_lines(struct locks_pane *p)
 static bool passes_filter(const struct pane *pane, const struct lock_cells *c)
 {
 	const char *filter = pane->filter;
-	return !*filter || filter_matches(c->waiter, filter) || filter_matches(c->lock, filter) || filter_matches(c->holder, filter) ||
+	return !*filter || filter_matches(c->waiter, filter) || filter_matches(c->lock, filter) ||
+	       filter_matches(c->holder, filter) ||
 	       filter_matches(c->culprit, filter);
 }
 

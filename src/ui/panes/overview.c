@@ -67,7 +67,8 @@ static void overview_make_lines(struct app *app, struct pane *pane)
 		const struct summary_row *r = &p->s.row[i];
 		if (i >= p->s.machines && r->demand.lost == 0)
 			continue;
-		if (pane->filter[0] && !filter_matches(row_title(&app->rows, overview_row(&r->target), text, sizeof text), pane->filter))
+		row_title(&app->rows, overview_row(&r->target), text, sizeof text);
+		if (pane->filter[0] && !filter_matches(text, pane->filter))
 			continue;
 		if (p->has_target && r->target.kind == p->at.kind && r->target.index == p->at.index)
 			pane->at = pane->lines;

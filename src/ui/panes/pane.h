@@ -68,7 +68,8 @@ struct pane_ops {
 	/* Prepares the pane for the selected row. Returns false, after a message, if it cannot be shown. */
 	bool (*open)(struct app *app, struct pane *p);
 	void (*closed)(struct app *app, struct pane *p);
-	void (*refresh)(struct app *app, struct pane *p);  /* called before each frame; of a pane with a question: while it has an answer */
+	/* called before each frame; of a pane with a question: while it has an answer */
+	void (*refresh)(struct app *app, struct pane *p);
 	enum ask_kind ask;  /* kind of the pane's question */
 	void (*question)(const struct app *app, const struct pane *p, struct question *q);
 	/* takes ownership of a successful answer */
@@ -88,7 +89,8 @@ struct pane_ops {
 	void (*overlay)(struct app *app, const struct pane *p, struct screen *s);  /* draws over the rows (arrows) */
 	void (*follow)(struct app *app, struct pane *p, size_t i);   /* moves to the object of line i (Enter) */
 	void (*cursor_moved)(struct app *app, struct pane *p, size_t i);  /* called when the cursor moved to line i */
-	void (*press_heading)(struct app *app, struct pane *p, int x);  /* mouse press on column x of the headings; NULL: sorts */
+	/* mouse press on column x of the headings; NULL: sorts by the next column */
+	void (*press_heading)(struct app *app, struct pane *p, int x);
 	void (*tab)(struct app *app, struct pane *p);          /* handles <Tab> in a pane that replaces the rows */
 	/* Text of the status line for the selected line; NULL or "": the text of the selected row. */
 	void (*status_text)(const struct app *app, const struct pane *p, size_t i, char *buf, size_t size);

@@ -126,7 +126,8 @@ static void drop_parts_that_overflow(char *text, int space)
 
 static void draw_header(struct app *app, struct screen *s)
 {
-	char window[160], dated[160], cell[TIME_TEXT + 16], cursor[TIME_TEXT + 16], markers[128], note[64], step[TIME_TEXT], text[512];
+	char window[160], dated[160], cell[TIME_TEXT + 16], cursor[TIME_TEXT + 16], markers[128], note[64];
+	char step[TIME_TEXT], text[512];
 	struct style style = *part_style(app, PART_HEADER);
 	screen_fill(s, 0, 0, s->w, ' ', style);
 	int x = draw_machines(&app->catalog, s, style);

@@ -141,8 +141,9 @@ static bool applies(const struct app *app, enum action action)
 static const struct hint *hints_of(const struct app *app)
 {
 	static const struct hint at_rows[] = {
-		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_QUIT, "back" }, { ACT_BLAME, "culprits" },
-		{ ACT_DETAILS, "details" }, { ACT_REQUESTS, "requests" }, { ACT_LOCKS, "locks" }, { ACT_ZOOM_IN, "zoom" },
+		{ ACT_HELP, "help" }, { ACT_FLOW, "flow" }, { ACT_NEXT_GAP, "gap" }, { ACT_QUIT, "back" },
+		{ ACT_BLAME, "culprits" }, { ACT_DETAILS, "details" }, { ACT_REQUESTS, "requests" }, { ACT_LOCKS, "locks" },
+		{ ACT_ZOOM_IN, "zoom" },
 		{ ACT_PAN_RIGHT, "pan" }, { ACT_EXPORT, "export" }, { ACT_NONE, NULL },
 	}, in_pane[] = {
 		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "go there" }, { ACT_IN_PANE_EXPORT, "export" }, { ACT_FOCUS, "rows" },
@@ -198,7 +199,8 @@ static void draw_legend(struct app *app, struct screen *s, int y)
 	char key[64];
 	hint_key(app, ACT_HELP, key, sizeof key);
 	/* space for the help key, which is always shown, and on wider screens for two more hints */
-	const int help = app->list_over || app->is_picture ? 0 : text_width(key) + 6 + (s->w >= HINTS_COLUMNS_MIN ? HINTS_SPACE : 0);
+	const int more = s->w >= HINTS_COLUMNS_MIN ? HINTS_SPACE : 0;
+	const int help = app->list_over || app->is_picture ? 0 : text_width(key) + 6 + more;
 	bool owners = !overview && !app->list_over && app->rows.len && row_is_pcpu(&app->catalog, app->view.row);
 	int x = owners ? draw_owners(app, s, 0, y, s->w - help) : draw_common(app, s, y, s->w - help);
 	if (!owners)

@@ -202,7 +202,8 @@ static int vcpu_of(const struct app *app, uint32_t machine, int64_t tid, int64_t
 	const int thread = tid > 0 && tid <= INT32_MAX ? catalog_find_thread(c, machine, (int32_t)tid) : -1;
 	for (int32_t r = thread < 0 ? -1 : c->thread[thread].role; r >= 0; r = c->role[r].next) {
 		const struct catalog_cpu *cpu = &c->cpu[c->role[r].vcpu];
-		if (cpu->host_thread == HISTORY_NONE || (history_stab(app->h, cpu->host_thread, t, &iv, NULL) == 0 && iv.value == tid))
+		if (cpu->host_thread == HISTORY_NONE ||
+		    (history_stab(app->h, cpu->host_thread, t, &iv, NULL) == 0 && iv.value == tid))
 			return (int)c->role[r].vcpu;
 	}
 	return -1;
@@ -249,7 +250,8 @@ static void draw_guest(struct app *app, struct screen *s, int y, const struct ru
 		         appearance_bar_style(app, cell[part.col + 1].main, true), full, name);
 	}
 	if (!any)
-		put_name(app, s, y, run->col, run->end - run->col, appearance_bar_style(app, cell[run->col + 1].main, true), vm, vm);
+		put_name(app, s, y, run->col, run->end - run->col,
+		         appearance_bar_style(app, cell[run->col + 1].main, true), vm, vm);
 }
 
 /* Draws the current threads of a pCPU. */

@@ -58,7 +58,8 @@ void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row,
 	struct error err = ERROR_INIT;
 	struct cell_source src;
 	uint32_t *attrs;
-	int n = app->bounds.cols, cursor = kind == LANE_SELECTED && !app->is_picture ? view_column(&app->view, app->view.cursor) : -1;
+	const bool shows_cursor = kind == LANE_SELECTED && !app->is_picture;
+	int n = app->bounds.cols, cursor = shows_cursor ? view_column(&app->view, app->view.cursor) : -1;
 	struct cell *cell = mem_new((size_t)n, sizeof *cell);
 	appearance_cell_source(app, row, &src, &attrs);
 	if (cells_row(&src, app->view.t0, app->view.step, n, cell, &err) < 0) {

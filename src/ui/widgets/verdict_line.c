@@ -139,7 +139,8 @@ void verdict_line_draw(struct app *app, struct screen *s, int y)
 		return;
 	}
 	char text[VERDICT_TEXT];
-	const int space = s->w - 2, requests_w = requests[0] && text_width(requests) <= space * 2 / 5 ? text_width(requests) + 3 : 0;
+	const int space = s->w - 2;
+	const int requests_w = requests[0] && text_width(requests) <= space * 2 / 5 ? text_width(requests) + 3 : 0;
 	const struct style style = v->healthy ? p->part[PART_STATUS] : p->part[PART_STEAL];
 	verdict_text(app, space - requests_w, text);
 	if (text_width(text) > space - requests_w)
