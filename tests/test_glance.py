@@ -45,6 +45,23 @@ def check_fibonacci(folder):
     check(re.search(r"^ +152 sed .*\*", text, re.M), "a thread that was hidden is shown when it is named")
 
 
+def check_guest_time(folder):
+    """The guest's clock is 5.42 s behind the host's (truth.json: wall clock of the guest)."""
+    history = os.path.join(folder, "fibonacci.steal")
+    for command in (":Debian@05:30:46.04", ":goto Debian@05:30:46.04"):
+        lines = screen(history, ["O<BS>", ":Debian/151", command, "x"], folder, "120x60")
+        shows(lines, r"guest time +Debian@05:30:46\.040000", "the time of the guest at the cursor")
+        ns = int(re.search(r"cursor +(\d+) ns", "\n".join(lines)).group(1))
+        offset = ns - (1795152646040000000)
+        check(abs(offset - 5_422_619_000) < 10_000_000, f"the guest's clock is 5.42 s behind: {offset} ns")
+    script = os.path.join(folder, "refused")
+    for time, reason in (("Debian@noon", "not a time"), ("host@05:30:46", "clock of this machine is unknown")):
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(f":goto {time}\n")
+        err = run("view", history, "--fresh", "--script", script, status=2, env={"XDG_STATE_HOME": folder}).stderr
+        check(reason in err, f"{time}: {err!r}")
+
+
 def check_quiet(folder):
     traces, history = os.path.join(folder, "quiet"), os.path.join(folder, "quiet.steal")
     simulate(traces, "idle", "--duration", "3s")
@@ -88,6 +105,7 @@ def main():
         skip("stealscope is not built")
     with scratch() as folder:
         check_fibonacci(folder)
+        check_guest_time(folder)
         check_quiet(folder)
         check_crowd(folder)
         if not os.path.isdir(os.path.join(SHARED, "pair")):

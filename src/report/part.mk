@@ -4,6 +4,7 @@ REPORT_LIBS = src/libreport.a $(COMPARE_LIBS)
 src_libreport_a_SOURCES = \
 	src/report/answer_diff.c \
 	src/report/answer_events.c \
+	src/report/guest_time.c src/report/guest_time.h \
 	src/report/answer_exits.c \
 	src/report/answer_flow.c \
 	src/report/answer_gaps.c \

@@ -11,7 +11,6 @@
 #include "report/report.h"
 #include "report/writer.h"
 
-#define META_PROVENANCE "provenance"
 #define LINE_CELLS 80
 #define INDENT 9  /* "history  " */
 

@@ -206,4 +206,6 @@ int report_locks(FILE *out, struct report_how how, const struct catalog *catalog
 int report_path(FILE *out, struct report_how how, const struct catalog *catalog, const struct path *p, bool sums,
                 const struct origin *o, struct error *err);
 
+#include "report/guest_time.h"
+
 #endif

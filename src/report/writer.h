@@ -7,6 +7,8 @@
 #include "report/page.h"
 #include "report/report.h"
 
+#define META_PROVENANCE "provenance"
+
 /* Buffer for one formatted field: texts that do not fit into `fixed` are in `longer`. */
 struct field_buffer {
 	char fixed[128];

@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "report/report.h"
 #include "ui/core/bookmarks.h"
 #include "ui/core/row_search.h"
 #include "ui/core/gap_search.h"
@@ -19,7 +20,7 @@
 
 /* Table of commands: X(name, arguments, help, function). */
 #define COMMANDS(X) \
-	X("goto", "TIME|ROW", "to +3ms, -3ms, 50%, 12:03:04.5 or Debian/3525; short: :50%", cmd_goto) \
+	X("goto", "TIME|ROW", "to +3ms, 50%, 12:03:04.5, Debian@12:03:04 or Debian/3525", cmd_goto) \
 	X("zoom", "DURATION", "make the window DURATION long", cmd_zoom) \
 	X("export", "[FILE]", "write the pane to FILE: .txt, .csv or .json", cmd_export) \
 	X("theme", "[NAME]", "use another theme (a name or file); no NAME: list them", cmd_theme) \
@@ -49,7 +50,13 @@ static bool goto_time(struct app *app, const char *text)
 {
 	int64_t t;
 	struct view before = app->view;
-	if (!time_parse(text, app->bounds.begin, app->bounds.end, &t))
+	struct error err = ERROR_INIT;
+	const int guest = guest_time_parse(&app->catalog, text, &t, &err);
+	if (guest < 0) {
+		app_fail(app, &err);
+		return true;
+	}
+	if (guest == 0 && !time_parse(text, app->bounds.begin, app->bounds.end, &t))
 		return false;
 	if (t < app->bounds.begin || t > app->bounds.end)
 		app_message(app, "outside the trace: moved to its %s", t < app->bounds.begin ? "start" : "end");
