@@ -89,7 +89,8 @@ int guest_time_parse(const struct catalog *catalog, const char *text, int64_t *h
 	int status = 1;
 	if (n == 0 || !guest_time_of(catalog, (uint32_t)machine, history_begin(catalog->h), &begin) ||
 	    !guest_time_of(catalog, (uint32_t)machine, history_end(catalog->h), &end)) {
-		status = error_set(err, STATUS_USAGE, "use a time of the host", "%.60s: the clock of this machine is unknown", text);
+		status = error_set(err, STATUS_USAGE, "use a time of the host", "%.60s: the clock of this machine is unknown",
+		                   text);
 	} else if (!time_parse(at + 1, begin, end, &t)) {
 		status = error_set(err, STATUS_USAGE, "use MACHINE@12:03:04.5", "%.60s: not a time", text);
 	} else {

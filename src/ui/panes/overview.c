@@ -136,6 +136,7 @@ static void overview_drop_answer(struct pane *pane)
 /* Selects the row of the line, so that keys for rows apply to this row. */
 static void overview_select_row(struct app *app, struct pane *pane, size_t i)
 {
+	overview_state(pane)->follow = SIZE_MAX;  /* cancels a search for a wait */
 	overview_state(pane)->at = overview_line(pane, i)->target;
 	app->view.row = overview_row(&overview_state(pane)->at);
 	app->row_chosen = true;
@@ -404,6 +405,7 @@ static bool overview_open(struct app *app, struct pane *pane)
 {
 	pane->at = pane->top = 0;
 	overview_state(pane)->has_target = false;
+	overview_state(pane)->follow = SIZE_MAX;
 	if (pane->lines)
 		overview_select_line(app, overview_state(pane));
 	return true;
