@@ -144,7 +144,7 @@ struct event {
  * TID: above those of any Linux system; -1: impossible numbers. */
 #define VCPU_TID_FIRST 4200000
 #define VCPU_TIDS_PER_VM 10000
-static inline int32_t vcpu_tid(int64_t vm, int64_t vcpu)
+static inline int32_t vcpu_thread_id(int64_t vm, int64_t vcpu)
 {
 	return vm < 0 || vm > 0xffff || vcpu < 0 || vcpu >= VCPU_TIDS_PER_VM ? -1
 	     : (int32_t)(VCPU_TID_FIRST + vm * VCPU_TIDS_PER_VM + vcpu);

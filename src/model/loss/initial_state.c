@@ -273,7 +273,7 @@ static void on_vcpu_state(struct prescan *s, struct prescan_cpu *c, const struct
 {
 	const int64_t old = ev->vcpu_state.old, vm = ev->vcpu_state.vm;
 	const bool is_first = !c->mode_known && (old == VCPU_STATE_RUNNING || ev->vcpu_state.state == VCPU_STATE_RUNNING);
-	const int32_t tid = vm == EVENT_ABSENT ? 0 : vcpu_tid(vm, ev->vcpu_state.vcpu);
+	const int32_t tid = vm == EVENT_ABSENT ? 0 : vcpu_thread_id(vm, ev->vcpu_state.vcpu);
 	if (is_first && old == VCPU_STATE_RUNNING && !c->lost)
 		c->tid = tid;
 	c->mode_known |= is_first;

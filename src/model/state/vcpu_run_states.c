@@ -1,7 +1,7 @@
 /* vCPUs of a hypervisor that schedules them itself, without host threads (Xen).
  *
  * Such a hypervisor reports the run state of each vCPU. The model represents a vCPU in the hypervisor's scheduler as a
- * thread of the host with the TID vcpu_tid(), so that all rules for the threads of vCPUs hold. Differences:
+ * thread of the host with the TID vcpu_thread_id(), so that all rules for the threads of vCPUs hold. Differences:
  *   - Between the end of one vCPU's time and the start of the next, the hypervisor itself has the pCPU: one thread per
  *     pCPU stands for it.
  *   - A vCPU waits for the pCPU on which it runs next, so that pCPU is written when the wait ends, for the whole wait.
@@ -12,6 +12,8 @@
  *       not stopped, waits for a pCPU soon after          move to another runqueue
  *       never ran, or its VM was just created             pause
  *       else                                              unknown: pause or quota
+ * The waker of a vCPU is unknown: the vCPU that is current where a wakeup is recorded may have sent an event, or a timer of
+ * the hypervisor may have expired there.
  *
  * Cost: O(1) per event; a VM that begins or ends costs O(vCPUs of the host). */
 #include "model/state/feed.h"
@@ -33,7 +35,7 @@ static struct thread *hypervisor_thread(struct machine *mc, uint32_t cpu)
 
 static bool is_of_vm(const struct thread *th, int64_t vm)
 {
-	return th->tid >= vcpu_tid(vm, 0) && th->tid < vcpu_tid(vm, 0) + VCPU_TIDS_PER_VM;
+	return th->tid >= vcpu_thread_id(vm, 0) && th->tid < vcpu_thread_id(vm, 0) + VCPU_TIDS_PER_VM;
 }
 
 /* Writes the reason of the time since th->offline_since. next: enum vcpu_run_state after it; VCPU_RUN_STATES: the trace or
@@ -80,21 +82,10 @@ static void start_running(struct machine *mc, struct thread *th, uint32_t cpu)
 	cpu_set_current(mc, cpu, th, MODE_GUEST);
 }
 
-/* Sets the waker to the vCPU that is current on the CPU of the event; unknown if none is. */
-static void set_waker(struct machine *mc, const struct cpu *c, struct thread *th)
-{
-	th->waker = c->current && c->current != th && c->current->tid >= VCPU_TID_FIRST ? c->current->tid : -1;
-	th->waker_in = irq_context(mc, c, th->waker);
-	th->waker_at = mc->model->sink.now;
-	thread_write_waker(mc, th);
-}
-
-static void stop_running(struct machine *mc, struct cpu *c, struct thread *th, const struct event *ev)
+static void stop_running(struct machine *mc, struct thread *th, const struct event *ev)
 {
 	const int32_t cpu = th->on_cpu;
 	const int64_t state = ev->vcpu_state.state, now = mc->model->sink.now;
-	if (state == VCPU_STATE_RUNNABLE && ev->vcpu_state.old == VCPU_STATE_BLOCKED && cpu < 0)
-		set_waker(mc, c, th);
 	if (cpu >= 0)
 		cpu_clear_current(mc, (uint32_t)cpu);
 	th->sched = state == VCPU_STATE_RUNNABLE ? THREAD_PREEMPTED : THREAD_BLOCKED;
@@ -117,13 +108,14 @@ static void set_idle(struct machine *mc, uint32_t cpu, bool idle)
 
 void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
+	(void)c;
 	const uint32_t cpu = ev->cpu;
 	const int64_t state = ev->vcpu_state.state;
 	if (ev->vcpu_state.vm == EVENT_ABSENT) {
 		set_idle(mc, cpu, state == VCPU_STATE_RUNNING);
 		return;
 	}
-	struct thread *th = thread_get(mc, vcpu_tid(ev->vcpu_state.vm, ev->vcpu_state.vcpu));
+	struct thread *th = thread_get(mc, vcpu_thread_id(ev->vcpu_state.vm, ev->vcpu_state.vcpu));
 	if (!th || state < 0 || state >= VCPU_RUN_STATES)
 		return;
 	thread_learn(mc, th, ev->vcpu_state.name, vcpu_process(ev->vcpu_state.vm));
@@ -132,14 +124,14 @@ void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev)
 	if (state == VCPU_STATE_RUNNING && th->on_cpu != (int32_t)cpu)
 		start_running(mc, th, cpu);
 	else if (state != VCPU_STATE_RUNNING)
-		stop_running(mc, c, th, ev);
+		stop_running(mc, th, ev);
 }
 
 /* Processes EV_VCPU_STOP. A stop in the context of the privileged VM is a pause. A quota stops the vCPU from a timer,
  * whatever runs there; a vCPU that once was stopped in this way has a quota. */
 void vcpu_stop_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
-	struct thread *th = thread_find(mc, vcpu_tid(ev->vcpu_stop.vm, ev->vcpu_stop.vcpu));
+	struct thread *th = thread_find(mc, vcpu_thread_id(ev->vcpu_stop.vm, ev->vcpu_stop.vcpu));
 	if (!th)
 		return;
 	const bool is_known = c->state == CPU_IDLE || c->current;
@@ -156,7 +148,7 @@ void vm_event(struct machine *mc, struct cpu *c, const struct event *ev)
 	(void)c;
 	for (size_t at = 0; map_each(&mc->candidate, &at, &tid, &first);) {
 		struct thread *th = thread_find(mc, (int64_t)tid);
-		if ((int64_t)tid < vcpu_tid(ev->vm.vm, 0) || (int64_t)tid >= (int64_t)vcpu_tid(ev->vm.vm, 0) + VCPU_TIDS_PER_VM)
+		if ((int64_t)tid < vcpu_thread_id(ev->vm.vm, 0) || (int64_t)tid >= (int64_t)vcpu_thread_id(ev->vm.vm, 0) + VCPU_TIDS_PER_VM)
 			continue;
 		if (!ev->vm.exists && th) {
 			end_offline(mc, th, VCPU_RUN_STATES);

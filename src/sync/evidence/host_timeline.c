@@ -165,7 +165,7 @@ static void on_kvm(struct host_walk *w, const struct event *ev, int32_t tid)
 static void on_vcpu_state(struct host_walk *w, const struct event *ev)
 {
 	struct host_timeline *v = w->v;
-	const int32_t tid = vcpu_tid(ev->vcpu_state.vm, ev->vcpu_state.vcpu);
+	const int32_t tid = vcpu_thread_id(ev->vcpu_state.vm, ev->vcpu_state.vcpu);
 	const int64_t old = ev->vcpu_state.old, state = ev->vcpu_state.state;
 	if (tid < 0)
 		return;
