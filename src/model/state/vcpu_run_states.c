@@ -55,8 +55,11 @@ static void end_offline(struct machine *mc, struct thread *th, int64_t next)
 	else if (next != VCPU_RUN_STATES && ns <= MOVE_MAX)
 		why = OUT_MOVE;
 	th->stop = STOP_NONE;
-	if (th->vcpu != NONE)
-		throttling_write(m, &m->vcpu[th->vcpu], th->offline_since, m->sink.now, why);
+	if (th->vcpu == NONE)
+		return;
+	struct vcpu *v = &m->vcpu[th->vcpu];
+	const int64_t from = v->throttling.written_until;
+	throttling_write(m, v, th->offline_since > from ? th->offline_since : from, m->sink.now, why);
 }
 
 /* Sets the pCPU for which the thread has waited since th->wait_since. */
@@ -65,13 +68,14 @@ static void set_waited_cpu(struct machine *mc, struct thread *th, uint32_t cpu)
 	struct model *m = mc->model;
 	if (th->sched != THREAD_PREEMPTED || th->cpu == (int32_t)cpu || th->on_cpu >= 0)
 		return;
-	thread_set_at(mc, th, th->wait_since, THREAD_CPU, cpu);
+	const int64_t since = th->wait_since > th->since ? th->wait_since : th->since;
+	thread_set_at(mc, th, since, THREAD_CPU, cpu);
 	th->cpu = (int32_t)cpu;
-	th->since = th->wait_since;
+	th->since = since;
 	if (th->vcpu == NONE)
 		return;
 	struct vcpu *v = &m->vcpu[th->vcpu];
-	sink_set_at(&m->sink, th->wait_since, v->attr_pcpu, cpu);
+	sink_set_at(&m->sink, since, v->attr_pcpu, cpu);
 	v->pcpu = (int32_t)cpu;
 }
 
@@ -115,8 +119,10 @@ void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev)
 		set_idle(mc, cpu, state == VCPU_STATE_RUNNING);
 		return;
 	}
+	if (state < 0 || state >= VCPU_RUN_STATES)
+		return;
 	struct thread *th = thread_get(mc, vcpu_thread_id(ev->vcpu_state.vm, ev->vcpu_state.vcpu));
-	if (!th || state < 0 || state >= VCPU_RUN_STATES)
+	if (!th)
 		return;
 	thread_learn(mc, th, ev->vcpu_state.name, vcpu_process(ev->vcpu_state.vm));
 	if (state != VCPU_STATE_OFFLINE)
@@ -144,11 +150,14 @@ void vcpu_stop_event(struct machine *mc, struct cpu *c, const struct event *ev)
 /* Processes EV_VM: the vCPUs of a new VM are offline, those of a VM that ends do not exist any more. */
 void vm_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
+	const int64_t from = vcpu_thread_id(ev->vm.vm, 0);
 	uint64_t tid, first;
 	(void)c;
+	if (from < 0)
+		return;
 	for (size_t at = 0; map_each(&mc->candidate, &at, &tid, &first);) {
 		struct thread *th = thread_find(mc, (int64_t)tid);
-		if ((int64_t)tid < vcpu_thread_id(ev->vm.vm, 0) || (int64_t)tid >= (int64_t)vcpu_thread_id(ev->vm.vm, 0) + VCPU_TIDS_PER_VM)
+		if ((int64_t)tid < from || (int64_t)tid >= from + VCPU_TIDS_PER_VM)
 			continue;
 		if (!ev->vm.exists && th) {
 			end_offline(mc, th, VCPU_RUN_STATES);
