@@ -61,6 +61,8 @@
 	  "set the machine's clock before recording") \
 	X(CLOCK_UNKNOWN, "clock-unknown", CLOCK, \
 	  "clock not synchronized (%s), times are shown on the guest's own clock%s%s", "") \
+	X(CLOCK_FROM_TIMERS, "clock-from-timers", CLOCK, \
+	  "recorded in TSC cycles; times count from its boot (CLOCK_MONOTONIC), converted at %.6f MHz as its timers show", "") \
 	X(CLOCK_UNKNOWN_ALIGNED, "clock-unknown-aligned", CLOCK, \
 	  "clock not synchronized (%s), times are shown as if its trace had begun with the host's%s%s", "") \
 	X(VM_UNKNOWN, "vm-unknown", LIMIT, "not matched to a VM of the host (%s)%s%s", "") \
@@ -118,7 +120,7 @@
 	  "vCPUs that do not halt, but stop repeatedly at the same kernel address: %u; idle and running time " \
 	  "cannot be distinguished there (idle=poll, or halts without VM exits)", "record the guest") \
 	X(NO_STEAL_CLOCK, "no-steal-clock", LIMIT, \
-	  "No host trace and no steal clock: time taken by the host is invisible here and counts as running.", \
+	  "No host trace and no steal clock: time taken by the host is invisible here and counts as running", \
 	  "record the host as well, or record in the guest with --guest-only") \
 	X(STEAL_UNPLACED, "steal-unplaced", LIMIT, \
 	  "the steal clock shows %s that fit between no two events: they count as running", "") \

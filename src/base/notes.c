@@ -69,6 +69,21 @@ void notes_rename(struct notes *n, const char *from, const char *to)
 	}
 }
 
+void notes_remove(struct notes *n, enum note_code code, const char *machine)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < n->len; i++) {
+		struct note *note = &n->item[i];
+		if (note->code != code || !note->machine || strcmp(note->machine, machine) != 0) {
+			n->item[kept++] = *note;
+			continue;
+		}
+		free(note->machine);
+		free(note->text);
+	}
+	n->len = kept;
+}
+
 void notes_release(struct notes *n)
 {
 	for (size_t i = 0; i < n->len; i++) {

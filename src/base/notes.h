@@ -67,6 +67,8 @@ void notes_add_at(struct notes *n, enum note_kind kind, const char *machine, int
 /* Appends a copy; `machine` is used if the note has no machine. */
 void notes_copy(struct notes *n, const struct note *note, const char *machine);
 /* Renames the machine `from` to `to` in all notes. */
+/* Removes the notes with this code about the machine: a later step has solved the problem. */
+void notes_remove(struct notes *n, enum note_code code, const char *machine);
 void notes_rename(struct notes *n, const char *from, const char *to);
 void notes_release(struct notes *n);
 

@@ -184,7 +184,7 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 		const struct machine *mc = m->machine[i];
 		const struct trace_info *info = r->trace[i] ? trace_info(r->trace[i]) : NULL;
 		if (i > 0 && info && !r->trace[0])
-			steal_clock_add_notes(&r->steal[i], mc->name, notes);
+			steal_clock_add_notes(&r->steal[i], mc->name, r->n - 1, notes);
 		if (info)
 			coverage_add_notes(r->trace[i], host_time, r->clock[i], notes);
 		if (info && coverage_has_losses(r->trace[i], r->clock[i]))

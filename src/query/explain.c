@@ -229,9 +229,9 @@ static void write_confidence(struct explanation *s)
 	fputs(".\n", s->to);
 	notes_release(&notes);
 	bool host = s->catalog->machine[0].kind == MACHINE_HOST;
-	if (s->alone)
-		fprintf(s->to, "%s: time taken by the host is invisible and counts as running.\n",
-		        host ? "No thread of the host is known to execute its vCPUs" : "No host trace");
+	if (s->alone && host)
+		fputs("No thread of the host is known to execute its vCPUs: time taken by the host is invisible and counts as running.\n",
+		      s->to);
 }
 
 static uint32_t machine_of(const struct catalog *catalog, const struct target *s)

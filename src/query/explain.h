@@ -49,6 +49,10 @@ const char *explanation_amount(const struct explanation *s, int64_t ns, char buf
 int explain_waits(struct explanation *s, struct error *err);
 /* Writes the actors for which the target slept, if the sleep was considerable, and finds delayed_waker. */
 int explain_path(struct explanation *s, struct error *err);
+/* Writes what the provider took from a machine with a steal clock, its pattern, its exactness, and a request to the
+ * provider; nothing for other machines. Returns 0 or -1. */
+int explain_provider(FILE *to, const struct catalog *catalog, uint32_t machine, int64_t from, int64_t until,
+                     struct error *err);
 /* Sums the lock waits of the target in `locked` and `locks`. */
 int explain_locks(struct explanation *s, struct error *err);
 /* Writes advice: commands to run next, and events to record. */

@@ -62,8 +62,7 @@ static void write_machine(const struct summary_text *t, const struct summary_row
 	fprintf(t->to, "%s, %s .. %s (%s): ", target_name(t, &row->target, name), time_date(from, row->start, 6),
 	        time_clock(to, row->end, 6), time_duration(d, row->end - row->start + 1));
 	if (!catalog_has_host_trace(t->catalog, &row->target)) {
-		fprintf(t->to, "ran %s; without a host trace, time taken by the host is invisible and counts as running.\n",
-		        time_duration(ran, m->ran));
+		fprintf(t->to, "ran %s; time taken by the host is unknown.\n", time_duration(ran, m->ran));
 		return;
 	}
 	if (m->lost == 0) {
@@ -111,16 +110,20 @@ int explain_summary(const struct catalog *catalog, const struct summary *s, char
 	if (!t.to)
 		return error_system(err, NULL, "explain");
 	size_t machines = s->machines < MACHINES_MAX ? s->machines : MACHINES_MAX, i;
-	for (i = 0; i < machines; i++)
+	int status = 0;
+	for (i = 0; i < machines && status == 0; i++) {
 		write_machine(&t, &s->row[i]);
+		status = explain_provider(t.to, catalog, s->row[i].target.index, s->row[i].start, s->row[i].end, err);
+	}
 	write_rest(&t, machines, s->machines, "machine");
 	for (i = s->machines; i < s->rows && i < s->machines + THREADS_MAX && s->row[i].demand.lost > 0; i++)
 		write_thread(&t, &s->row[i], i == s->machines);
 	write_rest(&t, i, s->rows, "thread");
-	if (fclose(t.to) != 0) {
+	if (fclose(t.to) != 0 && status == 0)
+		status = error_system(err, NULL, "explain");
+	if (status) {
 		free(*text);
 		*text = NULL;
-		return error_system(err, NULL, "explain");
 	}
-	return 0;
+	return status;
 }

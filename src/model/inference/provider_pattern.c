@@ -11,7 +11,6 @@
 #define STEP_MIN 1000000           /* smallest step of the clock, ns */
 #define SILENCE_MIN 1000000        /* shorter silences contain no step, ns */
 #define TICK_MAX 10000000          /* longest tick period, ns: a busy vCPU that executes is silent for less */
-#define TICK_USUAL 4000000         /* tick period of most distributions' kernels, ns */
 #define GAP_LONG 1000000           /* shorter gaps take no part in a pattern, ns */
 #define QUOTA_GAPS 8
 #define QUOTA_OUTLIERS 2           /* gaps of a window that may end off the grid, because the vCPU then waited for others */
@@ -90,8 +89,8 @@ void clock_watch_release(struct clock_watch *w)
 
 /* ---- pauses and migrations */
 
-/* Adds the pauses. The silence is an upper bound of a pause; a busy vCPU is interrupted by its tick, so its pause began
- * half a tick after the silence on average, at most TICK_MAX after it. Stolen time in the same silence, after the
+/* Adds the pauses. The silence is an upper bound of a pause, the step a lower bound, because the hypervisor stops the
+ * clock after the vCPUs and starts it before them: the length is the mean of both. Stolen time in the same silence, after the
  * vCPU continued, is not part of the pause. */
 static void add_pauses(struct steal_clock *s, const struct clock_watch *w)
 {
@@ -103,10 +102,10 @@ static void add_pauses(struct steal_clock *s, const struct clock_watch *w)
 			if (s->gap[k].cpu == p->cpu && s->gap[k].end == p->end)
 				end = s->gap[k].begin;
 		const int64_t longest = end - p->begin;
-		const int64_t length = longest - TICK_USUAL / 2 > p->ns ? longest - TICK_USUAL / 2 : longest;
+		const int64_t length = longest > p->ns ? p->ns + (longest - p->ns) / 2 : longest;
 		if (length > 0 && p->cpu < s->cpus && s->has_reads[p->cpu])
 			*ARRAY_PUSH(s->gap, s->gaps, s->gaps_cap) = (struct steal_gap){ .begin = end - length, .end = end,
-				.bound = longest < TICK_MAX ? longest : TICK_MAX, .cpu = p->cpu, .kind = OUT_PROVIDER_PAUSE };
+				.bound = longest - length, .cpu = p->cpu, .kind = OUT_PROVIDER_PAUSE };
 	}
 	for (size_t i = 0; i < w->steps; i++)
 		for (size_t k = 0; w->step[i].ns < 0 && k < stolen; k++)

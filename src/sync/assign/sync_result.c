@@ -277,7 +277,10 @@ static void note_clock(struct sync_context *r, const struct sync_vm *vm)
 	const struct clock_line *first = &vm->clock.segment[0].line;
 	const struct sync_reason_row *why = &sync_reason_row[vm->reason];
 	const char *separator = *why->advice ? "; " : "";
-	if (vm->reason != SYNC_REASON_NONE && first->ref_guest == first->ref_host)
+	if (!r->host && trace_info(vm->guest)->in_cycles) {
+		notes_remove(r->notes, NOTE_CLOCK_NOT_NS, vm->name);
+		note_add(r->notes, CLOCK_FROM_TIMERS, vm->name, 1000 / (1 + clock_line_ppm(first) / 1e6));
+	} else if (vm->reason != SYNC_REASON_NONE && first->ref_guest == first->ref_host)
 		note_add(r->notes, CLOCK_UNKNOWN, vm->name, why->text, separator, why->advice);
 	else if (vm->reason != SYNC_REASON_NONE)
 		note_add(r->notes, CLOCK_UNKNOWN_ALIGNED, vm->name, why->text, separator, why->advice);
