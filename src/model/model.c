@@ -57,8 +57,8 @@ static void run_init(struct model_run *r, const struct sync_result *sync, const 
 	*r = (struct model_run){
 		.options = options, .setup = mem_new(n, sizeof *r->setup), .trace = mem_new(n, sizeof *r->trace),
 		.clock = mem_new(n, sizeof *r->clock), .clock_bound = mem_new(n, sizeof *r->clock_bound),
-		.prescan = mem_new(n, sizeof *r->prescan), .steal = mem_new(n, sizeof *r->steal), .prescan_err = mem_new(n, sizeof *r->prescan_err),
-		.workers = parallel_workers(options->workers),
+		.prescan = mem_new(n, sizeof *r->prescan), .prescan_err = mem_new(n, sizeof *r->prescan_err),
+		.workers = parallel_workers(options->workers), .steal = mem_new(n, sizeof *r->steal),
 	};
 	for (size_t i = 0; i < n; i++)
 		r->prescan[i] = (struct prescan)PRESCAN_INIT;

@@ -230,8 +230,8 @@ static void write_confidence(struct explanation *s)
 	notes_release(&notes);
 	bool host = s->catalog->machine[0].kind == MACHINE_HOST;
 	if (s->alone && host)
-		fputs("No thread of the host is known to execute its vCPUs: time taken by the host is invisible and counts as running.\n",
-		      s->to);
+		fputs("No thread of the host is known to execute its vCPUs: time taken by the host is invisible and counts as "
+		      "running.\n", s->to);
 }
 
 static uint32_t machine_of(const struct catalog *catalog, const struct target *s)

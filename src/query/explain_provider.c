@@ -71,7 +71,8 @@ static int sum_vcpu(const struct catalog *catalog, uint32_t cpu, int64_t from, i
 	if (history_range(&cursor, catalog->h, c->out_by, from, to, err) < 0)
 		return -1;
 	while ((got = history_range_next(&cursor, &iv, err)) > 0) {
-		const unsigned reason = iv.value >= 0 && iv.value < HISTORY_STATES ? catalog->out_reason[iv.value] : OUT_REASON_COUNT;
+		const bool is_known = iv.value >= 0 && iv.value < HISTORY_STATES;
+		const unsigned reason = is_known ? catalog->out_reason[iv.value] : OUT_REASON_COUNT;
 		if (!is_provider(reason))
 			continue;
 		iv.start = iv.start < from ? from : iv.start;
@@ -140,7 +141,8 @@ static void write_request(FILE *to, const struct catalog *catalog, uint32_t mach
 	text_escape(name, sizeof name, catalog->machine[machine].name);
 	fprintf(to, "Ask the provider: \"Our VM %s lost %s of CPU time between %s and %s (%s), longest %s from %s. ", name,
 	        time_duration(a, p->all.ns), utc_text(b, from), utc_text(c, until),
-	        from < WALL_CLOCK_MIN ? "after its boot" : "UTC", time_duration(d, p->longest.end - p->longest.start + 1), utc_text(e, p->longest.start));
+	        from < WALL_CLOCK_MIN ? "after its boot" : "UTC",
+	        time_duration(d, p->longest.end - p->longest.start + 1), utc_text(e, p->longest.start));
 	if (p->by[OUT_PROVIDER_QUOTA].gaps)
 		fputs("Which CPU limit does it have? ", to);
 	if (p->by[OUT_PROVIDER_PAUSE].gaps || p->by[OUT_PROVIDER_MIGRATION].gaps)
@@ -166,8 +168,8 @@ int explain_provider(FILE *to, const struct catalog *catalog, uint32_t machine, 
 	if (status == 0 && vcpus && p->all.gaps == 0) {
 		fputs("The provider took nothing, according to the guest's steal clock.\n", to);
 	} else if (status == 0 && vcpus) {
-		fprintf(to, "The provider took %s in %" PRIu64 " gap%s, according to the guest's steal clock", time_duration(d, p->all.ns),
-		        p->all.gaps, p->all.gaps == 1 ? "" : "s");
+		fprintf(to, "The provider took %s in %" PRIu64 " gap%s, according to the guest's steal clock",
+		        time_duration(d, p->all.ns), p->all.gaps, p->all.gaps == 1 ? "" : "s");
 		write_reasons(to, p, vcpus);
 		fprintf(to, "Longest: %s at %s on vCPU%u; it may have begun and ended up to %s earlier. Sums are as exact as the "
 		        "counter.\n", time_duration(d, p->longest.end - p->longest.start + 1),

@@ -17,7 +17,7 @@
 #define QUOTA_PERIOD_MIN 30000000  /* ns, longer than the period of two tasks with equal weights: two slices of 12 ms */
 #define QUOTA_PERIOD_MAX 1000000000  /* ns, the kernel's limit */
 #define NEIGHBOUR_GAPS 10
-#define NEAR_NS 1000000000         /* longest distance of two gaps of one pattern, ns */
+#define NEAR_NS 250000000          /* longest distance of two gaps of one neighbour, ns */
 
 /* ---- steps of the clock */
 
@@ -27,7 +27,8 @@ static void add_step(struct clock_watch *w, int64_t ns)
 	*ARRAY_PUSH(w->step, w->steps, w->steps_cap) = step;
 	for (size_t i = 0; ns > 0 && i < w->silences; i++) {
 		const struct stopped_cpu *s = &w->silence[i];
-		const int64_t from = s->begin > step.after ? s->begin : step.after, to = s->end < step.before ? s->end : step.before;
+		const int64_t from = s->begin > step.after ? s->begin : step.after;
+		const int64_t to = s->end < step.before ? s->end : step.before;
 		if (to - from >= ns / 10 * 9)
 			*ARRAY_PUSH(w->stopped, w->stoppeds, w->stopped_cap) = (struct stopped_cpu){ s->begin, s->end, ns, s->cpu };
 	}
@@ -90,8 +91,8 @@ void clock_watch_release(struct clock_watch *w)
 /* ---- pauses and migrations */
 
 /* Adds the pauses. The silence is an upper bound of a pause, the step a lower bound, because the hypervisor stops the
- * clock after the vCPUs and starts it before them: the length is the mean of both. Stolen time in the same silence, after the
- * vCPU continued, is not part of the pause. */
+ * clock after the vCPUs and starts it before them: the length is the mean of both. Stolen time at the end of the same
+ * silence is not part of the pause. */
 static void add_pauses(struct steal_clock *s, const struct clock_watch *w)
 {
 	const size_t stolen = s->gaps;
@@ -192,10 +193,11 @@ static bool has_tick_lengths(struct steal_gap *const *gap, size_t n)
 static void find_neighbour(struct steal_gap **gap, size_t n)
 {
 	for (size_t i = 0, to; i < n; i = to) {
-		bool free = gap[i]->kind == OUT_PROVIDER;
-		for (to = i + 1; free && to < n && gap[to]->kind == OUT_PROVIDER && gap[to]->begin - gap[to - 1]->end < NEAR_NS / 4; )
+		const bool is_open = gap[i]->kind == OUT_PROVIDER;
+		to = i + 1;
+		while (is_open && to < n && gap[to]->kind == OUT_PROVIDER && gap[to]->begin - gap[to - 1]->end < NEAR_NS)
 			to++;
-		if (free && to - i >= NEIGHBOUR_GAPS && has_tick_lengths(&gap[i], to - i))
+		if (is_open && to - i >= NEIGHBOUR_GAPS && has_tick_lengths(&gap[i], to - i))
 			for (size_t k = i; k < to; k++)
 				gap[k]->kind = OUT_PROVIDER_NEIGHBOUR;
 	}

@@ -8,8 +8,9 @@
  *               2 % of it, one in each period: the refill of a quota is a timer. The period is QUOTA_PERIOD_MIN or more,
  *               and both the median gap and the rest of the period are longer than a tick. So it is no neighbour: of two
  *               tasks one gets slices of one tick if their weights differ, and their period is shorter if not.
- *   neighbour   at least NEIGHBOUR_GAPS gaps within a second, not on a grid, whose lengths are multiples of the tick of
- *               the host more often than by chance (p < 0.001, binomial): a neighbour is switched out at ticks. */
+ *   neighbour   at least NEIGHBOUR_GAPS gaps with distances up to NEAR_NS, not on a grid, whose lengths are multiples of
+ *               the tick of the host more often than by chance (p < 0.001, binomial): a neighbour is switched out at
+ *               ticks. */
 #ifndef STEALSCOPE_MODEL_INFERENCE_PROVIDER_PATTERN_H
 #define STEALSCOPE_MODEL_INFERENCE_PROVIDER_PATTERN_H
 

@@ -134,7 +134,9 @@ static int compare_gap(const void *a, const void *b)
 static int compare_change(const void *a, const void *b)
 {
 	const struct steal_change *x = a, *y = b;
-	return x->t != y->t ? (x->t < y->t ? -1 : 1) : x->is_end != y->is_end ? y->is_end - x->is_end : (x->gap > y->gap) - (x->gap < y->gap);
+	if (x->t != y->t)
+		return x->t < y->t ? -1 : 1;
+	return x->is_end != y->is_end ? y->is_end - x->is_end : (x->gap > y->gap) - (x->gap < y->gap);
 }
 
 static void order_changes(struct steal_clock *s)
@@ -231,7 +233,8 @@ void steal_clock_advance(struct steal_clock *s, struct machine *mc, int64_t t)
 		const struct steal_gap *gap = &s->gap[change->gap];
 		struct vcpu *v = &m->vcpu[vcpu_get(mc, gap->cpu)];
 		m->sink.now = change->t > m->sink.now ? change->t : m->sink.now;
-		v->steal_state = (uint8_t)(change->is_end ? HOST_UNTRACED : gap->kind == OUT_PROVIDER_PAUSE ? HOST_BLOCKED : HOST_WOKEN);
+		const enum vcpu_host_state off = gap->kind == OUT_PROVIDER_PAUSE ? HOST_BLOCKED : HOST_WOKEN;
+		v->steal_state = (uint8_t)(change->is_end ? HOST_UNTRACED : off);
 		sink_set(&m->sink, v->attr_out_by, change->is_end ? HISTORY_NULL : gap->kind);
 		sink_set(&m->sink, v->attr_steal_bound, change->is_end ? HISTORY_NULL : gap->bound);
 		update_vcpu(m, v);
