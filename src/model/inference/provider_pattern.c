@@ -11,6 +11,7 @@
 #define STEP_MIN 1000000           /* smallest step of the clock, ns */
 #define SILENCE_MIN 1000000        /* shorter silences contain no step, ns */
 #define TICK_MAX 10000000          /* longest tick period, ns: a busy vCPU that executes is silent for less */
+#define STEPS_MAX 4096             /* more steps are not pauses, but a broken clock */
 #define GAP_LONG 1000000           /* shorter gaps take no part in a pattern, ns */
 #define QUOTA_GAPS 8
 #define QUOTA_OUTLIERS 2           /* gaps of a window that may end off the grid, because the vCPU then waited for others */
@@ -23,6 +24,8 @@
 
 static void add_step(struct clock_watch *w, int64_t ns)
 {
+	if (w->steps >= STEPS_MAX)
+		return;
 	const struct clock_step step = { w->timer[WATCH_SIDE - 1].t, w->timer[WATCH_SIDE].t, ns };
 	*ARRAY_PUSH(w->step, w->steps, w->steps_cap) = step;
 	for (size_t i = 0; ns > 0 && i < w->silences; i++) {
@@ -61,8 +64,8 @@ void clock_watch_timer(struct clock_watch *w, int64_t t, int64_t now)
 	else
 		w->timers++;
 	w->timer[w->timers - 1].t = t;
-	if (__builtin_sub_overflow(t, now, &w->timer[w->timers - 1].ahead))
-		w->timer[w->timers - 1].ahead = 0;
+	const int64_t limit = INT64_MAX / 4;  /* so that differences do not overflow */
+	w->timer[w->timers - 1].ahead = (t > limit ? limit : t) - (now > limit ? limit : now);
 	if (w->timers == 2 * WATCH_SIDE)
 		check_step(w);
 }
@@ -104,7 +107,8 @@ static void add_pauses(struct steal_clock *s, const struct clock_watch *w)
 				end = s->gap[k].begin;
 		const int64_t longest = end - p->begin;
 		const int64_t length = longest > p->ns ? p->ns + (longest - p->ns) / 2 : longest;
-		if (length > 0 && p->cpu < s->cpus && s->has_reads[p->cpu])
+		const bool again = s->gaps > stolen && s->gap[s->gaps - 1].cpu == p->cpu && s->gap[s->gaps - 1].end == end;
+		if (!again && length > 0 && p->cpu < s->cpus && s->has_reads[p->cpu])
 			*ARRAY_PUSH(s->gap, s->gaps, s->gaps_cap) = (struct steal_gap){ .begin = end - length, .end = end,
 				.bound = longest - length, .cpu = p->cpu, .kind = OUT_PROVIDER_PAUSE };
 	}

@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 
+#include "base/int128.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/timefmt.h"
 #include "model/inference/provider_pattern.h"
 #include "model/state/state.h"
@@ -91,8 +93,9 @@ static void read_value(struct steal_reader *r, uint32_t cpu, int64_t value)
 	if (value < c->value)
 		return;  /* a stale read */
 	if (rise) {
-		r->out->stolen += rise;
-		r->out->unplaced += fill_silences(c, 0, c->since, fill_silences(c, c->since, c->len, rise));
+		const int64_t rest = fill_silences(c, 0, c->since, fill_silences(c, c->since, c->len, rise));
+		r->out->stolen = saturate64((int128)r->out->stolen + rise);
+		r->out->unplaced = saturate64((int128)r->out->unplaced + rest);
 	}
 	c->value = value;
 	c->since = c->len;
@@ -139,6 +142,24 @@ static int compare_change(const void *a, const void *b)
 	return x->is_end != y->is_end ? y->is_end - x->is_end : (x->gap > y->gap) - (x->gap < y->gap);
 }
 
+/* Cuts gaps that begin before the previous gap of their CPU has ended: a broken clock can show pauses in stolen time. */
+static void separate_gaps(struct steal_clock *s)
+{
+	int64_t *last = mem_new(s->cpus + 1, sizeof *last);
+	size_t n = 0;
+	for (size_t i = 0; i < s->gaps; i++) {
+		struct steal_gap gap = s->gap[i];
+		if (gap.begin < last[gap.cpu])
+			gap.begin = last[gap.cpu];
+		if (gap.begin >= gap.end)
+			continue;
+		last[gap.cpu] = gap.end;
+		s->gap[n++] = gap;
+	}
+	s->gaps = n;
+	free(last);
+}
+
 static void order_changes(struct steal_clock *s)
 {
 	s->change = mem_new(2 * s->gaps + 1, sizeof *s->change);
@@ -181,6 +202,7 @@ static void finish_reads(struct steal_reader *r)
 		provider_pattern_find(s, &r->watch);
 		if (s->gaps)
 			qsort(s->gap, s->gaps, sizeof *s->gap, compare_gap);
+		separate_gaps(s);
 	}
 	order_changes(s);
 }

@@ -32,7 +32,7 @@ struct steal_gap {
 struct steal_change { int64_t t; uint32_t gap; bool is_end; };
 
 struct steal_clock {
-	struct steal_gap *gap;       /* sorted by `begin` */
+	struct steal_gap *gap;       /* by CPU in order of time, without overlap */
 	size_t gaps, gaps_cap;
 	struct steal_change *change; /* [2 * gaps], sorted by time */
 	size_t next;                 /* next change to apply */
