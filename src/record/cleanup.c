@@ -8,6 +8,7 @@
 #include "record/journal.h"
 #include "record/participants.h"
 #include "record/record.h"
+#include "record/steal_probes.h"
 #include "record/tracer.h"
 
 #define TICK 100000000       /* ns to wait for data before the stop flag is checked */
@@ -112,7 +113,13 @@ int record_cleanup(const struct record_options *o, struct error *err)
 {
 	size_t n, failed;
 	struct journal *stale = journal_stale(o->root, &n);
+	size_t probes_failed = 0;
 	const size_t removed = tracer_clean(o->root, &failed);
+	const char *tracefs = tracer_find_tracefs(o->root, false, NULL);
+	const size_t probes = tracefs ? steal_probes_clean(o->root, tracefs, &probes_failed) : 0;
+	if (probes)
+		report_progress(o, "removed %zu probe%s of killed recordings", probes, probes == 1 ? "" : "s");
+	failed += probes_failed;
 	if (removed)
 		report_progress(o, "host: removed the remains of %zu recording%s", removed, removed == 1 ? "" : "s");
 	else if (err && !failed)

@@ -13,6 +13,7 @@
 #include "record/events.h"
 #include "record/recording_dir.h"
 #include "record/guest.h"
+#include "record/guest_only.h"
 #include "record/proc.h"
 
 #define PROBE_NS 300000000  /* duration of the test that measures the event rate, ns */
@@ -67,6 +68,7 @@ int host_init(struct host *h, const char *root, const char *clock, const char *c
 void host_release(struct host *h)
 {
 	tracer_free(h->tracer);
+	guest_only_release(h->alone);
 	events_free(h->event, h->events);
 	events_free(h->missing, h->n_missing);
 	free(h->threads);
@@ -87,7 +89,7 @@ int host_check_events(const struct host *h, struct error *err)
 		{ "kvm/kvm_entry", "load the module kvm_intel or kvm_amd; events of VMs are recorded on the host that runs them" },
 		{ "kvm/kvm_exit", "load the module kvm_intel or kvm_amd; events of VMs are recorded on the host that runs them" },
 	};
-	for (size_t i = 0; i < sizeof needed / sizeof *needed; i++)
+	for (size_t i = 0; i < sizeof needed / sizeof *needed && !h->alone; i++)
 		for (size_t k = 0; k < h->n_missing; k++)
 			if (strcmp(h->missing[k], needed[i].event) == 0)
 				return error_set(err, STATUS_SYSTEM, needed[i].remedy, "the host's kernel has no event %s",
@@ -131,6 +133,8 @@ static int measure_event_rate(struct host *h, int64_t duration, struct error *er
 int host_prepare(struct host *h, int64_t duration, struct error *err)
 {
 	h->tracer = tracer_new(h->root, err);
+	if (h->tracer && h->alone)
+		steal_probes_filter(&h->alone->steal, tracer_dir(h->tracer));
 	if (!h->tracer || tracer_set_up(h->tracer, host_clock(h), h->event, h->events, err) ||
 	    measure_event_rate(h, duration, err))
 		return -1;
@@ -162,12 +166,16 @@ int host_start(struct host *h, struct error *err)
 	if (tracer_clear(h->tracer, err))
 		return -1;
 	h->started = clock_sample_now(h->tsc);
+	if (h->alone)
+		guest_only_begin(h);
 	return tracer_switch(h->tracer, true, err);
 }
 
 int host_tick(struct host *h, struct error *err)
 {
 	const int64_t now = now_ns();
+	if (h->alone)
+		guest_only_tick(h);
 	if (h->hold || now < h->next_check)
 		return 0;
 	h->next_check = now + forecast_pause(h->forecast.kilobytes);
@@ -227,6 +235,8 @@ int host_stop(struct host *h, struct error *err)
 {
 	int rc = tracer_switch(h->tracer, false, err);
 	h->stopped = clock_sample_now(h->tsc);
+	if (h->alone)
+		guest_only_end(h);
 	if (rc == 0)
 		rc = tracer_drain(h->tracer, true, &h->bytes, err);
 	tracer_drain_end(h->tracer);

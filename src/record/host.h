@@ -22,6 +22,7 @@ struct host {
 	struct clock_sample started, stopped;
 	uint64_t bytes, lost;  /* bytes of pages written; lost events */
 	int64_t next_check;   /* monotonic time of the next check for half-full buffers, ns */
+	struct guest_only *alone;  /* this machine is recorded as a guest, without its host (guest_only.h); NULL: as a host */
 	char *threads;        /* threads at the start, lines "TID PROCESS NAME" */
 };
 

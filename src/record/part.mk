@@ -20,6 +20,11 @@ src_librecord_a_SOURCES = \
 	src/record/frames.c src/record/frames.h \
 	src/record/frame_order.c src/record/frame_order.h \
 	src/record/guest.c src/record/guest.h \
+	src/record/guest_only.c src/record/guest_only.h \
+	src/record/guest_only_metadata.c \
+	src/record/hypervisor.c src/record/hypervisor.h \
+	src/record/kernel_facts.c src/record/kernel_facts.h \
+	src/record/steal_probes.c src/record/steal_probes.h \
 	src/record/host.c src/record/host.h \
 	src/record/journal.c src/record/journal.h \
 	src/record/participants.c src/record/participants.h \

@@ -11,6 +11,7 @@
 #include "base/mem.h"
 #include "base/clock.h"
 #include "record/events.h"
+#include "record/guest_only.h"
 #include "record/proc.h"
 
 #define LEAVE_TIMEOUT 4000000000  /* ns for the scripts to end */
@@ -140,9 +141,17 @@ int participants_init(struct participants *p, const struct record_options *o, st
 			return error_set(err, STATUS_USAGE, "use -e SYSTEM:NAME, for example -e block:block_plug",
 			                 "-e %s: not the name of an event", o->event[i]);
 	p->vm = vms_find(o->root, &p->vms, &p->hidden);
+	const bool alone = guest_only_is_wanted(o, p->vms, p->hidden);
+	if (alone) {
+		vms_free(p->vm, p->vms);
+		p->vm = NULL;
+		p->vms = 0;
+	}
 	p->guest = mem_new(p->vms, sizeof *p->guest);
 	p->before = mem_new(p->vms + 1, sizeof *p->before);
 	p->after = mem_new(p->vms + 1, sizeof *p->after);
+	if (alone)
+		return guest_only_init(&p->host, o, err);
 	if (check_requests(p, err) || host_init(&p->host, o->root, o->clock, o->event, o->events, err))
 		return -1;
 	for (size_t i = 0; i < p->vms; i++)
@@ -262,7 +271,7 @@ void participants_disconnect(struct participants *p)
 static struct record_machine host_result(const struct participants *p)
 {
 	const struct host *h = &p->host;
-	struct record_machine m = { .name = mem_dup("host"), .through = mem_dup("tracefs"), .requested = true,
+	struct record_machine m = { .name = mem_dup(h->alone ? h->alone->name : "host"), .through = mem_dup("tracefs"), .requested = true,
 		.recorded = h->started.known, .bytes = h->bytes, .lost = h->lost, .cpus = h->tracer ? tracer_cpus(h->tracer) : 0 };
 	m.about = h->forecast.kilobytes
 		? mem_printf("%zu events, clock %s, %llu KiB per CPU", h->events, host_clock(h),

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/timefmt.h"
+#include "record/guest_only.h"
 #include "record/metadata.h"
 #include "record/recording_dir.h"
 #include "record/journal.h"
@@ -278,7 +279,8 @@ static int record_until_end(struct recording *r, struct error *err)
 
 static int open_host_dir(struct recording *r, struct error *err)
 {
-	const int dir = dir_make_machine(r->dir, "host", err);
+	const struct guest_only *alone = r->participants.host.alone;
+	const int dir = dir_make_machine(r->dir, alone ? alone->dir_name : "host", err);
 	return dir < 0 ? -1 : host_store_in(&r->participants.host, dir, err);
 }
 
@@ -374,6 +376,8 @@ static int describe_recording(struct recording *r, struct error *err)
 {
 	struct participants *p = &r->participants;
 	const struct session_metadata metadata = { &p->host, p->guest, p->before, p->after, p->vms, NULL };
+	if (p->host.alone)
+		return guest_only_describe(&p->host, r->dir, err);
 	if (metadata_write_host(&p->host, err))
 		return -1;
 	for (size_t i = 0; i < p->vms; i++) {

@@ -31,6 +31,8 @@ struct record_options {
 	const struct record_request *requested;  /* selected VMs; none: every VM */
 	size_t n_requested;
 	bool host_only;                /* guests are not traced */
+	bool guest_only;               /* this machine is a guest, recorded without its host */
+	const char *steal;             /* source of stolen time (steal_probes.h), with guest_only; NULL: the best one */
 	int64_t duration;              /* ns; 0: until a stop is requested or the command ends */
 	char *const *command;          /* argv to run during the recording, terminated by NULL; or NULL */
 	/* Flight recording: records in overwrite mode until a trigger fires, then saves the last `hold` ns in a new

@@ -1,16 +1,62 @@
 /* Sources of stolen time inside a guest, through tracefs.
  *
- * event_probes, kernel_probes: probes that read the counter which the hypervisor keeps in the memory of the guest:
- *   events steal_switch and steal_timer with the fields cpuN (u64, ns stolen from vCPU N since boot). With more than
+ * STEAL_EVENT_PROBES, STEAL_KERNEL_PROBES: probes that read the counter which the hypervisor keeps in the memory of the
+ *   guest: events steal_switch and steal_timer with the fields cpuN (u64, ns stolen from vCPU N since boot). With more than
  *   STEAL_FIELDS_MAX CPUs there is one pair of events per CPU, each with the field of its own CPU. Xen also has offlineN:
  *   ns that vCPU N was offline; cpuN then is the runnable time.
- *   event_probes: attached to sched_switch (follows it, belongs to the outgoing thread) and hrtimer_expire_entry.
- *   kernel_probes: attached to finish_task_switch (belongs to the incoming thread) and hrtimer_interrupt.
- * sched_stat_runtime: the kernel subtracts stolen time from the field `runtime`; the difference to wall time was stolen.
- * return_probe: event steal, field ret: the counter as the kernel reads it at ticks; exact totals, but not per thread.
+ *   Event probes: attached to sched_switch (follow it, belong to the outgoing thread) and hrtimer_expire_entry.
+ *   Kernel probes: attached to finish_task_switch (belong to the incoming thread) and hrtimer_interrupt.
+ * STEAL_RUNTIME: sched_stat_runtime. The kernel subtracts stolen time from its field `runtime`; the difference to wall
+ *   time was stolen.
+ * STEAL_RETURN_PROBE: event steal, field ret: the counter as the kernel reads it at ticks; exact totals, but not per thread.
  *
  * Definitions of probes are global in tracefs. Their group is stealscope_PID_START (with a suffix _cN for one CPU) and
  * identifies their owner. */
 #ifndef STEALSCOPE_RECORD_STEAL_PROBES_H
 #define STEALSCOPE_RECORD_STEAL_PROBES_H
+
+#include <stddef.h>
+
+#include "base/error.h"
+#include "base/yaml_out.h"
+#include "record/hypervisor.h"
+
+#define STEAL_FIELDS_MAX 4  /* number of CPUs whose counters one event contains */
+
+enum steal_source { STEAL_EVENT_PROBES, STEAL_KERNEL_PROBES, STEAL_RUNTIME, STEAL_RETURN_PROBE, STEAL_NONE };
+
+struct steal_probes {
+	enum steal_source source;
+	const char *root;
+	char *tracefs;           /* path of tracefs */
+	const char *counter;     /* name of the hypervisor's counter; NULL: none known for this machine */
+	enum offered offered;    /* see struct hypervisor */
+	char **event;            /* events of the source, "group/name"; the caller records them */
+	size_t events, cap;
+	unsigned cpus;           /* highest CPU number + 1 */
+	bool per_cpu;            /* one pair of events per CPU */
+	char *not_used[STEAL_NONE];  /* reason why a better source is not used; NULL: none */
+};
+
+/* Returns false if the text (auto, or the name of a source) is unknown; *from: first source to try; *to: last one. */
+bool steal_source_parse(const char *text, enum steal_source *from, enum steal_source *to);
+const char *steal_source_name(enum steal_source s);
+
+/* Finds the best source within [from, to] and defines its probes, which record nothing until an instance enables them.
+ * Never fails: the source may be STEAL_NONE. */
+void steal_probes_open(struct steal_probes *p, const char *root, const char *tracefs, const struct hypervisor *h,
+                       enum steal_source from, enum steal_source to);
+/* Sets the filters of per-CPU events in a tracefs instance, before the events are enabled. */
+void steal_probes_filter(const struct steal_probes *p, const char *instance);
+/* Removes the definitions; no instance may use them. */
+void steal_probes_close(struct steal_probes *p);
+
+/* Removes definitions of processes that have ended. Returns their number; *failed: number that could not be removed. */
+size_t steal_probes_clean(const char *root, const char *tracefs, size_t *failed);
+
+/* Writes the mapping `steal` of about.yaml (guest_only.h). */
+void steal_probes_put(const struct steal_probes *p, struct yaml_out *o, int map);
+/* Returns one sentence for people about source, exactness and cost; the caller frees. */
+char *steal_probes_text(const struct steal_probes *p);
+
 #endif

@@ -1,0 +1,29 @@
+/* What this machine knows about the hypervisor that runs it: from CPUID, /proc and /sys. */
+#ifndef STEALSCOPE_RECORD_HYPERVISOR_H
+#define STEALSCOPE_RECORD_HYPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/yaml_out.h"
+
+enum hypervisor_kind { HYPERVISOR_UNKNOWN, HYPERVISOR_KVM, HYPERVISOR_XEN, HYPERVISOR_VMWARE, HYPERVISOR_HYPERV };
+
+enum offered { OFFERED_UNKNOWN, OFFERED_YES, OFFERED_NO };
+
+struct hypervisor {
+	bool is_guest;             /* this machine is a guest */
+	enum hypervisor_kind kind;
+	enum offered steal;        /* the hypervisor keeps a counter of stolen time for the guest */
+	const char *why;           /* reason for OFFERED_NO */
+	uint64_t tsc_khz;          /* TSC frequency in CPUID; 0: not present */
+};
+
+/* root "": this machine, whose CPUID is read; otherwise only files below root are read. */
+struct hypervisor hypervisor_detect(const char *root);
+const char *hypervisor_name(enum hypervisor_kind kind);
+
+/* Writes the identity of the VM, as far as it is readable: DMI, Xen's UUID, cloud-init. */
+void hypervisor_put_vm(struct yaml_out *o, int map, const char *root);
+
+#endif
