@@ -78,6 +78,7 @@ with scratch() as folder:
     else:
         check(len(answer(*beacon)["rows"]) == 3, "a beacon's cost")
     check(len(answer("sync", f"{folder}/requests", "--audit")["rows"]) == 1, "an audit of clocks")
+    check(answer("top", "-b", "-d", "0.5", "--pid", str(os.getpid()))["rows"] != [], "a period of top")
     # The other two are in test_live.py and test_record_cli.py.
     check(seen | {"sessions", "record-check"} == set(ANSWERS["$defs"]), f"the schema knows these answers and no others {seen}")
 

@@ -29,6 +29,7 @@ stealscope_SOURCES = \
 	src/cli/cmd_steal.c \
 	src/cli/cmd_summary.c src/cli/cmd_picture.c \
 	src/cli/cmd_sync.c \
+	src/cli/cmd_top.c \
 	src/cli/cmd_view.c \
 	src/cli/cmd_waits.c \
 	src/cli/cmd_whatif.c \
@@ -54,12 +55,12 @@ stealscope_SOURCES = \
 # C's library first: most symbols are its, and each is looked for in one library after the other.  Then those that look for
 # many of their own.
 stealscope_LDADD = -lc src/libui.a $(NCURSES_LIBS) src/libexport.a src/libreport.a src/libindex.a src/libmodel.a src/libsync.a src/libcompare.a src/liblatency.a src/libquery.a \
-	src/libbeacon.a src/librecord.a $(TRACEFS_LIBS) $(HISTORY_LIBS) $(TRACE_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
+	src/libbeacon.a $(LIVE_LIBS) $(HISTORY_LIBS) $(TRACE_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
 dist_man_MANS += man/stealscope.1 man/stealscope.7 \
 	man/stealscope-view.1 man/stealscope-index.1 man/stealscope-info.1 man/stealscope-sessions.1 \
 	man/stealscope-sync.1 man/stealscope-intervals.1 man/stealscope-cut.1 man/stealscope-picture.1 \
 	man/stealscope-summary.1 man/stealscope-threads.1 man/stealscope-flow.1 man/stealscope-gaps.1 \
-	man/stealscope-steal.1 man/stealscope-path.1 man/stealscope-waits.1 man/stealscope-exits.1 \
+	man/stealscope-steal.1 man/stealscope-top.1 man/stealscope-path.1 man/stealscope-waits.1 man/stealscope-exits.1 \
 	man/stealscope-events.1 man/stealscope-explain.1 man/stealscope-diff.1 man/stealscope-whatif.1 \
 	man/stealscope-fleet.1 man/stealscope-mcp.1 man/stealscope-beacon.1 man/stealscope-cost.7 man/stealscope-locks.7 \
 	man/stealscope-notes.7 man/stealscope-states.7 man/stealscope-tracers.7 man/stealscope-xen.7

@@ -29,19 +29,20 @@ src_librecord_a_SOURCES = \
 	src/record/journal.c src/record/journal.h \
 	src/record/participants.c src/record/participants.h \
 	src/record/clock_sample.c src/record/clock_sample.h \
-	src/record/proc.c src/record/proc.h \
 	src/record/qga.c \
 	src/record/record.c src/record/record.h \
 	src/record/tracefs.c \
 	src/record/tracer.h \
 	src/record/transport.c src/record/transport.h \
-	src/record/trigger.c src/record/trigger.h \
-	src/record/vm_name.c \
-	src/record/vm_discovery.c src/record/vm_discovery.h
+	src/record/trigger.c src/record/trigger.h
 nodist_src_librecord_a_SOURCES = src/record/guest_text.h
 else
 src_librecord_a_SOURCES = src/record/record_none.c src/record/record.h
 endif
+src_librecord_a_SOURCES += \
+	src/record/proc.c src/record/proc.h \
+	src/record/vm_name.c \
+	src/record/vm_discovery.c src/record/vm_discovery.h
 
 dist_man_MANS += man/stealscope-record.1
 EXTRA_DIST += src/record/embed.awk src/record/guest.sh

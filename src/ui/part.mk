@@ -1,6 +1,6 @@
 # ui: the viewer
 noinst_LIBRARIES += src/libui.a
-UI_LIBS = src/libui.a $(REPORT_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
+UI_LIBS = src/libui.a src/liblive.a src/librecord.a $(BPF_LIBS) $(TRACEFS_LIBS) $(REPORT_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
 src_libui_a_CPPFLAGS = $(AM_CPPFLAGS) $(NCURSES_CFLAGS)
 src_libui_a_SOURCES = \
 	src/ui/core/actions.c \
@@ -62,6 +62,7 @@ src_libui_a_SOURCES = \
 	src/ui/widgets/status.c src/ui/widgets/status.h \
 	src/ui/core/thread_scan.c \
 	src/ui/core/text_filter.c src/ui/core/text_filter.h \
+	src/ui/top/top.c src/ui/top/top.h src/ui/top/top_draw.c src/ui/top/top_rows.c \
 	src/ui/terminal/term.c src/ui/terminal/term.h \
 	src/ui/widgets/theme.c src/ui/widgets/theme.h \
 	src/ui/ui.c src/ui/ui.h \

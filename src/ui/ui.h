@@ -2,6 +2,9 @@
 #ifndef STEALSCOPE_UI_UI_H
 #define STEALSCOPE_UI_UI_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/error.h"
 #include "base/event_text.h"
 #include "base/progress.h"
@@ -62,6 +65,12 @@ struct ui_picture {
 	int64_t from, to;
 };
 int ui_picture(const struct history *h, const struct ui_options *options, const struct ui_picture *p, struct error *err);
+
+/* Shows live samples, one per period (ns), until the user quits, or for a number of rounds (0: no limit). *record: the
+ * user asked for a recording. Returns 0, or -1. */
+struct live;
+int ui_top(struct live *live, int64_t period, unsigned long rounds, const struct ui_options *options, bool *record,
+           struct error *err);
 
 /* Returns the name of shipped theme i; NULL: there are no more. */
 const char *theme_shipped_name(unsigned i);

@@ -1,0 +1,203 @@
+/* Accounting of waiting vCPU threads (private to live/). The same source is compiled for BPF (collector.bpf.c) and for
+ * user space (tests).
+ *
+ * Each pCPU has a log of its last LIVE_LOG switches: time and incoming task. Each victim has one mark: its state and the
+ * time up to which its time is accounted. A transition claims the interval between the mark and now with one
+ * compare-and-swap and adds it to exactly one state, so that no interval is counted twice, whichever CPU sees the
+ * transition. A claimed waiting interval is split along the log of the pCPU where the victim waited: each part goes to
+ * the task that had the pCPU.
+ *
+ * Invariants: the times of all states of a victim add up to the time since it was added; the pairs of a victim add up to
+ * its waiting time. Before the log wraps, account_cpu() accounts the waits on that pCPU.
+ *
+ * The including file defines: ATOMIC_ADD(pointer, n), ATOMIC_SWAP(pointer, old, new) (true: swapped),
+ * victim_at(slot), cpu_at(cpu) (NULL: none), pair_add(victim, entry, ns), task_is_throttled(address),
+ * and LIVE_GLOBAL, the attribute of functions that the verifier checks on their own. */
+#ifndef STEALSCOPE_LIVE_ACCOUNTING_H
+#define STEALSCOPE_LIVE_ACCOUNTING_H
+
+#include "live/collector.h"
+
+static inline __attribute__((always_inline)) u64 mark_make(u64 ns, u32 state)
+{
+	return ns << LIVE_MARK_BITS | state;
+}
+
+/* Adds time of the current wait to the candidates for its top culprit: exact up to LIVE_TOP culprits. */
+static inline __attribute__((always_inline)) void wait_add(struct live_victim *v, u32 culprit, u64 ns)
+{
+	for (int i = 0; i < LIVE_TOP; i++) {
+		if (v->top[i].ns == 0)
+			v->top[i].culprit = culprit;
+		if (v->top[i].culprit == culprit) {
+			v->top[i].ns += ns;
+			return;
+		}
+	}
+	v->top_other += ns;
+}
+
+/* Returns the culprit with the most time of the current wait; CULPRIT_SEVERAL if it may be one that is not a candidate. */
+static inline __attribute__((always_inline)) u32 wait_top(const struct live_victim *v)
+{
+	u64 most = v->top_other;
+	u32 culprit = most ? CULPRIT_SEVERAL : CULPRIT_UNKNOWN;
+	for (int i = 0; i < LIVE_TOP; i++) {
+		if (v->top[i].ns > most) {
+			most = v->top[i].ns;
+			culprit = v->top[i].culprit;
+		}
+	}
+	return culprit;
+}
+
+/* Splits the waiting interval [from, to) of a victim along the log of a pCPU. */
+LIVE_GLOBAL int account_wait(u32 slot, u32 cpu, u64 from, u64 to)
+{
+	struct live_victim *v = victim_at(slot);
+	struct live_cpu *c = cpu_at(cpu);
+	u64 end = to;
+	if (!v || from >= to)
+		return 0;
+	const u64 head = c ? c->head : 0;
+	for (u32 i = 0; c && i < LIVE_LOG; i++) {
+		const struct live_entry *e = &c->log[(head - 1 - i) & (LIVE_LOG - 1)];
+		const u64 begin = e->ts > from ? e->ts : from;
+		if (i >= head)
+			break;
+		if (begin < end) {
+			pair_add(slot, e, end - begin);
+			wait_add(v, e->culprit, end - begin);
+			end = begin;
+		}
+		if (end <= from)
+			return 0;
+	}
+	const struct live_entry unknown = { .culprit = CULPRIT_UNKNOWN };
+	pair_add(slot, &unknown, end - from);
+	wait_add(v, CULPRIT_UNKNOWN, end - from);
+	return 0;
+}
+
+static inline __attribute__((always_inline)) u32 length_bin(u64 ns)
+{
+	u32 bin = 0;
+	for (u32 step = 32; step; step >>= 1) {
+		if (ns >> step) {
+			ns >>= step;
+			bin += step;
+		}
+	}
+	return bin < LIVE_BINS ? bin : LIVE_BINS - 1;
+}
+
+static inline __attribute__((always_inline)) int state_waits(u32 state)
+{
+	return state == LIVE_WAITING || state == LIVE_THROTTLED;
+}
+
+/* Ends the current wait of a victim at the time now. */
+static inline __attribute__((always_inline)) void wait_end(struct live_victim *v, u64 now)
+{
+	const u64 ns = v->wait_ns;
+	ATOMIC_ADD(&v->waits, 1);
+	ATOMIC_ADD(&v->bin[length_bin(ns) & (LIVE_BINS - 1)], 1);
+	if (ns > v->longest) {
+		v->longest = ns;
+		v->longest_end = now;
+		v->longest_culprit = wait_top(v);
+		v->longest_cpu = v->cpu;
+	}
+}
+
+/* Moves a victim to a state at the time now. cpu: where it waits from now on; LIVE_SAME_CPU: no change. Times before the
+ * mark are accounted already and count as 0. */
+LIVE_GLOBAL int victim_move(u32 slot, u32 state, u32 cpu, u64 now)
+{
+	struct live_victim *v = victim_at(slot);
+	u64 old = 0;
+	int claimed = 0;
+	if (!v)
+		return 0;
+	for (int i = 0; i < 4 && !claimed; i++) {
+		old = v->mark;
+		if (old >> LIVE_MARK_BITS > now)
+			now = old >> LIVE_MARK_BITS;
+		claimed = ATOMIC_SWAP(&v->mark, old, mark_make(now, state));
+	}
+	if (!claimed)
+		return 0;
+	const u32 before = old & (LIVE_STATES - 1), waited_on = v->cpu;
+	const u64 since = old >> LIVE_MARK_BITS, ns = now - since;
+	ATOMIC_ADD(&v->ns[before], ns);
+	if (state_waits(state) && !state_waits(before)) {
+		v->wait_ns = 0;
+		v->top_other = 0;
+		for (int i = 0; i < LIVE_TOP; i++)
+			v->top[i].ns = 0;
+	}
+	if (cpu != LIVE_SAME_CPU)
+		v->cpu = cpu;
+	if (!state_waits(before))
+		return 0;
+	v->wait_ns += ns;
+	if (before == LIVE_WAITING)
+		account_wait(slot, waited_on, since, now);
+	else
+		wait_add(v, CULPRIT_THROTTLED, ns);
+	if (!state_waits(state))
+		wait_end(v, now);
+	return 0;
+}
+
+/* Accounts the victims that wait for a pCPU up to now, and finds out which of them are throttled. */
+LIVE_GLOBAL int account_cpu(u32 cpu, u64 now)
+{
+	struct live_cpu *c = cpu_at(cpu);
+	const u32 slots = live_slots;
+	u32 throttled = 0;
+	if (!c)
+		return 0;
+	for (u32 slot = 0; slot < LIVE_VICTIMS && slot < slots; slot++) {
+		const struct live_victim *v = victim_at(slot);
+		if (!v || v->cpu != cpu || !state_waits(v->mark & (LIVE_STATES - 1)))
+			continue;
+		const u32 state = task_is_throttled(v->task) ? LIVE_THROTTLED : LIVE_WAITING;
+		throttled += state == LIVE_THROTTLED;
+		victim_move(slot, state, LIVE_SAME_CPU, now);
+	}
+	c->throttled = throttled;
+	return 0;
+}
+
+/* Adds the time that the outgoing task ran to the table of a pCPU. */
+static inline __attribute__((always_inline)) void run_add(struct live_cpu *c, const struct live_entry *e, u64 ns, u32 epoch)
+{
+	const u32 hash = e->culprit * 2654435769u >> 26;
+	for (u32 i = 0; i < 2; i++) {
+		struct live_run *r = &c->run[epoch & 1][(hash + i) & (LIVE_RUNS - 1)];
+		if (r->ns == 0)
+			r->entry = *e;
+		if (r->entry.culprit == e->culprit) {
+			r->ns += ns;
+			return;
+		}
+	}
+	c->run_other[epoch & 1] += ns;
+}
+
+/* Appends the incoming task of a switch on this pCPU to its log. Called after the transitions of both tasks. */
+static inline __attribute__((always_inline)) void log_append(struct live_cpu *c, u32 cpu, const struct live_entry *e,
+                                                            u32 epoch)
+{
+	if (c->head) {
+		const struct live_entry *last = &c->log[(c->head - 1) & (LIVE_LOG - 1)];
+		run_add(c, last, e->ts - last->ts, epoch);
+	}
+	c->log[c->head & (LIVE_LOG - 1)] = *e;
+	c->head++;
+	if ((c->head & (LIVE_LOG / 4 - 1)) == 0 || c->throttled)
+		account_cpu(cpu, e->ts);
+}
+
+#endif

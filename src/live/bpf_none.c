@@ -1,0 +1,30 @@
+/* Stubs for builds without libbpf or clang: the source cannot be opened. */
+#include "live/source.h"
+
+#include <stddef.h>
+
+struct bpf_source *bpf_source_open(unsigned cpus, struct error *err)
+{
+	(void)cpus;
+	error_set(err, STATUS_SYSTEM, "install libbpf and clang and build stealscope again",
+	          "this stealscope was built without libbpf or clang");
+	return NULL;
+}
+
+void bpf_source_close(struct bpf_source *b) { (void)b; }
+int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked) { (void)b, (void)tid, (void)blocked; return -1; }
+void bpf_source_remove(struct bpf_source *b, int slot) { (void)b, (void)slot; }
+struct live_victim *bpf_source_victim(struct bpf_source *b, unsigned slot) { (void)b, (void)slot; return NULL; }
+struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu) { (void)b, (void)cpu; return NULL; }
+void bpf_source_flush(struct bpf_source *b) { (void)b; }
+
+struct bpf_pair *bpf_source_take(struct bpf_source *b, size_t *n, unsigned *epoch)
+{
+	(void)b;
+	*n = 0;
+	*epoch = 0;
+	return NULL;
+}
+
+bool bpf_source_cost(struct bpf_source *b, u64 *ns, u64 *runs) { (void)b, (void)ns, (void)runs; return false; }
+void bpf_source_measure(struct bpf_source *b, bool on) { (void)b, (void)on; }

@@ -1,0 +1,244 @@
+/* Loads the BPF program that is compiled into stealscope, and reads its maps. */
+#include "live/source.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/membarrier.h>
+
+#include "base/mem.h"
+#include "live/collector_object.h"
+
+#define PROGRAMS 4
+#define GRACE_US 20000  /* longer than a run of the program; used where membarrier(2) is not available */
+#define BATCH 1024
+
+static const char *const program_name[PROGRAMS] = { "on_switch", "on_wakeup", "on_wakeup_new", "on_migrate" };
+
+struct bss { u32 live_slots, live_epoch; u64 live_tid[LIVE_HASH]; };
+
+struct bpf_source {
+	struct bpf_object *object;
+	struct bpf_link *link[PROGRAMS];
+	int program[PROGRAMS], flush, pairs[2], stats;
+	unsigned cpus;
+	struct live_victim *victim;
+	char *cpu;
+	size_t cpu_size, victims_bytes, cpus_bytes, bss_bytes;
+	volatile struct bss *bss;
+	bool used[LIVE_VICTIMS];
+};
+
+static int ignore_message(enum libbpf_print_level level, const char *format, va_list ap)
+{
+	(void)level, (void)format, (void)ap;
+	return 0;
+}
+
+static void *map_memory(struct bpf_object *o, const char *name, size_t *bytes)
+{
+	struct bpf_map *map = NULL, *m;
+	bpf_object__for_each_map(m, o)
+		if (strstr(bpf_map__name(m), name))
+			map = m;
+	if (!map)
+		return NULL;
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bpf_map__value_size(map) + 7u) & ~(size_t)7;
+	*bytes = (size * bpf_map__max_entries(map) + page - 1) / page * page;
+	void *p = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static int load_programs(struct bpf_source *b, struct error *err)
+{
+	static const char remedy[] = "BPF needs root, and Linux 5.12 or later with BTF in /sys/kernel/btf/vmlinux";
+	int rc;
+	libbpf_set_print(ignore_message);
+	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	b->object = bpf_object__open_mem(collector_object, sizeof collector_object, NULL);
+	if (!b->object)
+		return error_system(err, NULL, "BPF program");
+	struct bpf_map *cpus = bpf_object__find_map_by_name(b->object, "cpus");
+	bpf_map__set_max_entries(cpus, b->cpus);
+	if ((rc = bpf_object__load(b->object)) != 0) {
+		errno = -rc;
+		return error_system(err, remedy, "loading the BPF program");
+	}
+	for (int i = 0; i < PROGRAMS; i++)
+		b->program[i] = bpf_program__fd(bpf_object__find_program_by_name(b->object, program_name[i]));
+	b->flush = bpf_program__fd(bpf_object__find_program_by_name(b->object, "account_now"));
+	b->pairs[0] = bpf_object__find_map_fd_by_name(b->object, "pairs_even");
+	b->pairs[1] = bpf_object__find_map_fd_by_name(b->object, "pairs_odd");
+	b->cpu_size = (sizeof(struct live_cpu) + 7u) & ~(size_t)7;
+	b->victim = map_memory(b->object, "victims", &b->victims_bytes);
+	b->cpu = map_memory(b->object, "cpus", &b->cpus_bytes);
+	b->bss = map_memory(b->object, ".bss", &b->bss_bytes);
+	if (!b->victim || !b->cpu || !b->bss)
+		return error_system(err, NULL, "mapping the maps of the BPF program");
+	for (int i = 0; i < PROGRAMS; i++) {
+		b->link[i] = bpf_program__attach(bpf_object__find_program_by_name(b->object, program_name[i]));
+		if (!b->link[i])
+			return error_system(err, remedy, "attaching the BPF program %s", program_name[i]);
+	}
+	return 0;
+}
+
+struct bpf_source *bpf_source_open(unsigned cpus, struct error *err)
+{
+	struct bpf_source *b = mem_new(1, sizeof *b);
+	b->cpus = cpus;
+	b->stats = -1;
+	if (load_programs(b, err) == 0)
+		return b;
+	bpf_source_close(b);
+	return NULL;
+}
+
+void bpf_source_close(struct bpf_source *b)
+{
+	if (!b)
+		return;
+	bpf_source_measure(b, false);
+	for (int i = 0; i < PROGRAMS; i++)
+		bpf_link__destroy(b->link[i]);
+	if (b->victim)
+		munmap(b->victim, b->victims_bytes);
+	if (b->cpu)
+		munmap(b->cpu, b->cpus_bytes);
+	if (b->bss)
+		munmap((void *)b->bss, b->bss_bytes);
+	bpf_object__close(b->object);
+	free(b);
+}
+
+/* ---- victims */
+
+#define ENDED (UINT64_MAX << 32)  /* entry of the table of TIDs that is free again */
+
+int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked)
+{
+	struct timespec now;
+	u32 at = (u32)(tid * LIVE_HASH_FACTOR) >> LIVE_HASH_SHIFT;
+	int slot = 0, probe = 0;
+	while (slot < LIVE_VICTIMS && b->used[slot])
+		slot++;
+	while (probe < LIVE_PROBES && b->bss->live_tid[(at + (u32)probe) % LIVE_HASH] != 0 &&
+	       b->bss->live_tid[(at + (u32)probe) % LIVE_HASH] != ENDED)
+		probe++;
+	if (slot == LIVE_VICTIMS || probe == LIVE_PROBES)
+		return -1;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	struct live_victim *v = &b->victim[slot];
+	memset(v, 0, sizeof *v);
+	v->tid = tid;
+	v->cpu = LIVE_SAME_CPU;
+	v->mark = ((u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec) << LIVE_MARK_BITS |
+	          (blocked ? LIVE_BLOCKED : LIVE_UNKNOWN);
+	b->used[slot] = true;
+	if ((u32)slot >= b->bss->live_slots)
+		b->bss->live_slots = (u32)slot + 1;
+	__atomic_store_n(&b->bss->live_tid[(at + (u32)probe) % LIVE_HASH], (u64)tid << 32 | (u32)slot, __ATOMIC_RELEASE);
+	return slot;
+}
+
+void bpf_source_remove(struct bpf_source *b, int slot)
+{
+	for (u32 i = 0; i < LIVE_HASH; i++)
+		if (b->bss->live_tid[i] && b->bss->live_tid[i] != ENDED && (u32)b->bss->live_tid[i] == (u32)slot)
+			b->bss->live_tid[i] = ENDED;
+	__atomic_store_n(&b->victim[slot].mark, (u64)LIVE_BLOCKED, __ATOMIC_RELEASE);
+	b->used[slot] = false;
+}
+
+struct live_victim *bpf_source_victim(struct bpf_source *b, unsigned slot)
+{
+	return &b->victim[slot];
+}
+
+struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu)
+{
+	return (struct live_cpu *)(void *)(b->cpu + cpu * b->cpu_size);
+}
+
+/* ---- periods */
+
+void bpf_source_flush(struct bpf_source *b)
+{
+	bool waits[1024] = { false };
+	for (u32 i = 0; i < b->bss->live_slots; i++) {
+		const struct live_victim *v = &b->victim[i];
+		const u32 state = __atomic_load_n(&v->mark, __ATOMIC_RELAXED) & (LIVE_STATES - 1);
+		if ((state == LIVE_WAITING || state == LIVE_THROTTLED) && v->cpu < b->cpus && v->cpu < 1024)
+			waits[v->cpu] = true;
+	}
+	for (unsigned cpu = 0; cpu < b->cpus && cpu < 1024; cpu++) {
+		LIBBPF_OPTS(bpf_test_run_opts, o, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
+		if (waits[cpu])
+			bpf_prog_test_run_opts(b->flush, &o);
+	}
+}
+
+struct bpf_pair *bpf_source_take(struct bpf_source *b, size_t *n, unsigned *epoch)
+{
+	struct bpf_pair *all = NULL;
+	size_t cap = 0;
+	*epoch = b->bss->live_epoch & 1;
+	*n = 0;
+	bpf_source_flush(b);
+	__atomic_store_n(&b->bss->live_epoch, b->bss->live_epoch + 1, __ATOMIC_RELEASE);
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
+		usleep(GRACE_US);
+	struct live_pair_key *key = mem_new(BATCH, sizeof *key);
+	struct live_pair_value *value = mem_new(BATCH, sizeof *value);
+	u32 from = 0, next = 0, count;
+	bool first = true;
+	int rc;
+	do {
+		count = BATCH;
+		rc = bpf_map_lookup_and_delete_batch(b->pairs[*epoch], first ? NULL : &from, &next, key, value, &count, NULL);
+		if (rc && errno != ENOENT)
+			break;
+		for (u32 i = 0; i < count; i++)
+			*ARRAY_PUSH(all, *n, cap) = (struct bpf_pair){ key[i], value[i] };
+		from = next;
+		first = false;
+	} while (!rc);
+	free(key);
+	free(value);
+	return all;
+}
+
+/* ---- cost */
+
+bool bpf_source_cost(struct bpf_source *b, u64 *ns, u64 *runs)
+{
+	*ns = *runs = 0;
+	for (int i = 0; i < PROGRAMS; i++) {
+		struct bpf_prog_info info = { 0 };
+		u32 size = sizeof info;
+		if (bpf_obj_get_info_by_fd(b->program[i], &info, &size))
+			return false;
+		*ns += info.run_time_ns;
+		if (i == 0)
+			*runs = info.run_cnt;
+	}
+	return true;
+}
+
+void bpf_source_measure(struct bpf_source *b, bool on)
+{
+	if (on && b->stats < 0)
+		b->stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	if (!on && b->stats >= 0) {
+		close(b->stats);
+		b->stats = -1;
+	}
+}

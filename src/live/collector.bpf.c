@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The BPF program of `stealscope top` and `monitor`: sums of waiting time by victim and culprit, in the kernel.
+ *
+ * A switch of tasks that are no victims costs one clock read, two table lookups and one log entry. */
+#include <linux/bpf.h>
+#include <stdbool.h>
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_tracing.h>
+
+#include "live/collector.h"
+
+/* The members of kernel structures in use. CO-RE finds their place in the running kernel. */
+struct cfs_rq { int throttle_count; } __attribute__((preserve_access_index));
+struct sched_entity { struct cfs_rq *cfs_rq; } __attribute__((preserve_access_index));
+struct thread_info___kernel { u32 cpu; } __attribute__((preserve_access_index));
+struct task_struct {
+	struct thread_info___kernel thread_info;
+	unsigned int __state;
+	int pid, tgid;
+	char comm[16];
+	struct sched_entity se;
+	bool throttled;  /* since 6.18: a task is throttled on its own */
+} __attribute__((preserve_access_index));
+struct task_struct___before_5_14 { long state; } __attribute__((preserve_access_index));
+struct task_struct___before_5_16 { unsigned int cpu; } __attribute__((preserve_access_index));
+
+#define TASK_STOPPED_OR_TRACED 0xc
+#define TASK_DEAD 0x80
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Written by user space: slots in use, which pair map is in use, and TID << 32 | slot. */
+volatile u32 live_slots, live_epoch;
+volatile u64 live_tid[LIVE_HASH];
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, LIVE_VICTIMS);
+	__type(key, u32);
+	__type(value, struct live_victim);
+} victims SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);  /* user space sets the number of CPUs */
+	__type(key, u32);
+	__type(value, struct live_cpu);
+} cpus SEC(".maps");
+
+struct pair_map {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, LIVE_PAIRS);
+	__type(key, struct live_pair_key);
+	__type(value, struct live_pair_value);
+};
+struct pair_map pairs_even SEC(".maps"), pairs_odd SEC(".maps");
+
+#define ATOMIC_ADD(pointer, n) __sync_fetch_and_add((pointer), (n))
+#define ATOMIC_SWAP(pointer, old, new) __sync_bool_compare_and_swap((pointer), (old), (new))
+#define LIVE_GLOBAL __attribute__((noinline))
+
+static __always_inline struct live_victim *victim_at(u32 slot)
+{
+	return bpf_map_lookup_elem(&victims, &slot);
+}
+
+static __always_inline struct live_cpu *cpu_at(u32 cpu)
+{
+	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+static __always_inline void pair_add(u32 victim, const struct live_entry *e, u64 ns)
+{
+	void *map = live_epoch & 1 ? (void *)&pairs_odd : (void *)&pairs_even;
+	const struct live_pair_key key = { victim, e->culprit };
+	struct live_pair_value *found = bpf_map_lookup_elem(map, &key);
+	if (found) {
+		ATOMIC_ADD(&found->ns, ns);
+		return;
+	}
+	struct live_pair_value value = { .ns = ns, .tid = e->tid };
+	__builtin_memcpy(value.comm, e->comm, sizeof value.comm);
+	if (bpf_map_update_elem(map, &key, &value, BPF_NOEXIST) == 0)
+		return;
+	found = bpf_map_lookup_elem(map, &key);
+	struct live_victim *v = victim_at(victim);
+	if (found)
+		ATOMIC_ADD(&found->ns, ns);
+	else if (v)
+		ATOMIC_ADD(&v->lost_ns, ns);
+}
+
+/* task: address of a task that waits. A task that ends is never waiting, so the address is valid. */
+static __always_inline bool task_is_throttled(u64 task)
+{
+	const struct task_struct *t = (const void *)(unsigned long)task;
+	if (!t)
+		return false;
+	if (bpf_core_field_exists(t->throttled))
+		return BPF_CORE_READ(t, throttled);
+	if (bpf_core_field_exists(((struct cfs_rq *)0)->throttle_count))
+		return BPF_CORE_READ(t, se.cfs_rq, throttle_count) > 0;
+	return false;
+}
+
+#include "live/accounting.h"
+
+/* Returns the slot of a victim; LIVE_VICTIMS: the thread is none. */
+static __always_inline u32 victim_find(u32 tid)
+{
+	u32 at = tid * LIVE_HASH_FACTOR >> LIVE_HASH_SHIFT;
+	for (int i = 0; i < LIVE_PROBES; i++) {
+		const u64 found = live_tid[(at + i) & (LIVE_HASH - 1)];
+		if (found == 0)
+			break;
+		if (found >> 32 == tid)
+			return found & (LIVE_VICTIMS - 1);
+	}
+	return LIVE_VICTIMS;
+}
+
+static __always_inline u32 task_cpu_of(struct task_struct *t)
+{
+	if (bpf_core_field_exists(t->thread_info.cpu))
+		return t->thread_info.cpu;
+	return BPF_CORE_READ((struct task_struct___before_5_16 *)t, cpu);
+}
+
+static __always_inline long task_state_of(struct task_struct *t)
+{
+	if (bpf_core_field_exists(t->__state))
+		return t->__state;
+	return BPF_CORE_READ((struct task_struct___before_5_14 *)t, state);
+}
+
+/* The outgoing task of a switch: a victim's new state; or a sign that victims here may be throttled as well. */
+static __always_inline void switch_out(struct live_cpu *c, u32 slot, bool preempted, struct task_struct *prev, u32 cpu,
+                                       u64 now)
+{
+	const long state = task_state_of(prev);
+	const bool runnable = preempted || state == 0;
+	const bool throttled = runnable && prev->pid && task_is_throttled((u64)prev);
+	if (throttled)
+		c->throttled = 1;
+	if (slot == LIVE_VICTIMS)
+		return;
+	struct live_victim *v = victim_at(slot);
+	if (!v)
+		return;
+	v->task = (u64)prev;
+	victim_move(slot, throttled ? LIVE_THROTTLED : runnable ? LIVE_WAITING :
+	            state & TASK_STOPPED_OR_TRACED ? LIVE_PAUSED : LIVE_BLOCKED, cpu, now);
+	if (!runnable && state & TASK_DEAD)
+		v->tid = 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	const u32 cpu = bpf_get_smp_processor_id();
+	const u64 now = bpf_ktime_get_ns();
+	struct live_cpu *c = cpu_at(cpu);
+	const u32 tid = next->pid, out = victim_find(prev->pid), in = victim_find(tid);
+	if (!c)
+		return 0;
+	switch_out(c, out, preempted, prev, cpu, now);
+	if (in != LIVE_VICTIMS)
+		victim_move(in, LIVE_RUNNING, cpu, now);
+	struct live_entry e = { .ts = now, .culprit = in != LIVE_VICTIMS ? CULPRIT_VICTIM + in : (u32)next->tgid, .tid = tid };
+	__builtin_memcpy(e.comm, next->comm, sizeof e.comm);
+	log_append(c, cpu, &e, live_epoch);
+	return 0;
+}
+
+/* A wakeup while the thread runs, or while it waits already, changes nothing. */
+static __always_inline int wake(struct task_struct *p)
+{
+	const u32 slot = victim_find(p->pid);
+	if (slot == LIVE_VICTIMS)
+		return 0;
+	struct live_victim *v = victim_at(slot);
+	if (!v)
+		return 0;
+	const u32 state = v->mark & (LIVE_STATES - 1);
+	if (state != LIVE_BLOCKED && state != LIVE_PAUSED && state != LIVE_UNKNOWN)
+		return 0;
+	v->task = (u64)p;
+	return victim_move(slot, task_is_throttled((u64)p) ? LIVE_THROTTLED : LIVE_WAITING, task_cpu_of(p), bpf_ktime_get_ns());
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *p)
+{
+	return wake(p);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_wakeup_new, struct task_struct *p)
+{
+	return wake(p);
+}
+
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *p, int to)
+{
+	const u32 slot = victim_find(p->pid);
+	struct live_victim *v = slot == LIVE_VICTIMS ? 0 : victim_at(slot);
+	if (!v || !state_waits(v->mark & (LIVE_STATES - 1)))
+		return 0;
+	return victim_move(slot, v->mark & (LIVE_STATES - 1), to, bpf_ktime_get_ns());
+}
+
+/* Run by user space on a pCPU: accounts the victims that wait there up to now. */
+SEC("raw_tp")
+int account_now(void *ctx)
+{
+	(void)ctx;
+	account_cpu(bpf_get_smp_processor_id(), bpf_ktime_get_ns());
+	return 0;
+}

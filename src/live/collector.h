@@ -1,0 +1,77 @@
+/* Data that the BPF program shares with user space through memory (private to live/). Times in ns of CLOCK_MONOTONIC. */
+#ifndef STEALSCOPE_LIVE_COLLECTOR_H
+#define STEALSCOPE_LIVE_COLLECTOR_H
+
+#ifdef __bpf__
+typedef unsigned int u32;
+typedef unsigned long long u64;
+#else
+#include <stdint.h>
+typedef uint32_t u32;
+typedef uint64_t u64;
+#endif
+
+enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, LIVE_PAUSED, LIVE_STATES = 8 };
+
+#define LIVE_VICTIMS 1024    /* threads; a power of two */
+#define LIVE_HASH 4096       /* entries of the table of victims' TIDs */
+#define LIVE_HASH_FACTOR 2654435769u
+#define LIVE_HASH_SHIFT 20
+#define LIVE_PROBES 16       /* entries of that table among which a TID is searched */
+#define LIVE_LOG 256         /* switches of a pCPU */
+#define LIVE_RUNS 64         /* tasks of a pCPU and period with a time of their own */
+#define LIVE_BINS 64         /* powers of two of wait lengths, ns */
+#define LIVE_TOP 4           /* culprits of one wait that are told apart */
+#define LIVE_PAIRS 32768     /* pairs of victim and culprit of a period */
+#define LIVE_MARK_BITS 3
+#define LIVE_SAME_CPU 0xffffffffu
+
+/* Culprits: a TGID; or CULPRIT_VICTIM + slot; or one of these. 0: the idle task. */
+#define CULPRIT_VICTIM 0x80000000u
+#define CULPRIT_UNKNOWN 0x7fffffffu
+#define CULPRIT_THROTTLED 0x7ffffffeu
+#define CULPRIT_SEVERAL 0x7ffffffdu
+
+struct live_entry {
+	u64 ts;        /* time when the task got the pCPU */
+	u32 culprit, tid;
+	char comm[16];
+};
+
+struct live_run {
+	struct live_entry entry;
+	u64 ns;        /* 0: unused */
+};
+
+struct live_cpu {
+	u64 head;      /* number of switches */
+	u32 throttled; /* victims that wait for this pCPU and are throttled, or 1 if that must be examined */
+	u32 unused;
+	u64 run_other[2];  /* time of tasks that had no place in run, ns */
+	struct live_entry log[LIVE_LOG];
+	struct live_run run[2][LIVE_RUNS];  /* by epoch */
+};
+
+struct live_victim {
+	u64 mark;      /* time up to which this victim is accounted << LIVE_MARK_BITS | state */
+	u32 cpu;       /* pCPU that it runs on or waits for */
+	u32 tid;       /* 0: ended */
+	u64 task;      /* address of its task_struct in the kernel; 0: unknown */
+	u64 ns[LIVE_STATES];
+	u64 waits, bin[LIVE_BINS];
+	u64 wait_ns;   /* length of the current wait up to the mark, throttled time included */
+	struct { u64 ns; u32 culprit, unused; } top[LIVE_TOP];
+	u64 top_other;
+	u64 longest, longest_end;
+	u32 longest_culprit, longest_cpu;
+	u64 lost_ns;   /* waiting time for which the map of pairs had no place */
+};
+
+struct live_pair_key { u32 victim, culprit; };
+struct live_pair_value {
+	u64 ns;
+	u32 tid, unused;
+	char comm[16];
+};
+
+#endif

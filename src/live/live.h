@@ -1,0 +1,96 @@
+/* Live collection: who takes CPU time from the VMs of this host right now, period by period.
+ *
+ * The source is a BPF program (exact sums by victim and culprit), or, where BPF cannot be used, the run delay in
+ * /proc/PID/task/TID/schedstat. Without VMs the victims are the processes of the machine that waited most (fallback
+ * only), and the time that the host took comes from /proc/stat. All times in ns. */
+#ifndef STEALSCOPE_LIVE_LIVE_H
+#define STEALSCOPE_LIVE_LIVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+#define LIVE_NAME 96       /* bytes of a name for people, escaped */
+#define LIVE_LENGTHS 64    /* powers of two of wait lengths */
+
+/* A process or thread that is a victim by request. */
+struct live_request {
+	const char *const *pid;    /* PIDs or TIDs; of a process, its vCPU threads or, if it has none, all threads */
+	size_t pids;
+	const char *const *comm;   /* names of threads: each thread with this name is a victim */
+	size_t comms;
+	const char *root;          /* "", or a directory that replaces /proc, /sys and /run of this machine */
+	bool without_bpf;          /* use schedstat */
+};
+
+/* Time of one victim in a period. The states add up to the period. */
+struct live_times { int64_t ran, stolen, throttled, paused, blocked, unknown; };
+
+struct live_vcpu {
+	char machine[LIVE_NAME];   /* VM or process */
+	int number;                /* vCPU; -1: a thread that is no vCPU */
+	int32_t tid, pid, cpu;     /* cpu: pCPU; -1: unknown */
+	struct live_times ns;
+	int64_t vmm;               /* part of ran outside the guest, by the kernel's ticks; -1: unknown */
+	uint64_t waits, length[LIVE_LENGTHS];
+	int64_t longest;           /* longest wait that ended in this period or goes on; 0: none */
+	int32_t longest_culprit;   /* index; -1: unknown */
+	int32_t top;               /* culprit that had most of the stolen time; -1: none or unknown */
+	int64_t top_ns;
+};
+
+enum live_kind { LIVE_VCPU, LIVE_VMM, LIVE_PROCESS, LIVE_KERNEL, LIVE_IDLE, LIVE_QUOTA, LIVE_SEVERAL, LIVE_NOBODY };
+extern const char *const live_kind_name[];
+
+struct live_culprit {
+	enum live_kind kind;
+	int32_t pid;
+	char name[LIVE_NAME];      /* "host/9120 burnP6", "web/vCPU0", "web's VMM", "unknown" */
+	char machine[LIVE_NAME];   /* VM; "": none */
+	int64_t ran;               /* CPU time in this period; -1: unknown */
+	int64_t took;              /* sum over all victims */
+	bool inferred;             /* not measured: the only task that had the CPU */
+};
+
+struct live_pair { int32_t vcpu, culprit; int64_t ns; };
+
+struct live_cpu_use {
+	int64_t busy, stolen;      /* of the period; stolen: by the host of this machine */
+	int32_t top[3];            /* culprits with the most CPU time; -1: none */
+	int64_t top_ns[3];
+};
+
+struct live_sample {
+	int64_t period, wall;      /* wall: end of the period, ns since the epoch */
+	struct live_vcpu *vcpu;
+	size_t vcpus;
+	struct live_culprit *culprit;
+	size_t culprits;
+	struct live_pair *pair;    /* sorted by time, longest first */
+	size_t pairs;
+	struct live_cpu_use *cpu;
+	size_t cpus;
+	bool has_bpf, is_guest;    /* is_guest: no VMs here, the victims are this machine's own threads */
+	const char *source;        /* "bpf", "schedstat" */
+	uint64_t switches;         /* context switches of all CPUs; 0: unknown */
+	double cost_ns;            /* cost of the collector per switch, ns, by the kernel's statistics; 0: not measured */
+	size_t hidden;             /* processes that could not be inspected for lack of permission */
+	double load;
+};
+
+struct live;
+
+/* Starts to collect. Returns NULL with *err if nothing can be collected. */
+struct live *live_open(const struct live_request *request, struct error *err);
+/* Reason why BPF is not used; NULL: it is. */
+const struct error *live_limits(const struct live *l);
+/* Fills *s with the period since the last call or live_open(). The caller calls live_sample_release(). */
+void live_take(struct live *l, struct live_sample *s);
+/* Accounts the waits that go on; call it several times in a long period. */
+void live_flush(struct live *l);
+void live_sample_release(struct live_sample *s);
+void live_close(struct live *l);
+
+#endif

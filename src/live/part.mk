@@ -1,0 +1,24 @@
+# live: who takes CPU time from the VMs of this host right now.  The only directory that uses libbpf
+noinst_LIBRARIES += src/liblive.a
+LIVE_LIBS = src/liblive.a $(RECORD_LIBS) $(BPF_LIBS)
+src_liblive_a_CPPFLAGS = $(AM_CPPFLAGS) $(BPF_CFLAGS)
+src_liblive_a_SOURCES = \
+	src/live/accounting.h src/live/collector.h \
+	src/live/live.c src/live/live.h \
+	src/live/source.h \
+	src/live/victims.c src/live/victims.h
+EXTRA_DIST += src/live/collector.bpf.c src/live/embed_object.sh
+if HAVE_BPF
+src_liblive_a_SOURCES += src/live/bpf_source.c
+nodist_src_liblive_a_SOURCES = src/live/collector_object.h
+BUILT_SOURCES += src/live/collector_object.h
+CLEANFILES += src/live/collector_object.h src/live/collector.bpf.o
+src/live/collector.bpf.o: src/live/collector.bpf.c src/live/collector.h src/live/accounting.h
+	$(AM_V_GEN)$(MKDIR_P) src/live && $(BPF_CLANG) -O2 -g -target bpf -mcpu=v3 -Wall -I$(srcdir)/src $(BPF_INCLUDES) $(BPF_CFLAGS) \
+		-c $(srcdir)/src/live/collector.bpf.c -o $@
+src/live/collector_object.h: src/live/collector.bpf.o src/live/embed_object.sh
+	$(AM_V_GEN)sh $(srcdir)/src/live/embed_object.sh src/live/collector.bpf.o >$@.tmp && mv $@.tmp $@
+src/live/liblive_a-bpf_source.$(OBJEXT): src/live/collector_object.h
+else
+src_liblive_a_SOURCES += src/live/bpf_none.c
+endif

@@ -1,0 +1,36 @@
+/* The BPF source (private to live/). */
+#ifndef STEALSCOPE_LIVE_SOURCE_H
+#define STEALSCOPE_LIVE_SOURCE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "live/collector.h"
+
+struct bpf_source;
+
+/* One pair of a period. */
+struct bpf_pair { struct live_pair_key key; struct live_pair_value value; };
+
+/* Loads and attaches the program. The kernel detaches it when the process ends, however it ends. Returns NULL with *err. */
+struct bpf_source *bpf_source_open(unsigned cpus, struct error *err);
+void bpf_source_close(struct bpf_source *b);
+/* Adds a thread as victim. Returns its slot, or -1 if there are too many. blocked: it is asleep now. */
+int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked);
+void bpf_source_remove(struct bpf_source *b, int slot);
+/* Returns the shared memory of a victim and of a CPU. */
+struct live_victim *bpf_source_victim(struct bpf_source *b, unsigned slot);
+struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu);
+/* Accounts the waits that go on up to now. */
+void bpf_source_flush(struct bpf_source *b);
+/* Starts a new epoch, and returns the pairs of the previous one, which the caller frees. *epoch is its number: index of
+ * live_cpu.run, whose entries the caller clears. */
+struct bpf_pair *bpf_source_take(struct bpf_source *b, size_t *n, unsigned *epoch);
+/* Returns the time that the program took since the start by the kernel's statistics, ns, and the number of runs of the
+ * switch program while they were on. */
+bool bpf_source_cost(struct bpf_source *b, u64 *ns, u64 *runs);
+/* Switches the kernel's statistics on or off; they cost time themselves. */
+void bpf_source_measure(struct bpf_source *b, bool on);
+
+#endif

@@ -1,0 +1,184 @@
+#include "live/victims.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/vcpu_name.h"
+#include "record/record.h"
+
+#define MAX_THREADS 4096
+#define KERNEL_THREAD 0x00200000u  /* PF_KTHREAD */
+
+bool live_read(char *buf, size_t size, const char *root, const char *fmt, ...)
+{
+	char name[4096], *path;
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(name, sizeof name, fmt, ap);
+	va_end(ap);
+	path = mem_printf("%s%s", root, name);
+	const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	const ssize_t n = fd < 0 ? -1 : read(fd, buf, size - 1);
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	buf[n > 0 ? n : 0] = '\0';
+	return n > 0;
+}
+
+bool live_read_stat(const char *root, int32_t pid, int32_t tid, struct live_stat *s)
+{
+	char text[1024];
+	*s = (struct live_stat){ .cpu = -1 };
+	if (!live_read(text, sizeof text, root, "/proc/%d/task/%d/stat", pid, tid))
+		return false;
+	char *open = strchr(text, '('), *close = strrchr(text, ')');
+	if (!open || !close || close < open || !close[1])
+		return false;
+	*close = '\0';
+	text_escape(s->comm, sizeof s->comm, open + 1);
+	char *at = close + 2;
+	s->state = *at;
+	for (unsigned field = 3; *at; field++) {
+		const unsigned long long n = strtoull(at, NULL, 10);
+		switch (field) {
+		case 9: s->flags = n; break;
+		case 14: s->user = n; break;
+		case 15: s->system = n; break;
+		case 22: s->start = n; break;
+		case 39: s->cpu = (int)n; break;
+		case 43: s->guest = n; break;
+		}
+		at += strcspn(at, " ");
+		at += strspn(at, " ");
+	}
+	return true;
+}
+
+static void add_thread(struct live_threads *t, const char *root, const char *machine, int number, int32_t pid, int32_t tid)
+{
+	struct live_stat s;
+	if (tid <= 0 || !live_read_stat(root, pid, tid, &s))
+		return;
+	for (size_t i = 0; i < t->len; i++) {
+		struct live_thread *v = &t->thread[i];
+		if (v->tid == tid && v->start == s.start) {
+			v->seen = true;
+			return;
+		}
+	}
+	if (t->len >= MAX_THREADS)
+		return;
+	struct live_thread *v = ARRAY_PUSH(t->thread, t->len, t->cap);
+	*v = (struct live_thread){ .number = number, .tid = tid, .pid = pid, .start = s.start, .slot = -1, .seen = true,
+		                       .is_new = true };
+	snprintf(v->machine, sizeof v->machine, "%s", machine);
+}
+
+/* Calls add() for each number among the names of a directory. */
+static void each_number(const char *root, const char *dir, void (*add)(void *arg, int32_t n), void *arg)
+{
+	char *path = mem_printf("%s%s", root, dir);
+	DIR *d = opendir(path);
+	free(path);
+	for (struct dirent *e; d && (e = readdir(d));)
+		if (e->d_name[0] > '0' && e->d_name[0] <= '9')
+			add(arg, (int32_t)atoi(e->d_name));
+	if (d)
+		closedir(d);
+}
+
+/* Search through the threads of processes. */
+struct thread_search {
+	struct live_threads *threads;
+	const struct live_request *request;
+	const char *root;
+	int32_t pid;
+	char machine[LIVE_NAME];
+	bool only_vcpus, by_comm;
+	unsigned found;
+};
+
+static bool comm_is_requested(const struct live_request *r, const char *comm)
+{
+	for (size_t i = 0; i < r->comms; i++)
+		if (strcmp(r->comm[i], comm) == 0)
+			return true;
+	return false;
+}
+
+static void visit_thread(void *arg, int32_t tid)
+{
+	struct thread_search *s = arg;
+	struct live_stat stat;
+	if (!live_read_stat(s->root, s->pid, tid, &stat) || (stat.flags & KERNEL_THREAD && !s->by_comm))
+		return;
+	const int number = vcpu_name_number(stat.comm);
+	if ((s->only_vcpus && number < 0) || (s->by_comm && !comm_is_requested(s->request, stat.comm)))
+		return;
+	s->found++;
+	add_thread(s->threads, s->root, s->machine, number, s->pid, tid);
+}
+
+static void visit_process(void *arg, int32_t pid)
+{
+	struct thread_search *s = arg;
+	struct live_stat stat;
+	char dir[64];
+	s->pid = pid;
+	if (!live_read_stat(s->root, pid, pid, &stat))
+		return;
+	snprintf(s->machine, sizeof s->machine, "%s-%d", stat.comm, pid);
+	snprintf(dir, sizeof dir, "/proc/%d/task", pid);
+	each_number(s->root, dir, visit_thread, s);
+}
+
+/* Adds a requested process: its vCPU threads, or all threads if it has none; or one thread if the number is a TID. */
+static void add_requested(struct live_threads *t, const struct live_request *r, const char *text)
+{
+	char status[4096];
+	const int32_t pid = (int32_t)atoi(text);
+	struct thread_search s = { .threads = t, .request = r, .root = r->root, .only_vcpus = true };
+	const char *tgid = live_read(status, sizeof status, r->root, "/proc/%d/status", pid) ? strstr(status, "\nTgid:") : NULL;
+	if (tgid && atoi(tgid + 6) != pid) {
+		struct live_stat stat;
+		char machine[LIVE_NAME];
+		if (live_read_stat(r->root, pid, pid, &stat)) {
+			snprintf(machine, sizeof machine, "%s-%d", stat.comm, pid);
+			add_thread(t, r->root, machine, vcpu_name_number(stat.comm), atoi(tgid + 6), pid);
+		}
+		return;
+	}
+	visit_process(&s, pid);
+	s.only_vcpus = false;
+	if (!s.found)
+		visit_process(&s, pid);
+}
+
+void live_threads_find(struct live_threads *t, const struct live_request *r)
+{
+	size_t vms;
+	for (size_t i = 0; i < t->len; i++)
+		t->thread[i].seen = false;
+	struct vm *vm = vms_find(r->root, &vms, &t->hidden);
+	for (size_t i = 0; i < vms; i++)
+		for (size_t k = 0; k < vm[i].vcpus; k++)
+			add_thread(t, r->root, vm[i].name, (int)vm[i].vcpu[k].number, vm[i].pid, vm[i].vcpu[k].tid);
+	vms_free(vm, vms);
+	for (size_t i = 0; i < r->pids; i++)
+		add_requested(t, r, r->pid[i]);
+	struct thread_search s = { .threads = t, .request = r, .root = r->root, .by_comm = true };
+	if (r->comms)
+		each_number(r->root, "/proc", visit_process, &s);
+	t->is_guest = vms == 0 && r->pids == 0 && r->comms == 0;
+	s.by_comm = false;
+	if (t->is_guest)
+		each_number(r->root, "/proc", visit_process, &s);
+}

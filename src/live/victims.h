@@ -1,0 +1,41 @@
+/* The threads whose waits are collected (private to live/). */
+#ifndef STEALSCOPE_LIVE_VICTIMS_H
+#define STEALSCOPE_LIVE_VICTIMS_H
+
+#include "live/collector.h"
+#include "live/live.h"
+
+/* A thread of a VM, or one that was asked for. */
+struct live_thread {
+	char machine[LIVE_NAME];
+	int number;                /* vCPU; -1: none */
+	int32_t tid, pid;
+	uint64_t start;            /* start time in ticks since boot; identifies the thread together with the TID */
+	int slot;                  /* in the BPF source; -1: none */
+	bool seen;                 /* by the last search */
+	bool is_new;               /* the counters below are not yet read */
+	uint64_t ns[LIVE_STATES], waits, length[LIVE_LENGTHS], lost_ns;  /* counters at the end of the last period */
+	uint64_t ran, delayed;     /* schedstat, ns */
+	uint64_t user, system, guest;  /* ticks */
+};
+
+struct live_threads {
+	struct live_thread *thread;
+	size_t len, cap;
+	size_t hidden;             /* processes that could not be inspected */
+	bool is_guest;             /* no VM and no request: the threads of this machine itself */
+};
+
+/* Finds the threads again: sets `seen` of those that still exist, appends new ones. */
+void live_threads_find(struct live_threads *t, const struct live_request *request);
+
+/* ---- files of /proc */
+
+/* Reads a file below root into buf, NUL-terminated. Returns false if it cannot be read. */
+bool live_read(char *buf, size_t size, const char *root, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+struct live_stat { char state; uint64_t flags, user, system, start, guest; int cpu; char comm[64]; };
+/* Reads /proc/PID/task/TID/stat. comm is escaped. */
+bool live_read_stat(const char *root, int32_t pid, int32_t tid, struct live_stat *s);
+
+#endif

@@ -1,0 +1,55 @@
+/* The screen of `stealscope top` (private to ui/). */
+#ifndef STEALSCOPE_UI_TOP_TOP_H
+#define STEALSCOPE_UI_TOP_TOP_H
+
+#include "live/live.h"
+#include "ui/terminal/screen.h"
+#include "ui/ui.h"
+#include "ui/widgets/theme.h"
+
+#define TOP_SAMPLES 300    /* samples kept to walk back: 10 minutes of 2 s */
+
+enum top_view { TOP_VMS = 1, TOP_VCPUS, TOP_CPUS, TOP_CULPRITS };
+enum top_sort { SORT_STEAL, SORT_RUN, SORT_THROTTLED, SORT_LONGEST, SORT_NAME, SORTS };
+
+/* A line of the table. */
+struct top_row {
+	char name[LIVE_NAME + 8];
+	int32_t vcpu, culprit, cpu;    /* indices into the sample; -1: none */
+	bool is_machine;
+	unsigned vcpus;                /* of a machine */
+	double run, steal, throttled, vmm, pause;  /* shares of the period; of a machine: run is the sum, others the mean */
+	double worst;                  /* of the machine: largest share of steal and throttled of its vCPUs */
+	int64_t longest;
+	int32_t top;                   /* culprit; -1: none */
+	double top_share;              /* of the stolen time */
+};
+
+struct top {
+	struct live_sample sample[TOP_SAMPLES];
+	size_t samples, newest;        /* newest: index of the last sample */
+	size_t back;                   /* samples between the shown one and the newest */
+	bool frozen, show_idle, inverted, filtering, detail, help, quit;
+	enum top_view view;
+	enum top_sort sort;
+	char filter[64], message[160], selected[LIVE_NAME + 8];
+	struct top_row *row;
+	size_t rows, rows_cap, cursor, scroll;
+	int first_line, lines;         /* of the table in the last frame */
+	int64_t period;
+	struct theme theme;
+	struct palette palette;
+	bool blocks;                   /* the terminal shows block characters */
+	char host[64];
+};
+
+/* Returns the shown sample; NULL: none yet. */
+const struct live_sample *top_shown(const struct top *t);
+/* Makes the rows of the current view. */
+void top_make_rows(struct top *t);
+/* Writes the sentence about the shown sample: the vCPU that lost most. */
+void top_sentence(const struct live_sample *s, char *buf, size_t size);
+void top_draw(struct top *t, struct screen *s);
+void top_key(struct top *t, uint32_t key);
+
+#endif

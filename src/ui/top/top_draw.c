@@ -1,0 +1,271 @@
+/* Draws the screen of `stealscope top` into a grid of cells. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "base/timefmt.h"
+#include "ui/top/top.h"
+
+#define NOTICE 0.05        /* shares from here on are yellow */
+#define ALARM 0.20         /* and bold */
+#define SPARKS 8           /* levels of a sparkline */
+
+static struct style part(const struct top *t, enum part p)
+{
+	return t->palette.part[p];
+}
+
+static struct style style_of_share(const struct top *t, double share, struct style normal)
+{
+	if (share < NOTICE)
+		return normal;
+	struct style s = part(t, PART_STEAL);
+	if (share >= ALARM)
+		s.attr |= ATTR_BOLD;
+	return s;
+}
+
+static void draw_header(const struct top *t, const struct live_sample *s, struct screen *out)
+{
+	char left[160], right[160], clock[TIME_TEXT], cost[48] = "";
+	unsigned machines = 0;
+	for (size_t i = 0; i < s->vcpus; i++) {
+		bool is_first = true;
+		for (size_t k = 0; k < i && is_first; k++)
+			is_first = strcmp(s->vcpu[k].machine, s->vcpu[i].machine) != 0;
+		machines += is_first;
+	}
+	if (s->cost_ns > 0)
+		snprintf(cost, sizeof cost, " %.0f ns/switch", s->cost_ns);
+	if (s->is_guest)
+		snprintf(left, sizeof left, "stealscope top  %s  %zu CPUs  no VMs  load %.1f", t->host, s->cpus, s->load);
+	else
+		snprintf(left, sizeof left, "stealscope top  %s  %zu CPUs  %u VMs  %zu vCPUs  load %.1f", t->host, s->cpus,
+		         machines, s->vcpus, s->load);
+	snprintf(right, sizeof right, "%s%s  %s%.3gs  %s", s->source, cost, t->frozen ? "FROZEN " : "every ",
+	         (double)s->period / 1e9, time_clock(clock, s->wall, 0));
+	screen_fill(out, 0, 0, out->w, ' ', part(t, PART_HEADER));
+	const int width = text_width(right);
+	screen_clip(out, 0, 0, out->w - width - 2, part(t, PART_HEADER), left);
+	screen_text(out, out->w - width, 0, width, part(t, PART_HEADER), right);
+}
+
+/* Draws "CPU0 #####....  97% web, db" into columns [x, x + w). */
+static void draw_cpu(const struct top *t, const struct live_sample *s, unsigned cpu, struct screen *out, int x, int y,
+                     int w)
+{
+	const struct live_cpu_use *u = &s->cpu[cpu];
+	const double busy = (double)u->busy / (double)s->period;
+	const int bar = w >= 60 ? 20 : w >= 38 ? 10 : 5;
+	char names[200] = "";
+	size_t used = 0;
+	for (int k = 0; k < 3 && u->top[k] >= 0 && used < sizeof names; k++)
+		used += (size_t)snprintf(names + used, sizeof names - used, "%s%s %.0f", k ? ", " : "", s->culprit[u->top[k]].name,
+		                         100 * (double)u->top_ns[k] / (double)s->period);
+	int at = x + screen_printf(out, x, y, w, part(t, PART_LABEL), "CPU%-3u", cpu);
+	for (int i = 0; i < bar; i++)
+		screen_put(out, at + i, y, (i + 0.5) / bar < busy ? (t->blocks ? 0x2588 : '#') : '.',
+		           (i + 0.5) / bar < busy ? part(t, PART_NORMAL) : part(t, PART_DIM));
+	at += bar;
+	at += screen_printf(out, at, y, x + w - at, part(t, PART_NORMAL), " %3.0f%% ", 100 * (busy > 1 ? 1 : busy));
+	screen_clip(out, at, y, x + w - at - 1, part(t, PART_DIM), *names ? names : "-");
+}
+
+/* Draws the CPUs in two columns. Returns the next line. */
+static int draw_cpus(const struct top *t, const struct live_sample *s, struct screen *out, int y)
+{
+	const int most = out->h / 4, lines = (int)(s->cpus + 1) / 2 < most ? (int)(s->cpus + 1) / 2 : most;
+	if (t->view == TOP_CPUS || out->h < 14)
+		return y;
+	for (int i = 0; i < lines; i++)
+		for (int k = 0; k < 2; k++)
+			if ((size_t)(i + k * lines) < s->cpus)
+				draw_cpu(t, s, (unsigned)(i + k * lines), out, k * (out->w / 2), y + i, out->w / 2);
+	return y + lines;
+}
+
+/* Returns the stolen and throttled share of a row `back` samples before the shown one; -1: unknown. */
+static double share_before(const struct top *t, const struct top_row *r, size_t back)
+{
+	const struct live_sample *now = top_shown(t);
+	if (t->back + back >= t->samples || r->vcpu < 0)
+		return -1;
+	const struct live_sample *s = &t->sample[(t->newest + 2 * TOP_SAMPLES - t->back - back) % TOP_SAMPLES];
+	const struct live_vcpu *want = &now->vcpu[r->vcpu];
+	double sum = 0;
+	unsigned n = 0;
+	for (size_t i = 0; i < s->vcpus; i++) {
+		const struct live_vcpu *v = &s->vcpu[i];
+		if (strcmp(v->machine, want->machine) != 0 || (!r->is_machine && v->tid != want->tid))
+			continue;
+		sum += (double)(v->ns.stolen + v->ns.throttled) / (double)s->period;
+		n++;
+	}
+	return n ? sum / n : -1;
+}
+
+static void draw_spark(const struct top *t, const struct top_row *r, struct screen *out, int x, int y, int w,
+                       struct style style)
+{
+	for (int i = 0; i < w; i++) {
+		const double v = share_before(t, r, (size_t)(w - 1 - i));
+		int level = v < 0 ? -1 : (int)(v * SPARKS * 2);
+		if (level >= SPARKS)
+			level = SPARKS - 1;
+		static const char ascii[] = "_.:-=+*#";
+		if (level >= 0)
+			screen_put(out, x + i, y, t->blocks ? 0x2581 + (uint32_t)level : (uint32_t)ascii[level], style);
+	}
+}
+
+static void draw_table_row(const struct top *t, const struct live_sample *s, const struct top_row *r, struct screen *out,
+                           int y, bool selected)
+{
+	char longest[TIME_TEXT] = "", name[LIVE_NAME + 16], vmm[16] = "-";
+	const struct style normal = selected ? part(t, PART_SELECTED) : part(t, PART_NORMAL);
+	const int wide = out->w >= 100 ? 28 : out->w >= 60 ? 16 : 12;
+	screen_fill(out, 0, y, out->w, ' ', normal);
+	if (r->is_machine)
+		snprintf(name, sizeof name, "%s %s", r->worst > 0.10 ? "v" : ">", r->name);
+	else
+		snprintf(name, sizeof name, "%s%s", t->view == TOP_VMS ? "  " : "", r->name);
+	text_shorten(name, wide);
+	screen_clip(out, 0, y, wide, normal, name);
+	int x = wide;
+	x += screen_printf(out, x, y, out->w - x, normal, " %4.0f", 100 * r->run);
+	x += screen_printf(out, x, y, out->w - x, selected ? normal : style_of_share(t, r->steal, normal), " %6.1f",
+	                   100 * r->steal);
+	if (out->w >= 60 && t->view <= TOP_VCPUS) {
+		x += screen_printf(out, x, y, out->w - x, selected ? normal : style_of_share(t, r->throttled, normal), " %7.1f",
+		                   100 * r->throttled);
+		if (r->vmm >= 0)
+			snprintf(vmm, sizeof vmm, "~%.1f", 100 * r->vmm);
+		if (out->w >= 100)
+			x += screen_printf(out, x, y, out->w - x, normal, " %5s %6.1f", vmm, 100 * r->pause);
+		x += screen_printf(out, x, y, out->w - x, normal, " %9s  ", r->longest ? time_duration(longest, r->longest) : "-");
+	} else {
+		x += screen_printf(out, x, y, out->w - x, normal, "  ");
+	}
+	const int spark = out->w >= 100 ? 30 : out->w >= 72 ? 6 : 0, rest = out->w - x - spark - 1;
+	char by[LIVE_NAME + 16] = "-";
+	if (t->view == TOP_CULPRITS && r->vcpu >= 0)
+		snprintf(by, sizeof by, "%.60s/vCPU%d", s->vcpu[r->vcpu].machine, s->vcpu[r->vcpu].number);
+	else if (r->throttled > r->steal)
+		snprintf(by, sizeof by, "CPU quota");
+	else if (r->top >= 0)
+		snprintf(by, sizeof by, "%s %.0f%%", s->culprit[r->top].name, 100 * r->top_share);
+	if (rest > 0)
+		screen_clip(out, x, y, rest, normal, by);
+	draw_spark(t, r, out, out->w - spark, y, spark, normal);
+}
+
+static void draw_heading(const struct top *t, struct screen *out, int y)
+{
+	static const char *const first[] = { "", "VM", "vCPU", "pCPU", "culprit" };
+	const int wide = out->w >= 100 ? 28 : out->w >= 60 ? 16 : 12;
+	char text[200];
+	if (t->view == TOP_CULPRITS)
+		snprintf(text, sizeof text, "%-*s %%CPU  %%TOOK  most from", wide, first[t->view]);
+	else if (out->w >= 60 && t->view <= TOP_VCPUS)
+		snprintf(text, sizeof text, "%-*s %%RUN %%STEAL %%THROTL%s  max wait  taken by", wide, first[t->view],
+		         out->w >= 100 ? "  %VMM %PAUSE" : "");
+	else
+		snprintf(text, sizeof text, "%-*s %%RUN %%STEAL  %s", wide, first[t->view],
+		         t->view == TOP_CPUS ? "top task" : "taken by");
+	screen_fill(out, 0, y, out->w, ' ', part(t, PART_TITLE));
+	screen_clip(out, 0, y, out->w, part(t, PART_TITLE), text);
+}
+
+/* Draws the culprits of the selected row into the lower lines. Returns the first line in use. */
+static int draw_detail(const struct top *t, const struct live_sample *s, struct screen *out)
+{
+	const struct top_row *r = t->cursor < t->rows ? &t->row[t->cursor] : NULL;
+	const int lines = out->h / 3, top = out->h - 1 - lines;
+	int y = top;
+	char text[TIME_TEXT];
+	if (!t->detail || !r || r->vcpu < 0 || out->h < 12)
+		return out->h - 1;
+	const struct live_vcpu *v = &s->vcpu[r->vcpu];
+	screen_fill(out, 0, y, out->w, ' ', part(t, PART_TITLE));
+	screen_printf(out, 0, y++, out->w, part(t, PART_TITLE), "who had the CPU while %s/vCPU%d waited (%s)   Esc closes",
+	              v->machine, v->number, time_duration(text, v->ns.stolen));
+	for (size_t i = 0; i < s->pairs && y < out->h - 2; i++) {
+		if (s->pair[i].vcpu != r->vcpu)
+			continue;
+		const double share = v->ns.stolen > 0 ? (double)s->pair[i].ns / (double)v->ns.stolen : 0;
+		screen_fill(out, 0, y, out->w, ' ', part(t, PART_NORMAL));
+		int x = screen_printf(out, 1, y, out->w, part(t, PART_NORMAL), "%9s %5.1f%% ", time_duration(text, s->pair[i].ns),
+		                      100 * share) + 1;
+		x += screen_clip(out, x, y, out->w - x - 20, part(t, PART_NORMAL), s->culprit[s->pair[i].culprit].name) + 1;
+		for (int k = 0; k < (int)(share * 18); k++)
+			screen_put(out, out->w - 19 + k, y, t->blocks ? 0x2588 : '#', part(t, PART_STEAL));
+		y++;
+	}
+	uint64_t before = 0;
+	unsigned p50 = 0, p99 = 0;
+	for (unsigned i = 0; i < LIVE_LENGTHS && v->waits; i++) {
+		before += v->length[i];
+		p50 = !p50 && before * 2 >= v->waits ? i + 1 : p50;
+		p99 = !p99 && before * 100 >= v->waits * 99 ? i + 1 : p99;
+	}
+	char a[TIME_TEXT], b[TIME_TEXT];
+	screen_printf(out, 1, out->h - 2, out->w, part(t, PART_DIM), 
+	              "%llu waits, half of them below %s, 99 %% below %s, longest %s",
+	              (unsigned long long)v->waits, time_duration(a, INT64_C(1) << (p50 < 62 ? p50 : 62)),
+	              time_duration(b, INT64_C(1) << (p99 < 62 ? p99 : 62)), time_duration(text, v->longest));
+	return top;
+}
+
+static void draw_footer(const struct top *t, struct screen *out)
+{
+	const int y = out->h - 1;
+	screen_fill(out, 0, y, out->w, ' ', part(t, PART_STATUS));
+	if (t->filtering)
+		screen_printf(out, 0, y, out->w, part(t, PART_STATUS), "filter: %s_", t->filter);
+	else if (t->message[0])
+		screen_clip(out, 0, y, out->w, part(t, PART_STATUS), t->message);
+	else
+		screen_phrases(out, 0, y, out->w, part(t, PART_STATUS),
+		               "1 VMs 2 vCPUs 3 CPUs 4 culprits  Enter who took it  r record 10 s  Space freeze  < > sort  "
+		               "\\ filter  H idle  q quit");
+}
+
+void top_draw(struct top *t, struct screen *out)
+{
+	const struct live_sample *s = top_shown(t);
+	char sentence[300];
+	screen_clear(out, part(t, PART_NORMAL));
+	out->cursor_x = out->cursor_y = -1;
+	if (!s) {
+		screen_clip(out, 0, 0, out->w, part(t, PART_NORMAL), "stealscope top: the first period is not over yet");
+		return;
+	}
+	top_sentence(s, sentence, sizeof sentence);
+	if (out->w < 40 || out->h < 8) {
+		screen_clip(out, 0, 0, out->w, part(t, PART_NORMAL), sentence);
+		return;
+	}
+	draw_header(t, s, out);
+	int y = draw_cpus(t, s, out, 1);
+	const bool healthy = strncmp(sentence, "no ", 3) == 0;
+	screen_put(out, 0, y, healthy ? ' ' : '!', part(t, PART_ERROR));
+	screen_clip(out, 2, y++, out->w - 2, healthy ? part(t, PART_DIM) : part(t, PART_STEAL), sentence);
+	if (out->h >= 14)
+		y++;
+	top_make_rows(t);
+	draw_heading(t, out, y++);
+	const int end = draw_detail(t, s, out);
+	t->first_line = y;
+	t->lines = end - y;
+	if (t->cursor < t->scroll)
+		t->scroll = t->cursor;
+	if (t->lines > 0 && t->cursor >= t->scroll + (size_t)t->lines)
+		t->scroll = t->cursor - (size_t)t->lines + 1;
+	for (size_t i = t->scroll; i < t->rows && y < end; i++)
+		draw_table_row(t, s, &t->row[i], out, y++, i == t->cursor);
+	if (!t->rows)
+		screen_clip(out, 2, y, out->w - 2, part(t, PART_DIM),
+		            t->filter[0] ? "nothing matches the filter (\\ changes it)" :
+		            "nothing runs or waits (H shows idle ones)");
+	draw_footer(t, out);
+}
