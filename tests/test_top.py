@@ -93,7 +93,7 @@ def check_exact(tmp):
             pairs[int(r["culprit_pid"])] = pairs.get(int(r["culprit_pid"]), 0) + int(r["culprit_ns"])
     total = sum(int(r["culprit_ns"]) for r in rows if r["culprit_ns"])
     check(abs(total - stolen) <= 1000, f"the culprits add up to it: {total} of {stolen} ns")
-    check(set(sorted(pairs, key=pairs.get)[-2:]) == {hog.pid, other.pid}, "the hogs took most")
+    check(min(pairs.get(hog.pid, 0), pairs.get(other.pid, 0)) > 0.05 * stolen, "both hogs are named")
     states = sum(int(r[f"{k}_ns"]) for k in ("ran", "stolen", "throttled", "paused", "blocked", "unknown") for r in periods)
     period = sum(int(r["period_ns"]) for r in periods)
     check(abs(states - period) <= 0.01 * period, f"the states add up to the period: {states / 1e6:.1f} of {period / 1e6:.1f} ms")

@@ -9,6 +9,7 @@ int cmd_view(int argc, char **argv, struct error *err);
 int cmd_index(int argc, char **argv, struct error *err);
 int cmd_record(int argc, char **argv, struct error *err);
 int cmd_top(int argc, char **argv, struct error *err);
+int cmd_monitor(int argc, char **argv, struct error *err);
 int cmd_info(int argc, char **argv, struct error *err);
 int cmd_sessions(int argc, char **argv, struct error *err);
 int cmd_sync(int argc, char **argv, struct error *err);
@@ -39,6 +40,7 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("index", cmd_index, "build the state history of traces") \
 	X("record", cmd_record, "record this host and its guests, and show who took CPU time") \
 	X("top", cmd_top, "live: who takes CPU time from the VMs of this host right now") \
+	X("monitor", cmd_monitor, "live, without a screen: serves metrics, keeps recordings on triggers") \
 	X("info", cmd_info, "machines, vCPUs and their host threads, clocks, lost events") \
 	X("sessions", cmd_sessions, "list the live sessions of an LTTng relay daemon") \
 	X("sync", cmd_sync, "clock report: offsets, drift, error bounds") \

@@ -23,6 +23,8 @@ stealscope_SOURCES = \
 	src/cli/cmd_intervals.c \
 	src/cli/cmd_latency.c \
 	src/cli/cmd_mcp.c \
+	src/cli/cmd_monitor.c \
+	src/cli/metrics_server.c src/cli/metrics_server.h \
 	src/cli/cmd_path.c \
 	src/cli/cmd_record.c \
 	src/cli/cmd_sessions.c \
@@ -56,14 +58,14 @@ stealscope_SOURCES = \
 # many of their own.
 stealscope_LDADD = -lc src/libui.a $(NCURSES_LIBS) src/libexport.a src/libreport.a src/libindex.a src/libmodel.a src/libsync.a src/libcompare.a src/liblatency.a src/libquery.a \
 	src/libbeacon.a $(LIVE_LIBS) $(HISTORY_LIBS) $(TRACE_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
-dist_man_MANS += man/stealscope.1 man/stealscope.7 \
-	man/stealscope-view.1 man/stealscope-index.1 man/stealscope-info.1 man/stealscope-sessions.1 \
-	man/stealscope-sync.1 man/stealscope-intervals.1 man/stealscope-cut.1 man/stealscope-picture.1 \
-	man/stealscope-summary.1 man/stealscope-threads.1 man/stealscope-flow.1 man/stealscope-gaps.1 \
-	man/stealscope-steal.1 man/stealscope-top.1 man/stealscope-path.1 man/stealscope-waits.1 man/stealscope-exits.1 \
-	man/stealscope-events.1 man/stealscope-explain.1 man/stealscope-diff.1 man/stealscope-whatif.1 \
-	man/stealscope-fleet.1 man/stealscope-mcp.1 man/stealscope-beacon.1 man/stealscope-cost.7 man/stealscope-locks.7 \
-	man/stealscope-notes.7 man/stealscope-states.7 man/stealscope-tracers.7 man/stealscope-xen.7
+dist_man_MANS += man/stealscope.1 man/stealscope.7 man/stealscope-view.1 man/stealscope-index.1 man/stealscope-info.1 \
+	man/stealscope-sessions.1 man/stealscope-sync.1 man/stealscope-intervals.1 man/stealscope-cut.1 \
+	man/stealscope-picture.1 man/stealscope-summary.1 man/stealscope-threads.1 man/stealscope-flow.1 \
+	man/stealscope-gaps.1 man/stealscope-steal.1 man/stealscope-top.1 man/stealscope-monitor.1 man/stealscope-path.1 \
+	man/stealscope-waits.1 man/stealscope-exits.1 man/stealscope-events.1 man/stealscope-explain.1 \
+	man/stealscope-diff.1 man/stealscope-whatif.1 man/stealscope-fleet.1 man/stealscope-mcp.1 man/stealscope-beacon.1 \
+	man/stealscope-cost.7 man/stealscope-locks.7 man/stealscope-notes.7 man/stealscope-states.7 \
+	man/stealscope-tracers.7 man/stealscope-xen.7
 
 bashcompdir = $(datadir)/bash-completion/completions
 dist_bashcomp_DATA = src/cli/completion/stealscope.bash

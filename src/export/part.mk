@@ -55,4 +55,4 @@ grafanadir = $(pkgdatadir)/grafana
 dist_grafana_DATA = share/grafana/clickhouse.json share/grafana/postgresql.json
 collectdir = $(pkgdatadir)/collect
 dist_collect_SCRIPTS = share/collect/collect.sh
-dist_collect_DATA = share/collect/fleet.yml share/collect/stealscope-record.service share/collect/stealscope-record.timer
+dist_collect_DATA = share/collect/fleet.yml share/collect/stealscope-monitor.service share/collect/stealscope-record.service share/collect/stealscope-record.timer

@@ -18,11 +18,12 @@ struct live_victim *bpf_source_victim(struct bpf_source *b, unsigned slot) { (vo
 struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu) { (void)b, (void)cpu; return NULL; }
 void bpf_source_flush(struct bpf_source *b) { (void)b; }
 
-struct bpf_pair *bpf_source_take(struct bpf_source *b, size_t *n, unsigned *epoch)
+unsigned bpf_source_next_epoch(struct bpf_source *b) { (void)b; return 0; }
+
+struct bpf_pair *bpf_source_take(struct bpf_source *b, unsigned epoch, size_t *n)
 {
-	(void)b;
+	(void)b, (void)epoch;
 	*n = 0;
-	*epoch = 0;
 	return NULL;
 }
 

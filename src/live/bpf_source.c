@@ -186,14 +186,19 @@ void bpf_source_flush(struct bpf_source *b)
 	}
 }
 
-struct bpf_pair *bpf_source_take(struct bpf_source *b, size_t *n, unsigned *epoch)
+unsigned bpf_source_next_epoch(struct bpf_source *b)
+{
+	const unsigned epoch = b->bss->live_epoch & 1;
+	bpf_source_flush(b);
+	__atomic_store_n(&b->bss->live_epoch, b->bss->live_epoch + 1, __ATOMIC_RELEASE);
+	return epoch;
+}
+
+struct bpf_pair *bpf_source_take(struct bpf_source *b, unsigned epoch, size_t *n)
 {
 	struct bpf_pair *all = NULL;
 	size_t cap = 0;
-	*epoch = b->bss->live_epoch & 1;
 	*n = 0;
-	bpf_source_flush(b);
-	__atomic_store_n(&b->bss->live_epoch, b->bss->live_epoch + 1, __ATOMIC_RELEASE);
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
 		usleep(GRACE_US);
 	struct live_pair_key *key = mem_new(BATCH, sizeof *key);
@@ -203,7 +208,7 @@ struct bpf_pair *bpf_source_take(struct bpf_source *b, size_t *n, unsigned *epoc
 	int rc;
 	do {
 		count = BATCH;
-		rc = bpf_map_lookup_and_delete_batch(b->pairs[*epoch], first ? NULL : &from, &next, key, value, &count, NULL);
+		rc = bpf_map_lookup_and_delete_batch(b->pairs[epoch], first ? NULL : &from, &next, key, value, &count, NULL);
 		if (rc && errno != ENOENT)
 			break;
 		for (u32 i = 0; i < count; i++)

@@ -203,10 +203,12 @@ static void add_pairs(struct live *l, struct live_sample *s, struct culprit_inde
 		s->culprit[culprit].took += (int64_t)pair[i].value.ns;
 	}
 	for (size_t i = 0; i < l->threads.len; i++) {
-		const struct live_thread *v = &l->threads.thread[i];
-		const uint64_t lost = v->slot < 0 ? 0 : bpf_source_victim(l->bpf, (unsigned)v->slot)->lost_ns - v->lost_ns;
+		struct live_thread *v = &l->threads.thread[i];
+		const uint64_t total = v->slot < 0 ? 0 : bpf_source_victim(l->bpf, (unsigned)v->slot)->lost_ns;
+		const uint64_t lost = total - v->lost_ns;
 		if (!lost)
 			continue;
+		v->lost_ns = total;
 		const int32_t culprit = culprit_find(x, CULPRIT_UNKNOWN, "");
 		*ARRAY_PUSH(s->pair, s->pairs, cap) = (struct live_pair){ (int32_t)i, culprit, (int64_t)lost };
 		s->culprit[culprit].took += (int64_t)lost;
@@ -269,10 +271,12 @@ static struct live_victim read_victim(const struct live_victim *from, int64_t no
 	return v;
 }
 
-static void take_bpf(struct live *l, struct live_thread *t, struct live_vcpu *u, struct culprit_index *x, int64_t now)
+/* read: the record of the victim at the end of the period. */
+static void take_bpf(struct live *l, struct live_thread *t, struct live_vcpu *u, struct culprit_index *x,
+                     const struct live_victim *read)
 {
 	struct live_victim *shared = bpf_source_victim(l->bpf, (unsigned)t->slot);
-	const struct live_victim v = read_victim(shared, now);
+	const struct live_victim v = *read;
 	int64_t gained[LIVE_STATES];
 	for (int i = 0; i < LIVE_STATES; i++) {
 		gained[i] = (int64_t)(v.ns[i] - t->ns[i]);
@@ -297,7 +301,7 @@ static void take_bpf(struct live *l, struct live_thread *t, struct live_vcpu *u,
 }
 
 static void take_victim(struct live *l, struct live_thread *t, struct live_vcpu *u, struct culprit_index *x, int64_t period,
-                        int64_t now)
+                        const struct live_victim *read)
 {
 	struct live_stat stat;
 	uint64_t ran = t->ran, delayed = t->delayed;
@@ -317,7 +321,7 @@ static void take_victim(struct live *l, struct live_thread *t, struct live_vcpu 
 	}
 	read_schedstat(l, t, &ran, &delayed);
 	if (t->slot >= 0) {
-		take_bpf(l, t, u, x, now);
+		take_bpf(l, t, u, x, read);
 	} else {
 		u->ns.ran = min64((int64_t)(ran - t->ran), period);
 		u->ns.stolen = min64((int64_t)(delayed - t->delayed), period - u->ns.ran);
@@ -386,7 +390,6 @@ static void measure_cost(struct live *l, struct live_sample *s)
 void live_take(struct live *l, struct live_sample *s)
 {
 	struct culprit_index x = { .l = l, .s = s, .by_key = MAP_INIT };
-	unsigned epoch = 0;
 	size_t pairs = 0;
 	char text[128];
 	*s = (struct live_sample){ .cpus = l->cpus, .has_bpf = l->bpf != NULL, .source = l->bpf ? "bpf" : "schedstat" };
@@ -394,8 +397,14 @@ void live_take(struct live *l, struct live_sample *s)
 	for (size_t i = 0; i < s->cpus; i++)
 		for (int k = 0; k < 3; k++)
 			s->cpu[i].top[k] = -1;
-	struct bpf_pair *pair = l->bpf ? bpf_source_take(l->bpf, &pairs, &epoch) : NULL;
+	/* The records are read at the end of the epoch, before the pairs: both then cover the same time. */
+	const unsigned epoch = l->bpf ? bpf_source_next_epoch(l->bpf) : 0;
 	const int64_t now = now_ns();
+	struct live_victim *read = mem_new(l->threads.len + 1, sizeof *read);
+	for (size_t i = 0; i < l->threads.len; i++)
+		if (l->threads.thread[i].slot >= 0)
+			read[i] = read_victim(bpf_source_victim(l->bpf, (unsigned)l->threads.thread[i].slot), now);
+	struct bpf_pair *pair = l->bpf ? bpf_source_take(l->bpf, epoch, &pairs) : NULL;
 	s->period = now - l->last;
 	s->wall = clock_ns(CLOCK_REALTIME);
 	l->last = now;
@@ -408,7 +417,7 @@ void live_take(struct live *l, struct live_sample *s)
 		add_cpu_use(l, s, &x, epoch);
 	}
 	for (size_t i = 0; i < s->vcpus; i++)
-		take_victim(l, &l->threads.thread[i], &s->vcpu[i], &x, s->period, now);
+		take_victim(l, &l->threads.thread[i], &s->vcpu[i], &x, s->period, &read[i]);
 	read_cpus(l, s);
 	if (l->bpf)
 		measure_cost(l, s);
@@ -419,6 +428,7 @@ void live_take(struct live *l, struct live_sample *s)
 		s->source = "schedstat";
 	s->load = live_read(text, sizeof text, l->request.root, "/proc/loadavg") ? atof(text) : 0;
 	free(pair);
+	free(read);
 	map_release(&x.by_key);
 	refresh_threads(l);
 }

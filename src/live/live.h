@@ -93,4 +93,14 @@ void live_flush(struct live *l);
 void live_sample_release(struct live_sample *s);
 void live_close(struct live *l);
 
+/* ---- Counters over all samples, for monitoring */
+
+struct live_metrics;
+struct live_metrics *live_metrics_new(void);
+void live_metrics_free(struct live_metrics *m);
+/* Adds a sample. Counters belong to names, so they go on when a VM is started again. */
+void live_metrics_add(struct live_metrics *m, const struct live_sample *s);
+/* Writes all counters in the OpenMetrics text format. Returns the text, which the caller frees; *len: its bytes. */
+char *live_metrics_text(const struct live_metrics *m, size_t *len);
+
 #endif

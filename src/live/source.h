@@ -24,9 +24,11 @@ struct live_victim *bpf_source_victim(struct bpf_source *b, unsigned slot);
 struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu);
 /* Accounts the waits that go on up to now. */
 void bpf_source_flush(struct bpf_source *b);
-/* Starts a new epoch, and returns the pairs of the previous one, which the caller frees. *epoch is its number: index of
- * live_cpu.run, whose entries the caller clears. */
-struct bpf_pair *bpf_source_take(struct bpf_source *b, size_t *n, unsigned *epoch);
+/* Accounts the waits that go on, and starts a new epoch. Returns the previous one: an index of live_cpu.run, whose entries
+ * the caller clears after bpf_source_take(). */
+unsigned bpf_source_next_epoch(struct bpf_source *b);
+/* Returns the pairs of an epoch that has ended; the caller frees them. Waits until the last run that adds to it is over. */
+struct bpf_pair *bpf_source_take(struct bpf_source *b, unsigned epoch, size_t *n);
 /* Returns the time that the program took since the start by the kernel's statistics, ns, and the number of runs of the
  * switch program while they were on. */
 bool bpf_source_cost(struct bpf_source *b, u64 *ns, u64 *runs);

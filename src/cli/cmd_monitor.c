@@ -1,0 +1,227 @@
+/* stealscope monitor: collects like top, without a screen: serves metrics, logs events, keeps recordings on triggers. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/number.h"
+#include "cli/cli.h"
+#include "cli/metrics_server.h"
+#include "cli/opts.h"
+#include "live/live.h"
+
+#define DEFAULT_LISTEN "127.0.0.1:9796"
+#define FLUSH_NS (NS_PER_S / 4)
+#define MAX_TRIGGERS 32
+
+static volatile sig_atomic_t stop, reopen;
+
+static void on_signal(int sig)
+{
+	if (sig == SIGHUP)
+		reopen = 1;
+	else if (sig != SIGCHLD)
+		stop = 1;
+}
+
+struct monitor_command {
+	struct live_request request;
+	struct opt_list pid, comm, trigger;
+	const char *listen, *delay, *output, *notice;
+	int64_t period;
+	double notice_share;       /* stolen or throttled share above which a vCPU is logged */
+	pid_t flight;              /* the flight recorder; 0: none */
+	sigset_t during;           /* signal mask while waiting */
+	char noticed[64][LIVE_NAME + 16];  /* vCPUs that are above the limit */
+	size_t noticeds;
+};
+
+/* ---- the flight recorder */
+
+/* Starts `stealscope record --flight` with the triggers, which ends with this process. */
+static void start_flight(struct monitor_command *m)
+{
+	const char *argv[12 + 2 * MAX_TRIGGERS] = { "stealscope", "record", "--flight", "--keep", "1000", "--no-index", "-o",
+		                                        m->output };
+	size_t n = 8;
+	for (size_t i = 0; i < m->trigger.len && i < MAX_TRIGGERS; i++) {
+		argv[n++] = "--trigger";
+		argv[n++] = m->trigger.item[i];
+	}
+	if (!m->trigger.len)
+		return;
+	m->flight = fork();
+	if (m->flight == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		sigprocmask(SIG_SETMASK, &m->during, NULL);
+		execv("/proc/self/exe", (char *const *)argv);
+		_exit(STATUS_SYSTEM);
+	}
+	fprintf(stderr, "stealscope: flight recorder started, PID %d\n", (int)m->flight);
+}
+
+static void watch_flight(struct monitor_command *m)
+{
+	int status;
+	if (m->flight > 0 && waitpid(m->flight, &status, WNOHANG) == m->flight) {
+		fprintf(stderr, "stealscope: flight recorder ended with status %d\n",
+		        WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+		m->flight = 0;
+	}
+}
+
+static void stop_flight(struct monitor_command *m)
+{
+	if (m->flight <= 0)
+		return;
+	kill(m->flight, SIGTERM);
+	while (waitpid(m->flight, NULL, 0) < 0 && errno == EINTR)
+		continue;
+	m->flight = 0;
+}
+
+/* ---- log */
+
+/* Returns the position of a name among the vCPUs above the limit; the number of them: it is not there. */
+static size_t find_noticed(const struct monitor_command *m, const char *name)
+{
+	size_t i = 0;
+	while (i < m->noticeds && strcmp(m->noticed[i], name) != 0)
+		i++;
+	return i;
+}
+
+/* Logs each vCPU once when it passes the limit, and once when it is below it again. */
+static void log_sample(struct monitor_command *m, const struct live_sample *s)
+{
+	for (size_t i = 0; i < s->vcpus && !s->is_guest; i++) {
+		const struct live_vcpu *v = &s->vcpu[i];
+		const double stolen = (double)v->ns.stolen / (double)s->period;
+		const double throttled = (double)v->ns.throttled / (double)s->period;
+		char name[LIVE_NAME + 16];
+		snprintf(name, sizeof name, "%s/vCPU%d", v->machine, v->number);
+		const size_t at = find_noticed(m, name);
+		const bool is_above = stolen + throttled > m->notice_share;
+		if (is_above && at == m->noticeds && at < sizeof m->noticed / sizeof *m->noticed) {
+			memcpy(m->noticed[m->noticeds++], name, sizeof name);
+			fprintf(stderr, "stealscope: %s lost %.1f %% of %.3g s (stolen %.1f, throttled %.1f), most to %s\n", name,
+			        100 * (stolen + throttled), (double)s->period / 1e9, 100 * stolen, 100 * throttled,
+			        throttled > stolen ? "its quota" : v->top >= 0 ? s->culprit[v->top].name : "unknown");
+		} else if (!is_above && at < m->noticeds) {
+			memcpy(m->noticed[at], m->noticed[--m->noticeds], sizeof m->noticed[at]);
+			fprintf(stderr, "stealscope: %s lost only %.1f %% again\n", name, 100 * (stolen + throttled));
+		}
+	}
+}
+
+/* ---- loop */
+
+static void catch_signals(struct monitor_command *m)
+{
+	static const int caught[] = { SIGINT, SIGTERM, SIGHUP, SIGCHLD };
+	struct sigaction sa = { .sa_handler = on_signal };
+	sigset_t blocked;
+	sigemptyset(&blocked);
+	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++) {
+		sigaction(caught[i], &sa, NULL);
+		sigaddset(&blocked, caught[i]);
+	}
+	sigprocmask(SIG_BLOCK, &blocked, &m->during);
+	for (size_t i = 0; i < sizeof caught / sizeof *caught; i++)
+		sigdelset(&m->during, caught[i]);
+}
+
+static void run_loop(struct monitor_command *m, struct live *l, struct metrics_server *server)
+{
+	struct live_metrics *metrics = live_metrics_new();
+	int64_t next = now_ns() + m->period;
+	start_flight(m);
+	while (!stop) {
+		metrics_server_run(server, metrics, min64(next, now_ns() + FLUSH_NS), &m->during);
+		watch_flight(m);
+		if (reopen) {
+			reopen = 0;
+			stop_flight(m);
+			start_flight(m);
+		}
+		if (now_ns() < next) {
+			live_flush(l);
+			continue;
+		}
+		struct live_sample s;
+		live_take(l, &s);
+		live_metrics_add(metrics, &s);
+		log_sample(m, &s);
+		live_sample_release(&s);
+		next = max64(next + m->period, now_ns());
+	}
+	stop_flight(m);
+	live_metrics_free(metrics);
+}
+
+static int parse_options(struct monitor_command *m, int argc, char **argv, struct error *err)
+{
+	const struct opt opt[] = {
+		{ "listen", 'l', OPT_TEXT, "ADDR:PORT", "serve /metrics here (default: " DEFAULT_LISTEN ")", &m->listen, NULL },
+		{ "delay", 'd', OPT_TEXT, "SECONDS", "length of a period (default: 5)", &m->delay, NULL },
+		{ "notice", 0, OPT_TEXT, "PERCENT", "log vCPUs that lose more than this (default: 10)", &m->notice, NULL },
+		{ "trigger", 0, OPT_LIST, "WHEN", "keep a recording: gap(VM)>20ms, ... (see record)", &m->trigger, NULL },
+		{ "output", 'o', OPT_TEXT, "DIR", "directory of these recordings", &m->output, NULL },
+		{ "pid", 'p', OPT_LIST, "PID", "watch this process or thread as well", &m->pid, NULL },
+		{ "comm", 0, OPT_LIST, "NAME", "watch all threads with this name as well", &m->comm, NULL },
+		{ "no-bpf", 0, OPT_FLAG, NULL, "use schedstat: cheaper, without culprits", &m->request.without_bpf, NULL },
+		{ "root", 0, OPT_TEXT, "DIR", "directory with proc, sys and run", &m->request.root, NULL },
+	};
+	const struct opts opts = { "monitor", "Collect live without a screen, and serve the result as OpenMetrics.", opt,
+	                           sizeof opt / sizeof *opt, 0, 0 };
+	int first;
+	char *end = NULL;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	const double seconds = m->delay ? strtod(m->delay, &end) : 5;
+	if (m->delay && (end == m->delay || *end || !(seconds >= 0.5 && seconds <= 3600)))
+		return error_set(err, STATUS_USAGE, "for example -d 5", "--delay: not between 0.5 and 3600 seconds: '%s'",
+		                 m->delay);
+	m->period = (int64_t)(seconds * 1e9);
+	m->notice_share = m->notice ? strtod(m->notice, &end) / 100 : 0.10;
+	if (m->notice && (end == m->notice || (*end && strcmp(end, "%") != 0) ||
+	                  !(m->notice_share >= 0 && m->notice_share <= 1)))
+		return error_set(err, STATUS_USAGE, "for example --notice 10", "--notice: not a percentage: '%s'", m->notice);
+	if (m->trigger.len && !m->output)
+		return error_set(err, STATUS_USAGE, "add -o DIR", "--trigger requires --output");
+	if (m->trigger.len > MAX_TRIGGERS)
+		return error_set(err, STATUS_USAGE, NULL, "--trigger: more than %d", MAX_TRIGGERS);
+	m->request.pid = m->pid.item;
+	m->request.pids = m->pid.len;
+	m->request.comm = m->comm.item;
+	m->request.comms = m->comm.len;
+	return 0;
+}
+
+int cmd_monitor(int argc, char **argv, struct error *err)
+{
+	struct monitor_command m = { .request = { .root = "" }, .listen = DEFAULT_LISTEN };
+	int rc = parse_options(&m, argc, argv, err);
+	struct metrics_server *server = rc == 0 ? metrics_server_open(m.listen, err) : NULL;
+	struct live *l = server ? live_open(&m.request, err) : NULL;
+	if (l) {
+		catch_signals(&m);
+		fprintf(stderr, "stealscope: monitor serves http://%s/metrics%s%s\n", m.listen,
+		        live_limits(l) ? "; culprits are unknown: " : "", live_limits(l) ? live_limits(l)->text : "");
+		run_loop(&m, l, server);
+	} else {
+		rc = -1;
+	}
+	live_close(l);
+	metrics_server_close(server);
+	free(m.pid.item);
+	free(m.comm.item);
+	free(m.trigger.item);
+	return rc;
+}

@@ -1,0 +1,168 @@
+#include "cli/metrics_server.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/number.h"
+
+#define METRICS_CLIENTS 16
+#define REQUEST_MAX 4096
+#define CLIENT_NS (5 * NS_PER_S)  /* time in which a client must send its request and read the answer */
+
+struct metrics_client {
+	int fd;                /* -1: unused */
+	int64_t deadline;
+	char request[REQUEST_MAX];
+	size_t received;
+	char *answer;          /* NULL: the request is not complete */
+	size_t len, sent;
+};
+
+struct metrics_server {
+	int fd;
+	struct metrics_client client[METRICS_CLIENTS];
+};
+
+struct metrics_server *metrics_server_open(const char *address, struct error *err)
+{
+	const char *colon = strrchr(address, ':');
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE | AI_NUMERICSERV }, *info = NULL;
+	const int on = 1;
+	char *host = colon ? mem_printf("%.*s", (int)(colon - address), address) : NULL;
+	if (!colon || !colon[1]) {
+		free(host);
+		error_set(err, STATUS_USAGE, "for example --listen 127.0.0.1:9796", "--listen: not ADDR:PORT: '%s'", address);
+		return NULL;
+	}
+	const size_t n = strlen(host);
+	if (n > 1 && host[0] == '[' && host[n - 1] == ']') {
+		memmove(host, host + 1, n - 2);
+		host[n - 2] = '\0';
+	}
+	const int rc = getaddrinfo(*host ? host : "127.0.0.1", colon + 1, &hints, &info);
+	free(host);
+	if (rc) {
+		error_set(err, STATUS_USAGE, NULL, "--listen %s: %s", address, gai_strerror(rc));
+		return NULL;
+	}
+	struct metrics_server *s = mem_new(1, sizeof *s);
+	for (int i = 0; i < METRICS_CLIENTS; i++)
+		s->client[i].fd = -1;
+	s->fd = socket(info->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (s->fd >= 0)
+		setsockopt(s->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+	if (s->fd < 0 || bind(s->fd, info->ai_addr, info->ai_addrlen) || listen(s->fd, 16)) {
+		error_system(err, "use another port", "--listen %s", address);
+		freeaddrinfo(info);
+		metrics_server_close(s);
+		return NULL;
+	}
+	freeaddrinfo(info);
+	return s;
+}
+
+static void client_close(struct metrics_client *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c->answer);
+	c->answer = NULL;
+	c->fd = -1;
+}
+
+void metrics_server_close(struct metrics_server *s)
+{
+	if (!s)
+		return;
+	for (int i = 0; i < METRICS_CLIENTS; i++)
+		client_close(&s->client[i]);
+	if (s->fd >= 0)
+		close(s->fd);
+	free(s);
+}
+
+static void accept_client(struct metrics_server *s)
+{
+	for (int i = 0; i < METRICS_CLIENTS; i++) {
+		struct metrics_client *c = &s->client[i];
+		if (c->fd >= 0)
+			continue;
+		c->fd = accept4(s->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		c->deadline = now_ns() + CLIENT_NS;
+		c->received = c->sent = 0;
+		return;
+	}
+}
+
+static void make_answer(struct metrics_client *c, const struct live_metrics *m)
+{
+	static const char type[] = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+	size_t len = 0;
+	char *body = NULL;
+	const bool is_get = strncmp(c->request, "GET ", 4) == 0;
+	if (is_get && (strncmp(c->request + 4, "/metrics ", 9) == 0 || strncmp(c->request + 4, "/metrics?", 9) == 0))
+		body = live_metrics_text(m, &len);
+	if (body)
+		c->answer = mem_printf("HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+		                       type, len, body);
+	else
+		c->answer = mem_printf("HTTP/1.1 %s\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		                       is_get ? "404 Not Found" : "405 Method Not Allowed");
+	free(body);
+	c->len = strlen(c->answer);
+}
+
+static void serve_client(struct metrics_client *c, const struct live_metrics *m)
+{
+	if (!c->answer) {
+		const ssize_t n = recv(c->fd, c->request + c->received, REQUEST_MAX - 1 - c->received, 0);
+		if (n <= 0) {
+			if (n == 0 || errno != EAGAIN)
+				client_close(c);
+			return;
+		}
+		c->received += (size_t)n;
+		c->request[c->received] = '\0';
+		if (strstr(c->request, "\r\n\r\n") || strstr(c->request, "\n\n"))
+			make_answer(c, m);
+		else if (c->received == REQUEST_MAX - 1)
+			client_close(c);
+		return;
+	}
+	const ssize_t n = send(c->fd, c->answer + c->sent, c->len - c->sent, MSG_NOSIGNAL);
+	if (n > 0)
+		c->sent += (size_t)n;
+	if ((n < 0 && errno != EAGAIN) || c->sent == c->len)
+		client_close(c);
+}
+
+void metrics_server_run(struct metrics_server *s, const struct live_metrics *m, int64_t until, const sigset_t *during)
+{
+	for (int64_t now = now_ns(); now < until; now = now_ns()) {
+		struct pollfd p[METRICS_CLIENTS + 1] = { { s->fd, 0, 0 } };
+		for (int i = 0; i < METRICS_CLIENTS; i++) {
+			struct metrics_client *c = &s->client[i];
+			if (c->fd >= 0 && now > c->deadline)
+				client_close(c);
+			p[i + 1] = (struct pollfd){ c->fd, c->answer ? POLLOUT : POLLIN, 0 };
+			if (c->fd < 0)
+				p[0].events = POLLIN;
+		}
+		const struct timespec wait = timespec_of(min64(until - now, NS_PER_S));
+		if (ppoll(p, METRICS_CLIENTS + 1, &wait, during) < 0)
+			return;
+		for (int i = 0; i < METRICS_CLIENTS; i++)
+			if (s->client[i].fd >= 0 && p[i + 1].revents)
+				serve_client(&s->client[i], m);
+		if (p[0].revents)
+			accept_client(s);
+	}
+}

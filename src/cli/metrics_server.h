@@ -1,0 +1,19 @@
+/* A small HTTP server that answers GET /metrics. Never blocks; at most METRICS_CLIENTS clients at a time. */
+#ifndef STEALSCOPE_CLI_METRICS_SERVER_H
+#define STEALSCOPE_CLI_METRICS_SERVER_H
+
+#include <signal.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "live/live.h"
+
+struct metrics_server;
+
+/* Listens on "ADDR:PORT", "[ADDR]:PORT" or ":PORT" (loopback). Returns NULL with *err. */
+struct metrics_server *metrics_server_open(const char *address, struct error *err);
+void metrics_server_close(struct metrics_server *s);
+/* Serves until the time `until` of now_ns(), or until a signal of the mask arrives. */
+void metrics_server_run(struct metrics_server *s, const struct live_metrics *m, int64_t until, const sigset_t *during);
+
+#endif

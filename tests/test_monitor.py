@@ -1,0 +1,94 @@
+"""stealscope monitor: metrics that agree with schedstat, counters that only grow, bad clients, signals."""
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from e2e import PROGRAM, check, run
+
+SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True:\n    pass\n"
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def scrape(port):
+    """Returns the samples of /metrics, and checks the form of each line."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+        text = answer.read().decode()
+    check(text.endswith("# EOF\n") and "openmetrics" in answer.headers["Content-Type"], "the answer is complete")
+    samples = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            m = re.fullmatch(r'([a-z_]+(?:\{(?:[a-z]+="(?:[^"\\]|\\.)*",?)+\})?) ([0-9.]+)', line)
+            check(m is not None, f"a sample is well formed: {line}") if m is None else None
+            samples[m.group(1)] = float(m.group(2))
+    for name in {re.sub(r"_total$", "", s.split("{")[0]) for s in samples}:
+        check(f"# HELP {name} " in text and f"# TYPE {name} " in text, f"{name} has a type and a description")
+    return samples
+
+
+def wait_for_periods(port, n):
+    for _ in range(120):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as answer:
+                found = re.search(r"^stealscope_periods_total (\d+)$", answer.read().decode(), re.M)
+                if int(found.group(1)) >= n:
+                    return
+        except OSError:  # the program is not yet loaded
+            pass
+        time.sleep(0.5)
+    check(False, f"{n} periods pass")
+
+
+def sum_of(samples, family, label=""):
+    return sum(v for k, v in samples.items() if k.startswith(family) and label in k)
+
+
+def main():
+    cpu, port = str(max(os.sched_getaffinity(0))), free_port()
+    hogs = [subprocess.Popen([sys.executable, "-c", SPIN, cpu]) for _ in range(2)]
+    monitor = subprocess.Popen([PROGRAM, "monitor", "-l", f"127.0.0.1:{port}", "-d", "1", "--pid", str(hogs[0].pid)],
+                               stderr=subprocess.PIPE, text=True)
+    try:
+        wait_for_periods(port, 2)
+        first = scrape(port)
+        idle = socket.create_connection(("127.0.0.1", port))
+        idle.sendall(b"GET /met")  # a client that never ends its request
+        check(sum_of(first, "stealscope_vcpu_seconds_total", 'state="ran"') > 0, "the victim ran")
+        wait_for_periods(port, 4)
+        second = scrape(port)
+        check(all(second.get(k, -1) >= v for k, v in first.items() if "_total" in k), "counters only grow")
+        stolen = sum_of(second, "stealscope_vcpu_seconds_total", 'state="stolen"')
+        check(stolen > 0.3, f"it lost time ({stolen:.3f} s)")
+        if second["stealscope_bpf"]:
+            culprits = sum_of(second, "stealscope_stolen_seconds_total")
+            check(abs(culprits - stolen) < 1e-3, f"the culprits add up to it: {culprits:.6f} of {stolen:.6f} s")
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/other", timeout=20)
+            check(False, "other paths do not exist")
+        except urllib.error.HTTPError as e:
+            check(e.code == 404, "other paths do not exist")
+        monitor.send_signal(signal.SIGHUP)
+        time.sleep(1)
+        check(monitor.poll() is None, "SIGHUP does not end it")
+        idle.close()
+        monitor.terminate()
+        check(monitor.wait(timeout=60) == 0, "SIGTERM ends it with status 0")
+        check("lost" in monitor.stderr.read(), "the victim is logged")
+    finally:
+        for p in [*hogs, monitor]:
+            p.kill()
+    run("monitor", "--listen", "nonsense", status=1)
+    run("monitor", "--trigger", "gap(web)>1ms", status=1)
+
+
+main()
