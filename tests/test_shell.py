@@ -42,6 +42,12 @@ def check_habits(directory):
     check("not a duration" not in run("record", "-t", "5", "--check", status=None).stderr, "-t 5: seconds")
 
 
+def check_changes(directory):
+    quoted = run("whatif", "DIR", "pin Debian -> CPU1", "add CPU", "--format", "csv", cwd=directory).stdout
+    words = run("whatif", "DIR", *"pin Debian CPU1 add CPU".split(), "--format", "csv", cwd=directory).stdout
+    check(quoted.replace(" -> ", " ") == words.replace(" -> ", " "), "changes without quotes")
+
+
 def check_steal(directory):
     whole = run("steal", "DIR", "--by", "thread", cwd=directory).stdout.splitlines()
     top = run("steal", "DIR", "--by", "thread", "--top", "3", cwd=directory).stdout.splitlines()
@@ -58,5 +64,6 @@ with scratch() as place:
     check_help()
     check_examples(place)
     check_habits(place)
+    check_changes(place)
     check_steal(place)
     check_advice(place)

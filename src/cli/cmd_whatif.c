@@ -1,6 +1,7 @@
 /* stealscope whatif: simulates changes such as pinning, moving or removing load. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/json_field.h"
 #include "base/mem.h"
@@ -127,6 +128,37 @@ static int query_whatif(struct query_context *s, char **text, size_t n, struct r
 	return rc;
 }
 
+/* Returns true if a word without spaces starts a change, such as "pin" in: whatif DIR pin web CPU1. */
+static bool starts_change(const char *word)
+{
+	static const char *const first[] = { "without", "pin", "free", "add", "weight", "no" };
+	for (size_t i = 0; i < sizeof first / sizeof *first; i++)
+		if (!strcmp(word, first[i]))
+			return true;
+	return false;
+}
+
+/* Joins the unquoted words of changes in place: {"pin", "web", "CPU1"} becomes {"pin web CPU1"}. Arguments with spaces
+ * are whole changes. The caller frees the n changes and the array. */
+static char **join_words(char **word, size_t words, size_t *n)
+{
+	char **change = mem_new(words, sizeof *change);
+	bool is_open = false;
+	*n = 0;
+	for (size_t i = 0; i < words; i++) {
+		const bool starts = starts_change(word[i]);
+		if (is_open && !starts && !strchr(word[i], ' ')) {
+			char *longer = mem_printf("%s %s", change[*n - 1], word[i]);
+			free(change[*n - 1]);
+			change[*n - 1] = longer;
+			continue;
+		}
+		change[(*n)++] = mem_dup(word[i]);
+		is_open = starts;
+	}
+	return change;
+}
+
 int cmd_whatif(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
@@ -144,7 +176,12 @@ int cmd_whatif(int argc, char **argv, struct error *err)
 		return -1;
 	struct query_context s;
 	int rc = query_context_open(&s, argv[first], &when, err);
+	size_t n;
+	char **change = join_words(argv + first + 1, (size_t)(argc - first - 1), &n);
 	if (rc == 0)
-		rc = query_whatif(&s, argv + first + 1, (size_t)(argc - first - 1), how, err);
+		rc = query_whatif(&s, change, n, how, err);
+	for (size_t i = 0; i < n; i++)
+		free(change[i]);
+	free(change);
 	return query_context_close(&s, rc, err);
 }

@@ -26,7 +26,7 @@ static const struct { const char *command, *first, *second; } examples[] = {
 	{ "events", "events DIR web --at 12:03:04.5", "events DIR host --at +2s" },
 	{ "explain", "explain DIR", "explain DIR web/151 --at 12:03:04.5" },
 	{ "diff", "diff BEFORE AFTER", "diff BEFORE AFTER --format json" },
-	{ "whatif", "whatif DIR 'pin web -> CPU1'", "whatif DIR 'without host/burnP6' 'add CPU'" },
+	{ "whatif", "whatif DIR pin web CPU1", "whatif DIR 'without host/burnP6' 'add CPU'" },
 	{ "export", "export DIR --to sqlite:runs.db", "export --targets" },
 	{ "fleet", "fleet sqlite:runs.db victims", "fleet sqlite:runs.db culprits" },
 	{ "beacon", "beacon", "beacon --rate 20" },
