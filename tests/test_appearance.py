@@ -133,6 +133,7 @@ def check_width(folder):
     history = os.path.join(folder, "recording.hist")
     for columns in (80, 160, 220):
         lines = on_terminal("summary", history, columns=columns).split("\n")
+        lines = lines[[line.startswith("target ") for line in lines].index(True):]  # without the verdict
         lanes = "over time" in lines[0]
         check(lanes == (columns > 120) and max(map(len, lines)) <= columns, f"summary on {columns} columns")
         check("\nover time: " in "\n".join(lines) or not lanes, "with a legend of the lanes")
@@ -190,7 +191,7 @@ def check_sorted(folder):
     for command in ("summary", "threads"):
         for order, name in heading.items():
             for columns in (80, 100, 120):
-                first = on_terminal(command, history, "--sort", order, columns=columns).split("\n")[0]
+                first = re.search(r"^(?:target|machine) .*", on_terminal(command, history, "--sort", order, columns=columns), re.M)[0]
                 check(re.search(rf"(?<!\w){re.escape(name)}(?![\w%])", first), f"{command} by {order} on {columns} columns: {first!r}")
     longest = [int(row["longest_ns"]) for row in table("threads", history, "--sort", "longest")]
     check(longest[0] > longest[-1] and longest == sorted(longest, reverse=True), "csv is sorted, too")

@@ -203,6 +203,7 @@ with scratch() as folder:
                                                 lambda h: on_terminal("steal", h, "--by", "thread", columns=200),
                                                 lambda h: run("steal", h, "--by", "thread").stdout))
     summary = on_terminal("summary", HISTORY).splitlines()
+    summary = summary[[line.startswith("target ") for line in summary].index(True):]  # without the verdict
     check(any("Debian/149 beacon" in row and row.count("Debian") > 1 for row in summary), "a thread's own VM is named as the culprit")
     check(len(summary[0]) <= 80 and "host/216 burnP6" in summary[1] and "Debian/151 fibonacci" in summary[3],
           "a narrow summary has fewer columns and full names")
