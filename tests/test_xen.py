@@ -193,6 +193,23 @@ def check_reasons(tmp):
     check(alive[-1][1] == ns(start + 111000000), f"and until its end {new}")
 
 
+def check_run_states_only(tmp):
+    """Without the records that include stops, a short time offline may be a pause: its reason is unknown."""
+    history = f"{tmp}/o.steal"
+    w = base()
+    w.switch(7000000, 1, idle(1), RUNNABLE, WEB)
+    w.switch(8000000, 1, WEB, OFFLINE, idle(1))
+    w.state(8100000, 0, WEB, OFFLINE, RUNNABLE)
+    w.switch(8200000, 1, idle(1), RUNNABLE, WEB)
+    w.switch(9000000, 1, WEB, BLOCKED, idle(1))
+    for records, reason in ((0, "pause or quota"), (1, "move")):
+        if records:
+            w.record[0].insert(0, xentrace.record(0x2800A, (IDLE, 0, 0, 0), 900))
+        run("index", write(f"{tmp}/only", w.file()), "-o", history)
+        got = out_by(history, "web server")
+        check(got == [(ns(8000000), ns(8100000), reason)], f"{'all records' if records else 'run states only'}: {got}")
+
+
 def check_loss(tmp):
     """A hole on one pCPU: unknown there, known on the other; who runs after it is in the record, the domain in the low half."""
     history = f"{tmp}/l.steal"
@@ -308,6 +325,7 @@ def main():
         check_shipped(tmp)
         check_culprits(tmp)
         check_reasons(tmp)
+        check_run_states_only(tmp)
         check_loss(tmp)
         check_damage(tmp)
         require_recordings()

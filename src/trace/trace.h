@@ -127,7 +127,8 @@ struct event {
 		struct { int64_t nr, a0, a1; } hypercall;
 		struct { int64_t vm /* EVENT_ABSENT: the pCPU's idle task */, vcpu,
 		         state, old /* enum vcpu_run_state */, name /* of the VM */; } vcpu_state;
-		struct { int64_t vm, vcpu, cap /* 1: the VM has a limit of CPU time that works in this way */; } vcpu_stop;
+		struct { int64_t vm /* EVENT_ABSENT: no stop, but stops are recorded from now on */, vcpu,
+		         cap /* 1: the VM has a limit of CPU time that works in this way */; } vcpu_stop;
 		struct { int64_t vm, exists; } vm;
 		struct { int64_t number, name; } irq;              /* EV_IRQ_*, EV_SOFTIRQ_* (number = vector) */
 		struct { int64_t timer, function, now; } timer;    /* now: entry only, CLOCK_MONOTONIC, ns */

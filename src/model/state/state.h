@@ -135,6 +135,7 @@ struct machine {
 	bool active;                   /* its trace has begun and has not ended */
 	bool has_kvm;                  /* the trace contains kvm_entry */
 	bool has_run_states;           /* a hypervisor without host threads: its trace contains run states of vCPUs */
+	bool has_stops;                /* its trace contains stops of vCPUs, if there are any */
 	bool has_pids;                 /* events contain the PID of their thread */
 	bool has_userspace_exits;      /* the trace contains kvm_userspace_exit */
 	bool waking_is_wakeup;         /* the trace has sched_waking but no sched_wakeup */

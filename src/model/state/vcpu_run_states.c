@@ -9,7 +9,7 @@
  *       stopped by a vCPU of the privileged VM            pause
  *       stopped otherwise (timer of Xen's scheduler "credit")  quota
  *       not stopped, and continues directly on a pCPU     quota ("credit2" parks a vCPU without budget)
- *       not stopped, waits for a pCPU soon after          move to another runqueue
+ *       not stopped, waits for a pCPU soon after          move to another runqueue, if stops are recorded
  *       never ran, or its VM was just created             pause
  *       else                                              unknown: pause or quota
  * The waker of a vCPU is unknown: the vCPU that is current where a wakeup is recorded may have sent an event, or a timer of
@@ -52,7 +52,7 @@ static void end_offline(struct machine *mc, struct thread *th, int64_t next)
 		why = OUT_QUOTA;
 	else if (th->stop == STOP_PAUSE || !th->has_run)
 		why = OUT_PAUSE;
-	else if (next != VCPU_RUN_STATES && ns <= MOVE_MAX)
+	else if (next != VCPU_RUN_STATES && ns <= MOVE_MAX && mc->has_stops)
 		why = OUT_MOVE;
 	th->stop = STOP_NONE;
 	if (th->vcpu == NONE)
@@ -138,6 +138,7 @@ void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev)
 void vcpu_stop_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	struct thread *th = thread_find(mc, vcpu_thread_id(ev->vcpu_stop.vm, ev->vcpu_stop.vcpu));
+	mc->has_stops = true;
 	if (!th)
 		return;
 	const bool is_known = c->state == CPU_IDLE || c->current;

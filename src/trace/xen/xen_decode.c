@@ -18,6 +18,7 @@
 
 enum record {
 	RUN_STATE = 0x21001, RUN_STATES_OF_IT = 0x330,  /* old state in bits 8 and 9, new state in bits 4 and 5 */
+	SCHEDULER_VERBOSE = 0x28000,  /* first of the records that include SLEEP */
 	DOMAIN_ADD = 0x28001, DOMAIN_REMOVE = 0x28002, SLEEP = 0x28003,
 };
 
@@ -29,6 +30,7 @@ struct xen_cursor {
 	struct event_sink *out;
 	int64_t last;            /* time of the last record that may be an event, ns; INT64_MIN: none yet */
 	const char *damage;
+	bool has_stops;          /* a record showed that SLEEP is recorded, too */
 	uint64_t tsc_max;        /* records with later times are skipped: they are damage */
 	struct { uint32_t id; int64_t name; } name[NAMES];  /* name 0: unused */
 };
@@ -88,6 +90,15 @@ static int put_stop(struct xen_cursor *c, int64_t ts, uint32_t domain, uint32_t 
 	return event_sink_put(c->out, &ev);
 }
 
+/* Puts that stops are recorded from now on: where none is recorded, there is none. */
+static int put_stops_recorded(struct xen_cursor *c, int64_t ts)
+{
+	struct event ev = event_at(c, ts, EV_VCPU_STOP);
+	ev.vcpu_stop.vm = ev.vcpu_stop.vcpu = EVENT_ABSENT;
+	c->has_stops = true;
+	return event_sink_put(c->out, &ev);
+}
+
 static int put_vm(struct xen_cursor *c, int64_t ts, uint32_t domain, bool exists)
 {
 	struct event ev = event_at(c, ts, EV_VM);
@@ -128,6 +139,9 @@ static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_
 	const bool is_run_state = (record & ~(uint32_t)RUN_STATES_OF_IT) == RUN_STATE && n >= 1;
 	if (tsc > c->tsc_max)
 		return 0;
+	if (!c->has_stops && (record & 0xfffff000) == SCHEDULER_VERBOSE &&
+	    put_stops_recorded(c, clock_scale_ns(c->scale, tsc)))
+		return -1;
 	if (is_run_state)
 		return put_run_state(c, clock_scale_ns(c->scale, tsc), record, le32toh(word[0]));
 	if (record == SLEEP && n >= 2)
@@ -139,9 +153,9 @@ static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_
 	return 0;
 }
 
-static bool is_event(uint32_t record)
+static bool is_event(const struct xen_cursor *c, uint32_t record)
 {
-	return (record & 0xfffff000) == 0x21000 || (record >= DOMAIN_ADD && record <= SLEEP) || record == XEN_LOST_RECORDS;
+	return (!c->has_stops && (record & 0xfffff000) == SCHEDULER_VERBOSE) || (record & 0xfffff000) == 0x21000 || (record >= DOMAIN_ADD && record <= SLEEP) || record == XEN_LOST_RECORDS;
 }
 
 /* Decodes the complete records in buf. Returns the number of bytes consumed; -1 on failure. c->damage is set where the
@@ -164,7 +178,7 @@ static ssize_t decode_block(struct xen_cursor *c, const unsigned char *buf, size
 			uint64_t tsc;
 			memcpy(&tsc, buf + at + 4, sizeof tsc);
 			tsc = le64toh(tsc);
-			if (is_event(h.record)) {
+			if (is_event(c, h.record)) {
 				memcpy(word, buf + at + 12, 4 * (size_t)h.words);
 				if (put_record(c, h.record, h.words, tsc, word))
 					return -1;
