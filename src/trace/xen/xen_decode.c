@@ -155,7 +155,8 @@ static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_
 
 static bool is_event(const struct xen_cursor *c, uint32_t record)
 {
-	return (!c->has_stops && (record & 0xfffff000) == SCHEDULER_VERBOSE) || (record & 0xfffff000) == 0x21000 || (record >= DOMAIN_ADD && record <= SLEEP) || record == XEN_LOST_RECORDS;
+	return (!c->has_stops && (record & 0xfffff000) == SCHEDULER_VERBOSE) ||
+	       (record & 0xfffff000) == 0x21000 || (record >= DOMAIN_ADD && record <= SLEEP) || record == XEN_LOST_RECORDS;
 }
 
 /* Decodes the complete records in buf. Returns the number of bytes consumed; -1 on failure. c->damage is set where the
