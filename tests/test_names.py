@@ -72,7 +72,7 @@ with scratch() as folder:
     with open(screen, encoding="utf-8") as f:
         lines = f.read().splitlines()
     check([line for line in lines if line.startswith(" instance-0000002f ")], "a name that fits is whole")
-    check([line for line in lines if line.startswith(" ins~2f/151 fibonac ")], "else TID and name stay")
+    check([line for line in lines if line.startswith(" ins~2f/151 fibonacci ")], "else TID and name stay")
     check([line for line in lines if line.startswith(" host ") and "ins~2f/151 fib" in line], "of a culprit as well")
 
     # No text is cut in csv or json, however long; what is too long for a name is refused.
