@@ -13,7 +13,7 @@
 
 #define DRIFT_BITS 60  /* the drift is stored in units of 2^-60 */
 
-struct clock_line {
+struct guest_line {
 	int64_t from, guest, host, drift;  /* from: first guest time of the segment; guest, host: the same moment, ns */
 };
 
@@ -23,7 +23,7 @@ static int64_t integer_of(struct json_object *row, const char *key)
 }
 
 /* Reads the segments of a machine's clock, in order of time. The caller frees *lines. Returns their number. */
-static size_t read_lines(const struct catalog *catalog, uint32_t machine, struct clock_line **lines)
+static size_t read_lines(const struct catalog *catalog, uint32_t machine, struct guest_line **lines)
 {
 	size_t size = 0, n = 0, cap = 0;
 	const char *meta = history_meta(catalog->h, META_PROVENANCE, &size);
@@ -37,20 +37,20 @@ static size_t read_lines(const struct catalog *catalog, uint32_t machine, struct
 		const char *name = json_object_is_type(row, json_type_object) ?
 		                   json_object_get_string(json_object_object_get(row, "guest")) : NULL;
 		if (name && strcmp(name, catalog->machine[machine].name) == 0)
-			*ARRAY_PUSH(*lines, n, cap) = (struct clock_line){ integer_of(row, "from_ns"), integer_of(row, "ref_guest_ns"),
+			*ARRAY_PUSH(*lines, n, cap) = (struct guest_line){ integer_of(row, "from_ns"), integer_of(row, "ref_guest_ns"),
 				integer_of(row, "ref_host_ns"), integer_of(row, "drift") };
 	}
 	json_object_put(doc);
 	return n;
 }
 
-static int64_t to_host(const struct clock_line *l, int64_t guest)
+static int64_t to_host(const struct guest_line *l, int64_t guest)
 {
 	const int128 d = (int128)guest - l->guest;
 	return clamp64((int128)l->host + d + ((d * l->drift) >> DRIFT_BITS), INT64_MIN, INT64_MAX);
 }
 
-static int64_t to_guest(const struct clock_line *l, int64_t host)
+static int64_t to_guest(const struct guest_line *l, int64_t host)
 {
 	const int128 d = (int128)host - l->host, one = (int128)1 << DRIFT_BITS;
 	if (one + l->drift <= 0)
@@ -61,7 +61,7 @@ static int64_t to_guest(const struct clock_line *l, int64_t host)
 
 bool guest_time_of(const struct catalog *catalog, uint32_t machine, int64_t host, int64_t *guest)
 {
-	struct clock_line *lines;
+	struct guest_line *lines;
 	const size_t n = read_lines(catalog, machine, &lines);
 	size_t i = n;
 	while (i-- > 1 && to_host(&lines[i], lines[i].from) > host)
@@ -84,7 +84,7 @@ int guest_time_parse(const struct catalog *catalog, const char *text, int64_t *h
 	const int machine = catalog_find_machine(catalog, name);
 	if (machine < 0)
 		return 0;
-	struct clock_line *lines;
+	struct guest_line *lines;
 	const size_t n = read_lines(catalog, (uint32_t)machine, &lines);
 	int status = 1;
 	if (n == 0 || !guest_time_of(catalog, (uint32_t)machine, history_begin(catalog->h), &begin) ||

@@ -53,7 +53,7 @@ static void draw_rules(const struct app *app, struct screen *s, int y, int n)
 	}
 }
 
-void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, enum lane kind)
+void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, enum lane_kind kind)
 {
 	struct error err = ERROR_INIT;
 	struct cell_source src;

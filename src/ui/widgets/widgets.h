@@ -9,9 +9,9 @@ void rows_draw(struct app *app, struct screen *s, int y, int height);
 /* Finds the row on line y of the last frame. Returns false if there is none. */
 bool rows_at(const struct app *app, int y, struct row_id *id);
 /* Kinds of lanes: in a list; of a row, with names in its bars and lines at cursor and markers; of the selected row. */
-enum lane { LANE_LISTED, LANE_ROW, LANE_SELECTED };
+enum lane_kind { LANE_LISTED, LANE_ROW, LANE_SELECTED };
 /* Draws the cells of a row into the time area of line y. */
-void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, enum lane kind);
+void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, enum lane_kind kind);
 /* Finds the CPU of the host on which the row runs, or for which it waits, at the cursor: index into catalog->cpu; -1:
  * none, or unknown. */
 int rows_host_cpu(const struct app *app, struct row_id row);
