@@ -226,7 +226,8 @@ static void draw_all(struct app *app, struct screen *s)
 	if (minimap_line(app) >= 0)
 		minimap_draw(app, s, minimap_line(app));
 	draw_ruler(app, s, head);
-	rows_set_window(&app->rows, app->view.t0, view_last(&app->view, &app->bounds), app->view.row);
+	if (!app->is_picture)  /* a picture has chosen its rows */
+		rows_set_window(&app->rows, app->view.t0, view_last(&app->view, &app->bounds), app->view.row);
 	rows_draw(app, s, head + 1, space - pane > 0 ? space - pane : 0);
 	if (app->pane_below && app->pane_below->valid && app->pane_below->ops->overlay)
 		app->pane_below->ops->overlay(app, app->pane_below, s);
