@@ -72,6 +72,8 @@ void notes_rename(struct notes *n, const char *from, const char *to)
 void notes_remove(struct notes *n, enum note_code code, const char *machine)
 {
 	size_t kept = 0;
+	if (!n)
+		return;
 	for (size_t i = 0; i < n->len; i++) {
 		struct note *note = &n->item[i];
 		if (note->code != code || !note->machine || strcmp(note->machine, machine) != 0) {

@@ -66,9 +66,9 @@ void notes_add_at(struct notes *n, enum note_kind kind, const char *machine, int
                   const char *fmt, ...) __attribute__((format(printf, 6, 7)));
 /* Appends a copy; `machine` is used if the note has no machine. */
 void notes_copy(struct notes *n, const struct note *note, const char *machine);
-/* Renames the machine `from` to `to` in all notes. */
-/* Removes the notes with this code about the machine: a later step has solved the problem. */
+/* Removes the notes with this code about the machine: a later step has solved the problem. n may be NULL. */
 void notes_remove(struct notes *n, enum note_code code, const char *machine);
+/* Renames the machine `from` to `to` in all notes. */
 void notes_rename(struct notes *n, const char *from, const char *to);
 void notes_release(struct notes *n);
 
