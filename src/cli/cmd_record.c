@@ -143,15 +143,16 @@ static char *default_dir(void)
 static int parse_options(struct record_command *w, int argc, char **argv, struct error *err)
 {
 	static const char *const clocks[] = { "auto", "x86-tsc", "mono", NULL };
-	static const char *const steal_sources[] = { "auto", "event_probes", "kernel_probes", "sched_stat_runtime", "return_probe",
-		"none", NULL };
+	static const char *const steal_sources[] = { "auto", "event_probes", "kernel_probes", "sched_stat_runtime",
+		"return_probe", "none", NULL };
 	const struct opt opt[] = {
 		{ "time", 't', OPT_TEXT, "DURATION", "duration (default: 10s, or until COMMAND ends)", &w->duration, NULL },
 		{ "output", 'o', OPT_TEXT, "DIR", "output directory (default: stealscope-TIME)", &w->o.output, NULL },
 		{ "check", 0, OPT_FLAG, NULL, "dry run: print what would be recorded", &w->check, NULL },
 		{ "cleanup", 0, OPT_FLAG, NULL, "remove remains of killed recordings", &w->cleanup, NULL },
 		{ "host-only", 0, OPT_FLAG, NULL, "do not trace guests", &w->o.host_only, NULL },
-		{ "guest-only", 0, OPT_FLAG, NULL, "record this machine as a guest, without its host", &w->o.guest_only, NULL },
+		{ "guest-only", 0, OPT_FLAG, NULL, "record this machine as a guest, without its host",
+		  &w->o.guest_only, NULL },
 		{ "steal", 0, OPT_TEXT, "SOURCE", "--guest-only: source of stolen time", &w->o.steal, steal_sources },
 		{ "event", 'e', OPT_LIST, "SYSTEM:NAME", "record this event as well", &w->event, NULL },
 		{ "clock", 0, OPT_TEXT, "CLOCK", "auto, x86-tsc or mono", &w->o.clock, clocks },

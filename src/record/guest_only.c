@@ -104,7 +104,8 @@ static bool has_tsc(const char *root, const char *tracefs)
 {
 	char *clocks = proc_line("", "%s/trace_clock", tracefs);
 	char *sources = proc_line(root, "/sys/devices/system/clocksource/clocksource0/available_clocksource");
-	const bool has = clocks && strstr(clocks, "x86-tsc") && sources && (strstr(sources, "tsc") || strstr(sources, "kvm-clock"));
+	const bool has = clocks && strstr(clocks, "x86-tsc") && sources &&
+		(strstr(sources, "tsc") || strstr(sources, "kvm-clock"));
 	free(clocks);
 	free(sources);
 	return has;

@@ -58,6 +58,9 @@ check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_se
 	tests/test_record_frames tests/test_record_qga tests/test_record_refusals tests/test_record_run tests/test_record_waits
 tests_test_record_waits_SOURCES = tests/test_record_waits.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
 tests_test_record_waits_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_record_guest_only
+tests_test_record_guest_only_SOURCES = tests/test_record_guest_only.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
+tests_test_record_guest_only_LDADD = $(RECORD_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 tests_test_record_qga_SOURCES = tests/test_record_qga.c tests/test.h
 tests_test_record_qga_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_agent_SOURCES = tests/test_record_agent.c tests/test.h

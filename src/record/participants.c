@@ -271,7 +271,8 @@ void participants_disconnect(struct participants *p)
 static struct record_machine host_result(const struct participants *p)
 {
 	const struct host *h = &p->host;
-	struct record_machine m = { .name = mem_dup(h->alone ? h->alone->name : "host"), .through = mem_dup("tracefs"), .requested = true,
+	const char *name = h->alone ? h->alone->name : "host";
+	struct record_machine m = { .name = mem_dup(name), .through = mem_dup("tracefs"), .requested = true,
 		.recorded = h->started.known, .bytes = h->bytes, .lost = h->lost, .cpus = h->tracer ? tracer_cpus(h->tracer) : 0 };
 	m.about = h->forecast.kilobytes
 		? mem_printf("%zu events, clock %s, %llu KiB per CPU", h->events, host_clock(h),

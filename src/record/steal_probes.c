@@ -38,7 +38,8 @@ static const struct counter *find_counter(const char *machine, enum hypervisor_k
 {
 	for (size_t i = 0; i < sizeof counters / sizeof *counters; i++) {
 		const struct counter *c = &counters[i];
-		if (strcmp(c->machine, machine) == 0 && (c->kind == kind || (c->kind == HYPERVISOR_UNKNOWN && kind <= HYPERVISOR_KVM)))
+		if (strcmp(c->machine, machine) == 0 && (c->kind == kind ||
+		    (c->kind == HYPERVISOR_UNKNOWN && kind <= HYPERVISOR_KVM)))
 			return c;
 	}
 	return NULL;
@@ -272,18 +273,23 @@ static const struct {
 	const char *text, *resolution;
 } sources[] = {
 	[STEAL_EVENT_PROBES] = { "event_probes", open_event_probes,
-		"the hypervisor's counter is read at each thread switch and timer by event probes (estimated cost: 0.3 to 0.6 us each)",
+		"the hypervisor's counter is read at each thread switch and timer by event probes "
+		"(estimated cost: 0.3 to 0.6 us each)",
 		"each thread switch and timer" },
 	[STEAL_KERNEL_PROBES] = { "kernel_probes", open_kernel_probes,
-		"the hypervisor's counter is read at each thread switch and timer by kernel probes (cost: not measured on hardware)",
+		"the hypervisor's counter is read at each thread switch and timer by kernel probes "
+		"(cost: not measured on hardware)",
 		"each thread switch and timer" },
 	[STEAL_RUNTIME] = { "sched_stat_runtime", open_runtime,
-		"stolen time is the difference between wall time and sched_stat_runtime (one more event per thread switch and tick)",
+		"stolen time is the difference between wall time and sched_stat_runtime "
+		"(one more event per thread switch and tick)",
 		"sums over several ticks; the kernel's run queue clock may be one tick old at a switch" },
 	[STEAL_RETURN_PROBE] = { "return_probe", open_return_probe,
-		"the kernel's reading of the hypervisor's counter at ticks gives the total, but not the threads (one event per tick)",
+		"the kernel's reading of the hypervisor's counter at ticks gives the total, but not the threads "
+		"(one event per tick)",
 		"totals only: one reading per tick" },
-	[STEAL_NONE] = { "none", NULL, "no source of stolen time: time taken by the host is invisible and counts as running", NULL },
+	[STEAL_NONE] = { "none", NULL, 
+		"no source of stolen time: time taken by the host is invisible and counts as running", NULL },
 };
 
 const char *steal_source_name(enum steal_source s)

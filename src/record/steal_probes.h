@@ -1,14 +1,14 @@
 /* Sources of stolen time inside a guest, through tracefs.
  *
  * STEAL_EVENT_PROBES, STEAL_KERNEL_PROBES: probes that read the counter which the hypervisor keeps in the memory of the
- *   guest: events steal_switch and steal_timer with the fields cpuN (u64, ns stolen from vCPU N since boot). With more than
- *   STEAL_FIELDS_MAX CPUs there is one pair of events per CPU, each with the field of its own CPU. Xen also has offlineN:
- *   ns that vCPU N was offline; cpuN then is the runnable time.
+ *   guest: events steal_switch and steal_timer with the fields cpuN (u64, ns stolen from vCPU N since boot). With more
+ *   than STEAL_FIELDS_MAX CPUs there is one pair of events per CPU, each with the field of its own CPU. Xen also has
+ *   offlineN: ns that vCPU N was offline; cpuN then is the runnable time.
  *   Event probes: attached to sched_switch (follow it, belong to the outgoing thread) and hrtimer_expire_entry.
  *   Kernel probes: attached to finish_task_switch (belong to the incoming thread) and hrtimer_interrupt.
  * STEAL_RUNTIME: sched_stat_runtime. The kernel subtracts stolen time from its field `runtime`; the difference to wall
  *   time was stolen.
- * STEAL_RETURN_PROBE: event steal, field ret: the counter as the kernel reads it at ticks; exact totals, but not per thread.
+ * STEAL_RETURN_PROBE: event steal, field ret: the counter as the kernel reads it at ticks; exact totals, but no threads.
  *
  * Definitions of probes are global in tracefs. Their group is stealscope_PID_START (with a suffix _cN for one CPU) and
  * identifies their owner. */
