@@ -15,7 +15,7 @@
 #define TRACEFS "sys/kernel/tracing"
 
 static struct record_tree tree;
-static const struct hypervisor kvm = { .is_guest = true, .kind = HYPERVISOR_KVM, .steal = OFFERED_YES };
+static const struct guest_platform kvm = { .is_guest = true, .kind = HYPERVISOR_KVM, .steal = OFFERED_YES };
 
 static int set_up(void **state)
 {
@@ -59,7 +59,7 @@ static void add_kernel(const char *readme, const char *symbols)
 	add_event("", "steal");
 }
 
-static void open_probes(struct steal_probes *p, const struct hypervisor *h)
+static void open_probes(struct steal_probes *p, const struct guest_platform *h)
 {
 	char *tracefs = mem_printf("%s/" TRACEFS, tree.root);
 	steal_probes_open(p, tree.root, tracefs, h, 0, STEAL_NONE);
@@ -113,7 +113,7 @@ static void addresses_of_variables_are_signed(void **state)
 
 static void xen_has_two_fields_per_cpu(void **state)
 {
-	const struct hypervisor xen = { .is_guest = true, .kind = HYPERVISOR_XEN, .steal = OFFERED_YES };
+	const struct guest_platform xen = { .is_guest = true, .kind = HYPERVISOR_XEN, .steal = OFFERED_YES };
 	struct steal_probes p;
 	(void)state;
 	add_kernel("  e[:[<group>/][<event>]] <attached-group>", "0000000000001000 d xen_runstate\nffffffff82a0 D __per_cpu_offset\n");
@@ -161,7 +161,7 @@ static void runtime_needs_a_kernel_that_subtracts_stolen_time(void **state)
 
 static void no_source_without_a_counter(void **state)
 {
-	const struct hypervisor hyperv = { .is_guest = true, .kind = HYPERVISOR_HYPERV, .steal = OFFERED_NO, .why = "none" };
+	const struct guest_platform hyperv = { .is_guest = true, .kind = HYPERVISOR_HYPERV, .steal = OFFERED_NO, .why = "none" };
 	struct steal_probes p;
 	(void)state;
 	add_kernel("  e[:[<group>/][<event>]] <attached-group>", old_symbols);

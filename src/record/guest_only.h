@@ -37,7 +37,7 @@ struct cpu_steal { unsigned cpu; uint64_t ticks; };  /* of /proc/stat */
 struct proc_steal { struct cpu_steal *cpu; size_t cpus, cap; };
 
 struct guest_only {
-	struct hypervisor hypervisor;
+	struct guest_platform hypervisor;
 	struct steal_probes steal;
 	char *name, *dir_name;       /* hostname; name of the machine's directory, "guest-HOSTNAME" */
 	struct clock_sample sample[CLOCK_SAMPLES_MAX];

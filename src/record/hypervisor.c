@@ -33,7 +33,7 @@ static const struct { const char *text; enum hypervisor_kind kind; } signatures[
 
 /* Reads the leaves of one interface. A hypervisor may emulate Hyper-V in front of its own interface, which has
  * precedence. */
-static void read_interface(struct hypervisor *h, unsigned base)
+static void read_interface(struct guest_platform *h, unsigned base)
 {
 	unsigned a, max, word[3];
 	__cpuid(base, max, word[0], word[1], word[2]);
@@ -53,7 +53,7 @@ static void read_interface(struct hypervisor *h, unsigned base)
 	}
 }
 
-static void read_cpuid(struct hypervisor *h)
+static void read_cpuid(struct guest_platform *h)
 {
 	unsigned a, b, c, d;
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & 1u << 31))
@@ -63,7 +63,7 @@ static void read_cpuid(struct hypervisor *h)
 		read_interface(h, base);
 }
 #else
-static void read_cpuid(struct hypervisor *h)
+static void read_cpuid(struct guest_platform *h)
 {
 	(void)h;
 }
@@ -79,7 +79,7 @@ static bool file_contains(const char *root, const char *path, const char *word)
 	return found;
 }
 
-static void read_files(struct hypervisor *h, const char *root)
+static void read_files(struct guest_platform *h, const char *root)
 {
 	static const char *const vendors[] = { "QEMU", "Amazon EC2", "Google", "OpenStack", "Alibaba Cloud", "DigitalOcean",
 		"Hetzner", "KVM" };
@@ -96,9 +96,9 @@ static void read_files(struct hypervisor *h, const char *root)
 		h->kind = HYPERVISOR_KVM;
 }
 
-struct hypervisor hypervisor_detect(const char *root)
+struct guest_platform hypervisor_detect(const char *root)
 {
-	struct hypervisor h = { 0 };
+	struct guest_platform h = { 0 };
 	if (!*root)
 		read_cpuid(&h);
 	read_files(&h, root);

@@ -11,7 +11,7 @@ enum hypervisor_kind { HYPERVISOR_UNKNOWN, HYPERVISOR_KVM, HYPERVISOR_XEN, HYPER
 
 enum offered { OFFERED_UNKNOWN, OFFERED_YES, OFFERED_NO };
 
-struct hypervisor {
+struct guest_platform {
 	bool is_guest;             /* this machine is a guest */
 	enum hypervisor_kind kind;
 	enum offered steal;        /* the hypervisor keeps a counter of stolen time for the guest */
@@ -20,7 +20,7 @@ struct hypervisor {
 };
 
 /* root "": this machine, whose CPUID is read; otherwise only files below root are read. */
-struct hypervisor hypervisor_detect(const char *root);
+struct guest_platform hypervisor_detect(const char *root);
 const char *hypervisor_name(enum hypervisor_kind kind);
 
 /* Writes the identity of the VM, as far as it is readable: DMI, Xen's UUID, cloud-init. */

@@ -313,7 +313,7 @@ bool steal_source_parse(const char *text, enum steal_source *from, enum steal_so
 }
 
 /* Returns the reason why no source can work on this machine; NULL: none. */
-static char *no_counter(const struct hypervisor *h, const struct counter *c, const char *machine)
+static char *no_counter(const struct guest_platform *h, const struct counter *c, const char *machine)
 {
 	if (h->steal == OFFERED_NO)
 		return mem_dup(h->why);
@@ -336,7 +336,7 @@ static unsigned count_cpus(const char *tracefs)
 	return cpus;
 }
 
-void steal_probes_open(struct steal_probes *p, const char *root, const char *tracefs, const struct hypervisor *h,
+void steal_probes_open(struct steal_probes *p, const char *root, const char *tracefs, const struct guest_platform *h,
                        enum steal_source from, enum steal_source to)
 {
 	struct utsname name;

@@ -30,7 +30,7 @@ struct steal_probes {
 	const char *root;
 	char *tracefs;           /* path of tracefs */
 	const char *counter;     /* name of the hypervisor's counter; NULL: none known for this machine */
-	enum offered offered;    /* see struct hypervisor */
+	enum offered offered;    /* see struct guest_platform */
 	char **event;            /* events of the source, "group/name"; the caller records them */
 	size_t events, cap;
 	unsigned cpus;           /* highest CPU number + 1 */
@@ -44,7 +44,7 @@ const char *steal_source_name(enum steal_source s);
 
 /* Finds the best source within [from, to] and defines its probes, which record nothing until an instance enables them.
  * Never fails: the source may be STEAL_NONE. */
-void steal_probes_open(struct steal_probes *p, const char *root, const char *tracefs, const struct hypervisor *h,
+void steal_probes_open(struct steal_probes *p, const char *root, const char *tracefs, const struct guest_platform *h,
                        enum steal_source from, enum steal_source to);
 /* Sets the filters of per-CPU events in a tracefs instance, before the events are enabled. */
 void steal_probes_filter(const struct steal_probes *p, const char *instance);
