@@ -134,7 +134,7 @@ def bookmark(tmp, history, state, at, log):
     p = subprocess.Popen([PROGRAM, "view", history], stdin=slave, stdout=slave, stderr=subprocess.DEVNULL, env=env)
     os.close(slave)
     screen = b""
-    for key, until in ((b"\x0c", b"host"), (b"m", b"? help"), (b"q", b"bookmark ")):  # ^L removes the message
+    for key, until in ((b"\x0c", b"host"), (b"m", b"? help"), (b"Q", b"bookmark ")):  # ^L removes the message
         while until not in screen:
             screen += os.read(master, 65536)
         os.write(master, key)

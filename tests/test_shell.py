@@ -6,7 +6,8 @@ import shutil
 
 from e2e import DATA, check, commands, joined, on_terminal, run, scratch
 
-NOT_RUN = {"record", "sessions", "view", "beacon", "latency"}  # need root, a relay daemon, a terminal, a guest, requests
+# Need root, a relay daemon, a terminal, a guest, requests, an agent.
+NOT_RUN = {"record", "sessions", "view", "beacon", "latency", "mcp", "top", "monitor"}
 
 
 def check_help():

@@ -1,9 +1,10 @@
-/* Tests of ui/: lists over the rows: wrapping for the width of the screen, scrolling, picking lines. */
+/* Tests of ui/: lists and arrows over the rows: wrapping for the width of the screen, scrolling, picking lines. */
 #include "test.h"
 
 #include <locale.h>
 
 #include "ui/panes/pane.h"
+#include "ui/widgets/arrows.h"
 #include "ui_keys.h"
 
 static void resize(int w, int h)
@@ -152,6 +153,35 @@ static void test_bookmark_restores_window(void **state)
 	assert_int_equal(view_last(&app.view, &app.bounds), last);
 }
 
+/* Only the heaviest arrows are drawn, and only between different lines, so that rows stay visible. */
+static void test_arrows_apart(void **state)
+{
+	(void)state;
+	enum { COLUMNS = 60, AT = 30 };
+	struct arrow all[2 * COLUMNS], *arrow = all;
+	free(press(":Debian/880<Enter>:zoom 80ms<Enter>"));
+	const struct row_id from = app.view.row;
+	free(press("j"));
+	const struct row_id to = app.view.row;
+	assert_true(!row_same(from, to) && app.bounds.cols > COLUMNS);
+	for (int i = 0; i < COLUMNS; i++) {
+		*arrow++ = (struct arrow){ from, to, app.view.t0 + i * app.view.step, i == AT ? 1000 : i };
+		*arrow++ = (struct arrow){ from, from, app.view.t0 + i * app.view.step, 2000 };
+	}
+	const struct arrows arrows = { .arrow = all, .arrows = 2 * COLUMNS };
+	screen_clear(&screen, (struct style){ -1, -1, 0 });
+	arrows_draw(&arrows, &app, &screen);
+	int drawn = 0, heaviest = 0;
+	for (int x = 0; x < screen.w; x++) {
+		bool crossed = false;
+		for (int y = 0; y < screen.h; y++)
+			crossed = crossed || screen_at(&screen, x, y)->ch == 'v' || screen_at(&screen, x, y)->ch == 0x25bc;
+		drawn += crossed;
+		heaviest += crossed && (x == app.label_w + 1 + AT || x == app.label_w + COLUMNS);
+	}
+	assert_true(heaviest == 2 && drawn > 5 && drawn <= app.bounds.cols / 6 + 1);
+}
+
 int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
@@ -162,6 +192,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_scroll_is_kept, begin, end),
 		cmocka_unit_test_setup_teardown(test_legend_follows, begin, end),
 		cmocka_unit_test_setup_teardown(test_bookmark_restores_window, begin, end),
+		cmocka_unit_test_setup_teardown(test_arrows_apart, begin, end),
 	};
 	return cmocka_run_group_tests_name("ui lists", tests, write_world, remove_world);
 }

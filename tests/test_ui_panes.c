@@ -3,7 +3,6 @@
 
 #include <locale.h>
 
-#include "ui/widgets/arrows.h"
 #include "ui/panes/pane.h"
 #include "ui_keys.h"
 
@@ -458,35 +457,6 @@ static void test_path(void **state)
 	assert_null(app.pane_below);
 }
 
-/* Only the heaviest arrows are drawn, and only between different lines, so that rows stay visible. */
-static void test_arrows_apart(void **state)
-{
-	(void)state;
-	enum { COLUMNS = 60, AT = 30 };
-	struct arrow all[2 * COLUMNS], *arrow = all;
-	free(press(":Debian/880<Enter>:zoom 80ms<Enter>"));
-	const struct row_id from = app.view.row;
-	free(press("j"));
-	const struct row_id to = app.view.row;
-	assert_true(!row_same(from, to) && app.bounds.cols > COLUMNS);
-	for (int i = 0; i < COLUMNS; i++) {
-		*arrow++ = (struct arrow){ from, to, app.view.t0 + i * app.view.step, i == AT ? 1000 : i };
-		*arrow++ = (struct arrow){ from, from, app.view.t0 + i * app.view.step, 2000 };
-	}
-	const struct arrows arrows = { .arrow = all, .arrows = 2 * COLUMNS };
-	screen_clear(&screen, (struct style){ -1, -1, 0 });
-	arrows_draw(&arrows, &app, &screen);
-	int drawn = 0, heaviest = 0;
-	for (int x = 0; x < screen.w; x++) {
-		bool crossed = false;
-		for (int y = 0; y < screen.h; y++)
-			crossed = crossed || screen_at(&screen, x, y)->ch == 'v' || screen_at(&screen, x, y)->ch == 0x25bc;
-		drawn += crossed;
-		heaviest += crossed && (x == app.label_w + 1 + AT || x == app.label_w + COLUMNS);
-	}
-	assert_true(heaviest == 2 && drawn > 5 && drawn <= app.bounds.cols / 6 + 1);
-}
-
 /* The diff pane compares the window with the rest of the history, or with another history; Enter selects the target of a
  * line. */
 static void test_diff(void **state)
@@ -532,7 +502,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_overview_order, begin, end),
 		cmocka_unit_test_setup_teardown(test_overview_marks, begin, end),
 		cmocka_unit_test_setup_teardown(test_keys_that_leave_overview, begin, end),
-		cmocka_unit_test_setup_teardown(test_arrows_apart, begin, end),
 		cmocka_unit_test_setup_teardown(test_gaps, begin, end),
 		cmocka_unit_test_setup_teardown(test_locks, begin, end),
 		cmocka_unit_test_setup_teardown(test_exits, begin, end),

@@ -116,6 +116,14 @@ static const struct limit_clause { const char *name, *format; } limit_clause[] =
 	{ "migration", "%s was migrated to another process and stood still for %s" },
 	{ "pause or migration", "%s was paused or migrated for %s" },
 	{ "fault", "page faults on the host stopped %s for %s" },
+	{ "move", "the hypervisor moved %s to another runqueue for %s" },
+	{ "pause or quota", "a pause or a limit of the hypervisor stopped %s for %s" },
+	{ "provider", "the provider took the CPU of %s for %s" },
+	{ "provider: quota", "the provider throttled %s for %s" },
+	{ "provider: pause", "the provider paused %s for %s" },
+	{ "provider: migration", "the provider migrated %s, which stood still for %s" },
+	{ "provider: neighbour", "the provider took the CPU of %s for %s, for a neighbour on the same CPU" },
+	{ "vCPU taken", "the provider took the vCPU that %s waited for: %s" },
 };
 
 static bool is_event(const struct cause *c)
