@@ -1,11 +1,9 @@
 /* stealscope top: shows, period by period, who takes CPU time from the VMs of this host. */
 #include <math.h>
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,6 +15,7 @@
 #include "cli/cli.h"
 #include "cli/opts.h"
 #include "cli/display_options.h"
+#include "cli/top_recorder.h"
 #include "live/live.h"
 #include "report/report.h"
 #include "ui/ui.h"
@@ -206,32 +205,13 @@ static int run_batch(struct top_command *t, struct live *l, struct error *err)
 	return rc;
 }
 
-/* Records 10 s and shows the recording in the viewer, by this program in a child process. */
-static void record_and_view(void)
-{
-	const pid_t child = fork();
-	if (child == 0) {
-		execl("/proc/self/exe", "stealscope", "record", "-t", "10s", "--then", "view", (char *)NULL);
-		_exit(STATUS_SYSTEM);
-	}
-	int status = 0;
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		continue;
-	if (child < 0 || !WIFEXITED(status) || WEXITSTATUS(status) != 0) {
-		const struct timespec pause = { 3, 0 };  /* the message of the recorder stays readable */
-		nanosleep(&pause, NULL);
-	}
-}
-
 static int run_screen(struct top_command *t, struct live *l, struct error *err)
 {
-	bool record = true;
-	int rc = 0;
-	while (rc == 0 && record) {
-		rc = ui_top(l, t->period, t->rounds, &t->ui, &record, err);
-		if (rc == 0 && record)
-			record_and_view();
-	}
+	struct top_recorder recorder = TOP_RECORDER_INIT;
+	const struct ui_top_actions actions = { &recorder, top_recorder_record, top_recorder_arm, top_recorder_flight,
+		top_recorder_snapshot, top_recorder_open };
+	const int rc = ui_top(l, t->period, t->rounds, &t->ui, &actions, err);
+	top_recorder_close(&recorder);
 	return rc;
 }
 

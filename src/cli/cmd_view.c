@@ -112,6 +112,7 @@ int cmd_view(int argc, char **argv, struct error *err)
 		DISPLAY_OPTIONS(&ui, &theme_names),
 		{ "color", 0, OPT_TEXT, "COLORS", "auto, never, 8, 16 or 256", &ui.color, colors },
 		{ "fresh", 0, OPT_FLAG, NULL, "ignore the saved view", &fresh, NULL },
+		{ "longest", 0, OPT_TEXT, "ROW", "start at the longest gap of this row (name or TID)", &ui.longest, NULL },
 		{ "script", 0, OPT_TEXT, "FILE", "run the keys and commands of FILE without a terminal", &ui.script, NULL },
 		{ "size", 0, OPT_TEXT, "CxR", "columns and rows of the scripted screen", &size, NULL },
 		{ "bench", 0, OPT_COUNT, "N", "benchmark: draw N frames per kind of move", &ui.bench, NULL },

@@ -31,7 +31,7 @@ stealscope_SOURCES = \
 	src/cli/cmd_steal.c \
 	src/cli/cmd_summary.c src/cli/cmd_picture.c \
 	src/cli/cmd_sync.c \
-	src/cli/cmd_top.c \
+	src/cli/cmd_top.c src/cli/top_recorder.c src/cli/top_recorder.h \
 	src/cli/cmd_view.c \
 	src/cli/cmd_waits.c \
 	src/cli/cmd_whatif.c \

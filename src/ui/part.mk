@@ -28,6 +28,7 @@ src_libui_a_SOURCES = \
 	src/ui/widgets/glyph.c \
 	src/ui/panes/help.c \
 	src/ui/widgets/histogram.c \
+	src/ui/core/longest_gap.c src/ui/core/longest_gap.h \
 	src/ui/core/gap_search.c src/ui/core/gap_search.h \
 	src/ui/input/keys.c src/ui/input/keys.h \
 	src/ui/panes/legend.c \
@@ -62,7 +63,7 @@ src_libui_a_SOURCES = \
 	src/ui/widgets/status.c src/ui/widgets/status.h \
 	src/ui/core/thread_scan.c \
 	src/ui/core/text_filter.c src/ui/core/text_filter.h \
-	src/ui/top/top.c src/ui/top/top.h src/ui/top/top_draw.c src/ui/top/top_rows.c \
+	src/ui/top/top_keys.c src/ui/top/top.c src/ui/top/top.h src/ui/top/top_draw.c src/ui/top/top_rows.c \
 	src/ui/terminal/term.c src/ui/terminal/term.h \
 	src/ui/widgets/theme.c src/ui/widgets/theme.h \
 	src/ui/ui.c src/ui/ui.h \

@@ -16,6 +16,7 @@
 #include "ui/panes/pane.h"
 #include "ui/widgets/widgets.h"
 #include "ui/core/session_state.h"
+#include "ui/core/longest_gap.h"
 #include "ui/input/script.h"
 #include "ui/terminal/signals.h"
 #include "ui/terminal/term.h"
@@ -201,6 +202,8 @@ static int run_on_terminal(struct app *app, const struct ui_options *options, en
 	viewer_resize(app, w, h);
 	if (!options->view || !session_state_load(app, options->view))
 		pane_open(app, PANE_OVERVIEW);
+	if (options->longest)
+		longest_gap_show(app, options->longest);
 	loop_run(&l);
 	term_close(l.term);
 	signals_end();
@@ -233,6 +236,8 @@ int ui_run(const struct history *h, const struct ui_options *options, struct err
 	int status = 0;
 	if (options->script && options->view)
 		session_state_load(&app, options->view);
+	if (options->script && options->longest)
+		longest_gap_show(&app, options->longest);
 	if (options->script)
 		status = script_run(&app, options->script, err);
 	else if (options->bench)

@@ -45,6 +45,7 @@ struct ui_options {
 	const struct ui_traces *traces;  /* callback that reads events; NULL: events cannot be read */
 	const char *greeting;     /* warning, shown instead of the legend until the first key; NULL: none */
 	const char *bookmarks;    /* file with the bookmarks of these traces; NULL: bookmarks are not saved */
+	const char *longest;      /* row that the viewer shows first, at its longest gap: a name or a TID; NULL: none */
 	const char *view;         /* file with the saved view; NULL: the viewer starts with the overview */
 	const char *config;       /* file with settings; NULL: $XDG_CONFIG_HOME/stealscope/config.yaml if it exists */
 };
@@ -66,11 +67,29 @@ struct ui_picture {
 };
 int ui_picture(const struct history *h, const struct ui_options *options, const struct ui_picture *p, struct error *err);
 
-/* Shows live samples, one per period (ns), until the user quits, or for a number of rounds (0: no limit). *record: the
- * user asked for a recording. Returns 0, or -1. */
+/* Recordings that the live screen starts. The caller of ui_top() provides them, because the screen itself starts no
+ * programs. */
+struct ui_top_actions {
+	void *arg;
+	/* Records 10 s and opens the viewer at the longest wait of a thread; tid -1: at the overview. The screen has left the
+	 * terminal meanwhile. Returns 0, or -1. */
+	int (*record)(void *arg, int32_t tid, struct error *err);
+	/* Starts a flight recording with this trigger. Returns 0, or -1. */
+	int (*arm)(void *arg, const char *trigger, struct error *err);
+	/* Reads what the flight recording printed. Returns the number of saved recordings; *state: one line about the flight,
+	 * "": there is none. Both texts stay valid until the next call. */
+	size_t (*flight)(void *arg, const char **state);
+	/* Returns the directory of saved recording i. */
+	const char *(*snapshot)(void *arg, size_t i);
+	/* Opens a saved recording in the viewer, like record(). */
+	int (*open)(void *arg, size_t i, int32_t tid, struct error *err);
+};
+
+/* Shows live samples, one per period (ns), until the user quits, or for a number of rounds (0: no limit). Returns 0, or
+ * -1. */
 struct live;
-int ui_top(struct live *live, int64_t period, unsigned long rounds, const struct ui_options *options, bool *record,
-           struct error *err);
+int ui_top(struct live *live, int64_t period, unsigned long rounds, const struct ui_options *options,
+           const struct ui_top_actions *actions, struct error *err);
 
 /* Returns the name of shipped theme i; NULL: there are no more. */
 const char *theme_shipped_name(unsigned i);

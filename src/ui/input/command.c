@@ -12,6 +12,7 @@
 #include "ui/core/bookmarks.h"
 #include "ui/core/row_search.h"
 #include "ui/core/gap_search.h"
+#include "ui/core/longest_gap.h"
 #include "ui/core/clock_offset.h"
 #include "ui/terminal/screen_file.h"
 #include "ui/panes/pane.h"
@@ -21,6 +22,7 @@
 /* Table of commands: X(name, arguments, help, function). */
 #define COMMANDS(X) \
 	X("goto", "TIME|ROW", "to +3ms, 50%, 12:03:04.5, Debian@12:03:04 or Debian/3525", cmd_goto) \
+	X("longest", "[ROW]", "longest gap of this row, or of ROW: a name or a TID", cmd_longest) \
 	X("zoom", "DURATION", "make the window DURATION long", cmd_zoom) \
 	X("export", "[FILE]", "write the pane to FILE: .txt, .csv or .json", cmd_export) \
 	X("theme", "[NAME]", "use another theme (a name or file); no NAME: list them", cmd_theme) \
@@ -144,6 +146,11 @@ static void cmd_goto(struct app *app, const char *arg)
 		app_refuse(app, "%.60s: not a time (+3ms -3ms 50%% 12:03:04)", arg);
 	else
 		goto_row(app, arg);
+}
+
+static void cmd_longest(struct app *app, const char *arg)
+{
+	longest_gap_show(app, arg);
 }
 
 static void cmd_zoom(struct app *app, const char *arg)

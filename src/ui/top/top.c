@@ -6,97 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/select.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "ui/input/keys.h"
+#include "ui/terminal/screen_file.h"
 #include "ui/terminal/signals.h"
 #include "ui/terminal/term.h"
 
 #define FLUSH_NS (NS_PER_S / 4)  /* time between two accounts of the waits that go on */
-
-static void move_cursor(struct top *t, int64_t by)
-{
-	const int64_t to = (int64_t)t->cursor + by;
-	t->cursor = (size_t)clamp64(to, 0, t->rows ? (int64_t)t->rows - 1 : 0);
-}
-
-static void edit_filter(struct top *t, uint32_t key)
-{
-	const size_t n = strlen(t->filter);
-	if (key == KEY_CODE_ENTER || key == '\n' || key == KEY_CODE_ESC)
-		t->filtering = false;
-	if (key == KEY_CODE_ESC)
-		t->filter[0] = '\0';
-	if ((key == KEY_CODE_BACKSPACE || key == 127) && n)
-		t->filter[n - 1] = '\0';
-	if (key >= 32 && key < 127 && n + 1 < sizeof t->filter) {
-		t->filter[n] = (char)key;
-		t->filter[n + 1] = '\0';
-	}
-}
-
-static void walk_back(struct top *t, int by)
-{
-	if (!t->frozen || (by > 0 && t->back + 1 >= t->samples) || (by < 0 && !t->back)) {
-		snprintf(t->message, sizeof t->message, t->frozen ? "no more samples in this direction" :
-		         "Space freezes the screen first");
-		return;
-	}
-	t->back = by > 0 ? t->back + 1 : t->back - 1;
-}
-
-void top_key(struct top *t, uint32_t key)
-{
-	t->message[0] = '\0';
-	if (t->filtering) {
-		edit_filter(t, key);
-		return;
-	}
-	switch (key) {
-	case 'q': case KEY_CODE_F1 + 9: case 'c' & 31: t->quit = true; break;
-	case '1': case '2': case '3': case '4':
-		t->view = (enum top_view)(key - '0');
-		t->cursor = t->scroll = 0;
-		break;
-	case 'j': case KEY_CODE_DOWN: case KEY_CODE_WHEEL_DOWN: move_cursor(t, 1); break;
-	case 'k': case KEY_CODE_UP: case KEY_CODE_WHEEL_UP: move_cursor(t, -1); break;
-	case KEY_CODE_PGDN: move_cursor(t, t->lines); break;
-	case KEY_CODE_PGUP: move_cursor(t, -t->lines); break;
-	case KEY_CODE_HOME: t->cursor = 0; break;
-	case KEY_CODE_END: move_cursor(t, (int64_t)t->rows); break;
-	case KEY_CODE_ENTER: case '\n':
-		if (t->detail) {
-			t->view = TOP_CULPRITS;
-			t->cursor = 0;
-		}
-		t->detail = !t->detail;
-		break;
-	case KEY_CODE_ESC: case KEY_CODE_BACKSPACE:
-		t->filter[0] = '\0';
-		if (!t->detail && t->view == TOP_CULPRITS)
-			t->view = TOP_VMS;
-		t->detail = false;
-		break;
-	case '>': case KEY_CODE_F1 + 5: t->sort = (t->sort + 1) % SORTS; break;
-	case '<': t->sort = (t->sort + SORTS - 1) % SORTS; break;
-	case 'I': t->inverted = !t->inverted; break;
-	case '\\': case KEY_CODE_F1 + 3: t->filtering = true; break;
-	case 'H': t->show_idle = !t->show_idle; break;
-	case ' ':
-		t->frozen = !t->frozen;
-		t->back = 0;
-		break;
-	case KEY_CODE_LEFT: walk_back(t, 1); break;
-	case KEY_CODE_RIGHT: walk_back(t, -1); break;
-	default: return;
-	}
-	static const char *const sorted_by[] = { "%STEAL", "%RUN", "%THROTL", "max wait", "name" };
-	if (key == '<' || key == '>')
-		snprintf(t->message, sizeof t->message, "sorted by %s", sorted_by[t->sort]);
-}
 
 static void add_sample(struct top *t, struct live *l)
 {
@@ -117,7 +39,6 @@ struct top_loop {
 	struct screen screen;
 	sigset_t during;
 	int empty_reads;
-	bool record;
 };
 
 static void resize(struct top_loop *l)
@@ -147,6 +68,86 @@ static void handle_signals(struct top_loop *l)
 		l->top->quit = true;
 }
 
+/* ---- requests of keys */
+
+/* Runs a program on the terminal. The samples stay. */
+static void run_outside(struct top_loop *l, struct error *err)
+{
+	struct top *t = l->top;
+	const size_t first = t->snapshots - top_listed(t);
+	term_suspend(l->term);
+	if (t->request == TOP_RECORD)
+		t->actions->record(t->actions->arg, top_selected_tid(t), err);
+	else
+		t->actions->open(t->actions->arg, first + t->cursor - t->rows, -1, err);
+	signals_take(SIGINT);  /* it was meant for the program */
+	term_resume(l->term);
+	resize(l);
+}
+
+static void copy_line(struct top_loop *l)
+{
+	struct top *t = l->top;
+	const int y = t->first_line + (int)(t->cursor - t->scroll);
+	char *text = NULL;
+	size_t size = 0;
+	const struct screen line = { .w = l->screen.w, .h = 1, .cell = screen_at(&l->screen, 0, y) };
+	FILE *f = line.cell && t->cursor < t->rows ? open_memstream(&text, &size) : NULL;
+	if (!f) {
+		snprintf(t->message, sizeof t->message, "no row is selected");
+		return;
+	}
+	screen_dump(&line, f);
+	fclose(f);
+	text[strcspn(text, "\n")] = '\0';
+	term_copy(l->term, text);
+	snprintf(t->message, sizeof t->message, "copied");
+	free(text);
+}
+
+static int write_picture(struct top_loop *l, struct error *err)
+{
+	char file[64];
+	struct save save;
+	struct tm tm;
+	const time_t now = time(NULL);
+	localtime_r(&now, &tm);
+	strftime(file, sizeof file, "stealscope-top-%Y%m%d-%H%M%S.svg", &tm);
+	if (access(file, F_OK) == 0)
+		return error_set(err, STATUS_USAGE, "wait a second", "%s: file exists", file);
+	if (atomic_file_begin(&save, file, err) < 0)
+		return -1;
+	paint_screen(&l->screen, PAINT_SVG, l->top->theme.light, "stealscope top", save.f);
+	snprintf(l->top->message, sizeof l->top->message, "wrote %s", file);
+	return atomic_file_end(&save, 0, err);
+}
+
+static void handle_request(struct top_loop *l)
+{
+	struct top *t = l->top;
+	struct error err = ERROR_INIT;
+	switch (t->request) {
+	case TOP_NOTHING: return;
+	case TOP_RECORD: case TOP_OPEN: run_outside(l, &err); break;
+	case TOP_ARM: t->actions->arm(t->actions->arg, t->prompt.text, &err); break;
+	case TOP_COPY: copy_line(l); break;
+	case TOP_PICTURE: write_picture(l, &err); break;
+	}
+	t->request = TOP_NOTHING;
+	if (err.text[0])
+		snprintf(t->message, sizeof t->message, "%s", err.text);
+}
+
+static void handle_key(struct top_loop *l, uint32_t key)
+{
+	if (key == ('l' & 31))
+		term_redraw(l->term);
+	else
+		top_key(l->top, key);
+	handle_request(l);
+	top_make_rows(l->top);
+}
+
 static void handle_keys(struct top_loop *l)
 {
 	struct term_mouse m = { 0, 0, MOUSE_PRESS };
@@ -154,10 +155,8 @@ static void handle_keys(struct top_loop *l)
 	int n = 0;
 	while (!l->top->quit && (key = term_key(l->term, &m)) != 0) {
 		n++;
-		if (key == 'r' && !l->top->filtering)
-			l->record = l->top->quit = true;
-		else if (key != KEY_CODE_MOUSE)
-			top_key(l->top, key);
+		if (key != KEY_CODE_MOUSE)
+			handle_key(l, key);
 		else if (m.event == MOUSE_PRESS && m.y >= l->top->first_line && m.y < l->top->first_line + l->top->lines)
 			l->top->cursor = l->top->scroll + (size_t)(m.y - l->top->first_line);
 	}
@@ -176,6 +175,7 @@ static void loop_run(struct top_loop *l, unsigned long rounds)
 			next = now_ns() + l->top->period;
 			l->top->quit = rounds && ++taken > rounds;
 		}
+		l->top->snapshots = l->top->actions->flight(l->top->actions->arg, &l->top->flight);
 		top_draw(l->top, &l->screen);
 		term_show(l->term, &l->screen);
 		fd_set in;
@@ -192,17 +192,18 @@ static void loop_run(struct top_loop *l, unsigned long rounds)
 	}
 }
 
-int ui_top(struct live *live, int64_t period, unsigned long rounds, const struct ui_options *options, bool *record,
-           struct error *err)
+int ui_top(struct live *live, int64_t period, unsigned long rounds, const struct ui_options *options,
+           const struct ui_top_actions *actions, struct error *err)
 {
 	struct top *t = calloc(1, sizeof *t);
 	struct top_loop l = { .top = t, .live = live };
 	char host[32] = "";
-	*record = false;
 	if (!t)
 		return error_system(err, NULL, "memory");
 	t->view = TOP_VMS;
 	t->period = period;
+	t->actions = actions;
+	t->flight = "";
 	gethostname(host, sizeof host - 1);
 	text_escape(t->host, sizeof t->host, host);
 	if (theme_load(&t->theme, options->theme, err) < 0) {
@@ -222,13 +223,13 @@ int ui_top(struct live *live, int64_t period, unsigned long rounds, const struct
 		term_size(l.term, &w, &h);
 		screen_resize(&l.screen, w, h);
 		loop_run(&l, rounds);
-		*record = l.record;
 		term_close(l.term);
 		screen_release(&l.screen);
 	}
 	signals_end();
 	for (size_t i = 0; i < TOP_SAMPLES; i++)
 		live_sample_release(&t->sample[i]);
+	prompt_release(&t->prompt);
 	free(t->row);
 	free(t);
 	return rc;

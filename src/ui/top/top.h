@@ -3,14 +3,22 @@
 #define STEALSCOPE_UI_TOP_TOP_H
 
 #include "live/live.h"
+#include "ui/input/prompt.h"
 #include "ui/terminal/screen.h"
 #include "ui/ui.h"
 #include "ui/widgets/theme.h"
 
 #define TOP_SAMPLES 300    /* samples kept to walk back: 10 minutes of 2 s */
 
+#define TOP_LISTED 3       /* saved recordings of a flight listed below the table: the newest */
+
 enum top_view { TOP_VMS = 1, TOP_VCPUS, TOP_CPUS, TOP_CULPRITS };
 enum top_sort { SORT_STEAL, SORT_RUN, SORT_THROTTLED, SORT_LONGEST, SORT_NAME, SORTS };
+
+/* Subject of the input line. */
+enum top_ask { TOP_ASK_NOTHING, TOP_ASK_FILTER, TOP_ASK_SEARCH, TOP_ASK_DELAY, TOP_ASK_TRIGGER };
+/* Work for the loop that a key asks for. */
+enum top_request { TOP_NOTHING, TOP_RECORD, TOP_ARM, TOP_OPEN, TOP_COPY, TOP_PICTURE };
 
 /* A line of the table. */
 struct top_row {
@@ -29,10 +37,17 @@ struct top {
 	struct live_sample sample[TOP_SAMPLES];
 	size_t samples, newest;        /* newest: index of the last sample */
 	size_t back;                   /* samples between the shown one and the newest */
-	bool frozen, show_idle, inverted, filtering, detail, help, quit;
+	bool frozen, show_idle, inverted, detail, help, quit;
 	enum top_view view;
 	enum top_sort sort;
-	char filter[64], message[160], selected[LIVE_NAME + 8];
+	enum top_ask ask;
+	struct prompt prompt;
+	enum top_request request;
+	char filter[64], search[64], message[1024];
+	char selected[LIVE_NAME + 8];  /* name of the row to select in the next frame; "": none */
+	const struct ui_top_actions *actions;
+	const char *flight;            /* state of the flight recording; "": none */
+	size_t snapshots;              /* its saved recordings */
 	struct top_row *row;
 	size_t rows, rows_cap, cursor, scroll;
 	int first_line, lines;         /* of the table in the last frame */
@@ -50,6 +65,12 @@ void top_make_rows(struct top *t);
 /* Writes the sentence about the shown sample: the vCPU that lost most. */
 void top_sentence(const struct live_sample *s, char *buf, size_t size);
 void top_draw(struct top *t, struct screen *s);
+/* Returns line i of the help; false: there are no more. */
+bool top_help_line(size_t i, const char **key, const char **text);
+/* Returns the number of saved recordings below the table; the cursor reaches them after the rows. */
+size_t top_listed(const struct top *t);
+const struct top_row *top_selected(const struct top *t);  /* NULL: the cursor is on no row */
+int32_t top_selected_tid(const struct top *t);  /* thread of the selected row; of a VM its worst vCPU; -1: none */
 void top_key(struct top *t, uint32_t key);
 
 #endif

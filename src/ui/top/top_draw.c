@@ -43,7 +43,9 @@ static void draw_header(const struct top *t, const struct live_sample *s, struct
 		snprintf(left, sizeof left, "stealscope top  %s  %zu CPUs  %u VMs  %zu vCPUs  load %.1f", t->host, s->cpus,
 		         machines, s->vcpus, s->load);
 	snprintf(right, sizeof right, "%s%s  %s%.3gs  %s", s->source, cost, t->frozen ? "FROZEN " : "every ",
-	         (double)s->period / 1e9, time_clock(clock, s->wall, 0));
+	         (double)t->period / 1e9, time_clock(clock, s->wall, 0));
+	if (out->w < 70)
+		snprintf(right, sizeof right, "%s%s", t->frozen ? "FROZEN " : "", clock);
 	screen_fill(out, 0, 0, out->w, ' ', part(t, PART_HEADER));
 	const int width = text_width(right);
 	screen_clip(out, 0, 0, out->w - width - 2, part(t, PART_HEADER), left);
@@ -146,7 +148,7 @@ static void draw_table_row(const struct top *t, const struct live_sample *s, con
 	} else {
 		x += screen_printf(out, x, y, out->w - x, normal, "  ");
 	}
-	const int spark = out->w >= 100 ? 30 : out->w >= 72 ? 6 : 0, rest = out->w - x - spark - 1;
+	const int spark = out->w >= 140 ? 30 : out->w >= 120 ? 14 : out->w >= 72 ? 6 : 0, rest = out->w - x - spark - 1;
 	char by[LIVE_NAME + 16] = "-";
 	if (t->view == TOP_CULPRITS && r->vcpu >= 0)
 		snprintf(by, sizeof by, "%.60s/vCPU%d", s->vcpu[r->vcpu].machine, s->vcpu[r->vcpu].number);
@@ -216,18 +218,56 @@ static int draw_detail(const struct top *t, const struct live_sample *s, struct 
 	return top;
 }
 
+/* Draws the state of the flight recording and its newest saved recordings, above line `end`. Returns the first line in
+ * use. */
+static int draw_flight(const struct top *t, struct screen *out, int end)
+{
+	const int lines = (int)top_listed(t) + 1;
+	if (!t->flight[0] || end - lines < out->h / 2)
+		return end;
+	int y = end - lines;
+	screen_fill(out, 0, y, out->w, ' ', part(t, PART_TITLE));
+	screen_clip(out, 0, y++, out->w, part(t, PART_TITLE), t->flight);
+	for (size_t i = 0; i < top_listed(t); i++) {
+		const struct style style = part(t, t->cursor == t->rows + i ? PART_SELECTED : PART_NORMAL);
+		screen_fill(out, 0, y, out->w, ' ', style);
+		const int x = screen_printf(out, 2, y, out->w - 2, style, "saved ") + 2;
+		screen_clip(out, x, y++, out->w - x, style, t->actions->snapshot(t->actions->arg, t->snapshots - top_listed(t) + i));
+	}
+	return end - lines;
+}
+
+static void draw_help(const struct top *t, struct screen *out)
+{
+	const char *key, *text;
+	screen_clear(out, part(t, PART_NORMAL));
+	screen_fill(out, 0, 0, out->w, ' ', part(t, PART_TITLE));
+	screen_clip(out, 0, 0, out->w, part(t, PART_TITLE), "stealscope top: keys (any key closes)");
+	for (size_t i = 0; top_help_line(i, &key, &text); i++) {
+		screen_clip(out, 0, (int)i + 1, 11, part(t, PART_LABEL), key);
+		screen_clip(out, 12, (int)i + 1, out->w - 12, part(t, PART_NORMAL), text);
+	}
+}
+
 static void draw_footer(const struct top *t, struct screen *out)
 {
+	static const char *const label[] = { "", "filter: ", "search: ", "seconds: ", "keep the last 10 s when: " };
 	const int y = out->h - 1;
 	screen_fill(out, 0, y, out->w, ' ', part(t, PART_STATUS));
-	if (t->filtering)
-		screen_printf(out, 0, y, out->w, part(t, PART_STATUS), "filter: %s_", t->filter);
-	else if (t->message[0])
+	if (t->ask != TOP_ASK_NOTHING) {
+		const int x = screen_text(out, 0, y, out->w, part(t, PART_STATUS), label[t->ask]);
+		screen_clip(out, x, y, out->w - x - 1, part(t, PART_STATUS), t->prompt.text);
+		char before[PROMPT_MAX_BYTES];
+		snprintf(before, sizeof before, "%.*s", (int)t->prompt.at, t->prompt.text);
+		out->cursor_x = x + text_width(before) < out->w ? x + text_width(before) : out->w - 1;
+		out->cursor_y = y;
+	} else if (t->message[0]) {
 		screen_clip(out, 0, y, out->w, part(t, PART_STATUS), t->message);
-	else
+	} else {
 		screen_phrases(out, 0, y, out->w, part(t, PART_STATUS),
-		               "1 VMs 2 vCPUs 3 CPUs 4 culprits  Enter who took it  r record 10 s  Space freeze  < > sort  "
-		               "\\ filter  H idle  q quit");
+		               "? help  Enter who took it  r record 10 s  T trigger  Space freeze  q quit  / search  \\ filter  "
+		               "< > sort  1 VMs 2 vCPUs 3 CPUs 4 culprits  d delay  H idle  y copy  S svg");
+	}
 }
 
 void top_draw(struct top *t, struct screen *out)
@@ -245,6 +285,10 @@ void top_draw(struct top *t, struct screen *out)
 		screen_clip(out, 0, 0, out->w, part(t, PART_NORMAL), sentence);
 		return;
 	}
+	if (t->help) {
+		draw_help(t, out);
+		return;
+	}
 	draw_header(t, s, out);
 	int y = draw_cpus(t, s, out, 1);
 	const bool healthy = strncmp(sentence, "no ", 3) == 0;
@@ -254,13 +298,14 @@ void top_draw(struct top *t, struct screen *out)
 		y++;
 	top_make_rows(t);
 	draw_heading(t, out, y++);
-	const int end = draw_detail(t, s, out);
+	const int end = draw_flight(t, out, draw_detail(t, s, out));
 	t->first_line = y;
 	t->lines = end - y;
 	if (t->cursor < t->scroll)
 		t->scroll = t->cursor;
-	if (t->lines > 0 && t->cursor >= t->scroll + (size_t)t->lines)
-		t->scroll = t->cursor - (size_t)t->lines + 1;
+	const size_t row = t->cursor < t->rows ? t->cursor : t->rows ? t->rows - 1 : 0;
+	if (t->lines > 0 && row >= t->scroll + (size_t)t->lines)
+		t->scroll = row - (size_t)t->lines + 1;
 	for (size_t i = t->scroll; i < t->rows && y < end; i++)
 		draw_table_row(t, s, &t->row[i], out, y++, i == t->cursor);
 	if (!t->rows)

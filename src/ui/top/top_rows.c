@@ -209,8 +209,13 @@ void top_make_rows(struct top *t)
 	} else {
 		add_culprits(t, s);
 	}
-	if (t->cursor >= t->rows)
-		t->cursor = t->rows ? t->rows - 1 : 0;
+	for (size_t i = 0; t->selected[0] && i < t->rows; i++)
+		if (strcmp(t->row[i].name, t->selected) == 0)
+			t->cursor = i;
+	t->selected[0] = '\0';
+	const size_t all = t->rows + top_listed(t);
+	if (t->cursor >= all)
+		t->cursor = all ? all - 1 : 0;
 }
 
 static void guest_sentence(const struct live_sample *s, char *buf, size_t size)

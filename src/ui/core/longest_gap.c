@@ -1,0 +1,81 @@
+/* Goes to the longest gap of a row. See longest_gap.h. */
+#include "ui/core/longest_gap.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/timefmt.h"
+#include "ui/core/rows.h"
+#include "ui/panes/pane.h"
+
+static const enum row_kind row_kind_of[] = { [TARGET_MACHINE] = ROW_MACHINE, [TARGET_CPU] = ROW_CPU,
+	[TARGET_THREAD] = ROW_THREAD };
+
+/* Finds the only thread with a TID, preferably of the host. Returns false if the text is no TID of the history. */
+static bool find_tid(const struct catalog *catalog, const char *text, struct target *s)
+{
+	const size_t digits = strspn(text, "0123456789");
+	for (uint32_t m = 0; m < catalog->machines && digits > 0 && digits < 10 && !text[digits]; m++) {
+		const int thread = catalog_find_thread(catalog, m, atoi(text));
+		if (thread < 0)
+			continue;
+		*s = (struct target){ TARGET_THREAD, (uint32_t)thread };
+		return true;
+	}
+	return false;
+}
+
+static bool selected_target(const struct app *app, struct target *s)
+{
+	const struct row_id row = app->view.row;
+	for (unsigned kind = 0; kind < sizeof row_kind_of / sizeof *row_kind_of; kind++) {
+		if ((unsigned)row_kind_of[kind] == row.kind) {
+			*s = (struct target){ (enum target_kind)kind, row.index };
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Replaces the thread of one vCPU by that vCPU. */
+static void prefer_vcpu(const struct catalog *catalog, struct target *s)
+{
+	const int32_t role = s->kind == TARGET_THREAD ? catalog->thread[s->index].role : -1;
+	if (role >= 0 && catalog->role[role].next < 0)
+		*s = (struct target){ TARGET_CPU, catalog->role[role].vcpu };
+}
+
+void longest_gap_show(struct app *app, const char *text)
+{
+	struct error err = ERROR_INIT;
+	struct target s;
+	struct gap_list list = { 0 };
+	char d[TIME_TEXT], name[ACTOR_TEXT];
+	const struct gap_options options = { .from = app->bounds.begin, .to = app->bounds.end, .min = 1, .top = 1 };
+	if (!*text && !selected_target(app, &s)) {
+		app_message(app, "longest: the selected row has no gaps");
+		return;
+	}
+	if (*text && !find_tid(&app->catalog, text, &s) && catalog_parse_target(&app->catalog, text, &s, &err) < 0) {
+		app_fail(app, &err);
+		return;
+	}
+	prefer_vcpu(&app->catalog, &s);
+	if (gap_list_of(&app->catalog, &s, &options, &list, &err) < 0) {
+		app_fail(app, &err);
+		return;
+	}
+	if (app->pane_below && app->pane_below->ops->replaces_rows)
+		pane_close(app);
+	if (list.items) {
+		const struct gap *gap = &list.item[0].gap;
+		const struct row_id row = { (uint8_t)row_kind_of[gap->target.kind], gap->target.index };
+		pane_go(app, row, gap->start, gap->end);
+		app_message(app, "longest gap of %s: %s", catalog_target_text(&app->catalog, &gap->target, name, sizeof name),
+		            time_duration(d, gap->end - gap->start + 1));
+	} else {
+		app_show_row(app, (struct row_id){ (uint8_t)row_kind_of[s.kind], s.index });
+		app_message(app, "%s never waited in this recording", catalog_target_text(&app->catalog, &s, name, sizeof name));
+	}
+	gap_list_release(&list);
+}

@@ -1,0 +1,11 @@
+/* Goes to the longest gap of a row (command longest, option --longest). */
+#ifndef STEALSCOPE_UI_CORE_LONGEST_GAP_H
+#define STEALSCOPE_UI_CORE_LONGEST_GAP_H
+
+#include "ui/core/app.h"
+
+/* Selects the row of a target (name, or TID; "": the selected row) and zooms to its longest gap in the whole history. If a
+ * thread executes one vCPU, the row is that of the vCPU. Shows a message if there is no such row or gap. */
+void longest_gap_show(struct app *app, const char *text);
+
+#endif
