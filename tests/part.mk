@@ -58,7 +58,7 @@ E2E_TESTS = \
 	tests/test_hostile_files.py \
 	tests/test_limits.py \
 	tests/test_locks.py \
-	tests/test_appearance.py tests/test_glance.py \
+	tests/test_appearance.py tests/test_glance.py tests/test_gallery.py \
 	tests/test_lttng.py \
 	tests/test_names.py \
 	tests/test_nested.py \
@@ -190,3 +190,9 @@ check_DATA += $(BENCHES)
 CLEANFILES += $(BENCHES)
 
 .PHONY: check-valgrind check-long check-servers bench
+
+# doc/gallery.md, its pictures, the recording, the card of keys and the diagram of states (tests/test_gallery.py).
+gallery: stealscope stealscope-sim
+	$(PYTHON) $(srcdir)/doc/figures.py $(srcdir)/doc
+	$(PYTHON) $(srcdir)/doc/gallery.py ./stealscope ./stealscope-sim $(srcdir)/doc
+.PHONY: gallery
