@@ -101,10 +101,10 @@ def daily_slice(cases, parts):
     return chosen
 
 
-def on_terminal(*args, columns=80, **more):
-    """Returns the output of the program on a terminal with so many columns."""
+def on_terminal(*args, columns=80, rows=24, **more):
+    """Returns the output of the program on a terminal of this size."""
     master, slave = pty.openpty()
-    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     p = subprocess.Popen([PROGRAM, *args], stdout=slave, stderr=subprocess.DEVNULL, **more)
     os.close(slave)
     out = b""

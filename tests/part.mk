@@ -69,7 +69,7 @@ E2E_TESTS = \
 	tests/test_path_truth.py \
 	tests/test_preempted_code.py \
 	tests/test_polling.py \
-	tests/test_readme.py \
+	tests/test_readme.py tests/test_report_height.py \
 	tests/test_recording.py \
 	tests/test_mistakes.py \
 	tests/test_refusals.py \

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from e2e import BUILD, DATA, SHARED, check, run, scratch, simulate, skip
+from e2e import BUILD, DATA, SHARED, check, run, scratch, simulate, skip, table
 
 
 def screen(history, keys, folder, size="80x24"):
@@ -54,6 +54,15 @@ def check_guest_time(folder):
         ns = int(re.search(r"cursor +(\d+) ns", "\n".join(lines)).group(1))
         offset = ns - (1795152646040000000)
         check(abs(offset - 5_422_619_000) < 10_000_000, f"the guest's clock is 5.42 s behind: {offset} ns")
+    at = run("explain", history, "Debian/151", "--at", "Debian@05:30:46.04").stdout
+    check(re.match(r"Debian/151 fibonacci was VIRT_PREEMPTED for 12.1 ms from 05:30:51.462785", at), f"explain --at: {at[:90]}")
+    rows = table("gaps", history, "Debian/CPU0", "--from", "Debian@05:30:46.0", "--to", "Debian@05:30:46.05")
+    start = min(int(row["start"]) for row in rows) if rows else 0
+    check(1795152651422000000 < start < 1795152651473000000, f"gaps --from and --to: {start}")
+    for option in ("--from", "--to"):
+        for time in ("Debian@noon", "host@05:30:46", "Nobody@05:30:46"):
+            err = run("gaps", history, "Debian", option, time, status=1).stderr
+            check(option in err and err.count("\n") == 1, f"{option} {time}: {err!r}")
     script = os.path.join(folder, "refused")
     for time, reason in (("Debian@noon", "not a time"), ("host@05:30:46", "clock of this machine is unknown")):
         with open(script, "w", encoding="utf-8") as f:

@@ -21,10 +21,12 @@ static int find_time(const struct query_context *s, const struct target *target,
 	struct gap gap;
 	if (window_parse_time("--at", at, s->h, t, err))
 		return -1;
-	if (target->kind == TARGET_MACHINE || time_precision(at) == 1)
+	if (target->kind == TARGET_MACHINE || window_time_precision(at) == 1)
 		return 0;
 	int found = gap_at(&s->catalog, target, *t, &gap, err);
-	if (found == 0 && (found = gap_find(&s->catalog, target, *t, 1, &gap, err)) > 0 && gap.start - *t < time_precision(at))
+	if (found == 0)
+		found = gap_find(&s->catalog, target, *t, 1, &gap, err);
+	if (found > 0 && gap.start > *t && gap.start - *t < window_time_precision(at))
 		*t = gap.start;
 	return found < 0 ? -1 : 0;
 }

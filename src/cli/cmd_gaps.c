@@ -8,6 +8,9 @@
 #include "cli/trace_input.h"
 #include "cli/target_arg.h"
 
+#define TOP 20          /* default of --top, gaps */
+#define LINES_AFTER 7   /* heading, and what follows the table on a terminal of 80 columns */
+
 static const struct column periodic_columns[] = {
 	{ "machine", "machine", COL_TEXT },    { "tid", "TID", COL_INT },
 	{ "name", "name", COL_TEXT },         { "cpu", "vCPU", COL_INT },
@@ -76,14 +79,17 @@ static int print_locks(struct query_context *s, const char *target_text, size_t 
 enum gaps_view { ONE_BY_ONE, ALL_CULPRITS, LENGTHS, HISTOGRAM };
 
 /* Lists the gaps of a target (NULL: of every VM). */
-static int list_gaps(struct query_context *s, const char *target_text, const struct gap_options *options,
+static int list_gaps(struct query_context *s, const char *target_text, struct gap_options options, unsigned top,
                      struct report_how how, enum gaps_view view, struct error *err)
 {
 	struct target target;
 	struct gap_list list;
 	if (target_text && target_parse_victim(s, target_text, &target, err))
 		return -1;
-	struct query *q = gap_list_open(&s->catalog, target_text ? &target : NULL, options);
+	query_context_about(s, target_text ? &target : NULL, how);
+	if (view == ONE_BY_ONE)
+		options.top = query_context_fit_rows(s, top, TOP, LINES_AFTER, how);
+	struct query *q = gap_list_open(&s->catalog, target_text ? &target : NULL, &options);
 	int rc = query_context_run(q, err);
 	if (rc == 0)
 		gap_list_take(q, &list);
@@ -91,7 +97,6 @@ static int list_gaps(struct query_context *s, const char *target_text, const str
 	if (rc)
 		return -1;
 	const struct target *selected = target_text ? &target : NULL;
-	query_context_about(s, selected, how);
 	if (view == LENGTHS)
 		rc = report_gap_lengths(stdout, how, &s->catalog, &list, selected, &s->origin, err);
 	else if (view == HISTOGRAM)
@@ -109,14 +114,14 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
 	const char *min = NULL;
-	unsigned top = 20;
+	unsigned top = TOP_FIT;
 	bool all_culprits = false, lengths = false, histogram = false, periodic = false, locks = false, inside = false;
 	const char *kallsyms = NULL;
 	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "min", 0, OPT_TEXT, "DURATION", "omit shorter gaps", &min, NULL },
-		{ "top", 0, OPT_COUNT, "N", "the N longest (default 20; 0 = all)", &top, NULL },
+		{ "top", 0, OPT_COUNT, "N", "the N longest (20, or as many as fit); 0 = all", &top, NULL },
 		{ "all-culprits", 0, OPT_FLAG, NULL, "a row for every culprit, not only the top one", &all_culprits, NULL },
 		{ "lengths", 0, OPT_FLAG, NULL, "print length percentiles per vCPU or thread instead", &lengths, NULL },
 		{ "histogram", 0, OPT_FLAG, NULL, "print a histogram of gap lengths instead", &histogram, NULL },
@@ -132,7 +137,7 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 	int first;
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
-	struct gap_options options = { .top = top };
+	struct gap_options options = { 0 };
 	if (min && (!time_parse_duration(min, &options.min) || options.min < 0))
 		return error_set(err, STATUS_USAGE, "for example 3ms or 250us", "--min: not a duration: '%s'", min);
 	if (all_culprits + lengths + histogram + periodic + locks + inside > 1)
@@ -144,8 +149,7 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 	if (kallsyms && !inside)
 		return error_set(err, STATUS_USAGE, "add --inside", "--kallsyms requires --inside");
 	enum gaps_view view = histogram ? HISTOGRAM : lengths ? LENGTHS : all_culprits ? ALL_CULPRITS : ONE_BY_ONE;
-	if (view == HISTOGRAM || view == LENGTHS)
-		options.top = 1;  /* culprits are not needed */
+	options.top = view == HISTOGRAM || view == LENGTHS ? 1 : top == TOP_FIT ? TOP : top;  /* 1: no culprits are needed */
 	struct query_context s;
 	int rc = query_context_open(&s, argv[first], &when, err);
 	if (rc == 0) {
@@ -153,9 +157,9 @@ int cmd_gaps(int argc, char **argv, struct error *err)
 		options.to = s.window.to;
 		const char *target_text = argc - first > 1 ? argv[first + 1] : NULL;
 		rc = periodic ? print_periodic(&s, how, err)
-		   : inside   ? gaps_inside(&s, target_text, kallsyms, top, how, err)
-		   : locks    ? print_locks(&s, target_text, top, how, err)
-		              : list_gaps(&s, target_text, &options, how, view, err);
+		   : inside   ? gaps_inside(&s, target_text, kallsyms, (unsigned)options.top, how, err)
+		   : locks    ? print_locks(&s, target_text, options.top, how, err)
+		              : list_gaps(&s, target_text, options, top, how, view, err);
 	}
 	return query_context_close(&s, rc, err);
 }

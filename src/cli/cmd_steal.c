@@ -5,9 +5,11 @@
 #include "cli/query_context.h"
 #include "cli/target_arg.h"
 
+#define LINES_AFTER 6  /* heading; omitted cells, VMM time of a terminal of 80 columns */
+
 static const char *const by_names[] = { "machine", "thread", NULL };
 
-static int print_matrix(struct query_context *query_context, const char *only, enum steal_by by, size_t top,
+static int print_matrix(struct query_context *query_context, const char *only, enum steal_by by, unsigned most,
                         struct report_how how, struct error *err)
 {
 	struct target target;
@@ -22,9 +24,9 @@ static int print_matrix(struct query_context *query_context, const char *only, e
 	query_close(q);
 	if (rc)
 		return -1;
-	const size_t cells = s.cells;
-	s.cells = top && top < cells ? top : cells;
 	query_context_about(query_context, only ? &target : NULL, how);
+	const size_t cells = s.cells, top = query_context_fit_rows(query_context, most, 0, LINES_AFTER, how);
+	s.cells = top && top < cells ? top : cells;
 	query_context_note_omitted(query_context, s.cells, cells, "cells of the matrix", how);
 	rc = report_steal(stdout, how, &query_context->catalog, &s, only ? &target : NULL, &query_context->origin, err);
 	if (rc == 0 && how.format == FORMAT_TEXT && s.cells < cells)
@@ -40,11 +42,11 @@ int cmd_steal(int argc, char **argv, struct error *err)
 	struct window_options when = { 0 };
 	struct report_how how = REPORT_HOW;
 	int by = STEAL_BY_MACHINE;
-	unsigned top = 0;
+	unsigned top = TOP_FIT;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "by", 0, OPT_CHOICE, "WHOM", "machine (default) or thread", &by, by_names },
-		{ "top", 0, OPT_COUNT, "N", "only the first N rows (default: all)", &top, NULL },
+		{ "top", 0, OPT_COUNT, "N", "maximum rows (all, or as many as fit); 0 = all", &top, NULL },
 		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "steal RECORDING [VM[/CPUn|/TID]]", "List CPU time lost, by victim and culprit.", opt,

@@ -1,11 +1,15 @@
 /* stealscope summary and stealscope threads: list the time that machines and threads lost, with top culprits. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/timefmt.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
 #include "cli/target_arg.h"
+
+#define TOP 20  /* default of --top, threads */
+#define PROSE_TEXT 76  /* text in a line of prose_print() */
 
 #define SORT_OPTION(dest) \
 	{ "sort", 0, OPT_CHOICE, "ORDER", "lost (default), share, longest, p99, gaps, ran, life, id", (dest), \
@@ -72,7 +76,23 @@ static int print_halt_polling(struct query_context *ctx, const struct summary *s
 	return 0;
 }
 
-static int print_summary(struct query_context *ctx, const char *machine, size_t top, enum summary_order order,
+/* Returns the number of lines around the table of threads: verdict, heading, machines, and what follows. */
+static size_t other_lines(const struct query_context *ctx, const struct summary *s, const struct verdict *verdict)
+{
+	size_t lines = 1 + s->machines + 2 + 3, polled = 0;  /* heading; legend of the lane; omitted threads */
+	int64_t ns[POLL_OUTCOME_COUNT];
+	bool known = false;
+	if (verdict)
+		lines += 2 + (strlen("verdict: ") + strlen(verdict->text)) / PROSE_TEXT;
+	for (size_t i = 0; i < s->machines; i++) {
+		const struct target *target = &s->row[i].target;
+		polled += ctx->catalog.machine[target->index].kind == MACHINE_VM &&
+		    polled_time(&ctx->catalog, target, s->start, s->end, ns, &known, NULL) >= 0 && known;
+	}
+	return lines + polled + (polled > 0);
+}
+
+static int print_summary(struct query_context *ctx, const char *machine, unsigned most, enum summary_order order,
                          struct report_how how, bool with_advice, struct error *err)
 {
 	struct summary s;
@@ -80,11 +100,12 @@ static int print_summary(struct query_context *ctx, const char *machine, size_t 
 	if (query_summary(ctx, machine, order, &s, &target, err))
 		return -1;
 	query_context_about(ctx, machine ? &target : NULL, how);
-	query_context_note_omitted(ctx, top ? top : SIZE_MAX, count_delayed_threads(&s), "threads that lost time", how);
 	int rc = 0;
 	struct verdict verdict;
 	if (!machine)
 		rc = query_context_verdict(ctx, &verdict, how, err);
+	const size_t top = query_context_fit_rows(ctx, most, TOP, rc ? 0 : other_lines(ctx, &s, machine ? NULL : &verdict), how);
+	query_context_note_omitted(ctx, top ? top : SIZE_MAX, count_delayed_threads(&s), "threads that lost time", how);
 	if (!machine && how.format == FORMAT_TEXT)
 		putchar('\n');
 	if (rc == 0)
@@ -102,13 +123,13 @@ static int print_summary(struct query_context *ctx, const char *machine, size_t 
 int cmd_summary(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
-	unsigned top = 20;
+	unsigned top = TOP_FIT;
 	bool with_advice = false;
 	struct report_how how = REPORT_HOW;
 	int order = SUMMARY_BY_LOST;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
-		{ "top", 0, OPT_COUNT, "N", "maximum threads (20); 0 = all that lost time", &top, NULL },
+		{ "top", 0, OPT_COUNT, "N", "maximum threads (20, or as many as fit); 0 = all", &top, NULL },
 		SORT_OPTION(&order),
 		ADVISE_OPTION(&with_advice),
 		ANSWER_OPTIONS(&how),
@@ -123,7 +144,7 @@ int cmd_summary(int argc, char **argv, struct error *err)
 	struct query_context s;
 	int rc = query_context_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = print_summary(&s, argc - first > 1 ? argv[first + 1] : NULL, (size_t)top,
+		rc = print_summary(&s, argc - first > 1 ? argv[first + 1] : NULL, top,
 		                   (enum summary_order)order, how, with_advice, err);
 	return query_context_close(&s, rc, err);
 }

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/timefmt.h"
@@ -65,6 +66,29 @@ void query_context_about(struct query_context *s, const struct target *target, s
 	origin_load(&s->origin, &s->catalog, target, s->window.from, s->window.to);
 	if (how.format == FORMAT_CSV)
 		print_notes(&s->origin.notes);
+}
+
+size_t query_context_fit_rows(const struct query_context *s, unsigned top, size_t most, size_t other,
+                              struct report_how how)
+{
+	const size_t height = (size_t)report_height(stdout), least = 5;
+	size_t lines = other + 1;  /* the shell's prompt */
+	if (top != TOP_FIT)
+		return top;
+	if (how.format != FORMAT_TEXT || height == 0)
+		return most;
+	char *head = NULL;
+	size_t size;
+	FILE *f = open_memstream(&head, &size);
+	if (f) {
+		origin_write_head(&s->origin, f);
+		fclose(f);
+	}
+	for (const char *at = head; at && (at = strchr(at, '\n')); at++)
+		lines++;
+	free(head);
+	const size_t fit = height > lines + least ? height - lines : least;
+	return most && most < fit ? most : fit;
 }
 
 void query_context_note_omitted(struct query_context *s, uint64_t shown, uint64_t all, const char *rows,

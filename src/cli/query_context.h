@@ -2,6 +2,8 @@
 #ifndef STEALSCOPE_CLI_QUERY_CONTEXT_H
 #define STEALSCOPE_CLI_QUERY_CONTEXT_H
 
+#include <limits.h>
+
 #include "cli/window.h"
 #include "query/query.h"
 #include "report/report.h"
@@ -35,6 +37,13 @@ void query_context_about(struct query_context *s, const struct target *target, s
  * that.) rows: what the rows are, for the note. */
 void query_context_note_omitted(struct query_context *s, uint64_t shown, uint64_t all, const char *rows,
                                 struct report_how how);
+/* Default of --top in cmd_*.c: as many rows as the terminal shows. */
+#define TOP_FIT UINT_MAX
+/* Call after query_context_about(): returns the number of rows to print (0: all). That is top, or for TOP_FIT `most`; less
+ * if stdout is a terminal and its height does not suffice for the head of the answer, that many rows, and `other` lines
+ * (the table's heading, other rows, lines after the table), but at least 5. */
+size_t query_context_fit_rows(const struct query_context *s, unsigned top, size_t most, size_t other,
+                              struct report_how how);
 /* In text, prints the VMM time of the target (NULL: of all VMs), which is neither in gaps nor stolen. separate: after an
  * empty line. */
 int query_context_print_vmm_time(const struct query_context *s, const struct target *target, bool separate,

@@ -2,13 +2,38 @@
 
 #include <stdio.h>
 
+#include <string.h>
+
 #include "base/timefmt.h"
+#include "report/report.h"
+
+/* Parses MACHINE@TIME. Returns 1, 0 if the text does not have this form or no machine has the name, -1 on error. */
+static int parse_guest_time(const char *text, const struct history *h, int64_t *t, struct error *err)
+{
+	struct catalog catalog = { 0 };
+	if (!strchr(text, '@'))
+		return 0;
+	const int rc = catalog_open(&catalog, h, err) ? -1 : guest_time_parse(&catalog, text, t, err);
+	catalog_release(&catalog);
+	return rc;
+}
+
+int64_t window_time_precision(const char *text)
+{
+	const char *at = strchr(text, '@');
+	return time_precision(at ? at + 1 : text);
+}
 
 static int parse_time_option(const char *option, const char *text, const struct history *h, int64_t *t, struct error *err)
 {
 	if (!text || time_parse(text, history_begin(h), history_end(h), t))
 		return 0;
-	char remedy[160] = "use 12:03:04.5, +3ms, -3ms (before the end), 50% or ns since 1970";
+	const int guest = parse_guest_time(text, h, t, err);
+	if (guest < 0)
+		error_wrap(err, "%s", option);
+	if (guest)
+		return guest < 0 ? -1 : 0;
+	char remedy[160] = "use 12:03:04.5, VM@12:03:04.5, +3ms, -3ms (before the end), 50% or ns since 1970";
 	if (time_is_plain_number(text))
 		snprintf(remedy, sizeof remedy, "a number without a unit is ns since 1970: use %.20ss, %.20s%% or 12:03:04.5", text,
 		         text);
@@ -29,7 +54,7 @@ int window_parse_time(const char *option, const char *text, const struct history
 		return -1;
 	if (*t > history_end(h))
 		return refuse_time(option, text, "ends before that", h, err);
-	return *t + time_precision(text) <= history_begin(h) ? refuse_time(option, text, "begins after that", h, err) : 0;
+	return *t + window_time_precision(text) <= history_begin(h) ? refuse_time(option, text, "begins after that", h, err) : 0;
 }
 
 int window_parse(struct window *w, const struct window_options *o, const struct history *h, struct error *err)

@@ -100,6 +100,12 @@ int report_width(FILE *out)
 	return ioctl(fileno(out), TIOCGWINSZ, &ws) == 0 ? ws.ws_col : 0;
 }
 
+int report_height(FILE *out)
+{
+	struct winsize ws;
+	return ioctl(fileno(out), TIOCGWINSZ, &ws) == 0 ? ws.ws_row : 0;
+}
+
 /* Columns without a name are only in text and come last. */
 size_t report_raw_columns(const struct report_shape *shape)
 {

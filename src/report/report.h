@@ -177,6 +177,7 @@ int report_threads(FILE *out, struct report_how how, const struct catalog *catal
                    const struct origin *o, struct error *err);
 /* Returns the number of columns of the terminal to which `out` writes; 0: no terminal. */
 int report_width(FILE *out);
+int report_height(FILE *out);  /* the same for lines */
 
 /* Start a table of events, and write one event. Rows in order of time; the caller calls report_end(). */
 struct report *report_events(FILE *out, struct report_how how, const struct origin *o);
