@@ -23,3 +23,9 @@ src/live/liblive_a-bpf_source.$(OBJEXT): src/live/collector_object.h
 else
 src_liblive_a_SOURCES += src/live/bpf_none.c
 endif
+
+if HAVE_CMOCKA
+check_PROGRAMS += tests/test_live_accounting
+tests_test_live_accounting_SOURCES = tests/test_live_accounting.c src/live/accounting.h src/live/collector.h tests/test.h
+tests_test_live_accounting_LDADD = $(CMOCKA_LIBS)
+endif

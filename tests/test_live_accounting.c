@@ -1,0 +1,237 @@
+/* The accounting of the BPF program, compiled for user space, with synthetic switches: times of states add up to the time
+ * since the start, culprits add up to the waiting time, and each interval goes to the task that had the pCPU. */
+#include "test.h"
+
+#include <string.h>
+
+#include "live/collector.h"
+
+#define CPUS 3
+#define VICTIMS 4
+#define CULPRITS 4096
+
+static struct live_victim victim[VICTIMS];
+static struct live_cpu cpus[CPUS];
+static u64 pair[VICTIMS][CULPRITS], pair_unknown[VICTIMS];
+static u32 live_slots = VICTIMS, throttled_task;
+
+static struct live_victim *victim_at(u32 slot)
+{
+	return slot < VICTIMS ? &victim[slot] : NULL;
+}
+
+static struct live_cpu *cpu_at(u32 cpu)
+{
+	return cpu < CPUS ? &cpus[cpu] : NULL;
+}
+
+/* Culprits of the tests are numbers below 2000, or victims. */
+static void pair_add(u32 slot, const struct live_entry *e, u64 ns)
+{
+	if (e->culprit == CULPRIT_UNKNOWN)
+		pair_unknown[slot] += ns;
+	else
+		pair[slot][e->culprit & CULPRIT_VICTIM ? 2000 + (e->culprit & 0xff) : e->culprit] += ns;
+}
+
+static int task_is_throttled(u64 task)
+{
+	return task && task == throttled_task;
+}
+
+#define ATOMIC_ADD(pointer, n) __sync_fetch_and_add((pointer), (n))
+#define ATOMIC_SWAP(pointer, old, new) __sync_bool_compare_and_swap((pointer), (old), (new))
+#define LIVE_GLOBAL static __attribute__((unused))
+#include "live/accounting.h"
+
+static u64 started[VICTIMS];
+
+static void reset(u64 now)
+{
+	memset(victim, 0, sizeof victim);
+	memset(cpus, 0, sizeof cpus);
+	memset(pair, 0, sizeof pair);
+	memset(pair_unknown, 0, sizeof pair_unknown);
+	throttled_task = 0;
+	for (u32 i = 0; i < VICTIMS; i++) {
+		started[i] = now;
+		victim[i].task = i + 1;
+		victim[i].cpu = LIVE_SAME_CPU;
+		victim[i].mark = mark_make(now, LIVE_BLOCKED);
+	}
+}
+
+/* The task `in` gets a pCPU: a number, or CULPRIT_VICTIM + slot. */
+static void switch_to(u32 cpu, u32 in, u64 now)
+{
+	if (in & CULPRIT_VICTIM)
+		victim_move(in & 0xff, LIVE_RUNNING, cpu, now);
+	const struct live_entry e = { .ts = now, .culprit = in, .tid = in };
+	log_append(&cpus[cpu], cpu, &e, 0);
+}
+
+/* Checks both invariants at the time of the victim's last event. */
+static void check_sums(u32 slot)
+{
+	const struct live_victim *v = &victim[slot];
+	u64 states = 0, culprits = pair_unknown[slot];
+	for (int i = 0; i < LIVE_STATES; i++)
+		states += v->ns[i];
+	for (int i = 0; i < CULPRITS; i++)
+		culprits += pair[slot][i];
+	assert_int_equal(states, (v->mark >> LIVE_MARK_BITS) - started[slot]);
+	assert_int_equal(culprits, v->ns[LIVE_WAITING]);
+}
+
+static void test_wakeup_and_culprits(void **state)
+{
+	(void)state;
+	reset(1000);
+	switch_to(0, 7, 1000);
+	victim_move(0, LIVE_WAITING, 0, 2000);  /* a wakeup, by another CPU */
+	switch_to(0, 8, 2500);
+	switch_to(0, CULPRIT_VICTIM, 4000);
+	victim_move(0, LIVE_BLOCKED, 0, 5000);
+	switch_to(0, 7, 5000);
+	check_sums(0);
+	assert_int_equal(pair[0][7], 500);
+	assert_int_equal(pair[0][8], 1500);
+	assert_int_equal(victim[0].ns[LIVE_RUNNING], 1000);
+	assert_int_equal(victim[0].waits, 1);
+	assert_int_equal(victim[0].longest, 2000);
+	assert_int_equal(victim[0].longest_culprit, 8);
+}
+
+/* A second sleep within a wait, an event with a time before the mark, and events that repeat: nothing counts twice. */
+static void test_nested_sleeps(void **state)
+{
+	(void)state;
+	reset(0);
+	switch_to(0, 7, 0);
+	victim_move(0, LIVE_WAITING, 0, 100);
+	victim_move(0, LIVE_WAITING, 0, 200);
+	victim_move(0, LIVE_BLOCKED, 0, 300);
+	victim_move(0, LIVE_WAITING, 0, 250);  /* another CPU was late */
+	victim_move(0, LIVE_WAITING, 0, 400);
+	switch_to(0, CULPRIT_VICTIM, 500);
+	switch_to(0, CULPRIT_VICTIM, 500);
+	check_sums(0);
+	assert_int_equal(pair[0][7], 400);
+	assert_int_equal(victim[0].ns[LIVE_BLOCKED], 100);
+	assert_int_equal(victim[0].waits, 2);
+}
+
+static void test_migration_while_waiting(void **state)
+{
+	(void)state;
+	reset(0);
+	switch_to(0, 7, 0);
+	switch_to(1, 9, 0);
+	victim_move(0, LIVE_WAITING, 0, 100);
+	victim_move(0, LIVE_WAITING, 1, 300);
+	switch_to(1, CULPRIT_VICTIM, 1000);
+	check_sums(0);
+	assert_int_equal(pair[0][7], 200);
+	assert_int_equal(pair[0][9], 700);
+	assert_int_equal(victim[0].waits, 1);
+	assert_int_equal(victim[0].longest, 900);
+}
+
+/* A quota: throttled time has no culprit among tasks, and ends at the next switch of the pCPU. */
+static void test_throttling(void **state)
+{
+	(void)state;
+	reset(0);
+	switch_to(0, 7, 0);
+	victim_move(0, LIVE_WAITING, 0, 100);
+	throttled_task = 1;
+	cpus[0].throttled = 1;
+	switch_to(0, 8, 200);
+	assert_int_equal(victim[0].mark & (LIVE_STATES - 1), LIVE_THROTTLED);
+	throttled_task = 0;
+	switch_to(0, 9, 700);
+	assert_int_equal(victim[0].mark & (LIVE_STATES - 1), LIVE_WAITING);
+	switch_to(0, CULPRIT_VICTIM, 800);
+	check_sums(0);
+	assert_int_equal(victim[0].ns[LIVE_THROTTLED], 500);
+	assert_int_equal(pair[0][7], 100);
+	assert_int_equal(pair[0][9], 100);
+	assert_int_equal(victim[0].longest_culprit, CULPRIT_THROTTLED);
+}
+
+/* More switches within one wait than the log holds, by more culprits than one wait tells apart. */
+static void test_log_wrap(void **state)
+{
+	(void)state;
+	reset(0);
+	switch_to(0, 1, 0);
+	victim_move(0, LIVE_WAITING, 0, 5);
+	for (u32 i = 1; i <= 5 * LIVE_LOG; i++)
+		switch_to(0, 1 + i, 10 * i);
+	switch_to(0, CULPRIT_VICTIM, 10 * (5 * LIVE_LOG + 1));
+	check_sums(0);
+	assert_int_equal(pair_unknown[0], 0);
+	assert_int_equal(pair[0][1], 5);
+	for (u32 i = 1; i <= 5 * LIVE_LOG; i++)
+		assert_int_equal(pair[0][1 + i], 10);
+	assert_int_equal(victim[0].longest_culprit, CULPRIT_SEVERAL);
+}
+
+/* A slot that is used again for another thread begins with nothing; victims can be culprits of each other. */
+static void test_reuse(void **state)
+{
+	(void)state;
+	reset(0);
+	switch_to(0, CULPRIT_VICTIM + 1, 0);
+	victim_move(0, LIVE_WAITING, 0, 100);
+	switch_to(0, CULPRIT_VICTIM, 400);
+	check_sums(0);
+	assert_int_equal(pair[0][2001], 300);
+	memset(&victim[0], 0, sizeof victim[0]);
+	memset(pair[0], 0, sizeof pair[0]);
+	started[0] = 500;
+	victim[0].cpu = LIVE_SAME_CPU;
+	victim[0].mark = mark_make(500, LIVE_UNKNOWN);
+	victim_move(0, LIVE_WAITING, 0, 600);
+	switch_to(0, 5, 650);
+	switch_to(0, CULPRIT_VICTIM, 700);
+	check_sums(0);
+	assert_int_equal(victim[0].ns[LIVE_UNKNOWN], 100);
+	assert_int_equal(victim[0].ns[LIVE_WAITING], 100);
+	assert_int_equal(pair[0][5], 50);
+}
+
+/* Random events on three pCPUs: the invariants hold after each, and waits before the first switch are unknown. */
+static void test_random(void **state)
+{
+	(void)state;
+	u64 seed = 88172645463325252u;
+	u64 now = 0;
+	reset(0);
+	for (int n = 0; n < 200000; n++) {
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		const u32 slot = seed % VICTIMS, cpu = (seed >> 8) % CPUS;
+		now += (seed >> 16) % 1000;
+		switch ((seed >> 32) % 6) {
+		case 0: switch_to(cpu, CULPRIT_VICTIM + slot, now); break;
+		case 1: switch_to(cpu, 1 + (seed >> 40) % 1000, now); break;
+		case 2: victim_move(slot, LIVE_WAITING, cpu, now); break;
+		case 3: victim_move(slot, LIVE_BLOCKED, cpu, now - now % 7); break;
+		case 4: throttled_task = (u32)(seed >> 40) % (VICTIMS + 1); cpus[cpu].throttled = 1; break;
+		case 5: account_cpu(cpu, now); break;
+		}
+		check_sums(slot);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_wakeup_and_culprits), cmocka_unit_test(test_nested_sleeps),
+		cmocka_unit_test(test_migration_while_waiting), cmocka_unit_test(test_throttling),
+		cmocka_unit_test(test_log_wrap), cmocka_unit_test(test_reuse), cmocka_unit_test(test_random),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
