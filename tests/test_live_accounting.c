@@ -212,11 +212,11 @@ static void test_random(void **state)
 		seed ^= seed << 13;
 		seed ^= seed >> 7;
 		seed ^= seed << 17;
-		const u32 slot = seed % VICTIMS, cpu = (seed >> 8) % CPUS;
+		const u32 slot = (u32)(seed % VICTIMS), cpu = (u32)((seed >> 8) % CPUS);
 		now += (seed >> 16) % 1000;
 		switch ((seed >> 32) % 6) {
 		case 0: switch_to(cpu, CULPRIT_VICTIM + slot, now); break;
-		case 1: switch_to(cpu, 1 + (seed >> 40) % 1000, now); break;
+		case 1: switch_to(cpu, 1 + (u32)((seed >> 40) % 1000), now); break;
 		case 2: victim_move(slot, LIVE_WAITING, cpu, now); break;
 		case 3: victim_move(slot, LIVE_BLOCKED, cpu, now - now % 7); break;
 		case 4: throttled_task = (u32)(seed >> 40) % (VICTIMS + 1); cpus[cpu].throttled = 1; break;

@@ -107,6 +107,18 @@ static __always_inline bool task_is_throttled(u64 task)
 	return false;
 }
 
+/* The same for a task of a tracepoint: the verifier trusts it, so that plain loads replace calls of helpers. */
+static __always_inline bool traced_task_is_throttled(struct task_struct *t)
+{
+	if (bpf_core_field_exists(t->throttled))
+		return t->throttled;
+	if (bpf_core_field_exists(((struct cfs_rq *)0)->throttle_count)) {
+		struct cfs_rq *queue = t->se.cfs_rq;
+		return queue && queue->throttle_count > 0;
+	}
+	return false;
+}
+
 #include "live/accounting.h"
 
 /* Returns the slot of a victim; LIVE_VICTIMS: the thread is none. */
@@ -143,7 +155,7 @@ static __always_inline void switch_out(struct live_cpu *c, u32 slot, bool preemp
 {
 	const long state = task_state_of(prev);
 	const bool runnable = preempted || state == 0;
-	const bool throttled = runnable && prev->pid && task_is_throttled((u64)prev);
+	const bool throttled = runnable && prev->pid && traced_task_is_throttled(prev);
 	if (throttled)
 		c->throttled = 1;
 	if (slot == LIVE_VICTIMS)
