@@ -188,16 +188,16 @@ static void matrix(void **state)
 	world_release(&w);
 }
 
-/* With more machines than a sweep supports, VMM time and handlers still count for the machine. */
-static void many_machines(void **state)
+/* With more rows than a sweep supports, VMM time and handlers still count for the machine. */
+static void many_rows(void **state)
 {
 	struct world w;
 	struct steal m;
 	struct error err = ERROR_INIT;
 	(void)state;
 	world_open(&w);
-	for (int i = 0; i <= SWEEP_MACHINES; i++)
-		world_rowf(&w, "0 IDLE", "/Virtual Machines/idle%d/CPUs/CPU0/Status", i);
+	for (int i = 0; i <= SWEEP_ROWS; i++)
+		world_rowf(&w, "0 PREEMPTED; 1 IDLE", "/Virtual Machines/wide/CPUs/CPU%d/Status", i);
 	world_has(&w, "outer/CPU0", .status = "0 RUNNING; 10 VMM; 20 RUNNING", .current = "0 5; 40 8",
 	          .interrupt = "30 timer; 32 -");
 	world_has(&w, "outer/8", .status = "0 PREEMPTED; 40 RUNNING", .vm = "0 inner/0");
@@ -205,10 +205,12 @@ static void many_machines(void **state)
 	world_has(&w, "inner/CPU0", .pcpu = "0 0", .status = "0 PREEMPTED; 40 RUNNING");
 	world_close(&w, 0, 59);
 	assert_int_equal(steal_matrix(&w.catalog, STEAL_BY_MACHINE, NULL, INT64_MIN, INT64_MAX, &m, &err), 0);
-	assert_int_equal(m.cells, 1);
-	assert_string_equal(w.catalog.machine[m.cell[0].victim.machine].name, "inner");
-	assert_string_equal(w.catalog.machine[m.cell[0].culprit.machine].name, "outer");
-	assert_int_equal(m.cell[0].ns, 40);
+	assert_int_equal(m.cells, 2);
+	assert_string_equal(w.catalog.machine[m.cell[0].victim.machine].name, "wide");
+	assert_int_equal(m.cell[0].ns, SWEEP_ROWS + 1);
+	assert_string_equal(w.catalog.machine[m.cell[1].victim.machine].name, "inner");
+	assert_string_equal(w.catalog.machine[m.cell[1].culprit.machine].name, "outer");
+	assert_int_equal(m.cell[1].ns, 40);
 	steal_release(&m);
 	world_release(&w);
 }
@@ -492,7 +494,7 @@ int main(void)
 		cmocka_unit_test(critical_task),
 		cmocka_unit_test(lists),
 		cmocka_unit_test(matrix),
-		cmocka_unit_test(many_machines),
+		cmocka_unit_test(many_rows),
 		cmocka_unit_test(sentences),
 		cmocka_unit_test(words_for_a_shell), cmocka_unit_test(idle_cpus),
 		cmocka_unit_test(mostly_wakeups),

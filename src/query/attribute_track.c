@@ -45,6 +45,12 @@ static void threads_release(struct resolver *r)
 		}
 }
 
+void resolver_trim(struct resolver *r)
+{
+	if (r->threads_len >= THREAD_CACHE_MAX)
+		threads_release(r);
+}
+
 void resolver_release(struct resolver *r)
 {
 	threads_release(r);
@@ -284,8 +290,7 @@ int resolve_walk(struct resolver *r, const struct target *s, int64_t from, int64
 {
 	for (int64_t t = from;; t = r->until + 1) {
 		struct resolution p;
-		if (r->threads_len >= THREAD_CACHE_MAX)
-			threads_release(r);
+		resolver_trim(r);
 		r->until = to;
 		if (resolve_target(r, s, t, &p) < 0)
 			return -1;

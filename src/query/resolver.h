@@ -81,6 +81,7 @@ struct resolution {
 
 void resolver_init(struct resolver *r, const struct catalog *catalog, int64_t t0, int64_t t1, struct error *err);
 void resolver_release(struct resolver *r);
+void resolver_trim(struct resolver *r);  /* frees all tracks of threads if there are too many; for use between steps */
 
 int track_move(struct resolver *r, struct row_track *k, int64_t t);  /* moves k->iv to the interval that contains t */
 

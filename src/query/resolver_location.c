@@ -69,35 +69,81 @@ int resolver_lower_cpu(struct resolver *r, uint32_t v, int64_t t, int *cpu)
 	return 0;
 }
 
+/* Finds the pCPU for which the thread of vCPU v waits at t; state: status of the vCPU, PREEMPTED or WAKING. */
+static int vcpu_awaited_cpu(struct resolver *r, uint32_t v, int state, int64_t t, int *cpu, int32_t *self)
+{
+	int64_t value;
+	struct thread_ref *h;
+	if (state != VCPU_PREEMPTED && state != VCPU_WAKING)
+		return 0;
+	if (track_at(r, &resolver_cpu(r, v)->out_by, t, &value) < 0)
+		return -1;
+	if (value != HISTORY_NULL)
+		return 0;
+	if (resolver_lower_cpu(r, v, t, cpu) < 0 || resolver_vcpu_thread(r, v, t, &h) < 0)
+		return -1;
+	if (h && r->catalog->folded && track_at(r, &thread_tracks(r, h)[TRACK_STATUS], t, &value) < 0)
+		return -1;
+	if (h && r->catalog->folded && thread_state(r, value) == THREAD_BLOCKED)
+		return 0;
+	*self = h ? h->thread : -1;
+	return 1;
+}
+
+/* The same for a thread of a guest that waits for vCPU v, or that is current on v, while v is off its CPU. */
+static int guest_thread_awaited_cpu(struct resolver *r, int state, uint32_t v, int64_t t, int *cpu, int32_t *self)
+{
+	int64_t status;
+	struct thread_ref *h;
+	if (r->catalog->cpu[v].status == HISTORY_NONE)
+		return 0;
+	if (track_at(r, &resolver_cpu(r, v)->status, t, &status) < 0)
+		return -1;
+	if (status == HISTORY_NULL)
+		return 0;
+	int vstate = vcpu_state(r, status);
+	if (vstate == VCPU_IDLE && state == THREAD_PREEMPTED) {
+		/* The vCPU has left its sleep for this thread, and its own thread waits for a pCPU. */
+		if (resolver_vcpu_thread(r, v, t, &h) < 0)
+			return -1;
+		if (!h)
+			return 0;
+		if (track_at(r, &thread_tracks(r, h)[TRACK_STATUS], t, &status) < 0)
+			return -1;
+		const int host = thread_state(r, status);
+		vstate = host == THREAD_PREEMPTED || host == THREAD_VIRT_PREEMPTED ? VCPU_PREEMPTED : VCPU_IDLE;
+	}
+	return vcpu_awaited_cpu(r, v, vstate, t, cpu, self);
+}
+
+/* The same for a thread. */
+static int thread_awaited_cpu(struct resolver *r, uint32_t thread, int state, int64_t t, int *cpu, int32_t *self)
+{
+	const struct catalog_thread *th = &r->catalog->thread[thread];
+	struct thread_ref *w = resolver_thread(r, th->machine, th->tid);
+	const int32_t machine = cpu_machine(r->catalog, th->machine);
+	int64_t number;
+	if ((state != THREAD_PREEMPTED && state != THREAD_VIRT_PREEMPTED) || th->role >= 0)
+		return 0;
+	if (track_at(r, &thread_tracks(r, w)[TRACK_CPU], t, &number) < 0)
+		return -1;
+	if (w->cpu_number != number) {
+		w->cpu = resolver_cpu_index(r, machine, number);
+		w->cpu_number = number;
+	}
+	*cpu = w->cpu;
+	if (!is_host(r->catalog, th->machine))
+		return w->cpu < 0 ? 0 : guest_thread_awaited_cpu(r, state, (uint32_t)w->cpu, t, cpu, self);
+	*self = machine < 0 ? w->thread : resolver_thread(r, (uint32_t)machine, th->tid)->thread;
+	return state == THREAD_PREEMPTED;
+}
+
 int resolve_awaited_cpu(struct resolver *r, const struct target *s, int64_t state, int64_t t, int *cpu, int32_t *self)
 {
-	int64_t number;
-	if (s->kind == TARGET_CPU) {
-		struct thread_ref *h;
-		const int vstate = vcpu_state(r, state);
-		if (vstate != VCPU_PREEMPTED && vstate != VCPU_WAKING)
-			return 0;
-		if (track_at(r, &resolver_cpu(r, s->index)->out_by, t, &number) < 0)
-			return -1;
-		if (number != HISTORY_NULL)
-			return 0;
-		if (resolver_lower_cpu(r, s->index, t, cpu) < 0 || resolver_vcpu_thread(r, s->index, t, &h) < 0)
-			return -1;
-		if (h && r->catalog->folded && track_at(r, &thread_tracks(r, h)[TRACK_STATUS], t, &number) < 0)
-			return -1;
-		if (h && r->catalog->folded && thread_state(r, number) == THREAD_BLOCKED)
-			return 0;
-		*self = h ? h->thread : -1;
-	} else {
-		const struct catalog_thread *th = &r->catalog->thread[s->index];
-		struct thread_ref *w = resolver_thread(r, th->machine, th->tid);
-		if (thread_state(r, state) != THREAD_PREEMPTED || !is_host(r->catalog, th->machine))
-			return 0;
-		if (track_at(r, &thread_tracks(r, w)[TRACK_CPU], t, &number) < 0)
-			return -1;
-		int32_t host = cpu_machine(r->catalog, th->machine);
-		*cpu = resolver_cpu_index(r, host, number);
-		*self = host < 0 ? w->thread : resolver_thread(r, (uint32_t)host, th->tid)->thread;
-	}
+	const int found = s->kind == TARGET_CPU
+		? vcpu_awaited_cpu(r, s->index, vcpu_state(r, state), t, cpu, self)
+		: thread_awaited_cpu(r, s->index, thread_state(r, state), t, cpu, self);
+	if (found <= 0)
+		return found;
 	return *cpu >= 0 && r->catalog->machine[r->catalog->cpu[*cpu].machine].kind == MACHINE_HOST;
 }

@@ -1,8 +1,8 @@
 /* The steal matrix: time that each victim lost to each culprit.
  *
  * Cost: one exact sum per row; for rows that lost time, one walk over their status and, inside their gaps only, over the
- * attributes that the resolver needs to name the culprit. By machine no threads are resolved, and one sweep serves all
- * victims (steal_sweep.h). */
+ * attributes that the resolver needs to name the culprit. By machine no threads are resolved. One sweep serves all victims
+ * (steal_sweep.h), unless too many rows lose time. */
 #include "query/query_internal.h"
 
 #include <stdatomic.h>
@@ -91,18 +91,25 @@ static int part_add(void *arg, const struct resolution *p, int64_t start, int64_
 	return 0;
 }
 
+static struct actor row_victim(const struct catalog *catalog, const struct gap_row *row, struct resolver *r)
+{
+	struct actor victim = { (int32_t)row->victim, -1, 0, FLOW_RUNNING };
+	if (!r->shallow && row->target.kind == TARGET_THREAD) {
+		victim.tid = catalog->thread[row->target.index].tid;
+		victim.name = strtab_put(&r->names, catalog_longest_name(catalog, row->target.index));
+	}
+	return victim;
+}
+
 /* Starts a row. Returns 1 = it has gaps, 0 = none, -1 = error. */
 static int part_start_row(struct steal_part *part, const struct catalog *catalog, const struct gap_row *row,
                           const struct query_part *window, struct error *err)
 {
-	struct actor victim = { (int32_t)row->victim, -1, 0, FLOW_RUNNING };
 	int r = gap_walk_start(&part->walk, catalog, &row->target, window->from, window->to, err);
-	if (r > 0 && !part->r.shallow && row->target.kind == TARGET_THREAD) {
-		victim.tid = catalog->thread[row->target.index].tid;
-		victim.name = strtab_put(&part->r.names, catalog_longest_name(catalog, row->target.index));
-	}
-	if (r > 0)
+	if (r > 0) {
+		const struct actor victim = row_victim(catalog, row, &part->r);
 		part->m.victim = actors_put(&part->m.actors, &victim);
+	}
 	return r;
 }
 
@@ -134,18 +141,23 @@ static int part_open(struct steal_query *s, struct steal_part *part, const struc
                      struct error *err)
 {
 	if (s->sweep)
-		return sweep_open(&part->sweep, s->q.catalog, &s->rows, window->from, window->to, err);
+		return sweep_open(&part->sweep, s->q.catalog, &s->rows, s->by == STEAL_BY_MACHINE, window->from, window->to, err);
 	resolver_init(&part->r, s->q.catalog, window->from, window->to, err);
 	part->r.shallow = s->by == STEAL_BY_MACHINE;
 	return 1;
 }
 
-static int part_walk_sweep(struct steal_part *part, const struct query_part *window, struct budget *budget, double *done)
+static int part_walk_sweep(struct steal_query *s, struct steal_part *part, const struct query_part *window,
+                           struct budget *budget, double *done)
 {
 	int last = 0;
 	do {
 		budget->calls = 63;  /* a slice takes so long that the clock is read after each */
 		last = sweep_step(&part->sweep);
+		if (s->most && part->sweep.sums > s->most)
+			atomic_store(&s->too_many, true);
+		if (atomic_load(&s->too_many))
+			return 1;
 	} while (last == 0 && !budget_spent(budget));
 	*done = (double)(part->sweep.at - window->from) / ((double)(window->to - window->from) + 1);
 	return last;
@@ -163,7 +175,7 @@ static int steal_walk(struct query *q, size_t i, struct budget *budget, struct e
 		part->open = true;
 	}
 	if (s->sweep)
-		return part_walk_sweep(part, window, budget, &window->done);
+		return part_walk_sweep(s, part, window, budget, &window->done);
 	window->done = s->rows.len ? (double)part->row / (double)s->rows.len : 1;
 	return part_walk_rows(s, part, window, budget, err);
 }
@@ -204,28 +216,26 @@ static void steal_join_rows(struct steal_query *s)
 		}
 }
 
+/* Adds the sums of all parts to the cells of the first part. */
 static void steal_join_sweeps(struct steal_query *s)
 {
 	struct steal_cells *all = &s->part[0].m;
-	const size_t machines = s->q.catalog->machines, culprits = machines + CULPRIT_OTHERS;
-	static const uint8_t kind[CULPRIT_LIMIT] = { FLOW_IDLE_CPU, FLOW_UNKNOWN, FLOW_WAITING };
-	const uint32_t *limit = s->part[0].sweep.r.limit;
-	for (size_t v = 0; v < machines; v++)
-		for (size_t t = 0; t < culprits; t++) {
-			int64_t ns = 0;
-			for (size_t i = 0; i < s->q.parts; i++)
-				ns += s->part[i].sweep.ns[v * culprits + t];
-			if (ns == 0)
+	struct strtab *names = &s->part[0].sweep.r.names;
+	for (size_t i = 0; i < s->q.parts; i++) {
+		struct sweep *sweep = &s->part[i].sweep;
+		for (size_t row = 0; row < s->rows.len; row++) {
+			const struct sweep_sum *sum = sweep_next_sum(sweep, row, NULL);
+			if (!sum)
 				continue;
-			struct actor victim = { (int32_t)v, -1, 0, FLOW_RUNNING };
-			struct actor culprit = { (int32_t)t, -1, 0, FLOW_PREEMPTING };
-			if (t >= machines + CULPRIT_LIMIT)
-				culprit = (struct actor){ -1, -1, limit[t - machines - CULPRIT_LIMIT], FLOW_LIMITED };
-			else if (t >= machines)
-				culprit = (struct actor){ -1, -1, 0, kind[t - machines] };
+			struct actor victim = row_victim(s->q.catalog, &s->rows.row[row], &sweep->r);
+			victim = actor_renamed(&victim, &sweep->r.names, names);
 			all->victim = actors_put(&all->actors, &victim);
-			matrix_add(all, &culprit, ns);
+			for (; sum; sum = sweep_next_sum(sweep, row, sum)) {
+				const struct actor culprit = actor_renamed(&sweep->culprits.actor[sum->culprit], &sweep->r.names, names);
+				matrix_add(all, &culprit, sum->ns);
+			}
 		}
+	}
 }
 
 struct cell_order { struct steal_cell cell; int64_t lost; };
@@ -313,7 +323,7 @@ static bool steal_restart(struct steal_query *s)
 		s->most = 0;
 		steal_list_rows(s);
 	}
-	s->sweep = too_many && s->q.catalog->machines <= SWEEP_MACHINES;
+	s->sweep = too_many;
 	query_restart(&s->q);
 	return true;
 }
@@ -362,7 +372,7 @@ struct query *steal_open(const struct catalog *catalog, const struct steal_optio
 	s->is_only = o->only != NULL;
 	if (o->only)
 		s->only = *o->only;
-	s->sweep = o->by == STEAL_BY_MACHINE && catalog->machines <= SWEEP_MACHINES;
+	s->sweep = true;
 	steal_list_rows(s);
 	return &s->q;
 }

@@ -8,7 +8,7 @@
 struct lane_interval {
 	int64_t start;         /* ends at the start of the following interval */
 	int32_t host_thread;   /* thread that has the pCPU: index into catalog->thread; -1: none */
-	uint16_t culprit;
+	uint32_t culprit;      /* index into culprits.actor */
 };
 
 struct lane {
@@ -18,7 +18,7 @@ struct lane {
 
 struct sweep_row {
 	struct target target;
-	uint32_t victim;       /* machine */
+	uint32_t index;        /* index of the row in rows->row */
 	struct gap_walk walk;
 	struct interval part;  /* interval that was read but not added yet; start > end: none */
 	int lane;              /* lane at the end of the row's last gap ... */
@@ -26,26 +26,75 @@ struct sweep_row {
 	bool done;
 };
 
-static uint16_t culprit_index(const struct resolver *r, const struct resolution *p)
+static uint32_t sweep_culprit(struct sweep *s, const struct actor *actor)
 {
-	const struct catalog *catalog = r->catalog;
-	int reason = 0;
-	while (p->actor.kind == FLOW_LIMITED && reason < OUT_REASON_COUNT && r->limit[reason] != p->actor.name)
-		reason++;
-	if (p->actor.kind == FLOW_LIMITED)
-		return (uint16_t)(catalog->machines + CULPRIT_LIMIT + (unsigned)reason);
-	if (p->actor.kind == FLOW_WAITING)
-		return (uint16_t)(catalog->machines + CULPRIT_WAITING);
-	if (p->actor.machine >= 0)
-		return (uint16_t)p->actor.machine;
-	return (uint16_t)(catalog->machines + (p->actor.kind == FLOW_IDLE_CPU ? CULPRIT_IDLE : CULPRIT_UNKNOWN));
+	struct actor culprit = *actor;
+	/* By machine: handlers and VMM time count for the machine like its threads. */
+	if (s->r.shallow) {
+		culprit.tid = -1;
+		if (culprit.kind == FLOW_IRQ || culprit.kind == FLOW_HYPERVISOR)
+			culprit.kind = FLOW_PREEMPTING;
+		culprit.name = culprit.kind == FLOW_LIMITED ? culprit.name : 0;
+	}
+	return actors_put(&s->culprits, &culprit);
+}
+
+static uint32_t sweep_unknown(struct sweep *s)
+{
+	return actors_put(&s->culprits, &(struct actor){ -1, -1, 0, FLOW_UNKNOWN });
+}
+
+/* ---- Sums */
+
+/* Adds time to the sums of the current row in the current slice. */
+static inline void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns)
+{
+	while (s->ns_len <= culprit)
+		*ARRAY_PUSH(s->ns, s->ns_len, s->ns_cap) = 0;
+	if (s->ns[culprit] == 0)
+		*ARRAY_PUSH(s->found, s->found_len, s->found_cap) = culprit;
+	s->ns[culprit] += ns;
+}
+
+/* A thread that waits for itself is a contradiction: unknown. */
+static bool is_row_itself(const struct sweep *s, const struct sweep_row *row, uint32_t culprit)
+{
+	const struct actor *p = &s->culprits.actor[culprit];
+	if (row->target.kind != TARGET_THREAD || p->kind != FLOW_PREEMPTING)
+		return false;
+	const struct catalog_thread *th = &s->catalog->thread[row->target.index];
+	return p->machine == (int32_t)th->machine && p->tid == th->tid;
+}
+
+/* Moves the sums of the current slice to the sums of the row. */
+static void sweep_end_row(struct sweep *s, const struct sweep_row *row)
+{
+	struct sums_of_row *of = &s->sums_of[row->index];
+	for (size_t i = 0; i < s->found_len; i++) {
+		const uint32_t found = s->found[i];
+		const uint32_t culprit = is_row_itself(s, row, found) ? sweep_unknown(s) : found;
+		bool is_new;
+		uint64_t *number = map_put(&s->sum_by_pair, (uint64_t)row->index << 32 | culprit, &is_new);
+		if (is_new) {
+			*ARRAY_PUSH(s->sum, s->sums, s->sum_cap) = (struct sweep_sum){ 0, culprit, 0 };
+			*number = s->sums;
+			if (of->last)
+				s->sum[of->last - 1].next = (uint32_t)*number;
+			else
+				of->first = (uint32_t)*number;
+			of->last = (uint32_t)*number;
+		}
+		s->sum[*number - 1].ns += s->ns[found];
+		s->ns[found] = 0;
+	}
+	s->found_len = 0;
 }
 
 /* ---- Lanes */
 
 static void lane_add(struct sweep *s, struct lane *lane, const struct resolution *p, int64_t t)
 {
-	uint16_t culprit = culprit_index(&s->r, p);
+	uint32_t culprit = sweep_culprit(s, &p->actor);
 	if (lane->len && lane->interval[lane->len - 1].culprit == culprit &&
 	    lane->interval[lane->len - 1].host_thread == p->host_thread)
 		return;
@@ -66,6 +115,7 @@ static int sweep_fill_lanes(struct sweep *s, int64_t from, int64_t to)
 			continue;
 		for (int64_t t = from;; t = s->r.until + 1) {
 			struct resolution p;
+			resolver_trim(&s->r);
 			s->r.until = to;
 			if (resolve_target(&s->r, &cpu, t, &p) < 0)
 				return -1;
@@ -95,14 +145,13 @@ static size_t lane_find(const struct lane *lane, size_t hint, int64_t t)
 static void row_walk_lane(struct sweep *s, struct sweep_row *row, int cpu, int32_t self, int64_t t, int64_t end)
 {
 	const struct lane *lane = &s->lane[cpu];
-	int64_t *ns = s->ns + row->victim * s->culprits;
 	size_t i = lane_find(lane, row->lane == cpu ? row->at : SIZE_MAX, t);
 	for (;; i++) {
 		const struct lane_interval *p = &lane->interval[i];
 		bool last = i + 1 == lane->len || p[1].start > end;
 		int64_t next = last ? end + 1 : p[1].start;
 		/* a row that waits for itself is a contradiction */
-		ns[self >= 0 && p->host_thread == self ? s->catalog->machines + CULPRIT_UNKNOWN : p->culprit] += next - t;
+		sweep_add(s, self >= 0 && p->host_thread == self ? sweep_unknown(s) : p->culprit, next - t);
 		t = next;
 		if (last)
 			break;
@@ -113,20 +162,20 @@ static void row_walk_lane(struct sweep *s, struct sweep_row *row, int cpu, int32
 
 /* ---- Rows */
 
-static int sweep_add(void *arg, const struct resolution *p, int64_t start, int64_t end)
+static int sweep_add_resolution(void *arg, const struct resolution *p, int64_t start, int64_t end)
 {
 	struct sweep *s = arg;
-	s->ns[s->victim * s->culprits + culprit_index(&s->r, p)] += end - start + 1;
+	sweep_add(s, sweep_culprit(s, &p->actor), end - start + 1);
 	return 0;
 }
 
 /* Adds the part of a gap within the slice. */
 static int sweep_add_part(struct sweep *s, struct sweep_row *row, int64_t t, int64_t end, int64_t state)
 {
-	s->victim = row->victim;
 	while (t <= end) {
 		int cpu;
 		int32_t self;
+		resolver_trim(&s->r);
 		s->r.until = end;
 		int simple = resolve_awaited_cpu(&s->r, &row->target, state, t, &cpu, &self);
 		int64_t until = s->r.until;
@@ -134,7 +183,7 @@ static int sweep_add_part(struct sweep *s, struct sweep_row *row, int64_t t, int
 			return -1;
 		if (simple)
 			row_walk_lane(s, row, cpu, self, t, until);
-		else if (resolve_walk(&s->r, &row->target, t, until, sweep_add, s) < 0)
+		else if (resolve_walk(&s->r, &row->target, t, until, sweep_add_resolution, s) < 0)
 			return -1;
 		t = until + 1;
 	}
@@ -164,6 +213,7 @@ static int sweep_add_row(struct sweep *s, struct sweep_row *row, int64_t from, i
 		row->part = (struct interval){ 1, 0, 0 };
 	}
 	row->lane = -1;
+	sweep_end_row(s, row);
 	return 0;
 }
 
@@ -171,7 +221,7 @@ static int sweep_find_rows(struct sweep *s)
 {
 	for (size_t i = 0; i < s->rows->len; i++) {
 		const struct gap_row *is = &s->rows->row[i];
-		struct sweep_row row = { .target = is->target, .victim = is->victim, .part = { 1, 0, 0 }, .lane = -1 };
+		struct sweep_row row = { .target = is->target, .index = (uint32_t)i, .part = { 1, 0, 0 }, .lane = -1 };
 		int r = gap_walk_start(&row.walk, s->catalog, &is->target, s->from, s->to, s->err);
 		if (r < 0)
 			return -1;
@@ -184,15 +234,15 @@ static int sweep_find_rows(struct sweep *s)
 	return 1;
 }
 
-int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to,
-               struct error *err)
+int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, bool by_machine, int64_t from,
+               int64_t to, struct error *err)
 {
 	*s = (struct sweep){ .catalog = catalog, .rows = rows, .from = from, .to = to, .at = from, .length = to - from,
-		.culprits = catalog->machines + CULPRIT_OTHERS, .capacity = SWEEP_INTERVALS, .err = err };
-	s->ns = mem_new(catalog->machines * s->culprits, sizeof *s->ns);
+		.capacity = SWEEP_INTERVALS, .err = err };
+	s->sums_of = mem_new(rows->len, sizeof *s->sums_of);
 	s->lane = mem_new(catalog->cpus, sizeof *s->lane);
 	resolver_init(&s->r, catalog, from, to, err);
-	s->r.shallow = true;
+	s->r.shallow = by_machine;
 	return sweep_find_rows(s);
 }
 
@@ -227,6 +277,11 @@ void sweep_release(struct sweep *s)
 	free(s->lane);
 	free(s->row);
 	free(s->ns);
+	free(s->found);
+	free(s->sum);
+	free(s->sums_of);
+	map_release(&s->sum_by_pair);
+	actors_release(&s->culprits);
 	if (s->catalog)
 		resolver_release(&s->r);
 	*s = (struct sweep){ 0 };

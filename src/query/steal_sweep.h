@@ -1,29 +1,39 @@
-/* The steal matrix by machine, computed in one sweep along time. Private to query/.
+/* Sums of the time that each row lost to each culprit, computed in one sweep along time. Private to query/.
  *
  * The resolver would decode the activity of a pCPU once for each victim that waits for it. The sweep decodes it once:
  * for a slice of time, each pCPU gets a lane, the list of the culprits that have it (16 bytes per interval, at most
  * SWEEP_INTERVALS at a time). Then each row walks its gaps along the lane of the pCPU for which it waits. Gaps that
- * depend on more than one pCPU (folded states, nested guests) are left to the resolver. The result is the same as by the
- * resolver, in a fraction of the time. */
+ * depend on more than one pCPU (folded states, nested guests), and gaps inside of a guest that executes, are left to the
+ * resolver. The result is the same as by the resolver, in a fraction of the time. */
 #ifndef STEALSCOPE_QUERY_STEAL_SWEEP_H
 #define STEALSCOPE_QUERY_STEAL_SWEEP_H
 
+#include "query/culprit.h"
 #include "query/query_internal.h"
 
 #define SWEEP_INTERVALS (1 << 18)
-#define SWEEP_ROWS 16384      /* limit of rows that lose time; with more rows, the resolver computes the whole matrix */
-#define SWEEP_MACHINES 1024
+#define SWEEP_ROWS 16384      /* limit of rows that lose time; with more rows, the resolver computes all sums */
 
-/* Index of a culprit: a machine, or the number of machines plus one of these. */
-enum { CULPRIT_IDLE, CULPRIT_UNKNOWN, CULPRIT_WAITING, CULPRIT_LIMIT,
-       CULPRIT_OTHERS = CULPRIT_LIMIT + OUT_REASON_COUNT + 1 };
+/* Time that one row lost to one culprit. */
+struct sweep_sum {
+	int64_t ns;
+	uint32_t culprit;        /* index into culprits.actor */
+	uint32_t next;           /* number of the row's next sum, in the order of first occurrence; 0: none. Numbers start at 1. */
+};
 
 struct sweep {
 	const struct catalog *catalog;
 	const struct gap_rows *rows;
 	int64_t from, to, at;  /* at: start of the next slice, ns */
-	size_t culprits;        /* machines + CULPRIT_OTHERS */
-	int64_t *ns;           /* [victim machine][culprit] */
+	struct actors culprits;  /* names: ids in r.names */
+	struct sweep_sum *sum;   /* sum[number - 1] */
+	size_t sums, sum_cap;
+	struct sums_of_row { uint32_t first, last; } *sums_of;  /* by index of rows->row: numbers of sums; 0: none */
+	struct map sum_by_pair;  /* (index of the row << 32 | culprit) -> number of the sum */
+	int64_t *ns;             /* by culprit: sums of the current row in the current slice, ns */
+	size_t ns_len, ns_cap;
+	uint32_t *found;         /* culprits of these sums, in the order of first occurrence */
+	size_t found_len, found_cap;
 	size_t capacity;         /* capacity of all lanes in intervals: SWEEP_INTERVALS; tests use less, for short slices */
 	int64_t length;        /* length of the next slice less 1, ns */
 	struct resolver r;
@@ -31,15 +41,22 @@ struct sweep {
 	size_t lane_intervals;
 	struct sweep_row *row; /* the rows that lose time */
 	size_t row_len, row_cap;
-	uint32_t victim;       /* machine that loses the time of the current row */
 	struct error *err;
 };
 
-/* Opens a sweep; borrows rows and catalog. Returns 1, 0 if too many rows lose time, -1 on error. */
-int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to,
-               struct error *err);
+/* Opens a sweep; borrows rows and catalog. by_machine: culprits are machines, not threads. Returns 1, 0 if too many rows
+ * lose time, -1 on error. */
+int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, bool by_machine, int64_t from,
+               int64_t to, struct error *err);
 /* Sweeps one slice. Returns 1 after the last slice, 0 if there are more, -1 on error. */
 int sweep_step(struct sweep *s);
+/* Returns the next sum of a row, in the order in which the row meets its culprits. last: the previous one; NULL: none.
+ * Returns NULL after the last one. */
+static inline const struct sweep_sum *sweep_next_sum(const struct sweep *s, size_t row, const struct sweep_sum *last)
+{
+	const uint32_t number = last ? last->next : s->sums_of[row].first;
+	return number ? &s->sum[number - 1] : NULL;
+}
 void sweep_release(struct sweep *s);
 
 #endif
