@@ -1,8 +1,9 @@
 /* Summary of victims: machines, then threads, by lost time.
  *
- * Cost: two exact sums per row, and no more without gaps. With gaps, each row is walked as for a steal matrix by thread:
- * its gaps, and in them the culprits. The rows are divided among the processors; the answer does not depend on the
- * division. Memory: 8 bytes per gap of the current row, for exact percentiles. */
+ * Cost: two exact sums per row, and no more without gaps. With gaps, one sweep along time finds the culprits of all rows
+ * (steal_sweep.h; the window is divided among the processors), and each row's gaps are read once (the rows are divided).
+ * With more rows than a sweep supports, the resolver finds the culprits gap by gap. The answer depends on neither division.
+ * Memory: 8 bytes per gap of the current row, for exact percentiles. */
 #include "query/query_internal.h"
 
 #include <stdatomic.h>
@@ -12,13 +13,15 @@
 #include "base/mem.h"
 #include "query/stepped_query.h"
 #include "query/culprit.h"
+#include "query/steal_sweep.h"
 #include "query/top_culprit.h"
 
 #define NO_ROW SIZE_MAX
 
 struct summary_part {
-	struct resolver r;
-	bool open;
+	struct resolver r;        /* used without a sweep */
+	struct sweep sweep;
+	bool open, swept;
 	size_t row;               /* index of the current row; NO_ROW: none */
 	struct gap_rows rows;     /* rows of which the current summary row is the sum */
 	size_t sub;               /* index of the current one of these rows */
@@ -34,7 +37,9 @@ struct summary_part {
 struct summary_query {
 	struct query q;
 	struct target only;
-	bool is_only, listed, gaps;
+	bool is_only, listed, gaps, sweep;
+	struct gap_rows rows;     /* with a sweep: rows of all summary rows */
+	size_t *first;            /* by summary row: index of its first row in `rows`; one more entry for the end */
 	atomic_size_t next;       /* index of the next summary row to work on */
 	atomic_size_t done;
 	uint8_t *by;              /* by row: part that worked on it; the names of the row are names of that part */
@@ -66,6 +71,22 @@ static bool is_in_target(const struct summary_query *s, const struct target *act
 	return !s->is_only || target_machine(s->q.catalog, actor) == target_machine(s->q.catalog, &s->only);
 }
 
+/* Lists the rows of the sweep. */
+static void summary_list_sweep(struct summary_query *s)
+{
+	size_t cap = 0;
+	s->first = mem_new(s->answer.rows + 1, sizeof *s->first);
+	for (size_t i = 0; i < s->answer.rows && s->rows.len <= SWEEP_ROWS; i++) {
+		struct gap_rows of_row;
+		gap_rows_list(&of_row, s->q.catalog, &s->answer.row[i].target);
+		for (size_t k = 0; k < of_row.len; k++)
+			*ARRAY_PUSH(s->rows.row, s->rows.len, cap) = of_row.row[k];
+		gap_rows_release(&of_row);
+		s->first[i + 1] = s->rows.len;
+	}
+	s->sweep = s->rows.len <= SWEEP_ROWS;
+}
+
 static int summary_list_rows(struct summary_query *s, struct error *err)
 {
 	const struct catalog *catalog = s->q.catalog;
@@ -84,19 +105,25 @@ static int summary_list_rows(struct summary_query *s, struct error *err)
 	}
 	summary_sort(out, catalog, SUMMARY_BY_LOST);
 	s->by = mem_new(out->rows, sizeof *s->by);
+	if (s->gaps)
+		summary_list_sweep(s);
 	s->listed = true;
 	return 0;
 }
 
 /* ---- Gaps of a row --------------------------------------------------------------------------------------------- --- */
 
-static int part_add_culprit(void *arg, const struct resolution *p, int64_t start, int64_t end)
+static void part_add_culprit_ns(struct summary_part *part, const struct actor *culprit, int64_t ns)
 {
-	struct summary_part *part = arg;
-	uint32_t id = actors_put(&part->culprits, &p->actor);
+	uint32_t id = actors_put(&part->culprits, culprit);
 	while (part->culprits_len <= id)
 		*ARRAY_PUSH(part->taken_ns, part->culprits_len, part->taken_cap) = 0;
-	part->taken_ns[id] += end - start + 1;
+	part->taken_ns[id] += ns;
+}
+
+static int part_add_culprit(void *arg, const struct resolution *p, int64_t start, int64_t end)
+{
+	part_add_culprit_ns(arg, &p->actor, end - start + 1);
 	return 0;
 }
 
@@ -115,7 +142,7 @@ static int part_add_length(struct summary_part *part, int64_t ns, struct error *
 	return 0;
 }
 
-static int part_add_gap(struct summary_part *part, struct summary_row *row, const struct gap *gap, struct error *err)
+static int part_add_gap(bool is_swept, struct summary_part *part, struct summary_row *row, const struct gap *gap, struct error *err)
 {
 	int64_t ns = gap->end - gap->start + 1;
 	int64_t longest = row->gaps ? row->longest.end - row->longest.start + 1 : 0;
@@ -124,7 +151,7 @@ static int part_add_gap(struct summary_part *part, struct summary_row *row, cons
 	row->gaps++;
 	if (part_add_length(part, ns, err) < 0)
 		return -1;
-	return resolve_walk(&part->r, &gap->target, gap->start, gap->end, part_add_culprit, part);
+	return is_swept ? 0 : resolve_walk(&part->r, &gap->target, gap->start, gap->end, part_add_culprit, part);
 }
 
 static int compare_ns(const void *a, const void *b)
@@ -133,15 +160,23 @@ static int compare_ns(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-static void row_set_culprit(const struct catalog *catalog, const struct summary_part *part, struct summary_row *row)
+/* Sets the main culprit of a row. culprits, ns: actors that took time from it, and how much. */
+static void row_set_culprit(const struct catalog *catalog, const struct actors *culprits, const int64_t *ns,
+                            struct summary_row *row)
 {
-	struct top_culprit culprit;
-	culprit_find(catalog, &row->target, part->culprits.actor, part->taken_ns, part->culprits_len, &culprit);
-	row->culprit = culprit.actor;
-	row->culprit_ns = culprit.ns;
+	if (row->gaps) {
+		struct top_culprit culprit;
+		culprit_find(catalog, &row->target, culprits->actor, ns, culprits->len, &culprit);
+		row->culprit = culprit.actor;
+		row->culprit_ns = culprit.ns;
+	}
+	if (row->target.kind == TARGET_MACHINE && row->demand.vmm_ns > row->culprit_ns) {
+		row->culprit = (struct actor){ (int32_t)row->target.index, -1, 0, FLOW_HYPERVISOR };
+		row->culprit_ns = row->demand.vmm_ns;
+	}
 }
 
-static void part_end_row(const struct catalog *catalog, struct summary_part *part, struct summary_row *row)
+static void part_end_row(const struct summary_query *s, struct summary_part *part, struct summary_row *row)
 {
 	size_t n = part->lengths;
 	if (n) {
@@ -149,15 +184,11 @@ static void part_end_row(const struct catalog *catalog, struct summary_part *par
 		row->p50 = part->length[(n * 50 + 99) / 100 - 1];
 		row->p90 = part->length[(n * 90 + 99) / 100 - 1];
 		row->p99 = part->length[(n * 99 + 99) / 100 - 1];
-		row_set_culprit(catalog, part, row);
 	}
-	if (row->target.kind == TARGET_MACHINE && row->demand.vmm_ns > row->culprit_ns) {
-		row->culprit = (struct actor){ (int32_t)row->target.index, -1, 0, FLOW_HYPERVISOR };
-		row->culprit_ns = row->demand.vmm_ns;
-	}
+	if (!s->sweep)
+		row_set_culprit(s->q.catalog, &part->culprits, part->taken_ns, row);
 	gap_rows_release(&part->rows);
 	actors_release(&part->culprits);
-	part->culprits = (struct actors){ 0 };
 	part->culprits_len = part->lengths = part->sub = 0;
 	part->row = NO_ROW;
 }
@@ -167,7 +198,7 @@ static int part_step(struct summary_query *s, struct summary_part *part, struct 
 {
 	struct summary_row *row = &s->answer.row[part->row];
 	if (part->sub == part->rows.len) {
-		part_end_row(s->q.catalog, part, row);
+		part_end_row(s, part, row);
 		atomic_fetch_add(&s->done, 1);
 		return 0;
 	}
@@ -175,7 +206,7 @@ static int part_step(struct summary_query *s, struct summary_part *part, struct 
 	struct gap gap = { .target = *sub };
 	int r = part->walking ? gap_walk_next(&part->walk, &gap, err)
 	                      : gap_walk_start(&part->walk, s->q.catalog, sub, s->q.from, s->q.to, err);
-	if (r < 0 || (r && part->walking && part_add_gap(part, row, &gap, err) < 0))
+	if (r < 0 || (r && part->walking && part_add_gap(s->sweep, part, row, &gap, err) < 0))
 		return -1;
 	part->walking = r > 0;
 	part->sub += r == 0;
@@ -194,26 +225,90 @@ static bool part_next_row(struct summary_query *s, size_t i)
 	return true;
 }
 
+/* Finds the culprits of all rows in the part's window. Returns 1 at the end, 0 if the budget is spent, -1 on error. */
+static int part_sweep(struct summary_query *s, struct summary_part *part, struct query_part *window, struct budget *budget,
+                      struct error *err)
+{
+	int last;
+	if (!part->open) {
+		last = sweep_open(&part->sweep, s->q.catalog, &s->rows, false, window->from, window->to, err);
+		part->open = true;
+		if (last < 0)
+			return -1;
+	}
+	do {
+		budget->calls = 63;  /* a slice takes so long that the clock is read after each */
+		last = sweep_step(&part->sweep);
+	} while (last == 0 && !budget_spent(budget));
+	window->done = (double)(part->sweep.at - window->from) / ((double)(window->to - window->from) + 1) / 2;
+	part->swept = last > 0;
+	return last;
+}
+
 static int summary_walk(struct query *q, size_t i, struct budget *budget, struct error *err)
 {
 	struct summary_query *s = (struct summary_query *)q;
 	struct summary_part *part = &s->part[i];
 	if (!s->listed)  /* called first with one part, to list the rows */
 		return summary_list_rows(s, err) < 0 ? -1 : 1;
-	if (!part->open)
+	if (s->sweep && !part->swept) {
+		const int swept = part_sweep(s, part, &q->part[i], budget, err);
+		if (swept <= 0)
+			return swept;
+	} else if (!part->open) {
 		resolver_init(&part->r, q->catalog, q->from, q->to, err);
-	part->open = true;
+		part->open = true;
+	}
 	while (!budget_spent(budget)) {
 		if (part->row == NO_ROW && !part_next_row(s, i))
 			return 1;
 		if (part_step(s, part, err) < 0)
 			return -1;
 	}
-	q->part[i].done = (double)atomic_load(&s->done) / (double)(s->answer.rows + 1);
+	const double done = (double)atomic_load(&s->done) / (double)(s->answer.rows + 1);
+	q->part[i].done = s->sweep ? 0.5 + done / 2 : done;
 	return 0;
 }
 
 /* ---- Answer ---------------------------------------------------------------------------------------------------- --- */
+
+/* Copies the culprits of a part's sweep, with names of the first part. */
+static struct actor *part_culprits(const struct summary_query *s, size_t i, struct strtab *names)
+{
+	const struct sweep *sweep = &s->part[i].sweep;
+	struct actor *actor = mem_new(sweep->culprits.len, sizeof *actor);
+	for (size_t k = 0; k < sweep->culprits.len; k++) {
+		actor[k] = sweep->culprits.actor[k];
+		if (i)
+			actor[k].name = strtab_put(names, strtab_get(&sweep->r.names, actor[k].name));
+	}
+	return actor;
+}
+
+/* Sets the main culprits of all rows from the sums of the parts. */
+static void summary_join_sweeps(struct summary_query *s)
+{
+	struct resolver *first = &s->part[0].sweep.r;
+	struct actor *actor[PARTS_MAX] = { NULL };
+	struct summary_part *sum_of = &s->part[0];
+	for (size_t p = 0; p < s->q.parts; p++)
+		actor[p] = part_culprits(s, p, &first->names);
+	for (size_t i = 0; i < s->answer.rows; i++) {
+		for (size_t row = s->first[i]; row < s->first[i + 1]; row++)
+			for (size_t p = 0; p < s->q.parts; p++) {
+				const struct sweep *sweep = &s->part[p].sweep;
+				const struct sweep_sum *sum = NULL;
+				while ((sum = sweep_next_sum(sweep, row, sum)))
+					part_add_culprit_ns(sum_of, &actor[p][sum->culprit], sum->ns);
+			}
+		row_set_culprit(s->q.catalog, &sum_of->culprits, sum_of->taken_ns, &s->answer.row[i]);
+		actors_release(&sum_of->culprits);
+		sum_of->culprits_len = 0;
+	}
+	for (size_t p = 0; p < s->q.parts; p++)
+		free(actor[p]);
+	resolver_move_names(first, &s->answer.name, &s->answer.names);
+}
 
 /* Moves the names of all parts to the names of the first part. */
 static void summary_join_names(struct summary_query *s)
@@ -234,7 +329,10 @@ static int summary_join(struct query *q, struct error *err)
 	if (q->from > q->to || !s->gaps)
 		return 1;
 	if (s->part[0].open) {
-		summary_join_names(s);
+		if (s->sweep)
+			summary_join_sweeps(s);
+		else
+			summary_join_names(s);
 		return 1;
 	}
 	/* Called when all rows are listed: starts the search for their gaps, in parallel. */
@@ -251,13 +349,16 @@ static void summary_close(struct query *q)
 	struct summary_query *s = (struct summary_query *)q;
 	for (size_t i = 0; i < PARTS_MAX; i++) {
 		struct summary_part *part = &s->part[i];
-		if (part->open)
+		if (part->r.catalog)
 			resolver_release(&part->r);
+		sweep_release(&part->sweep);
 		gap_rows_release(&part->rows);
 		actors_release(&part->culprits);
 		free(part->length);
 		free(part->taken_ns);
 	}
+	gap_rows_release(&s->rows);
+	free(s->first);
 	free(s->by);
 	summary_release(&s->answer);
 }
