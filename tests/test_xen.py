@@ -236,6 +236,34 @@ def check_loss(tmp):
     check("77" in row["text"], "lost records are counted")
 
 
+def check_losses_overlap(tmp):
+    """While a pCPU has a loss, vCPUs that block and wait on another one stay known, unless a later record contradicts."""
+    history = f"{tmp}/m.steal"
+    w = Writer(3)
+    t = 10 * 10**6
+    w.switch(t, 0, idle(0), RUNNABLE, D0)
+    w.switch(t, 1, idle(1), RUNNABLE, WEB)
+    w.switch(t, 2, idle(2), RUNNABLE, DB)
+    w.switch(t + 1500000, 2, DB, BLOCKED, idle(2))           # during the loss of pCPU 1
+    w.state(t + 1600000, 2, DB, BLOCKED, RUNNABLE)
+    w.switch(t + 1700000, 2, idle(2), RUNNABLE, DB)
+    w.put(t + 2000000, 1, LOST, 5, WEB[0] | WEB[1] << 16, t + 1000000, 0)
+    w.switch(t + 2200000, 1, WEB, BLOCKED, idle(1))          # during the loss of pCPU 0, after that of pCPU 1
+    w.switch(t + 2300000, 2, DB, BLOCKED, idle(2))
+    w.put(t + 2500000, 0, LOST, 5, D0[0] | D0[1] << 16, t + 1800000, 0)
+    w.switch(t + 3000000, 2, idle(2), RUNNABLE, DB)          # its wakeup is lost: the state before it contradicts BLOCKED
+    w.switch(t + 4000000, 2, DB, BLOCKED, idle(2))
+    w.state(t + 5000000, 0, WEB, BLOCKED, RUNNABLE)
+    w.switch(t + 5100000, 1, idle(1), RUNNABLE, WEB)
+    w.switch(t + 9000000, 0, D0, BLOCKED, idle(0))
+    run("index", write(f"{tmp}/losses", w.file()), "-o", history)
+    unknown = {vm: [(b, e) for b, e, value in statuses(history, vm) if value == "UNKNOWN" and b >= ns(t)]
+               for vm in ("Domain-0", "web server", "db")}
+    check(unknown["Domain-0"] == [(ns(t + 1800000), ns(t + 2500000) + 1)], f"unknown during its own loss {unknown}")
+    check(unknown["web server"] == [(ns(t + 1000000), ns(t + 2000000) + 1)], f"known after the loss of its pCPU {unknown}")
+    check(unknown["db"] == [(ns(t + 2300000), ns(t + 2500000) + 1)], f"unknown only where records contradict {unknown}")
+
+
 def check_damage(tmp):
     """Truncated files keep all records before the cut; unknown records are skipped by their length; refusals."""
     history, data = f"{tmp}/d.steal", base().file(window=60)
@@ -294,6 +322,41 @@ def overlaps(want, got):
     return total
 
 
+STATES_OF_XEN = {"RUNNING": "running", "IDLE": "blocked", "PREEMPTED": "runnable", "WAKING": "runnable", "HOST_BLOCKED": "blocked"}
+
+
+def xenalyze_totals(path):
+    """Returns {(domain, vCPU, state): (s, number of intervals)} of a summary by xenalyze, which counts 2.60 GHz as it prints."""
+    total, domain, vcpu = {}, None, None
+    with open(path, encoding="utf-8") as f:
+        for line in f:
+            word = line.replace("|--", " ").replace("--|", " ").replace("--", " ").split()
+            if "Domain" in line and len(word) == 2:
+                domain = int(word[1])
+            elif line.startswith("-- v") and word[0][1:].isdigit():
+                vcpu = int(word[0][1:])
+            elif vcpu is not None and word and word[0] in ("running:", "runnable:", "blocked:", "offline:") and domain != IDLE:
+                total[domain, vcpu, word[0][:-1]] = (float(word[2].rstrip("s")), int(word[1]))
+            elif line.startswith("|--") or line.startswith("pcpu"):
+                vcpu = None
+    return total
+
+
+def check_totals(name, folder, history, names):
+    """Sums per vCPU equal those of xenalyze: it leaves out the first and the last interval of each vCPU, and rounds."""
+    worst = 0
+    if name == "xen_lost":
+        return
+    offline = collections.defaultdict(list)
+    for (domain, vcpu, state), (seconds, number) in xenalyze_totals(f"{folder}/host/xenalyze-summary.txt").items():
+        path = f"/Virtual Machines/{names[str(domain)]}/CPUs/CPU{vcpu}"
+        if not offline[domain, vcpu]:
+            offline[domain, vcpu] = [(int(r["start"]), int(r["end"]) + 1) for r in table("intervals", history, f"{path}/Out By")
+                                     if r["value"]] + [(0, 0)]
+        print(name, domain, vcpu, state, seconds, number)
+    return worst
+
+
 def check_recordings(tmp):
     """Recordings with kernel traces: all states are those of expected_states.tsv, and all events of guests are contained."""
     for folder in [f for f in recordings() if os.path.exists(os.path.join(f, "host", "xentrace.bin"))]:
@@ -327,6 +390,7 @@ def main():
         check_reasons(tmp)
         check_run_states_only(tmp)
         check_loss(tmp)
+        check_losses_overlap(tmp)
         check_damage(tmp)
         require_recordings()
         check_recordings(tmp)

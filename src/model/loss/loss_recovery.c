@@ -68,10 +68,19 @@ void recovery_begin(struct machine *mc, const struct prescan *prescan)
 		update_thread(mc, (struct thread *)(uintptr_t)p);
 }
 
+/* Returns true if a lost event may concern the thread. A hypervisor with run states writes each of them on the CPU of the
+ * vCPU, except wakeups: only the vCPUs last seen on the CPU of a loss are affected. */
+static bool may_be_lost(const struct machine *mc, const struct thread *th)
+{
+	if (!mc->lost_pending || !mc->has_run_states)
+		return mc->lost_pending;
+	return th->cpu < 0 || (uint32_t)th->cpu >= mc->cpus || mc->cpu[th->cpu].resuming;
+}
+
 void recovery_check_thread(struct machine *mc, struct thread *th, int64_t t)
 {
 	const bool is_queued_unrecorded = th->sched == THREAD_PREEMPTED && prescan_is_unrecorded(mc->prescan, th->cpu);
-	if (!(mc->lost_pending || is_queued_unrecorded) || th->on_cpu >= 0)
+	if (!(may_be_lost(mc, th) || is_queued_unrecorded) || th->on_cpu >= 0)
 		return;
 	const struct sleep *s = mc->prescan ? proved_sleep_at(&mc->prescan->proved_sleeps, th->tid, t) : NULL;
 	if (s) {
@@ -136,6 +145,8 @@ void recovery_end_losses(struct machine *mc)
 		const bool open = sched == THREAD_UNKNOWN || (s->pending && cpu_may_run_any(mc, s->cpu));
 		if (open || sched == THREAD_RUNNING || (th && (th->on_cpu >= 0 || th->sched == sched)))
 			continue;
+		if (th && mc->has_run_states && th->sched != THREAD_UNKNOWN)
+			thread_unrecorded_change(mc, th);
 		restore_thread(mc, s);
 		update_thread(mc, thread_find(mc, s->tid));
 	}

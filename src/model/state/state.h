@@ -214,6 +214,8 @@ void thread_clear_cpu(struct machine *mc, struct thread *th);  /* Makes the thre
 /* Called when a thread that seemed to sleep runs or is queued on `cpu` without a recorded wakeup: makes its state
  * unknown since the time at which it may have been woken. */
 void thread_unrecorded_wakeup(struct machine *mc, struct thread *th, int32_t cpu);
+/* Makes the state unknown since it was written last: an event shows that it changed without a record. */
+void thread_unrecorded_change(struct machine *mc, struct thread *th);
 /* Called when the thread is switched in on `cpu`: makes its CPU unknown since its last event if it moved without a
  * recorded migration. */
 void thread_check_move(struct machine *mc, struct thread *th, uint32_t cpu);

@@ -344,7 +344,8 @@ static void set_sleep_unknown(struct machine *mc, struct thread *th, int64_t sin
 	th->status = THREAD_UNKNOWN;
 	th->status_since = since;
 	thread_set_at(mc, th, since, THREAD_STATUS, THREAD_UNKNOWN);
-	if (!v || (v->status != VCPU_IDLE && v->status != VCPU_HOST_BLOCKED))
+	const bool is_asleep = v && (v->status == VCPU_IDLE || v->status == VCPU_HOST_BLOCKED);
+	if (!is_asleep && !(v && mc->has_run_states && v->status != STATUS_NULL))
 		return;
 	v->status = VCPU_UNKNOWN;
 	v->status_since = since > v->status_since ? since : v->status_since;
@@ -358,6 +359,12 @@ void thread_unrecorded_wakeup(struct machine *mc, struct thread *th, int32_t cpu
 {
 	if (th->on_cpu < 0)
 		set_sleep_unknown(mc, th, th->never_woken ? INT64_MIN : busy_since(mc, cpu));
+}
+
+void thread_unrecorded_change(struct machine *mc, struct thread *th)
+{
+	if (th->on_cpu < 0 && th->status != STATUS_NULL)
+		set_sleep_unknown(mc, th, INT64_MIN);
 }
 
 void thread_write_waker(struct machine *mc, struct thread *th)

@@ -110,6 +110,15 @@ static void set_idle(struct machine *mc, uint32_t cpu, bool idle)
 	cpu_set_current(mc, cpu, idle ? NULL : hypervisor_thread(mc, cpu), MODE_UNTRACED);
 }
 
+/* Checks the recorded old state. A change on a CPU with a loss is missing if it differs: the state is unknown since it was
+ * recorded last, because the time of the change is unknown. */
+static void check_old_state(struct machine *mc, struct thread *th, int64_t old)
+{
+	const bool was_blocked = th->sched == THREAD_BLOCKED && !th->is_offline, was_queued = th->sched == THREAD_PREEMPTED;
+	if (mc->epoch && ((was_blocked && old != VCPU_STATE_BLOCKED) || (was_queued && old != VCPU_STATE_RUNNABLE)))
+		thread_unrecorded_change(mc, th);
+}
+
 void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	(void)c;
@@ -125,6 +134,7 @@ void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev)
 	if (!th)
 		return;
 	thread_learn(mc, th, ev->vcpu_state.name, vcpu_process(ev->vcpu_state.vm));
+	check_old_state(mc, th, ev->vcpu_state.old);
 	if (state != VCPU_STATE_OFFLINE)
 		end_offline(mc, th, state);
 	if (state == VCPU_STATE_RUNNING && th->on_cpu != (int32_t)cpu)
