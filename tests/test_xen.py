@@ -298,6 +298,27 @@ def check_damage(tmp):
     check(statuses(history, "dom 1")[1:] == statuses_of(data, WEB)[1:], "Xen's log contains the frequency, too")
 
 
+def check_words(tmp):
+    """Verdict and notes: a cap is no cpu.max, and no note advises KVM's events."""
+    cap, plain = f"{tmp}/cap.steal", f"{tmp}/words.steal"
+    text = run("summary", cap).stdout.split("\n\n")[0]
+    check("the cap of its domain" in text and "Debian" in text and "cpu.max" not in text, f"the verdict names the cap: {text}")
+    run("index", write(f"{tmp}/words", base().file()), "-o", plain)
+    for command in (("exits",), ("waits",), ("waits", "--polling")):
+        found = notes(*command, plain)
+        check([r["code"] for r in found] == ["hypervisor-silent"], f"{command}: the note names no events to record {found}")
+        check("kvm" not in run(*command, plain).stdout, f"{command}: KVM's events are not mentioned")
+    w = Writer()
+    w.switch(1000, 0, idle(0), RUNNABLE, D0)
+    for i in range(100):
+        w.state(2000 + 2000 * i, 0, D0B, BLOCKED, RUNNABLE)
+        w.switch(2500 + 2000 * i, 0, D0, RUNNABLE, D0B)
+        w.switch(3500 + 2000 * i, 0, D0B, BLOCKED, D0)
+    run("index", write(f"{tmp}/own", w.file()), "-o", plain)
+    text = run("summary", plain).stdout.split("\n\n")[0]
+    check("vCPUs of Domain-0 took" in text and "from each other" in text, f"vCPUs of one domain that share a pCPU: {text}")
+
+
 def statuses_of(data, vcpu):
     rows = merged([(ns(b), ns(e), untraced(state)) for b, e, state, _ in xentrace.intervals(xentrace.read(data))[vcpu]])
     rows[-1] = (rows[-1][0], rows[-1][1] + 1, rows[-1][2])
@@ -322,39 +343,41 @@ def overlaps(want, got):
     return total
 
 
-STATES_OF_XEN = {"RUNNING": "running", "IDLE": "blocked", "PREEMPTED": "runnable", "WAKING": "runnable", "HOST_BLOCKED": "blocked"}
-
-
 def xenalyze_totals(path):
-    """Returns {(domain, vCPU, state): (s, number of intervals)} of a summary by xenalyze, which counts 2.60 GHz as it prints."""
-    total, domain, vcpu = {}, None, None
+    """Returns {(domain, vCPU): {state: [intervals, ticks]}} of a summary by xenalyze, which prints counts and rounded means."""
+    total, domain, vcpu = collections.defaultdict(lambda: collections.defaultdict(lambda: [0, 0])), None, None
     with open(path, encoding="utf-8") as f:
         for line in f:
-            word = line.replace("|--", " ").replace("--|", " ").replace("--", " ").split()
-            if "Domain" in line and len(word) == 2:
-                domain = int(word[1])
-            elif line.startswith("-- v") and word[0][1:].isdigit():
-                vcpu = int(word[0][1:])
-            elif vcpu is not None and word and word[0] in ("running:", "runnable:", "blocked:", "offline:") and domain != IDLE:
-                total[domain, vcpu, word[0][:-1]] = (float(word[2].rstrip("s")), int(word[1]))
-            elif line.startswith("|--") or line.startswith("pcpu"):
+            word = line.split()
+            if line.startswith("|-- Domain"):
+                domain, vcpu = int(word[2]), None
+            elif line.startswith("-- v"):
+                vcpu = int(word[1][1:])
+            elif line.startswith("pcpu"):
                 vcpu = None
+            elif vcpu is not None and domain != IDLE and word and word[0] in XENALYZE_STATES:
+                found = total[domain, vcpu][XENALYZE_STATES[word[0]]]
+                found[0] += int(word[1])
+                found[1] += int(word[1]) * int(word[3])
     return total
 
 
-def check_totals(name, folder, history, names):
-    """Sums per vCPU equal those of xenalyze: it leaves out the first and the last interval of each vCPU, and rounds."""
-    worst = 0
-    if name == "xen_lost":
-        return
-    offline = collections.defaultdict(list)
-    for (domain, vcpu, state), (seconds, number) in xenalyze_totals(f"{folder}/host/xenalyze-summary.txt").items():
-        path = f"/Virtual Machines/{names[str(domain)]}/CPUs/CPU{vcpu}"
-        if not offline[domain, vcpu]:
-            offline[domain, vcpu] = [(int(r["start"]), int(r["end"]) + 1) for r in table("intervals", history, f"{path}/Out By")
-                                     if r["value"]] + [(0, 0)]
-        print(name, domain, vcpu, state, seconds, number)
-    return worst
+XENALYZE_STATES = {"running:": "RUNNING", "runnable:": "PREEMPTED", "offline:": "PREEMPTED", "blocked:": "IDLE"}
+
+
+def check_totals(tmp, name, folder, names, millihertz):
+    """Sums per vCPU equal those of xenalyze's summary of the same file, which leaves out the first and last intervals of a vCPU,
+    because it does not take the old state from a record."""
+    history = f"{tmp}/{name}-host.steal"
+    run("index", f"{folder}/host", "-o", history)
+    for (domain, vcpu), states in sorted(xenalyze_totals(f"{folder}/host/xenalyze-summary.txt").items()):
+        rows, off = statuses(history, names[str(domain)], vcpu), {}
+        for state, (n, ticks) in states.items():
+            lengths = [e - b for b, e, value in rows if value == state]
+            off[state] = min(abs(sum(lengths[first:len(lengths) - last]) - ns(ticks, millihertz)) - 2 * n
+                             for first in range(3) for last in range(3))
+        check(max(off.values()) <= 0, f"{name}: the sums of {names[str(domain)]}/{vcpu} are those of xenalyze, within 2 ns per "
+              f"interval {dict(off)}")
 
 
 def check_recordings(tmp):
@@ -378,6 +401,8 @@ def check_recordings(tmp):
             wrong = {k: t for k, t in both.items() if k[1] not in POSSIBLE[k[0]]}
             if name != "xen_lost":  # there the states are unknown during losses
                 check(not wrong, f"{name}: {names[domain]}/{vcpu} as in {len(want)} intervals {wrong}")
+        if name != "xen_lost":  # xenalyze guesses the states during losses
+            check_totals(tmp, name, folder, names, millihertz)
         for r in table("sync", folder):
             check(float(r["containment"]) == 1 or name == "xen_lost", f"{name}: all events of {r['guest']} are contained")
             check(r["method"] == "tsc" or (name, r["guest"]) == ("xen_tsc_emulated", "Debian"), f"{name}: the TSC of {r['guest']}")
@@ -392,6 +417,7 @@ def main():
         check_loss(tmp)
         check_losses_overlap(tmp)
         check_damage(tmp)
+        check_words(tmp)
         require_recordings()
         check_recordings(tmp)
 

@@ -16,7 +16,11 @@ static void warn_no_exit_events(struct query_context *s, const struct exit_list 
 	char which[64];
 	if (l->vcpus && !l->silent)
 		return;
-	note_add(&notes, NO_EXIT_EVENTS, NULL, text_count_of_all(which, l->silent, l->vcpus, "vCPU"));
+	text_count_of_all(which, l->silent, l->vcpus, "vCPU");
+	if (s->catalog.has_run_states)
+		note_add(&notes, HYPERVISOR_SILENT, NULL, "VM exits of", which);
+	else
+		note_add(&notes, NO_EXIT_EVENTS, NULL, which);
 	if (how.format == FORMAT_CSV)
 		print_notes(&notes);
 	origin_add_warnings(&s->origin, &notes);

@@ -20,10 +20,13 @@ static void warn_wakeups_unknown(struct query_context *s, const struct wait_list
 	}
 	if (all && unknown <= all / 2)
 		return;
-	if (!all)
+	text_count_of_all(which, unknown, all, "sleep");
+	if (s->catalog.has_run_states)
+		note_add(&notes, HYPERVISOR_SILENT, NULL, "wakeup reasons of", which);
+	else if (!all)
 		note_add(&notes, NO_IDLE_VCPUS, NULL);
 	else
-		note_add(&notes, WAKEUPS_UNKNOWN, NULL, text_count_of_all(which, unknown, all, "sleep"));
+		note_add(&notes, WAKEUPS_UNKNOWN, NULL, which);
 	if (how.format == FORMAT_CSV)
 		print_notes(&notes);
 	origin_add_warnings(&s->origin, &notes);
@@ -34,9 +37,12 @@ static void warn_polling_unknown(struct query_context *s, const struct poll_list
 {
 	struct notes notes = { 0 };
 	char d[TIME_TEXT], which[64];
-	if (l->silent || !l->vcpus)
-		note_add(&notes, NO_HALT_POLLING_EVENTS, NULL, text_count_of_all(which, l->silent, l->vcpus, "vCPU"));
-	if (l->unknown_vcpus)
+	text_count_of_all(which, l->silent, l->vcpus, "vCPU");
+	if (s->catalog.has_run_states)
+		note_add(&notes, HYPERVISOR_SILENT, NULL, "halt polls of", which);
+	else if (l->silent || !l->vcpus)
+		note_add(&notes, NO_HALT_POLLING_EVENTS, NULL, which);
+	if (l->unknown_vcpus && !s->catalog.has_run_states)
 		note_add(&notes, HALT_POLLING_UNKNOWN, NULL, text_count_of_all(which, l->unknown_vcpus, l->vcpus, "vCPU"),
 		         time_duration(d, l->unknown_ns));
 	if (!notes.len)

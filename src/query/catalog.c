@@ -5,6 +5,8 @@
  * resolver.c checks it at each time, because a TID may be reused after a VM ended. */
 #include "query/query_internal.h"
 
+#define LINUX_TID_MAX 4194304  /* greater TIDs stand for the vCPUs of a hypervisor without host threads */
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -340,6 +342,8 @@ int catalog_open(struct catalog *catalog, const struct history *h, struct error 
 		return -1;
 	}
 	catalog->folded = is_host_blocked_folded(catalog);
+	for (uint32_t i = 0; i < catalog->threads && !catalog->has_run_states; i++)
+		catalog->has_run_states = catalog->thread[i].tid > LINUX_TID_MAX;
 	return 0;
 }
 

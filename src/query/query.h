@@ -70,6 +70,7 @@ struct catalog {
 	uint64_t vcpu_lost;                     /* vcpu_gap and VMM */
 	bool folded;                            /* no vCPU was ever HOST_BLOCKED: that state may be folded into PREEMPTED (as
 	                                         * in the paper) */
+	bool has_run_states;                    /* the host is a hypervisor that schedules vCPUs without host threads (Xen) */
 };
 
 int catalog_open(struct catalog *catalog, const struct history *h, struct error *err);

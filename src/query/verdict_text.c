@@ -70,6 +70,12 @@ static const char *thread_name(const struct findings *f, const struct actor *act
 
 /* ---- Causes -------------------------------------------------------------------------------------------------------- */
 
+/* Returns true for the host of vCPUs without host threads: its only threads stand for the hypervisor. */
+static bool is_hypervisor(const struct findings *f, int32_t machine)
+{
+	return f->catalog->has_run_states && machine >= 0 && f->catalog->machine[machine].kind == MACHINE_HOST;
+}
+
 static const char *cause_name(const struct findings *f, const struct cause *c, char buf[ACTOR_TEXT])
 {
 	char machine[ACTOR_TEXT] = "", name[256] = "";
@@ -79,7 +85,9 @@ static const char *cause_name(const struct findings *f, const struct cause *c, c
 		text_escape(name, sizeof name, c->name);
 	switch (c->kind) {
 	case CAUSE_THREAD:
-		if (!c->name)
+		if (is_hypervisor(f, c->machine))
+			snprintf(buf, ACTOR_TEXT, "the hypervisor itself");
+		else if (!c->name)
 			snprintf(buf, ACTOR_TEXT, "%u threads of %.300s", c->threads, machine);
 		else if (c->threads > 1)
 			snprintf(buf, ACTOR_TEXT, "%u %.255s of %.300s", c->threads, name, machine);
@@ -108,22 +116,22 @@ static const char *cause_name(const struct findings *f, const struct cause *c, c
 	return buf;
 }
 
-/* Sentences on a limit; the arguments are the victim and the time. */
-static const struct limit_clause { const char *name, *format; } limit_clause[] = {
-	{ "quota", "a CPU quota (cpu.max) throttled %s for %s" },
-	{ "quota or others", "a CPU quota or threads of higher priority kept %s off the CPU for %s" },
-	{ "pause", "%s was paused for %s" },
-	{ "migration", "%s was migrated to another process and stood still for %s" },
-	{ "pause or migration", "%s was paused or migrated for %s" },
-	{ "fault", "page faults on the host stopped %s for %s" },
-	{ "move", "the hypervisor moved %s to another runqueue for %s" },
-	{ "pause or quota", "a pause or a limit of the hypervisor stopped %s for %s" },
-	{ "provider", "the provider took the CPU of %s for %s" },
-	{ "provider: quota", "the provider throttled %s for %s" },
-	{ "provider: pause", "the provider paused %s for %s" },
-	{ "provider: migration", "the provider migrated %s, which stood still for %s" },
-	{ "provider: neighbour", "the provider took the CPU of %s for %s, for a neighbour on the same CPU" },
-	{ "vCPU taken", "the provider took the vCPU that %s waited for: %s" },
+/* Sentences on a limit; the arguments are the victim and the time. hypervisor: under Xen; NULL: the same. */
+static const struct limit_clause { const char *name, *format, *hypervisor; } limit_clause[] = {
+	{ "quota", "a CPU quota (cpu.max) throttled %s for %s", "the cap of its domain throttled %s for %s" },
+	{ "quota or others", "a CPU quota or threads of higher priority kept %s off the CPU for %s", NULL },
+	{ "pause", "%s was paused for %s", "%s was paused, or not yet started, for %s" },
+	{ "migration", "%s was migrated to another process and stood still for %s", NULL },
+	{ "pause or migration", "%s was paused or migrated for %s", NULL },
+	{ "fault", "page faults on the host stopped %s for %s", NULL },
+	{ "move", "moves to other runqueues kept %s off the CPU for %s", NULL },
+	{ "pause or quota", "a pause or a cap kept %s off the CPU for %s", NULL },
+	{ "provider", "the provider took the CPU of %s for %s", NULL },
+	{ "provider: quota", "the provider throttled %s for %s", NULL },
+	{ "provider: pause", "the provider paused %s for %s", NULL },
+	{ "provider: migration", "the provider migrated %s, which stood still for %s", NULL },
+	{ "provider: neighbour", "the provider took the CPU of %s for %s, for a neighbour on the same CPU", NULL },
+	{ "vCPU taken", "the provider took the vCPU that %s waited for: %s", NULL },
 };
 
 static bool is_event(const struct cause *c)
@@ -137,9 +145,10 @@ static void add_limit(struct sentence *s, const struct cause *c, const char *vic
 	char name[256];
 	for (size_t i = 0; i < sizeof limit_clause / sizeof *limit_clause; i++)
 		if (!strcmp(c->name, limit_clause[i].name)) {
+			const char *hypervisor = s->f->catalog->has_run_states ? limit_clause[i].hypervisor : NULL;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-			add(s, limit_clause[i].format, victim, time);
+			add(s, hypervisor ? hypervisor : limit_clause[i].format, victim, time);
 #pragma GCC diagnostic pop
 			return;
 		}
@@ -152,10 +161,15 @@ static void add_cause(struct sentence *s, const struct cause *c, const struct ta
 	amount(c->ns, alive, time);
 	target_name(s->f, target, victim);
 	switch (c->kind) {
+	case CAUSE_OWN:
+		if (target->kind != TARGET_THREAD && s->f->catalog->has_run_states) {
+			add(s, "vCPUs of %s took %s from each other", target_name(s->f, &(struct target){ TARGET_MACHINE, (uint32_t)c->machine }, actor), time);
+			break;
+		}
+		__attribute__((fallthrough));
 	case CAUSE_THREAD:
 	case CAUSE_VM:
 	case CAUSE_IRQ:
-	case CAUSE_OWN:
 		add(s, "%s took %s", cause_name(s->f, c, actor), amount_of(c->ns, victim, alive, time));
 		break;
 	case CAUSE_LIMIT:
