@@ -15,6 +15,7 @@ SH_LOG_COMPILER = $(LIMIT) $(SHELL)
 E2E_TESTS = \
 	tests/test_guest_mount.py \
 	tests/test_record_cli.py \
+	tests/test_record_xen.py \
 	tests/test_record_files.py \
 	tests/test_record_hostile.py \
 	tests/test_record_kills.py \

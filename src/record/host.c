@@ -69,6 +69,7 @@ void host_release(struct host *h)
 {
 	tracer_free(h->tracer);
 	guest_only_release(h->alone);
+	xen_host_free(h->xen);
 	events_free(h->event, h->events);
 	events_free(h->missing, h->n_missing);
 	free(h->threads);
@@ -89,7 +90,7 @@ int host_check_events(const struct host *h, struct error *err)
 		{ "kvm/kvm_entry", "load the module kvm_intel or kvm_amd; events of VMs are recorded on the host that runs them" },
 		{ "kvm/kvm_exit", "load the module kvm_intel or kvm_amd; events of VMs are recorded on the host that runs them" },
 	};
-	for (size_t i = 0; i < sizeof needed / sizeof *needed && !h->alone; i++)
+	for (size_t i = 0; i < sizeof needed / sizeof *needed && !h->alone && !(h->xen && i > 0); i++)
 		for (size_t k = 0; k < h->n_missing; k++)
 			if (strcmp(h->missing[k], needed[i].event) == 0)
 				return error_set(err, STATUS_SYSTEM, needed[i].remedy, "the host's kernel has no event %s",
@@ -165,6 +166,8 @@ int host_start(struct host *h, struct error *err)
 {
 	if (tracer_clear(h->tracer, err))
 		return -1;
+	if (h->xen && xen_host_start(h->xen, err))
+		return -1;
 	h->started = clock_sample_now(h->tsc);
 	if (h->alone)
 		guest_only_begin(h);
@@ -176,6 +179,8 @@ int host_tick(struct host *h, struct error *err)
 	const int64_t now = now_ns();
 	if (h->alone)
 		guest_only_tick(h);
+	if (h->xen && xen_host_check(h->xen, err))
+		return -1;
 	if (h->hold || now < h->next_check)
 		return 0;
 	h->next_check = now + forecast_pause(h->forecast.kilobytes);
@@ -242,5 +247,7 @@ int host_stop(struct host *h, struct error *err)
 	tracer_drain_end(h->tracer);
 	if (rc == 0)
 		rc = put_stats(h, err);
+	if (rc == 0 && h->xen)
+		rc = xen_host_stop(h->xen, err);
 	return rc ? -1 : describe_host(h, err);
 }

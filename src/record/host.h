@@ -6,6 +6,7 @@
 #include "record/clock_sample.h"
 #include "record/record.h"
 #include "record/tracer.h"
+#include "record/xen_host.h"
 
 struct host {
 	const char *root;
@@ -23,6 +24,7 @@ struct host {
 	uint64_t bytes, lost;  /* bytes of pages written; lost events */
 	int64_t next_check;   /* monotonic time of the next check for half-full buffers, ns */
 	struct guest_only *alone;  /* this machine is recorded as a guest, without its host (guest_only.h); NULL: as a host */
+	struct xen_host *xen; /* this machine is dom0 of a Xen host: the host of xentrace; NULL: no Xen */
 	char *threads;        /* threads at the start, lines "TID PROCESS NAME" */
 };
 

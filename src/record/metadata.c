@@ -215,7 +215,7 @@ static void put_guest(struct yaml_out *o, int list, const struct session_metadat
 		yaml_out_text(o, map, "dir", dir);
 		free(dir);
 	}
-	const int vcpus = yaml_out_braces(o, map, "vcpus");
+	const int vcpus = g->vm->unmapped < g->vm->vcpus ? yaml_out_braces(o, map, "vcpus") : 0;
 	for (size_t k = 0; k < g->vm->vcpus; k++) {
 		char number[16];
 		snprintf(number, sizeof number, "%u", g->vm->vcpu[k].number);
@@ -228,7 +228,7 @@ static void put_guest(struct yaml_out *o, int list, const struct session_metadat
 	const int facts = yaml_out_map(o, map, "facts");
 	char *transport = transport_text(&g->transport);
 	yaml_out_escaped(o, facts, "through", transport);
-	if (g->state == GUEST_SENT && !metadata_find_tsc(g, s->host, &tsc, &why))
+	if (g->state == GUEST_SENT && !s->host->xen && !metadata_find_tsc(g, s->host, &tsc, &why))
 		yaml_out_text(o, facts, "no_tsc", why);
 	if (g->state == GUEST_FAILED)
 		yaml_out_text(o, facts, "not_recorded", g->failure.text);
@@ -243,11 +243,16 @@ int metadata_write_session(const struct session_metadata *s, int dir, struct err
 	yaml_out_text(o, YAML_OUT_ROOT, "sync", s->sync);
 	const int host = yaml_out_map(o, YAML_OUT_ROOT, "host");
 	gethostname(name, sizeof name - 1);
-	yaml_out_escaped(o, host, "name", *name ? name : "host");
+	yaml_out_escaped(o, host, "name", s->host->xen || !*name ? "host" : name);
 	yaml_out_text(o, host, "dir", "host");
 	cgroups_put_weights(o, host, s->before, s->after, s->guests + 1);
 	cgroups_put_threads(o, host, s->before[s->guests], s->after[s->guests]);
-	const int guests = s->guests ? yaml_out_list(o, YAML_OUT_ROOT, "guests") : 0;
+	const int guests = s->guests || s->host->xen ? yaml_out_list(o, YAML_OUT_ROOT, "guests") : 0;
+	if (s->host->xen) {
+		const int dom0 = yaml_out_map(o, guests, NULL);
+		yaml_out_text(o, dom0, "name", XEN_DOM0_NAME);
+		yaml_out_text(o, dom0, "dir", XEN_DOM0_DIR);
+	}
 	for (size_t i = 0; i < s->guests; i++)
 		if (is_listed(s->guest[i]))
 			put_guest(o, guests, s, i);

@@ -34,7 +34,8 @@ src_librecord_a_SOURCES = \
 	src/record/tracefs.c \
 	src/record/tracer.h \
 	src/record/transport.c src/record/transport.h \
-	src/record/trigger.c src/record/trigger.h
+	src/record/trigger.c src/record/trigger.h \
+	src/record/xen_host.c src/record/xen_host.h
 nodist_src_librecord_a_SOURCES = src/record/guest_text.h
 else
 src_librecord_a_SOURCES = src/record/record_none.c src/record/record.h

@@ -83,7 +83,7 @@ static int check_requests(const struct participants *p, struct error *err)
 			return error_set(err, STATUS_INPUT, "use the names or PIDs that record --check lists",
 			                 "%s: %zu running virtual machines have this UUID", name, n);
 	}
-	if (p->vms == 0 && !p->o->host_only)
+	if (p->vms == 0 && !p->o->host_only && !p->host.xen)
 		return error_set(err, STATUS_INPUT, p->hidden ? "run as root, or with CAP_SYS_PTRACE"
 		                                              : "start a VM, or record the host alone with --host-only",
 		                 "no running virtual machine found%s", p->hidden ? " (without access to all processes)" : "");
@@ -133,6 +133,20 @@ static int add_guest(struct participants *p, size_t i, struct error *err)
 	return 0;
 }
 
+/* Finds the domains of the Xen host, and sets *xen. */
+static int find_domains(struct participants *p, struct xen_host **xen, struct error *err)
+{
+	if (p->o->hold)
+		return error_set(err, STATUS_USAGE, "record without --flight",
+		                 "--flight: xentrace cannot overwrite the oldest records of a Xen host");
+	*xen = xen_host_new(err);
+	p->vm = *xen ? xen_host_domains(*xen, &p->vms, err) : NULL;
+	if (p->vm)
+		return 0;
+	xen_host_free(*xen);
+	return -1;
+}
+
 int participants_init(struct participants *p, const struct record_options *o, struct error *err)
 {
 	*p = (struct participants){ .o = o, .host.dir = -1 };
@@ -140,8 +154,14 @@ int participants_init(struct participants *p, const struct record_options *o, st
 		if (!event_is_name(o->event[i]))
 			return error_set(err, STATUS_USAGE, "use -e SYSTEM:NAME, for example -e block:block_plug",
 			                 "-e %s: not the name of an event", o->event[i]);
-	p->vm = vms_find(o->root, &p->vms, &p->hidden);
-	const bool alone = guest_only_is_wanted(o, p->vms, p->hidden);
+	struct xen_host *xen = NULL;
+	if (xen_host_is_here(o->root) && !o->guest_only) {
+		if (find_domains(p, &xen, err))
+			return -1;
+	} else {
+		p->vm = vms_find(o->root, &p->vms, &p->hidden);
+	}
+	const bool alone = !xen && guest_only_is_wanted(o, p->vms, p->hidden);
 	if (alone) {
 		vms_free(p->vm, p->vms);
 		p->vm = NULL;
@@ -152,7 +172,12 @@ int participants_init(struct participants *p, const struct record_options *o, st
 	p->after = mem_new(p->vms + 1, sizeof *p->after);
 	if (alone)
 		return guest_only_init(&p->host, o, err);
-	if (check_requests(p, err) || host_init(&p->host, o->root, o->clock, o->event, o->events, err))
+	p->host.xen = xen;
+	if (check_requests(p, err))
+		return -1;
+	const int rc = host_init(&p->host, o->root, o->clock, o->event, o->events, err);
+	p->host.xen = xen;  /* host_init() cleared it */
+	if (rc)
 		return -1;
 	for (size_t i = 0; i < p->vms; i++)
 		if (add_guest(p, i, err))
@@ -228,7 +253,7 @@ bool participants_pending(const struct participants *p, enum guest_state state)
 static bool has_ended(const struct participants *p, const struct vm *vm)
 {
 	char *state = proc_stat_word(p->o->root, vm->pid, vm->pid, 0);
-	const bool ended = !state || *state == 'Z' || *state == 'X';
+	const bool ended = vm->pid > 0 && (!state || *state == 'Z' || *state == 'X');
 	free(state);
 	return ended;
 }
@@ -272,7 +297,7 @@ static struct record_machine host_result(const struct participants *p)
 {
 	const struct host *h = &p->host;
 	const char *name = h->alone ? h->alone->name : "host";
-	struct record_machine m = { .name = mem_dup(name), .through = mem_dup("tracefs"), .requested = true,
+	struct record_machine m = { .name = mem_dup(name), .through = mem_dup(h->xen ? "xentrace, tracefs" : "tracefs"), .requested = true,
 		.recorded = h->started.known, .bytes = h->bytes, .lost = h->lost, .cpus = h->tracer ? tracer_cpus(h->tracer) : 0 };
 	m.about = h->forecast.kilobytes
 		? mem_printf("%zu events, clock %s, %llu KiB per CPU", h->events, host_clock(h),

@@ -176,7 +176,7 @@ static int check_free_space(struct recording *r, struct error *err)
 
 static void read_settings(struct participants *p, bool after)
 {
-	for (size_t i = 0; i <= p->vms; i++) {
+	for (size_t i = p->host.xen ? p->vms : 0; i <= p->vms; i++) {  /* domains of Xen have no control groups */
 		struct cgroups **c = after ? &p->after[i] : &p->before[i];
 		cgroups_free(*c);
 		*c = i < p->vms ? cgroups_read_vm(p->o->root, &p->vm[i]) : cgroups_read_host(p->o->root, p->vm, p->vms);
@@ -280,7 +280,10 @@ static int record_until_end(struct recording *r, struct error *err)
 static int open_host_dir(struct recording *r, struct error *err)
 {
 	const struct guest_only *alone = r->participants.host.alone;
-	const int dir = dir_make_machine(r->dir, alone ? alone->dir_name : "host", err);
+	struct xen_host *xen = r->participants.host.xen;
+	if (xen && xen_host_store_in(xen, r->dir, err))
+		return -1;
+	const int dir = dir_make_machine(r->dir, alone ? alone->dir_name : xen ? XEN_DOM0_DIR : "host", err);
 	return dir < 0 ? -1 : host_store_in(&r->participants.host, dir, err);
 }
 
