@@ -36,6 +36,7 @@ E2E_TESTS = \
 	tests/test_arm64.py \
 	tests/test_beacon_guest.py \
 	tests/test_xen.py \
+	tests/test_xen_random.py \
 	tests/test_cache.py \
 	tests/test_causes.py \
 	tests/test_collect.py \

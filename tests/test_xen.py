@@ -422,4 +422,5 @@ def main():
         check_recordings(tmp)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -69,7 +69,8 @@ void recovery_begin(struct machine *mc, const struct prescan *prescan)
 }
 
 /* Returns true if a lost event may concern the thread. A hypervisor with run states writes each of them on the CPU of the
- * vCPU, except wakeups: only the vCPUs last seen on the CPU of a loss are affected. */
+ * vCPU, except wakeups: only the vCPUs last seen on the CPU of a loss are affected. A lost wakeup on another CPU shows in the
+ * next record of the vCPU, unless that one is lost, too. */
 static bool may_be_lost(const struct machine *mc, const struct thread *th)
 {
 	if (!mc->lost_pending || !mc->has_run_states)
@@ -87,6 +88,7 @@ void recovery_check_thread(struct machine *mc, struct thread *th, int64_t t)
 		restore_sleep(mc, th, s);
 		return;
 	}
+	vcpu_offline_lost(mc, th);
 	th->sched = THREAD_UNKNOWN;
 	th->waker = -1;
 	th->stale = true;
@@ -110,7 +112,7 @@ void recovery_lose(struct machine *mc, uint32_t number, const struct event *ev)
 	uint64_t tid, p;
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
 		struct thread *th = (struct thread *)(uintptr_t)p;
-		if (mc->has_run_states && th->cpu != (int32_t)number)
+		if (mc->has_run_states && th->cpu >= 0 && th->cpu != (int32_t)number)
 			continue;  /* a vCPU runs unrecorded only on the CPU of the loss */
 		recovery_check_thread(mc, th, ev->ts);
 		lock_wait_clear(mc, th);

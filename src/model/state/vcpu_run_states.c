@@ -62,6 +62,11 @@ static void end_offline(struct machine *mc, struct thread *th, int64_t next)
 	throttling_write(m, v, th->offline_since > from ? th->offline_since : from, m->sink.now, why);
 }
 
+void vcpu_offline_lost(struct machine *mc, struct thread *th)
+{
+	end_offline(mc, th, VCPU_RUN_STATES);
+}
+
 /* Sets the pCPU for which the thread has waited since th->wait_since. */
 static void set_waited_cpu(struct machine *mc, struct thread *th, uint32_t cpu)
 {
