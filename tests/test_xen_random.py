@@ -1,6 +1,7 @@
 """Random Xen hosts, written as xentrace files with their truth: caps, pauses, losses, vCPUs that wake each other from other
 pCPUs.  Without losses all states are exact; with losses no state that is shown may be wrong.  vCPUs are pinned, and with
 losses woken on their own pCPU: one that is woken or runs elsewhere during a loss may leave no record.  SEEDS: number of worlds; SEED: first seed (default: the day)."""
+import collections
 import os
 import random
 import time
@@ -87,6 +88,13 @@ class World:
             self.switch(cpu, RUNNABLE, self.pick(cpu))
         self.next_step()
 
+    def finish(self):
+        """Ends all waits."""
+        for cpu in range(self.pcpus):
+            while self.pick(cpu)[0] != IDLE:
+                self.switch(cpu, BLOCKED if self.current[cpu][0] != IDLE else RUNNABLE, self.pick(cpu))
+                self.next_step()
+
     def file(self, losses):
         """Returns the file without the records of the losses [(pCPU, first step, last step)]."""
         w, lost = Writer(self.pcpus), {}
@@ -104,10 +112,27 @@ class World:
         return w.file()
 
 
+def check_culprits(seed, history, truth, names):
+    """Who had the pCPU on which a vCPU ran next, for the whole wait."""
+    want, ran = collections.Counter(), collections.defaultdict(list)
+    for v, rows in truth.items():
+        for begin, end, state, cpu in rows:
+            if state == RUNNING:
+                ran[cpu].append((begin, end, names[v]))
+    for v, rows in truth.items():
+        for (begin, end, state, _), (_, _, following, cpu) in zip(rows, rows[1:]):
+            if state == RUNNABLE and following == RUNNING:
+                for (_, culprit), ns in overlaps([(begin, end, "")], sorted(ran[cpu])).items():
+                    want[names[v], culprit] += ns
+    got = {(r["victim"], r["culprit"]): int(r["ns"]) for r in table("steal", history) if r["culprit"] in names.values()}
+    check(got == {k: ns for k, ns in want.items() if ns}, f"seed {seed}: {len(want)} pairs of victim and culprit lost exactly this {got}")
+
+
 def check_world(tmp, seed, steps, remote):
     world, history = World(seed, remote), f"{tmp}/x.steal"
     for _ in range(steps):
         world.act()
+    world.finish()
     names = {v: NAMES[v[0]] for v in world.vcpus}
     truth = {v: rows for v, rows in xentrace.intervals(xentrace.read(world.file([]))).items() if v[0] != IDLE}
     texts = (("info", INFO), ("list", LIST))
@@ -118,6 +143,7 @@ def check_world(tmp, seed, steps, remote):
         got[-1] = (got[-1][0], got[-1][1] - 1, got[-1][2])
         if merged(got) != want:
             check(False, f"seed {seed}: {v} {[(a, b) for a, b in zip(merged(got), want) if a != b][:3]}")
+    check_culprits(seed, history, truth, names)
     if remote:
         check(True, f"seed {seed}: exact, with wakeups recorded on other pCPUs")
         return
