@@ -63,6 +63,8 @@
 	  "clock not synchronized (%s), times are shown on the guest's own clock%s%s", "") \
 	X(CLOCK_FROM_TIMERS, "clock-from-timers", CLOCK, \
 	  "recorded in TSC cycles; times count from its boot (CLOCK_MONOTONIC), converted at %.6f MHz as its timers show", "") \
+	X(CLOCK_FROM_HZ, "clock-from-hz", CLOCK, \
+	  "recorded in TSC cycles; times count from the zero of its TSC, converted at %.6f MHz as given by the user", "") \
 	X(CLOCK_UNKNOWN_ALIGNED, "clock-unknown-aligned", CLOCK, \
 	  "clock not synchronized (%s), times are shown as if its trace had begun with the host's%s%s", "") \
 	X(VM_UNKNOWN, "vm-unknown", LIMIT, "not matched to a VM of the host (%s)%s%s", "") \

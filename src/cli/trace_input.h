@@ -20,6 +20,7 @@ extern const char *const sync_method_choices[], *const reader_choices[];
 	{ "layout", 0, OPT_TEXT, "LAYOUT", "layout (name or file) for all traces", &(w)->named.layout, NULL }, \
 	{ "sync", 0, OPT_TEXT, "HOW", "auto, tsc, events, containment, offset=DURATION, none", \
 	  &(w)->named.sync, sync_method_choices }, \
+	{ "tsc-hz", 0, OPT_TEXT, "N", "frequency of a TSC of unknown frequency, Hz", &(w)->named.tsc_hz, NULL }, \
 	{ "paper-states", 0, OPT_FLAG, NULL, "fold HOST_BLOCKED and WAKING as in the paper", &(w)->named.paper_states, NULL }, \
 	{ "reader", 0, OPT_CHOICE, "READER", "CTF reader: auto, native or babeltrace", &(w)->named.reader, reader_choices }, \
 	{ "jobs", 'j', OPT_COUNT, "N", "threads (default: one per core)", &(w)->named.jobs, NULL }

@@ -27,6 +27,7 @@ struct input_options {
 	int reader;                /* enum trace_decoder */
 	const char *live;          /* time to read live sessions for, as text; NULL: until they end */
 	bool paper_states;
+	const char *tsc_hz;        /* frequency of TSCs of unknown frequency, Hz, as text; NULL: not specified */
 	unsigned jobs;             /* number of threads; 0: one per core */
 };
 

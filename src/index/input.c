@@ -1,6 +1,7 @@
 /* Resolves the input: converts operands and options to trace specifications and hints. */
 #include "index/input.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,20 @@ static int parse_sync(struct input *in, struct error *err)
 	}
 	return error_set(err, STATUS_USAGE, "one of auto, tsc, events, containment, offset=DURATION, none",
 	                 "--sync: no such method: '%s'", text);
+}
+
+static int parse_tsc_hz(struct input *in, const char *text, struct error *err)
+{
+	char *rest;
+	if (!text)
+		return 0;
+	errno = 0;
+	const long long hz = strtoll(text, &rest, 10);
+	if (errno || rest == text || *rest || hz < TSC_HZ_MIN || hz > TSC_HZ_MAX)
+		return error_set(err, STATUS_USAGE, "use the frequency in Hz, for example 2596000000",
+		                 "--tsc-hz: not a frequency of a TSC: '%s'", text);
+	in->sync_options.tsc_hz = hz;
+	return 0;
 }
 
 static int parse_live_time(struct input *in, const char *text, struct error *err)
@@ -155,6 +170,8 @@ int input_resolve(struct input *in, const struct input_options *o, struct error 
 {
 	*in = (struct input){ .dir = single_dir_operand(o), .layout = mem_dup(o->layout), .sync = mem_dup(o->sync),
 		.paper_states = o->paper_states, .reader = (enum trace_decoder)o->reader, .jobs = o->jobs };
+	if (parse_tsc_hz(in, o->tsc_hz, err))
+		return -1;
 	if (o->whats == 0 && !o->host && o->guests == 0)
 		return error_set(err, STATUS_USAGE, "name a trace directory, or --host DIR --guest NAME=DIR", "no traces given");
 	for (size_t i = 0; i < o->whats; i++)
@@ -205,7 +222,8 @@ bool input_is_history(const struct input_options *o)
 int input_check_history_options(const struct input_options *o, struct error *err)
 {
 	const char *option = o->host ? "--host" : o->guests > 0 ? "--guest" : o->live ? "--for" : o->layout ? "--layout"
-	                     : o->sync ? "--sync" : o->paper_states ? "--paper-states" : NULL;
+	                     : o->sync ? "--sync" : o->paper_states ? "--paper-states"
+	                     : o->tsc_hz ? "--tsc-hz" : NULL;
 	if (!option)
 		return 0;
 	return error_set(err, STATUS_USAGE, "use the directories of its traces",
@@ -231,6 +249,8 @@ char *input_options_text(const struct input *in)
 {
 	char *options_text = mem_printf("sync=%s layout=%s states=%s", in->sync ? in->sync : "auto",
 	                         in->layout ? in->layout : "auto", in->paper_states ? "paper" : "refined");
+	if (in->sync_options.tsc_hz)
+		options_text = append_text(options_text, " tsc_hz=%lld", (long long)in->sync_options.tsc_hz);
 	for (size_t i = 0; i < in->specs; i++) {
 		if (in->spec[i].name)
 			options_text = append_text(options_text, " name=%s", in->spec[i].name);

@@ -19,8 +19,10 @@
 #include "index/provenance.h"
 #include "model/model.h"
 
-#define CONVERSION_ERROR_NS 4  /* maximum error of a time converted to the machine's clock, ns */
-#define DRIFT_MAX (INT64_C(1) << 59)  /* drift of 1/2; no clock has more */
+#define CONVERSION_ERROR_NS 40  /* maximum error of a time converted to the machine's clock, ns, or TSC cycles: 31 per ns */
+/* Limits of the drift, units of 2^-60. ns of another clock drift by less than 1/2; TSC cycles count from 1/7 to 31 per ns. */
+#define DRIFT_MAX (INT64_C(7) << 60)
+#define DRIFT_MIN (-(INT64_C(31) << 55))
 
 struct raw_events_source {                 /* trace of one machine */
 	char *name;                 /* name in the history */
@@ -119,7 +121,7 @@ static int read_clock(struct json_object *doc, const char *guest, struct clock_m
 		p->from = json_member_int(row, "from_ns", INT64_MIN);
 		p->line = (struct clock_line){ json_member_int(row, "ref_guest_ns", 0), json_member_int(row, "ref_host_ns", 0),
 			json_member_int(row, "drift", 0) };
-		if (p->line.drift > DRIFT_MAX || p->line.drift < -DRIFT_MAX)
+		if (p->line.drift > DRIFT_MAX || p->line.drift < DRIFT_MIN)
 			return error_set(err, STATUS_INPUT, "rebuild it with stealscope index", "%s: impossible clock in the history",
 			                 guest);
 	}

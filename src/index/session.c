@@ -267,8 +267,8 @@ static int load_guest(struct session *s, const yaml_node_t *node)
 
 static int load_document(struct session *s)
 {
-	static const char *const known[] = { "host", "guests", "sync", NULL };
-	yaml_node_t *root = yaml_root(&s->file), *guest;
+	static const char *const known[] = { "host", "guests", "sync", "tsc_hz", NULL };
+	yaml_node_t *root = yaml_root(&s->file), *guest, *hz;
 	const char *sync;
 	if (!root)
 		return yaml_refuse(&s->file, NULL, s->err, "the file is empty");
@@ -276,6 +276,10 @@ static int load_document(struct session *s)
 		return -1;
 	if (sync && !s->in->sync)
 		s->in->sync = mem_dup(sync);
+	hz = yaml_member(&s->file, root, "tsc_hz");
+	if (hz && !s->in->sync_options.tsc_hz &&
+	    yaml_integer(&s->file, hz, TSC_HZ_MIN, TSC_HZ_MAX, &s->in->sync_options.tsc_hz, s->err))
+		return -1;
 	if (load_host(s, yaml_member(&s->file, root, "host")))
 		return -1;
 	const yaml_node_t *guests = yaml_member(&s->file, root, "guests");

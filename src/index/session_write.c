@@ -132,6 +132,8 @@ static void put_machines(struct yaml_out *o, const struct resolved_traces *f, co
 	const struct input *in = f->in;
 	int guests = 0;
 	yaml_out_text(o, YAML_OUT_ROOT, "sync", in->sync);
+	if (in->sync_options.tsc_hz)
+		yaml_out_number(o, YAML_OUT_ROOT, "tsc_hz", in->sync_options.tsc_hz);
 	for (int for_guests = 0; for_guests < 2; for_guests++) {
 		if (for_guests)
 			guests = yaml_out_list(o, YAML_OUT_ROOT, "guests");

@@ -163,6 +163,7 @@ struct sync_vm {
 	uint64_t inside, outside;  /* guest events inside and outside the guest mode of their vCPU */
 	uint64_t contradictions;   /* events outside guest mode for every clock within the error bounds; a clock by
 	                            * containment with such events has no bounds */
+	bool has_given_rate;       /* the trace contains TSC cycles, converted with sync_options.tsc_hz */
 	bool unverified;           /* a clock step of unknown size cannot be excluded: no error bounds */
 	double containment;        /* inside / (inside + outside), 0..1; -1: no event to judge */
 	int64_t worst_violation;   /* greatest distance of an event from guest mode, ns; -1: no event to judge */
@@ -174,6 +175,8 @@ struct sync_result {
 	size_t vms;
 };
 
+#define TSC_HZ_MIN INT64_C(200000000)
+#define TSC_HZ_MAX INT64_C(20000000000)
 #define SYNC_MANUAL_OFFSET_MAX INT64_C(3600000000000)
 
 /* Facts about a guest specified by the user (session file). They override the evidence in the traces. */
@@ -199,6 +202,7 @@ struct sync_options {
 	enum sync_method method;
 	bool audit;                /* with SYNC_NONE: use a clock given by a hint even if events contradict it */
 	int64_t offset;            /* SYNC_OFFSET: time on the parent machine = guest + offset, ns */
+	int64_t tsc_hz;            /* frequency of the TSC where nothing in the traces implies it; 0: not given */
 	const struct sync_hint *hint;
 	size_t hints;
 	bool bands;                /* also compute the error bounds that containment alone yields */

@@ -91,8 +91,9 @@ static struct sync_vm *new_vm(struct sync_result *out)
 
 /* Makes the clock of an unsynchronized guest: identity, quality ABSENT. If its trace does not overlap the host's trace
  * under this clock, both are aligned at their start, because a time axis that contains both could be years long. */
-static int unknown_clock(const struct sync_context *r, size_t guest, struct clock_map *map)
+static int unknown_clock(const struct sync_context *r, size_t guest, struct sync_vm *vm)
 {
+	struct clock_map *map = &vm->clock;
 	const struct trace_info *host = r->host ? trace_info(r->host) : NULL;
 	const int64_t begin = r->guest[guest].begin;
 	const bool disjoint = host && host->begin <= host->end && r->guest[guest].has_plausible_times &&
@@ -102,9 +103,15 @@ static int unknown_clock(const struct sync_context *r, size_t guest, struct cloc
 	struct clock_line line = { begin, disjoint ? host->begin : begin, 0 };
 	const struct trace_info *info = trace_info(r->guest[guest].trace);
 	int found = 1;
-	if (!host && info->in_cycles && (found = tsc_rate_line(r->guest[guest].trace, &line, r->err)) == 0)
-		error_set(r->err, STATUS_INPUT, "record hrtimer_expire_entry as well, or use the clock mono (-C mono)",
-		          "%s: its times are TSC cycles of unknown frequency", info->machine);
+	if (!host && info->in_cycles && (found = tsc_rate_line(r->guest[guest].trace, &line, r->err)) == 0) {
+		vm->has_given_rate = r->options->tsc_hz > 0;
+		found = vm->has_given_rate;
+		if (found)
+			line = tsc_given_line(begin, r->options->tsc_hz);
+		else
+			error_set(r->err, STATUS_INPUT, "use --tsc-hz N, record hrtimer_expire_entry as well, or use the clock mono "
+			          "(-C mono)", "%s: its times are TSC cycles of unknown frequency", info->machine);
+	}
 	map->segment[0] = (struct clock_segment){ .from = begin, .line = line, .lowest = line, .highest = line };
 	return found > 0 ? 0 : -1;
 }
@@ -279,7 +286,10 @@ static void note_clock(struct sync_context *r, const struct sync_vm *vm)
 	const char *separator = *why->advice ? "; " : "";
 	if (!r->host && trace_info(vm->guest)->in_cycles) {
 		notes_remove(r->notes, NOTE_CLOCK_NOT_NS, vm->name);
-		note_add(r->notes, CLOCK_FROM_TIMERS, vm->name, 1000 / (1 + clock_line_ppm(first) / 1e6));
+		if (vm->has_given_rate)
+			note_add(r->notes, CLOCK_FROM_HZ, vm->name, (double)r->options->tsc_hz / 1e6);
+		else
+			note_add(r->notes, CLOCK_FROM_TIMERS, vm->name, 1000 / (1 + clock_line_ppm(first) / 1e6));
 	} else if (vm->reason != SYNC_REASON_NONE && first->ref_guest == first->ref_host)
 		note_add(r->notes, CLOCK_UNKNOWN, vm->name, why->text, separator, why->advice);
 	else if (vm->reason != SYNC_REASON_NONE)
@@ -354,7 +364,7 @@ static int add_guest(struct sync_context *r, struct assignment *o, size_t guest,
 	else
 		vm->host_comm = mem_dup("");
 	if (vm->clock.segments == 0)
-		status = unknown_clock(r, guest, &vm->clock) ? -1 : status;
+		status = unknown_clock(r, guest, vm) ? -1 : status;
 	else if (outer)
 		compose_clock(&vm->clock, outer, hint_of(r, guest));
 	if (m && vm_is_migrated(&m->view) && !outer)

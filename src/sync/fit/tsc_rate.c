@@ -3,7 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/int128.h"
 #include "base/mem.h"
+#include "base/number.h"
 
 #define PAIRS_MAX (1u << 20)
 #define PAIRS_MIN 64
@@ -98,11 +101,18 @@ int tsc_rate_line(const struct trace *trace, struct clock_line *line, struct err
 	if (rate > 0)
 		rate = refine_rate(&p, rate);
 	const double drift = rate > 0 ? 1 / rate - 1 : 8;
-	if (status == 0 && drift > -1 && drift < 7) {
+	if (status == 0 && drift > -31.0 / 32 && drift < 7) {
 		const struct tsc_pair first = p.pair[least_delayed(&p, 0, PAIRS_MIN, rate)];
 		*line = (struct clock_line){ first.tsc, first.ns, (int64_t)(drift * (double)(INT64_C(1) << 60)) };
 		status = 1;
 	}
 	free(p.pair);
 	return status;
+}
+
+struct clock_line tsc_given_line(int64_t cycles, int64_t hz)
+{
+	const int128 one = (int128)1 << 60;
+	const int128 ns = (int128)cycles * NS_PER_S / hz, drift = one * NS_PER_S / hz - one;
+	return (struct clock_line){ cycles, saturate64(ns), (int64_t)drift };
 }

@@ -12,4 +12,8 @@
 /* Sets *line to the line that converts cycles to ns of CLOCK_MONOTONIC. Returns 1, 0 = too few timer events, -1 = error. */
 int tsc_rate_line(const struct trace *trace, struct clock_line *line, struct error *err);
 
+/* Returns the line that converts cycles to ns at the frequency hz, in [TSC_HZ_MIN, TSC_HZ_MAX]; 0 cycles are 0 ns.
+ * cycles: reference point of the line. */
+struct clock_line tsc_given_line(int64_t cycles, int64_t hz);
+
 #endif
