@@ -205,7 +205,18 @@ static void write_clock_error(struct explanation *s, const struct notes *warning
 		fputs("; guest clock error unknown", s->to);
 }
 
-/* Writes the confidence, and all warnings on the input. */
+/* Writes the warning that there is no source of stolen time: culprits inside the guest may be innocent. */
+static void write_no_source(struct explanation *s)
+{
+	char text[NOTE_TEXT];
+	struct notes notes = { 0 };
+	warnings_of(s->catalog, &s->target, s->f->start, s->f->end, &notes);
+	if (notes.len && notes.item[0].code == NOTE_NO_STEAL_CLOCK)
+		fprintf(s->to, "%s.\n", note_text(&notes.item[0], text));
+	notes_release(&notes);
+}
+
+/* Writes the confidence, and all warnings on the input except that of write_no_source(). */
 static void write_confidence(struct explanation *s)
 {
 	char a[64], text[NOTE_TEXT];
@@ -224,8 +235,9 @@ static void write_confidence(struct explanation *s)
 		      s->to);
 	else if (m->kind == MACHINE_VM)
 		write_clock_error(s, &notes);
-	for (size_t i = 0; i < notes.len; i++)
-		fprintf(s->to, "%s%s", i ? "; " : ".\nHowever: ", note_text(&notes.item[i], text));
+	const size_t first = notes.len && notes.item[0].code == NOTE_NO_STEAL_CLOCK;
+	for (size_t i = first; i < notes.len; i++)
+		fprintf(s->to, "%s%s", i > first ? "; " : ".\nHowever: ", note_text(&notes.item[i], text));
 	fputs(".\n", s->to);
 	notes_release(&notes);
 	bool host = s->catalog->machine[0].kind == MACHINE_HOST;
@@ -281,6 +293,7 @@ static void collect_culprits(struct explanation *s)
 static int write_explanation(struct explanation *s, const char *opening, struct error *err)
 {
 	const bool sleeper = s->demand.slept > s->demand.lost;
+	write_no_source(s);
 	if (opening)
 		fputs(opening, s->to);
 	else

@@ -381,13 +381,14 @@ static void add_unknown(struct sentence *s)
 /* Without a host trace, the answer covers only delays by threads of the same guest. */
 static void write_alone(struct sentence *s)
 {
+	static const char without_host[] = "no host trace: time taken by the host is invisible";
 	if (s->f->has_thread && s->f->thread_causes.len) {
+		add(s, "%s; inside the guest, ", without_host);
 		write_thread(s);
-		add(s, "; no host trace: time taken by the host is invisible");
 		return;
 	}
 	s->out->kind = VERDICT_UNKNOWN;
-	add(s, "no host trace: time taken by the host is invisible");
+	add(s, "%s", without_host);
 	s->out->main_bytes = s->len;
 	add(s, "; inside the guest nothing lost more than %.0f %% of its time", 100 * VERDICT_LIMIT);
 }
