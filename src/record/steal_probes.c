@@ -282,7 +282,7 @@ static const struct {
 		"each thread switch and timer" },
 	[STEAL_RUNTIME] = { "sched_stat_runtime", open_runtime,
 		"stolen time is the difference between wall time and sched_stat_runtime "
-		"(one more event per thread switch and tick)",
+		"(one more event per thread switch and tick); recorded for other tools: index does not evaluate it",
 		"sums over several ticks; the kernel's run queue clock may be one tick old at a switch" },
 	[STEAL_RETURN_PROBE] = { "return_probe", open_return_probe,
 		"the kernel's reading of the hypervisor's counter at ticks gives the total, but not the threads "
