@@ -32,6 +32,8 @@ E2E_TESTS = \
 	tests/test_man_notes.py \
 	tests/test_hostonly.py \
 	tests/test_tenant.py tests/test_tenant_reports.py \
+	tests/test_guest_only.py \
+	tests/test_tenant.py \
 	tests/test_advice.py \
 	tests/test_arm64.py \
 	tests/test_beacon_guest.py \

@@ -1,0 +1,77 @@
+"""A recording of `record --guest-only` in a KVM guest: stolen time by thread and by slice of 100 ms, against the trace that
+its host recorded at the same time (NOTES and truth.json in tests/data/guest_only.tar.xz)."""
+import collections
+import json
+import os
+import re
+import tarfile
+
+from e2e import DATA, check, run, scratch, table
+
+# The counter shows a gap at the first event after it.  Both ends of a gap are known within the time between two events (at
+# most a tick, 4 ms) and the host's own switches.
+SHARE, ALLOWED = .03, 5_000_000
+OUTSIDE = ("provider", "provider: neighbour")
+
+
+def content(path):
+    with open(path, encoding="utf-8") as f:
+        return f.read()
+
+
+def near(a, b, share=SHARE, allowed=ALLOWED):
+    return abs(a - b) <= max(share * max(a, b), allowed)
+
+
+def stolen(history, *window):
+    """Returns {TID: ns} that the provider took."""
+    total = collections.Counter()
+    for r in table("steal", history, "--by", "thread", *window):
+        if r["culprit"] in OUTSIDE:
+            total[r["victim"].split("/")[1].split(" ")[0]] += int(r["ns"])
+    return total
+
+
+def check_totals(history, truth):
+    by_thread = stolen(history)
+    for tid, t in truth["threads"].items():
+        check(near(by_thread[tid], t["stolen_ns"]),
+              f"{t['name']}: the provider took {by_thread[tid]} ns, the host's trace has {t['stolen_ns']}")
+    total, delay = sum(by_thread.values()), truth["run_delay_of_the_vcpu_by_schedstat_ns"]
+    check(near(total, truth["stolen_ns"], .02, 3e6) and near(total, delay, .02, 3e6),
+          f"in all {total} ns; by the host's trace {truth['stolen_ns']}, by its schedstat {delay}")
+
+
+def check_slices(history, truth):
+    size = truth["slice_ns"]
+    slices = (truth["last_tsc"] - truth["first_tsc"]) * 10**9 // truth["tsc_hz"] // size
+    worst = busy = 0
+    for i in range(slices):
+        got = stolen(history, "--from", f"+{i * size}ns", "--to", f"+{(i + 1) * size - 1}ns")
+        for tid, t in truth["threads"].items():
+            want = t["per_slice_ns"].get(str(i), 0)
+            busy += want > 2 * ALLOWED
+            worst = max(worst, abs(got[tid] - want))
+            if not near(got[tid], want):
+                check(False, f"{t['name']}, slice {i}: {got[tid]} ns, the host's trace has {want}")
+    check(slices == 37 and busy > 10, f"{slices} slices, {busy} with more than {2 * ALLOWED} ns; worst error {worst} ns")
+
+
+def check_metadata(folder, truth):
+    about = content(f"{folder}/guest-Debian/about.yaml")
+    check("source: event_probes" in about and "counter: kvm_steal_time" in about, "source and counter are noted")
+    frequency = int(re.search(r"millihertz: (\d+)", about)[1]) / 1000
+    check(abs(frequency / truth["tsc_hz"] - 1) < 200e-6, f"the guest measured the host's TSC frequency: {frequency} Hz")
+
+
+with scratch() as tmp:
+    with tarfile.open(os.path.join(DATA, "guest_only.tar.xz")) as tar:
+        tar.extractall(tmp)
+    recording, steal = f"{tmp}/guest_only", f"{tmp}/guest.steal"
+    facts = json.loads(content(f"{recording}/truth.json"))
+    run("index", recording, "-o", steal)
+    check_totals(steal, facts)
+    check_slices(steal, facts)
+    check_metadata(recording, facts)
+    said = run("explain", steal, "Debian").stdout
+    check("provider" in said and "quota" not in said, "explain blames the provider, and no quota")
