@@ -200,14 +200,17 @@ static void probes_of_dead_recorders_are_removed(void **state)
 	(void)state;
 	add_kernel("", "");
 	tree_text(&tree, TRACEFS "/events/stealscope_4190000_77/steal_switch/format", "");
+	tree_text(&tree, TRACEFS "/events/stealscope_4190001_78/steal_switch/format", "");
+	tree_text(&tree, "proc/4190001/task/4190001/stat", "4190001 (a zombie) Z 1 1 1 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 78 0 0\n");
 	char *tracefs = mem_printf("%s/" TRACEFS, tree.root);
 	char *stat = mem_printf("proc/%d/stat", (int)getpid()), *own = proc_text("", NULL, "/proc/%d/stat", (int)getpid());
 	char *task = mem_printf("proc/%d/task/%d/stat", (int)getpid(), (int)getpid());
 	tree_text(&tree, stat, own);
 	tree_text(&tree, task, own);
-	assert_int_equal(steal_probes_clean(tree.root, tracefs, &failed), 1);
+	assert_int_equal(steal_probes_clean(tree.root, tracefs, &failed), 2);
 	assert_int_equal(failed, 0);
 	assert_defined("-:stealscope_4190000_77/steal_switch\n");
+	assert_defined("-:stealscope_4190001_78/steal_switch\n");
 	char *const all[] = { tracefs, stat, own, task };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);

@@ -49,7 +49,14 @@ static void remove_remains(const char *root, const char *tracefs, bool unmount)
 		umount2(tracefs, 0);
 }
 
-static _Noreturn void watch_recorder(const char *root, const char *tracefs, bool unmount, int lifeline)
+/* Waits until the recorder is a zombie or gone: the kernel closes its descriptors, the lifeline among them, earlier. */
+static void await_death(pid_t recorder)
+{
+	for (int i = 0; i < 50 && getppid() == recorder; i++)
+		usleep(100000);
+}
+
+static _Noreturn void watch_recorder(pid_t recorder, const char *root, const char *tracefs, bool unmount, int lifeline)
 {
 	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1 };
 	char done = 0;
@@ -65,8 +72,10 @@ static _Noreturn void watch_recorder(const char *root, const char *tracefs, bool
 	do
 		n = read(lifeline, &done, 1);
 	while (n < 0 && errno == EINTR);
-	if (n != 1)  /* the recorder ended without removing its probes */
+	if (n != 1) {  /* the recorder ended without removing its probes */
+		await_death(recorder);
 		remove_remains(root, tracefs, unmount);
+	}
 	_exit(0);
 }
 
@@ -75,10 +84,11 @@ static int start_watchdog(struct guest_only *g, const char *root, const char *tr
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return error_system(err, NULL, "cannot start the watchdog");
+	const pid_t recorder = getpid();
 	g->watchdog_pid = fork();
 	if (g->watchdog_pid == 0) {
 		close(pair[1]);
-		watch_recorder(root, tracefs, unmount, pair[0]);
+		watch_recorder(recorder, root, tracefs, unmount, pair[0]);
 	}
 	close(pair[0]);
 	g->watchdog = pair[1];

@@ -150,11 +150,13 @@ char *proc_stat_word(const char *root, int32_t pid, int32_t tid, unsigned k)
 
 uint64_t proc_start_time(const char *root, int32_t pid)
 {
-	char *word = proc_stat_word(root, pid, pid, 19);
+	char *word = proc_stat_word(root, pid, pid, 19), *state = proc_stat_word(root, pid, pid, 0);
 	uint64_t ticks = 0;
-	if (word && !proc_parse_number(word, UINT64_MAX, &ticks))
+	const bool ended = !state || *state == 'Z' || *state == 'X';
+	if (ended || !word || !proc_parse_number(word, UINT64_MAX, &ticks))
 		ticks = 0;
 	free(word);
+	free(state);
 	return ticks;
 }
 

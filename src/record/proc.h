@@ -25,7 +25,7 @@ char *proc_field(const char *text, const char *key);
  * such thread or field. The caller frees. */
 char *proc_stat_word(const char *root, int32_t pid, int32_t tid, unsigned k);
 /* Returns the start time of a process in ticks since boot; it identifies the process together with the PID. 0: no such
- * process. */
+ * process, or a zombie. */
 uint64_t proc_start_time(const char *root, int32_t pid);
 
 /* Lists the names in a directory that start with the prefix, sorted (numbers by value). *n is 0 if the directory cannot be
