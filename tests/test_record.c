@@ -184,6 +184,17 @@ static void test_vm_agent(void **state)
 
 /* ---- arithmetic and small texts */
 
+static void test_disk_reserve(void **state)
+{
+	const uint64_t mb = 1 << 20;
+	(void)state;
+	assert_int_equal(forecast_disk_reserve(1ULL << 40, mb), 256 * mb);
+	assert_int_equal(forecast_disk_reserve(160 * mb, mb), 20 * mb);
+	assert_int_equal(forecast_disk_reserve(160 * mb, 50 * mb), 50 * mb);
+	assert_int_equal(forecast_disk_reserve(160 * mb, UINT64_MAX), 256 * mb);
+	assert_int_equal(forecast_disk_reserve(UINT64_MAX, 0), 256 * mb);
+}
+
 static void test_forecast(void **state)
 {
 	(void)state;
@@ -401,6 +412,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_vms_are_found), TEST(test_vms_by_debugfs_of_another_thread), TEST(test_vm_threads_unknown),
+		TEST(test_vm_names), TEST(test_vm_dirs), TEST(test_vm_agent), TEST(test_disk_reserve), TEST(test_clock_samples),
 		TEST(test_vm_names), TEST(test_vm_dirs), TEST(test_vm_agent), TEST(test_forecast), TEST(test_clock_samples),
 		TEST(test_events), TEST(test_events_are_used), TEST(test_stats), TEST(test_threads_merged), TEST(test_journal),
 		TEST(test_proc),

@@ -216,6 +216,35 @@ static void probes_of_dead_recorders_are_removed(void **state)
 		free(all[i]);
 }
 
+static void a_guest_without_vms_is_recorded_alone(void **state)
+{
+	struct record_options o = { .root = tree.root };
+	(void)state;
+	assert_false(guest_only_is_wanted(&o, 0, 0));  /* not a guest */
+	tree_text(&tree, "proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu tsc hypervisor\n");
+	assert_true(guest_only_is_wanted(&o, 0, 0));
+	assert_false(guest_only_is_wanted(&o, 1, 0));  /* a VM runs here */
+	assert_false(guest_only_is_wanted(&o, 0, 1));  /* a process that may be a VM */
+	o.host_only = true;
+	assert_false(guest_only_is_wanted(&o, 0, 0));
+	o.host_only = false;
+	o.n_requested = 1;
+	assert_false(guest_only_is_wanted(&o, 0, 0));
+	o.guest_only = true;
+	assert_true(guest_only_is_wanted(&o, 1, 1));
+}
+
+static void dom0_is_no_guest(void **state)
+{
+	const struct record_options o = { .root = tree.root };
+	(void)state;
+	tree_text(&tree, "proc/cpuinfo", "flags\t\t: fpu tsc hypervisor\n");
+	tree_text(&tree, "sys/hypervisor/type", "xen\n");
+	assert_true(guest_only_is_wanted(&o, 0, 0));
+	tree_text(&tree, "proc/xen/capabilities", "control_d\n");
+	assert_false(guest_only_is_wanted(&o, 0, 0));
+}
+
 static void frequency_excludes_a_pause(void **state)
 {
 	struct clock_sample s[6] = { { 0 } };
@@ -240,6 +269,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(no_source_without_a_counter, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(many_cpus_have_events_of_their_own, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(probes_of_dead_recorders_are_removed, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_guest_without_vms_is_recorded_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(dom0_is_no_guest, set_up, tear_down),
 		cmocka_unit_test(frequency_excludes_a_pause),
 	};
 	if (!is_x86()) {

@@ -191,7 +191,7 @@ static void *fill_disk(void *arg)
 	while (!recording_reported)
 		usleep(10000);
 	fstatvfs(*(int *)arg, &s);
-	posix_fallocate(fd, 0, (off_t)(s.f_bavail * s.f_bsize) - 150 * MB);
+	posix_fallocate(fd, 0, (off_t)(s.f_bavail * s.f_bsize) - 40 * MB);  /* less than 1/8 of 400 MB */
 	close(fd);
 	return NULL;
 }

@@ -21,6 +21,12 @@ int64_t forecast_pause(uint64_t kilobytes)
 	return (int64_t)clamp_size(PAUSE * kilobytes / 1024, PAUSE, FORECAST_CYCLE);
 }
 
+uint64_t forecast_disk_reserve(uint64_t size, uint64_t expected)
+{
+	const uint64_t share = size / 8, wanted = expected > share ? expected : share;
+	return wanted < FORECAST_DISK_FREE ? wanted : FORECAST_DISK_FREE;
+}
+
 struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t probe, int64_t duration, bool overwrite,
                               uint64_t available)
 {

@@ -30,6 +30,10 @@ struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t prob
 /* Returns the ns until buffers of this size may be half full, if a CPU records at most 10 MiB/s. */
 int64_t forecast_pause(uint64_t kilobytes);
 
-#define FORECAST_DISK_FREE (256ULL << 20)  /* bytes of the disk that a recording leaves free */
+#define FORECAST_DISK_FREE (256ULL << 20)  /* most bytes of the disk that a recording leaves free */
+
+/* Returns the bytes of the disk that a recording leaves free: 1/8 of a file system of `size` bytes, or as much as the
+ * recording is expected to need, if that is more (it may then become twice as large); at most FORECAST_DISK_FREE. */
+uint64_t forecast_disk_reserve(uint64_t size, uint64_t expected);
 
 #endif

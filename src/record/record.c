@@ -41,6 +41,7 @@ struct recording {
 	struct triggers *triggers;  /* NULL: no flight recording */
 	const char *fired;   /* text of the trigger that fired; NULL: none */
 	int64_t keepalive_sent;  /* time of the last keep-alive message, monotonic ns */
+	uint64_t reserve;    /* bytes of the disk that the recording leaves free */
 	pid_t command;       /* the user's command; 0: does not run */
 	int command_status;  /* its wait status */
 	const char *early_end;  /* reason why the recording ended early; NULL: it did not */
@@ -120,10 +121,12 @@ static uint64_t expected_bytes(const struct guest *g, int64_t duration)
 	return g->state < GUEST_READY || !guest_is_open(g) ? 0 : bytes < 1e15 ? (uint64_t)bytes : (uint64_t)1e15;
 }
 
-/* Returns the bytes that all guests may still send after the recording is stopped: at most what their buffers hold. */
-static uint64_t unsent_guest_bytes(const struct participants *p)
+/* Returns the bytes that may still be stored after the recording is stopped: at most what the machines' buffers hold. */
+static uint64_t buffered_bytes(const struct participants *p)
 {
-	uint64_t bytes = 0;
+	const struct forecast *f = &p->host.forecast;
+	const uint64_t own = f->complete ? f->bytes : 2 * f->rate, size = f->kilobytes * 1024 * f->cpus;
+	uint64_t bytes = own < size ? own : size;
 	for (size_t i = 0; i < p->vms; i++) {
 		const uint64_t expected = expected_bytes(p->guest[i], 2 * NS_PER_S);
 		const uint64_t held = p->guest[i]->kilobytes * 1024 * p->vm[i].vcpus;
@@ -162,13 +165,14 @@ static int check_free_space(struct recording *r, struct error *err)
 	uint64_t bytes = r->participants.host.forecast.rate * (uint64_t)(duration / 1000000) / 1000;
 	char time[TIME_TEXT];
 	time_duration(time, duration);
-	if (free_bytes < FORECAST_DISK_FREE || free_bytes - FORECAST_DISK_FREE < bytes)
+	r->reserve = forecast_disk_reserve(dir_disk_size(r->dir), bytes);
+	if (free_bytes < r->reserve || free_bytes - r->reserve < bytes)
 		return error_set(err, STATUS_SYSTEM, "use a shorter -t, or -o on another disk",
 		                 "%s: too little disk space: the recording needs about %llu MB; %llu MB are free, "
 		                 "of which %llu MB are reserved",
 		                 r->o->output, (unsigned long long)(bytes >> 20) + 1, (unsigned long long)(free_bytes >> 20),
-		                 FORECAST_DISK_FREE >> 20);
-	bytes += select_guests_that_fit(&r->participants, duration, free_bytes - FORECAST_DISK_FREE - bytes);
+		                 (unsigned long long)(r->reserve >> 20));
+	bytes += select_guests_that_fit(&r->participants, duration, free_bytes - r->reserve - bytes);
 	report_progress(r->o, "recording%s%s: about %llu MB", r->o->duration ? " " : "", r->o->duration ? time : "",
 	    (unsigned long long)((bytes >> 20) + 1));
 	return 0;
@@ -271,7 +275,7 @@ static int record_until_end(struct recording *r, struct error *err)
 		if (now_ns() - checked < NS_PER_S)
 			continue;
 		checked = now_ns();
-		if (dir_free_bytes(r->dir) < FORECAST_DISK_FREE + unsent_guest_bytes(&r->participants))
+		if (dir_free_bytes(r->dir) < r->reserve + buffered_bytes(&r->participants))
 			r->early_end = "the disk is nearly full";
 	}
 	return terminate_command(r, err);
@@ -308,7 +312,7 @@ static void open_guest_dirs(struct recording *r, enum guest_state state)
 /* Allows each guest an equal share of the free disk space. */
 static void share_disk(struct recording *r)
 {
-	const uint64_t free_bytes = dir_free_bytes(r->dir), reserved = FORECAST_DISK_FREE / 2;
+	const uint64_t free_bytes = dir_free_bytes(r->dir), reserved = r->reserve / 2;
 	size_t guests = 0;
 	for (size_t i = 0; i < r->participants.vms; i++)
 		guests += guest_is_open(r->participants.guest[i]);

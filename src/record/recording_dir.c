@@ -83,6 +83,12 @@ void dir_remove(int parent, const char *name)
 	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
+uint64_t dir_disk_size(int dir)
+{
+	struct statvfs s;
+	return fstatvfs(dir, &s) == 0 ? (uint64_t)s.f_blocks * s.f_frsize : UINT64_MAX;
+}
+
 uint64_t dir_free_bytes(int dir)
 {
 	struct statvfs s;

@@ -34,5 +34,6 @@ char *dir_threads(const char *root);
 
 /* Returns the free bytes of the file system that contains the directory. */
 uint64_t dir_free_bytes(int dir);
+uint64_t dir_disk_size(int dir);  /* bytes of its file system; UINT64_MAX: unknown */
 
 #endif
