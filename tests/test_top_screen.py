@@ -118,6 +118,8 @@ def check_keys(tmp, pid):
     end = time.monotonic() + 5
     while (before := re.search(r"\d\d:\d\d:\d\d", s.text()).group()) >= clock and time.monotonic() < end:
         time.sleep(0.1)
+    if before >= clock:
+        print(s.text())
     check(before < clock, f"Left walks back: {before} before {clock}")
     s.keys(" ", "S")
     check(s.wait("wrote stealscope-top-.*svg"), "S writes the screen")

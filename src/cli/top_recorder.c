@@ -105,8 +105,8 @@ int top_recorder_arm(void *arg, const char *trigger, struct error *err)
 	localtime_r(&now, &tm);
 	strftime(r->dir, sizeof r->dir, "stealscope-flight-%Y%m%d-%H%M%S", &tm);
 	snprintf(r->trigger, sizeof r->trigger, "%s", trigger);
-	const char *const argv[] = { "stealscope", "record", "--flight", "-t", "10s", "--no-index", "--trigger", r->trigger, "-o",
-		r->dir, NULL };
+	const char *const argv[] = { "stealscope", "record", "--flight", "-t", "10s", "--no-index", "--trigger", r->trigger,
+		"-o", r->dir, NULL };
 	r->flight = start_program(argv, end[1]);
 	close(end[1]);
 	if (r->flight < 0) {

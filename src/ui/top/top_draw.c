@@ -232,7 +232,8 @@ static int draw_flight(const struct top *t, struct screen *out, int end)
 		const struct style style = part(t, t->cursor == t->rows + i ? PART_SELECTED : PART_NORMAL);
 		screen_fill(out, 0, y, out->w, ' ', style);
 		const int x = screen_printf(out, 2, y, out->w - 2, style, "saved ") + 2;
-		screen_clip(out, x, y++, out->w - x, style, t->actions->snapshot(t->actions->arg, t->snapshots - top_listed(t) + i));
+		screen_clip(out, x, y++, out->w - x, style,
+		            t->actions->snapshot(t->actions->arg, t->snapshots - top_listed(t) + i));
 	}
 	return end - lines;
 }
