@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 
-from e2e import BUILD, DATA, SHARED, check, is_sanitized, joined, require_recordings, run, scratch
+from e2e import BUILD, DATA, SHARED, check, is_sanitized, joined, require_recordings, run, scratch, table
 
 WORLDS = {  # arguments of stealscope-sim: (kind, regular expression for the sentence)
     "pulse": ("healthy", "healthy: nothing lost more than 5 %"),
@@ -44,6 +44,20 @@ def judge(history, name, kind, pattern):
     check(joined(run("explain", history).stdout).startswith(first), f"{name}: so is that of explain")
 
 
+def check_spread(history, target, vms):
+    """The number of VMs and their share are those of the steal matrix of the target."""
+    own = target.split("/", maxsplit=1)[0]
+    others = {row["culprit"]: int(row["ns"]) for row in table("steal", history, target)
+              if row["culprit"].startswith("vm") and row["culprit"] != own}
+    text = joined(run("explain", history, target).stdout)
+    said = re.search(r"spread over (\d+) other VMs, (\S+ m?s) .*?; overcommitted: (\d+) vCPUs of (\d+) VMs on (\d+) CPUs", text)
+    check(said and int(said[1]) == len(others) >= 3, f"explain {target}: {said and said[0]}")
+    value, unit = said[2].split()
+    ns = float(value) * (1e6 if unit == "ms" else 1e9)
+    check(abs(ns - sum(others.values())) <= 0.01 * ns, f"explain {target}: {said[2]} is the sum of {sum(others.values())} ns")
+    check(int(said[4]) == vms and int(said[3]) > int(said[5]) == 4, f"explain {target}: overcommitment")
+
+
 with scratch() as directory:
     for world, (expected, sentence) in WORLDS.items():
         traces = os.path.join(directory, world.replace(" ", "_"))
@@ -51,6 +65,11 @@ with scratch() as directory:
                        capture_output=True)
         run("index", traces, "-o", traces + ".steal")
         judge(traces + ".steal", world, expected, sentence)
+        if expected == "overcommitted":
+            for number in range(12):
+                check_spread(traces + ".steal", f"vm{number:02}/CPU0", 12)
+        else:
+            check("spread over" not in run("explain", traces + ".steal", "Debian/CPU0").stdout, f"{world}: nothing is spread")
     run("index", os.path.join(DATA, "fibonacci"), "-o", os.path.join(directory, "data.steal"))
     machine = run("summary", os.path.join(directory, "data.steal"), "Debian").stdout
     check("verdict" not in machine, "a summary of one machine has no verdict on all of them")

@@ -104,7 +104,8 @@ static int print_summary(struct query_context *ctx, const char *machine, unsigne
 	struct verdict verdict;
 	if (!machine)
 		rc = query_context_verdict(ctx, &verdict, how, err);
-	const size_t top = query_context_fit_rows(ctx, most, TOP, rc ? 0 : other_lines(ctx, &s, machine ? NULL : &verdict), how);
+	const size_t lines = rc ? 0 : other_lines(ctx, &s, machine ? NULL : &verdict);
+	const size_t top = query_context_fit_rows(ctx, most, TOP, lines, how);
 	query_context_note_omitted(ctx, top ? top : SIZE_MAX, count_delayed_threads(&s), "threads that lost time", how);
 	if (!machine && how.format == FORMAT_TEXT)
 		putchar('\n');

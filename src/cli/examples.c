@@ -33,7 +33,6 @@ static const struct { const char *command, *first, *second; } examples[] = {
 	{ "top", "top", "top -b -n 5 --format csv" },
 	{ "monitor", "monitor", "monitor --trigger 'gap(web)>20ms' -o DIR" },
 	{ "beacon", "beacon", "beacon --rate 20" },
-	{ "mcp", "mcp", "mcp DIR" },
 	{ "latency", "latency requests DIR", "latency report DIR" },
 };
 

@@ -54,7 +54,9 @@ int window_parse_time(const char *option, const char *text, const struct history
 		return -1;
 	if (*t > history_end(h))
 		return refuse_time(option, text, "ends before that", h, err);
-	return *t + window_time_precision(text) <= history_begin(h) ? refuse_time(option, text, "begins after that", h, err) : 0;
+	if (*t + window_time_precision(text) <= history_begin(h))
+		return refuse_time(option, text, "begins after that", h, err);
+	return 0;
 }
 
 int window_parse(struct window *w, const struct window_options *o, const struct history *h, struct error *err)

@@ -305,6 +305,7 @@ static int write_explanation(struct explanation *s, const char *opening, struct 
 	if (s->culprits) {
 		write_main_culprit(s);
 		write_other_culprits(s);
+		explain_spread(s);
 	} else {
 		fprintf(s->to, "Nothing %sdelayed it while it was runnable.\n",
 		        s->alone ? "that was recorded " : "");

@@ -53,6 +53,8 @@ int explain_path(struct explanation *s, struct error *err);
  * provider; nothing for other machines. Returns 0 or -1. */
 int explain_provider(FILE *to, const struct catalog *catalog, uint32_t machine, int64_t from, int64_t until,
                      struct error *err);
+/* Writes that many VMs together caused most of the lost time, and none of them most of that, if this is so. */
+void explain_spread(struct explanation *s);
 /* Sums the lock waits of the target in `locked` and `locks`. */
 int explain_locks(struct explanation *s, struct error *err);
 /* Writes advice: commands to run next, and events to record. */
