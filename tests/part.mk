@@ -62,7 +62,7 @@ E2E_TESTS = \
 	tests/test_hostile_files.py \
 	tests/test_limits.py \
 	tests/test_locks.py \
-	tests/test_appearance.py tests/test_glance.py tests/test_gallery.py \
+	tests/test_appearance.py tests/test_glance.py tests/test_gallery.py tests/test_long_spans.py \
 	tests/test_lttng.py \
 	tests/test_names.py \
 	tests/test_nested.py \

@@ -215,6 +215,15 @@ static bool parse_time_of_day(const char *text, int64_t begin, int64_t *t)
 	       !__builtin_add_overflow(*t, frac, t);
 }
 
+const char *time_end(char buf[TIME_TEXT], int64_t from, int64_t to, int digits)
+{
+	char first[TIME_TEXT], last[TIME_TEXT];
+	time_date(first, from, 0);
+	time_date(last, to, 0);
+	const bool same_day = strncmp(first, last, strcspn(first, " ") + 1) == 0;
+	return same_day ? time_clock(buf, to, digits) : time_date(buf, to, digits);
+}
+
 int64_t time_precision(const char *text)
 {
 	static const char digits[] = "0123456789";

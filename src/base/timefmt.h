@@ -16,6 +16,8 @@ char *time_exact(char buf[TIME_TEXT], int64_t ns);
 
 /* Formats a local time of day: "12:03:04.123456789"; t: ns since the epoch, digits: 0 to 9 digits after the point. */
 char *time_clock(char buf[TIME_TEXT], int64_t t, int digits);
+/* The end of a window that starts at `from`: with its date if that is another day. */
+const char *time_end(char buf[TIME_TEXT], int64_t from, int64_t to, int digits);
 
 #define TIME_DATE 10  /* characters of the date */
 #define TIME_ZONE 6   /* characters of the zone at the end: " +0100" */

@@ -52,7 +52,7 @@ static void write_doing(struct explanation *s)
 	char at[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT], a[64], b[64], c[64];
 	const struct demand *demand = &s->demand;
 	fprintf(s->to, "%s, %s .. %s (%s): ran %s, lost %s%s, slept %s", s->name, time_date(at, s->f->start, 6),
-	        time_clock(to, s->f->end, 6), time_duration(d, s->f->end - s->f->start + 1),
+	        time_end(to, s->f->start, s->f->end, 6), time_duration(d, s->f->end - s->f->start + 1),
 	        explanation_amount(s, demand->ran, a),
 	        catalog_has_host_trace(s->catalog, &s->target) ? explanation_amount(s, demand->lost, b) : "unknown",
 	        s->alone && s->target.kind == TARGET_THREAD && demand->ran ? " or more" : "",

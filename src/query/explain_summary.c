@@ -60,7 +60,7 @@ static void write_machine(const struct summary_text *t, const struct summary_row
 	char ran[TIME_TEXT], lost[TIME_TEXT];
 	const struct demand *m = &row->demand;
 	fprintf(t->to, "%s, %s .. %s (%s): ", target_name(t, &row->target, name), time_date(from, row->start, 6),
-	        time_clock(to, row->end, 6), time_duration(d, row->end - row->start + 1));
+	        time_end(to, row->start, row->end, 6), time_duration(d, row->end - row->start + 1));
 	if (!catalog_has_host_trace(t->catalog, &row->target)) {
 		fprintf(t->to, "ran %s; time taken by the host is unknown.\n", time_duration(ran, m->ran));
 		return;

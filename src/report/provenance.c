@@ -201,7 +201,7 @@ void origin_write_head(const struct origin *o, FILE *out)
 		fprintf(out, "%s\n", o->line[i]);
 	origin_write_notes(o, out);
 	if (o->leaves && o->from <= o->to)
-		fprintf(out, "window   %s .. %s (%s)\n", time_date(from, o->from, 6), time_clock(to, o->to, 6),
+		fprintf(out, "window   %s .. %s (%s)\n", time_date(from, o->from, 6), time_end(to, o->from, o->to, 6),
 		        time_duration(lasts, o->to - o->from + 1));
 	if (o->leaves || o->note_lines)
 		putc('\n', out);
