@@ -350,6 +350,13 @@ static void bench_steal(uint64_t intervals)
 		       elapsed.wall, elapsed.cpu, s.cells);
 		steal_release(&s);
 	}
+	struct summary sum;
+	start = start_watch();
+	if (summary_of(&f.catalog, &(struct summary_options){ NULL, INT64_MIN, INT64_MAX, true }, &sum, &err) < 0)
+		die();
+	struct stopwatch elapsed = stop_watch(start);
+	printf("summary with gaps: %.0f ms (CPU %.0f ms), %zu rows\n", elapsed.wall, elapsed.cpu, sum.rows);
+	summary_release(&sum);
 	struct gap_list l;
 	struct gap_options o = { 0, end, 0, 100 };
 	start = start_watch();
