@@ -160,7 +160,8 @@ check-daily: tests/test_truth stealscope stealscope-sim
 	seed='$(SEED)'; seed=$${seed:-$$(($$(date -u +%s) / 86400))00}; echo "make check-daily SEED=$$seed"; \
 		$(LIMIT) tests/test_truth $$seed $$((seed + 49)) 24 & \
 		$(LIMIT) tests/test_truth $$((seed + 50)) $$((seed + 99)) 24; rc=$$?; wait $$! && test $$rc = 0 || exit 1; \
-		builddir=. srcdir=$(srcdir) $(LIMIT) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed
+		builddir=. srcdir=$(srcdir) $(LIMIT) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed && \
+		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_random.py
 .PHONY: check-daily
 
 # Of these, `make check` runs another part each day (daily_slice() in e2e.py).
