@@ -21,7 +21,6 @@
 #include "record/recording_dir.h"
 #include "record/journal.h"
 #include "record/participants.h"
-#include "record/proc.h"
 #include "record/transport.h"
 #include "record/trigger.h"
 
