@@ -165,7 +165,7 @@ with scratch() as folder:
             db.commit()
             db.close()
             mutate(http, f"ALTER TABLE run UPDATE host = 'another' WHERE run_id = {second}")
-            for question in [line.split()[0] for line in run("fleet").stdout.splitlines()]:
+            for question in [line.split()[0] for line in run("fleet").stdout.splitlines() if not line.startswith("live ")]:
                 reported = table("fleet", url, question)
                 check(reported == table("fleet", f"sqlite:{folder}/db", question), f"fleet: {question}, {len(reported)} rows")
                 check(reported or question == "warnings", "at least one row")

@@ -3,13 +3,14 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 import urllib.error
 import urllib.request
 
-from e2e import PROGRAM, check, run
+from e2e import PROGRAM, check, run, scratch, table
 
 SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True:\n    pass\n"
 
@@ -53,6 +54,34 @@ def sum_of(samples, family, label=""):
     return sum(v for k, v in samples.items() if k.startswith(family) and label in k)
 
 
+def check_rows(folder, pid):
+    """Rows of the monitor in a database: as many periods as passed, with culprits that add up; written again after a failure."""
+    database, lacking = f"sqlite:{folder}/live.db", f"{folder}/later"
+    for target in (database, f"sqlite:{lacking}/live.db"):
+        port = free_port()
+        p = subprocess.Popen([PROGRAM, "monitor", "-l", f"127.0.0.1:{port}", "-d", "0.5", "--pid", str(pid), "--to", target],
+                             stderr=subprocess.PIPE, text=True)
+        wait_for_periods(port, 4)
+        p.send_signal(signal.SIGHUP)  # writes the rows
+        wait_for_periods(port, 8)
+        if target != database:
+            os.mkdir(lacking)
+        p.terminate()
+        notes = p.communicate(timeout=60)[1]
+        check(p.returncode == 0, f"{target}: ends with status 0")
+    check("database:" in notes and "rows are written again" in notes, f"a database that is missing for a while: {notes}")
+    for target in (database, f"sqlite:{lacking}/live.db"):
+        db = sqlite3.connect(target[len("sqlite:"):])
+        periods, ran, stolen = db.execute("SELECT COUNT(DISTINCT ts), SUM(ran), SUM(stolen) FROM live_state").fetchone()
+        taken = db.execute("SELECT COALESCE(SUM(ns), 0) FROM live_steal").fetchone()[0]
+        check(periods >= 4 and ran > 0, f"{periods} periods, ran {ran} ns, stolen {stolen} ns")
+        check(taken == 0 or abs(taken - stolen) <= 1000, f"culprits took {taken} of {stolen} ns")
+        rows = table("fleet", target, "live")
+        check(sum(int(r["lost_ns"]) for r in rows) == taken, f"fleet: who takes from whom: {len(rows)} rows")
+    run("monitor", "--to", "folded:x", status=1)
+    run("monitor", "--to", "nosuch:x", status=1)
+
+
 def main():
     cpu, port = str(max(os.sched_getaffinity(0))), free_port()
     hogs = [subprocess.Popen([sys.executable, "-c", SPIN, cpu]) for _ in range(2)]
@@ -89,6 +118,16 @@ def main():
             p.kill()
     run("monitor", "--listen", "nonsense", status=1)
     run("monitor", "--trigger", "gap(web)>1ms", status=1)
+    if "built without" in run("monitor", "--to", "sqlite:x", "--listen", "nonsense", status=1).stderr:
+        print("     built without SQLite: rows are not checked")
+        return
+    with scratch() as folder:
+        hogs = [subprocess.Popen([sys.executable, "-c", SPIN, cpu]) for _ in range(2)]
+        try:
+            check_rows(folder, hogs[0].pid)
+        finally:
+            for p in hogs:
+                p.kill()
 
 
 main()

@@ -2,8 +2,10 @@
 import copy
 import csv
 import io
+import contextlib
 import json
 import os
+import sqlite3
 
 import schema
 from e2e import DATA, check, run, scratch, simulate
@@ -63,6 +65,9 @@ with scratch() as folder:
     check(document["lost"] != [] and document["notes"] != [], "and what was lost in them")
     exported = answer("export", history, "--to", f"csv:{folder}/csv")
     check(exported["run_id"] > 0 and {r["table"] for r in exported["rows"]} >= {"run", "steal"}, "an export tells its run")
+    with contextlib.closing(sqlite3.connect(f"{folder}/db")) as db, db:  # as monitor writes it
+        db.execute("CREATE TABLE live_steal (host TEXT, ts INTEGER, victim_machine TEXT, culprit_kind TEXT, culprit TEXT, ns INTEGER)")
+        db.execute("INSERT INTO live_steal VALUES ('hv', 1795152647842459259, 'web', 'process', 'host/9120 burnP6', 41)")
     questions = [line.split()[0] for line in run("fleet").stdout.splitlines()]
     if "built without" in run("export", history, "--to", f"sqlite:{folder}/db", status=None).stderr:
         seen |= {f"fleet-{q}" for q in questions}

@@ -1,5 +1,6 @@
 /* stealscope monitor: collects like top, without a screen: serves metrics, logs events, keeps recordings on triggers. */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,12 +14,15 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "cli/metrics_server.h"
+#include "cli/monitor_rows.h"
 #include "cli/opts.h"
+#include "cli/password_file.h"
 #include "live/live.h"
 
 #define DEFAULT_LISTEN "127.0.0.1:9796"
 #define FLUSH_NS (NS_PER_S / 4)
 #define MAX_TRIGGERS 32
+#define WRITE_NS (60 * NS_PER_S)  /* between two transactions of the database */
 
 static volatile sig_atomic_t stop, reopen;
 
@@ -33,7 +37,12 @@ static void on_signal(int sig)
 struct monitor_command {
 	struct live_request request;
 	struct opt_list pid, comm, trigger;
-	const char *listen, *delay, *output, *notice;
+	const char *listen, *delay, *output, *notice, *to, *password;
+	char *target;              /* database; NULL: none */
+	char host[256];            /* name of this machine, in the rows */
+	struct monitor_rows rows;
+	int64_t write_at;          /* CLOCK_MONOTONIC of the next transaction, ns */
+	bool unreachable;          /* the last transaction failed */
 	int64_t period;
 	double notice_share;       /* stolen or throttled share above which a vCPU is logged */
 	pid_t flight;              /* the flight recorder; 0: none */
@@ -120,6 +129,31 @@ static void log_sample(struct monitor_command *m, const struct live_sample *s)
 	}
 }
 
+/* ---- database */
+
+/* Writes the waiting rows. A failure is logged once; the rows wait for the next transaction. */
+static void write_rows(struct monitor_command *m)
+{
+	struct error err = ERROR_INIT;
+	const bool failed = monitor_rows_write(&m->rows, m->target, m->host, &err) != 0;
+	if (failed && !m->unreachable)
+		fprintf(stderr, "stealscope: database: %s\n", err.text);
+	else if (!failed && m->unreachable)
+		fprintf(stderr, "stealscope: database: rows are written again, %" PRIu64 " were too old\n", m->rows.dropped);
+	m->unreachable = failed;
+	m->write_at = now_ns() + WRITE_NS;
+}
+
+/* Keeps the rows of a sample, and writes rows once a minute and at a signal. */
+static void keep_rows(struct monitor_command *m, const struct live_sample *s)
+{
+	if (!m->target)
+		return;
+	monitor_rows_add(&m->rows, s);
+	if (now_ns() >= m->write_at)
+		write_rows(m);
+}
+
 /* ---- loop */
 
 static void catch_signals(struct monitor_command *m)
@@ -141,6 +175,7 @@ static void run_loop(struct monitor_command *m, struct live *l, struct metrics_s
 {
 	struct live_metrics *metrics = live_metrics_new();
 	int64_t next = now_ns() + m->period;
+	m->write_at = now_ns() + WRITE_NS;
 	start_flight(m);
 	while (!stop) {
 		metrics_server_run(server, metrics, min64(next, now_ns() + FLUSH_NS), &m->during);
@@ -149,6 +184,8 @@ static void run_loop(struct monitor_command *m, struct live *l, struct metrics_s
 			reopen = 0;
 			stop_flight(m);
 			start_flight(m);
+			if (m->target)
+				write_rows(m);
 		}
 		if (now_ns() < next) {
 			live_flush(l);
@@ -158,10 +195,13 @@ static void run_loop(struct monitor_command *m, struct live *l, struct metrics_s
 		live_take(l, &s);
 		live_metrics_add(metrics, &s);
 		log_sample(m, &s);
+		keep_rows(m, &s);
 		live_sample_release(&s);
 		next = max64(next + m->period, now_ns());
 	}
 	stop_flight(m);
+	if (m->target)
+		write_rows(m);
 	live_metrics_free(metrics);
 }
 
@@ -173,6 +213,8 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 		{ "notice", 0, OPT_TEXT, "PERCENT", "log vCPUs that lose more than this (default: 10)", &m->notice, NULL },
 		{ "trigger", 0, OPT_LIST, "WHEN", "keep a recording: gap(VM)>20ms, ... (see record)", &m->trigger, NULL },
 		{ "output", 'o', OPT_TEXT, "DIR", "directory of these recordings", &m->output, NULL },
+		{ "to", 0, OPT_TEXT, "TARGET", "write rows to sqlite:FILE, postgresql://... (see export)", &m->to, NULL },
+		{ "password-file", 0, OPT_TEXT, "FILE", "file with the database password in its first line", &m->password, NULL },
 		{ "pid", 'p', OPT_LIST, "PID", "watch this process or thread as well", &m->pid, NULL },
 		{ "comm", 0, OPT_LIST, "NAME", "watch all threads with this name as well", &m->comm, NULL },
 		{ "no-bpf", 0, OPT_FLAG, NULL, "use schedstat: cheaper, without culprits", &m->request.without_bpf, NULL },
@@ -197,6 +239,11 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 		return error_set(err, STATUS_USAGE, "add -o DIR", "--trigger requires --output");
 	if (m->trigger.len > MAX_TRIGGERS)
 		return error_set(err, STATUS_USAGE, NULL, "--trigger: more than %d", MAX_TRIGGERS);
+	if (gethostname(m->host, sizeof m->host - 1))
+		return error_system(err, NULL, "cannot find the name of this machine");
+	m->target = m->to ? password_hide(m->to) : NULL;
+	if ((m->target && export_live_check(m->target, err)) || (m->password && password_read_file(m->password, err)))
+		return -1;
 	m->request.pid = m->pid.item;
 	m->request.pids = m->pid.len;
 	m->request.comm = m->comm.item;
@@ -220,6 +267,8 @@ int cmd_monitor(int argc, char **argv, struct error *err)
 	}
 	live_close(l);
 	metrics_server_close(server);
+	monitor_rows_release(&m.rows);
+	free(m.target);
 	free(m.pid.item);
 	free(m.comm.item);
 	free(m.trigger.item);

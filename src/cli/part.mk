@@ -25,6 +25,7 @@ stealscope_SOURCES = \
 	src/cli/cmd_mcp.c \
 	src/cli/cmd_monitor.c \
 	src/cli/metrics_server.c src/cli/metrics_server.h \
+	src/cli/monitor_rows.c src/cli/monitor_rows.h \
 	src/cli/cmd_path.c \
 	src/cli/cmd_record.c \
 	src/cli/cmd_sessions.c \

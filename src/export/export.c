@@ -63,7 +63,7 @@ struct export_target export_target(size_t i)
 	return (struct export_target){ k->scheme, k->operand, k->description, k->ops != NULL };
 }
 
-static const struct sink_kind *find_kind(const char *target, struct error *err)
+const struct sink_kind *sink_kind_find(const char *target, struct error *err)
 {
 	char remedy[sizeof err->remedy] = "";
 	const struct sink_kind *k = sink_kinds;
@@ -99,7 +99,7 @@ static int parse_tables(const char *text, uint32_t *bits, struct error *err)
 		char *name = mem_printf("%.*s", (int)n, at);
 		struct suggestion suggestion = SUGGESTION(name);
 		unsigned t = 0;
-		while (t < TABLE_COUNT && strcmp(tables[t].name, name) != 0)
+		while (t < TABLE_COUNT && ((TABLE_LIVE >> t & 1) || strcmp(tables[t].name, name) != 0))
 			suggest(&suggestion, tables[t++].name);
 		if (t == TABLE_COUNT) {
 			char remedy[80] = "stealscope-tables(5) lists them";
@@ -164,7 +164,7 @@ static int write_all(struct filler *f, const struct sink_kind *k, const struct e
 	f->escaped = mem_new(BANKS, sizeof *f->escaped);
 	out->run = f->run;
 	out->table = mem_new(TABLE_COUNT, sizeof *out->table);
-	int rc = fill_all(f, selected & k->ops->tables, out);
+	int rc = fill_all(f, selected & k->ops->tables & ~TABLE_LIVE, out);
 	rc = k->ops->close(f->sink, rc, f->err);
 	for (uint32_t i = 0; i < catalog->machines; i++)
 		free(f->machine[i]);
@@ -178,7 +178,7 @@ int export_history(const struct catalog *catalog, const struct export_options *o
 {
 	uint32_t selected = TABLE_ALL;
 	*out = (struct export_result){ 0 };
-	const struct sink_kind *k = find_kind(options->target, err);
+	const struct sink_kind *k = sink_kind_find(options->target, err);
 	if (!k || (options->only && parse_tables(options->only, &selected, err)))
 		return -1;
 	struct filler f = { .catalog = catalog, .h = catalog->h, .progress = options->progress, .err = err };

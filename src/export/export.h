@@ -38,6 +38,40 @@ int export_history(const struct catalog *catalog, const struct export_options *o
                    struct error *err);
 void export_result_release(struct export_result *r);
 
+/* ---- Rows of the monitor --------------------------------------------------------------------------------------- */
+
+/* A vCPU in one period: a row of the table live_state. cpu: -1: a thread that is no vCPU. */
+struct export_live_state {
+	int64_t ts, period;        /* begin, ns since the epoch; length, ns */
+	char *machine;
+	int32_t cpu, tid;
+	int64_t ran, stolen, throttled, blocked, longest;  /* ns */
+};
+
+/* Time that a vCPU lost to a culprit in one period: a row of the table live_steal. */
+struct export_live_steal {
+	int64_t ts, period;
+	char *machine;
+	int32_t cpu;
+	const char *kind;
+	char *culprit;
+	int64_t ns;
+};
+
+struct export_live {
+	const char *host;
+	struct export_live_state *state;
+	size_t states;
+	struct export_live_steal *steal;
+	size_t steals;
+};
+
+/* Checks that a target exists in this build and accepts the rows of the monitor. */
+int export_live_check(const char *target, struct error *err);
+/* Writes the rows as one run: in one transaction, or as one file for each table. The id of the run is a hash of host and
+ * times, so that writing the same rows again changes nothing. */
+int export_live(const struct export_live *rows, const char *target, struct error *err);
+
 #define EXPORT_TARGETS 16  /* maximum number of targets */
 /* A kind of target, for help texts; built: supported by this build. */
 struct export_target {

@@ -10,7 +10,7 @@ src_libexport_a_SOURCES = \
 	src/export/fleet.c src/export/fleet.h \
 	src/export/fill_gaps.c \
 	src/export/fill_run.c \
-	src/export/fill_states.c \
+	src/export/fill_states.c src/export/live_rows.c \
 	src/export/fill_catalog.c \
 	src/export/http.c src/export/http.h \
 	src/export/run_files.c src/export/run_files.h \
@@ -40,7 +40,7 @@ dist_man_MANS += man/stealscope-export.1 man/stealscope-tables.5
 
 # The questions are compiled in, and installed for those who have no stealscope at hand.
 QUESTIONS = share/sql/victims.sql share/sql/culprits.sql share/sql/pairs.sql share/sql/gaps.sql share/sql/days.sql \
-	share/sql/moved.sql share/sql/warnings.sql
+	share/sql/moved.sql share/sql/warnings.sql share/sql/live.sql
 nodist_src_libexport_a_SOURCES = src/export/questions.h
 BUILT_SOURCES += src/export/questions.h
 CLEANFILES += src/export/questions.h

@@ -189,6 +189,32 @@ enum field_type {
 	X(RUN_LOST, "lost_events", INT, 0) \
 	X(RUN_WARNINGS, "warnings", INT, 0)          /* number of warnings about the traces */
 
+/* Rows of `stealscope monitor`; run_id is the id of the transaction. */
+#define LIVE_STATE_FIELDS(X) \
+	X(LIVE_STATE_RUN, "run_id", INT, 0) \
+	X(LIVE_STATE_HOST, "host", TEXT, 0) \
+	X(LIVE_STATE_TS, "ts", TIME, 0) \
+	X(LIVE_STATE_PERIOD, "period_ns", INT, 0) \
+	X(LIVE_STATE_MACHINE, "machine", TEXT, 0) \
+	X(LIVE_STATE_CPU, "cpu", INT, 1)             /* null: a thread that is no vCPU */ \
+	X(LIVE_STATE_TID, "host_tid", INT, 0) \
+	X(LIVE_STATE_RAN, "ran", INT, 0) \
+	X(LIVE_STATE_STOLEN, "stolen", INT, 0) \
+	X(LIVE_STATE_THROTTLED, "throttled", INT, 0) \
+	X(LIVE_STATE_BLOCKED, "blocked", INT, 0) \
+	X(LIVE_STATE_LONGEST, "longest", INT, 0)     /* longest wait, ns */
+
+#define LIVE_STEAL_FIELDS(X) \
+	X(LIVE_STEAL_RUN, "run_id", INT, 0) \
+	X(LIVE_STEAL_HOST, "host", TEXT, 0) \
+	X(LIVE_STEAL_TS, "ts", TIME, 0) \
+	X(LIVE_STEAL_PERIOD, "period_ns", INT, 0) \
+	X(LIVE_STEAL_MACHINE, "victim_machine", TEXT, 0) \
+	X(LIVE_STEAL_CPU, "victim_cpu", INT, 1) \
+	X(LIVE_STEAL_KIND, "culprit_kind", TEXT, 0) \
+	X(LIVE_STEAL_CULPRIT, "culprit", TEXT, 0) \
+	X(LIVE_STEAL_NS, "ns", INT, 0)
+
 /* X(code, LIST, name, meaning of a row), in the order in which tables are written. The table `run` comes last: its
  * presence shows that the other tables are complete. */
 #define TABLES(X) \
@@ -207,6 +233,8 @@ enum field_type {
 	X(TABLE_REQUEST, REQUEST_FIELDS, "request", "request, and the provider's share of it") \
 	X(TABLE_CLOCK, CLOCK_FIELDS, "clock", "segment of a guest's clock") \
 	X(TABLE_LOSS, LOSS_FIELDS, "loss", "trace, with recorded and lost events") \
+	X(TABLE_LIVE_STATE, LIVE_STATE_FIELDS, "live_state", "vCPU in a period of the monitor") \
+	X(TABLE_LIVE_STEAL, LIVE_STEAL_FIELDS, "live_steal", "time that a vCPU lost to a culprit in a period of the monitor") \
 	X(TABLE_RUN, RUN_FIELDS, "run", "the recording itself")
 
 #define TABLE_CODE(code, list, name, description) code,
@@ -230,11 +258,15 @@ enum exit_field { EXIT_FIELDS(FIELD_CODE) EXIT_FIELD_COUNT };
 enum request_field { REQUEST_FIELDS(FIELD_CODE) REQUEST_FIELD_COUNT };
 enum clock_field { CLOCK_FIELDS(FIELD_CODE) CLOCK_FIELD_COUNT };
 enum loss_field { LOSS_FIELDS(FIELD_CODE) LOSS_FIELD_COUNT };
+enum live_state_field { LIVE_STATE_FIELDS(FIELD_CODE) LIVE_STATE_FIELD_COUNT };
+enum live_steal_field { LIVE_STEAL_FIELDS(FIELD_CODE) LIVE_STEAL_FIELD_COUNT };
 enum run_field { RUN_FIELDS(FIELD_CODE) RUN_FIELD_COUNT };
 #undef FIELD_CODE
 
 #define TABLE_BIT(code) (1U << (code))
 #define TABLE_ALL (TABLE_BIT(TABLE_COUNT) - 1)
+/* Tables that the monitor fills; a history has no rows for them. */
+#define TABLE_LIVE (TABLE_BIT(TABLE_LIVE_STATE) | TABLE_BIT(TABLE_LIVE_STEAL))
 #define TABLE_FIELDS_MAX 16
 
 struct table_field {
