@@ -199,9 +199,9 @@ with scratch() as folder:
                    ["gaps", NAME, "--periodic"], ["gaps", NAME, "--all-culprits"], ["explain", NAME, "Debian/151"]):
         lines = on_terminal(*report, cwd=folder).splitlines()
         check(lines and max(map(len, lines)) <= 80, f"{report[0]}: the text fits 80 columns of a terminal")
-    narrow, wide, piped = (f(HISTORY) for f in (lambda h: on_terminal("steal", h, "--by", "thread"),
-                                                lambda h: on_terminal("steal", h, "--by", "thread", columns=200),
-                                                lambda h: run("steal", h, "--by", "thread").stdout))
+    narrow, wide, piped = (f(HISTORY) for f in (lambda h: on_terminal("steal", h, "--by", "thread", "--top", "0"),
+                                                lambda h: on_terminal("steal", h, "--by", "thread", "--top", "0", columns=200),
+                                                lambda h: run("steal", h, "--by", "thread", "--top", "0").stdout))
     summary = on_terminal("summary", HISTORY).splitlines()
     summary = summary[[line.startswith("target ") for line in summary].index(True):]  # without the verdict
     check(any("Debian/149 beacon" in row and row.count("Debian") > 1 for row in summary), "a thread's own VM is named as the culprit")

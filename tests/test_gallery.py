@@ -18,7 +18,7 @@ CAUSES = {
     "More vCPUs than CPUs": r"overcommitted: 12 vCPUs of 8 VMs on 4 CPUs",
     "A VM inside a VM": r"Outer took .* of Inner .*; host/125 burnP6",
     "Many threads and locks": r"burnP6 of host took .* of Debian .*; Ubuntu/104 locker waited .* for Ubuntu/103 locker",
-    "A Xen host": r"a CPU quota .* throttled Debian",
+    "A Xen host": r"the cap of its domain throttled Debian",
 }
 SVG = "{http://www.w3.org/2000/svg}"
 
