@@ -1,4 +1,4 @@
--- Who takes from whom, by day, over all hosts: the rows of stealscope monitor.
+-- Who takes from whom, by day, over all hosts: the rows of monitor.
 -- host:text day_ts:date victim:text culprit:text kind:text lost_ns:duration
 SELECT host, day_ts, victim, culprit, kind, CAST(SUM(ns) AS bigint) AS lost_ns
 FROM (

@@ -70,7 +70,8 @@ int export_live(const struct export_live *rows, const char *target, struct error
 	const int64_t begin = rows->state[0].ts;
 	const struct export_live_state *last = &rows->state[rows->states - 1];
 	char host[CELL_TEXT_MAX];
-	uint64_t id = hash_end(hash_number(hash_number(hash_text(HASH_BEGIN, rows->host), (uint64_t)begin), (uint64_t)last->ts));
+	const uint64_t from = hash_number(hash_text(HASH_BEGIN, rows->host), (uint64_t)begin);
+	const uint64_t id = hash_end(hash_number(from, (uint64_t)last->ts));
 	const struct sink_run run = { (int64_t)(id & INT64_MAX) | 1, begin, last->ts + last->period };
 	text_escape(host, sizeof host, rows->host);
 	struct sink *sink = k->ops->open(target + strlen(k->scheme), &run, err);

@@ -20,7 +20,8 @@
 #include "model/model.h"
 
 #define CONVERSION_ERROR_NS 40  /* maximum error of a time converted to the machine's clock, ns, or TSC cycles: 31 per ns */
-/* Limits of the drift, units of 2^-60. ns of another clock drift by less than 1/2; TSC cycles count from 1/7 to 31 per ns. */
+/* Limits of the drift, units of 2^-60. ns of another clock drift by less than 1/2; TSC cycles count from 1/7 to 31 per
+ * ns. */
 #define DRIFT_MAX (INT64_C(7) << 60)
 #define DRIFT_MIN (-(INT64_C(31) << 55))
 

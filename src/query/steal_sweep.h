@@ -18,7 +18,7 @@
 struct sweep_sum {
 	int64_t ns;
 	uint32_t culprit;        /* index into culprits.actor */
-	uint32_t next;           /* number of the row's next sum, in the order of first occurrence; 0: none. Numbers start at 1. */
+	uint32_t next;           /* number (from 1) of the row's next sum, in order of first occurrence; 0: none */
 };
 
 struct sweep {

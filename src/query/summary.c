@@ -142,7 +142,8 @@ static int part_add_length(struct summary_part *part, int64_t ns, struct error *
 	return 0;
 }
 
-static int part_add_gap(bool is_swept, struct summary_part *part, struct summary_row *row, const struct gap *gap, struct error *err)
+static int part_add_gap(bool is_swept, struct summary_part *part, struct summary_row *row, const struct gap *gap,
+                        struct error *err)
 {
 	int64_t ns = gap->end - gap->start + 1;
 	int64_t longest = row->gaps ? row->longest.end - row->longest.start + 1 : 0;

@@ -163,7 +163,8 @@ static void add_cause(struct sentence *s, const struct cause *c, const struct ta
 	switch (c->kind) {
 	case CAUSE_OWN:
 		if (target->kind != TARGET_THREAD && s->f->catalog->has_run_states) {
-			add(s, "vCPUs of %s took %s from each other", target_name(s->f, &(struct target){ TARGET_MACHINE, (uint32_t)c->machine }, actor), time);
+			add(s, "vCPUs of %s took %s from each other",
+			    target_name(s->f, &(struct target){ TARGET_MACHINE, (uint32_t)c->machine }, actor), time);
 			break;
 		}
 		__attribute__((fallthrough));

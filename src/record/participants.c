@@ -297,7 +297,8 @@ static struct record_machine host_result(const struct participants *p)
 {
 	const struct host *h = &p->host;
 	const char *name = h->alone ? h->alone->name : "host";
-	struct record_machine m = { .name = mem_dup(name), .through = mem_dup(h->xen ? "xentrace, tracefs" : "tracefs"), .requested = true,
+	struct record_machine m = { .name = mem_dup(name), .requested = true,
+	                            .through = mem_dup(h->xen ? "xentrace, tracefs" : "tracefs"),
 		.recorded = h->started.known, .bytes = h->bytes, .lost = h->lost, .cpus = h->tracer ? tracer_cpus(h->tracer) : 0 };
 	m.about = h->forecast.kilobytes
 		? mem_printf("%zu events, clock %s, %llu KiB per CPU", h->events, host_clock(h),

@@ -68,7 +68,8 @@ struct xen_host *xen_host_new(struct error *err)
 	*x = (struct xen_host){ .xentrace = find_program("xentrace"), .xl = find_program("xl"), .dir = -1 };
 	if (x->xentrace && x->xl)
 		return x;
-	error_set(err, STATUS_SYSTEM, "install Xen's tools (Debian: xen-utils)", "this machine is dom0 of a Xen host, but %s is "
+	error_set(err, STATUS_SYSTEM, "install Xen's tools (Debian: xen-utils)",
+	          "this machine is dom0 of a Xen host, but %s is "
 	          "neither in PATH nor in /usr/lib/xen-*/bin", x->xl ? "xentrace" : "xl");
 	xen_host_free(x);
 	return NULL;
@@ -192,7 +193,8 @@ static int put_texts(const struct xen_host *x, struct error *err)
 	char *info = xl_output(x, "info");
 	char *scheduler = info ? proc_field(info, "xen_scheduler") : NULL, *mhz = info ? proc_field(info, "cpu_mhz") : NULL;
 	int rc = mhz ? put_text(x, "xl-info.txt", info, err)
-	             : error_set(err, STATUS_SYSTEM, "run as root in dom0", "%s info does not print the frequency (cpu_mhz)", x->xl);
+	             : error_set(err, STATUS_SYSTEM, "run as root in dom0", "%s info does not print the frequency (cpu_mhz)",
+	                         x->xl);
 	for (size_t i = 0; i < sizeof texts / sizeof *texts && !rc; i++) {
 		char *text = xl_output(x, texts[i][0]);
 		rc = put_text(x, texts[i][1], text, err);

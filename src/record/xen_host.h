@@ -1,8 +1,8 @@
-/* Recording of a Xen host from its privileged domain (dom0): xentrace records the hypervisor's scheduler, texts of xl contain
- * the names of the domains and the frequency of the TSC. dom0's own kernel is traced through tracefs, as a guest.
+/* Recording of a Xen host from its privileged domain (dom0): xentrace records the hypervisor's scheduler, texts of xl
+ * contain the names of the domains and the frequency of the TSC. dom0's own kernel is traced through tracefs, as a guest.
  *
- * Files in the directory "host" of a recording: xentrace.bin, xl-info.txt, xl-list.txt, xl-vcpu-list.txt, xl-sched.txt (credit
- * only), xl-list-after.txt, xentrace.log (messages of xentrace).
+ * Files in the directory "host" of a recording: xentrace.bin, xl-info.txt, xl-list.txt, xl-vcpu-list.txt, xl-sched.txt
+ * (credit only), xl-list-after.txt, xentrace.log (messages of xentrace).
  *
  * If the recorder is killed, the kernel sends SIGTERM to xentrace, which then disables the trace buffers and ends. */
 #ifndef STEALSCOPE_RECORD_XEN_HOST_H

@@ -11,7 +11,8 @@ struct sink { struct event_sink sink; uint64_t events; };
 
 static int put(struct event_sink *o, const struct event *ev)
 {
-	if (ev->ts < 0 || (ev->kind == EV_VCPU_STATE && (ev->vcpu_state.state >= VCPU_RUN_STATES || ev->vcpu_state.state < 0)) ||
+	if (ev->ts < 0 || (ev->kind == EV_VCPU_STATE && (ev->vcpu_state.state >= VCPU_RUN_STATES ||
+	                                                   ev->vcpu_state.state < 0)) ||
 	    (ev->kind == EV_LOST && ev->lost.end < ev->ts))
 		abort();
 	((struct sink *)o)->events++;

@@ -335,7 +335,8 @@ void halt_polling_wakeup(struct model *m, struct vcpu *v, const struct event *ev
 void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev);
 void vcpu_stop_event(struct machine *mc, struct cpu *c, const struct event *ev);
 void vm_event(struct machine *mc, struct cpu *c, const struct event *ev);
-void vcpu_offline_lost(struct machine *mc, struct thread *th);  /* Ends the time offline at a loss that may contain its end. */
+/* Ends the time offline at a loss that may contain its end. */
+void vcpu_offline_lost(struct machine *mc, struct thread *th);
 void vcpu_states_end(struct machine *mc);  /* Ends all times offline at the end of the trace. */
 
 /* ---- irq.c */
