@@ -91,7 +91,7 @@ E2E_TESTS = \
 	tests/test_waits.py \
 	tests/test_mcp.py \
 	tests/test_workers.py
-EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/fake_guest.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/lsan.supp $(E2E_TESTS)
+EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/fake_guest.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/xentrace.py tests/lsan.supp $(E2E_TESTS)
 if HAVE_PYTHON
 TESTS += $(E2E_TESTS)
 endif

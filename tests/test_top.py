@@ -152,18 +152,34 @@ def check_lengths():
 def check_killed():
     """kill -9 leaves no program attached."""
     def programs():
-        return subprocess.run(["bpftool", "prog"], capture_output=True, text=True).stdout.count("name on_switch")
+        answer = subprocess.run(["bpftool", "-j", "prog"], capture_output=True, text=True).stdout
+        return {prog["id"] for prog in json.loads(answer or "[]")}
+
+    def programs_of(pid):
+        """Returns the ids of the programs whose descriptors a process has."""
+        found = set()
+        for path in glob.glob(f"/proc/{pid}/fdinfo/*"):
+            with open(path, encoding="utf-8") as f:
+                found |= {int(n) for n in re.findall(r"^prog_id:\s*(\d+)", f.read(), re.M)}
+        return found
     try:
-        before = programs()
+        programs()
     except FileNotFoundError:
         return
     p = subprocess.Popen([PROGRAM, "top", "-b", "-n", "0", "--pid", "1"], stdout=subprocess.DEVNULL)
-    time.sleep(4)
-    during = programs()
+    for _ in range(120):
+        loaded = programs_of(p.pid)
+        if loaded:
+            break
+        time.sleep(0.5)
     p.kill()
     p.wait()
-    time.sleep(0.5)
-    check(during == before + 1 and programs() <= before, "kill -9 leaves nothing attached")
+    check(loaded, "its programs are loaded")
+    for _ in range(60):  # the kernel frees them a moment later
+        if not loaded & programs():
+            break
+        time.sleep(0.5)
+    check(not loaded & programs(), "kill -9 leaves nothing attached")
 
 
 def main():

@@ -168,8 +168,9 @@ static int add_param(const struct mcp_param *p, struct json_object *value, mcp_h
 
 static int check_names(const struct mcp_tool *tool, struct json_object *given, struct error *err)
 {
-	json_object_object_foreach(given, name, value) {
-		(void)value;
+	struct json_object_iterator i = json_object_iter_begin(given), end = json_object_iter_end(given);
+	for (; !json_object_iter_equal(&i, &end); json_object_iter_next(&i)) {
+		const char *name = json_object_iter_peek_name(&i);
 		const struct mcp_param *p = tool->param;
 		while (p->kind != MCP_END && strcmp(p->name, name) != 0)
 			p++;

@@ -37,7 +37,8 @@ const char *overview_culprit_text(const struct app *app, const struct overview *
 	char name[ACTOR_TEXT] = "";
 	if (r->gaps || r->culprit_ns)
 		actor_shown(&app->catalog, actor, actor->name < p->s.names ? p->s.name[actor->name] : NULL, name, sizeof name);
-	const bool spread = r->gaps && actor->kind == FLOW_PREEMPTING && r->culprit_ns < SPREAD_SHARE * (double)r->demand.lost;
+	const bool spread = r->gaps && actor->kind == FLOW_PREEMPTING &&
+	                    (double)r->culprit_ns < SPREAD_SHARE * (double)r->demand.lost;
 	snprintf(buf, size, "%s%s%s", spread ? "many, most " : "", culprit_own_prefix(&app->catalog, &r->target, actor), name);
 	return buf;
 }
@@ -265,7 +266,11 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 	case SHARE: snprintf(buf, size, "%.*f%s", share_of(d->lost, d->ran + d->lost) < 0.0995,
 	                     100 * share_of(d->lost, d->ran + d->lost), lost_share_unit(d)); break;
 	case LONGEST: longest_text(app, p, r, true, buf, size); break;
-	case PART: snprintf(buf, size, r->culprit_ns ? "%.0f%%" : "", 100 * share_of(r->culprit_ns, d->lost)); break;
+	case PART:
+		buf[0] = '\0';
+		if (r->culprit_ns)
+			snprintf(buf, size, "%.0f%%", 100 * share_of(r->culprit_ns, d->lost));
+		break;
 	case P99: snprintf(buf, size, "%s", r->gaps ? time_duration(time, r->p99) : ""); break;
 	case GAPS: snprintf(buf, size, "%llu", (unsigned long long)r->gaps); break;
 	case CULPRIT: overview_culprit_text(app, p, r, buf, size); break;
