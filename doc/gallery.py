@@ -106,7 +106,7 @@ def build_history(program, simulator, name, source, folder):
         return [f"stealscope index tests/data/{source} -o {name}.steal"]
     with tarfile.open(path) as tar:
         inner = tar.getnames()[0].split("/")[0]
-        tar.extractall(os.path.join(folder, name), filter="data")
+        tar.extractall(os.path.join(folder, name))
     run(program, "index", os.path.join(folder, name, inner), "-o", history)
     return [f"tar xf tests/data/{source}", f"stealscope index {inner} -o {name}.steal"]
 
