@@ -213,7 +213,7 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 		{ "notice", 0, OPT_TEXT, "PERCENT", "log vCPUs that lose more than this (default: 10)", &m->notice, NULL },
 		{ "trigger", 0, OPT_LIST, "WHEN", "keep a recording: gap(VM)>20ms, ... (see record)", &m->trigger, NULL },
 		{ "output", 'o', OPT_TEXT, "DIR", "directory of these recordings", &m->output, NULL },
-		{ "to", 0, OPT_TEXT, "TARGET", "write rows to a database: sqlite:FILE, ... (see export)", &m->to, NULL },
+		{ "to", 0, OPT_TEXT, "TARGET", "write rows to a database: sqlite:FILE, ...", &m->to, NULL },
 		{ "password-file", 0, OPT_TEXT, "FILE", "file with the database password in its first line", &m->password, NULL },
 		{ "pid", 'p', OPT_LIST, "PID", "watch this process or thread as well", &m->pid, NULL },
 		{ "comm", 0, OPT_LIST, "NAME", "watch all threads with this name as well", &m->comm, NULL },
