@@ -118,6 +118,9 @@ def check_tests():
     files = sources("tests/test_*.[cps]*") + sources("tests/fuzz/fuzz_*.c")
     lost = [p for p in files if os.path.basename(p).split(".")[0] not in named]
     check(len(files) > 60 and lost == [], f"every test is run by make check {lost}")
+    corpora = sources("tests/fuzz/corpus-*")
+    lost = [p for p in corpora if "tests/fuzz/" + os.path.basename(p) not in parts.split()]
+    check(len(corpora) > 10 and lost == [], f"each corpus is distributed {lost}")
 
 
 def check_top():

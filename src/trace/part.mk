@@ -162,7 +162,8 @@ check_PROGRAMS += tests/fuzz/fuzz_ctf_differential
 tests_fuzz_fuzz_ctf_differential_SOURCES = tests/fuzz/fuzz_ctf_differential.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_ctf_differential_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-ctf tests/fuzz/corpus-tracecmd tests/fuzz/corpus-metadata tests/fuzz/corpus-packets \
-	tests/fuzz/corpus-pages tests/fuzz/corpus-record_codec tests/fuzz/corpus-ipc tests/fuzz/corpus-ctf_differential
+	tests/fuzz/corpus-pages tests/fuzz/corpus-record_codec tests/fuzz/corpus-ipc tests/fuzz/corpus-ctf_differential tests/fuzz/corpus-steal_clock \
+	tests/fuzz/corpus-xen
 
 BENCHES += tests/bench/bench_trace
 tests_bench_bench_trace_SOURCES = tests/bench/bench_trace.c
