@@ -4,6 +4,16 @@
 #include <stdio.h>
 #include <string.h>
 
+#ifdef STATIC_PROGRAM
+int library_load(const char *file, const char *package, const char *const *name, void *pointers, struct error *err)
+{
+	(void)file;
+	(void)name;
+	(void)pointers;
+	return error_set(err, STATUS_SYSTEM, "use a stealscope with shared libraries, e.g. of a package",
+	                 "this static program does not contain %s", package);
+}
+#else
 static int refuse_library(const char *package, struct error *err)
 {
 	char remedy[64];
@@ -24,3 +34,4 @@ int library_load(const char *file, const char *package, const char *const *name,
 	}
 	return 0;
 }
+#endif

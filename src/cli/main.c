@@ -1,5 +1,6 @@
 /* stealscope: who took my CPU time, and when? */
 #include <locale.h>
+#include <nss.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include "base/suggest.h"
 #include "cli/cli.h"
 #include "cli/complete.h"
+#include "cli/features.h"
 
 struct command {
 	const char *name;
@@ -136,13 +138,23 @@ static void suggest_order(int argc, char **argv, const char *command, struct err
 	         argv[1]);
 }
 
+/* Sets up signals, locale and host names. */
+static void prepare_libc(void)
+{
+	const struct sigaction too_large = { .sa_handler = on_file_too_large, .sa_flags = SA_RESTART };
+	sigaction(SIGXFSZ, &too_large, NULL);
+	if (!setlocale(LC_ALL, ""))
+		setlocale(LC_ALL, "C.UTF-8");  /* built into libc, unlike the locale of the environment */
+	setlocale(LC_NUMERIC, "C");  /* decimal points in csv, json and options */
+#ifdef STATIC_PROGRAM
+	__nss_configure_lookup("hosts", "files dns");  /* other services are shared libraries of another libc */
+#endif
+}
+
 int main(int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
-	const struct sigaction too_large = { .sa_handler = on_file_too_large, .sa_flags = SA_RESTART };
-	sigaction(SIGXFSZ, &too_large, NULL);
-	setlocale(LC_ALL, "");
-	setlocale(LC_NUMERIC, "C");  /* decimal points in csv, json and options */
+	prepare_libc();
 	if (argc < 2) {
 		error_set(&err, STATUS_USAGE, "stealscope DIR opens the viewer on traces; stealscope --help lists commands",
 		          "no recording specified");
@@ -164,7 +176,7 @@ int main(int argc, char **argv)
 		return finish_output();
 	}
 	if (strcmp(argv[1], "--version") == 0) {
-		puts("stealscope " PACKAGE_VERSION);
+		features_print();
 		return finish_output();
 	}
 	const struct command *command = find_command(argv[1]);

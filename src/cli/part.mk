@@ -36,6 +36,7 @@ stealscope_SOURCES = \
 	src/cli/cmd_view.c \
 	src/cli/cmd_waits.c \
 	src/cli/cmd_whatif.c \
+	src/cli/features.c src/cli/features.h \
 	src/cli/gaps_inside.c src/cli/gaps_inside.h \
 	src/cli/kallsyms.c src/cli/kallsyms.h \
 	src/cli/latency_cmd.h \

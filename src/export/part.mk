@@ -26,15 +26,14 @@ src_libexport_a_SOURCES = \
 	src/export/timeline.c src/export/timeline.h
 if HAVE_AVRO
 src_libexport_a_SOURCES += src/export/sink_avro.c
-src_libexport_a_CPPFLAGS += -DHAVE_AVRO $(AVRO_CFLAGS)
+src_libexport_a_CPPFLAGS += $(AVRO_CFLAGS)
 endif
 if HAVE_SQLITE
 src_libexport_a_SOURCES += src/export/sink_sqlite.c src/export/query_sqlite.c src/export/sqlite.c src/export/sqlite.h
-src_libexport_a_CPPFLAGS += -DHAVE_SQLITE
 endif
 if HAVE_POSTGRES
 src_libexport_a_SOURCES += src/export/sink_postgres.c src/export/query_postgres.c src/export/postgres.c src/export/postgres.h
-src_libexport_a_CPPFLAGS += -DHAVE_POSTGRES $(POSTGRES_CFLAGS)
+src_libexport_a_CPPFLAGS += $(POSTGRES_CFLAGS)
 endif
 dist_man_MANS += man/stealscope-export.1 man/stealscope-tables.5
 

@@ -1,12 +1,11 @@
 # trace: trace directories -> events. The only directory that uses babeltrace2
 noinst_LIBRARIES += src/libtrace.a
-TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACECMD_LIBS) $(SECCOMP_LIBS)
+TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACECMD_LIBS) $(TRACEEVENT_LIBS) $(SECCOMP_LIBS)
 src_libtrace_a_CPPFLAGS = $(AM_CPPFLAGS) $(BT2_CFLAGS) $(SECCOMP_CFLAGS)
 src_libtrace_a_SOURCES = \
 	src/trace/isolation/isolated_tasks.c \
 	src/trace/babeltrace/probe.c src/trace/babeltrace/probe.h \
 	src/trace/babeltrace/babeltrace.c src/trace/babeltrace/babeltrace.h \
-	src/trace/babeltrace/field_binding.c src/trace/babeltrace/field_binding.h \
 	src/trace/isolation/sandbox.c src/trace/isolation/sandbox.h \
 	src/trace/loss_placement.c src/trace/loss_placement.h \
 	src/trace/cursor.c \
@@ -27,7 +26,6 @@ src_libtrace_a_SOURCES = \
 	src/trace/ctf/tsdl_types.c \
 	src/trace/ctf/types.c src/trace/ctf/types.h \
 	src/trace/tracecmd/tracecmd_file.c src/trace/tracecmd/tracecmd_file.h \
-	src/trace/babeltrace/graph.c src/trace/babeltrace/graph.h \
 	src/trace/assemble_trace.c \
 	src/trace/discovery/trace_parts.c \
 	src/trace/isolation/ipc_receiver.h \
@@ -39,9 +37,7 @@ src_libtrace_a_SOURCES = \
 	src/trace/layout/layout.c src/trace/layout/layout.h \
 	src/trace/layout/layout_shipped.c \
 	src/trace/layout/layout_yaml.c \
-	src/trace/babeltrace/library.c src/trace/babeltrace/library.h \
 	src/trace/live/live.c src/trace/live/live.h \
-	src/trace/live/live_child.c \
 	src/trace/load.c src/trace/load.h \
 	src/trace/discovery/machines.c \
 	src/trace/discovery/metadata.c src/trace/discovery/metadata.h \
@@ -64,20 +60,34 @@ src_libtrace_a_SOURCES = \
 	src/trace/isolation/decoder_process.c src/trace/isolation/decoder_process.h \
 	src/trace/trace.c src/trace/trace.h \
 	src/trace/tracecmd/tracecmd.c src/trace/tracecmd/tracecmd.h \
-	src/trace/babeltrace/translate.c src/trace/babeltrace/translate.h \
 	src/trace/clock_setback.c src/trace/clock_setback.h \
 	src/trace/xen/xen.h src/trace/xen/xen_decode.c src/trace/xen/xen_file.c src/trace/xen/xen_reader.c \
 	src/trace/xen/xen_texts.c \
 	src/trace/worker_pool.c
-if HAVE_TRACECMD
-src_libtrace_a_CPPFLAGS += $(TRACECMD_CFLAGS)
+if HAVE_BABELTRACE
+src_libtrace_a_SOURCES += \
+	src/trace/babeltrace/field_binding.c src/trace/babeltrace/field_binding.h \
+	src/trace/babeltrace/graph.c src/trace/babeltrace/graph.h \
+	src/trace/babeltrace/library.c src/trace/babeltrace/library.h \
+	src/trace/babeltrace/translate.c src/trace/babeltrace/translate.h \
+	src/trace/live/live_child.c
+else
+src_libtrace_a_SOURCES += src/trace/babeltrace/babeltrace_none.c
+endif
+if HAVE_TRACEEVENT
+src_libtrace_a_CPPFLAGS += $(TRACEEVENT_CFLAGS)
 src_libtrace_a_SOURCES += \
 	src/trace/pages/pages_child.c \
 	src/trace/pages/ring_records.c src/trace/pages/ring_records.h \
-	src/trace/tracecmd/tracecmd_binding.c src/trace/tracecmd/tracecmd_binding.h \
-	src/trace/tracecmd/tracecmd_child.c
+	src/trace/tracecmd/tracecmd_binding.c src/trace/tracecmd/tracecmd_binding.h
 else
-src_libtrace_a_SOURCES += src/trace/pages/pages_none.c src/trace/tracecmd/tracecmd_none.c
+src_libtrace_a_SOURCES += src/trace/pages/pages_none.c
+endif
+if HAVE_TRACECMD
+src_libtrace_a_CPPFLAGS += $(TRACECMD_CFLAGS)
+src_libtrace_a_SOURCES += src/trace/tracecmd/tracecmd_child.c
+else
+src_libtrace_a_SOURCES += src/trace/tracecmd/tracecmd_none.c
 endif
 
 nodist_src_libtrace_a_SOURCES = src/trace/layout_texts.h

@@ -65,12 +65,25 @@ src_libui_a_SOURCES = \
 	src/ui/core/text_filter.c src/ui/core/text_filter.h \
 	src/ui/top/top_keys.c src/ui/top/top.c src/ui/top/top.h src/ui/top/top_draw.c src/ui/top/top_rows.c \
 	src/ui/terminal/term.c src/ui/terminal/term.h \
+	src/ui/terminal/terminfo_fallback.c src/ui/terminal/terminfo_fallback.h \
 	src/ui/widgets/theme.c src/ui/widgets/theme.h \
 	src/ui/ui.c src/ui/ui.h \
 	src/ui/core/view.c src/ui/core/view.h \
 	src/ui/core/viewer.c src/ui/core/viewer.h \
 	src/ui/core/file_watch.c src/ui/core/file_watch.h
-nodist_src_libui_a_SOURCES = src/ui/shipped.c
+nodist_src_libui_a_SOURCES = src/ui/shipped.c src/ui/terminfo_entries.h
+
+# Descriptions of terminals, compiled in.
+TERMINALS = xterm-256color tmux-256color screen-256color linux vt100
+BUILT_SOURCES += src/ui/terminfo_entries.h
+CLEANFILES += src/ui/terminfo_entries.h
+src/ui/terminfo_entries.h:
+	@$(MKDIR_P) src/ui
+	$(AM_V_GEN)for name in $(TERMINALS); do \
+		text=$$(infocmp -0 -Q2 $$name 2>/dev/null | grep '^b64:') && printf '\t{ "%s", "%s" },\n' "$$name" "$$text"; \
+	done >$@.tmp; mv $@.tmp $@
+src/ui/terminal/libui_a-terminfo_fallback.$(OBJEXT): src/ui/terminfo_entries.h
+
 EXTRA_DIST += src/ui/shipped.awk
 
 # The shipped themes are compiled in; the first is the default.

@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "ui/input/keys.h"
+#include "ui/terminal/terminfo_fallback.h"
 
 #define RESTORE_MAX_BYTES 512
 
@@ -63,15 +64,29 @@ const char *term_restore_text(const struct terminal *t)
 	return t->restore;
 }
 
-int term_check(const char *type, int fd, struct error *err)
+/* Loads the description of the terminal type from the database, or a compiled-in one. *type NULL: $TERM. Sets *type to
+ * the name of the description. */
+static int load_description(const char **type, int fd, struct error *err)
 {
 	int found = 0;
-	const char *name = type ? type : getenv("TERM");
+	const char *name = *type ? *type : getenv("TERM");
 	if (!name || !*name)
 		return error_set(err, STATUS_SYSTEM, "set TERM, or use --script", "the viewer: TERM is not set");
-	if (setupterm(name, fd, &found) != OK)
-		return error_set(err, STATUS_SYSTEM, "set TERM to a known terminal type, e.g. xterm-256color",
-		                 "the viewer: unknown terminal type %s", name);
+	*type = name;
+	if (setupterm(name, fd, &found) == OK)
+		return 0;
+	*type = terminfo_fallback(name);
+	if (*type && setupterm(*type, fd, &found) == OK)
+		return 0;
+	return error_set(err, STATUS_SYSTEM, "set TERM to a known terminal type, e.g. xterm-256color",
+	                 "the viewer: unknown terminal type %s", name);
+}
+
+int term_check(const char *type, int fd, struct error *err)
+{
+	const char *name = type;
+	if (load_description(&name, fd, err))
+		return -1;
 	char cup_name[] = "cup", clear_name[] = "clear";
 	const char *cup = tigetstr(cup_name), *erase_all = tigetstr(clear_name);
 	bool usable = cup && cup != (char *)-1 && erase_all && erase_all != (char *)-1;
@@ -92,11 +107,13 @@ static void choose_colours(struct terminal *t)
 
 struct terminal *term_open(FILE *out, FILE *in, const char *type, struct error *err)
 {
-	if (term_check(type, fileno(out), err) < 0)
+	const char *name = type;
+	if (term_check(type, fileno(out), err) < 0 || load_description(&name, fileno(out), err))
 		return NULL;
+	del_curterm(cur_term);
 	struct terminal *t = mem_new(1, sizeof *t);
 	t->out = out;
-	t->screen = newterm(type, out, in);
+	t->screen = newterm(name, out, in);
 	if (!t->screen) {
 		error_set(err, STATUS_SYSTEM, "set TERM, or use --script", "the viewer: cannot initialize the terminal");
 		free(t);
@@ -113,7 +130,6 @@ struct terminal *term_open(FILE *out, FILE *in, const char *type, struct error *
 	leaveok(stdscr, FALSE);
 	curs_set(0);
 	choose_colours(t);
-	const char *name = type ? type : getenv("TERM");
 	t->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	t->blocks = t->utf8 && t->depth != DEPTH_MONO && strncmp(name, "linux", 5) != 0;
 	build_restore(t);

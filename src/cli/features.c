@@ -1,0 +1,76 @@
+#include "cli/features.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#ifdef STATIC_PROGRAM
+#define IS_STATIC true
+#else
+#define IS_STATIC false
+#endif
+#ifdef HAVE_BABELTRACE
+#define WITH_BABELTRACE true
+#else
+#define WITH_BABELTRACE false
+#endif
+#ifdef HAVE_TRACECMD
+#define WITH_TRACECMD true
+#else
+#define WITH_TRACECMD false
+#endif
+#ifdef HAVE_TRACEEVENT
+#define WITH_TRACEEVENT true
+#else
+#define WITH_TRACEEVENT false
+#endif
+#ifdef HAVE_TRACEFS
+#define WITH_TRACEFS true
+#else
+#define WITH_TRACEFS false
+#endif
+#ifdef HAVE_BPF
+#define WITH_BPF true
+#else
+#define WITH_BPF false
+#endif
+#ifdef HAVE_SECCOMP
+#define WITH_SECCOMP true
+#else
+#define WITH_SECCOMP false
+#endif
+#ifdef HAVE_AVRO
+#define WITH_AVRO true
+#else
+#define WITH_AVRO false
+#endif
+#ifdef HAVE_SQLITE
+#define WITH_SQLITE true
+#else
+#define WITH_SQLITE false
+#endif
+#ifdef HAVE_POSTGRES
+#define WITH_POSTGRES true
+#else
+#define WITH_POSTGRES false
+#endif
+
+static const struct { bool present; const char *library, *use; } features[] = {
+	{ WITH_BABELTRACE, "libbabeltrace2", "CTF beyond that of LTTng and perf; sessions of a relay daemon" },
+	{ WITH_TRACECMD, "libtracecmd", "files of trace-cmd" },
+	{ WITH_TRACEEVENT, "libtraceevent", "recordings of stealscope record" },
+	{ WITH_TRACEFS, "libtracefs", "record" },
+	{ WITH_BPF, "libbpf", "exact figures of top and monitor" },
+	{ WITH_SECCOMP, "libseccomp", "parsers of traces without system calls" },
+	{ !IS_STATIC, "LAPACK, NLopt", "latency train; prediction in latency report" },
+	{ WITH_AVRO, "libavro", "export --to avro:DIR" },
+	{ WITH_SQLITE, "libsqlite3", "export --to sqlite:FILE" },
+	{ WITH_POSTGRES, "libpq", "export --to postgresql://..." },
+};
+
+void features_print(void)
+{
+	printf("stealscope %s%s\n", PACKAGE_VERSION, IS_STATIC ? " (static)" : "");
+	for (size_t i = 0; i < sizeof features / sizeof *features; i++)
+		if (!features[i].present)
+			printf("without %s: %s\n", features[i].library, features[i].use);
+}
