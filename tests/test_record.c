@@ -141,6 +141,76 @@ static void test_vm_names(void **state)
 	}
 }
 
+#define SANDBOX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+
+/* Names that orchestrators give, and their ways to keep them. */
+static void test_vm_orchestrators(void **state)
+{
+	(void)state;
+	static const struct { const char *cmdline; size_t len; const char *path, *text, *expected, *source; } cases[] = {
+		{ LINE("q\0-name\0guest=instance-0000001a"), "run/libvirt/qemu/instance-0000001a.xml",
+		  "<domstatus><nova:name>web &amp; db</nova:name></domstatus>", "web & db", "OpenStack" },
+		{ LINE("q\0-name\0guest=instance-0000001a"), "run/libvirt/qemu/instance-0000001a.xml", "<nova:name></nova:name>",
+		  "instance-0000001a", "libvirt" },
+		{ LINE("q\0-name\0guest=shop_web"), "proc/300/cgroup", "0::/kubepods.slice/kubepods-pod1.slice/cri-1.scope\n",
+		  "shop/web", "KubeVirt" },
+		{ LINE("q\0-name\0guest=shop_web"), "proc/300/cgroup", "0::/machine.slice\n", "shop_web", "its command line" },
+		{ LINE("q\0-name\0sandbox-" SANDBOX ",debug-threads=on"),
+		  "run/containerd/io.containerd.runtime.v2.task/k8s.io/" SANDBOX "/config.json",
+		  "{\"annotations\":{\"io.kubernetes.cri.sandbox-name\":\"web-1\",\"io.kubernetes.cri.sandbox-namespace\":\"shop\"}}",
+		  "shop/web-1", "its pod" },
+		{ LINE("containerd-shim-kata-v2\0-id\0" SANDBOX),
+		  "run/containers/storage/overlay-containers/" SANDBOX "/userdata/config.json",
+		  "{\"annotations\":{\"io.kubernetes.pod.name\":\"db\",\"io.kubernetes.pod.namespace\":\"a\"}}", "a/db", "its pod" },
+		{ LINE("shim\0-id\0" SANDBOX), "run/containers/storage/overlay-containers/" SANDBOX "/userdata/config.json",
+		  "{\"annotations\":[1]", SANDBOX, "its command line" },
+		{ LINE("lkvm\0run\0--name\0web"), NULL, NULL, "web", "its command line" },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		size_t n, hidden;
+		struct record_tree t;
+		tree_begin(&t);
+		tree_vm(&t, 300, cases[i].cmdline, cases[i].len, 1);
+		if (cases[i].path)
+			tree_text(&t, cases[i].path, cases[i].text);
+		if (cases[i].path && strstr(cases[i].path, "libvirt"))
+			tree_text(&t, "run/libvirt/qemu/instance-0000001a.pid", "300\n");
+		struct vm *vm = vms_find(t.root, &n, &hidden);
+		assert_int_equal(n, 1);
+		assert_string_equal(vm[0].name, cases[i].expected);
+		assert_string_equal(vm[0].named_by, cases[i].source);
+		assert_true((vm[0].domain != NULL) == (cases[i].path && strstr(cases[i].path, "libvirt")));
+		vms_free(vm, n);
+		tree_end(&t);
+	}
+}
+
+/* VirtualBox has no file descriptors of vCPUs; gVisor has them, but no threads of its own for them. */
+static void test_vm_others(void **state)
+{
+	(void)state;
+	size_t n, hidden;
+	struct record_tree t;
+	tree_begin(&t);
+	tree_link(&t, "proc/300/exe", "/usr/lib/virtualbox/VBoxHeadless");
+	tree_bytes(&t, "proc/300/cmdline", LINE("VBoxHeadless\0--comment\0web\0--startvm\0x"));
+	tree_link(&t, "proc/300/fd/9", "/dev/vboxdrv");
+	tree_text(&t, "proc/300/task/300/comm", "VBoxHeadless\n");
+	tree_text(&t, "proc/300/task/301/comm", "EMT-0\n");
+	tree_text(&t, "proc/300/task/302/comm", "EMT-1\n");
+	tree_link(&t, "proc/400/exe", "/usr/bin/runsc");
+	tree_link(&t, "proc/400/fd/9", "anon_inode:kvm-vm");
+	tree_link(&t, "proc/400/fd/10", "anon_inode:kvm-vcpu:0");
+	struct vm *vm = vms_find(t.root, &n, &hidden);
+	assert_int_equal(n, 1);
+	assert_string_equal(vm[0].name, "web");
+	assert_int_equal(vm[0].vcpus, 2);
+	assert_int_equal(vm[0].vcpu[1].tid, 302);
+	assert_true(vms_have_gvisor(t.root));
+	vms_free(vm, n);
+	tree_end(&t);
+}
+
 /* Directory names stay below the recording's directory and are unique. */
 static void test_vm_dirs(void **state)
 {
@@ -412,8 +482,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_vms_are_found), TEST(test_vms_by_debugfs_of_another_thread), TEST(test_vm_threads_unknown),
-		TEST(test_vm_names), TEST(test_vm_dirs), TEST(test_vm_agent), TEST(test_disk_reserve), TEST(test_clock_samples),
-		TEST(test_vm_names), TEST(test_vm_dirs), TEST(test_vm_agent), TEST(test_forecast), TEST(test_clock_samples),
+		TEST(test_vm_names), TEST(test_vm_orchestrators), TEST(test_vm_others), TEST(test_vm_dirs), TEST(test_vm_agent), TEST(test_disk_reserve), TEST(test_clock_samples),
+		TEST(test_vm_names), TEST(test_vm_orchestrators), TEST(test_vm_others), TEST(test_vm_dirs), TEST(test_vm_agent), TEST(test_forecast), TEST(test_clock_samples),
 		TEST(test_events), TEST(test_events_are_used), TEST(test_stats), TEST(test_threads_merged), TEST(test_journal),
 		TEST(test_proc),
 	};

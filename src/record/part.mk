@@ -43,6 +43,7 @@ endif
 src_librecord_a_SOURCES += \
 	src/record/proc.c src/record/proc.h \
 	src/record/vm_name.c \
+	src/record/vm_orchestrator.c \
 	src/record/vm_discovery.c src/record/vm_discovery.h
 
 dist_man_MANS += man/stealscope-record.1

@@ -86,7 +86,8 @@ static int check_requests(const struct participants *p, struct error *err)
 	if (p->vms == 0 && !p->o->host_only && !p->host.xen)
 		return error_set(err, STATUS_INPUT, p->hidden ? "run as root, or with CAP_SYS_PTRACE"
 		                                              : "start a VM, or record the host alone with --host-only",
-		                 "no running virtual machine found%s", p->hidden ? " (without access to all processes)" : "");
+		                 "no running virtual machine found%s%s", p->hidden ? " (without access to all processes)" : "",
+		                 vms_have_gvisor(p->o->root) ? "; the vCPUs of gVisor have no fixed threads" : "");
 	return 0;
 }
 

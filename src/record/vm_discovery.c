@@ -13,6 +13,8 @@
 
 #define VM_LINK "anon_inode:kvm-vm"
 #define VCPU_LINK "anon_inode:kvm-vcpu:"
+#define VIRTUALBOX_LINK "/dev/vboxdrv"  /* and /dev/vboxdrvu */
+#define GVISOR "runsc"
 #define MAX_VCPUS 4096
 
 /* ---- file descriptors */
@@ -22,6 +24,7 @@ struct descriptors {
 	size_t vms, vms_cap;
 	unsigned *vcpu;  /* numbers of the vCPUs with a file descriptor */
 	size_t vcpus, vcpus_cap;
+	bool is_virtualbox;  /* its vCPUs have no file descriptors */
 };
 
 /* Finds the KVM file descriptors of a process. Returns false if its descriptors cannot be listed. */
@@ -39,6 +42,7 @@ static bool read_descriptors(const char *root, int32_t pid, struct descriptors *
 			else if (strncmp(target, VCPU_LINK, strlen(VCPU_LINK)) == 0 &&
 			         proc_parse_number(target + strlen(VCPU_LINK), MAX_VCPUS - 1, &vcpu))
 				*ARRAY_PUSH(d->vcpu, d->vcpus, d->vcpus_cap) = (unsigned)vcpu;
+			d->is_virtualbox |= strncmp(target, VIRTUALBOX_LINK, strlen(VIRTUALBOX_LINK)) == 0;
 		}
 		free(target);
 	}
@@ -109,6 +113,21 @@ static void map_by_names(const char *root, struct vm *vm)
 	proc_names_free(task, n);
 }
 
+/* Adds a vCPU for each thread with the name of one. */
+static void add_named_vcpus(const char *root, int32_t pid, struct descriptors *d)
+{
+	size_t n;
+	char **task = proc_names(root, "", &n, "/proc/%d/task", pid);
+	for (size_t i = 0; i < n && d->vcpus < MAX_VCPUS; i++) {
+		char *comm = proc_line(root, "/proc/%d/task/%s/comm", pid, task[i]);
+		const int number = comm ? vcpu_name_number(comm) : -1;
+		if (number >= 0 && number < MAX_VCPUS)
+			*ARRAY_PUSH(d->vcpu, d->vcpus, d->vcpus_cap) = (unsigned)number;
+		free(comm);
+	}
+	proc_names_free(task, n);
+}
+
 static int by_vcpu_number(const void *a, const void *b)
 {
 	const struct vm_vcpu *x = a, *y = b;
@@ -159,6 +178,27 @@ bool vm_read_tsc(const char *root, const struct vm *vm, struct vm_tsc *tsc)
 
 /* ---- all VMs */
 
+/* gVisor moves its vCPUs between threads. */
+static bool is_gvisor(const char *root, int32_t pid)
+{
+	char *exe = proc_link(root, "/proc/%d/exe", pid), *slash = exe ? strrchr(exe, '/') : NULL;
+	const bool is = slash && strncmp(slash + 1, GVISOR, strlen(GVISOR)) == 0;
+	free(exe);
+	return is;
+}
+
+bool vms_have_gvisor(const char *root)
+{
+	size_t n;
+	bool found = false;
+	char **name = proc_names(root, "", &n, "/proc");
+	uint64_t pid;
+	for (size_t i = 0; i < n && !found; i++)
+		found = proc_parse_number(name[i], INT32_MAX, &pid) && is_gvisor(root, (int32_t)pid);
+	proc_names_free(name, n);
+	return found;
+}
+
 struct vm *vms_find(const char *root, size_t *n, size_t *hidden)
 {
 	struct vm *vm = NULL;
@@ -172,7 +212,9 @@ struct vm *vms_find(const char *root, size_t *n, size_t *hidden)
 			continue;
 		if (!read_descriptors(root, (int32_t)pid, &d))
 			*hidden += !proc_exists(root, "/proc/%d/fd/.", (int)pid) && proc_exists(root, "/proc/%d", (int)pid);
-		if (d.vms > 0 && d.vcpus > 0) {
+		if (d.is_virtualbox)
+			add_named_vcpus(root, (int32_t)pid, &d);
+		if ((d.vms > 0 || d.is_virtualbox) && d.vcpus > 0 && !is_gvisor(root, (int32_t)pid)) {
 			struct vm *v = ARRAY_PUSH(vm, *n, cap);
 			*v = (struct vm){ .pid = (int32_t)pid };
 			add_vcpus(root, v, &d);

@@ -1,5 +1,4 @@
-/* Finds the name of a virtual machine, and its guest agent and CID. The name comes from, in this order: libvirt's files,
- * the command line, the scope of systemd-machined, the API socket, the process. */
+/* Finds the name of a virtual machine, and its guest agent and CID. The table `names` lists the sources. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,6 +90,17 @@ static char *libvirt_name(const struct vm_source *d)
 	return name;
 }
 
+static char *openstack_name(const struct vm_source *d)
+{
+	char *domain = libvirt_name(d), *name = vm_openstack_name(d->root, domain);
+	if (!name) {
+		free(d->vm->domain);
+		d->vm->domain = NULL;
+	}
+	free(domain);
+	return name;
+}
+
 static char *option_name(const struct vm_source *d)
 {
 	const char *value = option_value(&d->arguments, "name", 0);
@@ -99,6 +109,22 @@ static char *option_name(const struct vm_source *d)
 		name = find_suboption(value, "");
 	if (!name && (value = option_value(&d->arguments, "id", 0)) && *value)
 		name = mem_dup(value);  /* Firecracker: --id */
+	if (!name && (value = option_value(&d->arguments, "comment", 0)) && *value)
+		name = mem_dup(value);  /* VirtualBox */
+	return name;
+}
+
+static char *kubevirt_name(const struct vm_source *d)
+{
+	char *guest = option_name(d), *name = vm_kubevirt_name(d->root, d->vm->pid, guest);
+	free(guest);
+	return name;
+}
+
+static char *kata_name(const struct vm_source *d)
+{
+	char *id = option_name(d), *name = vm_kata_name(d->root, id);
+	free(id);
 	return name;
 }
 
@@ -172,7 +198,10 @@ static char *process_name(const struct vm_source *d)
 }
 
 static const struct { char *(*find)(const struct vm_source *d); const char *how; } names[] = {
+	{ openstack_name, "OpenStack" },
 	{ libvirt_name, "libvirt" },
+	{ kubevirt_name, "KubeVirt" },
+	{ kata_name, "its pod" },
 	{ option_name, "its command line" },
 	{ scope_name, "its systemd scope" },
 	{ socket_name, "its socket" },
