@@ -89,7 +89,7 @@ E2E_TESTS = \
 	tests/test_shell.py \
 	tests/test_vanishing.py \
 	tests/test_waits.py \
-	tests/test_mcp.py \
+	tests/test_mcp.py tests/test_ticket.py \
 	tests/test_workers.py
 EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/fake_guest.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/xentrace.py tests/lsan.supp $(E2E_TESTS)
 if HAVE_PYTHON

@@ -15,6 +15,7 @@ int cmd_sessions(int argc, char **argv, struct error *err);
 int cmd_sync(int argc, char **argv, struct error *err);
 int cmd_intervals(int argc, char **argv, struct error *err);
 int cmd_cut(int argc, char **argv, struct error *err);
+int cmd_ticket(int argc, char **argv, struct error *err);
 int cmd_picture(int argc, char **argv, struct error *err);
 int cmd_summary(int argc, char **argv, struct error *err);
 int cmd_threads(int argc, char **argv, struct error *err);
@@ -47,6 +48,7 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("intervals", cmd_intervals, "print the raw intervals of an attribute") \
 	X("cut", cmd_cut, "save a part as a smaller file to share, names optionally hashed") \
 	X("picture", cmd_picture, "picture of the overview or of rows (svg, html, txt)") \
+	X("ticket", cmd_ticket, "a page for a ticket: verdict, culprits, picture, cut history") \
 	X("summary", cmd_summary, "most delayed machines and threads, by time lost") \
 	X("threads", cmd_threads, "all threads: name, life, time run and lost, top culprit") \
 	X("flow", cmd_flow, "execution flow: which tasks ran while a thread waited") \

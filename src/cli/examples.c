@@ -29,6 +29,7 @@ static const struct { const char *command, *first, *second; } examples[] = {
 	{ "whatif", "whatif DIR pin web CPU1", "whatif DIR 'without host/burnP6' 'add CPU'" },
 	{ "export", "export DIR --to sqlite:runs.db", "export --targets" },
 	{ "fleet", "fleet sqlite:runs.db victims", "fleet sqlite:runs.db culprits" },
+	{ "ticket", "ticket DIR -o ticket.html", "ticket DIR web --names hash -o ticket.html" },
 	{ "mcp", "mcp", "mcp /var/lib/recordings" },
 	{ "top", "top", "top -b -n 5 --format csv" },
 	{ "monitor", "monitor", "monitor --trigger 'gap(web)>20ms' -o DIR" },

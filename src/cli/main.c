@@ -28,7 +28,7 @@ static const struct command_group { const char *title, *described, *further; } g
 	{ "Look", "view summary explain", "threads, picture" },
 	{ "Ask", "gaps steal flow path", "waits, exits, events, latency" },
 	{ "Compare", "diff whatif", "fleet" },
-	{ "Check, share", "info sync", "cut, export, intervals, mcp" },
+	{ "Check, share", "info sync ticket", "cut, export, intervals, mcp" },
 };
 
 static const struct command *find_command(const char *name);

@@ -1,4 +1,4 @@
-/* Children that run commands, histories without names, and pages of answers. */
+/* Histories without names, and pages of answers. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "cli/captured_command.h"
 #include "cli/cli.h"
 #include "cli/mcp_answers.h"
 
@@ -68,88 +69,6 @@ void mcp_answers_end(struct mcp_answers *a)
 	free(a);
 }
 
-/* ---- children ---- */
-
-/* Reads a whole file from its start, with a final NUL. Returns NULL if it cannot be read. */
-static char *read_whole(int fd, size_t *length)
-{
-	struct stat st;
-	if (fstat(fd, &st) || st.st_size < 0 || st.st_size > INT_MAX)
-		return NULL;
-	char *text = mem_new((size_t)st.st_size + 1, 1);
-	size_t n = 0;
-	while (n < (size_t)st.st_size) {
-		ssize_t got = pread(fd, text + n, (size_t)st.st_size - n, (off_t)n);
-		if (got <= 0)
-			break;
-		n += (size_t)got;
-	}
-	*length = n;
-	return text;
-}
-
-/* The child: runs the command with its output in `out` and ends with the exit status. */
-static void run_child(int (*run)(int, char **, struct error *), int argc, char **argv, int out, int messages)
-{
-	int null = open("/dev/null", O_RDONLY);
-	if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(messages, 2) < 0)
-		_exit(STATUS_SYSTEM);
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGINT, SIG_DFL);
-	setenv("NO_COLOR", "1", 1);
-	alarm(MCP_SECONDS);
-	struct error err = ERROR_INIT;
-	int status = STATUS_OK;
-	if (run(argc, argv, &err)) {
-		fprintf(stderr, "%s%s%s%s\n", err.text, err.remedy[0] ? " (" : "", err.remedy, err.remedy[0] ? ")" : "");
-		status = (int)err.status;
-	}
-	if (fflush(stdout))
-		status = STATUS_SYSTEM;
-	fflush(stderr);
-	_exit(status);
-}
-
-/* Runs a command in a child. Fills *text with its output and *notes with its messages, both allocated. Returns the exit
- * status, or -1 with *err set. */
-static int run_command(int (*run)(int, char **, struct error *), int argc, char **argv, char **text, char **notes,
-                       struct error *err)
-{
-	*text = *notes = NULL;
-	int out = memfd_create("answer", MFD_CLOEXEC), messages = memfd_create("messages", MFD_CLOEXEC);
-	int status = 0, rc = -1;
-	size_t length;
-	fflush(NULL);
-	pid_t child = out < 0 || messages < 0 ? -1 : fork();
-	if (child == 0)
-		run_child(run, argc, argv, out, messages);
-	if (child < 0) {
-		error_system(err, NULL, "cannot run %s", argv[0]);
-		goto close_files;
-	}
-	while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	if (WIFSIGNALED(status)) {
-		if (WTERMSIG(status) == SIGALRM)
-			error_set(err, STATUS_SYSTEM, "ask for a shorter window", "%s took more than %d s", argv[0], (int)MCP_SECONDS);
-		else
-			error_set(err, STATUS_SYSTEM, NULL, "%s ended by signal %d", argv[0], WTERMSIG(status));
-		goto close_files;
-	}
-	*text = read_whole(out, &length);
-	*notes = read_whole(messages, &length);
-	if (*text && *notes)
-		rc = WEXITSTATUS(status);
-	else
-		error_system(err, NULL, "cannot read the answer of %s", argv[0]);
-close_files:
-	if (out >= 0)
-		close(out);
-	if (messages >= 0)
-		close(messages);
-	return rc;
-}
-
 /* ---- histories ---- */
 
 /* Resolves the name of a recording. Returns its path, allocated, or NULL with *err set: a name that leads out of the
@@ -179,7 +98,7 @@ static int index_recording(char *path, struct error *err)
 		return error_system(err, "set TMPDIR", "cannot make a temporary directory");
 	snprintf(file, sizeof file, "%s/h.steal", dir);
 	char *argv[] = { (char[]){ "index" }, path, (char[]){ "-o" }, file, NULL };
-	int fd = -1, status = run_command(cmd_index, 4, argv, &text, &notes, err);
+	int fd = -1, status = captured_command(cmd_index, 4, argv, MCP_SECONDS, &text, &notes, err);
 	if (status == STATUS_OK)
 		fd = open(file, O_RDONLY);  /* inherited by the children that read it */
 	if (status == STATUS_OK && fd < 0)
@@ -357,11 +276,11 @@ static int run_picture(int argc, char **argv, char **text, char **notes, struct 
 	memcpy(all, argv, (size_t)argc * sizeof *all);
 	all[argc] = (char[]){ "-o" };
 	all[argc + 1] = file;
-	int status = run_command(cmd_picture, argc + 2, all, text, notes, err);
+	int status = captured_command(cmd_picture, argc + 2, all, MCP_SECONDS, text, notes, err);
 	int fd = status == STATUS_OK ? open(file, O_RDONLY | O_CLOEXEC) : -1;
 	if (fd >= 0) {
 		size_t length;
-		char *picture = read_whole(fd, &length);
+		char *picture = captured_file(fd, &length);
 		close(fd);
 		if (picture) {
 			free(*text);
@@ -378,7 +297,8 @@ char *mcp_run(struct mcp_answers *a, int (*run)(int, char **, struct error *), i
               bool *failed, struct error *err)
 {
 	char *text, *notes;
-	int status = picture ? run_picture(argc, argv, &text, &notes, err) : run_command(run, argc, argv, &text, &notes, err);
+	int status = picture ? run_picture(argc, argv, &text, &notes, err)
+	                     : captured_command(run, argc, argv, MCP_SECONDS, &text, &notes, err);
 	if (status < 0)
 		return NULL;
 	*failed = status != STATUS_OK;

@@ -7,6 +7,8 @@ stealscope_SOURCES = \
 	src/cli/clock_plot.c src/cli/clock_plot.h \
 	src/cli/clock_report.c src/cli/clock_report.h \
 	src/cli/examples.c src/cli/examples.h \
+	src/cli/captured_command.c src/cli/captured_command.h \
+	src/cli/cmd_ticket.c src/cli/ticket_page.c src/cli/ticket_page.h \
 	src/cli/complete.c src/cli/complete.h \
 	src/cli/cmd_beacon.c \
 	src/cli/cmd_cut.c \
@@ -65,7 +67,7 @@ dist_man_MANS += man/stealscope.1 man/stealscope.7 man/stealscope-view.1 man/ste
 	man/stealscope-picture.1 man/stealscope-summary.1 man/stealscope-threads.1 man/stealscope-flow.1 \
 	man/stealscope-gaps.1 man/stealscope-steal.1 man/stealscope-top.1 man/stealscope-monitor.1 man/stealscope-path.1 \
 	man/stealscope-waits.1 man/stealscope-exits.1 man/stealscope-events.1 man/stealscope-explain.1 \
-	man/stealscope-diff.1 man/stealscope-whatif.1 man/stealscope-fleet.1 man/stealscope-mcp.1 man/stealscope-beacon.1 \
+	man/stealscope-diff.1 man/stealscope-whatif.1 man/stealscope-fleet.1 man/stealscope-mcp.1 man/stealscope-ticket.1 man/stealscope-beacon.1 \
 	man/stealscope-cost.7 man/stealscope-locks.7 man/stealscope-notes.7 man/stealscope-states.7 \
 	man/stealscope-tracers.7 man/stealscope-xen.7
 

@@ -411,3 +411,12 @@ int cut_history(const struct history *h, const char *path, const struct cut_opti
 	map_release(&c.text);
 	return rc;
 }
+
+char *cut_alias(const char *key, const char *name, struct error *err)
+{
+	struct alias_key k;
+	char buf[ALIAS_SIZE];
+	if (strcmp(name, "host") == 0)
+		return mem_dup(name);
+	return alias_key(&k, key, err) ? NULL : mem_dup(alias_make(&k, name, buf));
+}

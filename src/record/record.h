@@ -109,9 +109,9 @@ struct vm {
 	char *debugfs;   /* name of the VM's directory in /sys/kernel/debug/kvm; NULL: none */
 };
 
-/* Finds all processes with file descriptors of a KVM VM and of vCPUs, and those of VirtualBox, sorted by PID. root: "", or a directory that
- * replaces /proc and /sys of this machine (tests, containers). Never fails. *hidden: number of processes that cannot be
- * inspected for lack of permission. */
+/* Finds all processes with file descriptors of a KVM VM and of vCPUs, and those of VirtualBox, sorted by PID. root: "",
+ * or a directory that replaces /proc and /sys of this machine (tests, containers). Never fails. *hidden: number of
+ * processes that cannot be inspected for lack of permission. */
 struct vm *vms_find(const char *root, size_t *n, size_t *hidden);
 /* Returns true if a sandbox of gVisor runs. vms_find() leaves these out: their vCPUs move between threads. */
 bool vms_have_gvisor(const char *root);

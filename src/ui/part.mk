@@ -80,7 +80,8 @@ CLEANFILES += src/ui/terminfo_entries.h
 src/ui/terminfo_entries.h:
 	@$(MKDIR_P) src/ui
 	$(AM_V_GEN)for name in $(TERMINALS); do \
-		text=$$(infocmp -0 -Q2 $$name 2>/dev/null | grep '^b64:') && printf '\t{ "%s", "%s" },\n' "$$name" "$$text"; \
+		text=$$(infocmp -0 -Q2 $$name 2>/dev/null | grep '^b64:') && { \
+			printf '\t{ "%s",\n' "$$name"; printf '%s\n' "$$text" | fold -w 100 | sed 's/.*/\t  "&"/'; printf '\t},\n'; }; \
 	done >$@.tmp; mv $@.tmp $@
 src/ui/terminal/libui_a-terminfo_fallback.$(OBJEXT): src/ui/terminfo_entries.h
 

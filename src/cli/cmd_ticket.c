@@ -1,0 +1,360 @@
+/* stealscope ticket: a page for a provider, a colleague or a mailing list. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/atomic_file.h"
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+#include "cli/captured_command.h"
+#include "cli/cli.h"
+#include "cli/query_context.h"
+#include "cli/target_arg.h"
+#include "cli/ticket_page.h"
+#include "index/index.h"
+
+#define HISTORY_FILE "history.steal"
+#define SECONDS 300               /* maximum duration of each command, s */
+#define EMBED_MAX (8u << 20)      /* maximum size of a history in a page, bytes */
+#define ROWS "12"                 /* rows of each table */
+
+enum { NAMES_KEEP, NAMES_HASH };
+static const char *const names_choice[] = { "keep", "hash", NULL };
+
+struct ticket {
+	const char *output;
+	bool is_page;          /* output is a page, otherwise a directory */
+	int names;
+	char dir[PATH_MAX];    /* temporary directory, or the output directory */
+	char *history, *picture, *key;  /* paths in it; key: NULL without aliases */
+	char *target;          /* operand in the cut history; NULL: all machines */
+	int64_t from, to;
+};
+
+/* ---- the cut history */
+
+static int write_key(const char *path, struct error *err)
+{
+	unsigned char key[32];
+	const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	const bool ok = fd >= 0 && getrandom(key, sizeof key, 0) == sizeof key && write(fd, key, sizeof key) == sizeof key;
+	const int rc = ok ? 0 : error_system(err, NULL, "%s", path);
+	if (fd >= 0)
+		close(fd);
+	return rc;
+}
+
+/* Finds the operand of the target in the cut history, where names may be replaced. */
+static int find_operand(struct ticket *t, const struct catalog *catalog, const struct target *target, struct error *err)
+{
+	const struct catalog_machine *m = &catalog->machine[target_machine(catalog, target)];
+	char escaped[ACTOR_TEXT];
+	text_escape(escaped, sizeof escaped, m->name);
+	char *machine = t->key ? cut_alias(t->key, escaped, err) : mem_dup(escaped);
+	if (!machine)
+		return -1;
+	if (target->kind == TARGET_THREAD)
+		t->target = mem_printf("%s/%d", machine, catalog->thread[target->index].tid);
+	else if (target->kind == TARGET_CPU)
+		t->target = mem_printf("%s/CPU%u", machine, catalog->cpu[target->index].number);
+	else
+		t->target = mem_dup(machine);
+	free(machine);
+	return 0;
+}
+
+/* Reduces the window to the life of the thread if no window was given. */
+static int choose_window(struct ticket *t, const struct query_context *s, const struct target *target, struct error *err)
+{
+	int64_t start, end;
+	t->from = s->window.from;
+	t->to = s->window.to;
+	if (!target || target->kind != TARGET_THREAD)
+		return 0;
+	const int alive = catalog_lifetime(&s->catalog, target, &start, &end, err);
+	if (alive > 0 && start > t->from)
+		t->from = start;
+	if (alive > 0 && end < t->to)
+		t->to = end;
+	return alive < 0 ? -1 : 0;
+}
+
+static int cut_window(struct ticket *t, char *recording, const char *target_text, const struct window_options *when,
+                      struct error *err)
+{
+	struct query_context s;
+	struct target target;
+	int rc = query_context_open(&s, recording, when, err);
+	if (rc == 0 && target_text)
+		rc = target_parse_victim(&s, target_text, &target, err);
+	if (rc == 0)
+		rc = choose_window(t, &s, target_text ? &target : NULL, err);
+	if (rc == 0 && t->names == NAMES_HASH) {
+		t->key = mem_printf("%s/key", t->dir);
+		rc = write_key(t->key, err);
+	}
+	if (rc == 0 && target_text)
+		rc = find_operand(t, &s.catalog, &target, err);
+	const struct cut_options o = { .from = t->from, .to = t->to, .aliases = t->key != NULL, .key = t->key };
+	if (rc == 0)
+		rc = cut_history(s.h, t->history, &o, err);
+	return query_context_close(&s, rc, err);
+}
+
+/* ---- the page */
+
+/* Runs a command on the cut history. Returns its output; NULL with *err set if it failed. */
+static char *ask(int (*run)(int, char **, struct error *), char **argv, struct error *err)
+{
+	int argc = 0;
+	char *text = NULL, *notes = NULL;
+	while (argv[argc])
+		argc++;
+	const int status = captured_command(run, argc, argv, SECONDS, &text, &notes, err);
+	if (status > 0)
+		error_set(err, (enum status)status, NULL, "%.*s", notes ? (int)strcspn(notes, "\n") : 0, notes ? notes : "");
+	free(notes);
+	if (status == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* Removes the first line that begins with `begin`, or the first line, from the text. Returns the line, allocated. */
+static char *take_line(char *text, const char *begin)
+{
+	char *line = strstr(text, begin);
+	line = line && (line == text || line[-1] == '\n') ? line : text;
+	const size_t n = strcspn(line, "\n");
+	char *taken = mem_printf("%.*s", (int)n, line);
+	memmove(line, line + n + (line[n] == '\n'), strlen(line + n + (line[n] == '\n')) + 1);
+	return taken;
+}
+
+/* Explains the target, or all machines. Fills *verdict with one sentence, *text with all. Both are allocated. */
+static int explain(const struct query_context *s, const struct target *target, char **verdict, char **text,
+                   struct error *err)
+{
+	struct verdict v;
+	char *all = NULL;
+	int rc = 0;
+	if (!target || target->kind == TARGET_MACHINE) {
+		const struct summary_options options = { .only = target, .from = s->window.from, .to = s->window.to, .gaps = true };
+		struct summary summary = { 0 };
+		struct query *q = summary_open(&s->catalog, &options);
+		rc = query_run(q, NULL, err);
+		if (rc == 0) {
+			summary_take(q, &summary);
+			summary_sort(&summary, &s->catalog, SUMMARY_BY_LOST);
+			rc = explain_summary(&s->catalog, &summary, &all, err);
+		}
+		query_close(q);
+		summary_release(&summary);
+		if (rc == 0)
+			rc = verdict_of(&s->catalog, s->window.from, s->window.to, &v, err);
+		*verdict = rc == 0 ? mem_printf("%s.", v.text) : NULL;
+	} else {
+		rc = explain_window(&s->catalog, target, s->window.from, s->window.to, &all, err);
+		*verdict = rc == 0 ? take_line(all, "Main delay:") : NULL;
+	}
+	*text = rc == 0 ? text_insert_file_name(all, HISTORY_FILE) : NULL;
+	free(all);
+	return rc;
+}
+
+static char *warnings_text(const struct origin *o)
+{
+	char *text = NULL;
+	size_t n;
+	FILE *f = open_memstream(&text, &n);
+	if (!f)
+		abort();
+	for (size_t i = 0; i < o->lines; i++)
+		if (strncmp(o->line[i], "history", 7) != 0)  /* a temporary name */
+			fprintf(f, "%s\n", o->line[i]);
+	fclose(f);
+	return text;
+}
+
+static char *read_file(const char *path, size_t *n, struct error *err)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char *text = fd >= 0 ? captured_file(fd, n) : NULL;
+	if (!text)
+		error_system(err, NULL, "%s", path);
+	if (fd >= 0)
+		close(fd);
+	return text;
+}
+
+static int write_file(const char *path, const struct ticket_page *p, void (*write)(FILE *, const struct ticket_page *),
+                      struct error *err)
+{
+	struct save s;
+	if (atomic_file_begin(&s, path, err))
+		return -1;
+	write(s.f, p);
+	return atomic_file_end(&s, 0, err);
+}
+
+static int write_ticket(const struct ticket *t, const struct ticket_page *p, struct error *err)
+{
+	if (t->is_page)
+		return write_file(t->output, p, ticket_page_write_html, err);
+	char *html = mem_printf("%s/ticket.html", t->dir), *text = mem_printf("%s/ticket.txt", t->dir);
+	int rc = write_file(html, p, ticket_page_write_html, err);
+	if (rc == 0)
+		rc = write_file(text, p, ticket_page_write_text, err);
+	free(html);
+	free(text);
+	return rc;
+}
+
+/* Shortens the path of the history in a text to its last component: the directory may be temporary. */
+static void omit_directory(char *text, const char *history)
+{
+	const size_t n = strlen(history) - strlen(HISTORY_FILE);
+	char *at = strstr(text, history);
+	if (at)
+		memmove(at, at + n, strlen(at + n) + 1);
+}
+
+/* Answers the questions of the page on the cut history, so that replaced names are replaced everywhere. */
+static int make_page(struct ticket *t, struct error *err)
+{
+	struct query_context s;
+	struct target target;
+	const struct window_options whole = { 0 };
+	char from[TIME_TEXT], to[TIME_TEXT], span[TIME_TEXT], subject[ACTOR_TEXT] = "all machines";
+	char *verdict = NULL, *explanation = NULL, *warnings = NULL, *history = NULL, *picture = NULL;
+	size_t bytes = 0, picture_bytes;
+	char *steal_argv[] = { (char[]){ "steal" }, t->history, (char[]){ "--by" }, (char[]){ "thread" },
+		(char[]){ "--format" }, (char[]){ "csv" }, (char[]){ "--top" }, (char[]){ ROWS }, t->target, NULL };
+	char *gaps_argv[] = { (char[]){ "gaps" }, t->history, (char[]){ "--format" }, (char[]){ "csv" }, (char[]){ "--top" },
+		(char[]){ ROWS }, t->target, NULL };
+	char *info_argv[] = { (char[]){ "info" }, t->history, NULL };
+	char *picture_argv[] = { (char[]){ "picture" }, t->history, (char[]){ "-o" }, t->picture, (char[]){ "--theme" },
+		(char[]){ "cvd-light" }, t->target, NULL };
+	char *culprits = ask(cmd_steal, steal_argv, err);
+	char *gaps = culprits ? ask(cmd_gaps, gaps_argv, err) : NULL, *info = gaps ? ask(cmd_info, info_argv, err) : NULL;
+	char *drawn = info ? ask(cmd_picture, picture_argv, err) : NULL;
+	int rc = drawn ? query_context_open(&s, t->history, &whole, err) : -1;
+	if (rc == 0) {
+		if (t->target)
+			rc = target_parse(&s, t->target, &target, err);
+		if (rc == 0 && t->target)
+			catalog_target_text(&s.catalog, &target, subject, sizeof subject);
+		query_context_about(&s, t->target && rc == 0 ? &target : NULL, (struct report_how){ .format = FORMAT_JSON });
+		warnings = warnings_text(&s.origin);
+		if (rc == 0)
+			rc = explain(&s, t->target ? &target : NULL, &verdict, &explanation, err);
+		rc = query_context_close(&s, rc, err);
+	}
+	if (rc == 0 && !(picture = read_file(t->picture, &picture_bytes, err)))
+		rc = -1;
+	if (rc == 0 && t->is_page && !(history = read_file(t->history, &bytes, err)))
+		rc = -1;
+	if (rc == 0) {
+		omit_directory(info, t->history);
+		const bool embed = history && bytes <= EMBED_MAX;
+		time_date(from, t->from, 6)[TIME_DATE + 16] = '\0';
+		time_date(to, t->to, 6)[TIME_DATE + 16] = '\0';
+		const struct ticket_page p = {
+			.subject = subject, .from = from, .to = to, .span = time_duration(span, t->to - t->from), .verdict = verdict,
+			.explanation = explanation, .culprits = culprits, .gaps = gaps, .warnings = warnings, .recording = info,
+			.picture = picture, .target = t->target ? t->target : "",
+			.has_victims = !t->target || target.kind == TARGET_MACHINE, .history = embed ? history : NULL,
+			.history_bytes = bytes, .history_name = t->is_page && !embed ? NULL : HISTORY_FILE,
+			.has_aliases = t->key != NULL,
+		};
+		rc = write_ticket(t, &p, err);
+		if (rc == 0 && t->is_page && !embed)
+			fprintf(stderr, "stealscope: note: the history (%zu kB) is too large for the page; use -o DIR, or a "
+			                "shorter window\n", bytes / 1000);
+	}
+	char *const all[] = { culprits, gaps, info, drawn, verdict, explanation, warnings, history, picture };
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		free(all[i]);
+	return rc;
+}
+
+/* ---- files */
+
+static bool is_html(const char *path)
+{
+	return file_begins_with(path, "<!DOCTYPE html", 14);
+}
+
+/* Makes the directory for the files: the output directory, which must not exist, or a temporary one. */
+static int make_dir(struct ticket *t, struct error *err)
+{
+	const char *base = getenv("TMPDIR");
+	if (!t->is_page) {
+		if (snprintf(t->dir, sizeof t->dir, "%s", t->output) < (int)sizeof t->dir && mkdir(t->dir, 0777) == 0)
+			return 0;
+		return errno == EEXIST ? error_set(err, STATUS_USAGE, "use a new name", "-o %s: it exists", t->output)
+		                       : error_system(err, "use -o FILE.html, or the name of a new directory", "-o %s", t->output);
+	}
+	const int n = snprintf(t->dir, sizeof t->dir, "%s/stealscope-ticket-XXXXXX", base && *base ? base : "/tmp");
+	if (n < (int)sizeof t->dir && mkdtemp(t->dir))
+		return 0;
+	return error_system(err, "set TMPDIR", "cannot make a temporary directory");
+}
+
+static void remove_files(const struct ticket *t, bool all)
+{
+	static const char *const name[] = { "key", HISTORY_FILE, "picture.svg", "ticket.html", "ticket.txt" };
+	for (size_t i = 0; i < (all ? sizeof name / sizeof *name : 1); i++) {
+		char *path = mem_printf("%s/%s", t->dir, name[i]);
+		unlink(path);
+		free(path);
+	}
+	if (all)
+		rmdir(t->dir);
+}
+
+int cmd_ticket(int argc, char **argv, struct error *err)
+{
+	struct window_options when = { 0 };
+	struct ticket t = { 0 };
+	const struct opt opt[] = {
+		{ "output", 'o', OPT_TEXT, "FILE.html|DIR", "page to write, or a new directory", &t.output, NULL },
+		WINDOW_OPTIONS(&when),
+		{ "names", 0, OPT_CHOICE, "HOW", "keep, or hash: remove all original names", &t.names, names_choice },
+	};
+	const struct opts opts = { "ticket RECORDING [TARGET] -o FILE.html|DIR",
+		"Write a page for a ticket: verdict, culprits, picture, cut history.", opt, sizeof opt / sizeof *opt, 1, 2 };
+	int first;
+	if (opts_parse(&opts, argc, argv, &first, err))
+		return -1;
+	if (!t.output)
+		return error_set(err, STATUS_USAGE, "use -o FILE.html or -o DIR", "ticket: no output specified");
+	const char *dot = strrchr(t.output, '.');
+	t.is_page = dot && strcmp(dot, ".html") == 0;
+	if ((t.is_page && refuse_overwrite(t.output, is_html, "an HTML page", err)) || make_dir(&t, err))
+		return -1;
+	t.history = mem_printf("%s/%s", t.dir, HISTORY_FILE);
+	t.picture = mem_printf("%s/picture.svg", t.dir);
+	int rc = cut_window(&t, argv[first], argc - first > 1 ? argv[first + 1] : NULL, &when, err);
+	if (rc == 0) {
+		setenv("TZ", "UTC", 1);  /* after the times of the options, which are local */
+		tzset();
+		rc = make_page(&t, err);
+	}
+	remove_files(&t, t.is_page || rc != 0);
+	if (rc == 0)
+		printf("%s\n", t.output);
+	free(t.history);
+	free(t.picture);
+	free(t.key);
+	free(t.target);
+	return rc;
+}

@@ -1,0 +1,31 @@
+/* The page of `stealscope ticket`: self-contained HTML, and the same as text. */
+#ifndef STEALSCOPE_CLI_TICKET_PAGE_H
+#define STEALSCOPE_CLI_TICKET_PAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+/* All texts are escaped for terminals, not for HTML. Times are in UTC. */
+struct ticket_page {
+	const char *subject;      /* the victim: "Debian/151 fibonacci"; "all machines" */
+	const char *from, *to, *span;  /* window: dates and times, duration */
+	const char *verdict;      /* one sentence */
+	const char *explanation;  /* sentences, one per line */
+	const char *culprits;     /* csv of `steal --by thread` */
+	const char *gaps;         /* csv of `gaps` */
+	const char *warnings;     /* lines on the trust in the answer */
+	const char *recording;    /* output of `info` */
+	const char *picture;      /* SVG */
+	const char *target;       /* operand for commands; "": none */
+	bool has_victims;         /* the tables name who waited: the subject has several threads */
+	const void *history;      /* content of the cut history to embed; NULL: it lies beside the page, or is left out */
+	size_t history_bytes;
+	const char *history_name; /* NULL: left out */
+	bool has_aliases;         /* names were replaced */
+};
+
+void ticket_page_write_html(FILE *out, const struct ticket_page *p);
+void ticket_page_write_text(FILE *out, const struct ticket_page *p);
+
+#endif
