@@ -69,8 +69,8 @@ with scratch() as folder:
         check(not any(n.encode() in history for n in names if len(n) > 6), "nor in its history")
 
     # ---- Refusals leave nothing
-    ticket(recording, "nobody", "-o", f"{folder}/none.html", status=2)
-    ticket(recording, "nobody", "-o", f"{folder}/none", status=2)
+    ticket(recording, "nobody", "-o", f"{folder}/none.html", status=1)
+    ticket(recording, "nobody", "-o", f"{folder}/none", status=1)
     ticket(recording, status=1)
     with open(f"{folder}/mine.html", "w", encoding="utf-8") as f:
         f.write("my notes")

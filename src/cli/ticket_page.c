@@ -13,10 +13,10 @@
 
 /* ---- tables from csv */
 
-enum cell { CELL_TEXT, CELL_TIME, CELL_DURATION, CELL_SHARE, CELL_CULPRIT };
+enum ticket_cell { CELL_TEXT, CELL_TIME, CELL_DURATION, CELL_SHARE, CELL_CULPRIT };
 
 /* A column of a table, made of a column of csv. */
-struct table_column { const char *field, *heading; enum cell cell; };
+struct table_column { const char *field, *heading; enum ticket_cell cell; };
 
 static const struct table_column culprit_columns[] = {
 	{ "victim", "who waited", CELL_TEXT }, { "culprit", "culprit", CELL_TEXT }, { "ns", "time", CELL_DURATION },
@@ -25,7 +25,7 @@ static const struct table_column culprit_columns[] = {
 static const struct table_column gap_columns[] = {
 	{ "start", "start (UTC)", CELL_TIME }, { "duration_ns", "length", CELL_DURATION },
 	{ "target", "who waited", CELL_TEXT },
-	{ "state", "state", CELL_TEXT }, { "culprit_name", "main culprit", CELL_CULPRIT },
+	{ "culprit_name", "main culprit", CELL_CULPRIT }, { "state", "state", CELL_TEXT },
 	{ NULL, NULL, CELL_TEXT },
 };
 
@@ -73,7 +73,7 @@ static char *cell_text(char *const *head, char *const *field, size_t n, const st
 /* Output of one table: HTML or text. */
 struct table_format {
 	void (*begin)(FILE *), (*row_begin)(FILE *), (*row_end)(FILE *), (*end)(FILE *);
-	void (*cell)(FILE *, const char *, bool is_head, enum cell);
+	void (*cell)(FILE *, const char *, bool is_head, enum ticket_cell);
 };
 
 static void write_table(FILE *out, const char *csv, const struct table_column *column, const struct ticket_page *p,
@@ -129,7 +129,7 @@ static void html_row_begin(FILE *out)
 	fputs("<tr>", out);
 }
 
-static void html_cell(FILE *out, const char *text, bool is_head, enum cell cell)
+static void html_cell(FILE *out, const char *text, bool is_head, enum ticket_cell cell)
 {
 	const bool is_number = cell == CELL_DURATION || cell == CELL_SHARE;
 	fprintf(out, "<t%c%s>", is_head ? 'h' : 'd', is_number ? " class=\"n\"" : "");
@@ -273,10 +273,10 @@ static void text_row_begin(FILE *out)
 	fputs("  ", out);
 }
 
-static void text_cell(FILE *out, const char *text, bool is_head, enum cell cell)
+static void text_cell(FILE *out, const char *text, bool is_head, enum ticket_cell cell)
 {
 	static const int width[] = {
-		[CELL_TEXT] = 36, [CELL_TIME] = 28, [CELL_DURATION] = 9, [CELL_SHARE] = 8, [CELL_CULPRIT] = 1,
+		[CELL_TEXT] = 36, [CELL_TIME] = 28, [CELL_DURATION] = 9, [CELL_SHARE] = 8, [CELL_CULPRIT] = 36,
 	};
 	const bool is_number = cell == CELL_DURATION || cell == CELL_SHARE;
 	(void)is_head;
