@@ -20,6 +20,7 @@ class Guest:
         line = sys.stdin.readline()
         self.key, self.task = re.match(r"key=(\w+) task=(\w+)", line).groups()
         self.out = os.fdopen(1, "wb", 0, closefd=False)
+        self.sampled = time.monotonic_ns()  # time of the last clock sample; a recording has no events after the last one
 
     def send(self, name, body=b"", size=None):
         body = body if isinstance(body, bytes) else body.encode()
@@ -43,7 +44,8 @@ class Guest:
         self.send("ready", ready)
 
     def clock(self, name, text=None):
-        self.send(name, text or f"realtime {time.time_ns()}\nnow ts: {time.monotonic_ns() / 1e9:.6f}\n")
+        self.sampled = time.monotonic_ns()
+        self.send(name, text or f"realtime {time.time_ns()}\nnow ts: {self.sampled / 1e9:.6f}\n")
 
     def finish(self, stats="entries: 1\noverrun: 0\nbytes: 4000\nnow ts: 9\n", cpu="cpu0"):
         self.send(f"stats/{cpu}", stats)
@@ -60,7 +62,7 @@ class Guest:
             elif command == "stop":
                 (on_stop or (lambda: self.clock("stopped")))()
             elif command == "send":
-                (on_send or (lambda: (self.send("pages/cpu0", pages()), self.finish())))()
+                (on_send or (lambda: (self.send("pages/cpu0", pages(self)), self.finish())))()
             else:
                 break
 
@@ -69,9 +71,9 @@ def to_text(text):
     return text if isinstance(text, str) else text.decode()
 
 
-def pages():
-    """Returns PAGES pages with events of the last 250 ms."""
-    b, t = Buffer(), time.monotonic_ns() - 250_000_000
+def pages(guest):
+    """Returns PAGES pages with events of the 250 ms before the last clock sample, however late the guest is asked for them."""
+    b, t = Buffer(), guest.sampled - 250_000_000
     for _ in range(PAGES * 120):
         b.add(t, record("sched_waking", 7, comm="job", pid=8, target_cpu=0))
         t += 100_000
@@ -93,7 +95,7 @@ def at_stop(*frames):
 
 
 def with_stats(text):
-    return lambda g: (g.set_up(), g.follow(on_send=lambda: (g.send("pages/cpu0", pages()), g.finish(text))))
+    return lambda g: (g.set_up(), g.follow(on_send=lambda: (g.send("pages/cpu0", pages(g)), g.finish(text))))
 
 
 def with_clocks(started, stopped, **more):
@@ -120,7 +122,7 @@ def flood_headers(g):
 
 def send_after_end(g):
     g.set_up()
-    g.follow(on_send=lambda: (g.send("pages/cpu0", pages()), g.finish(), g.send("pages/cpu1", pages()), g.finish()))
+    g.follow(on_send=lambda: (g.send("pages/cpu0", pages(g)), g.finish(), g.send("pages/cpu1", pages(g)), g.finish()))
 
 
 def many_cpus(g, stats):
@@ -137,12 +139,12 @@ def many_cpus(g, stats):
 def send_while_tracing(g):
     """An honest guest whose buffers were half full during the recording."""
     g.set_up()
-    first, rest = pages()[:4096], None
+    first, rest = pages(g)[:4096], None
 
     def go():
         nonlocal rest
         g.clock("started")
-        data = pages()
+        data = pages(g)
         g.send("pages/cpu0", data[:2 * 4096])
         rest = data[2 * 4096:]
     g.follow(on_go=go, on_send=lambda: (g.send("pages/cpu0", rest or first), g.finish()))
@@ -188,6 +190,7 @@ HARMLESS = {
     "after-end": send_after_end,
     "end-twice": lambda g: (g.set_up(), g.follow(on_send=lambda: (g.finish(), g.send("end")))),
     "honest": at_setup(),
+    "slow": lambda g: (g.set_up(), g.follow(on_send=lambda: (time.sleep(0.4), g.send("pages/cpu0", pages(g)), g.finish()))),
     "while-tracing": send_while_tracing,
     "many-cpus": lambda g: many_cpus(g, "entries: 1\noverrun: 0\n"),
     "entries": with_stats(f"entries: {HUGE}\noverrun: 0\nbytes: {HUGE}\nnow ts: {HUGE}\n"),
@@ -202,10 +205,10 @@ HARMLESS = {
                                 "\tsigned:0;\n\nprint fmt: \"%s\", ((((REC->a\n\nname: x\n"),
     "page-garbage": lambda g: (g.set_up(), g.follow(on_send=lambda: (g.send("pages/cpu0", os.urandom(4096 * 50)), g.finish()))),
     "threads-many": lambda g: (g.set_up(), g.follow(on_send=lambda: (
-        g.send("pages/cpu0", pages()), g.send("saved_cmdlines", "".join(f"{i} {'x' * 9}\n" for i in range(800_000))),
+        g.send("pages/cpu0", pages(g)), g.send("saved_cmdlines", "".join(f"{i} {'x' * 9}\n" for i in range(800_000))),
         g.send("end")))),
     "threads": lambda g: (g.set_up(), g.follow(on_send=lambda: (
-        g.send("pages/cpu0", pages()), g.send("stats/cpu0", "entries: 1\n"),
+        g.send("pages/cpu0", pages(g)), g.send("stats/cpu0", "entries: 1\n"),
         g.send("saved_cmdlines", b"1 \xff\xfe\x00x\n2 a\n" * 100), g.send("saved_tgids", "2147483647 2147483647\n" * 100),
         g.send("threads", "99999999999999999999 1 x\n-1 -1 y\n"), g.send("end")))),
 }

@@ -70,7 +70,7 @@ def check_harmless(tmp, mode):
     p = attempt(tmp, mode, "-t", "300ms", "--no-index", f"web={through(mode)}", f"db={through('honest')}", status=None)
     check(p.returncode in (0, 5), f"{mode}: exits {p.returncode}: {p.stderr}")
     traces = check_whole(os.path.join(tmp, mode), mode)
-    if mode in ("honest", "while-tracing"):
+    if mode in ("honest", "slow", "while-tracing"):
         check(p.returncode == 0 and traces["guest-web"]["events"] > 100 and
               os.path.getsize(os.path.join(tmp, mode, "guest-web/pages/cpu0")) == PAGES * 4096,
               f"{mode}: web is complete {p.stderr}")
