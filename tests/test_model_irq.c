@@ -172,11 +172,21 @@ static void test_asked(void **state)
 static void test_endless(void **state)
 {
 	(void)state;
-	assert_int_equal(handlers_without_exit(0), 0);
-	assert_int_equal(handlers_without_exit(KIND(EV_SOFTIRQ_ENTRY) | KIND(EV_SOFTIRQ_EXIT)), 0);
-	assert_int_equal(handlers_without_exit(KIND(EV_IRQ_ENTRY) | KIND(EV_TIMER_ENTRY) | KIND(EV_TIMER_EXIT)), HANDLERS_IRQ);
-	assert_int_equal(handlers_without_exit(KIND(EV_SOFTIRQ_ENTRY) | KIND(EV_TIMER_ENTRY) | KIND(EV_SOFTIRQ_EXIT)),
+	assert_int_equal(handlers_without_exit(0, 0), 0);
+	assert_int_equal(handlers_without_exit(KIND(EV_SOFTIRQ_ENTRY) | KIND(EV_SOFTIRQ_EXIT), 0), 0);
+	assert_int_equal(handlers_without_exit(KIND(EV_IRQ_ENTRY) | KIND(EV_TIMER_ENTRY) | KIND(EV_TIMER_EXIT), 0), HANDLERS_IRQ);
+	assert_int_equal(handlers_without_exit(KIND(EV_SOFTIRQ_ENTRY) | KIND(EV_TIMER_ENTRY) | KIND(EV_SOFTIRQ_EXIT), 0),
 	                 HANDLERS_TIMER);
+}
+
+/* The only interrupt of a trace is interrupted by a loss: its exit was enabled, so its entry counts. */
+static void test_lost_exit(void **state)
+{
+	(void)state;
+	const unsigned enabled = HANDLERS_IRQ | ENABLED_EXITS * HANDLERS_IRQ;
+	assert_int_equal(handlers_without_exit(KIND(EV_IRQ_ENTRY), enabled), 0);
+	assert_int_equal(handlers_without_exit(KIND(EV_IRQ_ENTRY), HANDLERS_IRQ | ENABLED_EXITS * HANDLERS_TIMER), HANDLERS_IRQ);
+	assert_int_equal(handlers_without_exit(KIND(EV_IRQ_ENTRY) | KIND(EV_TIMER_ENTRY), enabled), HANDLERS_TIMER);
 }
 
 /* A wakeup that takes long to reach another CPU: the waker is written at the time of the waking, also the second time. */
@@ -350,6 +360,7 @@ int main(void)
 		cmocka_unit_test(test_locks),
 		cmocka_unit_test(test_woken_in),
 		cmocka_unit_test(test_asked), cmocka_unit_test(test_woken_elsewhere), cmocka_unit_test(test_endless),
+		cmocka_unit_test(test_lost_exit),
 		cmocka_unit_test(test_woken_early), cmocka_unit_test(test_woken_by_a_waking_alone),
 		cmocka_unit_test(test_woken_before_it_sleeps),
 	};

@@ -120,7 +120,7 @@ static void test_classes(void **state)
 	free(dir);
 }
 
-/* Events in the metadata count as enabled even if none was recorded; an event for the exit of a handler alone does not. */
+/* Events in the metadata count as enabled even if none was recorded. */
 static void test_enabled_events(void **state)
 {
 	(void)state;
@@ -131,7 +131,7 @@ static void test_enabled_events(void **state)
 		EVENT(4, "sched_process_fork", FIELD("parent_tid", U(32, "")) "," FIELD("child_tid", U(32, "")));
 	static const unsigned char events[] = { 9, 3, 10, 0, 0, 0, 7, 0, 0, 0 };
 	static const struct { const char *text; unsigned enabled_events; } want[] = {
-		{ text, HANDLERS_IRQ | HANDLERS_TIMER | ENABLED_FORKS }, { metadata, 0 },
+		{ text, HANDLERS_IRQ | HANDLERS_TIMER | ENABLED_EXITS * HANDLERS_SOFTIRQ | ENABLED_FORKS }, { metadata, 0 },
 	};
 	for (size_t i = 0; i < COUNT(want); i++) {
 		struct trace *t;

@@ -258,7 +258,8 @@ const struct test_case test_case[] = {
 
 /* Seeds with clocks that were once wrong with confidence: other offsets also contained all events of a guest, or some
  * events fitted the clock both before and after a step. Also seeds in which a TID was reused by another process while
- * the end of the first thread and the beginning of the second were lost. */
+ * the end of the first thread and the beginning of the second were lost, a trace whose only interrupt is interrupted by a
+ * loss, and one whose simulation was wrong. */
 const struct pinned pinned[] = {
 	{ "no-sync", 11 }, { "no-sync", 28 }, { "no-sync", 34 }, { "faulty-sync", 40 }, { "clock-step", 900005 },
 	{ "any-step", 3000005 }, { "any-step", 2077910 }, { "any-step", 2077940 }, { "any-step", 2077958 },
@@ -297,6 +298,7 @@ const struct pinned pinned[] = {
 	{ "any-step", 8540054 }, { "back-step", 8540054 },
 	{ "seldom-step", 5 }, { "seldom-step", 9 }, { "seldom-step", 11 }, { "seldom-step", 24 }, { "seldom-step", 31 },
 	{ "seldom-step", 98 }, { "aside-step", 883001 }, { "seldom-step", 720008 },
+	{ "lost", 7777045 }, { "nested", 7777013 },
 };
 const size_t test_cases = COUNT(test_case), pinneds = COUNT(pinned);
 

@@ -124,8 +124,8 @@ static struct json_object *trace_row(const struct trace *t, bool is_host)
 	put_text(o, "tracer", info->tracer);
 	put_text(o, "layout", info->layout);
 	put_text(o, "uuid", info->uuid);
-	put_int(o, "begin", info->begin);
-	put_int(o, "end", info->end);
+	json_object_object_add(o, "begin", info->events ? json_object_new_int64(info->begin) : NULL);
+	json_object_object_add(o, "end", info->events ? json_object_new_int64(info->end) : NULL);
 	put_int(o, "events", (int64_t)info->events);
 	put_int(o, "lost", (int64_t)info->lost);
 	put_int(o, "uncounted", (int64_t)info->uncounted);

@@ -45,7 +45,7 @@ static void add_machine(struct model_run *r, const char *name, const struct trac
 		.name = name, .parent = -1, .host_pid = -1, .traced = trace != NULL,
 		.has_kvm = info && (info->kinds & KIND(EV_KVM_ENTRY)),
 		.has_run_states = info && info->has_vcpu_states, .one_cpu = info && info->cpus_listed <= 1,
-		.kinds_without_exit = info ? handlers_without_exit(info->kinds) : 0,
+		.kinds_without_exit = info ? handlers_without_exit(info->kinds, info->asked) : 0,
 		.names = { trace_name, trace },
 	};
 	r->total += info ? info->events : 0;

@@ -202,13 +202,20 @@ struct clock_scale {
 #define CLOCK_SCALE_NS INT64_C(1000000000000)  /* rate of a counter that counts ns (10^9 Hz), mHz */
 int64_t clock_scale_ns(const struct clock_scale *s, uint64_t count);  /* rounded down; s->millihertz must be > 0 */
 
-/* Optional events that were enabled while recording: entries of interrupt handlers by kind, and forks. */
-enum { HANDLERS_IRQ = 1, HANDLERS_SOFTIRQ = 2, HANDLERS_TIMER = 4, HANDLERS_ALL = 7, ENABLED_FORKS = 8, ENABLED_ALL = 15 };
+/* Optional events that were enabled while recording: entries and exits of interrupt handlers by kind, and forks. */
+enum { HANDLERS_IRQ = 1, HANDLERS_SOFTIRQ = 2, HANDLERS_TIMER = 4, HANDLERS_ALL = 7, ENABLED_FORKS = 8,
+       ENABLED_EXITS = 16 /* factor: HANDLERS_IRQ * ENABLED_EXITS: exits of interrupts, ... */, ENABLED_ALL = 127 };
 /* Returns the HANDLERS_ bit of an event that records the entry of a handler; 0 for other events. */
 static inline unsigned handlers_kind(unsigned event_kind)
 {
 	return event_kind == EV_IRQ_ENTRY ? HANDLERS_IRQ : event_kind == EV_SOFTIRQ_ENTRY ? HANDLERS_SOFTIRQ
 	     : event_kind == EV_TIMER_ENTRY ? HANDLERS_TIMER : 0;
+}
+/* Returns the HANDLERS_ bit of an event that records the exit of a handler; 0 for other events. */
+static inline unsigned handlers_exit_kind(unsigned event_kind)
+{
+	return event_kind == EV_IRQ_EXIT ? HANDLERS_IRQ : event_kind == EV_SOFTIRQ_EXIT ? HANDLERS_SOFTIRQ
+	     : event_kind == EV_TIMER_EXIT ? HANDLERS_TIMER : 0;
 }
 
 struct trace_info {

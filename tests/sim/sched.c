@@ -267,8 +267,8 @@ static struct thread *find_pullable(const struct cpu *c)
 
 void sched_pull(struct cpu *c, struct thread *t)
 {
-	if (t->state != TASK_RUNNABLE || t->cpu == c->number || !is_allowed(t, c->number))
-		return;  /* another CPU pulled or ran the thread first */
+	if (t->m != c->m || t->state != TASK_RUNNABLE || t->cpu == c->number || !is_allowed(t, c->number))
+		return;  /* another CPU pulled or ran the thread first; its memory may be that of another machine's thread now */
 	RECORD(c, REC_MIGRATE, S(thread_name(t)), N(t->tid), N(record_prio(t)), N(t->cpu), N(c->number));
 	dequeue(&t->m->cpu[t->cpu], t);
 	enqueue(c, t);

@@ -67,16 +67,14 @@ void unseen_handlers_release(struct unseen_handlers *h)
 	*h = (struct unseen_handlers)UNSEEN_HANDLERS_INIT;
 }
 
-unsigned handlers_without_exit(event_kinds kinds)
+unsigned handlers_without_exit(event_kinds kinds, unsigned enabled)
 {
-	static const struct { enum event_kind entry, exit; } pairs[] = {
-		{ EV_IRQ_ENTRY, EV_IRQ_EXIT }, { EV_SOFTIRQ_ENTRY, EV_SOFTIRQ_EXIT }, { EV_TIMER_ENTRY, EV_TIMER_EXIT },
-	};
-	unsigned endless = 0;
-	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
-		if (kinds & KIND(pairs[i].entry) && !(kinds & KIND(pairs[i].exit)))
-			endless |= handlers_kind(pairs[i].entry);
-	return endless;
+	unsigned entries = 0, exits = enabled / ENABLED_EXITS & HANDLERS_ALL;
+	for (unsigned kind = 0; kind < EVENT_KIND_COUNT; kind++) {
+		entries |= kinds & KIND(kind) ? handlers_kind(kind) : 0;
+		exits |= kinds & KIND(kind) ? handlers_exit_kind(kind) : 0;
+	}
+	return entries & ~exits;
 }
 
 size_t unseen_handlers_at_gap(const struct unseen_handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at,

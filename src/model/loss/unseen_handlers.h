@@ -42,8 +42,9 @@ void unseen_handlers_feed(struct unseen_handlers *h, const struct event *ev);
 bool unseen_handlers_inside(const struct unseen_handlers *h, uint32_t cpu);
 void unseen_handlers_release(struct unseen_handlers *h);
 
-/* Returns the kinds of handlers (HANDLERS_IRQ ...) that have entries but no exits in a trace with these event kinds. */
-unsigned handlers_without_exit(event_kinds kinds);
+/* Returns the kinds of handlers (HANDLERS_IRQ ...) of which the trace records entries, but not exits. kinds: of its
+ * events; enabled: see trace_info.asked: enabled exits may be missing because they were lost. */
+unsigned handlers_without_exit(event_kinds kinds, unsigned enabled);
 
 /* Gets in out[] the entry events of the handlers in which the CPU was at the end of the gap, outermost first, without
  * time and context. Returns their number. *at: search position of that CPU, initially UINT32_MAX; gaps must be requested

@@ -124,7 +124,8 @@ size_t rules_score(const struct layout *l, const char *name, const struct field_
 		struct bound_rule b;
 		if (bind_rule(r, s, cls, &b)) {
 			score += r->kind == EV_SWITCH ? 100 : 1;
-			*enabled_events |= handlers_kind(r->kind) | (r->kind == EV_FORK ? (unsigned)ENABLED_FORKS : 0);
+			*enabled_events |= handlers_kind(r->kind) | ENABLED_EXITS * handlers_exit_kind(r->kind) |
+				(r->kind == EV_FORK ? (unsigned)ENABLED_FORKS : 0);
 		}
 		bound_rule_release(&b);
 	}

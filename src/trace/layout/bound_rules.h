@@ -74,7 +74,7 @@ struct field_source {
 struct bound_class *rules_bind(const struct layout *l, const char *name, const struct field_source *s, const void *cls);
 void rules_free(struct bound_class *c);
 /* Returns how well the layout matches an event class: 100 for a sched_switch rule (required for any analysis), 1 for any
- * other. Sets the HANDLERS_ or ENABLED_FORKS bit of the event in *enabled_events. */
+ * other. Sets the HANDLERS_ or ENABLED_ bit of the event in *enabled_events. */
 size_t rules_score(const struct layout *l, const char *name, const struct field_source *s, const void *cls,
                    unsigned *enabled_events);
 
