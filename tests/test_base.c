@@ -42,6 +42,9 @@ static void test_escape(void **state)
 	char small[5];
 	assert_string_equal(text_escape(small, sizeof small, "ab\033\033"), "ab\\e");
 	assert_string_equal(text_escape(small, sizeof small, "ab\xe4\xb8\xad"), "ab");
+	char once[64], twice[64];
+	assert_string_equal(text_sanitize(once, sizeof once, "\033a\\b\xff"), "\\ea\\b\\xff");
+	assert_string_equal(text_sanitize(twice, sizeof twice, once), once);
 }
 
 static void test_suggest(void **state)

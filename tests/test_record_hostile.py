@@ -59,6 +59,8 @@ def check_fault(tmp, mode):
     lines = [x for x in p.stderr.splitlines() if "not recorded" in x]
     check(len(lines) == 1 and lines[0].startswith("stealscope: web: not recorded: ") and
           not set(p.stderr) & {"\033", "\a", "\x9b"}, f"{mode}: one line says why: {p.stderr}")
+    if mode == "exit":
+        check("==\\x07\\e[31mred\\xff (" in lines[0] and "\\\\" not in lines[0], f"{mode}: its bytes are escaped once")
     check(time.monotonic() - begin < 60, f"{mode}: in time")
     folder = os.path.join(tmp, mode)
     check(not os.path.exists(f"{folder}/guest-web"), f"{mode}: no part of its trace is left")

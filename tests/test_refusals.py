@@ -1,5 +1,6 @@
 """Bad input: the error is one line with the object, the reason and a remedy; the exit status; no partial file is left."""
 import os
+import re
 import resource
 import shutil
 import signal
@@ -146,6 +147,27 @@ def check_limits(tmp):
             continue
         check(p.returncode == 4 and "ulimit -v" in p.stderr and "copy" not in p.stderr and not os.path.exists(out),
               f"memory {most >> 20} MiB: {p.stderr.strip()}")
+    check_library_limits(tmp, out)
+
+
+def check_library_limits(tmp, out):
+    """Libraries that read traces crash, or report damage, where memory ends: too little of it is refused before."""
+    beacon = os.path.join(tmp, "beacon")  # files of trace-cmd
+    shutil.copytree(os.path.join(DATA, "beacon"), beacon)
+    for args in ([TRACE, "--reader", "babeltrace"], [beacon]):
+        if is_sanitized() or is_emulated() or run("index", *args, "-o", out, status=None).returncode:
+            continue  # the second: built without the library
+        os.unlink(out)
+        clean = 0
+        for most in range(90 << 20, 250 << 20, (12 << 20) + 4096):
+            p = run("index", *args, "-o", out, status=None,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (most, most)))  # pylint: disable=cell-var-from-loop
+            check(p.returncode in (0, 4, 127) and not re.search("damaged|crashed|skipped|copy", p.stderr) and
+                  (p.returncode != 4 or "ulimit -v" in p.stderr), f"memory {most >> 20} MiB: {p.returncode} {p.stderr.strip()}")
+            clean += p.returncode == 0
+            if p.returncode == 0:
+                os.unlink(out)
+        check(clean > 2, f"{args[0]}: read with {clean} of these limits")
 
 
 def requests_of(tmp):

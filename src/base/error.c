@@ -28,6 +28,21 @@ int error_set(struct error *err, enum status status, const char *remedy, const c
 	return -1;
 }
 
+int error_repeat(struct error *err, enum status status, const char *remedy, const char *fmt, ...)
+{
+	if (!err)
+		return -1;
+	char text[sizeof err->text];
+	va_list ap;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	err->status = status;
+	text_sanitize(err->text, sizeof err->text, text);
+	text_sanitize(err->remedy, sizeof err->remedy, remedy ? remedy : "");
+	return -1;
+}
+
 bool errno_is_system(int why)
 {
 	switch (why) {

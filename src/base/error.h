@@ -31,6 +31,10 @@ struct error {
 int error_set(struct error *err, enum status status, const char *remedy, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* Like error_set(), for a text that contains escaped text, for example that of another error: keeps backslashes. */
+int error_repeat(struct error *err, enum status status, const char *remedy, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
 /* Like error_set() with STATUS_SYSTEM; appends ": " and the text of errno. */
 int error_system(struct error *err, const char *remedy, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

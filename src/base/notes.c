@@ -110,7 +110,7 @@ const char *note_advice(const struct note *note)
 static void format_text(char *buf, size_t size, const struct note *note)
 {
 	const char *advice = note_advice(note);
-	text_escape(buf, size, note->text);
+	text_sanitize(buf, size, note->text);  /* it may contain the text of an error */
 	const size_t used = strlen(buf);
 	if (*advice)
 		snprintf(buf + used, size - used, "; %s", advice);

@@ -44,7 +44,7 @@ struct note {
 	char *machine;           /* name of the machine with the qualified input, unescaped; NULL: no single machine */
 	int64_t from, to;        /* window of the qualified answers, ns of the host's clock, both ends included; INT64_MIN,
 	                          * INT64_MAX: all times */
-	char *text;              /* text without the machine, unescaped */
+	char *text;              /* text without the machine; names in it may be unescaped or escaped */
 };
 
 struct notes {

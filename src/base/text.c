@@ -40,12 +40,12 @@ static bool is_unprintable(uint32_t c)
 	       (c >= 0xe0000 && c <= 0xe007f);
 }
 
-static size_t escape_one(char out[16], const char *s, size_t *used)
+static size_t escape_one(char out[16], const char *s, bool keep_backslash, size_t *used)
 {
 	uint32_t c;
 	size_t len = text_decode(s, &c);
 	*used = len ? len : 1;
-	if (len && !is_unprintable(c) && c != '\\') {
+	if (len && !is_unprintable(c) && (c != '\\' || keep_backslash)) {
 		memcpy(out, s, len);
 		return len;
 	}
@@ -61,13 +61,13 @@ static size_t escape_one(char out[16], const char *s, size_t *used)
 	return n > 0 ? (size_t)n : 0;
 }
 
-char *text_escape(char *dst, size_t size, const char *src)
+static char *escape(char *dst, size_t size, const char *src, bool keep_backslashes)
 {
 	size_t used = 0;
 	while (size && *src) {
 		char out[16];
 		size_t step;
-		size_t n = escape_one(out, src, &step);
+		size_t n = escape_one(out, src, keep_backslashes, &step);
 		if (used + n >= size)
 			break;
 		memcpy(dst + used, out, n);
@@ -77,6 +77,16 @@ char *text_escape(char *dst, size_t size, const char *src)
 	if (size)
 		dst[used] = '\0';
 	return dst;
+}
+
+char *text_escape(char *dst, size_t size, const char *src)
+{
+	return escape(dst, size, src, false);
+}
+
+char *text_sanitize(char *dst, size_t size, const char *src)
+{
+	return escape(dst, size, src, true);
 }
 
 /* Returns the length in bytes of the character at s; *columns: its width on a terminal. */

@@ -15,6 +15,9 @@
  * twice: backslashes would be doubled. */
 char *text_escape(char *dst, size_t size, const char *src);
 
+/* Like text_escape(), but keeps backslashes: for messages that may contain escaped text. May be repeated. */
+char *text_sanitize(char *dst, size_t size, const char *src);
+
 #define TEXT_ESCAPED 4  /* maximum growth of a text by escaping: \xHH for one byte, \u{HHHH} for two or three bytes */
 
 /* Decodes one UTF-8 character of s (NUL terminated) into *ch. Returns its length in bytes, or 0 for invalid bytes

@@ -54,7 +54,7 @@ static void print_progress(void *arg, const char *line)
 {
 	char escaped[2048];
 	(void)arg;
-	fprintf(stderr, "stealscope: %s\n", text_escape(escaped, sizeof escaped, line));
+	fprintf(stderr, "stealscope: %s\n", text_sanitize(escaped, sizeof escaped, line));
 }
 
 static void print_error(const struct error *e)

@@ -50,7 +50,7 @@ static struct json_object *note_json(const struct note *note)
 	json_object_object_add(o, "machine", text_json(note->machine ? text_escape(text, sizeof text, note->machine) : NULL));
 	json_object_object_add(o, "start", note->from == INT64_MIN ? NULL : json_object_new_int64(note->from));
 	json_object_object_add(o, "end", note->to == INT64_MAX ? NULL : json_object_new_int64(note->to));
-	json_object_object_add(o, "text", text_json(text_escape(text, sizeof text, note->text)));
+	json_object_object_add(o, "text", text_json(text_sanitize(text, sizeof text, note->text)));
 	json_object_object_add(o, "advice", text_json(note_advice(note)));
 	return o;
 }

@@ -139,8 +139,8 @@ static int check_any_source_read(const struct load *l, struct error *err)
 		if (!l->source[i]->is_skipped)
 			return 0;
 	return !l->sources ? 0 :
-		error_set(err, STATUS_INPUT, "copy the traces again", "none of the traces can be read: %s",
-		          l->source[0]->notes.item[l->source[0]->notes.len - 1].text);
+		error_repeat(err, STATUS_INPUT, "copy the traces again", "none of the traces can be read: %s",
+		             l->source[0]->notes.item[l->source[0]->notes.len - 1].text);
 }
 
 static int run_load(struct load *l, const struct trace_spec *spec, struct error *err)

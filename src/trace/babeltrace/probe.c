@@ -62,7 +62,7 @@ static void parse_answer(struct babeltrace_probe *t, const char *text, size_t le
 		struct error e;
 		memcpy(&e, text + 1, sizeof e);
 		e.text[sizeof e.text - 1] = e.remedy[sizeof e.remedy - 1] = '\0';
-		error_set(&t->err, e.status == STATUS_SYSTEM ? STATUS_SYSTEM : STATUS_INPUT, e.remedy, "%s", e.text);
+		error_repeat(&t->err, e.status == STATUS_SYSTEM ? STATUS_SYSTEM : STATUS_INPUT, e.remedy, "%s", e.text);
 	} else if (len && text[0] == ANSWER_PORTS && (len == 1 || !text[len - 1])) {
 		t->opens = true;
 		for (size_t at = 1; at < len; at += strlen(text + at) + 1)
@@ -74,6 +74,8 @@ static pid_t start_child(int *fd, struct event_mapping *mapping, char *const *di
                          struct error *err)
 {
 	int ends[2];
+	if (sandbox_check_memory(dir[0], err))
+		return -1;
 	if (pipe2(ends, O_CLOEXEC)) {
 		error_system(err, NULL, "%s: cannot create a pipe", dir[0]);
 		return -1;

@@ -93,16 +93,16 @@ static int make_subsets(struct ctf_trace_set *g, struct error *err)
 	struct error reason = ERROR_INIT;
 	size_t n_streams = 0;
 	if (!opens_in_babeltrace(g, 0, NULL, 0, &reason))
-		return error_set(err, reason.status, reason.remedy[0] ? reason.remedy : "copy the trace again",
-		                 "%s: the metadata cannot be read: %s", g->dir[0], reason.text);
+		return error_repeat(err, reason.status, reason.remedy[0] ? reason.remedy : "copy the trace again",
+		                    "%s: the metadata cannot be read: %s", g->dir[0], reason.text);
 	g->subset = mem_new(g->dirs, sizeof *g->subset);
 	g->subset_dir = mem_new(g->dirs, sizeof *g->subset_dir);
 	for (size_t i = 0; i < g->dirs; i++)
 		if (make_subset(g, i, &n_streams, err))
 			return -1;
 	if (!n_streams)
-		return error_set(err, STATUS_INPUT, "copy the trace again", "%s: no stream can be read: %s",
-		                 g->dir[0], g->notes->len ? g->notes->item[g->notes->len - 1].text : "damaged");
+		return error_repeat(err, STATUS_INPUT, "copy the trace again", "%s: no stream can be read: %s",
+		                    g->dir[0], g->notes->len ? g->notes->item[g->notes->len - 1].text : "damaged");
 	return 0;
 }
 

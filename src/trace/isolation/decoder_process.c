@@ -42,6 +42,8 @@ static int start_child(struct child *c)
 	struct decoder_job *t = c->receiver.job;
 	const char *name = t->source->location[0]->path;
 	int fd[2];
+	if (sandbox_check_memory(name, &c->receiver.err))
+		return -1;
 	if (pipe2(fd, O_CLOEXEC))
 		return error_system(&c->receiver.err, NULL, "%s: cannot create a pipe", name);
 	fcntl(fd[1], F_SETPIPE_SZ, PIPE_SIZE);  /* failure is harmless: a smaller pipe is only slower */

@@ -216,7 +216,7 @@ static bool receive_error(struct ipc_receiver *e, struct ipc_error *r)
 	if ((r->status != STATUS_INPUT && r->status != STATUS_SYSTEM) || !r->text[0])
 		return false;
 	e->has_error = true;
-	error_set(&e->err, (enum status)r->status, r->remedy, "%s", r->text);
+	error_repeat(&e->err, (enum status)r->status, r->remedy, "%s", r->text);
 	return true;
 }
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -18,6 +19,7 @@
 
 #define BASE_MEMORY (2ULL << 30)  /* address space of a child in addition to the input, bytes */
 #define EXPANSION_MAX 64              /* maximum ratio of decoded to encoded size */
+#define MEMORY_MIN (64UL << 20)       /* address space that a child needs in addition to that of its parent, bytes */
 
 /* Resets signal handlers: the parent's handlers must not run in a child that crashes. */
 static void reset_signals(void)
@@ -55,6 +57,15 @@ static void limit_resources(uint64_t bytes)
 #ifndef HAS_SHADOW_MEMORY
 	lower_limit(RLIMIT_AS, max_bytes);
 #endif
+}
+
+int sandbox_check_memory(const char *name, struct error *err)
+{
+	void *room = mmap(NULL, MEMORY_MIN, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (room == MAP_FAILED)
+		return error_system(err, NULL, "%s: reading it needs %lu MB of memory", name, MEMORY_MIN >> 20);
+	munmap(room, MEMORY_MIN);
+	return 0;
 }
 
 static void redirect_to_null(void)

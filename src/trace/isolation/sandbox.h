@@ -12,11 +12,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/error.h"
+
 struct sandbox {
 	uint64_t bytes;   /* size of the input, bytes */
 	const char *dir;  /* the only writable directory; NULL: none */
 	bool network;     /* allows network access */
 };
+
+/* Checks that a child will have enough address space: the libraries crash, or report damage, where memory ends. Call it
+ * before the child is started. Returns 0, or -1 with *err set; name: of the input, for the error. */
+int sandbox_check_memory(const char *name, struct error *err);
 
 /* Restricts the calling process permanently. Redirects its standard streams to /dev/null. */
 void sandbox_enter(const struct sandbox *c);

@@ -96,7 +96,7 @@ static int report_failure(struct live_decoder *c)
 	const struct known_error *k = find_known_error(c->err.text);
 	const char *reason = k->reason ? k->reason : c->err.text;
 	if (!c->attached)
-		return error_set(c->out->err, STATUS_INPUT, k->remedy, "%s: %s", c->name, reason);
+		return error_repeat(c->out->err, STATUS_INPUT, k->remedy, "%s: %s", c->name, reason);
 	ipc_send_truncated(c->out, reason);
 	return 0;
 }
