@@ -211,6 +211,31 @@ def check_damage(tmp):
         check({n["kind"] for n in notes("info", folder)} & {"damage", "loss"}, "a note about it")
 
 
+def check_damaged_guest(tmp):
+    """A guest with a damaged description is skipped with a note; a repaired copy of it is read again."""
+    folder = os.path.join(tmp, "damaged-guest")
+    shutil.copytree(os.path.join(tmp, "whole"), folder)
+    events = {t["machine"]: t["events"] for t in document(folder)["traces"]}
+    about_file = os.path.join(folder, "guest-web", "about.yaml")
+    with open(about_file, "rb") as f:
+        whole = f.read()
+    for text in (b"", whole[:-2] + b"-1\n", whole + b"lost: [", whole.replace(b"x86-tsc", b"quartz")):
+        edit(about_file, lambda d, t=text: t)
+        check({t["machine"]: t["events"] for t in document(folder)["traces"]} == {"hv": events["hv"]}, "the host is read")
+        check([n["kind"] for n in notes("info", folder) if n["code"] == "trace-skipped"] == ["damage"], "a note about the guest")
+        check({r["vm"] for r in document(folder)["rows"]} == {"web"}, "the host's part of the guest is known")
+    check("about.yaml" in run("index", os.path.join(folder, "session.yaml"), "-o", folder + ".steal", status=2).stderr,
+          "a named session file requires all its machines")
+    edit(about_file, lambda d: whole)
+    check({t["machine"]: t["events"] for t in document(folder)["traces"]} == events, "the repaired guest is read")
+    edit(about_file, lambda d: b"")
+    edit(os.path.join(folder, "host", "about.yaml"), lambda d: b"")
+    check("host/about.yaml" in run("index", folder, status=2).stderr, "a recording without a readable host")
+    edit(os.path.join(folder, "session.yaml"), lambda d: b"guests:\n" + 2 * b"- name: web\n  dir: guest-web\n")
+    p = run("index", folder, status=2)
+    check("none of the traces can be read" in p.stderr and p.stderr.count("\n") == 1, f"no guest is readable: {p.stderr}")
+
+
 def check_refusals(tmp):
     whole = os.path.join(tmp, "whole")
     cases = [
@@ -247,6 +272,7 @@ def main():
         check_mono(tmp)
         check_flight(tmp)
         check_damage(tmp)
+        check_damaged_guest(tmp)
         check_refusals(tmp)
     return 0
 

@@ -91,15 +91,17 @@ static void drop_duplicates(struct input *in)
 	in->specs = n;
 }
 
-int input_add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, const char *layout,
-                      struct error *err)
+static int add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, const char *layout,
+                       bool or_skip, struct error *err)
 {
-	size_t before = in->specs;
+	const size_t before = in->specs;
 	if (name && strlen(name) > MACHINE_NAME_MAX)
 		return error_set(err, STATUS_USAGE, "choose a shorter name", "the name of a machine has at most %d bytes: %.32s...",
 		                 MACHINE_NAME_MAX, name);
-	if (trace_discover(dir, &in->spec, &in->specs, &in->notes, err))
+	if ((or_skip ? trace_discover_or_skip : trace_discover)(dir, &in->spec, &in->specs, &in->notes, err))
 		return -1;
+	if (in->specs == before)
+		return 0;
 	if (in->specs - before > 1)
 		return error_set(err, STATUS_USAGE, "use the directory of one machine",
 		                 "%s: contains the traces of %zu machines", dir, in->specs - before);
@@ -110,6 +112,17 @@ int input_add_machine(struct input *in, const char *dir, const char *name, enum 
 	spec->layout = mem_dup(layout);
 	drop_duplicates(in);
 	return 0;
+}
+
+int input_add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, const char *layout,
+                      struct error *err)
+{
+	return add_machine(in, dir, name, role, layout, false, err);
+}
+
+int input_add_listed_guest(struct input *in, const char *dir, const char *name, const char *layout, struct error *err)
+{
+	return add_machine(in, dir, name, ROLE_GUEST, layout, true, err);
 }
 
 struct sync_hint *input_add_hint(struct input *in, const char *guest)
@@ -135,12 +148,12 @@ static int add_operand(struct input *in, const char *what, struct error *err)
 {
 	char *session = find_session_file(what);
 	if (session) {
-		const int rc = session_load(in, session, err);
+		const int rc = session_load(in, session, true, err);
 		free(session);
 		return rc;
 	}
 	if (is_session_file_name(what) && !trace_is_live(what))
-		return session_load(in, what, err);
+		return session_load(in, what, false, err);
 	if (history_is_history_file(what))
 		return error_set(err, STATUS_USAGE, "use the directories of its traces; or only the history, to view it",
 		                 "%s: a history, not traces", what);

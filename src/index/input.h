@@ -11,6 +11,8 @@
  * machines. */
 int input_add_machine(struct input *in, const char *dir, const char *name, enum trace_role role, const char *layout,
                       struct error *err);
+/* Adds a guest that is listed with other machines: if the description of its trace is damaged, adds only a note. */
+int input_add_listed_guest(struct input *in, const char *dir, const char *name, const char *layout, struct error *err);
 
 /* Adds an empty hint for a guest. The pointer is valid until the next call. */
 struct sync_hint *input_add_hint(struct input *in, const char *guest);

@@ -37,6 +37,7 @@ char *find_session_file(const char *dir)
 struct session {
 	struct input *in;
 	struct yaml_file file;
+	bool was_found;  /* the user named its directory: damaged guests are skipped if other machines are listed */
 	bool is_file;  /* the user wrote the file, so error messages contain the line */
 	char *dir;  /* directory of the session file, with a slash at its end; "": working directory */
 	struct { const char *path; unsigned shares; } *group;  /* control groups of the host with their shares; `file` owns
@@ -225,7 +226,9 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 	if (!dir)
 		return yaml_refuse(&s->file, map, s->err, "dir: is missing");
 	char *place = *dir == '/' || trace_is_live(dir) ? mem_dup(dir) : mem_printf("%s%s", s->dir, dir);
-	int rc = input_add_machine(s->in, place, name, role, layout, s->err);
+	int rc = role == ROLE_GUEST && s->was_found
+		? input_add_listed_guest(s->in, place, name, layout, s->err)
+		: input_add_machine(s->in, place, name, role, layout, s->err);
 	free(place);
 	if (rc && s->is_file && s->err->status == STATUS_INPUT)
 		error_wrap(s->err, "%s:%zu", s->file.name, map->start_mark.line + 1);
@@ -265,6 +268,24 @@ static int load_guest(struct session *s, const yaml_node_t *node)
 	return add_traces(s, node, name, ROLE_GUEST);
 }
 
+/* Returns the number of machines with traces in the session. */
+static size_t count_machines(struct session *s, yaml_node_t *root)
+{
+	yaml_node_t *guest, *guests = yaml_member(&s->file, root, "guests");
+	size_t n = yaml_member(&s->file, root, "host") != NULL;
+	for (size_t i = 0; yaml_item(&s->file, guests, i, &guest); i++)
+		n += yaml_member(&s->file, guest, "dir") != NULL;
+	return n;
+}
+
+static int refuse_without_traces(struct session *s, yaml_node_t *root)
+{
+	if (!s->in->notes.len)
+		return yaml_refuse(&s->file, root, s->err, "the session names no traces");
+	return error_repeat(s->err, STATUS_INPUT, "copy the traces again", "none of the traces can be read: %s",
+	                    s->in->notes.item[s->in->notes.len - 1].text);
+}
+
 static int load_document(struct session *s)
 {
 	static const char *const known[] = { "host", "guests", "sync", "tsc_hz", NULL };
@@ -280,6 +301,7 @@ static int load_document(struct session *s)
 	if (hz && !s->in->sync_options.tsc_hz &&
 	    yaml_integer(&s->file, hz, TSC_HZ_MIN, TSC_HZ_MAX, &s->in->sync_options.tsc_hz, s->err))
 		return -1;
+	s->was_found &= count_machines(s, root) > 1;
 	if (load_host(s, yaml_member(&s->file, root, "host")))
 		return -1;
 	const yaml_node_t *guests = yaml_member(&s->file, root, "guests");
@@ -288,9 +310,7 @@ static int load_document(struct session *s)
 	for (size_t i = 0; yaml_item(&s->file, guests, i, &guest); i++)
 		if (load_guest(s, guest))
 			return -1;
-	if (s->in->specs == 0)
-		return yaml_refuse(&s->file, root, s->err, "the session names no traces");
-	return 0;
+	return s->in->specs ? 0 : refuse_without_traces(s, root);
 }
 
 /* Loads the parsed file. Directories in the file are relative to the directory of the file. */
@@ -305,9 +325,9 @@ static int load_file(struct session *s, const char *path)
 	return rc;
 }
 
-int session_load(struct input *in, const char *path, struct error *err)
+int session_load(struct input *in, const char *path, bool was_found, struct error *err)
 {
-	struct session s = { .in = in, .is_file = true, .err = err };
+	struct session s = { .in = in, .was_found = was_found, .is_file = true, .err = err };
 	return yaml_file_read(&s.file, path, REMEDY, err) ? -1 : load_file(&s, path);
 }
 

@@ -12,8 +12,9 @@ bool is_session_file_name(const char *path);
 char *find_session_file(const char *dir);
 
 /* Adds the contents of the session file to *in: trace specifications, sync method, hints. Options of the command line
- * take precedence. Directories in the file are relative to the directory of the file. Returns 0 or -1. */
-int session_load(struct input *in, const char *path, struct error *err);
+ * take precedence. Directories in the file are relative to the directory of the file. was_found:
+ * in a directory that the user named: guests of which the trace cannot be read are skipped. Returns 0 or -1. */
+int session_load(struct input *in, const char *path, bool was_found, struct error *err);
 /* As session_load(), for a text. path: file that contains the text, or would contain it. */
 int session_parse(struct input *in, const char *text, size_t size, const char *path, struct error *err);
 

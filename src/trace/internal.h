@@ -34,8 +34,9 @@ void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t en
 void trace_publish(struct trace *t, enum trace_role role);
 
 /* Appends the locations at or below root that a reader can read, sorted by path. Fails if there is none. Unreadable
- * locations are skipped with a note if others can be read (notes may be NULL). Returns 0 or -1. */
-int find_locations(const char *root, struct trace_location **list, size_t *n, struct notes *notes, struct error *err);
+ * locations are skipped with a note if others can be read, or if skip_all is set (notes may be NULL). Returns 0 or -1. */
+int find_locations(const char *root, struct trace_location **list, size_t *n, bool skip_all, struct notes *notes,
+                   struct error *err);
 void locations_free(struct trace_location *list, size_t n);
 /* Adds notes about streams of a CTF trace without data: those in LTTng's index but not in a file, and empty stream
  * files. Returns 0 or -1. */

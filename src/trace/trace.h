@@ -285,6 +285,8 @@ struct trace_cursor;
  * trace. If some traces can be read, a file that looks like a trace but cannot be read is skipped with a note (notes may
  * be NULL). Returns 0 or -1. */
 int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err);
+/* The same for one machine of several: if the description of its trace is damaged, adds a note and appends nothing. */
+int trace_discover_or_skip(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err);
 void trace_spec_release(struct trace_spec *spec);  /* frees dir and the traces found there */
 void trace_specs_free(struct trace_spec *spec, size_t n);  /* frees an array of trace_discover() */
 bool trace_is_file(const char *path);  /* returns true for a regular file with a trace, or with a part of one, in a known

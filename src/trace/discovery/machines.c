@@ -103,7 +103,8 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 	t->uuid = mem_dup("");
 	m->location = spec->location;
 	m->locations = spec->locations;
-	if (load_layouts(l, i, err) || (!m->location && find_locations(spec->dir, &m->location, &m->locations, NULL, err)))
+	if (load_layouts(l, i, err) ||
+	    (!m->location && find_locations(spec->dir, &m->location, &m->locations, false, NULL, err)))
 		return -1;
 	for (size_t k = 1; k < m->locations; k++)
 		if (!location_same_machine(&m->location[0], &m->location[k]))

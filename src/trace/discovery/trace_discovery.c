@@ -302,8 +302,9 @@ static void location_release(struct trace_location *p)
 }
 
 /* Calls describe() for the locations from index `first` on. If there are several, those that cannot be read are removed
- * with a note. Fails if none is left. */
-static int describe_locations(struct location_search *f, size_t first, struct notes *notes, struct error *err)
+ * with a note. Fails if none is left, unless skip_all is set. */
+static int describe_locations(struct location_search *f, size_t first, bool skip_all, struct notes *notes,
+                              struct error *err)
 {
 	struct trace_location *next = *f->list + first, *p = next, *const end = *f->list + *f->n;
 	struct error why = ERROR_INIT;
@@ -312,7 +313,8 @@ static int describe_locations(struct location_search *f, size_t first, struct no
 			*next++ = *p;
 			continue;
 		}
-		if (why.status != STATUS_INPUT || end - p == 1 + (*f->list + first - next))
+		const bool is_last = end - p == 1 + (*f->list + first - next);
+		if (why.status != STATUS_INPUT || (is_last && !skip_all))
 			break;
 		note_add(notes, TRACE_SKIPPED, NULL, why.text, why.remedy);
 		why = (struct error)ERROR_INIT;
@@ -327,7 +329,8 @@ static int describe_locations(struct location_search *f, size_t first, struct no
 	return failed ? -1 : 0;
 }
 
-int find_locations(const char *root, struct trace_location **list, size_t *n, struct notes *notes, struct error *err)
+int find_locations(const char *root, struct trace_location **list, size_t *n, bool skip_all, struct notes *notes,
+                   struct error *err)
 {
 	struct stat st;
 	const size_t first = *n;
@@ -349,7 +352,7 @@ int find_locations(const char *root, struct trace_location **list, size_t *n, st
 	if (!status && notes)
 		note_known_files(&f, first, notes);
 	if (!status)
-		status = describe_locations(&f, first, notes, err);
+		status = describe_locations(&f, first, skip_all, notes, err);
 	search_release(&f);
 	return status;
 }

@@ -62,14 +62,15 @@ static size_t machine_dir(const struct location_list *p, size_t run, size_t end,
 	return j;
 }
 
-int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err)
+static int discover(const char *root, struct trace_spec **spec, size_t *n, bool or_skip, struct notes *notes,
+                    struct error *err)
 {
 	struct trace_location *dir = NULL;
 	size_t dirs = 0, cap = *n;
 	const size_t first = *n;
 	if (trace_is_live(root))
 		return live_discover(root, spec, n, err);
-	if (find_locations(root, &dir, &dirs, notes, err)) {
+	if (find_locations(root, &dir, &dirs, or_skip, notes, err)) {
 		locations_free(dir, dirs);
 		return -1;
 	}
@@ -84,9 +85,19 @@ int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct
 		memcpy((*spec)[*n - 1].location, dir + i, (next - i) * sizeof *dir);
 	}
 	for (size_t i = first; i < *n; i++)
-		(*spec)[i].skippable = *n - first > 1;
+		(*spec)[i].skippable = or_skip || *n - first > 1;
 	free(dir);
 	return 0;
+}
+
+int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err)
+{
+	return discover(root, spec, n, false, notes, err);
+}
+
+int trace_discover_or_skip(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err)
+{
+	return discover(root, spec, n, true, notes, err);
 }
 
 void trace_spec_release(struct trace_spec *spec)
