@@ -96,7 +96,7 @@ if HAVE_PYTHON
 TESTS += $(E2E_TESTS)
 endif
 
-EXTRA_DIST += tests/data
+EXTRA_DIST += tests/data tests/prometheus_rules.yml
 
 # What test_faults.py preloads.
 EXTRA_DIST += tests/faults.c tests/mutate.py

@@ -164,12 +164,12 @@ def check_dashboards():
 
 
 def check_units(folder):
-    for unit in ("service", "timer"):
-        with open(os.path.join(COLLECT, "stealscope-record." + unit), encoding="utf-8") as f:
+    units = ("stealscope-record.timer", "stealscope-record.service", "stealscope-monitor.service")
+    for unit in units:
+        with open(os.path.join(COLLECT, unit), encoding="utf-8") as f:
             text = f.read()
-        write(f"{folder}/stealscope-record.{unit}", text.replace("=stealscope ", f"={PROGRAM} ").replace("man:", "https://"), 0o644)
-    p = subprocess.run(["systemd-analyze", "verify", f"{folder}/stealscope-record.timer", f"{folder}/stealscope-record.service"],
-                       capture_output=True, text=True, timeout=60, check=False)
+        write(f"{folder}/{unit}", text.replace("=stealscope ", f"={PROGRAM} ").replace("man:", "https://"), 0o644)
+    p = subprocess.run(["systemd-analyze", "verify", *(f"{folder}/{unit}" for unit in units)], capture_output=True, text=True, timeout=60, check=False)
     complaints = [line for line in p.stderr.splitlines() if "stealscope" in line and "://" not in line]
     check(not complaints, f"systemd accepts the units {complaints}")
 

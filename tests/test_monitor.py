@@ -1,6 +1,8 @@
 """stealscope monitor: metrics that agree with schedstat, counters that only grow, bad clients, signals."""
+import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -10,7 +12,7 @@ import time
 import urllib.error
 import urllib.request
 
-from e2e import PROGRAM, check, run, scratch, table
+from e2e import PROGRAM, SOURCE, check, run, scratch, table
 
 SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True:\n    pass\n"
 
@@ -52,6 +54,52 @@ def wait_for_periods(port, n):
 
 def sum_of(samples, family, label=""):
     return sum(v for k, v in samples.items() if k.startswith(family) and label in k)
+
+
+def check_query(query, labels_of):
+    """Checks a PromQL query against {metric: its labels} of a scrape."""
+    metrics = re.findall(r"\b(stealscope_[a-z_]+)(\{[^}]*\})?", query)
+    known = {"instance"}
+    for name, selector in metrics:
+        check(name in labels_of, f"the metric {name} exists") if name not in labels_of else None
+        known |= labels_of[name]
+        wrong = set(re.findall(r"([a-z]+)(?:=~|=|!=)", selector)) - labels_of[name] - {"instance"}
+        check(not wrong, f"{name} has the labels of {selector}") if wrong else None
+    grouped = {label.strip() for by in re.findall(r"\bby \(([^)]*)\)", query) for label in by.split(",")}
+    return bool(metrics) and grouped <= known
+
+
+def check_boards(folder, samples):
+    """The shipped dashboard and alerts use metrics and labels that exist."""
+    labels_of = {}
+    for sample in samples:
+        name = sample.split("{")[0]
+        labels_of[name] = labels_of.get(name, set()) | set(re.findall(r'([a-z]+)="', sample))
+    with open(os.path.join(SOURCE, "share", "grafana", "prometheus.json"), encoding="utf-8") as f:
+        board = json.load(f)
+    queries = [t["expr"] for p in board["panels"] for t in p["targets"]]
+    variables = [v["query"]["query"] for v in board["templating"]["list"] if v["type"] == "query"]
+    check(len(queries) >= 9 and all(check_query(q, labels_of) for q in queries + variables), f"dashboard: {len(queries)} queries")
+    rules = os.path.join(SOURCE, "share", "prometheus", "stealscope.rules.yml")
+    with open(rules, encoding="utf-8") as f:
+        text = f.read()
+    queries = re.findall(r"^ +expr: (.*)$", text, re.M)
+    check(len(queries) >= 8 and all(check_query(q, labels_of) for q in queries), f"alerts: {len(queries)} queries")
+    try:
+        import yaml
+        parsed = [r["expr"] for g in yaml.safe_load(text)["groups"] for r in g["rules"]]
+        check(parsed == queries, "the alerts are YAML")
+    except ImportError:
+        print("     not run: Python has no module yaml")
+    if not shutil.which("promtool"):
+        print("     not run: promtool is not installed")
+        return
+    with open(os.path.join(SOURCE, "tests", "prometheus_rules.yml"), encoding="utf-8") as f:
+        cases = f.read().replace("RULES", rules)
+    with open(f"{folder}/cases.yml", "w", encoding="utf-8") as f:
+        f.write(cases)
+    p = subprocess.run(["promtool", "test", "rules", f"{folder}/cases.yml"], capture_output=True, text=True, timeout=60, check=False)
+    check(p.returncode == 0, f"each alert fires: {p.stdout}{p.stderr}")
 
 
 def check_rows(folder, pid):
@@ -101,6 +149,8 @@ def main():
         if second["stealscope_bpf"]:
             culprits = sum_of(second, "stealscope_stolen_seconds_total")
             check(abs(culprits - stolen) < 1e-3, f"the culprits add up to it: {culprits:.6f} of {stolen:.6f} s")
+            with scratch() as folder:
+                check_boards(folder, second)
         try:
             urllib.request.urlopen(f"http://127.0.0.1:{port}/other", timeout=20)
             check(False, "other paths do not exist")

@@ -51,7 +51,9 @@ dist_sql_DATA = $(QUESTIONS)
 
 # For those who collect from many hosts.
 grafanadir = $(pkgdatadir)/grafana
-dist_grafana_DATA = share/grafana/clickhouse.json share/grafana/postgresql.json
+dist_grafana_DATA = share/grafana/clickhouse.json share/grafana/postgresql.json share/grafana/prometheus.json
+prometheusdir = $(pkgdatadir)/prometheus
+dist_prometheus_DATA = share/prometheus/stealscope.rules.yml
 collectdir = $(pkgdatadir)/collect
 dist_collect_SCRIPTS = share/collect/collect.sh
 dist_collect_DATA = share/collect/fleet.yml share/collect/stealscope-monitor.service share/collect/stealscope-record.service share/collect/stealscope-record.timer
