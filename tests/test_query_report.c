@@ -374,7 +374,7 @@ static void missing_traces(void **state)
 	assert_int_equal(explain_window(&w.catalog, &s, 0, 99, &text, &err), 0);
 	assert_non_null(strstr(text, "No thread of the host is known to execute its vCPUs: "));
 	assert_non_null(strstr(text, "10 ns (10.0 %) is unknown and has no culprit"));
-	assert_non_null(strstr(text, "Next: look inside Alone; Alone/6 other competes there"));
+	assert_non_null(strstr(text, "Alone/6 other or the provider, 20 ns"));
 	free(text);
 	s = world_target(&w, "host/9");
 	assert_int_equal(explain_window(&w.catalog, &s, 0, 99, &text, &err), 0);

@@ -3,7 +3,8 @@
  * - low: loss of the vCPU while the request itself executed. The provider certainly caused it.
  * - high: loss of the vCPU at any time between start and end while the server thread had work (a request in the server's
  *   queue is also delayed when the request before it loses the CPU), plus the wait of the vCPU for a pCPU that delayed a
- *   wakeup of the thread, plus all time with lost events. The provider's scheduling cannot have caused more.
+ *   wakeup of the thread, plus all time with lost events. The provider's scheduling cannot have caused more. In a guest
+ *   with neither a host trace nor a steal clock, all time in which the server thread had work is unknown.
  *
  * "Lost" is defined as in query/query.h, struct gap. Loss while the server slept delayed no request and is part of
  * neither bound (the paper's Fig. 2 includes it). In a container or for a plain host thread, loss means: runnable while
@@ -100,6 +101,10 @@ static int add_vcpu_interval(struct attribution *p, const struct catalog_cpu *cp
 		r->feature.blocked += t1 - t0 + 1;
 		return 0;
 	}
+	if (p->catalog->machine[cpu->machine].hides_stolen_time) {
+		count_unknown(p, t1 - t0 + 1);
+		return 0;
+	}
 	if (sum_vcpu_states(p, cpu->status, t0, t1, ns))
 		return -1;
 	int64_t out = ns[VCPU_PREEMPTED] + ns[VCPU_HOST_BLOCKED] + ns[VCPU_WAKING];
@@ -116,6 +121,17 @@ static int add_vcpu_interval(struct attribution *p, const struct catalog_cpu *cp
 	return 0;
 }
 
+/* As add_wakeup_wait(), by the steal clock of the guest: the idle vCPU was taken until t1. */
+static int add_stolen_wakeup(struct attribution *p, const struct catalog_cpu *cpu, int64_t t0, int64_t t1)
+{
+	struct interval iv;
+	if (history_stab(p->h, cpu->status, t1, &iv, p->err))
+		return -1;
+	if (iv.value >= 0 && iv.value < HISTORY_STATES && p->catalog->vcpu_state[iv.value] == VCPU_WAKING)
+		p->r->high += t1 - max64(t0, iv.start) + 1;
+	return 0;
+}
+
 /* For a thread that sleeps during [t0, t1] and is woken at t1 + 1: adds to `high` the time for which the waking vCPU
  * waited for a pCPU before. Goes back over the states of the vCPU's host thread to its last sleep. */
 static int add_wakeup_wait(struct attribution *p, const struct catalog_cpu *cpu, int64_t t0, int64_t t1)
@@ -123,7 +139,11 @@ static int add_wakeup_wait(struct attribution *p, const struct catalog_cpu *cpu,
 	const struct history *h = p->h;
 	struct interval iv;
 	uint32_t attr = cpu->host < 0 ? HISTORY_NONE : p->catalog->thread[cpu->host].status;
-	if (attr == HISTORY_NONE || cpu->status == HISTORY_NONE)
+	if (cpu->status == HISTORY_NONE)
+		return 0;
+	if (cpu->host < 0 && cpu->steal_bound != HISTORY_NONE)
+		return add_stolen_wakeup(p, cpu, t0, t1);
+	if (attr == HISTORY_NONE)
 		return 0;
 	for (int64_t t = t1; t >= t0; t = iv.start - 1) {
 		if (history_stab(h, attr, t, &iv, p->err))

@@ -18,7 +18,7 @@ static bool is_other_actor(const struct catalog *catalog, const struct flow_entr
 {
 	if (e->actor.kind == FLOW_IDLE_CPU || e->actor.kind == FLOW_LIMITED)
 		return true;
-	if (e->actor.kind != FLOW_PREEMPTING && e->actor.kind != FLOW_IRQ)
+	if (!flow_is_thread(e->actor.kind) && e->actor.kind != FLOW_IRQ)
 		return false;
 	if (e->actor.machine < 0)
 		return false;

@@ -326,6 +326,15 @@ static bool is_host_blocked_folded(const struct catalog *catalog)
 	return true;
 }
 
+static void find_hidden_stolen_time(struct catalog *catalog)
+{
+	for (struct catalog_machine *m = catalog->machine; m < catalog->machine + catalog->machines; m++) {
+		m->hides_stolen_time = m->kind == MACHINE_VM;
+		for (uint32_t i = m->cpu; i < m->cpu + m->cpus; i++)
+			m->hides_stolen_time &= catalog->cpu[i].host < 0 && catalog->cpu[i].steal_bound == HISTORY_NONE;
+	}
+}
+
 int catalog_open(struct catalog *catalog, const struct history *h, struct error *err)
 {
 	*catalog = (struct catalog){ .h = h };
@@ -341,6 +350,7 @@ int catalog_open(struct catalog *catalog, const struct history *h, struct error 
 		catalog_release(catalog);
 		return -1;
 	}
+	find_hidden_stolen_time(catalog);
 	catalog->folded = is_host_blocked_folded(catalog);
 	for (uint32_t i = 0; i < catalog->threads && !catalog->has_run_states; i++)
 		catalog->has_run_states = catalog->thread[i].tid > LINUX_TID_MAX;
@@ -388,12 +398,7 @@ bool catalog_has_host_trace(const struct catalog *catalog, const struct target *
 {
 	if (s->kind == TARGET_THREAD)
 		return true;
-	const struct catalog_machine *m = &catalog->machine[target_machine(catalog, s)];
-	bool has_host_trace = m->kind != MACHINE_VM;
-	for (uint32_t i = 0; i < m->cpus; i++)
-		has_host_trace = has_host_trace || catalog->cpu[m->cpu + i].host >= 0 ||
-		                 catalog->cpu[m->cpu + i].steal_bound != HISTORY_NONE;
-	return has_host_trace;
+	return !catalog->machine[target_machine(catalog, s)].hides_stolen_time;
 }
 
 bool catalog_lacks_host_trace(const struct catalog *catalog, const struct target *s)

@@ -47,7 +47,7 @@ extern const struct actor path_no_actor;
 int path_identity(struct path_walker *w, const struct target *s, int64_t t, struct actor *actor);
 
 /* Appends an interval to the path, or extends the last one. */
-int path_emit(struct path_walker *w, const struct path_interval *p);
+int path_emit(struct path_walker *w, const struct path_interval *interval);
 
 /* The path_emit_*() functions append [a, b] as: time of the actor itself; wait for the handler of that name; unknown. */
 int path_emit_own(struct path_walker *w, int64_t a, int64_t b, const struct actor *actor, struct path_link via);

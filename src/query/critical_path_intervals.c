@@ -20,12 +20,24 @@ static int path_grow(struct path_walker *w)
 	return 0;
 }
 
-int path_emit(struct path_walker *w, const struct path_interval *p)
+/* Replaces the reason of a delay inside a guest without a source of stolen time: the provider may have had the vCPU. */
+static void mark_uncertain(const struct catalog *catalog, struct path_interval *p)
+{
+	const bool is_uncertain = p->actor.machine >= 0 && catalog->machine[p->actor.machine].hides_stolen_time;
+	if (is_uncertain && (p->actor.kind == FLOW_IDLE_CPU || p->actor.kind == FLOW_PREEMPTING))
+		p->actor.kind = FLOW_CURRENT;
+	if (is_uncertain && p->culprit.machine == p->actor.machine)
+		p->culprit.kind = FLOW_CURRENT;
+}
+
+int path_emit(struct path_walker *w, const struct path_interval *interval)
 {
 	struct path *out = &w->out;
 	struct path_ledger *l = &w->ledger;
+	struct path_interval copy = *interval, *p = &copy;
 	if (p->start > p->end)
 		return 0;
+	mark_uncertain(w->catalog, p);
 	struct path_interval *last = out->intervals ? &out->interval[out->intervals - 1] : NULL;
 	if (last && actor_same(&last->actor, &p->actor) && actor_same(&last->culprit, &p->culprit) && last->edge == p->edge &&
 	    last->evidence == p->evidence) {
@@ -102,7 +114,8 @@ int path_emit_resolution(struct path_walker *w, const struct target *s, const st
 	bool own = s->kind == TARGET_CPU && p->actor.machine == interval.actor.machine;  /* the guest itself has the CPU */
 	if (own && p->actor.kind == FLOW_IRQ)
 		interval.actor = p->actor;
-	else if (p->actor.kind == FLOW_PREEMPTING || p->actor.kind == FLOW_IRQ)
+	else if (p->actor.kind == FLOW_PREEMPTING || p->actor.kind == FLOW_IRQ || p->actor.kind == FLOW_LIMITED ||
+	         (p->actor.kind == FLOW_CURRENT && p->actor.tid != 0))
 		interval.culprit = p->actor;
 	return path_emit(w, &interval);
 }

@@ -96,6 +96,13 @@ char *actor_text(const struct catalog *catalog, const struct actor *actor, const
 		else
 			snprintf(buf, size, "waiting for %s", actor_text(catalog, &waker, name, thread, sizeof thread));
 		break;
+	case FLOW_CURRENT:
+		if (actor->tid == 0)
+			snprintf(thread, sizeof thread, "idle CPU");
+		else
+			thread_text(catalog, actor->machine, actor->tid, name, thread, sizeof thread);
+		snprintf(buf, size, "%s or provider", thread);
+		break;
 	case FLOW_RUNNING:
 	case FLOW_PREEMPTING:
 	case FLOW_KIND_COUNT:
@@ -104,10 +111,19 @@ char *actor_text(const struct catalog *catalog, const struct actor *actor, const
 	return buf;
 }
 
+const char *actor_name_text(const struct actor *actor, const char *name, char buf[ACTOR_TEXT])
+{
+	if (actor->kind != FLOW_CURRENT)
+		return name;
+	snprintf(buf, ACTOR_TEXT, "%s or provider", actor->tid == 0 ? "idle CPU" : name);
+	return buf;
+}
+
 char *actor_shown(const struct catalog *catalog, const struct actor *actor, const char *name, char *buf, size_t size)
 {
 	char text[600];
-	const bool is_nobody = actor->kind == FLOW_IDLE_CPU || actor->kind == FLOW_LIMITED || actor->kind == FLOW_WAITING;
+	const bool is_idle = actor->kind == FLOW_IDLE_CPU || (actor->kind == FLOW_CURRENT && actor->tid == 0);
+	const bool is_nobody = is_idle || actor->kind == FLOW_LIMITED || actor->kind == FLOW_WAITING;
 	if (actor->kind == FLOW_WAITING && actor->machine < 0 && !(name && *name))
 		snprintf(text, sizeof text, "asleep on the host");
 	else

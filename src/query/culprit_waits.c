@@ -38,7 +38,7 @@ static bool is_culprit(const struct waits_reader *r, const struct actor *a, cons
 	if (group == CULPRIT_NOBODY)
 		return a->kind == c->kind && a->machine == c->machine && a->tid == c->tid &&
 		       (c->kind != FLOW_LIMITED || same_name(name, r->name));
-	const bool whole_machine = c->tid < 0 && c->kind == FLOW_PREEMPTING && (!r->name || !*r->name);
+	const bool whole_machine = c->tid < 0 && flow_is_thread(c->kind) && (!r->name || !*r->name);
 	if (group == CULPRIT_SERVICE || whole_machine)
 		return culprit_group(r->catalog, r->self, a) == group;
 	return a->machine == c->machine && a->tid == c->tid && a->kind == c->kind &&

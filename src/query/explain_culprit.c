@@ -84,6 +84,15 @@ char *actor_in_sentence(const struct catalog *catalog, const struct actor *p, co
 	case FLOW_LIMITED:
 		snprintf(buf, size, "%s", limit_phrase(name) ? limit_phrase(name) : "a limit");
 		break;
+	case FLOW_CURRENT:
+		if (p->tid == 0)
+			snprintf(worker, sizeof worker, "wakeup latency");
+		else if (p->tid < 0 && *name)
+			write_handler(catalog, p, name, worker, sizeof worker);
+		else
+			write_worker(catalog, p, name, self, worker, sizeof worker);
+		snprintf(buf, size, "%s or the provider", worker);
+		break;
 	case FLOW_RUNNING:
 	case FLOW_PREEMPTING:
 	case FLOW_KIND_COUNT:

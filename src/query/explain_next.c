@@ -274,6 +274,12 @@ static void advise_culprit(struct explanation *s, const struct flow_entry *e)
 		fputs("Next: check what was recorded (stealscope info FILE); the trace does not show which thread had its CPU.\n",
 		      s->to);
 		break;
+	case FLOW_CURRENT:
+		fputs(s->catalog->machine[0].kind == MACHINE_HOST
+		      ? "Next: see why none of the host's threads is known to execute its vCPUs (stealscope sync FILE).\n"
+		      : "Next: record the host as well, or record in the guest with stealscope record --guest-only: this "
+		        "recording does not show when the provider took the vCPU.\n", s->to);
+		break;
 	case FLOW_RUNNING:
 	case FLOW_PREEMPTING:
 	case FLOW_KIND_COUNT:

@@ -64,7 +64,7 @@ static void find_chain_culprit(const struct explanation *s, const struct path *p
 {
 	for (size_t i = 0; i < p->sums; i++) {
 		const struct actor *culprit = &p->sum[i].culprit;
-		if (culprit->machine < 0 || culprit->kind != FLOW_PREEMPTING || same_thread(culprit, &all->culprit.culprit))
+		if (culprit->machine < 0 || !flow_is_thread(culprit->kind) || same_thread(culprit, &all->culprit.culprit))
 			continue;
 		struct helper h = { .culprit = *culprit };
 		for (size_t k = i; k < p->sums; k++)
@@ -85,7 +85,7 @@ static void collect_helpers(const struct explanation *s, const struct path *p, s
 		struct helper *h = helper_of(all, &sum->actor);
 		h->ns += sum->duration;
 		all->ns += sum->duration;
-		if (sum->culprit.machine < 0 || sum->culprit.kind != FLOW_PREEMPTING)
+		if (sum->culprit.machine < 0 || !flow_is_thread(sum->culprit.kind))
 			continue;
 		if (!h->culprit_ns)
 			h->culprit = sum->culprit;
@@ -107,7 +107,7 @@ static void measure_wakeup_latency(const struct explanation *s, const struct pat
 		if (interval->edge == EDGE_START || interval->actor.kind == FLOW_UNKNOWN || !is_own_time(s, &interval->actor))
 			continue;
 		out->ns += ns;
-		if (interval->culprit.machine >= 0 && interval->culprit.kind == FLOW_PREEMPTING)
+		if (interval->culprit.machine >= 0 && flow_is_thread(interval->culprit.kind))
 			helper_of(&culprits, &interval->culprit)->culprit_ns += ns;
 	}
 	for (size_t i = 0; i < culprits.len; i++)

@@ -37,7 +37,8 @@ static bool write_culprit(const struct summary_text *t, const struct summary_row
 	if (p->kind == FLOW_IDLE_CPU)
 		snprintf(buf, NAME_TEXT + 40, "was wakeup latency");
 	else
-		snprintf(buf, NAME_TEXT + 40, "%s %s", p->kind == FLOW_LIMITED ? "was due to" : "was taken by", actor);
+		snprintf(buf, NAME_TEXT + 40, "%s %s", p->kind == FLOW_LIMITED || (p->kind == FLOW_CURRENT && p->tid == 0)
+		         ? "was due to" : "was taken by", actor);
 	return true;
 }
 
@@ -62,7 +63,7 @@ static void write_machine(const struct summary_text *t, const struct summary_row
 	fprintf(t->to, "%s, %s .. %s (%s): ", target_name(t, &row->target, name), time_date(from, row->start, 6),
 	        time_end(to, row->start, row->end, 6), time_duration(d, row->end - row->start + 1));
 	if (!catalog_has_host_trace(t->catalog, &row->target)) {
-		fprintf(t->to, "ran %s; time taken by the host is unknown.\n", time_duration(ran, m->ran));
+		fprintf(t->to, "ran %s or less; time taken by the host is unknown.\n", time_duration(ran, m->ran));
 		return;
 	}
 	if (m->lost == 0) {

@@ -18,7 +18,7 @@
 #define FIGURES 21        /* columns of duration and share, and of the lane's edges */
 #define LABEL_TEXT 600
 
-static const char letters[FLOW_KIND_COUNT] = { '#', '!', '%', 'i', '-', '.', '=', '?' };
+static const char letters[FLOW_KIND_COUNT] = { '#', '!', '%', 'i', '-', '.', '=', '?', '!' };
 
 enum { GROUP_WAITING = -2, GROUP_IDLE = -3, GROUP_UNKNOWN = -4, GROUP_LIMITED = -5 };
 
@@ -244,7 +244,7 @@ static void print_legend(const struct page *p)
 {
 	static const char *const meaning[FLOW_KIND_COUNT] = { [FLOW_RUNNING] = "ran", [FLOW_PREEMPTING] = "others",
 		[FLOW_HYPERVISOR] = "hypervisor", [FLOW_IRQ] = "interrupt", [FLOW_WAITING] = "slept", [FLOW_IDLE_CPU] = "idle CPU",
-		[FLOW_LIMITED] = "limit", [FLOW_UNKNOWN] = "unknown" };
+		[FLOW_LIMITED] = "limit", [FLOW_UNKNOWN] = "unknown", [FLOW_CURRENT] = "others, or provider" };
 	bool occurs[FLOW_KIND_COUNT] = { false };
 	char text[256] = "";
 	for (size_t i = 0; i < p->rows; i++)

@@ -44,7 +44,7 @@ struct gap_value gap_value(const struct gap_record *row, enum gap_column_code co
 	case GAP_COLUMN_CULPRIT_TID:
 		return (struct gap_value){ .absent = culprit->tid < 0, .number = culprit->tid };
 	case GAP_COLUMN_CULPRIT_NAME:
-		return (struct gap_value){ .text = row->culprit_name };
+		return (struct gap_value){ .text = buf ? actor_name_text(culprit, row->culprit_name, buf) : row->culprit_name };
 	case GAP_COLUMN_CULPRIT_KIND:
 		return (struct gap_value){ .text = flow_kind_name[culprit->kind] };
 	case GAP_COLUMN_CULPRIT_NS:

@@ -122,7 +122,9 @@ static void find_lock_culprit(struct lock_search *c, const struct path *p, const
 	size_t next = 0;
 	for (size_t i = 0; i < p->intervals; i++) {
 		const struct path_interval *interval = &p->interval[i];
-		if (interval->culprit.machine < 0 || interval->culprit.kind != FLOW_PREEMPTING)
+		const struct actor *actor = &interval->culprit;
+		const bool is_thread = flow_is_thread(actor->kind) && (actor->kind == FLOW_PREEMPTING || actor->tid > 0);
+		if (!actor_is_known(actor) || !(is_thread || actor->kind == FLOW_LIMITED))
 			continue;
 		struct lock_loss *by = &loss[actors_put(&culprits, &interval->culprit)];
 		const int64_t ns = interval->end - interval->start + 1;

@@ -50,6 +50,7 @@ struct catalog_machine {
 	enum machine_kind kind;
 	int32_t parent;                         /* VM: index of the machine that runs it; -1: unknown, or no VM */
 	bool runs_vms;                          /* the machine is the parent of a VM */
+	bool hides_stolen_time;                 /* a VM with neither a host trace nor a steal clock */
 	uint32_t cpu, cpus;                     /* its CPUs are catalog->cpu[cpu .. cpu + cpus - 1], by number */
 	uint32_t thread, threads;               /* its threads are catalog->thread[thread .. thread + threads - 1], by TID */
 };
@@ -144,7 +145,9 @@ void query_close(struct query *q);         /* NULL is allowed */
 	X(FLOW_WAITING, "waiting")        /* the target sleeps; the actor is its waker */ \
 	X(FLOW_IDLE_CPU, "idle-cpu")      /* runnable, but the pCPU is idle: wakeup latency or migration */ \
 	X(FLOW_LIMITED, "limited")        /* a limit (quota, pause, ...) keeps the target from running; name: the limit */ \
-	X(FLOW_UNKNOWN, "unknown")        /* events were lost */
+	X(FLOW_UNKNOWN, "unknown")        /* events were lost */ \
+	X(FLOW_CURRENT, "current")        /* a thread, handler or the idle task is current on the vCPU that the target waits \
+	                                   * for, or the provider has taken that vCPU: the guest has no source of stolen time */
 #define FLOW_CODE(code, name) code,
 enum flow_kind { FLOW_KINDS(FLOW_CODE) FLOW_KIND_COUNT };
 #undef FLOW_CODE
@@ -159,9 +162,21 @@ struct actor {
 };
 static_assert(sizeof(struct actor) == 16, "actors are compared byte by byte");
 
+/* Returns true if the kind stands for another thread that has, or may have, the CPU. */
+static inline bool flow_is_thread(uint32_t kind)
+{
+	return kind == FLOW_PREEMPTING || kind == FLOW_CURRENT;
+}
+
 static inline bool actor_same(const struct actor *a, const struct actor *b)
 {
 	return memcmp(a, b, sizeof *a) == 0;
+}
+
+/* Returns true if the culprit of a step of a path or of a lock wait is known: an actor, or a limit (FLOW_LIMITED). */
+static inline bool actor_is_known(const struct actor *p)
+{
+	return p->machine >= 0 || p->kind == FLOW_LIMITED;
 }
 
 /* Interval in which one actor had the CPU. */

@@ -12,6 +12,9 @@
 char *actor_text(const struct catalog *catalog, const struct actor *actor, const char *name, char *buf, size_t size);
 /* Does the same for people: encloses an actor that is no thread or machine in parentheses, as "(idle CPU)". */
 char *actor_shown(const struct catalog *catalog, const struct actor *actor, const char *name, char *buf, size_t size);
+/* Returns the raw name of an actor without its machine and TID: the name, or "NAME or provider" in buf if it is uncertain
+ * which of both it was (FLOW_CURRENT). */
+const char *actor_name_text(const struct actor *actor, const char *name, char buf[ACTOR_TEXT]);
 
 /* Writes a summary with gaps as plain sentences, one per line, escaped: the machines, and the threads that lost most.
  * The summary must be sorted by lost time. The caller frees *text. */

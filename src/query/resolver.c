@@ -487,6 +487,13 @@ static int thread_target_at(struct resolver *r, uint32_t thread, int64_t t, stru
 		resolution_set(out, FLOW_UNKNOWN);
 		out->pcpu = pcpu;
 	}
+	const enum flow_kind kind = (enum flow_kind)out->actor.kind;
+	if (r->catalog->machine[th->machine].hides_stolen_time &&
+	    (kind == FLOW_PREEMPTING || kind == FLOW_IRQ || kind == FLOW_IDLE_CPU)) {
+		out->actor.kind = FLOW_CURRENT;
+		if (kind == FLOW_IDLE_CPU)
+			out->actor = (struct actor){ (int32_t)th->machine, 0, r->swapper, FLOW_CURRENT };
+	}
 	return 0;
 }
 

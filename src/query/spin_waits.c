@@ -172,7 +172,7 @@ static int suspect_vcpu(struct lock_search *c, uint32_t v, struct lock_wait *wai
 	const struct flow_entry *most = NULL;
 	for (size_t i = 0; i < f.entries; i++) {
 		const struct flow_entry *e = &f.entry[i];
-		if (e->actor.kind != FLOW_PREEMPTING || !e->lost)
+		if (!flow_is_thread(e->actor.kind) || !e->lost)
 			continue;
 		out += e->lost;
 		most = !most || e->lost > most->lost ? e : most;
@@ -251,7 +251,7 @@ static int add_waiter_loss(struct lock_search *c, const struct target *s, struct
 	if (flow_of(c->q.catalog, s, wait->start, wait->end, &sums, &f, c->err) < 0)
 		return -1;
 	for (size_t i = 0; i < f.entries; i++)
-		wait->waiter_lost_ns += f.entry[i].actor.kind == FLOW_PREEMPTING ? f.entry[i].lost : 0;
+		wait->waiter_lost_ns += flow_is_thread(f.entry[i].actor.kind) ? f.entry[i].lost : 0;
 	flow_release(&f);
 	return 0;
 }

@@ -23,6 +23,7 @@ static void write_gap_culprit(const struct catalog *catalog, const struct target
 		e++;
 	const double share = (double)culprit.ns / (double)(f->end - f->start + 1);
 	const enum flow_kind kind = (enum flow_kind)culprit.actor.kind;
+	const bool is_reason = kind == FLOW_LIMITED || (kind == FLOW_CURRENT && culprit.actor.tid == 0);
 	if (culprit.actors == 1 && e->longest.pcpu >= 0)
 		snprintf(cpu, sizeof cpu, " on CPU%d", e->longest.pcpu);
 	const size_t others = f->entries - culprit.actors;
@@ -35,7 +36,7 @@ static void write_gap_culprit(const struct catalog *catalog, const struct target
 	else if (kind == FLOW_IDLE_CPU)
 		snprintf(buf, size, "%s while %s was idle", part, *cpu ? cpu + strlen(" on ") : "its CPU");
 	else
-		snprintf(buf, size, "%s%s%s%s", part, kind == FLOW_LIMITED ? " due to " : kind != FLOW_WAITING ? " by " :
+		snprintf(buf, size, "%s%s%s%s", part, is_reason ? " due to " : kind != FLOW_WAITING ? " by " :
 		         others ? " " : ", ", actor, cpu);
 	if (others)
 		snprintf(buf + strlen(buf), size - strlen(buf), ", %zu other%s", others, others == 1 ? "" : "s");
@@ -86,7 +87,7 @@ static int write_activity(const struct catalog *catalog, const struct gap *momen
 	else if (p.actor.kind == FLOW_RUNNING)
 		snprintf(buf, size, "%s%s%s", !is_thread_known ? "" : part ? ", now by " : " by ", is_thread_known ? actor : "",
 		         cpu);
-	else if (p.actor.kind == FLOW_HYPERVISOR || p.actor.kind == FLOW_IRQ || p.actor.kind == FLOW_PREEMPTING)
+	else if (p.actor.kind == FLOW_HYPERVISOR || p.actor.kind == FLOW_IRQ || flow_is_thread(p.actor.kind))
 		snprintf(buf, size, "%s by %s%s", part ? ", now" : "", actor, cpu);
 	resolver_release(&r);
 	return 0;

@@ -7,7 +7,7 @@
 
 unsigned culprit_group(const struct catalog *catalog, const struct target *self, const struct actor *p)
 {
-	if (p->machine < 0 || p->kind == FLOW_WAITING)
+	if (p->machine < 0 || p->kind == FLOW_WAITING || (p->kind == FLOW_CURRENT && p->tid == 0))
 		return CULPRIT_NOBODY;
 	const bool is_own = p->kind == FLOW_HYPERVISOR && self && p->machine == (int32_t)target_machine(catalog, self) &&
 	                 (self->kind != TARGET_THREAD || catalog->thread[self->index].tid == p->tid);
@@ -18,7 +18,9 @@ static struct actor group_actor(const struct catalog *catalog, const struct targ
 {
 	if (group == CULPRIT_SERVICE)
 		return (struct actor){ (int32_t)target_machine(catalog, self), -1, 0, FLOW_HYPERVISOR };
-	return (struct actor){ (int32_t)(group - CULPRIT_MACHINES), -1, 0, FLOW_PREEMPTING };
+	const uint32_t machine = group - CULPRIT_MACHINES;
+	return (struct actor){ (int32_t)machine, -1, 0,
+	                       catalog->machine[machine].hides_stolen_time ? FLOW_CURRENT : FLOW_PREEMPTING };
 }
 
 void culprit_find(const struct catalog *catalog, const struct target *self, const struct actor *actor, const int64_t *ns,
@@ -66,7 +68,7 @@ void flow_top_culprit(const struct catalog *catalog, const struct target *self, 
 
 const char *culprit_own_prefix(const struct catalog *catalog, const struct target *self, const struct actor *culprit)
 {
-	const bool is_own = culprit->kind == FLOW_PREEMPTING && culprit->tid < 0 && culprit->name == 0 &&
+	const bool is_own = flow_is_thread(culprit->kind) && culprit->tid < 0 && culprit->name == 0 &&
 	                 culprit->machine == (int32_t)target_machine(catalog, self);
 	return !is_own ? "" : self->kind == TARGET_MACHINE ? "threads of " : "other threads of ";
 }

@@ -16,7 +16,7 @@
 	X(VERDICT_OWN_THREADS, "own-threads")      /* threads of the same machine compete for its CPUs */ \
 	X(VERDICT_VM_EXITS, "vm-exits")            /* the hypervisor worked on behalf of the target */ \
 	X(VERDICT_LATENCY, "wakeup-latency")       /* the CPU was idle, or the vCPU's thread slept */ \
-	X(VERDICT_UNKNOWN, "unknown")              /* events are missing */
+	X(VERDICT_UNKNOWN, "unknown")              /* events are missing, or no source shows stolen time */
 #define VERDICT_CODE(code, name) code,
 enum verdict_kind { VERDICT_KINDS(VERDICT_CODE) VERDICT_KIND_COUNT };
 #undef VERDICT_CODE

@@ -25,7 +25,7 @@ static struct cause cause_of(const struct catalog *catalog, uint32_t victim, con
 		c.kind = CAUSE_LIMIT;
 	else if (kind == FLOW_WAITING)
 		c = (struct cause){ CAUSE_SLEEP, -1, -1, 1, "", 0 };
-	else if (kind == FLOW_IDLE_CPU ||
+	else if (kind == FLOW_IDLE_CPU || (kind == FLOW_CURRENT && actor->tid == 0) ||
 	         (actor->machine >= 0 && actor->tid == 0 && is_host(catalog, (uint32_t)actor->machine)))
 		c = (struct cause){ CAUSE_IDLE_CPU, -1, -1, 1, "", 0 };
 	else if (actor->machine < 0 || kind == FLOW_UNKNOWN)

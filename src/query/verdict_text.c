@@ -98,7 +98,7 @@ static const char *cause_name(const struct findings *f, const struct cause *c, c
 		snprintf(buf, ACTOR_TEXT, "%s", machine);
 		break;
 	case CAUSE_OWN:
-		snprintf(buf, ACTOR_TEXT, "other threads of %.300s", machine);
+		snprintf(buf, ACTOR_TEXT, "other threads of %.300s%s", machine, f->alone ? " or the provider" : "");
 		break;
 	case CAUSE_IRQ:
 		snprintf(buf, ACTOR_TEXT, "interrupts of %.300s (%.255s)", machine, name);
@@ -108,7 +108,7 @@ static const char *cause_name(const struct findings *f, const struct cause *c, c
 		break;
 	case CAUSE_IDLE_CPU:
 	case CAUSE_SLEEP:
-		snprintf(buf, ACTOR_TEXT, "wakeup latency");
+		snprintf(buf, ACTOR_TEXT, "wakeup latency%s", f->alone ? " or the provider" : "");
 		break;
 	case CAUSE_UNKNOWN:
 		snprintf(buf, ACTOR_TEXT, "unknown");
@@ -177,7 +177,7 @@ static void add_cause(struct sentence *s, const struct cause *c, const struct ta
 		add_limit(s, c, victim, time);
 		break;
 	case CAUSE_IDLE_CPU:
-		add(s, "wakeup latency delayed %s for %s: the CPU was idle", victim, time);
+		add(s, "%s delayed %s for %s: the CPU was idle", cause_name(s->f, c, actor), victim, time);
 		break;
 	case CAUSE_SLEEP:
 		add(s, "the host thread of %s slept for %s while the guest had work", victim, time);
@@ -379,17 +379,20 @@ static void add_unknown(struct sentence *s)
 		add(s, "; %.0f %% of the time of %s is unknown", 100 * share, target_name(s->f, &s->f->victim, victim));
 }
 
-/* Without a host trace, the answer covers only delays by threads of the same guest. */
+/* Without a source of stolen time, the answer covers only delays inside the guest. Whether its threads or the provider
+ * had the vCPU is unknown. */
 static void write_alone(struct sentence *s)
 {
-	static const char without_host[] = "no host trace: time taken by the host is invisible";
+	static const char no_source[] =
+		"no host trace and no steal clock: time taken by the host is invisible here and counts as running";
 	if (s->f->has_thread && s->f->thread_causes.len) {
-		add(s, "%s; inside the guest, ", without_host);
+		add(s, "%s; inside the guest, ", no_source);
 		write_thread(s);
+		s->out->kind = VERDICT_UNKNOWN;
 		return;
 	}
 	s->out->kind = VERDICT_UNKNOWN;
-	add(s, "%s", without_host);
+	add(s, "%s", no_source);
 	s->out->main_bytes = s->len;
 	add(s, "; inside the guest nothing lost more than %.0f %% of its time", 100 * VERDICT_LIMIT);
 }

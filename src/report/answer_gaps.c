@@ -49,10 +49,10 @@ static void strip_common(const struct catalog *catalog, const struct target *com
 		memmove(target, target + n + 1, strlen(target + n));
 }
 
-/* Returns the value of a column in csv and json. target: buffer. */
-static struct value field_value(const struct gap_record *row, enum gap_column_code code, char target[ACTOR_TEXT])
+/* Returns the value of a column in csv and json. */
+static struct value field_value(const struct gap_record *row, enum gap_column_code code, char buf[ACTOR_TEXT])
 {
-	const struct gap_value v = gap_value(row, code, target);
+	const struct gap_value v = gap_value(row, code, buf);
 	const bool has_culprit = row->culprit->kind != FLOW_RUNNING;
 	if (v.absent || (code >= GAP_COLUMN_CULPRIT_FIRST && !has_culprit))
 		return VAL_NONE;
@@ -67,18 +67,18 @@ static struct value field_value(const struct gap_record *row, enum gap_column_co
 static void write_gap(struct report *r, const struct gap_record *row, const struct target *common, struct report_how how)
 {
 	struct value value[GAP_COLUMN_COUNT];
-	char target[ACTOR_TEXT];
+	char target[ACTOR_TEXT], culprit[ACTOR_TEXT];
 	size_t n = 0;
 	for (enum gap_column_code code = 0; code < GAP_COLUMN_COUNT; code++) {
 		if (!gap_column[code].name)
 			continue;
 		struct value *v = &value[n++];
-		*v = field_value(row, code, target);
+		*v = field_value(row, code, code == GAP_COLUMN_TARGET ? target : culprit);
 		if (how.format != FORMAT_TEXT)
 			continue;
 		if (code == GAP_COLUMN_TARGET && common)
 			strip_common(row->catalog, common, target);
-		if (code == GAP_COLUMN_CULPRIT_NAME && v->form != VALUE_ABSENT)
+		if (code == GAP_COLUMN_CULPRIT_NAME && v->form != VALUE_ABSENT && row->culprit->kind != FLOW_CURRENT)
 			*v = VAL_TEXT(culprit_words(row));
 	}
 	report_row(r, value);

@@ -22,14 +22,16 @@ static const struct column text_columns[] = {
 
 static void raw_row(struct report *r, const struct catalog *catalog, const struct lock_list *l, const struct lock_wait *w)
 {
-	const bool has_holder = w->holder.machine >= 0, has_culprit = w->culprit.machine >= 0;
+	const bool has_holder = w->holder.machine >= 0, has_culprit = actor_is_known(&w->culprit);
+	char buf[ACTOR_TEXT];
+	const char *culprit = has_culprit ? actor_name_text(&w->culprit, l->name[w->culprit.name], buf) : "";
 	report_row(r, (struct value[]){
 		VAL_INT(w->start), VAL_INT(w->end), VAL_INT(w->end - w->start + 1), value_machine(catalog, w->waiter.machine),
 		value_tid(w->waiter.tid), VAL_TEXT(l->name[w->waiter.name]), VAL_TEXT(l->name[w->kind]),
 		VAL_TEXT(w->spins ? "spun" : "slept"), has_holder ? value_tid(w->holder.tid) : VAL_NONE,
 		has_holder ? VAL_TEXT(l->name[w->holder.name]) : VAL_NONE, w->suspicion > 0 ? VAL_REAL(w->suspicion) : VAL_NONE,
 		VAL_INT(w->culprit_ns), has_culprit ? value_machine(catalog, w->culprit.machine) : VAL_NONE,
-		has_culprit ? value_tid(w->culprit.tid) : VAL_NONE, has_culprit ? VAL_TEXT(l->name[w->culprit.name]) : VAL_NONE,
+		has_culprit ? value_tid(w->culprit.tid) : VAL_NONE, has_culprit ? VAL_TEXT(culprit) : VAL_NONE,
 		VAL_INT(w->waiter_lost_ns), w->suspects ? VAL_TEXT(l->name[w->suspects]) : VAL_NONE });
 }
 
@@ -62,7 +64,7 @@ void lock_cells(const struct catalog *catalog, const struct lock_list *l, const 
 	         w->spins && !pauses ? ", spun" : "");
 	snprintf(out->taken, sizeof out->taken, "%s%s", time_duration(ns, is_waiters ? w->waiter_lost_ns : w->culprit_ns),
 	         is_waiters ? "*" : "");
-	if (w->culprit.machine >= 0)
+	if (actor_is_known(&w->culprit))
 		actor_shown(catalog, &w->culprit, l->name[w->culprit.name], out->culprit, sizeof out->culprit);
 	if (w->suspects)
 		snprintf(out->holder, sizeof out->holder, "%s", l->name[w->suspects]);

@@ -151,6 +151,10 @@ char *ledger_actor(const struct catalog *catalog, const struct actor *actor, con
 	case FLOW_PREEMPTING: case FLOW_IRQ:
 		snprintf(buf, TARGET_TEXT, "%s/%s", system, *thread ? thread : "(no name)");
 		break;
+	case FLOW_CURRENT:
+		snprintf(buf, TARGET_TEXT, "%s/%s or provider", system,
+		         actor->tid == 0 ? "idle CPU" : *thread ? thread : "(no name)");
+		break;
 	case FLOW_WAITING:
 		snprintf(buf, TARGET_TEXT, "asleep");
 		break;

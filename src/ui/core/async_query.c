@@ -93,7 +93,7 @@ static void fill_cause(const struct flow *f, struct answer *out)
 	const struct flow_entry *e = f->entry, *end = e + f->entries;
 	out->culprit.machine = -1;
 	out->took_most = true;
-	for (; e < end && e->actor.kind != FLOW_PREEMPTING; e++)
+	for (; e < end && !flow_is_thread(e->actor.kind); e++)
 		out->took_most &= e->actor.kind == FLOW_RUNNING;
 	if (e == end)
 		return;

@@ -45,7 +45,7 @@ static bool thread_row(const struct app *app, int64_t machine, int64_t tid, stru
 static bool actor_row(const struct app *app, const struct actor *actor, const char *name, struct row_id *out)
 {
 	unsigned vcpu;
-	const bool runs = actor->kind == FLOW_RUNNING || actor->kind == FLOW_PREEMPTING;
+	const bool runs = actor->kind == FLOW_RUNNING || flow_is_thread(actor->kind);
 	if (thread_row(app, actor->machine, actor->tid, out))
 		return true;
 	if (!runs || actor->tid > 0 || actor->machine < 0 || (uint32_t)actor->machine >= app->catalog.machines)

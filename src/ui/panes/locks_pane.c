@@ -259,7 +259,8 @@ static void locks_pane_draw_line(struct app *app, struct pane *pane, struct scre
 	screen_printf(s, 1 + l.when, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, time_duration(d, length_of(wait)));
 	int x = l.cells;
 	for (int c = 0; c < CELLS; x += l.width[c++])
-		screen_clip(s, x, y, l.width[c] - 1, c >= TAKEN && wait->culprit.machine >= 0 ? steal : style, p->line[i].cell[c]);
+		screen_clip(s, x, y, l.width[c] - 1, c >= TAKEN && actor_is_known(&wait->culprit) ? steal : style,
+		            p->line[i].cell[c]);
 }
 
 /* Writes "Debian/164 mutex-0 waited 12 ms for a futex, held by 165 mutex-1; 5 ms of it taken by host/240 burnP6". */
@@ -278,7 +279,7 @@ static void locks_pane_get_status_text(const struct app *app, const struct pane 
 	actor_text(&app->catalog, &w->waiter, p->list.name[w->waiter.name], title, sizeof title);
 	int n = snprintf(buf, size, "%s %s %s%s%s%s", title, w->spins ? "spun" : "waited", time_duration(d, length_of(w)),
 	                 named ? " for a " : "", named ? kind : "", holder);
-	if (w->culprit.machine < 0 || n < 0 || (size_t)n >= size)
+	if (!actor_is_known(&w->culprit) || n < 0 || (size_t)n >= size)
 		return;
 	if (w->culprit_ns)
 		snprintf(buf + n, size - (size_t)n, "; %s of it taken by %s", time_duration(taken, w->culprit_ns),

@@ -37,7 +37,7 @@ const char *overview_culprit_text(const struct app *app, const struct overview *
 	char name[ACTOR_TEXT] = "";
 	if (r->gaps || r->culprit_ns)
 		actor_shown(&app->catalog, actor, actor->name < p->s.names ? p->s.name[actor->name] : NULL, name, sizeof name);
-	const bool spread = r->gaps && actor->kind == FLOW_PREEMPTING &&
+	const bool spread = r->gaps && flow_is_thread(actor->kind) &&
 	                    (double)r->culprit_ns < SPREAD_SHARE * (double)r->demand.lost;
 	snprintf(buf, size, "%s%s%s", spread ? "many, most " : "", culprit_own_prefix(&app->catalog, &r->target, actor), name);
 	return buf;

@@ -58,7 +58,8 @@ static bool is_handler(const struct actor *actor)
 /* Writes the name of an actor: "Debian/3525 critical_task", "Debian/vCPU0", "host timer interrupt". */
 static char *actor_plain(const struct app *app, const struct path *p, struct actor actor, char *buf, size_t size)
 {
-	actor.kind = is_handler(&actor) ? FLOW_IRQ : FLOW_RUNNING;
+	if (actor.kind != FLOW_CURRENT && actor.kind != FLOW_LIMITED)
+		actor.kind = is_handler(&actor) ? FLOW_IRQ : FLOW_RUNNING;
 	return actor_text(&app->catalog, &actor, actor.name < p->names ? p->name[actor.name] : NULL, buf, size);
 }
 
@@ -68,9 +69,10 @@ static char *activity_text(const struct app *app, const struct path *p, const st
 {
 	static const char *const text[FLOW_KIND_COUNT] = { [FLOW_RUNNING] = "ran", [FLOW_PREEMPTING] = "waited for a CPU",
 		[FLOW_HYPERVISOR] = "in the hypervisor", [FLOW_IRQ] = "interrupt handler", [FLOW_WAITING] = "blocked on",
-		[FLOW_IDLE_CPU] = "woken, CPU still idle", [FLOW_LIMITED] = "throttled", [FLOW_UNKNOWN] = "slept, reason unknown" };
+		[FLOW_IDLE_CPU] = "woken, CPU still idle", [FLOW_LIMITED] = "throttled", [FLOW_UNKNOWN] = "slept, reason unknown",
+		[FLOW_CURRENT] = "waited for its vCPU" };
 	char culprit[512];
-	if (e->culprit.machine >= 0)
+	if (actor_is_known(&e->culprit))
 		snprintf(buf, size, "waited for %s", actor_plain(app, p, e->culprit, culprit, sizeof culprit));
 	else
 		snprintf(buf, size, "%s", e->actor.kind < FLOW_KIND_COUNT ? text[e->actor.kind] : "");
@@ -281,7 +283,7 @@ static void path_pane_draw_line(struct app *app, struct pane *pane, struct scree
 	screen_clip(s, at, y, actor - 1, style, text_shorten_machine(text, actor - 1));
 	if (p->view > SUM_THREADS)
 		return;
-	screen_clip(s, at + actor, y, s->w - at - actor - link - (link > 0), e->culprit.machine >= 0 ? steal : style,
+	screen_clip(s, at + actor, y, s->w - at - actor - link - (link > 0), actor_is_known(&e->culprit) ? steal : style,
 	            activity_text(app, &p->path, e, text, sizeof text));
 	if (link && p->view < SUM_THREADS)
 		screen_text(s, s->w - link, y, link, style, format_link(e, text, sizeof text));
