@@ -224,7 +224,7 @@ static void test_keys_and_rows(void **state)
 		[ROW_REQUESTS] = app.catalog.machines, [ROW_CPU] = app.catalog.cpus, [ROW_EXECUTOR] = app.catalog.cpus,
 		[ROW_THREAD] = app.catalog.threads, [ROW_REQUEST] = (uint32_t)app.rows.requests };
 	for (unsigned kind = 0; kind < ROW_KINDS; kind++) {
-		assert_true(count[kind] > 0);
+		assert_true(count[kind] > 0 || kind == ROW_PROVIDER);  /* no vCPU has a steal clock */
 		for (uint32_t i = 0; i < count[kind]; i++) {
 			struct row_id id = { (uint8_t)kind, i }, found;
 			char key[ROW_KEY];
@@ -236,7 +236,7 @@ static void test_keys_and_rows(void **state)
 	}
 	static const char *const wrong[] = { "", "thread", "thread ", "thread Debian", "thread Debian/", "thread Debian/x",
 		"thread Debian/-1", "thread Debian/99999999999", "thread Debia/3525", "cpu Debian/7", "row Debian", "machine ",
-		"machine Debian/1", "thread Debian/3525 ", "request Debian/none", "executor host/0" };
+		"machine Debian/1", "thread Debian/3525 ", "request Debian/none", "executor host/0", "provider Debian/0" };
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct row_id found;
 		if (row_of_key(&app.rows, wrong[i], &found))

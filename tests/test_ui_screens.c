@@ -8,24 +8,6 @@
 
 #include "ui_script.h"
 
-static void check_screen(const char *name, const char *script, const struct ui_options *options)
-{
-	char file[512];
-	const char *srcdir = getenv("srcdir");
-	snprintf(file, sizeof file, "%s/tests/ui/%s.screen", srcdir ? srcdir : ".", name);
-	char *got = screen_of(script, options), *expected = slurp(file);
-	if (getenv("UPDATE_SCREENS")) {
-		FILE *f = fopen(file, "w");
-		assert_non_null(f);
-		fputs(got, f);
-		fclose(f);
-	} else if (!expected || strcmp(got, expected) != 0) {
-		fail_msg("%s differs.  Now it is:\n%s", file, got);
-	}
-	free(got);
-	free(expected);
-}
-
 /* The first minute of a new user: open, >, Enter. */
 static void test_first_minute(void **state)
 {

@@ -68,6 +68,26 @@ static char *screen_of(const char *script, const struct ui_options *options)
 	return screen;
 }
 
+/* Compares the last screen with tests/ui/NAME.screen; UPDATE_SCREENS=1 writes that file instead. */
+__attribute__((unused))
+static void check_screen(const char *name, const char *script, const struct ui_options *options)
+{
+	char file[512];
+	const char *srcdir = getenv("srcdir");
+	snprintf(file, sizeof file, "%s/tests/ui/%s.screen", srcdir ? srcdir : ".", name);
+	char *got = screen_of(script, options), *expected = slurp(file);
+	if (getenv("UPDATE_SCREENS")) {
+		FILE *f = fopen(file, "w");
+		assert_non_null(f);
+		fputs(got, f);
+		fclose(f);
+	} else if (!expected || strcmp(got, expected) != 0) {
+		fail_msg("%s differs.  Now it is:\n%s", file, got);
+	}
+	free(got);
+	free(expected);
+}
+
 __attribute__((unused))
 static const struct ui_options mono80 = { .glyphs = "ascii", .color = "never", .width = 80, .height = 24,
 	.config = "/dev/null" };

@@ -403,14 +403,14 @@ int explain_moment_text(const struct catalog *catalog, const struct gap *moment,
                   struct error *err)
 {
 	const struct target *s = &moment->target;
-	char name[NAME_TEXT], state[64], at[TIME_TEXT], d[TIME_TEXT];
+	char name[NAME_TEXT], state[64], at[TIME_TEXT], d[TIME_TEXT], bound[64];
 	*text = NULL;
 	if (check_target(catalog, s, err) < 0)
 		return -1;
 	text_escape(state, sizeof state, target_state_name(catalog, s, moment->state));
-	char *opening = mem_printf("%s was %s for %s from %s.\n", catalog_target_text(catalog, s, name, sizeof name),
+	char *opening = mem_printf("%s was %s for %s from %s%s.\n", catalog_target_text(catalog, s, name, sizeof name),
 	                           *state ? state : "in use", time_duration(d, moment->end - moment->start + 1),
-	                           time_clock(at, moment->start, 6));
+	                           time_clock(at, moment->start, 6), gap_bound_text(catalog, moment, bound));
 	int status = explain_flow(catalog, s, f, opening, text, err);
 	free(opening);
 	return status;

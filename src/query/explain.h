@@ -55,6 +55,8 @@ int explain_provider(FILE *to, const struct catalog *catalog, uint32_t machine, 
                      struct error *err);
 /* Writes that many VMs together caused most of the lost time, and none of them most of that, if this is so. */
 void explain_spread(struct explanation *s);
+/* Writes " +-2.71 ms": the error bound of the start of a gap by the guest's steal clock; "" for other gaps. */
+const char *gap_bound_text(const struct catalog *catalog, const struct gap *gap, char buf[64]);
 /* Sums the lock waits of the target in `locked` and `locks`. */
 int explain_locks(struct explanation *s, struct error *err);
 /* Writes advice: commands to run next, and events to record. */

@@ -132,11 +132,38 @@ static const char *exit_text(const struct catalog *catalog, const struct gap *m,
 	return buf;
 }
 
+/* Returns the vCPU that the provider took in a gap: the target, or the one on which a thread is current; -1: none. */
+static int taken_vcpu(const struct catalog *catalog, const struct gap *gap)
+{
+	struct interval iv;
+	if (gap->target.kind != TARGET_THREAD)
+		return gap->target.kind == TARGET_CPU ? (int)gap->target.index : -1;
+	const struct catalog_thread *th = &catalog->thread[gap->target.index];
+	const bool is_current = gap->state >= 0 && gap->state < HISTORY_STATES &&
+	                        catalog->thread_state[gap->state] == THREAD_VIRT_PREEMPTED;
+	if (!is_current || th->cpu == HISTORY_NONE || history_stab(catalog->h, th->cpu, gap->start, &iv, NULL) < 0 ||
+	    iv.value < 0 || iv.value > UINT32_MAX)
+		return -1;
+	return catalog_find_cpu(catalog, th->machine, (unsigned)iv.value);
+}
+
+const char *gap_bound_text(const struct catalog *catalog, const struct gap *gap, char buf[64])
+{
+	struct interval iv;
+	char d[TIME_TEXT];
+	const int cpu = taken_vcpu(catalog, gap);
+	const uint32_t attr = cpu < 0 ? HISTORY_NONE : catalog->cpu[cpu].steal_bound;
+	buf[0] = '\0';
+	if (attr != HISTORY_NONE && history_stab(catalog->h, attr, gap->start, &iv, NULL) == 0 && iv.value >= 0)
+		snprintf(buf, 64, " +-%s", time_duration(d, iv.value));
+	return buf;
+}
+
 static void write_moment(const struct catalog *catalog, const struct gap *moment, const char *rest, char *buf, size_t size)
 {
-	char name[NAME_TEXT], state[NAME_TEXT], exit[NAME_TEXT], at[TIME_TEXT], d[TIME_TEXT];
-	snprintf(buf, size, "%s %s %s %s%s%s", catalog_target_text(catalog, &moment->target, name, sizeof name),
-	         time_clock(at, moment->start, 4), state_text(catalog, moment, state),
+	char name[NAME_TEXT], state[NAME_TEXT], exit[NAME_TEXT], at[TIME_TEXT], d[TIME_TEXT], bound[64];
+	snprintf(buf, size, "%s %s%s %s %s%s%s", catalog_target_text(catalog, &moment->target, name, sizeof name),
+	         time_clock(at, moment->start, 4), gap_bound_text(catalog, moment, bound), state_text(catalog, moment, state),
 	         time_duration(d, moment->end - moment->start + 1), rest, exit_text(catalog, moment, exit));
 }
 

@@ -52,6 +52,7 @@ src_libui_a_SOURCES = \
 	src/ui/panes/requests_list.c \
 	src/ui/panes/scoped_pane.c \
 	src/ui/widgets/row_draw.c \
+	src/ui/widgets/provider_lane.c src/ui/widgets/provider_lane.h \
 	src/ui/widgets/verdict_line.c src/ui/widgets/verdict_line.h \
 	src/ui/widgets/lane_names.c src/ui/widgets/lane_names.h \
 	src/ui/core/row_names.c \
@@ -124,6 +125,10 @@ check_PROGRAMS += tests/test_ui_screens
 tests_test_ui_screens_SOURCES = tests/test_ui_screens.c tests/ui_script.h tests/ui_world.c tests/ui_world.h \
 	tests/refs.h tests/test.h
 tests_test_ui_screens_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_ui_provider
+tests_test_ui_provider_SOURCES = tests/test_ui_provider.c tests/query_world.c tests/query_world.h tests/ui_script.h \
+	tests/ui_world.h tests/refs.h tests/test.h
+tests_test_ui_provider_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_ui_files
 tests_test_ui_files_SOURCES = tests/test_ui_files.c tests/ui_script.h tests/ui_world.c tests/ui_world.h tests/test.h
 tests_test_ui_files_LDADD = $(UI_LIBS) $(CMOCKA_LIBS)

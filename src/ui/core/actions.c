@@ -46,6 +46,8 @@ static void toggle_fold(struct app *app)
 		int32_t home = id.kind == ROW_THREAD ? app->rows.info[id.index].home : -1;
 		uint32_t m = row_machine(&app->rows, id);
 		struct row_id whole = { ROW_MACHINE, m };
+		if (id.kind == ROW_PROVIDER)
+			home = (int32_t)id.index;
 		struct row_id holder = { home >= 0 ? ROW_CPU : id.kind == ROW_REQUEST ? ROW_REQUESTS : ROW_GROUP,
 			home >= 0 ? (uint32_t)home : m };
 		at = rows_find(&app->rows, holder);

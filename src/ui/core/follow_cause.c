@@ -204,6 +204,10 @@ void follow_cause(struct app *app)
 		app_message(app, "R lists the requests and the time taken from them");
 		return;
 	}
+	if (row.kind == ROW_PROVIDER) {
+		app_message(app, "the provider's host was not recorded: x explains the gap");
+		return;
+	}
 	if (row_is_pcpu(&app->catalog, row)) {
 		found = cause_of_cpu(app, row, &to);
 	} else {

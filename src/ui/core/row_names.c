@@ -21,6 +21,9 @@ const char *row_label(const struct rows *r, struct row_id id, char *buf, size_t 
 	case ROW_CPU:
 		snprintf(buf, size, "%s%u", row_is_pcpu(catalog, id) ? "CPU" : "vCPU", catalog->cpu[id.index].number);
 		return buf;
+	case ROW_PROVIDER:
+		snprintf(buf, size, "provider");
+		return buf;
 	case ROW_GROUP:
 		snprintf(buf, size, "threads");
 		return buf;
@@ -45,6 +48,8 @@ char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size)
 	row_label(r, id, label, sizeof label);
 	if (id.kind == ROW_MACHINE || id.kind == ROW_EXECUTOR)
 		snprintf(buf, size, "%s", id.kind == ROW_MACHINE ? machine : label);
+	else if (id.kind == ROW_PROVIDER)
+		snprintf(buf, size, "%s/vCPU%u %s", machine, r->catalog->cpu[id.index].number, label);
 	else
 		snprintf(buf, size, "%s/%s", machine, label);
 	return buf;
@@ -52,13 +57,13 @@ char *row_title(const struct rows *r, struct row_id id, char *buf, size_t size)
 
 static const char *const kind_name[ROW_KINDS] = {
 	[ROW_MACHINE] = "machine", [ROW_CPU] = "cpu", [ROW_GROUP] = "group", [ROW_THREAD] = "thread",
-	[ROW_EXECUTOR] = "executor", [ROW_REQUESTS] = "requests", [ROW_REQUEST] = "request",
+	[ROW_EXECUTOR] = "executor", [ROW_PROVIDER] = "provider", [ROW_REQUESTS] = "requests", [ROW_REQUEST] = "request",
 };
 
 char *row_key(const struct rows *r, struct row_id id, char buf[ROW_KEY])
 {
 	const struct catalog *catalog = r->catalog;
-	bool cpu = id.kind == ROW_CPU || id.kind == ROW_EXECUTOR;
+	bool cpu = id.kind == ROW_CPU || id.kind == ROW_EXECUTOR || id.kind == ROW_PROVIDER;
 	uint32_t m = cpu ? catalog->cpu[id.index].machine : row_machine(r, id);
 	char suffix[256] = "";
 	if (cpu)
@@ -86,6 +91,8 @@ static int64_t row_within(const struct rows *r, uint8_t kind, uint32_t machine, 
 		return -1;
 	int64_t index = kind == ROW_THREAD ? catalog_find_thread(r->catalog, machine, (int32_t)number)
 	                                   : catalog_find_cpu(r->catalog, machine, (unsigned)number);
+	if (kind == ROW_PROVIDER && index >= 0 && !cpu_has_provider_row(r->catalog, (uint32_t)index))
+		return -1;
 	return kind == ROW_EXECUTOR && index >= 0 && r->catalog->cpu[index].host < 0 ? -1 : index;
 }
 
@@ -152,7 +159,7 @@ static uint64_t row_number(const struct rows *r, struct row_id id)
 	const struct catalog *catalog = r->catalog;
 	if (id.kind == ROW_MACHINE || id.kind == ROW_GROUP || id.kind == ROW_REQUESTS || id.kind == ROW_REQUEST)
 		return row_machine(r, id);
-	if (id.kind == ROW_CPU || id.kind == ROW_EXECUTOR)
+	if (id.kind == ROW_CPU || id.kind == ROW_EXECUTOR || id.kind == ROW_PROVIDER)
 		return catalog->machines + id.index;
 	uint64_t n = 0;
 	while (n < catalog->threads && r->thread_order[n] != id.index)

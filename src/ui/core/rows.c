@@ -28,7 +28,7 @@ uint32_t row_machine(const struct rows *r, struct row_id id)
 	int64_t thread = row_thread(catalog, id);
 	if (thread >= 0)
 		return catalog->thread[thread].machine;
-	return id.kind == ROW_CPU ? catalog->cpu[id.index].machine : id.index;
+	return id.kind == ROW_CPU || id.kind == ROW_PROVIDER ? catalog->cpu[id.index].machine : id.index;
 }
 
 uint32_t row_attr(const struct rows *r, struct row_id id)
@@ -38,9 +38,17 @@ uint32_t row_attr(const struct rows *r, struct row_id id)
 		return r->catalog->thread[thread].status;
 	if (id.kind == ROW_REQUEST)
 		return r->request[id.index].state;
+	if (id.kind == ROW_PROVIDER)
+		return r->catalog->cpu[id.index].out_by;
 	if (id.kind == ROW_CPU)
 		return row_is_pcpu(r->catalog, id) ? r->catalog->cpu[id.index].owner : r->catalog->cpu[id.index].status;
 	return HISTORY_NONE;
+}
+
+bool cpu_has_provider_row(const struct catalog *catalog, uint32_t cpu)
+{
+	const struct catalog_cpu *c = &catalog->cpu[cpu];
+	return c->host < 0 && c->steal_bound != HISTORY_NONE && c->out_by != HISTORY_NONE;
 }
 
 bool row_is_pcpu(const struct catalog *catalog, struct row_id id)
@@ -53,7 +61,8 @@ bool row_target(const struct catalog *catalog, struct row_id id, struct target *
 	if (id.kind == ROW_GROUP || id.kind == ROW_REQUESTS || id.kind == ROW_REQUEST || row_is_pcpu(catalog, id))
 		return false;
 	int64_t thread = row_thread(catalog, id);
-	s->kind = thread >= 0 ? TARGET_THREAD : id.kind == ROW_CPU ? TARGET_CPU : TARGET_MACHINE;
+	s->kind = thread >= 0 ? TARGET_THREAD
+	        : id.kind == ROW_CPU || id.kind == ROW_PROVIDER ? TARGET_CPU : TARGET_MACHINE;
 	s->index = thread >= 0 ? (uint32_t)thread : id.index;
 	return true;
 }
@@ -243,6 +252,8 @@ static size_t push_cpu(struct rows *r, uint32_t c, bool is_virtual)
 	bool open = push_row(r, ROW_CPU, c, 1, r->group_count[c] > 0)->open;
 	if (r->show_executors && is_virtual && r->catalog->cpu[c].host >= 0)
 		push_row(r, ROW_EXECUTOR, c, 2, false);
+	if (cpu_has_provider_row(r->catalog, c))
+		push_row(r, ROW_PROVIDER, c, 2, false);
 	if (open)
 		threads = push_threads(r, c, 2);
 	if (is_virtual && threads == 0 && !shows_empty_machine(r, r->catalog->cpu[c].machine))
@@ -307,7 +318,7 @@ size_t rows_find_near(const struct rows *r, struct row_id id)
 	size_t i = rows_find(r, id);
 	if (i < r->len)
 		return i;
-	if (id.kind == ROW_EXECUTOR)
+	if (id.kind == ROW_EXECUTOR || id.kind == ROW_PROVIDER)
 		return rows_find_near(r, (struct row_id){ ROW_CPU, id.index });
 	uint32_t m = row_machine(r, id);
 	if (id.kind == ROW_REQUEST)

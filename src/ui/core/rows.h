@@ -19,6 +19,7 @@ enum row_kind {
 	ROW_GROUP,    /* all threads of a machine without a home vCPU; index: catalog->machine */
 	ROW_THREAD,   /* index: catalog->thread */
 	ROW_EXECUTOR, /* row below a vCPU for the host thread that executes it; index: catalog->cpu */
+	ROW_PROVIDER, /* row below a vCPU with a steal clock: what the provider took; index: catalog->cpu */
 	ROW_REQUESTS, /* parent row of a machine's requests; index: catalog->machine */
 	ROW_REQUEST,  /* one request; index: rows->request */
 	ROW_KINDS
@@ -105,8 +106,10 @@ int64_t row_thread(const struct catalog *catalog, struct row_id id);
 uint32_t row_machine(const struct rows *r, struct row_id id);
 /* State attribute of the row; HISTORY_NONE: the row has none. */
 uint32_t row_attr(const struct rows *r, struct row_id id);
-/* false: the row is a pCPU, a group or a request. */
+/* false: the row is a pCPU, a group or a request. The target of ROW_PROVIDER is the vCPU. */
 bool row_target(const struct catalog *catalog, struct row_id id, struct target *s);
+/* true: the stolen time of the vCPU is known from its guest's steal clock alone. */
+bool cpu_has_provider_row(const struct catalog *catalog, uint32_t cpu);
 bool row_is_pcpu(const struct catalog *catalog, struct row_id id);
 /* VM that contains this VM; -1: the VM runs on the host. */
 int32_t row_outer_vm(const struct catalog *catalog, uint32_t machine);

@@ -60,7 +60,7 @@ static void add_values(struct app *app, struct pager *p)
 {
 	struct row_id row = app->view.row;
 	int64_t thread = row_thread(&app->catalog, row);
-	if (thread >= 0 || row.kind == ROW_REQUEST || row.kind == ROW_CPU)
+	if (thread >= 0 || row.kind == ROW_REQUEST || row.kind == ROW_CPU || row.kind == ROW_PROVIDER)
 		pager_add(p, -1, "Values at the cursor")->heading = true;
 	if (thread >= 0) {
 		const struct catalog_thread *t = &app->catalog.thread[thread];
@@ -70,7 +70,7 @@ static void add_values(struct app *app, struct pager *p)
 		uint32_t node = app->rows.request[row.index].node;
 		for (int i = 0; i < REQUEST_ATTRS; i++)
 			add_attribute(app, p, request_schema[i].name, history_child_named(app->h, node, request_schema[i].name));
-	} else if (row.kind == ROW_CPU) {
+	} else if (row.kind == ROW_CPU || row.kind == ROW_PROVIDER) {
 		const struct catalog_cpu *c = &app->catalog.cpu[row.index];
 		for (int i = 0; i < CPU_ATTRS; i++)
 			add_attribute(app, p, cpu_schema[i].name, c->id[i]);
@@ -171,7 +171,7 @@ static bool details_open(struct app *app, struct pane *pane)
 	struct row_id row = app->view.row;
 	struct question q = { .t = app->view.cursor };
 	details_drop_answer(pane);
-	pane->pending = (row.kind == ROW_CPU || row_thread(&app->catalog, row) >= 0) &&
+	pane->pending = (row.kind == ROW_CPU || row.kind == ROW_PROVIDER || row_thread(&app->catalog, row) >= 0) &&
 	                row_target(&app->catalog, row, &q.target);
 	if (pane->pending)
 		async_ask(app->queries, ASK_EXPLAIN, &q);

@@ -148,7 +148,7 @@ static bool thread_of_row(struct app *app, uint32_t *thread)
 	}
 	if (row.kind == ROW_REQUEST)
 		return request_thread(app, row, thread);
-	if (row.kind != ROW_CPU) {
+	if (row.kind != ROW_CPU && row.kind != ROW_PROVIDER) {
 		app_message(app, "select a thread, or a CPU (its current thread is used)");
 		return false;
 	}

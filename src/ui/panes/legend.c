@@ -21,6 +21,23 @@ static void add_states(const struct app *app, struct pager *p)
 	pager_add(p, -1, "Without bars: the letter of a wait of 1/2 or more; i: a wait of 1/8 or more.");
 }
 
+static void add_provider(const struct app *app, struct pager *p)
+{
+	bool has_rows = false;
+	for (uint32_t i = 0; i < app->catalog.cpus; i++)
+		has_rows |= cpu_has_provider_row(&app->catalog, i);
+	if (!has_rows)
+		return;
+	pager_add(p, -1, "Provider rows: what the provider took, by the guest's steal clock")->heading = true;
+	static const struct { uint8_t code; const char *text; } entry[] = {
+		{ VIS_VCPU_PREEMPTED, "the provider had taken the vCPU" }, { VIS_HOST_BLOCKED, "the provider had paused the VM" },
+		{ VIS_UNKNOWN, "error bound: the vCPU was taken, or executed" },
+	};
+	for (size_t i = 0; i < sizeof entry / sizeof *entry; i++)
+		pager_add(p, -1, "%c %s", app->appearance.theme.state[entry[i].code].letter, entry[i].text)->sample =
+			pure_glyph(app, entry[i].code, false);
+}
+
 static void add_owners(const struct app *app, struct pager *p)
 {
 	char letter, shown[128];
@@ -43,6 +60,7 @@ static void legend_make_lines(struct app *app, struct pane *pane)
 	struct pager *p = &((struct list *)pane)->pager;
 	pager_open(p, true, "legend and themes");
 	add_states(app, p);
+	add_provider(app, p);
 	add_owners(app, p);
 	pager_add(p, -1, "Themes (now: %s)", app->appearance.theme.name)->heading = true;
 	for (unsigned i = 0; theme_shipped_name(i); i++) {

@@ -60,6 +60,16 @@ static void map_request_states(const struct app *app, struct vocabulary *v)
 	}
 }
 
+/* Maps the reasons for which a vCPU is off the CPU. Null: the provider did not take it. */
+static void map_provider_states(const struct app *app, struct vocabulary *v)
+{
+	*v = app->appearance.vcpu;
+	for (unsigned i = 0; i + 1 < HISTORY_STATES; i++) {
+		const unsigned reason = app->catalog.out_reason[i];
+		v->code[i] = reason == OUT_PROVIDER_PAUSE ? VIS_HOST_BLOCKED : VIS_VCPU_PREEMPTED;
+	}
+}
+
 /* Returns the name of the owner with this code; NULL: none. */
 static const char *owner_name(const struct app *app, unsigned code)
 {
@@ -129,6 +139,7 @@ void appearance_read_states(struct app *app)
 	map_states(app, vcpu, true, &app->appearance.vcpu);
 	map_states(app, thread, false, &app->appearance.thread);
 	map_request_states(app, &app->appearance.request);
+	map_provider_states(app, &app->appearance.provider);
 	for (uint32_t c = 0; c < app->catalog.cpus; c++)
 		map_owners(app, app->catalog.cpu[c].owner, &app->appearance.owner[c]);
 	assign_letters(app);
@@ -168,6 +179,10 @@ const char *appearance_code_label(const struct app *app, struct row_id row, unsi
 {
 	const struct catalog_machine *m = &app->catalog.machine[row_machine(&app->rows, row)];
 	bool owners = m->kind == MACHINE_HOST && (row.kind == ROW_CPU || row.kind == ROW_MACHINE);
+	if (row.kind == ROW_PROVIDER && code == VIS_VCPU_PREEMPTED)
+		return "taken";
+	if (row.kind == ROW_PROVIDER && code == VIS_HOST_BLOCKED)
+		return "paused";
 	if (!owners)
 		return code < VIS_COUNT ? app->appearance.theme.state[code].label : "?";
 	const char *name = code == HISTORY_STATES - 1 ? "nothing" : owner_name(app, code);
@@ -197,6 +212,8 @@ void appearance_cell_source(const struct app *app, struct row_id row, struct cel
 		attr[n++] = row_attr(&app->rows, row);
 	if (row.kind == ROW_REQUEST)
 		v = &app->appearance.request;
+	if (row.kind == ROW_PROVIDER)
+		v = &app->appearance.provider;
 	if (row.kind == ROW_CPU || (row.kind == ROW_MACHINE && m->cpus > 0))
 		v = m->kind == MACHINE_HOST ? &app->appearance.owner[m->cpu] : &app->appearance.vcpu;
 	*src = (struct cell_source){ app->h, attr, n, v->code, v->severity, v->owners };

@@ -29,7 +29,8 @@ struct appearance {
 	char color[16];              /* colour mode requested by --color or the configuration; "": auto */
 	enum tier tier, best_tier;   /* tier: chosen glyphs; best_tier: richest glyphs that the terminal can show */
 	bool coarse;                 /* simpler frames without block glyphs, while a key repeats */
-	struct vocabulary vcpu, thread, request, *owner;  /* owner: one entry per CPU of the catalog, used for pCPUs */
+	struct vocabulary vcpu, thread, request, provider;
+	struct vocabulary *owner;    /* one entry per CPU of the catalog, used for pCPUs */
 	char letter[HISTORY_STATES];  /* letters of the owners of pCPUs, indexed by code */
 };
 

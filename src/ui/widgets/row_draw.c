@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "ui/widgets/lane_names.h"
+#include "ui/widgets/provider_lane.h"
 
 #define HOST_CPU_LINES_MIN 4  /* smallest number of lines for rows with the lane of the host's CPU */
 
@@ -66,6 +67,8 @@ void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row,
 		screen_text(s, app->label_w + 1, y, n, *part_style(app, PART_ERROR), err.text);
 		n = 0;
 	}
+	if (row.kind == ROW_PROVIDER)
+		provider_lane_mark_bounds(app, row.index, cell, n);
 	for (int i = 0; i < n; i++) {
 		struct glyph g = appearance_glyph(app, cell[i], src.equal_rank);
 		screen_put(s, app->label_w + 1 + i, y, g.ch, g.style);

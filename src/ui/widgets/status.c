@@ -466,8 +466,11 @@ void status_draw(struct app *app, struct screen *s, int y)
 	update_status(app);
 	screen_fill(s, 0, y, s->w, ' ', dim);
 	char sentence[sizeof c->sentence], title[256] = "";
+	struct row_id named = app->view.row;
+	if (named.kind == ROW_PROVIDER)  /* the sentence is on the vCPU */
+		named.kind = ROW_CPU;
 	if (app->rows.len)
-		row_title(&app->rows, app->view.row, title, sizeof title);
+		row_title(&app->rows, named, title, sizeof title);
 	snprintf(sentence, sizeof sentence, "%s", c->sentence);
 	shorten_sentence(sentence, s->w - 2, is_within_second(app), title);
 	mark_cut(sentence, s->w - 2);
