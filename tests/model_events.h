@@ -30,7 +30,7 @@ static void setup_full(bool host, bool kvm, bool guest, bool paper)
 {
 	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false } };
 	struct machine_setup setup[] = {
-		{ .name = "host", .parent = -1, .traced = host, .has_kvm = kvm, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "host", .parent = -1, .traced = host, .has_entries = kvm, .host_pid = -1, .names = { name_of, NULL } },
 		{ .name = "Debian", .parent = 0, .traced = guest, .host_pid = host ? 151 : -1, .vcpu = vcpu,
 		  .vcpus = host ? 1 : 0, .names = { name_of, NULL } },
 	};

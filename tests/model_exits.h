@@ -15,10 +15,10 @@ static struct event kvm(int64_t t, uint16_t kind, int64_t reason, int64_t ip)
 	struct event ev = event(t, kind, 0, 154);
 	if (kind == EV_INJECT) {
 		ev.inject.vector = reason;
-	} else if (kind == EV_KVM_EXIT) {
-		ev.kvm.reason = reason;
-		ev.kvm.isa = ISA_SVM;
-		ev.kvm.ip = reason == SVM_HLT ? HALT_AT : ip;
+	} else if (kind == EV_VCPU_EXIT) {
+		ev.vcpu_exit.reason = reason;
+		ev.vcpu_exit.isa = ISA_SVM;
+		ev.vcpu_exit.ip = reason == SVM_HLT ? HALT_AT : ip;
 	}
 	return ev;
 }
@@ -26,13 +26,13 @@ static struct event kvm(int64_t t, uint16_t kind, int64_t reason, int64_t ip)
 __attribute__((unused))
 static void leave(int64_t t, int64_t reason)
 {
-	feed(0, kvm(t, EV_KVM_EXIT, reason, KERNEL));
+	feed(0, kvm(t, EV_VCPU_EXIT, reason, KERNEL));
 }
 
 __attribute__((unused))
 static void enter(int64_t t)
 {
-	feed(0, kvm(t, EV_KVM_ENTRY, 0, 0));
+	feed(0, kvm(t, EV_VCPU_ENTRY, 0, 0));
 }
 
 #endif

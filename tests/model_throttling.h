@@ -37,7 +37,7 @@ __attribute__((unused))
 static void begin_with(const struct sync_vcpu *vcpu, size_t vcpus)
 {
 	struct machine_setup setup[] = {
-		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "host", .parent = -1, .traced = true, .has_entries = true, .host_pid = -1, .names = { name_of, NULL } },
 		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .vcpus = vcpus, .names = { name_of, NULL } },
 	};
 	rec_init(&rec);

@@ -148,7 +148,7 @@ static void run_window(struct vcpu_run *r, int64_t from, int64_t to)
 	uint64_t *seed = &r->sim->seed;
 	int64_t first = from + r->vm->latency_ns + (int64_t)sim_exp(seed, (double)r->vm->latency_ns);
 	int64_t last = to - r->vm->latency_ns / 2 - (int64_t)sim_exp(seed, (double)r->vm->latency_ns);
-	on_host(r, from, EV_KVM_ENTRY);
+	on_host(r, from, EV_VCPU_ENTRY);
 	if (first < to && sim_uniform(seed) < 0.6)
 		in_guest(r, first, EV_OTHER);
 	for (double t = (double)first; r->vm->chatter > 0;) {
@@ -159,7 +159,7 @@ static void run_window(struct vcpu_run *r, int64_t from, int64_t to)
 	}
 	if (last > first && sim_uniform(seed) < 0.4)
 		in_guest(r, last, EV_OTHER);
-	on_host(r, to, EV_KVM_EXIT);
+	on_host(r, to, EV_VCPU_EXIT);
 }
 
 /* Simulates one beacon: guest event a, hypercall b, VM entry c, guest event d. Returns the end of its last window. */
@@ -170,23 +170,23 @@ static int64_t run_beacon(struct vcpu_run *r, int64_t from)
 	int64_t b = exit + 500 + sim_below(seed, 1000), entry = b + 800 + (int64_t)sim_exp(seed, 1500);
 	int64_t d = entry + 1500 + (int64_t)sim_exp(seed, 2000), to = d + 20000;
 	bool traced = a >= r->vm->from && d <= r->vm->to;
-	on_host(r, from, EV_KVM_ENTRY);
+	on_host(r, from, EV_VCPU_ENTRY);
 	if (traced) {
 		struct event *ev = in_guest(r, a, EV_SYNC);
 		ev->sync.end = SYNC_A;
 		ev->sync.key = (int64_t)r->key;
 	}
-	on_host(r, exit, EV_KVM_EXIT);
+	on_host(r, exit, EV_VCPU_EXIT);
 	struct event *ev = on_host(r, b, EV_SYNC);
 	ev->sync.end = SYNC_B;
 	ev->sync.key = (int64_t)r->key;
-	on_host(r, entry, EV_KVM_ENTRY);
+	on_host(r, entry, EV_VCPU_ENTRY);
 	if (traced) {
 		ev = in_guest(r, d, EV_SYNC);
 		ev->sync.end = SYNC_D;
 		ev->sync.key = (int64_t)r->key + 1;
 	}
-	on_host(r, to, EV_KVM_EXIT);
+	on_host(r, to, EV_VCPU_EXIT);
 	r->key += 2;
 	r->beacon_at = to + (int64_t)(1e9 / r->vm->beacon_hz * (0.8 + 0.4 * sim_uniform(seed)));
 	return to;

@@ -65,13 +65,13 @@ static void test_figure_5(void **state)
 	sw(1, 20, 0, 0, RUN_RUNNABLE, 900);
 	expect(VCPU, 10, VCPU_VMM);
 	expect(DEBIAN "/Threads/900/Status", 20, THREAD_VIRT_PREEMPTED);
-	simple(0, 40, EV_KVM_ENTRY, 1, 154);
-	simple(0, 50, EV_KVM_EXIT, 1, 154);
+	simple(0, 40, EV_VCPU_ENTRY, 1, 154);
+	simple(0, 50, EV_VCPU_EXIT, 1, 154);
 	sw(0, 60, 1, 154, RUN_RUNNABLE, 216);
 	sw(0, 70, 1, 216, RUN_RUNNABLE, 154);
-	simple(0, 80, EV_KVM_ENTRY, 1, 154);
+	simple(0, 80, EV_VCPU_ENTRY, 1, 154);
 	sw(1, 90, 0, 900, RUN_BLOCKED, 0);
-	simple(0, 100, EV_KVM_EXIT, 1, 154);
+	simple(0, 100, EV_VCPU_EXIT, 1, 154);
 	sw(0, 110, 1, 154, RUN_BLOCKED, 0);
 	wake(0, 120, 0, 77, 154, 1);
 	sw(0, 130, 1, 0, RUN_RUNNABLE, 154);
@@ -105,9 +105,9 @@ static void host_blocked(bool paper)
 {
 	setup_full(true, true, true, paper);
 	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
-	simple(0, 20, EV_KVM_ENTRY, 1, 154);
+	simple(0, 20, EV_VCPU_ENTRY, 1, 154);
 	sw(1, 30, 0, 0, RUN_RUNNABLE, 900);
-	simple(0, 40, EV_KVM_EXIT, 1, 154);
+	simple(0, 40, EV_VCPU_EXIT, 1, 154);
 	sw(0, 50, 1, 154, RUN_BLOCKED, 0);  /* the hypervisor waits, while the guest has a thread to run */
 	wake(0, 60, 0, 7, 154, 0);
 	sw(0, 70, 0, 7, RUN_RUNNABLE, 154);
@@ -116,7 +116,7 @@ static void host_blocked(bool paper)
 	expect(VCPU, 60, VCPU_PREEMPTED);
 	expect(DEBIAN "/CPUs/CPU0/pCPU", 60, 0);
 	expect(VCPU, 70, VCPU_VMM);
-	simple(0, 80, EV_KVM_ENTRY, 0, 154);
+	simple(0, 80, EV_VCPU_ENTRY, 0, 154);
 	sw(1, 90, 0, 900, RUN_BLOCKED, 0);
 	sw(0, 100, 0, 154, RUN_BLOCKED, 0);  /* the exit is missing */
 	expect(VCPU, 100, VCPU_IDLE);
@@ -156,8 +156,8 @@ static void test_no_guest_trace(void **state)
 	(void)state;
 	setup_full(true, true, false, false);
 	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
-	simple(0, 20, EV_KVM_ENTRY, 1, 154);
-	simple(0, 30, EV_KVM_EXIT, 1, 154);
+	simple(0, 20, EV_VCPU_ENTRY, 1, 154);
+	simple(0, 30, EV_VCPU_EXIT, 1, 154);
 	sw(0, 40, 1, 154, RUN_RUNNABLE, 216);
 	sw(0, 50, 1, 216, RUN_RUNNABLE, 154);
 	sw(0, 60, 1, 154, RUN_BLOCKED, 216);
@@ -199,9 +199,9 @@ static void test_guest_switch_while_out(void **state)
 	(void)state;
 	setup_full(true, true, true, false);
 	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
-	simple(0, 20, EV_KVM_ENTRY, 1, 154);
+	simple(0, 20, EV_VCPU_ENTRY, 1, 154);
 	sw(1, 30, 0, 0, RUN_RUNNABLE, 900);
-	simple(0, 40, EV_KVM_EXIT, 1, 154);
+	simple(0, 40, EV_VCPU_EXIT, 1, 154);
 	sw(0, 50, 1, 154, RUN_RUNNABLE, 216);
 	sw(1, 55, 0, 900, RUN_RUNNABLE, 901);
 	expect(DEBIAN "/Threads/900/Status", 55, THREAD_PREEMPTED);
@@ -211,7 +211,7 @@ static void test_guest_switch_while_out(void **state)
 	sw(1, 58, 0, 0, RUN_RUNNABLE, 900);
 	expect(VCPU, 58, VCPU_PREEMPTED);
 	sw(0, 60, 1, 216, RUN_RUNNABLE, 154);
-	simple(0, 70, EV_KVM_ENTRY, 1, 154);
+	simple(0, 70, EV_VCPU_ENTRY, 1, 154);
 	expect(VCPU, 70, VCPU_RUNNING);
 	expect(DEBIAN "/Threads/900/Status", 70, THREAD_RUNNING);
 	expect(DEBIAN "/Threads/901/Status", 70, THREAD_BLOCKED);
@@ -224,8 +224,8 @@ static void test_nested(void **state)
 	static const struct sync_vcpu outer[] = { { 0, 154, VCPU_BY_NAME, false } },
 	                                        inner[] = { { 0, 950, VCPU_BY_NAME, false } };
 	struct machine_setup setup[] = {
-		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1 },
-		{ .name = "Debian", .parent = 0, .traced = true, .has_kvm = true, .host_pid = 151, .vcpu = outer, .vcpus = 1 },
+		{ .name = "host", .parent = -1, .traced = true, .has_entries = true, .host_pid = -1 },
+		{ .name = "Debian", .parent = 0, .traced = true, .has_entries = true, .host_pid = 151, .vcpu = outer, .vcpus = 1 },
 		{ .name = "in/ner", .parent = 1, .traced = true, .host_pid = -1, .vcpu = inner, .vcpus = 1 },
 	};
 	(void)state;
@@ -234,14 +234,14 @@ static void test_nested(void **state)
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(model_begin(model, i, 0, NULL, NULL), 0);
 	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
-	simple(0, 20, EV_KVM_ENTRY, 1, 154);
+	simple(0, 20, EV_VCPU_ENTRY, 1, 154);
 	sw(1, 30, 0, 0, RUN_RUNNABLE, 950);
-	simple(1, 40, EV_KVM_ENTRY, 0, 950);
+	simple(1, 40, EV_VCPU_ENTRY, 0, 950);
 	sw(2, 50, 0, 0, RUN_RUNNABLE, 42);
-	simple(0, 60, EV_KVM_EXIT, 1, 154);
+	simple(0, 60, EV_VCPU_EXIT, 1, 154);
 	sw(0, 70, 1, 154, RUN_RUNNABLE, 216);
 	sw(0, 80, 1, 216, RUN_RUNNABLE, 154);
-	simple(0, 90, EV_KVM_ENTRY, 1, 154);
+	simple(0, 90, EV_VCPU_ENTRY, 1, 154);
 #define INNER "/Virtual Machines/in%2fner"
 	expect(INNER "/CPUs/CPU0/Status", 30, VCPU_VMM);
 	expect(INNER "/CPUs/CPU0/Status", 50, VCPU_RUNNING);
@@ -283,7 +283,7 @@ static void test_begin_and_end(void **state)
 {
 	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false } };
 	struct machine_setup setup[] = {
-		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "host", .parent = -1, .traced = true, .has_entries = true, .host_pid = -1, .names = { name_of, NULL } },
 		{ .name = "Debian", .parent = 0, .traced = true, .host_pid = 151, .vcpu = vcpu, .vcpus = 1,
 		  .names = { name_of, NULL } },
 	};
@@ -297,7 +297,7 @@ static void test_begin_and_end(void **state)
 	expect(DEBIAN "/Threads/900/Status", 15, THREAD_UNKNOWN);
 
 	/* Result of the prescan: 154 runs in guest mode, 300 sleeps, 301 waits, 302 is not yet created. */
-	struct event ev = event(21, EV_KVM_EXIT, 1, 154);
+	struct event ev = event(21, EV_VCPU_EXIT, 1, 154);
 	ev.comm = VCPU0;
 	prescan_feed(&start, &ev);
 	ev = event(21, EV_SWITCH, 3, 0);  /* 340 waited: that wakeups are recorded is shown by later events */
@@ -397,7 +397,7 @@ static void test_begin_and_end(void **state)
 	expect(DEBIAN "/Threads/900/Status", 50, HISTORY_NULL);
 	expect(DEBIAN "/CPUs/CPU0/Current Thread", 50, HISTORY_NULL);
 	expect(VCPU, 50, VCPU_RUNNING);
-	simple(0, 60, EV_KVM_EXIT, 1, 154);
+	simple(0, 60, EV_VCPU_EXIT, 1, 154);
 	sw(0, 70, 1, 154, RUN_BLOCKED, 0);
 	expect(VCPU, 70, VCPU_IDLE);
 	assert_int_equal(model_end(model, 0, 80, NULL), 0);
@@ -453,8 +453,8 @@ static void test_garbage(void **state)
 	static const struct sync_vcpu outer[] = { { 0, 3, 0, false }, { 1, 4, 0, false }, { 1, 5, 0, false } },
 	                                        inner[] = { { 0, 3, 0, false } };
 	struct machine_setup setup[] = {
-		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1 },
-		{ .name = "a", .parent = 0, .traced = true, .has_kvm = true, .host_pid = 3, .vcpu = outer, .vcpus = 3 },
+		{ .name = "host", .parent = -1, .traced = true, .has_entries = true, .host_pid = -1 },
+		{ .name = "a", .parent = 0, .traced = true, .has_entries = true, .host_pid = 3, .vcpu = outer, .vcpus = 3 },
 		{ .name = "b", .parent = 1, .traced = true, .host_pid = -1, .vcpu = inner, .vcpus = 1 },
 	};
 	uint64_t random = 88172645463325252ULL;

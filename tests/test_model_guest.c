@@ -26,10 +26,10 @@ static void test_names(void **state)
 	};
 	for (size_t i = 0; i < COUNT(want); i++) {
 		char buf[EXIT_NAME];
-		struct event ev = event(0, EV_KVM_EXIT, 0, 154);
-		ev.kvm.isa = want[i].isa;
-		ev.kvm.reason = want[i].reason;
-		ev.kvm.ret = want[i].ret;
+		struct event ev = event(0, EV_VCPU_EXIT, 0, 154);
+		ev.vcpu_exit.isa = want[i].isa;
+		ev.vcpu_exit.reason = want[i].reason;
+		ev.vcpu_exit.ret = want[i].ret;
 		assert_string_equal(exit_name(&ev, buf), want[i].name);
 		assert_int_equal(exit_class(&ev), want[i].class);
 	}
@@ -97,17 +97,17 @@ static void test_kernel_addresses(void **state)
 		                                                                    * space are unknown */
 	};
 	for (size_t i = 0; i < COUNT(want); i++) {
-		struct event ev = event(0, EV_KVM_EXIT, 0, 154);
-		ev.kvm.isa = want[i].isa;
-		ev.kvm.ret = want[i].ret;
-		ev.kvm.ip = (int64_t)want[i].ip;
+		struct event ev = event(0, EV_VCPU_EXIT, 0, 154);
+		ev.vcpu_exit.isa = want[i].isa;
+		ev.vcpu_exit.ret = want[i].ret;
+		ev.vcpu_exit.ip = (int64_t)want[i].ip;
 		assert_int_equal(exit_kernel_address(&ev), want[i].is);
 	}
 }
 
 static void leave_at(int64_t t, int64_t ip)
 {
-	feed(0, kvm(t, EV_KVM_EXIT, SVM_INTR, ip));
+	feed(0, kvm(t, EV_VCPU_EXIT, SVM_INTR, ip));
 }
 
 static void test_preempted_code(void **state)

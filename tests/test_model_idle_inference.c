@@ -87,10 +87,10 @@ static int64_t feed_episode(void (*to)(void *arg, const struct event *ev), void 
 		struct event ev = kvm(t, EV_INJECT, vector, 0);
 		if (i == 0)
 			to(arg, &ev);
-		ev = kvm(t, EV_KVM_ENTRY, 0, 0);
+		ev = kvm(t, EV_VCPU_ENTRY, 0, 0);
 		to(arg, &ev);
 		t += part[i].ns;
-		ev = kvm(t, EV_KVM_EXIT, part[i].reason, KERNEL);
+		ev = kvm(t, EV_VCPU_EXIT, part[i].reason, KERNEL);
 		to(arg, &ev);
 		t += 100;
 	}
@@ -119,9 +119,9 @@ static void learn_device(struct prescan *s)
 	ev.sw.prev_tid = 0;
 	ev.sw.next_tid = 154;
 	prescan_feed(s, &ev);
-	ev = kvm(200, EV_KVM_ENTRY, 0, 0);
+	ev = kvm(200, EV_VCPU_ENTRY, 0, 0);
 	prescan_feed(s, &ev);
-	ev = kvm(500, EV_KVM_EXIT, SVM_HLT, KERNEL);
+	ev = kvm(500, EV_VCPU_EXIT, SVM_HLT, KERNEL);
 	prescan_feed(s, &ev);
 	for (int i = 0; i < 50; i++)
 		t = feed_episode(learn, s, t, 40, with_thread, COUNT(with_thread));
@@ -183,9 +183,9 @@ static void learn_timer(struct prescan *s)
 	ev.sw.prev_tid = 0;
 	ev.sw.next_tid = 154;
 	prescan_feed(s, &ev);
-	ev = kvm(200, EV_KVM_ENTRY, 0, 0);
+	ev = kvm(200, EV_VCPU_ENTRY, 0, 0);
 	prescan_feed(s, &ev);
-	ev = kvm(500, EV_KVM_EXIT, SVM_HLT, KERNEL);
+	ev = kvm(500, EV_VCPU_EXIT, SVM_HLT, KERNEL);
 	prescan_feed(s, &ev);
 	for (int i = 0; i < 50; i++)
 		t = i % 5 ? feed_episode(learn, s, t, 236, without_thread, COUNT(without_thread))
@@ -272,8 +272,8 @@ static void test_sends_learnt(void **state)
 	prescan_feed(&s, &ev);
 	for (int64_t i = 0, t = 1000; i < 50; i++, t += 5000) {
 		const struct event each[] = {
-			kvm(t, EV_KVM_EXIT, SVM_HLT, 0), kvm(t + 1000, EV_INJECT, 251, 0), kvm(t + 1000, EV_KVM_ENTRY, 0, 0),
-			kvm(t + 2000, EV_KVM_EXIT, SVM_MSR, KERNEL), kvm(t + 2010, EV_IPI, 0, 0), kvm(t + 2100, EV_KVM_ENTRY, 0, 0),
+			kvm(t, EV_VCPU_EXIT, SVM_HLT, 0), kvm(t + 1000, EV_INJECT, 251, 0), kvm(t + 1000, EV_VCPU_ENTRY, 0, 0),
+			kvm(t + 2000, EV_VCPU_EXIT, SVM_MSR, KERNEL), kvm(t + 2010, EV_IPI, 0, 0), kvm(t + 2100, EV_VCPU_ENTRY, 0, 0),
 		};
 		for (size_t k = 0; k < COUNT(each); k++)
 			prescan_feed(&s, &each[k]);
@@ -295,19 +295,19 @@ static void test_at_halt(void **state)
 	struct prescan s = PRESCAN_INIT;
 	begin_learnt(&s, learn_timer);
 	enter(2000);
-	feed(0, kvm(3000, EV_KVM_EXIT, SVM_INTR, USER));
+	feed(0, kvm(3000, EV_VCPU_EXIT, SVM_INTR, USER));
 	enter(3100);
-	feed(0, kvm(4100, EV_KVM_EXIT, SVM_INTR, HALT_AT + 1));
+	feed(0, kvm(4100, EV_VCPU_EXIT, SVM_INTR, HALT_AT + 1));
 	expect(VCPU, 4029, VCPU_RUNNING);
 	expect(VCPU, 4030, VCPU_IDLE);
 	sw(0, 4200, 0, 154, RUN_RUNNABLE, 7);
 	expect(VCPU, 4200, VCPU_IDLE);
 	sw(0, 5000, 0, 7, RUN_BLOCKED, 154);
 	enter(5100);
-	feed(0, kvm(9000, EV_KVM_EXIT, SVM_INTR, HALT_AT + 1));  /* still at the halt */
+	feed(0, kvm(9000, EV_VCPU_EXIT, SVM_INTR, HALT_AT + 1));  /* still at the halt */
 	assert_int_equal(rec_sum(&rec, VCPU, VCPU_RUNNING, 5100, 9000), 0);
 	enter(9100);
-	feed(0, kvm(9900, EV_KVM_EXIT, SVM_INTR, HALT_AT + 100));
+	feed(0, kvm(9900, EV_VCPU_EXIT, SVM_INTR, HALT_AT + 100));
 	expect(VCPU, 9149, VCPU_IDLE);
 	expect(VCPU, 9150, VCPU_RUNNING);
 	end_learnt(&s);
@@ -327,7 +327,7 @@ static void test_interrupted(void **state)
 	expect(VCPU, 2950, VCPU_IDLE);
 	sw(0, 3000, 0, 7, RUN_BLOCKED, 154);
 	enter(3100);
-	feed(0, kvm(4000, EV_KVM_EXIT, SVM_INTR, USER));
+	feed(0, kvm(4000, EV_VCPU_EXIT, SVM_INTR, USER));
 	expect(VCPU, 3999, VCPU_RUNNING);
 	sw(0, 4050, 0, 154, RUN_RUNNABLE, 7);
 	expect(VCPU, 4050, VCPU_PREEMPTED);

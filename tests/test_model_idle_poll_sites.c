@@ -12,10 +12,10 @@ enum { VMX_INTERRUPT = 1, VMX_WINDOW = 7, VMX_HLT = 12 };
 
 static struct event kvm_exit(int64_t t, int64_t isa, int64_t reason, int64_t ip)
 {
-	struct event ev = event(t, EV_KVM_EXIT, 0, 154);
-	ev.kvm.isa = isa;
-	ev.kvm.reason = reason;
-	ev.kvm.ip = ip;
+	struct event ev = event(t, EV_VCPU_EXIT, 0, 154);
+	ev.vcpu_exit.isa = isa;
+	ev.vcpu_exit.reason = reason;
+	ev.vcpu_exit.ip = ip;
 	return ev;
 }
 
@@ -84,7 +84,7 @@ static void test_halts(void **state)
 static void leave(int64_t t, int64_t reason, int64_t ip)
 {
 	feed(0, kvm_exit(t, ISA_SVM, reason, ip));
-	simple(0, t + 1, EV_KVM_ENTRY, 0, 154);
+	simple(0, t + 1, EV_VCPU_ENTRY, 0, 154);
 }
 
 static void test_doubt(void **state)
@@ -99,7 +99,7 @@ static void test_doubt(void **state)
 	setup_full(true, true, false, false);
 	assert_int_equal(model_begin(model, 0, 0, &s, NULL), 0);
 	sw(0, 10, 0, 0, RUN_RUNNABLE, 154);
-	simple(0, 20, EV_KVM_ENTRY, 0, 154);
+	simple(0, 20, EV_VCPU_ENTRY, 0, 154);
 	leave(30, SVM_INTR, USER);
 	leave(40, SVM_INTR, LOOP);       /* between these two it began to poll, or to work in its kernel */
 	expect(VCPU, 21, VCPU_RUNNING);
@@ -113,7 +113,7 @@ static void test_doubt(void **state)
 	sw(0, 75, 0, 154, RUN_RUNNABLE, 7);
 	expect(VCPU, 75, VCPU_UNKNOWN);  /* unknown whether time is lost */
 	sw(0, 80, 0, 7, RUN_BLOCKED, 154);
-	simple(0, 85, EV_KVM_ENTRY, 0, 154);
+	simple(0, 85, EV_VCPU_ENTRY, 0, 154);
 	leave(90, SVM_CPUID, LOOP - 8192);  /* an action of a thread */
 	expect(VCPU, 85, VCPU_UNKNOWN);
 	expect(VCPU, 91, VCPU_RUNNING);
@@ -153,10 +153,10 @@ static void give(to_events *to, void *arg, int64_t t, enum event_kind kind, int3
 		ev.sw.prev_state = ev.sw.prev_tid ? RUN_BLOCKED : RUN_RUNNABLE;
 		ev.sw.next_tid = value;
 		ev.tid = (int32_t)ev.sw.prev_tid;
-	} else if (kind == EV_KVM_EXIT) {
-		ev.kvm.isa = ISA_SVM;
-		ev.kvm.reason = value & 0xffff;
-		ev.kvm.ip = -(value >> 16);
+	} else if (kind == EV_VCPU_EXIT) {
+		ev.vcpu_exit.isa = ISA_SVM;
+		ev.vcpu_exit.reason = value & 0xffff;
+		ev.vcpu_exit.ip = -(value >> 16);
 	} else if (kind == EV_WAKING || kind == EV_WAKEUP) {
 		ev.wake.tid = value;
 		ev.wake.target_cpu = 0;
@@ -170,10 +170,10 @@ static void give(to_events *to, void *arg, int64_t t, enum event_kind kind, int3
 static int64_t sleep_once(to_events *to, void *arg, int64_t t, int64_t ip, int32_t by, int64_t reason, int64_t ns,
                           int64_t does)
 {
-	give(to, arg, t, EV_KVM_EXIT, 154, AT(ip, SVM_HLT));
+	give(to, arg, t, EV_VCPU_EXIT, 154, AT(ip, SVM_HLT));
 	give(to, arg, t + 10, EV_SWITCH, 154, 0);
-	give(to, arg, t + 20, EV_KVM_ENTRY, VCPU1, 0);
-	give(to, arg, t + 90, EV_KVM_EXIT, VCPU1, AT(-4096, reason));
+	give(to, arg, t + 20, EV_VCPU_ENTRY, VCPU1, 0);
+	give(to, arg, t + 90, EV_VCPU_EXIT, VCPU1, AT(-4096, reason));
 	if (by == NOBODY)
 		give(to, arg, t + 95, EV_TIMER_ENTRY, VCPU1, 0);
 	give(to, arg, t + 100, EV_WAKING, VCPU1, 154);
@@ -181,9 +181,9 @@ static int64_t sleep_once(to_events *to, void *arg, int64_t t, int64_t ip, int32
 	if (by == NOBODY)
 		give(to, arg, t + 105, EV_TIMER_EXIT, VCPU1, 0);
 	give(to, arg, t + 110, EV_SWITCH, 154, 154);
-	give(to, arg, t + 120, EV_KVM_ENTRY, 154, 0);
-	give(to, arg, t + 120 + ns, EV_KVM_EXIT, 154, does);
-	give(to, arg, t + 120 + ns + 10, EV_KVM_ENTRY, 154, 0);
+	give(to, arg, t + 120, EV_VCPU_ENTRY, 154, 0);
+	give(to, arg, t + 120 + ns, EV_VCPU_EXIT, 154, does);
+	give(to, arg, t + 120 + ns + 10, EV_VCPU_ENTRY, 154, 0);
 	return t + 120;
 }
 
@@ -193,13 +193,13 @@ static void begin_siblings(struct prescan *s)
 {
 	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 1, VCPU1, VCPU_BY_NAME, false } };
 	const struct machine_setup setup[] = {
-		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "host", .parent = -1, .traced = true, .has_entries = true, .host_pid = -1, .names = { name_of, NULL } },
 		{ .name = "Debian", .parent = 0, .host_pid = 151, .vcpu = vcpu, .vcpus = 2, .names = { name_of, NULL } },
 	};
 	give(learn, s, 1, EV_SWITCH, 154, 154);
 	give(learn, s, 2, EV_SWITCH, VCPU1, VCPU1);
-	give(learn, s, 3, EV_KVM_ENTRY, VCPU1, 0);
-	give(learn, s, 4, EV_KVM_ENTRY, 154, 0);
+	give(learn, s, 3, EV_VCPU_ENTRY, VCPU1, 0);
+	give(learn, s, 4, EV_VCPU_ENTRY, 154, 0);
 	for (int64_t t = 10000; t < 1000000; t += 20000) {
 		sleep_once(learn, s, t, IDLE_AT, NOBODY, SVM_MSR, 200, AT(IDLE_AT, SVM_HLT));
 		sleep_once(learn, s, t + 5000, IDLE_AT, VCPU1, SVM_MSR, 1000, AT(-4096, SVM_NPF));
@@ -212,9 +212,9 @@ static void begin_siblings(struct prescan *s)
 	assert_int_equal(model_begin(model, 0, 0, s, NULL), 0);
 	give(replay, NULL, 1, EV_SWITCH, 154, 154);
 	give(replay, NULL, 2, EV_SWITCH, VCPU1, VCPU1);
-	give(replay, NULL, 3, EV_KVM_ENTRY, 154, 0);
-	give(replay, NULL, 4, EV_KVM_EXIT, 154, AT(-4096, SVM_NPF));
-	give(replay, NULL, 5, EV_KVM_ENTRY, 154, 0);
+	give(replay, NULL, 3, EV_VCPU_ENTRY, 154, 0);
+	give(replay, NULL, 4, EV_VCPU_EXIT, 154, AT(-4096, SVM_NPF));
+	give(replay, NULL, 5, EV_VCPU_ENTRY, 154, 0);
 }
 
 static void test_woken(void **state)
@@ -254,7 +254,7 @@ static void test_unused(void **state)
 	expect(VCPU, 40, VCPU_UNKNOWN);
 	wake(0, 50, 0, 0, 154, 0);
 	sw(0, 60, 0, 0, RUN_RUNNABLE, 154);
-	feed(0, event(70, EV_KVM_ENTRY, 0, 154));
+	feed(0, event(70, EV_VCPU_ENTRY, 0, 154));
 	feed(0, kvm_exit(80, ISA_SVM, SVM_HLT, LOOP));
 	sw(0, 90, 0, 154, RUN_BLOCKED, 0);
 	expect(VCPU, 90, VCPU_IDLE);

@@ -8,7 +8,7 @@ static void test_lost_on_host(void **state)
 	sw(1, 5, 0, 0, RUN_RUNNABLE, 900);
 	sw(0, 10, 1, 216, RUN_RUNNABLE, 154);
 	sw(0, 11, 0, 0, RUN_RUNNABLE, 300);
-	simple(0, 20, EV_KVM_ENTRY, 1, 154);
+	simple(0, 20, EV_VCPU_ENTRY, 1, 154);
 	struct event ev = event(30, EV_LOST, 1, -1);
 	ev.lost.end = 39;
 	feed(0, ev);
@@ -23,7 +23,7 @@ static void test_lost_on_host(void **state)
 	expect("/Host/Threads/154/Status", 40, THREAD_RUNNING);
 	expect("/Host/CPUs/CPU1/Current Thread", 40, 154);
 	expect(VCPU, 40, VCPU_UNKNOWN);
-	simple(0, 50, EV_KVM_EXIT, 1, 154);
+	simple(0, 50, EV_VCPU_EXIT, 1, 154);
 	expect(VCPU, 50, VCPU_VMM);
 	expect(DEBIAN "/Threads/900/Status", 50, THREAD_VIRT_PREEMPTED);
 	ev.ts = 60;
@@ -40,7 +40,7 @@ static void test_lost_on_guest(void **state)
 	(void)state;
 	setup_full(true, true, true, false);
 	sw(0, 10, 1, 0, RUN_RUNNABLE, 154);
-	simple(0, 20, EV_KVM_ENTRY, 1, 154);
+	simple(0, 20, EV_VCPU_ENTRY, 1, 154);
 	sw(1, 25, 0, 0, RUN_RUNNABLE, 900);
 	struct event ev = event(27, EV_MARK, 0, 900);
 	ev.mark.op = MARK_START;
@@ -51,9 +51,9 @@ static void test_lost_on_guest(void **state)
 	expect("/Requests/Debian/5/State", 30, 2);
 	expect(DEBIAN "/Threads/900/Status", 30, THREAD_UNKNOWN);
 	expect(DEBIAN "/CPUs/CPU0/Current Thread", 30, HISTORY_NULL);
-	simple(0, 40, EV_KVM_EXIT, 1, 154);
+	simple(0, 40, EV_VCPU_EXIT, 1, 154);
 	expect(VCPU, 40, VCPU_VMM);      /* known for certain */
-	simple(0, 50, EV_KVM_ENTRY, 1, 154);
+	simple(0, 50, EV_VCPU_ENTRY, 1, 154);
 	simple(1, 60, EV_OTHER, 0, 901);
 	expect(VCPU, 59, VCPU_UNKNOWN);
 	expect(VCPU, 60, VCPU_RUNNING);
@@ -306,9 +306,9 @@ static void test_contradictions(void **state)
 	sw(0, 30, 1, 301, RUN_BLOCKED, 302);
 	expect("/Host/Threads/300/Status", 30, THREAD_UNKNOWN);
 	expect("/Host/Threads/301/Status", 30, THREAD_BLOCKED);
-	simple(0, 40, EV_KVM_ENTRY, 1, -1);
-	simple(0, 50, EV_KVM_ENTRY, 3, 154);  /* an entry without an exit, twice */
-	simple(0, 60, EV_KVM_ENTRY, 3, 154);
+	simple(0, 40, EV_VCPU_ENTRY, 1, -1);
+	simple(0, 50, EV_VCPU_ENTRY, 3, 154);  /* an entry without an exit, twice */
+	simple(0, 60, EV_VCPU_ENTRY, 3, 154);
 	expect(VCPU, 60, VCPU_RUNNING);
 	struct event ev = event(70, EV_SWITCH, 65535, -5);
 	feed(0, ev);  /* no valid field */

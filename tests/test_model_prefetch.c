@@ -23,10 +23,10 @@ static void put(uint16_t kind, int64_t reason)
 	struct event ev = event(now, kind, 0, 154);
 	if (kind == EV_INJECT)
 		ev.inject.vector = reason;
-	if (kind == EV_KVM_EXIT) {
-		ev.kvm.isa = ISA_SVM;
-		ev.kvm.reason = reason == AT_HALT ? SVM_INTR : reason == MSR_IPI ? SVM_MSR : reason == LOCK_HLT ? SVM_HLT : reason;
-		ev.kvm.ip = reason == SVM_HLT ? HALT_AT : reason == LOCK_HLT ? LOCK_AT : reason == AT_HALT ? HALT_AT + 1 : KERNEL;
+	if (kind == EV_VCPU_EXIT) {
+		ev.vcpu_exit.isa = ISA_SVM;
+		ev.vcpu_exit.reason = reason == AT_HALT ? SVM_INTR : reason == MSR_IPI ? SVM_MSR : reason == LOCK_HLT ? SVM_HLT : reason;
+		ev.vcpu_exit.ip = reason == SVM_HLT ? HALT_AT : reason == LOCK_HLT ? LOCK_AT : reason == AT_HALT ? HALT_AT + 1 : KERNEL;
 	}
 	*ARRAY_PUSH(script, n, cap) = ev;
 }
@@ -40,9 +40,9 @@ static int64_t woken(int64_t vector, const struct part *part, size_t parts)
 	if (vector >= 0)
 		put(EV_INJECT, vector);
 	for (size_t i = 0; i < parts; i++) {
-		put(EV_KVM_ENTRY, 0);
+		put(EV_VCPU_ENTRY, 0);
 		now += part[i].ns;
-		put(EV_KVM_EXIT, part[i].how);
+		put(EV_VCPU_EXIT, part[i].how);
 		if (part[i].how == MSR_IPI)
 			put(EV_IPI, 0);
 		now += 100;
@@ -55,9 +55,9 @@ static void begin(void)
 {
 	n = 0;
 	now = 200;
-	put(EV_KVM_ENTRY, 0);
+	put(EV_VCPU_ENTRY, 0);
 	now = 500;
-	put(EV_KVM_EXIT, SVM_HLT);
+	put(EV_VCPU_EXIT, SVM_HLT);
 	for (int i = 0; i < 100; i++)
 		WOKEN(236, { 100, SVM_MSR }, { LEAST, SVM_HLT });
 }

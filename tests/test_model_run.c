@@ -40,7 +40,7 @@ static struct trace *make(const char *name, enum trace_role role, const struct e
 /* Order of the merge: equal times, a clock whose second segment overlaps the first, a trace without events. */
 static void test_merge(void **state)
 {
-	const struct event h[] = { event(100, EV_EXIT, 0, 1), event(200, EV_KVM_EXIT, 0, 1), event(300, EV_EXIT, 0, 1) };
+	const struct event h[] = { event(100, EV_EXIT, 0, 1), event(200, EV_VCPU_EXIT, 0, 1), event(300, EV_EXIT, 0, 1) };
 	const struct event g[] = { event(1000, EV_EXIT, 0, 2), event(1100, EV_EXIT, 0, 2), event(1200, EV_EXIT, 0, 2) };
 	/* guest 1000 -> 200, 1100 -> 300; from 1150 on 60 ns less: 1200 -> 340 */
 	struct clock_segment piece[] = {
@@ -250,10 +250,10 @@ static int cancel(void *arg, const char *phase, uint64_t done, uint64_t total)
 static void test_run(void **state)
 {
 	const struct event h[] = {
-		event(10000, EV_TIMER_ENTRY, 0, 154), event(10050, EV_KVM_EXIT, 0, 154),
-		event(10100, EV_KVM_ENTRY, 0, 154), event(10900, EV_KVM_EXIT, 0, 154),
-		sw(11000, 0, 154, RUN_RUNNABLE, 216), sw(12000, 0, 216, RUN_RUNNABLE, 154), event(12100, EV_KVM_ENTRY, 0, 154),
-		event(13000, EV_KVM_EXIT, 0, 154), sw(13100, 0, 154, RUN_BLOCKED, 0), event(14000, EV_TIMER_ENTRY, 0, 0),
+		event(10000, EV_TIMER_ENTRY, 0, 154), event(10050, EV_VCPU_EXIT, 0, 154),
+		event(10100, EV_VCPU_ENTRY, 0, 154), event(10900, EV_VCPU_EXIT, 0, 154),
+		sw(11000, 0, 154, RUN_RUNNABLE, 216), sw(12000, 0, 216, RUN_RUNNABLE, 154), event(12100, EV_VCPU_ENTRY, 0, 154),
+		event(13000, EV_VCPU_EXIT, 0, 154), sw(13100, 0, 154, RUN_BLOCKED, 0), event(14000, EV_TIMER_ENTRY, 0, 0),
 	};
 	const struct event g[] = {
 		sw(5200, 0, 900, RUN_BLOCKED, 901), sw(7500, 0, 901, RUN_BLOCKED, 0), event(7600, EV_TIMER_ENTRY, 0, 0),

@@ -280,7 +280,7 @@ static void test_exec_by_other_thread(void **state)
 {
 	(void)state;
 	setup_full(true, true, false, false);
-	struct event ev = event(10, EV_KVM_EXIT, 0, 501);
+	struct event ev = event(10, EV_VCPU_EXIT, 0, 501);
 	ev.pid = 500;
 	feed(0, ev);
 	ev = event(20, EV_EXEC, 0, 500);

@@ -12,9 +12,9 @@ static void kvm_of(double t, uint16_t cpu, int32_t tid, uint16_t kind, int64_t r
 	if (kind == EV_USERSPACE_EXIT) {
 		ev.userspace.reason = reason;
 		ev.userspace.error = reason == KVM_INTR ? -EINTR : 0;
-	} else if (kind == EV_KVM_EXIT) {
-		ev.kvm.reason = reason;
-		ev.kvm.isa = ISA_SVM;
+	} else if (kind == EV_VCPU_EXIT) {
+		ev.vcpu_exit.reason = reason;
+		ev.vcpu_exit.isa = ISA_SVM;
 	}
 	feed(0, ev);
 }
@@ -29,8 +29,8 @@ static void test_pause(void **state)
 {
 	(void)state;
 	begin();
-	kvm(2, EV_KVM_ENTRY, 0);
-	kvm(10, EV_KVM_EXIT, SVM_INTR);
+	kvm(2, EV_VCPU_ENTRY, 0);
+	kvm(10, EV_VCPU_EXIT, SVM_INTR);
 	kvm(11, EV_USERSPACE_EXIT, KVM_INTR);
 	to(12, 154, RUN_BLOCKED, 0, 0);
 	wake(0, 50 * MS, 0, 0, 154, 0);
@@ -39,16 +39,16 @@ static void test_pause(void **state)
 	wake(0, 300 * MS, 0, 0, 154, 0);
 	to(301, 0, RUN_RUNNABLE, 154, 0);
 	kvm(302, EV_USERSPACE_EXIT, KVM_INTR);
-	kvm(303, EV_KVM_ENTRY, 0);
+	kvm(303, EV_VCPU_ENTRY, 0);
 	at(10.9, HISTORY_NULL);
 	at(11, OUT_PAUSE);
 	at(302.9, OUT_PAUSE);
 	at(303, HISTORY_NULL);
-	kvm(310, EV_KVM_EXIT, SVM_INTR);  /* the tracer does not record the return */
+	kvm(310, EV_VCPU_EXIT, SVM_INTR);  /* the tracer does not record the return */
 	to(312, 154, RUN_BLOCKED, 0, 0);
 	wake(0, 400 * MS, 0, 0, 154, 0);
 	to(401, 0, RUN_RUNNABLE, 154, 0);
-	kvm(402, EV_KVM_ENTRY, 0);
+	kvm(402, EV_VCPU_ENTRY, 0);
 	at(311, HISTORY_NULL);
 	at(350, OUT_PAUSE);
 	teardown();
@@ -60,26 +60,26 @@ static void test_no_pause(void **state)
 {
 	(void)state;
 	begin();
-	kvm(2, EV_KVM_ENTRY, 0);
-	kvm(10, EV_KVM_EXIT, SVM_HLT);
+	kvm(2, EV_VCPU_ENTRY, 0);
+	kvm(10, EV_VCPU_EXIT, SVM_HLT);
 	to(12, 154, RUN_BLOCKED, 0, 0);
 	wake(0, 100 * MS, 0, 0, 154, 0);
 	to(101, 0, RUN_RUNNABLE, 154, 0);
-	kvm(102, EV_KVM_ENTRY, 0);
+	kvm(102, EV_VCPU_ENTRY, 0);
 	at(50, HISTORY_NULL);
-	kvm(110, EV_KVM_EXIT, 0x400);
+	kvm(110, EV_VCPU_EXIT, 0x400);
 	kvm(111, EV_USERSPACE_EXIT, KVM_MMIO);
 	to(112, 154, RUN_BLOCKED, 0, 0);
 	wake(0, 200 * MS, 0, 0, 154, 0);
 	to(201, 0, RUN_RUNNABLE, 154, 0);
-	kvm(202, EV_KVM_ENTRY, 0);
+	kvm(202, EV_VCPU_ENTRY, 0);
 	at(150, HISTORY_NULL);
-	kvm(210, EV_KVM_EXIT, SVM_INTR);
+	kvm(210, EV_VCPU_EXIT, SVM_INTR);
 	kvm(211, EV_USERSPACE_EXIT, KVM_INTR);
 	to(212, 154, RUN_BLOCKED, 0, 0);
 	wake(0, 213 * MS, 0, 0, 154, 0);
 	to(214, 0, RUN_RUNNABLE, 154, 0);
-	kvm(215, EV_KVM_ENTRY, 0);
+	kvm(215, EV_VCPU_ENTRY, 0);
 	at(212, HISTORY_NULL);
 	teardown();
 }
@@ -95,17 +95,17 @@ static void test_all(void **state)
 		double t = 1000 * round;
 		for (uint16_t c = 0; c < 2; c++) {
 			sw(0, (int64_t)((t + c) * MS), c, 0, RUN_RUNNABLE, 154 + c);
-			kvm_of(t + 2 + c, c, 154 + c, EV_KVM_ENTRY, 0);
+			kvm_of(t + 2 + c, c, 154 + c, EV_VCPU_ENTRY, 0);
 		}
 		for (uint16_t c = 0; c < round + 1; c++) {
-			kvm_of(t + 10 + c, c, 154 + c, EV_KVM_EXIT, SVM_INTR);
+			kvm_of(t + 10 + c, c, 154 + c, EV_VCPU_EXIT, SVM_INTR);
 			kvm_of(t + 10 + c, c, 154 + c, EV_USERSPACE_EXIT, KVM_INTR);
 			sw(0, (int64_t)((t + 12 + c) * MS), c, 154 + c, RUN_BLOCKED, 0);
 		}
 		if (round)
 			break;
 		sw(0, 200 * MS, 0, 0, RUN_RUNNABLE, 154);
-		kvm(201, EV_KVM_ENTRY, 0);
+		kvm(201, EV_VCPU_ENTRY, 0);
 		sw(0, 202 * MS, 0, 154, RUN_BLOCKED, 0);
 		sw(0, 202 * MS, 1, 155, RUN_BLOCKED, 0);
 		at(100, HISTORY_NULL);  /* the other vCPU continued */
@@ -126,7 +126,7 @@ static void test_moved(void **state)
 	static const struct sync_vcpu vcpu[] = { { 0, 154, VCPU_BY_NAME, false }, { 0, 233, VCPU_BY_NAME, false } };
 	static const struct sync_vcpu_lifetime life[] = { { 0, 10 * MS }, { 400 * MS, INT64_MAX } };
 	struct machine_setup setup[] = {
-		{ .name = "host", .parent = -1, .traced = true, .has_kvm = true, .host_pid = -1, .names = { name_of, NULL } },
+		{ .name = "host", .parent = -1, .traced = true, .has_entries = true, .host_pid = -1, .names = { name_of, NULL } },
 		{ .name = "Debian", .parent = 0, .traced = true, .host_pid = -1, .vcpu = vcpu, .life = life, .vcpus = 2,
 		  .names = { name_of, NULL } },
 	};
@@ -136,13 +136,13 @@ static void test_moved(void **state)
 	assert_int_equal(model_begin(model, 1, 0, NULL, NULL), 0);
 	to(1, 0, RUN_RUNNABLE, 154, 0);
 	sw(1, MS + 1, 0, 0, RUN_RUNNABLE, 5);
-	kvm(2, EV_KVM_ENTRY, 0);
-	kvm(10, EV_KVM_EXIT, SVM_INTR);
+	kvm(2, EV_VCPU_ENTRY, 0);
+	kvm(10, EV_VCPU_EXIT, SVM_INTR);
 	kvm(11, EV_USERSPACE_EXIT, KVM_INTR);
 	to(12, 154, RUN_BLOCKED, 233, 0);
 	to(20, 233, RUN_BLOCKED, 0, 0);  /* the thread waits for the VM to arrive */
 	to(398, 0, RUN_RUNNABLE, 233, 0);
-	kvm_of(400, 0, 233, EV_KVM_ENTRY, 0);
+	kvm_of(400, 0, 233, EV_VCPU_ENTRY, 0);
 	expect(DEBIAN "/CPUs/CPU0/Host Thread", 399 * MS, 154);
 	expect(VCPU, 399 * MS, VCPU_HOST_BLOCKED);
 	at(10, HISTORY_NULL);
@@ -162,21 +162,21 @@ static void test_fault(void **state)
 	(void)state;
 	begin();
 	sw(1, MS, 0, 0, RUN_RUNNABLE, 900);  /* the guest has a thread to run */
-	kvm(2, EV_KVM_ENTRY, 0);
-	kvm(5, EV_KVM_EXIT, SVM_NPF);
+	kvm(2, EV_VCPU_ENTRY, 0);
+	kvm(5, EV_VCPU_EXIT, SVM_NPF);
 	to(6, 154, RUN_UNINTERRUPTIBLE, 0, 0);  /* no return to the VMM was recorded yet: the sleep may be the VMM's */
 	to(8, 0, RUN_RUNNABLE, 154, 0);
 	kvm(9, EV_USERSPACE_EXIT, KVM_MMIO);
-	kvm(10, EV_KVM_ENTRY, 0);
+	kvm(10, EV_VCPU_ENTRY, 0);
 	at(7, HISTORY_NULL);
-	kvm(20, EV_KVM_EXIT, SVM_NPF);
+	kvm(20, EV_VCPU_EXIT, SVM_NPF);
 	to(21, 154, RUN_UNINTERRUPTIBLE, 7, 0);
 	wake(0, 25 * MS, 0, 7, 154, 0);
 	to(27, 7, RUN_RUNNABLE, 154, 0);
 	to(28, 154, RUN_UNINTERRUPTIBLE, 7, 0);  /* again, before the guest continues */
 	wake(0, 30 * MS, 0, 7, 154, 0);
 	to(31, 7, RUN_RUNNABLE, 154, 0);
-	kvm(32, EV_KVM_ENTRY, 0);
+	kvm(32, EV_VCPU_ENTRY, 0);
 	at(20.9, HISTORY_NULL);
 	at(21, OUT_PAGE_FAULT);
 	expect(OUT_BY, 25 * MS - 1, OUT_PAGE_FAULT);
@@ -195,19 +195,19 @@ static void test_no_fault(void **state)
 	(void)state;
 	begin();
 	kvm(2, EV_USERSPACE_EXIT, KVM_MMIO);
-	kvm(3, EV_KVM_ENTRY, 0);
-	kvm(5, EV_KVM_EXIT, SVM_NPF);
+	kvm(3, EV_VCPU_ENTRY, 0);
+	kvm(5, EV_VCPU_EXIT, SVM_NPF);
 	to(6, 154, RUN_BLOCKED, 7, 0);           /* an interruptible sleep is not a page fault */
 	to(8, 7, RUN_RUNNABLE, 154, 0);
 	kvm(9, EV_USERSPACE_EXIT, KVM_MMIO);
 	to(10, 154, RUN_UNINTERRUPTIBLE, 7, 0);  /* sleep of the VMM itself, for a device */
 	to(12, 7, RUN_RUNNABLE, 154, 0);
-	kvm(13, EV_KVM_ENTRY, 0);
-	kvm(15, EV_KVM_EXIT, SVM_HLT);
+	kvm(13, EV_VCPU_ENTRY, 0);
+	kvm(15, EV_VCPU_EXIT, SVM_HLT);
 	to(16, 154, RUN_UNINTERRUPTIBLE, 7, 0);
 	to(18, 7, RUN_RUNNABLE, 154, 0);
-	kvm(19, EV_KVM_ENTRY, 0);
-	kvm(20, EV_KVM_EXIT, SVM_NPF);
+	kvm(19, EV_VCPU_ENTRY, 0);
+	kvm(20, EV_VCPU_EXIT, SVM_NPF);
 	to(21, 154, RUN_RUNNABLE, 7, 0);         /* the thread did not sleep */
 	to(22, 7, RUN_RUNNABLE, 154, 0);
 	assert_int_equal(rec_sum(&rec, OUT_BY, OUT_PAGE_FAULT, 0, 40 * MS), 0);
@@ -222,8 +222,8 @@ static void test_monitor_lock(void **state)
 	static const char lock[] = "/Host/Threads/154/Lock";
 	begin();
 	sw(1, MS, 0, 0, RUN_RUNNABLE, 900);
-	kvm(2, EV_KVM_ENTRY, 0);
-	kvm(5, EV_KVM_EXIT, SVM_NPF);
+	kvm(2, EV_VCPU_ENTRY, 0);
+	kvm(5, EV_VCPU_EXIT, SVM_NPF);
 	kvm(6, EV_USERSPACE_EXIT, KVM_MMIO);
 	struct event futex = event(7 * MS, EV_FUTEX_BEGIN, 0, 154);
 	futex.lock.flags = 0;  /* FUTEX_WAIT */
@@ -233,7 +233,7 @@ static void test_monitor_lock(void **state)
 	wake(0, 20 * MS, 1, 151, 154, 0);
 	to(21, 0, RUN_RUNNABLE, 154, 0);
 	simple(0, 22 * MS, EV_FUTEX_END, 0, 154);
-	kvm(23, EV_KVM_ENTRY, 0);
+	kvm(23, EV_VCPU_ENTRY, 0);
 	assert_string_equal(rec_text(&rec, 8 * MS, lock), "futex");
 	assert_string_equal(rec_text(&rec, 21 * MS, lock), "futex");
 	expect(lock, 22 * MS, HISTORY_NULL);

@@ -119,8 +119,8 @@ static void make_lookalikes(struct sync_world *w, int64_t from, int64_t pause_ns
 		if (t > w->vm.pause_at - MS && t < w->vm.pause_at + pause_ns)
 			continue;
 		for (int k = 0; k < (t < EPOCH + from ? 1 : 2); k++) {
-			add_event(&w->sim.host, t + 60 * US * k, EV_KVM_ENTRY, 1001);
-			add_event(&w->sim.host, t + 60 * US * k + 50 * US, EV_KVM_EXIT, 1001);
+			add_event(&w->sim.host, t + 60 * US * k, EV_VCPU_ENTRY, 1001);
+			add_event(&w->sim.host, t + 60 * US * k + 50 * US, EV_VCPU_EXIT, 1001);
 		}
 		add_event(&w->guest, sim_guest_time(&w->vm, t + 8 * US + sim_below(&seed, 5 * US)), EV_OTHER, -1);
 		add_event(&w->guest, sim_guest_time(&w->vm, t + 38 * US + sim_below(&seed, 5 * US)), EV_OTHER, -1);
@@ -178,8 +178,8 @@ static void make_long_window(struct sync_world *w, int64_t length, int64_t from,
 	for (int64_t t = EPOCH + MS; t < EPOCH + length - 2 * SECOND;) {
 		const bool is_long = t >= EPOCH + from && t < EPOCH + to;
 		const int64_t stay = is_long ? EPOCH + to - t : 50 * US + (int64_t)sim_exp(&seed, 3e5);
-		add_event(&w->sim.host, t, EV_KVM_ENTRY, 1001);
-		add_event(&w->sim.host, t + stay, EV_KVM_EXIT, 1001);
+		add_event(&w->sim.host, t, EV_VCPU_ENTRY, 1001);
+		add_event(&w->sim.host, t + stay, EV_VCPU_EXIT, 1001);
 		add_event(&w->guest, sim_guest_time(&w->vm, t + 7 * US), EV_OTHER, -1);
 		for (int64_t at = t + 3 * MS; is_long && at < t + stay - 5 * MS; at += 3 * MS + (int64_t)sim_exp(&seed, 3e6))
 			add_event(&w->guest, sim_guest_time(&w->vm, at), EV_OTHER, -1);
@@ -275,13 +275,13 @@ static void make_false_peaks(struct sync_world *w)
 			const bool real = era == ERAS / 2, missed = era != 1 && sim_below(&seed, 8) == 0;
 			const int64_t before = real ? MS + sim_below(&seed, MS) : missed ? 500 * US : 10 * US;
 			const int64_t after = real ? MS + sim_below(&seed, MS) : missed ? -400 * US : 30 * US;
-			add_event(&w->sim.host, t - before, EV_KVM_ENTRY, 1001);
-			add_event(&w->sim.host, t + after, EV_KVM_EXIT, 1001);
+			add_event(&w->sim.host, t - before, EV_VCPU_ENTRY, 1001);
+			add_event(&w->sim.host, t + after, EV_VCPU_EXIT, 1001);
 			const int64_t between = t + MS + sim_below(&seed, 3 * MS);
 			if (real)
 				continue;
-			add_event(&w->sim.host, between, EV_KVM_ENTRY, 1001);
-			add_event(&w->sim.host, between + MS, EV_KVM_EXIT, 1001);
+			add_event(&w->sim.host, between, EV_VCPU_ENTRY, 1001);
+			add_event(&w->sim.host, between + MS, EV_VCPU_EXIT, 1001);
 		}
 }
 

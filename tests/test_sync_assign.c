@@ -126,18 +126,18 @@ static void world_close(struct world *s)
 /* Windows for a step: until 250 us the guest's clock equals the host's, after 350 us it is 50 us behind. */
 static const struct event near_step[] = {
 	{ .ts = 0, .kind = EV_OTHER, .tid = 1, .pid = 1 },
-	{ .ts = 100000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 },
-		{ .ts = 110000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
-	{ .ts = 200000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 },
-		{ .ts = 210000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
-	{ .ts = 300000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 },
-		{ .ts = 310000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
-	{ .ts = 350000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 },
-		{ .ts = 360000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
-	{ .ts = 450000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 },
-		{ .ts = 460000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
-	{ .ts = 550000, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 },
-		{ .ts = 560000, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 100000, .kind = EV_VCPU_ENTRY, .tid = 11, .pid = 10 },
+		{ .ts = 110000, .kind = EV_VCPU_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 200000, .kind = EV_VCPU_ENTRY, .tid = 11, .pid = 10 },
+		{ .ts = 210000, .kind = EV_VCPU_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 300000, .kind = EV_VCPU_ENTRY, .tid = 11, .pid = 10 },
+		{ .ts = 310000, .kind = EV_VCPU_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 350000, .kind = EV_VCPU_ENTRY, .tid = 11, .pid = 10 },
+		{ .ts = 360000, .kind = EV_VCPU_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 450000, .kind = EV_VCPU_ENTRY, .tid = 11, .pid = 10 },
+		{ .ts = 460000, .kind = EV_VCPU_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 550000, .kind = EV_VCPU_ENTRY, .tid = 11, .pid = 10 },
+		{ .ts = 560000, .kind = EV_VCPU_EXIT, .tid = 11, .pid = 10 },
 	{ .ts = 900000, .kind = EV_OTHER, .tid = 1, .pid = 1 },
 };
 
@@ -219,10 +219,10 @@ static int64_t least_distance(const struct containment *c, int side)
 /* Host traced from 1000 to 2000; its vCPU is in guest mode until 1050, in 1100-1200, 1300-1400, and after 1500. */
 static const struct event stays[] = {
 	{ .ts = 1000, .kind = EV_OTHER, .tid = 1, .pid = 1 },
-	{ .ts = 1050, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
-	{ .ts = 1100, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 }, { .ts = 1200, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
-	{ .ts = 1300, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 }, { .ts = 1400, .kind = EV_KVM_EXIT, .tid = 11, .pid = 10 },
-	{ .ts = 1500, .kind = EV_KVM_ENTRY, .tid = 11, .pid = 10 },
+	{ .ts = 1050, .kind = EV_VCPU_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 1100, .kind = EV_VCPU_ENTRY, .tid = 11, .pid = 10 }, { .ts = 1200, .kind = EV_VCPU_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 1300, .kind = EV_VCPU_ENTRY, .tid = 11, .pid = 10 }, { .ts = 1400, .kind = EV_VCPU_EXIT, .tid = 11, .pid = 10 },
+	{ .ts = 1500, .kind = EV_VCPU_ENTRY, .tid = 11, .pid = 10 },
 	{ .ts = 2000, .kind = EV_OTHER, .tid = 1, .pid = 1 },
 };
 
@@ -364,8 +364,8 @@ static void test_votes(void **state)
 static size_t count_migrations(int64_t born, int64_t first)
 {
 	struct event ev[] = {
-		make_event(0, EV_OTHER, 1), make_event(100, EV_KVM_ENTRY, 11), make_event(200, EV_KVM_EXIT, 11),
-		make_event(born, EV_FORK, 1), make_event(first, EV_KVM_ENTRY, 21), make_event(first + 10, EV_KVM_EXIT, 21),
+		make_event(0, EV_OTHER, 1), make_event(100, EV_VCPU_ENTRY, 11), make_event(200, EV_VCPU_EXIT, 11),
+		make_event(born, EV_FORK, 1), make_event(first, EV_VCPU_ENTRY, 21), make_event(first + 10, EV_VCPU_EXIT, 21),
 		make_event(first + 1000, EV_OTHER, 1),
 	};
 	ev[3].fork.parent_tid = 20;
@@ -412,12 +412,12 @@ static int32_t vm_of_guest(int64_t wider, size_t *noted)
 	static struct event host[4 * PERIODS], guest[2 * PERIODS];
 	size_t h = 0, g = 0;
 	for (int64_t t = PERIOD; t <= (int64_t)PERIODS * PERIOD; t += PERIOD) {
-		host[h++] = make_event(t - wider, EV_KVM_ENTRY, 21);
-		host[h++] = make_event(t, EV_KVM_ENTRY, 11);
+		host[h++] = make_event(t - wider, EV_VCPU_ENTRY, 21);
+		host[h++] = make_event(t, EV_VCPU_ENTRY, 11);
 		guest[g++] = make_event(t + 300, EV_OTHER, 1);
 		guest[g++] = make_event(t + 5000, EV_OTHER, 1);
-		host[h++] = make_event(t + 5300, EV_KVM_EXIT, 11);
-		host[h++] = make_event(t + 5300 + wider, EV_KVM_EXIT, 21);
+		host[h++] = make_event(t + 5300, EV_VCPU_EXIT, 11);
+		host[h++] = make_event(t + 5300 + wider, EV_VCPU_EXIT, 21);
 	}
 	for (size_t i = 0; i < h; i++)
 		host[i].cpu = host[i].tid == 21;
@@ -458,8 +458,8 @@ static void test_two_vms(void **state)
 
 static int32_t vm_of_unmeasured(uint32_t name, int64_t at)
 {
-	struct event host[] = { make_event(0, EV_PROCESS, 10), make_event(100, EV_KVM_ENTRY, 11),
-		make_event(200, EV_KVM_EXIT, 11) };
+	struct event host[] = { make_event(0, EV_PROCESS, 10), make_event(100, EV_VCPU_ENTRY, 11),
+		make_event(200, EV_VCPU_EXIT, 11) };
 	const struct event guest = make_event(at, EV_OTHER, 1);
 	host[0].process.tid = host[0].process.pid = 10;
 	host[0].process.comm = name;

@@ -34,7 +34,7 @@ static void add_stay(struct view *v, int64_t from)
 
 static void view_init(struct view *v)
 {
-	*v = (struct view){ .thread = { .from = INT64_MIN, .to = INT64_MAX, .kvm_vcpu_id = -1 } };
+	*v = (struct view){ .thread = { .from = INT64_MIN, .to = INT64_MAX, .vcpu_id = -1 } };
 }
 
 /* Makes windows with gaps of `pause` ns; of `other` ns in the middle third. */
@@ -50,7 +50,7 @@ static void make_windows(struct view *v, int64_t pause, int64_t other)
 
 static struct evidence seen_of(struct view *v)
 {
-	v->host = (struct host_timeline){ .thread = &v->thread, .threads = 1, .has_kvm = true, .begin = 0,
+	v->host = (struct host_timeline){ .thread = &v->thread, .threads = 1, .has_guest_mode = true, .begin = 0,
 		.end = v->end + 1000 * US };
 	v->vcpu = (struct candidate_vcpu){ .thread = 0, .number = 0 };
 	v->vm = (struct vm_candidate){ .pid = 1, .comm = "", .vcpu = &v->vcpu, .vcpus = 1 };

@@ -17,11 +17,11 @@ static int64_t longest_stay(const struct sync_world *w, unsigned cpu)
 		const struct event *ev = &w->sim.host.ev[i];
 		if (ev->tid != w->vm.pid + 1 + (int)cpu || ev->ts < w->vm.from || ev->ts > w->vm.to)
 			continue;
-		if (ev->kind == EV_KVM_EXIT && entry > 0 && ev->ts - entry > longest) {
+		if (ev->kind == EV_VCPU_EXIT && entry > 0 && ev->ts - entry > longest) {
 			longest = ev->ts - entry;
 			middle = entry + longest / 2;
 		}
-		entry = ev->kind == EV_KVM_ENTRY ? ev->ts : 0;
+		entry = ev->kind == EV_VCPU_ENTRY ? ev->ts : 0;
 	}
 	return middle;
 }

@@ -49,10 +49,10 @@ static void test_windows(void **state)
 	(void)state;
 	const struct event ev[] = {
 		make_event(0, EV_OTHER, 0, 1),
-		make_event(50, EV_KVM_EXIT, 0, 11),    /* in guest mode at the start of the trace */
-		make_event(100, EV_KVM_ENTRY, 0, 11), make_event(200, EV_KVM_EXIT, 0, 11),
-		make_event(300, EV_KVM_ENTRY, 0, 11),  /* in guest mode at its end */
-		make_event(310, EV_KVM_ENTRY, 1, 12), make_event(320, EV_KVM_EXIT, 1, 12),
+		make_event(50, EV_VCPU_EXIT, 0, 11),    /* in guest mode at the start of the trace */
+		make_event(100, EV_VCPU_ENTRY, 0, 11), make_event(200, EV_VCPU_EXIT, 0, 11),
+		make_event(300, EV_VCPU_ENTRY, 0, 11),  /* in guest mode at its end */
+		make_event(310, EV_VCPU_ENTRY, 1, 12), make_event(320, EV_VCPU_EXIT, 1, 12),
 		make_event(1000, EV_OTHER, 0, 1),
 	};
 	struct host_timeline v;
@@ -75,9 +75,9 @@ static void test_min_gap(void **state)
 {
 	(void)state;
 	const struct event ev[] = {
-		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_KVM_ENTRY, 0, 11), make_event(200, EV_KVM_EXIT, 0, 11),
-		make_event(700, EV_KVM_ENTRY, 0, 11), make_event(800, EV_KVM_EXIT, 0, 11), make_event(2000, EV_KVM_ENTRY, 0, 11),
-		make_event(3000, EV_KVM_EXIT, 0, 11),
+		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_VCPU_ENTRY, 0, 11), make_event(200, EV_VCPU_EXIT, 0, 11),
+		make_event(700, EV_VCPU_ENTRY, 0, 11), make_event(800, EV_VCPU_EXIT, 0, 11), make_event(2000, EV_VCPU_ENTRY, 0, 11),
+		make_event(3000, EV_VCPU_EXIT, 0, 11),
 	};
 	static const int64_t at[] = { 100, 300, 400, 600, 1090, 1600, 1700 }, kept[] = { 100, 600, 1090, 1600, 1700 };
 	struct event did[COUNT(at)];
@@ -106,13 +106,13 @@ static void test_losses(void **state)
 	(void)state;
 	const struct event ev[] = {
 		make_event(0, EV_OTHER, 0, 1), make_event(0, EV_OTHER, 1, 1),
-		make_event(100, EV_KVM_ENTRY, 0, 11), make_event(110, EV_KVM_ENTRY, 1, 12),
-		make_event(120, EV_KVM_ENTRY, 2, 13), make_event(130, EV_KVM_EXIT, 2, 13),
+		make_event(100, EV_VCPU_ENTRY, 0, 11), make_event(110, EV_VCPU_ENTRY, 1, 12),
+		make_event(120, EV_VCPU_ENTRY, 2, 13), make_event(130, EV_VCPU_EXIT, 2, 13),
 		make_loss(200, 300, 0),
-		make_event(250, EV_KVM_EXIT, 1, 12),   /* may migrate to CPU 0 after this exit */
-		make_event(400, EV_KVM_EXIT, 0, 11),   /* in guest mode since an unknown time in the loss */
-		make_event(500, EV_KVM_ENTRY, 1, 12),  /* outside guest mode since an unknown time in the loss */
-		make_event(600, EV_KVM_ENTRY, 2, 13), make_event(610, EV_KVM_EXIT, 2, 13),
+		make_event(250, EV_VCPU_EXIT, 1, 12),   /* may migrate to CPU 0 after this exit */
+		make_event(400, EV_VCPU_EXIT, 0, 11),   /* in guest mode since an unknown time in the loss */
+		make_event(500, EV_VCPU_ENTRY, 1, 12),  /* outside guest mode since an unknown time in the loss */
+		make_event(600, EV_VCPU_ENTRY, 2, 13), make_event(610, EV_VCPU_EXIT, 2, 13),
 		make_event(1000, EV_OTHER, 0, 1),
 	};
 	struct host_timeline v;
@@ -153,9 +153,9 @@ static void test_lifetimes(void **state)
 	process.process.pid = 10;
 	dying.sw.prev_comm = 2;  /* "CPU 0/KVM" */
 	struct event ev[] = {
-		make_event(0, EV_OTHER, 0, 1), process, in, make_event(100, EV_KVM_ENTRY, 0, -1),
-			make_event(200, EV_KVM_EXIT, 0, -1), first_end,
-		dying, fork_of(400, 11, 40), make_event(500, EV_KVM_ENTRY, 1, 11), make_event(600, EV_KVM_EXIT, 1, 11),
+		make_event(0, EV_OTHER, 0, 1), process, in, make_event(100, EV_VCPU_ENTRY, 0, -1),
+			make_event(200, EV_VCPU_EXIT, 0, -1), first_end,
+		dying, fork_of(400, 11, 40), make_event(500, EV_VCPU_ENTRY, 1, 11), make_event(600, EV_VCPU_EXIT, 1, 11),
 			make_event(1000, EV_OTHER, 0, 1),
 	};
 	ev[8].pid = ev[9].pid = 40;
@@ -186,10 +186,10 @@ static void test_lifetimes_and_losses(void **state)
 	other.rename.tid = 21;
 	other.rename.comm = 1;
 	struct event ev[] = {
-		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_KVM_ENTRY, 0, 11), make_event(200, EV_KVM_EXIT, 0, 11),
+		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_VCPU_ENTRY, 0, 11), make_event(200, EV_VCPU_EXIT, 0, 11),
 			make_loss(300, 400, 0), other,
-		make_event(500, EV_KVM_ENTRY, 1, 12), make_event(600, EV_KVM_EXIT, 1, 12), make_loss(610, 620, 0),
-		make_event(650, EV_KVM_ENTRY, 0, 21), make_event(700, EV_KVM_EXIT, 0, 21), fork_of(800, 12, 40),
+		make_event(500, EV_VCPU_ENTRY, 1, 12), make_event(600, EV_VCPU_EXIT, 1, 12), make_loss(610, 620, 0),
+		make_event(650, EV_VCPU_ENTRY, 0, 21), make_event(700, EV_VCPU_EXIT, 0, 21), fork_of(800, 12, 40),
 			make_event(1000, EV_OTHER, 0, 1),
 	};
 	for (size_t i = 1; i < 10; i++)
@@ -227,7 +227,7 @@ static void test_succession(void **state)
 	struct event end = make_event(300, EV_EXIT, 0, 11);
 	end.exit.tid = 11;
 	const struct event ev[] = {
-		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_KVM_ENTRY, 0, 11), make_event(200, EV_KVM_EXIT, 0, 11), end,
+		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_VCPU_ENTRY, 0, 11), make_event(200, EV_VCPU_EXIT, 0, 11), end,
 			make_loss(400, 500, 0),
 		make_event(1000, EV_OTHER, 0, 1),
 	};
@@ -245,9 +245,9 @@ static void test_succession(void **state)
 static void check_other_thread(int pid, uint32_t comm, size_t lifetimes)
 {
 	struct event ev[] = {
-		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_KVM_ENTRY, 0, 11), make_event(200, EV_KVM_EXIT, 0, 11),
+		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_VCPU_ENTRY, 0, 11), make_event(200, EV_VCPU_EXIT, 0, 11),
 			make_loss(300, 400, 0),
-		make_event(500, EV_KVM_ENTRY, 0, 11), make_event(600, EV_KVM_EXIT, 0, 11), make_event(1000, EV_OTHER, 0, 1),
+		make_event(500, EV_VCPU_ENTRY, 0, 11), make_event(600, EV_VCPU_EXIT, 0, 11), make_event(1000, EV_OTHER, 0, 1),
 	};
 	struct host_timeline v;
 	struct trace *t;
@@ -279,8 +279,8 @@ static void test_leader(void **state)
 	process.process.comm = 1;
 	in.sw.next_comm = 2;
 	const struct event ev[] = {
-		make_event(0, EV_OTHER, 0, 1), process, make_loss(300, 400, 0), in, make_event(510, EV_KVM_ENTRY, 0, -1),
-		make_event(600, EV_KVM_EXIT, 0, -1), make_event(1000, EV_OTHER, 0, 1),
+		make_event(0, EV_OTHER, 0, 1), process, make_loss(300, 400, 0), in, make_event(510, EV_VCPU_ENTRY, 0, -1),
+		make_event(600, EV_VCPU_EXIT, 0, -1), make_event(1000, EV_OTHER, 0, 1),
 	};
 	struct host_timeline v;
 	struct trace *t;
@@ -295,12 +295,12 @@ static void test_leader(void **state)
 static void check_numbers(int comm, int64_t hint, unsigned first, unsigned second, enum vcpu_evidence evidence)
 {
 	struct event ev[] = {
-		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_KVM_ENTRY, 0, 12), make_event(150, EV_KVM_EXIT, 0, 12),
-		make_event(200, EV_KVM_ENTRY, 1, 11), make_event(250, EV_KVM_EXIT, 1, 11), make_event(900, EV_OTHER, 0, 1),
+		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_VCPU_ENTRY, 0, 12), make_event(150, EV_VCPU_EXIT, 0, 12),
+		make_event(200, EV_VCPU_ENTRY, 1, 11), make_event(250, EV_VCPU_EXIT, 1, 11), make_event(900, EV_OTHER, 0, 1),
 	};
 	for (int i = 1; i < 5; i++) {
 		ev[i].comm = (uint32_t)(comm == 0 ? 1 : i < 3 ? comm : 5 - comm);
-		ev[i].kvm.vcpu = hint < 0 ? EVENT_ABSENT : i < 3 ? hint : hint == 7 ? 7 : 1 - hint;
+		ev[i].vcpu_exit.vcpu = hint < 0 ? EVENT_ABSENT : i < 3 ? hint : hint == 7 ? 7 : 1 - hint;
 	}
 	struct host_timeline v;
 	struct trace *t;
@@ -337,8 +337,8 @@ static void test_named(void **state)
 	struct event seen = make_event(300, EV_SWITCH, 1, -1);
 	seen.sw.prev_tid = 12;  /* the only event of the thread */
 	struct event ev[] = {
-		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_KVM_ENTRY, 0, 11), make_event(200, EV_KVM_EXIT, 0, 11), seen,
-		make_event(400, EV_KVM_ENTRY, 1, 41), make_event(500, EV_KVM_EXIT, 1, 41), make_event(900, EV_OTHER, 0, 1),
+		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_VCPU_ENTRY, 0, 11), make_event(200, EV_VCPU_EXIT, 0, 11), seen,
+		make_event(400, EV_VCPU_ENTRY, 1, 41), make_event(500, EV_VCPU_EXIT, 1, 41), make_event(900, EV_OTHER, 0, 1),
 	};
 	struct sync_hint_vcpu vcpu[] = { { 1, 11 }, { 0, 12 } };
 	const struct sync_hint hint = { .guest = (char[]){ "One" }, .vcpu = vcpu, .vcpus = 2 };
@@ -376,8 +376,8 @@ static void test_named_twice(void **state)
 	struct event first_end = make_event(300, EV_EXIT, 0, 11);
 	struct event ev[] = {
 		make_event(0, EV_OTHER, 0, 1), fork_of(100, 11, 10), first_end, fork_of(400, 11, 10),
-			make_event(500, EV_KVM_ENTRY, 1, 11),
-		make_event(600, EV_KVM_EXIT, 1, 11), make_event(1000, EV_OTHER, 0, 1),
+			make_event(500, EV_VCPU_ENTRY, 1, 11),
+		make_event(600, EV_VCPU_EXIT, 1, 11), make_event(1000, EV_OTHER, 0, 1),
 	};
 	struct map known = MAP_INIT;
 	struct host_timeline v;

@@ -25,8 +25,8 @@ static void add_event(struct machine *m, int64_t ts, enum event_kind kind, unsig
 /* Adds events of a thread that runs a vCPU during [from, to]. */
 static void run_vcpu(struct machine *m, unsigned cpu, int tid, int64_t from, int64_t to)
 {
-	add_event(m, from, EV_KVM_ENTRY, cpu, tid);
-	add_event(m, to, EV_KVM_EXIT, cpu, tid);
+	add_event(m, from, EV_VCPU_ENTRY, cpu, tid);
+	add_event(m, to, EV_VCPU_EXIT, cpu, tid);
 }
 
 /* Returns the machine that runs machine n - 1 - `back` ("": unknown), and the process there. The first machine is the
@@ -72,9 +72,9 @@ static void test_deep(void **state)
 	m[3].name = "Inner";
 	for (int turn = 0; turn < BRIEF; turn++) {
 		const int64_t t = turn * PERIOD;
-		add_event(&m[0], t - 100, EV_KVM_ENTRY, 1, 41);
+		add_event(&m[0], t - 100, EV_VCPU_ENTRY, 1, 41);
 		run_vcpu(&m[0], 0, 11, t, t + 9000);
-		add_event(&m[0], t + 9100, EV_KVM_EXIT, 1, 41);
+		add_event(&m[0], t + 9100, EV_VCPU_EXIT, 1, 41);
 		add_event(&m[1], t + 500, EV_OTHER, 0, 1);
 		for (unsigned cpu = 0; cpu < 2; cpu++) {
 			const int64_t at = t + 1000 + 4000 * cpu;
@@ -112,14 +112,14 @@ static void check_reversed(bool outlier)
 		add_event(&m[1], t + 500, EV_OTHER, 0, 1);
 		for (unsigned cpu = 0; cpu < (outlier ? 1 : 2); cpu++) {
 			const int64_t at = t + 1000 + 3000 * cpu;
-			add_event(&m[1], at, EV_KVM_ENTRY, 0, 21 + (int)cpu);
+			add_event(&m[1], at, EV_VCPU_ENTRY, 0, 21 + (int)cpu);
 			if (turn > 0 || cpu > 0)
-				add_event(&m[2], at + 500, EV_KVM_EXIT, cpu, 31);
+				add_event(&m[2], at + 500, EV_VCPU_EXIT, cpu, 31);
 			add_event(&m[2], at + 700, EV_OTHER, cpu, 1);
 			if (outlier && turn == SETTLED / 2)
 				add_event(&m[1], at + 1000, EV_OTHER, 0, 1);
-			add_event(&m[2], at + 2000, EV_KVM_ENTRY, cpu, 31);
-			add_event(&m[1], at + 2500, EV_KVM_EXIT, 0, 21 + (int)cpu);
+			add_event(&m[2], at + 2000, EV_VCPU_ENTRY, cpu, 31);
+			add_event(&m[1], at + 2500, EV_VCPU_EXIT, 0, 21 + (int)cpu);
 		}
 		add_event(&m[1], t + 8500, EV_OTHER, 0, 1);
 	}

@@ -43,8 +43,8 @@ static void run_thread(int tid, int from, int to, int step)
 {
 	for (int64_t period = from; period < to; period += step) {
 		const unsigned cpu = (unsigned)tid / 10;
-		add_event(&host, period * PERIOD, EV_KVM_ENTRY, cpu, tid)->comm = 1;
-		add_event(&host, period * PERIOD + 9000, EV_KVM_EXIT, cpu, tid)->comm = 1;
+		add_event(&host, period * PERIOD, EV_VCPU_ENTRY, cpu, tid)->comm = 1;
+		add_event(&host, period * PERIOD + 9000, EV_VCPU_EXIT, cpu, tid)->comm = 1;
 	}
 }
 

@@ -48,7 +48,7 @@ static const struct { enum event_kind kind; const char *names[4]; } kinds[] = {
 	{ EV_FORK, { "sched_process_fork" } }, { EV_EXEC, { "sched_process_exec" } }, { EV_EXIT, { "sched_process_exit" } },
 	{ EV_PROCESS, { "lttng_statedump_process_state" } }, { EV_PROCESS_NS, { "lttng_statedump_process_pid_ns" } },
 	{ EV_PROCESS_CGROUP, { "lttng_statedump_process_cgroup_ns" } },
-	{ EV_KVM_ENTRY, { "kvm_x86_entry" } }, { EV_KVM_EXIT, { "kvm_x86_exit" } },
+	{ EV_VCPU_ENTRY, { "kvm_x86_entry" } }, { EV_VCPU_EXIT, { "kvm_x86_exit" } },
 	{ EV_IRQ_ENTRY, { "irq_handler_entry" } }, { EV_IRQ_EXIT, { "irq_handler_exit" } },
 	{ EV_SOFTIRQ_ENTRY, { "irq_softirq_entry" } }, { EV_SOFTIRQ_EXIT, { "irq_softirq_exit" } },
 	{ EV_TIMER_ENTRY, { "timer_hrtimer_expire_entry" } }, { EV_TIMER_EXIT, { "timer_hrtimer_expire_exit" } },
@@ -167,8 +167,8 @@ static void test_info(void **state)
 	assert_string_equal(host->layout, "lttng");
 	assert_string_equal(host->uuid, "0b121695-c780-e041-875c-ddc176ffd4da");
 	assert_int_equal(host->cpus, 2);
-	assert_true(host->has_kvm);
-	assert_false(guest->has_kvm);
+	assert_true(host->has_guest_mode);
+	assert_false(guest->has_guest_mode);
 	assert_int_equal(guest->cpus, 1);
 	assert_int_equal(l.notes.len, 0);
 	unload(&l);
@@ -205,7 +205,7 @@ static void test_filters(void **state)
 	struct error err = ERROR_INIT;
 	load(data("fibonacci"), NULL, &l);
 	const struct trace *t = find(&l, "hypervisor");
-	const event_kinds mask = KIND(EV_SWITCH) | KIND(EV_KVM_EXIT);
+	const event_kinds mask = KIND(EV_SWITCH) | KIND(EV_VCPU_EXIT);
 	struct trace_cursor *all = trace_cursor_open(t, ALL_KINDS, -1, &err), *some = trace_cursor_open(t, mask, 1, &err);
 	struct event p, q;
 	size_t n = 0;
@@ -394,7 +394,7 @@ static void test_from_events(void **state)
 		  .cpu = 1,
 		  .tid = 0,
 		  .sw = { .next_tid = 7, .prev_state = RUN_RUNNABLE, .next_comm = 1 } },
-		{ .ts = 10, .kind = EV_KVM_ENTRY, .cpu = 0, .tid = 5, .comm = 2, .kvm = { .vcpu = 0, .reason = EVENT_ABSENT } },
+		{ .ts = 10, .kind = EV_VCPU_ENTRY, .cpu = 0, .tid = 5, .comm = 2, .vcpu_exit = { .vcpu = 0, .reason = EVENT_ABSENT } },
 		{ .ts = 30, .kind = EV_LOST, .cpu = 0, .lost = { 40, 12 } },
 	};
 	struct trace *t = trace_from_events("host", ROLE_UNKNOWN, ev, COUNT(ev), strings, COUNT(strings));

@@ -29,7 +29,7 @@ static void test_shipped(void **state)
 		event_kinds kinds = 0;
 		for (size_t k = 0; k < l->rules; k++)
 			kinds |= KIND(l->rule[k].kind);
-		assert_true(kinds & KIND(EV_SWITCH) && kinds & KIND(EV_KVM_ENTRY) && kinds & KIND(EV_SYNC));
+		assert_true(kinds & KIND(EV_SWITCH) && kinds & KIND(EV_VCPU_ENTRY) && kinds & KIND(EV_SYNC));
 		/* perf cannot record texts written to trace_marker. */
 		assert_int_equal((kinds & KIND(EV_MARK)) != 0, strcmp(names[i], "perf") != 0);
 		layout_free(l);

@@ -38,7 +38,7 @@ static void open_packet(struct loss_placer *c, struct recorded_sink *t, const ch
 	assert_int_equal(loss_placer_packet(c, 3, 0), 0);
 	for (int i = 0; events[i]; i++) {
 		const struct event ev = { .ts = 10 * (i + 1), .cpu = 3,
-			.kind = events[i] == 's' ? EV_SWITCH : events[i] == 'x' ? EV_KVM_EXIT : EV_SOFTIRQ_ENTRY };
+			.kind = events[i] == 's' ? EV_SWITCH : events[i] == 'x' ? EV_VCPU_EXIT : EV_SOFTIRQ_ENTRY };
 		assert_int_equal(loss_placer_event(c, &ev), 0);
 	}
 }

@@ -339,7 +339,7 @@ static void put_fields(FILE *out, const struct trace *trace, const struct event 
 		bool is_text;
 		const char *name = event_arg_name((enum event_kind)ev->kind, i, &is_text);
 		const char *text = is_text ? trace_string(trace, ev->arg[i]) : event_arg_word(ev, i);
-		if (ev->kind == EV_KVM_EXIT && &ev->arg[i] == &ev->kvm.reason)
+		if (ev->kind == EV_VCPU_EXIT && &ev->arg[i] == &ev->vcpu_exit.reason)
 			text = exit_name(ev, number);
 		if (name && ev->arg[i] != EVENT_ABSENT)
 			put_field(out, name, text, ev->arg[i]);

@@ -43,7 +43,7 @@ static void add_machine(struct model_run *r, const char *name, const struct trac
 	r->clock[r->n] = clock;
 	r->setup[r->n++] = (struct machine_setup){
 		.name = name, .parent = -1, .host_pid = -1, .traced = trace != NULL,
-		.has_kvm = info && (info->kinds & KIND(EV_KVM_ENTRY)),
+		.has_entries = info && (info->kinds & KIND(EV_VCPU_ENTRY)),
 		.has_run_states = info && info->has_vcpu_states, .one_cpu = info && info->cpus_listed <= 1,
 		.kinds_without_exit = info ? handlers_without_exit(info->kinds, info->asked) : 0,
 		.names = { trace_name, trace },

@@ -46,7 +46,7 @@ static struct machine *machine_new(struct model *m, uint32_t index, const struct
 	mc->text_timer = -1;
 	mc->host_pid = setup->host_pid;
 	mc->traced = setup->traced;
-	mc->has_kvm = setup->has_kvm;
+	mc->has_entries = setup->has_entries;
 	mc->has_run_states = setup->has_run_states;
 	mc->one_cpu = setup->one_cpu && setup->vcpus <= 1;
 	mc->kinds_without_exit = (uint8_t)setup->kinds_without_exit;

@@ -80,7 +80,7 @@ static bool has_plausible_times(struct sync_context *r, const struct trace *trac
 static bool may_run_vms(const struct sync_context *r, const struct trace *trace)
 {
 	const struct trace_info *info = trace_info(trace);
-	bool is = info->role == ROLE_HOST || info->has_kvm;
+	bool is = info->role == ROLE_HOST || info->has_guest_mode;
 	for (size_t i = 0; i < r->options->hints && !is; i++)
 		is = r->options->hint[i].parent && is_parent_of(&r->options->hint[i], trace);
 	return is;

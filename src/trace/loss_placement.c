@@ -22,7 +22,7 @@ static int put_event(struct loss_placer *c, const struct event *ev)
 static int put_recorded(struct loss_placer *c, const struct event *ev)
 {
 	c->last_ts = ev->ts;
-	c->last_is_exit = ev->kind == EV_KVM_EXIT;
+	c->last_is_exit = ev->kind == EV_VCPU_EXIT;
 	return put_event(c, ev);
 }
 

@@ -92,9 +92,9 @@ static void summarize_streams(struct trace *t, enum trace_role role)
 			info->cpus = s->cpus.max + 1U;
 	}
 	info->kinds = kinds;
-	info->has_kvm = (kinds & (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT))) != 0;
 	info->has_vcpu_states = (kinds & KIND(EV_VCPU_STATE)) != 0;
-	info->role = role != ROLE_UNKNOWN ? role : info->has_kvm || info->has_vcpu_states ? ROLE_HOST : ROLE_GUEST;
+	info->has_guest_mode = info->has_vcpu_states || (kinds & (KIND(EV_VCPU_ENTRY) | KIND(EV_VCPU_EXIT)));
+	info->role = role != ROLE_UNKNOWN ? role : info->has_guest_mode ? ROLE_HOST : ROLE_GUEST;
 }
 
 void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool told)

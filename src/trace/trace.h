@@ -33,8 +33,8 @@
 	X(EV_PROCESS, "process_state", 6)           /* state dump: one existing thread */ \
 	X(EV_PROCESS_NS, "process_pid_ns", 3)       /* state dump: pid namespace of a thread */ \
 	X(EV_PROCESS_CGROUP, "process_cgroup_ns", 2)  /* state dump: cgroup namespace of a thread */ \
-	X(EV_KVM_ENTRY, "kvm_entry", 2) \
-	X(EV_KVM_EXIT, "kvm_exit", 5) \
+	X(EV_VCPU_ENTRY, "kvm_entry", 2)         /* the guest continues on a pCPU; on any hypervisor, like the next kind */ \
+	X(EV_VCPU_EXIT, "kvm_exit", 5)           /* the guest is left, for a reason */ \
 	X(EV_HYPERCALL, "kvm_hypercall", 3) \
 	X(EV_USERSPACE_EXIT, "kvm_userspace_exit", 2)  /* the vCPU's thread returns to the VMM in user space */ \
 	X(EV_INJECT, "kvm_inj_virq", 1)          /* KVM injects an interrupt into the guest, with the next entry */ \
@@ -115,7 +115,7 @@ struct event {
 		         type /* enum process_type */; } process;
 		struct { int64_t tid, ns, vtid; } process_ns;      /* also EV_PROCESS_CGROUP, without vtid */
 		struct { int64_t vcpu, reason,                     /* vcpu: only a hint, some tracers write garbage */
-		         isa, ip, ret; } kvm;                      /* exits only; isa: 1 VMX, 2 SVM; ret: arm64 only */
+		         isa, ip, ret; } vcpu_exit;                /* exits only; isa: 1 VMX, 2 SVM; ret: arm64 only */
 		struct { int64_t reason, error; } userspace;       /* error: -EINTR if a signal interrupted the thread */
 		struct { int64_t vector; } inject;
 		struct { int64_t apic, vector; } accept;
@@ -226,7 +226,7 @@ struct trace_info {
 	const char *layout;
 	const char *reader;       /* decoder: "native", "libbabeltrace2", ... */
 	const char *uuid;         /* UUIDs of the CTF traces, comma separated */
-	enum trace_role role;     /* as specified, otherwise HOST if KVM entries or exits occur, otherwise GUEST */
+	enum trace_role role;     /* as specified, otherwise HOST if has_guest_mode, otherwise GUEST */
 	int64_t begin, end;       /* time of the first and of the last event, ns; begin > end: no event */
 	uint64_t events;          /* number of decoded events */
 	uint64_t lost;            /* number of events discarded by the tracer, without uncounted losses */
@@ -240,7 +240,7 @@ struct trace_info {
 	const struct trace_interval *twice;
 	size_t twices;
 	event_kinds kinds;        /* kinds that occur */
-	bool has_kvm;             /* KVM entries or exits occur */
+	bool has_guest_mode;      /* VM entries or exits, or run states of vCPUs occur */
 	bool has_vcpu_states;     /* run states of vCPUs occur: the machine is a hypervisor without host threads */
 	bool name_is_given;       /* the user named the machine */
 	unsigned asked;           /* HANDLERS_ and ENABLED_ bits of the events that were enabled while recording, whether

@@ -94,7 +94,7 @@ static void run_vcpu(struct event_stream *s, uint16_t cpu, int32_t tid)
 	uint32_t vm = (uint32_t)(tid - 1000) / 10, vcpu = (uint32_t)(tid - 1000) % 10;
 	struct guest_cpu *g = &s->guest[vm][vcpu];
 	for (uint64_t rounds = 1 + random_below(s, 12); rounds > 0; rounds--) {
-		add_event(s, 0, cpu, tid, EV_KVM_ENTRY);
+		add_event(s, 0, cpu, tid, EV_VCPU_ENTRY);
 		if (random_below(s, 3) == 0)
 			add_timer(s, vm + 1, (uint16_t)vcpu, g->current);
 		if (random_below(s, 8) == 0) {
@@ -105,7 +105,7 @@ static void run_vcpu(struct event_stream *s, uint16_t cpu, int32_t tid)
 				add_switch(s, vm + 1, (uint16_t)vcpu, g->current, next);
 			g->current = next;
 		}
-		add_event(s, 0, cpu, tid, EV_KVM_EXIT);
+		add_event(s, 0, cpu, tid, EV_VCPU_EXIT);
 		if (random_below(s, 3) != 0)
 			add_timer(s, 0, cpu, tid);
 		if (random_below(s, 6) == 0)
@@ -176,7 +176,7 @@ static double cpu_seconds(void)
 static int replay_events(const struct event_stream *s, const struct model_sink_ops *ops, void *to, int64_t *end,
                          double *elapsed, struct error *err)
 {
-	struct machine_setup setup[1 + VMS] = { { .name = "host", .parent = -1, .traced = true, .has_kvm = true,
+	struct machine_setup setup[1 + VMS] = { { .name = "host", .parent = -1, .traced = true, .has_entries = true,
 	                                          .host_pid = -1, .names = { constant_name, NULL } } };
 	struct sync_vcpu vcpu[VMS][VCPUS];
 	char name[VMS][16];

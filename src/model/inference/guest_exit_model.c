@@ -24,7 +24,7 @@ static __attribute__((noinline)) int64_t find_exit_name(struct machine *host, co
 /* Returns the same from a small cache (fast path). */
 static int64_t exit_name_id(struct machine *host, const struct event *ev, enum isa isa)
 {
-	const uint64_t code = (uint64_t)(ev->kvm.reason & UINT32_MAX) | (uint64_t)(ev->kvm.ret & 0xff) << 32 |
+	const uint64_t code = (uint64_t)(ev->vcpu_exit.reason & UINT32_MAX) | (uint64_t)(ev->vcpu_exit.ret & 0xff) << 32 |
 	                      (uint64_t)isa << 40 | UINT64_C(1) << 48;  /* the highest bit makes codes differ from 0, which
 	                                                                 * marks unused cache entries */
 	struct exit_cache *cached = &host->exit_cache[code % EXIT_CACHE_SIZE];
@@ -75,7 +75,7 @@ void guest_write_kernel_ip(struct model *m, struct vcpu *v, bool preempted)
 void guest_entry(struct model *m, struct vcpu *v)
 {
 	v->unused = false;
-	if (!v->vm->parent->has_kvm)
+	if (!v->vm->parent->has_entries)
 		return;
 	v->mode = MODE_GUEST;
 	v->kernel_ip = EVENT_ABSENT;
@@ -120,7 +120,7 @@ void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 	if (v->vm->isa != isa)
 		write_isa(v->vm, isa);
 	const int64_t name = exit_name_id(v->vm->parent, ev, isa);
-	if (!v->vm->parent->has_kvm) {
+	if (!v->vm->parent->has_entries) {
 		write_exit(m, v, name);
 		return;
 	}

@@ -200,7 +200,7 @@ static void learn_exit(struct idle_stats *h, struct prescan_vcpu *l, const struc
 	if (end == END_INTERRUPT || end == END_WRITE)
 		irq_followups_add(l->followups, ev->ts);
 	episode_exit(s, end, s->idle && end != END_THREAD, ev, flags);
-	l->halted_at = (flags & EXIT_CLASS) == EXIT_HALT ? ev->kvm.ip : EVENT_ABSENT;
+	l->halted_at = (flags & EXIT_CLASS) == EXIT_HALT ? ev->vcpu_exit.ip : EVENT_ABSENT;
 }
 
 static void forget_vcpus(struct idle_stats *h)
@@ -235,7 +235,7 @@ void idle_stats_feed(struct idle_stats *h, const struct event *ev, bool in_handl
 	case EV_LOST:
 		forget_vcpus(h);
 		break;
-	case EV_KVM_ENTRY:
+	case EV_VCPU_ENTRY:
 		if ((l = vcpu_of_event(h, ev)))
 			learn_entry(h, l, ev);
 		break;
@@ -244,7 +244,7 @@ void idle_stats_feed(struct idle_stats *h, const struct event *ev, bool in_handl
 		if ((l = vcpu_of_event(h, ev)))
 			l->at.vector = (int16_t)(ev->inject.vector & 0xff);
 		break;
-	case EV_KVM_EXIT:
+	case EV_VCPU_EXIT:
 		if ((l = vcpu_of_event(h, ev)))
 			learn_exit(h, l, ev);
 		break;

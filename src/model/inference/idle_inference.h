@@ -24,7 +24,7 @@
  * the waker of the vCPU's thread replaces the vector: a handler of the host (the guest's timer), a sibling vCPU, another
  * thread. A sibling that made a hypercall ends the wait for a lock.
  *
- * Cost: O(1) per KVM event. Memory: 20 KiB per path during the prescan, then 136 bytes; at most PATHS_MAX paths; in
+ * Cost: O(1) per event of a vCPU. Memory: 20 KiB per path during the prescan, then 136 bytes; at most PATHS_MAX paths; in
  * addition post_irq_activity.h. */
 #ifndef STEALSCOPE_MODEL_INFERENCE_IDLE_INFERENCE_H
 #define STEALSCOPE_MODEL_INFERENCE_IDLE_INFERENCE_H

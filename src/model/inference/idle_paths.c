@@ -43,7 +43,7 @@ static bool is_lock_wait(const struct idle_stats *h, int32_t tid, int64_t ip)
 enum interval_end episode_interval_end(const struct idle_episode *s, const struct idle_stats *h, int32_t tid,
                                        const struct event *ev, unsigned flags)
 {
-	int64_t ip = ev->kvm.ip;
+	int64_t ip = ev->vcpu_exit.ip;
 	switch ((enum exit_class)(flags & EXIT_CLASS)) {
 	case EXIT_HALT:
 		return is_lock_wait(h, tid, ip) ? END_THREAD : END_HALT;

@@ -35,10 +35,10 @@ static inline void episode_exit(struct idle_episode *s, enum interval_end end, b
 	s->first = end == END_HALT;
 	s->wrote = end == END_WRITE;
 	if (s->first)
-		s->halt_ip = ev->kvm.ip;
+		s->halt_ip = ev->vcpu_exit.ip;
 	if (s->wrote) {
 		s->writes = s->writes ? 2 : 1;
-		s->site = (uint32_t)((uint64_t)ev->kvm.ip & (PATH_WRITE - 1));
+		s->site = (uint32_t)((uint64_t)ev->vcpu_exit.ip & (PATH_WRITE - 1));
 	}
 	s->calls = flags & EXIT_CALL;
 	s->vector = -1;

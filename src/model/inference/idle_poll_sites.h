@@ -19,7 +19,7 @@ struct poll_sites {
 	struct map halts; /* TID -> number of halts */
 };
 
-/* Processes an EV_KVM_EXIT of the prescan. flags: exit_flags() of the event. */
+/* Processes a VM exit of the prescan. flags: exit_flags() of the event. */
 void poll_sites_feed(struct poll_sites *s, int64_t tid, const struct event *ev, unsigned flags);
 /* Drops all cells except those where idle and busy cannot be distinguished. */
 void poll_sites_finish(struct poll_sites *s);

@@ -150,9 +150,9 @@ static void set_current(struct prescan *s, struct prescan_cpu *c, uint32_t numbe
  * switch, it was in the hypervisor before. */
 static void set_mode(struct prescan_cpu *c, const struct event *ev)
 {
-	c->mode_known = ev->kind == EV_KVM_EXIT || ev->kind == EV_KVM_ENTRY || ev->kind == EV_SWITCH;
+	c->mode_known = ev->kind == EV_VCPU_EXIT || ev->kind == EV_VCPU_ENTRY || ev->kind == EV_SWITCH;
 	if (c->mode_known)
-		c->mode = ev->kind == EV_KVM_EXIT ? MODE_GUEST : MODE_VMM;
+		c->mode = ev->kind == EV_VCPU_EXIT ? MODE_GUEST : MODE_VMM;
 }
 
 /* Returns true if a thread that the dump lists as runnable may be current: its CPU has had no event since the last loss. */
@@ -252,7 +252,7 @@ static const uint8_t consumers[EVENT_KIND_COUNT] = {
 	[EV_WAKING] = FEED_SLEEPS | FEED_IDLE, [EV_FORK] = FEED_SLEEPS,
 	[EV_IRQ_ENTRY] = FEED_HANDLERS, [EV_SOFTIRQ_ENTRY] = FEED_HANDLERS, [EV_TIMER_ENTRY] = FEED_HANDLERS,
 	[EV_IRQ_EXIT] = FEED_HANDLERS, [EV_SOFTIRQ_EXIT] = FEED_HANDLERS, [EV_TIMER_EXIT] = FEED_HANDLERS,
-	[EV_KVM_ENTRY] = FEED_IDLE, [EV_KVM_EXIT] = FEED_IDLE, [EV_INJECT] = FEED_IDLE, [EV_IPI] = FEED_IDLE,
+	[EV_VCPU_ENTRY] = FEED_IDLE, [EV_VCPU_EXIT] = FEED_IDLE, [EV_INJECT] = FEED_IDLE, [EV_IPI] = FEED_IDLE,
 };
 
 static void feed_modules(struct prescan *s, const struct event *ev, unsigned consumer)

@@ -160,7 +160,7 @@ void cpu_set_current(struct machine *mc, uint32_t number, struct thread *th, enu
 			struct vcpu *v = &mc->model->vcpu[th->vcpu];
 			if (mode == MODE_UNKNOWN || v->mode == MODE_GUEST)  /* the exit was not recorded */
 				guest_clear_exit(mc->model, v);
-			v->mode = mc->has_kvm ? mode : MODE_UNTRACED;
+			v->mode = mc->has_entries ? mode : MODE_UNTRACED;
 		}
 		thread_set_cpu(mc, th, number);
 	}

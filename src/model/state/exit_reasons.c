@@ -109,9 +109,9 @@ const char *isa_name(enum isa isa)
 
 const char *exit_name(const struct event *ev, char buf[EXIT_NAME])
 {
-	uint32_t code = (uint32_t)ev->kvm.reason;
+	uint32_t code = (uint32_t)ev->vcpu_exit.reason;
 	const char *name = NULL;
-	if (ev->kvm.reason == EVENT_ABSENT && ev->kvm.ret == EVENT_ABSENT)
+	if (ev->vcpu_exit.reason == EVENT_ABSENT && ev->vcpu_exit.ret == EVENT_ABSENT)
 		return "unknown";
 	switch (exit_isa(ev)) {
 	case ISA_VMX:
@@ -121,8 +121,8 @@ const char *exit_name(const struct event *ev, char buf[EXIT_NAME])
 		name = FIND_REASON(svm, code);
 		break;
 	case ISA_ARM64:
-		if (ev->kvm.ret != ARM_TRAP) {
-			code = (uint32_t)ev->kvm.ret;
+		if (ev->vcpu_exit.ret != ARM_TRAP) {
+			code = (uint32_t)ev->vcpu_exit.ret;
 			name = FIND_REASON(arm_other, code);
 		} else {
 			name = FIND_REASON(arm, code);
@@ -145,8 +145,8 @@ int64_t exit_kernel_address(const struct event *ev)
 		[ISA_ARM64] = { UINT64_C(0xfff) << 52, UINT64_C(1) << 52 },
 	};
 	const enum isa isa = exit_isa(ev);
-	const uint64_t ip = (uint64_t)ev->kvm.ip;
-	if (ev->kvm.ip == EVENT_ABSENT || isa == ISA_UNKNOWN)
+	const uint64_t ip = (uint64_t)ev->vcpu_exit.ip;
+	if (ev->vcpu_exit.ip == EVENT_ABSENT || isa == ISA_UNKNOWN)
 		return EVENT_ABSENT;
-	return ip >= from[isa].kernel ? ev->kvm.ip : ip < from[isa].user ? 0 : EVENT_ABSENT;
+	return ip >= from[isa].kernel ? ev->vcpu_exit.ip : ip < from[isa].user ? 0 : EVENT_ABSENT;
 }

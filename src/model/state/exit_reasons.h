@@ -14,11 +14,11 @@ enum exit_class {
 	EXIT_INTERRUPT, /* not caused by the guest */
 };
 
-/* Returns the instruction set extension of an EV_KVM_EXIT. */
+/* Returns the instruction set extension of a VM exit. */
 static inline enum isa exit_isa(const struct event *ev)
 {
-	return ev->kvm.isa == ISA_VMX || ev->kvm.isa == ISA_SVM ? (enum isa)ev->kvm.isa
-	     : ev->kvm.ret != EVENT_ABSENT ? ISA_ARM64 : ISA_UNKNOWN;
+	return ev->vcpu_exit.isa == ISA_VMX || ev->vcpu_exit.isa == ISA_SVM ? (enum isa)ev->vcpu_exit.isa
+	     : ev->vcpu_exit.ret != EVENT_ABSENT ? ISA_ARM64 : ISA_UNKNOWN;
 }
 
 /* Flags in addition to the class. */
@@ -35,8 +35,8 @@ enum { ARM_TRAP = 2 };  /* arm64: exit for the trapped reason in ESR_EL2 (the ke
 static inline unsigned exit_flags(const struct event *ev)
 {
 	const enum isa isa = exit_isa(ev);
-	const int64_t r = ev->kvm.reason > 0 ? ev->kvm.reason : 0;
-	if (isa == ISA_ARM64 && ev->kvm.ret != ARM_TRAP)
+	const int64_t r = ev->vcpu_exit.reason > 0 ? ev->vcpu_exit.reason : 0;
+	if (isa == ISA_ARM64 && ev->vcpu_exit.ret != ARM_TRAP)
 		return EXIT_INTERRUPT;
 	return r < exit_traits[isa].n ? exit_traits[isa].of[r] : EXIT_OTHER;
 }

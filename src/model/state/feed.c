@@ -206,7 +206,7 @@ static void on_fork(struct machine *mc, struct cpu *c, const struct event *ev)
 	th->never_woken = true;
 	if (th->vcpu != NONE) {
 		mc->model->vcpu[th->vcpu].plugged = mc->model->vcpu[th->vcpu].vm->active;
-		mc->model->vcpu[th->vcpu].unused = mc->has_kvm;
+		mc->model->vcpu[th->vcpu].unused = mc->has_entries;
 	}
 	recovery_check_thread(mc, th, ev->ts);
 	update_thread(mc, th);
@@ -268,19 +268,19 @@ static void on_namespace(struct machine *mc, struct cpu *c, const struct event *
 		thread_set_cgroup_ns(mc, th, ev->process_ns.ns);
 }
 
-/* Processes VM entries (Fig. 5, transition 1), exits (transition 2) and other KVM events of the current thread if it is
- * a vCPU. */
-static void on_kvm(struct machine *mc, struct cpu *c, const struct event *ev)
+/* Processes VM entries (Fig. 5, transition 1), exits (transition 2) and other events of the hypervisor about the vCPU that
+ * the current thread runs. */
+static void on_vcpu_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	struct model *m = mc->model;
-	if (c->current && c->current->vcpu == NONE && ev->kind == EV_KVM_ENTRY)
+	if (c->current && c->current->vcpu == NONE && ev->kind == EV_VCPU_ENTRY)
 		thread_enter_guest(mc, c->current);
 	if (!c->current || c->current->vcpu == NONE)
 		return;
 	struct vcpu *v = &m->vcpu[c->current->vcpu];
-	if (ev->kind == EV_KVM_ENTRY)
+	if (ev->kind == EV_VCPU_ENTRY)
 		guest_entry(m, v);
-	else if (ev->kind == EV_KVM_EXIT)
+	else if (ev->kind == EV_VCPU_EXIT)
 		guest_exit(m, v, ev);
 	else if (ev->kind == EV_USERSPACE_EXIT)
 		throttling_userspace_exit(m, v, ev);
@@ -318,8 +318,9 @@ static void (*const effect[EVENT_KIND_COUNT])(struct machine *mc, struct cpu *c,
 	[EV_SWITCH] = on_switch, [EV_WAKING] = on_wake, [EV_WAKEUP] = on_wake, [EV_MIGRATE] = on_migrate,
 	[EV_FORK] = on_fork, [EV_EXEC] = on_exec, [EV_RENAME] = on_rename,
 	[EV_PROCESS] = on_process, [EV_PROCESS_NS] = on_namespace, [EV_PROCESS_CGROUP] = on_namespace,
-	[EV_KVM_ENTRY] = on_kvm, [EV_KVM_EXIT] = on_kvm, [EV_USERSPACE_EXIT] = on_kvm,
-	[EV_INJECT] = on_kvm, [EV_IPI] = on_kvm, [EV_HALT_POLL] = on_kvm, [EV_VCPU_WAKEUP] = on_kvm,
+	[EV_VCPU_ENTRY] = on_vcpu_event, [EV_VCPU_EXIT] = on_vcpu_event, [EV_USERSPACE_EXIT] = on_vcpu_event,
+	[EV_INJECT] = on_vcpu_event, [EV_IPI] = on_vcpu_event,
+	[EV_HALT_POLL] = on_vcpu_event, [EV_VCPU_WAKEUP] = on_vcpu_event,
 	[EV_IRQ_ENTRY] = irq_event, [EV_SOFTIRQ_ENTRY] = irq_event, [EV_TIMER_ENTRY] = irq_event,
 	[EV_IRQ_EXIT] = irq_event, [EV_SOFTIRQ_EXIT] = irq_event, [EV_TIMER_EXIT] = irq_event,
 	[EV_CONTENTION_BEGIN] = lock_event, [EV_CONTENTION_END] = lock_event,

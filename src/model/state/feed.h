@@ -11,7 +11,7 @@ struct machine_setup {
 	const char *name;             /* unique; ignored for machine 0, the host */
 	int parent;                   /* index of the machine that runs it as a VM, smaller than its own; -1: none */
 	bool traced;
-	bool has_kvm;                 /* kvm_entry was recorded; exits alone have no duration */
+	bool has_entries;             /* VM entries were recorded; exits alone have no duration */
 	bool has_run_states;          /* see struct machine */
 	bool one_cpu;                 /* the machine has only one CPU */
 	unsigned kinds_without_exit;  /* kinds of handlers without exit events in its trace: HANDLERS_IRQ ... */

@@ -133,7 +133,7 @@ struct machine {
 	int32_t host_pid;              /* PID of the VM's process on its parent; -1: unknown */
 	bool traced;                   /* has a trace */
 	bool active;                   /* its trace has begun and has not ended */
-	bool has_kvm;                  /* the trace contains kvm_entry */
+	bool has_entries;              /* the trace contains VM entries */
 	bool has_run_states;           /* a hypervisor without host threads: its trace contains run states of vCPUs */
 	bool has_stops;                /* its trace contains stops of vCPUs, if there are any */
 	bool has_pids;                 /* events contain the PID of their thread */

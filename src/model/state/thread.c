@@ -164,9 +164,9 @@ static void bind_vcpu(struct machine *mc, struct thread *th)
 	th->since = m->sink.now;
 	v->thread = th;
 	v->life_end = c->life.to;
-	v->mode = mc->has_kvm ? MODE_UNKNOWN : MODE_UNTRACED;
+	v->mode = mc->has_entries ? MODE_UNKNOWN : MODE_UNTRACED;
 	guest_clear_mode(m, v);
-	idle_tracker_init(&v->tracker, mc->prescan && mc->has_kvm ? &mc->prescan->idle_stats : NULL, th->tid);
+	idle_tracker_init(&v->tracker, mc->prescan && mc->has_entries ? &mc->prescan->idle_stats : NULL, th->tid);
 	sink_set(&m->sink, v->attr_host_thread, th->tid);
 	thread_set(mc, th, THREAD_VM, history_ref(v->vm->text_name, v->number));
 }

@@ -21,9 +21,9 @@ enum vcpu_host_state {
 	HOST_STATES
 };
 
-/* Code executed by a vCPU thread while scheduled in, from kvm_entry and kvm_exit. */
+/* Code executed by a vCPU thread while scheduled in, from VM entries and exits. */
 enum vcpu_mode {
-	MODE_UNTRACED, /* no kvm events in the trace: state VMM is never used */
+	MODE_UNTRACED, /* no VM entries in the trace: state VMM is never used */
 	MODE_UNKNOWN,  /* events were lost */
 	MODE_VMM,      /* hypervisor */
 	MODE_GUEST,    /* guest code */

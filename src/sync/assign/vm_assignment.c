@@ -340,11 +340,11 @@ enum sync_reason unknown_clock_reason(const struct sync_context *r, size_t guest
 			return r->match[i].candidate.reason;
 		has_matches = has_matches || r->match[i].guest == guest;
 	}
-	const bool host_has_none = r->host && !trace_info(r->host)->has_kvm && !trace_info(r->host)->has_vcpu_states;
+	const bool host_has_none = r->host && !trace_info(r->host)->has_guest_mode;
 	if (has_matches)
 		return SYNC_REASON_VM_TAKEN;
 	if (host_has_none)
-		return trace_info(r->guest[guest].trace)->has_kvm ? SYNC_REASON_MAYBE_SWAPPED : SYNC_REASON_HOST_WITHOUT_KVM;
+		return trace_info(r->guest[guest].trace)->has_guest_mode ? SYNC_REASON_MAYBE_SWAPPED : SYNC_REASON_HOST_WITHOUT_KVM;
 	return r->host ? SYNC_REASON_NO_EVIDENCE : SYNC_REASON_NO_HOST_TRACE;
 }
 

@@ -14,7 +14,7 @@
 
 #define MIN_GAP_MAX_NS 10000  /* upper limit of min_gap_ns: limits the activity of a guest that never leaves guest mode */
 
-#define HOST_KINDS (KIND(EV_KVM_ENTRY) | KIND(EV_KVM_EXIT) | KIND(EV_SWITCH) | KIND(EV_PROCESS) | KIND(EV_FORK) | \
+#define HOST_KINDS (KIND(EV_VCPU_ENTRY) | KIND(EV_VCPU_EXIT) | KIND(EV_SWITCH) | KIND(EV_PROCESS) | KIND(EV_FORK) | \
 	KIND(EV_VCPU_STATE) | KIND(EV_VM) | KIND(EV_RENAME) | KIND(EV_EXIT) | KIND(EV_SYNC) | KIND(EV_LOST))
 
 /* State needed only while the trace is read. */
@@ -27,7 +27,7 @@ struct host_walk {
 	unsigned workers;       /* threads for reading */
 	int status;             /* -1: a sync event could not be stored, *err is set */
 	struct error *err;
-	int64_t kvm_since;      /* first VM entry or exit of any thread, ns; kvm events were not recorded before it */
+	int64_t guest_mode_since;  /* first event of any thread that shows guest mode, ns: not recorded before it */
 	bool has_sync_c;        /* the trace has SYNC_C events; VM entries then do not take their part */
 };
 
@@ -82,7 +82,16 @@ static void add_sync_event(struct host_walk *w, const struct sync_event *m)
 		w->status = sync_event_file_add(&w->v->event_file, m, w->err);
 }
 
-static void on_kvm_entry(struct host_walk *w, struct vthread *th, const struct event *ev)
+/* ---- Guest mode, shown by VM entries and exits of threads or by run states of vCPUs */
+
+static void show_guest_mode(struct host_walk *w, int64_t ts)
+{
+	if (!w->v->has_guest_mode)
+		w->guest_mode_since = ts;
+	w->v->has_guest_mode = true;
+}
+
+static void enter_guest_mode(struct host_walk *w, struct vthread *th, const struct event *ev)
 {
 	struct host_timeline *v = w->v;
 	if (th->in_guest) {
@@ -92,8 +101,8 @@ static void on_kvm_entry(struct host_walk *w, struct vthread *th, const struct e
 		else
 			close_window(v, th, th->mode_unknown_since);
 	}
-	if (!th->has_kvm_events)
-		vthread_add_unknown(th, th->from, w->kvm_since - 1);
+	if (!th->has_guest_mode)
+		vthread_add_unknown(th, th->from, w->guest_mode_since - 1);
 	end_unknown_mode(th, ev->ts, th->mode_unknown_since == INT64_MIN ? ev->ts : loss_end(w));
 	th->in_guest = true;
 	th->window_start = ev->ts;
@@ -105,11 +114,11 @@ static void on_kvm_entry(struct host_walk *w, struct vthread *th, const struct e
 	th->hypercall_pending = false;
 }
 
-static void on_kvm_exit(struct host_walk *w, struct vthread *th, const struct event *ev)
+static void leave_guest_mode(struct host_walk *w, struct vthread *th, const struct event *ev)
 {
 	struct host_timeline *v = w->v;
 	int64_t known = th->mode_unknown_since == INT64_MIN ? ev->ts : loss_end(w);
-	if (!th->has_kvm_events && th->mode_unknown_since == INT64_MIN) {
+	if (!th->has_guest_mode && th->mode_unknown_since == INT64_MIN) {
 		th->window_start = th->from;
 		th->in_guest = true;
 	} else if (th->mode_unknown_since != INT64_MIN) {
@@ -130,7 +139,7 @@ static void on_kvm_exit(struct host_walk *w, struct vthread *th, const struct ev
 		th->mode_unknown_since = ev->ts + 1;
 }
 
-static void on_kvm(struct host_walk *w, const struct event *ev, int32_t tid)
+static void on_guest_mode(struct host_walk *w, const struct event *ev, int32_t tid)
 {
 	struct vthread *th = lifetime_find_unchanged(w->v, tid, ev->comm, ev->pid);
 	if (!th) {
@@ -138,27 +147,25 @@ static void on_kvm(struct host_walk *w, const struct event *ev, int32_t tid)
 		lifetime_record_sighting(w->v, ev->ts, tid, ev->comm, ev->pid);
 		th = lifetime_get(w->v, tid, ev->ts);
 	}
-	if (!w->v->has_kvm)
-		w->kvm_since = ev->ts;
-	w->v->has_kvm = true;
+	show_guest_mode(w, ev->ts);
 	if (!th)
 		return;
 	if (ev->pid > 0)
 		th->pid = ev->pid;
 	if (ev->comm != 0)
 		th->comm = ev->comm;
-	int64_t kvm_vcpu_id = ev->kvm.vcpu;
-	if (kvm_vcpu_id != EVENT_ABSENT && ev->kind == EV_KVM_EXIT) {
-		if (kvm_vcpu_id < 0 || kvm_vcpu_id > 4095 || (th->kvm_vcpu_id != EVENT_ABSENT && th->kvm_vcpu_id != kvm_vcpu_id))
-			kvm_vcpu_id = -1;
-		th->kvm_vcpu_id = kvm_vcpu_id;
+	int64_t vcpu_id = ev->vcpu_exit.vcpu;
+	if (vcpu_id != EVENT_ABSENT && ev->kind == EV_VCPU_EXIT) {
+		if (vcpu_id < 0 || vcpu_id > 4095 || (th->vcpu_id != EVENT_ABSENT && th->vcpu_id != vcpu_id))
+			vcpu_id = -1;
+		th->vcpu_id = vcpu_id;
 	}
-	if (ev->kind == EV_KVM_ENTRY)
-		on_kvm_entry(w, th, ev);
+	if (ev->kind == EV_VCPU_ENTRY)
+		enter_guest_mode(w, th, ev);
 	else
-		on_kvm_exit(w, th, ev);
+		leave_guest_mode(w, th, ev);
 	th->cpu = ev->cpu;
-	th->has_kvm_events = true;
+	th->has_guest_mode = true;
 }
 
 /* Processes the run state of a vCPU that the hypervisor schedules without a host thread: running is guest mode. */
@@ -169,9 +176,7 @@ static void on_vcpu_state(struct host_walk *w, const struct event *ev)
 	const int64_t old = ev->vcpu_state.old, state = ev->vcpu_state.state;
 	if (tid < 0)
 		return;
-	if (!v->has_kvm)
-		w->kvm_since = ev->ts;
-	v->has_kvm = true;
+	show_guest_mode(w, ev->ts);
 	if (!map_find(&v->live_threads, (uint64_t)tid) && !v->has_loss)
 		lifetime_record_sighting(v, ev->ts, vcpu_process(ev->vcpu_state.vm), ev->vcpu_state.name, EVENT_ABSENT);
 	struct vthread *th = lifetime_get(v, tid, ev->ts);
@@ -180,17 +185,17 @@ static void on_vcpu_state(struct host_walk *w, const struct event *ev)
 	th->last_seen = ev->ts;
 	th->pid = vcpu_process(ev->vcpu_state.vm);
 	th->comm = ev->vcpu_state.name;
-	th->kvm_vcpu_id = ev->vcpu_state.vcpu;
+	th->vcpu_id = ev->vcpu_state.vcpu;
 	th->is_reported = true;
 	if (old == VCPU_STATE_RUNNING && state != VCPU_STATE_RUNNING)
-		on_kvm_exit(w, th, ev);
+		leave_guest_mode(w, th, ev);
 	else if (state == VCPU_STATE_RUNNING &&
 	         !(th->in_guest && old == VCPU_STATE_RUNNING && th->mode_unknown_since == INT64_MIN))
-		on_kvm_entry(w, th, ev);
+		enter_guest_mode(w, th, ev);
 	else if (th->mode_unknown_since != INT64_MIN && !th->in_guest && loss_end(w) < ev->ts)
 		end_unknown_mode(th, ev->ts, loss_end(w));
 	th->cpu = ev->cpu;
-	th->has_kvm_events = true;
+	th->has_guest_mode = true;
 }
 
 static void on_vm(struct host_walk *w, const struct event *ev)
@@ -249,10 +254,10 @@ static void on_event(struct host_walk *w, const struct event *ev)
 	struct host_timeline *v = w->v;
 	int32_t tid = ev->tid >= 0 ? ev->tid : ev->cpu < w->cpus ? w->current[ev->cpu] : -1;
 	switch (ev->kind) {
-	case EV_KVM_ENTRY:
-	case EV_KVM_EXIT:
+	case EV_VCPU_ENTRY:
+	case EV_VCPU_EXIT:
 		if (tid >= 0)
-			on_kvm(w, ev, tid);
+			on_guest_mode(w, ev, tid);
 		break;
 	case EV_SWITCH:
 		if (ev->sw.prev_state != RUN_DEAD) {
@@ -317,7 +322,7 @@ static void finish_threads(struct host_walk *w)
 	for (size_t i = 0; i < v->threads; i++) {
 		struct vthread *th = &v->thread[i];
 		int64_t end = th->to < v->end ? th->to : v->end;
-		if (!v->has_kvm)
+		if (!v->has_guest_mode)
 			vthread_add_unknown(th, v->begin, v->end);
 		if (th->mode_unknown_since != INT64_MIN) {
 			if (th->in_guest)

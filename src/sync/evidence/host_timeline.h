@@ -5,9 +5,9 @@
  * A struct vthread is one lifetime of a TID. Its windows are the intervals in guest mode, [VM entry, VM exit], sorted
  * and disjoint. Its unknown intervals are the times of unknown mode, because events were lost.
  *
- * Mode at the ends: before the first kvm event of a thread, the mode is the one that this event implies (IN before a VM
- * exit); but before the first kvm event of any thread it is unknown, because perf enables one kind of events after the
- * other, kvm last. After the last event the mode is the one that this event implies.
+ * Mode at the ends: before the first entry or exit of a thread, the mode is the one that this event implies (IN before an
+ * exit); but before the first one of any thread it is unknown, because perf enables one kind of events after the other,
+ * those of KVM last. After the last event the mode is the one that this event implies.
  *
  * Memory: 16 bytes per window, at most WINDOWS_MAX windows; for longer traces only windows in sampled slices of time are
  * stored (time_sampling.h), and the mode at other times is unknown. */
@@ -30,14 +30,14 @@ struct vthread {
 	size_t windows, window_cap;
 	struct ns_interval *unknown;
 	size_t unknowns, unknown_cap;
-	bool is_reported;                   /* vCPU of a hypervisor without host threads, with its number in kvm_vcpu_id and
+	bool is_reported;                   /* vCPU of a hypervisor without host threads, with its number in vcpu_id and
 	                                     * the name of its VM in comm */
-	int64_t kvm_vcpu_id;               /* vcpu_id of its kvm events; -1: not constant, or above 4095; EVENT_ABSENT: none
-	                                    * recorded */
+	int64_t vcpu_id;                    /* number of the vCPU in its events; -1: not constant, or above 4095;
+	                                     * EVENT_ABSENT: not recorded */
 	uint64_t entries;
 	/* State while reading: */
 	bool in_guest;
-	bool has_kvm_events;                  /* had a VM entry or exit */
+	bool has_guest_mode;                  /* was seen to enter or leave guest mode */
 	uint16_t cpu;                         /* pCPU of its last event */
 	int64_t window_start;                 /* start of the current window, host ns */
 	int64_t mode_unknown_since;           /* host ns; INT64_MIN: the mode is known */
@@ -63,7 +63,7 @@ struct host_timeline {
 	struct map last_sighting;  /* if has_loss: TID -> time of the last event that names it, ns */
 	struct map last_other;  /* if has_loss: TID -> last time at which the TID was another thread (other name or process,
 	                         * or before an exit), ns */
-	bool has_kvm;          /* the trace has VM entries or exits; otherwise guest mode is unknown throughout */
+	bool has_guest_mode;   /* the trace shows guest mode (entries and exits, or run states) */
 	struct sync_event_set sync_events;  /* a bounded set; unsorted until vm_list_assign_sync_events() */
 	struct sync_event_file event_file;  /* all sync events; `origin` is an index in thread[] */
 	size_t windows;        /* number of windows in all threads */

@@ -30,7 +30,7 @@ struct vthread *lifetime_get(struct host_timeline *v, int32_t tid, int64_t ts)
 		*at = v->threads;
 		struct vthread *th = ARRAY_PUSH(v->thread, v->threads, v->thread_cap);
 		*th = (struct vthread){
-			.tid = tid, .pid = -1, .last_seen = ts, .to = INT64_MAX, .kvm_vcpu_id = EVENT_ABSENT,
+			.tid = tid, .pid = -1, .last_seen = ts, .to = INT64_MAX, .vcpu_id = EVENT_ABSENT,
 			.mode_unknown_since = INT64_MIN };
 		uint64_t *pid = map_find(&v->pid, (uint64_t)(uint32_t)tid), *comm = map_find(&v->comm, (uint64_t)(uint32_t)tid);
 		if (pid)

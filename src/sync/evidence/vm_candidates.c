@@ -72,15 +72,15 @@ static void number_vcpus(struct host_timeline *host, struct vm_candidate *vm)
 		number[i] = (unsigned)(n < 0 ? 0 : n);
 	}
 	for (size_t i = 0; i < vm->vcpus && is_reported; i++)
-		number[i] = (unsigned)host->thread[vm->vcpu[i].thread].kvm_vcpu_id;
+		number[i] = (unsigned)host->thread[vm->vcpu[i].thread].vcpu_id;
 	evidence = is_reported ? VCPU_BY_HYPERVISOR : evidence;
 	if (!is_reported && (!ok || has_number_conflict(host, vm, number))) {
 		evidence = VCPU_BY_KVM_VCPU_ID;
 		ok = true;
 		for (size_t i = 0; i < vm->vcpus; i++) {
-			int64_t kvm_vcpu_id = host->thread[vm->vcpu[i].thread].kvm_vcpu_id;
-			ok = ok && kvm_vcpu_id >= 0 && kvm_vcpu_id < (int64_t)vm->vcpus;
-			number[i] = (unsigned)(kvm_vcpu_id < 0 ? 0 : kvm_vcpu_id);
+			int64_t vcpu_id = host->thread[vm->vcpu[i].thread].vcpu_id;
+			ok = ok && vcpu_id >= 0 && vcpu_id < (int64_t)vm->vcpus;
+			number[i] = (unsigned)(vcpu_id < 0 ? 0 : vcpu_id);
 		}
 	}
 	if (!is_reported && (!ok || has_number_conflict(host, vm, number))) {
@@ -152,10 +152,10 @@ static int compare_lifetimes(const void *pa, const void *pb)
  * some. */
 static bool is_unused_lifetime(const struct host_timeline *host, const struct vthread *th)
 {
-	if (th->has_kvm_events || vcpu_name_number(trace_string(host->trace, th->comm)) >= 0)
+	if (th->has_guest_mode || vcpu_name_number(trace_string(host->trace, th->comm)) >= 0)
 		return false;
 	for (size_t i = 0; i < host->threads; i++)
-		if (host->thread[i].tid == th->tid && host->thread[i].has_kvm_events)
+		if (host->thread[i].tid == th->tid && host->thread[i].has_guest_mode)
 			return true;
 	return false;
 }
