@@ -264,6 +264,29 @@ def check_losses_overlap(tmp):
     check(unknown["db"] == [(ns(t + 2300000), ns(t + 2500000) + 1)], f"unknown only where records contradict {unknown}")
 
 
+def check_options(folder, history, whole):
+    """Frequency and names as options; they stay in the history, in its session file, and in the cache's key."""
+    given = ("--tsc-hz", str(MHZ * 10**6), "--domain", "1=web server", "--domain", "2=db", "--domain", "2=other")
+    run("index", folder, *given, "-o", history)
+    check(statuses(history, "web server") == whole, "the frequency and the names are options")
+    check({r["vm"] for r in table("info", history)} == {"dom 0", "web server", "db"}, "domains without a name are numbered")
+    rows = table("events", history, "host", "--at", "50%", "--around", "1s")
+    check(rows and all(ns(0) <= int(r["at"]) <= ns(10**7) for r in rows), f"the events are read with the same frequency {rows[:2]}")
+    session = f"{os.path.dirname(folder)}/options.yaml"
+    with open(session, "w", encoding="utf-8") as f:
+        f.write(f"tsc_hz: {MHZ * 10**6}\ndomains: {{ 0: Domain-0, 1: web server }}\nhost: {{ dir: {os.path.basename(folder)} }}\n")
+    run("index", session, "-o", history)
+    check({r["vm"] for r in table("info", history)} == {"Domain-0", "web server", "dom 2"}, "and keys of a session file")
+    for value in ("web", "1=", "=web", "-1=web", "32752=web", "1=" + "x" * 256, "1:web"):
+        p = run("index", folder, *given[:2], "--domain", value, "-o", history, status=1)
+        check("--domain" in p.stderr and p.stderr.count("\n") == 1, f"--domain {value[:20]} is refused: {p.stderr[:200]}")
+    for text in ("[1]", "{ x: web }", "{ 1: [web] }", "{ 1: '' }", "{ 40000: web }"):
+        with open(session, "w", encoding="utf-8") as f:
+            f.write(f"tsc_hz: 1000000000\ndomains: {text}\nhost: {{ dir: {os.path.basename(folder)} }}\n")
+        p = run("index", session, "-o", history, status=2)
+        check("options.yaml:2" in p.stderr, f"domains: {text} is refused with its line: {p.stderr}")
+
+
 def check_damage(tmp):
     """Truncated files keep all records before the cut; unknown records are skipped by their length; refusals."""
     history, data = f"{tmp}/d.steal", base().file(window=60)
@@ -287,7 +310,8 @@ def check_damage(tmp):
             check(False, f"cut after {size} of {len(data)} bytes: status {p.returncode}, {got}, whole {whole}")
     check(True, f"{len(sizes)} truncated files are read up to the cut, or refused")
     p = run("index", write(f"{tmp}/plain", data, ()), "-o", history, status=2)
-    check("xl info" in p.stderr and "frequency" in p.stderr, f"without the frequency it says what is missing: {p.stderr}")
+    check("xl info" in p.stderr and "--tsc-hz" in p.stderr and "frequency" in p.stderr, f"without the frequency it says what is missing: {p.stderr}")
+    check_options(f"{tmp}/plain", history, whole)
     run("index", write(f"{tmp}/unnamed", data, (("a", INFO),)), "-o", history)
     check({r["vm"] for r in table("info", history)} == {"dom 0", "dom 1", "dom 2"}, "domains without names are numbered")
     check("xen-names-unknown" in codes("info", history), "and a note says why")

@@ -51,7 +51,7 @@
 	X(XENTRACE_CUT, "xentrace-cut", DAMAGE, "%s (byte %llu of %llu); the rest is skipped", \
 	  "copy the file again after xentrace has finished") \
 	X(XEN_NAMES_UNKNOWN, "xen-names-unknown", INFO, "no text beside the trace contains the names of the domains", \
-	  "put the output of `xl list` into a file beside it") \
+	  "put the output of `xl list` into a file beside it, or index with --domain ID=NAME") \
 	X(CLOCK_CORRECTED, "clock-corrected", INFO, "trace-cmd corrected the times to the host's clock", "") \
 
 /* Notes of src/sync/: clocks, and matches of guests and VMs */

@@ -19,12 +19,15 @@ int trace_input_parse(struct trace_input *w, const struct opts *o, int argc, cha
 	w->named.whats = (size_t)(argc - first);
 	w->named.guest = w->guest.item;
 	w->named.guests = w->guest.len;
+	w->named.domain = w->domain.item;
+	w->named.domains = w->domain.len;
 	return 0;
 }
 
 void trace_input_release(struct trace_input *w)
 {
 	free(w->guest.item);
+	free(w->domain.item);
 }
 
 void print_notes(const struct notes *n)

@@ -7,7 +7,7 @@
 
 struct trace_input {
 	struct input_options named;
-	struct opt_list guest;  /* values of --guest; named.guest points to them */
+	struct opt_list guest, domain;  /* values of --guest and --domain; named.guest and named.domain point to them */
 };
 
 extern const char *const sync_method_choices[], *const reader_choices[];
@@ -21,6 +21,7 @@ extern const char *const sync_method_choices[], *const reader_choices[];
 	{ "sync", 0, OPT_TEXT, "HOW", "auto, tsc, events, containment, offset=DURATION, none", \
 	  &(w)->named.sync, sync_method_choices }, \
 	{ "tsc-hz", 0, OPT_TEXT, "N", "frequency of a TSC of unknown frequency, Hz", &(w)->named.tsc_hz, NULL }, \
+	{ "domain", 0, OPT_LIST, "ID=NAME", "name of a domain of a Xen host", &(w)->domain, NULL }, \
 	{ "paper-states", 0, OPT_FLAG, NULL, "fold HOST_BLOCKED and WAKING as in the paper", &(w)->named.paper_states, NULL }, \
 	{ "reader", 0, OPT_CHOICE, "READER", "CTF reader: auto, native or babeltrace", &(w)->named.reader, reader_choices }, \
 	{ "jobs", 'j', OPT_COUNT, "N", "threads (default: one per core)", &(w)->named.jobs, NULL }

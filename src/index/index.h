@@ -28,6 +28,8 @@ struct input_options {
 	const char *live;          /* time to read live sessions for, as text; NULL: until they end */
 	bool paper_states;
 	const char *tsc_hz;        /* frequency of TSCs of unknown frequency, Hz, as text; NULL: not specified */
+	const char *const *domain; /* "ID=NAME" of domains of a Xen host */
+	size_t domains;
 	unsigned jobs;             /* number of threads; 0: one per core */
 };
 
@@ -45,6 +47,8 @@ struct input {
 	size_t specs;
 	struct sync_hint *hint;    /* known clocks and vCPU threads, from a session file */
 	size_t hints, hint_cap;
+	struct trace_domain *domain;  /* names of the domains of a Xen host, given by the user or a session file */
+	size_t domains, domain_cap;
 	struct model_groups *group;  /* control groups, from a session file */
 	size_t groups, group_cap;
 	char *dir;                 /* the only operand, if it is a directory; NULL: other operands */

@@ -144,6 +144,26 @@ static int add_guest(struct input *in, const char *text, struct error *err)
 	return rc;
 }
 
+void input_name_domain(struct input *in, uint32_t id, const char *name)
+{
+	for (size_t i = 0; i < in->domains; i++)
+		if (in->domain[i].id == id)
+			return;
+	*ARRAY_PUSH(in->domain, in->domains, in->domain_cap) = (struct trace_domain){ id, mem_dup(name) };
+}
+
+static int parse_domain(struct input *in, const char *text, struct error *err)
+{
+	char *rest;
+	const unsigned long id = strtoul(text, &rest, 10);
+	const size_t length = *rest == '=' ? strlen(rest + 1) : 0;
+	if (rest == text || *text == '-' || id > DOMAIN_ID_MAX || length == 0 || length > MACHINE_NAME_MAX)
+		return error_set(err, STATUS_USAGE, "use ID=NAME with the id that `xl list` prints: --domain 1=web",
+		                 "--domain: not ID=NAME: '%s'", text);
+	input_name_domain(in, (uint32_t)id, rest + 1);
+	return 0;
+}
+
 static int add_operand(struct input *in, const char *what, struct error *err)
 {
 	char *session = find_session_file(what);
@@ -187,6 +207,9 @@ int input_resolve(struct input *in, const struct input_options *o, struct error 
 		return -1;
 	if (o->whats == 0 && !o->host && o->guests == 0)
 		return error_set(err, STATUS_USAGE, "name a trace directory, or --host DIR --guest NAME=DIR", "no traces given");
+	for (size_t i = 0; i < o->domains; i++)
+		if (parse_domain(in, o->domain[i], err))
+			return -1;
 	for (size_t i = 0; i < o->whats; i++)
 		if (add_operand(in, o->what[i], err))
 			return -1;
@@ -213,6 +236,9 @@ void input_release(struct input *in)
 	for (size_t i = 0; i < in->groups; i++)
 		free(in->group[i].text);
 	free(in->group);
+	for (size_t i = 0; i < in->domains; i++)
+		free(in->domain[i].name);
+	free(in->domain);
 	free(in->dir);
 	free(in->layout);
 	free(in->sync);
@@ -236,7 +262,7 @@ int input_check_history_options(const struct input_options *o, struct error *err
 {
 	const char *option = o->host ? "--host" : o->guests > 0 ? "--guest" : o->live ? "--for" : o->layout ? "--layout"
 	                     : o->sync ? "--sync" : o->paper_states ? "--paper-states"
-	                     : o->tsc_hz ? "--tsc-hz" : NULL;
+	                     : o->tsc_hz ? "--tsc-hz" : o->domains > 0 ? "--domain" : NULL;
 	if (!option)
 		return 0;
 	return error_set(err, STATUS_USAGE, "use the directories of its traces",
@@ -264,6 +290,8 @@ char *input_options_text(const struct input *in)
 	                         in->layout ? in->layout : "auto", in->paper_states ? "paper" : "refined");
 	if (in->sync_options.tsc_hz)
 		options_text = append_text(options_text, " tsc_hz=%lld", (long long)in->sync_options.tsc_hz);
+	for (size_t i = 0; i < in->domains; i++)
+		options_text = append_text(options_text, " domain %u=%s", in->domain[i].id, in->domain[i].name);
 	for (size_t i = 0; i < in->specs; i++) {
 		if (in->spec[i].name)
 			options_text = append_text(options_text, " name=%s", in->spec[i].name);

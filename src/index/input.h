@@ -17,6 +17,10 @@ int input_add_listed_guest(struct input *in, const char *dir, const char *name, 
 /* Adds an empty hint for a guest. The pointer is valid until the next call. */
 struct sync_hint *input_add_hint(struct input *in, const char *guest);
 
+/* Names a domain of a Xen host, unless it has a name already. */
+void input_name_domain(struct input *in, uint32_t id, const char *name);
+#define DOMAIN_ID_MAX 32751  /* highest id of a domain */
+
 /* Last step of input_resolve(): applies the options for all machines. Returns 0 or -1. */
 int input_finish(struct input *in, struct error *err);
 

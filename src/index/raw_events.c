@@ -228,7 +228,7 @@ static int load_window(struct raw_events *m, const struct input *in, struct json
 	int rc = select_machines(m, in, doc, o, spec, window, err);
 	struct notes notes = { 0 };
 	const struct trace_options options = { .reader = in->reader, .workers = o->jobs, .window = window,
-		.progress = o->progress };
+		.progress = o->progress, .tsc_hz = in->sync_options.tsc_hz, .domain = in->domain, .domains = in->domains };
 	if (!rc && m->sources)
 		rc = trace_load(spec, m->sources, &options, trace, &notes, err);
 	for (size_t i = 0; i < m->sources && !rc; i++)

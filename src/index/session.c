@@ -286,9 +286,27 @@ static int refuse_without_traces(struct session *s, yaml_node_t *root)
 	                    s->in->notes.item[s->in->notes.len - 1].text);
 }
 
+/* Parses domains: { 1: web, 2: db }: id of a domain of Xen -> name. */
+static int load_domains(struct session *s, const yaml_node_t *node)
+{
+	yaml_node_t *key, *value;
+	if (node && node->type != YAML_MAPPING_NODE)
+		return yaml_refuse(&s->file, node, s->err, "domains: expected {ID: NAME}");
+	for (size_t i = 0; yaml_pair(&s->file, node, i, &key, &value); i++) {
+		int64_t id;
+		const char *name = yaml_scalar(value);
+		if (yaml_integer(&s->file, key, 0, DOMAIN_ID_MAX, &id, s->err))
+			return -1;
+		if (!name || !*name || strlen(name) > MACHINE_NAME_MAX)
+			return yaml_refuse(&s->file, value, s->err, "domains: expected a name of at most %d bytes", MACHINE_NAME_MAX);
+		input_name_domain(s->in, (uint32_t)id, name);
+	}
+	return 0;
+}
+
 static int load_document(struct session *s)
 {
-	static const char *const known[] = { "host", "guests", "sync", "tsc_hz", NULL };
+	static const char *const known[] = { "host", "guests", "sync", "tsc_hz", "domains", NULL };
 	yaml_node_t *root = yaml_root(&s->file), *guest, *hz;
 	const char *sync;
 	if (!root)
@@ -302,7 +320,7 @@ static int load_document(struct session *s)
 	    yaml_integer(&s->file, hz, TSC_HZ_MIN, TSC_HZ_MAX, &s->in->sync_options.tsc_hz, s->err))
 		return -1;
 	s->was_found &= count_machines(s, root) > 1;
-	if (load_host(s, yaml_member(&s->file, root, "host")))
+	if (load_domains(s, yaml_member(&s->file, root, "domains")) || load_host(s, yaml_member(&s->file, root, "host")))
 		return -1;
 	const yaml_node_t *guests = yaml_member(&s->file, root, "guests");
 	if (guests && guests->type != YAML_SEQUENCE_NODE)

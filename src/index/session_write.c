@@ -127,6 +127,16 @@ static void put_untraced(struct yaml_out *o, int guests, const struct resolved_t
 	}
 }
 
+static void put_domains(struct yaml_out *o, const struct input *in)
+{
+	const int map = yaml_out_braces(o, YAML_OUT_ROOT, "domains");
+	for (size_t i = 0; i < in->domains; i++) {
+		char id[16];
+		snprintf(id, sizeof id, "%u", (unsigned)in->domain[i].id);
+		yaml_out_text(o, map, id, in->domain[i].name);
+	}
+}
+
 static void put_machines(struct yaml_out *o, const struct resolved_traces *f, const char *dir)
 {
 	const struct input *in = f->in;
@@ -134,6 +144,8 @@ static void put_machines(struct yaml_out *o, const struct resolved_traces *f, co
 	yaml_out_text(o, YAML_OUT_ROOT, "sync", in->sync);
 	if (in->sync_options.tsc_hz)
 		yaml_out_number(o, YAML_OUT_ROOT, "tsc_hz", in->sync_options.tsc_hz);
+	if (in->domains)
+		put_domains(o, in);
 	for (int for_guests = 0; for_guests < 2; for_guests++) {
 		if (for_guests)
 			guests = yaml_out_list(o, YAML_OUT_ROOT, "guests");

@@ -180,6 +180,9 @@ enum trace_decoder { READER_AUTO, READER_NATIVE, READER_BABELTRACE };
  * are not. Events without a rule have their names (EV_NAMED). */
 struct trace_window { int64_t from, to; };
 
+/* Name of a VM that the hypervisor's trace contains by number only (a domain of Xen). */
+struct trace_domain { uint32_t id; char *name; };
+
 struct trace_options {
 	enum trace_decoder reader;
 	unsigned workers;        /* number of threads; 0: one per core */
@@ -189,6 +192,9 @@ struct trace_options {
 	bool as_corrected;       /* uses the times that trace-cmd corrected to the host's clock, not the recorded ones */
 	int64_t live_for;        /* time to read live sessions for, ns; 0: until they end */
 	const struct trace_window *window;  /* [n], window of each trace; NULL: loads all events */
+	int64_t tsc_hz;          /* frequency of the TSC for traces of a hypervisor without it; 0: not given */
+	const struct trace_domain *domain;  /* names that replace recorded ones */
+	size_t domains;
 	struct progress progress;
 };
 

@@ -194,13 +194,16 @@ static void name_machine(struct load *l, size_t i)
 	free(base);
 }
 
-/* Gives the TSC's rate that a hypervisor's trace contains to the traces of its VMs that were recorded without it. */
+/* Gives the TSC's rate that a hypervisor's trace contains, or the user's, to this trace and to those of its VMs that were
+ * recorded without it. */
 static void share_tsc_rate(struct load *l)
 {
 	uint64_t millihertz = 0;
 	for (size_t i = 0; i < l->machines && !millihertz; i++) {
-		const struct trace_location *p = &l->machine[i].location[0];
-		millihertz = p->reader->has_own_events && p->scale.is_tsc ? p->scale.millihertz : 0;
+		struct trace_location *p = &l->machine[i].location[0];
+		if (!p->reader->has_own_events || !p->scale.is_tsc)
+			continue;
+		millihertz = p->scale.millihertz ? p->scale.millihertz : (uint64_t)l->options->tsc_hz * 1000;
 	}
 	for (size_t i = 0; i < l->machines && millihertz; i++) {
 		struct trace_location *p = &l->machine[i].location[0];

@@ -7,7 +7,7 @@
  *
  * Times are the TSC of the pCPUs. The file contains neither the frequency of the TSC nor the names of the domains: both
  * come from the output of `xl info`, `xl list`, `xl vcpu-list` and `xl sched-credit` in files beside the trace, in any
- * file and recognized by their contents. */
+ * file and recognized by their contents, or from options. */
 #ifndef STEALSCOPE_TRACE_XEN_XEN_H
 #define STEALSCOPE_TRACE_XEN_XEN_H
 
@@ -29,7 +29,7 @@ struct xen_domain {
 
 /* Facts from the texts beside the trace. */
 struct xen_texts {
-	uint64_t millihertz;       /* frequency of the TSC; 0: unknown */
+	uint64_t millihertz;       /* frequency of the TSC; 0: not in the texts */
 	char version[64];          /* "Xen 4.17.7", or "Xen" */
 	bool is_credit1;           /* the scheduler is "credit", which caps a domain by pausing it */
 	struct xen_domain *domain;
@@ -40,6 +40,8 @@ struct xen_texts {
 void xen_texts_read(const char *trace_path, struct xen_texts *t);
 /* Adds the facts of one text, which ends with a zero byte. */
 void xen_texts_add(struct xen_texts *t, const char *text);
+/* Sets the name of a domain, in place of that of the texts. */
+void xen_texts_name_domain(struct xen_texts *t, uint32_t id, const char *name);
 void xen_texts_release(struct xen_texts *t);
 const struct xen_domain *xen_domain_find(const struct xen_texts *t, uint32_t id);  /* Returns NULL for an unknown id. */
 

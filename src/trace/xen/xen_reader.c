@@ -52,19 +52,27 @@ static int describe_file(struct trace_location *p, struct error *err)
 		return fail_describe(p, error_set(err, STATUS_INPUT, REMEDY, "%s: no xentrace file: %s at byte %llu", p->path,
 		                                  f->damage, (unsigned long long)f->damaged_at));
 	xen_texts_read(p->path, &f->texts);
-	if (!f->texts.millihertz)
-		return fail_describe(p, error_set(err, STATUS_INPUT, "put the output of `xl info` into a file beside it",
-		                                  "%s: the frequency of the TSC is unknown: xentrace does not record it", p->path));
 	p->bytes = f->bytes;
 	p->scale = (struct clock_scale){ .millihertz = f->texts.millihertz, .is_tsc = true };
 	snprintf(p->meta.tracer, sizeof p->meta.tracer, "xentrace, %s", f->texts.version);
 	return 0;
 }
 
+static void set_tsc_rate(struct trace_location *p, uint64_t millihertz)
+{
+	if (!p->scale.millihertz)
+		p->scale.millihertz = millihertz;
+}
+
 static int open_file(struct source *s, struct error *err)
 {
-	const struct xen_file *f = s->location[0]->data;
-	(void)err;
+	struct xen_file *f = s->location[0]->data;
+	if (!s->location[0]->scale.millihertz)
+		return error_set(err, STATUS_INPUT,
+		                 "index it with --tsc-hz N, or put the output of `xl info` into a file beside it",
+		                 "%s: the frequency of the TSC is unknown: xentrace does not record it", s->location[0]->path);
+	for (size_t i = 0; i < s->options->domains; i++)
+		xen_texts_name_domain(&f->texts, s->options->domain[i].id, s->options->domain[i].name);
 	for (size_t i = 0; i < f->pcpus; i++)
 		*ARRAY_PUSH(s->stream, s->streams, s->streams_cap) =
 			(struct source_stream){ .name = mem_printf("of pCPU %u", f->pcpu[i].number), .bytes = f->pcpu[i].bytes };
@@ -130,6 +138,7 @@ const struct trace_reader xen_reader = {
 	.claims = claim_file,
 	.describe = describe_file,
 	.forget = forget_file,
+	.set_tsc_rate = set_tsc_rate,
 	.open = open_file,
 	.enter = enter_file,
 	.decode = decode_part,

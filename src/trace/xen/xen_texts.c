@@ -13,7 +13,7 @@
 #define TEXT_MAX (1 << 20)     /* larger files are no output of xl, bytes */
 #define FILES_MAX 256          /* number of files examined */
 #define DOMAINS_MAX 32768
-#define NAME_LENGTH_MAX 200
+#define NAME_LENGTH_MAX 255
 #define MHZ_MAX 1000000        /* 1 THz */
 
 const struct xen_domain *xen_domain_find(const struct xen_texts *t, uint32_t id)
@@ -32,6 +32,15 @@ static struct xen_domain *add_domain(struct xen_texts *t, uint32_t id, const cha
 	struct xen_domain *d = ARRAY_PUSH(t->domain, t->domains, t->domains_cap);
 	*d = (struct xen_domain){ .id = id, .name = mem_printf("%.*s", (int)len, name) };
 	return d;
+}
+
+void xen_texts_name_domain(struct xen_texts *t, uint32_t id, const char *name)
+{
+	struct xen_domain *d = add_domain(t, id, name, strlen(name));
+	if (!d)
+		return;
+	free(d->name);
+	d->name = mem_dup(name);
 }
 
 /* Kinds of tables that xl prints, by the words of their headers. */
