@@ -97,7 +97,7 @@ def check_reports(calm, busy):
 
 
 def check_read(history):
-    """Checks that srbn_read() of the marking library gives the same answer."""
+    """Checks that srbn_read_history() of the marking library gives the same answer."""
     class Data(ctypes.Structure):
         _fields_ = [("latency", ctypes.c_int64), ("low", ctypes.c_int64), ("high", ctypes.c_int64),
                     ("predicted", ctypes.c_int64), ("culprit", ctypes.c_char * 128)]
@@ -110,12 +110,12 @@ def check_read(history):
     os.environ["STEALSCOPE"] = PROGRAM
     data = Data()
     row = table("latency", "requests", history)[5]
-    rc = library.srbn_read(os.fsencode(history), None, ctypes.c_uint64(int(row["request"])), ctypes.byref(data))
+    rc = library.srbn_read_history(os.fsencode(history), None, ctypes.c_uint64(int(row["request"])), ctypes.byref(data))
     check(rc == 0 and data.latency == number(row, "latency_ns") and data.low == number(row, "provider_low_ns")
           and data.high == number(row, "provider_high_ns") and data.culprit.decode() == row["culprit"]
-          and data.predicted == -1, "srbn_read() gives the answer of the command")
-    rc = library.srbn_read(os.fsencode(history), None, ctypes.c_uint64(10**15), ctypes.byref(data))
-    check(rc == -1, "srbn_read() of a request that does not exist fails")
+          and data.predicted == -1, "srbn_read_history() gives the answer of the command")
+    rc = library.srbn_read_history(os.fsencode(history), None, ctypes.c_uint64(10**15), ctypes.byref(data))
+    check(rc == -1, "srbn_read_history() of a request that does not exist fails")
 
 
 def train(model, baseline, *runs):

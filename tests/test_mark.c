@@ -203,8 +203,8 @@ static void test_read(void **state)
 	assert_non_null(getcwd(path, sizeof path - sizeof script - 1));
 	snprintf(path + strlen(path), sizeof script + 1, "/%s", script);
 	setenv("STEALSCOPE", path, 1);
-	struct srbn_data data;
-	assert_int_equal(srbn_read("a b.history", NULL, 42, &data), 0);
+	struct srbn_history_data data;
+	assert_int_equal(srbn_read_history("a b.history", NULL, 42, &data), 0);
 	assert_int_equal(data.latency_ns, 100);
 	assert_int_equal(data.cloud_latency_low_ns, 20);
 	assert_int_equal(data.cloud_latency_high_ns, 50);
@@ -214,16 +214,16 @@ static void test_read(void **state)
 	assert_string_equal(got, "latency requests --format csv --request 42 -- a b.history\n");
 	test_free(got);
 	errno = 0;
-	assert_int_equal(srbn_read("a", "m", 43, &data), -1);
+	assert_int_equal(srbn_read_history("a", "m", 43, &data), -1);
 	assert_int_equal(errno, ENOENT);
 	got = read_marker();
 	assert_string_equal(got, "latency requests --format csv --request 43 --model m -- a\n");
 	test_free(got);
 	setenv("STEALSCOPE", "false", 1);
-	assert_int_equal(srbn_read("a", NULL, 42, &data), -1);
+	assert_int_equal(srbn_read_history("a", NULL, 42, &data), -1);
 	assert_int_equal(errno, ECHILD);
 	setenv("STEALSCOPE", "./no-such-program", 1);
-	assert_int_equal(srbn_read("a", NULL, 42, &data), -1);
+	assert_int_equal(srbn_read_history("a", NULL, 42, &data), -1);
 	assert_true(errno == ENOENT || errno == ECHILD);  /* valgrind's vfork() does not pass the errno of the child */
 	unsetenv("STEALSCOPE");
 	unlink(script);

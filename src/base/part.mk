@@ -9,7 +9,9 @@ src_libbase_a_SOURCES = \
 	src/base/error.c src/base/error.h \
 	src/base/json_field.c src/base/json_field.h \
 	src/base/file_open.c src/base/file_open.h \
+	src/base/gp_model.c src/base/gp_model.h \
 	src/base/hash.h \
+	src/base/published_page.h \
 	src/base/int128.h \
 	src/base/map.c src/base/map.h \
 	src/base/mem.c src/base/mem.h \

@@ -3,13 +3,15 @@
  * Files in order of preference: /proc/lttng-logger (LTTng's kernel module), then trace_marker in tracefs; LTTng-UST, if
  * built in, is used when neither can be written. The first mark opens the file, and it stays open. Without a tracer (no
  * file, or the kernel refuses the write because tracing is off) a mark is one load; only srbn_start() also reads the
- * coarse clock, and retries once a second.
+ * coarse clock, and retries once a second. srbn_live() and srbn_read() add a read of the counters to each mark
+ * (live_request.c).
  *
  * Thread-safe, and lock-free once the file is open: `file` changes once from -1 to a descriptor under `open_lock`,
  * `no_attempt_before` is a hint, ids come from one atomic counter. Ids are process id << 32 | count, so processes of one
  * machine do not collide; after fork() the child starts its own count. */
 #include "beacon/stealscope-mark.h"
 #include "base/clock.h"
+#include "beacon/live_counters.h"
 #include "base/number.h"
 
 #include <errno.h>
@@ -56,6 +58,7 @@ static void forget_parent(void)
 	atomic_store(&mark.pid, 0);
 	atomic_store(&mark.count, 0);
 	pthread_mutex_init(&mark.open_lock, NULL);
+	live_forget_parent();
 }
 
 static void prepare_fork(void)
@@ -179,21 +182,29 @@ srbn_t srbn_start(void)
 {
 	srbn_t id = next_id();
 	write_mark("start", 5, id);
+	if (live_is_on())
+		live_request_mark(id, LIVE_START);
 	return id;
 }
 
 void srbn_yield(srbn_t request)
 {
 	write_mark("yield", 5, request);
+	if (request && live_is_on())
+		live_request_mark(request, LIVE_YIELD);
 }
 
 void srbn_resume(srbn_t request)
 {
 	write_mark("resume", 6, request);
+	if (request && live_is_on())
+		live_request_mark(request, LIVE_RESUME);
 }
 
 void srbn_end(srbn_t request)
 {
+	if (request && live_is_on())
+		live_request_mark(request, LIVE_END);
 	write_mark("end", 3, request);
 }
 

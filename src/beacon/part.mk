@@ -10,7 +10,10 @@ MARK_CFLAGS = -std=gnu17 $(WARN_CFLAGS) $(SAN_CFLAGS) $(HARD_CFLAGS) -fPIC -fvis
 lib_LIBRARIES = libstealscope-mark.a
 libstealscope_mark_a_CPPFLAGS = $(AM_CPPFLAGS) $(UST_CFLAGS)
 libstealscope_mark_a_CFLAGS = $(MARK_CFLAGS)
-libstealscope_mark_a_SOURCES = src/beacon/mark.c src/beacon/read.c src/beacon/stealscope-mark.h src/base/csv.h
+libstealscope_mark_a_SOURCES = src/beacon/mark.c src/beacon/read_history.c src/beacon/stealscope-mark.h \
+	src/beacon/live_counters.h src/beacon/live_model.c src/beacon/live_page.c src/beacon/live_request.c \
+	src/beacon/live_thread.c \
+	src/base/csv.h src/base/gp_model.c src/base/gp_model.h src/base/published_page.h
 marklibdir = $(libdir)
 marklib_DATA = $(MARK_SO)
 include_HEADERS = src/beacon/stealscope-mark.h
@@ -36,6 +39,9 @@ tests_test_beacon_LDADD = src/libbeacon.a $(BASE_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_mark
 tests_test_mark_SOURCES = tests/test_mark.c tests/test.h
 tests_test_mark_LDADD = libstealscope-mark.a $(MARK_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_mark_live
+tests_test_mark_live_SOURCES = tests/test_mark_live.c tests/test.h tests/slice.h
+tests_test_mark_live_LDADD = libstealscope-mark.a $(LATENCY_LIBS) $(MARK_LIBS) $(CMOCKA_LIBS)
 endif
 
 # The marking library's example: a server and a client, linked with the shared library

@@ -13,7 +13,6 @@
 
 #define DEFAULT_ROWS 256
 #define DEFAULT_STEPS 60
-#define Z95 1.959963984540054  /* 97.5 % quantile of the normal distribution */
 #define BATCH 32               /* number of predictions that share one pass over the inverse */
 
 struct gp *gp_new(size_t d, size_t m)
@@ -24,17 +23,6 @@ struct gp *gp_new(size_t d, size_t m)
 	g->x = mem_new(m * d, sizeof *g->x);
 	g->y = mem_new(m, sizeof *g->y);
 	return g;
-}
-
-void gp_free(struct gp *g)
-{
-	if (!g)
-		return;
-	free(g->x);
-	free(g->y);
-	free(g->inverse);
-	free(g->weight);
-	free(g);
 }
 
 size_t gp_inputs(const struct gp *g)
@@ -61,11 +49,6 @@ void gp_set_spread(struct gp *g, double spread)
 double gp_spread(const struct gp *g)
 {
 	return g->spread;
-}
-
-double gp_effect(const struct gp *g, double mean)
-{
-	return fmax(fabs(mean), 0.1 * g->y_scale);
 }
 
 size_t gp_rows(const struct gp *g)
@@ -182,28 +165,6 @@ struct gp *gp_train(const char *const *name, size_t d, const double *x, const do
 
 /* ---- Prediction --------------------------------------------------------------------------------------------- */
 
-double gp_covariance(const struct gp *g, const double *a, const double *b)
-{
-	double square = 0, dot = 0;
-	for (size_t j = 0; j < g->d; j++) {
-		double v = (a[j] - b[j]) / g->in[j].length;
-		square += v * v;
-		dot += a[j] * b[j];
-	}
-	return g->signal * g->signal * exp(-0.5 * square) + g->trend * g->trend * dot;
-}
-
-static bool out_of_range(const struct gp *g, const double *x)
-{
-	for (size_t j = 0; j < g->d; j++) {
-		/* Tolerance: 0.1 of the range, because the extremes of two runs never agree exactly. */
-		double slack = 0.1 * (g->in[j].max - g->in[j].min);
-		if (x[j] < g->in[j].min - slack || x[j] > g->in[j].max + slack)
-			return true;
-	}
-	return false;
-}
-
 /* Predicts n <= BATCH rows with one pass over the inverse. k: scratch memory, m x BATCH. */
 static void predict_batch(const struct gp *g, const double *x, size_t n, struct gp_prediction *out, double *k)
 {
@@ -230,12 +191,8 @@ static void predict_batch(const struct gp *g, const double *x, size_t n, struct 
 		for (size_t r = 0; r < n; r++)
 			variance[r] -= v[r] * v[r];
 	}
-	for (size_t r = 0; r < n; r++) {
-		double min_variance = g->noise * g->noise;
-		double centre = g->y_mean + g->y_scale * mean[r];
-		double half = hypot(Z95 * sqrt(fmax(variance[r], min_variance)) * g->y_scale, g->spread * gp_effect(g, centre));
-		out[r] = (struct gp_prediction){ centre, centre - half, centre + half, out_of_range(g, x + r * g->d) };
-	}
+	for (size_t r = 0; r < n; r++)
+		out[r] = gp_interval(g, x + r * g->d, mean[r], variance[r]);
 }
 
 int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_prediction *out, struct error *err)

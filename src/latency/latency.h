@@ -12,24 +12,15 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/gp_model.h"
 #include "base/notes.h"
 #include "query/query.h"
 
 /* ---- Gaussian process regression (gp.c, gp_fit.c, gp_file.c) ------------------------------------------------ */
 
-#define GP_FEATURES 32  /* maximum number of inputs of a model */
-#define GP_NAME 64      /* bytes of an input's name with its NUL */
-
-struct gp;
-
 struct gp_options {
 	unsigned rows;           /* number of rows of the training subset, 0: 256; the cost is cubic */
 	unsigned steps;          /* number of steps of the optimizer, 0: 60 */
-};
-
-struct gp_prediction {
-	double mean, low, high;  /* low .. high: interval that contains the target of such a row with a probability of 95 % */
-	bool outside;            /* unreliable: an input lies outside of the trained range */
 };
 
 /* Learns y from x (n rows of d inputs). The result depends neither on the order of the rows nor on random numbers.
@@ -40,10 +31,7 @@ struct gp *gp_train(const char *const *name, size_t d, const double *x, const do
  * interval. Initially 0. */
 void gp_set_spread(struct gp *g, double spread);
 double gp_spread(const struct gp *g);
-/* Returns the size of an effect, to scale the spread: |mean|, but at least 0.1 of the targets' deviation. */
-double gp_effect(const struct gp *g, double mean);
 int gp_predict(const struct gp *g, const double *x, size_t n, struct gp_prediction *out, struct error *err);
-void gp_free(struct gp *g);  /* NULL is allowed */
 
 size_t gp_inputs(const struct gp *g);
 const char *gp_input(const struct gp *g, size_t i);                   /* name as it was passed: escape it before printing */

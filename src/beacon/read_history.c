@@ -1,4 +1,4 @@
-/* srbn_read(): queries one request of a history through the stealscope program.
+/* srbn_read_history(): queries one request of a history through the stealscope program.
  *
  * A separate process, so that the marking library needs only libc. No shell: the arguments are passed unchanged. */
 #include "beacon/stealscope-mark.h"
@@ -21,7 +21,7 @@ extern char **environ;
 #define COLUMNS 11  /* number of csv columns of `latency requests` */
 
 /* request,machine,start,end,latency_ns,provider_low_ns,provider_high_ns,predicted_ns,ci_low_ns,ci_high_ns,culprit */
-static bool parse_row(char *line, srbn_t request, struct srbn_data *data)
+static bool parse_row(char *line, srbn_t request, struct srbn_history_data *data)
 {
 	char *field[COLUMNS], wanted[24];
 	for (int i = 0; i < COLUMNS; i++)
@@ -81,7 +81,7 @@ static int wait_for_program(pid_t pid)
 	return -1;
 }
 
-int srbn_read(const char *history, const char *model, srbn_t request, struct srbn_data *data)
+int srbn_read_history(const char *history, const char *model, srbn_t request, struct srbn_history_data *data)
 {
 	int saved = errno;
 	pid_t pid;
