@@ -200,7 +200,7 @@ static void test_predict(void **state)
 		x[i] = i * 1e5;
 		y[i] = 0.95 * x[i] + (i % 7) * 1e4;
 	}
-	struct requests r = { row, N, 0, 0 };
+	struct requests r = { row, N, 0, 0, 0 };
 	struct error err = ERROR_INIT;
 	struct notes notes = { NULL, 0, 0 };
 	const char *good[] = { "out_flight" }, *foreign[] = { "xen_cyc" };

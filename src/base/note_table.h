@@ -118,6 +118,9 @@
 	  "record with larger buffers") \
 	X(CONTRADICTING_EVENTS, "contradicting-events", LOSS, \
 	  "events that contradict the events before them: %llu; other events are missing from the trace", "") \
+	X(ENDS_WITHOUT_START, "ends-without-start", INFO, \
+	  "probes recorded ends of requests without their start: %llu; they began before the recording, or their start has no " \
+	  "probe", "") \
 	X(IDLE_UNKNOWN, "idle-unknown", LIMIT, \
 	  "vCPUs that do not halt, but stop repeatedly at the same kernel address: %u; idle and running time " \
 	  "cannot be distinguished there (idle=poll, or halts without VM exits)", "record the guest") \
@@ -200,6 +203,8 @@
 	  "latency of the requests of thread %d is not split by cause: too many switches", "") \
 	X(REQUESTS_CUT, "requests-cut", INFO, \
 	  "requests skipped because they begin or end outside the recording: %zu", "") \
+	X(REQUESTS_DROPPED, "requests-dropped", INFO, \
+	  "requests skipped because no end was recorded: %zu; they failed, or events were lost", "") \
 	X(REQUESTS_LOST_EVENTS, "requests-lost-events", LOSS, "unknown time, included in the upper bound: %s", "") \
 	X(MODEL_RANGE, "model-range", LIMIT, \
 	  "outside the range of the model's training data (mostly %s): %s; predictions are unreliable", \

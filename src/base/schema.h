@@ -56,7 +56,7 @@
 	X(THREAD_GROUPS, groups, "Groups", STRING)        /* host threads: cgroups as "NUMBER:SHARES/...", outermost first */
 
 #define REQUEST_ATTRIBUTES(X) \
-	X(REQUEST_STATE, state, "State", STATE)           /* running, yielded, unknown; null: outside the request */ \
+	X(REQUEST_STATE, state, "State", STATE)           /* running, yielded, unknown, dropped; null: outside the request */ \
 	X(REQUEST_THREAD, thread, "Thread", INT)          /* TID of the server thread */
 
 #define SCHEMA_CODE(code, field, name, type) code,

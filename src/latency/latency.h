@@ -122,6 +122,7 @@ struct requests {
 	struct request *row;
 	size_t len, cap;
 	size_t cut;              /* number of skipped requests: they begin or end outside of the recording */
+	size_t dropped;          /* number of skipped requests of probes without an end */
 };
 
 struct requests_options {

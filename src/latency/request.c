@@ -41,7 +41,7 @@ void requests_release(struct requests *r)
 	for (size_t i = 0; i < r->len; i++)
 		request_release(&r->row[i]);
 	free(r->row);
-	*r = (struct requests){ NULL, 0, 0, 0 };
+	*r = (struct requests){ 0 };
 }
 
 /* ---- Reading ------------------------------------------------------------------------------------------------ */
@@ -72,6 +72,12 @@ static int is_incomplete(struct request_scan *rd, uint32_t state, int64_t start,
 	/* A request with a first state of yielded or unknown began before the trace. */
 	if (strcmp(history_state_name(h, state, (unsigned)first.value), "running") != 0)
 		return 1;
+	if (history_stab(h, state, end, &first, rd->err))
+		return -1;
+	if (strcmp(history_state_name(h, state, (unsigned)first.value), "dropped") == 0) {
+		rd->out->dropped++;
+		return 1;
+	}
 	if (thread == HISTORY_NONE)
 		return 0;
 	if (history_stab(h, thread, end, &tid, rd->err))
@@ -93,9 +99,10 @@ static int add_request(struct request_scan *rd, uint32_t state, int64_t start, i
 	const struct history *h = rd->catalog->h;
 	if (!in_window(rd->options, start, end))
 		return 0;
+	const size_t dropped = rd->out->dropped;
 	int cut = is_incomplete(rd, state, start, end);
 	if (cut) {
-		rd->out->cut++;
+		rd->out->cut += rd->out->dropped == dropped;
 		return cut < 0 ? -1 : 0;
 	}
 	uint32_t id = history_parent(h, state), machine = history_parent(h, id);
@@ -170,7 +177,7 @@ int requests_read(const struct catalog *catalog, const struct requests_options *
                   struct notes *notes, struct error *err)
 {
 	struct request_scan rd = { catalog, options, out, err };
-	*out = (struct requests){ NULL, 0, 0, 0 };
+	*out = (struct requests){ 0 };
 	if (history_match(catalog->h, "/Requests/*/*/State", add_attribute, &rd)) {
 		error_wrap(err, "requests");
 		requests_release(out);
@@ -180,6 +187,8 @@ int requests_read(const struct catalog *catalog, const struct requests_options *
 		qsort(out->row, out->len, sizeof *out->row, compare_start);
 	if (out->cut)
 		note_add(notes, REQUESTS_CUT, NULL, out->cut);
+	if (out->dropped)
+		note_add(notes, REQUESTS_DROPPED, NULL, out->dropped);
 	size_t lost = 0;
 	char which[64];
 	for (size_t i = 0; i < out->len; i++)

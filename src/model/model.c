@@ -191,6 +191,8 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 			note_add(notes, CPU_STATE_LOST, mc->name, time_duration(text, model_unknown_cpu_time(m, i, end)));
 		if (mc->contradictions)
 			note_add(notes, CONTRADICTING_EVENTS, mc->name, (unsigned long long)mc->contradictions);
+		if (request_probes_orphans(mc))
+			note_add(notes, ENDS_WITHOUT_START, mc->name, (unsigned long long)request_probes_orphans(mc));
 		if (unknown_idle_vcpus(m, mc))
 			note_add(notes, IDLE_UNKNOWN, mc->name, unknown_idle_vcpus(m, mc));
 		if (!mc->has_seen_wakeup && mc->unseen_wakeups)

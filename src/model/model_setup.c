@@ -13,7 +13,7 @@ static const char *no_name(const void *of, int64_t id)
 
 static void declare_sets(struct model *m)
 {
-	static const char *const request[] = { "running", "yielded", "unknown" };
+	static const char *const request[] = { "running", "yielded", "unknown", "dropped" };
 	const char *owner[HISTORY_STATES];
 	memcpy(owner, pcpu_owner_name, sizeof pcpu_owner_name);
 	m->owners = m->machines - 1;
@@ -24,7 +24,7 @@ static void declare_sets(struct model *m)
 	m->set_vcpu = sink_state_set(&m->sink, "vcpu", vcpu_state_name, VCPU_STATE_COUNT);
 	m->set_thread = sink_state_set(&m->sink, "thread", thread_state_name, THREAD_STATE_COUNT);
 	m->set_owner = sink_state_set(&m->sink, "owner", owner, PCPU_VM + m->owners);
-	m->set_request = sink_state_set(&m->sink, "request", request, 3);
+	m->set_request = sink_state_set(&m->sink, "request", request, 4);
 	m->set_out_by = sink_state_set(&m->sink, "out by", out_reason_name, OUT_REASON_COUNT);
 	m->set_polling = sink_state_set(&m->sink, "polling", poll_outcome_name, POLL_OUTCOME_COUNT);
 }
@@ -88,6 +88,7 @@ void model_free(struct model *m)
 		struct machine *mc = m->machine[i];
 		thread_free_all(mc);
 		request_release(mc);
+		request_probes_release(mc);
 		map_release(&mc->candidate);
 		map_release(&mc->handler_name);
 		map_release(&mc->exit_name);

@@ -21,6 +21,7 @@ src_libmodel_a_SOURCES = \
 	src/model/inference/provider_pattern.c src/model/inference/provider_pattern.h \
 	src/model/inference/vcpu_throttling.c src/model/inference/vcpu_throttling.h \
 	src/model/state/request_marks.c \
+	src/model/state/request_probes.c \
 	src/model/merge.c src/model/merge.h \
 	src/model/model.c src/model/model.h \
 	src/model/model_sink.c src/model/model_sink.h \
@@ -44,6 +45,9 @@ tests_test_model_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_threads
 tests_test_model_threads_SOURCES = tests/test_model_threads.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_threads_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_model_request_probes
+tests_test_model_request_probes_SOURCES = tests/test_model_request_probes.c tests/model_events.h tests/model_rec.h tests/test.h
+tests_test_model_request_probes_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_requests
 tests_test_model_requests_SOURCES = tests/test_model_requests.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_requests_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)

@@ -58,6 +58,7 @@
 	X(EV_FUTEX_END, "futex_end", 2) \
 	X(EV_SYNC, "sync", 3)                       /* one end of a synchronization pair, with the key that both ends have */ \
 	X(EV_MARK, "request_mark", 2)               /* start, yield, resume or end of a request */ \
+	X(EV_PROBE, "request_probe", 4)             /* a probe in a server starts, yields, resumes or ends a request */ \
 	X(EV_STEAL, "steal_clock", 2)               /* the guest's steal clock: time that the hypervisor took from this CPU */ \
 	X(EV_NAMED, "named", 1)                     /* as EV_OTHER, but with the event's name; only if a trace_window is
 	                                             * loaded */
@@ -77,7 +78,7 @@ extern const unsigned char event_args[EVENT_KINDS_MAX];
 /* Which end of a synchronization pair an EV_SYNC is. a: guest sends, b: host receives; c: host sends, d: guest receives
  * (paper, Fig. 2). NET_SEND (a or c, depending on the machine) and NET_RECEIVE (b or d) are TCP segments. */
 enum sync_end { SYNC_A, SYNC_B, SYNC_C, SYNC_D, SYNC_NET_SEND, SYNC_NET_RECEIVE };
-enum mark { MARK_START, MARK_YIELD, MARK_RESUME, MARK_END };
+enum mark { MARK_START, MARK_YIELD, MARK_RESUME, MARK_END, MARK_DROP /* EV_PROBE: ends without an answer */ };
 enum process_type { PROCESS_USER, PROCESS_KERNEL };  /* type of a thread in a state dump */
 /* State of a thread that leaves its CPU; the layout maps the tracer's numbers to it. RUN_UNINTERRUPTIBLE: blocked, and
  * signals do not end the wait. */
@@ -137,6 +138,10 @@ struct event {
 		                                                    * CPU, otherwise the CPU is uncertain */
 		struct { int64_t end /* enum sync_end */, key, uid /* uid of the VM, or EVENT_ABSENT */; } sync;
 		struct { int64_t op /* enum mark */, id; } mark;
+		struct { int64_t op /* enum mark */,
+		         key /* identifies an open request; EVENT_ABSENT: the request of the current thread */,
+		         name /* of the kind of requests */, stack /* stack pointer; EVENT_ABSENT: the probe is not at the entry
+		                                                    * or return of a function */; } probe;
 		struct { int64_t name; } named;
 	};
 };

@@ -109,6 +109,7 @@ void recovery_lose(struct machine *mc, uint32_t number, const struct event *ev)
 	throttling_clear_cpu(c);
 	cpu_set_unknown(mc, number);
 	request_set_unknown(mc);
+	request_probes_lost(mc);
 	uint64_t tid, p;
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
 		struct thread *th = (struct thread *)(uintptr_t)p;

@@ -297,6 +297,11 @@ static void on_mark(struct machine *mc, struct cpu *c, const struct event *ev)
 	request_event(mc, ev, current_tid(c, ev));
 }
 
+static void on_probe(struct machine *mc, struct cpu *c, const struct event *ev)
+{
+	request_probe_event(mc, ev, current_tid(c, ev));
+}
+
 /* Updates the current thread from the context of the event. */
 static __attribute__((noinline)) void update_context(struct machine *mc, const struct cpu *c, const struct event *ev)
 {
@@ -326,7 +331,7 @@ static void (*const effect[EVENT_KIND_COUNT])(struct machine *mc, struct cpu *c,
 	[EV_CONTENTION_BEGIN] = lock_event, [EV_CONTENTION_END] = lock_event,
 	[EV_FUTEX_BEGIN] = lock_event, [EV_FUTEX_END] = lock_event,
 	[EV_VCPU_STATE] = vcpu_state_event, [EV_VCPU_STOP] = vcpu_stop_event, [EV_VM] = vm_event,
-	[EV_MARK] = on_mark,
+	[EV_MARK] = on_mark, [EV_PROBE] = on_probe,
 };
 
 static void dispatch_event(struct machine *mc, const struct event *ev)
@@ -438,6 +443,7 @@ int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err)
 		cpu_set_unknown(mc, i);
 	}
 	request_close(mc);
+	request_probes_close(mc);
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); )
 		thread_set(mc, (struct thread *)(uintptr_t)p, THREAD_STATUS, HISTORY_NULL);
 	for (uint32_t i = 0; i < m->vcpus; i++) {

@@ -3,7 +3,8 @@
  * A request that begins with a resume mark started before the trace or while events were lost: its state is unknown
  * until its next mark, so that it is not counted as complete.
  *
- *   /Requests/<machine>/<id>/State   running | yielded | unknown (events or its start were lost); null outside
+ *   /Requests/<machine>/<id>/State   running | yielded | unknown (events or its start were lost) | dropped (requests of
+ *                                    probes only: no end was recorded); null outside
  *   /Requests/<machine>/<id>/Thread  TID of the thread that serves it; null outside
  *
  * Memory: the open requests. */
@@ -14,18 +15,19 @@
 #include "base/mem.h"
 #include "model/state/state.h"
 
-enum { REQUEST_RUNNING, REQUEST_YIELDED, REQUEST_UNKNOWN };
-
-struct request_attrs {
-	uint32_t attr_state, attr_thread;
-};
-
-static uint32_t declare_attribute(struct machine *mc, int64_t id, enum request_attr attr, unsigned set)
+static uint32_t declare_attribute(struct machine *mc, const char *id, enum request_attr attr, unsigned set)
 {
-	char machine[600], path[NODE_MAX];
-	history_path(machine, sizeof machine, SCHEMA_REQUESTS, mc->name, (char *)NULL);
-	snprintf(path, sizeof path, "/%s/%" PRId64, machine + (*machine == '/'), id);
+	char path[NODE_MAX];
+	history_path(path, sizeof path, SCHEMA_REQUESTS, mc->name, id, (char *)NULL);
 	return sink_attribute(&mc->model->sink, path, &request_schema[attr], set);
+}
+
+struct request_attrs request_declare(struct machine *mc, const char *id)
+{
+	struct request_attrs r;
+	r.attr_state = declare_attribute(mc, id, REQUEST_STATE, mc->model->set_request);
+	r.attr_thread = declare_attribute(mc, id, REQUEST_THREAD, 0);
+	return r;
 }
 
 static struct request_attrs *get_request(struct machine *mc, int64_t id, bool *is_new)
@@ -34,8 +36,9 @@ static struct request_attrs *get_request(struct machine *mc, int64_t id, bool *i
 	if (!*is_new)
 		return (struct request_attrs *)(uintptr_t)*slot;
 	struct request_attrs *r = mem_new(1, sizeof *r);
-	r->attr_state = declare_attribute(mc, id, REQUEST_STATE, mc->model->set_request);
-	r->attr_thread = declare_attribute(mc, id, REQUEST_THREAD, 0);
+	char text[24];
+	snprintf(text, sizeof text, "%" PRId64, id);
+	*r = request_declare(mc, text);
 	*slot = (uint64_t)(uintptr_t)r;
 	return r;
 }

@@ -164,6 +164,7 @@ struct machine {
 	struct map thread;             /* TID -> struct thread * */
 	struct map candidate;          /* TID -> 1 + index of its first entry in model->candidate */
 	struct map request;            /* request id -> struct request_attrs * */
+	struct request_probes *probes; /* requests of probes; NULL: none yet */
 	struct map handler_name;       /* irq number, name and kind -> string id, see irq.c */
 	struct map exit_name;          /* exit code -> string id, see guest_exit_model.c */
 	struct timer_expiries *timer_expiries;  /* recent hrtimer expiries, on a host with throttled vCPUs; NULL: none */
@@ -354,9 +355,20 @@ void lock_event(struct machine *mc, struct cpu *c, const struct event *ev);
 void lock_wait_clear(struct machine *mc, struct thread *th);  /* Called when events were lost: ends the wait. */
 
 /* ---- request_marks.c */
+enum { REQUEST_RUNNING, REQUEST_YIELDED, REQUEST_UNKNOWN, REQUEST_DROPPED };  /* states of a request */
+struct request_attrs { uint32_t attr_state, attr_thread; };
+/* Declares the attributes of a request. */
+struct request_attrs request_declare(struct machine *mc, const char *id);
 void request_event(struct machine *mc, const struct event *ev, int64_t tid);
 void request_set_unknown(struct machine *mc);  /* Called when events were lost. */
 void request_close(struct machine *mc);    /* Called at the end of the machine's trace: ends all requests. */
 void request_release(struct machine *mc);
+
+/* ---- request_probes.c */
+void request_probe_event(struct machine *mc, const struct event *ev, int64_t tid);
+void request_probes_lost(struct machine *mc);   /* Called when events were lost: drops all open requests. */
+void request_probes_close(struct machine *mc);  /* Called at the end of the machine's trace: ends all requests. */
+void request_probes_release(struct machine *mc);
+uint64_t request_probes_orphans(const struct machine *mc);  /* number of ends without a start */
 
 #endif

@@ -6,15 +6,24 @@
 #include "base/bisect.h"
 #include "base/mem.h"
 
-/* Returns the number of rules for events of this name, and the index in layout->named of the first one. */
-static size_t count_named(const struct layout *l, const char *name, size_t *first)
+/* A rule for events of some name. name: the part that LAYOUT_NAME_SUFFIX stands for; NULL: the rule has the whole name. */
+struct found_rule { const struct rule *rule; const char *name; };
+
+/* Finds the rules for events of this name; those with the whole name first. Returns their number; the caller frees *out. */
+static size_t find_rules(const struct layout *l, const char *name, struct found_rule **out)
 {
-	size_t n = 0;
+	size_t n = 0, cap = 0, at;
+	*out = NULL;
 	if (!name)
 		return 0;
-	BISECT(*first, l->nameds, strcmp(l->named[*first].name, name) < 0);
-	while (*first + n < l->nameds && strcmp(l->named[*first + n].name, name) == 0)
-		n++;
+	BISECT(at, l->nameds, strcmp(l->named[at].name, name) < 0);
+	for (; at < l->nameds && strcmp(l->named[at].name, name) == 0; at++)
+		*ARRAY_PUSH(*out, n, cap) = (struct found_rule){ &l->rule[l->named[at].rule], NULL };
+	for (size_t i = 0; i < l->prefixes; i++) {
+		const char *part = layout_match_name(l->prefixed[i].name, name);
+		if (part)
+			*ARRAY_PUSH(*out, n, cap) = (struct found_rule){ &l->rule[l->prefixed[i].rule], part };
+	}
 	return n;
 }
 
@@ -57,10 +66,12 @@ static bool bind_per_cpu(const struct rule *r, const struct field_source *s, con
 	return b->keys > 0;
 }
 
-/* Binds a rule to an event class. Returns false if the class lacks a required field. */
-static bool bind_rule(const struct rule *r, const struct field_source *s, const void *cls, struct bound_rule *b)
+/* Binds a rule to an event class. name: part of the event's name, or NULL. Returns false if the class lacks a required
+ * field. */
+static bool bind_rule(const struct rule *r, const char *name, const struct field_source *s, const void *cls,
+                      struct bound_rule *b)
 {
-	*b = (struct bound_rule){ .rule = r };
+	*b = (struct bound_rule){ .rule = r, .name = name };
 	if (!bind_args(r, s, cls, b))
 		return false;
 	if (r->pattern && !(s->resolve(&r->text, cls, &b->text) && b->text.leaf == LEAF_TEXT))
@@ -86,16 +97,17 @@ struct bound_class *rules_bind(const struct layout *l, const char *name, const s
 {
 	struct bound_class *c = mem_new(1, sizeof *c);
 	c->name = mem_dup(name);
-	size_t first = 0;
-	const size_t n = count_named(l, name, &first);
+	struct found_rule *found;
+	const size_t n = find_rules(l, c->name, &found);
 	c->rule = n ? mem_resize(NULL, n, sizeof *c->rule) : NULL;
-	for (size_t i = first; i < first + n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		struct bound_rule *b = &c->rule[c->rules];
-		if (bind_rule(&l->rule[l->named[i].rule], s, cls, b))
+		if (bind_rule(found[i].rule, found[i].name, s, cls, b))
 			c->rules++;
 		else
 			bound_rule_release(b);
 	}
+	free(found);
 	s->resolve(&l->cpu, cls, &c->cpu);
 	s->resolve(&l->tid, cls, &c->tid);
 	s->resolve(&l->pid, cls, &c->pid);
@@ -117,17 +129,19 @@ void rules_free(struct bound_class *c)
 size_t rules_score(const struct layout *l, const char *name, const struct field_source *s, const void *cls,
                    unsigned *enabled_events)
 {
-	size_t score = 0, first = 0;
-	const size_t n = count_named(l, name, &first);
-	for (size_t i = first; i < first + n; i++) {
-		const struct rule *r = &l->rule[l->named[i].rule];
+	size_t score = 0;
+	struct found_rule *found;
+	const size_t n = find_rules(l, name, &found);
+	for (size_t i = 0; i < n; i++) {
+		const struct rule *r = found[i].rule;
 		struct bound_rule b;
-		if (bind_rule(r, s, cls, &b)) {
+		if (bind_rule(r, found[i].name, s, cls, &b)) {
 			score += r->kind == EV_SWITCH ? 100 : 1;
 			*enabled_events |= handlers_kind(r->kind) | ENABLED_EXITS * handlers_exit_kind(r->kind) |
 				(r->kind == EV_FORK ? (unsigned)ENABLED_FORKS : 0);
 		}
 		bound_rule_release(&b);
 	}
+	free(found);
 	return score;
 }

@@ -51,6 +51,7 @@ struct bound_rule {
 	struct field_path arg[EVENT_ARGS], text;
 	struct field_path *key;  /* fields of a combined key, or of ns_of_cpu by CPU */
 	size_t keys;
+	const char *name;        /* part of the event's name, see LAYOUT_NAME_SUFFIX; NULL: none */
 	struct field_path *when;  /* [rule->whens] */
 };
 
@@ -159,6 +160,10 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 		ev->tid = ev->pid = -1;  /* a probe on sched_switch has the context of the thread that has left the CPU */
 		ev->comm = 0;
 		return ev->steal.ns >= 0;
+	case EV_PROBE:
+		ev->probe.op = b->rule->fixed;
+		ev->probe.name = string_cache_put(names, b->name, strlen(b->name));
+		break;
 	case EV_SYNC:
 	case EV_MARK:
 		ev->arg[0] = b->rule->fixed;

@@ -51,6 +51,7 @@ static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_FUTEX_END] = { { "address", false, false }, { "ret", false, false } },
 	[EV_SYNC] = { { NULL, false, false }, { "key", false, false }, { "uid", false, false } },
 	[EV_MARK] = { { NULL, false, false }, { "id", false, false } },
+	[EV_PROBE] = { { NULL, false, false }, { "key", false, false }, { NULL, false, false }, { "stack", false, false } },
 	[EV_STEAL] = { { "ns", false, false } },
 	[EV_NAMED] = { { "name", true, false } },
 };
@@ -66,8 +67,12 @@ const char *event_arg_name(enum event_kind kind, unsigned arg, bool *is_text)
 	*is_text = role && role->is_text;
 	if (arg == 1 && kind == EV_STEAL)
 		return "own";
-	if (arg == 0 && (kind == EV_SYNC || kind == EV_MARK))  /* set by the rule, not by a field */
+	if (arg == 0 && (kind == EV_SYNC || kind == EV_MARK || kind == EV_PROBE))  /* set by the rule, not by a field */
 		return kind == EV_SYNC ? "end" : "op";
+	if (arg == PROBE_NAME_ARG && kind == EV_PROBE) {  /* part of the event's name */
+		*is_text = true;
+		return "name";
+	}
 	return role ? role->name : NULL;
 }
 
@@ -79,11 +84,11 @@ static const char *enum_word(const char *const *words, size_t n, int64_t v)
 const char *event_arg_word(const struct event *ev, unsigned arg)
 {
 	static const char *const ends[] = { "a", "b", "c", "d", "send", "receive" };
-	static const char *const ops[] = { "start", "yield", "resume", "end" };
+	static const char *const ops[] = { "start", "yield", "resume", "end", "drop" };
 	static const char *const states[] = { "runnable", "blocked", "dead", "uninterruptible" };
 	if (ev->kind == EV_SYNC && arg == 0)
 		return enum_word(ends, sizeof ends / sizeof *ends, ev->arg[arg]);
-	if (ev->kind == EV_MARK && arg == 0)
+	if ((ev->kind == EV_MARK || ev->kind == EV_PROBE) && arg == 0)
 		return enum_word(ops, sizeof ops / sizeof *ops, ev->arg[arg]);
 	static const char *const run_states[] = { "running", "runnable", "blocked", "offline" };
 	if (ev->kind == EV_VCPU_STATE && (arg == 2 || arg == 3))
@@ -123,6 +128,7 @@ void layout_free(struct layout *l)
 		rule_release(&l->rule[i]);
 	free(l->rule);
 	free(l->named);
+	free(l->prefixed);
 	fields_release(&l->cpu);
 	fields_release(&l->tid);
 	fields_release(&l->pid);
@@ -180,6 +186,24 @@ bool layout_match(const char *pattern, const char *text, size_t max_len, int64_t
 	while (text < end && is_space(*text))  /* echo appends a newline */
 		text++;
 	return text == end;
+}
+
+/* Returns the length of a name before LAYOUT_NAME_SUFFIX; SIZE_MAX: the name does not end with it. */
+static size_t prefix_length(const char *name)
+{
+	const size_t n = strlen(name), suffix = sizeof LAYOUT_NAME_SUFFIX - 1;
+	return n > suffix && strcmp(name + n - suffix, LAYOUT_NAME_SUFFIX) == 0 ? n - suffix : SIZE_MAX;
+}
+
+bool layout_has_suffix(const char *name)
+{
+	return prefix_length(name) != SIZE_MAX;
+}
+
+const char *layout_match_name(const char *pattern, const char *name)
+{
+	const size_t n = prefix_length(pattern);
+	return n != SIZE_MAX && strncmp(pattern, name, n) == 0 && name[n] ? name + n : NULL;
 }
 
 int64_t layout_run_state(const struct states *s, int64_t value)

@@ -40,6 +40,9 @@ struct states {      /* maps the numbers of a tracer to states of a thread */
 	int64_t other;     /* state for all other values: an enum run_state, or EVENT_ABSENT */
 };
 
+/* End of a name in a rule of kind request_probe: stands for the rest of the event's name, at least one character. */
+#define LAYOUT_NAME_SUFFIX "{name}"
+#define PROBE_NAME_ARG 2  /* argument of EV_PROBE that contains this rest */
 #define KERNEL_NICE_0 120  /* the kernel's priority of nice level 0 */
 
 struct rule {
@@ -49,8 +52,8 @@ struct rule {
 	struct fields arg[EVENT_ARGS];
 	bool key_all;           /* sync: all fields of arg[1] together form the key; false: the first one present is the key */
 	char *per_cpu;          /* steal_clock: prefix of the fields "PREFIX<CPU>", one per CPU; NULL: arg[0] */
-	int64_t fixed;          /* sync: enum sync_end, request_mark: enum mark, both stored in arg[0]; sched_switch: the
-	                         * tracer's priority of nice level 0 */
+	int64_t fixed;          /* sync: enum sync_end, request_mark and request_probe: enum mark, stored in arg[0];
+	                         * sched_switch: the tracer's priority of nice level 0 */
 	struct condition *when;
 	size_t whens, whens_cap;
 	struct fields text;     /* field that is matched against `pattern` */
@@ -66,6 +69,8 @@ struct layout {
 	size_t rules, rules_cap;
 	struct named_rule { const char *name; size_t rule; } *named;  /* all names of all rules, sorted by name and rule */
 	size_t nameds, nameds_cap;
+	struct named_rule *prefixed;  /* names that end with {name}, in the order of the rules; name: with {name} */
+	size_t prefixes, prefixes_cap;
 };
 
 /* Argument of an event kind to which a layout may map a field. required: the event is useless without it. */
@@ -90,6 +95,10 @@ char *layout_shipped_text(size_t i);
  * (no spaces), other bytes match themselves. Stores the values of these words in value[0] ({key}, {id}) and value[1]
  * ({uid}): a number in C notation, or for any other word a hash (never negative); EVENT_ABSENT: not in the pattern. */
 bool layout_match(const char *pattern, const char *text, size_t max_len, int64_t value[2]);
+
+bool layout_has_suffix(const char *name);  /* true: the name ends with LAYOUT_NAME_SUFFIX */
+/* Returns the part of an event's name that {name} stands for; NULL: the name does not match. */
+const char *layout_match_name(const char *pattern, const char *name);
 
 int64_t layout_run_state(const struct states *s, int64_t value);  /* enum run_state, or EVENT_ABSENT */
 

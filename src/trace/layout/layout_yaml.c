@@ -248,7 +248,7 @@ static int parse_per_cpu(struct layout_parser *p, const yaml_node_t *n, struct r
 static int parse_rule_key(struct layout_parser *p, const struct pair_iterator *it, struct rule *r)
 {
 	static const char *const ends[] = { "a", "b", "c", "d", "send", "receive" };
-	static const char *const ops[] = { "start", "yield", "resume", "end" };
+	static const char *const ops[] = { "start", "yield", "resume", "end", "drop" };
 	if (strcmp(it->key, "names") == 0)
 		return parse_each(p, it->value, add_name, r);
 	if (strcmp(it->key, "when") == 0)
@@ -277,6 +277,8 @@ static int parse_rule_key(struct layout_parser *p, const struct pair_iterator *i
 		return parse_per_cpu(p, it->value, r);
 	if (r->kind == EV_MARK && strcmp(it->key, "op") == 0)
 		return parse_choice(p, it->value, ops, 4, &r->fixed);
+	if (r->kind == EV_PROBE && strcmp(it->key, "op") == 0)
+		return parse_choice(p, it->value, ops, 5, &r->fixed);
 	for (unsigned i = 0; i < EVENT_ARGS; i++) {
 		const struct role *role = layout_role(r->kind, i);
 		if (role && strcmp(it->key, role->name) == 0)
@@ -295,6 +297,11 @@ static int check_rule(struct layout_parser *p, const yaml_node_t *n, const struc
 		return fail_at(p, n, "a sync rule needs its end (a, b, c, d, send, receive)", NULL);
 	if (r->kind == EV_MARK && r->fixed < 0)
 		return fail_at(p, n, "a request_mark rule needs its op (start, yield, resume, end)", NULL);
+	if (r->kind == EV_PROBE && r->fixed < 0)
+		return fail_at(p, n, "a request_probe rule needs its op (start, yield, resume, end, drop)", NULL);
+	for (size_t i = 0; i < r->names; i++)
+		if (layout_has_suffix(r->name[i]) != (r->kind == EV_PROBE))
+			return fail_at(p, n, "names end with {name} in request_probe rules, and only there:", r->name[i]);
 	if (r->kind == EV_SYNC && !r->arg[1].len && !(r->pattern && strstr(r->pattern, "{key}")))
 		return fail_at(p, n, "a sync rule needs its key", NULL);
 	if (r->kind == EV_STEAL && !r->arg[0].len == !r->per_cpu)
@@ -415,7 +422,10 @@ static void sort_names(struct layout *l)
 {
 	for (size_t i = 0; i < l->rules; i++)
 		for (size_t k = 0; k < l->rule[i].names; k++)
-			*ARRAY_PUSH(l->named, l->nameds, l->nameds_cap) = (struct named_rule){ l->rule[i].name[k], i };
+			if (layout_has_suffix(l->rule[i].name[k]))
+				*ARRAY_PUSH(l->prefixed, l->prefixes, l->prefixes_cap) = (struct named_rule){ l->rule[i].name[k], i };
+			else
+				*ARRAY_PUSH(l->named, l->nameds, l->nameds_cap) = (struct named_rule){ l->rule[i].name[k], i };
 	const size_t all = l->nameds;
 	if (all)
 		qsort(l->named, all, sizeof *l->named, by_name);

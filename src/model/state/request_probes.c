@@ -1,0 +1,374 @@
+/* Requests, from probes in servers (EV_PROBE): functions and static probes that have no number of the request.
+ *
+ * The name of a probe identifies a kind of requests. An open request is found by the probe's key, or without a key by the
+ * thread. Rules:
+ *
+ * - A request that starts while one with the same key is open replaces it: the open one is dropped, because its end was
+ *   not recorded (a failed query, a lost event, an object in memory that is used again).
+ * - A thread serves one request of a kind with keys: when it starts or resumes another one, it yields the first.
+ * - Recursion: entries and returns of a function contain the stack pointer. An entry below the open one's is a nested
+ *   call, and only the return of the outermost call ends the request. An entry above it shows that the open call was left
+ *   without a return (longjmp): that request is dropped.
+ * - An end without an open request is counted; yields, resumes and drops without one are ignored.
+ * - A loss of events drops all open requests: their ends may be among the lost events.
+ *
+ * Requests of a kind share lanes, as many as were open at the same time, so that the number of attributes does not grow
+ * with the number of requests. A thread gets the lane of its previous request if that is free.
+ *
+ *   /Requests/<machine>/<name>-<lane>/State, Thread    as in request_marks.c; dropped: until the next event of a probe
+ *
+ * Memory: the open requests and the lanes. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "model/state/state.h"
+
+#define CALLS_MAX 64  /* maximum depth of recursion; deeper calls are taken as one */
+#define NO_LANE SIZE_MAX
+#define NAME_LEN 100  /* maximum length of a kind's name, bytes */
+
+struct lane {
+	struct request_attrs attr;
+	int64_t freed;           /* time at which it became free, host ns */
+	bool busy, listed;       /* listed: contained in kind->free_lane */
+};
+
+struct open_request {
+	size_t lane;
+	int64_t key;             /* EVENT_ABSENT: found by its thread */
+	int32_t tid;             /* thread that serves it, or did so last */
+	bool is_running;
+	int64_t call[CALLS_MAX]; /* stack pointers of the calls of the function, outermost first */
+	size_t calls;            /* 0: the probes have no stack pointer */
+};
+
+struct probe_kind {
+	char *name;
+	struct map by_key;       /* key -> struct open_request * */
+	struct map by_thread;    /* TID -> struct open_request * that it serves */
+	struct map lane_of;      /* TID -> 1 + the lane of its last request */
+	struct lane *lane;
+	size_t lanes, lanes_cap;
+	size_t *free_lane, frees, frees_cap;
+	size_t *dropped, drops, drops_cap;  /* lanes in state dropped */
+	int64_t dropped_at;      /* time of the last drop, host ns */
+	uint64_t orphans;        /* ends without an open request */
+};
+
+struct request_probes {
+	struct map kind_of;      /* string id of the name -> struct probe_kind * */
+	struct probe_kind **kind;  /* the same, in the order of their first events */
+	size_t kinds, cap;
+};
+
+static void *as_pointer(const uint64_t *slot)
+{
+	return slot ? (void *)(uintptr_t)*slot : NULL;
+}
+
+/* ---- lanes */
+
+static size_t new_lane(struct machine *mc, struct probe_kind *k)
+{
+	struct lane *l = ARRAY_PUSH(k->lane, k->lanes, k->lanes_cap);
+	char *id = mem_printf("%s-%zu", k->name, k->lanes);
+	*l = (struct lane){ .attr = request_declare(mc, id) };
+	free(id);
+	return k->lanes - 1;
+}
+
+/* A lane that became free at the current time is not used: its requests would have no interval between them. */
+static bool is_free(const struct machine *mc, const struct lane *l)
+{
+	return !l->busy && l->freed < mc->model->sink.now;
+}
+
+static size_t get_lane(struct machine *mc, struct probe_kind *k, int32_t tid)
+{
+	const uint64_t *last = map_find(&k->lane_of, (uint64_t)tid);
+	size_t at = last && is_free(mc, &k->lane[*last - 1]) ? *last - 1 : NO_LANE;
+	while (at == NO_LANE && k->frees) {
+		struct lane *l = &k->lane[k->free_lane[k->frees - 1]];
+		if (!l->busy && !is_free(mc, l))
+			break;
+		l->listed = false;
+		at = l->busy ? NO_LANE : k->free_lane[k->frees - 1];
+		k->frees--;
+	}
+	if (at == NO_LANE)
+		at = new_lane(mc, k);
+	k->lane[at].busy = true;
+	*map_put(&k->lane_of, (uint64_t)tid, NULL) = at + 1;
+	return at;
+}
+
+static void free_lane(struct machine *mc, struct probe_kind *k, size_t at)
+{
+	struct lane *l = &k->lane[at];
+	sink_set(&mc->model->sink, l->attr.attr_state, HISTORY_NULL);
+	sink_set(&mc->model->sink, l->attr.attr_thread, HISTORY_NULL);
+	l->busy = false;
+	l->freed = mc->model->sink.now;
+	if (!l->listed)
+		*ARRAY_PUSH(k->free_lane, k->frees, k->frees_cap) = at;
+	l->listed = true;
+}
+
+/* Frees the lanes of dropped requests, after state dropped has lasted for at least 1 ns. */
+static void free_dropped(struct machine *mc, struct probe_kind *k)
+{
+	if (!k->drops || k->dropped_at == mc->model->sink.now)
+		return;
+	while (k->drops)
+		free_lane(mc, k, k->dropped[--k->drops]);
+}
+
+/* ---- open requests */
+
+/* Writes that a thread serves the request. */
+static void set_running(struct machine *mc, struct probe_kind *k, struct open_request *r, int32_t tid)
+{
+	const struct lane *l = &k->lane[r->lane];
+	r->is_running = true;
+	r->tid = tid;
+	sink_set(&mc->model->sink, l->attr.attr_state, REQUEST_RUNNING);
+	sink_set(&mc->model->sink, l->attr.attr_thread, tid);
+	*map_put(&k->by_thread, (uint64_t)tid, NULL) = (uint64_t)(uintptr_t)r;
+}
+
+/* Removes a request from the thread that serves it. */
+static void leave_thread(struct probe_kind *k, const struct open_request *r)
+{
+	if (as_pointer(map_find(&k->by_thread, (uint64_t)r->tid)) == r)
+		map_remove(&k->by_thread, (uint64_t)r->tid);
+}
+
+/* A request that is found by its thread stays with it. */
+static void yield_request(struct machine *mc, struct probe_kind *k, struct open_request *r)
+{
+	if (!r->is_running)
+		return;
+	r->is_running = false;
+	sink_set(&mc->model->sink, k->lane[r->lane].attr.attr_state, REQUEST_YIELDED);
+	if (r->key != EVENT_ABSENT)
+		leave_thread(k, r);
+}
+
+static void remove_request(struct probe_kind *k, struct open_request *r)
+{
+	leave_thread(k, r);
+	if (r->key != EVENT_ABSENT)
+		map_remove(&k->by_key, (uint64_t)r->key);
+	free(r);
+}
+
+static void end_request(struct machine *mc, struct probe_kind *k, struct open_request *r)
+{
+	free_lane(mc, k, r->lane);
+	remove_request(k, r);
+}
+
+static void drop_request(struct machine *mc, struct probe_kind *k, struct open_request *r)
+{
+	sink_set(&mc->model->sink, k->lane[r->lane].attr.attr_state, REQUEST_DROPPED);
+	*ARRAY_PUSH(k->dropped, k->drops, k->drops_cap) = r->lane;
+	k->dropped_at = mc->model->sink.now;
+	remove_request(k, r);
+}
+
+/* ---- events */
+
+/* Removes the calls that have ended when the stack pointer is `stack`: stacks grow to lower addresses. */
+static void pop_calls(struct open_request *r, int64_t stack)
+{
+	while (r->calls && (uint64_t)r->call[r->calls - 1] <= (uint64_t)stack)
+		r->calls--;
+}
+
+static void push_call(struct open_request *r, int64_t stack)
+{
+	if (stack != EVENT_ABSENT && r->calls < CALLS_MAX)
+		r->call[r->calls++] = stack;
+}
+
+static void start_request(struct machine *mc, struct probe_kind *k, int32_t tid, int64_t key, int64_t stack)
+{
+	struct open_request *same = key != EVENT_ABSENT ? as_pointer(map_find(&k->by_key, (uint64_t)key)) : NULL;
+	struct open_request *current = as_pointer(map_find(&k->by_thread, (uint64_t)tid));
+	if (key == EVENT_ABSENT)
+		same = current;
+	if (same && same->calls && stack != EVENT_ABSENT) {
+		pop_calls(same, stack);
+		if (same->calls) {
+			push_call(same, stack);
+			return;
+		}
+	}
+	if (current && current != same && current->key != EVENT_ABSENT)
+		yield_request(mc, k, current);
+	if (same)
+		drop_request(mc, k, same);
+	struct open_request *r = mem_new(1, sizeof *r);
+	r->lane = get_lane(mc, k, tid);
+	r->key = key;
+	push_call(r, stack);
+	if (key != EVENT_ABSENT)
+		*map_put(&k->by_key, (uint64_t)key, NULL) = (uint64_t)(uintptr_t)r;
+	set_running(mc, k, r, tid);
+}
+
+/* Handles an end. The return of a nested call ends no request, nor does a return without a recorded entry. */
+static void end_call(struct machine *mc, struct probe_kind *k, struct open_request *r, int64_t stack)
+{
+	const size_t before = r->calls;
+	if (before && stack != EVENT_ABSENT) {
+		pop_calls(r, stack);
+		k->orphans += r->calls == before;
+		if (r->calls)
+			return;
+	}
+	end_request(mc, k, r);
+}
+
+static void resume_request(struct machine *mc, struct probe_kind *k, struct open_request *r, int32_t tid)
+{
+	struct open_request *current = as_pointer(map_find(&k->by_thread, (uint64_t)tid));
+	if (current && current != r && current->key != EVENT_ABSENT)
+		yield_request(mc, k, current);
+	if (r->is_running && r->tid == tid)
+		return;
+	leave_thread(k, r);
+	set_running(mc, k, r, tid);
+}
+
+static struct probe_kind *get_kind(struct machine *mc, int64_t name)
+{
+	if (!mc->probes)
+		mc->probes = mem_new(1, sizeof *mc->probes);
+	bool is_new;
+	uint64_t *slot = map_put(&mc->probes->kind_of, (uint64_t)name, &is_new);
+	if (is_new) {
+		struct probe_kind *k = mem_new(1, sizeof *k);
+		k->name = mem_printf("%.*s", NAME_LEN, mc->names.get(mc->names.of, name));
+		*slot = (uint64_t)(uintptr_t)k;
+		*ARRAY_PUSH(mc->probes->kind, mc->probes->kinds, mc->probes->cap) = k;
+	}
+	return as_pointer(slot);
+}
+
+void request_probe_event(struct machine *mc, const struct event *ev, int64_t tid)
+{
+	const int64_t key = ev->probe.key, stack = ev->probe.stack;
+	if (tid < 0 || tid > INT32_MAX)
+		return;
+	struct probe_kind *k = get_kind(mc, ev->probe.name);
+	free_dropped(mc, k);
+	if (ev->probe.op == MARK_START) {
+		start_request(mc, k, (int32_t)tid, key, stack);
+		return;
+	}
+	struct open_request *r = as_pointer(key != EVENT_ABSENT ? map_find(&k->by_key, (uint64_t)key)
+	                                                        : map_find(&k->by_thread, (uint64_t)tid));
+	if (!r) {
+		k->orphans += ev->probe.op == MARK_END;
+		return;
+	}
+	switch ((enum mark)ev->probe.op) {
+	case MARK_START: break;
+	case MARK_YIELD: yield_request(mc, k, r); break;
+	case MARK_RESUME: resume_request(mc, k, r, (int32_t)tid); break;
+	case MARK_END: end_call(mc, k, r, stack); break;
+	case MARK_DROP: drop_request(mc, k, r); break;
+	}
+}
+
+/* ---- losses and the end of the trace */
+
+/* Calls one() for all open requests of a kind, in the order of their lanes, so that the history does not depend on the
+ * order of a map. */
+static void each_open(struct machine *mc, struct probe_kind *k,
+                      void (*one)(struct machine *mc, struct probe_kind *k, struct open_request *r))
+{
+	struct open_request **of_lane = mem_new(k->lanes, sizeof *of_lane);
+	uint64_t key, p;
+	for (size_t at = 0; map_each(&k->by_key, &at, &key, &p);) {
+		struct open_request *r = (struct open_request *)(uintptr_t)p;
+		of_lane[r->lane] = r;
+	}
+	for (size_t at = 0; map_each(&k->by_thread, &at, &key, &p);) {
+		struct open_request *r = (struct open_request *)(uintptr_t)p;
+		of_lane[r->lane] = r;
+	}
+	for (size_t i = 0; i < k->lanes; i++)
+		if (of_lane[i])
+			one(mc, k, of_lane[i]);
+	free(of_lane);
+}
+
+static void each_kind(struct machine *mc, void (*one)(struct machine *mc, struct probe_kind *k))
+{
+	for (size_t i = 0; mc->probes && i < mc->probes->kinds; i++)
+		one(mc, mc->probes->kind[i]);
+}
+
+static void drop_all(struct machine *mc, struct probe_kind *k)
+{
+	free_dropped(mc, k);
+	each_open(mc, k, drop_request);
+}
+
+static void close_kind(struct machine *mc, struct probe_kind *k)
+{
+	while (k->drops)
+		free_lane(mc, k, k->dropped[--k->drops]);
+	each_open(mc, k, end_request);
+}
+
+static void forget(struct machine *mc, struct probe_kind *k, struct open_request *r)
+{
+	(void)mc;
+	remove_request(k, r);
+}
+
+static void kind_free(struct machine *mc, struct probe_kind *k)
+{
+	each_open(mc, k, forget);
+	map_release(&k->by_key);
+	map_release(&k->by_thread);
+	map_release(&k->lane_of);
+	free(k->lane);
+	free(k->free_lane);
+	free(k->dropped);
+	free(k->name);
+	free(k);
+}
+
+void request_probes_lost(struct machine *mc)
+{
+	each_kind(mc, drop_all);
+}
+
+void request_probes_close(struct machine *mc)
+{
+	each_kind(mc, close_kind);
+}
+
+void request_probes_release(struct machine *mc)
+{
+	each_kind(mc, kind_free);
+	if (mc->probes) {
+		map_release(&mc->probes->kind_of);
+		free(mc->probes->kind);
+	}
+	free(mc->probes);
+	mc->probes = NULL;
+}
+
+uint64_t request_probes_orphans(const struct machine *mc)
+{
+	uint64_t n = 0;
+	for (size_t i = 0; mc->probes && i < mc->probes->kinds; i++)
+		n += mc->probes->kind[i]->orphans;
+	return n;
+}
