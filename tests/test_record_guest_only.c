@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "record/guest_only.h"
+#include "record/probe_definitions.h"
 #include "record/proc.h"
 #include "record_tree.h"
 
@@ -207,7 +208,7 @@ static void probes_of_dead_recorders_are_removed(void **state)
 	char *task = mem_printf("proc/%d/task/%d/stat", (int)getpid(), (int)getpid());
 	tree_text(&tree, stat, own);
 	tree_text(&tree, task, own);
-	assert_int_equal(steal_probes_clean(tree.root, tracefs, &failed), 2);
+	assert_int_equal(probes_clean(tree.root, tracefs, &failed), 2);
 	assert_int_equal(failed, 0);
 	assert_defined("-:stealscope_4190000_77/steal_switch\n");
 	assert_defined("-:stealscope_4190001_78/steal_switch\n");

@@ -67,7 +67,7 @@ static void print_error(const struct error *e)
 struct record_command {
 	struct record_options o;
 	struct record_request *requested;
-	struct opt_list event, trigger;
+	struct opt_list event, trigger, requests;
 	const char *duration, *max_snapshots;  /* option arguments */
 	char *dir;             /* default output directory; NULL: -o is set */
 	const char *next_command;  /* --then */
@@ -155,6 +155,7 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 		  &w->o.guest_only, NULL },
 		{ "steal", 0, OPT_TEXT, "SOURCE", "--guest-only: source of stolen time", &w->o.steal, steal_sources },
 		{ "event", 'e', OPT_LIST, "SYSTEM:NAME", "record this event as well", &w->event, NULL },
+		{ "requests", 0, OPT_LIST, "TABLE|SPEC", "record requests of a server by probes: nginx, ...", &w->requests, NULL },
 		{ "clock", 0, OPT_TEXT, "CLOCK", "auto, x86-tsc or mono", &w->o.clock, clocks },
 		{ "flight", 0, OPT_FLAG, NULL, "save the last DURATION at each trigger", &w->flight, NULL },
 		{ "trigger", 0, OPT_LIST, "WHEN", "gap(VM)>20ms, steal(VM)>30% for 1s, load>8, ...", &w->trigger, NULL },
@@ -176,6 +177,8 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 		return -1;
 	w->o.event = w->event.item;
 	w->o.events = w->event.len;
+	w->o.request_spec = w->requests.item;
+	w->o.request_specs = w->requests.len;
 	add_requested(w, argv + first, own_argc - first);
 	return parse_duration(w, err) || parse_flight_options(w, err) ? -1 : 0;
 }
@@ -379,6 +382,7 @@ int cmd_record(int argc, char **argv, struct error *err)
 	free(w.requested);
 	free(w.event.item);
 	free(w.trigger.item);
+	free(w.requests.item);
 	free(w.dir);
 	return rc;
 }

@@ -7,8 +7,8 @@
 #include "base/mem.h"
 #include "record/journal.h"
 #include "record/participants.h"
+#include "record/probe_definitions.h"
 #include "record/record.h"
-#include "record/steal_probes.h"
 #include "record/tracer.h"
 
 #define TICK 100000000       /* ns to wait for data before the stop flag is checked */
@@ -116,7 +116,7 @@ int record_cleanup(const struct record_options *o, struct error *err)
 	size_t probes_failed = 0;
 	const size_t removed = tracer_clean(o->root, &failed);
 	const char *tracefs = tracer_find_tracefs(o->root, false, NULL);
-	const size_t probes = tracefs ? steal_probes_clean(o->root, tracefs, &probes_failed) : 0;
+	const size_t probes = tracefs ? probes_clean(o->root, tracefs, &probes_failed) : 0;
 	if (probes)
 		report_progress(o, "removed %zu probe%s of killed recordings", probes, probes == 1 ? "" : "s");
 	failed += probes_failed;

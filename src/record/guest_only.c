@@ -1,15 +1,9 @@
 #include "record/guest_only.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -29,82 +23,6 @@ bool guest_only_is_wanted(const struct record_options *o, size_t vms, size_t hid
 	if (o->guest_only || o->n_requested || o->host_only || vms || hidden)
 		return o->guest_only;
 	return hypervisor_detect(o->root).is_guest;
-}
-
-/* ---- watchdog */
-
-/* Removes what the recorder `owner` created: its tracefs instance, its probes, and tracefs's mount if it made one. */
-static void remove_remains(const char *root, const char *tracefs, bool unmount)
-{
-	size_t failed = 0;
-	for (int i = 0; i < 50; i++) {
-		size_t failed_probes = 0;
-		tracer_clean(root, &failed);
-		steal_probes_clean(root, tracefs, &failed_probes);
-		if (!failed && !failed_probes)
-			break;
-		usleep(100000);
-	}
-	if (unmount)
-		umount2(tracefs, 0);
-}
-
-/* Waits until the recorder is a zombie or gone: the kernel closes its descriptors, the lifeline among them, earlier. */
-static void await_death(pid_t recorder)
-{
-	for (int i = 0; i < 50 && getppid() == recorder; i++)
-		usleep(100000);
-}
-
-static _Noreturn void watch_recorder(pid_t recorder, const char *root, const char *tracefs, bool unmount, int lifeline)
-{
-	static const int ignored[] = { SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGUSR1 };
-	char done = 0;
-	ssize_t n;
-	for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
-		signal(ignored[i], SIG_IGN);
-	setsid();
-	for (int i = 0; i < lifeline; i++)
-		close(i);
-	syscall(SYS_close_range, (unsigned)lifeline + 1, ~0U, 0U);
-	if (chdir("/"))
-		_exit(1);
-	do
-		n = read(lifeline, &done, 1);
-	while (n < 0 && errno == EINTR);
-	if (n != 1) {  /* the recorder ended without removing its probes */
-		await_death(recorder);
-		remove_remains(root, tracefs, unmount);
-	}
-	_exit(0);
-}
-
-static int start_watchdog(struct guest_only *g, const char *root, const char *tracefs, bool unmount, struct error *err)
-{
-	int pair[2];
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
-		return error_system(err, NULL, "cannot start the watchdog");
-	const pid_t recorder = getpid();
-	g->watchdog_pid = fork();
-	if (g->watchdog_pid == 0) {
-		close(pair[1]);
-		watch_recorder(recorder, root, tracefs, unmount, pair[0]);
-	}
-	close(pair[0]);
-	g->watchdog = pair[1];
-	return g->watchdog_pid < 0 ? error_system(err, NULL, "cannot start the watchdog") : 0;
-}
-
-static void end_watchdog(struct guest_only *g)
-{
-	const char done = 1;
-	if (g->watchdog < 0)
-		return;
-	if (send(g->watchdog, &done, 1, MSG_NOSIGNAL) < 0)
-		kill(g->watchdog_pid, SIGKILL);
-	close(g->watchdog);
-	while (waitpid(g->watchdog_pid, NULL, 0) < 0 && errno == EINTR)
-		continue;
 }
 
 /* ---- begin and end */
@@ -166,7 +84,7 @@ int guest_only_init(struct host *h, const struct record_options *o, struct error
 	enum steal_source from, to;
 	*h = (struct host){ .root = o->root, .dir = -1 };
 	struct guest_only *g = h->alone = mem_new(1, sizeof *g);
-	*g = (struct guest_only){ .watchdog = -1, .steal = { .source = STEAL_NONE }, .period = SAMPLE_PERIOD };
+	*g = (struct guest_only){ .steal = { .source = STEAL_NONE }, .period = SAMPLE_PERIOD };
 	if (!steal_source_parse(o->steal ? o->steal : "auto", &from, &to))
 		return error_set(err, STATUS_USAGE, NULL, "--steal: unknown source '%s'", o->steal);
 	const char *tracefs = tracer_find_tracefs(o->root, false, NULL);
@@ -181,7 +99,7 @@ int guest_only_init(struct host *h, const struct record_options *o, struct error
 	g->hypervisor = hypervisor_detect(o->root);
 	g->name = mem_dup(*name.nodename ? name.nodename : "here");
 	g->dir_name = directory_name(name.nodename);
-	if (start_watchdog(g, o->root, h->tracefs, mounts, err))
+	if (watchdog_start(&g->watchdog, o->root, h->tracefs, mounts, err))
 		return -1;
 	steal_probes_open(&g->steal, o->root, h->tracefs, &g->hypervisor, from, to);
 	choose_events(h, o, name.machine);
@@ -198,7 +116,7 @@ void guest_only_release(struct guest_only *g)
 	if (!g)
 		return;
 	steal_probes_close(&g->steal);
-	end_watchdog(g);
+	watchdog_end(&g->watchdog);
 	free(g->name);
 	free(g->dir_name);
 	free(g->started.cpu);

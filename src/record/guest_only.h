@@ -22,14 +22,14 @@
  *
  * The trace clock is x86-tsc if possible: only there a pause shows. `millihertz` is the measured frequency.
  *
- * A watchdog process waits for the end of the recorder. If the recorder was killed, the watchdog removes its tracefs
- * instance and its probes. */
+ * A watchdog removes the instance and the probes if the recorder is killed. */
 #ifndef STEALSCOPE_RECORD_GUEST_ONLY_H
 #define STEALSCOPE_RECORD_GUEST_ONLY_H
 
 #include "record/clock_sample.h"
 #include "record/host.h"
 #include "record/steal_probes.h"
+#include "record/watchdog.h"
 
 #define CLOCK_SAMPLES_MAX 256
 
@@ -44,8 +44,7 @@ struct guest_only {
 	size_t samples;
 	int64_t period, next;        /* time between samples, ns; monotonic time of the next one */
 	struct proc_steal started, stopped;
-	int watchdog;                /* descriptor: the watchdog ends when it is closed; -1: no watchdog */
-	int watchdog_pid;
+	struct watchdog watchdog;
 };
 
 /* Returns true if the options request a recording of this machine as a guest, or if they request nothing that this

@@ -111,6 +111,7 @@ static int write_about(const struct host *h, struct error *err)
 		yaml_out_number(o, YAML_OUT_ROOT, "kept", h->hold);
 	put_names(o, "events", h->event, h->events);
 	put_names(o, "missing", h->missing, h->n_missing);
+	request_uprobes_put(&h->requests, o);
 	put_guest_only(o, h);
 	return save(o, h->dir, "about.yaml", err);
 }

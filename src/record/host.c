@@ -68,6 +68,8 @@ int host_init(struct host *h, const char *root, const char *clock, const char *c
 void host_release(struct host *h)
 {
 	tracer_free(h->tracer);
+	request_uprobes_close(&h->requests);
+	watchdog_end(&h->watchdog);
 	guest_only_release(h->alone);
 	xen_host_free(h->xen);
 	events_free(h->event, h->events);
@@ -76,6 +78,21 @@ void host_release(struct host *h)
 	free(h->tracefs);
 	if (h->dir >= 0)
 		close(h->dir);
+}
+
+int host_add_requests(struct host *h, const struct record_options *o, struct error *err)
+{
+	struct request_uprobes *u = &h->requests;
+	if (!o->request_specs)
+		return 0;
+	if (!h->alone && watchdog_start(&h->watchdog, h->root, h->tracefs, false, err))
+		return -1;
+	if (request_uprobes_open(u, o, h->tracefs, err))
+		return -1;
+	h->event = mem_resize(h->event, h->events + u->events, sizeof *h->event);
+	for (size_t i = 0; i < u->events; i++)
+		h->event[h->events++] = mem_dup(u->event[i]);
+	return 0;
 }
 
 const char *host_clock(const struct host *h)
@@ -90,7 +107,7 @@ int host_check_events(const struct host *h, struct error *err)
 		{ "kvm/kvm_entry", "load the module kvm_intel or kvm_amd; events of VMs are recorded on the host that runs them" },
 		{ "kvm/kvm_exit", "load the module kvm_intel or kvm_amd; events of VMs are recorded on the host that runs them" },
 	};
-	for (size_t i = 0; i < sizeof needed / sizeof *needed && !h->alone && !(h->xen && i > 0); i++)
+	for (size_t i = 0; i < sizeof needed / sizeof *needed && !h->alone && !(i > 0 && (h->xen || h->requests.programs)); i++)
 		for (size_t k = 0; k < h->n_missing; k++)
 			if (strcmp(h->missing[k], needed[i].event) == 0)
 				return error_set(err, STATUS_SYSTEM, needed[i].remedy, "the host's kernel has no event %s",

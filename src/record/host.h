@@ -5,7 +5,9 @@
 #include "record/buffer_sizing.h"
 #include "record/clock_sample.h"
 #include "record/record.h"
+#include "record/request_uprobes.h"
 #include "record/tracer.h"
+#include "record/watchdog.h"
 #include "record/xen_host.h"
 
 struct host {
@@ -25,6 +27,8 @@ struct host {
 	int64_t next_check;   /* monotonic time of the next check for half-full buffers, ns */
 	struct guest_only *alone;  /* this machine is recorded as a guest, without its host (guest_only.h); NULL: as a host */
 	struct xen_host *xen; /* this machine is dom0 of a Xen host: the host of xentrace; NULL: no Xen */
+	struct request_uprobes requests;  /* probes of requests; no members: none requested */
+	struct watchdog watchdog;
 	char *threads;        /* threads at the start, lines "TID PROCESS NAME" */
 };
 
@@ -33,6 +37,8 @@ struct host {
 int host_init(struct host *h, const char *root, const char *clock, const char *const *extra, size_t extras,
               struct error *err);
 void host_release(struct host *h);
+/* Defines the probes of o->request_spec and adds their events. A watchdog removes them if this process is killed. */
+int host_add_requests(struct host *h, const struct record_options *o, struct error *err);
 /* Returns the name of the trace clock. */
 const char *host_clock(const struct host *h);
 /* Returns -1 with *err if the kernel lacks one of the required scheduler and KVM events. */

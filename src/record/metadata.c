@@ -68,6 +68,7 @@ int metadata_write_host(const struct host *h, struct error *err)
 		yaml_out_number(o, YAML_OUT_ROOT, "kept", h->hold);
 	put_names(o, "events", h->event, h->events);
 	put_names(o, "missing", h->missing, h->n_missing);
+	request_uprobes_put(&h->requests, o);
 	facts_put_host(o, yaml_out_map(o, YAML_OUT_ROOT, "facts"), h->root);
 	return save_yaml(o, h->dir, "about.yaml", err);
 }

@@ -24,7 +24,10 @@ src_librecord_a_SOURCES = \
 	src/record/guest_only_metadata.c \
 	src/record/hypervisor.c src/record/hypervisor.h \
 	src/record/kernel_facts.c src/record/kernel_facts.h \
+	src/record/probe_definitions.c src/record/probe_definitions.h \
+	src/record/request_uprobes.c src/record/request_uprobes.h \
 	src/record/steal_probes.c src/record/steal_probes.h \
+	src/record/watchdog.c src/record/watchdog.h \
 	src/record/host.c src/record/host.h \
 	src/record/journal.c src/record/journal.h \
 	src/record/participants.c src/record/participants.h \
@@ -38,13 +41,29 @@ src_librecord_a_SOURCES = \
 	src/record/xen_host.c src/record/xen_host.h
 nodist_src_librecord_a_SOURCES = src/record/guest_text.h
 else
+nodist_src_librecord_a_SOURCES =
 src_librecord_a_SOURCES = src/record/record_none.c src/record/record.h
 endif
+nodist_src_librecord_a_SOURCES += src/record/request_texts.h
 src_librecord_a_SOURCES += \
+	src/record/elf_probes.c src/record/elf_probes.h \
+	src/record/probe_args.c \
+	src/record/request_kinds.c src/record/request_kinds.h \
 	src/record/proc.c src/record/proc.h \
 	src/record/vm_name.c \
 	src/record/vm_orchestrator.c \
 	src/record/vm_discovery.c src/record/vm_discovery.h
+
+REQUEST_TABLES = src/record/requests/haproxy.yaml src/record/requests/lighttpd.yaml src/record/requests/mariadb.yaml \
+	src/record/requests/nginx.yaml src/record/requests/postgresql.yaml src/record/requests/postgresql_execute.yaml \
+	src/record/requests/postgresql_transaction.yaml src/record/requests/redis.yaml
+BUILT_SOURCES += src/record/request_texts.h
+CLEANFILES += src/record/request_texts.h
+src/record/request_texts.h: $(REQUEST_TABLES) src/trace/embed.awk
+	$(AM_V_GEN)$(MKDIR_P) src/record && ( cd $(srcdir) && $(AWK) -f src/trace/embed.awk $(REQUEST_TABLES) ) >$@.tmp && mv $@.tmp $@
+src/record/librecord_a-request_kinds.$(OBJEXT): src/record/request_texts.h
+requestsdir = $(pkgdatadir)/requests
+dist_requests_DATA = $(REQUEST_TABLES)
 
 dist_man_MANS += man/stealscope-record.1
 EXTRA_DIST += src/record/embed.awk src/record/guest.sh

@@ -172,13 +172,13 @@ int participants_init(struct participants *p, const struct record_options *o, st
 	p->before = mem_new(p->vms + 1, sizeof *p->before);
 	p->after = mem_new(p->vms + 1, sizeof *p->after);
 	if (alone)
-		return guest_only_init(&p->host, o, err);
+		return guest_only_init(&p->host, o, err) ? -1 : host_add_requests(&p->host, o, err);
 	p->host.xen = xen;
 	if (check_requests(p, err))
 		return -1;
 	const int rc = host_init(&p->host, o->root, o->clock, o->event, o->events, err);
 	p->host.xen = xen;  /* host_init() cleared it */
-	if (rc)
+	if (rc || host_add_requests(&p->host, o, err))
 		return -1;
 	for (size_t i = 0; i < p->vms; i++)
 		if (add_guest(p, i, err))

@@ -30,6 +30,8 @@ struct record_options {
 	size_t events;
 	const struct record_request *requested;  /* selected VMs; none: every VM */
 	size_t n_requested;
+	const char *const *request_spec;  /* requests to record by probes, see request_kinds.h */
+	size_t request_specs;
 	bool host_only;                /* guests are not traced */
 	bool guest_only;               /* this machine is a guest, recorded without its host */
 	const char *steal;             /* source of stolen time (steal_probes.h), with guest_only; NULL: the best one */

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "record/kernel_facts.h"
+#include "record/probe_definitions.h"
 #include "record/proc.h"
 
 #define PREFIX "stealscope_"
@@ -47,80 +48,20 @@ static const struct counter *find_counter(const char *machine, enum hypervisor_k
 
 /* ---- definitions in tracefs */
 
-static char *own_group(void)
+/* Defines one probe, "e:NAME ...", and adds its event. Returns NULL, or the reason of a failure. */
+static char *define(struct steal_probes *p, const char *kind, const char *name, const char *place)
 {
-	return mem_printf(PREFIX "%d_%llu", (int)getpid(), (unsigned long long)proc_start_time("", (int32_t)getpid()));
-}
-
-/* Appends a line to a file of tracefs. Returns 0 or -1 with errno. The file must not be truncated: this would remove the
- * probes of other users. */
-static int append_line(const char *tracefs, const char *file, const char *line)
-{
-	char *path = mem_printf("%s/%s", tracefs, file), *text = mem_printf("%s\n", line);
-	const int fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC);
-	const ssize_t n = fd < 0 ? -1 : write(fd, text, strlen(text));
-	const int why = errno;
-	if (fd >= 0)
-		close(fd);
-	free(path);
-	free(text);
-	errno = why;
-	return n < 0 ? -1 : 0;
-}
-
-static const char *const definition_files[] = { "dynamic_events", "kprobe_events" };
-#define DEFINITION_FILES (sizeof definition_files / sizeof *definition_files)
-
-/* Returns the last message of tracefs's error_log; NULL: none. */
-static char *last_error(const char *tracefs)
-{
-	char *log = proc_text("", NULL, "%s/error_log", tracefs), *last = NULL;
-	for (char *at = log; at && (at = strstr(at, " error: ")); at++) {
-		free(last);
-		last = mem_printf("%.*s", (int)strcspn(at + 8, "\n"), at + 8);
-	}
-	free(log);
-	return last;
-}
-
-/* Defines one probe, "e:%s/steal_switch ...", where `name` replaces the %s. Returns NULL, or the reason of a failure. */
-static char *define(struct steal_probes *p, const char *kind, const char *name, const char *what)
-{
-	char *line = mem_printf("%s:%s %s", kind, name, what), *why = NULL;
-	int rc = -1;
-	for (size_t i = 0; i < DEFINITION_FILES && rc; i++)
-		rc = append_line(p->tracefs, definition_files[i], line);
-	if (rc) {
-		const int number = errno;
-		char *log = number == EINVAL ? last_error(p->tracefs) : NULL;
-		const char *text = number == EPERM ? "not permitted (kernel lockdown)"
-			: number == ENOENT ? "the kernel has no probes (CONFIG_KPROBE_EVENTS)" : strerror(number);
-		why = mem_dup(log ? log : text);
-		free(log);
-	} else if (!proc_exists("", "%s/events/%s/format", p->tracefs, name)) {
-		why = mem_dup("the kernel accepted the probe but created no event");
-	}
-	if (!rc)
+	char *why = probe_define(p->tracefs, kind, name, place);
+	if (!why)
 		*ARRAY_PUSH(p->event, p->events, p->cap) = mem_dup(name);
-	free(line);
 	return why;
-}
-
-static bool remove_definition(const char *tracefs, const char *name)
-{
-	char *line = mem_printf("-:%s", name);
-	bool removed = false;
-	for (size_t i = 0; i < DEFINITION_FILES && !removed; i++)
-		removed = append_line(tracefs, definition_files[i], line) == 0;
-	free(line);
-	return removed;
 }
 
 static void remove_events(struct steal_probes *p)
 {
 	for (size_t i = p->events; i-- > 0;) {
 		if (strncmp(p->event[i], PREFIX, sizeof PREFIX - 1) == 0)
-			remove_definition(p->tracefs, p->event[i]);
+			probe_undefine(p->tracefs, p->event[i]);
 		free(p->event[i]);
 	}
 	p->events = 0;
@@ -192,7 +133,7 @@ static char *define_for(struct steal_probes *p, const struct places *at, const c
 static char *define_readers(struct steal_probes *p, const struct counter *c, const struct places *at)
 {
 	int64_t variable;
-	char *why = find_variable(p, c, &variable), *group = own_group(), *fields = mem_dup("");
+	char *why = find_variable(p, c, &variable), *group = probe_group(""), *fields = mem_dup("");
 	p->per_cpu = p->cpus > STEAL_FIELDS_MAX;
 	for (unsigned i = 0; i < p->cpus && !why; i++) {
 		char *one = field(c, variable, i);
@@ -259,7 +200,7 @@ static char *open_return_probe(struct steal_probes *p, const struct counter *c)
 	kernel_find_symbols(p->root, &s, 1);
 	if (!s.found)
 		return mem_printf("the kernel has no symbol %s", s.name);
-	char *group = own_group(), *name = mem_printf("%s/steal", group), *what = mem_printf("%s ret=$retval", s.full);
+	char *group = probe_group(""), *name = mem_printf("%s/steal", group), *what = mem_printf("%s ret=$retval", s.full);
 	char *why = define(p, "r", name, what);
 	free(group);
 	free(name);
@@ -362,7 +303,7 @@ void steal_probes_filter(const struct steal_probes *p, const char *instance)
 		const char *cpu = strstr(p->event[i], "_c");
 		char *file = mem_printf("events/%s/filter", p->event[i]), *text;
 		text = mem_printf("CPU == %lu", cpu ? strtoul(cpu + 2, NULL, 10) : 0);
-		append_line(instance, file, text);
+		tracefs_append_line(instance, file, text);
 		free(file);
 		free(text);
 	}
@@ -376,36 +317,6 @@ void steal_probes_close(struct steal_probes *p)
 	for (size_t i = 0; i < STEAL_NONE; i++)
 		free(p->not_used[i]);
 	*p = (struct steal_probes){ .source = STEAL_NONE };
-}
-
-/* ---- remains of dead recorders */
-
-/* Returns true if the process in the name of a group, stealscope_PID_START or stealscope_PID_START_cN, has ended. */
-static bool is_stale(const char *root, const char *group)
-{
-	unsigned pid;
-	unsigned long long begun;
-	return sscanf(group, PREFIX "%9u_%llu", &pid, &begun) == 2 && proc_start_time(root, (int32_t)pid) != begun;
-}
-
-size_t steal_probes_clean(const char *root, const char *tracefs, size_t *failed)
-{
-	size_t groups, events, removed = 0;
-	char **group = proc_names("", PREFIX, &groups, "%s/events", tracefs);
-	*failed = 0;
-	for (size_t i = 0; i < groups; i++) {
-		if (!is_stale(root, group[i]))
-			continue;
-		char **event = proc_names("", "steal", &events, "%s/events/%s", tracefs, group[i]);
-		for (size_t k = 0; k < events; k++) {
-			char *name = mem_printf("%s/%s", group[i], event[k]);
-			*(remove_definition(tracefs, name) ? &removed : failed) += 1;
-			free(name);
-		}
-		proc_names_free(event, events);
-	}
-	proc_names_free(group, groups);
-	return removed;
 }
 
 /* ---- descriptions */

@@ -10,8 +10,7 @@
  *   time was stolen.
  * STEAL_RETURN_PROBE: event steal, field ret: the counter as the kernel reads it at ticks; exact totals, but no threads.
  *
- * Definitions of probes are global in tracefs. Their group is stealscope_PID_START (with a suffix _cN for one CPU) and
- * identifies their owner. */
+ * The group of the probes (probe_definitions.h) has a suffix _cN if they are for one CPU. */
 #ifndef STEALSCOPE_RECORD_STEAL_PROBES_H
 #define STEALSCOPE_RECORD_STEAL_PROBES_H
 
@@ -50,9 +49,6 @@ void steal_probes_open(struct steal_probes *p, const char *root, const char *tra
 void steal_probes_filter(const struct steal_probes *p, const char *instance);
 /* Removes the definitions; no instance may use them. */
 void steal_probes_close(struct steal_probes *p);
-
-/* Removes definitions of processes that have ended. Returns their number; *failed: number that could not be removed. */
-size_t steal_probes_clean(const char *root, const char *tracefs, size_t *failed);
 
 /* Writes the mapping `steal` of about.yaml (guest_only.h). */
 void steal_probes_put(const struct steal_probes *p, struct yaml_out *o, int map);

@@ -162,8 +162,9 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 		return ev->steal.ns >= 0;
 	case EV_PROBE:
 		ev->probe.op = b->rule->fixed;
-		ev->probe.name = string_cache_put(names, b->name, strlen(b->name));
-		break;
+		if (b->name)
+			ev->probe.name = string_cache_put(names, b->name, strlen(b->name));
+		return ev->probe.name != EVENT_ABSENT;
 	case EV_SYNC:
 	case EV_MARK:
 		ev->arg[0] = b->rule->fixed;

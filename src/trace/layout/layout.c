@@ -51,7 +51,7 @@ static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_FUTEX_END] = { { "address", false, false }, { "ret", false, false } },
 	[EV_SYNC] = { { NULL, false, false }, { "key", false, false }, { "uid", false, false } },
 	[EV_MARK] = { { NULL, false, false }, { "id", false, false } },
-	[EV_PROBE] = { { NULL, false, false }, { "key", false, false }, { NULL, false, false }, { "stack", false, false } },
+	[EV_PROBE] = { { NULL, false, false }, { "key", false, false }, { "name", true, false }, { "stack", false, false } },
 	[EV_STEAL] = { { "ns", false, false } },
 	[EV_NAMED] = { { "name", true, false } },
 };
@@ -69,10 +69,6 @@ const char *event_arg_name(enum event_kind kind, unsigned arg, bool *is_text)
 		return "own";
 	if (arg == 0 && (kind == EV_SYNC || kind == EV_MARK || kind == EV_PROBE))  /* set by the rule, not by a field */
 		return kind == EV_SYNC ? "end" : "op";
-	if (arg == PROBE_NAME_ARG && kind == EV_PROBE) {  /* part of the event's name */
-		*is_text = true;
-		return "name";
-	}
 	return role ? role->name : NULL;
 }
 

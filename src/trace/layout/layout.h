@@ -40,9 +40,9 @@ struct states {      /* maps the numbers of a tracer to states of a thread */
 	int64_t other;     /* state for all other values: an enum run_state, or EVENT_ABSENT */
 };
 
-/* End of a name in a rule of kind request_probe: stands for the rest of the event's name, at least one character. */
+/* End of a name in a rule of kind request_probe: stands for the rest of the event's name, at least one character, which is
+ * the argument `name` of the event. */
 #define LAYOUT_NAME_SUFFIX "{name}"
-#define PROBE_NAME_ARG 2  /* argument of EV_PROBE that contains this rest */
 #define KERNEL_NICE_0 120  /* the kernel's priority of nice level 0 */
 
 struct rule {

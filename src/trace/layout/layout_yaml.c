@@ -300,8 +300,9 @@ static int check_rule(struct layout_parser *p, const yaml_node_t *n, const struc
 	if (r->kind == EV_PROBE && r->fixed < 0)
 		return fail_at(p, n, "a request_probe rule needs its op (start, yield, resume, end, drop)", NULL);
 	for (size_t i = 0; i < r->names; i++)
-		if (layout_has_suffix(r->name[i]) != (r->kind == EV_PROBE))
-			return fail_at(p, n, "names end with {name} in request_probe rules, and only there:", r->name[i]);
+		if (layout_has_suffix(r->name[i]) != (r->kind == EV_PROBE && !r->arg[2].len))
+			return fail_at(p, n, "a request_probe rule needs {name} at the end of its names, or name; others do not:",
+			               r->name[i]);
 	if (r->kind == EV_SYNC && !r->arg[1].len && !(r->pattern && strstr(r->pattern, "{key}")))
 		return fail_at(p, n, "a sync rule needs its key", NULL);
 	if (r->kind == EV_STEAL && !r->arg[0].len == !r->per_cpu)

@@ -1,0 +1,48 @@
+/* Kinds of requests and the probes that show them: from the user's specification, or from a table that is shipped for a
+ * server (requests/(name).yaml, stealscope-requests(7)). */
+#ifndef STEALSCOPE_RECORD_REQUEST_KINDS_H
+#define STEALSCOPE_RECORD_REQUEST_KINDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+
+enum request_op { REQUEST_OP_START, REQUEST_OP_YIELD, REQUEST_OP_RESUME, REQUEST_OP_END, REQUEST_OP_DROP };
+extern const char *const request_op_name[5];
+
+#define PROBE_KEY_NONE 0      /* the request of the current thread */
+#define PROBE_KEY_RETVAL 255  /* the value that the function returns; other keys: number of an argument, from 1 */
+
+struct request_probe {
+	enum request_op op;
+	char *provider;          /* of a static probe; NULL: a function */
+	char *name;              /* static probe, or function */
+	bool at_return;          /* at the return of the function */
+	bool optional;           /* a program without this function or probe can be recorded all the same */
+	unsigned key;            /* identifies the request; PROBE_KEY_* or number of an argument */
+};
+
+struct request_kind {
+	char *name;              /* letters, digits and '_' */
+	char *about;             /* one sentence for people; NULL: none */
+	char **program, **path;  /* file names of the programs, if they run; files or patterns (glob), if they do not */
+	size_t programs, programs_cap, paths, paths_cap;
+	struct request_probe *probe;
+	size_t probes, probes_cap;
+	bool by_user;            /* from a specification: `path` is a file, which must have all probes */
+};
+
+/* Parses a specification: [KIND=]PATH:FUNCTION, PATH:BEGIN/END, PATH:usdt:PROVIDER:BEGIN/END, each with @argN; the name of
+ * a shipped table; or a file with a table, NAME.yaml. Returns NULL with *err on failure. */
+struct request_kind *request_kind_parse(const char *spec, struct error *err);
+struct request_kind *request_kind_parse_yaml(const char *file, const char *text, size_t len, struct error *err);
+void request_kind_free(struct request_kind *k);  /* NULL is allowed */
+
+/* Returns the name of shipped table i; NULL after the last one. */
+const char *request_kind_shipped(size_t i);
+/* Returns true if the function's stack pointer shows the depth of recursion: all requests start at entries of functions and
+ * end at their returns, and are found by their thread. */
+bool request_kind_has_calls(const struct request_kind *k);
+
+#endif
