@@ -463,7 +463,7 @@ static void test_assertion(void **state)
 		row[i].high = i * 100000;   /* 0 .. 9.9 ms */
 		row[i].low = row[i].high / 2;
 	}
-	struct requests r = { row, COUNT(row), 0, 0 };
+	struct requests r = { row, COUNT(row), 0, 0, 0 };
 	static const struct { const char *text; bool holds; } cases[] = {
 		{ "p99.provider<2ms", false }, { "p99.provider<9.9ms", true }, { "p50.provider_low<=2.5ms", true },
 		{ "p99.9.provider>=9.9ms", true }, { "max.provider<=9.9ms", true }, { "max.provider<9.9ms", false },

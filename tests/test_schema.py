@@ -85,7 +85,7 @@ with scratch() as folder:
     check(len(answer("sync", f"{folder}/requests", "--audit")["rows"]) == 1, "an audit of clocks")
     check(answer("top", "-b", "-d", "0.5", "--pid", str(os.getpid()))["rows"] != [], "a period of top")
     # The other two are in test_live.py and test_record_cli.py.
-    check(seen | {"sessions", "record-check"} == set(ANSWERS["$defs"]), f"the schema knows these answers and no others {seen}")
+    check(seen | {"sessions", "record-check", "record-request-tables", "record-request-places"} == set(ANSWERS["$defs"]), f"the schema knows these answers and no others {seen}")
 
     # The validator can fail.
     for spoil in (lambda d: d.pop("window"), lambda d: d["rows"][0].pop("state"), lambda d: d.update(more=1),

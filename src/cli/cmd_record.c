@@ -14,6 +14,7 @@
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/opts.h"
+#include "cli/record_requests.h"
 #include "cli/worst_vcpu.h"
 #include "record/record.h"
 #include "report/report.h"
@@ -68,6 +69,7 @@ struct record_command {
 	struct record_options o;
 	struct record_request *requested;
 	struct opt_list event, trigger, requests;
+	const char *listed;    /* --list-requests */
 	const char *duration, *max_snapshots;  /* option arguments */
 	char *dir;             /* default output directory; NULL: -o is set */
 	const char *next_command;  /* --then */
@@ -156,6 +158,7 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 		{ "steal", 0, OPT_TEXT, "SOURCE", "--guest-only: source of stolen time", &w->o.steal, steal_sources },
 		{ "event", 'e', OPT_LIST, "SYSTEM:NAME", "record this event as well", &w->event, NULL },
 		{ "requests", 0, OPT_LIST, "TABLE|SPEC", "record requests of a server by probes: nginx, ...", &w->requests, NULL },
+		{ "list-requests", 0, OPT_TEXT, "PATH", "list functions and static probes of a program, or: tables", &w->listed, NULL },
 		{ "clock", 0, OPT_TEXT, "CLOCK", "auto, x86-tsc or mono", &w->o.clock, clocks },
 		{ "flight", 0, OPT_FLAG, NULL, "save the last DURATION at each trigger", &w->flight, NULL },
 		{ "trigger", 0, OPT_LIST, "WHEN", "gap(VM)>20ms, steal(VM)>30% for 1s, load>8, ...", &w->trigger, NULL },
@@ -375,7 +378,9 @@ int cmd_record(int argc, char **argv, struct error *err)
 	};
 	int rc = parse_options(&w, argc, argv, err);
 	w.o.arg = &w;
-	if (rc == 0) {
+	if (rc == 0 && w.listed) {
+		rc = record_requests_print(strcmp(w.listed, "tables") == 0 ? "" : w.listed, w.how, err);
+	} else if (rc == 0) {
 		catch_signals();
 		rc = w.cleanup ? record_cleanup(&w.o, err) : w.check ? check_recording(&w, err) : run_record(&w, err);
 	}

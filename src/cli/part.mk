@@ -30,6 +30,7 @@ stealscope_SOURCES = \
 	src/cli/monitor_rows.c src/cli/monitor_rows.h \
 	src/cli/cmd_path.c \
 	src/cli/cmd_record.c \
+	src/cli/record_requests.c src/cli/record_requests.h \
 	src/cli/cmd_sessions.c \
 	src/cli/cmd_steal.c \
 	src/cli/cmd_summary.c src/cli/cmd_picture.c \

@@ -48,6 +48,7 @@ nodist_src_librecord_a_SOURCES += src/record/request_texts.h
 src_librecord_a_SOURCES += \
 	src/record/elf_probes.c src/record/elf_probes.h \
 	src/record/probe_args.c \
+	src/record/request_list.c \
 	src/record/request_kinds.c src/record/request_kinds.h \
 	src/record/proc.c src/record/proc.h \
 	src/record/vm_name.c \

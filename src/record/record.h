@@ -79,6 +79,24 @@ int record_check(const struct record_options *o, struct record_result *r, struct
 int record_cleanup(const struct record_options *o, struct error *err);
 void record_release(struct record_result *r);
 
+/* ---- Requests (request_list.c) */
+
+/* A shipped table of probes for a server. The caller frees program and about. */
+struct record_request_table { const char *name; char *program, *about; };
+/* Returns table i in *out; false: there is none. */
+bool record_request_table(size_t i, struct record_request_table *out);
+
+/* A function or static probe of a program; all texts are untrusted. */
+struct record_place {
+	const char *provider;    /* of a static probe; NULL: a function */
+	const char *name, *args; /* args: arguments of a static probe; NULL: a function */
+	size_t sites;            /* number of places with this name */
+	bool has_semaphore;      /* the probe is active only while it is recorded */
+};
+/* Reports static probes, then functions, sorted by name. Returns -1 with *err if the file is not a program. */
+int record_list_places(const char *path, void (*on_place)(void *arg, const struct record_place *p), void *arg,
+                       struct error *err);
+
 /* ---- Virtual machines of this host (vm_discovery.c) */
 
 /* Parameters of a vCPU's TSC: guest TSC = host TSC * ratio / 2^bits + offset, in cycles, modulo 2^64. */
