@@ -31,6 +31,7 @@ src_libbase_a_SOURCES = \
 	src/base/suggest.c src/base/suggest.h \
 	src/base/text.c src/base/text.h \
 	src/base/timefmt.c src/base/timefmt.h \
+	src/base/topology.c src/base/topology.h \
 	src/base/tournament.h \
 	src/base/vcpu_name.c src/base/vcpu_name.h \
 	src/base/yaml_file.c src/base/yaml_file.h \

@@ -26,7 +26,9 @@
 	X(MACHINE_PARENT, parent, "Parent", STRING)  /* machine that runs this one: "host" or a VM */ \
 	X(MACHINE_CLOCK_ERROR, band, "Clock Band", INT)     /* error bound of the clock at this time, ns; null: unknown */ \
 	X(MACHINE_ISA, isa, "ISA", STRING)           /* instruction set that determines the names of exit reasons: "VMX",
-	                                              * "SVM", "arm64", "unknown" */
+	                                              * "SVM", "arm64", "unknown" */ \
+	X(MACHINE_SMT, smt, "SMT", STRING)           /* host: simultaneous multithreading, as in .../cpu/smt/control */ \
+	X(MACHINE_MEMORY, memory_node, "Memory Node", INT)  /* VM: NUMA node with most of its memory; null: unknown */
 
 #define CPU_ATTRIBUTES(X) \
 	X(CPU_STATUS, status, "Status", STATE)            /* vCPU: enum vcpu_state */ \
@@ -41,7 +43,13 @@
 	X(CPU_PREEMPTED_AT, inside, "Preempted At", INT)        /* vCPU: instruction pointer of the preempted guest kernel,
 	                                                         * or 0 */ \
 	X(CPU_STEAL_BOUND, steal_bound, "Steal Bound", INT)     /* vCPU with a steal clock: error bound of the start and end of
-	                                                         * the current gap, ns; null: no gap */
+	                                                         * the current gap, ns; null: no gap */ \
+	X(CPU_CORE, core, "Core", INT)                    /* pCPU: number that the CPUs of its core share */ \
+	X(CPU_LLC, llc, "LLC", INT)                       /* pCPU: number that the CPUs with the same last-level cache share */ \
+	X(CPU_NODE, node, "Node", INT)                    /* pCPU: NUMA node */ \
+	X(CPU_BASE_KHZ, base_khz, "Base Frequency", INT)  /* pCPU: kHz */ \
+	X(CPU_MAX_KHZ, max_khz, "Maximum Frequency", INT)  /* pCPU: kHz */ \
+	X(CPU_KHZ, khz, "Frequency", INT)                 /* pCPU: kHz; null: unknown, until it changes for the first time */
 
 #define THREAD_ATTRIBUTES(X) \
 	X(THREAD_STATUS, status, "Status", STATE)         /* enum thread_state; null: does not exist */ \

@@ -1,5 +1,6 @@
 /* stealscope steal: lists lost time by victim and culprit. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cli/cli.h"
 #include "cli/query_context.h"
@@ -7,7 +8,8 @@
 
 #define LINES_AFTER 6  /* heading; omitted cells, VMM time of a terminal of 80 columns */
 
-static const char *const by_names[] = { "machine", "thread", NULL };
+static const char *const by_names[] = { "machine", "thread", "core", NULL };
+#define BY_CORE (STEAL_BY_THREAD + 1)
 
 static int print_matrix(struct query_context *query_context, const char *only, enum steal_by by, unsigned most,
                         struct report_how how, struct error *err)
@@ -37,6 +39,33 @@ static int print_matrix(struct query_context *query_context, const char *only, e
 	return rc;
 }
 
+static int print_cores(struct query_context *query_context, const char *only, unsigned top, struct report_how how,
+                       struct error *err)
+{
+	struct target target, *targets;
+	struct core_share s;
+	const struct catalog *catalog = &query_context->catalog;
+	if (only && target_parse_victim(query_context, only, &target, err))
+		return -1;
+	if (!catalog->has_cores)
+		return error_set(err, STATUS_INPUT, "add `topology` to its session.yaml, see stealscope-session(5)",
+		                 "%s: the cores of the host are unknown", query_context->named);
+	const size_t n = core_share_targets(catalog, only ? &target : NULL, &targets);
+	struct query *q = core_share_open(catalog, targets, n, query_context->window.from, query_context->window.to);
+	int rc = query_context_run(q, err);
+	if (rc == 0)
+		core_share_take(q, &s);
+	query_close(q);
+	free(targets);
+	if (rc)
+		return -1;
+	core_share_sort(&s);
+	query_context_about(query_context, only ? &target : NULL, how);
+	rc = report_cores(stdout, how, catalog, &s, top == TOP_FIT ? 0 : top, &query_context->origin, err);
+	core_share_release(&s);
+	return rc;
+}
+
 int cmd_steal(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
@@ -45,7 +74,7 @@ int cmd_steal(int argc, char **argv, struct error *err)
 	unsigned top = TOP_FIT;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
-		{ "by", 0, OPT_CHOICE, "WHOM", "machine (default) or thread", &by, by_names },
+		{ "by", 0, OPT_CHOICE, "WHOM", "machine (default), thread or core", &by, by_names },
 		{ "top", 0, OPT_COUNT, "N", "maximum rows (all, or as many as fit); 0 = all", &top, NULL },
 		ANSWER_OPTIONS(&how),
 	};
@@ -55,5 +84,7 @@ int cmd_steal(int argc, char **argv, struct error *err)
 	const char *target_text;
 	if (query_context_begin(&s, &opts, argc, argv, &when, &target_text, err))
 		return -1;
+	if (by == BY_CORE)
+		return query_context_close(&s, print_cores(&s, target_text, top, how, err), err);
 	return query_context_close(&s, print_matrix(&s, target_text, (enum steal_by)by, top, how, err), err);
 }

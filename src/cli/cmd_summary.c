@@ -1,7 +1,9 @@
 /* stealscope summary and stealscope threads: list the time that machines and threads lost, with top culprits. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/timefmt.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
@@ -32,6 +34,28 @@ static int query_summary(struct query_context *ctx, const char *machine, enum su
 		summary_take(q, out);
 	if (rc == 0)
 		summary_sort(out, &ctx->catalog, order);
+	query_close(q);
+	return rc;
+}
+
+/* Computes the shared cores of all rows. *known: points to out; NULL if the topology is unknown. */
+static int query_cores(struct query_context *ctx, const struct summary *s, struct core_share *out,
+                       const struct core_share **known, struct error *err)
+{
+	*known = NULL;
+	*out = (struct core_share){ 0 };
+	if (!ctx->catalog.has_cores)
+		return 0;
+	struct target *target = mem_new(s->rows, sizeof *target);
+	for (size_t i = 0; i < s->rows; i++)
+		target[i] = s->row[i].target;
+	struct query *q = core_share_open(&ctx->catalog, target, s->rows, s->start, s->end);
+	const int rc = query_context_run(q, err);
+	free(target);
+	if (rc == 0) {
+		core_share_take(q, out);
+		*known = out;
+	}
 	query_close(q);
 	return rc;
 }
@@ -100,9 +124,11 @@ static int print_summary(struct query_context *ctx, const char *machine, unsigne
 	if (query_summary(ctx, machine, order, &s, &target, err))
 		return -1;
 	query_context_about(ctx, machine ? &target : NULL, how);
-	int rc = 0;
+	struct core_share share;
+	const struct core_share *cores;
+	int rc = query_cores(ctx, &s, &share, &cores, err);
 	struct verdict verdict;
-	if (!machine)
+	if (!machine && rc == 0)
 		rc = query_context_verdict(ctx, &verdict, how, err);
 	const size_t lines = rc ? 0 : other_lines(ctx, &s, machine ? NULL : &verdict);
 	const size_t top = query_context_fit_rows(ctx, most, TOP, lines, how);
@@ -110,13 +136,14 @@ static int print_summary(struct query_context *ctx, const char *machine, unsigne
 	if (!machine && how.format == FORMAT_TEXT)
 		putchar('\n');
 	if (rc == 0)
-		rc = report_summary(stdout, how, &ctx->catalog, &s, top, machine ? NULL : &verdict, &ctx->origin, err);
+		rc = report_summary(stdout, how, &ctx->catalog, &s, cores, top, machine ? NULL : &verdict, &ctx->origin, err);
 	if (rc == 0 && how.format == FORMAT_TEXT)
 		print_omitted_threads(&s, top);
 	if (rc == 0 && how.format == FORMAT_TEXT)
 		rc = print_halt_polling(ctx, &s, err);
 	if (rc == 0 && with_advice)
 		rc = advice_print(ctx, machine ? &target : NULL, err);
+	core_share_release(&share);
 	summary_release(&s);
 	return rc;
 }
@@ -158,7 +185,12 @@ static int print_threads(struct query_context *ctx, const char *machine, enum su
 	if (query_summary(ctx, machine, order, &s, &target, err))
 		return -1;
 	query_context_about(ctx, machine ? &target : NULL, how);
-	int rc = report_threads(stdout, how, &ctx->catalog, &s, &ctx->origin, err);
+	struct core_share share;
+	const struct core_share *cores;
+	int rc = query_cores(ctx, &s, &share, &cores, err);
+	if (rc == 0)
+		rc = report_threads(stdout, how, &ctx->catalog, &s, cores, &ctx->origin, err);
+	core_share_release(&share);
 	summary_release(&s);
 	return rc;
 }

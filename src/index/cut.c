@@ -65,6 +65,7 @@ static enum text_kind text_kind_of(const char *attribute)
 {
 	static const struct { const struct schema_attr *attr; enum text_kind kind; } known[] = {
 		{ &machine_schema[MACHINE_PARENT], TEXT_MACHINE }, { &machine_schema[MACHINE_ISA], TEXT_PUBLIC },
+		{ &machine_schema[MACHINE_SMT], TEXT_PUBLIC },
 		{ &cpu_schema[CPU_INTERRUPT], TEXT_HANDLER }, { &cpu_schema[CPU_EXIT], TEXT_PUBLIC },
 		{ &thread_schema[THREAD_WOKEN_IN], TEXT_HANDLER }, { &thread_schema[THREAD_WOKEN_BY], TEXT_MACHINE },
 		{ &thread_schema[THREAD_VM], TEXT_MACHINE }, { &thread_schema[THREAD_LOCK], TEXT_PUBLIC },

@@ -120,7 +120,7 @@ static int build_contents(struct history_builder *b, const char *path, struct lo
 	if (!l->files || decode_traces(l, in, progress, times, err))
 		return -1;
 	struct model_options options = { .paper_states = in->paper_states, .workers = in->jobs, .progress = progress,
-	                                 .groups = in->group, .grouped = in->groups,
+	                                 .groups = in->group, .grouped = in->groups, .topology = &in->topology,
 	                                 .look = host_prescan_begin(find_host(l)) };
 	in->sync_options.background_task = options.look ? host_prescan_run : NULL;
 	in->sync_options.arg = options.look;

@@ -10,6 +10,7 @@
 #include "base/event_text.h"
 #include "base/notes.h"
 #include "base/progress.h"
+#include "base/topology.h"
 #include "history/history.h"
 #include "sync/sync.h"
 #include "trace/trace.h"
@@ -51,6 +52,7 @@ struct input {
 	size_t domains, domain_cap;
 	struct model_groups *group;  /* control groups, from a session file */
 	size_t groups, group_cap;
+	struct topology topology;  /* of the host, from a session file */
 	char *dir;                 /* the only operand, if it is a directory; NULL: other operands */
 	char *layout, *sync;       /* as specified by the user or the session file; NULL: auto */
 	int64_t live_for;          /* time to read live sessions for, ns; 0: until they end */

@@ -239,6 +239,7 @@ void input_release(struct input *in)
 	for (size_t i = 0; i < in->domains; i++)
 		free(in->domain[i].name);
 	free(in->domain);
+	topology_release(&in->topology);
 	free(in->dir);
 	free(in->layout);
 	free(in->sync);
@@ -316,5 +317,8 @@ char *input_options_text(const struct input *in)
 	}
 	for (size_t i = 0; i < in->groups; i++)
 		options_text = append_text(options_text, " %d/%s", (int)in->group[i].tid, in->group[i].text);
+	const uint64_t topology = topology_hash(&in->topology);
+	if (topology)
+		options_text = append_text(options_text, " topology=%016llx", (unsigned long long)topology);
 	return options_text;
 }

@@ -237,12 +237,13 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 
 static int load_host(struct session *s, const yaml_node_t *node)
 {
-	static const char *const known[] = { "dir", "name", "layout", "weights", "groups", "facts", NULL };
+	static const char *const known[] = { "dir", "name", "layout", "weights", "groups", "topology", "facts", NULL };
 	const char *name;
 	if (!node)
 		return 0;
 	if (check_members(s, node, known) || get_text(s, node, "name", &name) || get_weights(s, node) ||
-	    get_groups(s, node, NULL))
+	    get_groups(s, node, NULL) ||
+	    topology_read(&s->in->topology, &s->file, yaml_member(&s->file, node, "topology"), s->err))
 		return -1;
 	return add_traces(s, node, name, ROLE_HOST);
 }
@@ -250,7 +251,7 @@ static int load_host(struct session *s, const yaml_node_t *node)
 static int load_guest(struct session *s, const yaml_node_t *node)
 {
 	static const char *const known[] = { "dir", "name", "layout", "parent", "offset", "nudge", "vcpus", "tsc", "groups",
-		"facts", NULL };
+		"memory", "facts", NULL };
 	const char *name;
 	if (check_members(s, node, known) || get_text(s, node, "name", &name))
 		return -1;
@@ -260,7 +261,8 @@ static int load_guest(struct session *s, const yaml_node_t *node)
 		return yaml_refuse(&s->file, node, s->err, "name: longer than %d bytes", MACHINE_NAME_MAX);
 	struct sync_hint *hint = input_add_hint(s->in, name);
 	if (get_parent(s, node, hint) || get_offset(s, node, hint) || get_manual_offset(s, node, hint) ||
-	    get_vcpus(s, node, hint) || get_tsc(s, node, hint) || get_groups(s, node, hint->parent))
+	    get_vcpus(s, node, hint) || get_tsc(s, node, hint) || get_groups(s, node, hint->parent) ||
+	    topology_read_memory(&s->in->topology, &s->file, yaml_member(&s->file, node, "memory"), name, s->err))
 		return -1;
 	/* A guest without a trace may be listed only for its vCPU threads. */
 	if (!yaml_member(&s->file, node, "dir") && hint->vcpus)

@@ -89,6 +89,10 @@ static void put_machine(struct yaml_out *o, int parent, const char *key, const s
 	const struct sync_hint *hint = find_hint(in, spec->name);
 	if (hint && spec->role == ROLE_GUEST)
 		put_hint(o, map, hint);
+	if (spec->role == ROLE_HOST)
+		topology_put(o, map, &in->topology);
+	else
+		topology_put_memory(o, map, &in->topology, spec->name);
 	free(dir);
 	free(layout);
 }
@@ -124,6 +128,7 @@ static void put_untraced(struct yaml_out *o, int guests, const struct resolved_t
 		const int map = yaml_out_map(o, guests, NULL);
 		yaml_out_text(o, map, "name", in->hint[i].guest);
 		put_hint(o, map, &in->hint[i]);
+		topology_put_memory(o, map, &in->topology, in->hint[i].guest);
 	}
 }
 

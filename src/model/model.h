@@ -27,6 +27,7 @@
 
 #include <stdbool.h>
 
+#include "base/topology.h"
 #include "history/history.h"
 #include "sync/sync.h"
 
@@ -39,6 +40,7 @@ struct host_prescan;
 struct model_options {
 	const struct model_groups *groups;  /* borrowed; one per host thread */
 	size_t grouped;
+	const struct topology *topology;  /* of the host, borrowed; NULL: unknown */
 	bool paper_states;        /* replace HOST_BLOCKED by PREEMPTED and WAKING by IDLE */
 	unsigned workers;         /* number of threads; 0: one per core. The output does not depend on it */
 	struct host_prescan *look;  /* scan started by the caller, borrowed; NULL: none */

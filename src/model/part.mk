@@ -34,6 +34,7 @@ src_libmodel_a_SOURCES = \
 	src/model/loss/initial_state.c src/model/loss/initial_state.h \
 	src/model/state/state.h \
 	src/model/state/thread.c \
+	src/model/state/topology_attributes.c \
 	src/model/inference/guest_exit_model.c \
 	src/model/state/update.c \
 	src/model/state/vcpu.c src/model/state/vcpu.h

@@ -195,6 +195,7 @@ struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu)
 	track_init(&c->pcpu, attrs->pcpu);
 	track_init(&c->exit, attrs->exit);
 	track_init(&c->out_by, attrs->out_by);
+	track_init(&c->khz, attrs->khz);
 	char name[16];
 	snprintf(name, sizeof name, "%sCPU%u", r->catalog->machine[attrs->machine].kind == MACHINE_VM ? "v" : "",
 	         attrs->number);

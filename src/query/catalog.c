@@ -61,7 +61,8 @@ static void catalog_add_cpu(struct catalog_builder *b, uint32_t machine, uint32_
 	size_t len = t->cpus;
 	struct catalog_cpu *cpu = ARRAY_PUSH(t->cpu, len, b->cpu_cap);
 	t->cpus = (uint32_t)len;
-	*cpu = (struct catalog_cpu){ .number = (unsigned)number, .machine = machine, .host = -1 };
+	*cpu = (struct catalog_cpu){ .number = (unsigned)number, .machine = machine, .host = -1, .sibling = -1, .llc_number = -1,
+		.node_number = -1 };
 	for (int i = 0; i < CPU_ATTRS; i++)
 		cpu->id[i] = attr_of_type(t->h, history_child_named(t->h, node, cpu_schema[i].name), &cpu_schema[i]);
 }
@@ -305,6 +306,10 @@ static void catalog_map_states(struct catalog *t)
 			t->vcpu_lost |= UINT64_C(1) << n;
 		if (thread_use[t->thread_state[n]] == USE_LOST)
 			t->thread_gap |= UINT64_C(1) << n;
+		if (vcpu_use[t->vcpu_state[n]] == USE_RAN)
+			t->vcpu_ran |= UINT64_C(1) << n;
+		if (thread_use[t->thread_state[n]] == USE_RAN)
+			t->thread_ran |= UINT64_C(1) << n;
 	}
 }
 
@@ -346,7 +351,7 @@ int catalog_open(struct catalog *catalog, const struct history *h, struct error 
 	catalog_add_machines(&b, "/" SCHEMA_CONTAINERS, MACHINE_CONTAINER);
 	container_borrow_attrs(catalog);
 	catalog_map_states(catalog);
-	if (link_machines(catalog, err) < 0 || link_vcpus(catalog, err) < 0) {
+	if (link_machines(catalog, err) < 0 || link_vcpus(catalog, err) < 0 || catalog_read_topology(catalog, err) < 0) {
 		catalog_release(catalog);
 		return -1;
 	}

@@ -113,12 +113,11 @@ int gap_at(const struct catalog *catalog, const struct target *s, int64_t t, str
 	return gap_around(&g, &iv, out) < 0 ? -1 : 1;
 }
 
-static int row_gap_time(const struct catalog *catalog, const struct target *s, int64_t t0, int64_t t1, int64_t *ns,
-                        struct error *err)
+/* Adds the time of the states in the mask. */
+static int row_time(const struct catalog *catalog, uint32_t attr, uint64_t mask, int64_t t0, int64_t t1, int64_t *ns,
+                    struct error *err)
 {
 	int64_t sums[HISTORY_STATES];
-	uint64_t mask;
-	uint32_t attr = gap_attribute(catalog, s, &mask);
 	if (attr == HISTORY_NONE)
 		return 0;
 	if (history_sums(catalog->h, attr, t0, t1, sums, err) < 0)
@@ -202,8 +201,18 @@ int steal_time(const struct catalog *catalog, const struct target *s, int64_t t0
 int gap_walk_start(struct gap_walk *w, const struct catalog *catalog, const struct target *row, int64_t from, int64_t to,
                    struct error *err)
 {
+	uint64_t mask;
+	(void)gap_attribute(catalog, row, &mask);
+	return states_walk_start(w, catalog, row, mask, from, to, err);
+}
+
+int states_walk_start(struct gap_walk *w, const struct catalog *catalog, const struct target *row, uint64_t mask,
+                      int64_t from, int64_t to, struct error *err)
+{
 	int64_t ns = 0;
-	uint32_t attr = gap_attribute(catalog, row, &w->mask);
+	uint64_t gaps;
+	const uint32_t attr = gap_attribute(catalog, row, &gaps);
+	w->mask = mask;
 	if (from > to || from > history_end(catalog->h) || to < history_begin(catalog->h))
 		return 0;
 	w->from = from < history_begin(catalog->h) ? history_begin(catalog->h) : from;
@@ -211,7 +220,7 @@ int gap_walk_start(struct gap_walk *w, const struct catalog *catalog, const stru
 	w->ahead = (struct interval){ 1, 0, 0 };
 	w->done = false;
 	w->at = w->n = 0;
-	if (row_gap_time(catalog, row, w->from, w->to, &ns, err) < 0)
+	if (row_time(catalog, attr, mask, w->from, w->to, &ns, err) < 0)
 		return -1;
 	if (ns == 0)
 		return 0;

@@ -30,6 +30,10 @@ struct catalog_cpu {  /* id of an attribute that the history lacks: HISTORY_NONE
 	SCHEMA_IDS(CPU_ATTRIBUTES, CPU_ATTRS);   /* .status, .current, ... */
 	int32_t host;                           /* vCPU: index of the thread that executes it (a thread of the host, or of
 	                                         * the outer guest if nested); -1: unknown, or a pCPU */
+	int32_t sibling;                        /* pCPU: next CPU of its core, in a circle: itself if it has the core alone; -1:
+	                                         * unknown */
+	int32_t llc_number, node_number;        /* pCPU: its last-level cache and NUMA node; -1: unknown */
+	int64_t base_frequency;                 /* pCPU: kHz; 0: unknown */
 };
 
 struct catalog_thread {
@@ -69,6 +73,9 @@ struct catalog {
 	uint8_t poll_outcome[HISTORY_STATES];   /* enum poll_outcome; unknown names are POLL_UNKNOWN */
 	uint64_t vcpu_gap, thread_gap;          /* states that make a gap: runnable, but not running */
 	uint64_t vcpu_lost;                     /* vcpu_gap and VMM */
+	uint64_t vcpu_ran, thread_ran;          /* states in which it ran, as in struct demand */
+	bool has_cores;                         /* the core of a pCPU is known */
+	bool has_siblings;                      /* a core with several CPUs is known */
 	bool folded;                            /* no vCPU was ever HOST_BLOCKED: that state may be folded into PREEMPTED (as
 	                                         * in the paper) */
 	bool has_run_states;                    /* the host is a hypervisor that schedules vCPUs without host threads (Xen) */
@@ -538,6 +545,7 @@ int periodic_timers_of(const struct catalog *catalog, int64_t from, int64_t to, 
 void periodic_release(struct periodic_list *l);
 
 #include "query/causes.h"
+#include "query/core_share.h"
 #include "query/culprit_waits.h"
 #include "query/gap_columns.h"
 #include "query/host_only.h"

@@ -32,6 +32,9 @@ int attribute_lifetime(const struct catalog *catalog, uint32_t attr, int64_t *st
 /* Returns the status attribute of a CPU or thread. *mask: states that make a gap; bit n = state number n of the history. */
 uint32_t gap_attribute(const struct catalog *catalog, const struct target *s, uint64_t *mask);
 
+/* Reads the cores, caches and nodes of the host's CPUs. */
+int catalog_read_topology(struct catalog *catalog, struct error *err);
+
 /* Returns true if the lost time of a host thread counts for the host. The lost time of a vCPU's thread counts for its
  * VM, that of a container's thread for the container. */
 bool gap_is_own_thread(const struct catalog *catalog, uint32_t thread);
@@ -64,6 +67,10 @@ struct gap_walk {
 int gap_walk_start(struct gap_walk *w, const struct catalog *catalog, const struct target *row, int64_t from, int64_t to,
                    struct error *err);
 int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err);  /* 1, 0 = no more gaps, -1 = error */
+
+/* The same for the intervals of other states; mask: bit n = state number n of the history. */
+int states_walk_start(struct gap_walk *w, const struct catalog *catalog, const struct target *row, uint64_t mask,
+                      int64_t from, int64_t to, struct error *err);
 
 /* Alternative to gap_walk_next(): returns the intervals of gap states, cut to the window but not joined. */
 int gap_walk_next_state(struct gap_walk *w, struct interval *iv, struct error *err);

@@ -97,7 +97,7 @@ static int running_thread_at(struct resolver *r, struct thread_ref *w, int64_t t
 	uint32_t guest = r->catalog->cpu[v].machine;
 	struct cpu_tracks *c = resolver_cpu(r, (uint32_t)v);
 	int64_t tid = HISTORY_NULL;
-	if ((!r->shallow || r->catalog->machine[guest].runs_vms) && track_at(r, &c->running, t, &tid) < 0)
+	if (!r->vcpus_only && (!r->shallow || r->catalog->machine[guest].runs_vms) && track_at(r, &c->running, t, &tid) < 0)
 		return -1;
 	if (tid >= r->no_idle_task && tid <= INT32_MAX)
 		return running_thread_at(r, current_thread(r, (uint32_t)v, tid), t, out, depth + 1);

@@ -24,7 +24,7 @@ struct row_track {
 #define RECENT_THREADS 16
 
 struct cpu_tracks {
-	struct row_track status, running, interrupt, host_thread, pcpu, exit, out_by;
+	struct row_track status, running, interrupt, host_thread, pcpu, exit, out_by, khz;
 	uint32_t name;                  /* id of "vCPU0" or "CPU0" in resolver->names */
 	/* Results of the latest lookups, which seldom change: */
 	int64_t lower_number;           /* number of the CPU of the outer machine, as recorded; HISTORY_NULL: none */
@@ -56,6 +56,7 @@ struct resolver {
 	int64_t t0, t1;            /* window of most steps, ns */
 	int64_t until;             /* end of the validity of the current step's result, ns */
 	bool shallow;              /* resolve machines only: no guest threads, no names */
+	bool vcpus_only;           /* name the vCPU that has a CPU, not the thread of its guest */
 	bool no_wakers;            /* do not search for the wakers of sleepers */
 	bool no_idle_task;         /* name the vCPU of an idle guest instead of the guest's idle task */
 	struct cpu_tracks **cpu;   /* by index of catalog->cpu; NULL: not requested yet */
@@ -199,6 +200,9 @@ int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct resolution *o
  * into catalog->thread of the thread that waits there; -1: none. The result is valid on [t, r->until]. Returns 1, 0 if
  * there is no single pCPU, -1 on error. */
 int resolve_awaited_cpu(struct resolver *r, const struct target *s, int64_t state, int64_t t, int *cpu, int32_t *self);
+
+/* Finds the pCPU on which a row, which runs at t, runs; -1: unknown. The result is valid on [t, r->until]. */
+int resolve_occupied_cpu(struct resolver *r, const struct target *s, int64_t t, int *cpu);
 
 /* Calls fn for resolutions that tile [from, to] in order. If fn returns other than 0, stops and returns that. */
 int resolve_walk(struct resolver *r, const struct target *s, int64_t from, int64_t to,

@@ -2,6 +2,8 @@
  * vCPU. */
 #include "query/resolver.h"
 
+#define MACHINES_NESTED 8  /* limit of nested machines */
+
 int resolver_cpu_index(const struct resolver *r, int32_t machine, int64_t number)
 {
 	if (machine < 0 || number < 0 || number > INT16_MAX)
@@ -146,4 +148,25 @@ int resolve_awaited_cpu(struct resolver *r, const struct target *s, int64_t stat
 	if (found <= 0)
 		return found;
 	return *cpu >= 0 && r->catalog->machine[r->catalog->cpu[*cpu].machine].kind == MACHINE_HOST;
+}
+
+int resolve_occupied_cpu(struct resolver *r, const struct target *s, int64_t t, int *cpu)
+{
+	*cpu = s->kind == TARGET_CPU ? (int)s->index : -1;
+	if (s->kind == TARGET_THREAD) {
+		const struct catalog_thread *th = &r->catalog->thread[s->index];
+		struct thread_ref *w = resolver_thread(r, th->machine, th->tid);
+		int64_t number;
+		if (track_at(r, &thread_tracks(r, w)[TRACK_CPU], t, &number) < 0)
+			return -1;
+		*cpu = resolver_cpu_index(r, cpu_machine(r->catalog, th->machine), number);
+	}
+	/* A hostile history may contain a cycle of machines: the number of steps is limited. */
+	for (int depth = 0; *cpu >= 0 && r->catalog->machine[r->catalog->cpu[*cpu].machine].kind == MACHINE_VM; depth++) {
+		if (depth > MACHINES_NESTED)
+			*cpu = -1;
+		else if (resolver_lower_cpu(r, (uint32_t)*cpu, t, cpu) < 0)
+			return -1;
+	}
+	return 0;
 }

@@ -5,17 +5,6 @@
 #include "base/bisect.h"
 #include "base/mem.h"
 
-struct lane_interval {
-	int64_t start;         /* ends at the start of the following interval */
-	int32_t host_thread;   /* thread that has the pCPU: index into catalog->thread; -1: none */
-	uint32_t culprit;      /* index into culprits.actor */
-};
-
-struct lane {
-	struct lane_interval *interval;
-	size_t len, cap;
-};
-
 struct sweep_row {
 	struct target target;
 	uint32_t index;        /* index of the row in rows->row */
@@ -46,8 +35,7 @@ static uint32_t sweep_unknown(struct sweep *s)
 
 /* ---- Sums */
 
-/* Adds time to the sums of the current row in the current slice. */
-static inline void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns)
+void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns)
 {
 	while (s->ns_len <= culprit)
 		*ARRAY_PUSH(s->ns, s->ns_len, s->ns_cap) = 0;
@@ -57,24 +45,23 @@ static inline void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns)
 }
 
 /* A thread that waits for itself is a contradiction: unknown. */
-static bool is_row_itself(const struct sweep *s, const struct sweep_row *row, uint32_t culprit)
+static bool is_row_itself(const struct sweep *s, const struct target *row, uint32_t culprit)
 {
 	const struct actor *p = &s->culprits.actor[culprit];
-	if (row->target.kind != TARGET_THREAD || p->kind != FLOW_PREEMPTING)
+	if (row->kind != TARGET_THREAD || p->kind != FLOW_PREEMPTING)
 		return false;
-	const struct catalog_thread *th = &s->catalog->thread[row->target.index];
+	const struct catalog_thread *th = &s->catalog->thread[row->index];
 	return p->machine == (int32_t)th->machine && p->tid == th->tid;
 }
 
-/* Moves the sums of the current slice to the sums of the row. */
-static void sweep_end_row(struct sweep *s, const struct sweep_row *row)
+void sweep_end_row(struct sweep *s, const struct target *row, uint32_t index)
 {
-	struct sums_of_row *of = &s->sums_of[row->index];
+	struct sums_of_row *of = &s->sums_of[index];
 	for (size_t i = 0; i < s->found_len; i++) {
 		const uint32_t found = s->found[i];
 		const uint32_t culprit = is_row_itself(s, row, found) ? sweep_unknown(s) : found;
 		bool is_new;
-		uint64_t *number = map_put(&s->sum_by_pair, (uint64_t)row->index << 32 | culprit, &is_new);
+		uint64_t *number = map_put(&s->sum_by_pair, (uint64_t)index << 32 | culprit, &is_new);
 		if (is_new) {
 			*ARRAY_PUSH(s->sum, s->sums, s->sum_cap) = (struct sweep_sum){ 0, culprit, 0 };
 			*number = s->sums;
@@ -129,8 +116,7 @@ static int sweep_fill_lanes(struct sweep *s, int64_t from, int64_t to)
 	return 1;
 }
 
-/* Returns the interval of the lane that contains t: searches near the hint, then by bisection. */
-static size_t lane_find(const struct lane *lane, size_t hint, int64_t t)
+size_t lane_find(const struct lane *lane, size_t hint, int64_t t)
 {
 	size_t at = hint;
 	if (hint < lane->len && lane->interval[hint].start <= t)
@@ -213,7 +199,7 @@ static int sweep_add_row(struct sweep *s, struct sweep_row *row, int64_t from, i
 		row->part = (struct interval){ 1, 0, 0 };
 	}
 	row->lane = -1;
-	sweep_end_row(s, row);
+	sweep_end_row(s, &row->target, row->index);
 	return 0;
 }
 
@@ -234,40 +220,57 @@ static int sweep_find_rows(struct sweep *s)
 	return 1;
 }
 
-int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, bool by_machine, int64_t from,
-               int64_t to, struct error *err)
+void sweep_init(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to,
+                struct error *err)
 {
 	*s = (struct sweep){ .catalog = catalog, .rows = rows, .from = from, .to = to, .at = from, .length = to - from,
 		.capacity = SWEEP_INTERVALS, .err = err };
 	s->sums_of = mem_new(rows->len, sizeof *s->sums_of);
 	s->lane = mem_new(catalog->cpus, sizeof *s->lane);
 	resolver_init(&s->r, catalog, from, to, err);
+}
+
+int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, bool by_machine, int64_t from,
+               int64_t to, struct error *err)
+{
+	sweep_init(s, catalog, rows, from, to, err);
 	s->r.shallow = by_machine;
 	return sweep_find_rows(s);
 }
 
-/* Sweeps a slice; each slice is as long as the capacity of the lanes allows. */
-int sweep_step(struct sweep *s)
+/* Each slice is as long as the capacity of the lanes allows. */
+int sweep_begin_slice(struct sweep *s, bool fill, int64_t *end)
 {
-	int64_t end;
 	for (;;) {
-		end = s->row_len && s->length < s->to - s->at ? s->at + s->length : s->to;
-		int full = s->row_len ? sweep_fill_lanes(s, s->at, end) : 1;
+		*end = fill && s->length < s->to - s->at ? s->at + s->length : s->to;
+		int full = fill ? sweep_fill_lanes(s, s->at, *end) : 1;
 		if (full < 0)
 			return -1;
-		if (full || end == s->at)
-			break;
-		s->length = (end - s->at) / 2;
+		if (full || *end == s->at)
+			return 0;
+		s->length = (*end - s->at) / 2;
 	}
-	for (size_t i = 0; i < s->row_len; i++)
-		if (sweep_add_row(s, &s->row[i], s->at, end) < 0)
-			return -1;
+}
+
+int sweep_end_slice(struct sweep *s, int64_t end)
+{
 	if (end >= s->to)
 		return 1;
 	s->at = end + 1;
 	if (s->lane_intervals < s->capacity / 4)
 		s->length = s->length < INT64_MAX / 2 ? 2 * s->length + 1 : s->length;
 	return 0;
+}
+
+int sweep_step(struct sweep *s)
+{
+	int64_t end;
+	if (sweep_begin_slice(s, s->row_len > 0, &end) < 0)
+		return -1;
+	for (size_t i = 0; i < s->row_len; i++)
+		if (sweep_add_row(s, &s->row[i], s->at, end) < 0)
+			return -1;
+	return sweep_end_slice(s, end);
 }
 
 void sweep_release(struct sweep *s)

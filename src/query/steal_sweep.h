@@ -21,6 +21,17 @@ struct sweep_sum {
 	uint32_t next;           /* number (from 1) of the row's next sum, in order of first occurrence; 0: none */
 };
 
+struct lane_interval {
+	int64_t start;         /* ends at the start of the following interval */
+	int32_t host_thread;   /* thread that has the pCPU: index into catalog->thread; -1: none */
+	uint32_t culprit;      /* index into culprits.actor */
+};
+
+struct lane {
+	struct lane_interval *interval;
+	size_t len, cap;
+};
+
 struct sweep {
 	const struct catalog *catalog;
 	const struct gap_rows *rows;
@@ -48,6 +59,19 @@ struct sweep {
  * lose time, -1 on error. */
 int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, bool by_machine, int64_t from,
                int64_t to, struct error *err);
+/* The same without rows that lose time: the caller walks its own rows along the lanes (core_sweep.c), slice by slice. */
+void sweep_init(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to,
+                struct error *err);
+/* Starts a slice: fills the lanes (if `fill`) from s->at to *end. Returns -1 on error. */
+int sweep_begin_slice(struct sweep *s, bool fill, int64_t *end);
+/* Ends the slice. Returns 1 after the last one. */
+int sweep_end_slice(struct sweep *s, int64_t end);
+/* Returns the interval of the lane that contains t: searches near the hint (SIZE_MAX: none), then by bisection. */
+size_t lane_find(const struct lane *lane, size_t hint, int64_t t);
+/* Adds time to the sums of the current row in the current slice. */
+void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns);
+/* Moves the sums of the current slice to the sums of a row; index: its index in rows->row. */
+void sweep_end_row(struct sweep *s, const struct target *row, uint32_t index);
 /* Sweeps one slice. Returns 1 after the last slice, 0 if there are more, -1 on error. */
 int sweep_step(struct sweep *s);
 /* Returns the next sum of a row, in the order in which the row meets its culprits. last: the previous one; NULL: none.

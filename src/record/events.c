@@ -38,6 +38,7 @@ static const struct { enum event_side side; enum arch arch; const char *name; } 
 	{ SIDE_GUEST, ARM, "ipi/ipi_exit" },
 	{ SIDE_BOTH, ANY, "lock/contention_begin" },  /* since Linux 5.19 */
 	{ SIDE_BOTH, ANY, "lock/contention_end" },
+	{ SIDE_HOST, ANY, "power/cpu_frequency" },  /* only some cpufreq drivers */
 	{ SIDE_HOST, ANY, "kvm/kvm_entry" },
 	{ SIDE_HOST, ANY, "kvm/kvm_exit" },
 	{ SIDE_HOST, ANY, "kvm/kvm_userspace_exit" },

@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "record/events.h"
 #include "record/recording_dir.h"
+#include "record/topology_facts.h"
 #include "record/proc.h"
 
 static void put_clock_sample(struct yaml_out *o, const char *key, const struct clock_sample *m)
@@ -204,7 +205,8 @@ static bool is_listed(const struct guest *g)
 	return g->state == GUEST_SENT || g->vm->unmapped < g->vm->vcpus;
 }
 
-static void put_guest(struct yaml_out *o, int list, const struct session_metadata *s, size_t i)
+static void put_guest(struct yaml_out *o, int list, const struct session_metadata *s, size_t i,
+                      const struct topology *topology)
 {
 	const struct guest *g = s->guest[i];
 	const int map = yaml_out_map(o, list, NULL);
@@ -226,6 +228,7 @@ static void put_guest(struct yaml_out *o, int list, const struct session_metadat
 	if (g->state == GUEST_SENT && metadata_find_tsc(g, s->host, &tsc, &why))
 		put_tsc(o, map, "tsc", &tsc);
 	cgroups_put_threads(o, map, s->before[i], s->after[i]);
+	topology_put_memory(o, map, topology, g->vm->name);
 	const int facts = yaml_out_map(o, map, "facts");
 	char *transport = transport_text(&g->transport);
 	yaml_out_escaped(o, facts, "through", transport);
@@ -237,10 +240,22 @@ static void put_guest(struct yaml_out *o, int list, const struct session_metadat
 	free(transport);
 }
 
+/* Reads the topology of the host and the memory of its VMs after the recording, because numa_maps may take long. */
+static void read_topology(const struct session_metadata *s, struct topology *topology)
+{
+	topology_facts_read(topology, s->host->root);
+	for (size_t i = 0; i < s->guests; i++)
+		if (is_listed(s->guest[i]))
+			topology_facts_read_memory(topology, s->host->root, s->guest[i]->vm->pid, s->guest[i]->vm->name);
+}
+
 int metadata_write_session(const struct session_metadata *s, int dir, struct error *err)
 {
 	struct yaml_out *o = yaml_out_new();
 	char name[256] = "";
+	struct topology topology = { 0 };
+	if (!s->host->xen)
+		read_topology(s, &topology);
 	yaml_out_text(o, YAML_OUT_ROOT, "sync", s->sync);
 	const int host = yaml_out_map(o, YAML_OUT_ROOT, "host");
 	gethostname(name, sizeof name - 1);
@@ -248,6 +263,7 @@ int metadata_write_session(const struct session_metadata *s, int dir, struct err
 	yaml_out_text(o, host, "dir", "host");
 	cgroups_put_weights(o, host, s->before, s->after, s->guests + 1);
 	cgroups_put_threads(o, host, s->before[s->guests], s->after[s->guests]);
+	topology_put(o, host, &topology);
 	const int guests = s->guests || s->host->xen ? yaml_out_list(o, YAML_OUT_ROOT, "guests") : 0;
 	if (s->host->xen) {
 		const int dom0 = yaml_out_map(o, guests, NULL);
@@ -256,6 +272,7 @@ int metadata_write_session(const struct session_metadata *s, int dir, struct err
 	}
 	for (size_t i = 0; i < s->guests; i++)
 		if (is_listed(s->guest[i]))
-			put_guest(o, guests, s, i);
+			put_guest(o, guests, s, i, &topology);
+	topology_release(&topology);
 	return save_yaml(o, dir, "session.yaml", err);
 }

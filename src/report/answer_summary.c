@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "report/core_columns.h"
 #include "report/report.h"
 
 static const struct column summary_columns[] = {
@@ -39,6 +40,9 @@ static const char *const sort_column_of_summary[SUMMARY_ORDER_COUNT] = { [SUMMAR
 	[SUMMARY_BY_RAN] = "ran_ns", [SUMMARY_BY_LIFE] = "life_ns" };
 static const char *const sort_column_of_threads[SUMMARY_ORDER_COUNT] = { [SUMMARY_BY_LONGEST] = "longest_ns",
 	[SUMMARY_BY_P99] = "p99_ns", [SUMMARY_BY_GAPS] = "gaps", [SUMMARY_BY_LIFE] = "life_ns" };
+
+#define SUMMARY_COLUMNS (sizeof summary_columns / sizeof *summary_columns)
+#define THREAD_COLUMNS (sizeof thread_columns / sizeof *thread_columns)
 
 static double share(int64_t part, int64_t whole)
 {
@@ -121,14 +125,15 @@ static struct polled_values polled_values(const struct catalog *catalog, const s
 }
 
 static void summary_line(struct report *r, const struct catalog *catalog, const struct summary *s,
-                         const struct summary_row *row, size_t number, int format)
+                         const struct core_share *cores, size_t number, int format)
 {
-	char target[ACTOR_TEXT], culprit[ACTOR_TEXT];
+	char target[ACTOR_TEXT], culprit[ACTOR_TEXT], sharer[ACTOR_TEXT];
+	const struct summary_row *row = &s->row[number];
 	const struct demand *d = &row->demand;
 	const bool has_gaps = row->gaps > 0;
 	const bool has_host_trace = catalog_has_host_trace(catalog, &row->target);
 	const struct polled_values p = polled_values(catalog, row);
-	report_row(r, (struct value[]){
+	struct value value[SUMMARY_COLUMNS + CORE_COLUMNS] = {
 		VAL_SHOWN(catalog_target_text(catalog, &row->target, target, sizeof target)),
 		value_machine(catalog, (int32_t)target_machine(catalog, &row->target)), value_thread(catalog, &row->target),
 		value_name(catalog, &row->target), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
@@ -140,8 +145,12 @@ static void summary_line(struct report *r, const struct catalog *catalog, const 
 		value_if(has_host_trace, (int64_t)row->gaps),
 		has_gaps ? VAL_SHOWN(culprit_text(catalog, s, row, format, culprit)) : VAL_NONE,
 		has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE,
-		has_gaps ? VAL_REAL(share(row->culprit_ns, d->lost)) : VAL_NONE, value_if(has_host_trace, d->vmm_ns), p.won, p.lost,
-		VAL_INT((int64_t)number) });
+		has_gaps ? VAL_REAL(share(row->culprit_ns, d->lost)) : VAL_NONE, value_if(has_host_trace, d->vmm_ns), p.won, p.lost };
+	struct column unused[CORE_COLUMNS];
+	if (cores)
+		core_values(catalog, cores, number, format, sharer, value + SUMMARY_COLUMNS - 1);
+	value[SUMMARY_COLUMNS - 1 + core_columns(cores, unused)] = VAL_INT((int64_t)number);
+	report_row(r, value);
 }
 
 static struct json_object *verdict_json(const struct catalog *catalog, const struct verdict *v)
@@ -159,11 +168,16 @@ static struct json_object *verdict_json(const struct catalog *catalog, const str
 	return o;
 }
 
-int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s, size_t top,
-                   const struct verdict *verdict, const struct origin *o, struct error *err)
+int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
+                   const struct core_share *cores, size_t top, const struct verdict *verdict, const struct origin *o,
+                   struct error *err)
 {
-	struct report_shape shape = REPORT_SHAPE_DROPPING("summary", summary_columns,
-	                                                 "life_ns p99_ns gaps ran_ns culprit_share");
+	struct column columns[SUMMARY_COLUMNS + CORE_COLUMNS];
+	memcpy(columns, summary_columns, sizeof summary_columns);
+	const size_t added = core_columns(cores, columns + SUMMARY_COLUMNS - 1);
+	columns[SUMMARY_COLUMNS - 1 + added] = summary_columns[SUMMARY_COLUMNS - 1];  /* the lane remains the last one */
+	struct report_shape shape = { "summary", columns, SUMMARY_COLUMNS + added,
+	                              "life_ns p99_ns gaps ran_ns top_sharer culprit_share remote_share slow_share", NULL };
 	shape.sort_column = sort_column_of_summary[s->by];
 	struct report *r = report_begin(out, how, &shape, o);
 	struct lanes lanes = { catalog, s, err, 0, false };
@@ -174,7 +188,7 @@ int report_summary(FILE *out, struct report_how how, const struct catalog *catal
 		if (is_thread && (s->row[i].demand.lost == 0 || (top && threads == top)))
 			continue;
 		threads += is_thread;
-		summary_line(r, catalog, s, &s->row[i], i, how.format);
+		summary_line(r, catalog, s, cores, i, how.format);
 	}
 	if (verdict && how.format == FORMAT_JSON)
 		report_member(r, "verdict", verdict_json(catalog, verdict));
@@ -186,17 +200,20 @@ int report_summary(FILE *out, struct report_how how, const struct catalog *catal
 }
 
 int report_threads(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
-                   const struct origin *o, struct error *err)
+                   const struct core_share *cores, const struct origin *o, struct error *err)
 {
-	struct report_shape shape = REPORT_SHAPE_DROPPING("threads", thread_columns, "p99_ns gaps longest_ns start life_ns");
+	struct column columns[THREAD_COLUMNS + CORE_COLUMNS];
+	memcpy(columns, thread_columns, sizeof thread_columns);
+	struct report_shape shape = { "threads", columns, THREAD_COLUMNS + core_columns(cores, columns + THREAD_COLUMNS),
+	                              "p99_ns gaps longest_ns start life_ns top_sharer remote_share slow_share", NULL };
 	shape.sort_column = sort_column_of_threads[s->by];
 	struct report *r = report_begin(out, how, &shape, o);
 	for (size_t i = s->machines; i < s->rows; i++) {
 		const struct summary_row *row = &s->row[i];
 		const struct demand *d = &row->demand;
-		char culprit[ACTOR_TEXT];
+		char culprit[ACTOR_TEXT], sharer[ACTOR_TEXT];
 		bool has_gaps = row->gaps > 0;
-		report_row(r, (struct value[]){
+		struct value value[THREAD_COLUMNS + CORE_COLUMNS] = {
 			value_machine(catalog, (int32_t)target_machine(catalog, &row->target)), value_thread(catalog, &row->target),
 			value_name(catalog, &row->target), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
 			VAL_INT(d->ran), VAL_INT(d->lost), VAL_REAL(share(d->lost, d->ran + d->lost)),
@@ -204,7 +221,10 @@ int report_threads(FILE *out, struct report_how how, const struct catalog *catal
 			VAL_INT((int64_t)row->gaps),
 			has_gaps ? VAL_SHOWN(culprit_text(catalog, s, row, how.format, culprit)) : VAL_NONE,
 			has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE,
-			has_gaps ? value_machine(catalog, row->culprit.machine) : VAL_NONE });
+			has_gaps ? value_machine(catalog, row->culprit.machine) : VAL_NONE };
+		if (cores)
+			core_values(catalog, cores, i, how.format, sharer, value + THREAD_COLUMNS);
+		report_row(r, value);
 	}
 	return report_end(r, err);
 }

@@ -2,6 +2,8 @@
 noinst_LIBRARIES += src/libreport.a
 REPORT_LIBS = src/libreport.a $(COMPARE_LIBS)
 src_libreport_a_SOURCES = \
+	src/report/answer_cores.c \
+	src/report/core_columns.c src/report/core_columns.h \
 	src/report/answer_diff.c \
 	src/report/answer_events.c \
 	src/report/guest_time.c src/report/guest_time.h \

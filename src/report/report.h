@@ -170,11 +170,16 @@ int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all
 int report_exits(FILE *out, struct report_how how, const struct catalog *catalog, const struct exit_list *l,
                  bool by_thread, bool histogram, const struct origin *o, struct error *err);
 /* Write the machines, then the first `top` threads that lost time (0: all), in text with lanes; and the threads alone.
- * verdict: a member of json; NULL: none. */
-int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s, size_t top,
-                   const struct verdict *verdict, const struct origin *o, struct error *err);
+ * cores: rows of the summary's targets, in the order of its rows; NULL: the topology is unknown. verdict: a member of json;
+ * NULL: none. */
+int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
+                   const struct core_share *cores, size_t top, const struct verdict *verdict, const struct origin *o,
+                   struct error *err);
 int report_threads(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
-                   const struct origin *o, struct error *err);
+                   const struct core_share *cores, const struct origin *o, struct error *err);
+/* Writes the time that each target shared its core, by sharer: the `top` longest of each target (0: all). */
+int report_cores(FILE *out, struct report_how how, const struct catalog *catalog, const struct core_share *s, size_t top,
+                 const struct origin *o, struct error *err);
 /* Returns the number of columns of the terminal to which `out` writes; 0: no terminal. */
 int report_width(FILE *out);
 int report_height(FILE *out);  /* the same for lines */

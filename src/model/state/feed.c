@@ -331,7 +331,7 @@ static void (*const effect[EVENT_KIND_COUNT])(struct machine *mc, struct cpu *c,
 	[EV_CONTENTION_BEGIN] = lock_event, [EV_CONTENTION_END] = lock_event,
 	[EV_FUTEX_BEGIN] = lock_event, [EV_FUTEX_END] = lock_event,
 	[EV_VCPU_STATE] = vcpu_state_event, [EV_VCPU_STOP] = vcpu_stop_event, [EV_VM] = vm_event,
-	[EV_MARK] = on_mark, [EV_PROBE] = on_probe,
+	[EV_MARK] = on_mark, [EV_PROBE] = on_probe, [EV_FREQUENCY] = frequency_event,
 };
 
 static void dispatch_event(struct machine *mc, const struct event *ev)
@@ -400,6 +400,8 @@ int model_begin(struct model *m, uint32_t machine, int64_t t, const struct presc
 	if (t > m->sink.now)
 		m->sink.now = t;
 	write_parents(m);
+	if (machine == 0 && m->topology)
+		topology_write_attributes(m);
 	mc->active = mc->has_wakeups = true;
 	mc->begin = m->sink.now;
 	mc->prescan = prescan;

@@ -187,10 +187,15 @@ struct model {
 	unsigned set_vcpu, set_thread, set_owner, set_request, set_out_by, set_polling;
 	uint32_t owners;          /* number of VMs with a state of their own in state set "owner" */
 	struct map groups;        /* TID on the host -> string id of its control groups */
+	const struct topology *topology;  /* of the host, borrowed; NULL: unknown */
 	bool paper_states;
 	bool parents_written;     /* attribute "Parent" of all machines was written */
 	uint64_t events;
 };
+
+/* ---- topology_attributes.c */
+void topology_write_attributes(struct model *m);  /* Writes the topology when the host's trace begins. */
+void frequency_event(struct machine *mc, struct cpu *c, const struct event *ev);
 
 /* ---- thread.c: live threads and their attributes */
 struct thread *thread_find(const struct machine *mc, int64_t tid);

@@ -52,6 +52,7 @@ static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_SYNC] = { { NULL, false, false }, { "key", false, false }, { "uid", false, false } },
 	[EV_MARK] = { { NULL, false, false }, { "id", false, false } },
 	[EV_PROBE] = { { NULL, false, false }, { "key", false, false }, { "name", true, false }, { "stack", false, false } },
+	[EV_FREQUENCY] = { { "khz", false, true }, { "cpu", false, false } },
 	[EV_STEAL] = { { "ns", false, false } },
 	[EV_NAMED] = { { "name", true, false } },
 };

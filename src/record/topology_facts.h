@@ -1,0 +1,14 @@
+/* Reads the topology of this host and the memory of its VMs by NUMA node from /sys and /proc. */
+#ifndef STEALSCOPE_RECORD_TOPOLOGY_FACTS_H
+#define STEALSCOPE_RECORD_TOPOLOGY_FACTS_H
+
+#include <stdint.h>
+
+#include "base/topology.h"
+
+/* Reads the CPUs that are online. Facts that the kernel does not show are unknown. Release with topology_release(). */
+void topology_facts_read(struct topology *t, const char *root);
+/* Adds the memory of the process, from /proc/PID/numa_maps; nothing on machines with one NUMA node. */
+void topology_facts_read_memory(struct topology *t, const char *root, int32_t pid, const char *vm);
+
+#endif
