@@ -1,5 +1,5 @@
 # Packages: debian/ and an RPM specification, with the same list of files.
-EXTRA_DIST += packaging/stealscope.spec packaging/check.sh
+EXTRA_DIST += packaging/stealscope.spec packaging/check.sh packaging/Containerfile
 
 # The same tree gives the same tarball, byte for byte: sorted names, no user ids, one date.
 dist_date = $${SOURCE_DATE_EPOCH-$$(git -C '$(srcdir)' log -1 --format=%ct 2>/dev/null || stat -c %Y '$(srcdir)/configure.ac')}
