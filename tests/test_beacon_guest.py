@@ -1,6 +1,6 @@
 """The beacon in a real guest: tests/data/beacon is a recording of KVM on an AMD processor by trace-cmd record -A (its
 truth.json contains how it was made).  Its hypercalls have number and key, their pairs are found and agree, and the clock
-from them is the true one.  Needs libtracecmd."""
+from them is the true one.  Needs libtraceevent."""
 import fractions
 import json
 import os
@@ -92,8 +92,8 @@ def check_copied(tmp, truth):
 def main():
     with scratch() as tmp:
         p = run("index", FOLDER, "-o", os.path.join(tmp, "x.steal"), status=None)
-        if p.returncode == 2 and "without libtracecmd" in p.stderr:
-            skip("this build has no libtracecmd")
+        if p.returncode == 2 and "without libtraceevent" in p.stderr:
+            skip("this build has no libtraceevent")
         with open(os.path.join(FOLDER, "truth.json"), encoding="utf-8") as f:
             truth = json.load(f)
         check_clock(tmp, truth)

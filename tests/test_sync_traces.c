@@ -115,7 +115,7 @@ static bool needs_tracecmd(const struct error *err, const struct notes *notes)
 {
 	bool needs = strstr(err->remedy, "libtracecmd") != NULL;
 	for (size_t i = 0; i < notes->len; i++)
-		needs = needs || strstr(notes->item[i].text, "without libtracecmd") != NULL;
+		needs = needs || strstr(notes->item[i].text, "without libtraceevent") != NULL;
 	return needs;
 }
 

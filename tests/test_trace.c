@@ -453,6 +453,10 @@ static void test_shift(void **state)
 	const struct time_shift s = { p, COUNT(p) }, one = { p, 1 };
 	assert_true(time_shift_is_valid(&s));
 	assert_int_equal(time_shift_undo(&one, 777), 777 - 500000);
+	for (int64_t t = -5000; t < 400000; t += 777) {
+		const int64_t back = time_shift_undo(&s, time_shift_apply(&s, t));
+		assert_true(back >= t - 1 && back <= t + 1);
+	}
 	int64_t before = INT64_MIN;
 	for (int64_t t = -50000; t < 400000; t++) {
 		size_t i = t < 101000 ? 0 : t < 201000 ? 1 : 2;

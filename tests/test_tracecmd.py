@@ -1,5 +1,5 @@
 """trace-cmd recordings of host and guest, compared with the recorded truth; time corrections and names stored by trace-cmd;
-damage.  Needs a stealscope with libtracecmd, and the recording, which is too large for the source archive."""
+damage.  Needs a stealscope with libtraceevent, and the recording, which is too large for the source archive."""
 import fractions
 import json
 import os
@@ -161,13 +161,13 @@ def check_damage(tmp, truth):
 
 
 def check_unbuilt(tmp):
-    """Checks the message of a build without libtracecmd, then skips all tests."""
+    """Checks the message of a build without libtraceevent, then skips all tests."""
     path = os.path.join(tmp, "trace.dat")
     with open(path, "wb") as f:
         f.write(MAGIC + b"6\0" + bytes(8))
     p = run("index", path, "-o", os.path.join(tmp, "x.steal"), status=2)
-    if "without libtracecmd" in p.stderr:
-        check("install libtracecmd-dev" in p.stderr and "perf" in p.stderr, "a build without libtracecmd reports the remedy")
+    if "without libtraceevent" in p.stderr:
+        check("install libtraceevent-dev" in p.stderr and "perf" in p.stderr, "a build without libtraceevent reports the remedy")
         sys.exit(77)
     check("trace.dat" in p.stderr and "truncated" in p.stderr, "a file with only a header is refused")
 

@@ -98,7 +98,7 @@ def check_clocks(tmp):
 def is_built(tmp):
     path = os.path.join(tmp, "built.dat")
     write_dat(path, [buffer(0, 10)])
-    return "without libtracecmd" not in run("index", path, "-o", os.path.join(tmp, "built.steal"), status=None).stderr
+    return "without libtraceevent" not in run("index", path, "-o", os.path.join(tmp, "built.steal"), status=None).stderr
 
 
 with scratch() as tmp:

@@ -13,11 +13,6 @@
 #else
 #define WITH_BABELTRACE false
 #endif
-#ifdef HAVE_TRACECMD
-#define WITH_TRACECMD true
-#else
-#define WITH_TRACECMD false
-#endif
 #ifdef HAVE_TRACEEVENT
 #define WITH_TRACEEVENT true
 #else
@@ -56,8 +51,7 @@
 
 static const struct { bool present; const char *library, *use; } features[] = {
 	{ WITH_BABELTRACE, "libbabeltrace2", "CTF beyond that of LTTng and perf; sessions of a relay daemon" },
-	{ WITH_TRACECMD, "libtracecmd", "files of trace-cmd" },
-	{ WITH_TRACEEVENT, "libtraceevent", "recordings of stealscope record" },
+	{ WITH_TRACEEVENT, "libtraceevent", "recordings of stealscope record, files of trace-cmd" },
 	{ WITH_TRACEFS, "libtracefs", "record" },
 	{ WITH_BPF, "libbpf", "exact figures of top and monitor" },
 	{ WITH_SECCOMP, "libseccomp", "parsers of traces without system calls" },

@@ -1,6 +1,6 @@
 # trace: trace directories -> events. The only directory that uses babeltrace2
 noinst_LIBRARIES += src/libtrace.a
-TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACECMD_LIBS) $(TRACEEVENT_LIBS) $(SECCOMP_LIBS)
+TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACECMD_LIBS) $(TRACEEVENT_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS) $(SECCOMP_LIBS)
 src_libtrace_a_CPPFLAGS = $(AM_CPPFLAGS) $(BT2_CFLAGS) $(SECCOMP_CFLAGS)
 src_libtrace_a_SOURCES = \
 	src/trace/isolation/isolated_tasks.c \
@@ -26,6 +26,7 @@ src_libtrace_a_SOURCES = \
 	src/trace/ctf/tsdl_types.c \
 	src/trace/ctf/types.c src/trace/ctf/types.h \
 	src/trace/tracecmd/tracecmd_file.c src/trace/tracecmd/tracecmd_file.h \
+	src/trace/tracecmd/dat_position.c src/trace/tracecmd/dat_position.h \
 	src/trace/assemble_trace.c \
 	src/trace/discovery/trace_parts.c \
 	src/trace/isolation/ipc_receiver.h \
@@ -77,6 +78,7 @@ endif
 if HAVE_TRACEEVENT
 src_libtrace_a_CPPFLAGS += $(TRACEEVENT_CFLAGS)
 src_libtrace_a_SOURCES += \
+	src/trace/pages/page_decoder.c src/trace/pages/page_decoder.h \
 	src/trace/pages/pages_child.c \
 	src/trace/pages/ring_records.c src/trace/pages/ring_records.h \
 	src/trace/tracecmd/tracecmd_binding.c src/trace/tracecmd/tracecmd_binding.h
@@ -87,7 +89,12 @@ if HAVE_TRACECMD
 src_libtrace_a_CPPFLAGS += $(TRACECMD_CFLAGS)
 src_libtrace_a_SOURCES += src/trace/tracecmd/tracecmd_child.c
 else
+if HAVE_TRACEEVENT
+src_libtrace_a_CPPFLAGS += $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
+src_libtrace_a_SOURCES += src/trace/tracecmd/dat_child.c src/trace/tracecmd/dat_contents.c src/trace/tracecmd/dat_contents.h
+else
 src_libtrace_a_SOURCES += src/trace/tracecmd/tracecmd_none.c
+endif
 endif
 
 nodist_src_libtrace_a_SOURCES = src/trace/layout_texts.h

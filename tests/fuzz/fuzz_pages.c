@@ -23,7 +23,7 @@ static struct replay_file next_part(const char *name, const uint8_t **at, const 
 static void check_pages(const struct pages *p)
 {
 	int64_t last = INT64_MIN;
-	if (p->begin > p->end || p->overwrite_ns < 0 || p->cpus != 1 || p->data_offset >= p->page)
+	if (p->begin > p->end || p->overwrite_ns < 0 || p->cpus != 1 || p->header.data_offset >= p->header.page)
 		abort();
 	for (uint64_t ahead = 0; ahead < UINT64_C(1) << 62; ahead = 2 * ahead + 1) {
 		const int64_t now = clock_scale_ns(&p->scale, p->scale.count + ahead);

@@ -67,19 +67,25 @@ static bool find_field(const char *text, const char *key, unsigned *offset, unsi
 	return at && sscanf(at + strlen(key), " offset:%9u; size:%9u;", offset, size) == 2;
 }
 
-static int read_header(struct pages *p, struct error *err)
+bool page_header_parse(const char *text, struct page_header *p)
 {
 	unsigned size = 0;
+	const bool known = find_field(text, " commit;", &p->length_offset, &p->length_size) &&
+		find_field(text, " data;", &p->data_offset, &size);
+	p->page = p->data_offset + size;
+	return known && (p->length_size == 4 || p->length_size == 8) && p->length_offset >= 8 && p->page >= PAGE_MIN &&
+	       p->page <= PAGE_MAX && p->data_offset >= p->length_offset + p->length_size && p->data_offset < p->page / 2;
+}
+
+static int read_header(struct pages *p, struct error *err)
+{
 	char *text;
 	size_t len;
 	if (pages_text(p, "header_page", &text, &len, err))
 		return -1;
-	const bool known = text && find_field(text, " commit;", &p->length_offset, &p->length_size) &&
-		find_field(text, " data;", &p->data_offset, &size);
+	const bool known = text && page_header_parse(text, &p->header);
 	free(text);
-	p->page = p->data_offset + size;
-	if (known && (p->length_size == 4 || p->length_size == 8) && p->length_offset >= 8 && p->page >= PAGE_MIN &&
-	    p->page <= PAGE_MAX && p->data_offset >= p->length_offset + p->length_size && p->data_offset < p->page / 2)
+	if (known)
 		return 0;
 	return error_set(err, STATUS_INPUT, REMEDY, "%s/header_page: unknown format", p->path);
 }
@@ -262,7 +268,7 @@ static int open_dir(struct source *s, struct error *err)
 static bool next_page(const struct pages *p, FILE *f, int64_t *ns)
 {
 	uint64_t count;  /* a page starts with its time, in native byte order */
-	if (fread(&count, sizeof count, 1, f) != 1 || fseek(f, (long)(p->page - sizeof count), SEEK_CUR))
+	if (fread(&count, sizeof count, 1, f) != 1 || fseek(f, (long)(p->header.page - sizeof count), SEEK_CUR))
 		return false;
 	*ns = clock_scale_ns(&p->scale, count);
 	return true;

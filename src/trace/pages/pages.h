@@ -10,6 +10,11 @@
 #include "trace/pages/buffer_counters.h"
 #include "trace/reader.h"
 
+/* Layout of a page: its size; offset and size of the length field and offset of the data in it, bytes. */
+struct page_header { unsigned page, length_offset, length_size, data_offset; };
+/* Parses the kernel's file header_page. Returns false if the values are impossible. */
+bool page_header_parse(const char *text, struct page_header *p);
+
 struct pages {
 	char *path;
 	char hostname[256];
@@ -27,9 +32,7 @@ struct pages {
 		struct cpu_stat stat;
 	} *cpu;                  /* sorted by number */
 	size_t cpus, cpus_cap;
-	/* From the file header_page: size of a page; offset and size of the length field and offset of the data in a page,
-	 * bytes. */
-	unsigned page, length_offset, length_size, data_offset;
+	struct page_header header;
 };
 
 /* Reads the descriptions. Returns NULL, with *err set, if the directory contains no such recording, or impossible

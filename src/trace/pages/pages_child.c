@@ -3,6 +3,7 @@
 #include "trace/pages/pages.h"
 
 #include <dirent.h>
+#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -10,23 +11,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <kbuffer.h>
-
 #include "base/mem.h"
+#include "trace/pages/page_decoder.h"
 #include "trace/pages/ring_records.h"
 #include "trace/isolation/decoder_process.h"
 
 #define HEADER_PAGE_MAGIC "\tfield: u64 tim"
-#define LENGTH_BITS 0x7ffffff  /* mask of the length in a page's length word; the other bits are flags */
-/* Number of readable bytes after a page: the header of an event is read before its length is known. */
-#define PAGE_PADDING 64
 /* Maximum time from the recorder's reading of the clock to the last event, ns. */
 #define CLOCK_DELAY_MAX 1000000
 #define EVENTS_MAX 65536
 
 struct opened_pages {
 	const struct pages *pages;
-	struct kbuffer *buffer;
+	struct page_decoder decoder;
 	struct ring ring;
 };
 
@@ -36,65 +33,28 @@ enum claim pages_claims(const char *name, const unsigned char *head, size_t len)
 	return strcmp(name, "header_page") == 0 && len >= n && memcmp(head, HEADER_PAGE_MAGIC, n) == 0 ? CLAIM_DIR : CLAIM_NONE;
 }
 
-/* ---- one page */
+/* ---- pages of a CPU */
 
 struct page_progress {
+	struct opened_pages *opened;
 	struct ring_cpu ring;
 	uint64_t page;       /* number of the current page */
-	bool skipped;        /* the previous page was damaged */
-	bool has_damage;     /* at least one page was damaged */
 	bool has_overwritten;      /* events before pages.begin were dropped, so the lost events precede it */
 };
 
-/* Returns true if the length in the header of the page is not larger than the page's data area. */
-static bool is_valid_page(const struct pages *p, const unsigned char *page)
+static int decode_event(void *arg, struct tep_record *rec)
 {
-	uint32_t low;
-	memcpy(&low, page + p->length_offset, sizeof low);
-	return (low & LENGTH_BITS) <= p->page - p->data_offset;
-}
-
-static int decode_event(struct opened_pages *o, struct page_progress *p, void *data, const unsigned char *page,
-                        uint64_t ts, int missed)
-{
-	const struct pages *in = o->pages;
-	const int size = kbuffer_event_size(o->buffer);
-	const unsigned char *at = data;
-	struct tep_record rec = { .ts = ts, .size = size, .data = data, .cpu = (int)p->ring.cpu, .missed_events = missed };
-	if (size < 0 || at < page || (size_t)size > in->page || (size_t)(at - page) > in->page - (size_t)size) {
-		p->skipped = true;
-		return 0;
-	}
-	const int64_t now = clock_scale_ns(&in->scale, ts);
+	struct page_progress *p = arg;
+	const struct pages *in = p->opened->pages;
+	const int64_t now = clock_scale_ns(&in->scale, rec->ts);
 	if (now >= 0 && now < in->begin && in->overwrite_ns) {
 		p->has_overwritten = true;
 		p->ring.records++;
 		return 0;
 	}
 	if (in->overwrite_ns && p->ring.last == INT64_MIN)
-		rec.missed_events = 0;  /* the overwritten events precede the guaranteed time */
-	return ring_cpu_add_record(&o->ring, &p->ring, p->page, &rec, now);
-}
-
-static int decode_page(struct opened_pages *o, struct page_progress *p, unsigned char *page)
-{
-	unsigned long long ts;
-	int status = 0, before = -1, missed = p->skipped ? -1 : 0;
-	p->skipped = !is_valid_page(o->pages, page) || kbuffer_load_subbuffer(o->buffer, page) != 0;
-	if (!p->skipped && kbuffer_missed_events(o->buffer))
-		missed = missed ? missed : kbuffer_missed_events(o->buffer);
-	for (void *data; !status && !p->skipped && !p->ring.end_reason && (data = kbuffer_read_event(o->buffer, &ts));) {
-		p->skipped = kbuffer_curr_index(o->buffer) <= before;
-		before = kbuffer_curr_index(o->buffer);
-		if (!p->skipped)
-			status = decode_event(o, p, data, page, ts, missed);
-		missed = 0;
-		kbuffer_next_event(o->buffer, NULL);
-	}
-	p->has_damage |= p->skipped;
-	if (!status && p->skipped)
-		status = event_sink_report_damage(p->ring.timestamp_check.out, "invalid page", true);
-	return status;
+		rec->missed_events = 0;  /* the overwritten events precede the guaranteed time */
+	return ring_cpu_add_record(&p->opened->ring, &p->ring, p->page, rec, now) ? -1 : p->ring.end_reason != NULL;
 }
 
 static ssize_t read_page(int fd, unsigned char *page, size_t size)
@@ -108,12 +68,12 @@ static ssize_t read_page(int fd, unsigned char *page, size_t size)
 
 static int decode_cpu(struct opened_pages *o, struct page_progress *p, int fd, uint64_t to, struct event_sink *out)
 {
-	const size_t size = o->pages->page;
+	const size_t size = o->pages->header.page;
 	unsigned char *page = mem_new(size + PAGE_PADDING, 1);
 	int status = lseek(fd, (off_t)(p->page * size), SEEK_SET) < 0 ? error_system(out->err, NULL, "%s", o->pages->path) : 0;
 	ssize_t got = 0;
 	while (!status && !p->ring.end_reason && p->page < to && (got = read_page(fd, page, size)) == (ssize_t)size) {
-		status = decode_page(o, p, page);
+		status = page_decoder_run(&o->decoder, page, p->ring.cpu, out);
 		p->page++;
 		if (!status)
 			status = event_sink_report_progress(out, p->page * size);
@@ -128,7 +88,7 @@ int pages_decode(void *state, const struct stream_part *s, struct event_sink *ou
 {
 	struct opened_pages *o = state;
 	const struct pages_cpu *cpu = &o->pages->cpu[s->stream];
-	struct page_progress p = { .page = s->from };
+	struct page_progress p = { .opened = o, .page = s->from };
 	char *path = mem_printf("%s/pages/cpu%u", o->pages->path, cpu->cpu);
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
 	free(path);
@@ -136,6 +96,8 @@ int pages_decode(void *state, const struct stream_part *s, struct event_sink *ou
 		return error_system(out->err, NULL, "%s/pages/cpu%u", o->pages->path, cpu->cpu);
 	ring_cpu_open(&p.ring, cpu->cpu, out,
 	              o->pages->end > INT64_MAX - CLOCK_DELAY_MAX ? INT64_MAX : o->pages->end + CLOCK_DELAY_MAX);
+	o->decoder.skipped = o->decoder.has_damage = false;
+	o->decoder.arg = &p;
 	const int status = decode_cpu(o, &p, fd, s->to, out);
 	close(fd);
 	if (timestamp_check_close(&p.ring.timestamp_check) || status)
@@ -145,7 +107,7 @@ int pages_decode(void *state, const struct stream_part *s, struct event_sink *ou
 	if (out->window)
 		return 0;  /* A window was requested: the kernel's counters cover the whole trace and cannot be checked. */
 	struct cpu_stat stat = cpu->stat;
-	if (p.has_damage)
+	if (o->decoder.has_damage)
 		stat.events = 0;  /* missing events were reported already */
 	if (p.has_overwritten)
 		stat.lost = 0;
@@ -220,7 +182,7 @@ static int read_header(struct opened_pages *o, struct error *err)
 	size_t len;
 	if (pages_text(o->pages, "header_page", &page, &len, err))
 		return -1;
-	const bool read = page && !tep_parse_header_page(o->ring.tep, page, len, (int)o->pages->length_size);
+	const bool read = page && !tep_parse_header_page(o->ring.tep, page, len, (int)o->pages->header.length_size);
 	free(page);
 	return read ? 0 :
 	              error_set(err, STATUS_INPUT, pages_reader.remedy, "%s: libtraceevent cannot read the file header_page",
@@ -233,9 +195,10 @@ void *pages_enter(struct source *s, struct error *err)
 	size_t remaining = EVENTS_MAX;
 	o->pages = s->location[0]->data;
 	o->ring.tep = tep_alloc();
-	o->buffer = kbuffer_alloc(o->pages->length_size == 8 ? KBUFFER_LSIZE_8 : KBUFFER_LSIZE_4, KBUFFER_ENDIAN_SAME_AS_HOST);
-	if (!o->ring.tep || !o->buffer) {
-		errno = ENOMEM;
+	o->decoder = (struct page_decoder){ .header = o->pages->header, .big_endian = BYTE_ORDER == BIG_ENDIAN,
+		.put = decode_event };
+	errno = ENOMEM;
+	if (!o->ring.tep || page_decoder_open(&o->decoder)) {
 		error_system(err, NULL, "%s", o->pages->path);
 		return NULL;
 	}

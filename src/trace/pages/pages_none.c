@@ -11,7 +11,7 @@ enum claim pages_claims(const char *name, const unsigned char *head, size_t len)
 
 void *pages_enter(struct source *s, struct error *err)
 {
-	error_set(err, STATUS_SYSTEM, "build stealscope with libtracecmd", "%s: a recording", s->location[0]->path);
+	error_set(err, STATUS_SYSTEM, "build stealscope with libtraceevent", "%s: a recording", s->location[0]->path);
 	return NULL;
 }
 

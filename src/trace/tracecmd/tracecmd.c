@@ -18,7 +18,7 @@ static int describe_file(struct trace_location *p, struct error *err)
 	p->guest = d->guest;
 	p->guests = d->guests;
 	p->in_cycles = strcmp(d->clock, "x86-tsc") == 0 && !d->scaled && !d->shifted;
-	p->corrected = d->shifted;
+	p->corrected = d->shifted && (d->time_shift || !tracecmd_reads_raw_times);
 	p->correction_undone = d->time_shift != NULL;
 	snprintf(p->meta.hostname, sizeof p->meta.hostname, "%s", d->hostname);
 	snprintf(p->meta.tracer, sizeof p->meta.tracer, "%s", d->tracer);
@@ -79,7 +79,7 @@ static void add_notes(const struct source *s, const char *machine, struct notes 
 		note_add(notes, CLOCK_LOCAL, machine);
 	if (strcmp(d->clock, "counter") == 0 || (records_tsc(d) && !s->location[0]->scale.millihertz))
 		note_add(notes, CLOCK_NOT_NS, machine, d->clock);
-	if (d->shifted && (!d->time_shift || s->options->as_corrected))
+	if (s->location[0]->corrected && (!d->time_shift || s->options->as_corrected))
 		note_add(notes, CLOCK_CORRECTED, machine);
 }
 

@@ -25,6 +25,8 @@ struct opened_dat {
 	double ratio;  /* size of the file / size of its uncompressed pages */
 };
 
+const bool tracecmd_reads_raw_times = false;
+
 enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t len)
 {
 	static const char magic[] = "\x17\x08\x44tracing";

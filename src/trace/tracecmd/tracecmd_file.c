@@ -1,6 +1,5 @@
 #include "trace/tracecmd/tracecmd_file.h"
 
-#include <byteswap.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -11,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "trace/tracecmd/dat_position.h"
 
 #define MAGIC "\x17\x08\x44tracing"
 #define MAGIC_LEN 10
@@ -18,79 +18,9 @@
 #define CPUS_MAX 65536
 
 enum option {
-	OPTION_DONE = 0, OPTION_CPUSTAT = 2, OPTION_BUFFER = 3, OPTION_CLOCK = 4, OPTION_UNAME = 5, OPTION_VERSION = 9,
+	OPTION_DONE = 0, OPTION_DATE = 1, OPTION_CPUSTAT = 2, OPTION_BUFFER = 3, OPTION_CLOCK = 4, OPTION_UNAME = 5, OPTION_OFFSET = 7, OPTION_VERSION = 9,
 	OPTION_TRACEID = 11, OPTION_TIME_SHIFT = 12, OPTION_GUEST = 13, OPTION_TSC2NSEC = 14,
 };
-
-/* Read position in the file, or in the bytes of one option. */
-struct dat_position {
-	struct tracecmd_file *tracecmd_file;
-	int fd;                    /* -1: the bytes are in memory */
-	const unsigned char *byte;
-	uint64_t at, size;
-	bool swap;                 /* the byte order differs from ours */
-	bool is_bad;               /* a read went beyond the end */
-	int *why;                  /* errno of the last failed read of the file; 0: none */
-};
-
-static void read_bytes(struct dat_position *w, void *to, size_t n)
-{
-	memset(to, 0, n);
-	if (w->is_bad || w->at > w->size || n > w->size - w->at) {
-		w->is_bad = true;
-		return;
-	}
-	if (w->fd < 0) {
-		memcpy(to, w->byte + w->at, n);
-	} else {
-		const ssize_t got = pread(w->fd, to, n, (off_t)w->at);
-		*w->why = got < 0 ? errno : *w->why;
-		w->is_bad = got != (ssize_t)n;
-	}
-	w->at += n;
-}
-
-static void skip_bytes(struct dat_position *w, uint64_t n)
-{
-	w->is_bad |= w->at > w->size || n > w->size - w->at;
-	w->at += w->is_bad ? 0 : n;
-}
-
-static uint16_t get16(struct dat_position *w)
-{
-	uint16_t v;
-	read_bytes(w, &v, sizeof v);
-	return w->swap ? bswap_16(v) : v;
-}
-
-static uint32_t get32(struct dat_position *w)
-{
-	uint32_t v;
-	read_bytes(w, &v, sizeof v);
-	return w->swap ? bswap_32(v) : v;
-}
-
-static uint64_t get64(struct dat_position *w)
-{
-	uint64_t v;
-	read_bytes(w, &v, sizeof v);
-	return w->swap ? bswap_64(v) : v;
-}
-
-/* Reads a zero-terminated string; stores at most `size` bytes of it, including the terminating zero. */
-static void get_text(struct dat_position *w, char *to, size_t size)
-{
-	size_t n = 0;
-	for (;;) {
-		char c;
-		read_bytes(w, &c, 1);
-		if (w->is_bad || !c)
-			break;
-		if (n + 1 < size)
-			to[n++] = c;
-	}
-	to[n] = '\0';
-}
 
 /* ---- options */
 
@@ -123,14 +53,14 @@ static void read_cpustat(struct tracecmd_file *d, const char *text)
 static void read_guest(struct tracecmd_file *d, struct dat_position *w)
 {
 	char name[256];
-	get_text(w, name, sizeof name);
-	uint64_t id = get64(w);
+	dat_get_text(w, name, sizeof name);
+	uint64_t id = dat_get64(w);
 	if (w->is_bad)
 		return;
 	struct recorded_guest *g = ARRAY_PUSH(d->guest, d->guests, d->guests_cap);
 	*g = (struct recorded_guest){ .name = mem_dup(name), .id = id };
-	for (uint32_t n = get32(w); n && g->vcpus < CPUS_MAX; n--) {
-		const struct recorded_vcpu v = { get32(w), get32(w) };
+	for (uint32_t n = dat_get32(w); n && g->vcpus < CPUS_MAX; n--) {
+		const struct recorded_vcpu v = { dat_get32(w), dat_get32(w) };
 		if (w->is_bad)
 			break;
 		*ARRAY_PUSH(g->vcpu, g->vcpus, g->vcpus_cap) = v;
@@ -150,16 +80,16 @@ static void release_shifts(struct tracecmd_file *d)
  * than 1, the times were scaled from another clock. */
 static bool read_cpu_shift(struct time_shift *s, struct dat_position *w)
 {
-	const size_t n = get32(w);
+	const size_t n = dat_get32(w);
 	bool is_plain = !w->is_bad && n <= (w->size - w->at) / 24;
 	s->point = is_plain ? mem_new(n, sizeof *s->point) : NULL;
 	s->points = is_plain ? n : 0;
 	for (size_t i = 0; i < s->points; i++)
-		s->point[i].time = (int64_t)get64(w);
+		s->point[i].time = (int64_t)dat_get64(w);
 	for (size_t i = 0; i < s->points; i++)
-		s->point[i].offset = (int64_t)get64(w);
+		s->point[i].offset = (int64_t)dat_get64(w);
 	for (size_t i = 0; i < s->points; i++)
-		is_plain = get64(w) == 1 && is_plain;
+		is_plain = dat_get64(w) == 1 && is_plain;
 	return is_plain && time_shift_is_valid(s);
 }
 
@@ -167,14 +97,14 @@ static void read_shifts(struct tracecmd_file *d, struct dat_position *w)
 {
 	release_shifts(d);
 	d->shifted = true;
-	skip_bytes(w, 8 + 4);  /* id of the host's recording; flags */
-	const size_t cpus = get32(w);
+	dat_skip_bytes(w, 8 + 4);  /* id of the host's recording; flags */
+	const size_t cpus = dat_get32(w);
 	bool is_plain = !w->is_bad && cpus <= CPUS_MAX;
 	d->time_shift = is_plain ? mem_new(cpus, sizeof *d->time_shift) : NULL;
 	for (; is_plain && d->shifts < cpus; d->shifts++)
 		is_plain = read_cpu_shift(&d->time_shift[d->shifts], w);
 	while (is_plain && w->at < w->size)
-		is_plain = get64(w) == 0 && !w->is_bad;  /* shifts of the factors */
+		is_plain = dat_get64(w) == 0 && !w->is_bad;  /* shifts of the factors */
 	if (!is_plain)
 		release_shifts(d);
 }
@@ -185,10 +115,10 @@ static uint64_t unpacked_bytes(struct dat_position file, uint64_t len)
 	uint64_t bytes = 0;
 	if (file.size - file.at > len + 4)
 		file.size = file.at + len + 4;
-	for (uint32_t chunks = get32(&file); chunks && !file.is_bad; chunks--) {
-		uint32_t packed = get32(&file);
-		bytes += get32(&file);
-		skip_bytes(&file, packed);
+	for (uint32_t chunks = dat_get32(&file); chunks && !file.is_bad; chunks--) {
+		uint32_t packed = dat_get32(&file);
+		bytes += dat_get32(&file);
+		dat_skip_bytes(&file, packed);
 	}
 	return file.is_bad ? UINT64_MAX : bytes;
 }
@@ -209,7 +139,7 @@ static void add_cpu(struct tracecmd_file *d, struct dat_position *file, unsigned
 	if (packed)
 		bytes = unpacked_bytes(data, bytes);
 	file->is_bad |= bytes == UINT64_MAX;
-	*ARRAY_PUSH(d->cpu, d->cpus, d->cpus_cap) = (struct tracecmd_file_cpu){ buffer, cpu, bytes };
+	*ARRAY_PUSH(d->cpu, d->cpus, d->cpus_cap) = (struct tracecmd_file_cpu){ buffer, cpu, bytes, at, packed };
 }
 
 /* Version 7: adds the data of the CPUs of one buffer. */
@@ -217,24 +147,24 @@ static void read_buffer(struct tracecmd_file *d, struct dat_position *w, struct 
 {
 	char name[256], clock[sizeof d->clock];
 	struct dat_position section = *file;
-	section.at = get64(w);
-	get_text(w, name, sizeof name);
-	get_text(w, clock, sizeof clock);
+	section.at = dat_get64(w);
+	dat_get_text(w, name, sizeof name);
+	dat_get_text(w, clock, sizeof clock);
 	const unsigned buffer = *name ? ++*instances : 0;
 	/* trace-cmd restore also writes "local" if it does not know the clock; the kernel's text is in OPTION_CLOCK. */
 	if (!*name && *clock && strcmp(clock, "local") != 0)
 		memcpy(d->clock, clock, sizeof clock);
 	if ((w->size - w->at) % 20 == 8 && !w->is_bad) {
-		uint32_t page = get32(w);
+		uint32_t page = dat_get32(w);
 		d->page = page ? page : d->page;
 	}
-	const uint32_t cpus = get32(w);
-	get16(&section);
-	const bool packed = get16(&section) & 1;
+	const uint32_t cpus = dat_get32(w);
+	dat_get16(&section);
+	const bool packed = dat_get16(&section) & 1;
 	file->is_bad |= section.is_bad;
 	for (uint32_t i = 0; i < cpus && i < CPUS_MAX && !w->is_bad; i++) {
-		const uint32_t cpu = get32(w);
-		const uint64_t at = get64(w), bytes = get64(w);
+		const uint32_t cpu = dat_get32(w);
+		const uint64_t at = dat_get64(w), bytes = dat_get64(w);
 		if (!w->is_bad)
 			add_cpu(d, file, buffer, cpu, at, bytes, packed);
 	}
@@ -260,7 +190,7 @@ static void read_option(struct dat_position *file, unsigned id, struct dat_posit
 		snprintf(d->tracer, sizeof d->tracer, "trace-cmd %s", version);
 		break;
 	case OPTION_TRACEID:
-		d->id = get64(w);
+		d->id = dat_get64(w);
 		break;
 	case OPTION_TIME_SHIFT:
 		read_shifts(d, w);
@@ -268,8 +198,16 @@ static void read_option(struct dat_position *file, unsigned id, struct dat_posit
 	case OPTION_GUEST:
 		read_guest(d, w);
 		break;
+	case OPTION_DATE:
+		d->offset += (int64_t)(1000 * (uint64_t)strtoll(text, NULL, 0));  /* us */
+		break;
+	case OPTION_OFFSET:
+		d->offset += strtoll(text, NULL, 0);
+		break;
 	case OPTION_TSC2NSEC:
 		d->scaled = true;
+		d->multiplier = dat_get32(w);
+		d->shift = dat_get32(w) & 63;
 		break;
 	default:
 		break;
@@ -281,20 +219,20 @@ static void read_option(struct dat_position *file, unsigned id, struct dat_posit
 static uint64_t read_options(struct dat_position *file, bool version7, unsigned *instances)
 {
 	for (;;) {
-		const unsigned id = get16(file);
+		const unsigned id = dat_get16(file);
 		if (file->is_bad || (id == OPTION_DONE && !version7))
 			return 0;
-		const uint32_t len = get32(file);
+		const uint32_t len = dat_get32(file);
 		if (len > OPTION_MAX) {
-			skip_bytes(file, len);
+			dat_skip_bytes(file, len);
 			continue;
 		}
 		unsigned char *bytes = mem_new(len + 1, 1);
-		read_bytes(file, bytes, len);
+		dat_read_bytes(file, bytes, len);
 		struct dat_position w = { .fd = -1, .byte = bytes, .size = len, .swap = file->swap };
 		uint64_t next = 0;
 		if (id == OPTION_DONE)
-			next = get64(&w);
+			next = dat_get64(&w);
 		else if (id == OPTION_BUFFER && version7)
 			read_buffer(file->tracecmd_file, &w, file, instances);
 		else if (!file->is_bad)
@@ -309,14 +247,14 @@ static void read_version7(struct dat_position *file)
 {
 	char word[64];
 	unsigned instances = 0;
-	get_text(file, word, sizeof word);  /* name of the compression, then its version */
-	get_text(file, word, sizeof word);
-	uint64_t next = get64(file);
+	dat_get_text(file, word, sizeof word);  /* name of the compression, then its version */
+	dat_get_text(file, word, sizeof word);
+	uint64_t next = dat_get64(file);
 	while (next && !file->is_bad) {
 		file->is_bad = next < file->at;  /* sections are appended, so offsets increase; decreasing ones could form an
 		                                  * endless loop */
 		file->at = next;
-		skip_bytes(file, 16);  /* section header */
+		dat_skip_bytes(file, 16);  /* section header */
 		next = read_options(file, true, &instances);
 	}
 }
@@ -325,28 +263,28 @@ static void read_version6(struct dat_position *file)
 {
 	char word[256];
 	unsigned instances = 0;
-	get_text(file, word, sizeof word);  /* header_page, then header_event */
-	skip_bytes(file, get64(file));
-	get_text(file, word, sizeof word);
-	skip_bytes(file, get64(file));
-	for (uint32_t n = get32(file); n && !file->is_bad; n--)
-		skip_bytes(file, get64(file));
-	for (uint32_t systems = get32(file); systems && !file->is_bad; systems--) {
-		get_text(file, word, sizeof word);
-		for (uint32_t n = get32(file); n && !file->is_bad; n--)
-			skip_bytes(file, get64(file));
+	dat_get_text(file, word, sizeof word);  /* header_page, then header_event */
+	dat_skip_bytes(file, dat_get64(file));
+	dat_get_text(file, word, sizeof word);
+	dat_skip_bytes(file, dat_get64(file));
+	for (uint32_t n = dat_get32(file); n && !file->is_bad; n--)
+		dat_skip_bytes(file, dat_get64(file));
+	for (uint32_t systems = dat_get32(file); systems && !file->is_bad; systems--) {
+		dat_get_text(file, word, sizeof word);
+		for (uint32_t n = dat_get32(file); n && !file->is_bad; n--)
+			dat_skip_bytes(file, dat_get64(file));
 	}
-	skip_bytes(file, get32(file));  /* kallsyms, printk formats, command lines */
-	skip_bytes(file, get32(file));
-	skip_bytes(file, get64(file));
-	const uint32_t cpus = get32(file);
-	read_bytes(file, word, 10);
+	dat_skip_bytes(file, dat_get32(file));  /* kallsyms, printk formats, command lines */
+	dat_skip_bytes(file, dat_get32(file));
+	dat_skip_bytes(file, dat_get64(file));
+	const uint32_t cpus = dat_get32(file);
+	dat_read_bytes(file, word, 10);
 	if (memcmp(word, "options  ", 9) == 0) {
 		read_options(file, false, &instances);
-		read_bytes(file, word, 10);
+		dat_read_bytes(file, word, 10);
 	}
 	for (uint32_t i = 0; memcmp(word, "flyrecord", 9) == 0 && i < cpus && i < CPUS_MAX && !file->is_bad; i++) {
-		const uint64_t at = get64(file), bytes = get64(file);
+		const uint64_t at = dat_get64(file), bytes = dat_get64(file);
 		if (!file->is_bad)
 			add_cpu(file->tracecmd_file, file, 0, i, at, bytes, false);
 	}
@@ -356,12 +294,12 @@ static int read_file(struct dat_position *file, struct error *err)
 {
 	char magic[MAGIC_LEN], version[8];
 	unsigned char big_endian, long_size;
-	read_bytes(file, magic, sizeof magic);
-	get_text(file, version, sizeof version);
-	read_bytes(file, &big_endian, 1);
-	read_bytes(file, &long_size, 1);
+	dat_read_bytes(file, magic, sizeof magic);
+	dat_get_text(file, version, sizeof version);
+	dat_read_bytes(file, &big_endian, 1);
+	dat_read_bytes(file, &long_size, 1);
 	file->swap = (BYTE_ORDER == BIG_ENDIAN) != (big_endian != 0);
-	file->tracecmd_file->page = get32(file);
+	file->tracecmd_file->page = dat_get32(file);
 	if (!file->is_bad && memcmp(magic, MAGIC, MAGIC_LEN) != 0)
 		return error_set(err, STATUS_INPUT, "name a file recorded by trace-cmd", "%s: not a trace-cmd file",
 		                 file->tracecmd_file->path);

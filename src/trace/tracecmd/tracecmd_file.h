@@ -18,6 +18,8 @@
 struct tracecmd_file_cpu {         /* data of one CPU in one of the file's buffers */
 	unsigned buffer, cpu;  /* 0: the main buffer; 1, 2, ...: instances (trace-cmd record -B) */
 	uint64_t bytes;        /* size of the uncompressed pages */
+	uint64_t at;           /* offset of the data in the file */
+	bool packed;           /* the data is chunks of compressed pages */
 };
 
 struct tracecmd_file {
@@ -34,7 +36,9 @@ struct tracecmd_file {
 	bool shifted;        /* libtracecmd corrects the times to the host's clock as measured by trace-cmd */
 	struct time_shift *time_shift; /* correction by CPU, to undo it; NULL: it cannot be undone */
 	size_t shifts;
-	bool scaled;         /* the file contains a conversion from TSC cycles to ns */
+	bool scaled;         /* the file contains a conversion from TSC cycles to ns: */
+	uint32_t multiplier, shift;  /* ns = cycles * multiplier >> shift */
+	int64_t offset;      /* added to all times (trace-cmd --date, --ts-offset), ns */
 	struct tracecmd_file_cpu *cpu;
 	size_t cpus, cpus_cap;
 	struct recorded_guest *guest;

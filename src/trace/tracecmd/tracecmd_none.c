@@ -1,5 +1,7 @@
-/* Replaces tracecmd_child.c in a build without libtracecmd: claims no files. */
+/* Replaces tracecmd_child.c in a build without libtraceevent: claims no files. */
 #include "trace/tracecmd/tracecmd.h"
+
+const bool tracecmd_reads_raw_times = true;
 
 enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t len)
 {
@@ -11,7 +13,7 @@ enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t l
 
 void *tracecmd_enter(struct source *s, struct error *err)
 {
-	error_set(err, STATUS_SYSTEM, "build stealscope with libtracecmd", "%s: a trace-cmd file", s->location[0]->path);
+	error_set(err, STATUS_SYSTEM, "build stealscope with libtraceevent", "%s: a trace-cmd file", s->location[0]->path);
 	return NULL;
 }
 

@@ -27,4 +27,7 @@ bool time_shift_is_valid(const struct time_shift *s);
 /* Returns the recorded time of a corrected time, ns. */
 int64_t time_shift_undo(const struct time_shift *s, int64_t corrected);
 
+/* Returns the corrected time of a recorded time, ns, as libtracecmd interpolates it. */
+int64_t time_shift_apply(const struct time_shift *s, int64_t recorded);
+
 #endif
