@@ -20,7 +20,7 @@ static int list_targets(void)
 {
 	struct export_target t;
 	for (size_t i = 0; (t = export_target(i)).scheme; i++)
-		printf("%s%-*s %s\n", t.scheme, 36 - (int)strlen(t.scheme), t.operand,
+		printf("%s%-*s %s\n", t.scheme, 37 - (int)strlen(t.scheme), t.operand,
 		       t.built ? t.description : "(not in this build)");
 	return 0;
 }

@@ -18,7 +18,10 @@ static const struct fleet_database *const databases[] = {
 #ifdef HAVE_POSTGRES
 	&query_postgres,
 #endif
+#ifdef HAVE_CURL
 	&query_clickhouse,
+	&query_clickhouse_tls,
+#endif
 	NULL
 };
 
@@ -127,8 +130,8 @@ int fleet_query(const char *url, const char *question, void (*begin)(void *arg, 
 	const struct fleet_database *a = find_database(url);
 	if (!a)  /* the text after the colon may contain a password: print only the scheme */
 		return error_set(err, STATUS_USAGE,
-		                 "use sqlite:FILE, postgresql://USER@HOST/DATABASE or clickhouse://USER@HOST/DATABASE, "
-		                 "as far as this build supports them",
+		                 "use sqlite:FILE, postgresql://USER@HOST/DATABASE, clickhouse://USER@HOST/DATABASE or "
+		                 "clickhouse+https://USER@HOST/DATABASE, as far as this build supports them",
 		                 "unknown kind of database: '%.*s'", (int)strcspn(url, ":"), url);
 	if (find_question(question, &at, err))
 		return -1;

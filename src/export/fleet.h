@@ -15,6 +15,6 @@ struct fleet_database {
 	int (*query)(const char *target, const char *sql, size_t columns, void (*fn)(void *arg, const char *const *value),
 	           void *arg, struct error *err);
 };
-extern const struct fleet_database query_clickhouse, query_sqlite, query_postgres;
+extern const struct fleet_database query_clickhouse, query_clickhouse_tls, query_sqlite, query_postgres;
 
 #endif

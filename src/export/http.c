@@ -1,24 +1,24 @@
 #include "export/http.h"
 
-#include <errno.h>
-#include <netdb.h>
-#include <stdbool.h>
+#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/dlopen_library.h"
 #include "base/mem.h"
-#include "base/text.h"
+#include "base/number.h"
 
-#define TIMEOUT_S 600     /* s without progress after which a connection fails */
-#define HEADER_LINES_MAX 1000  /* an answer with more is refused */
-#define LINE_SIZE 1024   /* bytes of a header line or an error message; longer lines are truncated */
+#define CONNECT_S 30              /* s to connect, TLS included */
+#define TIMEOUT_S 600             /* s to take a part of the body, and again s to answer after its end */
+#define HEADERS_MAX 1000          /* lines of an answer's headers; an answer with more is refused */
+#define ANSWER_MAX (256L << 20)   /* bytes of an answer's body; an answer with more is refused */
+#define REFUSAL_SIZE 1024         /* bytes kept of the body of an answer with another status than 200 */
 
 /* ---- URLs */
+
+#define HOST_CHARACTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:"
 
 static int hex_digit(char c)
 {
@@ -64,6 +64,7 @@ static bool parse_host(struct http_location *p, const char *text, size_t n, cons
 	if (colon && (colon + 1 == end || strspn(colon + 1, "0123456789") < (size_t)(end - colon - 1)))
 		return false;
 	return decode_part(&p->host, from, (size_t)((close ? close : host_end) - from)) && *p->host &&
+	       p->host[strspn(p->host, HOST_CHARACTERS)] == '\0' &&
 	       decode_part(&p->port, colon ? colon + 1 : port, colon ? (size_t)(end - colon - 1) : strlen(port));
 }
 
@@ -106,215 +107,264 @@ char *http_quote(const char *text)
 
 /* ---- Requests */
 
-static int connect_to(const struct http_location *p, const char *service, struct error *err)
+#define CURL_CALLS(CALL) CALL(curl_, global_init) CALL(curl_, easy_init) CALL(curl_, easy_setopt) CALL(curl_, easy_pause) \
+	CALL(curl_, easy_getinfo) CALL(curl_, easy_strerror) CALL(curl_, easy_cleanup) CALL(curl_, multi_init) \
+	CALL(curl_, multi_add_handle) CALL(curl_, multi_remove_handle) CALL(curl_, multi_perform) CALL(curl_, multi_poll) \
+	CALL(curl_, multi_info_read) CALL(curl_, multi_cleanup) CALL(curl_, slist_append) CALL(curl_, slist_free_all)
+static struct { CURL_CALLS(LIBRARY_POINTER) } curl;
+static const char *const curl_names[] = { CURL_CALLS(LIBRARY_NAME) NULL };
+
+struct http {
+	const char *service;
+	const struct http_location *location;
+	char *url;
+	CURL *easy;
+	CURLM *multi;
+	struct curl_slist *headers;
+	http_body_fn *on_body;
+	void *arg;
+	const char *bytes;      /* part of the request's body that is being sent */
+	size_t pending;         /* its bytes that libcurl has not taken */
+	bool has_all;           /* no further part follows */
+	bool is_paused;         /* libcurl waits for the next part */
+	bool is_connected;      /* libcurl has asked for the body */
+	bool has_ended;         /* `result` is set */
+	CURLcode result;
+	size_t headers_len, body_bytes;  /* of the answer: lines, bytes */
+	const char *excess;     /* why the answer was refused; NULL: it was not */
+	size_t refusal_len;
+	char refusal[REFUSAL_SIZE];
+	char error[CURL_ERROR_SIZE];
+};
+
+static long answer_status(const struct http *c)
 {
-	const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
-	const struct timeval timeout = { TIMEOUT_S, 0 };
-	struct addrinfo *list = NULL;
-	int fd = -1, why = getaddrinfo(p->host, p->port, &hints, &list);
-	if (why)
-		return error_set(err, STATUS_INPUT, NULL, "%s: %s: %s", service, p->host, gai_strerror(why));
-	for (const struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
-		fd = socket(a->ai_family, a->ai_socktype | SOCK_CLOEXEC, a->ai_protocol);
-		if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen)) {
-			why = errno;
-			close(fd);
-			errno = why;
-			fd = -1;
-		}
-	}
-	freeaddrinfo(list);
-	if (fd < 0)
-		return error_system(err, "check that the server accepts HTTP on this port", "%s: cannot connect to %s:%s", service,
-		                    p->host, p->port);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
-	return fd;
+	long status = 0;
+	curl.easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
+	return status;
 }
 
-static int send_all(const struct http *c, const char *bytes, size_t n, struct error *err)
+static size_t take_body(char *to, size_t size, size_t n, void *arg)
 {
-	while (n > 0) {
-		ssize_t sent = send(c->fd, bytes, n, MSG_NOSIGNAL);
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent < 0)
-			return error_system(err, NULL, "%s: cannot send to the server", c->service);
-		bytes += sent;
-		n -= (size_t)sent;
+	struct http *c = arg;
+	c->is_connected = true;
+	if (!c->pending && !c->has_all) {
+		c->is_paused = true;
+		return CURL_READFUNC_PAUSE;
 	}
+	const size_t len = c->pending < size * n ? c->pending : size * n;
+	if (len)
+		memcpy(to, c->bytes, len);
+	c->bytes += len;
+	c->pending -= len;
+	return len;
+}
+
+static size_t handle_header(char *line, size_t size, size_t n, void *arg)
+{
+	struct http *c = arg;
+	(void)line;
+	if (++c->headers_len <= HEADERS_MAX)
+		return size * n;
+	c->excess = "it has too many headers";
 	return 0;
 }
 
-int http_post(struct http *c, const char *service, const struct http_location *location, const char *path,
-              const char *headers, struct error *err)
+static size_t handle_body(char *bytes, size_t size, size_t n, void *arg)
 {
-	*c = (struct http){ connect_to(location, service, err), service };
-	if (c->fd < 0)
-		return -1;
-	char *head = mem_printf("POST %s HTTP/1.1\r\nHost: %s\r\nUser-Agent: stealscope\r\nConnection: close\r\n"
-	                        "Transfer-Encoding: chunked\r\n%s\r\n", path, location->host, headers);
-	int rc = send_all(c, head, strlen(head), err);
-	free(head);
-	if (rc)
-		http_close(c);
-	return rc;
+	struct http *c = arg;
+	const size_t len = size * n, space = REFUSAL_SIZE - 1 - c->refusal_len;
+	c->body_bytes += len;
+	if (c->body_bytes > ANSWER_MAX) {
+		c->excess = "it is too long";
+		return 0;
+	}
+	if (answer_status(c) == 200) {
+		if (c->on_body)
+			c->on_body(c->arg, bytes, len);
+	} else {
+		memcpy(c->refusal + c->refusal_len, bytes, len < space ? len : space);
+		c->refusal_len += len < space ? len : space;
+	}
+	return len;
+}
+
+/* Lets libcurl work until the part of the body is sent, if there is one, until the connection exists, if there is none, or
+ * until the transfer has ended. */
+enum http_goal { GOAL_CONNECTED, GOAL_SENT, GOAL_ENDED };
+static bool is_reached(const struct http *c, enum http_goal goal)
+{
+	return c->has_ended || (goal == GOAL_CONNECTED ? c->is_connected : goal == GOAL_SENT && !c->pending);
+}
+
+static void end_transfer(struct http *c, CURLcode result)
+{
+	c->has_ended = true;
+	c->result = result;
+}
+
+static void run_transfer(struct http *c, enum http_goal goal)
+{
+	const int64_t end = now_ns() + TIMEOUT_S * NS_PER_S;
+	if (c->is_paused && goal != GOAL_CONNECTED && !c->has_ended) {
+		c->is_paused = false;
+		curl.easy_pause(c->easy, CURLPAUSE_CONT);
+	}
+	while (!is_reached(c, goal)) {
+		int running, messages;
+		const CURLMsg *m;
+		if (curl.multi_perform(c->multi, &running) != CURLM_OK)
+			end_transfer(c, CURLE_FAILED_INIT);
+		while (!c->has_ended && (m = curl.multi_info_read(c->multi, &messages)))
+			if (m->msg == CURLMSG_DONE)
+				end_transfer(c, m->data.result);
+		if (!is_reached(c, goal) && now_ns() > end)
+			end_transfer(c, CURLE_OPERATION_TIMEDOUT);
+		if (!is_reached(c, goal))
+			curl.multi_poll(c->multi, NULL, 0, 1000, NULL);
+	}
+}
+
+/* Returns 0 if the transfer was successful, or the server's refusal. */
+static int report_result(const struct http *c, struct error *err)
+{
+	const char *why = c->excess ? c->excess : *c->error ? c->error : curl.easy_strerror(c->result);
+	const char *host = c->location->host, *port = c->location->port;
+	switch (c->result) {
+	case CURLE_OK:
+		break;
+	case CURLE_COULDNT_RESOLVE_HOST:
+		return error_set(err, STATUS_INPUT, NULL, "%s: %s", c->service, why);
+	case CURLE_COULDNT_CONNECT:
+		return error_set(err, STATUS_SYSTEM, "check that the server accepts HTTP on this port",
+		                 "%s: cannot connect to %s:%s: %s", c->service, host, port, why);
+	case CURLE_PEER_FAILED_VERIFICATION: case CURLE_SSL_CONNECT_ERROR: case CURLE_SSL_CACERT_BADFILE:
+		return error_set(err, STATUS_SYSTEM, "SSL_CERT_FILE names a file with the certificates to trust",
+		                 "%s: no TLS connection to %s:%s: %s", c->service, host, port, why);
+	default:
+		return error_set(err, STATUS_SYSTEM, NULL, "%s: no complete answer from the server: %s", c->service, why);
+	}
+	if (answer_status(c) == 200)
+		return 0;
+	const int line = (int)strcspn(c->refusal, "\r\n");
+	return line ? error_set(err, STATUS_SYSTEM, NULL, "%s: %.*s", c->service, line < 256 ? line : 256, c->refusal)
+	            : error_set(err, STATUS_SYSTEM, NULL, "%s: the server refused the request without a reason (status %ld)",
+	                        c->service, answer_status(c));
+}
+
+static char *make_url(const struct http_location *l, const char *path)
+{
+	const bool is_ipv6 = strchr(l->host, ':') != NULL;
+	return mem_printf("http%s://%s%s%s:%s%s", l->tls ? "s" : "", is_ipv6 ? "[" : "", l->host, is_ipv6 ? "]" : "", l->port,
+	                  path);
+}
+
+static void set_options(struct http *c)
+{
+	static const struct { CURLoption option; long value; } numbers[] = {
+		{ CURLOPT_POST, 1 }, { CURLOPT_CONNECTTIMEOUT, CONNECT_S }, { CURLOPT_FOLLOWLOCATION, 0 },
+		{ CURLOPT_FORBID_REUSE, 1 }, { CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1 }, { CURLOPT_NOPROGRESS, 1 },
+	};
+	const char *trusted = getenv("SSL_CERT_FILE");
+	for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+		curl.easy_setopt(c->easy, numbers[i].option, numbers[i].value);
+	/* This also refuses lengths beyond 64 bits. */
+	curl.easy_setopt(c->easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)ANSWER_MAX);
+	curl.easy_setopt(c->easy, CURLOPT_URL, c->url);
+	curl.easy_setopt(c->easy, CURLOPT_PROXY, "");
+	curl.easy_setopt(c->easy, CURLOPT_USERAGENT, "stealscope");
+	curl.easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers);
+	curl.easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->error);
+	curl.easy_setopt(c->easy, CURLOPT_READFUNCTION, take_body);
+	curl.easy_setopt(c->easy, CURLOPT_READDATA, c);
+	curl.easy_setopt(c->easy, CURLOPT_HEADERFUNCTION, handle_header);
+	curl.easy_setopt(c->easy, CURLOPT_HEADERDATA, c);
+	curl.easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, handle_body);
+	curl.easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
+	if (trusted && *trusted)
+		curl.easy_setopt(c->easy, CURLOPT_CAINFO, trusted);
+}
+
+static bool add_headers(struct http *c, const char *const *header)
+{
+	static const char *const own[] = { "Transfer-Encoding: chunked", "Expect:", NULL };
+	for (int i = 0; i < 2; i++) {
+		for (const char *const *line = i ? own : header; line && *line; line++) {
+			struct curl_slist *longer = curl.slist_append(c->headers, *line);
+			if (!longer)
+				return false;
+			c->headers = longer;
+		}
+	}
+	return true;
+}
+
+struct http *http_post(const char *service, const struct http_location *location, const char *path,
+                       const char *const *header, http_body_fn *on_body, void *arg, struct error *err)
+{
+	if (library_load(CURL_FILE, "libcurl", curl_names, &curl, err))
+		return NULL;
+	struct http *c = mem_new(1, sizeof *c);
+	*c = (struct http){ .service = service, .location = location, .on_body = on_body, .arg = arg };
+	c->url = make_url(location, path);
+	curl.global_init(CURL_GLOBAL_DEFAULT);
+	c->easy = curl.easy_init();
+	c->multi = curl.multi_init();
+	if (!c->easy || !c->multi || !add_headers(c, header)) {
+		error_set(err, STATUS_SYSTEM, NULL, "%s: libcurl cannot start a request", service);
+		http_cancel(c);
+		return NULL;
+	}
+	set_options(c);
+	curl.multi_add_handle(c->multi, c->easy);
+	run_transfer(c, GOAL_CONNECTED);
+	if (c->has_ended && c->result != CURLE_OK && !answer_status(c)) {
+		report_result(c, err);
+		http_cancel(c);
+		return NULL;
+	}
+	return c;
 }
 
 int http_send(struct http *c, const void *bytes, size_t n, struct error *err)
 {
-	char size[24];
-	if (n == 0)
-		return 0;
-	int digits = snprintf(size, sizeof size, "%zx\r\n", n);
-	return send_all(c, size, (size_t)digits, err) || send_all(c, bytes, n, err) || send_all(c, "\r\n", 2, err) ? -1 : 0;
+	c->bytes = bytes;
+	c->pending = n;
+	if (n)
+		run_transfer(c, GOAL_SENT);
+	return c->pending ? error_set(err, STATUS_SYSTEM, NULL, "%s: the server closed the connection", c->service) : 0;
 }
 
-/* Buffered reader of an answer. */
-struct answer_reader {
-	int fd;
-	size_t at, len;
-	char buf[8192];
-};
-
-static bool refill_buffer(struct answer_reader *h)
+int http_finish(struct http *c, struct error *err)
 {
-	ssize_t n;
-	do
-		n = recv(h->fd, h->buf, sizeof h->buf, 0);
-	while (n < 0 && errno == EINTR);
-	h->at = 0;
-	h->len = n > 0 ? (size_t)n : 0;
-	return n > 0;
+	c->pending = 0;
+	c->has_all = true;
+	run_transfer(c, GOAL_ENDED);
+	const int rc = report_result(c, err);
+	http_cancel(c);
+	return rc;
 }
 
-/* Reads a line without the line break, truncated to the buffer. Returns false at the end of the data. */
-static bool read_line(struct answer_reader *h, char line[LINE_SIZE])
+void http_cancel(struct http *c)
 {
-	size_t used = 0;
-	while (h->at < h->len || refill_buffer(h)) {
-		char c = h->buf[h->at++];
-		if (c == '\n') {
-			used -= used && line[used - 1] == '\r';
-			line[used] = '\0';
-			return true;
-		}
-		if (used + 1 < LINE_SIZE)
-			line[used++] = c;
-	}
-	line[used] = '\0';
-	return used > 0;
+	if (!c)
+		return;
+	if (c->multi && c->easy)
+		curl.multi_remove_handle(c->multi, c->easy);
+	if (c->easy)
+		curl.easy_cleanup(c->easy);
+	if (c->multi)
+		curl.multi_cleanup(c->multi);
+	curl.slist_free_all(c->headers);
+	free(c->url);
+	free(c);
 }
 
-/* Reads n bytes of the body (UINT64_MAX: to the end). Returns false if the data ended early. */
-static bool read_body(struct answer_reader *h, uint64_t n, http_body_fn *on_body, void *arg)
+void http_append_text(void *arg, const char *bytes, size_t n)
 {
-	while (n > 0 && (h->at < h->len || refill_buffer(h))) {
-		size_t here = h->len - h->at < n ? h->len - h->at : (size_t)n;
-		on_body(arg, h->buf + h->at, here);
-		h->at += here;
-		n -= n == UINT64_MAX ? 0 : here;
-	}
-	return n == 0 || n == UINT64_MAX;
-}
-
-static bool read_chunks(struct answer_reader *h, http_body_fn *on_body, void *arg)
-{
-	char line[LINE_SIZE], *rest;
-	for (;;) {
-		if (!read_line(h, line))
-			return false;
-		uint64_t n = strtoull(line, &rest, 16);
-		if (rest == line || n == UINT64_MAX)
-			return false;
-		if (n == 0)
-			return true;
-		if (!read_body(h, n, on_body, arg) || !read_line(h, line))
-			return false;
-	}
-}
-
-/* Parses the value of a Content-Length. Returns false if it is not a number. */
-static bool parse_length(const char *text, uint64_t *length)
-{
-	char *rest;
-	text += strspn(text, " \t");
-	errno = 0;
-	*length = strtoull(text, &rest, 10);
-	return *text >= '0' && *text <= '9' && !rest[strspn(rest, " \t")] && !errno && *length != UINT64_MAX;
-}
-
-/* Reads the head of an answer. *accepted: the status is 200; *length: bytes of the body, UINT64_MAX: up to the end of the
- * connection. Returns false if the data is not HTTP. */
-static bool read_head(struct answer_reader *h, bool *accepted, bool *chunked, uint64_t *length)
-{
-	static const char length_name[] = "Content-Length:";
-	char line[LINE_SIZE];
-	*length = UINT64_MAX;
-	if (!read_line(h, line) || strncmp(line, "HTTP/1.", 7) != 0)
-		return false;
-	*accepted = strncmp(line + 8, " 200", 4) == 0;
-	*chunked = false;
-	for (int lines = 0; lines < HEADER_LINES_MAX && read_line(h, line); lines++) {
-		if (*line == '\0')
-			return true;
-		if (!strncasecmp(line, length_name, sizeof length_name - 1) &&
-		    !parse_length(line + sizeof length_name - 1, length))
-			return false;
-		*chunked |= strcasecmp(line, "Transfer-Encoding: chunked") == 0;
-	}
-	return false;
-}
-
-struct http_body { char *text; size_t size, used; };
-
-static void append_body(void *arg, const char *bytes, size_t n)
-{
-	struct http_body *s = arg;
-	size_t space = s->size - 1 - s->used;
-	memcpy(s->text + s->used, bytes, n < space ? n : space);
-	s->used += n < space ? n : space;
-	s->text[s->used] = '\0';
-}
-
-int http_read_answer(struct http *c, http_body_fn *on_body, void *arg, struct error *err)
-{
-	char refusal[LINE_SIZE] = "", line[256];
-	struct http_body body = { refusal, sizeof refusal, 0 };
-	struct answer_reader h = { .fd = c->fd };
-	struct error ignored;
-	bool accepted, chunked, complete = false;
-	uint64_t length;
-	send_all(c, "0\r\n\r\n", 5, &ignored);  /* errors are ignored: the server may have answered without reading the whole
-	                                         * body */
-	bool has_head = read_head(&h, &accepted, &chunked, &length);
-	if (has_head && !accepted) {
-		on_body = append_body;
-		arg = &body;
-	}
-	if (has_head)
-		complete = chunked ? read_chunks(&h, on_body, arg) : read_body(&h, length, on_body, arg);
-	http_close(c);
-	if (!has_head || (accepted && !complete))
-		return error_set(err, STATUS_SYSTEM, NULL, "%s: the server closed the connection before a complete answer",
-		                 c->service);
-	refusal[strcspn(refusal, "\r\n")] = '\0';
-	return accepted ? 0 : error_set(err, STATUS_SYSTEM, NULL, "%s: %s", c->service,
-	                                text_escape(line, sizeof line,
-	                                            *refusal ? refusal : "the server refused the request without a reason"));
-}
-
-int http_answer(struct http *c, char *body, size_t size, struct error *err)
-{
-	char none[1];
-	struct http_body buffer = { body ? body : none, body ? size : sizeof none, 0 };
-	buffer.text[0] = '\0';
-	return http_read_answer(c, append_body, &buffer, err);
-}
-
-void http_close(struct http *c)
-{
-	if (c->fd >= 0)
-		close(c->fd);
-	c->fd = -1;
+	struct http_text *t = arg;
+	const size_t space = t->size - 1 - t->len;
+	memcpy(t->text + t->len, bytes, n < space ? n : space);
+	t->len += n < space ? n : space;
+	t->text[t->len] = '\0';
 }

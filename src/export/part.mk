@@ -3,8 +3,6 @@ noinst_LIBRARIES += src/libexport.a
 EXPORT_LIBS = src/libexport.a
 src_libexport_a_CPPFLAGS = $(AM_CPPFLAGS) $(SQLITE_CFLAGS)
 src_libexport_a_SOURCES = \
-	src/export/query_clickhouse.c \
-	src/export/clickhouse.c src/export/clickhouse.h \
 	src/export/export.c src/export/export.h \
 	src/export/fill.h \
 	src/export/fleet.c src/export/fleet.h \
@@ -12,11 +10,9 @@ src_libexport_a_SOURCES = \
 	src/export/fill_run.c \
 	src/export/fill_states.c src/export/live_rows.c \
 	src/export/fill_catalog.c \
-	src/export/http.c src/export/http.h \
 	src/export/run_files.c src/export/run_files.h \
 	src/export/sink.h \
 	src/export/sink_chrome.c \
-	src/export/sink_clickhouse.c \
 	src/export/sink_csv.c \
 	src/export/sink_folded.c \
 	src/export/sink_metrics.c \
@@ -34,6 +30,11 @@ endif
 if HAVE_POSTGRES
 src_libexport_a_SOURCES += src/export/sink_postgres.c src/export/query_postgres.c src/export/postgres.c src/export/postgres.h
 src_libexport_a_CPPFLAGS += $(POSTGRES_CFLAGS)
+endif
+if HAVE_CURL
+src_libexport_a_SOURCES += src/export/sink_clickhouse.c src/export/query_clickhouse.c src/export/clickhouse.c \
+	src/export/clickhouse.h src/export/http.c src/export/http.h
+src_libexport_a_CPPFLAGS += -DHAVE_CURL $(CURL_CFLAGS)
 endif
 dist_man_MANS += man/stealscope-export.1 man/stealscope-tables.5
 

@@ -66,16 +66,16 @@ static void parse_bytes(void *arg, const char *bytes, size_t n)
 	}
 }
 
-static int clickhouse_query(const char *target, const char *sql, size_t columns,
-                            void (*fn)(void *arg, const char *const *value), void *arg, struct error *err)
+static int query(const char *target, bool tls, const char *sql, size_t columns,
+                 void (*fn)(void *arg, const char *const *value), void *arg, struct error *err)
 {
 	struct clickhouse c;
 	struct row_parser l = { .columns = columns, .fn = fn, .arg = arg };
-	if (clickhouse_open(&c, target, err))
+	if (clickhouse_open(&c, target, tls, err))
 		return -1;
-	int rc = clickhouse_post(&c, SETTINGS, sql, err);
+	int rc = clickhouse_post(&c, SETTINGS, sql, parse_bytes, &l, err);
 	if (rc == 0)
-		rc = http_read_answer(&c.http, parse_bytes, &l, err);
+		rc = clickhouse_finish(&c, err);
 	if (rc == 0 && (l.malformed || l.used))
 		rc = error_set(err, STATUS_INPUT, NULL, CLICKHOUSE ": the answer has other columns than the query declares");
 	free(l.line);
@@ -83,4 +83,17 @@ static int clickhouse_query(const char *target, const char *sql, size_t columns,
 	return rc;
 }
 
-const struct fleet_database query_clickhouse = { "clickhouse://", true, clickhouse_query };
+static int query_plain(const char *target, const char *sql, size_t columns,
+                       void (*fn)(void *arg, const char *const *value), void *arg, struct error *err)
+{
+	return query(target, false, sql, columns, fn, arg, err);
+}
+
+static int query_tls(const char *target, const char *sql, size_t columns,
+                     void (*fn)(void *arg, const char *const *value), void *arg, struct error *err)
+{
+	return query(target, true, sql, columns, fn, arg, err);
+}
+
+const struct fleet_database query_clickhouse = { CLICKHOUSE "://", true, query_plain };
+const struct fleet_database query_clickhouse_tls = { CLICKHOUSE "+https://", true, query_tls };

@@ -44,8 +44,8 @@ extern const struct sink_kind sink_kinds[];  /* ends with scheme NULL */
 /* Returns the kind of a target of this build, or NULL with *err set. */
 const struct sink_kind *sink_kind_find(const char *target, struct error *err);
 
-extern const struct sink_ops sink_csv, sink_avro, sink_sqlite, sink_postgres, sink_clickhouse, sink_folded, sink_metrics,
-	sink_chrome, sink_perfetto;
+extern const struct sink_ops sink_csv, sink_avro, sink_sqlite, sink_postgres, sink_clickhouse, sink_clickhouse_tls,
+	sink_folded, sink_metrics, sink_chrome, sink_perfetto;
 
 /* Returns the code of a table in tables[]. */
 static inline enum table_code table_code(const struct export_shape *t)

@@ -42,12 +42,16 @@ static int run_sql(struct sink *s, char *answer, size_t size, struct error *err,
 static int run_sql(struct sink *s, char *answer, size_t size, struct error *err, const char *fmt, ...)
 {
 	char *sql = NULL;
+	struct http_text text = { answer, size, 0 };
+	if (answer)
+		*answer = '\0';
 	va_list ap;
 	va_start(ap, fmt);
 	int n = vasprintf(&sql, fmt, ap), rc = n < 0 ? error_set(err, STATUS_SYSTEM, NULL, CLICKHOUSE ": out of memory") : 0;
 	va_end(ap);
 	if (rc == 0)
-		rc = clickhouse_post(&s->server, "", sql, err) || http_answer(&s->server.http, answer, size, err) ? -1 : 0;
+		rc = clickhouse_post(&s->server, "", sql, answer ? http_append_text : NULL, &text, err) ||
+			clickhouse_finish(&s->server, err) ? -1 : 0;
 	free(n < 0 ? NULL : sql);
 	return rc;
 }
@@ -100,11 +104,11 @@ static struct sink *release_sink(struct sink *s)
 	return NULL;
 }
 
-static struct sink *open_clickhouse(const char *target, const struct sink_run *run, struct error *err)
+static struct sink *open_server(const char *target, const struct sink_run *run, bool tls, struct error *err)
 {
 	struct sink *s = mem_new(1, sizeof *s);
 	s->run = *run;
-	if (clickhouse_open(&s->server, target, err)) {
+	if (clickhouse_open(&s->server, target, tls, err)) {
 		free(s);
 		return NULL;
 	}
@@ -119,6 +123,16 @@ static struct sink *open_clickhouse(const char *target, const struct sink_run *r
 	return s;
 }
 
+static struct sink *open_plain(const char *target, const struct sink_run *run, struct error *err)
+{
+	return open_server(target, run, false, err);
+}
+
+static struct sink *open_tls(const char *target, const struct sink_run *run, struct error *err)
+{
+	return open_server(target, run, true, err);
+}
+
 /* ---- Rows */
 
 static int clickhouse_begin(struct sink *s, const struct export_shape *t, struct error *err)
@@ -128,17 +142,19 @@ static int clickhouse_begin(struct sink *s, const struct export_shape *t, struct
 	s->filled |= TABLE_BIT(table_code(t));
 	int rc = run_sql(s, NULL, 0, err, "CREATE TABLE load_%016" PRIx64 "_%s AS \"%s\"", s->load, t->name, t->name);
 	if (rc == 0)
-		rc = clickhouse_post(&s->server, "", sql, err);
+		rc = clickhouse_post(&s->server, "", sql, NULL, NULL, err);
 	free(sql);
 	return rc;
 }
 
 static int flush_rows(struct sink *s, struct error *err)
 {
-	int rc = http_send(&s->server.http, s->buf, s->used, err);
+	struct error closed = ERROR_INIT;
+	int rc = http_send(s->server.http, s->buf, s->used, &closed);
 	s->used = 0;
-	return rc == 0 ? 0 : http_answer(&s->server.http, NULL, 0, err) ? -1
-	                   : error_set(err, STATUS_SYSTEM, NULL, CLICKHOUSE ": the server closed the connection");
+	if (rc && clickhouse_finish(&s->server, err) == 0)
+		*err = closed;  /* an answer without a refusal: the rows were not read */
+	return rc;
 }
 
 static char *put_uint64(char *to, uint64_t v)
@@ -178,7 +194,7 @@ static int clickhouse_row(struct sink *s, const struct table_cell *cell, struct 
 
 static int clickhouse_end(struct sink *s, struct error *err)
 {
-	return flush_rows(s, err) || http_answer(&s->server.http, NULL, 0, err) ? -1 : 0;
+	return flush_rows(s, err) || clickhouse_finish(&s->server, err) ? -1 : 0;
 }
 
 /* ---- Replacing the run's rows in the permanent tables */
@@ -303,7 +319,8 @@ static int replace_all_rows(struct sink *s, struct error *err)
 static int close_clickhouse(struct sink *s, int status, struct error *err)
 {
 	struct error ignored;
-	http_close(&s->server.http);
+	http_cancel(s->server.http);
+	s->server.http = NULL;
 	if (status == 0)
 		status = replace_all_rows(s, err);
 	for (size_t i = 0; i < TABLE_COUNT; i++)
@@ -314,5 +331,8 @@ static int close_clickhouse(struct sink *s, int status, struct error *err)
 }
 
 const struct sink_ops sink_clickhouse = {
-	TABLE_ALL, open_clickhouse, clickhouse_begin, clickhouse_row, clickhouse_end, close_clickhouse
+	TABLE_ALL, open_plain, clickhouse_begin, clickhouse_row, clickhouse_end, close_clickhouse
+};
+const struct sink_ops sink_clickhouse_tls = {
+	TABLE_ALL, open_tls, clickhouse_begin, clickhouse_row, clickhouse_end, close_clickhouse
 };

@@ -68,14 +68,23 @@ static bool is_folded(const char *path)
 #define POSTGRES NULL
 #endif
 
+#ifdef HAVE_CURL
+#define CLICKHOUSE &sink_clickhouse
+#define CLICKHOUSE_TLS &sink_clickhouse_tls
+#else
+#define CLICKHOUSE NULL
+#define CLICKHOUSE_TLS NULL
+#endif
+
 const struct sink_kind sink_kinds[] = {
 	{ "csv:", "DIR", "a directory per table with a file per run", &sink_csv, NULL, NULL },
 	{ "avro:", "DIR", "the same as Avro's object container files", AVRO, "libavro", NULL },
 	{ "sqlite:", "FILE", "SQLite database", SQLITE, "libsqlite3", NULL },
 	{ "postgresql://", "USER@HOST/DATABASE", "PostgreSQL", POSTGRES, "libpq", NULL },
-	{ "clickhouse://", "USER@HOST:8123/DATABASE", "ClickHouse, through HTTP", &sink_clickhouse, NULL, NULL },
+	{ "clickhouse://", "USER@HOST:8123/DATABASE", "ClickHouse, through HTTP", CLICKHOUSE, "libcurl", NULL },
+	{ "clickhouse+https://", "USER@HOST/DATABASE", "the same, encrypted", CLICKHOUSE_TLS, "libcurl", NULL },
 	{ "perfetto:", "FILE", "for Perfetto's viewer and trace_processor", &sink_perfetto, NULL, is_perfetto },
-	{ "chrome:", "FILE", "json for chrome://tracing and other viewers", &sink_chrome, NULL, is_chrome },
+	{ "chrome:", "FILE", "json for chrome://tracing and others", &sink_chrome, NULL, is_chrome },
 	{ "folded:", "FILE", "flame graphs: frames, then the ns", &sink_folded, NULL, is_folded },
 	{ "openmetrics:", "FILE", "metrics for Prometheus, by node_exporter", &sink_metrics, NULL,
 	  is_metrics },
