@@ -228,7 +228,7 @@ class History:
                 elif a['type'] == STATE:
                     text = names[value].decode()
                 elif a['type'] == STRING:
-                    text = '"%s"' % self.string(value).decode()
+                    text = '"%s"' % self.string(value).decode(errors="surrogateescape")
                 elif a['type'] == REF:
                     text = '"%s"/%d' % (self.string(value >> 32).decode(), value & 0xFFFFFFFF)
                 else:

@@ -73,6 +73,7 @@ E2E_TESTS = \
 	tests/test_preempted_code.py \
 	tests/test_polling.py \
 	tests/test_readme.py tests/test_report_height.py \
+	tests/test_readers.py \
 	tests/test_recording.py \
 	tests/test_mistakes.py \
 	tests/test_refusals.py \
@@ -160,7 +161,8 @@ check-daily: tests/test_truth stealscope stealscope-sim
 		$(LIMIT) tests/test_truth $$seed $$((seed + 49)) 24 & \
 		$(LIMIT) tests/test_truth $$((seed + 50)) $$((seed + 99)) 24; rc=$$?; wait $$! && test $$rc = 0 || exit 1; \
 		builddir=. srcdir=$(srcdir) $(LIMIT) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed && \
-		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_random.py
+		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_random.py && \
+		builddir=. srcdir=$(srcdir) SEED=$$seed MUTANTS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_readers.py
 .PHONY: check-daily
 
 # Of these, `make check` runs another part each day (daily_slice() in e2e.py).

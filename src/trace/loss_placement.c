@@ -148,7 +148,8 @@ static int put_tail(struct loss_placer *c)
 int loss_placer_packet_end(struct loss_placer *c, int64_t end)
 {
 	c->has_packet = true;
-	if (end != NO_TIME && c->begin != NO_TIME && event_sink_add_coverage(c->event_sink, c->cpu, c->begin, end))
+	const bool has_times = c->begin != NO_TIME && c->begin >= 0 && end >= c->begin;  /* false: none, or a damaged header */
+	if (has_times && event_sink_add_coverage(c->event_sink, c->cpu, c->begin, end))
 		return -1;
 	if (c->lost.ts == NO_TIME)
 		return 0;

@@ -143,7 +143,8 @@ static void scan_block(struct token_scan *s, const char *block, struct metadata 
 }
 
 /* Removes the packet headers from the text, in the same buffer (CTF 1.8, section 7.1); a text without packets stays
- * unchanged. Returns false if a packet is truncated or damaged: libbabeltrace2 2.0 would read such a file forever.
+ * unchanged. Returns false if a packet is truncated, damaged, compressed or encrypted: libbabeltrace2 2.0 would read some such
+ * files forever.
  * *version: version in the packet headers, such as CTF_1_8. */
 static bool remove_packet_headers(char *text, size_t *len, unsigned *version)
 {
@@ -169,7 +170,8 @@ static bool remove_packet_headers(char *text, size_t *len, unsigned *version)
 			*version = (unsigned)((unsigned char)text[in + 35] << 8 | (unsigned char)text[in + 36]);
 		content /= 8;
 		packet /= 8;
-		if (content < PACKET_HEADER || content > packet || packet > *len - in)
+		if (content < PACKET_HEADER || content > packet || packet > *len - in ||
+		    memcmp(text + in + 32, "\0\0\0", 3) != 0)  /* schemes of compression, encryption and checksums */
 			return false;
 		memmove(text + out, text + in + PACKET_HEADER, content - PACKET_HEADER);
 		out += content - PACKET_HEADER;

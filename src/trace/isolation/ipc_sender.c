@@ -33,6 +33,7 @@ struct ipc_sender {
 	uint32_t current;
 	uint32_t stream_sent;  /* number of the stream to which the parent assigns the next events */
 	int64_t flushed_at;    /* time of the last flush in sender_at(), ns */
+	volatile sig_atomic_t is_sending;  /* a message is being sent: no other may begin */
 	struct error err;
 };
 
@@ -55,14 +56,16 @@ void ipc_send_bytes(int fd, const void *data, size_t len)
 	}
 }
 
-static void send_message(const struct ipc_sender *t, enum ipc_message type, const void *data, size_t len)
+static void send_message(struct ipc_sender *t, enum ipc_message type, const void *data, size_t len)
 {
 	const struct ipc_header head = { type, (uint32_t)len };
+	t->is_sending = 1;
 	ipc_send_bytes(t->fd, &head, sizeof head);
 	ipc_send_bytes(t->fd, data, len);
+	t->is_sending = 0;
 }
 
-static void send_text(const struct ipc_sender *t, enum ipc_message type, const char *text)
+static void send_text(struct ipc_sender *t, enum ipc_message type, const char *text)
 {
 	send_message(t, type, text, strnlen(text, IPC_MAX_LEN));
 }
@@ -186,7 +189,7 @@ void ipc_send_truncated(struct event_sink *o, const char *reason)
 	send_text(sender_of(o), IPC_TRUNCATED, reason);
 }
 
-/* ---- report of a crash */
+/* ---- crashes */
 
 bool errno_is_read_failure(int number)
 {
@@ -196,25 +199,32 @@ bool errno_is_read_failure(int number)
 
 static struct {
 	int fd;
+	struct ipc_sender *sender;
 	struct ipc_header head;
 	struct ipc_error message;
 } crash_report;
 
-/* Sends an error if a library crashed because the system could not read a file. */
+/* Called when a library crashes. Sends the events before the crash: otherwise the result would depend on the time of the
+ * last flush. Sends an error if the system could not read a file. */
 static void on_fatal_signal(int sig)
 {
 	(void)sig;
+	const int why = errno;
+	if (!crash_report.sender->is_sending)
+		flush_all(crash_report.sender);
+	errno = why;
 	if (errno_is_read_failure(errno) && write(crash_report.fd, &crash_report.head, sizeof crash_report.head) > 0 &&
 	    write(crash_report.fd, &crash_report.message, sizeof crash_report.message) > 0)
 		_exit(1);
 	_exit(2);
 }
 
-static void prepare_crash_report(int fd, const char *name)
+static void prepare_crash_report(struct ipc_sender *t, int fd, const char *name)
 {
 	static const int fatal[] = { SIGSEGV, SIGFPE, SIGILL, SIGABRT };
 	const struct sigaction sa = { .sa_handler = on_fatal_signal };
 	crash_report.fd = fd;
+	crash_report.sender = t;
 	crash_report.head = (struct ipc_header){ IPC_ERROR, sizeof crash_report.message };
 	crash_report.message.status = STATUS_SYSTEM;
 	snprintf(crash_report.message.text, sizeof crash_report.message.text, "%s: the system cannot read the file", name);
@@ -224,7 +234,7 @@ static void prepare_crash_report(int fd, const char *name)
 
 /* ---- main loop of the child */
 
-static void send_error(const struct ipc_sender *t)
+static void send_error(struct ipc_sender *t)
 {
 	struct ipc_error r = { .status = t->err.status };
 	snprintf(r.text, sizeof r.text, "%s", t->err.text);
@@ -242,7 +252,7 @@ void decoder_child_run(const struct decoder_job *job, size_t first, int fd)
 		.stream_sent = s->streams ? 0 : IPC_MAX_STREAMS };
 	string_table_init_child(&t->names);
 	t->names.store_event_names = s->window != NULL;
-	prepare_crash_report(fd, s->location[0]->path);
+	prepare_crash_report(t, fd, s->location[0]->path);
 	s->mapping.names = &t->names;
 	void *state = s->reader->enter(s, &t->err);
 	int status = state ? 0 : -1;
