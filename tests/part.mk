@@ -73,6 +73,7 @@ E2E_TESTS = \
 	tests/test_preempted_code.py \
 	tests/test_polling.py \
 	tests/test_readme.py tests/test_report_height.py \
+	tests/test_export_foreign.py \
 	tests/test_readers.py \
 	tests/test_recording.py \
 	tests/test_mistakes.py \
@@ -92,7 +93,7 @@ E2E_TESTS = \
 	tests/test_waits.py \
 	tests/test_mcp.py tests/test_ticket.py \
 	tests/test_workers.py
-EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/fake_guest.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/xentrace.py tests/lsan.supp $(E2E_TESTS)
+EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/fake_guest.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/xentrace.py tests/perfetto.proto tests/lsan.supp $(E2E_TESTS)
 if HAVE_PYTHON
 TESTS += $(E2E_TESTS)
 endif

@@ -1,5 +1,5 @@
 """The native reader and libbabeltrace2 in whole commands on damaged recordings: where the native reader finds no damage, both
-give the same history; where it refuses a trace, the result is that of libbabeltrace2.
+give the same history; where it refuses a trace, libbabeltrace2 reads it.
 MUTANTS: number of damaged recordings; SEED: of the damage."""
 import json
 import os
@@ -91,8 +91,9 @@ def compare(folder, what):
             check(library.content == native.content or "metadata cannot be read" in library.stderr, f"{what}: the same history")
     else:
         check("not readable by the native reader" in native.stderr or library.status == 2, f"{what}: {native.stderr.strip()}")
-        if library.status == 0:
-            check(auto.content == library.content, f"{what}: auto gives the history of libbabeltrace2")
+        if library.status == 0:  # auto reads each trace by the reader that supports it: other traces may be damaged, too
+            check(auto.content == library.content or (auto.has_damage and library.has_warning),
+                  f"{what}: auto gives the history of libbabeltrace2")
     return native.status, library.status, auto.status
 
 

@@ -143,9 +143,8 @@ static void scan_block(struct token_scan *s, const char *block, struct metadata 
 }
 
 /* Removes the packet headers from the text, in the same buffer (CTF 1.8, section 7.1); a text without packets stays
- * unchanged. Returns false if a packet is truncated, damaged, compressed or encrypted: libbabeltrace2 2.0 would read some such
- * files forever.
- * *version: version in the packet headers, such as CTF_1_8. */
+ * unchanged. Returns false if a packet is truncated, damaged, compressed or encrypted: libbabeltrace2 2.0 would read some
+ * of these files forever. *version: version in the packet headers, such as CTF_1_8. */
 static bool remove_packet_headers(char *text, size_t *len, unsigned *version)
 {
 	size_t in = 0, out = 0;
