@@ -182,6 +182,30 @@ def check_folded(folder, history):
     check(dict(got) == reported and reported, f"folded: {len(reported)} victims, {sum(reported.values())} ns")
 
 
+def check_folded_untraced(folder):
+    """In the host's trace alone, the vCPUs of the guest stand for its threads."""
+    history, path = f"{folder}/host.steal", f"{folder}/host.folded"
+    run("index", os.path.join(DATA, "fibonacci", "host"), "-o", history)
+    export(history, f"folded:{path}")
+    got = defaultdict(int)
+    for line in open(path, encoding="utf-8"):
+        stack, ns = line.rstrip("\n").rsplit(" ", 1)
+        got[stack.split(";")[0] if "vCPU" in stack.split(";")[1] else ""] += int(ns)
+    lost = sums(table("steal", history), lambda r: r["victim"])
+    check(got["Debian"] == lost["Debian"] > 0 and set(got) == {"", "Debian"}, f"folded: an untraced guest lost {got['Debian']} ns")
+
+
+def check_threads(t):
+    """The life of a thread begins and ends with its states."""
+    begin, end = {}, {}
+    for r in t["thread_state"]:
+        key, ts = (r["machine"], r["tid"]), int(r["ts"])
+        begin[key], end[key] = min(begin.get(key, ts), ts), max(end.get(key, ts), ts + int(r["dur"]) - 1)
+    got = {(r["machine"], r["tid"]): (r["start_ns"], r["end_ns"]) for r in t["thread"]}
+    want = {key: (str(begin[key]), str(end[key])) if key in begin else ("", "") for key in got}
+    check(got == want and got, f"thread: the lives of {len(got)} threads")
+
+
 def metrics(path):
     values = {}
     with open(path, encoding="utf-8") as f:
@@ -323,6 +347,7 @@ def check_history(folder, history, floor):
     check_steal(history, t)
     check_gaps(history, t)
     check_run(history, t)
+    check_threads(t)
     check_folded(folder, history)
     check_metrics(folder, history, t)
     check_chrome(folder, history, t)
@@ -429,6 +454,7 @@ with scratch() as folder:
     rows, number, _ = check_history(folder, history, 1000)
 
     check_secrets(folder, history)
+    check_folded_untraced(folder)
 
     # The number of a run depends on its traces and options, not on their location.
     shutil.copytree(os.path.join(DATA, "fibonacci"), f"{folder}/elsewhere", copy_function=shutil.copyfile)

@@ -484,10 +484,38 @@ static void test_unmeasured_vm(void **state)
 	assert_int_equal(vm_of_unmeasured(0, -1), -1);
 }
 
+/* A VM is closer by the number of slices in which its edges are closer; equal distances do not count, and only slices in
+ * which both VMs contain events. */
+static void test_closer(void **state)
+{
+	(void)state;
+	static const struct { unsigned near, far, equal; bool inside, closer; } cases[] = {
+		{ CLOSER_MIN, 0, 0, true, true }, { CLOSER_MIN - 1, 0, 1, true, false }, { CLOSER_MIN, 0, 0, false, false },
+		{ 0, 0, SYNC_DELAY_SLICES, true, false }, { CLOSER_MIN * CLOSER_TIMES, CLOSER_MIN, 4, true, true },
+		{ CLOSER_MIN * CLOSER_TIMES - 1, CLOSER_MIN, 0, true, false }, { 0, CLOSER_MIN, 0, true, false },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct window_distances x, y;
+		for (size_t k = 0; k < SYNC_DELAY_SLICES; k++) {
+			const bool near = k < cases[i].near, far = !near && k < cases[i].near + cases[i].far;
+			x.ns[0][k] = x.ns[1][k] = y.ns[0][k] = y.ns[1][k] = INT64_MAX;
+			if (k < cases[i].near + cases[i].far + cases[i].equal) {
+				x.ns[k % 2][k] = 100;
+				y.ns[k % 2][k] = 100 + near - far;
+			}
+			x.has_inside[k] = y.has_inside[k] = cases[i].inside;
+		}
+		const struct containment a = { .nearest = &x }, b = { .nearest = &y }, none = { 0 };
+		assert_int_equal(containment_closer(&a, &b), cases[i].closer);
+		assert_false(containment_closer(&a, &none));
+		assert_false(containment_closer(&none, &b));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_edges), cmocka_unit_test(test_band), cmocka_unit_test(test_composed),
+		cmocka_unit_test(test_closer), cmocka_unit_test(test_edges), cmocka_unit_test(test_band), cmocka_unit_test(test_composed),
 		cmocka_unit_test(test_unsure), cmocka_unit_test(test_step), cmocka_unit_test(test_contradicting_pair),
 		cmocka_unit_test(test_containment), cmocka_unit_test(test_contradictions), cmocka_unit_test(test_delays),
 		cmocka_unit_test(test_votes), cmocka_unit_test(test_migrations), cmocka_unit_test(test_two_vms),

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "sync/evidence/activity.h"
+#include "sync/evidence/thread_lifetimes.h"
 #include "sync/evidence/vm_candidates.h"
 #include "sync_sim.h"
 
@@ -220,6 +221,62 @@ static void test_lifetimes_and_losses(void **state)
 	trace_free(t);
 }
 
+/* A TID is another thread's since its last event with another name or process, if events were lost. */
+static void test_last_other(void **state)
+{
+	(void)state;
+	static const struct { int64_t ts, comm, pid; uint64_t other; } seen[] = {
+		{ 10, 1, 7, 0 }, { 20, 1, 7, 0 }, { 30, 2, 7, 20 }, { 40, 2, 7, 20 }, { 50, 2, 8, 40 }, { 60, 0, 0, 40 },
+		{ 70, 3, -1, 60 }, { 80, -1, 9, 70 },
+	};
+	for (int has_loss = 0; has_loss < 2; has_loss++) {
+		struct host_timeline v = { .has_loss = has_loss };
+		for (size_t i = 0; i < COUNT(seen); i++) {
+			lifetime_record_sighting(&v, seen[i].ts, 11, seen[i].comm, seen[i].pid);
+			const uint64_t *other = map_find(&v.last_other, 11);
+			assert_int_equal(other ? *other : 0, has_loss ? seen[i].other : 0);
+		}
+		host_timeline_release(&v);
+	}
+}
+
+/* VMs to which hints give the same guest are one VM, unless the trace shows two processes. */
+static void check_merged(int first_pid, int second_pid, size_t len, int pid)
+{
+	struct event ev[] = {
+		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_KVM_ENTRY, 0, 11), make_event(200, EV_KVM_EXIT, 0, 11),
+		make_event(300, EV_KVM_ENTRY, 0, 21), make_event(400, EV_KVM_EXIT, 0, 21), make_event(1000, EV_OTHER, 0, 1),
+	};
+	const struct sync_hint_vcpu vcpu[] = { { 0, 11 }, { 1, 21 } };
+	const struct sync_hint hint = { .guest = (char *)(uintptr_t)"web", .vcpu = (struct sync_hint_vcpu *)(uintptr_t)vcpu, .vcpus = 2 };
+	struct host_timeline v;
+	struct trace *t;
+	struct vm_list vms;
+	ev[0].pid = ev[5].pid = -1;
+	ev[1].pid = ev[2].pid = first_pid;
+	ev[3].pid = ev[4].pid = second_pid;
+	ev[1].comm = ev[2].comm = 2;
+	ev[3].comm = ev[4].comm = 3;
+	load_view(&v, ev, COUNT(ev), &t);
+	vm_list_make(&v, &vms);
+	vm_list_apply_hints(&v, &vms, &hint, 1);
+	assert_int_equal(vms.len, len);
+	assert_int_equal(vms.vm[0].pid, pid);
+	assert_int_equal(vms.vm[0].vcpus, 3 - len);
+	vm_list_release(&vms);
+	host_timeline_release(&v);
+	trace_free(t);
+}
+
+static void test_merged(void **state)
+{
+	(void)state;
+	check_merged(10, 20, 2, 10);
+	check_merged(10, -1, 1, 10);
+	check_merged(-1, 20, 1, 20);
+	check_merged(10, 10, 1, 10);
+}
+
 /* After the end of a thread, a loss may hide another thread that became the same vCPU. */
 static void test_succession(void **state)
 {
@@ -402,7 +459,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_windows), cmocka_unit_test(test_min_gap), cmocka_unit_test(test_losses),
-		cmocka_unit_test(test_lifetimes),
+		cmocka_unit_test(test_lifetimes), cmocka_unit_test(test_last_other), cmocka_unit_test(test_merged),
 		cmocka_unit_test(test_lifetimes_and_losses), cmocka_unit_test(test_succession), cmocka_unit_test(test_other_thread),
 		cmocka_unit_test(test_leader), cmocka_unit_test(test_numbers), cmocka_unit_test(test_named),
 		cmocka_unit_test(test_named_twice),
