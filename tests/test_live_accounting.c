@@ -13,7 +13,8 @@
 static struct live_victim victim[VICTIMS];
 static struct live_cpu cpus[CPUS];
 static u64 pair[VICTIMS][CULPRITS], pair_unknown[VICTIMS];
-static u32 live_slots = VICTIMS, throttled_task;
+static struct live_table live = { .slots = VICTIMS };
+static u32 throttled_task;
 
 static struct live_victim *victim_at(u32 slot)
 {

@@ -114,7 +114,10 @@ static void log_sample(struct monitor_command *m, const struct live_sample *s)
 		const double stolen = (double)v->ns.stolen / (double)s->period;
 		const double throttled = (double)v->ns.throttled / (double)s->period;
 		char name[LIVE_NAME + 16];
-		snprintf(name, sizeof name, "%s/vCPU%d", v->machine, v->number);
+		if (v->number >= 0)
+			snprintf(name, sizeof name, "%s/vCPU%d", v->machine, v->number);
+		else
+			snprintf(name, sizeof name, "%s/%d", v->machine, v->tid);
 		const size_t at = find_noticed(m, name);
 		const bool is_above = stolen + throttled > m->notice_share;
 		if (is_above && at == m->noticeds && at < sizeof m->noticed / sizeof *m->noticed) {
@@ -217,7 +220,7 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 		{ "password-file", 0, OPT_TEXT, "FILE", "file with the database password in its first line", &m->password, NULL },
 		{ "pid", 'p', OPT_LIST, "PID", "watch this process or thread as well", &m->pid, NULL },
 		{ "comm", 0, OPT_LIST, "NAME", "watch all threads with this name as well", &m->comm, NULL },
-		{ "no-bpf", 0, OPT_FLAG, NULL, "use schedstat: cheaper, without culprits", &m->request.without_bpf, NULL },
+		{ "no-bpf", 0, OPT_FLAG, NULL, "use schedstat: culprits are lower bounds", &m->request.without_bpf, NULL },
 		{ "root", 0, OPT_TEXT, "DIR", "directory with proc, sys and run", &m->request.root, NULL },
 	};
 	const struct opts opts = { "monitor", "Collect live without a screen, and serve the result as OpenMetrics.", opt,
@@ -260,7 +263,7 @@ int cmd_monitor(int argc, char **argv, struct error *err)
 	if (l) {
 		catch_signals(&m);
 		fprintf(stderr, "stealscope: monitor serves http://%s/metrics%s%s\n", m.listen,
-		        live_limits(l) ? "; culprits are unknown: " : "", live_limits(l) ? live_limits(l)->text : "");
+		        live_limits(l) ? "; culprits are lower bounds: " : "", live_limits(l) ? live_limits(l)->text : "");
 		run_loop(&m, l, server);
 	} else {
 		rc = -1;

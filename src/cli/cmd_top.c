@@ -181,7 +181,7 @@ static int run_batch(struct top_command *t, struct live *l, struct error *err)
 	int64_t next = now_ns();
 	struct report *r = t->how.format == FORMAT_TEXT ? NULL : report_begin(stdout, t->how, &shape, NULL);
 	if (live_limits(l))
-		fprintf(stderr, "stealscope: without BPF, so culprits are unknown: %s\n", live_limits(l)->text);
+		fprintf(stderr, "stealscope: without BPF, so culprits are lower bounds: %s\n", live_limits(l)->text);
 	for (unsigned long i = 0; !stop && rc == 0 && (!t->rounds || i < t->rounds); i++) {
 		struct live_sample s;
 		next += t->period;
@@ -225,7 +225,7 @@ static int parse_options(struct top_command *t, int argc, char **argv, struct er
 		{ "assert", 0, OPT_LIST, "WHEN", "exit with 3 unless it holds: 'web.steal<10%'", &t->assert, NULL },
 		{ "pid", 'p', OPT_LIST, "PID", "watch this process or thread as well", &t->pid, NULL },
 		{ "comm", 0, OPT_LIST, "NAME", "watch all threads with this name as well", &t->comm, NULL },
-		{ "no-bpf", 0, OPT_FLAG, NULL, "use schedstat: cheaper, without culprits", &t->request.without_bpf, NULL },
+		{ "no-bpf", 0, OPT_FLAG, NULL, "use schedstat: culprits are lower bounds", &t->request.without_bpf, NULL },
 		{ "root", 0, OPT_TEXT, "DIR", "directory with proc, sys and run", &t->request.root, NULL },
 		DISPLAY_OPTIONS(&t->ui, &theme_names),
 		ANSWER_OPTIONS(&t->how),

@@ -11,7 +11,7 @@
  * its waiting time. Before the log wraps, account_cpu() accounts the waits on that pCPU.
  *
  * The including file defines: ATOMIC_ADD(pointer, n), ATOMIC_SWAP(pointer, old, new) (true: swapped),
- * victim_at(slot), cpu_at(cpu) (NULL: none), pair_add(victim, entry, ns), task_is_throttled(address),
+ * victim_at(slot), cpu_at(cpu) (NULL: none), pair_add(victim, entry, ns), task_is_throttled(address), the variable `live`,
  * and LIVE_GLOBAL, the attribute of functions that the verifier checks on their own. */
 #ifndef STEALSCOPE_LIVE_ACCOUNTING_H
 #define STEALSCOPE_LIVE_ACCOUNTING_H
@@ -154,7 +154,7 @@ LIVE_GLOBAL int victim_move(u32 slot, u32 state, u32 cpu, u64 now)
 LIVE_GLOBAL int account_cpu(u32 cpu, u64 now)
 {
 	struct live_cpu *c = cpu_at(cpu);
-	const u32 slots = live_slots;
+	const u32 slots = live.slots;
 	u32 throttled = 0;
 	if (!c)
 		return 0;
@@ -175,10 +175,14 @@ static inline __attribute__((always_inline)) void run_add(struct live_cpu *c, co
 {
 	const u32 hash = e->culprit * 2654435769u >> 26;
 	for (u32 i = 0; i < 2; i++) {
-		struct live_run *r = &c->run[epoch & 1][(hash + i) & (LIVE_RUNS - 1)];
-		if (r->ns == 0)
-			r->entry = *e;
-		if (r->entry.culprit == e->culprit) {
+		const u32 at = (hash + i) & (LIVE_RUNS - 1);
+		struct live_run *r = &c->run[epoch & 1][at];
+		if (r->ns == 0) {
+			r->culprit = e->culprit;
+			r->tid = e->tid;
+			__builtin_memcpy(c->run_comm[epoch & 1][at], e->comm, sizeof e->comm);
+		}
+		if (r->culprit == e->culprit) {
 			r->ns += ns;
 			return;
 		}
@@ -196,7 +200,7 @@ static inline __attribute__((always_inline)) void log_append(struct live_cpu *c,
 	}
 	c->log[c->head & (LIVE_LOG - 1)] = *e;
 	c->head++;
-	if ((c->head & (LIVE_LOG / 4 - 1)) == 0 || c->throttled)
+	if ((c->head & (LIVE_LOG / 2 - 1)) == 0 || c->throttled)
 		account_cpu(cpu, e->ts);
 }
 

@@ -23,8 +23,6 @@
 
 static const char *const program_name[PROGRAMS] = { "on_switch", "on_wakeup", "on_wakeup_new", "on_migrate" };
 
-struct bss { u32 live_slots, live_epoch; u64 live_tid[LIVE_HASH]; };
-
 struct bpf_source {
 	struct bpf_object *object;
 	struct bpf_link *link[PROGRAMS];
@@ -32,9 +30,10 @@ struct bpf_source {
 	unsigned cpus;
 	struct live_victim *victim;
 	char *cpu;
-	size_t cpu_size, victims_bytes, cpus_bytes, bss_bytes;
-	volatile struct bss *bss;
+	size_t cpu_size, victims_bytes, cpus_bytes, table_bytes;
+	volatile struct live_table *table;
 	bool used[LIVE_VICTIMS];
+	u32 tid[LIVE_VICTIMS];  /* of the used slots */
 };
 
 static int ignore_message(enum libbpf_print_level level, const char *format, va_list ap)
@@ -80,8 +79,8 @@ static int load_programs(struct bpf_source *b, struct error *err)
 	b->cpu_size = (sizeof(struct live_cpu) + 7u) & ~(size_t)7;
 	b->victim = map_memory(b->object, "victims", &b->victims_bytes);
 	b->cpu = map_memory(b->object, "cpus", &b->cpus_bytes);
-	b->bss = map_memory(b->object, ".bss", &b->bss_bytes);
-	if (!b->victim || !b->cpu || !b->bss)
+	b->table = map_memory(b->object, ".bss", &b->table_bytes);
+	if (!b->victim || !b->cpu || !b->table)
 		return error_system(err, NULL, "mapping the maps of the BPF program");
 	for (int i = 0; i < PROGRAMS; i++) {
 		b->link[i] = bpf_program__attach(bpf_object__find_program_by_name(b->object, program_name[i]));
@@ -113,8 +112,8 @@ void bpf_source_close(struct bpf_source *b)
 		munmap(b->victim, b->victims_bytes);
 	if (b->cpu)
 		munmap(b->cpu, b->cpus_bytes);
-	if (b->bss)
-		munmap((void *)b->bss, b->bss_bytes);
+	if (b->table)
+		munmap((void *)b->table, b->table_bytes);
 	bpf_object__close(b->object);
 	free(b);
 }
@@ -130,8 +129,8 @@ int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked)
 	int slot = 0, probe = 0;
 	while (slot < LIVE_VICTIMS && b->used[slot])
 		slot++;
-	while (probe < LIVE_PROBES && b->bss->live_tid[(at + (u32)probe) % LIVE_HASH] != 0 &&
-	       b->bss->live_tid[(at + (u32)probe) % LIVE_HASH] != ENDED)
+	while (probe < LIVE_PROBES && b->table->tid[(at + (u32)probe) % LIVE_HASH] != 0 &&
+	       b->table->tid[(at + (u32)probe) % LIVE_HASH] != ENDED)
 		probe++;
 	if (slot == LIVE_VICTIMS || probe == LIVE_PROBES)
 		return -1;
@@ -143,17 +142,35 @@ int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked)
 	v->mark = ((u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec) << LIVE_MARK_BITS |
 	          (blocked ? LIVE_BLOCKED : LIVE_UNKNOWN);
 	b->used[slot] = true;
-	if ((u32)slot >= b->bss->live_slots)
-		b->bss->live_slots = (u32)slot + 1;
-	__atomic_store_n(&b->bss->live_tid[(at + (u32)probe) % LIVE_HASH], (u64)tid << 32 | (u32)slot, __ATOMIC_RELEASE);
+	if ((u32)slot >= b->table->slots)
+		b->table->slots = (u32)slot + 1;
+	b->tid[slot] = tid;
+	b->table->filter[tid % LIVE_FILTER / 64] |= UINT64_C(1) << tid % 64;
+	__atomic_store_n(&b->table->tid[(at + (u32)probe) % LIVE_HASH], (u64)tid << 32 | (u32)slot, __ATOMIC_RELEASE);
 	return slot;
+}
+
+/* Frees the entry of a slot. Ended entries that no search needs to pass are free as well, so that searches stay short. */
+static void remove_tid(struct bpf_source *b, u32 slot)
+{
+	for (u32 i = 0; i < LIVE_HASH; i++) {
+		if (!b->table->tid[i] || b->table->tid[i] == ENDED || (u32)b->table->tid[i] != slot)
+			continue;
+		b->table->tid[i] = ENDED;
+		for (u32 k = i; b->table->tid[k] == ENDED && !b->table->tid[(k + 1) % LIVE_HASH]; k = (k + LIVE_HASH - 1) % LIVE_HASH)
+			b->table->tid[k] = 0;
+	}
 }
 
 void bpf_source_remove(struct bpf_source *b, int slot)
 {
-	for (u32 i = 0; i < LIVE_HASH; i++)
-		if (b->bss->live_tid[i] && b->bss->live_tid[i] != ENDED && (u32)b->bss->live_tid[i] == (u32)slot)
-			b->bss->live_tid[i] = ENDED;
+	const u32 word = b->tid[slot] % LIVE_FILTER / 64, bit = b->tid[slot] % 64;
+	bool shared = false;
+	remove_tid(b, (u32)slot);
+	for (int i = 0; i < LIVE_VICTIMS && !shared; i++)
+		shared = i != slot && b->used[i] && b->tid[i] % LIVE_FILTER == b->tid[slot] % LIVE_FILTER;
+	if (!shared)
+		b->table->filter[word] &= ~(UINT64_C(1) << bit);
 	__atomic_store_n(&b->victim[slot].mark, (u64)LIVE_BLOCKED, __ATOMIC_RELEASE);
 	b->used[slot] = false;
 }
@@ -173,7 +190,7 @@ struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu)
 void bpf_source_flush(struct bpf_source *b)
 {
 	bool waits[1024] = { false };
-	for (u32 i = 0; i < b->bss->live_slots; i++) {
+	for (u32 i = 0; i < b->table->slots; i++) {
 		const struct live_victim *v = &b->victim[i];
 		const u32 state = __atomic_load_n(&v->mark, __ATOMIC_RELAXED) & (LIVE_STATES - 1);
 		if ((state == LIVE_WAITING || state == LIVE_THROTTLED) && v->cpu < b->cpus && v->cpu < 1024)
@@ -188,9 +205,9 @@ void bpf_source_flush(struct bpf_source *b)
 
 unsigned bpf_source_next_epoch(struct bpf_source *b)
 {
-	const unsigned epoch = b->bss->live_epoch & 1;
+	const unsigned epoch = b->table->epoch & 1;
 	bpf_source_flush(b);
-	__atomic_store_n(&b->bss->live_epoch, b->bss->live_epoch + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&b->table->epoch, b->table->epoch + 1, __ATOMIC_RELEASE);
 	return epoch;
 }
 

@@ -31,9 +31,7 @@ struct task_struct___before_5_16 { unsigned int cpu; } __attribute__((preserve_a
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Written by user space: slots in use, which pair map is in use, and TID << 32 | slot. */
-volatile u32 live_slots, live_epoch;
-volatile u64 live_tid[LIVE_HASH];
+volatile struct live_table live;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -75,7 +73,7 @@ static __always_inline struct live_cpu *cpu_at(u32 cpu)
 
 static __always_inline void pair_add(u32 victim, const struct live_entry *e, u64 ns)
 {
-	void *map = live_epoch & 1 ? (void *)&pairs_odd : (void *)&pairs_even;
+	void *map = live.epoch & 1 ? (void *)&pairs_odd : (void *)&pairs_even;
 	const struct live_pair_key key = { victim, e->culprit };
 	struct live_pair_value *found = bpf_map_lookup_elem(map, &key);
 	if (found) {
@@ -121,12 +119,15 @@ static __always_inline bool traced_task_is_throttled(struct task_struct *t)
 
 #include "live/accounting.h"
 
-/* Returns the slot of a victim; LIVE_VICTIMS: the thread is none. */
+/* Returns the slot of a victim; LIVE_VICTIMS: the thread is none. Most threads are none, and the filter is small enough to
+ * stay in the cache. */
 static __always_inline u32 victim_find(u32 tid)
 {
+	if (!(live.filter[tid % LIVE_FILTER / 64] >> tid % 64 & 1))
+		return LIVE_VICTIMS;
 	u32 at = tid * LIVE_HASH_FACTOR >> LIVE_HASH_SHIFT;
 	for (int i = 0; i < LIVE_PROBES; i++) {
-		const u64 found = live_tid[(at + i) & (LIVE_HASH - 1)];
+		const u64 found = live.tid[(at + i) & (LIVE_HASH - 1)];
 		if (found == 0)
 			break;
 		if (found >> 32 == tid)
@@ -184,7 +185,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		victim_move(in, LIVE_RUNNING, cpu, now);
 	struct live_entry e = { .ts = now, .culprit = in != LIVE_VICTIMS ? CULPRIT_VICTIM + in : (u32)next->tgid, .tid = tid };
 	__builtin_memcpy(e.comm, next->comm, sizeof e.comm);
-	log_append(c, cpu, &e, live_epoch);
+	log_append(c, cpu, &e, live.epoch);
 	return 0;
 }
 

@@ -18,7 +18,8 @@ enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, L
 #define LIVE_HASH_FACTOR 2654435769u
 #define LIVE_HASH_SHIFT 20
 #define LIVE_PROBES 16       /* entries of that table among which a TID is searched */
-#define LIVE_LOG 256         /* switches of a pCPU */
+#define LIVE_FILTER 2048     /* bits: the bit TID modulo LIVE_FILTER of each victim is set */
+#define LIVE_LOG 128         /* switches of a pCPU */
 #define LIVE_RUNS 64         /* tasks of a pCPU and period with a time of their own */
 #define LIVE_BINS 64         /* powers of two of wait lengths, ns */
 #define LIVE_TOP 4           /* culprits of one wait that are told apart */
@@ -32,15 +33,24 @@ enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, L
 #define CULPRIT_THROTTLED 0x7ffffffeu
 #define CULPRIT_SEVERAL 0x7ffffffdu
 
+/* Written by user space only. */
+struct live_table {
+	u32 slots;     /* slots of victims in use: those below */
+	u32 epoch;     /* its lowest bit: which map of pairs is in use */
+	u64 filter[LIVE_FILTER / 64];
+	u64 tid[LIVE_HASH];  /* TID << 32 | slot; 0: free */
+};
+
 struct live_entry {
 	u64 ts;        /* time when the task got the pCPU */
 	u32 culprit, tid;
 	char comm[16];
 };
 
+/* Time of a task on a pCPU in an epoch. Small, so that the table stays in the cache; the name is in live_cpu.run_comm. */
 struct live_run {
-	struct live_entry entry;
 	u64 ns;        /* 0: unused */
+	u32 culprit, tid;
 };
 
 struct live_cpu {
@@ -50,6 +60,7 @@ struct live_cpu {
 	u64 run_other[2];  /* time of tasks that had no place in run, ns */
 	struct live_entry log[LIVE_LOG];
 	struct live_run run[2][LIVE_RUNS];  /* by epoch */
+	char run_comm[2][LIVE_RUNS][16];
 };
 
 struct live_victim {

@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "live/culprit_bounds.h"
+#include "live/quotas.h"
 #include "live/source.h"
 #include "live/victims.h"
 
@@ -27,7 +29,10 @@ struct live {
 	int32_t slot_thread[LIVE_VICTIMS];  /* index into threads; -1: none */
 	unsigned cpus, periods;
 	int64_t last;
-	struct { uint64_t busy, stolen; } *cpu;  /* counters of /proc/stat, ticks */
+	struct { uint64_t busy, idle, stolen; } *cpu;  /* counters of /proc/stat, ticks */
+	struct culprit_bounds *bounds;  /* of a source without culprits */
+	struct quotas *quotas;
+	int64_t own_time;               /* CPU time of this process, ns */
 	uint64_t *heads;                /* switches of each CPU */
 	u64 cost, runs;
 	double cost_ns;
@@ -47,26 +52,16 @@ static void read_cpus(struct live *l, struct live_sample *s)
 		if (sscanf(line, "\ncpu%u %llu %llu %llu %llu %llu %llu %llu %llu", &cpu, n, n + 1, n + 2, n + 3, n + 4, n + 5,
 		           n + 6, n + 7) < 5 || cpu >= l->cpus)
 			continue;
-		const uint64_t busy = n[0] + n[1] + n[2] + n[5] + n[6];
+		const uint64_t busy = n[0] + n[1] + n[2] + n[5] + n[6], idle = n[3] + n[4];
 		if (s && s->cpu) {
+			s->cpu[cpu].idle = (int64_t)(idle - l->cpu[cpu].idle) * l->tick;
 			s->cpu[cpu].busy = (int64_t)(busy - l->cpu[cpu].busy) * l->tick;
 			s->cpu[cpu].stolen = (int64_t)(n[7] - l->cpu[cpu].stolen) * l->tick;
 		}
 		l->cpu[cpu].busy = busy;
+		l->cpu[cpu].idle = idle;
 		l->cpu[cpu].stolen = n[7];
 	}
-}
-
-static bool read_schedstat(const struct live *l, const struct live_thread *v, uint64_t *ran, uint64_t *delayed)
-{
-	char text[128];
-	unsigned long long a, b;
-	if (!live_read(text, sizeof text, l->request.root, "/proc/%d/task/%d/schedstat", v->pid, v->tid) ||
-	    sscanf(text, "%llu %llu", &a, &b) != 2)
-		return false;
-	*ran = a;
-	*delayed = b;
-	return true;
 }
 
 /* ---- victims */
@@ -99,7 +94,7 @@ static void refresh_threads(struct live *l)
 		}
 		if (v->is_new) {
 			live_read_stat(l->request.root, v->pid, v->tid, &stat);
-			read_schedstat(l, v, &v->ran, &v->delayed);
+			live_read_schedstat(l->request.root, v->pid, v->tid, &v->ran, &v->delayed);
 			v->user = stat.user;
 			v->system = stat.system;
 			v->guest = stat.guest;
@@ -229,9 +224,9 @@ static void add_cpu_use(struct live *l, struct live_sample *s, struct culprit_in
 		for (unsigned i = 0; i < LIVE_RUNS; i++) {
 			struct live_run r = c->run[epoch][i];
 			c->run[epoch][i].ns = 0;
-			if (!r.ns || !r.entry.culprit)
+			if (!r.ns || !r.culprit)
 				continue;
-			const int32_t who = culprit_find(x, r.entry.culprit, r.entry.comm);
+			const int32_t who = culprit_find(x, r.culprit, c->run_comm[epoch][i]);
 			int64_t ns = (int64_t)r.ns;
 			s->culprit[who].ran = max64(s->culprit[who].ran, 0) + ns;
 			int32_t at = who;
@@ -319,7 +314,7 @@ static void take_victim(struct live *l, struct live_thread *t, struct live_vcpu 
 		t->system = stat.system;
 		t->guest = stat.guest;
 	}
-	read_schedstat(l, t, &ran, &delayed);
+	live_read_schedstat(l->request.root, t->pid, t->tid, &ran, &delayed);
 	if (t->slot >= 0) {
 		take_bpf(l, t, u, x, read);
 	} else {
@@ -331,6 +326,36 @@ static void take_victim(struct live *l, struct live_thread *t, struct live_vcpu 
 		u->vmm = u->ns.ran;
 	t->ran = ran;
 	t->delayed = delayed;
+}
+
+/* ---- without BPF */
+
+static bool uses_bounds(const struct live *l)
+{
+	return !l->bpf || l->threads.is_guest;
+}
+
+static void read_counters(struct live *l, int64_t began)
+{
+	quotas_read(l->quotas, l->request.root, &l->threads);
+	culprit_bounds_scan(l->bounds, l->request.root, began);
+}
+
+/* Divides the run delays of schedstat into throttled and stolen, and finds lower bounds of the culprits. */
+static void add_bounds(struct live *l, struct live_sample *s, struct culprit_index *x, int64_t began)
+{
+	size_t n;
+	read_counters(l, began);
+	quotas_divide(l->quotas, s->vcpu, s->vcpus);
+	struct bpf_pair *pair = culprit_bounds_pairs(l->bounds, &l->threads, s, l->tick, &n);
+	for (size_t i = 0; i < LIVE_VICTIMS; i++)
+		l->slot_thread[i] = i < l->threads.len ? (int32_t)i : -1;
+	add_pairs(l, s, x, pair, n);
+	for (size_t i = 0; i < LIVE_VICTIMS; i++)
+		l->slot_thread[i] = -1;
+	for (size_t i = 0; i < s->culprits; i++)
+		s->culprit[i].inferred = s->culprit[i].kind != LIVE_NOBODY;
+	free(pair);
 }
 
 /* ---- interface */
@@ -359,8 +384,13 @@ struct live *live_open(const struct live_request *request, struct error *err)
 	}
 	if (l->bpf)
 		bpf_source_measure(l->bpf, true);
+	l->bounds = culprit_bounds_new();
+	l->quotas = quotas_new();
+	if (uses_bounds(l))
+		read_counters(l, now_ns());
 	read_cpus(l, NULL);
 	l->last = now_ns();
+	l->own_time = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	return l;
 }
 
@@ -419,6 +449,8 @@ void live_take(struct live *l, struct live_sample *s)
 	for (size_t i = 0; i < s->vcpus; i++)
 		take_victim(l, &l->threads.thread[i], &s->vcpu[i], &x, s->period, &read[i]);
 	read_cpus(l, s);
+	if (uses_bounds(l))
+		add_bounds(l, s, &x, now);
 	if (l->bpf)
 		measure_cost(l, s);
 	l->periods++;
@@ -426,6 +458,9 @@ void live_take(struct live *l, struct live_sample *s)
 	s->hidden = l->threads.hidden;
 	if (s->is_guest)
 		s->source = "schedstat";
+	const int64_t own_time = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	s->own_share = s->period > 0 ? (double)(own_time - l->own_time) / (double)s->period : 0;
+	l->own_time = own_time;
 	s->load = live_read(text, sizeof text, l->request.root, "/proc/loadavg") ? atof(text) : 0;
 	free(pair);
 	free(read);
@@ -447,6 +482,8 @@ void live_close(struct live *l)
 	if (!l)
 		return;
 	bpf_source_close(l->bpf);
+	culprit_bounds_free(l->bounds);
+	quotas_free(l->quotas);
 	free(l->threads.thread);
 	free(l->cpu);
 	free(l->heads);

@@ -1,8 +1,9 @@
 /* Live collection: who takes CPU time from the VMs of this host right now, period by period.
  *
  * The source is a BPF program (exact sums by victim and culprit), or, where BPF cannot be used, the run delay in
- * /proc/PID/task/TID/schedstat. Without VMs the victims are the processes of the machine that waited most (fallback
- * only), and the time that the host took comes from /proc/stat. All times in ns. */
+ * /proc/PID/task/TID/schedstat, throttled time in cpu.stat, and lower bounds of the culprits (culprit_bounds.h). Without
+ * VMs the victims are the threads of the machine (schedstat only), and the time that the host took comes from /proc/stat.
+ * All times in ns. */
 #ifndef STEALSCOPE_LIVE_LIVE_H
 #define STEALSCOPE_LIVE_LIVE_H
 
@@ -51,13 +52,13 @@ struct live_culprit {
 	char machine[LIVE_NAME];   /* VM; "": none */
 	int64_t ran;               /* CPU time in this period; -1: unknown */
 	int64_t took;              /* sum over all victims */
-	bool inferred;             /* not measured: the only task that had the CPU */
+	bool inferred;             /* its times as a culprit are lower bounds */
 };
 
 struct live_pair { int32_t vcpu, culprit; int64_t ns; };
 
 struct live_cpu_use {
-	int64_t busy, stolen;      /* of the period; stolen: by the host of this machine */
+	int64_t busy, idle, stolen;  /* of the period, in whole ticks; stolen: by the host of this machine */
 	int32_t top[3];            /* culprits with the most CPU time; -1: none */
 	int64_t top_ns[3];
 };
@@ -76,6 +77,7 @@ struct live_sample {
 	const char *source;        /* "bpf", "schedstat" */
 	uint64_t switches;         /* context switches of all CPUs; 0: unknown */
 	double cost_ns;            /* cost of the collector per switch, ns, by the kernel's statistics; 0: not measured */
+	double own_share;          /* CPU time of this process as a share of the period */
 	size_t hidden;             /* processes that could not be inspected for lack of permission */
 	double load;
 };

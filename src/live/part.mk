@@ -4,8 +4,10 @@ LIVE_LIBS = src/liblive.a $(RECORD_LIBS) $(BPF_LIBS)
 src_liblive_a_CPPFLAGS = $(AM_CPPFLAGS) $(BPF_CFLAGS)
 src_liblive_a_SOURCES = \
 	src/live/accounting.h src/live/collector.h \
+	src/live/culprit_bounds.c src/live/culprit_bounds.h \
 	src/live/live.c src/live/live.h \
 	src/live/metrics.c \
+	src/live/quotas.c src/live/quotas.h \
 	src/live/source.h \
 	src/live/victims.c src/live/victims.h
 EXTRA_DIST += src/live/collector.bpf.c src/live/embed_object.sh

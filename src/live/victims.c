@@ -62,6 +62,18 @@ bool live_read_stat(const char *root, int32_t pid, int32_t tid, struct live_stat
 	return true;
 }
 
+bool live_read_schedstat(const char *root, int32_t pid, int32_t tid, uint64_t *ran, uint64_t *delayed)
+{
+	char text[128];
+	unsigned long long a, b;
+	if (!live_read(text, sizeof text, root, "/proc/%d/task/%d/schedstat", pid, tid) ||
+	    sscanf(text, "%llu %llu", &a, &b) != 2)
+		return false;
+	*ran = a;
+	*delayed = b;
+	return true;
+}
+
 static void add_thread(struct live_threads *t, const char *root, const char *machine, int number, int32_t pid, int32_t tid)
 {
 	struct live_stat s;
@@ -82,15 +94,14 @@ static void add_thread(struct live_threads *t, const char *root, const char *mac
 	snprintf(v->machine, sizeof v->machine, "%s", machine);
 }
 
-/* Calls add() for each number among the names of a directory. */
-static void each_number(const char *root, const char *dir, void (*add)(void *arg, int32_t n), void *arg)
+void live_each_number(const char *root, const char *dir, void (*visit)(void *arg, int32_t n), void *arg)
 {
 	char *path = mem_printf("%s%s", root, dir);
 	DIR *d = opendir(path);
 	free(path);
 	for (struct dirent *e; d && (e = readdir(d));)
 		if (e->d_name[0] > '0' && e->d_name[0] <= '9')
-			add(arg, (int32_t)atoi(e->d_name));
+			visit(arg, (int32_t)atoi(e->d_name));
 	if (d)
 		closedir(d);
 }
@@ -137,7 +148,7 @@ static void visit_process(void *arg, int32_t pid)
 		return;
 	snprintf(s->machine, sizeof s->machine, "%s-%d", stat.comm, pid);
 	snprintf(dir, sizeof dir, "/proc/%d/task", pid);
-	each_number(s->root, dir, visit_thread, s);
+	live_each_number(s->root, dir, visit_thread, s);
 }
 
 /* Adds a requested process: its vCPU threads, or all threads if it has none; or one thread if the number is a TID. */
@@ -176,9 +187,9 @@ void live_threads_find(struct live_threads *t, const struct live_request *r)
 		add_requested(t, r, r->pid[i]);
 	struct thread_search s = { .threads = t, .request = r, .root = r->root, .by_comm = true };
 	if (r->comms)
-		each_number(r->root, "/proc", visit_process, &s);
+		live_each_number(r->root, "/proc", visit_process, &s);
 	t->is_guest = vms == 0 && r->pids == 0 && r->comms == 0;
 	s.by_comm = false;
 	if (t->is_guest)
-		each_number(r->root, "/proc", visit_process, &s);
+		live_each_number(r->root, "/proc", visit_process, &s);
 }

@@ -37,5 +37,9 @@ bool live_read(char *buf, size_t size, const char *root, const char *fmt, ...) _
 struct live_stat { char state; uint64_t flags, user, system, start, guest; int cpu; char comm[64]; };
 /* Reads /proc/PID/task/TID/stat. comm is escaped. */
 bool live_read_stat(const char *root, int32_t pid, int32_t tid, struct live_stat *s);
+/* Reads the time that a thread ran and waited since its start, ns. */
+bool live_read_schedstat(const char *root, int32_t pid, int32_t tid, uint64_t *ran, uint64_t *delayed);
+/* Calls visit() for each number among the names of a directory below root. */
+void live_each_number(const char *root, const char *dir, void (*visit)(void *arg, int32_t n), void *arg);
 
 #endif

@@ -27,7 +27,7 @@ static struct style style_of_share(const struct top *t, double share, struct sty
 
 static void draw_header(const struct top *t, const struct live_sample *s, struct screen *out)
 {
-	char left[160], right[160], clock[TIME_TEXT], cost[48] = "";
+	char left[160], right[160], clock[TIME_TEXT], cost[48];
 	unsigned machines = 0;
 	for (size_t i = 0; i < s->vcpus; i++) {
 		bool is_first = true;
@@ -35,8 +35,10 @@ static void draw_header(const struct top *t, const struct live_sample *s, struct
 			is_first = strcmp(s->vcpu[k].machine, s->vcpu[i].machine) != 0;
 		machines += is_first;
 	}
-	if (s->cost_ns > 0)
+	if (s->cost_ns > 0 && !s->is_guest)
 		snprintf(cost, sizeof cost, " %.0f ns/switch", s->cost_ns);
+	else
+		snprintf(cost, sizeof cost, " %.1f%% CPU", 100 * s->own_share);
 	if (s->is_guest)
 		snprintf(left, sizeof left, "stealscope top  %s  %zu CPUs  no VMs  load %.1f", t->host, s->cpus, s->load);
 	else
@@ -155,7 +157,8 @@ static void draw_table_row(const struct top *t, const struct live_sample *s, con
 	else if (r->throttled > r->steal)
 		snprintf(by, sizeof by, "CPU quota");
 	else if (r->top >= 0)
-		snprintf(by, sizeof by, "%s %.0f%%", s->culprit[r->top].name, 100 * r->top_share);
+		snprintf(by, sizeof by, "%s%s %.0f%%", s->culprit[r->top].inferred ? "~" : "", s->culprit[r->top].name,
+		         100 * r->top_share);
 	if (rest > 0)
 		screen_clip(out, x, y, rest, normal, by);
 	draw_spark(t, r, out, out->w - spark, y, spark, normal);
@@ -198,6 +201,8 @@ static int draw_detail(const struct top *t, const struct live_sample *s, struct 
 		screen_fill(out, 0, y, out->w, ' ', part(t, PART_NORMAL));
 		int x = screen_printf(out, 1, y, out->w, part(t, PART_NORMAL), "%9s %5.1f%% ", time_duration(text, s->pair[i].ns),
 		                      100 * share) + 1;
+		if (s->culprit[s->pair[i].culprit].inferred)
+			screen_put(out, x++, y, '~', part(t, PART_NORMAL));
 		x += screen_clip(out, x, y, out->w - x - 20, part(t, PART_NORMAL), s->culprit[s->pair[i].culprit].name) + 1;
 		for (int k = 0; k < (int)(share * 18); k++)
 			screen_put(out, out->w - 19 + k, y, t->blocks ? 0x2588 : '#', part(t, PART_STEAL));

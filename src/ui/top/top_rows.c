@@ -248,9 +248,12 @@ void top_sentence(const struct live_sample *s, char *buf, size_t size)
 	const struct live_vcpu *v = &s->vcpu[worst.vcpu];
 	if (worst.throttled > worst.steal)
 		snprintf(buf, size, "%s was throttled %.0f %% of the time by its CPU quota", worst.name, 100 * worst.throttled);
-	else if (v->top < 0)
+	else if (v->top < 0 || (!s->has_bpf && s->culprit[v->top].kind == LIVE_NOBODY))
 		snprintf(buf, size, "%s waited %.0f %% of the time; without BPF the culprit is unknown", worst.name,
 		         100 * worst.steal);
+	else if (s->culprit[v->top].inferred)
+		snprintf(buf, size, "%s waited %.0f %% for CPU%d; at least %.0f %% of it for %s", worst.name, 100 * worst.steal,
+		         v->cpu, 100 * worst.top_share, s->culprit[v->top].name);
 	else
 		snprintf(buf, size, "%s waited %.0f %% for CPU%d (longest %s); %.0f %% of it for %s", worst.name, 100 * worst.steal,
 		         v->cpu, time_duration(text, v->longest), 100 * worst.top_share, s->culprit[v->top].name);
