@@ -338,6 +338,14 @@ static void test_events(void **state)
 	for (size_t i = 0; i < COUNT(bad); i++)
 		assert_false(event_is_name(bad[i]));
 	assert_true(event_is_name("sched:sched_switch"));
+	static const char *const probe[] = { "stealscope_113_495/steal_switch", "stealscope_1_2_c63/steal_timer" };
+	static const char *const no_probe[] = { "", "stealscope_", "stealscope_113_495/steal", "stealscope_113/steal_timer",
+		"stealscope_1_2_c3/../steal_timer", "stealscope_1_2/steal_timer/x", "sched/steal_timer",
+		"stealscope_1_2_d3/steal_timer", "stealscope_x_2/steal_timer" };
+	for (size_t i = 0; i < COUNT(probe); i++)
+		assert_true(event_is_steal_probe(probe[i]));
+	for (size_t i = 0; i < COUNT(no_probe); i++)
+		assert_false(event_is_steal_probe(no_probe[i]));
 }
 
 /* Every recorded event must be used by the layout, since on a busy host each event costs the guests CPU time. */

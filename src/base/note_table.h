@@ -127,6 +127,11 @@
 	X(NO_STEAL_CLOCK, "no-steal-clock", LIMIT, \
 	  "No host trace and no steal clock: time taken by the host is invisible here and counts as running", \
 	  "record the host as well, or record in the guest with --guest-only") \
+	X(STEAL_CLOCK_CHECK, "steal-clock-check", INFO, \
+	  "the steal clock of %s rose by %.1f ms, the host's trace shows %.1f ms", "") \
+	X(STEAL_CLOCK_DIFFERS, "steal-clock-differs", LIMIT, \
+	  "the steal clock of vCPU%u rose by %.1f ms, the host's trace shows %.1f ms (unknown: %.1f ms): its clock, its " \
+	  "vCPU, or the host's trace is wrong", "compare the clock with stealscope sync --audit") \
 	X(STEAL_UNPLACED, "steal-unplaced", LIMIT, \
 	  "the steal clock shows %s that fit between no two events: they count as running", "") \
 	X(NO_WAKEUPS, "no-wakeups", LIMIT, \

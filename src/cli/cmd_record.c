@@ -155,7 +155,7 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 		{ "host-only", 0, OPT_FLAG, NULL, "do not trace guests", &w->o.host_only, NULL },
 		{ "guest-only", 0, OPT_FLAG, NULL, "record this machine as a guest, without its host",
 		  &w->o.guest_only, NULL },
-		{ "steal", 0, OPT_TEXT, "SOURCE", "--guest-only: source of stolen time", &w->o.steal, steal_sources },
+		{ "steal", 0, OPT_TEXT, "SOURCE", "source of stolen time in guests", &w->o.steal, steal_sources },
 		{ "event", 'e', OPT_LIST, "SYSTEM:NAME", "record this event as well", &w->event, NULL },
 		{ "requests", 0, OPT_LIST, "TABLE|SPEC", "record requests of a server by probes: nginx, ...", &w->requests, NULL },
 		{ "list-requests", 0, OPT_TEXT, "PATH", "list functions and static probes of a program, or: tables", &w->listed, NULL },

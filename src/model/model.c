@@ -183,6 +183,8 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 	for (uint32_t i = 0; i < m->machines; i++) {
 		const struct machine *mc = m->machine[i];
 		const struct trace_info *info = r->trace[i] ? trace_info(r->trace[i]) : NULL;
+		if (i > 0 && info && r->trace[0])
+			steal_check_add_notes(m, mc, notes);
 		if (i > 0 && info && !r->trace[0])
 			steal_clock_add_notes(&r->steal[i], mc->name, r->n - 1, notes);
 		if (info)

@@ -18,6 +18,7 @@ src_libmodel_a_SOURCES = \
 	src/model/state/irq.c \
 	src/model/loss/loss_recovery.c \
 	src/model/inference/steal_clock.c src/model/inference/steal_clock.h \
+	src/model/inference/steal_check.c src/model/inference/steal_check.h \
 	src/model/inference/provider_pattern.c src/model/inference/provider_pattern.h \
 	src/model/inference/vcpu_throttling.c src/model/inference/vcpu_throttling.h \
 	src/model/state/request_marks.c \
@@ -70,6 +71,9 @@ tests_test_model_irq_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_throttling
 tests_test_model_throttling_SOURCES = tests/test_model_throttling.c tests/model_throttling.h tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_throttling_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_model_steal_check
+tests_test_model_steal_check_SOURCES = tests/test_model_steal_check.c tests/model_events.h tests/model_rec.h tests/test.h
+tests_test_model_steal_check_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_steal_clock
 tests_test_model_steal_clock_SOURCES = tests/test_model_steal_clock.c tests/test.h
 tests_test_model_steal_clock_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)

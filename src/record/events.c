@@ -90,3 +90,20 @@ bool event_is_name(const char *name)
 	return len < NAME_MAX_LEN && system > 0 && system == strspn(name, word) && name[system] &&
 	       system + 1 + strspn(name + system + 1, word) == len && system + 1 < len;
 }
+
+#define STEAL_PROBE_MAX 80  /* longest name of a probe, bytes */
+
+bool event_is_steal_probe(const char *event)
+{
+	static const char digits[] = "0123456789", group[] = "stealscope_";
+	const char *at = event + sizeof group - 1;
+	if (strncmp(event, group, sizeof group - 1) != 0 || strlen(event) > STEAL_PROBE_MAX)
+		return false;
+	at += strspn(at, digits);
+	if (*at++ != '_')
+		return false;
+	at += strspn(at, digits);
+	if (strncmp(at, "_c", 2) == 0)
+		at += 2 + strspn(at + 2, digits);
+	return strcmp(at, "/steal_switch") == 0 || strcmp(at, "/steal_timer") == 0;
+}

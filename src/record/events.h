@@ -15,4 +15,8 @@ void events_free(char **name, size_t n);
 /* Returns true if the text has the form SYSTEM:NAME or SYSTEM/NAME and contains no special characters of a shell. */
 bool event_is_name(const char *name);
 
+/* Returns true for the probes of guest.sh: "stealscope_PID_START/steal_switch" or ".../steal_timer", with a suffix _cN of
+ * the group for one CPU. */
+bool event_is_steal_probe(const char *event);
+
 #endif

@@ -16,6 +16,7 @@ struct guest_settings {
 	unsigned hold;         /* s of trace that the buffers should hold */
 	unsigned limit;        /* s without a keep-alive message after which the guest ends by itself */
 	bool overwrite;        /* the buffers overwrite their oldest data (flight recording) */
+	bool steal;            /* define probes that read the steal clock of KVM */
 };
 
 struct guest {

@@ -11,6 +11,7 @@
 #   overwrite  1: the buffers overwrite their oldest data (flight recording)
 #   limit      seconds without a command after which the host is considered dead
 #   max_kb     maximum size of a CPU's buffer, KiB
+#   steal      1: define probes that read the steal clock of KVM
 #
 # Output: frames "KEY NAME BYTES", a line break, the bytes. Input: commands, one per line: go, stop, send, more
 # (keep-alive); the end of the input ends the script.
@@ -39,6 +40,20 @@ remove_instance() {
 add_removed() {
 	case " $removed " in *" $1 "*) ;; *) removed="$removed $1" ;; esac
 }
+# Prints the group of the probes of the script with this instance: "stealscope_PID_START".
+probe_group() {  # name of the instance
+	owner=${1##*stealscope-guest-}
+	echo "stealscope_${owner%-*}_${owner#*-}"
+}
+# Removes the probes of a group. Returns true if none remains. No instance may use them.
+remove_probes() {  # tracefs, group
+	for probe in "$1/events/$2"/steal_* "$1/events/$2"_c*/steal_*; do
+		[ ! -d "$probe" ] || echo "-:${probe#"$1/events/"}" >>"$1/dynamic_events"
+	done
+	for probe in "$1/events/$2"/steal_* "$1/events/$2"_c*/steal_*; do
+		[ ! -d "$probe" ] || return 1
+	done
+} 2>/dev/null
 # Returns true if the topmost file system mounted at a path has this name.
 is_top_mount() {  # name, path
 	top=
@@ -82,6 +97,7 @@ until remove_instance "$instance" || [ ! -d "$instance" ] || [ "$remaining" = 0 
 	sleep 1
 	remaining=$((remaining - 1))
 done
+remove_probes "${instance%/instances/*}" "$(probe_group "$instance")"
 unmount
 '
 
@@ -140,6 +156,12 @@ clean() {
 			if remove_instance "$old"; then add_removed "${old##*/}"; else failed=$((failed + 1)); fi
 		fi
 	done
+	for old in "$tracing"/events/stealscope_*; do
+		group=${old##*/} owner=${old##*/stealscope_}
+		start=${owner#*_}
+		[ ! -d "$old" ] || is_alive "stealscope-guest-${owner%%_*}-${start%%_*}" && continue
+		if remove_probes "$tracing" "${group%_c*}"; then add_removed "${group%_c*}"; else failed=$((failed + 1)); fi
+	done
 	[ "$task" != clean ] || unmount  # other tasks use tracefs
 	# shellcheck disable=SC2086
 	set -- $removed
@@ -158,6 +180,7 @@ end() {
 		done
 		[ -d "$instance" ] && return  # the watchdog continues
 		kill -KILL "$watchdog_pid"
+		remove_probes "$tracing" "$(probe_group "$self")"
 	fi
 	unmount "$self"
 } 2>/dev/null
@@ -194,6 +217,52 @@ choose_events() {
 	case $recorded in *sched/sched_switch*) ;; *) refuse events ;; esac
 }
 
+# Defines a pair of event probes: at a thread switch and at a timer. Returns false if the kernel refuses them.
+define_probes() {  # group, fields
+	echo "e:$1/steal_switch sched.sched_switch$2" >>"$tracing/dynamic_events" || return
+	echo "e:$1/steal_timer timer.hrtimer_expire_entry$2" >>"$tracing/dynamic_events" || return
+	probes="$probes $1/steal_switch $1/steal_timer"
+} 2>/dev/null
+
+# Sets `offset` to the address of the steal clock in the area of a CPU, "+0x33080" or "-0x...". Returns false if unknown.
+find_steal_clock() {
+	offset='' symbols=$(grep -E ' (steal_time|__per_cpu_offset)$' "$root/proc/kallsyms" 2>/dev/null)
+	case $symbols in *__per_cpu_offset*) ;; *) return 1 ;; esac
+	# shellcheck disable=SC2086
+	set -- $symbols
+	while [ $# -ge 3 ] && [ -z "$offset" ]; do
+		case $3/$1 in
+		steal_time/0000000000000000) return 1 ;;  # addresses are hidden
+		steal_time/00000000*) offset=+0x${1#00000000} ;;
+		steal_time/ffffffff*) offset=-0x$(printf %x $((0x100000000 - 0x${1#ffffffff}))) ;;
+		esac
+		shift 3
+	done
+	[ -n "$offset" ]
+}
+
+# Chooses the source of stolen time; the task trace defines its probes and adds their events to `recorded`. The host uses the
+# clock to check its own trace, so it is no failure if there is none.
+choose_steal_clock() {
+	steal_source=none probes=''
+	[ "$steal" = 1 ] && [ "$(uname -m)" = x86_64 ] && grep -q -F ' e[:[' "$tracing/README" && find_steal_clock || return
+	set -- "$tracing"/per_cpu/cpu*
+	[ $# -le 64 ] || return
+	[ "$task" = check ] && steal_source=event_probes && return
+	group=$(probe_group "$self") fields=''
+	for cpu; do
+		cpu=${cpu##*/cpu}
+		field=" cpu$cpu=$offset(@__per_cpu_offset+$((8 * cpu))):u64"
+		fields=$fields$field
+		[ $# -le 4 ] || define_probes "${group}_c$cpu" "$field" || return
+	done
+	[ $# -gt 4 ] || define_probes "$group" "$fields" || return
+	for probe in $probes; do
+		[ -f "$tracing/events/$probe/format" ] || return
+	done
+	steal_source=event_probes recorded=$recorded$probes
+}
+
 send_about() {
 	for file in osrelease version hostname; do
 		read -r line <"$root/proc/sys/kernel/$file"
@@ -202,6 +271,7 @@ send_about() {
 	done
 	frame about "${about}machine $(uname -m)
 clock $clock
+steal $steal_source
 events$recorded"
 }
 
@@ -219,6 +289,10 @@ set_up() {
 	echo 1 >options/overwrite  # pages mark lost events only in this mode
 	echo 1 >options/record-tgid
 	for event in $recorded; do
+		case $event in stealscope_*_c*)
+			cpu=${event##*_c}
+			echo "CPU == ${cpu%%/*}" >"events/$event/filter" ;;
+		esac
 		echo 1 >"events/$event/enable"
 	done
 } 2>/dev/null
@@ -364,9 +438,10 @@ stealscope_guest() {
 	[ "$task" = clean ] && send_end
 	choose_clock
 	choose_events
+	[ "$task" = check ] || create_instance  # its watchdog removes the probes, too
+	choose_steal_clock
 	send_about
 	[ "$task" = check ] && send_end
-	create_instance
 	send_formats
 	set_up
 	size_buffers

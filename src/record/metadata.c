@@ -185,6 +185,10 @@ int metadata_write_guest(const struct guest *g, const struct host *h, struct err
 	yaml_out_count(o, YAML_OUT_ROOT, "buffer_kb", g->kilobytes);
 	yaml_out_count(o, YAML_OUT_ROOT, "bytes", g->bytes);
 	yaml_out_count(o, YAML_OUT_ROOT, "lost", g->lost);
+	char *steal = guest_field(g, "steal");
+	if (steal)
+		yaml_out_text(o, YAML_OUT_ROOT, "steal", strcmp(steal, "event_probes") == 0 ? "event_probes" : "none");
+	free(steal);
 	if (h->hold)
 		yaml_out_number(o, YAML_OUT_ROOT, "kept", h->hold);
 	const int list = yaml_out_list(o, YAML_OUT_ROOT, "events");

@@ -213,6 +213,7 @@ void participants_start(struct participants *p, const char *task, unsigned hold,
 	p->settings = (struct guest_settings){
 		.task = task, .clocks = p->host.tsc ? "x86-tsc mono" : "mono",
 		.event = (const char *const *)p->event, .events = p->events, .hold = hold, .limit = limit, .overwrite = overwrite,
+		.steal = !p->o->steal || strcmp(p->o->steal, "none") != 0,
 	};
 	for (size_t i = 0; i < p->vms; i++)
 		if (p->guest[i]->state == GUEST_NONE && p->guest[i]->transport.kind != TRANSPORT_NONE)
@@ -314,12 +315,15 @@ static struct record_machine guest_result(const struct guest *g)
 	struct record_machine m = { .name = mem_dup(g->vm->name), .through = transport_text(&g->transport),
 		.requested = g->requested,
 		.recorded = g->state == GUEST_SENT, .bytes = g->bytes, .lost = g->lost, .cpus = g->vm->vcpus, .why = g->failure };
+	char *steal = guest_field(g, "steal");
 	if (release && clock)
-		m.about = mem_printf("Linux %.40s, clock %.20s", release, clock);
+		m.about = mem_printf("Linux %.40s, clock %.20s%s", release, clock,
+		                     steal && strcmp(steal, "event_probes") == 0 ? ", steal clock" : "");
 	else
 		m.about = mem_dup("");
 	free(release);
 	free(clock);
+	free(steal);
 	return m;
 }
 

@@ -302,6 +302,12 @@ static void on_probe(struct machine *mc, struct cpu *c, const struct event *ev)
 	request_probe_event(mc, ev, current_tid(c, ev));
 }
 
+static void on_steal(struct machine *mc, struct cpu *c, const struct event *ev)
+{
+	if (c->vcpu != NONE && mc->parent)
+		steal_check_read(&mc->model->vcpu[c->vcpu].steal_check, ev->steal.ns, mc->model->sink.now);
+}
+
 /* Updates the current thread from the context of the event. */
 static __attribute__((noinline)) void update_context(struct machine *mc, const struct cpu *c, const struct event *ev)
 {
@@ -331,7 +337,7 @@ static void (*const effect[EVENT_KIND_COUNT])(struct machine *mc, struct cpu *c,
 	[EV_CONTENTION_BEGIN] = lock_event, [EV_CONTENTION_END] = lock_event,
 	[EV_FUTEX_BEGIN] = lock_event, [EV_FUTEX_END] = lock_event,
 	[EV_VCPU_STATE] = vcpu_state_event, [EV_VCPU_STOP] = vcpu_stop_event, [EV_VM] = vm_event,
-	[EV_MARK] = on_mark, [EV_PROBE] = on_probe, [EV_FREQUENCY] = frequency_event,
+	[EV_MARK] = on_mark, [EV_PROBE] = on_probe, [EV_FREQUENCY] = frequency_event, [EV_STEAL] = on_steal,
 };
 
 static void dispatch_event(struct machine *mc, const struct event *ev)

@@ -18,6 +18,7 @@
 #include "base/schema.h"
 #include "base/states.h"
 #include "model/inference/idle_inference.h"
+#include "model/inference/steal_check.h"
 #include "model/inference/vcpu_throttling.h"
 #include "model/model_sink.h"
 #include "model/state/irq_nesting.h"
@@ -109,6 +110,7 @@ struct vcpu {
 	struct halt_polling polling;  /* halt polling of its halts */
 	uint32_t attr_status, attr_host_thread, attr_pcpu, attr_exit, attr_inside;
 	uint32_t attr_steal_bound, attr_out_by;  /* of a vCPU with a steal clock */
+	struct steal_check steal_check;          /* of a vCPU with a steal clock and a host trace */
 };
 
 /* Thread that may run a vCPU. TIDs are reused, and an unplugged vCPU may be plugged again with another thread. */

@@ -75,6 +75,8 @@ void update_vcpu(struct model *m, struct vcpu *v)
 	int32_t pcpu = v->thread ? v->thread->cpu : -1;
 	if ((v->vm->parent && host_state != (enum vcpu_host_state)v->throttling.host_state) || pcpu != v->pcpu)
 		throttling_set_host_state(m, v, host_state, pcpu != v->pcpu);
+	if (host_state != v->steal_check.host_state)
+		steal_check_set_host_state(&v->steal_check, (uint8_t)host_state, m->sink.now);
 	if (host_state == HOST_BLOCKED)
 		halt_polling_block(&v->polling, m->sink.now);
 	if (m->paper_states && host_state == HOST_QUEUED)
