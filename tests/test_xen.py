@@ -287,6 +287,37 @@ def check_options(folder, history, whole):
         check("options.yaml:2" in p.stderr, f"domains: {text} is refused with its line: {p.stderr}")
 
 
+def check_pv_entries(tmp):
+    """Hypercalls, traps and emulated instructions are exits of the vCPU that is current on the pCPU; their lengths are unknown."""
+    history = f"{tmp}/pv.steal"
+    w = Writer()
+    w.put(100, 0, 0x802008, 1, 2, 3)
+    w.put(900, 0, 0x20100D, 29)                              # before the first run state of Domain-0, which runs since the start
+    w.switch(1000, 0, D0, BLOCKED, idle(0))
+    w.switch(2000, 1, idle(1), RUNNABLE, WEB)
+    for i, (event, words) in enumerate((
+            (0x20100D, (23,)), (0x20100D, (23 | 1 << 20, 7)), (0x20110D, (0x77,)), (0x201103, (1, 2, 13)), (0x201003, (1, 14)),
+            (0x201104, (1, 2, 3, 4, 5)), (0x201106, (1, 2)), (0x201008, ()), (0x20110B, (1, 2, 3, 4, 5, 6)),
+            (0x20200E, (1,)), (0x20100C, (1,)), (0x20100D, ()), (0x20100F, (1,)), (0x201001, (1, 2)))):
+        w.put(3000 + i * 100, 1, event, *words)
+    w.switch(500000, 1, WEB, RUNNABLE, DB)
+    w.put(600000, 1, 0x20100D, 32)
+    w.switch(900000, 1, DB, BLOCKED, idle(1))
+    run("index", write(f"{tmp}/pv", w.file()), "-o", history)
+    rows = {(r["machine"], r["reason"]): (int(r["count"]), r["isa"], r["timed"]) for r in table("exits", history)}
+    once = (1, "Xen PV", "0")
+    check(rows == {("Domain-0", "hypercall sched_op"): once, ("db", "hypercall event_channel_op"): once,
+                   ("web server", "hypercall iret"): (2, "Xen PV", "0"), ("web server", "hypercall 119"): once,
+                   ("web server", "trap 13"): once, ("web server", "trap 14"): once, ("web server", "page fault"): once,
+                   ("web server", "privileged instruction"): once, ("web server", "FPU restore"): once,
+                   ("web server", "page table write"): once}, f"reasons and numbers {rows}")
+    check("exit-times-unknown" in codes("exits", history), "a note says that the lengths are unknown")
+    names = {r["event"] for r in table("events", history, "host", "--at", "50%", "--around", "1s")}
+    check(names == {"other", "xen_pv_entry", "vcpu_state"}, f"events are not called those of KVM {names}")
+    total = steal(history)
+    check(total["web server", "db"] == ns(400000 - 10), f"no state depends on them {total}")
+
+
 def check_damage(tmp):
     """Truncated files keep all records before the cut; unknown records are skipped by their length; refusals."""
     history, data = f"{tmp}/d.steal", base().file(window=60)
@@ -440,6 +471,7 @@ def main():
         check_run_states_only(tmp)
         check_loss(tmp)
         check_losses_overlap(tmp)
+        check_pv_entries(tmp)
         check_damage(tmp)
         check_words(tmp)
         require_recordings()

@@ -156,6 +156,8 @@
 	  "record lock:contention_begin and lock:contention_end (Linux 5.19), or the futex system calls") \
 	X(NO_EXIT_EVENTS, "no-exit-events", LIMIT, "VM exits of %s are unknown", \
 	  "record kvm_entry and kvm_exit on the host (LTTng: kvm_x86_entry, kvm_x86_exit)") \
+	X(EXIT_TIMES_UNKNOWN, "exit-times-unknown", LIMIT, \
+	  "the times of all VM exits are unknown: the trace contains no VM entries", "") \
 	X(HYPERVISOR_SILENT, "hypervisor-silent", LIMIT, \
 	  "%s %s are unknown: the trace of the hypervisor does not contain them", \
 	  "") \

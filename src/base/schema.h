@@ -26,7 +26,7 @@
 	X(MACHINE_PARENT, parent, "Parent", STRING)  /* machine that runs this one: "host" or a VM */ \
 	X(MACHINE_CLOCK_ERROR, band, "Clock Band", INT)     /* error bound of the clock at this time, ns; null: unknown */ \
 	X(MACHINE_ISA, isa, "ISA", STRING)           /* instruction set that determines the names of exit reasons: "VMX",
-	                                              * "SVM", "arm64", "unknown" */ \
+	                                              * "SVM", "arm64", "Xen PV", "unknown" */ \
 	X(MACHINE_SMT, smt, "SMT", STRING)           /* host: simultaneous multithreading, as in .../cpu/smt/control */ \
 	X(MACHINE_MEMORY, memory_node, "Memory Node", INT)  /* VM: NUMA node with most of its memory; null: unknown */
 

@@ -9,18 +9,27 @@
 
 static const char *const by_names[] = { "vcpu", "thread", NULL };
 
+/* Returns true if there are exits, but none has a time. */
+static bool has_no_times(const struct exit_list *l)
+{
+	for (size_t i = 0; i < l->rows; i++)
+		if (l->row[i].timed)
+			return false;
+	return l->rows > 0;
+}
+
 /* Warns about vCPUs without recorded VM exits; the note names the events that are needed. */
 static void warn_no_exit_events(struct query_context *s, const struct exit_list *l, struct report_how how)
 {
 	struct notes notes = { 0 };
 	char which[64];
-	if (l->vcpus && !l->silent)
-		return;
 	text_count_of_all(which, l->silent, l->vcpus, "vCPU");
-	if (s->catalog.has_run_states)
+	if ((!l->vcpus || l->silent) && s->catalog.has_run_states)
 		note_add(&notes, HYPERVISOR_SILENT, NULL, "VM exits of", which);
-	else
+	else if (!l->vcpus || l->silent)
 		note_add(&notes, NO_EXIT_EVENTS, NULL, which);
+	if (has_no_times(l))
+		note_add(&notes, EXIT_TIMES_UNKNOWN, NULL);
 	if (how.format == FORMAT_CSV)
 		print_notes(&notes);
 	origin_add_warnings(&s->origin, &notes);

@@ -369,6 +369,8 @@ int raw_events_next(struct raw_events *m, struct event_text *out, struct error *
 		.fields = fields_text(m, first->trace, ev) };
 	if (ev->kind == EV_NAMED)
 		out->event = trace_string(first->trace, ev->named.name);
+	if (ev->kind == EV_VCPU_EXIT && ev->vcpu_exit.isa == EXIT_ISA_XEN_PV)
+		out->event = "xen_pv_entry";
 	return advance_source(m, first, err) ? -1 : 1;
 }
 

@@ -62,7 +62,7 @@ void host_prescan_end(struct host_prescan *l);  /* Frees the scan, which must no
 int model_run(const struct sync_result *sync, const struct model_options *options, struct history_builder *b,
               struct model_interval *span, struct notes *notes, struct error *err);
 
-#define EXIT_NAME 16  /* size of the buffer for the number of an exit reason without a name, bytes */
+#define EXIT_NAME 24  /* size of the buffer for the number of an exit reason without a name, bytes */
 /* Returns the kernel's name of the exit reason ("HLT" for VMX, "hlt" for SVM), or its number if it has no name. The
  * string is static, or in buf. */
 const char *exit_name(const struct event *ev, char buf[EXIT_NAME]);

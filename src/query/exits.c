@@ -3,7 +3,8 @@
  * The history contains the reason of the latest exit; the status of the vCPU shows the time of the exit. While the
  * vCPU's thread is on a CPU, the vCPU is in guest mode unless its status is VMM; off the CPU the mode does not change.
  * So an exit starts with a new reason, or at the end of guest mode, and ends with the start of guest mode. An exit that
- * is followed by another exit or by an unknown time is counted, but has no length.
+ * is followed by another exit or by an unknown time is counted, but has no length; nor has an exit that does not change
+ * the status, because VM entries were not recorded.
  *
  * Cost: one walk over the statuses of the vCPUs. Memory: 8 bytes per exit, for exact percentiles. */
 #include "query/query_internal.h"
@@ -181,7 +182,10 @@ static int exit_step(struct exit_counter *c, struct error *err)
 			return -1;
 	if (exited && exit_open(c, vcpu, t, reason) < 0)
 		return -1;
-	c->mode = exited ? MODE_HOST : mode;
+	const bool has_no_entry = exited && mode == MODE_GUEST;
+	if (has_no_entry && exit_close(c, -1, err) < 0)
+		return -1;
+	c->mode = exited && !has_no_entry ? MODE_HOST : mode;
 	c->t = c->r.until + 1;
 	return c->r.until >= history_last(c->q.catalog->h) || (c->t > c->q.to && c->row == NO_ROW);
 }

@@ -88,6 +88,15 @@ enum run_state { RUN_RUNNABLE, RUN_BLOCKED, RUN_DEAD, RUN_UNINTERRUPTIBLE };
 /* Run state of a vCPU in the hypervisor's scheduler, with Xen's numbers. OFFLINE: not allowed to run. */
 enum vcpu_run_state { VCPU_STATE_RUNNING, VCPU_STATE_RUNNABLE, VCPU_STATE_BLOCKED, VCPU_STATE_OFFLINE, VCPU_RUN_STATES };
 
+/* Reason for which a paravirtualized vCPU of Xen enters the hypervisor: one of these, plus the number of the hypercall or
+ * of the trap. */
+enum { EXIT_ISA_XEN_PV = 4 };  /* vcpu_exit.isa; vcpu_exit.reason is an enum xen_pv_entry */
+enum xen_pv_entry {
+	XEN_PV_TRAP = 3 << 20, XEN_PV_PAGE_FAULT = 4 << 20, XEN_PV_INVALID_OP = 5 << 20, XEN_PV_PRIVILEGED_OP = 6 << 20,
+	XEN_PV_FPU_RESTORE = 8 << 20, XEN_PV_PAGING_FIXUP = 9 << 20, XEN_PV_DESCRIPTOR_FAULT = 10 << 20,
+	XEN_PV_PAGE_TABLE_WRITE = 11 << 20, XEN_PV_HYPERCALL = 13 << 20
+};
+
 enum { WAKE_HARDIRQ = 8, WAKE_SOFTIRQ = 16 };  /* bits of wake.flags, as in the common_flags of ftrace */
 
 #define EVENT_ABSENT INT64_MIN  /* value of an argument that the event does not have */
@@ -117,7 +126,8 @@ struct event {
 		         type /* enum process_type */; } process;
 		struct { int64_t tid, ns, vtid; } process_ns;      /* also EV_PROCESS_CGROUP, without vtid */
 		struct { int64_t vcpu, reason,                     /* vcpu: only a hint, some tracers write garbage */
-		         isa, ip, ret; } vcpu_exit;                /* exits only; isa: 1 VMX, 2 SVM; ret: arm64 only */
+		         isa, ip, ret; } vcpu_exit;                /* exits only; isa: 1 VMX, 2 SVM,
+		                                                    * EXIT_ISA_XEN_PV; ret: arm64 only */
 		struct { int64_t reason, error; } userspace;       /* error: -EINTR if a signal interrupted the thread */
 		struct { int64_t vector; } inject;
 		struct { int64_t apic, vector; } accept;

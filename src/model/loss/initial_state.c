@@ -272,11 +272,11 @@ static void feed_modules(struct prescan *s, const struct event *ev, unsigned con
 static void on_vcpu_state(struct prescan *s, struct prescan_cpu *c, const struct event *ev)
 {
 	const int64_t old = ev->vcpu_state.old, vm = ev->vcpu_state.vm;
-	const bool is_first = !c->mode_known && (old == VCPU_STATE_RUNNING || ev->vcpu_state.state == VCPU_STATE_RUNNING);
+	const bool is_first = !c->has_run_state && (old == VCPU_STATE_RUNNING || ev->vcpu_state.state == VCPU_STATE_RUNNING);
 	const int32_t tid = vm == EVENT_ABSENT ? 0 : vcpu_thread_id(vm, ev->vcpu_state.vcpu);
 	if (is_first && old == VCPU_STATE_RUNNING && !c->lost)
 		c->tid = tid;
-	c->mode_known |= is_first;
+	c->has_run_state |= is_first;
 	const uint64_t *created = vm == EVENT_ABSENT ? NULL : map_find(&s->seen, VM_KEY | (uint64_t)vm);
 	if (tid <= 0 || (created && *created == s->epochs))
 		return;

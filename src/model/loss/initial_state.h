@@ -42,6 +42,7 @@ struct prescan_cpu {
 	bool silent;         /* has no event at all */
 	bool nowhere;        /* not recorded at all, as in struct trace_cpu */
 	bool mode_known;
+	bool has_run_state;  /* a run state showed the current thread */
 	int32_t tid, pid;    /* current thread at the beginning; -1: unknown; 0: idle */
 	uint32_t comm;
 	uint32_t runnable_threads;  /* number of threads that the state dump lists as runnable here, if it is silent */

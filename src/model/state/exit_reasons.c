@@ -75,6 +75,27 @@ static const struct reason arm[] = {
 /* arm64: other exit causes (the kernel's ARM_EXCEPTION_*). */
 static const struct reason arm_other[] = { { 0, "IRQ" }, { 1, "SERROR" }, { 3, "IL" }, { 4, "HYP_GONE" } };
 
+/* Xen: hypercalls of paravirtualized guests, as numbered in Xen's public ABI. */
+#define CALL(number, name) { XEN_PV_HYPERCALL + (number), "hypercall " name }
+static const struct reason xen_pv[] = {
+	CALL(0, "set_trap_table"), CALL(1, "mmu_update"), CALL(2, "set_gdt"), CALL(3, "stack_switch"),
+	CALL(4, "set_callbacks"), CALL(5, "fpu_taskswitch"), CALL(6, "sched_op_compat"), CALL(7, "platform_op"),
+	CALL(8, "set_debugreg"), CALL(9, "get_debugreg"), CALL(10, "update_descriptor"), CALL(12, "memory_op"),
+	CALL(13, "multicall"), CALL(14, "update_va_mapping"), CALL(15, "set_timer_op"),
+	CALL(16, "event_channel_op_compat"), CALL(17, "xen_version"), CALL(18, "console_io"),
+	CALL(19, "physdev_op_compat"), CALL(20, "grant_table_op"), CALL(21, "vm_assist"),
+	CALL(22, "update_va_mapping_otherdomain"), CALL(23, "iret"), CALL(24, "vcpu_op"), CALL(25, "set_segment_base"),
+	CALL(26, "mmuext_op"), CALL(27, "xsm_op"), CALL(28, "nmi_op"), CALL(29, "sched_op"), CALL(30, "callback_op"),
+	CALL(31, "xenoprof_op"), CALL(32, "event_channel_op"), CALL(33, "physdev_op"), CALL(34, "hvm_op"),
+	CALL(35, "sysctl"), CALL(36, "domctl"), CALL(37, "kexec_op"), CALL(38, "tmem_op"), CALL(39, "argo_op"),
+	CALL(40, "xenpmu_op"), CALL(41, "dm_op"), CALL(42, "hypfs_op"),
+	{ XEN_PV_PAGE_FAULT, "page fault" }, { XEN_PV_INVALID_OP, "forced invalid instruction" },
+	{ XEN_PV_PRIVILEGED_OP, "privileged instruction" }, { XEN_PV_FPU_RESTORE, "FPU restore" },
+	{ XEN_PV_PAGING_FIXUP, "paging fixup" }, { XEN_PV_DESCRIPTOR_FAULT, "descriptor table fault" },
+	{ XEN_PV_PAGE_TABLE_WRITE, "page table write" },
+};
+#undef CALL
+
 static const uint8_t vmx_traits[] = {
 	[0] = EXIT_INTERRUPT, [1] = EXIT_INTERRUPT, [7] = EXIT_INTERRUPT | EXIT_WINDOW, [8] = EXIT_INTERRUPT | EXIT_WINDOW,
 	[12] = EXIT_HALT, [18] = EXIT_CALL, [32] = EXIT_TIMER, [44] = EXIT_TIMER, [48] = EXIT_MEMORY, [52] = EXIT_INTERRUPT,
@@ -91,6 +112,7 @@ static const uint8_t arm_traits[] = {
 const struct exit_traits exit_traits[] = {
 	[ISA_UNKNOWN] = { NULL, 0 }, [ISA_VMX] = { vmx_traits, sizeof vmx_traits },
 	[ISA_SVM] = { svm_traits, sizeof svm_traits }, [ISA_ARM64] = { arm_traits, sizeof arm_traits },
+	[ISA_XEN_PV] = { NULL, 0 },
 };
 
 static const char *find_reason(const struct reason *r, size_t n, uint32_t code)
@@ -103,7 +125,7 @@ static const char *find_reason(const struct reason *r, size_t n, uint32_t code)
 
 const char *isa_name(enum isa isa)
 {
-	static const char *const name[] = { "unknown", "VMX", "SVM", "arm64" };
+	static const char *const name[] = { "unknown", "VMX", "SVM", "arm64", "Xen PV" };
 	return name[isa];
 }
 
@@ -128,12 +150,20 @@ const char *exit_name(const struct event *ev, char buf[EXIT_NAME])
 			name = FIND_REASON(arm, code);
 		}
 		break;
+	case ISA_XEN_PV:
+		name = FIND_REASON(xen_pv, code);
+		break;
 	case ISA_UNKNOWN:
 		break;
 	}
 	if (name)
 		return name;
-	snprintf(buf, EXIT_NAME, "%" PRIu32, code);
+	if (exit_isa(ev) == ISA_XEN_PV && code >= XEN_PV_HYPERCALL)
+		snprintf(buf, EXIT_NAME, "hypercall %" PRIu32, code - XEN_PV_HYPERCALL);
+	else if (exit_isa(ev) == ISA_XEN_PV && code >= XEN_PV_TRAP && code < XEN_PV_PAGE_FAULT)
+		snprintf(buf, EXIT_NAME, "trap %" PRIu32, code - XEN_PV_TRAP);
+	else
+		snprintf(buf, EXIT_NAME, "%" PRIu32, code);
 	return buf;
 }
 
@@ -146,7 +176,7 @@ int64_t exit_kernel_address(const struct event *ev)
 	};
 	const enum isa isa = exit_isa(ev);
 	const uint64_t ip = (uint64_t)ev->vcpu_exit.ip;
-	if (ev->vcpu_exit.ip == EVENT_ABSENT || isa == ISA_UNKNOWN)
+	if (ev->vcpu_exit.ip == EVENT_ABSENT || isa == ISA_UNKNOWN || isa == ISA_XEN_PV)
 		return EVENT_ABSENT;
 	return ip >= from[isa].kernel ? ev->vcpu_exit.ip : ip < from[isa].user ? 0 : EVENT_ABSENT;
 }

@@ -1,11 +1,12 @@
-/* Exit reasons: the numbers used by VMX, SVM and arm64, their names and classes. */
+/* Exit reasons: the numbers used by VMX, SVM, arm64 and Xen for paravirtualized guests, their names and classes. */
 #ifndef STEALSCOPE_MODEL_STATE_EXIT_REASONS_H
 #define STEALSCOPE_MODEL_STATE_EXIT_REASONS_H
 
 #include "model/model.h"
 #include "trace/trace.h"
 
-enum isa { ISA_UNKNOWN, ISA_VMX, ISA_SVM, ISA_ARM64 };  /* values of VMX and SVM as in struct event */
+/* All but ISA_ARM64 as in struct event. */
+enum isa { ISA_UNKNOWN, ISA_VMX, ISA_SVM, ISA_ARM64, ISA_XEN_PV = EXIT_ISA_XEN_PV };
 
 enum exit_class {
 	EXIT_OTHER,     /* action of guest code outside the idle loop: a thread ran */
@@ -17,7 +18,8 @@ enum exit_class {
 /* Returns the instruction set extension of a VM exit. */
 static inline enum isa exit_isa(const struct event *ev)
 {
-	return ev->vcpu_exit.isa == ISA_VMX || ev->vcpu_exit.isa == ISA_SVM ? (enum isa)ev->vcpu_exit.isa
+	const int64_t isa = ev->vcpu_exit.isa;
+	return isa == ISA_VMX || isa == ISA_SVM || isa == ISA_XEN_PV ? (enum isa)isa
 	     : ev->vcpu_exit.ret != EVENT_ABSENT ? ISA_ARM64 : ISA_UNKNOWN;
 }
 

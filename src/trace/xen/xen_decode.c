@@ -1,5 +1,5 @@
-/* Records of a pCPU to events. Only run states, pauses, the end of a domain and losses become events; all other records
- * are skipped by their length, so unknown ones do no harm. */
+/* Records of a pCPU to events. Only run states, pauses, the end of a domain, losses, and entries of paravirtualized vCPUs
+ * into the hypervisor become events; all other records are skipped by their length, so unknown ones do no harm. */
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
@@ -20,6 +20,7 @@ enum record {
 	RUN_STATE = 0x21001, RUN_STATES_OF_IT = 0x330,  /* old state in bits 8 and 9, new state in bits 4 and 5 */
 	SCHEDULER_VERBOSE = 0x28000,  /* first of the records that include SLEEP */
 	DOMAIN_ADD = 0x28001, DOMAIN_REMOVE = 0x28002, SLEEP = 0x28003,
+	PV_ENTRIES = 0x201000, PV_64_BIT = 0x100,  /* with the number of an enum xen_pv_entry; 64-bit: longer addresses */
 };
 
 struct xen_cursor {
@@ -134,6 +135,27 @@ static int put_lost(struct xen_cursor *c, int64_t ts, const uint32_t *word)
 	return event_sink_put(c->out, &ev) ? -1 : put_running(c, ev.lost.end + 1, le32toh(word[1]));
 }
 
+static bool is_pv_entry(uint32_t record)
+{
+	return (record & ~(uint32_t)(PV_64_BIT | 0xf)) == PV_ENTRIES;
+}
+
+/* Puts an entry of the current vCPU into the hypervisor. The last word of a trap contains its number, the first word of a
+ * hypercall its number. */
+static int put_pv_entry(struct xen_cursor *c, int64_t ts, uint32_t record, unsigned n, const uint32_t *word)
+{
+	struct event ev = event_at(c, ts, EV_VCPU_EXIT);
+	const uint32_t reason = (record & 0xf) << 20;
+	const bool is_trap = reason == XEN_PV_TRAP, is_call = reason == XEN_PV_HYPERCALL;
+	if (reason < XEN_PV_TRAP || reason == 7 << 20 || reason == 12 << 20 || reason > XEN_PV_HYPERCALL ||
+	    ((is_trap || is_call) && n == 0))
+		return 0;
+	ev.vcpu_exit.vcpu = ev.vcpu_exit.ip = ev.vcpu_exit.ret = EVENT_ABSENT;
+	ev.vcpu_exit.isa = EXIT_ISA_XEN_PV;
+	ev.vcpu_exit.reason = reason | (is_trap ? le32toh(word[n - 1]) & 0x7fff : is_call ? le32toh(word[0]) & 0xfffff : 0);
+	return event_sink_put(c->out, &ev);
+}
+
 static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_t tsc, const uint32_t *word)
 {
 	const bool is_run_state = (record & ~(uint32_t)RUN_STATES_OF_IT) == RUN_STATE && n >= 1;
@@ -150,13 +172,16 @@ static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_
 		return put_vm(c, clock_scale_ns(c->scale, tsc), le32toh(word[0]), record == DOMAIN_ADD);
 	if (record == XEN_LOST_RECORDS && n >= 4)
 		return put_lost(c, clock_scale_ns(c->scale, tsc), word);
+	if (is_pv_entry(record))
+		return put_pv_entry(c, clock_scale_ns(c->scale, tsc), record, n, word);
 	return 0;
 }
 
 static bool is_event(const struct xen_cursor *c, uint32_t record)
 {
 	return (!c->has_stops && (record & 0xfffff000) == SCHEDULER_VERBOSE) ||
-	       (record & 0xfffff000) == 0x21000 || (record >= DOMAIN_ADD && record <= SLEEP) || record == XEN_LOST_RECORDS;
+	       (record & 0xfffff000) == 0x21000 || (record >= DOMAIN_ADD && record <= SLEEP) || record == XEN_LOST_RECORDS ||
+	       is_pv_entry(record);
 }
 
 /* Decodes the complete records in buf. Returns the number of bytes consumed; -1 on failure. c->damage is set where the
