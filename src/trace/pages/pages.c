@@ -100,12 +100,21 @@ static int read_integer(const struct about_file *a, yaml_node_t *map, const char
 	return node ? yaml_integer(&a->file, node, low, INT64_MAX, out, a->err) : 0;
 }
 
-struct page_clock { int64_t count, ns; };  /* 0: not recorded */
-
 static int read_clock_sample(struct about_file *a, const char *key, struct page_clock *m)
 {
 	yaml_node_t *map = yaml_member(&a->file, a->root, key);
 	return read_integer(a, map, "clock", 0, &m->count) || read_integer(a, map, "realtime", 0, &m->ns) ? -1 : 0;
+}
+
+/* Sets begin and end from the scale. */
+static void set_limits(struct pages *p)
+{
+	int64_t since;
+	p->begin = p->scale.ns;
+	p->end = p->ended.count ? clock_scale_ns(&p->scale, (uint64_t)p->ended.count) : INT64_MAX;
+	if (p->overwrite_ns && p->end != INT64_MAX && !__builtin_sub_overflow(p->end, p->overwrite_ns, &since) &&
+	    since > p->begin)
+		p->begin = since;
 }
 
 /* Sets scale, begin and end. Uses the rate that the recorder measured; if there is none, which is the case for some
@@ -127,8 +136,8 @@ static int set_scale(struct pages *p, struct about_file *a, const char *clock, i
 	}
 	if (!p->scale.millihertz)
 		return yaml_refuse(&a->file, a->root, a->err, "the rate of the tracer's clock is missing");
-	p->begin = clock_scale_ns(&p->scale, (uint64_t)begun.count);
-	p->end = ended.count ? clock_scale_ns(&p->scale, (uint64_t)ended.count) : INT64_MAX;
+	p->counts_tsc = strcmp(clock, "x86-tsc") == 0;
+	set_limits(p);
 	if (p->end < p->begin)
 		return yaml_refuse(&a->file, a->root, a->err, "the recording ends before it begins");
 	return 0;
@@ -146,13 +155,9 @@ static int read_members(struct pages *p, struct about_file *a)
 	    read_clock_sample(a, "started", &begun) || read_clock_sample(a, "stopped", &ended))
 		return -1;
 	p->lost = (uint64_t)lost;
-	if (set_scale(p, a, clock ? clock : "", millihertz, begun, ended))
-		return -1;
-	int64_t since;
 	p->overwrite_ns = overwrite_ns;
-	if (overwrite_ns && p->end != INT64_MAX && !__builtin_sub_overflow(p->end, overwrite_ns, &since) && since > p->begin)
-		p->begin = since;
-	return 0;
+	p->ended = ended;
+	return set_scale(p, a, clock ? clock : "", millihertz, begun, ended);
 }
 
 static int read_about(struct pages *p, struct error *err)
@@ -254,6 +259,20 @@ static void forget_dir(struct trace_location *p)
 	pages_free(p->data);
 }
 
+/* The TSC of a Xen host is usually that of its domains, so the given rate replaces the measured one, unless that is of
+ * another TSC. */
+static void set_tsc_rate(struct trace_location *p, uint64_t millihertz)
+{
+	struct pages *d = p->data;
+	const uint64_t measured = d->scale.millihertz;
+	if (!d->counts_tsc || (measured > millihertz ? measured - millihertz : millihertz - measured) > millihertz / 100)
+		return;
+	d->scale.millihertz = millihertz;
+	d->scale.is_tsc = true;
+	set_limits(d);
+	p->scale = d->scale;
+}
+
 static int open_dir(struct source *s, struct error *err)
 {
 	const struct pages *p = s->location[0]->data;
@@ -310,6 +329,7 @@ const struct trace_reader pages_reader = {
 	.claims = pages_claims,
 	.describe = describe_dir,
 	.forget = forget_dir,
+	.set_tsc_rate = set_tsc_rate,
 	.open = open_dir,
 	.narrow = narrow_part,
 	.enter = pages_enter,

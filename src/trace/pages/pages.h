@@ -15,10 +15,14 @@ struct page_header { unsigned page, length_offset, length_size, data_offset; };
 /* Parses the kernel's file header_page. Returns false if the values are impossible. */
 bool page_header_parse(const char *text, struct page_header *p);
 
+struct page_clock { int64_t count, ns; };  /* 0: not recorded */
+
 struct pages {
 	char *path;
 	char hostname[256];
 	struct clock_scale scale;
+	bool counts_tsc;                 /* the kernel recorded TSC cycles */
+	struct page_clock ended;         /* end of the recording */
 	/* Times at which tracing was turned on and off, ns; end: INT64_MAX: not recorded. In overwrite mode, begin is the
 	 * start of the time for which all events are guaranteed; older events are dropped. */
 	int64_t begin, end;
