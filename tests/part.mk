@@ -38,6 +38,7 @@ E2E_TESTS = \
 	tests/test_beacon_guest.py \
 	tests/test_xen.py \
 	tests/test_xen_random.py \
+	tests/test_xen_clocks.py \
 	tests/test_cache.py \
 	tests/test_causes.py \
 	tests/test_collect.py \
@@ -167,6 +168,7 @@ check-daily: tests/test_truth stealscope stealscope-sim
 		builddir=. srcdir=$(srcdir) $(LIMIT) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed && \
 		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_random.py && \
 		builddir=. srcdir=$(srcdir) SEED=$$seed MUTANTS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_readers.py
+		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_clocks.py
 .PHONY: check-daily
 
 # Of these, `make check` runs another part each day (daily_slice() in e2e.py).

@@ -1,0 +1,80 @@
+"""Kernel traces of the domains of random Xen hosts on every trace clock: x86-tsc is xentrace's own clock, exactly; mono and
+local (Xen's system time, or a clock with a drift of its own) are found by containment, with error bounds that hold. Each
+trace finds its domain. SEEDS, SEED: as in test_xen_random.py."""
+import os
+import random
+import time
+
+import ftrace
+import xentrace
+from e2e import check, run, scratch, skip, table
+from test_xen import write
+from test_xen_random import INFO, LIST, NAMES, World
+from xentrace import IDLE, RUNNING
+
+STEPS = 3000
+# trace clock: largest drift against Xen's clock, ppm
+CLOCKS = {"x86-tsc": 0, "mono": 0, "local": 60}
+
+
+def guest_buffers(rnd, truth, domain, clock):
+    """Returns the ring buffers of a domain's vCPUs: switches shortly after a vCPU begins to run, while it runs, and before it
+    ends. clock: function from Xen's ns to the trace's."""
+    vcpus = sorted(v for v in truth if v[0] == domain)
+    buffers = []
+    for v in vcpus:
+        b, last = ftrace.Buffer(), 0
+        for begin, end, state, _ in truth[v]:
+            if state != RUNNING or end - begin < 2000:
+                continue
+            times = sorted({begin + rnd.randint(50, 900), end - rnd.randint(50, 900),
+                            *(rnd.randrange(begin + 50, end - 50) for _ in range(rnd.randint(0, 3)))})
+            for t in times:
+                at = clock(t)
+                if at > last:
+                    number = 100 + 10 * v[1]
+                    b.add(at, ftrace.record("sched_switch", number, prev_comm="a", prev_pid=number, next_comm="a", next_pid=number + 1))
+                    b.add(at + 1, ftrace.record("sched_switch", number + 1, prev_comm="b", prev_pid=number + 1, next_comm="a",
+                                                next_pid=number))
+                    last = at + 1
+        buffers.append(b.bytes())
+    return buffers
+
+
+def check_world(tmp, seed):
+    rnd, world = random.Random(seed), World(seed, True)
+    for _ in range(STEPS):
+        world.act()
+    world.finish()
+    data = world.file([])
+    truth = {v: rows for v, rows in xentrace.intervals(xentrace.read(data)).items() if v[0] != IDLE}
+    folder = write(f"{tmp}/w", data, (("info", INFO), ("list", LIST)))
+    lines = {}
+    for domain, name in enumerate(("x86-tsc", "mono", "local"), 1):
+        drift = rnd.uniform(-CLOCKS[name], CLOCKS[name]) * 1e-6
+        offset = 0 if name == "x86-tsc" else rnd.randint(10**9, 10**12)
+        lines[NAMES[domain]] = (name, offset, drift)
+        buffers = guest_buffers(rnd, truth, domain, lambda t, o=offset, d=drift: t + o + round(t * d))
+        ftrace.write_dat(f"{folder}/kernel-{domain}/trace.dat", buffers, name, host=f"host{domain}")
+    p = run("index", folder, "-o", f"{tmp}/w.steal", status=None)
+    if "without lib" in p.stderr:
+        skip("built without libtracecmd")
+    rows = {r["guest"]: r for r in table("sync", folder)}
+    check(set(rows) == set(lines), f"seed {seed}: each kernel trace finds its domain {sorted(rows)}")
+    for domain, (name, offset, drift) in lines.items():
+        r = rows[domain]
+        guest, host = int(r["ref_guest_ns"]), int(r["ref_host_ns"])
+        wrong = abs((guest - offset) / (1 + drift) - host)
+        bound = int(r["error_start_ns"] or -1)
+        if name == "x86-tsc":
+            right = r["method"] == "tsc" and wrong < 2 and bound <= 2
+        else:
+            right = r["method"] == "containment" and wrong <= bound + 1 and bound < 20000
+        check(right and float(r["containment"]) == 1, f"seed {seed}: {name} is off by {wrong:.0f} ns, at most {bound}: {r}")
+
+
+if __name__ == "__main__":
+    with scratch() as directory:
+        begin_seed = int(os.environ.get("SEED", time.time() // 86400))
+        for number in range(begin_seed, begin_seed + int(os.environ.get("SEEDS", "2"))):
+            check_world(directory, number)
