@@ -33,8 +33,8 @@
 	X(EV_PROCESS, "process_state", 6)           /* state dump: one existing thread */ \
 	X(EV_PROCESS_NS, "process_pid_ns", 3)       /* state dump: pid namespace of a thread */ \
 	X(EV_PROCESS_CGROUP, "process_cgroup_ns", 2)  /* state dump: cgroup namespace of a thread */ \
-	X(EV_VCPU_ENTRY, "kvm_entry", 2)         /* the guest continues on a pCPU; on any hypervisor, like the next kind */ \
-	X(EV_VCPU_EXIT, "kvm_exit", 5)           /* the guest is left, for a reason */ \
+	X(EV_VCPU_ENTRY, "kvm_entry", 2)         /* enters guest mode; on any hypervisor */ \
+	X(EV_VCPU_EXIT, "kvm_exit", 5)           /* leaves it, for a reason */ \
 	X(EV_HYPERCALL, "kvm_hypercall", 3) \
 	X(EV_USERSPACE_EXIT, "kvm_userspace_exit", 2)  /* the vCPU's thread returns to the VMM in user space */ \
 	X(EV_INJECT, "kvm_inj_virq", 1)          /* KVM injects an interrupt into the guest, with the next entry */ \
