@@ -13,6 +13,8 @@ static int put(struct event_sink *o, const struct event *ev)
 {
 	if (ev->ts < 0 || (ev->kind == EV_VCPU_STATE && (ev->vcpu_state.state >= VCPU_RUN_STATES ||
 	                                                   ev->vcpu_state.state < 0)) ||
+	    (ev->kind == EV_VCPU_EXIT && (ev->vcpu_exit.reason < XEN_PV_TRAP ||
+	                                  ev->vcpu_exit.reason >= XEN_PV_HYPERCALL + (1 << 20))) ||
 	    (ev->kind == EV_LOST && ev->lost.end < ev->ts))
 		abort();
 	((struct sink *)o)->events++;
