@@ -1,7 +1,8 @@
 """Recordings of a Xen host by xentrace: run states of vCPUs, culprits, caps, pauses, losses, damage, missing texts.
 
 tests/data/xen.tar.xz is a recording of Xen 4.17 (scheduler credit) in software emulation: domain Debian has a cap of 40 % of
-a pCPU."""
+a pCPU.  tests/data/xen_requests.tar.xz is one of `record` in dom0 (credit2): a server in Debian
+handles bursts of three requests while clamscan runs in dom0 on the same pCPU."""
 import collections
 import os
 import shutil
@@ -109,6 +110,31 @@ def check_shipped(tmp):
     info = table("info", history)
     check({(r["vm"], r["vcpu"], r["host_tid"]) for r in info} == {("Domain-0", "0", ""), ("Domain-0", "1", ""), ("Debian", "0", "")},
           f"names of the domains, and no host threads {info}")
+
+
+def check_requests(tmp):
+    """Requests in a domain, recorded in dom0: their latencies are those that the server measured itself."""
+    with tarfile.open(os.path.join(DATA, "xen_requests.tar.xz")) as tar:
+        tar.extractall(tmp)
+    folder, history = f"{tmp}/xen_requests", f"{tmp}/requests.steal"
+    if "without lib" in run("index", folder, "-o", history, status=None).stderr:
+        check(True, "requests are not checked: this build has no libtraceevent or libtracecmd")
+        return
+    clocks = {r["guest"]: (r["method"], r["containment"], r["error_end_ns"]) for r in table("sync", folder)}
+    check(clocks == {name: ("tsc", "1.000000000", "2") for name in ("Domain-0", "Debian")}, f"both kernels are on Xen's clock {clocks}")
+    with open(f"{folder}/requests.txt", encoding="utf-8") as f:
+        own = [1000 * int(us) for us in f.read().split()[2:]]
+    rows = sorted(table("latency", "requests", history, "--top", "0"), key=lambda r: int(r["end"]))
+    more = [ns - int(r["latency_ns"]) for ns, r in zip(own, rows)]
+    check(len(rows) == len(own) == 42 and min(more) > 0 and sorted(more)[-3] < 200000,
+          f"the server measures the time of its marks as well {more}")
+    culprits = collections.Counter(r["culprit"].split("/")[0] for r in rows if int(r["provider_high_ns"]) > 10**7)
+    check(set(culprits) == {"Domain-0"} and culprits["Domain-0"] > 15, f"the scan in dom0 is the culprit {culprits}")
+    taken = collections.Counter()
+    for r in table("steal", history, "--by", "thread"):
+        taken[r["victim"], r["culprit"]] += int(r["ns"])
+    worst = max((k for k in taken if k[0] == "Debian/168 reqgrid"), key=taken.get)
+    check(worst[1] == "Domain-0/304 clamscan", f"thread by thread, too {worst}")
 
 
 def base():
@@ -472,6 +498,7 @@ def main():
         check_loss(tmp)
         check_losses_overlap(tmp)
         check_pv_entries(tmp)
+        check_requests(tmp)
         check_damage(tmp)
         check_words(tmp)
         require_recordings()
