@@ -1,5 +1,5 @@
-"""Random Xen hosts, written as xentrace files with their truth: caps, pauses, losses, vCPUs that wake each other from other
-pCPUs.  Without losses all states are exact; with losses no state that is shown may be wrong.  vCPUs are pinned, and with
+"""Random Xen hosts, written as xentrace files with their truth: caps of both schedulers, pauses, losses, vCPUs that wake each
+other from other pCPUs.  Without losses all states and the reasons of all times offline are exact; with losses no state that is shown may be wrong.  vCPUs are pinned, and with
 losses woken on their own pCPU: one that is woken or runs elsewhere during a loss may leave no record.  SEEDS: number of worlds; SEED: first seed (default: the day)."""
 import collections
 import os
@@ -28,6 +28,9 @@ class World:
         self.home = {v: self.rnd.randrange(self.pcpus) for v in self.vcpus}
         self.state = {v: BLOCKED for v in self.vcpus}
         self.capped = {v for v in self.vcpus if v[0] and self.rnd.random() < 0.3}
+        self.is_credit = self.rnd.random() < 0.5  # the scheduler: credit stops a capped vCPU from a timer, credit2 parks it
+        self.why = []      # (vCPU, ticks, reason, pCPU of the timer that stopped it; None: none) of each time offline
+        self.timer = None
         self.running = []  # (step, the vCPU on each pCPU after it)
         for v in self.vcpus:  # a first record of each, so that all are known
             self.wake(v)
@@ -42,6 +45,9 @@ class World:
         self.put(cpu, 0x21001 | old << 8 | new << 4, v[0] << 16 | v[1])
         if v[0] != IDLE:
             self.state[v] = new
+        if new == OFFLINE:
+            self.why.append((v, self.now - 10, "quota" if v in self.capped else "pause", self.timer))
+            self.timer = None
 
     def switch(self, cpu, new, following):
         """The current vCPU of a pCPU gets a new state, and `following` runs."""
@@ -60,6 +66,10 @@ class World:
     def wake(self, v):
         self.change(self.rnd.randrange(self.pcpus) if self.remote else self.home[v], v, RUNNABLE)
 
+    def timers(self, busy):
+        """Returns the pCPUs with a timer that cannot be taken for a pause: neither dom0 nor the vCPU itself runs there."""
+        return [cpu for cpu, v in enumerate(self.current) if v[0] and v != busy]
+
     def next_step(self):
         self.running.append(list(self.current))
         self.step += 1
@@ -70,16 +80,20 @@ class World:
         busy = self.current[cpu]
         if self.state[v] == BLOCKED and self.rnd.random() < 0.6:
             self.wake(v)
-        elif self.state[v] == OFFLINE and v in self.capped and self.current[self.home[v]][0] == IDLE:
-            self.switch(self.home[v], RUNNABLE, v)
-        elif self.state[v] == OFFLINE and v not in self.capped:
+        elif self.state[v] == OFFLINE and v in self.capped and not self.is_credit:
+            if self.current[self.home[v]][0] == IDLE:
+                self.switch(self.home[v], RUNNABLE, v)
+        elif self.state[v] == OFFLINE:
             self.change(self.rnd.randrange(self.pcpus) if self.remote else self.home[v], v, RUNNABLE)
         elif busy[0] == IDLE:
             if self.pick(cpu) != busy:
                 self.switch(cpu, RUNNABLE, self.pick(cpu))
-        elif busy in self.capped and self.rnd.random() < 0.3:
+        elif busy in self.capped and self.rnd.random() < 0.3 and (self.timers(busy) or not self.is_credit):
+            if self.is_credit:
+                self.timer = self.rnd.choice(self.timers(busy))
+                self.put(self.timer, SLEEP, *busy)
             self.switch(cpu, OFFLINE, self.pick(cpu))
-        elif busy[0] and self.rnd.random() < 0.1 and (0, 0) in self.current:
+        elif busy[0] and busy not in self.capped and self.rnd.random() < 0.1 and (0, 0) in self.current:
             self.put(self.current.index((0, 0)), SLEEP, *busy)
             self.switch(cpu, OFFLINE, self.pick(cpu))
         elif self.rnd.random() < 0.5 or self.pick(cpu)[0] == IDLE:
@@ -128,6 +142,23 @@ def check_culprits(seed, history, truth, names):
     check(got == {k: ns for k, ns in want.items() if ns}, f"seed {seed}: {len(want)} pairs of victim and culprit lost exactly this {got}")
 
 
+def check_reasons(seed, history, world):
+    """The reason of each time offline. It may be unknown at the end of the trace, and for a timer on a pCPU of which it is
+    unknown what runs there, because it never changes."""
+    wrong, known = [], {}
+    shown = {cpu for _, _, cpu, event, _ in world.row if event & ~0x330 == 0x21001 and RUNNING in (event >> 8 & 3, event >> 4 & 3)}
+    for v in {why[0] for why in world.why}:
+        for r in table("intervals", history, f"/Virtual Machines/{NAMES[v[0]]}/CPUs/CPU{v[1]}/Out By"):
+            if r["value"]:
+                known[v, int(r["start"])] = r["value"]
+    for v, begin, reason, timer in world.why:
+        got = known.pop((v, begin), None)
+        is_last = world.state[v] == OFFLINE and begin == max(w[1] for w in world.why if w[0] == v)
+        if got != reason and not (got == "pause or quota" and (is_last or timer not in shown | {None})):
+            wrong.append((v, begin, reason, got))
+    check(not wrong and not known, f"seed {seed}: reasons of {len(world.why)} times offline {wrong[:3]} {list(known.items())[:3]}")
+
+
 def check_world(tmp, seed, steps, remote):
     world, history = World(seed, remote), f"{tmp}/x.steal"
     for _ in range(steps):
@@ -144,6 +175,7 @@ def check_world(tmp, seed, steps, remote):
         if merged(got) != want:
             check(False, f"seed {seed}: {v} {[(a, b) for a, b in zip(merged(got), want) if a != b][:3]}")
     check_culprits(seed, history, truth, names)
+    check_reasons(seed, history, world)
     if remote:
         check(True, f"seed {seed}: exact, with wakeups recorded on other pCPUs")
         return

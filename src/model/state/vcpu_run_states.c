@@ -8,6 +8,7 @@
  *   - A vCPU that is OFFLINE must not run. The reason is written when that ends:
  *       stopped by a vCPU of the privileged VM            pause
  *       stopped otherwise (timer of Xen's scheduler "credit")  quota
+ *       stopped while it is unknown what runs there             unknown: pause or quota
  *       not stopped, and continues directly on a pCPU     quota ("credit2" parks a vCPU without budget)
  *       not stopped, waits for a pCPU soon after          move to another runqueue, if stops are recorded
  *       never ran, or its VM was just created             pause
@@ -20,7 +21,7 @@
 
 #define MOVE_MAX 20000000  /* longest move to another runqueue, ns; only an emulated machine needs more than some us */
 
-enum { STOP_NONE, STOP_PAUSE, STOP_QUOTA };
+enum { STOP_NONE, STOP_PAUSE, STOP_QUOTA, STOP_UNKNOWN };
 
 /* Returns the thread that stands for the hypervisor on a pCPU. */
 static struct thread *hypervisor_thread(struct machine *mc, uint32_t cpu)
@@ -52,7 +53,7 @@ static void end_offline(struct machine *mc, struct thread *th, int64_t next)
 		why = OUT_QUOTA;
 	else if (th->stop == STOP_PAUSE || !th->has_run)
 		why = OUT_PAUSE;
-	else if (next != VCPU_RUN_STATES && ns <= MOVE_MAX && mc->has_stops)
+	else if (th->stop == STOP_NONE && next != VCPU_RUN_STATES && ns <= MOVE_MAX && mc->has_stops)
 		why = OUT_MOVE;
 	th->stop = STOP_NONE;
 	if (th->vcpu == NONE)
@@ -149,7 +150,8 @@ void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev)
 }
 
 /* Processes EV_VCPU_STOP. A stop in the context of the privileged VM is a pause. A quota stops the vCPU from a timer,
- * whatever runs there; a vCPU that once was stopped in this way has a quota. */
+ * whatever runs there; a vCPU that once was stopped in this way has a quota. If it is unknown what runs there, it may be
+ * either. */
 void vcpu_stop_event(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	struct thread *th = thread_find(mc, vcpu_thread_id(ev->vcpu_stop.vm, ev->vcpu_stop.vcpu));
@@ -160,7 +162,7 @@ void vcpu_stop_event(struct machine *mc, struct cpu *c, const struct event *ev)
 	const bool by_privileged = c->current && is_of_vm(c->current, 0), by_itself = c->current == th;
 	const bool by_hypervisor = c->current && c->current->tid < VCPU_TID_FIRST;
 	th->has_quota |= ev->vcpu_stop.cap == 1 || (is_known && !by_privileged && !by_itself && !by_hypervisor);
-	th->stop = th->has_quota ? STOP_QUOTA : STOP_PAUSE;
+	th->stop = th->has_quota ? STOP_QUOTA : is_known && !by_hypervisor ? STOP_PAUSE : STOP_UNKNOWN;
 }
 
 /* Processes EV_VM: the vCPUs of a new VM are offline, those of a VM that ends do not exist any more. */
