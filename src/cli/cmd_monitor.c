@@ -37,7 +37,7 @@ static void on_signal(int sig)
 struct monitor_command {
 	struct live_request request;
 	struct opt_list pid, comm, trigger;
-	const char *listen, *delay, *output, *notice, *to, *password;
+	const char *listen, *delay, *output, *notice, *to, *password, *publish;
 	char *target;              /* database; NULL: none */
 	char host[256];            /* name of this machine, in the rows */
 	struct monitor_rows rows;
@@ -174,14 +174,15 @@ static void catch_signals(struct monitor_command *m)
 		sigdelset(&m->during, caught[i]);
 }
 
-static void run_loop(struct monitor_command *m, struct live *l, struct metrics_server *server)
+static void run_loop(struct monitor_command *m, struct live *l, struct metrics_server *server, struct publisher *publisher)
 {
 	struct live_metrics *metrics = live_metrics_new();
 	int64_t next = now_ns() + m->period;
 	m->write_at = now_ns() + WRITE_NS;
 	start_flight(m);
 	while (!stop) {
-		metrics_server_run(server, metrics, min64(next, now_ns() + FLUSH_NS), &m->during);
+		metrics_server_run(server, metrics, min64(next, now_ns() + FLUSH_NS), &m->during, publisher_events(publisher));
+		publisher_run(publisher);
 		watch_flight(m);
 		if (reopen) {
 			reopen = 0;
@@ -218,6 +219,7 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 		{ "output", 'o', OPT_TEXT, "DIR", "directory of these recordings", &m->output, NULL },
 		{ "to", 0, OPT_TEXT, "TARGET", "write rows to a database: sqlite:FILE, ...", &m->to, NULL },
 		{ "password-file", 0, OPT_TEXT, "FILE", "file with the database password in its first line", &m->password, NULL },
+		{ "publish", 0, OPT_TEXT, "SOCKET", "publish counters to processes that use srbn_read()", &m->publish, NULL },
 		{ "pid", 'p', OPT_LIST, "PID", "watch this process or thread as well", &m->pid, NULL },
 		{ "comm", 0, OPT_LIST, "NAME", "watch all threads with this name as well", &m->comm, NULL },
 		{ "no-bpf", 0, OPT_FLAG, NULL, "use schedstat: culprits are lower bounds", &m->request.without_bpf, NULL },
@@ -260,14 +262,16 @@ int cmd_monitor(int argc, char **argv, struct error *err)
 	int rc = parse_options(&m, argc, argv, err);
 	struct metrics_server *server = rc == 0 ? metrics_server_open(m.listen, err) : NULL;
 	struct live *l = server ? live_open(&m.request, err) : NULL;
-	if (l) {
+	struct publisher *publisher = l && m.publish ? publisher_open(l, m.publish, err) : NULL;
+	if (l && (publisher || !m.publish)) {
 		catch_signals(&m);
 		fprintf(stderr, "stealscope: monitor serves http://%s/metrics%s%s\n", m.listen,
 		        live_limits(l) ? "; culprits are lower bounds: " : "", live_limits(l) ? live_limits(l)->text : "");
-		run_loop(&m, l, server);
+		run_loop(&m, l, server, publisher);
 	} else {
 		rc = -1;
 	}
+	publisher_close(publisher);
 	live_close(l);
 	metrics_server_close(server);
 	monitor_rows_release(&m.rows);

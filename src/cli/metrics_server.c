@@ -144,10 +144,11 @@ static void serve_client(struct metrics_client *c, const struct live_metrics *m)
 		client_close(c);
 }
 
-void metrics_server_run(struct metrics_server *s, const struct live_metrics *m, int64_t until, const sigset_t *during)
+void metrics_server_run(struct metrics_server *s, const struct live_metrics *m, int64_t until, const sigset_t *during,
+                        int wake)
 {
 	for (int64_t now = now_ns(); now < until; now = now_ns()) {
-		struct pollfd p[METRICS_CLIENTS + 1] = { { s->fd, 0, 0 } };
+		struct pollfd p[METRICS_CLIENTS + 2] = { { s->fd, 0, 0 }, [METRICS_CLIENTS + 1] = { wake, POLLIN, 0 } };
 		for (int i = 0; i < METRICS_CLIENTS; i++) {
 			struct metrics_client *c = &s->client[i];
 			if (c->fd >= 0 && now > c->deadline)
@@ -157,12 +158,14 @@ void metrics_server_run(struct metrics_server *s, const struct live_metrics *m, 
 				p[0].events = POLLIN;
 		}
 		const struct timespec wait = timespec_of(min64(until - now, NS_PER_S));
-		if (ppoll(p, METRICS_CLIENTS + 1, &wait, during) < 0)
+		if (ppoll(p, METRICS_CLIENTS + 2, &wait, during) < 0)
 			return;
 		for (int i = 0; i < METRICS_CLIENTS; i++)
 			if (s->client[i].fd >= 0 && p[i + 1].revents)
 				serve_client(&s->client[i], m);
 		if (p[0].revents)
 			accept_client(s);
+		if (p[METRICS_CLIENTS + 1].revents)
+			return;
 	}
 }

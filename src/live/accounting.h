@@ -51,6 +51,17 @@ static inline __attribute__((always_inline)) u32 wait_top(const struct live_vict
 	return culprit;
 }
 
+/* Adds waiting time by the owner of the task that had the pCPU. */
+static inline __attribute__((always_inline)) void owner_add(struct live_victim *v, const struct live_entry *e, u64 ns)
+{
+	if (e->culprit == CULPRIT_UNKNOWN)
+		ATOMIC_ADD(&v->unsure_ns, ns);
+	else if (v->space ? e->space == v->space : e->tgid == v->tgid)
+		ATOMIC_ADD(&v->own_ns, ns);
+	else
+		ATOMIC_ADD(&v->other_ns, ns);
+}
+
 /* Splits the waiting interval [from, to) of a victim along the log of a pCPU. */
 LIVE_GLOBAL int account_wait(u32 slot, u32 cpu, u64 from, u64 to)
 {
@@ -68,6 +79,7 @@ LIVE_GLOBAL int account_wait(u32 slot, u32 cpu, u64 from, u64 to)
 		if (begin < end) {
 			pair_add(slot, e, end - begin);
 			wait_add(v, e->culprit, end - begin);
+			owner_add(v, e, end - begin);
 			end = begin;
 		}
 		if (end <= from)
@@ -76,6 +88,7 @@ LIVE_GLOBAL int account_wait(u32 slot, u32 cpu, u64 from, u64 to)
 	const struct live_entry unknown = { .culprit = CULPRIT_UNKNOWN };
 	pair_add(slot, &unknown, end - from);
 	wait_add(v, CULPRIT_UNKNOWN, end - from);
+	owner_add(v, &unknown, end - from);
 	return 0;
 }
 
@@ -136,6 +149,8 @@ LIVE_GLOBAL int victim_move(u32 slot, u32 state, u32 cpu, u64 now)
 		for (int i = 0; i < LIVE_TOP; i++)
 			v->top[i].ns = 0;
 	}
+	if (before == LIVE_BLOCKED && state != LIVE_BLOCKED)
+		ATOMIC_ADD(&v->sleeps, 1);
 	if (cpu != LIVE_SAME_CPU)
 		v->cpu = cpu;
 	if (!state_waits(before))

@@ -14,6 +14,15 @@ struct bpf_source *bpf_source_open(unsigned cpus, struct error *err)
 void bpf_source_close(struct bpf_source *b) { (void)b; }
 int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked) { (void)b, (void)tid, (void)blocked; return -1; }
 void bpf_source_remove(struct bpf_source *b, int slot) { (void)b, (void)slot; }
+int bpf_source_page(struct bpf_source *b, u32 client) { (void)b, (void)client; return -1; }
+void bpf_source_page_close(struct bpf_source *b, u32 client) { (void)b, (void)client; }
+void bpf_source_write_page(struct bpf_source *b, const u64 argument[8]) { (void)b, (void)argument; }
+
+void bpf_source_publish(struct bpf_source *b, int slot, int client, u32 entry, u32 tgid, u32 space)
+{
+	(void)b, (void)slot, (void)client, (void)entry, (void)tgid, (void)space;
+}
+
 struct live_victim *bpf_source_victim(struct bpf_source *b, unsigned slot) { (void)b, (void)slot; return NULL; }
 struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu) { (void)b, (void)cpu; return NULL; }
 void bpf_source_flush(struct bpf_source *b) { (void)b; }

@@ -26,14 +26,15 @@ static const char *const program_name[PROGRAMS] = { "on_switch", "on_wakeup", "o
 struct bpf_source {
 	struct bpf_object *object;
 	struct bpf_link *link[PROGRAMS];
-	int program[PROGRAMS], flush, pairs[2], stats;
+	int program[PROGRAMS], flush, write_page, pairs[2], pages, stats;
 	unsigned cpus;
 	struct live_victim *victim;
 	char *cpu;
 	size_t cpu_size, victims_bytes, cpus_bytes, table_bytes;
 	volatile struct live_table *table;
-	bool used[LIVE_VICTIMS];
-	u32 tid[LIVE_VICTIMS];  /* of the used slots */
+	unsigned char used[LIVE_VICTIMS];  /* number of times that the victim was added */
+	u32 tid[LIVE_VICTIMS];   /* of the used slots */
+	u32 spaces;              /* victims whose own work is a PID namespace */
 };
 
 static int ignore_message(enum libbpf_print_level level, const char *format, va_list ap)
@@ -74,8 +75,10 @@ static int load_programs(struct bpf_source *b, struct error *err)
 	for (int i = 0; i < PROGRAMS; i++)
 		b->program[i] = bpf_program__fd(bpf_object__find_program_by_name(b->object, program_name[i]));
 	b->flush = bpf_program__fd(bpf_object__find_program_by_name(b->object, "account_now"));
+	b->write_page = bpf_program__fd(bpf_object__find_program_by_name(b->object, "write_page"));
 	b->pairs[0] = bpf_object__find_map_fd_by_name(b->object, "pairs_even");
 	b->pairs[1] = bpf_object__find_map_fd_by_name(b->object, "pairs_odd");
+	b->pages = bpf_object__find_map_fd_by_name(b->object, "pages");
 	b->cpu_size = (sizeof(struct live_cpu) + 7u) & ~(size_t)7;
 	b->victim = map_memory(b->object, "victims", &b->victims_bytes);
 	b->cpu = map_memory(b->object, "cpus", &b->cpus_bytes);
@@ -127,6 +130,11 @@ int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked)
 	struct timespec now;
 	u32 at = (u32)(tid * LIVE_HASH_FACTOR) >> LIVE_HASH_SHIFT;
 	int slot = 0, probe = 0;
+	for (u32 i = 0; i < b->table->slots; i++)
+		if (b->used[i] && b->victim[i].tid == tid) {
+			b->used[i]++;
+			return (int)i;
+		}
 	while (slot < LIVE_VICTIMS && b->used[slot])
 		slot++;
 	while (probe < LIVE_PROBES && b->table->tid[(at + (u32)probe) % LIVE_HASH] != 0 &&
@@ -141,7 +149,7 @@ int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked)
 	v->cpu = LIVE_SAME_CPU;
 	v->mark = ((u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec) << LIVE_MARK_BITS |
 	          (blocked ? LIVE_BLOCKED : LIVE_UNKNOWN);
-	b->used[slot] = true;
+	b->used[slot] = 1;
 	if ((u32)slot >= b->table->slots)
 		b->table->slots = (u32)slot + 1;
 	b->tid[slot] = tid;
@@ -166,13 +174,14 @@ void bpf_source_remove(struct bpf_source *b, int slot)
 {
 	const u32 word = b->tid[slot] % LIVE_FILTER / 64, bit = b->tid[slot] % 64;
 	bool shared = false;
+	if (--b->used[slot])
+		return;
 	remove_tid(b, (u32)slot);
 	for (int i = 0; i < LIVE_VICTIMS && !shared; i++)
 		shared = i != slot && b->used[i] && b->tid[i] % LIVE_FILTER == b->tid[slot] % LIVE_FILTER;
 	if (!shared)
 		b->table->filter[word] &= ~(UINT64_C(1) << bit);
 	__atomic_store_n(&b->victim[slot].mark, (u64)LIVE_BLOCKED, __ATOMIC_RELEASE);
-	b->used[slot] = false;
 }
 
 struct live_victim *bpf_source_victim(struct bpf_source *b, unsigned slot)
@@ -183,6 +192,43 @@ struct live_victim *bpf_source_victim(struct bpf_source *b, unsigned slot)
 struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu)
 {
 	return (struct live_cpu *)(void *)(b->cpu + cpu * b->cpu_size);
+}
+
+/* ---- pages */
+
+int bpf_source_page(struct bpf_source *b, u32 client)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, how, .map_flags = BPF_F_MMAPABLE);
+	const int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "live_page", sizeof(u32), PUBLISHED_ENTRY_BYTES, PUBLISHED_ENTRIES, &how);
+	if (map < 0 || (bpf_map_freeze(map) == 0 && bpf_map_update_elem(b->pages, &client, &map, BPF_ANY) == 0))
+		return map;
+	const int saved = errno;
+	close(map);
+	errno = saved;
+	return -1;
+}
+
+void bpf_source_page_close(struct bpf_source *b, u32 client)
+{
+	bpf_map_delete_elem(b->pages, &client);
+}
+
+void bpf_source_write_page(struct bpf_source *b, const u64 argument[8])
+{
+	LIBBPF_OPTS(bpf_test_run_opts, o, .ctx_in = argument, .ctx_size_in = 8 * sizeof *argument);
+	bpf_prog_test_run_opts(b->write_page, &o);
+}
+
+void bpf_source_publish(struct bpf_source *b, int slot, int client, u32 entry, u32 tgid, u32 space)
+{
+	struct live_victim *v = &b->victim[slot];
+	b->spaces += (u32)(client >= 0 && space != 0) - (u32)(v->client != 0 && v->space != 0);
+	b->table->spaces = b->spaces;
+	__atomic_store_n(&v->client, 0, __ATOMIC_SEQ_CST);
+	v->tgid = tgid;
+	v->space = space;
+	v->entry = entry;
+	__atomic_store_n(&v->client, (u32)(client + 1), __ATOMIC_SEQ_CST);
 }
 
 /* ---- periods */

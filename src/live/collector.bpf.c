@@ -15,7 +15,12 @@
 struct cfs_rq { int throttle_count; } __attribute__((preserve_access_index));
 struct sched_entity { struct cfs_rq *cfs_rq; } __attribute__((preserve_access_index));
 struct thread_info___kernel { u32 cpu; } __attribute__((preserve_access_index));
+struct ns_common { u32 inum; } __attribute__((preserve_access_index));
+struct pid_namespace { struct ns_common ns; } __attribute__((preserve_access_index));
+struct upid { struct pid_namespace *ns; } __attribute__((preserve_access_index));
+struct pid { u32 level; struct upid numbers[1]; } __attribute__((preserve_access_index));
 struct task_struct {
+	struct pid *thread_pid;
 	struct thread_info___kernel thread_info;
 	unsigned int __state;
 	int pid, tgid;
@@ -55,6 +60,22 @@ struct pair_map {
 	__type(key, struct live_pair_key);
 	__type(value, struct live_pair_value);
 };
+/* One map for each process that counters are published to: the process maps its own, and no other. */
+struct page_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, PUBLISHED_ENTRIES);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, PUBLISHED_ENTRY_BYTES);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, LIVE_CLIENTS);
+	__type(key, u32);
+	__array(values, struct page_map);
+} pages SEC(".maps");
+
 struct pair_map pairs_even SEC(".maps"), pairs_odd SEC(".maps");
 
 #define ATOMIC_ADD(pointer, n) __sync_fetch_and_add((pointer), (n))
@@ -150,6 +171,41 @@ static __always_inline long task_state_of(struct task_struct *t)
 	return BPF_CORE_READ((struct task_struct___before_5_14 *)t, state);
 }
 
+static __always_inline u32 task_space_of(struct task_struct *t)
+{
+	const struct pid *p = t->thread_pid;
+	struct pid_namespace *ns = 0;
+	if (!live.spaces || !p)
+		return 0;
+	const void *upid = (const char *)p + bpf_core_field_offset(p->numbers) +
+	                   BPF_CORE_READ(p, level) * (u64)bpf_core_type_size(struct upid);
+	bpf_probe_read_kernel(&ns, sizeof ns, (const char *)upid + bpf_core_field_offset(struct upid, ns));
+	return ns ? BPF_CORE_READ(ns, ns.inum) : 0;
+}
+
+/* Writes the counters of a victim into its entry of a page. Callers hold the lock of the thread's run queue, so one CPU
+ * writes at a time. The exchanges are full barriers. */
+static __always_inline void publish(const struct live_victim *v, u32 state, u64 now)
+{
+	const u32 client = v->client - 1, entry = v->entry;
+	void *map = bpf_map_lookup_elem(&pages, &client);
+	struct published_thread *e = map ? bpf_map_lookup_elem(map, &entry) : 0;
+	if (!e)
+		return;
+	const u32 seq = e->seq;
+	__sync_lock_test_and_set(&e->seq, seq | 1);
+	e->state = state;
+	e->updated = now;
+	e->counter[PUBLISHED_STOLEN] = v->other_ns + v->ns[LIVE_THROTTLED];
+	e->counter[PUBLISHED_THROTTLED] = v->ns[LIVE_THROTTLED];
+	e->counter[PUBLISHED_WAIT] = v->own_ns;
+	e->counter[PUBLISHED_BLOCKED] = v->ns[LIVE_BLOCKED] + v->ns[LIVE_PAUSED];
+	e->counter[PUBLISHED_UNKNOWN] = v->ns[LIVE_UNKNOWN] + v->unsure_ns;
+	e->counter[PUBLISHED_SWITCHES] = v->waits;
+	e->counter[PUBLISHED_WAKEUPS] = v->sleeps;
+	__sync_lock_test_and_set(&e->seq, (seq | 1) + 1);
+}
+
 /* The outgoing task of a switch: a victim's new state; or a sign that victims here may be throttled as well. */
 static __always_inline void switch_out(struct live_cpu *c, u32 slot, bool preempted, struct task_struct *prev, u32 cpu,
                                        u64 now)
@@ -167,6 +223,8 @@ static __always_inline void switch_out(struct live_cpu *c, u32 slot, bool preemp
 	v->task = (u64)prev;
 	victim_move(slot, throttled ? LIVE_THROTTLED : runnable ? LIVE_WAITING :
 	            state & TASK_STOPPED_OR_TRACED ? LIVE_PAUSED : LIVE_BLOCKED, cpu, now);
+	if (v->client)
+		publish(v, runnable ? PUBLISHED_IS_WAITING : PUBLISHED_IS_BLOCKED, now);
 	if (!runnable && state & TASK_DEAD)
 		v->tid = 0;
 }
@@ -181,9 +239,14 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	if (!c)
 		return 0;
 	switch_out(c, out, preempted, prev, cpu, now);
-	if (in != LIVE_VICTIMS)
+	struct live_victim *v = in != LIVE_VICTIMS ? victim_at(in) : 0;
+	if (v) {
 		victim_move(in, LIVE_RUNNING, cpu, now);
-	struct live_entry e = { .ts = now, .culprit = in != LIVE_VICTIMS ? CULPRIT_VICTIM + in : (u32)next->tgid, .tid = tid };
+		if (v->client)
+			publish(v, PUBLISHED_IS_RUNNING, now);
+	}
+	struct live_entry e = { .ts = now, .culprit = v && v->listed ? CULPRIT_VICTIM + in : (u32)next->tgid, .tid = tid,
+	                        .tgid = next->tgid, .space = task_space_of(next) };
 	__builtin_memcpy(e.comm, next->comm, sizeof e.comm);
 	log_append(c, cpu, &e, live.epoch);
 	return 0;
@@ -202,7 +265,11 @@ static __always_inline int wake(struct task_struct *p)
 	if (state != LIVE_BLOCKED && state != LIVE_PAUSED && state != LIVE_UNKNOWN)
 		return 0;
 	v->task = (u64)p;
-	return victim_move(slot, task_is_throttled((u64)p) ? LIVE_THROTTLED : LIVE_WAITING, task_cpu_of(p), bpf_ktime_get_ns());
+	const u64 now = bpf_ktime_get_ns();
+	victim_move(slot, task_is_throttled((u64)p) ? LIVE_THROTTLED : LIVE_WAITING, task_cpu_of(p), now);
+	if (v->client)
+		publish(v, PUBLISHED_IS_WAITING, now);
+	return 0;
 }
 
 SEC("tp_btf/sched_wakeup")
@@ -233,5 +300,42 @@ int account_now(void *ctx)
 {
 	(void)ctx;
 	account_cpu(bpf_get_smp_processor_id(), bpf_ktime_get_ns());
+	return 0;
+}
+
+/* Run by user space, which cannot write the pages: they are frozen before a process gets one. Arguments: enum page_action,
+ * client, and the arguments of the action. */
+SEC("raw_tp")
+int write_page(struct bpf_raw_tracepoint_args *ctx)
+{
+	const u32 action = ctx->args[0], client = ctx->args[1], first = 0, entry = ctx->args[2];
+	void *map = bpf_map_lookup_elem(&pages, &client);
+	struct published_header *h = map ? bpf_map_lookup_elem(map, &first) : 0;
+	struct published_thread *e = map ? bpf_map_lookup_elem(map, &entry) : 0;
+	if (!h || !e)
+		return 0;
+	switch (action) {
+	case PAGE_OPEN:
+		h->version = PUBLISHED_VERSION;
+		h->flags = ctx->args[3];
+		h->source = ctx->args[4];
+		h->session = ctx->args[5];
+		h->beat = ctx->args[6];
+		h->resolution = ctx->args[7];
+		h->magic = PUBLISHED_MAGIC;
+		break;
+	case PAGE_BEAT:
+		h->beat = ctx->args[3];
+		break;
+	case PAGE_CLOSE:
+		h->closed = 1;
+		break;
+	case PAGE_THREAD:
+		__sync_lock_test_and_set(&e->tid, 0);
+		__builtin_memset(e->counter, 0, sizeof e->counter);
+		e->seq = 0;
+		__sync_lock_test_and_set(&e->tid, (u32)ctx->args[3]);
+		break;
+	}
 	return 0;
 }

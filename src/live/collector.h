@@ -11,6 +11,8 @@ typedef uint32_t u32;
 typedef uint64_t u64;
 #endif
 
+#include "base/published_page.h"
+
 enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, LIVE_PAUSED, LIVE_STATES = 8 };
 
 #define LIVE_VICTIMS 1024    /* threads; a power of two */
@@ -23,6 +25,7 @@ enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, L
 #define LIVE_RUNS 64         /* tasks of a pCPU and period with a time of their own */
 #define LIVE_BINS 64         /* powers of two of wait lengths, ns */
 #define LIVE_TOP 4           /* culprits of one wait that are told apart */
+#define LIVE_CLIENTS 64      /* processes that counters are published to */
 #define LIVE_PAIRS 32768     /* pairs of victim and culprit of a period */
 #define LIVE_MARK_BITS 3
 #define LIVE_SAME_CPU 0xffffffffu
@@ -37,6 +40,8 @@ enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, L
 struct live_table {
 	u32 slots;     /* slots of victims in use: those below */
 	u32 epoch;     /* its lowest bit: which map of pairs is in use */
+	u32 spaces;    /* 0: PID namespaces are not read */
+	u32 reserved;
 	u64 filter[LIVE_FILTER / 64];
 	u64 tid[LIVE_HASH];  /* TID << 32 | slot; 0: free */
 };
@@ -45,6 +50,8 @@ struct live_entry {
 	u64 ts;        /* time when the task got the pCPU */
 	u32 culprit, tid;
 	char comm[16];
+	u32 tgid;
+	u32 space;     /* inode number of its PID namespace; 0: not read */
 };
 
 /* Time of a task on a pCPU in an epoch. Small, so that the table stays in the cache; the name is in live_cpu.run_comm. */
@@ -76,6 +83,20 @@ struct live_victim {
 	u64 longest, longest_end;
 	u32 longest_culprit, longest_cpu;
 	u64 lost_ns;   /* waiting time for which the map of pairs had no place */
+	u64 own_ns, other_ns, unsure_ns;  /* waiting time by the task that had the pCPU: of the same process or container; another
+	                                   * one, or none; unknown */
+	u64 sleeps;    /* that ended */
+	u32 tgid, space;  /* a task is its own if it has this space; if this is 0: this tgid */
+	u32 client, entry;  /* place of its published counters: client 1 ..., entry of the page; client 0: none */
+	u32 listed, unused;  /* listed: it is a victim of `top`, and a culprit of its own */
+};
+
+/* Actions on a page, with their arguments after the client and the entry. */
+enum page_action {
+	PAGE_OPEN,     /* flags, source, session, beat, resolution */
+	PAGE_BEAT,     /* beat */
+	PAGE_CLOSE,
+	PAGE_THREAD    /* TID, 0: none. The counters become 0 */
 };
 
 struct live_pair_key { u32 victim, culprit; };

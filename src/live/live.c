@@ -70,11 +70,24 @@ static void drop_thread(struct live *l, size_t i)
 {
 	if (l->threads.thread[i].slot >= 0) {
 		l->slot_thread[l->threads.thread[i].slot] = -1;
+		bpf_source_victim(l->bpf, (unsigned)l->threads.thread[i].slot)->listed = 0;
 		bpf_source_remove(l->bpf, l->threads.thread[i].slot);
 	}
 	l->threads.thread[i] = l->threads.thread[--l->threads.len];
 	if (i < l->threads.len && l->threads.thread[i].slot >= 0)
 		l->slot_thread[l->threads.thread[i].slot] = (int32_t)i;
+}
+
+/* A thread of the list may have counters already, because they are published. */
+static void list_victim(struct live *l, struct live_thread *v, int32_t thread)
+{
+	struct live_victim *u = bpf_source_victim(l->bpf, (unsigned)v->slot);
+	memcpy(v->ns, u->ns, sizeof v->ns);
+	memcpy(v->length, u->bin, sizeof v->length);
+	v->waits = u->waits;
+	v->lost_ns = u->lost_ns;
+	l->slot_thread[v->slot] = thread;
+	u->listed = 1;
 }
 
 /* Drops threads that ended, and adds new ones to the BPF source. */
@@ -90,7 +103,7 @@ static void refresh_threads(struct live *l)
 		if (v->is_new && l->bpf && !l->threads.is_guest && live_read_stat(l->request.root, v->pid, v->tid, &stat)) {
 			v->slot = bpf_source_add(l->bpf, (u32)v->tid, stat.state == 'S' || stat.state == 'D');
 			if (v->slot >= 0)
-				l->slot_thread[v->slot] = (int32_t)i;
+				list_victim(l, v, (int32_t)i);
 		}
 		if (v->is_new) {
 			live_read_stat(l->request.root, v->pid, v->tid, &stat);
@@ -397,6 +410,11 @@ struct live *live_open(const struct live_request *request, struct error *err)
 const struct error *live_limits(const struct live *l)
 {
 	return l->bpf ? NULL : &l->limits;
+}
+
+struct bpf_source *live_bpf(struct live *l)
+{
+	return l->bpf;
 }
 
 void live_flush(struct live *l)

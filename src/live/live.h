@@ -95,6 +95,17 @@ void live_flush(struct live *l);
 void live_sample_release(struct live_sample *s);
 void live_close(struct live *l);
 
+/* ---- Counters for the processes that ask for them (publisher.c)
+
+The owner calls publisher_run() when publisher_events() is readable, and at least four times a second. */
+
+struct publisher;
+/* Listens at a socket. Returns NULL with *err: without BPF nothing can be published. */
+struct publisher *publisher_open(struct live *l, const char *path, struct error *err);
+void publisher_close(struct publisher *p);
+int publisher_events(const struct publisher *p);  /* descriptor to poll; -1: p is NULL */
+void publisher_run(struct publisher *p);          /* NULL is allowed. Never blocks */
+
 /* ---- Counters over all samples, for monitoring */
 
 struct live_metrics;

@@ -7,6 +7,7 @@ src_liblive_a_SOURCES = \
 	src/live/culprit_bounds.c src/live/culprit_bounds.h \
 	src/live/live.c src/live/live.h \
 	src/live/metrics.c \
+	src/live/publisher.c \
 	src/live/quotas.c src/live/quotas.h \
 	src/live/source.h \
 	src/live/victims.c src/live/victims.h

@@ -16,12 +16,22 @@ struct bpf_pair { struct live_pair_key key; struct live_pair_value value; };
 /* Loads and attaches the program. The kernel detaches it when the process ends, however it ends. Returns NULL with *err. */
 struct bpf_source *bpf_source_open(unsigned cpus, struct error *err);
 void bpf_source_close(struct bpf_source *b);
-/* Adds a thread as victim. Returns its slot, or -1 if there are too many. blocked: it is asleep now. */
+/* Adds a thread as victim. Returns its slot, or -1 if there are too many. blocked: it is asleep now. A thread may be added
+ * twice: then it has one slot, and is removed twice. */
 int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked);
 void bpf_source_remove(struct bpf_source *b, int slot);
 /* Returns the shared memory of a victim and of a CPU. */
 struct live_victim *bpf_source_victim(struct bpf_source *b, unsigned slot);
 struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu);
+/* Creates the page of a client, 0 .. LIVE_CLIENTS - 1. Returns a descriptor with which the page can be read, but not be
+ * written, not even by this process; the caller closes it. -1: errno. */
+int bpf_source_page(struct bpf_source *b, u32 client);
+void bpf_source_page_close(struct bpf_source *b, u32 client);
+/* Writes into a page; argument: enum page_action, client, entry, arguments of the action. */
+void bpf_source_write_page(struct bpf_source *b, const u64 argument[8]);
+/* Publishes the counters of a victim in an entry of a client's page, or no longer (client -1). Its own work is that of the
+ * process tgid; of a PID namespace if space is not 0. */
+void bpf_source_publish(struct bpf_source *b, int slot, int client, u32 entry, u32 tgid, u32 space);
 /* Accounts the waits that go on up to now. */
 void bpf_source_flush(struct bpf_source *b);
 /* Accounts the waits that go on, and starts a new epoch. Returns the previous one: an index of live_cpu.run, whose entries

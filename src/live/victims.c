@@ -13,8 +13,22 @@
 #include "base/vcpu_name.h"
 #include "record/record.h"
 
+#if defined __x86_64__
+#include <cpuid.h>
+#endif
+
 #define MAX_THREADS 4096
 #define KERNEL_THREAD 0x00200000u  /* PF_KTHREAD */
+
+bool live_machine_is_guest(void)
+{
+#if defined __x86_64__
+	unsigned a, b, c, d;
+	return __get_cpuid(1, &a, &b, &c, &d) && (c >> 31 & 1);
+#else
+	return access("/proc/device-tree/hypervisor", F_OK) == 0 || access("/sys/hypervisor/type", F_OK) == 0;
+#endif
+}
 
 bool live_read(char *buf, size_t size, const char *root, const char *fmt, ...)
 {

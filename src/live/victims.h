@@ -29,6 +29,12 @@ struct live_threads {
 /* Finds the threads again: sets `seen` of those that still exist, appends new ones. */
 void live_threads_find(struct live_threads *t, const struct live_request *request);
 
+struct bpf_source;
+/* The BPF source of a collection; NULL: it is not used (live.c). */
+struct bpf_source *live_bpf(struct live *l);
+/* Returns true if this machine is a VM. */
+bool live_machine_is_guest(void);
+
 /* ---- files of /proc */
 
 /* Reads a file below root into buf, NUL-terminated. Returns false if it cannot be read. */

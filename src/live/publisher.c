@@ -1,0 +1,382 @@
+/* Publishes counters to the processes that ask for them (`monitor --publish`; protocol: base/published_page.h).
+ *
+ * The BPF program writes the counters of a thread when it is scheduled, so that they are current whenever the thread reads
+ * them. Each process has a page of its own, and gets a descriptor of this page only: the counters of other owners are never
+ * in its memory. The page is a frozen BPF map, which only the BPF program can write. The kernel vouches for the process (SO_PEERCRED); TIDs are looked up in that process
+ * only, while it lives (a descriptor of the process excludes that its PID is used again) and has the user ID of the
+ * connection.
+ *
+ * Limits: LIVE_CLIENTS processes, half of them of one user; 255 threads each; MAX_PUBLISHED threads in all; LOOKUP_FAILURES
+ * TIDs that do not exist, then the process is disconnected. Nothing here waits for a process. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/number.h"
+#include "live/live.h"
+#include "live/source.h"
+#include "live/victims.h"
+
+#define MAX_PUBLISHED 512
+#define SOURCE_HOST 1         /* SRBN_SOURCE_HOST of beacon/stealscope-mark.h */
+#define LOOKUP_FAILURES 64
+#define LOOKUP_THREADS 4096   /* threads of a process among which a TID is searched */
+#define MESSAGES 32           /* messages of a process that are handled at a time */
+#define CHECK_NS NS_PER_S     /* between two checks of the user ID of a process */
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+struct publisher_client {
+	int fd;                   /* connection; -1: unused */
+	int process;              /* descriptor of the process */
+	struct ucred owner;
+	u32 space;                /* PID namespace, if it is another one than ours; 0: it is ours */
+	unsigned failures;
+	bool has_page;
+	int slot[PUBLISHED_ENTRIES];  /* victim of each entry; -1: unused */
+	u32 tid[PUBLISHED_ENTRIES];   /* as the process sees it */
+};
+
+struct publisher {
+	struct bpf_source *bpf;
+	int listener, events;
+	char path[108];
+	u32 own_space, flags;
+	u64 sessions;
+	unsigned threads;
+	int64_t checked;
+	struct publisher_client client[LIVE_CLIENTS];
+};
+
+/* ---- Processes ---------------------------------------------------------------------------------------------- */
+
+/* Inode number of the PID namespace of a process; 0: unknown. */
+static u32 read_space(int32_t pid)
+{
+	char path[64], text[64];
+	unsigned inode;
+	if (pid)
+		snprintf(path, sizeof path, "/proc/%d/ns/pid", pid);
+	else
+		snprintf(path, sizeof path, "/proc/self/ns/pid");
+	const ssize_t n = readlink(path, text, sizeof text - 1);
+	text[n > 0 ? n : 0] = '\0';
+	return sscanf(text, "pid:[%u]", &inode) == 1 ? inode : 0;
+}
+
+/* Reads the status of a thread: its TID in the innermost namespace, and its effective user ID. */
+static bool read_status(int32_t pid, u32 tid, u32 *inner, u32 *uid)
+{
+	char text[8192];
+	if (!live_read(text, sizeof text, "", "/proc/%d/task/%u/status", pid, tid))
+		return false;
+	const char *spaces = strstr(text, "\nNSpid:"), *ids = strstr(text, "\nUid:");
+	if (!ids || sscanf(ids, "\nUid: %*u %u", uid) != 1)
+		return false;
+	*inner = tid;
+	/* "NSpid: TID TID ...", from the outermost to the innermost namespace */
+	for (const char *at = spaces ? spaces + 1 : ""; *at && *at != '\n'; at++)
+		if (*at == '\t')
+			*inner = (u32)strtoul(at + 1, NULL, 10);
+	return true;
+}
+
+/* Finds the thread of a process that has this TID in its own namespace. Returns the TID here; 0: none. */
+static u32 find_thread(const struct publisher_client *c, u32 tid)
+{
+	char path[64];
+	u32 inner, uid, found = 0;
+	if (read_status(c->owner.pid, tid, &inner, &uid) && inner == tid && uid == c->owner.uid)
+		return tid;
+	if (!c->space)
+		return 0;
+	snprintf(path, sizeof path, "/proc/%d/task", c->owner.pid);
+	DIR *d = opendir(path);
+	unsigned n = 0;
+	for (const struct dirent *e; !found && d && n < LOOKUP_THREADS && (e = readdir(d)); n++)
+		if (e->d_name[0] > '0' && e->d_name[0] <= '9') {
+			const u32 outer = (u32)strtoul(e->d_name, NULL, 10);
+			if (read_status(c->owner.pid, outer, &inner, &uid) && inner == tid && uid == c->owner.uid)
+				found = outer;
+		}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static bool process_lives(const struct publisher_client *c)
+{
+	struct pollfd p = { c->process, POLLIN, 0 };
+	return poll(&p, 1, 0) == 0;
+}
+
+/* A process that starts a program of another user must not read counters of that program. */
+static bool owner_is_the_same(const struct publisher_client *c)
+{
+	u32 inner, uid;
+	return read_status(c->owner.pid, (u32)c->owner.pid, &inner, &uid) && uid == c->owner.uid && process_lives(c);
+}
+
+/* ---- Clients ------------------------------------------------------------------------------------------------ */
+
+static void write_page(const struct publisher *p, const struct publisher_client *c, enum page_action action, u32 entry,
+                       u64 value)
+{
+	bpf_source_write_page(p->bpf, (u64[8]){ action, (u64)(c - p->client), entry, value });
+}
+
+static void remove_thread(struct publisher *p, struct publisher_client *c, u32 entry)
+{
+	const int slot = c->slot[entry];
+	c->slot[entry] = -1;
+	if (slot < 0)
+		return;
+	write_page(p, c, PAGE_THREAD, entry, 0);
+	bpf_source_publish(p->bpf, slot, -1, 0, 0, 0);
+	bpf_source_remove(p->bpf, slot);
+	p->threads--;
+}
+
+static void remove_client(struct publisher *p, struct publisher_client *c)
+{
+	if (c->fd < 0)
+		return;
+	if (c->has_page) {
+		write_page(p, c, PAGE_CLOSE, 0, 0);
+		for (u32 i = 1; i < PUBLISHED_ENTRIES; i++)
+			remove_thread(p, c, i);
+		bpf_source_page_close(p->bpf, (u32)(c - p->client));
+	}
+	if (c->process >= 0)
+		close(c->process);
+	close(c->fd);
+	*c = (struct publisher_client){ .fd = -1 };
+}
+
+static bool send_page(struct publisher_client *c, int page)
+{
+	uint32_t version = PUBLISHED_VERSION;
+	union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof page)]; } control = { .head = {
+		.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof page) } };
+	struct iovec part = { &version, sizeof version };
+	const struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	memcpy(CMSG_DATA(&control.head), &page, sizeof page);
+	return sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof version;
+}
+
+/* Fills a client from its connection. Returns false if the kernel does not vouch for it. */
+static bool identify_client(const struct publisher *p, struct publisher_client *c)
+{
+	socklen_t n = sizeof c->owner, size = sizeof c->process;
+	unsigned same = 0;
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERCRED, &c->owner, &n) || c->owner.pid <= 0)
+		return false;
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERPIDFD, &c->process, &size))
+		c->process = (int)syscall(SYS_pidfd_open, c->owner.pid, 0);
+	for (int i = 0; i < LIVE_CLIENTS; i++)
+		same += p->client[i].fd >= 0 && p->client[i].owner.uid == c->owner.uid;
+	if (c->process < 0 || same > LIVE_CLIENTS / 2 || !owner_is_the_same(c))
+		return false;
+	c->space = read_space(c->owner.pid);
+	if (c->space == p->own_space)
+		c->space = 0;
+	return true;
+}
+
+static void accept_client(struct publisher *p)
+{
+	int at = 0, page = -1;
+	const int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	while (at < LIVE_CLIENTS && p->client[at].fd >= 0)
+		at++;
+	if (fd < 0 || at == LIVE_CLIENTS) {
+		if (fd >= 0)
+			close(fd);
+		return;
+	}
+	struct publisher_client *c = &p->client[at];
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = (u32)at };
+	*c = (struct publisher_client){ .fd = fd, .process = -1 };
+	for (u32 i = 0; i < PUBLISHED_ENTRIES; i++)
+		c->slot[i] = -1;
+	if (identify_client(p, c))
+		page = bpf_source_page(p->bpf, (u32)at);
+	c->has_page = page >= 0;
+	if (c->has_page)
+		bpf_source_write_page(p->bpf, (u64[8]){ PAGE_OPEN, (u64)at, 0, p->flags, SOURCE_HOST,
+		                                        (u64)clock_ns(CLOCK_REALTIME) + ++p->sessions, (u64)now_ns(), 0 });
+	if (!c->has_page || !send_page(c, page) || epoll_ctl(p->events, EPOLL_CTL_ADD, fd, &event))
+		remove_client(p, c);
+	if (page >= 0)
+		close(page);
+}
+
+static void add_thread(struct publisher *p, struct publisher_client *c, u32 inner)
+{
+	struct live_stat stat;
+	u32 entry = 1;
+	for (u32 i = 1; i < PUBLISHED_ENTRIES; i++)
+		if (c->slot[i] >= 0 && c->tid[i] == inner)
+			return;
+	while (entry < PUBLISHED_ENTRIES && c->slot[entry] >= 0)
+		entry++;
+	if (entry == PUBLISHED_ENTRIES || p->threads == MAX_PUBLISHED)
+		return;
+	const u32 tid = find_thread(c, inner);
+	if (!tid || !live_read_stat("", c->owner.pid, (int32_t)tid, &stat) || !process_lives(c)) {
+		c->failures++;
+		return;
+	}
+	const int slot = bpf_source_add(p->bpf, tid, stat.state == 'S' || stat.state == 'D');
+	if (slot < 0)
+		return;
+	/* Another connection of this process may have this thread: a process needs one. */
+	if (bpf_source_victim(p->bpf, (unsigned)slot)->client) {
+		bpf_source_remove(p->bpf, slot);
+		return;
+	}
+	c->slot[entry] = slot;
+	c->tid[entry] = inner;
+	p->threads++;
+	write_page(p, c, PAGE_THREAD, entry, inner);
+	bpf_source_publish(p->bpf, slot, (int)(c - p->client), entry, (u32)c->owner.pid, c->space);
+}
+
+static void serve_client(struct publisher *p, struct publisher_client *c)
+{
+	for (int i = 0; i < MESSAGES; i++) {
+		uint32_t tid;
+		const ssize_t n = recv(c->fd, &tid, sizeof tid, MSG_DONTWAIT);
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			return;
+		if (n != sizeof tid || tid == 0 || c->failures >= LOOKUP_FAILURES) {
+			remove_client(p, c);
+			return;
+		}
+		add_thread(p, c, tid);
+	}
+}
+
+/* ---- Interface ---------------------------------------------------------------------------------------------- */
+
+/* Removes a socket that nobody listens at. */
+static void remove_stale_socket(const struct sockaddr_un *a)
+{
+	struct stat st;
+	if (lstat(a->sun_path, &st) || !S_ISSOCK(st.st_mode))
+		return;
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)a, sizeof *a) && errno == ECONNREFUSED)
+		unlink(a->sun_path);
+	if (fd >= 0)
+		close(fd);
+}
+
+static int listen_at(struct publisher *p, const char *path, struct error *err)
+{
+	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	if (strlen(path) >= sizeof a.sun_path || !*path)
+		return error_set(err, STATUS_USAGE, NULL, "--publish: a socket's path has 1 to %zu bytes", sizeof a.sun_path - 1);
+	memcpy(a.sun_path, path, strlen(path) + 1);
+	if (strcmp(path, PUBLISHED_SOCKET) == 0) {
+		char folder[sizeof PUBLISHED_SOCKET];
+		memcpy(folder, path, sizeof folder);
+		*strrchr(folder, '/') = '\0';
+		mkdir(folder, 0755);
+	}
+	remove_stale_socket(&a);
+	p->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct epoll_event event = { .events = EPOLLIN, .data.u32 = LIVE_CLIENTS };
+	if (p->listener < 0 || bind(p->listener, (const struct sockaddr *)&a, sizeof a))
+		return error_system(err, "another monitor may publish there", "--publish %s", path);
+	memcpy(p->path, path, strlen(path) + 1);
+	/* Every user may connect: each gets the counters of the own process. */
+	if (chmod(path, 0666) || listen(p->listener, LIVE_CLIENTS) ||
+	    epoll_ctl(p->events, EPOLL_CTL_ADD, p->listener, &event))
+		return error_system(err, NULL, "--publish %s", path);
+	return 0;
+}
+
+struct publisher *publisher_open(struct live *l, const char *path, struct error *err)
+{
+	struct publisher *p;
+	if (!live_bpf(l)) {
+		error_set(err, STATUS_SYSTEM, "without it, srbn_read() uses schedstat by itself", "--publish needs BPF: %s",
+		          live_limits(l)->text);
+		return NULL;
+	}
+	p = mem_new(1, sizeof *p);
+	p->bpf = live_bpf(l);
+	p->own_space = read_space(0);
+	p->flags = live_machine_is_guest() ? PUBLISHED_HOST_UNSEEN : 0;
+	p->listener = -1;
+	p->events = epoll_create1(EPOLL_CLOEXEC);
+	for (int i = 0; i < LIVE_CLIENTS; i++)
+		p->client[i].fd = -1;
+	if (p->events < 0 ? error_system(err, NULL, "--publish") : listen_at(p, path, err)) {
+		publisher_close(p);
+		return NULL;
+	}
+	return p;
+}
+
+void publisher_close(struct publisher *p)
+{
+	if (!p)
+		return;
+	for (int i = 0; i < LIVE_CLIENTS; i++)
+		remove_client(p, &p->client[i]);
+	if (p->listener >= 0)
+		close(p->listener);
+	if (p->events >= 0)
+		close(p->events);
+	if (*p->path)
+		unlink(p->path);
+	free(p);
+}
+
+int publisher_events(const struct publisher *p)
+{
+	return p ? p->events : -1;
+}
+
+void publisher_run(struct publisher *p)
+{
+	struct epoll_event event[LIVE_CLIENTS + 1];
+	const int64_t now = now_ns();
+	const int n = p ? epoll_wait(p->events, event, LIVE_CLIENTS + 1, 0) : 0;
+	for (int i = 0; i < n; i++) {
+		if (event[i].data.u32 == LIVE_CLIENTS)
+			accept_client(p);
+		else if (p->client[event[i].data.u32].fd >= 0)
+			serve_client(p, &p->client[event[i].data.u32]);
+	}
+	const bool check = p && now - p->checked >= CHECK_NS;
+	for (int i = 0; p && i < LIVE_CLIENTS; i++) {
+		struct publisher_client *c = &p->client[i];
+		if (c->fd < 0)
+			continue;
+		write_page(p, c, PAGE_BEAT, 0, (u64)now);
+		for (u32 k = 1; k < PUBLISHED_ENTRIES; k++)
+			if (c->slot[k] >= 0 && !bpf_source_victim(p->bpf, (unsigned)c->slot[k])->tid)
+				remove_thread(p, c, k);  /* it has ended */
+		if (check && !owner_is_the_same(c))
+			remove_client(p, c);
+	}
+	if (check)
+		p->checked = now;
+}
