@@ -55,6 +55,7 @@ E2E_TESTS = \
 	tests/test_fibonacci.py \
 	tests/test_flow_truth.py \
 	tests/test_hardening.py \
+	tests/test_srbn_read.py \
 	tests/test_missing_events.py \
 	tests/test_on_demand.py \
 	tests/test_layout.py \

@@ -1,0 +1,299 @@
+"""srbn_read() in a running service, on the real kernel: its values against a recording of the same requests; what a process
+can do with a published page; limits of the publisher."""
+import array
+import ctypes
+import glob
+import mmap
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+
+from e2e import BUILD, PROGRAM, check, is_sanitized, run, scratch, skip, table
+
+LIBRARY = os.path.join(BUILD, "libstealscope-mark.so.0")
+REQUESTS = 25
+
+# A service: argv: library, socket, number of requests. Prints a line per request.
+SERVICE = r"""
+import ctypes, sys, time
+class Data(ctypes.Structure):
+    _fields_ = [(n, ctypes.c_int64) for n in "latency executing low high throttled wait blocked unknown predicted p_low p_high "
+                "resolution".split()] + [("source", ctypes.c_uint32), ("flags", ctypes.c_uint32), ("culprit", ctypes.c_char * 128)]
+srbn = ctypes.CDLL(sys.argv[1])
+srbn.srbn_start.restype = ctypes.c_uint64
+for f in (srbn.srbn_yield, srbn.srbn_resume, srbn.srbn_end):
+    f.argtypes = [ctypes.c_uint64]
+srbn.srbn_read.argtypes = [ctypes.c_uint64, ctypes.POINTER(Data)]
+def burn(s):
+    end = time.perf_counter() + s
+    while time.perf_counter() < end:
+        pass
+print(srbn.srbn_live(sys.argv[2].encode()), flush=True)
+sys.stdin.readline()
+d = Data()
+for i in range(int(sys.argv[3])):
+    r = srbn.srbn_start()
+    burn(0.006)
+    srbn.srbn_yield(r)
+    time.sleep(0.002)
+    burn(0.003)
+    srbn.srbn_resume(r)
+    burn(0.006)
+    srbn.srbn_end(r)
+    if srbn.srbn_read(r, d):
+        sys.exit("srbn_read fails")
+    print(r, d.latency, d.low, d.high, d.wait, d.source, d.flags, d.blocked, d.throttled, flush=True)
+"""
+HOG = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True:\n    pass\n"
+children = []
+
+
+def start(*args, **more):
+    p = subprocess.Popen(args, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **more)
+    children.append(p)
+    return p
+
+
+def start_monitor(path, *more):
+    """Returns the monitor when it publishes; None with its message if it cannot."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    p = subprocess.Popen([PROGRAM, "monitor", "-l", f"127.0.0.1:{port}", "--publish", path, *more], stderr=subprocess.PIPE, text=True)
+    children.append(p)
+    for _ in range(300):
+        if p.poll() is not None:
+            return None, p.stderr.read()
+        if os.path.exists(path):
+            return p, ""
+        time.sleep(0.1)
+    check(False, "the monitor publishes")
+    return None, ""
+
+
+def on_cpu(cpu):
+    return lambda: os.sched_setaffinity(0, {cpu})
+
+
+def instance_of(recorder):
+    """Returns the tracefs instance of a recorder that records; None if it has ended."""
+    while recorder.poll() is None:
+        for path in glob.glob(f"/sys/kernel/tracing/instances/stealscope-{recorder.pid}-*"):
+            with open(os.path.join(path, "tracing_on"), encoding="utf-8") as f:
+                if f.read().strip() == "1":
+                    return path
+        time.sleep(0.1)
+    return None
+
+
+def serve(path, cpu, requests, marker, *prefix):
+    """Runs the service. Returns {id: values}."""
+    p = start(*prefix, sys.executable, "-c", SERVICE, LIBRARY, path, str(requests), preexec_fn=on_cpu(cpu),
+              env={**os.environ, "STEALSCOPE_MARKER": marker})
+    source = p.stdout.readline().strip()
+    check(source == "1", f"the source is the collector of the host: {source}")
+    p.stdin.write("go\n")
+    p.stdin.flush()
+    rows = [list(map(int, line.split())) for line in p.stdout]
+    check(p.wait(timeout=60) == 0 and len(rows) == requests, "each request is read")
+    return {r[0]: dict(zip(("latency", "low", "high", "wait", "source", "flags", "blocked", "throttled"), r[1:])) for r in rows}
+
+
+def check_values(tmp, path):
+    cpu = max(os.sched_getaffinity(0))
+    hog = start(sys.executable, "-c", HOG, str(cpu))
+    trace = os.path.join(tmp, "recording")
+    recorder = subprocess.Popen([PROGRAM, "record", "-t", "60s", "--host-only", "--no-index", "-o", trace],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    children.append(recorder)
+    instance = instance_of(recorder)
+    time.sleep(0.3)
+    live = serve(path, cpu, REQUESTS, os.path.join(instance, "trace_marker") if instance else "/nonexistent")
+    if instance:
+        recorder.send_signal(signal.SIGINT)
+        recorder.communicate(timeout=120)
+    hog.kill()
+    check(all(d["source"] == 1 and not d["flags"] & ~2 for d in live.values()), "all parts of all requests are known")
+    check(all(0 <= d["low"] <= d["high"] <= d["latency"] for d in live.values()), "the bounds are in order")
+    check(sum(d["low"] for d in live.values()) > 0.2 * sum(d["latency"] for d in live.values()), "the hog's time is stolen")
+    check(all(d["blocked"] >= 2e6 for d in live.values()), "the sleep is counted")
+    check(sum(d["wait"] for d in live.values()) < 1e6, "the process did not wait for threads of its own")
+    if not instance or recorder.returncode != 0:
+        print("     record does not run here: not compared with a recording")
+        return
+    folder = os.path.join(trace, "host", "events", "ftrace", "print")  # the marks were written into the recorder's buffer
+    os.makedirs(folder)
+    with open("/sys/kernel/tracing/events/ftrace/print/format", encoding="utf-8") as f, \
+            open(os.path.join(folder, "format"), "w", encoding="utf-8") as to:
+        to.write(f.read())
+    compared, worst = 0, 0
+    for row in table("latency", "requests", trace, "--features"):
+        d = live.get(int(row["request"]))
+        if d is None or int(row["unknown"]):
+            continue
+        compared += 1
+        latency = int(row["latency_ns"])
+        for ours, theirs in (("low", "provider_low_ns"), ("high", "provider_high_ns"), ("wait", "wait"), ("latency", "latency_ns")):
+            difference = abs(d[ours] - int(row[theirs]))
+            worst = max(worst, difference)
+            if difference > max(1e6, 0.02 * latency):
+                check(False, f"{ours} of a request is that of the recording: {d[ours]} ns, {row[theirs]} ns")
+    print(f"ok   {compared} requests have the values of the recording, largest difference {worst / 1e6:.3f} ms")
+    if compared < REQUESTS // 2:
+        print("     the recording lacks events in the other requests: they are not compared")
+
+
+def check_container(path):
+    """A service in a PID namespace of its own: a task of the same namespace is its own work."""
+    if subprocess.run(["unshare", "-pf", "true"], check=False, capture_output=True).returncode:
+        print("     unshare -p does not work here: containers are not checked")
+        return
+    cpu = max(os.sched_getaffinity(0))
+    live = serve(path, cpu, 8, "/nonexistent", "unshare", "-pf", "sh", "-c",
+                 '(while :; do :; done) & "$0" "$@"; rc=$?; kill $!; exit $rc')
+    wait, stolen = (sum(d[k] for d in live.values()) for k in ("wait", "high"))
+    check(wait > 8 * 2e6, f"a neighbour in the container: {wait / 1e6:.1f} ms wait, {stolen / 1e6:.1f} ms stolen")
+
+
+# ---- what a process can do with its page
+
+def connect(path):
+    """Returns (connection, descriptor of the page)."""
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.settimeout(20)
+    s.connect(path)
+    data, control, *_ = s.recvmsg(16, socket.CMSG_SPACE(4))
+    if not data:
+        return s, None
+    page = array.array("i")
+    page.frombytes(control[0][2])
+    return s, page[0]
+
+
+def entries(page):
+    m = mmap.mmap(page, 256 * 128, mmap.MAP_SHARED, mmap.PROT_READ)
+    return [struct.unpack_from("IIIIQ8Q", m, 128 * i) for i in range(1, 256)]
+
+
+def check_page(path):
+    s, page = connect(path)
+    check(page is not None, "a page arrives")
+    try:
+        mmap.mmap(page, 256 * 128, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)
+        check(False, "the page cannot be mapped for writing")
+    except OSError:
+        print("ok   the page cannot be mapped for writing")
+    m = mmap.mmap(page, 256 * 128, mmap.MAP_SHARED, mmap.PROT_READ)
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/self/maps", encoding="utf-8") as f:
+        address = next(int(line.split("-")[0], 16) for line in f if "bpf-map" in line or "bpf_map" in line)
+    check(libc.mprotect(ctypes.c_void_p(address), 4096, 3) != 0, "nor made writable")
+    key, value = ctypes.c_uint32(0), (ctypes.c_char * 128)()
+    attr = struct.pack("=IIQQQ", page, 0, ctypes.addressof(key), ctypes.addressof(value), 0)
+    check(libc.syscall(321, 2, attr, len(attr)) != 0 if os.uname().machine == "x86_64" else True, "nor written by bpf(2)")
+    del m
+    other = os.getppid()
+    for tid in (other, 1, os.getpid()):
+        s.send(struct.pack("I", tid))
+    for _ in range(100):
+        time.sleep(0.02)
+        if any(e[1] for e in entries(page)):
+            break
+    time.sleep(0.3)
+    check([e[1] for e in entries(page) if e[1]] == [os.getpid()], "only threads of the own process are registered")
+    second, page2 = connect(path)
+    second.send(struct.pack("I", os.getpid()))
+    time.sleep(0.5)
+    check(not any(e[1] for e in entries(page2)), "a thread has one page")
+    second.close()
+    s.send(b"x")
+    s.settimeout(5)
+    check(s.recv(4) == b"", "a message of another length ends the connection")
+
+
+def check_failures(path):
+    """TIDs that do not exist: the process is disconnected."""
+    s, _ = connect(path)
+    try:
+        for i in range(200):
+            s.send(struct.pack("I", 4_000_000 + i))
+            time.sleep(0.002)
+        ended = s.recv(4) == b""
+    except OSError:
+        ended = True
+    check(ended, "a process that sends numbers at random is disconnected")
+
+
+def check_user(path):
+    """Another user reads the own counters."""
+    pid = os.fork()
+    if pid == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+        s, page = connect(path)
+        s.send(struct.pack("I", os.getpid()))
+        found = False
+        for _ in range(100):
+            time.sleep(0.02)
+            found = found or any(e[1] == os.getpid() and e[0] for e in entries(page))
+        os._exit(0 if found else 1)
+    check(os.waitpid(pid, 0)[1] == 0, "a user without privileges reads the own counters")
+
+
+def check_limits(path):
+    """At most 32 processes of a user; those that end make place."""
+    readers = []
+    for _ in range(36):
+        s, page = connect(path)
+        readers.append((s, page))
+    refused = sum(page is None for _, page in readers)
+    check(refused == 4, f"32 connections of a user are accepted ({36 - refused})")
+    for s, page in readers:
+        s.close()
+        if page is not None:
+            os.close(page)
+    time.sleep(0.6)
+    s, page = connect(path)
+    check(page is not None, "and others later")
+    s.close()
+
+
+def check_end(path, monitor):
+    s, page = connect(path)
+    monitor.terminate()
+    check(monitor.wait(timeout=60) == 0, "the monitor ends")
+    m = mmap.mmap(page, 256 * 128, mmap.MAP_SHARED, mmap.PROT_READ)
+    check(struct.unpack_from("I", m, 16)[0] == 1, "the page is closed")
+    check(not os.path.exists(path), "the socket is removed")
+    s.close()
+
+
+def main():
+    if is_sanitized():
+        skip("python cannot load a library with sanitizers")
+    with scratch() as tmp:
+        path = os.path.join(tmp, "socket")
+        os.chmod(tmp, 0o755)
+        check(run("monitor", "--publish", "x" * 200, status=None).returncode in (1, 4), "a path that is too long is refused")
+        monitor, why = start_monitor(path)
+        if not monitor:
+            check("BPF" in why or "libbpf" in why, f"the reason is named: {why}")
+            skip("BPF cannot be used here")
+        try:
+            check_values(tmp, path)
+            check_container(path)
+            check_page(path)
+            check_failures(path)
+            check_user(path)
+            check_limits(path)
+            check_end(path, monitor)
+        finally:
+            for p in children:
+                p.kill()
+
+
+main()
