@@ -227,12 +227,70 @@ static void test_random(void **state)
 	}
 }
 
+/* Waiting time by owner: of the same process, of another one, of the idle CPU; by PID namespace if the victim has one. */
+static void test_owners(void **state)
+{
+	(void)state;
+	reset(0);
+	victim[0].tgid = 100;
+	victim[1].tgid = 100;
+	victim[1].space = 7;
+	static const struct live_entry task[] = {
+		{ .ts = 1000, .culprit = 100, .tid = 101, .tgid = 100 }, { .ts = 1300, .culprit = 500, .tid = 500, .tgid = 500, .space = 7 },
+		{ .ts = 1350, .culprit = 0 },
+	};
+	victim_move(0, LIVE_WAITING, 0, 900);
+	victim_move(1, LIVE_WAITING, 0, 900);
+	for (size_t i = 0; i < COUNT(task); i++)
+		log_append(&cpus[0], 0, &task[i], 0);
+	victim_move(0, LIVE_RUNNING, 0, 1360);
+	victim_move(1, LIVE_RUNNING, 0, 1360);
+	assert_int_equal(victim[0].unsure_ns, 100);  /* before the log */
+	assert_int_equal(victim[0].own_ns, 300);
+	assert_int_equal(victim[0].other_ns, 60);
+	assert_int_equal(victim[1].own_ns, 50);
+	assert_int_equal(victim[1].other_ns, 310);
+	for (u32 i = 0; i < 2; i++)
+		assert_int_equal(victim[i].own_ns + victim[i].other_ns + victim[i].unsure_ns, victim[i].ns[LIVE_WAITING]);
+	assert_int_equal(victim[0].sleeps, 1);
+	victim_move(0, LIVE_BLOCKED, 0, 1400);
+	victim_move(0, LIVE_BLOCKED, 0, 1410);
+	victim_move(0, LIVE_WAITING, 0, 1420);
+	assert_int_equal(victim[0].sleeps, 2);
+}
+
+/* Events that the kernel did not report: the time of the victim and of the culprit is unknown, not a guess. */
+static void test_missed_switch(void **state)
+{
+	(void)state;
+	reset(0);
+	victim_move(0, LIVE_WAITING, 0, 100);
+	switch_to(0, 40, 100);
+	victim_was_missed(&victim[0]);  /* it is scheduled out, but was not seen to be scheduled in */
+	victim_move(0, LIVE_WAITING, 0, 500);
+	assert_int_equal(victim[0].ns[LIVE_UNKNOWN], 400);
+	assert_int_equal(victim[0].ns[LIVE_WAITING], 0);
+	log_check(&cpus[0], 40);
+	assert_int_equal(cpus[0].log[0].culprit, 40);
+	log_check(&cpus[0], 41);        /* 41 leaves the pCPU that 40 had by the log */
+	victim_move(0, LIVE_RUNNING, 0, 700);
+	assert_int_equal(pair_unknown[0], 200);
+	assert_int_equal(victim[0].unsure_ns, 200);
+	/* A victim that runs is not moved to a state that waits by somebody who saw it wait. */
+	victim_move(0, LIVE_WAITING | LIVE_IF_WAITING, LIVE_SAME_CPU, 800);
+	assert_int_equal(victim[0].mark & (LIVE_STATES - 1), LIVE_RUNNING);
+	victim_was_missed(&victim[0]);
+	assert_int_equal(victim[0].mark & (LIVE_STATES - 1), LIVE_RUNNING);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_wakeup_and_culprits), cmocka_unit_test(test_nested_sleeps),
 		cmocka_unit_test(test_migration_while_waiting), cmocka_unit_test(test_throttling),
 		cmocka_unit_test(test_log_wrap), cmocka_unit_test(test_reuse), cmocka_unit_test(test_random),
+		cmocka_unit_test(test_owners),
+		cmocka_unit_test(test_missed_switch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

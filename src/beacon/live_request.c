@@ -52,7 +52,8 @@ static void close_segment(struct timeline *t, struct live_counters *c)
 	const bool same = t->thread && live_thread_generation(t->thread) == t->generation;
 	live_thread_read(same ? t->thread : NULL, t->at.source, c);
 	const int64_t ns = c->now - t->at.now;
-	const bool known = c->source != SRBN_SOURCE_NONE && c->source == t->at.source && c->session == t->at.session;
+	const bool known = c->source != SRBN_SOURCE_NONE && c->source == t->at.source && c->session == t->at.session &&
+	                   c->value[PUBLISHED_STOLEN] >= t->at.value[PUBLISHED_STOLEN];
 	for (int k = 0; k < PUBLISHED_COUNTERS; k++) {
 		const int64_t gained = known ? c->value[k] - t->at.value[k] : k == PUBLISHED_UNKNOWN ? ns : 0;
 		t->flight[k] += gained;

@@ -154,9 +154,10 @@ static bool read_page(const struct live_thread *t, struct live_counters *c)
 	for (int k = 0; k < PUBLISHED_COUNTERS; k++)
 		c->value[k] = (int64_t)e.counter[k];
 	const int64_t since = max64(c->now - (int64_t)e.updated, 0);
-	if (e.state == PUBLISHED_IS_BLOCKED)
+	/* The calling thread runs: if its entry has another state, the kernel did not report its last switch. */
+	if (e.state == PUBLISHED_IS_BLOCKED && t != self)
 		c->value[PUBLISHED_BLOCKED] += since;
-	if (e.state == PUBLISHED_IS_WAITING)
+	else if (e.state != PUBLISHED_IS_RUNNING)
 		c->value[PUBLISHED_UNKNOWN] += since;
 	c->lag = h->resolution ? since : 0;
 	c->session = h->session;

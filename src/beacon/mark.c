@@ -178,34 +178,34 @@ static srbn_t next_id(void)
 	return (uint64_t)pid << 32 | count;
 }
 
+/* The counters come first: a thread is often scheduled out at the end of the system call that writes the text. */
+static void mark_request(srbn_t request, enum live_mark live, const char *word, size_t length)
+{
+	if (request && live_is_on())
+		live_request_mark(request, live);
+	write_mark(word, length, request);
+}
+
 srbn_t srbn_start(void)
 {
 	srbn_t id = next_id();
-	write_mark("start", 5, id);
-	if (live_is_on())
-		live_request_mark(id, LIVE_START);
+	mark_request(id, LIVE_START, "start", 5);
 	return id;
 }
 
 void srbn_yield(srbn_t request)
 {
-	write_mark("yield", 5, request);
-	if (request && live_is_on())
-		live_request_mark(request, LIVE_YIELD);
+	mark_request(request, LIVE_YIELD, "yield", 5);
 }
 
 void srbn_resume(srbn_t request)
 {
-	write_mark("resume", 6, request);
-	if (request && live_is_on())
-		live_request_mark(request, LIVE_RESUME);
+	mark_request(request, LIVE_RESUME, "resume", 6);
 }
 
 void srbn_end(srbn_t request)
 {
-	if (request && live_is_on())
-		live_request_mark(request, LIVE_END);
-	write_mark("end", 3, request);
+	mark_request(request, LIVE_END, "end", 3);
 }
 
 int srbn_listening(void)

@@ -134,12 +134,15 @@ LIVE_GLOBAL int victim_move(u32 slot, u32 state, u32 cpu, u64 now)
 		return 0;
 	for (int i = 0; i < 4 && !claimed; i++) {
 		old = v->mark;
+		if (state & LIVE_IF_WAITING && !state_waits(old & (LIVE_STATES - 1)))
+			return 0;
 		if (old >> LIVE_MARK_BITS > now)
 			now = old >> LIVE_MARK_BITS;
-		claimed = ATOMIC_SWAP(&v->mark, old, mark_make(now, state));
+		claimed = ATOMIC_SWAP(&v->mark, old, mark_make(now, state & (LIVE_STATES - 1)));
 	}
 	if (!claimed)
 		return 0;
+	state &= LIVE_STATES - 1;
 	const u32 before = old & (LIVE_STATES - 1), waited_on = v->cpu;
 	const u64 since = old >> LIVE_MARK_BITS, ns = now - since;
 	ATOMIC_ADD(&v->ns[before], ns);
@@ -165,6 +168,23 @@ LIVE_GLOBAL int victim_move(u32 slot, u32 state, u32 cpu, u64 now)
 	return 0;
 }
 
+/* A victim that is scheduled out ran, but the event of its way in was lost: its time since the mark becomes unknown. */
+static inline __attribute__((always_inline)) void victim_was_missed(struct live_victim *v)
+{
+	const u64 old = v->mark;
+	const u32 state = old & (LIVE_STATES - 1);
+	if (state != LIVE_RUNNING && state != LIVE_UNKNOWN)
+		ATOMIC_SWAP(&v->mark, old, mark_make(old >> LIVE_MARK_BITS, LIVE_UNKNOWN));
+}
+
+/* The task `tid` leaves a pCPU. If another one had it by the log, an event was lost: that one's time is unknown. */
+static inline __attribute__((always_inline)) void log_check(struct live_cpu *c, u32 tid)
+{
+	struct live_entry *last = &c->log[(c->head - 1) & (LIVE_LOG - 1)];
+	if (c->head && last->tid != tid)
+		last->culprit = CULPRIT_UNKNOWN;
+}
+
 /* Accounts the victims that wait for a pCPU up to now, and finds out which of them are throttled. */
 LIVE_GLOBAL int account_cpu(u32 cpu, u64 now)
 {
@@ -179,7 +199,7 @@ LIVE_GLOBAL int account_cpu(u32 cpu, u64 now)
 			continue;
 		const u32 state = task_is_throttled(v->task) ? LIVE_THROTTLED : LIVE_WAITING;
 		throttled += state == LIVE_THROTTLED;
-		victim_move(slot, state, LIVE_SAME_CPU, now);
+		victim_move(slot, state | LIVE_IF_WAITING, LIVE_SAME_CPU, now);
 	}
 	c->throttled = throttled;
 	return 0;

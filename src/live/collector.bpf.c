@@ -221,6 +221,7 @@ static __always_inline void switch_out(struct live_cpu *c, u32 slot, bool preemp
 	if (!v)
 		return;
 	v->task = (u64)prev;
+	victim_was_missed(v);
 	victim_move(slot, throttled ? LIVE_THROTTLED : runnable ? LIVE_WAITING :
 	            state & TASK_STOPPED_OR_TRACED ? LIVE_PAUSED : LIVE_BLOCKED, cpu, now);
 	if (v->client)
@@ -238,6 +239,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	const u32 tid = next->pid, out = victim_find(prev->pid), in = victim_find(tid);
 	if (!c)
 		return 0;
+	log_check(c, prev->pid);
 	switch_out(c, out, preempted, prev, cpu, now);
 	struct live_victim *v = in != LIVE_VICTIMS ? victim_at(in) : 0;
 	if (v) {

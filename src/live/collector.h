@@ -29,6 +29,7 @@ enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, L
 #define LIVE_PAIRS 32768     /* pairs of victim and culprit of a period */
 #define LIVE_MARK_BITS 3
 #define LIVE_SAME_CPU 0xffffffffu
+#define LIVE_IF_WAITING 0x80u  /* with a state: change to it only from a state that waits */
 
 /* Culprits: a TGID; or CULPRIT_VICTIM + slot; or one of these. 0: the idle task. */
 #define CULPRIT_VICTIM 0x80000000u
