@@ -118,12 +118,13 @@ def check_values(tmp, path):
         recorder.send_signal(signal.SIGINT)
         recorder.communicate(timeout=120)
     hog.kill()
-    # Some kernels do not report each switch to tracers: such a request has unknown time.
-    whole = sum(d["source"] == 1 and not d["flags"] & ~2 for d in live.values())
-    check(whole > 0.7 * REQUESTS, f"{whole} of {REQUESTS} requests are known completely")
+    # Some kernels do not report the switches of some tasks: such a request has unknown time.
+    check(all(d["source"] == 1 and not d["flags"] & ~(2 | PARTIAL) for d in live.values()), "the page is the source of all requests")
+    whole = [d for d in live.values() if not d["flags"] & PARTIAL]
+    check(len(whole) > 0.4 * REQUESTS, f"{len(whole)} of {REQUESTS} requests are known completely")
     check(all(0 <= d["low"] <= d["high"] <= d["latency"] for d in live.values()), "the bounds are in order")
     check(sum(d["low"] for d in live.values()) > 0.2 * sum(d["latency"] for d in live.values()), "the hog's time is stolen")
-    check(all(d["blocked"] >= 2e6 for d in live.values()), "the sleep is counted")
+    check(all(d["blocked"] >= 2e6 for d in whole), "the sleep is counted")
     check(sum(d["wait"] for d in live.values()) < 1e6, "the process did not wait for threads of its own")
     if not instance or recorder.returncode != 0:
         print("     record does not run here: not compared with a recording")
