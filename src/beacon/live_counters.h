@@ -60,7 +60,8 @@ void live_forget_parent(void);
 /* ---- Model (live_model.c) */
 
 /* Inputs of the model, in the order of latency/latency.h, REQUEST_FEATURES. NaN: unknown. */
-enum { LIVE_OUT_OWN, LIVE_OUT_FLIGHT, LIVE_VMM, LIVE_WAIT, LIVE_BLOCKED, LIVE_SWITCHES, LIVE_EXITS, LIVE_WAKEUPS, LIVE_INPUTS };
+enum { LIVE_OUT_OWN, LIVE_OUT_FLIGHT, LIVE_VMM, LIVE_WAIT, LIVE_BLOCKED, LIVE_SWITCHES, LIVE_EXITS, LIVE_WAKEUPS,
+       LIVE_INPUTS };
 /* Fills the prediction of data, and its flags, if a model is loaded. */
 void live_model_predict(const double input[LIVE_INPUTS], struct srbn_data *data);
 

@@ -125,7 +125,8 @@ static int64_t limit(int64_t ns, int64_t high)
 static void fill_data(const struct timeline *t, struct srbn_data *data)
 {
 	const int64_t latency = t->end - t->start;
-	const bool mixed = t->flags & SRBN_WAITS_MIXED, guest = t->source == SRBN_SOURCE_GUEST || t->source == SRBN_SOURCE_SHARED;
+	const bool mixed = t->flags & SRBN_WAITS_MIXED;
+	const bool guest = t->source == SRBN_SOURCE_GUEST || t->source == SRBN_SOURCE_SHARED;
 	const int64_t unknown = limit(t->flight[PUBLISHED_UNKNOWN], latency);
 	const int64_t high = t->flight[PUBLISHED_STOLEN] + t->flight[PUBLISHED_MIXED] + t->flight[PUBLISHED_UNKNOWN];
 	*data = (struct srbn_data){
@@ -142,7 +143,8 @@ static void fill_data(const struct timeline *t, struct srbn_data *data)
 		.flags = t->flags | (unknown ? SRBN_PARTIAL : 0) | (t->state == REQUEST_ENDED ? 0 : SRBN_OPEN),
 	};
 	data->stolen_low_ns = limit(t->own[PUBLISHED_STOLEN] - t->own_lag, data->stolen_high_ns);
-	const double seconds = latency > 0 ? (double)latency / 1e9 : 1, hidden = mixed || t->source == SRBN_SOURCE_NONE ? NAN : 0;
+	const double seconds = latency > 0 ? (double)latency / 1e9 : 1;
+	const double hidden = mixed || t->source == SRBN_SOURCE_NONE ? NAN : 0;
 	const double input[LIVE_INPUTS] = {
 		[LIVE_OUT_OWN] = hidden + (double)t->own[PUBLISHED_STOLEN],
 		[LIVE_OUT_FLIGHT] = hidden + (double)t->flight[PUBLISHED_STOLEN],

@@ -57,3 +57,6 @@ EXTRA_PROGRAMS += $(MARK_EXAMPLE)
 BENCHES += tests/bench/bench_mark
 tests_bench_bench_mark_SOURCES = tests/bench/bench_mark.c
 tests_bench_bench_mark_LDADD = libstealscope-mark.a $(MARK_LIBS)
+BENCHES += tests/bench/bench_mark_live
+tests_bench_bench_mark_live_SOURCES = tests/bench/bench_mark_live.c
+tests_bench_bench_mark_live_LDADD = libstealscope-mark.a $(MARK_LIBS)

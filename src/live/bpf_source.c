@@ -199,7 +199,8 @@ struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu)
 int bpf_source_page(struct bpf_source *b, u32 client)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, how, .map_flags = BPF_F_MMAPABLE);
-	const int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "live_page", sizeof(u32), PUBLISHED_ENTRY_BYTES, PUBLISHED_ENTRIES, &how);
+	const int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "live_page", sizeof(u32), PUBLISHED_ENTRY_BYTES, PUBLISHED_ENTRIES,
+	                               &how);
 	if (map < 0 || (bpf_map_freeze(map) == 0 && bpf_map_update_elem(b->pages, &client, &map, BPF_ANY) == 0))
 		return map;
 	const int saved = errno;

@@ -84,8 +84,8 @@ struct live_victim {
 	u64 longest, longest_end;
 	u32 longest_culprit, longest_cpu;
 	u64 lost_ns;   /* waiting time for which the map of pairs had no place */
-	u64 own_ns, other_ns, unsure_ns;  /* waiting time by the task that had the pCPU: of the same process or container; another
-	                                   * one, or none; unknown */
+	u64 own_ns, other_ns, unsure_ns;  /* waiting time by the task that had the pCPU: of the same process or container;
+	                                   * another one, or none; unknown */
 	u64 sleeps;    /* that ended */
 	u32 tgid, space;  /* a task is its own if it has this space; if this is 0: this tgid */
 	u32 client, entry;  /* place of its published counters: client 1 ..., entry of the page; client 0: none */

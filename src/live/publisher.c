@@ -1,10 +1,10 @@
 /* Publishes counters to the processes that ask for them (`monitor --publish`; protocol: base/published_page.h).
  *
- * The BPF program writes the counters of a thread when it is scheduled, so that they are current whenever the thread reads
- * them. Each process has a page of its own, and gets a descriptor of this page only: the counters of other owners are never
- * in its memory. The page is a frozen BPF map, which only the BPF program can write. The kernel vouches for the process (SO_PEERCRED); TIDs are looked up in that process
- * only, while it lives (a descriptor of the process excludes that its PID is used again) and has the user ID of the
- * connection.
+ * The BPF program writes the counters of a thread when it is scheduled, so that they are current whenever the thread
+ * reads them. Each process has a page of its own, and gets a descriptor of this page only: the counters of other owners are
+ * never in its memory. The page is a frozen BPF map; only the BPF program can write it. The kernel vouches for the process
+ * (SO_PEERCRED). TIDs are looked up in that process only, while it lives (a descriptor of the process excludes that its PID
+ * is used again) and has the user ID of the connection.
  *
  * Limits: LIVE_CLIENTS processes, half of them of one user; 255 threads each; MAX_PUBLISHED threads in all; LOOKUP_FAILURES
  * TIDs that do not exist, then the process is disconnected. Nothing here waits for a process. */
