@@ -48,6 +48,7 @@ E2E_TESTS = \
 	tests/test_damage.py \
 	tests/test_diff.py \
 	tests/test_events.py \
+	tests/test_examples.py \
 	tests/test_exits.py \
 	tests/test_export.py \
 	tests/test_export_names.py \

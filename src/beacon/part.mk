@@ -60,3 +60,6 @@ tests_bench_bench_mark_LDADD = libstealscope-mark.a $(MARK_LIBS)
 BENCHES += tests/bench/bench_mark_live
 tests_bench_bench_mark_live_SOURCES = tests/bench/bench_mark_live.c
 tests_bench_bench_mark_live_LDADD = libstealscope-mark.a $(MARK_LIBS)
+
+examplesdir = $(pkgdatadir)/examples
+dist_examples_DATA = share/examples/request.cc share/examples/shed_load.c share/examples/srbn.py

@@ -86,8 +86,8 @@ SRBN_API int srbn_live(const char *path);
 SRBN_API int srbn_read(srbn_t request, struct srbn_data *data);
 
 /* Loads a model of `stealscope latency train`; NULL unloads it. Do not call while other threads call srbn_read(). Returns
- * 0, or -1 with errno: EINVAL: not a model; ENOTSUP: a model of an earlier version: train it again; EDOM: it has inputs that
- * are not measured for requests; otherwise the reason why the file cannot be read. The previous model then stays. */
+ * 0, or -1 with errno: EINVAL: not a model; ENOTSUP: a model of an earlier version, train it again; EDOM: it has inputs
+ * that are not measured for requests; otherwise the reason why the file cannot be read. The previous model then stays. */
 SRBN_API int srbn_model(const char *path);
 
 /* ---- After a recording ---------------------------------------------------------------------------------------- */

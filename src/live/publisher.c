@@ -173,7 +173,8 @@ static bool send_page(struct publisher_client *c, int page)
 	union { struct cmsghdr head; char bytes[CMSG_SPACE(sizeof page)]; } control = { .head = {
 		.cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(sizeof page) } };
 	struct iovec part = { &version, sizeof version };
-	const struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control };
+	const struct msghdr m = { .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control,
+	                          .msg_controllen = sizeof control };
 	memcpy(CMSG_DATA(&control.head), &page, sizeof page);
 	return sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof version;
 }
