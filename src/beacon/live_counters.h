@@ -25,7 +25,7 @@ void live_page_forget_parent(void);
 
 /* ---- Threads (live_thread.c) */
 
-struct live_thread;
+struct mark_thread;
 
 /* Counters of one thread at one time. */
 struct live_counters {
@@ -37,13 +37,13 @@ struct live_counters {
 };
 
 /* Returns the calling thread, which is added if it is new; NULL: too many threads. */
-struct live_thread *live_thread_self(void);
+struct mark_thread *live_thread_self(void);
 /* Returns a number that changes when another thread takes the place of t; 0: t is NULL. */
-uint64_t live_thread_generation(const struct live_thread *t);
+uint64_t live_thread_generation(const struct mark_thread *t);
 /* Returns the best source for a thread now. */
-uint32_t live_thread_source(struct live_thread *t, int64_t now);
+uint32_t live_thread_source(struct mark_thread *t, int64_t now);
 /* Reads the counters of a thread of this process. t may be NULL. c->source: NONE if it cannot be read. */
-void live_thread_read(struct live_thread *t, uint32_t source, struct live_counters *c);
+void live_thread_read(struct mark_thread *t, uint32_t source, struct live_counters *c);
 /* Waits until the calling thread is registered with a publisher, at most 1 s. Returns the source for it. */
 uint32_t live_thread_wait(void);
 void live_thread_forget_parent(void);

@@ -26,7 +26,7 @@ struct timeline {
 	int state;
 	int64_t start, end;        /* end: of the last segment */
 	int64_t executing;
-	struct live_thread *thread;  /* of the current segment */
+	struct mark_thread *thread;  /* of the current segment */
 	uint64_t generation;
 	struct live_counters at;   /* at the begin of the current segment */
 	int64_t own[PUBLISHED_COUNTERS], flight[PUBLISHED_COUNTERS];
@@ -70,7 +70,7 @@ static void close_segment(struct timeline *t, struct live_counters *c)
 	t->end = c->now;
 }
 
-static void open_segment(struct timeline *t, struct live_thread *thread, const struct live_counters *closed)
+static void open_segment(struct timeline *t, struct mark_thread *thread, const struct live_counters *closed)
 {
 	const int64_t now = closed ? closed->now : now_ns();
 	const uint32_t source = live_thread_source(thread, now);

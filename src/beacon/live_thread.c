@@ -26,7 +26,7 @@
 #define TRIES 64           /* attempts to read an entry that changes */
 #define WAIT_MS 1000       /* maximum time for which srbn_live() waits */
 
-struct live_thread {
+struct mark_thread {
 	_Atomic uint32_t tid;      /* 0: free */
 	_Atomic uint64_t generation;
 	_Atomic uint32_t entry;    /* in the page; 0: none */
@@ -35,7 +35,7 @@ struct live_thread {
 };
 
 static struct {
-	struct live_thread thread[THREADS];
+	struct mark_thread thread[THREADS];
 	_Atomic uint64_t generation;
 	pthread_once_t once;
 	pthread_key_t key;         /* its destructor runs when a thread ends */
@@ -43,7 +43,7 @@ static struct {
 	uint32_t host_flag;        /* SRBN_HOST_UNSEEN in a VM */
 } live = { .once = PTHREAD_ONCE_INIT };
 
-static __thread struct live_thread *self __attribute__((tls_model("initial-exec")));
+static __thread struct mark_thread *self __attribute__((tls_model("initial-exec")));
 
 /* ---- Threads ------------------------------------------------------------------------------------------------ */
 
@@ -59,7 +59,7 @@ static bool is_virtual_machine(void)
 
 static void release_thread(void *arg)
 {
-	struct live_thread *t = arg;
+	struct mark_thread *t = arg;
 	const int fd = atomic_exchange(&t->schedstat, -1);
 	if (fd >= 0)
 		close(fd);
@@ -75,14 +75,14 @@ static void prepare(void)
 	live.host_flag = is_virtual_machine() ? SRBN_HOST_UNSEEN : 0;
 }
 
-struct live_thread *live_thread_self(void)
+struct mark_thread *live_thread_self(void)
 {
 	if (self)
 		return self;
 	pthread_once(&live.once, prepare);
 	const uint32_t tid = (uint32_t)syscall(SYS_gettid);
 	for (size_t i = 0; live.has_key && i < THREADS; i++) {
-		struct live_thread *t = &live.thread[i];
+		struct mark_thread *t = &live.thread[i];
 		uint32_t none = 0;
 		if (atomic_load_explicit(&t->tid, memory_order_relaxed) || !atomic_compare_exchange_strong(&t->tid, &none, tid))
 			continue;
@@ -96,7 +96,7 @@ struct live_thread *live_thread_self(void)
 	return NULL;
 }
 
-uint64_t live_thread_generation(const struct live_thread *t)
+uint64_t live_thread_generation(const struct mark_thread *t)
 {
 	return t ? atomic_load_explicit(&t->generation, memory_order_relaxed) : 0;
 }
@@ -104,7 +104,7 @@ uint64_t live_thread_generation(const struct live_thread *t)
 void live_thread_forget_parent(void)
 {
 	for (size_t i = 0; i < THREADS; i++) {
-		struct live_thread *t = &live.thread[i];
+		struct mark_thread *t = &live.thread[i];
 		if (!atomic_load(&t->tid))
 			continue;
 		release_thread(t);
@@ -136,7 +136,7 @@ static bool copy_entry(const struct published_thread *e, uint32_t tid, struct pu
 }
 
 /* Reads the clock before the entry: if the entry is newer, the thread was scheduled in between, and both are read again. */
-static bool read_page(const struct live_thread *t, struct live_counters *c)
+static bool read_page(const struct mark_thread *t, struct live_counters *c)
 {
 	const struct published_header *h = live_page();
 	const uint32_t entry = atomic_load_explicit(&t->entry, memory_order_relaxed);
@@ -166,7 +166,7 @@ static bool read_page(const struct live_thread *t, struct live_counters *c)
 	return true;
 }
 
-static void open_schedstat(struct live_thread *t)
+static void open_schedstat(struct mark_thread *t)
 {
 	char path[64];
 	snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", atomic_load(&t->tid));
@@ -176,7 +176,7 @@ static void open_schedstat(struct live_thread *t)
 }
 
 /* "ran delay timeslices": the delay is the time that the thread was runnable and did not run, ns. */
-static bool read_schedstat(struct live_thread *t, struct live_counters *c)
+static bool read_schedstat(struct mark_thread *t, struct live_counters *c)
 {
 	char text[80];
 	if (atomic_load_explicit(&t->schedstat, memory_order_relaxed) < 0)
@@ -198,7 +198,7 @@ static bool read_schedstat(struct live_thread *t, struct live_counters *c)
 	return true;
 }
 
-uint32_t live_thread_source(struct live_thread *t, int64_t now)
+uint32_t live_thread_source(struct mark_thread *t, int64_t now)
 {
 	const struct published_header *h = live_page();
 	if (!t)
@@ -215,7 +215,7 @@ uint32_t live_thread_source(struct live_thread *t, int64_t now)
 	return SRBN_SOURCE_SCHEDSTAT;
 }
 
-void live_thread_read(struct live_thread *t, uint32_t source, struct live_counters *c)
+void live_thread_read(struct mark_thread *t, uint32_t source, struct live_counters *c)
 {
 	*c = (struct live_counters){ .now = now_ns(), .source = SRBN_SOURCE_NONE };
 	if (!t)
@@ -228,7 +228,7 @@ void live_thread_read(struct live_thread *t, uint32_t source, struct live_counte
 
 uint32_t live_thread_wait(void)
 {
-	struct live_thread *t = live_thread_self();
+	struct mark_thread *t = live_thread_self();
 	const int64_t until = now_ns() + WAIT_MS * NS_PER_MS;
 	uint32_t source = SRBN_SOURCE_NONE;
 	if (!t)
