@@ -35,6 +35,13 @@ static void pair_add(u32 slot, const struct live_entry *e, u64 ns)
 		pair[slot][e->culprit & CULPRIT_VICTIM ? 2000 + (e->culprit & 0xff) : e->culprit] += ns;
 }
 
+static u64 steal[CPUS];
+
+static u64 steal_of(u32 cpu)
+{
+	return cpu < CPUS ? steal[cpu] : 0;
+}
+
 static int task_is_throttled(u64 task)
 {
 	return task && task == throttled_task;
@@ -259,6 +266,33 @@ static void test_owners(void **state)
 	assert_int_equal(victim[0].sleeps, 2);
 }
 
+/* The steal clock of the CPU where the victim is: by state, across a migration; none of it while the victim sleeps. */
+static void test_steal_clock(void **state)
+{
+	(void)state;
+	reset(0);
+	steal[0] = 1000;
+	steal[1] = 70;
+	victim_move(0, LIVE_RUNNING, 0, 100);
+	steal[0] += 30;
+	victim_move(0, LIVE_WAITING, 0, 200);
+	steal[0] += 5;
+	steal[1] += 600;
+	victim_move(0, LIVE_WAITING, 1, 300);  /* it migrates */
+	steal[0] += 8000;
+	steal[1] += 2;
+	victim_move(0, LIVE_RUNNING, 1, 400);
+	steal[1] += 9;
+	victim_move(0, LIVE_RUNNING, 1, 410);  /* a timer */
+	steal[1] += 1;
+	victim_move(0, LIVE_BLOCKED, 1, 420);
+	steal[1] += 10000;
+	victim_move(0, LIVE_RUNNING, 1, 500);
+	assert_int_equal(victim[0].stolen_run, 40);
+	assert_int_equal(victim[0].stolen_wait, 7);
+	memset(steal, 0, sizeof steal);
+}
+
 /* Events that the kernel did not report: the time of the victim and of the culprit is unknown, not a guess. */
 static void test_missed_switch(void **state)
 {
@@ -290,6 +324,7 @@ int main(void)
 		cmocka_unit_test(test_migration_while_waiting), cmocka_unit_test(test_throttling),
 		cmocka_unit_test(test_log_wrap), cmocka_unit_test(test_reuse), cmocka_unit_test(test_random),
 		cmocka_unit_test(test_owners),
+		cmocka_unit_test(test_steal_clock),
 		cmocka_unit_test(test_missed_switch),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,12 +91,12 @@ def instance_of(recorder):
     return None
 
 
-def serve(path, cpu, requests, marker, *prefix):
+def serve(path, cpu, requests, marker, *prefix, source="1"):
     """Runs the service. Returns {id: values}."""
     p = start(*prefix, sys.executable, "-c", SERVICE, LIBRARY, path, str(requests), preexec_fn=on_cpu(cpu),
               env={**os.environ, "STEALSCOPE_MARKER": marker})
-    source = p.stdout.readline().strip()
-    check(source == "1", f"the source is the collector of the host: {source}")
+    found = p.stdout.readline().strip()
+    check(found == source, f"the source is {source}: {found}")
     p.stdin.write("go\n")
     p.stdin.flush()
     rows = [list(map(int, line.split())) for line in p.stdout]
@@ -166,6 +166,34 @@ def check_container(path):
                  '(while :; do :; done) & "$0" "$@"; rc=$?; kill $!; exit $rc')
     wait, stolen = (sum(d[k] for d in live.values()) for k in ("wait", "high"))
     check(wait > 8 * 2e6, f"a neighbour in the container: {wait / 1e6:.1f} ms wait, {stolen / 1e6:.1f} ms stolen")
+
+
+def steal_of(cpu):
+    """The steal clock of a CPU, ns, in steps of 10 ms."""
+    with open("/proc/stat", encoding="utf-8") as f:
+        return next(int(line.split()[8]) for line in f if line.startswith(f"cpu{cpu} ")) * 10**7
+
+
+def check_guest(path):
+    """In a VM with a steal clock: only the time that the host took is the provider's."""
+    monitor, why = start_monitor(path, "--own", "machine")
+    if not monitor:
+        check("steal clock" in why, f"without a steal clock: {why.strip()}")
+        return
+    cpu = max(os.sched_getaffinity(0))
+    hog = start(sys.executable, "-c", HOG, str(cpu))
+    before = steal_of(cpu)
+    live = serve(path, cpu, 15, "/nonexistent", source="2")
+    stolen = steal_of(cpu) - before
+    hog.kill()
+    whole = [d for d in live.values() if not d["flags"] & PARTIAL]
+    check(len(whole) > 5 and not any(d["flags"] & 2 for d in whole), f"{len(whole)} of 15 requests are known, with the host's part")
+    low, high, wait = (sum(d[k] for d in whole) for k in ("low", "high", "wait"))
+    check(low <= stolen + 2e7, f"at least {low / 1e6:.3f} ms were stolen, {stolen / 1e6:.0f} by /proc/stat")
+    check(wait > 0.2 * sum(d["latency"] for d in whole), "the hog's time is runqueue wait")
+    check(high < wait, f"at most {high / 1e6:.3f} ms were stolen")
+    monitor.terminate()
+    check(monitor.wait(timeout=60) == 0, "the monitor ends")
 
 
 # ---- what a process can do with its page
@@ -288,7 +316,7 @@ def main():
         path = os.path.join(tmp, "socket")
         os.chmod(tmp, 0o755)
         check(run("monitor", "--publish", "x" * 200, status=None).returncode in (1, 4), "a path that is too long is refused")
-        monitor, why = start_monitor(path)
+        monitor, why = start_monitor(path, "--own", "process")
         if not monitor:
             check("BPF" in why or "libbpf" in why, f"the reason is named: {why}")
             skip("BPF cannot be used here")
@@ -300,6 +328,7 @@ def main():
             check_user(path)
             check_limits(path)
             check_end(path, monitor)
+            check_guest(path)
         finally:
             for p in children:
                 p.kill()

@@ -37,7 +37,7 @@ static void on_signal(int sig)
 struct monitor_command {
 	struct live_request request;
 	struct opt_list pid, comm, trigger;
-	const char *listen, *delay, *output, *notice, *to, *password, *publish;
+	const char *listen, *delay, *output, *notice, *to, *password, *publish, *own;
 	char *target;              /* database; NULL: none */
 	char host[256];            /* name of this machine, in the rows */
 	struct monitor_rows rows;
@@ -220,6 +220,7 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 		{ "to", 0, OPT_TEXT, "TARGET", "write rows to a database: sqlite:FILE, ...", &m->to, NULL },
 		{ "password-file", 0, OPT_TEXT, "FILE", "file with the database password in its first line", &m->password, NULL },
 		{ "publish", 0, OPT_TEXT, "SOCKET", "publish counters to processes that use srbn_read()", &m->publish, NULL },
+		{ "own", 0, OPT_TEXT, "WHAT", "with --publish: the provider is outside of: process, machine", &m->own, NULL },
 		{ "pid", 'p', OPT_LIST, "PID", "watch this process or thread as well", &m->pid, NULL },
 		{ "comm", 0, OPT_LIST, "NAME", "watch all threads with this name as well", &m->comm, NULL },
 		{ "no-bpf", 0, OPT_FLAG, NULL, "use schedstat: culprits are lower bounds", &m->request.without_bpf, NULL },
@@ -246,6 +247,12 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 		return error_set(err, STATUS_USAGE, NULL, "--trigger: more than %d", MAX_TRIGGERS);
 	if (gethostname(m->host, sizeof m->host - 1))
 		return error_system(err, NULL, "cannot find the name of this machine");
+	if (m->own && strcmp(m->own, "process") != 0 && strcmp(m->own, "machine") != 0)
+		return error_set(err, STATUS_USAGE, NULL, "--own: neither process nor machine: '%s'", m->own);
+	m->request.steal_clock = m->publish && (!m->own || *m->own == 'm') && live_has_steal_clock();
+	if (m->own && *m->own == 'm' && !m->request.steal_clock)
+		return error_set(err, STATUS_INPUT, "use --own process",
+		                 "--own machine: this machine has no steal clock that BPF can read");
 	m->target = m->to ? password_hide(m->to) : NULL;
 	if ((m->target && export_live_check(m->target, err)) || (m->password && password_read_file(m->password, err)))
 		return -1;

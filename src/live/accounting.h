@@ -11,8 +11,9 @@
  * its waiting time. Before the log wraps, account_cpu() accounts the waits on that pCPU.
  *
  * The including file defines: ATOMIC_ADD(pointer, n), ATOMIC_SWAP(pointer, old, new) (true: swapped),
- * victim_at(slot), cpu_at(cpu) (NULL: none), pair_add(victim, entry, ns), task_is_throttled(address), the variable `live`,
- * and LIVE_GLOBAL, the attribute of functions that the verifier checks on their own. */
+ * victim_at(slot), cpu_at(cpu) (NULL: none), steal_of(cpu) (steal clock of a CPU, ns; 0: none),
+ * pair_add(victim, entry, ns), task_is_throttled(address), the variable `live`, and LIVE_GLOBAL, the attribute of
+ * functions that the verifier checks on their own. */
 #ifndef STEALSCOPE_LIVE_ACCOUNTING_H
 #define STEALSCOPE_LIVE_ACCOUNTING_H
 
@@ -123,6 +124,17 @@ static inline __attribute__((always_inline)) void wait_end(struct live_victim *v
 	}
 }
 
+/* Adds the gain of the steal clock since the mark by the state before. cpu: where the victim is from now on. */
+static inline __attribute__((always_inline)) void steal_add(struct live_victim *v, u32 before, u32 cpu)
+{
+	const u64 clock = steal_of(v->cpu), gained = v->steal && clock > v->steal ? clock - v->steal : 0;
+	if (before == LIVE_RUNNING)
+		ATOMIC_ADD(&v->stolen_run, gained);
+	else if (state_waits(before))
+		ATOMIC_ADD(&v->stolen_wait, gained);
+	v->steal = steal_of(cpu);
+}
+
 /* Moves a victim to a state at the time now. cpu: where it waits from now on; LIVE_SAME_CPU: no change. Times before the
  * mark are accounted already and count as 0. */
 LIVE_GLOBAL int victim_move(u32 slot, u32 state, u32 cpu, u64 now)
@@ -146,6 +158,7 @@ LIVE_GLOBAL int victim_move(u32 slot, u32 state, u32 cpu, u64 now)
 	const u32 before = old & (LIVE_STATES - 1), waited_on = v->cpu;
 	const u64 since = old >> LIVE_MARK_BITS, ns = now - since;
 	ATOMIC_ADD(&v->ns[before], ns);
+	steal_add(v, before, cpu == LIVE_SAME_CPU ? waited_on : cpu);
 	if (state_waits(state) && !state_waits(before)) {
 		v->wait_ns = 0;
 		v->top_other = 0;

@@ -3,9 +3,11 @@
 
 #include <stddef.h>
 
-struct bpf_source *bpf_source_open(unsigned cpus, struct error *err)
+bool bpf_source_has_steal_clock(void) { return false; }
+
+struct bpf_source *bpf_source_open(unsigned cpus, bool steal_clock, struct error *err)
 {
-	(void)cpus;
+	(void)cpus, (void)steal_clock;
 	error_set(err, STATUS_SYSTEM, "install libbpf and clang and build stealscope again",
 	          "this stealscope was built without libbpf or clang");
 	return NULL;

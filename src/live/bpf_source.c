@@ -12,22 +12,32 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <bpf/btf.h>
 #include <linux/membarrier.h>
+#if defined __x86_64__
+#include <asm/kvm_para.h>
+#include <cpuid.h>
+#endif
 
 #include "base/mem.h"
 #include "live/collector_object.h"
+#include "live/victims.h"
 
-#define PROGRAMS 4
+#define PROGRAMS 5
+#define TIMER_PROGRAM 4  /* loaded if the steal clock is read */
 #define GRACE_US 20000  /* longer than a run of the program; used where membarrier(2) is not available */
 #define BATCH 1024
 
-static const char *const program_name[PROGRAMS] = { "on_switch", "on_wakeup", "on_wakeup_new", "on_migrate" };
+static const char *const program_name[PROGRAMS] = { "on_switch", "on_wakeup", "on_wakeup_new", "on_migrate", "on_timer" };
+
+struct rodata { bool live_steal; int64_t live_steal_distance; };
 
 struct bpf_source {
 	struct bpf_object *object;
 	struct bpf_link *link[PROGRAMS];
 	int program[PROGRAMS], flush, write_page, pairs[2], pages, stats;
 	unsigned cpus;
+	bool steal_clock;
 	struct live_victim *victim;
 	char *cpu;
 	size_t cpu_size, victims_bytes, cpus_bytes, table_bytes;
@@ -57,6 +67,27 @@ static void *map_memory(struct bpf_object *o, const char *name, size_t *bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
+/* Finds the distance of two per-CPU variables of the kernel. Returns false if the kernel does not describe them. */
+static bool per_cpu_distance(const char *from, const char *to, int64_t *distance)
+{
+	struct btf *kernel = btf__load_vmlinux_btf();
+	const int section = kernel ? btf__find_by_name_kind(kernel, ".data..percpu", BTF_KIND_DATASEC) : -1;
+	const struct btf_type *t = section > 0 ? btf__type_by_id(kernel, (u32)section) : NULL;
+	int64_t offset[2] = { -1, -1 };
+	for (u32 i = 0; t && i < btf_vlen(t); i++) {
+		const struct btf_var_secinfo *v = &btf_var_secinfos(t)[i];
+		const struct btf_type *variable = btf__type_by_id(kernel, v->type);
+		const char *name = variable ? btf__name_by_offset(kernel, variable->name_off) : NULL;
+		if (name && strcmp(name, from) == 0)
+			offset[0] = v->offset;
+		if (name && strcmp(name, to) == 0)
+			offset[1] = v->offset;
+	}
+	btf__free(kernel);
+	*distance = offset[1] - offset[0];
+	return offset[0] >= 0 && offset[1] >= 0;
+}
+
 static int load_programs(struct bpf_source *b, struct error *err)
 {
 	static const char remedy[] = "BPF needs root, and Linux 5.12 or later with BTF in /sys/kernel/btf/vmlinux";
@@ -68,6 +99,12 @@ static int load_programs(struct bpf_source *b, struct error *err)
 		return error_system(err, NULL, "BPF program");
 	struct bpf_map *cpus = bpf_object__find_map_by_name(b->object, "cpus");
 	bpf_map__set_max_entries(cpus, b->cpus);
+	bpf_program__set_autoload(bpf_object__find_program_by_name(b->object, program_name[TIMER_PROGRAM]), b->steal_clock);
+	struct rodata steal = { b->steal_clock, 0 };
+	struct bpf_map *rodata = bpf_object__find_map_by_name(b->object, ".rodata");
+	if (b->steal_clock && (!per_cpu_distance("runqueues", "steal_time", &steal.live_steal_distance) || !rodata ||
+	                       bpf_map__set_initial_value(rodata, &steal, sizeof steal)))
+		return error_set(err, STATUS_SYSTEM, NULL, "the BPF program cannot find the steal clock");
 	if ((rc = bpf_object__load(b->object)) != 0) {
 		errno = -rc;
 		return error_system(err, remedy, "loading the BPF program");
@@ -86,6 +123,8 @@ static int load_programs(struct bpf_source *b, struct error *err)
 	if (!b->victim || !b->cpu || !b->table)
 		return error_system(err, NULL, "mapping the maps of the BPF program");
 	for (int i = 0; i < PROGRAMS; i++) {
+		if (i == TIMER_PROGRAM && !b->steal_clock)
+			continue;
 		b->link[i] = bpf_program__attach(bpf_object__find_program_by_name(b->object, program_name[i]));
 		if (!b->link[i])
 			return error_system(err, remedy, "attaching the BPF program %s", program_name[i]);
@@ -93,11 +132,27 @@ static int load_programs(struct bpf_source *b, struct error *err)
 	return 0;
 }
 
-struct bpf_source *bpf_source_open(unsigned cpus, struct error *err)
+bool bpf_source_has_steal_clock(void)
+{
+#if defined __x86_64__
+	unsigned a, r[3];
+	int64_t distance;
+	__cpuid(0x40000000, a, r[0], r[1], r[2]);
+	if (!live_machine_is_guest() || memcmp(r, "KVMKVMKVM\0\0\0", sizeof r) != 0)
+		return false;
+	__cpuid(0x40000001, a, r[0], r[1], r[2]);
+	return a >> KVM_FEATURE_STEAL_TIME & 1 && per_cpu_distance("runqueues", "steal_time", &distance);
+#else
+	return false;
+#endif
+}
+
+struct bpf_source *bpf_source_open(unsigned cpus, bool steal_clock, struct error *err)
 {
 	struct bpf_source *b = mem_new(1, sizeof *b);
 	b->cpus = cpus;
 	b->stats = -1;
+	b->steal_clock = steal_clock;
 	if (load_programs(b, err) == 0)
 		return b;
 	bpf_source_close(b);

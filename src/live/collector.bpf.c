@@ -12,7 +12,8 @@
 #include "live/collector.h"
 
 /* The members of kernel structures in use. CO-RE finds their place in the running kernel. */
-struct cfs_rq { int throttle_count; } __attribute__((preserve_access_index));
+struct rq { int cpu; } __attribute__((preserve_access_index));
+struct cfs_rq { int throttle_count; struct rq *rq; } __attribute__((preserve_access_index));
 struct sched_entity { struct cfs_rq *cfs_rq; } __attribute__((preserve_access_index));
 struct thread_info___kernel { u32 cpu; } __attribute__((preserve_access_index));
 struct ns_common { u32 inum; } __attribute__((preserve_access_index));
@@ -36,7 +37,17 @@ struct task_struct___before_5_16 { unsigned int cpu; } __attribute__((preserve_a
 
 char LICENSE[] SEC("license") = "GPL";
 
+<<<<<<< HEAD
 volatile struct live_table live;
+=======
+/* Written by user space: slots in use, which pair map is in use, whether PID namespaces are read, and TID << 32 | slot. */
+volatile u32 live_slots, live_epoch, live_spaces;
+/* Set before loading: the steal clock of KVM is read; its distance from the run queue of the same CPU. Both are per-CPU
+ * variables, and few kernels tell BPF programs the address of the first. */
+const volatile bool live_steal;
+const volatile s64 live_steal_distance;
+volatile u64 live_tid[LIVE_HASH];
+>>>>>>> 16d8167c (monitor: publish the steal clock in VMs (--own machine))
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -90,6 +101,22 @@ static __always_inline struct live_victim *victim_at(u32 slot)
 static __always_inline struct live_cpu *cpu_at(u32 cpu)
 {
 	return bpf_map_lookup_elem(&cpus, &cpu);
+}
+
+static __always_inline u64 steal_of(u32 cpu)
+{
+	const struct live_cpu *c = live_steal ? cpu_at(cpu) : 0;
+	u64 steal = 0;
+	if (c && c->steal_address)
+		bpf_probe_read_kernel(&steal, sizeof steal, (const void *)(unsigned long)c->steal_address);
+	return steal;
+}
+
+static __always_inline void find_steal_clock(struct live_cpu *c, u32 cpu, struct task_struct *t)
+{
+	const struct rq *queue = BPF_CORE_READ(t, se.cfs_rq, rq);
+	if (queue && t->pid && BPF_CORE_READ(queue, cpu) == (int)cpu)
+		c->steal_address = (u64)queue + live_steal_distance;
 }
 
 static __always_inline void pair_add(u32 victim, const struct live_entry *e, u64 ns)
@@ -196,11 +223,18 @@ static __always_inline void publish(const struct live_victim *v, u32 state, u64 
 	__sync_lock_test_and_set(&e->seq, seq | 1);
 	e->state = state;
 	e->updated = now;
-	e->counter[PUBLISHED_STOLEN] = v->other_ns + v->ns[LIVE_THROTTLED];
-	e->counter[PUBLISHED_THROTTLED] = v->ns[LIVE_THROTTLED];
-	e->counter[PUBLISHED_WAIT] = v->own_ns;
+	if (live_steal) {
+		const u64 waited = v->ns[LIVE_WAITING] + v->ns[LIVE_THROTTLED];
+		e->counter[PUBLISHED_STOLEN] = v->stolen_run + v->stolen_wait;
+		e->counter[PUBLISHED_MIXED] = v->stolen_wake;
+		e->counter[PUBLISHED_WAIT] = waited > v->stolen_wait ? waited - v->stolen_wait : 0;
+	} else {
+		e->counter[PUBLISHED_STOLEN] = v->other_ns + v->ns[LIVE_THROTTLED];
+		e->counter[PUBLISHED_THROTTLED] = v->ns[LIVE_THROTTLED];
+		e->counter[PUBLISHED_WAIT] = v->own_ns;
+	}
 	e->counter[PUBLISHED_BLOCKED] = v->ns[LIVE_BLOCKED] + v->ns[LIVE_PAUSED];
-	e->counter[PUBLISHED_UNKNOWN] = v->ns[LIVE_UNKNOWN] + v->unsure_ns;
+	e->counter[PUBLISHED_UNKNOWN] = v->ns[LIVE_UNKNOWN] + (live_steal ? 0 : v->unsure_ns);
 	e->counter[PUBLISHED_SWITCHES] = v->waits;
 	e->counter[PUBLISHED_WAKEUPS] = v->sleeps;
 	__sync_lock_test_and_set(&e->seq, (seq | 1) + 1);
@@ -250,7 +284,28 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	struct live_entry e = { .ts = now, .culprit = v && v->listed ? CULPRIT_VICTIM + in : (u32)next->tgid, .tid = tid,
 	                        .tgid = next->tgid, .space = task_space_of(next) };
 	__builtin_memcpy(e.comm, next->comm, sizeof e.comm);
+<<<<<<< HEAD
 	log_append(c, cpu, &e, live.epoch);
+=======
+	log_append(c, cpu, &e, live_epoch);
+	if (live_steal && !c->steal_address)
+		find_steal_clock(c, cpu, next);
+	c->steal = steal_of(cpu);
+	return 0;
+}
+
+/* A timer that is due expires as soon as the host runs the vCPU again, so the steal clock is read shortly after a gap. */
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(on_timer)
+{
+	const u32 slot = victim_find((u32)bpf_get_current_pid_tgid()), cpu = bpf_get_smp_processor_id();
+	struct live_victim *v = slot == LIVE_VICTIMS ? 0 : victim_at(slot);
+	const u64 now = bpf_ktime_get_ns();
+	if (!v || !v->client || (v->mark & (LIVE_STATES - 1)) != LIVE_RUNNING)
+		return 0;
+	victim_move(slot, LIVE_RUNNING, cpu, now);
+	publish(v, PUBLISHED_IS_RUNNING, now);
+>>>>>>> 16d8167c (monitor: publish the steal clock in VMs (--own machine))
 	return 0;
 }
 
@@ -268,7 +323,13 @@ static __always_inline int wake(struct task_struct *p)
 		return 0;
 	v->task = (u64)p;
 	const u64 now = bpf_ktime_get_ns();
-	victim_move(slot, task_is_throttled((u64)p) ? LIVE_THROTTLED : LIVE_WAITING, task_cpu_of(p), now);
+	const u32 cpu = task_cpu_of(p);
+	const struct live_cpu *c = live_steal ? cpu_at(cpu) : 0;
+	if (c && c->head && c->log[(c->head - 1) & (LIVE_LOG - 1)].culprit == 0) {
+		const u64 steal = steal_of(cpu);
+		v->stolen_wake += steal > c->steal ? steal - c->steal : 0;
+	}
+	victim_move(slot, task_is_throttled((u64)p) ? LIVE_THROTTLED : LIVE_WAITING, cpu, now);
 	if (v->client)
 		publish(v, PUBLISHED_IS_WAITING, now);
 	return 0;

@@ -5,6 +5,7 @@
 #ifdef __bpf__
 typedef unsigned int u32;
 typedef unsigned long long u64;
+typedef long long s64;
 #else
 #include <stdint.h>
 typedef uint32_t u32;
@@ -65,6 +66,8 @@ struct live_cpu {
 	u64 head;      /* number of switches */
 	u32 throttled; /* victims that wait for this pCPU and are throttled, or 1 if that must be examined */
 	u32 unused;
+	u64 steal;     /* steal clock at the last switch, ns */
+	u64 steal_address;  /* of the steal clock in the kernel; 0: not known yet */
 	u64 run_other[2];  /* time of tasks that had no place in run, ns */
 	struct live_entry log[LIVE_LOG];
 	struct live_run run[2][LIVE_RUNS];  /* by epoch */
@@ -87,6 +90,9 @@ struct live_victim {
 	u64 own_ns, other_ns, unsure_ns;  /* waiting time by the task that had the pCPU: of the same process or container;
 	                                   * another one, or none; unknown */
 	u64 sleeps;    /* that ended */
+	u64 steal;     /* steal clock of its pCPU at the mark, ns */
+	u64 stolen_run, stolen_wait;  /* gained by the steal clock while it ran, and while it waited */
+	u64 stolen_wake;  /* gained by the steal clock of the idle CPU that then woke it */
 	u32 tgid, space;  /* a task is its own if it has this space; if this is 0: this tgid */
 	u32 client, entry;  /* place of its published counters: client 1 ..., entry of the page; client 0: none */
 	u32 listed, unused;  /* listed: it is a victim of `top`, and a culprit of its own */

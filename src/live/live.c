@@ -17,6 +17,7 @@
 #include "live/victims.h"
 
 #define MEASURE_EVERY 30       /* periods between two measurements of the collector's own cost */
+#define STEAL_TOLERANCE (200 * NS_PER_MS)  /* between the steal clock at the last switch and /proc/stat */
 #define KERNEL_THREAD 0x00200000u
 
 const char *const live_kind_name[] = { "vcpu", "vmm", "process", "kernel", "idle", "quota", "several", "unknown" };
@@ -388,7 +389,7 @@ struct live *live_open(const struct live_request *request, struct error *err)
 	if (request->without_bpf)
 		error_set(&l->limits, STATUS_SYSTEM, NULL, "--no-bpf");
 	else
-		l->bpf = bpf_source_open(l->cpus, &l->limits);
+		l->bpf = bpf_source_open(l->cpus, request->steal_clock, &l->limits);
 	refresh_threads(l);
 	if (l->threads.len == 0 && (request->pids || request->comms)) {
 		error_set(err, STATUS_INPUT, "see ps -eL", "no thread has this PID or name");
@@ -410,6 +411,32 @@ struct live *live_open(const struct live_request *request, struct error *err)
 const struct error *live_limits(const struct live *l)
 {
 	return l->bpf ? NULL : &l->limits;
+}
+
+bool live_has_steal_clock(void)
+{
+	return bpf_source_has_steal_clock();
+}
+
+bool live_steal_clock_is_right(const struct live *l)
+{
+	static char text[1 << 18];
+	bool right = live_read(text, sizeof text, l->request.root, "/proc/stat");
+	for (char *line = strstr(text, "\ncpu"); line && right; line = strstr(line + 1, "\ncpu")) {
+		unsigned long long ticks;
+		unsigned cpu;
+		if (sscanf(line, "\ncpu%u %*u %*u %*u %*u %*u %*u %*u %llu", &cpu, &ticks) != 2 || cpu >= l->cpus)
+			continue;
+		const struct live_cpu *c = bpf_source_cpu(l->bpf, cpu);
+		const int64_t difference = (int64_t)c->steal - (int64_t)ticks * l->tick;
+		right = !c->steal_address || (difference < STEAL_TOLERANCE && difference > -STEAL_TOLERANCE);
+	}
+	return right;
+}
+
+bool live_reads_steal_clock(const struct live *l)
+{
+	return l->request.steal_clock;
 }
 
 struct bpf_source *live_bpf(struct live *l)

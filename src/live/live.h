@@ -24,6 +24,7 @@ struct live_request {
 	size_t comms;
 	const char *root;          /* "", or a directory that replaces /proc, /sys and /run of this machine */
 	bool without_bpf;          /* use schedstat */
+	bool steal_clock;          /* published counters show what the host of this VM took */
 };
 
 /* Time of one victim in a period. The states add up to the period. */
@@ -100,6 +101,8 @@ void live_close(struct live *l);
 The owner calls publisher_run() when publisher_events() is readable, and at least four times a second. */
 
 struct publisher;
+/* Returns true if this machine is a VM whose steal clock can be published (steal_clock of the request). */
+bool live_has_steal_clock(void);
 /* Listens at a socket. Returns NULL with *err: without BPF nothing can be published. */
 struct publisher *publisher_open(struct live *l, const char *path, struct error *err);
 void publisher_close(struct publisher *p);

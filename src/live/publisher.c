@@ -31,6 +31,8 @@
 
 #define MAX_PUBLISHED 512
 #define SOURCE_HOST 1         /* SRBN_SOURCE_HOST of beacon/stealscope-mark.h */
+#define SOURCE_GUEST 2        /* SRBN_SOURCE_GUEST */
+#define TICK_NS (10 * NS_PER_MS)  /* longest period of the kernel's tick: the steal clock is read at least that often */
 #define LOOKUP_FAILURES 64
 #define LOOKUP_THREADS 4096   /* threads of a process among which a TID is searched */
 #define MESSAGES 32           /* messages of a process that are handled at a time */
@@ -53,9 +55,10 @@ struct publisher_client {
 
 struct publisher {
 	struct bpf_source *bpf;
+	const struct live *live;
 	int listener, events;
 	char path[108];
-	u32 own_space, flags;
+	u32 own_space, flags, source;
 	u64 sessions;
 	unsigned threads;
 	int64_t checked;
@@ -190,6 +193,8 @@ static bool identify_client(const struct publisher *p, struct publisher_client *
 		c->process = (int)syscall(SYS_pidfd_open, c->owner.pid, 0);
 	for (int i = 0; i < LIVE_CLIENTS; i++)
 		same += p->client[i].fd >= 0 && p->client[i].owner.uid == c->owner.uid;
+	if (p->source == SOURCE_GUEST && !live_steal_clock_is_right(p->live))
+		return false;
 	if (c->process < 0 || same > LIVE_CLIENTS / 2 || !owner_is_the_same(c))
 		return false;
 	c->space = read_space(c->owner.pid);
@@ -218,8 +223,9 @@ static void accept_client(struct publisher *p)
 		page = bpf_source_page(p->bpf, (u32)at);
 	c->has_page = page >= 0;
 	if (c->has_page)
-		bpf_source_write_page(p->bpf, (u64[8]){ PAGE_OPEN, (u64)at, 0, p->flags, SOURCE_HOST,
-		                                        (u64)clock_ns(CLOCK_REALTIME) + ++p->sessions, (u64)now_ns(), 0 });
+		bpf_source_write_page(p->bpf, (u64[8]){ PAGE_OPEN, (u64)at, 0, p->flags, p->source,
+		                                        (u64)clock_ns(CLOCK_REALTIME) + ++p->sessions, (u64)now_ns(),
+		                                        p->source == SOURCE_GUEST ? TICK_NS : 0 });
 	if (!c->has_page || !send_page(c, page) || epoll_ctl(p->events, EPOLL_CTL_ADD, fd, &event))
 		remove_client(p, c);
 	if (page >= 0)
@@ -322,8 +328,10 @@ struct publisher *publisher_open(struct live *l, const char *path, struct error 
 	}
 	p = mem_new(1, sizeof *p);
 	p->bpf = live_bpf(l);
+	p->live = l;
 	p->own_space = read_space(0);
-	p->flags = live_machine_is_guest() ? PUBLISHED_HOST_UNSEEN : 0;
+	p->source = live_reads_steal_clock(l) ? SOURCE_GUEST : SOURCE_HOST;
+	p->flags = live_machine_is_guest() && p->source == SOURCE_HOST ? PUBLISHED_HOST_UNSEEN : 0;
 	p->listener = -1;
 	p->events = epoll_create1(EPOLL_CLOEXEC);
 	for (int i = 0; i < LIVE_CLIENTS; i++)

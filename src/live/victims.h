@@ -32,6 +32,9 @@ void live_threads_find(struct live_threads *t, const struct live_request *reques
 struct bpf_source;
 /* The BPF source of a collection; NULL: it is not used (live.c). */
 struct bpf_source *live_bpf(struct live *l);
+bool live_reads_steal_clock(const struct live *l);
+/* Returns true if the steal clock of each CPU equals that of /proc/stat: its place in memory is inferred. */
+bool live_steal_clock_is_right(const struct live *l);
 /* Returns true if this machine is a VM. */
 bool live_machine_is_guest(void);
 
