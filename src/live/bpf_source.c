@@ -348,6 +348,8 @@ bool bpf_source_cost(struct bpf_source *b, u64 *ns, u64 *runs)
 	for (int i = 0; i < PROGRAMS; i++) {
 		struct bpf_prog_info info = { 0 };
 		u32 size = sizeof info;
+		if (i == TIMER_PROGRAM && !b->steal_clock)
+			continue;
 		if (bpf_obj_get_info_by_fd(b->program[i], &info, &size))
 			return false;
 		*ns += info.run_time_ns;

@@ -37,17 +37,11 @@ struct task_struct___before_5_16 { unsigned int cpu; } __attribute__((preserve_a
 
 char LICENSE[] SEC("license") = "GPL";
 
-<<<<<<< HEAD
 volatile struct live_table live;
-=======
-/* Written by user space: slots in use, which pair map is in use, whether PID namespaces are read, and TID << 32 | slot. */
-volatile u32 live_slots, live_epoch, live_spaces;
 /* Set before loading: the steal clock of KVM is read; its distance from the run queue of the same CPU. Both are per-CPU
  * variables, and few kernels tell BPF programs the address of the first. */
 const volatile bool live_steal;
 const volatile s64 live_steal_distance;
-volatile u64 live_tid[LIVE_HASH];
->>>>>>> 16d8167c (monitor: publish the steal clock in VMs (--own machine))
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -284,10 +278,7 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	struct live_entry e = { .ts = now, .culprit = v && v->listed ? CULPRIT_VICTIM + in : (u32)next->tgid, .tid = tid,
 	                        .tgid = next->tgid, .space = task_space_of(next) };
 	__builtin_memcpy(e.comm, next->comm, sizeof e.comm);
-<<<<<<< HEAD
 	log_append(c, cpu, &e, live.epoch);
-=======
-	log_append(c, cpu, &e, live_epoch);
 	if (live_steal && !c->steal_address)
 		find_steal_clock(c, cpu, next);
 	c->steal = steal_of(cpu);
@@ -305,7 +296,6 @@ int BPF_PROG(on_timer)
 		return 0;
 	victim_move(slot, LIVE_RUNNING, cpu, now);
 	publish(v, PUBLISHED_IS_RUNNING, now);
->>>>>>> 16d8167c (monitor: publish the steal clock in VMs (--own machine))
 	return 0;
 }
 
