@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -317,6 +318,61 @@ static void test_moves(void **state)
 	assert_int_equal(d.stolen_low_ns, 60);
 }
 
+/* Memory that the host of this VM shares, in a file: a maximum, who took it, and no more once the host is silent. */
+static void test_shared(void **state)
+{
+	(void)state;
+	if (access("/proc/thread-self/schedstat", F_OK))
+		skip();
+	char file[] = "test-live-shared-XXXXXX";
+	int fd = mkstemp(file);
+	cpu_set_t all, one;
+	const int cpu = sched_getcpu();
+	assert_true(cpu >= 0 && cpu < (int)PUBLISHED_ENTRIES - 1);
+	CPU_ZERO(&one);
+	CPU_SET((unsigned)cpu, &one);
+	assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+	assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+	assert_int_equal(ftruncate(fd, SHARED_BYTES), 0);
+	struct published_header *h = mmap(NULL, SHARED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(h != MAP_FAILED);
+	close(fd);
+	*h = (struct published_header){ .magic = PUBLISHED_MAGIC, .version = PUBLISHED_VERSION, .source = SRBN_SOURCE_SHARED,
+		                            .session = 99, .beat = 1, .resolution = 5000 };
+	struct published_thread *e = (struct published_thread *)(void *)h + 1 + cpu;
+	struct shared_culprit *s = (struct shared_culprit *)(void *)((char *)h + PUBLISHED_BYTES) + 1 + cpu;
+	*e = (struct published_thread){ .seq = 2, .tid = (unsigned)cpu + 1 };
+	*s = (struct shared_culprit){ .seq = 2, .took = 7, .name = "db/vCPU1\n" };
+	struct srbn_data d;
+	assert_int_equal(srbn_live(file), SRBN_SOURCE_SHARED);
+	srbn_t r = srbn_start();
+	e->counter[PUBLISHED_STOLEN] += 400000;
+	e->counter[PUBLISHED_THROTTLED] += 3000;
+	sleep_ms(2);
+	srbn_end(r);
+	assert_int_equal(srbn_read(r, &d), 0);
+	assert_int_equal(d.source, SRBN_SOURCE_SHARED);
+	assert_int_equal(d.stolen_low_ns, 0);
+	assert_int_equal(d.stolen_high_ns, 405000);
+	assert_int_equal(d.throttled_ns, 3000);
+	assert_int_equal(d.resolution_ns, 5000);
+	assert_string_equal(d.culprit, "db/vCPU1?");
+	r = srbn_start();
+	h->session++;                   /* the host started again */
+	sleep_ms(1);
+	srbn_end(r);
+	assert_int_equal(srbn_read(r, &d), 0);
+	assert_true(d.flags & SRBN_PARTIAL && d.unknown_ns >= NS_PER_MS);
+	sleep_ms(1100);                 /* no beat */
+	r = srbn_start();
+	srbn_end(r);
+	assert_int_equal(srbn_read(r, &d), 0);
+	assert_int_equal(d.source, SRBN_SOURCE_SCHEDSTAT);
+	assert_string_equal(d.culprit, "");
+	assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+	unlink(file);
+}
+
 /* ---- Model */
 
 #define ROWS 200
@@ -481,6 +537,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_moves, setup, teardown),
 		cmocka_unit_test(test_model),
+		cmocka_unit_test(test_shared),
 		cmocka_unit_test_setup_teardown(test_fast_path, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("mark_live", tests, NULL, NULL);

@@ -196,6 +196,68 @@ def check_guest(path):
     check(monitor.wait(timeout=60) == 0, "the monitor ends")
 
 
+VCPU = """
+import ctypes, os, sys, threading
+ctypes.CDLL(None).prctl(15, b"CPU 3/KVM", 0, 0, 0)
+os.sched_setaffinity(0, {int(sys.argv[1])})
+print(os.getpid(), flush=True)
+while True:
+    pass
+"""
+
+
+def shared_entry(path, offset=0):
+    """Returns (seq, tid or 0, counters or name) of vCPU 3."""
+    with open(path, "rb") as f:
+        f.seek(offset + 4 * 128)
+        return f.read(128)
+
+
+def check_share(tmp):
+    """The counters of a vCPU in a file in place of a memory device: they follow the thread's run delay; who took it."""
+    cpu, path = max(os.sched_getaffinity(0)), os.path.join(tmp, "memory")
+    victim, hog = start(sys.executable, "-c", VCPU, str(cpu)), start(sys.executable, "-c", HOG, str(cpu))
+    pid = int(victim.stdout.readline())
+    with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
+        name = f"{f.read().strip()}-{pid}"
+    monitor, why = start_monitor(os.path.join(tmp, "socket2"), "--own", "process", "--share", f"{name}={path}", "--pid", str(pid),
+                                 "-d", "1")
+    check(monitor is not None, f"the monitor shares {why}")
+    for _ in range(100):
+        time.sleep(0.1)
+        culprit = shared_entry(path, 256 * 128)
+        if os.path.getsize(path) == 2 * 256 * 128 and culprit.strip(b"\0"):
+            break
+
+    def read():
+        for _ in range(1000):
+            with open(f"/proc/{pid}/schedstat", encoding="utf-8") as f:
+                delay = int(f.read().split()[1])
+            e = struct.unpack_from("IIIIQ8Q", shared_entry(path))
+            if e[0] and not e[0] % 2:
+                return delay, e
+        check(False, "the entry can be read")
+        return 0, ()
+
+    before, first = read()
+    time.sleep(1.5)
+    after, second = read()
+    check(first[1] == 4 and second[4] > first[4], "the entry of vCPU 3 is updated")
+    check(abs(second[5] - first[5] - (after - before)) < 0.1 * (after - before) + 5e7, f"its stolen time grows by the run delay: "
+          f"{(second[5] - first[5]) / 1e6:.1f} of {(after - before) / 1e6:.1f} ms")
+    took, text = struct.unpack_from("II Q112s", culprit)[2:]
+    check(took > 0 and text.split(b"\0")[0], f"the culprit is named: {text.split(bytes(1))[0].decode()}")
+    monitor.terminate()
+    check(monitor.wait(timeout=60) == 0, "the monitor ends")
+    with open(path, "rb") as f:
+        header = struct.unpack_from("IIIIII", f.read(128))
+    check(header[2] == 3 and header[4] == 1, "the memory is closed")
+    victim.kill()
+    hog.kill()
+    check(run("monitor", "-l", "127.0.0.1:0", "--share", "web", status=1).stderr.count("\n") == 1, "a file is necessary")
+    check("not a file" in run("monitor", "-l", "127.0.0.1:0", "--share", "web=/dev/null", status=2).stderr, "no device")
+
+
 # ---- what a process can do with its page
 
 def connect(path):
@@ -329,6 +391,7 @@ def main():
             check_limits(path)
             check_end(path, monitor)
             check_guest(path)
+            check_share(tmp)
         finally:
             for p in children:
                 p.kill()

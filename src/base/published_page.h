@@ -56,6 +56,19 @@ struct published_thread {
 	unsigned long long unused2[5];
 };
 
+/* A host shares the counters of a VM's vCPUs in memory of the VM (`monitor --share`): the header and the entries as above,
+ * entry 1 + N for vCPU N with TID 1 + N; then an entry of this kind for each. The VM cannot be trusted: the host only
+ * writes. */
+#define SHARED_BYTES (2 * PUBLISHED_BYTES)
+#define SHARED_NAME 112
+
+struct shared_culprit {
+	unsigned seq, unused;
+	unsigned long long took;   /* part of the last period in which it had the pCPU while the vCPU waited, ns; 0: none */
+	char name[SHARED_NAME];    /* NUL-terminated */
+};
+
+_Static_assert(sizeof(struct shared_culprit) == PUBLISHED_ENTRY_BYTES, "layout of a culprit");
 _Static_assert(sizeof(struct published_header) == PUBLISHED_ENTRY_BYTES, "layout of the header");
 _Static_assert(sizeof(struct published_thread) == PUBLISHED_ENTRY_BYTES, "layout of an entry");
 

@@ -48,6 +48,16 @@ void live_thread_read(struct mark_thread *t, uint32_t source, struct live_counte
 uint32_t live_thread_wait(void);
 void live_thread_forget_parent(void);
 
+/* ---- Memory that the host of this VM shares (live_shared.c) */
+
+/* Maps the memory; path NULL: of the memory device of this VM. Nothing happens if it does not exist or is mapped. */
+void live_shared_open(const char *path);
+bool live_shared_is_valid(int64_t now);
+/* Reads the counters of a vCPU. c->now must be set. Returns false if there are none. */
+bool live_shared_read(unsigned cpu, struct live_counters *c);
+/* Returns the main culprit of a vCPU in the host's last period; "": none. */
+void live_shared_culprit(unsigned cpu, int64_t now, char name[128]);
+
 /* ---- Requests (live_request.c) */
 
 enum live_mark { LIVE_START, LIVE_YIELD, LIVE_RESUME, LIVE_END };

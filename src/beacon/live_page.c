@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -62,6 +63,7 @@ static void disconnect(void)
 static void connect_now(void)
 {
 	struct sockaddr_un a = { .sun_family = AF_UNIX };
+	struct stat st;
 	const char *path = atomic_load(&live.path);
 	if (!path)
 		path = secure_getenv("STEALSCOPE_LIVE");
@@ -71,6 +73,11 @@ static void connect_now(void)
 	if (n == 0 || n >= sizeof a.sun_path)
 		return;
 	memcpy(a.sun_path, path, n + 1);
+	if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode)) {
+		live_shared_open(path);
+		return;
+	}
+	live_shared_open(NULL);
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return;

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
@@ -126,16 +127,16 @@ static void fill_data(const struct timeline *t, struct srbn_data *data)
 {
 	const int64_t latency = t->end - t->start;
 	const bool mixed = t->flags & SRBN_WAITS_MIXED;
-	const bool guest = t->source == SRBN_SOURCE_GUEST || t->source == SRBN_SOURCE_SHARED;
+	const bool shared = t->source == SRBN_SOURCE_SHARED, guest = shared || t->source == SRBN_SOURCE_GUEST;
 	const int64_t unknown = limit(t->flight[PUBLISHED_UNKNOWN], latency);
 	const int64_t high = t->flight[PUBLISHED_STOLEN] + t->flight[PUBLISHED_MIXED] + t->flight[PUBLISHED_UNKNOWN];
 	*data = (struct srbn_data){
 		.latency_ns = latency,
 		.executing_ns = t->executing,
 		.stolen_high_ns = limit(high + t->flight_lag, latency),
-		.throttled_ns = mixed || guest ? -1 : limit(t->flight[PUBLISHED_THROTTLED], latency),
+		.throttled_ns = mixed || (guest && !shared) ? -1 : limit(t->flight[PUBLISHED_THROTTLED], latency),
 		.wait_ns = mixed ? -1 : limit(t->flight[PUBLISHED_WAIT], latency),
-		.blocked_ns = mixed ? -1 : limit(t->flight[PUBLISHED_BLOCKED], latency),
+		.blocked_ns = mixed || shared ? -1 : limit(t->flight[PUBLISHED_BLOCKED], latency),
 		.unknown_ns = unknown,
 		.predicted_ns = -1, .predicted_low_ns = -1, .predicted_high_ns = -1,
 		.resolution_ns = t->max_lag,
@@ -144,7 +145,7 @@ static void fill_data(const struct timeline *t, struct srbn_data *data)
 	};
 	data->stolen_low_ns = limit(t->own[PUBLISHED_STOLEN] - t->own_lag, data->stolen_high_ns);
 	const double seconds = latency > 0 ? (double)latency / 1e9 : 1;
-	const double hidden = mixed || t->source == SRBN_SOURCE_NONE ? NAN : 0;
+	const double hidden = mixed || shared || t->source == SRBN_SOURCE_NONE ? NAN : 0;
 	const double input[LIVE_INPUTS] = {
 		[LIVE_OUT_OWN] = hidden + (double)t->own[PUBLISHED_STOLEN],
 		[LIVE_OUT_FLIGHT] = hidden + (double)t->flight[PUBLISHED_STOLEN],
@@ -175,6 +176,8 @@ int srbn_read(srbn_t request, struct srbn_data *data)
 			if (t.state != REQUEST_ENDED)
 				close_segment(&t, &c);
 			fill_data(&t, data);
+			if (data->stolen_high_ns > 0)
+				live_shared_culprit((unsigned)sched_getcpu(), t.end, data->culprit);
 			errno = saved;
 			return 0;
 		}

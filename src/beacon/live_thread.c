@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -198,6 +199,20 @@ static bool read_schedstat(struct mark_thread *t, struct live_counters *c)
 	return true;
 }
 
+/* The vCPU on which the calling thread runs; another thread of this process has no CPU that can be read. */
+static bool read_shared(struct mark_thread *t, struct live_counters *c)
+{
+	const int cpu = t == self ? sched_getcpu() : -1;
+	if (cpu < 0 || !read_schedstat(t, c))
+		return false;
+	const int64_t delay = c->value[PUBLISHED_MIXED];
+	c->source = SRBN_SOURCE_NONE;
+	if (!live_shared_read((unsigned)cpu, c))
+		return false;
+	c->value[PUBLISHED_WAIT] = delay;
+	return true;
+}
+
 uint32_t live_thread_source(struct mark_thread *t, int64_t now)
 {
 	const struct published_header *h = live_page();
@@ -212,7 +227,7 @@ uint32_t live_thread_source(struct mark_thread *t, int64_t now)
 	atomic_store_explicit(&t->entry, entry, memory_order_relaxed);
 	if (entry && live_page_is_valid(now))
 		return live_page()->source;
-	return SRBN_SOURCE_SCHEDSTAT;
+	return live_shared_is_valid(now) ? SRBN_SOURCE_SHARED : SRBN_SOURCE_SCHEDSTAT;
 }
 
 void live_thread_read(struct mark_thread *t, uint32_t source, struct live_counters *c)
@@ -222,6 +237,8 @@ void live_thread_read(struct mark_thread *t, uint32_t source, struct live_counte
 		return;
 	if (source == SRBN_SOURCE_SCHEDSTAT)
 		read_schedstat(t, c);
+	else if (source == SRBN_SOURCE_SHARED)
+		read_shared(t, c);
 	else if (source != SRBN_SOURCE_NONE)
 		read_page(t, c);
 }

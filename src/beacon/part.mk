@@ -12,7 +12,7 @@ libstealscope_mark_a_CPPFLAGS = $(AM_CPPFLAGS) $(UST_CFLAGS)
 libstealscope_mark_a_CFLAGS = $(MARK_CFLAGS)
 libstealscope_mark_a_SOURCES = src/beacon/mark.c src/beacon/read_history.c src/beacon/stealscope-mark.h \
 	src/beacon/live_counters.h src/beacon/live_model.c src/beacon/live_page.c src/beacon/live_request.c \
-	src/beacon/live_thread.c \
+	src/beacon/live_shared.c src/beacon/live_thread.c \
 	src/base/csv.h src/base/gp_model.c src/base/gp_model.h src/base/published_page.h
 marklibdir = $(libdir)
 marklib_DATA = $(MARK_SO)

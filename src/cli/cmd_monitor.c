@@ -22,6 +22,7 @@
 #define DEFAULT_LISTEN "127.0.0.1:9796"
 #define FLUSH_NS (NS_PER_S / 4)
 #define MAX_TRIGGERS 32
+#define MAX_SHARES 64
 #define WRITE_NS (60 * NS_PER_S)  /* between two transactions of the database */
 
 static volatile sig_atomic_t stop, reopen;
@@ -36,7 +37,7 @@ static void on_signal(int sig)
 
 struct monitor_command {
 	struct live_request request;
-	struct opt_list pid, comm, trigger;
+	struct opt_list pid, comm, trigger, share;
 	const char *listen, *delay, *output, *notice, *to, *password, *publish, *own;
 	char *target;              /* database; NULL: none */
 	char host[256];            /* name of this machine, in the rows */
@@ -45,6 +46,7 @@ struct monitor_command {
 	bool unreachable;          /* the last transaction failed */
 	int64_t period;
 	double notice_share;       /* stolen or throttled share above which a vCPU is logged */
+	struct share *shared[MAX_SHARES];
 	pid_t flight;              /* the flight recorder; 0: none */
 	sigset_t during;           /* signal mask while waiting */
 	char noticed[64][LIVE_NAME + 16];  /* vCPUs that are above the limit */
@@ -181,7 +183,8 @@ static void run_loop(struct monitor_command *m, struct live *l, struct metrics_s
 	m->write_at = now_ns() + WRITE_NS;
 	start_flight(m);
 	while (!stop) {
-		metrics_server_run(server, metrics, min64(next, now_ns() + FLUSH_NS), &m->during, publisher_events(publisher));
+		const int64_t pause = m->share.len ? LIVE_SHARE_NS : FLUSH_NS;
+		metrics_server_run(server, metrics, min64(next, now_ns() + pause), &m->during, publisher_events(publisher));
 		publisher_run(publisher);
 		watch_flight(m);
 		if (reopen) {
@@ -193,12 +196,16 @@ static void run_loop(struct monitor_command *m, struct live *l, struct metrics_s
 		}
 		if (now_ns() < next) {
 			live_flush(l);
+			for (size_t i = 0; i < m->share.len; i++)
+				share_update(m->shared[i], l);
 			continue;
 		}
 		struct live_sample s;
 		live_take(l, &s);
 		live_metrics_add(metrics, &s);
 		log_sample(m, &s);
+		for (size_t i = 0; i < m->share.len; i++)
+			share_culprits(m->shared[i], &s);
 		keep_rows(m, &s);
 		live_sample_release(&s);
 		next = max64(next + m->period, now_ns());
@@ -221,6 +228,7 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 		{ "password-file", 0, OPT_TEXT, "FILE", "file with the database password in its first line", &m->password, NULL },
 		{ "publish", 0, OPT_TEXT, "SOCKET", "publish counters to processes that use srbn_read()", &m->publish, NULL },
 		{ "own", 0, OPT_TEXT, "WHAT", "with --publish: the provider is outside of: process, machine", &m->own, NULL },
+		{ "share", 0, OPT_LIST, "VM=FILE", "share counters with a VM through this memory", &m->share, NULL },
 		{ "pid", 'p', OPT_LIST, "PID", "watch this process or thread as well", &m->pid, NULL },
 		{ "comm", 0, OPT_LIST, "NAME", "watch all threads with this name as well", &m->comm, NULL },
 		{ "no-bpf", 0, OPT_FLAG, NULL, "use schedstat: culprits are lower bounds", &m->request.without_bpf, NULL },
@@ -256,10 +264,23 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 	m->target = m->to ? password_hide(m->to) : NULL;
 	if ((m->target && export_live_check(m->target, err)) || (m->password && password_read_file(m->password, err)))
 		return -1;
+	if (m->share.len > MAX_SHARES)
+		return error_set(err, STATUS_USAGE, NULL, "--share: more than %d", MAX_SHARES);
 	m->request.pid = m->pid.item;
 	m->request.pids = m->pid.len;
 	m->request.comm = m->comm.item;
 	m->request.comms = m->comm.len;
+	return 0;
+}
+
+/* Opens the memory of --share. Only BPF knows the counters of vCPUs at all times. */
+static int open_shares(struct monitor_command *m, const struct live *l, struct error *err)
+{
+	if (m->share.len && live_limits(l))
+		return error_set(err, STATUS_SYSTEM, NULL, "--share needs BPF: %s", live_limits(l)->text);
+	for (size_t i = 0; i < m->share.len; i++)
+		if (!(m->shared[i] = share_open(m->share.item[i], err)))
+			return -1;
 	return 0;
 }
 
@@ -270,7 +291,7 @@ int cmd_monitor(int argc, char **argv, struct error *err)
 	struct metrics_server *server = rc == 0 ? metrics_server_open(m.listen, err) : NULL;
 	struct live *l = server ? live_open(&m.request, err) : NULL;
 	struct publisher *publisher = l && m.publish ? publisher_open(l, m.publish, err) : NULL;
-	if (l && (publisher || !m.publish)) {
+	if (l && (publisher || !m.publish) && open_shares(&m, l, err) == 0) {
 		catch_signals(&m);
 		fprintf(stderr, "stealscope: monitor serves http://%s/metrics%s%s\n", m.listen,
 		        live_limits(l) ? "; culprits are lower bounds: " : "", live_limits(l) ? live_limits(l)->text : "");
@@ -278,6 +299,8 @@ int cmd_monitor(int argc, char **argv, struct error *err)
 	} else {
 		rc = -1;
 	}
+	for (size_t i = 0; i < m.share.len && i < MAX_SHARES; i++)
+		share_close(m.shared[i]);
 	publisher_close(publisher);
 	live_close(l);
 	metrics_server_close(server);
@@ -286,5 +309,6 @@ int cmd_monitor(int argc, char **argv, struct error *err)
 	free(m.pid.item);
 	free(m.comm.item);
 	free(m.trigger.item);
+	free(m.share.item);
 	return rc;
 }

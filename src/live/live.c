@@ -434,6 +434,16 @@ bool live_steal_clock_is_right(const struct live *l)
 	return right;
 }
 
+const struct live_threads *live_threads_of(const struct live *l)
+{
+	return &l->threads;
+}
+
+struct live_victim live_victim_at(struct live *l, int slot, int64_t now)
+{
+	return read_victim(bpf_source_victim(l->bpf, (unsigned)slot), now);
+}
+
 bool live_reads_steal_clock(const struct live *l)
 {
 	return l->request.steal_clock;

@@ -109,6 +109,19 @@ void publisher_close(struct publisher *p);
 int publisher_events(const struct publisher *p);  /* descriptor to poll; -1: p is NULL */
 void publisher_run(struct publisher *p);          /* NULL is allowed. Never blocks */
 
+/* ---- Counters for a VM (share.c) */
+
+#define LIVE_SHARE_NS 10000000  /* recommended time between two calls of live_flush() and share_update() */
+
+struct share;
+/* Opens the file of "VM=FILE", which backs a memory device of the VM. Returns NULL with *err. */
+struct share *share_open(const char *spec, struct error *err);
+/* Writes the counters; call live_flush() before. */
+void share_update(struct share *s, struct live *l);
+/* Writes the main culprit of each vCPU in a period. */
+void share_culprits(struct share *s, const struct live_sample *sample);
+void share_close(struct share *s);  /* NULL is allowed */
+
 /* ---- Counters over all samples, for monitoring */
 
 struct live_metrics;

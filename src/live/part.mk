@@ -9,6 +9,7 @@ src_liblive_a_SOURCES = \
 	src/live/metrics.c \
 	src/live/publisher.c \
 	src/live/quotas.c src/live/quotas.h \
+	src/live/share.c \
 	src/live/source.h \
 	src/live/victims.c src/live/victims.h
 EXTRA_DIST += src/live/collector.bpf.c src/live/embed_object.sh

@@ -33,6 +33,9 @@ struct bpf_source;
 /* The BPF source of a collection; NULL: it is not used (live.c). */
 struct bpf_source *live_bpf(struct live *l);
 bool live_reads_steal_clock(const struct live *l);
+const struct live_threads *live_threads_of(const struct live *l);
+/* Copies the record of a victim at the time now. Waits are accounted up to the last flush only. */
+struct live_victim live_victim_at(struct live *l, int slot, int64_t now);
 /* Returns true if the steal clock of each CPU equals that of /proc/stat: its place in memory is inferred. */
 bool live_steal_clock_is_right(const struct live *l);
 /* Returns true if this machine is a VM. */
