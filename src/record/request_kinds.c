@@ -68,6 +68,8 @@ static bool is_call(const struct request_probe *p)
 
 bool request_kind_has_calls(const struct request_kind *k)
 {
+	if (k->nested)
+		return true;
 	for (size_t i = 0; i < k->probes; i++) {
 		const struct request_probe *p = &k->probe[i];
 		if (p->op != REQUEST_OP_START && p->op != REQUEST_OP_END)
@@ -188,6 +190,10 @@ static int parse_table_key(struct table_parser *p, const yaml_node_t *k, const y
 			if (parse_probe(p, item, out))
 				return -1;
 		return 0;
+	}
+	if (strcmp(key, "nested") == 0) {
+		out->nested = (text = yaml_scalar(v)) != NULL && strcmp(text, "yes") == 0;
+		return out->nested ? 0 : yaml_refuse(&p->file, v, p->err, "nested can only be yes");
 	}
 	char **to = strcmp(key, "requests") == 0 ? &out->name : strcmp(key, "about") == 0 ? &out->about : NULL;
 	if (!to)

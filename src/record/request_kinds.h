@@ -30,6 +30,7 @@ struct request_kind {
 	size_t programs, programs_cap, paths, paths_cap;
 	struct request_probe *probe;
 	size_t probes, probes_cap;
+	bool nested;             /* start and end are in one function, whose stack pointer shows nested pairs */
 	bool by_user;            /* from a specification: `path` is a file, which must have all probes */
 };
 
@@ -41,8 +42,8 @@ void request_kind_free(struct request_kind *k);  /* NULL is allowed */
 
 /* Returns the name of shipped table i; NULL after the last one. */
 const char *request_kind_shipped(size_t i);
-/* Returns true if the function's stack pointer shows the depth of recursion: all requests start at entries of functions and
- * end at their returns, and are found by their thread. */
+/* Returns true if the stack pointer shows the depth of recursion: `nested` is set, or all requests start at entries of
+ * functions, end at their returns, and are found by their thread. */
 bool request_kind_has_calls(const struct request_kind *k);
 
 #endif

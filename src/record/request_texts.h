@@ -61,6 +61,7 @@ static const char *const text_postgresql[] = {
 	"about: queries of the simple protocol\n",
 	"programs: [postgres]\n",
 	"paths: [/usr/lib/postgresql/*/bin/postgres, /usr/pgsql-*/bin/postgres]\n",
+	"nested: yes\n",
 	"probes:\n",
 	"  - {op: start, usdt: \"postgresql:query__start\"}\n",
 	"  - {op: end, usdt: \"postgresql:query__done\"}\n",
@@ -68,11 +69,12 @@ static const char *const text_postgresql[] = {
 };
 static const char *const text_postgresql_execute[] = {
 	"# PostgreSQL: one request per execution of a statement, also of prepared ones (JDBC, PQexecPrepared).  Parsing and planning\n",
-	"# are not part of it.\n",
+	"# are not part of it.  A statement that changes rows has a nested pair of probes.\n",
 	"requests: postgresql_execute\n",
 	"about: executions of statements, also of prepared ones\n",
 	"programs: [postgres]\n",
 	"paths: [/usr/lib/postgresql/*/bin/postgres, /usr/pgsql-*/bin/postgres]\n",
+	"nested: yes\n",
 	"probes:\n",
 	"  - {op: start, usdt: \"postgresql:query__execute__start\"}\n",
 	"  - {op: end, usdt: \"postgresql:query__execute__done\"}\n",
