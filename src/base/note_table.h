@@ -119,8 +119,8 @@
 	X(CONTRADICTING_EVENTS, "contradicting-events", LOSS, \
 	  "events that contradict the events before them: %llu; other events are missing from the trace", "") \
 	X(ENDS_WITHOUT_START, "ends-without-start", INFO, \
-	  "probes recorded ends of requests without their start: %llu; they began before the recording, or their start has no " \
-	  "probe", "") \
+	  "probes recorded ends of requests without their start: %llu; they began before the recording, or no probe shows " \
+	  "their start", "") \
 	X(IDLE_UNKNOWN, "idle-unknown", LIMIT, \
 	  "vCPUs that do not halt, but stop repeatedly at the same kernel address: %u; idle and running time " \
 	  "cannot be distinguished there (idle=poll, or halts without VM exits)", "record the guest") \

@@ -45,12 +45,14 @@ tests_test_mark_live_LDADD = libstealscope-mark.a $(LATENCY_LIBS) $(MARK_LIBS) $
 endif
 
 # The marking library's example: a server and a client, linked with the shared library
-MARK_EXAMPLE = tests/mark_server tests/mark_client
+MARK_EXAMPLE = tests/mark_server tests/mark_client tests/probe_server
 check_DATA = $(MARK_EXAMPLE)
 CLEANFILES += $(MARK_EXAMPLE)
 tests_mark_server_SOURCES = tests/mark_server.c
 tests_mark_server_LDADD = $(MARK_SO)
 tests_mark_client_SOURCES = tests/mark_client.c
+tests_probe_server_SOURCES = tests/probe_server.c
+tests_probe_server_LDADD = libstealscope-mark.a $(MARK_LIBS)
 dist_check_SCRIPTS += tests/test_mark_example.sh
 EXTRA_PROGRAMS += $(MARK_EXAMPLE)
 

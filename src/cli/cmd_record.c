@@ -158,7 +158,7 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 		{ "steal", 0, OPT_TEXT, "SOURCE", "source of stolen time in guests", &w->o.steal, steal_sources },
 		{ "event", 'e', OPT_LIST, "SYSTEM:NAME", "record this event as well", &w->event, NULL },
 		{ "requests", 0, OPT_LIST, "TABLE|SPEC", "record requests of a server by probes: nginx, ...", &w->requests, NULL },
-		{ "list-requests", 0, OPT_TEXT, "PATH", "list functions and static probes of a program, or: tables", &w->listed, NULL },
+		{ "list-requests", 0, OPT_TEXT, "PATH", "print what a program offers, or: tables", &w->listed, NULL },
 		{ "clock", 0, OPT_TEXT, "CLOCK", "auto, x86-tsc or mono", &w->o.clock, clocks },
 		{ "flight", 0, OPT_FLAG, NULL, "save the last DURATION at each trigger", &w->flight, NULL },
 		{ "trigger", 0, OPT_LIST, "WHEN", "gap(VM)>20ms, steal(VM)>30% for 1s, load>8, ...", &w->trigger, NULL },

@@ -60,7 +60,8 @@ static bool read_section(const struct elf_file *f, unsigned i, Elf64_Shdr *s)
 static const char *section_name(const struct elf_file *f, const Elf64_Shdr *s)
 {
 	Elf64_Shdr names;
-	if (!read_section(f, f->head.e_shstrndx, &names) || names.sh_offset > f->size || names.sh_size > f->size - names.sh_offset)
+	if (!read_section(f, f->head.e_shstrndx, &names) || names.sh_offset > f->size ||
+	    names.sh_size > f->size - names.sh_offset)
 		return "";
 	const char *name = text_at(f, names.sh_offset + s->sh_name, names.sh_offset + names.sh_size);
 	return name ? name : "";

@@ -244,10 +244,11 @@ static int describe_host(struct host *h, struct error *err)
 		rc = copy_tracefs_file(h, "events/header_page", "header_page", err);
 	if (rc == 0)
 		rc = copy_tracefs_file(h, "events/header_event", "header_event", err);
-	for (size_t i = 0; i < h->events && rc == 0; i++) {
+	for (size_t i = 0; i <= h->events && rc == 0; i++) {
+		const char *event = i < h->events ? h->event[i] : "ftrace/print";  /* marks of requests */
 		size_t len;
-		char *text = proc_text("", &len, "%s/events/%s/format", h->tracefs, h->event[i]);
-		rc = text ? dir_put_format(h->dir, h->event[i], text, len, err) : 0;
+		char *text = proc_text("", &len, "%s/events/%s/format", h->tracefs, event);
+		rc = text ? dir_put_format(h->dir, event, text, len, err) : 0;
 		free(text);
 	}
 	return rc;

@@ -76,6 +76,9 @@ src/record/guest_text.h: src/record/guest.sh src/record/embed.awk
 src/record/librecord_a-guest.$(OBJEXT): src/record/guest_text.h
 
 if HAVE_CMOCKA
+check_PROGRAMS += tests/test_record_elf
+tests_test_record_elf_SOURCES = tests/test_record_elf.c tests/test.h
+tests_test_record_elf_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 if HAVE_TRACEFS
 check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_session_facts tests/test_record_flights \
 	tests/test_record_frames tests/test_record_qga tests/test_record_refusals tests/test_record_run tests/test_record_waits
@@ -104,7 +107,10 @@ tests_test_record_frames_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 endif
 endif
 
-EXTRA_DIST += tests/fuzz/corpus-agent tests/fuzz/corpus-frames
+EXTRA_DIST += tests/fuzz/corpus-agent tests/fuzz/corpus-elf tests/fuzz/corpus-frames
+check_PROGRAMS += tests/fuzz/fuzz_elf
+tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_elf_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
 if HAVE_TRACEFS
 check_PROGRAMS += tests/fuzz/fuzz_agent tests/fuzz/fuzz_frames
 tests_fuzz_fuzz_agent_SOURCES = tests/fuzz/fuzz_agent.c $(FUZZ_MAIN)

@@ -1,7 +1,7 @@
 /* Arguments of functions and static probes as fetch arguments of tracefs. */
-#include <ctype.h>
 #include <elf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,17 +62,20 @@ static char *memory_arg(const char *offset, const char *reg)
 /* x86: "%rbx", "$5", "-16(%rbp)", "(%rax)". */
 static char *x86_operand(const char *text)
 {
-	char offset[24] = "", reg[8] = "", rest = 0;
+	char offset[24] = "", reg[8] = "";
+	int used = 0;
 	const char *name;
 	if (*text == '$' && is_number(text + 1))
 		return mem_printf("\\%s", text + 1);
 	if (*text == '%' && (name = x86_register(text + 1)) != NULL)
 		return mem_printf("%%%s", name);
-	if (*text == '(' ? sscanf(text, "(%%%7[a-z0-9])%c", reg, &rest) != 1
-	                 : sscanf(text, "%23[-+0-9](%%%7[a-z0-9])%c", offset, reg, &rest) != 2)
+	const char *memory = text + strspn(text, "+-0123456789");
+	if (memory - text >= (ptrdiff_t)sizeof offset || sscanf(memory, "(%%%7[a-z0-9])%n", reg, &used) != 1 || !used ||
+	    memory[used])
 		return NULL;
+	memcpy(offset, text, (size_t)(memory - text));
 	name = x86_register(reg);
-	return text[strlen(text) - 1] == ')' && name && (!*offset || is_number(offset)) ? memory_arg(offset, name) : NULL;
+	return name && (!*offset || is_number(offset)) ? memory_arg(offset, name) : NULL;
 }
 
 static bool is_arm_register(const char *name)
@@ -84,14 +87,18 @@ static bool is_arm_register(const char *name)
 /* arm64: "x0", "w3", "5", "[sp, 16]", "[x29]". */
 static char *arm_operand(const char *text)
 {
-	char offset[24] = "", reg[8] = "", rest = 0;
+	char offset[24] = "", reg[8] = "";
+	int used = 0;
 	if (is_number(text))
 		return mem_printf("\\%s", text);
 	if (is_arm_register(text))
 		return *text == 's' ? mem_dup("%sp") : mem_printf("%%x%s", text + 1);
-	const int n = sscanf(text, "[%7[a-z0-9], %23[-0-9]]%c", reg, offset, &rest);
-	if (text[0] != '[' || text[strlen(text) - 1] != ']' || (n != 1 && n != 2) || !is_arm_register(reg) || *reg == 'w' ||
-	    (*offset && !is_number(offset)))
+	if (sscanf(text, "[%7[a-z0-9]%n", reg, &used) != 1 || !is_arm_register(reg) || *reg == 'w')
+		return NULL;
+	const char *rest = text + used;
+	if (*rest == ',' && (sscanf(rest, ", %23[-0-9]%n", offset, &used) != 1 || !is_number(offset)))
+		return NULL;
+	if (strcmp(*rest == ',' ? rest + used : rest, "]") != 0)
 		return NULL;
 	return memory_arg(offset, reg);
 }

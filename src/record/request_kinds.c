@@ -126,7 +126,8 @@ static int parse_op(struct table_parser *p, const yaml_node_t *n, enum request_o
 }
 
 /* Sets the place of a probe: function: NAME, return: NAME, or usdt: PROVIDER:NAME. */
-static int set_place(struct table_parser *p, const yaml_node_t *n, const char *key, const char *text, struct request_probe *out)
+static int set_place(struct table_parser *p, const yaml_node_t *n, const char *key, const char *text,
+                     struct request_probe *out)
 {
 	const char *colon = strchr(text, ':');
 	if (out->name)
@@ -211,7 +212,8 @@ static int check_table(struct table_parser *p, const yaml_node_t *root, const st
 	for (size_t i = 0; i < k->probes; i++)
 		has[k->probe[i].op] = true;
 	if (!k->name || !is_kind_name(k->name))
-		return yaml_refuse(&p->file, root, p->err, "requests: a name of at most %d letters, digits and _ is missing", NAME_LEN);
+		return yaml_refuse(&p->file, root, p->err, "requests: a name of at most %d letters, digits and _ is missing",
+		                   NAME_LEN);
 	if (!has[REQUEST_OP_START] || !has[REQUEST_OP_END])
 		return yaml_refuse(&p->file, root, p->err, "probes: a probe with op start and one with op end are needed");
 	return k->programs || k->paths ? 0 : yaml_refuse(&p->file, root, p->err, "programs or paths are missing");

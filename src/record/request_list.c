@@ -16,7 +16,8 @@ bool record_request_table(size_t i, struct record_request_table *out)
 	struct request_kind *k = name ? request_kind_parse(name, NULL) : NULL;
 	if (!k)
 		return false;
-	*out = (struct record_request_table){ name, mem_dup(k->programs ? k->program[0] : ""), mem_dup(k->about ? k->about : "") };
+	*out = (struct record_request_table){ name, mem_dup(k->programs ? k->program[0] : ""),
+	                                      mem_dup(k->about ? k->about : "") };
 	request_kind_free(k);
 	return true;
 }

@@ -183,7 +183,8 @@ static int define_probe(struct request_uprobes *u, const struct request_kind *k,
 	if (n || p->optional)
 		return 0;
 	return error_set(err, STATUS_INPUT, "--list-requests PATH lists the functions and probes of a program", "no %s %s%s%s",
-	                 p->provider ? "static probe" : "function", p->provider ? p->provider : "", p->provider ? ":" : "", p->name);
+	                 p->provider ? "static probe" : "function", p->provider ? p->provider : "", p->provider ? ":" : "",
+	                 p->name);
 }
 
 static void undefine_from(struct request_uprobes *u, size_t first)
@@ -203,11 +204,12 @@ static int define_program(struct request_uprobes *u, const struct request_kind *
 	char shown[300];
 	int rc = elf_places_read(&places, f->fd, text_escape(shown, sizeof shown, f->path), err);
 	for (size_t i = 0; i < k->probes && rc == 0; i++)
-		rc = define_probe(u, k, &k->probe[i], &places, f->fd, err);
+		if ((rc = define_probe(u, k, &k->probe[i], &places, f->fd, err)) != 0)
+			error_wrap(err, "%s", shown);
 	elf_places_release(&places);
 	if (rc) {
 		undefine_from(u, first);
-		return error_wrap(err, "%s: %s", k->name, shown);
+		return error_wrap(err, "requests %s", k->name);
 	}
 	*ARRAY_PUSH(u->program, u->programs, u->cap) = (struct probed_program){ mem_dup(k->name), mem_dup(f->path), f->pid,
 	                                                                        u->events - first };

@@ -161,6 +161,8 @@ int tracer_set_up(struct tracer *t, const char *clock, char *const *event, size_
 	/* Pages mark lost events only in overwrite mode. */
 	write_tracefs_file(t, "options/overwrite", "1", NULL);
 	write_tracefs_file(t, "options/record-tgid", "1", NULL);
+	/* Marks of requests are written to the main buffer; since Linux 6.10 instances may have a copy. */
+	write_tracefs_file(t, "options/copy_trace_marker", "1", NULL);
 	for (size_t i = 0; i < events; i++) {
 		char *file = mem_printf("events/%s/enable", event[i]);
 		const int rc = write_tracefs_file(t, file, "1", err);

@@ -28,7 +28,7 @@
 #define NO_LANE SIZE_MAX
 #define NAME_LEN 100  /* maximum length of a kind's name, bytes */
 
-struct lane {
+struct request_lane {
 	struct request_attrs attr;
 	int64_t freed;           /* time at which it became free, host ns */
 	bool busy, listed;       /* listed: contained in kind->free_lane */
@@ -48,7 +48,7 @@ struct probe_kind {
 	struct map by_key;       /* key -> struct open_request * */
 	struct map by_thread;    /* TID -> struct open_request * that it serves */
 	struct map lane_of;      /* TID -> 1 + the lane of its last request */
-	struct lane *lane;
+	struct request_lane *lane;
 	size_t lanes, lanes_cap;
 	size_t *free_lane, frees, frees_cap;
 	size_t *dropped, drops, drops_cap;  /* lanes in state dropped */
@@ -71,15 +71,15 @@ static void *as_pointer(const uint64_t *slot)
 
 static size_t new_lane(struct machine *mc, struct probe_kind *k)
 {
-	struct lane *l = ARRAY_PUSH(k->lane, k->lanes, k->lanes_cap);
+	struct request_lane *l = ARRAY_PUSH(k->lane, k->lanes, k->lanes_cap);
 	char *id = mem_printf("%s-%zu", k->name, k->lanes);
-	*l = (struct lane){ .attr = request_declare(mc, id) };
+	*l = (struct request_lane){ .attr = request_declare(mc, id) };
 	free(id);
 	return k->lanes - 1;
 }
 
 /* A lane that became free at the current time is not used: its requests would have no interval between them. */
-static bool is_free(const struct machine *mc, const struct lane *l)
+static bool is_free(const struct machine *mc, const struct request_lane *l)
 {
 	return !l->busy && l->freed < mc->model->sink.now;
 }
@@ -89,7 +89,7 @@ static size_t get_lane(struct machine *mc, struct probe_kind *k, int32_t tid)
 	const uint64_t *last = map_find(&k->lane_of, (uint64_t)tid);
 	size_t at = last && is_free(mc, &k->lane[*last - 1]) ? *last - 1 : NO_LANE;
 	while (at == NO_LANE && k->frees) {
-		struct lane *l = &k->lane[k->free_lane[k->frees - 1]];
+		struct request_lane *l = &k->lane[k->free_lane[k->frees - 1]];
 		if (!l->busy && !is_free(mc, l))
 			break;
 		l->listed = false;
@@ -105,7 +105,7 @@ static size_t get_lane(struct machine *mc, struct probe_kind *k, int32_t tid)
 
 static void free_lane(struct machine *mc, struct probe_kind *k, size_t at)
 {
-	struct lane *l = &k->lane[at];
+	struct request_lane *l = &k->lane[at];
 	sink_set(&mc->model->sink, l->attr.attr_state, HISTORY_NULL);
 	sink_set(&mc->model->sink, l->attr.attr_thread, HISTORY_NULL);
 	l->busy = false;
@@ -129,7 +129,7 @@ static void free_dropped(struct machine *mc, struct probe_kind *k)
 /* Writes that a thread serves the request. */
 static void set_running(struct machine *mc, struct probe_kind *k, struct open_request *r, int32_t tid)
 {
-	const struct lane *l = &k->lane[r->lane];
+	const struct request_lane *l = &k->lane[r->lane];
 	r->is_running = true;
 	r->tid = tid;
 	sink_set(&mc->model->sink, l->attr.attr_state, REQUEST_RUNNING);
