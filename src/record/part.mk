@@ -67,7 +67,7 @@ src/record/librecord_a-request_kinds.$(OBJEXT): src/record/request_texts.h
 requestsdir = $(pkgdatadir)/requests
 dist_requests_DATA = $(REQUEST_TABLES)
 
-dist_man_MANS += man/stealscope-record.1
+dist_man_MANS += man/stealscope-record.1 man/stealscope-requests.7
 EXTRA_DIST += src/record/embed.awk src/record/guest.sh
 BUILT_SOURCES += src/record/guest_text.h
 CLEANFILES += src/record/guest_text.h
