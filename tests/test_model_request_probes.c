@@ -127,6 +127,55 @@ static void test_recursion(void **state)
 	teardown();
 }
 
+/* A received request began with the wakeup of its thread, unless the thread has reached probes of other requests since. */
+static void test_arrival(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	sw(1, 10, 0, 0, RUN_RUNNABLE, 900);
+	sw(1, 20, 0, 900, RUN_BLOCKED, 0);
+	wake(1, 100, 0, 0, 900, 0);
+	sw(1, 110, 0, 0, RUN_RUNNABLE, 900);
+	static const struct probe first[] = {
+		{ 115, MARK_RECEIVE, 900, 0xa0, ABSENT }, { 120, MARK_END, 900, 0xa0, ABSENT },
+		{ 130, MARK_RECEIVE, 900, 0xb0, ABSENT },  /* waited for the first one: its arrival is unknown */
+		{ 140, MARK_YIELD, 900, ABSENT, ABSENT },
+	};
+	feed_probes(first, COUNT(first));
+	sw(1, 150, 0, 900, RUN_BLOCKED, 0);
+	wake(1, 200, 0, 0, 900, 0);
+	sw(1, 210, 0, 0, RUN_RUNNABLE, 900);
+	static const struct probe second[] = {
+		{ 212, MARK_RESUME, 900, 0xb0, ABSENT },  /* woken for b0 */
+		{ 214, MARK_RESUME, 900, 0xc0, ABSENT }, { 216, MARK_RECEIVE, 900, 0xc0, ABSENT },
+		{ 218, MARK_END, 900, 0xb0, ABSENT }, { 220, MARK_END, 900, 0xc0, ABSENT },
+	};
+	feed_probes(second, COUNT(second));
+	sw(1, 250, 0, 900, RUN_BLOCKED, 0);
+	wake(1, 300, 0, 0, 900, 0);
+	sw(1, 310, 0, 0, RUN_RUNNABLE, 900);
+	static const struct probe third[] = {
+		{ 312, MARK_RESUME, 900, 0xd0, ABSENT }, { 316, MARK_RECEIVE, 900, 0xd0, ABSENT },
+		{ 320, MARK_END, 900, 0xd0, ABSENT },
+	};
+	feed_probes(third, COUNT(third));
+	expect(LANE "1/State", 99, HISTORY_NULL);
+	expect(LANE "1/State", 100, RUNNING);
+	expect(LANE "1/Thread", 100, 900);
+	expect(LANE "1/State", 120, HISTORY_NULL);
+	expect(LANE "1/State", 129, HISTORY_NULL);
+	expect(LANE "1/State", 130, RUNNING);
+	expect(LANE "1/State", 140, YIELDED);
+	expect(LANE "1/State", 212, RUNNING);
+	expect(LANE "2/State", 215, HISTORY_NULL);
+	expect(LANE "2/State", 216, RUNNING);
+	expect(LANE "2/State", 220, HISTORY_NULL);
+	expect(LANE "2/State", 299, HISTORY_NULL);
+	expect(LANE "2/State", 300, RUNNING);
+	expect(LANE "2/State", 320, HISTORY_NULL);
+	teardown();
+}
+
 /* Requests at the same time do not touch in one lane; a loss and the end of the trace close all. */
 static void test_lanes_and_losses(void **state)
 {
@@ -171,6 +220,7 @@ int main(void)
 		cmocka_unit_test(test_by_thread),
 		cmocka_unit_test(test_event_loop),
 		cmocka_unit_test(test_recursion),
+		cmocka_unit_test(test_arrival),
 		cmocka_unit_test(test_lanes_and_losses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,6 +107,18 @@ def check_answers(folder):
     same = run("diff", f"{folder}/r", f"{folder}/r", "--all", "--format", "csv").stdout
     for kind in ("static", "handle_call", "loop"):
         check(f"/{kind}," in same, f"diff compares requests of the kind {kind}")
+    script = f"{folder}/script"
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(f"key R\n:screen {folder}/list\nkey <Enter>\nkey <Enter>\n:screen {folder}/flow\n")
+    run("view", f"{folder}/r", "--glyphs", "ascii", "--color", "never", "--size", "120x40", "--script", script)
+    with open(f"{folder}/list", encoding="utf-8") as f:
+        shown = f.read()
+    latencies = [r["latency_ns"] for r in json.loads(run("latency", "requests", f"{folder}/r", "--sort", "latency", "--format",
+                                                         "json").stdout)["rows"]]
+    check(latencies == sorted(latencies, reverse=True) and "loop-" in shown and "slowest first" in shown,
+          "R lists the requests in the viewer, slowest first")
+    with open(f"{folder}/flow", encoding="utf-8") as f:
+        check("flow of host/" in f.read(), "Enter opens the flow of a request")
     with open(glob.glob(f"{folder}/r/host/about.yaml")[0], encoding="utf-8") as f:
         about = f.read()
     check(about.count(f"path: {SERVER}") == 3, "about.yaml lists the programs")
@@ -124,7 +136,7 @@ def check_refusals(folder):
         p = run(*good, "-o", f"{folder}/refused", "--requests", spec, status=status)
         check(words in p.stderr and p.stderr.count("\n") <= 2 and not os.path.exists(f"{folder}/refused"), f"{spec}: {p.stderr.strip()}")
     table_text = TABLE % SERVER
-    for text, words in (("requests: a b\n", "requests"), (table_text.replace("op: end", "op: ends"), "start, yield"),
+    for text, words in (("requests: a b\n", "requests"), (table_text.replace("op: end", "op: ends"), "start, receive"),
                         (table_text.replace("key: arg1", "key: retval"), "retval"), (table_text.replace("paths", "path"), "unknown key"),
                         (table_text.replace("- {op: end", "- {op: drop"), "op end"), ("", "empty")):
         with open(f"{folder}/bad.yaml", "w", encoding="utf-8") as f:

@@ -13,7 +13,12 @@
 #define NAME_LEN 40  /* maximum length of a kind's name: events are named after it */
 #define WORD "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
 
-const char *const request_op_name[5] = { "start", "yield", "resume", "end", "drop" };
+const char *const request_op_name[REQUEST_OPS] = { "start", "yield", "resume", "end", "drop", "receive" };
+
+bool request_probe_starts(const struct request_probe *p)
+{
+	return p->op == REQUEST_OP_START || p->op == REQUEST_OP_RECEIVE;
+}
 
 static void probe_release(struct request_probe *p)
 {
@@ -72,13 +77,13 @@ bool request_kind_has_calls(const struct request_kind *k)
 		return true;
 	for (size_t i = 0; i < k->probes; i++) {
 		const struct request_probe *p = &k->probe[i];
-		if (p->op != REQUEST_OP_START && p->op != REQUEST_OP_END)
+		if (!request_probe_starts(p) && p->op != REQUEST_OP_END)
 			continue;
 		if (!is_call(p) || p->at_return != (p->op == REQUEST_OP_END))
 			return false;
 		bool has_other = false;
 		for (size_t j = 0; j < k->probes && !has_other; j++)
-			has_other = k->probe[j].op == (p->op == REQUEST_OP_START ? REQUEST_OP_END : REQUEST_OP_START) &&
+			has_other = (p->op == REQUEST_OP_END ? request_probe_starts(&k->probe[j]) : k->probe[j].op == REQUEST_OP_END) &&
 			            strcmp(k->probe[j].name, p->name) == 0;
 		if (!has_other)
 			return false;
@@ -116,13 +121,13 @@ static int parse_op(struct table_parser *p, const yaml_node_t *n, enum request_o
 	const char *text;
 	if (get_word(p, n, &text))
 		return -1;
-	for (unsigned i = 0; i < 5; i++) {
+	for (unsigned i = 0; i < REQUEST_OPS; i++) {
 		if (strcmp(text, request_op_name[i]) == 0) {
 			*op = (enum request_op)i;
 			return 0;
 		}
 	}
-	return yaml_refuse(&p->file, n, p->err, "not one of start, yield, resume, end, drop");
+	return yaml_refuse(&p->file, n, p->err, "not one of start, receive, yield, resume, end, drop");
 }
 
 /* Sets the place of a probe: function: NAME, return: NAME, or usdt: PROVIDER:NAME. */
@@ -208,14 +213,16 @@ static int parse_table_key(struct table_parser *p, const yaml_node_t *k, const y
 
 static int check_table(struct table_parser *p, const yaml_node_t *root, const struct request_kind *k)
 {
-	bool has[5] = { false };
-	for (size_t i = 0; i < k->probes; i++)
-		has[k->probe[i].op] = true;
+	bool has_start = false, has_end = false;
+	for (size_t i = 0; i < k->probes; i++) {
+		has_start |= request_probe_starts(&k->probe[i]);
+		has_end |= k->probe[i].op == REQUEST_OP_END;
+	}
 	if (!k->name || !is_kind_name(k->name))
 		return yaml_refuse(&p->file, root, p->err, "requests: a name of at most %d letters, digits and _ is missing",
 		                   NAME_LEN);
-	if (!has[REQUEST_OP_START] || !has[REQUEST_OP_END])
-		return yaml_refuse(&p->file, root, p->err, "probes: a probe with op start and one with op end are needed");
+	if (!has_start || !has_end)
+		return yaml_refuse(&p->file, root, p->err, "probes: one with op start or receive and one with op end are needed");
 	return k->programs || k->paths ? 0 : yaml_refuse(&p->file, root, p->err, "programs or paths are missing");
 }
 

@@ -8,8 +8,9 @@
 
 #include "base/error.h"
 
-enum request_op { REQUEST_OP_START, REQUEST_OP_YIELD, REQUEST_OP_RESUME, REQUEST_OP_END, REQUEST_OP_DROP };
-extern const char *const request_op_name[5];
+enum request_op { REQUEST_OP_START, REQUEST_OP_YIELD, REQUEST_OP_RESUME, REQUEST_OP_END, REQUEST_OP_DROP,
+                  REQUEST_OP_RECEIVE, REQUEST_OPS };
+extern const char *const request_op_name[REQUEST_OPS];
 
 #define PROBE_KEY_NONE 0      /* the request of the current thread */
 #define PROBE_KEY_RETVAL 255  /* the value that the function returns; other keys: number of an argument, from 1 */
@@ -40,6 +41,7 @@ struct request_kind *request_kind_parse(const char *spec, struct error *err);
 struct request_kind *request_kind_parse_yaml(const char *file, const char *text, size_t len, struct error *err);
 void request_kind_free(struct request_kind *k);  /* NULL is allowed */
 
+bool request_probe_starts(const struct request_probe *p);  /* op is start or receive */
 /* Returns the name of shipped table i; NULL after the last one. */
 const char *request_kind_shipped(size_t i);
 /* Returns true if the stack pointer shows the depth of recursion: `nested` is set, or all requests start at entries of

@@ -1,26 +1,26 @@
 static const char *const text_haproxy[] = {
-	"# HAProxy: one request per stream, from its creation until it is freed.  HTTP/1 and HTTP/2 have a stream per request.\n",
+	"# HAProxy: one request per stream, from its arrival until it is freed.  HTTP/1 and HTTP/2 have a stream per request.\n",
 	"requests: haproxy\n",
-	"about: streams (HTTP requests, TCP connections) from creation until they are freed\n",
+	"about: streams (HTTP requests, TCP connections), until they are freed\n",
 	"programs: [haproxy]\n",
 	"paths: [/usr/sbin/haproxy]\n",
 	"probes:\n",
-	"  - {op: start, return: stream_new, key: retval}\n",
+	"  - {op: receive, return: stream_new, key: retval}\n",
 	"  - {op: resume, function: process_stream, key: arg2}\n",
 	"  - {op: yield, return: process_stream}\n",
 	"  - {op: end, function: stream_free, key: arg1}\n",
 	NULL
 };
 static const char *const text_lighttpd[] = {
-	"# lighttpd 1.4: from the complete head of a request to the end of its response.  The first member of a connection is its\n",
+	"# lighttpd 1.4: from the arrival of a request to the end of its response.  The first member of a connection is its\n",
 	"# HTTP/1 request, so that both have one address; streams of HTTP/2 have their own and are not resumed.\n",
 	"requests: lighttpd\n",
-	"about: requests from their complete head to the end of the response\n",
+	"about: requests, to the end of the response\n",
 	"programs: [lighttpd]\n",
 	"paths: [/usr/sbin/lighttpd]\n",
 	"probes:\n",
-	"  - {op: start, function: http_request_headers_process, key: arg1}\n",
-	"  - {op: start, function: http_request_headers_process_h2, key: arg1, optional: yes}\n",
+	"  - {op: receive, function: http_request_headers_process, key: arg1}\n",
+	"  - {op: receive, function: http_request_headers_process_h2, key: arg1, optional: yes}\n",
 	"  - {op: resume, function: connection_state_machine, key: arg1}\n",
 	"  - {op: yield, return: connection_state_machine}\n",
 	"  - {op: end, function: plugins_call_handle_request_done, key: arg1}\n",
@@ -34,18 +34,18 @@ static const char *const text_mariadb[] = {
 	"programs: [mariadbd, mysqld]\n",
 	"paths: [/usr/sbin/mariadbd]\n",
 	"probes:\n",
-	"  - {op: start, function: _Z16dispatch_command19enum_server_commandP3THDPcjb}\n",
+	"  - {op: receive, function: _Z16dispatch_command19enum_server_commandP3THDPcjb}\n",
 	"  - {op: end, return: _Z16dispatch_command19enum_server_commandP3THDPcjb}\n",
 	NULL
 };
 static const char *const text_nginx[] = {
-	"# nginx: from the complete head of a request until it is logged and freed.\n",
+	"# nginx: from the arrival of a request until it is logged and freed.\n",
 	"requests: nginx\n",
-	"about: requests from their complete head until they are freed\n",
+	"about: requests, until they are logged and freed\n",
 	"programs: [nginx]\n",
 	"paths: [/usr/sbin/nginx]\n",
 	"probes:\n",
-	"  - {op: start, function: ngx_http_process_request, key: arg1}\n",
+	"  - {op: receive, function: ngx_http_process_request, key: arg1}\n",
 	"  - {op: resume, function: ngx_http_core_run_phases, key: arg1}\n",
 	"  - {op: resume, function: ngx_http_send_header, key: arg1}\n",
 	"  - {op: resume, function: ngx_http_output_filter, key: arg1}\n",
@@ -63,7 +63,7 @@ static const char *const text_postgresql[] = {
 	"paths: [/usr/lib/postgresql/*/bin/postgres, /usr/pgsql-*/bin/postgres]\n",
 	"nested: yes\n",
 	"probes:\n",
-	"  - {op: start, usdt: \"postgresql:query__start\"}\n",
+	"  - {op: receive, usdt: \"postgresql:query__start\"}\n",
 	"  - {op: end, usdt: \"postgresql:query__done\"}\n",
 	NULL
 };
@@ -87,7 +87,7 @@ static const char *const text_postgresql_transaction[] = {
 	"programs: [postgres]\n",
 	"paths: [/usr/lib/postgresql/*/bin/postgres, /usr/pgsql-*/bin/postgres]\n",
 	"probes:\n",
-	"  - {op: start, usdt: \"postgresql:transaction__start\"}\n",
+	"  - {op: receive, usdt: \"postgresql:transaction__start\"}\n",
 	"  - {op: end, usdt: \"postgresql:transaction__commit\"}\n",
 	"  - {op: end, usdt: \"postgresql:transaction__abort\"}\n",
 	NULL
@@ -99,7 +99,7 @@ static const char *const text_redis[] = {
 	"programs: [redis-server, redis-check-rdb, redis-check-aof]\n",
 	"paths: [/usr/bin/redis-server]\n",
 	"probes:\n",
-	"  - {op: start, function: processCommand}\n",
+	"  - {op: receive, function: processCommand}\n",
 	"  - {op: end, return: processCommand}\n",
 	NULL
 };

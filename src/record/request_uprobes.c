@@ -127,7 +127,7 @@ static bool is_place_of(const struct request_probe *p, const struct elf_place *p
 static char *fetch_args(const struct elf_places *places, const struct elf_place *place, const struct request_probe *p,
                         bool has_calls, struct error *err)
 {
-	const char *stack = has_calls && (p->op == REQUEST_OP_START || p->op == REQUEST_OP_END) ? " stack=$stack:u64" : "";
+	const char *stack = has_calls && (request_probe_starts(p) || p->op == REQUEST_OP_END) ? " stack=$stack:u64" : "";
 	if (p->key == PROBE_KEY_NONE)
 		return mem_dup(stack);
 	if (p->key == PROBE_KEY_RETVAL)

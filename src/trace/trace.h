@@ -79,7 +79,9 @@ extern const unsigned char event_args[EVENT_KINDS_MAX];
 /* Which end of a synchronization pair an EV_SYNC is. a: guest sends, b: host receives; c: host sends, d: guest receives
  * (paper, Fig. 2). NET_SEND (a or c, depending on the machine) and NET_RECEIVE (b or d) are TCP segments. */
 enum sync_end { SYNC_A, SYNC_B, SYNC_C, SYNC_D, SYNC_NET_SEND, SYNC_NET_RECEIVE };
-enum mark { MARK_START, MARK_YIELD, MARK_RESUME, MARK_END, MARK_DROP /* EV_PROBE: ends without an answer */ };
+enum mark { MARK_START, MARK_YIELD, MARK_RESUME, MARK_END,
+            MARK_DROP /* EV_PROBE: ends without an answer */,
+            MARK_RECEIVE /* EV_PROBE: starts; the wakeup of its thread was its arrival */ };
 enum process_type { PROCESS_USER, PROCESS_KERNEL };  /* type of a thread in a state dump */
 /* State of a thread that leaves its CPU; the layout maps the tracer's numbers to it. RUN_UNINTERRUPTIBLE: blocked, and
  * signals do not end the wait. */

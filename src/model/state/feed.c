@@ -164,6 +164,7 @@ static void on_wake(struct machine *mc, struct cpu *c, const struct event *ev)
 		thread_write_waker(mc, th);
 		th->sched = THREAD_PREEMPTED;
 		th->woken = WOKEN_YES;
+		th->arrived_at = th->waker >= 0 ? th->waker_at : mc->model->sink.now;
 	}
 	recovery_check_thread(mc, th, ev->ts);
 	update_thread(mc, th);

@@ -9,6 +9,9 @@
  * - Recursion: entries and returns of a function contain the stack pointer. An entry below the open one's is a nested
  *   call, and only the return of the outermost call ends the request. An entry above it shows that the open call was left
  *   without a return (longjmp): that request is dropped.
+ * - A request that was received (MARK_RECEIVE) began when its thread was woken, if the thread has reached no probe of
+ *   another request since: the time for which the woken thread waits for a CPU delays the request. Otherwise it begins at
+ *   the probe.
  * - An end without an open request is counted; yields, resumes and drops without one are ignored.
  * - A loss of events drops all open requests: their ends may be among the lost events.
  *
@@ -17,9 +20,10 @@
  *
  *   /Requests/<machine>/<name>-<lane>/State, Thread    as in request_marks.c; dropped: until the next event of a probe
  *
- * Memory: the open requests and the lanes. */
+ * Memory: the open requests, the lanes, and one entry per thread that has served requests. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "model/state/state.h"
@@ -43,16 +47,24 @@ struct open_request {
 	size_t calls;            /* 0: the probes have no stack pointer */
 };
 
+struct serving_thread {
+	struct open_request *current;  /* the request that it serves; NULL: none */
+	size_t lane;             /* 1 + the lane of its last request; 0: none */
+	int64_t busy_at;         /* last time at which it worked on a request other than `touched`, host ns */
+	int64_t touched;         /* key of the request that it resumed last, open or not; EVENT_ABSENT: none since busy_at */
+	int64_t touched_at;      /* time of this resume, host ns */
+};
+
 struct probe_kind {
 	char *name;
 	struct map by_key;       /* key -> struct open_request * */
-	struct map by_thread;    /* TID -> struct open_request * that it serves */
-	struct map lane_of;      /* TID -> 1 + the lane of its last request */
+	struct map thread;       /* TID -> struct serving_thread * */
 	struct request_lane *lane;
 	size_t lanes, lanes_cap;
 	size_t *free_lane, frees, frees_cap;
 	size_t *dropped, drops, drops_cap;  /* lanes in state dropped */
 	int64_t dropped_at;      /* time of the last drop, host ns */
+	int64_t lost_at;         /* time of the last loss of events, host ns; INT64_MIN: none */
 	uint64_t orphans;        /* ends without an open request */
 };
 
@@ -73,24 +85,36 @@ static size_t new_lane(struct machine *mc, struct probe_kind *k)
 {
 	struct request_lane *l = ARRAY_PUSH(k->lane, k->lanes, k->lanes_cap);
 	char *id = mem_printf("%s-%zu", k->name, k->lanes);
-	*l = (struct request_lane){ .attr = request_declare(mc, id) };
+	*l = (struct request_lane){ .attr = request_declare(mc, id), .freed = INT64_MIN };
 	free(id);
 	return k->lanes - 1;
 }
 
-/* A lane that became free at the current time is not used: its requests would have no interval between them. */
-static bool is_free(const struct machine *mc, const struct request_lane *l)
+static struct serving_thread *get_thread(struct probe_kind *k, int32_t tid)
 {
-	return !l->busy && l->freed < mc->model->sink.now;
+	bool is_new;
+	uint64_t *slot = map_put(&k->thread, (uint64_t)tid, &is_new);
+	if (is_new) {
+		struct serving_thread *th = mem_new(1, sizeof *th);
+		th->busy_at = th->touched_at = INT64_MIN;
+		th->touched = EVENT_ABSENT;
+		*slot = (uint64_t)(uintptr_t)th;
+	}
+	return as_pointer(slot);
 }
 
-static size_t get_lane(struct machine *mc, struct probe_kind *k, int32_t tid)
+/* Returns true if a request can use the lane from time t on: there is an interval after the lane's last request. */
+static bool is_free(const struct request_lane *l, int64_t t)
 {
-	const uint64_t *last = map_find(&k->lane_of, (uint64_t)tid);
-	size_t at = last && is_free(mc, &k->lane[*last - 1]) ? *last - 1 : NO_LANE;
+	return !l->busy && l->freed < t;
+}
+
+static size_t get_lane(struct machine *mc, struct probe_kind *k, struct serving_thread *th, int64_t t)
+{
+	size_t at = th->lane && is_free(&k->lane[th->lane - 1], t) ? th->lane - 1 : NO_LANE;
 	while (at == NO_LANE && k->frees) {
 		struct request_lane *l = &k->lane[k->free_lane[k->frees - 1]];
-		if (!l->busy && !is_free(mc, l))
+		if (!l->busy && !is_free(l, t))
 			break;
 		l->listed = false;
 		at = l->busy ? NO_LANE : k->free_lane[k->frees - 1];
@@ -99,7 +123,7 @@ static size_t get_lane(struct machine *mc, struct probe_kind *k, int32_t tid)
 	if (at == NO_LANE)
 		at = new_lane(mc, k);
 	k->lane[at].busy = true;
-	*map_put(&k->lane_of, (uint64_t)tid, NULL) = at + 1;
+	th->lane = at + 1;
 	return at;
 }
 
@@ -126,25 +150,26 @@ static void free_dropped(struct machine *mc, struct probe_kind *k)
 
 /* ---- open requests */
 
-/* Writes that a thread serves the request. */
-static void set_running(struct machine *mc, struct probe_kind *k, struct open_request *r, int32_t tid)
+/* Writes that a thread serves the request since time t. */
+static void set_running(struct machine *mc, struct probe_kind *k, struct open_request *r, int32_t tid, int64_t t)
 {
 	const struct request_lane *l = &k->lane[r->lane];
 	r->is_running = true;
 	r->tid = tid;
-	sink_set(&mc->model->sink, l->attr.attr_state, REQUEST_RUNNING);
-	sink_set(&mc->model->sink, l->attr.attr_thread, tid);
-	*map_put(&k->by_thread, (uint64_t)tid, NULL) = (uint64_t)(uintptr_t)r;
+	sink_set_at(&mc->model->sink, t, l->attr.attr_state, REQUEST_RUNNING);
+	sink_set_at(&mc->model->sink, t, l->attr.attr_thread, tid);
+	get_thread(k, tid)->current = r;
 }
 
 /* Removes a request from the thread that serves it. */
 static void leave_thread(struct probe_kind *k, const struct open_request *r)
 {
-	if (as_pointer(map_find(&k->by_thread, (uint64_t)r->tid)) == r)
-		map_remove(&k->by_thread, (uint64_t)r->tid);
+	struct serving_thread *th = get_thread(k, r->tid);
+	if (th->current == r)
+		th->current = NULL;
 }
 
-/* A request that is found by its thread stays with it. */
+/* A request without a key stays with its thread. */
 static void yield_request(struct machine *mc, struct probe_kind *k, struct open_request *r)
 {
 	if (!r->is_running)
@@ -192,12 +217,21 @@ static void push_call(struct open_request *r, int64_t stack)
 		r->call[r->calls++] = stack;
 }
 
-static void start_request(struct machine *mc, struct probe_kind *k, int32_t tid, int64_t key, int64_t stack)
+/* Returns the time at which a received request arrived: the last wakeup of its thread, or now. */
+static int64_t arrival(const struct machine *mc, const struct probe_kind *k, const struct serving_thread *th,
+                       int32_t tid, int64_t key)
 {
-	struct open_request *same = key != EVENT_ABSENT ? as_pointer(map_find(&k->by_key, (uint64_t)key)) : NULL;
-	struct open_request *current = as_pointer(map_find(&k->by_thread, (uint64_t)tid));
-	if (key == EVENT_ABSENT)
-		same = current;
+	const struct thread *woken = thread_find(mc, tid);
+	const int64_t t = woken ? woken->arrived_at : INT64_MIN;
+	const bool served_other = th->touched != EVENT_ABSENT && th->touched != key && th->touched_at >= t;
+	return t > th->busy_at && t > k->lost_at && t > mc->begin && !served_other ? t : mc->model->sink.now;
+}
+
+static void start_request(struct machine *mc, struct probe_kind *k, int32_t tid, const struct event *ev)
+{
+	const int64_t key = ev->probe.key, stack = ev->probe.stack;
+	struct serving_thread *th = get_thread(k, tid);
+	struct open_request *same = key != EVENT_ABSENT ? as_pointer(map_find(&k->by_key, (uint64_t)key)) : th->current;
 	if (same && same->calls && stack != EVENT_ABSENT) {
 		pop_calls(same, stack);
 		if (same->calls) {
@@ -205,17 +239,18 @@ static void start_request(struct machine *mc, struct probe_kind *k, int32_t tid,
 			return;
 		}
 	}
-	if (current && current != same && current->key != EVENT_ABSENT)
-		yield_request(mc, k, current);
+	const int64_t t = ev->probe.op == MARK_RECEIVE && !same ? arrival(mc, k, th, tid, key) : mc->model->sink.now;
+	if (th->current && th->current != same && th->current->key != EVENT_ABSENT)
+		yield_request(mc, k, th->current);
 	if (same)
 		drop_request(mc, k, same);
 	struct open_request *r = mem_new(1, sizeof *r);
-	r->lane = get_lane(mc, k, tid);
+	r->lane = get_lane(mc, k, th, t);
 	r->key = key;
 	push_call(r, stack);
 	if (key != EVENT_ABSENT)
 		*map_put(&k->by_key, (uint64_t)key, NULL) = (uint64_t)(uintptr_t)r;
-	set_running(mc, k, r, tid);
+	set_running(mc, k, r, tid, t);
 }
 
 /* Handles an end. The return of a nested call ends no request, nor does a return without a recorded entry. */
@@ -233,54 +268,86 @@ static void end_call(struct machine *mc, struct probe_kind *k, struct open_reque
 
 static void resume_request(struct machine *mc, struct probe_kind *k, struct open_request *r, int32_t tid)
 {
-	struct open_request *current = as_pointer(map_find(&k->by_thread, (uint64_t)tid));
+	struct open_request *current = get_thread(k, tid)->current;
 	if (current && current != r && current->key != EVENT_ABSENT)
 		yield_request(mc, k, current);
 	if (r->is_running && r->tid == tid)
 		return;
 	leave_thread(k, r);
-	set_running(mc, k, r, tid);
+	set_running(mc, k, r, tid, mc->model->sink.now);
 }
 
+/* Records that the thread has worked on a request, for arrival(). */
+static void record_work(const struct machine *mc, struct serving_thread *th, enum mark op, int64_t key)
+{
+	const int64_t now = mc->model->sink.now;
+	if (op != MARK_RESUME || key == EVENT_ABSENT) {
+		th->busy_at = now;
+		th->touched = EVENT_ABSENT;
+		return;
+	}
+	if (th->touched != EVENT_ABSENT && th->touched != key)
+		th->busy_at = th->touched_at;
+	th->touched = key;
+	th->touched_at = now;
+}
+
+/* Returns the kind with this name, which it takes over. */
+static struct probe_kind *find_kind(struct request_probes *all, char *name)
+{
+	for (size_t i = 0; i < all->kinds; i++) {
+		if (strcmp(all->kind[i]->name, name) == 0) {
+			free(name);
+			return all->kind[i];
+		}
+	}
+	struct probe_kind *k = mem_new(1, sizeof *k);
+	k->name = name;
+	k->lost_at = INT64_MIN;
+	*ARRAY_PUSH(all->kind, all->kinds, all->cap) = k;
+	return k;
+}
+
+/* Different string ids may have one name, because it is shortened. */
 static struct probe_kind *get_kind(struct machine *mc, int64_t name)
 {
 	if (!mc->probes)
 		mc->probes = mem_new(1, sizeof *mc->probes);
 	bool is_new;
 	uint64_t *slot = map_put(&mc->probes->kind_of, (uint64_t)name, &is_new);
-	if (is_new) {
-		struct probe_kind *k = mem_new(1, sizeof *k);
-		k->name = mem_printf("%.*s", NAME_LEN, mc->names.get(mc->names.of, name));
-		*slot = (uint64_t)(uintptr_t)k;
-		*ARRAY_PUSH(mc->probes->kind, mc->probes->kinds, mc->probes->cap) = k;
-	}
+	if (is_new)
+		*slot = (uint64_t)(uintptr_t)find_kind(mc->probes, mem_printf("%.*s", NAME_LEN, mc->names.get(mc->names.of, name)));
 	return as_pointer(slot);
+}
+
+/* Handles an event other than a start. */
+static void continue_request(struct machine *mc, struct probe_kind *k, int32_t tid, const struct event *ev)
+{
+	struct open_request *r = ev->probe.key == EVENT_ABSENT ? get_thread(k, tid)->current
+	                                                       : as_pointer(map_find(&k->by_key, (uint64_t)ev->probe.key));
+	if (!r)
+		k->orphans += ev->probe.op == MARK_END;
+	else if (ev->probe.op == MARK_YIELD)
+		yield_request(mc, k, r);
+	else if (ev->probe.op == MARK_RESUME)
+		resume_request(mc, k, r, tid);
+	else if (ev->probe.op == MARK_END)
+		end_call(mc, k, r, ev->probe.stack);
+	else
+		drop_request(mc, k, r);
 }
 
 void request_probe_event(struct machine *mc, const struct event *ev, int64_t tid)
 {
-	const int64_t key = ev->probe.key, stack = ev->probe.stack;
 	if (tid < 0 || tid > INT32_MAX)
 		return;
 	struct probe_kind *k = get_kind(mc, ev->probe.name);
 	free_dropped(mc, k);
-	if (ev->probe.op == MARK_START) {
-		start_request(mc, k, (int32_t)tid, key, stack);
-		return;
-	}
-	struct open_request *r = as_pointer(key != EVENT_ABSENT ? map_find(&k->by_key, (uint64_t)key)
-	                                                        : map_find(&k->by_thread, (uint64_t)tid));
-	if (!r) {
-		k->orphans += ev->probe.op == MARK_END;
-		return;
-	}
-	switch ((enum mark)ev->probe.op) {
-	case MARK_START: break;
-	case MARK_YIELD: yield_request(mc, k, r); break;
-	case MARK_RESUME: resume_request(mc, k, r, (int32_t)tid); break;
-	case MARK_END: end_call(mc, k, r, stack); break;
-	case MARK_DROP: drop_request(mc, k, r); break;
-	}
+	if (ev->probe.op == MARK_START || ev->probe.op == MARK_RECEIVE)
+		start_request(mc, k, (int32_t)tid, ev);
+	else
+		continue_request(mc, k, (int32_t)tid, ev);
+	record_work(mc, get_thread(k, (int32_t)tid), (enum mark)ev->probe.op, ev->probe.key);
 }
 
 /* ---- losses and the end of the trace */
@@ -296,9 +363,10 @@ static void each_open(struct machine *mc, struct probe_kind *k,
 		struct open_request *r = (struct open_request *)(uintptr_t)p;
 		of_lane[r->lane] = r;
 	}
-	for (size_t at = 0; map_each(&k->by_thread, &at, &key, &p);) {
-		struct open_request *r = (struct open_request *)(uintptr_t)p;
-		of_lane[r->lane] = r;
+	for (size_t at = 0; map_each(&k->thread, &at, &key, &p);) {
+		struct open_request *r = ((struct serving_thread *)(uintptr_t)p)->current;
+		if (r)
+			of_lane[r->lane] = r;
 	}
 	for (size_t i = 0; i < k->lanes; i++)
 		if (of_lane[i])
@@ -316,6 +384,7 @@ static void drop_all(struct machine *mc, struct probe_kind *k)
 {
 	free_dropped(mc, k);
 	each_open(mc, k, drop_request);
+	k->lost_at = mc->model->sink.now;
 }
 
 static void close_kind(struct machine *mc, struct probe_kind *k)
@@ -333,10 +402,12 @@ static void forget(struct machine *mc, struct probe_kind *k, struct open_request
 
 static void kind_free(struct machine *mc, struct probe_kind *k)
 {
+	uint64_t tid, p;
 	each_open(mc, k, forget);
+	for (size_t at = 0; map_each(&k->thread, &at, &tid, &p);)
+		free((struct serving_thread *)(uintptr_t)p);
 	map_release(&k->by_key);
-	map_release(&k->by_thread);
-	map_release(&k->lane_of);
+	map_release(&k->thread);
 	free(k->lane);
 	free(k->free_lane);
 	free(k->dropped);

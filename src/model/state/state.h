@@ -41,6 +41,7 @@ struct thread {
 	int64_t status_since;       /* lower bound of the time since which `status` is valid, host ns */
 	int64_t waker_in;           /* context of the waker: string id; HISTORY_NULL: unknown */
 	int64_t waker_at;           /* time of the waking, host ns; not before the sleep */
+	int64_t arrived_at;         /* time of its last recorded wakeup, or of the waking before, host ns; INT64_MIN: none */
 	bool woken_early;           /* woken while it was still current, before it blocked */
 	int64_t woken_by, woken_at; /* waker (reference; HISTORY_NULL: unknown) and time of the last wakeup, as written */
 	int64_t lock;               /* address of the kernel lock that it waits for; 0: futex */

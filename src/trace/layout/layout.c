@@ -81,7 +81,7 @@ static const char *enum_word(const char *const *words, size_t n, int64_t v)
 const char *event_arg_word(const struct event *ev, unsigned arg)
 {
 	static const char *const ends[] = { "a", "b", "c", "d", "send", "receive" };
-	static const char *const ops[] = { "start", "yield", "resume", "end", "drop" };
+	static const char *const ops[] = { "start", "yield", "resume", "end", "drop", "receive" };
 	static const char *const states[] = { "runnable", "blocked", "dead", "uninterruptible" };
 	if (ev->kind == EV_SYNC && arg == 0)
 		return enum_word(ends, sizeof ends / sizeof *ends, ev->arg[arg]);

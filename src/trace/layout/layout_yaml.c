@@ -248,7 +248,7 @@ static int parse_per_cpu(struct layout_parser *p, const yaml_node_t *n, struct r
 static int parse_rule_key(struct layout_parser *p, const struct pair_iterator *it, struct rule *r)
 {
 	static const char *const ends[] = { "a", "b", "c", "d", "send", "receive" };
-	static const char *const ops[] = { "start", "yield", "resume", "end", "drop" };
+	static const char *const ops[] = { "start", "yield", "resume", "end", "drop", "receive" };
 	if (strcmp(it->key, "names") == 0)
 		return parse_each(p, it->value, add_name, r);
 	if (strcmp(it->key, "when") == 0)
@@ -278,7 +278,7 @@ static int parse_rule_key(struct layout_parser *p, const struct pair_iterator *i
 	if (r->kind == EV_MARK && strcmp(it->key, "op") == 0)
 		return parse_choice(p, it->value, ops, 4, &r->fixed);
 	if (r->kind == EV_PROBE && strcmp(it->key, "op") == 0)
-		return parse_choice(p, it->value, ops, 5, &r->fixed);
+		return parse_choice(p, it->value, ops, 6, &r->fixed);
 	for (unsigned i = 0; i < EVENT_ARGS; i++) {
 		const struct role *role = layout_role(r->kind, i);
 		if (role && strcmp(it->key, role->name) == 0)
@@ -298,7 +298,7 @@ static int check_rule(struct layout_parser *p, const yaml_node_t *n, const struc
 	if (r->kind == EV_MARK && r->fixed < 0)
 		return fail_at(p, n, "a request_mark rule needs its op (start, yield, resume, end)", NULL);
 	if (r->kind == EV_PROBE && r->fixed < 0)
-		return fail_at(p, n, "a request_probe rule needs its op (start, yield, resume, end, drop)", NULL);
+		return fail_at(p, n, "a request_probe rule needs its op (start, receive, yield, resume, end, drop)", NULL);
 	for (size_t i = 0; i < r->names; i++)
 		if (layout_has_suffix(r->name[i]) != (r->kind == EV_PROBE && !r->arg[2].len))
 			return fail_at(p, n, "a request_probe rule needs {name} at the end of its names, or name; others do not:",
