@@ -144,7 +144,7 @@ FUZZ_MAIN = tests/fuzz/fuzz_main.c tests/fuzz/fuzz_replay.c tests/fuzz/fuzz_repl
 EXTRA_DIST += tests/fuzz/run.sh
 check_PROGRAMS += tests/fuzz/fuzz_yaml
 tests_fuzz_fuzz_yaml_SOURCES = tests/fuzz/fuzz_yaml.c tests/fuzz/fuzz_replay.c tests/fuzz/fuzz_replay.h
-tests_fuzz_fuzz_yaml_LDADD = src/libtrace.a $(UI_LIBS) $(TRACE_LIBS) $(FUZZ_ENGINE)
+tests_fuzz_fuzz_yaml_LDADD = src/libtrace.a $(UI_LIBS) $(TRACE_LIBS) $(RECORD_LIBS) $(FUZZ_ENGINE)
 
 T = 1m
 TARGETS =

@@ -1,4 +1,4 @@
-/* Fuzz target: input as a layout and as a theme.
+/* Fuzz target: input as a layout, as a theme, and as a table or a specification of requests.
  *
  *   libFuzzer    clang -fsanitize=fuzzer,address,undefined -DFUZZ_LIBFUZZER ...   ./fuzz_yaml CORPUS src/trace/layouts themes
  *   AFL++        CC=afl-clang-fast;   afl-fuzz -i src/trace/layouts -o out -- ./fuzz_yaml @@
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/request_kinds.h"
 #include "trace/layout/layout.h"
 #include "ui/widgets/theme.h"
 #include "fuzz_replay.h"
@@ -35,6 +36,26 @@ static void match_text(const char *text)
 	free(pattern);
 }
 
+/* Parses the input as a table, and as a specification. */
+static void parse_requests(const char *text, size_t size)
+{
+	struct error err = ERROR_INIT;
+	struct request_kind *k = request_kind_parse_yaml("fuzz", text, size, &err);
+	if (k ? !k->name || k->probes < 2 : !err.text[0])
+		abort();
+	if (k)
+		request_kind_has_calls(k);
+	request_kind_free(k);
+	const size_t n = strlen(text);
+	if (!strchr(text, ':') || (n > 5 && strcmp(text + n - 5, ".yaml") == 0))
+		return;  /* the name of a table or file */
+	err = (struct error)ERROR_INIT;
+	k = request_kind_parse(text, &err);
+	if (k ? !*k->name || !*k->path[0] || k->probes != 2 : !err.text[0] || strchr(err.text, '\n') != NULL)
+		abort();
+	request_kind_free(k);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size > MAX_INPUT)
@@ -57,6 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (unsigned depth = 0; depth < DEPTH_COUNT; depth++)
 		theme_palette(&theme, (enum depth)depth, &palette);
 	match_text(text);
+	parse_requests(text, size);
 	free(text);
 	return 0;
 }
@@ -67,6 +89,7 @@ int main(int argc, char **argv)
 	int failed = 0;
 	for (int i = 1; i < argc; i++)
 		failed |= replay(argv[i]);
-	return argc > 1 ? failed : replay_all("src/trace/layouts/*.yaml", replay) | replay_all("themes/*.yaml", replay);
+	return argc > 1 ? failed : replay_all("src/trace/layouts/*.yaml", replay) | replay_all("themes/*.yaml", replay) |
+	       replay_all("src/record/requests/*.yaml", replay);
 }
 #endif
