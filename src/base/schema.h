@@ -45,7 +45,7 @@
 	X(CPU_STEAL_BOUND, steal_bound, "Steal Bound", INT)     /* vCPU with a steal clock: error bound of the start and end of
 	                                                         * the current gap, ns; null: no gap */ \
 	X(CPU_CORE, core, "Core", INT)                    /* pCPU: number that the CPUs of its core share */ \
-	X(CPU_LLC, llc, "LLC", INT)                       /* pCPU: number that the CPUs with the same last-level cache share */ \
+	X(CPU_LLC, llc, "LLC", INT)                       /* pCPU: number that the CPUs of its last-level cache share */ \
 	X(CPU_NODE, node, "Node", INT)                    /* pCPU: NUMA node */ \
 	X(CPU_BASE_KHZ, base_khz, "Base Frequency", INT)  /* pCPU: kHz */ \
 	X(CPU_MAX_KHZ, max_khz, "Maximum Frequency", INT)  /* pCPU: kHz */ \

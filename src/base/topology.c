@@ -136,7 +136,8 @@ int topology_read_memory(struct topology *t, struct yaml_file *f, const yaml_nod
 		return yaml_refuse(f, node, err, "memory: expected {NODE: KIB}");
 	for (size_t i = 0; yaml_pair(f, node, i, &key, &value); i++) {
 		int64_t number, kib;
-		if (yaml_integer(f, key, 0, TOPOLOGY_NUMBER, &number, err) || yaml_integer(f, value, 0, INT64_MAX / 1024, &kib, err))
+		if (yaml_integer(f, key, 0, TOPOLOGY_NUMBER, &number, err) ||
+		    yaml_integer(f, value, 0, INT64_MAX / 1024, &kib, err))
 			return -1;
 		*ARRAY_PUSH(t->memory, t->memories, t->memory_cap) = (struct topology_memory){ mem_dup(vm), number, kib };
 	}

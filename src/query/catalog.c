@@ -61,8 +61,8 @@ static void catalog_add_cpu(struct catalog_builder *b, uint32_t machine, uint32_
 	size_t len = t->cpus;
 	struct catalog_cpu *cpu = ARRAY_PUSH(t->cpu, len, b->cpu_cap);
 	t->cpus = (uint32_t)len;
-	*cpu = (struct catalog_cpu){ .number = (unsigned)number, .machine = machine, .host = -1, .sibling = -1, .llc_number = -1,
-		.node_number = -1 };
+	*cpu = (struct catalog_cpu){ .number = (unsigned)number, .machine = machine, .host = -1, .sibling = -1,
+		.llc_number = -1, .node_number = -1 };
 	for (int i = 0; i < CPU_ATTRS; i++)
 		cpu->id[i] = attr_of_type(t->h, history_child_named(t->h, node, cpu_schema[i].name), &cpu_schema[i]);
 }

@@ -1,8 +1,8 @@
 /* Shared cores, frequency, and moves of a list of targets.
  *
- * Cost: one sweep along time (steal_sweep.h), in which each pCPU is resolved once, and one walk over the running intervals of
- * each row. The window is divided among the processors; the sums of the parts are exact, so the answer does not depend on
- * their number. */
+ * Cost: one sweep along time (steal_sweep.h), in which each pCPU is resolved once, and one walk over the running intervals
+ * of each row. The window is divided among the processors; the sums of the parts are exact, so the answer does not
+ * depend on their number. */
 #include "query/core_sweep.h"
 
 #include <stdlib.h>
@@ -234,7 +234,8 @@ static void core_close(struct query *q)
 
 static const struct query_kind core_query = { core_walk, core_join, core_close };
 
-struct query *core_share_open(const struct catalog *catalog, const struct target *target, size_t n, int64_t from, int64_t to)
+struct query *core_share_open(const struct catalog *catalog, const struct target *target, size_t n, int64_t from,
+                              int64_t to)
 {
 	struct core_query *c = mem_new(1, sizeof *c);
 	from = from > history_begin(catalog->h) ? from : history_begin(catalog->h);

@@ -24,8 +24,8 @@ struct core_time {
 	int64_t moves, llc_moves, node_moves;
 };
 
-/* Time that a row shared its core with one user of another CPU of the core. On cores with two CPUs the sharers of a row add
- * up to its `shared`; with more CPUs, several of them may be busy at a time, and each counts. */
+/* Time that a row shared its core with one user of another CPU of the core. On cores with two CPUs the sharers of a row
+ * add up to its `shared`; with more CPUs, several of them may be busy at a time, and each counts. */
 struct core_sharer {
 	struct actor actor;  /* a vCPU (tid -1, name "vCPU0"), a thread of the host, or an interrupt handler */
 	int64_t ns;
@@ -50,14 +50,15 @@ struct core_share {
 	bool nodes;              /* the host has several NUMA nodes, and the node of a VM's memory is known */
 };
 
-/* Lists the vCPUs and threads that the answer about a target needs (NULL: all): vCPUs, threads of the host and of containers
+/* Lists the vCPUs and threads of an answer about a target (NULL: all): vCPUs, and threads of the host and of containers
  * that are no vCPUs; or the vCPU or thread itself. The caller frees *out. Returns their number. */
 size_t core_share_targets(const struct catalog *catalog, const struct target *only, struct target **out);
 void core_share_sort(struct core_share *s);  /* sorts the rows by shared time, longest first */
 
-/* Starts the query for targets (machines, vCPUs, threads). A VM is the sum of its vCPUs, the host and containers are the sum
- * of their threads, as in steal_time(). The targets are copied. */
-struct query *core_share_open(const struct catalog *catalog, const struct target *target, size_t n, int64_t from, int64_t to);
+/* Starts the query for targets (machines, vCPUs, threads). A VM is the sum of its vCPUs, the host and containers are the
+ * sum of their threads, as in steal_time(). The targets are copied. */
+struct query *core_share_open(const struct catalog *catalog, const struct target *target, size_t n, int64_t from,
+                              int64_t to);
 void core_share_take(struct query *q, struct core_share *out);
 /* Runs the query until the answer is ready. */
 int core_share_of(const struct catalog *catalog, const struct target *target, size_t n, int64_t from, int64_t to,

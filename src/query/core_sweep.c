@@ -28,8 +28,8 @@ int core_sweep_open(struct core_sweep *s, const struct catalog *catalog, const s
 		row->first_cpu = row->last_cpu = -1;
 		row->part = (struct interval){ 1, 0, 0 };
 		row->memory_node = memory_node[target_machine(catalog, target)];
-		const int r = states_walk_start(&row->walk, catalog, target,
-		                                target->kind == TARGET_CPU ? catalog->vcpu_ran : catalog->thread_ran, from, to, err);
+		const uint64_t mask = target->kind == TARGET_CPU ? catalog->vcpu_ran : catalog->thread_ran;
+		const int r = states_walk_start(&row->walk, catalog, target, mask, from, to, err);
 		if (r < 0)
 			return -1;
 		row->done = r == 0;
@@ -48,7 +48,8 @@ struct siblings {
 static void find_siblings(const struct sweep *s, int cpu, int64_t t, struct siblings *out)
 {
 	out->n = 0;
-	for (int32_t i = s->catalog->cpu[cpu].sibling; i != cpu && out->n < SIBLINGS_MAX; i = s->catalog->cpu[i].sibling) {
+	const struct catalog_cpu *all = s->catalog->cpu;
+	for (int32_t i = all[cpu].sibling; i != cpu && out->n < SIBLINGS_MAX; i = all[i].sibling) {
 		out->lane[out->n] = &s->lane[i];
 		out->at[out->n++] = lane_find(&s->lane[i], SIZE_MAX, t);
 	}

@@ -1,5 +1,5 @@
-/* Walks rows along the lanes of a sweep (steal_sweep.h) and sums their running time by the use of the other CPUs of the core.
- * Private to query/. */
+/* Walks rows along the lanes of a sweep (steal_sweep.h) and sums their running time by the use of the other CPUs of the
+ * core. Private to query/. */
 #ifndef STEALSCOPE_QUERY_CORE_SWEEP_H
 #define STEALSCOPE_QUERY_CORE_SWEEP_H
 

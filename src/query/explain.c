@@ -312,7 +312,7 @@ static int write_explanation(struct explanation *s, const char *opening, struct 
 	}
 	if (!sleeper && explain_waits(s, err) < 0)
 		return -1;
-	if (explain_locks(s, err) < 0)
+	if (explain_locks(s, err) < 0 || explain_cores(s, err) < 0)
 		return -1;
 	write_confidence(s);
 	explain_next_steps(s);

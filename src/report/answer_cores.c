@@ -1,5 +1,5 @@
-/* Writes the sharers of cores: one line per target and sharer, and one each for the time alone and for the unknown time. The
- * lines of a target add up to its running time, if cores have at most two CPUs. */
+/* Writes the sharers of cores: one line per target and sharer, and one each for the time alone and for the unknown time.
+ * The lines of a target add up to its running time, if cores have at most two CPUs. */
 #include "report/report.h"
 
 static const struct column columns[] = {
@@ -7,12 +7,11 @@ static const struct column columns[] = {
 	{ "ns", "time", COL_DURATION },   { "ran_share", "of ran", COL_SHARE },
 };
 
-static void put_row(struct report *r, const char *target, const char *kind, const char *sharer, const char *shown, int64_t ns,
-                    int64_t ran, int format)
+/* sharer: NULL: none. */
+static void put_row(struct report *r, const char *target, const char *kind, const char *sharer, int64_t ns, int64_t ran)
 {
 	if (ns > 0)
-		report_row(r, (struct value[]){ VAL_SHOWN(target), VAL_SHOWN(kind),
-		                                format == FORMAT_TEXT ? VAL_SHOWN(shown) : sharer ? VAL_SHOWN(sharer) : VAL_NONE,
+		report_row(r, (struct value[]){ VAL_SHOWN(target), VAL_SHOWN(kind), sharer ? VAL_SHOWN(sharer) : VAL_NONE,
 		                                VAL_INT(ns), VAL_REAL((double)ns / (double)ran) });
 }
 
@@ -31,10 +30,11 @@ int report_cores(FILE *out, struct report_how how, const struct catalog *catalog
 				actor_shown(catalog, &sharer->actor, s->name[sharer->actor.name], name, sizeof name);
 			else
 				actor_text(catalog, &sharer->actor, s->name[sharer->actor.name], name, sizeof name);
-			put_row(r, target, "shared", name, name, sharer->ns, row->time.ran, how.format);
+			put_row(r, target, "shared", name, sharer->ns, row->time.ran);
 		}
-		put_row(r, target, "alone", NULL, "(none)", row->time.alone, row->time.ran, how.format);
-		put_row(r, target, "unknown", NULL, "unknown", row->time.unknown, row->time.ran, how.format);
+		const bool people = how.format == FORMAT_TEXT;
+		put_row(r, target, "alone", people ? "(none)" : NULL, row->time.alone, row->time.ran);
+		put_row(r, target, "unknown", people ? "unknown" : NULL, row->time.unknown, row->time.ran);
 	}
 	return report_end(r, err);
 }

@@ -145,7 +145,8 @@ static void summary_line(struct report *r, const struct catalog *catalog, const 
 		value_if(has_host_trace, (int64_t)row->gaps),
 		has_gaps ? VAL_SHOWN(culprit_text(catalog, s, row, format, culprit)) : VAL_NONE,
 		has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE,
-		has_gaps ? VAL_REAL(share(row->culprit_ns, d->lost)) : VAL_NONE, value_if(has_host_trace, d->vmm_ns), p.won, p.lost };
+		has_gaps ? VAL_REAL(share(row->culprit_ns, d->lost)) : VAL_NONE, value_if(has_host_trace, d->vmm_ns),
+		p.won, p.lost };
 	struct column unused[CORE_COLUMNS];
 	if (cores)
 		core_values(catalog, cores, number, format, sharer, value + SUMMARY_COLUMNS - 1);

@@ -3,6 +3,7 @@ bin_PROGRAMS += stealscope-sim
 noinst_LIBRARIES += tests/libsim.a
 tests_libsim_a_SOURCES = \
 	tests/sim/chain.c \
+	tests/sim/cores.c \
 	tests/sim/sim_clock.c \
 	tests/sim/sim_cpu.c \
 	tests/sim/sim_ctf.c \

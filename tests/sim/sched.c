@@ -384,6 +384,7 @@ void sched_tick(struct cpu *c)
 	struct thread *t = c->cur;
 
 	c->tick_armed = false;
+	cores_tick(c);
 	charge_current(c);
 	if (t->idle)
 		return;

@@ -168,6 +168,8 @@ static int close_all(struct sim *s)
 {
 	int result = s->failed ? -1 : 0;
 
+	if (s->opt.siblings && cores_write_session(s) < 0)
+		result = -1;
 	if (s->truth && truth_close(s) < 0)
 		result = -1;
 	for (unsigned i = 0; i < s->machines; i++) {

@@ -276,6 +276,7 @@ struct options {
 	int64_t swap;              /* share of a guest's page faults, per million, for which the host fetches the page, or
 	                            * that are accesses to a device */
 	int64_t packet;            /* size of a packet, bytes */
+	int64_t siblings;          /* CPUs of the host per core; 0: no topology and no frequencies are recorded */
 	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
 	const char *missing[16];
 	unsigned missings;
@@ -415,7 +416,7 @@ enum record_kind {
 	REC_IRQ_ENTRY, REC_IRQ_EXIT,
 	REC_SOFTIRQ_ENTRY, REC_SOFTIRQ_EXIT, REC_TIMER_ENTRY, REC_TIMER_EXIT, REC_KVM_ENTRY, REC_KVM_EXIT, REC_HYPERCALL,
 	REC_INJECT, REC_USEREXIT, REC_LOG, REC_DUMP_START, REC_DUMP_PROCESS, REC_DUMP_NS, REC_DUMP_END,
-	REC_DUMP_CGROUP, REC_HALT_POLL, REC_VCPU_WAKEUP, REC_COUNT
+	REC_DUMP_CGROUP, REC_FREQUENCY, REC_HALT_POLL, REC_VCPU_WAKEUP, REC_COUNT
 };
 union record_value { int64_t n; const char *s; };
 enum record_field_type { FIELD_END, FIELD_I32, FIELD_U32, FIELD_I64, FIELD_U64, FIELD_HEX, FIELD_COMM, FIELD_STRING,
@@ -437,6 +438,10 @@ int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, co
               const union record_value *v, struct error *err);
 int ctf_lose(struct ctf *t, unsigned cpu, int64_t ts, struct error *err);  /* Discards the record that would be written. */
 int ctf_close(struct ctf *t, int64_t end, struct error *err);
+
+/* ---- cores.c */
+void cores_tick(struct cpu *c);
+int cores_write_session(struct sim *s);
 
 /* ---- sim_clock.c */
 int64_t clock_guest(const struct machine *m, int64_t host);  /* Returns the time of the machine's clock, ns. */

@@ -12,7 +12,8 @@
 enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST,
        O_DUP,
        O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
-       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_AFFINITY, O_WITHOUT, O_POLL, O_SWAP };
+       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_AFFINITY, O_WITHOUT, O_POLL, O_SWAP,
+       O_SIBLINGS };
 
 static const struct option option[] = {
 	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "output", required_argument, NULL, 'o' },
@@ -31,6 +32,7 @@ static const struct option option[] = {
 	{ "nested", no_argument, NULL, O_NESTED }, { "hotplug", no_argument, NULL, O_HOTPLUG },
 	{ "plant", required_argument, NULL, O_PLANT }, { "work", required_argument, NULL, O_WORK },
 	{ "poll", required_argument, NULL, O_POLL }, { "swap", required_argument, NULL, O_SWAP },
+	{ "siblings", required_argument, NULL, O_SIBLINGS },
 	{ "share", required_argument, NULL, O_SHARE }, { "nice", required_argument, NULL, O_NICE },
 	{ "affinity", required_argument, NULL, O_AFFINITY }, { "without", required_argument, NULL, O_WITHOUT },
 	{ NULL, 0, NULL, 0 },
@@ -48,6 +50,7 @@ static const char options_text[] =
 	"  --duration T            simulated time, e.g. 3s, 250ms\n"
 	"  --events N              stop after N records instead (k, M: thousand, million)\n"
 	"  --pcpus N               CPUs of the host (1..64)\n"
+	"  --siblings N            CPUs per core (1..8); also NUMA nodes and frequencies\n"
 	"  --beacon HZ             beacons per second and vCPU (20); 0 = none\n"
 	"  --hogs N, --burst N     requests: CPU hogs (1), mean requests per burst (3)\n"
 	"  --work PERCENT          computation of a request (100)\n"
@@ -127,6 +130,9 @@ static bool unsigned_option(int opt, const char *arg, struct options *o)
 		break;
 	case O_BEACON:
 		ok = number(arg, 0, 10000, &o->beacon_hz);
+		break;
+	case O_SIBLINGS:
+		ok = number(arg, 1, 8, &o->siblings);
 		break;
 	case O_HOGS:
 		ok = number(arg, 0, 1000, &o->hogs);

@@ -48,6 +48,7 @@ const struct record_class record_class[REC_COUNT] = {
 	[REC_HALT_POLL] = { "kvm_halt_poll_ns", {
 		{ FIELD_U32, "grow" }, { FIELD_U32, "vcpu_id" }, { FIELD_U32, "new" }, { FIELD_U32, "old" } } },
 	[REC_VCPU_WAKEUP] = { "kvm_vcpu_wakeup", { { FIELD_U64, "ns" }, { FIELD_U32, "waited" }, { FIELD_U32, "valid" } } },
+	[REC_FREQUENCY] = { "power_cpu_frequency", { { FIELD_U32, "state" }, { FIELD_U32, "cpu_id" } } },
 	[REC_DUMP_CGROUP] = { "lttng_statedump_process_cgroup_ns", { { FIELD_I32, "tid" }, { FIELD_U32, "ns_inum" } } },
 };
 

@@ -30,6 +30,10 @@ int truth_open(struct sim *s, const char *dir)
 	                           "vmm_exec_ns,vmm_flight_ns,guest_wait_ns,blocked_ns");
 	s->truth->loss = create_file(s, "losses.csv", "machine,cpu,start,end,records");
 	s->truth->poll = create_file(s, "polls.csv", "vm,vcpu,start,end,outcome");
+	if (s->opt.siblings)
+		s->truth->frequency = create_file(s, "frequencies.csv", "cpu,at,khz");
+	if (s->opt.siblings && !s->truth->frequency)
+		return -1;
 	return s->truth->poll && s->truth->interval && s->truth->pcpu && s->truth->request && s->truth->loss && s->truth->cause
 	       ? 0 : -1;
 }
@@ -155,9 +159,9 @@ int truth_close(struct sim *s)
 	}
 	if (write_clocks(s) < 0 || write_machines(s) < 0 || write_traces(s) < 0 || write_info(s) < 0)
 		result = -1;
-	FILE *file[] = { t->interval, t->pcpu, t->request, t->loss, t->cause, t->poll };
+	FILE *file[] = { t->interval, t->pcpu, t->request, t->loss, t->cause, t->poll, t->frequency };
 	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
-		if (ferror(file[i]) | fclose(file[i]))
+		if (file[i] && (ferror(file[i]) | fclose(file[i])))
 			result = error_system(&s->err, NULL, "%s", t->dir);
 	free(t->dir);
 	free(t);

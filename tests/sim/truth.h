@@ -6,7 +6,7 @@
 #include "sim.h"
 
 struct truth_out {
-	FILE *interval, *pcpu, *request, *loss, *cause, *poll;
+	FILE *interval, *pcpu, *request, *loss, *cause, *poll, *frequency;  /* frequency: NULL without --siblings */
 	char *dir;
 };
 
