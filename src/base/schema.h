@@ -28,6 +28,7 @@
 	X(MACHINE_ISA, isa, "ISA", STRING)           /* instruction set that determines the names of exit reasons: "VMX",
 	                                              * "SVM", "arm64", "Xen PV", "unknown" */ \
 	X(MACHINE_SMT, smt, "SMT", STRING)           /* host: simultaneous multithreading, as in .../cpu/smt/control */ \
+	X(MACHINE_CORE_SCHEDULING, core_scheduling, "Core Scheduling", INT)  /* host: 1: vCPU threads have cookies */ \
 	X(MACHINE_MEMORY, memory_node, "Memory Node", INT)  /* VM: NUMA node with most of its memory; null: unknown */
 
 #define CPU_ATTRIBUTES(X) \

@@ -121,8 +121,12 @@ int topology_read(struct topology *t, struct yaml_file *f, const yaml_node_t *no
 			t->smt = smt_control_find(text);
 			if (t->smt == SMT_UNKNOWN)
 				return yaml_refuse(f, value, err, "smt: expected on, off, forceoff, notsupported or notimplemented");
+		} else if (name && strcmp(name, "core_scheduling") == 0) {
+			t->core_scheduling = text && strcmp(text, "on") == 0;
+			if (!text || (!t->core_scheduling && strcmp(text, "off") != 0))
+				return yaml_refuse(f, value, err, "core_scheduling: expected on or off");
 		} else {
-			return yaml_refuse(f, key, err, "topology: expected smt or cpus");
+			return yaml_refuse(f, key, err, "topology: expected smt, core_scheduling or cpus");
 		}
 	}
 	return 0;
@@ -146,10 +150,11 @@ int topology_read_memory(struct topology *t, struct yaml_file *f, const yaml_nod
 
 void topology_put(struct yaml_out *o, int map, const struct topology *t)
 {
-	if (!t->cpus && t->smt == SMT_UNKNOWN)
+	if (!t->cpus && t->smt == SMT_UNKNOWN && !t->core_scheduling)
 		return;
 	const int topology = yaml_out_map(o, map, "topology");
 	yaml_out_text(o, topology, "smt", smt_control_name[t->smt]);
+	yaml_out_text(o, topology, "core_scheduling", t->core_scheduling ? "on" : NULL);
 	const int cpus = t->cpus ? yaml_out_map(o, topology, "cpus") : 0;
 	for (size_t i = 0; i < t->cpus; i++) {
 		char number[24];
@@ -177,9 +182,10 @@ void topology_put_memory(struct yaml_out *o, int map, const struct topology *t, 
 uint64_t topology_hash(const struct topology *t)
 {
 	uint64_t hash = HASH_BEGIN;
-	if (!t->cpus && t->smt == SMT_UNKNOWN && !t->memories)
+	if (!t->cpus && t->smt == SMT_UNKNOWN && !t->core_scheduling && !t->memories)
 		return 0;
 	hash = hash_bytes(hash, &t->smt, sizeof t->smt);
+	hash = hash_bytes(hash, &t->core_scheduling, sizeof t->core_scheduling);
 	hash = t->cpus ? hash_bytes(hash, t->cpu, t->cpus * sizeof *t->cpu) : hash;
 	for (size_t i = 0; i < t->memories; i++) {
 		hash = hash_text(hash_text(hash, t->memory[i].vm), "\n");

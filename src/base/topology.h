@@ -24,6 +24,7 @@ enum smt_control smt_control_find(const char *name);  /* SMT_UNKNOWN: no such na
 
 struct topology {
 	enum smt_control smt;
+	bool core_scheduling;                 /* vCPU threads have cookies: only threads with equal cookies share a core */
 	struct topology_cpu {
 		int64_t number, core, llc, node;  /* core, llc, node: any number that its CPUs share; -1: unknown */
 		int64_t base_khz, max_khz;        /* frequencies, kHz; -1: unknown */

@@ -124,8 +124,50 @@ static void options_text(const char *rest)
 	putchar('\n');
 }
 
-static void print_text(const struct history *h, struct json_object *doc, const struct report_shape *shape)
+/* Returns the value of an attribute of the host at the end of the history; HISTORY_NULL: none. */
+static int64_t host_attribute(const struct history *h, enum machine_attr attr)
 {
+	char path[80];
+	struct interval iv = { 0, 0, HISTORY_NULL };
+	history_path(path, sizeof path, SCHEMA_HOST, machine_schema[attr].name, (char *)NULL);
+	const uint32_t id = history_find(h, path);
+	if (id != HISTORY_NONE && history_type(h, id) == (int)machine_schema[attr].type)
+		(void)history_stab(h, id, history_last(h), &iv, NULL);
+	return iv.value;
+}
+
+/* Prints the topology of the host: "cores     2 cores of 2 CPUs, 1 NUMA node, SMT on". */
+static void print_cores(const struct catalog *catalog)
+{
+	unsigned cores = 0, cpus = 0, nodes = 0;
+	for (uint32_t i = 0; i < catalog->cpus; i++) {
+		const struct catalog_cpu *cpu = &catalog->cpu[i];
+		bool first_of_core = cpu->sibling >= 0, first_of_node = cpu->node_number >= 0;
+		for (uint32_t s = (uint32_t)cpu->sibling; first_of_core && s != i; s = (uint32_t)catalog->cpu[s].sibling)
+			first_of_core = s > i;
+		for (uint32_t k = 0; k < i && first_of_node; k++)
+			first_of_node = catalog->cpu[k].node_number != cpu->node_number;
+		cpus += cpu->sibling >= 0;
+		cores += first_of_core;
+		nodes += first_of_node;
+	}
+	if (!cores)
+		return;
+	const int64_t smt = host_attribute(catalog->h, MACHINE_SMT);
+	char text[80];
+	printf("cores     %u CPU%s on %u core%s", cpus, cpus == 1 ? "" : "s", cores, cores == 1 ? "" : "s");
+	if (nodes)
+		printf(", %u NUMA node%s", nodes, nodes == 1 ? "" : "s");
+	if (smt != HISTORY_NULL)
+		printf(", SMT %s", text_escape(text, sizeof text, history_string(catalog->h, smt)));
+	if (host_attribute(catalog->h, MACHINE_CORE_SCHEDULING) == 1)
+		printf(", core scheduling");
+	putchar('\n');
+}
+
+static void print_text(const struct catalog *catalog, struct json_object *doc, const struct report_shape *shape)
+{
+	const struct history *h = catalog->h;
 	char begin[TIME_TEXT], end[TIME_TEXT], duration[TIME_TEXT];
 	printf("history   %s\n", history_file(h));
 	printf("          %" PRIu64 " intervals of %" PRIu32 " attributes in %" PRIu64 " bytes\n", history_intervals(h),
@@ -133,6 +175,7 @@ static void print_text(const struct history *h, struct json_object *doc, const s
 	printf("built by  %s\n", json_member_text(doc, "tool"));
 	printf("span      %s .. %s (%s)\n", time_date(begin, history_begin(h), 6), time_clock(end, history_end(h), 6),
 	       time_duration(duration, history_end(h) - history_begin(h) + 1));
+	print_cores(catalog);
 	options_text(json_member_text(doc, "shape"));
 	trace_rows(doc);
 	if (has_vcpus(doc)) {
@@ -187,7 +230,7 @@ static int print_info(struct query_context *s, struct report_how how, struct err
 		return report_end(vcpu_rows(doc, &shape, how, &s->origin), err);
 	if (how.format == FORMAT_JSON)
 		return print_json(s, doc, &shape, how, err);
-	print_text(s->h, doc, &shape);
+	print_text(&s->catalog, doc, &shape);
 	return 0;
 }
 

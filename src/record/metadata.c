@@ -248,9 +248,13 @@ static void put_guest(struct yaml_out *o, int list, const struct session_metadat
 static void read_topology(const struct session_metadata *s, struct topology *topology)
 {
 	topology_facts_read(topology, s->host->root);
-	for (size_t i = 0; i < s->guests; i++)
+	for (size_t i = 0; i < s->guests; i++) {
+		const struct vm *vm = s->guest[i]->vm;
 		if (is_listed(s->guest[i]))
-			topology_facts_read_memory(topology, s->host->root, s->guest[i]->vm->pid, s->guest[i]->vm->name);
+			topology_facts_read_memory(topology, s->host->root, vm->pid, vm->name);
+		for (size_t k = 0; k < vm->vcpus && !*s->host->root; k++)
+			topology->core_scheduling = topology->core_scheduling || topology_facts_has_cookie(vm->vcpu[k].tid);
+	}
 }
 
 int metadata_write_session(const struct session_metadata *s, int dir, struct error *err)

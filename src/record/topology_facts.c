@@ -2,12 +2,17 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "base/mem.h"
 #include "record/proc.h"
 
 #define CPU_DIR "/sys/devices/system/cpu/cpu%lld"
 #define CACHES 16           /* limit of the cache indexes of a CPU */
+/* PR_SCHED_CORE, PR_SCHED_CORE_GET and PIDTYPE_PID of Linux 5.14: older headers lack them */
+#define CORE_SCHEDULING 62
+#define CORE_SCHEDULING_GET 0
+#define SCOPE_THREAD 0
 #define PAGE_KIB 4          /* size of a page if numa_maps does not contain it */
 
 /* Returns the first number of a list such as "2-3,6"; -1: none. */
@@ -90,6 +95,12 @@ static void add_cpus(struct topology *t, const char *root, const char *list)
 			add_cpu(t, root, i);
 		list = *rest == ',' ? rest + 1 : NULL;
 	}
+}
+
+bool topology_facts_has_cookie(int32_t tid)
+{
+	unsigned long long cookie = 0;
+	return prctl(CORE_SCHEDULING, CORE_SCHEDULING_GET, tid, SCOPE_THREAD, &cookie) == 0 && cookie != 0;
 }
 
 void topology_facts_read(struct topology *t, const char *root)

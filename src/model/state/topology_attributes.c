@@ -35,6 +35,8 @@ void topology_write_attributes(struct model *m)
 	if (smt)
 		sink_set(&m->sink, sink_attribute(&m->sink, m->machine[0]->root, &machine_schema[MACHINE_SMT], 0),
 		         sink_id(&m->sink, smt));
+	if (m->topology->core_scheduling)
+		sink_set(&m->sink, sink_attribute(&m->sink, m->machine[0]->root, &machine_schema[MACHINE_CORE_SCHEDULING], 0), 1);
 	for (size_t i = 0; i < m->topology->cpus; i++)
 		write_cpu(m, &m->topology->cpu[i]);
 	for (uint32_t i = 1; i < m->machines && m->topology->memories; i++)
