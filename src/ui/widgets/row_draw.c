@@ -114,16 +114,17 @@ int rows_host_cpu(const struct app *app, struct row_id row)
 	return cpu >= 0 && c->machine[machine].kind == MACHINE_HOST ? cpu : -1;
 }
 
-/* Draws the lane of the CPU of the host that the selected row had, or waited for, at the cursor. */
-static void draw_host_cpu(struct app *app, struct screen *s, int y, const struct row *row, int cpu)
+/* Draws the lane of the CPU of the host that the selected row had, or waited for, at the cursor ("on CPU0"), or the lane of
+ * another CPU of its core ("beside CPU1"). */
+static void draw_host_cpu(struct app *app, struct screen *s, int y, const struct row *row, const char *where, int cpu)
 {
 	const struct row_id id = { ROW_CPU, (uint32_t)cpu };
 	const struct style *style = part_style(app, PART_DIM);
 	if (y >= 0 && y < app->h_cells)
 		app->line_row[y] = id;
 	screen_fill(s, 0, y, app->label_w, ' ', *style);
-	screen_printf(s, row->depth * (app->label_w >= 30 ? 2 : 1) + 4, y, app->label_w, *style, "on CPU%u",
-	              app->catalog.cpu[cpu].number);
+	screen_printf(s, row->depth * (app->label_w >= 30 ? 2 : 1) + 4, y, app->label_w, *style, "%s CPU%u",
+	              where, app->catalog.cpu[cpu].number);
 	screen_put(s, app->label_w, y, '|', *part_style(app, PART_LABEL));
 	rows_draw_lane(app, s, y, id, LANE_ROW);
 }
@@ -214,6 +215,9 @@ void rows_draw(struct app *app, struct screen *s, int y, int height)
 		app->view.row = r->row[at].id;
 	const int cpu = height >= HOST_CPU_LINES_MIN ? rows_host_cpu(app, app->view.row) : -1;
 	height -= cpu >= 0;
+	const int other = cpu >= 0 && height >= HOST_CPU_LINES_MIN ? app->catalog.cpu[cpu].sibling : -1;
+	const int sibling = other != cpu ? other : -1;
+	height -= sibling >= 0;
 	app->rows_shown = height;
 	app->top = first_row_to_show(app, at, (size_t)height);
 	int sticky = count_sticky_ancestors(app, at, height, parent);
@@ -221,6 +225,8 @@ void rows_draw(struct app *app, struct screen *s, int y, int height)
 		const struct row *row = &r->row[i < sticky ? parent[i] : app->top + (size_t)i];
 		draw_row(app, s, y, row, false);
 		if (cpu >= 0 && row_same(row->id, app->view.row))
-			draw_host_cpu(app, s, ++y, row, cpu);
+			draw_host_cpu(app, s, ++y, row, "on", cpu);
+		if (sibling >= 0 && row_same(row->id, app->view.row))
+			draw_host_cpu(app, s, ++y, row, "beside", sibling);
 	}
 }
