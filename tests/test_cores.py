@@ -5,6 +5,7 @@ vCPUs), and on a recording of a KVM host with two threads per core from the text
 import bisect
 import collections
 import csv
+import glob
 import json
 import os
 import re
@@ -91,8 +92,8 @@ def answers(history, *window):
     return document["window"]["start"], document["window"]["end"], sums
 
 
-def only_handlers(sums):
-    """Sums all handlers of the host: their names are tested elsewhere."""
+def known(sums):
+    """Returns the sums that are not 0."""
     return collections.Counter({k: v for k, v in sums.items() if v})
 
 
@@ -219,10 +220,10 @@ def check_world(folder, seed, siblings, *more):
             check(sums["ran"] == want["ran"] and sums["alone"] <= want["alone"], f"{target}: at most as by the truth")
             continue
         if siblings <= 2:
-            check(only_handlers(sums) == only_handlers(want), f"{target}: {dict(sums)}, as by the truth {dict(want)}")
+            check(known(sums) == known(want), f"{target}: {dict(sums)}, as by the truth {dict(want)}")
         else:  # several sharers at a time: each counts, and the time alone is exact
             sums["ran"] = sums["shared"] = want["ran"] = want["shared"] = 0
-            check(only_handlers(sums) == only_handlers(want), f"{target}: {dict(sums)}, as by the truth {dict(want)}")
+            check(known(sums) == known(want), f"{target}: {dict(sums)}, as by the truth {dict(want)}")
         exact += 1
     check(exact >= len(got) // 2 and exact > 0, f"seed {seed}: {exact} of {len(got)} targets have no unknown time")
     check(all(expected[t]["ran"] == 0 for t in expected if t not in got), "the other targets did not run")
@@ -283,6 +284,38 @@ def read_host(trace, vcpus):
     return {cpu: Track(rows) for cpu, rows in users.items()}, ran
 
 
+def check_export(folder, history):
+    """The tables core_time and core_sharer have the sums of `steal --by core`."""
+    run("export", history, "--to", f"csv:{folder}", "--only", "run,core_time,core_sharer")
+    tables = {}
+    for name in ("core_time", "core_sharer"):
+        with open(glob.glob(f"{folder}/{name}/*.csv")[0], newline="", encoding="utf-8") as f:
+            tables[name] = list(csv.DictReader(f))
+    _, _, got = answers(history)
+    exported = collections.defaultdict(collections.Counter)
+    for row in tables["core_time"]:
+        key = (row["machine"], int(row["cpu"])) if row["cpu"] else int(row["tid"])
+        exported[key].update({k: int(row[f"{k}_ns"]) for k in ("ran", "alone", "shared", UNKNOWN)})
+    for row in tables["core_sharer"]:
+        key = (row["machine"], int(row["cpu"])) if row["cpu"] else int(row["tid"])
+        vcpu = re.fullmatch(r"vCPU(\d+)", row["sharer_name"])
+        sharer = "handler" if row["kind"] == "irq" else int(row["sharer_tid"] or 0) or (row["sharer_machine"], int(vcpu[1]))
+        exported[key]["with", sharer] += int(row["ns"])
+    check({k: known(v) for k, v in exported.items()} == {k: known(v) for k, v in got.items()}, "the exported tables agree")
+
+
+def check_screen(folder, history, t):
+    """The viewer shows the other CPU of the core below the CPU of the selected row."""
+    with open(f"{folder}/keys", "w", encoding="utf-8") as f:
+        f.write(f":web/CPU0\n:goto {t}\n:screen {folder}/screen!\n")
+    run("view", history, "--script", f"{folder}/keys", "--size", "100x30", "--glyphs", "ascii")
+    with open(f"{folder}/screen", encoding="utf-8") as f:
+        lines = f.read().splitlines()
+    on = next(i for i, line in enumerate(lines) if "on CPU0 " in line)
+    check("vCPU0" in lines[on - 1] and "beside CPU1 " in lines[on + 1] and "W" in lines[on] and "D" in lines[on + 1],
+          "the viewer shows web on CPU0, and db beside it on CPU1")
+
+
 def check_recording(folder):
     """Threads of the host: from raw events alone.  vCPUs: the CPUs of their threads from raw events, and the times at which
     the guests' own schedulers had work from the history."""
@@ -312,7 +345,7 @@ def check_recording(folder):
             parts = [(a, b, cpu) for start, end, cpu in parts for a, b, state in status.intervals(start, end)
                      if state == "RUNNING"]
         want = share(parts, others, user, low, high)
-        check(only_handlers(sums) == only_handlers(want), f"{target}: {dict(sums)}, as by the events {dict(want)}")
+        check(known(sums) == known(want), f"{target}: {dict(sums)}, as by the events {dict(want)}")
         compared += 1
     check(compared > 10 and all(names.get(t, t) for t in got), f"{compared} targets compared")
     check(got["web", 0]["with", ("db", 0)] > got["web", 0]["ran"] // 2, "web/vCPU0 ran mostly beside db/vCPU0")
@@ -322,6 +355,8 @@ def check_recording(folder):
     check(web["shared_ns"] == sum(s["shared"] for s in both) and web["alone_ns"] == sum(s["alone"] for s in both) and
           web["ran_ns"] == web["alone_ns"] + web["shared_ns"], "the summary agrees")
     check(web["top_sharer"] == "db/vCPU0", "and names the vCPU on the other CPU of the core")
+    check_export(f"{folder}/csv", history)
+    check_screen(folder, history, low + (high - low) // 2)
     text = " ".join(run("explain", history, "web/CPU0", *window).stdout.split())
     check("on the same core: db/vCPU0" in text, "explain names it, too")
 

@@ -18,7 +18,7 @@ static int (*const fill[TABLE_COUNT])(struct filler *f) = {
 	[TABLE_MACHINE] = fill_machines, [TABLE_CPU] = fill_cpus, [TABLE_THREAD] = fill_threads, [TABLE_NAME] = fill_names,
 	[TABLE_VCPU_STATE] = fill_vcpu_states, [TABLE_THREAD_STATE] = fill_thread_states, [TABLE_RUNNING] = fill_running,
 	[TABLE_GAP] = fill_gaps, [TABLE_FLOW] = fill_flow, [TABLE_STEAL] = fill_steal, [TABLE_STEAL_TOTAL] = fill_steal_total,
-	[TABLE_EXIT] = fill_exits,
+	[TABLE_CORE_TIME] = fill_core_time, [TABLE_CORE_SHARER] = fill_core_sharers, [TABLE_EXIT] = fill_exits,
 	[TABLE_REQUEST] = fill_requests, [TABLE_CLOCK] = fill_clocks, [TABLE_LOSS] = fill_losses, [TABLE_RUN] = fill_runs,
 };
 

@@ -57,6 +57,8 @@ int fill_gaps(struct filler *f);
 int fill_flow(struct filler *f);
 int fill_steal(struct filler *f);
 int fill_steal_total(struct filler *f);
+int fill_core_time(struct filler *f);
+int fill_core_sharers(struct filler *f);
 int fill_requests(struct filler *f);
 int fill_clocks(struct filler *f);
 int fill_losses(struct filler *f);

@@ -9,7 +9,7 @@ src_libexport_a_SOURCES = \
 	src/export/fill_gaps.c \
 	src/export/fill_run.c \
 	src/export/fill_states.c src/export/live_rows.c \
-	src/export/fill_catalog.c \
+	src/export/fill_catalog.c src/export/fill_cores.c \
 	src/export/run_files.c src/export/run_files.h \
 	src/export/sink.h \
 	src/export/sink_chrome.c \

@@ -131,6 +131,39 @@ enum field_type {
 	X(STEAL_TOTAL_CULPRIT_NAME, "culprit_name", TEXT, 0) \
 	X(STEAL_TOTAL_NS, "ns", INT, 0)
 
+/* Running time of a vCPU, or of a thread that is no vCPU, by the use of its core in the whole run (query/core_share.h). Only
+ * with the topology of the host. */
+#define CORE_TIME_FIELDS(X) \
+	X(CORE_TIME_RUN, "run_id", INT, 0) \
+	X(CORE_TIME_MACHINE, "machine", TEXT, 0) \
+	X(CORE_TIME_CPU, "cpu", INT, 1)              /* exactly one of these two is set */ \
+	X(CORE_TIME_TID, "tid", INT, 1) \
+	X(CORE_TIME_NAME, "name", TEXT, 1) \
+	X(CORE_TIME_RAN, "ran_ns", INT, 0) \
+	X(CORE_TIME_ALONE, "alone_ns", INT, 0) \
+	X(CORE_TIME_SHARED, "shared_ns", INT, 0) \
+	X(CORE_TIME_UNKNOWN, "unknown_ns", INT, 0) \
+	X(CORE_TIME_SLOW, "slow_ns", INT, 0) \
+	X(CORE_TIME_CLOCKED, "clocked_ns", INT, 0) \
+	X(CORE_TIME_REMOTE, "remote_ns", INT, 0) \
+	X(CORE_TIME_PLACED, "placed_ns", INT, 0) \
+	X(CORE_TIME_MOVES, "moves", INT, 0) \
+	X(CORE_TIME_LLC_MOVES, "llc_moves", INT, 0) \
+	X(CORE_TIME_NODE_MOVES, "node_moves", INT, 0)
+
+/* Time that it ran while the sharer ran on another CPU of the same core. */
+#define CORE_SHARER_FIELDS(X) \
+	X(CORE_SHARER_RUN, "run_id", INT, 0) \
+	X(CORE_SHARER_MACHINE, "machine", TEXT, 0) \
+	X(CORE_SHARER_CPU, "cpu", INT, 1) \
+	X(CORE_SHARER_TID, "tid", INT, 1) \
+	X(CORE_SHARER_NAME, "name", TEXT, 1) \
+	X(CORE_SHARER_KIND, "kind", TEXT, 0) \
+	X(CORE_SHARER_WITH_MACHINE, "sharer_machine", TEXT, 1) \
+	X(CORE_SHARER_WITH_TID, "sharer_tid", INT, 1)  /* null: a vCPU, or a handler */ \
+	X(CORE_SHARER_WITH_NAME, "sharer_name", TEXT, 0) \
+	X(CORE_SHARER_NS, "ns", INT, 0)
+
 #define EXIT_FIELDS(X) \
 	X(EXIT_RUN, "run_id", INT, 0) \
 	X(EXIT_MACHINE, "machine", TEXT, 0) \
@@ -229,6 +262,8 @@ enum field_type {
 	X(TABLE_FLOW, FLOW_FIELDS, "flow", "part of a gap: who had the CPU") \
 	X(TABLE_STEAL, STEAL_FIELDS, "steal", "time lost by a victim to a culprit in one second") \
 	X(TABLE_STEAL_TOTAL, STEAL_TOTAL_FIELDS, "steal_total", "time lost by a machine to a culprit in the whole run") \
+	X(TABLE_CORE_TIME, CORE_TIME_FIELDS, "core_time", "running time of a vCPU or thread by the use of its core") \
+	X(TABLE_CORE_SHARER, CORE_SHARER_FIELDS, "core_sharer", "time that a vCPU or thread shared its core with another one") \
 	X(TABLE_EXIT, EXIT_FIELDS, "exit", "VM exit: a vCPU out of guest mode") \
 	X(TABLE_REQUEST, REQUEST_FIELDS, "request", "request, and the provider's share of it") \
 	X(TABLE_CLOCK, CLOCK_FIELDS, "clock", "segment of a guest's clock") \
@@ -254,6 +289,8 @@ enum gap_field { GAP_FIELDS(FIELD_CODE) GAP_FIELD_COUNT };
 enum flow_field { FLOW_FIELDS(FIELD_CODE) FLOW_FIELD_COUNT };
 enum steal_field { STEAL_FIELDS(FIELD_CODE) STEAL_FIELD_COUNT };
 enum steal_total_field { STEAL_TOTAL_FIELDS(FIELD_CODE) STEAL_TOTAL_FIELD_COUNT };
+enum core_time_field { CORE_TIME_FIELDS(FIELD_CODE) CORE_TIME_FIELD_COUNT };
+enum core_sharer_field { CORE_SHARER_FIELDS(FIELD_CODE) CORE_SHARER_FIELD_COUNT };
 enum exit_field { EXIT_FIELDS(FIELD_CODE) EXIT_FIELD_COUNT };
 enum request_field { REQUEST_FIELDS(FIELD_CODE) REQUEST_FIELD_COUNT };
 enum clock_field { CLOCK_FIELDS(FIELD_CODE) CLOCK_FIELD_COUNT };
