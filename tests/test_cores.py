@@ -192,6 +192,27 @@ def check_frequencies(folder, history, truth, keys, parents, low, high):
     return compared
 
 
+def check_requests(folder, history, truth, parents, others, user, low, high):
+    """The shared time of requests is that of their server threads."""
+    with open(f"{folder}/truth/requests.csv", encoding="utf-8") as f:
+        servers = {(r["machine"], int(r["start"])): int(r["tid"]) for r in csv.DictReader(f)}
+    compared = 0
+    for row in schema.check_answer(run("latency", "requests", history, "--format", "json", "--limit", "0").stdout):
+        tid = servers.get((row["machine"], row["start"]))
+        inside = low <= row["start"] <= row["end"] <= high
+        if tid is None or row.get("shared_ns") is None or row["machine"] not in parents or not inside:
+            continue
+        root = f"/Virtual Machines/{row['machine']}/Threads/{tid}"
+        parts = []
+        for start, end, cpu in runs_on(truth, root, "CPU", row["start"], row["end"]):
+            parts += on_host(truth, row["machine"], parents, [(start, end, cpu)])
+        want = share(parts, others, user, row["start"], row["end"])
+        check(want[UNKNOWN] or row["shared_ns"] == want["shared"],
+              f"request {row['request']}: {row['shared_ns']}, as by the truth {dict(want)}")
+        compared += 1
+    return compared
+
+
 def check_world(folder, seed, siblings, *more):
     subprocess.run([os.path.join(BUILD, "stealscope-sim"), "random", "--seed", str(seed), "--siblings", str(siblings),
                     "--perfect-clocks", "--duration", "400ms", *more, "-o", folder], check=True, capture_output=True)
@@ -227,8 +248,9 @@ def check_world(folder, seed, siblings, *more):
         exact += 1
     check(exact >= len(got) // 2 and exact > 0, f"seed {seed}: {exact} of {len(got)} targets have no unknown time")
     check(all(expected[t]["ran"] == 0 for t in expected if t not in got), "the other targets did not run")
-    return sum(s["shared"] + s["with", "handler"] for s in got.values()), check_frequencies(folder, history, truth, keys,
-                                                                                          parents, low, high)
+    shared = sum(s["shared"] + s["with", "handler"] for s in got.values())
+    return (shared, check_frequencies(folder, history, truth, keys, parents, low, high),
+            check_requests(folder, history, truth, parents, others, user, low, high))
 
 
 # ---- A recording of a host with two threads per core
@@ -357,6 +379,11 @@ def check_recording(folder):
     check(web["top_sharer"] == "db/vCPU0", "and names the vCPU on the other CPU of the core")
     check_export(f"{folder}/csv", history)
     check_screen(folder, history, low + (high - low) // 2)
+    pin = json.loads(run("whatif", history, "pin web/CPU1 -> CPU1", *window, "--format", "json").stdout)["notes"]
+    check(any(n["code"] == "replay-core-shared" and "CPU1" in n["text"] and "web" in n["text"] for n in pin),
+          "whatif notes that the other CPU of the core is busy")
+    info = " ".join(run("info", history).stdout.split())
+    check("4 CPUs on 2 cores, 1 NUMA node, SMT on" in info, "info shows the cores")
     text = " ".join(run("explain", history, "web/CPU0", *window).stdout.split())
     check("on the same core: db/vCPU0" in text, "explain names it, too")
 
@@ -364,15 +391,16 @@ def check_recording(folder):
 with scratch() as scratch_folder:
     today = int(os.environ.get("STEALSCOPE_SLICE") or time.time() // 86400)
     print(f"STEALSCOPE_SLICE={today}")
-    total = frequencies = 0
+    total = frequencies = requests = 0
     worlds = [(1, 2), (2, 1), (today, 2, "--nested"), (5, 4, "--pcpus", "8")]
     worlds += [] if is_brief() else [(today + 1, 2, "--poll", "1ms")]
     for number, world in enumerate(worlds):
-        shared, rows = check_world(f"{scratch_folder}/{number}", *world)
+        shared, rows, served = check_world(f"{scratch_folder}/{number}", *world)
         total += shared if world[1] > 1 else 0
         frequencies += rows
+        requests += served
         check(world[1] > 1 or shared == 0, "cores with one CPU are never shared")
-    check(total > 0 and frequencies > 0, "some time was shared, and some VMs were compared")
+    check(total > 0 and frequencies > 0 and requests > 0, f"some time was shared; {frequencies} VMs, {requests} requests")
     plain = f"{scratch_folder}/plain"
     shutil.copytree(f"{scratch_folder}/0", plain, ignore=shutil.ignore_patterns("session.yaml", "*.steal"))
     refused = run("steal", plain, "--by", "core", status=2).stderr

@@ -41,7 +41,7 @@ def check_tables(folder, history, shown):
     if HAS_SQLITE:
         db = sqlite3.connect(export(history, f"sqlite:{folder}/db"))
         check((shown,) in set(db.execute("SELECT name FROM thread WHERE tid = 216")), f"sqlite: {shown}")
-        check(db.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()[0] == 16, "and 16 tables")
+        check(db.execute("SELECT count(*) FROM sqlite_master WHERE type = 'table'").fetchone()[0] == 18, "and 18 tables")
         db.close()
 
 

@@ -81,6 +81,10 @@ static const struct column request_columns[] = {
 	{ "executing", NULL, COL_INT },                  { "unknown", NULL, COL_INT },
 	REQUEST_FEATURES(FEATURE_COLUMN)
 };
+static const struct column core_columns[] = {  /* only if the cores of the host are known and have several CPUs */
+	{ "shared_ns", "shared core", COL_DURATION }, { "top_sharer", "top sharer", COL_TEXT },
+};
+#define CORE_COLUMNS (sizeof core_columns / sizeof *core_columns)
 #define ALL_COLUMNS (sizeof request_columns / sizeof *request_columns)
 #define PLAIN_COLUMNS (ALL_COLUMNS - REQUEST_FEATURE_COUNT - 2)
 
@@ -109,20 +113,30 @@ static int print_requests(const struct latency_run *run, size_t n, const struct 
                           struct error *err)
 {
 	const struct requests *all = &run->requests;
-	const struct report_shape shape = { "latency-requests", request_columns, features ? ALL_COLUMNS : PLAIN_COLUMNS,
-	                                    o->model ? "machine start" : "predicted_ns start",
+	bool cores = false;
+	for (size_t i = 0; i < n; i++)
+		cores = cores || all->row[i].shared >= 0;
+	struct column columns[ALL_COLUMNS + CORE_COLUMNS];
+	const size_t core = features ? ALL_COLUMNS : PLAIN_COLUMNS;  /* position of the first column of cores */
+	memcpy(columns, request_columns, sizeof request_columns);
+	memcpy(columns + core, core_columns, sizeof core_columns);
+	const struct report_shape shape = { "latency-requests", columns, core + (cores ? CORE_COLUMNS : 0),
+	                                    o->model ? "machine start top_sharer" : "predicted_ns start top_sharer",
 	                                    sort == SORT_START ? "start" : NULL };
 	struct report *out = report_begin(stdout, o->how, &shape, &run->origin);
 	for (size_t i = 0; i < n; i++) {
 		const struct request *r = &all->row[i];
 #define FEATURE_VALUE(field, unit, help) VAL_INT(r->feature.field),
-		report_row(out, (struct value[]){
+		struct value value[ALL_COLUMNS + CORE_COLUMNS] = {
 			VAL_TEXT(r->id), VAL_TEXT(r->container ? r->container : r->machine), VAL_INT(r->start), VAL_INT(r->end),
 			VAL_INT(request_latency(r)),
 			VAL_INT(r->low), VAL_INT(r->high), predicted_value(r, r->predicted.mean), predicted_value(r, r->predicted.low),
 			predicted_value(r, r->predicted.high), r->culprit ? VAL_SHOWN(r->culprit) : VAL_NONE,
-			VAL_INT(r->executing), VAL_INT(r->unknown), REQUEST_FEATURES(FEATURE_VALUE) });
+			VAL_INT(r->executing), VAL_INT(r->unknown), REQUEST_FEATURES(FEATURE_VALUE) };
 #undef FEATURE_VALUE
+		value[core] = r->shared >= 0 ? VAL_INT(r->shared) : VAL_NONE;
+		value[core + 1] = r->sharer ? VAL_SHOWN(r->sharer) : VAL_NONE;
+		report_row(out, value);
 	}
 	int rc = report_end(out, err);
 	if (rc || o->how.format != FORMAT_TEXT)

@@ -15,6 +15,7 @@ src_libcompare_a_SOURCES = \
 	src/compare/diff/ledger.c src/compare/diff/ledger.h \
 	src/compare/whatif/whatif_report.c src/compare/whatif/whatif_report.h \
 	src/compare/diff/rates.c \
+	src/compare/whatif/sibling_notes.c \
 	src/compare/whatif/scheduler_replay.c src/compare/whatif/scheduler_replay.h \
 	src/compare/diff/request_kinds.c \
 	src/compare/whatif/request_replay.c src/compare/whatif/request_replay.h \

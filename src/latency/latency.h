@@ -114,6 +114,8 @@ struct request {
 	int64_t unknown;         /* ns with lost events; included in `high` */
 	struct request_features feature;
 	char *culprit;           /* top culprit ("host/215 burnP6", escaped); NULL: none */
+	int64_t shared;          /* ns that its server thread ran on a core that another CPU used; -1: unknown */
+	char *sharer;            /* longest user of the other CPUs of the core, escaped; NULL: none */
 	struct gp_prediction predicted;  /* valid if has_prediction */
 	bool has_prediction;
 };
@@ -136,7 +138,7 @@ struct requests_options {
 int requests_read(const struct catalog *catalog, const struct requests_options *options, struct requests *out,
                   struct notes *notes, struct error *err);
 void requests_release(struct requests *r);
-/* Fills the culprit of a request that was read without culprits. */
+/* Fills the culprit, and the sharer, of a request that was read without culprits. */
 int request_find_culprit(const struct catalog *catalog, struct request *r, struct error *err);
 int64_t request_latency(const struct request *r);
 void request_features_get(const struct request *r, double out[REQUEST_FEATURE_COUNT]);

@@ -34,6 +34,7 @@ static void request_release(struct request *r)
 	free(r->container);
 	free(r->id);
 	free(r->culprit);
+	free(r->sharer);
 }
 
 void requests_release(struct requests *r)
@@ -114,6 +115,7 @@ static int add_request(struct request_scan *rd, uint32_t state, int64_t start, i
 		.thread = history_child_named(h, id, request_schema[REQUEST_THREAD].name),
 		.start = start,
 		.end = end,
+		.shared = -1,
 	};
 	const bool plain = rd->options && rd->options->plain;
 	if (plain ? attribute_server(rd->catalog, r, rd->err) : attribute_request(rd->catalog, r, rd->err))

@@ -204,6 +204,7 @@ int whatif_query(struct whatif_base *b, const struct whatif_change *change, size
 		whatif_report_requests(&r, out, notes);
 	whatif_report_waits(&r, out, notes);
 	whatif_note_omitted(&r, change, changes, notes);
+	whatif_note_siblings(w, change, changes, notes);
 	whatif_note_vague(&r, notes);
 	whatif_note_untested(&r, out, notes);
 	whatif_note_wait_lengths(w, b->models.length_mismatch, out, notes);
