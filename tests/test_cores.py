@@ -337,8 +337,8 @@ def check_screen(folder, history, t):
     with open(f"{folder}/screen", encoding="utf-8") as f:
         lines = f.read().splitlines()
     on = next(i for i, line in enumerate(lines) if "on CPU0 " in line)
-    check("vCPU0" in lines[on - 1] and "beside CPU1 " in lines[on + 1] and "W" in lines[on] and "D" in lines[on + 1],
-          "the viewer shows web on CPU0, and db beside it on CPU1")
+    check("vCPU0" in lines[on - 1] and "sibling CPU1 " in lines[on + 1] and "W" in lines[on] and "D" in lines[on + 1],
+          "the viewer shows web on CPU0, and db on its sibling CPU1")
 
 
 def check_recording(folder):
@@ -373,7 +373,7 @@ def check_recording(folder):
         check(known(sums) == known(want), f"{target}: {dict(sums)}, as by the events {dict(want)}")
         compared += 1
     check(compared > 10 and all(names.get(t, t) for t in got), f"{compared} targets compared")
-    check(got["web", 0]["with", ("db", 0)] > got["web", 0]["ran"] // 2, "web/vCPU0 ran mostly beside db/vCPU0")
+    check(got["web", 0]["with", ("db", 0)] > got["web", 0]["ran"] // 2, "web/vCPU0 mostly shared its core with db/vCPU0")
     summary = json.loads(run("summary", history, *window, "--format", "json", "--limit", "0").stdout)["rows"]
     web = next(r for r in summary if r["target"] == "web")
     both = [got["web", i] for i in (0, 1)]

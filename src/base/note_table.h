@@ -195,7 +195,7 @@
 	  "add 'free TARGET' or 'pin TARGET -> CPUn' as a further change") \
 	X(REPLAY_CORE_SHARED, "replay-core-shared", LIMIT, \
 	  "CPU%u shares its core with CPU%u, which was busy for %.0f %% of the time (%s: %.0f %%); the replay does not slow " \
-	  "down CPUs of a shared core", "choose a CPU of an idle core; stealscope steal --by core shows who shares cores") \
+	  "down CPUs of a shared core", "choose a CPU of an idle core; stealscope steal --by core lists the users of cores") \
 	X(REPLAY_TOO_UNCERTAIN, "replay-too-uncertain", LIMIT, \
 	  "omitted as too uncertain (from no change to several times as much or as little): %s", "") \
 	X(REQUESTS_OVERLOADED, "requests-overloaded", LIMIT, \

@@ -81,7 +81,7 @@ static const struct column request_columns[] = {
 	{ "executing", NULL, COL_INT },                  { "unknown", NULL, COL_INT },
 	REQUEST_FEATURES(FEATURE_COLUMN)
 };
-static const struct column core_columns[] = {  /* only if the cores of the host are known and have several CPUs */
+static const struct column core_columns[] = {  /* only on hosts with several CPUs per core */
 	{ "shared_ns", "shared core", COL_DURATION }, { "top_sharer", "top sharer", COL_TEXT },
 };
 #define CORE_COLUMNS (sizeof core_columns / sizeof *core_columns)

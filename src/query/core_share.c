@@ -1,7 +1,7 @@
 /* Shared cores, frequency, and moves of a list of targets.
  *
- * Cost: one sweep along time (steal_sweep.h), in which each pCPU is resolved once, and one walk over the running intervals
- * of each row. The window is divided among the processors; the sums of the parts are exact, so the answer does not
+ * Cost: one sweep along time (steal_sweep.h), which resolves each pCPU once, and one walk over the running intervals of
+ * each row. The window is divided among the processors; the sums of the parts are exact, so the answer does not
  * depend on their number. */
 #include "query/core_sweep.h"
 
@@ -54,11 +54,11 @@ void core_share_sort(struct core_share *s)
 		qsort(s->row, s->rows, sizeof *s->row, compare_shared);
 }
 
-struct row_lister { struct core_query *c; struct map known; };
+struct core_lister { struct core_query *c; struct map known; };
 
 static int list_row(void *arg, const struct target *row)
 {
-	struct row_lister *l = arg;
+	struct core_lister *l = arg;
 	struct core_query *c = l->c;
 	bool is_new;
 	uint64_t *index = map_put(&l->known, (uint64_t)row->kind << 32 | row->index, &is_new);
@@ -72,7 +72,7 @@ static int list_row(void *arg, const struct target *row)
 
 static void list_rows(struct core_query *c)
 {
-	struct row_lister l = { .c = c };
+	struct core_lister l = { .c = c };
 	c->first = mem_new(c->targets + 1, sizeof *c->first);
 	for (size_t i = 0; i < c->targets; i++) {
 		gap_each_row(c->q.catalog, &c->target[i], list_row, &l);
@@ -92,7 +92,7 @@ static int64_t machine_attribute(const struct catalog *catalog, uint32_t machine
 	return iv.value;
 }
 
-/* Finds the nodes of the VMs' memory, and what the host's topology shows. */
+/* Reads the nodes of the VMs' memory, and the facts that decide on the columns of an answer. */
 static void read_facts(struct core_query *c)
 {
 	const struct catalog *catalog = c->q.catalog;

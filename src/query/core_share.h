@@ -17,9 +17,9 @@ struct core_time {
 	int64_t unknown;     /* the core, or the use of its other CPUs, is unknown */
 	/* ns */
 	int64_t slow;        /* ran below SLOW_PERCENT of the base frequency; part of `clocked` */
-	int64_t clocked;     /* ran on a CPU of which base and current frequency are known */
+	int64_t clocked;     /* ran on a CPU with known base and current frequency */
 	int64_t remote;      /* ran on another node than most of the VM's memory; part of `placed` */
-	int64_t placed;      /* ran on a known node, and the node of the memory is known */
+	int64_t placed;      /* ran on a known node, and the VM has a known memory node */
 	/* number of moves: it ran on another CPU than before, of another last-level cache, of another node */
 	int64_t moves, llc_moves, node_moves;
 };
@@ -46,8 +46,8 @@ struct core_share {
 	char **name;             /* raw names of the actors: escape before printing */
 	size_t names;
 	bool siblings;           /* the host has cores with several CPUs */
-	bool frequencies;        /* frequencies were recorded, and the base frequency is known */
-	bool nodes;              /* the host has several NUMA nodes, and the node of a VM's memory is known */
+	bool frequencies;        /* the history contains frequencies and base frequencies */
+	bool nodes;              /* the host has several NUMA nodes, and a VM has a known memory node */
 };
 
 /* Lists the vCPUs and threads of an answer about a target (NULL: all): vCPUs, and threads of the host and of containers

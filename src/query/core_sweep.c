@@ -55,7 +55,7 @@ static void find_siblings(const struct sweep *s, int cpu, int64_t t, struct sibl
 	}
 }
 
-/* Adds [t, end], in which the row ran on the pCPU. */
+/* Adds [t, end], an interval of the row on the pCPU. */
 static void add_shared(struct sweep *s, struct core_time *time, int cpu, int64_t t, int64_t end)
 {
 	struct siblings other;
@@ -135,7 +135,7 @@ static int add_on_cpu(struct sweep *s, struct core_sweep_row *row, int cpu, int6
 	return add_frequency(s, time, cpu, t, end);
 }
 
-/* Adds [t, end], in which the row ran. */
+/* Adds [t, end], a running interval of the row. */
 static int add_interval(struct sweep *s, struct core_sweep_row *row, const struct target *target, int64_t t, int64_t end)
 {
 	while (t <= end) {

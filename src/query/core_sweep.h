@@ -8,7 +8,7 @@
 struct core_sweep_row {
 	struct core_time time;
 	int first_cpu, last_cpu;  /* first and last known pCPU: indexes into catalog->cpu; -1: none */
-	struct gap_walk walk;     /* over the intervals in which it ran */
+	struct gap_walk walk;     /* over its running intervals */
 	struct interval part;     /* interval that was read but not added yet; start > end: none */
 	int64_t memory_node;      /* node with most of the memory of its VM; -1: unknown */
 	bool done;

@@ -57,8 +57,7 @@ int explain_provider(FILE *to, const struct catalog *catalog, uint32_t machine, 
 void explain_spread(struct explanation *s);
 /* Writes " +-2.71 ms": the error bound of the start of a gap by the guest's steal clock; "" for other gaps. */
 const char *gap_bound_text(const struct catalog *catalog, const struct gap *gap, char buf[64]);
-/* Writes how long the target ran on a busy core, on a slow CPU or far from its memory, if this is known and
- * considerable. */
+/* Writes the time on a busy core, on a slow CPU and far from the memory, if it is considerable. */
 int explain_cores(struct explanation *s, struct error *err);
 /* Sums the lock waits of the target in `locked` and `locks`. */
 int explain_locks(struct explanation *s, struct error *err);

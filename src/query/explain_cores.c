@@ -1,4 +1,4 @@
-/* Sentences on the time in which a target ran, but on a busy core, below the base frequency, or far from its memory. */
+/* Sentences on the running time on a busy core, below the base frequency, or far from the memory. */
 #include <inttypes.h>
 
 #include "base/timefmt.h"

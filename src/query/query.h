@@ -74,8 +74,8 @@ struct catalog {
 	uint64_t vcpu_gap, thread_gap;          /* states that make a gap: runnable, but not running */
 	uint64_t vcpu_lost;                     /* vcpu_gap and VMM */
 	uint64_t vcpu_ran, thread_ran;          /* states in which it ran, as in struct demand */
-	bool has_cores;                         /* the core of a pCPU is known */
-	bool has_siblings;                      /* a core with several CPUs is known */
+	bool has_cores;                         /* the history contains the cores of pCPUs */
+	bool has_siblings;                      /* a core has several CPUs */
 	bool folded;                            /* no vCPU was ever HOST_BLOCKED: that state may be folded into PREEMPTED (as
 	                                         * in the paper) */
 	bool has_run_states;                    /* the host is a hypervisor that schedules vCPUs without host threads (Xen) */

@@ -6,10 +6,10 @@
 #include "base/text.h"
 #include "compare/whatif/whatif_report.h"
 
-#define BUSY_MIN 0.05  /* smallest reported share of the window in which a CPU was busy */
+#define BUSY_MIN 0.05  /* smallest reported use of a CPU, as a share of the window */
 
 struct owner_use {
-	double busy;             /* share of the window in which a thread ran */
+	double busy;             /* part of the window with a running thread, 0 .. 1 */
 	const char *owner;       /* machine with most of this time, raw; NULL: none */
 	double owner_share;
 };

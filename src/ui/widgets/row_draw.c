@@ -115,7 +115,7 @@ int rows_host_cpu(const struct app *app, struct row_id row)
 }
 
 /* Draws the lane of the CPU of the host that the selected row had, or waited for, at the cursor ("on CPU0"), or the lane of
- * another CPU of its core ("beside CPU1"). */
+ * another CPU of its core ("sibling CPU1"). */
 static void draw_host_cpu(struct app *app, struct screen *s, int y, const struct row *row, const char *where, int cpu)
 {
 	const struct row_id id = { ROW_CPU, (uint32_t)cpu };
@@ -227,6 +227,6 @@ void rows_draw(struct app *app, struct screen *s, int y, int height)
 		if (cpu >= 0 && row_same(row->id, app->view.row))
 			draw_host_cpu(app, s, ++y, row, "on", cpu);
 		if (sibling >= 0 && row_same(row->id, app->view.row))
-			draw_host_cpu(app, s, ++y, row, "beside", sibling);
+			draw_host_cpu(app, s, ++y, row, "sibling", sibling);
 	}
 }
