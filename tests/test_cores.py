@@ -391,6 +391,37 @@ def check_recording(folder):
     check("on the same core: db/vCPU0" in text, "explain names it, too")
 
 
+def check_refusals(folder, world):
+    """Hostile topologies are refused with the line, and no history is left."""
+    cpu = "{core: 0}"
+    for text, reason in (("[]", "topology"), ("{smt: maybe}", "smt"), ("{cpu: 1}", "topology"), ("{cpus: [1]}", "cpus"),
+                         ("{core_scheduling: 7}", "core_scheduling"), ("{cpus: {0: {cor: 1}}}", "core"),
+                         ("{cpus: {40000: {}}}", "0 to 32767"), ("{cpus: {0: {core: -1}}}", "0 to 32767"),
+                         ("{cpus: {-1: {}}}", "0 to 32767"),
+                         ("{cpus: {0: {base_khz: 999999999999}}}", "1 to 100000000"), ("{cpus: {0: 7}}", "topology"),
+                         ("{cpus: {0: {}, 0x0: {}}}", "twice"), ("{cpus: {0: {}}, cpus: {}}", "twice"),
+                         ("{cpus: {" + ", ".join(f"{i}: {cpu}" for i in range(9)) + "}}", "more than 8"),
+                         ("{cpus: {" + ", ".join(f"{i}: {{}}" for i in range(8193)) + "}}", "more than 8192")):
+        path = f"{folder}/hostile.yaml"
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"host:\n  dir: {world}/host\n  topology: {text}\n")
+        refused = run("index", path, "-o", f"{folder}/none.steal", status=2).stderr
+        check(f"{path}:3" in refused and reason in refused and refused.count("\n") == 1, refused.strip()[:150])
+        check(not os.path.exists(f"{folder}/none.steal"), "no history")
+    for text in ("{0: -1}", "{x: 1}", "[0]"):
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(f"host: {{dir: {world}/host}}\nguests:\n- {{name: x, vcpus: {{0: 1}}, memory: {text}}}\n")
+        check("hostile.yaml:3" in run("index", path, "-o", f"{folder}/none.steal", status=2).stderr, f"refused: {text}")
+
+
+def check_cut(folder, history):
+    """A cut of a history keeps the topology, and has the same answer in its window."""
+    cut = f"{folder}/cut.steal"
+    run("cut", history, "--from", "40%", "--to", "60%", "-o", cut)
+    low, high, got = answers(cut)
+    check(got and got == answers(history, "--from", str(low), "--to", str(high))[2], "a cut history has the same sums")
+
+
 with scratch() as scratch_folder:
     today = int(os.environ.get("STEALSCOPE_SLICE") or time.time() // 86400)
     print(f"STEALSCOPE_SLICE={today}")
@@ -408,6 +439,8 @@ with scratch() as scratch_folder:
     shutil.copytree(f"{scratch_folder}/0", plain, ignore=shutil.ignore_patterns("session.yaml", "*.steal"))
     refused = run("steal", plain, "--by", "core", status=2).stderr
     check("topology" in refused and "stealscope-session(5)" in refused, "without a topology: refused, with the remedy")
+    check_refusals(scratch_folder, plain)
+    check_cut(scratch_folder, f"{scratch_folder}/0/h.steal")
     if not shutil.which("babeltrace2"):
         skip("the recording: no babeltrace2; all simulated hosts passed")
     check_recording(scratch_folder)

@@ -1,10 +1,12 @@
-/* Tests of the control groups in session.yaml (record/cgroups.c). */
+/* Tests of the control groups and of the topology in session.yaml (record/cgroups.c, record/topology_facts.c). */
 #include "test.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "record/session_facts.h"
+#include "record/topology_facts.h"
 #include "record_tree.h"
 
 #define LINE(text) text, sizeof(text)
@@ -125,8 +127,78 @@ static void test_host(void **state)
 	tree_end(&tree);
 }
 
+static void put_cpu_file(int cpu, const char *name, const char *text)
+{
+	char path[128];
+	snprintf(path, sizeof path, "sys/devices/system/cpu/cpu%d/%s", cpu, name);
+	tree_text(&tree, path, text);
+}
+
+static char *topology_text(struct topology *t)
+{
+	struct yaml_out *o = yaml_out_new();
+	topology_put(o, YAML_OUT_ROOT, t);
+	topology_put_memory(o, YAML_OUT_ROOT, t, "web");
+	return yaml_out_end(o);
+}
+
+/* Cores by the lowest CPU of each list, the cache of the highest level, both sources of the base frequency; an offline CPU
+ * is omitted; impossible values are unknown. The memory is the sum of the pages of all sizes. */
+static void test_topology(void **state)
+{
+	(void)state;
+	struct topology t;
+	tree_begin(&tree);
+	tree_text(&tree, "sys/devices/system/cpu/online", "0-2,9,40000\n");
+	tree_text(&tree, "sys/devices/system/cpu/smt/control", "on\n");
+	for (int cpu = 0; cpu < 3; cpu++) {
+		put_cpu_file(cpu, "topology/thread_siblings_list", cpu == 1 ? "1\n" : "0,2\n");
+		put_cpu_file(cpu, "cache/index0/level", "1\n");
+		put_cpu_file(cpu, "cache/index0/shared_cpu_list", "0\n");
+		put_cpu_file(cpu, "cache/index1/level", "3\n");
+		put_cpu_file(cpu, "cache/index1/shared_cpu_list", "0-2\n");
+		put_cpu_file(cpu, cpu ? "node1/x" : "node0/x", "");
+		put_cpu_file(cpu, "cpufreq/cpuinfo_max_freq", cpu == 2 ? "99999999999\n" : "3500000\n");
+	}
+	put_cpu_file(0, "cpufreq/base_frequency", "2600000\n");
+	put_cpu_file(1, "acpi_cppc/nominal_freq", "2100\n");
+	put_cpu_file(2, "acpi_cppc/nominal_freq", "-7\n");
+	put_cpu_file(9, "topology/thread_siblings_list", "nonsense\n");
+	topology_facts_read(&t, tree.root);
+	tree_text(&tree, "proc/300/numa_maps",
+	          "7f00 default anon=3 dirty=3 N0=1 N1=2 kernelpagesize_kB=4\n"
+	          "7f10 default file=/N1=9 huge anon=2 N1=2 kernelpagesize_kB=2048\n"
+	          "7f20 default stack N0=99999999999 kernelpagesize_kB=4\n");
+	topology_facts_read_memory(&t, tree.root, 300, "web");
+	assert_int_equal(t.memories, 0);  /* a machine with one node */
+	tree_text(&tree, "sys/devices/system/node/node0/x", "");
+	tree_text(&tree, "sys/devices/system/node/node1/x", "");
+	topology_facts_read_memory(&t, tree.root, 300, "web");
+	char *text = topology_text(&t);
+	assert_string_equal(text, "topology:\n  smt: on\n  cpus:\n"
+	                          "    0: {core: 0, llc: 0, node: 0, base_khz: 2600000, max_khz: 3500000}\n"
+	                          "    1: {core: 1, llc: 0, node: 1, base_khz: 2100000, max_khz: 3500000}\n"
+	                          "    2: {core: 0, llc: 0, node: 1}\n    9: {}\nmemory: {0: 4, 1: 4104}\n");
+	/* The reader of session files accepts the text. */
+	struct yaml_file file;
+	struct topology again = { 0 };
+	struct error err = ERROR_INIT;
+	assert_int_equal(yaml_file_parse(&file, text, strlen(text), "x", "", &err), 0);
+	assert_int_equal(topology_read(&again, &file, yaml_member(&file, yaml_root(&file), "topology"), &err), 0);
+	assert_int_equal(topology_read_memory(&again, &file, yaml_member(&file, yaml_root(&file), "memory"), "web", &err), 0);
+	assert_true(topology_hash(&again) == topology_hash(&t));
+	yaml_file_release(&file);
+	topology_release(&again);
+	topology_release(&t);
+	free(text);
+	topology_facts_read(&t, "/nonexistent");
+	assert_true(t.cpus == 0 && t.smt == SMT_UNKNOWN && topology_hash(&t) == 0);
+	tree_end(&tree);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_groups), cmocka_unit_test(test_host) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_groups), cmocka_unit_test(test_host),
+	                                    cmocka_unit_test(test_topology) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
