@@ -4,11 +4,14 @@
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/bisect.h"
 #include "base/error.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/notes.h"
+#include "base/rank_select.h"
 #include "base/states.h"
 #include "base/strtab.h"
 #include "base/suggest.h"
@@ -436,6 +439,51 @@ static void test_tournament(void **state)
 	}
 }
 
+static int compare_int64(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+	return (*x > *y) - (*x < *y);
+}
+
+/* Every rank of arrays with equal, ascending, descending and random values, as in the sorted array; the values on both
+ * sides of the rank are on the right side. */
+static void test_rank_select(void **state)
+{
+	enum { N = 300 };
+	int64_t value[N], sorted[N];
+	uint64_t seed = 1;
+	(void)state;
+	for (int kind = 0; kind < 5; kind++)
+		for (size_t n = 1; n <= N; n += n < 40 ? 1 : 37)
+			for (size_t rank = 0; rank < n; rank += n < 40 ? 1 : 7) {
+				for (size_t i = 0; i < n; i++) {
+					seed = seed * UINT64_C(6364136223846793005) + 1442695040888963407u;
+					const int64_t random = (int64_t)(seed >> 33);
+					value[i] = kind == 0 ? 7 : kind == 1 ? (int64_t)i : kind == 2 ? -(int64_t)i : kind == 3 ? random % 4 : random;
+				}
+				memcpy(sorted, value, sizeof sorted);
+				qsort(sorted, n, sizeof *sorted, compare_int64);
+				assert_int_equal(rank_select(value, n, rank), sorted[rank]);
+				for (size_t i = 0; i < n; i++)
+					assert_true(i < rank ? value[i] <= sorted[rank] : value[i] >= sorted[rank]);
+				qsort(value, n, sizeof *value, compare_int64);
+				assert_memory_equal(value, sorted, n * sizeof *value);
+			}
+}
+
+/* The search from each hint finds the same as the search without. */
+static void test_bisect_from(void **state)
+{
+	size_t at = 0;
+	(void)state;
+	for (size_t n = 0; n < 40; n++)
+		for (size_t answer = 0; answer <= n; answer++)
+			for (size_t hint = 0; hint <= answer; hint++) {
+				BISECT_FROM(at, hint, n, at < answer);
+				assert_int_equal(at, answer);
+			}
+}
+
 /* One name of each VMM, near misses, and numbers beyond the maximum. */
 static void test_vcpu_names(void **state)
 {
@@ -467,6 +515,7 @@ int main(void)
 		cmocka_unit_test(test_strtab), cmocka_unit_test(test_notes), cmocka_unit_test(test_notes_together),
 		cmocka_unit_test(test_error_chain), cmocka_unit_test(test_states_have_names),
 		cmocka_unit_test(test_time_exact), cmocka_unit_test(test_tournament), cmocka_unit_test(test_vcpu_names),
+		cmocka_unit_test(test_rank_select), cmocka_unit_test(test_bisect_from),
 	};
 	return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -19,4 +19,25 @@
 		(at) = bisect_from; \
 	} while (0)
 
+/* The same for a result at or after `hint`, a size_t: fast if it is near, O(log n) if it is far. */
+#define BISECT_FROM(at, hint, n, before) \
+	do { \
+		size_t bisect_from = (hint), bisect_to = (n); \
+		for (size_t bisect_step = 1; bisect_step < bisect_to - bisect_from; bisect_step *= 2) { \
+			(at) = bisect_from + bisect_step - 1; \
+			if (before) \
+				bisect_from = (at) + 1; \
+			else \
+				bisect_to = (at); \
+		} \
+		while (bisect_from < bisect_to) { \
+			(at) = bisect_from + (bisect_to - bisect_from) / 2; \
+			if (before) \
+				bisect_from = (at) + 1; \
+			else \
+				bisect_to = (at); \
+		} \
+		(at) = bisect_from; \
+	} while (0)
+
 #endif

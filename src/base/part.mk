@@ -25,6 +25,7 @@ src_libbase_a_SOURCES = \
 	src/base/progress.h \
 	src/base/schema.c src/base/schema.h \
 	src/base/atomic_file.c src/base/atomic_file.h \
+	src/base/rank_select.c src/base/rank_select.h \
 	src/base/scratch_file.c src/base/scratch_file.h \
 	src/base/states.c src/base/states.h \
 	src/base/strtab.c src/base/strtab.h \

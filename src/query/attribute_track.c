@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bisect.h"
 #include "base/mem.h"
 
 #define DECODES_BEFORE_SEEK 192   /* cost of a seek, as a number of decoded intervals */
@@ -12,12 +13,14 @@
 #define READ_AHEAD_MAX 128          /* maximum for attributes that change often; reached step by step */
 #define KEEP_BEHIND 8                /* decoded intervals before the current one that are kept: a critical path goes back
                                       * a few */
+#define HELD_MAX (1 << 20)             /* maximum of intervals in tracks that hold a slice: 24 MB */
 #define THREAD_CACHE_MAX 16384
 #define NOT_A_TID (UINT64_C(1) << 63)
 
 void resolver_init(struct resolver *r, const struct catalog *catalog, int64_t t0, int64_t t1, struct error *err)
 {
-	*r = (struct resolver){ .catalog = catalog, .t0 = t0, .t1 = t1, .last_waker_string = HISTORY_NULL, .err = err };
+	*r = (struct resolver){ .catalog = catalog, .t0 = t0, .t1 = t1, .hold_from = 1, .last_waker_string = HISTORY_NULL,
+		.err = err };
 	r->cpu = mem_new(catalog->cpus, sizeof(struct cpu_tracks *));
 	strtab_init(&r->names);
 	r->swapper = strtab_put(&r->names, "swapper");
@@ -69,6 +72,7 @@ void resolver_release(struct resolver *r)
 	}
 	free(r->cpu);
 	free(r->thread);
+	free(r->holder);
 	strtab_release(&r->names);
 	map_release(&r->name_by_string);
 	map_release(&r->machine_by_string);
@@ -149,10 +153,115 @@ static bool track_back(struct row_track *k, int64_t t)
 	return k->iv.start <= t && t <= k->iv.end;
 }
 
+/* ---- Tracks that hold a slice ---------------------------------------------------------------------------------- --- */
+
+/* Frees the intervals of a track that holds a slice. */
+static void track_drop(struct resolver *r, struct row_track *k)
+{
+	r->held -= k->ahead_len;
+	free(k->ahead);
+	k->ahead = NULL;
+	k->ahead_pos = k->ahead_len = k->ahead_cap = 0;
+	k->iv = (struct interval){ INT64_MAX, INT64_MIN, HISTORY_NULL };
+	k->holds = false;
+}
+
+void resolver_hold(struct resolver *r, int64_t from, int64_t to)
+{
+	size_t n = 0;
+	r->hold_from = from;
+	r->hold_to = to;
+	for (size_t i = 0; i < r->holders; i++) {
+		struct row_track *k = r->holder[i];
+		if (k->holds && k->ahead[k->ahead_len - 1].end < from)
+			track_drop(r, k);
+		if (k->holds)
+			r->holder[n++] = k;
+	}
+	r->holders = n;
+}
+
+static bool track_has(const struct row_track *k, int64_t t)
+{
+	return k->ahead_len && k->ahead[0].start <= t && t <= k->ahead[k->ahead_len - 1].end;
+}
+
+/* Moves to t among the intervals that a track has. */
+static void track_search(struct row_track *k, int64_t t)
+{
+	size_t at = k->ahead_pos;
+	if (at >= k->ahead_len || k->ahead[at].start > t)
+		at = 0;
+	const size_t hint = at;
+	BISECT_FROM(at, hint, k->ahead_len, k->ahead[at].start <= t);
+	k->iv = k->ahead[at - 1];
+	k->ahead_pos = (unsigned)at;
+}
+
+/* Drops the intervals before the slice. Returns true if the cursor can read on in the slice. */
+static bool track_keep_slice(struct resolver *r, struct row_track *k)
+{
+	size_t first = 0;
+	if (!track_has(k, r->hold_from))
+		return false;
+	BISECT(first, k->ahead_len, k->ahead[first].end < r->hold_from);
+	k->ahead_len -= (unsigned)first;
+	memmove(k->ahead, k->ahead + first, k->ahead_len * sizeof *k->ahead);
+	return true;
+}
+
+/* Decodes all intervals of a track in the slice. If they are too many, no track is held any more in this slice. */
+static int track_hold(struct resolver *r, struct row_track *k)
+{
+	int n = 1;
+	if (k->holds)
+		r->held -= k->ahead_len;
+	else
+		*ARRAY_PUSH(r->holder, r->holders, r->holder_cap) = k;
+	k->holds = true;
+	if (!track_keep_slice(r, k)) {
+		k->ahead_len = 0;
+		n = history_range(&k->cursor, r->catalog->h, k->attr, r->hold_from, r->t1, r->err) < 0 ? -1 : 1;
+	}
+	k->ahead_pos = 0;
+	while (n > 0 && (!k->ahead_len || k->ahead[k->ahead_len - 1].end < r->hold_to)) {
+		if (k->ahead_len == k->ahead_cap) {
+			k->ahead_cap = k->ahead_cap ? 2 * k->ahead_cap : READ_AHEAD_MIN;
+			k->ahead = mem_resize(k->ahead, k->ahead_cap, sizeof *k->ahead);
+		}
+		n = history_range_read(&k->cursor, k->ahead + k->ahead_len, k->ahead_cap - k->ahead_len, r->err);
+		k->ahead_len += n > 0 ? (unsigned)n : 0;
+		n = r->held + k->ahead_len > HELD_MAX ? 0 : n;
+	}
+	r->held += k->ahead_len;
+	if (r->held > HELD_MAX)
+		r->hold_to = INT64_MIN;
+	return n < 0 ? -1 : 0;
+}
+
+/* Moves to the interval that contains t if the track holds the slice, or can. Returns 1, 0 if not, -1 on error. */
+static int track_move_held(struct resolver *r, struct row_track *k, int64_t t)
+{
+	if (!track_has(k, t) && t >= r->hold_from && t <= r->hold_to && track_hold(r, k) < 0)
+		return -1;
+	if (track_has(k, t)) {
+		track_search(k, t);
+		return 1;
+	}
+	if (k->holds)
+		track_drop(r, k);
+	return 0;
+}
+
 /* Moves to the interval that contains t, by reading on or by a seek, if that is not the next interval. */
 static __attribute__((noinline)) int track_move_far(struct resolver *r, struct row_track *k, int64_t t)
 {
 	int there = 0;
+	if (k->holds || (k->can_hold && t >= r->hold_from && t <= r->hold_to)) {
+		there = track_move_held(r, k, t);
+		if (there != 0)
+			return there < 0 ? -1 : 0;
+	}
 	if (k->iv.start > k->iv.end)
 		return track_seek(r, k, t);
 	if (t < k->iv.start)
@@ -196,6 +305,8 @@ struct cpu_tracks *resolver_cpu_new(struct resolver *r, uint32_t cpu)
 	track_init(&c->exit, attrs->exit);
 	track_init(&c->out_by, attrs->out_by);
 	track_init(&c->khz, attrs->khz);
+	c->status.can_hold = c->running.can_hold = c->interrupt.can_hold = c->host_thread.can_hold = c->pcpu.can_hold =
+		c->out_by.can_hold = true;
 	char name[16];
 	snprintf(name, sizeof name, "%sCPU%u", r->catalog->machine[attrs->machine].kind == MACHINE_VM ? "v" : "",
 	         attrs->number);

@@ -138,7 +138,7 @@ static int core_walk(struct query *q, size_t i, struct budget *budget, struct er
 
 /* ---- Answer */
 
-struct row_sums {
+struct sharer_sums {
 	struct actors sharers;
 	int64_t *ns;
 	size_t len, cap;
@@ -153,7 +153,7 @@ static void add_time(struct core_time *to, const struct core_time *from)
 }
 
 /* Adds the sums of one row over all parts. */
-static void add_row(struct core_query *c, size_t row, struct core_time *time, struct row_sums *sums)
+static void add_row(struct core_query *c, size_t row, struct core_time *time, struct sharer_sums *sums)
 {
 	struct strtab *names = &c->part[0].sweep.r.names;
 	int last = -1;
@@ -163,7 +163,8 @@ static void add_row(struct core_query *c, size_t row, struct core_time *time, st
 		add_time(time, &part->time);
 		core_time_count_move(c->q.catalog, time, last, part->first_cpu);
 		last = part->last_cpu < 0 ? last : part->last_cpu;
-		for (const struct sweep_sum *sum = NULL; (sum = sweep_next_sum(sweep, row, sum)); ) {
+		for (size_t i = 0; i < sweep->sums_of[row].len; i++) {
+			const struct sweep_sum *sum = &sweep->sums_of[row].sum[i];
 			struct actor sharer = sweep->culprits.actor[sum->culprit];
 			sharer.name = p ? strtab_put(names, strtab_get(&sweep->r.names, sharer.name)) : sharer.name;
 			const uint32_t id = actors_put(&sums->sharers, &sharer);
@@ -189,7 +190,7 @@ static int compare_sharers(const void *a, const void *b)
 static void join_target(struct core_query *c, size_t i)
 {
 	struct core_share *out = &c->answer;
-	struct row_sums sums = { 0 };
+	struct sharer_sums sums = { 0 };
 	struct core_row *row = &out->row[i];
 	*row = (struct core_row){ .target = c->target[i], .sharer = out->sharers };
 	for (size_t k = c->first[i]; k < c->first[i + 1]; k++)

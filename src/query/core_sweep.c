@@ -157,6 +157,7 @@ static int add_row(struct core_sweep *s, size_t i, int64_t from, int64_t to)
 {
 	struct core_sweep_row *row = &s->row[i];
 	const struct target *target = &s->sweep.rows->row[i].target;
+	sweep_begin_row(&s->sweep, target, (uint32_t)i);
 	while (!row->done) {
 		if (row->part.start > row->part.end) {
 			const int r = gap_walk_next_state(&row->walk, &row->part, s->sweep.err);
@@ -177,7 +178,7 @@ static int add_row(struct core_sweep *s, size_t i, int64_t from, int64_t to)
 			break;
 		row->part = (struct interval){ 1, 0, 0 };
 	}
-	sweep_end_row(&s->sweep, target, (uint32_t)i);
+	sweep_end_row(&s->sweep);
 	return 0;
 }
 

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/number.h"
+#include "base/rank_select.h"
 #include "query/stepped_query.h"
 #include "query/culprit.h"
 
@@ -221,12 +223,6 @@ static int exits_walk(struct query *q, size_t part, struct budget *budget, struc
 
 /* ---- Answer */
 
-static int compare_ns(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
 static int compare_rows(const void *a, const void *b)
 {
 	const struct exit_row *x = a, *y = b;
@@ -247,8 +243,7 @@ static int exits_join(struct query *q, struct error *err)
 		struct lengths *l = &c->lengths[i];
 		if (!l->len)
 			continue;
-		qsort(l->ns, l->len, sizeof *l->ns, compare_ns);
-		c->list.row[i].p99 = l->ns[(l->len * 99 + 99) / 100 - 1];
+		c->list.row[i].p99 = rank_select(l->ns, l->len, percentile_index(l->len, 99));
 	}
 	if (c->list.rows)
 		qsort(c->list.row, c->list.rows, sizeof *c->list.row, compare_rows);

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
+#include "base/rank_select.h"
 #include "query/stepped_query.h"
 
 #define SLACK 1024
@@ -93,29 +95,22 @@ static int lister_add_gap(struct gap_lister *l, const struct gap *gap, struct er
 	return 0;
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
 unsigned length_bin(int64_t ns)
 {
 	return ns > 1 ? 63u - (unsigned)__builtin_clzll((uint64_t)ns) : 0;
 }
 
-/* Sorts the lengths and computes their distribution. */
+/* Computes the distribution of the lengths. Reorders them. */
 static void lengths_measure(int64_t *length, size_t n, struct gap_lengths *out)
 {
 	out->count = n;
 	if (!n)
 		return;
-	qsort(length, n, sizeof *length, compare_ns);
-	/* nearest rank: the smallest value that at least p % of the values do not exceed */
-	out->p50 = length[(n * 50 + 99) / 100 - 1];
-	out->p90 = length[(n * 90 + 99) / 100 - 1];
-	out->p99 = length[(n * 99 + 99) / 100 - 1];
-	out->longest = length[n - 1];
+	const size_t p50 = percentile_index(n, 50), p90 = percentile_index(n, 90), p99 = percentile_index(n, 99);
+	out->longest = rank_select(length, n, n - 1);
+	out->p99 = rank_select(length, n, p99);
+	out->p90 = rank_select(length, p99 + 1, p90);
+	out->p50 = rank_select(length, p90 + 1, p50);
 	for (size_t i = 0; i < n; i++) {
 		out->total += length[i];
 		out->bin[length_bin(length[i])]++;

@@ -19,6 +19,7 @@ struct row_track {
 	struct interval *ahead;  /* decoded intervals: ahead[ahead_pos .. ahead_len - 1] follow iv */
 	unsigned ahead_pos, ahead_len, ahead_cap;
 	uint32_t attr;
+	bool can_hold, holds;    /* may hold, holds all intervals of a slice in `ahead`: see resolver_hold() */
 };
 
 #define RECENT_THREADS 16
@@ -55,6 +56,10 @@ struct resolver {
 	const struct catalog *catalog;
 	int64_t t0, t1;            /* window of most steps, ns */
 	int64_t until;             /* end of the validity of the current step's result, ns */
+	int64_t hold_from, hold_to;  /* slice that tracks of CPUs hold in memory, ns; hold_from > hold_to: none */
+	struct row_track **holder; /* tracks that hold the slice */
+	size_t holders, holder_cap;
+	size_t held;               /* number of their intervals */
 	bool shallow;              /* resolve machines only: no guest threads, no names */
 	bool vcpus_only;           /* name the vCPU that has a CPU, not the thread of its guest */
 	bool no_wakers;            /* do not search for the wakers of sleepers */
@@ -83,6 +88,11 @@ struct resolution {
 void resolver_init(struct resolver *r, const struct catalog *catalog, int64_t t0, int64_t t1, struct error *err);
 void resolver_release(struct resolver *r);
 void resolver_trim(struct resolver *r);  /* frees all tracks of threads if there are too many; for use between steps */
+
+/* From now on, a track of a CPU that is read in [from, to] is decoded for this whole slice at once: for queries that walk
+ * the slice many times, row after row. With more than HELD_MAX intervals of 24 bytes, tracks are read on as without a
+ * slice. Slices follow each other in time. */
+void resolver_hold(struct resolver *r, int64_t from, int64_t to);
 
 int track_move(struct resolver *r, struct row_track *k, int64_t t);  /* moves k->iv to the interval that contains t */
 

@@ -224,15 +224,16 @@ static void steal_join_sweeps(struct steal_query *s)
 	for (size_t i = 0; i < s->q.parts; i++) {
 		struct sweep *sweep = &s->part[i].sweep;
 		for (size_t row = 0; row < s->rows.len; row++) {
-			const struct sweep_sum *sum = sweep_next_sum(sweep, row, NULL);
-			if (!sum)
+			const struct row_sums *of = &sweep->sums_of[row];
+			if (of->len == 0)
 				continue;
 			struct actor victim = row_victim(s->q.catalog, &s->rows.row[row], &sweep->r);
 			victim = actor_renamed(&victim, &sweep->r.names, names);
 			all->victim = actors_put(&all->actors, &victim);
-			for (; sum; sum = sweep_next_sum(sweep, row, sum)) {
-				const struct actor culprit = actor_renamed(&sweep->culprits.actor[sum->culprit], &sweep->r.names, names);
-				matrix_add(all, &culprit, sum->ns);
+			for (size_t k = 0; k < of->len; k++) {
+				const struct actor *found = &sweep->culprits.actor[of->sum[k].culprit];
+				const struct actor culprit = actor_renamed(found, &sweep->r.names, names);
+				matrix_add(all, &culprit, of->sum[k].ns);
 			}
 		}
 	}

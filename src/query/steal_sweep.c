@@ -15,6 +15,17 @@ struct sweep_row {
 	bool done;
 };
 
+static uint32_t sweep_put_culprit(struct sweep *s, const struct actor *actor)
+{
+	uint32_t *latest = &s->latest[actor->kind];
+	if (*latest < s->culprits.len && actor_same(&s->culprits.actor[*latest], actor))
+		return *latest;
+	*latest = actors_put(&s->culprits, actor);
+	while (s->ns_len < s->culprits.len)
+		*ARRAY_PUSH(s->ns, s->ns_len, s->ns_cap) = 0;
+	return *latest;
+}
+
 static uint32_t sweep_culprit(struct sweep *s, const struct actor *actor)
 {
 	struct actor culprit = *actor;
@@ -25,26 +36,16 @@ static uint32_t sweep_culprit(struct sweep *s, const struct actor *actor)
 			culprit.kind = FLOW_PREEMPTING;
 		culprit.name = culprit.kind == FLOW_LIMITED ? culprit.name : 0;
 	}
-	return actors_put(&s->culprits, &culprit);
+	return sweep_put_culprit(s, &culprit);
 }
 
 static uint32_t sweep_unknown(struct sweep *s)
 {
-	return actors_put(&s->culprits, &(struct actor){ -1, -1, 0, FLOW_UNKNOWN });
+	return sweep_put_culprit(s, &(struct actor){ -1, -1, 0, FLOW_UNKNOWN });
 }
 
 /* ---- Sums */
 
-void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns)
-{
-	while (s->ns_len <= culprit)
-		*ARRAY_PUSH(s->ns, s->ns_len, s->ns_cap) = 0;
-	if (s->ns[culprit] == 0)
-		*ARRAY_PUSH(s->found, s->found_len, s->found_cap) = culprit;
-	s->ns[culprit] += ns;
-}
-
-/* A thread that waits for itself is a contradiction: unknown. */
 static bool is_row_itself(const struct sweep *s, const struct target *row, uint32_t culprit)
 {
 	const struct actor *p = &s->culprits.actor[culprit];
@@ -54,27 +55,43 @@ static bool is_row_itself(const struct sweep *s, const struct target *row, uint3
 	return p->machine == (int32_t)th->machine && p->tid == th->tid;
 }
 
-void sweep_end_row(struct sweep *s, const struct target *row, uint32_t index)
+/* Adds a sum to the current row, unless it has one of the culprit. Returns the culprit: unknown if it is the row itself,
+ * because a thread that waits for itself is a contradiction. */
+static __attribute__((noinline)) uint32_t row_add_sum(struct sweep *s, uint32_t culprit)
 {
-	struct sums_of_row *of = &s->sums_of[index];
-	for (size_t i = 0; i < s->found_len; i++) {
-		const uint32_t found = s->found[i];
-		const uint32_t culprit = is_row_itself(s, row, found) ? sweep_unknown(s) : found;
-		bool is_new;
-		uint64_t *number = map_put(&s->sum_by_pair, (uint64_t)index << 32 | culprit, &is_new);
-		if (is_new) {
-			*ARRAY_PUSH(s->sum, s->sums, s->sum_cap) = (struct sweep_sum){ 0, culprit, 0 };
-			*number = s->sums;
-			if (of->last)
-				s->sum[of->last - 1].next = (uint32_t)*number;
-			else
-				of->first = (uint32_t)*number;
-			of->last = (uint32_t)*number;
-		}
-		s->sum[*number - 1].ns += s->ns[found];
-		s->ns[found] = 0;
+	struct row_sums *of = &s->sums_of[s->current_index];
+	if (is_row_itself(s, &s->current, culprit))
+		culprit = sweep_unknown(s);
+	if (s->ns[culprit] == 0) {
+		*ARRAY_PUSH(of->sum, of->len, of->cap) = (struct sweep_sum){ 0, culprit };
+		s->sums++;
 	}
-	s->found_len = 0;
+	return culprit;
+}
+
+void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns)
+{
+	if (s->ns[culprit] == 0)
+		culprit = row_add_sum(s, culprit);
+	s->ns[culprit] += ns;
+}
+
+void sweep_begin_row(struct sweep *s, const struct target *row, uint32_t index)
+{
+	const struct row_sums *of = &s->sums_of[index];
+	s->current = *row;
+	s->current_index = index;
+	for (size_t i = 0; i < of->len; i++)
+		s->ns[of->sum[i].culprit] = of->sum[i].ns;
+}
+
+void sweep_end_row(struct sweep *s)
+{
+	const struct row_sums *of = &s->sums_of[s->current_index];
+	for (size_t i = 0; i < of->len; i++) {
+		of->sum[i].ns = s->ns[of->sum[i].culprit];
+		s->ns[of->sum[i].culprit] = 0;
+	}
 }
 
 /* ---- Lanes */
@@ -116,15 +133,80 @@ static int sweep_fill_lanes(struct sweep *s, int64_t from, int64_t to)
 	return 1;
 }
 
+/* Adds time to a sum of the last block of a level. at: by culprit, index + 1 of its last sum in any block. */
+static void level_add(struct sweep *s, struct lane_level *l, const struct lane_sum *p)
+{
+	while (s->sum_at_len <= p->culprit)
+		*ARRAY_PUSH(s->sum_at, s->sum_at_len, s->sum_at_cap) = 0;
+	uint32_t *at = &s->sum_at[p->culprit];
+	const size_t first = l->first[l->blocks - 1];
+	if (*at <= first || *at > l->len || l->sum[*at - 1].culprit != p->culprit || l->sum[*at - 1].host_thread != p->host_thread) {
+		*ARRAY_PUSH(l->sum, l->len, l->cap) = *p;
+		*at = (uint32_t)l->len;
+	} else {
+		l->sum[*at - 1].ns += p->ns;
+	}
+}
+
+/* Computes the sums of complete blocks of a lane. */
+static void lane_add_levels(struct sweep *s, struct lane *lane)
+{
+	for (int k = 0; k < LANE_LEVELS; k++) {
+		struct lane_level *l = &lane->level[k];
+		const size_t parts = k ? lane->level[k - 1].blocks : lane->len ? lane->len - 1 : 0;
+		l->len = l->blocks = 0;
+		for (size_t i = 0; i + LANE_BLOCK <= parts; i += LANE_BLOCK) {
+			*ARRAY_PUSH(l->first, l->blocks, l->block_cap) = (uint32_t)l->len;
+			for (size_t n = i; k == 0 && n < i + LANE_BLOCK; n++) {
+				const struct lane_interval *p = &lane->interval[n];
+				level_add(s, l, &(struct lane_sum){ p[1].start - p->start, p->host_thread, p->culprit });
+			}
+			for (size_t n = k ? lane->level[k - 1].first[i] : 0; k && n < lane->level[k - 1].first[i + LANE_BLOCK]; n++)
+				level_add(s, l, &lane->level[k - 1].sum[n]);
+		}
+		*ARRAY_PUSH(l->first, l->blocks, l->block_cap) = (uint32_t)l->len;
+		l->blocks--;
+	}
+}
+
 size_t lane_find(const struct lane *lane, size_t hint, int64_t t)
 {
-	size_t at = hint;
-	if (hint < lane->len && lane->interval[hint].start <= t)
-		for (int i = 0; i < 16; i++, at++)
-			if (at + 1 == lane->len || lane->interval[at + 1].start > t)
-				return at;
-	BISECT(at, lane->len, lane->interval[at].start <= t);
+	size_t at = 0;
+	if (hint >= lane->len || lane->interval[hint].start > t)
+		hint = 0;
+	BISECT_FROM(at, hint, lane->len, lane->interval[at].start <= t);
 	return at > 0 ? at - 1 : 0;
+}
+
+/* Adds time for which a row waited. A row that waits for itself is a contradiction. */
+static inline void sweep_add_waited(struct sweep *s, int32_t self, int32_t host_thread, uint32_t culprit, int64_t ns)
+{
+	sweep_add(s, self >= 0 && host_thread == self ? sweep_unknown(s) : culprit, ns);
+}
+
+/* Adds the blocks that start at interval i of the lane and end by `end`, the largest first. Returns the index of the next
+ * interval: i if there is no such block. */
+static size_t row_walk_blocks(struct sweep *s, const struct lane *lane, int32_t self, size_t i, int64_t end)
+{
+	while (i % LANE_BLOCK == 0) {
+		const struct lane_level *found = NULL;
+		size_t size = 1, next = i, block = 0, at = i;
+		for (int k = 0; k < LANE_LEVELS && at % LANE_BLOCK == 0; k++) {
+			at /= LANE_BLOCK;
+			size *= LANE_BLOCK;
+			if (at >= lane->level[k].blocks || lane->interval[i + size].start > end)
+				break;
+			found = &lane->level[k];
+			block = at;
+			next = i + size;
+		}
+		if (!found)
+			break;
+		for (size_t n = found->first[block]; n < found->first[block + 1]; n++)
+			sweep_add_waited(s, self, found->sum[n].host_thread, found->sum[n].culprit, found->sum[n].ns);
+		i = next;
+	}
+	return i;
 }
 
 /* Adds the culprits of [t, end], in which the row waited for the lane's pCPU. */
@@ -132,15 +214,16 @@ static void row_walk_lane(struct sweep *s, struct sweep_row *row, int cpu, int32
 {
 	const struct lane *lane = &s->lane[cpu];
 	size_t i = lane_find(lane, row->lane == cpu ? row->at : SIZE_MAX, t);
-	for (;; i++) {
+	for (;;) {
 		const struct lane_interval *p = &lane->interval[i];
-		bool last = i + 1 == lane->len || p[1].start > end;
-		int64_t next = last ? end + 1 : p[1].start;
-		/* a row that waits for itself is a contradiction */
-		sweep_add(s, self >= 0 && p->host_thread == self ? sweep_unknown(s) : p->culprit, next - t);
+		const bool last = i + 1 == lane->len || p[1].start > end;
+		const int64_t next = last ? end + 1 : p[1].start;
+		sweep_add_waited(s, self, p->host_thread, p->culprit, next - t);
 		t = next;
 		if (last)
 			break;
+		i = row_walk_blocks(s, lane, self, i + 1, end);
+		t = lane->interval[i].start;
 	}
 	row->lane = cpu;
 	row->at = i;
@@ -176,8 +259,10 @@ static int sweep_add_part(struct sweep *s, struct sweep_row *row, int64_t t, int
 	return 0;
 }
 
+/* Adds the row's time within the slice. */
 static int sweep_add_row(struct sweep *s, struct sweep_row *row, int64_t from, int64_t to)
 {
+	sweep_begin_row(s, &row->target, row->index);
 	while (!row->done) {
 		if (row->part.start > row->part.end) {
 			int r = gap_walk_next_state(&row->walk, &row->part, s->err);
@@ -199,7 +284,7 @@ static int sweep_add_row(struct sweep *s, struct sweep_row *row, int64_t from, i
 		row->part = (struct interval){ 1, 0, 0 };
 	}
 	row->lane = -1;
-	sweep_end_row(s, &row->target, row->index);
+	sweep_end_row(s);
 	return 0;
 }
 
@@ -223,8 +308,11 @@ static int sweep_find_rows(struct sweep *s)
 void sweep_init(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to,
                 struct error *err)
 {
-	*s = (struct sweep){ .catalog = catalog, .rows = rows, .from = from, .to = to, .at = from, .length = to - from,
-		.capacity = SWEEP_INTERVALS, .err = err };
+	const double span = (double)history_end(catalog->h) - (double)history_begin(catalog->h) + 1;
+	const double per_ns = (double)history_intervals(catalog->h) / span;
+	const double length = SWEEP_INTERVALS / per_ns;
+	*s = (struct sweep){ .catalog = catalog, .rows = rows, .from = from, .to = to, .at = from,
+		.length = length < (double)(to - from) ? (int64_t)length : to - from, .capacity = SWEEP_INTERVALS, .err = err };
 	s->sums_of = mem_new(rows->len, sizeof *s->sums_of);
 	s->lane = mem_new(catalog->cpus, sizeof *s->lane);
 	resolver_init(&s->r, catalog, from, to, err);
@@ -243,7 +331,8 @@ int sweep_begin_slice(struct sweep *s, bool fill, int64_t *end)
 {
 	for (;;) {
 		*end = fill && s->length < s->to - s->at ? s->at + s->length : s->to;
-		int full = fill ? sweep_fill_lanes(s, s->at, *end) : 1;
+		resolver_hold(&s->r, s->at, *end);
+		const int full = fill ? sweep_fill_lanes(s, s->at, *end) : 1;
 		if (full < 0)
 			return -1;
 		if (full || *end == s->at)
@@ -256,9 +345,11 @@ int sweep_end_slice(struct sweep *s, int64_t end)
 {
 	if (end >= s->to)
 		return 1;
+	/* The next slice should fill 3/4 of the lanes, and is at most 4 times as long as this one. */
+	const double growth = 0.75 * (double)s->capacity / (double)(s->lane_intervals + 1);
+	const double length = (double)(end - s->at + 1) * (growth < 4 ? growth : 4);
+	s->length = length < 0x1p62 ? (int64_t)length : INT64_C(1) << 62;
 	s->at = end + 1;
-	if (s->lane_intervals < s->capacity / 4)
-		s->length = s->length < INT64_MAX / 2 ? 2 * s->length + 1 : s->length;
 	return 0;
 }
 
@@ -267,6 +358,8 @@ int sweep_step(struct sweep *s)
 	int64_t end;
 	if (sweep_begin_slice(s, s->row_len > 0, &end) < 0)
 		return -1;
+	for (uint32_t i = 0; i < s->catalog->cpus; i++)
+		lane_add_levels(s, &s->lane[i]);
 	for (size_t i = 0; i < s->row_len; i++)
 		if (sweep_add_row(s, &s->row[i], s->at, end) < 0)
 			return -1;
@@ -275,15 +368,20 @@ int sweep_step(struct sweep *s)
 
 void sweep_release(struct sweep *s)
 {
-	for (uint32_t i = 0; s->lane && i < s->catalog->cpus; i++)
+	for (uint32_t i = 0; s->lane && i < s->catalog->cpus; i++) {
 		free(s->lane[i].interval);
+		for (int k = 0; k < LANE_LEVELS; k++) {
+			free(s->lane[i].level[k].sum);
+			free(s->lane[i].level[k].first);
+		}
+	}
+	free(s->sum_at);
 	free(s->lane);
 	free(s->row);
 	free(s->ns);
-	free(s->found);
-	free(s->sum);
+	for (size_t i = 0; s->sums_of && i < s->rows->len; i++)
+		free(s->sums_of[i].sum);
 	free(s->sums_of);
-	map_release(&s->sum_by_pair);
 	actors_release(&s->culprits);
 	if (s->catalog)
 		resolver_release(&s->r);

@@ -11,14 +11,19 @@
 #include "query/culprit.h"
 #include "query/query_internal.h"
 
-#define SWEEP_INTERVALS (1 << 18)
+#define SWEEP_INTERVALS (1 << 15)
 #define SWEEP_ROWS 16384      /* limit of rows that lose time; with more rows, the resolver computes all sums */
 
 /* Time that one row lost to one culprit. */
 struct sweep_sum {
 	int64_t ns;
 	uint32_t culprit;        /* index into culprits.actor */
-	uint32_t next;           /* number (from 1) of the row's next sum, in order of first occurrence; 0: none */
+};
+
+/* All sums of a row, in the order in which the row meets its culprits. */
+struct row_sums {
+	struct sweep_sum *sum;
+	size_t len, cap;
 };
 
 struct lane_interval {
@@ -27,9 +32,22 @@ struct lane_interval {
 	uint32_t culprit;      /* index into culprits.actor */
 };
 
+/* Sums of a lane: level k has one block per LANE_BLOCK blocks of level k - 1, and one per LANE_BLOCK intervals at level 0. A
+ * block has one sum per culprit and thread, in the order of their first occurrence. So a long wait needs few steps. */
+struct lane_level {
+	struct lane_sum { int64_t ns; int32_t host_thread; uint32_t culprit; } *sum;
+	size_t len, cap;
+	uint32_t *first;       /* by block: index of its first sum; one more entry for the end */
+	size_t blocks, block_cap;
+};
+
+#define LANE_BLOCK 8
+#define LANE_LEVELS 3
+
 struct lane {
 	struct lane_interval *interval;
 	size_t len, cap;
+	struct lane_level level[LANE_LEVELS];  /* only if rows lose time */
 };
 
 struct sweep {
@@ -37,14 +55,15 @@ struct sweep {
 	const struct gap_rows *rows;
 	int64_t from, to, at;  /* at: start of the next slice, ns */
 	struct actors culprits;  /* names: ids in r.names */
-	struct sweep_sum *sum;   /* sum[number - 1] */
-	size_t sums, sum_cap;
-	struct sums_of_row { uint32_t first, last; } *sums_of;  /* by index of rows->row: numbers of sums; 0: none */
-	struct map sum_by_pair;  /* (index of the row << 32 | culprit) -> number of the sum */
-	int64_t *ns;             /* by culprit: sums of the current row in the current slice, ns */
+	uint32_t latest[FLOW_KIND_COUNT]; /* latest culprit of each kind */
+	struct row_sums *sums_of; /* by index of rows->row */
+	size_t sums;             /* number of sums of all rows */
+	struct target current; /* row that walks the slice */
+	uint32_t current_index;  /* its index in rows->row */
+	int64_t *ns;             /* by culprit: sums of the current row, ns */
 	size_t ns_len, ns_cap;
-	uint32_t *found;         /* culprits of these sums, in the order of first occurrence */
-	size_t found_len, found_cap;
+	uint32_t *sum_at;        /* by culprit: index + 1 of its latest sum in the blocks of a lane; 0: none */
+	size_t sum_at_len, sum_at_cap;
 	size_t capacity;         /* capacity of all lanes in intervals: SWEEP_INTERVALS; tests use less, for short slices */
 	int64_t length;        /* length of the next slice less 1, ns */
 	struct resolver r;
@@ -66,21 +85,15 @@ void sweep_init(struct sweep *s, const struct catalog *catalog, const struct gap
 int sweep_begin_slice(struct sweep *s, bool fill, int64_t *end);
 /* Ends the slice. Returns 1 after the last one. */
 int sweep_end_slice(struct sweep *s, int64_t end);
-/* Returns the interval of the lane that contains t: searches near the hint (SIZE_MAX: none), then by bisection. */
+/* Returns the interval of the lane that contains t, likely soon after the hint (SIZE_MAX: none). */
 size_t lane_find(const struct lane *lane, size_t hint, int64_t t);
-/* Adds time to the sums of the current row in the current slice. */
+/* Makes a row the current one until sweep_end_row(); index: its index in rows->row. */
+void sweep_begin_row(struct sweep *s, const struct target *row, uint32_t index);
+/* Adds time, > 0, to a sum of the current row. */
 void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns);
-/* Moves the sums of the current slice to the sums of a row; index: its index in rows->row. */
-void sweep_end_row(struct sweep *s, const struct target *row, uint32_t index);
+void sweep_end_row(struct sweep *s);
 /* Sweeps one slice. Returns 1 after the last slice, 0 if there are more, -1 on error. */
 int sweep_step(struct sweep *s);
-/* Returns the next sum of a row, in the order in which the row meets its culprits. last: the previous one; NULL: none.
- * Returns NULL after the last one. */
-static inline const struct sweep_sum *sweep_next_sum(const struct sweep *s, size_t row, const struct sweep_sum *last)
-{
-	const uint32_t number = last ? last->next : s->sums_of[row].first;
-	return number ? &s->sum[number - 1] : NULL;
-}
 void sweep_release(struct sweep *s);
 
 #endif

@@ -11,6 +11,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
+#include "base/rank_select.h"
 #include "query/stepped_query.h"
 #include "query/culprit.h"
 #include "query/steal_sweep.h"
@@ -155,12 +157,6 @@ static int part_add_gap(bool is_swept, struct summary_part *part, struct summary
 	return is_swept ? 0 : resolve_walk(&part->r, &gap->target, gap->start, gap->end, part_add_culprit, part);
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-	return (*x > *y) - (*x < *y);
-}
-
 /* Sets the main culprit of a row. culprits, ns: actors that took time from it, and how much. */
 static void row_set_culprit(const struct catalog *catalog, const struct actors *culprits, const int64_t *ns,
                             struct summary_row *row)
@@ -181,10 +177,10 @@ static void part_end_row(const struct summary_query *s, struct summary_part *par
 {
 	size_t n = part->lengths;
 	if (n) {
-		qsort(part->length, n, sizeof *part->length, compare_ns);
-		row->p50 = part->length[(n * 50 + 99) / 100 - 1];
-		row->p90 = part->length[(n * 90 + 99) / 100 - 1];
-		row->p99 = part->length[(n * 99 + 99) / 100 - 1];
+		const size_t p50 = percentile_index(n, 50), p90 = percentile_index(n, 90), p99 = percentile_index(n, 99);
+		row->p99 = rank_select(part->length, n, p99);
+		row->p90 = rank_select(part->length, p99 + 1, p90);
+		row->p50 = rank_select(part->length, p90 + 1, p50);
 	}
 	if (!s->sweep)
 		row_set_culprit(s->q.catalog, &part->culprits, part->taken_ns, row);
@@ -297,10 +293,9 @@ static void summary_join_sweeps(struct summary_query *s)
 	for (size_t i = 0; i < s->answer.rows; i++) {
 		for (size_t row = s->first[i]; row < s->first[i + 1]; row++)
 			for (size_t p = 0; p < s->q.parts; p++) {
-				const struct sweep *sweep = &s->part[p].sweep;
-				const struct sweep_sum *sum = NULL;
-				while ((sum = sweep_next_sum(sweep, row, sum)))
-					part_add_culprit_ns(sum_of, &actor[p][sum->culprit], sum->ns);
+				const struct row_sums *of = &s->part[p].sweep.sums_of[row];
+				for (size_t k = 0; k < of->len; k++)
+					part_add_culprit_ns(sum_of, &actor[p][of->sum[k].culprit], of->sum[k].ns);
 			}
 		row_set_culprit(s->q.catalog, &sum_of->culprits, sum_of->taken_ns, &s->answer.row[i]);
 		actors_release(&sum_of->culprits);
