@@ -80,6 +80,7 @@ E2E_TESTS = \
 	tests/test_readme.py tests/test_report_height.py \
 	tests/test_export_foreign.py \
 	tests/test_readers.py \
+	tests/test_readme.py tests/test_groups.py tests/test_report_height.py \
 	tests/test_recording.py \
 	tests/test_mistakes.py \
 	tests/test_refusals.py \

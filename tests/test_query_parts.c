@@ -411,7 +411,7 @@ static void steps_of_matrices_and_gaps(void **state)
 		assert_int_equal(steal_matrix(&w->catalog, (enum steal_by)by, NULL, 0, o.to, &all, &err), 0);
 		/* by thread with at most three cells: the answer is by machine */
 		for (size_t most = 0; most < 4; most += 3) {
-			q = steal_open(&w->catalog, &(struct steal_options){ (enum steal_by)by, NULL, 0, o.to, most });
+			q = steal_open(&w->catalog, &(struct steal_options){ (enum steal_by)by, NULL, 0, o.to, most, GROUP_NONE });
 			while (query_step(q, 0, &err) == 0)
 				n++;
 			steal_take(q, &m);

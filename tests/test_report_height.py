@@ -4,7 +4,8 @@ import re
 
 from e2e import DATA, check, on_terminal, run, scratch, simulate
 
-REPORTS = [("summary", r"^target "), ("gaps", r"^ *at "), ("steal", r"^victim "), ("steal --by thread", r"^victim ")]
+REPORTS = [("summary", r"^target "), ("gaps", r"^ *at "), ("steal", r"^victim "), ("steal --by thread", r"^victim "),
+           ("threads", r"^machine "), ("gaps --all-culprits", r"^ *at "), ("waits", r"^machine ")]
 
 
 def check_height(history, name, rows):

@@ -210,6 +210,8 @@ size_t text_line_bytes(const char *s, int cells)
 int text_width(const char *s)
 {
 	int width = 0, w;
+	for (; *s >= ' ' && *s <= '~'; s++)  /* one column each; most texts have no others */
+		width++;
 	for (; *s; width += w)
 		s += next_char(s, &w);
 	return width;

@@ -78,6 +78,19 @@ static int print_locks(struct query_context *s, const char *target_text, size_t 
 
 enum gaps_view { ONE_BY_ONE, ALL_CULPRITS, LENGTHS, HISTOGRAM };
 
+/* Keeps the longest gaps whose culprits fit into so many rows, at least one gap. */
+static void fit_culprits(struct gap_list *list, size_t rows)
+{
+	size_t used = 0, i = 0;
+	for (; i < list->items; i++) {
+		const size_t culprits = list->item[i].culprits;
+		used += culprits ? culprits : 1;
+		if (used > rows && i > 0)
+			break;
+	}
+	list->items = i;
+}
+
 /* Lists the gaps of a target (NULL: of every VM). */
 static int list_gaps(struct query_context *s, const char *target_text, struct gap_options options, unsigned top,
                      struct report_how how, enum gaps_view view, struct error *err)
@@ -87,7 +100,7 @@ static int list_gaps(struct query_context *s, const char *target_text, struct ga
 	if (target_text && target_parse_victim(s, target_text, &target, err))
 		return -1;
 	query_context_about(s, target_text ? &target : NULL, how);
-	if (view == ONE_BY_ONE)
+	if (view == ONE_BY_ONE || view == ALL_CULPRITS)
 		options.top = query_context_fit_rows(s, top, TOP, LINES_AFTER, how);
 	struct query *q = gap_list_open(&s->catalog, target_text ? &target : NULL, &options);
 	int rc = query_context_run(q, err);
@@ -102,6 +115,8 @@ static int list_gaps(struct query_context *s, const char *target_text, struct ga
 	else if (view == HISTOGRAM)
 		rc = report_gap_histogram(stdout, how, &s->catalog, &list, selected, &s->origin, err);
 	else {
+		if (view == ALL_CULPRITS && top == TOP_FIT && how.format == FORMAT_TEXT && report_height(stdout))
+			fit_culprits(&list, options.top);
 		query_context_note_omitted(s, list.items, list.all.count, "gaps, the longest,", how);
 		rc = report_gaps(stdout, how, &s->catalog, &list, selected, view == ALL_CULPRITS, &s->origin, err);
 		rc = rc == 0 ? query_context_print_vmm_time(s, selected, list.all.count == 0, how, err) : rc;

@@ -11,7 +11,8 @@
 static const char *const by_names[] = { "machine", "thread", "core", NULL };
 #define BY_CORE (STEAL_BY_THREAD + 1)
 
-static int print_matrix(struct query_context *query_context, const char *only, enum steal_by by, unsigned most,
+static int print_matrix(struct query_context *query_context, const char *only, enum steal_by by,
+                        enum thread_grouping grouping, unsigned most,
                         struct report_how how, struct error *err)
 {
 	struct target target;
@@ -19,7 +20,7 @@ static int print_matrix(struct query_context *query_context, const char *only, e
 	if (only && target_parse_victim(query_context, only, &target, err))
 		return -1;
 	struct query *q = steal_open(&query_context->catalog, &(struct steal_options){ .by = by, .only = only ? &target : NULL,
-		.from = query_context->window.from, .to = query_context->window.to });
+		.grouping = grouping, .from = query_context->window.from, .to = query_context->window.to });
 	int rc = query_context_run(q, err);
 	if (rc == 0)
 		steal_take(q, &s);
@@ -70,11 +71,13 @@ int cmd_steal(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
 	struct report_how how = REPORT_HOW;
-	int by = STEAL_BY_MACHINE;
+	int by = STEAL_BY_MACHINE, grouping = GROUP_NONE;
 	unsigned top = TOP_FIT;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "by", 0, OPT_CHOICE, "WHOM", "machine (default), thread or core", &by, by_names },
+		{ "group", 0, OPT_CHOICE, "BY", "by thread, those of one name, process or cgroup together", &grouping,
+		  thread_grouping_name },
 		{ "top", 0, OPT_COUNT, "N", "maximum rows (all, or as many as fit); 0 = all", &top, NULL },
 		ANSWER_OPTIONS(&how),
 	};
@@ -86,5 +89,8 @@ int cmd_steal(int argc, char **argv, struct error *err)
 		return -1;
 	if (by == BY_CORE)
 		return query_context_close(&s, print_cores(&s, target_text, top, how, err), err);
-	return query_context_close(&s, print_matrix(&s, target_text, (enum steal_by)by, top, how, err), err);
+	if (grouping != GROUP_NONE)
+		by = STEAL_BY_THREAD;
+	const int rc = print_matrix(&s, target_text, (enum steal_by)by, (enum thread_grouping)grouping, top, how, err);
+	return query_context_close(&s, rc, err);
 }

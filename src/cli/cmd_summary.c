@@ -13,15 +13,27 @@
 #define TOP 20  /* default of --top, threads */
 #define PROSE_TEXT 76  /* text in a line of prose_print() */
 
+#define LINES_AFTER 3  /* threads: heading; omitted threads */
+
+#define GROUP_OPTION(dest) \
+	{ "group", 0, OPT_CHOICE, "BY", "one row for threads of equal name, process or cgroup", (dest), thread_grouping_name }
+
 #define SORT_OPTION(dest) \
 	{ "sort", 0, OPT_CHOICE, "ORDER", "lost (default), share, longest, p99, gaps, ran, life, id", (dest), \
 	  summary_order_name }
 
+/* Form of the answer. */
+struct summary_how {
+	int order, grouping;     /* enum summary_order, enum thread_grouping */
+	unsigned top;            /* maximum of threads; TOP_FIT: as many as fit */
+};
+
 /* Queries all machines, or the machine with this name (NULL: all), which is stored in *target. */
-static int query_summary(struct query_context *ctx, const char *machine, enum summary_order order,
+static int query_summary(struct query_context *ctx, const char *machine, const struct summary_how *as,
                          struct summary *out, struct target *target, struct error *err)
 {
-	struct summary_options options = { .from = ctx->window.from, .to = ctx->window.to, .gaps = true };
+	struct summary_options options = { .from = ctx->window.from, .to = ctx->window.to, .gaps = true,
+		.grouping = (enum thread_grouping)as->grouping };
 	if (machine && target_parse(ctx, machine, target, err))
 		return -1;
 	if (machine && target->kind != TARGET_MACHINE)
@@ -33,18 +45,18 @@ static int query_summary(struct query_context *ctx, const char *machine, enum su
 	if (rc == 0)
 		summary_take(q, out);
 	if (rc == 0)
-		summary_sort(out, &ctx->catalog, order);
+		summary_sort(out, &ctx->catalog, (enum summary_order)as->order);
 	query_close(q);
 	return rc;
 }
 
-/* Computes the shared cores of all rows. *known: points to out; NULL if the topology is unknown. */
-static int query_cores(struct query_context *ctx, const struct summary *s, struct core_share *out,
-                       const struct core_share **known, struct error *err)
+/* Computes the shared cores of all rows. *known: points to out; NULL if the topology is unknown, or for groups. */
+static int query_cores(struct query_context *ctx, const struct summary_how *as, const struct summary *s,
+                       struct core_share *out, const struct core_share **known, struct error *err)
 {
 	*known = NULL;
 	*out = (struct core_share){ 0 };
-	if (!ctx->catalog.has_cores)
+	if (!ctx->catalog.has_cores || as->grouping != GROUP_NONE)
 		return 0;
 	struct target *target = mem_new(s->rows, sizeof *target);
 	for (size_t i = 0; i < s->rows; i++)
@@ -116,22 +128,22 @@ static size_t other_lines(const struct query_context *ctx, const struct summary 
 	return lines + polled + (polled > 0);
 }
 
-static int print_summary(struct query_context *ctx, const char *machine, unsigned most, enum summary_order order,
+static int print_summary(struct query_context *ctx, const char *machine, const struct summary_how *as,
                          struct report_how how, bool with_advice, struct error *err)
 {
 	struct summary s;
 	struct target target;
-	if (query_summary(ctx, machine, order, &s, &target, err))
+	if (query_summary(ctx, machine, as, &s, &target, err))
 		return -1;
 	query_context_about(ctx, machine ? &target : NULL, how);
 	struct core_share share;
 	const struct core_share *cores;
-	int rc = query_cores(ctx, &s, &share, &cores, err);
+	int rc = query_cores(ctx, as, &s, &share, &cores, err);
 	struct verdict verdict;
 	if (!machine && rc == 0)
 		rc = query_context_verdict(ctx, &verdict, how, err);
 	const size_t lines = rc ? 0 : other_lines(ctx, &s, machine ? NULL : &verdict);
-	const size_t top = query_context_fit_rows(ctx, most, TOP, lines, how);
+	const size_t top = query_context_fit_rows(ctx, as->top, TOP, lines, how);
 	query_context_note_omitted(ctx, top ? top : SIZE_MAX, count_delayed_threads(&s), "threads that lost time", how);
 	if (!machine && how.format == FORMAT_TEXT)
 		putchar('\n');
@@ -151,14 +163,14 @@ static int print_summary(struct query_context *ctx, const char *machine, unsigne
 int cmd_summary(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
-	unsigned top = TOP_FIT;
+	struct summary_how as = { .order = SUMMARY_BY_LOST, .grouping = GROUP_NONE, .top = TOP_FIT };
 	bool with_advice = false;
 	struct report_how how = REPORT_HOW;
-	int order = SUMMARY_BY_LOST;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
-		{ "top", 0, OPT_COUNT, "N", "maximum threads (20, or as many as fit); 0 = all", &top, NULL },
-		SORT_OPTION(&order),
+		{ "top", 0, OPT_COUNT, "N", "maximum threads (20, or as many as fit); 0 = all", &as.top, NULL },
+		SORT_OPTION(&as.order),
+		GROUP_OPTION(&as.grouping),
 		ADVISE_OPTION(&with_advice),
 		ANSWER_OPTIONS(&how),
 	};
@@ -172,25 +184,30 @@ int cmd_summary(int argc, char **argv, struct error *err)
 	struct query_context s;
 	int rc = query_context_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = print_summary(&s, argc - first > 1 ? argv[first + 1] : NULL, top,
-		                   (enum summary_order)order, how, with_advice, err);
+		rc = print_summary(&s, argc - first > 1 ? argv[first + 1] : NULL, &as, how, with_advice, err);
 	return query_context_close(&s, rc, err);
 }
 
-static int print_threads(struct query_context *ctx, const char *machine, enum summary_order order,
+static int print_threads(struct query_context *ctx, const char *machine, const struct summary_how *as,
                          struct report_how how, struct error *err)
 {
 	struct summary s;
 	struct target target;
-	if (query_summary(ctx, machine, order, &s, &target, err))
+	if (query_summary(ctx, machine, as, &s, &target, err))
 		return -1;
 	query_context_about(ctx, machine ? &target : NULL, how);
 	struct core_share share;
 	const struct core_share *cores;
-	int rc = query_cores(ctx, &s, &share, &cores, err);
+	int rc = query_cores(ctx, as, &s, &share, &cores, err);
+	const size_t threads = s.rows - s.machines, top = query_context_fit_rows(ctx, as->top, 0, LINES_AFTER, how);
+	const size_t shown = top && top < threads ? top : threads;
+	const char *what = as->grouping == GROUP_NONE ? "threads" : "groups of threads";
+	query_context_note_omitted(ctx, shown, threads, what, how);
 	if (rc == 0)
-		rc = report_threads(stdout, how, &ctx->catalog, &s, cores, &ctx->origin, err);
+		rc = report_threads(stdout, how, &ctx->catalog, &s, cores, shown, &ctx->origin, err);
 	core_share_release(&share);
+	if (rc == 0 && how.format == FORMAT_TEXT && shown < threads)
+		printf("\nshown: %zu of %zu %s (--top)\n", shown, threads, what);
 	summary_release(&s);
 	return rc;
 }
@@ -199,10 +216,12 @@ int cmd_threads(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
 	struct report_how how = REPORT_HOW;
-	int order = SUMMARY_BY_LOST;
+	struct summary_how as = { .order = SUMMARY_BY_LOST, .grouping = GROUP_NONE, .top = TOP_FIT };
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
-		SORT_OPTION(&order),
+		{ "top", 0, OPT_COUNT, "N", "maximum rows (all, or as many as fit); 0 = all", &as.top, NULL },
+		SORT_OPTION(&as.order),
+		GROUP_OPTION(&as.grouping),
 		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "threads RECORDING [MACHINE]",
@@ -212,5 +231,5 @@ int cmd_threads(int argc, char **argv, struct error *err)
 	const char *target_text;
 	if (query_context_begin(&s, &opts, argc, argv, &when, &target_text, err))
 		return -1;
-	return query_context_close(&s, print_threads(&s, target_text, (enum summary_order)order, how, err), err);
+	return query_context_close(&s, print_threads(&s, target_text, &as, how, err), err);
 }

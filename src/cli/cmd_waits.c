@@ -8,6 +8,8 @@
 #include "cli/trace_input.h"
 #include "cli/target_arg.h"
 
+#define LINES_AFTER 3  /* heading; omitted rows */
+
 /* Warns if more than half of the sleeps have no known wakeup; the note names the events that are needed. */
 static void warn_wakeups_unknown(struct query_context *s, const struct wait_list *l, struct report_how how)
 {
@@ -64,7 +66,8 @@ static int print_polls(struct query_context *s, const struct target *target, str
 	return rc;
 }
 
-static int print_waits(struct query_context *s, const char *only, bool polling, struct report_how how, struct error *err)
+static int print_waits(struct query_context *s, const char *only, bool polling, unsigned most, struct report_how how,
+                       struct error *err)
 {
 	struct target target;
 	struct wait_list list;
@@ -76,7 +79,12 @@ static int print_waits(struct query_context *s, const char *only, bool polling, 
 		return -1;
 	query_context_about(s, only ? &target : NULL, how);
 	warn_wakeups_unknown(s, &list, how);
-	int rc = report_waits(stdout, how, &s->catalog, &list, &s->origin, err);
+	const size_t top = query_context_fit_rows(s, most, 0, LINES_AFTER, how);
+	const size_t rows = top && top < list.rows ? top : list.rows;
+	query_context_note_omitted(s, rows, list.rows, "rows", how);
+	int rc = report_waits(stdout, how, &s->catalog, &list, rows, &s->origin, err);
+	if (rc == 0 && how.format == FORMAT_TEXT && rows < list.rows)
+		printf("\nshown: %zu of %zu rows (--top)\n", rows, list.rows);
 	waits_release(&list);
 	return rc;
 }
@@ -86,9 +94,11 @@ int cmd_waits(int argc, char **argv, struct error *err)
 	struct window_options when = { 0 };
 	struct report_how how = REPORT_HOW;
 	bool polling = false;
+	unsigned top = TOP_FIT;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "polling", 0, OPT_FLAG, NULL, "print halt polling and its cost", &polling, NULL },
+		{ "top", 0, OPT_COUNT, "N", "maximum rows (all, or as many as fit); 0 = all", &top, NULL },
 		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "waits RECORDING [VM[/CPUn]]", "List wakeups of idle vCPUs: reasons and wakers.", opt,
@@ -97,5 +107,5 @@ int cmd_waits(int argc, char **argv, struct error *err)
 	const char *target_text;
 	if (query_context_begin(&s, &opts, argc, argv, &when, &target_text, err))
 		return -1;
-	return query_context_close(&s, print_waits(&s, target_text, polling, how, err), err);
+	return query_context_close(&s, print_waits(&s, target_text, polling, top, how, err), err);
 }

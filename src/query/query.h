@@ -331,8 +331,20 @@ int demand_cells(const struct catalog *catalog, const struct target *s, const in
 /* ---- Victims ---------------------------------------------------------------------------------------------------- */
 
 /* Lost time of a machine or a thread; `lost` as in struct demand, gaps as in struct gap. */
+/* X(code, name): threads of a machine that are one row together */
+#define THREAD_GROUPING_LIST(X) \
+	X(GROUP_NONE, "thread") X(GROUP_BY_NAME, "name") X(GROUP_BY_PROCESS, "process") X(GROUP_BY_CGROUP, "cgroup")
+#define GROUPING_CODE(code, name) code,
+enum thread_grouping { THREAD_GROUPING_LIST(GROUPING_CODE) THREAD_GROUPINGS };
+#undef GROUPING_CODE
+extern const char *const thread_grouping_name[THREAD_GROUPINGS + 1];  /* NULL-terminated */
+
 struct summary_row {
-	struct target target;
+	struct target target;    /* of a group: the thread that lost most ... */
+	int64_t most;            /* ... and how much, ns */
+	uint32_t threads, first; /* number of threads; of a group: index of the first in summary.member; 0, 0: a machine */
+	int32_t group_tid;       /* of a group: its process; -1: none */
+	const char *group;       /* of a group: raw name, owned by the summary; NULL: no group */
 	int64_t start, end;      /* lifetime of the target, cut to the window; closed */
 	struct demand demand;
 	uint64_t gaps;           /* number of gaps; 0, like all members below, until the gaps were read */
@@ -366,6 +378,8 @@ struct summary {
 	char **name;
 	size_t names;
 	bool gaps;                /* the rows contain numbers of gaps */
+	struct thread_groups *groups;  /* NULL: none */
+	uint32_t *member;         /* threads of all groups, group by group: indices into catalog->thread */
 	enum summary_order by;    /* order of the rows */
 };
 
@@ -373,6 +387,7 @@ struct summary_options {
 	const struct target *only;  /* only this machine and its threads; NULL: all */
 	int64_t from, to;
 	bool gaps;                   /* read the gaps; false: demands only, in O(log n) per row */
+	enum thread_grouping grouping;
 };
 
 extern const char *const summary_order_name[SUMMARY_ORDER_COUNT + 1];  /* NULL-terminated */
@@ -385,6 +400,8 @@ void summary_take(struct query *q, struct summary *out);
 int summary_of(const struct catalog *catalog, const struct summary_options *options, struct summary *out,
                struct error *err);
 void summary_release(struct summary *s);
+/* Writes the name of a row: "Debian/151 x", of a group "Debian/x (8 threads)"; is_key: without the number. Returns buf. */
+char *summary_row_text(const struct catalog *catalog, const struct summary_row *row, bool is_key, char *buf, size_t size);
 
 /* ---- Lists of gaps -------------------------------------------------------------------------------------------- */
 
@@ -462,6 +479,7 @@ struct steal_options {
 	const struct target *only;  /* only this victim: a machine, vCPU or thread; NULL: all */
 	int64_t from, to;
 	size_t most;             /* limit of cells by thread: with more cells, the answer is by machine; 0: no limit */
+	enum thread_grouping grouping;  /* by thread: of victims and culprits */
 };
 
 /* Starts the query for the time that each victim lost to each culprit within [from, to].

@@ -12,6 +12,7 @@
 #include "query/stepped_query.h"
 #include "query/culprit.h"
 #include "query/steal_sweep.h"
+#include "query/thread_groups.h"
 
 /* Cells under construction, by victim and culprit. */
 struct steal_cells {
@@ -25,6 +26,7 @@ struct steal_cells {
 };
 
 struct steal_part {
+	const struct thread_groups *groups;
 	struct steal_cells m;
 	struct resolver r;
 	struct sweep sweep;
@@ -40,6 +42,9 @@ struct steal_query {
 	struct target only;
 	bool is_only, sweep;
 	size_t most;
+	enum thread_grouping grouping;
+	struct thread_groups *groups;  /* NULL: none, or an error */
+	struct error err;              /* of the groups */
 	atomic_bool too_many;   /* a part has too many cells: all parts may stop */
 	struct gap_rows rows;
 	struct steal_part part[PARTS_MAX];
@@ -87,16 +92,19 @@ static int part_add(void *arg, const struct resolution *p, int64_t start, int64_
 		if (culprit.kind == FLOW_IRQ || culprit.kind == FLOW_HYPERVISOR)
 			culprit.kind = FLOW_PREEMPTING;
 	}
+	actor_set_group(part->groups, &culprit, &part->r.names);
 	matrix_add(&part->m, &culprit, end - start + 1);
 	return 0;
 }
 
-static struct actor row_victim(const struct catalog *catalog, const struct gap_row *row, struct resolver *r)
+static struct actor row_victim(const struct catalog *catalog, const struct gap_row *row, const struct thread_groups *groups,
+                               struct resolver *r)
 {
 	struct actor victim = { (int32_t)row->victim, -1, 0, FLOW_RUNNING };
 	if (!r->shallow && row->target.kind == TARGET_THREAD) {
 		victim.tid = catalog->thread[row->target.index].tid;
 		victim.name = strtab_put(&r->names, catalog_longest_name(catalog, row->target.index));
+		actor_set_group(groups, &victim, &r->names);
 	}
 	return victim;
 }
@@ -107,7 +115,7 @@ static int part_start_row(struct steal_part *part, const struct catalog *catalog
 {
 	int r = gap_walk_start(&part->walk, catalog, &row->target, window->from, window->to, err);
 	if (r > 0) {
-		const struct actor victim = row_victim(catalog, row, &part->r);
+		const struct actor victim = row_victim(catalog, row, part->groups, &part->r);
 		part->m.victim = actors_put(&part->m.actors, &victim);
 	}
 	return r;
@@ -142,6 +150,7 @@ static int part_open(struct steal_query *s, struct steal_part *part, const struc
 {
 	if (s->sweep)
 		return sweep_open(&part->sweep, s->q.catalog, &s->rows, s->by == STEAL_BY_MACHINE, window->from, window->to, err);
+	part->groups = s->groups;
 	resolver_init(&part->r, s->q.catalog, window->from, window->to, err);
 	part->r.shallow = s->by == STEAL_BY_MACHINE;
 	return 1;
@@ -168,6 +177,10 @@ static int steal_walk(struct query *q, size_t i, struct budget *budget, struct e
 	struct steal_query *s = (struct steal_query *)q;
 	struct steal_part *part = &s->part[i];
 	struct query_part *window = &q->part[i];
+	if (s->grouping != GROUP_NONE && !s->groups) {
+		*err = s->err;
+		return -1;
+	}
 	if (!part->open) {
 		int r = part_open(s, part, window, err);
 		if (r <= 0)
@@ -227,12 +240,13 @@ static void steal_join_sweeps(struct steal_query *s)
 			const struct row_sums *of = &sweep->sums_of[row];
 			if (of->len == 0)
 				continue;
-			struct actor victim = row_victim(s->q.catalog, &s->rows.row[row], &sweep->r);
+			struct actor victim = row_victim(s->q.catalog, &s->rows.row[row], s->groups, &sweep->r);
 			victim = actor_renamed(&victim, &sweep->r.names, names);
 			all->victim = actors_put(&all->actors, &victim);
 			for (size_t k = 0; k < of->len; k++) {
 				const struct actor *found = &sweep->culprits.actor[of->sum[k].culprit];
-				const struct actor culprit = actor_renamed(found, &sweep->r.names, names);
+				struct actor culprit = actor_renamed(found, &sweep->r.names, names);
+				actor_set_group(s->groups, &culprit, names);
 				matrix_add(all, &culprit, of->sum[k].ns);
 			}
 		}
@@ -357,6 +371,7 @@ static void steal_close(struct query *q)
 	struct steal_query *s = (struct steal_query *)q;
 	steal_release_parts(s);
 	gap_rows_release(&s->rows);
+	thread_groups_free(s->groups);
 	steal_release(&s->answer);
 }
 
@@ -370,6 +385,10 @@ struct query *steal_open(const struct catalog *catalog, const struct steal_optio
 	query_init(&s->q, &steal_query, catalog, from, to, 0);
 	s->by = o->by;
 	s->most = o->by == STEAL_BY_THREAD ? o->most : 0;
+	s->err = (struct error)ERROR_INIT;
+	s->grouping = o->by == STEAL_BY_THREAD ? o->grouping : GROUP_NONE;
+	if (s->grouping != GROUP_NONE)
+		s->groups = thread_groups_new(catalog, s->grouping, &s->err);
 	s->is_only = o->only != NULL;
 	if (o->only)
 		s->only = *o->only;
@@ -388,7 +407,7 @@ void steal_take(struct query *q, struct steal *out)
 int steal_matrix(const struct catalog *catalog, enum steal_by by, const struct target *only, int64_t from, int64_t to,
                  struct steal *out, struct error *err)
 {
-	struct query *q = steal_open(catalog, &(struct steal_options){ by, only, from, to, 0 });
+	struct query *q = steal_open(catalog, &(struct steal_options){ .by = by, .only = only, .from = from, .to = to });
 	int status = query_run(q, NULL, err);
 	*out = (struct steal){ 0 };
 	if (status == 0)

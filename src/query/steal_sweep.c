@@ -140,7 +140,8 @@ static void level_add(struct sweep *s, struct lane_level *l, const struct lane_s
 		*ARRAY_PUSH(s->sum_at, s->sum_at_len, s->sum_at_cap) = 0;
 	uint32_t *at = &s->sum_at[p->culprit];
 	const size_t first = l->first[l->blocks - 1];
-	if (*at <= first || *at > l->len || l->sum[*at - 1].culprit != p->culprit || l->sum[*at - 1].host_thread != p->host_thread) {
+	const struct lane_sum *same = *at > first && *at <= l->len ? &l->sum[*at - 1] : NULL;
+	if (!same || same->culprit != p->culprit || same->host_thread != p->host_thread) {
 		*ARRAY_PUSH(l->sum, l->len, l->cap) = *p;
 		*at = (uint32_t)l->len;
 	} else {

@@ -16,11 +16,13 @@
 #include "query/stepped_query.h"
 #include "query/culprit.h"
 #include "query/steal_sweep.h"
+#include "query/thread_groups.h"
 #include "query/top_culprit.h"
 
 #define NO_ROW SIZE_MAX
 
 struct summary_part {
+	const struct summary_query *query;
 	struct resolver r;        /* used without a sweep */
 	struct sweep sweep;
 	bool open, swept;
@@ -39,6 +41,7 @@ struct summary_part {
 struct summary_query {
 	struct query q;
 	struct target only;
+	enum thread_grouping grouping;
 	bool is_only, listed, gaps, sweep;
 	struct gap_rows rows;     /* with a sweep: rows of all summary rows */
 	size_t *first;            /* by summary row: index of its first row in `rows`; one more entry for the end */
@@ -55,7 +58,8 @@ struct summary_query {
 static int summary_add_row(struct summary_query *s, const struct target *actor, struct error *err)
 {
 	const struct catalog *catalog = s->q.catalog;
-	struct summary_row row = { .target = *actor, .culprit = { -1, -1, 0, FLOW_RUNNING } };
+	struct summary_row row = { .target = *actor, .threads = actor->kind == TARGET_THREAD, .group_tid = -1,
+		.culprit = { -1, -1, 0, FLOW_RUNNING } };
 	if (demand_of(catalog, actor, s->q.from, s->q.to, &row.demand, err) < 0)
 		return -1;
 	if (row.demand.alive == 0)
@@ -73,6 +77,75 @@ static bool is_in_target(const struct summary_query *s, const struct target *act
 	return !s->is_only || target_machine(s->q.catalog, actor) == target_machine(s->q.catalog, &s->only);
 }
 
+static void demand_add(struct demand *sum, const struct demand *d)
+{
+	sum->ran += d->ran;
+	sum->lost += d->lost;
+	sum->vmm_ns += d->vmm_ns;
+	sum->slept += d->slept;
+	sum->alive += d->alive;
+	sum->rows += d->rows;
+}
+
+/* Joins a row of a thread to the row of its group. */
+static void row_join(struct summary_row *group, const struct summary_row *row)
+{
+	if (row->demand.lost > group->most)
+		group->target = row->target;
+	group->most = row->demand.lost > group->most ? row->demand.lost : group->most;
+	demand_add(&group->demand, &row->demand);
+	group->start = row->start < group->start ? row->start : group->start;
+	group->end = row->end > group->end ? row->end : group->end;
+	group->threads++;
+}
+
+/* Joins the rows of threads to rows of groups. */
+static void summary_join_groups(struct summary_query *s)
+{
+	struct summary *out = &s->answer;
+	const struct thread_groups *g = out->groups;
+	size_t *row_of = mem_new(g->group.len, sizeof *row_of), rows = out->machines;  /* row_of: index + 1 */
+	uint32_t *group = mem_new(out->rows, sizeof *group), *thread = mem_new(out->rows, sizeof *thread);
+	for (size_t i = out->machines; i < out->rows; i++) {
+		const struct summary_row row = out->row[i];
+		thread[i] = row.target.index;
+		group[i] = g->of[thread[i]];
+		if (row_of[group[i]]) {
+			row_join(&out->row[row_of[group[i]] - 1], &row);
+			continue;
+		}
+		const struct actor *p = &g->group.actor[group[i]];
+		out->row[rows] = row;
+		out->row[rows].most = row.demand.lost;
+		out->row[rows].group = strtab_get(&g->names, p->name);
+		out->row[rows++].group_tid = p->tid;
+		row_of[group[i]] = rows;
+	}
+	out->member = mem_new(out->rows, sizeof *out->member);
+	uint32_t end = 0;
+	for (size_t i = out->machines; i < rows; i++)
+		out->row[i].first = end += out->row[i].threads;
+	for (size_t i = out->rows; i-- > out->machines;)  /* moves `first` from the end of the group to its start */
+		out->member[--out->row[row_of[group[i]] - 1].first] = thread[i];
+	out->rows = rows;
+	free(row_of);
+	free(group);
+	free(thread);
+}
+
+/* Lists the vCPUs and threads of which a row is the sum. */
+static void row_list_parts(const struct summary_query *s, const struct summary_row *row, struct gap_rows *out)
+{
+	const uint32_t machine = target_machine(s->q.catalog, &row->target);
+	if (!row->group) {
+		gap_rows_list(out, s->q.catalog, &row->target);
+		return;
+	}
+	*out = (struct gap_rows){ 0 };
+	for (uint32_t i = row->first; i < row->first + row->threads; i++)
+		*ARRAY_PUSH(out->row, out->len, out->cap) = (struct gap_row){ { TARGET_THREAD, s->answer.member[i] }, machine };
+}
+
 /* Lists the rows of the sweep. */
 static void summary_list_sweep(struct summary_query *s)
 {
@@ -80,7 +153,7 @@ static void summary_list_sweep(struct summary_query *s)
 	s->first = mem_new(s->answer.rows + 1, sizeof *s->first);
 	for (size_t i = 0; i < s->answer.rows && s->rows.len <= SWEEP_ROWS; i++) {
 		struct gap_rows of_row;
-		gap_rows_list(&of_row, s->q.catalog, &s->answer.row[i].target);
+		row_list_parts(s, &s->answer.row[i], &of_row);
 		for (size_t k = 0; k < of_row.len; k++)
 			*ARRAY_PUSH(s->rows.row, s->rows.len, cap) = of_row.row[k];
 		gap_rows_release(&of_row);
@@ -105,6 +178,12 @@ static int summary_list_rows(struct summary_query *s, struct error *err)
 		    summary_add_row(s, &actor, err) < 0)
 			return -1;
 	}
+	if (s->grouping != GROUP_NONE) {
+		out->groups = thread_groups_new(catalog, s->grouping, err);
+		if (!out->groups)
+			return -1;
+		summary_join_groups(s);
+	}
 	summary_sort(out, catalog, SUMMARY_BY_LOST);
 	s->by = mem_new(out->rows, sizeof *s->by);
 	if (s->gaps)
@@ -123,9 +202,30 @@ static void part_add_culprit_ns(struct summary_part *part, const struct actor *c
 	part->taken_ns[id] += ns;
 }
 
+/* Returns the group of a culprit. VMM time of a thread of the row's group counts as that of the row's thread. */
+static struct actor row_culprit(const struct summary_query *s, const struct summary_row *row, const struct actor *culprit,
+                                struct strtab *names)
+{
+	const struct thread_groups *g = s->answer.groups;
+	struct actor out = *culprit;
+	if (g && out.kind == FLOW_HYPERVISOR && row->group && out.machine >= 0 && out.tid > 0) {
+		const int thread = catalog_find_thread(s->q.catalog, (uint32_t)out.machine, out.tid);
+		if (thread >= 0 && g->of[thread] == g->of[row->target.index]) {
+			out.tid = s->q.catalog->thread[row->target.index].tid;
+			out.name = 0;
+			return out;
+		}
+	}
+	actor_set_group(g, &out, names);
+	return out;
+}
+
 static int part_add_culprit(void *arg, const struct resolution *p, int64_t start, int64_t end)
 {
-	part_add_culprit_ns(arg, &p->actor, end - start + 1);
+	struct summary_part *part = arg;
+	const struct summary_query *s = part->query;
+	const struct actor culprit = row_culprit(s, &s->answer.row[part->row], &p->actor, &part->r.names);
+	part_add_culprit_ns(part, &culprit, end - start + 1);
 	return 0;
 }
 
@@ -218,7 +318,7 @@ static bool part_next_row(struct summary_query *s, size_t i)
 		return false;
 	part->row = row;
 	s->by[row] = (uint8_t)i;
-	gap_rows_list(&part->rows, s->q.catalog, &s->answer.row[row].target);
+	row_list_parts(s, &s->answer.row[row], &part->rows);
 	return true;
 }
 
@@ -254,6 +354,7 @@ static int summary_walk(struct query *q, size_t i, struct budget *budget, struct
 			return swept;
 	} else if (!part->open) {
 		resolver_init(&part->r, q->catalog, q->from, q->to, err);
+		part->query = s;
 		part->open = true;
 	}
 	while (!budget_spent(budget)) {
@@ -294,8 +395,11 @@ static void summary_join_sweeps(struct summary_query *s)
 		for (size_t row = s->first[i]; row < s->first[i + 1]; row++)
 			for (size_t p = 0; p < s->q.parts; p++) {
 				const struct row_sums *of = &s->part[p].sweep.sums_of[row];
-				for (size_t k = 0; k < of->len; k++)
-					part_add_culprit_ns(sum_of, &actor[p][of->sum[k].culprit], of->sum[k].ns);
+				for (size_t k = 0; k < of->len; k++) {
+					const struct actor *found = &actor[p][of->sum[k].culprit];
+					const struct actor culprit = row_culprit(s, &s->answer.row[i], found, &first->names);
+					part_add_culprit_ns(sum_of, &culprit, of->sum[k].ns);
+				}
 			}
 		row_set_culprit(s->q.catalog, &sum_of->culprits, sum_of->taken_ns, &s->answer.row[i]);
 		actors_release(&sum_of->culprits);
@@ -372,6 +476,7 @@ struct query *summary_open(const struct catalog *catalog, const struct summary_o
 	if (o->only)
 		s->only = *o->only;
 	s->answer = (struct summary){ .start = from, .end = to };
+	s->grouping = o->grouping;
 	return &s->q;
 }
 
@@ -400,5 +505,7 @@ void summary_release(struct summary *s)
 		free(s->name[i]);
 	free(s->name);
 	free(s->row);
+	free(s->member);
+	thread_groups_free(s->groups);
 	*s = (struct summary){ 0 };
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "report/core_columns.h"
 #include "report/report.h"
 
@@ -20,6 +21,7 @@ static const struct column summary_columns[] = {
 	{ "culprit", "top culprit", COL_TEXT },   { "culprit_ns", NULL, COL_DURATION },
 	{ "culprit_share", "", COL_SHARE },     { "vmm_ns", NULL, COL_DURATION },
 	{ "poll_won_ns", NULL, COL_DURATION }, { "poll_lost_ns", NULL, COL_DURATION },
+	{ "threads", NULL, COL_INT },
 	{ NULL, "over time", COL_LANE },
 };
 
@@ -31,7 +33,7 @@ static const struct column thread_columns[] = {
 	{ "lost_share", "lost%", COL_SHARE }, { "longest_ns", "max wait", COL_DURATION },
 	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
 	{ "culprit", "top culprit", COL_TEXT },   { "culprit_ns", NULL, COL_DURATION },
-	{ "culprit_machine", NULL, COL_TEXT },
+	{ "culprit_machine", NULL, COL_TEXT }, { "threads", NULL, COL_INT },
 };
 
 /* Name of the column by which the rows are sorted, if narrow terminals may drop it; NULL: they cannot drop it. */
@@ -65,14 +67,30 @@ static const char *culprit_text(const struct catalog *catalog, const struct summ
 	return buf;
 }
 
-static struct value value_name(const struct catalog *catalog, const struct target *target)
+static struct value value_name(const struct catalog *catalog, const struct summary_row *row)
 {
-	return target->kind == TARGET_THREAD ? VAL_TEXT(catalog_longest_name(catalog, target->index)) : VAL_NONE;
+	if (row->group && row->threads > 1)
+		return VAL_TEXT(row->group);
+	return row->target.kind == TARGET_THREAD ? VAL_TEXT(catalog_longest_name(catalog, row->target.index)) : VAL_NONE;
 }
 
-static struct value value_thread(const struct catalog *catalog, const struct target *target)
+/* Returns the name of a row in the table of threads; in text with the number of threads of a group. */
+static struct value value_name_in_table(const struct catalog *catalog, const struct summary_row *row, int format,
+                                        char buf[ACTOR_TEXT])
 {
-	return target->kind == TARGET_THREAD ? VAL_INT(catalog->thread[target->index].tid) : VAL_NONE;
+	char name[ACTOR_TEXT / 2];
+	if (format != FORMAT_TEXT || !row->group || row->threads == 1)
+		return value_name(catalog, row);
+	snprintf(buf, ACTOR_TEXT, "%s (%u threads)", text_escape(name, sizeof name, row->group), (unsigned)row->threads);
+	return VAL_SHOWN(buf);
+}
+
+/* Returns the TID of a thread, or of a group's process. */
+static struct value value_thread(const struct catalog *catalog, const struct summary_row *row)
+{
+	if (row->group && row->threads > 1)
+		return row->group_tid >= 0 ? VAL_INT(row->group_tid) : VAL_NONE;
+	return row->target.kind == TARGET_THREAD ? VAL_INT(catalog->thread[row->target.index].tid) : VAL_NONE;
 }
 
 struct lanes {
@@ -89,14 +107,19 @@ static int draw_lane(void *arg, int64_t row, unsigned columns, char *lane)
 {
 	struct lanes *l = arg;
 	const struct summary *s = l->s;
+	const struct summary_row *of = &s->row[row];
 	int64_t *edge = mem_new((size_t)columns + 1, sizeof *edge), *ran = mem_new(2 * (size_t)columns, sizeof *ran);
 	int64_t *lost = ran + columns;
 	for (unsigned c = 0; c <= columns; c++)
 		edge[c] = flow_column(s->start, s->end, c, columns);
-	int status = demand_cells(l->catalog, &s->row[row].target, edge, columns, ran, lost, l->err);
+	int status = 0;
+	for (uint32_t i = 0; i < (of->group ? of->threads : 1) && status == 0; i++) {
+		const struct target thread = { TARGET_THREAD, of->group ? s->member[of->first + i] : 0 };
+		status = demand_cells(l->catalog, of->group ? &thread : &of->target, edge, columns, ran, lost, l->err);
+	}
 	for (unsigned c = 0; c < columns && status == 0; c++) {
 		const double part = share(lost[c], ran[c] + lost[c]);
-		const bool blank = ran[c] + lost[c] == 0 || !catalog_has_host_trace(l->catalog, &l->s->row[row].target);
+		const bool blank = ran[c] + lost[c] == 0 || !catalog_has_host_trace(l->catalog, &of->target);
 		lane[c] = blank ? ' ' : lost[c] == 0 ? '.' : part < 0.125 ? ',' : part < 0.5 ? 'i' : '!';
 	}
 	free(edge);
@@ -134,9 +157,9 @@ static void summary_line(struct report *r, const struct catalog *catalog, const 
 	const bool has_host_trace = catalog_has_host_trace(catalog, &row->target);
 	const struct polled_values p = polled_values(catalog, row);
 	struct value value[SUMMARY_COLUMNS + CORE_COLUMNS] = {
-		VAL_SHOWN(catalog_target_text(catalog, &row->target, target, sizeof target)),
-		value_machine(catalog, (int32_t)target_machine(catalog, &row->target)), value_thread(catalog, &row->target),
-		value_name(catalog, &row->target), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
+		VAL_SHOWN(summary_row_text(catalog, row, format != FORMAT_TEXT, target, sizeof target)),
+		value_machine(catalog, (int32_t)target_machine(catalog, &row->target)), value_thread(catalog, row),
+		value_name(catalog, row), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
 		VAL_INT(d->ran), value_if(has_host_trace, d->lost),
 		has_host_trace ? VAL_REAL(share(d->lost, d->ran + d->lost)) : VAL_NONE,
 		value_if(has_host_trace, has_gaps ? row->longest.end - row->longest.start + 1 : 0),
@@ -146,7 +169,7 @@ static void summary_line(struct report *r, const struct catalog *catalog, const 
 		has_gaps ? VAL_SHOWN(culprit_text(catalog, s, row, format, culprit)) : VAL_NONE,
 		has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE,
 		has_gaps ? VAL_REAL(share(row->culprit_ns, d->lost)) : VAL_NONE, value_if(has_host_trace, d->vmm_ns),
-		p.won, p.lost };
+		p.won, p.lost, row->threads ? VAL_INT(row->threads) : VAL_NONE };
 	struct column unused[CORE_COLUMNS];
 	if (cores)
 		core_values(catalog, cores, number, format, sharer, value + SUMMARY_COLUMNS - 1);
@@ -201,7 +224,7 @@ int report_summary(FILE *out, struct report_how how, const struct catalog *catal
 }
 
 int report_threads(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
-                   const struct core_share *cores, const struct origin *o, struct error *err)
+                   const struct core_share *cores, size_t top, const struct origin *o, struct error *err)
 {
 	struct column columns[THREAD_COLUMNS + CORE_COLUMNS];
 	memcpy(columns, thread_columns, sizeof thread_columns);
@@ -209,20 +232,20 @@ int report_threads(FILE *out, struct report_how how, const struct catalog *catal
 	                              "p99_ns gaps longest_ns start life_ns top_sharer remote_share slow_share", NULL };
 	shape.sort_column = sort_column_of_threads[s->by];
 	struct report *r = report_begin(out, how, &shape, o);
-	for (size_t i = s->machines; i < s->rows; i++) {
+	for (size_t i = s->machines; i < s->rows && (!top || i < s->machines + top); i++) {
 		const struct summary_row *row = &s->row[i];
 		const struct demand *d = &row->demand;
-		char culprit[ACTOR_TEXT], sharer[ACTOR_TEXT];
+		char culprit[ACTOR_TEXT], name[ACTOR_TEXT], sharer[ACTOR_TEXT];
 		bool has_gaps = row->gaps > 0;
 		struct value value[THREAD_COLUMNS + CORE_COLUMNS] = {
-			value_machine(catalog, (int32_t)target_machine(catalog, &row->target)), value_thread(catalog, &row->target),
-			value_name(catalog, &row->target), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
-			VAL_INT(d->ran), VAL_INT(d->lost), VAL_REAL(share(d->lost, d->ran + d->lost)),
+			value_machine(catalog, (int32_t)target_machine(catalog, &row->target)), value_thread(catalog, row),
+			value_name_in_table(catalog, row, how.format, name), VAL_INT(row->start), VAL_INT(row->end),
+			VAL_INT(row->end - row->start + 1), VAL_INT(d->ran), VAL_INT(d->lost), VAL_REAL(share(d->lost, d->ran + d->lost)),
 			VAL_INT(has_gaps ? row->longest.end - row->longest.start + 1 : 0), VAL_INT(row->p99),
 			VAL_INT((int64_t)row->gaps),
 			has_gaps ? VAL_SHOWN(culprit_text(catalog, s, row, how.format, culprit)) : VAL_NONE,
 			has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE,
-			has_gaps ? value_machine(catalog, row->culprit.machine) : VAL_NONE };
+			has_gaps ? value_machine(catalog, row->culprit.machine) : VAL_NONE, VAL_INT(row->threads) };
 		if (cores)
 			core_values(catalog, cores, i, how.format, sharer, value + THREAD_COLUMNS);
 		report_row(r, value);

@@ -7,11 +7,11 @@ static const struct column columns[] = {
 };
 
 int report_waits(FILE *out, struct report_how how, const struct catalog *catalog, const struct wait_list *l,
-                 const struct origin *o, struct error *err)
+                 size_t top, const struct origin *o, struct error *err)
 {
 	static const struct report_shape shape = REPORT_SHAPE_DROPPING("waits", columns, "by_tid share");
 	struct report *r = report_begin(out, how, &shape, o);
-	for (size_t i = 0; i < l->rows; i++) {
+	for (size_t i = 0; i < l->rows && (!top || i < top); i++) {
 		const struct wait_row *e = &l->row[i];
 		const struct catalog_cpu *cpu = &catalog->cpu[e->vcpu];
 		report_row(r, (struct value[]){

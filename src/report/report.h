@@ -169,14 +169,14 @@ int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all
 /* Writes VM exits. histogram: one row per length that occurs. */
 int report_exits(FILE *out, struct report_how how, const struct catalog *catalog, const struct exit_list *l,
                  bool by_thread, bool histogram, const struct origin *o, struct error *err);
-/* Write the machines, then the first `top` threads that lost time (0: all), in text with lanes; and the threads alone.
- * cores: rows of the summary's targets, in the order of its rows; NULL: the topology is unknown. verdict: a member of json;
+/* Write the machines, then the first `top` threads that lost time (0: all), in text with lanes; and the first `top`
+ * threads alone. cores: rows of the summary's targets, in the order of its rows; NULL: the topology is unknown. verdict: a member of json;
  * NULL: none. */
 int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
                    const struct core_share *cores, size_t top, const struct verdict *verdict, const struct origin *o,
                    struct error *err);
 int report_threads(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
-                   const struct core_share *cores, const struct origin *o, struct error *err);
+                   const struct core_share *cores, size_t top, const struct origin *o, struct error *err);
 /* Writes the time that each target shared its core, by sharer: the `top` longest of each target (0: all). */
 int report_cores(FILE *out, struct report_how how, const struct catalog *catalog, const struct core_share *s, size_t top,
                  const struct origin *o, struct error *err);
@@ -190,8 +190,9 @@ void report_event(struct report *r, const struct event_text *ev);
 
 int report_polls(FILE *out, struct report_how how, const struct catalog *catalog, const struct poll_list *l,
                  const struct origin *o, struct error *err);
+/* top: maximum of rows; 0: all. */
 int report_waits(FILE *out, struct report_how how, const struct catalog *catalog, const struct wait_list *l,
-                 const struct origin *o, struct error *err);
+                 size_t top, const struct origin *o, struct error *err);
 /* Texts of a lock wait for people, escaped. */
 struct lock_cells {
 	char waiter[600];         /* the waiter */

@@ -352,7 +352,7 @@ static void bench_steal(uint64_t intervals)
 	}
 	struct summary sum;
 	start = start_watch();
-	if (summary_of(&f.catalog, &(struct summary_options){ NULL, INT64_MIN, INT64_MAX, true }, &sum, &err) < 0)
+	if (summary_of(&f.catalog, &(struct summary_options){ .from = INT64_MIN, .to = INT64_MAX, .gaps = true }, &sum, &err) < 0)
 		die();
 	struct stopwatch elapsed = stop_watch(start);
 	printf("summary with gaps: %.0f ms (CPU %.0f ms), %zu rows\n", elapsed.wall, elapsed.cpu, sum.rows);

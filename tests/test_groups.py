@@ -1,0 +1,72 @@
+"""summary, threads and steal with --group: the sums of the threads of one name or process, in each column that adds up."""
+import os
+from collections import defaultdict
+
+from e2e import DATA, check, run, scratch, simulate, table
+
+
+def total(rows, key, column):
+    sums = defaultdict(int)
+    for row in rows:
+        sums[key(row)] += int(row[column])
+    return dict(sums)
+
+
+def check_names(history, name):
+    def key(row):
+        return row["machine"], row["name"]
+
+    one_by_one, groups = table("threads", history), table("threads", history, "--group", "name")
+    check(len({key(row) for row in groups}) == len(groups), f"{name}: a row for each name")
+    for column in ("ran_ns", "lost_ns", "gaps", "threads"):
+        check(total(one_by_one, key, column) == total(groups, key, column), f"{name}: {column} of groups are sums")
+    for row in groups:
+        rows = [r for r in one_by_one if key(r) == key(row)]
+        check(int(row["start"]) == min(int(r["start"]) for r in rows), f"{name}: a group begins with its first thread")
+        check(int(row["end"]) == max(int(r["end"]) for r in rows), f"{name}: a group ends with its last thread")
+        check(int(row["longest_ns"]) == max(int(r["longest_ns"]) for r in rows), f"{name}: longest gap of the group")
+        check(len(rows) > 1 or row["tid"] == rows[0]["tid"], f"{name}: a thread alone in its group keeps its TID")
+    return groups
+
+
+def check_matrix(history, name):
+    """The cells of a group of victims add up to its gaps."""
+    cells = table("steal", history, "--group", "name")
+    one_by_one = table("steal", history, "--by", "thread")
+
+    def group(row):
+        machine, rest = row["victim"].split("/", 1)
+        return machine, rest.split(" ", 1)[1] if " " in rest else ""
+
+    def of_group(row):
+        return tuple(row["victim"].split("/", 1))
+
+    check(total(one_by_one, group, "ns") == total(cells, of_group, "ns"), f"{name}: cells of groups are sums")
+    check(len({(c["victim"], c["culprit"]) for c in cells}) == len(cells), f"{name}: a cell for each pair")
+    check(sum(int(c["ns"]) for c in cells) == sum(int(c["ns"]) for c in one_by_one), f"{name}: the whole matrix")
+
+
+with scratch() as folder:
+    for world in ("fibonacci", "overcommit"):
+        traces = os.path.join(DATA, "fibonacci")
+        if world == "overcommit":
+            traces = os.path.join(folder, world)
+            simulate(traces, world, "8", "--duration", "1s")
+        file = os.path.join(folder, world + ".steal")
+        run("index", traces, "-o", file)
+        check_names(file, world)
+        check_matrix(file, world)
+        summary = [r for r in table("summary", file, "--group", "name", "--top", "0") if r["threads"]]
+        delayed = [r for r in table("threads", file, "--group", "name") if int(r["lost_ns"])]
+        check([(r["machine"], r["name"], r["lost_ns"], r["p99_ns"], r["culprit"]) for r in summary] ==
+              [(r["machine"], r["name"], r["lost_ns"], r["p99_ns"], r["culprit"]) for r in delayed],
+              f"{world}: summary and threads list the same groups")
+    fibonacci = os.path.join(folder, "fibonacci.steal")
+    processes = table("threads", fibonacci, "Debian", "--group", "process")
+    sessiond = [r for r in processes if r["name"] == "lttng-sessiond"]
+    check([(r["tid"], r["threads"]) for r in sessiond] == [("107", "17")], f"the 17 threads of a process: {sessiond}")
+    check(any("lttng-sessiond (17 threads)" in line for line in
+              run("threads", fibonacci, "--group", "process").stdout.split("\n")), "text shows the number of threads")
+    check(run("threads", fibonacci, "--group", "cgroup").stdout.count("unknown cgroup (") >= 2,
+          "without recorded control groups, one unknown group per machine")
+    check("invalid value 'user'" in run("threads", fibonacci, "--group", "user", status=1).stderr, "other groups are refused")
