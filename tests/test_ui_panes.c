@@ -231,6 +231,24 @@ static void test_overview_order(void **state)
 	assert_shows("e<C-u>/nowhere/summary.csv<Enter>", "/nowhere");
 }
 
+/* T groups the threads by name, process and control group, and then no more; Enter goes to a wait of the group. */
+static void test_overview_groups(void **state)
+{
+	(void)state;
+	assert_shows("O", "4 machines, 5 threads");
+	assert_shows("T", " thread name");
+	const size_t names = app.pane_below->lines;
+	assert_shows("T", "4 machines, ");
+	assert_shows("", " process");
+	assert_shows("T", "unknown cgroup (");
+	assert_true(app.pane_below->lines < names);
+	assert_shows("", "lost ");
+	free(press("g<Tab><Enter>"));
+	assert_true(!app.pane_below && app.view.row.kind == ROW_THREAD);
+	assert_shows("OT", "4 machines, 5 threads");
+	assert_shows("qBT", "no groups of threads");
+}
+
 /* Keys for rows apply to the row of the selected line, even with a filter or another sort order. */
 static void test_overview_marks(void **state)
 {
@@ -500,6 +518,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_overview, begin, end),
 		cmocka_unit_test_setup_teardown(test_overview_order, begin, end),
+		cmocka_unit_test_setup_teardown(test_overview_groups, begin, end),
 		cmocka_unit_test_setup_teardown(test_overview_marks, begin, end),
 		cmocka_unit_test_setup_teardown(test_keys_that_leave_overview, begin, end),
 		cmocka_unit_test_setup_teardown(test_gaps, begin, end),

@@ -240,8 +240,8 @@ int report_threads(FILE *out, struct report_how how, const struct catalog *catal
 		struct value value[THREAD_COLUMNS + CORE_COLUMNS] = {
 			value_machine(catalog, (int32_t)target_machine(catalog, &row->target)), value_thread(catalog, row),
 			value_name_in_table(catalog, row, how.format, name), VAL_INT(row->start), VAL_INT(row->end),
-			VAL_INT(row->end - row->start + 1), VAL_INT(d->ran), VAL_INT(d->lost), VAL_REAL(share(d->lost, d->ran + d->lost)),
-			VAL_INT(has_gaps ? row->longest.end - row->longest.start + 1 : 0), VAL_INT(row->p99),
+			VAL_INT(row->end - row->start + 1), VAL_INT(d->ran), VAL_INT(d->lost),
+			VAL_REAL(share(d->lost, d->ran + d->lost)), VAL_INT(has_gaps ? row->longest.end - row->longest.start + 1 : 0), VAL_INT(row->p99),
 			VAL_INT((int64_t)row->gaps),
 			has_gaps ? VAL_SHOWN(culprit_text(catalog, s, row, how.format, culprit)) : VAL_NONE,
 			has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE,

@@ -121,7 +121,8 @@ static struct query *open_window_query(const struct catalog *catalog, enum ask_k
                                struct error *err)
 {
 	const struct steal_options steal = { .by = STEAL_BY_THREAD, .from = q->from, .to = q->to, .most = ASK_CELLS };
-	const struct summary_options summary = { .from = q->from, .to = q->to, .gaps = q->gaps };
+	const struct summary_options summary = { .from = q->from, .to = q->to, .gaps = q->gaps,
+		.grouping = q->grouping };
 	const struct gap_options gaps = { .from = q->from, .to = q->to, .top = ASK_LISTED };
 	const struct exit_options exits = { .only = &q->target, .from = q->from, .to = q->to,
 		.by_thread = q->target.kind == TARGET_THREAD };

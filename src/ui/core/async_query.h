@@ -42,6 +42,7 @@ struct question {
 	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within a gap */
 	unsigned columns;        /* FLOW: number of cells, one per screen column */
 	bool gaps;               /* SUMMARY: include the gap statistics */
+	enum thread_grouping grouping;  /* SUMMARY */
 	struct waits_of waits[ASK_WAITS_MAX];  /* WAITS: targets and culprits */
 	size_t waits_len;
 	char other[512];         /* DIFF: file of the history to compare with; "": compare with [other_from, other_to] of the

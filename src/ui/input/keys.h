@@ -102,6 +102,7 @@ enum key {
 	X(ACT_IN_PANE_GO, "in-pane-go", "<Enter>", "In a pane", "go to the row or time of the line") \
 	X(ACT_IN_PANE_SORT, "in-pane-sort", "o <F6>", "In a pane", "sort by the next column") \
 	X(ACT_IN_PANE_SORT_BACK, "in-pane-sort-back", "O", "In a pane", "sort by the previous column") \
+	X(ACT_IN_PANE_GROUP, "in-pane-group", "T", "In a pane", "overview: group threads by name, process or cgroup") \
 	X(ACT_IN_PANE_FILTER, "in-pane-filter", "\\ / <F3> <F4>", "In a pane", "show only lines with a text, or ~REGEX") \
 	X(ACT_IN_PANE_EXPORT, "in-pane-export", "e", "In a pane", "export the pane to a file") \
 	X(ACT_IN_PANE_COPY, "in-pane-copy", "y", "In a pane", "copy the line to the clipboard (OSC 52)") \

@@ -54,6 +54,15 @@ static const char *short_culprit_text(const struct app *app, const struct summar
 	return actor->kind == FLOW_HYPERVISOR ? "hypervisor" : actor->kind == FLOW_UNKNOWN ? "unknown" : NULL;
 }
 
+void overview_row_text(const struct app *app, const struct summary_row *r, char *buf, size_t size)
+{
+	char name[ACTOR_TEXT];
+	if (r->group && r->threads > 1)
+		snprintf(buf, size, "%s (%u)", summary_row_text(&app->catalog, r, true, name, sizeof name), (unsigned)r->threads);
+	else
+		row_title(&app->rows, overview_row(&r->target), buf, size);
+}
+
 /* ---- Lines -------------------------------------------------------------------------------------------------------- */
 
 /* Makes the lines; omits threads that lost nothing. */
@@ -68,7 +77,7 @@ static void overview_make_lines(struct app *app, struct pane *pane)
 		const struct summary_row *r = &p->s.row[i];
 		if (i >= p->s.machines && r->demand.lost == 0)
 			continue;
-		row_title(&app->rows, overview_row(&r->target), text, sizeof text);
+		overview_row_text(app, r, text, sizeof text);
 		if (pane->filter[0] && !filter_matches(text, pane->filter))
 			continue;
 		if (p->has_target && r->target.kind == p->at.kind && r->target.index == p->at.index)
@@ -104,6 +113,7 @@ static void overview_make_question(const struct app *app, const struct pane *pan
 	const struct overview *p = (const struct overview *)pane;
 	q->from = app->view.t0;
 	q->to = view_last(&app->view, &app->bounds);
+	q->grouping = p->grouping;
 	q->gaps = app->waits_for_answers || (p->sums_from == q->from && p->sums_to == q->to);
 }
 
@@ -154,6 +164,21 @@ static void overview_sort_next(struct app *app, struct pane *pane, int by)
 	p->has_target = pane->lines > 0;
 	if (p->has_target)
 		overview_select_row(app, pane, 0);
+}
+
+/* Groups the threads by the next key. */
+static void overview_group_next(struct app *app, struct pane *pane)
+{
+	struct overview *p = overview_state(pane);
+	p->grouping = (enum thread_grouping)((p->grouping + 1) % THREAD_GROUPINGS);
+	p->sums_from = p->sums_to = 0;
+	p->has_target = p->has_gaps = false;
+	pane->preliminary = true;  /* asks again */
+	overview_forget_waits(p);
+	if (p->grouping == GROUP_NONE)
+		app_message(app, "one line for each thread");
+	else
+		app_message(app, "one line for the threads of a machine with the same %s", thread_grouping_name[p->grouping]);
 }
 
 /* ---- Columns ------------------------------------------------------------------------------------------------------ */
@@ -318,7 +343,7 @@ static void overview_draw_line(struct app *app, struct pane *pane, struct screen
 	struct style style = pane_style(app, r->target.kind == TARGET_MACHINE ? PART_TITLE : PART_NORMAL, selected);
 	struct style steal = selected ? style : app->appearance.palette.part[PART_STEAL];
 	char text[512];
-	row_title(&app->rows, overview_row(&r->target), text, sizeof text);
+	overview_row_text(app, r, text, sizeof text);
 	/* one style for the whole line: most bytes sent to the terminal are style changes */
 	screen_fill(s, 0, y, app->label_w, ' ', style);
 	screen_text(s, 1, y, w.name - 1, style, text_shorten_machine(text, w.name - 1));
@@ -334,7 +359,10 @@ static void overview_draw_line(struct app *app, struct pane *pane, struct screen
 		x += w.column[c] + 1;
 	}
 	screen_put(s, app->label_w, y, selected ? '*' : '|', app->appearance.palette.part[selected ? PART_STEAL : PART_LABEL]);
-	rows_draw_lane(app, s, y, overview_row(&r->target), LANE_LISTED);
+	if (r->group && r->threads > 1)
+		rows_draw_group_lane(app, s, y, p->s.member + r->first, r->threads);
+	else
+		rows_draw_lane(app, s, y, overview_row(&r->target), LANE_LISTED);
 }
 
 /* ---- Texts -------------------------------------------------------------------------------------------------------- */
@@ -353,8 +381,10 @@ static void overview_get_title(const struct app *app, const struct pane *pane, i
 	(void)app;
 	int n = snprintf(buf, size, " most delayed in %s, by %s", time_duration(d, p->s.end - p->s.start + 1),
 	                 p->by == SUMMARY_BY_LOST ? "time lost" : summary_order_name[p->by]);
-	int m = snprintf(all, sizeof all, ": %zu machine%s, %zu thread%s", p->machines, p->machines == 1 ? "" : "s",
-	                 pane->lines - p->machines, pane->lines - p->machines == 1 ? "" : "s");
+	const char *what[THREAD_GROUPINGS] = { "thread", "thread name", "process", "cgroup" };
+	const size_t threads = pane->lines - p->machines;
+	int m = snprintf(all, sizeof all, ": %zu machine%s, %zu %s%s", p->machines, p->machines == 1 ? "" : "s", threads,
+	                 what[p->grouping], threads == 1 ? "" : p->grouping == GROUP_BY_PROCESS ? "es" : "s");
 	snprintf(buf + n, size - (size_t)n, "%s ", n + m + 4 < w ? all : "");
 }
 
@@ -364,7 +394,7 @@ static void overview_get_status_text(const struct app *app, const struct pane *p
 	const struct summary_row *r = overview_line(pane, i);
 	const struct demand *d = &r->demand;
 	char title[256], by[300], lost[TIME_TEXT], runnable[TIME_TEXT], longest[200];
-	row_title(&app->rows, overview_row(&r->target), title, sizeof title);
+	overview_row_text(app, r, title, sizeof title);
 	if (!catalog_has_host_trace(&app->catalog, &r->target)) {
 		snprintf(buf, size, "%s: time taken by its host is unknown (no host trace)", title);
 		return;
@@ -448,7 +478,7 @@ const struct pane_ops overview_pane = {
 	.size = sizeof(struct overview), .replaces_rows = true, .open = overview_open, .ask = ASK_SUMMARY,
 	.refresh = overview_refresh,
 	.question = overview_make_question, .answer = overview_take_answer, .arrange = overview_make_lines,
-	.sort = overview_sort_next, .name = overview_get_name, .title = overview_get_title,
+	.sort = overview_sort_next, .group = overview_group_next, .name = overview_get_name, .title = overview_get_title,
 	.label_width = overview_label_width, .headings = 1, .heading = overview_draw_headings,
 	.press_heading = overview_press_heading,
 	.line = overview_draw_line, .follow = overview_follow_line, .cursor_moved = overview_select_row,

@@ -14,6 +14,7 @@ struct overview {
 	size_t follow;              /* row whose wait by its culprit is opened when it is known; SIZE_MAX: none */
 	size_t machines;            /* number of lines that show machines */
 	enum summary_order by;
+	enum thread_grouping grouping;
 	int64_t sums_from, sums_to;  /* window for which the sums are known; gaps are requested after the sums */
 	bool has_gaps;              /* the gaps are known as well */
 	struct target at;          /* target of the selected line */
@@ -41,6 +42,8 @@ static inline struct row_id overview_row(const struct target *s)
 	return (struct row_id){ kind[s->kind], s->index };
 }
 
+/* Writes the name of a line's machine, thread or group. */
+void overview_row_text(const struct app *app, const struct summary_row *r, char *buf, size_t size);
 /* Writes the top culprit of a row: "host/306 burnP6", "other threads of Debian". Returns buf. */
 const char *overview_culprit_text(const struct app *app, const struct overview *p, const struct summary_row *r, char *buf,
                                   size_t size);

@@ -21,7 +21,7 @@ static void add_question(struct overview *p, struct question *q, size_t row)
 {
 	const struct summary_row *r = &p->s.row[row];
 	struct waits_of *w = &q->waits[q->waits_len++];
-	*w = (struct waits_of){ .target = r->target, .culprit = r->culprit };
+	*w = (struct waits_of){ .target = r->group && r->gaps ? r->longest.target : r->target, .culprit = r->culprit };
 	snprintf(w->name, sizeof w->name, "%s", r->culprit.name < p->s.names ? p->s.name[r->culprit.name] : "");
 	p->asked[p->asked_len++] = row;
 }

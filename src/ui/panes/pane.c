@@ -338,6 +338,12 @@ static bool run_pane_key(struct app *app, struct pane *p, uint32_t key)
 		else
 			app_message(app, "this pane cannot be sorted");
 		return true;
+	case ACT_IN_PANE_GROUP:
+		if (p->ops->group)
+			p->ops->group(app, p);
+		else
+			app_message(app, "this pane has no groups of threads");
+		return true;
 	case ACT_IN_PANE_FILTER:
 		if (p->ops->arrange)
 			app_prompt(app, PROMPT_PANE, p->filter);

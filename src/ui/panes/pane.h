@@ -76,6 +76,7 @@ struct pane_ops {
 	void (*answer)(struct app *app, struct pane *p, struct answer *answer);
 	void (*arrange)(struct app *app, struct pane *p);       /* makes the lines, for the filter and the width */
 	void (*sort)(struct app *app, struct pane *p, int by);  /* sorts by the next column (by 1), or the previous one (-1) */
+	void (*group)(struct app *app, struct pane *p);         /* groups the lines by the next key; NULL: no groups */
 	/* name: "flow of Debian/3525 critical_task"; title: the complete title once there is an answer. */
 	void (*name)(const struct app *app, const struct pane *p, char *buf, size_t size);
 	void (*title)(const struct app *app, const struct pane *p, int w, char *buf, size_t size);

@@ -54,15 +54,17 @@ static void draw_rules(const struct app *app, struct screen *s, int y, int n)
 	}
 }
 
-void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, enum lane_kind kind)
+#define GROUP_LANE_MAX 256  /* largest number of threads in the lane of a group */
+
+/* Draws the lane of a row from a source: of the row itself, or of its group. */
+static void draw_lane(struct app *app, struct screen *s, int y, struct row_id row, enum lane_kind kind,
+                      const struct cell_source *source)
 {
 	struct error err = ERROR_INIT;
-	struct cell_source src;
-	uint32_t *attrs;
+	const struct cell_source src = *source;
 	const bool shows_cursor = kind == LANE_SELECTED && !app->is_picture;
 	int n = app->bounds.cols, cursor = shows_cursor ? view_column(&app->view, app->view.cursor) : -1;
 	struct cell *cell = mem_new((size_t)n, sizeof *cell);
-	appearance_cell_source(app, row, &src, &attrs);
 	if (cells_row(&src, app->view.t0, app->view.step, n, cell, &err) < 0) {
 		screen_text(s, app->label_w + 1, y, n, *part_style(app, PART_ERROR), err.text);
 		n = 0;
@@ -82,8 +84,31 @@ void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row,
 	struct glyph *g = cursor >= 0 && cursor < n ? screen_at(s, app->label_w + 1 + cursor, y) : NULL;
 	if (g)
 		g->style.attr ^= ATTR_REVERSE;
-	free(attrs);
 	free(cell);
+}
+
+void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, enum lane_kind kind)
+{
+	struct cell_source src;
+	uint32_t *attrs;
+	appearance_cell_source(app, row, &src, &attrs);
+	draw_lane(app, s, y, row, kind, &src);
+	free(attrs);
+}
+
+void rows_draw_group_lane(struct app *app, struct screen *s, int y, const uint32_t *thread, size_t threads)
+{
+	const struct row_id first = { ROW_THREAD, thread[0] };
+	struct cell_source src;
+	uint32_t *attrs, *attr = mem_new(threads, sizeof *attr);
+	appearance_cell_source(app, first, &src, &attrs);
+	src.attr = attr;
+	src.attrs = (unsigned)(threads < GROUP_LANE_MAX ? threads : GROUP_LANE_MAX);
+	for (size_t i = 0; i < src.attrs; i++)
+		attr[i] = app->catalog.thread[thread[i]].status;
+	draw_lane(app, s, y, first, LANE_LISTED, &src);
+	free(attrs);
+	free(attr);
 }
 
 int rows_host_cpu(const struct app *app, struct row_id row)

@@ -12,6 +12,8 @@ bool rows_at(const struct app *app, int y, struct row_id *id);
 enum lane_kind { LANE_LISTED, LANE_ROW, LANE_SELECTED };
 /* Draws the cells of a row into the time area of line y. */
 void rows_draw_lane(struct app *app, struct screen *s, int y, struct row_id row, enum lane_kind kind);
+/* Draws the summed lane of a group of threads of one machine; threads > 0. */
+void rows_draw_group_lane(struct app *app, struct screen *s, int y, const uint32_t *thread, size_t threads);
 /* Finds the CPU of the host on which the row runs, or for which it waits, at the cursor: index into catalog->cpu; -1:
  * none, or unknown. */
 int rows_host_cpu(const struct app *app, struct row_id row);
