@@ -54,6 +54,12 @@ def check_guest_time(folder):
         ns = int(re.search(r"cursor +(\d+) ns", "\n".join(lines)).group(1))
         offset = ns - (1795152646040000000)
         check(abs(offset - 5_422_619_000) < 10_000_000, f"the guest's clock is 5.42 s behind: {offset} ns")
+    later = f"{history}@99%..100%"
+    check(run("diff", f"{history}@Debian@05:30:46.04..Debian@05:30:46.05", later, status=0).stdout, "diff of guest times")
+    check(table("diff", f"{history}@Debian@05:30:46.04..+6s", later, "--all") ==
+          table("diff", f"{history}@{ns}..+6s", later, "--all"), "diff accepts times of a guest")
+    err = run("diff", f"{history}@Debian@noon..", later, status=1).stderr
+    check("Debian@noon: not a time" in err and err.count("\n") == 1, f"diff of a wrong time: {err!r}")
     at = run("explain", history, "Debian/151", "--at", "Debian@05:30:46.04").stdout
     check(re.match(r"Debian/151 fibonacci was VIRT_PREEMPTED for 12.1 ms from 05:30:51.462785", at), f"explain --at: {at[:90]}")
     rows = table("gaps", history, "Debian/CPU0", "--from", "Debian@05:30:46.0", "--to", "Debian@05:30:46.05")

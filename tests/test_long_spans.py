@@ -50,6 +50,8 @@ with scratch() as tmp:
     text = run("explain", history, "web/CPU0").stdout
     check(re.search(r"1970-01-01 .* \.\. 1970-01-04 ", text.replace("\n", " ")),
           f"explain shows the last day: {text[:120]}")
+    text = run("flow", history, "web/CPU0").stdout
+    check(re.search(r"^1970-01-01 .* \.\. 1970-01-04 ", text, re.M), f"flow shows the last day: {text[:120]}")
     # The wait in hour 50, on the third day, by date.
     day = run("explain", history, "web/CPU0", "--at", "1970-01-03 02:30:00 +0000").stdout
     check(re.match(r"web/vCPU0 was PREEMPTED for 1000 s ", day) and "db" in day, f"--at on the third day: {day[:120]}")

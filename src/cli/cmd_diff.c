@@ -59,17 +59,33 @@ static int check_all(const struct diff *d, char *const *text, const struct diff_
 
 /* ---- Operands: RECORDING, or RECORDING@FROM..TO */
 
+/* Returns the '@' between a file and a window in an operand that is no file itself: the first '@' after the name of a
+ * file, since times on a guest's clock contain another one, otherwise the last '@'; NULL: none. */
+static char *find_window(char *operand)
+{
+	if (access(operand, F_OK) == 0)
+		return NULL;
+	for (char *at = strchr(operand, '@'); at; at = strchr(at + 1, '@')) {
+		*at = '\0';
+		const bool is_file = access(operand, F_OK) == 0;
+		*at = '@';
+		if (is_file)
+			return at;
+	}
+	return strrchr(operand, '@');
+}
+
 static int open_side(struct query_context *s, char *operand, struct error *err)
 {
 	struct window_options when = { .named = operand };
-	char *path = mem_dup(operand), *at = strrchr(path, '@'), *dots = at ? strstr(at, "..") : NULL;
-	if (at && !dots && access(path, F_OK) != 0) {
+	char *path = mem_dup(operand), *at = find_window(path), *dots = at ? strstr(at, "..") : NULL;
+	if (at && !dots) {
 		free(path);
 		return error_set(err, STATUS_USAGE, "for example run.steal@0%..50%",
 		                 "%s: no such file; the text after @ is no window FROM..TO",
 		                 operand);
 	}
-	if (dots && access(path, F_OK) != 0) {
+	if (dots) {
 		*at = *dots = '\0';
 		when.from = at[1] ? at + 1 : NULL;
 		when.to = dots[2] ? dots + 2 : NULL;

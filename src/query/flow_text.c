@@ -198,7 +198,7 @@ static void print_summary(const struct page *p, const struct target *s)
 		lost += f->entry[i].lost;
 	}
 	fprintf(p->to, "execution flow of %s\n", catalog_target_text(p->catalog, s, target, sizeof target));
-	fprintf(p->to, "%s .. %s (%s), %zu %s\n", time_date(from, f->start, 9), time_clock(to, f->end, 9),
+	fprintf(p->to, "%s .. %s (%s), %zu %s\n", time_date(from, f->start, 9), time_end(to, f->start, f->end, 9),
 	        time_duration(d, f->end - f->start + 1), f->entries, f->entries == 1 ? "entry" : "entries");
 	const bool pcpu = s->kind == TARGET_CPU && p->catalog->machine[target_machine(p->catalog, s)].kind != MACHINE_VM;
 	int column = pcpu ? 0  /* a pCPU is never runnable */
