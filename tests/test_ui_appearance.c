@@ -302,6 +302,48 @@ static void test_luminance_follows_severity(void **state)
 	}
 }
 
+/* The host and the first five VMs are distinguishable on pCPU lanes for all eyes, from each other and from the states. With
+ * 16 colours each state that fills cells has its own colour, which no such owner has. */
+static void test_owners_are_distinct(void **state)
+{
+	(void)state;
+	static const char *const themes[] = { "cvd-dark", "cvd-light" };
+	static const enum vis filled[] = { VIS_PREEMPTED, VIS_VIRT_PREEMPTED, VIS_HOST_BLOCKED, VIS_WAKING, VIS_VMM,
+		VIS_RUNNING };
+	for (size_t k = 0; k < COUNT(themes); k++) {
+		struct theme t;
+		struct error err = ERROR_INIT;
+		assert_int_equal(theme_load(&t, themes[k], &err), 0);
+		for (int i = 1; i <= 6; i++) {
+			for (int j = 0; j < i; j++)
+				assert_true(least_difference(t.owner[DEPTH_256][i], t.owner[DEPTH_256][j]) >= (j ? 11 : 9));
+			for (size_t v = 0; v < COUNT(filled); v++)
+				assert_true(least_difference(t.owner[DEPTH_256][i], t.state[filled[v]].colour[DEPTH_256].bg) >= 9);
+		}
+		for (size_t v = 0; v < COUNT(filled); v++) {
+			const int bg = t.state[filled[v]].colour[DEPTH_16].bg;
+			for (size_t w = 0; w < v; w++)
+				assert_int_not_equal(bg, t.state[filled[w]].colour[DEPTH_16].bg);
+			for (int i = 1; i <= 6 && filled[v] != VIS_RUNNING; i++)
+				assert_int_not_equal(bg, t.owner[DEPTH_16][i]);
+		}
+	}
+}
+
+/* A wait that fills a cell of a small palette has its letter, so that red beside green is not the only difference. */
+static void test_letters_of_small_palettes(void **state)
+{
+	(void)state;
+	static const char *const tiers[] = { "blocks", "cells", "ascii" };
+	for (size_t k = 0; k < COUNT(tiers); k++)
+		for (int depth = DEPTH_8; depth <= DEPTH_16; depth++) {
+			struct glyph glyph[64];
+			row_of(tiers[k], (enum depth)depth, 11, glyph);
+			for (int i = 0; i < 64; i++)
+				assert_int_equal(glyph[i].ch, ':');
+		}
+}
+
 /* With few colours the owners of host CPUs never have the colour of a state, in particular not of a wait for a CPU. */
 static void test_owners_are_no_waits(void **state)
 {
@@ -333,6 +375,8 @@ int main(void)
 		cmocka_unit_test(test_ciede2000),
 		cmocka_unit_test(test_luminance_follows_severity),
 		cmocka_unit_test(test_owners_are_no_waits),
+		cmocka_unit_test(test_owners_are_distinct),
+		cmocka_unit_test(test_letters_of_small_palettes),
 	};
 	return cmocka_run_group_tests_name("ui look", tests, write_world, drop_world);
 }
