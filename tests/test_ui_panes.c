@@ -453,14 +453,15 @@ static void test_path(void **state)
 {
 	(void)state;
 	char *shut = press(":Debian/880<Enter>:zoom 80ms<Enter>"), *again;
-	assert_shows("C", "path of Debian/880 sshd in 80.0 ms, 15.8 ms unknown, by time");
+	assert_shows("C", "path of Debian/880 sshd in 80.0 ms, 15.8 ms unknown, by thread");
+	assert_shows("", "33.5 ms in 20 steps: Debian/3525 critical_task");
+	assert_shows("ooo", ", by time");
 	assert_shows("", "880 sshd                    0%*|--------------v---------------v---");
 	assert_shows("j", "Debian/3525 critical_task 2.00 ms ran; then woke the next thread");
 	assert_shows("o<Down>", "Debian/3525 critical_task 5.21 ms waited for host/2101 burnP6; then woke the next thread");
-	assert_shows("o", "33.5 ms in 20 steps: Debian/3525 critical_task");
-	assert_shows("o", "80.0 ms in 46 steps: Debian");
+	assert_shows("oo", "80.0 ms in 46 steps: Debian");
 	assert_shows("o", "35.0 ms in 25 steps: running");
-	assert_shows("o/burn<Enter><Enter>", "Debian/3525 critical_task 5.21 ms waited");
+	assert_shows("oo/burn<Enter><Enter>", "Debian/3525 critical_task 5.21 ms waited");
 	assert_true(app.view.cursor == UI_WORLD_BEGIN + 7000000 && app.view.row.kind == ROW_THREAD);
 	assert_int_equal(app.catalog.thread[app.view.row.index].tid, 3525);
 	free(press("q:Debian/880<Enter>"));

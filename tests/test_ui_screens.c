@@ -48,7 +48,7 @@ static void test_panes_and_lists(void **state)
 	check_screen("flow-40", ":Debian/3525\nF", &small);
 	check_screen("gaps-40", ":Debian/3525\nP", &small);
 	check_screen("exits-40", ":Debian/CPU0\nE", &small);
-	check_screen("path-40", ":Debian/3525\nCj", &small);
+	check_screen("path-40", ":Debian/3525\nCoooj", &small);
 	check_screen("diff-40", ":+6ms\n(\n:+13ms\n)\nV", &small);
 	check_screen("help-40", "?/lost<Enter>", &small);
 	check_screen("themes-40", "L", &small);
@@ -61,9 +61,9 @@ static void test_panes_and_lists(void **state)
 	check_screen("locks-80", ":Debian/880\nbo<Enter>", &mono80);
 	check_screen("exits-120", ":Debian\nEj", &mono120);
 	check_screen("exits-80", ":Debian/CPU0\nE<Enter>q", &mono80);
-	check_screen("path-120", ":Debian/880\nC", &mono120);
-	check_screen("path-80", ":Debian/880\nCooj", &mono80);
-	check_screen("path-piece-80", ":Debian/880\nC/burn<Enter>2j<Enter>", &mono80);
+	check_screen("path-120", ":Debian/880\nCooo", &mono120);
+	check_screen("path-80", ":Debian/880\nCj", &mono80);
+	check_screen("path-piece-80", ":Debian/880\nCooo/burn<Enter>2j<Enter>", &mono80);
 	check_screen("diff-80", ":+6ms\n(\n:+13ms\n)\nV", &mono80);
 	check_screen("diff-120", ":+6ms\n(\n:+13ms\n)\nVj<Enter>", &mono120);
 	check_screen("help-80", "?", &mono80);

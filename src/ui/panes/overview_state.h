@@ -20,6 +20,7 @@ struct overview {
 	struct target at;          /* target of the selected line */
 	/* has_target: `at` is set; cursor_set: the cursor of the rows was moved to the longest gap, or by the user */
 	bool has_target, cursor_set;
+	bool verdict_seen;          /* the line of the verdict's target was selected, if the verdict needs it */
 	struct view return_view;           /* view when a line's gap was opened from the overview; step 0: none */
 };
 

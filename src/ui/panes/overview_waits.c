@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "ui/widgets/verdict_line.h"
 
 void overview_forget_waits(struct overview *p)
 {
@@ -54,10 +55,28 @@ static void overview_open_gap(struct app *app, struct overview *p, size_t row)
 	pane_go(app, overview_row(&gap.target), gap.start, gap.end);
 }
 
+/* Selects the line of the verdict's target if only its critical path shows the culprit, unless a row was chosen. */
+static void select_verdict(struct app *app, struct overview *p)
+{
+	const struct verdict *v = p->verdict_seen || app->row_chosen ? NULL : verdict_line_get(app);
+	if (!v)
+		return;
+	p->verdict_seen = true;
+	for (size_t i = 0; i < p->pane.lines && v->kind == VERDICT_CHAIN; i++) {
+		const struct target *t = &overview_line(&p->pane, i)->target;
+		if (t->kind != v->target.kind || t->index != v->target.index)
+			continue;
+		p->pane.at = i;
+		p->at = *t;
+		app->view.row = overview_row(t);
+	}
+}
+
 void overview_refresh(struct app *app, struct pane *pane)
 {
 	struct overview *p = (struct overview *)pane;
 	struct answer answer;
+	select_verdict(app, p);
 	if (!p->has_gaps || app->appearance.coarse)
 		return;
 	if (!p->waits) {

@@ -1,5 +1,5 @@
-/* The path pane: the critical path of a thread or vCPU, through all threads and machines that it waited for; as single
- * steps, or summed by thread, machine or kind. While the pane is open, arrows in the timeline lead from each thread of
+/* The path pane: the critical path of a thread or vCPU, through all threads and machines that it waited for; summed by
+ * thread, machine or kind, or as single steps. While the pane is open, arrows in the timeline lead from each thread of
  * the path to the thread that it woke. The pane keeps the row and the window for which it was opened. */
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 #include "ui/panes/pane.h"
 #include "ui/panes/pane_export.h"
 
-enum path_view { BY_TIME, BY_LENGTH, SUM_THREADS, SUM_MACHINES, SUM_KINDS, VIEWS };
+enum path_view { SUM_THREADS, SUM_MACHINES, SUM_KINDS, BY_TIME, BY_LENGTH, VIEWS };
 
-static const char *const view_name[VIEWS] = { "by time", "longest first", "by thread", "by machine", "by kind" };
+static const char *const view_name[VIEWS] = { "by thread", "by machine", "by kind", "by time", "longest first" };
 
 struct path_pane {
 	struct pane pane;
@@ -127,7 +127,7 @@ static bool passes_filter(const struct app *app, const struct path_pane *p, cons
 static void add_line(struct path_pane *p, size_t step)
 {
 	const struct path_interval *e = &p->path.interval[step];
-	size_t i = p->view < SUM_THREADS ? p->pane.lines : 0;
+	size_t i = p->view >= BY_TIME ? p->pane.lines : 0;
 	while (i < p->pane.lines && !same_group(p, &p->path.interval[p->line[i].step], e))
 		i++;
 	if (i == p->pane.lines)
@@ -256,12 +256,12 @@ static void path_pane_draw_headings(const struct app *app, const struct pane *pa
 	struct style style = app->appearance.palette.part[PART_RULER];
 	const int actor = actor_columns(s->w), link = link_columns(s->w), length = length_at(s->w), at = actor_at(s->w);
 	screen_fill(s, 0, y, s->w, ' ', style);
-	screen_text(s, 1, y, length - 1, style, p->view < SUM_THREADS ? "at" : " share   steps");
+	screen_text(s, 1, y, length - 1, style, p->view >= BY_TIME ? "at" : " share   steps");
 	screen_printf(s, length, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, "time");
 	screen_text(s, at, y, actor, style, p->view == SUM_KINDS ? "kind" : p->view == SUM_MACHINES ? "machine" : "actor");
-	if (p->view <= SUM_THREADS)
+	if (p->view == SUM_THREADS || p->view >= BY_TIME)
 		screen_text(s, at + actor, y, s->w, style, "activity");
-	if (link && p->view < SUM_THREADS)
+	if (link && p->view >= BY_TIME)
 		screen_text(s, s->w - link, y, link, style, "next step by");
 }
 
@@ -273,7 +273,7 @@ static void path_pane_draw_line(struct app *app, struct pane *pane, struct scree
 	struct style style = pane_style(app, PART_NORMAL, selected), steal = pane_style(app, PART_STEAL, selected);
 	char text[600], d[TIME_TEXT], part[16];
 	const int actor = actor_columns(s->w), link = link_columns(s->w), length = length_at(s->w), at = actor_at(s->w);
-	if (p->view < SUM_THREADS)
+	if (p->view >= BY_TIME)
 		screen_text(s, 1, y, length - 1, style, ruler_time(d, &app->axis, e->start, 1000));
 	else
 		screen_printf(s, 1, y, length - 1, style, "%6s %7zu",
@@ -281,11 +281,11 @@ static void path_pane_draw_line(struct app *app, struct pane *pane, struct scree
 	screen_printf(s, length, y, LENGTH_COLUMNS, style, "%*s", LENGTH_COLUMNS, time_duration(d, line->ns));
 	group_text(app, p, e, text, sizeof text);
 	screen_clip(s, at, y, actor - 1, style, text_shorten_machine(text, actor - 1));
-	if (p->view > SUM_THREADS)
+	if (p->view == SUM_MACHINES || p->view == SUM_KINDS)
 		return;
 	screen_clip(s, at + actor, y, s->w - at - actor - link - (link > 0), actor_is_known(&e->culprit) ? steal : style,
 	            activity_text(app, &p->path, e, text, sizeof text));
-	if (link && p->view < SUM_THREADS)
+	if (link && p->view >= BY_TIME)
 		screen_text(s, s->w - link, y, link, style, format_link(e, text, sizeof text));
 }
 
@@ -312,7 +312,7 @@ static void path_pane_get_status_text(const struct app *app, const struct pane *
 	const struct path_pane *p = (const struct path_pane *)pane;
 	const struct path_interval *e = step_of(pane, i);
 	char title[512], activity[600], d[TIME_TEXT], distance[TIME_TEXT];
-	if (p->view >= SUM_THREADS) {
+	if (p->view < BY_TIME) {
 		snprintf(buf, size, "%s in %zu step%s: %s", time_duration(d, p->line[i].ns), p->line[i].steps,
 		         p->line[i].steps == 1 ? "" : "s", group_text(app, p, e, title, sizeof title));
 		return;
@@ -338,7 +338,7 @@ static int path_pane_export(struct app *app, struct pane *pane, FILE *f, enum re
 	struct origin o;
 	row_target(&app->catalog, p->scope.row, &s);
 	export_origin(app, pane, &s, &o);
-	int rc = report_path(f, REPORT_WHOLE(format), &app->catalog, &p->path, p->view >= SUM_THREADS, &o, err);
+	int rc = report_path(f, REPORT_WHOLE(format), &app->catalog, &p->path, p->view < BY_TIME, &o, err);
 	origin_release(&o);
 	return rc;
 }

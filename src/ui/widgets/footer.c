@@ -149,9 +149,9 @@ static const struct hint *hints_of(const struct app *app)
 		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "go there" }, { ACT_IN_PANE_EXPORT, "export" }, { ACT_FOCUS, "rows" },
 		{ ACT_IN_PANE_CLOSE, "close" }, { ACT_NONE, NULL },
 	}, in_overview[] = {
-		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "its wait" }, { ACT_REQUESTS, "requests" }, { ACT_IN_PANE_SORT, "sort" },
-		{ ACT_IN_PANE_FILTER, "filter" }, { ACT_FOCUS, "threads" }, { ACT_BACK, "timeline" }, { ACT_IN_PANE_CLOSE, "quit" },
-		{ ACT_NONE, NULL },
+		{ ACT_HELP, "help" }, { ACT_IN_PANE_GO, "its wait" }, { ACT_REQUESTS, "requests" }, { ACT_LOCKS, "locks" },
+		{ ACT_IN_PANE_SORT, "sort" }, { ACT_IN_PANE_FILTER, "filter" }, { ACT_IN_PANE_GROUP, "group" },
+		{ ACT_FOCUS, "threads" }, { ACT_BACK, "timeline" }, { ACT_IN_PANE_CLOSE, "quit" }, { ACT_NONE, NULL },
 	};
 	const bool overview = app->pane_below && app->pane_below->ops->replaces_rows;
 	return overview ? in_overview : app->focused ? in_pane : at_rows;
