@@ -255,13 +255,15 @@ int gap_walk_next_state(struct gap_walk *w, struct interval *iv, struct error *e
 int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err)
 {
 	struct interval iv;
-	struct gap_extent g = { .mask = w->mask };
+	int64_t sums[HISTORY_STATES], longest = 0;
+	uint64_t states = 0;  /* states with a sum */
 	int r = gap_walk_next_state(w, &iv, err);
 	if (r <= 0)
 		return r;
 	out->start = iv.start;
 	for (;;) {
-		g.sums[iv.value] += iv.end - iv.start + 1;
+		sums[iv.value] = (states >> iv.value & 1 ? sums[iv.value] : 0) + iv.end - iv.start + 1;
+		states |= UINT64_C(1) << iv.value;
 		out->end = iv.end;
 		r = gap_walk_next_state(w, &iv, err);
 		if (r < 0)
@@ -271,6 +273,12 @@ int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err)
 	}
 	if (r > 0)
 		w->ahead = iv;
-	gap_set_state(&g, out);
+	for (; states; states &= states - 1) {  /* of equal sums the first state, as in gap_set_state() */
+		const int state = __builtin_ctzll(states);
+		if (sums[state] > longest) {
+			longest = sums[state];
+			out->state = state;
+		}
+	}
 	return 1;
 }
