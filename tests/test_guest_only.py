@@ -1,12 +1,14 @@
 """A recording of `record --guest-only` in a KVM guest: stolen time by thread and by slice of 100 ms, against the trace that
 its host recorded at the same time (NOTES and truth.json in tests/data/guest_only.tar.xz)."""
 import collections
+import glob
 import json
 import os
 import re
+import shutil
 import tarfile
 
-from e2e import DATA, check, run, scratch, skip, table
+from e2e import DATA, check, joined, notes, run, scratch, skip, table
 
 # The counter shows a gap at the first event after it.  Both ends of a gap are known within the time between two events (at
 # most a tick, 4 ms) and the host's own switches.
@@ -64,6 +66,44 @@ def check_metadata(folder, truth):
     check(abs(frequency / truth["tsc_hz"] - 1) < 200e-6, f"the guest measured the host's TSC frequency: {frequency} Hz")
 
 
+def check_answers(history):
+    """Path, export and whatif of a guest alone."""
+    worker = next(t for t in stolen(history) if "worker" in next(r["target"] for r in table("summary", history)
+                                                                 if r["target"].startswith(f"Debian/{t} ")))
+    limited = collections.Counter()
+    for r in table("path", history, f"Debian/{worker}"):
+        if r["kind"] == "limited":
+            limited[r["culprit_name"]] += int(r["duration_ns"])
+    taken = sum(limited[name] for name in OUTSIDE)
+    check(taken == stolen(history)[worker], f"path: the provider took {taken} ns, steal: {stolen(history)[worker]}")
+    check("record the host, too" in run("whatif", history, "add CPU", status=2).stderr, "whatif is refused with the reason")
+    same = run("diff", history, history, "--format", "csv").stdout
+    check("Debian" in same or len(same.splitlines()) == 1, "diff of a guest alone")
+    run("export", history, "--to", f"csv:{history}.tables", "--only", "steal_total")
+
+
+def check_request(recording, history):
+    """The request to the provider names the VM by its identity, if it was recorded."""
+    check("Our VM Debian lost" in joined(run("explain", history).stdout), "no identity was recorded")
+    path = f"{recording}/guest-Debian/about.yaml"
+    about = content(path)
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(about.replace("    vendor: QEMU\n", "    vendor: QEMU\n    uuid: 4c4c4544-0042\n    instance_id: i-0a1b\n"))
+    run("index", recording, "-o", history + ".id")
+    said = joined(run("explain", history + ".id").stdout)
+    check("Our VM Debian (id i-0a1b) lost" in said and "(UTC)" in said, "the instance id")
+
+
+def check_no_source(recording, history):
+    """A recording by --guest-only without a source: no advice to use that option."""
+    shutil.rmtree(next(p for p in glob.glob(f"{recording}/guest-Debian/events/stealscope_*")))
+    run("index", recording, "-o", history)
+    note = notes("summary", history)[0]
+    check(note["code"] == "no-steal-source" and "--guest-only" not in note["advice"] + note["text"], f"note: {note}")
+    check(joined(run("explain", history, "Debian/CPU0").stdout).startswith("No host trace and no steal clock: "),
+          "the first sentence")
+
+
 with scratch() as tmp:
     with tarfile.open(os.path.join(DATA, "guest_only.tar.xz")) as tar:
         tar.extractall(tmp)
@@ -77,3 +117,6 @@ with scratch() as tmp:
     check_metadata(recording, facts)
     said = run("explain", steal, "Debian").stdout
     check("provider" in said and "quota" not in said, "explain blames the provider, and no quota")
+    check_answers(steal)
+    check_request(recording, steal)
+    check_no_source(recording, f"{tmp}/none.steal")

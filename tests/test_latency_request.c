@@ -256,12 +256,60 @@ static void test_idle_culprit(void **state)
 	}
 }
 
+/* Makes the VM a guest without a host trace: removes the rows of the host, and gives vCPU 0 a steal clock or none. */
+static void remove_host(struct latency_world *w, bool has_steal_clock)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < w->rows; i++)
+		if (!strstr(w->row[i].path, "/Host") && !strstr(w->row[i].path, "Host Thread") && !strstr(w->row[i].path, "pCPU"))
+			w->row[n++] = w->row[i];
+	w->rows = n;
+	if (has_steal_clock)
+		fill_values(row_add(w, SET_INT, "/Virtual Machines/A/CPUs/CPU0/Steal Bound"), 110, 114, 3);
+}
+
+/* Checks the bounds of a request of 100 ns: its vCPU was taken for 5 ns while it executed, and for 20 ns before the
+ * interrupt that woke its thread, whose handler executed for 10 ns; it slept for 40 ns. */
+static void check_alone(bool has_steal_clock, int64_t low, int64_t high, int64_t unknown)
+{
+	struct latency_rows r;
+	struct latency_world *w = vm_world(&r);
+	fill_values(r.state, 100, 199, 0);
+	fill_values(r.tid, 100, 199, 5);
+	if (has_steal_clock) {
+		fill_values(r.vcpu, 110, 114, VCPU_PREEMPTED);
+		fill_values(r.thread, 110, 114, THREAD_VIRT_PREEMPTED);
+	}
+	fill_values(r.thread, 140, 179, THREAD_BLOCKED);
+	fill_values(r.vcpu, 140, 179, VCPU_IDLE);
+	if (has_steal_clock)
+		fill_values(r.vcpu, 150, 169, VCPU_WAKING);
+	remove_host(w, has_steal_clock);
+	world_open(w);
+	struct requests all = read_requests(w);
+	assert_int_equal(all.len, 1);
+	assert_int_equal(all.row[0].low, low);
+	assert_int_equal(all.row[0].high, high);
+	assert_int_equal(all.row[0].unknown, unknown);
+	requests_release(&all);
+	world_free(w);
+}
+
+/* With a steal clock both bounds are known; without one, all time in which the thread had work is unknown. */
+static void test_guest_alone(void **state)
+{
+	(void)state;
+	check_alone(true, 5, 25, 0);
+	check_alone(false, 0, 60, 60);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_bounds), cmocka_unit_test(test_late_wakeup), cmocka_unit_test(test_late_and_unknown),
 		cmocka_unit_test(test_answered_by_another), cmocka_unit_test(test_unknown), cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_predict), cmocka_unit_test(test_idle_culprit),
+		cmocka_unit_test(test_guest_alone),
 	};
 	return cmocka_run_group_tests_name("latency requests", tests, NULL, NULL);
 }

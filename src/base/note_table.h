@@ -127,6 +127,9 @@
 	X(NO_STEAL_CLOCK, "no-steal-clock", LIMIT, \
 	  "No host trace and no steal clock: time taken by the host is invisible here and counts as running", \
 	  "record the host as well, or record in the guest with --guest-only") \
+	X(NO_STEAL_SOURCE, "no-steal-source", LIMIT, \
+	  "No host trace and no steal clock: time taken by the host is invisible here and counts as running", \
+	  "record the host as well: this guest offers no counter that index evaluates (about.yaml lists the reasons)") \
 	X(STEAL_CLOCK_CHECK, "steal-clock-check", INFO, \
 	  "the steal clock of %s rose by %.1f ms, the host's trace shows %.1f ms", "") \
 	X(STEAL_CLOCK_DIFFERS, "steal-clock-differs", LIMIT, \

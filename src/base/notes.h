@@ -38,6 +38,12 @@ extern const struct note_row note_row[NOTE_CODE_COUNT];
 NOTE_TABLE(NOTE_FORMAT)
 #undef NOTE_FORMAT
 
+/* Returns true for the notes on a guest without any source of stolen time: they precede all others. */
+static inline bool note_code_hides_steal(enum note_code code)
+{
+	return code == NOTE_NO_STEAL_CLOCK || code == NOTE_NO_STEAL_SOURCE;
+}
+
 struct note {
 	enum note_code code;     /* NOTE_CODE_COUNT: a code of a later version, or a text without a code */
 	enum note_kind kind;

@@ -19,6 +19,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 
+#define HANDLER_MAX NS_PER_MS  /* longest time from an interrupt to the wakeup of a thread */
 
 /* The examined request, and the state of the current part of its window. */
 struct attribution {
@@ -121,14 +122,23 @@ static int add_vcpu_interval(struct attribution *p, const struct catalog_cpu *cp
 	return 0;
 }
 
-/* As add_wakeup_wait(), by the steal clock of the guest: the idle vCPU was taken until t1. */
+static int vcpu_state_of(const struct attribution *p, const struct interval *iv)
+{
+	return iv->value < 0 || iv->value >= HISTORY_STATES ? VCPU_UNKNOWN : p->catalog->vcpu_state[iv->value];
+}
+
+/* As add_wakeup_wait(), by the steal clock of the guest: the idle vCPU was taken until the interrupt that woke the thread,
+ * whose handler executed for up to HANDLER_MAX. */
 static int add_stolen_wakeup(struct attribution *p, const struct catalog_cpu *cpu, int64_t t0, int64_t t1)
 {
 	struct interval iv;
 	if (history_stab(p->h, cpu->status, t1, &iv, p->err))
 		return -1;
-	if (iv.value >= 0 && iv.value < HISTORY_STATES && p->catalog->vcpu_state[iv.value] == VCPU_WAKING)
-		p->r->high += t1 - max64(t0, iv.start) + 1;
+	if (vcpu_state_of(p, &iv) == VCPU_IDLE && iv.start > t0 && t1 - iv.start < HANDLER_MAX &&
+	    history_stab(p->h, cpu->status, iv.start - 1, &iv, p->err))
+		return -1;
+	if (vcpu_state_of(p, &iv) == VCPU_WAKING)
+		p->r->high += min64(t1, iv.end) - max64(t0, iv.start) + 1;
 	return 0;
 }
 

@@ -46,7 +46,7 @@ static void add_machine(struct model_run *r, const char *name, const struct trac
 		.has_entries = info && (info->kinds & KIND(EV_VCPU_ENTRY)),
 		.has_run_states = info && info->has_vcpu_states, .one_cpu = info && info->cpus_listed <= 1,
 		.kinds_without_exit = info ? handlers_without_exit(info->kinds, info->asked) : 0,
-		.names = { trace_name, trace },
+		.names = { trace_name, trace }, .vm_id = trace ? trace_info(trace)->vm_id : "",
 	};
 	r->total += info ? info->events : 0;
 }
@@ -186,7 +186,7 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 		if (i > 0 && info && r->trace[0])
 			steal_check_add_notes(m, mc, notes);
 		if (i > 0 && info && !r->trace[0])
-			steal_clock_add_notes(&r->steal[i], mc->name, r->n - 1, notes);
+			steal_clock_add_notes(&r->steal[i], mc->name, r->n - 1, info->guest_only, notes);
 		if (info)
 			coverage_add_notes(r->trace[i], host_time, r->clock[i], notes);
 		if (info && coverage_has_losses(r->trace[i], r->clock[i]))

@@ -211,7 +211,7 @@ static void write_no_source(struct explanation *s)
 	char text[NOTE_TEXT];
 	struct notes notes = { 0 };
 	warnings_of(s->catalog, &s->target, s->f->start, s->f->end, &notes);
-	if (notes.len && notes.item[0].code == NOTE_NO_STEAL_CLOCK)
+	if (notes.len && note_code_hides_steal(notes.item[0].code))
 		fprintf(s->to, "%s.\n", note_text(&notes.item[0], text));
 	notes_release(&notes);
 }
@@ -235,7 +235,7 @@ static void write_confidence(struct explanation *s)
 		      s->to);
 	else if (m->kind == MACHINE_VM)
 		write_clock_error(s, &notes);
-	const size_t first = notes.len && notes.item[0].code == NOTE_NO_STEAL_CLOCK;
+	const size_t first = notes.len && note_code_hides_steal(notes.item[0].code);
 	for (size_t i = first; i < notes.len; i++)
 		fprintf(s->to, "%s%s", i > first ? "; " : ".\nHowever: ", note_text(&notes.item[i], text));
 	fputs(".\n", s->to);

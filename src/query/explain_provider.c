@@ -134,13 +134,27 @@ static const char *utc_text(char buf[TIME_TEXT], int64_t t)
 	return buf;
 }
 
+/* Writes " (id 4c4c4544-...)": the identity of the machine at its provider; "" if it was not recorded. */
+static const char *id_text(const struct catalog *catalog, uint32_t machine, char buf[NAME_TEXT])
+{
+	char path[600], id[NAME_TEXT - 16];
+	struct interval iv;
+	history_path(path, sizeof path, SCHEMA_VMS, catalog->machine[machine].name, machine_schema[MACHINE_VM_ID].name, NULL);
+	const uint32_t attr = history_find(catalog->h, path);
+	buf[0] = '\0';
+	if (attr != HISTORY_NONE && history_type(catalog->h, attr) == HISTORY_STRING &&
+	    history_stab(catalog->h, attr, history_end(catalog->h), &iv, NULL) == 0 && iv.value != HISTORY_NULL)
+		snprintf(buf, NAME_TEXT, " (id %s)", text_escape(id, sizeof id, history_string(catalog->h, iv.value)));
+	return buf;
+}
+
 static void write_request(FILE *to, const struct catalog *catalog, uint32_t machine, int64_t from, int64_t until,
                           const struct provider_sums *p)
 {
-	char name[NAME_TEXT], a[TIME_TEXT], b[TIME_TEXT], c[TIME_TEXT], d[TIME_TEXT], e[TIME_TEXT];
+	char name[NAME_TEXT], id[NAME_TEXT], a[TIME_TEXT], b[TIME_TEXT], c[TIME_TEXT], d[TIME_TEXT], e[TIME_TEXT];
 	text_escape(name, sizeof name, catalog->machine[machine].name);
-	fprintf(to, "Ask the provider: \"Our VM %s lost %s of CPU time between %s and %s (%s), longest %s from %s. ", name,
-	        time_duration(a, p->all.ns), utc_text(b, from), utc_text(c, until),
+	fprintf(to, "Ask the provider: \"Our VM %s%s lost %s of CPU time between %s and %s (%s), longest %s from %s. ", name,
+	        id_text(catalog, machine, id), time_duration(a, p->all.ns), utc_text(b, from), utc_text(c, until),
 	        from < WALL_CLOCK_MIN ? "after its boot" : "UTC",
 	        time_duration(d, p->longest.end - p->longest.start + 1), utc_text(e, p->longest.start));
 	if (p->by[OUT_PROVIDER_QUOTA].gaps)

@@ -32,7 +32,7 @@ bool warnings_of(const struct catalog *catalog, const struct target *s, int64_t 
 	/* The most important one first: there is no source of stolen time at all. */
 	for (size_t i = 0; i < 2 * all.len; i++) {
 		const struct note *note = &all.item[i % all.len];
-		if ((note->code == NOTE_NO_STEAL_CLOCK) == (i < all.len) && note_is_warning(note, from, to) &&
+		if (note_code_hides_steal(note->code) == (i < all.len) && note_is_warning(note, from, to) &&
 		    (!s || note_concerns_machine(catalog, note, machine_of(catalog, s))))
 			notes_copy(out, note, NULL);
 	}

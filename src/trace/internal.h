@@ -9,7 +9,7 @@
 
 struct trace {
 	struct trace_info info;
-	char *dir, *machine, *hostname, *tracer, *layout, *uuid;  /* owned; t->info points to them */
+	char *dir, *machine, *hostname, *vm_id, *tracer, *layout, *uuid;  /* owned; t->info points to them */
 	struct trace_cpu *cpu;    /* indexed by CPU number: all recorded CPUs and all CPUs to which events send threads;
 	                           * begin > end: nothing recorded */
 	size_t cpus;

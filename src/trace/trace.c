@@ -38,6 +38,7 @@ void trace_free(struct trace *t)
 	free(t->dir);
 	free(t->machine);
 	free(t->hostname);
+	free(t->vm_id);
 	free(t->tracer);
 	free(t->layout);
 	free(t->uuid);
@@ -151,6 +152,7 @@ void trace_publish(struct trace *t, enum trace_role role)
 	info->dir = t->dir;
 	info->machine = t->machine;
 	info->hostname = t->hostname;
+	info->vm_id = t->vm_id ? t->vm_id : "";
 	info->tracer = t->tracer;
 	info->layout = t->layout;
 	info->uuid = t->uuid;

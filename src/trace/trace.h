@@ -247,6 +247,8 @@ struct trace_info {
 	const char *dir;          /* directory or URL, as specified */
 	const char *machine;      /* name of the machine, unique within one load */
 	const char *hostname;     /* hostname recorded by the tracer; "": none */
+	const char *vm_id;        /* identity of the VM at its provider, recorded by `record --guest-only`; "": none */
+	bool guest_only;          /* recorded by `record --guest-only` */
 	const char *tracer;       /* for example "lttng-modules 2.13.9"; "": not recorded */
 	const char *layout;
 	const char *reader;       /* decoder: "native", "libbabeltrace2", ... */

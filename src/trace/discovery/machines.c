@@ -112,6 +112,8 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 			                 "%s: contains traces of different machines or boots: %s and %s", spec->dir,
 			                 m->location[0].path, m->location[k].path);
 	t->hostname = mem_dup(m->location[0].meta.hostname);
+	t->vm_id = mem_dup(m->location[0].meta.vm_id);
+	t->info.guest_only = m->location[0].meta.guest_only;
 	t->tracer = mem_dup(m->location[0].meta.tracer);
 	copy_saved_names(t, &m->location[0]);
 	t->info.name_is_given = spec->name != NULL;

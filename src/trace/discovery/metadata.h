@@ -7,6 +7,8 @@
 #include "base/error.h"
 
 struct metadata {  /* "": not recorded */
+	char vm_id[128];     /* identity of the VM at its provider; "": not recorded */
+	bool guest_only;     /* recorded by `record --guest-only` */
 	char hostname[256], domain[16], tracer[128], uuid[40], clock_uuid[40], clock_offset[48];
 };
 

@@ -143,6 +143,19 @@ static int set_scale(struct pages *p, struct about_file *a, const char *clock, i
 	return 0;
 }
 
+/* Reads the identity that the provider of a guest alone knows best. */
+static void read_vm_id(struct pages *p, struct about_file *a)
+{
+	static const char *const keys[] = { "instance_id", "uuid", "serial" };
+	yaml_node_t *alone = yaml_member(&a->file, a->root, "guest_only");
+	yaml_node_t *vm = alone ? yaml_member(&a->file, alone, "vm") : NULL;
+	const char *id = NULL;
+	p->guest_only = alone != NULL;
+	for (size_t i = 0; vm && !id && i < sizeof keys / sizeof *keys; i++)
+		id = yaml_scalar(yaml_member(&a->file, vm, keys[i]));
+	snprintf(p->vm_id, sizeof p->vm_id, "%s", id ? id : "");
+}
+
 static int read_members(struct pages *p, struct about_file *a)
 {
 	int64_t millihertz = 0, lost = 0, overwrite_ns = 0;
@@ -150,6 +163,7 @@ static int read_members(struct pages *p, struct about_file *a)
 	const char *clock = yaml_scalar(yaml_member(&a->file, a->root, "clock"));
 	const char *hostname = yaml_scalar(yaml_member(&a->file, a->root, "hostname"));
 	snprintf(p->hostname, sizeof p->hostname, "%s", hostname ? hostname : "");
+	read_vm_id(p, a);
 	if (read_integer(a, a->root, "millihertz", 1, &millihertz) || read_integer(a, a->root, "lost", 0, &lost) ||
 	    read_integer(a, a->root, "kept", 1, &overwrite_ns) ||
 	    read_clock_sample(a, "started", &begun) || read_clock_sample(a, "stopped", &ended))
@@ -250,6 +264,8 @@ static int describe_dir(struct trace_location *p, struct error *err)
 	p->lost = d->lost;
 	p->scale = d->scale;
 	snprintf(p->meta.hostname, sizeof p->meta.hostname, "%s", d->hostname);
+	snprintf(p->meta.vm_id, sizeof p->meta.vm_id, "%s", d->vm_id);
+	p->meta.guest_only = d->guest_only;
 	snprintf(p->meta.tracer, sizeof p->meta.tracer, "stealscope record");
 	return pages_text(d, "saved_cmdlines", &p->saved_names, &p->saved_bytes, err);
 }

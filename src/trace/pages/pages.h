@@ -19,7 +19,8 @@ struct page_clock { int64_t count, ns; };  /* 0: not recorded */
 
 struct pages {
 	char *path;
-	char hostname[256];
+	char hostname[256], vm_id[128];  /* vm_id: identity of the VM at its provider; "": none */
+	bool guest_only;                 /* recorded by `record --guest-only` */
 	struct clock_scale scale;
 	bool counts_tsc;                 /* the kernel recorded TSC cycles */
 	struct page_clock ended;         /* end of the recording */
