@@ -8,7 +8,7 @@ import sys
 import time
 
 import schema
-from e2e import BUILD, check, document, is_sanitized, run, scratch, skip, table
+from e2e import BUILD, check, codes, document, is_sanitized, run, scratch, skip, table
 from ftrace import EVENTS, HEADER_EVENT, HEADER_PAGE, SYSTEM, Buffer, event_format, record
 
 LIBRARY = os.path.join(BUILD, "tests", "instances.so")
@@ -164,6 +164,17 @@ def check_flights(tmp):
         check(error in p.stderr and p.stderr.count("\n") == 1, f"{args}: {p.stderr}")
 
 
+def check_flight_of_guest(tmp):
+    p = attempt(tmp, "--flight", "--guest-only", "-t", "60s", "--keep", "1", "-o", "alone", "--trigger", "exit(sleep 0.5)")
+    folder = os.path.join(tmp, p.stdout.split("\n")[0])
+    guests = [name for name in os.listdir(folder) if name.startswith("guest-")]
+    check(len(guests) == 1 and not os.path.exists(os.path.join(folder, "host")), f"a guest alone: {os.listdir(folder)}")
+    with open(os.path.join(folder, guests[0], "about.yaml"), encoding="utf-8") as f:
+        about = f.read()
+    check("\nguest_only:\n" in about and "\nkept: 60000000000\n" in about, f"its description: {about}")
+    check("no-steal-source" in codes("summary", folder), "the flight of a guest without a source is read")
+
+
 def main():
     if is_sanitized():
         skip("sanitizers must be preloaded first, before instances.so")
@@ -178,6 +189,7 @@ def main():
         check_then(tmp)
         check_dry_run(tmp)
         check_flights(tmp)
+        check_flight_of_guest(tmp)
         check_collected(tmp)
     return 0
 
