@@ -8,7 +8,7 @@ import re
 import shutil
 import tarfile
 
-from e2e import DATA, check, joined, notes, run, scratch, skip, table
+from e2e import DATA, SOURCE, check, joined, notes, run, scratch, skip, table
 
 # The counter shows a gap at the first event after it.  Both ends of a gap are known within the time between two events (at
 # most a tick, 4 ms) and the host's own switches.
@@ -82,6 +82,20 @@ def check_answers(history):
     run("export", history, "--to", f"csv:{history}.tables", "--only", "steal_total")
 
 
+def check_added_fields(recording, tmp):
+    """and_of_cpu adds fields to the counter, as the offline time of Xen; classes without such fields stay valid."""
+    with open(os.path.join(SOURCE, "src/trace/layouts/ftrace.yaml"), encoding="utf-8") as f:
+        layout = f.read()
+    total = {}
+    for name in ("offline", "cpu"):
+        check("and_of_cpu: offline" in layout, "the shipped layout")
+        with open(f"{tmp}/{name}.yaml", "w", encoding="utf-8") as f:
+            f.write(layout.replace("and_of_cpu: offline", f"and_of_cpu: {name}"))
+        run("index", "--guest", f"Debian={recording}/guest-Debian", "--layout", f"{tmp}/{name}.yaml", "-o", f"{tmp}/{name}.steal")
+        total[name] = sum(stolen(f"{tmp}/{name}.steal").values())
+    check(total["cpu"] > 1.3 * total["offline"] > 0, f"the same field twice: {total}")
+
+
 def check_request(recording, history):
     """The request to the provider names the VM by its identity, if it was recorded."""
     check("Our VM Debian lost" in joined(run("explain", history).stdout), "no identity was recorded")
@@ -118,5 +132,6 @@ with scratch() as tmp:
     said = run("explain", steal, "Debian").stdout
     check("provider" in said and "quota" not in said, "explain blames the provider, and no quota")
     check_answers(steal)
+    check_added_fields(recording, tmp)
     check_request(recording, steal)
     check_no_source(recording, f"{tmp}/none.steal")

@@ -30,6 +30,7 @@ static size_t find_rules(const struct layout *l, const char *name, struct found_
 static void bound_rule_release(struct bound_rule *b)
 {
 	free(b->key);
+	free(b->more);
 	free(b->when);
 }
 
@@ -52,16 +53,30 @@ static bool bind_args(const struct rule *r, const struct field_source *s, const 
 	return true;
 }
 
-/* Binds the fields that the event class has for CPUs 0 to FIELD_CPUS_MAX - 1. Returns false if there are none. */
+/* Binds the fields PREFIX0, PREFIX1, ... that the event class has. Returns the highest number + 1; 0: none. */
+static size_t bind_numbered(const char *prefix, const struct field_source *s, const void *cls, struct field_path *to)
+{
+	size_t n = 0;
+	for (unsigned i = 0; i < FIELD_CPUS_MAX; i++) {
+		char *name = mem_printf("%s%u", prefix, i);
+		const struct fields one = { &(struct field){ SCOPE_PAYLOAD, name }, 1, 1 };
+		if (!s->resolve(&one, cls, &to[i]) || to[i].leaf == LEAF_TEXT)
+			to[i].leaf = LEAF_NONE;
+		else
+			n = i + 1;
+		free(name);
+	}
+	return n;
+}
+
+/* Binds the fields of each CPU. Returns false if the event class has none. */
 static bool bind_per_cpu(const struct rule *r, const struct field_source *s, const void *cls, struct bound_rule *b)
 {
 	b->key = mem_new(FIELD_CPUS_MAX, sizeof *b->key);
-	for (unsigned i = 0; i < FIELD_CPUS_MAX; i++) {
-		char *name = mem_printf("%s%u", r->per_cpu, i);
-		const struct fields one = { &(struct field){ SCOPE_PAYLOAD, name }, 1, 1 };
-		if (s->resolve(&one, cls, &b->key[i]) && b->key[i].leaf != LEAF_TEXT)
-			b->keys = i + 1;
-		free(name);
+	b->keys = bind_numbered(r->per_cpu, s, cls, b->key);
+	if (r->per_cpu_more) {
+		b->more = mem_new(FIELD_CPUS_MAX, sizeof *b->more);
+		bind_numbered(r->per_cpu_more, s, cls, b->more);
 	}
 	return b->keys > 0;
 }

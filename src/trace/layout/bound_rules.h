@@ -52,6 +52,7 @@ struct bound_rule {
 	struct field_path *key;  /* fields of a combined key, or of ns_of_cpu by CPU */
 	size_t keys;
 	const char *name;        /* part of the event's name, see LAYOUT_NAME_SUFFIX; NULL: none */
+	struct field_path *more; /* [keys], fields of and_of_cpu; NULL: none */
 	struct field_path *when;  /* [rule->whens] */
 };
 
@@ -156,6 +157,10 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 	case EV_STEAL:
 		if (b->rule->per_cpu)
 			ev->steal.ns = ev->cpu < b->keys ? s->number(&b->key[ev->cpu], event) : EVENT_ABSENT;
+		if (b->more && ev->steal.ns >= 0 && b->more[ev->cpu].leaf != LEAF_NONE) {
+			const int64_t more = s->number(&b->more[ev->cpu], event);
+			ev->steal.ns += more > 0 && more <= INT64_MAX - ev->steal.ns ? more : 0;
+		}
 		ev->steal.own = b->rule->per_cpu != NULL;
 		ev->tid = ev->pid = -1;  /* a probe on sched_switch has the context of the thread that has left the CPU */
 		ev->comm = 0;

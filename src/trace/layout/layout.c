@@ -114,6 +114,7 @@ static void rule_release(struct rule *r)
 	fields_release(&r->text);
 	free(r->pattern);
 	free(r->per_cpu);
+	free(r->per_cpu_more);
 	free(r->states.known);
 }
 

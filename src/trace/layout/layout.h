@@ -52,6 +52,7 @@ struct rule {
 	struct fields arg[EVENT_ARGS];
 	bool key_all;           /* sync: all fields of arg[1] together form the key; false: the first one present is the key */
 	char *per_cpu;          /* steal_clock: prefix of the fields "PREFIX<CPU>", one per CPU; NULL: arg[0] */
+	char *per_cpu_more;     /* steal_clock: prefix of fields that are added to those of per_cpu; NULL: none */
 	int64_t fixed;          /* sync: enum sync_end, request_mark and request_probe: enum mark, stored in arg[0];
 	                         * sched_switch: the tracer's priority of nice level 0 */
 	struct condition *when;

@@ -234,13 +234,13 @@ static int parse_kind(struct layout_parser *p, const yaml_node_t *n, enum event_
 }
 
 /* Parses the prefix of fields that have one name per CPU, for example "cpu" for cpu0, cpu1, ... */
-static int parse_per_cpu(struct layout_parser *p, const yaml_node_t *n, struct rule *r)
+static int parse_per_cpu(struct layout_parser *p, const yaml_node_t *n, char **to)
 {
 	const char *prefix;
 	if (get_text(p, n, &prefix))
 		return -1;
-	free(r->per_cpu);
-	r->per_cpu = mem_dup(prefix);
+	free(*to);
+	*to = mem_dup(prefix);
 	return 0;
 }
 
@@ -274,7 +274,9 @@ static int parse_rule_key(struct layout_parser *p, const struct pair_iterator *i
 	if (r->kind == EV_SYNC && strcmp(it->key, "key") == 0)
 		return parse_key(p, it->value, r);
 	if (r->kind == EV_STEAL && strcmp(it->key, "ns_of_cpu") == 0)
-		return parse_per_cpu(p, it->value, r);
+		return parse_per_cpu(p, it->value, &r->per_cpu);
+	if (r->kind == EV_STEAL && strcmp(it->key, "and_of_cpu") == 0)
+		return parse_per_cpu(p, it->value, &r->per_cpu_more);
 	if (r->kind == EV_MARK && strcmp(it->key, "op") == 0)
 		return parse_choice(p, it->value, ops, 4, &r->fixed);
 	if (r->kind == EV_PROBE && strcmp(it->key, "op") == 0)
@@ -307,6 +309,8 @@ static int check_rule(struct layout_parser *p, const yaml_node_t *n, const struc
 		return fail_at(p, n, "a sync rule needs its key", NULL);
 	if (r->kind == EV_STEAL && !r->arg[0].len == !r->per_cpu)
 		return fail_at(p, n, "a steal_clock rule needs ns or ns_of_cpu", NULL);
+	if (r->per_cpu_more && !r->per_cpu)
+		return fail_at(p, n, "and_of_cpu needs ns_of_cpu", NULL);
 	if (r->kind == EV_MARK && !r->arg[1].len && !(r->pattern && strstr(r->pattern, "{id}")))
 		return fail_at(p, n, "a request_mark rule needs its id", NULL);
 	for (unsigned i = 0; i < EVENT_ARGS; i++) {
