@@ -83,7 +83,7 @@ def check_answers(history):
 
 
 def check_added_fields(recording, tmp):
-    """and_of_cpu adds fields to the counter, as the offline time of Xen; classes without such fields stay valid."""
+    """The key and_of_cpu adds fields to the counter, as the offline time of Xen. Classes may lack such fields."""
     with open(os.path.join(SOURCE, "src/trace/layouts/ftrace.yaml"), encoding="utf-8") as f:
         layout = f.read()
     total = {}

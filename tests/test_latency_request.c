@@ -268,8 +268,8 @@ static void remove_host(struct latency_world *w, bool has_steal_clock)
 		fill_values(row_add(w, SET_INT, "/Virtual Machines/A/CPUs/CPU0/Steal Bound"), 110, 114, 3);
 }
 
-/* Checks the bounds of a request of 100 ns: its vCPU was taken for 5 ns while it executed, and for 20 ns before the
- * interrupt that woke its thread, whose handler executed for 10 ns; it slept for 40 ns. */
+/* Checks the bounds of a request of 100 ns. Its vCPU was taken for 5 ns while it executed, and for 20 ns of its sleep of
+ * 40 ns: until the interrupt of its wakeup. The handler executed for 10 ns. */
 static void check_alone(bool has_steal_clock, int64_t low, int64_t high, int64_t unknown)
 {
 	struct latency_rows r;

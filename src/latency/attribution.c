@@ -127,8 +127,8 @@ static int vcpu_state_of(const struct attribution *p, const struct interval *iv)
 	return iv->value < 0 || iv->value >= HISTORY_STATES ? VCPU_UNKNOWN : p->catalog->vcpu_state[iv->value];
 }
 
-/* As add_wakeup_wait(), by the steal clock of the guest: the idle vCPU was taken until the interrupt that woke the thread,
- * whose handler executed for up to HANDLER_MAX. */
+/* As add_wakeup_wait(), by the steal clock of the guest: the idle vCPU was taken until the interrupt of the wakeup. The
+ * handler of the interrupt executed for up to HANDLER_MAX. */
 static int add_stolen_wakeup(struct attribution *p, const struct catalog_cpu *cpu, int64_t t0, int64_t t1)
 {
 	struct interval iv;
