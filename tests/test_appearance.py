@@ -321,7 +321,7 @@ def check_gap(folder):
 def check_path(folder):
     """A step of the path that is a thread's own wakeup names no other thread that it woke."""
     history = os.path.join(folder, "recording.hist")
-    keys = ["O", "/beacon", "<Enter>", "<Enter>", "0", "C", "/woken", "<Enter>", "o"] + [":SCREEN", "j"] * 12
+    keys = ["O", "/beacon", "<Enter>", "<Enter>", "0", "C", "/woken", "<Enter>", "O"] + [":SCREEN", "j"] * 12
     lines = [screen[-2].strip() for screen in screens(history, keys, folder)]
     own = [line for line in lines if re.match(r"Debian/\d+ beacon .* woken", line)]
     check(own and all(re.search(r"woken, CPU still idle( \([^)]*\))?$", line) for line in own), f"the path pane: {own[:1]}")
