@@ -229,20 +229,22 @@ static void conservation(void **state)
 	steal_release(&s);
 }
 
-static void sweep_all(struct sweep *s, struct world *w, const struct gap_rows *rows, bool by_machine, size_t capacity)
+static void sweep_all(struct sweep *s, struct world *w, const struct gap_rows *rows, bool by_machine, size_t capacity,
+                      size_t held)
 {
 	struct error err = ERROR_INIT;
 	int64_t from = history_end(w->h) / 2, to = from + history_end(w->h) / 1000;
 	int done;
 	assert_int_equal(sweep_open(s, &w->catalog, rows, by_machine, from, to, &err), 1);
 	s->capacity = capacity;
+	s->r.held_max = held;
 	while ((done = sweep_step(s)) == 0)
 		;
 	assert_int_equal(done, 1);
 }
 
-/* The sums, and the order of the culprits of each row, do not depend on the length of the sweep's slices, down to one
- * ns. */
+/* The sums, and the order of the culprits of each row, do not depend on the length of the sweep's slices, down to one ns,
+ * nor on the number of intervals that tracks may hold. */
 static void slices(void **state)
 {
 	struct world *w = *state;
@@ -250,10 +252,10 @@ static void slices(void **state)
 	gap_rows_list(&rows, &w->catalog, NULL);
 	for (int by_machine = 0; by_machine < 2; by_machine++) {
 		struct sweep whole, sliced;
-		sweep_all(&whole, w, &rows, by_machine, SWEEP_INTERVALS);
+		sweep_all(&whole, w, &rows, by_machine, SWEEP_INTERVALS, SIZE_MAX / 2);
 		assert_true(whole.sums > 0);
 		for (size_t pieces = 1; pieces < 500; pieces *= 6) {
-			sweep_all(&sliced, w, &rows, by_machine, pieces);
+			sweep_all(&sliced, w, &rows, by_machine, pieces, pieces % 4 == 0 ? pieces : SIZE_MAX / 2);
 			assert_int_equal(sliced.sums, whole.sums);
 			for (size_t i = 0; i < rows.len; i++) {
 				assert_int_equal(sliced.sums_of[i].len, whole.sums_of[i].len);
@@ -296,7 +298,7 @@ static void sweep_like_resolver(void **state)
 		if (w->catalog.machine[w->catalog.thread[i].machine].kind == MACHINE_VM)
 			*ARRAY_PUSH(rows.row, rows.len, rows.cap) =
 				(struct gap_row){ { TARGET_THREAD, i }, w->catalog.thread[i].machine };
-	sweep_all(&s, w, &rows, false, 1000);
+	sweep_all(&s, w, &rows, false, 1000, 300);
 	resolver_init(&r, &w->catalog, s.from, s.to, &err);
 	for (size_t i = 0; i < rows.len; i++) {
 		struct resolved_sums *sums = calloc(1, sizeof *sums);

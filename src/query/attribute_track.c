@@ -19,8 +19,8 @@
 
 void resolver_init(struct resolver *r, const struct catalog *catalog, int64_t t0, int64_t t1, struct error *err)
 {
-	*r = (struct resolver){ .catalog = catalog, .t0 = t0, .t1 = t1, .hold_from = 1, .last_waker_string = HISTORY_NULL,
-		.err = err };
+	*r = (struct resolver){ .catalog = catalog, .t0 = t0, .t1 = t1, .hold_from = 1, .held_max = HELD_MAX,
+		.last_waker_string = HISTORY_NULL, .err = err };
 	r->cpu = mem_new(catalog->cpus, sizeof(struct cpu_tracks *));
 	strtab_init(&r->names);
 	r->swapper = strtab_put(&r->names, "swapper");
@@ -231,10 +231,10 @@ static int track_hold(struct resolver *r, struct row_track *k)
 		}
 		n = history_range_read(&k->cursor, k->ahead + k->ahead_len, k->ahead_cap - k->ahead_len, r->err);
 		k->ahead_len += n > 0 ? (unsigned)n : 0;
-		n = r->held + k->ahead_len > HELD_MAX ? 0 : n;
+		n = r->held + k->ahead_len > r->held_max ? 0 : n;
 	}
 	r->held += k->ahead_len;
-	if (r->held > HELD_MAX)
+	if (r->held > r->held_max)
 		r->hold_to = INT64_MIN;
 	return n < 0 ? -1 : 0;
 }

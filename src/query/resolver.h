@@ -59,7 +59,7 @@ struct resolver {
 	int64_t hold_from, hold_to;  /* slice that tracks of CPUs hold in memory, ns; hold_from > hold_to: none */
 	struct row_track **holder; /* tracks that hold the slice */
 	size_t holders, holder_cap;
-	size_t held;               /* number of their intervals */
+	size_t held, held_max;     /* number of their intervals, and its limit: tests use less */
 	bool shallow;              /* resolve machines only: no guest threads, no names */
 	bool vcpus_only;           /* name the vCPU that has a CPU, not the thread of its guest */
 	bool no_wakers;            /* do not search for the wakers of sleepers */
@@ -90,7 +90,7 @@ void resolver_release(struct resolver *r);
 void resolver_trim(struct resolver *r);  /* frees all tracks of threads if there are too many; for use between steps */
 
 /* From now on, a track of a CPU that is read in [from, to] is decoded for this whole slice at once: for queries that walk
- * the slice many times, row after row. With more than HELD_MAX intervals of 24 bytes, tracks are read on as without a
+ * the slice many times, row after row. With more than held_max intervals of 24 bytes, tracks are read on as without a
  * slice. Slices follow each other in time. */
 void resolver_hold(struct resolver *r, int64_t from, int64_t to);
 
