@@ -41,7 +41,7 @@ static bool is_culprit(const struct waits_reader *r, const struct actor *a, cons
 	const bool whole_machine = c->tid < 0 && flow_is_thread(c->kind) && (!r->name || !*r->name);
 	if (group == CULPRIT_SERVICE || whole_machine)
 		return culprit_group(r->catalog, r->self, a) == group;
-	const bool any_thread = c->tid < 0 && c->kind == FLOW_PREEMPTING;  /* of this name: a group, or a vCPU */
+	const bool any_thread = c->tid < 0 && c->kind == FLOW_PREEMPTING;  /* a group or a vCPU: any thread of this name */
 	return a->machine == c->machine && (a->tid == c->tid || any_thread) && a->kind == c->kind &&
 	       (c->tid >= 0 || same_name(name, r->name));
 }

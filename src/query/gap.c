@@ -273,7 +273,7 @@ int gap_walk_next(struct gap_walk *w, struct gap *out, struct error *err)
 	}
 	if (r > 0)
 		w->ahead = iv;
-	for (; states; states &= states - 1) {  /* of equal sums the first state, as in gap_set_state() */
+	for (; states; states &= states - 1) {  /* chooses the first of equal sums, as gap_set_state() does */
 		const int state = __builtin_ctzll(states);
 		if (sums[state] > longest) {
 			longest = sums[state];

@@ -44,7 +44,7 @@ struct steal_query {
 	size_t most;
 	enum thread_grouping grouping;
 	struct thread_groups *groups;  /* NULL: none, or an error */
-	struct error err;              /* of the groups */
+	struct error err;              /* reason for which there are no groups */
 	atomic_bool too_many;   /* a part has too many cells: all parts may stop */
 	struct gap_rows rows;
 	struct steal_part part[PARTS_MAX];
