@@ -221,6 +221,8 @@ def check_overlap(folder):
         check(share and 5 <= int(share[1]) <= 20, f"{change}: {text}")
         check("latency_p99" not in {r["quantity"] for r in answer["rows"]}, "no row for p99")
     check("requests-reordered" not in codes("whatif", recorded(folder, "vm", 1001), "weight Debian 200"), "only if more overlap")
+    found = whatif(recorded(folder, "vm", 1001), "without Ubuntu")["calibration"]
+    check(found["error"] < 0.02 and found["slice_ns"] in (2000000, 4000000), f"the simulator's slice of 4 ms, on a tick: {found}")
     # Requests overlapped because the VM waited, not because of a quota: fewer overlaps do not change their order.
     answer = whatif(recorded(folder, "vm", 1, "--share", "25"), "without Ubuntu")
     check("requests-reordered" not in {n["code"] for n in answer["notes"]} and
