@@ -40,12 +40,10 @@ while True:
 children = []
 
 
-def start(code, *args, nice=0):
+def start(code, *args):
     p = subprocess.Popen([sys.executable, "-c", code, *map(str, args)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                          text=True)
     children.append(p)
-    if nice:
-        os.setpriority(os.PRIO_PROCESS, p.pid, nice)
     return p
 
 
@@ -77,14 +75,11 @@ def schedstat(tid):
 class Vcpus:
     """A process with n vCPU threads."""
 
-    def __init__(self, cpu, seconds, n=1, nice=0):
+    def __init__(self, cpu, seconds, n=1):
         self.process = subprocess.Popen([VM_PROCESS, str(cpu), str(seconds), str(n)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         children.append(self.process)
         self.pid, *self.tids = (int(word) for word in self.process.stdout.readline().split())
-        if nice:
-            for tid in self.tids:
-                os.setpriority(os.PRIO_PROCESS, tid, nice)
 
         self.wait_asleep()
 
@@ -191,10 +186,11 @@ class Recording:
         """Returns {TGID, or TID of a vCPU, or a name: ns} of a victim. vcpus: the TIDs of its machine's vCPUs."""
         sums = {}
         for r in rows_of(run("steal", self.directory, f"host/{tid}", "--by", "thread", "--format", "csv").stdout):
-            thread, vcpu = re.match(r"[^/]+/(\d+)", r["culprit"]), re.match(r"[^/]+/vCPU(\d+)", r["culprit"])
+            thread, vcpu = re.match(r"host/(\d+)", r["culprit"]), re.match(r"VM of TID (\d+)/vCPU(\d+)", r["culprit"])
             key = r["culprit"]
             if vcpu:
-                key = vcpus[int(vcpu.group(1))]
+                first, number = int(vcpu.group(1)), int(vcpu.group(2))
+                key = vcpus[number] if first in vcpus else self.tgid.get(first, first)
             elif thread:
                 key = int(thread.group(1))
                 key = key if key in vcpus else self.tgid.get(key, key)

@@ -85,7 +85,8 @@ def near(a, b, share=0.01, least=1_000_000):
 def compare(vm, top, recording):
     """Returns the number of compared pairs, the largest differences of a pair and of a victim, unknown time, and mistakes.
 
-    Two times of a recording are not exact. Where it lacks events, the culprit is unknown: this time is missing in its pairs.
+    Some times of a recording differ by nature. Interrupts are culprits of their own, and where it lacks events, the culprit is
+    unknown: this time is missing in its pairs.
     While a vCPU is throttled, it names the task that has the CPU, and top does not. Threads of which the tracer has no
     events are skipped."""
     skipped = recording.incomplete()
@@ -151,7 +152,7 @@ def measure(name, tmp):
     check(status == 0 and recording.started < begun, f"{name}: the recording covers it {recording.messages if status else ''}")
     count, pair, victim, unknown, wrong = compare(vm, top, recording)
     check(count > 0 and not wrong, f"{name}: {count} pairs; largest difference {pair[0] / 1e6:.3f} ms ({pair[1]}), "
-                                  f"of a victim's schedstat {victim / 1e6:.3f} ms; unknown in the recording: "
+                                  f"of a victim's schedstat {victim / 1e6:.3f} ms; interrupts and unknown culprits: "
                                   f"{unknown / 1e6:.3f} ms {wrong}")
 
 

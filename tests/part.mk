@@ -102,7 +102,7 @@ E2E_TESTS = \
 EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/fake_guest.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/xentrace.py tests/perfetto.proto tests/lsan.supp $(E2E_TESTS)
 check_PROGRAMS += tests/vm_process
 tests_vm_process_SOURCES = tests/vm_process.c
-EXTRA_DIST += tests/e2e.py tests/live_scene.py tests/live_truth.py tests/avro_reader.py tests/fake_guest.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/xentrace.py tests/lsan.supp $(E2E_TESTS)
+EXTRA_DIST += tests/e2e.py tests/live_scene.py tests/live_soak.py tests/live_truth.py tests/avro_reader.py tests/fake_guest.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/xentrace.py tests/lsan.supp $(E2E_TESTS)
 if HAVE_PYTHON
 TESTS += $(E2E_TESTS)
 endif
@@ -175,6 +175,12 @@ check-daily: tests/test_truth stealscope stealscope-sim
 		builddir=. srcdir=$(srcdir) SEED=$$seed MUTANTS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_readers.py
 		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_clocks.py
 .PHONY: check-daily
+
+# Live collection on this kernel: top against recordings, and a soak of monitor.  Needs root and BPF.
+check-live: stealscope tests/vm_process
+	srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/live_truth.py
+	srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/live_soak.py
+.PHONY: check-live
 
 # Of these, `make check` runs another part each day (daily_slice() in e2e.py).
 SLICED_TESTS = tests/test_advice.py tests/test_cut.py tests/test_conservation.py

@@ -80,6 +80,24 @@ def check_sizes(tmp, pid):
         s.close()
 
 
+def check_lanes(s):
+    """The lane of the hogs' CPU has the letters of both, and the legend names them."""
+    s.keys("3")
+    cpu = max(os.sched_getaffinity(0))
+    text = s.wait(rf"^CPU{cpu} .* [a-zA-Z*.]{{2,}}$")
+    check(text, "a pCPU has a lane")
+    for _ in range(40):
+        letters = dict((name, letter) for letter, name in re.findall(r"(?:^|  )([a-zA-Z]) (taker|victim)\b", text, re.M))
+        lane = re.search(rf"^CPU{cpu} .* ([a-zA-Z*.]+)$", text, re.M).group(1)
+        if any(letter in lane for letter in letters.values()):
+            break
+        time.sleep(0.25)
+        text = s.text()
+    check(any(letter in lane for letter in letters.values()), f"{letters} in {lane}")
+    s.keys("1")
+    check(s.wait(r"^VM "), "back to the VMs")
+
+
 def check_keys(tmp, pid):
     s = Screen(tmp, 100, 30, top(pid))
     check(s.wait(SENTENCE), "the screen is there")
@@ -91,6 +109,7 @@ def check_keys(tmp, pid):
     for key, heading in (("2", r"^vCPU "), ("3", r"^pCPU "), ("4", r"^culprit "), ("1", r"^VM ")):
         s.keys(key)
         check(s.wait(heading), f"view {key}")
+    check_lanes(s)
     s.keys(">")
     check(s.wait("sorted by %RUN"), "> sorts by the next column")
     s.keys("?")

@@ -220,7 +220,7 @@ static void remove_tid(struct bpf_source *b, u32 slot)
 		if (!b->table->tid[i] || b->table->tid[i] == ENDED || (u32)b->table->tid[i] != slot)
 			continue;
 		b->table->tid[i] = ENDED;
-		for (u32 k = i; b->table->tid[k] == ENDED && !b->table->tid[(k + 1) % LIVE_HASH]; k = (k + LIVE_HASH - 1) % LIVE_HASH)
+		for (u32 k = i; b->table->tid[k] == ENDED && !b->table->tid[(k + 1) % LIVE_HASH]; k = (k - 1) % LIVE_HASH)
 			b->table->tid[k] = 0;
 	}
 }

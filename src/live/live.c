@@ -113,6 +113,7 @@ static void refresh_threads(struct live *l)
 			v->system = stat.system;
 			v->guest = stat.guest;
 		}
+		v->is_first |= v->is_new;
 		v->is_new = false;
 	}
 }
@@ -331,10 +332,18 @@ static void take_victim(struct live *l, struct live_thread *t, struct live_vcpu 
 	live_read_schedstat(l->request.root, t->pid, t->tid, &ran, &delayed);
 	if (t->slot >= 0) {
 		take_bpf(l, t, u, x, read);
+		const struct live_times n = u->ns;
+		const int64_t known = n.ran + n.stolen + n.throttled + n.paused + n.blocked + n.unknown;
+		if (t->is_first)
+			u->ns.unknown += max64(period - known, 0);
+		t->is_first = false;
 	} else {
 		u->ns.ran = min64((int64_t)(ran - t->ran), period);
 		u->ns.stolen = min64((int64_t)(delayed - t->delayed), period - u->ns.ran);
 		u->ns.blocked = period - u->ns.ran - u->ns.stolen;
+		/* The kernel counts a delay when it ends: time that exceeds this period counts in the next ones. */
+		ran = t->ran + (uint64_t)u->ns.ran;
+		delayed = t->delayed + (uint64_t)u->ns.stolen;
 	}
 	if (u->vmm > u->ns.ran)
 		u->vmm = u->ns.ran;
@@ -390,6 +399,7 @@ struct live *live_open(const struct live_request *request, struct error *err)
 		error_set(&l->limits, STATUS_SYSTEM, NULL, "--no-bpf");
 	else
 		l->bpf = bpf_source_open(l->cpus, request->steal_clock, &l->limits);
+	l->last = now_ns();  /* the sources count the threads from now on */
 	refresh_threads(l);
 	if (l->threads.len == 0 && (request->pids || request->comms)) {
 		error_set(err, STATUS_INPUT, "see ps -eL", "no thread has this PID or name");
@@ -401,9 +411,8 @@ struct live *live_open(const struct live_request *request, struct error *err)
 	l->bounds = culprit_bounds_new();
 	l->quotas = quotas_new();
 	if (uses_bounds(l))
-		read_counters(l, now_ns());
+		read_counters(l, l->last);
 	read_cpus(l, NULL);
-	l->last = now_ns();
 	l->own_time = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	return l;
 }

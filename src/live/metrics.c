@@ -151,7 +151,8 @@ char *live_metrics_text(const struct live_metrics *m, size_t *len)
 		write_family(f, m, i);
 	fputs("# TYPE stealscope_periods counter\n# HELP stealscope_periods Periods collected since the start.\n", f);
 	fprintf(f, "stealscope_periods_total %llu\n", (unsigned long long)m->periods);
-	fputs("# TYPE stealscope_bpf gauge\n# HELP stealscope_bpf 1: exact sums by BPF; 0: schedstat, culprits are lower bounds.\n", f);
+	fputs("# TYPE stealscope_bpf gauge\n"
+	      "# HELP stealscope_bpf 1: exact sums by BPF; 0: schedstat, culprits are lower bounds.\n", f);
 	fprintf(f, "stealscope_bpf %d\n", m->has_bpf);
 	fputs("# TYPE stealscope_switch_cost_seconds gauge\n# UNIT stealscope_switch_cost_seconds seconds\n"
 	      "# HELP stealscope_switch_cost_seconds Cost of the collector per context switch.\n", f);

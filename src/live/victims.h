@@ -14,6 +14,7 @@ struct live_thread {
 	int slot;                  /* in the BPF source; -1: none */
 	bool seen;                 /* by the last search */
 	bool is_new;               /* the counters below are not yet read */
+	bool is_first;             /* its first period begins before it was watched */
 	uint64_t ns[LIVE_STATES], waits, length[LIVE_LENGTHS], lost_ns;  /* counters at the end of the last period */
 	uint64_t ran, delayed;     /* schedstat, ns */
 	uint64_t user, system, guest;  /* ticks */

@@ -33,6 +33,9 @@ struct top_row {
 	double top_share;              /* of the stolen time */
 };
 
+#define TOP_LETTERS 52     /* a to z, A to Z */
+#define TOP_LANE_NS INT64_C(60000000000)  /* time that a lane of a pCPU shows */
+
 struct top {
 	struct live_sample sample[TOP_SAMPLES];
 	size_t samples, newest;        /* newest: index of the last sample */
@@ -56,6 +59,7 @@ struct top {
 	struct palette palette;
 	bool blocks;                   /* the terminal shows block characters */
 	char host[64];
+	char letter_of[TOP_LETTERS][LIVE_NAME];  /* names of VMs and tasks in the lanes; "": the letter is free */
 };
 
 /* Returns the shown sample; NULL: none yet. */
@@ -64,6 +68,13 @@ const struct live_sample *top_shown(const struct top *t);
 void top_make_rows(struct top *t);
 /* Writes the sentence about the shown sample: the vCPU that lost most. */
 void top_sentence(const struct live_sample *s, char *buf, size_t size);
+/* Draws the last minute of a pCPU as a lane of one letter for each task or VM: the one that had it most, in turns of their
+ * shares. '.': idle, '*': further ones. */
+void top_lane(struct top *t, unsigned cpu, struct screen *s, int x, int y, int w, struct style style);
+/* Writes "w web  d db ..." for the letters in use. */
+void top_legend(const struct top *t, char *buf, size_t size);
+/* Returns the sample that is `back` samples older than the shown one; NULL: there is none. */
+const struct live_sample *top_before(const struct top *t, size_t back);
 void top_draw(struct top *t, struct screen *s);
 /* Returns line i of the help; false: there are no more. */
 bool top_help_line(size_t i, const char **key, const char **text);

@@ -91,10 +91,9 @@ static int draw_cpus(const struct top *t, const struct live_sample *s, struct sc
 /* Returns the stolen and throttled share of a row `back` samples before the shown one; -1: unknown. */
 static double share_before(const struct top *t, const struct top_row *r, size_t back)
 {
-	const struct live_sample *now = top_shown(t);
-	if (t->back + back >= t->samples || r->vcpu < 0)
+	const struct live_sample *now = top_shown(t), *s = top_before(t, back);
+	if (!s || r->vcpu < 0)
 		return -1;
-	const struct live_sample *s = &t->sample[(t->newest + 2 * TOP_SAMPLES - t->back - back) % TOP_SAMPLES];
 	const struct live_vcpu *want = &now->vcpu[r->vcpu];
 	double sum = 0;
 	unsigned n = 0;
@@ -164,19 +163,47 @@ static void draw_table_row(const struct top *t, const struct live_sample *s, con
 	draw_spark(t, r, out, out->w - spark, y, spark, normal);
 }
 
+/* Draws a pCPU: its shares, and its last minute. */
+static void draw_lane(struct top *t, const struct top_row *r, struct screen *out, int y, bool selected)
+{
+	const struct style normal = selected ? part(t, PART_SELECTED) : part(t, PART_NORMAL);
+	screen_fill(out, 0, y, out->w, ' ', normal);
+	const int x = screen_printf(out, 0, y, out->w, normal, "%-7s %4.0f %6.1f ", r->name, 100 * r->run, 100 * r->steal) + 1;
+	if (x < out->w)
+		top_lane(t, (unsigned)r->cpu, out, x, y, out->w - x, normal);
+}
+
+/* Draws the names of the letters into the lines below the lanes. */
+static void draw_legend(const struct top *t, struct screen *out, int y, int end)
+{
+	char text[TOP_LETTERS * 32];
+	top_legend(t, text, sizeof text);
+	for (const char *at = text; *at && y < end; y++) {
+		size_t n = strlen(at);
+		while (n > (size_t)out->w - 2)  /* breaks between two names */
+			for (n--; n && strncmp(at + n, "  ", 2) != 0; n--)
+				continue;
+		screen_printf(out, 2, y, out->w - 2, part(t, PART_DIM), "%.*s", (int)n, at);
+		at += n + strspn(at + n, " ");
+		if (!n)
+			break;
+	}
+}
+
 static void draw_heading(const struct top *t, struct screen *out, int y)
 {
 	static const char *const first[] = { "", "VM", "vCPU", "pCPU", "culprit" };
 	const int wide = out->w >= 100 ? 28 : out->w >= 60 ? 16 : 12;
 	char text[200];
-	if (t->view == TOP_CULPRITS)
+	if (t->view == TOP_CPUS)
+		snprintf(text, sizeof text, "%-7s %%RUN %%STEAL  who had it in the last 60 s", first[t->view]);
+	else if (t->view == TOP_CULPRITS)
 		snprintf(text, sizeof text, "%-*s %%CPU  %%TOOK  most from", wide, first[t->view]);
 	else if (out->w >= 60 && t->view <= TOP_VCPUS)
 		snprintf(text, sizeof text, "%-*s %%RUN %%STEAL %%THROTL%s  max wait  taken by", wide, first[t->view],
 		         out->w >= 100 ? "  %VMM %PAUSE" : "");
 	else
-		snprintf(text, sizeof text, "%-*s %%RUN %%STEAL  %s", wide, first[t->view],
-		         t->view == TOP_CPUS ? "top task" : "taken by");
+		snprintf(text, sizeof text, "%-*s %%RUN %%STEAL  taken by", wide, first[t->view]);
 	screen_fill(out, 0, y, out->w, ' ', part(t, PART_TITLE));
 	screen_clip(out, 0, y, out->w, part(t, PART_TITLE), text);
 }
@@ -312,8 +339,14 @@ void top_draw(struct top *t, struct screen *out)
 	const size_t row = t->cursor < t->rows ? t->cursor : t->rows ? t->rows - 1 : 0;
 	if (t->lines > 0 && row >= t->scroll + (size_t)t->lines)
 		t->scroll = row - (size_t)t->lines + 1;
-	for (size_t i = t->scroll; i < t->rows && y < end; i++)
-		draw_table_row(t, s, &t->row[i], out, y++, i == t->cursor);
+	for (size_t i = t->scroll; i < t->rows && y < end; i++, y++) {
+		if (t->view == TOP_CPUS)
+			draw_lane(t, &t->row[i], out, y, i == t->cursor);
+		else
+			draw_table_row(t, s, &t->row[i], out, y, i == t->cursor);
+	}
+	if (t->view == TOP_CPUS)
+		draw_legend(t, out, y + 1, end);
 	if (!t->rows)
 		screen_clip(out, 2, y, out->w - 2, part(t, PART_DIM),
 		            t->filter[0] ? "nothing matches the filter (\\ changes it)" :

@@ -19,6 +19,13 @@ const struct live_sample *top_shown(const struct top *t)
 	return &t->sample[(t->newest + TOP_SAMPLES - t->back) % TOP_SAMPLES];
 }
 
+const struct live_sample *top_before(const struct top *t, size_t back)
+{
+	if (t->back + back >= t->samples)
+		return NULL;
+	return &t->sample[(t->newest + 2 * TOP_SAMPLES - t->back - back) % TOP_SAMPLES];
+}
+
 static double share(int64_t ns, int64_t period)
 {
 	return period > 0 && ns > 0 ? (double)ns / (double)period : 0;
