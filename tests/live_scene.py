@@ -75,8 +75,8 @@ def schedstat(tid):
 class Vcpus:
     """A process with n vCPU threads."""
 
-    def __init__(self, cpu, seconds, n=1):
-        self.process = subprocess.Popen([VM_PROCESS, str(cpu), str(seconds), str(n)], stdin=subprocess.PIPE,
+    def __init__(self, cpu, seconds, n=1, *options):
+        self.process = subprocess.Popen([VM_PROCESS, str(cpu), str(seconds), str(n), *options], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         children.append(self.process)
         self.pid, *self.tids = (int(word) for word in self.process.stdout.readline().split())

@@ -21,8 +21,8 @@ def hogs():
 
 
 def quota():
-    """A vCPU with a quota of 30 % beside a hog."""
-    group = Quota(f"stealscope-test-{os.getpid()}", 30)
+    """A vCPU with a quota of 10 % beside a hog."""
+    group = Quota(f"stealscope-test-{os.getpid()}", 10)
     if not group.path:
         return None, None
     start(HOG, last_cpu(), "burnP6")

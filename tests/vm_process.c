@@ -1,15 +1,19 @@
 /* A process with threads that are named like the vCPUs of QEMU, for tests of live collection.
  *
- *     vm_process CPU SECONDS THREADS
+ *     vm_process CPU SECONDS THREADS [kvm]
  *
+ * With "kvm" the process has a VM of KVM with as many vCPUs, where /dev/kvm allows it; they run no guest code.
  * Pins its threads to a CPU (-1: to none), prints its PID and their TIDs, and waits for a line. The threads then spin for
  * some seconds and sleep. It prints "done" and waits for another line. */
+#include <fcntl.h>
+#include <linux/kvm.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -51,13 +55,24 @@ static void *spin(void *arg)
 	return NULL;
 }
 
+/* Leaves the descriptors of a VM and its vCPUs open, by which VMs are found. */
+static void make_vm(long vcpus)
+{
+	const int kvm = open("/dev/kvm", O_RDWR), vm = kvm < 0 ? -1 : ioctl(kvm, KVM_CREATE_VM, 0);
+	for (long k = 0; vm >= 0 && k < vcpus; k++)
+		if (ioctl(vm, KVM_CREATE_VCPU, k) < 0)
+			return;
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t thread[MAX_THREADS];
 	char line[16];
-	const long n = argc == 4 ? atol(argv[3]) : 0;
+	const long n = argc >= 4 ? atol(argv[3]) : 0;
 	if (n < 1 || n > MAX_THREADS)
 		return 1;
+	if (argc > 4)
+		make_vm(n);
 	cpu = atoi(argv[1]);
 	seconds = atof(argv[2]);
 	sem_init(&ready, 0, 0);
