@@ -140,8 +140,10 @@ static int exit_open(struct exit_counter *c, uint32_t vcpu, int64_t t, int64_t r
 
 /* ---- Walk */
 
-/* Finds the mode of the vCPU at t; the result is valid until r.until. */
-static int guest_mode_at(struct exit_counter *c, uint32_t vcpu, int64_t t, enum mode *mode, int64_t *reason)
+/* Finds the mode of the vCPU at t; the result is valid until r.until. *executes: its status is that of guest mode; false: the
+ * mode is the previous one, because the vCPU is off the CPU. */
+static int guest_mode_at(struct exit_counter *c, uint32_t vcpu, int64_t t, enum mode *mode, bool *executes,
+                         int64_t *reason)
 {
 	struct resolver *r = &c->r;
 	struct cpu_tracks *tracks = resolver_cpu(r, vcpu);
@@ -153,17 +155,21 @@ static int guest_mode_at(struct exit_counter *c, uint32_t vcpu, int64_t t, enum 
 	struct thread_ref *host;
 	if (*reason == HISTORY_NULL || state == VCPU_VMM || state == VCPU_RUNNING) {
 		*mode = *reason == HISTORY_NULL ? MODE_UNKNOWN : state == VCPU_VMM ? MODE_HOST : MODE_GUEST;
+		*executes = *mode == MODE_GUEST;
 		return 0;
 	}
 	*mode = c->mode;
+	*executes = false;
 	if (state != VCPU_IDLE && state != VCPU_UNKNOWN)
 		return 0;
 	if (resolver_vcpu_thread(r, vcpu, t, &host) < 0)
 		return -1;
 	if (host && track_at(r, &thread_tracks(r, host)[TRACK_STATUS], t, &value) < 0)
 		return -1;
-	if (host && value >= 0 && value < HISTORY_STATES && catalog->thread_state[value] == THREAD_RUNNING)
+	if (host && value >= 0 && value < HISTORY_STATES && catalog->thread_state[value] == THREAD_RUNNING) {
 		*mode = MODE_GUEST;
+		*executes = true;
+	}
 	return 0;
 }
 
@@ -173,8 +179,9 @@ static int exit_step(struct exit_counter *c, struct error *err)
 	uint32_t vcpu = c->vcpu[c->current];
 	int64_t t = c->t, reason;
 	enum mode mode;
+	bool executes;
 	c->r.until = history_last(c->q.catalog->h);
-	if (guest_mode_at(c, vcpu, t, &mode, &reason) < 0)
+	if (guest_mode_at(c, vcpu, t, &mode, &executes, &reason) < 0)
 		return -1;
 	/* The first reason of a history belongs to an exit before the history. */
 	bool is_new = resolver_cpu(&c->r, vcpu)->exit.iv.start == t && t > history_first(c->q.catalog->h);
@@ -184,7 +191,7 @@ static int exit_step(struct exit_counter *c, struct error *err)
 			return -1;
 	if (exited && exit_open(c, vcpu, t, reason) < 0)
 		return -1;
-	const bool has_no_entry = exited && mode == MODE_GUEST;
+	const bool has_no_entry = exited && executes;
 	if (has_no_entry && exit_close(c, -1, err) < 0)
 		return -1;
 	c->mode = exited && !has_no_entry ? MODE_HOST : mode;
