@@ -46,6 +46,7 @@ def entries(whole):
     check(time_in(some, path, "VMM") == 0, "without entries there is none")
     counts = [{row["reason"]: row["count"] for row in table("exits", h)} for h in (whole, some)]
     check(counts[0] == counts[1], f"exits: {counts[1]}, with entries {counts[0]}")
+    check(not sum(int(row["timed"]) for row in table("exits", some)), "their times are unknown")
 
 
 def new_threads(whole):

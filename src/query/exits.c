@@ -140,8 +140,8 @@ static int exit_open(struct exit_counter *c, uint32_t vcpu, int64_t t, int64_t r
 
 /* ---- Walk */
 
-/* Finds the mode of the vCPU at t; the result is valid until r.until. *executes: its status is that of guest mode; false: the
- * mode is the previous one, because the vCPU is off the CPU. */
+/* Finds the mode of the vCPU at t; the result is valid until r.until. *executes: its status is that of guest mode; false:
+ * the mode is the previous one, because the vCPU is off the CPU. */
 static int guest_mode_at(struct exit_counter *c, uint32_t vcpu, int64_t t, enum mode *mode, bool *executes,
                          int64_t *reason)
 {
