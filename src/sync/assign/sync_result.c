@@ -22,10 +22,12 @@ static bool name_taken(const struct sync_result *out, const char *name)
 	return false;
 }
 
-static char *unique_name(const struct sync_result *out, const char *want)
+/* Returns the name, with a number if another VM has it. by_host: also if it is "host", because only the host's trace
+ * contains the name. */
+static char *unique_name(const struct sync_result *out, const char *want, bool by_host)
 {
 	char *name = mem_dup(want);
-	for (unsigned n = 2; name_taken(out, name); n++) {
+	for (unsigned n = 2; (by_host && strcmp(name, "host") == 0) || name_taken(out, name); n++) {
 		free(name);
 		name = mem_printf("%s (%u)", want, n);
 	}
@@ -41,7 +43,7 @@ static char *name_of_process(const struct sync_result *out, const struct hypervi
 	else
 		snprintf(fallback, sizeof fallback, "VM of TID %d", (int)h->timeline.thread[vm->vcpu[0].thread].tid);
 	const char *name = vm->guest_name ? vm->guest_name : vm->domain ? vm->domain : name_in_process(vm);
-	return unique_name(out, name ? name : fallback);
+	return unique_name(out, name ? name : fallback, !vm->guest_name);
 }
 
 static void note_migration(struct sync_context *r, const struct sync_vm *vm, const struct hypervisor *h,
@@ -353,7 +355,7 @@ static int add_guest(struct sync_context *r, struct assignment *o, size_t guest,
 	o->number[guest] = out->vms;
 	vm->guest = r->guest[guest].trace;
 	const char *domain = m && m->vm != NO_INDEX && !trace_info(vm->guest)->name_is_given ? m->view.domain : NULL;
-	vm->name = unique_name(out, domain ? domain : trace_info(vm->guest)->machine);
+	vm->name = unique_name(out, domain ? domain : trace_info(vm->guest)->machine, domain);
 	vm->parent = parent;
 	int status = manual_offset_match(r, guest, m);
 	const bool disjoint = m && is_disjoint(r, m);
