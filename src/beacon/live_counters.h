@@ -52,7 +52,8 @@ void live_thread_forget_parent(void);
 
 /* Maps the memory; path NULL: of the memory device of this VM. Nothing happens if it does not exist or is mapped. */
 void live_shared_open(const char *path);
-bool live_shared_is_valid(int64_t now);
+/* Returns true if the host shares the counters of this vCPU. */
+bool live_shared_has(unsigned cpu, int64_t now);
 /* Reads the counters of a vCPU. c->now must be set. Returns false if there are none. */
 bool live_shared_read(unsigned cpu, struct live_counters *c);
 /* Returns the main culprit of a vCPU in the host's last period; "": none. */

@@ -75,7 +75,7 @@ void live_shared_open(const char *path)
 
 /* ---- Reading */
 
-bool live_shared_is_valid(int64_t now)
+static bool memory_is_valid(int64_t now)
 {
 	const struct published_header *h = atomic_load_explicit(&live.memory, memory_order_acquire);
 	if (!h || h->magic != PUBLISHED_MAGIC || h->version != PUBLISHED_VERSION || h->source != SRBN_SOURCE_SHARED ||
@@ -111,7 +111,7 @@ static bool copy_entry(size_t at, void *copy)
 bool live_shared_read(unsigned cpu, struct live_counters *c)
 {
 	struct published_thread e;
-	if (!live_shared_is_valid(c->now) || cpu >= PUBLISHED_ENTRIES - 1 ||
+	if (!memory_is_valid(c->now) || cpu >= PUBLISHED_ENTRIES - 1 ||
 	    !copy_entry((cpu + 1) * sizeof e, &e) || e.tid != cpu + 1)
 		return false;
 	const struct published_header *h = atomic_load(&live.memory);
@@ -126,11 +126,17 @@ bool live_shared_read(unsigned cpu, struct live_counters *c)
 	return true;
 }
 
+bool live_shared_has(unsigned cpu, int64_t now)
+{
+	struct live_counters c = { .now = now };
+	return live_shared_read(cpu, &c);
+}
+
 void live_shared_culprit(unsigned cpu, int64_t now, char name[128])
 {
 	struct shared_culprit s;
 	*name = '\0';
-	if (!live_shared_is_valid(now) || cpu >= PUBLISHED_ENTRIES - 1 ||
+	if (!memory_is_valid(now) || cpu >= PUBLISHED_ENTRIES - 1 ||
 	    !copy_entry(PUBLISHED_BYTES + (cpu + 1) * sizeof s, &s) || !s.took)
 		return;
 	s.name[SHARED_NAME - 1] = '\0';

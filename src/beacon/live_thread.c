@@ -203,13 +203,13 @@ static bool read_schedstat(struct mark_thread *t, struct live_counters *c)
 static bool read_shared(struct mark_thread *t, struct live_counters *c)
 {
 	const int cpu = t == self ? sched_getcpu() : -1;
-	if (cpu < 0 || !read_schedstat(t, c))
-		return false;
+	const bool has_delay = cpu >= 0 && read_schedstat(t, c);
 	const int64_t delay = c->value[PUBLISHED_MIXED];
 	c->source = SRBN_SOURCE_NONE;
-	if (!live_shared_read((unsigned)cpu, c))
+	if (cpu < 0 || !live_shared_read((unsigned)cpu, c))
 		return false;
 	c->value[PUBLISHED_WAIT] = delay;
+	c->flags |= has_delay ? 0 : SRBN_WAITS_MIXED;
 	return true;
 }
 
@@ -227,7 +227,7 @@ uint32_t live_thread_source(struct mark_thread *t, int64_t now)
 	atomic_store_explicit(&t->entry, entry, memory_order_relaxed);
 	if (entry && live_page_is_valid(now))
 		return live_page()->source;
-	return live_shared_is_valid(now) ? SRBN_SOURCE_SHARED : SRBN_SOURCE_SCHEDSTAT;
+	return t == self && live_shared_has((unsigned)sched_getcpu(), now) ? SRBN_SOURCE_SHARED : SRBN_SOURCE_SCHEDSTAT;
 }
 
 void live_thread_read(struct mark_thread *t, uint32_t source, struct live_counters *c)

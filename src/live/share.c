@@ -43,7 +43,10 @@ struct share *share_open(const char *spec, struct error *err)
 	struct share *s = mem_new(1, sizeof *s);
 	memcpy(s->machine, spec, (size_t)(equals - spec));
 	s->session = (u64)clock_ns(CLOCK_REALTIME) << 8;
-	s->fd = open(equals + 1, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+	/* Kernels may refuse O_CREAT for a file of another user in /dev/shm: it is created only if it does not exist. */
+	s->fd = open(equals + 1, O_WRONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (s->fd < 0 && errno == ENOENT)
+		s->fd = open(equals + 1, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (s->fd < 0 || fstat(s->fd, &st)) {
 		error_system(err, NULL, "--share %s", spec);
 		share_close(s);
@@ -52,6 +55,11 @@ struct share *share_open(const char *spec, struct error *err)
 	if (!S_ISREG(st.st_mode) || (st.st_size > 0 && st.st_size < (off_t)SHARED_BYTES)) {
 		error_set(err, STATUS_INPUT, "use the mem-path of the memory device", "--share %s: not a file of at least %u bytes",
 		          spec, SHARED_BYTES);
+		share_close(s);
+		return NULL;
+	}
+	if (st.st_mode & S_IRWXO) {
+		error_set(err, STATUS_INPUT, "chmod o= FILE", "--share %s: every user may open this file", spec);
 		share_close(s);
 		return NULL;
 	}
