@@ -18,7 +18,7 @@ src_liblive_a_SOURCES += src/live/bpf_source.c
 nodist_src_liblive_a_SOURCES = src/live/collector_object.h
 BUILT_SOURCES += src/live/collector_object.h
 CLEANFILES += src/live/collector_object.h src/live/collector.bpf.o
-src/live/collector.bpf.o: src/live/collector.bpf.c src/live/collector.h src/live/accounting.h
+src/live/collector.bpf.o: src/live/collector.bpf.c src/live/collector.h src/live/accounting.h src/base/published_page.h
 	$(AM_V_GEN)$(MKDIR_P) src/live && $(BPF_CLANG) -O2 -g -target bpf -mcpu=v3 -Wall -I$(srcdir)/src $(BPF_INCLUDES) $(BPF_CFLAGS) \
 		-c $(srcdir)/src/live/collector.bpf.c -o $@
 src/live/collector_object.h: src/live/collector.bpf.o src/live/embed_object.sh
