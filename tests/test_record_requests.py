@@ -145,6 +145,25 @@ def check_refusals(folder):
         check(words in p.stderr and "bad.yaml" in p.stderr, f"a wrong table is refused: {p.stderr.strip()}")
 
 
+def check_containers(folder):
+    """A container that runs at the start is a machine of the recording."""
+    with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", "while sleep .02; do :; done"]) as p:
+        time.sleep(.2)
+        run("record", "--host-only", "--no-index", "-t", "400ms", "-o", f"{folder}/c")
+        with open(f"/proc/{p.pid}/task/{p.pid}/children", encoding="ascii") as f:
+            init = int(f.read())
+        name = "pidns-" + os.readlink(f"/proc/{init}/ns/pid").split("[")[1].rstrip("]")
+        p.kill()
+    with open(f"{folder}/c/host/namespaces", encoding="ascii") as f:
+        listed = [line.split()[0] for line in f if line.split()[2] == name[6:]]
+    check(str(init) in listed, f"the recorder lists the threads in containers {listed}")
+    rows = [r for r in table("threads", f"{folder}/c") if r["machine"] == name]
+    check(any(int(r["tid"]) == init and r["name"] == "sh" for r in rows) and any(r["name"] == "sleep" for r in rows),
+          f"{name}: its threads, and those that they started {sorted({r['name'] for r in rows})}")
+    first = table("intervals", f"{folder}/c", f"/Containers/{name}/Threads/{init}/Status")[0]["value"]
+    check(first in ("BLOCKED", "PREEMPTED", "RUNNING"), f"the first event of a listed thread implies its state before {first}")
+
+
 def start(folder, name):
     p = subprocess.Popen([PROGRAM, "record", "--host-only", "--no-index", *options(folder), "-t", "60s", "-o", f"{folder}/{name}"],
                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -191,6 +210,8 @@ def main():
         check_requests(folder, lines)
         check_answers(folder)
         check_refusals(folder)
+        if shutil.which("unshare"):
+            check_containers(folder)
         check_kills(folder)
         shutil.rmtree(f"{folder}/r")
     return 0

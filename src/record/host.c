@@ -75,6 +75,7 @@ void host_release(struct host *h)
 	events_free(h->event, h->events);
 	events_free(h->missing, h->n_missing);
 	free(h->threads);
+	free(h->namespaces);
 	free(h->tracefs);
 	if (h->dir >= 0)
 		close(h->dir);
@@ -175,7 +176,9 @@ int host_store_in(struct host *h, int dir, struct error *err)
 	h->dir = dir;
 	h->bytes = h->lost = 0;
 	free(h->threads);
+	free(h->namespaces);
 	h->threads = dir_threads(h->root);
+	h->namespaces = dir_namespaces(h->root);
 	return tracer_drain_into(h->tracer, dir, err);
 }
 
@@ -240,6 +243,8 @@ static int describe_host(struct host *h, struct error *err)
 	int rc = dir_put_threads(h->dir, h->threads, cmdlines, tgids, err);
 	free(cmdlines);
 	free(tgids);
+	if (rc == 0 && *h->namespaces)
+		rc = dir_put(h->dir, "namespaces", h->namespaces, strlen(h->namespaces), err);
 	if (rc == 0)
 		rc = copy_tracefs_file(h, "events/header_page", "header_page", err);
 	if (rc == 0)

@@ -30,6 +30,7 @@ struct host {
 	struct request_uprobes requests;  /* probes of requests; no members: none requested */
 	struct watchdog watchdog;
 	char *threads;        /* threads at the start, lines "TID PROCESS NAME" */
+	char *namespaces;     /* threads in containers at the start, see dir_namespaces() */
 };
 
 /* Finds tracefs and chooses clock and events, without changes to the host except that tracefs is mounted if necessary.

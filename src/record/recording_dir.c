@@ -258,3 +258,47 @@ char *dir_threads(const char *root)
 	all.bytes[all.len] = '\0';
 	return all.bytes;
 }
+
+/* Returns the inode number of a namespace of a process, "pid:[4026531836]"; 0: unknown. */
+static unsigned long long namespace_inode(const char *root, const char *process, const char *kind)
+{
+	unsigned long long inode = 0;
+	char *link = proc_link(root, "/proc/%s/ns/%s", process, kind), *at = link ? strchr(link, '[') : NULL;
+	if (at)
+		inode = strtoull(at + 1, NULL, 10);
+	free(link);
+	return inode;
+}
+
+/* Inode numbers of the host's namespaces, which the kernel never changes. */
+#define ROOT_PID_NS 0xeffffffcULL
+#define ROOT_CGROUP_NS 0xeffffffbULL
+
+char *dir_namespaces(const char *root)
+{
+	struct tid_lines all = { 0 };
+	size_t processes, tasks;
+	char **process = proc_names(root, "", &processes, "/proc");
+	/* In a pid namespace, TIDs of /proc are not those of the trace. */
+	const unsigned long long own = namespace_inode(root, "self", "pid");
+	for (size_t i = 0; i < processes && (!own || own == ROOT_PID_NS); i++) {
+		uint64_t number, tid;
+		const bool is_process = proc_parse_number(process[i], INT32_MAX, &number);
+		const unsigned long long pid = is_process ? namespace_inode(root, process[i], "pid") : 0;
+		const unsigned long long cgroup = pid ? namespace_inode(root, process[i], "cgroup") : 0;
+		if (!pid || !cgroup || (pid == ROOT_PID_NS && cgroup == ROOT_CGROUP_NS))
+			continue;
+		char **task = proc_names(root, "", &tasks, "/proc/%s/task", process[i]);
+		char *rest = mem_printf("%s %llu %llu", process[i], pid, cgroup);
+		for (size_t k = 0; k < tasks; k++)
+			if (proc_parse_number(task[k], INT32_MAX, &tid))
+				add_tid_line(&all, tid, rest, strlen(rest));
+		free(rest);
+		proc_names_free(task, tasks);
+	}
+	proc_names_free(process, processes);
+	if (!all.bytes)
+		return mem_dup("");
+	all.bytes[all.len] = '\0';
+	return all.bytes;
+}

@@ -32,6 +32,10 @@ int dir_put_threads(int dir, const char *threads, const char *cmdlines, const ch
 /* Lists the threads of this machine as lines "TID PROCESS NAME". The caller frees. */
 char *dir_threads(const char *root);
 
+/* Lists the threads in pid or cgroup namespaces other than those of the host, as lines "TID PROCESS PIDNS CGROUPNS" with
+ * the inode numbers of the namespaces. The caller frees. */
+char *dir_namespaces(const char *root);
+
 /* Returns the free bytes of the file system that contains the directory. */
 uint64_t dir_free_bytes(int dir);
 uint64_t dir_disk_size(int dir);  /* bytes of its file system; UINT64_MAX: unknown */

@@ -79,6 +79,7 @@ if HAVE_TRACEEVENT
 src_libtrace_a_CPPFLAGS += $(TRACEEVENT_CFLAGS)
 src_libtrace_a_SOURCES += \
 	src/trace/pages/page_decoder.c src/trace/pages/page_decoder.h \
+	src/trace/pages/namespaces.c src/trace/pages/namespaces.h \
 	src/trace/pages/pages_child.c \
 	src/trace/pages/ring_records.c src/trace/pages/ring_records.h \
 	src/trace/tracecmd/tracecmd_binding.c src/trace/tracecmd/tracecmd_binding.h

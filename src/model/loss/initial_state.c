@@ -168,8 +168,9 @@ static void on_process(struct prescan *s, const struct event *ev)
 		return;
 	struct prescan_thread *th = first_mention(s, ev->process.tid, dumped_thread_state(ev));
 	if (th) {
-		th->dumped = th->cpu < 0;
-		th->pending = s->epochs > 1 && may_be_current(s, ev);
+		const bool has_state = ev->process.state != EVENT_ABSENT;
+		th->dumped = has_state && th->cpu < 0;
+		th->pending = !has_state || (s->epochs > 1 && may_be_current(s, ev));
 		set_first_cpu(th, ev->process.cpu);
 	}
 	if (!th)

@@ -198,7 +198,8 @@ static void on_fork(struct machine *mc, struct cpu *c, const struct event *ev)
 	if (!th)
 		return;
 	const struct thread *parent = thread_find(mc, ev->fork.parent_tid);
-	thread_set_pid_ns(mc, th, ev->fork.child_ns);
+	/* An event without the namespace: a new pid namespace of the child stays unknown. */
+	thread_set_pid_ns(mc, th, ev->fork.child_ns == EVENT_ABSENT && parent ? parent->pid_ns : ev->fork.child_ns);
 	if (parent)
 		thread_set_cgroup_ns(mc, th, parent->cgroup_ns);
 	thread_learn(mc, th, ev->fork.child_comm, ev->fork.child_pid);

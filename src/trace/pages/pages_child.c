@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "trace/pages/namespaces.h"
 #include "trace/pages/page_decoder.h"
 #include "trace/pages/ring_records.h"
 #include "trace/isolation/decoder_process.h"
@@ -98,7 +99,10 @@ int pages_decode(void *state, const struct stream_part *s, struct event_sink *ou
 	              o->pages->end > INT64_MAX - CLOCK_DELAY_MAX ? INT64_MAX : o->pages->end + CLOCK_DELAY_MAX);
 	o->decoder.skipped = o->decoder.has_damage = false;
 	o->decoder.arg = &p;
-	const int status = decode_cpu(o, &p, fd, s->to, out);
+	const bool is_first = s->stream == 0 && s->from == 0 && !out->window;
+	int status = is_first ? pages_put_namespaces(o->pages, &o->ring, out) : 0;
+	if (status == 0)
+		status = decode_cpu(o, &p, fd, s->to, out);
 	close(fd);
 	if (timestamp_check_close(&p.ring.timestamp_check) || status)
 		return -1;
