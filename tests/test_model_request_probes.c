@@ -95,6 +95,34 @@ static void test_event_loop(void **state)
 	teardown();
 }
 
+/* Two processes that were forked from one have requests at the same address. */
+static void test_processes(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	static const struct { int64_t t; enum mark op; int32_t tid, pid; } e[] = {
+		{ 10, MARK_START, 900, 900 }, { 20, MARK_START, 910, 910 }, { 30, MARK_RESUME, 901, 900 }, { 40, MARK_END, 911, 910 },
+		{ 50, MARK_END, 901, 900 },
+	};
+	for (size_t i = 0; i < COUNT(e); i++) {
+		struct event ev = event(e[i].t, EV_PROBE, 0, e[i].tid);
+		ev.pid = e[i].pid;
+		ev.probe.op = e[i].op;
+		ev.probe.key = 0xa0;
+		ev.probe.name = NGINX;
+		feed(1, ev);
+	}
+	expect(LANE "1/State", 10, RUNNING);
+	expect(LANE "2/State", 20, RUNNING);
+	expect(LANE "1/Thread", 30, 901);
+	expect(LANE "1/State", 49, RUNNING);
+	expect(LANE "2/State", 39, RUNNING);
+	expect(LANE "2/State", 40, HISTORY_NULL);
+	expect(LANE "1/State", 50, HISTORY_NULL);
+	assert_int_equal(request_probes_orphans(model->machine[1]), 0);
+	teardown();
+}
+
 /* Recursion: one request per outermost call. A call that was left without its return is dropped. Returns have the stack
  * pointer of the entry (arm64) or 8 more (x86). */
 static void test_recursion(void **state)
@@ -219,6 +247,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_by_thread),
 		cmocka_unit_test(test_event_loop),
+		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_arrival),
 		cmocka_unit_test(test_lanes_and_losses),

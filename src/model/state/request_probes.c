@@ -1,7 +1,7 @@
 /* Requests, from probes in servers (EV_PROBE): functions and static probes that have no number of the request.
  *
- * The name of a probe identifies a kind of requests. An open request is found by the probe's key, or without a key by the
- * thread. Rules:
+ * The name of a probe identifies a kind of requests. An open request is found by the probe's key within the process, or
+ * without a key by the thread. Rules:
  *
  * - A request that starts while one with the same key is open replaces it: the open one is dropped, because its end was
  *   not recorded (a failed query, a lost event, an object in memory that is used again).
@@ -25,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "model/state/state.h"
 
@@ -40,7 +41,8 @@ struct request_lane {
 
 struct open_request {
 	size_t lane;
-	int64_t key;             /* EVENT_ABSENT: found by its thread */
+	bool has_key;            /* false: found by its thread */
+	uint64_t key;            /* in kind->by_key */
 	int32_t tid;             /* thread that serves it, or did so last */
 	bool is_running;
 	int64_t call[CALLS_MAX]; /* stack pointers of the calls of the function, outermost first */
@@ -57,7 +59,7 @@ struct serving_thread {
 
 struct probe_kind {
 	char *name;
-	struct map by_key;       /* key -> struct open_request * */
+	struct map by_key;       /* key and process, see key_of() -> struct open_request * */
 	struct map thread;       /* TID -> struct serving_thread * */
 	struct request_lane *lane;
 	size_t lanes, lanes_cap;
@@ -176,15 +178,15 @@ static void yield_request(struct machine *mc, struct probe_kind *k, struct open_
 		return;
 	r->is_running = false;
 	sink_set(&mc->model->sink, k->lane[r->lane].attr.attr_state, REQUEST_YIELDED);
-	if (r->key != EVENT_ABSENT)
+	if (r->has_key)
 		leave_thread(k, r);
 }
 
 static void remove_request(struct probe_kind *k, struct open_request *r)
 {
 	leave_thread(k, r);
-	if (r->key != EVENT_ABSENT)
-		map_remove(&k->by_key, (uint64_t)r->key);
+	if (r->has_key)
+		map_remove(&k->by_key, r->key);
 	free(r);
 }
 
@@ -203,6 +205,23 @@ static void drop_request(struct machine *mc, struct probe_kind *k, struct open_r
 }
 
 /* ---- events */
+
+/* Returns the key of a request in kind->by_key. Processes that were forked from one have their objects at the same
+ * addresses, so the key contains the process, if it is known. */
+static uint64_t key_of(const struct machine *mc, const struct event *ev, int32_t tid)
+{
+	const struct thread *th = thread_find(mc, tid);
+	const int64_t process = ev->pid > 0 ? ev->pid : th && th->pid > 0 ? th->pid : 0;
+	const int64_t both[2] = { process, ev->probe.key };
+	return hash_bytes(HASH_BEGIN, both, sizeof both);
+}
+
+static struct open_request *find_request(const struct machine *mc, struct probe_kind *k, const struct event *ev, int32_t tid)
+{
+	if (ev->probe.key == EVENT_ABSENT)
+		return get_thread(k, tid)->current;
+	return as_pointer(map_find(&k->by_key, key_of(mc, ev, tid)));
+}
 
 /* Removes the calls that have ended when the stack pointer is `stack`: stacks grow to lower addresses. */
 static void pop_calls(struct open_request *r, int64_t stack)
@@ -231,7 +250,7 @@ static void start_request(struct machine *mc, struct probe_kind *k, int32_t tid,
 {
 	const int64_t key = ev->probe.key, stack = ev->probe.stack;
 	struct serving_thread *th = get_thread(k, tid);
-	struct open_request *same = key != EVENT_ABSENT ? as_pointer(map_find(&k->by_key, (uint64_t)key)) : th->current;
+	struct open_request *same = find_request(mc, k, ev, tid);
 	if (same && same->calls && stack != EVENT_ABSENT) {
 		pop_calls(same, stack);
 		if (same->calls) {
@@ -240,16 +259,18 @@ static void start_request(struct machine *mc, struct probe_kind *k, int32_t tid,
 		}
 	}
 	const int64_t t = ev->probe.op == MARK_RECEIVE && !same ? arrival(mc, k, th, tid, key) : mc->model->sink.now;
-	if (th->current && th->current != same && th->current->key != EVENT_ABSENT)
+	if (th->current && th->current != same && th->current->has_key)
 		yield_request(mc, k, th->current);
 	if (same)
 		drop_request(mc, k, same);
 	struct open_request *r = mem_new(1, sizeof *r);
 	r->lane = get_lane(mc, k, th, t);
-	r->key = key;
+	r->has_key = key != EVENT_ABSENT;
 	push_call(r, stack);
-	if (key != EVENT_ABSENT)
-		*map_put(&k->by_key, (uint64_t)key, NULL) = (uint64_t)(uintptr_t)r;
+	if (r->has_key) {
+		r->key = key_of(mc, ev, tid);
+		*map_put(&k->by_key, r->key, NULL) = (uint64_t)(uintptr_t)r;
+	}
 	set_running(mc, k, r, tid, t);
 }
 
@@ -269,7 +290,7 @@ static void end_call(struct machine *mc, struct probe_kind *k, struct open_reque
 static void resume_request(struct machine *mc, struct probe_kind *k, struct open_request *r, int32_t tid)
 {
 	struct open_request *current = get_thread(k, tid)->current;
-	if (current && current != r && current->key != EVENT_ABSENT)
+	if (current && current != r && current->has_key)
 		yield_request(mc, k, current);
 	if (r->is_running && r->tid == tid)
 		return;
@@ -323,8 +344,7 @@ static struct probe_kind *get_kind(struct machine *mc, int64_t name)
 /* Handles an event other than a start. */
 static void continue_request(struct machine *mc, struct probe_kind *k, int32_t tid, const struct event *ev)
 {
-	struct open_request *r = ev->probe.key == EVENT_ABSENT ? get_thread(k, tid)->current
-	                                                       : as_pointer(map_find(&k->by_key, (uint64_t)ev->probe.key));
+	struct open_request *r = find_request(mc, k, ev, tid);
 	if (!r)
 		k->orphans += ev->probe.op == MARK_END;
 	else if (ev->probe.op == MARK_YIELD)
