@@ -216,7 +216,8 @@ static uint64_t key_of(const struct machine *mc, const struct event *ev, int32_t
 	return hash_bytes(HASH_BEGIN, both, sizeof both);
 }
 
-static struct open_request *find_request(const struct machine *mc, struct probe_kind *k, const struct event *ev, int32_t tid)
+static struct open_request *find_request(const struct machine *mc, struct probe_kind *k, const struct event *ev,
+                                         int32_t tid)
 {
 	if (ev->probe.key == EVENT_ABSENT)
 		return get_thread(k, tid)->current;
