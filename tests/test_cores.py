@@ -16,7 +16,7 @@ import tarfile
 import time
 
 import schema
-from e2e import BUILD, DATA, check, is_brief, run, scratch, skip
+from e2e import BUILD, DATA, SOURCE, check, is_brief, run, scratch, skip, table
 
 IDLE, UNKNOWN = "idle", "unknown"
 
@@ -382,6 +382,10 @@ def check_recording(folder):
     check(web["top_sharer"] == "db/vCPU0", "and names the vCPU on the other CPU of the core")
     check_export(f"{folder}/csv", history)
     check_screen(folder, history, low + (high - low) // 2)
+    with open(os.path.join(SOURCE, "man", "stealscope-steal.1"), encoding="utf-8") as f:
+        example = re.search(r"^\$ stealscope (steal smt .*)\n((?:.|\n)*?)\n\.Ed", f.read(), re.M)
+    shown = run(*example[1].replace(" smt ", f" {history} ").split()).stdout.rstrip("\n")
+    check(shown == example[2], "stealscope-steal(1) shows the output of the program")
     pin = json.loads(run("whatif", history, "pin web/CPU1 -> CPU1", *window, "--format", "json").stdout)["notes"]
     check(any(n["code"] == "replay-core-shared" and "CPU1" in n["text"] and "web" in n["text"] for n in pin),
           "whatif notes that the other CPU of the core is busy")
@@ -437,6 +441,11 @@ with scratch() as scratch_folder:
     check(total > 0 and frequencies > 0 and requests > 0, f"some time was shared; {frequencies} VMs, {requests} requests")
     plain = f"{scratch_folder}/plain"
     shutil.copytree(f"{scratch_folder}/0", plain, ignore=shutil.ignore_patterns("session.yaml", "*.steal"))
+    run("index", plain, "--sync", "none", "-o", f"{plain}/h.steal")
+    for command in (["summary"], ["threads"], ["steal"], ["gaps", "--all-culprits"]):
+        with_cores, without = (table(command[0], f"{scratch_folder}/{w}/h.steal", *command[1:]) for w in ("0", "plain"))
+        check(without and [{k: r[k] for k in without[0]} for r in with_cores] == without,
+              f"{command[0]}: no other figure changes")
     refused = run("steal", plain, "--by", "core", status=2).stderr
     check("topology" in refused and "stealscope-session(5)" in refused, "without a topology: refused, with the remedy")
     check_refusals(scratch_folder, plain)
