@@ -23,10 +23,12 @@ void cores_tick(struct cpu *c)
 	RECORD(c, REC_FREQUENCY, N(now), N(c->number));
 }
 
-/* The first half of the CPUs is on node 0, the other half on node 1. */
+/* The first half of the cores is on node 0, the other half on node 1. */
 static unsigned node_of(const struct machine *host, unsigned cpu)
 {
-	return host->cpus > 1 && cpu >= host->cpus / 2;
+	const unsigned siblings = (unsigned)host->sim->opt.siblings, cores = (host->cpus + siblings - 1) / siblings;
+
+	return cores > 1 && cpu / siblings >= cores / 2;
 }
 
 static void write_host(FILE *f, const struct sim *s)
