@@ -20,13 +20,13 @@ static enum note_code check(int64_t taken, int64_t rises, char text[NOTE_TEXT])
 	struct notes notes = { 0 };
 	setup_full(true, true, true, false);
 	sw(0, 1 * MS, 0, 0, RUN_RUNNABLE, 154);
-	simple(0, 2 * MS, EV_KVM_ENTRY, 0, 154);
+	simple(0, 2 * MS, EV_VCPU_ENTRY, 0, 154);
 	sw(1, 3 * MS, 0, 0, RUN_RUNNABLE, 700);
 	read_clock(4 * MS, 500);
-	simple(0, 5 * MS, EV_KVM_EXIT, 0, 154);
+	simple(0, 5 * MS, EV_VCPU_EXIT, 0, 154);
 	sw(0, 6 * MS, 0, 154, RUN_RUNNABLE, 216);
 	sw(0, 6 * MS + taken, 0, 216, RUN_RUNNABLE, 154);
-	simple(0, 7 * MS + taken, EV_KVM_ENTRY, 0, 154);
+	simple(0, 7 * MS + taken, EV_VCPU_ENTRY, 0, 154);
 	read_clock(8 * MS + taken, 500 + rises);
 	read_clock(9 * MS + taken, 400);  /* a stale read */
 	steal_check_add_notes(model, model->machine[1], &notes);
@@ -59,14 +59,14 @@ static void test_unknown_time(void **state)
 	struct notes notes = { 0 };
 	setup_full(true, true, true, false);
 	sw(0, 1 * MS, 0, 0, RUN_RUNNABLE, 154);
-	simple(0, 2 * MS, EV_KVM_ENTRY, 0, 154);
+	simple(0, 2 * MS, EV_VCPU_ENTRY, 0, 154);
 	read_clock(4 * MS, 500);
 	struct event lost = event(5 * MS, EV_LOST, 0, -1);
 	lost.lost.end = 30 * MS;
 	lost.lost.count = 100;
 	feed(0, lost);
 	sw(0, 40 * MS, 0, 216, RUN_RUNNABLE, 154);
-	simple(0, 41 * MS, EV_KVM_ENTRY, 0, 154);
+	simple(0, 41 * MS, EV_VCPU_ENTRY, 0, 154);
 	read_clock(42 * MS, 500 + 10 * MS);
 	steal_check_add_notes(model, model->machine[1], &notes);
 	assert_int_equal(notes.len, 1);

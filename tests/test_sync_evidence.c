@@ -244,8 +244,8 @@ static void test_last_other(void **state)
 static void check_merged(int first_pid, int second_pid, size_t len, int pid)
 {
 	struct event ev[] = {
-		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_KVM_ENTRY, 0, 11), make_event(200, EV_KVM_EXIT, 0, 11),
-		make_event(300, EV_KVM_ENTRY, 0, 21), make_event(400, EV_KVM_EXIT, 0, 21), make_event(1000, EV_OTHER, 0, 1),
+		make_event(0, EV_OTHER, 0, 1), make_event(100, EV_VCPU_ENTRY, 0, 11), make_event(200, EV_VCPU_EXIT, 0, 11),
+		make_event(300, EV_VCPU_ENTRY, 0, 21), make_event(400, EV_VCPU_EXIT, 0, 21), make_event(1000, EV_OTHER, 0, 1),
 	};
 	const struct sync_hint_vcpu vcpu[] = { { 0, 11 }, { 1, 21 } };
 	const struct sync_hint hint = { .guest = (char *)(uintptr_t)"web", .vcpu = (struct sync_hint_vcpu *)(uintptr_t)vcpu, .vcpus = 2 };
