@@ -293,7 +293,7 @@ static void test_steal_clock(void **state)
 	memset(steal, 0, sizeof steal);
 }
 
-/* Events that the kernel did not report: the time of the victim and of the culprit is unknown, not a guess. */
+/* Without the event of a switch, the time of the victim and of the culprit is unknown. */
 static void test_missed_switch(void **state)
 {
 	(void)state;
@@ -310,7 +310,7 @@ static void test_missed_switch(void **state)
 	victim_move(0, LIVE_RUNNING, 0, 700);
 	assert_int_equal(pair_unknown[0], 200);
 	assert_int_equal(victim[0].unsure_ns, 200);
-	/* A victim that runs is not moved to a state that waits by somebody who saw it wait. */
+	/* A victim that runs is not moved to a state that waits by a caller with an older view. */
 	victim_move(0, LIVE_WAITING | LIVE_IF_WAITING, LIVE_SAME_CPU, 800);
 	assert_int_equal(victim[0].mark & (LIVE_STATES - 1), LIVE_RUNNING);
 	victim_was_missed(&victim[0]);

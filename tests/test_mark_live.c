@@ -218,7 +218,7 @@ static void test_bounds(void **state)
 	assert_int_equal(srbn_read(0, &d), -1);
 }
 
-/* A thread that waits while its request is read; an entry that changes all the time; a publisher that ends. */
+/* A waiting thread during srbn_read(), an entry with an odd sequence number, and the end of the publisher. */
 static void test_limits(void **state)
 {
 	(void)state;
@@ -258,7 +258,7 @@ static void test_limits(void **state)
 	}
 }
 
-/* A publisher that is killed: its connection ends, while its page seems valid. */
+/* The publisher is killed: its connection ends, while its page seems valid. */
 static void test_killed(void **state)
 {
 	(void)state;
@@ -318,7 +318,7 @@ static void test_moves(void **state)
 	assert_int_equal(d.stolen_low_ns, 60);
 }
 
-/* Memory that the host of this VM shares, in a file: a maximum, who took it, and no more once the host is silent. */
+/* Memory shared by the host of this VM, a file here: maximum and culprit; nothing once the host is silent. */
 static void test_shared(void **state)
 {
 	(void)state;

@@ -273,7 +273,7 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 	return 0;
 }
 
-/* Opens the memory of --share. Only BPF knows the counters of vCPUs at all times. */
+/* Opens the memory of --share. Only BPF has the counters of vCPUs at all times. */
 static int open_shares(struct monitor_command *m, const struct live *l, struct error *err)
 {
 	if (m->share.len && live_limits(l))

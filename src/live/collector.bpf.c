@@ -39,7 +39,7 @@ char LICENSE[] SEC("license") = "GPL";
 
 volatile struct live_table live;
 /* Set before loading: the steal clock of KVM is read; its distance from the run queue of the same CPU. Both are per-CPU
- * variables, and few kernels tell BPF programs the address of the first. */
+ * variables, and few kernels let BPF programs resolve the address of the first. */
 const volatile bool live_steal;
 const volatile s64 live_steal_distance;
 
