@@ -37,7 +37,7 @@ while True:
     n += 1
     time.sleep(max(0, begin + n * 0.005 - time.time()))
 """
-children = []
+children, quotas = [], []
 
 
 def start(code, *args):
@@ -56,6 +56,8 @@ def stop(*processes):
 def stop_all():
     stop(*children)
     children.clear()
+    while quotas:
+        quotas.pop().remove()
 
 
 def last_cpu():
@@ -209,6 +211,7 @@ class Quota:
             try:
                 os.mkdir(path)
                 self.path = path
+                quotas.append(self)
                 for file, text in files:
                     with open(os.path.join(path, file), "w", encoding="utf-8") as f:
                         f.write(text)

@@ -147,8 +147,6 @@ def measure(name, tmp):
         check(near(throttled, counted, 0.1, 20_000_000), f"{name}: throttled {throttled / 1e6:.3f}, cpu.stat {counted / 1e6:.3f} ms")
     status = recording.stop()
     stop_all()
-    if hasattr(vm, "quota"):
-        vm.quota.remove()
     check(status == 0 and recording.started < begun, f"{name}: the recording covers it {recording.messages if status else ''}")
     count, pair, victim, unknown, wrong = compare(vm, top, recording)
     check(count > 0 and not wrong, f"{name}: {count} pairs; largest difference {pair[0] / 1e6:.3f} ms ({pair[1]}), "
