@@ -26,7 +26,7 @@ src_libquery_a_SOURCES = \
 	src/query/verdict.c src/query/verdict.h src/query/verdict_causes.c src/query/verdict_causes.h src/query/verdict_text.c \
 	src/query/locks.c src/query/locks.h \
 	src/query/critical_path.c src/query/critical_path.h src/query/critical_path_query.c src/query/critical_path_intervals.c \
-	src/query/periodic_timers.c \
+	src/query/periodic_timers.c src/query/periodic_timers.h \
 	src/query/halt_polls.c \
 	src/query/irq_source.c src/query/irq_source.h \
 	src/query/resolver.c src/query/resolver.h src/query/resolver_location.c \
