@@ -165,7 +165,7 @@ def check_flights(tmp):
 
 
 def check_flight_of_guest(tmp):
-    p = attempt(tmp, "--flight", "--guest-only", "-t", "60s", "--keep", "1", "-o", "alone", "--trigger", "exit(sleep 0.5)")
+    p = attempt(tmp, "--flight", "--guest-only", "-t", "60s", "--keep", "1", "-o", "alone", "--trigger", "exit(sleep 1.5)")
     folder = os.path.join(tmp, p.stdout.split("\n")[0])
     guests = [name for name in os.listdir(folder) if name.startswith("guest-")]
     check(len(guests) == 1 and not os.path.exists(os.path.join(folder, "host")), f"a guest alone: {os.listdir(folder)}")
