@@ -157,6 +157,15 @@ static void gain(struct published_thread *e, int64_t stolen, int64_t throttled, 
 	e->seq++;
 }
 
+/* Turns the counters on; a busy machine may need more time for that than srbn_live() waits. */
+static int live_on(void)
+{
+	int source = SRBN_SOURCE_NONE;
+	for (int i = 0; i < 20 && source != SRBN_SOURCE_HOST; i++)
+		source = srbn_live(path);
+	return source;
+}
+
 static void sleep_ms(int64_t ms)
 {
 	const struct timespec t = timespec_of(ms * NS_PER_MS);
@@ -174,7 +183,7 @@ static void test_bounds(void **state)
 	assert_true(errno == EAGAIN || errno == ENOENT);  /* ENOENT: another test turned the counters on */
 	assert_int_equal(srbn_read(early, &d), -1);
 	assert_int_equal(errno, ENOENT);
-	assert_int_equal(srbn_live(path), SRBN_SOURCE_HOST);
+	assert_int_equal(live_on(), SRBN_SOURCE_HOST);
 	struct published_thread *e = own_entry();
 	assert_non_null(e);
 	gain(e, 100000, 0, 0, 0);
@@ -223,7 +232,7 @@ static void test_limits(void **state)
 {
 	(void)state;
 	struct srbn_data d;
-	assert_int_equal(srbn_live(path), SRBN_SOURCE_HOST);
+	assert_int_equal(live_on(), SRBN_SOURCE_HOST);
 	struct published_thread *e = own_entry();
 	gain(e, 1, 0, 0, 0);
 	srbn_t r = srbn_start();
@@ -262,7 +271,7 @@ static void test_limits(void **state)
 static void test_killed(void **state)
 {
 	(void)state;
-	assert_int_equal(srbn_live(path), SRBN_SOURCE_HOST);
+	assert_int_equal(live_on(), SRBN_SOURCE_HOST);
 	srbn_t r = srbn_start();
 	shutdown(publisher.client, SHUT_RDWR);
 	sleep_ms(1100);
@@ -275,7 +284,7 @@ static void test_killed(void **state)
 static void *resume_and_end(void *arg)
 {
 	const srbn_t *r = arg;
-	assert_int_equal(srbn_live(path), SRBN_SOURCE_HOST);
+	assert_int_equal(live_on(), SRBN_SOURCE_HOST);
 	struct published_thread *e = own_entry();
 	gain(e, 50, 0, 0, 0);
 	srbn_resume(*r);
@@ -289,7 +298,7 @@ static void test_moves(void **state)
 	(void)state;
 	struct srbn_data d;
 	pthread_t other;
-	assert_int_equal(srbn_live(path), SRBN_SOURCE_HOST);
+	assert_int_equal(live_on(), SRBN_SOURCE_HOST);
 	struct published_thread *e = own_entry();
 	srbn_t r = srbn_start();
 	gain(e, 200, 0, 0, 0);
@@ -465,12 +474,12 @@ static void test_model(void **state)
 #define REQUESTS 10000
 
 static pthread_barrier_t registered, done;
-static _Atomic unsigned predicted;
+static _Atomic unsigned predicted, overwritten;  /* overwritten: others started 8192 requests before the read */
 
 static void *work(void *arg)
 {
 	(void)arg;
-	const int source = srbn_live(path);
+	const int source = live_on();
 	struct published_thread *e = own_entry();
 	srbn_end(srbn_start());
 	pthread_barrier_wait(&registered);
@@ -483,7 +492,9 @@ static void *work(void *arg)
 		srbn_resume(r);
 		gain(e, 20, 0, 0, 0);
 		srbn_end(r);
-		if (srbn_read(r, &d) == 0 && d.source == SRBN_SOURCE_HOST && d.predicted_ns >= 0 &&
+		const int failed = srbn_read(r, &d);
+		overwritten += failed && errno == ENOENT;
+		if (!failed && d.source == SRBN_SOURCE_HOST && d.predicted_ns >= 0 &&
 		    d.stolen_low_ns == min64(1020, d.latency_ns) && d.stolen_high_ns == min64(1120, d.latency_ns))
 			predicted++;
 	}
@@ -511,7 +522,8 @@ static void test_fast_path(void **state)
 		pthread_join(worker[i], &failed);
 		assert_null(failed);
 	}
-	assert_int_equal(predicted, WORKERS * (REQUESTS / WORKERS + 1));
+	assert_int_equal(predicted + overwritten, WORKERS * (REQUESTS / WORKERS + 1));
+	assert_true(overwritten < WORKERS);
 	assert_int_equal(allocations, 0);
 	assert_int_equal(locks, 0);
 	/* The hooks work. */
