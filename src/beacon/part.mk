@@ -40,7 +40,7 @@ check_PROGRAMS += tests/test_mark
 tests_test_mark_SOURCES = tests/test_mark.c tests/test.h
 tests_test_mark_LDADD = libstealscope-mark.a $(MARK_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_mark_live
-tests_test_mark_live_SOURCES = tests/test_mark_live.c tests/test.h tests/slice.h
+tests_test_mark_live_SOURCES = tests/test_mark_live.c tests/call_counts.h tests/test.h tests/slice.h
 tests_test_mark_live_LDADD = libstealscope-mark.a $(LATENCY_LIBS) $(MARK_LIBS) $(CMOCKA_LIBS)
 endif
 

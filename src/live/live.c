@@ -422,11 +422,6 @@ const struct error *live_limits(const struct live *l)
 	return l->bpf ? NULL : &l->limits;
 }
 
-bool live_has_steal_clock(void)
-{
-	return bpf_source_has_steal_clock();
-}
-
 bool live_steal_clock_is_right(const struct live *l)
 {
 	static char text[1 << 18];

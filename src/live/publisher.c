@@ -318,6 +318,11 @@ static int listen_at(struct publisher *p, const char *path, struct error *err)
 	return 0;
 }
 
+bool live_has_steal_clock(void)
+{
+	return bpf_source_has_steal_clock();
+}
+
 struct publisher *publisher_open(struct live *l, const char *path, struct error *err)
 {
 	struct publisher *p;
