@@ -100,9 +100,12 @@ E2E_TESTS = \
 	tests/test_mcp.py tests/test_ticket.py \
 	tests/test_workers.py
 EXTRA_DIST += tests/e2e.py tests/avro_reader.py tests/fake_guest.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/xentrace.py tests/perfetto.proto tests/lsan.supp $(E2E_TESTS)
-check_PROGRAMS += tests/vm_process
+EXTRA_DIST += tests/live_scene.py tests/live_soak.py tests/live_truth.py
+# A process with the descriptors of a VM, for tests of top.
+EXTRA_PROGRAMS += tests/vm_process
+check_DATA += tests/vm_process
+CLEANFILES += tests/vm_process
 tests_vm_process_SOURCES = tests/vm_process.c
-EXTRA_DIST += tests/e2e.py tests/live_scene.py tests/live_soak.py tests/live_truth.py tests/avro_reader.py tests/fake_guest.py tests/ftrace.py tests/relay.py tests/schema.py tests/shells.py tests/xentrace.py tests/lsan.supp $(E2E_TESTS)
 if HAVE_PYTHON
 TESTS += $(E2E_TESTS)
 endif

@@ -27,7 +27,9 @@ with scratch() as folder:
     needs = {"LAPACK": [train], "NLOPT": [train], "AVRO": [["export", history, "--to", f"avro:{folder}/out/avro"]],
              "SQLITE": [["export", history, "--to", f"sqlite:{folder}/out/db"], ["fleet", f"sqlite:{folder}/made.db", "victims"]],
              "POSTGRES": [["export", history, "--to", "postgresql://me:s3cret@127.0.0.1:1/d"],
-                          ["fleet", "postgresql://me:s3cret@127.0.0.1:1/d", "victims"]]}
+                          ["fleet", "postgresql://me:s3cret@127.0.0.1:1/d", "victims"]],
+             "CURL": [["export", history, "--to", "clickhouse://127.0.0.1:1/d"],
+                      ["fleet", "clickhouse://127.0.0.1:1/d", "victims"]]}
     found = libraries()
     check(found.keys() >= {"LAPACK", "NLOPT"} and found.keys() <= needs.keys(), f"configure found {found}")
     os.mkdir(f"{folder}/out")

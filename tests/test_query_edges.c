@@ -70,8 +70,8 @@ static void test_host_silent(void **state)
 		          .interrupt = "0 -; 10 timer; 12 -");
 		world_has(&w, "A/5", .status = "0 PREEMPTED; 30 RUNNING", .cpu = "0 0");
 		world_close(&w, 0, 39);
-		world_check_flow(&w, "A/5", 0, 39, traced ? "0-19 unknown; 20-29 preempting A/6; 30-39 running A/5"
-		                 : "0-9 preempting A/6; 10-11 irq A/-1 timer; 12-29 preempting A/6; 30-39 running A/5");
+		world_check_flow(&w, "A/5", 0, 39, traced ? "0-19 unknown; 20-29 current A/6; 30-39 running A/5"
+		                 : "0-9 current A/6; 10-11 current A/-1 timer; 12-29 current A/6; 30-39 running A/5");
 		world_release(&w);
 	}
 }

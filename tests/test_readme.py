@@ -19,7 +19,7 @@ BLOCK = {
     "verdict": re.compile("^    Debian/vCPU0" + INDENTED, re.M),
 }
 COMMAND = re.compile(r"^    (stealscope [a-z]+ (?:tests/data|demo\.steal).*?)(?:   .*)?$", re.M)
-COMMANDS = 8
+COMMANDS = 9
 VERDICT_LINES = 5
 # Document -> blocks of output in it: kind, and key of the output in program_output().
 SHOWN = {

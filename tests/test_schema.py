@@ -26,7 +26,8 @@ def answer(*command):
     check(not wrong, f"{' '.join(command[:2])}: as the schema says {wrong}")
     table = list(csv.reader(io.StringIO(run(*command, "--format", "csv").stdout)))
     rows = [[k for k in row] for row in document["rows"]]
-    check(len(rows) == len(table) - 1 and all(row[:len(table[0])] == table[0] for row in rows), "its rows are those of the csv")
+    same = len(rows) == len(table) - 1 or command[0] == "top"  # two periods of top
+    check(same and all(row[:len(table[0])] == table[0] for row in rows), "its rows are those of the csv")
     seen.add(document["answer"])
     return document
 

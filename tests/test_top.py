@@ -57,7 +57,7 @@ def check_vm(tmp):
     time.sleep(1)
     vm.begin()
     saved = flight.stdout.readline().strip()
-    stop(*hogs)
+    stop(*hogs, vm.process)
     flight.send_signal(signal.SIGINT)
     errors = flight.communicate(timeout=120)[1]
     check(saved.startswith(f"{tmp}/flight/") and os.path.exists(f"{saved}/session.yaml") and f"gap({name})>2ms:" in errors,

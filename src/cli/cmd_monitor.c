@@ -227,7 +227,7 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 		{ "to", 0, OPT_TEXT, "TARGET", "write rows to a database: sqlite:FILE, ...", &m->to, NULL },
 		{ "password-file", 0, OPT_TEXT, "FILE", "file with the database password in its first line", &m->password, NULL },
 		{ "publish", 0, OPT_TEXT, "SOCKET", "publish counters to processes that use srbn_read()", &m->publish, NULL },
-		{ "own", 0, OPT_TEXT, "WHAT", "with --publish: the provider is outside of: process, machine", &m->own, NULL },
+		{ "own", 0, OPT_TEXT, "WHAT", "with --publish: process or machine is no provider", &m->own, NULL },
 		{ "share", 0, OPT_LIST, "VM=FILE", "share counters with a VM through this memory", &m->share, NULL },
 		{ "pid", 'p', OPT_LIST, "PID", "watch this process or thread as well", &m->pid, NULL },
 		{ "comm", 0, OPT_LIST, "NAME", "watch all threads with this name as well", &m->comm, NULL },

@@ -197,12 +197,14 @@ static int has_value(const struct cut *c, uint32_t attr)
 	return iv.value != HISTORY_NULL;
 }
 
-/* Declares a lock attribute without values, because its existence means that locks were traced. Other attributes are not
- * declared. Returns 0 or -1. */
-static int declare_lock(struct cut *c, uint32_t attr, const char *path)
+/* Declares an attribute without values if its existence means that its events were traced: the lock of a thread, the VM
+ * exit of a vCPU. Other attributes are not declared. Returns 0 or -1. */
+static int declare_traced(struct cut *c, uint32_t attr, enum path_part node, const char *path)
 {
-	bool lock = strcmp(history_name(c->h, attr), thread_schema[THREAD_LOCK].name) == 0;
-	if (!lock || history_type(c->h, attr) != HISTORY_STRING)
+	const char *name = history_name(c->h, attr);
+	const bool is_traced = (node == PART_THREAD && strcmp(name, thread_schema[THREAD_LOCK].name) == 0) ||
+	                       (node == PART_CPU && strcmp(name, cpu_schema[CPU_EXIT].name) == 0);
+	if (!is_traced || history_type(c->h, attr) != HISTORY_STRING)
 		return 0;
 	return history_attribute(c->b, path, HISTORY_STRING, 0, c->err) == HISTORY_NONE ? -1 : 0;
 }
@@ -217,10 +219,10 @@ static int copy_intervals(struct cut *c, uint32_t attr, enum path_part node, con
 	const bool name = node == PART_THREAD && strcmp(of, thread_schema[THREAD_NAME].name) == 0;
 	size_t n, i, at = cut_context_find_node(&c->context, history_parent(c->h, attr), &n);
 	int has = has_value(c, attr), rc = 0;
+	if (!has && (node == PART_CPU || n) && declare_traced(c, attr, node, path))
+		return -1;
 	if (has < 0 || (!has && n == 0))
 		return has;
-	if (!has && node == PART_THREAD && declare_lock(c, attr, path))
-		return -1;
 	if (node == PART_REQUEST)
 		return copy_range(c, &a, from, to, from, to);
 	if (name && has)

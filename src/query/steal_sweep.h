@@ -32,8 +32,9 @@ struct lane_interval {
 	uint32_t culprit;      /* index into culprits.actor */
 };
 
-/* Sums of a lane: level k has one block per LANE_BLOCK blocks of level k - 1, and one per LANE_BLOCK intervals at level 0. A
- * block has one sum per culprit and thread, in the order of their first occurrence. So a long wait needs few steps. */
+/* Sums of a lane: level k has one block per LANE_BLOCK blocks of level k - 1, and one per LANE_BLOCK intervals at level
+ * 0. A block has one sum per culprit and thread, in the order of their first occurrence. So a long wait needs few
+ * steps. */
 struct lane_level {
 	struct lane_sum { int64_t ns; int32_t host_thread; uint32_t culprit; } *sum;
 	size_t len, cap;

@@ -170,8 +170,8 @@ int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all
 int report_exits(FILE *out, struct report_how how, const struct catalog *catalog, const struct exit_list *l,
                  bool by_thread, bool histogram, const struct origin *o, struct error *err);
 /* Write the machines, then the first `top` threads that lost time (0: all), in text with lanes; and the first `top`
- * threads alone. cores: rows of the summary's targets, in the order of its rows; NULL: the topology is unknown. verdict: a member of json;
- * NULL: none. */
+ * threads alone. cores: rows of the summary's targets, in the order of its rows; NULL: the topology is unknown. verdict:
+ * a member of json; NULL: none. */
 int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
                    const struct core_share *cores, size_t top, const struct verdict *verdict, const struct origin *o,
                    struct error *err);

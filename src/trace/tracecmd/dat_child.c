@@ -1,5 +1,5 @@
-/* Reader of trace-cmd files without libtraceevent, part in the child process: decodes the pages with libtraceevent and passes
- * the events to the event sink. */
+/* Reader of trace-cmd files without libtracecmd, part in the child process: decodes the pages with libtraceevent and
+ * passes the events to the event sink. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -151,7 +151,8 @@ int tracecmd_decode(void *state, const struct stream_part *s, struct event_sink 
 		return 0;  /* A window was requested: the kernel's counters cover the whole trace and cannot be checked. */
 	if (o->decoder.has_damage)
 		stat.events = 0;  /* missing events were reported already */
-	return ring_cpu_add_coverage(&p.ring, has_stat ? &stat : NULL, 0, has_stat && !o->as_corrected ? stat.now : INT64_MAX, out);
+	const int64_t end = has_stat && !o->as_corrected ? stat.now : INT64_MAX;
+	return ring_cpu_add_coverage(&p.ring, has_stat ? &stat : NULL, 0, end, out);
 }
 
 void *tracecmd_enter(struct source *s, struct error *err)
