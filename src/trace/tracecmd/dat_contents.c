@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -182,7 +183,7 @@ static void read_version7(struct dat_contents *c, struct dat_position *w)
 
 static void read_version6(struct dat_contents *c, struct dat_position *w)
 {
-	strcpy(c->compression, "none");
+	snprintf(c->compression, sizeof c->compression, "none");
 	read_header(c, w);
 	read_formats(c, w, "ftrace");
 	read_systems(c, w);
