@@ -77,7 +77,6 @@ E2E_TESTS = \
 	tests/test_path_truth.py \
 	tests/test_preempted_code.py \
 	tests/test_polling.py \
-	tests/test_readme.py tests/test_report_height.py \
 	tests/test_export_foreign.py \
 	tests/test_readers.py \
 	tests/test_readme.py tests/test_groups.py tests/test_report_height.py \
@@ -175,7 +174,7 @@ check-daily: tests/test_truth stealscope stealscope-sim
 		$(LIMIT) tests/test_truth $$((seed + 50)) $$((seed + 99)) 24; rc=$$?; wait $$! && test $$rc = 0 || exit 1; \
 		builddir=. srcdir=$(srcdir) $(LIMIT) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed && \
 		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_random.py && \
-		builddir=. srcdir=$(srcdir) SEED=$$seed MUTANTS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_readers.py
+		builddir=. srcdir=$(srcdir) SEED=$$seed MUTANTS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_readers.py && \
 		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_clocks.py
 .PHONY: check-daily
 

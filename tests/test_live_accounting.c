@@ -50,6 +50,7 @@ static int task_is_throttled(u64 task)
 #define ATOMIC_ADD(pointer, n) __sync_fetch_and_add((pointer), (n))
 #define ATOMIC_SWAP(pointer, old, new) __sync_bool_compare_and_swap((pointer), (old), (new))
 #define LIVE_GLOBAL static __attribute__((unused))
+#define LIVE_REPEAT(n, step, arg) do { for (u32 i_ = 0; i_ < (n) && !(step)(i_, (arg)); i_++) ; } while (0)
 #include "live/accounting.h"
 
 static u64 started[VICTIMS];

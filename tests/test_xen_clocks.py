@@ -75,6 +75,6 @@ def check_world(tmp, seed):
 
 if __name__ == "__main__":
     with scratch() as directory:
-        begin_seed = int(os.environ.get("SEED", time.time() // 86400))
+        begin_seed = int(os.environ.get("SEED") or time.time() // 86400)
         for number in range(begin_seed, begin_seed + int(os.environ.get("SEEDS", "2"))):
             check_world(directory, number)

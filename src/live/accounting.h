@@ -12,8 +12,9 @@
  *
  * The including file defines: ATOMIC_ADD(pointer, n), ATOMIC_SWAP(pointer, old, new) (true: swapped),
  * victim_at(slot), cpu_at(cpu) (NULL: none), steal_of(cpu) (steal clock of a CPU, ns; 0: none),
- * pair_add(victim, entry, ns), task_is_throttled(address), the variable `live`, and LIVE_GLOBAL, the attribute of
- * functions that the verifier checks on their own. */
+ * pair_add(victim, entry, ns), task_is_throttled(address), the variable `live`, LIVE_GLOBAL, the attribute of functions
+ * that the verifier checks on their own, and LIVE_REPEAT(n, step, arg): calls step(i, arg) for i from 0, at most n times,
+ * until it returns 1. */
 #ifndef STEALSCOPE_LIVE_ACCOUNTING_H
 #define STEALSCOPE_LIVE_ACCOUNTING_H
 
@@ -63,33 +64,43 @@ static inline __attribute__((always_inline)) void owner_add(struct live_victim *
 		ATOMIC_ADD(&v->other_ns, ns);
 }
 
+/* A waiting interval of a victim, of which [from, end) is not yet split. */
+struct wait_walk { u64 from, end, head; u32 slot, cpu; };
+
+/* Takes the part of entry i, counted back from the latest one of the log. Returns 1 at the end. */
+static long account_entry(u32 i, void *arg)
+{
+	struct wait_walk *w = arg;
+	struct live_victim *v = victim_at(w->slot);
+	struct live_cpu *c = cpu_at(w->cpu);
+	if (!v || !c || i >= w->head)
+		return 1;
+	const struct live_entry *e = &c->log[(w->head - 1 - i) & (LIVE_LOG - 1)];
+	const u64 begin = e->ts > w->from ? e->ts : w->from;
+	if (begin < w->end) {
+		pair_add(w->slot, e, w->end - begin);
+		wait_add(v, e->culprit, w->end - begin);
+		owner_add(v, e, w->end - begin);
+		w->end = begin;
+	}
+	return w->end <= w->from;
+}
+
 /* Splits the waiting interval [from, to) of a victim along the log of a pCPU. */
 LIVE_GLOBAL int account_wait(u32 slot, u32 cpu, u64 from, u64 to)
 {
 	struct live_victim *v = victim_at(slot);
-	struct live_cpu *c = cpu_at(cpu);
-	u64 end = to;
+	const struct live_cpu *c = cpu_at(cpu);
+	struct wait_walk w = { from, to, c ? c->head : 0, slot, cpu };
 	if (!v || from >= to)
 		return 0;
-	const u64 head = c ? c->head : 0;
-	for (u32 i = 0; c && i < LIVE_LOG; i++) {
-		const struct live_entry *e = &c->log[(head - 1 - i) & (LIVE_LOG - 1)];
-		const u64 begin = e->ts > from ? e->ts : from;
-		if (i >= head)
-			break;
-		if (begin < end) {
-			pair_add(slot, e, end - begin);
-			wait_add(v, e->culprit, end - begin);
-			owner_add(v, e, end - begin);
-			end = begin;
-		}
-		if (end <= from)
-			return 0;
-	}
+	LIVE_REPEAT(LIVE_LOG, account_entry, &w);
+	if (w.end <= from)
+		return 0;
 	const struct live_entry unknown = { .culprit = CULPRIT_UNKNOWN };
-	pair_add(slot, &unknown, end - from);
-	wait_add(v, CULPRIT_UNKNOWN, end - from);
-	owner_add(v, &unknown, end - from);
+	pair_add(slot, &unknown, w.end - from);
+	wait_add(v, CULPRIT_UNKNOWN, w.end - from);
+	owner_add(v, &unknown, w.end - from);
 	return 0;
 }
 
@@ -198,23 +209,31 @@ static inline __attribute__((always_inline)) void log_check(struct live_cpu *c, 
 		last->culprit = CULPRIT_UNKNOWN;
 }
 
+struct cpu_walk { u64 now; u32 cpu, slots, throttled; };
+
+static long account_slot(u32 slot, void *arg)
+{
+	struct cpu_walk *w = arg;
+	const struct live_victim *v = slot < w->slots ? victim_at(slot) : 0;
+	if (!v)
+		return 1;
+	if (v->cpu != w->cpu || !state_waits(v->mark & (LIVE_STATES - 1)))
+		return 0;
+	const u32 state = task_is_throttled(v->task) ? LIVE_THROTTLED : LIVE_WAITING;
+	w->throttled += state == LIVE_THROTTLED;
+	victim_move(slot, state | LIVE_IF_WAITING, LIVE_SAME_CPU, w->now);
+	return 0;
+}
+
 /* Accounts the victims that wait for a pCPU up to now, and finds out which of them are throttled. */
 LIVE_GLOBAL int account_cpu(u32 cpu, u64 now)
 {
 	struct live_cpu *c = cpu_at(cpu);
-	const u32 slots = live.slots;
-	u32 throttled = 0;
+	struct cpu_walk w = { now, cpu, live.slots, 0 };
 	if (!c)
 		return 0;
-	for (u32 slot = 0; slot < LIVE_VICTIMS && slot < slots; slot++) {
-		const struct live_victim *v = victim_at(slot);
-		if (!v || v->cpu != cpu || !state_waits(v->mark & (LIVE_STATES - 1)))
-			continue;
-		const u32 state = task_is_throttled(v->task) ? LIVE_THROTTLED : LIVE_WAITING;
-		throttled += state == LIVE_THROTTLED;
-		victim_move(slot, state | LIVE_IF_WAITING, LIVE_SAME_CPU, now);
-	}
-	c->throttled = throttled;
+	LIVE_REPEAT(LIVE_VICTIMS, account_slot, &w);
+	c->throttled = w.throttled;
 	return 0;
 }
 

@@ -86,6 +86,14 @@ struct pair_map pairs_even SEC(".maps"), pairs_odd SEC(".maps");
 #define ATOMIC_ADD(pointer, n) __sync_fetch_and_add((pointer), (n))
 #define ATOMIC_SWAP(pointer, old, new) __sync_bool_compare_and_swap((pointer), (old), (new))
 #define LIVE_GLOBAL __attribute__((noinline))
+/* The verifier checks a step of bpf_loop() once (Linux 5.17), each step of a plain loop on its own. */
+#define LIVE_REPEAT(n, step, arg) do { \
+	if (bpf_core_enum_value_exists(enum bpf_func_id, BPF_FUNC_loop)) \
+		bpf_loop((n), (step), (arg), 0); \
+	else \
+		for (u32 i_ = 0; i_ < (n) && !(step)(i_, (arg)); i_++) \
+			; \
+} while (0)
 
 static __always_inline struct live_victim *victim_at(u32 slot)
 {
