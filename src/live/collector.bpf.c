@@ -202,9 +202,11 @@ static __always_inline long task_state_of(struct task_struct *t)
 
 static __always_inline u32 task_space_of(struct task_struct *t)
 {
-	const struct pid *p = t->thread_pid;
 	struct pid_namespace *ns = 0;
-	if (!live.spaces || !p)
+	if (!live.spaces)
+		return 0;
+	const struct pid *p = BPF_CORE_READ(t, thread_pid);  /* a number to the verifier, so that it may be computed with */
+	if (!p)
 		return 0;
 	const void *upid = (const char *)p + bpf_core_field_offset(p->numbers) +
 	                   BPF_CORE_READ(p, level) * (u64)bpf_core_type_size(struct upid);
