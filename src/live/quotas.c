@@ -26,7 +26,7 @@ struct quota_group {
 struct quotas {
 	struct quota_group *group;
 	size_t groups, groups_cap;
-	struct thread_groups { size_t len; uint16_t group[MAX_DEPTH]; } *thread;
+	struct threads_of_group { size_t len; uint16_t group[MAX_DEPTH]; } *thread;
 	size_t threads;
 };
 
@@ -72,7 +72,7 @@ static size_t read_group(struct quotas *q, const char *root, size_t version, con
 	return i;
 }
 
-static void read_thread(struct quotas *q, const char *root, const struct live_thread *t, struct thread_groups *g)
+static void read_thread(struct quotas *q, const char *root, const struct live_thread *t, struct threads_of_group *g)
 {
 	char text[8192], *slash;
 	g->len = 0;

@@ -68,6 +68,7 @@ void resolver_release(struct resolver *r)
 		free(c->pcpu.ahead);
 		free(c->exit.ahead);
 		free(c->out_by.ahead);
+		free(c->khz.ahead);
 		free(c);
 	}
 	free(r->cpu);

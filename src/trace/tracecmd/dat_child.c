@@ -14,7 +14,7 @@
 
 #define WINDOW_SLACK 1000000  /* time to read beyond the end of a window, ns */
 
-struct opened_dat {
+struct dat_state {
 	const struct tracecmd_file *file;
 	const struct clock_scale *scale;  /* conversion of recorded cycles; rate 0: the times are ns */
 	struct dat_contents contents;
@@ -37,20 +37,20 @@ enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t l
 
 static void on_header_page(void *arg, const char *text, size_t n)
 {
-	struct opened_dat *o = arg;
+	struct dat_state *o = arg;
 	o->has_header = page_header_parse(text, &o->decoder.header) &&
 	                !tep_parse_header_page(o->ring.tep, (char *)(uintptr_t)text, n, (int)o->decoder.header.length_size);
 }
 
 static void on_format(void *arg, const char *system, const char *text, size_t n)
 {
-	struct opened_dat *o = arg;
+	struct dat_state *o = arg;
 	tep_parse_event(o->ring.tep, text, n, system);
 }
 
 static void on_names(void *arg, char *text)
 {
-	struct opened_dat *o = arg;
+	struct dat_state *o = arg;
 	for (char *line; text && (line = strsep(&text, "\n"));) {
 		char *name;
 		const long tid = strtol(line, &name, 10);
@@ -62,7 +62,7 @@ static void on_names(void *arg, char *text)
 /* ---- decoding */
 
 /* Returns the recorded time, ns; < 0: impossible time. */
-static int64_t recorded_time(const struct opened_dat *o, uint64_t ts, unsigned cpu)
+static int64_t recorded_time(const struct dat_state *o, uint64_t ts, unsigned cpu)
 {
 	const struct tracecmd_file *d = o->file;
 	if (ts > INT64_MAX)
@@ -79,16 +79,16 @@ static int64_t recorded_time(const struct opened_dat *o, uint64_t ts, unsigned c
 }
 
 /* Progress in the data of one CPU. */
-struct cpu_progress {
-	struct opened_dat *opened;
+struct dat_progress {
+	struct dat_state *opened;
 	struct ring_cpu ring;
 	uint64_t page;  /* number of the current page */
 };
 
 static int decode_record(void *arg, struct tep_record *rec)
 {
-	struct cpu_progress *p = arg;
-	struct opened_dat *o = p->opened;
+	struct dat_progress *p = arg;
+	struct dat_state *o = p->opened;
 	if (ring_cpu_add_record(&o->ring, &p->ring, p->page, rec, recorded_time(o, rec->ts, p->ring.cpu)))
 		return -1;
 	return p->ring.end_reason != NULL;
@@ -100,9 +100,9 @@ static bool is_past_window(const struct ring_cpu *p, const struct event_sink *ou
 	return out->window && p->last > out->window->to + WINDOW_SLACK;
 }
 
-static int decode_cpu(struct cpu_progress *p, const struct tracecmd_file_cpu *cpu, struct event_sink *out)
+static int decode_cpu(struct dat_progress *p, const struct tracecmd_file_cpu *cpu, struct event_sink *out)
 {
-	struct opened_dat *o = p->opened;
+	struct dat_state *o = p->opened;
 	struct dat_pages pages = { .contents = &o->contents, .cpu = cpu, .at = cpu->at, .left = cpu->bytes };
 	const size_t size = o->decoder.header.page;
 	unsigned char *page = mem_new(size + PAGE_PADDING, 1);
@@ -128,8 +128,8 @@ static int decode_cpu(struct cpu_progress *p, const struct tracecmd_file_cpu *cp
 
 int tracecmd_decode(void *state, const struct stream_part *s, struct event_sink *out)
 {
-	struct opened_dat *o = state;
-	struct cpu_progress p = { .opened = o };
+	struct dat_state *o = state;
+	struct dat_progress p = { .opened = o };
 	const struct tracecmd_file *d = o->file;
 	const struct tracecmd_file_cpu *cpu = &d->cpu[s->stream];
 	struct cpu_stat stat = { 0 };
@@ -157,7 +157,7 @@ int tracecmd_decode(void *state, const struct stream_part *s, struct event_sink 
 
 void *tracecmd_enter(struct source *s, struct error *err)
 {
-	struct opened_dat *o = mem_new(1, sizeof *o);
+	struct dat_state *o = mem_new(1, sizeof *o);
 	o->file = s->location[0]->data;
 	o->scale = &s->location[0]->scale;
 	o->as_corrected = s->options->as_corrected && o->file->time_shift;

@@ -21,7 +21,7 @@
 #define HEAD_BYTES 12          /* magic, version and byte order, without the terminating NUL */
 #define BLOCK_MAX (64u << 20)  /* maximum size of a description and of a chunk, bytes */
 
-enum section { SECTION_HEADER = 16, SECTION_FTRACE = 17, SECTION_FORMATS = 18, SECTION_NAMES = 21 };
+enum dat_section { SECTION_HEADER = 16, SECTION_FTRACE = 17, SECTION_FORMATS = 18, SECTION_NAMES = 21 };
 
 /* Returns true if all `size` bytes of the output were filled. */
 static bool unpack(const char *compression, const void *packed, size_t n, void *to, size_t size)
