@@ -8,11 +8,13 @@
 #include "base/file_open.h"
 #include "base/text.h"
 
-static void set_text(struct error *err, enum status status, const char *remedy, const char *text)
+/* escape: text_escape() or text_sanitize(). */
+static void set_text(struct error *err, enum status status, const char *remedy, const char *text,
+                     char *(*escape)(char *dst, size_t size, const char *src))
 {
 	err->status = status;
-	text_escape(err->text, sizeof err->text, text);
-	text_escape(err->remedy, sizeof err->remedy, remedy ? remedy : "");
+	escape(err->text, sizeof err->text, text);
+	escape(err->remedy, sizeof err->remedy, remedy ? remedy : "");
 }
 
 int error_set(struct error *err, enum status status, const char *remedy, const char *fmt, ...)
@@ -24,7 +26,7 @@ int error_set(struct error *err, enum status status, const char *remedy, const c
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	set_text(err, status, remedy, text);
+	set_text(err, status, remedy, text, text_escape);
 	return -1;
 }
 
@@ -37,9 +39,7 @@ int error_repeat(struct error *err, enum status status, const char *remedy, cons
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof text, fmt, ap);
 	va_end(ap);
-	err->status = status;
-	text_sanitize(err->text, sizeof err->text, text);
-	text_sanitize(err->remedy, sizeof err->remedy, remedy ? remedy : "");
+	set_text(err, status, remedy, text, text_sanitize);
 	return -1;
 }
 
@@ -79,7 +79,7 @@ static int set_errno(struct error *err, enum status status, const char *remedy, 
 	if (n >= 0 && (size_t)n < sizeof text)
 		snprintf(text + n, sizeof text - (size_t)n, ": %s",
 		         why == FILE_NOT_REGULAR ? "not a regular file" : strerror(why));
-	set_text(err, status, errno_remedy(why, remedy), text);
+	set_text(err, status, errno_remedy(why, remedy), text, text_escape);
 	return -1;
 }
 

@@ -11,7 +11,7 @@
  * All functions are thread-safe; calls for the same request must not overlap. Marks never change errno.
  *
  * srbn_read() answers in the running service, from counters of the scheduler. After a recording, `stealscope latency
- * requests` reports the same for each request, and who took the time; srbn_read_history() queries it for one request. */
+ * requests` reports the same for each request, and the culprits; srbn_read_history() queries it for one request. */
 #ifndef STEALSCOPE_MARK_H
 #define STEALSCOPE_MARK_H
 

@@ -78,7 +78,7 @@ static int print_locks(struct query_context *s, const char *target_text, size_t 
 
 enum gaps_view { ONE_BY_ONE, ALL_CULPRITS, LENGTHS, HISTOGRAM };
 
-/* Keeps the longest gaps whose culprits fit into so many rows, at least one gap. */
+/* Keeps so many of the longest gaps that their culprits fit into the rows, at least one gap. */
 static void fit_culprits(struct gap_list *list, size_t rows)
 {
 	size_t used = 0, i = 0;

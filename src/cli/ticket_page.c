@@ -19,12 +19,12 @@ enum ticket_cell { CELL_TEXT, CELL_TIME, CELL_DURATION, CELL_SHARE, CELL_CULPRIT
 struct table_column { const char *field, *heading; enum ticket_cell cell; };
 
 static const struct table_column culprit_columns[] = {
-	{ "victim", "who waited", CELL_TEXT }, { "culprit", "culprit", CELL_TEXT }, { "ns", "time", CELL_DURATION },
+	{ "victim", "victim", CELL_TEXT }, { "culprit", "culprit", CELL_TEXT }, { "ns", "time", CELL_DURATION },
 	{ "share", "share", CELL_SHARE }, { NULL, NULL, CELL_TEXT },
 };
 static const struct table_column gap_columns[] = {
 	{ "start", "start (UTC)", CELL_TIME }, { "duration_ns", "length", CELL_DURATION },
-	{ "target", "who waited", CELL_TEXT },
+	{ "target", "victim", CELL_TEXT },
 	{ "culprit_name", "main culprit", CELL_CULPRIT }, { "state", "state", CELL_TEXT },
 	{ NULL, NULL, CELL_TEXT },
 };
@@ -84,7 +84,7 @@ static void write_table(FILE *out, const char *csv, const struct table_column *c
 	format->begin(out);
 	format->row_begin(out);
 	for (const struct table_column *c = column; c->field; c++)
-		if (p->has_victims || strcmp(c->heading, "who waited") != 0)
+		if (p->has_victims || strcmp(c->heading, "victim") != 0)
 			format->cell(out, c->heading, true, c->cell);
 	format->row_end(out);
 	while (rest && (line = strsep(&rest, "\n"))) {
@@ -92,7 +92,7 @@ static void write_table(FILE *out, const char *csv, const struct table_column *c
 			continue;
 		format->row_begin(out);
 		for (const struct table_column *c = column; c->field; c++) {
-			if (!p->has_victims && strcmp(c->heading, "who waited") == 0)
+			if (!p->has_victims && strcmp(c->heading, "victim") == 0)
 				continue;
 			char *text = cell_text(head, field, n, c, strncmp(p->from, p->to, TIME_DATE) != 0);
 			format->cell(out, text, false, c->cell);
@@ -243,7 +243,7 @@ void ticket_page_write_html(FILE *out, const struct ticket_page *p)
 	put_html(out, p->verdict);
 	fputs("</p>\n", out);
 	put_lines(out, p->explanation, "p");
-	fputs("<h2>Who had the CPU</h2>\n", out);
+	fputs("<h2>Culprits</h2>\n", out);
 	write_table(out, p->culprits, culprit_columns, p, &html);
 	fputs("<h2>The longest waits</h2>\n", out);
 	write_table(out, p->gaps, gap_columns, p, &html);
@@ -294,7 +294,7 @@ void ticket_page_write_text(FILE *out, const struct ticket_page *p)
 {
 	fprintf(out, "Who took the CPU time of %s?\n%s to %s UTC (%s)\n\n%s\n\n%s\n", p->subject, p->from, p->to, p->span,
 	        p->verdict, p->explanation);
-	fputs("Who had the CPU:\n", out);
+	fputs("Culprits:\n", out);
 	write_table(out, p->culprits, culprit_columns, p, &text);
 	fputs("\nThe longest waits:\n", out);
 	write_table(out, p->gaps, gap_columns, p, &text);

@@ -44,7 +44,7 @@ struct bpf_source {
 	volatile struct live_table *table;
 	unsigned char used[LIVE_VICTIMS];  /* number of times that the victim was added */
 	u32 tid[LIVE_VICTIMS];   /* of the used slots */
-	u32 spaces;              /* victims whose own work is a PID namespace */
+	u32 spaces;              /* victims with a PID namespace as their own work */
 };
 
 static int ignore_message(enum libbpf_print_level level, const char *format, va_list ap)

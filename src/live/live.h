@@ -101,7 +101,7 @@ void live_close(struct live *l);
 The owner calls publisher_run() when publisher_events() is readable, and at least four times a second. */
 
 struct publisher;
-/* Returns true if this machine is a VM whose steal clock can be published (steal_clock of the request). */
+/* Returns true if this machine is a VM with a steal clock to publish (steal_clock of the request). */
 bool live_has_steal_clock(void);
 /* Listens at a socket. Returns NULL with *err: without BPF nothing can be published. */
 struct publisher *publisher_open(struct live *l, const char *path, struct error *err);

@@ -16,7 +16,7 @@ struct bpf_pair { struct live_pair_key key; struct live_pair_value value; };
 /* Loads and attaches the program. steal_clock: it reads the steal clock of this VM. The kernel detaches it when the process
  * ends, however it ends. Returns NULL with *err. */
 struct bpf_source *bpf_source_open(unsigned cpus, bool steal_clock, struct error *err);
-/* Returns true if this machine is a VM whose steal clock the program can read. */
+/* Returns true if this machine is a VM with a steal clock that BPF programs can read. */
 bool bpf_source_has_steal_clock(void);
 void bpf_source_close(struct bpf_source *b);
 /* Adds a thread as victim. Returns its slot, or -1 if there are too many. blocked: it is asleep now. A thread may be added

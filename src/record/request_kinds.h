@@ -31,7 +31,7 @@ struct request_kind {
 	size_t programs, programs_cap, paths, paths_cap;
 	struct request_probe *probe;
 	size_t probes, probes_cap;
-	bool nested;             /* start and end are in one function, whose stack pointer shows nested pairs */
+	bool nested;             /* start and end are in one function: its stack pointer distinguishes nested pairs */
 	bool by_user;            /* from a specification: `path` is a file, which must have all probes */
 };
 

@@ -1,5 +1,5 @@
-/* Probes of requests: finds the programs of a kind of requests and defines uprobes in tracefs, whose events index reads as
- * requests. They record nothing until an instance enables them.
+/* Probes of requests: finds the programs of a kind of requests and defines uprobes in tracefs. `index` reads their
+ * events as requests. They record nothing until an instance enables them.
  *
  * An event is named srbn_OP_KIND, in the group stealscope_PID_START_rN. It has the fields key (u64, if the probe has a key)
  * and stack (stack pointer, if it shows recursion). A program in a container is found by its process. */

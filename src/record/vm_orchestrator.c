@@ -1,4 +1,4 @@
-/* Names of virtual machines in OpenStack, KubeVirt and Kata Containers, whose VMMs have generated names. */
+/* Names of virtual machines in OpenStack, KubeVirt and Kata Containers. Their VMMs have generated names. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -220,7 +220,7 @@ struct trace_reader {
 	enum claim (*claims)(const char *name, const unsigned char *head, size_t len);
 	int (*describe)(struct trace_location *p, struct error *err);
 	void (*forget)(struct trace_location *p);                         /* may be NULL, like all operations below */
-	/* Sets the TSC's frequency of a location whose tracer recorded cycles without their rate: given by the user, or found
+	/* Sets the TSC's frequency of a location with cycles of an unrecorded rate: given by the user, or found
 	 * in the trace of the hypervisor. */
 	void (*set_tsc_rate)(struct trace_location *p, uint64_t millihertz);
 	int (*open)(struct source *s, struct error *err);        /* returns 0, -1 or OPEN_OTHER; close() is called in any
