@@ -45,6 +45,7 @@ struct bpf_source {
 	unsigned char used[LIVE_VICTIMS];  /* number of times that the victim was added */
 	u32 tid[LIVE_VICTIMS];   /* of the used slots */
 	u32 spaces;              /* victims with a PID namespace as their own work */
+	bool has_new;            /* victims were added since the last flush */
 };
 
 static int ignore_message(enum libbpf_print_level level, const char *format, va_list ap)
@@ -205,6 +206,7 @@ int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked)
 	v->mark = ((u64)now.tv_sec * 1000000000u + (u64)now.tv_nsec) << LIVE_MARK_BITS |
 	          (blocked ? LIVE_BLOCKED : LIVE_UNKNOWN);
 	b->used[slot] = 1;
+	b->has_new = true;
 	if ((u32)slot >= b->table->slots)
 		b->table->slots = (u32)slot + 1;
 	b->tid[slot] = tid;
@@ -300,9 +302,10 @@ void bpf_source_flush(struct bpf_source *b)
 	}
 	for (unsigned cpu = 0; cpu < b->cpus && cpu < 1024; cpu++) {
 		LIBBPF_OPTS(bpf_test_run_opts, o, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);
-		if (waits[cpu])
+		if (waits[cpu] || b->has_new)
 			bpf_prog_test_run_opts(b->flush, &o);
 	}
+	b->has_new = false;
 }
 
 unsigned bpf_source_next_epoch(struct bpf_source *b)

@@ -357,12 +357,18 @@ int BPF_PROG(on_migrate, struct task_struct *p, int to)
 	return victim_move(slot, v->mark & (LIVE_STATES - 1), to, bpf_ktime_get_ns());
 }
 
-/* Run by user space on a pCPU: accounts the victims that wait there up to now. */
+/* Run by user space on a pCPU: accounts the victims that wait there up to now. The current task runs, which is news if it
+ * is a victim that has not been switched since it was added. */
 SEC("raw_tp")
 int account_now(void *ctx)
 {
+	const u32 cpu = bpf_get_smp_processor_id(), slot = victim_find((u32)bpf_get_current_pid_tgid());
+	const struct live_victim *v = slot == LIVE_VICTIMS ? 0 : victim_at(slot);
+	const u64 now = bpf_ktime_get_ns();
 	(void)ctx;
-	account_cpu(bpf_get_smp_processor_id(), bpf_ktime_get_ns());
+	if (v && (v->mark & (LIVE_STATES - 1)) == LIVE_UNKNOWN)
+		victim_move(slot, LIVE_RUNNING, cpu, now);
+	account_cpu(cpu, now);
 	return 0;
 }
 

@@ -101,21 +101,20 @@ static void refresh_threads(struct live *l)
 	for (size_t i = 0; i < l->threads.len; i++) {
 		struct live_thread *v = &l->threads.thread[i];
 		struct live_stat stat;
-		if (v->is_new && l->bpf && !l->threads.is_guest && live_read_stat(l->request.root, v->pid, v->tid, &stat)) {
+		if (!v->is_new)
+			continue;
+		if (live_read_stat(l->request.root, v->pid, v->tid, &stat) && l->bpf && !l->threads.is_guest)
 			v->slot = bpf_source_add(l->bpf, (u32)v->tid, stat.state == 'S' || stat.state == 'D');
-			if (v->slot >= 0)
-				list_victim(l, v, (int32_t)i);
-		}
-		if (v->is_new) {
-			live_read_stat(l->request.root, v->pid, v->tid, &stat);
-			live_read_schedstat(l->request.root, v->pid, v->tid, &v->ran, &v->delayed);
-			v->user = stat.user;
-			v->system = stat.system;
-			v->guest = stat.guest;
-		}
-		v->is_first |= v->is_new;
+		if (v->slot >= 0)
+			list_victim(l, v, (int32_t)i);
+		live_read_schedstat(l->request.root, v->pid, v->tid, &v->ran, &v->delayed);
+		v->user = stat.user;
+		v->system = stat.system;
+		v->guest = stat.guest;
+		v->is_first = true;
 		v->is_new = false;
 	}
+	live_flush(l);  /* finds the new threads that run */
 }
 
 /* ---- culprits */

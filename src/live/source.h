@@ -35,7 +35,7 @@ void bpf_source_write_page(struct bpf_source *b, const u64 argument[8]);
 /* Publishes the counters of a victim in an entry of a client's page, or no longer (client -1). Its own work is that of the
  * process tgid; of a PID namespace if space is not 0. */
 void bpf_source_publish(struct bpf_source *b, int slot, int client, u32 entry, u32 tgid, u32 space);
-/* Accounts the waits that go on up to now. */
+/* Accounts the waits that go on up to now, and finds the added victims that run. */
 void bpf_source_flush(struct bpf_source *b);
 /* Accounts the waits that go on, and starts a new epoch. Returns the previous one: an index of live_cpu.run, whose entries
  * the caller clears after bpf_source_take(). */
