@@ -178,6 +178,7 @@ FAULTS = {
     "lost": with_stats(f"entries: 1\noverrun: {HUGE}\nbytes: 1\n"),
     "lost-sum": with_stats(f"entries: 1\noverrun: 0\ndropped events: {HUGE}\ncommit overrun: 1\nbytes: 1\n"),
     "lost-cpus": lambda g: many_cpus(g, f"entries: {HUGE}\noverrun: {2**48}\ndropped events: {2**48}\n"),
+    "programs": lambda g: (g.send("programs", "1 100 /bin/sh\n"), g.set_up(), g.follow()),
     "flood": flood,
     "flood-tracing": lambda g: flood(g, True),
     "flood-headers": flood_headers,

@@ -20,6 +20,7 @@ E2E_TESTS = \
 	tests/test_record_hostile.py \
 	tests/test_record_kills.py \
 	tests/test_record_requests.py \
+	tests/test_guest_requests.py \
 	tests/test_live.py \
 	tests/test_top_screen.py \
 	tests/test_whatif.py \

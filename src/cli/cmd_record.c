@@ -68,7 +68,7 @@ static void print_error(const struct error *e)
 struct record_command {
 	struct record_options o;
 	struct record_request *requested;
-	struct opt_list event, trigger, requests;
+	struct opt_list event, trigger, requests, guest_requests;
 	const char *listed;    /* --list-requests */
 	const char *duration, *max_snapshots;  /* option arguments */
 	char *dir;             /* default output directory; NULL: -o is set */
@@ -157,7 +157,8 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 		  &w->o.guest_only, NULL },
 		{ "steal", 0, OPT_TEXT, "SOURCE", "source of stolen time in guests", &w->o.steal, steal_sources },
 		{ "event", 'e', OPT_LIST, "SYSTEM:NAME", "record this event as well", &w->event, NULL },
-		{ "requests", 0, OPT_LIST, "TABLE|SPEC", "record requests of a server by probes: nginx, ...", &w->requests, NULL },
+		{ "requests", 0, OPT_LIST, "SPEC", "record requests of a server by probes: nginx", &w->requests, NULL },
+		{ "guest-requests", 0, OPT_LIST, "SPEC", "the same for programs in the guests", &w->guest_requests, NULL },
 		{ "list-requests", 0, OPT_TEXT, "PATH", "print what a program offers, or: tables", &w->listed, NULL },
 		{ "clock", 0, OPT_TEXT, "CLOCK", "auto, x86-tsc or mono", &w->o.clock, clocks },
 		{ "flight", 0, OPT_FLAG, NULL, "save the last DURATION at each trigger", &w->flight, NULL },
@@ -182,6 +183,8 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 	w->o.events = w->event.len;
 	w->o.request_spec = w->requests.item;
 	w->o.request_specs = w->requests.len;
+	w->o.guest_request_spec = w->guest_requests.item;
+	w->o.guest_request_specs = w->guest_requests.len;
 	add_requested(w, argv + first, own_argc - first);
 	return parse_duration(w, err) || parse_flight_options(w, err) ? -1 : 0;
 }
@@ -388,6 +391,7 @@ int cmd_record(int argc, char **argv, struct error *err)
 	free(w.event.item);
 	free(w.trigger.item);
 	free(w.requests.item);
+	free(w.guest_requests.item);
 	free(w.dir);
 	return rc;
 }

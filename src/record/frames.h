@@ -31,6 +31,9 @@
 	X(FRAME_STATS, "stats/", 4096) \
 	X(FRAME_CMDLINES, "saved_cmdlines", 16 << 20) \
 	X(FRAME_TGIDS, "saved_tgids", 16 << 20) \
+	X(FRAME_PROGRAMS, "programs", 65536) \
+	X(FRAME_PROGRAM, "program", 1 << 20) \
+	X(FRAME_DEFINED, "defined", 256) \
 	X(FRAME_END, "end", 0)
 
 #define FRAME_CODE(code, name, max_bytes) code,

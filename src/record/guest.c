@@ -15,13 +15,14 @@
 #include "record/events.h"
 #include "record/recording_dir.h"
 #include "record/buffer_sizing.h"
-#include "record/guest_text.h"
+#include "record/guest_script.h"
 #include "record/proc.h"
 #include "record/tracer.h"
 
 #define SETUP_TIMEOUT 40     /* s until the guest's buffers are set up */
 #define SILENCE_MAX 30       /* s without a byte while the guest sends its data */
 #define RATE_MIN 512         /* minimum average rate of sending, bytes/s */
+#define SETUP_RATE 65536     /* minimum rate at which programs are read, bytes/s */
 #define OTHER_BYTES_MAX (80 << 20)  /* bytes in frames other than pages: more than the limits of all kinds together */
 #define RATE_MAX (4 << 20)     /* KiB/s of a CPU: ten times as much as Linux can record */
 #define SEND_RATE 16384      /* KiB/s that every vCPU may send: about 400,000 events/s */
@@ -56,6 +57,7 @@ void guest_release(struct guest *g)
 		free(text[i]);
 	free(g->before);
 	free(g->after);
+	guest_requests_free(g->requests);
 }
 
 bool guest_is_open(const struct guest *g)
@@ -81,58 +83,6 @@ void guest_fail(struct guest *g, const char *remedy, const char *fmt, ...)
 	channel_drop(&g->channel);
 	close_pages(g);
 	g->state = GUEST_FAILED;
-}
-
-/* ---- the script */
-
-static char *quote_text(const char *text)
-{
-	char *q = mem_new(4 * strlen(text) + 3, 1), *to = q;
-	*to++ = '\'';
-	for (; *text; text++) {
-		if (*text == '\'') {
-			memcpy(to, "'\\''", 4);
-			to += 4;
-		} else {
-			*to++ = *text;
-		}
-	}
-	*to = '\'';
-	return q;
-}
-
-static char *event_list(const struct guest_settings *o)
-{
-	char *all = mem_dup("");
-	for (size_t i = 0; i < o->events; i++) {
-		char *longer = mem_printf("%s %s", all, o->event[i]);
-		free(all);
-		all = longer;
-	}
-	return all;
-}
-
-static char *make_script(const struct guest *g)
-{
-	const struct guest_settings *o = g->settings;
-	size_t len = 1;
-	char *events = event_list(o), *event = quote_text(events), *clocks = quote_text(o->clocks);
-	char *head = mem_printf("key=%s task=%s hold=%u limit=%u overwrite=%d max_kb=%d steal=%d root='' clocks=%s "
-	                        "events=%s\n", g->frames.key, o->task, o->hold, o->limit, o->overwrite, FORECAST_KB_MAX,
-	                        o->steal, clocks, event);
-	for (const char *const *line = guest_text; *line; line++)
-		len += strlen(*line);
-	char *text = mem_new(strlen(head) + len, 1), *at = text + strlen(head);
-	memcpy(text, head, strlen(head));
-	for (const char *const *line = guest_text; *line; line++) {
-		memcpy(at, *line, strlen(*line));
-		at += strlen(*line);
-	}
-	free(events);
-	free(event);
-	free(clocks);
-	free(head);
-	return text;
 }
 
 static void send_text(struct guest *g, const char *text)
@@ -246,6 +196,8 @@ static int handle_about(struct guest *g, const char *text, struct error *err)
 		if (i == o->events && o->steal && event_is_steal_probe(e) && probes++ < STEAL_PROBES_MAX &&
 		    !is_repeated(copy, copy + (e - events), e))
 			continue;
+		if (i == o->events && g->requests && guest_requests_accept(g->requests, e))
+			continue;
 		if (i == o->events)
 			rc = error_set(err, STATUS_INPUT, NULL, "protocol error: the guest recorded events that were not requested");
 		else
@@ -353,6 +305,30 @@ static int handle_end_frame(struct guest *g, struct error *err)
 	return 0;
 }
 
+static void send_line(void *arg, const char *line)
+{
+	send_text(arg, line);
+}
+
+static void say_line(void *arg, const char *line)
+{
+	const struct guest *g = arg;
+	if (g->settings->say)
+		g->settings->say(g->settings->arg, g->vm->name, line);
+}
+
+static int handle_requests(struct guest *g, enum frame kind, const char *data, size_t len, struct error *err)
+{
+	if (!g->settings->requests || !g->settings->requests->n)
+		return error_set(err, STATUS_INPUT, NULL, "protocol error: the guest sent programs that were not requested");
+	if (!g->requests)
+		g->requests = guest_requests_new(g->settings->requests, send_line, say_line, g);
+	g->deadline += (int64_t)len * NS_PER_S / SETUP_RATE;
+	return kind == FRAME_PROGRAMS ? guest_requests_list(g->requests, data, err)
+	       : kind == FRAME_PROGRAM ? guest_requests_read(g->requests, data, len, err)
+	                               : guest_requests_defined(g->requests, data, err);
+}
+
 static int handle_frame(void *arg, enum frame kind, unsigned cpu, const char *data, size_t len, struct error *err)
 {
 	struct guest *g = arg;
@@ -372,6 +348,10 @@ static int handle_frame(void *arg, enum frame kind, unsigned cpu, const char *da
 		g->removed = (unsigned)about_number(data, "removed", 1000000);
 		g->not_removed = (unsigned)about_number(data, "failed", 1000000);
 		return 0;
+	case FRAME_PROGRAMS:
+	case FRAME_PROGRAM:
+	case FRAME_DEFINED:
+		return handle_requests(g, kind, data, len, err);
 	case FRAME_ABOUT:
 		return handle_about(g, data, err);
 	case FRAME_HEADER_PAGE:
@@ -446,7 +426,7 @@ void guest_start(struct guest *g, const struct guest_settings *settings)
 		return;
 	}
 	g->state = GUEST_CALLED;
-	char *script = make_script(g);
+	char *script = guest_script(g);
 	send_text(g, script);
 	free(script);
 }

@@ -5,6 +5,7 @@
 
 #include "record/frame_order.h"
 #include "record/clock_sample.h"
+#include "record/guest_requests.h"
 #include "record/transport.h"
 
 /* Settings sent to all guests. */
@@ -17,6 +18,9 @@ struct guest_settings {
 	unsigned limit;        /* s without a keep-alive message after which the guest ends by itself */
 	bool overwrite;        /* the buffers overwrite their oldest data (flight recording) */
 	bool steal;            /* define probes that read the steal clock of KVM */
+	const struct guest_request_kinds *requests;  /* requests to record by probes; NULL: none */
+	void (*say)(void *arg, const char *guest, const char *line);  /* reports progress; may be NULL */
+	void *arg;
 };
 
 struct guest {
@@ -43,6 +47,7 @@ struct guest {
 	uint64_t received;     /* bytes of all kinds since tracing started */
 	unsigned removed, not_removed;  /* remains of earlier recordings, reported by the guest */
 	struct clock_sample started, stopped;  /* sent by the guest when tracing starts and stops */
+	struct guest_requests *requests;  /* probes of requests; NULL: none */
 	struct vm_tsc *before, *after;  /* [vm->vcpus], read on the host before and after the recording */
 	char errors[512];      /* last line that the transport wrote to standard error */
 	bool fell_silent;      /* the failure: the guest stopped answering, perhaps because its VM ended */

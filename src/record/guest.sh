@@ -12,9 +12,11 @@
 #   limit      seconds without a command after which the host is considered dead
 #   max_kb     maximum size of a CPU's buffer, KiB
 #   steal      1: define probes that read the steal clock of KVM
+#   programs   names of the programs with requests to record, " nginx postgres"
+#   paths      files and patterns of such programs, which also apply if none runs
 #
 # Output: frames "KEY NAME BYTES", a line break, the bytes. Input: commands, one per line: go, stop, send, more
-# (keep-alive); the end of the input ends the script.
+# (keep-alive), and those of record_requests; the end of the input ends the script.
 # shellcheck shell=sh disable=SC2154
 
 # Functions for this shell and for the watchdog, which is a separate shell.
@@ -47,10 +49,11 @@ probe_group() {  # name of the instance
 }
 # Removes the probes of a group. Returns true if none remains. No instance may use them.
 remove_probes() {  # tracefs, group
-	for probe in "$1/events/$2"/steal_* "$1/events/$2"_c*/steal_*; do
-		[ ! -d "$probe" ] || echo "-:${probe#"$1/events/"}" >>"$1/dynamic_events"
+	for probe in "$1/events/$2"/* "$1/events/$2"_[cr]*/*; do
+		[ -d "$probe" ] || continue
+		echo "-:${probe#"$1/events/"}" >>"$1/dynamic_events" || echo "-:${probe#"$1/events/"}" >>"$1/uprobe_events"
 	done
-	for probe in "$1/events/$2"/steal_* "$1/events/$2"_c*/steal_*; do
+	for probe in "$1/events/$2"/* "$1/events/$2"_[cr]*/*; do
 		[ ! -d "$probe" ] || return 1
 	done
 } 2>/dev/null
@@ -157,10 +160,11 @@ clean() {
 		fi
 	done
 	for old in "$tracing"/events/stealscope_*; do
-		group=${old##*/} owner=${old##*/stealscope_}
+		owner=${old##*/stealscope_}
 		start=${owner#*_}
 		[ ! -d "$old" ] || is_alive "stealscope-guest-${owner%%_*}-${start%%_*}" && continue
-		if remove_probes "$tracing" "${group%_c*}"; then add_removed "${group%_c*}"; else failed=$((failed + 1)); fi
+		group=stealscope_${owner%%_*}_${start%%_*}
+		if remove_probes "$tracing" "$group"; then add_removed "$group"; else failed=$((failed + 1)); fi
 	done
 	[ "$task" != clean ] || unmount  # other tasks use tracefs
 	# shellcheck disable=SC2086
@@ -263,6 +267,84 @@ choose_steal_clock() {
 	steal_source=event_probes recorded=$recorded$probes
 }
 
+# Adds a program, once per file, to the list for the host, "PID BYTES PATH"; PID 0: it does not run.
+add_program() {  # PID, file to open, path
+	case $3 in *[[:space:]]*) return ;; esac
+	[ -f "$2" ] && [ -r "$2" ] && [ "$count" -lt 8 ] && id=$(stat -L -c %d:%i "$2") || return
+	case " $ids " in *" $id "*) return ;; esac
+	size=$(($(wc -c <"$2")))
+	[ "$size" -gt 0 ] || return
+	count=$((count + 1)) ids="$ids $id" files="$files $2" sizes="$sizes $size" list="$list$1 $size $3
+"
+} 2>/dev/null
+
+find_programs() {
+	count=0 ids='' files='' sizes='' list=''
+	for process in "$root"/proc/[0-9]*; do
+		path=$(readlink "$process/exe" 2>/dev/null) || continue
+		path=${path% (deleted)}
+		case " $programs " in *" ${path##*/} "*) add_program "${process##*/}" "$process/exe" "$path" ;; esac
+	done
+	for path in $paths; do
+		add_program 0 "$path" "$path"
+	done
+}
+
+# Prints a word of a list.
+word() {  # number, words
+	shift "$1"
+	echo "$1"
+}
+
+# Sends blocks of 4 KiB of a program.
+send_program() {  # number, first block, blocks
+	# shellcheck disable=SC2086
+	file=$(word "$1" $files) size=$(word "$1" $sizes)
+	size=$((size - $2 * 4096))
+	[ "$size" -lt $(($3 * 4096)) ] || size=$(($3 * 4096))
+	[ "$size" -gt 0 ] || exit
+	printf '%s program %s\n' "$key" "$size" >&4
+	dd if="$file" bs=4096 skip="$2" count="$3" 2>/dev/null >&4 3<&- || exit
+}
+
+define_request() {  # number of the program, p or r, end of the name, offset and arguments
+	# shellcheck disable=SC2086
+	file=$(word "$1" $files) name=$(probe_group "$self")$3
+	if echo "$2:$name $file:$4" >>"$tracing/uprobe_events"; then batch="$batch $name"; else refused=$((refused + 1)); fi
+} 2>/dev/null
+
+# Keeps the probes of a batch if all could be defined.
+commit_requests() {
+	if [ "$refused" = 0 ]; then
+		recorded=$recorded$batch
+	else
+		for name in $batch; do
+			echo "-:$name" >>"$tracing/uprobe_events"
+		done
+	fi 2>/dev/null
+	frame defined "failed $refused"
+	batch='' refused=0
+}
+
+# Lets the host read programs and define probes for their requests.
+record_requests() {
+	find_programs
+	frame programs "$list"
+	batch='' refused=0
+	while read -r command number a b place <&3; do
+		kill -USR1 "$watchdog_pid"
+		case $command in
+		read) send_program "$number" "$a" "$b" ;;
+		probe) define_request "$number" "$a" "$b" "$place" ;;
+		commit) commit_requests ;;
+		more) ;;
+		requests_end) return ;;
+		*) break ;;
+		esac
+	done
+	exit
+}
+
 send_about() {
 	for file in osrelease version hostname; do
 		read -r line <"$root/proc/sys/kernel/$file"
@@ -289,7 +371,7 @@ set_up() {
 	echo 1 >options/overwrite  # pages mark lost events only in this mode
 	echo 1 >options/record-tgid
 	for event in $recorded; do
-		case $event in stealscope_*_c*)
+		case $event in stealscope_*_c*/steal_*)
 			cpu=${event##*_c}
 			echo "CPU == ${cpu%%/*}" >"events/$event/filter" ;;
 		esac
@@ -440,6 +522,7 @@ stealscope_guest() {
 	choose_events
 	[ "$task" = check ] || create_instance  # its watchdog removes the probes, too
 	choose_steal_clock
+	[ "$task" != trace ] || [ -z "$programs$paths" ] || record_requests
 	send_about
 	[ "$task" = check ] && send_end
 	send_formats

@@ -195,6 +195,7 @@ int metadata_write_guest(const struct guest *g, const struct host *h, struct err
 	for (char *name = strtok_r(copy, " ", &rest); name; name = strtok_r(NULL, " ", &rest))
 		yaml_out_escaped(o, list, NULL, name);
 	put_missing(o, machine, events);
+	guest_requests_put(g->requests, o);
 	char *const all[] = { clock, events, machine, copy };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);

@@ -20,11 +20,14 @@ src_librecord_a_SOURCES = \
 	src/record/frames.c src/record/frames.h \
 	src/record/frame_order.c src/record/frame_order.h \
 	src/record/guest.c src/record/guest.h \
+	src/record/guest_requests.c src/record/guest_requests.h \
+	src/record/guest_script.c src/record/guest_script.h \
 	src/record/guest_only.c src/record/guest_only.h \
 	src/record/guest_only_metadata.c \
 	src/record/hypervisor.c src/record/hypervisor.h \
 	src/record/kernel_facts.c src/record/kernel_facts.h \
 	src/record/probe_definitions.c src/record/probe_definitions.h \
+	src/record/request_definitions.c src/record/request_definitions.h \
 	src/record/request_uprobes.c src/record/request_uprobes.h \
 	src/record/steal_probes.c src/record/steal_probes.h \
 	src/record/watchdog.c src/record/watchdog.h \
@@ -73,7 +76,7 @@ BUILT_SOURCES += src/record/guest_text.h
 CLEANFILES += src/record/guest_text.h
 src/record/guest_text.h: src/record/guest.sh src/record/embed.awk
 	$(AM_V_GEN)$(MKDIR_P) src/record && $(AWK) -f $(srcdir)/src/record/embed.awk $(srcdir)/src/record/guest.sh >$@.tmp && mv $@.tmp $@
-src/record/librecord_a-guest.$(OBJEXT): src/record/guest_text.h
+src/record/librecord_a-guest_script.$(OBJEXT): src/record/guest_text.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_record_elf
@@ -102,19 +105,24 @@ tests_test_record_run_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_flights_SOURCES = tests/test_record_flights.c tests/record_runs.h tests/record_tree.c tests/record_tree.h tests/remove_all.h \
 	tests/test.h
 tests_test_record_flights_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_record_guest_requests
+tests_test_record_guest_requests_SOURCES = tests/test_record_guest_requests.c tests/test.h
+tests_test_record_guest_requests_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_frames_SOURCES = tests/test_record_frames.c tests/test.h
 tests_test_record_frames_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 endif
 endif
 
-EXTRA_DIST += tests/fuzz/corpus-agent tests/fuzz/corpus-elf tests/fuzz/corpus-frames
+EXTRA_DIST += tests/fuzz/corpus-agent tests/fuzz/corpus-elf tests/fuzz/corpus-frames tests/fuzz/corpus-guest_requests
 check_PROGRAMS += tests/fuzz/fuzz_elf
 tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_elf_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
 if HAVE_TRACEFS
-check_PROGRAMS += tests/fuzz/fuzz_agent tests/fuzz/fuzz_frames
+check_PROGRAMS += tests/fuzz/fuzz_agent tests/fuzz/fuzz_frames tests/fuzz/fuzz_guest_requests
 tests_fuzz_fuzz_agent_SOURCES = tests/fuzz/fuzz_agent.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_agent_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
 tests_fuzz_fuzz_frames_SOURCES = tests/fuzz/fuzz_frames.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_frames_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
+tests_fuzz_fuzz_guest_requests_SOURCES = tests/fuzz/fuzz_guest_requests.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_guest_requests_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
 endif

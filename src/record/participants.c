@@ -155,6 +155,8 @@ int participants_init(struct participants *p, const struct record_options *o, st
 		if (!event_is_name(o->event[i]))
 			return error_set(err, STATUS_USAGE, "use -e SYSTEM:NAME, for example -e block:block_plug",
 			                 "-e %s: not the name of an event", o->event[i]);
+	if (guest_request_kinds_parse(&p->guest_requests, o->guest_request_spec, o->guest_request_specs, err))
+		return -1;
 	struct xen_host *xen = NULL;
 	if (xen_host_is_here(o->root) && !o->guest_only) {
 		if (find_domains(p, &xen, err))
@@ -200,6 +202,7 @@ void participants_release(struct participants *p)
 	}
 	host_release(&p->host);
 	events_free(p->event, p->events);
+	guest_request_kinds_release(&p->guest_requests);
 	free(p->guest);
 	free(p->before);
 	free(p->after);
@@ -208,12 +211,19 @@ void participants_release(struct participants *p)
 
 /* ---- communication with all guests */
 
+static void say_of_guest(void *arg, const char *guest, const char *line)
+{
+	const struct participants *p = arg;
+	report_progress(p->o, "%s: %s", guest, line);
+}
+
 void participants_start(struct participants *p, const char *task, unsigned hold, unsigned limit, bool overwrite)
 {
 	p->settings = (struct guest_settings){
 		.task = task, .clocks = p->host.tsc ? "x86-tsc mono" : "mono",
 		.event = (const char *const *)p->event, .events = p->events, .hold = hold, .limit = limit, .overwrite = overwrite,
 		.steal = !p->o->steal || strcmp(p->o->steal, "none") != 0,
+		.requests = strcmp(task, "trace") == 0 ? &p->guest_requests : NULL, .say = say_of_guest, .arg = p,
 	};
 	for (size_t i = 0; i < p->vms; i++)
 		if (p->guest[i]->state == GUEST_NONE && p->guest[i]->transport.kind != TRANSPORT_NONE)

@@ -15,6 +15,7 @@ struct participants {
 	size_t vms, hidden;    /* hidden: number of processes that cannot be inspected */
 	struct cgroups **before, **after;  /* [vms + 1]; the last entry is that of the host */
 	struct guest_settings settings;  /* sent to all guests */
+	struct guest_request_kinds guest_requests;  /* to record in all guests */
 	char **event;          /* events requested from guests */
 	size_t events;
 };

@@ -32,6 +32,8 @@ struct record_options {
 	size_t n_requested;
 	const char *const *request_spec;  /* requests to record by probes, see request_kinds.h */
 	size_t request_specs;
+	const char *const *guest_request_spec;  /* the same in the guests */
+	size_t guest_request_specs;
 	bool host_only;                /* guests are not traced */
 	bool guest_only;               /* this machine is a guest, recorded without its host */
 	const char *steal;             /* source of stolen time (steal_probes.h), with guest_only; NULL: the best one */

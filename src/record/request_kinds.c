@@ -15,6 +15,15 @@
 
 const char *const request_op_name[REQUEST_OPS] = { "start", "yield", "resume", "end", "drop", "receive" };
 
+bool request_kind_has_program(const struct request_kind *k, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	for (size_t i = 0; i < k->programs; i++)
+		if (strcmp(k->program[i], slash ? slash + 1 : path) == 0)
+			return true;
+	return false;
+}
+
 bool request_probe_starts(const struct request_probe *p)
 {
 	return p->op == REQUEST_OP_START || p->op == REQUEST_OP_RECEIVE;

@@ -41,6 +41,8 @@ struct request_kind *request_kind_parse(const char *spec, struct error *err);
 struct request_kind *request_kind_parse_yaml(const char *file, const char *text, size_t len, struct error *err);
 void request_kind_free(struct request_kind *k);  /* NULL is allowed */
 
+/* Returns true if a process of this program (a path) is recorded. */
+bool request_kind_has_program(const struct request_kind *k, const char *path);
 bool request_probe_starts(const struct request_probe *p);  /* op is start or receive */
 /* Returns the name of shipped table i; NULL after the last one. */
 const char *request_kind_shipped(size_t i);

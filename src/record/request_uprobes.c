@@ -11,11 +11,10 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "record/elf_probes.h"
 #include "record/participants.h"
 #include "record/probe_definitions.h"
 #include "record/proc.h"
-#include "record/request_kinds.h"
+#include "record/request_definitions.h"
 
 #define FILES_MAX 64   /* maximum number of different programs of one kind */
 #define PROBES_MAX 1000
@@ -67,15 +66,6 @@ static void cut_deleted(char *path)
 		path[n - len] = '\0';
 }
 
-static bool is_program_of(const struct request_kind *k, const char *path)
-{
-	const char *slash = strrchr(path, '/');
-	for (size_t i = 0; i < k->programs; i++)
-		if (strcmp(k->program[i], slash ? slash + 1 : path) == 0)
-			return true;
-	return false;
-}
-
 /* Adds the programs of running processes, in any container. */
 static void find_running(const struct request_kind *k, const char *root, struct program_files *files)
 {
@@ -89,7 +79,7 @@ static void find_running(const struct request_kind *k, const char *root, struct 
 		if (path) {
 			cut_deleted(path);
 			char *open_path = mem_printf("%s/proc/%s/exe", root, name[i]);
-			if (is_program_of(k, path))
+			if (request_kind_has_program(k, path))
 				add_file(files, open_path, path, (int32_t)pid);
 			free(open_path);
 		}
@@ -117,74 +107,26 @@ static void find_files(const struct request_kind *k, const char *root, struct pr
 
 /* ---- probes */
 
-static bool is_place_of(const struct request_probe *p, const struct elf_place *place)
+/* Defines one probe in a file. */
+static int define(struct request_uprobes *u, const struct request_definition *d, int fd, struct error *err)
 {
-	return !p->provider == !place->provider && strcmp(p->name, place->name) == 0 &&
-	       (!p->provider || strcmp(p->provider, place->provider) == 0);
-}
-
-/* Returns the fetch arguments of a probe: " key=%di:u64 stack=$stack:u64"; NULL with *err. */
-static char *fetch_args(const struct elf_places *places, const struct elf_place *place, const struct request_probe *p,
-                        bool has_calls, struct error *err)
-{
-	const char *stack = has_calls && (request_probe_starts(p) || p->op == REQUEST_OP_END) ? " stack=$stack:u64" : "";
-	if (p->key == PROBE_KEY_NONE)
-		return mem_dup(stack);
-	if (p->key == PROBE_KEY_RETVAL)
-		return mem_printf(" key=$retval:u64%s", stack);
-	char *arg = elf_place_arg(places, place, p->key, err);
-	char *out = arg ? mem_printf(" key=%s%s", arg, stack) : NULL;
-	free(arg);
-	return out;
-}
-
-/* Defines the probe at one place of a file. */
-static int define_at(struct request_uprobes *u, const struct request_kind *k, const struct request_probe *p,
-                     const struct elf_places *places, const struct elf_place *place, int fd, struct error *err)
-{
-	char *args = fetch_args(places, place, p, request_kind_has_calls(k), err);
-	if (!args)
-		return -1;
-	if (u->events >= PROBES_MAX) {
-		free(args);
+	char suffix[32];
+	if (u->events >= PROBES_MAX)
 		return error_set(err, STATUS_INPUT, NULL, "more than %d probes", PROBES_MAX);
-	}
-	char suffix[32], counter[32] = "";
 	snprintf(suffix, sizeof suffix, "_r%zu", u->events + 1);
-	if (place->counter)
-		snprintf(counter, sizeof counter, "(0x%llx)", (unsigned long long)place->counter);
-	char *group = probe_group(suffix), *name = mem_printf("%s/srbn_%s_%s", group, request_op_name[p->op], k->name);
-	char *at = mem_printf("/proc/%d/fd/%d:0x%llx%s%s", (int)getpid(), fd, (unsigned long long)place->offset, counter, args);
-	char *why = probe_define(u->tracefs, p->at_return ? "r" : "p", name, at);
+	char *group = probe_group(suffix), *name = mem_printf("%s/%s", group, d->event);
+	char *at = mem_printf("/proc/%d/fd/%d:%s", (int)getpid(), fd, d->place);
+	char *why = probe_define(u->tracefs, d->type, name, at);
 	if (!why)
 		*ARRAY_PUSH(u->event, u->events, u->events_cap) = mem_dup(name);
 	else
-		error_set(err, STATUS_SYSTEM, place->counter ? "static probes with a semaphore need Linux 4.20" : NULL, "%s: %s",
-		          p->name, why);
+		error_set(err, STATUS_SYSTEM, d->has_counter ? "static probes with a semaphore need Linux 4.20" : NULL, "%s: %s",
+		          d->event, why);
 	const int rc = why ? -1 : 0;
-	char *const all[] = { args, group, name, at, why };
+	char *const all[] = { group, name, at, why };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);
 	return rc;
-}
-
-/* Defines a probe at all places of a file that it names. */
-static int define_probe(struct request_uprobes *u, const struct request_kind *k, const struct request_probe *p,
-                        const struct elf_places *places, int fd, struct error *err)
-{
-	size_t n = 0;
-	for (size_t i = 0; i < places->len; i++) {
-		if (!is_place_of(p, &places->place[i]))
-			continue;
-		n++;
-		if (define_at(u, k, p, places, &places->place[i], fd, err))
-			return -1;
-	}
-	if (n || p->optional)
-		return 0;
-	return error_set(err, STATUS_INPUT, "--list-requests PATH lists the functions and probes of a program", "no %s %s%s%s",
-	                 p->provider ? "static probe" : "function", p->provider ? p->provider : "", p->provider ? ":" : "",
-	                 p->name);
 }
 
 static void undefine_from(struct request_uprobes *u, size_t first)
@@ -200,12 +142,16 @@ static int define_program(struct request_uprobes *u, const struct request_kind *
                           struct error *err)
 {
 	struct elf_places places;
+	struct request_definitions d = { 0 };
 	const size_t first = u->events;
 	char shown[300];
 	int rc = elf_places_read(&places, f->fd, text_escape(shown, sizeof shown, f->path), err);
-	for (size_t i = 0; i < k->probes && rc == 0; i++)
-		if ((rc = define_probe(u, k, &k->probe[i], &places, f->fd, err)) != 0)
+	if (rc == 0 && (rc = request_definitions_add(&d, k, &places, err)) != 0)
+		error_wrap(err, "%s", shown);
+	for (size_t i = 0; i < d.n && rc == 0; i++)
+		if ((rc = define(u, &d.item[i], f->fd, err)) != 0)
 			error_wrap(err, "%s", shown);
+	request_definitions_release(&d);
 	elf_places_release(&places);
 	if (rc) {
 		undefine_from(u, first);

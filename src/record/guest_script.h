@@ -1,0 +1,10 @@
+/* Makes the script for the shell of a guest: guest.sh, after a line with its settings. */
+#ifndef STEALSCOPE_RECORD_GUEST_SCRIPT_H
+#define STEALSCOPE_RECORD_GUEST_SCRIPT_H
+
+#include "record/guest.h"
+
+/* Returns the script for g->settings; the caller frees. */
+char *guest_script(const struct guest *g);
+
+#endif

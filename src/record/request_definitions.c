@@ -1,0 +1,78 @@
+#include "record/request_definitions.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static bool is_place_of(const struct request_probe *p, const struct elf_place *place)
+{
+	return !p->provider == !place->provider && strcmp(p->name, place->name) == 0 &&
+	       (!p->provider || strcmp(p->provider, place->provider) == 0);
+}
+
+/* Returns the fetch arguments of a probe: " key=%di:u64 stack=$stack:u64"; NULL with *err. */
+static char *fetch_args(const struct elf_places *places, const struct elf_place *place, const struct request_probe *p,
+                        bool has_calls, struct error *err)
+{
+	const char *stack = has_calls && (request_probe_starts(p) || p->op == REQUEST_OP_END) ? " stack=$stack:u64" : "";
+	if (p->key == PROBE_KEY_NONE)
+		return mem_dup(stack);
+	if (p->key == PROBE_KEY_RETVAL)
+		return mem_printf(" key=$retval:u64%s", stack);
+	char *arg = elf_place_arg(places, place, p->key, err);
+	char *out = arg ? mem_printf(" key=%s%s", arg, stack) : NULL;
+	free(arg);
+	return out;
+}
+
+static int add_place(struct request_definitions *d, const struct request_kind *k, const struct request_probe *p,
+                     const struct elf_places *places, const struct elf_place *place, struct error *err)
+{
+	char counter[32] = "";
+	char *args = fetch_args(places, place, p, request_kind_has_calls(k), err);
+	if (!args)
+		return -1;
+	if (place->counter)
+		snprintf(counter, sizeof counter, "(0x%llx)", (unsigned long long)place->counter);
+	*ARRAY_PUSH(d->item, d->n, d->cap) = (struct request_definition){
+		p->at_return ? "r" : "p", mem_printf("srbn_%s_%s", request_op_name[p->op], k->name),
+		mem_printf("0x%llx%s%s", (unsigned long long)place->offset, counter, args), place->counter != 0 };
+	free(args);
+	return 0;
+}
+
+/* Adds the definitions at all places of one probe. */
+static int add_probe(struct request_definitions *d, const struct request_kind *k, const struct request_probe *p,
+                     const struct elf_places *places, struct error *err)
+{
+	const size_t before = d->n;
+	for (size_t i = 0; i < places->len; i++)
+		if (is_place_of(p, &places->place[i]) && add_place(d, k, p, places, &places->place[i], err))
+			return -1;
+	if (d->n > before || p->optional)
+		return 0;
+	return error_set(err, STATUS_INPUT, "--list-requests PATH lists the functions and probes of a program", "no %s %s%s%s",
+	                 p->provider ? "static probe" : "function", p->provider ? p->provider : "", p->provider ? ":" : "",
+	                 p->name);
+}
+
+int request_definitions_add(struct request_definitions *d, const struct request_kind *k, const struct elf_places *places,
+                            struct error *err)
+{
+	for (size_t i = 0; i < k->probes; i++)
+		if (add_probe(d, k, &k->probe[i], places, err))
+			return -1;
+	return 0;
+}
+
+void request_definitions_release(struct request_definitions *d)
+{
+	for (size_t i = 0; i < d->n; i++) {
+		free(d->item[i].event);
+		free(d->item[i].place);
+	}
+	free(d->item);
+	*d = (struct request_definitions){ 0 };
+}
