@@ -30,7 +30,7 @@ __attribute__((section(".probes"), used)) volatile unsigned short probe_server_s
 struct job { srbn_t mark; volatile uint64_t sum; };
 
 void handle_call(struct job *job, int depth);
-void job_begin(struct job *job);
+void job_begin(struct job *job, const char *text);
 void job_step(struct job *job);
 void job_pause(void);
 void job_finish(struct job *job);
@@ -85,14 +85,18 @@ static void fail_call(struct job *job)
 
 /* ---- the event loop: two jobs in turns */
 
-__attribute__((noinline)) void job_begin(struct job *job) { __asm__ volatile("" :: "r"(job) : "memory"); }
+__attribute__((noinline)) void job_begin(struct job *job, const char *text)
+{
+	__asm__ volatile("" :: "r"(job), "r"(text) : "memory");
+}
+
 __attribute__((noinline)) void job_step(struct job *job) { __asm__ volatile("" :: "r"(job) : "memory"); }
 __attribute__((noinline)) void job_pause(void) { __asm__ volatile("" ::: "memory"); }
 __attribute__((noinline)) void job_finish(struct job *job) { __asm__ volatile("" :: "r"(job) : "memory"); }
 
 static void start_job(struct job *job)
 {
-	job_begin(job);
+	job_begin(job, "order 17 of 'shop'");
 	job->mark = srbn_start();
 	printf("loop %llu\n", (unsigned long long)job->mark);
 	work(job);

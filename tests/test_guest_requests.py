@@ -20,7 +20,7 @@ def arguments(folder, shell, *more):
         f.write(TABLE % SERVER)
     return ["record", "--root", f"{folder}/root", "--clock", "mono", "--no-index", f"web=cmd:{GUEST.format(shell=shell)}", "db=none",
             "--guest-requests", f"static={SERVER}:usdt:stealscope_test:request__start/request__done@arg1",
-            "--guest-requests", f"{SERVER}:handle_call", "--guest-requests", f"{folder}/loop.yaml", *more]
+            "--guest-requests", f"{SERVER}:handle_call", "--guest-requests", f"{folder}/loop.yaml", "--request-labels", *more]
 
 
 def remains():
@@ -59,6 +59,7 @@ def check_requests(target, lines):
         mine = [r for r in rows if r["request"].startswith(f"{kind}-")]
         expected = sum(name == printed for name, _ in lines)
         check(len(mine) == expected, f"{kind}: {len(mine)} of {expected} requests")
+        check({r["label"] for r in mine} == {"order ? of ?" if kind == "loop" else ""}, f"{kind}: labels")
         check(all(0 < int(r["latency_ns"]) < 10**9 for r in mine), f"{kind}: their latencies are plausible")
 
 

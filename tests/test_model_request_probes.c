@@ -242,6 +242,30 @@ static void test_lanes_and_losses(void **state)
 	teardown();
 }
 
+/* The label of a request ends with it, and the next one of the lane may have none. */
+static void test_label(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	static const struct { int64_t t; enum mark op; int64_t label; } e[] = {
+		{ 10, MARK_START, ABSENT }, { 15, MARK_END, ABSENT }, { 20, MARK_START, BASH }, { 25, MARK_END, ABSENT },
+		{ 30, MARK_START, FIB }, { 35, MARK_START, ABSENT }, { 40, MARK_END, ABSENT },
+	};
+	for (size_t i = 0; i < COUNT(e); i++) {
+		struct event ev = event(e[i].t, EV_PROBE, 0, 900);
+		ev.probe.op = e[i].op;
+		ev.probe.name = NGINX;
+		ev.probe.label = e[i].label;
+		feed(1, ev);
+	}
+	expect(LANE "1/Label", 19, HISTORY_NULL);
+	assert_string_equal(rec_text(&rec, 20, LANE "1/Label"), "bash");
+	assert_string_equal(rec_text(&rec, 24, LANE "1/Label"), "bash");
+	expect(LANE "1/Label", 25, HISTORY_NULL);
+	assert_string_equal(rec_text(&rec, 30, LANE "1/Label"), "fibonacci");
+	teardown();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +274,7 @@ int main(void)
 		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_recursion),
 		cmocka_unit_test(test_arrival),
+		cmocka_unit_test(test_label),
 		cmocka_unit_test(test_lanes_and_losses),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

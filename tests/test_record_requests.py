@@ -20,7 +20,7 @@ TABLE = """requests: loop
 programs: [probe_server_that_does_not_run]
 paths: [%s]
 probes:
-  - {op: start, function: job_begin, key: arg1}
+  - {op: start, function: job_begin, key: arg1, label: arg2}
   - {op: resume, function: job_step, key: arg1}
   - {op: yield, function: job_pause}
   - {op: end, function: job_finish, key: arg1}
@@ -52,7 +52,8 @@ def record(folder):
     command = (f"[ -e {TRACEFS}/instances/stealscope-$PPID-*/options/copy_trace_marker ] || "
                f"export STEALSCOPE_MARKER=$(echo {TRACEFS}/instances/stealscope-$PPID-*/trace_marker); "
                f"exec {SERVER} {COUNT} >{output}")
-    p = run("record", "--host-only", "--no-index", *options(folder), "-o", f"{folder}/r", "--", "sh", "-c", command, status=None)
+    p = run("record", "--host-only", "--no-index", "--request-labels", *options(folder), "-o", f"{folder}/r", "--",
+            "sh", "-c", command, status=None)
     if p.returncode and any(reason in p.stderr for reason in ("tracefs", "without libtracefs", "CONFIG_UPROBE_EVENTS", "lockdown")):
         skip(f"probes cannot be recorded here: {p.stderr.strip()}")
     if p.returncode:
@@ -97,6 +98,8 @@ def check_requests(folder, lines):
     yielded = [int(r["latency_ns"]) - int(r["executing"]) for r in loop]
     check(min(yielded) > 1_000_000, f"a request that the loop has left is yielded for at least its sleep {min(yielded)} ns")
     failed = [n["text"] for n in notes("latency", "requests", f"{folder}/r") if n["code"] == "requests-dropped"]
+    labels = {(r["request"].split("-")[0], r["label"]) for r in rows if "-" in r["request"]}
+    check(labels == {("loop", "order ? of ?"), ("static", ""), ("handle_call", "")}, f"labels are texts without values {sorted(labels)}")
     check(len(failed) == 1 and f": {COUNT // 4};" in failed[0], f"calls that were left by longjmp are dropped {failed}")
 
 
@@ -137,6 +140,8 @@ def check_refusals(folder):
         check(words in p.stderr and p.stderr.count("\n") <= 2 and not os.path.exists(f"{folder}/refused"), f"{spec}: {p.stderr.strip()}")
     table_text = TABLE % SERVER
     for text, words in (("requests: a b\n", "requests"), (table_text.replace("op: end", "op: ends"), "start, receive"),
+                        (table_text.replace("label: arg2", "label: 2"), "a label is argN"),
+                        (table_text.replace("key: arg1, optional", "label: arg1, optional"), "only a start"),
                         (table_text.replace("key: arg1", "key: retval"), "retval"), (table_text.replace("paths", "path"), "unknown key"),
                         (table_text.replace("- {op: end", "- {op: drop"), "op end"), ("", "empty")):
         with open(f"{folder}/bad.yaml", "w", encoding="utf-8") as f:

@@ -15,6 +15,31 @@ static struct layout *parse(const char *text, struct error *err)
 	return layout_parse("my.yaml", text, strlen(text), err);
 }
 
+static void test_label(void **state)
+{
+	(void)state;
+	static const struct { const char *text, *label; } cases[] = {
+		{ "select * from t1 where id = 42 and name = 'O''Brien'", "select * from t1 where id = ? and name = ?" },
+		{ " \t\nselect\t 1.5e3,0x1f ,\"a\\\"b\" ", "select ?,? ,?" }, { "'cut", "?" }, { "", "" }, { " \1 ", "" }, { "a'b'", "a?" },
+		{ "GET /shop/17?id=3", "GET /shop/??id=?" }, { "t1 1t", "t1 ?" }, { "x = 'a' 'b'", "x = ? ?" }, { "'a','b'", "?,?" },
+		{ "\xc3\xa4\xc3\xb6 1", "\xc3\xa4\xc3\xb6 ?" },
+	};
+	char out[LABEL_MAX + 1], text[300];
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		const size_t len = layout_label(out, cases[i].text, SIZE_MAX);
+		assert_string_equal(out, cases[i].label);
+		assert_int_equal(len, strlen(cases[i].label));
+	}
+	for (size_t n = 0; n < 100; n++) {  /* a character of two bytes at the end is not cut */
+		memset(text, 'a', n);
+		memcpy(text + n, "\xc3\xa4\xc3\xa4", 5);
+		const size_t len = layout_label(out, text, SIZE_MAX), room = n < LABEL_MAX ? (LABEL_MAX - n) / 2 : 0;
+		assert_int_equal(len, n >= LABEL_MAX ? LABEL_MAX : n + 2 * (room < 2 ? room : 2));
+		assert_int_equal(strlen(out), len);
+	}
+	assert_int_equal(layout_label(out, "abc", 2), 2);
+}
+
 static void test_shipped(void **state)
 {
 	(void)state;
@@ -360,6 +385,7 @@ static void test_no_layout_fits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_label),
 		cmocka_unit_test(test_shipped),
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_match),

@@ -67,7 +67,8 @@
 
 #define REQUEST_ATTRIBUTES(X) \
 	X(REQUEST_STATE, state, "State", STATE)           /* running, yielded, unknown, dropped; null: outside the request */ \
-	X(REQUEST_THREAD, thread, "Thread", INT)          /* TID of the server thread */
+	X(REQUEST_THREAD, thread, "Thread", INT)          /* TID of the server thread */ \
+	X(REQUEST_LABEL, label, "Label", STRING)          /* its text without values, if it was recorded */
 
 #define SCHEMA_CODE(code, field, name, type) code,
 enum machine_attr { MACHINE_ATTRIBUTES(SCHEMA_CODE) MACHINE_ATTRS };

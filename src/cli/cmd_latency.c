@@ -39,7 +39,7 @@ int run_read(struct latency_run *r, char *recording, const struct run_options *o
 	if (rc == 0 && r->requests.len == 0)
 		rc = error_set(err, STATUS_INPUT, o->id || o->machine || o->when.from || o->when.to ?
 		               "there may be some elsewhere: ask of all machines, ids and times" :
-		               "mark requests with libstealscope-mark",
+		               "record --requests sets probes in a server; or mark requests in its source (stealscope-mark(3))",
 		               "%s: no complete request found", recording);
 	if (rc == 0 && o->model)
 		rc = predict_requests(r, o->model, &notes, err);
@@ -81,6 +81,7 @@ static const struct column request_columns[] = {
 	{ "executing", NULL, COL_INT },                  { "unknown", NULL, COL_INT },
 	REQUEST_FEATURES(FEATURE_COLUMN)
 };
+static const struct column label_column = { "label", "label", COL_TEXT };  /* only if a request has one */
 static const struct column core_columns[] = {  /* only on hosts with several CPUs per core */
 	{ "shared_ns", "shared core", COL_DURATION }, { "top_sharer", "top sharer", COL_TEXT },
 };
@@ -113,21 +114,26 @@ static int print_requests(const struct latency_run *run, size_t n, const struct 
                           struct error *err)
 {
 	const struct requests *all = &run->requests;
-	bool cores = false;
-	for (size_t i = 0; i < n; i++)
+	bool cores = false, labels = false;
+	for (size_t i = 0; i < n; i++) {
 		cores = cores || all->row[i].shared >= 0;
-	struct column columns[ALL_COLUMNS + CORE_COLUMNS];
+		labels = labels || all->row[i].label;
+	}
+	struct column columns[ALL_COLUMNS + CORE_COLUMNS + 1];
 	const size_t core = features ? ALL_COLUMNS : PLAIN_COLUMNS;  /* position of the first column of cores */
+	const size_t label = core + (cores ? CORE_COLUMNS : 0);
 	memcpy(columns, request_columns, sizeof request_columns);
 	memcpy(columns + core, core_columns, sizeof core_columns);
-	const struct report_shape shape = { "latency-requests", columns, core + (cores ? CORE_COLUMNS : 0),
-	                                    o->model ? "machine start top_sharer" : "predicted_ns start top_sharer",
+	columns[label] = label_column;
+	const struct report_shape shape = { "latency-requests", columns, label + labels,
+	                                    o->model ? "machine start top_sharer" :
+	                                    labels ? "predicted_ns machine start top_sharer" : "predicted_ns start top_sharer",
 	                                    sort == SORT_START ? "start" : NULL };
 	struct report *out = report_begin(stdout, o->how, &shape, &run->origin);
 	for (size_t i = 0; i < n; i++) {
 		const struct request *r = &all->row[i];
 #define FEATURE_VALUE(field, unit, help) VAL_INT(r->feature.field),
-		struct value value[ALL_COLUMNS + CORE_COLUMNS] = {
+		struct value value[ALL_COLUMNS + CORE_COLUMNS + 1] = {
 			VAL_TEXT(r->id), VAL_TEXT(r->container ? r->container : r->machine), VAL_INT(r->start), VAL_INT(r->end),
 			VAL_INT(request_latency(r)),
 			VAL_INT(r->low), VAL_INT(r->high), predicted_value(r, r->predicted.mean), predicted_value(r, r->predicted.low),
@@ -136,6 +142,7 @@ static int print_requests(const struct latency_run *run, size_t n, const struct 
 #undef FEATURE_VALUE
 		value[core] = r->shared >= 0 ? VAL_INT(r->shared) : VAL_NONE;
 		value[core + 1] = r->sharer ? VAL_SHOWN(r->sharer) : VAL_NONE;
+		value[label] = r->label ? VAL_SHOWN(r->label) : VAL_NONE;
 		report_row(out, value);
 	}
 	int rc = report_end(out, err);

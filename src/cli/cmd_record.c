@@ -159,6 +159,8 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 		{ "event", 'e', OPT_LIST, "SYSTEM:NAME", "record this event as well", &w->event, NULL },
 		{ "requests", 0, OPT_LIST, "SPEC", "record requests of a server by probes: nginx", &w->requests, NULL },
 		{ "guest-requests", 0, OPT_LIST, "SPEC", "the same for programs in the guests", &w->guest_requests, NULL },
+		{ "request-labels", 0, OPT_FLAG, NULL, "with the texts of requests, such as queries", &w->o.request_labels,
+		  NULL },
 		{ "list-requests", 0, OPT_TEXT, "PATH", "print what a program offers, or: tables", &w->listed, NULL },
 		{ "clock", 0, OPT_TEXT, "CLOCK", "auto, x86-tsc or mono", &w->o.clock, clocks },
 		{ "flight", 0, OPT_FLAG, NULL, "save the last DURATION at each trigger", &w->flight, NULL },

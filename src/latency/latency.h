@@ -113,6 +113,7 @@ struct request {
 	int64_t low, high;       /* hard bounds of the provider's part, ns; see attribution.c */
 	int64_t unknown;         /* ns with lost events; included in `high` */
 	struct request_features feature;
+	char *label;             /* its text without values, such as a query, escaped; NULL: not recorded */
 	char *culprit;           /* top culprit ("host/215 burnP6", escaped); NULL: none */
 	int64_t shared;          /* ns that its server thread ran on a core that another CPU used; -1: unknown */
 	char *sharer;            /* longest user of the other CPUs of the core, escaped; NULL: none */

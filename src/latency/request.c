@@ -33,6 +33,7 @@ static void request_release(struct request *r)
 	free(r->machine);
 	free(r->container);
 	free(r->id);
+	free(r->label);
 	free(r->culprit);
 	free(r->sharer);
 }
@@ -94,6 +95,21 @@ static int is_incomplete(struct request_scan *rd, uint32_t state, int64_t start,
 	return status.value == HISTORY_NULL && status.start == end + 1;
 }
 
+/* Returns the label of a request at its start; NULL: none. *failed is set with rd->err. */
+static char *label_of(struct request_scan *rd, uint32_t id, int64_t start, bool *failed)
+{
+	const struct history *h = rd->catalog->h;
+	const uint32_t attr = history_child_named(h, id, request_schema[REQUEST_LABEL].name);
+	struct interval iv;
+	if (attr == HISTORY_NONE || history_type(h, attr) != HISTORY_STRING)
+		return NULL;
+	*failed = history_stab(h, attr, start, &iv, rd->err) < 0;
+	if (*failed || iv.value == HISTORY_NULL)
+		return NULL;
+	char text[256];
+	return mem_dup(text_escape(text, sizeof text, history_string(h, iv.value)));
+}
+
 /* Adds the request of non-null states within [start, end], unless options exclude it. */
 static int add_request(struct request_scan *rd, uint32_t state, int64_t start, int64_t end)
 {
@@ -107,6 +123,10 @@ static int add_request(struct request_scan *rd, uint32_t state, int64_t start, i
 		return cut < 0 ? -1 : 0;
 	}
 	uint32_t id = history_parent(h, state), machine = history_parent(h, id);
+	bool failed = false;
+	char *label = label_of(rd, id, start, &failed);
+	if (failed)
+		return -1;
 	struct request *r = ARRAY_PUSH(rd->out->row, rd->out->len, rd->out->cap);
 	*r = (struct request){
 		.machine = mem_dup(history_name(h, machine)),
@@ -116,6 +136,7 @@ static int add_request(struct request_scan *rd, uint32_t state, int64_t start, i
 		.start = start,
 		.end = end,
 		.shared = -1,
+		.label = label,
 	};
 	const bool plain = rd->options && rd->options->plain;
 	if (plain ? attribute_server(rd->catalog, r, rd->err) : attribute_request(rd->catalog, r, rd->err))

@@ -62,7 +62,7 @@ struct guest_requests {
 
 int guest_request_kinds_parse(struct guest_request_kinds *k, const char *const *spec, size_t specs, struct error *err)
 {
-	*k = (struct guest_request_kinds){ mem_new(specs, sizeof *k->kind), 0 };
+	*k = (struct guest_request_kinds){ .kind = mem_new(specs, sizeof *k->kind) };
 	for (; k->n < specs; k->n++)
 		if (!(k->kind[k->n] = request_kind_parse(spec[k->n], err)))
 			return error_wrap(err, "--guest-requests");
@@ -240,7 +240,7 @@ static size_t send_probes(struct guest_requests *r, const struct request_kind *k
 	struct request_definitions d = { 0 };
 	char shown[300];
 	text_escape(shown, sizeof shown, r->program[r->at].path);
-	int rc = request_definitions_add(&d, k, &r->places, &err);
+	int rc = request_definitions_add(&d, k, &r->places, r->kinds->labels, &err);
 	if (rc == 0 && d.n > BATCH_MAX)
 		rc = error_set(&err, STATUS_INPUT, NULL, "more than %d probes", BATCH_MAX);
 	for (size_t i = 0; i < d.n && rc == 0; i++) {

@@ -23,6 +23,7 @@ struct guest_requests;
 struct guest_request_kinds {
 	struct request_kind **kind;
 	size_t n;
+	bool labels;             /* record the texts of requests, such as queries */
 };
 int guest_request_kinds_parse(struct guest_request_kinds *k, const char *const *spec, size_t specs, struct error *err);
 void guest_request_kinds_release(struct guest_request_kinds *k);

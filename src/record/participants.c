@@ -148,6 +148,15 @@ static int find_domains(struct participants *p, struct xen_host **xen, struct er
 	return -1;
 }
 
+/* Programs write their marks to the main buffer, from where the instance gets a copy. */
+static void report_stopped_marks(const struct participants *p)
+{
+	int64_t on;
+	if (p->host.tracefs && proc_number("", &on, "%s/tracing_on", p->host.tracefs) && on == 0)
+		report_progress(p->o, "tracing is off in %s: marks of programs are not recorded; echo 1 >%s/tracing_on",
+		                p->host.tracefs, p->host.tracefs);
+}
+
 int participants_init(struct participants *p, const struct record_options *o, struct error *err)
 {
 	*p = (struct participants){ .o = o, .host.dir = -1 };
@@ -157,6 +166,7 @@ int participants_init(struct participants *p, const struct record_options *o, st
 			                 "-e %s: not the name of an event", o->event[i]);
 	if (guest_request_kinds_parse(&p->guest_requests, o->guest_request_spec, o->guest_request_specs, err))
 		return -1;
+	p->guest_requests.labels = o->request_labels;
 	struct xen_host *xen = NULL;
 	if (xen_host_is_here(o->root) && !o->guest_only) {
 		if (find_domains(p, &xen, err))
@@ -173,14 +183,21 @@ int participants_init(struct participants *p, const struct record_options *o, st
 	p->guest = mem_new(p->vms, sizeof *p->guest);
 	p->before = mem_new(p->vms + 1, sizeof *p->before);
 	p->after = mem_new(p->vms + 1, sizeof *p->after);
-	if (alone)
-		return guest_only_init(&p->host, o, err) ? -1 : host_add_requests(&p->host, o, err);
+	if (alone && guest_only_init(&p->host, o, err))
+		return -1;
+	if (alone) {
+		report_stopped_marks(p);
+		return host_add_requests(&p->host, o, err);
+	}
 	p->host.xen = xen;
 	if (check_requests(p, err))
 		return -1;
 	const int rc = host_init(&p->host, o->root, o->clock, o->event, o->events, err);
 	p->host.xen = xen;  /* host_init() cleared it */
-	if (rc || host_add_requests(&p->host, o, err))
+	if (rc)
+		return -1;
+	report_stopped_marks(p);
+	if (host_add_requests(&p->host, o, err))
 		return -1;
 	for (size_t i = 0; i < p->vms; i++)
 		if (add_guest(p, i, err))

@@ -34,6 +34,7 @@ struct record_options {
 	size_t request_specs;
 	const char *const *guest_request_spec;  /* the same in the guests */
 	size_t guest_request_specs;
+	bool request_labels;           /* record the texts of requests, such as queries */
 	bool host_only;                /* guests are not traced */
 	bool guest_only;               /* this machine is a guest, recorded without its host */
 	const char *steal;             /* source of stolen time (steal_probes.h), with guest_only; NULL: the best one */

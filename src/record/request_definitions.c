@@ -27,29 +27,43 @@ static char *fetch_args(const struct elf_places *places, const struct elf_place 
 	return out;
 }
 
+/* Returns the fetch argument of the label, " label=+0(%di):string"; NULL with *err. */
+static char *fetch_label(const struct elf_places *places, const struct elf_place *place, unsigned n, struct error *err)
+{
+	char *arg = elf_place_arg(places, place, n, err);
+	if (!arg)
+		return NULL;
+	char *out = mem_printf(" label=+0(%.*s):string", (int)strcspn(arg, ":"), arg);
+	free(arg);
+	return out;
+}
+
 static int add_place(struct request_definitions *d, const struct request_kind *k, const struct request_probe *p,
-                     const struct elf_places *places, const struct elf_place *place, struct error *err)
+                     const struct elf_places *places, const struct elf_place *place, bool labels, struct error *err)
 {
 	char counter[32] = "";
 	char *args = fetch_args(places, place, p, request_kind_has_calls(k), err);
-	if (!args)
-		return -1;
-	if (place->counter)
-		snprintf(counter, sizeof counter, "(0x%llx)", (unsigned long long)place->counter);
-	*ARRAY_PUSH(d->item, d->n, d->cap) = (struct request_definition){
-		p->at_return ? "r" : "p", mem_printf("srbn_%s_%s", request_op_name[p->op], k->name),
-		mem_printf("0x%llx%s%s", (unsigned long long)place->offset, counter, args), place->counter != 0 };
+	char *label = !args ? NULL : labels && p->label ? fetch_label(places, place, p->label, err) : mem_dup("");
+	if (label) {
+		if (place->counter)
+			snprintf(counter, sizeof counter, "(0x%llx)", (unsigned long long)place->counter);
+		*ARRAY_PUSH(d->item, d->n, d->cap) = (struct request_definition){
+			p->at_return ? "r" : "p", mem_printf("srbn_%s_%s", request_op_name[p->op], k->name),
+			mem_printf("0x%llx%s%s%s", (unsigned long long)place->offset, counter, args, label), place->counter != 0 };
+	}
+	const int rc = label ? 0 : -1;
 	free(args);
-	return 0;
+	free(label);
+	return rc;
 }
 
 /* Adds the definitions at all places of one probe. */
 static int add_probe(struct request_definitions *d, const struct request_kind *k, const struct request_probe *p,
-                     const struct elf_places *places, struct error *err)
+                     const struct elf_places *places, bool labels, struct error *err)
 {
 	const size_t before = d->n;
 	for (size_t i = 0; i < places->len; i++)
-		if (is_place_of(p, &places->place[i]) && add_place(d, k, p, places, &places->place[i], err))
+		if (is_place_of(p, &places->place[i]) && add_place(d, k, p, places, &places->place[i], labels, err))
 			return -1;
 	if (d->n > before || p->optional)
 		return 0;
@@ -59,10 +73,10 @@ static int add_probe(struct request_definitions *d, const struct request_kind *k
 }
 
 int request_definitions_add(struct request_definitions *d, const struct request_kind *k, const struct elf_places *places,
-                            struct error *err)
+                            bool labels, struct error *err)
 {
 	for (size_t i = 0; i < k->probes; i++)
-		if (add_probe(d, k, &k->probe[i], places, err))
+		if (add_probe(d, k, &k->probe[i], places, labels, err))
 			return -1;
 	return 0;
 }

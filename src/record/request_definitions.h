@@ -21,10 +21,11 @@ struct request_definitions {
 	size_t n, cap;
 };
 
-/* Appends the definitions of all probes of a kind in a program. Returns -1 with *err if the program lacks one that is not
- * optional, or if an argument cannot be fetched. Always call request_definitions_release(). */
+/* Appends the definitions of all probes of a kind in a program. labels: record the texts of requests, too. Returns -1 with
+ * *err if the program lacks one that is not optional, or if an argument cannot be fetched. Always call
+ * request_definitions_release(). */
 int request_definitions_add(struct request_definitions *d, const struct request_kind *k, const struct elf_places *places,
-                            struct error *err);
+                            bool labels, struct error *err);
 void request_definitions_release(struct request_definitions *d);
 
 #endif

@@ -168,6 +168,9 @@ static int parse_probe_key(struct table_parser *p, const yaml_node_t *k, const y
 		return set_place(p, v, key, text, out);
 	if (strcmp(key, "key") == 0)
 		return parse_key(text, &out->key) ? 0 : yaml_refuse(&p->file, v, p->err, "a key is argN or retval");
+	if (strcmp(key, "label") == 0)
+		return parse_key(text, &out->label) && out->label != PROBE_KEY_RETVAL ? 0
+		       : yaml_refuse(&p->file, v, p->err, "a label is argN");
 	if (strcmp(key, "optional") != 0)
 		return yaml_refuse(&p->file, k, p->err, "unknown key of a probe: %s", key);
 	out->optional = strcmp(text, "yes") == 0;
@@ -187,6 +190,8 @@ static int parse_probe(struct table_parser *p, const yaml_node_t *n, struct requ
 		return yaml_refuse(&p->file, n, p->err, "a probe needs op, and function, return or usdt");
 	if (probe->at_return ? probe->key && probe->key != PROBE_KEY_RETVAL : probe->key == PROBE_KEY_RETVAL)
 		return yaml_refuse(&p->file, n, p->err, "the key of a return is retval, and only there");
+	if (probe->label && (probe->at_return || !request_probe_starts(probe)))
+		return yaml_refuse(&p->file, n, p->err, "only a start, and not at a return, has a label");
 	return 0;
 }
 

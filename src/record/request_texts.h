@@ -34,7 +34,7 @@ static const char *const text_mariadb[] = {
 	"programs: [mariadbd, mysqld]\n",
 	"paths: [/usr/sbin/mariadbd]\n",
 	"probes:\n",
-	"  - {op: receive, function: _Z16dispatch_command19enum_server_commandP3THDPcjb}\n",
+	"  - {op: receive, function: _Z16dispatch_command19enum_server_commandP3THDPcjb, label: arg3}\n",
 	"  - {op: end, return: _Z16dispatch_command19enum_server_commandP3THDPcjb}\n",
 	NULL
 };
@@ -63,7 +63,7 @@ static const char *const text_postgresql[] = {
 	"paths: [/usr/lib/postgresql/*/bin/postgres, /usr/pgsql-*/bin/postgres]\n",
 	"nested: yes\n",
 	"probes:\n",
-	"  - {op: receive, usdt: \"postgresql:query__start\"}\n",
+	"  - {op: receive, usdt: \"postgresql:query__start\", label: arg1}\n",
 	"  - {op: end, usdt: \"postgresql:query__done\"}\n",
 	NULL
 };

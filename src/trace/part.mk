@@ -35,6 +35,7 @@ src_libtrace_a_SOURCES = \
 	src/trace/pages/timestamp_check.c src/trace/pages/timestamp_check.h \
 	src/trace/isolation/ipc_receiver.c \
 	src/trace/internal.h \
+	src/trace/layout/label.c \
 	src/trace/layout/layout.c src/trace/layout/layout.h \
 	src/trace/layout/layout_shipped.c \
 	src/trace/layout/layout_yaml.c \

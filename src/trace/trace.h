@@ -58,7 +58,7 @@
 	X(EV_FUTEX_END, "futex_end", 2) \
 	X(EV_SYNC, "sync", 3)                       /* one end of a synchronization pair, with the key that both ends have */ \
 	X(EV_MARK, "request_mark", 2)               /* start, yield, resume or end of a request */ \
-	X(EV_PROBE, "request_probe", 4)             /* a probe in a server starts, yields, resumes or ends a request */ \
+	X(EV_PROBE, "request_probe", 5)             /* a probe in a server starts, yields, resumes or ends a request */ \
 	X(EV_FREQUENCY, "cpu_frequency", 2)       /* the frequency of a CPU changes */ \
 	X(EV_STEAL, "steal_clock", 2)               /* the guest's steal clock: time that the hypervisor took from this CPU */ \
 	X(EV_NAMED, "named", 1)                     /* as EV_OTHER, but with the event's name; only if a trace_window is
@@ -106,6 +106,8 @@ enum { WAKE_HARDIRQ = 8, WAKE_SOFTIRQ = 16 };  /* bits of wake.flags, as in the 
 
 /* One event. Names are string ids (trace_string()). Within one trace, equal ids mean equal strings; ids have no order,
  * and differ each time the trace is loaded. */
+#define PROBE_LABEL 4           /* number of the argument `label` of EV_PROBE, its last one */
+
 struct event {
 	int64_t ts;        /* time of the event, ns since the epoch, clock of the traced machine */
 	uint16_t kind;     /* enum event_kind */
@@ -155,7 +157,8 @@ struct event {
 		struct { int64_t op /* enum mark */,
 		         key /* identifies an open request; EVENT_ABSENT: the request of the current thread */,
 		         name /* of the kind of requests */, stack /* stack pointer; EVENT_ABSENT: the probe is not at the entry
-		                                                    * or return of a function */; } probe;
+		                                                    * or return of a function */,
+		         label /* text of the request, see layout_label(); EVENT_ABSENT: none */; } probe;
 		struct { int64_t name; } named;
 	};
 };

@@ -6,6 +6,7 @@
  *   /Requests/<machine>/<id>/State   running | yielded | unknown (events or its start were lost) | dropped (requests of
  *                                    probes only: no end was recorded); null outside
  *   /Requests/<machine>/<id>/Thread  TID of the thread that serves it; null outside
+ *   /Requests/<machine>/<id>/Label   text of the request without values (requests of probes only, see layout_label())
  *
  * Memory: the open requests. */
 #include <inttypes.h>
@@ -27,7 +28,17 @@ struct request_attrs request_declare(struct machine *mc, const char *id)
 	struct request_attrs r;
 	r.attr_state = declare_attribute(mc, id, REQUEST_STATE, mc->model->set_request);
 	r.attr_thread = declare_attribute(mc, id, REQUEST_THREAD, 0);
+	r.attr_label = HISTORY_NONE;
 	return r;
+}
+
+void request_set_label(struct machine *mc, const char *id, struct request_attrs *r, int64_t t, int64_t label)
+{
+	if (label != EVENT_ABSENT && r->attr_label == HISTORY_NONE)
+		r->attr_label = declare_attribute(mc, id, REQUEST_LABEL, 0);
+	if (r->attr_label != HISTORY_NONE)
+		sink_set_at(&mc->model->sink, t, r->attr_label,
+		            label == EVENT_ABSENT ? HISTORY_NULL : sink_id(&mc->model->sink, mc->names.get(mc->names.of, label)));
 }
 
 static struct request_attrs *get_request(struct machine *mc, int64_t id, bool *is_new)

@@ -134,6 +134,7 @@ static void free_lane(struct machine *mc, struct probe_kind *k, size_t at)
 	struct request_lane *l = &k->lane[at];
 	sink_set(&mc->model->sink, l->attr.attr_state, HISTORY_NULL);
 	sink_set(&mc->model->sink, l->attr.attr_thread, HISTORY_NULL);
+	sink_set(&mc->model->sink, l->attr.attr_label, HISTORY_NULL);
 	l->busy = false;
 	l->freed = mc->model->sink.now;
 	if (!l->listed)
@@ -273,6 +274,11 @@ static void start_request(struct machine *mc, struct probe_kind *k, int32_t tid,
 		*map_put(&k->by_key, r->key, NULL) = (uint64_t)(uintptr_t)r;
 	}
 	set_running(mc, k, r, tid, t);
+	if (ev->probe.label != EVENT_ABSENT || k->lane[r->lane].attr.attr_label != HISTORY_NONE) {
+		char *id = mem_printf("%s-%zu", k->name, r->lane + 1);
+		request_set_label(mc, id, &k->lane[r->lane].attr, t, ev->probe.label);
+		free(id);
+	}
 }
 
 /* Handles an end. The return of a nested call ends no request, nor does a return without a recorded entry. */

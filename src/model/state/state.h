@@ -365,9 +365,12 @@ void lock_wait_clear(struct machine *mc, struct thread *th);  /* Called when eve
 
 /* ---- request_marks.c */
 enum { REQUEST_RUNNING, REQUEST_YIELDED, REQUEST_UNKNOWN, REQUEST_DROPPED };  /* states of a request */
-struct request_attrs { uint32_t attr_state, attr_thread; };
-/* Declares the attributes of a request. */
+struct request_attrs { uint32_t attr_state, attr_thread, attr_label; };  /* attr_label: HISTORY_NONE: no request had one */
+/* Declares state and thread of a request. */
 struct request_attrs request_declare(struct machine *mc, const char *id);
+/* Sets the label of a request since time t; label: string id of the reader, or EVENT_ABSENT. Declares the attribute at the
+ * first label. */
+void request_set_label(struct machine *mc, const char *id, struct request_attrs *r, int64_t t, int64_t label);
 void request_event(struct machine *mc, const struct event *ev, int64_t tid);
 void request_set_unknown(struct machine *mc);  /* Called when events were lost. */
 void request_close(struct machine *mc);    /* Called at the end of the machine's trace: ends all requests. */

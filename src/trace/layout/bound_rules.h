@@ -121,6 +121,17 @@ static inline int64_t rules_name(const struct field_path *p, const struct field_
 	return text ? string_cache_put(names, text, max_len) : EVENT_ABSENT;
 }
 
+/* Returns the string id of the label of a request; EVENT_ABSENT: none. */
+static inline int64_t rules_label(const struct field_path *p, const struct field_source *s, struct string_cache *names,
+                                  const void *event)
+{
+	char label[LABEL_MAX + 1];
+	size_t max_len;
+	const char *text = p->leaf == LEAF_TEXT ? s->text(p, event, &max_len) : NULL;
+	const size_t n = text ? layout_label(label, text, max_len) : 0;
+	return n ? string_cache_put(names, label, n) : EVENT_ABSENT;
+}
+
 /* Returns the string id of the current thread's name; 0: not recorded. */
 static inline uint32_t rules_comm(const struct bound_class *c, const struct field_source *s, struct string_cache *names,
                                   const void *event)
@@ -133,7 +144,8 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
                               const void *event, const int64_t word[2], struct event *ev)
 {
 	ev->kind = (uint16_t)b->rule->kind;
-	for (unsigned i = 0; i < event_args[ev->kind]; i++) {
+	const unsigned args = ev->kind == EV_PROBE ? PROBE_LABEL : event_args[ev->kind];
+	for (unsigned i = 0; i < args; i++) {
 		if (b->arg[i].leaf != LEAF_NONE)
 			ev->arg[i] = b->arg[i].leaf == LEAF_TEXT ? rules_name(&b->arg[i], s, names, event) :
 				s->number(&b->arg[i], event);
@@ -167,6 +179,7 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 		return ev->steal.ns >= 0;
 	case EV_PROBE:
 		ev->probe.op = b->rule->fixed;
+		ev->probe.label = rules_label(&b->arg[PROBE_LABEL], s, names, event);
 		if (b->name)
 			ev->probe.name = string_cache_put(names, b->name, strlen(b->name));
 		return ev->probe.name != EVENT_ABSENT;

@@ -102,7 +102,9 @@ static void add_request(struct app *app, struct requests_pane *p, size_t i)
 	ruler_time(text[START], &app->axis, r->start, 1000000);
 	text_escape(text[ID], sizeof text[ID], r->id);
 	text[SERVER][0] = '\0';
-	if (thread >= 0)
+	if (r->label)
+		snprintf(text[SERVER], sizeof text[SERVER], "%s", r->label);
+	else if (thread >= 0)
 		row_title(&app->rows, (struct row_id){ ROW_THREAD, (uint32_t)thread }, text[SERVER], sizeof text[SERVER]);
 	add_line(app, p, (int64_t)i, text);
 }
@@ -130,6 +132,9 @@ static void requests_list_make_lines(struct app *app, struct pane *pane)
 {
 	struct requests_pane *p = (struct requests_pane *)pane;
 	char heading[COLUMNS][256] = { "latency", "CPU time taken", "culprit", "at", "id", "server" }, title[96];
+	for (size_t i = 0; i < listed_count(p); i++)
+		if (p->all.row[i].label)
+			snprintf(heading[SERVER], sizeof heading[SERVER], "label");
 	if (app->w < PANE_NARROW)
 		snprintf(heading[TAKEN], sizeof heading[TAKEN], "at least");
 	if (p->all.len > LISTED_MAX)
