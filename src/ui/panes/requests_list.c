@@ -15,6 +15,7 @@
 
 #define LISTED_MAX 1000
 #define ID_COLUMNS_MAX 16  /* widest column of ids */
+#define LABELS_WIDE 140    /* columns of the terminal; narrower ones show the label of a request instead of its id */
 
 enum { LATENCY, TAKEN, CULPRIT, START, ID, SERVER, COLUMNS };
 
@@ -22,6 +23,7 @@ struct requests_pane {
 	struct list list;
 	struct requests all;  /* all requests, the slowest first */
 	int id_columns;
+	bool labels;          /* a listed request has a label */
 };
 
 static int slowest_first(const void *a, const void *b)
@@ -74,7 +76,7 @@ static void add_line(struct app *app, struct requests_pane *p, int64_t tag, char
 		const int gap = c ? 2 : 0, space = c == SERVER ? app->w - x - gap : columns[c];
 		const char *shown = c == CULPRIT || c == SERVER ? thread_text(text[c], space) : text[c];
 		const int bytes = (int)text_fit(shown, space), width = text_width(shown), pad = width < space ? space - width : 0;
-		if (x + gap + columns[c] > app->w)
+		if (x + gap + columns[c] > app->w || (c == ID && p->labels && app->w < LABELS_WIDE))
 			continue;
 		const bool right = c == LATENCY || c == ID || (c == TAKEN && space == columns[LATENCY]);
 		char *longer = mem_printf("%s%*s%*s%.*s%*s", line, gap, "", right ? pad : 0, "", bytes, shown, right ? 0 : pad, "");
@@ -121,7 +123,9 @@ static bool requests_list_open(struct app *app, struct pane *pane)
 	if (p->all.len == 0)
 		app_message(app, "no requests are marked in these traces (see stealscope-latency(1))");
 	p->id_columns = 4;
+	p->labels = false;
 	for (size_t i = 0; i < listed_count(p); i++) {
+		p->labels = p->labels || p->all.row[i].label;
 		const int w = text_width(text_escape(id, sizeof id, p->all.row[i].id));
 		p->id_columns = w < p->id_columns ? p->id_columns : w < ID_COLUMNS_MAX ? w : ID_COLUMNS_MAX;
 	}
@@ -132,9 +136,8 @@ static void requests_list_make_lines(struct app *app, struct pane *pane)
 {
 	struct requests_pane *p = (struct requests_pane *)pane;
 	char heading[COLUMNS][256] = { "latency", "CPU time taken", "culprit", "at", "id", "server" }, title[96];
-	for (size_t i = 0; i < listed_count(p); i++)
-		if (p->all.row[i].label)
-			snprintf(heading[SERVER], sizeof heading[SERVER], "label");
+	if (p->labels)
+		snprintf(heading[SERVER], sizeof heading[SERVER], "label");
 	if (app->w < PANE_NARROW)
 		snprintf(heading[TAKEN], sizeof heading[TAKEN], "at least");
 	if (p->all.len > LISTED_MAX)
