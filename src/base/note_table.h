@@ -47,6 +47,9 @@
 	X(CLOCK_LOCAL, "clock-local", CLOCK, \
 	  "recorded with the clock 'local', which differs between CPUs; the order of events on different CPUs is uncertain", \
 	  "record with -C mono") \
+	X(CLOCK_PERF, "clock-perf", CLOCK, \
+	  "recorded with perf's default clock, which may differ between CPUs and has no known real time", \
+	  "record with perf record -k CLOCK_MONOTONIC") \
 	X(CLOCK_NOT_NS, "clock-not-ns", CLOCK, "recorded with the clock '%s', whose unit is not ns", "record with -C mono") \
 	X(XENTRACE_CUT, "xentrace-cut", DAMAGE, "%s (byte %llu of %llu); the rest is skipped", \
 	  "copy the file again after xentrace has finished") \

@@ -27,6 +27,9 @@ src_libtrace_a_SOURCES = \
 	src/trace/ctf/types.c src/trace/ctf/types.h \
 	src/trace/tracecmd/tracecmd_file.c src/trace/tracecmd/tracecmd_file.h \
 	src/trace/tracecmd/dat_position.c src/trace/tracecmd/dat_position.h \
+	src/trace/perf/perf.h src/trace/perf/perf_file.c src/trace/perf/perf_reader.c \
+	src/trace/perf/perf_records.c src/trace/perf/perf_records.h \
+	src/trace/perf/perf_sample.c src/trace/perf/perf_sample.h src/trace/perf/perf_unpacker.c \
 	src/trace/assemble_trace.c \
 	src/trace/discovery/trace_parts.c \
 	src/trace/isolation/ipc_receiver.h \
@@ -77,22 +80,24 @@ else
 src_libtrace_a_SOURCES += src/trace/babeltrace/babeltrace_none.c
 endif
 if HAVE_TRACEEVENT
-src_libtrace_a_CPPFLAGS += $(TRACEEVENT_CFLAGS)
+src_libtrace_a_CPPFLAGS += $(TRACEEVENT_CFLAGS) $(ZSTD_CFLAGS)
 src_libtrace_a_SOURCES += \
+	src/trace/perf/perf_child.c src/trace/perf/perf_queue.c src/trace/perf/perf_queue.h \
+	src/trace/tracecmd/dat_descriptions.c src/trace/tracecmd/dat_descriptions.h \
 	src/trace/pages/page_decoder.c src/trace/pages/page_decoder.h \
 	src/trace/pages/namespaces.c src/trace/pages/namespaces.h \
 	src/trace/pages/pages_child.c \
 	src/trace/pages/ring_records.c src/trace/pages/ring_records.h \
 	src/trace/tracecmd/tracecmd_binding.c src/trace/tracecmd/tracecmd_binding.h
 else
-src_libtrace_a_SOURCES += src/trace/pages/pages_none.c
+src_libtrace_a_SOURCES += src/trace/pages/pages_none.c src/trace/perf/perf_none.c
 endif
 if HAVE_TRACECMD
 src_libtrace_a_CPPFLAGS += $(TRACECMD_CFLAGS)
 src_libtrace_a_SOURCES += src/trace/tracecmd/tracecmd_child.c
 else
 if HAVE_TRACEEVENT
-src_libtrace_a_CPPFLAGS += $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
+src_libtrace_a_CPPFLAGS += $(ZLIB_CFLAGS)
 src_libtrace_a_SOURCES += src/trace/tracecmd/dat_child.c src/trace/tracecmd/dat_contents.c src/trace/tracecmd/dat_contents.h
 else
 src_libtrace_a_SOURCES += src/trace/tracecmd/tracecmd_none.c

@@ -127,10 +127,10 @@ static void plan_streams(struct load *l, size_t *cap, bool isolated)
 }
 
 /* Adds one task for each source that finds its streams while decoding. */
-static void plan_endless(struct load *l, size_t *cap)
+static void plan_unknown_streams(struct load *l, size_t *cap)
 {
 	for (size_t i = 0; i < l->sources; i++)
-		if (l->source[i]->reader->endless)
+		if (l->source[i]->reader->endless || l->source[i]->reader->finds_streams)
 			add_task(l, cap, &(struct planned_stream){ .source = i }, 0, STREAM_PART_END, l->source[i]->bytes);
 }
 
@@ -145,7 +145,7 @@ static int larger_first(const void *a, const void *b)
 void partition_streams(struct load *l)
 {
 	size_t cap = 0;
-	plan_endless(l, &cap);
+	plan_unknown_streams(l, &cap);
 	plan_streams(l, &cap, true);
 	l->isolated = l->tasks;
 	plan_streams(l, &cap, false);

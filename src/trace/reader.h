@@ -208,7 +208,8 @@ struct trace_reader {
 	bool opens_in_parallel;        /* open() may run for several sources in parallel */
 	bool is_whole_machine;               /* each location is the whole trace of one machine: locations are never joined */
 	bool has_own_events;      /* makes events without a layout */
-	bool endless;             /* (isolated) the streams have no end; on SIGTERM, decode() passes on the events that it
+	bool finds_streams;       /* (isolated) finds its streams while decoding, see event_sink_select_stream() */
+	bool endless;             /* (isolated, finds streams) the streams have no end; on SIGTERM, decode() passes on the events that it
 	                           * has and returns */
 	bool uses_network;              /* (isolated) reads from the network */
 	int64_t silence_limit;         /* (isolated) time without messages after which the child is killed, s */

@@ -41,9 +41,7 @@ static int put_lost(struct ring_cpu *p, uint64_t page, const struct tep_record *
 		.lost = { now, rec->missed_events > 0 ? rec->missed_events : EVENT_ABSENT } });
 }
 
-/* Sets the name of the current thread from the kernel's saved table, until the first switch on the CPU: switches contain
- * the names. (After that, the table would be wrong for threads renamed during the recording.) */
-static void set_comm(struct ring *r, struct event *ev, bool *has_switch)
+void ring_name_thread(struct ring *r, struct event *ev, bool *has_switch)
 {
 	*has_switch |= ev->kind == EV_SWITCH;
 	if (*has_switch || ev->comm || ev->tid <= 0)
@@ -74,7 +72,7 @@ int ring_cpu_add_record(struct ring *r, struct ring_cpu *p, uint64_t page, struc
 		return 0;
 	ev.ts = p->last = now;
 	p->first = p->first == INT64_MIN ? now : p->first;
-	set_comm(r, &ev, &p->has_switch);
+	ring_name_thread(r, &ev, &p->has_switch);
 	set_process(r, &ev);
 	return timestamp_check_put(&p->timestamp_check, page, &ev);
 }

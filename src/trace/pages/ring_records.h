@@ -1,5 +1,5 @@
-/* Records of the kernel's ring buffers. Shared by the child processes of two readers: of trace-cmd's files, and of raw
- * pages. */
+/* Records of the kernel's ring buffers. Shared by the child processes of the readers of trace-cmd's files, of raw pages and
+ * of perf's files. */
 #ifndef STEALSCOPE_TRACE_PAGES_RING_RECORDS_H
 #define STEALSCOPE_TRACE_PAGES_RING_RECORDS_H
 
@@ -19,6 +19,10 @@ struct ring {
 
 /* Binds the events to the layout that matches best. The result is never freed, because the child process exits. */
 void ring_init(struct ring *r, struct tep_handle *tep, struct event_mapping *m);
+
+/* Sets the name of the current thread from the saved table, until the first switch on the CPU: switches contain the names.
+ * (After that, the table would be wrong for threads renamed during the recording.) */
+void ring_name_thread(struct ring *r, struct event *ev, bool *has_switch);
 
 /* Decoding state of one CPU. */
 struct ring_cpu {

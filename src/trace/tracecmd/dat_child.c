@@ -167,7 +167,7 @@ void *tracecmd_enter(struct source *s, struct error *err)
 	o->ratio = (double)o->file->bytes / pages;
 	tep_set_loglevel(TEP_LOG_NONE);
 	o->ring.tep = tep_alloc();
-	o->contents = (struct dat_contents){ .header_page = on_header_page, .format = on_format, .names = on_names, .arg = o };
+	o->contents = (struct dat_contents){ .descriptions = { on_header_page, on_format, on_names, o } };
 	if (!o->ring.tep) {
 		errno = ENOMEM;
 		error_system(err, NULL, "%s", o->file->path);

@@ -19,7 +19,6 @@
 #include "trace/tracecmd/dat_position.h"
 
 #define HEAD_BYTES 12          /* magic, version and byte order, without the terminating NUL */
-#define BLOCK_MAX (64u << 20)  /* maximum size of a description and of a chunk, bytes */
 
 enum dat_section { SECTION_HEADER = 16, SECTION_FTRACE = 17, SECTION_FORMATS = 18, SECTION_NAMES = 21 };
 
@@ -52,22 +51,11 @@ static bool is_supported(const char *compression)
 	return strcmp(compression, "none") == 0;
 }
 
-/* Reads a block of `size` bytes, NUL-terminated. Returns NULL, with w->is_bad set, if it is not there. */
-static char *get_block(struct dat_position *w, uint64_t size)
-{
-	w->is_bad |= size > BLOCK_MAX || w->at > w->size || size > w->size - w->at;
-	if (w->is_bad)
-		return NULL;
-	char *text = mem_new(size + 1, 1);
-	dat_read_bytes(w, text, size);
-	return text;
-}
-
 /* Reads a compressed block: two sizes and the bytes. Returns it, with *size; NULL, with w->is_bad set, if it is damaged. */
 static char *get_packed(struct dat_position *w, const char *compression, size_t *size)
 {
 	const uint32_t packed = dat_get32(w), plain = dat_get32(w);
-	char *in = get_block(w, packed), *out = in && plain <= BLOCK_MAX ? mem_new((size_t)plain + 1, 1) : NULL;
+	char *in = dat_get_block(w, packed), *out = in && plain <= DAT_BLOCK_MAX ? mem_new((size_t)plain + 1, 1) : NULL;
 	if (!out || !unpack(compression, in, packed, out, plain)) {
 		free(out);
 		out = NULL;
@@ -80,54 +68,13 @@ static char *get_packed(struct dat_position *w, const char *compression, size_t 
 
 /* ---- descriptions */
 
-static void read_header(struct dat_contents *c, struct dat_position *w)
-{
-	char name[32];
-	dat_get_text(w, name, sizeof name);  /* header_page */
-	const uint64_t n = dat_get64(w);
-	char *text = get_block(w, n);
-	if (text)
-		c->header_page(c->arg, text, n);
-	free(text);
-	dat_get_text(w, name, sizeof name);  /* header_event */
-	dat_skip_bytes(w, dat_get64(w));
-}
-
-static void read_formats(struct dat_contents *c, struct dat_position *w, const char *system)
-{
-	for (uint32_t n = dat_get32(w); n && !w->is_bad; n--) {
-		const uint64_t size = dat_get64(w);
-		char *text = get_block(w, size);
-		if (text)
-			c->format(c->arg, system, text, size);
-		free(text);
-	}
-}
-
-static void read_systems(struct dat_contents *c, struct dat_position *w)
-{
-	char system[256];
-	for (uint32_t n = dat_get32(w); n && !w->is_bad; n--) {
-		dat_get_text(w, system, sizeof system);
-		read_formats(c, w, system);
-	}
-}
-
-static void read_names(struct dat_contents *c, struct dat_position *w)
-{
-	char *text = get_block(w, dat_get64(w));
-	if (text)
-		c->names(c->arg, text);
-	free(text);
-}
-
 static void read_contents(struct dat_contents *c, struct dat_position *w, unsigned section)
 {
 	switch (section) {
-	case SECTION_HEADER: read_header(c, w); break;
-	case SECTION_FTRACE: read_formats(c, w, "ftrace"); break;
-	case SECTION_FORMATS: read_systems(c, w); break;
-	case SECTION_NAMES: read_names(c, w); break;
+	case SECTION_HEADER: dat_read_header(&c->descriptions, w); break;
+	case SECTION_FTRACE: dat_read_formats(&c->descriptions, w, "ftrace"); break;
+	case SECTION_FORMATS: dat_read_systems(&c->descriptions, w); break;
+	case SECTION_NAMES: dat_read_names(&c->descriptions, w); break;
 	}
 }
 
@@ -184,12 +131,8 @@ static void read_version7(struct dat_contents *c, struct dat_position *w)
 static void read_version6(struct dat_contents *c, struct dat_position *w)
 {
 	snprintf(c->compression, sizeof c->compression, "none");
-	read_header(c, w);
-	read_formats(c, w, "ftrace");
-	read_systems(c, w);
-	dat_skip_bytes(w, dat_get32(w));  /* kallsyms, printk formats */
-	dat_skip_bytes(w, dat_get32(w));
-	read_names(c, w);
+	dat_read_descriptions(&c->descriptions, w);
+	dat_read_names(&c->descriptions, w);
 }
 
 int dat_contents_open(struct dat_contents *c, const char *path, struct error *err)

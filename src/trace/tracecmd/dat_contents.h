@@ -4,6 +4,7 @@
 #ifndef STEALSCOPE_TRACE_TRACECMD_DAT_CONTENTS_H
 #define STEALSCOPE_TRACE_TRACECMD_DAT_CONTENTS_H
 
+#include "trace/tracecmd/dat_descriptions.h"
 #include "trace/tracecmd/tracecmd_file.h"
 
 struct dat_contents {
@@ -11,14 +12,10 @@ struct dat_contents {
 	uint64_t size;           /* size of the file, bytes */
 	bool big_endian;
 	char compression[16];    /* "none", "zlib", "zstd" */
-	/* Receives the descriptions. `text` is NUL-terminated and valid during the call. */
-	void (*header_page)(void *arg, const char *text, size_t n);
-	void (*format)(void *arg, const char *system, const char *text, size_t n);
-	void (*names)(void *arg, char *text);  /* lines "TID NAME" */
-	void *arg;
+	struct dat_descriptions descriptions;  /* set by the caller */
 };
 
-/* Opens the file and passes on its descriptions; the caller has set the functions. Returns 0, or -1 with *err set. */
+/* Opens the file and passes on its descriptions; the caller has set the receiver. Returns 0, or -1 with *err set. */
 int dat_contents_open(struct dat_contents *c, const char *path, struct error *err);
 
 /* Pages of one CPU. */
