@@ -209,8 +209,8 @@ struct trace_reader {
 	bool is_whole_machine;               /* each location is the whole trace of one machine: locations are never joined */
 	bool has_own_events;      /* makes events without a layout */
 	bool finds_streams;       /* (isolated) finds its streams while decoding, see event_sink_select_stream() */
-	bool endless;             /* (isolated, finds streams) the streams have no end; on SIGTERM, decode() passes on the events that it
-	                           * has and returns */
+	bool endless;             /* (isolated, finds streams) the streams have no end; on SIGTERM, decode() passes on the
+	                           * events that it has and returns */
 	bool uses_network;              /* (isolated) reads from the network */
 	int64_t silence_limit;         /* (isolated) time without messages after which the child is killed, s */
 	const char *crash_message, *silence_message;  /* (isolated) error messages for a crashed and for a silent child */

@@ -7,4 +7,5 @@
 #include "trace/tracecmd/tracecmd.h"
 #include "trace/xen/xen.h"
 
-const struct trace_reader *const readers[] = { &ctf_reader, &tracecmd_reader, &pages_reader, &perf_reader, &xen_reader, NULL };
+const struct trace_reader *const readers[] = { &ctf_reader, &tracecmd_reader, &pages_reader, &perf_reader, &xen_reader,
+	NULL };

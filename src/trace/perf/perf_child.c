@@ -234,7 +234,7 @@ static int put_comm(struct perf_progress *p, struct perf_position body, int64_t 
 	if (body.is_bad || p->opened->has_renames)
 		return 0;
 	ev.rename.comm = string_cache_put(&p->opened->ring.cache, (const char *)body.at, (size_t)(body.end - body.at));
-	return perf_queue_put(&p->queue, &ev);
+	return perf_queue_put_sideband(&p->queue, &ev);
 }
 
 static int put_fork(struct perf_progress *p, struct perf_position body, int64_t ts, uint32_t cpu)
@@ -247,7 +247,7 @@ static int put_fork(struct perf_progress *p, struct perf_position body, int64_t 
 	if (body.is_bad)
 		return 0;
 	*map_put(&p->process, (uint64_t)ev.fork.child_tid, NULL) = (uint64_t)ev.fork.child_pid;
-	return p->opened->has_forks ? 0 : perf_queue_put(&p->queue, &ev);
+	return p->opened->has_forks ? 0 : perf_queue_put_sideband(&p->queue, &ev);
 }
 
 static int put_exit(struct perf_progress *p, struct perf_position body, int64_t ts, uint32_t cpu)
@@ -256,7 +256,7 @@ static int put_exit(struct perf_progress *p, struct perf_position body, int64_t 
 	perf_get64(&body);
 	ev.exit.tid = perf_get32(&body);
 	map_remove(&p->process, (uint64_t)ev.exit.tid);
-	return body.is_bad || p->opened->has_exits ? 0 : perf_queue_put(&p->queue, &ev);
+	return body.is_bad || p->opened->has_exits ? 0 : perf_queue_put_sideband(&p->queue, &ev);
 }
 
 /* Adds a record of lost events: LOST at the place of the loss, or LOST_SAMPLES, which perf writes at the end with the

@@ -331,8 +331,8 @@ static int check_attrs(const struct perf_file *f, const struct perf_start *start
 		if (a->type != PERF_TRACEPOINT)
 			continue;
 		if ((a->sample_type & SAMPLE_TRACEPOINT) != SAMPLE_TRACEPOINT)
-			return error_set(err, STATUS_INPUT, "record it with perf record -a -R", "%s: %s was recorded without its fields, "
-			                 "time or CPU", f->path, name);
+			return error_set(err, STATUS_INPUT, "record it with perf record -a -R",
+			                 "%s: %s was recorded without its fields, time or CPU", f->path, name);
 		if (a->is_sampled)
 			return error_set(err, STATUS_INPUT, "record it without -F, and with -c 1",
 			                 "%s: %s was sampled, so that most of its events are missing", f->path, name);

@@ -59,9 +59,11 @@ static int pass_on(struct perf_queue *q, struct perf_cpu *c, size_t n)
 		c->stream = ++q->streams;
 	if (event_sink_select_stream(q->out, c->stream - 1, c->number))
 		return -1;
-	for (size_t i = 0; i < n; i++)
-		if (event_sink_put(q->out, &c->queued[i].event))
+	for (size_t i = 0; i < n; i++) {
+		c->has_sample |= c->queued[i].is_sample;
+		if (c->has_sample && event_sink_put(q->out, &c->queued[i].event))
 			return -1;
+	}
 	memmove(c->queued, c->queued + n, (c->len - n) * sizeof *c->queued);
 	c->len -= n;
 	q->len -= n;
@@ -102,10 +104,10 @@ int perf_queue_end_round(struct perf_queue *q)
 
 /* ---- adding */
 
-static int push(struct perf_queue *q, struct perf_cpu *c, const struct event *ev)
+static int push(struct perf_queue *q, struct perf_cpu *c, const struct event *ev, bool is_sample)
 {
 	c->is_unsorted |= c->len && ev->ts < c->queued[c->len - 1].event.ts;
-	*ARRAY_PUSH(c->queued, c->len, c->cap) = (struct queued_event){ *ev, q->order++ };
+	*ARRAY_PUSH(c->queued, c->len, c->cap) = (struct queued_event){ *ev, q->order++, is_sample };
 	q->len++;
 	return q->len > PERF_QUEUE_MAX ? pass_older_half(q) : 0;
 }
@@ -123,17 +125,22 @@ static int push_lost(struct perf_queue *q, struct perf_cpu *c, int64_t next)
 		lost.lost.end = next;
 	lost.ts = lost.ts < lost.lost.end ? lost.ts : lost.lost.end;
 	q->out->faults.uncounted += lost.lost.count == EVENT_ABSENT;
-	return push(q, c, &lost);
+	return push(q, c, &lost, true);
 }
 
 int perf_queue_put(struct perf_queue *q, const struct event *ev)
 {
 	struct perf_cpu *c = perf_queue_cpu(q, ev->cpu);
-	if (push_lost(q, c, ev->ts) || push(q, c, ev))
+	if (push_lost(q, c, ev->ts) || push(q, c, ev, true))
 		return -1;
 	c->newest = ev->ts > c->newest ? ev->ts : c->newest;
 	q->newest = ev->ts > q->newest ? ev->ts : q->newest;
 	return 0;
+}
+
+int perf_queue_put_sideband(struct perf_queue *q, const struct event *ev)
+{
+	return push(q, perf_queue_cpu(q, ev->cpu), ev, false);
 }
 
 void perf_queue_lose(struct perf_queue *q, uint16_t cpu, int64_t at, int64_t count)
