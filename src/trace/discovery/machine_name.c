@@ -37,21 +37,33 @@ char *machine_name_of_dir(const char *path)
 	return name;
 }
 
+/* Removes the extension of a file of trace-cmd or perf. Returns the length of the rest. */
+static size_t length_without_extension(const char *file)
+{
+	static const char *const extension[] = { ".dat", ".data" };
+	const size_t len = strlen(file);
+	for (size_t i = 0; i < sizeof extension / sizeof *extension; i++) {
+		const size_t n = strlen(extension[i]);
+		if (len > n && strcmp(file + len - n, extension[i]) == 0)
+			return len - n;
+	}
+	return len;
+}
+
 /* Returns the machine's name in a file name: host.dat -> host, trace-web.dat -> web (trace-cmd record -A of the guest
- * web), trace.dat -> "". */
+ * web), trace.dat and perf.data -> "". */
 static char *machine_in_file_name(const char *file)
 {
-	static const char ending[] = ".dat", prefix[] = "trace";
-	size_t len = strlen(file), n = sizeof ending - 1;
-	if (len > n && strcmp(file + len - n, ending) == 0)
-		len -= n;
-	if (strncmp(file, prefix, sizeof prefix - 1) == 0) {
-		if (len == sizeof prefix - 1)
+	static const char *const prefix[] = { "trace", "perf" };
+	size_t len = length_without_extension(file);
+	for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++) {
+		const size_t n = strlen(prefix[i]);
+		if (strncmp(file, prefix[i], n) != 0)
+			continue;
+		if (len == n)
 			return mem_dup("");
-		if (file[sizeof prefix - 1] == '-' && len > sizeof prefix) {
-			file += sizeof prefix;
-			len -= sizeof prefix;
-		}
+		if (file[n] == '-' && len > n + 1)
+			return mem_printf("%.*s", (int)(len - n - 1), file + n + 1);
 	}
 	return mem_printf("%.*s", (int)len, file);
 }

@@ -17,7 +17,7 @@
 #include "trace/live/live.h"
 
 #define REMEDY "name the directory that contains the trace's 'metadata'; record with `lttng create` and `lttng start`, " \
-	"or convert with `perf data convert --to-ctf`"
+	"or with `perf record -a`"
 #define EXAMINE_ALL_MAX 4096  /* Number of files that are examined whatever their names; after these, only files with
                               * typical names are examined. */
 #define FILES_MAX 100000  /* number of files without a trace after which the search fails: the directory is probably the
@@ -25,6 +25,8 @@
 
 /* Known kinds of files that no reader can read; they explain why no trace was found. */
 #define TRACECMD_EXTENSION ".dat"  /* extension of trace-cmd's files, each of which belongs to one machine */
+#define PERF_EXTENSION ".data"
+#define OLD_PERF_EXTENSION ".old"
 
 static const struct known_kind {
 	const char *name;  /* file name, or extension (".dat"); NULL: any */
@@ -35,7 +37,12 @@ static const struct known_kind {
 } known_kinds[] = {  /* in order of priority: the first match determines the error message */
 	{ "metadata", "{", 1, true, "JSON, but not CTF 2 metadata: its fragments have no separators", "record CTF 1.8 or 2" },
 	{ "metadata", "[", 1, true, "JSON, but not CTF 2 metadata: its fragments have no separators", "record CTF 1.8 or 2" },
-	{ NULL, "PERFILE2", 8, true, "a perf.data file, not a CTF trace", "perf data convert --to-ctf DIR" },
+	{ OLD_PERF_EXTENSION, "PERFILE2", 8, true, "the previous recording, which perf keeps under this name",
+	  "rename it if it is the one to read" },
+	{ NULL, "PERFILE2", 8, true, "a perf.data file, but this stealscope was built without libtraceevent",
+	  "install libtraceevent-dev and rebuild, or use perf data convert --to-ctf DIR" },
+	{ NULL, "2ELIFREP", 8, true, "a perf.data file, but this stealscope was built without libtraceevent",
+	  "install libtraceevent-dev and rebuild" },
 	{ NULL, "\x17\x08\x44tracing", 10, true, "a trace-cmd file, but this stealscope was built without libtraceevent",
 	  "install libtraceevent-dev and rebuild, or record with perf and use perf data convert --to-ctf" },
 	{ "header_page", "\tfield: u64 tim", 15, true,
@@ -48,6 +55,8 @@ static const struct known_kind {
 	{ "metadata", "", 0, true,
 	  "not the metadata of a CTF trace: empty, damaged, not a regular file, or of an unsupported version",
 	  "copy the whole trace again" },
+	{ "perf.data", "", 0, true, "named like a file of perf, but empty, damaged, or not a regular file",
+	  "copy the file again after perf has finished" },
 	{ TRACECMD_EXTENSION, "", 0, true, "named like a trace-cmd file, but empty, damaged, or not a regular file",
 	  "copy the file again after trace-cmd has finished" },
 	{ NULL, "\x89STLH", 5, false, "a history, not a trace", "open that file, or the traces it was built from" },
@@ -154,7 +163,8 @@ static void add_known_file(struct location_search *f, const FTSENT *e, const uns
 
 static bool has_typical_name(const char *name)
 {
-	return strcmp(name, "metadata") == 0 || strcmp(name, "header_page") == 0 || has_extension(name, TRACECMD_EXTENSION);
+	return strcmp(name, "metadata") == 0 || strcmp(name, "header_page") == 0 || has_extension(name, TRACECMD_EXTENSION) ||
+	       has_extension(name, PERF_EXTENSION);
 }
 
 static void examine_file(struct location_search *f, const FTSENT *e)

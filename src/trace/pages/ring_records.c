@@ -13,7 +13,7 @@ void ring_init(struct ring *r, struct tep_handle *tep, struct event_mapping *m)
 	string_cache_init(&r->cache, m->names);
 	for (size_t i = 0; i < m->layouts; i++) {
 		size_t score = tep_binder_score(tep, m->layout[i], &enabled_events);
-		if (score > best_score) {
+		if (score && score >= best_score) {  /* of equal ones the last: ftrace, which others have names in common with */
 			best = i;
 			best_score = score;
 			best_enabled = enabled_events;

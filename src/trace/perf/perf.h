@@ -50,6 +50,7 @@ struct perf_file {
 	char hostname[256], release[64];   /* release: of perf; "": not recorded */
 	uint32_t cpus;           /* number of possible CPUs; 0: not recorded */
 	int clock;               /* clockid_t, or PERF_CLOCK_DEFAULT: the clock of the kernel's scheduler */
+	bool is_tsc;             /* the default clock is the TSC, so that it is equal on all CPUs */
 	uint64_t clock_count;    /* time of that clock, and real time, read at once; 0: not recorded */
 	uint64_t clock_real;
 	uint64_t first, last;    /* times of the first and of the last sample, clock of the samples; 0: not recorded */

@@ -22,6 +22,7 @@ struct opened_perf {
 	const struct perf_file *file;
 	const struct clock_scale *scale;  /* conversion to real time; rate 0: none */
 	struct ring ring;
+	struct tep_counters counters;     /* of the current sample */
 	bool has_forks, has_exits, has_renames;  /* the tracepoints were recorded, so records of perf are not needed */
 };
 
@@ -118,6 +119,9 @@ void *perf_enter(struct source *s, struct error *err)
 		return NULL;
 	register_names(o, s->location[0]);
 	ring_init(&o->ring, o->ring.tep, &s->mapping);
+	for (size_t i = 0; i < o->file->attrs; i++)
+		if (o->file->attr[i].sample_type & SAMPLE_READ)
+			tep_binder_set_counters(o->ring.binder, &o->counters);
 	o->has_forks = is_recorded(o, "sched", "sched_process_fork");
 	o->has_exits = is_recorded(o, "sched", "sched_process_exit");
 	o->has_renames = is_recorded(o, "task", "task_rename");
@@ -205,6 +209,7 @@ static int put_sample(struct perf_progress *p, const struct perf_record *record)
 	} else if (s.attr->type == PERF_TRACEPOINT) {
 		struct tep_record raw = { .ts = s.time, .size = (int)s.raw_size, .record_size = (int)s.raw_size,
 			.data = (void *)(uintptr_t)s.raw, .cpu = (int)s.cpu };
+		o->counters = (struct tep_counters){ s.instructions, s.cycles };
 		if (!s.raw || !tep_binder_event(o->ring.binder, &raw, &ev))
 			return report_damage(p, "a sample without the fields of its tracepoint");
 		ev.cpu = (uint16_t)s.cpu;

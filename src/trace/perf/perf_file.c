@@ -304,6 +304,8 @@ static int read_start(struct perf_file *f, int fd, struct perf_start *start)
 			f->formats_end = r.at;
 		} else if (rec.type == RECORD_COMM)
 			add_comm(f, &rec);
+		else if (rec.type == RECORD_TIME_CONV)
+			f->is_tsc = true;
 		else if (rec.type == RECORD_THREAD_MAP)
 			start->is_partial = !is_any_thread(f, &rec);
 	}

@@ -33,7 +33,7 @@ static int describe_file(struct trace_location *p, struct error *err)
 			.millihertz = CLOCK_SCALE_NS };
 	snprintf(p->meta.hostname, sizeof p->meta.hostname, "%s", f->hostname);
 	snprintf(p->meta.tracer, sizeof p->meta.tracer, "perf%s%.60s, clock %s", *f->release ? " " : "", f->release,
-	         perf_clock_name(f->clock));
+	         f->clock == PERF_CLOCK_DEFAULT && f->is_tsc ? "TSC" : perf_clock_name(f->clock));
 	p->saved_names = f->names;
 	p->saved_bytes = f->names_len;
 	f->names = NULL;
@@ -49,7 +49,7 @@ static void forget_file(struct trace_location *p)
 static void add_notes(const struct source *s, const char *machine, struct notes *notes)
 {
 	const struct perf_file *f = s->location[0]->data;
-	if (f->clock == PERF_CLOCK_DEFAULT)
+	if (f->clock == PERF_CLOCK_DEFAULT && !f->is_tsc)
 		note_add(notes, CLOCK_PERF, machine);
 	if (s->truncation)
 		note_add(notes, LIVE_TRUNCATED, machine, s->location[0]->path, s->truncation);

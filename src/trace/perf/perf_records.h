@@ -11,9 +11,9 @@ enum perf_record_type {
 	RECORD_LOST = 2, RECORD_COMM = 3, RECORD_EXIT = 4, RECORD_FORK = 7, RECORD_SAMPLE = 9,
 	RECORD_LOST_SAMPLES = 13,
 	RECORD_ATTR = 64, RECORD_TRACING_DATA = 66, RECORD_FINISHED_ROUND = 68, RECORD_AUXTRACE = 71, RECORD_THREAD_MAP = 73,
-	RECORD_FEATURE = 80, RECORD_COMPRESSED = 81, RECORD_FINISHED_INIT = 82, RECORD_COMPRESSED2 = 83,
+	RECORD_TIME_CONV = 79, RECORD_FEATURE = 80, RECORD_COMPRESSED = 81, RECORD_FINISHED_INIT = 82, RECORD_COMPRESSED2 = 83,
 };
-enum { PERF_RECORD_HEAD = 8, PERF_RECORD_MAX = 1 << 16 };  /* size of a record's header, and maximum size of a record, bytes */
+enum { PERF_RECORD_HEAD = 8, PERF_RECORD_MAX = 1 << 16 };  /* size of a header, and maximum size of a record, bytes */
 
 struct perf_record {
 	uint32_t type;

@@ -11,7 +11,7 @@ struct perf_sample {
 	int32_t pid, tid;        /* -1: not recorded */
 	const unsigned char *raw;  /* record of the tracepoint; NULL: none */
 	uint32_t raw_size;
-	int64_t instructions, cycles;  /* values of counters in the group of the event; EVENT_ABSENT: none */
+	int64_t instructions, cycles;  /* values of hardware counters in the group of the event; EVENT_ABSENT: none */
 };
 
 /* Parses a record of type RECORD_SAMPLE. Returns false if it is damaged. */

@@ -14,6 +14,7 @@ struct tep_binder {
 	const struct layout *layout;
 	struct string_cache *names;
 	struct bound_class **by_id;  /* bound class of each event id; NULL: not bound yet */
+	const struct tep_counters *counters;  /* of the current event; NULL: none are recorded */
 };
 
 /* Record from which read_number() and read_text() read field values. */
@@ -30,14 +31,28 @@ static bool fits_number(const struct tep_format_field *f)
 	       (f->size == 1 || f->size == 2 || f->size == 4 || f->size == 8);
 }
 
+/* Event class, as rules_bind() passes it to resolve_field(). */
+struct tep_class { const struct tep_event *event; bool has_counters; };
+
+/* Finds a counter that is not a field of the record. Its path has the size 0. */
+static bool resolve_counter(const struct tep_class *class, const char *name, struct field_path *p)
+{
+	static const char *const names[] = { "perf_cpu_instructions", "perf_cpu_cycles" };
+	for (unsigned i = 0; class->has_counters && i < sizeof names / sizeof *names; i++)
+		if (strcmp(name, names[i]) == 0)
+			*p = (struct field_path){ .leaf = LEAF_SIGNED, .offset = i };
+	return p->leaf != LEAF_NONE;
+}
+
 static bool resolve_field(const struct fields *f, const void *cls, struct field_path *p)
 {
+	const struct tep_class *class = cls;
 	*p = (struct field_path){ .leaf = LEAF_NONE };
-	for (size_t i = 0; cls && i < f->len && p->leaf == LEAF_NONE; i++) {
-		if (f->f[i].scope == SCOPE_PACKET)
+	for (size_t i = 0; class->event && i < f->len && p->leaf == LEAF_NONE; i++) {
+		if (f->f[i].scope == SCOPE_PACKET || resolve_counter(class, f->f[i].path, p))
 			continue;
 		const struct tep_format_field *field =
-			tep_find_any_field((struct tep_event *)(uintptr_t)cls, f->f[i].path);
+			tep_find_any_field((struct tep_event *)(uintptr_t)class->event, f->f[i].path);
 		if (!field || field->offset < 0 || field->size < 0)
 			continue;
 		p->offset = (unsigned)field->offset;
@@ -67,6 +82,8 @@ static uint64_t read_unsigned(const struct record_view *v, unsigned offset, unsi
 static int64_t read_number(const struct field_path *p, const void *event)
 {
 	const struct record_view *v = event;
+	if (p->leaf == LEAF_SIGNED && !p->size)
+		return p->offset ? v->binder->counters->cycles : v->binder->counters->instructions;
 	if (p->leaf == LEAF_NONE || p->leaf == LEAF_TEXT || !is_inside(v->rec, p->offset, p->size))
 		return EVENT_ABSENT;
 	uint64_t x = read_unsigned(v, p->offset, p->size);
@@ -104,8 +121,8 @@ static const struct bound_class *bind_class(struct tep_binder *b, struct tep_rec
 {
 	const unsigned id = (unsigned)tep_data_type(b->tep, rec) & (EVENT_IDS - 1);
 	if (!b->by_id[id]) {
-		const struct tep_event *event = tep_find_event(b->tep, (int)id);
-		b->by_id[id] = rules_bind(b->layout, event ? event->name : NULL, &ftrace_fields, event);
+		const struct tep_class class = { tep_find_event(b->tep, (int)id), b->counters != NULL };
+		b->by_id[id] = rules_bind(b->layout, class.event ? class.event->name : NULL, &ftrace_fields, &class);
 	}
 	return b->by_id[id];
 }
@@ -136,12 +153,19 @@ struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *l
 	return b;
 }
 
+void tep_binder_set_counters(struct tep_binder *b, const struct tep_counters *counters)
+{
+	b->counters = counters;
+}
+
 size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *enabled_events)
 {
 	size_t score = 0;
 	*enabled_events = 0;
 	struct tep_event **event = tep_list_events(tep, TEP_EVENT_SORT_ID);
-	for (; event && *event; event++)
-		score += rules_score(layout, (*event)->name, &ftrace_fields, *event, enabled_events);
+	for (; event && *event; event++) {
+		const struct tep_class class = { *event, false };
+		score += rules_score(layout, (*event)->name, &ftrace_fields, &class, enabled_events);
+	}
 	return score;
 }

@@ -1,4 +1,4 @@
-/* Binds a layout to the events of a trace-cmd file; resolves the fields once per event id. For use by one thread. */
+/* Binds a layout to the events of ftrace; resolves the fields once per event id. For use by one thread. */
 #ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_BINDING_H
 #define STEALSCOPE_TRACE_TRACECMD_TRACECMD_BINDING_H
 
@@ -11,6 +11,12 @@ struct tep_binder;
 
 /* The result is never freed: the child process reads one file and exits. */
 struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *layout, struct string_cache *names);
+
+/* Counters of the CPU, read at an event; EVENT_ABSENT: not read. */
+struct tep_counters { int64_t instructions, cycles; };
+/* Adds the fields perf_cpu_instructions and perf_cpu_cycles to all events. *counters contains their values while an event
+ * is bound. Call it before the first event. */
+void tep_binder_set_counters(struct tep_binder *b, const struct tep_counters *counters);
 
 /* Fills *ev except the time. Returns false if the record is too short to be an event. */
 bool tep_binder_event(struct tep_binder *b, struct tep_record *rec, struct event *ev);
