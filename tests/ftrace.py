@@ -45,17 +45,17 @@ def event_format(name):
             "".join(line % f for f in fields) + '\nprint fmt: "x"\n').encode()
 
 
-def record(name, tid, **values):
-    """Returns the bytes of an event."""
+def record(name, tid, order="<", **values):
+    """Returns the bytes of an event; order: of the bytes of numbers, as in struct."""
     number, fields = EVENTS[name]
     size = max(offset + n for _, offset, n, _ in fields)
     out = bytearray(size)
-    struct.pack_into("<HBBi", out, 0, number, 0, 0, tid)
+    struct.pack_into(order + "HBBi", out, 0, number, 0, 0, tid)
     for declaration, offset, n, _ in fields:
         value = values.get(declaration.split()[-1].split("[")[0], 0)
         if isinstance(value, str):
             value = value.encode()[:n - 1].ljust(n, b"\0")
-        out[offset:offset + n] = value if isinstance(value, bytes) else (value & (1 << 8 * n) - 1).to_bytes(n, "little")
+        out[offset:offset + n] = value if isinstance(value, bytes) else (value & (1 << 8 * n) - 1).to_bytes(n, "little" if order == "<" else "big")
     return bytes(out)
 
 

@@ -28,6 +28,7 @@ src_libtrace_a_SOURCES = \
 	src/trace/tracecmd/tracecmd_file.c src/trace/tracecmd/tracecmd_file.h \
 	src/trace/tracecmd/dat_position.c src/trace/tracecmd/dat_position.h \
 	src/trace/perf/perf.h src/trace/perf/perf_file.c src/trace/perf/perf_reader.c \
+	src/trace/perf/perf_queue.c src/trace/perf/perf_queue.h \
 	src/trace/perf/perf_records.c src/trace/perf/perf_records.h \
 	src/trace/perf/perf_sample.c src/trace/perf/perf_sample.h src/trace/perf/perf_unpacker.c \
 	src/trace/assemble_trace.c \
@@ -82,7 +83,7 @@ endif
 if HAVE_TRACEEVENT
 src_libtrace_a_CPPFLAGS += $(TRACEEVENT_CFLAGS) $(ZSTD_CFLAGS)
 src_libtrace_a_SOURCES += \
-	src/trace/perf/perf_child.c src/trace/perf/perf_queue.c src/trace/perf/perf_queue.h \
+	src/trace/perf/perf_child.c \
 	src/trace/tracecmd/dat_descriptions.c src/trace/tracecmd/dat_descriptions.h \
 	src/trace/pages/page_decoder.c src/trace/pages/page_decoder.h \
 	src/trace/pages/namespaces.c src/trace/pages/namespaces.h \
@@ -167,6 +168,9 @@ tests_fuzz_fuzz_tracecmd_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_xen
 tests_fuzz_fuzz_xen_SOURCES = tests/fuzz/fuzz_xen.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_xen_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
+check_PROGRAMS += tests/fuzz/fuzz_perf
+tests_fuzz_fuzz_perf_SOURCES = tests/fuzz/fuzz_perf.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_perf_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_metadata
 tests_fuzz_fuzz_metadata_SOURCES = tests/fuzz/fuzz_metadata.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_metadata_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
@@ -187,7 +191,7 @@ tests_fuzz_fuzz_ctf_differential_SOURCES = tests/fuzz/fuzz_ctf_differential.c $(
 tests_fuzz_fuzz_ctf_differential_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-ctf tests/fuzz/corpus-tracecmd tests/fuzz/corpus-metadata tests/fuzz/corpus-packets \
 	tests/fuzz/corpus-pages tests/fuzz/corpus-record_codec tests/fuzz/corpus-ipc tests/fuzz/corpus-ctf_differential tests/fuzz/corpus-steal_clock \
-	tests/fuzz/corpus-xen
+	tests/fuzz/corpus-xen tests/fuzz/corpus-perf
 
 BENCHES += tests/bench/bench_trace
 tests_bench_bench_trace_SOURCES = tests/bench/bench_trace.c

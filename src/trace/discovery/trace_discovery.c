@@ -25,8 +25,9 @@
 
 /* Known kinds of files that no reader can read; they explain why no trace was found. */
 #define TRACECMD_EXTENSION ".dat"  /* extension of trace-cmd's files, each of which belongs to one machine */
+#define PERF_NAME "perf.data"
 #define PERF_EXTENSION ".data"
-#define OLD_PERF_EXTENSION ".old"
+#define OLD_EXTENSION ".old"  /* added by perf to the name of the previous recording, which is read only if named */
 
 static const struct known_kind {
 	const char *name;  /* file name, or extension (".dat"); NULL: any */
@@ -37,7 +38,9 @@ static const struct known_kind {
 } known_kinds[] = {  /* in order of priority: the first match determines the error message */
 	{ "metadata", "{", 1, true, "JSON, but not CTF 2 metadata: its fragments have no separators", "record CTF 1.8 or 2" },
 	{ "metadata", "[", 1, true, "JSON, but not CTF 2 metadata: its fragments have no separators", "record CTF 1.8 or 2" },
-	{ OLD_PERF_EXTENSION, "PERFILE2", 8, true, "the previous recording, which perf keeps under this name",
+	{ PERF_NAME, "", 0, true, "named like a file of perf, but empty, damaged, or not a regular file",
+	  "copy the file again after perf has finished" },
+	{ PERF_NAME OLD_EXTENSION, "PERFILE2", 8, true, "the previous recording, which perf keeps under this name",
 	  "rename it if it is the one to read" },
 	{ NULL, "PERFILE2", 8, true, "a perf.data file, but this stealscope was built without libtraceevent",
 	  "install libtraceevent-dev and rebuild, or use perf data convert --to-ctf DIR" },
@@ -55,8 +58,6 @@ static const struct known_kind {
 	{ "metadata", "", 0, true,
 	  "not the metadata of a CTF trace: empty, damaged, not a regular file, or of an unsupported version",
 	  "copy the whole trace again" },
-	{ "perf.data", "", 0, true, "named like a file of perf, but empty, damaged, or not a regular file",
-	  "copy the file again after perf has finished" },
 	{ TRACECMD_EXTENSION, "", 0, true, "named like a trace-cmd file, but empty, damaged, or not a regular file",
 	  "copy the file again after trace-cmd has finished" },
 	{ NULL, "\x89STLH", 5, false, "a history, not a trace", "open that file, or the traces it was built from" },
@@ -167,6 +168,11 @@ static bool has_typical_name(const char *name)
 	       has_extension(name, PERF_EXTENSION);
 }
 
+static bool is_previous(const FTSENT *e)
+{
+	return e->fts_level > 0 && has_extension(e->fts_name, PERF_EXTENSION OLD_EXTENSION);
+}
+
 static void examine_file(struct location_search *f, const FTSENT *e)
 {
 	unsigned char head[CLAIM_HEAD] = { 0 };
@@ -179,7 +185,7 @@ static void examine_file(struct location_search *f, const FTSENT *e)
 	if (got < 0)
 		return;
 	const size_t len = (size_t)got;
-	for (const struct trace_reader *const *r = readers; *r; r++) {
+	for (const struct trace_reader *const *r = readers; *r && !is_previous(e); r++) {
 		const enum claim claim = (*r)->claims(e->fts_name, head, len);
 		if (claim == CLAIM_NONE || (claim == CLAIM_DIR && e->fts_level == 0))
 			continue;

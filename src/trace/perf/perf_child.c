@@ -28,12 +28,8 @@ struct opened_perf {
 
 enum claim perf_claims(const char *name, const unsigned char *head, size_t len)
 {
-	static const char old[] = ".data.old";
-	const size_t n = strlen(name), end = sizeof old - 1;
-	if (len < 8 || (memcmp(head, "PERFILE2", 8) != 0 && memcmp(head, "2ELIFREP", 8) != 0))
-		return CLAIM_NONE;
-	/* perf keeps the previous recording under this name. */
-	return n > end && strcmp(name + n - end, old) == 0 ? CLAIM_NONE : CLAIM_FILE;
+	(void)name;
+	return len >= 8 && (memcmp(head, "PERFILE2", 8) == 0 || memcmp(head, "2ELIFREP", 8) == 0) ? CLAIM_FILE : CLAIM_NONE;
 }
 
 /* ---- formats */
