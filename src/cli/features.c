@@ -51,7 +51,7 @@
 
 static const struct { bool present; const char *library, *use; } features[] = {
 	{ WITH_BABELTRACE, "libbabeltrace2", "CTF beyond that of LTTng and perf; sessions of a relay daemon" },
-	{ WITH_TRACEEVENT, "libtraceevent", "recordings of stealscope record, files of trace-cmd" },
+	{ WITH_TRACEEVENT, "libtraceevent", "recordings of stealscope record, files of trace-cmd and perf" },
 	{ WITH_TRACEFS, "libtracefs", "record" },
 	{ WITH_BPF, "libbpf", "exact figures of top and monitor" },
 	{ WITH_SECCOMP, "libseccomp", "parsers of traces without system calls" },
