@@ -42,6 +42,13 @@ void locations_free(struct trace_location *list, size_t n);
  * files. Returns 0 or -1. */
 int missing_streams(const char *dir, struct notes *notes, struct error *err);
 
+/* Replaces each location from index `first` on that contains several machines by one location for each. */
+void split_locations(struct trace_location **list, size_t *n, size_t first);
+/* Removes the locations from index `first` on, except that of the machine `name` (FILE#MACHINE). Returns 0, or -1 if the
+ * file has no such machine. */
+int select_machine(struct trace_location *list, size_t *n, size_t first, const char *name, struct error *err);
+void location_release(struct trace_location *p);  /* frees the members */
+
 /* Reads all files of the location, to check that the system can read them. Returns 0, or -1 with the system's error. */
 int location_check_readable(const struct trace_location *p, struct error *err);
 bool location_same_machine(const struct trace_location *a, const struct trace_location *b);

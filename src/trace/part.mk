@@ -1,7 +1,7 @@
 # trace: trace directories -> events. The only directory that uses babeltrace2
 noinst_LIBRARIES += src/libtrace.a
 TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACECMD_LIBS) $(TRACEEVENT_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS) $(SECCOMP_LIBS)
-src_libtrace_a_CPPFLAGS = $(AM_CPPFLAGS) $(BT2_CFLAGS) $(SECCOMP_CFLAGS)
+src_libtrace_a_CPPFLAGS = $(AM_CPPFLAGS) $(BT2_CFLAGS) $(SECCOMP_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
 src_libtrace_a_SOURCES = \
 	src/trace/isolation/isolated_tasks.c \
 	src/trace/babeltrace/probe.c src/trace/babeltrace/probe.h \
@@ -69,6 +69,14 @@ src_libtrace_a_SOURCES = \
 	src/trace/clock_setback.c src/trace/clock_setback.h \
 	src/trace/xen/xen.h src/trace/xen/xen_decode.c src/trace/xen/xen_file.c src/trace/xen/xen_reader.c \
 	src/trace/xen/xen_texts.c \
+	src/trace/discovery/file_machines.c \
+	src/trace/perfetto/bundle.c src/trace/perfetto/bundle.h \
+	src/trace/perfetto/event_classes.c src/trace/perfetto/event_classes.h \
+	src/trace/perfetto/event_table.c \
+	src/trace/perfetto/machine_facts.c \
+	src/trace/perfetto/packet_unpack.c \
+	src/trace/perfetto/perfetto.h src/trace/perfetto/perfetto_file.c src/trace/perfetto/perfetto_file.h \
+	src/trace/perfetto/perfetto_reader.c src/trace/perfetto/wire.h \
 	src/trace/worker_pool.c
 if HAVE_BABELTRACE
 src_libtrace_a_SOURCES += \
@@ -98,7 +106,6 @@ src_libtrace_a_CPPFLAGS += $(TRACECMD_CFLAGS)
 src_libtrace_a_SOURCES += src/trace/tracecmd/tracecmd_child.c
 else
 if HAVE_TRACEEVENT
-src_libtrace_a_CPPFLAGS += $(ZLIB_CFLAGS)
 src_libtrace_a_SOURCES += src/trace/tracecmd/dat_child.c src/trace/tracecmd/dat_contents.c src/trace/tracecmd/dat_contents.h
 else
 src_libtrace_a_SOURCES += src/trace/tracecmd/tracecmd_none.c

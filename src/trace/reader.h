@@ -11,6 +11,7 @@
  *
  * 	claims     decides whether a file below a directory, or the directory that contains it, belongs to this reader
  * 	describe   reads the names of the machine and the trace, from a small part of the location
+ * 	split      divides a file that contains several machines into one location for each
  * 	open       lists the streams of a source and the positions where they may be cut. The sources are opened one after
  * 	           the other while no other thread runs, or in parallel if the reader allows it. A reader may pass the
  * 	           source to its fallback (OPEN_OTHER), which is then opened alone.
@@ -54,7 +55,7 @@ struct recorded_guest {
 
 struct trace_location {
 	const struct trace_reader *reader;
-	char *path;            /* directory, file or URL of live sessions */
+	char *path;            /* directory, file, FILE#MACHINE (see trace_path_length()), or URL of live sessions */
 	bool is_file;
 	dev_t device;          /* device and inode of the claimed file: a trace that is reached by two paths is read once */
 	ino_t inode;
@@ -220,6 +221,9 @@ struct trace_reader {
 
 	enum claim (*claims)(const char *name, const unsigned char *head, size_t len);
 	int (*describe)(struct trace_location *p, struct error *err);
+	/* For files with several machines, may be NULL: names machine `number` (0, 1, ...) of a described location, and
+	 * describes it in *machine (NULL: only the name). Returns false if the file has no such machine. */
+	bool (*split)(const struct trace_location *p, size_t number, struct trace_location *machine, char *name, size_t size);
 	void (*forget)(struct trace_location *p);                         /* may be NULL, like all operations below */
 	/* Sets the TSC's frequency of a location with cycles of an unrecorded rate: given by the user, or found
 	 * in the trace of the hypervisor. */

@@ -3,9 +3,10 @@
 #include "trace/live/live.h"
 #include "trace/pages/pages.h"
 #include "trace/perf/perf.h"
+#include "trace/perfetto/perfetto.h"
 #include "trace/reader.h"
 #include "trace/tracecmd/tracecmd.h"
 #include "trace/xen/xen.h"
 
 const struct trace_reader *const readers[] = { &ctf_reader, &tracecmd_reader, &pages_reader, &perf_reader, &xen_reader,
-	NULL };
+	&perfetto_reader, NULL };

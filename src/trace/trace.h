@@ -319,6 +319,9 @@ int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct
 int trace_discover_or_skip(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err);
 void trace_spec_release(struct trace_spec *spec);  /* frees dir and the traces found there */
 void trace_specs_free(struct trace_spec *spec, size_t n);  /* frees an array of trace_discover() */
+/* A file may contain the traces of several machines (Perfetto). FILE#MACHINE names one of them, wherever a directory or
+ * file may be named. Returns the length of FILE; for all other names, their whole length. */
+size_t trace_path_length(const char *name);
 bool trace_is_file(const char *path);  /* returns true for a regular file with a trace, or with a part of one, in a known
                                         * format */
 

@@ -309,7 +309,7 @@ static void note_known_files(const struct location_search *f, size_t first, stru
 			note_add(notes, FILE_SKIPPED, NULL, s->path, s->known_kind->why, s->known_kind->remedy);
 }
 
-static void location_release(struct trace_location *p)
+void location_release(struct trace_location *p)
 {
 	if (p->reader->forget)
 		p->reader->forget(p);
@@ -349,7 +349,13 @@ int find_locations(const char *root, struct trace_location **list, size_t *n, bo
                    struct error *err)
 {
 	struct stat st;
-	const size_t first = *n;
+	const size_t first = *n, len = trace_is_live(root) ? strlen(root) : trace_path_length(root);
+	if (root[len]) {
+		char *file = mem_printf("%.*s", (int)len, root);
+		const int status = find_locations(file, list, n, skip_all, notes, err);
+		free(file);
+		return status ? status : select_machine(*list, n, first, root, err);
+	}
 	if (trace_is_live(root)) {
 		*list = mem_resize(*list, first + 1, sizeof **list);
 		(*list)[(*n)++] = (struct trace_location){ .reader = &live_reader, .path = mem_dup(root) };
@@ -369,6 +375,8 @@ int find_locations(const char *root, struct trace_location **list, size_t *n, bo
 		note_known_files(&f, first, notes);
 	if (!status)
 		status = describe_locations(&f, first, skip_all, notes, err);
+	if (!status)
+		split_locations(list, n, first);
 	search_release(&f);
 	return status;
 }
@@ -411,14 +419,15 @@ static int read_file(const char *path, struct error *err)
 
 int location_check_readable(const struct trace_location *p, struct error *err)
 {
-	char *const paths[] = { p->path, NULL };
+	char *path = mem_printf("%.*s", (int)trace_path_length(p->path), p->path), *const paths[] = { path, NULL };
 	FTS *fts = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, NULL);
-	int status = fts ? 0 : error_system(err, NULL, "%s", p->path);
+	int status = fts ? 0 : error_system(err, NULL, "%s", path);
 	for (FTSENT *e; !status && (e = fts_read(fts));)
 		if (e->fts_info == FTS_F)
 			status = read_file(e->fts_path, err);
 	if (fts)
 		fts_close(fts);
+	free(path);
 	return status;
 }
 

@@ -1,0 +1,63 @@
+/* Decodes the bundles of one CPU, one after the other, into events. */
+#ifndef STEALSCOPE_TRACE_PERFETTO_BUNDLE_H
+#define STEALSCOPE_TRACE_PERFETTO_BUNDLE_H
+
+#include "trace/pages/timestamp_check.h"
+#include "trace/perfetto/event_classes.h"
+#include "trace/perfetto/perfetto_file.h"
+
+enum { COMPACT_FIELDS = 13 };  /* highest number of a field of the compact encoding + 1 */
+
+/* The values of one field of the compact encoding, one per event. */
+struct bundle_column {
+	int64_t *value;
+	size_t len, cap;
+};
+
+struct compact_field { const char *name; unsigned column; bool is_name; unsigned slot; };
+
+/* Fields of the events of one compact part: switches, or waking events. */
+struct compact_part {
+	const struct event_class *cls;
+	struct compact_field field[6];
+	size_t fields;
+	unsigned prev_tid;       /* slot of the previous thread; 0: the events have none */
+};
+
+/* State of decoding one stream. */
+struct bundle_decoder {
+	/* set by the caller */
+	struct event_classes *classes;
+	struct string_cache *names;
+	const struct perfetto_machine *machine;
+	struct event_sink *out;
+	uint32_t sequence;
+	uint16_t cpu;
+	int64_t offset;          /* from the clock of the events to the epoch, ns */
+
+	struct compact_part to, waking;  /* to: switches */
+	struct timestamp_check check;
+	uint64_t number;         /* of the current bundle */
+	int64_t first, last;     /* time of the first and of the last event, ns; INT64_MIN: none yet */
+	bool has_switch;
+	bool is_after_loss;      /* events before the next one are missing */
+	int64_t current;         /* TID of the current thread; -1: unknown */
+	int64_t current_comm;    /* its name, a string id; EVENT_ABSENT: unknown */
+	const char *damage;      /* reason why the rest of the current bundle cannot be decoded; NULL: none */
+
+	/* the current bundle */
+	struct bundle_column column[COMPACT_FIELDS];  /* by the number of the field */
+	struct bundle_comm { const char *at; size_t len; } *comm;  /* table of names of the compact encoding */
+	size_t comms, comms_cap;
+	struct bundle_event { uint64_t ts; int64_t tid, flags; struct wire_field message; } *event;
+	size_t events, events_cap;
+	int64_t previous_end;    /* time of the last event of the previous bundle, ns; INT64_MIN: not recorded */
+};
+
+void bundle_decoder_open(struct bundle_decoder *d);
+/* Decodes a bundle. follows_loss: packets before it are missing. Returns 0 or -1. */
+int bundle_decode(struct bundle_decoder *d, const unsigned char *data, size_t len, bool follows_loss);
+/* Passes the last events on. Releases everything, also on failure. Returns 0 or -1. */
+int bundle_decoder_close(struct bundle_decoder *d);
+
+#endif

@@ -1,0 +1,253 @@
+/* Facts about a machine from packets without events: clocks, processes, configuration, counters. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/perfetto/perfetto_file.h"
+#include "trace/perfetto/wire.h"
+
+#define THREADS_MAX 4000000      /* number of threads with a name or process */
+#define NAMES_BYTES_MAX (64U << 20)
+#define ENABLED_MAX 10000        /* number of events in a configuration */
+#define COMM_LENGTH_MAX 15       /* length of a thread's name in the kernel */
+
+enum builtin_clock { CLOCK_ID_REALTIME = 1, CLOCK_ID_BOOTTIME = 6 };
+
+/* Copies a text field that may contain any bytes; to is terminated. */
+static void copy_text(char *to, size_t size, const struct wire_field *f)
+{
+	const size_t n = f->len < size - 1 ? f->len : size - 1;
+	memcpy(to, f->data, n);
+	to[n] = '\0';
+}
+
+/* ---- clocks */
+
+struct clock_times { uint64_t realtime, boottime; };  /* ns; 0: not in the snapshot */
+
+static struct clock_times read_snapshot(const struct wire_field *snapshot)
+{
+	struct clock_times times = { 0 };
+	struct wire_message m = wire_nested(snapshot);
+	struct wire_field clock, f;
+	while (wire_next(&m, &clock)) {
+		uint64_t id = 0, ns = 0;
+		struct wire_message c = wire_nested(&clock);
+		while (clock.number == 1 && wire_next(&c, &f)) {
+			id = f.number == 1 && f.type == WIRE_VARINT ? f.value : id;
+			ns = f.number == 2 && f.type == WIRE_VARINT ? f.value : ns;
+		}
+		if (ns > INT64_MAX)
+			continue;
+		if (id == CLOCK_ID_REALTIME)
+			times.realtime = ns;
+		if (id == CLOCK_ID_BOOTTIME)
+			times.boottime = ns;
+	}
+	return times;
+}
+
+/* The first snapshot counts: one constant offset keeps all durations exact. */
+static void add_epoch(struct perfetto_machine *m, const struct clock_times *t)
+{
+	if (m->clock.has_epoch || !t->realtime || !t->boottime)
+		return;
+	m->clock.has_epoch = true;
+	m->clock.epoch = (int64_t)t->realtime - (int64_t)t->boottime;
+}
+
+void perfetto_add_clocks(struct perfetto_machine *m, const struct wire_field *snapshot)
+{
+	const struct clock_times times = read_snapshot(snapshot);
+	add_epoch(m, &times);
+}
+
+/* A round of synchronization has two pairs of snapshots, in the order client, host, client, host. The request takes the
+ * time from a client's snapshot to the host's, the answer from the host's to the client's, so the mean of two
+ * differences halves the error of different durations. */
+void perfetto_add_remote_clocks(struct perfetto_machine *m, const struct wire_field *sync)
+{
+	struct wire_message all = wire_nested(sync);
+	struct wire_field pair, f;
+	struct clock_times host[2], client[2];
+	size_t n = 0;
+	while (n < 2 && wire_next(&all, &pair)) {
+		struct wire_message p = wire_nested(&pair);
+		host[n] = client[n] = (struct clock_times){ 0 };
+		while (pair.number == 1 && wire_next(&p, &f)) {
+			if (f.number == 2)
+				client[n] = read_snapshot(&f);
+			if (f.number == 3)
+				host[n] = read_snapshot(&f);
+		}
+		if (client[n].boottime && host[n].boottime)
+			n++;
+	}
+	if (!n)
+		return;
+	add_epoch(m, &client[0]);
+	if (m->clock.has_host)
+		return;
+	m->clock.has_host = true;
+	m->clock.host = (int64_t)host[0].boottime - (int64_t)client[0].boottime;
+	if (n == 2) {  /* host[0] lies between client[0] and client[1] */
+		const int64_t later = (int64_t)host[0].boottime - (int64_t)client[1].boottime;
+		m->clock.host = later + (m->clock.host - later) / 2;
+	}
+}
+
+/* ---- threads */
+
+static bool is_tid(uint64_t n)
+{
+	return n > 0 && n <= INT32_MAX;
+}
+
+static void set_name(struct perfetto_machine *m, uint64_t tid, const char *name)
+{
+	bool is_new;
+	if (!*name || m->name_by_tid.len >= THREADS_MAX || m->names_bytes >= NAMES_BYTES_MAX)
+		return;
+	const size_t names = m->names.len;
+	uint64_t *id = map_put(&m->name_by_tid, tid, &is_new);
+	if (is_new)
+		*id = strtab_put(&m->names, name);
+	m->names_bytes += m->names.len > names ? strlen(name) + 32 : 0;
+}
+
+static void set_process(struct perfetto_machine *m, uint64_t tid, uint64_t pid)
+{
+	if (is_tid(tid) && is_tid(pid) && m->process_by_tid.len < THREADS_MAX)
+		*map_put(&m->process_by_tid, tid, NULL) = pid;
+}
+
+static void add_thread(struct perfetto_machine *m, const struct wire_field *thread)
+{
+	struct wire_message t = wire_nested(thread);
+	struct wire_field f;
+	uint64_t tid = 0, pid = 0;
+	char name[COMM_LENGTH_MAX + 1] = "";
+	while (wire_next(&t, &f)) {
+		tid = f.number == 1 && f.type == WIRE_VARINT ? f.value : tid;
+		pid = f.number == 3 && f.type == WIRE_VARINT ? f.value : pid;
+		if (f.number == 2 && f.type == WIRE_BYTES)
+			copy_text(name, sizeof name, &f);
+	}
+	set_process(m, tid, pid);
+	if (is_tid(tid))
+		set_name(m, tid, name);
+}
+
+/* The name of a process is that of its executable, unless the list of threads contains the name of its main thread. */
+static void add_process(struct perfetto_machine *m, const struct wire_field *process)
+{
+	struct wire_message p = wire_nested(process);
+	struct wire_field f, command = { 0 };
+	uint64_t pid = 0;
+	bool is_comm = false, is_kernel = false;
+	while (wire_next(&p, &f)) {
+		pid = f.number == 1 && f.type == WIRE_VARINT ? f.value : pid;
+		is_kernel |= f.number == 8 && f.type == WIRE_VARINT && f.value;
+		is_comm |= f.number == 9 && f.type == WIRE_VARINT && f.value;
+		if (f.number == 3 && f.type == WIRE_BYTES && !command.data)
+			command = f;
+	}
+	if (!is_tid(pid))
+		return;
+	set_process(m, pid, pid);
+	char path[4096], name[COMM_LENGTH_MAX + 1];
+	copy_text(path, sizeof path, &command);
+	const char *slash = is_comm || is_kernel || path[0] != '/' ? NULL : strrchr(path, '/');
+	snprintf(name, sizeof name, "%.*s", COMM_LENGTH_MAX, slash ? slash + 1 : path);
+	set_name(m, pid, name);
+}
+
+void perfetto_add_processes(struct perfetto_machine *m, const struct wire_field *tree)
+{
+	struct wire_field f;
+	for (unsigned threads = 2; threads; threads--) {  /* threads first: their names are exact */
+		struct wire_message all = wire_nested(tree);
+		while (wire_next(&all, &f)) {
+			if (f.number == 2 && threads == 2)
+				add_thread(m, &f);
+			else if (f.number == 1 && threads == 1)
+				add_process(m, &f);
+		}
+	}
+}
+
+/* ---- system, counters, configuration */
+
+void perfetto_add_system(struct perfetto_machine *m, const struct wire_field *info)
+{
+	struct wire_message all = wire_nested(info);
+	struct wire_field f, name;
+	while (wire_next(&all, &f)) {
+		if (f.type != WIRE_BYTES)
+			continue;
+		if (f.number == 17)
+			copy_text(m->name, sizeof m->name, &f);
+		if (f.number == 4)
+			copy_text(m->service, sizeof m->service, &f);
+		struct wire_message uts = wire_nested(&f);
+		while (f.number == 1 && wire_next(&uts, &name)) {
+			if (name.number == 3 && name.type == WIRE_BYTES)
+				copy_text(m->kernel, sizeof m->kernel, &name);
+			if (name.number == 4 && name.type == WIRE_BYTES)
+				copy_text(m->architecture, sizeof m->architecture, &name);
+		}
+	}
+}
+
+void perfetto_add_counters(struct perfetto_machine *m, const struct wire_field *stats)
+{
+	enum { PHASE_START = 1, PHASE_END = 2 };
+	struct wire_message all = wire_nested(stats);
+	struct wire_field f, counter;
+	uint64_t phase = 0, lost = 0;
+	while (wire_next(&all, &f)) {
+		phase = f.number == 1 && f.type == WIRE_VARINT ? f.value : phase;
+		struct wire_message cpu = wire_nested(&f);
+		while (f.number == 2 && wire_next(&cpu, &counter))
+			if ((counter.number == 3 || counter.number == 8) && counter.type == WIRE_VARINT && counter.value < INT64_MAX)
+				lost += counter.value;
+	}
+	if (phase == PHASE_START && !m->counters.has_start) {
+		m->counters.has_start = true;
+		m->counters.lost_at_start = lost;
+	}
+	if (phase == PHASE_END) {
+		m->counters.has_end = true;
+		m->counters.lost_at_end = lost;
+	}
+}
+
+static void add_enabled(struct perfetto_machine *m, const struct wire_field *ftrace)
+{
+	struct wire_message all = wire_nested(ftrace);
+	struct wire_field f;
+	char name[128];
+	while (wire_next(&all, &f)) {
+		if (f.number != 1 || f.type != WIRE_BYTES || m->enabled.len >= ENABLED_MAX)
+			continue;
+		copy_text(name, sizeof name, &f);
+		strtab_put(&m->enabled, name);
+	}
+}
+
+void perfetto_add_config(struct perfetto_machine *m, const struct wire_field *config)
+{
+	enum { CONFIG_SOURCES = 2, SOURCE_CONFIG = 1, SOURCE_FTRACE = 100 };
+	struct wire_message all = wire_nested(config);
+	struct wire_field source, one, part;
+	while (wire_next(&all, &source)) {
+		struct wire_message s = wire_nested(&source);
+		while (source.number == CONFIG_SOURCES && wire_next(&s, &one)) {
+			struct wire_message c = wire_nested(&one);
+			while (one.number == SOURCE_CONFIG && wire_next(&c, &part))
+				if (part.number == SOURCE_FTRACE)
+					add_enabled(m, &part);
+		}
+	}
+	m->has_config |= m->enabled.len > 1;
+}

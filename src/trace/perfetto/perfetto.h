@@ -1,0 +1,18 @@
+/* Reader of Perfetto traces (protobuf files of traced and tracebox) with ftrace events.
+ *
+ * A file is a row of packets. Packets with a bundle contain the events of one CPU, read from the kernel's buffer at one
+ * time; other packets contain clock snapshots, names of threads, and counters. Packets of one writer (a sequence) are in
+ * the order of writing. A trace of several machines (traced_relay) contains the packets of all of them, each with the
+ * machine's id; each machine becomes a location of its own.
+ *
+ * describe() scans the file once and lists the bundles of each machine, sequence and CPU, which form a stream. Compressed
+ * packets are decompressed then; their bundles are written to a scratch file. decode() reads the bundles of a stream.
+ * Memory: 16 bytes per bundle, and one packet. */
+#ifndef STEALSCOPE_TRACE_PERFETTO_PERFETTO_H
+#define STEALSCOPE_TRACE_PERFETTO_PERFETTO_H
+
+#include "trace/reader.h"
+
+extern const struct trace_reader perfetto_reader;
+
+#endif

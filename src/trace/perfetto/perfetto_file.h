@@ -1,0 +1,120 @@
+/* Contents of a Perfetto trace: machines, and the position of each bundle of events. */
+#ifndef STEALSCOPE_TRACE_PERFETTO_PERFETTO_FILE_H
+#define STEALSCOPE_TRACE_PERFETTO_PERFETTO_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "base/map.h"
+#include "base/strtab.h"
+
+enum {
+	PERFETTO_CPUS_MAX = 65536,
+	PERFETTO_STREAMS_MAX = 4096,   /* of a machine */
+	PERFETTO_MACHINES_MAX = 256,
+	PERFETTO_PACKET_MAX = 64 << 20,  /* size of a packet, and of the packets in a compressed one, bytes */
+};
+
+/* Numbers of the fields of a packet. */
+enum packet_field {
+	PACKET_FTRACE = 1, PACKET_PROCESS_TREE = 2, PACKET_CLOCKS = 6, PACKET_SEQUENCE = 10, PACKET_CONFIG = 33,
+	PACKET_FTRACE_STATS = 34, PACKET_DROPPED = 42, PACKET_SYSTEM = 45, PACKET_DEFLATED = 50, PACKET_TRACK_EVENT = 11,
+	PACKET_UUID = 89, PACKET_MACHINE = 98, PACKET_REMOTE_CLOCKS = 107, PACKET_ZSTD = 133,
+};
+
+struct perfetto_bundle {
+	uint64_t at;          /* offset, bytes */
+	uint32_t len;         /* bytes */
+	bool is_scratch;      /* the offset is in the scratch file; false: in the trace */
+	bool follows_loss;    /* packets between the previous bundle of the stream and this one are missing */
+};
+
+/* Bundles of one CPU that one sequence of packets contains. */
+struct perfetto_stream {
+	uint32_t sequence;
+	uint16_t cpu;
+	uint64_t bytes, drops, damages;  /* drops, damages: of its sequence and of the file, before the last bundle */
+	struct perfetto_bundle *bundle;
+	size_t bundles, bundles_cap;
+};
+
+enum ftrace_clock { FTRACE_CLOCK_BOOT = 0, FTRACE_CLOCK_UNKNOWN = 1, FTRACE_CLOCK_LOCAL = 3 };
+
+/* Numbers of the fields of a bundle. */
+enum bundle_field {
+	BUNDLE_CPU = 1, BUNDLE_EVENT = 2, BUNDLE_LOST = 3, BUNDLE_COMPACT = 4, BUNDLE_CLOCK = 5, BUNDLE_CLOCK_TIME = 6,
+	BUNDLE_BOOT_TIME = 7, BUNDLE_ERROR = 8, BUNDLE_PREVIOUS_READ = 9, BUNDLE_PREVIOUS_END = 10, BUNDLE_DESCRIPTION = 11,
+};
+
+/* Offsets between clocks that were read at the same time, ns. */
+struct clock_offsets {
+	bool has_epoch, has_host, has_boot;
+	int64_t epoch;        /* CLOCK_REALTIME - CLOCK_BOOTTIME of the machine */
+	int64_t host;         /* CLOCK_BOOTTIME of the host - CLOCK_BOOTTIME of this machine */
+	uint64_t ftrace;      /* clock of the events, enum ftrace_clock */
+	int64_t boot;         /* CLOCK_BOOTTIME - the clock of the events */
+};
+
+struct perfetto_counters {  /* of the kernel's buffers, at the start and at the end of the trace */
+	bool has_start, has_end;
+	uint64_t lost_at_start, lost_at_end;  /* events, sum of the CPUs */
+};
+
+struct perfetto_machine {
+	uint32_t id;             /* 0: the machine of the tracing service */
+	char name[256], kernel[256], architecture[64], service[128];  /* "": not recorded */
+	struct clock_offsets clock;
+	struct perfetto_counters counters;
+	struct perfetto_stream *stream;
+	size_t streams, streams_cap;
+	struct map stream_by_cpu;  /* sequence << 16 | CPU -> index of the stream */
+	struct map process_by_tid; /* TID -> process */
+	struct map name_by_tid;    /* TID -> id in names */
+	struct strtab names;
+	size_t names_bytes;
+	struct strtab enabled;     /* events that the configuration enables, "group/name" */
+	bool has_config;
+	uint64_t bytes;          /* size of the bundles */
+};
+
+struct perfetto_file {
+	char *path;
+	unsigned references;     /* locations that use it */
+	int scratch;             /* descriptor of the scratch file; -1: none */
+	int64_t scratch_bytes;
+	uint64_t bytes;          /* size of the file */
+	struct perfetto_machine *machine;
+	size_t machines, machines_cap;
+	struct map sequence;     /* machine << 32 | sequence -> number of losses of its packets */
+	char uuid[40];
+	size_t bundles;
+	uint64_t packets, track_events;
+	uint64_t damages;        /* number of damaged packets */
+	const char *damage;      /* reason of the last damage; NULL: none */
+	uint64_t damaged_at;     /* offset of the first damage, bytes */
+	bool ends_early;         /* the packets end before the end of the file */
+};
+
+/* Scans the file. Returns NULL, with *err set, if it cannot be read. */
+struct perfetto_file *perfetto_file_read(const char *path, struct error *err);
+/* As perfetto_file_read(), for an open file. */
+struct perfetto_file *perfetto_file_scan(int fd, const char *path, struct error *err);
+void perfetto_file_release(struct perfetto_file *f);  /* drops a reference; f may be NULL */
+
+/* Adds the facts of a packet, except its bundle, to the machine. */
+struct wire_field;
+void perfetto_add_clocks(struct perfetto_machine *m, const struct wire_field *snapshot);
+void perfetto_add_remote_clocks(struct perfetto_machine *m, const struct wire_field *sync);
+void perfetto_add_processes(struct perfetto_machine *m, const struct wire_field *tree);
+void perfetto_add_system(struct perfetto_machine *m, const struct wire_field *info);
+void perfetto_add_counters(struct perfetto_machine *m, const struct wire_field *stats);
+void perfetto_add_config(struct perfetto_machine *m, const struct wire_field *config);
+
+/* Decompresses a packet. Returns the packets in it, malloc'ed, with their size; NULL, with *why set, if it is damaged or
+ * not supported. codec: PACKET_DEFLATED or PACKET_ZSTD. */
+unsigned char *perfetto_unpack(enum packet_field codec, const unsigned char *data, size_t len, size_t *size,
+                               const char **why);
+
+#endif
