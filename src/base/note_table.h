@@ -56,7 +56,8 @@
 	X(XEN_NAMES_UNKNOWN, "xen-names-unknown", INFO, "no text beside the trace contains the names of the domains", \
 	  "put the output of `xl list` into a file beside it, or index with --domain ID=NAME") \
 	X(PERFETTO_DAMAGED, "perfetto-damaged", DAMAGE, \
-	  "%llu damaged packets: %s (first at byte %llu of %llu); their events are skipped", "copy the file again after perfetto has finished") \
+	  "%llu damaged packets: %s (first at byte %llu of %llu); their events are skipped", \
+	  "copy the file again after perfetto has finished") \
 	X(CLOCK_CORRECTED, "clock-corrected", INFO, "trace-cmd corrected the times to the host's clock", "") \
 
 /* Notes of src/sync/: clocks, and matches of guests and VMs */

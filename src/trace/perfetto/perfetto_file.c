@@ -337,6 +337,7 @@ struct perfetto_file *perfetto_file_scan(int fd, const char *path, struct error 
 		error_read(err, NULL, "%s", path);
 	else
 		f->bytes = (uint64_t)st.st_size;
+	machine_get(f, 0);  /* the first machine is always that of the tracing service */
 	while (!status && at < f->bytes)
 		status = scan_next(f, &w, &at, err);
 	f->ends_early = status > 0;

@@ -88,12 +88,21 @@ static void set_saved_names(struct trace_location *p, const struct perfetto_mach
 		fclose(f);
 }
 
+/* Returns the index of the next machine with events, from index i on; f->machines: none. */
+static size_t next_machine(const struct perfetto_file *f, size_t i)
+{
+	while (i < f->machines && !f->machine[i].streams)
+		i++;
+	return i;
+}
+
 static void describe_machine(struct trace_location *p)
 {
 	const struct perfetto_part *part = p->data;
 	const struct perfetto_file *f = part->file;
 	const struct perfetto_machine *m = machine_of(p);
-	p->bytes = f->machines == 1 ? f->bytes : m->bytes;
+	const bool is_alone = next_machine(f, next_machine(f, 0) + 1) >= f->machines;
+	p->bytes = is_alone ? f->bytes : m->bytes;
 	p->correction_undone = p->corrected = m->clock.has_host;
 	if (m->counters.has_start && m->counters.has_end && m->counters.lost_at_end > m->counters.lost_at_start)
 		p->lost = m->counters.lost_at_end - m->counters.lost_at_start;
@@ -101,14 +110,6 @@ static void describe_machine(struct trace_location *p)
 	snprintf(p->meta.tracer, sizeof p->meta.tracer, "%s", *f->machine[0].service ? f->machine[0].service : "Perfetto");
 	snprintf(p->meta.uuid, sizeof p->meta.uuid, "%s", f->uuid);
 	set_saved_names(p, m);
-}
-
-/* Returns the index of the next machine with events, from index i on; f->machines: none. */
-static size_t next_machine(const struct perfetto_file *f, size_t i)
-{
-	while (i < f->machines && !f->machine[i].streams)
-		i++;
-	return i;
 }
 
 static int describe_file(struct trace_location *p, struct error *err)
