@@ -250,7 +250,8 @@ int bundle_decode(struct bundle_decoder *d, const unsigned char *data, size_t le
 		.switch_ts = compact_time(&d->column[SWITCH_TIME], 0, 0) };
 	const char *damage = d->damage;
 	d->damage = NULL;
-	d->number++;
+	if (!d->number++ && d->previous_end != INT64_MIN)
+		d->begin = d->previous_end && d->previous_end <= TIME_MAX ? d->previous_end + d->offset : 0;
 	d->is_after_loss |= follows_loss || is_lost || (d->last != INT64_MIN && d->previous_end > d->last - d->offset);
 	while (!d->damage &&
 	       (m.event < d->events || m.waking < d->column[WAKING_TIME].len || m.to < d->column[SWITCH_TIME].len))
@@ -283,7 +284,7 @@ void bundle_decoder_open(struct bundle_decoder *d)
 		{ "pid", WAKING_TID, false, 0 }, { "target_cpu", WAKING_CPU, false, 0 }, { "prio", WAKING_PRIO, false, 0 },
 		{ "comm", WAKING_COMM, true, 0 },
 	};
-	d->first = d->last = INT64_MIN;
+	d->first = d->last = d->begin = INT64_MIN;
 	d->current = -1;
 	d->current_comm = EVENT_ABSENT;
 	open_part(d, &d->to, KNOWN_SWITCH, of_switch, sizeof of_switch / sizeof *of_switch);

@@ -39,6 +39,8 @@ struct bundle_decoder {
 	struct timestamp_check check;
 	uint64_t number;         /* of the current bundle */
 	int64_t first, last;     /* time of the first and of the last event, ns; INT64_MIN: none yet */
+	int64_t begin;           /* time since which no event of the CPU is missing before the first one, ns; 0: since the
+	                          * start of tracing; INT64_MIN: not recorded */
 	bool has_switch;
 	bool is_after_loss;      /* events before the next one are missing */
 	int64_t current;         /* TID of the current thread; -1: unknown */
@@ -51,7 +53,8 @@ struct bundle_decoder {
 	size_t comms, comms_cap;
 	struct bundle_event { uint64_t ts; int64_t tid, flags; struct wire_field message; } *event;
 	size_t events, events_cap;
-	int64_t previous_end;    /* time of the last event of the previous bundle, ns; INT64_MIN: not recorded */
+	int64_t previous_end;    /* time of the last event of the previous bundle, ns; 0: it is the first one; INT64_MIN: not
+	                          * recorded */
 };
 
 void bundle_decoder_open(struct bundle_decoder *d);

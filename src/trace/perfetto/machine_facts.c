@@ -11,7 +11,6 @@
 #define ENABLED_MAX 10000        /* number of events in a configuration */
 #define COMM_LENGTH_MAX 15       /* length of a thread's name in the kernel */
 
-enum builtin_clock { CLOCK_ID_REALTIME = 1, CLOCK_ID_BOOTTIME = 6 };
 
 /* Copies a text field that may contain any bytes; to is terminated. */
 static void copy_text(char *to, size_t size, const struct wire_field *f)
@@ -86,14 +85,11 @@ void perfetto_add_remote_clocks(struct perfetto_machine *m, const struct wire_fi
 	if (!n)
 		return;
 	add_epoch(m, &client[0]);
-	if (m->clock.has_host)
-		return;
+	const int64_t before = (int64_t)client[0].boottime, after = (int64_t)client[n - 1].boottime;
 	m->clock.has_host = true;
-	m->clock.host = (int64_t)host[0].boottime - (int64_t)client[0].boottime;
-	if (n == 2) {  /* host[0] lies between client[0] and client[1] */
-		const int64_t later = (int64_t)host[0].boottime - (int64_t)client[1].boottime;
-		m->clock.host = later + (m->clock.host - later) / 2;
-	}
+	m->clock.host_at = before;
+	m->clock.host_error = n == 2 && after >= before ? (after - before) / 2 + 1 : INT64_MAX;
+	m->clock.host = (int64_t)host[0].boottime - before - (after - before) / 2;  /* host[0] lies between both */
 }
 
 /* ---- threads */
@@ -220,6 +216,17 @@ void perfetto_add_counters(struct perfetto_machine *m, const struct wire_field *
 		m->counters.has_end = true;
 		m->counters.lost_at_end = lost;
 	}
+}
+
+bool perfetto_is_flush(const struct wire_field *service_event)
+{
+	enum { FLUSH_STARTED = 9 };
+	struct wire_message m = wire_nested(service_event);
+	struct wire_field f;
+	while (wire_next(&m, &f))
+		if (f.number == FLUSH_STARTED && f.type == WIRE_VARINT && f.value)
+			return true;
+	return false;
 }
 
 static void add_enabled(struct perfetto_machine *m, const struct wire_field *ftrace)

@@ -39,6 +39,8 @@ struct packet_parts {
 	size_t parts;
 	uint32_t machine, sequence;
 	bool is_dropped;     /* earlier packets of the sequence are missing */
+	bool is_first;       /* the first packet of its sequence */
+	uint64_t time, clock;
 };
 
 /* Loads at least `want` bytes at offset `at`, fewer at the end of the file. Returns their number. */
@@ -88,14 +90,17 @@ static struct perfetto_machine *machine_get(struct perfetto_file *f, uint32_t id
 	return m;
 }
 
-/* Returns the number of losses in the sequence until now. */
-static uint64_t count_drops(struct perfetto_file *f, const struct packet_parts *p)
+/* Updates the state of the sequence of a packet. Returns it: twice the number of losses until now, and 1 if the trace
+ * contains its first packet. */
+static uint64_t sequence_update(struct perfetto_file *f, const struct packet_parts *p)
 {
 	bool is_new;
-	uint64_t *drops = map_put(&f->sequence, (uint64_t)p->machine << 32 | p->sequence, &is_new);
-	if (!is_new && p->is_dropped)  /* the first packet of each sequence has the flag */
-		++*drops;
-	return *drops;
+	uint64_t *state = map_put(&f->sequence, (uint64_t)p->machine << 32 | p->sequence, &is_new);
+	if (is_new)  /* the first packet of each sequence has both flags, so that it shows no loss */
+		*state = p->is_first;
+	else if (p->is_dropped)
+		*state += 2;
+	return *state;
 }
 
 /* Returns the stream of a bundle; NULL: the machine has too many. */
@@ -148,7 +153,7 @@ static void add_ftrace_clock(struct perfetto_machine *machine, const struct wire
 static int add_bundle(struct perfetto_file *f, struct perfetto_machine *m, const struct packet_place *place,
                       const struct packet_parts *p, const struct wire_field *bundle, struct error *err)
 {
-	const uint64_t cpu = bundle_cpu(bundle), drops = count_drops(f, p);
+	const uint64_t cpu = bundle_cpu(bundle), state = sequence_update(f, p), drops = state / 2;
 	struct perfetto_stream *s = cpu < PERFETTO_CPUS_MAX ? stream_get(f, m, p->sequence, (uint16_t)cpu) : NULL;
 	if (!s || f->bundles >= BUNDLES_MAX) {
 		add_damage(f, place->at, s ? "the file contains too many bundles" : "a bundle of events has an impossible CPU");
@@ -164,6 +169,8 @@ static int add_bundle(struct perfetto_file *f, struct perfetto_machine *m, const
 		f->scratch_bytes += (int64_t)bundle->len;
 	}
 	add_ftrace_clock(m, bundle);
+	if (!s->bundles)
+		s->is_complete = state == 1 && !b.follows_loss;
 	s->drops = drops;
 	s->damages = f->damages;
 	s->bytes += bundle->len;
@@ -235,6 +242,10 @@ static int add_part(struct perfetto_file *f, struct perfetto_machine *m, const s
 	case PACKET_UUID:
 		add_uuid(f, part);
 		return 0;
+	case PACKET_SERVICE:
+		if (perfetto_is_flush(part) && p->time <= INT64_MAX / 8 && p->clock == CLOCK_ID_BOOTTIME)
+			f->flushed_at = (int64_t)p->time;
+		return 0;
 	default:
 		return add_packed(f, place, part, err);
 	}
@@ -243,28 +254,51 @@ static int add_part(struct perfetto_file *f, struct perfetto_machine *m, const s
 static bool is_part(const struct wire_field *f)
 {
 	static const uint8_t numbers[] = { PACKET_FTRACE, PACKET_PROCESS_TREE, PACKET_CLOCKS, PACKET_CONFIG,
-		PACKET_FTRACE_STATS, PACKET_SYSTEM, PACKET_DEFLATED, PACKET_UUID, PACKET_REMOTE_CLOCKS, PACKET_ZSTD };
+		PACKET_FTRACE_STATS, PACKET_SYSTEM, PACKET_DEFLATED, PACKET_SERVICE, PACKET_UUID,
+		PACKET_REMOTE_CLOCKS, PACKET_ZSTD };
 	return f->type == WIRE_BYTES && f->number < 256 && memchr(numbers, (int)f->number, sizeof numbers);
+}
+
+static void set_number(struct packet_parts *p, const struct wire_field *f)
+{
+	switch (f->number) {
+	case PACKET_SEQUENCE:
+		p->sequence = (uint32_t)f->value;
+		break;
+	case PACKET_MACHINE:
+		p->machine = (uint32_t)f->value;
+		break;
+	case PACKET_DROPPED:
+		p->is_dropped = f->value != 0;
+		break;
+	case PACKET_FIRST:
+		p->is_first = f->value != 0;
+		break;
+	case PACKET_TIME:
+		p->time = f->value;
+		break;
+	case PACKET_TIME_CLOCK:
+		p->clock = f->value;
+		break;
+	default:
+		break;
+	}
 }
 
 /* Scans one packet. Returns 0, or -1: failure of the system. */
 static int scan_packet(struct perfetto_file *f, const struct packet_place *place, const unsigned char *data, size_t len,
                        struct error *err)
 {
-	struct packet_parts p = { 0 };
+	struct packet_parts p = { .clock = CLOCK_ID_BOOTTIME };
 	struct wire_message m = wire_open(data, len);
 	struct wire_field field;
 	while (wire_next(&m, &field)) {
 		if (is_part(&field) && p.parts < sizeof p.part / sizeof *p.part)
 			p.part[p.parts++] = field;
+		else if (field.type == WIRE_VARINT)
+			set_number(&p, &field);
 		else if (field.number == PACKET_TRACK_EVENT && field.type == WIRE_BYTES)
 			f->track_events++;
-		else if (field.number == PACKET_SEQUENCE && field.type == WIRE_VARINT)
-			p.sequence = (uint32_t)field.value;
-		else if (field.number == PACKET_MACHINE && field.type == WIRE_VARINT)
-			p.machine = (uint32_t)field.value;
-		else if (field.number == PACKET_DROPPED && field.type == WIRE_VARINT)
-			p.is_dropped = field.value != 0;
 	}
 	f->packets++;
 	if (m.is_bad) {
@@ -275,7 +309,7 @@ static int scan_packet(struct perfetto_file *f, const struct packet_place *place
 	if (p.parts && !machine)
 		add_damage(f, place->at, "the file contains too many machines");
 	if (p.is_dropped && (!p.parts || p.part[0].number != PACKET_FTRACE))
-		count_drops(f, &p);
+		sequence_update(f, &p);
 	for (size_t i = 0; machine && i < p.parts; i++) {
 		if (add_part(f, machine, place, &p, &p.part[i], err))
 			return -1;

@@ -19,9 +19,10 @@ enum {
 
 /* Numbers of the fields of a packet. */
 enum packet_field {
-	PACKET_FTRACE = 1, PACKET_PROCESS_TREE = 2, PACKET_CLOCKS = 6, PACKET_SEQUENCE = 10, PACKET_CONFIG = 33,
-	PACKET_FTRACE_STATS = 34, PACKET_DROPPED = 42, PACKET_SYSTEM = 45, PACKET_DEFLATED = 50, PACKET_TRACK_EVENT = 11,
-	PACKET_UUID = 89, PACKET_MACHINE = 98, PACKET_REMOTE_CLOCKS = 107, PACKET_ZSTD = 133,
+	PACKET_FTRACE = 1, PACKET_PROCESS_TREE = 2, PACKET_CLOCKS = 6, PACKET_TIME = 8, PACKET_SEQUENCE = 10,
+	PACKET_TRACK_EVENT = 11, PACKET_CONFIG = 33, PACKET_FTRACE_STATS = 34, PACKET_DROPPED = 42, PACKET_SYSTEM = 45,
+	PACKET_DEFLATED = 50, PACKET_TIME_CLOCK = 58, PACKET_SERVICE = 69, PACKET_FIRST = 87, PACKET_UUID = 89,
+	PACKET_MACHINE = 98, PACKET_REMOTE_CLOCKS = 107, PACKET_ZSTD = 133,
 };
 
 struct perfetto_bundle {
@@ -35,11 +36,13 @@ struct perfetto_bundle {
 struct perfetto_stream {
 	uint32_t sequence;
 	uint16_t cpu;
+	bool is_complete;     /* no packet is missing before its first bundle, as far as the packets show it */
 	uint64_t bytes, drops, damages;  /* drops, damages: of its sequence and of the file, before the last bundle */
 	struct perfetto_bundle *bundle;
 	size_t bundles, bundles_cap;
 };
 
+enum builtin_clock { CLOCK_ID_REALTIME = 1, CLOCK_ID_BOOTTIME = 6 };
 enum ftrace_clock { FTRACE_CLOCK_BOOT = 0, FTRACE_CLOCK_UNKNOWN = 1, FTRACE_CLOCK_LOCAL = 3 };
 
 /* Numbers of the fields of a bundle. */
@@ -52,7 +55,9 @@ enum bundle_field {
 struct clock_offsets {
 	bool has_epoch, has_host, has_boot;
 	int64_t epoch;        /* CLOCK_REALTIME - CLOCK_BOOTTIME of the machine */
-	int64_t host;         /* CLOCK_BOOTTIME of the host - CLOCK_BOOTTIME of this machine */
+	int64_t host;         /* CLOCK_BOOTTIME of the host - CLOCK_BOOTTIME of this machine, from the last synchronization */
+	int64_t host_error;   /* its error at the time host_at (CLOCK_BOOTTIME of this machine); INT64_MAX: unknown */
+	int64_t host_at;
 	uint64_t ftrace;      /* clock of the events, enum ftrace_clock */
 	int64_t boot;         /* CLOCK_BOOTTIME - the clock of the events */
 };
@@ -87,7 +92,8 @@ struct perfetto_file {
 	uint64_t bytes;          /* size of the file */
 	struct perfetto_machine *machine;
 	size_t machines, machines_cap;
-	struct map sequence;     /* machine << 32 | sequence -> number of losses of its packets */
+	struct map sequence;     /* machine << 32 | sequence -> 2 * number of losses of its packets + (has its first packet) */
+	int64_t flushed_at;      /* CLOCK_BOOTTIME when the last flush of the tracers began, ns; 0: not recorded */
 	char uuid[40];
 	size_t bundles;
 	uint64_t packets, track_events;
@@ -111,6 +117,8 @@ void perfetto_add_processes(struct perfetto_machine *m, const struct wire_field 
 void perfetto_add_system(struct perfetto_machine *m, const struct wire_field *info);
 void perfetto_add_counters(struct perfetto_machine *m, const struct wire_field *stats);
 void perfetto_add_config(struct perfetto_machine *m, const struct wire_field *config);
+/* Returns true if the event of the tracing service is the beginning of a flush. */
+bool perfetto_is_flush(const struct wire_field *service_event);
 
 /* Decompresses a packet. Returns the packets in it, malloc'ed, with their size; NULL, with *why set, if it is damaged or
  * not supported. codec: PACKET_DEFLATED or PACKET_ZSTD. */

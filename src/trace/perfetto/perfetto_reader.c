@@ -13,6 +13,7 @@
 
 #define REMEDY "copy the file again after perfetto has finished"
 #define WINDOW_SLACK 1000000  /* time to read beyond the end of a window, ns */
+#define DRIFT_MAX 5000        /* 1 / greatest drift between two machines' clocks (200 ppm) */
 #define OFFSET_MAX (INT64_MAX / 4)  /* of the offset between two clocks, ns: 73 years */
 
 /* One machine of a file. */
@@ -254,6 +255,32 @@ static const unsigned char *read_bundle(struct perfetto_worker *w, const struct 
 	return w->buf ? w->buf : (const unsigned char *)"";
 }
 
+/* Returns an early bound of the time when the last flush of the machine's tracer began, on its CLOCK_BOOTTIME; 0: unknown.
+ * The flush was recorded on the clock of the host. */
+static int64_t flush_time(const struct perfetto_file *f, const struct perfetto_machine *m)
+{
+	const struct clock_offsets *c = &m->clock;
+	int64_t at = f->flushed_at;
+	if (m == &f->machine[0] || !at)
+		return at;
+	if (!c->has_host || c->host_error > OFFSET_MAX || c->host > OFFSET_MAX || c->host < -OFFSET_MAX)
+		return 0;
+	at -= c->host;
+	const int64_t elapsed = at > c->host_at ? at - c->host_at : c->host_at - at;
+	return at - c->host_error - elapsed / DRIFT_MAX;
+}
+
+/* Reports the recorded interval of a CPU. At the end of tracing, all buffers are read after the last flush began. */
+static int add_coverage(const struct perfetto_worker *w, const struct perfetto_stream *s, const struct bundle_decoder *d)
+{
+	const int64_t flush = add_offset(flush_time(w->file, d->machine), d->offset - d->machine->clock.boot);
+	const int64_t begin = d->begin != INT64_MIN ? d->begin : s->is_complete ? 0 : d->first;
+	if (d->first == INT64_MIN)
+		return 0;
+	return event_sink_add_coverage(d->out, s->cpu, begin > d->first ? d->first : begin,
+	                               flush > d->last ? flush : d->last);
+}
+
 static int decode_part(void *state, const struct stream_part *part, struct event_sink *out)
 {
 	struct perfetto_worker *w = state;
@@ -284,7 +311,7 @@ static int decode_part(void *state, const struct stream_part *part, struct event
 		return -1;
 	if (why)
 		return event_sink_report_damage(out, why, false);
-	return d.first == INT64_MIN ? 0 : event_sink_add_coverage(out, s->cpu, d.first, d.last);
+	return add_coverage(w, s, &d);
 }
 
 static void leave_file(void *state)
