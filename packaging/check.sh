@@ -67,7 +67,7 @@ say 'lintian has no remarks'
 for p in *.deb; do
 	case $p in *dbgsym*) ;; *) dpkg-deb -c "$p" ;; esac
 done | awk '$6 !~ /\/$/ { sub(/^\./, "", $6); print $6 }' | grep -v '^/usr/share/doc/' |
-	sed 's|/usr/lib/[^/]*-linux-gnu[^/]*/|/usr/lib/|; s|/zsh/vendor-completions/|/zsh/site-functions/|; s/\.gz$//' |
+	sed 's|^/lib/systemd/|/usr/lib/systemd/|; s|/usr/lib/[^/]*-linux-gnu[^/]*/|/usr/lib/|; s|/zsh/vendor-completions/|/zsh/site-functions/|; s/\.gz$//' |
 	sort >debian.files
 
 if command -v rpmbuild >/dev/null; then
@@ -103,12 +103,20 @@ for t in bare/source/debian/tests/*; do
 	name=${t##*/}
 	[ "$name" = control ] || try inside "cd /source && mkdir /tmp/$name && AUTOPKGTEST_TMP=/tmp/$name sh debian/tests/$name"
 done
+try inside 'ls /lib/systemd/system/stealscope-monitor.service /lib/systemd/system/stealscope-record.service \
+	/lib/systemd/system/stealscope-record.timer && ! ls /etc/systemd/system/*.wants/stealscope*'
 try inside 'ls /usr/share/bash-completion/completions/stealscope.bash /usr/share/zsh/vendor-completions/_stealscope \
 	/usr/share/fish/vendor_completions.d/stealscope.fish'
-try inside 'cd /tmp && stealscope --version && man -w stealscope 2>/dev/null || [ -e /usr/share/man/man1/stealscope.1.gz ]'
-try inside 'apt-get -qq -y purge stealscope libstealscope-mark0 libstealscope-mark-dev'
+# shellcheck disable=SC2016  # the shell in the root expands these variables
+try inside 'for command in $(stealscope --__complete "" | sed -n "s/^\([a-z]*\)\t.*/\1/p"); do
+	ls "/usr/share/man/man1/stealscope-$command.1.gz"
+done >/tmp/pages && grep -c . /tmp/pages'
+try inside 'ls /usr/share/man/man3/stealscope-mark.3.gz /usr/share/man/man5/stealscope-tables.5.gz /usr/share/man/man7/stealscope.7.gz'
+mkdir -p bare/var/lib/stealscope
+try inside 'apt-get -qq -y purge stealscope libstealscope-mark1 libstealscope-mark-dev'
 all_files bare/usr >after
 all_files bare/etc >>after
 diff before after || die 'purged packages leave files'
+[ ! -e bare/var/lib/stealscope ] || die 'purged packages leave /var/lib/stealscope'
 [ -z "$(find bare/var/lib -xdev -name '*stealscope*' ! -path '*/apt/*' ! -path '*/dpkg/*')" ] || die 'purged packages leave state'
 say 'in a bare root they install, their tests pass, and purged they leave nothing'

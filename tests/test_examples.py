@@ -13,7 +13,7 @@ import urllib.request
 from e2e import BUILD, SOURCE, check, is_emulated, is_sanitized, scratch, skip
 
 FOLDER = os.path.join(SOURCE, "share", "examples")
-SO = "libstealscope-mark.so.0"
+SO = "libstealscope-mark.so.1"
 SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True:\n    pass\n"
 ENVIRONMENT = {**os.environ, "LD_LIBRARY_PATH": BUILD, "STEALSCOPE_LIVE": "/nonexistent",
                "LIBSTEALSCOPE_MARK": os.path.join(BUILD, SO), "STEALSCOPE_MARKER": "/nonexistent"}

@@ -101,7 +101,7 @@ def check_read(history):
     class Data(ctypes.Structure):
         _fields_ = [("latency", ctypes.c_int64), ("low", ctypes.c_int64), ("high", ctypes.c_int64),
                     ("predicted", ctypes.c_int64), ("culprit", ctypes.c_char * 128)]
-    path = os.path.join(BUILD, "libstealscope-mark.so.0")
+    path = os.path.join(BUILD, "libstealscope-mark.so.1")
     with open(path, "rb") as f, open(sys.executable, "rb") as own:
         content = f.read()
         if b"__asan_init" in content or content[18:20] != own.read(20)[18:20]:

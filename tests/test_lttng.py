@@ -10,7 +10,7 @@ import sys
 from e2e import BUILD, check, finish, run, same, scratch, simulate, start, table, traces, until
 from relay import Recording, Relay, edited
 
-SERVICE = ("tests/mark_server", "tests/mark_client", "libstealscope-mark.so.0")
+SERVICE = ("tests/mark_server", "tests/mark_client", "libstealscope-mark.so.1")
 
 
 class Lttng:

@@ -14,7 +14,7 @@ import time
 
 from e2e import BUILD, PROGRAM, check, is_sanitized, run, scratch, skip, table
 
-LIBRARY = os.path.join(BUILD, "libstealscope-mark.so.0")
+LIBRARY = os.path.join(BUILD, "libstealscope-mark.so.1")
 REQUESTS = 25
 PARTIAL = 8  # SRBN_PARTIAL
 

@@ -12,7 +12,7 @@ import os
 import sys
 import time
 
-_library = ctypes.CDLL(os.environ.get("LIBSTEALSCOPE_MARK", "libstealscope-mark.so.0"), use_errno=True)
+_library = ctypes.CDLL(os.environ.get("LIBSTEALSCOPE_MARK", "libstealscope-mark.so.1"), use_errno=True)
 
 
 class Data(ctypes.Structure):

@@ -1,12 +1,13 @@
 -- How long machines were kept from running: percentiles of their gaps.
 -- host:text machine:text gaps:int total_ns:duration p50_ns:duration p90_ns:duration p99_ns:duration longest_ns:duration
+-- The levels for ClickHouse, which counts ranks from 0, are 1e-12 below 0.5, 0.9 and 0.99: the nearest rank.
 SELECT host, machine, COUNT(*) AS gaps, SUM(dur) AS total_ns,
        MIN(CASE WHEN place >= (n * 50 + 99) / 100 THEN dur END) AS p50_ns,
--- clickhouse: arrayElement(arraySort(groupArray(dur)), intDiv(COUNT(*) * 50 + 99, 100)) AS p50_ns,
+-- clickhouse: arrayElement(quantilesExact(0.499999999999, 0.899999999999, 0.989999999999)(dur), 1) AS p50_ns,
        MIN(CASE WHEN place >= (n * 90 + 99) / 100 THEN dur END) AS p90_ns,
--- clickhouse: arrayElement(arraySort(groupArray(dur)), intDiv(COUNT(*) * 90 + 99, 100)) AS p90_ns,
+-- clickhouse: arrayElement(quantilesExact(0.499999999999, 0.899999999999, 0.989999999999)(dur), 2) AS p90_ns,
        MIN(CASE WHEN place >= (n * 99 + 99) / 100 THEN dur END) AS p99_ns,
--- clickhouse: arrayElement(arraySort(groupArray(dur)), intDiv(COUNT(*) * 99 + 99, 100)) AS p99_ns,
+-- clickhouse: arrayElement(quantilesExact(0.499999999999, 0.899999999999, 0.989999999999)(dur), 3) AS p99_ns,
        MAX(dur) AS longest_ns
 FROM (
     SELECT run.host AS host, gap.machine AS machine, gap.dur AS dur,

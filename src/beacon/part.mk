@@ -5,7 +5,7 @@ src_libbeacon_a_SOURCES = \
 
 # libstealscope-mark: what applications link.  Plain rules, no libtool: one source list, one soname, Linux only.
 # Its objects are position independent also in the static library, which may end up in somebody's shared one.
-MARK_SO = libstealscope-mark.so.0
+MARK_SO = libstealscope-mark.so.1
 MARK_CFLAGS = -std=gnu17 $(WARN_CFLAGS) $(SAN_CFLAGS) $(HARD_CFLAGS) -fPIC -fvisibility=hidden
 lib_LIBRARIES = libstealscope-mark.a
 libstealscope_mark_a_CPPFLAGS = $(AM_CPPFLAGS) $(UST_CFLAGS)

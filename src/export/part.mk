@@ -57,4 +57,8 @@ prometheusdir = $(pkgdatadir)/prometheus
 dist_prometheus_DATA = share/prometheus/stealscope.rules.yml
 collectdir = $(pkgdatadir)/collect
 dist_collect_SCRIPTS = share/collect/collect.sh
-dist_collect_DATA = share/collect/fleet.yml share/collect/stealscope-monitor.service share/collect/stealscope-record.service share/collect/stealscope-record.timer
+dist_collect_DATA = share/collect/fleet.yml
+# systemd searches for units below /usr and /usr/local.
+systemdunitdir = $(prefix)/lib/systemd/system
+dist_systemdunit_DATA = share/collect/stealscope-monitor.service share/collect/stealscope-record.service \
+	share/collect/stealscope-record.timer

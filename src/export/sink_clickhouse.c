@@ -71,12 +71,16 @@ static int make_table(struct sink *s, const struct export_shape *t, struct error
 		free(columns);
 		columns = more;
 	}
-	/* The sort key is run, machine and time, if the table has these columns. */
+	/* The sort key is of_machine, run, machine and time, if the table has these columns. The few rows with of_machine 1 are adjacent. */
+	const char *first = "";
+	for (size_t i = 0; i < t->fields; i++)
+		if (strcmp(t->field[i].name, "of_machine") == 0)
+			first = "of_machine, ";
 	const struct table_field *machine = time == 1 ? &t->field[2] : t->field[1].nullable ? NULL : &t->field[1];
 	char *day = time < 0 ? mem_dup("tuple()") : mem_printf("intDiv(\"%s\", 86400000000000)", t->field[time].name);
 	int rc = run_sql(s, NULL, 0, err, "CREATE TABLE IF NOT EXISTS \"%s\" (%s) ENGINE = MergeTree PARTITION BY %s "
-	                 "ORDER BY (run_id%s%s%s%s)", t->name, columns, day, machine ? ", " : "", machine ? machine->name : "",
-	                 time < 0 ? "" : ", ", time < 0 ? "" : t->field[time].name);
+	                 "ORDER BY (%srun_id%s%s%s%s)", t->name, columns, day, first, machine ? ", " : "",
+	                 machine ? machine->name : "", time < 0 ? "" : ", ", time < 0 ? "" : t->field[time].name);
 	free(day);
 	free(columns);
 	return rc;
