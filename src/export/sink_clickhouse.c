@@ -71,7 +71,8 @@ static int make_table(struct sink *s, const struct export_shape *t, struct error
 		free(columns);
 		columns = more;
 	}
-	/* The sort key is of_machine, run, machine and time, if the table has these columns. The few rows with of_machine 1 are adjacent. */
+	/* The sort key is of_machine, run, machine and time, if the table has these columns. The few rows with of_machine 1
+	 * are adjacent. */
 	const char *first = "";
 	for (size_t i = 0; i < t->fields; i++)
 		if (strcmp(t->field[i].name, "of_machine") == 0)

@@ -107,7 +107,8 @@ static int make_table(struct sink *s, const struct export_shape *t, struct error
 	if (rc == 0)
 		rc = run_sql(s, err, "CREATE INDEX IF NOT EXISTS \"%s_by_run\" ON \"%s\" (run_id)", t->name, t->name);
 	if (rc == 0 && t == &tables[TABLE_GAP])  /* for `fleet ... gaps`: about an eighth of the rows */
-		rc = run_sql(s, err, "CREATE INDEX IF NOT EXISTS gap_of_machine ON gap (run_id, machine, dur) WHERE of_machine = 1");
+		rc = run_sql(s, err, "CREATE INDEX IF NOT EXISTS gap_of_machine ON gap (run_id, machine, dur) "
+		             "WHERE of_machine = 1");
 	if (rc == 0 && time >= 0)
 		rc = make_partition(s, t->name, "other", "DEFAULT", err) || make_partitions(s, t, err) ? -1 : 0;
 	free(columns);
