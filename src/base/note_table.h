@@ -225,6 +225,19 @@
 	X(REQUESTS_DROPPED, "requests-dropped", INFO, \
 	  "requests skipped because no end was recorded: %zu; they failed, or events were lost", "") \
 	X(REQUESTS_LOST_EVENTS, "requests-lost-events", LOSS, "unknown time, included in the upper bound: %s", "") \
+	X(SPANS_UNPLACED, "spans-unplaced", LIMIT, \
+	  "skipped because their attributes name no machine of the recording: %s", \
+	  "set host.name, or service.instance.id, to the name of the machine") \
+	X(SPANS_WITHOUT_CLOCK, "spans-without-clock", LIMIT, \
+	  "skipped because the recording has no times since 1970 of their machine: %s", "") \
+	X(SPANS_INCOMPLETE, "spans-incomplete", INFO, "skipped because an id, the start or the end is missing: %s", "") \
+	X(SPANS_OF_MACHINE, "spans-of-machine", LIMIT, \
+	  "process unknown, all CPUs of the machine are in the upper bound: %s", "set process.pid, and thread.id") \
+	X(SPANS_INTERLEAVED, "spans-interleaved", LIMIT, \
+	  "lower bound 0, because the thread works for several spans in turns: %s", "") \
+	X(SPANS_CLOCK_ERROR, "spans-clock-error", CLOCK, \
+	  "bounds include the difference of the clocks of spans and trace, at most %s", \
+	  "give --clock-error if it is known to be smaller") \
 	X(MODEL_RANGE, "model-range", LIMIT, \
 	  "outside the range of the model's training data (mostly %s): %s; predictions are unreliable", \
 	  "train the model with such runs") \

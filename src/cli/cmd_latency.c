@@ -25,6 +25,16 @@ static int predict_requests(struct latency_run *r, const char *model, struct not
 	return rc;
 }
 
+/* Fails because no span is a request of the recording; the first note contains the reason. */
+static int no_request_of_spans(const char *file, const struct notes *notes, struct error *err)
+{
+	char text[NOTE_TEXT];
+	return notes->len ? error_repeat(err, STATUS_INPUT, NULL, "%s: no request found: %s", file,
+	                                 note_text(&notes->item[0], text))
+	                  : error_set(err, STATUS_INPUT, "there may be some elsewhere: ask of all machines, ids and times",
+	                              "%s: no request found", file);
+}
+
 int run_read(struct latency_run *r, char *recording, const struct run_options *o, struct error *err)
 {
 	struct query_context s;
@@ -34,9 +44,12 @@ int run_read(struct latency_run *r, char *recording, const struct run_options *o
 	if (rc == 0) {
 		struct requests_options options = { .machine = o->machine, .id = o->id, .from = s.window.from, .to = s.window.to,
 		                                    .culprits = o->culprits };
-		rc = requests_read(&s.catalog, &options, &r->requests, &notes, err);
+		rc = o->spans.file ? span_requests_read(&s.catalog, &o->spans, &options, &r->spans, &r->requests, &notes, err)
+		                   : requests_read(&s.catalog, &options, &r->requests, &notes, err);
 	}
-	if (rc == 0 && r->requests.len == 0)
+	if (rc == 0 && r->requests.len == 0 && o->spans.file)
+		rc = no_request_of_spans(o->spans.file, &notes, err);
+	else if (rc == 0 && r->requests.len == 0)
 		rc = error_set(err, STATUS_INPUT, o->id || o->machine || o->when.from || o->when.to ?
 		               "there may be some elsewhere: ask of all machines, ids and times" :
 		               "record --requests sets probes in a server; or mark requests in its source (stealscope-mark(3))",
@@ -56,6 +69,7 @@ int run_read(struct latency_run *r, char *recording, const struct run_options *o
 void run_release(struct latency_run *r)
 {
 	requests_release(&r->requests);
+	spans_release(&r->spans);
 	origin_release(&r->origin);
 }
 
@@ -164,6 +178,7 @@ int latency_requests(int argc, char **argv, struct error *err)
 	const struct opt opt[] = {
 		RUN_OPTIONS(&o),
 		{ "request", 0, OPT_TEXT, "ID", "only requests of this id", &o.id, NULL },
+		SPAN_OPTIONS(&o.spans),
 		MODEL_OPTION(&o),
 		{ "features", 0, OPT_FLAG, NULL, "add the model's inputs (csv and json)", &features, NULL },
 		{ "sort", 0, OPT_CHOICE, "BY", "start, latency or provider (longest first)", &sort, sorts },
@@ -176,6 +191,9 @@ int latency_requests(int argc, char **argv, struct error *err)
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
 	struct latency_run run;
+	int64_t error;
+	if (span_options_check(&o.spans, &error, err))
+		return -1;
 	int rc = run_read(&run, argv[first], &o, err);
 	if (rc == 0) {
 		struct requests *r = &run.requests;

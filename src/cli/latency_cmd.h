@@ -10,10 +10,26 @@ int latency_train(int argc, char **argv, struct error *err);
 int latency_report(int argc, char **argv, struct error *err);
 int latency_assert(int argc, char **argv, struct error *err);
 
+/* Spans of a file, as requests (latency_spans.c). */
+struct span_options {
+	const char *file;        /* --spans; NULL: the requests of the recording */
+	const char *clock_error; /* --clock-error, a duration; NULL: default */
+};
+#define SPAN_OPTIONS(o) \
+	{ "spans", 0, OPT_TEXT, "FILE", "spans of a file (OTLP, Jaeger, Zipkin) are the requests", &(o)->file, NULL }, \
+	{ "clock-error", 0, OPT_TEXT, "DURATION", "largest error of the clocks of spans and trace", &(o)->clock_error, NULL }
+/* Fails if the options contradict each other. *error: the duration, -1: default. */
+int span_options_check(const struct span_options *o, int64_t *error, struct error *err);
+/* Reads the file and converts its spans to requests. Always call spans_release(), and requests_release() if it returns
+ * 0. */
+int span_requests_read(const struct catalog *catalog, const struct span_options *o, const struct requests_options *options,
+                       struct spans *spans, struct requests *out, struct notes *notes, struct error *err);
+
 /* The requests of a recording. */
 struct latency_run {
 	char *recording;  /* borrowed */
 	struct requests requests;
+	struct spans spans;
 	struct origin origin;
 };
 
@@ -22,6 +38,7 @@ struct run_options {
 	const char *machine, *id;
 	const char *model;       /* model file; NULL: no predictions */
 	bool culprits;
+	struct span_options spans;
 	struct report_how how;
 };
 

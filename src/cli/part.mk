@@ -45,6 +45,7 @@ stealscope_SOURCES = \
 	src/cli/latency_cmd.h \
 	src/cli/latency_csv.c \
 	src/cli/latency_report.c \
+	src/cli/latency_spans.c \
 	src/cli/latency_train.c \
 	src/cli/display_options.h \
 	src/cli/main.c \

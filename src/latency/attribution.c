@@ -417,3 +417,16 @@ int attribute_request(const struct catalog *catalog, struct request *r, struct e
 	}
 	return more;
 }
+
+int attribute_thread(const struct catalog *catalog, uint32_t thread, bool executing, struct request *r, struct error *err)
+{
+	const struct catalog_thread *t = &catalog->thread[thread];
+	struct attribution p = { .catalog = catalog, .h = catalog->h, .r = r, .executing = executing, .known_from = r->start,
+	                         .thread = thread, .err = err };
+	p.container = request_container(catalog, t->machine, t->tid);
+	r->tid = -1;
+	set_server(r, catalog, t->tid, p.container);
+	if (executing)
+		r->executing += r->end - r->start + 1;
+	return attribute_by_status(&p, r->start, r->end);
+}

@@ -9,6 +9,12 @@
 int attribute_request(const struct catalog *catalog, struct request *r, struct error *err);
 /* Fills tid and container of r only, from the first known thread. */
 int attribute_server(const struct catalog *catalog, struct request *r, struct error *err);
+/* Fills the same for a request that one thread (index into catalog) serves from start to end. executing: the thread works
+ * for no other request. */
+int attribute_thread(const struct catalog *catalog, uint32_t thread, bool executing, struct request *r, struct error *err);
+/* Returns true if the options include requests of this interval. */
+bool request_in_window(const struct requests_options *o, int64_t start, int64_t end);
+void requests_sort(struct requests *r);  /* by start */
 /* Index of the container that a host thread belongs to; -1: none. (The host's threads include those of containers.) */
 int request_container(const struct catalog *catalog, uint32_t machine, int32_t tid);
 

@@ -119,6 +119,7 @@ struct request {
 	char *sharer;            /* longest user of the other CPUs of the core, escaped; NULL: none */
 	struct gp_prediction predicted;  /* valid if has_prediction */
 	bool has_prediction;
+	size_t span;             /* index of its span; only if read by spans_requests() */
 };
 
 struct requests {
@@ -147,6 +148,62 @@ void request_features_get(const struct request *r, double out[REQUEST_FEATURE_CO
 /* Fills `predicted` of every request, limited to [0, latency]. Adds a note with the number of requests outside of the
  * model's range. Fails if the model has inputs that the requests of a history lack. */
 int requests_predict(struct requests *r, const struct gp *g, struct notes *notes, struct error *err);
+
+/* ---- Spans of distributed tracing (span_file.c, span_request.c) ---------------------------------------------- */
+
+#define SPAN_TRACE_ID 32     /* digits of ids, hexadecimal */
+#define SPAN_ID 16
+#define SPAN_OWN_SCOPE "stealscope"  /* instrumentation scope that spans_parse() skips */
+#define SPAN_HOST_KEYS 6
+extern const char *const span_host_key[SPAN_HOST_KEYS];  /* attributes that may contain the name of the machine */
+
+/* The process that reported spans, by the attributes of its resource. */
+struct span_source {
+	char *service;           /* NULL: not given */
+	char *host[SPAN_HOST_KEYS];  /* value of each span_host_key; NULL: not given */
+	int32_t pid;             /* process.pid; -1: not given */
+	bool in_container;       /* pid may be a number of the container's own */
+};
+
+struct span {
+	char trace[SPAN_TRACE_ID + 1], id[SPAN_ID + 1], parent[SPAN_ID + 1];  /* parent: "": none */
+	char *name;              /* escape before printing */
+	uint32_t source;         /* index into spans->source */
+	int32_t tid;             /* thread.id; -1: not given */
+	int64_t start, end;      /* ns since the epoch, CLOCK_REALTIME of the machine; end: exclusive */
+	int64_t precision;       /* unit of the times in the file beyond 1 ns, or 0 */
+};
+
+struct spans {
+	struct span *span;
+	size_t len, cap;
+	struct span_source *source;
+	size_t sources, sources_cap;
+	size_t incomplete;       /* number of skipped spans: without ids, start or end */
+};
+
+/* Reads a file of spans, or its text: OTLP, Jaeger or Zipkin as JSON. name: for messages. Call spans_release(). */
+int spans_read(struct spans *out, const char *path, struct error *err);
+int spans_parse(struct spans *out, const char *text, size_t size, const char *name, struct error *err);
+void spans_release(struct spans *s);
+
+/* The CLOCK_REALTIME of a machine. */
+struct span_clock {
+	const char *hostname;    /* another name of the machine; NULL: none */
+	bool known;              /* its trace has times since the epoch */
+	int64_t begin, end;      /* first and last event of its trace, on this clock */
+	int64_t error;           /* largest difference between the times of its trace and CLOCK_REALTIME, ns */
+};
+struct span_clocks {
+	struct span_clock *machine;  /* one for each machine of the catalog */
+	int64_t (*to_host)(void *arg, uint32_t machine, int64_t t);  /* converts a time to the host's clock */
+	void *arg;
+};
+
+/* Reads the spans as requests, ordered by start. Spans of machines that are not in the catalog are skipped, with a note.
+ * Options: machine, id (name or id of a span), from, to and culprits. */
+int spans_requests(const struct catalog *catalog, const struct spans *spans, const struct span_clocks *clocks,
+                   const struct requests_options *options, struct requests *out, struct notes *notes, struct error *err);
 
 /* Metrics of a request. */
 #define REQUEST_METRICS(X) \

@@ -14,6 +14,8 @@ src_liblatency_a_SOURCES = \
 	src/latency/metric.c \
 	src/latency/plot.c \
 	src/latency/request.c \
+	src/latency/span_file.c \
+	src/latency/span_request.c \
 	src/latency/stats.c \
 	src/latency/training.c
 dist_man_MANS += man/stealscope-latency.1
@@ -34,6 +36,11 @@ check_PROGRAMS += tests/fuzz/fuzz_latency
 tests_fuzz_fuzz_latency_SOURCES = tests/fuzz/fuzz_latency.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_latency_LDADD = $(LATENCY_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-latency
+
+check_PROGRAMS += tests/fuzz/fuzz_spans
+tests_fuzz_fuzz_spans_SOURCES = tests/fuzz/fuzz_spans.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_spans_LDADD = $(LATENCY_LIBS) $(JSON_LIBS) $(FUZZ_ENGINE)
+EXTRA_DIST += tests/fuzz/corpus-spans
 
 BENCHES += tests/bench/bench_latency
 tests_bench_bench_latency_SOURCES = tests/bench/bench_latency.c

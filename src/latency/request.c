@@ -55,7 +55,7 @@ struct request_scan {
 	struct error *err;
 };
 
-static bool in_window(const struct requests_options *o, int64_t start, int64_t end)
+bool request_in_window(const struct requests_options *o, int64_t start, int64_t end)
 {
 	return !o || o->from > o->to || (start <= o->to && end >= o->from);
 }
@@ -114,7 +114,7 @@ static char *label_of(struct request_scan *rd, uint32_t id, int64_t start, bool 
 static int add_request(struct request_scan *rd, uint32_t state, int64_t start, int64_t end)
 {
 	const struct history *h = rd->catalog->h;
-	if (!in_window(rd->options, start, end))
+	if (!request_in_window(rd->options, start, end))
 		return 0;
 	const size_t dropped = rd->out->dropped;
 	int cut = is_incomplete(rd, state, start, end);
@@ -196,6 +196,12 @@ static int compare_start(const void *pa, const void *pb)
 	return c ? c : strcmp(a->id, b->id);
 }
 
+void requests_sort(struct requests *r)
+{
+	if (r->len)
+		qsort(r->row, r->len, sizeof *r->row, compare_start);
+}
+
 int requests_read(const struct catalog *catalog, const struct requests_options *options, struct requests *out,
                   struct notes *notes, struct error *err)
 {
@@ -206,8 +212,7 @@ int requests_read(const struct catalog *catalog, const struct requests_options *
 		requests_release(out);
 		return -1;
 	}
-	if (out->len)
-		qsort(out->row, out->len, sizeof *out->row, compare_start);
+	requests_sort(out);
 	if (out->cut)
 		note_add(notes, REQUESTS_CUT, NULL, out->cut);
 	if (out->dropped)

@@ -1,0 +1,120 @@
+/* Spans of a file as requests of a recording: the clocks of its machines, by the provenance of the history. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/json_field.h"
+#include "base/number.h"
+#include "base/text.h"
+#include "cli/latency_cmd.h"
+#include "index/index.h"
+#include "sync/sync.h"
+
+#define EPOCH_MIN INT64_C(100000000000000000)  /* ns: times since the start of a machine are smaller, dates are larger */
+/* Assumed error of a trace's clock without --clock-error: tracers read CLOCK_REALTIME once, at the start, within
+ * OFFSET_ERROR_NS; then the kernel corrects it by at most 500 ppm. */
+#define OFFSET_ERROR_NS 10000
+#define SLEW_NS(ns) ((ns) / 2000)
+
+struct clock_piece { int64_t from; struct clock_line line; };
+struct machine_clock {
+	struct clock_piece *piece;  /* in order of time; none: the times are the host's */
+	size_t pieces, cap;
+};
+
+static int64_t to_host(void *arg, uint32_t machine, int64_t t)
+{
+	const struct machine_clock *c = (const struct machine_clock *)arg + machine;
+	size_t i = 0;
+	if (c->pieces == 0)
+		return t;
+	while (i + 1 < c->pieces && c->piece[i + 1].from <= t)
+		i++;
+	return clock_line_at(&c->piece[i].line, t);
+}
+
+/* Finds the machine of a row of the provenance, in which names are escaped. */
+static int machine_of(const struct catalog *catalog, const char *escaped)
+{
+	char name[512];
+	for (uint32_t m = 0; m < catalog->machines; m++)
+		if (strcmp(text_escape(name, sizeof name, catalog->machine[m].name), escaped) == 0)
+			return (int)m;
+	return -1;
+}
+
+static struct json_object *element(struct json_object *list, size_t i)
+{
+	return list && i < json_object_array_length(list) ? json_object_array_get_idx(list, i) : NULL;
+}
+
+static void load_trace(const struct catalog *catalog, struct span_clock *clock, struct json_object *row, int64_t error)
+{
+	const bool is_host = strcmp(json_member_text(row, "role"), "host") == 0;
+	const int64_t begin = json_member_int(row, "begin", 0), end = json_member_int(row, "end", 0);
+	const struct span_clock c = { .hostname = json_member_text(row, "machine"), .known = begin >= EPOCH_MIN && end > begin,
+	                              .begin = begin, .end = end,
+	                              .error = error >= 0 ? error : OFFSET_ERROR_NS + SLEW_NS(end - begin) };
+	const int own = machine_of(catalog, is_host ? "host" : c.hostname);
+	if (own >= 0)
+		clock[own] = c;
+	for (uint32_t m = 0; is_host && m < catalog->machines; m++) {
+		if (catalog->machine[m].kind != MACHINE_CONTAINER)
+			continue;
+		clock[m] = c;
+		clock[m].hostname = NULL;
+	}
+}
+
+/* Loads the clocks of all machines. doc owns the host names. */
+static void load_clocks(const struct catalog *catalog, struct json_object *doc, int64_t error, struct span_clocks *out,
+                        struct machine_clock *line)
+{
+	struct json_object *row, *rows = json_member_array(doc, "traces");
+	for (size_t i = 0; (row = element(rows, i)); i++)
+		load_trace(catalog, out->machine, row, error);
+	rows = json_member_array(doc, "clocks");
+	for (size_t i = 0; (row = element(rows, i)); i++) {
+		const int m = machine_of(catalog, json_member_text(row, "guest"));
+		if (m < 0)
+			continue;
+		*ARRAY_PUSH(line[m].piece, line[m].pieces, line[m].cap) = (struct clock_piece){
+			json_member_int(row, "from_ns", 0),
+			{ json_member_int(row, "ref_guest_ns", 0), json_member_int(row, "ref_host_ns", 0),
+			  json_member_int(row, "drift", 0) } };
+	}
+}
+
+int span_options_check(const struct span_options *o, int64_t *error, struct error *err)
+{
+	*error = -1;
+	if (o->clock_error && !o->file)
+		return error_set(err, STATUS_USAGE, "give --spans", "--clock-error requires --spans");
+	if (o->clock_error && (!time_parse_duration(o->clock_error, error) || *error < 0 || *error > NS_PER_S * 3600))
+		return error_set(err, STATUS_USAGE, "for example 50us", "--clock-error %s: not a duration up to 1h",
+		                 o->clock_error);
+	return 0;
+}
+
+int span_requests_read(const struct catalog *catalog, const struct span_options *o, const struct requests_options *options,
+                       struct spans *spans, struct requests *out, struct notes *notes, struct error *err)
+{
+	int64_t error;
+	*spans = (struct spans){ 0 };
+	if (span_options_check(o, &error, err) || spans_read(spans, o->file, err))
+		return -1;
+	struct json_object *doc = provenance_load(catalog->h, err);
+	if (!doc)
+		return -1;
+	struct machine_clock *line = mem_new(catalog->machines + 1, sizeof *line);
+	struct span_clocks clocks = { .machine = mem_new(catalog->machines + 1, sizeof *clocks.machine), .to_host = to_host,
+	                              .arg = line };
+	load_clocks(catalog, doc, error, &clocks, line);
+	int rc = spans_requests(catalog, spans, &clocks, options, out, notes, err);
+	for (uint32_t m = 0; m < catalog->machines; m++)
+		free(line[m].piece);
+	free(line);
+	free(clocks.machine);
+	json_object_put(doc);
+	return rc;
+}

@@ -1,0 +1,110 @@
+"""Spans as requests: `latency requests --spans` of a shipped recording, with spans of a known thread in all forms."""
+import json
+import os
+import shutil
+
+from e2e import DATA, check, codes, run, scratch, table
+
+MS = 10**6
+COUNT = 5
+
+
+def guest_times(history):
+    """Returns a function from the host's clock to the guest's, by the line that `info` prints."""
+    line = json.loads(run("info", history, "--format", "json").stdout)["clocks"][0]
+    slope = 2**60 + line["drift"]
+    return lambda t: line["ref_guest_ns"] + (t - line["ref_host_ns"]) * 2**60 // slope
+
+
+def otlp(spans, host="Debian", pid=151, **more):
+    attributes = {"host.name": {"stringValue": host}, "process.pid": {"intValue": str(pid)}}
+    attributes |= {key.replace("_", "."): {"stringValue": value} for key, value in more.items()}
+    return {"resourceSpans": [{
+        "resource": {"attributes": [{"key": k, "value": v} for k, v in attributes.items() if v != {"intValue": "0"}]},
+        "scopeSpans": [{"spans": [{
+            "traceId": f"{n:032x}", "spanId": f"{n:016x}", "name": "step", "startTimeUnixNano": str(start * 1000),
+            "endTimeUnixNano": str(end * 1000),
+            "attributes": [{"key": "thread.id", "value": {"intValue": str(tid)}}] if tid else []}]}
+            for n, start, end, tid in spans]}]}
+
+
+def jaeger(spans):
+    return {"data": [{"spans": [{
+        "traceID": f"{n:x}", "spanID": f"{n:x}", "operationName": "step", "startTime": start, "duration": end - start,
+        "tags": [{"key": "thread.id", "type": "int64", "value": tid}], "processID": "p1"} for n, start, end, tid in spans],
+        "processes": {"p1": {"serviceName": "fibonacci", "tags": [
+            {"key": "hostname", "type": "string", "value": "debian.example.org"},
+            {"key": "pid", "type": "int64", "value": 151}]}}}]}
+
+
+def zipkin(spans):
+    return [{"traceId": f"{n:x}", "id": f"{n:x}", "name": "step", "timestamp": start, "duration": end - start,
+             "tags": {"host.name": "Debian", "process.pid": "151", "thread.id": str(tid)}} for n, start, end, tid in spans]
+
+
+def bounds(rows):
+    return [(int(r["provider_low_ns"]), int(r["provider_high_ns"]), int(r["latency_ns"])) for r in rows]
+
+
+with scratch() as where:
+    recording = os.path.join(where, "fibonacci")
+    shutil.copytree(os.path.join(DATA, "fibonacci"), recording)
+    history = os.path.join(where, "h.steal")
+    run("index", recording, "-o", history)
+    to_guest = guest_times(history)
+    FIRST = 1795152649000000000
+    spans = [(n, to_guest(FIRST + n * 100 * MS) // 1000, to_guest(FIRST + n * 100 * MS + 50 * MS) // 1000, 151)
+             for n in range(1, COUNT + 1)]
+
+    def ask(document, *args, status=0):
+        path = os.path.join(where, "spans.json")
+        with open(path, "w", encoding="utf-8") as f:
+            f.write(document if isinstance(document, str) else json.dumps(document))
+        more = ("latency", "requests", history, "--spans", path, *args)
+        return table(*more) if status == 0 else run(*more, status=status)
+
+    exact = ask(otlp(spans), "--clock-error", "0", "--features")
+    check(len(exact) == COUNT and all(r["machine"] == "Debian" for r in exact), "a request for each span of a thread")
+    for row in exact:
+        start, end = int(row["start"]), int(row["end"])
+        gaps = table("gaps", history, "Debian/CPU0", "--from", str(start), "--to", str(end))
+        lost = sum(min(end, int(g["end"])) - max(start, int(g["start"])) + 1 for g in gaps)
+        low, high = int(row["provider_low_ns"]), int(row["provider_high_ns"])
+        check(0 < low <= high == lost and row["blocked"] == "0", f"span at {start}: {lost} ns, the gaps of its only vCPU")
+        check(row["culprit"] == "host/216 burnP6", "its culprit is the other thread of the host")
+    check(all(abs(latency - 50 * MS) < 3000 for _, _, latency in bounds(exact)), "the latencies are those of the spans")
+
+    exact = ask(otlp(spans), "--clock-error", "0")
+    wide = ask(otlp(spans), "--clock-error", "1ms")
+    default = ask(otlp(spans))
+    for outer, inner in ((wide, exact), (default, wide)):
+        check(all(a[0] <= b[0] <= b[1] <= a[1] <= a[2] for a, b in zip(bounds(outer), bounds(inner))),
+              "a larger clock error only widens the bounds")
+    lines = "\n".join(json.dumps(otlp([span])) for span in spans) + "\n"
+    check(ask(lines, "--clock-error", "0") == exact, "a document for each line is the same")
+    check(ask(json.dumps(otlp(spans), indent=2), "--clock-error", "0") == exact, "and an indented document")
+    one_us = bounds(ask(otlp(spans), "--clock-error", "1us"))
+    check(bounds(ask(jaeger(spans), "--clock-error", "0")) == one_us, "Jaeger: the same with its precision of 1 us")
+    check(bounds(ask(zipkin(spans), "--clock-error", "0")) == one_us, "Zipkin: the same with its precision of 1 us")
+
+    for document, why in ((otlp([s[:3] + (0,) for s in spans]), "no thread"),
+                          (otlp([s[:3] + (15,) for s in spans]), "a thread of another process"),
+                          (otlp(spans, pid=0), "no process"), (otlp(spans, container_id="1"), "a container's own numbering"),
+                          (otlp(spans + [(9, spans[0][1] + 1, spans[-1][2], 151)]), "spans of one thread that overlap")):
+        rows = ask(document, "--clock-error", "0")
+        check(len(rows) >= COUNT and all(low == 0 < high for low, high, _ in bounds(rows)), f"{why}: at least 0")
+        if why != "spans of one thread that overlap":
+            check(all(a[1] >= b[1] for a, b in zip(bounds(rows), bounds(exact))), f"{why}: at most is no smaller")
+    check("spans-interleaved" in codes("latency", "requests", history, "--spans", os.path.join(where, "spans.json")),
+          "a note on overlapping spans")
+    for host in ("web", "Debian2", "host.Debian"):
+        check("name no machine" in ask(otlp(spans, host=host), status=2).stderr.replace("\n", " "), f"no machine {host}")
+    check("name no machine" in ask(otlp(spans, service_instance_id="hypervisor"), status=2).stderr, "contradictory names")
+
+    for bad in ("", "{", "5", '{"resourceSpans":[]}', "[" * 100, '{"data":5}', "[{}]", "\0",
+                '[{"traceId":"x","id":"1","timestamp":1,"duration":1}]'):
+        text = ask(bad, status=2).stderr
+        check(text.count("\n") == 1 and "line 1: " in text, f"refused: {bad[:20]!r}")
+    ask(otlp(spans), "--clock-error", "x", status=1)
+    run("latency", "requests", history, "--clock-error", "1ms", status=1)
+    run("latency", "requests", history, "--spans", where, status=2)
