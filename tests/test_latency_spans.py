@@ -89,7 +89,8 @@ with scratch() as where:
 
     for document, why in ((otlp([s[:3] + (0,) for s in spans]), "no thread"),
                           (otlp([s[:3] + (15,) for s in spans]), "a thread of another process"),
-                          (otlp(spans, pid=0), "no process"), (otlp(spans, container_id="1"), "a container's own numbering"),
+                          (otlp(spans, pid=0), "no process"),
+                          (otlp(spans, container_id="1"), "a container's own numbering"),
                           (otlp(spans + [(9, spans[0][1] + 1, spans[-1][2], 151)]), "spans of one thread that overlap")):
         rows = ask(document, "--clock-error", "0")
         check(len(rows) >= COUNT and all(low == 0 < high for low, high, _ in bounds(rows)), f"{why}: at least 0")

@@ -170,7 +170,7 @@ static bool is_nested(const struct span_reading *rd, const struct thread_span *a
 static void find_interleaved(struct span_reading *rd)
 {
 	struct thread_span *list = mem_new(rd->spans->len + 1, sizeof *list);
-	size_t n = 0, *open = mem_new(rd->spans->len + 1, sizeof *open);  /* open: spans around the current one, outermost first */
+	size_t n = 0, *open = mem_new(rd->spans->len + 1, sizeof *open);  /* spans around the current one, outermost first */
 	for (size_t i = 0; i < rd->spans->len; i++) {
 		const struct span *s = &rd->spans->span[i];
 		const struct span_source *source = &rd->spans->source[s->source];
