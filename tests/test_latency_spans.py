@@ -77,7 +77,7 @@ with scratch() as where:
     exact = ask(otlp(spans), "--clock-error", "0")
     wide = ask(otlp(spans), "--clock-error", "1ms")
     default = ask(otlp(spans))
-    for outer, inner in ((wide, exact), (default, wide)):
+    for outer, inner in ((default, exact), (wide, default)):
         check(all(a[0] <= b[0] <= b[1] <= a[1] <= a[2] for a, b in zip(bounds(outer), bounds(inner))),
               "a larger clock error only widens the bounds")
     lines = "\n".join(json.dumps(otlp([span])) for span in spans) + "\n"
@@ -90,6 +90,7 @@ with scratch() as where:
     for document, why in ((otlp([s[:3] + (0,) for s in spans]), "no thread"),
                           (otlp([s[:3] + (15,) for s in spans]), "a thread of another process"),
                           (otlp(spans, pid=0), "no process"),
+                          (otlp([s[:3] + (135,) for s in spans], pid=135), "a process that sleeps"),
                           (otlp(spans, container_id="1"), "a container's own numbering"),
                           (otlp(spans + [(9, spans[0][1] + 1, spans[-1][2], 151)]), "spans of one thread that overlap")):
         rows = ask(document, "--clock-error", "0")
@@ -98,6 +99,11 @@ with scratch() as where:
             check(all(a[1] >= b[1] for a, b in zip(bounds(rows), bounds(exact))), f"{why}: at most is no smaller")
     check("spans-interleaved" in codes("latency", "requests", history, "--spans", os.path.join(where, "spans.json")),
           "a note on overlapping spans")
+    ask(otlp([s[:3] + (135,) for s in spans], pid=135))
+    check({"spans-of-machine", "spans-without-thread"} <= set(codes("latency", "requests", history, "--spans",
+                                                                   os.path.join(where, "spans.json"))), "with notes")
+    both = "\n".join(json.dumps(otlp(spans, host=f"debian.{domain}")) for domain in ("one", "two"))
+    check("name no machine" in ask(both, status=2).stderr, "one machine with two domains")
     for host in ("web", "Debian2", "host.Debian"):
         check("name no machine" in ask(otlp(spans, host=host), status=2).stderr.replace("\n", " "), f"no machine {host}")
     check("name no machine" in ask(otlp(spans, service_instance_id="hypervisor"), status=2).stderr, "contradictory names")

@@ -302,6 +302,11 @@ static void test_clock_samples(void **state)
 	struct clock_sample m = clock_sample_parse("realtime 1795152647842459259\nentries: 1\nnow ts: 81234567890123\nx: 1\n");
 	assert_true(m.known);
 	assert_true(m.clock == 81234567890123 && m.realtime == 1795152647842459259);
+	assert_true(m.error == 0);
+	m = clock_sample_parse("realtime 1795152647842459259\nnow ts: 81234567890123\nrealtime_after 1795152647844459259\n");
+	assert_true(m.realtime == 1795152647843459259 && m.error == 1001000);
+	m = clock_sample_parse("realtime 1795152647%N\nnow ts: 1.5\nrealtime_after 1795152648%N\n");
+	assert_true(m.realtime == 1795152647500000000 && m.error == 1500000000);
 	m = clock_sample_parse("realtime 1795152647%N\nnow ts:   711.269235\n");
 	assert_true(m.known && m.clock == 711269235000 && m.realtime == 1795152647000000000);
 	assert_false(clock_sample_parse("realtime 17\n").known);

@@ -232,7 +232,10 @@
 	  "skipped because the recording has no times since 1970 of their machine: %s", "") \
 	X(SPANS_INCOMPLETE, "spans-incomplete", INFO, "skipped because an id, the start or the end is missing: %s", "") \
 	X(SPANS_OF_MACHINE, "spans-of-machine", LIMIT, \
-	  "process unknown, all CPUs of the machine are in the upper bound: %s", "set process.pid, and thread.id") \
+	  "process unknown, the upper bound includes the whole machine: %s", "set process.pid, outside of containers") \
+	X(SPANS_WITHOUT_THREAD, "spans-without-thread", LIMIT, \
+	  "lower bound 0, because no thread of the process ran under their thread.id: %s", \
+	  "set thread.id to the kernel's TID") \
 	X(SPANS_INTERLEAVED, "spans-interleaved", LIMIT, \
 	  "lower bound 0, because the thread works for several spans in turns: %s", "") \
 	X(SPANS_CLOCK_ERROR, "spans-clock-error", CLOCK, \

@@ -16,7 +16,7 @@ struct span_options {
 	const char *clock_error; /* --clock-error, a duration; NULL: default */
 };
 #define SPAN_OPTIONS(o) \
-	{ "spans", 0, OPT_TEXT, "FILE", "spans of a file (OTLP, Jaeger, Zipkin) are the requests", &(o)->file, NULL }, \
+	{ "spans", 0, OPT_TEXT, "FILE", "read requests from spans: OTLP, Jaeger or Zipkin", &(o)->file, NULL }, \
 	{ "clock-error", 0, OPT_TEXT, "DURATION", "largest error of the clocks of spans and trace", &(o)->clock_error, NULL }
 /* Fails if the options contradict each other. *error: the duration, -1: default. */
 int span_options_check(const struct span_options *o, int64_t *error, struct error *err);

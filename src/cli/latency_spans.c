@@ -11,8 +11,8 @@
 #include "sync/sync.h"
 
 #define EPOCH_MIN INT64_C(100000000000000000)  /* ns: times since the start of a machine are smaller, dates are larger */
-/* Assumed error of a trace's clock without --clock-error: tracers read CLOCK_REALTIME once, at the start, within
- * OFFSET_ERROR_NS; then the kernel corrects it by at most 500 ppm. */
+/* Error of a trace's clock without --clock-error: tracers read CLOCK_REALTIME at the start, within the recorded error, else
+ * OFFSET_ERROR_NS; then the kernel corrects it by at most 500 ppm, and CLOCK_MONOTONIC equally. */
 #define OFFSET_ERROR_NS 10000
 #define SLEW_NS(ns) ((ns) / 2000)
 
@@ -52,10 +52,15 @@ static void load_trace(const struct catalog *catalog, struct span_clock *clock, 
 {
 	const bool is_host = strcmp(json_member_text(row, "role"), "host") == 0;
 	const int64_t begin = json_member_int(row, "begin", 0), end = json_member_int(row, "end", 0);
-	const struct span_clock c = { .hostname = json_member_text(row, "machine"), .known = begin >= EPOCH_MIN && end > begin,
-	                              .begin = begin, .end = end,
-	                              .error = error >= 0 ? error : OFFSET_ERROR_NS + SLEW_NS(end - begin) };
-	const int own = machine_of(catalog, is_host ? "host" : c.hostname);
+	const char *machine = json_member_text(row, "machine"), *hostname = json_member_text(row, "hostname");
+	struct span_clock c = { .hostname = *hostname ? hostname : machine, .vm_id = json_member_text(row, "vm_id"),
+	                        .known = begin >= EPOCH_MIN && end > begin, .begin = begin, .end = end, .error = error };
+	const int own = machine_of(catalog, is_host ? "host" : machine);
+	if (error < 0) {
+		c.error = json_member_int(row, "realtime_error_ns", 0);
+		c.error = c.error > 0 && c.error <= INT64_MAX / 4 ? c.error : OFFSET_ERROR_NS;
+		c.error += json_object_get_boolean(json_object_object_get(row, "monotonic")) ? 0 : SLEW_NS(end - begin);
+	}
 	if (own >= 0)
 		clock[own] = c;
 	for (uint32_t m = 0; is_host && m < catalog->machines; m++) {

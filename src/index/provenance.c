@@ -120,6 +120,8 @@ static struct json_object *trace_row(const struct trace *t, bool is_host)
 	struct json_object *o = json_new_object();
 	put_text(o, "machine", info->machine);
 	put_text(o, "role", is_host ? "host" : "guest");
+	put_text(o, "hostname", info->hostname);
+	put_text(o, "vm_id", info->vm_id);
 	put_text(o, "dir", info->dir);
 	put_text(o, "tracer", info->tracer);
 	put_text(o, "layout", info->layout);
@@ -131,6 +133,8 @@ static struct json_object *trace_row(const struct trace *t, bool is_host)
 	put_int(o, "uncounted", (int64_t)info->uncounted);
 	put_int(o, "bytes", (int64_t)info->bytes);
 	put_int(o, "cpus", info->cpus);
+	put_int(o, "realtime_error_ns", info->realtime_error);
+	json_object_object_add(o, "monotonic", json_object_new_boolean(info->is_monotonic));
 	return o;
 }
 

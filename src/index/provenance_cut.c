@@ -22,7 +22,7 @@ static void rename_field(struct json_object *row, const char *key, const struct 
 /* Removes the rows of machines that are not selected, and replaces the names in the others. */
 static void copy_rows(struct json_object *doc, const char *list, const char *machine, const struct provenance_cut *how)
 {
-	static const char *const names[] = { "machine", "vm", "guest", "parent", "host_comm", "uuid" };
+	static const char *const names[] = { "machine", "vm", "guest", "parent", "host_comm", "uuid", "hostname", "vm_id" };
 	struct json_object *rows = json_member_array(doc, list), *kept = json_new_array();
 	for (size_t i = 0; rows && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);

@@ -190,6 +190,7 @@ void spans_release(struct spans *s);
 /* The CLOCK_REALTIME of a machine. */
 struct span_clock {
 	const char *hostname;    /* another name of the machine; NULL: none */
+	const char *vm_id;       /* its identity at the provider; NULL: unknown */
 	bool known;              /* its trace has times since the epoch */
 	int64_t begin, end;      /* first and last event of its trace, on this clock */
 	int64_t error;           /* largest difference between the times of its trace and CLOCK_REALTIME, ns */

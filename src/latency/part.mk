@@ -15,6 +15,7 @@ src_liblatency_a_SOURCES = \
 	src/latency/plot.c \
 	src/latency/request.c \
 	src/latency/span_file.c \
+	src/latency/span_place.c src/latency/span_place.h \
 	src/latency/span_request.c \
 	src/latency/stats.c \
 	src/latency/training.c

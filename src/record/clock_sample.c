@@ -38,6 +38,7 @@ struct clock_sample clock_sample_now(bool tsc)
 		best.clock = before + (after - before) / 2;
 		best.monotonic = mono;
 		best.realtime = real + (real_after - real) / 2;
+		best.error = (real_after - real) / 2 + 1;
 	}
 	if (!tsc)
 		best.clock = (uint64_t)best.monotonic;
@@ -76,16 +77,28 @@ static bool parse_clock(const char *text, uint64_t *clock)
 	return x < TIME_MAX / NS_PER_S;
 }
 
+/* Fills real time and error: the clock was read between both times, which are whole seconds on some guests. */
+static void set_realtime(struct clock_sample *m, int64_t before, int64_t after)
+{
+	const int64_t unit = before % NS_PER_S ? NS_PER_US : NS_PER_S;  /* of the clock or of the times, whichever is larger */
+	m->realtime = before;
+	m->known = before > 0;
+	if (after < before || after - before > NS_PER_DAY)
+		return;
+	m->realtime = before + (after - before) / 2;
+	m->error = (after - before) / 2 + unit;
+}
+
 struct clock_sample clock_sample_parse(const char *text)
 {
 	struct clock_sample m = { 0 };
 	char *real = proc_field(text, "realtime"), *now = proc_field(text, "now ts");
-	if (real && now && parse_clock(now, &m.clock)) {
-		m.realtime = parse_realtime(real);
-		m.known = m.realtime > 0;
-	}
+	char *after = proc_field(text, "realtime_after");
+	if (real && now && parse_clock(now, &m.clock))
+		set_realtime(&m, parse_realtime(real), after ? parse_realtime(after) : 0);
 	free(real);
 	free(now);
+	free(after);
 	return m;
 }
 

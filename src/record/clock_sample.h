@@ -10,14 +10,16 @@ struct clock_sample {
 	uint64_t clock;     /* trace clock: x86-tsc cycles, or ns */
 	int64_t monotonic;  /* CLOCK_MONOTONIC, ns; 0: unknown */
 	int64_t realtime;   /* CLOCK_REALTIME, ns since the epoch */
+	int64_t error;      /* largest error of realtime, ns; 0: unknown */
 };
 
 /* Samples the clocks of this machine. Of many tries, the one with the smallest uncertainty is returned. tsc: the trace
  * clock is x86-tsc; otherwise mono. */
 struct clock_sample clock_sample_now(bool tsc);
 
-/* Parses a sample sent by a guest: a line "realtime NS" (or "realtime SECONDS"), then per_cpu/cpuN/stats with the
- * trace clock in the line "now ts". known is false if the text is malformed. */
+/* Parses a sample sent by a guest: a line "realtime NS" (or "realtime SECONDS"), then per_cpu/cpuN/stats with the trace
+ * clock in the line "now ts", then a line "realtime_after NS"; without the last line, the error is unknown. known is false
+ * if the text is malformed. */
 struct clock_sample clock_sample_parse(const char *text);
 
 /* Returns the TSC frequency between two samples in millihertz (cycles per 1000 s); 0: unknown. */

@@ -458,7 +458,8 @@ send_full_buffers() {
 # Sends realtime and trace clock.
 send_clock_sample() {
 	frame "$1" "realtime $(date +%s%N)
-$(cat per_cpu/cpu0/stats)"
+$(cat per_cpu/cpu0/stats)
+realtime_after $(date +%s%N)"
 }
 
 # Waits for a command other than `more`, or the end of the input, then sends SIGUSR1 to the script.

@@ -29,6 +29,8 @@ static void put_sample(struct yaml_out *o, int parent, const char *key, const st
 	yaml_out_count(o, map, "clock", s->clock);
 	yaml_out_number(o, map, "monotonic", s->monotonic);
 	yaml_out_number(o, map, "realtime", s->realtime);
+	if (s->error)
+		yaml_out_number(o, map, "error", s->error);
 }
 
 static void put_steal_ticks(struct yaml_out *o, int parent, const char *key, const struct proc_steal *s)

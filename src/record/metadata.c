@@ -22,6 +22,8 @@ static void put_clock_sample(struct yaml_out *o, const char *key, const struct c
 	if (m->monotonic)
 		yaml_out_number(o, map, "monotonic", m->monotonic);
 	yaml_out_number(o, map, "realtime", m->realtime);
+	if (m->error)
+		yaml_out_number(o, map, "error", m->error);
 }
 
 /* Writes the trace clock of a machine. millihertz: frequency of the clock; 0: the clock counts ns. */

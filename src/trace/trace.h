@@ -252,6 +252,8 @@ struct trace_info {
 	const char *hostname;     /* hostname recorded by the tracer; "": none */
 	const char *vm_id;        /* identity of the VM at its provider, recorded by `record --guest-only`; "": none */
 	bool guest_only;          /* recorded by `record --guest-only` */
+	bool is_monotonic;        /* the clock is CLOCK_MONOTONIC, which the kernel corrects like CLOCK_REALTIME */
+	int64_t realtime_error;   /* largest error of the times against CLOCK_REALTIME at the start, ns; 0: not recorded */
 	const char *tracer;       /* for example "lttng-modules 2.13.9"; "": not recorded */
 	const char *layout;
 	const char *reader;       /* decoder: "native", "libbabeltrace2", ... */

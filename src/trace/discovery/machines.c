@@ -114,6 +114,8 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 	t->hostname = mem_dup(m->location[0].meta.hostname);
 	t->vm_id = mem_dup(m->location[0].meta.vm_id);
 	t->info.guest_only = m->location[0].meta.guest_only;
+	t->info.is_monotonic = m->location[0].meta.is_monotonic;
+	t->info.realtime_error = m->location[0].meta.realtime_error;
 	t->tracer = mem_dup(m->location[0].meta.tracer);
 	copy_saved_names(t, &m->location[0]);
 	t->info.name_is_given = spec->name != NULL;

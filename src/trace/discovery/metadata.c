@@ -108,6 +108,8 @@ static void set_member(const char *block, const char *key, const char *value, st
 	} else if (strcmp(block, "clock") == 0) {
 		if (strcmp(key, "uuid") == 0)
 			set_if_empty(m->clock_uuid, sizeof m->clock_uuid, value);
+		else if (strcmp(key, "name") == 0)
+			m->is_monotonic = strcmp(value, "monotonic") == 0;
 		else if (strcmp(key, "offset") == 0)
 			set_if_empty(m->clock_offset, sizeof m->clock_offset, value);
 	} else if (strcmp(key, "hostname") == 0) {

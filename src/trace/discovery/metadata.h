@@ -3,12 +3,15 @@
 #define STEALSCOPE_TRACE_DISCOVERY_METADATA_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
 struct metadata {  /* "": not recorded */
 	char vm_id[128];     /* identity of the VM at its provider; "": not recorded */
 	bool guest_only;     /* recorded by `record --guest-only` */
+	bool is_monotonic;   /* the clock is CLOCK_MONOTONIC */
+	int64_t realtime_error;  /* error of the times against CLOCK_REALTIME at the start, ns; 0: not recorded */
 	char hostname[256], domain[16], tracer[128], uuid[40], clock_uuid[40], clock_offset[48];
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/file_open.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/yaml_file.h"
 
 #define REMEDY "copy the whole directory of the recording again"
@@ -92,6 +93,8 @@ static int read_header(struct pages *p, struct error *err)
 
 /* ---- about.yaml */
 
+#define DATE_ERROR (20 * NS_PER_MS)  /* assumed time from a guest's date(1) to its reading of the trace clock */
+
 struct about_file { struct yaml_file file; yaml_node_t *root; struct error *err; };
 
 static int read_integer(const struct about_file *a, yaml_node_t *map, const char *key, int64_t low, int64_t *out)
@@ -104,6 +107,15 @@ static int read_clock_sample(struct about_file *a, const char *key, struct page_
 {
 	yaml_node_t *map = yaml_member(&a->file, a->root, key);
 	return read_integer(a, map, "clock", 0, &m->count) || read_integer(a, map, "realtime", 0, &m->ns) ? -1 : 0;
+}
+
+/* Reads the error of the real time at the start. Earlier recordings lack it: then a guest's sample, which has no
+ * CLOCK_MONOTONIC, is that of date(1), in seconds or ns. */
+static int read_realtime_error(struct pages *p, struct about_file *a, int64_t realtime)
+{
+	yaml_node_t *map = yaml_member(&a->file, a->root, "started");
+	p->realtime_error = map && yaml_member(&a->file, map, "monotonic") ? 0 : realtime % NS_PER_S ? DATE_ERROR : NS_PER_S;
+	return map ? read_integer(a, map, "error", 0, &p->realtime_error) : 0;
 }
 
 /* Sets begin and end from the scale. */
@@ -166,7 +178,8 @@ static int read_members(struct pages *p, struct about_file *a)
 	read_vm_id(p, a);
 	if (read_integer(a, a->root, "millihertz", 1, &millihertz) || read_integer(a, a->root, "lost", 0, &lost) ||
 	    read_integer(a, a->root, "kept", 1, &overwrite_ns) ||
-	    read_clock_sample(a, "started", &begun) || read_clock_sample(a, "stopped", &ended))
+	    read_clock_sample(a, "started", &begun) || read_clock_sample(a, "stopped", &ended) ||
+	    read_realtime_error(p, a, begun.ns))
 		return -1;
 	p->lost = (uint64_t)lost;
 	p->overwrite_ns = overwrite_ns;
@@ -266,6 +279,8 @@ static int describe_dir(struct trace_location *p, struct error *err)
 	snprintf(p->meta.hostname, sizeof p->meta.hostname, "%s", d->hostname);
 	snprintf(p->meta.vm_id, sizeof p->meta.vm_id, "%s", d->vm_id);
 	p->meta.guest_only = d->guest_only;
+	p->meta.is_monotonic = !d->counts_tsc;
+	p->meta.realtime_error = d->realtime_error;
 	snprintf(p->meta.tracer, sizeof p->meta.tracer, "stealscope record");
 	return pages_text(d, "saved_cmdlines", &p->saved_names, &p->saved_bytes, err);
 }
