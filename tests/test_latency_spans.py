@@ -4,6 +4,7 @@ import os
 import shutil
 
 from e2e import DATA, check, codes, run, scratch, table
+from otlp import document
 
 MS = 10**6
 COUNT = 5
@@ -14,18 +15,6 @@ def guest_times(history):
     line = json.loads(run("info", history, "--format", "json").stdout)["clocks"][0]
     slope = 2**60 + line["drift"]
     return lambda t: line["ref_guest_ns"] + (t - line["ref_host_ns"]) * 2**60 // slope
-
-
-def otlp(spans, host="Debian", pid=151, **more):
-    attributes = {"host.name": {"stringValue": host}, "process.pid": {"intValue": str(pid)}}
-    attributes |= {key.replace("_", "."): {"stringValue": value} for key, value in more.items()}
-    return {"resourceSpans": [{
-        "resource": {"attributes": [{"key": k, "value": v} for k, v in attributes.items() if v != {"intValue": "0"}]},
-        "scopeSpans": [{"spans": [{
-            "traceId": f"{n:032x}", "spanId": f"{n:016x}", "name": "step", "startTimeUnixNano": str(start * 1000),
-            "endTimeUnixNano": str(end * 1000),
-            "attributes": [{"key": "thread.id", "value": {"intValue": str(tid)}}] if tid else []}]}
-            for n, start, end, tid in spans]}]}
 
 
 def jaeger(spans):
@@ -56,14 +45,14 @@ with scratch() as where:
     spans = [(n, to_guest(FIRST + n * 100 * MS) // 1000, to_guest(FIRST + n * 100 * MS + 50 * MS) // 1000, 151)
              for n in range(1, COUNT + 1)]
 
-    def ask(document, *args, status=0):
+    def ask(text, *args, status=0):
         path = os.path.join(where, "spans.json")
         with open(path, "w", encoding="utf-8") as f:
-            f.write(document if isinstance(document, str) else json.dumps(document))
+            f.write(text if isinstance(text, str) else json.dumps(text))
         more = ("latency", "requests", history, "--spans", path, *args)
         return table(*more) if status == 0 else run(*more, status=status)
 
-    exact = ask(otlp(spans), "--clock-error", "0", "--features")
+    exact = ask(document(spans), "--clock-error", "0", "--features")
     check(len(exact) == COUNT and all(r["machine"] == "Debian" for r in exact), "a request for each span of a thread")
     for row in exact:
         start, end = int(row["start"]), int(row["end"])
@@ -74,44 +63,44 @@ with scratch() as where:
         check(row["culprit"] == "host/216 burnP6", "its culprit is the other thread of the host")
     check(all(abs(latency - 50 * MS) < 3000 for _, _, latency in bounds(exact)), "the latencies are those of the spans")
 
-    exact = ask(otlp(spans), "--clock-error", "0")
-    wide = ask(otlp(spans), "--clock-error", "1ms")
-    default = ask(otlp(spans))
+    exact = ask(document(spans), "--clock-error", "0")
+    wide = ask(document(spans), "--clock-error", "1ms")
+    default = ask(document(spans))
     for outer, inner in ((default, exact), (wide, default)):
         check(all(a[0] <= b[0] <= b[1] <= a[1] <= a[2] for a, b in zip(bounds(outer), bounds(inner))),
               "a larger clock error only widens the bounds")
-    lines = "\n".join(json.dumps(otlp([span])) for span in spans) + "\n"
+    lines = "\n".join(json.dumps(document([span])) for span in spans) + "\n"
     check(ask(lines, "--clock-error", "0") == exact, "a document for each line is the same")
-    check(ask(json.dumps(otlp(spans), indent=2), "--clock-error", "0") == exact, "and an indented document")
-    one_us = bounds(ask(otlp(spans), "--clock-error", "1us"))
+    check(ask(json.dumps(document(spans), indent=2), "--clock-error", "0") == exact, "and an indented document")
+    one_us = bounds(ask(document(spans), "--clock-error", "1us"))
     check(bounds(ask(jaeger(spans), "--clock-error", "0")) == one_us, "Jaeger: the same with its precision of 1 us")
     check(bounds(ask(zipkin(spans), "--clock-error", "0")) == one_us, "Zipkin: the same with its precision of 1 us")
 
-    for document, why in ((otlp([s[:3] + (0,) for s in spans]), "no thread"),
-                          (otlp([s[:3] + (15,) for s in spans]), "a thread of another process"),
-                          (otlp(spans, pid=0), "no process"),
-                          (otlp([s[:3] + (135,) for s in spans], pid=135), "a process that sleeps"),
-                          (otlp(spans, container_id="1"), "a container's own numbering"),
-                          (otlp(spans + [(9, spans[0][1] + 1, spans[-1][2], 151)]), "spans of one thread that overlap")):
-        rows = ask(document, "--clock-error", "0")
+    for text, why in ((document([s[:3] + (0,) for s in spans]), "no thread"),
+                          (document([s[:3] + (15,) for s in spans]), "a thread of another process"),
+                          (document(spans, pid=0), "no process"),
+                          (document([s[:3] + (135,) for s in spans], pid=135), "a process that sleeps"),
+                          (document(spans, container_id="1"), "a container's own numbering"),
+                          (document(spans + [(9, spans[0][1] + 1, spans[-1][2], 151)]), "spans of one thread that overlap")):
+        rows = ask(text, "--clock-error", "0")
         check(len(rows) >= COUNT and all(low == 0 < high for low, high, _ in bounds(rows)), f"{why}: at least 0")
         if why != "spans of one thread that overlap":
             check(all(a[1] >= b[1] for a, b in zip(bounds(rows), bounds(exact))), f"{why}: at most is no smaller")
     check("spans-interleaved" in codes("latency", "requests", history, "--spans", os.path.join(where, "spans.json")),
           "a note on overlapping spans")
-    ask(otlp([s[:3] + (135,) for s in spans], pid=135))
+    ask(document([s[:3] + (135,) for s in spans], pid=135))
     check({"spans-of-machine", "spans-without-thread"} <= set(codes("latency", "requests", history, "--spans",
                                                                    os.path.join(where, "spans.json"))), "with notes")
-    both = "\n".join(json.dumps(otlp(spans, host=f"debian.{domain}")) for domain in ("one", "two"))
+    both = "\n".join(json.dumps(document(spans, host=f"debian.{domain}")) for domain in ("one", "two"))
     check("name no machine" in ask(both, status=2).stderr, "one machine with two domains")
     for host in ("web", "Debian2", "host.Debian"):
-        check("name no machine" in ask(otlp(spans, host=host), status=2).stderr.replace("\n", " "), f"no machine {host}")
-    check("name no machine" in ask(otlp(spans, service_instance_id="hypervisor"), status=2).stderr, "contradictory names")
+        check("name no machine" in ask(document(spans, host=host), status=2).stderr.replace("\n", " "), f"no machine {host}")
+    check("name no machine" in ask(document(spans, service_instance_id="hypervisor"), status=2).stderr, "contradictory names")
 
     for bad in ("", "{", "5", '{"resourceSpans":[]}', "[" * 100, '{"data":5}', "[{}]", "\0",
                 '[{"traceId":"x","id":"1","timestamp":1,"duration":1}]'):
-        text = ask(bad, status=2).stderr
-        check(text.count("\n") == 1 and "line 1: " in text, f"refused: {bad[:20]!r}")
-    ask(otlp(spans), "--clock-error", "x", status=1)
+        message = ask(bad, status=2).stderr
+        check(message.count("\n") == 1 and ("line 1: " in message or "byte 0: " in message), f"refused: {bad[:20]!r}")
+    ask(document(spans), "--clock-error", "x", status=1)
     run("latency", "requests", history, "--clock-error", "1ms", status=1)
     run("latency", "requests", history, "--spans", where, status=2)

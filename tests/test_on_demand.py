@@ -1,9 +1,11 @@
 """Libraries that few commands need are loaded on demand: other commands do not load them, and if one cannot be loaded, its
 commands print one line and leave no file."""
+import json
 import os
 import re
 
 from e2e import BUILD, DATA, check, run, scratch
+from otlp import document
 
 
 def libraries():
@@ -24,11 +26,15 @@ with scratch() as folder:
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
     write_tables(folder)
     train = ["latency", "train", "--csv", "-b", f"{folder}/base.csv", f"{folder}/loaded.csv", "-o", f"{folder}/out/model"]
+    spans = f"{folder}/spans.json"
+    with open(spans, "w", encoding="ascii") as f:
+        json.dump(document([(1, 1795152643676842, 1795152643726837, 151)]), f)
     needs = {"LAPACK": [train], "NLOPT": [train], "AVRO": [["export", history, "--to", f"avro:{folder}/out/avro"]],
              "SQLITE": [["export", history, "--to", f"sqlite:{folder}/out/db"], ["fleet", f"sqlite:{folder}/made.db", "victims"]],
              "POSTGRES": [["export", history, "--to", "postgresql://me:s3cret@127.0.0.1:1/d"],
                           ["fleet", "postgresql://me:s3cret@127.0.0.1:1/d", "victims"]],
              "CURL": [["export", history, "--to", "clickhouse://127.0.0.1:1/d"],
+                      ["export", history, "--to", "otlp+http://127.0.0.1:1", "--spans", spans],
                       ["fleet", "clickhouse://127.0.0.1:1/d", "victims"]]}
     found = libraries()
     check(found.keys() >= {"LAPACK", "NLOPT"} and found.keys() <= needs.keys(), f"configure found {found}")

@@ -7,7 +7,7 @@ src_libbase_a_SOURCES = \
 	src/base/ordered_jobs.c src/base/ordered_jobs.h \
 	src/base/csv.h \
 	src/base/error.c src/base/error.h \
-	src/base/json_field.c src/base/json_field.h \
+	src/base/json_field.c src/base/json_field.h src/base/otlp_json.h \
 	src/base/file_open.c src/base/file_open.h \
 	src/base/gp_model.c src/base/gp_model.h \
 	src/base/hash.h \

@@ -6,8 +6,10 @@
 
 #include "cli/cli.h"
 #include "cli/progress_bar.h"
+#include "cli/latency_cmd.h"
 #include "cli/query_context.h"
 #include "cli/password_file.h"
+#include "cli/trace_input.h"
 #include "export/export.h"
 
 static const struct column columns[] = {
@@ -53,8 +55,40 @@ static int run_export(struct query_context *s, struct export_options *options, s
 	return rc;
 }
 
+/* Exports the requests of the recording, or the spans of a file. */
+static int run_export_spans(struct query_context *s, struct export_options *options, const struct span_options *o,
+                            struct report_how how, struct error *err)
+{
+	const struct requests_options wanted = { .from = s->window.from, .to = s->window.to, .culprits = true };
+	struct requests requests = { 0 };
+	struct spans spans = { 0 };
+	struct notes notes = { NULL, 0, 0 };
+	int64_t error;
+	int rc = span_options_check(o, &error, err);
+	if (rc == 0)
+		rc = o->file ? span_requests_read(&s->catalog, o, &wanted, &spans, &requests, &notes, err)
+		             : requests_read(&s->catalog, &wanted, &requests, &notes, err);
+	if (rc == 0 && requests.len == 0 && !o->file)
+		rc = error_set(err, STATUS_INPUT, "mark requests with libstealscope-mark, or give --spans",
+		               "%s: no complete request found", s->named);
+	struct span_clocks *clocks = rc == 0 ? span_clocks_open(&s->catalog, error, err) : NULL;
+	if (rc == 0 && clocks) {
+		options->spans = &(struct export_spans){ &requests, o->file ? &spans : NULL, clocks };
+		rc = run_export(s, options, how, err);
+		if (rc == 0)
+			print_notes(&notes);
+	} else {
+		rc = -1;
+	}
+	span_clocks_close(clocks);
+	requests_release(&requests);
+	spans_release(&spans);
+	notes_release(&notes);
+	return rc;
+}
+
 static int open_and_export(char *recording, const char *to, const char *password, struct export_options *options,
-                           struct report_how how, struct error *err)
+                           const struct span_options *spans, struct report_how how, struct error *err)
 {
 	static const struct window_options whole_history = { 0 };
 	struct query_context s;
@@ -64,7 +98,8 @@ static int open_and_export(char *recording, const char *to, const char *password
 	if (rc == 0) {
 		rc = query_context_open(&s, recording, &whole_history, err);
 		if (rc == 0)
-			rc = run_export(&s, options, how, err);
+			rc = export_takes_spans(target) ? run_export_spans(&s, options, spans, how, err)
+			                                : run_export(&s, options, how, err);
 		rc = query_context_close(&s, rc, err);
 	}
 	free(target);
@@ -76,6 +111,7 @@ int cmd_export(int argc, char **argv, struct error *err)
 	struct export_options options = { 0 };
 	bool targets = false;
 	const char *to = NULL, *password = NULL;
+	struct span_options spans = { .whole = true };
 	struct report_how how = REPORT_HOW;
 	int first;
 	const char *scheme[EXPORT_TARGETS + 1] = { NULL };
@@ -85,6 +121,7 @@ int cmd_export(int argc, char **argv, struct error *err)
 		{ "to", 0, OPT_TEXT, "TARGET", "csv:DIR, sqlite:FILE, ...: see --targets", &to, scheme },
 		{ "only", 0, OPT_TEXT, "TABLES", "tables, separated by commas", &options.only, NULL },
 		{ "password-file", 0, OPT_TEXT, "FILE", "file with the database password in its first line", &password, NULL },
+		SPAN_OPTIONS(&spans),
 		{ "targets", 0, OPT_FLAG, NULL, "print the available targets instead", &targets, NULL },
 		ANSWER_OPTIONS(&how),
 	};
@@ -98,5 +135,9 @@ int cmd_export(int argc, char **argv, struct error *err)
 	if (first == argc || !to)
 		return error_set(err, STATUS_USAGE, "for example stealscope export RECORDING --to csv:DIR; --targets lists all",
 		                 "export: %s", first == argc ? "missing option --to" : "--to is missing");
-	return open_and_export(argv[first], to, password, &options, how, err);
+	if (options.only && export_takes_spans(to))
+		return error_set(err, STATUS_USAGE, NULL, "--only: the target takes spans, no tables");
+	if (spans.file && !export_takes_spans(to))
+		return error_set(err, STATUS_USAGE, "use --to otlp:FILE", "--spans: the target takes tables, no spans");
+	return open_and_export(argv[first], to, password, &options, &spans, how, err);
 }

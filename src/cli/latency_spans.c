@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/int128.h"
 #include "base/json_field.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -21,6 +22,12 @@ struct machine_clock {
 	struct clock_piece *piece;  /* in order of time; none: the times are the host's */
 	size_t pieces, cap;
 };
+struct open_clocks {
+	struct span_clocks clocks;
+	struct json_object *doc;    /* owns the host names */
+	struct machine_clock *line; /* of each machine */
+	uint32_t machines;
+};
 
 static int64_t to_host(void *arg, uint32_t machine, int64_t t)
 {
@@ -31,6 +38,22 @@ static int64_t to_host(void *arg, uint32_t machine, int64_t t)
 	while (i + 1 < c->pieces && c->piece[i + 1].from <= t)
 		i++;
 	return clock_line_at(&c->piece[i].line, t);
+}
+
+static int64_t to_machine(void *arg, uint32_t machine, int64_t t)
+{
+	const struct machine_clock *c = (const struct machine_clock *)arg + machine;
+	size_t i = 0;
+	if (c->pieces == 0)
+		return t;
+	while (i + 1 < c->pieces && clock_line_at(&c->piece[i + 1].line, c->piece[i + 1].from) <= t)
+		i++;
+	const struct clock_line *line = &c->piece[i].line;
+	const int128 slope = ((int128)1 << 60) + line->drift;
+	int64_t guest = slope > 0 ? saturate64(line->ref_guest + ((((int128)t - line->ref_host) << 60) / slope) - 2) : t;
+	for (unsigned k = 0; k < 8 && clock_line_at(line, guest) < t; k++)  /* the quotient is exact within 2 ns */
+		guest++;
+	return guest;
 }
 
 /* Finds the machine of a row of the provenance, in which names are escaped. */
@@ -71,7 +94,7 @@ static void load_trace(const struct catalog *catalog, struct span_clock *clock, 
 	}
 }
 
-/* Loads the clocks of all machines. doc owns the host names. */
+/* Loads the clocks of all machines. */
 static void load_clocks(const struct catalog *catalog, struct json_object *doc, int64_t error, struct span_clocks *out,
                         struct machine_clock *line)
 {
@@ -101,25 +124,44 @@ int span_options_check(const struct span_options *o, int64_t *error, struct erro
 	return 0;
 }
 
+struct span_clocks *span_clocks_open(const struct catalog *catalog, int64_t error, struct error *err)
+{
+	struct open_clocks *c = mem_new(1, sizeof *c);
+	c->doc = provenance_load(catalog->h, err);
+	if (!c->doc) {
+		free(c);
+		return NULL;
+	}
+	c->machines = catalog->machines;
+	c->line = mem_new(catalog->machines + 1, sizeof *c->line);
+	c->clocks = (struct span_clocks){ .machine = mem_new(catalog->machines + 1, sizeof *c->clocks.machine),
+	                                  .to_host = to_host, .to_machine = to_machine, .arg = c->line };
+	load_clocks(catalog, c->doc, error, &c->clocks, c->line);
+	return &c->clocks;
+}
+
+void span_clocks_close(struct span_clocks *clocks)
+{
+	struct open_clocks *c = (struct open_clocks *)clocks;  /* its first member */
+	if (!c)
+		return;
+	for (uint32_t m = 0; m < c->machines; m++)
+		free(c->line[m].piece);
+	free(c->line);
+	free(c->clocks.machine);
+	json_object_put(c->doc);
+	free(c);
+}
+
 int span_requests_read(const struct catalog *catalog, const struct span_options *o, const struct requests_options *options,
                        struct spans *spans, struct requests *out, struct notes *notes, struct error *err)
 {
 	int64_t error;
 	*spans = (struct spans){ 0 };
-	if (span_options_check(o, &error, err) || spans_read(spans, o->file, err))
+	if (span_options_check(o, &error, err) || spans_read(spans, o->whole, o->file, err))
 		return -1;
-	struct json_object *doc = provenance_load(catalog->h, err);
-	if (!doc)
-		return -1;
-	struct machine_clock *line = mem_new(catalog->machines + 1, sizeof *line);
-	struct span_clocks clocks = { .machine = mem_new(catalog->machines + 1, sizeof *clocks.machine), .to_host = to_host,
-	                              .arg = line };
-	load_clocks(catalog, doc, error, &clocks, line);
-	int rc = spans_requests(catalog, spans, &clocks, options, out, notes, err);
-	for (uint32_t m = 0; m < catalog->machines; m++)
-		free(line[m].piece);
-	free(line);
-	free(clocks.machine);
-	json_object_put(doc);
+	struct span_clocks *clocks = span_clocks_open(catalog, error, err);
+	const int rc = clocks ? spans_requests(catalog, spans, clocks, options, out, notes, err) : -1;
+	span_clocks_close(clocks);
 	return rc;
 }

@@ -144,6 +144,14 @@ static int fill_all(struct filler *f, uint32_t selected, struct export_result *o
 	return history_damage(f->h, f->err);
 }
 
+bool export_takes_spans(const char *target)
+{
+	for (const struct sink_kind *k = sink_kinds; k->scheme; k++)
+		if (strncmp(target, k->scheme, strlen(k->scheme)) == 0)
+			return k->write_spans != NULL;
+	return false;
+}
+
 static int write_all(struct filler *f, const struct sink_kind *k, const struct export_options *o, uint32_t selected,
                      struct export_result *out)
 {
@@ -173,6 +181,15 @@ static int write_all(struct filler *f, const struct sink_kind *k, const struct e
 	return rc;
 }
 
+static int write_spans(struct filler *f, const struct sink_kind *k, const struct export_options *o,
+                       struct export_result *out)
+{
+	const char *target = o->target + strlen(k->scheme);
+	if (k->is_replaceable && refuse_overwrite(target, k->is_replaceable, "a file of spans", f->err))
+		return -1;
+	return k->write_spans(f->catalog, o->spans, f->run, target, out, f->err);
+}
+
 int export_history(const struct catalog *catalog, const struct export_options *options, struct export_result *out,
                    struct error *err)
 {
@@ -186,7 +203,8 @@ int export_history(const struct catalog *catalog, const struct export_options *o
 	if (!f.doc)
 		return -1;
 	f.run = run_number(catalog->h, f.doc);
-	int rc = write_all(&f, k, options, selected, out);
+	out->run = f.run;
+	int rc = k->write_spans ? write_spans(&f, k, options, out) : write_all(&f, k, options, selected, out);
 	json_object_put(f.doc);
 	return rc;
 }

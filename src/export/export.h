@@ -12,11 +12,20 @@
 
 #include "base/error.h"
 #include "base/progress.h"
+#include "latency/latency.h"
 #include "query/query.h"
+
+/* Requests for a target of spans, with their culprits. */
+struct export_spans {
+	const struct requests *requests;
+	const struct spans *spans;          /* read whole; NULL: requests of the recording */
+	const struct span_clocks *clocks;
+};
 
 struct export_options {
 	const char *target;        /* "csv:DIR", "sqlite:FILE", ... */
 	const char *only;          /* table names, separated by commas; NULL: all tables that the target accepts */
+	const struct export_spans *spans;  /* required by targets of spans, ignored by others */
 	struct progress progress;  /* tick may be NULL */
 };
 
@@ -73,6 +82,8 @@ int export_live_check(const char *target, struct error *err);
 int export_live(const struct export_live *rows, const char *target, struct error *err);
 
 #define EXPORT_TARGETS 16  /* maximum number of targets */
+/* Returns true if a target takes requests instead of tables. */
+bool export_takes_spans(const char *target);
 /* A kind of target, for help texts; built: supported by this build. */
 struct export_target {
 	const char *scheme, *operand, *description;  /* "csv:", "DIR", description for people */

@@ -10,6 +10,7 @@ src_libexport_a_SOURCES = \
 	src/export/fill_run.c \
 	src/export/fill_states.c src/export/live_rows.c \
 	src/export/fill_catalog.c src/export/fill_cores.c \
+	src/export/otlp.c src/export/otlp.h \
 	src/export/run_files.c src/export/run_files.h \
 	src/export/sink.h \
 	src/export/sink_chrome.c \
@@ -33,7 +34,7 @@ src_libexport_a_CPPFLAGS += $(POSTGRES_CFLAGS)
 endif
 if HAVE_CURL
 src_libexport_a_SOURCES += src/export/sink_clickhouse.c src/export/query_clickhouse.c src/export/clickhouse.c \
-	src/export/clickhouse.h src/export/http.c src/export/http.h
+	src/export/clickhouse.h src/export/http.c src/export/http.h src/export/otlp_http.c
 src_libexport_a_CPPFLAGS += -DHAVE_CURL $(CURL_CFLAGS)
 endif
 dist_man_MANS += man/stealscope-export.1 man/stealscope-tables.5

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "export/export.h"
 #include "export/tables.h"
 
 struct sink;
@@ -38,6 +39,9 @@ struct sink_kind {
 	/* Returns true for an earlier output of this sink, which may be replaced. NULL: the sink checks this itself, or
 	 * writes to directories. */
 	bool (*is_replaceable)(const char *path);
+	/* Writes requests as spans, instead of tables; NULL: tables. run: id of the run. */
+	int (*write_spans)(const struct catalog *catalog, const struct export_spans *spans, int64_t run, const char *target,
+	                   struct export_result *out, struct error *err);
 };
 extern const struct sink_kind sink_kinds[];  /* ends with scheme NULL */
 
@@ -46,6 +50,7 @@ const struct sink_kind *sink_kind_find(const char *target, struct error *err);
 
 extern const struct sink_ops sink_csv, sink_avro, sink_sqlite, sink_postgres, sink_clickhouse, sink_clickhouse_tls,
 	sink_folded, sink_metrics, sink_chrome, sink_perfetto;
+extern const struct sink_ops sink_no_tables;  /* of targets of spans */
 
 /* Returns the code of a table in tables[]. */
 static inline enum table_code table_code(const struct export_shape *t)

@@ -1,5 +1,5 @@
 /* Lists the kinds of targets, and recognizes their output files, which an export may replace. */
-#include "export/sink.h"
+#include "export/otlp.h"
 
 #include <string.h>
 
@@ -71,22 +71,39 @@ static bool is_folded(const char *path)
 #ifdef HAVE_CURL
 #define CLICKHOUSE &sink_clickhouse
 #define CLICKHOUSE_TLS &sink_clickhouse_tls
+#define OTLP_HTTP &sink_no_tables
+#define OTLP_SEND otlp_send
+#define OTLP_SEND_TLS otlp_send_tls
 #else
 #define CLICKHOUSE NULL
 #define CLICKHOUSE_TLS NULL
+#define OTLP_HTTP NULL
+#define OTLP_SEND NULL
+#define OTLP_SEND_TLS NULL
 #endif
 
+static bool is_otlp(const char *path)
+{
+	static const char begin[] = "{\"resourceSpans\":";
+	return file_begins_with(path, begin, sizeof begin - 1);
+}
+
+const struct sink_ops sink_no_tables = { 0 };
+
 const struct sink_kind sink_kinds[] = {
-	{ "csv:", "DIR", "a directory per table with a file per run", &sink_csv, NULL, NULL },
-	{ "avro:", "DIR", "the same as Avro's object container files", AVRO, "libavro", NULL },
-	{ "sqlite:", "FILE", "SQLite database", SQLITE, "libsqlite3", NULL },
-	{ "postgresql://", "USER@HOST/DATABASE", "PostgreSQL", POSTGRES, "libpq", NULL },
-	{ "clickhouse://", "USER@HOST:8123/DATABASE", "ClickHouse, through HTTP", CLICKHOUSE, "libcurl", NULL },
-	{ "clickhouse+https://", "USER@HOST/DATABASE", "the same, encrypted", CLICKHOUSE_TLS, "libcurl", NULL },
-	{ "perfetto:", "FILE", "for Perfetto's viewer and trace_processor", &sink_perfetto, NULL, is_perfetto },
-	{ "chrome:", "FILE", "json for chrome://tracing and others", &sink_chrome, NULL, is_chrome },
-	{ "folded:", "FILE", "flame graphs: frames, then the ns", &sink_folded, NULL, is_folded },
+	{ "csv:", "DIR", "a directory per table with a file per run", &sink_csv, NULL, NULL, NULL },
+	{ "avro:", "DIR", "the same as Avro's object container files", AVRO, "libavro", NULL, NULL },
+	{ "sqlite:", "FILE", "SQLite database", SQLITE, "libsqlite3", NULL, NULL },
+	{ "postgresql://", "USER@HOST/DATABASE", "PostgreSQL", POSTGRES, "libpq", NULL, NULL },
+	{ "clickhouse://", "USER@HOST:8123/DATABASE", "ClickHouse, through HTTP", CLICKHOUSE, "libcurl", NULL, NULL },
+	{ "clickhouse+https://", "USER@HOST/DATABASE", "the same, encrypted", CLICKHOUSE_TLS, "libcurl", NULL, NULL },
+	{ "perfetto:", "FILE", "for Perfetto's viewer and trace_processor", &sink_perfetto, NULL, is_perfetto, NULL },
+	{ "chrome:", "FILE", "json for chrome://tracing and others", &sink_chrome, NULL, is_chrome, NULL },
+	{ "folded:", "FILE", "flame graphs: frames, then the ns", &sink_folded, NULL, is_folded, NULL },
 	{ "openmetrics:", "FILE", "metrics for Prometheus, by node_exporter", &sink_metrics, NULL,
-	  is_metrics },
+	  is_metrics, NULL },
+	{ "otlp:", "FILE", "requests as spans: OTLP, JSON lines", &sink_no_tables, NULL, is_otlp, otlp_write_file },
+	{ "otlp+http://", "HOST:4318/v1/traces", "the same, sent to a collector", OTLP_HTTP, "libcurl", NULL, OTLP_SEND },
+	{ "otlp+https://", "HOST:4318/v1/traces", "the same, encrypted", OTLP_HTTP, "libcurl", NULL, OTLP_SEND_TLS },
 	{ 0 },
 };

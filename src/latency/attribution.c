@@ -32,8 +32,16 @@ struct attribution {
 	int status;              /* status of the thread, enum thread_state; -1: null */
 	int container;           /* container of the thread, index of a machine: loss to its threads is not the provider's;
 	                          * -1: none */
+	request_part_fn *on_part;  /* called for each part of the window; NULL: none */
+	void *arg;
 	struct error *err;
 };
+
+static void emit(const struct attribution *p, enum request_part part, int64_t t0, int64_t t1)
+{
+	if (p->on_part)
+		p->on_part(p->arg, part, t0, t1);
+}
 
 /* Converts a thread status of the history to enum thread_state; -1: null. */
 static int thread_state(const struct catalog *catalog, int64_t value)
@@ -62,11 +70,59 @@ static void count_unknown(struct attribution *p, int64_t ns)
 	p->r->high += ns;
 }
 
+static void add_unknown(struct attribution *p, int64_t t0, int64_t t1)
+{
+	count_unknown(p, t1 - t0 + 1);
+	emit(p, PART_UNKNOWN, t0, t1);
+}
+
+static void add_blocked(struct attribution *p, int64_t t0, int64_t t1)
+{
+	p->r->feature.blocked += t1 - t0 + 1;
+	emit(p, PART_BETWEEN, t0, t1);
+}
+
 /* ---- Inside a virtual machine ------------------------------------------------------------------------------- */
+
+/* Emits [t0, t1], for which the vCPU was out: throttled by a quota, or stolen. */
+static int emit_out(const struct attribution *p, const struct catalog_cpu *cpu, int64_t t0, int64_t t1)
+{
+	struct history_cursor c;
+	struct interval iv;
+	int more;
+	if (!p->on_part || cpu->out_by == HISTORY_NONE) {
+		emit(p, PART_STOLEN, t0, t1);
+		return 0;
+	}
+	if (history_range(&c, p->h, cpu->out_by, t0, t1, p->err))
+		return -1;
+	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
+		const int reason = iv.value >= 0 && iv.value < HISTORY_STATES ? p->catalog->out_reason[iv.value] : OUT_REASON_COUNT;
+		emit(p, reason == OUT_QUOTA || reason == OUT_PROVIDER_QUOTA ? PART_THROTTLED : PART_STOLEN, max64(iv.start, t0),
+		     min64(iv.end, t1));
+	}
+	return more;
+}
+
+/* Emits a state of the vCPU of the thread. */
+static int emit_vcpu_state(const struct attribution *p, const struct catalog_cpu *cpu, unsigned state, int64_t t0,
+                           int64_t t1)
+{
+	if (state == VCPU_UNKNOWN)
+		emit(p, PART_UNKNOWN, t0, t1);
+	else if (p->status == THREAD_PREEMPTED)
+		emit(p, PART_WAIT, t0, t1);
+	else if (state == VCPU_PREEMPTED || state == VCPU_HOST_BLOCKED || state == VCPU_WAKING)
+		return emit_out(p, cpu, t0, t1);
+	else
+		emit(p, PART_SERVICE, t0, t1);
+	return 0;
+}
 
 /* Sums the ns per state of a vCPU within [t0, t1], by enum vcpu_state; null counts as UNKNOWN. Counts the intervals off
  * the CPU (feature switches) and the VM exits (feature exits) that begin there. */
-static int sum_vcpu_states(struct attribution *p, uint32_t attr, int64_t t0, int64_t t1, int64_t ns[VCPU_STATE_COUNT])
+static int sum_vcpu_states(struct attribution *p, const struct catalog_cpu *cpu, int64_t t0, int64_t t1,
+                           int64_t ns[VCPU_STATE_COUNT])
 {
 	const struct history *h = p->h;
 	const uint64_t out = BIT64(VCPU_PREEMPTED) | BIT64(VCPU_HOST_BLOCKED) | BIT64(VCPU_WAKING);
@@ -77,7 +133,7 @@ static int sum_vcpu_states(struct attribution *p, uint32_t attr, int64_t t0, int
 	int more;
 	/* Starts one ns earlier: the first interval then contains the previous state. */
 	int64_t from = t0 > history_first(h) ? t0 - 1 : t0;
-	if (history_range(&c, h, attr, from, t1, p->err))
+	if (history_range(&c, h, cpu->status, from, t1, p->err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
 		const bool known = iv.value >= 0 && iv.value < HISTORY_STATES;
@@ -85,6 +141,8 @@ static int sum_vcpu_states(struct attribution *p, uint32_t attr, int64_t t0, int
 		const uint64_t now = known ? BIT64(state) : 0;
 		if (iv.end >= t0)
 			ns[state] += min64(iv.end, t1) - max64(iv.start, t0) + 1;
+		if (iv.end >= t0 && emit_vcpu_state(p, cpu, state, max64(iv.start, t0), min64(iv.end, t1)))
+			return -1;
 		if (iv.start >= t0 && (now & out) && !(before & out))
 			p->r->feature.switches++;
 		if (iv.start >= t0 && now == BIT64(VCPU_VMM) && (before & in))
@@ -99,14 +157,14 @@ static int add_vcpu_interval(struct attribution *p, const struct catalog_cpu *cp
 	int64_t ns[VCPU_STATE_COUNT] = { 0 };
 	struct request *r = p->r;
 	if (p->status == THREAD_BLOCKED) {
-		r->feature.blocked += t1 - t0 + 1;
+		add_blocked(p, t0, t1);
 		return 0;
 	}
 	if (p->catalog->machine[cpu->machine].hides_stolen_time) {
-		count_unknown(p, t1 - t0 + 1);
+		add_unknown(p, t0, t1);
 		return 0;
 	}
-	if (sum_vcpu_states(p, cpu->status, t0, t1, ns))
+	if (sum_vcpu_states(p, cpu, t0, t1, ns))
 		return -1;
 	int64_t out = ns[VCPU_PREEMPTED] + ns[VCPU_HOST_BLOCKED] + ns[VCPU_WAKING];
 	if (p->status == THREAD_PREEMPTED) {
@@ -198,7 +256,9 @@ static int add_host_interval(struct attribution *p, const struct catalog_cpu *cp
 {
 	struct request *r = p->r;
 	if (p->status == THREAD_BLOCKED)
-		r->feature.blocked += t1 - t0 + 1;
+		add_blocked(p, t0, t1);
+	else if (p->status != THREAD_PREEMPTED)
+		emit(p, PART_SERVICE, t0, t1);
 	if (p->status != THREAD_PREEMPTED)
 		return 0;
 	struct history_cursor c;
@@ -210,11 +270,12 @@ static int add_host_interval(struct attribution *p, const struct catalog_cpu *cp
 		int64_t ns = min64(iv.end, t1) - max64(iv.start, t0) + 1;
 		bool attributed = false;
 		if (iv.value == HISTORY_NULL) {
-			count_unknown(p, ns);
+			add_unknown(p, max64(iv.start, t0), min64(iv.end, t1));
 			continue;
 		}
 		if (is_own_work(p, iv.value, max64(iv.start, t0), &attributed))
 			return -1;
+		emit(p, attributed ? PART_WAIT : PART_STOLEN, max64(iv.start, t0), min64(iv.end, t1));
 		if (attributed) {
 			r->feature.wait += ns;
 			continue;
@@ -252,7 +313,10 @@ static int attribute_by_cpu(struct attribution *p, int64_t t0, int64_t t1)
 	struct interval iv;
 	int more;
 	if (thread->cpu == HISTORY_NONE) {
-		count_unknown(p, p->status == THREAD_BLOCKED ? 0 : t1 - t0 + 1);
+		if (p->status == THREAD_BLOCKED)
+			emit(p, PART_BETWEEN, t0, t1);
+		else
+			add_unknown(p, t0, t1);
 		return 0;
 	}
 	if (history_range(&c, p->h, thread->cpu, t0, t1, p->err))
@@ -268,9 +332,9 @@ static int attribute_by_cpu(struct attribution *p, int64_t t0, int64_t t1)
 			if (add_host_interval(p, cpu, from, to))
 				return -1;
 		} else if (p->status == THREAD_BLOCKED) {
-			p->r->feature.blocked += to - from + 1;
+			add_blocked(p, from, to);
 		} else {
-			count_unknown(p, to - from + 1);
+			add_unknown(p, from, to);
 		}
 	}
 	return more;
@@ -298,7 +362,7 @@ static int attribute_by_status(struct attribution *p, int64_t t0, int64_t t1)
 	struct interval iv;
 	int more;
 	if (attr == HISTORY_NONE) {
-		count_unknown(p, t1 - t0 + 1);
+		add_unknown(p, t0, t1);
 		return 0;
 	}
 	if (history_range(&c, p->h, attr, t0, t1, p->err))
@@ -306,8 +370,12 @@ static int attribute_by_status(struct attribution *p, int64_t t0, int64_t t1)
 	while ((more = history_range_next(&c, &iv, p->err)) > 0) {
 		int64_t from = max64(iv.start, t0), to = min64(iv.end, t1);
 		p->status = thread_state(p->catalog, iv.value);
-		if (p->status < 0 || p->status == THREAD_UNKNOWN) {
-			count_unknown(p, to - from + 1);
+		if (p->status < 0) {
+			count_unknown(p, to - from + 1);  /* the thread does not exist: no part */
+			continue;
+		}
+		if (p->status == THREAD_UNKNOWN) {
+			add_unknown(p, from, to);
 			continue;
 		}
 		if (attribute_by_cpu(p, from, to))
@@ -429,4 +497,15 @@ int attribute_thread(const struct catalog *catalog, uint32_t thread, bool execut
 	if (executing)
 		r->executing += r->end - r->start + 1;
 	return attribute_by_status(&p, r->start, r->end);
+}
+
+int attribute_parts(const struct catalog *catalog, uint32_t thread, int64_t start, int64_t end, request_part_fn *on_part,
+                    void *arg, struct error *err)
+{
+	const struct catalog_thread *t = &catalog->thread[thread];
+	struct request r = { .start = start, .end = end };
+	struct attribution p = { .catalog = catalog, .h = catalog->h, .r = &r, .executing = true, .known_from = start,
+	                         .thread = thread, .on_part = on_part, .arg = arg, .err = err };
+	p.container = request_container(catalog, t->machine, t->tid);
+	return attribute_by_status(&p, start, end);
 }

@@ -12,6 +12,10 @@ int attribute_server(const struct catalog *catalog, struct request *r, struct er
 /* Fills the same for a request that one thread (index into catalog) serves from start to end. executing: the thread works
  * for no other request. */
 int attribute_thread(const struct catalog *catalog, uint32_t thread, bool executing, struct request *r, struct error *err);
+/* Calls on_part for each part of [start, end] of one thread, in order of time. */
+typedef void request_part_fn(void *arg, enum request_part part, int64_t start, int64_t end);
+int attribute_parts(const struct catalog *catalog, uint32_t thread, int64_t start, int64_t end, request_part_fn *on_part,
+                    void *arg, struct error *err);
 /* Returns true if the options include requests of this interval. */
 bool request_in_window(const struct requests_options *o, int64_t start, int64_t end);
 void requests_sort(struct requests *r);  /* by start */

@@ -163,6 +163,7 @@ struct span_source {
 	char *host[SPAN_HOST_KEYS];  /* value of each span_host_key; NULL: not given */
 	int32_t pid;             /* process.pid; -1: not given */
 	bool in_container;       /* pid may be a number of the container's own */
+	char *resource, *scope;  /* its objects of OTLP, JSON; NULL: none, or not spans->whole */
 };
 
 struct span {
@@ -172,6 +173,8 @@ struct span {
 	int32_t tid;             /* thread.id; -1: not given */
 	int64_t start, end;      /* ns since the epoch, CLOCK_REALTIME of the machine; end: exclusive */
 	int64_t precision;       /* unit of the times in the file beyond 1 ns, or 0 */
+	int kind;                /* number of OTLP, SPAN_KIND_...; 0: not given */
+	char *json;              /* object of OTLP, JSON; NULL: not spans->whole */
 };
 
 struct spans {
@@ -180,11 +183,13 @@ struct spans {
 	struct span_source *source;
 	size_t sources, sources_cap;
 	size_t incomplete;       /* number of skipped spans: without ids, start or end */
+	bool whole;              /* the objects are stored, to write them back */
 };
 
-/* Reads a file of spans, or its text: OTLP, Jaeger or Zipkin as JSON. name: for messages. Call spans_release(). */
-int spans_read(struct spans *out, const char *path, struct error *err);
-int spans_parse(struct spans *out, const char *text, size_t size, const char *name, struct error *err);
+/* Reads a file of spans, or its text: OTLP (JSON or protobuf), Jaeger or Zipkin (JSON). name: for messages. Call
+ * spans_release(). */
+int spans_read(struct spans *out, bool whole, const char *path, struct error *err);
+int spans_parse(struct spans *out, bool whole, const char *text, size_t size, const char *name, struct error *err);
 void spans_release(struct spans *s);
 
 /* The CLOCK_REALTIME of a machine. */
@@ -198,6 +203,7 @@ struct span_clock {
 struct span_clocks {
 	struct span_clock *machine;  /* one for each machine of the catalog */
 	int64_t (*to_host)(void *arg, uint32_t machine, int64_t t);  /* converts a time to the host's clock */
+	int64_t (*to_machine)(void *arg, uint32_t machine, int64_t t);  /* the first time that to_host() converts to >= t */
 	void *arg;
 };
 
@@ -205,6 +211,24 @@ struct span_clocks {
  * Options: machine, id (name or id of a span), from, to and culprits. */
 int spans_requests(const struct catalog *catalog, const struct spans *spans, const struct span_clocks *clocks,
                    const struct requests_options *options, struct requests *out, struct notes *notes, struct error *err);
+
+/* Parts of the time of a server: of one thread, or of a process (the first one, in this order, that one of its threads
+ * is in). */
+#define REQUEST_PARTS(X) \
+	X(PART_SERVICE, "service")      /* executed; also while the hypervisor worked on behalf of the vCPU */ \
+	X(PART_STOLEN, "stolen")        /* lost to the provider, not by a quota */ \
+	X(PART_THROTTLED, "throttled")  /* lost by a quota of the VM */ \
+	X(PART_WAIT, "wait")            /* waited in the run queue of its machine, container or process */ \
+	X(PART_UNKNOWN, "unknown")      /* lost events, unknown thread, no source of stolen time */ \
+	X(PART_BETWEEN, "between")      /* slept: network, disks, timers, other machines */
+#define PART_CODE(code, name) code,
+enum request_part { REQUEST_PARTS(PART_CODE) REQUEST_PART_COUNT };
+#undef PART_CODE
+extern const char *const request_part_name[REQUEST_PART_COUNT];
+struct request_parts { int64_t ns[REQUEST_PART_COUNT]; };  /* they add up to the time */
+/* Adds the parts of [start, end] of a server; without threads, all is unknown. */
+int request_parts_add(const struct catalog *catalog, const uint32_t *thread, size_t threads, int64_t start, int64_t end,
+                      struct request_parts *out, struct error *err);
 
 /* Metrics of a request. */
 #define REQUEST_METRICS(X) \

@@ -14,7 +14,10 @@ src_liblatency_a_SOURCES = \
 	src/latency/metric.c \
 	src/latency/plot.c \
 	src/latency/request.c \
+	src/latency/request_parts.c \
+	src/latency/span_convert.c src/latency/span_convert.h \
 	src/latency/span_file.c \
+	src/latency/span_protobuf.c \
 	src/latency/span_place.c src/latency/span_place.h \
 	src/latency/span_request.c \
 	src/latency/stats.c \

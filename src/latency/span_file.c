@@ -1,23 +1,24 @@
-/* Reads spans of distributed tracing: OTLP, Jaeger and Zipkin, each as JSON.
+/* Reads spans of distributed tracing.
  *
- * A file is a sequence of JSON documents: one for each line, or one for the whole file. Every document is read by its
- * own form, and is freed before the next one. The size of a file, the depth of a document and the length of ids are
- * limited. A document of another form is an error with the line on which it begins; a span without an end is counted and
- * skipped. */
+ * A file is a sequence of documents: OTLP, Jaeger or Zipkin as JSON, one for each line or one for the whole file; or OTLP
+ * as protobuf. The other forms are converted to OTLP as JSON (span_convert.c, span_protobuf.c), so that one reader checks
+ * all. A document is freed before the next one. The sizes of files and documents, the depth of a document and the length
+ * of ids are limited. A document of another form is an error; a span without an end is counted and skipped. */
 #include <ctype.h>
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file_open.h"
 #include "base/json_field.h"
 #include "base/mem.h"
+#include "base/number.h"
 #include "latency/latency.h"
+#include "latency/span_convert.h"
 
 #define FILE_MAX (256 << 20)     /* bytes */
+#define DOCUMENT_MAX (64 << 20)  /* bytes */
 #define DEPTH_MAX 32             /* nested values of a document */
-#define NS_PER_US 1000
+#define LAST_SOURCES 16          /* number of sources that a new one is compared with */
 
 const char *const span_host_key[SPAN_HOST_KEYS] = { "host.name", "service.instance.id", "host.id", "k8s.node.name",
                                                     "net.host.name", "hostname" };
@@ -25,6 +26,7 @@ const char *const span_host_key[SPAN_HOST_KEYS] = { "host.name", "service.instan
 /* Reading of one document. */
 struct span_reader {
 	struct spans *out;
+	int64_t precision;       /* unit of the times in the document beyond 1 ns, or 0 */
 	const char *why;         /* first error: a text without names; NULL: none */
 };
 
@@ -35,15 +37,23 @@ static bool refuse(struct span_reader *rd, const char *why)
 	return false;
 }
 
+static void release_source(struct span_source *s)
+{
+	for (size_t k = 0; k < SPAN_HOST_KEYS; k++)
+		free(s->host[k]);
+	free(s->service);
+	free(s->resource);
+	free(s->scope);
+}
+
 void spans_release(struct spans *s)
 {
-	for (size_t i = 0; i < s->len; i++)
+	for (size_t i = 0; i < s->len; i++) {
 		free(s->span[i].name);
-	for (size_t i = 0; i < s->sources; i++) {
-		free(s->source[i].service);
-		for (size_t k = 0; k < SPAN_HOST_KEYS; k++)
-			free(s->source[i].host[k]);
+		free(s->span[i].json);
 	}
+	for (size_t i = 0; i < s->sources; i++)
+		release_source(&s->source[i]);
 	free(s->span);
 	free(s->source);
 	*s = (struct spans){ 0 };
@@ -51,36 +61,10 @@ void spans_release(struct spans *s)
 
 /* ---- Values ------------------------------------------------------------------------------------------------- */
 
-/* Reads an integer, which OTLP writes as a text. Returns false for other values and beyond int64. */
-static bool integer_of(struct json_object *v, int64_t *out)
+/* Reads a time >= 0. */
+static bool read_time(struct json_object *o, const char *key, int64_t *ns)
 {
-	const char *text = NULL;
-	char *end;
-	if (json_object_is_type(v, json_type_int)) {
-		*out = json_object_get_int64(v);
-		return *out != INT64_MAX && *out != INT64_MIN;  /* json-c limits larger numbers to these */
-	}
-	if (json_object_is_type(v, json_type_string))
-		text = json_object_get_string(v);
-	if (!text || !(isdigit((unsigned char)*text) || *text == '-'))
-		return false;
-	errno = 0;
-	*out = strtoll(text, &end, 10);
-	return errno == 0 && *end == '\0';
-}
-
-static struct json_object *member(struct json_object *o, const char *key)
-{
-	struct json_object *v = NULL;
-	if (json_object_is_type(o, json_type_object))
-		json_object_object_get_ex(o, key, &v);
-	return v;
-}
-
-/* Reads a time or duration >= 0. */
-static bool time_of(struct json_object *o, const char *key, int64_t unit, int64_t *ns)
-{
-	return integer_of(member(o, key), ns) && *ns >= 0 && *ns <= INT64_MAX / 2 / unit && (*ns *= unit, true);
+	return span_integer(span_member(o, key), ns) && *ns >= 0 && *ns <= INT64_MAX / 2;
 }
 
 /* Copies a hexadecimal id in lower case, with zeros in front, of `digits` digits. An absent id is "". */
@@ -107,11 +91,11 @@ static bool read_id(struct span_reader *rd, struct json_object *o, const char *k
 static void read_attribute(struct span_source *s, struct span *span, const char *key, struct json_object *value)
 {
 	int64_t n;
-	if (span && strcmp(key, "thread.id") == 0 && integer_of(value, &n) && n > 0 && n <= INT32_MAX)
+	if (span && strcmp(key, "thread.id") == 0 && span_integer(value, &n) && n > 0 && n <= INT32_MAX)
 		span->tid = (int32_t)n;
 	if (!s)
 		return;
-	if ((strcmp(key, "process.pid") == 0 || strcmp(key, "pid") == 0) && integer_of(value, &n) && n > 0 && n <= INT32_MAX)
+	if ((strcmp(key, "process.pid") == 0 || strcmp(key, "pid") == 0) && span_integer(value, &n) && n > 0 && n <= INT32_MAX)
 		s->pid = (int32_t)n;
 	if (strcmp(key, "container.id") == 0 || strncmp(key, "k8s.pod.", 8) == 0 || strncmp(key, "k8s.container.", 14) == 0)
 		s->in_container = true;
@@ -129,170 +113,132 @@ static void read_attribute(struct span_source *s, struct span *span, const char 
 static void read_attributes(struct span_source *s, struct span *span, struct json_object *list)
 {
 	for (size_t i = 0; list && i < json_object_array_length(list); i++) {
-		struct json_object *a = json_object_array_get_idx(list, i), *value = member(a, "value");
+		struct json_object *a = json_object_array_get_idx(list, i), *value = span_member(a, "value");
 		if (json_object_is_type(value, json_type_object)) {
-			struct json_object *text = member(value, "stringValue");
-			value = text ? text : member(value, "intValue");
+			struct json_object *text = span_member(value, "stringValue");
+			value = text ? text : span_member(value, "intValue");
 		}
 		read_attribute(s, span, json_member_text(a, "key"), value);
 	}
 }
 
-static struct span_source *add_source(struct spans *out)
+static char *copy_json(const struct span_reader *rd, struct json_object *o)
 {
-	struct span_source *s = ARRAY_PUSH(out->source, out->sources, out->sources_cap);
-	*s = (struct span_source){ .pid = -1 };
-	return s;
+	return rd->out->whole && o ? mem_dup(json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN)) : NULL;
 }
 
-/* Adds the span, whose ids and times are set, if it is complete. */
-static void add_span(struct span_reader *rd, const struct span *span, bool has_times, const char *name)
+static bool is_same_text(const char *a, const char *b)
 {
-	if (!has_times || span->end < span->start || !span->id[0] || !span->trace[0]) {
-		rd->out->incomplete++;
-		return;
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static bool is_same_source(const struct span_source *a, const struct span_source *b)
+{
+	bool same = a->pid == b->pid && a->in_container == b->in_container && is_same_text(a->service, b->service) &&
+	            is_same_text(a->resource, b->resource) && is_same_text(a->scope, b->scope);
+	for (size_t k = 0; same && k < SPAN_HOST_KEYS; k++)
+		same = is_same_text(a->host[k], b->host[k]);
+	return same;
+}
+
+/* Adds a source, unless one of the last sources is equal. Returns its index. */
+static uint32_t add_source(const struct span_reader *rd, struct json_object *resource, struct json_object *scope)
+{
+	struct spans *out = rd->out;
+	struct span_source s = { .pid = -1, .resource = copy_json(rd, resource), .scope = copy_json(rd, scope) };
+	read_attributes(&s, NULL, json_member_array(resource, "attributes"));
+	for (size_t i = out->sources; i > 0 && i + LAST_SOURCES > out->sources; i--) {
+		if (!is_same_source(&s, &out->source[i - 1]))
+			continue;
+		release_source(&s);
+		return (uint32_t)i - 1;
 	}
-	struct span *s = ARRAY_PUSH(rd->out->span, rd->out->len, rd->out->cap);
-	*s = *span;
-	s->name = mem_dup(name);
+	*ARRAY_PUSH(out->source, out->sources, out->sources_cap) = s;
+	return (uint32_t)out->sources - 1;
 }
 
-/* ---- Forms -------------------------------------------------------------------------------------------------- */
+/* ---- Documents ---------------------------------------------------------------------------------------------- */
 
-static bool read_otlp_span(struct span_reader *rd, struct json_object *o, uint32_t source)
+static bool read_span(struct span_reader *rd, struct json_object *o, uint32_t source)
 {
-	struct span s = { .source = source, .tid = -1 };
+	struct span s = { .source = source, .tid = -1, .precision = rd->precision };
 	if (!read_id(rd, o, "traceId", SPAN_TRACE_ID, s.trace) || !read_id(rd, o, "spanId", SPAN_ID, s.id) ||
 	    !read_id(rd, o, "parentSpanId", SPAN_ID, s.parent))
 		return false;
-	const bool times = time_of(o, "startTimeUnixNano", 1, &s.start) && time_of(o, "endTimeUnixNano", 1, &s.end);
+	const bool times = read_time(o, "startTimeUnixNano", &s.start) && read_time(o, "endTimeUnixNano", &s.end);
+	if (!times || s.end < s.start || !s.id[0] || !s.trace[0]) {
+		rd->out->incomplete++;
+		return true;
+	}
 	read_attributes(NULL, &s, json_member_array(o, "attributes"));
-	add_span(rd, &s, times, json_member_text(o, "name"));
+	s.kind = (int)json_member_int(o, "kind", 0);
+	s.name = mem_dup(json_member_text(o, "name"));
+	s.json = copy_json(rd, o);
+	*ARRAY_PUSH(rd->out->span, rd->out->len, rd->out->cap) = s;
 	return true;
 }
 
-static bool read_otlp(struct span_reader *rd, struct json_object *resources)
+/* Reads ResourceSpans of OTLP. */
+static bool read_resources(struct span_reader *rd, struct json_object *resources)
 {
 	for (size_t i = 0; i < json_object_array_length(resources); i++) {
 		struct json_object *r = json_object_array_get_idx(resources, i), *scopes = json_member_array(r, "scopeSpans");
 		if (!scopes)
 			scopes = json_member_array(r, "instrumentationLibrarySpans");  /* before OTLP 0.19 */
-		read_attributes(add_source(rd->out), NULL, json_member_array(member(r, "resource"), "attributes"));
 		for (size_t k = 0; scopes && k < json_object_array_length(scopes); k++) {
-			struct json_object *scope = json_object_array_get_idx(scopes, k), *list = json_member_array(scope, "spans");
-			if (strcmp(json_member_text(member(scope, "scope"), "name"), SPAN_OWN_SCOPE) == 0)
+			struct json_object *entry = json_object_array_get_idx(scopes, k), *list = json_member_array(entry, "spans");
+			struct json_object *scope = span_member(entry, "scope");
+			if (!list || strcmp(json_member_text(scope, "name"), SPAN_OWN_SCOPE) == 0)
 				continue;
-			for (size_t n = 0; list && n < json_object_array_length(list); n++)
-				if (!read_otlp_span(rd, json_object_array_get_idx(list, n), (uint32_t)rd->out->sources - 1))
+			const uint32_t source = add_source(rd, span_member(r, "resource"), scope);
+			for (size_t n = 0; n < json_object_array_length(list); n++)
+				if (!read_span(rd, json_object_array_get_idx(list, n), source))
 					return false;
 		}
 	}
 	return true;
 }
 
-static bool read_jaeger_parent(struct span_reader *rd, struct json_object *o, char *parent)
+/* Reads spans of another form, converted; releases them. */
+static bool read_converted(struct span_reader *rd, struct json_object *resources)
 {
-	struct json_object *list = json_member_array(o, "references");
-	if (!read_id(rd, o, "parentSpanID", SPAN_ID, parent))
-		return false;
-	for (size_t i = 0; list && i < json_object_array_length(list); i++) {
-		struct json_object *r = json_object_array_get_idx(list, i);
-		if (strcmp(json_member_text(r, "refType"), "CHILD_OF") == 0)
-			return read_id(rd, r, "spanID", SPAN_ID, parent);
-	}
-	return true;
+	rd->precision = NS_PER_US;
+	const bool valid = read_resources(rd, resources);
+	json_object_put(resources);
+	return valid;
 }
 
-static bool read_jaeger_trace(struct span_reader *rd, struct json_object *o)
+static bool read_zipkin(struct span_reader *rd, struct json_object *span)
 {
-	struct json_object *list = json_member_array(o, "spans"), *processes = member(o, "processes");
-	const size_t first = rd->out->sources;
-	if (json_object_is_type(processes, json_type_object)) {
-		json_object_object_foreach(processes, key, p) {
-			(void)key;
-			struct span_source *s = add_source(rd->out);
-			const char *service = json_member_text(p, "serviceName");
-			s->service = *service ? mem_dup(service) : NULL;
-			read_attributes(s, NULL, json_member_array(p, "tags"));
-		}
-	}
-	const size_t none = rd->out->sources;
-	add_source(rd->out);
-	for (size_t i = 0; list && i < json_object_array_length(list); i++) {
-		struct json_object *v = json_object_array_get_idx(list, i);
-		struct span s = { .source = (uint32_t)none, .tid = -1, .precision = NS_PER_US };
-		int64_t duration = 0;
-		size_t at = first;
-		if (!read_id(rd, v, "traceID", SPAN_TRACE_ID, s.trace) || !read_id(rd, v, "spanID", SPAN_ID, s.id) ||
-		    !read_jaeger_parent(rd, v, s.parent))
-			return false;
-		const bool times = time_of(v, "startTime", NS_PER_US, &s.start) && time_of(v, "duration", NS_PER_US, &duration);
-		s.end = s.start + duration;
-		if (json_object_is_type(processes, json_type_object)) {
-			json_object_object_foreach(processes, key, p) {
-				(void)p;
-				if (strcmp(key, json_member_text(v, "processID")) == 0)
-					s.source = (uint32_t)at;
-				at++;
-			}
-		}
-		read_attributes(NULL, &s, json_member_array(v, "tags"));
-		add_span(rd, &s, times, json_member_text(v, "operationName"));
-	}
-	return true;
+	return *json_member_text(span, "traceId") ? read_converted(rd, span_of_zipkin(span))
+	                                          : refuse(rd, "neither OTLP, Jaeger nor Zipkin");
 }
 
-static bool read_jaeger(struct span_reader *rd, struct json_object *traces)
-{
-	for (size_t i = 0; i < json_object_array_length(traces); i++)
-		if (!read_jaeger_trace(rd, json_object_array_get_idx(traces, i)))
-			return false;
-	return true;
-}
-
-static bool read_zipkin_span(struct span_reader *rd, struct json_object *o)
-{
-	struct span s = { .source = (uint32_t)rd->out->sources, .tid = -1, .precision = NS_PER_US };
-	struct json_object *tags = member(o, "tags");
-	int64_t duration = 0;
-	if (!json_object_is_type(o, json_type_object) || !*json_member_text(o, "traceId"))
-		return refuse(rd, "neither OTLP, Jaeger nor Zipkin");
-	if (!read_id(rd, o, "traceId", SPAN_TRACE_ID, s.trace) || !read_id(rd, o, "id", SPAN_ID, s.id) ||
-	    !read_id(rd, o, "parentId", SPAN_ID, s.parent))
-		return false;
-	struct span_source *source = add_source(rd->out);
-	const char *service = json_member_text(member(o, "localEndpoint"), "serviceName");
-	source->service = *service ? mem_dup(service) : NULL;
-	if (json_object_is_type(tags, json_type_object)) {
-		json_object_object_foreach(tags, key, value)
-			read_attribute(source, &s, key, value);
-	}
-	const bool times = time_of(o, "timestamp", NS_PER_US, &s.start) && time_of(o, "duration", NS_PER_US, &duration);
-	s.end = s.start + duration;
-	add_span(rd, &s, times, json_member_text(o, "name"));
-	return true;
-}
-
-static bool read_zipkin(struct span_reader *rd, struct json_object *list)
+static bool read_list(struct span_reader *rd, struct json_object *list,
+                      bool (*read_one)(struct span_reader *rd, struct json_object *o))
 {
 	for (size_t i = 0; i < json_object_array_length(list); i++)
-		if (!read_zipkin_span(rd, json_object_array_get_idx(list, i)))
+		if (!read_one(rd, json_object_array_get_idx(list, i)))
 			return false;
 	return true;
+}
+
+static bool read_jaeger(struct span_reader *rd, struct json_object *trace)
+{
+	return read_converted(rd, span_of_jaeger(trace));
 }
 
 static bool read_document(struct span_reader *rd, struct json_object *doc)
 {
 	struct json_object *list;
+	rd->precision = 0;
 	if (json_object_is_type(doc, json_type_array))
-		return read_zipkin(rd, doc);
+		return read_list(rd, doc, read_zipkin);
 	if ((list = json_member_array(doc, "resourceSpans")))
-		return read_otlp(rd, list);
+		return read_resources(rd, list);
 	if ((list = json_member_array(doc, "data")))
-		return read_jaeger(rd, list);
-	if (json_member_array(doc, "spans"))
-		return read_jaeger_trace(rd, doc);
-	return read_zipkin_span(rd, doc);
+		return read_list(rd, list, read_jaeger);
+	return json_member_array(doc, "spans") ? read_jaeger(rd, doc) : read_zipkin(rd, doc);
 }
 
 /* ---- The file ----------------------------------------------------------------------------------------------- */
@@ -305,40 +251,72 @@ static size_t line_of(const char *text, size_t at)
 	return line;
 }
 
-int spans_parse(struct spans *out, const char *text, size_t size, const char *name, struct error *err)
+/* Reads the document that begins at text + at. Returns the position of its end. */
+static size_t read_json(struct span_reader *rd, const char *text, size_t size, size_t at)
 {
-	struct span_reader rd = { out, NULL };
+	struct json_tokener *tok = mem_checked(json_tokener_new_ex(DEPTH_MAX));
+	json_tokener_set_flags(tok, JSON_TOKENER_VALIDATE_UTF8);
+	struct json_object *doc = json_tokener_parse_ex(tok, text + at, (int)(min64((int64_t)(size - at), DOCUMENT_MAX)));
+	const enum json_tokener_error e = json_tokener_get_error(tok);
+	const size_t end = at + json_tokener_get_parse_end(tok);
+	json_tokener_free(tok);
+	if (e == json_tokener_success)
+		read_document(rd, doc);
+	else if (e == json_tokener_continue)
+		refuse(rd, size - at > DOCUMENT_MAX ? "the document is larger than 64 MiB" : "the document is incomplete");
+	else
+		refuse(rd, json_tokener_error_desc(e));
+	json_object_put(doc);
+	return end;
+}
+
+static size_t parse_json(struct span_reader *rd, const char *text, size_t size)
+{
 	size_t at = 0;
-	*out = (struct spans){ 0 };
-	while (!rd.why) {
-		while (at < size && strchr(" \t\r\n", text[at]) && text[at])
+	while (!rd->why) {
+		while (at < size && text[at] && strchr(" \t\r\n", text[at]))
 			at++;
 		if (at == size)
 			break;
-		struct json_tokener *tok = mem_checked(json_tokener_new_ex(DEPTH_MAX));
-		json_tokener_set_flags(tok, JSON_TOKENER_VALIDATE_UTF8);
-		struct json_object *doc = json_tokener_parse_ex(tok, text + at, (int)(size - at));
-		const enum json_tokener_error e = json_tokener_get_error(tok);
-		const size_t end = at + json_tokener_get_parse_end(tok);
-		json_tokener_free(tok);
-		if (e != json_tokener_success)
-			refuse(&rd, e == json_tokener_continue ? "the document is incomplete" : json_tokener_error_desc(e));
-		else
-			read_document(&rd, doc);
-		json_object_put(doc);
-		if (!rd.why)
-			at = end;
+		const size_t end = read_json(rd, text, size, at);
+		if (rd->why)
+			break;
+		at = end;
 	}
+	return at;
+}
+
+static size_t parse_protobuf(struct span_reader *rd, const unsigned char *bytes, size_t size, int form)
+{
+	size_t at = 0, n;
+	while (!rd->why && (n = span_protobuf_next(bytes, size, form, &at)) > 0) {
+		struct json_object *list = n <= DOCUMENT_MAX ? span_of_protobuf(bytes + at, n) : NULL;
+		if (!list)
+			refuse(rd, n <= DOCUMENT_MAX ? "malformed protobuf" : "the message is larger than 64 MiB");
+		else if (read_resources(rd, list))
+			at += n;
+		json_object_put(list);
+	}
+	return at;
+}
+
+int spans_parse(struct spans *out, bool whole, const char *text, size_t size, const char *name, struct error *err)
+{
+	struct span_reader rd = { .out = out };
+	const unsigned char *bytes = (const unsigned char *)text;
+	const int form = size && *text != '{' && *text != '[' ? span_protobuf_form(bytes, size) : -1;
+	*out = (struct spans){ .whole = whole };
+	const size_t at = form < 0 ? parse_json(&rd, text, size) : parse_protobuf(&rd, bytes, size, form);
 	if (!rd.why && out->len + out->incomplete == 0)
 		rd.why = "no spans found";
 	if (!rd.why)
 		return 0;
 	spans_release(out);
-	return error_set(err, STATUS_INPUT, "OTLP, Jaeger or Zipkin as JSON is required", "%s: line %zu: %s", name,
-	                 line_of(text, at), rd.why);
+	return error_set(err, STATUS_INPUT, "OTLP, Jaeger or Zipkin is required",
+	                 form < 0 ? "%s: line %zu: %s" : "%s: byte %zu: %s", name, form < 0 ? line_of(text, at) : at, rd.why);
 }
 
-int spans_read(struct spans *out, const char *path, struct error *err)
+int spans_read(struct spans *out, bool whole, const char *path, struct error *err)
 {
 	*out = (struct spans){ 0 };
 	FILE *f = file_open(path);
@@ -358,7 +336,7 @@ int spans_read(struct spans *out, const char *path, struct error *err)
 	if (rc == 0 && size > FILE_MAX)
 		rc = error_set(err, STATUS_INPUT, "split it", "%s: larger than %d MiB", path, FILE_MAX >> 20);
 	if (rc == 0)
-		rc = spans_parse(out, text, size, path, err);
+		rc = spans_parse(out, whole, text, size, path, err);
 	free(text);
 	return rc;
 }

@@ -17,14 +17,14 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/number.h"
 
-/* The threads of the process of a source. */
+/* The threads of a process. */
 struct span_process {
 	uint32_t *thread;        /* indices into the catalog: first the members, then the threads of unknown processes */
 	size_t members, threads, cap;
-	bool is_loaded;
 };
 
 struct span_places {
@@ -32,7 +32,9 @@ struct span_places {
 	const struct spans *spans;
 	const struct span_clocks *clocks;
 	int32_t *machine;             /* of each source: index, or NO_MACHINE */
-	struct span_process *process; /* of each source */
+	struct map by_pid;            /* (machine, pid) to 1 + index of the process */
+	struct span_process *process;
+	size_t processes, processes_cap;
 	bool *interleaved;            /* of each span: its thread works for other spans meanwhile */
 };
 
@@ -196,8 +198,23 @@ static int load_process(const struct span_places *p, int32_t pid, const struct c
 		if (wanted == MEMBER)
 			out->members = out->threads;
 	}
-	out->is_loaded = true;
 	return 0;
+}
+
+/* Returns the threads of a process, valid until the next call; NULL with *err. */
+static const struct span_process *find_threads(struct span_places *p, uint32_t machine, int32_t pid, struct error *err)
+{
+	uint64_t *index = map_put(&p->by_pid, (uint64_t)machine << 32 | (uint32_t)pid, NULL);
+	if (*index == 0) {
+		struct span_process process = { 0 };
+		if (load_process(p, pid, &p->catalog->machine[machine], &process, err)) {
+			free(process.thread);
+			return NULL;
+		}
+		*ARRAY_PUSH(p->process, p->processes, p->processes_cap) = process;
+		*index = p->processes;
+	}
+	return &p->process[*index - 1];
 }
 
 /* Returns 1 if the thread may have run within t +- error, 0 or -1. */
@@ -266,12 +283,12 @@ int span_place_find(struct span_places *p, size_t i, int64_t start, int64_t end,
 	const struct span_source *source = &p->spans->source[s->source];
 	const int32_t machine = p->machine[s->source];
 	const struct catalog_machine *m = &p->catalog->machine[machine];
-	struct span_process *process = &p->process[s->source];
 	const int64_t ends[2] = { start, end };
 	*out = (struct span_place){ .machine = (uint32_t)machine, .thread = out->thread, .cap = out->cap };
 	if (source->pid < 0 || source->in_container || m->kind == MACHINE_CONTAINER)
 		return 0;
-	if (!process->is_loaded && load_process(p, source->pid, m, process, err))
+	const struct span_process *process = find_threads(p, (uint32_t)machine, source->pid, err);
+	if (!process)
 		return -1;
 	const int own = find_own_thread(p, s, process, ends, error + 1, out, err);
 	if (own != 0) {
@@ -350,9 +367,9 @@ struct span_places *span_places_open(const struct catalog *catalog, const struct
                                      const struct span_clocks *clocks)
 {
 	struct span_places *p = mem_new(1, sizeof *p);
-	*p = (struct span_places){ catalog, spans, clocks, mem_new(spans->sources + 1, sizeof *p->machine),
-	                           mem_new(spans->sources + 1, sizeof *p->process),
-	                           mem_new(spans->len + 1, sizeof *p->interleaved) };
+	*p = (struct span_places){ .catalog = catalog, .spans = spans, .clocks = clocks, .by_pid = MAP_INIT,
+	                           .machine = mem_new(spans->sources + 1, sizeof *p->machine),
+	                           .interleaved = mem_new(spans->len + 1, sizeof *p->interleaved) };
 	find_machines(p);
 	find_interleaved(p);
 	return p;
@@ -360,8 +377,9 @@ struct span_places *span_places_open(const struct catalog *catalog, const struct
 
 void span_places_close(struct span_places *p)
 {
-	for (size_t i = 0; i < p->spans->sources; i++)
+	for (size_t i = 0; i < p->processes; i++)
 		free(p->process[i].thread);
+	map_release(&p->by_pid);
 	free(p->process);
 	free(p->machine);
 	free(p->interleaved);

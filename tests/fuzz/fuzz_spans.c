@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct spans spans;
 	struct error err = ERROR_INIT;
-	if (spans_parse(&spans, (const char *)data, size, "spans", &err)) {
+	if (spans_parse(&spans, size % 2, (const char *)data, size, "spans", &err)) {
 		if (!err.text[0] || strchr(err.text, '\n') || spans.len || spans.sources)
 			abort();
 		return 0;
