@@ -51,7 +51,10 @@
 	X(CPU_NODE, node, "Node", INT)                    /* pCPU: NUMA node */ \
 	X(CPU_BASE_KHZ, base_khz, "Base Frequency", INT)  /* pCPU: kHz */ \
 	X(CPU_MAX_KHZ, max_khz, "Maximum Frequency", INT)  /* pCPU: kHz */ \
-	X(CPU_KHZ, khz, "Frequency", INT)                 /* pCPU: kHz; null: unknown, until it changes for the first time */
+	X(CPU_KHZ, khz, "Frequency", INT)                 /* pCPU: kHz; null: unknown, until it changes for the first time */ \
+	X(CPU_INSTRUCTIONS, instructions, "Instructions", INT)  /* sum of all instructions since the trace began, up to the end
+	                                                         * of this interval between two reads; null: unknown */ \
+	X(CPU_CYCLES, cycles, "Cycles", INT)              /* the same for cycles */
 
 #define THREAD_ATTRIBUTES(X) \
 	X(THREAD_STATUS, status, "Status", STATE)         /* enum thread_state; null: does not exist */ \

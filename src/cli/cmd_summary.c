@@ -56,7 +56,7 @@ static int query_cores(struct query_context *ctx, const struct summary_how *as, 
 {
 	*known = NULL;
 	*out = (struct core_share){ 0 };
-	if (!ctx->catalog.has_cores || as->grouping != GROUP_NONE)
+	if ((!ctx->catalog.has_cores && !ctx->catalog.has_counters) || as->grouping != GROUP_NONE)
 		return 0;
 	struct target *target = mem_new(s->rows, sizeof *target);
 	for (size_t i = 0; i < s->rows; i++)

@@ -31,6 +31,11 @@ static int compute(struct filler *f, struct core_share *out)
 	return rc < 0 ? -1 : 1;
 }
 
+static struct table_cell cell_of_count(const struct core_share *s, int64_t count)
+{
+	return s->counters ? CELL_INT(count) : CELL_NONE;
+}
+
 int fill_core_time(struct filler *f)
 {
 	struct core_share s;
@@ -51,7 +56,10 @@ int fill_core_time(struct filler *f)
 			[COL_CORE_TIME_UNKNOWN] = CELL_INT(t->unknown), [COL_CORE_TIME_SLOW] = CELL_INT(t->slow),
 			[COL_CORE_TIME_CLOCKED] = CELL_INT(t->clocked), [COL_CORE_TIME_REMOTE] = CELL_INT(t->remote),
 			[COL_CORE_TIME_PLACED] = CELL_INT(t->placed), [COL_CORE_TIME_MOVES] = CELL_INT(t->moves),
-			[COL_CORE_TIME_LLC_MOVES] = CELL_INT(t->llc_moves), [COL_CORE_TIME_NODE_MOVES] = CELL_INT(t->node_moves) });
+			[COL_CORE_TIME_LLC_MOVES] = CELL_INT(t->llc_moves), [COL_CORE_TIME_NODE_MOVES] = CELL_INT(t->node_moves),
+			[COL_CORE_TIME_COUNTED] = cell_of_count(&s, s.row[i].counts.ns),
+			[COL_CORE_TIME_INSTRUCTIONS] = cell_of_count(&s, s.row[i].counts.instructions),
+			[COL_CORE_TIME_CYCLES] = cell_of_count(&s, s.row[i].counts.cycles) });
 	}
 	core_share_release(&s);
 	return rc;
@@ -75,7 +83,10 @@ int fill_core_sharers(struct filler *f)
 				[COL_CORE_SHARER_NAME] = of.name, [COL_CORE_SHARER_KIND] = CELL_TEXT(flow_kind_name[sharer->kind]),
 				[COL_CORE_SHARER_WITH_MACHINE] = fill_machine(f, sharer->machine),
 				[COL_CORE_SHARER_WITH_TID] = fill_number(sharer->tid),
-				[COL_CORE_SHARER_WITH_NAME] = CELL_TEXT(sharer_name), [COL_CORE_SHARER_NS] = CELL_INT(s.sharer[k].ns) });
+				[COL_CORE_SHARER_WITH_NAME] = CELL_TEXT(sharer_name), [COL_CORE_SHARER_NS] = CELL_INT(s.sharer[k].ns),
+				[COL_CORE_SHARER_COUNTED] = cell_of_count(&s, s.sharer[k].counts.ns),
+				[COL_CORE_SHARER_INSTRUCTIONS] = cell_of_count(&s, s.sharer[k].counts.instructions),
+				[COL_CORE_SHARER_CYCLES] = cell_of_count(&s, s.sharer[k].counts.cycles) });
 		}
 	}
 	core_share_release(&s);

@@ -149,7 +149,10 @@ enum field_type {
 	X(CORE_TIME_PLACED, "placed_ns", INT, 0) \
 	X(CORE_TIME_MOVES, "moves", INT, 0) \
 	X(CORE_TIME_LLC_MOVES, "llc_moves", INT, 0) \
-	X(CORE_TIME_NODE_MOVES, "node_moves", INT, 0)
+	X(CORE_TIME_NODE_MOVES, "node_moves", INT, 0) \
+	X(CORE_TIME_COUNTED, "counted_ns", INT, 1)   /* null, like the next two: no hardware counters */ \
+	X(CORE_TIME_INSTRUCTIONS, "instructions", INT, 1) \
+	X(CORE_TIME_CYCLES, "cycles", INT, 1)
 
 /* Time that it ran while the sharer ran on another CPU of the same core. */
 #define CORE_SHARER_FIELDS(X) \
@@ -162,7 +165,10 @@ enum field_type {
 	X(CORE_SHARER_WITH_MACHINE, "sharer_machine", TEXT, 1) \
 	X(CORE_SHARER_WITH_TID, "sharer_tid", INT, 1)  /* null: a vCPU, or a handler */ \
 	X(CORE_SHARER_WITH_NAME, "sharer_name", TEXT, 0) \
-	X(CORE_SHARER_NS, "ns", INT, 0)
+	X(CORE_SHARER_NS, "ns", INT, 0) \
+	X(CORE_SHARER_COUNTED, "counted_ns", INT, 1)  /* null, like the next two: no hardware counters */ \
+	X(CORE_SHARER_INSTRUCTIONS, "instructions", INT, 1) \
+	X(CORE_SHARER_CYCLES, "cycles", INT, 1)
 
 #define EXIT_FIELDS(X) \
 	X(EXIT_RUN, "run_id", INT, 0) \
@@ -304,7 +310,7 @@ enum run_field { RUN_FIELDS(FIELD_CODE) RUN_FIELD_COUNT };
 #define TABLE_ALL (TABLE_BIT(TABLE_COUNT) - 1)
 /* Tables that the monitor fills; a history has no rows for them. */
 #define TABLE_LIVE (TABLE_BIT(TABLE_LIVE_STATE) | TABLE_BIT(TABLE_LIVE_STEAL))
-#define TABLE_FIELDS_MAX 16
+#define TABLE_FIELDS_MAX 20
 
 struct table_field {
 	const char *name;

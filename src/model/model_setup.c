@@ -99,6 +99,7 @@ void model_free(struct model *m)
 			free(mc->cpu[k].run_levels);
 		}
 		free(mc->cpu);
+		free(mc->counters);
 		free(mc->name);
 		free(mc->root);
 		free(mc);

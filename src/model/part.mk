@@ -27,6 +27,7 @@ src_libmodel_a_SOURCES = \
 	src/model/model.c src/model/model.h \
 	src/model/model_sink.c src/model/model_sink.h \
 	src/model/state/irq_nesting.c src/model/state/irq_nesting.h \
+	src/model/state/hardware_counters.c \
 	src/model/state/halt_polling.c src/model/state/halt_polling.h \
 	src/model/inference/cfs_quota_period.c src/model/inference/cfs_quota_period.h \
 	src/model/sink_async.c src/model/sink_async.h \
@@ -71,6 +72,10 @@ tests_test_model_irq_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_throttling
 tests_test_model_throttling_SOURCES = tests/test_model_throttling.c tests/model_throttling.h tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_throttling_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_model_counters
+tests_test_model_counters_SOURCES = tests/test_model_counters.c tests/model_events.h tests/model_rec.h tests/test.h
+tests_test_model_counters_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+
 check_PROGRAMS += tests/test_model_steal_check
 tests_test_model_steal_check_SOURCES = tests/test_model_steal_check.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_steal_check_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)

@@ -50,6 +50,8 @@ static int32_t small_number(int64_t value)
 
 int catalog_read_topology(struct catalog *catalog, struct error *err)
 {
+	for (uint32_t i = 0; i < catalog->cpus; i++)
+		catalog->has_counters |= catalog->cpu[i].instructions != HISTORY_NONE && catalog->cpu[i].cycles != HISTORY_NONE;
 	if (!catalog->machines || catalog->machine[0].kind != MACHINE_HOST)
 		return 0;
 	const struct catalog_machine *host = &catalog->machine[0];

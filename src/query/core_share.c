@@ -4,6 +4,7 @@
  * each row. The window is divided among the processors; the sums of the parts are exact, so the answer does not
  * depend on their number. */
 #include "query/core_sweep.h"
+#include "query/counter_walk.h"
 
 #include <stdlib.h>
 
@@ -112,6 +113,8 @@ static void read_facts(struct core_query *c)
 	}
 	c->answer.nodes = nodes && memory;
 	c->answer.siblings = catalog->has_siblings;
+	c->answer.cores = catalog->has_cores;
+	c->answer.counters = catalog->has_counters;
 }
 
 /* ---- Parts */
@@ -196,7 +199,8 @@ static void join_target(struct core_query *c, size_t i)
 	for (size_t k = c->first[i]; k < c->first[i + 1]; k++)
 		add_row(c, c->row_of[k], &row->time, &sums);
 	for (size_t k = 0; k < sums.len; k++)
-		*ARRAY_PUSH(out->sharer, out->sharers, c->sharer_cap) = (struct core_sharer){ sums.sharers.actor[k], sums.ns[k] };
+		*ARRAY_PUSH(out->sharer, out->sharers, c->sharer_cap) =
+			(struct core_sharer){ sums.sharers.actor[k], sums.ns[k], { 0 } };
 	row->sharers = sums.len;
 	if (sums.len)
 		qsort(out->sharer + row->sharer, sums.len, sizeof *out->sharer, compare_sharers);
@@ -204,16 +208,48 @@ static void join_target(struct core_query *c, size_t i)
 	free(sums.ns);
 }
 
+/* Adds the counts of a row to those of the target, and to its sharers. */
+static void add_counts(struct core_query *c, const struct counter_walk *w, size_t row, struct core_row *to)
+{
+	const struct strtab *names = &c->part[0].sweep.r.names;
+	core_counts_add(&to->counts, &w->row[row].all);
+	core_counts_add(&to->alone, &w->row[row].alone);
+	core_counts_add(&to->shared, &w->row[row].shared);
+	for (size_t i = 0; i < w->sharer_len; i++) {
+		const struct actor *actor = &w->sharer[i].actor;
+		for (size_t k = to->sharer; w->sharer[i].row == row && k < to->sharer + to->sharers; k++) {
+			struct core_sharer *sharer = &c->answer.sharer[k];
+			struct actor same = *actor;
+			same.name = sharer->actor.name;
+			if (actor_same(&same, &sharer->actor) &&
+			    strcmp(strtab_get(&w->r.names, actor->name), strtab_get(names, sharer->actor.name)) == 0)
+				core_counts_add(&sharer->counts, &w->sharer[i].counts);
+		}
+	}
+}
+
+static int join_counters(struct core_query *c, struct error *err)
+{
+	struct counter_walk w;
+	const int rc = counter_walk_run(&w, c->q.catalog, &c->rows, c->q.from, c->q.to, err);
+	for (size_t i = 0; rc == 0 && i < c->targets; i++)
+		for (size_t k = c->first[i]; k < c->first[i + 1]; k++)
+			add_counts(c, &w, c->row_of[k], &c->answer.row[i]);
+	counter_walk_release(&w);
+	return rc;
+}
+
 static int core_join(struct query *q, struct error *err)
 {
 	struct core_query *c = (struct core_query *)q;
-	(void)err;
 	c->answer.start = q->from;
 	c->answer.end = q->to;
 	c->answer.row = mem_new(c->targets, sizeof *c->answer.row);
 	c->answer.rows = c->targets;
 	for (size_t i = 0; i < c->targets; i++)
 		join_target(c, i);
+	if (q->parts && c->answer.counters && join_counters(c, err) < 0)
+		return -1;
 	if (q->parts)
 		resolver_move_names(&c->part[0].sweep.r, &c->answer.name, &c->answer.names);
 	return 1;

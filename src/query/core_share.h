@@ -9,6 +9,14 @@
 
 #define SLOW_PERCENT 90  /* a CPU is slow below this part of its base frequency */
 
+/* Hardware counters in the part of the time in which both counted (see counter_walk.c). */
+struct core_counts { int64_t ns, instructions, cycles; };
+/* Returns instructions per cycle; 0: unknown. */
+static inline double core_ipc(const struct core_counts *c)
+{
+	return c->cycles > 0 ? (double)c->instructions / (double)c->cycles : 0;
+}
+
 struct core_time {
 	/* ns. ran == alone + shared + unknown, and as in struct demand */
 	int64_t ran;
@@ -29,11 +37,13 @@ struct core_time {
 struct core_sharer {
 	struct actor actor;  /* a vCPU (tid -1, name "vCPU0"), a thread of the host, or an interrupt handler */
 	int64_t ns;
+	struct core_counts counts;  /* of the target, beside this sharer */
 };
 
 struct core_row {
 	struct target target;
 	struct core_time time;
+	struct core_counts counts, alone, shared;  /* of all time; of time alone on the core; of time beside any sharer */
 	size_t sharer, sharers;  /* its sharers are share->sharer[sharer .. sharer + sharers - 1], longest first */
 };
 
@@ -45,6 +55,8 @@ struct core_share {
 	size_t sharers;
 	char **name;             /* raw names of the actors: escape before printing */
 	size_t names;
+	bool cores;              /* the history contains the cores of pCPUs */
+	bool counters;           /* the history contains instructions and cycles */
 	bool siblings;           /* the host has cores with several CPUs */
 	bool frequencies;        /* the history contains frequencies and base frequencies */
 	bool nodes;              /* the host has several NUMA nodes, and a VM has a known memory node */

@@ -38,6 +38,28 @@ static void write_sharers(struct explanation *s, const struct core_share *share,
 	fputs(".\n", s->to);
 }
 
+/* Writes the instructions per cycle, alone on the core and beside the sharers. */
+static void write_ipc(struct explanation *s, const struct core_share *share, const struct core_row *row)
+{
+	const bool alone = share->siblings && IS_LARGE(row->alone.ns, row->time.ran);
+	size_t n = 0;
+	char name[NAME_TEXT];
+	if (!IS_LARGE(row->counts.ns, row->time.ran))
+		return;
+	fprintf(s->to, "It executed %.2f instructions per cycle", core_ipc(&row->counts));
+	if (alone)
+		fprintf(s->to, ": %.2f alone on its core", core_ipc(&row->alone));
+	for (size_t i = row->sharer; i < row->sharer + row->sharers && n < SHARERS_NAMED; i++) {
+		const struct core_sharer *sharer = &share->sharer[i];
+		if (!IS_LARGE(sharer->counts.ns, row->time.ran))
+			continue;
+		fprintf(s->to, "%s%.2f beside %s", alone || n ? ", " : ": ", core_ipc(&sharer->counts),
+		        actor_in_sentence(s->catalog, &sharer->actor, share->name[sharer->actor.name], NULL, name, sizeof name));
+		n++;
+	}
+	fputs(".\n", s->to);
+}
+
 static void write_moves(struct explanation *s, const struct core_time *t)
 {
 	char ran[TIME_TEXT];
@@ -54,13 +76,15 @@ int explain_cores(struct explanation *s, struct error *err)
 {
 	struct core_share share;
 	char a[64];
-	if (!s->catalog->has_cores)
+	if (!s->catalog->has_cores && !s->catalog->has_counters)
 		return 0;
 	if (core_share_of(s->catalog, &s->target, 1, s->f->start, s->f->end, &share, err) < 0)
 		return -1;
 	const struct core_time *t = &share.row[0].time;
 	if (IS_LARGE(t->shared, t->ran))
 		write_sharers(s, &share, &share.row[0]);
+	if (share.counters)
+		write_ipc(s, &share, &share.row[0]);
 	if (IS_LARGE(t->slow, t->ran))
 		fprintf(s->to, "It ran %s on a CPU below %d %% of the base frequency.\n", part_of_ran(t->slow, t, a), SLOW_PERCENT);
 	if (IS_LARGE(t->remote, t->ran))

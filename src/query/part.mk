@@ -40,7 +40,7 @@ src_libquery_a_SOURCES = \
 	src/query/top_culprit.c src/query/top_culprit.h \
 	src/query/catalog.c \
 	src/query/catalog_text.c src/query/catalog_topology.c \
-	src/query/core_share.c src/query/core_share.h src/query/core_sweep.c src/query/core_sweep.h \
+	src/query/counter_walk.c src/query/counter_walk.h src/query/core_share.c src/query/core_share.h src/query/core_sweep.c src/query/core_sweep.h \
 	src/query/attribute_track.c \
 	src/query/idle_waits.c \
 	src/query/wakeup.c src/query/wakeup.h

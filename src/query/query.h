@@ -76,6 +76,7 @@ struct catalog {
 	uint64_t vcpu_ran, thread_ran;          /* states in which it ran, as in struct demand */
 	bool has_cores;                         /* the history contains the cores of pCPUs */
 	bool has_siblings;                      /* a core has several CPUs */
+	bool has_counters;                      /* the history contains instructions and cycles */
 	bool folded;                            /* no vCPU was ever HOST_BLOCKED: that state may be folded into PREEMPTED (as
 	                                         * in the paper) */
 	bool has_run_states;                    /* the host is a hypervisor that schedules vCPUs without host threads (Xen) */

@@ -1,10 +1,10 @@
 #include "report/core_columns.h"
 
 /* Facts that a column needs. */
-enum core_fact { NEEDS_CORES, NEEDS_SIBLINGS, NEEDS_FREQUENCIES, NEEDS_NODES };
+enum core_fact { NEEDS_CORES, NEEDS_SIBLINGS, NEEDS_FREQUENCIES, NEEDS_NODES, NEEDS_COUNTERS, NEEDS_COUNTED_SIBLINGS };
 
 enum core_value { ALONE, SHARED, SHARED_SHARE, SHARER, SHARER_NS, SLOW, SLOW_SHARE, REMOTE, REMOTE_SHARE, MOVES, LLC_MOVES,
-                  NODE_MOVES };
+                  NODE_MOVES, INSTRUCTIONS, CYCLES, COUNTED, IPC, IPC_ALONE, IPC_SHARED };
 
 static const struct { enum core_value value; enum core_fact fact; struct column column; } columns[CORE_COLUMNS] = {
 	{ ALONE, NEEDS_SIBLINGS, { "alone_ns", NULL, COL_DURATION } },
@@ -19,12 +19,25 @@ static const struct { enum core_value value; enum core_fact fact; struct column 
 	{ MOVES, NEEDS_CORES, { "moves", NULL, COL_INT } },
 	{ LLC_MOVES, NEEDS_CORES, { "llc_moves", NULL, COL_INT } },
 	{ NODE_MOVES, NEEDS_CORES, { "node_moves", NULL, COL_INT } },
+	{ INSTRUCTIONS, NEEDS_COUNTERS, { "instructions", NULL, COL_INT } },
+	{ CYCLES, NEEDS_COUNTERS, { "cycles", NULL, COL_INT } },
+	{ COUNTED, NEEDS_COUNTERS, { "counted_ns", NULL, COL_DURATION } },
+	{ IPC, NEEDS_COUNTERS, { "ipc", "IPC", COL_REAL } },
+	{ IPC_ALONE, NEEDS_COUNTED_SIBLINGS, { "ipc_alone", NULL, COL_REAL } },
+	{ IPC_SHARED, NEEDS_COUNTED_SIBLINGS, { "ipc_shared", NULL, COL_REAL } },
 };
 
 static bool is_known(const struct core_share *s, enum core_fact fact)
 {
-	return fact == NEEDS_SIBLINGS ? s->siblings : fact == NEEDS_FREQUENCIES ? s->frequencies
-	       : fact == NEEDS_NODES ? s->nodes : true;
+	switch (fact) {
+	case NEEDS_CORES: return s->cores;
+	case NEEDS_SIBLINGS: return s->siblings;
+	case NEEDS_FREQUENCIES: return s->frequencies;
+	case NEEDS_NODES: return s->nodes;
+	case NEEDS_COUNTERS: return s->counters;
+	case NEEDS_COUNTED_SIBLINGS: break;
+	}
+	return s->counters && s->siblings;
 }
 
 size_t core_columns(const struct core_share *share, struct column out[CORE_COLUMNS])
@@ -36,15 +49,21 @@ size_t core_columns(const struct core_share *share, struct column out[CORE_COLUM
 	return n;
 }
 
+struct value core_ipc_value(const struct core_counts *counts)
+{
+	return counts->cycles > 0 ? VAL_REAL(core_ipc(counts)) : VAL_NONE;
+}
+
 /* Returns the share of the running time; no value if the target never ran. */
 static struct value share_of(int64_t part, int64_t ran)
 {
 	return ran > 0 ? VAL_REAL((double)part / (double)ran) : VAL_NONE;
 }
 
-static struct value value_of(enum core_value value, const struct core_time *t, const struct core_sharer *sharer,
+static struct value value_of(enum core_value value, const struct core_row *row, const struct core_sharer *sharer,
                              const char *name)
 {
+	const struct core_time *t = &row->time;
 	switch (value) {
 	case ALONE: return VAL_INT(t->alone);
 	case SHARED: return VAL_INT(t->shared);
@@ -57,9 +76,15 @@ static struct value value_of(enum core_value value, const struct core_time *t, c
 	case REMOTE_SHARE: return share_of(t->remote, t->placed);
 	case MOVES: return VAL_INT(t->moves);
 	case LLC_MOVES: return VAL_INT(t->llc_moves);
-	case NODE_MOVES: break;
+	case NODE_MOVES: return VAL_INT(t->node_moves);
+	case INSTRUCTIONS: return row->counts.ns ? VAL_INT(row->counts.instructions) : VAL_NONE;
+	case CYCLES: return row->counts.ns ? VAL_INT(row->counts.cycles) : VAL_NONE;
+	case COUNTED: return VAL_INT(row->counts.ns);
+	case IPC: return core_ipc_value(&row->counts);
+	case IPC_ALONE: return core_ipc_value(&row->alone);
+	case IPC_SHARED: break;
 	}
-	return VAL_INT(t->node_moves);
+	return core_ipc_value(&row->shared);
 }
 
 void core_values(const struct catalog *catalog, const struct core_share *share, size_t row, int format,
@@ -75,5 +100,5 @@ void core_values(const struct catalog *catalog, const struct core_share *share, 
 		actor_text(catalog, &sharer->actor, share->name[sharer->actor.name], name, ACTOR_TEXT);
 	for (size_t i = 0; i < CORE_COLUMNS; i++)
 		if (is_known(share, columns[i].fact))
-			out[n++] = value_of(columns[i].value, &r->time, sharer, name);
+			out[n++] = value_of(columns[i].value, r, sharer, name);
 }

@@ -60,6 +60,7 @@
 	X(EV_MARK, "request_mark", 2)               /* start, yield, resume or end of a request */ \
 	X(EV_PROBE, "request_probe", 5)             /* a probe in a server starts, yields, resumes or ends a request */ \
 	X(EV_FREQUENCY, "cpu_frequency", 2)       /* the frequency of a CPU changes */ \
+	X(EV_COUNTERS, "cpu_counters", 3)         /* hardware counters of this CPU; precedes or follows its sched_switch */ \
 	X(EV_STEAL, "steal_clock", 2)               /* the guest's steal clock: time that the hypervisor took from this CPU */ \
 	X(EV_NAMED, "named", 1)                     /* as EV_OTHER, but with the event's name; only if a trace_window is
 	                                             * loaded */
@@ -150,6 +151,9 @@ struct event {
 		struct { int64_t timer, function, now; } timer;    /* now: entry only, CLOCK_MONOTONIC, ns */
 		struct { int64_t address, flags /* futex: the operation */, value; } lock;
 		struct { int64_t khz, cpu; } frequency;            /* cpu: EVENT_ABSENT: the CPU of the event */
+		struct { int64_t instructions, cycles,             /* of this CPU, unsigned */
+		         is_difference /* 1: since the previous read; 0: since any time, and 0 instructions or
+		                        * cycles mean that the counter does not count */; } counters;
 		struct { int64_t ns, own; } steal;                 /* ns: stolen since boot; own: 1: from a field of the event's
 		                                                    * CPU, otherwise the CPU is uncertain */
 		struct { int64_t end /* enum sync_end */, key, uid /* uid of the VM, or EVENT_ABSENT */; } sync;

@@ -313,6 +313,7 @@ static void switch_to(struct cpu *c, struct thread *next)
 		ps = 256;  /* preempted in kernel code */
 	RECORD(c, REC_SWITCH, S(thread_name(prev)), N(prev->tid), N(record_prio(prev)), N(ps),
 	       S(thread_name(next)), N(next->tid), N(record_prio(next)));
+	cores_before_switch(c);
 	switch_out(c, prev);
 	dequeue(c, next);
 	next->state = TASK_RUNNING;
@@ -321,6 +322,7 @@ static void switch_to(struct cpu *c, struct thread *next)
 	truth_thread(prev);
 	truth_thread(next);
 	truth_pcpu(c);
+	cores_after_switch(c);
 	if (prev->state == TASK_DEAD)
 		thread_free(prev);
 	if (!next->idle)

@@ -168,6 +168,7 @@ static int close_all(struct sim *s)
 {
 	int result = s->failed ? -1 : 0;
 
+	cores_end(s);
 	if (s->opt.siblings && cores_write_session(s) < 0)
 		result = -1;
 	if (s->truth && truth_close(s) < 0)
@@ -209,6 +210,7 @@ int simulate(const struct options *options, struct sim_result *result, struct er
 	strtab_init(&s->names);
 	if (scenario_build(s) == 0 && open_all(s) == 0) {
 		begin_truth(s);
+		cores_init(s);
 		run(s);
 		if (s->first_record == NOTHING)
 			s->first_record = s->last_record = s->begin;

@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/int128.h"
 #include "base/strtab.h"
 
 #define US INT64_C(1000)
@@ -202,6 +203,14 @@ struct cpu {
 	int64_t quota_over;      /* refill of its quota while it still waits, host ns; 0: throttled, or not waiting */
 	int64_t handler[4];      /* names of the interrupt handlers, innermost last */
 	unsigned handlers;
+	int64_t rate;            /* progress of the activity, thousandths of that on a free core at the base frequency */
+	struct core_counters {   /* host CPU: hardware counters, see cores.c */
+		int64_t khz, since;  /* since: host ns up to which the counters are valid */
+		uint128 cycles, instructions;  /* millionths, and thousandths of millionths */
+		int64_t left;        /* number of reads that still fail */
+		uint64_t frozen[2], offset[2];  /* instructions, cycles: at the last failed read; subtracted from each value */
+		uint8_t fault;
+	} counters;
 	struct { int64_t start; int32_t tid; uint8_t mode; const struct machine *m; } user;
 	int64_t lost_left;       /* number of records still to be lost */
 	int64_t lost_from, lost; /* time of the first record lost since the last written record, host ns, and number of these
@@ -277,6 +286,10 @@ struct options {
 	                            * that are accesses to a device */
 	int64_t packet;            /* size of a packet, bytes */
 	int64_t siblings;          /* CPUs of the host per core; 0: no topology and no frequencies are recorded */
+	int64_t slowdown;          /* speed of a thread beside a busy CPU of its core, percent; 0: siblings and frequencies slow
+	                            * nothing down */
+	int64_t counter_faults;    /* reads of hardware counters at which faults begin, per million */
+	bool counters;             /* the host's records have instructions and cycles */
 	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
 	const char *missing[16];
 	unsigned missings;
@@ -342,6 +355,7 @@ void cpu_interrupt(struct cpu *c);  /* Stops the computation to handle a new int
 void cpu_irq(struct cpu *c, const struct irq *q);
 void cpu_pause(struct cpu *c);      /* Freezes a vCPU. */
 void cpu_resume(struct cpu *c);     /* Continues a vCPU. */
+void cpu_change_rate(struct cpu *c);  /* Called when the rate of the computation on a host CPU may have changed. */
 void cpu_due(struct cpu *c, uint32_t gen);
 
 /* ---- sim_ops.c */
@@ -434,13 +448,19 @@ int record_prio(const struct thread *t);
 
 /* ---- sim_ctf.c: packets and metadata */
 struct ctf *ctf_open(const char *dir, const struct machine *m, int64_t begin, struct error *err);
-int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, const struct thread *cur,
+int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, struct cpu *c,
               const union record_value *v, struct error *err);
 int ctf_lose(struct ctf *t, unsigned cpu, int64_t ts, struct error *err);  /* Discards the record that would be written. */
 int ctf_close(struct ctf *t, int64_t end, struct error *err);
 
 /* ---- cores.c */
+void cores_init(struct sim *s);
 void cores_tick(struct cpu *c);
+int64_t cores_rate(struct cpu *c);      /* Returns the rate of a computation on any CPU that begins now. */
+void cores_before_switch(struct cpu *c);  /* Called before and after a switch. */
+void cores_after_switch(struct cpu *c);
+void cores_read(struct cpu *c, uint64_t value[2]);  /* Reads instructions and cycles of a host CPU. */
+void cores_end(struct sim *s);
 int cores_write_session(struct sim *s);
 
 /* ---- sim_clock.c */

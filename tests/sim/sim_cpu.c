@@ -94,7 +94,16 @@ static void begin_activity(struct cpu *c, enum act act, int64_t ns)
 	c->act = (uint8_t)act;
 	c->left = ns;
 	c->since = c->m->sim->now;
-	queue_push(&c->m->sim->queue, c->since + ns, DUE_CPU, c, ++c->gen);
+	c->rate = act == ACT_COMPUTE ? cores_rate(c) : 1000;
+	queue_push(&c->m->sim->queue, c->since + (ns * 1000 + c->rate - 1) / c->rate, DUE_CPU, c, ++c->gen);
+}
+
+/* Returns the rest of the activity, ns. */
+static int64_t activity_left(const struct cpu *c)
+{
+	const int64_t left = c->left - (c->m->sim->now - c->since) * c->rate / 1000;
+
+	return left > 1 ? left : 1;
 }
 
 /* Returns the vCPU that CPU c executes; NULL: none. */
@@ -111,11 +120,8 @@ void cpu_pause(struct cpu *c)
 		cpu_pause(inner_vcpu(c));
 	c->live = false;
 	c->gen++;
-	if (c->act != ACT_NONE) {
-		int64_t left = c->left - (c->m->sim->now - c->since);
-
-		c->left = left > 1 ? left : 1;
-	}
+	if (c->act != ACT_NONE)
+		c->left = activity_left(c);
 }
 
 void cpu_resume(struct cpu *c)
@@ -130,15 +136,21 @@ void cpu_resume(struct cpu *c)
 		begin_activity(c, (enum act)c->act, c->left);
 }
 
+void cpu_change_rate(struct cpu *c)
+{
+	while (c && inner_vcpu(c))
+		c = inner_vcpu(c);
+	if (c && c->live && c->act == ACT_COMPUTE)
+		begin_activity(c, ACT_COMPUTE, activity_left(c));
+}
+
 void cpu_interrupt(struct cpu *c)
 {
 	if (!c->live)
 		return;
 	if (c->act == ACT_COMPUTE) {
-		int64_t left = c->left - (c->m->sim->now - c->since);
-
 		c->gen++;
-		c->cur->work_left = left > 1 ? left : 1;
+		c->cur->work_left = activity_left(c);
 		c->act = ACT_NONE;
 	}
 	cpu_next(c);

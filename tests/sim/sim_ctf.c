@@ -34,6 +34,7 @@ struct ctf {
 	struct packet_stream *stream;
 	unsigned streams;
 	size_t packet;         /* maximum size of a packet, bytes */
+	bool counters;         /* the context of records has hardware counters */
 	int64_t begin;         /* begin of the recording, ns, clock of the machine */
 };
 
@@ -127,9 +128,10 @@ static void begin_packet(const struct ctf *t, struct packet_stream *s, int64_t t
 	s->used = HEADER;
 }
 
-int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, const struct thread *cur,
+int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, struct cpu *c,
               const union record_value *v, struct error *err)
 {
+	const struct thread *cur = c->cur;
 	struct packet_stream *s = &t->stream[cpu];
 	union record_value comm = S(thread_name(cur));
 	unsigned char *p;
@@ -147,6 +149,12 @@ int ctf_write(struct ctf *t, unsigned cpu, int64_t ts, enum record_kind kind, co
 	p = put(p, (uint64_t)cur->pid, 4);
 	p = put(p, (uint64_t)cur->tid, 4);
 	p = put_field(p, FIELD_COMM, &comm);
+	if (t->counters) {
+		uint64_t counter[2];
+
+		cores_read(c, counter);
+		p = put(put(p, counter[0], 8), counter[1], 8);
+	}
 	for (const struct record_field *f = record_class[kind].field; f->type != FIELD_END; f++)
 		p = put_field(p, f->type, v++);
 	s->used = (size_t)(p - s->buf);
@@ -190,7 +198,10 @@ static const char layout[] =
 	"\tevent.context := struct {\n"
 	"\t\tinteger { size = 32; align = 8; signed = 1; encoding = none; base = 10; } _pid;\n"
 	"\t\tinteger { size = 32; align = 8; signed = 1; encoding = none; base = 10; } _tid;\n"
-	"\t\tinteger { size = 8; align = 8; signed = 1; encoding = UTF8; base = 10; } _procname[16];\n\t};\n};\n\n";
+	"\t\tinteger { size = 8; align = 8; signed = 1; encoding = UTF8; base = 10; } _procname[16];\n";
+static const char counter_context[] =
+	"\t\tinteger { size = 64; align = 8; signed = 0; encoding = none; base = 10; } _perf_cpu_instructions;\n"
+	"\t\tinteger { size = 64; align = 8; signed = 0; encoding = none; base = 10; } _perf_cpu_cycles;\n";
 
 static void json_member_text(FILE *f, const struct record_field *field)
 {
@@ -262,7 +273,7 @@ static int metadata(const struct ctf *t, const struct machine *m, struct error *
 	fprintf(f, "clock {\n\tname = \"monotonic\";\n\tuuid = \"%s\";\n\tdescription = \"Monotonic Clock\";\n"
 	        "\tfreq = 1000000000; /* Frequency, in Hz */\n\t/* clock value offset from Epoch is: offset * (1/freq) */\n"
 	        "\toffset = %" PRId64 ";\n};\n\n", clock_uuid, m->boot_guest);
-	fputs(layout, f);
+	fprintf(f, "%s%s\t};\n};\n\n", layout, t->counters ? counter_context : "");
 	for (int i = 0; i < REC_COUNT; i++) {
 		fprintf(f, "event {\n\tname = \"%s\";\n\tid = %d;\n\tstream_id = 0;\n\tfields := struct {\n",
 		        record_class[i].name, i);
@@ -282,6 +293,7 @@ struct ctf *ctf_open(const char *dir, const struct machine *m, int64_t begin, st
 
 	t->dir = mem_dup(dir);
 	t->begin = begin;
+	t->counters = m->is_host && m->sim->opt.counters;
 	t->packet = (size_t)m->sim->opt.packet;
 	t->streams = m->cpus;
 	t->stream = mem_new(m->cpus, sizeof *t->stream);

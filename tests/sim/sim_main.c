@@ -13,7 +13,7 @@ enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O
        O_DUP,
        O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
        O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_AFFINITY, O_WITHOUT, O_POLL, O_SWAP,
-       O_SIBLINGS };
+       O_SIBLINGS, O_SLOWDOWN, O_COUNTERS, O_COUNTER_FAULTS };
 
 static const struct option option[] = {
 	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "output", required_argument, NULL, 'o' },
@@ -32,7 +32,8 @@ static const struct option option[] = {
 	{ "nested", no_argument, NULL, O_NESTED }, { "hotplug", no_argument, NULL, O_HOTPLUG },
 	{ "plant", required_argument, NULL, O_PLANT }, { "work", required_argument, NULL, O_WORK },
 	{ "poll", required_argument, NULL, O_POLL }, { "swap", required_argument, NULL, O_SWAP },
-	{ "siblings", required_argument, NULL, O_SIBLINGS },
+	{ "siblings", required_argument, NULL, O_SIBLINGS }, { "slowdown", required_argument, NULL, O_SLOWDOWN },
+	{ "counters", no_argument, NULL, O_COUNTERS }, { "counter-faults", required_argument, NULL, O_COUNTER_FAULTS },
 	{ "share", required_argument, NULL, O_SHARE }, { "nice", required_argument, NULL, O_NICE },
 	{ "affinity", required_argument, NULL, O_AFFINITY }, { "without", required_argument, NULL, O_WITHOUT },
 	{ NULL, 0, NULL, 0 },
@@ -51,6 +52,10 @@ static const char options_text[] =
 	"  --events N              stop after N records instead (k, M: thousand, million)\n"
 	"  --pcpus N               CPUs of the host (1..64)\n"
 	"  --siblings N            CPUs per core (1..8); also NUMA nodes and frequencies\n"
+	"  --slowdown PERCENT      speed of a thread beside a busy CPU of its core; frequencies\n"
+	"                          slow threads down, too (default: neither does)\n"
+	"  --counters              instructions and cycles in the records of the host\n"
+	"  --counter-faults F      reads per million at which a counter fails\n"
 	"  --beacon HZ             beacons per second and vCPU (20); 0 = none\n"
 	"  --hogs N, --burst N     requests: CPU hogs (1), mean requests per burst (3)\n"
 	"  --work PERCENT          computation of a request (100)\n"
@@ -134,6 +139,12 @@ static bool unsigned_option(int opt, const char *arg, struct options *o)
 	case O_SIBLINGS:
 		ok = number(arg, 1, 8, &o->siblings);
 		break;
+	case O_SLOWDOWN:
+		ok = number(arg, 1, 100, &o->slowdown);
+		break;
+	case O_COUNTER_FAULTS:
+		ok = number(arg, 0, 1000000, &o->counter_faults);
+		break;
 	case O_HOGS:
 		ok = number(arg, 0, 1000, &o->hogs);
 		break;
@@ -211,6 +222,8 @@ static bool flag_option(int opt, struct options *o)
 		return o->containers = true;
 	case O_HOTPLUG:
 		return o->hotplug = true;
+	case O_COUNTERS:
+		return o->counters = true;
 	case O_NESTED:
 		return o->nested = true;
 	case O_LATE:

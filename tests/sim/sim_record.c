@@ -103,6 +103,6 @@ void record_write(struct cpu *c, enum record_kind kind, const union record_value
 	m->records++;
 	s->records++;
 	s->kind_records[kind]++;
-	if (ctf_write(m->ctf, c->number, ts, kind, c->cur, v, &s->err) < 0)
+	if (ctf_write(m->ctf, c->number, ts, kind, c, v, &s->err) < 0)
 		s->failed = true;
 }

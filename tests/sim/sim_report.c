@@ -34,6 +34,10 @@ int truth_open(struct sim *s, const char *dir)
 		s->truth->frequency = create_file(s, "frequencies.csv", "cpu,at,khz");
 	if (s->opt.siblings && !s->truth->frequency)
 		return -1;
+	if (s->opt.counters)
+		s->truth->progress = create_file(s, "progress.csv", "cpu,start,end,tid,khz,ipc,shared");
+	if (s->opt.counters && !s->truth->progress)
+		return -1;
 	return s->truth->poll && s->truth->interval && s->truth->pcpu && s->truth->request && s->truth->loss && s->truth->cause
 	       ? 0 : -1;
 }
@@ -159,7 +163,7 @@ int truth_close(struct sim *s)
 	}
 	if (write_clocks(s) < 0 || write_machines(s) < 0 || write_traces(s) < 0 || write_info(s) < 0)
 		result = -1;
-	FILE *file[] = { t->interval, t->pcpu, t->request, t->loss, t->cause, t->poll, t->frequency };
+	FILE *file[] = { t->interval, t->pcpu, t->request, t->loss, t->cause, t->poll, t->frequency, t->progress };
 	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
 		if (file[i] && (ferror(file[i]) | fclose(file[i])))
 			result = error_system(&s->err, NULL, "%s", t->dir);

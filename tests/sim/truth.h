@@ -6,7 +6,8 @@
 #include "sim.h"
 
 struct truth_out {
-	FILE *interval, *pcpu, *request, *loss, *cause, *poll, *frequency;  /* frequency: NULL without --siblings */
+	FILE *interval, *pcpu, *request, *loss, *cause, *poll;
+	FILE *frequency, *progress;  /* NULL without --siblings; without --counters */
 	char *dir;
 };
 

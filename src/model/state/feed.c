@@ -345,6 +345,10 @@ static void (*const effect[EVENT_KIND_COUNT])(struct machine *mc, struct cpu *c,
 static void dispatch_event(struct machine *mc, const struct event *ev)
 {
 	uint32_t number = ev->cpu;
+	if (ev->kind == EV_COUNTERS) {  /* shows nothing about threads */
+		counters_event(mc, ev);
+		return;
+	}
 	struct cpu *c = cpu_get(mc, number);
 	if (mc->lost_pending && ev->ts > mc->lost_until)
 		recovery_end_losses(mc);
@@ -454,6 +458,7 @@ int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err)
 		irq_clear(mc, &mc->cpu[i]);
 		cpu_set_unknown(mc, i);
 	}
+	counters_end(mc);
 	request_close(mc);
 	request_probes_close(mc);
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); )

@@ -165,6 +165,8 @@ struct machine {
 	struct name_source names;
 	struct cpu *cpu;
 	uint32_t cpus;
+	struct cpu_counters *counters; /* by number of the CPU; NULL: no hardware counter was read */
+	uint32_t counter_cpus;
 	struct map thread;             /* TID -> struct thread * */
 	struct map candidate;          /* TID -> 1 + index of its first entry in model->candidate */
 	struct map request;            /* request id -> struct request_attrs * */
@@ -200,6 +202,10 @@ struct model {
 /* ---- topology_attributes.c */
 void topology_write_attributes(struct model *m);  /* Writes the topology when the host's trace begins. */
 void frequency_event(struct machine *mc, struct cpu *c, const struct event *ev);
+
+/* ---- hardware_counters.c */
+void counters_event(struct machine *mc, const struct event *ev);
+void counters_end(struct machine *mc);  /* Called at the end of the trace. */
 
 /* ---- thread.c: live threads and their attributes */
 struct thread *thread_find(const struct machine *mc, int64_t tid);

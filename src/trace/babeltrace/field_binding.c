@@ -211,11 +211,12 @@ static const struct bound_class *get_bound_class(struct binder *b, const bt_even
 	return b->last_bound;
 }
 
-void binder_event(struct binder *b, const bt_event *event, uint16_t cpu, struct event *ev)
+bool binder_event(struct binder *b, const bt_event *event, uint16_t cpu, struct event *ev, struct event *counters)
 {
 	const bt_event_class *ec = bt_event_borrow_class_const(event);
 	const struct bound_class *c = ec == b->last ? b->last_bound : get_bound_class(b, ec);
 	rules_event(c, &ctf_fields, b->names, event, cpu, ev);
+	return rules_counters(c, &ctf_fields, event, ev, counters);
 }
 
 int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet)

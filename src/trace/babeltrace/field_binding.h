@@ -14,8 +14,9 @@ struct binder;
 struct binder *binder_new(const struct layout *layout, struct string_cache *names);
 void binder_free(struct binder *b);  /* b may be NULL */
 
-/* Fills *ev except its time. cpu: CPU of the packet, used if the event has no CPU field. */
-void binder_event(struct binder *b, const bt_event *event, uint16_t cpu, struct event *ev);
+/* Fills *ev except its time. cpu: CPU of the packet, used if the event has no CPU field. Returns true if a second event
+ * precedes it: *counters, with the time of *ev. */
+bool binder_event(struct binder *b, const bt_event *event, uint16_t cpu, struct event *ev, struct event *counters);
 
 /* Returns the CPU in the context of a packet; -1: none. */
 int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet);

@@ -40,7 +40,7 @@ static bool is_beyond_packet(const struct translation *j, const bt_clock_snapsho
 static int translate_event(struct translator *t, struct translation *j, const bt_message *msg)
 {
 	const bt_event *event = bt_message_event_borrow_event_const(msg);
-	struct event ev;
+	struct event ev, counters;
 	const bt_stream_class *sc = bt_event_class_borrow_stream_class_const(bt_event_borrow_class_const(event));
 	const bt_clock_snapshot *cs = !bt_stream_class_borrow_default_clock_class_const(sc) ? NULL :
 		bt_message_event_borrow_default_clock_snapshot_const(msg);
@@ -53,7 +53,9 @@ static int translate_event(struct translator *t, struct translation *j, const bt
 		j->loss_placer.event_sink->faults.untimed++;
 		return 0;
 	}
-	binder_event(t->binder, event, j->loss_placer.cpu, &ev);
+	if (binder_event(t->binder, event, j->loss_placer.cpu, &ev, &counters) &&
+	    loss_placer_event(&j->loss_placer, &counters))
+		return -1;
 	return loss_placer_event(&j->loss_placer, &ev);
 }
 

@@ -148,13 +148,15 @@ static enum ctf_run read_event(struct ctf_worker *w, const struct ctf_stream_cla
 static int put_event(struct ctf_worker *w, const struct ctf_stream_class *sc, const struct ctf_event_class *class,
                      struct loss_placer *loss_placer)
 {
-	struct event ev;
+	struct event ev, counters;
 	ev.ts = ctf_time(sc, w->interpreter.clock);
 	if (ev.ts == INT64_MIN) {
 		loss_placer->event_sink->faults.untimed++;
 		return 0;
 	}
 	rules_event(class->bound, &values, &w->names, w, loss_placer->cpu, &ev);
+	if (rules_counters(class->bound, &values, w, &ev, &counters) && loss_placer_event(loss_placer, &counters))
+		return -1;
 	return loss_placer_event(loss_placer, &ev);
 }
 

@@ -27,6 +27,21 @@ static size_t find_rules(const struct layout *l, const char *name, struct found_
 	return n;
 }
 
+/* If the class has a rule for counters and others, makes the former one the rule of a second event. */
+static void separate_counters(struct bound_class *c)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < c->rules && c->rules > 1; i++) {
+		if (c->rule[i].rule->kind != EV_COUNTERS || c->counters) {
+			c->rule[n++] = c->rule[i];
+			continue;
+		}
+		c->counters = mem_new(1, sizeof *c->counters);
+		*c->counters = c->rule[i];
+	}
+	c->rules = c->rules > 1 ? n : c->rules;
+}
+
 static void bound_rule_release(struct bound_rule *b)
 {
 	free(b->key);
@@ -89,6 +104,8 @@ static bool bind_rule(const struct rule *r, const char *name, const struct field
 	*b = (struct bound_rule){ .rule = r, .name = name };
 	if (!bind_args(r, s, cls, b))
 		return false;
+	if (r->kind == EV_COUNTERS && !r->pattern && !b->arg[0].leaf && !b->arg[1].leaf)
+		return false;
 	if (r->pattern && !(s->resolve(&r->text, cls, &b->text) && b->text.leaf == LEAF_TEXT))
 		return false;
 	if (r->key_all) {
@@ -123,6 +140,7 @@ struct bound_class *rules_bind(const struct layout *l, const char *name, const s
 			bound_rule_release(b);
 	}
 	free(found);
+	separate_counters(c);
 	s->resolve(&l->cpu, cls, &c->cpu);
 	s->resolve(&l->tid, cls, &c->tid);
 	s->resolve(&l->pid, cls, &c->pid);
@@ -136,6 +154,9 @@ void rules_free(struct bound_class *c)
 		return;
 	for (size_t i = 0; i < c->rules; i++)
 		bound_rule_release(&c->rule[i]);
+	if (c->counters)
+		bound_rule_release(c->counters);
+	free(c->counters);
 	free(c->rule);
 	free(c->name);
 	free(c);

@@ -59,6 +59,7 @@ struct bound_rule {
 struct bound_class {
 	struct bound_rule *rule;
 	size_t rules;
+	struct bound_rule *counters;  /* rule that makes a second event of each event of the class; NULL: none */
 	struct field_path cpu, tid, pid, comm;
 	char *name;          /* name of the event class; NULL: none */
 };
@@ -177,6 +178,13 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 		ev->tid = ev->pid = -1;  /* a probe on sched_switch has the context of the thread that has left the CPU */
 		ev->comm = 0;
 		return ev->steal.ns >= 0;
+	case EV_COUNTERS:
+		ev->counters.instructions = word[0] != EVENT_ABSENT ? word[0] : ev->counters.instructions;
+		ev->counters.cycles = word[1] != EVENT_ABSENT ? word[1] : ev->counters.cycles;
+		ev->counters.is_difference = b->rule->fixed == 1;
+		ev->tid = ev->pid = -1;  /* the event may follow the sched_switch in whose context it was read */
+		ev->comm = 0;
+		return ev->counters.instructions != EVENT_ABSENT || ev->counters.cycles != EVENT_ABSENT;
 	case EV_PROBE:
 		ev->probe.op = b->rule->fixed;
 		ev->probe.label = rules_label(&b->arg[PROBE_LABEL], s, names, event);
@@ -217,6 +225,21 @@ static inline void rules_fill(const struct bound_class *c, const struct field_so
 		return;
 	ev->kind = EV_NAMED;
 	ev->named.name = string_cache_put(names, c->name, strlen(c->name));
+}
+
+/* Makes the second event of an event of a class with a rule `counters`; *ev is the first one. Returns false if there is
+ * none. The second event precedes the first one in the trace. */
+static inline bool rules_counters(const struct bound_class *c, const struct field_source *s, const void *event,
+                                  const struct event *ev, struct event *second)
+{
+	int64_t word[2];
+	if (!c->counters || !rules_apply(c->counters, s, event, word))
+		return false;
+	second->ts = ev->ts;
+	second->cpu = ev->cpu;
+	for (unsigned k = 0; k < EVENT_ARGS; k++)
+		second->arg[k] = EVENT_ABSENT;
+	return rules_args(c->counters, s, NULL, event, word, second);
 }
 
 /* Fills *ev except the time. cpu: CPU of the packet, used if the event has no CPU field. */

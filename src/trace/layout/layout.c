@@ -54,6 +54,7 @@ static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_PROBE] = { { NULL, false, false }, { "key", false, false }, { "name", true, false }, { "stack", false, false },
 	             { "label", true, false } },
 	[EV_FREQUENCY] = { { "khz", false, true }, { "cpu", false, false } },
+	[EV_COUNTERS] = { { "instructions", false, false }, { "cycles", false, false } },
 	[EV_STEAL] = { { "ns", false, false } },
 	[EV_NAMED] = { { "name", true, false } },
 };
@@ -69,6 +70,8 @@ const char *event_arg_name(enum event_kind kind, unsigned arg, bool *is_text)
 	*is_text = role && role->is_text;
 	if (arg == 1 && kind == EV_STEAL)
 		return "own";
+	if (arg == 2 && kind == EV_COUNTERS)
+		return "is_difference";
 	if (arg == 0 && (kind == EV_SYNC || kind == EV_MARK || kind == EV_PROBE))  /* set by the rule, not by a field */
 		return kind == EV_SYNC ? "end" : "op";
 	return role ? role->name : NULL;

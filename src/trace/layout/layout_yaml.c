@@ -249,6 +249,7 @@ static int parse_rule_key(struct layout_parser *p, const struct pair_iterator *i
 {
 	static const char *const ends[] = { "a", "b", "c", "d", "send", "receive" };
 	static const char *const ops[] = { "start", "yield", "resume", "end", "drop", "receive" };
+	static const char *const counts[] = { "totals", "differences" };
 	if (strcmp(it->key, "names") == 0)
 		return parse_each(p, it->value, add_name, r);
 	if (strcmp(it->key, "when") == 0)
@@ -277,6 +278,8 @@ static int parse_rule_key(struct layout_parser *p, const struct pair_iterator *i
 		return parse_per_cpu(p, it->value, &r->per_cpu);
 	if (r->kind == EV_STEAL && strcmp(it->key, "and_of_cpu") == 0)
 		return parse_per_cpu(p, it->value, &r->per_cpu_more);
+	if (r->kind == EV_COUNTERS && strcmp(it->key, "values") == 0)
+		return parse_choice(p, it->value, counts, 2, &r->fixed);
 	if (r->kind == EV_MARK && strcmp(it->key, "op") == 0)
 		return parse_choice(p, it->value, ops, 4, &r->fixed);
 	if (r->kind == EV_PROBE && strcmp(it->key, "op") == 0)
@@ -309,6 +312,8 @@ static int check_rule(struct layout_parser *p, const yaml_node_t *n, const struc
 		return fail_at(p, n, "a sync rule needs its key", NULL);
 	if (r->kind == EV_STEAL && !r->arg[0].len == !r->per_cpu)
 		return fail_at(p, n, "a steal_clock rule needs ns or ns_of_cpu", NULL);
+	if (r->kind == EV_COUNTERS && !r->arg[0].len && !r->arg[1].len && !r->pattern)
+		return fail_at(p, n, "a cpu_counters rule needs instructions or cycles", NULL);
 	if (r->per_cpu_more && !r->per_cpu)
 		return fail_at(p, n, "and_of_cpu needs ns_of_cpu", NULL);
 	if (r->kind == EV_MARK && !r->arg[1].len && !(r->pattern && strstr(r->pattern, "{id}")))
