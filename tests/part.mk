@@ -22,7 +22,7 @@ E2E_TESTS = \
 	tests/test_record_requests.py \
 	tests/test_guest_requests.py \
 	tests/test_live.py \
-	tests/test_top_screen.py \
+	tests/test_top_screen.py tests/test_top_cores.py \
 	tests/test_whatif.py \
 	tests/test_schema.py \
 	tests/test_path_names.py \

@@ -2,6 +2,7 @@
  * since the start, culprits add up to the waiting time, and each interval goes to the task that had the pCPU. */
 #include "test.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "live/collector.h"
@@ -15,6 +16,8 @@ static struct live_cpu cpus[CPUS];
 static u64 pair[VICTIMS][CULPRITS], pair_unknown[VICTIMS];
 static struct live_table live = { .slots = VICTIMS };
 static u32 throttled_task;
+static bool live_siblings;
+static u64 shared[VICTIMS][CULPRITS], shared_unknown[VICTIMS];
 
 static struct live_victim *victim_at(u32 slot)
 {
@@ -29,6 +32,12 @@ static struct live_cpu *cpu_at(u32 cpu)
 /* Culprits of the tests are numbers below 2000, or victims. */
 static void pair_add(u32 slot, const struct live_entry *e, u64 ns)
 {
+	if (slot & LIVE_SHARED) {
+		u64 *of = shared[slot ^ LIVE_SHARED];
+		*(e->culprit == CULPRIT_UNKNOWN ? &shared_unknown[slot ^ LIVE_SHARED] :
+		  &of[e->culprit & CULPRIT_VICTIM ? 2000 + (e->culprit & 0xff) : e->culprit]) += ns;
+		return;
+	}
 	if (e->culprit == CULPRIT_UNKNOWN)
 		pair_unknown[slot] += ns;
 	else
@@ -61,7 +70,10 @@ static void reset(u64 now)
 	memset(cpus, 0, sizeof cpus);
 	memset(pair, 0, sizeof pair);
 	memset(pair_unknown, 0, sizeof pair_unknown);
+	memset(shared, 0, sizeof shared);
+	memset(shared_unknown, 0, sizeof shared_unknown);
 	throttled_task = 0;
+	live_siblings = false;
 	for (u32 i = 0; i < VICTIMS; i++) {
 		started[i] = now;
 		victim[i].task = i + 1;
@@ -318,9 +330,93 @@ static void test_missed_switch(void **state)
 	assert_int_equal(victim[0].mark & (LIVE_STATES - 1), LIVE_RUNNING);
 }
 
+/* CPUs 0 and 1 form a core. */
+static void reset_core(void)
+{
+	reset(0);
+	live_siblings = true;
+	cpus[0].sibling = 2;
+	cpus[1].sibling = 1;
+}
+
+/* Running time is split along the log of the other CPU of the core: idle, busy, and unknown before its first switch. */
+static void test_shared_core(void **state)
+{
+	(void)state;
+	reset_core();
+	switch_to(0, CULPRIT_VICTIM, 100);
+	switch_to(1, 0, 150);
+	switch_to(1, 7, 300);
+	switch_to(1, 8, 600);
+	switch_to(1, 0, 700);
+	victim_move(0, LIVE_BLOCKED, 0, 1000);
+	assert_int_equal(victim[0].shared_ns, 400);
+	assert_int_equal(shared[0][7], 300);
+	assert_int_equal(shared[0][8], 100);
+	assert_int_equal(shared_unknown[0], 50);
+	check_sums(0);
+	switch_to(2, CULPRIT_VICTIM + 1, 1000);  /* a core of its own */
+	victim_move(1, LIVE_BLOCKED, 2, 2000);
+	assert_int_equal(victim[1].shared_ns + shared_unknown[1], 0);
+}
+
+/* The log of the other CPU wraps around while the victim runs: its switches account the victim before that. A victim that no
+ * longer runs is not claimed. */
+static void test_shared_log_wrap(void **state)
+{
+	(void)state;
+	reset_core();
+	switch_to(1, 1, 0);
+	switch_to(0, CULPRIT_VICTIM, 5);
+	for (u32 i = 1; i <= 5 * LIVE_LOG; i++)
+		switch_to(1, i % 2 ? 0 : 1 + i, 10 * i);
+	victim_move(0, LIVE_WAITING, 0, 10 * (5 * LIVE_LOG + 1));
+	account_cpu(1, 10 * (5 * LIVE_LOG + 2));
+	assert_int_equal(victim[0].mark & (LIVE_STATES - 1), LIVE_WAITING);
+	assert_int_equal(shared_unknown[0], 0);
+	assert_int_equal(shared[0][1], 5);
+	assert_int_equal(victim[0].shared_ns, 5 + 5 * LIVE_LOG / 2 * 10);
+	assert_int_equal(victim[0].ns[LIVE_RUNNING], 10 * (5 * LIVE_LOG + 1) - 5);
+}
+
+/* Random switches of both CPUs of a core, compared with a simple count of each ns. */
+static void test_shared_random(void **state)
+{
+	u64 seed = 42, want[VICTIMS][16] = { 0 }, ran[VICTIMS] = { 0 };
+	u32 has[2] = { 0, 0 };
+	(void)state;
+	reset_core();
+	switch_to(0, 0, 0);
+	switch_to(1, 0, 0);
+	for (u64 t = 1; t < 20000; t++) {
+		for (u32 c = 0; c < 2; c++) {
+			if (has[c] & CULPRIT_VICTIM && !(has[1 - c] & CULPRIT_VICTIM))
+				want[has[c] & 0xff][has[1 - c]]++;
+			ran[has[c] & 0xff] += has[c] & CULPRIT_VICTIM ? 1 : 0;
+		}
+		seed = seed * 6364136223846793005u + 1442695040888963407u;
+		const u32 c = seed >> 40 & 1, next = seed >> 50 & 7;
+		if (seed >> 45 & 3)
+			continue;
+		if (has[c] & CULPRIT_VICTIM)
+			victim_move(has[c] & 0xff, LIVE_BLOCKED, c, t);
+		has[c] = next >= 6 ? CULPRIT_VICTIM + c : next;
+		switch_to(c, has[c], t);
+	}
+	for (u32 c = 0; c < 2; c++) {
+		if (has[c] & CULPRIT_VICTIM)
+			victim_move(c, LIVE_BLOCKED, c, 20000);
+		assert_in_range(victim[c].ns[LIVE_RUNNING], ran[c], ran[c] + 1);
+		for (u32 i = 1; i < 6; i++)
+			assert_in_range(shared[c][i] + 1, want[c][i], want[c][i] + 2);
+		assert_true(victim[c].shared_ns > 1000);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_shared_core), cmocka_unit_test(test_shared_log_wrap), cmocka_unit_test(test_shared_random),
 		cmocka_unit_test(test_wakeup_and_culprits), cmocka_unit_test(test_nested_sleeps),
 		cmocka_unit_test(test_migration_while_waiting), cmocka_unit_test(test_throttling),
 		cmocka_unit_test(test_log_wrap), cmocka_unit_test(test_reuse), cmocka_unit_test(test_random),

@@ -74,7 +74,12 @@ static const struct column columns[] = {
 	{ "culprit_pid", NULL, COL_INT },
 	{ "culprit", "taken by", COL_TEXT },
 	{ "culprit_ns", "of that", COL_DURATION },
+	/* only if cores have two CPUs: running time with a busy other CPU of the core, and who ran there longest */
+	{ "shared_ns", "shared", COL_DURATION },
+	{ "top_sharer", "top sharer", COL_TEXT },
+	{ "top_sharer_ns", NULL, COL_DURATION },
 };
+#define CORE_COLUMNS 3
 #define OWN_COLUMNS 16  /* columns that do not concern a culprit */
 
 static struct value value_of_int(int64_t n)
@@ -92,7 +97,9 @@ static void report_victim(struct report *r, const struct live_sample *s, const s
 		VAL_INT(v->tid), value_of_int(v->cpu), VAL_INT(v->ns.ran), VAL_INT(v->ns.stolen), VAL_INT(v->ns.throttled),
 		VAL_INT(v->ns.paused), VAL_INT(v->ns.blocked), VAL_INT(v->ns.unknown), VAL_INT((int64_t)v->waits),
 		VAL_INT(v->longest), v->longest_culprit < 0 ? VAL_NONE : VAL_SHOWN(s->culprit[v->longest_culprit].name),
-		VAL_NONE, VAL_NONE, VAL_NONE, VAL_NONE };
+		VAL_NONE, VAL_NONE, VAL_NONE, VAL_NONE, value_of_int(v->shared),
+		v->sharer < 0 ? VAL_NONE : VAL_SHOWN(s->culprit[v->sharer].name),
+		v->sharer < 0 ? VAL_NONE : VAL_INT(v->sharer_ns) };
 	if (c) {
 		value[OWN_COLUMNS] = VAL_SHOWN(live_kind_name[c->kind]);
 		value[OWN_COLUMNS + 1] = c->pid ? VAL_INT(c->pid) : VAL_NONE;
@@ -176,7 +183,8 @@ static void wait_period(struct live *l, int64_t until)
 
 static int run_batch(struct top_command *t, struct live *l, struct error *err)
 {
-	static const struct report_shape shape = REPORT_SHAPE_DROPPING("top", columns, "vCPU TID pCPU throttled waits");
+	struct report_shape shape = REPORT_SHAPE_DROPPING("top", columns, "vCPU TID pCPU throttled waits");
+	shape.columns -= live_has_siblings(l) ? 0 : CORE_COLUMNS;
 	int rc = 0;
 	int64_t next = now_ns();
 	struct report *r = t->how.format == FORMAT_TEXT ? NULL : report_begin(stdout, t->how, &shape, NULL);

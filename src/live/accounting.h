@@ -12,7 +12,8 @@
  *
  * The including file defines: ATOMIC_ADD(pointer, n), ATOMIC_SWAP(pointer, old, new) (true: swapped),
  * victim_at(slot), cpu_at(cpu) (NULL: none), steal_of(cpu) (steal clock of a CPU, ns; 0: none),
- * pair_add(victim, entry, ns), task_is_throttled(address), the variable `live`, LIVE_GLOBAL, the attribute of functions
+ * pair_add(victim, entry, ns), task_is_throttled(address), the variable `live`, live_siblings (false: no core has several
+ * CPUs), LIVE_GLOBAL, the attribute of functions
  * that the verifier checks on their own, and LIVE_REPEAT(n, step, arg): calls step(i, arg) for i from 0, at most n times,
  * until it returns 1. */
 #ifndef STEALSCOPE_LIVE_ACCOUNTING_H
@@ -104,6 +105,42 @@ LIVE_GLOBAL int account_wait(u32 slot, u32 cpu, u64 from, u64 to)
 	return 0;
 }
 
+/* Takes the part of entry i of the log of the other CPU. */
+static long share_entry(u32 i, void *arg)
+{
+	struct wait_walk *w = arg;
+	struct live_victim *v = victim_at(w->slot);
+	const struct live_cpu *c = cpu_at(w->cpu);
+	if (!v || !c || i >= w->head)
+		return 1;
+	const struct live_entry *e = &c->log[(w->head - 1 - i) & (LIVE_LOG - 1)];
+	const u64 begin = e->ts > w->from ? e->ts : w->from;
+	if (begin < w->end) {
+		const u64 ns = w->end - begin;
+		if (e->culprit)
+			pair_add(w->slot | LIVE_SHARED, e, ns);
+		if (e->culprit && e->culprit != CULPRIT_UNKNOWN)
+			ATOMIC_ADD(&v->shared_ns, ns);
+		w->end = begin;
+	}
+	return w->end <= w->from;
+}
+
+/* Splits the running interval [from, to) of a victim along the log of the other CPU of the core. */
+LIVE_GLOBAL int account_shared(u32 slot, u32 cpu, u64 from, u64 to)
+{
+	const struct live_cpu *c = cpu_at(cpu), *other = c && c->sibling ? cpu_at(c->sibling - 1) : 0;
+	struct wait_walk w = { from, to, other ? other->head : 0, slot, c ? c->sibling - 1 : 0 };
+	if (!other || from >= to)
+		return 0;
+	LIVE_REPEAT(LIVE_LOG, share_entry, &w);
+	if (w.end <= from)
+		return 0;
+	const struct live_entry unknown = { .culprit = CULPRIT_UNKNOWN };
+	pair_add(slot | LIVE_SHARED, &unknown, w.end - from);
+	return 0;
+}
+
 static inline __attribute__((always_inline)) u32 length_bin(u64 ns)
 {
 	u32 bin = 0;
@@ -159,6 +196,8 @@ LIVE_GLOBAL int victim_move(u32 slot, u32 state, u32 cpu, u64 now)
 		old = v->mark;
 		if (state & LIVE_IF_WAITING && !state_waits(old & (LIVE_STATES - 1)))
 			return 0;
+		if (state & LIVE_IF_RUNNING && (old & (LIVE_STATES - 1)) != LIVE_RUNNING)
+			return 0;
 		if (old >> LIVE_MARK_BITS > now)
 			now = old >> LIVE_MARK_BITS;
 		claimed = ATOMIC_SWAP(&v->mark, old, mark_make(now, state & (LIVE_STATES - 1)));
@@ -180,6 +219,8 @@ LIVE_GLOBAL int victim_move(u32 slot, u32 state, u32 cpu, u64 now)
 		ATOMIC_ADD(&v->sleeps, 1);
 	if (cpu != LIVE_SAME_CPU)
 		v->cpu = cpu;
+	if (live_siblings && before == LIVE_RUNNING)
+		account_shared(slot, waited_on, since, now);
 	if (!state_waits(before))
 		return 0;
 	v->wait_ns += ns;
@@ -209,7 +250,7 @@ static inline __attribute__((always_inline)) void log_check(struct live_cpu *c, 
 		last->culprit = CULPRIT_UNKNOWN;
 }
 
-struct cpu_walk { u64 now; u32 cpu, slots, throttled; };
+struct cpu_walk { u64 now; u32 cpu, slots, throttled, sibling /* 1 + the other CPU; 0: none */; };
 
 static long account_slot(u32 slot, void *arg)
 {
@@ -217,6 +258,8 @@ static long account_slot(u32 slot, void *arg)
 	const struct live_victim *v = slot < w->slots ? victim_at(slot) : 0;
 	if (!v)
 		return 1;
+	if (live_siblings && w->sibling && v->cpu == w->sibling - 1)
+		victim_move(slot, LIVE_RUNNING | LIVE_IF_RUNNING, LIVE_SAME_CPU, w->now);
 	if (v->cpu != w->cpu || !state_waits(v->mark & (LIVE_STATES - 1)))
 		return 0;
 	const u32 state = task_is_throttled(v->task) ? LIVE_THROTTLED : LIVE_WAITING;
@@ -225,11 +268,12 @@ static long account_slot(u32 slot, void *arg)
 	return 0;
 }
 
-/* Accounts the victims that wait for a pCPU up to now, and finds out which of them are throttled. */
+/* Accounts the victims that wait for a pCPU, or run on the other CPU of its core, up to now, and finds out which of the
+ * former are throttled. */
 LIVE_GLOBAL int account_cpu(u32 cpu, u64 now)
 {
 	struct live_cpu *c = cpu_at(cpu);
-	struct cpu_walk w = { now, cpu, live.slots, 0 };
+	struct cpu_walk w = { now, cpu, live.slots, 0, live_siblings && c ? c->sibling : 0 };
 	if (!c)
 		return 0;
 	LIVE_REPEAT(LIVE_VICTIMS, account_slot, &w);

@@ -5,15 +5,16 @@
 
 bool bpf_source_has_steal_clock(void) { return false; }
 
-struct bpf_source *bpf_source_open(unsigned cpus, bool steal_clock, struct error *err)
+struct bpf_source *bpf_source_open(unsigned cpus, bool steal_clock, const u32 *sibling, struct error *err)
 {
-	(void)cpus, (void)steal_clock;
+	(void)cpus, (void)steal_clock, (void)sibling;
 	error_set(err, STATUS_SYSTEM, "install libbpf and clang and build stealscope again",
 	          "this stealscope was built without libbpf or clang");
 	return NULL;
 }
 
 void bpf_source_close(struct bpf_source *b) { (void)b; }
+bool bpf_source_has_siblings(const struct bpf_source *b) { (void)b; return false; }
 int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked) { (void)b, (void)tid, (void)blocked; return -1; }
 void bpf_source_remove(struct bpf_source *b, int slot) { (void)b, (void)slot; }
 int bpf_source_page(struct bpf_source *b, u32 client) { (void)b, (void)client; return -1; }

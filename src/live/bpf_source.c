@@ -30,14 +30,12 @@
 
 static const char *const program_name[PROGRAMS] = { "on_switch", "on_wakeup", "on_wakeup_new", "on_migrate", "on_timer" };
 
-struct rodata { bool live_steal; int64_t live_steal_distance; };
-
 struct bpf_source {
 	struct bpf_object *object;
 	struct bpf_link *link[PROGRAMS];
 	int program[PROGRAMS], flush, write_page, pairs[2], pages, stats;
 	unsigned cpus;
-	bool steal_clock;
+	bool steal_clock, has_siblings;
 	struct live_victim *victim;
 	char *cpu;
 	size_t cpu_size, victims_bytes, cpus_bytes, table_bytes;
@@ -89,7 +87,7 @@ static bool per_cpu_distance(const char *from, const char *to, int64_t *distance
 	return offset[0] >= 0 && offset[1] >= 0;
 }
 
-static int load_programs(struct bpf_source *b, struct error *err)
+static int load_programs(struct bpf_source *b, const u32 *sibling, struct error *err)
 {
 	static const char remedy[] = "BPF needs root, and Linux 5.12 or later with BTF in /sys/kernel/btf/vmlinux";
 	int rc;
@@ -101,11 +99,14 @@ static int load_programs(struct bpf_source *b, struct error *err)
 	struct bpf_map *cpus = bpf_object__find_map_by_name(b->object, "cpus");
 	bpf_map__set_max_entries(cpus, b->cpus);
 	bpf_program__set_autoload(bpf_object__find_program_by_name(b->object, program_name[TIMER_PROGRAM]), b->steal_clock);
-	struct rodata steal = { b->steal_clock, 0 };
+	struct live_constants constants = { b->steal_clock, b->has_siblings, 0 };
+	int64_t distance;
 	struct bpf_map *rodata = bpf_object__find_map_by_name(b->object, ".rodata");
-	if (b->steal_clock && (!per_cpu_distance("runqueues", "steal_time", &steal.live_steal_distance) || !rodata ||
-	                       bpf_map__set_initial_value(rodata, &steal, sizeof steal)))
+	if (b->steal_clock && !per_cpu_distance("runqueues", "steal_time", &distance))
 		return error_set(err, STATUS_SYSTEM, NULL, "the BPF program cannot find the steal clock");
+	constants.steal_distance = b->steal_clock ? distance : 0;
+	if (!rodata || bpf_map__set_initial_value(rodata, &constants, sizeof constants))
+		return error_set(err, STATUS_SYSTEM, NULL, "the BPF program lacks its constants");
 	if ((rc = bpf_object__load(b->object)) != 0) {
 		errno = -rc;
 		return error_system(err, remedy, "loading the BPF program");
@@ -123,6 +124,8 @@ static int load_programs(struct bpf_source *b, struct error *err)
 	b->table = map_memory(b->object, ".bss", &b->table_bytes);
 	if (!b->victim || !b->cpu || !b->table)
 		return error_system(err, NULL, "mapping the maps of the BPF program");
+	for (unsigned i = 0; i < b->cpus && sibling; i++)
+		bpf_source_cpu(b, i)->sibling = sibling[i];
 	for (int i = 0; i < PROGRAMS; i++) {
 		if (i == TIMER_PROGRAM && !b->steal_clock)
 			continue;
@@ -148,13 +151,15 @@ bool bpf_source_has_steal_clock(void)
 #endif
 }
 
-struct bpf_source *bpf_source_open(unsigned cpus, bool steal_clock, struct error *err)
+struct bpf_source *bpf_source_open(unsigned cpus, bool steal_clock, const u32 *sibling, struct error *err)
 {
 	struct bpf_source *b = mem_new(1, sizeof *b);
 	b->cpus = cpus;
 	b->stats = -1;
 	b->steal_clock = steal_clock;
-	if (load_programs(b, err) == 0)
+	for (unsigned i = 0; i < cpus && sibling; i++)
+		b->has_siblings = b->has_siblings || sibling[i];
+	if (load_programs(b, sibling, err) == 0)
 		return b;
 	bpf_source_close(b);
 	return NULL;
@@ -175,6 +180,11 @@ void bpf_source_close(struct bpf_source *b)
 		munmap((void *)b->table, b->table_bytes);
 	bpf_object__close(b->object);
 	free(b);
+}
+
+bool bpf_source_has_siblings(const struct bpf_source *b)
+{
+	return b && b->has_siblings;
 }
 
 /* ---- victims */
@@ -297,8 +307,13 @@ void bpf_source_flush(struct bpf_source *b)
 	for (u32 i = 0; i < b->table->slots; i++) {
 		const struct live_victim *v = &b->victim[i];
 		const u32 state = __atomic_load_n(&v->mark, __ATOMIC_RELAXED) & (LIVE_STATES - 1);
-		if ((state == LIVE_WAITING || state == LIVE_THROTTLED) && v->cpu < b->cpus && v->cpu < 1024)
+		if (v->cpu >= b->cpus || v->cpu >= 1024)
+			continue;
+		const u32 sibling = bpf_source_cpu(b, v->cpu)->sibling;
+		if (state == LIVE_WAITING || state == LIVE_THROTTLED)
 			waits[v->cpu] = true;
+		if (state == LIVE_RUNNING && sibling && sibling <= 1024)
+			waits[sibling - 1] = true;
 	}
 	for (unsigned cpu = 0; cpu < b->cpus && cpu < 1024; cpu++) {
 		LIBBPF_OPTS(bpf_test_run_opts, o, .flags = BPF_F_TEST_RUN_ON_CPU, .cpu = cpu);

@@ -38,10 +38,9 @@ struct task_struct___before_5_16 { unsigned int cpu; } __attribute__((preserve_a
 char LICENSE[] SEC("license") = "GPL";
 
 volatile struct live_table live;
-/* Set before loading: the steal clock of KVM is read; its distance from the run queue of the same CPU. Both are per-CPU
- * variables, and few kernels let BPF programs resolve the address of the first. */
-const volatile bool live_steal;
-const volatile s64 live_steal_distance;
+const volatile struct live_constants constants;
+#define live_steal constants.steal
+#define live_siblings constants.siblings
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -118,7 +117,7 @@ static __always_inline void find_steal_clock(struct live_cpu *c, u32 cpu, struct
 {
 	const struct rq *queue = BPF_CORE_READ(t, se.cfs_rq, rq);
 	if (queue && t->pid && BPF_CORE_READ(queue, cpu) == (int)cpu)
-		c->steal_address = (u64)queue + live_steal_distance;
+		c->steal_address = (u64)queue + constants.steal_distance;
 }
 
 static __always_inline void pair_add(u32 victim, const struct live_entry *e, u64 ns)

@@ -31,6 +31,9 @@ enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, L
 #define LIVE_MARK_BITS 3
 #define LIVE_SAME_CPU 0xffffffffu
 #define LIVE_IF_WAITING 0x80u  /* with a state: change to it only from a state that waits */
+#define LIVE_IF_RUNNING 0x40u  /* with a state: change to it only from LIVE_RUNNING */
+#define LIVE_SHARED 0x10000u   /* with the slot of a victim in the key of a pair: not the time that the culprit had the
+                                * pCPU, but the time that it ran on the other CPU of the core while the victim ran */
 
 /* Culprits: a TGID; or CULPRIT_VICTIM + slot; or one of these. 0: the idle task. */
 #define CULPRIT_VICTIM 0x80000000u
@@ -46,6 +49,14 @@ struct live_table {
 	u32 reserved;
 	u64 filter[LIVE_FILTER / 64];
 	u64 tid[LIVE_HASH];  /* TID << 32 | slot; 0: free */
+};
+
+/* Set before loading; the verifier removes the code that they exclude. */
+struct live_constants {
+	u32 steal;     /* 1: the steal clock of KVM is read */
+	u32 siblings;  /* 1: a core has two CPUs */
+	long long steal_distance;  /* from the run queue of a CPU to its steal clock. Both are per-CPU variables, and few
+	                            * kernels let BPF programs resolve the address of the latter */
 };
 
 struct live_entry {
@@ -65,7 +76,7 @@ struct live_run {
 struct live_cpu {
 	u64 head;      /* number of switches */
 	u32 throttled; /* victims that wait for this pCPU and are throttled, or 1 if that must be examined */
-	u32 unused;
+	u32 sibling;   /* 1 + the other CPU of its core; 0: none, or several */
 	u64 steal;     /* steal clock at the last switch, ns */
 	u64 steal_address;  /* of the steal clock in the kernel; 0: not known yet */
 	u64 run_other[2];  /* time of tasks that had no place in run, ns */
@@ -90,6 +101,7 @@ struct live_victim {
 	u64 own_ns, other_ns, unsure_ns;  /* waiting time by the task that had the pCPU: of the same process or container;
 	                                   * another one, or none; unknown */
 	u64 sleeps;    /* that ended */
+	u64 shared_ns; /* running time in which another task ran on the other CPU of the core */
 	u64 steal;     /* steal clock of its pCPU at the mark, ns */
 	u64 stolen_run, stolen_wait;  /* gained by the steal clock while it ran, and while it waited */
 	u64 stolen_wake;  /* gained by the steal clock of the idle CPU that then woke it */

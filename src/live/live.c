@@ -7,20 +7,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/map.h"
 #include "base/mem.h"
 #include "base/number.h"
-#include "base/text.h"
 #include "live/culprit_bounds.h"
+#include "live/culprits.h"
 #include "live/quotas.h"
+#include "live/shared_cores.h"
 #include "live/source.h"
 #include "live/victims.h"
 
 #define MEASURE_EVERY 30       /* periods between two measurements of the collector's own cost */
 #define STEAL_TOLERANCE (200 * NS_PER_MS)  /* between the steal clock at the last switch and /proc/stat */
-#define KERNEL_THREAD 0x00200000u
-
-const char *const live_kind_name[] = { "vcpu", "vmm", "process", "kernel", "idle", "quota", "several", "unknown" };
 
 struct live {
 	struct live_request request;
@@ -87,6 +84,7 @@ static void list_victim(struct live *l, struct live_thread *v, int32_t thread)
 	memcpy(v->length, u->bin, sizeof v->length);
 	v->waits = u->waits;
 	v->lost_ns = u->lost_ns;
+	v->shared_ns = u->shared_ns;
 	l->slot_thread[v->slot] = thread;
 	u->listed = 1;
 }
@@ -119,81 +117,6 @@ static void refresh_threads(struct live *l)
 
 /* ---- culprits */
 
-struct culprit_index { struct live *l; struct live_sample *s; struct map by_key; size_t cap; };
-
-static const struct live_thread *thread_of_process(const struct live *l, int32_t pid)
-{
-	for (size_t i = 0; i < l->threads.len; i++)
-		if (l->threads.thread[i].pid == pid)
-			return &l->threads.thread[i];
-	return NULL;
-}
-
-static void name_thread(char name[LIVE_NAME], const struct live_thread *v)
-{
-	if (v->number >= 0)
-		snprintf(name, LIVE_NAME, "%.70s/vCPU%d", v->machine, v->number);
-	else
-		snprintf(name, LIVE_NAME, "%.70s/%d", v->machine, v->tid);
-}
-
-static void describe_culprit(const struct live *l, u32 key, const char *comm, struct live_culprit *c)
-{
-	static const struct { u32 key; enum live_kind kind; const char *name; } fixed[] = {
-		{ 0, LIVE_IDLE, "idle CPU (wakeup)" }, { CULPRIT_UNKNOWN, LIVE_NOBODY, "unknown" },
-		{ CULPRIT_THROTTLED, LIVE_QUOTA, "quota (cpu.max)" }, { CULPRIT_SEVERAL, LIVE_SEVERAL, "several" },
-	};
-	const struct live_thread *v;
-	struct live_stat stat;
-	char raw[17], escaped[sizeof raw * TEXT_ESCAPED];
-	*c = (struct live_culprit){ .ran = -1, .kind = LIVE_NOBODY };
-	for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
-		if (fixed[i].key == key) {
-			c->kind = fixed[i].kind;
-			snprintf(c->name, sizeof c->name, "%s", fixed[i].name);
-			return;
-		}
-	}
-	if (key & CULPRIT_VICTIM) {
-		const int32_t i = l->slot_thread[key & (LIVE_VICTIMS - 1)];
-		if (i < 0) {
-			snprintf(c->name, sizeof c->name, "a vCPU that ended");
-			return;
-		}
-		v = &l->threads.thread[i];
-		c->kind = LIVE_VCPU;
-		c->pid = v->tid;
-		memcpy(c->machine, v->machine, sizeof c->machine);
-		name_thread(c->name, v);
-		return;
-	}
-	c->pid = (int32_t)key;
-	snprintf(raw, sizeof raw, "%.16s", comm);
-	text_escape(escaped, sizeof escaped, raw);
-	const bool lives = live_read_stat(l->request.root, c->pid, c->pid, &stat);
-	v = thread_of_process(l, c->pid);
-	if (v && v->number >= 0) {
-		c->kind = LIVE_VMM;
-		memcpy(c->machine, v->machine, sizeof c->machine);
-		snprintf(c->name, sizeof c->name, "%.40s's VMM (%.40s)", v->machine, escaped);
-		return;
-	}
-	c->kind = lives && stat.flags & KERNEL_THREAD ? LIVE_KERNEL : LIVE_PROCESS;
-	snprintf(c->name, sizeof c->name, "host/%d %.70s", c->pid, lives ? stat.comm : escaped);
-}
-
-/* Returns the index of a culprit in the sample. */
-static int32_t culprit_find(struct culprit_index *x, u32 key, const char *comm)
-{
-	bool is_new;
-	uint64_t *at = map_put(&x->by_key, key, &is_new);
-	if (is_new) {
-		*at = x->s->culprits;
-		describe_culprit(x->l, key, comm, ARRAY_PUSH(x->s->culprit, x->s->culprits, x->cap));
-	}
-	return (int32_t)*at;
-}
-
 static int by_time(const void *a, const void *b)
 {
 	const struct live_pair *x = a, *y = b;
@@ -207,7 +130,7 @@ static void add_pairs(struct live *l, struct live_sample *s, struct culprit_inde
 		const int32_t victim = pair[i].key.victim < LIVE_VICTIMS ? l->slot_thread[pair[i].key.victim] : -1;
 		if (victim < 0)
 			continue;
-		const int32_t culprit = culprit_find(x, pair[i].key.culprit, pair[i].value.comm);
+		const int32_t culprit = culprit_index_put(x, pair[i].key.culprit, pair[i].value.comm);
 		*ARRAY_PUSH(s->pair, s->pairs, cap) = (struct live_pair){ victim, culprit, (int64_t)pair[i].value.ns };
 		s->culprit[culprit].took += (int64_t)pair[i].value.ns;
 	}
@@ -218,7 +141,7 @@ static void add_pairs(struct live *l, struct live_sample *s, struct culprit_inde
 		if (!lost)
 			continue;
 		v->lost_ns = total;
-		const int32_t culprit = culprit_find(x, CULPRIT_UNKNOWN, "");
+		const int32_t culprit = culprit_index_put(x, CULPRIT_UNKNOWN, "");
 		*ARRAY_PUSH(s->pair, s->pairs, cap) = (struct live_pair){ (int32_t)i, culprit, (int64_t)lost };
 		s->culprit[culprit].took += (int64_t)lost;
 	}
@@ -240,7 +163,7 @@ static void add_cpu_use(struct live *l, struct live_sample *s, struct culprit_in
 			c->run[epoch][i].ns = 0;
 			if (!r.ns || !r.culprit)
 				continue;
-			const int32_t who = culprit_find(x, r.culprit, c->run_comm[epoch][i]);
+			const int32_t who = culprit_index_put(x, r.culprit, c->run_comm[epoch][i]);
 			int64_t ns = (int64_t)r.ns;
 			s->culprit[who].ran = max64(s->culprit[who].ran, 0) + ns;
 			int32_t at = who;
@@ -300,8 +223,9 @@ static void take_bpf(struct live *l, struct live_thread *t, struct live_vcpu *u,
 		u->length[i] = v.bin[i] - t->length[i];
 		t->length[i] = v.bin[i];
 	}
+	shared_cores_take(u, t, &v, bpf_source_has_siblings(l->bpf));
 	u->longest = (int64_t)__atomic_exchange_n(&shared->longest, 0, __ATOMIC_RELAXED);
-	u->longest_culprit = u->longest ? culprit_find(x, v.longest_culprit, "") : -1;
+	u->longest_culprit = u->longest ? culprit_index_put(x, v.longest_culprit, "") : -1;
 	const uint64_t state = v.mark & (LIVE_STATES - 1);
 	if ((state == LIVE_WAITING || state == LIVE_THROTTLED) && (int64_t)v.wait_ns > u->longest) {
 		u->longest = (int64_t)v.wait_ns;  /* it goes on */
@@ -315,9 +239,10 @@ static void take_victim(struct live *l, struct live_thread *t, struct live_vcpu 
 	struct live_stat stat;
 	uint64_t ran = t->ran, delayed = t->delayed;
 	const int32_t top = u->top;
-	const int64_t top_ns = u->top_ns;
+	const int64_t top_ns = u->top_ns, sharer_ns = u->sharer_ns;
+	const int32_t sharer = u->sharer;
 	*u = (struct live_vcpu){ .number = t->number, .tid = t->tid, .pid = t->pid, .cpu = -1, .vmm = -1, .longest_culprit = -1,
-		                     .top = top, .top_ns = top_ns };
+		                     .top = top, .top_ns = top_ns, .shared = -1, .sharer = sharer, .sharer_ns = sharer_ns };
 	memcpy(u->machine, t->machine, sizeof u->machine);
 	if (live_read_stat(l->request.root, t->pid, t->tid, &stat)) {
 		const uint64_t ticks = stat.user + stat.system - t->user - t->system, inside = stat.guest - t->guest;
@@ -382,6 +307,14 @@ static void add_bounds(struct live *l, struct live_sample *s, struct culprit_ind
 
 /* ---- interface */
 
+static struct bpf_source *open_bpf(struct live *l)
+{
+	u32 *sibling = shared_cores_siblings(l->request.root, l->cpus);
+	struct bpf_source *b = bpf_source_open(l->cpus, l->request.steal_clock, sibling, &l->limits);
+	free(sibling);
+	return b;
+}
+
 struct live *live_open(const struct live_request *request, struct error *err)
 {
 	struct live *l = mem_new(1, sizeof *l);
@@ -397,7 +330,7 @@ struct live *live_open(const struct live_request *request, struct error *err)
 	if (request->without_bpf)
 		error_set(&l->limits, STATUS_SYSTEM, NULL, "--no-bpf");
 	else
-		l->bpf = bpf_source_open(l->cpus, request->steal_clock, &l->limits);
+		l->bpf = open_bpf(l);
 	l->last = now_ns();  /* the sources count the threads from now on */
 	refresh_threads(l);
 	if (l->threads.len == 0 && (request->pids || request->comms)) {
@@ -419,6 +352,11 @@ struct live *live_open(const struct live_request *request, struct error *err)
 const struct error *live_limits(const struct live *l)
 {
 	return l->bpf ? NULL : &l->limits;
+}
+
+bool live_has_siblings(const struct live *l)
+{
+	return bpf_source_has_siblings(l->bpf);
 }
 
 bool live_steal_clock_is_right(const struct live *l)
@@ -477,7 +415,8 @@ static void measure_cost(struct live *l, struct live_sample *s)
 
 void live_take(struct live *l, struct live_sample *s)
 {
-	struct culprit_index x = { .l = l, .s = s, .by_key = MAP_INIT };
+	struct culprit_index x = { .threads = &l->threads, .slot_thread = l->slot_thread, .root = l->request.root, .s = s,
+	                           .by_key = MAP_INIT };
 	size_t pairs = 0;
 	char text[128];
 	*s = (struct live_sample){ .cpus = l->cpus, .has_bpf = l->bpf != NULL, .source = l->bpf ? "bpf" : "schedstat" };
@@ -499,10 +438,11 @@ void live_take(struct live *l, struct live_sample *s)
 	s->vcpus = l->threads.len;
 	s->vcpu = mem_new(s->vcpus + 1, sizeof *s->vcpu);
 	for (size_t i = 0; i < s->vcpus; i++)
-		s->vcpu[i].top = -1;
+		s->vcpu[i].top = s->vcpu[i].sharer = -1;
 	if (l->bpf) {
 		add_pairs(l, s, &x, pair, pairs);
 		add_cpu_use(l, s, &x, epoch);
+		shared_cores_add(&x, pair, pairs);
 	}
 	for (size_t i = 0; i < s->vcpus; i++)
 		take_victim(l, &l->threads.thread[i], &s->vcpu[i], &x, s->period, &read[i]);
@@ -512,6 +452,7 @@ void live_take(struct live *l, struct live_sample *s)
 	if (l->bpf)
 		measure_cost(l, s);
 	l->periods++;
+	s->has_siblings = bpf_source_has_siblings(l->bpf);
 	s->is_guest = l->threads.is_guest;
 	s->hidden = l->threads.hidden;
 	if (s->is_guest)

@@ -41,6 +41,9 @@ struct live_vcpu {
 	int32_t longest_culprit;   /* index; -1: unknown */
 	int32_t top;               /* culprit that had most of the stolen time; -1: none or unknown */
 	int64_t top_ns;
+	int64_t shared;            /* part of ran in which the other CPU of the core was busy; -1: unknown */
+	int32_t sharer;            /* culprit that ran there longest; -1: none or unknown */
+	int64_t sharer_ns;
 };
 
 enum live_kind { LIVE_VCPU, LIVE_VMM, LIVE_PROCESS, LIVE_KERNEL, LIVE_IDLE, LIVE_QUOTA, LIVE_SEVERAL, LIVE_NOBODY };
@@ -74,6 +77,7 @@ struct live_sample {
 	size_t pairs;
 	struct live_cpu_use *cpu;
 	size_t cpus;
+	bool has_siblings;         /* cores have two CPUs, and shared times are known */
 	bool has_bpf, is_guest;    /* is_guest: no VMs here, the victims are this machine's own threads */
 	const char *source;        /* "bpf", "schedstat" */
 	uint64_t switches;         /* context switches of all CPUs; 0: unknown */
@@ -89,6 +93,7 @@ struct live;
 struct live *live_open(const struct live_request *request, struct error *err);
 /* Reason why BPF is not used; NULL: it is. */
 const struct error *live_limits(const struct live *l);
+bool live_has_siblings(const struct live *l);  /* Returns true if the shared time of cores is counted. */
 /* Fills *s with the period since the last call or live_open(). The caller calls live_sample_release(). */
 void live_take(struct live *l, struct live_sample *s);
 /* Accounts the waits that go on; call it several times in a long period. */

@@ -5,7 +5,9 @@ src_liblive_a_CPPFLAGS = $(AM_CPPFLAGS) $(BPF_CFLAGS)
 src_liblive_a_SOURCES = \
 	src/live/accounting.h src/live/collector.h \
 	src/live/culprit_bounds.c src/live/culprit_bounds.h \
+	src/live/culprits.c src/live/culprits.h \
 	src/live/live.c src/live/live.h \
+	src/live/shared_cores.c src/live/shared_cores.h \
 	src/live/metrics.c \
 	src/live/publisher.c \
 	src/live/quotas.c src/live/quotas.h \

@@ -13,12 +13,14 @@ struct bpf_source;
 /* One pair of a period. */
 struct bpf_pair { struct live_pair_key key; struct live_pair_value value; };
 
-/* Loads and attaches the program. steal_clock: it reads the steal clock of this VM. The kernel detaches it when the process
+/* Loads and attaches the program. steal_clock: it reads the steal clock of this VM. sibling: by CPU, 1 + the other CPU of
+ * its core, or 0; NULL: no core has two CPUs. The kernel detaches it when the process
  * ends, however it ends. Returns NULL with *err. */
-struct bpf_source *bpf_source_open(unsigned cpus, bool steal_clock, struct error *err);
+struct bpf_source *bpf_source_open(unsigned cpus, bool steal_clock, const u32 *sibling, struct error *err);
 /* Returns true if this machine is a VM with a steal clock that BPF programs can read. */
 bool bpf_source_has_steal_clock(void);
 void bpf_source_close(struct bpf_source *b);
+bool bpf_source_has_siblings(const struct bpf_source *b);  /* Returns true if shared time is counted. b may be NULL. */
 /* Adds a thread as victim. Returns its slot, or -1 if there are too many. blocked: it is asleep now. A thread may be added
  * twice: then it has one slot, and is removed twice. */
 int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked);

@@ -15,7 +15,7 @@ struct live_thread {
 	bool seen;                 /* by the last search */
 	bool is_new;               /* the counters below are not yet read */
 	bool is_first;             /* its first period begins before it was watched */
-	uint64_t ns[LIVE_STATES], waits, length[LIVE_LENGTHS], lost_ns;  /* counters at the end of the last period */
+	uint64_t ns[LIVE_STATES], waits, length[LIVE_LENGTHS], lost_ns, shared_ns;  /* counters at the end of the last period */
 	uint64_t ran, delayed;     /* schedstat, ns */
 	uint64_t user, system, guest;  /* ticks */
 };

@@ -235,6 +235,16 @@ static int draw_detail(const struct top *t, const struct live_sample *s, struct 
 			screen_put(out, out->w - 19 + k, y, t->blocks ? 0x2588 : '#', part(t, PART_STEAL));
 		y++;
 	}
+	if (v->shared >= 0 && y < out->h - 2) {
+		char shared[TIME_TEXT];
+		const int x = screen_printf(out, 1, y, out->w - 1, part(t, PART_NORMAL),
+		                            "ran %s, of that %s (%.0f %%) beside a busy CPU of its core",
+		                            time_duration(text, v->ns.ran), time_duration(shared, v->shared),
+		                            v->ns.ran > 0 ? 100 * (double)v->shared / (double)v->ns.ran : 0) + 1;
+		if (v->sharer >= 0)
+			screen_printf(out, x, y, out->w - x, part(t, PART_NORMAL), ": %s %s", s->culprit[v->sharer].name,
+			              time_duration(text, v->sharer_ns));
+	}
 	uint64_t before = 0;
 	unsigned p50 = 0, p99 = 0;
 	for (unsigned i = 0; i < LIVE_LENGTHS && v->waits; i++) {
