@@ -36,7 +36,7 @@ E2E_TESTS = \
 	tests/test_man.py \
 	tests/test_man_notes.py \
 	tests/test_hostonly.py \
-	tests/test_tenant.py tests/test_tenant_reports.py \
+	tests/test_tenant.py tests/test_tenant_reports.py tests/test_tenant_random.py \
 	tests/test_guest_only.py \
 	tests/test_advice.py \
 	tests/test_arm64.py \
@@ -179,6 +179,7 @@ check-daily: tests/test_truth stealscope stealscope-sim
 		$(LIMIT) tests/test_truth $$((seed + 50)) $$((seed + 99)) 24; rc=$$?; wait $$! && test $$rc = 0 || exit 1; \
 		builddir=. srcdir=$(srcdir) $(LIMIT) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed && \
 		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_random.py && \
+		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=96 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_tenant_random.py && \
 		builddir=. srcdir=$(srcdir) SEED=$$seed MUTANTS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_readers.py && \
 		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_clocks.py
 .PHONY: check-daily

@@ -119,8 +119,8 @@ static void check_gaps(const struct steal_clock *s, const struct world *w, enum 
 		assert_true(by[OUT_PROVIDER_QUOTA] * 10 >= placed * 9);
 	else
 		assert_int_equal(by[OUT_PROVIDER_QUOTA], 0);
-	if (kind == WORLD_NEIGHBOUR)
-		assert_int_equal(by[OUT_PROVIDER_NEIGHBOUR], placed);
+	if (kind == WORLD_NEIGHBOUR)  /* by chance, ends may be on the grid of a quota */
+		assert_true(by[OUT_PROVIDER_NEIGHBOUR] + by[OUT_PROVIDER] == placed && by[OUT_PROVIDER] * 2 <= placed);
 	else if (kind != WORLD_QUOTA)
 		assert_int_equal(by[OUT_PROVIDER_NEIGHBOUR], 0);
 	if (kind == WORLD_PAUSE)
@@ -149,7 +149,8 @@ static void test_worlds(void **state)
 		}
 }
 
-/* The parts of one silence: the increase fits, so the gap ends with it; the rest is the error bound. */
+/* The parts of one silence: the increase fits, so the gap ends with it; the rest is the error bound, together with the other
+ * silence, which may contain 1 ms of it. */
 static void test_placing(void **state)
 {
 	static const struct clock_map identity = { 0 };
@@ -169,7 +170,7 @@ static void test_placing(void **state)
 	assert_int_equal(s.gaps, 1);
 	assert_int_equal(s.gap[0].begin, 102 * MS);
 	assert_int_equal(s.gap[0].end, 112 * MS);
-	assert_int_equal(s.gap[0].bound, 2 * MS - 1);
+	assert_int_equal(s.gap[0].bound, 2 * MS - 1 + MS - 1);
 	assert_int_equal(s.gap[0].kind, OUT_PROVIDER);
 	steal_clock_release(&s);
 	trace_free(trace);

@@ -80,7 +80,8 @@ contained() {
 	END { exit e > 0 || n < 100 }' || fail "$2: guest records outside guest mode"
 }
 
-for s in pulse fibonacci critical_task residual_timer "overcommit 5" churn requests "idle --duration 30s"; do
+for s in "tenant --plant mix" "tenant --plant hotplug" "tenant --plant migration --steal-clock tick" \
+		pulse fibonacci critical_task residual_timer "overcommit 5" churn requests "idle --duration 30s"; do
 	# shellcheck disable=SC2086
 	"$sim" $s --duration 900ms --seed 7 -o "$tmp/a" 2>/dev/null || fail "$s: exit $?"
 	conserved "$tmp/a" "$s"

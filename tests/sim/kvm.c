@@ -188,9 +188,10 @@ void kvm_entry(struct cpu *c)
 	struct thread *t = c->cur;
 	int64_t vcpu_id = c->m->sim->opt.bad_vcpu_id ? 0x40ce8000 : (int64_t)t->vcpu->number;
 
-	if (c->irqs || c->resched || t->vcpu->kick || t->dying)
+	if (c->irqs || c->resched || t->vcpu->kick || t->dying || t->vcpu->m->outage)
 		return;  /* last check before the entry */
 	RECORD(c, REC_KVM_ENTRY, N(vcpu_id));
+	steal_enter(t->vcpu);
 	t->in_guest = true;
 	t->vcpu->online = t->vcpu->online || !t->vcpu->was_online;
 	t->vcpu->was_online = true;

@@ -127,6 +127,7 @@ struct machine *machine_add(struct sim *s, const char *name, unsigned cpus, stru
 	m->trace_from = m->boots = s->begin;
 	m->trace_to = INT64_MAX;
 	m->exit_mean = 3 * MS;
+	m->tick = m->slice = 4 * MS;
 	m->next_request = 1;
 	m->tids = TIDS;
 	m->first = m->last = NOTHING;

@@ -17,10 +17,12 @@ tests_libsim_a_SOURCES = \
 	tests/sim/sim_request.c \
 	tests/sim/rng.c \
 	tests/sim/scenario.c \
+	tests/sim/scenario.h \
 	tests/sim/sched.c \
 	tests/sim/sim.c \
 	tests/sim/sim.h \
 	tests/sim/simulate.h \
+	tests/sim/tenant.c \
 	tests/sim/truth.c \
 	tests/sim/truth.h \
 	tests/sim/workload.c

@@ -1,7 +1,7 @@
 /* Scenarios: machines, threads and their workloads. One function each, listed in one table. */
 #include <string.h>
 
-#include "sim.h"
+#include "scenario.h"
 
 #define RESIDUAL (7 * SEC)  /* default duration of residual_timer */
 #define BOOT (8 * MS)       /* time from the start of a VM's QEMU to the first thread of the guest */
@@ -29,24 +29,10 @@ static struct machine *host_add_some(struct sim *s, unsigned pcpus, bool idle_gu
 	return m;
 }
 
-static struct machine *host_add(struct sim *s, unsigned pcpus)
+struct machine *host_add(struct sim *s, unsigned pcpus)
 {
 	return host_add_some(s, pcpus, false);
 }
-
-struct plan {
-	const char *name;
-	struct machine *below; /* guest that runs the VM; NULL: the host */
-	unsigned vcpus;
-	uint64_t affinity;     /* CPUs that its vCPUs may use; 0: all */
-	int64_t offset, ppb;   /* offset (ns) and drift of its clock against the clock of the machine below */
-	struct quota_group *group;
-	int64_t from, to;      /* traced interval, ns after the beginning; 0: always */
-	bool changes;          /* hotplug: its CPUs, and perhaps the VM itself, come and go */
-	unsigned spare;        /* CPUs that may be plugged */
-	int64_t born, dies;    /* ns after the beginning; 0: exists from the beginning, or to the end */
-	bool idle;             /* sleeps most of the time */
-};
 
 /* Adds the QEMU of a VM: running, with its CPUs, or still to be started. */
 static void qemu_add(struct machine *m, const struct plan *p)
@@ -69,7 +55,7 @@ static void qemu_add(struct machine *m, const struct plan *p)
 		vcpu_thread(&m->cpu[i]);
 }
 
-static struct machine *guest_add(struct sim *s, const struct plan *p)
+struct machine *guest_add(struct sim *s, const struct plan *p)
 {
 	struct machine *below = p->below ? p->below : s->machine[0], *m;
 	uint64_t affinity = p->affinity & (below->cpus == 64 ? UINT64_MAX : (UINT64_C(1) << below->cpus) - 1);
@@ -237,6 +223,17 @@ static int requests(struct sim *s)
 	return 0;
 }
 
+/* Adds a CFS quota: `quota` ns of CPU time in each `period` ns. first: end of the first period, ns after the beginning. */
+struct quota_group *quota_add(struct sim *s, int64_t quota, int64_t period, int64_t first)
+{
+	struct quota_group *g = &s->group[s->groups++];
+
+	g->quota = quota;
+	g->period = period;
+	queue_push(&s->queue, s->begin + first, DUE_PERIOD, g, 0);
+	return g;
+}
+
 static bool is_included(const struct sim *s, const char *name)
 {
 	return !s->opt.without || strcmp(s->opt.without, name) != 0;
@@ -259,12 +256,8 @@ static int planted(struct sim *s)
 	if (plant == CAUSES)
 		return error_set(&s->err, STATUS_USAGE, "vm, crowd, pin, light, idle, weight, exits, quota, slow or none",
 		                 "%s: no such cause", s->opt.plant);
-	if (plant == QUOTA) {
-		p.group = &s->group[s->groups++];
-		p.group->period = 20 * MS;
-		p.group->quota = 6 * MS;
-		queue_push(&s->queue, s->begin + p.group->period, DUE_PERIOD, p.group, 0);
-	}
+	if (plant == QUOTA)
+		p.group = quota_add(s, 6 * MS, 20 * MS, 20 * MS);
 	p.affinity = s->opt.affinity ? (uint64_t)s->opt.affinity : plant == CROWD ? UINT64_MAX : plant == PIN ? 1 : 2;
 	s->opt.work = plant == SLOW && !s->opt.work ? 150 : s->opt.work;
 	g = guest_add(s, &p);
@@ -309,7 +302,7 @@ static int nested(struct sim *s)
 
 /* ---- random: everything drawn from the seed */
 
-static void random_threads(struct sim *s, struct machine *m)
+void random_threads(struct sim *s, struct machine *m)
 {
 	static const struct { const char *name; uint8_t wl; } kinds[] = {
 		{ "burnP6", WL_HOG }, { "cc", WL_BURST_HOG }, { "make", WL_FORKER }, { "nginx", WL_SLEEPER },
@@ -335,12 +328,9 @@ static void random_threads(struct sim *s, struct machine *m)
 
 static struct quota_group *random_group(struct sim *s)
 {
-	struct quota_group *g = &s->group[s->groups++];
+	const int64_t period = rng_range(&s->rng, 5, 40) * MS;
 
-	g->period = rng_range(&s->rng, 5, 40) * MS;
-	g->quota = g->period * rng_range(&s->rng, 20, 90) / 100;
-	queue_push(&s->queue, s->begin + g->period, DUE_PERIOD, g, 0);
-	return g;
+	return quota_add(s, period * rng_range(&s->rng, 20, 90) / 100, period, period);
 }
 
 static struct plan random_plan(struct sim *s, const char *name)
@@ -489,6 +479,7 @@ static const struct scenario {
 	{ "chain", chain, 1 * SEC, "threads that wait for locks, a disk, a server in another VM" },
 	{ "ipi", ipi, 1 * SEC, "the same, with wakeups through interrupts between vCPUs" },
 	{ "spin", spin, 1 * SEC, "threads that spin for a lock whose holder's vCPU may be out" },
+	{ "tenant", scenario_tenant, 2 * SEC, "a guest with a steal clock, and one reason or more why it waits (--plant)" },
 	{ "random", random_scenario, 700 * MS, "everything drawn from the seed" },
 };
 

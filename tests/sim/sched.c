@@ -6,7 +6,6 @@
 #include "base/mem.h"
 #include "sim.h"
 
-#define SLICE (4 * MS)
 #define SLEEPER (3 * MS)      /* maximum lag of a woken thread behind the others, ns of virtual run time */
 #define GRANULARITY (1 * MS)  /* minimum lag behind the current thread that allows preemption */
 
@@ -302,10 +301,24 @@ static void switch_out(struct cpu *c, struct thread *t)
 	}
 }
 
+/* Ends the wait of a thread in a runqueue. */
+static void end_wait(struct thread *t)
+{
+	if (t->idle || t->state != TASK_RUNNABLE)
+		return;
+	t->run_delay += t->m->sim->now - t->queued_since;
+	if (!t->vcpu)
+		return;
+	const bool throttled = t->group && t->group->refilled > t->queued_since;
+	if (throttled)
+		truth_steal(t->vcpu, t->queued_since, t->group->refilled, "quota");
+	truth_steal(t->vcpu, throttled ? t->group->refilled : t->queued_since, t->m->sim->now, "wait");
+}
+
 static void switch_to(struct cpu *c, struct thread *next)
 {
 	static const int16_t prev_state[] = { [WANT_RUN] = 0, [WANT_SLEEP] = 1, [WANT_DISK] = 2, [WANT_HALT] = 1,
-	                                      [WANT_DIE] = 32 };
+	                                      [WANT_DIE] = 32, [WANT_PAUSE] = 1 };
 	struct thread *prev = c->cur;
 	int64_t ps = prev->idle ? 0 : prev_state[prev->want];
 
@@ -314,8 +327,12 @@ static void switch_to(struct cpu *c, struct thread *next)
 	RECORD(c, REC_SWITCH, S(thread_name(prev)), N(prev->tid), N(record_prio(prev)), N(ps),
 	       S(thread_name(next)), N(next->tid), N(record_prio(next)));
 	cores_before_switch(c);
+	steal_probe(c, REC_STEAL_SWITCH);
+	if (prev->idle)
+		steal_probe(c, REC_STEAL_TICK);
 	switch_out(c, prev);
 	dequeue(c, next);
+	end_wait(next);
 	next->state = TASK_RUNNING;
 	next->exec_since = next->slice_start = c->m->sim->now;
 	c->cur = next;
@@ -390,14 +407,14 @@ void sched_tick(struct cpu *c)
 	charge_current(c);
 	if (t->idle)
 		return;
-	if (is_throttled(t) || (pick_next(c) && c->m->sim->now - t->slice_start >= SLICE - MS / 2 && !t->rt))
+	if (is_throttled(t) || (pick_next(c) && c->m->sim->now - t->slice_start >= c->m->slice - MS / 2 && !t->rt))
 		c->resched = true;
 	sched_arm_tick(c);
 }
 
 void sched_arm_tick(struct cpu *c)
 {
-	int64_t period = 4 * MS, phase = c->number * 137 * US, now = c->m->sim->now;
+	int64_t period = c->m->tick, phase = c->number * 137 * US, now = c->m->sim->now;
 
 	if (c->tick_armed)
 		return;
@@ -410,6 +427,7 @@ void sched_unthrottle(struct sim *s, struct quota_group *g)
 	struct machine *host = s->machine[0];
 
 	g->used = 0;
+	g->refilled = g->throttled ? s->now : g->refilled;
 	g->throttled = false;
 	truth_quota(s, g);
 	for (unsigned i = 0; i < host->cpus; i++)

@@ -89,6 +89,12 @@ static void dispatch(struct sim *s, const struct due *d)
 	case DUE_PERIOD:
 		period_due(s, d->owner);
 		break;
+	case DUE_STOP:
+		vm_stop(s, d->owner);
+		break;
+	case DUE_CONTINUE:
+		vm_continue(s, d->owner);
+		break;
 	}
 }
 

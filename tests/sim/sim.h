@@ -48,7 +48,7 @@ int64_t rng_exp(struct rng *r, int64_t mean);                  /* approximately 
 
 /* ---- event queue (queue.c) */
 
-enum due_kind { DUE_CPU, DUE_SLEEP, DUE_TICK, DUE_BARE, DUE_DISK, DUE_HOSTIO, DUE_PERIOD };
+enum due_kind { DUE_CPU, DUE_SLEEP, DUE_TICK, DUE_BARE, DUE_DISK, DUE_HOSTIO, DUE_PERIOD, DUE_STOP, DUE_CONTINUE };
 struct due {
 	int64_t at;
 	uint64_t seq; /* order of equal times: first come, first served */
@@ -75,11 +75,12 @@ enum op_kind {
 	OP_LEAVE,                    /* guest: an action that causes a VM exit */
 	OP_EXIT, OP_HYPERCALL, OP_USEREXIT, OP_INJECT, OP_ENTRY,  /* host: KVM */
 	OP_DELIVER, OP_UNTHROTTLE, OP_OFFLINE, OP_EVACUATE,
+	OP_STEAL,                    /* guest: a probe reads the steal clock */
 	OP_KINDS
 };
 struct op {
 	uint8_t kind;  /* enum op_kind */
-	uint8_t arg;   /* enum irq_kind, exit_kind or log_kind */
+	uint8_t arg;   /* enum irq_kind, exit_kind, log_kind or record_kind */
 	int32_t delay; /* live CPU time before the operation happens, ns */
 	struct thread *t;
 	struct cpu *c;
@@ -114,7 +115,7 @@ struct truth_track { int64_t start, value; };
 /* ---- threads */
 
 enum task_state { TASK_BLOCKED, TASK_RUNNABLE, TASK_RUNNING, TASK_NEW, TASK_DEAD };
-enum want { WANT_RUN, WANT_SLEEP, WANT_DISK, WANT_HALT, WANT_DIE };
+enum want { WANT_RUN, WANT_SLEEP, WANT_DISK, WANT_HALT, WANT_DIE, WANT_PAUSE };
 struct step;
 struct server;
 
@@ -146,6 +147,7 @@ struct thread {
 	bool fetches;                 /* vCPU: waits for memory that its guest touched */
 	int64_t vruntime, exec_since, slice_start;
 	int64_t queued_since;         /* start of its wait in the runqueue, host ns */
+	int64_t run_delay;            /* sum of these waits, ns */
 	int64_t weight;               /* weight of its share of a CPU; 0: weight of its nice level */
 	int8_t nice;
 	uint32_t timer_gen;
@@ -199,6 +201,8 @@ struct cpu {
 	uint32_t gen, tick_gen;
 	int64_t min_vruntime;
 	uint64_t key;            /* beacon: last key used */
+	int64_t steal;           /* vCPU: its steal clock, as of the last VM entry, ns */
+	int64_t steal_seen;      /* run delay of its thread at that time, ns */
 	struct truth_track current, owner, interrupt, vstatus, vthread, pcpu, out_by;
 	int64_t quota_over;      /* refill of its quota while it still waits, host ns; 0: throttled, or not waiting */
 	int64_t handler[4];      /* names of the interrupt handlers, innermost last */
@@ -229,7 +233,16 @@ struct bare {
 struct quota_group {
 	struct sim *sim;
 	int64_t quota, period, used;
+	int64_t refilled;  /* end of the last throttling, host ns */
 	bool throttled;
+};
+
+/* Interval in which a VM is stopped (tenant.c). */
+enum outage_kind { OUTAGE_PAUSE, OUTAGE_MIGRATION, OUTAGE_HIDDEN };
+struct outage {
+	struct machine *vm;
+	int64_t from, to;  /* host ns */
+	uint8_t kind;      /* enum outage_kind */
 };
 
 /* Part of a clock, valid from host time `from`: host = ref_host + (guest - ref_guest) / (1 + rate / 2^60). */
@@ -254,6 +267,9 @@ struct machine {
 	int32_t qemu_pid;             /* PID of the VM's QEMU on the machine below */
 	uint64_t vcpu_affinity;       /* affinity of its vCPU threads */
 	struct quota_group *vcpu_group;
+	const struct outage *outage;  /* it is stopped; NULL: it is not */
+	int64_t mono_behind;          /* its trace clock since the boot minus its CLOCK_MONOTONIC, ns */
+	int64_t tick, slice;          /* tick and time slice of its scheduler, ns */
 	struct lock lock[2];
 	struct thread *net;           /* host thread that carries its packets */
 	unsigned boot_cpus;           /* number of CPUs at its start */
@@ -291,6 +307,7 @@ struct options {
 	int64_t counter_faults;    /* reads of hardware counters at which faults begin, per million */
 	bool counters;             /* the host's records have instructions and cycles */
 	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
+	uint8_t steal_reads;       /* enum steal_reads: source of the guests' steal clocks */
 	const char *missing[16];
 	unsigned missings;
 };
@@ -319,6 +336,8 @@ struct sim {
 	unsigned groups;
 	struct bare bare[4];
 	unsigned bares;
+	struct outage outage[4];
+	unsigned outages;
 	bool far_wakes;               /* waking a thread on another idle CPU of a guest sends an IPI */
 	struct truth_out *truth;
 	struct error err;
@@ -430,12 +449,15 @@ enum record_kind {
 	REC_IRQ_ENTRY, REC_IRQ_EXIT,
 	REC_SOFTIRQ_ENTRY, REC_SOFTIRQ_EXIT, REC_TIMER_ENTRY, REC_TIMER_EXIT, REC_KVM_ENTRY, REC_KVM_EXIT, REC_HYPERCALL,
 	REC_INJECT, REC_USEREXIT, REC_LOG, REC_DUMP_START, REC_DUMP_PROCESS, REC_DUMP_NS, REC_DUMP_END,
-	REC_DUMP_CGROUP, REC_FREQUENCY, REC_HALT_POLL, REC_VCPU_WAKEUP, REC_COUNT
+	REC_DUMP_CGROUP, REC_FREQUENCY, REC_HALT_POLL, REC_VCPU_WAKEUP,
+	REC_STEAL_SWITCH, REC_STEAL_TIMER, REC_STEAL_TICK, /* written with --steal-clock only */
+	REC_COUNT
 };
-union record_value { int64_t n; const char *s; };
+union record_value { int64_t n; const char *s; const struct machine *m; };
 enum record_field_type { FIELD_END, FIELD_I32, FIELD_U32, FIELD_I64, FIELD_U64, FIELD_HEX, FIELD_COMM, FIELD_STRING,
                   FIELD_TEXT,
-                  FIELD_VTIDS };
+                  FIELD_VTIDS,
+                  FIELD_STEAL };  /* one field for each CPU of the machine: cpu0, cpu1, ... */
 struct record_field { uint8_t type; const char *name; };
 struct record_class { const char *name; struct record_field field[11]; };
 extern const struct record_class record_class[REC_COUNT];
@@ -481,6 +503,8 @@ void truth_end_thread(struct thread *t);
 void truth_poll(const struct thread *t, int64_t end, bool won);
 /* Writes that records were lost and none was written until `end`. */
 void truth_loss(struct cpu *c, int64_t end);
+/* Writes that the vCPU was ready in [start, end) and did not execute. */
+void truth_steal(const struct cpu *guest, int64_t start, int64_t end, const char *kind);
 void truth_mark(struct cpu *c, enum log_kind kind, int64_t id);
 void truth_wake(struct cpu *c, const struct thread *t);  /* Writes the cause of a wakeup by CPU c. */
 /* Writes a wait for a spinlock. got: the thread got the lock; false: the simulation ended first. */
@@ -488,6 +512,17 @@ void truth_spin(const struct thread *t, bool got);
 /* Writes the interrupt that will wake t. */
 void truth_raise(struct cpu *c, const struct cpu *guest, const struct thread *t);
 int truth_close(struct sim *s);
+
+/* ---- tenant.c */
+enum steal_reads { STEAL_NONE, STEAL_SWITCH, STEAL_TICK };
+#define STEAL_CPUS 16  /* maximum number of CPUs with a field in records of the steal clock */
+unsigned steal_cpus(const struct machine *m);              /* Returns the number of these fields. */
+void steal_enter(struct cpu *guest);                       /* The hypervisor updates the steal clock before a VM entry. */
+void steal_probe(struct cpu *c, enum record_kind kind);    /* Queues a read of the steal clock, if the guest has a probe. */
+void steal_read(struct cpu *c, enum record_kind kind);
+void vm_stop(struct sim *s, const struct outage *o);
+void vm_continue(struct sim *s, const struct outage *o);
+int scenario_tenant(struct sim *s);
 
 /* ---- scenario.c */
 int scenario_build(struct sim *s);

@@ -48,6 +48,7 @@ static const struct { int32_t lo, hi; } delay[OP_KINDS] = {
 	[OP_UNTHROTTLE] = { 200, 600 },
 	[OP_OFFLINE] = { 2000, 9000 },
 	[OP_EVACUATE] = { 300, 900 },
+	[OP_STEAL] = { 400, 2900 },
 };
 
 static void grow_ring(struct cpu *c)
@@ -192,6 +193,11 @@ static bool host_of_vcpu(struct cpu *c, struct thread *t)
 	if (t->dying) {
 		cpu_push(c, OP_QUIT, NULL);
 		t->want = WANT_DIE;
+		cpu_push(c, OP_SWITCH, NULL);
+		return true;
+	}
+	if (t->vcpu->m->outage) {
+		t->want = WANT_PAUSE;
 		cpu_push(c, OP_SWITCH, NULL);
 		return true;
 	}

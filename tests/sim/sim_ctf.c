@@ -112,6 +112,10 @@ static unsigned char *put_field(unsigned char *p, uint8_t type, const union reco
 		return put_text(put(p, n, 8), v->s, n);
 	case FIELD_VTIDS:
 		return put(put(p, 1, 1), (uint64_t)v->n, 4);
+	case FIELD_STEAL:
+		for (unsigned i = 0; i < steal_cpus(v->m); i++)
+			p = put(p, (uint64_t)v->m->cpu[i].steal, 8);
+		return p;
 	case FIELD_END:
 		break;
 	}
@@ -203,7 +207,7 @@ static const char counter_context[] =
 	"\t\tinteger { size = 64; align = 8; signed = 0; encoding = none; base = 10; } _perf_cpu_instructions;\n"
 	"\t\tinteger { size = 64; align = 8; signed = 0; encoding = none; base = 10; } _perf_cpu_cycles;\n";
 
-static void json_member_text(FILE *f, const struct record_field *field)
+static void json_member_text(FILE *f, const struct machine *m, const struct record_field *field)
 {
 	static const char *const integer[] = {
 		[FIELD_I32] = "size = 32; align = 8; signed = 1; encoding = none; base = 10;",
@@ -229,6 +233,10 @@ static void json_member_text(FILE *f, const struct record_field *field)
 		fprintf(f, "\t\tinteger { size = 8; align = 8; signed = 0; encoding = none; base = 10; } __%s_length;\n",
 		        field->name);
 		fprintf(f, "\t\tinteger { %s } _%s[ __%s_length ];\n", integer[FIELD_I32], field->name, field->name);
+		break;
+	case FIELD_STEAL:
+		for (unsigned i = 0; i < steal_cpus(m); i++)
+			fprintf(f, "\t\tinteger { %s } _%s%u;\n", integer[FIELD_U64], field->name, i);
 		break;
 	default:
 		fprintf(f, "\t\tinteger { %s } _%s;\n", integer[field->type], field->name);
@@ -274,11 +282,11 @@ static int metadata(const struct ctf *t, const struct machine *m, struct error *
 	        "\tfreq = 1000000000; /* Frequency, in Hz */\n\t/* clock value offset from Epoch is: offset * (1/freq) */\n"
 	        "\toffset = %" PRId64 ";\n};\n\n", clock_uuid, m->boot_guest);
 	fprintf(f, "%s%s\t};\n};\n\n", layout, t->counters ? counter_context : "");
-	for (int i = 0; i < REC_COUNT; i++) {
+	for (int i = 0; i < (m->sim->opt.steal_reads ? REC_COUNT : REC_STEAL_SWITCH); i++) {
 		fprintf(f, "event {\n\tname = \"%s\";\n\tid = %d;\n\tstream_id = 0;\n\tfields := struct {\n",
 		        record_class[i].name, i);
 		for (const struct record_field *field = record_class[i].field; field->type != FIELD_END; field++)
-			json_member_text(f, field);
+			json_member_text(f, m, field);
 		fputs("\t};\n};\n\n", f);
 	}
 	if (ferror(f) | fclose(f))

@@ -13,7 +13,7 @@ enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O
        O_DUP,
        O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
        O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_AFFINITY, O_WITHOUT, O_POLL, O_SWAP,
-       O_SIBLINGS, O_SLOWDOWN, O_COUNTERS, O_COUNTER_FAULTS };
+       O_SIBLINGS, O_SLOWDOWN, O_COUNTERS, O_COUNTER_FAULTS, O_STEAL };
 
 static const struct option option[] = {
 	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "output", required_argument, NULL, 'o' },
@@ -34,6 +34,7 @@ static const struct option option[] = {
 	{ "poll", required_argument, NULL, O_POLL }, { "swap", required_argument, NULL, O_SWAP },
 	{ "siblings", required_argument, NULL, O_SIBLINGS }, { "slowdown", required_argument, NULL, O_SLOWDOWN },
 	{ "counters", no_argument, NULL, O_COUNTERS }, { "counter-faults", required_argument, NULL, O_COUNTER_FAULTS },
+	{ "steal-clock", required_argument, NULL, O_STEAL },
 	{ "share", required_argument, NULL, O_SHARE }, { "nice", required_argument, NULL, O_NICE },
 	{ "affinity", required_argument, NULL, O_AFFINITY }, { "without", required_argument, NULL, O_WITHOUT },
 	{ NULL, 0, NULL, 0 },
@@ -60,7 +61,9 @@ static const char options_text[] =
 	"  --hogs N, --burst N     requests: CPU hogs (1), mean requests per burst (3)\n"
 	"  --work PERCENT          computation of a request (100)\n"
 	"  --plant CAUSE           planted: vm, crowd, pin, light, idle, weight, exits,\n"
-	"                          quota, slow, or none\n"
+	"                          quota, slow, or none; tenant: hog, peer, quota, pause,\n"
+	"                          migration, hotplug, quiet, or mix\n"
+	"  --steal-clock WHERE     guests record their steal clock: switch (and timers), tick\n"
 	"  --share PERCENT         planted: weight of the server's vCPU (100: nice 0)\n"
 	"  --nice LEVEL            planted: nice level of the server's vCPU (0)\n"
 	"  --affinity MASK         planted: CPUs of the server's vCPU, one bit each\n"
@@ -167,6 +170,12 @@ static bool unsigned_option(int opt, const char *arg, struct options *o)
 	return ok;
 }
 
+static bool steal_option(const char *arg, struct options *o)
+{
+	o->steal_reads = !strcmp(arg, "switch") ? STEAL_SWITCH : !strcmp(arg, "tick") ? STEAL_TICK : STEAL_NONE;
+	return o->steal_reads != STEAL_NONE;
+}
+
 static bool fault_option(int opt, const char *arg, struct options *o)
 {
 	switch (opt) {
@@ -194,6 +203,8 @@ static bool fault_option(int opt, const char *arg, struct options *o)
 		return decimal(arg, 0, 1, 1e6, &o->step_at);
 	case O_DURATION:
 		return time_parse_duration(arg, &o->duration) && o->duration > 0;
+	case O_STEAL:
+		return steal_option(arg, o);
 	default:
 		return unsigned_option(opt, arg, o);
 	}

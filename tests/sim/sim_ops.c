@@ -132,12 +132,14 @@ void irq_begin(struct cpu *c, const struct irq *q)
 static void timer_record(struct cpu *c, const struct op *op)
 {
 	uint64_t id = op->b ? UINT64_C(0xffff8b72c0004000) + (uint64_t)op->b : timer_id(c, (uint64_t)op->a);
-	int64_t mono = clock_guest(c->m, c->m->sim->now) - c->m->boot_guest - 3000;
+	int64_t mono = clock_guest(c->m, c->m->sim->now) - c->m->boot_guest - c->m->mono_behind - 3000;
 
 	if (op->kind == OP_TIMER_ENTRY)
 		RECORD(c, REC_TIMER_ENTRY, N(id), N(mono), N(op->a));
 	else
 		RECORD(c, REC_TIMER_EXIT, N(id));
+	if (op->kind == OP_TIMER_ENTRY)
+		steal_probe(c, REC_STEAL_TIMER);
 	truth_irq(c, op->kind == OP_TIMER_ENTRY ? "timer" : NULL);
 }
 
@@ -274,6 +276,7 @@ static void sched_op(struct cpu *c, const struct op *op)
 		break;
 	default:
 		sched_tick(c);
+		steal_probe(c, REC_STEAL_TICK);
 		break;
 	}
 }
@@ -369,6 +372,9 @@ void op_run(struct cpu *c, const struct op *op)
 		break;
 	case OP_EVACUATE:
 		sched_evacuate(c);
+		break;
+	case OP_STEAL:
+		steal_read(c, (enum record_kind)op->arg);
 		break;
 	case OP_NOP: case OP_KINDS:
 		break;

@@ -45,6 +45,9 @@ const struct record_class record_class[REC_COUNT] = {
 		{ FIELD_I32, "tid" }, { FIELD_I32, "vtid" }, { FIELD_I32, "vpid" }, { FIELD_I32, "vppid" },
 		{ FIELD_I32, "ns_level" }, { FIELD_U32, "ns_inum" } } },
 	[REC_DUMP_END] = { "lttng_statedump_end", { { FIELD_END, "" } } },
+	[REC_STEAL_SWITCH] = { "steal_switch", { { FIELD_STEAL, "cpu" } } },
+	[REC_STEAL_TIMER] = { "steal_timer", { { FIELD_STEAL, "cpu" } } },
+	[REC_STEAL_TICK] = { "steal", { { FIELD_U64, "ret" } } },
 	[REC_HALT_POLL] = { "kvm_halt_poll_ns", {
 		{ FIELD_U32, "grow" }, { FIELD_U32, "vcpu_id" }, { FIELD_U32, "new" }, { FIELD_U32, "old" } } },
 	[REC_VCPU_WAKEUP] = { "kvm_vcpu_wakeup", { { FIELD_U64, "ns" }, { FIELD_U32, "waited" }, { FIELD_U32, "valid" } } },

@@ -32,7 +32,9 @@ int truth_open(struct sim *s, const char *dir)
 	s->truth->poll = create_file(s, "polls.csv", "vm,vcpu,start,end,outcome");
 	if (s->opt.siblings)
 		s->truth->frequency = create_file(s, "frequencies.csv", "cpu,at,khz");
-	if (s->opt.siblings && !s->truth->frequency)
+	if (s->opt.steal_reads)
+		s->truth->steal = create_file(s, "steal.csv", "vm,vcpu,start,end,guest_start,guest_end,kind,tid");
+	if ((s->opt.siblings && !s->truth->frequency) || (s->opt.steal_reads && !s->truth->steal))
 		return -1;
 	if (s->opt.counters)
 		s->truth->progress = create_file(s, "progress.csv", "cpu,start,end,tid,khz,ipc,shared");
@@ -59,6 +61,16 @@ void truth_poll(const struct thread *t, int64_t end, bool won)
 	if (out && end > t->halt_since)
 		fprintf(out->poll, "%s,%u,%" PRId64 ",%" PRId64 ",%s\n", t->vcpu->m->name, t->vcpu->number, t->halt_since, end - 1,
 		        won ? "won" : "lost");
+}
+
+void truth_steal(const struct cpu *guest, int64_t start, int64_t end, const char *kind)
+{
+	const struct sim *s = guest->m->sim;
+
+	if (s->truth && s->truth->steal && end > start)
+		fprintf(s->truth->steal, "%s,%u,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%s,%d\n", guest->m->name,
+		        guest->number, start, end - 1, clock_guest(guest->m, start), clock_guest(guest->m, end), kind,
+		        guest->cur->tid);
 }
 
 static int write_clocks(struct sim *s)
@@ -163,7 +175,7 @@ int truth_close(struct sim *s)
 	}
 	if (write_clocks(s) < 0 || write_machines(s) < 0 || write_traces(s) < 0 || write_info(s) < 0)
 		result = -1;
-	FILE *file[] = { t->interval, t->pcpu, t->request, t->loss, t->cause, t->poll, t->frequency, t->progress };
+	FILE *file[] = { t->interval, t->pcpu, t->request, t->loss, t->cause, t->poll, t->frequency, t->progress, t->steal };
 	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
 		if (file[i] && (ferror(file[i]) | fclose(file[i])))
 			result = error_system(&s->err, NULL, "%s", t->dir);

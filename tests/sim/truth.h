@@ -7,7 +7,7 @@
 
 struct truth_out {
 	FILE *interval, *pcpu, *request, *loss, *cause, *poll;
-	FILE *frequency, *progress;  /* NULL without --siblings; without --counters */
+	FILE *frequency, *progress, *steal;  /* NULL without --siblings; without --counters; without --steal-clock */
 	char *dir;
 };
 

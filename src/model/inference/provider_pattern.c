@@ -14,9 +14,14 @@
 #define STEPS_MAX 4096             /* more steps are not pauses, but a broken clock */
 #define GAP_LONG 1000000           /* shorter gaps take no part in a pattern, ns */
 #define QUOTA_GAPS 8
-#define QUOTA_OUTLIERS 2           /* gaps of a window that may end off the grid, because the vCPU then waited for others */
-#define QUOTA_PERIOD_MIN 30000000  /* ns, longer than the period of two tasks with equal weights: two slices of 12 ms */
+#define QUOTA_OUTLIERS 2           /* gaps of a window that may end off the grid: the vCPU then waited for others */
+#define GRID_TOLERANCE 0.02        /* share of the period */
 #define QUOTA_PERIOD_MAX 1000000000  /* ns, the kernel's limit */
+#define QUOTA_PERIOD_STEP 50000000 /* ns; usual periods are multiples of it */
+#define SLICES_PERIOD_MAX 48000000 /* longest period of two tasks of about equal weight: slices of 20 ms or less, ns */
+#define SLICE_MAX 11000000         /* longest slice of the lighter one of other tasks: one tick at 100 Hz, and 10 %, ns */
+#define SLICE_XEN 30000000         /* slice of Xen's scheduler credit, ns */
+#define SLICE_TOLERANCE (SLICE_XEN / 20)
 #define NEIGHBOUR_GAPS 10
 #define NEAR_NS 250000000          /* longest distance of two gaps of one neighbour, ns */
 
@@ -95,7 +100,7 @@ void clock_watch_release(struct clock_watch *w)
 
 /* Adds the pauses. The silence is an upper bound of a pause, the step a lower bound, because the hypervisor stops the
  * clock after the vCPUs and starts it before them: the length is the mean of both. Stolen time at the end of the same
- * silence is not part of the pause. */
+ * silence is not part of the pause; it may have been before the pause, or during it. */
 static void add_pauses(struct steal_clock *s, const struct clock_watch *w)
 {
 	const size_t stolen = s->gaps;
@@ -110,7 +115,7 @@ static void add_pauses(struct steal_clock *s, const struct clock_watch *w)
 		const bool again = s->gaps > stolen && s->gap[s->gaps - 1].cpu == p->cpu && s->gap[s->gaps - 1].end == end;
 		if (!again && length > 0 && p->cpu < s->cpus && s->has_reads[p->cpu])
 			*ARRAY_PUSH(s->gap, s->gaps, s->gaps_cap) = (struct steal_gap){ .begin = end - length, .end = end,
-				.bound = longest - length, .cpu = p->cpu, .kind = OUT_PROVIDER_PAUSE };
+				.bound = longest - length + (p->end - end), .cpu = p->cpu, .kind = OUT_PROVIDER_PAUSE };
 	}
 	for (size_t i = 0; i < w->steps; i++)
 		for (size_t k = 0; w->step[i].ns < 0 && k < stolen; k++)
@@ -126,16 +131,19 @@ static int compare_length(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Returns the median of the n <= QUOTA_GAPS values; sorts them. */
+/* Returns the median of n > 0 values; sorts them. */
 static int64_t median(int64_t *value, size_t n)
 {
 	qsort(value, n, sizeof *value, compare_length);
 	return value[n / 2];
 }
 
-/* Returns true if the gaps of a window end on a grid of constant period, all but QUOTA_OUTLIERS of them, and are not the
- * slices of a neighbour. *on_grid: bit i is set if gap i ends on the grid. */
-static bool is_on_grid(struct steal_gap *const *gap, unsigned *on_grid)
+/* Medians of a window of gaps. */
+struct rhythm { int64_t period, taken; };
+
+/* Returns true if the gaps of a window end on a grid of constant period, all but QUOTA_OUTLIERS of them. *on_grid: bit i is
+ * set if gap i ends on the grid, or lasts beyond that time. */
+static bool is_on_grid(struct steal_gap *const *gap, struct rhythm *r, unsigned *on_grid)
 {
 	int64_t distance[QUOTA_GAPS], length[QUOTA_GAPS];
 	for (size_t i = 0; i < QUOTA_GAPS; i++) {
@@ -143,29 +151,55 @@ static bool is_on_grid(struct steal_gap *const *gap, unsigned *on_grid)
 		if (i)
 			distance[i - 1] = gap[i]->end - gap[i - 1]->end;
 	}
-	const int64_t period = median(distance, QUOTA_GAPS - 1), taken = median(length, QUOTA_GAPS);
-	if (period < QUOTA_PERIOD_MIN || period > QUOTA_PERIOD_MAX || taken < TICK_MAX || period - taken < TICK_MAX)
+	r->period = median(distance, QUOTA_GAPS - 1);
+	r->taken = median(length, QUOTA_GAPS);
+	if (r->period <= 0 || r->period > QUOTA_PERIOD_MAX)
 		return false;
+	const double period = (double)r->period;
 	for (size_t anchor = 0; anchor < QUOTA_GAPS; anchor++) {
+		size_t n = 0;
 		*on_grid = 0;
 		for (size_t i = 0; i < QUOTA_GAPS; i++) {
-			const double at = (double)(gap[i]->end - gap[anchor]->end) / (double)period;
-			*on_grid |= (unsigned)(fabs(at - round(at)) <= 0.02 && round(at) == (double)i - (double)anchor) << i;
+			const double expected = (double)gap[anchor]->end + ((double)i - (double)anchor) * period;
+			const bool hits = fabs((double)gap[i]->end - expected) <= GRID_TOLERANCE * period;
+			n += hits;
+			*on_grid |= (unsigned)(hits || ((double)gap[i]->begin < expected && (double)gap[i]->end > expected)) << i;
 		}
-		if (__builtin_popcount(*on_grid) >= QUOTA_GAPS - QUOTA_OUTLIERS)
+		if (n >= QUOTA_GAPS - QUOTA_OUTLIERS)
 			return true;
 	}
 	return false;
 }
 
-/* Marks the gaps of all windows of QUOTA_GAPS successive gaps of a vCPU on a grid. Those that end late, because the vCPU
- * also waited for others, are in the same periods. */
+static bool is_multiple(double ns, double of, double tolerance)
+{
+	const double n = round(ns / of);
+	return n >= 1 && fabs(ns - n * of) <= tolerance;
+}
+
+/* Returns true if the window is the work of a quota, and schedulers do not give such slices to tasks that share a CPU. */
+static bool is_quota(const struct rhythm *r)
+{
+	const int64_t ran = r->period - r->taken;
+	const bool is_xen = is_multiple((double)ran, SLICE_XEN, SLICE_TOLERANCE) &&
+	                    is_multiple((double)r->taken, SLICE_XEN, SLICE_TOLERANCE);
+	return is_multiple((double)r->period, QUOTA_PERIOD_STEP, 0.01 * (double)r->period) && !is_xen &&
+	       r->period > SLICES_PERIOD_MAX && ran > SLICE_MAX && r->taken > SLICE_MAX;
+}
+
+/* Marks the gaps of all windows of QUOTA_GAPS successive gaps of a vCPU on a grid. A gap that ends late contains the time
+ * of its refill: the vCPU then also waited for others. */
 static void find_quota(struct steal_gap **gap, size_t n)
 {
+	struct rhythm r;
 	unsigned on_grid;
-	for (size_t i = 0; i + QUOTA_GAPS <= n; i++)
-		for (size_t k = 0, marks = is_on_grid(&gap[i], &on_grid) ? QUOTA_GAPS : 0; k < marks; k++)
-			gap[i + k]->kind = OUT_PROVIDER_QUOTA;
+	for (size_t i = 0; i + QUOTA_GAPS <= n; i++) {
+		if (!is_on_grid(&gap[i], &r, &on_grid) || !is_quota(&r))
+			continue;
+		for (size_t k = 0; k < QUOTA_GAPS; k++)
+			if (on_grid >> k & 1)
+				gap[i + k]->kind = OUT_PROVIDER_QUOTA;
+	}
 }
 
 /* Returns the probability of `hits` or more of n with probability p each. */
@@ -178,20 +212,71 @@ static double binomial_tail(size_t n, size_t hits, double p)
 	return sum;
 }
 
-/* Returns true if the lengths are multiples of one of the usual tick periods more often than by chance. */
-static bool has_tick_lengths(struct steal_gap *const *gap, size_t n)
+static bool has_tick_length(const struct steal_gap *gap, double tick)
+{
+	return is_multiple((double)(gap->end - gap->begin), tick, tick / 10);
+}
+
+/* Returns a usual tick period, ns, if the lengths are multiples of it more often than by chance; 0: none. */
+static double tick_of_lengths(struct steal_gap *const *gap, size_t n)
 {
 	static const double ticks[] = { 10e6, 4e6, 1e9 / 300 };
 	for (size_t t = 0; t < sizeof ticks / sizeof *ticks; t++) {
 		size_t hits = 0;
-		for (size_t i = 0; i < n; i++) {
-			const double ns = (double)(gap[i]->end - gap[i]->begin), multiple = round(ns / ticks[t]);
-			hits += multiple >= 1 && fabs(ns - multiple * ticks[t]) <= ticks[t] / 10;
-		}
+		for (size_t i = 0; i < n; i++)
+			hits += has_tick_length(gap[i], ticks[t]);
 		if (binomial_tail(n, hits, 0.2) < 0.001 / 3)
-			return true;
+			return ticks[t];
 	}
+	return 0;
+}
+
+/* Returns true if the gaps of a window may be those of a quota with a short period, or with periods in which it is not
+ * used up: all but QUOTA_OUTLIERS end at the same time modulo a common divisor of usual periods. */
+static bool may_be_quota(struct steal_gap *const *gap)
+{
+	static const double divisor[] = { 20e6, 25e6, 30e6 };
+	for (size_t d = 0; d < sizeof divisor / sizeof *divisor; d++)
+		for (size_t anchor = 0; anchor <= QUOTA_OUTLIERS; anchor++) {
+			size_t n = 0;
+			for (size_t i = 0; i < NEIGHBOUR_GAPS; i++) {
+				const double at = (double)(gap[i]->end - gap[anchor]->end) / divisor[d];
+				n += fabs(at - round(at)) <= GRID_TOLERANCE;
+			}
+			if (n >= NEIGHBOUR_GAPS - QUOTA_OUTLIERS)
+				return true;
+		}
 	return false;
+}
+
+/* Removes the gaps of windows that may be those of a quota. Returns the number of the others. */
+static size_t remove_periodic(struct steal_gap **gap, size_t n)
+{
+	bool *remove = mem_new(n + 1, sizeof *remove);
+	size_t left = 0;
+	for (size_t i = 0; i + NEIGHBOUR_GAPS <= n; i++)
+		if (may_be_quota(&gap[i]))
+			memset(remove + i, true, NEIGHBOUR_GAPS);
+	for (size_t i = 0; i < n; i++)
+		if (!remove[i])
+			gap[left++] = gap[i];
+	free(remove);
+	return left;
+}
+
+/* Marks the gaps of a run, but not those that are no multiple of the tick and longer than the usual slice and a tick. */
+static void mark_neighbour(struct steal_gap **gap, size_t n, double tick)
+{
+	int64_t *length = mem_new(n + 1, sizeof *length);
+	size_t hits = 0;
+	for (size_t i = 0; i < n; i++)
+		if (has_tick_length(gap[i], tick))
+			length[hits++] = gap[i]->end - gap[i]->begin;
+	const double longest = (double)median(length, hits) + tick;
+	for (size_t i = 0; i < n; i++)
+		if (has_tick_length(gap[i], tick) || (double)(gap[i]->end - gap[i]->begin) <= longest)
+			gap[i]->kind = OUT_PROVIDER_NEIGHBOUR;
+	free(length);
 }
 
 static void find_neighbour(struct steal_gap **gap, size_t n)
@@ -201,9 +286,9 @@ static void find_neighbour(struct steal_gap **gap, size_t n)
 		to = i + 1;
 		while (is_open && to < n && gap[to]->kind == OUT_PROVIDER && gap[to]->begin - gap[to - 1]->end < NEAR_NS)
 			to++;
-		if (is_open && to - i >= NEIGHBOUR_GAPS && has_tick_lengths(&gap[i], to - i))
-			for (size_t k = i; k < to; k++)
-				gap[k]->kind = OUT_PROVIDER_NEIGHBOUR;
+		const double tick = is_open && to - i >= NEIGHBOUR_GAPS ? tick_of_lengths(&gap[i], to - i) : 0;
+		if (tick > 0)
+			mark_neighbour(&gap[i], to - i, tick);
 	}
 }
 
@@ -220,7 +305,7 @@ void provider_pattern_find(struct steal_clock *s, struct clock_watch *w)
 		for (size_t i = 0; i < s->gaps; i++)
 			if (s->gap[i].cpu == cpu && s->gap[i].end - s->gap[i].begin >= GAP_LONG)
 				gap[n++] = &s->gap[i];
-		find_neighbour(gap, n);
+		find_neighbour(gap, remove_periodic(gap, n));
 	}
 	free(gap);
 	add_pauses(s, w);

@@ -5,12 +5,14 @@
  *               timers on each side (a timer can be late, never early). Needs a trace clock that runs on in a pause.
  *   migration   TSC minus CLOCK_MONOTONIC steps down likewise, which no delay explains.
  *   quota       of QUOTA_GAPS successive gaps of a vCPU, all but QUOTA_OUTLIERS end on a grid of constant period within
- *               2 % of it, one in each period: the refill of a quota is a timer. The period is QUOTA_PERIOD_MIN or more,
- *               and both the median gap and the rest of the period are longer than a tick. So it is no neighbour: of two
- *               tasks one gets slices of one tick if their weights differ, and their period is shorter if not.
- *   neighbour   at least NEIGHBOUR_GAPS gaps with distances up to NEAR_NS, not on a grid, whose lengths are multiples of
- *               the tick of the host more often than by chance (p < 0.001, binomial): a neighbour is switched out at
- *               ticks. */
+ *               2 % of it, one in each period: the refill of a quota is a timer. The period is a multiple of
+ *               QUOTA_PERIOD_STEP, and both the median gap and the rest of the period are longer than SLICE_MAX. So it is
+ *               no neighbour: the lighter of two tasks that share a CPU gets slices of one tick, and tasks of equal weight
+ *               have a period of up to SLICES_PERIOD_MAX.
+ *   neighbour   at least NEIGHBOUR_GAPS gaps with distances up to NEAR_NS, whose lengths are multiples of the tick of the
+ *               host more often than by chance (p < 0.001, binomial): a neighbour is switched out at ticks. A quota looks
+ *               the same if its refill happens to follow a tick: windows of gaps that may be those of a quota with a short
+ *               period take no part, nor do longer gaps that are no multiple of the tick. */
 #ifndef STEALSCOPE_MODEL_INFERENCE_PROVIDER_PATTERN_H
 #define STEALSCOPE_MODEL_INFERENCE_PROVIDER_PATTERN_H
 

@@ -13,8 +13,8 @@
 #define SILENCES_MAX 4096     /* maximum number of silences of a CPU that are searched */
 #define GAP_MIN 1000          /* shorter gaps are not written, ns: less than the cost of two events */
 
-/* Interval between two successive events of a CPU. */
-struct silence { int64_t begin, end, stolen; };
+/* Interval between two successive events of a CPU. doubt: part of `stolen` that may belong to other silences, ns. */
+struct silence { int64_t begin, end, stolen, doubt; };
 
 struct cpu_reads {
 	struct silence *silence;  /* those since the previous read, and older ones within STALE_NS */
@@ -51,9 +51,14 @@ static void add_gap(struct steal_clock *s, uint32_t cpu, int64_t begin, int64_t 
 		(struct steal_gap){ .begin = begin, .end = end, .bound = bound, .cpu = cpu, .kind = kind };
 }
 
-/* Fills silences [from, to) with up to `ns`, the longest first. Returns the rest. */
+/* Fills silences [from, to) with up to `ns`, the longest first. Returns the rest. The part of a silence that the others
+ * have room for is in doubt. */
 static int64_t fill_silences(struct cpu_reads *c, size_t from, size_t to, int64_t ns)
 {
+	int128 all = 0;
+	for (size_t i = from; i < to && ns > 0; i++)
+		all += c->silence[i].end - c->silence[i].begin - c->silence[i].stolen;
+	const int128 spare = all > ns ? all - ns : 0;
 	while (ns > 0) {
 		struct silence *best = NULL;
 		for (size_t i = from; i < to; i++) {
@@ -64,8 +69,10 @@ static int64_t fill_silences(struct cpu_reads *c, size_t from, size_t to, int64_
 		const int64_t room = best ? best->end - best->begin - best->stolen : 0;
 		if (room <= 0)
 			break;
-		best->stolen += ns < room ? ns : room;
-		ns -= ns < room ? ns : room;
+		const int64_t placed = ns < room ? ns : room;
+		best->stolen += placed;
+		best->doubt += spare - (room - placed) < placed ? (int64_t)(spare - (room - placed)) : placed;
+		ns -= placed;
 	}
 	return ns;
 }
@@ -77,8 +84,9 @@ static void retire_silences(struct steal_reader *r, uint32_t cpu, bool all)
 	size_t n = 0;
 	while (n < c->since && (all || c->len - n > SILENCES_MAX || c->silence[n].end < c->last - STALE_NS)) {
 		const struct silence *s = &c->silence[n++];
+		const int64_t bound = s->end - s->begin - s->stolen + s->doubt;
 		if (s->stolen >= GAP_MIN)
-			add_gap(r->out, cpu, s->end - s->stolen, s->end, s->end - s->begin - s->stolen, OUT_PROVIDER);
+			add_gap(r->out, cpu, s->end - s->stolen, s->end, bound, OUT_PROVIDER);
 	}
 	for (size_t i = n; i < c->len; i++)
 		c->silence[i - n] = c->silence[i];
@@ -86,11 +94,13 @@ static void retire_silences(struct steal_reader *r, uint32_t cpu, bool all)
 	c->since -= n;
 }
 
+/* Reads of the event's own CPU are never stale: a lower value is a clock that was set back, as of a vCPU that was unplugged
+ * and plugged again. Its increase since the previous read is unknown. */
 static void read_value(struct steal_reader *r, uint32_t cpu, int64_t value)
 {
 	struct cpu_reads *c = &r->cpu[cpu];
 	const int64_t rise = c->value >= 0 && value > c->value ? value - c->value : 0;
-	if (value < c->value)
+	if (value < c->value && !r->own_only)
 		return;  /* a stale read */
 	if (rise) {
 		const int64_t rest = fill_silences(c, 0, c->since, fill_silences(c, c->since, c->len, rise));
@@ -107,7 +117,7 @@ static void add_event(struct steal_reader *r, const struct event *ev)
 	struct cpu_reads *c = cpu_reads_of(r, ev->cpu);
 	const int64_t t = clock_map_at(r->clock, ev->ts);
 	if (c->last != INT64_MIN && t > c->last + 1) {
-		*ARRAY_PUSH(c->silence, c->len, c->cap) = (struct silence){ c->last + 1, t, 0 };
+		*ARRAY_PUSH(c->silence, c->len, c->cap) = (struct silence){ .begin = c->last + 1, .end = t };
 		clock_watch_silence(&r->watch, ev->cpu, c->last + 1, t);
 	}
 	if (c->len - c->since >= SILENCES_MAX) {  /* no reads for long: keeps the longest half by dropping short ones */

@@ -2,8 +2,9 @@
  *
  * Reads of a vCPU's clock (EV_STEAL) show how much was stolen between two reads, not when. The vCPU executes nothing in
  * a gap, so its events leave a silence of at least that length. A gap ends at the event after the silence, because a
- * due timer fires at once, and begins its length before. The rest of the silence is its error bound. If no silence is
- * long enough, several gaps were merged between the two reads: the longest silences are filled first.
+ * due timer fires at once, and begins its length before. If no silence is long enough, several gaps were merged between
+ * the two reads: the longest silences are filled first. The error bound of a gap is the rest of its silence, and the part
+ * of it that may belong to other silences between the two reads.
  *
  * A pause is not in the clock: the TSC runs on while the guest's CLOCK_MONOTONIC (hrtimer_entry.now) stands still.
  *
@@ -23,7 +24,8 @@ struct machine;
 /* Interval in which a vCPU did not execute. */
 struct steal_gap {
 	int64_t begin, end;  /* ns, history time; the vCPU executes again at `end` */
-	int64_t bound;       /* error bound of begin and end, ns: the gap may begin and end earlier by up to this */
+	int64_t bound;       /* error bound of begin and end, ns: the gap may begin and end earlier by up to this;
+	                      * with a doubtful part, also later */
 	uint32_t cpu;
 	uint8_t kind;        /* enum out_reason: OUT_PROVIDER ... OUT_PROVIDER_NEIGHBOUR */
 };
