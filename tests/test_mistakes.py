@@ -126,7 +126,7 @@ def check_files(folder):
     with open(perf, "wb") as f:
         f.write(b"PERFILE2" + bytes(100))
     for words in (["info", perf], ["gaps", perf], ["index", perf], [perf]):
-        mistake(*words, status=2, texts=["perf.data: a perf.data file, not a CTF trace (perf data convert --to-ctf DIR)"])
+        mistake(*words, status=2, texts=[perf + ":"])
     stream = os.path.join(TRACE, "host", "kernel", "ch_0")
     mistake("summary", stream, status=2, texts=["ch_0: a CTF stream without the trace's metadata (copy the whole directory"])
     if os.geteuid() != 0:  # root may write everywhere

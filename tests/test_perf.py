@@ -11,7 +11,7 @@ import tarfile
 import time
 
 import perfdata
-from e2e import DATA, check, codes, content, document, is_brief, run, scratch, skip, table
+from e2e import DATA, SOURCE, check, codes, content, document, is_brief, run, scratch, skip, table
 from perfdata import COMM, EXIT, FORK, LOST, LOST_SAMPLES, Attr, Writer
 
 SEED = int(os.environ.get("SEED") or os.environ.get("STEALSCOPE_SLICE") or time.time() // 86400)
@@ -307,6 +307,16 @@ def check_refusals(tmp, rng):
     write(os.path.join(folder, "perf.data"), good)
     write(os.path.join(folder, "perf.data.old"), w.file())
     check(len(document(index_folder(folder))["traces"]) == 1, "the previous recording of perf is not read as well")
+    with open(os.path.join(SOURCE, "tests", "fuzz", "corpus-ctf", "perf"), "rb") as f:
+        metadata, stream = f.read().split(b"\n----\n")
+    for name, machines in (("ctf", 1), ("guest-a", 2)):
+        folder = os.path.join(tmp, "with-" + name)
+        write(os.path.join(folder, "perf.data"), good)
+        write(os.path.join(folder, name, "metadata"), metadata)
+        write(os.path.join(folder, name, "perf_stream_0"), stream)
+        info = document(index_folder(folder))
+        check(len(info["traces"]) == machines and any(n["code"] == "perf-converted" for n in info["notes"]) == (machines == 1),
+              f"a file and CTF of perf in {name}: {machines} machines")
 
 
 def index_folder(folder):

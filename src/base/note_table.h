@@ -36,6 +36,7 @@
 	X(TRACE_EMPTY, "trace-empty", LOSS, "the trace in %s is empty: no event was recorded", "") \
 	X(TRACE_SKIPPED, "trace-skipped", DAMAGE, "%s; skipped (%s)", "") \
 	X(FILE_SKIPPED, "file-skipped", DAMAGE, "%s: %s; skipped (%s)", "") \
+	X(PERF_CONVERTED, "perf-converted", INFO, "%s: not read, because its conversion to CTF is read", "remove one of both") \
 	X(NO_LAYOUT, "no-layout", DAMAGE, "no layout describes the events of this trace", \
 	  "name one with --layout, see stealscope-layout(5)") \
 	X(STREAM_DAMAGED, "stream-damaged", DAMAGE, \

@@ -13,8 +13,10 @@
 #include "base/hash.h"
 #include "base/map.h"
 #include "base/mem.h"
+#include "trace/ctf/ctf.h"
 #include "trace/internal.h"
 #include "trace/live/live.h"
+#include "trace/perf/perf.h"
 
 #define REMEDY "name the directory that contains the trace's 'metadata'; record with `lttng create` and `lttng start`, " \
 	"or with `perf record -a`"
@@ -345,6 +347,38 @@ static int describe_locations(struct location_search *f, size_t first, bool skip
 	return failed ? -1 : 0;
 }
 
+/* Returns true if the directory `ctf` is a conversion of the file: perf's CTF in the directory of the file, or in a
+ * directory beside it that is not of a guest. */
+static bool is_conversion(const struct trace_location *ctf, const char *file)
+{
+	static const char tracer[] = "perf", guest[] = "guest-";
+	const size_t dir = dir_length(file), above = dir_length(ctf->path);
+	const bool is_beside = above == dir && memcmp(ctf->path, file, dir) == 0 &&
+		strncmp(ctf->path + above + 1, guest, sizeof guest - 1) != 0;
+	return ctf->reader == &ctf_reader && strncmp(ctf->meta.tracer, tracer, sizeof tracer - 1) == 0 &&
+	       (is_beside || (strlen(ctf->path) == dir && memcmp(ctf->path, file, dir) == 0));
+}
+
+/* Removes the files of perf from index `first` on whose conversion to CTF was found as well. */
+static void skip_converted(struct trace_location *list, size_t first, size_t *n, struct notes *notes)
+{
+	size_t kept = first;
+	for (size_t i = first; i < *n; i++) {
+		struct trace_location p = list[i];
+		bool is_converted = false;
+		for (size_t k = first; k < *n && p.reader == &perf_reader && !is_converted; k++)
+			is_converted = (k < kept || k > i) && is_conversion(&list[k], p.path);
+		if (!is_converted) {
+			list[kept++] = p;
+			continue;
+		}
+		if (notes)
+			note_add(notes, PERF_CONVERTED, NULL, p.path);
+		location_release(&p);
+	}
+	*n = kept;
+}
+
 int find_locations(const char *root, struct trace_location **list, size_t *n, bool skip_all, struct notes *notes,
                    struct error *err)
 {
@@ -375,8 +409,10 @@ int find_locations(const char *root, struct trace_location **list, size_t *n, bo
 		note_known_files(&f, first, notes);
 	if (!status)
 		status = describe_locations(&f, first, skip_all, notes, err);
-	if (!status)
+	if (!status) {
+		skip_converted(*list, first, n, notes);
 		split_locations(list, n, first);
+	}
 	search_release(&f);
 	return status;
 }
