@@ -89,7 +89,7 @@ else
 src_libtrace_a_SOURCES += src/trace/babeltrace/babeltrace_none.c
 endif
 if HAVE_TRACEEVENT
-src_libtrace_a_CPPFLAGS += $(TRACEEVENT_CFLAGS) $(ZSTD_CFLAGS)
+src_libtrace_a_CPPFLAGS += $(TRACEEVENT_CFLAGS)
 src_libtrace_a_SOURCES += \
 	src/trace/perf/perf_child.c \
 	src/trace/tracecmd/dat_descriptions.c src/trace/tracecmd/dat_descriptions.h \
