@@ -135,7 +135,7 @@ struct perf_progress {
 	struct perf_queue queue;
 	struct map process;      /* TID -> process of threads that were created while recording */
 	unsigned damages;
-	bool has_namespace;      /* perf ran in a pid namespace: its TIDs are not those of the tracepoints */
+	bool has_namespace;      /* as in struct perf_file */
 };
 
 /* Converts a time of the file to ns; -1: impossible. */
@@ -167,7 +167,7 @@ static void set_context(struct perf_progress *p, const struct perf_sample *s, st
 {
 	struct opened_perf *o = p->opened;
 	struct perf_cpu *c = perf_queue_cpu(&p->queue, ev->cpu);
-	p->has_namespace |= s->tid > 0 && ev->tid > 0 && s->tid != ev->tid;
+	p->has_namespace |= perf_sample_has_namespace(o->file, s);
 	ev->pid = ev->tid == s->tid && !p->has_namespace ? s->pid : -1;
 	ring_name_thread(&o->ring, ev, &c->has_switch);
 	if (ev->kind == EV_FORK && ev->fork.child_pid == EVENT_ABSENT) {
@@ -368,6 +368,7 @@ static int decode_more_files(struct perf_progress *p)
 int perf_decode(void *state, const struct stream_part *s, struct event_sink *out)
 {
 	struct perf_progress p = { .opened = state, .out = out };
+	p.has_namespace = p.opened->file->has_namespace;
 	const struct perf_file *f = p.opened->file;
 	(void)s;
 	const int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -19,6 +19,7 @@
 #define ATTR_MAX 4096
 #define TEXT_MAX 4096
 #define FEATURES 256
+#define SAMPLES_CHECKED 1000   /* number of records from the first sample on that are searched for signs of a namespace */
 #define NAMES_MAX (16u << 20)  /* maximum size of the list of names, bytes */
 
 enum perf_feature {
@@ -230,7 +231,7 @@ static void read_header(struct perf_file *f, struct dat_position *w)
 	read_features(f, w, bits);
 }
 
-/* ---- records before the first sample */
+/* ---- records at the start */
 
 static void add_name(struct perf_file *f, uint32_t tid, const char *name, size_t max_len)
 {
@@ -292,10 +293,16 @@ static int read_start(struct perf_file *f, int fd, struct perf_start *start)
 {
 	struct perf_records r;
 	struct perf_record rec = { 0 };
-	int got;
+	struct perf_sample s;
+	unsigned samples = 0;
+	int got = 0;
 	perf_records_open(&r, f, fd, f->data_at, f->data_end);
-	while ((got = perf_records_next(&r, &rec)) > 0 && rec.type != RECORD_SAMPLE && !r.damage) {
-		if (rec.type == RECORD_ATTR && f->is_pipe)
+	while (samples < SAMPLES_CHECKED && (got = perf_records_next(&r, &rec)) > 0 && !r.damage) {
+		if (rec.type == RECORD_SAMPLE || samples) {
+			samples++;
+			f->has_namespace |= f->attrs && rec.type == RECORD_SAMPLE && perf_sample_parse(f, &rec, &s) &&
+				perf_sample_has_namespace(f, &s);
+		} else if (rec.type == RECORD_ATTR && f->is_pipe)
 			add_attr_record(f, &rec);
 		else if (rec.type == RECORD_FEATURE && f->is_pipe)
 			add_feature_record(f, &rec);
@@ -309,6 +316,7 @@ static int read_start(struct perf_file *f, int fd, struct perf_start *start)
 		else if (rec.type == RECORD_THREAD_MAP)
 			start->is_partial = !is_any_thread(f, &rec);
 	}
+	f->names_len = f->has_namespace ? 0 : f->names_len;
 	start->damage = r.damage;
 	start->lacks_library = r.lacks_library;
 	perf_records_close(&r);

@@ -98,6 +98,15 @@ bool perf_sample_parse(const struct perf_file *f, const struct perf_record *rec,
 	return !p.is_bad;
 }
 
+bool perf_sample_has_namespace(const struct perf_file *f, const struct perf_sample *s)
+{
+	if (s->attr->type != PERF_TRACEPOINT || !s->raw || s->raw_size < 8 || s->tid < 0)
+		return false;
+	/* All tracepoints begin with the same fields: common_type, common_flags, common_preempt_count, common_pid. */
+	struct perf_position p = { s->raw + 4, s->raw + 8, f->big_endian, false };
+	return (int32_t)perf_get32(&p) != s->tid;
+}
+
 bool perf_trailer_parse(const struct perf_file *f, const struct perf_record *rec, struct perf_sample *s, size_t *body)
 {
 	*s = (struct perf_sample){ .cpu = UINT32_MAX, .pid = -1, .tid = -1, .instructions = EVENT_ABSENT,

@@ -16,6 +16,8 @@ struct perf_sample {
 
 /* Parses a record of type RECORD_SAMPLE. Returns false if it is damaged. */
 bool perf_sample_parse(const struct perf_file *f, const struct perf_record *rec, struct perf_sample *s);
+/* Returns true if the TID that perf recorded is not that of the tracepoint: perf ran in a pid namespace. */
+bool perf_sample_has_namespace(const struct perf_file *f, const struct perf_sample *s);
 /* Parses the end of another record: time, CPU, thread and id. *body: size of the part before it, bytes. Returns false if
  * the record has no such end, or if it is damaged. */
 bool perf_trailer_parse(const struct perf_file *f, const struct perf_record *rec, struct perf_sample *s, size_t *body);
