@@ -166,7 +166,7 @@ def read_pages(folder):
 
 def generic(event):
     """Returns an event as a generic one: name and fields as texts."""
-    fields = [[("name", n), ("str_value", v) if isinstance(v, str) else ("int_value", v)]
+    fields = [[("name", n), ("str_value" if isinstance(v, str) else "uint_value" if v >= 1 << 63 else "int_value", v)]
               for n, v in event.fields.items() if not n.startswith("common_")]
     return [("event_name", event.name)] + [("field", f) for f in fields]
 
@@ -226,11 +226,15 @@ def compact(events):
     return [(n, columns[n]) for n in SCHEMA["CompactSched"] if n in columns] + [("intern_table", n) for n in names]
 
 
-def bundles(events, size=200, use_compact=False, only_generic=(), described=None, sequence=2, machine=0, first=True):
-    """Yields packets with the events, at most `size` events of one CPU each, interleaved as a tracer writes them."""
+def bundles(events, size=200, use_compact=False, only_generic=(), described=None, sequence=2, machine=0, first=True,
+            since_start=True):
+    """Yields packets with the events, at most `size` events of one CPU each, interleaved as a tracer writes them.
+    since_start: false: earlier bundles are missing, as in a ring buffer."""
     rest, ends = collections.defaultdict(list), collections.Counter()
     for e in events:
         rest[e.cpu].append(e)
+        if not since_start:
+            ends.setdefault(e.cpu, e.ts)
     while any(rest.values()):
         for cpu in sorted(rest):
             part, rest[cpu] = rest[cpu][:size], rest[cpu][size:]
@@ -271,7 +275,8 @@ def flush(boot):
 
 def process_tree(names, processes, machine=0):
     """names: {TID: name}; processes: {TID: process}."""
-    threads = [("threads", [("tid", t), ("name", names[t])] + [("tgid", processes[t])] * (t in processes)) for t in names]
+    threads = [("threads", [("tid", t), ("name", name)] + ([("tgid", processes[t])] if t in processes else []))
+               for t, name in names.items()]
     return [("process_tree", threads)] + [("machine_id", machine)] * (machine != 0)
 
 

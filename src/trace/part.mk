@@ -178,6 +178,9 @@ tests_fuzz_fuzz_xen_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_perf
 tests_fuzz_fuzz_perf_SOURCES = tests/fuzz/fuzz_perf.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_perf_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
+check_PROGRAMS += tests/fuzz/fuzz_perfetto
+tests_fuzz_fuzz_perfetto_SOURCES = tests/fuzz/fuzz_perfetto.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_perfetto_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_metadata
 tests_fuzz_fuzz_metadata_SOURCES = tests/fuzz/fuzz_metadata.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_metadata_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
@@ -198,7 +201,7 @@ tests_fuzz_fuzz_ctf_differential_SOURCES = tests/fuzz/fuzz_ctf_differential.c $(
 tests_fuzz_fuzz_ctf_differential_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-ctf tests/fuzz/corpus-tracecmd tests/fuzz/corpus-metadata tests/fuzz/corpus-packets \
 	tests/fuzz/corpus-pages tests/fuzz/corpus-record_codec tests/fuzz/corpus-ipc tests/fuzz/corpus-ctf_differential tests/fuzz/corpus-steal_clock \
-	tests/fuzz/corpus-xen tests/fuzz/corpus-perf
+	tests/fuzz/corpus-xen tests/fuzz/corpus-perf tests/fuzz/corpus-perfetto
 
 BENCHES += tests/bench/bench_trace
 tests_bench_bench_trace_SOURCES = tests/bench/bench_trace.c

@@ -5,7 +5,8 @@
  *
  * The compact encoding contains neither the previous thread of a switch nor the context of a waking event: both are the
  * current thread of the CPU, which the previous switch and the context of other events show. It is unknown before the
- * first of these, and after a loss. */
+ * first of these, and after a loss. The name of the previous thread stays unknown: it may have changed since the thread
+ * got the CPU. */
 #include "trace/perfetto/bundle.h"
 
 #include <stdlib.h>
@@ -125,7 +126,6 @@ static int put_lost(struct bundle_decoder *d, int64_t now)
 {
 	d->is_after_loss = false;
 	d->current = -1;
-	d->current_comm = EVENT_ABSENT;
 	if (d->last == INT64_MIN)
 		return 0;
 	d->out->faults.uncounted++;
@@ -135,8 +135,7 @@ static int put_lost(struct bundle_decoder *d, int64_t now)
 }
 
 /* Puts an event with the values *v. ts: on the clock of the events, ns. */
-static int put_event(struct bundle_decoder *d, uint64_t ts, const struct event_class *cls, const struct event_values *v,
-                     bool is_compact)
+static int put_event(struct bundle_decoder *d, uint64_t ts, const struct event_class *cls, const struct event_values *v)
 {
 	struct event ev;
 	const int64_t now = (int64_t)ts + d->offset;
@@ -144,18 +143,7 @@ static int put_event(struct bundle_decoder *d, uint64_t ts, const struct event_c
 	ev.ts = now;
 	d->has_switch |= ev.kind == EV_SWITCH;
 	set_context(d, &ev);
-	if (ev.tid >= 0 && ev.tid != d->current) {
-		d->current = ev.tid;
-		d->current_comm = ev.comm ? (int64_t)ev.comm : EVENT_ABSENT;
-	}
-	if (ev.kind == EV_SWITCH) {
-		if (is_compact)
-			ev.sw.prev_comm = d->current_comm;
-		d->current = ev.sw.next_tid;
-		d->current_comm = ev.sw.next_comm;
-	} else if (ev.kind == EV_RENAME && ev.rename.tid == d->current) {
-		d->current_comm = ev.rename.comm;
-	}
+	d->current = ev.kind == EV_SWITCH ? ev.sw.next_tid : ev.tid >= 0 ? ev.tid : d->current;
 	d->first = d->first == INT64_MIN ? now : d->first;
 	d->last = now > d->last ? now : d->last;
 	return timestamp_check_put(&d->check, d->number, &ev);
@@ -169,7 +157,7 @@ static int put_message(struct bundle_decoder *d, const struct bundle_event *e)
 	if (e->flags != EVENT_ABSENT)
 		values_set(&v, SLOT_FLAGS, e->flags);
 	const struct event_class *cls = event_classes_read(d->classes, d->sequence, &e->message, &v);
-	return put_event(d, e->ts, cls, &v, false);
+	return put_event(d, e->ts, cls, &v);
 }
 
 /* Puts the event of index i of one compact part. */
@@ -191,7 +179,7 @@ static int put_compact(struct bundle_decoder *d, const struct compact_part *part
 		else if ((uint64_t)c->value[i] < d->comms)
 			values_set_text(&v, slot, d->comm[c->value[i]].at, d->comm[c->value[i]].len);
 	}
-	return put_event(d, ts, part->cls, &v, true);
+	return put_event(d, ts, part->cls, &v);
 }
 
 /* ---- merging */
@@ -286,7 +274,6 @@ void bundle_decoder_open(struct bundle_decoder *d)
 	};
 	d->first = d->last = d->begin = INT64_MIN;
 	d->current = -1;
-	d->current_comm = EVENT_ABSENT;
 	open_part(d, &d->to, KNOWN_SWITCH, of_switch, sizeof of_switch / sizeof *of_switch);
 	open_part(d, &d->waking, KNOWN_WAKING, of_waking, sizeof of_waking / sizeof *of_waking);
 	if (d->to.cls)

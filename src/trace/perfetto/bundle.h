@@ -44,7 +44,6 @@ struct bundle_decoder {
 	bool has_switch;
 	bool is_after_loss;      /* events before the next one are missing */
 	int64_t current;         /* TID of the current thread; -1: unknown */
-	int64_t current_comm;    /* its name, a string id; EVENT_ABSENT: unknown */
 	const char *damage;      /* reason why the rest of the current bundle cannot be decoded; NULL: none */
 
 	/* the current bundle */
