@@ -76,7 +76,7 @@ src_libtrace_a_SOURCES = \
 	src/trace/perfetto/machine_facts.c \
 	src/trace/perfetto/packet_unpack.c \
 	src/trace/perfetto/perfetto.h src/trace/perfetto/perfetto_file.c src/trace/perfetto/perfetto_file.h \
-	src/trace/perfetto/perfetto_reader.c src/trace/perfetto/wire.h \
+	src/trace/perfetto/perfetto_reader.c src/trace/perfetto/proto.h \
 	src/trace/worker_pool.c
 if HAVE_BABELTRACE
 src_libtrace_a_SOURCES += \

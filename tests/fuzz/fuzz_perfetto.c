@@ -81,7 +81,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	names.store_event_names = true;
 	string_cache_init(&cache, &names);
 	uint64_t bytes = 0;
-	struct event_classes *classes = event_classes_new(&mapping, &cache);
+	struct perfetto_classes *classes = event_classes_new(&mapping, &cache);
 	for (size_t i = 0; i < f->machines; i++)
 		for (size_t k = 0; k < f->machine[i].streams; k++)
 			bytes += decode_stream(f, &f->machine[i], &f->machine[i].stream[k], fd,

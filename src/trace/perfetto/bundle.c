@@ -30,19 +30,19 @@ static void column_push(struct bundle_column *c, uint64_t value)
 	*ARRAY_PUSH(c->value, c->len, c->cap) = (int64_t)value;
 }
 
-static void read_compact(struct bundle_decoder *d, const struct wire_field *compact)
+static void read_compact(struct bundle_decoder *d, const struct proto_field *compact)
 {
-	struct wire_message m = wire_nested(compact);
-	struct wire_field f;
-	while (wire_next(&m, &f)) {
+	struct proto_message m = proto_nested(compact);
+	struct proto_field f;
+	while (proto_next(&m, &f)) {
 		if (f.number == COMPACT_NAME && f.type == WIRE_BYTES) {
 			*ARRAY_PUSH(d->comm, d->comms, d->comms_cap) = (struct bundle_comm){ (const char *)f.data, f.len };
 		} else if (f.number < COMPACT_FIELDS && f.type == WIRE_VARINT) {
 			column_push(&d->column[f.number], f.value);
 		} else if (f.number < COMPACT_FIELDS && f.type == WIRE_BYTES) {
 			uint64_t value;
-			struct wire_message packed = wire_nested(&f);
-			while (packed.at < packed.end && wire_varint(&packed, &value))
+			struct proto_message packed = proto_nested(&f);
+			while (packed.at < packed.end && proto_varint(&packed, &value))
 				column_push(&d->column[f.number], value);
 			m.is_bad |= packed.is_bad;
 		}
@@ -51,14 +51,14 @@ static void read_compact(struct bundle_decoder *d, const struct wire_field *comp
 		d->damage = "a compact encoding is damaged";
 }
 
-static void read_event(struct bundle_decoder *d, const struct wire_field *event)
+static void read_event(struct bundle_decoder *d, const struct proto_field *event)
 {
 	struct bundle_event *e = ARRAY_PUSH(d->event, d->events, d->events_cap);
-	struct wire_message m = wire_nested(event);
-	struct wire_field f;
+	struct proto_message m = proto_nested(event);
+	struct proto_field f;
 	bool has_time = false;
 	*e = (struct bundle_event){ .tid = EVENT_ABSENT, .flags = EVENT_ABSENT };
-	while (wire_next(&m, &f)) {
+	while (proto_next(&m, &f)) {
 		if (f.number == EVENT_TIMESTAMP && f.type == WIRE_VARINT) {
 			e->ts = f.value;
 			has_time = true;
@@ -79,15 +79,15 @@ static void read_event(struct bundle_decoder *d, const struct wire_field *event)
 /* Reads the fields of the bundle into *d. Returns true if events before it are missing. */
 static bool read_bundle(struct bundle_decoder *d, const unsigned char *data, size_t len)
 {
-	struct wire_message m = wire_open(data, len);
-	struct wire_field f;
+	struct proto_message m = proto_open(data, len);
+	struct proto_field f;
 	bool is_lost = false;
 	for (size_t i = 0; i < COMPACT_FIELDS; i++)
 		d->column[i].len = 0;
 	d->comms = d->events = 0;
 	d->previous_end = INT64_MIN;
 	d->damage = NULL;
-	while (wire_next(&m, &f)) {
+	while (proto_next(&m, &f)) {
 		if (f.number == BUNDLE_EVENT && f.type == WIRE_BYTES)
 			read_event(d, &f);
 		else if (f.number == BUNDLE_COMPACT && f.type == WIRE_BYTES)

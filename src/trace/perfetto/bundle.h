@@ -27,7 +27,7 @@ struct compact_part {
 /* State of decoding one stream. */
 struct bundle_decoder {
 	/* set by the caller */
-	struct event_classes *classes;
+	struct perfetto_classes *classes;
 	struct string_cache *names;
 	const struct perfetto_machine *machine;
 	struct event_sink *out;
@@ -50,7 +50,7 @@ struct bundle_decoder {
 	struct bundle_column column[COMPACT_FIELDS];  /* by the number of the field */
 	struct bundle_comm { const char *at; size_t len; } *comm;  /* table of names of the compact encoding */
 	size_t comms, comms_cap;
-	struct bundle_event { uint64_t ts; int64_t tid, flags; struct wire_field message; } *event;
+	struct bundle_event { uint64_t ts; int64_t tid, flags; struct proto_field message; } *event;
 	size_t events, events_cap;
 	int64_t previous_end;    /* time of the last event of the previous bundle, ns; 0: it is the first one; INT64_MIN: not
 	                          * recorded */

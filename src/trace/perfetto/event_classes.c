@@ -29,7 +29,7 @@ struct event_class {
 	struct bound_class *bound;  /* NULL: not bound yet */
 };
 
-struct event_classes {
+struct perfetto_classes {
 	const struct layout *layout;
 	struct string_cache *names;
 	struct event_class **list;
@@ -124,7 +124,7 @@ static struct event_class *class_of_known(const struct known_event *k)
 }
 
 /* Adds the class. Returns it, bound to the rules of the layout; NULL: there are too many. */
-static struct event_class *add_class(struct event_classes *c, struct event_class *cls, struct map *map, uint64_t key)
+static struct event_class *add_class(struct perfetto_classes *c, struct event_class *cls, struct map *map, uint64_t key)
 {
 	if (c->classes >= CLASSES_MAX) {
 		class_free(cls);
@@ -136,7 +136,7 @@ static struct event_class *add_class(struct event_classes *c, struct event_class
 	return cls;
 }
 
-static struct event_class *find_class(const struct event_classes *c, const struct map *map, uint64_t key)
+static struct event_class *find_class(const struct perfetto_classes *c, const struct map *map, uint64_t key)
 {
 	const uint64_t *index = map_find(map, key);
 	return index ? c->list[*index - 1] : NULL;
@@ -157,9 +157,9 @@ static size_t layout_score(const struct layout *l, const char *only, unsigned *e
 	return score;
 }
 
-struct event_classes *event_classes_new(struct event_mapping *m, struct string_cache *names)
+struct perfetto_classes *event_classes_new(struct event_mapping *m, struct string_cache *names)
 {
-	struct event_classes *c = mem_new(1, sizeof *c);
+	struct perfetto_classes *c = mem_new(1, sizeof *c);
 	size_t best = 0, best_score = 0;
 	unsigned enabled = 0;
 	for (size_t i = 0; i < m->layouts; i++) {
@@ -175,14 +175,14 @@ struct event_classes *event_classes_new(struct event_mapping *m, struct string_c
 	return c;
 }
 
-unsigned event_classes_enabled(const struct event_classes *c, const char *name)
+unsigned event_classes_enabled(const struct perfetto_classes *c, const char *name)
 {
 	unsigned enabled = 0;
 	layout_score(c->layout, name, &enabled);
 	return enabled;
 }
 
-void event_classes_free(struct event_classes *c)
+void event_classes_free(struct perfetto_classes *c)
 {
 	if (!c)
 		return;
@@ -195,7 +195,7 @@ void event_classes_free(struct event_classes *c)
 	free(c);
 }
 
-const struct event_class *event_classes_known(struct event_classes *c, uint32_t number)
+const struct event_class *event_classes_known(struct perfetto_classes *c, uint32_t number)
 {
 	struct event_class *found = find_class(c, &c->known, number);
 	if (found)
@@ -210,12 +210,12 @@ const struct event_class *event_classes_known(struct event_classes *c, uint32_t 
 
 /* ---- described messages */
 
-static void add_described_field(struct event_class *cls, const struct wire_field *field)
+static void add_described_field(struct event_class *cls, const struct proto_field *field)
 {
-	struct wire_message m = wire_nested(field);
-	struct wire_field f, name = { 0 };
+	struct proto_message m = proto_nested(field);
+	struct proto_field f, name = { 0 };
 	uint64_t number = 0, type = 0;
-	while (wire_next(&m, &f)) {
+	while (proto_next(&m, &f)) {
 		if (f.number == FIELD_NAME && f.type == WIRE_BYTES)
 			name = f;
 		number = f.number == FIELD_NUMBER && f.type == WIRE_VARINT ? f.value : number;
@@ -225,12 +225,12 @@ static void add_described_field(struct event_class *cls, const struct wire_field
 		class_add_field(cls, (uint32_t)number, type == TYPE_STRING, name.data, name.len);
 }
 
-static struct event_class *class_of_description(const struct wire_field *message)
+static struct event_class *class_of_description(const struct proto_field *message)
 {
 	struct event_class *cls = class_new("", 0);
-	struct wire_message m = wire_nested(message);
-	struct wire_field f;
-	while (wire_next(&m, &f)) {
+	struct proto_message m = proto_nested(message);
+	struct proto_field f;
+	while (proto_next(&m, &f)) {
 		if (f.number == MESSAGE_NAME && f.type == WIRE_BYTES)
 			snprintf(cls->name, sizeof cls->name, "%.*s", (int)(f.len < NAME_LENGTH_MAX ? f.len : NAME_LENGTH_MAX),
 			         (const char *)f.data);
@@ -240,12 +240,12 @@ static struct event_class *class_of_description(const struct wire_field *message
 	return cls;
 }
 
-void event_classes_describe(struct event_classes *c, uint32_t sequence, const struct wire_field *description)
+void event_classes_describe(struct perfetto_classes *c, uint32_t sequence, const struct proto_field *description)
 {
-	struct wire_message m = wire_nested(description);
-	struct wire_field f, message = { 0 };
+	struct proto_message m = proto_nested(description);
+	struct proto_field f, message = { 0 };
 	uint64_t number = 0;
-	while (wire_next(&m, &f)) {
+	while (proto_next(&m, &f)) {
 		number = f.number == DESCRIPTION_ID && f.type == WIRE_VARINT ? f.value : number;
 		if (f.number == DESCRIPTION_MESSAGE && f.type == WIRE_BYTES)
 			message = f;
@@ -257,14 +257,14 @@ void event_classes_describe(struct event_classes *c, uint32_t sequence, const st
 
 /* ---- generic events */
 
-struct generic_field { const unsigned char *name; size_t len; bool is_text; struct wire_field value; };
+struct generic_field { const unsigned char *name; size_t len; bool is_text; struct proto_field value; };
 
-static struct generic_field read_generic_field(const struct wire_field *field)
+static struct generic_field read_generic_field(const struct proto_field *field)
 {
 	struct generic_field g = { 0 };
-	struct wire_message m = wire_nested(field);
-	struct wire_field f;
-	while (wire_next(&m, &f)) {
+	struct proto_message m = proto_nested(field);
+	struct proto_field f;
+	while (proto_next(&m, &f)) {
 		if (f.number == GENERIC_FIELD_NAME && f.type == WIRE_BYTES) {
 			g.name = f.data;
 			g.len = f.len < NAME_LENGTH_MAX ? f.len : NAME_LENGTH_MAX;
@@ -278,7 +278,7 @@ static struct generic_field read_generic_field(const struct wire_field *field)
 }
 
 /* Returns true if the class has exactly this name and these fields. */
-static bool is_generic_class(const struct event_class *cls, const struct wire_field *name, const struct generic_field *g,
+static bool is_generic_class(const struct event_class *cls, const struct proto_field *name, const struct generic_field *g,
                              size_t n)
 {
 	if (strlen(cls->name) != name->len || cls->fields != n || memcmp(cls->name, name->data, name->len) != 0)
@@ -290,14 +290,14 @@ static bool is_generic_class(const struct event_class *cls, const struct wire_fi
 	return true;
 }
 
-static const struct event_class *read_generic(struct event_classes *c, const struct wire_field *message,
+static const struct event_class *read_generic(struct perfetto_classes *c, const struct proto_field *message,
                                               struct event_values *v)
 {
 	struct generic_field g[FIELDS_MAX];
-	struct wire_field f, name = { .data = (const unsigned char *)"" };
-	struct wire_message m = wire_nested(message);
+	struct proto_field f, name = { .data = (const unsigned char *)"" };
+	struct proto_message m = proto_nested(message);
 	size_t n = 0;
-	while (wire_next(&m, &f)) {
+	while (proto_next(&m, &f)) {
 		if (f.number == GENERIC_NAME && f.type == WIRE_BYTES) {
 			name = f;
 			name.len = f.len < NAME_LENGTH_MAX ? f.len : NAME_LENGTH_MAX;
@@ -327,11 +327,11 @@ static const struct event_class *read_generic(struct event_classes *c, const str
 
 /* ---- events */
 
-static void read_message(const struct event_class *cls, const struct wire_field *message, struct event_values *v)
+static void read_message(const struct event_class *cls, const struct proto_field *message, struct event_values *v)
 {
-	struct wire_message m = wire_nested(message);
-	struct wire_field f;
-	while (wire_next(&m, &f)) {
+	struct proto_message m = proto_nested(message);
+	struct proto_field f;
+	while (proto_next(&m, &f)) {
 		unsigned i = 0;
 		while (i < cls->fields && cls->field[i].number != f.number)
 			i++;
@@ -344,8 +344,8 @@ static void read_message(const struct event_class *cls, const struct wire_field 
 	}
 }
 
-const struct event_class *event_classes_read(struct event_classes *c, uint32_t sequence,
-                                             const struct wire_field *message, struct event_values *v)
+const struct event_class *event_classes_read(struct perfetto_classes *c, uint32_t sequence,
+                                             const struct proto_field *message, struct event_values *v)
 {
 	if (message->number == KNOWN_GENERIC)
 		return read_generic(c, message, v);
@@ -357,7 +357,7 @@ const struct event_class *event_classes_read(struct event_classes *c, uint32_t s
 	return cls;
 }
 
-void event_class_fill(const struct event_classes *c, const struct event_class *cls, const struct event_values *v,
+void event_class_fill(const struct perfetto_classes *c, const struct event_class *cls, const struct event_values *v,
                       uint16_t cpu, struct event *ev)
 {
 	static const struct bound_class none;

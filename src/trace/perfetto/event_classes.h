@@ -8,7 +8,7 @@
 #define STEALSCOPE_TRACE_PERFETTO_EVENT_CLASSES_H
 
 #include "trace/layout/bound_rules.h"
-#include "trace/perfetto/wire.h"
+#include "trace/perfetto/proto.h"
 #include "trace/reader.h"
 
 enum {
@@ -51,27 +51,27 @@ extern const struct known_event known_events[];  /* ends with number 0 */
 /* ---- classes */
 
 struct event_class;
-struct event_classes;
+struct perfetto_classes;
 
 /* layouts: the best match is chosen, see event_mapping. */
-struct event_classes *event_classes_new(struct event_mapping *m, struct string_cache *names);
-void event_classes_free(struct event_classes *c);  /* c may be NULL */
+struct perfetto_classes *event_classes_new(struct event_mapping *m, struct string_cache *names);
+void event_classes_free(struct perfetto_classes *c);  /* c may be NULL */
 /* Returns the HANDLERS_ and ENABLED_ bits of an event, by its name, for the chosen layout. */
-unsigned event_classes_enabled(const struct event_classes *c, const char *name);
+unsigned event_classes_enabled(const struct perfetto_classes *c, const char *name);
 
 /* Adds the description of a message from a bundle. sequence: of its packet. */
-void event_classes_describe(struct event_classes *c, uint32_t sequence, const struct wire_field *description);
+void event_classes_describe(struct perfetto_classes *c, uint32_t sequence, const struct proto_field *description);
 /* Returns the class of events with a message in the table; NULL: none. */
-const struct event_class *event_classes_known(struct event_classes *c, uint32_t number);
+const struct event_class *event_classes_known(struct perfetto_classes *c, uint32_t number);
 /* Returns the slot of a field of the class; EVENT_SLOTS: none. */
 unsigned event_class_slot(const struct event_class *cls, const char *field);
 
 /* Reads the message of an event: the field `message` of FtraceEvent. Returns its class, and adds its fields to *v. */
-const struct event_class *event_classes_read(struct event_classes *c, uint32_t sequence,
-                                             const struct wire_field *message, struct event_values *v);
+const struct event_class *event_classes_read(struct perfetto_classes *c, uint32_t sequence,
+                                             const struct proto_field *message, struct event_values *v);
 
 /* Fills *ev except its time. */
-void event_class_fill(const struct event_classes *c, const struct event_class *cls, const struct event_values *v,
+void event_class_fill(const struct perfetto_classes *c, const struct event_class *cls, const struct event_values *v,
                       uint16_t cpu, struct event *ev);
 
 #endif

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "trace/perfetto/perfetto_file.h"
-#include "trace/perfetto/wire.h"
+#include "trace/perfetto/proto.h"
 
 #define THREADS_MAX 4000000      /* number of threads with a name or process */
 #define NAMES_BYTES_MAX (64U << 20)
@@ -13,7 +13,7 @@
 
 
 /* Copies a text field that may contain any bytes; to is terminated. */
-static void copy_text(char *to, size_t size, const struct wire_field *f)
+static void copy_text(char *to, size_t size, const struct proto_field *f)
 {
 	const size_t n = f->len < size - 1 ? f->len : size - 1;
 	memcpy(to, f->data, n);
@@ -24,15 +24,15 @@ static void copy_text(char *to, size_t size, const struct wire_field *f)
 
 struct clock_times { uint64_t realtime, boottime; };  /* ns; 0: not in the snapshot */
 
-static struct clock_times read_snapshot(const struct wire_field *snapshot)
+static struct clock_times read_snapshot(const struct proto_field *snapshot)
 {
 	struct clock_times times = { 0 };
-	struct wire_message m = wire_nested(snapshot);
-	struct wire_field clock, f;
-	while (wire_next(&m, &clock)) {
+	struct proto_message m = proto_nested(snapshot);
+	struct proto_field clock, f;
+	while (proto_next(&m, &clock)) {
 		uint64_t id = 0, ns = 0;
-		struct wire_message c = wire_nested(&clock);
-		while (clock.number == 1 && wire_next(&c, &f)) {
+		struct proto_message c = proto_nested(&clock);
+		while (clock.number == 1 && proto_next(&c, &f)) {
 			id = f.number == 1 && f.type == WIRE_VARINT ? f.value : id;
 			ns = f.number == 2 && f.type == WIRE_VARINT ? f.value : ns;
 		}
@@ -55,7 +55,7 @@ static void add_epoch(struct perfetto_machine *m, const struct clock_times *t)
 	m->clock.epoch = (int64_t)t->realtime - (int64_t)t->boottime;
 }
 
-void perfetto_add_clocks(struct perfetto_machine *m, const struct wire_field *snapshot)
+void perfetto_add_clocks(struct perfetto_machine *m, const struct proto_field *snapshot)
 {
 	const struct clock_times times = read_snapshot(snapshot);
 	add_epoch(m, &times);
@@ -64,16 +64,16 @@ void perfetto_add_clocks(struct perfetto_machine *m, const struct wire_field *sn
 /* A round of synchronization has two pairs of snapshots, in the order client, host, client, host. The request takes the
  * time from a client's snapshot to the host's, the answer from the host's to the client's, so the mean of two
  * differences halves the error of different durations. */
-void perfetto_add_remote_clocks(struct perfetto_machine *m, const struct wire_field *sync)
+void perfetto_add_remote_clocks(struct perfetto_machine *m, const struct proto_field *sync)
 {
-	struct wire_message all = wire_nested(sync);
-	struct wire_field pair, f;
+	struct proto_message all = proto_nested(sync);
+	struct proto_field pair, f;
 	struct clock_times host[2], client[2];
 	size_t n = 0;
-	while (n < 2 && wire_next(&all, &pair)) {
-		struct wire_message p = wire_nested(&pair);
+	while (n < 2 && proto_next(&all, &pair)) {
+		struct proto_message p = proto_nested(&pair);
 		host[n] = client[n] = (struct clock_times){ 0 };
-		while (pair.number == 1 && wire_next(&p, &f)) {
+		while (pair.number == 1 && proto_next(&p, &f)) {
 			if (f.number == 2)
 				client[n] = read_snapshot(&f);
 			if (f.number == 3)
@@ -117,13 +117,13 @@ static void set_process(struct perfetto_machine *m, uint64_t tid, uint64_t pid)
 		*map_put(&m->process_by_tid, tid, NULL) = pid;
 }
 
-static void add_thread(struct perfetto_machine *m, const struct wire_field *thread)
+static void add_thread(struct perfetto_machine *m, const struct proto_field *thread)
 {
-	struct wire_message t = wire_nested(thread);
-	struct wire_field f;
+	struct proto_message t = proto_nested(thread);
+	struct proto_field f;
 	uint64_t tid = 0, pid = 0;
 	char name[COMM_LENGTH_MAX + 1] = "";
-	while (wire_next(&t, &f)) {
+	while (proto_next(&t, &f)) {
 		tid = f.number == 1 && f.type == WIRE_VARINT ? f.value : tid;
 		pid = f.number == 3 && f.type == WIRE_VARINT ? f.value : pid;
 		if (f.number == 2 && f.type == WIRE_BYTES)
@@ -135,13 +135,13 @@ static void add_thread(struct perfetto_machine *m, const struct wire_field *thre
 }
 
 /* The name of a process is that of its executable, unless the list of threads contains the name of its main thread. */
-static void add_process(struct perfetto_machine *m, const struct wire_field *process)
+static void add_process(struct perfetto_machine *m, const struct proto_field *process)
 {
-	struct wire_message p = wire_nested(process);
-	struct wire_field f, command = { 0 };
+	struct proto_message p = proto_nested(process);
+	struct proto_field f, command = { 0 };
 	uint64_t pid = 0;
 	bool is_comm = false, is_kernel = false;
-	while (wire_next(&p, &f)) {
+	while (proto_next(&p, &f)) {
 		pid = f.number == 1 && f.type == WIRE_VARINT ? f.value : pid;
 		is_kernel |= f.number == 8 && f.type == WIRE_VARINT && f.value;
 		is_comm |= f.number == 9 && f.type == WIRE_VARINT && f.value;
@@ -158,12 +158,12 @@ static void add_process(struct perfetto_machine *m, const struct wire_field *pro
 	set_name(m, pid, name);
 }
 
-void perfetto_add_processes(struct perfetto_machine *m, const struct wire_field *tree)
+void perfetto_add_processes(struct perfetto_machine *m, const struct proto_field *tree)
 {
-	struct wire_field f;
+	struct proto_field f;
 	for (unsigned threads = 2; threads; threads--) {  /* threads first: their names are exact */
-		struct wire_message all = wire_nested(tree);
-		while (wire_next(&all, &f)) {
+		struct proto_message all = proto_nested(tree);
+		while (proto_next(&all, &f)) {
 			if (f.number == 2 && threads == 2)
 				add_thread(m, &f);
 			else if (f.number == 1 && threads == 1)
@@ -174,19 +174,19 @@ void perfetto_add_processes(struct perfetto_machine *m, const struct wire_field 
 
 /* ---- system, counters, configuration */
 
-void perfetto_add_system(struct perfetto_machine *m, const struct wire_field *info)
+void perfetto_add_system(struct perfetto_machine *m, const struct proto_field *info)
 {
-	struct wire_message all = wire_nested(info);
-	struct wire_field f, name;
-	while (wire_next(&all, &f)) {
+	struct proto_message all = proto_nested(info);
+	struct proto_field f, name;
+	while (proto_next(&all, &f)) {
 		if (f.type != WIRE_BYTES)
 			continue;
 		if (f.number == 17)
 			copy_text(m->name, sizeof m->name, &f);
 		if (f.number == 4)
 			copy_text(m->service, sizeof m->service, &f);
-		struct wire_message uts = wire_nested(&f);
-		while (f.number == 1 && wire_next(&uts, &name)) {
+		struct proto_message uts = proto_nested(&f);
+		while (f.number == 1 && proto_next(&uts, &name)) {
 			if (name.number == 3 && name.type == WIRE_BYTES)
 				copy_text(m->kernel, sizeof m->kernel, &name);
 			if (name.number == 4 && name.type == WIRE_BYTES)
@@ -195,16 +195,16 @@ void perfetto_add_system(struct perfetto_machine *m, const struct wire_field *in
 	}
 }
 
-void perfetto_add_counters(struct perfetto_machine *m, const struct wire_field *stats)
+void perfetto_add_counters(struct perfetto_machine *m, const struct proto_field *stats)
 {
 	enum { PHASE_START = 1, PHASE_END = 2 };
-	struct wire_message all = wire_nested(stats);
-	struct wire_field f, counter;
+	struct proto_message all = proto_nested(stats);
+	struct proto_field f, counter;
 	uint64_t phase = 0, lost = 0;
-	while (wire_next(&all, &f)) {
+	while (proto_next(&all, &f)) {
 		phase = f.number == 1 && f.type == WIRE_VARINT ? f.value : phase;
-		struct wire_message cpu = wire_nested(&f);
-		while (f.number == 2 && wire_next(&cpu, &counter))
+		struct proto_message cpu = proto_nested(&f);
+		while (f.number == 2 && proto_next(&cpu, &counter))
 			if ((counter.number == 3 || counter.number == 8) && counter.type == WIRE_VARINT && counter.value < INT64_MAX)
 				lost += counter.value;
 	}
@@ -218,23 +218,23 @@ void perfetto_add_counters(struct perfetto_machine *m, const struct wire_field *
 	}
 }
 
-bool perfetto_is_flush(const struct wire_field *service_event)
+bool perfetto_is_flush(const struct proto_field *service_event)
 {
 	enum { FLUSH_STARTED = 9 };
-	struct wire_message m = wire_nested(service_event);
-	struct wire_field f;
-	while (wire_next(&m, &f))
+	struct proto_message m = proto_nested(service_event);
+	struct proto_field f;
+	while (proto_next(&m, &f))
 		if (f.number == FLUSH_STARTED && f.type == WIRE_VARINT && f.value)
 			return true;
 	return false;
 }
 
-static void add_enabled(struct perfetto_machine *m, const struct wire_field *ftrace)
+static void add_enabled(struct perfetto_machine *m, const struct proto_field *ftrace)
 {
-	struct wire_message all = wire_nested(ftrace);
-	struct wire_field f;
+	struct proto_message all = proto_nested(ftrace);
+	struct proto_field f;
 	char name[128];
-	while (wire_next(&all, &f)) {
+	while (proto_next(&all, &f)) {
 		if (f.number != 1 || f.type != WIRE_BYTES || m->enabled.len >= ENABLED_MAX)
 			continue;
 		copy_text(name, sizeof name, &f);
@@ -242,16 +242,16 @@ static void add_enabled(struct perfetto_machine *m, const struct wire_field *ftr
 	}
 }
 
-void perfetto_add_config(struct perfetto_machine *m, const struct wire_field *config)
+void perfetto_add_config(struct perfetto_machine *m, const struct proto_field *config)
 {
 	enum { CONFIG_SOURCES = 2, SOURCE_CONFIG = 1, SOURCE_FTRACE = 100 };
-	struct wire_message all = wire_nested(config);
-	struct wire_field source, one, part;
-	while (wire_next(&all, &source)) {
-		struct wire_message s = wire_nested(&source);
-		while (source.number == CONFIG_SOURCES && wire_next(&s, &one)) {
-			struct wire_message c = wire_nested(&one);
-			while (one.number == SOURCE_CONFIG && wire_next(&c, &part))
+	struct proto_message all = proto_nested(config);
+	struct proto_field source, one, part;
+	while (proto_next(&all, &source)) {
+		struct proto_message s = proto_nested(&source);
+		while (source.number == CONFIG_SOURCES && proto_next(&s, &one)) {
+			struct proto_message c = proto_nested(&one);
+			while (one.number == SOURCE_CONFIG && proto_next(&c, &part))
 				if (part.number == SOURCE_FTRACE)
 					add_enabled(m, &part);
 		}

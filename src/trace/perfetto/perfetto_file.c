@@ -11,14 +11,14 @@
 
 #include "base/mem.h"
 #include "base/scratch_file.h"
-#include "trace/perfetto/wire.h"
+#include "trace/perfetto/proto.h"
 
 #define BLOCK_BYTES (1U << 20)    /* size of a read, bytes */
 #define KEY_BYTES_MAX 15          /* size of the key and the length of a packet, bytes */
 #define BUNDLES_MAX (16U << 20)   /* of a file */
 
 /* Part of the file in memory. */
-struct file_window {
+struct packet_window {
 	int fd;
 	uint64_t at;         /* offset of buf[0], bytes */
 	unsigned char *buf;
@@ -35,7 +35,7 @@ struct packet_place {
 
 /* Positions of the parts of a packet: the fields that identify its machine and sequence may follow them. */
 struct packet_parts {
-	struct wire_field part[8];
+	struct proto_field part[8];
 	size_t parts;
 	uint32_t machine, sequence;
 	bool is_dropped;     /* earlier packets of the sequence are missing */
@@ -44,7 +44,7 @@ struct packet_parts {
 };
 
 /* Loads at least `want` bytes at offset `at`, fewer at the end of the file. Returns their number. */
-static size_t window_load(struct file_window *w, uint64_t at, size_t want)
+static size_t window_load(struct packet_window *w, uint64_t at, size_t want)
 {
 	if (at >= w->at && at - w->at <= w->len && w->len - (size_t)(at - w->at) >= want)
 		return w->len - (size_t)(at - w->at);
@@ -120,25 +120,25 @@ static struct perfetto_stream *stream_get(struct perfetto_file *f, struct perfet
 }
 
 /* Returns the CPU of a bundle; PERFETTO_CPUS_MAX: damaged. */
-static uint64_t bundle_cpu(const struct wire_field *bundle)
+static uint64_t bundle_cpu(const struct proto_field *bundle)
 {
-	struct wire_message m = wire_nested(bundle);
-	struct wire_field f;
-	while (wire_next(&m, &f))
+	struct proto_message m = proto_nested(bundle);
+	struct proto_field f;
+	while (proto_next(&m, &f))
 		if (f.number == BUNDLE_CPU && f.type == WIRE_VARINT)
 			return f.value;
 	return m.is_bad ? PERFETTO_CPUS_MAX : 0;
 }
 
 /* Reads the clock of the events from the first bundle of a machine: one constant offset keeps all durations exact. */
-static void add_ftrace_clock(struct perfetto_machine *machine, const struct wire_field *bundle)
+static void add_ftrace_clock(struct perfetto_machine *machine, const struct proto_field *bundle)
 {
-	struct wire_message m = wire_nested(bundle);
-	struct wire_field f;
+	struct proto_message m = proto_nested(bundle);
+	struct proto_field f;
 	uint64_t time[2] = { 0 };
 	if (machine->clock.has_boot)
 		return;
-	while (wire_next(&m, &f)) {
+	while (proto_next(&m, &f)) {
 		if (f.type == WIRE_VARINT && f.number == BUNDLE_CLOCK)
 			machine->clock.ftrace = f.value;
 		else if (f.type == WIRE_VARINT && (f.number == BUNDLE_CLOCK_TIME || f.number == BUNDLE_BOOT_TIME))
@@ -151,7 +151,7 @@ static void add_ftrace_clock(struct perfetto_machine *machine, const struct wire
 
 /* Adds the bundle to its stream. Returns 0, or -1: the scratch file cannot be written. */
 static int add_bundle(struct perfetto_file *f, struct perfetto_machine *m, const struct packet_place *place,
-                      const struct packet_parts *p, const struct wire_field *bundle, struct error *err)
+                      const struct packet_parts *p, const struct proto_field *bundle, struct error *err)
 {
 	const uint64_t cpu = bundle_cpu(bundle), state = sequence_update(f, p), drops = state / 2;
 	struct perfetto_stream *s = cpu < PERFETTO_CPUS_MAX ? stream_get(f, m, p->sequence, (uint16_t)cpu) : NULL;
@@ -180,12 +180,12 @@ static int add_bundle(struct perfetto_file *f, struct perfetto_machine *m, const
 	return 0;
 }
 
-static void add_uuid(struct perfetto_file *f, const struct wire_field *uuid)
+static void add_uuid(struct perfetto_file *f, const struct proto_field *uuid)
 {
-	struct wire_message m = wire_nested(uuid);
-	struct wire_field half;
+	struct proto_message m = proto_nested(uuid);
+	struct proto_field half;
 	uint64_t lsb = 0, msb = 0;
-	while (wire_next(&m, &half)) {
+	while (proto_next(&m, &half)) {
 		if (half.number == 1 && half.type == WIRE_VARINT)
 			msb = half.value;
 		if (half.number == 2 && half.type == WIRE_VARINT)
@@ -199,7 +199,7 @@ static void add_uuid(struct perfetto_file *f, const struct wire_field *uuid)
 
 static int scan_packets(struct perfetto_file *f, const struct packet_place *place, size_t len, struct error *err);
 
-static int add_packed(struct perfetto_file *f, const struct packet_place *place, const struct wire_field *part,
+static int add_packed(struct perfetto_file *f, const struct packet_place *place, const struct proto_field *part,
                       struct error *err)
 {
 	size_t size;
@@ -216,7 +216,7 @@ static int add_packed(struct perfetto_file *f, const struct packet_place *place,
 }
 
 static int add_part(struct perfetto_file *f, struct perfetto_machine *m, const struct packet_place *place,
-                    const struct packet_parts *p, const struct wire_field *part, struct error *err)
+                    const struct packet_parts *p, const struct proto_field *part, struct error *err)
 {
 	switch (part->number) {
 	case PACKET_FTRACE:
@@ -251,7 +251,7 @@ static int add_part(struct perfetto_file *f, struct perfetto_machine *m, const s
 	}
 }
 
-static bool is_part(const struct wire_field *f)
+static bool is_part(const struct proto_field *f)
 {
 	static const uint8_t numbers[] = { PACKET_FTRACE, PACKET_PROCESS_TREE, PACKET_CLOCKS, PACKET_CONFIG,
 		PACKET_FTRACE_STATS, PACKET_SYSTEM, PACKET_DEFLATED, PACKET_SERVICE, PACKET_UUID,
@@ -259,7 +259,7 @@ static bool is_part(const struct wire_field *f)
 	return f->type == WIRE_BYTES && f->number < 256 && memchr(numbers, (int)f->number, sizeof numbers);
 }
 
-static void set_number(struct packet_parts *p, const struct wire_field *f)
+static void set_number(struct packet_parts *p, const struct proto_field *f)
 {
 	switch (f->number) {
 	case PACKET_SEQUENCE:
@@ -290,9 +290,9 @@ static int scan_packet(struct perfetto_file *f, const struct packet_place *place
                        struct error *err)
 {
 	struct packet_parts p = { .clock = CLOCK_ID_BOOTTIME };
-	struct wire_message m = wire_open(data, len);
-	struct wire_field field;
-	while (wire_next(&m, &field)) {
+	struct proto_message m = proto_open(data, len);
+	struct proto_field field;
+	while (proto_next(&m, &field)) {
 		if (is_part(&field) && p.parts < sizeof p.part / sizeof *p.part)
 			p.part[p.parts++] = field;
 		else if (field.type == WIRE_VARINT)
@@ -321,9 +321,9 @@ static int scan_packet(struct perfetto_file *f, const struct packet_place *place
 /* Scans packets in memory. */
 static int scan_packets(struct perfetto_file *f, const struct packet_place *place, size_t len, struct error *err)
 {
-	struct wire_message m = wire_open(place->data, len);
-	struct wire_field field;
-	while (wire_next(&m, &field))
+	struct proto_message m = proto_open(place->data, len);
+	struct proto_field field;
+	while (proto_next(&m, &field))
 		if (field.number == 1 && field.type == WIRE_BYTES && scan_packet(f, place, field.data, field.len, err))
 			return -1;
 	if (m.is_bad)
@@ -332,13 +332,13 @@ static int scan_packets(struct perfetto_file *f, const struct packet_place *plac
 }
 
 /* Scans the packet at offset *at, and moves *at behind it. Returns 0; 1: the rest of the file cannot be scanned; -1. */
-static int scan_next(struct perfetto_file *f, struct file_window *w, uint64_t *at, struct error *err)
+static int scan_next(struct perfetto_file *f, struct packet_window *w, uint64_t *at, struct error *err)
 {
 	const uint64_t left = f->bytes - *at;
 	size_t n = window_load(w, *at, left < KEY_BYTES_MAX ? (size_t)left : KEY_BYTES_MAX);
-	struct wire_message m = wire_open(w->buf + (*at - w->at), n < KEY_BYTES_MAX ? n : KEY_BYTES_MAX);
+	struct proto_message m = proto_open(w->buf + (*at - w->at), n < KEY_BYTES_MAX ? n : KEY_BYTES_MAX);
 	uint64_t key, len;
-	const bool has_head = n && wire_varint(&m, &key) && key == (1 << 3 | WIRE_BYTES) && wire_varint(&m, &len);
+	const bool has_head = n && proto_varint(&m, &key) && key == (1 << 3 | WIRE_BYTES) && proto_varint(&m, &len);
 	const size_t head = (size_t)(m.at - (w->buf + (*at - w->at)));
 	if (!has_head) {
 		add_damage(f, *at, left < KEY_BYTES_MAX ? "the file ends inside a packet" : "a packet has no valid header");
@@ -362,7 +362,7 @@ static int scan_next(struct perfetto_file *f, struct file_window *w, uint64_t *a
 struct perfetto_file *perfetto_file_scan(int fd, const char *path, struct error *err)
 {
 	struct perfetto_file *f = mem_new(1, sizeof *f);
-	struct file_window w = { .fd = fd };
+	struct packet_window w = { .fd = fd };
 	struct stat st;
 	int status = fstat(fd, &st);
 	uint64_t at = 0;

@@ -110,15 +110,15 @@ struct perfetto_file *perfetto_file_scan(int fd, const char *path, struct error 
 void perfetto_file_release(struct perfetto_file *f);  /* drops a reference; f may be NULL */
 
 /* Adds the facts of a packet, except its bundle, to the machine. */
-struct wire_field;
-void perfetto_add_clocks(struct perfetto_machine *m, const struct wire_field *snapshot);
-void perfetto_add_remote_clocks(struct perfetto_machine *m, const struct wire_field *sync);
-void perfetto_add_processes(struct perfetto_machine *m, const struct wire_field *tree);
-void perfetto_add_system(struct perfetto_machine *m, const struct wire_field *info);
-void perfetto_add_counters(struct perfetto_machine *m, const struct wire_field *stats);
-void perfetto_add_config(struct perfetto_machine *m, const struct wire_field *config);
+struct proto_field;
+void perfetto_add_clocks(struct perfetto_machine *m, const struct proto_field *snapshot);
+void perfetto_add_remote_clocks(struct perfetto_machine *m, const struct proto_field *sync);
+void perfetto_add_processes(struct perfetto_machine *m, const struct proto_field *tree);
+void perfetto_add_system(struct perfetto_machine *m, const struct proto_field *info);
+void perfetto_add_counters(struct perfetto_machine *m, const struct proto_field *stats);
+void perfetto_add_config(struct perfetto_machine *m, const struct proto_field *config);
 /* Returns true if the event of the tracing service is the beginning of a flush. */
-bool perfetto_is_flush(const struct wire_field *service_event);
+bool perfetto_is_flush(const struct proto_field *service_event);
 
 /* Decompresses a packet. Returns the packets in it, malloc'ed, with their size; NULL, with *why set, if it is damaged or
  * not supported. codec: PACKET_DEFLATED or PACKET_ZSTD. */

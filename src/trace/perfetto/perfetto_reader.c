@@ -41,18 +41,18 @@ static enum claim claim_file(const char *name, const unsigned char *head, size_t
 		{ PACKET_SERVICE, WIRE_BYTES }, { 79, WIRE_VARINT }, { PACKET_FIRST, WIRE_VARINT }, { PACKET_UUID, WIRE_BYTES },
 		{ PACKET_MACHINE, WIRE_VARINT }, { PACKET_REMOTE_CLOCKS, WIRE_BYTES }, { PACKET_ZSTD, WIRE_BYTES },
 	};
-	struct wire_message m = wire_open(head, len);
+	struct proto_message m = proto_open(head, len);
 	uint64_t key, packet, size;
 	(void)name;
-	if (!wire_varint(&m, &key) || key != (1 << 3 | WIRE_BYTES) || !wire_varint(&m, &packet) || packet < 2 ||
+	if (!proto_varint(&m, &key) || key != (1 << 3 | WIRE_BYTES) || !proto_varint(&m, &packet) || packet < 2 ||
 	    packet > PERFETTO_PACKET_MAX)
 		return CLAIM_NONE;
 	const unsigned char *begin = m.at;
-	while (m.at < m.end && (uint64_t)(m.at - begin) < packet && wire_varint(&m, &key)) {
+	while (m.at < m.end && (uint64_t)(m.at - begin) < packet && proto_varint(&m, &key)) {
 		size_t i = 0;
 		while (i < sizeof known / sizeof *known && key != ((unsigned)known[i].number << 3 | known[i].type))
 			i++;
-		if (i == sizeof known / sizeof *known || !wire_varint(&m, &size))
+		if (i == sizeof known / sizeof *known || !proto_varint(&m, &size))
 			return !m.is_bad ? CLAIM_NONE : m.at == m.end ? CLAIM_FILE : CLAIM_NONE;
 		if ((key & 7) != WIRE_BYTES)
 			continue;
@@ -177,12 +177,12 @@ struct perfetto_worker {
 	const struct perfetto_file *file;
 	int fd;
 	struct string_cache names;
-	struct event_classes *classes;
+	struct perfetto_classes *classes;
 	unsigned char *buf;
 	size_t cap;
 };
 
-static void set_enabled(struct source *s, const struct event_classes *classes, const struct perfetto_file *f)
+static void set_enabled(struct source *s, const struct perfetto_classes *classes, const struct perfetto_file *f)
 {
 	unsigned enabled = 0;
 	for (size_t i = 0; i < f->machines; i++) {

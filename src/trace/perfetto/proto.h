@@ -1,7 +1,7 @@
 /* Fields of protobuf messages in memory (wire format: protobuf.dev/programming-guides/encoding). Untrusted input: every
  * length is checked. */
-#ifndef STEALSCOPE_TRACE_PERFETTO_WIRE_H
-#define STEALSCOPE_TRACE_PERFETTO_WIRE_H
+#ifndef STEALSCOPE_TRACE_PERFETTO_PROTO_H
+#define STEALSCOPE_TRACE_PERFETTO_PROTO_H
 
 #include <endian.h>
 #include <stdbool.h>
@@ -9,35 +9,35 @@
 #include <stdint.h>
 #include <string.h>
 
-enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
+enum proto_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2, WIRE_FIXED32 = 5 };
 
 /* The rest of a message. */
-struct wire_message {
+struct proto_message {
 	const unsigned char *at, *end;
 	bool is_bad;  /* the message is damaged; no more fields follow */
 };
 
-struct wire_field {
+struct proto_field {
 	uint32_t number;
-	enum wire_type type;
+	enum proto_type type;
 	uint64_t value;             /* all types except WIRE_BYTES */
 	const unsigned char *data;  /* WIRE_BYTES */
 	size_t len;
 };
 
-static inline struct wire_message wire_open(const void *data, size_t len)
+static inline struct proto_message proto_open(const void *data, size_t len)
 {
-	const unsigned char *at = data;
-	return (struct wire_message){ at, at + len, false };
+	const unsigned char *at = data ? data : (const unsigned char *)"";
+	return (struct proto_message){ at, at + len, false };
 }
 
-static inline struct wire_message wire_nested(const struct wire_field *f)
+static inline struct proto_message proto_nested(const struct proto_field *f)
 {
-	return wire_open(f->data, f->type == WIRE_BYTES ? f->len : 0);
+	return proto_open(f->data, f->type == WIRE_BYTES ? f->len : 0);
 }
 
 /* Reads a number. Returns false, with is_bad set, if it is not complete or has more than 64 bits. */
-static inline bool wire_varint(struct wire_message *m, uint64_t *value)
+static inline bool proto_varint(struct proto_message *m, uint64_t *value)
 {
 	uint64_t v = 0;
 	for (unsigned shift = 0; m->at < m->end && shift < 70; shift += 7) {
@@ -55,7 +55,7 @@ static inline bool wire_varint(struct wire_message *m, uint64_t *value)
 }
 
 /* Reads a number of `bytes` bytes. The caller has checked that the message is long enough. */
-static inline uint64_t wire_fixed(struct wire_message *m, size_t bytes)
+static inline uint64_t proto_fixed(struct proto_message *m, size_t bytes)
 {
 	uint64_t v = 0;
 	memcpy(&v, m->at, bytes);
@@ -64,19 +64,19 @@ static inline uint64_t wire_fixed(struct wire_message *m, size_t bytes)
 }
 
 /* Reads the next field. Returns false at the end and at damage. */
-static inline bool wire_next(struct wire_message *m, struct wire_field *f)
+static inline bool proto_next(struct proto_message *m, struct proto_field *f)
 {
 	uint64_t key;
-	if (m->at >= m->end || m->is_bad || !wire_varint(m, &key))
+	if (m->at >= m->end || m->is_bad || !proto_varint(m, &key))
 		return false;
 	const size_t left = (size_t)(m->end - m->at);
-	*f = (struct wire_field){ .number = (uint32_t)(key >> 3), .type = (enum wire_type)(key & 7) };
+	*f = (struct proto_field){ .number = (uint32_t)(key >> 3), .type = (enum proto_type)(key & 7) };
 	m->is_bad = key >> 3 == 0 || key >> 32 != 0;
 	switch (key & 7) {
 	case WIRE_VARINT:
-		return !m->is_bad && wire_varint(m, &f->value);
+		return !m->is_bad && proto_varint(m, &f->value);
 	case WIRE_BYTES:
-		if (m->is_bad || !wire_varint(m, &f->value))
+		if (m->is_bad || !proto_varint(m, &f->value))
 			return false;
 		m->is_bad = f->value > (uint64_t)(m->end - m->at);
 		if (m->is_bad)
@@ -90,7 +90,7 @@ static inline bool wire_next(struct wire_message *m, struct wire_field *f)
 		m->is_bad |= left < ((key & 7) == WIRE_FIXED64 ? 8 : 4);
 		if (m->is_bad)
 			return false;
-		f->value = wire_fixed(m, (key & 7) == WIRE_FIXED64 ? 8 : 4);
+		f->value = proto_fixed(m, (key & 7) == WIRE_FIXED64 ? 8 : 4);
 		return true;
 	default:
 		m->is_bad = true;
