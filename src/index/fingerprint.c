@@ -45,7 +45,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
 
 static int add_dir(struct json_object *list, const char *dir, struct error *err)
 {
-	char *copy = mem_dup(dir);
+	char *copy = mem_printf("%.*s", (int)trace_path_length(dir), dir);
 	char *roots[] = { copy, NULL };
 	FTS *fts = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, by_name);
 	if (!fts) {

@@ -67,10 +67,21 @@ bool input_is_live(const struct input *in)
 	return false;
 }
 
+/* Returns the file of FILE#MACHINE, malloc'ed, or the whole name. */
+static char *file_of(const char *name)
+{
+	return mem_printf("%.*s", (int)trace_path_length(name), name);
+}
+
 static bool is_same_dir(const char *a, const char *b)
 {
 	struct stat one, other;
-	return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+	char *file = file_of(a), *other_file = file_of(b);
+	const bool is_same = stat(file, &one) == 0 && stat(other_file, &other) == 0 && one.st_dev == other.st_dev &&
+	                     one.st_ino == other.st_ino && strcmp(a + strlen(file), b + strlen(other_file)) == 0;
+	free(file);
+	free(other_file);
+	return is_same;
 }
 
 /* Removes earlier specifications of the same directory as the last one, which the user named explicitly. */

@@ -56,15 +56,17 @@ static char *dir_with_slash(const char *path)
 /* Returns the path, malloc'ed: relative if it is in or below the directory, otherwise absolute. */
 static char *relative_path(const char *dir, const char *path)
 {
-	char *real = realpath(path, NULL), *found = NULL;
+	const char *machine = path + trace_path_length(path);  /* "#MACHINE", or "" */
+	char *file = mem_printf("%.*s", (int)(machine - path), path), *real = realpath(file, NULL), *found = NULL;
 	size_t n = strlen(dir);
 	if (real && strncmp(real, dir, n) == 0)
-		found = mem_dup(real + n);
+		found = mem_printf("%s%s", real + n, machine);
 	else if (real && strncmp(real, dir, n - 1) == 0 && real[n - 1] == '\0')
 		found = mem_dup(".");
 	else
-		found = mem_dup(real ? real : path);
+		found = mem_printf("%s%s", real ? real : file, machine);
 	free(real);
+	free(file);
 	return found;
 }
 

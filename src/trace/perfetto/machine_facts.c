@@ -16,7 +16,8 @@
 static void copy_text(char *to, size_t size, const struct proto_field *f)
 {
 	const size_t n = f->len < size - 1 ? f->len : size - 1;
-	memcpy(to, f->data, n);
+	if (n)
+		memcpy(to, f->data, n);
 	to[n] = '\0';
 }
 
