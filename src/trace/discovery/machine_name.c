@@ -37,17 +37,23 @@ char *machine_name_of_dir(const char *path)
 	return name;
 }
 
-/* Removes the extension of a file of trace-cmd or perf. Returns the length of the rest. */
-static size_t length_without_extension(const char *file)
+/* Returns the length of a file name without the usual ending of a trace's file. */
+static size_t length_without_ending(const char *file, size_t len)
 {
-	static const char *const extension[] = { ".dat", ".data" };
-	const size_t len = strlen(file);
-	for (size_t i = 0; i < sizeof extension / sizeof *extension; i++) {
-		const size_t n = strlen(extension[i]);
-		if (len > n && strcmp(file + len - n, extension[i]) == 0)
+	static const char *const endings[] = { ".dat", ".data", ".pftrace", ".perfetto-trace" };
+	for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+		const size_t n = strlen(endings[i]);
+		if (len > n && memcmp(file + len - n, endings[i], n) == 0)
 			return len - n;
 	}
 	return len;
+}
+
+/* Returns the name in the name of FILE#MACHINE: host.pftrace#0 -> host, host.pftrace#12 -> host#12. */
+static char *numbered_machine(const char *file, const char *number)
+{
+	const int len = (int)length_without_ending(file, (size_t)(number - file));
+	return mem_printf("%.*s%s", len, file, strcmp(number, "#0") == 0 ? "" : number);
 }
 
 /* Returns the machine's name in a file name: host.dat -> host, trace-web.dat -> web (trace-cmd record -A of the guest
@@ -55,7 +61,7 @@ static size_t length_without_extension(const char *file)
 static char *machine_in_file_name(const char *file)
 {
 	static const char *const prefix[] = { "trace", "perf" };
-	size_t len = length_without_extension(file);
+	size_t len = length_without_ending(file, strlen(file));
 	for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++) {
 		const size_t n = strlen(prefix[i]);
 		if (strncmp(file, prefix[i], n) != 0)
@@ -73,7 +79,8 @@ char *machine_name_of_file(const char *path, const char *recorded, const char *h
 	char *real = realpath(path, NULL);
 	size_t end = strlen(real ? real : path);
 	char *file = pop_component(real ? real : path, &end), *dir = pop_component(real ? real : path, &end);
-	char *of_file = machine_in_file_name(file), *name;
+	const size_t file_length = trace_path_length(path);
+	char *of_file = path[file_length] ? numbered_machine(file, strrchr(file, '#')) : machine_in_file_name(file), *name;
 	if (guest_name(dir))
 		name = mem_dup(guest_name(dir));
 	else if (recorded && (*recorded || *of_file))
