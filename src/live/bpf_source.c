@@ -109,6 +109,8 @@ static int load_programs(struct bpf_source *b, const u32 *sibling, struct error 
 		return error_set(err, STATUS_SYSTEM, NULL, "the BPF program lacks its constants");
 	if ((rc = bpf_object__load(b->object)) != 0) {
 		errno = -rc;
+		if (access("/sys/kernel/btf/vmlinux", R_OK))
+			return error_set(err, STATUS_SYSTEM, remedy, "this kernel has no BTF (/sys/kernel/btf/vmlinux)");
 		return error_system(err, remedy, "loading the BPF program");
 	}
 	for (int i = 0; i < PROGRAMS; i++)
