@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 
+import otlp
 import schema
 from e2e import DATA, check, run, scratch, simulate
 
@@ -37,6 +38,9 @@ with scratch() as folder:
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
     simulate(f"{folder}/requests", "requests", "--duration", "2s", "--lost", "0.1", "--poll", "1ms")
     run("index", f"{folder}/requests", "-o", requests)
+    spans = f"{folder}/spans.json"
+    with open(spans, "w", encoding="ascii") as f:
+        json.dump(otlp.document([(1, 1795152643676842, 1795152643726837, 151)]), f)
 
     gaps = answer("gaps", history, "Debian/CPU0")
     check(gaps["history"] == history and gaps["target"] == "Debian/vCPU0", "it says of what and of whom")
@@ -54,6 +58,7 @@ with scratch() as folder:
                     ["waits", requests, "--polling"],
                     ["path", history, "Debian/151"], ["path", history, "Debian/CPU0", "--sums"],
                     ["intervals", history, "/Virtual Machines/Debian/CPUs/CPU0/Status"],
+                    ["latency", "traces", history, "--spans", spans],
                     ["latency", "requests", requests], ["latency", "requests", requests, "--features"],
                     ["summary", history, "--sort", "longest"], ["threads", history, "Debian"],
                     ["latency", "report", requests], ["latency", "report", requests, requests],

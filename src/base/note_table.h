@@ -239,6 +239,8 @@
 	  "set thread.id to the kernel's TID") \
 	X(SPANS_INTERLEAVED, "spans-interleaved", LIMIT, \
 	  "lower bound 0, because the thread works for several spans in turns: %s", "") \
+	X(SPANS_ASYNCHRONOUS, "spans-asynchronous", INFO, \
+	  "not on the critical path, because their parent did not wait for them: %s", "") \
 	X(SPANS_CLOCK_ERROR, "spans-clock-error", CLOCK, \
 	  "bounds include the difference of the clocks of spans and trace, at most %s", \
 	  "give --clock-error if it is known to be smaller") \

@@ -25,16 +25,6 @@ static int predict_requests(struct latency_run *r, const char *model, struct not
 	return rc;
 }
 
-/* Fails because no span is a request of the recording; the first note contains the reason. */
-static int no_request_of_spans(const char *file, const struct notes *notes, struct error *err)
-{
-	char text[NOTE_TEXT];
-	return notes->len ? error_repeat(err, STATUS_INPUT, NULL, "%s: no request found: %s", file,
-	                                 note_text(&notes->item[0], text))
-	                  : error_set(err, STATUS_INPUT, "there may be some elsewhere: ask of all machines, ids and times",
-	                              "%s: no request found", file);
-}
-
 int run_read(struct latency_run *r, char *recording, const struct run_options *o, struct error *err)
 {
 	struct query_context s;
@@ -48,7 +38,7 @@ int run_read(struct latency_run *r, char *recording, const struct run_options *o
 		                   : requests_read(&s.catalog, &options, &r->requests, &notes, err);
 	}
 	if (rc == 0 && r->requests.len == 0 && o->spans.file)
-		rc = no_request_of_spans(o->spans.file, &notes, err);
+		rc = span_requests_none(o->spans.file, &notes, err);
 	else if (rc == 0 && r->requests.len == 0)
 		rc = error_set(err, STATUS_INPUT, o->id || o->machine || o->when.from || o->when.to ?
 		               "there may be some elsewhere: ask of all machines, ids and times" :
@@ -279,6 +269,7 @@ static const struct {
 	const char *operands, *help;
 } subcommands[] = {
 	{ "requests", latency_requests, "RECORDING", "a row for each request" },
+	{ "traces", latency_traces, "RECORDING --spans FILE", "where traces over several machines took long" },
 	{ "train", latency_train, "-o MODEL -b BASE RUN...", "learn to predict the provider's part" },
 	{ "report", latency_report, "RECORDING [RECORDING]", "distribution; of two runs; --heat: a map" },
 	{ "assert", latency_assert, "RECORDING ASSERTION...", "status 3 unless 'p99.provider<2ms' holds" },
@@ -300,7 +291,7 @@ int cmd_latency(int argc, char **argv, struct error *err)
 			return subcommands[i].run(argc - 1, argv + 1, err);
 	}
 	if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		puts("usage: stealscope latency requests|train|report|assert ...\n"
+		puts("usage: stealscope latency requests|traces|train|report|assert ...\n"
 		     "How much of the latency of requests the host caused.\n");
 		for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
 			printf("  %-9s %-23s  %s\n", subcommands[i].name, subcommands[i].operands, subcommands[i].help);
@@ -308,9 +299,9 @@ int cmd_latency(int argc, char **argv, struct error *err)
 		return 0;
 	}
 	if (argc < 2)
-		return error_set(err, STATUS_USAGE, "usage: stealscope latency requests|train|report|assert ...",
+		return error_set(err, STATUS_USAGE, "usage: stealscope latency requests|traces|train|report|assert ...",
 		                 "latency: a subcommand is missing");
-	char remedy[80] = "usage: stealscope latency requests|train|report|assert ...";
+	char remedy[80] = "usage: stealscope latency requests|traces|train|report|assert ...";
 	struct suggestion suggestion = SUGGESTION(argv[1]);
 	for (size_t i = 0; i < sizeof subcommands / sizeof *subcommands; i++)
 		suggest(&suggestion, subcommands[i].name);

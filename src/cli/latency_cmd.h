@@ -6,6 +6,7 @@
 #include "latency/latency.h"
 
 int latency_requests(int argc, char **argv, struct error *err);
+int latency_traces(int argc, char **argv, struct error *err);
 int latency_train(int argc, char **argv, struct error *err);
 int latency_report(int argc, char **argv, struct error *err);
 int latency_assert(int argc, char **argv, struct error *err);
@@ -28,6 +29,9 @@ void span_clocks_close(struct span_clocks *clocks);  /* NULL is allowed */
  * 0. */
 int span_requests_read(const struct catalog *catalog, const struct span_options *o, const struct requests_options *options,
                        struct spans *spans, struct requests *out, struct notes *notes, struct error *err);
+
+/* Fails because no span is a request of the recording; the first note contains the reason. */
+int span_requests_none(const char *file, const struct notes *notes, struct error *err);
 
 /* The requests of a recording. */
 struct latency_run {

@@ -165,3 +165,12 @@ int span_requests_read(const struct catalog *catalog, const struct span_options 
 	span_clocks_close(clocks);
 	return rc;
 }
+
+int span_requests_none(const char *file, const struct notes *notes, struct error *err)
+{
+	char text[NOTE_TEXT];
+	return notes->len ? error_repeat(err, STATUS_INPUT, NULL, "%s: no request found: %s", file,
+	                                 note_text(&notes->item[0], text))
+	                  : error_set(err, STATUS_INPUT, "there may be some elsewhere: ask of all machines, ids and times",
+	                              "%s: no request found", file);
+}

@@ -46,6 +46,7 @@ stealscope_SOURCES = \
 	src/cli/latency_csv.c \
 	src/cli/latency_report.c \
 	src/cli/latency_spans.c \
+	src/cli/latency_traces.c \
 	src/cli/latency_train.c \
 	src/cli/display_options.h \
 	src/cli/main.c \

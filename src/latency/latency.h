@@ -230,6 +230,41 @@ struct request_parts { int64_t ns[REQUEST_PART_COUNT]; };  /* they add up to the
 int request_parts_add(const struct catalog *catalog, const uint32_t *thread, size_t threads, int64_t start, int64_t end,
                       struct request_parts *out, struct error *err);
 
+/* ---- Distributed traces (traces.c) ----------------------------------------------------------------------------- */
+
+/* An interval of the critical path of a trace, in which one span waited for no child. Times are the host's. */
+struct trace_step {
+	size_t span;             /* index into spans; SIZE_MAX: between the spans of a trace with several first spans */
+	int32_t machine;         /* index; -1: none */
+	int64_t start, end;      /* closed */
+	struct request_parts parts;
+	bool by_process;         /* the parts are those of a process, not of the span's thread */
+};
+
+/* The steps of a trace follow each other: their parts add up to end - start + 1. */
+struct trace_path {
+	size_t span;             /* its first span; SIZE_MAX: several */
+	char id[SPAN_TRACE_ID + 1];
+	int64_t start, end;
+	size_t step, steps;      /* its steps are traces->step[step .. step + steps - 1], in order of time */
+	size_t spans;            /* number of its spans in the recording */
+};
+
+struct traces {
+	struct trace_path *trace;   /* by start */
+	size_t len, cap;
+	struct trace_step *step;
+	size_t steps, steps_cap;
+	size_t asynchronous;     /* number of spans for which nothing waited: off the path */
+};
+
+/* Finds the critical path of each trace, from its first span: the span that ends last among the children is on the path,
+ * and before its start again. Children that outlive their parent, and consumers of messages, are asynchronous. requests: of
+ * the spans. id: only this trace; NULL: all. */
+int traces_read(const struct catalog *catalog, const struct spans *spans, const struct span_clocks *clocks,
+                const struct requests *requests, const char *id, struct traces *out, struct error *err);
+void traces_release(struct traces *t);
+
 /* Metrics of a request. */
 #define REQUEST_METRICS(X) \
 	X(METRIC_LATENCY, "latency") \

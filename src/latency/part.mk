@@ -21,6 +21,7 @@ src_liblatency_a_SOURCES = \
 	src/latency/span_place.c src/latency/span_place.h \
 	src/latency/span_request.c \
 	src/latency/stats.c \
+	src/latency/traces.c \
 	src/latency/training.c
 dist_man_MANS += man/stealscope-latency.1
 

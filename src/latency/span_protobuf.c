@@ -205,7 +205,8 @@ static struct json_object *make_double(uint64_t bits)
 	return mem_checked(json_object_new_double(d));
 }
 
-static struct json_object *make_message(const struct pb_field *table, const unsigned char *bytes, size_t size, unsigned depth);
+static struct json_object *make_message(const struct pb_field *table, const unsigned char *bytes, size_t size,
+                                        unsigned depth);
 
 /* Converts the value of a field. Returns NULL if its wire type or value is wrong. */
 static struct json_object *make_value(const struct pb_field *field, const struct wire_field *f, unsigned depth)
@@ -238,7 +239,8 @@ static struct json_object *make_value(const struct pb_field *field, const struct
 	return NULL;
 }
 
-static struct json_object *make_message(const struct pb_field *table, const unsigned char *bytes, size_t size, unsigned depth)
+static struct json_object *make_message(const struct pb_field *table, const unsigned char *bytes, size_t size,
+                                        unsigned depth)
 {
 	struct json_object *o = depth < DEPTH_MAX ? json_new_object() : NULL;
 	const unsigned char *at = bytes, *end = bytes + size;
