@@ -269,7 +269,7 @@ static const struct {
 	const char *operands, *help;
 } subcommands[] = {
 	{ "requests", latency_requests, "RECORDING", "a row for each request" },
-	{ "traces", latency_traces, "RECORDING --spans FILE", "where traces over several machines took long" },
+	{ "traces", latency_traces, "RECORDING --spans FILE", "where traces over several VMs took long" },
 	{ "train", latency_train, "-o MODEL -b BASE RUN...", "learn to predict the provider's part" },
 	{ "report", latency_report, "RECORDING [RECORDING]", "distribution; of two runs; --heat: a map" },
 	{ "assert", latency_assert, "RECORDING ASSERTION...", "status 3 unless 'p99.provider<2ms' holds" },

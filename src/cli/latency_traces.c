@@ -118,8 +118,8 @@ static void put_row(struct report *out, const struct catalog *catalog, const str
 	const struct value value[] = {
 		text_or_none(r->trace), text_or_none(r->span), r->start < 0 ? VAL_NONE : VAL_INT(r->start),
 		r->machine < 0 ? VAL_NONE : VAL_TEXT(catalog->machine[r->machine].name), VAL_INT(row_latency(r)),
-		VAL_INT(p->ns[PART_SERVICE]), VAL_INT(p->ns[PART_STOLEN]), VAL_INT(p->ns[PART_THROTTLED]), VAL_INT(p->ns[PART_WAIT]),
-		VAL_INT(p->ns[PART_BETWEEN]), VAL_INT(p->ns[PART_UNKNOWN]), VAL_INT(r->of_process) };
+		VAL_INT(p->ns[PART_SERVICE]), VAL_INT(p->ns[PART_STOLEN]), VAL_INT(p->ns[PART_THROTTLED]),
+		VAL_INT(p->ns[PART_WAIT]), VAL_INT(p->ns[PART_BETWEEN]), VAL_INT(p->ns[PART_UNKNOWN]), VAL_INT(r->of_process) };
 	report_row(out, value + skipped);
 }
 
