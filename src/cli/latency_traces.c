@@ -34,7 +34,7 @@ struct traces_options {
 };
 
 /* A row of the answer. */
-struct row {
+struct trace_row {
 	const char *trace;       /* id; NULL: all traces */
 	const char *span;        /* name; NULL: none */
 	int32_t machine;         /* -1: none */
@@ -47,11 +47,11 @@ struct trace_answer {
 	const struct catalog *catalog;
 	const struct spans *spans;
 	const struct traces *traces;
-	struct row *row;
+	struct trace_row *row;
 	size_t len, cap;
 };
 
-static int64_t row_latency(const struct row *r)
+static int64_t row_latency(const struct trace_row *r)
 {
 	int64_t ns = 0;
 	for (unsigned i = 0; i < REQUEST_PART_COUNT; i++)
@@ -59,7 +59,7 @@ static int64_t row_latency(const struct row *r)
 	return ns;
 }
 
-static void add_step(struct row *r, const struct trace_step *s)
+static void add_step(struct trace_row *r, const struct trace_step *s)
 {
 	for (unsigned i = 0; i < REQUEST_PART_COUNT; i++)
 		r->parts.ns[i] += s->parts.ns[i];
@@ -69,14 +69,14 @@ static void add_step(struct row *r, const struct trace_step *s)
 static void add_trace_rows(struct trace_answer *a, const struct trace_path *t, int by)
 {
 	const bool is_one = t->span != SIZE_MAX;
-	const struct row whole = { .trace = t->id, .span = is_one ? a->spans->span[t->span].name : NULL,
+	const struct trace_row whole = { .trace = t->id, .span = is_one ? a->spans->span[t->span].name : NULL,
 	                           .machine = -1, .start = t->start };
 	if (by == BY_TRACE)
 		*ARRAY_PUSH(a->row, a->len, a->cap) = whole;
 	for (size_t i = t->step; i < t->step + t->steps; i++) {
 		const struct trace_step *s = &a->traces->step[i];
 		if (by == BY_SPAN)
-			*ARRAY_PUSH(a->row, a->len, a->cap) = (struct row){
+			*ARRAY_PUSH(a->row, a->len, a->cap) = (struct trace_row){
 				.trace = t->id, .span = s->span == SIZE_MAX ? NULL : a->spans->span[s->span].name, .machine = s->machine,
 				.start = s->start };
 		if (by == BY_TRACE && s->span == t->span)
@@ -91,7 +91,7 @@ static void add_machine_rows(struct trace_answer *a, const char *trace)
 	const size_t n = a->catalog->machines + 1;
 	a->row = mem_new(n, sizeof *a->row);
 	for (size_t i = 0; i < n; i++)
-		a->row[i] = (struct row){ .trace = trace, .machine = (int32_t)i - 1, .start = -1 };
+		a->row[i] = (struct trace_row){ .trace = trace, .machine = (int32_t)i - 1, .start = -1 };
 	for (size_t i = 0; i < a->traces->steps; i++)
 		add_step(&a->row[a->traces->step[i].machine + 1], &a->traces->step[i]);
 	for (size_t i = 0; i < n; i++)
@@ -101,7 +101,7 @@ static void add_machine_rows(struct trace_answer *a, const char *trace)
 
 static int by_latency(const void *pa, const void *pb)
 {
-	const struct row *a = pa, *b = pb;
+	const struct trace_row *a = pa, *b = pb;
 	const int64_t la = row_latency(a), lb = row_latency(b);
 	return la != lb ? (la < lb) - (la > lb) : (a->start > b->start) - (a->start < b->start);
 }
@@ -112,7 +112,7 @@ static struct value text_or_none(const char *text)
 }
 
 /* Adds a row without the first `skipped` columns. */
-static void put_row(struct report *out, const struct catalog *catalog, const struct row *r, size_t skipped)
+static void put_row(struct report *out, const struct catalog *catalog, const struct trace_row *r, size_t skipped)
 {
 	const struct request_parts *p = &r->parts;
 	const struct value value[] = {
@@ -132,7 +132,7 @@ static int print_traces(struct query_context *s, struct trace_answer *a, const s
 	                                    o->by == BY_SPAN ? "trace of_process_ns unknown_ns throttled_ns"
 	                                                     : "of_process_ns unknown_ns throttled_ns start",
 	                                    o->by == BY_SPAN ? "start" : NULL };
-	struct row all = { 0 };
+	struct trace_row all = { 0 };
 	for (size_t i = 0; i < a->traces->steps; i++)
 		add_step(&all, &a->traces->step[i]);
 	if (o->by != BY_SPAN)

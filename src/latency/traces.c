@@ -21,7 +21,7 @@
 #define KIND_CONSUMER 5
 
 /* A span of the recording, in the order of trace, then start. */
-struct node {
+struct span_node {
 	size_t span, parent;     /* parent: index of a node; NONE: the span is a first one */
 	size_t child, children;  /* its children are order[child .. child + children - 1], sorted by end */
 	size_t trace;            /* number of the trace */
@@ -31,7 +31,7 @@ struct node {
 };
 
 /* A part of the path: of a node and its children, or (own) of the node alone. node NONE: between the first spans. */
-struct path_part { size_t node; int64_t from, to; bool own; };
+struct span_interval { size_t node; int64_t from, to; bool own; };
 
 struct path_search {
 	const struct catalog *catalog;
@@ -39,12 +39,12 @@ struct path_search {
 	const struct requests *requests;
 	struct span_places *places;
 	struct span_place place;
-	struct node *node;
+	struct span_node *node;
 	size_t nodes;
 	size_t *of_span;         /* node of each span, or NONE */
 	size_t *order;           /* nodes: the children of a node together; at the end the first spans, by trace */
 	size_t first, firsts;    /* first spans of the current trace: order[first .. first + firsts - 1] */
-	struct path_part *stack; /* the earliest part is on top */
+	struct span_interval *stack; /* the earliest part is on top */
 	size_t depth, depth_cap;
 	struct traces *out;
 	struct error *err;
@@ -61,7 +61,7 @@ static int compare_text(const char *a, const char *b)
 static int by_trace(const void *pa, const void *pb, void *arg)
 {
 	const struct spans *spans = arg;
-	const struct node *a = pa, *b = pb;
+	const struct span_node *a = pa, *b = pb;
 	const int c = compare_text(spans->span[a->span].trace, spans->span[b->span].trace);
 	if (c)
 		return c;
@@ -135,7 +135,7 @@ static void skip_missing(const struct path_search *q, size_t *parent)
 
 static int by_end(const void *pa, const void *pb, void *arg)
 {
-	const struct node *node = arg, *a = &node[*(const size_t *)pa], *b = &node[*(const size_t *)pb];
+	const struct span_node *node = arg, *a = &node[*(const size_t *)pa], *b = &node[*(const size_t *)pb];
 	if (a->parent != b->parent)
 		return a->parent < b->parent ? -1 : 1;
 	if (a->trace != b->trace)
@@ -159,7 +159,7 @@ static void make_nodes(struct path_search *q, const struct span_clocks *clocks)
 		const struct request *r = &q->requests->row[i];
 		const struct span *s = &spans->span[r->span];
 		const int32_t machine = span_machine(q->places, s);
-		q->node[i] = (struct node){ .span = r->span, .parent = NONE, .machine = machine, .start = r->start, .end = r->end,
+		q->node[i] = (struct span_node){ .span = r->span, .parent = NONE, .machine = machine, .start = r->start, .end = r->end,
 		                            .error = clocks->machine[machine].error + s->precision };
 	}
 	qsort_r(q->node, q->nodes, sizeof *q->node, by_trace, (void *)(uintptr_t)spans);
@@ -190,7 +190,7 @@ static void make_nodes(struct path_search *q, const struct span_clocks *clocks)
 static void push(struct path_search *q, size_t node, int64_t from, int64_t to, bool own)
 {
 	if (from <= to)
-		*ARRAY_PUSH(q->stack, q->depth, q->depth_cap) = (struct path_part){ node, from, to, own };
+		*ARRAY_PUSH(q->stack, q->depth, q->depth_cap) = (struct span_interval){ node, from, to, own };
 }
 
 /* Adds a step of a node, or of no node. */
@@ -200,7 +200,7 @@ static int add_step(struct path_search *q, size_t node, int64_t start, int64_t e
 	if (node == NONE) {
 		step.parts.ns[PART_BETWEEN] = end - start + 1;
 	} else {
-		const struct node *n = &q->node[node];
+		const struct span_node *n = &q->node[node];
 		step.span = n->span;
 		step.machine = n->machine;
 		if (span_place_find(q->places, n->span, n->start, n->end, n->error, &q->place, q->err) ||
@@ -213,25 +213,25 @@ static int add_step(struct path_search *q, size_t node, int64_t start, int64_t e
 }
 
 /* Returns the error of the order of two events of nodes: on one machine that of the file. */
-static int64_t order_error(const struct path_search *q, const struct node *a, const struct node *b)
+static int64_t order_error(const struct path_search *q, const struct span_node *a, const struct span_node *b)
 {
 	return a->machine == b->machine ? q->spans->span[a->span].precision : a->error + b->error;
 }
 
 /* Returns true if the parent does not wait for the child. */
-static bool is_asynchronous(const struct path_search *q, const struct node *parent, const struct node *child)
+static bool is_asynchronous(const struct path_search *q, const struct span_node *parent, const struct span_node *child)
 {
 	return q->spans->span[child->span].kind == KIND_CONSUMER || child->end > parent->end + order_error(q, parent, child);
 }
 
 /* Replaces a part of the path by those of the children on it, and by those of the node between them. */
-static void split_part(struct path_search *q, struct path_part part)
+static void split_part(struct path_search *q, struct span_interval part)
 {
-	const struct node *parent = part.node == NONE ? NULL : &q->node[part.node], *next = NULL;
+	const struct span_node *parent = part.node == NONE ? NULL : &q->node[part.node], *next = NULL;
 	const size_t *child = q->order + (parent ? parent->child : q->first);
 	int64_t cursor = part.to;  /* the node or a child before it */
 	for (size_t i = parent ? parent->children : q->firsts; i-- > 0 && cursor >= part.from;) {
-		const struct node *c = &q->node[child[i]];
+		const struct span_node *c = &q->node[child[i]];
 		const int64_t start = max64(c->start, part.from), end = min64(c->end, cursor);
 		if (parent && is_asynchronous(q, parent, c))
 			q->out->asynchronous++;
@@ -248,7 +248,7 @@ static void split_part(struct path_search *q, struct path_part part)
 /* Adds the trace of the first spans order[q->first ..]. */
 static int add_trace(struct path_search *q)
 {
-	struct node *first = &q->node[q->order[q->first]];
+	struct span_node *first = &q->node[q->order[q->first]];
 	struct trace_path t = { .span = q->firsts == 1 ? first->span : NONE, .start = first->start, .end = first->end,
 	                        .step = q->out->steps };
 	snprintf(t.id, sizeof t.id, "%s", q->spans->span[first->span].trace);
@@ -262,7 +262,7 @@ static int add_trace(struct path_search *q)
 		t.spans++;
 	push(q, q->firsts == 1 ? q->order[q->first] : NONE, t.start, t.end, false);
 	while (q->depth) {
-		const struct path_part part = q->stack[--q->depth];
+		const struct span_interval part = q->stack[--q->depth];
 		if (!part.own)
 			split_part(q, part);
 		else if (add_step(q, part.node, part.from, part.to))
@@ -294,7 +294,7 @@ int traces_read(const struct catalog *catalog, const struct spans *spans, const 
 	while (q.first < q.nodes && q.node[q.order[q.first]].parent != NONE)
 		q.first++;
 	for (; q.first < q.nodes && rc == 0; q.first += q.firsts) {
-		const struct node *n = &q.node[q.order[q.first]];
+		const struct span_node *n = &q.node[q.order[q.first]];
 		q.firsts = 1;
 		while (q.first + q.firsts < q.nodes && q.node[q.order[q.first + q.firsts]].trace == n->trace)
 			q.firsts++;
