@@ -159,8 +159,8 @@ static void make_nodes(struct path_search *q, const struct span_clocks *clocks)
 		const struct request *r = &q->requests->row[i];
 		const struct span *s = &spans->span[r->span];
 		const int32_t machine = span_machine(q->places, s);
-		q->node[i] = (struct span_node){ .span = r->span, .parent = NONE, .machine = machine, .start = r->start, .end = r->end,
-		                            .error = clocks->machine[machine].error + s->precision };
+		q->node[i] = (struct span_node){ .span = r->span, .parent = NONE, .machine = machine, .start = r->start,
+		                                 .end = r->end, .error = clocks->machine[machine].error + s->precision };
 	}
 	qsort_r(q->node, q->nodes, sizeof *q->node, by_trace, (void *)(uintptr_t)spans);
 	for (size_t i = 0; i < q->nodes; i++) {
