@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/suggest.h"
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/complete.h"
@@ -21,6 +23,12 @@ static int predict_requests(struct latency_run *r, const char *model, struct not
 	if (!g)
 		return -1;
 	int rc = requests_predict(&r->requests, g, notes, err);
+	for (size_t j = 0; j < gp_inputs(g); j++) {
+		char name[GP_NAME * TEXT_ESCAPED], *before = r->inputs;
+		text_escape(name, sizeof name, gp_input(g, j));
+		r->inputs = before ? mem_printf("%s, %s", before, name) : mem_dup(name);
+		free(before);
+	}
 	gp_free(g);
 	return rc;
 }
@@ -33,7 +41,7 @@ int run_read(struct latency_run *r, char *recording, const struct run_options *o
 	int rc = query_context_open(&s, recording, &o->when, err);
 	if (rc == 0) {
 		struct requests_options options = { .machine = o->machine, .id = o->id, .from = s.window.from, .to = s.window.to,
-		                                    .culprits = o->culprits };
+		                                    .culprits = o->culprits, .cores = o->cores || o->model };
 		rc = o->spans.file ? span_requests_read(&s.catalog, &o->spans, &options, &r->spans, &r->requests, &notes, err)
 		                   : requests_read(&s.catalog, &options, &r->requests, &notes, err);
 	}
@@ -60,6 +68,7 @@ void run_release(struct latency_run *r)
 {
 	requests_release(&r->requests);
 	spans_release(&r->spans);
+	free(r->inputs);
 	origin_release(&r->origin);
 }
 
@@ -84,6 +93,8 @@ static const struct column request_columns[] = {
 	/* only with --features */
 	{ "executing", NULL, COL_INT },                  { "unknown", NULL, COL_INT },
 	REQUEST_FEATURES(FEATURE_COLUMN)
+	{ "slow", NULL, COL_INT },                       { "moves", NULL, COL_INT },
+	{ "ipc", NULL, COL_INT },
 };
 static const struct column label_column = { "label", "label", COL_TEXT };  /* only if a request has one */
 static const struct column core_columns[] = {  /* only on hosts with several CPUs per core */
@@ -91,7 +102,7 @@ static const struct column core_columns[] = {  /* only on hosts with several CPU
 };
 #define CORE_COLUMNS (sizeof core_columns / sizeof *core_columns)
 #define ALL_COLUMNS (sizeof request_columns / sizeof *request_columns)
-#define PLAIN_COLUMNS (ALL_COLUMNS - REQUEST_FEATURE_COUNT - 2)
+#define PLAIN_COLUMNS (ALL_COLUMNS - REQUEST_FEATURE_COUNT - 5)
 
 enum { SORT_START, SORT_LATENCY, SORT_PROVIDER };
 static const char *const sorts[] = { "start", "latency", "provider", NULL };
@@ -114,13 +125,18 @@ static struct value predicted_value(const struct request *r, double v)
 	return r->has_prediction ? VAL_INT((int64_t)v) : VAL_NONE;
 }
 
+static struct value value_known(int64_t v)
+{
+	return v >= 0 ? VAL_INT(v) : VAL_NONE;
+}
+
 static int print_requests(const struct latency_run *run, size_t n, const struct run_options *o, bool features, int sort,
                           struct error *err)
 {
 	const struct requests *all = &run->requests;
 	bool cores = false, labels = false;
 	for (size_t i = 0; i < n; i++) {
-		cores = cores || all->row[i].shared >= 0;
+		cores = cores || all->row[i].core.shared >= 0;
 		labels = labels || all->row[i].label;
 	}
 	struct column columns[ALL_COLUMNS + CORE_COLUMNS + 1];
@@ -142,9 +158,11 @@ static int print_requests(const struct latency_run *run, size_t n, const struct 
 			VAL_INT(request_latency(r)),
 			VAL_INT(r->low), VAL_INT(r->high), predicted_value(r, r->predicted.mean), predicted_value(r, r->predicted.low),
 			predicted_value(r, r->predicted.high), r->culprit ? VAL_SHOWN(r->culprit) : VAL_NONE,
-			VAL_INT(r->executing), VAL_INT(r->unknown), REQUEST_FEATURES(FEATURE_VALUE) };
+			VAL_INT(r->executing), VAL_INT(r->unknown), REQUEST_FEATURES(FEATURE_VALUE)
+			value_known(r->core.slow), value_known(r->core.moves),
+			value_known(r->core.ipc) };
 #undef FEATURE_VALUE
-		value[core] = r->shared >= 0 ? VAL_INT(r->shared) : VAL_NONE;
+		value[core] = value_known(r->core.shared);
 		value[core + 1] = r->sharer ? VAL_SHOWN(r->sharer) : VAL_NONE;
 		value[label] = r->label ? VAL_SHOWN(r->label) : VAL_NONE;
 		report_row(out, value);

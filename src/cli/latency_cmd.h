@@ -38,6 +38,7 @@ struct latency_run {
 	char *recording;  /* borrowed */
 	struct requests requests;
 	struct spans spans;
+	char *inputs;     /* names of the model's inputs for people, escaped; NULL: no model */
 	struct origin origin;
 };
 
@@ -45,7 +46,7 @@ struct run_options {
 	struct window_options when;
 	const char *machine, *id;
 	const char *model;       /* model file; NULL: no predictions */
-	bool culprits;
+	bool culprits, cores;    /* determine the culprits; the features of cores and counters */
 	struct span_options spans;
 	struct report_how how;
 };

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/latency_cmd.h"
+#include "cli/prose.h"
 
 static const double levels[] = { 0.5, 0.9, 0.99, 0.999 };
 static const char *const level_names[] = { "p50", "p90", "p99", "p99.9" };
@@ -98,6 +99,14 @@ static void print_scatter(const struct requests *r)
 	free(y);
 }
 
+static void print_prediction(const struct latency_run *run)
+{
+	char *inputs = mem_printf("  inputs of the model: %s\n", run->inputs);
+	puts("  predicted: the latency beyond that of the baseline run at the same percentile");
+	prose_print(inputs, NULL);
+	free(inputs);
+}
+
 static void print_distribution(const struct latency_run *run, bool scatter)
 {
 	const struct requests *r = &run->requests;
@@ -116,7 +125,7 @@ static void print_distribution(const struct latency_run *run, bool scatter)
 	puts("\n  at least: loss of its vCPU while the request itself executed\n  at most:  ... at any time in flight "
 	     "while its server thread had work");
 	if (predicted)
-		puts("  predicted: the latency beyond that of the baseline run at the same percentile");
+		print_prediction(run);
 	if (scatter)
 		print_scatter(r);
 }

@@ -38,8 +38,11 @@ static int print_run(struct report *out, const char *name, const struct latency_
                      const struct latency_run *baseline, const struct gp *g, struct error *err)
 {
 	const struct requests *r = &run->requests;
+	const char *name_of_input[GP_FEATURES];
 	struct training t;
-	training_init(&t, request_feature_name, REQUEST_FEATURE_COUNT);
+	for (size_t j = 0; j < gp_inputs(g); j++)
+		name_of_input[j] = gp_input(g, j);
+	training_init(&t, name_of_input, gp_inputs(g));
 	training_add_requests(&t, r, &baseline->requests);
 	struct gp_prediction *a = mem_new(t.rows, sizeof *a);
 	int rc = gp_predict(g, t.x, t.rows, a, err);
@@ -63,11 +66,25 @@ static int print_run(struct report *out, const char *name, const struct latency_
 	return rc;
 }
 
+static void print_model(const char *output, const struct gp *g, size_t requests)
+{
+	fprintf(stderr, "stealscope: %s: a model of %zu rows, of %zu requests, with %zu inputs:", output, gp_rows(g), requests,
+	        gp_inputs(g));
+	for (size_t j = 0; j < gp_inputs(g); j++)
+		fprintf(stderr, "%s %s", j ? "," : "", gp_input(g, j));
+	fputc('\n', stderr);
+}
+
 static int train_runs(struct latency_run *run, size_t n, const char *output, const struct gp_options *options,
                       struct report_how how, struct error *err)
 {
 	struct training t;
-	training_init(&t, request_feature_name, REQUEST_FEATURE_COUNT);
+	const char *name[REQUEST_INPUT_COUNT];
+	const struct requests **all = mem_new(n, sizeof *all);
+	for (size_t i = 0; i < n; i++)
+		all[i] = &run[i].requests;
+	training_init(&t, name, requests_inputs(all, n, name));
+	free(all);
 	for (size_t i = 0; i < n; i++)
 		training_add_requests(&t, &run[i].requests, &run[0].requests);
 	struct gp *g = training_learn(&t, options, err);
@@ -91,7 +108,7 @@ static int train_runs(struct latency_run *run, size_t n, const char *output, con
 	if (rc == 0 && output)
 		rc = gp_save(g, output, err);
 	if (rc == 0 && output)
-		fprintf(stderr, "stealscope: %s: a model of %zu rows, of %zu requests\n", output, gp_rows(g), t.rows);
+		print_model(output, g, t.rows);
 	gp_free(g);
 	training_release(&t);
 	return rc;
@@ -101,12 +118,13 @@ int latency_train(int argc, char **argv, struct error *err)
 {
 	struct run_options o = { 0 };
 	struct csv_options csv = { 0 };
-	bool is_csv = false;
+	bool is_csv = false, no_cores = false;
 	const struct opt opt[] = {
 		{ "output", 'o', OPT_TEXT, "MODEL", "write the model to this file", &csv.output, NULL },
 		{ "baseline", 'b', OPT_TEXT, "RECORDING", "the run without contention", &csv.baseline, NULL },
 		RUN_OPTIONS(&o),
 		{ "rows", 0, OPT_COUNT, "N", "rows kept in the model (default 256)", &csv.rows, NULL },
+		{ "no-cores", 0, OPT_FLAG, NULL, "leave out inputs of cores and hardware counters", &no_cores, NULL },
 		{ "csv", 0, OPT_FLAG, NULL, "the runs are csv files, one row per request", &is_csv, NULL },
 		{ "latency", 0, OPT_TEXT, "COLUMN", "csv: the latency", &csv.latency, NULL },
 		{ "out", 0, OPT_TEXT, "COLUMN", "csv: the time scheduled out", &csv.out, NULL },
@@ -131,6 +149,7 @@ int latency_train(int argc, char **argv, struct error *err)
 		return error_set(err, STATUS_USAGE, "specify the run without contention with --baseline",
 		                 "latency train: no baseline");
 	size_t n = (size_t)(argc - first) + 1, done = 0;
+	o.cores = !no_cores;
 	struct latency_run *run = mem_new(n, sizeof *run);
 	char *baseline = mem_dup(csv.baseline);
 	int rc = 0;

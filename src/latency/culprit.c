@@ -28,29 +28,11 @@ static bool is_other_actor(const struct catalog *catalog, const struct flow_entr
 	       (e->actor.machine != container && catalog_find_thread(catalog, (uint32_t)container, e->actor.tid) < 0);
 }
 
-/* Fills the sharer of the server thread's core. */
-static int find_sharer(const struct catalog *catalog, const struct target *server, struct request *r, struct error *err)
-{
-	struct core_share s;
-	char name[ACTOR_TEXT];
-	if (!catalog->has_siblings)
-		return 0;
-	if (core_share_of(catalog, server, 1, r->start, r->end, &s, err))
-		return -1;
-	r->shared = s.row[0].time.shared;
-	if (s.row[0].sharers)
-		r->sharer = mem_dup(actor_text(catalog, &s.sharer[0].actor, s.name[s.sharer[0].actor.name], name, sizeof name));
-	core_share_release(&s);
-	return 0;
-}
-
 int request_find_culprit(const struct catalog *catalog, struct request *r, struct error *err)
 {
 	int machine = catalog_find_machine(catalog, r->machine);
 	int thread = machine < 0 || r->tid < 0 ? -1 : catalog_find_thread(catalog, (uint32_t)machine, r->tid);
 	struct target target = { TARGET_THREAD, (uint32_t)thread };
-	if (thread >= 0 && find_sharer(catalog, &target, r, err))
-		return -1;
 	if (thread < 0 || r->high == r->unknown)
 		return 0;
 	int container = request_container(catalog, (uint32_t)machine, r->tid);

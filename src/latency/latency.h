@@ -95,13 +95,23 @@ bool table_soroban_keeps_row(const struct table *t, const double *row);
 	X(exits, "", "number of VM exits of the vCPU") \
 	X(wakeups, "", "number of times the server thread was woken")
 
+/* The same for inputs that need the topology of the host or its hardware counters; -1: unknown (core_features.c). */
+#define REQUEST_CORE_FEATURES(X) \
+	X(shared, "ns", "server thread running beside a busy CPU of its core") \
+	X(slow, "ns", "server thread running below 90 % of the base frequency") \
+	X(moves, "", "moves of the server thread to another CPU of the host") \
+	X(ipc, "per 1000 cycles", "instructions of the vCPU, or of a server thread of the host")
+
 #define REQUEST_FIELD(field, unit, help) int64_t field;
 struct request_features { REQUEST_FEATURES(REQUEST_FIELD) };
+struct request_core { REQUEST_CORE_FEATURES(REQUEST_FIELD) };
 #undef REQUEST_FIELD
 #define REQUEST_ONE(field, unit, help) + 1
-enum { REQUEST_FEATURE_COUNT = 0 REQUEST_FEATURES(REQUEST_ONE) };
+enum { REQUEST_FEATURE_COUNT = 0 REQUEST_FEATURES(REQUEST_ONE),
+       REQUEST_INPUT_COUNT = REQUEST_FEATURE_COUNT REQUEST_CORE_FEATURES(REQUEST_ONE) };
 #undef REQUEST_ONE
 extern const char *const request_feature_name[REQUEST_FEATURE_COUNT];
+extern const char *const request_input_name[REQUEST_INPUT_COUNT];  /* the names of both lists */
 
 struct request {
 	char *machine, *id;      /* names: escape before printing */
@@ -115,7 +125,7 @@ struct request {
 	struct request_features feature;
 	char *label;             /* its text without values, such as a query, escaped; NULL: not recorded */
 	char *culprit;           /* top culprit ("host/215 burnP6", escaped); NULL: none */
-	int64_t shared;          /* ns that its server thread ran on a core that another CPU used; -1: unknown */
+	struct request_core core;
 	char *sharer;            /* longest user of the other CPUs of the core, escaped; NULL: none */
 	struct gp_prediction predicted;  /* valid if has_prediction */
 	bool has_prediction;
@@ -133,6 +143,7 @@ struct requests_options {
 	const char *machine, *id;  /* filters; NULL: all requests. machine: may be a container */
 	int64_t from, to;        /* only requests that intersect this window; from > to: all */
 	bool culprits;           /* determine the culprits: computes one flow per request */
+	bool cores;              /* determine the sharer and the features of cores and counters */
 	bool plain;              /* read only server and times; bounds and features stay 0 */
 };
 
@@ -140,10 +151,21 @@ struct requests_options {
 int requests_read(const struct catalog *catalog, const struct requests_options *options, struct requests *out,
                   struct notes *notes, struct error *err);
 void requests_release(struct requests *r);
-/* Fills the culprit, and the sharer, of a request that was read without culprits. */
+/* Fills the culprit of a request that was read without culprits. */
 int request_find_culprit(const struct catalog *catalog, struct request *r, struct error *err);
+/* Fills the sharer and the features of cores and counters. */
+int request_find_core(const struct catalog *catalog, struct request *r, struct error *err);
 int64_t request_latency(const struct request *r);
 void request_features_get(const struct request *r, double out[REQUEST_FEATURE_COUNT]);
+
+/* Fills all inputs; NaN: unknown. */
+void request_inputs_get(const struct request *r, double out[REQUEST_INPUT_COUNT]);
+/* Fills name[] with the inputs that all runs have: those of states, and those of cores and counters that at least half of
+ * the requests of each run have. Returns their number. */
+size_t requests_inputs(const struct requests *const *run, size_t runs, const char *name[REQUEST_INPUT_COUNT]);
+/* Returns the matrix of these inputs, r->len x d; the caller frees it. An unknown value is replaced by the median of the
+ * others. *missing: an input that no request has; NULL: none. */
+double *requests_matrix(const struct requests *r, const char *const *name, size_t d, const char **missing);
 
 /* Fills `predicted` of every request, limited to [0, latency]. Adds a note with the number of requests outside of the
  * model's range. Fails if the model has inputs that the requests of a history lack. */

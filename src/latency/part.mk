@@ -5,7 +5,7 @@ src_liblatency_a_CPPFLAGS = $(AM_CPPFLAGS) $(LAPACK_CFLAGS) $(NLOPT_CFLAGS)
 src_liblatency_a_SOURCES = \
 	src/latency/assertion.c \
 	src/latency/attribution.c src/latency/attribution.h \
-	src/latency/culprit.c \
+	src/latency/core_features.c src/latency/culprit.c \
 	src/latency/csv_table.c \
 	src/latency/gp.c src/latency/gp.h \
 	src/latency/gp_file.c \

@@ -135,7 +135,7 @@ static int add_request(struct request_scan *rd, uint32_t state, int64_t start, i
 		.thread = history_child_named(h, id, request_schema[REQUEST_THREAD].name),
 		.start = start,
 		.end = end,
-		.shared = -1,
+		.core = { -1, -1, -1, -1 },
 		.label = label,
 	};
 	const bool plain = rd->options && rd->options->plain;
@@ -147,6 +147,8 @@ static int add_request(struct request_scan *rd, uint32_t state, int64_t start, i
 		rd->out->len--;
 		return 0;
 	}
+	if (rd->options && (rd->options->culprits || rd->options->cores) && request_find_core(rd->catalog, r, rd->err))
+		return -1;
 	return rd->options && rd->options->culprits ? request_find_culprit(rd->catalog, r, rd->err) : 0;
 }
 
@@ -228,15 +230,6 @@ int requests_read(const struct catalog *catalog, const struct requests_options *
 
 /* ---- Prediction --------------------------------------------------------------------------------------------- */
 
-static int feature_index(const char *name)
-{
-	for (int i = 0; i < REQUEST_FEATURE_COUNT; i++) {
-		if (!strcmp(name, request_feature_name[i]))
-			return i;
-	}
-	return -1;
-}
-
 static void clamp_prediction(struct gp_prediction *a, double latency)
 {
 	a->mean = fmin(fmax(a->mean, 0), latency);
@@ -266,21 +259,16 @@ static void note_outside(const struct requests *r, const struct gp *g, const dou
 int requests_predict(struct requests *r, const struct gp *g, struct notes *notes, struct error *err)
 {
 	size_t d = gp_inputs(g), outside = 0;
-	int column[GP_FEATURES];
-	for (size_t j = 0; j < d; j++) {
-		column[j] = feature_index(gp_input(g, j));
-		if (column[j] < 0)
-			return error_set(err, STATUS_INPUT, "train on histories, not on another tool's csv",
-			                 "model: requests of a history have no input %s", gp_input(g, j));
+	const char *name[GP_FEATURES], *missing;
+	for (size_t j = 0; j < d; j++)
+		name[j] = gp_input(g, j);
+	double *x = requests_matrix(r, name, d, &missing);
+	if (missing) {
+		free(x);
+		return error_set(err, STATUS_INPUT, "train on histories with the same facts, not on another tool's csv; or with "
+		                 "--no-cores", "model: the requests of this history have no input %s", missing);
 	}
-	double *x = mem_new(r->len * d, sizeof *x);
 	struct gp_prediction *prediction = mem_new(r->len, sizeof *prediction);
-	for (size_t i = 0; i < r->len; i++) {
-		double all[REQUEST_FEATURE_COUNT];
-		request_features_get(&r->row[i], all);
-		for (size_t j = 0; j < d; j++)
-			x[i * d + j] = all[column[j]];
-	}
 	int result = gp_predict(g, x, r->len, prediction, err);
 	for (size_t i = 0; !result && i < r->len; i++) {
 		clamp_prediction(&prediction[i], (double)request_latency(&r->row[i]));

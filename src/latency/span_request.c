@@ -63,7 +63,8 @@ static int find_bounds(const struct span_reading *rd, struct request *r, int64_t
 	const struct history *h = rd->catalog->h;
 	struct request wide = { .start = max64(r->start - error, history_begin(h)),
 	                        .end = min64(r->end + error, history_end(h)) };
-	struct request inside = { .start = r->start + error, .end = r->end - error, .machine = r->machine, .shared = -1 };
+	struct request inside = { .start = r->start + error, .end = r->end - error, .machine = r->machine,
+	                          .core = { -1, -1, -1, -1 } };
 	int rc = attribute_place(rd, executing, r);
 	if (rc == 0 && error) {
 		rc = attribute_place(rd, false, &wide);
@@ -83,8 +84,8 @@ static int find_bounds(const struct span_reading *rd, struct request *r, int64_t
 		inside.unknown = r->unknown;
 		rc = r->high > 0 ? request_find_culprit(rd->catalog, &inside, rd->err) : 0;
 		r->culprit = inside.culprit;
-		r->sharer = inside.sharer;
-		r->shared = error ? -1 : inside.shared;
+		if (rc == 0 && !error)
+			rc = request_find_core(rd->catalog, r, rd->err);
 	}
 	free(wide.container);
 	free(inside.container);
@@ -136,7 +137,7 @@ static int add_span(struct span_reading *rd, size_t i)
 	struct request *r = ARRAY_PUSH(rd->out->row, rd->out->len, rd->out->cap);
 	*r = (struct request){ .machine = mem_dup(rd->catalog->machine[machine].name), .tid = -1, .start = start, .end = end,
 	                       .id = mem_printf("%s %s", s->name, s->id), .state = HISTORY_NONE, .thread = HISTORY_NONE,
-	                       .shared = -1, .span = i };
+	                       .core = { -1, -1, -1, -1 }, .span = i };
 	return find_bounds(rd, r, error, rd->place.is_known_thread && !rd->place.interleaved);
 }
 

@@ -42,12 +42,11 @@ void training_add(struct training *t, const double *x, const double *latency, si
 
 void training_add_requests(struct training *t, const struct requests *run, const struct requests *baseline)
 {
-	double *x = mem_new(run->len * REQUEST_FEATURE_COUNT, sizeof *x), *latency = mem_new(run->len, sizeof *latency);
-	double *base = requests_sorted(baseline, METRIC_LATENCY);
-	for (size_t i = 0; i < run->len; i++) {
-		request_features_get(&run->row[i], x + i * REQUEST_FEATURE_COUNT);
+	const char *missing;
+	double *x = requests_matrix(run, (const char *const *)t->name, t->d, &missing);
+	double *latency = mem_new(run->len, sizeof *latency), *base = requests_sorted(baseline, METRIC_LATENCY);
+	for (size_t i = 0; i < run->len; i++)
 		latency[i] = (double)request_latency(&run->row[i]);
-	}
 	training_add(t, x, latency, run->len, base, baseline->len);
 	free(x);
 	free(latency);

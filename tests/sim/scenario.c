@@ -219,7 +219,8 @@ static int requests(struct sim *s)
 	server_add(server);
 	thread_add(g, "reqclient", workload[WL_CLIENT], after_begin(s, 100 * MS), UINT64_MAX);
 	for (int64_t i = 0; i < s->opt.hogs; i++)
-		thread_add(h, "burnP6", workload[WL_HOG], after_begin(s, 20 * MS), 2);
+		thread_add(h, "burnP6", workload[s->opt.slowdown ? WL_BURST_HOG : WL_HOG], after_begin(s, 20 * MS),
+		           s->opt.slowdown ? 1 : 2);  /* with --slowdown on the other CPU of the core */
 	return 0;
 }
 
