@@ -30,12 +30,13 @@ EVENTS = {
                            ("int next_prio", 60, 4, 1)]),
     "sched_waking": (304, [("char comm[16]", 8, 16, 0), ("pid_t pid", 24, 4, 1), ("int prio", 28, 4, 1),
                            ("int target_cpu", 32, 4, 1)]),
+    "hrtimer_expire_entry": (410, [("void * hrtimer", 8, 8, 0), ("s64 now", 16, 8, 1), ("void * function", 24, 8, 0)]),
     "kvm_entry": (1001, [("unsigned int vcpu_id", 8, 4, 0), ("unsigned long rip", 16, 8, 0)]),
     "kvm_exit": (1000, [("unsigned int exit_reason", 8, 4, 0), ("unsigned long guest_rip", 16, 8, 0),
                         ("u32 isa", 24, 4, 0), ("u64 info1", 32, 8, 0), ("u64 info2", 40, 8, 0),
                         ("u32 intr_info", 48, 4, 0), ("u32 error_code", 52, 4, 0), ("unsigned int vcpu_id", 56, 4, 0)]),
 }
-SYSTEM = {"sched_switch": "sched", "sched_waking": "sched", "kvm_entry": "kvm", "kvm_exit": "kvm"}
+SYSTEM = {"sched_switch": "sched", "sched_waking": "sched", "hrtimer_expire_entry": "timer", "kvm_entry": "kvm", "kvm_exit": "kvm"}
 
 
 def event_format(name):

@@ -72,6 +72,8 @@
 	  "recorded in TSC cycles; times count from its boot (CLOCK_MONOTONIC), converted at %.6f MHz as its timers show", "") \
 	X(CLOCK_FROM_HZ, "clock-from-hz", CLOCK, \
 	  "recorded in TSC cycles; times count from the zero of its TSC, converted at %.6f MHz as given by the user", "") \
+	X(CLOCK_FROM_RATE, "clock-from-rate", CLOCK, \
+	  "recorded in TSC cycles; times count from the zero of its TSC, converted at %.6f MHz", "") \
 	X(CLOCK_UNKNOWN_ALIGNED, "clock-unknown-aligned", CLOCK, \
 	  "clock not synchronized (%s), times are shown as if its trace had begun with the host's%s%s", "") \
 	X(VM_UNKNOWN, "vm-unknown", LIMIT, "not matched to a VM of the host (%s)%s%s", "") \

@@ -12,6 +12,7 @@
 #include "index/fingerprint.h"
 #include "index/provenance.h"
 #include "index/session.h"
+#include "index/tsc_rates.h"
 #include "model/model.h"
 
 const char *const build_phase_name[BUILD_PHASES] = {
@@ -42,6 +43,14 @@ static void add_reader(struct build_times *times, const char *reader)
 		snprintf(times->readers + len, sizeof times->readers - len, "%s%s", len ? ", " : "", reader);
 }
 
+static void release_traces(struct loaded *l)
+{
+	sync_result_release(&l->sync);
+	for (size_t i = 0; i < l->traces; i++)
+		trace_free(l->trace[i]);
+	l->traces = 0;
+}
+
 static int decode_traces(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
                          struct error *err)
 {
@@ -52,6 +61,18 @@ static int decode_traces(struct loaded *l, struct input *in, struct progress pro
 	if (trace_load(in->spec, in->specs, &options, l->trace, &l->notes, err))
 		return -1;
 	l->traces = in->specs;
+	const int found = tsc_rates_find(in, l->trace, err);
+	if (found > 0) {
+		release_traces(l);
+		notes_release(&l->notes);
+		l->notes = (struct notes){ 0 };
+		if (trace_load(in->spec, in->specs, &options, l->trace, &l->notes, err))
+			return -1;
+		l->traces = in->specs;
+		tsc_rates_add_notes(in, l->trace, &l->notes);
+	}
+	if (found < 0)
+		return -1;
 	for (size_t i = 0; i < in->notes.len; i++)
 		notes_copy(&l->notes, &in->notes.item[i], NULL);
 	for (size_t i = 0; times && i < l->traces; i++) {
@@ -80,14 +101,6 @@ int load_traces(struct loaded *l, struct input *in, struct progress progress, st
 {
 	*l = (struct loaded){ 0 };
 	return decode_traces(l, in, progress, times, err) || synchronize(l, in, progress, times, err) ? -1 : 0;
-}
-
-static void release_traces(struct loaded *l)
-{
-	sync_result_release(&l->sync);
-	for (size_t i = 0; i < l->traces; i++)
-		trace_free(l->trace[i]);
-	l->traces = 0;
 }
 
 void loaded_release(struct loaded *l)

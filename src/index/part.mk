@@ -13,7 +13,8 @@ src_libindex_a_SOURCES = \
 	src/index/provenance.c src/index/provenance.h \
 	src/index/provenance_cut.c \
 	src/index/session.c src/index/session.h \
-	src/index/session_write.c
+	src/index/session_write.c \
+	src/index/tsc_rates.c src/index/tsc_rates.h
 dist_man_MANS += man/stealscope-session.5
 
 if HAVE_CMOCKA

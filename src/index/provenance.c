@@ -114,7 +114,8 @@ static struct json_object *clock_rows(const struct sync_result *sync)
 	return rows;
 }
 
-static struct json_object *trace_row(const struct trace *t, bool is_host)
+/* tsc_millihertz: of the specification. */
+static struct json_object *trace_row(const struct trace *t, bool is_host, uint64_t tsc_millihertz)
 {
 	const struct trace_info *info = trace_info(t);
 	struct json_object *o = json_new_object();
@@ -135,6 +136,8 @@ static struct json_object *trace_row(const struct trace *t, bool is_host)
 	put_int(o, "cpus", info->cpus);
 	put_int(o, "realtime_error_ns", info->realtime_error);
 	json_object_object_add(o, "monotonic", json_object_new_boolean(info->is_monotonic));
+	if (tsc_millihertz)
+		put_int(o, "tsc_millihertz", (int64_t)tsc_millihertz);
 	return o;
 }
 
@@ -214,7 +217,7 @@ int provenance_store(struct history_builder *b, const char *path, const struct i
 	json_object_object_add(doc, "files", json_object_get(l->files));
 	list = json_new_array();
 	for (size_t i = 0; i < in->specs; i++)
-		json_object_array_add(list, trace_row(l->trace[i], l->trace[i] == sync->host));
+		json_object_array_add(list, trace_row(l->trace[i], l->trace[i] == sync->host, in->spec[i].tsc_millihertz));
 	json_object_object_add(doc, "traces", list);
 	list = json_new_array();
 	for (size_t i = 0; i < sync->vms; i++)

@@ -88,6 +88,16 @@ static int check_files(struct json_object *doc, const struct input *in, struct e
 	return rc;
 }
 
+/* Copies the rates that converted cycles of the TSC. */
+static void read_tsc_rates(struct input *in, struct json_object *doc)
+{
+	struct json_object *rows = json_member_array(doc, "traces");
+	for (size_t i = 0; i < in->specs; i++) {
+		const int64_t rate = json_member_int(json_object_array_get_idx(rows, i), "tsc_millihertz", 0);
+		in->spec[i].tsc_millihertz = rate >= TSC_HZ_MIN * 1000 && rate <= TSC_HZ_MAX * 1000 ? (uint64_t)rate : 0;
+	}
+}
+
 /* Finds the traces of the history, and fails if they have changed. */
 static int find_traces(const struct history *h, struct json_object *doc, struct input *in, struct error *err)
 {
@@ -104,7 +114,10 @@ static int find_traces(const struct history *h, struct json_object *doc, struct 
 	if (input_is_live(in))
 		return error_set(err, STATUS_INPUT, "index the directory written by lttng-relayd",
 		                 "live traces cannot be read again");
-	return sort_specs(in, doc, err) ? -1 : check_files(doc, in, err);
+	if (sort_specs(in, doc, err) || check_files(doc, in, err))
+		return -1;
+	read_tsc_rates(in, doc);
+	return 0;
 }
 
 /* ---- clocks */

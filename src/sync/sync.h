@@ -220,4 +220,8 @@ int sync_run(struct trace *const *trace, size_t n, const struct sync_options *op
              struct notes *notes, struct error *err);
 void sync_result_release(struct sync_result *r);
 
+/* Measures the rate of a TSC from the timer expirations of a trace with times in cycles (in_cycles). Returns 1, 0 = too few
+ * timer events, -1 = error. */
+int sync_tsc_rate(const struct trace *trace, uint64_t *millihertz, struct error *err);
+
 #endif

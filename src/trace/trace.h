@@ -192,6 +192,7 @@ struct trace_spec {
 	                      * recorded */
 	enum trace_role role;
 	const char *layout;  /* name or file of the layout; NULL: the best match for the event classes of the trace */
+	uint64_t tsc_millihertz; /* rate of a trace with times in cycles of the TSC; 0: unknown */
 	bool skippable;         /* found together with other machines: skipped with a note if it is unreadable */
 	/* Traces that trace_discover() found in dir, owned by the spec; NULL: trace_load() searches dir. */
 	struct trace_location *location;
@@ -282,7 +283,7 @@ struct trace_info {
 	unsigned asked;           /* HANDLERS_ and ENABLED_ bits of the events that were enabled while recording, whether
 	                           * they occur or not; 0 if the trace's metadata does not show it */
 	struct clock_scale scale;
-	bool in_cycles;           /* the times are cycles of the TSC at an unknown rate, not ns */
+	bool in_cycles;           /* the times are cycles of the TSC, not ns: see trace_spec.tsc_millihertz */
 	bool corrected;           /* the tracer corrected the times to the host's clock, and the reader did not undo it */
 	/* Host only: vCPU threads that the tracer recorded. */
 	const struct trace_vcpu *vcpu;

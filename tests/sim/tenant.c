@@ -6,7 +6,7 @@
  * its clock is set back. The clock shows no pause.
  *
  * The trace clock is the TSC, which runs on while the VM is paused and CLOCK_MONOTONIC stands still. A migration saves and
- * restores the TSC: it stands still, and CLOCK_MONOTONIC runs on. With the trace clock mono neither is visible. */
+ * restores the TSC: it stands still, and CLOCK_MONOTONIC runs on. A hidden stop is one for which both stand still. */
 #include <string.h>
 
 #include "scenario.h"
@@ -174,8 +174,8 @@ int scenario_tenant(struct sim *s)
 	add_program(s, g);
 	pin_host(h, 1);
 	add_rivals(s, h, g, (enum plant)plant);
-	if (has((enum plant)plant, PAUSE, s))
-		add_outages(s, g, OUTAGE_PAUSE);
+	if (has((enum plant)plant, PAUSE, s))  /* hidden: as with the trace clock mono */
+		add_outages(s, g, rng_chance(&s->rng, 750000) ? OUTAGE_PAUSE : OUTAGE_HIDDEN);
 	else if (plant == MIGRATION)
 		add_outages(s, g, rng_chance(&s->rng, 700000) ? OUTAGE_MIGRATION : OUTAGE_HIDDEN);
 	return 0;

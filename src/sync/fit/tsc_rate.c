@@ -110,6 +110,15 @@ int tsc_rate_line(const struct trace *trace, struct clock_line *line, struct err
 	return status;
 }
 
+int sync_tsc_rate(const struct trace *trace, uint64_t *millihertz, struct error *err)
+{
+	struct clock_line line;
+	const int status = tsc_rate_line(trace, &line, err);
+	if (status > 0)
+		*millihertz = (uint64_t)llround(1e12 / (1 + (double)line.drift / (double)(INT64_C(1) << 60)));
+	return status;
+}
+
 struct clock_line tsc_given_line(int64_t cycles, int64_t hz)
 {
 	const int128 one = (int128)1 << 60;

@@ -198,6 +198,15 @@ static void name_machine(struct load *l, size_t i)
 	free(base);
 }
 
+static void set_tsc_rate(struct load_machine *m, uint64_t millihertz)
+{
+	struct trace_location *p = &m->location[0];
+	if (p->reader->set_tsc_rate)
+		p->reader->set_tsc_rate(p, millihertz);
+	m->trace->info.scale = p->scale;
+	m->trace->info.in_cycles = p->in_cycles && !p->scale.millihertz;
+}
+
 /* Gives the TSC's rate that a hypervisor's trace contains, or the user's, to this trace and to those of its VMs that were
  * recorded without it. */
 static void share_tsc_rate(struct load *l)
@@ -209,12 +218,9 @@ static void share_tsc_rate(struct load *l)
 			continue;
 		millihertz = p->scale.millihertz ? p->scale.millihertz : (uint64_t)l->options->tsc_hz * 1000;
 	}
-	for (size_t i = 0; i < l->machines && millihertz; i++) {
-		struct trace_location *p = &l->machine[i].location[0];
-		if (p->reader->set_tsc_rate)
-			p->reader->set_tsc_rate(p, millihertz);
-		l->machine[i].trace->info.scale = p->scale;
-	}
+	for (size_t i = 0; i < l->machines; i++)
+		if (millihertz || l->machine[i].spec->tsc_millihertz)
+			set_tsc_rate(&l->machine[i], millihertz ? millihertz : l->machine[i].spec->tsc_millihertz);
 }
 
 int machines_open(struct load *l, const struct trace_spec *spec, struct error *err)
