@@ -44,6 +44,7 @@ E2E_TESTS = \
 	tests/test_beacon_guest.py \
 	tests/test_xen.py \
 	tests/test_xen_random.py \
+	tests/test_xen_hvm.py \
 	tests/test_xen_clocks.py \
 	tests/test_cache.py \
 	tests/test_causes.py \

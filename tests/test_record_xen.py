@@ -122,6 +122,15 @@ def check_recording(tmp):
     check(total["web server", "db"] == 400000, f"who had the pCPU {total}")
 
 
+def check_classes(tmp):
+    for classes, mask in (("hvm", "0x000af000"), ("hypercalls,hvm", "0x002af000"), ("hypercalls", "0x0022f000")):
+        attempt(tmp, "-t", "100ms", "-o", f"e{mask}", "--xen-events", classes, "web server=none", "db=none", "--no-index")
+        check(mask in text_of(f"{tmp}/fake/arguments").split(), f"--xen-events {classes} is mask {mask}")
+    for classes in ("hv", "hvmm", "hypercalls,,hvm", "all"):
+        p = attempt(tmp, "-t", "100ms", "-o", "f", "--xen-events", classes, status=1)
+        check("--xen-events" in p.stderr and p.stderr.count("\n") == 1 and not os.path.exists(f"{tmp}/f"), f"refused {p.stderr}")
+
+
 def check_tsc(tmp):
     """A kernel trace on the TSC is on xentrace's own clock, exactly, also if the recorder measured a slightly different rate."""
     folder, b = f"{tmp}/r/guest-Domain-0", Buffer()
@@ -199,6 +208,7 @@ def main():
     with scratch() as tmp:
         make_dom0(tmp)
         check_recording(tmp)
+        check_classes(tmp)
         check_tsc(tmp)
         check_dry_run(tmp)
         check_refusals(tmp)

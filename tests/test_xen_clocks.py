@@ -17,15 +17,15 @@ STEPS = 3000
 CLOCKS = {"x86-tsc": 0, "mono": 0, "local": 60}
 
 
-def guest_buffers(rnd, truth, domain, clock):
-    """Returns the ring buffers of a domain's vCPUs: switches shortly after a vCPU begins to run, while it runs, and before it
-    ends. clock: function from Xen's ns to the trace's."""
+def guest_buffers(rnd, truth, modes, domain, clock):
+    """Returns the ring buffers of a domain's vCPUs: switches shortly after a vCPU begins to run or enters guest mode, while it
+    runs, and before it ends. clock: function from Xen's ns to the trace's."""
     vcpus = sorted(v for v in truth if v[0] == domain)
     buffers = []
     for v in vcpus:
         b, last = ftrace.Buffer(), 0
-        for begin, end, state, _ in truth[v]:
-            if state != RUNNING or end - begin < 2000:
+        for begin, end in modes.get(v) or [(begin, end) for begin, end, state, _ in truth[v] if state == RUNNING]:
+            if end - begin < 2000:
                 continue
             times = sorted({begin + rnd.randint(50, 900), end - rnd.randint(50, 900),
                             *(rnd.randrange(begin + 50, end - 50) for _ in range(rnd.randint(0, 3)))})
@@ -48,13 +48,14 @@ def check_world(tmp, seed):
     world.finish()
     data = world.file([])
     truth = {v: rows for v, rows in xentrace.intervals(xentrace.read(data)).items() if v[0] != IDLE}
+    modes = xentrace.guest_mode(xentrace.read(data))
     folder = write(f"{tmp}/w", data, (("info", INFO), ("list", LIST)))
     lines = {}
     for domain, name in enumerate(("x86-tsc", "mono", "local"), 1):
         drift = rnd.uniform(-CLOCKS[name], CLOCKS[name]) * 1e-6
         offset = 0 if name == "x86-tsc" else rnd.randint(10**9, 10**12)
         lines[NAMES[domain]] = (name, offset, drift)
-        buffers = guest_buffers(rnd, truth, domain, lambda t, o=offset, d=drift: t + o + round(t * d))
+        buffers = guest_buffers(rnd, truth, modes, domain, lambda t, o=offset, d=drift: t + o + round(t * d))
         ftrace.write_dat(f"{folder}/kernel-{domain}/trace.dat", buffers, name, host=f"host{domain}")
     p = run("index", folder, "-o", f"{tmp}/w.steal", status=None)
     if "without lib" in p.stderr:

@@ -1,5 +1,6 @@
-"""Random Xen hosts, written as xentrace files with their truth: caps of both schedulers, pauses, losses, vCPUs that wake each
-other from other pCPUs.  Without losses all states and the reasons of all times offline are exact; with losses no state that is shown may be wrong.  vCPUs are pinned, and with
+"""Random Xen hosts, written as xentrace files with their truth: caps of both schedulers, pauses, losses, VM entries and exits
+of HVM domains, vCPUs that wake each other from other pCPUs, by events or not.  Without losses all states, the reasons of all
+times offline and all wakers are exact; with losses no state that is shown may be wrong.  vCPUs are pinned, and with
 losses woken on their own pCPU: one that is woken or runs elsewhere during a loss may leave no record.  SEEDS: number of worlds; SEED: first seed (default: the day)."""
 import collections
 import os
@@ -9,9 +10,9 @@ import time
 import xentrace
 from e2e import check, run, scratch, table
 from test_xen import merged, overlaps, statuses, untraced, write
-from xentrace import BLOCKED, IDLE, LOST, OFFLINE, RUNNABLE, RUNNING, SLEEP, Writer
+from xentrace import BLOCKED, IDLE, LOST, OFFLINE, PV_HYPERCALL, RUNNABLE, RUNNING, SLEEP, VM_ENTRY, VM_EXIT_64, VM_HYPERCALL, Writer
 
-INFO = "cpu_mhz                : 1000.000\nxen_version            : 4.17.7\nxen_scheduler          : credit2\n"
+INFO = "hw_caps : 1fcbf3fd:c2d8220b:ec500800:00000077\ncpu_mhz                : 1000.000\nxen_version            : 4.17.7\nxen_scheduler          : credit2\n"
 NAMES = {0: "Domain-0", 1: "one", 2: "two", 3: "three"}
 LIST = "Name ID Mem VCPUs State Time(s)\n" + "".join(f"{name} {i} 256 2 r----- 1.0\n" for i, name in NAMES.items())
 
@@ -29,6 +30,9 @@ class World:
         self.state = {v: BLOCKED for v in self.vcpus}
         self.capped = {v for v in self.vcpus if v[0] and self.rnd.random() < 0.3}
         self.is_credit = self.rnd.random() < 0.5  # the scheduler: credit stops a capped vCPU from a timer, credit2 parks it
+        self.hvm = {domain for domain in NAMES if domain and self.rnd.random() < 0.5}  # domains with VM entries
+        self.in_guest = [False] * self.pcpus
+        self.wakers = []   # (vCPU, ticks, vCPU that sent it an event; None: it was woken otherwise)
         self.why = []      # (vCPU, ticks, reason, pCPU of the timer that stopped it; None: none) of each time offline
         self.timer = None
         self.running = []  # (step, the vCPU on each pCPU after it)
@@ -37,8 +41,31 @@ class World:
             self.next_step()
 
     def put(self, cpu, event, *words):
+        if self.in_guest[cpu]:  # the hypervisor runs after a VM exit
+            self.exit(cpu, 0x60)
         self.row.append((self.step, self.now, cpu, event, words))
         self.now += 10
+
+    def exit(self, cpu, reason):
+        self.in_guest[cpu] = False
+        self.put(cpu, VM_EXIT_64, reason, self.rnd.randrange(1 << 32), 0xFFFFFFFF)
+
+    def send(self, cpu):
+        """The current vCPU sends an event, or pretends to. Returns the vCPU; None: no vCPU runs here, or it sent none."""
+        v, is_sent = self.current[cpu], self.rnd.random() < 0.7
+        if v[0] == IDLE or self.rnd.random() < 0.5:
+            return None
+        if v[0] in self.hvm:
+            if self.in_guest[cpu]:
+                self.exit(cpu, 0x81)
+            else:
+                self.put(cpu, VM_EXIT_64, 0x81, 0, 0)
+            self.put(cpu, VM_HYPERCALL, 32 if is_sent else 24)
+        else:
+            self.put(cpu, PV_HYPERCALL, 32)
+            if not is_sent:
+                self.put(cpu, PV_HYPERCALL, 23)
+        return v if is_sent else None
 
     def change(self, cpu, v, new):
         old = self.state.get(v, RUNNING if v == self.current[cpu] else RUNNABLE)
@@ -64,13 +91,22 @@ class World:
         return self.rnd.choice(ready) if ready else (IDLE, cpu)
 
     def wake(self, v):
-        self.change(self.rnd.randrange(self.pcpus) if self.remote else self.home[v], v, RUNNABLE)
+        cpu = self.rnd.randrange(self.pcpus) if self.remote else self.home[v]
+        sender = self.send(cpu)
+        if self.in_guest[cpu]:
+            self.exit(cpu, 0x60)
+        self.wakers.append((v, self.now, sender))
+        self.change(cpu, v, RUNNABLE)
 
     def timers(self, busy):
         """Returns the pCPUs with a timer that cannot be taken for a pause: neither dom0 nor the vCPU itself runs there."""
         return [cpu for cpu, v in enumerate(self.current) if v[0] and v != busy]
 
     def next_step(self):
+        for cpu, v in enumerate(self.current):
+            if v[0] in self.hvm and not self.in_guest[cpu] and self.rnd.random() < 0.9:
+                self.put(cpu, VM_ENTRY)
+                self.in_guest[cpu] = True
         self.running.append(list(self.current))
         self.step += 1
         self.now += self.rnd.randint(1000, 200000)
@@ -159,23 +195,47 @@ def check_reasons(seed, history, world):
     check(not wrong and not known, f"seed {seed}: reasons of {len(world.why)} times offline {wrong[:3]} {list(known.items())[:3]}")
 
 
+def check_wakers(seed, history, world):
+    """The vCPU that sent the event by which another one was woken; of all other wakeups it is unknown."""
+    def thread(v):
+        return 4200000 + v[0] * 10000 + v[1]
+    wrong = []
+    for v in {w[0] for w in world.wakers if w[2]}:
+        rows = [(int(r["start"]), int(r["end"]), r["value"])
+                for r in table("intervals", history, f"/Host/Threads/{thread(v)}/Woken By")]
+        for _, tsc, sender in (w for w in world.wakers if w[0] == v):
+            got = next((value for begin, end, value in rows if begin <= tsc <= end), "")
+            if got != (f"host/{thread(sender)}" if sender else ""):
+                wrong.append((v, tsc, sender, got))
+    check(not wrong, f"seed {seed}: wakers of {len(world.wakers)} wakeups {wrong[:3]}")
+
+
+def states_of(rows, modes):
+    """The states that the program shows: with VM entries, a vCPU runs only in guest mode."""
+    parts = xentrace.split_modes(rows, modes) if modes else rows
+    return merged([(b, e, state if isinstance(state, str) else untraced(state)) for b, e, state, *_ in parts])
+
+
 def check_world(tmp, seed, steps, remote):
     world, history = World(seed, remote), f"{tmp}/x.steal"
     for _ in range(steps):
         world.act()
     world.finish()
     names = {v: NAMES[v[0]] for v in world.vcpus}
-    truth = {v: rows for v, rows in xentrace.intervals(xentrace.read(world.file([]))).items() if v[0] != IDLE}
+    records = xentrace.read(world.file([]))
+    truth = {v: rows for v, rows in xentrace.intervals(records).items() if v[0] != IDLE}
+    modes = xentrace.guest_mode(records)
     texts = (("info", INFO), ("list", LIST))
     run("index", write(f"{tmp}/w", world.file([]), texts), "-o", history)
     for v, rows in truth.items():
-        want = merged([(b, e, untraced(state)) for b, e, state, _ in rows])
+        want = states_of(rows, modes[v])
         got = statuses(history, names[v], v[1])
         got[-1] = (got[-1][0], got[-1][1] - 1, got[-1][2])
         if merged(got) != want:
             check(False, f"seed {seed}: {v} {[(a, b) for a, b in zip(merged(got), want) if a != b][:3]}")
     check_culprits(seed, history, truth, names)
     check_reasons(seed, history, world)
+    check_wakers(seed, history, world)
     if remote:
         check(True, f"seed {seed}: exact, with wakeups recorded on other pCPUs")
         return
@@ -186,7 +246,7 @@ def check_world(tmp, seed, steps, remote):
     run("index", write(f"{tmp}/w", world.file(losses), texts), "-o", history)
     known = unknown = 0
     for v, rows in truth.items():
-        both = overlaps([(b, e, untraced(state)) for b, e, state, _ in rows], statuses(history, names[v], v[1]))
+        both = overlaps(states_of(rows, modes[v]), statuses(history, names[v], v[1]))
         wrong = {k: t for k, t in both.items() if k[1] not in ("UNKNOWN", k[0])}
         if wrong:
             check(False, f"seed {seed}: with losses {losses}, {v} at home on {world.home[v]} is wrong: {wrong}")

@@ -8,6 +8,8 @@ RUNNING, RUNNABLE, BLOCKED, OFFLINE = range(4)
 IDLE = 0x7FFF
 LOST, WRAP, CPU_CHANGE = 0x1F001, 0x1F002, 0x1F003
 DOM_ADD, DOM_REM, SLEEP, WAKE = 0x28001, 0x28002, 0x28003, 0x28004
+VM_ENTRY, VM_EXIT, VM_EXIT_64, VM_HYPERCALL = 0x81001, 0x81002, 0x81102, 0x82012  # VM_HYPERCALL has no time
+PV_HYPERCALL = 0x20100D
 
 
 def record(event, words=(), tsc=None):
@@ -22,7 +24,7 @@ class Writer:
         self.record = [[] for _ in range(pcpus)]
 
     def put(self, tsc, pcpu, event, *words):
-        self.record[pcpu].append(record(event, words, tsc))
+        self.record[pcpu].append(record(event, words, None if event == VM_HYPERCALL else tsc))
 
     def state(self, tsc, pcpu, vcpu, old, new):
         self.put(tsc, pcpu, 0x21001 | old << 8 | new << 4, vcpu[0] << 16 | vcpu[1])
@@ -78,3 +80,31 @@ def intervals(rows):
     for vcpu, (begin, state, cpu) in begun.items():
         done[vcpu].append((begin, rows[-1][0], state, cpu))
     return done
+
+
+def guest_mode(rows):
+    """Returns {vCPU: [(VM entry, VM exit or end of the trace)]} of the vCPUs with VM entries."""
+    done, current, entered = collections.defaultdict(list), {}, {}
+    for tsc, cpu, event, words in rows:
+        if event & ~0x330 == 0x21001 and event >> 4 & 3 == RUNNING:
+            current[cpu] = (words[0] >> 16, words[0] & 0xFFFF)
+        elif event == VM_ENTRY:
+            entered[cpu] = tsc
+        elif event in (VM_EXIT, VM_EXIT_64) and cpu in entered:
+            done[current[cpu]].append((entered.pop(cpu), tsc))
+    for cpu, tsc in entered.items():
+        done[current[cpu]].append((tsc, rows[-1][0]))
+    return done
+
+
+def split_modes(rows, modes):
+    """Splits the intervals in which a vCPU runs: (begin, end, "RUNNING" or "VMM"); others stay as they are."""
+    for begin, end, state, *_ in rows:
+        if state != RUNNING:
+            yield begin, end, state
+            continue
+        for entry, leave in modes:
+            if begin <= entry and leave <= end:
+                yield from ((begin, entry, "VMM"), (entry, leave, "RUNNING"))
+                begin = leave
+        yield begin, end, "VMM"

@@ -157,6 +157,7 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 		  &w->o.guest_only, NULL },
 		{ "steal", 0, OPT_TEXT, "SOURCE", "source of stolen time in guests", &w->o.steal, steal_sources },
 		{ "event", 'e', OPT_LIST, "SYSTEM:NAME", "record this event as well", &w->event, NULL },
+		{ "xen-events", 0, OPT_TEXT, "CLASS,...", "in dom0: record hypercalls, hvm as well", &w->o.xen_events, NULL },
 		{ "requests", 0, OPT_LIST, "SPEC", "record requests of a server by probes: nginx", &w->requests, NULL },
 		{ "guest-requests", 0, OPT_LIST, "SPEC", "the same for programs in the guests", &w->guest_requests, NULL },
 		{ "request-labels", 0, OPT_FLAG, NULL, "with the texts of requests, such as queries", &w->o.request_labels,

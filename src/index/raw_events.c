@@ -368,6 +368,21 @@ static const char *fields_text(struct raw_events *m, const struct trace *trace, 
 	return m->fields;
 }
 
+/* Returns the name of an event of a hypervisor with run states (Xen): kinds that it shares with KVM have KVM's names. */
+static const char *name_without_kvm(const struct event *ev, const char *name)
+{
+	switch (ev->kind) {
+	case EV_VCPU_ENTRY:
+		return "vm_entry";
+	case EV_VCPU_EXIT:
+		return ev->vcpu_exit.isa == EXIT_ISA_XEN_PV ? "xen_pv_entry" : "vm_exit";
+	case EV_HYPERCALL:
+		return "hypercall";
+	default:
+		return name;
+	}
+}
+
 int raw_events_next(struct raw_events *m, struct event_text *out, struct error *err)
 {
 	struct raw_events_source *first = NULL;
@@ -382,8 +397,8 @@ int raw_events_next(struct raw_events *m, struct event_text *out, struct error *
 		.fields = fields_text(m, first->trace, ev) };
 	if (ev->kind == EV_NAMED)
 		out->event = trace_string(first->trace, ev->named.name);
-	if (ev->kind == EV_VCPU_EXIT && ev->vcpu_exit.isa == EXIT_ISA_XEN_PV)
-		out->event = "xen_pv_entry";
+	if (trace_info(first->trace)->has_vcpu_states)
+		out->event = name_without_kvm(ev, out->event);
 	return advance_source(m, first, err) ? -1 : 1;
 }
 

@@ -140,7 +140,7 @@ static int find_domains(struct participants *p, struct xen_host **xen, struct er
 	if (p->o->hold)
 		return error_set(err, STATUS_USAGE, "record without --flight",
 		                 "--flight: xentrace cannot overwrite the oldest records of a Xen host");
-	*xen = xen_host_new(err);
+	*xen = xen_host_new(p->o->xen_events, err);
 	p->vm = *xen ? xen_host_domains(*xen, &p->vms, err) : NULL;
 	if (p->vm)
 		return 0;
@@ -171,6 +171,9 @@ int participants_init(struct participants *p, const struct record_options *o, st
 	if (xen_host_is_here(o->root) && !o->guest_only) {
 		if (find_domains(p, &xen, err))
 			return -1;
+	} else if (o->xen_events) {
+		return error_set(err, STATUS_USAGE, "use it as root in dom0",
+		                 "--xen-events: this machine is not dom0 of a Xen host");
 	} else {
 		p->vm = vms_find(o->root, &p->vms, &p->hidden);
 	}

@@ -28,6 +28,8 @@ struct record_options {
 	const char *clock;             /* auto, x86-tsc or mono */
 	const char *const *event;      /* "system:name", in addition to the events in events.c */
 	size_t events;
+	const char *xen_events;        /* dom0 of a Xen host: classes of events in addition to the scheduler's, separated by
+	                                * commas: hypercalls, hvm; NULL: none */
 	const struct record_request *requested;  /* selected VMs; none: every VM */
 	size_t n_requested;
 	const char *const *request_spec;  /* requests to record by probes, see request_kinds.h */

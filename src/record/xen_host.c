@@ -23,7 +23,7 @@
 
 #define TRACE "xentrace.bin"
 #define LOG "xentrace.log"
-#define SCHEDULER_EVENTS "0x0002f000"  /* all events of the scheduler */
+#define SCHEDULER_EVENTS 0x0002f000    /* all events of the scheduler */
 #define BUFFER_PAGES "256"             /* of each pCPU */
 #define START_TIMEOUT (10 * NS_PER_S)  /* for the first records of xentrace */
 #define END_TIMEOUT 10000              /* ms for xentrace to write its buffers */
@@ -62,10 +62,40 @@ static char *find_program(const char *name)
 	return found;
 }
 
-struct xen_host *xen_host_new(struct error *err)
+/* Classes of events that --xen-events adds. */
+static const struct { const char *name; uint32_t mask; } event_classes[] = {
+	{ "hypercalls", 0x0020f000 }, /* entries of paravirtualized vCPUs into the hypervisor */
+	{ "hvm", 0x0008f000 },        /* VM entries and exits of HVM and PVH domains */
+};
+
+/* Adds the classes to *mask. Returns -1 with *err if one is unknown. */
+static int add_classes(const char *names, uint32_t *mask, struct error *err)
+{
+	while (names && *names) {
+		const size_t len = strcspn(names, ",");
+		size_t i = 0;
+		while (i < sizeof event_classes / sizeof *event_classes &&
+		       (strncmp(event_classes[i].name, names, len) != 0 || event_classes[i].name[len]))
+			i++;
+		if (i == sizeof event_classes / sizeof *event_classes)
+			return error_set(err, STATUS_USAGE, "use hypercalls, hvm, or both, separated by a comma",
+			                 "--xen-events: unknown class of events '%.*s'", (int)len, names);
+		*mask |= event_classes[i].mask;
+		names += len + (names[len] == ',');
+	}
+	return 0;
+}
+
+struct xen_host *xen_host_new(const char *events, struct error *err)
 {
 	struct xen_host *x = mem_new(1, sizeof *x);
-	*x = (struct xen_host){ .xentrace = find_program("xentrace"), .xl = find_program("xl"), .dir = -1 };
+	*x = (struct xen_host){ .mask = SCHEDULER_EVENTS, .dir = -1 };
+	if (add_classes(events, &x->mask, err)) {
+		xen_host_free(x);
+		return NULL;
+	}
+	x->xentrace = find_program("xentrace");
+	x->xl = find_program("xl");
 	if (x->xentrace && x->xl)
 		return x;
 	error_set(err, STATUS_SYSTEM, "install Xen's tools (Debian: xen-utils)",
@@ -221,7 +251,9 @@ static _Noreturn void exec_xentrace(const struct xen_host *x, pid_t recorder)
 	if (log < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(log, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0 ||
 	    prctl(PR_SET_PDEATHSIG, SIGTERM) || getppid() != recorder)
 		_exit(126);
-	execl(x->xentrace, "xentrace", "-D", "-S", BUFFER_PAGES, "-e", SCHEDULER_EVENTS, TRACE, (char *)NULL);
+	char mask[16];
+	snprintf(mask, sizeof mask, "0x%08x", (unsigned)x->mask);
+	execl(x->xentrace, "xentrace", "-D", "-S", BUFFER_PAGES, "-e", mask, TRACE, (char *)NULL);
 	_exit(127);
 }
 

@@ -15,14 +15,16 @@
 
 struct xen_host {
 	char *xentrace, *xl;  /* paths of the programs */
+	uint32_t mask;        /* events to record: one bit per class and subclass */
 	int dir;              /* descriptor of the directory "host"; -1: none */
 	int pid;              /* xentrace; 0: does not run */
 };
 
 /* Returns true if this machine is the privileged domain of a Xen host. */
 bool xen_host_is_here(const char *root);
-/* Finds the programs in PATH and in /usr/lib/xen-VERSION/bin. NULL with *err if one is missing. */
-struct xen_host *xen_host_new(struct error *err);
+/* Finds the programs in PATH and in /usr/lib/xen-VERSION/bin. events: as in struct record_options. NULL with *err if a
+ * program is missing or a class of events is unknown. */
+struct xen_host *xen_host_new(const char *events, struct error *err);
 void xen_host_free(struct xen_host *x);  /* ends xentrace; NULL is allowed */
 /* Returns the domains except dom0, by `xl list`; the caller calls vms_free(). NULL with *err if xl fails; *n is 0 then. */
 struct vm *xen_host_domains(const struct xen_host *x, size_t *n, struct error *err);

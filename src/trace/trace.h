@@ -93,7 +93,8 @@ enum vcpu_run_state { VCPU_STATE_RUNNING, VCPU_STATE_RUNNABLE, VCPU_STATE_BLOCKE
 
 /* Reason for which a paravirtualized vCPU of Xen enters the hypervisor: one of these, plus the number of the hypercall or
  * of the trap. */
-enum { EXIT_ISA_XEN_PV = 4 };  /* vcpu_exit.isa; vcpu_exit.reason is an enum xen_pv_entry */
+enum { EXIT_ISA_VMX = 1, EXIT_ISA_SVM, EXIT_ISA_XEN_PV = 4 };  /* vcpu_exit.isa; of XEN_PV, vcpu_exit.reason is an enum
+                                                                * xen_pv_entry */
 enum xen_pv_entry {
 	XEN_PV_TRAP = 3 << 20, XEN_PV_PAGE_FAULT = 4 << 20, XEN_PV_INVALID_OP = 5 << 20, XEN_PV_PRIVILEGED_OP = 6 << 20,
 	XEN_PV_FPU_RESTORE = 8 << 20, XEN_PV_PAGING_FIXUP = 9 << 20, XEN_PV_DESCRIPTOR_FAULT = 10 << 20,
@@ -132,7 +133,8 @@ struct event {
 		struct { int64_t tid, ns, vtid; } process_ns;      /* also EV_PROCESS_CGROUP, without vtid */
 		struct { int64_t vcpu, reason,                     /* vcpu: only a hint, some tracers write garbage */
 		         isa, ip, ret; } vcpu_exit;                /* exits only; isa: 1 VMX, 2 SVM,
-		                                                    * EXIT_ISA_XEN_PV; ret: arm64 only */
+		                                                    * EXIT_ISA_XEN_PV; ret: arm64, and the number of Xen's
+		                                                    * hypercall with VMX and SVM */
 		struct { int64_t reason, error; } userspace;       /* error: -EINTR if a signal interrupted the thread */
 		struct { int64_t vector; } inject;
 		struct { int64_t apic, vector; } accept;

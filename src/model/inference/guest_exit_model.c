@@ -1,7 +1,8 @@
 /* State of a vCPU from the host's events alone: VM entries, exits with their reasons, and whether the guest is idle.
  *
  * The guest's own trace takes precedence. Without it the guest is idle from a halt until idle_inference.h finds that a
- * thread ran. That is known only at the next exit, so the change is written afterwards, at its earlier time. */
+ * thread ran. That is known only at the next exit, so the change is written afterwards, at its earlier time. On a
+ * hypervisor with run states (Xen), an untraced guest is idle while its vCPU is blocked. */
 #include "model/state/exit_reasons.h"
 #include "model/state/state.h"
 
@@ -79,8 +80,10 @@ void guest_entry(struct model *m, struct vcpu *v)
 		return;
 	v->mode = MODE_GUEST;
 	v->kernel_ip = EVENT_ABSENT;
-	idle_tracker_entry(&v->tracker, m->sink.now);
-	throttling_entry(m, v);
+	if (!v->vm->parent->has_run_states) {
+		idle_tracker_entry(&v->tracker, m->sink.now);
+		throttling_entry(m, v);
+	}
 	update_vcpu(m, v);
 }
 
@@ -114,14 +117,26 @@ static void detect_offline(struct vcpu *v)
 	update_thread(vm, th);
 }
 
+static void leave_guest_mode(struct model *m, struct vcpu *v, const struct event *ev, int64_t name)
+{
+	write_exit(m, v, name);
+	v->mode = MODE_VMM;
+	v->kernel_ip = exit_kernel_address(ev);
+}
+
 void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 {
 	const enum isa isa = exit_isa(ev);
 	if (v->vm->isa != isa)
 		write_isa(v->vm, isa);
 	const int64_t name = exit_name_id(v->vm->parent, ev, isa);
-	if (!v->vm->parent->has_entries) {
+	if (!v->vm->parent->has_entries || isa == ISA_XEN_PV) {
 		write_exit(m, v, name);
+		return;
+	}
+	if (v->vm->parent->has_run_states) {
+		leave_guest_mode(m, v, ev, name);
+		update_vcpu(m, v);
 		return;
 	}
 	int64_t since = v->tracker.at.since;
@@ -133,9 +148,7 @@ void guest_exit(struct model *m, struct vcpu *v, const struct event *ev)
 		write_split(m, v, since, &split);
 	throttling_exit(v, flags);
 	halt_polling_exit(&v->polling, m->sink.now);
-	write_exit(m, v, name);
-	v->mode = MODE_VMM;
-	v->kernel_ip = exit_kernel_address(ev);
+	leave_guest_mode(m, v, ev, name);
 	detect_offline(v);
 	update_vcpu(m, v);
 }

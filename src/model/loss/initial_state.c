@@ -18,6 +18,7 @@ void prescan_release(struct prescan *s)
 	unseen_handlers_release(&s->handlers);
 	idle_stats_release(&s->idle_stats);
 	map_release(&s->seen);
+	map_release(&s->entered);
 	*s = (struct prescan)PRESCAN_INIT;
 }
 
@@ -30,6 +31,11 @@ int8_t prescan_thread_state(const struct prescan *s, const struct prescan_thread
 	const bool has_wakeups = s->wakeups || s->wakings, has_forks = s->forks || (s->asked & ENABLED_FORKS);
 	const bool was_queued = has_wakeups && (th->mentioned_before || has_forks);
 	return open || (th->switched_in && !was_queued) ? THREAD_UNKNOWN : th->sched;
+}
+
+bool prescan_has_entries(const struct prescan *s, int64_t tid)
+{
+	return s && s->entered.len && map_find(&s->entered, (uint64_t)vcpu_process((tid - VCPU_TID_FIRST) / VCPU_TIDS_PER_VM));
 }
 
 bool prescan_is_unrecorded(const struct prescan *s, int64_t cpu)
@@ -147,12 +153,23 @@ static void set_current(struct prescan *s, struct prescan_cpu *c, uint32_t numbe
 }
 
 /* Sets the initial mode of a CPU's first current thread, in case it is a vCPU: if its first event is a VM entry or a
- * switch, it was in the hypervisor before. */
+ * switch, it was in the hypervisor before. A run state does not decide alone: finish_modes(). */
 static void set_mode(struct prescan_cpu *c, const struct event *ev)
 {
-	c->mode_known = ev->kind == EV_VCPU_EXIT || ev->kind == EV_VCPU_ENTRY || ev->kind == EV_SWITCH;
-	if (c->mode_known)
+	c->mode_known = ev->kind == EV_VCPU_EXIT || ev->kind == EV_VCPU_ENTRY || ev->kind == EV_SWITCH ||
+	                ev->kind == EV_VCPU_STATE;
+	if (c->mode_known && ev->kind != EV_VCPU_STATE)
 		c->mode = ev->kind == EV_VCPU_EXIT ? MODE_GUEST : MODE_VMM;
+}
+
+/* Sets the initial mode of CPUs with a run state as their first event. A hypervisor writes records only outside guest
+ * mode, and a vCPU with VM entries leaves guest mode with a record. Other vCPUs have no mode: running counts as guest
+ * mode. */
+static void finish_modes(struct prescan *s)
+{
+	for (uint32_t i = 0; i < s->cpus; i++)
+		if (s->cpu[i].has_run_state && s->cpu[i].mode_known && s->cpu[i].mode == MODE_UNKNOWN)
+			s->cpu[i].mode = prescan_has_entries(s, s->cpu[i].tid) ? MODE_VMM : MODE_GUEST;
 }
 
 /* Returns true if a thread that the dump lists as runnable may be current: its CPU has had no event since the last loss. */
@@ -278,6 +295,10 @@ static void on_vcpu_state(struct prescan *s, struct prescan_cpu *c, const struct
 	if (is_first && old == VCPU_STATE_RUNNING && !c->lost)
 		c->tid = tid;
 	c->has_run_state |= is_first;
+	if (ev->vcpu_state.state == VCPU_STATE_RUNNING)
+		c->vm = vm == EVENT_ABSENT ? 0 : vcpu_process(vm);
+	else if (old == VCPU_STATE_RUNNING)
+		c->vm = 0;
 	const uint64_t *created = vm == EVENT_ABSENT ? NULL : map_find(&s->seen, VM_KEY | (uint64_t)vm);
 	if (tid <= 0 || (created && *created == s->epochs))
 		return;
@@ -298,8 +319,20 @@ static void on_hypervisor(struct prescan *s, struct prescan_cpu *c, const struct
 {
 	if (ev->kind == EV_VCPU_STATE)
 		on_vcpu_state(s, c, ev);
+	else if (ev->kind == EV_VCPU_ENTRY && c->vm > 0)
+		*map_put(&s->entered, (uint64_t)c->vm, NULL) = 1;
 	else if (ev->kind == EV_VM && ev->vm.exists && ev->vm.vm >= 0)
 		*map_put(&s->seen, VM_KEY | (uint64_t)ev->vm.vm, NULL) = s->epochs;
+}
+
+static void on_lost(struct prescan *s, const struct event *ev)
+{
+	const int64_t end = ev->lost.end > ev->ts ? ev->lost.end : ev->ts;
+	s->lost_until = end > s->lost_until || s->epochs == 1 ? end : s->lost_until;
+	s->lost_pending = true;
+	get_cpu(s, ev->cpu)->lost = true;
+	get_cpu(s, ev->cpu)->vm = 0;
+	begin_epoch(s);
 }
 
 void prescan_feed(struct prescan *s, const struct event *ev)
@@ -313,11 +346,7 @@ void prescan_feed(struct prescan *s, const struct event *ev)
 		s->lost_pending = false;
 	}
 	if (ev->kind == EV_LOST) {
-		int64_t end = ev->lost.end > ev->ts ? ev->lost.end : ev->ts;
-		s->lost_until = end > s->lost_until || s->epochs == 1 ? end : s->lost_until;
-		s->lost_pending = true;
-		get_cpu(s, ev->cpu)->lost = true;
-		begin_epoch(s);
+		on_lost(s, ev);
 		return;
 	}
 	struct prescan_cpu *c = get_cpu(s, ev->cpu);
@@ -326,7 +355,7 @@ void prescan_feed(struct prescan *s, const struct event *ev)
 		c->seen = true;
 		if (c->tid < 0)
 			set_current(s, c, ev->cpu, ev);
-		if (!c->mode_known && ev->kind != EV_VCPU_STATE)
+		if (!c->mode_known)
 			set_mode(c, ev);
 	}
 	if (s->epochs > 1) {  /* Events of the current thread also count as first events. */
@@ -405,6 +434,7 @@ void prescan_finish(struct prescan *s)
 {
 	if (s->switches)
 		set_silent_currents(s);
+	finish_modes(s);
 	proved_sleeps_finish(&s->proved_sleeps);
 	idle_stats_finish(&s->idle_stats);
 	map_release(&s->seen);

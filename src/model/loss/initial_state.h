@@ -47,6 +47,7 @@ struct prescan_cpu {
 	uint32_t comm;
 	uint32_t runnable_threads;  /* number of threads that the state dump lists as runnable here, if it is silent */
 	enum vcpu_mode mode; /* mode of that thread if it is a vCPU */
+	int32_t vm;          /* process of the VM whose vCPU runs here (hypervisor with run states); 0: none, or unknown */
 	int32_t pid_tid;     /* thread of the last event with a PID; -1: none */
 	size_t pid_epoch;    /* epoch of that event */
 	size_t epoch;        /* epoch of its last event */
@@ -67,6 +68,7 @@ struct prescan {
 	struct unseen_handlers handlers;
 	struct idle_stats idle_stats;
 	struct map seen;               /* TID -> epoch << 40 | (index in thread + 1); index 0: created in that epoch */
+	struct map entered;            /* process of a VM of a hypervisor with run states: it has VM entries */
 };
 
 #define PRESCAN_INIT { .thread = NULL, .proved_sleeps = PROVED_SLEEPS_INIT, .handlers = UNSEEN_HANDLERS_INIT, \
@@ -78,6 +80,8 @@ void prescan_add_silent(struct prescan *s, uint32_t cpu);  /* Adds a CPU without
 void prescan_finish(struct prescan *s);  /* Computes the results; called after the last event. */
 /* Returns the state of the thread before the event that named it: enum thread_state. */
 int8_t prescan_thread_state(const struct prescan *s, const struct prescan_thread *th);
+/* Returns true if VM entries of the vCPU's VM are recorded; tid: vcpu_thread_id(). s: may be NULL. */
+bool prescan_has_entries(const struct prescan *s, int64_t tid);
 /* Returns true if the trace does not record that CPU, and so not its runqueue. */
 bool prescan_is_unrecorded(const struct prescan *s, int64_t cpu);
 /* Returns the state that an EV_PROCESS shows for a live thread: enum thread_state. */

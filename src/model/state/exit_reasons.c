@@ -131,11 +131,13 @@ const char *isa_name(enum isa isa)
 
 const char *exit_name(const struct event *ev, char buf[EXIT_NAME])
 {
-	uint32_t code = (uint32_t)ev->vcpu_exit.reason;
+	const bool is_xen_call = exit_is_xen_call(ev);
+	uint32_t code = is_xen_call ? XEN_PV_HYPERCALL + (uint32_t)ev->vcpu_exit.ret : (uint32_t)ev->vcpu_exit.reason;
+	const enum isa isa = is_xen_call ? ISA_XEN_PV : exit_isa(ev);
 	const char *name = NULL;
 	if (ev->vcpu_exit.reason == EVENT_ABSENT && ev->vcpu_exit.ret == EVENT_ABSENT)
 		return "unknown";
-	switch (exit_isa(ev)) {
+	switch (isa) {
 	case ISA_VMX:
 		name = FIND_REASON(vmx, code);
 		break;
@@ -158,9 +160,9 @@ const char *exit_name(const struct event *ev, char buf[EXIT_NAME])
 	}
 	if (name)
 		return name;
-	if (exit_isa(ev) == ISA_XEN_PV && code >= XEN_PV_HYPERCALL)
+	if (isa == ISA_XEN_PV && code >= XEN_PV_HYPERCALL)
 		snprintf(buf, EXIT_NAME, "hypercall %" PRIu32, code - XEN_PV_HYPERCALL);
-	else if (exit_isa(ev) == ISA_XEN_PV && code >= XEN_PV_TRAP && code < XEN_PV_PAGE_FAULT)
+	else if (isa == ISA_XEN_PV && code >= XEN_PV_TRAP && code < XEN_PV_PAGE_FAULT)
 		snprintf(buf, EXIT_NAME, "trap %" PRIu32, code - XEN_PV_TRAP);
 	else
 		snprintf(buf, EXIT_NAME, "%" PRIu32, code);

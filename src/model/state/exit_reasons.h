@@ -23,6 +23,21 @@ static inline enum isa exit_isa(const struct event *ev)
 	     : ev->vcpu_exit.ret != EVENT_ABSENT ? ISA_ARM64 : ISA_UNKNOWN;
 }
 
+/* Returns true for a hypercall that a VM with VM exits made to Xen; its number is in vcpu_exit.ret. */
+static inline bool exit_is_xen_call(const struct event *ev)
+{
+	const int64_t isa = ev->vcpu_exit.isa;
+	return (isa == ISA_VMX || isa == ISA_SVM) && ev->vcpu_exit.ret != EVENT_ABSENT;
+}
+
+/* Returns true if the vCPU made the hypercall event_channel_op, which may send an event to another vCPU. */
+static inline bool exit_may_send_event(const struct event *ev)
+{
+	enum { EVENT_CHANNEL_OP = 32 };
+	return exit_is_xen_call(ev) ? ev->vcpu_exit.ret == EVENT_CHANNEL_OP
+	     : ev->vcpu_exit.isa == EXIT_ISA_XEN_PV && ev->vcpu_exit.reason == XEN_PV_HYPERCALL + EVENT_CHANNEL_OP;
+}
+
 /* Flags in addition to the class. */
 enum {
 	EXIT_CLASS = 3,  /* mask of the class */

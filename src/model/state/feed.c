@@ -7,6 +7,8 @@
 
 #include <stdio.h>
 
+#include "model/state/exit_reasons.h"
+
 /* Makes `tid` the current thread of the CPU, because an event shows it. */
 static void prove_current(struct machine *mc, uint32_t number, int64_t tid)
 {
@@ -280,6 +282,8 @@ static void on_vcpu_event(struct machine *mc, struct cpu *c, const struct event 
 	if (!c->current || c->current->vcpu == NONE)
 		return;
 	struct vcpu *v = &m->vcpu[c->current->vcpu];
+	c->may_send = ev->kind == EV_VCPU_EXIT && exit_may_send_event(ev);
+	c->current->has_entries |= ev->kind == EV_VCPU_ENTRY;
 	if (ev->kind == EV_VCPU_ENTRY)
 		guest_entry(m, v);
 	else if (ev->kind == EV_VCPU_EXIT)

@@ -107,7 +107,7 @@ int64_t irq_context(struct machine *mc, const struct cpu *c, int64_t tid)
 	if (top)
 		return top->text;
 	/* the thread may be interrupted by an unrecorded handler */
-	if (tid <= 0 || mc->handler_kinds != HANDLERS_ALL || mc->kinds_without_exit)
+	if (tid <= 0 || (!mc->has_run_states && (mc->handler_kinds != HANDLERS_ALL || mc->kinds_without_exit)))
 		return HISTORY_NULL;
 	if (mc->model->text_thread < 0)
 		mc->model->text_thread = sink_id(&mc->model->sink, "thread");

@@ -60,6 +60,7 @@ struct thread {
 	int64_t wait_since, offline_since;  /* start of the wait for a pCPU, and of the time offline, host ns */
 	uint8_t stop;               /* kind of the last stop since it ran */
 	bool is_offline, has_quota, has_run;
+	bool has_entries;           /* its VM entries are recorded: it runs in guest mode only after an entry */
 	uint32_t attr[THREAD_ATTRS];
 	uint32_t *container_attr;   /* the same attributes below its container, THREAD_ATTRS of them; NULL: no container */
 	bool detached;              /* may not be the container's thread any more; only its end is written below the
@@ -80,6 +81,7 @@ struct cpu {
 	int64_t last;                  /* time of its last event, host ns */
 	int64_t busy_since;            /* lower bound of the time since which it is not idle, host ns, if CPU_BUSY */
 	bool resuming;                 /* the next event is its first event, or the first after a loss */
+	bool may_send;                 /* its last event is a hypercall of its current thread that may wake a vCPU */
 	uint32_t losses;               /* number of losses read so far */
 	uint32_t handler;              /* search position of unseen_handlers_at_gap() */
 	uint32_t attr_current, attr_owner, attr_interrupt;

@@ -168,12 +168,38 @@ static void on_guest_mode(struct host_walk *w, const struct event *ev, int32_t t
 	th->has_guest_mode = true;
 }
 
-/* Processes the run state of a vCPU that the hypervisor schedules without a host thread: running is guest mode. */
+/* Processes a VM entry or exit of a vCPU with run states. Before its first entry, running counts as guest mode. */
+static void on_reported_guest_mode(struct host_walk *w, struct vthread *th, const struct event *ev)
+{
+	if (ev->kind == EV_VCPU_EXIT) {
+		if (th->in_guest || th->mode_unknown_since != INT64_MIN)
+			leave_guest_mode(w, th, ev);
+		return;
+	}
+	if (!th->has_entries)
+		th->in_guest = false;
+	th->has_entries = true;
+	enter_guest_mode(w, th, ev);
+}
+
+static void set_current(struct host_walk *w, uint16_t cpu, int64_t tid)
+{
+	for (; w->cpus <= cpu; w->cpus++) {
+		w->current = mem_resize(w->current, w->cpus + 1, sizeof *w->current);
+		w->current[w->cpus] = -1;
+	}
+	w->current[cpu] = tid < 0 || tid > INT32_MAX ? -1 : (int32_t)tid;
+}
+
+/* Processes the run state of a vCPU that the hypervisor schedules without a host thread: running is guest mode, unless its
+ * VM entries are recorded. */
 static void on_vcpu_state(struct host_walk *w, const struct event *ev)
 {
 	struct host_timeline *v = w->v;
 	const int32_t tid = vcpu_thread_id(ev->vcpu_state.vm, ev->vcpu_state.vcpu);
 	const int64_t old = ev->vcpu_state.old, state = ev->vcpu_state.state;
+	if (old == VCPU_STATE_RUNNING || state == VCPU_STATE_RUNNING)
+		set_current(w, ev->cpu, state == VCPU_STATE_RUNNING ? tid : -1);
 	if (tid < 0)
 		return;
 	show_guest_mode(w, ev->ts);
@@ -187,9 +213,9 @@ static void on_vcpu_state(struct host_walk *w, const struct event *ev)
 	th->comm = ev->vcpu_state.name;
 	th->vcpu_id = ev->vcpu_state.vcpu;
 	th->is_reported = true;
-	if (old == VCPU_STATE_RUNNING && state != VCPU_STATE_RUNNING)
+	if (old == VCPU_STATE_RUNNING && state != VCPU_STATE_RUNNING && (th->in_guest || !th->has_entries))
 		leave_guest_mode(w, th, ev);
-	else if (state == VCPU_STATE_RUNNING &&
+	else if (state == VCPU_STATE_RUNNING && !th->has_entries &&
 	         !(th->in_guest && old == VCPU_STATE_RUNNING && th->mode_unknown_since == INT64_MIN))
 		enter_guest_mode(w, th, ev);
 	else if (th->mode_unknown_since != INT64_MIN && !th->in_guest && loss_end(w) < ev->ts)
@@ -240,24 +266,20 @@ static void on_sync(struct host_walk *w, const struct event *ev, int32_t tid)
 	}
 }
 
-static void set_current(struct host_walk *w, uint16_t cpu, int64_t tid)
-{
-	for (; w->cpus <= cpu; w->cpus++) {
-		w->current = mem_resize(w->current, w->cpus + 1, sizeof *w->current);
-		w->current[w->cpus] = -1;
-	}
-	w->current[cpu] = tid < 0 || tid > INT32_MAX ? -1 : (int32_t)tid;
-}
-
 static void on_event(struct host_walk *w, const struct event *ev)
 {
 	struct host_timeline *v = w->v;
 	int32_t tid = ev->tid >= 0 ? ev->tid : ev->cpu < w->cpus ? w->current[ev->cpu] : -1;
+	struct vthread *th;
 	switch (ev->kind) {
 	case EV_VCPU_ENTRY:
 	case EV_VCPU_EXIT:
-		if (tid >= 0)
+		if (tid >= VCPU_TID_FIRST && ev->tid < 0 && (th = lifetime_get(v, tid, ev->ts)) && th->is_reported) {
+			if (ev->kind == EV_VCPU_ENTRY || ev->vcpu_exit.isa != EXIT_ISA_XEN_PV)
+				on_reported_guest_mode(w, th, ev);
+		} else if (tid >= 0) {
 			on_guest_mode(w, ev, tid);
+		}
 		break;
 	case EV_SWITCH:
 		if (ev->sw.prev_state != RUN_DEAD) {

@@ -7,7 +7,8 @@
  *
  * Times are the TSC of the pCPUs. The file contains neither the frequency of the TSC nor the names of the domains: both
  * come from the output of `xl info`, `xl list`, `xl vcpu-list` and `xl sched-credit` in files beside the trace, in any
- * file and recognized by their contents, or from options. */
+ * file and recognized by their contents, or from options. The kind of the processor's virtualization (VMX, SVM) comes from
+ * `xl info` or Xen's console. */
 #ifndef STEALSCOPE_TRACE_XEN_XEN_H
 #define STEALSCOPE_TRACE_XEN_XEN_H
 
@@ -32,6 +33,7 @@ struct xen_texts {
 	uint64_t millihertz;       /* frequency of the TSC; 0: not in the texts */
 	char version[64];          /* "Xen 4.17.7", or "Xen" */
 	bool is_credit1;           /* the scheduler is "credit", which caps a domain by pausing it */
+	int exit_isa;              /* EXIT_ISA_VMX or EXIT_ISA_SVM: kind of the reasons of VM exits; 0: not in the texts */
 	struct xen_domain *domain;
 	size_t domains, domains_cap;
 };

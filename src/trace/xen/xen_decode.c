@@ -1,5 +1,6 @@
-/* Records of a pCPU to events. Only run states, pauses, the end of a domain, losses, and entries of paravirtualized vCPUs
- * into the hypervisor become events; all other records are skipped by their length, so unknown ones do no harm. */
+/* Records of a pCPU to events. Only run states, pauses, the end of a domain, losses, VM entries and exits, and entries of
+ * paravirtualized vCPUs into the hypervisor become events; all other records are skipped by their length, so unknown ones
+ * do no harm. */
 #include <endian.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +22,9 @@ enum record {
 	SCHEDULER_VERBOSE = 0x28000,  /* first of the records that include SLEEP */
 	DOMAIN_ADD = 0x28001, DOMAIN_REMOVE = 0x28002, SLEEP = 0x28003,
 	PV_ENTRIES = 0x201000, PV_64_BIT = 0x100,  /* with the number of an enum xen_pv_entry; 64-bit: longer addresses */
+	VM_ENTRY = 0x81001, VM_EXIT = 0x81002, VM_EXIT_SVM = 0x81003,  /* VM_EXIT: VMX, before Xen 4.19 also SVM */
+	VM_64_BIT = 0x100,
+	VM_HYPERCALL = 0x82012,  /* follows the exit, without a time of its own */
 };
 
 struct xen_cursor {
@@ -32,6 +36,8 @@ struct xen_cursor {
 	int64_t last;            /* time of the last record that may be an event, ns; INT64_MIN: none yet */
 	const char *damage;
 	bool has_stops;          /* a record showed that SLEEP is recorded, too */
+	struct event exit;       /* VM exit that is put at the next record, which may contain its hypercall; kind EV_OTHER:
+	                          * none */
 	uint64_t tsc_max;        /* records with later times are skipped: they are damage */
 	struct { uint32_t id; int64_t name; } name[NAMES];  /* name 0: unused */
 };
@@ -156,6 +162,50 @@ static int put_pv_entry(struct xen_cursor *c, int64_t ts, uint32_t record, unsig
 	return event_sink_put(c->out, &ev);
 }
 
+static bool is_vm_exit(uint32_t record)
+{
+	return (record & ~(uint32_t)VM_64_BIT) == VM_EXIT || (record & ~(uint32_t)VM_64_BIT) == VM_EXIT_SVM;
+}
+
+static bool is_vm_entry_or_exit(uint32_t record)
+{
+	return (record & ~(uint32_t)VM_64_BIT) == VM_ENTRY || is_vm_exit(record);
+}
+
+/* Puts a VM entry or exit of the current vCPU. Payload of an exit: reason, instruction pointer (lower half, upper half). */
+static int put_vm_entry_or_exit(struct xen_cursor *c, int64_t ts, uint32_t record, unsigned n, const uint32_t *word)
+{
+	struct event ev = event_at(c, ts, is_vm_exit(record) ? EV_VCPU_EXIT : EV_VCPU_ENTRY);
+	ev.vcpu_exit.vcpu = ev.vcpu_exit.isa = ev.vcpu_exit.ip = ev.vcpu_exit.ret = EVENT_ABSENT;
+	ev.vcpu_exit.reason = EVENT_ABSENT;
+	if (!is_vm_exit(record))
+		return event_sink_put(c->out, &ev);
+	if (n == 0)
+		return 0;
+	const bool is_svm = (record & ~(uint32_t)VM_64_BIT) == VM_EXIT_SVM;
+	const int isa = is_svm ? EXIT_ISA_SVM : c->file->texts.exit_isa;
+	ev.vcpu_exit.isa = isa ? isa : EVENT_ABSENT;
+	ev.vcpu_exit.reason = isa == EXIT_ISA_VMX ? le32toh(word[0]) & 0xffff : le32toh(word[0]);
+	if (n >= 2)
+		ev.vcpu_exit.ip = (int64_t)(le32toh(word[1]) | (n >= 3 ? (uint64_t)le32toh(word[2]) << 32 : 0));
+	c->exit = ev;
+	return 0;
+}
+
+/* Sets the hypercall that is the reason for the VM exit before. */
+static void set_vm_hypercall(struct xen_cursor *c, uint32_t number)
+{
+	if (c->exit.kind == EV_VCPU_EXIT && c->exit.vcpu_exit.isa != EVENT_ABSENT && number <= UINT8_MAX)
+		c->exit.vcpu_exit.ret = number;
+}
+
+static int put_pending_exit(struct xen_cursor *c)
+{
+	const struct event ev = c->exit;
+	c->exit.kind = EV_OTHER;
+	return ev.kind == EV_VCPU_EXIT ? event_sink_put(c->out, &ev) : 0;
+}
+
 static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_t tsc, const uint32_t *word)
 {
 	const bool is_run_state = (record & ~(uint32_t)RUN_STATES_OF_IT) == RUN_STATE && n >= 1;
@@ -174,6 +224,8 @@ static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_
 		return put_lost(c, clock_scale_ns(c->scale, tsc), word);
 	if (is_pv_entry(record))
 		return put_pv_entry(c, clock_scale_ns(c->scale, tsc), record, n, word);
+	if (is_vm_entry_or_exit(record))
+		return put_vm_entry_or_exit(c, clock_scale_ns(c->scale, tsc), record, n, word);
 	return 0;
 }
 
@@ -181,7 +233,7 @@ static bool is_event(const struct xen_cursor *c, uint32_t record)
 {
 	return (!c->has_stops && (record & 0xfffff000) == SCHEDULER_VERBOSE) ||
 	       (record & 0xfffff000) == 0x21000 || (record >= DOMAIN_ADD && record <= SLEEP) || record == XEN_LOST_RECORDS ||
-	       is_pv_entry(record);
+	       is_pv_entry(record) || is_vm_entry_or_exit(record);
 }
 
 /* Decodes the complete records in buf. Returns the number of bytes consumed; -1 on failure. c->damage is set where the
@@ -200,6 +252,12 @@ static ssize_t decode_block(struct xen_cursor *c, const unsigned char *buf, size
 			c->damage = "a CPU_CHANGE record is inside a window";
 			return (ssize_t)at;
 		}
+		if (h.record == VM_HYPERCALL && h.words >= 1) {
+			memcpy(word, buf + at + 4 + 8 * (size_t)h.has_tsc, sizeof *word);
+			set_vm_hypercall(c, le32toh(word[0]));
+		}
+		if (c->exit.kind == EV_VCPU_EXIT && put_pending_exit(c))
+			return -1;
 		if (h.has_tsc && h.record != XEN_WRAP_BUFFER) {
 			uint64_t tsc;
 			memcpy(&tsc, buf + at + 4, sizeof tsc);
@@ -271,6 +329,8 @@ int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, 
 		if (!status)
 			status = event_sink_report_progress(out, bytes);
 	}
+	if (!status)
+		status = put_pending_exit(c);
 	if (!status && p->last >= p->first)
 		status = put_end(c, p->last);
 	if (!status && f->first <= last && last <= c->tsc_max)

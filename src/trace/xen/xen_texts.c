@@ -113,6 +113,18 @@ static const char *value_of(const char *line, const char *key)
 	return *at == ':' ? at + 1 + strspn(at + 1, " ") : NULL;
 }
 
+/* Sets the kind of virtualization from the feature words of the processor (since Xen 4.7): VMX is bit 5 of the second word,
+ * SVM bit 2 of the fourth. */
+static void set_exit_isa(struct xen_texts *t, const char *hw_caps)
+{
+	unsigned word[4];
+	if (sscanf(hw_caps, "%8x:%8x:%8x:%8x", &word[0], &word[1], &word[2], &word[3]) != 4)
+		return;
+	const bool has_vmx = word[1] >> 5 & 1, has_svm = word[3] >> 2 & 1;
+	if (has_vmx != has_svm)
+		t->exit_isa = has_vmx ? EXIT_ISA_VMX : EXIT_ISA_SVM;
+}
+
 static void add_line(struct xen_texts *t, const char *line, enum xl_table *table)
 {
 	static const char detected[] = "Detected ";
@@ -128,6 +140,12 @@ static void add_line(struct xen_texts *t, const char *line, enum xl_table *table
 		add_row(t, *table, line);
 	if (value && strncmp(line, "(XEN)", 5) == 0 && strstr(value, " MHz processor"))
 		set_mhz(t, value + sizeof detected - 1);
+	if (strcmp(line, "(XEN) HVM: VMX enabled") == 0)
+		t->exit_isa = EXIT_ISA_VMX;
+	if (strcmp(line, "(XEN) HVM: SVM enabled") == 0)
+		t->exit_isa = EXIT_ISA_SVM;
+	if ((value = value_of(line, "hw_caps")))
+		set_exit_isa(t, value);
 	if ((value = value_of(line, "cpu_mhz")))
 		set_mhz(t, value);
 	if ((value = value_of(line, "xen_scheduler")))
