@@ -28,7 +28,7 @@ E2E_TESTS = \
 	tests/test_path_names.py \
 	tests/test_latency_truth.py \
 	tests/test_latency_spans.py tests/test_export_spans.py tests/test_latency_traces.py \
-	tests/test_latency_truth.py tests/test_latency_cores.py \
+	tests/test_latency_cores.py \
 	tests/test_sync.py \
 	tests/test_cut.py \
 	tests/test_conservation.py \

@@ -1,5 +1,6 @@
 """`record --requests` on this machine: requests of probes are the requests that the program marks itself, within the times of
 the calls between both; nothing is left after the recording, nor after a recorder that was killed."""
+import contextlib
 import glob
 import json
 import os
@@ -113,7 +114,7 @@ def check_answers(folder):
     script = f"{folder}/script"
     with open(script, "w", encoding="utf-8") as f:
         f.write(f"key R\n:screen {folder}/list\nkey <Enter>\nkey <Enter>\n:screen {folder}/flow\n")
-    run("view", f"{folder}/r", "--glyphs", "ascii", "--color", "never", "--size", "120x40", "--script", script)
+    run("view", f"{folder}/r", "--glyphs", "ascii", "--color", "never", "--size", "160x40", "--script", script)
     with open(f"{folder}/list", encoding="utf-8") as f:
         shown = f.read()
     latencies = [r["latency_ns"] for r in json.loads(run("latency", "requests", f"{folder}/r", "--sort", "latency", "--format",
@@ -203,6 +204,21 @@ def check_kills(folder):
     check(gone(p.pid), "record --cleanup removes them")
 
 
+@contextlib.contextmanager
+def main_buffer_on():
+    """Marks reach the recorder through the main buffer, which another tracer may have stopped."""
+    switch = f"{TRACEFS}/tracing_on"
+    with open(switch, encoding="ascii") as f:
+        before = f.read()
+    with open(switch, "w", encoding="ascii") as f:
+        f.write("1")
+    try:
+        yield
+    finally:
+        with open(switch, "w", encoding="ascii") as f:
+            f.write(before)
+
+
 def main():
     if os.geteuid() != 0 or not os.access(f"{TRACEFS}/uprobe_events", os.W_OK):
         skip("probes need root and tracefs with uprobe_events")
@@ -210,7 +226,7 @@ def main():
         skip("the program was built for another processor")
     if "cannot record" in run("record", "--check", status=None).stderr:
         skip("this build cannot record")
-    with scratch() as folder:
+    with scratch() as folder, main_buffer_on():
         lines = record(folder)
         check_requests(folder, lines)
         check_answers(folder)
