@@ -4,6 +4,7 @@ import struct
 from ftrace import EVENTS, HEADER_EVENT, HEADER_PAGE, SYSTEM, event_format, record
 
 LOST, COMM, EXIT, FORK, SAMPLE, LOST_SAMPLES = 2, 3, 4, 7, 9, 13
+ID_INDEX = 69
 ATTR, TRACING_DATA, FINISHED_ROUND, AUXTRACE, THREAD_MAP, TIME_CONV, FEATURE = 64, 66, 68, 71, 73, 79, 80
 IP, TID, TIME, READ, CALLCHAIN, ID, CPU, PERIOD, RAW, IDENTIFIER = 1, 2, 4, 16, 32, 64, 128, 256, 1024, 65536
 READ_ENABLED, READ_RUNNING, READ_ID, READ_GROUP = 1, 2, 4, 8
@@ -41,12 +42,13 @@ class Writer:
         self.records.append(self.pack("IHH", kind, misc, 8 + len(body)) + body + behind)
         return len(self.records) - 1
 
-    def trailer(self, time, cpu, tid=0, attr=0, pid=None):
+    def trailer(self, time, cpu, tid=0, attr=0, pid=None, context_cpu=None):
+        """Returns the end of a record; context_cpu: the CPU in it, if that is not the CPU of the event's id."""
         a, out = self.attrs[attr], b""
         if not a.flags & TRAILER:
             return out
         for bit, part in ((TID, self.pack("ii", tid if pid is None else pid, tid)), (TIME, self.pack("Q", time)),
-                          (ID, self.pack("Q", a.ids[cpu])), (CPU, self.pack("II", cpu, 0)),
+                          (ID, self.pack("Q", a.ids[cpu])), (CPU, self.pack("II", cpu if context_cpu is None else context_cpu, 0)),
                           (IDENTIFIER, self.pack("Q", a.ids[cpu]))):
             out += part if a.sample_type & bit else b""
         return out
@@ -85,8 +87,9 @@ class Writer:
         return self.add(kind, self.pack("IIIIQ", pid, parent_pid, tid, parent_tid, time) + self.trailer(time, cpu, tid))
 
     def lose(self, count, time, cpu, kind=LOST, attr=0):
-        body = self.pack("Q", count) if kind == LOST_SAMPLES else self.pack("QQ", self.attrs[attr].ids[cpu], count)
-        return self.add(kind, body + self.trailer(time, cpu, attr=attr))
+        if kind == LOST_SAMPLES:  # written by perf, without time and CPU
+            return self.add(kind, self.pack("Q", count) + self.trailer(0, cpu, attr=attr, context_cpu=0))
+        return self.add(kind, self.pack("QQ", self.attrs[attr].ids[cpu], count) + self.trailer(time, cpu, attr=attr))
 
     def end_round(self):
         return self.add(FINISHED_ROUND)
@@ -128,7 +131,10 @@ class Writer:
         return out
 
     def all_threads(self):
-        return self.pack("IHH", THREAD_MAP, 0, 40) + self.pack("QQ", 1, (1 << 64) - 1) + bytes(16)
+        """Returns the records ID_INDEX and THREAD_MAP."""
+        ids = [(i, cpu) for a in self.attrs for cpu, i in enumerate(a.ids)]
+        index = self.pack("Q", len(ids)) + b"".join(self.pack("QQQQ", i, cpu, cpu, (1 << 64) - 1) for i, cpu in ids)
+        return self.pack("IHH", ID_INDEX, 0, 8 + len(index)) + index + self.pack("IHH", THREAD_MAP, 0, 40) + self.pack("QQ", 1, (1 << 64) - 1) + bytes(16)
 
     def file(self):
         magic = b"PERFILE2" if self.order == "<" else b"2ELIFREP"

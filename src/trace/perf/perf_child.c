@@ -15,6 +15,7 @@
 #include "trace/tracecmd/dat_descriptions.h"
 
 #define LONG_SIZE_MAX 8
+#define TIME_SLACK UINT64_C(1000000000)  /* distance from the first and the last sample at which times are damage, ns */
 #define DAMAGES_MAX 100           /* number of damaged parts after which the rest is skipped */
 #define PROGRESS_RECORDS 1024     /* number of records between two reports of progress */
 
@@ -180,7 +181,7 @@ static void set_context(struct perf_progress *p, const struct perf_sample *s, st
 static bool is_damaged_time(const struct opened_perf *o, const struct perf_sample *s)
 {
 	const struct perf_file *f = o->file;
-	return f->first && f->last >= f->first && (s->time < f->first || s->time > f->last);
+	return f->first && f->last >= f->first && (s->time + TIME_SLACK < f->first || s->time > f->last + TIME_SLACK);
 }
 
 static int put_sample(struct perf_progress *p, const struct perf_record *record)
@@ -260,20 +261,25 @@ static int put_exit(struct perf_progress *p, struct perf_position body, int64_t 
 	return body.is_bad || p->opened->has_exits ? 0 : perf_queue_put_sideband(&p->queue, &ev);
 }
 
-/* Adds a record of lost events: LOST at the place of the loss, or LOST_SAMPLES, which perf writes at the end with the
- * number of all lost events of a CPU. */
-static void add_lost(struct perf_progress *p, const struct perf_record *rec, struct perf_position body,
-                     const struct perf_sample *end, int64_t ts)
+/* Adds a record LOST, which perf's kernel part writes at the place of the loss. */
+static void add_lost(struct perf_progress *p, struct perf_position body, const struct perf_sample *end, int64_t ts)
 {
-	if (rec->type == RECORD_LOST)
-		perf_get64(&body);
+	perf_get64(&body);
 	const uint64_t n = perf_get64(&body);
-	if (body.is_bad || !is_known_cpu(p->opened, end->cpu) || (rec->type == RECORD_LOST_SAMPLES && end->time))
+	if (body.is_bad || !is_known_cpu(p->opened, end->cpu)) {
+		perf_queue_lose_all(&p->queue);
 		return;
-	struct perf_cpu *c = perf_queue_cpu(&p->queue, (uint16_t)end->cpu);
-	*(rec->type == RECORD_LOST ? &c->lost_counted : &c->lost_total) += n;
-	if (rec->type == RECORD_LOST)
-		perf_queue_lose(&p->queue, (uint16_t)end->cpu, ts < 0 ? INT64_MIN : ts, n > INT64_MAX ? EVENT_ABSENT : (int64_t)n);
+	}
+	perf_queue_cpu(&p->queue, (uint16_t)end->cpu)->lost_counted += n;
+	perf_queue_lose(&p->queue, (uint16_t)end->cpu, ts < 0 ? INT64_MIN : ts, n > INT64_MAX ? EVENT_ABSENT : (int64_t)n);
+}
+
+/* Adds a record LOST_SAMPLES without a time, which perf writes at the end: the number of all lost events of an id. */
+static void add_lost_total(struct perf_progress *p, struct perf_position body, const struct perf_sample *end)
+{
+	const uint64_t *cpu = map_find(&p->opened->file->cpu_by_id, end->id), n = perf_get64(&body);
+	if (cpu && !body.is_bad && !end->time && *cpu < UINT32_MAX && is_known_cpu(p->opened, (uint32_t)*cpu))
+		perf_queue_cpu(&p->queue, (uint16_t)*cpu)->lost_total += n;
 }
 
 static int put_other(struct perf_progress *p, const struct perf_record *rec)
@@ -292,8 +298,10 @@ static int put_other(struct perf_progress *p, const struct perf_record *rec)
 	}
 	body.end = rec->body + size;
 	const int64_t ts = event_time(o, end.time);
-	if (rec->type == RECORD_LOST || rec->type == RECORD_LOST_SAMPLES)
-		add_lost(p, rec, body, &end, ts);
+	if (rec->type == RECORD_LOST)
+		add_lost(p, body, &end, ts);
+	if (rec->type == RECORD_LOST_SAMPLES)
+		add_lost_total(p, body, &end);
 	/* Records without a time were written by perf for threads that existed at the start. */
 	if (!end.time || ts < 0 || !is_known_cpu(o, end.cpu) || p->has_namespace)
 		return 0;

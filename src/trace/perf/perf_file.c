@@ -271,6 +271,18 @@ static bool is_any_thread(const struct perf_file *f, const struct perf_record *r
 	return p.is_bad || n != 1 || first == UINT64_MAX;
 }
 
+/* Stores the CPUs of ids. */
+static void add_id_cpus(struct perf_file *f, const struct perf_record *rec)
+{
+	struct perf_position p = perf_position_of(rec, f->big_endian);
+	for (uint64_t n = perf_get64(&p); n && p.end - p.at >= 32; n--) {
+		const uint64_t id = perf_get64(&p);
+		perf_get64(&p);
+		*map_put(&f->cpu_by_id, id, NULL) = perf_get64(&p);
+		perf_get64(&p);
+	}
+}
+
 static void add_feature_record(struct perf_file *f, const struct perf_record *rec)
 {
 	struct perf_position p = perf_position_of(rec, f->big_endian);
@@ -313,6 +325,8 @@ static int read_start(struct perf_file *f, int fd, struct perf_start *start)
 			add_comm(f, &rec);
 		else if (rec.type == RECORD_TIME_CONV)
 			f->is_tsc = true;
+		else if (rec.type == RECORD_ID_INDEX)
+			add_id_cpus(f, &rec);
 		else if (rec.type == RECORD_THREAD_MAP)
 			start->is_partial = !is_any_thread(f, &rec);
 	}
@@ -325,19 +339,31 @@ static int read_start(struct perf_file *f, int fd, struct perf_start *start)
 
 /* ---- checks */
 
+/* Returns true if the ids of all events are at the same place in a sample: at its start, or after the same fields. */
+static bool has_ids(const struct perf_file *f)
+{
+	static const uint64_t before = SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ADDR, after = SAMPLE_STREAM_ID | SAMPLE_CPU;
+	const uint64_t first = f->attr[0].sample_type;
+	for (size_t i = 0; i < f->attrs && f->attrs > 1; i++) {
+		const uint64_t type = f->attr[i].sample_type;
+		if ((type ^ first) & SAMPLE_IDENTIFIER || !(type & (SAMPLE_IDENTIFIER | SAMPLE_ID)) ||
+		    (!(type & SAMPLE_IDENTIFIER) && (type ^ first) & (before | after)))
+			return false;
+	}
+	return true;
+}
+
 /* Checks that the records can be parsed, and that the tracepoints are complete. */
 static int check_attrs(const struct perf_file *f, const struct perf_start *start, struct error *err)
 {
-	static const uint64_t common = SAMPLE_TID | SAMPLE_TIME | SAMPLE_ID | SAMPLE_STREAM_ID | SAMPLE_CPU | SAMPLE_IDENTIFIER;
 	size_t tracepoints = 0;
+	if (!has_ids(f))
+		return error_set(err, STATUS_INPUT, "record it with a perf since 3.12",
+		                 "%s: its events have ids at different places", f->path);
 	for (size_t i = 0; i < f->attrs; i++) {
 		const struct perf_attr *a = &f->attr[i];
 		const char *name = *a->name ? a->name : "a tracepoint";
 		tracepoints += a->type == PERF_TRACEPOINT;
-		if (f->attrs > 1 && ((a->sample_type ^ f->attr[0].sample_type) & common || !(a->sample_type & SAMPLE_IDENTIFIER ||
-		    ((a->sample_type & SAMPLE_ID) && !((a->sample_type ^ f->attr[0].sample_type) & (SAMPLE_IP | SAMPLE_ADDR))))))
-			return error_set(err, STATUS_INPUT, "record it with a perf since 3.12",
-			                 "%s: its events have ids at different places", f->path);
 		if (a->type != PERF_TRACEPOINT)
 			continue;
 		if ((a->sample_type & SAMPLE_TRACEPOINT) != SAMPLE_TRACEPOINT)
@@ -408,6 +434,7 @@ void perf_file_free(struct perf_file *f)
 	if (!f)
 		return;
 	map_release(&f->attr_by_id);
+	map_release(&f->cpu_by_id);
 	free(f->attr);
 	free(f->names);
 	free(f->path);

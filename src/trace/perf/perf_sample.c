@@ -107,6 +107,17 @@ bool perf_sample_has_namespace(const struct perf_file *f, const struct perf_samp
 	return (int32_t)perf_get32(&p) != s->tid;
 }
 
+/* Returns the sample_type of the event to which a record belongs. Records without an id belong to the first event. */
+static uint64_t trailer_fields(const struct perf_file *f, const struct perf_record *rec)
+{
+	const uint64_t first = f->attr[0].sample_type;
+	if (!(first & SAMPLE_IDENTIFIER) || rec->size < 8)
+		return first;
+	struct perf_position last = { rec->body + rec->size - 8, rec->body + rec->size, f->big_endian, false };
+	const struct perf_attr *attr = perf_attr_find(f, perf_get64(&last));
+	return attr ? attr->sample_type : first;
+}
+
 bool perf_trailer_parse(const struct perf_file *f, const struct perf_record *rec, struct perf_sample *s, size_t *body)
 {
 	*s = (struct perf_sample){ .cpu = UINT32_MAX, .pid = -1, .tid = -1, .instructions = EVENT_ABSENT,
@@ -114,20 +125,18 @@ bool perf_trailer_parse(const struct perf_file *f, const struct perf_record *rec
 	*body = rec->size;
 	if (!f->attrs || !f->attr[0].has_trailer)
 		return false;
-	/* All events have the same fields here, see perf_file_read(). */
-	const uint64_t type = f->attr[0].sample_type;
+	const uint64_t type = trailer_fields(f, rec);
 	const size_t size = 8 * count_fields(type, SAMPLE_TRAILER);
 	if (size > rec->size)
 		return false;
 	*body = rec->size - size;
-	uint64_t id = 0;
 	struct perf_position p = { rec->body + *body, rec->body + rec->size, f->big_endian, false };
 	if (type & SAMPLE_TID)
 		get_thread(&p, s);
 	if (type & SAMPLE_TIME)
 		s->time = perf_get64(&p);
 	if (type & SAMPLE_ID)
-		id = perf_get64(&p);
+		s->id = perf_get64(&p);
 	if (type & SAMPLE_STREAM_ID)
 		perf_get64(&p);
 	if (type & SAMPLE_CPU) {
@@ -135,7 +144,7 @@ bool perf_trailer_parse(const struct perf_file *f, const struct perf_record *rec
 		perf_get32(&p);
 	}
 	if (type & SAMPLE_IDENTIFIER)
-		id = perf_get64(&p);
-	s->attr = perf_attr_find(f, id);
+		s->id = perf_get64(&p);
+	s->attr = perf_attr_find(f, s->id);
 	return true;
 }

@@ -6,6 +6,7 @@
 
 struct perf_sample {
 	const struct perf_attr *attr;  /* NULL: unknown */
+	uint64_t id;             /* of the event on its CPU; 0: not recorded */
 	uint64_t time;           /* clock of the file; 0: not recorded, or written by perf itself */
 	uint32_t cpu;            /* UINT32_MAX: not recorded */
 	int32_t pid, tid;        /* -1: not recorded */
