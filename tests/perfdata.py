@@ -5,6 +5,7 @@ from ftrace import EVENTS, HEADER_EVENT, HEADER_PAGE, SYSTEM, event_format, reco
 
 LOST, COMM, EXIT, FORK, SAMPLE, LOST_SAMPLES = 2, 3, 4, 7, 9, 13
 ID_INDEX = 69
+COMPRESSED = 81
 ATTR, TRACING_DATA, FINISHED_ROUND, AUXTRACE, THREAD_MAP, TIME_CONV, FEATURE = 64, 66, 68, 71, 73, 79, 80
 IP, TID, TIME, READ, CALLCHAIN, ID, CPU, PERIOD, RAW, IDENTIFIER = 1, 2, 4, 16, 32, 64, 128, 256, 1024, 65536
 READ_ENABLED, READ_RUNNING, READ_ID, READ_GROUP = 1, 2, 4, 8
@@ -135,6 +136,17 @@ class Writer:
         ids = [(i, cpu) for a in self.attrs for cpu, i in enumerate(a.ids)]
         index = self.pack("Q", len(ids)) + b"".join(self.pack("QQQQ", i, cpu, cpu, (1 << 64) - 1) for i, cpu in ids)
         return self.pack("IHH", ID_INDEX, 0, 8 + len(index)) + index + self.pack("IHH", THREAD_MAP, 0, 40) + self.pack("QQ", 1, (1 << 64) - 1) + bytes(16)
+
+    def compressed(self, rng):
+        """Returns the records as perf record -z writes them: pieces of one zstd stream, cut anywhere.  The blocks of the stream
+        are of the kind that contains bytes as they are."""
+        data, out, at = b"".join(self.records), [], 0
+        while at < len(data):
+            piece = data[at:at + rng.randrange(1, 3000)]
+            at += len(piece)
+            packed = (b"\x28\xb5\x2f\xfd\0\x58" if not out else b"") + struct.pack("<I", len(piece) << 3)[:3] + piece
+            out.append(self.pack("IHH", COMPRESSED, 0, 8 + len(packed)) + packed)
+        return out
 
     def file(self):
         magic = b"PERFILE2" if self.order == "<" else b"2ELIFREP"

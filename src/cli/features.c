@@ -18,6 +18,11 @@
 #else
 #define WITH_TRACEEVENT false
 #endif
+#ifdef HAVE_ZSTD
+#define WITH_ZSTD true
+#else
+#define WITH_ZSTD false
+#endif
 #ifdef HAVE_TRACEFS
 #define WITH_TRACEFS true
 #else
@@ -52,6 +57,7 @@
 static const struct { bool present; const char *library, *use; } features[] = {
 	{ WITH_BABELTRACE, "libbabeltrace2", "CTF beyond that of LTTng and perf; sessions of a relay daemon" },
 	{ WITH_TRACEEVENT, "libtraceevent", "recordings of stealscope record, files of trace-cmd and perf" },
+	{ WITH_ZSTD, "libzstd", "compressed files of perf" },
 	{ WITH_TRACEFS, "libtracefs", "record" },
 	{ WITH_BPF, "libbpf", "exact figures of top and monitor" },
 	{ WITH_SECCOMP, "libseccomp", "parsers of traces without system calls" },

@@ -152,15 +152,20 @@ static bool is_known_cpu(const struct opened_perf *o, uint32_t cpu)
 	return cpu < (o->file->cpus && o->file->cpus < IPC_MAX_STREAMS ? o->file->cpus : IPC_MAX_STREAMS);
 }
 
-/* Reports damage before the next record. The state of all CPUs is unknown until their next events. */
-static int report_damage(struct perf_progress *p, const char *why)
+/* Reports damage. The state of all CPUs is unknown until their next events. continues: there are further records. */
+static int report_damage_before(struct perf_progress *p, const char *why, bool continues)
 {
 	perf_queue_lose_all(&p->queue);
 	if (p->damages++ >= DAMAGES_MAX)
 		return 0;
 	if (!p->queue.streams && event_sink_select_stream(p->out, p->queue.streams++, 0))
 		return -1;
-	return event_sink_report_damage(p->out, why, p->damages < DAMAGES_MAX);
+	return event_sink_report_damage(p->out, why, continues && p->damages < DAMAGES_MAX);
+}
+
+static int report_damage(struct perf_progress *p, const char *why)
+{
+	return report_damage_before(p, why, true);
 }
 
 /* Sets the fields of the current thread that the tracepoint does not contain. */
@@ -341,7 +346,7 @@ static int decode_file(struct perf_progress *p, int fd, const char *path, uint64
 	if (!status && got < 0)
 		status = error_system(p->out->err, NULL, "%s", path);
 	if (!status && r.damage)
-		status = report_damage(p, r.damage);
+		status = report_damage_before(p, r.damage, false);
 	perf_records_close(&r);
 	return status;
 }

@@ -342,7 +342,8 @@ static int read_start(struct perf_file *f, int fd, struct perf_start *start)
 /* Returns true if the ids of all events are at the same place in a sample: at its start, or after the same fields. */
 static bool has_ids(const struct perf_file *f)
 {
-	static const uint64_t before = SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ADDR, after = SAMPLE_STREAM_ID | SAMPLE_CPU;
+	static const uint64_t before = SAMPLE_IP | SAMPLE_TID | SAMPLE_TIME | SAMPLE_ADDR;
+	static const uint64_t after = SAMPLE_STREAM_ID | SAMPLE_CPU;
 	const uint64_t first = f->attr[0].sample_type;
 	for (size_t i = 0; i < f->attrs && f->attrs > 1; i++) {
 		const uint64_t type = f->attr[i].sample_type;
