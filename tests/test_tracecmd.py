@@ -103,7 +103,7 @@ def check_correction(tmp, truth):
         guest.append(12, struct.pack("<QIIIqqQQ", host.trace_id, 0, 1, 1, 0, shift, factor, places))
         guest.write(os.path.join(folder, "guest-Debian", "guest.dat"))
         p = run("index", folder, "-o", os.path.join(tmp, "c.steal"))
-        kept = shift if "trace-cmd corrected" in p.stderr else 0
+        kept = shift if "the tracer corrected" in p.stderr else 0
         check(kept == 0 or factor != 1, f"a plain correction is undone: factor {factor}")
         off = [round(e) for e in errors_of(table("sync", folder)[0], truth, kept)]
         check(max(map(abs, off)) < 5000, f"sync after a correction: {off} ns off")

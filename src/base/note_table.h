@@ -59,7 +59,7 @@
 	X(PERFETTO_DAMAGED, "perfetto-damaged", DAMAGE, \
 	  "%llu damaged packets: %s (first at byte %llu of %llu); their events are skipped", \
 	  "copy the file again after perfetto has finished") \
-	X(CLOCK_CORRECTED, "clock-corrected", INFO, "trace-cmd corrected the times to the host's clock", "") \
+	X(CLOCK_CORRECTED, "clock-corrected", INFO, "the tracer corrected the times to the host's clock", "") \
 
 /* Notes of src/sync/: clocks, and matches of guests and VMs */
 #define SYNC_NOTES(X) \

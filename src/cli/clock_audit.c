@@ -23,7 +23,9 @@ static const char *clock_source(const struct input *in, const struct sync_vm *vm
 	for (size_t i = 0; i < in->hints; i++)
 		if (in->hint[i].has_offset && strcmp(in->hint[i].guest, info->machine) == 0)
 			return "session";
-	return info->corrected ? "trace-cmd" : "the traces";
+	if (!info->corrected)
+		return "the traces";
+	return strcmp(info->reader, "perfetto") == 0 ? "Perfetto" : "trace-cmd";
 }
 
 static const char *clock_verdict(const struct sync_vm *vm)

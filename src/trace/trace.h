@@ -218,7 +218,7 @@ struct trace_options {
 	size_t memory;           /* size of the records of all traces in memory, bytes; further ones are written to a
 	                          * temporary file; 0: 32 MiB */
 	const char *spill_dir;   /* directory of the unlinked temporary file; NULL: $TMPDIR or /tmp */
-	bool as_corrected;       /* uses the times that trace-cmd corrected to the host's clock, not the recorded ones */
+	bool as_corrected;       /* uses the times that the tracer corrected to the host's clock, not the recorded ones */
 	int64_t live_for;        /* time to read live sessions for, ns; 0: until they end */
 	const struct trace_window *window;  /* [n], window of each trace; NULL: loads all events */
 	int64_t tsc_hz;          /* frequency of the TSC for traces of a hypervisor without it; 0: not given */
