@@ -25,6 +25,7 @@ static void test_totals(void **state)
 	read_counters(1000, 500000, 400000, false);
 	read_counters(2000, 502000, 401000, false);  /* 2000 and 1000 in [1000, 1999] */
 	read_counters(3000, 504000, 403500, false);  /* the same count again is another interval */
+	sw(0, 3000, 1, 700, RUN_BLOCKED, 0);
 	assert_int_equal(instructions_at(999), HISTORY_NULL);
 	assert_int_equal(instructions_at(1000), 2000);
 	assert_int_equal(instructions_at(1999), 2000);
@@ -53,6 +54,7 @@ static void test_failures(void **state)
 	read_counters(10000, BIG + 6, EVENT_ABSENT, false);  /* twice at one time */
 	read_counters(11000, -BIG, EVENT_ABSENT, false);   /* 2^64 - BIG: a jump */
 	read_counters(12000, -BIG + 1, EVENT_ABSENT, false);  /* 1: counters have 64 bits, without a sign */
+	sw(0, 12000, 1, 700, RUN_BLOCKED, 0);
 	static const int64_t want[] = { HISTORY_NULL, HISTORY_NULL, 900, HISTORY_NULL, 1000, HISTORY_NULL, 1030, HISTORY_NULL,
 	                                1035, HISTORY_NULL, 1036 };
 	for (int i = 0; i < 11; i++) {
@@ -82,6 +84,30 @@ static void test_differences(void **state)
 	teardown();
 }
 
+/* Totals are read before the switch; the interval begins with it. A read without a switch has its own time. */
+static void test_read_before_switch(void **state)
+{
+	(void)state;
+	setup_full(true, true, true, false);
+	read_counters(1000, 100, EVENT_ABSENT, false);
+	sw(0, 1400, 1, 0, RUN_RUNNABLE, 700);
+	read_counters(9000, 200, EVENT_ABSENT, false);
+	sw(0, 9300, 1, 700, RUN_BLOCKED, 0);
+	read_counters(10000, 250, EVENT_ABSENT, false);
+	sw(0, 900000, 1, 0, RUN_RUNNABLE, 700);
+	read_counters(950000, 260, EVENT_ABSENT, false);
+	read_counters(960000, 270, EVENT_ABSENT, false);
+	sw(0, 960000, 1, 700, RUN_BLOCKED, 0);
+	assert_int_equal(instructions_at(1399), HISTORY_NULL);
+	assert_int_equal(instructions_at(1400), 100);
+	assert_int_equal(instructions_at(9299), 100);
+	assert_int_equal(instructions_at(9300), 150);
+	assert_int_equal(instructions_at(9999), 150);
+	assert_int_equal(instructions_at(10000), 160);
+	assert_int_equal(instructions_at(950000), 170);
+	teardown();
+}
+
 /* Nothing is known after the last read. */
 static void test_end(void **state)
 {
@@ -100,7 +126,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_totals), cmocka_unit_test(test_failures), cmocka_unit_test(test_differences),
-		cmocka_unit_test(test_end),
+		cmocka_unit_test(test_read_before_switch), cmocka_unit_test(test_end),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -154,8 +154,8 @@ struct event {
 		struct { int64_t address, flags /* futex: the operation */, value; } lock;
 		struct { int64_t khz, cpu; } frequency;            /* cpu: EVENT_ABSENT: the CPU of the event */
 		struct { int64_t instructions, cycles,             /* of this CPU, unsigned */
-		         is_difference /* 1: since the previous read; 0: since any time, and 0 instructions or
-		                        * cycles mean that the counter does not count */; } counters;
+		         is_difference /* 1: since the previous read. 0: since any time; the read precedes its
+		                        * sched_switch; a value of 0 means that the counter does not count */; } counters;
 		struct { int64_t ns, own; } steal;                 /* ns: stolen since boot; own: 1: from a field of the event's
 		                                                    * CPU, otherwise the CPU is uncertain */
 		struct { int64_t end /* enum sync_end */, key, uid /* uid of the VM, or EVENT_ABSENT */; } sync;

@@ -36,6 +36,8 @@ static void prove_current(struct machine *mc, uint32_t number, int64_t tid)
 static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	const uint32_t number = ev->cpu;
+	if (mc->counters)
+		counters_switch(mc, number);
 	irq_clear(mc, c);
 	prove_current(mc, number, ev->sw.prev_tid);
 	struct thread *next = ev->sw.next_tid > 0 ? thread_get(mc, ev->sw.next_tid) : NULL;

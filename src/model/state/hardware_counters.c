@@ -2,7 +2,10 @@
  *
  * The attributes of a CPU contain, from each read to the next one, the sum of all counts since the trace began up to that
  * next read. So the count of an interval is the difference to the value before. Equal counts of two adjacent intervals
- * would be joined; sums never are, because they grow. Counts that are not plausible have no value. */
+ * would be joined; sums never are, because they grow. Counts that are not plausible have no value.
+ *
+ * Totals are read shortly before the sched_switch that follows (the same ns in traces of LTTng); the time of that switch is
+ * the time of the read, so that each interval belongs to one thread. */
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -10,6 +13,7 @@
 
 #define COUNTERS 2
 #define PER_NS_MAX 64       /* limit of a plausible count per ns; more: the counter was set, or its bits wrapped around */
+#define SWITCH_DELAY 50000  /* longest time from a read to its sched_switch, ns */
 #define SLACK 10000         /* count in addition to it: the clock's resolution may be coarse */
 
 struct cpu_counters {
@@ -19,6 +23,8 @@ struct cpu_counters {
 		int64_t sum;        /* of all plausible counts */
 		uint32_t attr;
 	} counter[COUNTERS];
+	int64_t waiting_since;  /* time of totals that wait for their switch, host ns; INT64_MIN: none */
+	int64_t waiting[COUNTERS];  /* EVENT_ABSENT: not read */
 };
 
 static const enum cpu_attr attributes[COUNTERS] = { CPU_INSTRUCTIONS, CPU_CYCLES };
@@ -32,17 +38,18 @@ static uint64_t count_since(const struct cpu_counter *c, int64_t now, uint64_t v
 	return count < SLACK || (count - SLACK) / PER_NS_MAX < ns ? count : 0;
 }
 
-static void counter_read(struct model_sink *s, struct cpu_counter *c, uint64_t value, bool is_difference)
+/* t: time of the read, not after s->now. */
+static void counter_read(struct model_sink *s, struct cpu_counter *c, int64_t t, uint64_t value, bool is_difference)
 {
-	if (c->at != INT64_MIN && s->now > c->at) {
-		const uint64_t count = count_since(c, s->now, value, is_difference);
+	if (c->at != INT64_MIN && t > c->at) {
+		const uint64_t count = count_since(c, t, value, is_difference);
 		const bool fits = count && count <= (uint64_t)(INT64_MAX - c->sum);
 		c->sum += fits ? (int64_t)count : 0;
 		sink_set_at(s, c->at, c->attr, fits ? c->sum : HISTORY_NULL);
 	}
 	if (c->at != INT64_MIN && !value && !is_difference)
-		sink_set(s, c->attr, HISTORY_NULL);
-	c->at = value || is_difference ? s->now : INT64_MIN;
+		sink_set_at(s, t > c->at ? t : c->at, c->attr, HISTORY_NULL);
+	c->at = value || is_difference ? t : INT64_MIN;
 	c->value = value;
 }
 
@@ -51,30 +58,60 @@ static struct cpu_counters *counters_of_cpu(struct machine *mc, uint32_t number)
 	if (number >= mc->counter_cpus) {
 		const uint32_t n = number + 1 > 2 * mc->counter_cpus ? number + 1 : 2 * mc->counter_cpus;
 		mc->counters = mem_resize(mc->counters, n, sizeof *mc->counters);
-		for (uint32_t i = mc->counter_cpus; i < n; i++)
+		for (uint32_t i = mc->counter_cpus; i < n; i++) {
+			mc->counters[i].waiting_since = INT64_MIN;
 			for (unsigned k = 0; k < COUNTERS; k++)
 				mc->counters[i].counter[k] = (struct cpu_counter){ .at = INT64_MIN, .attr = HISTORY_NONE };
+		}
 		mc->counter_cpus = n;
 	}
 	return &mc->counters[number];
 }
 
+/* Processes values that were read at t. */
+static void read_counters(struct machine *mc, uint32_t cpu, int64_t t, const int64_t value[COUNTERS], bool is_difference)
+{
+	for (unsigned i = 0; i < COUNTERS; i++) {
+		struct cpu_counter *c = &mc->counters[cpu].counter[i];
+		if (value[i] == EVENT_ABSENT)
+			continue;
+		if (c->attr == HISTORY_NONE)
+			c->attr = cpu_attribute(mc, cpu, attributes[i]);
+		counter_read(&mc->model->sink, c, t, (uint64_t)value[i], is_difference);
+	}
+}
+
+static void stop_waiting(struct machine *mc, uint32_t cpu, int64_t t)
+{
+	struct cpu_counters *all = &mc->counters[cpu];
+	if (all->waiting_since != INT64_MIN)
+		read_counters(mc, cpu, t <= all->waiting_since + SWITCH_DELAY ? t : all->waiting_since, all->waiting, false);
+	all->waiting_since = INT64_MIN;
+}
+
 void counters_event(struct machine *mc, const struct event *ev)
 {
 	struct cpu_counters *all = counters_of_cpu(mc, ev->cpu);
-	for (unsigned i = 0; i < COUNTERS; i++) {
-		struct cpu_counter *c = &all->counter[i];
-		if (ev->arg[i] == EVENT_ABSENT)
-			continue;
-		if (c->attr == HISTORY_NONE)
-			c->attr = cpu_attribute(mc, ev->cpu, attributes[i]);
-		counter_read(&mc->model->sink, c, (uint64_t)ev->arg[i], ev->counters.is_difference == 1);
+	stop_waiting(mc, ev->cpu, INT64_MAX);
+	if (ev->counters.is_difference == 1) {
+		read_counters(mc, ev->cpu, mc->model->sink.now, ev->arg, true);
+		return;
 	}
+	all->waiting_since = mc->model->sink.now;
+	for (unsigned i = 0; i < COUNTERS; i++)
+		all->waiting[i] = ev->arg[i];
+}
+
+void counters_switch(struct machine *mc, uint32_t cpu)
+{
+	if (cpu < mc->counter_cpus)
+		stop_waiting(mc, cpu, mc->model->sink.now);
 }
 
 void counters_end(struct machine *mc)
 {
 	for (uint32_t i = 0; i < mc->counter_cpus; i++) {
+		stop_waiting(mc, i, INT64_MAX);
 		for (unsigned k = 0; k < COUNTERS; k++) {
 			struct cpu_counter *c = &mc->counters[i].counter[k];
 			if (c->at != INT64_MIN)

@@ -8,7 +8,7 @@
 #include "sync/evidence/window_cursor.h"
 
 /* Events recorded by the traced CPU itself. */
-#define REAL_KINDS (ALL_KINDS & ~KIND(EV_LOST))
+#define REAL_KINDS (ALL_KINDS & ~(KIND(EV_LOST) | KIND(EV_COUNTERS)))  /* counters have the time of their sched_switch */
 
 static int64_t distance_to_window(const struct vthread *th, int64_t t, size_t started)
 {
