@@ -16,6 +16,7 @@
 #include "cli/opts.h"
 #include "cli/record_requests.h"
 #include "cli/worst_vcpu.h"
+#include "live/live.h"
 #include "record/record.h"
 #include "report/report.h"
 
@@ -74,6 +75,7 @@ struct record_command {
 	char *dir;             /* default output directory; NULL: -o is set */
 	const char *next_command;  /* --then */
 	bool check, cleanup, no_index, flight;
+	struct counter_program *counters;  /* NULL: none */
 	bool partial;          /* flight recording: a snapshot is incomplete */
 	pid_t *child;          /* processes that index the snapshots */
 	size_t children, children_cap;
@@ -157,6 +159,7 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 		  &w->o.guest_only, NULL },
 		{ "steal", 0, OPT_TEXT, "SOURCE", "source of stolen time in guests", &w->o.steal, steal_sources },
 		{ "event", 'e', OPT_LIST, "SYSTEM:NAME", "record this event as well", &w->event, NULL },
+		{ "counters", 0, OPT_FLAG, NULL, "record instructions and cycles of the host's CPUs", &w->o.counters, NULL },
 		{ "xen-events", 0, OPT_TEXT, "CLASS,...", "in dom0: record hypercalls, hvm as well", &w->o.xen_events, NULL },
 		{ "requests", 0, OPT_LIST, "SPEC", "record requests of a server by probes: nginx", &w->requests, NULL },
 		{ "guest-requests", 0, OPT_LIST, "SPEC", "the same for programs in the guests", &w->guest_requests, NULL },
@@ -361,6 +364,22 @@ static int run_flight(struct record_command *w, struct error *err)
 	return rc;
 }
 
+/* Starts to read hardware counters, if they are requested and there are any. */
+static void open_counters(struct record_command *w)
+{
+	struct error why = ERROR_INIT;
+	if (!w->o.counters)
+		return;
+	if (w->o.guest_only)
+		error_set(&why, STATUS_USAGE, NULL, "--guest-only records no hardware counters");
+	else
+		w->counters = counter_program_open(live_hardware_counters, &why);
+	w->o.counters = w->counters != NULL;
+	if (!w->counters)
+		fprintf(stderr, "stealscope: recording without hardware counters: %s%s%s%s\n", why.text, *why.remedy ? " (" : "",
+		        why.remedy, *why.remedy ? ")" : "");
+}
+
 static int run_record(struct record_command *w, struct error *err)
 {
 	struct record_result r;
@@ -388,8 +407,11 @@ int cmd_record(int argc, char **argv, struct error *err)
 		rc = record_requests_print(strcmp(w.listed, "tables") == 0 ? "" : w.listed, w.how, err);
 	} else if (rc == 0) {
 		catch_signals();
+		if (!w.cleanup)
+			open_counters(&w);
 		rc = w.cleanup ? record_cleanup(&w.o, err) : w.check ? check_recording(&w, err) : run_record(&w, err);
 	}
+	counter_program_close(w.counters);
 	free(w.requested);
 	free(w.event.item);
 	free(w.trigger.item);

@@ -1,4 +1,5 @@
 /* Stubs for builds without libbpf or clang: the source cannot be opened. */
+#include "live/live.h"
 #include "live/source.h"
 
 #include <stddef.h>
@@ -41,3 +42,15 @@ struct bpf_pair *bpf_source_take(struct bpf_source *b, unsigned epoch, size_t *n
 
 bool bpf_source_cost(struct bpf_source *b, u64 *ns, u64 *runs) { (void)b, (void)ns, (void)runs; return false; }
 void bpf_source_measure(struct bpf_source *b, bool on) { (void)b, (void)on; }
+
+const struct live_counter live_hardware_counters[2] = { { 0, 0 }, { 0, 0 } };
+
+struct counter_program *counter_program_open(const struct live_counter counter[2], struct error *err)
+{
+	(void)counter;
+	error_set(err, STATUS_SYSTEM, "install libbpf and clang and build stealscope again",
+	          "this stealscope was built without libbpf or clang");
+	return NULL;
+}
+
+void counter_program_close(struct counter_program *c) { (void)c; }

@@ -127,6 +127,16 @@ void share_update(struct share *s, struct live *l);
 void share_culprits(struct share *s, const struct live_sample *sample);
 void share_close(struct share *s);  /* NULL is allowed */
 
+/* ---- Hardware counters in a recording of the host (counter_program.c) */
+
+struct live_counter { uint32_t type; uint64_t config; };  /* as in struct perf_event_attr */
+extern const struct live_counter live_hardware_counters[2];  /* instructions, cycles */
+struct counter_program;
+/* From now on, prints both counters of a CPU at each of its switches as "stealscope counters N N" into the trace event
+ * bpf_trace_printk. Call it before sched_switch is recorded. Returns NULL with *err: no such counters, no BPF. */
+struct counter_program *counter_program_open(const struct live_counter counter[2], struct error *err);
+void counter_program_close(struct counter_program *c);  /* NULL is allowed */
+
 /* ---- Counters over all samples, for monitoring */
 
 struct live_metrics;

@@ -14,24 +14,32 @@ src_liblive_a_SOURCES = \
 	src/live/share.c \
 	src/live/source.h \
 	src/live/victims.c src/live/victims.h
-EXTRA_DIST += src/live/collector.bpf.c src/live/embed_object.sh
+EXTRA_DIST += src/live/collector.bpf.c src/live/counters.bpf.c src/live/embed_object.sh
 if HAVE_BPF
-src_liblive_a_SOURCES += src/live/bpf_source.c
-nodist_src_liblive_a_SOURCES = src/live/collector_object.h
-BUILT_SOURCES += src/live/collector_object.h
-CLEANFILES += src/live/collector_object.h src/live/collector.bpf.o
+src_liblive_a_SOURCES += src/live/bpf_source.c src/live/counter_program.c
+nodist_src_liblive_a_SOURCES = src/live/collector_object.h src/live/counters_object.h
+BUILT_SOURCES += src/live/collector_object.h src/live/counters_object.h
+CLEANFILES += src/live/collector_object.h src/live/collector.bpf.o src/live/counters_object.h src/live/counters.bpf.o
+src/live/counters.bpf.o: src/live/counters.bpf.c
+	$(AM_V_GEN)$(MKDIR_P) src/live && $(BPF_CLANG) -O2 -g -target bpf -mcpu=v3 -Wall $(BPF_INCLUDES) $(BPF_CFLAGS) \
+		-c $(srcdir)/src/live/counters.bpf.c -o $@
+src/live/counters_object.h: src/live/counters.bpf.o src/live/embed_object.sh
+	$(AM_V_GEN)sh $(srcdir)/src/live/embed_object.sh src/live/counters.bpf.o counters_object >$@.tmp && mv $@.tmp $@
+src/live/liblive_a-counter_program.$(OBJEXT): src/live/counters_object.h
 src/live/collector.bpf.o: src/live/collector.bpf.c src/live/collector.h src/live/accounting.h src/base/published_page.h
 	$(AM_V_GEN)$(MKDIR_P) src/live && $(BPF_CLANG) -O2 -g -target bpf -mcpu=v3 -Wall -I$(srcdir)/src $(BPF_INCLUDES) $(BPF_CFLAGS) \
 		-c $(srcdir)/src/live/collector.bpf.c -o $@
 src/live/collector_object.h: src/live/collector.bpf.o src/live/embed_object.sh
-	$(AM_V_GEN)sh $(srcdir)/src/live/embed_object.sh src/live/collector.bpf.o >$@.tmp && mv $@.tmp $@
+	$(AM_V_GEN)sh $(srcdir)/src/live/embed_object.sh src/live/collector.bpf.o collector_object >$@.tmp && mv $@.tmp $@
 src/live/liblive_a-bpf_source.$(OBJEXT): src/live/collector_object.h
 else
 src_liblive_a_SOURCES += src/live/bpf_none.c
 endif
 
 if HAVE_CMOCKA
-check_PROGRAMS += tests/test_live_accounting
+check_PROGRAMS += tests/test_live_accounting tests/test_live_counters
+tests_test_live_counters_SOURCES = tests/test_live_counters.c tests/test.h
+tests_test_live_counters_LDADD = $(LIVE_LIBS) $(CMOCKA_LIBS)
 tests_test_live_accounting_SOURCES = tests/test_live_accounting.c src/live/accounting.h src/live/collector.h tests/test.h
 tests_test_live_accounting_LDADD = $(CMOCKA_LIBS)
 endif

@@ -84,6 +84,10 @@ void host_release(struct host *h)
 int host_add_requests(struct host *h, const struct record_options *o, struct error *err)
 {
 	struct request_uprobes *u = &h->requests;
+	if (o->counters) {
+		h->event = mem_resize(h->event, h->events + 1, sizeof *h->event);
+		h->event[h->events++] = mem_dup("bpf_trace/bpf_trace_printk");
+	}
 	if (!o->request_specs)
 		return 0;
 	if (!h->alone && watchdog_start(&h->watchdog, h->root, h->tracefs, false, err))

@@ -38,7 +38,8 @@ struct host {
 int host_init(struct host *h, const char *root, const char *clock, const char *const *extra, size_t extras,
               struct error *err);
 void host_release(struct host *h);
-/* Defines the probes of o->request_spec and adds their events. A watchdog removes them if this process is killed. */
+/* Adds the event of o->counters. Defines the probes of o->request_spec and adds their events. A watchdog removes the probes
+ * if this process is killed. */
 int host_add_requests(struct host *h, const struct record_options *o, struct error *err);
 /* Returns the name of the trace clock. */
 const char *host_clock(const struct host *h);

@@ -37,6 +37,7 @@ struct record_options {
 	const char *const *guest_request_spec;  /* the same in the guests */
 	size_t guest_request_specs;
 	bool request_labels;           /* record the texts of requests, such as queries */
+	bool counters;                 /* a BPF program prints hardware counters: record its event on the host */
 	bool host_only;                /* guests are not traced */
 	bool guest_only;               /* this machine is a guest, recorded without its host */
 	const char *steal;             /* source of stolen time (steal_probes.h), with guest_only; NULL: the best one */
