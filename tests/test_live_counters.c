@@ -1,4 +1,6 @@
-/* The BPF program of record --counters on the real kernel: it prints both counters before each sched_switch. Where a machine
+/* test_live_counters hold: keeps the program attached until standard input ends (test_record_counters.py).
+ *
+ * The BPF program of record --counters on the real kernel: it prints both counters before each sched_switch. Where a machine
  * has no hardware counters, the CPU clock of perf, which counts ns, takes their place: its differences must be the times
  * between the switches. Skipped without BPF, root or tracefs. */
 #include "test.h"
@@ -75,13 +77,26 @@ static int check_trace(FILE *f)
 	return differences > 0 ? switches : 0;
 }
 
+static const struct live_counter cpu_clock[2] = { { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK },
+                                                 { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK } };
+
+static int hold(void)
+{
+	struct error err = ERROR_INIT;
+	struct counter_program *c = counter_program_open(cpu_clock, &err);
+	puts(c ? "ready" : err.text);
+	fflush(stdout);
+	while (c && getchar() != EOF)
+		continue;
+	counter_program_close(c);
+	return c ? 0 : 77;
+}
+
 static void test_prints_before_switches(void **state)
 {
-	static const struct live_counter clock[2] = { { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK },
-	                                              { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK } };
 	struct error err = ERROR_INIT;
 	(void)state;
-	struct counter_program *c = counter_program_open(clock, &err);
+	struct counter_program *c = counter_program_open(cpu_clock, &err);
 	if (!c) {
 		print_message("skipped: %s\n", err.text);
 		exit(77);
@@ -120,8 +135,10 @@ static void test_hardware(void **state)
 	counter_program_close(c);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	if (argc == 2 && strcmp(argv[1], "hold") == 0)
+		return hold();
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_prints_before_switches), cmocka_unit_test(test_hardware),
 	};

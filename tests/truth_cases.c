@@ -152,6 +152,16 @@ static void swapping(struct options *o)
 	o->swap = 500000;
 }
 
+/* Threads that progress more slowly beside a busy CPU of their core, and counters in the records of the host. */
+static void cores(struct options *o)
+{
+	perfect(o);
+	o->siblings = 2 + (int64_t)(o->seed % 3 == 2);
+	o->slowdown = 40 + (int64_t)(o->seed % 50);
+	o->counters = true;
+	o->counter_faults = 5000;
+}
+
 static void absent(struct options *o)
 {
 	static const char *const name[] = { "Debian", "Ubuntu", "Fedora" };
@@ -236,6 +246,7 @@ const struct test_case test_case[] = {
 	{ "no-kvm", SYNC_NONE, blind, .slack = -1, .true_sync = true },
 	{ "no-guest", SYNC_NONE, absent, .slack = -1, .true_sync = true, .may_not_know = true },
 	{ "swap", SYNC_NONE, swapping, .slack = -1, .true_sync = true },
+	{ "cores", SYNC_NONE, cores, .slack = -1, .true_sync = true },
 	{ "drift", SYNC_AUTO, drift, .slack = 2 },
 	{ "changing", SYNC_AUTO, changing, .slack = 2 },
 	{ "nested", SYNC_AUTO, nested, .slack = 6, .finds_roles = true },  /* each level rounds */
