@@ -33,7 +33,7 @@ E2E_TESTS = \
 	tests/test_cut.py \
 	tests/test_conservation.py \
 	tests/test_cores.py \
-	tests/test_counters.py tests/test_record_counters.py \
+	tests/test_counters.py tests/test_counters_perf.py tests/test_record_counters.py \
 	tests/test_man.py \
 	tests/test_man_notes.py \
 	tests/test_hostonly.py \

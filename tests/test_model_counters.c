@@ -116,6 +116,7 @@ static void test_end(void **state)
 	setup_full(true, true, true, false);
 	read_counters(1000, 10, EVENT_ABSENT, false);
 	read_counters(2000, 20, EVENT_ABSENT, false);
+	sw(0, 2000, 1, 700, RUN_BLOCKED, 0);
 	assert_int_equal(model_end(model, 0, 5000, &err), 0);
 	assert_int_equal(instructions_at(1999), 10);
 	assert_int_equal(instructions_at(2000), HISTORY_NULL);

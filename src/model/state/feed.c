@@ -464,7 +464,6 @@ int model_end(struct model *m, uint32_t machine, int64_t t, struct error *err)
 		irq_clear(mc, &mc->cpu[i]);
 		cpu_set_unknown(mc, i);
 	}
-	counters_end(mc);
 	request_close(mc);
 	request_probes_close(mc);
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); )

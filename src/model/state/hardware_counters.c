@@ -47,8 +47,8 @@ static void counter_read(struct model_sink *s, struct cpu_counter *c, int64_t t,
 		c->sum += fits ? (int64_t)count : 0;
 		sink_set_at(s, c->at, c->attr, fits ? c->sum : HISTORY_NULL);
 	}
-	if (c->at != INT64_MIN && !value && !is_difference)
-		sink_set_at(s, t > c->at ? t : c->at, c->attr, HISTORY_NULL);
+	if (t > c->at)
+		sink_set_at(s, t, c->attr, HISTORY_NULL);  /* until the next read replaces it */
 	c->at = value || is_difference ? t : INT64_MIN;
 	c->value = value;
 }
@@ -106,17 +106,4 @@ void counters_switch(struct machine *mc, uint32_t cpu)
 {
 	if (cpu < mc->counter_cpus)
 		stop_waiting(mc, cpu, mc->model->sink.now);
-}
-
-void counters_end(struct machine *mc)
-{
-	for (uint32_t i = 0; i < mc->counter_cpus; i++) {
-		stop_waiting(mc, i, INT64_MAX);
-		for (unsigned k = 0; k < COUNTERS; k++) {
-			struct cpu_counter *c = &mc->counters[i].counter[k];
-			if (c->at != INT64_MIN)
-				sink_set_at(&mc->model->sink, c->at, c->attr, HISTORY_NULL);
-			c->at = INT64_MIN;
-		}
-	}
 }

@@ -208,7 +208,6 @@ void frequency_event(struct machine *mc, struct cpu *c, const struct event *ev);
 /* ---- hardware_counters.c */
 void counters_event(struct machine *mc, const struct event *ev);
 void counters_switch(struct machine *mc, uint32_t cpu);  /* Called at each sched_switch, if mc->counters. */
-void counters_end(struct machine *mc);  /* Called at the end of the trace. */
 
 /* ---- thread.c: live threads and their attributes */
 struct thread *thread_find(const struct machine *mc, int64_t tid);
