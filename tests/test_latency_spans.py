@@ -97,6 +97,14 @@ with scratch() as where:
         check("name no machine" in ask(document(spans, host=host), status=2).stderr.replace("\n", " "), f"no machine {host}")
     check("name no machine" in ask(document(spans, service_instance_id="hypervisor"), status=2).stderr, "contradictory names")
 
+    ask(document(spans))
+    path = os.path.join(where, "spans.json")
+    report = run("latency", "report", history, "--spans", path).stdout
+    check(f"{COUNT} requests" in report, "report: of the spans")
+    for limit, status in (("1ns", 3), ("1s", 0)):
+        run("latency", "assert", history, f"p50.provider<{limit}", "--spans", path, status=status)
+    run("latency", "assert", history, "p50.provider<1s", "--clock-error", "1ms", status=1)
+
     for bad in ("", "{", "5", '{"resourceSpans":[]}', "[" * 100, '{"data":5}', "[{}]", "\0",
                 '[{"traceId":"x","id":"1","timestamp":1,"duration":1}]'):
         message = ask(bad, status=2).stderr

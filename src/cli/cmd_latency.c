@@ -23,6 +23,8 @@ static int predict_requests(struct latency_run *r, const char *model, struct not
 	if (!g)
 		return -1;
 	int rc = requests_predict(&r->requests, g, notes, err);
+	for (size_t i = 0; i < r->requests.len && r->spans.len; i++)  /* without a thread, a span has no inputs */
+		r->requests.row[i].has_prediction = r->requests.row[i].has_prediction && r->requests.row[i].tid >= 0;
 	for (size_t j = 0; j < gp_inputs(g); j++) {
 		char name[GP_NAME * TEXT_ESCAPED], *before = r->inputs;
 		text_escape(name, sizeof name, gp_input(g, j));
@@ -37,7 +39,10 @@ int run_read(struct latency_run *r, char *recording, const struct run_options *o
 {
 	struct query_context s;
 	struct notes notes = { NULL, 0, 0 };
+	int64_t error;
 	*r = (struct latency_run){ .recording = recording };
+	if (span_options_check(&o->spans, &error, err))
+		return -1;
 	int rc = query_context_open(&s, recording, &o->when, err);
 	if (rc == 0) {
 		struct requests_options options = { .machine = o->machine, .id = o->id, .from = s.window.from, .to = s.window.to,
@@ -199,9 +204,6 @@ int latency_requests(int argc, char **argv, struct error *err)
 	if (opts_parse(&opts, argc, argv, &first, err))
 		return -1;
 	struct latency_run run;
-	int64_t error;
-	if (span_options_check(&o.spans, &error, err))
-		return -1;
 	int rc = run_read(&run, argv[first], &o, err);
 	if (rc == 0) {
 		struct requests *r = &run.requests;
@@ -249,7 +251,7 @@ static int check_all(const struct requests *r, char **text, const struct asserti
 int latency_assert(int argc, char **argv, struct error *err)
 {
 	struct run_options o = { 0 };
-	const struct opt opt[] = { RUN_OPTIONS(&o), MODEL_OPTION(&o) };
+	const struct opt opt[] = { RUN_OPTIONS(&o), SPAN_OPTIONS(&o.spans), MODEL_OPTION(&o) };
 	const struct opts opts = { "latency assert RECORDING ASSERTION...",
 	                           "Exit with status 3 if an assertion such as 'p99.provider<2ms' is violated.", opt,
 	                           sizeof opt / sizeof *opt, 2, -1 };

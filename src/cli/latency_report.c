@@ -385,6 +385,7 @@ int latency_report(int argc, char **argv, struct error *err)
 	const char *quantity = "p99.share";
 	const struct opt opt[] = {
 		RUN_OPTIONS(&o),
+		SPAN_OPTIONS(&o.spans),
 		MODEL_OPTION(&o),
 		{ "scatter", 0, OPT_FLAG, NULL, "add a plot of latency against time scheduled out", &scatter, NULL },
 		{ "heat", 0, OPT_FLAG, NULL, "heat map; operands are LOAD,VMS=RECORDING", &heat, NULL },
