@@ -1,10 +1,13 @@
-"""A recording unmounts the tracefs that it mounted in a guest, however it ends, and no other.  Uses real mounts of a tmpfs
-in its own mount namespace."""
+"""A recording unmounts the tracefs that it mounted in a guest, and removes its probes there, however it ends, and no others.
+Uses real mounts of a tmpfs in its own mount namespace.  PROBES: number of random ends while there are probes; SEED."""
+import concurrent.futures
 import os
+import random
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from e2e import SOURCE, check, scratch, skip
@@ -22,8 +25,18 @@ wait() {
 	command wait "$@"
 }
 """
+# A kernel with event probes: addresses in /proc/kallsyms, a file that lists the features, and an x86-64 CPU.
+WITH_PROBES = """uname() { echo x86_64; }
+grep() {
+	case $* in
+	*kallsyms*) printf '0000000000033080 D steal_time\nffffffff82000000 D __per_cpu_offset\n' ;;
+	*README*) return 0 ;;
+	*) command grep "$@" ;;
+	esac
+}
+"""
 SHELLS = {"sh": ["sh"], "bash": ["bash"], "busybox": ["busybox", "sh"]}
-HEAD = "key=K task={task} hold=1 limit={limit} overwrite=0 max_kb=4096 root='' clocks=mono events=sched/sched_switch\n"
+HEAD = "key=K task={task} hold=1 limit={limit} overwrite=0 max_kb=4096 steal=1 root='' clocks=mono events=sched/sched_switch\n"
 
 
 def write_file(root, name, text, mode=0o644):
@@ -187,6 +200,113 @@ def check_others(root, shell, name):
     subprocess.run(["umount", tracefs], check=True)
 
 
+class ProbesOfKernel:
+    """Does what the kernel does with the lines that are written to dynamic_events: defines and removes probes."""
+    def __init__(self, root):
+        self.tracefs, self.ended = f"{root}/sys/kernel/tracing", False
+        self.defined = 0
+        os.mkfifo(self.tracefs + "/dynamic_events")
+        self.fd = os.open(self.tracefs + "/dynamic_events", os.O_RDWR | os.O_NONBLOCK)
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        rest = b""
+        while not self.ended:
+            try:
+                rest += os.read(self.fd, 65536)
+            except BlockingIOError:
+                time.sleep(0.002)
+            *lines, rest = rest.split(b"\n")
+            for line in lines:
+                name = line.decode().split()[0][2:]
+                if line.startswith(b"-:"):
+                    shutil.rmtree(f"{self.tracefs}/events/{name}", ignore_errors=True)
+                else:
+                    write_file(self.tracefs, f"events/{name}/format", f"name: {name}\n")
+                    self.defined += 1
+
+    def left(self):
+        """Returns the probes and instances of recordings."""
+        probes = [f"{g}/{p}" for g in os.listdir(self.tracefs + "/events") if g.startswith("stealscope_")
+                  for p in os.listdir(f"{self.tracefs}/events/{g}")]
+        return probes + [n for n in os.listdir(self.tracefs + "/instances") if n != ".made"]
+
+    def wait_until_removed(self, description):
+        end = time.time() + 60
+        while self.left() and time.time() < end:
+            time.sleep(0.05)
+        check(not self.left(), f"probes and instance are removed: {description} {self.left()}")
+
+    def end(self):
+        self.ended = True
+        self.thread.join()
+        os.close(self.fd)
+
+
+def end_somehow(guest, how, kernel):
+    """Ends a guest's recording as the death of its host does, or as a kill in the guest does."""
+    if how == "the host closes the connection":
+        guest.process.stdin.close()
+    elif how == "the script is killed":
+        guest.process.kill()
+    elif how == "the script and its watchdog are killed":
+        watchdog = [pid for pid in filter(str.isdigit, os.listdir("/proc")) if is_watchdog(pid, guest.root)]
+        for pid in watchdog:
+            os.kill(int(pid), signal.SIGKILL)
+        guest.process.kill()
+        guest.process.wait()
+        Guest(guest.root, ["sh"], "clean").end()
+    kernel.wait_until_removed(how)
+    guest.process.stdout.close()  # not read: the output fits into the pipe
+    guest.process.wait()
+
+
+def is_watchdog(pid, root):
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as f:
+            environ = f.read()
+        with open(f"/proc/{pid}/cmdline", "rb") as f:
+            return f"instance={root}/".encode() in environ and b"remove_probes" in f.read()
+    except OSError:
+        return False
+
+
+ENDS = ("the host closes the connection", "the script is killed", "the console stays open, and nothing comes",
+        "the script and its watchdog are killed")
+
+
+def check_end_with_probes(tmp, i, delay):
+    """A host dies while its guest has probes: nothing of the recording is left in the guest."""
+    how, root = ENDS[i % len(ENDS)], os.path.join(tmp, f"probes{i}")
+    tracefs = f"{root}/sys/kernel/tracing"
+    make_guest(root)
+    shutil.copytree(f"{root}/made", tracefs, dirs_exist_ok=True)
+    os.makedirs(tracefs + "/per_cpu/cpu0")
+    write_file(tracefs, "README", "")
+    kernel = ProbesOfKernel(root)
+    guest = Guest(root, ["sh"], limit=3 if how.startswith("the console") else 60, stubs=WITH_PROBES)
+    while not any("/steal_" in name for name in kernel.left()):
+        time.sleep(0.01)
+    if i % 2:
+        guest.send("go\n")
+    time.sleep(delay)
+    check(kernel.defined > 0, f"{kernel.defined} probes, {delay:.2f} s later: {how}")
+    end_somehow(guest, how, kernel)
+    kernel.end()
+    return True
+
+
+def check_probes(tmp):
+    seed, number = int(os.environ.get("SEED") or time.time_ns() % 10**6), int(os.environ.get("PROBES") or 8)
+    print(f"PROBES={number} SEED={seed}")
+    rng = random.Random(seed)
+    delays = [rng.random() * 0.6 for _ in range(number)]
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(lambda i: check_end_with_probes(tmp, i, delays[i]), range(number)))
+    check(all(done), f"{number} guests with probes are clean")
+
+
 def main():
     if sys.argv[1:] != ["in-namespace"]:
         for unshare in (["unshare", "-m"], ["unshare", "-Urm"]):
@@ -206,6 +326,7 @@ def main():
             check_stops(root, shell, name)
             check_slow(root, shell, name)
             check_others(root, shell, name)
+        check_probes(tmp)
         os.chdir("/")
         subprocess.run(["umount", tmp], check=False)
     return 0

@@ -21,13 +21,13 @@
 
 # Functions for this shell and for the watchdog, which is a separate shell.
 shared='
-# Prints the start time of a process in ticks since boot; nothing if there is no such process.
+# Prints the start time of a process in ticks since boot; nothing if it has ended, even if its parent has not noticed.
 start_time() {
 	line=
 	read -r line 2>/dev/null <"$root/proc/$1/stat" || return
 	line=${line##*) }
 	set -- $line
-	echo "${20}"
+	[ "$1" = Z ] || echo "${20}"
 }
 # Returns true if the process that created an instance lives: the name is stealscope-guest-PID-START.
 is_alive() {
