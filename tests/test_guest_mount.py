@@ -204,7 +204,6 @@ class ProbesOfKernel:
     """Does what the kernel does with the lines that are written to dynamic_events: defines and removes probes."""
     def __init__(self, root):
         self.tracefs, self.ended = f"{root}/sys/kernel/tracing", False
-        self.defined = 0
         os.mkfifo(self.tracefs + "/dynamic_events")
         self.fd = os.open(self.tracefs + "/dynamic_events", os.O_RDWR | os.O_NONBLOCK)
         self.thread = threading.Thread(target=self.serve, daemon=True)
@@ -224,7 +223,6 @@ class ProbesOfKernel:
                     shutil.rmtree(f"{self.tracefs}/events/{name}", ignore_errors=True)
                 else:
                     write_file(self.tracefs, f"events/{name}/format", f"name: {name}\n")
-                    self.defined += 1
 
     def left(self):
         """Returns the probes and instances of recordings."""
@@ -286,12 +284,12 @@ def check_end_with_probes(tmp, i, delay):
     write_file(tracefs, "README", "")
     kernel = ProbesOfKernel(root)
     guest = Guest(root, ["sh"], limit=3 if how.startswith("the console") else 60, stubs=WITH_PROBES)
-    while not any("/steal_" in name for name in kernel.left()):
+    while sum("/steal_" in name for name in kernel.left()) < 2:
         time.sleep(0.01)
     if i % 2:
         guest.send("go\n")
     time.sleep(delay)
-    check(kernel.defined > 0, f"{kernel.defined} probes, {delay:.2f} s later: {how}")
+    print(f"     {delay:.2f} s after its probes were defined: {how}")
     end_somehow(guest, how, kernel)
     kernel.end()
     return True

@@ -194,6 +194,35 @@ def preempted_while_taken(w, kinds):
     return total
 
 
+def check_lock_holders(tmp, seed):
+    """A thread waits for a lock while the vCPU of its holder is taken: its path names the holder, and the provider as culprit,
+    exactly then."""
+    at = os.path.join(tmp, f"chain{seed}")
+    subprocess.run([os.path.join(BUILD, "stealscope-sim"), "chain", "--steal-clock", "switch", "--seed", str(seed), "-o", at],
+                   check=True, capture_output=True, timeout=60)
+    run("index", "--guest", f"Debian={at}/guest-Debian", "-o", at + ".steal")
+    taken = collections.defaultdict(list)
+    for r in rows_of(at + "/truth/steal.csv"):
+        if r["vm"] == "Debian":
+            taken[int(r["tid"])].append((int(r["guest_start"]), int(r["guest_end"])))
+    lockers = {int(r["target"].split("/")[1].split(" ")[0]) for r in table("summary", at + ".steal")
+               if re.match(r"Debian/\d+ locker", r["target"])}
+    named = proven = blamed = 0
+    for waiter in sorted(lockers):
+        for r in table("path", at + ".steal", f"Debian/{waiter}"):
+            holder, start, end = int(r["tid"] or 0), int(r["start"]), int(r["end"]) + 1
+            if holder not in lockers - {waiter}:
+                continue
+            truly = Times(taken[holder]).overlap(start, end)
+            if r["kind"] == "limited" and REASON.match(r["culprit_name"]):
+                named += end - start
+                proven += truly
+            elif r["kind"] == "preempting":
+                blamed += truly
+    check(named > 20_000_000 and proven >= 0.85 * named and blamed <= 0.05 * named,
+          f"seed {seed}: waits for holders on taken vCPUs: {named} ns, truly {proven}, {blamed} are blamed on threads")
+
+
 def check_host(w):
     """With the trace of the host, the clock confirms it."""
     said = run("index", w.at, "-o", w.history).stderr
@@ -205,6 +234,8 @@ if __name__ == "__main__":
     with scratch() as tmp:
         first, number = int(os.environ.get("SEED") or 8 * (int(time.time()) // 86400)), int(os.environ.get("SEEDS") or 16)
         print(f"SEED={first} SEEDS={number}")
+        for seed in range(first, first + 2):
+            check_lock_holders(tmp, seed)
         for seed in range(first, first + (number if not is_brief() else 8)):
             world = World(tmp, seed)
             check_sums(world)
