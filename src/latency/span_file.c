@@ -87,7 +87,7 @@ static bool read_id(struct span_reader *rd, struct json_object *o, const char *k
 
 /* ---- Attributes --------------------------------------------------------------------------------------------- */
 
-/* Takes over what one attribute says about the process, or about the thread of a span (span may be NULL). */
+/* Stores one attribute of the process, or of the thread of a span (span may be NULL). */
 static void read_attribute(struct span_source *s, struct span *span, const char *key, struct json_object *value)
 {
 	int64_t n;

@@ -1,5 +1,5 @@
-/* Probes of requests in a guest, whose shell cannot read programs: it sends the parts of its programs that the host asks
- * for, the host finds functions and static probes in them, and the shell defines the probes.
+/* Probes of requests in a guest. Its shell cannot read programs, so it sends parts of them on request; the host finds
+ * functions and static probes there, and the shell defines the probes.
  *
  * Order: the guest sends a list of programs (frame `programs`). For each, the host asks for blocks of the file (command
  * read; answer: frame `program`), then sends the probes of each kind of requests (commands probe and commit; answer:
