@@ -11,7 +11,7 @@
 #define LABELS 4
 #define LABEL_SIZE 64
 
-enum { FAMILY_VCPU, FAMILY_WAITS, FAMILY_STOLEN, FAMILIES };
+enum { FAMILY_VCPU, FAMILY_WAITS, FAMILY_STOLEN, FAMILY_SHARED, FAMILIES };
 
 static const struct {
 	const char *name, *unit, *help, *label[LABELS];
@@ -21,6 +21,8 @@ static const struct {
 	  { "machine", "vcpu", NULL, NULL } },
 	{ "stealscope_stolen_seconds", "seconds", "Time that a culprit had the physical CPU of a waiting vCPU.",
 	  { "machine", "kind", "culprit", NULL } },
+	{ "stealscope_shared_core_seconds", "seconds", "Time that a vCPU ran while the other CPU of its core was busy.",
+	  { "machine", "vcpu", NULL, NULL } },
 };
 
 struct live_series {
@@ -97,6 +99,7 @@ void live_metrics_add(struct live_metrics *m, const struct live_sample *s)
 		for (size_t k = 0; k < sizeof part / sizeof *part; k++)
 			count(m, FAMILY_VCPU, (const char *const[LABELS]){ v->machine, number, part[k].state }, part[k].ns);
 		count(m, FAMILY_WAITS, (const char *const[LABELS]){ v->machine, number }, (int64_t)v->waits);
+		count(m, FAMILY_SHARED, (const char *const[LABELS]){ v->machine, number }, v->shared);
 	}
 	for (size_t i = 0; i < s->pairs; i++) {
 		const struct live_culprit *c = &s->culprit[s->pair[i].culprit];

@@ -38,6 +38,9 @@ endif
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_live_accounting tests/test_live_counters
+check_PROGRAMS += tests/test_live_metrics
+tests_test_live_metrics_SOURCES = tests/test_live_metrics.c tests/test.h
+tests_test_live_metrics_LDADD = $(LIVE_LIBS) $(CMOCKA_LIBS)
 tests_test_live_counters_SOURCES = tests/test_live_counters.c tests/test.h
 tests_test_live_counters_LDADD = $(LIVE_LIBS) $(CMOCKA_LIBS)
 tests_test_live_accounting_SOURCES = tests/test_live_accounting.c src/live/accounting.h src/live/collector.h tests/test.h
