@@ -57,7 +57,6 @@ struct perf_file {
 	struct perf_attr *attr;
 	size_t attrs, attrs_cap;
 	struct map attr_by_id;   /* index + 1 of the attribute */
-	bool has_namespace;      /* perf ran in a pid namespace: its TIDs are not those of the tracepoints */
 	struct map cpu_by_id;    /* CPU on which the event with this id was recorded */
 	char *names;             /* lines "TID NAME" of the threads that existed at the start */
 	size_t names_len, names_cap;

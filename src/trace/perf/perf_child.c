@@ -136,7 +136,7 @@ struct perf_progress {
 	struct perf_queue queue;
 	struct map process;      /* TID -> process of threads that were created while recording */
 	unsigned damages;
-	bool has_namespace;      /* as in struct perf_file */
+	bool has_namespace;      /* perf ran in a pid namespace: its TIDs are not those of the tracepoints */
 };
 
 /* Converts a time of the file to ns; -1: impossible. */
@@ -381,7 +381,6 @@ static int decode_more_files(struct perf_progress *p)
 int perf_decode(void *state, const struct stream_part *s, struct event_sink *out)
 {
 	struct perf_progress p = { .opened = state, .out = out };
-	p.has_namespace = p.opened->file->has_namespace;
 	const struct perf_file *f = p.opened->file;
 	(void)s;
 	const int fd = open(f->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -14,12 +14,10 @@
 #include "trace/tracecmd/dat_position.h"
 
 #define ATTRS_MAX 4096
-#define IDS_MAX (1u << 22)     /* of one event: one for each CPU, or for each CPU and thread */
 #define ATTR_MIN 64            /* size of the first version of struct perf_event_attr, bytes */
 #define ATTR_MAX 4096
 #define TEXT_MAX 4096
 #define FEATURES 256
-#define SAMPLES_CHECKED 1000   /* number of records from the first sample on that are searched for signs of a namespace */
 #define NAMES_MAX (16u << 20)  /* maximum size of the list of names, bytes */
 
 enum perf_feature {
@@ -30,7 +28,7 @@ enum perf_feature {
 enum perf_flag { FLAG_FREQ = 10, FLAG_TRAILER = 18, FLAG_CLOCK = 25 };
 /* Offsets in struct perf_event_attr, which all versions share. */
 enum perf_attr_offset {
-	ATTR_SIZE = 4, ATTR_CONFIG = 8, ATTR_PERIOD = 16, ATTR_SAMPLE_TYPE = 24, ATTR_READ_FORMAT = 32, ATTR_FLAGS = 40,
+	ATTR_TYPE = 0, ATTR_SIZE = 4, ATTR_CONFIG = 8, ATTR_PERIOD = 16, ATTR_SAMPLE_TYPE = 24, ATTR_READ_FORMAT = 32, ATTR_FLAGS = 40,
 	ATTR_CLOCK = 92
 };
 
@@ -73,7 +71,7 @@ static size_t add_attr(struct perf_file *f, const unsigned char *bytes, size_t s
 {
 	if (size < ATTR_MIN || f->attrs >= ATTRS_MAX)
 		return 0;
-	struct perf_position type = attr_field(f, bytes, size, 0), config = attr_field(f, bytes, size, ATTR_CONFIG),
+	struct perf_position type = attr_field(f, bytes, size, ATTR_TYPE), config = attr_field(f, bytes, size, ATTR_CONFIG),
 		clock = attr_field(f, bytes, size, ATTR_CLOCK);
 	struct perf_attr *a = ARRAY_PUSH(f->attr, f->attrs, f->attrs_cap);
 	*a = (struct perf_attr){ .type = perf_get32(&type) };
@@ -97,6 +95,7 @@ static void add_id(struct perf_file *f, size_t attr, uint64_t id)
 static void read_attrs(struct perf_file *f, struct dat_position *w, uint64_t entry, uint64_t at, uint64_t bytes)
 {
 	unsigned char attr[ATTR_MAX];
+	uint64_t all_ids = 0;
 	w->is_bad |= entry < ATTR_MIN + 16 || entry > ATTR_MAX + 16 || bytes / (entry ? entry : 1) > ATTRS_MAX;
 	for (uint64_t left = bytes; !w->is_bad && left >= entry; left -= entry, at += entry) {
 		w->at = at;
@@ -104,7 +103,8 @@ static void read_attrs(struct perf_file *f, struct dat_position *w, uint64_t ent
 		const uint64_t ids_at = dat_get64(w), ids = dat_get64(w) / 8;
 		const size_t index = w->is_bad ? 0 : add_attr(f, attr, entry - 16);
 		w->at = ids_at;
-		w->is_bad |= !index || ids > IDS_MAX;
+		all_ids += ids;
+		w->is_bad |= !index || all_ids > f->bytes / 8;
 		for (uint64_t i = 0; i < ids && !w->is_bad; i++)
 			add_id(f, index, dat_get64(w));
 	}
@@ -233,6 +233,13 @@ static void read_header(struct perf_file *f, struct dat_position *w)
 
 /* ---- records at the start */
 
+struct perf_start {
+	bool is_partial;         /* recorded without -a */
+	bool lacks_library;      /* compressed, in a build without libzstd */
+	bool has_kthreadd;       /* the thread kthreadd has the TID 2 */
+	const char *damage;
+};
+
 static void add_name(struct perf_file *f, uint32_t tid, const char *name, size_t max_len)
 {
 	const size_t len = strnlen(name, max_len), line = len + 16;
@@ -250,7 +257,7 @@ static void add_name(struct perf_file *f, uint32_t tid, const char *name, size_t
 	f->names_len += (size_t)n + 1;
 }
 
-static void add_comm(struct perf_file *f, const struct perf_record *rec)
+static void add_comm(struct perf_file *f, const struct perf_record *rec, struct perf_start *start)
 {
 	struct perf_sample end;
 	size_t body;
@@ -259,6 +266,7 @@ static void add_comm(struct perf_file *f, const struct perf_record *rec)
 		return;
 	perf_get32(&p);
 	const uint32_t tid = perf_get32(&p);
+	start->has_kthreadd |= tid == 2 && strncmp((const char *)p.at, "kthreadd", body - 8) == 0;
 	if (tid && tid <= INT32_MAX)
 		add_name(f, tid, (const char *)p.at, body - 8);
 }
@@ -295,26 +303,15 @@ static void add_feature_record(struct perf_file *f, const struct perf_record *re
 		.why = &why }, (enum perf_feature)kind);
 }
 
-struct perf_start {
-	bool is_partial;         /* recorded without -a */
-	bool lacks_library;      /* compressed, in a build without libzstd */
-	const char *damage;
-};
-
 static int read_start(struct perf_file *f, int fd, struct perf_start *start)
 {
 	struct perf_records r;
 	struct perf_record rec = { 0 };
-	struct perf_sample s;
-	unsigned samples = 0;
-	int got = 0;
+	int got;
 	perf_records_open(&r, f, fd, f->data_at, f->data_end);
-	while (samples < SAMPLES_CHECKED && (got = perf_records_next(&r, &rec)) > 0 && !r.damage) {
-		if (rec.type == RECORD_SAMPLE || samples) {
-			samples++;
-			f->has_namespace |= f->attrs && rec.type == RECORD_SAMPLE && perf_sample_parse(f, &rec, &s) &&
-				perf_sample_has_namespace(f, &s);
-		} else if (rec.type == RECORD_ATTR && f->is_pipe)
+	r.is_packed_end = true;
+	while ((got = perf_records_next(&r, &rec)) > 0 && rec.type != RECORD_SAMPLE && !r.damage) {
+		if (rec.type == RECORD_ATTR && f->is_pipe)
 			add_attr_record(f, &rec);
 		else if (rec.type == RECORD_FEATURE && f->is_pipe)
 			add_feature_record(f, &rec);
@@ -322,7 +319,7 @@ static int read_start(struct perf_file *f, int fd, struct perf_start *start)
 			f->formats_at = rec.at + PERF_RECORD_HEAD + rec.size;
 			f->formats_end = r.at;
 		} else if (rec.type == RECORD_COMM)
-			add_comm(f, &rec);
+			add_comm(f, &rec, start);
 		else if (rec.type == RECORD_TIME_CONV)
 			f->is_tsc = true;
 		else if (rec.type == RECORD_ID_INDEX)
@@ -330,7 +327,8 @@ static int read_start(struct perf_file *f, int fd, struct perf_start *start)
 		else if (rec.type == RECORD_THREAD_MAP)
 			start->is_partial = !is_any_thread(f, &rec);
 	}
-	f->names_len = f->has_namespace ? 0 : f->names_len;
+	/* Without the kernel's second thread, perf ran in a pid namespace: its TIDs are not those of the tracepoints. */
+	f->names_len = start->has_kthreadd ? f->names_len : 0;
 	start->damage = r.damage;
 	start->lacks_library = r.lacks_library;
 	perf_records_close(&r);
@@ -391,7 +389,8 @@ static int check(const struct perf_file *f, const struct dat_position *w, const 
 	if (check_attrs(f, start, err))
 		return -1;
 	if (start->lacks_library)
-		return error_set(err, STATUS_INPUT, "record it without -z", "%s: %s", f->path, start->damage);
+		return error_set(err, STATUS_INPUT, "record it without -z",
+		                 "%s: compressed, and this stealscope was built without libzstd", f->path);
 	if (!f->formats_at)
 		return error_set(err, STATUS_INPUT, PERF_REMEDY, "%s: %s", f->path,
 		                 f->is_pipe && start->damage ? start->damage :

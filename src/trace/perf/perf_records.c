@@ -176,8 +176,7 @@ static bool unpack(struct perf_records *r, const struct perf_record *rec)
 	if (!r->unpacker)
 		r->unpacker = perf_unpacker_new();
 	if (!r->unpacker) {
-		r->lacks_library = true;
-		r->damage = "its records are compressed (perf record -z), and this stealscope was built without libzstd";
+		r->damage = "its records are compressed";
 		return false;
 	}
 	const uint64_t n = rec->type == RECORD_COMPRESSED2 ? perf_get64(&p) : rec->size;
@@ -204,6 +203,10 @@ int perf_records_next(struct perf_records *r, struct perf_record *out)
 		const int got = is_bad ? 0 : next_in_file(r, out);
 		if (got <= 0 || (out->type != RECORD_COMPRESSED && out->type != RECORD_COMPRESSED2))
 			return got;
+		if (r->is_packed_end) {
+			r->lacks_library = !perf_unpacker_is_available();
+			return 0;
+		}
 		if (!unpack(r, out))
 			return 0;  /* each compressed record needs those before it */
 	}

@@ -33,7 +33,8 @@ struct perf_records {
 	size_t buf_len;
 	const char *damage;      /* reason of the last damage, set by perf_records_next(); the caller resets it */
 	struct perf_unpacker *unpacker;  /* of compressed records; NULL: none yet */
-	bool lacks_library;      /* the damage is a compressed record, in a build without libzstd */
+	bool is_packed_end;      /* set by the caller: the first compressed record is the end */
+	bool lacks_library;      /* that end was found, and this build has no libzstd */
 };
 
 void perf_records_open(struct perf_records *r, const struct perf_file *f, int fd, uint64_t from, uint64_t to);
@@ -53,6 +54,7 @@ uint64_t perf_get64(struct perf_position *p);
 const unsigned char *perf_get_bytes(struct perf_position *p, uint64_t n);  /* returns NULL beyond the end */
 
 /* Decompresses the records of perf record -z, which form one zstd stream. */
+bool perf_unpacker_is_available(void);
 struct perf_unpacker *perf_unpacker_new(void);  /* returns NULL in a build without libzstd */
 /* Decompresses the body of a record. Returns false if it is damaged. */
 bool perf_unpacker_add(struct perf_unpacker *u, const unsigned char *packed, size_t n);

@@ -20,6 +20,11 @@ struct perf_unpacker {
 	size_t from, len, cap;
 };
 
+bool perf_unpacker_is_available(void)
+{
+	return true;
+}
+
 struct perf_unpacker *perf_unpacker_new(void)
 {
 	struct perf_unpacker *u = mem_new(1, sizeof *u);
@@ -77,6 +82,11 @@ const unsigned char *perf_unpacker_next(struct perf_unpacker *u, bool big_endian
 }
 
 #else
+
+bool perf_unpacker_is_available(void)
+{
+	return false;
+}
 
 struct perf_unpacker *perf_unpacker_new(void)
 {
