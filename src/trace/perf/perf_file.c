@@ -28,8 +28,8 @@ enum perf_feature {
 enum perf_flag { FLAG_FREQ = 10, FLAG_TRAILER = 18, FLAG_CLOCK = 25 };
 /* Offsets in struct perf_event_attr, which all versions share. */
 enum perf_attr_offset {
-	ATTR_TYPE = 0, ATTR_SIZE = 4, ATTR_CONFIG = 8, ATTR_PERIOD = 16, ATTR_SAMPLE_TYPE = 24, ATTR_READ_FORMAT = 32, ATTR_FLAGS = 40,
-	ATTR_CLOCK = 92
+	ATTR_TYPE = 0, ATTR_SIZE = 4, ATTR_CONFIG = 8, ATTR_PERIOD = 16, ATTR_SAMPLE_TYPE = 24, ATTR_READ_FORMAT = 32,
+	ATTR_FLAGS = 40, ATTR_CLOCK = 92
 };
 
 const char *perf_clock_name(int clock)
