@@ -31,7 +31,7 @@ class Writer:
     def __init__(self, attrs, cpus=2, order="<", host="machine", clock_data=None, first_last=None):
         self.order, self.attrs, self.cpus, self.host = order, attrs, cpus, host
         self.clock_data, self.first_last = clock_data, first_last
-        self.records, self.round, self.has_formats = [], 0, True
+        self.records, self.has_formats, self.running = [], True, 5
         for i, a in enumerate(attrs):
             a.ids = [100 * (i + 1) + cpu for cpu in range(cpus)]
 
@@ -73,7 +73,8 @@ class Writer:
     def read_values(self, a, cpu, read):
         if read is None:
             return b""
-        times = self.pack("Q", 5) * bool(a.read_format & READ_ENABLED) + self.pack("Q", 5) * bool(a.read_format & READ_RUNNING)
+        times = self.pack("Q", 5) * bool(a.read_format & READ_ENABLED)
+        times += self.pack("Q", self.running) * bool(a.read_format & READ_RUNNING)
         ids = {i: self.pack("Q", self.attrs[i].ids[cpu]) if a.read_format & READ_ID else b"" for i in read}
         if a.read_format & READ_GROUP:
             return self.pack("Q", len(read)) + times + b"".join(self.pack("Q", v) + ids[i] for i, v in read.items())

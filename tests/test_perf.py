@@ -289,7 +289,15 @@ def check_counters(tmp):
         session = write(os.path.join(tmp, "t", "s.yaml"), f"guests: [{{name: m, dir: perf.data, layout: {layout}}}]\n".encode())
         rows = table("events", session, "m", "--at", str(BEGIN), "--around", "1s")
         got = [r["fields"] for r in rows if r["event"] == "kvm_vcpu_wakeup"]
-        check(got == ["ns=1001 waited=2001", "ns=1003 waited=2003"], f"counters with read format {form}: {got} {path}")
+        check(got == ["ns=1001 waited=2001", "ns=1003 waited=2003"], f"fields of counters with read format {form}: {got}")
+        rows = [(r["event"], r["fields"]) for r in table("events", path, "machine", "--at", str(BEGIN), "--around", "1s")]
+        check([e for e, _ in rows] == 4 * ["cpu_counters", "sched_switch"] and
+              [f for e, f in rows if e == "cpu_counters"] == [f"instructions={1000 + i} cycles={2000 + i} is_difference=0" for i in range(4)],
+              f"counters before each switch: {rows[::2]}")
+    w.running = 4
+    w.sample(0, BEGIN + 9 * STEP, 0, 0, {"next_pid": 5}, read={0: 9, 1: 1009, 2: 2009}, chain=(7,))
+    rows = table("events", write(path, w.file()), "machine", "--at", str(BEGIN), "--around", "1s")
+    check([r["event"] for r in rows].count("cpu_counters") == 4, "counters that were multiplexed are not used")
 
 
 def check_other_records(tmp, rng):

@@ -214,7 +214,9 @@ static int put_sample(struct perf_progress *p, const struct perf_record *record)
 		o->counters = (struct tep_counters){ s.instructions, s.cycles };
 		if (!s.raw || !tep_binder_event(o->ring.binder, &raw, &ev))
 			return report_damage(p, "a sample without the fields of its tracepoint");
-		ev.cpu = (uint16_t)s.cpu;
+		struct event counters;
+		if (tep_binder_counters(o->ring.binder, &raw, &ev, &counters) && perf_queue_put(&p->queue, &counters))
+			return -1;
 	} else if (p->out->window && *s.attr->name) {
 		ev.kind = EV_NAMED;
 		ev.named.name = string_cache_put(&o->ring.cache, s.attr->name, strlen(s.attr->name));

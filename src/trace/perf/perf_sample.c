@@ -50,10 +50,8 @@ static void get_counters(const struct perf_file *f, struct perf_position *p, str
 		values = perf_get64(p);
 	else
 		value = perf_get64(p);
-	if (format & READ_TIME_ENABLED)
-		perf_get64(p);
-	if (format & READ_TIME_RUNNING)
-		perf_get64(p);
+	const uint64_t enabled = format & READ_TIME_ENABLED ? perf_get64(p) : 0;
+	const uint64_t running = format & READ_TIME_RUNNING ? perf_get64(p) : enabled;
 	for (; values && !p->is_bad; values--) {
 		if (is_group)
 			value = perf_get64(p);
@@ -63,6 +61,8 @@ static void get_counters(const struct perf_file *f, struct perf_position *p, str
 		if (!p->is_bad)
 			set_counter(format & READ_ID ? perf_attr_find(f, id) : s->attr, value, s);
 	}
+	if (running < enabled)  /* the counters were also used by other events, so these values are too small */
+		s->instructions = s->cycles = EVENT_ABSENT;
 }
 
 bool perf_sample_parse(const struct perf_file *f, const struct perf_record *rec, struct perf_sample *s)

@@ -143,6 +143,12 @@ bool tep_binder_event(struct tep_binder *b, struct tep_record *rec, struct event
 	return true;
 }
 
+bool tep_binder_counters(struct tep_binder *b, struct tep_record *rec, const struct event *ev, struct event *counters)
+{
+	const struct record_view v = { b, rec };
+	return rules_counters(bind_class(b, rec), &ftrace_fields, &v, ev, counters);
+}
+
 struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *layout, struct string_cache *names)
 {
 	struct tep_binder *b = mem_new(1, sizeof *b);

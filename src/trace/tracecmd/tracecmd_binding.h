@@ -21,6 +21,9 @@ void tep_binder_set_counters(struct tep_binder *b, const struct tep_counters *co
 /* Fills *ev except the time. Returns false if the record is too short to be an event. */
 bool tep_binder_event(struct tep_binder *b, struct tep_record *rec, struct event *ev);
 
+/* Makes the event with the counters that were read at the event *ev, which precedes it. Returns false if there is none. */
+bool tep_binder_counters(struct tep_binder *b, struct tep_record *rec, const struct event *ev, struct event *counters);
+
 /* Returns how well the layout matches the events described in the file. Sets *enabled_events to the bits of all
  * described events, see rules_score(). */
 size_t tep_binder_score(struct tep_handle *tep, const struct layout *layout, unsigned *enabled_events);
