@@ -7,7 +7,7 @@ import re
 import shutil
 
 import perfetto_trace as pf
-from e2e import DATA, check, document, run, scratch, table
+from e2e import DATA, check, codes, document, run, scratch, table
 from test_perfetto import answers, check_same, index
 
 GUEST = 4711  # id of the guest's machine
@@ -73,6 +73,22 @@ def check_clocks(folder, head, packets, original):
         check(table("sync", f"{folder}/clock.pftrace") == table("sync", original), "the clock is computed from the events")
 
 
+def check_x86(folder, head, events, expected):
+    """On x86, Perfetto's kvm_exit has no fields: the exits and their durations are known, the reasons are not."""
+    config = [("trace_config", [("data_sources", [("config", [("ftrace_config", [("ftrace_events", "kvm/*")])])])])]
+    info = [("system_info", [("utsname", [("machine", "x86_64")])])]
+    host = [e if e.name not in ("kvm_exit", "kvm_entry") else
+            e._replace(fields={n: v for n, v in e.fields.items() if n.startswith("common_")}) for e in events["host"]]
+    guest = pf.bundles(events["Debian"], machine=GUEST, since_start=False)
+    history, _ = index(folder, head + [config, info] + list(pf.bundles(host, only_generic={"kvm_hypercall"})) + list(guest))
+    got = answers(history, folder)
+    check(got["running"] == expected["running"], "x86: the same threads ran at the same times")
+    known, found = [sorted(row.rsplit(",", 1)[0] for row in rows["exit"]) for rows in (expected, got)]
+    reasons = {row.rsplit(",", 1)[1].strip() for row in got["exit"]}
+    check(found == known and reasons == {"unknown", "reason"}, f"x86: {len(known)} exits at the same times: {reasons}")
+    check("perfetto-exit-reasons" in codes("info", history), "x86: a note")
+
+
 def check_machines(folder):
     original = f"{folder}/beacon.steal"
     shutil.copytree(os.path.join(DATA, "beacon"), f"{folder}/beacon")
@@ -95,6 +111,7 @@ def check_machines(folder):
             got["name"] = expected["name"]
         check_same(got, expected, f"host and guest as two machines, {'compact' if use_compact else 'messages'}")
     check_clocks(folder, head, both, original)
+    check_x86(folder, head, events, expected)
     named = f"{folder}/named.steal"
     run("index", "--host", f"{path}#0", "--guest", f"Debian={path}#{GUEST}", "-o", named)
     check(table("summary", named) == table("summary", original), "the same, with each machine named on the command line")

@@ -59,6 +59,9 @@
 	X(PERFETTO_DAMAGED, "perfetto-damaged", DAMAGE, \
 	  "%llu damaged packets: %s (first at byte %llu of %llu); their events are skipped", \
 	  "copy the file again after perfetto has finished") \
+	X(PERFETTO_EXIT_REASONS, "perfetto-exit-reasons", INFO, \
+	  "Perfetto does not record the reasons of VM exits on x86; guests without a trace are idle only while their vCPU " \
+	  "threads sleep", "record the guests as well, or the host with stealscope record") \
 	X(CLOCK_CORRECTED, "clock-corrected", INFO, "the tracer corrected the times to the host's clock", "") \
 
 /* Notes of src/sync/: clocks, and matches of guests and VMs */

@@ -326,6 +326,18 @@ static void leave_file(void *state)
 	free(w);
 }
 
+/* Returns true if VM exits of an x86 host are recorded: the message of kvm_exit has only the fields of arm64. */
+static bool lacks_exit_reasons(const struct perfetto_file *f, const struct perfetto_machine *m)
+{
+	const struct strtab *enabled = &f->machine[0].enabled;  /* the configuration is that of the tracing service */
+	bool has_exits = false;
+	for (uint32_t i = 1; i < enabled->len; i++) {
+		const char *name = strtab_get(enabled, i);
+		has_exits |= strcmp(name, "kvm/*") == 0 || strcmp(name, "kvm/kvm_exit") == 0 || strcmp(name, "kvm_exit") == 0;
+	}
+	return has_exits && m == &f->machine[0] && strncmp(m->architecture, "x86", 3) == 0;
+}
+
 static void add_notes(const struct source *s, const char *machine, struct notes *notes)
 {
 	const struct perfetto_part *part = s->location[0]->data;
@@ -334,6 +346,8 @@ static void add_notes(const struct source *s, const char *machine, struct notes 
 	if (f->damages)
 		note_add(notes, PERFETTO_DAMAGED, machine, (unsigned long long)f->damages, f->damage,
 		         (unsigned long long)f->damaged_at, (unsigned long long)f->bytes);
+	if (lacks_exit_reasons(f, m))
+		note_add(notes, PERFETTO_EXIT_REASONS, machine);
 	if (m->clock.ftrace == FTRACE_CLOCK_LOCAL || m->clock.ftrace == FTRACE_CLOCK_UNKNOWN)
 		note_add(notes, CLOCK_LOCAL, machine);
 	if (m->clock.has_host && s->options->as_corrected)
