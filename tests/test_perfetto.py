@@ -127,9 +127,13 @@ def check_refusals(folder, events, head):
     """Traces that cannot be used, and files that only look like one."""
     for name, packets, part in (
             ("no events", head, "without events of the kernel"),
-            ("only slices", [[("track_event", []), ("trusted_packet_sequence_id", 1)]], "only with slices of programs")):
+            ("only slices", [[("track_event", []), ("trusted_packet_sequence_id", 1)]], "only with slices")):
         _, message = index(folder, packets, status=2)
         check(part in message and "linux.ftrace" in message and message.count("\n") == 1, f"{name}: {message.strip()}")
+    history, _ = index(folder, head + list(pf.bundles(events[:500])))
+    run("export", history, "--to", f"perfetto:{folder}/exported.pftrace")
+    message = run("index", f"{folder}/exported.pftrace", "-o", f"{folder}/x.steal", status=2).stderr
+    check("open the history that it was exported from" in message, f"an export of stealscope: {message.strip()}")
     for text in (b"\n\nsome text after empty lines", b"\nhello, world, this is a text", b"\n\x10P" + b"\x80" * 40):
         os.makedirs(f"{folder}/texts", exist_ok=True)
         with open(f"{folder}/texts/README", "wb") as f:

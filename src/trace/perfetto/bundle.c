@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 
-#define TIME_MAX (INT64_MAX / 8)  /* latest time on the clock of the events, ns: 36 years */
+#define TIME_MAX (INT64_MAX / 4)  /* latest time on the clock of the events, ns: 73 years */
 
 enum { EVENT_TIMESTAMP = 1, EVENT_TID = 2, EVENT_FLAGS = 5 };
 

@@ -134,9 +134,11 @@ static int describe_file(struct trace_location *p, struct error *err)
 		error_set(err, STATUS_INPUT, REMEDY, "%s: a Perfetto trace without readable events: %s at byte %llu", p->path,
 		          f->damage, (unsigned long long)f->damaged_at);
 	else
-		error_set(err, STATUS_INPUT, "record with the data source linux.ftrace and its event sched/sched_switch",
+		error_set(err, STATUS_INPUT, f->track_events ? "record with the data source linux.ftrace and its event "
+		          "sched/sched_switch; if stealscope export wrote the file, open the history that it was exported from"
+		          : "record with the data source linux.ftrace and its event sched/sched_switch",
 		          "%s: a Perfetto trace without events of the kernel%s", p->path,
-		          f->track_events ? ", only with slices of programs" : "");
+		          f->track_events ? ", only with slices" : "");
 	forget_file(p);
 	return -1;
 }
@@ -217,7 +219,9 @@ static void *enter_file(struct source *s, struct error *err)
 /* Adds an offset to the sum, unless an impossible clock makes it too large. */
 static int64_t add_offset(int64_t sum, int64_t offset)
 {
-	return offset > OFFSET_MAX || offset < -OFFSET_MAX ? sum : sum + offset;
+	int64_t total;
+	const bool is_too_large = __builtin_add_overflow(sum, offset, &total) || total > OFFSET_MAX || total < -OFFSET_MAX;
+	return is_too_large ? sum : total;
 }
 
 /* Returns the offset from the clock of the events to the epoch. */
