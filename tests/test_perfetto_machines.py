@@ -7,7 +7,7 @@ import re
 import shutil
 
 import perfetto_trace as pf
-from e2e import DATA, check, codes, document, run, scratch, table
+from e2e import DATA, check, codes, document, run, scratch, skip, table
 from test_perfetto import answers, check_same, index
 
 GUEST = 4711  # id of the guest's machine
@@ -93,7 +93,8 @@ def check_x86(folder, head, events, original, expected):
 def check_machines(folder):
     original = f"{folder}/beacon.steal"
     shutil.copytree(os.path.join(DATA, "beacon"), f"{folder}/beacon")
-    run("index", f"{folder}/beacon", "-o", original)
+    if "built without libtraceevent" in run("index", f"{folder}/beacon", "-o", original, status=None).stderr:
+        skip("this build has no libtraceevent")
     expected = answers(original, folder)
     events, names = events_of(original)
     end = {m: events[m][-1].ts for m in events}
