@@ -128,7 +128,7 @@ static int put_lost(struct bundle_decoder *d, int64_t now)
 	d->current = -1;
 	if (d->last == INT64_MIN)
 		return 0;
-	d->out->faults.uncounted++;
+	d->out->faults.uncounted += d->is_uncounted;
 	const int64_t begin = d->last >= now ? now : d->last + 1;
 	return timestamp_check_put(&d->check, d->number, &(struct event){ .ts = begin, .kind = EV_LOST, .cpu = d->cpu,
 		.tid = -1, .pid = -1, .lost = { now, EVENT_ABSENT } });
@@ -240,7 +240,11 @@ int bundle_decode(struct bundle_decoder *d, const unsigned char *data, size_t le
 	d->damage = NULL;
 	if (!d->number++ && d->previous_end != INT64_MIN)
 		d->begin = d->previous_end && d->previous_end <= TIME_MAX ? d->previous_end + d->offset : 0;
-	d->is_after_loss |= follows_loss || is_lost || (d->last != INT64_MIN && d->previous_end > d->last - d->offset);
+	const bool is_missing = follows_loss || (d->last != INT64_MIN && d->previous_end > d->last - d->offset);
+	const struct perfetto_counters *counters = &d->machine->counters;
+	d->is_uncounted = (d->is_after_loss && d->is_uncounted) || is_missing ||
+	                  (is_lost && !(counters->has_start && counters->has_end));
+	d->is_after_loss |= is_missing || is_lost;
 	while (!d->damage &&
 	       (m.event < d->events || m.waking < d->column[WAKING_TIME].len || m.to < d->column[SWITCH_TIME].len))
 		if (put_next(d, &m))
@@ -248,7 +252,7 @@ int bundle_decode(struct bundle_decoder *d, const unsigned char *data, size_t le
 	damage = d->damage ? d->damage : damage;
 	if (!damage)
 		return 0;
-	d->is_after_loss = true;
+	d->is_after_loss = d->is_uncounted = true;
 	return event_sink_report_damage(d->out, damage, true);
 }
 

@@ -43,6 +43,7 @@ struct bundle_decoder {
 	                          * start of tracing; INT64_MIN: not recorded */
 	bool has_switch;
 	bool is_after_loss;      /* events before the next one are missing */
+	bool is_uncounted;       /* no counter of the kernel includes them */
 	int64_t current;         /* TID of the current thread; -1: unknown */
 	const char *damage;      /* reason why the rest of the current bundle cannot be decoded; NULL: none */
 
