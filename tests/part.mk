@@ -39,6 +39,7 @@ E2E_TESTS = \
 	tests/test_hostonly.py \
 	tests/test_tenant.py tests/test_tenant_reports.py tests/test_tenant_random.py tests/test_tsc_host.py \
 	tests/test_guest_only.py \
+	tests/test_kvmtool.py \
 	tests/test_advice.py \
 	tests/test_arm64.py \
 	tests/test_beacon_guest.py \
