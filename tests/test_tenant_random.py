@@ -175,6 +175,24 @@ def check_threads(w):
               f"{w.name()}: thread {tid} waited {ns} ns for a taken vCPU, {taken[tid]} ns are shown, {others[tid]} for threads")
 
 
+def check_slices(w, size=100_000_000):
+    """What each thread lost in each slice of 100 ms, within the bounds of the gaps at the ends of the slice."""
+    begin = int(table("summary", w.history)[0]["start"])
+    worst = 0
+    for start in range(begin + size, begin + 10 * size, size):
+        end, got = start + size, collections.Counter()
+        for r in table("steal", w.history, "--by", "thread", "--from", f"+{start - begin}ns", "--to", f"+{end - 1 - begin}ns"):
+            if REASON.match(r["culprit"]):
+                got[int(r["victim"].split("/")[1].split(" ")[0])] += int(r["ns"])
+        allowed = sum(bound for v in w.vcpus for a, b, _, bound in w.claims[v] for edge in (start, end) if a - bound <= edge <= b)
+        for tid in {t for v in w.vcpus for _, _, _, t in w.truth[v] if t} | set(got):
+            true = sum(w.true(v, COUNTED, tid).overlap(start, end) for v in w.vcpus)
+            worst = max(worst, abs(got[tid] - true))
+            if abs(got[tid] - true) > allowed + 0.01 * true + 2_000_000:
+                check(False, f"{w.name()}: thread {tid} lost {got[tid]} ns from {start} on, truth {true}, allowed {allowed}")
+    check(worst < size, f"{w.name()}: largest error of a thread in a slice of 100 ms: {worst} ns")
+
+
 def preempted_while_taken(w, kinds):
     """Returns {TID: ns} in which a thread waited for a vCPU that its provider had taken from another thread."""
     cpu, waits, total = collections.defaultdict(list), collections.defaultdict(list), collections.Counter()
@@ -242,5 +260,7 @@ if __name__ == "__main__":
             check_bounds(world)
             check_reasons(world)
             check_threads(world)
+            if world.plant in ("hog", "quota") and not (world.loses or world.reads_at_ticks):
+                check_slices(world)
             if not world.loses and world.plant != "hotplug":
                 check_host(world)

@@ -52,13 +52,14 @@ static void add_gap(struct steal_clock *s, uint32_t cpu, int64_t begin, int64_t 
 }
 
 /* Fills silences [from, to) with up to `ns`, the longest first. Returns the rest. The part of a silence that the others
- * have room for is in doubt. */
-static int64_t fill_silences(struct cpu_reads *c, size_t from, size_t to, int64_t ns)
+ * have room for is in doubt; all is in doubt if the silences are too short, because the clock of the trace stood still
+ * for a part of the time, or if they are not those of the read. */
+static int64_t fill_silences(struct cpu_reads *c, size_t from, size_t to, int64_t ns, bool of_read)
 {
 	int128 all = 0;
 	for (size_t i = from; i < to && ns > 0; i++)
 		all += c->silence[i].end - c->silence[i].begin - c->silence[i].stolen;
-	const int128 spare = all > ns ? all - ns : 0;
+	const int128 spare = of_read && all >= ns ? all - ns : INT64_MAX;
 	while (ns > 0) {
 		struct silence *best = NULL;
 		for (size_t i = from; i < to; i++) {
@@ -103,7 +104,9 @@ static void read_value(struct steal_reader *r, uint32_t cpu, int64_t value)
 	if (value < c->value && !r->own_only)
 		return;  /* a stale read */
 	if (rise) {
-		const int64_t rest = fill_silences(c, 0, c->since, fill_silences(c, c->since, c->len, rise));
+		int64_t rest = fill_silences(c, c->since, c->len, rise, true);
+		if (!r->own_only)  /* the read may be a stale one of the previous silences */
+			rest = fill_silences(c, 0, c->since, rest, false);
 		r->out->stolen = saturate64((int128)r->out->stolen + rise);
 		r->out->unplaced = saturate64((int128)r->out->unplaced + rest);
 	}
