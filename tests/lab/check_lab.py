@@ -159,8 +159,9 @@ def check_cost(lab, n):
 # ---- kills
 
 STATE = ("ls -d /sys/kernel/tracing/instances/*; cat /sys/kernel/tracing/tracing_on /sys/kernel/tracing/events/enable "
-         "/sys/kernel/tracing/trace_clock; ls /run/stealscope /tmp")
-GUEST_STATE = "ls -d /sys/kernel/tracing/instances/*; cat /sys/kernel/tracing/tracing_on /sys/kernel/tracing/events/enable"
+         "/sys/kernel/tracing/trace_clock /sys/kernel/tracing/dynamic_events; ls /run/stealscope /tmp")
+GUEST_STATE = ("ls -d /sys/kernel/tracing/instances/*; cat /sys/kernel/tracing/tracing_on /sys/kernel/tracing/events/enable "
+               "/sys/kernel/tracing/dynamic_events")
 
 
 def state(lab):
