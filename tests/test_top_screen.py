@@ -10,6 +10,7 @@ import time
 
 from e2e import PROGRAM, check, run, scratch, skip
 from live_scene import Vcpus
+from test_top_cores import make_root
 
 HOG = """
 import ctypes, os, sys
@@ -98,6 +99,16 @@ def check_lanes(s):
     check(any(letter in lane for letter in letters.values()), f"{letters} in {lane}")
     s.keys("1")
     check(s.wait(r"^VM "), "back to the VMs")
+
+
+def check_core(tmp, pid):
+    """Enter shows the time beside a busy CPU of the core; the topology is not that of this machine."""
+    cpus = sorted(os.sched_getaffinity(0))
+    s = Screen(tmp, 100, 30, top(pid, "--root", make_root(f"{tmp}/root", (cpus[0], cpus[-1]))))
+    check(len(cpus) < 2 or s.wait(SENTENCE), "a host with two CPUs per core")
+    s.keys("Enter")
+    check(len(cpus) < 2 or s.wait(r"^ ran \S+ \S+, of that \S+ \S+ \(\d+ %\) beside a busy CPU of its core"), "Enter shows that time")
+    s.close()
 
 
 def check_keys(tmp, pid):
@@ -243,7 +254,7 @@ def main():
     victim = start_hog(cpu, "victim")
     time.sleep(0.3)
     with scratch() as tmp:
-        parts = {"sizes": check_sizes, "keys": check_keys, "terminal": check_terminal, "looks": check_looks,
+        parts = {"sizes": check_sizes, "core": check_core, "keys": check_keys, "terminal": check_terminal, "looks": check_looks,
                  "recordings": check_recordings}
         for name in sys.argv[1:] or parts:
             parts[name](tmp, victim.pid)

@@ -208,6 +208,20 @@ static void draw_heading(const struct top *t, struct screen *out, int y)
 	screen_clip(out, 0, y, out->w, part(t, PART_TITLE), text);
 }
 
+/* Draws the running time beside a busy CPU of the core. */
+static void draw_shared_time(const struct top *t, const struct live_sample *s, const struct live_vcpu *v,
+                             struct screen *out, int y)
+{
+	char ran[TIME_TEXT], shared[TIME_TEXT];
+	const int x = screen_printf(out, 1, y, out->w - 1, part(t, PART_NORMAL),
+	                            "ran %s, of that %s (%.0f %%) beside a busy CPU of its core", time_duration(ran, v->ns.ran),
+	                            time_duration(shared, v->shared),
+	                            v->ns.ran > 0 ? 100 * (double)v->shared / (double)v->ns.ran : 0) + 1;
+	if (v->sharer >= 0 && x < out->w)
+		screen_printf(out, x, y, out->w - x, part(t, PART_NORMAL), ": %s %s", s->culprit[v->sharer].name,
+		              time_duration(ran, v->sharer_ns));
+}
+
 /* Draws the culprits of the selected row into the lower lines. Returns the first line in use. */
 static int draw_detail(const struct top *t, const struct live_sample *s, struct screen *out)
 {
@@ -221,7 +235,7 @@ static int draw_detail(const struct top *t, const struct live_sample *s, struct 
 	screen_fill(out, 0, y, out->w, ' ', part(t, PART_TITLE));
 	screen_printf(out, 0, y++, out->w, part(t, PART_TITLE), "who had the CPU while %s/vCPU%d waited (%s)   Esc closes",
 	              v->machine, v->number, time_duration(text, v->ns.stolen));
-	for (size_t i = 0; i < s->pairs && y < out->h - 2; i++) {
+	for (size_t i = 0; i < s->pairs && y < out->h - 2 - (v->shared >= 0); i++) {
 		if (s->pair[i].vcpu != r->vcpu)
 			continue;
 		const double share = v->ns.stolen > 0 ? (double)s->pair[i].ns / (double)v->ns.stolen : 0;
@@ -235,16 +249,8 @@ static int draw_detail(const struct top *t, const struct live_sample *s, struct 
 			screen_put(out, out->w - 19 + k, y, t->blocks ? 0x2588 : '#', part(t, PART_STEAL));
 		y++;
 	}
-	if (v->shared >= 0 && y < out->h - 2) {
-		char shared[TIME_TEXT];
-		const int x = screen_printf(out, 1, y, out->w - 1, part(t, PART_NORMAL),
-		                            "ran %s, of that %s (%.0f %%) beside a busy CPU of its core",
-		                            time_duration(text, v->ns.ran), time_duration(shared, v->shared),
-		                            v->ns.ran > 0 ? 100 * (double)v->shared / (double)v->ns.ran : 0) + 1;
-		if (v->sharer >= 0)
-			screen_printf(out, x, y, out->w - x, part(t, PART_NORMAL), ": %s %s", s->culprit[v->sharer].name,
-			              time_duration(text, v->sharer_ns));
-	}
+	if (v->shared >= 0)
+		draw_shared_time(t, s, v, out, out->h - 3);
 	uint64_t before = 0;
 	unsigned p50 = 0, p99 = 0;
 	for (unsigned i = 0; i < LIVE_LENGTHS && v->waits; i++) {
