@@ -10,7 +10,7 @@ import subprocess
 import time
 
 import schema
-from e2e import BUILD, check, is_brief, run, scratch
+from e2e import BUILD, check, codes, is_brief, run, scratch
 
 SLOWDOWN = 60  # percent
 
@@ -198,4 +198,5 @@ with scratch() as scratch_folder:
         truth, ran_by = truth_of(of)
         ran = sum(counts(own)[0] for own in truth.values())
         check_faults(h, truth, ran_by, case)
+        check(("counters-unknown" in codes("summary", h)) == (case == "faults"), f"{case}: the note on counters")
         check(0 < counted(h) < 0.97 * ran, f"{case}: {counted(h)} of {ran} ns counted")

@@ -144,6 +144,9 @@
 	  "record the host as well: this guest offers no counter that index evaluates (about.yaml lists the reasons)") \
 	X(STEAL_CLOCK_CHECK, "steal-clock-check", INFO, \
 	  "the steal clock of %s rose by %.1f ms, the host's trace shows %.1f ms", "") \
+	X(COUNTERS_UNKNOWN, "counters-unknown", LIMIT, \
+	  "hardware counters stood still or have impossible values in %.1f %% of the time (%s of CPU time), instructions per " \
+	  "cycle are unknown there", "record fewer counters at a time") \
 	X(STEAL_CLOCK_DIFFERS, "steal-clock-differs", LIMIT, \
 	  "the steal clock of vCPU%u rose by %.1f ms, the host's trace shows %.1f ms (unknown: %.1f ms): its clock, its " \
 	  "vCPU, or the host's trace is wrong", "compare the clock with stealscope sync --audit") \

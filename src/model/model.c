@@ -187,6 +187,7 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 			steal_check_add_notes(m, mc, notes);
 		if (i > 0 && info && !r->trace[0])
 			steal_clock_add_notes(&r->steal[i], mc->name, r->n - 1, info->guest_only, notes);
+		counters_add_notes(mc, notes);
 		if (info)
 			coverage_add_notes(r->trace[i], host_time, r->clock[i], notes);
 		if (info && coverage_has_losses(r->trace[i], r->clock[i]))

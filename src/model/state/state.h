@@ -207,6 +207,7 @@ void frequency_event(struct machine *mc, struct cpu *c, const struct event *ev);
 
 /* ---- hardware_counters.c */
 void counters_event(struct machine *mc, const struct event *ev);
+void counters_add_notes(const struct machine *mc, struct notes *notes);
 void counters_switch(struct machine *mc, uint32_t cpu);  /* Called at each sched_switch, if mc->counters. */
 
 /* ---- thread.c: live threads and their attributes */
