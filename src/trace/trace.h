@@ -43,7 +43,7 @@
 	X(EV_IPI, "kvm_apic_ipi", 2)             /* a vCPU sends an interrupt */ \
 	X(EV_VCPU_WAKEUP, "kvm_vcpu_wakeup", 2)  /* a halted vCPU wakes up */ \
 	X(EV_HALT_POLL, "kvm_halt_poll_ns", 3)   /* the halt polling limit of a vCPU changes */ \
-	X(EV_VCPU_STATE, "vcpu_state", 5)        /* a hypervisor without host threads: the run state of a vCPU changes */ \
+	X(EV_VCPU_STATE, "vcpu_state", 6)        /* a hypervisor without host threads: the run state of a vCPU changes */ \
 	X(EV_VCPU_STOP, "vcpu_stop", 3)          /* ... a vCPU must not run from now on */ \
 	X(EV_VM, "vm", 2)                        /* ... a VM begins or ends */ \
 	X(EV_IRQ_ENTRY, "irq_entry", 2) \
@@ -145,7 +145,8 @@ struct event {
 		struct { int64_t vcpu, ns, old; } halt_poll;
 		struct { int64_t nr, a0, a1; } hypercall;
 		struct { int64_t vm /* EVENT_ABSENT: the pCPU's idle task */, vcpu,
-		         state, old /* enum vcpu_run_state */, name /* of the VM */; } vcpu_state;
+		         state, old /* enum vcpu_run_state */, name /* of the VM */,
+		         idle_ns /* state RUNNING: it left its last pCPU at least so long ago */; } vcpu_state;
 		struct { int64_t vm /* EVENT_ABSENT: no stop, but stops are recorded from now on */, vcpu,
 		         cap /* 1: the VM has a limit of CPU time that works in this way */; } vcpu_stop;
 		struct { int64_t vm, exists; } vm;

@@ -27,12 +27,12 @@ static void restore_thread(struct machine *mc, const struct prescan_thread *s)
 	}
 }
 
-/* Sets the state of a thread with a proved sleep. */
+/* Sets the state of a thread with a proved sleep or wait. */
 static void restore_sleep(struct machine *mc, struct thread *th, const struct sleep *s)
 {
 	thread_learn(mc, th, s->comm, -1);
 	thread_set_cpu(mc, th, s->cpu);
-	th->sched = THREAD_BLOCKED;
+	th->sched = s->sched;
 }
 
 /* Adds the threads that sleep from the beginning of the trace until after the first loss. */
@@ -81,10 +81,13 @@ static bool may_be_lost(const struct machine *mc, const struct thread *th)
 void recovery_check_thread(struct machine *mc, struct thread *th, int64_t t)
 {
 	const bool is_queued_unrecorded = th->sched == THREAD_PREEMPTED && prescan_is_unrecorded(mc->prescan, th->cpu);
-	if (!(may_be_lost(mc, th) || is_queued_unrecorded) || th->on_cpu >= 0)
+	if (!(mc->lost_pending || is_queued_unrecorded) || th->on_cpu >= 0)
 		return;
 	const struct sleep *s = mc->prescan ? proved_sleep_at(&mc->prescan->proved_sleeps, th->tid, t) : NULL;
-	if (s) {
+	const bool has_run = s && s->sched == THREAD_UNKNOWN;
+	if (!has_run && !may_be_lost(mc, th) && !is_queued_unrecorded)
+		return;
+	if (s && !has_run) {
 		restore_sleep(mc, th, s);
 		return;
 	}
@@ -113,8 +116,6 @@ void recovery_lose(struct machine *mc, uint32_t number, const struct event *ev)
 	uint64_t tid, p;
 	for (size_t at = 0; map_each(&mc->thread, &at, &tid, &p); ) {
 		struct thread *th = (struct thread *)(uintptr_t)p;
-		if (mc->has_run_states && th->cpu >= 0 && th->cpu != (int32_t)number)
-			continue;  /* a vCPU runs unrecorded only on the CPU of the loss */
 		recovery_check_thread(mc, th, ev->ts);
 		lock_wait_clear(mc, th);
 		update_thread(mc, th);

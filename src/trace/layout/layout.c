@@ -35,7 +35,7 @@ static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_VCPU_WAKEUP] = { { "ns", false, true }, { "waited", false, true } },
 	[EV_HALT_POLL] = { { "vcpu", false, false }, { "ns", false, true }, { "old", false, false } },
 	[EV_VCPU_STATE] = { { "vm", false, false }, { "vcpu", false, true }, { "state", false, true }, { "old", false, true },
-		{ "name", true, false } },
+		{ "name", true, false }, { "idle_ns", false, false } },
 	[EV_VCPU_STOP] = { { "vm", false, false }, { "vcpu", false, false }, { "cap", false, false } },
 	[EV_VM] = { { "vm", false, true }, { "exists", false, true } },
 	[EV_HYPERCALL] = { { "nr", false, true }, { "a0", false, false }, { "a1", false, false } },

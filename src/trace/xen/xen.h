@@ -33,6 +33,7 @@ struct xen_texts {
 	uint64_t millihertz;       /* frequency of the TSC; 0: not in the texts */
 	char version[64];          /* "Xen 4.17.7", or "Xen" */
 	bool is_credit1;           /* the scheduler is "credit", which caps a domain by pausing it */
+	bool has_idle_ns;          /* Xen 4.13 or later: a switch contains the time since the next vCPU left its last pCPU */
 	int exit_isa;              /* EXIT_ISA_VMX or EXIT_ISA_SVM: kind of the reasons of VM exits; 0: not in the texts */
 	struct xen_domain *domain;
 	size_t domains, domains_cap;

@@ -22,6 +22,7 @@ enum record {
 	SCHEDULER_VERBOSE = 0x28000,  /* first of the records that include SLEEP */
 	DOMAIN_ADD = 0x28001, DOMAIN_REMOVE = 0x28002, SLEEP = 0x28003,
 	PV_ENTRIES = 0x201000, PV_64_BIT = 0x100,  /* with the number of an enum xen_pv_entry; 64-bit: longer addresses */
+	SWITCH_NEXT = 0x2800f,  /* since Xen 4.13: domain, vCPU, ns since it left its last pCPU (modulo 2^32; 0: unknown) */
 	VM_ENTRY = 0x81001, VM_EXIT = 0x81002, VM_EXIT_SVM = 0x81003,  /* VM_EXIT: VMX, before Xen 4.19 also SVM */
 	VM_64_BIT = 0x100,
 	VM_HYPERCALL = 0x82012,  /* follows the exit, without a time of its own */
@@ -36,6 +37,7 @@ struct xen_cursor {
 	int64_t last;            /* time of the last record that may be an event, ns; INT64_MIN: none yet */
 	const char *damage;
 	bool has_stops;          /* a record showed that SLEEP is recorded, too */
+	struct { uint32_t word, idle_ns; } next;  /* from SWITCH_NEXT: vCPU as in a run state; 0: unknown */
 	struct event exit;       /* VM exit that is put at the next record, which may contain its hypercall; kind EV_OTHER:
 	                          * none */
 	uint64_t tsc_max;        /* records with later times are skipped: they are damage */
@@ -81,6 +83,10 @@ static int put_run_state(struct xen_cursor *c, int64_t ts, uint32_t record, uint
 	ev.vcpu_state.vcpu = vcpu;
 	ev.vcpu_state.old = old;
 	ev.vcpu_state.state = state;
+	const bool is_next = state == VCPU_STATE_RUNNING && c->next.idle_ns && c->next.word == word;
+	ev.vcpu_state.idle_ns = is_next ? (int64_t)c->next.idle_ns : EVENT_ABSENT;
+	if (is_next)
+		c->next.idle_ns = 0;
 	return event_sink_put(c->out, &ev);
 }
 
@@ -125,6 +131,7 @@ static int put_running(struct xen_cursor *c, int64_t ts, uint32_t current)
 	ev.vcpu_state.vcpu = current >> 16;
 	ev.vcpu_state.name = domain < XEN_HYPERVISOR_DOMAINS ? name_of(c, domain) : 0;
 	ev.vcpu_state.state = ev.vcpu_state.old = VCPU_STATE_RUNNING;
+	ev.vcpu_state.idle_ns = EVENT_ABSENT;
 	return domain < XEN_HYPERVISOR_DOMAINS || domain == XEN_IDLE_DOMAIN ? event_sink_put(c->out, &ev) : 0;
 }
 
@@ -135,7 +142,9 @@ static int put_lost(struct xen_cursor *c, int64_t ts, const uint32_t *word)
 	const uint64_t tsc = (uint64_t)le32toh(word[3]) << 32 | le32toh(word[2]);
 	const int64_t first = tsc > c->tsc_max ? ts : clock_scale_ns(c->scale, tsc);
 	const int64_t after = c->last == INT64_MIN ? first : c->last + 1;
+	const int64_t begin = c->file->first <= c->tsc_max ? clock_scale_ns(c->scale, c->file->first) : ts;
 	ev.ts = first > ts ? ts : first < after ? after : first;
+	ev.ts = ev.ts < begin && begin <= ts ? begin : ev.ts;
 	ev.lost.end = ts > ev.ts ? ts : ev.ts;
 	ev.lost.count = le32toh(word[0]);
 	return event_sink_put(c->out, &ev) ? -1 : put_running(c, ev.lost.end + 1, le32toh(word[1]));
@@ -218,6 +227,10 @@ static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_
 		return put_run_state(c, clock_scale_ns(c->scale, tsc), record, le32toh(word[0]));
 	if (record == SLEEP && n >= 2)
 		return put_stop(c, clock_scale_ns(c->scale, tsc), le32toh(word[0]), le32toh(word[1]));
+	if (record == SWITCH_NEXT && n == 4) {
+		c->next.word = le32toh(word[0]) << 16 | (le32toh(word[1]) & 0xffff);
+		c->next.idle_ns = le32toh(word[2]);
+	}
 	if ((record == DOMAIN_ADD || record == DOMAIN_REMOVE) && n >= 1)
 		return put_vm(c, clock_scale_ns(c->scale, tsc), le32toh(word[0]), record == DOMAIN_ADD);
 	if (record == XEN_LOST_RECORDS && n >= 4)
@@ -232,7 +245,8 @@ static int put_record(struct xen_cursor *c, uint32_t record, unsigned n, uint64_
 static bool is_event(const struct xen_cursor *c, uint32_t record)
 {
 	return (!c->has_stops && (record & 0xfffff000) == SCHEDULER_VERBOSE) ||
-	       (record & 0xfffff000) == 0x21000 || (record >= DOMAIN_ADD && record <= SLEEP) || record == XEN_LOST_RECORDS ||
+	       (record & 0xfffff000) == 0x21000 || (record == SWITCH_NEXT && c->file->texts.has_idle_ns) ||
+	       (record >= DOMAIN_ADD && record <= SLEEP) || record == XEN_LOST_RECORDS ||
 	       is_pv_entry(record) || is_vm_entry_or_exit(record);
 }
 
@@ -319,7 +333,7 @@ int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, 
 	const uint128 tsc_max = (uint128)TIME_MAX * scale->millihertz / CLOCK_SCALE_NS;
 	*c = (struct xen_cursor){ .file = f, .pcpu = p, .scale = scale, .names = names, .out = out, .last = INT64_MIN,
 		.tsc_max = tsc_max < INT64_MAX ? (uint64_t)tsc_max : INT64_MAX };
-	status = put_end(c, p->first);
+	status = put_end(c, p->first > f->first ? f->first : p->first);  /* a loss may precede the first record of the pCPU */
 	for (size_t i = 0; i < p->windows && !status; i++) {
 		c->damage = NULL;
 		status = decode_window(c, &p->window[i], fd, path, buf);

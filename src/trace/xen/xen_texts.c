@@ -150,8 +150,11 @@ static void add_line(struct xen_texts *t, const char *line, enum xl_table *table
 		set_mhz(t, value);
 	if ((value = value_of(line, "xen_scheduler")))
 		t->is_credit1 = strcmp(value, "credit") == 0;
-	if ((value = value_of(line, "xen_version")) && strlen(value) < 32)
+	if ((value = value_of(line, "xen_version")) && strlen(value) < 32) {
+		unsigned major, minor;
 		snprintf(t->version, sizeof t->version, "Xen %s", value);
+		t->has_idle_ns = sscanf(value, "%4u.%4u", &major, &minor) == 2 && (major > 4 || (major == 4 && minor >= 13));
+	}
 }
 
 void xen_texts_add(struct xen_texts *t, const char *text)
