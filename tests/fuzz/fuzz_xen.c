@@ -9,12 +9,20 @@
 
 struct sink { struct event_sink sink; uint64_t events; };
 
+static bool is_exit_possible(const struct event *ev)
+{
+	const int64_t reason = ev->vcpu_exit.reason, call = ev->vcpu_exit.ret;
+	if (ev->vcpu_exit.isa == EXIT_ISA_XEN_PV)
+		return reason >= XEN_PV_TRAP && reason < XEN_PV_HYPERCALL + (1 << 20) && call == EVENT_ABSENT;
+	return reason >= 0 && reason <= UINT32_MAX && (call == EVENT_ABSENT || (call >= 0 && call <= UINT8_MAX)) &&
+	       (ev->vcpu_exit.isa == EXIT_ISA_VMX || ev->vcpu_exit.isa == EXIT_ISA_SVM);
+}
+
 static int put(struct event_sink *o, const struct event *ev)
 {
 	if (ev->ts < 0 || (ev->kind == EV_VCPU_STATE && (ev->vcpu_state.state >= VCPU_RUN_STATES ||
 	                                                   ev->vcpu_state.state < 0)) ||
-	    (ev->kind == EV_VCPU_EXIT && (ev->vcpu_exit.reason < XEN_PV_TRAP ||
-	                                  ev->vcpu_exit.reason >= XEN_PV_HYPERCALL + (1 << 20))) ||
+	    (ev->kind == EV_VCPU_EXIT && !is_exit_possible(ev)) ||
 	    (ev->kind == EV_LOST && ev->lost.end < ev->ts))
 		abort();
 	((struct sink *)o)->events++;
@@ -48,13 +56,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const char *path = replay_file(data, size, &fd);
 	struct string_table names;
 	struct string_cache cache;
-	struct xen_file f = { .texts = { .millihertz = UINT64_C(2596128000000) } };
+	struct xen_file f = { .texts = { .millihertz = UINT64_C(2596128000000), .exit_isa = EXIT_ISA_VMX } };
 	string_table_init(&names);
 	string_cache_init(&cache, &names);
 	char *text = malloc(size + 1);
 	memcpy(text, data, size);
 	text[size] = '\0';
 	xen_texts_add(&f.texts, text);
+	f.texts.has_idle_ns = true;
 	free(text);
 	uint64_t bytes = 0;
 	if (xen_file_scan(&f, fd))
