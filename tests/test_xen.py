@@ -487,7 +487,7 @@ def check_recordings(tmp):
         if name != "xen_lost":  # xenalyze guesses the states during losses
             check_totals(tmp, name, folder, names, millihertz)
         for r in table("sync", folder):
-            check(float(r["containment"]) == 1 or name == "xen_lost", f"{name}: all events of {r['guest']} are contained")
+            check(float(r["containment"]) == 1, f"{name}: all events of {r['guest']} are contained")
             check(r["method"] == "tsc" or (name, r["guest"]) == ("xen_tsc_emulated", "Debian"), f"{name}: the TSC of {r['guest']}")
 
 

@@ -218,9 +218,12 @@ static void on_vcpu_state(struct host_walk *w, const struct event *ev)
 	else if (state == VCPU_STATE_RUNNING && !th->has_entries &&
 	         !(th->in_guest && old == VCPU_STATE_RUNNING && th->mode_unknown_since == INT64_MIN))
 		enter_guest_mode(w, th, ev);
-	else if (th->mode_unknown_since != INT64_MIN && !th->in_guest && loss_end(w) < ev->ts)
+	else if (th->mode_unknown_since != INT64_MIN && !th->in_guest && loss_end(w) < ev->ts &&
+	         !(state == VCPU_STATE_RUNNING && old == VCPU_STATE_RUNNING))
 		end_unknown_mode(th, ev->ts, loss_end(w));
-	th->cpu = ev->cpu;
+	th->is_running = state == VCPU_STATE_RUNNING;
+	if (th->is_running || old == VCPU_STATE_RUNNING)
+		th->cpu = ev->cpu;
 	th->has_guest_mode = true;
 }
 
@@ -242,7 +245,7 @@ static void on_lost(struct host_walk *w, const struct event *ev)
 	uint64_t tid, index;
 	for (size_t at = 0; map_each(&w->v->live_threads, &at, &tid, &index);) {
 		struct vthread *th = &w->v->thread[index];
-		bool elsewhere = (th->in_guest || th->is_reported) && th->cpu != ev->cpu;
+		bool elsewhere = (th->in_guest || th->is_running) && th->cpu != ev->cpu;
 		if (!elsewhere && th->mode_unknown_since == INT64_MIN)
 			th->mode_unknown_since = ev->ts;
 		th->hypercall_pending = th->hypercall_pending && elsewhere;

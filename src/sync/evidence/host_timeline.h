@@ -38,7 +38,7 @@ struct vthread {
 	/* State while reading: */
 	bool in_guest;
 	bool has_guest_mode;                  /* was seen to enter or leave guest mode */
-	bool has_entries;                     /* of a vCPU with is_reported: its VM entries are recorded */
+	bool has_entries, is_running;         /* of a vCPU with is_reported: its VM entries are recorded; it has a pCPU */
 	uint16_t cpu;                         /* pCPU of its last event */
 	int64_t window_start;                 /* start of the current window, host ns */
 	int64_t mode_unknown_since;           /* host ns; INT64_MIN: the mode is known */
