@@ -8,6 +8,8 @@
 
 #include "base/json_field.h"
 
+#define SPAN_VALUES_MAX (2 << 20)  /* of a document */
+
 /* Reads an integer, which OTLP writes as a text. Returns false for other values and beyond int64. */
 bool span_integer(struct json_object *v, int64_t *out);
 struct json_object *span_member(struct json_object *o, const char *key);  /* borrowed; NULL: absent */
@@ -22,7 +24,7 @@ int span_protobuf_form(const unsigned char *bytes, size_t size);
 #define SPAN_PROTOBUF_VARINT 5
 /* Returns the size of the message that begins at bytes + *at, and moves *at to it; 0: the end. */
 size_t span_protobuf_next(const unsigned char *bytes, size_t size, int form, size_t *at);
-/* Converts one message. Returns NULL if it is malformed. */
+/* Converts one message. Returns NULL if it is malformed, or has more than SPAN_VALUES_MAX fields. */
 struct json_object *span_of_protobuf(const unsigned char *bytes, size_t size);
 
 #endif

@@ -17,6 +17,7 @@
 
 #define FILE_MAX (256 << 20)     /* bytes */
 #define DOCUMENT_MAX (64 << 20)  /* bytes */
+#define CHUNK 65536              /* bytes that are parsed at once */
 #define DEPTH_MAX 32             /* nested values of a document */
 #define LAST_SOURCES 16          /* number of sources that a new one is compared with */
 
@@ -251,23 +252,40 @@ static size_t line_of(const char *text, size_t at)
 	return line;
 }
 
-/* Reads the document that begins at text + at. Returns the position of its end. */
-static size_t read_json(struct span_reader *rd, const char *text, size_t size, size_t at)
+/* Counts the characters before values. Returns false beyond the limit, which bounds the memory of hostile documents. */
+static bool count_values(size_t *count, const char *text, size_t size)
+{
+	for (size_t i = 0; i < size; i++)
+		*count += text[i] == ',' || text[i] == '[' || text[i] == '{';
+	return *count <= SPAN_VALUES_MAX;
+}
+
+/* Parses the document that begins at text + *at, and moves *at to its end. Returns NULL with the reason in *why. */
+static struct json_object *parse_document(const char *text, size_t size, size_t *at, const char **why)
 {
 	struct json_tokener *tok = mem_checked(json_tokener_new_ex(DEPTH_MAX));
+	struct json_object *doc = NULL;
+	size_t from = *at, values = 0;
+	enum json_tokener_error e = json_tokener_continue;
 	json_tokener_set_flags(tok, JSON_TOKENER_VALIDATE_UTF8);
-	struct json_object *doc = json_tokener_parse_ex(tok, text + at, (int)(min64((int64_t)(size - at), DOCUMENT_MAX)));
-	const enum json_tokener_error e = json_tokener_get_error(tok);
-	const size_t end = at + json_tokener_get_parse_end(tok);
+	while (!*why && e == json_tokener_continue) {
+		const size_t n = (size_t)min64((int64_t)(size - from), CHUNK);
+		if (n == 0)
+			*why = "the document is incomplete";
+		else if (from - *at > DOCUMENT_MAX || !count_values(&values, text + from, n))
+			*why = "the document is too large (64 MiB or 2 million values)";
+		if (*why)
+			break;
+		doc = json_tokener_parse_ex(tok, text + from, (int)n);
+		e = json_tokener_get_error(tok);
+		from += e == json_tokener_success ? json_tokener_get_parse_end(tok) : n;
+		if (e != json_tokener_success && e != json_tokener_continue)
+			*why = json_tokener_error_desc(e);
+	}
 	json_tokener_free(tok);
-	if (e == json_tokener_success)
-		read_document(rd, doc);
-	else if (e == json_tokener_continue)
-		refuse(rd, size - at > DOCUMENT_MAX ? "the document is larger than 64 MiB" : "the document is incomplete");
-	else
-		refuse(rd, json_tokener_error_desc(e));
-	json_object_put(doc);
-	return end;
+	if (!*why)
+		*at = from;
+	return doc;
 }
 
 static size_t parse_json(struct span_reader *rd, const char *text, size_t size)
@@ -278,10 +296,13 @@ static size_t parse_json(struct span_reader *rd, const char *text, size_t size)
 			at++;
 		if (at == size)
 			break;
-		const size_t end = read_json(rd, text, size, at);
+		const size_t begin = at;
+		struct json_object *doc = parse_document(text, size, &at, &rd->why);
+		if (!rd->why)
+			read_document(rd, doc);
+		json_object_put(doc);
 		if (rd->why)
-			break;
-		at = end;
+			return begin;
 	}
 	return at;
 }
@@ -292,7 +313,8 @@ static size_t parse_protobuf(struct span_reader *rd, const unsigned char *bytes,
 	while (!rd->why && (n = span_protobuf_next(bytes, size, form, &at)) > 0) {
 		struct json_object *list = n <= DOCUMENT_MAX ? span_of_protobuf(bytes + at, n) : NULL;
 		if (!list)
-			refuse(rd, n <= DOCUMENT_MAX ? "malformed protobuf" : "the message is larger than 64 MiB");
+			refuse(rd, n > DOCUMENT_MAX ? "the message is larger than 64 MiB"
+			                            : "malformed protobuf, or more than 2 million values");
 		else if (read_resources(rd, list))
 			at += n;
 		json_object_put(list);

@@ -205,11 +205,14 @@ static struct json_object *make_double(uint64_t bits)
 	return mem_checked(json_object_new_double(d));
 }
 
+/* Limits of a message: nested messages, and fields of all. */
+struct pb_limits { int depth; int64_t *values; };
+
 static struct json_object *make_message(const struct pb_field *table, const unsigned char *bytes, size_t size,
-                                        unsigned depth);
+                                        struct pb_limits limits);
 
 /* Converts the value of a field. Returns NULL if its wire type or value is wrong. */
-static struct json_object *make_value(const struct pb_field *field, const struct wire_field *f, unsigned depth)
+static struct json_object *make_value(const struct pb_field *field, const struct wire_field *f, struct pb_limits limits)
 {
 	static const enum wire wire[] = {
 		[PB_MESSAGE] = WIRE_BYTES, [PB_TEXT] = WIRE_BYTES, [PB_ID] = WIRE_BYTES, [PB_BYTES] = WIRE_BYTES,
@@ -220,7 +223,7 @@ static struct json_object *make_value(const struct pb_field *field, const struct
 		return NULL;
 	switch (field->type) {
 	case PB_MESSAGE:
-		return make_message(field->message, f->bytes, f->size, depth + 1);
+		return make_message(field->message, f->bytes, f->size, limits);
 	case PB_TEXT:
 		return is_text(f->bytes, f->size) ? make_text((const char *)f->bytes, f->size) : NULL;
 	case PB_ID:
@@ -240,20 +243,20 @@ static struct json_object *make_value(const struct pb_field *field, const struct
 }
 
 static struct json_object *make_message(const struct pb_field *table, const unsigned char *bytes, size_t size,
-                                        unsigned depth)
+                                        struct pb_limits limits)
 {
-	struct json_object *o = depth < DEPTH_MAX ? json_new_object() : NULL;
+	struct json_object *o = limits.depth-- > 0 ? json_new_object() : NULL;
 	const unsigned char *at = bytes, *end = bytes + size;
 	while (o && at < end) {
 		struct wire_field f = { 0 };
 		const struct pb_field *field = table;
 		struct json_object *v = NULL;
-		const bool valid = read_field(&at, end, &f);
+		const bool valid = read_field(&at, end, &f) && (*limits.values)-- > 0;
 		while (valid && field->number && field->number != f.number)
 			field++;
 		if (valid && !field->number)
 			continue;
-		if (!valid || !(v = make_value(field, &f, depth))) {
+		if (!valid || !(v = make_value(field, &f, limits))) {
 			json_object_put(o);
 			return NULL;
 		}
@@ -267,7 +270,9 @@ static struct json_object *make_message(const struct pb_field *table, const unsi
 
 struct json_object *span_of_protobuf(const unsigned char *bytes, size_t size)
 {
-	struct json_object *o = make_message(request, bytes, size, 0), *list = o ? json_put_array(o, "resourceSpans") : NULL;
+	int64_t values = SPAN_VALUES_MAX;
+	struct json_object *o = make_message(request, bytes, size, (struct pb_limits){ DEPTH_MAX, &values });
+	struct json_object *list = o ? json_put_array(o, "resourceSpans") : NULL;
 	if (list)
 		json_object_get(list);
 	json_object_put(o);
