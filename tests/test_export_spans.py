@@ -72,6 +72,10 @@ def check_requests(tmp):
     with open(path, "rb") as f:
         check(f.read() == text, "written again: the same bytes")
     check(len({s["traceId"] for _, _, s in otlp.all_spans(load(path))}) == len(first), "each request is a trace")
+    if otlp.has_protoc():
+        messages = [otlp.encode(d) for d in load(path)]
+        proto = save(f"{tmp}/sim.bin", b"".join(struct.pack(">I", len(m)) + m for m in messages))
+        check(rows(history, "--spans", proto, "--clock-error", "0") == first, "protoc accepts it, and the requests are the same")
 
 
 def fibonacci(tmp):

@@ -109,6 +109,7 @@ with scratch() as where:
                 '[{"traceId":"x","id":"1","timestamp":1,"duration":1}]'):
         message = ask(bad, status=2).stderr
         check(message.count("\n") == 1 and ("line 1: " in message or "byte 0: " in message), f"refused: {bad[:20]!r}")
+    check("too large" in ask("[" + "[]," * (2 << 20), status=2).stderr, "the number of values is limited")
     ask(document(spans), "--clock-error", "x", status=1)
     run("latency", "requests", history, "--clock-error", "1ms", status=1)
     run("latency", "requests", history, "--spans", where, status=2)

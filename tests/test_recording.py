@@ -30,7 +30,8 @@ def about(clock, counts, hostname, late=0, rate=None, lost=0):
     if rate:
         text += f"millihertz: {rate}\n"
     for key, count, ns in (("started", counts[0], 0), ("stopped", counts[1], SECONDS * 10**9)):
-        text += f"{key}: {{clock: {count}, realtime: {BEGIN + late + ns}}}\n"
+        error = ", error: 5000" if hostname == "web" else ""
+        text += f"{key}: {{clock: {count}, realtime: {BEGIN + late + ns}{error}}}\n"
     return text + f"lost: {lost}\n"
 
 
@@ -96,6 +97,9 @@ def check_tsc(tmp):
     traces = document(folder)["traces"]
     check([t["events"] for t in traces] == [n, m], f"all events are read {traces}")
     check(all(t["tracer"] == "stealscope record" for t in traces), "the tracer is recorded")
+    errors = {t["hostname"]: t["realtime_error_ns"] for t in traces}
+    check(errors["web"] == 5000 and all(e >= 20_000_000 for name, e in errors.items() if name != "web"),
+          f"the error of the real time is recorded, or that of date(1) assumed {errors}")
     row, _ = clock_of(folder, "--sync", "containment")
     check(row["method"] == "containment" and abs(clock_error(row)) < 100_000,
           f"containment gives nearly the same ({clock_error(row)} ns)")
