@@ -144,8 +144,8 @@ def check_parts(world):
     documents = [world.span(i + 1, i + 1, 0, CLIENT, s, e) for i, (s, e) in enumerate(pairs)]
     rows = {r["trace"]: r for r in world.ask(documents)}
     times = world.times()
-    low = {r["request"].split()[1]: int(r["provider_low_ns"]) for r in
-           table("latency", "requests", world.history, "--spans", world.path, "--clock-error", "0")}
+    requests = table("latency", "requests", world.history, "--spans", world.path, "--clock-error", "0")
+    low, culprit = ({r["request"].split()[1]: r[key] for r in requests} for key in ("provider_low_ns", "culprit"))
     for span in spans_of(documents):
         row, (start, end) = rows[span["traceId"]], times[span["spanId"]]
         sums = {}
@@ -155,8 +155,9 @@ def check_parts(world):
         check(int(row["service_ns"]) + lost == sums.get("RUNNING", 0) + sums.get("VIRT_PREEMPTED", 0) and
               int(row["wait_ns"]) == sums.get("PREEMPTED", 0) and int(row["between_ns"]) == sums.get("BLOCKED", 0) and
               row["of_process_ns"] == "0", "the parts are those of the thread's states")
-        check(lost == low[span["spanId"]], f"stolen is the lower bound of `latency requests`: {lost}")
-    check(len(rows) > 5 and any(low.values()), f"{len(rows)} spans, of which some lost time")
+        check(lost == int(low[span["spanId"]]), f"stolen is the lower bound of `latency requests`: {lost}")
+        check(row["culprit"] == (culprit[span["spanId"]] if lost else ""), f"and so is its culprit: {row['culprit']}")
+    check(len(rows) > 5 and any(r["culprit"] for r in rows.values()), f"{len(rows)} spans, of which some lost time")
     whole = world.ask([world.span(i + 1, i + 1, 0, CLIENT, s, e, tid=False) for i, (s, e) in enumerate(pairs)])
     check(all(r["of_process_ns"] == r["latency_ns"] for r in whole), "without a thread: by the process")
     same = sum(all(rows[r["trace"]][p] == r[p] for p in PARTS) for r in whole)

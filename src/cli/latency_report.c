@@ -389,7 +389,7 @@ int latency_report(int argc, char **argv, struct error *err)
 		MODEL_OPTION(&o),
 		{ "scatter", 0, OPT_FLAG, NULL, "add a plot of latency against time scheduled out", &scatter, NULL },
 		{ "heat", 0, OPT_FLAG, NULL, "heat map; operands are LOAD,VMS=RECORDING", &heat, NULL },
-		{ "value", 0, OPT_TEXT, "QUANTITY", "value of the map (default p99.share; p50.predicted ...)", &quantity, NULL },
+		{ "value", 0, OPT_TEXT, "QUANTITY", "cells (default p99.share; for example p50.predicted)", &quantity, NULL },
 		ANSWER_OPTIONS(&o.how),
 	};
 	const struct opts opts = { "latency report RECORDING [RECORDING]",

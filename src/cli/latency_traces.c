@@ -19,6 +19,7 @@ static const struct column columns[] = {
 	{ "stolen_ns", "stolen", COL_DURATION },       { "throttled_ns", "throttled", COL_DURATION },
 	{ "wait_ns", "runqueue", COL_DURATION },       { "between_ns", "between", COL_DURATION },
 	{ "unknown_ns", "unknown", COL_DURATION },     { "of_process_ns", "of process", COL_DURATION },
+	{ "culprit", "culprit", COL_TEXT },
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
 
@@ -41,7 +42,12 @@ struct trace_row {
 	int64_t start;           /* ns; -1: none */
 	struct request_parts parts;
 	int64_t of_process;      /* ns */
+	const char *culprit;     /* of most time stolen or throttled, escaped; NULL: none, or unknown */
+	int64_t culprit_ns;      /* ns of the steps of which it is the top culprit */
 };
+
+/* Time that a row lost in a step, and the top culprit of the step. */
+struct trace_loss { size_t row; const char *culprit; int64_t ns; };
 
 struct trace_answer {
 	const struct catalog *catalog;
@@ -49,6 +55,8 @@ struct trace_answer {
 	const struct traces *traces;
 	struct trace_row *row;
 	size_t len, cap;
+	struct trace_loss *loss;
+	size_t losses, losses_cap;
 };
 
 static int64_t row_latency(const struct trace_row *r)
@@ -59,11 +67,42 @@ static int64_t row_latency(const struct trace_row *r)
 	return ns;
 }
 
-static void add_step(struct trace_row *r, const struct trace_step *s)
+static void add_parts(struct trace_row *r, const struct trace_step *s)
 {
 	for (unsigned i = 0; i < REQUEST_PART_COUNT; i++)
 		r->parts.ns[i] += s->parts.ns[i];
 	r->of_process += s->by_process ? s->end - s->start + 1 : 0;
+}
+
+static void add_step(struct trace_answer *a, size_t row, const struct trace_step *s)
+{
+	add_parts(&a->row[row], s);
+	if (s->culprit)
+		*ARRAY_PUSH(a->loss, a->losses, a->losses_cap) = (struct trace_loss){
+			row, s->culprit, s->parts.ns[PART_STOLEN] + s->parts.ns[PART_THROTTLED] };
+}
+
+static int by_culprit(const void *pa, const void *pb)
+{
+	const struct trace_loss *a = pa, *b = pb;
+	return a->row != b->row ? (a->row > b->row) - (a->row < b->row) : strcmp(a->culprit, b->culprit);
+}
+
+/* Fills the culprits of all rows. */
+static void find_culprits(struct trace_answer *a)
+{
+	if (a->losses)
+		qsort(a->loss, a->losses, sizeof *a->loss, by_culprit);
+	for (size_t i = 0, end; i < a->losses; i = end) {
+		struct trace_row *row = &a->row[a->loss[i].row];
+		int64_t ns = 0;
+		for (end = i; end < a->losses && by_culprit(&a->loss[i], &a->loss[end]) == 0; end++)
+			ns += a->loss[end].ns;
+		if (ns > row->culprit_ns) {
+			row->culprit = a->loss[i].culprit;
+			row->culprit_ns = ns;
+		}
+	}
 }
 
 static void add_trace_rows(struct trace_answer *a, const struct trace_path *t, int by)
@@ -81,7 +120,7 @@ static void add_trace_rows(struct trace_answer *a, const struct trace_path *t, i
 				.start = s->start };
 		if (by == BY_TRACE && s->span == t->span)
 			a->row[a->len - 1].machine = s->machine;
-		add_step(&a->row[a->len - 1], s);
+		add_step(a, a->len - 1, s);
 	}
 }
 
@@ -93,7 +132,8 @@ static void add_machine_rows(struct trace_answer *a, const char *trace)
 	for (size_t i = 0; i < n; i++)
 		a->row[i] = (struct trace_row){ .trace = trace, .machine = (int32_t)i - 1, .start = -1 };
 	for (size_t i = 0; i < a->traces->steps; i++)
-		add_step(&a->row[a->traces->step[i].machine + 1], &a->traces->step[i]);
+		add_step(a, (size_t)(a->traces->step[i].machine + 1), &a->traces->step[i]);
+	find_culprits(a);
 	for (size_t i = 0; i < n; i++)
 		if (row_latency(&a->row[i]) > 0)
 			a->row[a->len++] = a->row[i];
@@ -119,7 +159,8 @@ static void put_row(struct report *out, const struct catalog *catalog, const str
 		text_or_none(r->trace), text_or_none(r->span), r->start < 0 ? VAL_NONE : VAL_INT(r->start),
 		r->machine < 0 ? VAL_NONE : VAL_TEXT(catalog->machine[r->machine].name), VAL_INT(row_latency(r)),
 		VAL_INT(p->ns[PART_SERVICE]), VAL_INT(p->ns[PART_STOLEN]), VAL_INT(p->ns[PART_THROTTLED]),
-		VAL_INT(p->ns[PART_WAIT]), VAL_INT(p->ns[PART_BETWEEN]), VAL_INT(p->ns[PART_UNKNOWN]), VAL_INT(r->of_process) };
+		VAL_INT(p->ns[PART_WAIT]), VAL_INT(p->ns[PART_BETWEEN]), VAL_INT(p->ns[PART_UNKNOWN]), VAL_INT(r->of_process),
+		r->culprit ? VAL_SHOWN(r->culprit) : VAL_NONE };
 	report_row(out, value + skipped);
 }
 
@@ -134,7 +175,7 @@ static int print_traces(struct query_context *s, struct trace_answer *a, const s
 	                                    o->by == BY_SPAN ? "start" : NULL };
 	struct trace_row all = { 0 };
 	for (size_t i = 0; i < a->traces->steps; i++)
-		add_step(&all, &a->traces->step[i]);
+		add_parts(&all, &a->traces->step[i]);
 	if (o->by != BY_SPAN)
 		qsort(a->row, a->len, sizeof *a->row, by_latency);
 	const size_t n = o->top && o->top < a->len ? o->top : a->len;
@@ -184,9 +225,12 @@ static int run_traces(struct query_context *s, const struct traces_options *o, i
 			add_machine_rows(&a, o->trace);
 		for (size_t i = 0; i < traces.len && o->by != BY_MACHINE; i++)
 			add_trace_rows(&a, &traces.trace[i], o->by);
+		if (o->by != BY_MACHINE)
+			find_culprits(&a);
 		rc = print_traces(s, &a, o, &notes, err);
 	}
 	free(a.row);
+	free(a.loss);
 	traces_release(&traces);
 	span_clocks_close(clocks);
 	requests_release(&requests);

@@ -261,6 +261,7 @@ struct trace_step {
 	int64_t start, end;      /* closed */
 	struct request_parts parts;
 	bool by_process;         /* the parts are those of a process, not of the span's thread */
+	char *culprit;           /* top culprit, escaped; NULL: nothing was lost to the provider, or unknown */
 };
 
 /* The steps of a trace follow each other: their parts add up to end - start + 1. */

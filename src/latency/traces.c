@@ -193,6 +193,20 @@ static void push(struct path_search *q, size_t node, int64_t from, int64_t to, b
 		*ARRAY_PUSH(q->stack, q->depth, q->depth_cap) = (struct span_interval){ node, from, to, own };
 }
 
+/* Fills the culprit of a step of a known thread. */
+static int find_culprit(const struct path_search *q, const struct span_node *n, struct trace_step *step)
+{
+	struct request r = { .machine = (char *)(uintptr_t)q->catalog->machine[n->machine].name, .start = step->start,
+	                     .end = step->end, .tid = q->catalog->thread[q->place.thread[0]].tid,
+	                     .high = step->parts.ns[PART_STOLEN] + step->parts.ns[PART_THROTTLED] };
+	if (r.high == 0)
+		return 0;
+	const int rc = request_find_culprit(q->catalog, &r, q->err);
+	step->culprit = r.culprit;
+	free(r.sharer);
+	return rc;
+}
+
 /* Adds a step of a node, or of no node. */
 static int add_step(struct path_search *q, size_t node, int64_t start, int64_t end)
 {
@@ -207,6 +221,8 @@ static int add_step(struct path_search *q, size_t node, int64_t start, int64_t e
 		    request_parts_add(q->catalog, q->place.thread, q->place.threads, start, end, &step.parts, q->err))
 			return -1;
 		step.by_process = !q->place.is_known_thread;
+		if (!step.by_process && find_culprit(q, n, &step))
+			return -1;
 	}
 	*ARRAY_PUSH(q->out->step, q->out->steps, q->out->steps_cap) = step;
 	return 0;
@@ -316,6 +332,8 @@ int traces_read(const struct catalog *catalog, const struct spans *spans, const 
 
 void traces_release(struct traces *t)
 {
+	for (size_t i = 0; i < t->steps; i++)
+		free(t->step[i].culprit);
 	free(t->trace);
 	free(t->step);
 	*t = (struct traces){ 0 };
