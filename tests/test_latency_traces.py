@@ -135,6 +135,8 @@ def check_random(world):
     one = rows[0]["trace"]
     only = table("latency", "traces", world.history, "--spans", world.path, "--clock-error", "0", "--trace", one)
     check(only == [r for r in steps if r["trace"] == one], "--trace: the steps of that trace")
+    text = run("latency", "traces", world.history, "--spans", world.path, "--trace", one[-16:]).stdout
+    check(one[-16:] in text and one not in text and "\n1 trace, " in text, "the text shows the end of the id, which --trace accepts")
 
 
 def check_parts(world):
@@ -176,7 +178,7 @@ def check_hostile(world):
     twice = world.ask([world.span(1, 1, 0, CLIENT, s, e, kind=3), world.span(1, 1, 0, SERVER, *inside)],
                       "--by", "span")
     check([r["machine"] for r in twice] == ["Debian", "Ubuntu", "Debian"], "client and server with one id, as in Zipkin")
-    for args, status in (((), 1), (("--spans", world.path, "--trace", "f"), 2), (("--spans", os.devnull), 2)):
+    for args, status in (((), 1), (("--spans", world.path, "--trace", "ff"), 2), (("--spans", os.devnull), 2)):
         run("latency", "traces", world.history, *args, status=status)
 
 

@@ -23,6 +23,8 @@ static const struct column columns[] = {
 };
 #define COLUMNS (sizeof columns / sizeof *columns)
 
+#define SHOWN_DIGITS 16  /* of an id, in text */
+
 enum { BY_TRACE, BY_MACHINE, BY_SPAN };
 static const char *const groupings[] = { "trace", "machine", "span", NULL };
 
@@ -151,12 +153,15 @@ static struct value text_or_none(const char *text)
 	return text && *text ? VAL_TEXT(text) : VAL_NONE;
 }
 
-/* Adds a row without the first `skipped` columns. */
-static void put_row(struct report *out, const struct catalog *catalog, const struct trace_row *r, size_t skipped)
+/* Adds a row without the first `skipped` columns. is_text: only the end of the id, which --trace accepts. */
+static void put_row(struct report *out, const struct catalog *catalog, const struct trace_row *r, size_t skipped,
+                    bool is_text)
 {
+	const size_t n = r->trace ? strlen(r->trace) : 0, hidden = is_text && n > SHOWN_DIGITS ? n - SHOWN_DIGITS : 0;
 	const struct request_parts *p = &r->parts;
 	const struct value value[] = {
-		text_or_none(r->trace), text_or_none(r->span), r->start < 0 ? VAL_NONE : VAL_INT(r->start),
+		text_or_none(r->trace ? r->trace + hidden : NULL), text_or_none(r->span),
+		r->start < 0 ? VAL_NONE : VAL_INT(r->start),
 		r->machine < 0 ? VAL_NONE : VAL_TEXT(catalog->machine[r->machine].name), VAL_INT(row_latency(r)),
 		VAL_INT(p->ns[PART_SERVICE]), VAL_INT(p->ns[PART_STOLEN]), VAL_INT(p->ns[PART_THROTTLED]),
 		VAL_INT(p->ns[PART_WAIT]), VAL_INT(p->ns[PART_BETWEEN]), VAL_INT(p->ns[PART_UNKNOWN]), VAL_INT(r->of_process),
@@ -186,7 +191,7 @@ static int print_traces(struct query_context *s, struct trace_answer *a, const s
 	origin_add_warnings(&s->origin, notes);
 	struct report *out = report_begin(stdout, o->how, &shape, &s->origin);
 	for (size_t i = 0; i < n; i++)
-		put_row(out, a->catalog, &a->row[i], skipped);
+		put_row(out, a->catalog, &a->row[i], skipped, o->how.format == FORMAT_TEXT);
 	if (report_end(out, err))
 		return -1;
 	if (o->how.format != FORMAT_TEXT)
@@ -245,7 +250,7 @@ int latency_traces(int argc, char **argv, struct error *err)
 	struct traces_options o = { .by = -1, .how = REPORT_HOW };
 	const struct opt opt[] = {
 		SPAN_OPTIONS(&o.spans),
-		{ "trace", 0, OPT_TEXT, "ID", "only this trace", &o.trace, NULL },
+		{ "trace", 0, OPT_TEXT, "ID", "only this trace: its id, or the end of it", &o.trace, NULL },
 		{ "by", 0, OPT_CHOICE, "ROWS", "trace (default), machine, or span (of one trace)", &o.by, groupings },
 		{ "top", 0, OPT_COUNT, "N", "only the first N rows (default: all)", &o.top, NULL },
 		ANSWER_OPTIONS(&o.how),

@@ -283,7 +283,7 @@ struct traces {
 
 /* Finds the critical path of each trace, from its first span: the span that ends last among the children is on the path,
  * and before its start again. Children that outlive their parent, and consumers of messages, are asynchronous. requests: of
- * the spans. id: only this trace; NULL: all. */
+ * the spans. id: only traces with this id, or end of an id; NULL: all. */
 int traces_read(const struct catalog *catalog, const struct spans *spans, const struct span_clocks *clocks,
                 const struct requests *requests, const char *id, struct traces *out, struct error *err);
 void traces_release(struct traces *t);

@@ -9,6 +9,7 @@
  * O(n log n) for n spans, and one request_parts_add() for each step. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/hash.h"
 #include "base/map.h"
@@ -299,6 +300,12 @@ static int by_start(const void *pa, const void *pb)
 	return strcmp(a->id, b->id);
 }
 
+static bool has_end(const char *text, const char *end)
+{
+	const size_t n = strlen(text), k = strlen(end);
+	return k > 0 && k <= n && strcasecmp(text + n - k, end) == 0;
+}
+
 int traces_read(const struct catalog *catalog, const struct spans *spans, const struct span_clocks *clocks,
                 const struct requests *requests, const char *id, struct traces *out, struct error *err)
 {
@@ -314,7 +321,7 @@ int traces_read(const struct catalog *catalog, const struct spans *spans, const 
 		q.firsts = 1;
 		while (q.first + q.firsts < q.nodes && q.node[q.order[q.first + q.firsts]].trace == n->trace)
 			q.firsts++;
-		if (!id || strcmp(spans->span[n->span].trace, id) == 0)
+		if (!id || has_end(spans->span[n->span].trace, id))
 			rc = add_trace(&q);
 	}
 	if (out->len)
