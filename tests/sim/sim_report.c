@@ -63,13 +63,25 @@ void truth_poll(const struct thread *t, int64_t end, bool won)
 		        won ? "won" : "lost");
 }
 
+/* Returns the time of the guest's trace clock, which stands still in a stop that sets it back. */
+static int64_t guest_time(const struct machine *m, int64_t host)
+{
+	for (unsigned i = 0; i < m->sim->outages; i++) {
+		const struct outage *o = &m->sim->outage[i];
+
+		if (o->vm == m && o->kind != OUTAGE_PAUSE && host > o->from && host < o->to)
+			return clock_guest(m, o->from);
+	}
+	return clock_guest(m, host);
+}
+
 void truth_steal(const struct cpu *guest, int64_t start, int64_t end, const char *kind)
 {
 	const struct sim *s = guest->m->sim;
 
 	if (s->truth && s->truth->steal && end > start)
 		fprintf(s->truth->steal, "%s,%u,%" PRId64 ",%" PRId64 ",%" PRId64 ",%" PRId64 ",%s,%d\n", guest->m->name,
-		        guest->number, start, end - 1, clock_guest(guest->m, start), clock_guest(guest->m, end), kind,
+		        guest->number, start, end - 1, guest_time(guest->m, start), guest_time(guest->m, end), kind,
 		        guest->cur->tid);
 }
 

@@ -23,6 +23,7 @@
 #define SLICE_XEN 30000000         /* slice of Xen's scheduler credit, ns */
 #define SLICE_TOLERANCE (SLICE_XEN / 20)
 #define NEIGHBOUR_GAPS 10
+#define TICK_OFFSET 0.01           /* share of the tick */
 #define NEAR_NS 250000000          /* longest distance of two gaps of one neighbour, ns */
 
 /* ---- steps of the clock */
@@ -217,18 +218,28 @@ static bool has_tick_length(const struct steal_gap *gap, double tick)
 	return is_multiple((double)(gap->end - gap->begin), tick, tick / 10);
 }
 
-/* Returns a usual tick period, ns, if the lengths are multiples of it more often than by chance; 0: none. */
+/* Returns a usual tick period, ns, if the lengths are multiples of it more often than by chance, and not all longer or
+ * shorter by the same time, as gaps of a quota that begin at a tick are; 0: none. */
 static double tick_of_lengths(struct steal_gap *const *gap, size_t n)
 {
 	static const double ticks[] = { 10e6, 4e6, 1e9 / 300 };
-	for (size_t t = 0; t < sizeof ticks / sizeof *ticks; t++) {
+	int64_t *rest = mem_new(n + 1, sizeof *rest);
+	double found = 0;
+	for (size_t t = 0; t < sizeof ticks / sizeof *ticks && found <= 0; t++) {
 		size_t hits = 0;
-		for (size_t i = 0; i < n; i++)
-			hits += has_tick_length(gap[i], ticks[t]);
-		if (binomial_tail(n, hits, 0.2) < 0.001 / 3)
-			return ticks[t];
+		for (size_t i = 0; i < n; i++) {
+			const double ns = (double)(gap[i]->end - gap[i]->begin);
+			if (has_tick_length(gap[i], ticks[t]))
+				rest[hits++] = (int64_t)(ns - round(ns / ticks[t]) * ticks[t]);
+		}
+		if (binomial_tail(n, hits, 0.2) >= 0.001 / 3)
+			continue;
+		const double middle = (double)median(rest, hits), spread = (double)(rest[hits * 3 / 4] - rest[hits / 4]);
+		if (fabs(middle) <= TICK_OFFSET * ticks[t] + 2 * spread)
+			found = ticks[t];
 	}
-	return 0;
+	free(rest);
+	return found;
 }
 
 /* Returns true if the gaps of a window may be those of a quota with a short period, or with periods in which it is not
