@@ -91,7 +91,6 @@ E2E_TESTS = \
 	tests/test_refusals.py \
 	tests/test_pages.py \
 	tests/test_perf.py \
-	tests/test_perfetto.py \
 	tests/test_perfetto.py tests/test_perfetto_machines.py \
 	tests/test_session.py \
 	tests/test_spin_truth.py \

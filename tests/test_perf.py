@@ -284,16 +284,18 @@ def check_counters(tmp):
         w = Writer(attrs)
         for i in range(4):
             w.sample(0, BEGIN + i * STEP, 0, 5 * (i % 2), {"prev_pid": 5 * (i % 2), "next_pid": 5 * (1 - i % 2)},
-                     read={0: i, 1: 1000 + i, 2: 2000 + i}, chain=(KERNEL_BIT, 7, 8))
+                     read={0: i, 1: 1000 + 3000 * i, 2: 2000 + 2000 * i}, chain=(KERNEL_BIT, 7, 8))
         path = write(os.path.join(tmp, "t", "perf.data"), w.file())
         session = write(os.path.join(tmp, "t", "s.yaml"), f"guests: [{{name: m, dir: perf.data, layout: {layout}}}]\n".encode())
         rows = table("events", session, "m", "--at", str(BEGIN), "--around", "1s")
         got = [r["fields"] for r in rows if r["event"] == "kvm_vcpu_wakeup"]
-        check(got == ["ns=1001 waited=2001", "ns=1003 waited=2003"], f"fields of counters with read format {form}: {got}")
+        check(got == ["ns=4000 waited=4000", "ns=10000 waited=8000"], f"fields of counters with read format {form}: {got}")
         rows = [(r["event"], r["fields"]) for r in table("events", path, "machine", "--at", str(BEGIN), "--around", "1s")]
         check([e for e, _ in rows] == 4 * ["cpu_counters", "sched_switch"] and
-              [f for e, f in rows if e == "cpu_counters"] == [f"instructions={1000 + i} cycles={2000 + i} is_difference=0" for i in range(4)],
+              [f for e, f in rows if e == "cpu_counters"] == [f"instructions={1000 + 3000 * i} cycles={2000 + 2000 * i} is_difference=0" for i in range(4)],
               f"counters before each switch: {rows[::2]}")
+        ipc = {r["tid"]: r["ipc"] for r in table("threads", index(tmp, w.file())[0], "machine")}
+        check(float(ipc["5"]) == 1.5, f"instructions per cycle {ipc}")
     w.running = 4
     w.sample(0, BEGIN + 9 * STEP, 0, 0, {"next_pid": 5}, read={0: 9, 1: 1009, 2: 2009}, chain=(7,))
     rows = table("events", write(path, w.file()), "machine", "--at", str(BEGIN), "--around", "1s")
