@@ -266,7 +266,7 @@ static void add_comm(struct perf_file *f, const struct perf_record *rec, struct 
 		return;
 	perf_get32(&p);
 	const uint32_t tid = perf_get32(&p);
-	start->has_kthreadd |= tid == 2 && strncmp((const char *)p.at, "kthreadd", body - 8) == 0;
+	start->has_kthreadd |= tid == 2 && body > 16 && strncmp((const char *)p.at, "kthreadd", body - 8) == 0;
 	if (tid && tid <= INT32_MAX)
 		add_name(f, tid, (const char *)p.at, body - 8);
 }
