@@ -152,6 +152,11 @@ check_PROGRAMS += tests/test_trace_string_table
 tests_test_trace_string_table_SOURCES = tests/test_trace_string_table.c tests/remove_all.h tests/test.h src/trace/string_table.c
 tests_test_trace_string_table_CPPFLAGS = $(AM_CPPFLAGS) -DSTRING_TABLE_MAX=20000
 tests_test_trace_string_table_LDADD = tests/libsim.a $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+# A small limit of the queue, so that the test reaches it.
+check_PROGRAMS += tests/test_trace_perf_queue
+tests_test_trace_perf_queue_SOURCES = tests/test_trace_perf_queue.c tests/test.h src/trace/perf/perf_queue.c
+tests_test_trace_perf_queue_CPPFLAGS = $(AM_CPPFLAGS) -DPERF_QUEUE_MAX=1000
+tests_test_trace_perf_queue_LDADD = $(TRACE_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_trace_record_codec
 tests_test_trace_record_codec_SOURCES = tests/test_trace_record_codec.c tests/test.h
 tests_test_trace_record_codec_LDADD = $(TRACE_LIBS) $(CMOCKA_LIBS)

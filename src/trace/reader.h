@@ -107,7 +107,7 @@ struct source {
 	const struct trace_window *window;  /* window to read, ns; NULL: the whole trace */
 	unsigned workers;
 
-	struct source_stream *stream;   /* set by open(); an endless source has none, see event_sink_select_stream() */
+	struct source_stream *stream;   /* set by open(); none if decoding finds them, see event_sink_select_stream() */
 	size_t streams, streams_cap;
 	const char *dir;                /* (isolated) set by open(): the only directory where decoding may write; NULL: none */
 	struct notes notes;             /* notes about skipped parts; the machine's name is added later */

@@ -7,8 +7,8 @@
  * Threads and processes: each sample contains the process of the current thread. Records COMM, FORK and EXIT replace the
  * tracepoints task_rename, sched_process_fork and sched_process_exit where these were not recorded.
  *
- * Refused: files without formats (perf did not end normally), recordings of some processes only, and tracepoints of which
- * only some events were recorded (perf record -F, -c). */
+ * Refused: files without formats (perf did not end normally), recordings of some processes only, and sampled tracepoints
+ * (perf record -F, -c), because most of their events are missing. */
 #ifndef STEALSCOPE_TRACE_PERF_PERF_H
 #define STEALSCOPE_TRACE_PERF_PERF_H
 

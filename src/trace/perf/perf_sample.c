@@ -107,7 +107,7 @@ bool perf_sample_has_namespace(const struct perf_file *f, const struct perf_samp
 	return (int32_t)perf_get32(&p) != s->tid;
 }
 
-/* Returns the sample_type of the event to which a record belongs. Records without an id belong to the first event. */
+/* Returns the sample_type of a record's event. Records without an id belong to the first event. */
 static uint64_t trailer_fields(const struct perf_file *f, const struct perf_record *rec)
 {
 	const uint64_t first = f->attr[0].sample_type;
