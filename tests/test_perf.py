@@ -306,14 +306,17 @@ def check_other_records(tmp, rng):
     """Records of unknown types and data outside records are skipped."""
     events = world(rng, events=30)
     want = content(index(tmp, plain(events).file(), name="plain")[0])
-    w = Writer(make_attrs())
+    w = Writer(make_attrs() + [Attr("cycles", kind=perfdata.HARDWARE, config=0, sample_type=perfdata.PLAIN & ~perfdata.RAW)])
     for i, e in enumerate(events):
         put(w, e)
+        w.sample(2, e[0] + 1, e[1], e[3])  # after a switch, but still with the thread that leaves
         if i % 10 == 0:
             w.add(21, bytes(40))
             w.add(200, rng.randbytes(16))
             w.add(perfdata.AUXTRACE, w.pack("QQQIIII", 96, 0, 0, 0, 0, 0, 0), behind=rng.randbytes(96))
-    check(content(index(tmp, w.file())[0]) == want, "other records and data of hardware tracers are skipped")
+    check(content(index(tmp, w.file())[0]) == want, "other records, samples and data of hardware tracers are skipped")
+    rows = table("events", os.path.join(tmp, "t", "perf.data"), "machine", "--at", "50%", "--around", "1s")
+    check([r["event"] for r in rows].count("cycles") == len(events), "samples are listed")
 
 
 def refused(tmp, data, text, status=2):
@@ -429,6 +432,7 @@ def check_mutants(tmp, rng):
 with scratch() as tmp:
     if "without libtraceevent" in run("--version").stdout:
         skip("built without libtraceevent")
+    os.environ["XDG_CACHE_HOME"] = os.path.join(tmp, "cache")
     rng = random.Random(SEED)
     print(f"SEED={SEED}")
     check_recording(tmp)

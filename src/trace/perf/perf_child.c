@@ -198,6 +198,9 @@ static int put_sample(struct perf_progress *p, const struct perf_record *record)
 		return report_damage(p, "a sample cannot be parsed");
 	if (!(s.attr->sample_type & SAMPLE_TIME) || !(s.attr->sample_type & SAMPLE_CPU))
 		return 0;
+	/* A sample between sched_switch and the switch itself has the thread that leaves: only to be listed. */
+	if (s.attr->type != PERF_TRACEPOINT && !p->out->window)
+		return 0;
 	const int64_t ts = event_time(o, s.time);
 	if (ts < 0 || is_damaged_time(o, &s))
 		return report_damage(p, "impossible time stamp");
