@@ -120,3 +120,14 @@ diff before after || die 'purged packages leave files'
 [ ! -e bare/var/lib/stealscope ] || die 'purged packages leave /var/lib/stealscope'
 [ -z "$(find bare/var/lib -xdev -name '*stealscope*' ! -path '*/apt/*' ! -path '*/dpkg/*')" ] || die 'purged packages leave state'
 say 'in a bare root they install, their tests pass, and purged they leave nothing'
+
+[ -d rpm ] || exit 0
+rm -rf bare/tmp/demo
+try rpm -i --force-debian --nodeps --root "$temp/bare" --dbpath /var/lib/rpm rpm/RPMS/*/*.rpm
+try inside 'cd /source && mkdir /tmp/demo && AUTOPKGTEST_TMP=/tmp/demo sh debian/tests/demo'
+[ -e bare/usr/lib/systemd/system/stealscope-monitor.service ] || die 'the RPM has no units'
+try rpm -e --force-debian --nodeps --root "$temp/bare" --dbpath /var/lib/rpm stealscope libstealscope-mark libstealscope-mark-devel
+all_files bare/usr >after
+all_files bare/etc >>after
+diff before after || die 'removed RPMs leave files'
+say 'the RPMs install in it, the program runs, and removed they leave nothing'
