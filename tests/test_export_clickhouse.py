@@ -128,6 +128,7 @@ with scratch() as folder:
         run("index", os.path.join(DATA, "fibonacci"), "-o", history)
         rows, number = export(history, url)
         check(counts(http, rows, number) == rows, f"{sum(rows.values())} rows")
+        check("ORDER BY (of_machine, run_id, machine, ts)" in ask(http, "SHOW CREATE TABLE gap"), "the gaps of machines are adjacent")
         check_rows(http, folder, history, number)
         check(export(history, url) == (rows, number) and counts(http, rows, number) == rows and count_loading(http) == 0,
               "repeated: no change, no temporary table is left")

@@ -81,6 +81,8 @@ with scratch() as folder:
         run("index", os.path.join(DATA, "fibonacci"), "-o", history)
         rows, number = export(history, url)
         check(counts(url, rows, number) == rows, f"{sum(rows.values())} rows")
+        check(ask(url, "SELECT indexdef FROM pg_indexes WHERE indexname = 'gap_of_machine'")[0][0].endswith("WHERE (of_machine = 1)"),
+              "an index of the gaps of machines")
         check_rows(url, folder, history, number)
         check(export(history, url) == (rows, number) and counts(url, rows, number) == rows, "repeated: no change")
         check(ask(url, "SELECT victim_machine, coalesce(culprit_machine, kind), sum(ns) FROM steal WHERE of_machine = 1 "
