@@ -67,7 +67,8 @@ say 'lintian has no remarks'
 for p in *.deb; do
 	case $p in *dbgsym*) ;; *) dpkg-deb -c "$p" ;; esac
 done | awk '$6 !~ /\/$/ { sub(/^\./, "", $6); print $6 }' | grep -v '^/usr/share/doc/' |
-	sed 's|^/lib/systemd/|/usr/lib/systemd/|; s|/usr/lib/[^/]*-linux-gnu[^/]*/|/usr/lib/|; s|/zsh/vendor-completions/|/zsh/site-functions/|; s/\.gz$//' |
+	sed 's|^/lib/systemd/|/usr/lib/systemd/|' |
+	sed 's|/usr/lib/[^/]*-linux-gnu[^/]*/|/usr/lib/|; s|/zsh/vendor-completions/|/zsh/site-functions/|; s/\.gz$//' |
 	sort >debian.files
 
 if command -v rpmbuild >/dev/null; then
