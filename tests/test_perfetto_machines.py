@@ -7,7 +7,7 @@ import re
 import shutil
 
 import perfetto_trace as pf
-from e2e import DATA, check, codes, document, run, scratch, skip, table
+from e2e import DATA, check, codes, document, is_brief, run, scratch, skip, table
 from test_perfetto import answers, check_same, index
 
 GUEST = 4711  # id of the guest's machine
@@ -103,7 +103,7 @@ def check_machines(folder):
             pf.process_tree(names["Debian"], {}, GUEST),
             [("system_info", [("machine_name", "hypervisor"), ("tracing_service_version", "trace-cmd 3.1.6")])],
             [("system_info", [("machine_name", "Debian")]), ("machine_id", GUEST)]]
-    for use_compact in (True, False):
+    for use_compact in (True, False)[is_brief():]:
         host = pf.bundles(events["host"], use_compact=use_compact, only_generic={"kvm_exit", "kvm_entry", "kvm_hypercall"})
         guest = pf.bundles(events["Debian"], use_compact=use_compact, machine=GUEST, since_start=False)
         both = [p for pair in itertools.zip_longest(host, guest) for p in pair if p]
