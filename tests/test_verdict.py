@@ -31,7 +31,7 @@ RECORDINGS = {  # by the notes beside each recording
     "pause": ("limit", "Debian was paused for "),
     "smp": ("culprit", "host/213 burnP6 took .* of Ubuntu"),
     "lost": ("culprit", "host/215 burnP6 took .* of Debian .*; 5[0-9] % of the time of Debian is unknown"),
-    "tenant_notick": ("limit", r"the provider took the CPU of Debian for 1\.07 s .*, for a neighbour on the same CPU"),
+    "tenant_notick": ("limit", r"the provider took the CPU of Debian for 1\.0[47] s .*, for a neighbour on the same CPU"),
 }
 
 

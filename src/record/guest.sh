@@ -162,8 +162,8 @@ clean() {
 	for old in "$tracing"/events/stealscope_*; do
 		owner=${old##*/stealscope_}
 		start=${owner#*_}
-		[ ! -d "$old" ] || is_alive "stealscope-guest-${owner%%_*}-${start%%_*}" && continue
 		group=stealscope_${owner%%_*}_${start%%_*}
+		[ ! -d "$old" ] || is_alive "stealscope-guest-${owner%%_*}-${start%%_*}" && continue
 		if remove_probes "$tracing" "$group"; then add_removed "$group"; else failed=$((failed + 1)); fi
 	done
 	[ "$task" != clean ] || unmount  # other tasks use tracefs
