@@ -223,8 +223,9 @@ def document(path):
 
 
 def traces(path):
-    """Returns the provenance of each trace without its location, and without the clock's name, which live traces lack."""
-    return [{k: v for k, v in t.items() if k not in ("dir", "bytes", "monotonic")} for t in document(path)["traces"]]
+    """Returns the provenance of each trace without its location, and without the names of host and clock: a live trace
+    has the former from its URL, and lacks the latter."""
+    return [{k: v for k, v in t.items() if k not in ("dir", "bytes", "hostname", "monotonic")} for t in document(path)["traces"]]
 
 
 def same(a, b, description):
