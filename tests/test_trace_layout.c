@@ -22,6 +22,7 @@ static void test_label(void **state)
 		{ "select * from t1 where id = 42 and name = 'O''Brien'", "select * from t1 where id = ? and name = ?" },
 		{ " \t\nselect\t 1.5e3,0x1f ,\"a\\\"b\" ", "select ?,? ,?" }, { "'cut", "?" }, { "", "" }, { " \1 ", "" }, { "a'b'", "a?" },
 		{ "GET /shop/17?id=3", "GET /shop/??id=?" }, { "t1 1t", "t1 ?" }, { "x = 'a' 'b'", "x = ? ?" }, { "'a','b'", "?,?" },
+		{ "select $$a 'b$$, $1, $t$x $$ y$t$, $cut$z", "select ?, $1, ?, ?" }, { "a$ $", "a$ $" }, { "$", "$" },
 		{ "\xc3\xa4\xc3\xb6 1", "\xc3\xa4\xc3\xb6 ?" },
 	};
 	char out[LABEL_MAX + 1], text[300];

@@ -14,6 +14,20 @@ static bool is_word(char c)
 	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || (c & 0x80);
 }
 
+/* Returns the length of the string at the start of a text that is quoted as in PostgreSQL, $tag$ ... $tag$; 0: none. */
+static size_t dollar_quoted_length(const char *text, size_t len)
+{
+	size_t tag = 1;
+	while (tag < len && is_word(text[tag]) && text[tag] != '$')
+		tag++;
+	if (tag == len || text[tag++] != '$' || is_digit(text[1]))
+		return 0;
+	for (size_t n = tag; n + tag <= len; n++)
+		if (memcmp(text + n, text, tag) == 0)
+			return n + tag;
+	return len;
+}
+
 /* Returns the length of the literal at the start of a text: a quoted string or a number; 0: there is none. */
 static size_t literal_length(const char *text, size_t len)
 {
@@ -23,6 +37,8 @@ static size_t literal_length(const char *text, size_t len)
 			n += text[n] == '\\' && n + 1 < len ? 2 : 1;
 		return n < len ? n + 1 : len;
 	}
+	if (*text == '$')
+		return dollar_quoted_length(text, len);
 	if (!is_digit(*text))
 		return 0;
 	while (n < len && (is_word(text[n]) || text[n] == '.'))
