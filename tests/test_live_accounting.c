@@ -392,7 +392,8 @@ static void test_shared_random(void **state)
 		for (u32 c = 0; c < 2; c++) {
 			if (has[c] & CULPRIT_VICTIM && !(has[1 - c] & CULPRIT_VICTIM))
 				want[has[c] & 0xff][has[1 - c]]++;
-			ran[has[c] & 0xff] += has[c] & CULPRIT_VICTIM ? 1 : 0;
+			if (has[c] & CULPRIT_VICTIM)
+				ran[has[c] & 0xff]++;
 		}
 		seed = seed * 6364136223846793005u + 1442695040888963407u;
 		const u32 c = seed >> 40 & 1, next = seed >> 50 & 7;
