@@ -174,10 +174,11 @@ struct json_object *span_of_jaeger(struct json_object *trace)
 	struct json_object *out = json_new_array(), *lists = json_new_object(), *resource;
 	struct json_object *spans = json_member_array(trace, "spans"), *processes = span_member(trace, "processes");
 	if (json_object_is_type(processes, json_type_object)) {
-		json_object_object_foreach(processes, key, process) {
-			struct json_object *list = add_resource(out, json_member_text(process, "serviceName"), &resource);
-			add_tags(resource, json_member_array(process, "tags"));
-			json_object_object_add(lists, key, json_object_get(list));
+		struct json_object_iter it;
+		json_object_object_foreachC(processes, it) {
+			struct json_object *list = add_resource(out, json_member_text(it.val, "serviceName"), &resource);
+			add_tags(resource, json_member_array(it.val, "tags"));
+			json_object_object_add(lists, it.key, json_object_get(list));
 		}
 	}
 	for (size_t i = 0; spans && i < json_object_array_length(spans); i++) {
@@ -223,8 +224,9 @@ struct json_object *span_of_zipkin(struct json_object *span)
 	put_times(to, span, "timestamp");
 	put_kind(to, json_member_text(span, "kind"));
 	if (json_object_is_type(tags, json_type_object)) {
-		json_object_object_foreach(tags, key, value)
-			add_value(is_of_process(key) ? json_put_array(resource, "attributes") : attributes, key, value);
+		struct json_object_iter it;
+		json_object_object_foreachC(tags, it)
+			add_value(is_of_process(it.key) ? json_put_array(resource, "attributes") : attributes, it.key, it.val);
 	}
 	if (*peer)
 		otlp_add_text(attributes, "peer.service", peer);
