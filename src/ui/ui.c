@@ -12,6 +12,7 @@
 #include <sys/select.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/clock.h"
 #include "ui/panes/pane.h"
 #include "ui/widgets/widgets.h"
@@ -221,31 +222,39 @@ int ui_check(const struct ui_options *options, struct error *err)
 	return term_check(NULL, STDOUT_FILENO, err);
 }
 
-int ui_run(const struct history *h, const struct ui_options *options, struct error *err)
+static int run_viewer(struct app *app, const struct ui_options *options, struct error *err)
 {
-	struct app app;
 	enum depth depth = DEPTH_COUNT;
-	if (ui_check(options, err) < 0 || viewer_init(&app, h, options, err) < 0)
+	if (parse_depth(app->appearance.color, &depth, err) < 0)
 		return -1;
-	if (parse_depth(app.appearance.color, &depth, err) < 0) {
-		viewer_release(&app);
-		return -1;
-	}
 	if (options->script || options->bench)
-		appearance_set_depth(&app, depth == DEPTH_COUNT ? DEPTH_256 : depth);
+		appearance_set_depth(app, depth == DEPTH_COUNT ? DEPTH_256 : depth);
 	int status = 0;
 	if (options->script && options->view)
-		session_state_load(&app, options->view);
+		session_state_load(app, options->view);
 	if (options->script && options->longest)
-		longest_gap_show(&app, options->longest);
+		longest_gap_show(app, options->longest);
 	if (options->script)
-		status = script_run(&app, options->script, err);
+		status = script_run(app, options->script, err);
 	else if (options->bench)
-		status = bench_run(&app, options->bench, err);
+		status = bench_run(app, options->bench, err);
 	else
-		status = run_on_terminal(&app, options, depth, err);
+		status = run_on_terminal(app, options, depth, err);
 	if (options->view && status == 0)
-		session_state_save(&app, options->view);
-	viewer_release(&app);
+		session_state_save(app, options->view);
+	return status;
+}
+
+int ui_run(const struct history *h, const struct ui_options *options, struct error *err)
+{
+	if (ui_check(options, err) < 0)
+		return -1;
+	struct app *app = mem_new(1, sizeof *app);  /* too large for a small stack */
+	int status = viewer_init(app, h, options, err);
+	if (status == 0) {
+		status = run_viewer(app, options, err);
+		viewer_release(app);
+	}
+	free(app);
 	return status;
 }
