@@ -86,7 +86,7 @@ def exits(tmp, record, texts, words=(12, 0x1000, 0)):
 
 
 def check_reasons(tmp):
-    """The record does not contain whose reasons they are before Xen 4.19: the texts do."""
+    """Before Xen 4.19 the texts show the processor of the reasons; the record does not."""
     for what, want in (((VM_EXIT_64, ()), {"12": ""}), ((VM_EXIT_64, (("a", VMX),)), {"HLT": "VMX"}),
                        ((VM_EXIT, (("a", VMX),), (0x8000000C, 0x1000)), {"HLT": "VMX"}),
                        ((VM_EXIT, (("a", VMX),), (12,)), {"HLT": "VMX"}), ((VM_EXIT, (("a", VMX),), ()), {}),

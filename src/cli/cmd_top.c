@@ -74,7 +74,7 @@ static const struct column columns[] = {
 	{ "culprit_pid", NULL, COL_INT },
 	{ "culprit", "taken by", COL_TEXT },
 	{ "culprit_ns", "of that", COL_DURATION },
-	/* only if cores have two CPUs: running time with a busy other CPU of the core, and who ran there longest */
+	/* only if cores have two CPUs: running time beside a busy CPU of the core, and its longest user */
 	{ "shared_ns", "shared", COL_DURATION },
 	{ "top_sharer", "top sharer", COL_TEXT },
 	{ "top_sharer_ns", NULL, COL_DURATION },

@@ -6,6 +6,7 @@
 #include "trace/perfetto/bundle.h"
 #include "trace/perfetto/perfetto.h"
 #include "fuzz_replay.h"
+#include "fuzz_sink.h"
 
 struct sink { struct event_sink sink; uint64_t events; };
 
@@ -14,24 +15,6 @@ static int put(struct event_sink *o, const struct event *ev)
 	if (ev->ts < 0 || ev->kind >= EVENT_KIND_COUNT || (ev->kind == EV_LOST && ev->lost.end < ev->ts))
 		abort();
 	((struct sink *)o)->events++;
-	return 0;
-}
-
-static int add_coverage(struct event_sink *o, uint16_t cpu, int64_t begin, int64_t end)
-{
-	(void)o, (void)cpu, (void)begin, (void)end;
-	return 0;
-}
-
-static int report_damage(struct event_sink *o, const char *why, bool continues)
-{
-	(void)o, (void)continues;
-	return why ? 0 : -1;
-}
-
-static int report_progress(struct event_sink *o, uint64_t bytes)
-{
-	(void)o, (void)bytes;
 	return 0;
 }
 

@@ -6,6 +6,7 @@
 #include "trace/string_table.h"
 #include "trace/xen/xen.h"
 #include "fuzz_replay.h"
+#include "fuzz_sink.h"
 
 struct sink { struct event_sink sink; uint64_t events; };
 
@@ -26,24 +27,6 @@ static int put(struct event_sink *o, const struct event *ev)
 	    (ev->kind == EV_LOST && ev->lost.end < ev->ts))
 		abort();
 	((struct sink *)o)->events++;
-	return 0;
-}
-
-static int add_coverage(struct event_sink *o, uint16_t cpu, int64_t begin, int64_t end)
-{
-	(void)o, (void)cpu, (void)begin, (void)end;
-	return 0;
-}
-
-static int report_damage(struct event_sink *o, const char *why, bool continues)
-{
-	(void)o, (void)continues;
-	return why ? 0 : -1;
-}
-
-static int report_progress(struct event_sink *o, uint64_t bytes)
-{
-	(void)o, (void)bytes;
 	return 0;
 }
 

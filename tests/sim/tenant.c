@@ -2,8 +2,8 @@
  * migration), and the scenario that combines the reasons why a vCPU waits.
  *
  * KVM adds the run delay of the vCPU's thread to the clock before a VM entry: the delay is complete then, and the clock of
- * a vCPU that is out is old. A vCPU that is unplugged and plugged again gets a new thread whose run delay begins at 0, so
- * its clock is set back. The clock shows no pause.
+ * a vCPU without a CPU is old. A vCPU gets a new thread when it is plugged in again; the run delay of that thread begins
+ * at 0, so the clock is set back. The clock shows no pause.
  *
  * The trace clock is the TSC, which runs on while the VM is paused and CLOCK_MONOTONIC stands still. A migration saves and
  * restores the TSC: it stands still, and CLOCK_MONOTONIC runs on. A hidden stop is one for which both stand still. */

@@ -9,11 +9,11 @@
  *               QUOTA_PERIOD_STEP, and both the median gap and the rest of the period are longer than SLICE_MAX. So it is
  *               no neighbour: the lighter of two tasks that share a CPU gets slices of one tick, and tasks of equal weight
  *               have a period of up to SLICES_PERIOD_MAX.
- *   neighbour   at least NEIGHBOUR_GAPS gaps with distances up to NEAR_NS, whose lengths are multiples of the tick of the
- *               host more often than by chance (p < 0.001, binomial), and not all by the same time longer or shorter: a
- *               neighbour is switched out at ticks. A quota looks
- *               the same if its refill happens to follow a tick: windows of gaps that may be those of a quota with a short
- *               period take no part, nor do longer gaps that are no multiple of the tick. */
+ *   neighbour   at least NEIGHBOUR_GAPS gaps with distances up to NEAR_NS. Their lengths are multiples of the tick of the
+ *               host more often than by chance (p < 0.001, binomial), and do not all differ from a multiple by the same
+ *               time: a neighbour is switched out at ticks. A quota looks the same if its refill happens to follow a
+ *               tick, so windows of gaps with the pattern of a quota with a short period are left out, and so are longer
+ *               gaps with another length than a multiple of the tick. */
 #ifndef STEALSCOPE_MODEL_INFERENCE_PROVIDER_PATTERN_H
 #define STEALSCOPE_MODEL_INFERENCE_PROVIDER_PATTERN_H
 

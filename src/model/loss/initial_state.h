@@ -47,7 +47,7 @@ struct prescan_cpu {
 	uint32_t comm;
 	uint32_t runnable_threads;  /* number of threads that the state dump lists as runnable here, if it is silent */
 	enum vcpu_mode mode; /* mode of that thread if it is a vCPU */
-	int32_t vm;          /* process of the VM whose vCPU runs here (hypervisor with run states); 0: none, or unknown */
+	int32_t vm;          /* on a hypervisor with run states: process of the VM on this CPU; 0: none, or unknown */
 	int32_t pid_tid;     /* thread of the last event with a PID; -1: none */
 	size_t pid_epoch;    /* epoch of that event */
 	size_t epoch;        /* epoch of its last event */

@@ -359,7 +359,7 @@ static bool is_conversion(const struct trace_location *ctf, const char *file)
 	       (is_beside || (strlen(ctf->path) == dir && memcmp(ctf->path, file, dir) == 0));
 }
 
-/* Removes the files of perf from index `first` on whose conversion to CTF was found as well. */
+/* Removes each file of perf, from index `first` on, if its conversion to CTF was found as well. */
 static void skip_converted(struct trace_location *list, size_t first, size_t *n, struct notes *notes)
 {
 	size_t kept = first;

@@ -182,7 +182,7 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 		ev->counters.instructions = word[0] != EVENT_ABSENT ? word[0] : ev->counters.instructions;
 		ev->counters.cycles = word[1] != EVENT_ABSENT ? word[1] : ev->counters.cycles;
 		ev->counters.is_difference = b->rule->fixed == 1;
-		ev->tid = ev->pid = -1;  /* the event may follow the sched_switch in whose context it was read */
+		ev->tid = ev->pid = -1;  /* read at a sched_switch, but the event may follow it */
 		ev->comm = 0;
 		return ev->counters.instructions != EVENT_ABSENT || ev->counters.cycles != EVENT_ABSENT;
 	case EV_PROBE:
