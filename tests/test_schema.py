@@ -5,11 +5,12 @@ import io
 import contextlib
 import json
 import os
+import platform
 import sqlite3
 
 import otlp
 import schema
-from e2e import DATA, check, run, scratch, simulate
+from e2e import DATA, check, is_emulated, run, scratch, simulate, skip
 
 ANSWERS = schema.load()
 seen = set()
@@ -31,6 +32,15 @@ def answer(*command):
     check(same and all(row[:len(table[0])] == table[0] for row in rows), "its rows are those of the csv")
     seen.add(document["answer"])
     return document
+
+
+def is_guest_of_kvm():
+    """Returns true if the kernel has the clock of KVM and the program runs on this processor."""
+    path = "/sys/devices/system/clocksource/clocksource0/available_clocksource"
+    if platform.machine() != "x86_64" or is_emulated() or not os.path.exists(path):
+        return False
+    with open(path, encoding="ascii") as f:
+        return "kvm-clock" in f.read().split()
 
 
 with scratch() as folder:
@@ -84,7 +94,9 @@ with scratch() as folder:
     run("latency", "requests", requests, "-m", model, "--format", "json")
     open(f"{folder}/marker", "w", encoding="ascii").close()
     beacon = "beacon", "--measure", "--rounds", "3", "--output", f"{folder}/marker"
-    if "cannot issue hypercalls on this processor" in run(*beacon, status=None).stderr:
+    tried = run(*beacon, status=None)
+    if tried.returncode == 2:
+        check(not is_guest_of_kvm(), f"under KVM, hypercalls work {tried.stderr}")
         seen.add("beacon")
     else:
         check(len(answer(*beacon)["rows"]) == 3, "a beacon's cost")
@@ -102,3 +114,5 @@ with scratch() as folder:
         broken = copy.deepcopy(gaps)
         spoil(broken)
         check(first_faults(broken), "what is not as the schema says is noticed")
+    if tried.returncode:
+        skip(f"the answer of beacon: {tried.stderr.strip()}")
