@@ -89,16 +89,31 @@ def require_recordings():
         skip("no recordings in ../shared/traces, or a sanitized build; all checks on shipped and simulated traces passed")
 
 
-def daily_slice(cases, parts):
-    """Returns one of so many parts of a long list of cases, another one each day; STEALSCOPE_SLICE=NUMBER repeats a day, and
-    `make check-long` runs all.  Cases with an expected answer of their own must not be sliced.  slice.h has the same for C."""
+def slice_number():
+    """Returns the number that selects cases, and prints it: always the same one in `make check`, that of the day in
+    `make check-daily`, which sets STEALSCOPE_SLICE.  slice.h has the same for C."""
+    number = int(os.environ.get("STEALSCOPE_SLICE") or 3)
+    print(f"STEALSCOPE_SLICE={number}")
+    return number
+
+
+def slice_of(cases, parts):
+    """Returns one of so many parts of a long list of cases; `make check-long` runs all.  Cases with an expected answer of their
+    own must not be sliced."""
     if os.environ.get("STEALSCOPE_LONG_TESTS"):
         return cases
-    today = int(os.environ.get("STEALSCOPE_SLICE") or time.time() // 86400)
-    chosen = cases[today % parts::parts]
-    print(f"STEALSCOPE_SLICE={today}")
-    print(f"     {len(chosen)} of {len(cases)} cases today: {' '.join(os.path.basename(str(c).rstrip('/')) for c in chosen)}")
+    chosen = cases[slice_number() % parts::parts]
+    print(f"     {len(chosen)} of {len(cases)} cases: {' '.join(os.path.basename(str(c).rstrip('/')) for c in chosen)}")
     return chosen
+
+
+def seeds(few, many):
+    """Returns the seeds of a test that draws its cases: few in `make check`, many in `make check-daily`.  SEED and SEEDS set the
+    first one and their number."""
+    number = many if os.environ.get("STEALSCOPE_SLICE") else (few + 1) // 2 if is_brief() else few
+    first, number = int(os.environ.get("SEED") or 100 * slice_number()), int(os.environ.get("SEEDS") or number)
+    print(f"SEED={first} SEEDS={number}")
+    return range(first, first + number)
 
 
 def on_terminal(*args, columns=80, rows=24, **more):

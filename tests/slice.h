@@ -1,9 +1,9 @@
-/* Slices of long sweeps that check one property many times: `make check` runs another part each day, `make check-long`
- * all of it.
+/* Slices of long sweeps that check one property many times: `make check` always runs the same part, `make check-daily`
+ * another one each day (STEALSCOPE_SLICE=NUMBER), `make check-long` all of it.
  *
  * The usual build runs some sweeps whole. These are cut only where another build repeats them: under sanitizers, which
  * see the same code in a part of the sweep, and with another compiler (STEALSCOPE_BRIEF). Cases with one expected answer
- * are never cut. e2e.py contains the same for Python. STEALSCOPE_SLICE=NUMBER repeats a day. */
+ * are never cut. e2e.py contains the same for Python. */
 #ifndef STEALSCOPE_TESTS_SLICE_H
 #define STEALSCOPE_TESTS_SLICE_H
 
@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #ifndef __has_feature  /* how to ask clang */
 #define __has_feature(x) 0
@@ -29,22 +28,24 @@ static inline bool slice_brief(void)
 	return SANITIZED || getenv("STEALSCOPE_BRIEF") != NULL;
 }
 
-/* Returns the number of the day, and prints it once: it repeats a failure. */
-static inline unsigned slice_today(void)
+#define SLICE_OF_GATE 3 /* e2e.py has the same */
+
+/* Returns the number of the slice, and prints it once: it repeats a failure. */
+static inline unsigned slice_number(void)
 {
-	static unsigned today;
-	if (!today) {
+	static unsigned number;
+	if (!number) {
 		const char *requested = getenv("STEALSCOPE_SLICE");
-		today = requested ? (unsigned)atoi(requested) : (unsigned)(time(NULL) / 86400);
-		printf("STEALSCOPE_SLICE=%u\n", today);
+		number = requested ? (unsigned)atoi(requested) : SLICE_OF_GATE;
+		printf("STEALSCOPE_SLICE=%u\n", number);
 	}
-	return today;
+	return number;
 }
 
-/* Returns true if case i belongs to today's slice; there are `of` slices. */
+/* Returns true if case i belongs to the slice; there are `of` slices. */
 static inline bool slice_has(size_t i, unsigned of)
 {
-	return getenv("STEALSCOPE_LONG_TESTS") != NULL || i % of == slice_today() % of;
+	return getenv("STEALSCOPE_LONG_TESTS") != NULL || i % of == slice_number() % of;
 }
 
 #define MAX_RECORDINGS 500

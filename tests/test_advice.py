@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from e2e import BUILD, DATA, check, daily_slice, recordings, require_recordings, run, scratch, simulate, table
+from e2e import BUILD, DATA, check, recordings, require_recordings, run, scratch, simulate, slice_of, table
 
 THREADS = 3          # of each recording, those that lost most
 
@@ -50,5 +50,5 @@ with scratch() as tmp:
     simulate(f"{tmp}/nested", "nested", "--duration", "1s")
     one(f"{tmp}/nested", f"{tmp}/nested.steal")
     require_recordings()
-    for recording in daily_slice(recordings(), 4):
+    for recording in slice_of(recordings(), 4):
         one(recording, f"{tmp}/{os.path.basename(recording.rstrip('/'))}.steal")

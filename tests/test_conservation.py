@@ -2,7 +2,7 @@
 import os
 import re
 
-from e2e import DATA, check, daily_slice, recordings, require_recordings, run, scratch, simulate, table
+from e2e import DATA, check, recordings, require_recordings, run, scratch, simulate, slice_of, table
 
 OUT = {"PREEMPTED", "HOST_BLOCKED", "WAKING"}  # of a vCPU: its gaps
 LOST = OUT | {"VMM", "VIRT_PREEMPTED"}
@@ -153,6 +153,6 @@ with scratch() as tmp:
         simulate(f"{tmp}/{kind}", kind, "2", "--duration", "1s")
         one(kind, f"{tmp}/{kind}", f"{tmp}/{kind}.steal")
     require_recordings()
-    for folder in daily_slice(recordings(), 4):
+    for folder in slice_of(recordings(), 4):
         name = os.path.basename(folder.rstrip("/"))
         one(name, folder, f"{tmp}/{name}.steal")

@@ -5,7 +5,7 @@ import json
 import os
 import re
 
-from e2e import DATA, check, daily_slice, is_brief, recordings, require_recordings, run, scratch, simulate, table
+from e2e import DATA, check, is_brief, recordings, require_recordings, run, scratch, simulate, slice_of, table
 from history_reader import History
 
 # All commands about a window, with the options that change the answer.
@@ -202,7 +202,7 @@ with scratch() as folder:
     check(not os.path.exists(f"{folder}/outside.steal"), "a window outside leaves no file")
 
     require_recordings()
-    for traces in daily_slice(recordings(), 8):
+    for traces in slice_of(recordings(), 8):
         name = os.path.basename(traces.rstrip("/"))
         real = f"{folder}/{name}.steal"
         run("index", traces, "-o", real)

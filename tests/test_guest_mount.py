@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 
-from e2e import SOURCE, check, scratch, skip
+from e2e import SOURCE, check, scratch, seeds, skip
 from ftrace import HEADER_EVENT, HEADER_PAGE, event_format
 
 STUBS = """root={root}
@@ -296,9 +296,9 @@ def check_end_with_probes(tmp, i, delay):
 
 
 def check_probes(tmp):
-    seed, number = int(os.environ.get("SEED") or time.time_ns() % 10**6), int(os.environ.get("PROBES") or 8)
-    print(f"PROBES={number} SEED={seed}")
-    rng = random.Random(seed)
+    number = int(os.environ.get("PROBES") or 8)
+    print(f"PROBES={number}")
+    rng = random.Random(seeds(1, 1)[0])
     delays = [rng.random() * 0.6 for _ in range(number)]
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         done = list(pool.map(lambda i: check_end_with_probes(tmp, i, delays[i]), range(number)))

@@ -8,13 +8,11 @@ import random
 import struct
 import sys
 import tarfile
-import time
 
 import perfdata
-from e2e import DATA, SOURCE, check, codes, content, document, is_brief, run, scratch, skip, table
+from e2e import DATA, SOURCE, check, codes, content, document, is_brief, run, scratch, seeds, skip, table
 from perfdata import COMM, EXIT, FORK, LOST, LOST_SAMPLES, Attr, Writer
 
-SEED = int(os.environ.get("SEED") or os.environ.get("STEALSCOPE_SLICE") or time.time() // 86400)
 MUTANTS = int(os.environ.get("MUTANTS", "20" if is_brief() else "40"))
 BEGIN, STEP = 5_000_000_000, 100_000
 KERNEL_BIT = 1 << 63
@@ -433,8 +431,7 @@ with scratch() as tmp:
     if "without libtraceevent" in run("--version").stdout:
         skip("built without libtraceevent")
     os.environ["XDG_CACHE_HOME"] = os.path.join(tmp, "cache")
-    rng = random.Random(SEED)
-    print(f"SEED={SEED}")
+    rng = random.Random(seeds(1, 1)[0])
     check_recording(tmp)
     check_orders(tmp, rng)
     check_clock(tmp, rng)

@@ -1,13 +1,11 @@
 """Kernel traces of the domains of random Xen hosts on every trace clock: x86-tsc is xentrace's own clock, exactly; mono and
 local (Xen's system time, or a clock with a drift of its own) are found by containment, with error bounds that hold. Each
 trace finds its domain, also if records of each pCPU are lost. SEEDS, SEED: as in test_xen_random.py."""
-import os
 import random
-import time
 
 import ftrace
 import xentrace
-from e2e import check, run, scratch, skip, table
+from e2e import check, run, scratch, seeds, skip, table
 from test_xen import write
 from test_xen_random import INFO, LIST, NAMES, World
 from xentrace import IDLE, RUNNING
@@ -86,7 +84,6 @@ def check_world(tmp, seed, has_losses):
 
 if __name__ == "__main__":
     with scratch() as directory:
-        begin_seed = int(os.environ.get("SEED") or time.time() // 86400)
-        for number in range(begin_seed, begin_seed + int(os.environ.get("SEEDS", "2"))):
+        for number in seeds(2, 20):
             check_world(directory, number, False)
             check_world(directory, number, True)
