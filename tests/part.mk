@@ -2,7 +2,7 @@
 
 AM_TESTS_ENVIRONMENT = srcdir='$(srcdir)'; export srcdir; builddir='$(builddir)'; export builddir; \
 	LC_ALL=C.UTF-8; export LC_ALL; TZ=UTC; export TZ; PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE; \
-	PYTHONUNBUFFERED=1; export PYTHONUNBUFFERED; \
+	PYTHONUNBUFFERED=1; export PYTHONUNBUFFERED; PYTHONHASHSEED=0; export PYTHONHASHSEED; \
 	LSAN_OPTIONS=suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0; export LSAN_OPTIONS;
 TEST_EXTENSIONS = .py .sh
 # A test that hangs fails, takes what it has started along, and its log says so (-v) behind what it has said.
@@ -174,17 +174,16 @@ VALGRIND = valgrind -q --error-exitcode=9 --leak-check=full --show-leak-kinds=de
 check-valgrind:
 	$(MAKE) $(AM_MAKEFLAGS) check TESTS='$(VALGRIND_TESTS)' LOG_COMPILER='$(LIMIT) $(VALGRIND)'
 
-# A slice of check-long, another one each day.  What it prints repeats a failure: make check-daily SEED=...
-SEED =
-check-daily: tests/test_truth stealscope stealscope-sim
-	seed='$(SEED)'; seed=$${seed:-$$(($$(date -u +%s) / 86400))00}; echo "make check-daily SEED=$$seed"; \
-		$(LIMIT) tests/test_truth $$seed $$((seed + 49)) 24 & \
-		$(LIMIT) tests/test_truth $$((seed + 50)) $$((seed + 99)) 24; rc=$$?; wait $$! && test $$rc = 0 || exit 1; \
-		builddir=. srcdir=$(srcdir) $(LIMIT) $(PYTHON) $(srcdir)/tests/test_flow_truth.py $$seed $$seed && \
-		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_random.py && \
-		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=96 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_tenant_random.py && \
-		builddir=. srcdir=$(srcdir) SEED=$$seed MUTANTS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_readers.py && \
-		builddir=. srcdir=$(srcdir) SEED=$$seed SEEDS=20 $(LIMIT) $(PYTHON) $(srcdir)/tests/test_xen_clocks.py
+# Tests that draw cases, or check a slice of many.  `make check` always runs the same cases, this those of the day: a failure is
+# repeated by the SLICE that is printed, and its case is then added to those that always run.
+DAILY_TESTS = tests/test_truth tests/test_flow_truth.py tests/test_tenant_random.py tests/test_xen_random.py \
+	tests/test_xen_clocks.py tests/test_readers.py tests/test_perf.py tests/test_cores.py tests/test_counters.py \
+	tests/test_record_kills.py tests/test_guest_mount.py $(SLICED_TESTS)
+SLICE =
+check-daily:
+	slice='$(SLICE)'; slice=$${slice:-$$(($$(date -u +%s) / 86400))}; echo "make check-daily SLICE=$$slice"; \
+		STEALSCOPE_SLICE=$$slice $(MAKE) $(AM_MAKEFLAGS) check TESTS='$(DAILY_TESTS)' || \
+		{ echo "repeat with: make check-daily SLICE=$$slice" >&2; exit 1; }
 .PHONY: check-daily
 
 # Live collection on this kernel: top against recordings, and a soak of monitor.  Needs root and BPF.
@@ -193,7 +192,7 @@ check-live: stealscope tests/vm_process
 	srcdir=$(srcdir) $(PYTHON) $(srcdir)/tests/live_soak.py
 .PHONY: check-live
 
-# Of these, `make check` runs another part each day (daily_slice() in e2e.py).
+# Of these, `make check` runs a part (slice_of() in e2e.py).
 SLICED_TESTS = tests/test_advice.py tests/test_cut.py tests/test_conservation.py
 check-long: tests/test_truth $(LONG_TESTS) stealscope stealscope-sim
 	tests/test_truth 1 200

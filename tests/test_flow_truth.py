@@ -17,7 +17,7 @@ import os
 import subprocess
 import sys
 
-from e2e import BUILD, PROGRAM, check, run, scratch, table
+from e2e import BUILD, PROGRAM, check, run, scratch, seeds, table
 
 SIM = os.path.join(BUILD, "stealscope-sim")
 OUT = ("PREEMPTED", "VIRT_PREEMPTED")  # an idle vCPU in these states lost its CPU before its guest could halt
@@ -362,7 +362,12 @@ def long(first, last):
 
 
 def main():
-    runs = long(int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) == 3 else quick()
+    runs = quick()
+    if len(sys.argv) == 3:
+        runs = long(int(sys.argv[1]), int(sys.argv[2]))
+    elif os.environ.get("STEALSCOPE_SLICE"):
+        first = seeds(1, 1)[0]
+        runs = long(first, first)
     with concurrent.futures.ProcessPoolExecutor(2) as pool:
         for done in [pool.submit(check_run, *r) for r in runs]:
             done.result()

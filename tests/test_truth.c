@@ -11,7 +11,8 @@
  *
  * In a brief build (slice.h) only a quarter of the pinned seeds is run, but always one with a clock that must be found.
  *
- * Usage: test_truth [FROM TO [SECONDS]] (range of seeds, time limit; default: a quick set) */
+ * Usage: test_truth [FROM TO [SECONDS]] (range of seeds, time limit; default: a quick set, or 100 seeds
+ * by STEALSCOPE_SLICE) */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -221,10 +222,12 @@ static void run_pinned(const char *tmp, unsigned *total, unsigned *failed)
 /* Minimum time of a reason to judge the share that is named, ns: of the default seeds, whose share is known; of any others. */
 #define DEFAULT_ENOUGH_NS INT64_C(500000000)
 #define RANGE_ENOUGH_NS INT64_C(20000000000)
+#define DAILY_SECONDS 48 /* no further seed begins in `make check-daily` */
 
 int main(int argc, char **argv)
 {
-	uint64_t from = 1, to = slice_brief() ? 1 : 3;
+	const bool is_daily = argc < 3 && getenv("STEALSCOPE_SLICE");
+	uint64_t from = is_daily ? 100 * (uint64_t)slice_number() : 1, to = is_daily ? from + 99 : slice_brief() ? 1 : 3;
 	const char *base = getenv("TMPDIR"), *only = getenv("TRUTH_CASE");
 	char *tmp = mem_printf("%s/test_truth.XXXXXX", base && *base ? base : "/tmp");
 	unsigned failed = 0, total = 0;
@@ -237,20 +240,20 @@ int main(int argc, char **argv)
 		perror(tmp);
 		return 99;
 	}
-	const time_t last = argc > 3 ? time(NULL) + strtol(argv[3], NULL, 10) : 0;
+	const time_t last = argc > 3 ? time(NULL) + strtol(argv[3], NULL, 10) : is_daily ? time(NULL) + DAILY_SECONDS : 0;
 	uint64_t seed = from;
 	for (; seed <= to && (!last || seed == from || time(NULL) < last); seed++)
 		for (size_t i = 0; i < test_cases; i++) {
 			if (only ? strcmp(only, test_case[i].name) != 0 : test_case[i].only_named ||
-			    (test_case[i].only_long && argc < 3))
+			    (test_case[i].only_long && argc < 3 && !is_daily))
 				continue;
 			total++;
 			failed += !run_case(&test_case[i], seed, tmp);
 		}
-	if (argc < 3 && !only)
+	if (argc < 3 && !only && !is_daily)
 		run_pinned(tmp, &total, &failed);
 	const bool has_good_estimates = estimates_hold();
-	const bool has_reasons = reasons_are_named(argc > 2 ? RANGE_ENOUGH_NS : DEFAULT_ENOUGH_NS);
+	const bool has_reasons = reasons_are_named(argc > 2 || is_daily ? RANGE_ENOUGH_NS : DEFAULT_ENOUGH_NS);
 	printf("seeds %" PRIu64 " to %" PRIu64 ": %u of %u runs agree with the truth\n", from, seed - 1, total - failed, total);
 	if (!failed)
 		truth_remove(tmp);
