@@ -43,6 +43,13 @@ def check_options(history):
     mistake("./culprits", status=2, texts=["stealscope: ./culprits: No such file or directory (check the path)"])
     mistake("gaps", history, "--min", texts=["stealscope: --min: ", "argument", " (usage: "])
     mistake("gaps", history, "host", "Debian", texts=["stealscope: Debian: ", "operand", " (usage: "])
+    mistake("gaps", history, "", texts=["stealscope: operand 2 "])
+    mistake("ticket", history, "-o", "x.pdf", texts=["stealscope: -o x.pdf: ", " -o FILE.html, "])
+    check(not os.path.exists("x.pdf"), "a refused ticket leaves no directory")
+    mistake("record", "--guest-only", "--host-only", texts=["stealscope: --guest-only ", " --host-only "])
+    check("did you mean" not in run("index", "--foo", status=1).stderr, "three letters suggest no option")
+    versions = {run(word).stdout for word in ("--version", "-V", "version")}
+    check(len(versions) == 1 and "License: " in versions.pop(), "three spellings print one version text")
 
 
 def check_fleet():

@@ -192,6 +192,8 @@ static int parse_options(struct record_command *w, int argc, char **argv, struct
 	w->o.guest_request_spec = w->guest_requests.item;
 	w->o.guest_request_specs = w->guest_requests.len;
 	add_requested(w, argv + first, own_argc - first);
+	if (w->o.guest_only && w->o.host_only)
+		return error_set(err, STATUS_USAGE, "use one of them", "--guest-only and --host-only exclude each other");
 	return parse_duration(w, err) || parse_flight_options(w, err) ? -1 : 0;
 }
 

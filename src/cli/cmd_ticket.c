@@ -1,4 +1,5 @@
 /* stealscope ticket: a page for a provider, a colleague or a mailing list. */
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -321,6 +322,15 @@ static void remove_files(const struct ticket *t, bool all)
 		rmdir(t->dir);
 }
 
+/* Returns true if the letters after a dot look like a file type, as opposed to a directory's version or date. */
+static bool is_file_type(const char *letters)
+{
+	size_t n = 0;
+	while (isalpha((unsigned char)letters[n]))
+		n++;
+	return n && n <= 4 && !letters[n];
+}
+
 int cmd_ticket(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
@@ -337,8 +347,11 @@ int cmd_ticket(int argc, char **argv, struct error *err)
 		return -1;
 	if (!t.output)
 		return error_set(err, STATUS_USAGE, "use -o FILE.html or -o DIR", "ticket: no output specified");
-	const char *dot = strrchr(t.output, '.');
+	const char *slash = strrchr(t.output, '/'), *dot = strrchr(slash ? slash : t.output, '.');
 	t.is_page = dot && strcmp(dot, ".html") == 0;
+	if (dot && !t.is_page && is_file_type(dot + 1))
+		return error_set(err, STATUS_USAGE, "use -o FILE.html, or -o DIR without a dot", "-o %s: a ticket cannot be %s",
+		                 t.output, dot);
 	if ((t.is_page && refuse_overwrite(t.output, is_html, "an HTML page", err)) || make_dir(&t, err))
 		return -1;
 	t.history = mem_printf("%s/%s", t.dir, HISTORY_FILE);

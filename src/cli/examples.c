@@ -1,4 +1,4 @@
-/* Two examples for the help of each command. */
+/* Two examples for each command's help. */
 #include "cli/examples.h"
 
 #include <stdio.h>
@@ -35,12 +35,28 @@ static const struct { const char *command, *first, *second; } examples[] = {
 	{ "monitor", "monitor", "monitor --trigger 'gap(web)>20ms' -o DIR" },
 	{ "beacon", "beacon", "beacon --rate 20" },
 	{ "latency", "latency requests DIR", "latency report DIR" },
+	{ "latency requests", "latency requests DIR", "latency requests DIR --sort provider" },
+	{ "latency traces", "latency traces DIR --spans spans.json", "latency traces DIR --spans spans.json --format json" },
+	{ "latency train", "latency train -o web.model -b QUIET BUSY", "latency train -o web.model -b QUIET BUSY --rows 128" },
+	{ "latency report", "latency report DIR", "latency report BEFORE AFTER" },
+	{ "latency assert", "latency assert DIR 'p99.provider<2ms'", "latency assert DIR 'p50.latency<10ms' 'p99.share<20%'" },
 };
+
+/* Returns the length of the command at the start of a usage line: of "latency train" two words, where both have a row. */
+static size_t command_length(const char *usage)
+{
+	const size_t one = strcspn(usage, "] ");
+	const size_t two = usage[one] == ' ' ? one + 1 + strcspn(usage + one + 1, " ") : one;
+	for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
+		if (strlen(examples[i].command) == two && !strncmp(usage, examples[i].command, two))
+			return two;
+	return one;
+}
 
 void examples_print(const char *usage)
 {
 	usage += usage[0] == '[';
-	const size_t n = strcspn(usage, "] ");
+	const size_t n = command_length(usage);
 	for (size_t i = 0; i < sizeof examples / sizeof *examples; i++)
 		if (strlen(examples[i].command) == n && !strncmp(usage, examples[i].command, n))
 			printf("examples:\n  stealscope %s\n  stealscope %s\n", examples[i].first, examples[i].second);

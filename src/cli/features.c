@@ -69,8 +69,13 @@ static const struct { bool present; const char *library, *use; } features[] = {
 
 void features_print(void)
 {
-	printf("stealscope %s%s\n", PACKAGE_VERSION, IS_STATIC ? " (static)" : "");
+	printf("stealscope %s%s\nwith", PACKAGE_VERSION, IS_STATIC ? " (static)" : "");
+	for (size_t i = 0; i < sizeof features / sizeof *features; i++)
+		if (features[i].present)
+			printf(" %s,", features[i].library);
+	puts(" libyaml, json-c, ncurses");
 	for (size_t i = 0; i < sizeof features / sizeof *features; i++)
 		if (!features[i].present)
 			printf("without %s: %s\n", features[i].library, features[i].use);
+	puts("License: MIT");
 }

@@ -175,7 +175,7 @@ int main(int argc, char **argv)
 		print_help();
 		return finish_output();
 	}
-	if (strcmp(argv[1], "--version") == 0) {
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V") || (!strcmp(argv[1], "version") && argc == 2)) {
 		features_print();
 		return finish_output();
 	}

@@ -103,7 +103,8 @@ static int report_unknown_option(const struct opts *o, const char *arg, struct e
 	const char *word = arg + strspn(arg, "-");
 	char *name = mem_printf("%.*s", (int)strcspn(word, "="), word);
 	struct suggestion suggestion = SUGGESTION(name);
-	for (size_t i = 0; i < o->len && arg[0] == '-' && arg[1] == '-'; i++)
+	const bool is_long = arg[0] == '-' && arg[1] == '-' && strlen(name) > 3;  /* three letters resemble too many names */
+	for (size_t i = 0; i < o->len && is_long; i++)
 		suggest(&suggestion, o->opt[i].name);
 	free(name);
 	return usage_error(o, arg, "unrecognized option", suggestion.nearest, err);
@@ -176,6 +177,9 @@ int opts_parse(const struct opts *o, int argc, char **argv, int *first, struct e
 	*first = optind;
 	if (argc - optind < o->min_operands)
 		return usage_error(o, NULL, "missing operand", NULL, err);
+	for (int i = optind; i < argc; i++)
+		if (!argv[i][0])
+			return error_set(err, STATUS_USAGE, "is a variable unset?", "'': operand %d is empty", i - optind + 1);
 	if (o->max_operands >= 0 && argc - optind > o->max_operands)
 		return usage_error(o, argv[optind + o->max_operands], "extra operand", NULL, err);
 	return 0;
