@@ -11,12 +11,10 @@ import sqlite3
 import subprocess
 from collections import Counter, defaultdict
 
-import avro_reader
 from e2e import DATA, PROGRAM, check, is_emulated, run, scratch, simulate, start, table, until
 
 TARGETS = run("export", "--targets").stdout
-HAS_SQLITE, HAS_AVRO = (re.search(scheme + ":.*not in this build", TARGETS) is None for scheme in ("sqlite", "avro"))
-AVRO = avro_reader.library()
+HAS_SQLITE = re.search("sqlite:.*not in this build", TARGETS) is None
 
 
 def export(history, target, *args):
@@ -149,25 +147,6 @@ def check_sqlite(folder, history, t, rows, number):
 
 def as_csv(v):
     return "" if v is None else f"{v:.9f}" if isinstance(v, float) else str(v)
-
-
-def check_avro(folder, history, t, rows):
-    """The files contain the rows of the csv, according to two readers."""
-    directory = f"{folder}/avro"
-    shutil.rmtree(directory, ignore_errors=True)
-    for _ in range(2):
-        check(export(history, f"avro:{directory}")[0] == rows, "avro: the same number of rows")
-    size = 0
-    for name, want in t.items():
-        path, = glob.glob(f"{directory}/{name}/*.avro")
-        schema, got = avro_reader.read(path)
-        check([{k: as_csv(v) for k, v in r.items()} for r in got] == want, f"avro: {name}, {len(got)} rows")
-        check((schema["namespace"], schema["name"]) == ("stealscope", name), "and the name of its schema")
-        if AVRO:
-            reported = avro_reader.read_by_library(AVRO, path, 2000)
-            check([{k: as_csv(v) for k, v in r.items()} for r in reported] == want[:2000], "libavro reads the same")
-        size += os.path.getsize(path)
-    check(size <= 9 * sum(rows.values()) + 1000 * len(rows), f"avro: {size / sum(rows.values()):.2f} bytes a row")
 
 
 def check_folded(folder, history):
@@ -352,8 +331,6 @@ def check_history(folder, history, floor):
     check_metrics(folder, history, t)
     check_chrome(folder, history, t)
     check_perfetto(folder, history, t)
-    if HAS_AVRO:
-        check_avro(folder, history, t, rows)
     if HAS_SQLITE:
         check_sqlite(folder, history, t, rows, number)
     return rows, number, t
@@ -517,7 +494,6 @@ with scratch() as folder:
         before = open(f"{folder}/{target}.again", "rb").read()
         export(history, f"{target}:{folder}/{target}.again")
         check(open(f"{folder}/{target}.again", "rb").read() == before, f"{target}: a file of an earlier export is replaced")
-    for scheme in ["csv"] + ["avro"] * HAS_AVRO:
-        full = run("export", history, "--to", f"{scheme}:/dev/full", status=4)
-        check(full.stderr.count("\n") == 1, full.stderr.strip())
+    full = run("export", history, "--to", "csv:/dev/full", status=4)
+    check(full.stderr.count("\n") == 1, full.stderr.strip())
     check(not [p for p in glob.glob(f"{folder}/**", recursive=True) if p.endswith(".tmp")], "no partial file is left")

@@ -7,11 +7,10 @@ import re
 import shutil
 import sqlite3
 
-import avro_reader
 from e2e import DATA, HOSTILE, check, rename, run, scratch
 
 TARGETS = run("export", "--targets").stdout
-HAS_SQLITE, HAS_AVRO = (re.search(scheme + ":.*not in this build", TARGETS) is None for scheme in ("sqlite", "avro"))
+HAS_SQLITE = re.search("sqlite:.*not in this build", TARGETS) is None
 
 
 def export(history, target):
@@ -34,10 +33,6 @@ def check_tables(folder, history, shown):
     with open(path, newline="", encoding="utf-8") as f:
         name = next(r["name"] for r in csv.DictReader(f) if (r["machine"], r["tid"]) == ("host", "216"))
     check(name == ("\\x%02x" % ord(shown[0]) + shown[1:] if shown[:1] in ("=", "+", "-", "@") else shown), f"csv: {name}")
-    if HAS_AVRO:
-        path, = glob.glob(export(history, f"avro:{folder}/avro") + "/thread/*")
-        names = {r["name"] for r in avro_reader.read(path)[1] if r["tid"] == 216}
-        check(shown in names, f"avro: {names}")
     if HAS_SQLITE:
         db = sqlite3.connect(export(history, f"sqlite:{folder}/db"))
         check((shown,) in set(db.execute("SELECT name FROM thread WHERE tid = 216")), f"sqlite: {shown}")

@@ -29,7 +29,7 @@ with scratch() as folder:
     spans = f"{folder}/spans.json"
     with open(spans, "w", encoding="ascii") as f:
         json.dump(document([(1, 1795152643676842, 1795152643726837, 151)]), f)
-    needs = {"LAPACK": [train], "NLOPT": [train], "AVRO": [["export", history, "--to", f"avro:{folder}/out/avro"]],
+    needs = {"LAPACK": [train], "NLOPT": [train],
              "SQLITE": [["export", history, "--to", f"sqlite:{folder}/out/db"], ["fleet", f"sqlite:{folder}/made.db", "victims"]],
              "POSTGRES": [["export", history, "--to", "postgresql://me:s3cret@127.0.0.1:1/d"],
                           ["fleet", "postgresql://me:s3cret@127.0.0.1:1/d", "victims"]],

@@ -38,11 +38,6 @@
 #else
 #define WITH_SECCOMP false
 #endif
-#ifdef HAVE_AVRO
-#define WITH_AVRO true
-#else
-#define WITH_AVRO false
-#endif
 #ifdef HAVE_SQLITE
 #define WITH_SQLITE true
 #else
@@ -62,7 +57,6 @@ static const struct { bool present; const char *library, *use; } features[] = {
 	{ WITH_BPF, "libbpf", "exact figures of top and monitor" },
 	{ WITH_SECCOMP, "libseccomp", "parsers of traces without system calls" },
 	{ !IS_STATIC, "LAPACK, NLopt", "latency train; prediction in latency report" },
-	{ WITH_AVRO, "libavro", "export --to avro:DIR" },
 	{ WITH_SQLITE, "libsqlite3", "export --to sqlite:FILE" },
 	{ WITH_POSTGRES, "libpq", "export --to postgresql://..." },
 };

@@ -21,10 +21,6 @@ src_libexport_a_SOURCES = \
 	src/export/sinks.c \
 	src/export/tables.c src/export/tables.h \
 	src/export/timeline.c src/export/timeline.h
-if HAVE_AVRO
-src_libexport_a_SOURCES += src/export/sink_avro.c
-src_libexport_a_CPPFLAGS += $(AVRO_CFLAGS)
-endif
 if HAVE_SQLITE
 src_libexport_a_SOURCES += src/export/sink_sqlite.c src/export/query_sqlite.c src/export/sqlite.c src/export/sqlite.h
 endif

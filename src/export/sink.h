@@ -48,7 +48,7 @@ extern const struct sink_kind sink_kinds[];  /* ends with scheme NULL */
 /* Returns the kind of a target of this build, or NULL with *err set. */
 const struct sink_kind *sink_kind_find(const char *target, struct error *err);
 
-extern const struct sink_ops sink_csv, sink_avro, sink_sqlite, sink_postgres, sink_clickhouse, sink_clickhouse_tls,
+extern const struct sink_ops sink_csv, sink_sqlite, sink_postgres, sink_clickhouse, sink_clickhouse_tls,
 	sink_folded, sink_metrics, sink_chrome, sink_perfetto;
 extern const struct sink_ops sink_no_tables;  /* of targets of spans */
 

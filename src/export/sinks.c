@@ -50,12 +50,6 @@ static bool is_folded(const char *path)
 	return number && number[1] && strspn(number + 1, "0123456789") == strlen(number + 1) && strchr(head, ';');
 }
 
-#ifdef HAVE_AVRO
-#define AVRO &sink_avro
-#else
-#define AVRO NULL
-#endif
-
 #ifdef HAVE_SQLITE
 #define SQLITE &sink_sqlite
 #else
@@ -92,7 +86,6 @@ const struct sink_ops sink_no_tables = { 0 };
 
 const struct sink_kind sink_kinds[] = {
 	{ "csv:", "DIR", "a directory per table with a file per run", &sink_csv, NULL, NULL, NULL },
-	{ "avro:", "DIR", "the same as Avro's object container files", AVRO, "libavro", NULL, NULL },
 	{ "sqlite:", "FILE", "SQLite database", SQLITE, "libsqlite3", NULL, NULL },
 	{ "postgresql://", "USER@HOST/DATABASE", "PostgreSQL", POSTGRES, "libpq", NULL, NULL },
 	{ "clickhouse://", "USER@HOST:8123/DATABASE", "ClickHouse, through HTTP", CLICKHOUSE, "libcurl", NULL, NULL },
