@@ -235,25 +235,6 @@ def slices_of(t):
     return want
 
 
-def check_chrome(folder, history, t):
-    path = f"{folder}/trace.json"
-    export(history, f"chrome:{path}")
-    with open(path, encoding="utf-8") as f:
-        trace = json.load(f)
-    events = trace["traceEvents"]
-    origin = int(trace["otherData"]["origin_ns"])
-    process = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
-    slices = [e for e in events if e["ph"] == "X"]
-    got = Counter((process[e["pid"]], e["tid"], origin + round(e["ts"] * 1000), round(e["dur"] * 1000), e["name"]) for e in slices)
-    check(got == slices_of(t), f"chrome: {len(slices)} slices, equal to the tables")
-    flows = Counter((e["id"], e["ph"]) for e in events if e["ph"] in "sf")
-    check(len(flows) > 100 and all(n == 1 and (i, "f" if ph == "s" else "s") in flows for (i, ph), n in flows.items()),
-          f"chrome: {len(flows) // 2} flows, each with both ends")
-    lost = sum(e["args"]["ms"] for e in events if e["ph"] == "C")
-    reported = sum(int(r["ns"]) for r in t["steal"] if r["victim_cpu"])
-    check(abs(lost * 1e6 - reported) < 1000, "chrome: the sum of the counters is the loss of the vCPUs")
-
-
 def fields(data):
     """Yields the fields of a protocol buffers message: (number, value); values with a length are bytes."""
     at = 0
@@ -329,7 +310,6 @@ def check_history(folder, history, floor):
     check_threads(t)
     check_folded(folder, history)
     check_metrics(folder, history, t)
-    check_chrome(folder, history, t)
     check_perfetto(folder, history, t)
     if HAS_SQLITE:
         check_sqlite(folder, history, t, rows, number)
@@ -463,7 +443,7 @@ with scratch() as folder:
             (["--to", "csv:"], 1, "DIR"),
             (["--to", f"csv:{folder}/x", "--only", "steel"], 1, "did you mean steal?"),
             ([], 1, "--to"),
-            (["--to", f"chrome:{folder}/no/such/x"], 4, "No such file"),
+            (["--to", f"perfetto:{folder}/no/such/x"], 4, "No such file"),
             (["--to", f"csv:{history}"], 4, history)]:
         p = run("export", history, *args, status=status)
         check(error in p.stderr and p.stderr.count("\n") == 1 and "secret" not in p.stderr, p.stderr.strip())
@@ -482,7 +462,7 @@ with scratch() as folder:
         db.close()
         p = run("export", history, "--to", f"sqlite:{folder}/own.db", status=2)
         check("steal" in p.stderr or "run_id" in p.stderr, p.stderr.strip())
-    for target in ("perfetto", "chrome", "folded", "openmetrics"):
+    for target in ("perfetto", "folded", "openmetrics"):
         for path in (history, f"{folder}/{target}.txt"):
             if path != history:
                 with open(path, "w") as f:

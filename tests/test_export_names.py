@@ -44,9 +44,6 @@ def check_files(folder, history, shown):
     with open(export(history, f"folded:{folder}/f"), encoding="utf-8") as f:
         lines = [line.rsplit(" ", 1)[0].split(";") for line in f]
     check({len(x) for x in lines} == {4} and any(shown.replace(";", "\\x3b") in x[3] for x in lines), "folded: a name is one frame")
-    with open(export(history, f"chrome:{folder}/j"), encoding="utf-8") as f:
-        names = {e["args"].get("name") for e in json.load(f)["traceEvents"] if "args" in e}
-    check(shown + " 216" in names, "chrome: json")
     with open(export(history, f"perfetto:{folder}/p"), "rb") as f:
         check(shown.encode() in f.read(), "perfetto: the displayed name")
     with open(export(history, f"openmetrics:{folder}/m.prom"), encoding="utf-8") as f:

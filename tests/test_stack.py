@@ -36,8 +36,7 @@ def main(tmp):
     compare("diff", history, history)
     run("cut", history, "--from", "10%", "--to", "20%", "-o", os.path.join(tmp, "cut.steal"), preexec_fn=limit_stack)
     run("picture", history, "-o", os.path.join(tmp, "p.svg"), preexec_fn=limit_stack)
-    for form in ("chrome", "perfetto"):
-        run("export", history, "--to", f"{form}:{os.path.join(tmp, form)}", preexec_fn=limit_stack)
+    run("export", history, "--to", f"perfetto:{os.path.join(tmp, 'perfetto')}", preexec_fn=limit_stack)
     with open(script, "w", encoding="utf-8"):
         pass
     compare("view", history, "--script", script)

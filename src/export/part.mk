@@ -11,16 +11,15 @@ src_libexport_a_SOURCES = \
 	src/export/fill_states.c src/export/live_rows.c \
 	src/export/fill_catalog.c src/export/fill_cores.c \
 	src/export/otlp.c src/export/otlp.h \
+	src/export/perfetto_packets.c src/export/perfetto_packets.h \
 	src/export/run_files.c src/export/run_files.h \
 	src/export/sink.h \
-	src/export/sink_chrome.c \
 	src/export/sink_csv.c \
 	src/export/sink_folded.c \
 	src/export/sink_metrics.c \
 	src/export/sink_perfetto.c \
 	src/export/sinks.c \
-	src/export/tables.c src/export/tables.h \
-	src/export/timeline.c src/export/timeline.h
+	src/export/tables.c src/export/tables.h
 if HAVE_SQLITE
 src_libexport_a_SOURCES += src/export/sink_sqlite.c src/export/query_sqlite.c src/export/sqlite.c src/export/sqlite.h
 endif

@@ -49,7 +49,7 @@ extern const struct sink_kind sink_kinds[];  /* ends with scheme NULL */
 const struct sink_kind *sink_kind_find(const char *target, struct error *err);
 
 extern const struct sink_ops sink_csv, sink_sqlite, sink_postgres, sink_clickhouse, sink_clickhouse_tls,
-	sink_folded, sink_metrics, sink_chrome, sink_perfetto;
+	sink_folded, sink_metrics, sink_perfetto;
 extern const struct sink_ops sink_no_tables;  /* of targets of spans */
 
 /* Returns the code of a table in tables[]. */

@@ -1,198 +1,198 @@
-/* Sink perfetto: writes Perfetto's protobuf trace format. Each machine is a process with groups of tracks. Times are ns
- * since the epoch.
- *
- * The few fields that are needed are encoded here without a protobuf library: numbers as varints, texts and nested
- * messages with their length. The field numbers are defined in protos/perfetto/trace. */
+/* Sink perfetto: converts rows to slices and counters on tracks, and to flows from culprit to victim. Times are ns
+ * since the epoch. */
+
 #include <inttypes.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "export/timeline.h"
+#include "base/mem.h"
+#include "base/atomic_file.h"
+#include "base/number.h"
+#include "base/strtab.h"
+#include "export/perfetto_packets.h"
 
-enum { TRACE_PACKET = 1 };
-enum { PACKET_TIMESTAMP = 8, PACKET_SEQUENCE = 10, PACKET_EVENT = 11, PACKET_TRACK = 60 };
-enum { TRACK_UUID = 1, TRACK_NAME = 2, TRACK_PROCESS = 3, TRACK_PARENT = 5, TRACK_COUNTER = 8 };
-enum { PROCESS_PID = 1, PROCESS_NAME = 6 };
-enum { COUNTER_UNIT = 3, COUNTER_UNIT_NS = 1 };
-enum { EVENT_ARG = 4, EVENT_TYPE = 9, EVENT_TRACK = 11, EVENT_NAME = 23, EVENT_VALUE = 30 };
-enum { EVENT_FLOW = 47, EVENT_FLOW_ENDS = 48 };
-enum { TYPE_BEGIN = 1, TYPE_END = 2, TYPE_INSTANT = 3, TYPE_COUNTER = 4 };
-enum { ARG_NAME = 10, ARG_INT = 4, ARG_STRING = 6 };
-enum { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_BYTES = 2 };
+#define TRACK_NAME 1100
 
-/* Buffer for a message, large enough for a slice with all its arguments. */
-struct message {
-	size_t len;
-	char bytes[(SLICE_ARGS + 2) * (CELL_TEXT_MAX + 64)];
+struct sink {
+	struct save save;
+	const struct export_shape *table;
+	int64_t begin, end;         /* time range of the run, ns */
+	struct strtab machines;     /* ids 1, 2, ...; 0 is "" */
+	uint64_t flows;             /* number of flows */
+	struct track lost;          /* track of the current counter */
+	int64_t bucket, lost_ns;    /* second and value of the counter, ns; lost_ns < 0: none */
 };
 
-static void put_varint(struct message *m, uint64_t v)
-{
-	for (; v > 127; v >>= 7)
-		m->bytes[m->len++] = (char)(v | 128);
-	m->bytes[m->len++] = (char)v;
-}
-
-static void put_key(struct message *m, unsigned field, unsigned wire)
-{
-	put_varint(m, field << 3 | wire);
-}
-
-static void put_number(struct message *m, unsigned field, uint64_t v)
-{
-	put_key(m, field, WIRE_VARINT);
-	put_varint(m, v);
-}
-
-static void put_fixed(struct message *m, unsigned field, uint64_t v)
-{
-	put_key(m, field, WIRE_FIXED64);
-	for (unsigned i = 0; i < 8; i++)
-		m->bytes[m->len++] = (char)(v >> 8 * i);
-}
-
-static void put_bytes(struct message *m, unsigned field, const char *bytes, size_t n)
-{
-	put_key(m, field, WIRE_BYTES);
-	put_varint(m, n);
-	memcpy(m->bytes + m->len, bytes, n);
-	m->len += n;
-}
-
-static void put_text(struct message *m, unsigned field, const char *text)
-{
-	put_bytes(m, field, text, strnlen(text, CELL_TEXT_MAX - 1));
-}
-
-/* Writes a packet that ends with a nested message. */
-static void put_packet(FILE *f, int64_t ts, unsigned field, const struct message *inner)
-{
-	struct message m;
-	m.len = 0;  /* m.bytes is not cleared: that would take too long for each packet */
-	if (field == PACKET_EVENT)
-		put_number(&m, PACKET_TIMESTAMP, (uint64_t)ts);
-	put_number(&m, PACKET_SEQUENCE, 1);
-	put_key(&m, field, WIRE_BYTES);
-	put_varint(&m, inner->len);
-	const size_t packet = m.len;
-	put_key(&m, TRACE_PACKET, WIRE_BYTES);  /* written first, but depends on the length of the packet */
-	put_varint(&m, packet + inner->len);
-	fwrite(m.bytes + packet, 1, m.len - packet, f);
-	fwrite(m.bytes, 1, packet, f);
-	fwrite(inner->bytes, 1, inner->len, f);
-}
-
-/* ---- Tracks of machines, of groups, and of CPUs and threads */
-
-#define NO_NUMBER ((INT64_C(1) << 40) - 1)
-
-static uint64_t track_uuid(const struct track *t)
-{
-	return (uint64_t)t->machine << 48 | ((uint64_t)t->group + 1) << 40 | ((uint64_t)t->number & NO_NUMBER);
-}
-
-static void perfetto_begin(FILE *f, int64_t origin)
-{
-	(void)f, (void)origin;
-}
-
-static void put_machine(FILE *f, uint32_t machine, const char *name)
-{
-	struct message m = { 0 }, process = { 0 };
-	put_number(&process, PROCESS_PID, machine);
-	put_text(&process, PROCESS_NAME, name);
-	put_number(&m, TRACK_UUID, (uint64_t)machine << 48);
-	put_bytes(&m, TRACK_PROCESS, process.bytes, process.len);
-	put_packet(f, 0, PACKET_TRACK, &m);
-	for (unsigned i = 0; i < TIMELINE_GROUP_COUNT; i++) {
-		const struct track t = { machine, (enum timeline_group)i, NO_NUMBER };
-		m.len = 0;
-		put_number(&m, TRACK_UUID, track_uuid(&t));
-		put_number(&m, TRACK_PARENT, (uint64_t)machine << 48);
-		put_text(&m, TRACK_NAME, i == GROUP_STEAL ? "lost, ns in a second" : timeline_group_name[i]);
-		put_packet(f, 0, PACKET_TRACK, &m);
-	}
-}
-
-static void put_track(FILE *f, const struct track *t, const char *name)
-{
-	const struct track group = { t->machine, t->group, NO_NUMBER };
-	struct message m = { 0 }, counter = { 0 };
-	put_number(&m, TRACK_UUID, track_uuid(t));
-	put_number(&m, TRACK_PARENT, track_uuid(&group));
-	put_text(&m, TRACK_NAME, name);
-	if (t->group == GROUP_STEAL) {
-		put_number(&counter, COUNTER_UNIT, COUNTER_UNIT_NS);
-		put_bytes(&m, TRACK_COUNTER, counter.bytes, counter.len);
-	}
-	put_packet(f, 0, PACKET_TRACK, &m);
-}
-
-/* ---- Events on tracks */
-
-static void begin_event(struct message *m, const struct track *t, unsigned type)
-{
-	m->len = 0;
-	put_number(m, EVENT_TYPE, type);
-	put_number(m, EVENT_TRACK, track_uuid(t));
-}
-
-static void put_slice(FILE *f, const struct track *t, int64_t ts, int64_t dur, const char *name,
-                      const struct slice_arg *arg, size_t args)
-{
-	struct message m, one;
-	begin_event(&m, t, TYPE_BEGIN);
-	put_text(&m, EVENT_NAME, name);
-	for (size_t i = 0; i < args; i++) {
-		if (arg[i].cell->absent)
-			continue;
-		one.len = 0;
-		put_text(&one, ARG_NAME, arg[i].key);
-		if (arg[i].type == FIELD_TEXT)
-			put_text(&one, ARG_STRING, arg[i].cell->text);
-		else
-			put_number(&one, ARG_INT, (uint64_t)arg[i].cell->number);
-		put_bytes(&m, EVENT_ARG, one.bytes, one.len);
-	}
-	put_packet(f, ts, PACKET_EVENT, &m);
-	begin_event(&m, t, TYPE_END);
-	put_packet(f, ts + dur, PACKET_EVENT, &m);
-}
-
-static void put_flow(FILE *f, const struct track *from, const struct track *to, int64_t ts, uint64_t id)
-{
-	struct message m;
-	begin_event(&m, from, TYPE_INSTANT);
-	put_text(&m, EVENT_NAME, "takes the CPU");
-	put_fixed(&m, EVENT_FLOW, id);
-	put_packet(f, ts, PACKET_EVENT, &m);
-	begin_event(&m, to, TYPE_INSTANT);
-	put_text(&m, EVENT_NAME, "loses the CPU");
-	put_fixed(&m, EVENT_FLOW_ENDS, id);
-	put_packet(f, ts, PACKET_EVENT, &m);
-}
-
-static void put_counter(FILE *f, const struct track *t, int64_t ts, int64_t ns)
-{
-	struct message m;
-	begin_event(&m, t, TYPE_COUNTER);
-	put_number(&m, EVENT_VALUE, (uint64_t)ns);
-	put_packet(f, ts, PACKET_EVENT, &m);
-}
-
-static void perfetto_end(FILE *f)
-{
-	(void)f;
-}
-
-static const struct timeline_ops packets = {
-	false, perfetto_begin, put_machine, put_track, put_slice, put_flow, put_counter, perfetto_end,
-};
+#define GROUP_NAME(code, name) name,
+const char *const track_group_name[TRACK_GROUP_COUNT] = { TRACK_GROUPS(GROUP_NAME) };
+#undef GROUP_NAME
 
 static struct sink *open_perfetto(const char *target, const struct sink_run *run, struct error *err)
 {
-	return timeline_open(&packets, target, run, err);
+	struct sink *s = mem_new(1, sizeof *s);
+	*s = (struct sink){ .begin = run->begin, .end = run->end, .lost_ns = -1 };
+	if (atomic_file_begin(&s->save, target, err)) {
+		free(s);
+		return NULL;
+	}
+	strtab_init(&s->machines);
+	return s;
 }
 
-const struct sink_ops sink_perfetto = { TIMELINE_TABLES, open_perfetto, timeline_begin, timeline_row, timeline_end,
-	timeline_close };
+static struct track make_track(struct sink *s, const struct table_cell *machine, enum track_group group,
+                             int64_t number)
+{
+	return (struct track){ strtab_put(&s->machines, machine->text), group, number };
+}
+
+static void add_machine(struct sink *s, const struct table_cell *c)
+{
+	packet_machine(s->save.f, strtab_put(&s->machines, c[COL_MACHINE_NAME].text), c[COL_MACHINE_NAME].text);
+}
+
+static void add_cpu(struct sink *s, const struct table_cell *c)
+{
+	static const enum track_group vcpu[] = { GROUP_VCPU_STATE, GROUP_VCPU_GAP, GROUP_STEAL, GROUP_RUNNING };
+	char name[TRACK_NAME];
+	bool virtual = !c[COL_CPU_HOST_TID].absent;
+	snprintf(name, sizeof name, "%sCPU%" PRId64, virtual ? "v" : "", c[COL_CPU_NUMBER].number);
+	for (size_t i = virtual ? 0 : 3; i < sizeof vcpu / sizeof *vcpu; i++) {
+		struct track t = make_track(s, &c[COL_CPU_MACHINE], vcpu[i], c[COL_CPU_NUMBER].number);
+		packet_track(s->save.f, &t, name);
+	}
+}
+
+static void add_thread(struct sink *s, const struct table_cell *c)
+{
+	static const enum track_group groups[] = { GROUP_THREAD, GROUP_THREAD_GAP };
+	char name[TRACK_NAME];
+	snprintf(name, sizeof name, "%s %" PRId64, c[COL_THREAD_TITLE].text, c[COL_THREAD_TID].number);
+	for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+		struct track t = make_track(s, &c[COL_THREAD_MACHINE], groups[i], c[COL_THREAD_TID].number);
+		packet_track(s->save.f, &t, name);
+	}
+}
+
+static void add_vcpu_state(struct sink *s, const struct table_cell *c)
+{
+	struct track t = make_track(s, &c[COL_VCPU_STATE_MACHINE], GROUP_VCPU_STATE, c[COL_VCPU_STATE_CPU].number);
+	packet_slice(s->save.f, &t, c[COL_VCPU_STATE_TS].number, c[COL_VCPU_STATE_DUR].number, c[COL_VCPU_STATE_STATE].text,
+	             NULL, 0);
+}
+
+static void add_thread_state(struct sink *s, const struct table_cell *c)
+{
+	struct track t = make_track(s, &c[COL_THREAD_STATE_MACHINE], GROUP_THREAD, c[COL_THREAD_STATE_TID].number);
+	const struct slice_arg arg[] = { { "cpu", &c[COL_THREAD_STATE_CPU], FIELD_INT } };
+	packet_slice(s->save.f, &t, c[COL_THREAD_STATE_TS].number, c[COL_THREAD_STATE_DUR].number,
+	             c[COL_THREAD_STATE_STATE].text, arg, 1);
+}
+
+/* Adds a slice with the TID; the idle thread (TID 0) is not drawn. */
+static void add_running(struct sink *s, const struct table_cell *c)
+{
+	char name[32];
+	struct track t = make_track(s, &c[COL_RUNNING_MACHINE], GROUP_RUNNING, c[COL_RUNNING_CPU].number);
+	if (c[COL_RUNNING_TID].number == 0)
+		return;
+	snprintf(name, sizeof name, "%" PRId64, c[COL_RUNNING_TID].number);
+	packet_slice(s->save.f, &t, c[COL_RUNNING_TS].number, c[COL_RUNNING_DUR].number, name, NULL, 0);
+}
+
+static struct track gap_track(struct sink *s, const struct table_cell *machine, const struct table_cell *cpu,
+                              const struct table_cell *tid)
+{
+	return tid->absent ? make_track(s, machine, GROUP_VCPU_GAP, cpu->number)
+	                   : make_track(s, machine, GROUP_THREAD_GAP, tid->number);
+}
+
+static void add_gap(struct sink *s, const struct table_cell *c)
+{
+	struct track t = gap_track(s, &c[COL_GAP_MACHINE], &c[COL_GAP_CPU], &c[COL_GAP_TID]);
+	const struct slice_arg arg[SLICE_ARGS] = {
+		{ "culprit_kind", &c[COL_GAP_CULPRIT_KIND], FIELD_TEXT },
+		{ "culprit_machine", &c[COL_GAP_CULPRIT_MACHINE], FIELD_TEXT },
+		{ "culprit_tid", &c[COL_GAP_CULPRIT_TID], FIELD_INT },    { "culprit_name", &c[COL_GAP_CULPRIT_NAME], FIELD_TEXT },
+		{ "culprit_ns", &c[COL_GAP_CULPRIT_NS], FIELD_INT },
+	};
+	packet_slice(s->save.f, &t, c[COL_GAP_START].number, c[COL_GAP_DURATION].number, c[COL_GAP_STATE].text, arg, 5);
+}
+
+/* Draws a flow from a preempting thread to the gap that it causes. */
+static void add_flow(struct sink *s, const struct table_cell *c)
+{
+	bool thread = !c[COL_FLOW_CULPRIT_MACHINE].absent && !c[COL_FLOW_CULPRIT_TID].absent &&
+	              c[COL_FLOW_CULPRIT_TID].number > 0;
+	if (!thread || strcmp(c[COL_FLOW_KIND].text, "preempting") != 0)
+		return;
+	struct track from = make_track(s, &c[COL_FLOW_CULPRIT_MACHINE], GROUP_THREAD, c[COL_FLOW_CULPRIT_TID].number);
+	struct track to = gap_track(s, &c[COL_FLOW_MACHINE], &c[COL_FLOW_CPU], &c[COL_FLOW_TID]);
+	packet_flow(s->save.f, &from, &to, c[COL_FLOW_TS].number, ++s->flows);
+}
+
+/* Writes the counter of the current second. drops: the next second has no value, so the counter drops to 0. */
+static void end_second(struct sink *s, bool drops)
+{
+	if (s->lost_ns < 0)
+		return;
+	int64_t next = s->bucket + STEAL_BUCKET_NS;
+	packet_counter(s->save.f, &s->lost, s->bucket < s->begin ? s->begin : s->bucket, s->lost_ns);
+	if (drops && next <= s->end)
+		packet_counter(s->save.f, &s->lost, next, 0);
+	s->lost_ns = -1;
+}
+
+static void add_steal(struct sink *s, const struct table_cell *c)
+{
+	if (c[COL_STEAL_CPU].absent)
+		return;
+	struct track t = make_track(s, &c[COL_STEAL_MACHINE], GROUP_STEAL, c[COL_STEAL_CPU].number);
+	int64_t bucket = c[COL_STEAL_BUCKET].number;
+	bool same = s->lost.machine == t.machine && s->lost.number == t.number;
+	if (!same || bucket != s->bucket)
+		end_second(s, !same || bucket != s->bucket + STEAL_BUCKET_NS);
+	s->lost = t;
+	s->bucket = bucket;
+	s->lost_ns = (s->lost_ns < 0 ? 0 : s->lost_ns) + c[COL_STEAL_NS].number;
+}
+
+static int begin_perfetto(struct sink *s, const struct export_shape *t, struct error *err)
+{
+	(void)err;
+	s->table = t;
+	return 0;
+}
+
+static int write_row(struct sink *s, const struct table_cell *c, struct error *err)
+{
+	static void (*const add[TABLE_COUNT])(struct sink *, const struct table_cell *) = {
+		[TABLE_MACHINE] = add_machine, [TABLE_CPU] = add_cpu, [TABLE_THREAD] = add_thread,
+		[TABLE_VCPU_STATE] = add_vcpu_state, [TABLE_THREAD_STATE] = add_thread_state, [TABLE_RUNNING] = add_running,
+		[TABLE_GAP] = add_gap, [TABLE_FLOW] = add_flow, [TABLE_STEAL] = add_steal,
+	};
+	add[table_code(s->table)](s, c);
+	return ferror_unlocked(s->save.f) ? error_system(err, "free disk space", "%s", s->save.path) : 0;
+}
+
+static int end_perfetto(struct sink *s, struct error *err)
+{
+	(void)err;
+	end_second(s, true);
+	return 0;
+}
+
+static int close_perfetto(struct sink *s, int status, struct error *err)
+{
+	status = atomic_file_end(&s->save, status, err);
+	strtab_release(&s->machines);
+	free(s);
+	return status;
+}
+
+#define PERFETTO_TABLES (TABLE_BIT(TABLE_MACHINE) | TABLE_BIT(TABLE_CPU) | TABLE_BIT(TABLE_THREAD) | \
+	TABLE_BIT(TABLE_VCPU_STATE) | TABLE_BIT(TABLE_THREAD_STATE) | TABLE_BIT(TABLE_RUNNING) | TABLE_BIT(TABLE_GAP) | \
+	TABLE_BIT(TABLE_FLOW) | TABLE_BIT(TABLE_STEAL))
+
+const struct sink_ops sink_perfetto = {
+	PERFETTO_TABLES, open_perfetto, begin_perfetto, write_row, end_perfetto, close_perfetto,
+};

@@ -16,12 +16,6 @@ static void read_head(const char *path, char head[HEAD])
 		fclose(f);
 }
 
-static bool is_chrome(const char *path)
-{
-	static const char begin[] = "{\"displayTimeUnit\":";
-	return file_begins_with(path, begin, sizeof begin - 1);
-}
-
 static bool is_metrics(const char *path)
 {
 	static const char begin[] = "# TYPE stealscope_";
@@ -91,7 +85,6 @@ const struct sink_kind sink_kinds[] = {
 	{ "clickhouse://", "USER@HOST:8123/DATABASE", "ClickHouse, through HTTP", CLICKHOUSE, "libcurl", NULL, NULL },
 	{ "clickhouse+https://", "USER@HOST/DATABASE", "the same, encrypted", CLICKHOUSE_TLS, "libcurl", NULL, NULL },
 	{ "perfetto:", "FILE", "for Perfetto's viewer and trace_processor", &sink_perfetto, NULL, is_perfetto, NULL },
-	{ "chrome:", "FILE", "json for chrome://tracing and others", &sink_chrome, NULL, is_chrome, NULL },
 	{ "folded:", "FILE", "flame graphs: frames, then the ns", &sink_folded, NULL, is_folded, NULL },
 	{ "openmetrics:", "FILE", "metrics for Prometheus, by node_exporter", &sink_metrics, NULL,
 	  is_metrics, NULL },
