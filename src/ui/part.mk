@@ -59,6 +59,7 @@ src_libui_a_SOURCES = \
 	src/ui/core/rows.c src/ui/core/rows.h \
 	src/ui/widgets/ruler.c src/ui/widgets/ruler.h \
 	src/ui/terminal/screen.c src/ui/terminal/screen.h \
+	src/ui/terminal/screen_loop.c src/ui/terminal/screen_loop.h \
 	src/ui/input/script.c src/ui/input/script.h \
 	src/ui/terminal/signals.c src/ui/terminal/signals.h \
 	src/ui/widgets/status.c src/ui/widgets/status.h \

@@ -55,7 +55,7 @@ struct top {
 	size_t rows, rows_cap, cursor, scroll;
 	int first_line, lines;         /* of the table in the last frame */
 	int64_t period;
-	struct theme theme;
+	bool light;                    /* the theme is for light terminals */
 	struct palette palette;
 	bool blocks;                   /* the terminal shows block characters */
 	char host[64];
