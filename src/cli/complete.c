@@ -27,7 +27,7 @@ void complete_word(const char *typed, const char *word, const char *about)
 /* Opens a history file, or the cached history of a recording; does not build one. NULL: none. */
 static struct history *open_existing_history(const char *recording)
 {
-	char *path = recording ? mem_printf("%s/stealscope.steal", recording) : NULL;
+	char *path = recording ? mem_printf("%s/" CACHE_NAME, recording) : NULL;
 	struct history *h = !recording ? NULL : history_is_history_file(recording) ? history_open(recording, NULL)
 	                    : access(path, R_OK) == 0 ? history_open(path, NULL) : NULL;
 	free(path);

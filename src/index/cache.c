@@ -47,7 +47,7 @@ char *cache_path_of_user(const struct input *in, struct error *err)
 char *cache_path(const struct input *in, struct error *err)
 {
 	if (in->dir && access(in->dir, W_OK) == 0)
-		return mem_printf("%s/stealscope.steal", in->dir);
+		return mem_printf("%s/" CACHE_NAME, in->dir);
 	return cache_path_of_user(in, err);
 }
 

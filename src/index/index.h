@@ -39,6 +39,24 @@ bool input_is_history(const struct input_options *o);
 /* Fails if an option is set that only affects indexing, because the input is a history already. Returns 0 or -1. */
 int input_check_history_options(const struct input_options *o, struct error *err);
 
+/* ---- Recordings in a directory */
+
+#define CACHE_NAME "stealscope.steal"  /* cached history beside the traces */
+
+struct recording_entry {
+	char *path;               /* owned */
+	const char *name;         /* path without the directory */
+	int64_t modified;         /* newest change of its files, ns since the epoch */
+	uint64_t fingerprint;     /* changes with names, sizes and times of its files */
+};
+struct recordings { struct recording_entry *item; size_t len, cap; };
+
+/* Lists the recordings in a directory, and in directories there that hold several, by name. None (len 0) if the directory
+ * is a recording itself, or holds fewer than two. Returns 0, or -1 if the directory cannot be read. */
+int recordings_find(struct recordings *out, const char *dir, struct error *err);
+void recordings_release(struct recordings *r);
+bool recording_is_here(const char *dir);  /* true: the directory is a recording, or holds traces */
+
 /* ---- Resolved input; owns all members; sync_options points to some of them */
 
 struct model_groups;
