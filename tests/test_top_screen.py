@@ -11,6 +11,7 @@ import time
 from e2e import PROGRAM, check, run, scratch, skip
 from live_scene import Vcpus
 from test_top_cores import make_root
+from tmux_screen import Screen, screens
 
 HOG = """
 import ctypes, os, sys
@@ -20,46 +21,12 @@ while True:
     pass
 """
 children = []
-screens = []
 
 
 def start_hog(cpu, name):
     p = subprocess.Popen([sys.executable, "-c", HOG, str(cpu), name])
     children.append(p)
     return p
-
-
-class Screen:
-    """A tmux server with one window, which runs a command."""
-
-    def __init__(self, directory, w, h, command, env=""):
-        self.socket = os.path.join(directory, f"tmux{time.monotonic_ns()}")
-        screens.append(self)
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(w), "-y", str(h), "-c", directory,
-                  f"{env} {command}; echo ended $?; exec cat")
-
-    def tmux(self, *args):
-        return subprocess.run(["tmux", "-u", "-S", self.socket, *args], capture_output=True, text=True, timeout=30).stdout
-
-    def keys(self, *keys):
-        self.tmux("send-keys", *keys)
-
-    def text(self):
-        return self.tmux("capture-pane", "-p")
-
-    def wait(self, pattern, seconds=20):
-        """Returns the screen when it matches; None if it does not in this time."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            text = self.text()
-            if re.search(pattern, text, re.M):
-                return text
-            time.sleep(0.1)
-        print(text)
-        return None
-
-    def close(self):
-        self.tmux("kill-server")
 
 
 def top(pid, *args):
