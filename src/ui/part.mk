@@ -50,6 +50,7 @@ src_libui_a_SOURCES = \
 	src/ui/input/prompt.c src/ui/input/prompt.h \
 	src/ui/core/session_state.c src/ui/core/session_state.h \
 	src/ui/panes/requests_list.c \
+	src/ui/recordings/recordings.c \
 	src/ui/panes/scoped_pane.c \
 	src/ui/widgets/row_draw.c \
 	src/ui/widgets/provider_lane.c src/ui/widgets/provider_lane.h \

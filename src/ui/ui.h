@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/event_text.h"
 #include "base/progress.h"
+#include "base/timefmt.h"
 #include "query/query.h"
 
 /* Callbacks that set manual clock offsets of guests. The caller of the viewer provides them: the viewer itself has no
@@ -90,6 +91,33 @@ struct ui_top_actions {
 struct live;
 int ui_top(struct live *live, int64_t period, unsigned long rounds, const struct ui_options *options,
            const struct ui_top_actions *actions, struct error *err);
+
+/* A line of the list of recordings. Texts are escaped. */
+struct ui_recording {
+	const char *name, *who, *verdict;
+	int64_t when, length;      /* start of the recording and its length, ns; length 0: unknown, `when` is its files' time */
+	double share;              /* share of the verdict's loss; < 0: none */
+	bool read, failed;         /* false: not read yet; true: unreadable, `verdict` is the reason */
+};
+
+/* The recordings of a directory, and what the screen may ask for. The caller provides them, because the screen itself
+ * reads no recordings and starts no programs. Functions with *err return 0, or -1. */
+struct ui_recordings {
+	void *arg;
+	const char *dir;
+	const struct ui_recording *row;  /* changes while step() reads */
+	size_t rows;
+	/* Goes on with reading, the rows in `wanted` first. Returns a descriptor to wait for; -1: all is read. */
+	int (*step)(void *arg, const size_t *wanted, size_t n);
+	int (*open)(void *arg, size_t row, struct error *err);
+	int (*compare)(void *arg, size_t row, size_t other, struct error *err);
+	int (*ticket)(void *arg, size_t row, char *file, size_t size, struct error *err);  /* *file: name of the page */
+};
+
+/* Shows the list until the user quits. Returns 0, or -1. */
+int ui_recordings(const struct ui_recordings *list, const struct ui_options *options, struct error *err);
+/* Writes the texts of a line's columns. */
+void ui_recording_texts(const struct ui_recording *r, char when[TIME_TEXT], char length[TIME_TEXT], char share[16]);
 
 /* Returns the name of shipped theme i; NULL: there are no more. */
 const char *theme_shipped_name(unsigned i);
