@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/display_options.h"
+#include "cli/recording_list.h"
 #include "cli/trace_input.h"
 #include "index/index.h"
 #include "ui/ui.h"
@@ -100,6 +101,19 @@ static int run_view(const struct input_options *named, struct ui_options *ui, bo
 	return trace_input_close(h, rc, err);
 }
 
+/* Lists the recordings if the only operand is a directory of several; opens a recording otherwise. */
+static int view_or_list(const struct input_options *named, struct ui_options *ui, bool fresh, struct error *err)
+{
+	struct recordings found = { 0 };
+	const bool is_single = named->whats == 1 && !named->host && !named->guests;
+	if (is_single && recordings_find(&found, named->what[0], NULL) == 0 && found.len) {
+		const int rc = recording_list_run(named->what[0], &found, ui, err);
+		recordings_release(&found);
+		return rc;
+	}
+	return check_terminal(named, ui, err) ? -1 : run_view(named, ui, fresh, err);
+}
+
 int cmd_view(int argc, char **argv, struct error *err)
 {
 	struct trace_input w = { 0 };
@@ -125,9 +139,7 @@ int cmd_view(int argc, char **argv, struct error *err)
 	if (rc == 0)
 		rc = parse_size(size, &ui, err);
 	if (rc == 0)
-		rc = check_terminal(&w.named, &ui, err);
-	if (rc == 0)
-		rc = run_view(&w.named, &ui, fresh, err);
+		rc = view_or_list(&w.named, &ui, fresh, err);
 	trace_input_release(&w);
 	return rc;
 }

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/complete.h"
 #include "cli/features.h"
+#include "index/index.h"
 
 struct command {
 	const char *name;
@@ -151,14 +152,37 @@ static void prepare_libc(void)
 #endif
 }
 
+static bool is_place_of_recordings(const char *dir)
+{
+	struct recordings found;
+	const bool has_several = recordings_find(&found, dir, NULL) == 0 && found.len;
+	recordings_release(&found);
+	return has_several || recording_is_here(dir);
+}
+
+static void print_first_steps(void)
+{
+	fputs("stealscope " PACKAGE_VERSION ": who took my CPU time, and when?\n"
+	      "There is no recording here.\n"
+	      "  stealscope top           live: who takes CPU time from VMs, containers, processes\n"
+	      "  stealscope record        10 s of this machine and its guests, then the verdict\n"
+	      "  stealscope DIR           open a recording, or list those in DIR\n"
+	      "  ./bootstrap demo         in the source tree: an example recording\n"
+	      "  stealscope --help        all commands\n", stderr);
+}
+
 int main(int argc, char **argv)
 {
 	struct error err = ERROR_INIT;
 	prepare_libc();
-	if (argc < 2) {
-		error_set(&err, STATUS_USAGE, "stealscope DIR opens the viewer on traces; stealscope --help lists commands",
-		          "no recording specified");
-		return print_error(&err);
+	char *here[] = { argv[0], ".", NULL };
+	if (argc < 2) {  /* the recording or the recordings in the working directory */
+		if (!is_place_of_recordings(".")) {
+			print_first_steps();
+			return STATUS_USAGE;
+		}
+		argc = 2;
+		argv = here;
 	}
 	if (completion_requested(argc, argv) && argc == 3)
 		for (size_t i = 0; i < COMMAND_COUNT; i++)
