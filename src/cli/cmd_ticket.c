@@ -20,11 +20,13 @@
 #include "cli/query_context.h"
 #include "cli/target_arg.h"
 #include "cli/ticket_page.h"
+#include "cli/ticket_timeline.h"
 #include "index/index.h"
 
 #define HISTORY_FILE "history.steal"
+#define PART_FILE "part.steal"    /* of the history, for the page */
 #define SECONDS 300               /* maximum duration of each command, s */
-#define EMBED_MAX (8u << 20)      /* maximum size of a history in a page, bytes */
+#define PAGE_BYTES 300000         /* largest page with its history */
 #define ROWS "12"                 /* rows of each table */
 
 enum { NAMES_KEEP, NAMES_HASH };
@@ -228,15 +230,67 @@ static void omit_directory(char *text, const char *history)
 		memmove(at, at + n, strlen(at + n) + 1);
 }
 
+/* Makes the interactive timeline. Its places are the waits of the csv, the longest first. */
+static int make_timeline(const struct query_context *s, const struct target *target, const char *gaps, char **text,
+                         struct error *err)
+{
+	struct ticket_timeline t = { .catalog = &s->catalog, .target = target, .from = s->window.from, .to = s->window.to };
+	t.places = ticket_page_places(gaps, t.place, TIMELINE_PLACES);
+	size_t bytes;
+	FILE *out = open_memstream(text, &bytes);
+	if (!out)
+		abort();
+	const int rc = ticket_timeline_write(out, &t, err);
+	fclose(out);
+	return rc;
+}
+
+/* Reads the cut history, or a part of it around the first wait, such that the page with it has at most PAGE_BYTES. A part
+ * has at least a sixteenth of the window: its length is written to `part`, "" for the whole window. */
+static int embed_history(const struct ticket *t, struct ticket_page *p, char **history, char part[TIME_TEXT],
+                         struct error *err)
+{
+	char *page = NULL, *path = mem_printf("%s/" PART_FILE, t->dir), *file = t->history;
+	size_t bytes, page_bytes;
+	FILE *out = open_memstream(&page, &page_bytes);
+	int64_t moment[1][2] = { { t->from, t->to } }, ns = t->to - t->from + 1;
+	if (!out)
+		abort();
+	ticket_page_write_html(out, p);
+	fclose(out);
+	free(page);
+	ticket_page_places(p->gaps, moment, 1);
+	const size_t room = page_bytes < PAGE_BYTES ? (PAGE_BYTES - page_bytes) / 4 * 3 : 0;
+	int rc = (*history = read_file(file, &bytes, err)) ? 0 : -1;
+	*part = '\0';
+	for (int tries = 0; rc == 0 && bytes > room && tries < 6; tries++) {
+		struct history *h = history_open(t->history, err);
+		ns = (int64_t)((double)ns * (room ? (double)room / (double)bytes * 0.9 : 0.25));
+		const int64_t from = moment[0][0] - ns / 2 > t->from ? moment[0][0] - ns / 2 : t->from;
+		const struct cut_options o = { .from = from, .to = from + ns - 1 };
+		free(*history);
+		*history = NULL;
+		rc = h && cut_history(h, path, &o, err) == 0 && (*history = read_file(path, &bytes, err)) ? 0 : -1;
+		history_close(h);
+		time_duration(part, ns);
+	}
+	unlink(path);
+	free(path);
+	p->history = *history;
+	p->history_bytes = bytes;
+	p->history_part = part;
+	return rc;
+}
+
 /* Answers the questions of the page on the cut history, so that replaced names are replaced everywhere. */
 static int make_page(struct ticket *t, struct error *err)
 {
 	struct query_context s;
 	struct target target;
 	const struct window_options whole = { 0 };
-	char from[TIME_TEXT], to[TIME_TEXT], span[TIME_TEXT], subject[ACTOR_TEXT] = "all machines";
-	char *verdict = NULL, *explanation = NULL, *warnings = NULL, *history = NULL, *picture = NULL;
-	size_t bytes = 0, picture_bytes;
+	char from[TIME_TEXT], to[TIME_TEXT], span[TIME_TEXT], part[TIME_TEXT], subject[ACTOR_TEXT] = "all machines";
+	char *verdict = NULL, *explanation = NULL, *warnings = NULL, *history = NULL, *picture = NULL, *timeline = NULL;
+	size_t picture_bytes;
 	char *steal_argv[] = { (char[]){ "steal" }, t->history, (char[]){ "--by" }, (char[]){ "thread" },
 		(char[]){ "--format" }, (char[]){ "csv" }, (char[]){ "--top" }, (char[]){ ROWS }, t->target, NULL };
 	char *gaps_argv[] = { (char[]){ "gaps" }, t->history, (char[]){ "--format" }, (char[]){ "csv" }, (char[]){ "--top" },
@@ -257,31 +311,29 @@ static int make_page(struct ticket *t, struct error *err)
 		warnings = warnings_text(&s.origin);
 		if (rc == 0)
 			rc = explain(&s, t->target ? &target : NULL, &verdict, &explanation, err);
+		if (rc == 0)
+			rc = make_timeline(&s, t->target ? &target : NULL, gaps, &timeline, err);
 		rc = query_context_close(&s, rc, err);
 	}
 	if (rc == 0 && !(picture = read_file(t->picture, &picture_bytes, err)))
 		rc = -1;
-	if (rc == 0 && t->is_page && !(history = read_file(t->history, &bytes, err)))
-		rc = -1;
 	if (rc == 0) {
 		omit_directory(info, t->history);
-		const bool embed = history && bytes <= EMBED_MAX;
 		time_date(from, t->from, 6)[TIME_DATE + 16] = '\0';
 		time_date(to, t->to, 6)[TIME_DATE + 16] = '\0';
-		const struct ticket_page p = {
+		struct ticket_page p = {
 			.subject = subject, .from = from, .to = to, .span = time_duration(span, t->to - t->from), .verdict = verdict,
 			.explanation = explanation, .culprits = culprits, .gaps = gaps, .warnings = warnings, .recording = info,
-			.picture = picture, .target = t->target ? t->target : "",
-			.has_victims = !t->target || target.kind == TARGET_MACHINE, .history = embed ? history : NULL,
-			.history_bytes = bytes, .history_name = t->is_page && !embed ? NULL : HISTORY_FILE,
+			.picture = picture, .timeline = timeline, .start = t->from, .target = t->target ? t->target : "",
+			.has_victims = !t->target || target.kind == TARGET_MACHINE, .history_name = HISTORY_FILE,
 			.has_aliases = t->key != NULL,
 		};
-		rc = write_ticket(t, &p, err);
-		if (rc == 0 && t->is_page && !embed)
-			fprintf(stderr, "stealscope: note: the history (%zu kB) is too large for the page; use -o DIR, or a "
-			                "shorter window\n", bytes / 1000);
+		if (t->is_page)
+			rc = embed_history(t, &p, &history, part, err);
+		if (rc == 0)
+			rc = write_ticket(t, &p, err);
 	}
-	char *const all[] = { culprits, gaps, info, drawn, verdict, explanation, warnings, history, picture };
+	char *const all[] = { culprits, gaps, info, drawn, verdict, explanation, warnings, history, picture, timeline };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);
 	return rc;

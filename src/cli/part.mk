@@ -9,6 +9,7 @@ stealscope_SOURCES = \
 	src/cli/examples.c src/cli/examples.h \
 	src/cli/captured_command.c src/cli/captured_command.h \
 	src/cli/cmd_ticket.c src/cli/ticket_page.c src/cli/ticket_page.h \
+	src/cli/ticket_timeline.c src/cli/ticket_timeline.h \
 	src/cli/complete.c src/cli/complete.h \
 	src/cli/cmd_beacon.c \
 	src/cli/cmd_cut.c \
@@ -86,3 +87,13 @@ check_PROGRAMS += tests/fuzz/fuzz_kallsyms
 tests_fuzz_fuzz_kallsyms_SOURCES = tests/fuzz/fuzz_kallsyms.c src/cli/kallsyms.c src/cli/kallsyms.h $(FUZZ_MAIN)
 tests_fuzz_fuzz_kallsyms_LDADD = src/libbase.a $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-kallsyms
+
+# The script of a ticket, and its hash for the page's Content-Security-Policy.
+EXTRA_DIST += src/cli/ticket_timeline.js
+BUILT_SOURCES += src/cli/ticket_script.h
+CLEANFILES += src/cli/ticket_script.h
+src/cli/ticket_script.h: src/cli/ticket_timeline.js src/base/embed.sh
+	$(AM_V_GEN)$(MKDIR_P) src/cli && { sh $(srcdir)/src/base/embed.sh $(srcdir)/src/cli/ticket_timeline.js && \
+		echo "#define SCRIPT_HASH \"sha256-$$(sha256sum <$(srcdir)/src/cli/ticket_timeline.js | \
+		$(AWK) '{ for (i = 1; i < 64; i += 2) printf "\\0%o", index("0123456789abcdef", substr($$1, i, 1)) * 16 - 16 + \
+		index("0123456789abcdef", substr($$1, i + 1, 1)) - 1 }' | { read -r bytes; printf %b "$$bytes"; } | base64)\""; } >$@.tmp && mv $@.tmp $@

@@ -1,5 +1,6 @@
 #include "cli/ticket_page.h"
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/csv.h"
 #include "base/mem.h"
 #include "base/timefmt.h"
+#include "cli/ticket_timeline.h"
 
 #define FIELDS_MAX 16
 #define TIME_DIGITS 6
@@ -14,6 +16,9 @@
 /* ---- tables from csv */
 
 enum ticket_cell { CELL_TEXT, CELL_TIME, CELL_DURATION, CELL_SHARE, CELL_CULPRIT };
+
+/* A cell; place: start and length of a wait that the cell links to, ns since the start of the window; length 0: none. */
+struct ticket_field { const char *text; enum ticket_cell kind; int64_t place, length; };
 
 /* A column of a table, made of a column of csv. */
 struct table_column { const char *field, *heading; enum ticket_cell cell; };
@@ -73,7 +78,7 @@ static char *cell_text(char *const *head, char *const *field, size_t n, const st
 /* Output of one table: HTML or text. */
 struct table_format {
 	void (*begin)(FILE *), (*row_begin)(FILE *), (*row_end)(FILE *), (*end)(FILE *);
-	void (*cell)(FILE *, const char *, bool is_head, enum ticket_cell);
+	void (*cell)(FILE *, const struct ticket_field *, bool is_head);
 };
 
 static void write_table(FILE *out, const char *csv, const struct table_column *column, const struct ticket_page *p,
@@ -85,7 +90,7 @@ static void write_table(FILE *out, const char *csv, const struct table_column *c
 	format->row_begin(out);
 	for (const struct table_column *c = column; c->field; c++)
 		if (p->has_victims || strcmp(c->heading, "victim") != 0)
-			format->cell(out, c->heading, true, c->cell);
+			format->cell(out, &(struct ticket_field){ c->heading, c->cell, 0, 0 }, true);
 	format->row_end(out);
 	while (rest && (line = strsep(&rest, "\n"))) {
 		if (!*line || split_line(line, field) != n)
@@ -95,13 +100,34 @@ static void write_table(FILE *out, const char *csv, const struct table_column *c
 			if (!p->has_victims && strcmp(c->heading, "victim") == 0)
 				continue;
 			char *text = cell_text(head, field, n, c, strncmp(p->from, p->to, TIME_DATE) != 0);
-			format->cell(out, text, false, c->cell);
+			struct ticket_field cell = { text, c->cell, 0, 0 };
+			if (c->cell == CELL_TIME && *p->timeline) {
+				cell.place = strtoll(find_field(head, field, n, "start"), NULL, 10) - p->start;
+				cell.length = strtoll(find_field(head, field, n, "duration_ns"), NULL, 10);
+			}
+			format->cell(out, &cell, false);
 			free(text);
 		}
 		format->row_end(out);
 	}
 	format->end(out);
 	free(copy);
+}
+
+size_t ticket_page_places(const char *gaps, int64_t (*place)[2], size_t most)
+{
+	char *copy = mem_dup(gaps), *rest = copy, *line = strsep(&rest, "\n"), *head[FIELDS_MAX], *field[FIELDS_MAX];
+	const size_t n = line ? split_line(line, head) : 0;
+	size_t places = 0;
+	while (rest && places < most && (line = strsep(&rest, "\n"))) {
+		if (!*line || split_line(line, field) != n)
+			continue;
+		place[places][0] = strtoll(find_field(head, field, n, "start"), NULL, 10);
+		place[places][1] = place[places][0] + strtoll(find_field(head, field, n, "duration_ns"), NULL, 10) - 1;
+		places++;
+	}
+	free(copy);
+	return places;
 }
 
 /* ---- HTML */
@@ -129,12 +155,14 @@ static void html_row_begin(FILE *out)
 	fputs("<tr>", out);
 }
 
-static void html_cell(FILE *out, const char *text, bool is_head, enum ticket_cell cell)
+static void html_cell(FILE *out, const struct ticket_field *cell, bool is_head)
 {
-	const bool is_number = cell == CELL_DURATION || cell == CELL_SHARE;
+	const bool is_number = cell->kind == CELL_DURATION || cell->kind == CELL_SHARE;
 	fprintf(out, "<t%c%s>", is_head ? 'h' : 'd', is_number ? " class=\"n\"" : "");
-	put_html(out, text);
-	fprintf(out, "</t%c>", is_head ? 'h' : 'd');
+	if (cell->length > 0)
+		fprintf(out, "<a href=\"#at=%" PRId64 "+%" PRId64 "\">", cell->place, cell->length);
+	put_html(out, cell->text);
+	fprintf(out, "%s</t%c>", cell->length > 0 ? "</a>" : "", is_head ? 'h' : 'd');
 }
 
 static void html_row_end(FILE *out)
@@ -164,8 +192,10 @@ static void put_base64(FILE *out, const unsigned char *bytes, size_t n)
 
 static const char style[] =
 	"<style>\n"
-	":root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--soft:#59636e;--line:#d1d9e0;--mark:#fff5d6}\n"
-	"@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--soft:#9198a1;--line:#3d444d;--mark:#3a2f0b}}\n"
+	":root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--soft:#59636e;--line:#d1d9e0;--mark:#fff5d6;"
+	"--ran:#5fd75f;--stolen:#af0000;--own:#8a3a6b;--vmm:#6b6bd0;--throttled:#8a5a00;--idle:#b2b2b2;--unknown:#a8a8a8}\n"
+	"@media(prefers-color-scheme:dark){:root{--ink:#e6edf3;--paper:#0d1117;--soft:#9198a1;--line:#3d444d;--mark:#3a2f0b;"
+	"--idle:#5a6068;--stolen:#e05252;--own:#c678a8;--throttled:#d4a017;--vmm:#8f8ff0}}\n"
 	"*{box-sizing:border-box}\n"
 	"body{margin:0 auto;max-width:62rem;padding:1.2rem;font:16px/1.5 system-ui,sans-serif;color:var(--ink);"
 	"background:var(--paper);overflow-wrap:anywhere}\n"
@@ -178,7 +208,9 @@ static const char style[] =
 	"th{font-size:.85rem;color:var(--soft);font-weight:600}.n{text-align:right;white-space:nowrap}\n"
 	"figure{margin:0}figure .wide svg{min-width:46rem;width:100%;height:auto;display:block}\n"
 	"pre{overflow-x:auto;font-size:.8rem;line-height:1.35;border:1px solid var(--line);padding:.7rem}\n"
-	"code{font-size:.9em}\n"
+	"code{font-size:.9em}a{color:inherit}\n"
+	"#timeline{display:none}#lanes{width:100%;display:block;touch-action:pan-y}\n"
+	"@media screen{.scripted #timeline{display:block}.scripted #picture{display:none}}\n"
 	"</style>\n";
 
 static void put_lines(FILE *out, const char *text, const char *tag)
@@ -201,8 +233,9 @@ static void put_commands(FILE *out, const struct ticket_page *p)
 	if (p->history) {
 		fprintf(out, "<p><a download=\"%s\" href=\"data:application/octet-stream;base64,", p->history_name);
 		put_base64(out, p->history, p->history_bytes);
-		fprintf(out, "\">%s</a> (%zu kB) holds this window; stealscope opens it:</p>\n", p->history_name,
-		        (p->history_bytes + 999) / 1000);
+		fprintf(out, "\">%s</a> (%zu kB) holds %s%s; stealscope opens it:</p>\n", p->history_name,
+		        (p->history_bytes + 999) / 1000, *p->history_part ? p->history_part : "this window",
+		        *p->history_part ? " around the longest wait (<code>ticket -o DIR</code> keeps all)" : "");
 	} else if (p->history_name) {
 		fprintf(out, "<p><a href=\"%s\">%s</a> holds this window; stealscope opens it:</p>\n", p->history_name,
 		        p->history_name);
@@ -227,8 +260,9 @@ void ticket_page_write_html(FILE *out, const struct ticket_page *p)
 	fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 	      "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
 	      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-	      "img-src data:\">\n"
-	      "<title>CPU time of ", out);
+	      "img-src data:; script-src ", out);
+	ticket_timeline_write_policy(out);
+	fputs("\">\n<title>CPU time of ", out);
 	put_html(out, p->subject);
 	fprintf(out, "</title>\n%s</head>\n<body>\n<p class=\"soft\">stealscope ticket</p>\n"
 	        "<h1>Who took the CPU time of ", style);
@@ -242,16 +276,17 @@ void ticket_page_write_html(FILE *out, const struct ticket_page *p)
 	fputs(")</p>\n<p class=\"verdict\">", out);
 	put_html(out, p->verdict);
 	fputs("</p>\n", out);
+	fputs("<figure id=\"picture\"><div class=\"wide\">\n", out);
+	fputs(p->picture, out);
+	fputs("</div>\n<figcaption>Times of day in UTC. The states and their colours: stealscope-states(7).</figcaption>"
+	      "</figure>\n", out);
+	fputs(p->timeline, out);
 	put_lines(out, p->explanation, "p");
 	fputs("<h2>Culprits</h2>\n", out);
 	write_table(out, p->culprits, culprit_columns, p, &html);
 	fputs("<h2>The longest waits</h2>\n", out);
 	write_table(out, p->gaps, gap_columns, p, &html);
-	fputs("<h2>Picture</h2>\n<figure><div class=\"wide\">\n", out);
-	fputs(p->picture, out);
-	fputs("</div>\n<figcaption>Times of day in UTC. The states and their colours: stealscope-states(7).</figcaption>"
-	      "</figure>\n"
-	      "<h2>How sure is this</h2>\n", out);
+	fputs("<h2>How sure is this</h2>\n", out);
 	put_lines(out, *p->warnings ? p->warnings : "No events were lost, and no warning applies.", "p");
 	if (p->has_aliases)
 		fputs("<p>Names of machines, threads and devices were replaced; equal names have equal replacements.</p>\n", out);
@@ -273,14 +308,14 @@ static void text_row_begin(FILE *out)
 	fputs("  ", out);
 }
 
-static void text_cell(FILE *out, const char *text, bool is_head, enum ticket_cell cell)
+static void text_cell(FILE *out, const struct ticket_field *cell, bool is_head)
 {
 	static const int width[] = {
 		[CELL_TEXT] = 36, [CELL_TIME] = 28, [CELL_DURATION] = 9, [CELL_SHARE] = 8, [CELL_CULPRIT] = 36,
 	};
-	const bool is_number = cell == CELL_DURATION || cell == CELL_SHARE;
+	const bool is_number = cell->kind == CELL_DURATION || cell->kind == CELL_SHARE;
 	(void)is_head;
-	fprintf(out, "%*s%s", is_number ? width[cell] : -width[cell], text, is_number ? "  " : " ");
+	fprintf(out, "%*s%s", is_number ? width[cell->kind] : -width[cell->kind], cell->text, is_number ? "  " : " ");
 }
 
 static void text_row_end(FILE *out)

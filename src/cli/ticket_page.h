@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* All texts are escaped for terminals, not for HTML. Times are in UTC. */
@@ -17,14 +18,19 @@ struct ticket_page {
 	const char *warnings;     /* lines on the trust in the answer */
 	const char *recording;    /* output of `info` */
 	const char *picture;      /* SVG */
+	const char *timeline;     /* elements of the interactive timeline; "": none */
+	int64_t start;            /* of the window, ns: links to places count from here */
 	const char *target;       /* operand for commands; "": none */
 	bool has_victims;         /* the tables name who waited: the subject has several threads */
 	const void *history;      /* content of the cut history to embed; NULL: it lies beside the page, or is left out */
 	size_t history_bytes;
 	const char *history_name; /* NULL: left out */
+	const char *history_part; /* length of its window around the first wait; "" or NULL: the whole window */
 	bool has_aliases;         /* names were replaced */
 };
 
+/* Reads start and end of the waits from the csv of `gaps`, at most `most`. Returns their number. */
+size_t ticket_page_places(const char *gaps, int64_t (*place)[2], size_t most);
 void ticket_page_write_html(FILE *out, const struct ticket_page *p);
 void ticket_page_write_text(FILE *out, const struct ticket_page *p);
 
