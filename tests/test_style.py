@@ -38,7 +38,7 @@ LAYERS = {
 LONGEST_FILE = 550
 LONGEST_FUNCTION = 70
 WIDEST_LINE = 124     # columns, tabs of 4
-MADE = {"src/trace/layout_texts.h", "src/record/guest_text.h", "src/record/request_texts.h", "src/ui/shipped.c", "src/export/questions.h", "src/live/collector_object.h", "src/live/counters_object.h"}  # by the build, from what we ship
+MADE = {"src/cli/ticket_script.h", "src/trace/layout_texts.h", "src/record/guest_text.h", "src/record/request_texts.h", "src/ui/shipped.c", "src/export/questions.h", "src/live/collector_object.h", "src/live/counters_object.h"}  # by the build, from what we ship
 CURSES_FILES = 2
 TOP = {".clang-format", ".editorconfig", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "COPYING", "HACKING", "Makefile.am",
        "README", "README.md", "SECURITY.md", "bootstrap", "configure.ac"}
@@ -93,7 +93,7 @@ def check_lengths():
         with open(path, encoding="utf-8") as f:
             text = f.read()
         name = os.path.relpath(path, SOURCE)
-        if text.count("\n") > LONGEST_FILE:
+        if text.count("\n") > LONGEST_FILE and name not in MADE:
             long_files.append(f"{name} {text.count(chr(10))}")
         if BANNED.search(text):
             banned.append(name)

@@ -1,8 +1,10 @@
 """`stealscope ticket`: a self-contained page, without original names on request, and nothing half written."""
 import base64
 import csv
+import hashlib
 import html
 import io
+import json
 import os
 import re
 import subprocess
@@ -17,7 +19,7 @@ def ticket(*args, status=0):
 
 
 def page_text(page):
-    page = re.sub(r"(?s)<svg.*?</svg>|<style.*?</style>|base64,[A-Za-z0-9+/=]*", "", page)
+    page = re.sub(r"(?s)<svg.*?</svg>|<style.*?</style>|<script>.*?</script>|base64,[A-Za-z0-9+/=]*", "", page)
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", page)).split())
 
 
@@ -39,14 +41,21 @@ with scratch() as folder:
     check("2026-11-20 05:30:48.348669" in text and "UTC" in text, "times are in UTC in any time zone")
     check(folder not in page, "no temporary name is left in it")
     links = re.findall(r"(?:href|src|url)\s*[=(]\s*[\"']?([^\"'\s>)]{1,40})", re.sub(r"(?s)<svg.*?</svg>", "", page))
-    check(links == ["data:application/octet-stream;base64,"[:40]] or all(x.startswith("data:") for x in links),
+    check(links == ["data:application/octet-stream;base64,"[:40]] or all(x.startswith(("data:", "#at=")) for x in links),
           f"it needs no other file {links}")
-    check("<script" not in page and page.count("<svg") == 1, "it has a picture and no script")
+    data, script = re.findall(r"(?s)<script([^>]*)>(.*?)</script>", page)
+    check(page.count("<svg") == 1 and data[0] == ' type="application/json" id="timeline-data"', "it has a picture, data and a script")
+    digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
+    check(f"script-src 'sha256-{digest}'" in page and script[0] == "", "its policy allows this script only")
+    check(len(page) <= 300000, f"{len(page)} bytes")
     embedded = re.search(r"base64,([A-Za-z0-9+/=]+)", page).group(1)
     with open(f"{folder}/embedded.steal", "wb") as f:
         f.write(base64.b64decode(embedded))
-    lost = [run("steal", h, "Debian/151", "--by", "thread", "--format", "csv").stdout for h in (recording, f"{folder}/embedded.steal")]
+    window = json.loads(run("summary", f"{folder}/embedded.steal", "--format", "json").stdout)["window"]
+    part = ["--from", str(window["start"]), "--to", str(window["end"])]
+    lost = [run("steal", h, "Debian/151", "--by", "thread", "--format", "csv", *part).stdout for h in (recording, f"{folder}/embedded.steal")]
     check(lost[0] == lost[1] and lost[0].count("\n") > 10, "the embedded history has the same losses")
+    check(window["end"] - window["start"] > 1e9, "for more than a second")
     os.remove(f"{folder}/embedded.steal")
 
     # ---- A directory
