@@ -152,10 +152,11 @@ def check_dry_run(tmp):
 
 
 def check_flights(tmp):
-    p = attempt(tmp, "--flight", "-t", "60s", "--keep", "1", "-o", "flight", "web=none", "--trigger", "exit(sleep 2.5)")
+    # It outlasts the 10 s that it keeps by default.
+    p = attempt(tmp, "--flight", "--keep", "1", "-o", "flight", "web=none", "--trigger", "exit(sleep 10.5)")
     folder = p.stdout.split("\n")[0]
     check(folder.startswith("flight/2") and os.path.isdir(os.path.join(tmp, folder)), f"the trigger saves the flight: {p.stdout}")
-    check("exit(sleep 2.5): " in p.stderr and "host/99 burn" in p.stdout, "and the culprit is named")
+    check("exit(sleep 10.5): " in p.stderr and "host/99 burn" in p.stdout, "and the culprit is named")
     for args, error in ((["--trigger", "load>1"], "--trigger"),
                         (["--flight", "--keep", "x"], "not a number"), (["--flight", "--keep", "-1"], "not a number"),
                         (["-t", "soon"], "--time: not a duration: 'soon'"), (["--flight", "-t", "1ms"], "1ms"),

@@ -98,9 +98,8 @@ static void add_requested(struct record_command *w, char **operand, int operands
 
 static int parse_duration(struct record_command *w, struct error *err)
 {
-	w->o.duration = w->o.command ? 0 : DEFAULT_DURATION;
-	if (w->flight)
-		w->o.hold = DEFAULT_DURATION;
+	w->o.duration = w->o.command || w->flight ? 0 : DEFAULT_DURATION;
+	w->o.hold = w->flight ? DEFAULT_DURATION : 0;
 	if (!w->duration)
 		return 0;
 	char seconds[TIME_TEXT];  /* a number without a unit: seconds */
