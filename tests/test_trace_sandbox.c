@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "trace/isolation/sandbox.h"
+#include "base/sandbox.h"
 
 #define DIR "confine.tmp"
 #define OUTSIDE "confine.outside"

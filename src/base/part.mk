@@ -1,6 +1,6 @@
 # base: errors, arrays, strings, time.  No policy
 noinst_LIBRARIES += src/libbase.a
-BASE_LIBS = src/libbase.a $(YAML_LIBS) $(JSON_LIBS)
+BASE_LIBS = src/libbase.a $(YAML_LIBS) $(JSON_LIBS) $(SECCOMP_LIBS)
 src_libbase_a_SOURCES = \
 	src/base/prefetch.c src/base/prefetch.h \
 	src/base/bisect.h \
@@ -26,6 +26,7 @@ src_libbase_a_SOURCES = \
 	src/base/schema.c src/base/schema.h \
 	src/base/atomic_file.c src/base/atomic_file.h \
 	src/base/rank_select.c src/base/rank_select.h \
+	src/base/sandbox.c src/base/sandbox.h \
 	src/base/scratch_file.c src/base/scratch_file.h \
 	src/base/states.c src/base/states.h \
 	src/base/strtab.c src/base/strtab.h \

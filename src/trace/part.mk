@@ -1,12 +1,11 @@
 # trace: trace directories -> events. The only directory that uses babeltrace2
 noinst_LIBRARIES += src/libtrace.a
-TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACECMD_LIBS) $(TRACEEVENT_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS) $(SECCOMP_LIBS)
-src_libtrace_a_CPPFLAGS = $(AM_CPPFLAGS) $(BT2_CFLAGS) $(SECCOMP_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
+TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACECMD_LIBS) $(TRACEEVENT_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS)
+src_libtrace_a_CPPFLAGS = $(AM_CPPFLAGS) $(BT2_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
 src_libtrace_a_SOURCES = \
 	src/trace/isolation/isolated_tasks.c \
 	src/trace/babeltrace/probe.c src/trace/babeltrace/probe.h \
 	src/trace/babeltrace/babeltrace.c src/trace/babeltrace/babeltrace.h \
-	src/trace/isolation/sandbox.c src/trace/isolation/sandbox.h \
 	src/trace/loss_placement.c src/trace/loss_placement.h \
 	src/trace/cursor.c \
 	src/trace/pages/buffer_counters.c src/trace/pages/buffer_counters.h \

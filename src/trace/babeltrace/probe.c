@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "trace/isolation/sandbox.h"
+#include "base/sandbox.h"
 #include "trace/babeltrace/graph.h"
 #include "trace/isolation/decoder_process.h"
 

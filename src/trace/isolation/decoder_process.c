@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/clock.h"
-#include "trace/isolation/sandbox.h"
+#include "base/sandbox.h"
 #include "trace/isolation/ipc_receiver.h"
 #include "trace/internal.h"
 

@@ -6,8 +6,8 @@
  * - With seccomp: no sockets, no other programs, no access to other processes.
  *
  * A feature that the kernel or the build lacks is skipped without a message. */
-#ifndef STEALSCOPE_TRACE_ISOLATION_SANDBOX_H
-#define STEALSCOPE_TRACE_ISOLATION_SANDBOX_H
+#ifndef STEALSCOPE_BASE_SANDBOX_H
+#define STEALSCOPE_BASE_SANDBOX_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "trace/isolation/sandbox.h"
+#include "base/sandbox.h"
 
 #include <errno.h>
 #include <fcntl.h>
