@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "record/elf_probes.h"
+#include "record/elf_reader.h"
 #include "record/request_kinds.h"
 #include "test.h"
 
@@ -17,7 +17,7 @@ static int open_seed(const char *name, struct error *err)
 	char *path = mem_printf("%s/tests/fuzz/corpus-elf/%s", srcdir ? srcdir : ".", name);
 	const int fd = open(path, O_RDONLY);
 	assert_true(fd >= 0);
-	const int rc = elf_places_read(&places, fd, name, err);
+	const int rc = elf_places_read(&places, &(struct elf_source){ .path = name, .fd = fd }, NULL, err);
 	close(fd);
 	free(path);
 	return rc;

@@ -112,7 +112,7 @@ static void test_definitions(void **state)
 
 	struct elf_places places;
 	struct request_definitions d = { 0 };
-	assert_int_equal(elf_places_parse(&places, shell.file, shell.size, "test", &err), 0);
+	assert_int_equal(elf_places_parse(&places, shell.file, shell.size, "test", NULL, &err), 0);
 	assert_int_equal(request_definitions_add(&d, kinds.kind[0], &places, false, &err), 0);
 	assert_int_equal(d.n, 2);
 	char *expected = mem_printf("probe 1 %s _r1/%s %s\nprobe 1 %s _r2/%s %s\n", d.item[0].type, d.item[0].event,

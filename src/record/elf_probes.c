@@ -5,21 +5,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 
-#define FILE_MAX ((size_t)1 << 30)  /* maximum size of a file, bytes */
 #define PLACES_MAX 1000000   /* maximum number of functions and sites */
+#define WANTED_MAX 10000     /* the same with a filter */
+#define SEGMENTS_MAX 64      /* maximum number of loaded segments */
 #define TEXT_LEN 1024        /* maximum length of a name or of the arguments */
 #define NOTE_STAPSDT 3
+#define NAMES_MAX 2          /* maximum ratio of the bytes of all names, of .dynsym and .symtab, to the file's size */
 
 struct elf_file {
 	const unsigned char *data;
 	size_t size;
 	Elf64_Ehdr head;
 	uint64_t base;  /* address of the section .stapsdt.base; 0: none */
+	Elf64_Phdr segment[SEGMENTS_MAX];  /* those that are loaded */
+	unsigned segments;
+	uint64_t tables, names;  /* bytes of the tables and of the names that may still be read */
+	const struct elf_filter *filter;
 };
 
 static int refuse(const char *path, const char *reason, struct error *err)
@@ -36,19 +40,32 @@ static bool copy_bytes(const struct elf_file *f, uint64_t offset, void *to, size
 	return true;
 }
 
-/* Returns the text at an offset within [0, end) of the file; NULL: it does not end there, or is longer than TEXT_LEN. */
-static const char *text_at(const struct elf_file *f, uint64_t offset, uint64_t end)
+/* Returns the text at an offset within [0, end) of the file. NULL: it does not end there, is longer than TEXT_LEN, or the
+ * texts that were read before are longer than the file allows. */
+static const char *text_at(struct elf_file *f, uint64_t offset, uint64_t end)
 {
-	if (end > f->size || offset >= end)
+	if (end > f->size || offset >= end || !f->names)
 		return NULL;
 	const size_t max = end - offset < TEXT_LEN ? end - offset : TEXT_LEN;
-	return memchr(f->data + offset, '\0', max) ? (const char *)f->data + offset : NULL;
+	const char *text = (const char *)f->data + offset, *stop = memchr(text, '\0', max);
+	const uint64_t n = stop ? (uint64_t)(stop - text) + 1 : max;
+	f->names = n > f->names ? 0 : f->names - n;
+	return f->names && stop ? text : NULL;
 }
 
-static bool read_program(const struct elf_file *f, unsigned i, Elf64_Phdr *p)
+/* Lists the loaded segments. Returns false if there are more than SEGMENTS_MAX. */
+static bool read_segments(struct elf_file *f)
 {
-	return i < f->head.e_phnum && f->head.e_phentsize == sizeof *p &&
-	       copy_bytes(f, f->head.e_phoff + (uint64_t)i * sizeof *p, p, sizeof *p);
+	Elf64_Phdr p;
+	for (unsigned i = 0; i < f->head.e_phnum && f->head.e_phentsize == sizeof p; i++) {
+		if (!copy_bytes(f, f->head.e_phoff + (uint64_t)i * sizeof p, &p, sizeof p))
+			break;
+		if (p.p_type == PT_LOAD && f->segments == SEGMENTS_MAX)
+			return false;
+		if (p.p_type == PT_LOAD)
+			f->segment[f->segments++] = p;
+	}
+	return true;
 }
 
 static bool read_section(const struct elf_file *f, unsigned i, Elf64_Shdr *s)
@@ -57,7 +74,7 @@ static bool read_section(const struct elf_file *f, unsigned i, Elf64_Shdr *s)
 	       copy_bytes(f, f->head.e_shoff + (uint64_t)i * sizeof *s, s, sizeof *s);
 }
 
-static const char *section_name(const struct elf_file *f, const Elf64_Shdr *s)
+static const char *section_name(struct elf_file *f, const Elf64_Shdr *s)
 {
 	Elf64_Shdr names;
 	if (!read_section(f, f->head.e_shstrndx, &names) || names.sh_offset > f->size ||
@@ -70,17 +87,28 @@ static const char *section_name(const struct elf_file *f, const Elf64_Shdr *s)
 /* Converts an address to an offset in the file by the loaded segments with these flags. Returns 0 if there is none. */
 static uint64_t file_offset(const struct elf_file *f, uint64_t address, unsigned flags)
 {
-	Elf64_Phdr p;
-	for (unsigned i = 0; i < f->head.e_phnum && read_program(f, i, &p); i++) {
-		if (p.p_type != PT_LOAD || (p.p_flags & flags) != flags || address < p.p_vaddr || address - p.p_vaddr >= p.p_filesz)
+	for (unsigned i = 0; i < f->segments; i++) {
+		const Elf64_Phdr *p = &f->segment[i];
+		if ((p->p_flags & flags) != flags || address < p->p_vaddr || address - p->p_vaddr >= p->p_filesz)
 			continue;
-		const uint64_t offset = address - p.p_vaddr + p.p_offset;
-		return offset < f->size && offset >= p.p_offset ? offset : 0;
+		const uint64_t offset = address - p->p_vaddr + p->p_offset;
+		return offset < f->size && offset >= p->p_offset ? offset : 0;
 	}
 	return 0;
 }
 
 /* ---- static probes */
+
+/* Returns true if more places can be stored. */
+static bool has_room(const struct elf_file *f, const struct elf_places *out)
+{
+	return out->len < (f->filter && f->filter->wants ? WANTED_MAX : PLACES_MAX);
+}
+
+static bool is_wanted(const struct elf_file *f, const char *provider, const char *name)
+{
+	return !f->filter || !f->filter->wants || f->filter->wants(f->filter->arg, provider, name);
+}
 
 static void add_place(struct elf_places *out, const char *provider, const char *name, uint64_t offset, uint64_t counter,
                       const char *args)
@@ -91,7 +119,7 @@ static void add_place(struct elf_places *out, const char *provider, const char *
 }
 
 /* Adds the probe of a note: three addresses (site, base, reference counter), then provider, name and arguments. */
-static void add_note(const struct elf_file *f, uint64_t at, uint64_t size, struct elf_places *out)
+static void add_note(struct elf_file *f, uint64_t at, uint64_t size, struct elf_places *out)
 {
 	uint64_t address[3];
 	const uint64_t end = at + size;
@@ -100,7 +128,7 @@ static void add_note(const struct elf_file *f, uint64_t at, uint64_t size, struc
 	const char *provider = text_at(f, at + sizeof address, end);
 	const char *name = provider ? text_at(f, at + sizeof address + strlen(provider) + 1, end) : NULL;
 	const char *args = name ? text_at(f, at + sizeof address + strlen(provider) + strlen(name) + 2, end) : NULL;
-	if (!args || !*provider || !*name)
+	if (!args || !*provider || !*name || !is_wanted(f, provider, name))
 		return;
 	const uint64_t moved = f->base && address[1] ? f->base - address[1] : 0;  /* by a prelinker */
 	const uint64_t site = file_offset(f, address[0] + moved, PF_X);
@@ -116,15 +144,13 @@ static uint64_t round_up(uint64_t n)
 	return (n + 3) & ~(uint64_t)3;
 }
 
-static void read_notes(const struct elf_file *f, const Elf64_Shdr *s, struct elf_places *out)
+static void read_notes(struct elf_file *f, const Elf64_Shdr *s, struct elf_places *out)
 {
 	static const char owner[] = "stapsdt";
 	Elf64_Nhdr n;
 	uint64_t at = s->sh_offset;
-	if (at > f->size || s->sh_size > f->size - at)
-		return;
 	const uint64_t end = at + s->sh_size;
-	while (out->len < PLACES_MAX && end - at >= sizeof n && copy_bytes(f, at, &n, sizeof n)) {
+	while (has_room(f, out) && end - at >= sizeof n && copy_bytes(f, at, &n, sizeof n)) {
 		const uint64_t text = at + sizeof n, body = text + round_up(n.n_namesz), next = body + round_up(n.n_descsz);
 		if (body > end || n.n_descsz > end - body)
 			return;
@@ -138,20 +164,22 @@ static void read_notes(const struct elf_file *f, const Elf64_Shdr *s, struct elf
 
 /* ---- functions */
 
-static void read_symbols(const struct elf_file *f, const Elf64_Shdr *s, struct elf_places *out)
+static void read_symbols(struct elf_file *f, const Elf64_Shdr *s, struct elf_places *out)
 {
 	Elf64_Shdr names;
 	Elf64_Sym symbol;
 	if (s->sh_entsize != sizeof symbol || !read_section(f, s->sh_link, &names) || names.sh_offset > f->size ||
-	    names.sh_size > f->size - names.sh_offset || s->sh_offset > f->size || s->sh_size > f->size - s->sh_offset)
+	    names.sh_size > f->size - names.sh_offset)
 		return;
-	for (uint64_t i = 0; i < s->sh_size / sizeof symbol && out->len < PLACES_MAX; i++) {
+	for (uint64_t i = 0; i < s->sh_size / sizeof symbol && has_room(f, out) && f->names; i++) {
 		copy_bytes(f, s->sh_offset + i * sizeof symbol, &symbol, sizeof symbol);
 		if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF)
 			continue;
 		const char *name = text_at(f, names.sh_offset + symbol.st_name, names.sh_offset + names.sh_size);
+		if (!name || !*name || !is_wanted(f, NULL, name))
+			continue;
 		const uint64_t offset = file_offset(f, symbol.st_value, PF_X);
-		if (name && *name && offset)
+		if (offset)
 			add_place(out, NULL, name, offset, 0, NULL);
 	}
 }
@@ -207,57 +235,48 @@ static const char *check_head(const Elf64_Ehdr *h)
 	return h->e_type == ET_EXEC || h->e_type == ET_DYN ? NULL : "not a program or library (ELF)";
 }
 
-int elf_places_parse(struct elf_places *p, const void *data, size_t size, const char *path, struct error *err)
+/* Reads the tables. Returns the reason why the file is refused; NULL: it was read. */
+static const char *read_tables(struct elf_file *f, struct elf_places *p)
 {
-	struct elf_file f = { .data = data, .size = size };
 	Elf64_Shdr s;
+	for (unsigned i = 0; i < f->head.e_shnum && read_section(f, i, &s); i++)
+		if (strcmp(section_name(f, &s), ".stapsdt.base") == 0)
+			f->base = s.sh_addr;
+	for (unsigned i = 0; i < f->head.e_shnum && read_section(f, i, &s); i++) {
+		const bool notes = s.sh_type == SHT_NOTE && strcmp(section_name(f, &s), ".note.stapsdt") == 0;
+		if (!notes && s.sh_type != SHT_DYNSYM && s.sh_type != SHT_SYMTAB)
+			continue;
+		if (s.sh_offset > f->size || s.sh_size > f->size - s.sh_offset)
+			continue;
+		if (s.sh_size > f->tables)
+			return "its tables of symbols overlap";
+		f->tables -= s.sh_size;
+		if (notes)
+			read_notes(f, &s, p);
+		else
+			read_symbols(f, &s, p);
+	}
+	return f->names ? NULL : "its names are longer than the file";
+}
+
+int elf_places_parse(struct elf_places *p, const void *data, size_t size, const char *path, const struct elf_filter *filter,
+                     struct error *err)
+{
+	struct elf_file f = { .data = data, .size = size, .tables = size, .names = NAMES_MAX * (uint64_t)size + TEXT_LEN,
+		.filter = filter };
 	*p = (struct elf_places){ 0 };
 	const char *why = copy_bytes(&f, 0, &f.head, sizeof f.head) ? check_head(&f.head) : "not a program or library (ELF)";
-	if (why)
+	if (!why && !read_segments(&f))
+		why = "it has too many segments";
+	if (!why)
+		why = read_tables(&f, p);
+	if (why) {
+		elf_places_release(p);
 		return refuse(path, why, err);
-	p->machine = f.head.e_machine;
-	for (unsigned i = 0; i < f.head.e_shnum && read_section(&f, i, &s); i++)
-		if (strcmp(section_name(&f, &s), ".stapsdt.base") == 0)
-			f.base = s.sh_addr;
-	for (unsigned i = 0; i < f.head.e_shnum && read_section(&f, i, &s); i++) {
-		if (s.sh_type == SHT_NOTE && strcmp(section_name(&f, &s), ".note.stapsdt") == 0)
-			read_notes(&f, &s, p);
-		else if (s.sh_type == SHT_DYNSYM || s.sh_type == SHT_SYMTAB)
-			read_symbols(&f, &s, p);
 	}
+	p->machine = f.head.e_machine;
 	sort_places(p);
 	return 0;
-}
-
-/* Reads the whole file: a mapping would raise SIGBUS if a container truncates the file meanwhile. */
-static char *read_file(int fd, size_t size, size_t *len)
-{
-	char *data = mem_resize(NULL, size, 1);
-	ssize_t n = 0;
-	for (*len = 0; *len < size && (n = pread(fd, data + *len, size - *len, (off_t)*len)) > 0;)
-		*len += (size_t)n;
-	if (n < 0) {
-		free(data);
-		return NULL;
-	}
-	return data;
-}
-
-int elf_places_read(struct elf_places *p, int fd, const char *path, struct error *err)
-{
-	struct stat st;
-	size_t len;
-	*p = (struct elf_places){ 0 };
-	if (fstat(fd, &st))
-		return error_system(err, NULL, "cannot read %s", path);
-	if (!S_ISREG(st.st_mode) || st.st_size <= 0 || (uint64_t)st.st_size > FILE_MAX)
-		return refuse(path, "not a program or library (ELF)", err);
-	char *data = read_file(fd, (size_t)st.st_size, &len);
-	if (!data)
-		return error_system(err, NULL, "cannot read %s", path);
-	const int rc = elf_places_parse(p, data, len, path, err);
-	free(data);
-	return rc;
 }
 
 void elf_places_release(struct elf_places *p)

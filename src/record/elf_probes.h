@@ -1,10 +1,13 @@
 /* Reads the places in a program where uprobes can be set: its functions, and its static probes (USDT).
  *
  * Reads 64-bit ELF files of this machine's byte order: program headers, the symbol tables, and notes of the type stapsdt.
- * The file is untrusted (it may belong to a container): every offset is checked, and sizes are limited. */
+ * The file is untrusted (it may belong to a container or a guest): every offset is checked. Sections that overlap, and
+ * names that are used again and again, could multiply the work; it is limited to a small multiple of the file's size.
+ * Outside of tests, elf_reader.h calls elf_places_parse() in a sandboxed child. */
 #ifndef STEALSCOPE_RECORD_ELF_PROBES_H
 #define STEALSCOPE_RECORD_ELF_PROBES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,11 +29,16 @@ struct elf_places {
 	size_t skipped;          /* static probes with an address outside the file */
 };
 
-/* Reads a file; path: name in messages. Returns -1 with *err if it is not a program that can be probed. Always call
- * elf_places_release(). */
-int elf_places_read(struct elf_places *p, int fd, const char *path, struct error *err);
-/* The same for a file in memory. */
-int elf_places_parse(struct elf_places *p, const void *data, size_t size, const char *path, struct error *err);
+/* Selects places: only these are stored. */
+struct elf_filter {
+	bool (*wants)(const void *arg, const char *provider, const char *name);  /* NULL: all */
+	const void *arg;
+};
+
+/* Reads a file in memory; path: name in messages. Returns -1 with *err if it is not a program that can be probed. Always
+ * call elf_places_release(). */
+int elf_places_parse(struct elf_places *p, const void *data, size_t size, const char *path, const struct elf_filter *filter,
+                     struct error *err);
 void elf_places_release(struct elf_places *p);
 
 /* Converts argument n (from 1) of a place to a fetch argument of tracefs ("%di", "+8(%ax):u32"); the caller frees. Returns

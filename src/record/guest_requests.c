@@ -263,7 +263,7 @@ static bool parse(struct guest_requests *r)
 	char shown[300];
 	text_escape(shown, sizeof shown, r->program[r->at].path);
 	r->parsed = true;
-	if (elf_places_parse(&r->places, r->image, r->program[r->at].size, shown, &err) == 0)
+	if (elf_places_parse(&r->places, r->image, r->program[r->at].size, shown, NULL, &err) == 0)
 		return true;
 	r->say(r->arg, err.text);
 	return false;

@@ -51,6 +51,7 @@ endif
 nodist_src_librecord_a_SOURCES += src/record/request_texts.h
 src_librecord_a_SOURCES += \
 	src/record/elf_probes.c src/record/elf_probes.h \
+	src/record/elf_reader.c src/record/elf_reader.h \
 	src/record/probe_args.c \
 	src/record/request_list.c \
 	src/record/request_kinds.c src/record/request_kinds.h \

@@ -6,10 +6,18 @@
 
 #include "base/mem.h"
 
-static bool is_place_of(const struct request_probe *p, const struct elf_place *place)
+static bool is_place_of(const struct request_probe *p, const char *provider, const char *name)
 {
-	return !p->provider == !place->provider && strcmp(p->name, place->name) == 0 &&
-	       (!p->provider || strcmp(p->provider, place->provider) == 0);
+	return !p->provider == !provider && strcmp(p->name, name) == 0 && (!p->provider || strcmp(p->provider, provider) == 0);
+}
+
+bool request_definitions_want(const void *arg, const char *provider, const char *name)
+{
+	const struct request_kind *k = arg;
+	for (size_t i = 0; i < k->probes; i++)
+		if (is_place_of(&k->probe[i], provider, name))
+			return true;
+	return false;
 }
 
 /* Returns the fetch arguments of a probe: " key=%di:u64 stack=$stack:u64"; NULL with *err. */
@@ -62,9 +70,11 @@ static int add_probe(struct request_definitions *d, const struct request_kind *k
                      const struct elf_places *places, bool labels, struct error *err)
 {
 	const size_t before = d->n;
-	for (size_t i = 0; i < places->len; i++)
-		if (is_place_of(p, &places->place[i]) && add_place(d, k, p, places, &places->place[i], labels, err))
+	for (size_t i = 0; i < places->len; i++) {
+		const struct elf_place *place = &places->place[i];
+		if (is_place_of(p, place->provider, place->name) && add_place(d, k, p, places, place, labels, err))
 			return -1;
+	}
 	if (d->n > before || p->optional)
 		return 0;
 	return error_set(err, STATUS_INPUT, "--list-requests PATH lists the functions and probes of a program", "no %s %s%s%s",

@@ -28,4 +28,7 @@ int request_definitions_add(struct request_definitions *d, const struct request_
                             bool labels, struct error *err);
 void request_definitions_release(struct request_definitions *d);
 
+/* Filter for elf_places_parse(): the places of a kind's probes; arg: struct request_kind. */
+bool request_definitions_want(const void *arg, const char *provider, const char *name);
+
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "record/elf_probes.h"
+#include "record/elf_reader.h"
 #include "record/record.h"
 #include "record/request_kinds.h"
 
@@ -31,7 +31,7 @@ int record_list_places(const char *path, void (*on_place)(void *arg, const struc
 	text_escape(shown, sizeof shown, path);
 	if (fd < 0)
 		return error_read(err, NULL, "cannot read %s", shown);
-	const int rc = elf_places_read(&all, fd, shown, err);
+	const int rc = elf_places_read(&all, &(struct elf_source){ .path = shown, .fd = fd }, NULL, err);
 	close(fd);
 	for (size_t i = 0, n; i < all.len && rc == 0; i += n) {
 		const struct elf_place *p = &all.place[i];

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "record/elf_reader.h"
 #include "record/participants.h"
 #include "record/probe_definitions.h"
 #include "record/proc.h"
@@ -138,15 +139,17 @@ static void undefine_from(struct request_uprobes *u, size_t first)
 }
 
 /* Defines all probes of a kind in one program, or none. */
-static int define_program(struct request_uprobes *u, const struct request_kind *k, const struct program_file *f,
-                          bool labels, struct error *err)
+static int define_program(struct request_uprobes *u, const struct record_options *o, const struct request_kind *k,
+                          const struct program_file *f, struct error *err)
 {
 	struct elf_places places;
 	struct request_definitions d = { 0 };
 	const size_t first = u->events;
 	char shown[300];
-	int rc = elf_places_read(&places, f->fd, text_escape(shown, sizeof shown, f->path), err);
-	if (rc == 0 && (rc = request_definitions_add(&d, k, &places, labels, err)) != 0)
+	const struct elf_source source = { .path = text_escape(shown, sizeof shown, f->path), .fd = f->fd,
+		.filter = { request_definitions_want, k } };
+	int rc = elf_places_read(&places, &source, o->stop, err);
+	if (rc == 0 && (rc = request_definitions_add(&d, k, &places, o->request_labels, err)) != 0)
 		error_wrap(err, "%s", shown);
 	for (size_t i = 0; i < d.n && rc == 0; i++)
 		if ((rc = define(u, &d.item[i], f->fd, err)) != 0)
@@ -184,8 +187,8 @@ static int open_kind(struct request_uprobes *u, const struct record_options *o, 
 	errno = 0;
 	find_files(k, o->root, &files);
 	int rc = files.n ? 0 : refuse_absent(k, spec, err);
-	for (size_t i = 0; i < files.n; i++) {
-		if (define_program(u, k, &files.file[i], o->request_labels, &why) == 0)
+	for (size_t i = 0; i < files.n && !(o->stop && *o->stop); i++) {
+		if (define_program(u, o, k, &files.file[i], &why) == 0)
 			report_progress(o, "requests %s: %zu probe%s in %s%s", k->name, u->program[u->programs - 1].probes,
 			                u->program[u->programs - 1].probes == 1 ? "" : "s", files.file[i].path,
 			                files.file[i].pid ? "" : " (does not run)");

@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct elf_places p;
 	struct error err = ERROR_INIT;
-	if (elf_places_parse(&p, data, size, "input", &err) == 0)
+	if (elf_places_parse(&p, data, size, "input", NULL, &err) == 0)
 		check_places(&p, size);
 	else if (!err.text[0] || p.len)
 		abort();
