@@ -1,5 +1,7 @@
 /* Programs with functions and static probes (tests/fuzz/corpus-elf), and their arguments as tracefs reads them. */
+#include <elf.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -105,6 +107,100 @@ static void test_refused(void **state)
 	elf_places_release(&places);
 }
 
+/* ---- files whose tables are larger than they */
+
+enum { NAME = 64 + sizeof(Elf64_Phdr), NAME_BYTES = 1002, SYMBOLS = 1096 + sizeof(Elf64_Phdr) };
+
+/* Makes a program of which `tables` symbol tables are the same bytes: n symbols with one name of 1000 bytes. */
+static unsigned char *make_overlapping(unsigned tables, unsigned n, bool good, size_t *size)
+{
+	const size_t sections = SYMBOLS + n * sizeof(Elf64_Sym);
+	*size = sections + (tables + 2) * sizeof(Elf64_Shdr);
+	unsigned char *file = mem_new(*size, 1);
+	const Elf64_Ehdr head = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, 1 }, .e_type = ET_DYN,
+		.e_machine = EM_X86_64, .e_phoff = sizeof head, .e_shoff = sections, .e_ehsize = sizeof head,
+		.e_phentsize = sizeof(Elf64_Phdr), .e_phnum = 1, .e_shentsize = sizeof(Elf64_Shdr),
+		.e_shnum = (Elf64_Half)(tables + 2), .e_shstrndx = 1 };
+	const Elf64_Phdr all = { .p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = 1 << 30, .p_memsz = 1 << 30 };
+	memcpy(file, &head, sizeof head);
+	memcpy(file + sizeof head, &all, sizeof all);
+	memset(file + NAME + 1, 'a', NAME_BYTES - 2);
+	for (unsigned i = 0; i < n; i++) {
+		const Elf64_Sym s = { .st_name = good ? NAME_BYTES - 3 : 1, .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
+			.st_shndx = 1, .st_value = 100 + i };
+		memcpy(file + SYMBOLS + i * sizeof s, &s, sizeof s);
+	}
+	for (unsigned i = 0; i <= tables; i++) {
+		const Elf64_Shdr names = { .sh_type = SHT_STRTAB, .sh_offset = NAME, .sh_size = NAME_BYTES },
+			symbols = { .sh_type = SHT_SYMTAB, .sh_offset = SYMBOLS, .sh_size = n * sizeof(Elf64_Sym), .sh_link = 1,
+			            .sh_entsize = sizeof(Elf64_Sym) };
+		memcpy(file + sections + (i + 1) * sizeof names, i ? &symbols : &names, sizeof names);
+	}
+	return file;
+}
+
+static bool wants_nothing(const void *arg, const char *provider, const char *name)
+{
+	(void)arg;
+	(void)provider;
+	(void)name;
+	return false;
+}
+
+/* A filter that does not return. */
+static bool wait_for_end(const void *arg, const char *provider, const char *name)
+{
+	(void)arg;
+	(void)provider;
+	(void)name;
+	while (pause() < 0)
+		continue;
+	return false;
+}
+
+/* The work and the memory for a file are bounded by its size, however often its sections use the same bytes. */
+static void test_overlapping(void **state)
+{
+	(void)state;
+	static const struct { unsigned tables, n; bool good; int rc; size_t places; } file[] = {
+		{ 1, 60, true, 0, 60 }, { 3, 2000, true, -1, 0 }, { 60000, 8000, true, -1, 0 }, { 1, 2000, false, -1, 0 },
+	};
+	for (size_t i = 0; i < sizeof file / sizeof *file; i++) {
+		struct error err = ERROR_INIT;
+		size_t size;
+		unsigned char *data = make_overlapping(file[i].tables, file[i].n, file[i].good, &size);
+		const struct elf_source source = { .path = "x", .fd = -1, .data = data, .size = size };
+		struct elf_source some = source;
+		some.filter.wants = wants_nothing;
+		assert_int_equal(elf_places_read(&places, &source, NULL, &err), file[i].rc);
+		assert_int_equal(places.len, file[i].places);
+		elf_places_release(&places);
+		assert_int_equal(elf_places_read(&places, &some, NULL, &err), file[i].rc);
+		assert_int_equal(places.len, 0);
+		elf_places_release(&places);
+		free(data);
+	}
+}
+
+/* A reader can be ended at any time, and a request to stop ends the wait. */
+static void test_stopped(void **state)
+{
+	(void)state;
+	size_t size;
+	struct error err = ERROR_INIT;
+	const volatile int stop = 1;
+	unsigned char *data = make_overlapping(1, 60, true, &size);
+	struct elf_reader r;
+	assert_int_equal(elf_reader_start(&r, &(struct elf_source){ .path = "x", .fd = -1, .data = data, .size = size }, &err), 0);
+	const pid_t pid = r.pid;
+	elf_reader_end(&r);
+	assert_int_equal(kill(pid, 0), -1);
+	const struct elf_source endless = { .path = "x", .fd = -1, .data = data, .size = size, .filter = { wait_for_end, NULL } };
+	assert_int_equal(elf_places_read(&places, &endless, &stop, &err), -1);
+	assert_int_equal(err.status, STATUS_CANCELLED);
+	free(data);
+}
+
 /* ---- specifications and tables */
 
 static void test_specifications(void **state)
@@ -156,7 +252,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_x86), cmocka_unit_test(test_arm64), cmocka_unit_test(test_prelinked),
-		cmocka_unit_test(test_refused), cmocka_unit_test(test_specifications), cmocka_unit_test(test_shipped_tables),
+		cmocka_unit_test(test_refused), cmocka_unit_test(test_overlapping), cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_specifications), cmocka_unit_test(test_shipped_tables),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
