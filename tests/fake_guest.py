@@ -4,6 +4,7 @@ script does; all others violate the protocol or send absurd values.
 FAULTS lists the modes that `record` must refuse; HARMLESS those that it may record."""
 import os
 import re
+import struct
 import sys
 import time
 
@@ -150,6 +151,34 @@ def send_while_tracing(g):
     g.follow(on_go=go, on_send=lambda: (g.send("pages/cpu0", rest or first), g.finish()))
 
 
+def overlapping_program(tables=3000, symbols=8000):
+    """Returns a program of 385 KB with 3000 symbol tables, all of which are the same 8000 symbols and program headers."""
+    names_at, name = 64, b"\0" + b"a" * 1000 + b"\0"
+    symbols_at = 1072
+    tables_at = symbols_at + 24 * symbols
+    head = b"\x7fELF" + bytes([2, 1, 1, 0]) + bytes(8) + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, symbols_at, tables_at, 0, 64, 56,
+                                                                    24 * symbols // 56, 64, tables, 1)
+    section = struct.pack("<IIQQQQIIQQ", 0, 2, 0, 0, symbols_at, 24 * symbols, 1, 0, 8, 24)
+    return ((head + name).ljust(symbols_at, b"\0") + struct.pack("<IBBHQQ", 1, 2, 0, 1, 0x40, 64) * symbols + bytes(64) +
+            struct.pack("<IIQQQQIIQQ", 0, 3, 0, 0, names_at, len(name), 0, 0, 1, 0) + section * (tables - 2))
+
+
+def send_program(g, data=overlapping_program()):
+    """Answers as the script does with --guest-requests, with eight programs."""
+    g.send("programs", f"0 {len(data)} /usr/bin/evil\n" * 8)
+    for line in sys.stdin:
+        word = line.split()
+        if len(word) == 4 and word[0] == "read" and word[1].isdigit():
+            at, n = int(word[2]) * 4096, int(word[3]) * 4096
+            g.send("program", data[at:at + n])
+        elif word == ["commit"]:
+            g.send("defined", "failed 0")
+        elif word == ["requests_end"]:
+            break
+    g.set_up()
+    g.follow()
+
+
 FAULTS = {
     "end-first": lambda g: (g.about(), g.send("end"), time.sleep(60)),
     "end-at-start": at_start("started", "end"),
@@ -202,6 +231,7 @@ HARMLESS = {
     "hostname-bytes": lambda g: (g.send("about", b"hostname \xff\xfe\xc3\nclock mono\nevents sched/sched_switch"),
                                  g.send("header_page", HEADER_PAGE), g.send("header_event", HEADER_EVENT),
                                  g.send("formats", event_format("sched_switch")), g.send("ready", READY), g.follow()),
+    "program": send_program,
     "formats": at_setup(formats="name: sched_switch\nID: 1\nformat:\n\tfield:char a[999999999];\toffset:0;\tsize:999999999;"
                                 "\tsigned:0;\n\nprint fmt: \"%s\", ((((REC->a\n\nname: x\n"),
     "page-garbage": lambda g: (g.set_up(), g.follow(on_send=lambda: (g.send("pages/cpu0", os.urandom(4096 * 50)), g.finish()))),

@@ -36,7 +36,10 @@ static void say(void *arg, const char *line)
 static int answer(struct guest_requests *r, bool refuse, struct error *err)
 {
 	int rc = 0;
-	while (*shell.commands && rc == 0) {
+	while ((*shell.commands || guest_requests_fd(r) >= 0) && rc == 0) {
+		guest_requests_poll(r);
+		if (!*shell.commands)
+			continue;
 		size_t program, first, n;
 		char *line = mem_dup(shell.commands), *end = strchr(line, '\n');
 		memmove(shell.commands, shell.commands + (end - line) + 1, strlen(end + 1) + 1);

@@ -1,12 +1,14 @@
 """A hostile guest costs its own recording and nothing else: an honest guest beside each kind of it is recorded completely, and
 the recording can be read."""
+import glob
 import os
 import re
 import shutil
+import subprocess
 import sys
 import time
 
-from e2e import SOURCE, check, document, is_sanitized, run, scratch, skip
+from e2e import PROGRAM, SOURCE, check, document, is_sanitized, run, scratch, skip
 from fake_guest import FAULTS, HARMLESS, PAGES
 from test_record_cli import LIBRARY, fill_buffers, make_host, make_process
 
@@ -69,10 +71,11 @@ def check_fault(tmp, mode):
 
 
 def check_harmless(tmp, mode):
-    p = attempt(tmp, mode, "-t", "300ms", "--no-index", f"web={through(mode)}", f"db={through('honest')}", status=None)
+    more = ["--guest-requests", "x=/usr/bin/evil:aaa"] if mode == "program" else []
+    p = attempt(tmp, mode, "-t", "300ms", "--no-index", *more, f"web={through(mode)}", f"db={through('honest')}", status=None)
     check(p.returncode in (0, 5), f"{mode}: exits {p.returncode}: {p.stderr}")
     traces = check_whole(os.path.join(tmp, mode), mode)
-    if mode in ("honest", "slow", "while-tracing"):
+    if mode in ("honest", "slow", "while-tracing", "program"):
         check(p.returncode == 0 and traces["guest-web"]["events"] > 100 and
               os.path.getsize(os.path.join(tmp, mode, "guest-web/pages/cpu0")) == PAGES * 4096,
               f"{mode}: web is complete {p.stderr}")
@@ -84,6 +87,22 @@ def check_unreadable_answer(tmp):
     p = attempt(tmp, "answer", "-t", "300ms", "--then", "explain nobody", f"web={through('end-first')}",
                 f"db={through('honest')}", status=5)
     check("--then 'explain nobody' failed" in p.stderr and "web: not recorded" in p.stderr, f"both errors: {p.stderr}")
+
+
+def check_end(tmp):
+    """SIGTERM ends a recorder within 2 s, and a second for a busy machine, while a guest does not answer."""
+    root = os.path.join(tmp, "root")
+    instances = os.path.join(root, "sys/kernel/tracing/instances")
+    recorder = subprocess.Popen([PROGRAM, "record", "--root", root, "--clock", "mono", "-o", "end", "--guest-requests", "x=/usr/bin/evil:a",
+                                 "web=cmd:sleep 100", f"db={through('honest')}"], cwd=tmp,
+                                env={**os.environ, **environment(instances)}, stderr=subprocess.DEVNULL)
+    while not glob.glob(f"{root}/run/stealscope/*"):
+        time.sleep(0.05)
+    time.sleep(0.5)
+    begin = time.monotonic()
+    recorder.terminate()
+    check(recorder.wait(60) == 130 and time.monotonic() - begin < 3, "SIGTERM ends the recorder although a guest is silent")
+    check(os.listdir(instances) == [".made"], "nothing is left")
 
 
 def main():
@@ -101,6 +120,7 @@ def main():
             if mode in HARMLESS:
                 check_harmless(tmp, mode)
         check_unreadable_answer(tmp)
+        check_end(tmp)
     return 0
 
 

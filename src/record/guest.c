@@ -503,6 +503,7 @@ void guest_handle_output(struct guest *g)
 	struct error err = ERROR_INIT;
 	ssize_t n = -1;
 	read_errors(g);
+	guest_requests_poll(g->requests);
 	for (int i = 0; i < 64 && guest_is_open(g) && (n = read(g->channel.out, buf, size)) > 0; i++) {
 		extend_deadline(g, (size_t)n);
 		if (guest_is_open(g) && frames_feed(&g->frames, buf, (size_t)n, &err))

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "record/elf_reader.h"
 #include "record/proc.h"
 #include "record/request_definitions.h"
 
@@ -47,6 +48,7 @@ struct guest_requests {
 	struct blocks *asked;    /* [answered, n_asked): no answer yet */
 	size_t n_asked, answered, asked_cap;
 	uint64_t blocks;         /* read from all programs */
+	struct elf_reader reader;  /* parses the image; guest_requests_poll() continues when it has ended */
 	bool parsed;
 	struct elf_places places;
 	size_t kind;             /* the current kind */
@@ -148,6 +150,7 @@ struct guest_requests *guest_requests_new(const struct guest_request_kinds *kind
 
 static void leave_program(struct guest_requests *r)
 {
+	elf_reader_end(&r->reader);
 	if (r->image)
 		munmap(r->image, r->program[r->at].size);
 	if (r->parsed)
@@ -257,13 +260,24 @@ static size_t send_probes(struct guest_requests *r, const struct request_kind *k
 	return n;
 }
 
-static bool parse(struct guest_requests *r)
+/* Filter: the places of all kinds. */
+static bool is_wanted(const void *arg, const char *provider, const char *name)
+{
+	const struct guest_request_kinds *kinds = arg;
+	for (size_t i = 0; i < kinds->n; i++)
+		if (request_definitions_want(kinds->kind[i], provider, name))
+			return true;
+	return false;
+}
+
+static bool start_reader(struct guest_requests *r)
 {
 	struct error err = ERROR_INIT;
 	char shown[300];
-	text_escape(shown, sizeof shown, r->program[r->at].path);
-	r->parsed = true;
-	if (elf_places_parse(&r->places, r->image, r->program[r->at].size, shown, NULL, &err) == 0)
+	const struct program *p = &r->program[r->at];
+	const struct elf_source source = { .path = text_escape(shown, sizeof shown, p->path), .fd = -1, .data = r->image,
+		.size = p->size, .filter = { is_wanted, r->kinds } };
+	if (elf_reader_start(&r->reader, &source, &err) == 0)
 		return true;
 	r->say(r->arg, err.text);
 	return false;
@@ -280,7 +294,7 @@ static bool begin_program(struct guest_requests *r)
 	return r->image != NULL;
 }
 
-/* Continues until the guest must answer, or everything is done. */
+/* Continues until the guest or the reader must answer, or everything is done. */
 static void proceed(struct guest_requests *r)
 {
 	while (r->at < r->programs) {
@@ -289,7 +303,9 @@ static void proceed(struct guest_requests *r)
 			ask_part(r, r->part++);
 		if (usable && r->answered < r->n_asked)
 			return;
-		usable = usable && (r->parsed || parse(r));
+		if (usable && !r->parsed && start_reader(r))
+			return;
+		usable = usable && r->parsed;
 		for (; usable && r->kind < r->kinds->n; r->kind++)
 			if (applies(r->kinds->kind[r->kind], &r->program[r->at]) &&
 			    (r->batch = send_probes(r, r->kinds->kind[r->kind])) > 0)
@@ -306,6 +322,28 @@ static void proceed(struct guest_requests *r)
 			report(r, kind->name, "no program %s", kind->programs ? kind->program[0] : kind->path[0]);
 	}
 	command(r, "requests_end\n");
+}
+
+int guest_requests_fd(const struct guest_requests *r)
+{
+	return r && r->reader.pid ? r->reader.fd : -1;
+}
+
+void guest_requests_poll(struct guest_requests *r)
+{
+	struct error err = ERROR_INIT;
+	if (guest_requests_fd(r) < 0)
+		return;
+	const int rc = elf_reader_poll(&r->reader, &r->places, &err);
+	if (rc == 1)
+		return;
+	r->parsed = rc == 0;
+	if (rc) {
+		r->say(r->arg, err.text);
+		leave_program(r);
+		r->at++;
+	}
+	proceed(r);
 }
 
 /* ---- frames */

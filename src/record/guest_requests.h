@@ -41,6 +41,11 @@ int guest_requests_list(struct guest_requests *r, const char *text, struct error
 int guest_requests_read(struct guest_requests *r, const char *data, size_t len, struct error *err);
 int guest_requests_defined(struct guest_requests *r, const char *text, struct error *err);
 
+/* A sandboxed child parses a program. The descriptor is readable when guest_requests_poll() has something to do; -1: no
+ * child runs. r: NULL is allowed. */
+int guest_requests_fd(const struct guest_requests *r);
+void guest_requests_poll(struct guest_requests *r);
+
 /* Returns true if the event is one of the defined probes; each is accepted once. */
 bool guest_requests_accept(struct guest_requests *r, const char *event);
 

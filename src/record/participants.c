@@ -15,6 +15,7 @@
 #include "record/proc.h"
 
 #define LEAVE_TIMEOUT 4000000000  /* ns for the scripts to end */
+#define STOP_TIMEOUT 1500000000   /* the same after a request to stop: their shells end by themselves, too */
 
 void report_progress(const struct record_options *o, const char *fmt, ...)
 {
@@ -265,6 +266,8 @@ void participants_poll(struct participants *p, int64_t ns)
 		const struct guest *g = p->guest[i];
 		if (guest_is_open(g) && g->state != GUEST_SENT)
 			fd[n++] = (struct pollfd){ g->channel.out, POLLIN, 0 };
+		if (guest_is_open(g) && guest_requests_fd(g->requests) >= 0)
+			fd[n++] = (struct pollfd){ guest_requests_fd(g->requests), POLLIN, 0 };
 	}
 	const struct timespec t = { ns / 1000000000, ns % 1000000000 };
 	ppoll(fd, n, &t, NULL);
@@ -302,7 +305,7 @@ void participants_explain_failures(struct participants *p)
 
 void participants_disconnect(struct participants *p)
 {
-	const int64_t timeout = now_ns() + LEAVE_TIMEOUT;
+	const int64_t timeout = now_ns() + (p->o->stop && *p->o->stop ? STOP_TIMEOUT : LEAVE_TIMEOUT);
 	bool running = true;
 	for (size_t i = 0; i < p->vms; i++) {
 		if (!p->guest[i])
