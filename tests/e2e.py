@@ -47,8 +47,8 @@ def skip(reason):
 
 def run(*args, status=0, env=None, **more):
     """Runs the program, which must exit with this status (None: with any).  Returns the finished process."""
-    p = subprocess.run([PROGRAM, *args], capture_output=True, text=True, timeout=300,
-                       env={**os.environ, **(env or {})}, **more)
+    p = subprocess.run([PROGRAM, *args], capture_output=True, text=True, env={**os.environ, **(env or {})},
+                       **{"timeout": 300, **more})
     if status is not None and p.returncode != status:
         print(p.stdout[-2000:], p.stderr[-2000:], sep="\n")
         check(False, f"stealscope {' '.join(args)} exits {status} (got {p.returncode})")

@@ -1,6 +1,8 @@
 """Session files: names, directories, known clocks and vCPU threads; positions of errors."""
 import json
 import os
+import shutil
+import socket
 import subprocess
 
 import history_reader
@@ -176,6 +178,51 @@ def check_mistakes(folder):
         check(p.returncode in (1, 2) and p.stderr.count("\n") == 1 and says in p.stderr, f"{text!r}: {p.stderr.strip()}")
 
 
+def check_confined(folder):
+    """Whoever sends a recording writes its session.yaml: it names only what lies below its directory, and no relay daemon. A
+    session file that the user names itself may name all."""
+    daemon = socket.create_server(("127.0.0.1", 0))
+    url = f"net://127.0.0.1:{daemon.getsockname()[1]}/host/h/s"
+    elsewhere = os.path.join(folder, "elsewhere")
+    os.mkdir(elsewhere)
+    os.symlink(f"{TRACE}/host", f"{elsewhere}/link")
+    open(f"{folder}/layout.yaml", "w", encoding="utf-8").close()
+    session = os.path.join(elsewhere, "session.yaml")
+    guest = f"guests: [{{name: Debian, dir: {TRACE}/guest-Debian}}]\n"
+    for text in (f"host: {{dir: '{url}'}}\n", f"host: {{dir: {TRACE}/host}}\n", "host: {dir: ../traces/host}\n", "host: {dir: link}\n",
+                 "host: {dir: /}\n", "host: {dir: ../..}\n", guest, f"host: {{dir: /}}\n{guest}", f"guests: [{{name: a, dir: '{url}'}}]\n",
+                 f"host: {{dir: ., layout: {folder}/layout.yaml}}\n"):
+        write(session, text)
+        for command in ("index", "info", "summary"):
+            p = run(command, elsewhere, status=None, timeout=20)
+            check(p.returncode == 2 and p.stderr.count("\n") == 1 and "session.yaml:1:" in p.stderr, f"{text!r}: {p.stderr.strip()}")
+    os.unlink(f"{elsewhere}/link")
+    write(session, "host: {dir: ../traces/host}\n" + guest)
+    run("index", session, "-o", f"{folder}/confined.steal")
+    shutil.copytree(f"{TRACE}/host", f"{elsewhere}/host")
+    for name in ("host", "./host", f"{elsewhere}/host", "."):
+        write(session, f"host: {{dir: {name}}}\n")
+        run("info", elsewhere)
+    daemon.settimeout(0)
+    try:
+        daemon.accept()
+        check(False, "no command connects to the host of a recording's choice")
+    except BlockingIOError:
+        pass
+    write(session, f"host: {{dir: '{url}'}}\n")
+    daemon.settimeout(60)
+    p = subprocess.Popen([os.path.join(BUILD, "stealscope"), "info", session], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    daemon.accept()[0].close()
+    check(p.wait(60) != 0, "a session file that is named itself may name it")
+
+
+def check_depth(folder):
+    """libyaml's time grows with the square of the depth: 400 KB of brackets would take minutes."""
+    for text in ("[" * 400000, "{a: " * 100000, "- " * 100000, "? " * 100000, "[" * 40 + "]" * 40):
+        path = write(os.path.join(folder, "deep.yaml"), text)
+        check("nested" in run("info", path, status=2, timeout=20).stderr, f"{text[:8]!r}... is refused")
+
+
 def check_groups(folder):
     """Control groups with weights, outermost first; no attribute for threads in none of them."""
     path, out = os.path.join(folder, "groups.yaml"), os.path.join(folder, "groups.steal")
@@ -214,5 +261,7 @@ with scratch() as tmp:
     check_vcpus(tmp)
     check_without_kvm(tmp)
     check_mistakes(tmp)
+    check_confined(tmp)
+    check_depth(tmp)
     check_groups(tmp)
     check_header(tmp)

@@ -38,6 +38,7 @@ struct session {
 	struct input *in;
 	struct yaml_file file;
 	bool was_found;  /* the user named its directory: damaged guests are skipped if other machines are listed */
+	bool confined;  /* the same for all its machines: it names only what lies below its directory */
 	bool is_file;  /* the user wrote the file, so error messages contain the line */
 	char *dir;  /* directory of the session file, with a slash at its end; "": working directory */
 	struct { const char *path; unsigned shares; } *group;  /* control groups of the host with their shares; `file` owns
@@ -218,6 +219,31 @@ static int get_groups(struct session *s, const yaml_node_t *map, const char *par
 	return 0;
 }
 
+/* Returns true if the path is the directory of the session file or lies below it; also if it does not exist. */
+static bool is_below(const struct session *s, const char *path)
+{
+	char *file = mem_printf("%.*s", (int)trace_path_length(path), path), *real = realpath(file, NULL);
+	char *dir = realpath(*s->dir ? s->dir : ".", NULL);
+	const size_t n = dir ? strlen(dir) : 0;
+	const bool below = !real || (dir && strncmp(real, dir, n) == 0 && (n == 1 || real[n] == '/' || !real[n]));
+	free(file);
+	free(real);
+	free(dir);
+	return below;
+}
+
+/* Whoever made the recording wrote its session file: it must not choose what is opened elsewhere. */
+static int check_place(struct session *s, const yaml_node_t *at, const char *place, struct error *err)
+{
+	if (trace_is_live(place) && (s->confined || !s->is_file))
+		return yaml_refuse(&s->file, at, err, "%s: live traces are read only if you name them, or the session file "
+		                   "itself", place);
+	if (s->confined && !trace_is_live(place) && !is_below(s, place))
+		return yaml_refuse(&s->file, at, err, "%s is not below the directory of the session file; name the session file "
+		                   "itself to read it", place);
+	return 0;
+}
+
 static int add_traces(struct session *s, const yaml_node_t *map, const char *name, enum trace_role role)
 {
 	const char *dir, *layout;
@@ -226,7 +252,14 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 	if (!dir)
 		return yaml_refuse(&s->file, map, s->err, "dir: is missing");
 	char *place = *dir == '/' || trace_is_live(dir) ? mem_dup(dir) : mem_printf("%s%s", s->dir, dir);
-	int rc = role == ROLE_GUEST && s->was_found
+	int rc = check_place(s, map, place, s->err);
+	if (rc == 0 && layout && strchr(layout, '/'))
+		rc = check_place(s, map, layout, s->err);
+	if (rc) {
+		free(place);
+		return -1;
+	}
+	rc = role == ROLE_GUEST && s->was_found
 		? input_add_listed_guest(s->in, place, name, layout, s->err)
 		: input_add_machine(s->in, place, name, role, layout, s->err);
 	free(place);
@@ -347,7 +380,7 @@ static int load_file(struct session *s, const char *path)
 
 int session_load(struct input *in, const char *path, bool was_found, struct error *err)
 {
-	struct session s = { .in = in, .was_found = was_found, .is_file = true, .err = err };
+	struct session s = { .in = in, .was_found = was_found, .confined = was_found, .is_file = true, .err = err };
 	return yaml_file_read(&s.file, path, REMEDY, err) ? -1 : load_file(&s, path);
 }
 
