@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -87,14 +88,19 @@ static void redirect_to_null(void)
 #define ACCESS_NEVER (LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK | \
 	LANDLOCK_ACCESS_FS_MAKE_SOCK | LANDLOCK_ACCESS_FS_MAKE_FIFO)
 
-static void allow_writes(int rules, const char *dir, uint64_t access)
+static void allow_below(int rules, int fd, uint64_t access)
 {
-	struct landlock_path_beneath_attr beneath = { .allowed_access = access };
-	beneath.parent_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (beneath.parent_fd < 0)
-		return;
+	const struct landlock_path_beneath_attr beneath = { .allowed_access = access, .parent_fd = fd };
 	syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &beneath, 0);
-	close(beneath.parent_fd);
+}
+
+static void allow_directory(int rules, const char *dir, uint64_t access)
+{
+	const int fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return;
+	allow_below(rules, fd, access);
+	close(fd);
 }
 
 static void restrict_files(const char *dir)
@@ -110,14 +116,41 @@ static void restrict_files(const char *dir)
 	if (rules < 0)
 		return;
 	if (dir)
-		allow_writes(rules, dir, write_access);
+		allow_directory(rules, dir, write_access);
 	syscall(SYS_landlock_restrict_self, rules, 0);
+	close(rules);
+}
+
+void sandbox_limit_reads(const int *fd, size_t n)
+{
+	static const char *const system_dir[] = { "/usr", "/lib", "/lib32", "/lib64", "/etc", "/proc", "/sys", "/dev", "/opt",
+		"/nix" };
+	const uint64_t read_access = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR;
+	const struct landlock_ruleset_attr handled = { .handled_access_fs = read_access };
+	const int rules = (int)syscall(SYS_landlock_create_ruleset, &handled, sizeof handled, 0);
+	if (rules < 0)
+		return;
+	for (size_t i = 0; i < sizeof system_dir / sizeof *system_dir; i++)
+		allow_directory(rules, system_dir[i], read_access);
+	for (size_t i = 0; i < n; i++) {
+		struct stat st;
+		const bool is_dir = fstat(fd[i], &st) == 0 && S_ISDIR(st.st_mode);
+		allow_below(rules, fd[i], is_dir ? read_access : LANDLOCK_ACCESS_FS_READ_FILE);
+	}
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
+		syscall(SYS_landlock_restrict_self, rules, 0);
 	close(rules);
 }
 #else
 static void restrict_files(const char *dir)
 {
 	(void)dir;
+}
+
+void sandbox_limit_reads(const int *fd, size_t n)
+{
+	(void)fd;
+	(void)n;
 }
 #endif
 

@@ -10,6 +10,7 @@
 #define STEALSCOPE_BASE_SANDBOX_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -23,6 +24,10 @@ struct sandbox {
 /* Checks that a child will have enough address space: the libraries crash, or report damage, where memory ends. Call it
  * before the child is started. Returns 0, or -1 with *err set; name: of the input, for the error. */
 int sandbox_check_memory(const char *name, struct error *err);
+
+/* Limits what the calling process may read, permanently: open files and directories with all that lies below them, and the
+ * system's directories (/usr, /lib, /etc, /proc ...). Writing stays allowed. No effect without landlock. */
+void sandbox_limit_reads(const int *fd, size_t n);
 
 /* Restricts the calling process permanently. Redirects its standard streams to /dev/null. */
 void sandbox_enter(const struct sandbox *c);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/sandbox.h"
 
 char *captured_file(int fd, size_t *length)
 {
@@ -32,8 +33,8 @@ char *captured_file(int fd, size_t *length)
 }
 
 /* The child: runs the command with its output in `out` and ends with the exit status. */
-static void run_child(int (*run)(int, char **, struct error *), int argc, char **argv, unsigned seconds, int out,
-                      int messages)
+static void run_child(int (*run)(int, char **, struct error *), int argc, char **argv, const struct captured_limits *limits,
+                      int out, int messages)
 {
 	int null = open("/dev/null", O_RDONLY);
 	if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(messages, 2) < 0)
@@ -41,7 +42,10 @@ static void run_child(int (*run)(int, char **, struct error *), int argc, char *
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGINT, SIG_DFL);
 	setenv("NO_COLOR", "1", 1);
-	alarm(seconds);
+	if (limits && limits->tmp)
+		setenv("TMPDIR", limits->tmp, 1);
+	if (limits)
+		sandbox_limit_reads(limits->fd, limits->n);
 	struct error err = ERROR_INIT;
 	int status = STATUS_OK;
 	if (run(argc, argv, &err)) {
@@ -54,8 +58,8 @@ static void run_child(int (*run)(int, char **, struct error *), int argc, char *
 	_exit(status);
 }
 
-int captured_command(int (*run)(int, char **, struct error *), int argc, char **argv, unsigned seconds, char **text,
-                     char **notes, struct error *err)
+int captured_command(int (*run)(int, char **, struct error *), int argc, char **argv, unsigned seconds,
+                     const struct captured_limits *limits, char **text, char **notes, struct error *err)
 {
 	*text = *notes = NULL;
 	int out = memfd_create("answer", MFD_CLOEXEC), messages = memfd_create("messages", MFD_CLOEXEC);
@@ -63,8 +67,10 @@ int captured_command(int (*run)(int, char **, struct error *), int argc, char **
 	size_t length;
 	fflush(NULL);
 	pid_t child = out < 0 || messages < 0 ? -1 : fork();
-	if (child == 0)
-		run_child(run, argc, argv, seconds, out, messages);
+	if (child == 0) {
+		alarm(seconds);
+		run_child(run, argc, argv, limits, out, messages);
+	}
 	if (child < 0) {
 		error_system(err, NULL, "cannot run %s", argv[0]);
 		goto close_files;

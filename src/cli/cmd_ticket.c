@@ -121,7 +121,7 @@ static char *ask(int (*run)(int, char **, struct error *), char **argv, struct e
 	char *text = NULL, *notes = NULL;
 	while (argv[argc])
 		argc++;
-	const int status = captured_command(run, argc, argv, SECONDS, &text, &notes, err);
+	const int status = captured_command(run, argc, argv, SECONDS, NULL, &text, &notes, err);
 	if (status > 0)
 		error_set(err, (enum status)status, NULL, "%.*s", notes ? (int)strcspn(notes, "\n") : 0, notes ? notes : "");
 	free(notes);

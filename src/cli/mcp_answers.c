@@ -2,17 +2,19 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <limits.h>
-#include <signal.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
+#include "base/text.h"
 #include "cli/captured_command.h"
 #include "cli/cli.h"
 #include "cli/mcp_answers.h"
@@ -20,13 +22,19 @@
 /* Characters of names that are not served: they would need escapes in lists and in JSON. */
 #define UNSERVED "\"\\\n\r\t\033"
 
-/* An open history. Commands get the path of its descriptor; answers show the name that the agent gave. */
-struct history_file { char *recording, *name; int fd; };
+/* The history of a recording. Commands get its path; answers show the name that the agent gave. */
+struct history_file {
+	char *recording, *name;         /* path of the recording, and its name */
+	char *path;                     /* of the history */
+	int fd;                         /* the path is that of this descriptor; -1: the recording is a history */
+	uint64_t state;                 /* of the recording's files when the history was built */
+};
 struct long_answer { unsigned number; char *text; size_t length; };
 
 struct mcp_answers {
 	const char *directory;
 	char *real;                     /* resolved path of the directory */
+	int root;                       /* descriptor of the directory; all recordings are opened below it */
 	struct history_file *history;   /* one per recording that was used */
 	size_t histories;
 	struct long_answer kept[MCP_KEPT];
@@ -36,20 +44,17 @@ struct mcp_answers {
 struct mcp_answers *mcp_answers_begin(const char *directory, struct error *err)
 {
 	char *real = realpath(directory, NULL);
-	struct stat st;
-	if (!real || stat(real, &st)) {
+	const int root = real ? open(real, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	if (root < 0) {
+		if (errno == ENOTDIR)
+			error_set(err, STATUS_INPUT, "name the directory that holds the recordings", "%s: not a directory", directory);
+		else
+			error_read(err, NULL, "%s", directory);
 		free(real);
-		error_read(err, NULL, "%s", directory);
-		return NULL;
-	}
-	if (!S_ISDIR(st.st_mode)) {
-		free(real);
-		error_set(err, STATUS_INPUT, "name the directory that holds the recordings", "%s: not a directory", directory);
 		return NULL;
 	}
 	struct mcp_answers *a = mem_new(1, sizeof *a);
-	a->directory = directory;
-	a->real = real;
+	*a = (struct mcp_answers){ .directory = directory, .real = real, .root = root };
 	return a;
 }
 
@@ -60,45 +65,105 @@ void mcp_answers_end(struct mcp_answers *a)
 	for (size_t i = 0; i < a->histories; i++) {
 		free(a->history[i].recording);
 		free(a->history[i].name);
-		close(a->history[i].fd);
+		free(a->history[i].path);
+		if (a->history[i].fd >= 0)
+			close(a->history[i].fd);
 	}
 	for (size_t i = 0; i < MCP_KEPT; i++)
 		free(a->kept[i].text);
 	free(a->history);
 	free(a->real);
+	close(a->root);
 	free(a);
 }
 
 /* ---- histories ---- */
 
+/* Opens a file or directory below the served one: no "..", no absolute path and no link leads out of it. Returns -1 on
+ * failure. */
+static int open_below(const struct mcp_answers *a, const char *name, uint64_t flags)
+{
+	const struct open_how how = { .flags = flags | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS };
+	return (int)syscall(SYS_openat2, a->root, name, &how, sizeof how);
+}
+
+/* Returns true if the name can stand in lists and in JSON as it is. */
+static bool is_served_name(const char *name)
+{
+	uint32_t c;
+	size_t n;
+	if (name[strcspn(name, UNSERVED)])
+		return false;
+	while (*name && (n = text_decode(name, &c)) > 0)
+		name += n;
+	return !*name;
+}
+
 /* Resolves the name of a recording. Returns its path, allocated, or NULL with *err set: a name that leads out of the
  * served directory is refused. */
-static char *recording_path(struct mcp_answers *a, const char *recording, struct error *err)
+static char *recording_path(const struct mcp_answers *a, const char *recording, struct error *err)
 {
-	char *path = mem_printf("%s/%s", a->real, recording), *real = realpath(path, NULL);
-	free(path);
-	size_t n = strlen(a->real);
-	bool inside = real && !recording[strcspn(recording, UNSERVED)] && strncmp(real, a->real, n) == 0 &&
-	              (real[n] == '/' || real[n] == '\0' || n == 1);
-	if (!inside) {
-		free(real);
-		error_set(err, STATUS_INPUT, "the tool `recordings` lists them", "%s: no such recording", recording);
-		return NULL;
+	const int fd = is_served_name(recording) ? open_below(a, recording, O_PATH) : -1;
+	char link[40], *real = NULL;
+	snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+	if (fd >= 0) {
+		real = realpath(link, NULL);
+		close(fd);
 	}
+	if (!real)
+		error_set(err, STATUS_INPUT, errno == ENOSYS ? "use Linux 5.6 or newer" : "the tool `recordings` lists them",
+		          "%s: no such recording", recording);
 	return real;
 }
 
-/* Indexes a recording into a file without a name. Returns its descriptor, or -1 with *err set. */
-static int index_recording(char *path, struct error *err)
+/* Computes a hash of the names, inodes, sizes and times of a recording's files: another one means that it was replaced or
+ * changed. Returns -1 with *err set if a link in it leads out of the served directory. */
+static int recording_state(const struct mcp_answers *a, char *path, uint64_t *state, struct error *err)
+{
+	char *roots[] = { path, NULL };
+	FTS *fts = fts_open(roots, FTS_LOGICAL | FTS_NOCHDIR, NULL);
+	const size_t n = strlen(a->real);
+	int rc = 0;
+	*state = 0;
+	for (FTSENT *e; fts && rc == 0 && (e = fts_read(fts));) {
+		struct stat own;
+		if (e->fts_info == FTS_DP || lstat(e->fts_path, &own))
+			continue;
+		char *real = S_ISLNK(own.st_mode) ? realpath(e->fts_path, NULL) : NULL;
+		if (real && n > 1 && (strncmp(real, a->real, n) != 0 || (real[n] && real[n] != '/')))
+			rc = error_set(err, STATUS_INPUT, "copy the files into it", "%s: this link leads out of the served directory",
+			               e->fts_path);
+		free(real);
+		const struct stat *st = e->fts_info == FTS_SLNONE || e->fts_info == FTS_NS ? &own : e->fts_statp;
+		const uint64_t facts[] = { st->st_dev, st->st_ino, (uint64_t)st->st_size, (uint64_t)st->st_mtim.tv_sec,
+			(uint64_t)st->st_mtim.tv_nsec, (uint64_t)st->st_ctim.tv_sec, (uint64_t)st->st_ctim.tv_nsec };
+		*state += hash_text(hash_bytes(HASH_BEGIN, facts, sizeof facts), e->fts_path);  /* in any order */
+	}
+	if (fts)
+		fts_close(fts);
+	return rc;
+}
+
+/* Makes a directory for temporary files. Returns its descriptor, or -1 with *err set. */
+static int make_temporary(char dir[PATH_MAX], struct error *err)
 {
 	const char *base = getenv("TMPDIR");
+	const int n = snprintf(dir, PATH_MAX, "%s/stealscope-mcp-XXXXXX", base && *base ? base : "/tmp");
+	const int fd = n < PATH_MAX && mkdtemp(dir) ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	return fd < 0 ? error_system(err, "set TMPDIR", "cannot make a temporary directory") : fd;
+}
+
+/* Indexes a recording into a file without a name. Returns its descriptor, or -1 with *err set. */
+static int index_recording(const struct mcp_answers *a, char *path, struct error *err)
+{
 	char dir[PATH_MAX], file[PATH_MAX + 16], *text, *notes;
-	if (snprintf(dir, sizeof dir, "%s/stealscope-mcp-XXXXXX", base && *base ? base : "/tmp") >= (int)sizeof dir ||
-	    !mkdtemp(dir))
-		return error_system(err, "set TMPDIR", "cannot make a temporary directory");
+	const int tmp = make_temporary(dir, err);
+	if (tmp < 0)
+		return -1;
 	snprintf(file, sizeof file, "%s/h.steal", dir);
 	char *argv[] = { (char[]){ "index" }, path, (char[]){ "-o" }, file, NULL };
-	int fd = -1, status = captured_command(cmd_index, 4, argv, MCP_SECONDS, &text, &notes, err);
+	const struct captured_limits limits = { { a->root, tmp }, 2, dir };
+	int fd = -1, status = captured_command(cmd_index, 4, argv, MCP_SECONDS, &limits, &text, &notes, err);
 	if (status == STATUS_OK)
 		fd = open(file, O_RDONLY);  /* inherited by the children that read it */
 	if (status == STATUS_OK && fd < 0)
@@ -107,37 +172,58 @@ static int index_recording(char *path, struct error *err)
 		error_set(err, (enum status)status, NULL, "%.*s", (int)strcspn(notes, "\n"), notes);
 	unlink(file);
 	rmdir(dir);
+	close(tmp);
 	free(text);
 	free(notes);
 	return fd;
 }
 
+static bool is_history(const char *path)
+{
+	struct stat st;
+	const size_t n = strlen(path);
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && n > 6 && strcmp(path + n - 6, ".steal") == 0;
+}
+
+/* Sets the history of a recording. Returns -1 with *err set. */
+static int open_history(const struct mcp_answers *a, struct history_file *h, uint64_t state, struct error *err)
+{
+	const int fd = is_history(h->recording) ? -1 : index_recording(a, h->recording, err);
+	if (fd < 0 && !is_history(h->recording))
+		return -1;
+	if (h->fd >= 0)
+		close(h->fd);
+	free(h->path);
+	h->path = fd < 0 ? mem_dup(h->recording) : mem_printf("/proc/self/fd/%d", fd);
+	h->fd = fd;
+	h->state = state;
+	return 0;
+}
+
 char *mcp_history(void *answers, const char *recording, struct error *err)
 {
 	struct mcp_answers *a = answers;
-	char *path = recording_path(a, recording, err);
-	if (!path)
+	struct history_file new = { .recording = recording_path(a, recording, err), .fd = -1 }, *h = NULL;
+	uint64_t state;
+	if (!new.recording || recording_state(a, new.recording, &state, err)) {
+		free(new.recording);
 		return NULL;
-	size_t i = 0;
-	while (i < a->histories && strcmp(a->history[i].recording, path) != 0)
-		i++;
-	if (i == a->histories) {
-		struct stat st;
-		bool file = stat(path, &st) == 0 && S_ISREG(st.st_mode) && strlen(path) > 6 &&
-		            strcmp(path + strlen(path) - 6, ".steal") == 0;
-		int fd = file ? open(path, O_RDONLY) : index_recording(path, err);
-		if (fd < 0) {
-			if (file)
-				error_read(err, NULL, "%s", recording);
-			free(path);
-			return NULL;
-		}
-		a->history = mem_resize(a->history, a->histories + 1, sizeof *a->history);
-		a->history[a->histories++] = (struct history_file){ path, mem_dup(recording), fd };
-	} else {
-		free(path);
 	}
-	return mem_printf("/proc/self/fd/%d", a->history[i].fd);
+	for (size_t i = 0; i < a->histories && !h; i++)
+		h = strcmp(a->history[i].recording, new.recording) == 0 ? &a->history[i] : NULL;
+	if (h)
+		free(new.recording);
+	if (h ? h->state != state && open_history(a, h, state, err) : open_history(a, &new, state, err)) {
+		free(h ? NULL : new.recording);
+		return NULL;
+	}
+	if (!h) {
+		new.name = mem_dup(recording);
+		a->history = mem_resize(a->history, a->histories + 1, sizeof *a->history);
+		h = &a->history[a->histories++];
+		*h = new;
+	}
+	return mem_dup(h->path);
 }
 
 static int compare_names(const void *x, const void *y)
@@ -152,7 +238,12 @@ char *mcp_recordings(struct mcp_answers *a)
 	size_t n = 0, length = 0;
 	for (struct dirent *e; dir && (e = readdir(dir));) {
 		struct stat st;
-		if (e->d_name[0] == '.' || fstatat(dirfd(dir), e->d_name, &st, 0) || e->d_name[strcspn(e->d_name, UNSERVED)])
+		const int fd = e->d_name[0] != '.' && is_served_name(e->d_name) ? open_below(a, e->d_name, O_PATH) : -1;
+		if (fd < 0)
+			continue;
+		const int failed = fstat(fd, &st);
+		close(fd);
+		if (failed)
 			continue;
 		if (S_ISDIR(st.st_mode) || (strlen(e->d_name) > 6 && strcmp(e->d_name + strlen(e->d_name) - 6, ".steal") == 0)) {
 			name = mem_resize(name, n + 1, sizeof *name);
@@ -244,10 +335,15 @@ static char *replace_path(char *text, const char *path, const char *name)
 static char *name_recordings(const struct mcp_answers *a, char *text)
 {
 	for (size_t i = 0; i < a->histories; i++) {
-		char plain[40], escaped[40];
-		snprintf(plain, sizeof plain, "/proc/self/fd/%d", a->history[i].fd);
-		snprintf(escaped, sizeof escaped, "\\/proc\\/self\\/fd\\/%d", a->history[i].fd);
-		text = replace_path(replace_path(text, plain, a->history[i].name), escaped, a->history[i].name);
+		const struct history_file *h = &a->history[i];
+		char *escaped = mem_new(2 * strlen(h->path) + 1, 1), *to = escaped;
+		for (const char *c = h->path; *c; c++) {
+			if (*c == '/')
+				*to++ = '\\';
+			*to++ = *c;
+		}
+		text = replace_path(replace_path(text, h->path, h->name), escaped, h->name);
+		free(escaped);
 	}
 	return text;
 }
@@ -265,30 +361,47 @@ static char *first_page(struct mcp_answers *a, char *text)
 	return page_text(l, 0);
 }
 
-/* Runs `picture` with a text file as its output, which becomes *text. */
-static int run_picture(int argc, char **argv, char **text, char **notes, struct error *err)
+/* Replaces a text by that of a file, if it can be read. */
+static void read_picture(const char *file, char **text)
 {
-	char dir[] = "/tmp/stealscope-mcp-XXXXXX", file[64];
-	if (!mkdtemp(dir))
-		return error_system(err, NULL, "cannot make a temporary directory");
+	size_t length;
+	const int fd = open(file, O_RDONLY | O_CLOEXEC);
+	char *picture = fd < 0 ? NULL : captured_file(fd, &length);
+	if (fd >= 0)
+		close(fd);
+	if (!picture)
+		return;
+	free(*text);
+	*text = picture;
+}
+
+/* Runs a command on histories: it reads these, and what lies in the served directory. picture: with "-o FILE", whose text
+ * becomes the answer. */
+static int run_limited(const struct mcp_answers *a, int (*run)(int, char **, struct error *), int argc, char **argv,
+                       bool picture, char **text, char **notes, struct error *err)
+{
+	char dir[PATH_MAX], file[PATH_MAX + 16], output[] = "-o";
+	const int tmp = make_temporary(dir, err);
+	if (tmp < 0)
+		return -1;
 	snprintf(file, sizeof file, "%s/picture.txt", dir);
 	char **all = mem_new((size_t)argc + 3, sizeof *all);
 	memcpy(all, argv, (size_t)argc * sizeof *all);
-	all[argc] = (char[]){ "-o" };
-	all[argc + 1] = file;
-	int status = captured_command(cmd_picture, argc + 2, all, MCP_SECONDS, text, notes, err);
-	int fd = status == STATUS_OK ? open(file, O_RDONLY | O_CLOEXEC) : -1;
-	if (fd >= 0) {
-		size_t length;
-		char *picture = captured_file(fd, &length);
-		close(fd);
-		if (picture) {
-			free(*text);
-			*text = picture;
-		}
+	struct captured_limits limits = { { a->root, tmp }, 2, dir };
+	for (size_t i = 0; i < a->histories; i++)
+		for (int k = 1; k < argc && limits.n < sizeof limits.fd / sizeof *limits.fd; k++)
+			if (a->history[i].fd >= 0 && strcmp(argv[k], a->history[i].path) == 0)
+				limits.fd[limits.n++] = a->history[i].fd;
+	if (picture) {
+		all[argc++] = output;
+		all[argc++] = file;
 	}
+	const int status = captured_command(run, argc, all, MCP_SECONDS, &limits, text, notes, err);
+	if (picture && status == STATUS_OK)
+		read_picture(file, text);
 	unlink(file);
 	rmdir(dir);
+	close(tmp);
 	free(all);
 	return status;
 }
@@ -297,8 +410,7 @@ char *mcp_run(struct mcp_answers *a, int (*run)(int, char **, struct error *), i
               bool *failed, struct error *err)
 {
 	char *text, *notes;
-	int status = picture ? run_picture(argc, argv, &text, &notes, err)
-	                     : captured_command(run, argc, argv, MCP_SECONDS, &text, &notes, err);
+	int status = run_limited(a, run, argc, argv, picture, &text, &notes, err);
 	if (status < 0)
 		return NULL;
 	*failed = status != STATUS_OK;
