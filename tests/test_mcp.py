@@ -1,7 +1,9 @@
 """`stealscope mcp`: the tools give the same answers as the commands, in pages, and nothing outside of the directory."""
+import ctypes
 import json
 import os
 import shutil
+import socket
 import subprocess
 
 from e2e import DATA, PROGRAM, check, run, scratch
@@ -42,10 +44,80 @@ def tree(folder):
     return sorted(os.path.join(d, f) for d, _, names in os.walk(folder) for f in names)
 
 
+def check_recordings_that_lead_out(server, served, folder):
+    """What a recording refers to is not read if it is outside of the served directory, or on the network."""
+    daemon = socket.create_server(("127.0.0.1", 0))
+    outside = f"{folder}/outside"
+    shutil.copytree(f"{DATA}/fibonacci", outside)
+    bad = f"{served}/bad"
+    for session, links in ((f"host: {{dir: 'net://127.0.0.1:{daemon.getsockname()[1]}/host/h/s'}}\n", {}),
+                           ("host: {dir: ../../outside/host}\n", {}), (f"host: {{dir: {outside}/host}}\n", {}),
+                           ("", {"host": f"{outside}/host"}), ("", {"host": "../../outside/host"}),
+                           ("", {name: f"{outside}/{name}" for name in os.listdir(outside)})):
+        os.mkdir(bad)
+        if session:
+            with open(f"{bad}/session.yaml", "w", encoding="utf-8") as f:
+                f.write(session)
+        for name, target in links.items():
+            os.symlink(target, f"{bad}/{name}")
+        for tool in ("summary", "events"):
+            text = server.tool(tool, error=True, recording="bad", **({"at": "50%"} if tool == "events" else {}))
+            check("fibonacci" not in text.replace("/fibonacci/", ""), f"{session!r} {sorted(links)}: {text}")
+        shutil.rmtree(bad)
+    shutil.copytree(outside, f"{served}/inside")
+    os.symlink(outside, f"{served}/saved.d")
+    os.symlink("inside", f"{served}/alias")
+    check("saved.d" not in server.tool("recordings") and "alias" in server.tool("recordings"), "only links that stay inside are listed")
+    check(server.tool("summary", recording="alias"), "such a link is a recording")
+    # A history contains the places of its traces.
+    run("index", outside, "-o", f"{served}/of_outside.steal")
+    server.tool("summary", recording="of_outside.steal")
+    server.tool("events", error=has_landlock(), recording="of_outside.steal", at="50%")
+    for name in ("saved.d", "alias", "of_outside.steal"):
+        os.unlink(f"{served}/{name}")
+    shutil.rmtree(f"{served}/inside")
+    daemon.settimeout(0)
+    try:
+        daemon.accept()
+        check(False, "the server connects to the host of a recording's choice")
+    except BlockingIOError:
+        pass
+
+
+def has_landlock():
+    """True if the kernel can limit what the server's commands read: landlock_create_ruleset(0, 0, VERSION)."""
+    return ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) > 0
+
+
+def check_replaced(server, served, folder):
+    """Answers are about the recording that is there now."""
+    def first(name):
+        return server.tool("summary", recording=name).split("\n")[0]
+    run("index", f"{DATA}/beacon", "-o", f"{folder}/other.steal")
+    shutil.copy(f"{folder}/secret.steal", f"{served}/x.steal")
+    old, new = first("x.steal"), run("summary", f"{folder}/other.steal").stdout.split("\n")[0]
+    check(old != new, "two recordings differ")
+    shutil.copy(f"{folder}/other.steal", f"{served}/y.steal")
+    os.rename(f"{served}/y.steal", f"{served}/x.steal")
+    check(first("x.steal") == new, "a history that was replaced")
+    shutil.copytree(f"{DATA}/fibonacci", f"{served}/rec")
+    check(first("rec") == old, "a directory")
+    shutil.rmtree(f"{served}/rec")
+    shutil.copytree(f"{DATA}/beacon", f"{served}/rec")
+    check(first("rec") == new, "a directory that was replaced")
+    os.unlink(f"{served}/rec/trace-Debian.dat")
+    check(server.tool("summary", recording="rec") != run("summary", f"{folder}/other.steal").stdout, "and one of which a file was removed")
+    os.mkfifo(f"{served}/f.steal")
+    server.tool("summary", error=True, recording="f.steal")
+    shutil.rmtree(f"{served}/rec")
+    for name in ("x.steal", "f.steal"):
+        os.unlink(f"{served}/{name}")
+
+
 with scratch() as folder:
     served = f"{folder}/served"
     shutil.copytree(f"{DATA}/fibonacci", f"{served}/fibonacci")
-    run("index", f"{DATA}/fibonacci", "-o", f"{served}/saved.steal")
+    run("index", f"{served}/fibonacci", "-o", f"{served}/saved.steal")
     run("index", f"{DATA}/fibonacci", "-o", f"{folder}/secret.steal")
     history = f"{served}/saved.steal"
     before = tree(served)
@@ -105,6 +177,8 @@ with scratch() as folder:
     os.symlink(f"{folder}/secret.steal", f"{served}/link.steal")
     check("no such recording" in server.tool("summary", error=True, recording="link.steal"), "a link out of the directory")
     os.unlink(f"{served}/link.steal")
+    check_recordings_that_lead_out(server, served, folder)
+    check_replaced(server, served, folder)
     server.tool("explain", error=True, recording="saved.steal", target="--output=x")
     server.tool("summary", error=True, recording="saved.steal", output="x")
     server.tool("summary", error=True, recording="saved.steal", top="3")
@@ -115,7 +189,20 @@ with scratch() as folder:
     # Messages that are none.
     check(server.line("{")["error"]["code"] == -32700, "not JSON")
     check(server.line("[" * 100)["error"]["code"] == -32700, "too deep")
-    check(server.line("[]")["error"]["code"] == -32600, "not an object")
+    check(server.line("[]")["error"]["code"] == -32600, "an empty batch")
+    ping = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+    replies = server.line(json.dumps([ping, {"jsonrpc": "2.0", "method": "x"}, {**ping, "id": "b"}, [], 5]))
+    check([(r["id"], "result" in r) for r in replies] == [(7, True), ("b", True), (None, False), (None, False)], f"a batch: {replies}")
+    for text in (json.dumps(ping) + " x", json.dumps(ping) * 2, json.dumps(ping).replace('"', "'"),
+                 json.dumps(ping) + "\0", json.dumps(ping)[:-1] + ",}"):
+        check(server.line(text)["error"]["code"] == -32700, f"{text!r} is not one JSON value")
+    server.process.stdin.buffer.write(b'{"jsonrpc":"2.0","id":"\xff\xfe","method":"ping"}\n')
+    check(server.line("")["error"]["code"] == -32700, "an id that is not UTF-8")
+    for id in (99999999999999999999, -10**30, 2**53 + 1, 1.5, None):
+        check(server.line(json.dumps({**ping, "id": id}))["error"]["code"] == -32600, f"{id}: the reply could not repeat it")
+    check(server.line(json.dumps({**ping, "id": -2**53}) + " \t\r")["id"] == -2**53, "a large id, and blanks at the end")
+    server.process.stdin.write('{"jsonrpc":"2.0","id":1,"result":{}}\n{"jsonrpc":"2.0","id":1,"error":{"code":1}}\n[]\n')
+    check(server.line("")["error"]["code"] == -32600, "responses get no reply")
     check(server.line('{"jsonrpc":"2.0","id":[1],"method":"ping"}')["error"]["code"] == -32600, "a strange id")
     check(server.line('{"jsonrpc":"2.0","id":"a","method":"shell"}')["error"]["code"] == -32601, "no such method")
     check(server.line('{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"rm"}}')["error"]["code"] == -32602,

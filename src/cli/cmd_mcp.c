@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <json-c/json.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@
 #include "cli/opts.h"
 
 enum { LINE_MAX_BYTES = 1 << 20, MAX_DEPTH = 32 };
+#define ID_MAX (INT64_C(1) << 53)  /* largest number that all implementations of JSON keep */
 enum rpc_error { RPC_PARSE = -32700, RPC_REQUEST = -32600, RPC_METHOD = -32601, RPC_PARAMS = -32602 };
 
 static const char *const protocol_versions[] = { "2025-06-18", "2025-03-26", "2024-11-05", NULL };
@@ -39,22 +41,22 @@ static void send_message(struct json_object *message)
 	json_object_put(message);
 }
 
-/* Sends `value` under `key` as the reply to the request with this id (borrowed; NULL: the JSON null). */
-static void send_reply(struct json_object *id, const char *key, struct json_object *value)
+/* Returns the reply to the request with this id (borrowed; NULL: the JSON null), with `value` under `key`. */
+static struct json_object *make_reply(struct json_object *id, const char *key, struct json_object *value)
 {
 	struct json_object *message = json_object_new_object();
 	json_object_object_add(message, "jsonrpc", json_object_new_string("2.0"));
 	json_object_object_add(message, "id", json_object_get(id));
 	json_object_object_add(message, key, value);
-	send_message(message);
+	return message;
 }
 
-static void send_error(struct json_object *id, enum rpc_error code, const char *text)
+static struct json_object *make_error(struct json_object *id, enum rpc_error code, const char *text)
 {
 	struct json_object *error = json_object_new_object();
 	json_object_object_add(error, "code", json_object_new_int(code));
 	json_object_object_add(error, "message", json_object_new_string(text));
-	send_reply(id, "error", error);
+	return make_reply(id, "error", error);
 }
 
 /* Returns a string member, or NULL if it is missing or not a string. */
@@ -164,51 +166,86 @@ static struct json_object *call_result(struct mcp_answers *answers, const char *
 	return result;
 }
 
-/* Answers a request; the id is borrowed. */
-static void answer_request(struct mcp_answers *answers, const char *method, struct json_object *params,
-                           struct json_object *id)
+/* Returns the reply to a request; the id is borrowed. */
+static struct json_object *answer_request(struct mcp_answers *answers, const char *method, struct json_object *params,
+                                          struct json_object *id)
 {
-	if (strcmp(method, "initialize") == 0) {
-		send_reply(id, "result", initialize(params));
-	} else if (strcmp(method, "ping") == 0) {
-		send_reply(id, "result", json_object_new_object());
-	} else if (strcmp(method, "tools/list") == 0) {
-		send_reply(id, "result", list_tools());
-	} else if (strcmp(method, "tools/call") == 0) {
-		const char *name = text_member(params, "name");
-		struct json_object *given = NULL;
-		if (!name || !tool_exists(name)) {
-			send_error(id, RPC_PARAMS, "no such tool; tools/list lists them");
-			return;
-		}
-		json_object_object_get_ex(params, "arguments", &given);
-		send_reply(id, "result", call_result(answers, name, given));
-	} else {
-		send_error(id, RPC_METHOD, "no such method; the server has tools only");
-	}
+	if (strcmp(method, "initialize") == 0)
+		return make_reply(id, "result", initialize(params));
+	if (strcmp(method, "ping") == 0)
+		return make_reply(id, "result", json_object_new_object());
+	if (strcmp(method, "tools/list") == 0)
+		return make_reply(id, "result", list_tools());
+	if (strcmp(method, "tools/call") != 0)
+		return make_error(id, RPC_METHOD, "no such method; the server has tools only");
+	const char *name = text_member(params, "name");
+	struct json_object *given = NULL;
+	if (!name || !tool_exists(name))
+		return make_error(id, RPC_PARAMS, "no such tool; tools/list lists them");
+	json_object_object_get_ex(params, "arguments", &given);
+	return make_reply(id, "result", call_result(answers, name, given));
 }
 
-static void answer_line(struct mcp_answers *answers, const char *line, size_t length)
+/* Returns true for an id that the reply can repeat exactly: json-c cuts larger numbers. */
+static bool is_valid_id(struct json_object *id)
 {
-	struct json_tokener *tokener = json_tokener_new_ex(MAX_DEPTH);
-	struct json_object *message = json_tokener_parse_ex(tokener, line, (int)length + 1), *id = NULL, *params = NULL;
-	bool whole = json_tokener_get_error(tokener) == json_tokener_success && strlen(line) == length;
-	json_tokener_free(tokener);
-	if (!whole) {
-		send_error(NULL, RPC_PARSE, "not one JSON value in a line");
-		json_object_put(message);
-		return;
-	}
+	const int64_t n = json_object_is_type(id, json_type_int) ? json_object_get_int64(id) : 0;
+	return json_object_is_type(id, json_type_string) ||
+	       (json_object_is_type(id, json_type_int) && n <= ID_MAX && n >= -ID_MAX);
+}
+
+/* Returns the reply to a message; NULL: it gets none. */
+static struct json_object *answer_message(struct mcp_answers *answers, struct json_object *message)
+{
+	struct json_object *id = NULL, *params = NULL;
 	const char *version = text_member(message, "jsonrpc"), *method = text_member(message, "method");
-	bool request = json_object_is_type(message, json_type_object) && json_object_object_get_ex(message, "id", &id);
-	bool valid_id = json_object_is_type(id, json_type_string) || json_object_is_type(id, json_type_int);
-	if (!version || strcmp(version, "2.0") != 0 || !method || (request && !valid_id)) {
-		send_error(valid_id ? id : NULL, RPC_REQUEST, "not a JSON-RPC 2.0 request");
-	} else if (request) {  /* a message without id is a notification, which has no reply */
-		json_object_object_get_ex(message, "params", &params);
-		answer_request(answers, method, params, id);
+	const bool is_object = json_object_is_type(message, json_type_object);
+	const bool request = is_object && json_object_object_get_ex(message, "id", &id);
+	if (is_object && !json_object_object_get_ex(message, "method", NULL) &&
+	    (json_object_object_get_ex(message, "result", NULL) || json_object_object_get_ex(message, "error", NULL)))
+		return NULL;  /* a response, to nothing that the server asked */
+	if (!version || strcmp(version, "2.0") != 0 || !method || (request && !is_valid_id(id)))
+		return make_error(is_valid_id(id) ? id : NULL, RPC_REQUEST, "not a JSON-RPC 2.0 request");
+	if (!request)  /* a notification */
+		return NULL;
+	json_object_object_get_ex(message, "params", &params);
+	return answer_request(answers, method, params, id);
+}
+
+/* Returns the replies to a batch, which 2025-03-26 demands; NULL: it gets none. */
+static struct json_object *answer_batch(struct mcp_answers *answers, struct json_object *batch)
+{
+	const size_t n = json_object_array_length(batch);
+	struct json_object *replies = n ? NULL : make_error(NULL, RPC_REQUEST, "the batch is empty");
+	for (size_t i = 0; i < n && !stop; i++) {
+		struct json_object *reply = answer_message(answers, json_object_array_get_idx(batch, i));
+		if (reply && !replies)
+			replies = json_object_new_array();
+		if (reply)
+			json_object_array_add(replies, reply);
 	}
+	return replies;
+}
+
+static void answer_line(struct mcp_answers *answers, char *line, size_t length)
+{
+	while (length && (line[length - 1] == ' ' || line[length - 1] == '\t' || line[length - 1] == '\r'))
+		line[--length] = '\0';
+	struct json_tokener *tokener = json_tokener_new_ex(MAX_DEPTH);
+	json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+	struct json_object *message = json_tokener_parse_ex(tokener, line, (int)length + 1), *reply;
+	const bool whole = json_tokener_get_error(tokener) == json_tokener_success && strlen(line) == length &&
+	                   json_tokener_get_parse_end(tokener) >= length;
+	json_tokener_free(tokener);
+	if (!whole)
+		reply = make_error(NULL, RPC_PARSE, "not one JSON value in a line");
+	else if (json_object_is_type(message, json_type_array))
+		reply = answer_batch(answers, message);
+	else
+		reply = answer_message(answers, message);
 	json_object_put(message);
+	if (reply)
+		send_message(reply);
 }
 
 /* Answers each line of standard input until its end or a signal. */
@@ -239,7 +276,7 @@ static int serve(struct mcp_answers *answers, struct error *err)
 		memmove(line, begin, filled);
 		if (filled == LINE_MAX_BYTES) {
 			if (!too_long)
-				send_error(NULL, RPC_PARSE, "the line is longer than 1 MiB");
+				send_message(make_error(NULL, RPC_PARSE, "the line is longer than 1 MiB"));
 			too_long = true;
 			filled = 0;
 		}
