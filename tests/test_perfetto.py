@@ -8,9 +8,11 @@ import collections
 import os
 import random
 import re
+import resource
 import shutil
 import sys
 import tarfile
+import zlib
 
 import perfetto_trace as pf
 from e2e import DATA, check, codes, document, is_brief, notes, run, scratch, skip, table
@@ -168,12 +170,32 @@ def check_damage(folder, events, head):
     check(statuses[0] > 0, f"exit statuses: {dict(statuses)}")
 
 
+def check_bomb(folder, events, head):
+    """Compressed packets that are a thousand times larger do not fill the disk: at most 64 times the file is unpacked."""
+    good = head + list(pf.bundles(events[:900], size=60))
+    def field(number, data):
+        return pf.varint(number << 3 | 2) + pf.varint(len(data)) + data
+    bundle = field(1, b"\x08\x00" + field(100, bytes(15 << 20)))  # of CPU 0, with an unknown field
+    zeros = zlib.compress(field(1, b"\x50\x02" + bundle), 9)
+    bombs = [[("compressed_packets", zeros)] for _ in range(40)]
+    path = os.path.join(folder, "bomb.pftrace")
+    pf.write(path, good + bombs)
+    size = os.path.getsize(path)
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (70 * size, 70 * size))
+    p = run("index", path, "-o", f"{folder}/bomb.steal", status=None, preexec_fn=limit, timeout=60)
+    check(p.returncode == 0, f"{size} bytes, {len(zeros) * 40} of them for {40 * 15} MiB: {p.stderr.strip()}")
+    found = {n["code"]: n["text"] for n in notes("info", f"{folder}/bomb.steal")}
+    check("perfetto-damaged" in found and "64 times" in found["perfetto-damaged"], f"a note says so: {found}")
+
+
 def main():
     with scratch() as folder:
         events, head = check_encodings(folder)
         check_losses(folder, events, head)
         check_refusals(folder, events, head)
         check_damage(folder, events, head)
+        check_bomb(folder, events, head)
         missing = check_protoc(events, head)
     if missing:
         skip(f"{missing}; all other checks passed")

@@ -1,4 +1,6 @@
 /* Decompresses packets. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,66 +16,75 @@
 
 #define UNPACKED_FIRST (256U << 10)  /* size of the first buffer, bytes */
 
+struct unpacked {
+	unsigned char *data;
+	size_t size, cap, max;  /* max: more than these bytes are not unpacked */
+	bool is_whole;          /* the data ended where it should */
+};
+
+/* Makes room for at least one byte. Returns false if there are more than u->max. */
+static bool grow(struct unpacked *u)
+{
+	if (u->size > u->max)
+		return false;
+	if (u->size == u->cap) {
+		u->cap = u->cap ? 2 * u->cap : UNPACKED_FIRST;
+		u->cap = u->cap > u->max ? u->max + 1 : u->cap;
+		u->data = mem_resize(u->data, u->cap, 1);
+	}
+	return true;
+}
+
 #ifdef HAVE_ZLIB
-/* Returns the number of bytes, or 0 if the data is damaged or too long. *out grows as needed. */
-static size_t unpack_zlib(const unsigned char *data, size_t len, unsigned char **out)
+static void unpack_zlib(const unsigned char *data, size_t len, struct unpacked *u)
 {
 	z_stream z = { .next_in = (unsigned char *)(uintptr_t)data, .avail_in = (uInt)len };
-	size_t size = 0, cap = 0;
 	int status = inflateInit(&z);
-	while (status == Z_OK && size < PERFETTO_PACKET_MAX) {
-		if (size == cap) {
-			cap = cap ? 2 * cap : UNPACKED_FIRST;
-			*out = mem_resize(*out, cap, 1);
-		}
-		z.next_out = *out + size;
-		z.avail_out = (uInt)(cap - size);
+	while (status == Z_OK && grow(u)) {
+		z.next_out = u->data + u->size;
+		z.avail_out = (uInt)(u->cap - u->size);
 		status = inflate(&z, Z_NO_FLUSH);
-		size = cap - z.avail_out;
+		u->size = u->cap - z.avail_out;
 	}
 	inflateEnd(&z);
-	return status == Z_STREAM_END ? size : 0;
+	u->is_whole = status == Z_STREAM_END;
 }
 #endif
 
 #ifdef HAVE_ZSTD
-static size_t unpack_zstd(const unsigned char *data, size_t len, unsigned char **out)
+static void unpack_zstd(const unsigned char *data, size_t len, struct unpacked *u)
 {
-	size_t size = 0, cap = 0, status = 1;
+	size_t status = 1;
 	ZSTD_inBuffer in = { data, len, 0 };
 	ZSTD_DStream *z = ZSTD_createDStream();
-	while (z && status && !ZSTD_isError(status) && size < PERFETTO_PACKET_MAX) {
-		if (size == cap) {
-			cap = cap ? 2 * cap : UNPACKED_FIRST;
-			*out = mem_resize(*out, cap, 1);
-		}
-		ZSTD_outBuffer to = { *out, cap, size };
+	while (z && status && !ZSTD_isError(status) && grow(u)) {
+		ZSTD_outBuffer to = { u->data, u->cap, u->size };
 		const size_t before = in.pos;
 		status = ZSTD_decompressStream(z, &to, &in);
-		if (to.pos == size && in.pos == before)
+		if (to.pos == u->size && in.pos == before)
 			break;  /* the data ends early */
-		size = to.pos;
+		u->size = to.pos;
 	}
 	ZSTD_freeDStream(z);
-	return z && status == 0 ? size : 0;
+	u->is_whole = z && status == 0;
 }
 #endif
 
-unsigned char *perfetto_unpack(enum packet_field codec, const unsigned char *data, size_t len, size_t *size,
+unsigned char *perfetto_unpack(enum packet_field codec, const unsigned char *data, size_t len, uint64_t *left, size_t *size,
                                const char **why)
 {
-	unsigned char *out = NULL;
-	*size = 0;
+	struct unpacked u = { .max = *left < PERFETTO_PACKET_MAX ? (size_t)*left : PERFETTO_PACKET_MAX };
 	*why = "a compressed packet is damaged";
+	*size = 0;
 #ifdef HAVE_ZLIB
 	if (codec == PACKET_DEFLATED) {
-		*size = unpack_zlib(data, len, &out);
+		unpack_zlib(data, len, &u);
 		codec = 0;
 	}
 #endif
 #ifdef HAVE_ZSTD
 	if (codec == PACKET_ZSTD) {
-		*size = unpack_zstd(data, len, &out);
+		unpack_zstd(data, len, &u);
 		codec = 0;
 	}
 #endif
@@ -82,8 +93,13 @@ unsigned char *perfetto_unpack(enum packet_field codec, const unsigned char *dat
 		*why = "packets are compressed, but this stealscope was built without zlib";
 	if (codec == PACKET_ZSTD)
 		*why = "packets are compressed, but this stealscope was built without libzstd";
+	if (u.size > u.max)
+		*why = u.max < PERFETTO_PACKET_MAX ? "packets expand to more than 64 times the file's size"
+		                                   : "a compressed packet is too long";
+	*left -= u.size < *left ? u.size : *left;  /* of damaged packets, too: they cost as much */
+	*size = u.is_whole && u.size <= u.max ? u.size : 0;
 	if (*size)
-		return out;
-	free(out);
+		return u.data;
+	free(u.data);
 	return NULL;
 }

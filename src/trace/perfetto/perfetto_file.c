@@ -205,7 +205,7 @@ static int add_packed(struct perfetto_file *f, const struct packet_place *place,
 	size_t size;
 	const char *why = "a compressed packet contains compressed packets";
 	unsigned char *data = place->is_unpacked ? NULL :
-		perfetto_unpack((enum packet_field)part->number, part->data, part->len, &size, &why);
+		perfetto_unpack((enum packet_field)part->number, part->data, part->len, &f->unpackable, &size, &why);
 	if (!data) {
 		add_damage(f, place->at, why);
 		return 0;
@@ -371,6 +371,7 @@ struct perfetto_file *perfetto_file_scan(int fd, const char *path, struct error 
 		error_read(err, NULL, "%s", path);
 	else
 		f->bytes = (uint64_t)st.st_size;
+	f->unpackable = PERFETTO_EXPANSION_MAX * f->bytes;
 	machine_get(f, 0);  /* the first machine is always that of the tracing service */
 	while (!status && at < f->bytes)
 		status = scan_next(f, &w, &at, err);

@@ -14,6 +14,7 @@ enum {
 	PERFETTO_CPUS_MAX = 65536,
 	PERFETTO_STREAMS_MAX = 4096,   /* of a machine */
 	PERFETTO_MACHINES_MAX = 256,
+	PERFETTO_EXPANSION_MAX = 64,   /* maximum ratio of all decompressed packets to the file */
 	PERFETTO_PACKET_MAX = 64 << 20,  /* size of a packet, and of the packets in a compressed one, bytes */
 };
 
@@ -90,6 +91,7 @@ struct perfetto_file {
 	int scratch;             /* descriptor of the scratch file; -1: none */
 	int64_t scratch_bytes;
 	uint64_t bytes;          /* size of the file */
+	uint64_t unpackable;     /* bytes of compressed packets that may still be decompressed */
 	struct perfetto_machine *machine;
 	size_t machines, machines_cap;
 	struct map sequence;     /* machine << 32 | sequence -> 2 * number of losses of its packets + (has its first packet) */
@@ -120,9 +122,9 @@ void perfetto_add_config(struct perfetto_machine *m, const struct proto_field *c
 /* Returns true if the event of the tracing service is the beginning of a flush. */
 bool perfetto_is_flush(const struct proto_field *service_event);
 
-/* Decompresses a packet. Returns the packets in it, malloc'ed, with their size; NULL, with *why set, if it is damaged or
- * not supported. codec: PACKET_DEFLATED or PACKET_ZSTD. */
-unsigned char *perfetto_unpack(enum packet_field codec, const unsigned char *data, size_t len, size_t *size,
+/* Decompresses a packet. Returns the packets in it, malloc'ed, with their size; NULL, with *why set, if it is damaged, too
+ * long or not supported. codec: PACKET_DEFLATED or PACKET_ZSTD; *left: bytes that may still be decompressed. */
+unsigned char *perfetto_unpack(enum packet_field codec, const unsigned char *data, size_t len, uint64_t *left, size_t *size,
                                const char **why);
 
 #endif
