@@ -20,6 +20,32 @@
 #include "base/tournament.h"
 #include "base/vcpu_name.h"
 
+/* Long names are cut at a character, and stay different. */
+static void test_cut_names(void **state)
+{
+	(void)state;
+	static const char *const unit[] = { "a", "\xc3\xa4", "\xe4\xb8\xad", "\xf0\x9f\x98\x80" };
+	char text[600], cut[64], other[64];
+	for (size_t u = 0; u < sizeof unit / sizeof *unit; u++) {
+		for (size_t head = 0; head < 5; head++) {
+			memset(text, 'x', head);
+			text[head] = '\0';
+			while (strlen(text) < 200) {
+				assert_ptr_equal(text_cut(cut, sizeof cut, text), cut);
+				assert_true(strlen(cut) < sizeof cut);
+				assert_int_equal(strcmp(cut, text) == 0, strlen(text) < sizeof cut);
+				for (size_t i = 0, n; cut[i]; i += n) {
+					uint32_t c;
+					n = text_decode(cut + i, &c);
+					assert_true(n > 0);
+				}
+				memcpy(text + strlen(text), unit[u], strlen(unit[u]) + 1);
+				assert_string_not_equal(text_cut(other, sizeof other, text), cut);
+			}
+		}
+	}
+}
+
 static void test_escape(void **state)
 {
 	(void)state;
@@ -508,7 +534,7 @@ int main(void)
 {
 	setlocale(LC_ALL, "C.UTF-8");
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_escape), cmocka_unit_test(test_suggest), cmocka_unit_test(test_width),
+		cmocka_unit_test(test_escape), cmocka_unit_test(test_cut_names), cmocka_unit_test(test_suggest), cmocka_unit_test(test_width),
 		cmocka_unit_test(test_line), cmocka_unit_test(test_cut), cmocka_unit_test(test_commands),
 		cmocka_unit_test(test_duration), cmocka_unit_test(test_parse_time), cmocka_unit_test(test_units),
 		cmocka_unit_test(test_time_precision), cmocka_unit_test(test_time_of_day_round_trip), cmocka_unit_test(test_map),

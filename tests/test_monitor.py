@@ -180,4 +180,5 @@ def main():
                 p.kill()
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <wchar.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 #define MACHINE_HEAD_COLUMNS 3   /* columns kept at the start of a shortened machine name */
@@ -87,6 +88,20 @@ char *text_escape(char *dst, size_t size, const char *src)
 char *text_sanitize(char *dst, size_t size, const char *src)
 {
 	return escape(dst, size, src, true);
+}
+
+char *text_cut(char *dst, size_t size, const char *src)
+{
+	size_t n = strlen(src);
+	if (n < size)
+		return memcpy(dst, src, n + 1);
+	const uint64_t hash = hash_text(HASH_BEGIN, src);
+	n = size - sizeof "~12345678";
+	while (n > 0 && ((unsigned char)src[n] & 0xc0) == 0x80)
+		n--;
+	memcpy(dst, src, n);
+	snprintf(dst + n, size - n, "~%08x", (unsigned)(hash ^ hash >> 32));
+	return dst;
 }
 
 /* Returns the length in bytes of the character at s; *columns: its width on a terminal. */

@@ -18,6 +18,10 @@ char *text_escape(char *dst, size_t size, const char *src);
 /* Like text_escape(), but keeps backslashes: for messages that may contain escaped text. May be repeated. */
 char *text_sanitize(char *dst, size_t size, const char *src);
 
+/* Copies a name. A name of more than size - 1 bytes is cut at a character, and gets "~" and the 8 digits of a hash of the
+ * whole name, so that names with the same beginning stay different. Returns dst. size: more than 16. */
+char *text_cut(char *dst, size_t size, const char *src);
+
 #define TEXT_ESCAPED 4  /* maximum growth of a text by escaping: \xHH for one byte, \u{HHHH} for two or three bytes */
 
 /* Decodes one UTF-8 character of s (NUL terminated) into *ch. Returns its length in bytes, or 0 for invalid bytes

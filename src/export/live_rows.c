@@ -28,7 +28,7 @@ static int write_states(const struct export_live *rows, int64_t run, const char 
 		struct table_cell cell[LIVE_STATE_FIELD_COUNT] = {
 			[COL_LIVE_STATE_RUN] = CELL_INT(run), [COL_LIVE_STATE_HOST] = CELL_TEXT(host),
 			[COL_LIVE_STATE_TS] = CELL_INT(s->ts), [COL_LIVE_STATE_PERIOD] = CELL_INT(s->period),
-			[COL_LIVE_STATE_MACHINE] = CELL_TEXT(text_escape(machine, sizeof machine, s->machine)),
+			[COL_LIVE_STATE_MACHINE] = CELL_TEXT(text_sanitize(machine, sizeof machine, s->machine)),
 			[COL_LIVE_STATE_CPU] = s->cpu < 0 ? CELL_NONE : CELL_INT(s->cpu), [COL_LIVE_STATE_TID] = CELL_INT(s->tid),
 			[COL_LIVE_STATE_RAN] = CELL_INT(s->ran), [COL_LIVE_STATE_STOLEN] = CELL_INT(s->stolen),
 			[COL_LIVE_STATE_THROTTLED] = CELL_INT(s->throttled), [COL_LIVE_STATE_BLOCKED] = CELL_INT(s->blocked),
@@ -51,9 +51,9 @@ static int write_steals(const struct export_live *rows, int64_t run, const char 
 		struct table_cell cell[LIVE_STEAL_FIELD_COUNT] = {
 			[COL_LIVE_STEAL_RUN] = CELL_INT(run), [COL_LIVE_STEAL_HOST] = CELL_TEXT(host),
 			[COL_LIVE_STEAL_TS] = CELL_INT(s->ts), [COL_LIVE_STEAL_PERIOD] = CELL_INT(s->period),
-			[COL_LIVE_STEAL_MACHINE] = CELL_TEXT(text_escape(machine, sizeof machine, s->machine)),
+			[COL_LIVE_STEAL_MACHINE] = CELL_TEXT(text_sanitize(machine, sizeof machine, s->machine)),
 			[COL_LIVE_STEAL_CPU] = s->cpu < 0 ? CELL_NONE : CELL_INT(s->cpu), [COL_LIVE_STEAL_KIND] = CELL_TEXT(s->kind),
-			[COL_LIVE_STEAL_CULPRIT] = CELL_TEXT(text_escape(culprit, sizeof culprit, s->culprit)),
+			[COL_LIVE_STEAL_CULPRIT] = CELL_TEXT(text_sanitize(culprit, sizeof culprit, s->culprit)),
 			[COL_LIVE_STEAL_NS] = CELL_INT(s->ns),
 		};
 		if (ops->row(sink, cell, err))

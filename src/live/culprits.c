@@ -20,10 +20,9 @@ static const struct live_thread *thread_of_process(const struct live_threads *al
 
 static void name_thread(char name[LIVE_NAME], const struct live_thread *v)
 {
-	if (v->number >= 0)
-		snprintf(name, LIVE_NAME, "%.70s/vCPU%d", v->machine, v->number);
-	else
-		snprintf(name, LIVE_NAME, "%.70s/%d", v->machine, v->tid);
+	char all[LIVE_NAME + 32];
+	snprintf(all, sizeof all, v->number >= 0 ? "%s/vCPU%d" : "%s/%d", v->machine, v->number >= 0 ? v->number : v->tid);
+	text_cut(name, LIVE_NAME, all);
 }
 
 static void describe_culprit(const struct culprit_index *x, u32 key, const char *comm, struct live_culprit *c)
@@ -34,7 +33,7 @@ static void describe_culprit(const struct culprit_index *x, u32 key, const char 
 	};
 	const struct live_thread *v;
 	struct live_stat stat;
-	char raw[17], escaped[sizeof raw * TEXT_ESCAPED];
+	char raw[17], escaped[sizeof raw * TEXT_ESCAPED], all[LIVE_NAME + sizeof escaped + 16];
 	*c = (struct live_culprit){ .ran = -1, .kind = LIVE_NOBODY };
 	for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
 		if (fixed[i].key == key) {
@@ -64,11 +63,13 @@ static void describe_culprit(const struct culprit_index *x, u32 key, const char 
 	if (v && v->number >= 0) {
 		c->kind = LIVE_VMM;
 		memcpy(c->machine, v->machine, sizeof c->machine);
-		snprintf(c->name, sizeof c->name, "%.40s's VMM (%.40s)", v->machine, escaped);
+		snprintf(all, sizeof all, "%s's VMM (%s)", v->machine, escaped);
+		text_cut(c->name, sizeof c->name, all);
 		return;
 	}
 	c->kind = lives && stat.flags & KERNEL_THREAD ? LIVE_KERNEL : LIVE_PROCESS;
-	snprintf(c->name, sizeof c->name, "host/%d %.70s", c->pid, lives ? stat.comm : escaped);
+	snprintf(all, sizeof all, "host/%d %s", c->pid, lives ? stat.comm : escaped);
+	text_cut(c->name, sizeof c->name, all);
 }
 
 int32_t culprit_index_put(struct culprit_index *x, u32 key, const char *comm)

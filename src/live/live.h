@@ -13,7 +13,7 @@
 
 #include "base/error.h"
 
-#define LIVE_NAME 96       /* bytes of a name for people, escaped */
+#define LIVE_NAME 128      /* bytes of a name for people, escaped; a VM with its vCPU or PID fits */
 #define LIVE_LENGTHS 64    /* powers of two of wait lengths */
 
 /* A process or thread that is a victim by request. */

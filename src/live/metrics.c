@@ -5,11 +5,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "live/live.h"
 
 #define METRICS_SERIES 4096
 #define LABELS 4
-#define LABEL_SIZE 64
+#define LABEL_SIZE LIVE_NAME
 
 enum { FAMILY_VCPU, FAMILY_WAITS, FAMILY_STOLEN, FAMILY_SHARED, FAMILIES };
 
@@ -58,7 +59,7 @@ static void count(struct live_metrics *m, int kind, const char *const label[LABE
 	if (value <= 0 && kind != FAMILY_VCPU)
 		return;
 	for (int i = 0; i < LABELS && family[kind].label[i]; i++)
-		snprintf(want.label[i], LABEL_SIZE, "%s", label[i]);
+		text_cut(want.label[i], LABEL_SIZE, label[i]);
 	for (int pass = 0; pass < 2; pass++) {
 		for (size_t i = 0; i < m->len; i++) {
 			struct live_series *s = &m->series[i];

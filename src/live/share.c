@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "live/live.h"
 #include "live/source.h"
 #include "live/victims.h"
@@ -139,7 +140,7 @@ void share_culprits(struct share *s, const struct live_sample *sample)
 			continue;
 		struct shared_culprit c = { .took = v->top >= 0 ? (u64)v->top_ns : 0 };
 		if (v->top >= 0)
-			snprintf(c.name, sizeof c.name, "%s", sample->culprit[v->top].name);
+			text_cut(c.name, sizeof c.name, sample->culprit[v->top].name);
 		put_entry(s, &c, PUBLISHED_BYTES + (size_t)(1 + v->number) * PUBLISHED_ENTRY_BYTES);
 	}
 	s->resolution = s->longest;

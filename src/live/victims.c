@@ -105,7 +105,7 @@ static void add_thread(struct live_threads *t, const char *root, const char *mac
 	struct live_thread *v = ARRAY_PUSH(t->thread, t->len, t->cap);
 	*v = (struct live_thread){ .number = number, .tid = tid, .pid = pid, .start = s.start, .slot = -1, .seen = true,
 		                       .is_new = true };
-	snprintf(v->machine, sizeof v->machine, "%s", machine);
+	text_cut(v->machine, sizeof v->machine, machine);
 }
 
 void live_each_number(const char *root, const char *dir, void (*visit)(void *arg, int32_t n), void *arg)

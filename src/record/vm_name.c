@@ -9,7 +9,7 @@
 #include "record/proc.h"
 #include "record/vm_discovery.h"
 
-#define NAME_SIZE 128   /* bytes, with the NUL */
+#define NAME_SIZE 96    /* bytes of a name without its PID, with the NUL; a longer name is cut */
 #define DIR_MAX 64
 
 /* ---- command lines */
@@ -260,8 +260,8 @@ void vm_describe(const char *root, struct vm *vm)
 		vm->vmm = mem_dup("vm");
 	free(exe);
 	for (size_t i = 0; i < sizeof names / sizeof *names && !vm->name; i++) {
-		char escaped[NAME_SIZE], *name = names[i].find(&d);
-		vm->name = name ? mem_dup(text_escape(escaped, sizeof escaped, name)) : NULL;
+		char escaped[4096], shown[NAME_SIZE], *name = names[i].find(&d);
+		vm->name = name ? mem_dup(text_cut(shown, sizeof shown, text_escape(escaped, sizeof escaped, name))) : NULL;
 		vm->named_by = names[i].how;
 		free(name);
 	}

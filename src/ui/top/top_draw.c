@@ -152,7 +152,7 @@ static void draw_table_row(const struct top *t, const struct live_sample *s, con
 	const int spark = out->w >= 140 ? 30 : out->w >= 120 ? 14 : out->w >= 72 ? 6 : 0, rest = out->w - x - spark - 1;
 	char by[LIVE_NAME + 16] = "-";
 	if (t->view == TOP_CULPRITS && r->vcpu >= 0)
-		snprintf(by, sizeof by, "%.60s/vCPU%d", s->vcpu[r->vcpu].machine, s->vcpu[r->vcpu].number);
+		snprintf(by, sizeof by, "%s/vCPU%d", s->vcpu[r->vcpu].machine, s->vcpu[r->vcpu].number);
 	else if (r->throttled > r->steal)
 		snprintf(by, sizeof by, "CPU quota");
 	else if (r->top >= 0)

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "ui/top/top.h"
 
 /* A VM has one letter, whichever of its vCPUs ran; a task has one by its name without the PID. */
@@ -101,6 +102,6 @@ void top_legend(const struct top *t, char *buf, size_t size)
 	buf[0] = '\0';
 	for (size_t i = 0; i < TOP_LETTERS && used < size; i++)
 		if (t->letter_of[i][0])
-			used += (size_t)snprintf(buf + used, size - used, "%s%c %.24s", used ? "  " : "", letter_at(i),
-			                         t->letter_of[i]);
+			used += (size_t)snprintf(buf + used, size - used, "%s%c %.*s", used ? "  " : "", letter_at(i),
+			                         (int)text_fit(t->letter_of[i], 24), t->letter_of[i]);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/text.h"
 #include "base/timefmt.h"
 #include "ui/top/top.h"
 
@@ -33,10 +34,11 @@ static double share(int64_t ns, int64_t period)
 
 static void name_vcpu(char *name, size_t size, const struct live_vcpu *v, bool with_machine)
 {
-	if (v->number < 0)
-		snprintf(name, size, "%.80s%s%d", with_machine ? v->machine : "", with_machine ? "/" : "TID ", v->tid);
-	else
-		snprintf(name, size, "%.80s%svCPU%d", with_machine ? v->machine : "", with_machine ? "/" : "", v->number);
+	char all[LIVE_NAME + 32];
+	const char *kind = v->number >= 0 ? "vCPU" : with_machine ? "" : "TID ";
+	snprintf(all, sizeof all, "%s%s%s%d", with_machine ? v->machine : "", with_machine ? "/" : "", kind,
+	         v->number >= 0 ? v->number : v->tid);
+	text_cut(name, size, all);
 }
 
 static struct top_row row_of_vcpu(const struct live_sample *s, size_t i, bool with_machine)
@@ -158,9 +160,9 @@ static void add_machines(struct top *t, const struct live_sample *s)
 			if (strcmp(s->vcpu[i].machine, machine[m].name) != 0)
 				continue;
 			struct top_row r = row_of_vcpu(s, i, false);
-			char name[LIVE_NAME];
-			snprintf(name, sizeof name, "  %.90s", r.name);
-			snprintf(r.name, sizeof r.name, "%s", name);
+			char name[sizeof r.name + 2];
+			snprintf(name, sizeof name, "  %s", r.name);
+			text_cut(r.name, sizeof r.name, name);
 			*ARRAY_PUSH(t->row, t->rows, t->rows_cap) = r;
 		}
 		sort_rows(t, from);
