@@ -14,6 +14,7 @@ import os
 import pty
 import re
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -43,6 +44,13 @@ def skip(reason):
     """Ends the test as not, or not completely, run."""
     print(f"skipped: {reason}")
     sys.exit(77)
+
+
+def free_port():
+    """Returns a TCP port of the loopback address that nobody uses."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def run(*args, status=0, env=None, **more):

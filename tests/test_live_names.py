@@ -11,8 +11,7 @@ import subprocess
 import time
 import urllib.request
 
-from e2e import PROGRAM, check, scratch
-from test_monitor import free_port
+from e2e import PROGRAM, check, free_port, scratch
 from test_record_cli import make_process, put
 
 LONG = "a" * 200

@@ -8,19 +8,14 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
 
-from e2e import PROGRAM, SOURCE, check, run, scratch, table
+from e2e import PROGRAM, SOURCE, check, free_port, run, scratch, table
 
 SPIN = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True:\n    pass\n"
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def scrape(port):
@@ -71,7 +66,7 @@ def check_query(query, labels_of):
 
 def check_boards(folder, samples):
     """The shipped dashboard and alerts use metrics and labels that exist."""
-    labels_of = {}
+    labels_of = {"stealscope_flight": set()}  # only with --trigger, see test_record_cli.py
     for sample in samples:
         name = sample.split("{")[0]
         labels_of[name] = labels_of.get(name, set()) | set(re.findall(r'([a-z]+)="', sample))
@@ -130,6 +125,53 @@ def check_rows(folder, pid):
     run("monitor", "--to", "nosuch:x", status=1)
 
 
+def check_clients(port):
+    """Silent and slow clients keep nobody out; requests are refused with the status that says why."""
+    def ask(request, address="127.0.0.1"):
+        with socket.create_connection((address, port), timeout=10) as s:
+            s.sendall(request)
+            answer = b""
+            while part := s.recv(65536):
+                answer += part
+        return answer
+    stop = threading.Event()
+
+    def drip():
+        while not stop.is_set():
+            try:
+                with socket.create_connection(("127.0.0.1", port), timeout=10) as s:
+                    for c in b"GET /metrics HTTP/1.1\r\nX: " + b"y" * 1000:
+                        s.sendall(bytes((c,)))
+                        if stop.wait(0.2):
+                            return
+            except OSError:
+                pass
+    idle = [socket.create_connection(("127.0.0.1", port)) for _ in range(80)]
+    slow = [threading.Thread(target=drip, daemon=True) for _ in range(40)]
+    for t in slow:
+        t.start()
+    times = []
+    for _ in range(5):
+        begin = time.monotonic()
+        check(b" 200 OK" in ask(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"), "a scrape is answered")
+        times.append(time.monotonic() - begin)
+        time.sleep(0.3)
+    stop.set()
+    for t in slow:
+        t.join()
+    check(sorted(times)[2] < 1, f"beside 80 silent and 40 slow clients: {[round(t, 3) for t in times]} s")
+    for s in idle:
+        s.close()
+    for host, status in (("localhost", 200), (f"localhost:{port}", 200), (f"127.0.0.1:{port}", 200), ("[::1]:80", 200), ("LOCALHOST", 200),
+                         ("evil.example", 403), (f"evil.example:{port}", 403), ("localhost.evil.example", 403), ("127.0.0.1.evil.example", 403),
+                         ("127.evil", 403), (" ", 200)):
+        answer = ask(f"GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        check(f" {status} ".encode() in answer.split(b"\r\n")[0], f"Host: {host!r}: {answer[:30]}")
+    check(b" 200 " in ask(b"GET /metrics HTTP/1.0\r\n\r\n")[:20], "no Host")
+    check(b" 431 " in ask(b"GET /metrics HTTP/1.1\r\nX: " + b"y" * 5000)[:20], "long headers")
+    check(b" 405 " in ask(b"POST /metrics HTTP/1.1\r\n\r\n")[:20], "another method")
+
+
 def main():
     cpu, port = str(max(os.sched_getaffinity(0))), free_port()
     hogs = [subprocess.Popen([sys.executable, "-c", SPIN, cpu]) for _ in range(2)]
@@ -156,6 +198,7 @@ def main():
             check(False, "other paths do not exist")
         except urllib.error.HTTPError as e:
             check(e.code == 404, "other paths do not exist")
+        check_clients(port)
         monitor.send_signal(signal.SIGHUP)
         time.sleep(1)
         check(monitor.poll() is None, "SIGHUP does not end it")

@@ -1,4 +1,6 @@
-/* A small HTTP server that answers GET /metrics. Never blocks; at most METRICS_CLIENTS clients at a time. */
+/* A small HTTP server that answers GET /metrics. Never blocks. If more clients than METRICS_CLIENTS are connected, the one
+ * that is connected longest without a request is disconnected. On the loopback address, it refuses requests with the name
+ * of another host. */
 #ifndef STEALSCOPE_CLI_METRICS_SERVER_H
 #define STEALSCOPE_CLI_METRICS_SERVER_H
 
