@@ -23,6 +23,8 @@
 #define FLUSH_NS (NS_PER_S / 4)
 #define MAX_TRIGGERS 32
 #define MAX_SHARES 64
+#define RESTART_NS NS_PER_S  /* before the flight recording is started again; doubles each time */
+#define RESTART_MAX_NS (300 * NS_PER_S)
 #define WRITE_NS (60 * NS_PER_S)  /* between two transactions of the database */
 
 static volatile sig_atomic_t stop, reopen;
@@ -48,6 +50,7 @@ struct monitor_command {
 	double notice_share;       /* stolen or throttled share above which a vCPU is logged */
 	struct share *shared[MAX_SHARES];
 	pid_t flight;              /* the flight recorder; 0: none */
+	int64_t flight_begin, flight_pause;  /* time of its start; time until the next start after its end, ns */
 	sigset_t during;           /* signal mask while waiting */
 	char noticed[64][LIVE_NAME + 16];  /* vCPUs that are above the limit */
 	size_t noticeds;
@@ -58,7 +61,7 @@ struct monitor_command {
 /* Starts `stealscope record --flight` with the triggers, which ends with this process. */
 static void start_flight(struct monitor_command *m)
 {
-	const char *argv[12 + 2 * MAX_TRIGGERS] = { "stealscope", "record", "--flight", "--keep", "1000", "--no-index", "-o",
+	const char *argv[14 + 2 * MAX_TRIGGERS] = { "stealscope", "record", "--flight", "--keep", "1000", "--no-index", "-o",
 		                                        m->output };
 	size_t n = 8;
 	for (size_t i = 0; i < m->trigger.len && i < MAX_TRIGGERS; i++) {
@@ -67,6 +70,11 @@ static void start_flight(struct monitor_command *m)
 	}
 	if (!m->trigger.len)
 		return;
+	if (*m->request.root) {
+		argv[n++] = "--root";
+		argv[n++] = m->request.root;
+	}
+	m->flight_begin = now_ns();
 	m->flight = fork();
 	if (m->flight == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -77,13 +85,21 @@ static void start_flight(struct monitor_command *m)
 	fprintf(stderr, "stealscope: flight recorder started, PID %d\n", (int)m->flight);
 }
 
+/* Logs the end of the flight recorder, and starts it again later: at once in vain would fill the log. */
 static void watch_flight(struct monitor_command *m)
 {
 	int status;
 	if (m->flight > 0 && waitpid(m->flight, &status, WNOHANG) == m->flight) {
-		fprintf(stderr, "stealscope: flight recorder ended with status %d\n",
-		        WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+		const int64_t ran = now_ns() - m->flight_begin;
 		m->flight = 0;
+		m->flight_pause = ran > RESTART_MAX_NS || !m->flight_pause ? RESTART_NS
+		                                                           : min64(2 * m->flight_pause, RESTART_MAX_NS);
+		m->flight_begin += ran + m->flight_pause;
+		fprintf(stderr, "stealscope: flight recorder ended with %s %d; it starts again in %d s\n",
+		        WIFEXITED(status) ? "status" : "signal", WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status),
+		        (int)(m->flight_pause / NS_PER_S));
+	} else if (m->flight <= 0 && m->trigger.len && now_ns() >= m->flight_begin) {
+		start_flight(m);
 	}
 }
 
@@ -203,6 +219,8 @@ static void run_loop(struct monitor_command *m, struct live *l, struct metrics_s
 		struct live_sample s;
 		live_take(l, &s);
 		live_metrics_add(metrics, &s);
+		if (m->trigger.len)
+			live_metrics_set_flight(metrics, m->flight > 0);
 		log_sample(m, &s);
 		for (size_t i = 0; i < m->share.len; i++)
 			share_culprits(m->shared[i], &s);

@@ -144,6 +144,8 @@ struct live_metrics *live_metrics_new(void);
 void live_metrics_free(struct live_metrics *m);
 /* Adds a sample. Counters belong to names, so they go on when a VM is started again. */
 void live_metrics_add(struct live_metrics *m, const struct live_sample *s);
+/* Sets whether a flight recording runs, which monitor --trigger starts; without a call there is no such gauge. */
+void live_metrics_set_flight(struct live_metrics *m, bool runs);
 /* Writes all counters in the OpenMetrics text format. Returns the text, which the caller frees; *len: its bytes. */
 char *live_metrics_text(const struct live_metrics *m, size_t *len);
 

@@ -37,7 +37,7 @@ struct live_metrics {
 	size_t len, cap;
 	uint64_t periods;
 	double cost_ns;
-	bool has_bpf;
+	bool has_bpf, has_flight, flight_runs;
 };
 
 struct live_metrics *live_metrics_new(void)
@@ -112,6 +112,12 @@ void live_metrics_add(struct live_metrics *m, const struct live_sample *s)
 	m->has_bpf = s->has_bpf;
 }
 
+void live_metrics_set_flight(struct live_metrics *m, bool runs)
+{
+	m->has_flight = true;
+	m->flight_runs = runs;
+}
+
 static void write_label(FILE *f, const char *name, const char *value, bool is_first)
 {
 	fprintf(f, "%s%s=\"", is_first ? "{" : ",", name);
@@ -158,6 +164,9 @@ char *live_metrics_text(const struct live_metrics *m, size_t *len)
 	fputs("# TYPE stealscope_bpf gauge\n"
 	      "# HELP stealscope_bpf 1: exact sums by BPF; 0: schedstat, culprits are lower bounds.\n", f);
 	fprintf(f, "stealscope_bpf %d\n", m->has_bpf);
+	if (m->has_flight)
+		fprintf(f, "# TYPE stealscope_flight gauge\n# HELP stealscope_flight 1: the flight recording of --trigger runs.\n"
+		           "stealscope_flight %d\n", m->flight_runs);
 	fputs("# TYPE stealscope_switch_cost_seconds gauge\n# UNIT stealscope_switch_cost_seconds seconds\n"
 	      "# HELP stealscope_switch_cost_seconds Cost of the collector per context switch.\n", f);
 	fprintf(f, "stealscope_switch_cost_seconds %.9f\n# EOF\n", m->cost_ns / 1e9);
