@@ -4,11 +4,13 @@ import csv
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import time
+import urllib.request
 
 import schema
-from e2e import BUILD, check, codes, document, is_sanitized, run, scratch, skip, table
+from e2e import BUILD, PROGRAM, check, free_port, codes, document, is_sanitized, run, scratch, skip, table
 from ftrace import EVENTS, HEADER_EVENT, HEADER_PAGE, SYSTEM, Buffer, event_format, record
 
 LIBRARY = os.path.join(BUILD, "tests", "instances.so")
@@ -165,6 +167,70 @@ def check_flights(tmp):
         check(error in p.stderr and p.stderr.count("\n") == 1, f"{args}: {p.stderr}")
 
 
+def check_full_disk(tmp):
+    """A trigger that stays true does not fill the disk: the flight ends before, with a status and a reason, and each of its
+    recordings is complete."""
+    disk = os.path.join(tmp, "disk")
+    os.mkdir(disk)
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=3m", "none", disk], check=False, capture_output=True).returncode:
+        print("     not run: a full disk needs the right to mount")
+        return
+    put(os.path.join(tmp, "root"), "proc/loadavg", "3.00 2.00 1.00 1/100 999\n")
+    try:
+        p = attempt(tmp, "--flight", "-t", "1s", "--keep", "1000", "-o", "disk/kept", "web=none", "--no-index", "--trigger", "load>0.1", status=5)
+        kept = p.stdout.split()
+        space = os.statvfs(disk)
+        check(len(kept) > 1 and os.listdir(f"{disk}/kept") and space.f_bavail * space.f_frsize > 100000, f"{len(kept)} recordings, space is left")
+        check(sorted(os.listdir(f"{disk}/kept")) == sorted(os.path.basename(k) for k in kept), "and no other directory")
+        check(all(os.path.exists(os.path.join(tmp, k, "session.yaml")) for k in kept), "each is complete")
+        check("disk" in p.stderr.splitlines()[-1], f"the reason: {p.stderr.splitlines()[-1]}")
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def check_monitor_flight(tmp):
+    """A flight recorder that ends is seen in the metrics, and starts again."""
+    root = os.path.join(tmp, "root")
+    instances = os.path.join(root, "sys/kernel/tracing/instances")
+    fill_buffers(instances)
+    put(root, "proc/stat", "cpu 0 0 0 0 0 0 0 0 0 0\ncpu0 0 0 0 0 0 0 0 0 0 0\n")
+    put(root, "proc/loadavg", "0.00 0.00 0.00 1/100 999\n")
+    port = free_port()
+    monitor = subprocess.Popen([PROGRAM, "monitor", "--root", root, "--no-bpf", "-d", "0.5", "-l", f"127.0.0.1:{port}", "--trigger", "load>5",
+                                "-o", os.path.join(tmp, "kept")], stderr=subprocess.PIPE, text=True,
+                               env={**os.environ, "LD_PRELOAD": LIBRARY, "INSTANCES": instances})
+
+    def recorder():
+        with open(f"/proc/{monitor.pid}/task/{monitor.pid}/children", encoding="ascii") as f:
+            return f.read().split()
+
+    def await_gauge(value):
+        for _ in range(200):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+                    if f"\nstealscope_flight {value}\n" in answer.read().decode():
+                        return True
+            except OSError:
+                pass
+            time.sleep(0.1)
+        return False
+    try:
+        check(await_gauge(1) and len(recorder()) == 1, "the gauge shows that the flight recorder runs")
+        first = recorder()[0]
+        os.kill(int(first), signal.SIGKILL)
+        check(await_gauge(0), "and that it ended")
+        check(await_gauge(1) and recorder() != [first], "another one starts")
+        monitor.terminate()
+        errors = monitor.communicate(timeout=60)[1]
+        check(monitor.returncode == 0 and "signal 9" in errors, f"the end is logged: {errors}")
+        for _ in range(100):  # its watchdog removes what the killed recorder left
+            if os.listdir(instances) == [".made"]:
+                break
+            time.sleep(0.1)
+    finally:
+        monitor.kill()
+
+
 def check_flight_of_guest(tmp):
     p = attempt(tmp, "--flight", "--guest-only", "-t", "60s", "--keep", "1", "-o", "alone", "--trigger", "exit(sleep 1.5)")
     folder = os.path.join(tmp, p.stdout.split("\n")[0])
@@ -190,6 +256,8 @@ def main():
         check_then(tmp)
         check_dry_run(tmp)
         check_flights(tmp)
+        check_full_disk(tmp)
+        check_monitor_flight(tmp)
         check_flight_of_guest(tmp)
         check_collected(tmp)
     return 0

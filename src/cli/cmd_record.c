@@ -359,6 +359,8 @@ static int run_flight(struct record_command *w, struct error *err)
 			if (stop > 1)
 				kill(w->child[i], SIGTERM);
 	free(w->child);
+	if (rc == 0 && r.machines && !r.complete && *r.machine[0].why.text)  /* it ended early */
+		rc = error_repeat(err, r.machine[0].why.status, r.machine[0].why.remedy, "%s", r.machine[0].why.text);
 	record_release(&r);
 	if (rc == 0 && w->partial)
 		rc = error_set(err, STATUS_INCOMPLETE, "see above", "the recording is incomplete");

@@ -12,6 +12,7 @@ src_librecord_a_SOURCES = \
 	src/record/base64.c src/record/base64.h \
 	src/record/buffer_stats.c \
 	src/record/cleanup.c \
+	src/record/disk_space.c src/record/disk_space.h \
 	src/record/events.c src/record/events.h \
 	src/record/cgroups.c src/record/cgroups.h \
 	src/record/session_facts.c src/record/session_facts.h \

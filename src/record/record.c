@@ -3,6 +3,7 @@
 #include "record/record.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/timefmt.h"
+#include "record/disk_space.h"
 #include "record/guest_only.h"
 #include "record/metadata.h"
 #include "record/recording_dir.h"
@@ -113,50 +115,6 @@ static void raise_file_limit(void)
 	}
 }
 
-/* Returns the bytes that a guest may record in `duration` ns, from the rate that it measured; at most 10^15. */
-static uint64_t expected_bytes(const struct guest *g, int64_t duration)
-{
-	const double bytes = (double)g->rate * 1024 * (double)g->vm->vcpus * (double)duration / NS_PER_S;
-	return g->state < GUEST_READY || !guest_is_open(g) ? 0 : bytes < 1e15 ? (uint64_t)bytes : (uint64_t)1e15;
-}
-
-/* Returns the bytes that may still be stored after the recording is stopped: at most what the machines' buffers hold. */
-static uint64_t buffered_bytes(const struct participants *p)
-{
-	const struct forecast *f = &p->host.forecast;
-	const uint64_t own = f->complete ? f->bytes : 2 * f->rate, size = f->kilobytes * 1024 * f->cpus;
-	uint64_t bytes = own < size ? own : size;
-	for (size_t i = 0; i < p->vms; i++) {
-		const uint64_t expected = expected_bytes(p->guest[i], 2 * NS_PER_S);
-		const uint64_t held = p->guest[i]->kilobytes * 1024 * p->vm[i].vcpus;
-		bytes += expected < held ? expected : held;
-	}
-	return bytes;
-}
-
-/* Excludes the guests with the largest expected data until the data of the others fits into `available` bytes, so that a
- * guest that reports an absurd rate is not recorded, but does not prevent the recording. Returns the expected bytes. */
-static uint64_t select_guests_that_fit(const struct participants *p, int64_t duration, uint64_t available)
-{
-	for (;;) {
-		struct guest *largest = NULL;
-		uint64_t sum = 0, max = 0;
-		for (size_t i = 0; i < p->vms; i++) {
-			const uint64_t bytes = expected_bytes(p->guest[i], duration);
-			sum += bytes;
-			if (bytes > max) {
-				max = bytes;
-				largest = p->guest[i];
-			}
-		}
-		if (sum <= available || !largest)
-			return sum;
-		guest_fail(largest, "use a shorter -t, or -o on another disk",
-		           "too little disk space: the guest expects to record about %llu MB; %llu MB are available",
-		           (unsigned long long)(max >> 20) + 1, (unsigned long long)(available >> 20));
-	}
-}
-
 static int check_free_space(struct recording *r, struct error *err)
 {
 	const int64_t duration = r->o->duration ? r->o->duration : 10 * NS_PER_S;
@@ -171,7 +129,7 @@ static int check_free_space(struct recording *r, struct error *err)
 		                 "of which %llu MB are reserved",
 		                 r->o->output, (unsigned long long)(bytes >> 20) + 1, (unsigned long long)(free_bytes >> 20),
 		                 (unsigned long long)(r->reserve >> 20));
-	bytes += select_guests_that_fit(&r->participants, duration, free_bytes - r->reserve - bytes);
+	bytes += disk_space_select_guests(&r->participants, duration, free_bytes - r->reserve - bytes);
 	report_progress(r->o, "recording%s%s: about %llu MB", r->o->duration ? " " : "", r->o->duration ? time : "",
 	    (unsigned long long)((bytes >> 20) + 1));
 	return 0;
@@ -251,6 +209,14 @@ static int terminate_command(struct recording *r, struct error *err)
 	return 0;
 }
 
+/* Sets r->early_end if the disk cannot hold what the machines' buffers contain. Returns true then. */
+static bool check_disk(struct recording *r)
+{
+	if (dir_free_bytes(r->dir) < r->reserve + disk_space_buffered(&r->participants))
+		r->early_end = "the disk is nearly full";
+	return r->early_end != NULL;
+}
+
 /* Sets r->fired. Returns true if a trigger fired. */
 static bool check_triggers(struct recording *r)
 {
@@ -274,8 +240,7 @@ static int record_until_end(struct recording *r, struct error *err)
 		if (now_ns() - checked < NS_PER_S)
 			continue;
 		checked = now_ns();
-		if (dir_free_bytes(r->dir) < r->reserve + buffered_bytes(&r->participants))
-			r->early_end = "the disk is nearly full";
+		check_disk(r);
 	}
 	return terminate_command(r, err);
 }
@@ -429,6 +394,16 @@ static int make_snapshot_dir(struct recording *r, char **path, struct error *err
 	return r->dir < 0 ? -1 : 0;
 }
 
+/* Removes the directory of a snapshot that could not be saved, which no command can read. */
+static void remove_snapshot(const struct recording *r, const char *path)
+{
+	const int parent = open(r->o->output, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (parent >= 0) {
+		dir_remove(parent, strrchr(path, '/') + 1);
+		close(parent);
+	}
+}
+
 /* Stops tracing, saves the buffers of all machines in a new directory, and reports the snapshot. */
 static int save_snapshot(struct recording *r, struct error *err)
 {
@@ -451,6 +426,8 @@ static int save_snapshot(struct recording *r, struct error *err)
 		if (r->o->on_snapshot)
 			r->o->on_snapshot(r->o->arg, path, &result);
 		record_release(&result);
+	} else if (path && r->dir >= 0) {
+		remove_snapshot(r, path);
 	}
 	free(path);
 	return rc;
@@ -470,7 +447,7 @@ static int run_flight_recording(struct recording *r, struct error *err)
 		triggers_arm(r->triggers, now_ns());
 		if (record_until_end(r, err))
 			return -1;
-		if (!r->fired)
+		if (!r->fired || check_disk(r))
 			break;
 		if (save_snapshot(r, err))
 			return -1;
