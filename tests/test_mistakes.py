@@ -159,10 +159,12 @@ def check_other_directories(folder):
 
 
 def check_swapped(folder):
-    """Exchanged traces of host and guest are reported; machines keep the names given by the user."""
+    """Exchanged traces of host and guest are refused, unless clocks are left alone; machines keep the user's names."""
     history = os.path.join(folder, "swapped.steal")
-    message = run("index", f"--host={TRACE}/guest-Debian", f"--guest=Debian={TRACE}/host", "-o", history).stderr
-    check("Debian: " in message and "swapped" in message, f"swapped: {message.strip()}")
+    swapped = ["index", f"--host={TRACE}/guest-Debian", f"--guest=Debian={TRACE}/host", "-o", history]
+    mistake(*swapped, status=2, texts=[f"{TRACE}/host", f"{TRACE}/guest-Debian", "--host --guest --sync"])
+    check(not os.path.exists(history), "a refused recording leaves no history")
+    run(*swapped, "--sync", "none")
     traces = json.loads(run("info", history, "--format", "json").stdout)["traces"]
     check({(t["machine"], t["role"]) for t in traces} == {("Debian-2", "host"), ("Debian", "guest")}, f"names and roles {traces}")
 

@@ -135,7 +135,7 @@ static void complete_options(const struct opts *o, const char *typed)
 {
 	for (size_t i = 0; i < o->len; i++) {
 		char *text = mem_printf("--%s", o->opt[i].name);
-		complete_word(typed, text, o->opt[i].help);
+		complete_word(typed, text, o->opt[i].help ? o->opt[i].help : "");
 		free(text);
 	}
 	complete_word(typed, "--help", "this text");

@@ -25,11 +25,13 @@ static int print_help(const struct opts *o, struct error *err)
 	char label[64];
 	int width = 0;
 	for (size_t i = 0; i < o->len; i++) {
-		int n = option_label(label, &o->opt[i]);
+		int n = o->opt[i].help ? option_label(label, &o->opt[i]) : 0;
 		width = n > width ? n : width;
 	}
 	printf("usage: stealscope %s%s\n%s\n", o->usage, o->len ? " [OPTION...]" : "", o->about);
 	for (size_t i = 0; i < o->len; i++) {
+		if (!o->opt[i].help)
+			continue;
 		option_label(label, &o->opt[i]);
 		printf("  %-*s  %s\n", width, label, o->opt[i].help);
 	}

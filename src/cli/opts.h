@@ -26,7 +26,7 @@ struct opt {
 	char letter;                 /* short form, or 0 */
 	enum opt_kind kind;
 	const char *arg;             /* name of the argument in the help */
-	const char *help;
+	const char *help;            /* NULL: the help omits the option; stealscope(1) describes it */
 	void *dest;                  /* destination of the value, see opt_kind */
 	const char *const *choice;   /* OPT_CHOICE: allowed values; OPT_TEXT: common values for completion; NULL-terminated */
 };
@@ -41,9 +41,10 @@ struct opts {
 
 /* Options of commands that print an answer; how: struct report_how *. */
 #define ANSWER_OPTIONS(how) \
-	{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json", &(how)->format, report_formats }, \
-	{ "limit", 0, OPT_COUNT, "N", "json: at most N rows (default 10000; 0 = all)", &(how)->limit, NULL }, \
-	{ "after", 0, OPT_TEXT, "NEXT", "json: page after the one with this \"next\"", &(how)->after, NULL }
+	{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json (json: also --limit, --after)", &(how)->format, \
+	  report_formats }, \
+	{ "limit", 0, OPT_COUNT, "N", NULL, &(how)->limit, NULL }, \
+	{ "after", 0, OPT_TEXT, "NEXT", NULL, &(how)->after, NULL }
 
 /* Parses the command line; the operands are then argv[*first .. argc - 1]. Handles --help and completion and exits with
  * status 0. */

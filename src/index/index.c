@@ -83,6 +83,17 @@ static int decode_traces(struct loaded *l, struct input *in, struct progress pro
 	return 0;
 }
 
+/* Refuses traces of which a guest contains kvm events and the host none: each culprit would be wrong. */
+static int refuse_swapped(const struct sync_result *sync, struct error *err)
+{
+	for (size_t i = 0; i < sync->vms; i++)
+		if (sync->vm[i].guest && sync->vm[i].reason == SYNC_REASON_MAYBE_SWAPPED)
+			return error_set(err, STATUS_INPUT, "swap --host and --guest; --sync none reads them as they are",
+			                 "%s: a guest with kvm events, while the host's trace %s has none",
+			                 trace_info(sync->vm[i].guest)->dir, trace_info(sync->host)->dir);
+	return 0;
+}
+
 static int synchronize(struct loaded *l, struct input *in, struct progress progress, struct build_times *times,
                        struct error *err)
 {
@@ -90,6 +101,8 @@ static int synchronize(struct loaded *l, struct input *in, struct progress progr
 	in->sync_options.progress = progress;
 	in->sync_options.workers = in->jobs;
 	int rc = sync_run(l->trace, l->traces, &in->sync_options, &l->sync, &l->notes, err);
+	if (rc == 0 && in->sync_options.method != SYNC_NONE)
+		rc = refuse_swapped(&l->sync, err);
 	if (rc == 0 && l->sync.host)
 		notes_rename(&l->notes, trace_info(l->sync.host)->machine, "host");  /* name of the host in histories */
 	phase_end(times, PHASE_SYNC);
