@@ -32,12 +32,15 @@ def check_values(complete):
     check(complete("picture", "--glyphs", "bl") == {"blocks"}, "glyph sets of pictures")
     check(complete("record", "--clock", "x") == {"x86-tsc"}, "clocks")
     check(complete("gaps", "--from", "de") == set(), "no file for a time")
+    check(complete("export", "demo", "--to", "sq") == {"sqlite:"}, "schemes of targets")
 
 
 def check_targets(complete, demo):
     for command in ("flow", "gaps", "steal", "explain"):
         check(complete(command, demo, "") == {"host", "Debian"}, f"{command}: machines")
     check(complete("gaps", demo, "Debian/CP") == {"Debian/CPU0"}, "CPUs")
+    check(complete("whatif", demo, "wi") == {"without"}, "changes")
+    check(complete("whatif", demo, "pin", "De") == {"Debian"} and complete("whatif", demo, "add", "C") == {"CPU"}, "and their words")
     check({"Debian/150", "Debian/151"} <= complete("flow", "--threshold", "1", demo, "Debian/15"), "threads, after options too")
     check(complete("explain", demo, "Debian/fib") == {"Debian/fibonacci"}, "threads by name")
     check(complete("explain", demo, "fib") == {"fibonacci"}, "and without the machine")

@@ -110,6 +110,26 @@ static void complete_in_history(const char *recording, bool path, const char *ty
 	history_close(h);
 }
 
+/* Offers the words of a change of whatif: a verb, then what it affects. */
+static void complete_change(const char *recording, const char *before, const char *typed)
+{
+	static const struct { const char *verb, *about; } verbs[] = {
+		{ "add", "add CPU: one more CPU" }, { "free", "free TARGET: no pin" }, { "no", "no quota TARGET" },
+		{ "pin", "pin TARGET CPUn" }, { "weight", "weight TARGET N: 100 is nice 0" },
+		{ "without", "without TARGET: its load is gone" },
+	};
+	bool follows_verb = strcmp(before, "quota") == 0;
+	for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+		follows_verb |= strcmp(before, verbs[i].verb) == 0;
+	if (strcmp(before, "add") == 0 || strcmp(before, "no") == 0)
+		complete_word(typed, before[0] == 'a' ? "CPU" : "quota", "");
+	else if (follows_verb)
+		complete_in_history(recording, false, typed);
+	else
+		for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
+			complete_word(typed, verbs[i].verb, verbs[i].about);
+}
+
 /* ---- The command line */
 
 static const struct opt *option_named(const struct opts *o, const char *word)
@@ -194,6 +214,8 @@ void complete_arguments(const struct opts *o, int argc, char **argv)
 		complete_value(valued, typed, strcspn(typed, "=") + 1);
 	else if (*typed == '-')
 		complete_options(o, typed);
+	else if (strncmp(operand, "CHANGE", 6) == 0)
+		complete_change(recording, argv[argc - 2], typed);
 	else if (strncmp(operand, "PATH", 4) == 0)
 		complete_in_history(recording, true, typed);
 	else if (memmem(operand, n, "TARGET", 6) || memmem(operand, n, "VM", 2) || memmem(operand, n, "MACHINE", 7))

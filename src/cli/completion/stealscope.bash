@@ -37,5 +37,6 @@ _stealscope()
 			COMPREPLY+=("${line#"$before"}")
 		fi
 	done
+	[[ ${COMPREPLY[*]} == *://* ]] && compopt +o filenames  # readline would show only what follows the last slash
 }
 complete -o filenames -F _stealscope stealscope
