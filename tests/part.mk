@@ -155,7 +155,7 @@ check-cross: stealscope stealscope-sim
 
 # Fuzzing: tests/fuzz/fuzz_replay.h.  `make fuzz` builds all targets anew, with clang, from what would be distributed.
 FUZZ_MAIN = tests/fuzz/fuzz_main.c tests/fuzz/fuzz_replay.c tests/fuzz/fuzz_replay.h
-EXTRA_DIST += tests/fuzz/run.sh
+EXTRA_DIST += tests/fuzz/run.sh tests/commits.sh tests/commits.exceptions
 check_PROGRAMS += tests/fuzz/fuzz_yaml
 tests_fuzz_fuzz_yaml_SOURCES = tests/fuzz/fuzz_yaml.c tests/fuzz/fuzz_replay.c tests/fuzz/fuzz_replay.h
 tests_fuzz_fuzz_yaml_LDADD = src/libtrace.a $(UI_LIBS) $(TRACE_LIBS) $(RECORD_LIBS) $(FUZZ_ENGINE)
