@@ -77,6 +77,18 @@ def check_reason(folder):
     check(narrow.startswith(" Debian/103 reqserver ") and "quota" in narrow and "throttled" in wide, narrow)
 
 
+def check_place(folder, history):
+    """--row and --at show the wait that a report printed, though the printed time is cut."""
+    first = run("gaps", history, "Debian/151", "--top", "1").stdout.splitlines()[1].split()
+    script = os.path.join(folder, "place.keys")
+    with open(script, "w", encoding="utf-8") as f:
+        f.write(":screen place.txt!\nq\n")
+    run("view", history, "--row", "Debian/151", "--at", first[0], "--script", script, "--size", "120x20", cwd=folder)
+    with open(os.path.join(folder, "place.txt"), encoding="utf-8") as f:
+        status = f.read().splitlines()[-2]
+    check(status.startswith(" Debian/151 fibonacci") and " ".join(first[1:3]) in status and first[3] in status, status)
+
+
 def check_summary(folder):
     history = os.path.join(folder, "recording.hist")
     run("index", os.path.join(DATA, "fibonacci"), "-o", history)
@@ -85,6 +97,7 @@ def check_summary(folder):
     victim = rows[2]
     check(victim["culprit"] == "host/216 burnP6" and float(victim["culprit_share"]) > 0.9, "the culprit and its share")
     gaps = table("gaps", history, "Debian/151", "--top", "1")[0]
+    check_place(folder, history)
     check((victim["longest_ns"], victim["longest_start"]) == (gaps["duration_ns"], gaps["start"]), "its longest gap")
     lost, ran = int(victim["lost_ns"]), int(victim["ran_ns"])
     check(abs(float(victim["lost_share"]) - lost / (lost + ran)) < 1e-8, "lost as a share of the wanted time")

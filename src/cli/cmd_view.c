@@ -127,6 +127,8 @@ int cmd_view(int argc, char **argv, struct error *err)
 		{ "color", 0, OPT_TEXT, "COLORS", "auto, never, 8, 16 or 256", &ui.color, colors },
 		{ "fresh", 0, OPT_FLAG, NULL, "ignore the saved view", &fresh, NULL },
 		{ "longest", 0, OPT_TEXT, "ROW", "start at the longest gap of this row (name or TID)", &ui.longest, NULL },
+		{ "row", 0, OPT_TEXT, "ROW", "start at this row: a thread, CPU or machine", &ui.row, NULL },
+		{ "at", 0, OPT_TEXT, "TIME", "start at this time, or the row's gap there", &ui.at, NULL },
 		{ "script", 0, OPT_TEXT, "FILE", "run the keys and commands of FILE without a terminal", &ui.script, NULL },
 		{ "size", 0, OPT_TEXT, "CxR", "columns and rows of the scripted screen", &size, NULL },
 		{ "bench", 0, OPT_COUNT, "N", "benchmark: draw N frames per kind of move", &ui.bench, NULL },

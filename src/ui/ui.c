@@ -180,6 +180,15 @@ static void loop_run(struct loop *l)
 	}
 }
 
+/* Goes to the place that the options name. */
+static void show_place(struct app *app, const struct ui_options *options)
+{
+	if (options->longest)
+		longest_gap_show(app, options->longest);
+	if (options->row || options->at)
+		gap_place_show(app, options->row, options->at);
+}
+
 static int run_on_terminal(struct app *app, const struct ui_options *options, enum depth depth, struct error *err)
 {
 	struct loop l = { .app = app };
@@ -203,8 +212,7 @@ static int run_on_terminal(struct app *app, const struct ui_options *options, en
 	viewer_resize(app, w, h);
 	if (!options->view || !session_state_load(app, options->view))
 		pane_open(app, PANE_OVERVIEW);
-	if (options->longest)
-		longest_gap_show(app, options->longest);
+	show_place(app, options);
 	loop_run(&l);
 	term_close(l.term);
 	signals_end();
@@ -232,8 +240,8 @@ static int run_viewer(struct app *app, const struct ui_options *options, struct 
 	int status = 0;
 	if (options->script && options->view)
 		session_state_load(app, options->view);
-	if (options->script && options->longest)
-		longest_gap_show(app, options->longest);
+	if (options->script)
+		show_place(app, options);
 	if (options->script)
 		status = script_run(app, options->script, err);
 	else if (options->bench)

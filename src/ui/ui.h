@@ -47,6 +47,7 @@ struct ui_options {
 	const char *greeting;     /* warning, shown instead of the legend until the first key; NULL: none */
 	const char *bookmarks;    /* file with the bookmarks of these traces; NULL: bookmarks are not saved */
 	const char *longest;      /* row that the viewer shows first, at its longest gap: a name or a TID; NULL: none */
+	const char *row, *at;     /* row and time that the viewer shows first; NULL: none */
 	const char *view;         /* file with the saved view; NULL: the viewer starts with the overview */
 	const char *config;       /* file with settings; NULL: $XDG_CONFIG_HOME/stealscope/config.yaml if it exists */
 };
