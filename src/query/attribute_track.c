@@ -132,7 +132,9 @@ static int track_seek(struct resolver *r, struct row_track *k, int64_t t)
 		                             : (struct interval){ history_last(h) + 1, INT64_MAX, HISTORY_NULL };
 		return 0;
 	}
-	if (history_range(&k->cursor, h, k->attr, t, t > r->t1 ? t : r->t1, r->err) < 0)
+	if (t < r->t0 || t > r->t1)
+		return history_stab(h, k->attr, t, &k->iv, r->err);
+	if (history_range(&k->cursor, h, k->attr, t, r->t1, r->err) < 0)
 		return -1;
 	int n = track_read_ahead(r, k);
 	if (n == 0)

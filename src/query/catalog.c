@@ -317,16 +317,16 @@ static void catalog_map_states(struct catalog *t)
  * needed. */
 static bool is_host_blocked_folded(const struct catalog *catalog)
 {
-	int64_t sums[HISTORY_STATES];
+	struct interval iv;
+	uint64_t mask = 0;
+	for (int n = 0; n < HISTORY_STATES - 1; n++)
+		mask |= (uint64_t)(catalog->vcpu_state[n] == VCPU_HOST_BLOCKED) << n;
 	for (uint32_t i = 0; i < catalog->cpus; i++) {
 		if (catalog->cpu[i].status == HISTORY_NONE || catalog->machine[catalog->cpu[i].machine].kind != MACHINE_VM)
 			continue;
-		if (history_sums(catalog->h, catalog->cpu[i].status, history_begin(catalog->h), history_end(catalog->h), sums,
-		                 NULL) < 0)
-			return true;
-		for (int n = 0; n < HISTORY_STATES - 1; n++)
-			if (sums[n] && catalog->vcpu_state[n] == VCPU_HOST_BLOCKED)
-				return false;
+		const int found = history_next(catalog->h, catalog->cpu[i].status, INT64_MIN, mask, &iv, NULL);
+		if (found != 0)
+			return found < 0;
 	}
 	return true;
 }

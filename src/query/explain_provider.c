@@ -143,7 +143,7 @@ static const char *id_text(const struct catalog *catalog, uint32_t machine, char
 	const uint32_t attr = history_find(catalog->h, path);
 	buf[0] = '\0';
 	if (attr != HISTORY_NONE && history_type(catalog->h, attr) == HISTORY_STRING &&
-	    history_stab(catalog->h, attr, history_end(catalog->h), &iv, NULL) == 0 && iv.value != HISTORY_NULL)
+	    history_stab(catalog->h, attr, history_last(catalog->h), &iv, NULL) == 0 && iv.value != HISTORY_NULL)
 		snprintf(buf, NAME_TEXT, " (id %s)", text_escape(id, sizeof id, history_string(catalog->h, iv.value)));
 	return buf;
 }

@@ -34,7 +34,7 @@ static int find_wakeup(struct poll_survey *y, struct thread_ref *host, int64_t t
 {
 	struct row_track *track = &thread_tracks(&y->r, host)[TRACK_STATUS];
 	*at = INT64_MAX;
-	for (bool slept = false; t <= history_end(y->catalog->h); t = track->iv.end + 1) {
+	for (bool slept = false; t <= history_last(y->catalog->h); t = track->iv.end + 1) {
 		int64_t status;
 		if (track_at(&y->r, track, t, &status) < 0)
 			return -1;
@@ -56,7 +56,7 @@ static int find_vm_entry(struct poll_survey *y, uint32_t vcpu, struct thread_ref
 {
 	const struct catalog *catalog = y->catalog;
 	*at = -1;
-	for (int64_t status, sched; t <= history_end(catalog->h); t = y->r.until + 1) {
+	for (int64_t status, sched; t <= history_last(catalog->h); t = y->r.until + 1) {
 		y->r.until = INT64_MAX;
 		if (track_at(&y->r, &resolver_cpu(&y->r, vcpu)->status, t, &status) < 0 ||
 		    track_at(&y->r, &thread_tracks(&y->r, host)[TRACK_STATUS], t, &sched) < 0)
@@ -84,7 +84,7 @@ static int poll_latency(struct poll_survey *y, uint32_t vcpu, const struct inter
 		return host ? -1 : 0;
 	if (outcome != POLL_SUCCEEDED && find_wakeup(y, host, iv->end + 1, &woken) < 0)
 		return -1;
-	if (woken > history_end(y->catalog->h))
+	if (woken > history_last(y->catalog->h))
 		return 0;
 	if (find_vm_entry(y, vcpu, host, woken, &at) < 0)
 		return -1;

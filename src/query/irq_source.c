@@ -124,8 +124,8 @@ static int vote_by_vcpu(struct irq_sources *k, uint32_t v, int64_t t, int64_t de
 		int rc = 1;
 		for (int i = 0; i < SLEEPS_MAX && rc > 0; i++) {
 			rc = (after ? history_next : history_prev)(h, status, iv.start, k->asleep, &iv, k->r->err);
-			if (rc > 0 && (iv.end >= history_end(h) || vote_by_sleep(k, v, host, iv.end + 1, device, votes) < 0))
-				rc = iv.end >= history_end(h) ? 0 : -1;
+			if (rc > 0 && (iv.end >= history_last(h) || vote_by_sleep(k, v, host, iv.end + 1, device, votes) < 0))
+				rc = iv.end >= history_last(h) ? 0 : -1;
 		}
 		if (rc < 0)
 			return -1;

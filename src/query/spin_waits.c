@@ -92,7 +92,7 @@ static int pattern_learn_vcpu(struct lock_search *c, uint32_t v, struct spin_pat
 	*longest = INT64_MAX;
 	if (exit == HISTORY_NONE)
 		return 0;
-	if (history_range(&cursor, h, exit, history_begin(h), history_end(h), c->err) < 0)
+	if (history_range(&cursor, h, exit, history_first(h), history_last(h), c->err) < 0)
 		return -1;
 	for (int i = 0; i < EXITS_MAX && (found = history_range_next(&cursor, &iv, c->err)) > 0; i++) {
 		if (iv.value == HISTORY_NULL || !spin_is_pause(history_string(h, iv.value)))
