@@ -227,6 +227,15 @@ void history_close(struct history *h)
 	free(h);
 }
 
+void history_watch(struct history *h, int64_t from, int64_t to,
+                   void (*fn)(void *arg, uint32_t attr, int64_t start, int64_t end), void *arg)
+{
+	h->watch.from = from;
+	h->watch.to = to;
+	h->watch.fn = fn;
+	h->watch.arg = arg;
+}
+
 int history_damage(const struct history *h, struct error *err)
 {
 	if (atomic_load(&h->damaged) != 2)

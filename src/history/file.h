@@ -28,7 +28,25 @@ struct history {
 	struct crc32c crc;
 	atomic_int damaged;      /* 0: no damage found, 1: the damage is being recorded, 2: recorded in `damage` */
 	struct error damage;
+	struct {                 /* see history_watch() */
+		int64_t from, to;
+		void (*fn)(void *arg, uint32_t attr, int64_t start, int64_t end);  /* NULL: reads are not reported */
+		void *arg;
+	} watch;
 };
+
+/* Returns true if the reads are reported and the time t lies outside of the watched window. */
+static inline bool file_watches(const struct history *h, int64_t t)
+{
+	return h->watch.fn && (t < h->watch.from || t > h->watch.to);
+}
+
+/* Reports that [start, end] of an attribute was read. */
+static inline void file_report_read(const struct history *h, uint32_t attr, int64_t start, int64_t end)
+{
+	if (file_watches(h, start) || file_watches(h, end))
+		h->watch.fn(h->watch.arg, attr, start, end);
+}
 
 /* Sets *err to "FILE: damaged at offset N: why" and records the first damage. Returns -1. */
 int file_fail_damaged(const struct history *h, uint64_t offset, const char *why, struct error *err);

@@ -110,6 +110,14 @@ int history_verify(const struct history *h, struct error *err);
 /* Returns true if the file begins like a history of any version, even if it is damaged. */
 bool history_is_history_file(const char *path);
 
+/* Reports reads outside of a window: from now on, calls fn for each part [start, end] of an attribute that a function
+ * below has read and that does not lie within [from, to]. A part is an interval that was returned, complete, or the time
+ * that a sum covers. An answer that all these functions helped to compute is the same for another history that contains
+ * the window and all reported parts. Several threads may call fn at a time. fn NULL: ends the reports. No other thread may
+ * read the history meanwhile. */
+void history_watch(struct history *h, int64_t from, int64_t to,
+                   void (*fn)(void *arg, uint32_t attr, int64_t start, int64_t end), void *arg);
+
 /* Attributes. Their ids are 0 .. count - 1; inner nodes of the tree are attributes too, of type -1. */
 uint32_t history_attribute_count(const struct history *h);
 uint32_t history_find(const struct history *h, const char *path);  /* HISTORY_NONE if absent; "/" is the root */

@@ -42,13 +42,16 @@ tests_test_history_crash_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_history_rules
 tests_test_history_rules_SOURCES = tests/test_history_rules.c tests/stream.h tests/test.h
 tests_test_history_rules_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_history_watch
+tests_test_history_watch_SOURCES = tests/test_history_watch.c tests/test.h
+tests_test_history_watch_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
 if HAVE_PYTHON
 TESTS += tests/test_history_format.py
 endif
 endif
 EXTRA_DIST += tests/history_reader.py tests/test_history_format.py
 CLEANFILES += test_history_format.tmp test_history_rules.tmp test_history.tmp test_history_stream.tmp test_history_damage.tmp \
-	test_history_broken.tmp
+	test_history_broken.tmp test_history_watch.tmp test_history_watch_part.tmp
 
 check_PROGRAMS += tests/fuzz/fuzz_history
 tests_fuzz_fuzz_history_SOURCES = tests/fuzz/fuzz_history.c tests/fuzz/fuzz_replay.c tests/fuzz/fuzz_replay.h \

@@ -61,7 +61,10 @@ int history_stab(const struct history *h, uint32_t attr, int64_t t, struct inter
 	t = clamp_time(h, t);
 	if (open_typed(&a, h, attr, err) || attr_seek(&a, t, &k, err))
 		return -1;
-	return stab_chunk(&a, k, t, iv, err);
+	if (stab_chunk(&a, k, t, iv, err))
+		return -1;
+	file_report_read(h, attr, iv->start, iv->end);
+	return 0;
 }
 
 /* history_full() processes attributes in a pipeline, to hide the latency of memory: it opens attribute i, seeks the
@@ -79,6 +82,8 @@ int history_full(const struct history *h, int64_t t, int64_t *value, struct erro
 			struct interval iv = { .value = HISTORY_NULL };
 			if (r->a.type >= 0 && stab_chunk(&r->a, r->k, t, &iv, err))
 				return -1;
+			if (r->a.type >= 0)
+				file_report_read(h, r->a.id, iv.start, iv.end);
 			value[i - OPEN_DISTANCE] = iv.value;
 		}
 		if (i < h->attributes) {
@@ -182,6 +187,8 @@ int history_range_next(struct history_cursor *c, struct interval *iv, struct err
 	}
 	if (result < 0 || iv->end >= c->t1)
 		c->state[CURSOR_DONE] = 1;
+	if (result > 0)
+		file_report_read(c->h, c->attr, iv->start, iv->end);
 	return result;
 }
 
@@ -272,7 +279,8 @@ int history_range_read(struct history_cursor *c, struct interval *iv, unsigned m
 	for (int m = iv[n - 1].end < c->t1 ? n : 0; m < n; m++)
 		if (iv[m].end >= c->t1) {
 			c->state[CURSOR_DONE] = 1;
-			return m + 1;
+			n = m + 1;
 		}
+	file_report_read(c->h, c->attr, iv[0].start, iv[n - 1].end);
 	return n;
 }

@@ -92,8 +92,8 @@ static int last_chunk_with(const struct attr *a, uint32_t k, uint32_t mask, uint
 	return 0;
 }
 
-int history_next(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
-                 struct error *err)
+static int find_next(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
+                     struct error *err)
 {
 	struct attr opened;
 	const struct attr *a = &opened;
@@ -122,8 +122,8 @@ int history_next(const struct history *h, uint32_t attr, int64_t t, uint64_t mas
 	return scan_chunk(a, k, t, m, true, iv, err);
 }
 
-int history_prev(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
-                 struct error *err)
+static int find_prev(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
+                     struct error *err)
 {
 	struct attr opened;
 	const struct attr *a = &opened;
@@ -147,4 +147,22 @@ int history_prev(const struct history *h, uint32_t attr, int64_t t, uint64_t mas
 		return 0;
 	*iv = (struct interval){ h->begin, first - 1, HISTORY_NULL };
 	return 1;
+}
+
+int history_next(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
+                 struct error *err)
+{
+	const int found = find_next(h, attr, t, mask, iv, err);
+	if (found > 0)
+		file_report_read(h, attr, iv->start, iv->end);
+	return found;
+}
+
+int history_prev(const struct history *h, uint32_t attr, int64_t t, uint64_t mask, struct interval *iv,
+                 struct error *err)
+{
+	const int found = find_prev(h, attr, t, mask, iv, err);
+	if (found > 0)
+		file_report_read(h, attr, iv->start, iv->end);
+	return found;
 }

@@ -242,6 +242,8 @@ int history_sums_cells(const struct history *h, uint32_t attr, const int64_t *ed
 	uint64_t f[2][HISTORY_STATES + 1] = { 0 };
 	if (tally_open(&y, h, attr, err))
 		return -1;
+	if (clamp_edge(h, edge[0]) < clamp_edge(h, edge[n]))
+		file_report_read(h, attr, clamp_edge(h, edge[0]), clamp_edge(h, edge[n]) - 1);
 	int64_t t = 0, last;
 	for (unsigned i = 0, next = 0; i <= n; i++) {
 		for (; next <= n && next < i + PREFETCH_CELLS; next++)
