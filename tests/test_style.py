@@ -15,7 +15,7 @@ MAY_INCLUDE = {
     "sync": {"trace"},
     "history": set(),
     "model": {"sync", "trace", "history"},
-    "index": {"trace", "sync", "model", "history"},
+    "index": {"trace", "sync", "model", "history", "query"},
     "query": {"history"},
     "latency": {"query", "history"},
     "compare": {"query", "history", "latency"},

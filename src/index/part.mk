@@ -12,6 +12,7 @@ src_libindex_a_SOURCES = \
 	src/index/offset_editor.c \
 	src/index/provenance.c src/index/provenance.h \
 	src/index/provenance_cut.c \
+	src/index/recorded_reads.c src/index/recorded_reads.h \
 	src/index/session.c src/index/session.h \
 	src/index/session_write.c \
 	src/index/tsc_rates.c src/index/tsc_rates.h
