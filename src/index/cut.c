@@ -1,11 +1,13 @@
 /* Cut: copies a window and some machines of a history into another history.
  *
  * Intervals of an attribute that overlap the window are copied without shortening, together with the intervals outside
- * the window that answers depend on (cut_context.h). The window of the new history is the cut. Attributes without a
- * value in the window are omitted, and so are threads that did not exist in it. Aliases replace names according to the
- * schema; attributes and paths that are not in the schema are then omitted, because they may contain names.
+ * the window that answers depend on (recorded_reads.h). The window of the new history is the cut; its span is that of the
+ * whole history. Threads are omitted that did not exist in the window and that no answer needs. Aliases replace names
+ * according to the schema; attributes and paths that are not in the schema are then omitted, because they may contain
+ * names.
  *
- * Cost: one pass over the intervals of the window. Memory: the names, and a history builder. */
+ * Cost: the questions of recorded_reads.h, and one pass over the intervals of the window. Memory: the names, and a history
+ * builder. */
 #include "index/index.h"
 
 #include <inttypes.h>
@@ -20,8 +22,8 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "index/name_alias.h"
-#include "index/cut_context.h"
 #include "index/provenance.h"
+#include "index/recorded_reads.h"
 
 #define READ_BATCH 256      /* number of intervals read in one call */
 #define PATH_SIZE 4096 /* bytes */
@@ -43,8 +45,7 @@ struct cut {
 	struct map text;           /* enum text_kind << 32 | string id in h -> string id in b, plus 1 */
 	struct state_set_copy *set;
 	size_t sets, set_cap;
-	struct cut_context context;  /* times outside the window that are also copied */
-	int64_t first, last;       /* first and last time written, ns */
+	struct recorded_reads reads;   /* parts outside the window that are also copied */
 	uint32_t attrs_done, attrs_total;      /* number of attributes, for progress */
 	char component[PATH_SIZE];      /* buffer for one component of a path */
 	struct error *err;
@@ -149,23 +150,27 @@ struct attr_copy {
 	int64_t written_until;  /* last time written, ns */
 };
 
+/* Declares the attribute unless it is declared. Returns 0 or -1. */
+static int declare_attribute(struct cut *c, struct attr_copy *a)
+{
+	if (a->to == HISTORY_NONE)
+		a->to = history_attribute(c->b, a->path, (enum history_type)a->type,
+		                          a->type == HISTORY_STATE ? copy_set(c, a->from) : 0, c->err);
+	return a->to == HISTORY_NONE ? -1 : 0;
+}
+
 /* Writes the part of an interval that is not written yet. If a gap to the previous interval remains, it becomes null. */
 static int copy_interval(struct cut *c, struct attr_copy *a, const struct interval *iv)
 {
 	int64_t value = iv->value, start = iv->start > a->written_until ? iv->start : a->written_until + 1;
 	if (iv->end <= a->written_until || (a->to == HISTORY_NONE && value == HISTORY_NULL))
 		return 0;
-	if (a->to == HISTORY_NONE)
-		a->to = history_attribute(c->b, a->path, (enum history_type)a->type,
-		                          a->type == HISTORY_STATE ? copy_set(c, a->from) : 0, c->err);
-	if (a->to == HISTORY_NONE || (a->written_until > INT64_MIN && start > a->written_until + 1 &&
+	if (declare_attribute(c, a) || (a->written_until > INT64_MIN && start > a->written_until + 1 &&
 	                              history_set(c->b, a->written_until + 1, a->to, HISTORY_NULL, c->err)))
 		return -1;
 	if (!copy_value(c, a->type, a->kind, &value) || history_set(c->b, start, a->to, value, c->err))
 		return -1;
 	a->written_until = iv->end;
-	c->first = start < c->first ? start : c->first;
-	c->last = iv->end > c->last ? iv->end : c->last;
 	return 0;
 }
 
@@ -197,45 +202,60 @@ static int has_value(const struct cut *c, uint32_t attr)
 	return iv.value != HISTORY_NULL;
 }
 
-/* Declares an attribute without values if its existence means that its events were traced: the lock of a thread, the VM
- * exit of a vCPU. Other attributes are not declared. Returns 0 or -1. */
-static int declare_traced(struct cut *c, uint32_t attr, enum path_part node, const char *path)
+/* Copies a part that was read. If it begins or ends with null, copies the adjacent interval too: then null begins and
+ * ends in the cut at the same times. */
+static int copy_read(struct cut *c, struct attr_copy *a, const struct recorded_read *part)
 {
-	const char *name = history_name(c->h, attr);
-	const bool is_traced = (node == PART_THREAD && strcmp(name, thread_schema[THREAD_LOCK].name) == 0) ||
-	                       (node == PART_CPU && strcmp(name, cpu_schema[CPU_EXIT].name) == 0);
-	if (!is_traced || history_type(c->h, attr) != HISTORY_STRING)
-		return 0;
-	return history_attribute(c->b, path, HISTORY_STRING, 0, c->err) == HISTORY_NONE ? -1 : 0;
+	const int64_t first = history_first(c->h), last = history_last(c->h);
+	struct interval head, tail;
+	if (history_stab(c->h, a->from, part->start, &head, c->err) || history_stab(c->h, a->from, part->end, &tail, c->err))
+		return -1;
+	const int64_t from = head.value == HISTORY_NULL && head.start > first ? head.start - 1 : part->start;
+	const int64_t to = tail.value == HISTORY_NULL && tail.end < last ? tail.end + 1 : part->end;
+	return copy_range(c, a, from, to, first, last);
 }
 
-/* Copies the intervals of the window, and those at the context times. Requests are shortened to the window, because the
- * activity outside is missing. Names are copied for the whole time, because the longest name is the name of the thread. */
+/* Returns 1 if the cut contains all attributes of this node: a machine, a CPU, a thread that exists in the window or of
+ * which a part was read. Returns 0 if not, -1 on failure. */
+static int has_node(const struct cut *c, uint32_t node, enum path_part part)
+{
+	size_t n;
+	uint32_t first = history_child(c->h, node, HISTORY_NONE), last = first;
+	if (part != PART_THREAD)
+		return part == PART_HOST || part == PART_MACHINE || part == PART_CPU;
+	for (uint32_t a = first; a != HISTORY_NONE; a = history_child(c->h, node, a))
+		last = a;
+	(void)recorded_reads_find(&c->reads, first, last, &n);
+	const uint32_t status = history_child_named(c->h, node, thread_schema[THREAD_STATUS].name);
+	return n ? 1 : status == HISTORY_NONE || history_type(c->h, status) < 0 ? 0 : has_value(c, status);
+}
+
+/* Copies the intervals of the window, and the parts that were read. Requests are shortened to the window, because the
+ * activity outside is missing. Names are copied for the whole time, because the longest name is the name of the thread.
+ * Attributes without values are declared, because their existence means that their events were traced. */
 static int copy_intervals(struct cut *c, uint32_t attr, enum path_part node, const char *path)
 {
 	const int64_t from = c->o->from, to = c->o->to, first = history_first(c->h), last = history_last(c->h);
 	const char *of = history_name(c->h, attr);
 	struct attr_copy a = { attr, HISTORY_NONE, path, history_type(c->h, attr), text_kind_of(of), INT64_MIN };
-	const bool name = node == PART_THREAD && strcmp(of, thread_schema[THREAD_NAME].name) == 0;
-	size_t n, i, at = cut_context_find_node(&c->context, history_parent(c->h, attr), &n);
-	int has = has_value(c, attr), rc = 0;
-	if (!has && (node == PART_CPU || n) && declare_traced(c, attr, node, path))
-		return -1;
-	if (has < 0 || (!has && n == 0))
-		return has;
+	size_t n, i = recorded_reads_find(&c->reads, attr, attr, &n);
+	const size_t end = i + n;
+	int declared = has_node(c, history_parent(c->h, attr), node), has = has_value(c, attr), rc = 0;
+	if (declared < 0 || has < 0 || (!has && !declared))
+		return declared < 0 ? -1 : has;
 	if (node == PART_REQUEST)
 		return copy_range(c, &a, from, to, from, to);
-	if (name && has)
+	if (declared && declare_attribute(c, &a))
+		return -1;
+	if (node == PART_THREAD && strcmp(of, thread_schema[THREAD_NAME].name) == 0)
 		return copy_range(c, &a, first, last, first, last);
-	for (i = at; i < at + n && c->context.at[i].t < from && rc == 0; i++)
-		rc = copy_range(c, &a, c->context.at[i].t, c->context.at[i].t, first, last);
+	for (; i < end && c->reads.part[i].start < from && rc == 0; i++)
+		rc = copy_read(c, &a, &c->reads.part[i]);
 	rc = rc ? rc : copy_range(c, &a, from, to, first, last);
-	for (; i < at + n && rc == 0; i++)
-		rc = copy_range(c, &a, c->context.at[i].t, c->context.at[i].t, first, last);
-	if (rc == 0 && a.to != HISTORY_NONE && a.written_until < last) {
-		c->last = a.written_until + 1 > c->last ? a.written_until + 1 : c->last;
+	for (; i < end && rc == 0; i++)
+		rc = copy_read(c, &a, &c->reads.part[i]);
+	if (rc == 0 && a.written_until > INT64_MIN && a.written_until < last)
 		rc = history_set(c->b, a.written_until + 1, a.to, HISTORY_NULL, c->err);
-	}
 	return rc;
 }
 
@@ -382,35 +402,36 @@ static int copy_history(struct cut *c)
 {
 	const struct provenance_cut how = { c->o->from, c->o->to, c->o->aliases, provenance_name, provenance_selects, c };
 	c->attrs_total = history_attribute_count(c->h);
-	if (cut_context_find(&c->context, c->h, c->o->from, c->o->to, c->err) ||
-	    copy_node(c, history_find(c->h, "/"), PART_ROOT, true, ""))
+	if (copy_node(c, history_find(c->h, "/"), PART_ROOT, true, ""))
 		return -1;
-	if ((c->first < c->o->from || c->last > c->o->to) && history_set_window(c->b, c->o->from, c->o->to))
+	if ((c->o->from > history_first(c->h) || c->o->to < history_last(c->h)) &&
+	    history_set_window(c->b, c->o->from, c->o->to))
 		return error_set(c->err, STATUS_SYSTEM, NULL, "out of memory");
 	return provenance_copy(c->h, c->b, &how, c->err);
 }
 
-int cut_history(const struct history *h, const char *path, const struct cut_options *o, struct error *err)
+int cut_history(struct history *h, const char *path, const struct cut_options *o, struct error *err)
 {
 	struct cut_options window = *o;
 	window.from = o->from > history_begin(h) ? o->from : history_begin(h);
 	window.to = o->to < history_end(h) ? o->to : history_end(h);
-	struct cut c = { .h = h, .o = &window, .first = window.from, .last = window.to, .err = err };
+	struct cut c = { .h = h, .o = &window, .err = err };
 	if ((o->aliases && alias_key(&c.key, o->key, err)) || check_machines(&c))
 		return -1;
-	c.b = history_create(path, NULL, err);
-	if (!c.b)
-		return -1;
-	int rc = copy_history(&c) || history_damage(h, err) ? -1 : 0;
+	int rc = recorded_reads_collect(&c.reads, h, window.from, window.to, o->progress, err);
+	if (rc == 0 && !(c.b = history_create(path, NULL, err)))
+		rc = -1;
+	if (rc == 0)
+		rc = copy_history(&c) || history_damage(h, err) ? -1 : 0;
 	if (rc)
 		history_abort(c.b);
 	else
-		rc = history_finish(c.b, c.first, c.last, err);
+		rc = history_finish(c.b, history_first(h), history_last(h), err);
 	for (size_t s = 0; s < c.sets; s++)
 		for (unsigned i = 0; i < c.set[s].n; i++)
 			free(c.set[s].state[i]);
 	free(c.set);
-	cut_context_release(&c.context);
+	recorded_reads_release(&c.reads);
 	map_release(&c.text);
 	return rc;
 }

@@ -135,8 +135,8 @@ struct cut_options {
 	struct progress progress;     /* tick may be NULL */
 };
 
-/* Writes the cut to `path`. Leaves no file if it fails. Returns 0 or -1. */
-int cut_history(const struct history *h, const char *path, const struct cut_options *o, struct error *err);
+/* Writes the cut to `path`. Leaves no file if it fails. Returns 0 or -1. No other thread may read h meanwhile. */
+int cut_history(struct history *h, const char *path, const struct cut_options *o, struct error *err);
 /* Returns the alias of an escaped name in a cut with this key file, allocated; NULL with *err set. */
 char *cut_alias(const char *key, const char *name, struct error *err);
 

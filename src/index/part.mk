@@ -7,7 +7,6 @@ src_libindex_a_SOURCES = \
 	src/index/fingerprint.c src/index/fingerprint.h \
 	src/index/index.c src/index/index.h \
 	src/index/input.c src/index/input.h \
-	src/index/cut_context.c src/index/cut_context.h \
 	src/index/raw_events.c src/index/recordings.c \
 	src/index/offset_editor.c \
 	src/index/provenance.c src/index/provenance.h \
