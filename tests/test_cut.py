@@ -15,6 +15,10 @@ QUESTIONS = [["summary", "--top", "0"], ["threads"], ["steal"], ["steal", "--by"
 OF_THREADS = [["flow"], ["flow", "--intervals"], ["path"], ["path", "--intervals"], ["explain"], ["gaps"], ["waits"], ["exits"]]
 OF_MACHINES = [["explain"], ["summary"], ["gaps"], ["exits"], ["waits"]]
 
+# Recordings and windows of which an answer was wrong once.
+FAILED_ONCE = {"boot": ("13%", "61%"), "tenant_pause_mono": ("70%", "72%"), "tenant_quiet": ("13%", "61%"),
+               "tenant_smp": ("70%", "72%")}
+
 
 def window_of(history):
     info = json.loads(run("info", history, "--format", "json").stdout)
@@ -153,7 +157,8 @@ with scratch() as folder:
     for part in (("0%", "50%"), ("50%", "100%"), ("50%", "50.3%"))[2 * is_brief():]:
         check_window(history, "fibonacci", *part)
     check_names(folder, history, "fibonacci")
-    for scenario in (["nested"], ["random", "--containers", "--seed", "3"], ["requests"], ["overcommit", "2", "--lost", "0.2"]):
+    for scenario in (["nested"], ["random", "--containers", "--seed", "3"], ["requests"],
+                     ["planted", "--plant", "vm", "--counters", "--siblings", "2"], ["overcommit", "2", "--lost", "0.2"]):
         simulate(f"{folder}/traces-{scenario[0]}", *scenario, "--duration", "300ms")
         history = f"{folder}/{scenario[0]}.steal"
         run("index", f"{folder}/traces-{scenario[0]}", "-o", history)
@@ -202,9 +207,14 @@ with scratch() as folder:
     check(not os.path.exists(f"{folder}/outside.steal"), "a window outside leaves no file")
 
     require_recordings()
-    for traces in slice_of(recordings(), 8):
+    chosen = slice_of(recordings(), 8)
+    for traces in recordings():
         name = os.path.basename(traces.rstrip("/"))
         real = f"{folder}/{name}.steal"
-        run("index", traces, "-o", real)
-        check_window(real, name, most=3)
-        check_window(real, name, "70%", "72%", most=2)
+        if traces in chosen or name in FAILED_ONCE:
+            run("index", traces, "-o", real)
+        if traces in chosen:
+            check_window(real, name, most=3)
+            check_window(real, name, "70%", "72%", most=2)
+        elif name in FAILED_ONCE:
+            check_window(real, name, *FAILED_ONCE[name], most=3)
