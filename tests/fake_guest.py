@@ -3,6 +3,7 @@ script does; all others violate the protocol or send absurd values.
 
 FAULTS lists the modes that `record` must refuse; HARMLESS those that it may record."""
 import os
+import random
 import re
 import struct
 import sys
@@ -234,7 +235,7 @@ HARMLESS = {
     "program": send_program,
     "formats": at_setup(formats="name: sched_switch\nID: 1\nformat:\n\tfield:char a[999999999];\toffset:0;\tsize:999999999;"
                                 "\tsigned:0;\n\nprint fmt: \"%s\", ((((REC->a\n\nname: x\n"),
-    "page-garbage": lambda g: (g.set_up(), g.follow(on_send=lambda: (g.send("pages/cpu0", os.urandom(4096 * 50)), g.finish()))),
+    "page-garbage": lambda g: (g.set_up(), g.follow(on_send=lambda: (g.send("pages/cpu0", random.Random(7).randbytes(4096 * 50)), g.finish()))),
     "threads-many": lambda g: (g.set_up(), g.follow(on_send=lambda: (
         g.send("pages/cpu0", pages(g)), g.send("saved_cmdlines", "".join(f"{i} {'x' * 9}\n" for i in range(800_000))),
         g.send("end")))),

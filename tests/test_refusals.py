@@ -1,5 +1,6 @@
 """Bad input: the error is one line with the object, the reason and a remedy; the exit status; no partial file is left."""
 import os
+import random
 import re
 import resource
 import shutil
@@ -242,7 +243,7 @@ with scratch() as tmp:
 
     os.mkdir(os.path.join(tmp, "garbage"))
     with open(os.path.join(tmp, "garbage", "metadata"), "wb") as f:
-        f.write(os.urandom(4096))
+        f.write(random.Random(7).randbytes(4096))
     refused(tmp, 2, "index", os.path.join(tmp, "garbage"), "-o", out, texts=["garbage"])
 
     refused(tmp, 2, "index", TRACE, os.path.join(TRACE, "host"), "-o", out, texts=["host"])
