@@ -312,7 +312,7 @@ static void test_clock_samples(void **state)
 	assert_false(clock_sample_parse("realtime 17\n").known);
 	assert_false(clock_sample_parse("now ts: 1\n").known);
 	assert_false(clock_sample_parse("realtime x\nnow ts: 1\n").known);
-	const struct clock_sample a = clock_sample_now(true), b = { true, a.clock + 2500000000, a.monotonic + 1000000000, 0 };
+	const struct clock_sample a = clock_sample_now(true), b = { true, a.clock + 2500000000, a.monotonic + 1000000000, 0, 0 };
 	assert_int_equal(clock_sample_frequency(&a, &b), 2500000000000);
 	assert_int_equal(clock_sample_frequency(&b, &a), 0);
 	const struct clock_sample c = clock_sample_now(false);

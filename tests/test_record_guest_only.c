@@ -252,7 +252,7 @@ static void frequency_excludes_a_pause(void **state)
 	size_t segments, excluded;
 	(void)state;
 	for (size_t i = 0; i < 6; i++)  /* 2.5 GHz; CLOCK_MONOTONIC stood still for 0.4 s in the third second */
-		s[i] = (struct clock_sample){ true, 1000 + i * 2500000000 + (i > 2 ? 1000000000 : 0), 1 + (int64_t)i * 1000000000, 1 };
+		s[i] = (struct clock_sample){ true, 1000 + i * 2500000000 + (i > 2 ? 1000000000 : 0), 1 + (int64_t)i * 1000000000, 1, 0 };
 	assert_int_equal(guest_only_frequency(s, 6, &segments, &excluded), 2500000000000);
 	assert_int_equal(segments, 5);
 	assert_int_equal(excluded, 1);
