@@ -5,11 +5,14 @@ AM_TESTS_ENVIRONMENT = srcdir='$(srcdir)'; export srcdir; builddir='$(builddir)'
 	PYTHONUNBUFFERED=1; export PYTHONUNBUFFERED; PYTHONHASHSEED=0; export PYTHONHASHSEED; \
 	LSAN_OPTIONS=suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0; export LSAN_OPTIONS;
 TEST_EXTENSIONS = .py .sh
-# A test that hangs fails, takes what it has started along, and its log says so (-v) behind what it has said.
-LIMIT = timeout -v -k 10 900
+EXTRA_DIST += tests/limit.sh
+LIMIT = $(SHELL) $(srcdir)/tests/limit.sh
 LOG_COMPILER = $(LIMIT)
 PY_LOG_COMPILER = $(LIMIT) $(PYTHON)
 SH_LOG_COMPILER = $(LIMIT) $(SHELL)
+# Part of the recipe that prints the summary.
+AM_TESTSUITE_SUMMARY_HEADER = "; the slowest tests:`echo; for b in $$bases; do \
+	sed -n \"s,^duration: \(.*\),\1 $$b,p\" $$b.log; done | sort -rn | head`"
 
 # Those that take long, or sleep, begin first.
 E2E_TESTS = \
