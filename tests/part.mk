@@ -181,9 +181,9 @@ check-valgrind:
 
 # Tests that draw cases, or check a slice of many.  `make check` always runs the same cases, this those of the day: a failure is
 # repeated by the SLICE that is printed, and its case is then added to those that always run.
-DAILY_TESTS = tests/test_truth tests/test_flow_truth.py tests/test_tenant_random.py tests/test_xen_random.py \
-	tests/test_xen_clocks.py tests/test_readers.py tests/test_perf.py tests/test_cores.py tests/test_counters.py \
-	tests/test_record_kills.py tests/test_guest_mount.py $(SLICED_TESTS)
+DAILY_TESTS = tests/test_truth tests/test_sync_traces tests/test_model_traces tests/test_flow_truth.py \
+	tests/test_tenant_random.py tests/test_xen_random.py tests/test_xen_clocks.py tests/test_readers.py tests/test_perf.py \
+	tests/test_cores.py tests/test_counters.py tests/test_record_kills.py tests/test_guest_mount.py $(SLICED_TESTS)
 SLICE =
 check-daily:
 	slice='$(SLICE)'; slice=$${slice:-$$(($$(date -u +%s) / 86400))}; echo "make check-daily SLICE=$$slice"; \

@@ -1,9 +1,9 @@
 /* Slices of long sweeps that check one property many times: `make check` always runs the same part, `make check-daily`
  * another one each day (STEALSCOPE_SLICE=NUMBER), `make check-long` all of it.
  *
- * The usual build runs some sweeps whole. These are cut only where another build repeats them: under sanitizers, which
- * see the same code in a part of the sweep, and with another compiler (STEALSCOPE_BRIEF). Cases with one expected answer
- * are never cut. e2e.py contains the same for Python. */
+ * Some sweeps are cut only where another build repeats them, or cut to fewer cases there: under sanitizers, which see the
+ * same code in a part of the sweep, and with another compiler (STEALSCOPE_BRIEF). Cases with one expected answer are never
+ * cut. e2e.py contains the same for Python. */
 #ifndef STEALSCOPE_TESTS_SLICE_H
 #define STEALSCOPE_TESTS_SLICE_H
 
@@ -50,8 +50,8 @@ static inline bool slice_has(size_t i, unsigned of)
 
 #define MAX_RECORDINGS 500
 
-/* Finds recordings next to the source tree: all of them in the usual build, every `of`th one in a brief build. Returns
- * their number; the caller frees the paths. */
+/* Finds recordings next to the source tree: every `of`th one, four times fewer in a brief build. Returns their number; the
+ * caller frees the paths. */
 static inline size_t slice_recordings(char *path[MAX_RECORDINGS], unsigned of)
 {
 	struct dirent **entry = NULL;
@@ -63,7 +63,7 @@ static inline size_t slice_recordings(char *path[MAX_RECORDINGS], unsigned of)
 	for (int i = 0; i < entries; i++) {
 		snprintf(dir, sizeof dir, "%s/%s/", root, entry[i]->d_name);
 		DIR *d = entry[i]->d_name[0] == '.' ? NULL : opendir(dir);
-		if (d && (!slice_brief() || slice_has(dirs, of)) && found < MAX_RECORDINGS)
+		if (d && slice_has(dirs, slice_brief() ? 4 * of : of) && found < MAX_RECORDINGS)
 			path[found++] = strndup(dir, strlen(dir) - 1);
 		dirs += d != NULL;
 		if (d)
