@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/control_group.h"
 #include "record/session_facts.h"
 #include "record/topology_facts.h"
 #include "record_tree.h"
@@ -127,6 +128,55 @@ static void test_host(void **state)
 	tree_end(&tree);
 }
 
+static void check_tree(const char *lines, const char *dir, const char *path)
+{
+	struct cgroup_tree t;
+	tree_text(&tree, "proc/self/cgroup", lines);
+	tree_text(&tree, "proc/7/task/7/cgroup", lines);
+	cgroup_tree_find(&t, tree.root);
+	assert_string_equal(t.dir, dir);
+	char *found = cgroup_tree_path(&t, tree.root, 7, 7);
+	assert_true(!path == !found);
+	if (path)
+		assert_string_equal(found, path);
+	free(found);
+}
+
+/* The hierarchy that limits CPU time, on v2, v1 and hybrid systems, and its quotas. */
+static void test_hierarchies(void **state)
+{
+	(void)state;
+	struct cgroup_tree t;
+	struct cgroup_stat stat;
+	tree_begin(&tree);
+	tree_text(&tree, "sys/fs/cgroup/a/cpu.max", "20000 100000\n");
+	tree_text(&tree, "sys/fs/cgroup/b/cpu.max", "max 100000\n");
+	tree_text(&tree, "sys/fs/cgroup/a/cpu.stat", "usage_usec 9\nnr_periods 12\nnr_throttled 7\nthrottled_usec 345\n");
+	check_tree("0::/a\n", "/sys/fs/cgroup", "/a");
+	cgroup_tree_find(&t, tree.root);
+	assert_true(t.is_v2);
+	assert_int_equal(cgroup_quota_read(&t, tree.root, "/a").quota, 20000000);
+	assert_int_equal(cgroup_quota_read(&t, tree.root, "/a").period, 100000000);
+	assert_int_equal(cgroup_quota_read(&t, tree.root, "/b").quota, 0);
+	assert_true(cgroup_stat_read(&t, tree.root, "/a", &stat));
+	assert_true(stat.periods == 12 && stat.throttled == 7 && stat.throttled_ns == 345000);
+	assert_false(cgroup_stat_read(&t, tree.root, "/none", &stat));
+	check_tree("0::/../other\n", "/sys/fs/cgroup", NULL);
+	tree_text(&tree, "sys/fs/cgroup/unified/x", "");
+	check_tree("3:cpuset:/no\n0::/a\n", "/sys/fs/cgroup/unified", "/a");
+	check_tree("3:cpuset:/no\n1:cpu:/b\n0::/a\n", "", NULL);  /* not mounted where it belongs */
+	tree_text(&tree, "sys/fs/cgroup/cpu/b/cpu.cfs_quota_us", "5000\n");
+	tree_text(&tree, "sys/fs/cgroup/cpu/b/cpu.cfs_period_us", "50000\n");
+	tree_text(&tree, "sys/fs/cgroup/cpu/b/cpu.stat", "nr_periods 2\nnr_throttled 1\nthrottled_time 77\n");
+	check_tree("3:cpuset:/no\n11:cpu,cpuacct:/b\n0::/a\n", "/sys/fs/cgroup/cpu", "/b");
+	check_tree("3:cpuset:/no\n11:cpuacct,cpu:/b\n0::/a\n", "/sys/fs/cgroup/cpu", "/b");
+	cgroup_tree_find(&t, tree.root);
+	assert_true(!t.is_v2 && t.hierarchy == 11);
+	assert_int_equal(cgroup_quota_read(&t, tree.root, "/b").quota, 5000000);
+	assert_true(cgroup_stat_read(&t, tree.root, "/b", &stat) && stat.throttled_ns == 77 && stat.periods == 2);
+	tree_end(&tree);
+}
+
 static void put_cpu_file(int cpu, const char *name, const char *text)
 {
 	char path[128];
@@ -199,6 +249,7 @@ static void test_topology(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_groups), cmocka_unit_test(test_host),
+	                                    cmocka_unit_test(test_hierarchies),
 	                                    cmocka_unit_test(test_topology) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
