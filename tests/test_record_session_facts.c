@@ -128,6 +128,54 @@ static void test_host(void **state)
 	tree_end(&tree);
 }
 
+static void check_name(const char *path, const char *want)
+{
+	char *name = control_group_name(tree.root, path);
+	assert_string_equal(name, want);
+	free(name);
+}
+
+#define ID_A "3f2a5c0912abdeadbeef00112233445566778899aabbccddeeff001122334455"
+#define ID_B "77aa5c0912abdeadbeef00112233445566778899aabbccddeeff001122334455"
+#define ID_C "01dd5c0912abdeadbeef00112233445566778899aabbccddeeff001122334455"
+#define ID_NONE "99995c0912abdeadbeef00112233445566778899aabbccddeeff001122334455"
+#define POD "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod12ab_34.slice"
+
+/* Names of units, of containers by the state files of their runtimes, and of pods; without state files the id remains. */
+static void test_names(void **state)
+{
+	(void)state;
+	tree_begin(&tree);
+	tree_text(&tree, "var/lib/docker/containers/" ID_A "/config.v2.json", "{\"Name\": \"/api\", \"Config\": {}}");
+	tree_text(&tree, "run/containerd/io.containerd.runtime.v2.task/k8s.io/" ID_B "/config.json",
+	          "{\"annotations\": {\"io.kubernetes.cri.container-name\": \"web\", \"io.kubernetes.cri.sandbox-name\": "
+	          "\"shop-1\", \"io.kubernetes.cri.sandbox-namespace\": \"prod\"}}");
+	tree_text(&tree, "run/containers/storage/overlay-containers/" ID_C "/userdata/config.json",
+	          "{\"annotations\": {\"io.kubernetes.pod.name\": \"db-0\", \"io.kubernetes.pod.namespace\": \"prod\"}}");
+	tree_text(&tree, "var/lib/containers/storage/overlay-containers/containers.json",
+	          "[7, {\"id\": \"" ID_NONE "0\"}, {\"id\": \"0123456789abcdef\", \"names\": [\"cache\"]}]");
+	check_name("/system.slice/web.service", "web.service");
+	check_name("/system.slice/web.service/worker", "web.service/worker");
+	check_name("/user.slice/user-1000.slice/session-4.scope", "session-4.scope");
+	check_name("/user.slice/user-1000.slice/user@1000.service/app.slice/app-x.scope", "app-x.scope");
+	check_name("/system.slice", "system.slice");
+	check_name("/docker/" ID_A, "api");
+	check_name("/system.slice/docker-" ID_A ".scope", "api");
+	check_name("/docker/" ID_NONE, "docker/99995c0912ab");
+	check_name(POD "/cri-containerd-" ID_B ".scope", "prod/shop-1/web");
+	check_name("/kubepods/burstable/pod12ab-34/" ID_B "/nested", "prod/shop-1/web/nested");
+	check_name(POD "/crio-" ID_C ".scope", "prod/db-0/sandbox");
+	check_name(POD "/crio-" ID_NONE ".scope", "crio/99995c0912ab");
+	check_name("/kubepods/burstable/pod12ab-34/" ID_NONE, "kubepods/99995c0912ab");
+	check_name(POD, "kubepods-burstable-pod12ab_34.slice");
+	check_name("/machine.slice/libpod-0123456789abcdef.scope", "cache");
+	check_name("/machine.slice/machine-my\\x2dbox.scope", "my-box");
+	check_name("/lxc.payload.ct1/init.scope", "ct1/init.scope");
+	check_name("/batch/night", "batch/night");
+	check_name("/", "/");
+	tree_end(&tree);
+}
+
 static void check_tree(const char *lines, const char *dir, const char *path)
 {
 	struct cgroup_tree t;
@@ -249,7 +297,7 @@ static void test_topology(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_groups), cmocka_unit_test(test_host),
-	                                    cmocka_unit_test(test_hierarchies),
+	                                    cmocka_unit_test(test_names), cmocka_unit_test(test_hierarchies),
 	                                    cmocka_unit_test(test_topology) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,4 +30,11 @@ struct cgroup_quota cgroup_quota_read(const struct cgroup_tree *t, const char *r
 struct cgroup_stat { int64_t periods, throttled /* number of periods */, throttled_ns /* summed over CPUs */; };
 bool cgroup_stat_read(const struct cgroup_tree *t, const char *root, const char *path, struct cgroup_stat *out);
 
+/* Returns the name for people, raw; it need not be unique. The caller frees.
+ *   unit        "web.service", "session-4.scope"
+ *   container   its name by the runtime's state files, otherwise "docker/3f2a5c0912ab"
+ *   pod         "NAMESPACE/POD/CONTAINER", by the state files of containerd, CRI-O or Docker
+ *   others      the path without the first slash */
+char *control_group_name(const char *root, const char *path);
+
 #endif

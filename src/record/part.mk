@@ -57,7 +57,7 @@ src_librecord_a_SOURCES += \
 	src/record/request_list.c \
 	src/record/request_kinds.c src/record/request_kinds.h \
 	src/record/proc.c src/record/proc.h \
-	src/record/control_group.c src/record/control_group.h \
+	src/record/control_group.c src/record/control_group.h src/record/control_group_name.c \
 	src/record/vm_name.c \
 	src/record/vm_orchestrator.c \
 	src/record/vm_discovery.c src/record/vm_discovery.h
