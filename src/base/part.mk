@@ -6,6 +6,7 @@ src_libbase_a_SOURCES = \
 	src/base/bisect.h \
 	src/base/ordered_jobs.c src/base/ordered_jobs.h \
 	src/base/csv.h \
+	src/base/control_groups.c src/base/control_groups.h \
 	src/base/error.c src/base/error.h \
 	src/base/json_field.c src/base/json_field.h src/base/otlp_json.h \
 	src/base/file_open.c src/base/file_open.h \
