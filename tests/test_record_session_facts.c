@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/control_groups.h"
 #include "record/control_group.h"
 #include "record/session_facts.h"
 #include "record/topology_facts.h"
@@ -225,6 +226,61 @@ static void test_hierarchies(void **state)
 	tree_end(&tree);
 }
 
+/* session.yaml lists each group with its name, and threads that came, moved or slept are members without a weight. */
+static void test_list(void **state)
+{
+	(void)state;
+	size_t n, hidden;
+	tree_begin(&tree);
+	tree_text(&tree, "sys/fs/cgroup/api/cpu.max", "10000 100000\n");
+	struct vm *vm = vms_find(tree.root, &n, &hidden);
+	struct cgroups *c[2];
+	for (unsigned sample = 0; sample < 2; sample++) {
+		tree_text(&tree, "sys/fs/cgroup/api/cpu.stat", sample ? "nr_periods 9\nnr_throttled 5\nthrottled_usec 4\n"
+		                                                      : "nr_periods 3\nnr_throttled 1\nthrottled_usec 1\n");
+		put_thread(52, 52, "/api", 7 + sample, 0);
+		put_thread(53, 53, "/api", 7, 0);                            /* sleeps all the time */
+		put_thread(54, 54, sample ? "/" : "/api", 7 + sample, 0);    /* moved */
+		if (sample)
+			put_thread(55, 55, "/new.service", 7, 0);
+		c[sample] = cgroups_read_host(tree.root, vm, n);
+	}
+	struct yaml_out *o = yaml_out_new();
+	cgroups_put_threads(o, YAML_OUT_ROOT, c[0], c[1]);
+	cgroups_put_list(o, YAML_OUT_ROOT, c[0], c[1]);
+	char *text = yaml_out_end(o);
+	assert_string_equal(text, "groups:\n  52: /api\n"
+	                          "control_groups:\n- path: /api\n  name: api\n  quota_ns: 10000000\n  period_ns: 100000000\n"
+	                          "  before: {periods: 3, throttled: 1, throttled_ns: 1000}\n"
+	                          "  after: {periods: 9, throttled: 5, throttled_ns: 4000}\n"
+	                          "  threads: 53 54\n- path: /new.service\n  name: new.service\n  threads: 55\n");
+	/* The reader of session files accepts the text, and writes it again. */
+	struct yaml_file file;
+	struct control_groups read = { 0 };
+	struct error err = ERROR_INIT;
+	assert_int_equal(yaml_file_parse(&file, text, strlen(text), "x", "", &err), 0);
+	assert_int_equal(control_groups_read(&read, &file, yaml_member(&file, yaml_root(&file), "control_groups"), &err), 0);
+	assert_true(read.groups == 2 && read.members == 3 && read.group[0].throttled_ns == 3000 && read.group[0].periods == 6);
+	assert_int_equal(read.member[1].tid, 54);
+	const uint64_t hash = control_groups_hash(&read);
+	yaml_file_release(&file);
+	free(text);
+	o = yaml_out_new();
+	control_groups_write(o, YAML_OUT_ROOT, &read);
+	control_groups_release(&read);
+	text = yaml_out_end(o);
+	assert_int_equal(yaml_file_parse(&file, text, strlen(text), "x", "", &err), 0);
+	assert_int_equal(control_groups_read(&read, &file, yaml_member(&file, yaml_root(&file), "control_groups"), &err), 0);
+	assert_true(control_groups_hash(&read) == hash);
+	control_groups_release(&read);
+	yaml_file_release(&file);
+	free(text);
+	cgroups_free(c[0]);
+	cgroups_free(c[1]);
+	vms_free(vm, n);
+	tree_end(&tree);
+}
+
 static void put_cpu_file(int cpu, const char *name, const char *text)
 {
 	char path[128];
@@ -298,6 +354,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_groups), cmocka_unit_test(test_host),
 	                                    cmocka_unit_test(test_names), cmocka_unit_test(test_hierarchies),
-	                                    cmocka_unit_test(test_topology) };
+	                                    cmocka_unit_test(test_list), cmocka_unit_test(test_topology) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

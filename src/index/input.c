@@ -258,6 +258,7 @@ void input_release(struct input *in)
 	for (size_t i = 0; i < in->domains; i++)
 		free(in->domain[i].name);
 	free(in->domain);
+	control_groups_release(&in->control_groups);
 	topology_release(&in->topology);
 	free(in->dir);
 	free(in->layout);
@@ -336,6 +337,9 @@ char *input_options_text(const struct input *in)
 	}
 	for (size_t i = 0; i < in->groups; i++)
 		options_text = append_text(options_text, " %d/%s", (int)in->group[i].tid, in->group[i].text);
+	const uint64_t groups = control_groups_hash(&in->control_groups);
+	if (groups)
+		options_text = append_text(options_text, " groups=%016llx", (unsigned long long)groups);
 	const uint64_t topology = topology_hash(&in->topology);
 	if (topology)
 		options_text = append_text(options_text, " topology=%016llx", (unsigned long long)topology);

@@ -212,6 +212,10 @@ static int get_groups(struct session *s, const yaml_node_t *map, const char *par
 			return -1;
 		if (!path || *path != '/' || group_depth(path) > GROUP_DEPTH_MAX)
 			return yaml_refuse(&s->file, value, s->err, "groups: expected a control group such as /machine.slice");
+		const char *synthetic = strstr(path, "/sched_idle:");  /* the recorder's group for one SCHED_IDLE thread */
+		char *real = mem_printf("%.*s", synthetic ? (int)(synthetic - path) : (int)strlen(path), path);
+		control_groups_add_member(&s->in->control_groups, (int32_t)tid, *real ? real : "/");
+		free(real);
 		char *weights = weighted_path(s, path);
 		if (weights)
 			*ARRAY_PUSH(s->in->group, s->in->groups, s->in->group_cap) = (struct model_groups){ (int32_t)tid, weights };
@@ -270,11 +274,13 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 
 static int load_host(struct session *s, const yaml_node_t *node)
 {
-	static const char *const known[] = { "dir", "name", "layout", "weights", "groups", "topology", "facts", NULL };
+	static const char *const known[] = { "dir", "name", "layout", "weights", "groups", "control_groups", "topology", "facts",
+		NULL };
 	const char *name;
 	if (!node)
 		return 0;
 	if (check_members(s, node, known) || get_text(s, node, "name", &name) || get_weights(s, node) ||
+	    control_groups_read(&s->in->control_groups, &s->file, yaml_member(&s->file, node, "control_groups"), s->err) ||
 	    get_groups(s, node, NULL) ||
 	    topology_read(&s->in->topology, &s->file, yaml_member(&s->file, node, "topology"), s->err))
 		return -1;

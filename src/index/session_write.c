@@ -91,10 +91,12 @@ static void put_machine(struct yaml_out *o, int parent, const char *key, const s
 	const struct sync_hint *hint = find_hint(in, spec->name);
 	if (hint && spec->role == ROLE_GUEST)
 		put_hint(o, map, hint);
-	if (spec->role == ROLE_HOST)
+	if (spec->role == ROLE_HOST) {
+		control_groups_write(o, map, &in->control_groups);
 		topology_put(o, map, &in->topology);
-	else
+	} else {
 		topology_put_memory(o, map, &in->topology, spec->name);
+	}
 	free(dir);
 	free(layout);
 }

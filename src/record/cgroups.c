@@ -8,25 +8,25 @@
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/text.h"
+#include "record/control_group.h"
 #include "record/proc.h"
 
 #define SHARES_DEFAULT 1024
+#define WEIGHT_DEFAULT 100  /* cpu.weight of a group with the default shares */
 #define SHARES_MAX 262144
 #define SHARES_IDLE 3  /* weight of an idle group (cpu.idle=1), which runs only if no other group wants the CPU; its
                         * cpu.weight reads 0 */
 #define SCHED_IDLE_NUMBER "5"  /* number of the policy SCHED_IDLE in /proc/PID/stat */
 
-static const struct { const char *hierarchy, *root_dir, *quota, *weight; int64_t default_weight; } versions[] = {
-	{ "0::", "/sys/fs/cgroup", "cpu.max", "cpu.weight", 100 },
-	{ ":cpu,cpuacct:", "/sys/fs/cgroup/cpu,cpuacct", "cpu.cfs_quota_us", "cpu.shares", SHARES_DEFAULT },
-	{ ":cpu:", "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.shares", SHARES_DEFAULT },
-};
-
 struct cgroups {
-	struct cgroup_quota {
-		char *path, *quota, *stat;  /* quota, stat: content of cpu.max and cpu.stat, or NULL */
+	struct cgroup_tree tree;
+	struct recorded_group {
+		char *path, *name, *cpus;  /* name: for people; cpus: CPU set on v2; NULL: unknown */
 		bool synthetic;  /* not a real group: stands for a single SCHED_IDLE thread */
 		int64_t shares;  /* scheduler weight; 0: none or unknown */
+		bool has_stat;
+		struct cgroup_quota quota;
+		struct cgroup_stat stat;
 	} *group;
 	size_t groups, cap;
 	struct group_member {
@@ -38,53 +38,42 @@ struct cgroups {
 };
 
 /* Returns a group's weight in scheduler shares; 0: the group has no weight, and the scheduler ignores the group. */
-static int64_t group_shares(const char *root, size_t version, const char *path)
+static int64_t group_shares(const struct cgroup_tree *t, const char *root, const char *path)
 {
+	const int64_t unit = t->is_v2 ? WEIGHT_DEFAULT : SHARES_DEFAULT;
 	int64_t weight;
-	if (!proc_number(root, &weight, "%s%s/%s", versions[version].root_dir, path, versions[version].weight) || weight < 0 ||
+	if (!proc_number(root, &weight, "%s%s/%s", t->dir, path, t->is_v2 ? "cpu.weight" : "cpu.shares") || weight < 0 ||
 	    weight > SHARES_MAX)
 		return 0;
-	if (weight == 0)
-		return SHARES_IDLE;
-	return (weight * SHARES_DEFAULT + versions[version].default_weight / 2) / versions[version].default_weight;
+	return weight == 0 ? SHARES_IDLE : (weight * SHARES_DEFAULT + unit / 2) / unit;
 }
 
-static void add_group(struct cgroups *c, const char *root, size_t version, const char *path)
+static void add_group(struct cgroups *c, const char *root, const char *path)
 {
 	for (size_t i = 0; i < c->groups; i++)
 		if (strcmp(c->group[i].path, path) == 0)
 			return;
 	if (c->groups >= CGROUPS_GROUPS)
 		return;
-	*ARRAY_PUSH(c->group, c->groups, c->cap) = (struct cgroup_quota){
-		.path = mem_dup(path),
-		.quota = proc_line(root, "%s%s/%s", versions[version].root_dir, path, versions[version].quota),
-		.stat = proc_text(root, NULL, "%s%s/cpu.stat", versions[version].root_dir, path),
-		.shares = group_shares(root, version, path),
+	struct recorded_group *g = ARRAY_PUSH(c->group, c->groups, c->cap);
+	*g = (struct recorded_group){
+		.path = mem_dup(path), .name = control_group_name(root, path), .shares = group_shares(&c->tree, root, path),
+		.cpus = c->tree.is_v2 ? proc_line(root, "%s%s/cpuset.cpus.effective", c->tree.dir, path) : NULL,
+		.quota = cgroup_quota_read(&c->tree, root, path),
 	};
+	g->has_stat = cgroup_stat_read(&c->tree, root, path, &g->stat);
 }
 
 /* Adds the group of a thread and the group's ancestors, since each may have a quota. Returns the path of the group, which
  * the caller frees; NULL: no group. */
 static char *add_groups(struct cgroups *c, const char *root, int32_t pid, int32_t tid)
 {
-	char *innermost = NULL;
-	char *text = proc_text(root, NULL, "/proc/%d/task/%d/cgroup", pid, tid);
-	for (size_t i = 0; text && i < sizeof versions / sizeof *versions; i++) {
-		const char *at = strstr(text, versions[i].hierarchy);
-		if (!at || !proc_exists(root, "%s", versions[i].root_dir))
-			continue;
-		at += strlen(versions[i].hierarchy);
-		char *path = mem_printf("%.*s", (int)strcspn(at, "\n"), at), *slash;
-		innermost = mem_dup(path);
-		while (!strstr(path, "..") && (slash = strrchr(path, '/')) && slash[1]) {
-			add_group(c, root, i, path);
-			*slash = '\0';
-		}
-		free(path);
-		break;
+	char *innermost = cgroup_tree_path(&c->tree, root, pid, tid), *path = innermost ? mem_dup(innermost) : NULL, *slash;
+	while (path && (slash = strrchr(path, '/')) && slash[1]) {
+		add_group(c, root, path);
+		*slash = '\0';
 	}
-	free(text);
+	free(path);
 	return innermost;
 }
 
@@ -94,7 +83,7 @@ static char *add_idle(struct cgroups *c, char *path, int32_t tid)
 	char *synthetic = mem_printf("%s/sched_idle:%d", strcmp(path, "/") == 0 ? "" : path, tid);
 	if (c->groups < CGROUPS_GROUPS)
 		*ARRAY_PUSH(c->group, c->groups, c->cap) =
-			(struct cgroup_quota){ .path = mem_dup(synthetic), .synthetic = true, .shares = SHARES_IDLE };
+			(struct recorded_group){ .path = mem_dup(synthetic), .synthetic = true, .shares = SHARES_IDLE };
 	free(path);
 	return synthetic;
 }
@@ -112,10 +101,8 @@ static void add_member(struct cgroups *c, const char *root, int32_t pid, int32_t
 	char *path = add_groups(c, root, pid, tid);
 	if (path && is_idle(root, pid, tid))
 		path = add_idle(c, path, tid);
-	if (path && *path == '/' && !strstr(path, ".."))
+	if (path)
 		*ARRAY_PUSH(c->member, c->members, c->member_cap) = (struct group_member){ tid, path, runs };
-	else
-		free(path);
 }
 
 static int by_tid(const void *a, const void *b)
@@ -131,9 +118,16 @@ static struct cgroups *sort_groups(struct cgroups *c)
 	return c;
 }
 
-struct cgroups *cgroups_read_vm(const char *root, const struct vm *vm)
+static struct cgroups *cgroups_new(const char *root)
 {
 	struct cgroups *c = mem_new(1, sizeof *c);
+	cgroup_tree_find(&c->tree, root);
+	return c;
+}
+
+struct cgroups *cgroups_read_vm(const char *root, const struct vm *vm)
+{
+	struct cgroups *c = cgroups_new(root);
 	free(add_groups(c, root, vm->pid, vm->pid));
 	for (size_t i = 0; i < vm->vcpus; i++)
 		if (vm->vcpu[i].tid)
@@ -176,7 +170,7 @@ struct cgroups *cgroups_read_host(const char *root, const struct vm *vm, size_t 
 {
 	size_t n;
 	uint64_t pid;
-	struct cgroups *c = mem_new(1, sizeof *c);
+	struct cgroups *c = cgroups_new(root);
 	char **process = proc_names(root, "", &n, "/proc");
 	for (size_t i = 0; i < n; i++)
 		if (proc_parse_number(process[i], INT32_MAX, &pid))
@@ -189,8 +183,8 @@ void cgroups_free(struct cgroups *c)
 {
 	for (size_t i = 0; c && i < c->groups; i++) {
 		free(c->group[i].path);
-		free(c->group[i].quota);
-		free(c->group[i].stat);
+		free(c->group[i].name);
+		free(c->group[i].cpus);
 	}
 	for (size_t i = 0; c && i < c->members; i++)
 		free(c->member[i].path);
@@ -201,47 +195,12 @@ void cgroups_free(struct cgroups *c)
 	free(c);
 }
 
-static const struct cgroup_quota *find_group(const struct cgroups *c, const char *path, size_t length)
+static const struct recorded_group *find_group(const struct cgroups *c, const char *path, size_t length)
 {
 	for (size_t i = 0; c && i < c->groups; i++)
 		if (strncmp(c->group[i].path, path, length) == 0 && !c->group[i].path[length])
 			return &c->group[i];
 	return NULL;
-}
-
-static const char *find_stat(const struct cgroups *c, const char *path)
-{
-	const struct cgroup_quota *g = find_group(c, path, strlen(path));
-	return g ? g->stat : NULL;
-}
-
-/* Writes "usage_usec 1 user_usec 2" as a YAML mapping. */
-static void put_stat(struct yaml_out *o, int map, const char *key, const char *stat)
-{
-	const int braces = stat ? yaml_out_braces(o, map, key) : 0;
-	while (stat && *stat) {
-		char name[64];
-		unsigned long long n;
-		if (sscanf(stat, "%63[a-z_] %llu", name, &n) == 2)
-			yaml_out_count(o, braces, name, n);
-		stat += strcspn(stat, "\n");
-		stat += *stat != '\0';
-	}
-}
-
-void cgroups_put_quotas(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after)
-{
-	const struct cgroups *c = before ? before : after;
-	const int list = c && c->groups ? yaml_out_list(o, map, "cgroups") : 0;
-	for (size_t i = 0; c && i < c->groups; i++) {
-		if (c->group[i].synthetic)
-			continue;
-		const int group = yaml_out_map(o, list, NULL);
-		yaml_out_escaped(o, group, "path", c->group[i].path);
-		yaml_out_escaped(o, group, "quota", c->group[i].quota);
-		put_stat(o, group, "before", find_stat(before, c->group[i].path));
-		put_stat(o, group, "after", find_stat(after, c->group[i].path));
-	}
 }
 
 static const struct group_member *find_member(const struct cgroups *c, int32_t tid)
@@ -255,7 +214,7 @@ static bool weights_unchanged(const struct cgroups *before, const struct cgroups
 {
 	for (size_t end = 0; path[end]; ) {
 		end += 1 + strcspn(path + end + 1, "/");
-		const struct cgroup_quota *a = find_group(before, path, end), *b = find_group(after, path, end);
+		const struct recorded_group *a = find_group(before, path, end), *b = find_group(after, path, end);
 		if (!a || !b || a->shares != b->shares)
 			return false;
 	}
@@ -282,6 +241,70 @@ void cgroups_put_threads(struct yaml_out *o, int map, const struct cgroups *befo
 	}
 }
 
+static void put_stat(struct yaml_out *o, int map, const char *key, const struct recorded_group *g)
+{
+	if (!g || !g->has_stat)
+		return;
+	const int braces = yaml_out_braces(o, map, key);
+	yaml_out_number(o, braces, "periods", g->stat.periods);
+	yaml_out_number(o, braces, "throttled", g->stat.throttled);
+	yaml_out_number(o, braces, "throttled_ns", g->stat.throttled_ns);
+}
+
+/* Appends the TIDs of the group's threads that cgroups_put_threads() omits. from: the snapshot to search. */
+static char *add_tids(char *text, const struct cgroups *from, const struct cgroups *before, const struct cgroups *after,
+                      const char *path)
+{
+	const size_t length = strlen(path);
+	for (size_t i = 0; from && i < from->members; i++) {
+		const struct group_member *m = &from->member[i];
+		const char *rest = strncmp(m->path, path, length) == 0 ? m->path + length : "x";
+		const bool listed = from == before ? is_unchanged(before, after, i) : find_member(before, m->tid) != NULL;
+		if (listed || (*rest && strncmp(rest, "/sched_idle:", 12) != 0))
+			continue;
+		char *longer = mem_printf("%s%s%d", text ? text : "", text ? " " : "", m->tid);
+		free(text);
+		text = longer;
+	}
+	return text;
+}
+
+/* Writes one group as a mapping. c: the snapshots before and after. */
+static void put_group(struct yaml_out *o, int list, const struct cgroups *const c[2], const char *path)
+{
+	const struct recorded_group *before = find_group(c[0], path, strlen(path));
+	const struct recorded_group *after = find_group(c[1], path, strlen(path)), *g = after ? after : before;
+	const int map = yaml_out_map(o, list, NULL);
+	yaml_out_escaped(o, map, "path", g->path);
+	yaml_out_escaped(o, map, "name", g->name);
+	if (g->quota.quota) {
+		yaml_out_number(o, map, "quota_ns", g->quota.quota);
+		yaml_out_number(o, map, "period_ns", g->quota.period);
+	}
+	yaml_out_escaped(o, map, "cpus", g->cpus);
+	if (g->quota.quota || (before && before->quota.quota)) {
+		put_stat(o, map, "before", before);
+		put_stat(o, map, "after", after);
+	}
+	char *threads = add_tids(add_tids(NULL, c[0], c[0], c[1], g->path), c[1], c[0], c[1], g->path);
+	yaml_out_text(o, map, "threads", threads);
+	free(threads);
+}
+
+void cgroups_put_list(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after)
+{
+	const struct cgroups *const c[] = { before, after };
+	int list = 0;
+	for (int k = 0; k < 2; k++)
+		for (size_t i = 0; c[k] && i < c[k]->groups; i++) {
+			const struct recorded_group *g = &c[k]->group[i];
+			if (g->synthetic || (k && find_group(before, g->path, strlen(g->path))))
+				continue;
+			list = list ? list : yaml_out_list(o, map, "control_groups");
+			put_group(o, list, c, g->path);
+		}
+}
+
 /* Returns true if a thread that cgroups_put_threads() lists is in the group or in a descendant of it. */
 static bool has_listed_thread(const struct cgroups *before, const struct cgroups *after, const char *path)
 {
@@ -299,7 +322,7 @@ void cgroups_put_weights(struct yaml_out *o, int map, struct cgroups *const *bef
 	int weights = 0;
 	for (size_t i = 0; i < n; i++)
 		for (size_t k = 0; before[i] && k < before[i]->groups; k++) {
-			const struct cgroup_quota *g = &before[i]->group[k];
+			const struct recorded_group *g = &before[i]->group[k];
 			char escaped[1024];
 			bool known = !g->shares || !has_listed_thread(before[i], after[i], g->path);
 			for (size_t earlier = 0; earlier < i && !known; earlier++)

@@ -8,7 +8,7 @@
 #include "record/record.h"
 
 #define CGROUPS_THREADS 16384
-#define CGROUPS_GROUPS 256
+#define CGROUPS_GROUPS 2048
 
 /* One snapshot. The caller frees it. */
 struct cgroups;
@@ -22,7 +22,8 @@ void cgroups_put_threads(struct yaml_out *o, int map, const struct cgroups *befo
 /* Writes the weights of the groups of these threads, from n pairs of snapshots; each group once. */
 void cgroups_put_weights(struct yaml_out *o, int map, struct cgroups *const *before, struct cgroups *const *after,
                          size_t n);
-/* Writes the quota of each group and its cpu.stat before and after. */
-void cgroups_put_quotas(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after);
+/* Writes each group with its name, quota and CPU set; its cpu.stat before and after if it has a quota; and its threads that
+ * cgroups_put_threads() omits. A thread that moved is in its earlier group. */
+void cgroups_put_list(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after);
 
 #endif
