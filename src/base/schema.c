@@ -5,3 +5,4 @@ const struct schema_attr machine_schema[MACHINE_ATTRS] = { MACHINE_ATTRIBUTES(RO
 const struct schema_attr cpu_schema[CPU_ATTRS] = { CPU_ATTRIBUTES(ROW) };
 const struct schema_attr thread_schema[THREAD_ATTRS] = { THREAD_ATTRIBUTES(ROW) };
 const struct schema_attr request_schema[REQUEST_ATTRS] = { REQUEST_ATTRIBUTES(ROW) };
+const struct schema_attr group_schema[GROUP_ATTRS] = { GROUP_ATTRIBUTES(ROW) };

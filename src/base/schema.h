@@ -4,6 +4,7 @@
  *   /Host/Threads/<TID>/...                   THREAD_ATTRIBUTES
  *   /Virtual Machines/<VM>/...                MACHINE_ATTRIBUTES, and below it the same nodes as below /Host
  *   /Containers/<name>/Threads/<TID>/...      THREAD_ATTRIBUTES
+ *   /Host/Groups/<number>/...                 GROUP_ATTRIBUTES
  *   /Requests/<machine>/<id>/...              REQUEST_ATTRIBUTES
  *
  * The model writes the attributes, and all readers find them, by these lists. A history may lack any of them. */
@@ -19,6 +20,7 @@
 #define SCHEMA_CPUS "CPUs"
 #define SCHEMA_CPU "CPU"  /* followed by the number, without a space */
 #define SCHEMA_THREADS "Threads"
+#define SCHEMA_GROUPS "Groups"
 
 /* X(code, field, name, type). type: suffix of an enum schema_type. A value of type REF is the name of a machine ("host"
  * or a VM) and a number in this machine: a TID, or a CPU number where noted. */
@@ -66,7 +68,20 @@
 	X(THREAD_LOCK, lock, "Lock", STRING)              /* kind of the lock that it waits for; only with lock events */ \
 	X(THREAD_VM, vm, "VM", REF)                       /* VM and CPU number while the thread runs a vCPU */ \
 	X(THREAD_NICE, nice, "Nice", INT)                 /* host threads with other levels than 0; -21: real time */ \
-	X(THREAD_GROUPS, groups, "Groups", STRING)        /* host threads: cgroups as "NUMBER:SHARES/...", outermost first */
+	X(THREAD_GROUPS, groups, "Groups", STRING)        /* host threads: cgroups as "NUMBER:SHARES/...", outermost first */ \
+	X(THREAD_GROUP, group, "Group", INT)              /* number of its control group */ \
+	X(THREAD_OUT_BY, out_by, "Out By", STATE)         /* enum out_reason; null: no known reason */
+
+/* Control groups. Numbers and texts are those of the whole recording. */
+#define GROUP_ATTRIBUTES(X) \
+	X(GROUP_PATH, path, "Path", STRING) \
+	X(GROUP_NAME, name, "Name", STRING)               /* for people; not unique */ \
+	X(GROUP_CPU_SET, cpus, "CPU Set", STRING) \
+	X(GROUP_QUOTA, quota, "Quota", INT)               /* CPU time per period, ns; null: no limit */ \
+	X(GROUP_PERIOD, period, "Period", INT)            /* ns */ \
+	X(GROUP_PERIODS, periods, "Periods", INT)         /* number of periods, by cpu.stat */ \
+	X(GROUP_THROTTLED, throttled, "Throttled Periods", INT)  /* number of them in which the group was throttled */ \
+	X(GROUP_THROTTLED_NS, throttled_ns, "Throttled Time", INT)  /* ns, by cpu.stat: the sum over all CPUs */
 
 #define REQUEST_ATTRIBUTES(X) \
 	X(REQUEST_STATE, state, "State", STATE)           /* running, yielded, unknown, dropped; null: outside the request */ \
@@ -77,6 +92,7 @@
 enum machine_attr { MACHINE_ATTRIBUTES(SCHEMA_CODE) MACHINE_ATTRS };
 enum cpu_attr { CPU_ATTRIBUTES(SCHEMA_CODE) CPU_ATTRS };
 enum thread_attr { THREAD_ATTRIBUTES(SCHEMA_CODE) THREAD_ATTRS };
+enum group_attr { GROUP_ATTRIBUTES(SCHEMA_CODE) GROUP_ATTRS };
 enum request_attr { REQUEST_ATTRIBUTES(SCHEMA_CODE) REQUEST_ATTRS };
 #undef SCHEMA_CODE
 
@@ -90,6 +106,6 @@ struct schema_attr {
 	enum schema_type type;
 };
 extern const struct schema_attr machine_schema[MACHINE_ATTRS], cpu_schema[CPU_ATTRS], thread_schema[THREAD_ATTRS],
-	request_schema[REQUEST_ATTRS];
+	request_schema[REQUEST_ATTRS], group_schema[GROUP_ATTRS];
 
 #endif

@@ -147,6 +147,7 @@ static int build_contents(struct history_builder *b, const char *path, struct lo
 		return -1;
 	struct model_options options = { .paper_states = in->paper_states, .workers = in->jobs, .progress = progress,
 	                                 .groups = in->group, .grouped = in->groups, .topology = &in->topology,
+	                                 .control_groups = &in->control_groups,
 	                                 .look = host_prescan_begin(find_host(l)) };
 	in->sync_options.background_task = options.look ? host_prescan_run : NULL;
 	in->sync_options.arg = options.look;

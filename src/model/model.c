@@ -218,6 +218,7 @@ static int run_model(struct model_run *r, struct ordered_jobs *ordered_jobs, str
 	}
 	thread_set_groups(m, r->options->groups, r->options->grouped);
 	m->topology = r->options->topology;
+	groups_set(m, r->options->control_groups);
 	int result = merge_open(&merge, r->trace, r->clock, r->n, ordered_jobs, err);
 	if (result == 0) {
 		for (size_t i = 1; i < r->n; i++)

@@ -13,6 +13,8 @@
  *   /Containers/pidns-<inode>    threads of the host in a pid namespace other than the host's
  *   /Containers/cgroupns-<inode> threads in the host's pid namespace and another cgroup namespace; from the state dump
  *                                at the beginning of a trace, inherited by fork
+ *   /Host/Groups/<number>        control groups, from a session file; threads have one from their first event, inherited
+ *                                by fork
  *   /Requests/.../State          unknown: events, or the start of the request, were lost
  *
  * <machine> is "host" or the name of the VM. The idle thread, TID 0, has no node: "Current Thread" is 0 for idle, null
@@ -27,6 +29,7 @@
 
 #include <stdbool.h>
 
+#include "base/control_groups.h"
 #include "base/topology.h"
 #include "history/history.h"
 #include "sync/sync.h"
@@ -40,6 +43,7 @@ struct host_prescan;
 struct model_options {
 	const struct model_groups *groups;  /* borrowed; one per host thread */
 	size_t grouped;
+	const struct control_groups *control_groups;  /* of the host, borrowed; NULL: unknown */
 	const struct topology *topology;  /* of the host, borrowed; NULL: unknown */
 	bool paper_states;        /* replace HOST_BLOCKED by PREEMPTED and WAKING by IDLE */
 	unsigned workers;         /* number of threads; 0: one per core. The output does not depend on it */

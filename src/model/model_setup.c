@@ -105,6 +105,7 @@ void model_free(struct model *m)
 		free(mc);
 	}
 	map_release(&m->groups);
+	map_release(&m->group_of);
 	free(m->machine);
 	free(m->vcpu);
 	free(m->candidate);

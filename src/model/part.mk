@@ -35,6 +35,7 @@ src_libmodel_a_SOURCES = \
 	src/model/inference/idle_poll_sites.c src/model/inference/idle_poll_sites.h \
 	src/model/loss/initial_state.c src/model/loss/initial_state.h \
 	src/model/state/state.h \
+	src/model/state/control_groups.c \
 	src/model/state/thread.c \
 	src/model/state/topology_attributes.c \
 	src/model/inference/guest_exit_model.c \
@@ -45,6 +46,9 @@ if HAVE_CMOCKA
 check_PROGRAMS += tests/test_model
 tests_test_model_SOURCES = tests/test_model.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
+check_PROGRAMS += tests/test_model_throttled
+tests_test_model_throttled_SOURCES = tests/test_model_throttled.c tests/model_events.h tests/model_rec.h tests/model_throttling.h tests/test.h
+tests_test_model_throttled_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_model_threads
 tests_test_model_threads_SOURCES = tests/test_model_threads.c tests/model_events.h tests/model_rec.h tests/test.h
 tests_test_model_threads_LDADD = $(MODEL_LIBS) $(JSON_LIBS) $(CMOCKA_LIBS)

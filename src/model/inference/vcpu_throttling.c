@@ -259,7 +259,7 @@ static void decide_quota(struct model *m, struct vcpu *v, int64_t now, bool runs
 	struct machine *host = v->vm->parent;
 	const struct run_levels *levels = th && th->cpu >= 0 && (uint32_t)th->cpu < host->cpus ? host->cpu[th->cpu].run_levels
 	                                  : NULL;
-	if (!levels || l->vmm_since != NEVER)
+	if (!levels || l->vmm_since != NEVER || host->has_throttled)
 		return;
 	const int lighter = lighter_than(th->nice, FAR_LESS);
 	int64_t end = l->waiting_since;
@@ -434,6 +434,7 @@ void throttling_end(struct machine *host, bool close)
 {
 	struct model *m = host->model;
 	vcpu_states_end(host);
+	throttled_end_all(host, close);
 	for (uint32_t i = 0; i < host->cpus; i++)
 		if (host->cpu[i].run_levels) {
 			throttling_event(&host->cpu[i], m->sink.now);

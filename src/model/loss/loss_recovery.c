@@ -118,6 +118,7 @@ void recovery_lose(struct machine *mc, uint32_t number, const struct event *ev)
 		struct thread *th = (struct thread *)(uintptr_t)p;
 		recovery_check_thread(mc, th, ev->ts);
 		lock_wait_clear(mc, th);
+		throttled_end(mc, th);
 		update_thread(mc, th);
 	}
 }

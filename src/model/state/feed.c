@@ -52,6 +52,7 @@ static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 			prev->sched = THREAD_PREEMPTED;
 		else if (ev->sw.prev_state != EVENT_ABSENT)
 			prev->sched = THREAD_BLOCKED;
+		throttled_switch_out(mc, prev, prev->sched == THREAD_PREEMPTED);
 		prev->waker_at = mc->model->sink.now;  /* in case a waker was recorded before it blocked */
 		if (prev->sched != THREAD_BLOCKED)
 			prev->waker = -1;
@@ -65,6 +66,7 @@ static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 		if (next->sched == THREAD_BLOCKED)
 			thread_write_waker(mc, next);  /* writes null if no waker was recorded */
 		next->never_woken = false;
+		throttled_end(mc, next);
 		thread_check_move(mc, next, number);
 		cpu_set_current(mc, number, next, MODE_VMM);  /* transitions 3 and 6 of Fig. 5 */
 		thread_learn(mc, next, ev->sw.next_comm, -1);
@@ -204,8 +206,10 @@ static void on_fork(struct machine *mc, struct cpu *c, const struct event *ev)
 	const struct thread *parent = thread_find(mc, ev->fork.parent_tid);
 	/* An event without the namespace: a new pid namespace of the child stays unknown. */
 	thread_set_pid_ns(mc, th, ev->fork.child_ns == EVENT_ABSENT && parent ? parent->pid_ns : ev->fork.child_ns);
-	if (parent)
+	if (parent) {
 		thread_set_cgroup_ns(mc, th, parent->cgroup_ns);
+		group_inherit(mc, th, parent);
+	}
 	thread_learn(mc, th, ev->fork.child_comm, ev->fork.child_pid);
 	thread_set_cpu(mc, th, ev->cpu);
 	th->sched = THREAD_BLOCKED;  /* a new thread does not run before its first wakeup */
@@ -355,6 +359,10 @@ static void dispatch_event(struct machine *mc, const struct event *ev)
 		counters_event(mc, ev);
 		return;
 	}
+	if (ev->kind == EV_THROTTLED) {  /* may concern another thread than the current one */
+		throttled_event(mc, ev);
+		return;
+	}
 	struct cpu *c = cpu_get(mc, number);
 	if (mc->lost_pending && ev->ts > mc->lost_until)
 		recovery_end_losses(mc);
@@ -422,6 +430,8 @@ int model_begin(struct model *m, uint32_t machine, int64_t t, const struct presc
 	write_parents(m);
 	if (machine == 0 && m->topology)
 		topology_write_attributes(m);
+	if (machine == 0)
+		groups_write_attributes(m);
 	mc->active = mc->has_wakeups = true;
 	mc->begin = m->sink.now;
 	mc->prescan = prescan;

@@ -55,6 +55,8 @@ struct thread {
 	bool never_woken;           /* forked, and not woken since */
 	bool in_kernel;             /* kernel thread, according to the state dump */
 	int8_t nice;                /* nice level at its last switch-in; NICE_RT: real time; NICE_UNKNOWN */
+	int32_t group;              /* index of its control group; -1: unknown */
+	int64_t throttled_since;    /* start of the time for which its quota keeps it off, host ns; INT64_MAX: none */
 	uint32_t pid_ns, cgroup_ns; /* inode numbers of its namespaces; 0: unknown */
 	/* vCPU of a hypervisor that reports run states, see vcpu_run_states.c: */
 	int64_t wait_since, offline_since;  /* start of the wait for a pCPU, and of the time offline, host ns */
@@ -143,6 +145,7 @@ struct machine {
 	bool has_run_states;           /* a hypervisor without host threads: its trace contains run states of vCPUs */
 	bool has_stops;                /* its trace contains stops of vCPUs, if there are any */
 	bool has_pids;                 /* events contain the PID of their thread */
+	bool has_throttled;            /* the trace contains throttled */
 	bool has_userspace_exits;      /* the trace contains kvm_userspace_exit */
 	bool waking_is_wakeup;         /* the trace has sched_waking but no sched_wakeup */
 	bool has_seen_wakeup;               /* a sched_wakeup or sched_waking was processed */
@@ -195,6 +198,8 @@ struct model {
 	unsigned set_vcpu, set_thread, set_owner, set_request, set_out_by, set_polling;
 	uint32_t owners;          /* number of VMs with a state of their own in state set "owner" */
 	struct map groups;        /* TID on the host -> string id of its control groups */
+	const struct control_groups *control_groups;  /* of the host, borrowed; NULL: unknown */
+	struct map group_of;      /* TID on the host -> index of its control group */
 	const struct topology *topology;  /* of the host, borrowed; NULL: unknown */
 	bool paper_states;
 	bool parents_written;     /* attribute "Parent" of all machines was written */
@@ -210,6 +215,23 @@ void counters_event(struct machine *mc, const struct event *ev);
 void counters_add_notes(const struct machine *mc, struct notes *notes);
 void counters_switch(struct machine *mc, uint32_t cpu);  /* Called at each sched_switch, if mc->counters. */
 
+/* ---- control_groups.c: groups of the host's threads, and their quotas */
+/* Stores the weights of threads that will be created. */
+void thread_set_groups(struct model *m, const struct model_groups *groups, size_t n);
+/* Stores the groups of threads that will be created; `groups` is borrowed and may be NULL. */
+void groups_set(struct model *m, const struct control_groups *groups);
+void groups_write_attributes(struct model *m);  /* Writes the groups when the host's trace begins. */
+void group_join(struct machine *mc, struct thread *th);       /* Called for a new thread. */
+void group_inherit(struct machine *mc, struct thread *th, const struct thread *parent);
+void group_leave(struct machine *mc, struct thread *th);      /* Called when the thread ends. */
+void throttled_event(struct machine *mc, const struct event *ev);
+/* Called when the thread is switched out; is_runnable: it wants to run. */
+void throttled_switch_out(struct machine *mc, struct thread *th, bool is_runnable);
+/* Called when the thread runs, sleeps, or ends: writes the time for which its quota kept it off. */
+void throttled_end(struct machine *mc, struct thread *th);
+/* Called at the end of the trace. close: its threads end before the history. */
+void throttled_end_all(struct machine *mc, bool close);
+
 /* ---- thread.c: live threads and their attributes */
 struct thread *thread_find(const struct machine *mc, int64_t tid);
 /* Returns the thread; creates it with state UNKNOWN if it does not exist. NULL: invalid TID. */
@@ -218,8 +240,6 @@ void thread_end(struct machine *mc, struct thread *th);      /* Ends its attribu
 void thread_free_all(struct machine *mc);                      /* Frees all threads; writes nothing. */
 /* Writes a value valid since t. */
 void thread_set_at(struct machine *mc, struct thread *th, int64_t t, enum thread_attr what, int64_t value);
-/* Stores the control groups of threads that will be created. */
-void thread_set_groups(struct model *m, const struct model_groups *groups, size_t n);
 /* Sets the nice level at a switch, encoded as in struct thread. */
 void thread_set_nice(struct machine *mc, struct thread *th, int8_t nice);
 /* Slow path of thread_learn(). */

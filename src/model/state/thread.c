@@ -34,7 +34,7 @@ static void format_node(char node[NODE_MAX], const char *root, int32_t tid)
 
 static uint32_t declare_node_attribute(struct model *m, const char *node, enum thread_attr attr)
 {
-	return sink_attribute(&m->sink, node, &thread_schema[attr], attr == THREAD_STATUS ? m->set_thread : 0);
+	return sink_attribute(&m->sink, node, &thread_schema[attr], attr == THREAD_STATUS ? m->set_thread : m->set_out_by);
 }
 
 /* Declares an attribute. The node's path is cached, because calls for one thread usually follow each other. */
@@ -81,28 +81,6 @@ void thread_set_at(struct machine *mc, struct thread *th, int64_t t, enum thread
 	sink_set_at(&mc->model->sink, t, thread_attribute(mc, th, attr), value);
 	if (th->container_attr && (!th->detached || (value == HISTORY_NULL && th->container_attr[attr] != HISTORY_NONE)))
 		sink_set_at(&mc->model->sink, t, container_attribute(mc, th, attr), value);
-}
-
-void thread_set_groups(struct model *m, const struct model_groups *groups, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		*map_put(&m->groups, (uint64_t)groups[i].tid, NULL) = (uint64_t)sink_id(&m->sink, groups[i].text);
-}
-
-static void join_groups(struct machine *mc, struct thread *th)
-{
-	const uint64_t *text = mc->index == 0 ? map_find(&mc->model->groups, (uint64_t)th->tid) : NULL;
-	if (text)
-		thread_set(mc, th, THREAD_GROUPS, (int64_t)*text);
-}
-
-/* Ends the control groups of a thread: the next thread with this TID has none. */
-static void leave_groups(struct machine *mc, struct thread *th)
-{
-	if (th->attr[THREAD_GROUPS] == HISTORY_NONE)
-		return;
-	thread_set(mc, th, THREAD_GROUPS, HISTORY_NULL);
-	(void)map_remove(&mc->model->groups, (uint64_t)th->tid);
 }
 
 /* Writes nice levels of the host's threads. Threads that always have nice level 0 need no attribute. */
@@ -192,12 +170,12 @@ struct thread *thread_get(struct machine *mc, int64_t tid)
 	*th = (struct thread){
 		.tid = (int32_t)tid, .pid = -1, .on_cpu = -1, .cpu = -1, .waker = -1, .vcpu = NONE, .since = mc->model->sink.now,
 		.sched = THREAD_UNKNOWN, .status = STATUS_NULL, .waker_in = HISTORY_NULL, .woken_by = HISTORY_NULL,
-		.arrived_at = INT64_MIN, .nice = NICE_UNKNOWN,
+		.arrived_at = INT64_MIN, .nice = NICE_UNKNOWN, .group = -1, .throttled_since = INT64_MAX,
 	};
 	for (int i = 0; i < THREAD_ATTRS; i++)
 		th->attr[i] = HISTORY_NONE;
 	*slot = (uint64_t)(uintptr_t)th;
-	join_groups(mc, th);
+	group_join(mc, th);
 	bind_vcpu(mc, th);
 	return th;
 }
@@ -217,7 +195,8 @@ void thread_end(struct machine *mc, struct thread *th)
 	if (th->pid >= 0)
 		thread_set(mc, th, THREAD_PID, HISTORY_NULL);  /* the first events of the next thread with this TID may lack its
 		                                                * PID */
-	leave_groups(mc, th);
+	throttled_end(mc, th);
+	group_leave(mc, th);
 	if (th->attr[THREAD_NICE] != HISTORY_NONE)
 		thread_set(mc, th, THREAD_NICE, HISTORY_NULL);
 	map_remove(&mc->thread, (uint64_t)th->tid);

@@ -1,0 +1,144 @@
+/* Control groups of the host's threads, and the time for which the quotas of their groups keep threads off.
+ *
+ * A thread has the group that the session file lists, or that of the thread that forked it. With events `throttled` the
+ * time is exact: from the switch-out of a throttled thread until the event that ends it, or until the thread runs. O(1)
+ * per event. */
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "model/model.h"
+#include "model/state/state.h"
+
+#define NEVER INT64_MAX
+
+void thread_set_groups(struct model *m, const struct model_groups *groups, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		*map_put(&m->groups, (uint64_t)groups[i].tid, NULL) = (uint64_t)sink_id(&m->sink, groups[i].text);
+}
+
+void groups_set(struct model *m, const struct control_groups *groups)
+{
+	m->control_groups = groups;
+	for (size_t i = 0; groups && i < groups->members; i++)
+		*map_put(&m->group_of, (uint64_t)groups->member[i].tid, NULL) = groups->member[i].group;
+}
+
+static void write_text(struct model *m, const char *node, enum group_attr attr, const char *text)
+{
+	if (text && *text)
+		sink_set(&m->sink, sink_attribute(&m->sink, node, &group_schema[attr], 0), sink_id(&m->sink, text));
+}
+
+static void write_number(struct model *m, const char *node, enum group_attr attr, int64_t n, int64_t least)
+{
+	if (n >= least)
+		sink_set(&m->sink, sink_attribute(&m->sink, node, &group_schema[attr], 0), n);
+}
+
+void groups_write_attributes(struct model *m)
+{
+	for (size_t i = 0; m->control_groups && i < m->control_groups->groups; i++) {
+		const struct control_group *g = &m->control_groups->group[i];
+		char *node = mem_printf("%s/" SCHEMA_GROUPS "/%zu", m->machine[0]->root, i);
+		write_text(m, node, GROUP_PATH, g->path);
+		write_text(m, node, GROUP_NAME, g->name);
+		write_text(m, node, GROUP_CPU_SET, g->cpus);
+		write_number(m, node, GROUP_QUOTA, g->quota_ns, 1);
+		write_number(m, node, GROUP_PERIOD, g->quota_ns ? g->period_ns : 0, 1);
+		write_number(m, node, GROUP_PERIODS, g->periods, 0);
+		write_number(m, node, GROUP_THROTTLED, g->throttled, 0);
+		write_number(m, node, GROUP_THROTTLED_NS, g->throttled_ns, 0);
+		free(node);
+	}
+}
+
+static void set_group(struct machine *mc, struct thread *th, int32_t group)
+{
+	th->group = group;
+	thread_set(mc, th, THREAD_GROUP, group);
+}
+
+void group_join(struct machine *mc, struct thread *th)
+{
+	if (mc->index)
+		return;
+	const uint64_t *text = map_find(&mc->model->groups, (uint64_t)th->tid);
+	const uint64_t *group = map_find(&mc->model->group_of, (uint64_t)th->tid);
+	if (text)
+		thread_set(mc, th, THREAD_GROUPS, (int64_t)*text);
+	if (group)
+		set_group(mc, th, (int32_t)*group);
+}
+
+void group_inherit(struct machine *mc, struct thread *th, const struct thread *parent)
+{
+	if (th->group < 0 && parent->group >= 0)
+		set_group(mc, th, parent->group);
+}
+
+/* The next thread with this TID has another group. */
+void group_leave(struct machine *mc, struct thread *th)
+{
+	if (th->attr[THREAD_GROUPS] != HISTORY_NONE) {
+		thread_set(mc, th, THREAD_GROUPS, HISTORY_NULL);
+		(void)map_remove(&mc->model->groups, (uint64_t)th->tid);
+	}
+	if (th->attr[THREAD_GROUP] != HISTORY_NONE) {
+		thread_set(mc, th, THREAD_GROUP, HISTORY_NULL);
+		(void)map_remove(&mc->model->group_of, (uint64_t)th->tid);
+	}
+}
+
+/* ---- throttled threads */
+
+/* Writes the time for which the thread was throttled. to: its end, excluded; NEVER: the end of the history. */
+static void write_throttled(struct machine *mc, struct thread *th, int64_t to)
+{
+	const int64_t from = th->throttled_since;
+	th->throttled_since = NEVER;
+	if (from >= to || (to == NEVER && from > mc->model->sink.now))
+		return;
+	if (th->vcpu != NONE) {
+		struct vcpu *v = &mc->model->vcpu[th->vcpu];
+		throttling_write(mc->model, v, from, to, OUT_QUOTA);
+		v->throttling.throttled_at = mc->model->sink.now;
+	}
+	thread_set_at(mc, th, from, THREAD_OUT_BY, OUT_QUOTA);
+	if (to != NEVER)
+		thread_set_at(mc, th, to, THREAD_OUT_BY, HISTORY_NULL);
+}
+
+void throttled_end(struct machine *mc, struct thread *th)
+{
+	if (th->throttled_since != NEVER)
+		write_throttled(mc, th, mc->model->sink.now);
+}
+
+void throttled_end_all(struct machine *mc, bool close)
+{
+	uint64_t tid, p;
+	for (size_t at = 0; mc->has_throttled && map_each(&mc->thread, &at, &tid, &p); ) {
+		struct thread *th = (struct thread *)(uintptr_t)p;
+		if (th->throttled_since != NEVER && th->on_cpu < 0)
+			write_throttled(mc, th, close ? mc->model->sink.now : NEVER);
+	}
+}
+
+void throttled_switch_out(struct machine *mc, struct thread *th, bool is_runnable)
+{
+	if (th->throttled_since != NEVER)
+		th->throttled_since = is_runnable ? mc->model->sink.now : NEVER;
+}
+
+void throttled_event(struct machine *mc, const struct event *ev)
+{
+	struct thread *th = thread_find(mc, ev->throttled.tid);
+	mc->has_throttled = true;
+	if (!th)
+		return;
+	if (!ev->throttled.on)
+		throttled_end(mc, th);
+	else if (th->throttled_since == NEVER)
+		th->throttled_since = mc->model->sink.now;
+}

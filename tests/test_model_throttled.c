@@ -1,0 +1,77 @@
+/* Throttled threads and vCPUs, as events show them. */
+#include "model_throttling.h"
+
+static void throttled(double t, int32_t tid, int64_t on)
+{
+	struct event ev = event((int64_t)(t * MS), EV_THROTTLED, 0, -1);
+	ev.throttled.tid = tid;
+	ev.throttled.on = on;
+	feed(0, ev);
+}
+
+#define THREAD_LIMIT "/Host/Threads/7/Out By"
+
+static void thread_at(double t, int64_t value)
+{
+	expect(THREAD_LIMIT, (int64_t)(t * MS), value);
+}
+
+/* Events show which thread is throttled, on a busy CPU: from its switch-out to the refill, and no further; not if it
+ * sleeps instead, or runs again. What other threads take after the refill is theirs. */
+static void test_recorded_thread(void **state)
+{
+	(void)state;
+	begin();
+	to(10, 8, RUN_RUNNABLE, 7, 0);
+	throttled(19.999, 7, 1);
+	to(20, 7, RUN_RUNNABLE, 8, 0);
+	throttled(97, 7, 0);
+	to(99, 8, RUN_RUNNABLE, 7, 0);
+	thread_at(19.9995, HISTORY_NULL);
+	thread_at(20, OUT_QUOTA);
+	thread_at(96.9, OUT_QUOTA);
+	thread_at(97, HISTORY_NULL);
+	throttled(109.999, 7, 1);
+	to(110, 7, RUN_BLOCKED, 8, 0);
+	throttled(130, 7, 0);
+	thread_at(120, HISTORY_NULL);
+	wake(0, 140 * MS, 0, 8, 7, 0);
+	to(141, 8, RUN_RUNNABLE, 7, 0);
+	throttled(150, 7, 1);
+	to(151, 7, RUN_RUNNABLE, 8, 0);
+	to(160, 8, RUN_RUNNABLE, 7, 0);  /* runs without an event that ends it */
+	throttled(161, 7, 0);
+	thread_at(159.9, OUT_QUOTA);
+	thread_at(160, HISTORY_NULL);
+	throttled(170, 7, 1);
+	to(171, 7, RUN_RUNNABLE, 8, 0);
+	assert_int_equal(model_end(model, 0, 180 * MS, NULL), 0);
+	thread_at(179, OUT_QUOTA);
+	thread_at(180, HISTORY_NULL);
+	throttled(181, 4711, 0);  /* no such thread */
+	teardown();
+}
+
+/* The same for a vCPU on a busy CPU: the events decide, and nothing is inferred beside them. */
+static void test_recorded_vcpu(void **state)
+{
+	(void)state;
+	begin();
+	throttled(19.999, 154, 1);
+	to(20, 154, RUN_RUNNABLE, 7, 0);
+	throttled(80, 154, 0);
+	to(99, 7, RUN_RUNNABLE, 154, 0);
+	at(20, OUT_QUOTA);
+	at(79.9, OUT_QUOTA);
+	at(80, HISTORY_NULL);
+	to(120, 154, RUN_RUNNABLE, 0, 0);  /* waits for an idle CPU, which is no proof beside events */
+	to(197, 0, RUN_RUNNABLE, 154, 0);
+	at(150, HISTORY_NULL);
+	teardown();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recorded_thread), cmocka_unit_test(test_recorded_vcpu) };
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
