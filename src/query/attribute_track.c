@@ -354,6 +354,7 @@ struct row_track *thread_tracks_new(struct resolver *r, struct thread_ref *w)
 	track_init(&w->tracks[TRACK_CPU], th ? th->cpu : HISTORY_NONE);
 	track_init(&w->tracks[TRACK_WAKER], th ? th->woken_by : HISTORY_NONE);
 	track_init(&w->tracks[TRACK_WOKEN_IN], th ? th->woken_in : HISTORY_NONE);
+	track_init(&w->tracks[TRACK_OUT_BY], th ? th->out_by : HISTORY_NONE);
 	return w->tracks;
 }
 

@@ -96,7 +96,8 @@ static void catalog_add_machine(struct catalog_builder *b, const char *name, enu
 	size_t len = t->machines;
 	struct catalog_machine *m = ARRAY_PUSH(t->machine, len, b->machine_cap);
 	t->machines = (uint32_t)len;
-	*m = (struct catalog_machine){ .name = name, .kind = kind, .parent = -1, .cpu = t->cpus, .thread = t->threads };
+	*m = (struct catalog_machine){ .name = name, .kind = kind, .parent = -1, .group = -1, .cpu = t->cpus,
+		.thread = t->threads };
 	uint32_t cpus = history_child_named(t->h, node, SCHEMA_CPUS);
 	uint32_t threads = history_child_named(t->h, node, SCHEMA_THREADS);
 	if (cpus != HISTORY_NONE)
@@ -160,6 +161,7 @@ static void container_borrow_attrs(struct catalog *t)
 			th->pid = th->pid == HISTORY_NONE ? from->pid : th->pid;
 			th->woken_by = th->woken_by == HISTORY_NONE ? from->woken_by : th->woken_by;
 			th->woken_in = th->woken_in == HISTORY_NONE ? from->woken_in : th->woken_in;
+			th->out_by = th->out_by == HISTORY_NONE ? from->out_by : th->out_by;
 		}
 	}
 }
@@ -295,6 +297,10 @@ static void catalog_map_states(struct catalog *t)
 		i++;
 	if (i < t->cpus)
 		map_states(t->h, t->cpu[i].out_by, out_reason_name, OUT_REASON_COUNT, OUT_REASON_COUNT, t->out_reason);
+	for (k = 0; i == t->cpus && k < t->threads && t->thread[k].out_by == HISTORY_NONE; )
+		k++;
+	if (i == t->cpus && k < t->threads)
+		map_states(t->h, t->thread[k].out_by, out_reason_name, OUT_REASON_COUNT, OUT_REASON_COUNT, t->out_reason);
 	for (i = 0; i < t->cpus && t->cpu[i].polling == HISTORY_NONE; )
 		i++;
 	if (i < t->cpus)
@@ -350,6 +356,10 @@ int catalog_open(struct catalog *catalog, const struct history *h, struct error 
 	catalog_add_machines(&b, "/" SCHEMA_VMS, MACHINE_VM);
 	catalog_add_machines(&b, "/" SCHEMA_CONTAINERS, MACHINE_CONTAINER);
 	container_borrow_attrs(catalog);
+	if (catalog_read_groups(catalog, err) < 0) {
+		catalog_release(catalog);
+		return -1;
+	}
 	catalog_map_states(catalog);
 	if (link_machines(catalog, err) < 0 || link_vcpus(catalog, err) < 0 || catalog_read_topology(catalog, err) < 0) {
 		catalog_release(catalog);
@@ -368,6 +378,7 @@ void catalog_release(struct catalog *catalog)
 	free(catalog->cpu);
 	free(catalog->thread);
 	free(catalog->role);
+	free(catalog->group);
 	*catalog = (struct catalog){ 0 };
 }
 

@@ -131,13 +131,7 @@ static int row_time(const struct catalog *catalog, uint32_t attr, uint64_t mask,
 bool gap_is_own_thread(const struct catalog *catalog, uint32_t thread)
 {
 	const struct catalog_thread *th = &catalog->thread[thread];
-	if (th->role >= 0)
-		return false;
-	if (catalog->machine[th->machine].kind == MACHINE_HOST)
-		for (uint32_t m = catalog->machines; m-- > 0 && catalog->machine[m].kind == MACHINE_CONTAINER;)
-			if (catalog_find_thread(catalog, m, th->tid) >= 0)
-				return false;
-	return true;
+	return th->role < 0 && !th->in_container;
 }
 
 int gap_each_row(const struct catalog *catalog, const struct target *s, int (*fn)(void *arg, const struct target *row),

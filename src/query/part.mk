@@ -38,7 +38,7 @@ src_libquery_a_SOURCES = \
 	src/query/steal_sweep.c src/query/steal_sweep.h \
 	src/query/thread_groups.c src/query/thread_groups.h \
 	src/query/top_culprit.c src/query/top_culprit.h \
-	src/query/catalog.c \
+	src/query/catalog.c src/query/catalog_groups.c src/query/catalog_groups.h \
 	src/query/catalog_text.c src/query/catalog_topology.c \
 	src/query/counter_walk.c src/query/counter_walk.h src/query/core_share.c src/query/core_share.h src/query/core_sweep.c src/query/core_sweep.h \
 	src/query/attribute_track.c \

@@ -19,10 +19,11 @@
 #include "base/schema.h"
 #include "base/states.h"
 #include "history/history.h"
+#include "query/catalog_groups.h"
 
 /* ---- Machines, CPUs and threads ------------------------------------------------------------------------- */
 
-enum machine_kind { MACHINE_HOST, MACHINE_VM, MACHINE_CONTAINER };
+enum machine_kind { MACHINE_HOST, MACHINE_VM, MACHINE_CONTAINER /* a group (catalog_groups.h), or a namespace */ };
 
 struct catalog_cpu {  /* id of an attribute that the history lacks: HISTORY_NONE */
 	unsigned number;
@@ -40,6 +41,7 @@ struct catalog_thread {
 	int32_t tid;
 	uint32_t machine;                       /* index */
 	SCHEMA_IDS(THREAD_ATTRIBUTES, THREAD_ATTRS);  /* .status, .name, ... */
+	bool in_container;                      /* its lost time counts for a container that has the same TID */
 	int32_t role;                           /* first vCPU that the thread executes: index into catalog->role; -1: none */
 };
 
@@ -55,6 +57,7 @@ struct catalog_machine {
 	int32_t parent;                         /* VM: index of the machine that runs it; -1: unknown, or no VM */
 	bool runs_vms;                          /* the machine is the parent of a VM */
 	bool hides_stolen_time;                 /* a VM with neither a host trace nor a steal clock */
+	int32_t group;                          /* container: index into catalog->group; -1: a namespace, or no container */
 	uint32_t cpu, cpus;                     /* its CPUs are catalog->cpu[cpu .. cpu + cpus - 1], by number */
 	uint32_t thread, threads;               /* its threads are catalog->thread[thread .. thread + threads - 1], by TID */
 };
@@ -65,7 +68,8 @@ struct catalog {
 	struct catalog_cpu *cpu;
 	struct catalog_thread *thread;
 	struct catalog_role *role;
-	uint32_t machines, cpus, threads, roles;
+	struct catalog_group *group;
+	uint32_t machines, cpus, threads, roles, groups;
 	/* Values of enum vcpu_state ... by state number of this history, matched by name; unknown names are UNKNOWN. The
 	 * masks below hold state numbers of the history: bit n = state n is in the set. */
 	uint8_t vcpu_state[HISTORY_STATES], thread_state[HISTORY_STATES];
@@ -121,8 +125,7 @@ int catalog_lifetime(const struct catalog *catalog, const struct target *s, int6
 /* Writes "Debian/3525 critical_task", escaped; the name of a thread is the one that it had longest. Returns buf. */
 char *catalog_target_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size);
 uint32_t target_machine(const struct catalog *catalog, const struct target *s);
-/* Returns the raw name that a thread had longest; "" if it has none. */
-const char *catalog_longest_name(const struct catalog *catalog, uint32_t thread);
+const char *catalog_longest_name(const struct catalog *catalog, uint32_t thread);  /* raw name it had longest; "": none */
 
 /* Appends copies of the warnings that concern answers on this target (NULL: on all) within [from, to]: notes on the
  * traces of its machine and of its outer machines, and notes that concern no single machine. Returns false if the notes
@@ -283,7 +286,7 @@ struct gap {
  * error. */
 int gap_find(const struct catalog *catalog, const struct target *s, int64_t t, int direction, struct gap *out,
              struct error *err);
-/* Finds the gap that contains t. Returns 1, 0 = none, -1 = error. */
+/* The same for the gap that contains t. */
 int gap_at(const struct catalog *catalog, const struct target *s, int64_t t, struct gap *out, struct error *err);
 /* Computes the exact ns that a target lost within [t0, t1], from the state sums alone, in O(log n) per row. A VM is the
  * sum of its vCPUs; the host and a container are the sum of their threads. Threads that execute a vCPU count for the VM
@@ -397,7 +400,6 @@ void summary_sort(struct summary *s, const struct catalog *catalog, enum summary
 
 struct query *summary_open(const struct catalog *catalog, const struct summary_options *options);
 void summary_take(struct query *q, struct summary *out);
-/* Runs the query until the answer is ready. */
 int summary_of(const struct catalog *catalog, const struct summary_options *options, struct summary *out,
                struct error *err);
 void summary_release(struct summary *s);
@@ -448,7 +450,6 @@ struct gap_list {
  * all VMs. With min <= 1, total == steal_time() of the same window. */
 struct query *gap_list_open(const struct catalog *catalog, const struct target *s, const struct gap_options *options);
 void gap_list_take(struct query *q, struct gap_list *out);
-/* Runs the query until the answer is ready. */
 int gap_list_of(const struct catalog *catalog, const struct target *s, const struct gap_options *options,
                 struct gap_list *out, struct error *err);
 void gap_list_release(struct gap_list *l);

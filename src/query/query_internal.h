@@ -35,6 +35,11 @@ uint32_t gap_attribute(const struct catalog *catalog, const struct target *s, ui
 /* Reads the cores, caches and nodes of the host's CPUs. */
 int catalog_read_topology(struct catalog *catalog, struct error *err);
 
+/* Reads the control groups of the host, and adds those with threads as containers. */
+int catalog_read_groups(struct catalog *catalog, struct error *err);
+/* Finds the last value of an attribute that is not null; HISTORY_NULL: none. Returns 0 or -1. */
+int attribute_last_value(const struct catalog *catalog, uint32_t attr, int64_t *value, struct error *err);
+
 /* Returns true if the lost time of a host thread counts for the host. The lost time of a vCPU's thread counts for its
  * VM, that of a container's thread for the container. */
 bool gap_is_own_thread(const struct catalog *catalog, uint32_t thread);

@@ -194,6 +194,24 @@ static int limit_at(struct resolver *r, uint32_t v, int64_t t, struct resolution
 	return 1;
 }
 
+/* The same for the limit of a thread's control group. */
+static int thread_limit_at(struct resolver *r, struct thread_ref *w, int64_t t, struct resolution *out)
+{
+	int64_t reason, cpu;
+	struct row_track *tracks = thread_tracks(r, w);
+	if (track_at(r, &tracks[TRACK_OUT_BY], t, &reason) < 0)
+		return -1;
+	if (reason < 0 || reason >= HISTORY_STATES)
+		return 0;
+	if (track_at(r, &tracks[TRACK_CPU], t, &cpu) < 0)
+		return -1;
+	resolution_set(out, FLOW_LIMITED);
+	out->actor.name = r->limit[r->catalog->out_reason[reason]];
+	if (is_host(r->catalog, (uint32_t)w->machine) && cpu >= 0 && cpu <= INT16_MAX)
+		out->pcpu = (int16_t)cpu;
+	return 1;
+}
+
 /* Finds the reason for which vCPU v, which has work, is off the CPU at t. */
 static int off_cpu_at(struct resolver *r, uint32_t v, int state, int64_t t, struct resolution *out, int depth)
 {
@@ -424,6 +442,8 @@ static int thread_at(struct resolver *r, struct thread_ref *w, int64_t t, struct
 		return running_at(r, w, c, t, out, depth);
 	int v, limited = 0;
 	if (resolver_vcpu(r, w, t, &v) < 0 || (v >= 0 && (limited = limit_at(r, (uint32_t)v, t, out)) < 0))
+		return -1;
+	if (!limited && v < 0 && (limited = thread_limit_at(r, w, t, out)) < 0)
 		return -1;
 	if (limited)
 		return 0;

@@ -50,7 +50,7 @@ struct thread_ref {
 	struct thread_ref *in_container;  /* the same TID in the first (in a container: the next) container that contains it;
 	                                   * NULL: none */
 };
-enum { TRACK_STATUS, TRACK_CPU, TRACK_WAKER, TRACK_WOKEN_IN, TRACK_COUNT };
+enum { TRACK_STATUS, TRACK_CPU, TRACK_WAKER, TRACK_WOKEN_IN, TRACK_OUT_BY, TRACK_COUNT };
 
 struct resolver {
 	const struct catalog *catalog;

@@ -124,8 +124,12 @@ static int thread_awaited_cpu(struct resolver *r, uint32_t thread, int state, in
 	const struct catalog_thread *th = &r->catalog->thread[thread];
 	struct thread_ref *w = resolver_thread(r, th->machine, th->tid);
 	const int32_t machine = cpu_machine(r->catalog, th->machine);
-	int64_t number;
+	int64_t number, limit;
 	if ((state != THREAD_PREEMPTED && state != THREAD_VIRT_PREEMPTED) || th->role >= 0)
+		return 0;
+	if (track_at(r, &thread_tracks(r, w)[TRACK_OUT_BY], t, &limit) < 0)
+		return -1;
+	if (limit != HISTORY_NULL)
 		return 0;
 	if (track_at(r, &thread_tracks(r, w)[TRACK_CPU], t, &number) < 0)
 		return -1;

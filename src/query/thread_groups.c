@@ -11,28 +11,11 @@
 const char *const thread_grouping_name[THREAD_GROUPINGS + 1] = { THREAD_GROUPING_LIST(GROUPING_NAME) };
 #undef GROUPING_NAME
 
-/* Reads the last value of an attribute that is not null; HISTORY_NULL: none. */
-static int last_value(const struct catalog *catalog, uint32_t attr, int64_t *value, struct error *err)
-{
-	struct interval iv = { .end = history_last(catalog->h) + 1 };
-	*value = HISTORY_NULL;
-	if (attr == HISTORY_NONE)
-		return 0;
-	for (int64_t t = history_last(catalog->h); *value == HISTORY_NULL; t = iv.start - 1) {
-		if (history_stab(catalog->h, attr, t, &iv, err) < 0)
-			return -1;
-		*value = iv.value;
-		if (iv.start <= history_first(catalog->h))
-			break;
-	}
-	return 0;
-}
-
 static int set_process(struct thread_groups *g, uint32_t thread, struct actor *group, struct error *err)
 {
 	const struct catalog_thread *th = &g->catalog->thread[thread];
 	int64_t pid;
-	if (last_value(g->catalog, th->pid, &pid, err) < 0)
+	if (attribute_last_value(g->catalog, th->pid, &pid, err) < 0)
 		return -1;
 	if (pid < 0 || pid > INT32_MAX) {
 		group->name = strtab_put(&g->names, "unknown process");
@@ -44,25 +27,20 @@ static int set_process(struct thread_groups *g, uint32_t thread, struct actor *g
 	return 0;
 }
 
-/* The history contains numbers of control groups, outermost first: "12:100/57:100". */
+/* The group counts for its machine: a container of that group is left out, because its name is the group's. */
 static int set_cgroup(struct thread_groups *g, uint32_t thread, struct actor *group, struct error *err)
 {
-	char name[STRTAB_MAX + 1] = "cgroup";
-	size_t len = 6;
-	int64_t value;
-	if (last_value(g->catalog, g->catalog->thread[thread].groups, &value, err) < 0)
+	const struct catalog_thread *th = &g->catalog->thread[thread];
+	const bool is_contained = g->catalog->machine[th->machine].kind == MACHINE_CONTAINER;
+	int64_t number;
+	if (attribute_last_value(g->catalog, th->group, &number, err) < 0)
 		return -1;
-	const char *at = value == HISTORY_NULL ? "" : history_string(g->catalog->h, value);
-	for (char before = ' '; *at && len + 2 < sizeof name; before = '/') {
-		name[len++] = before;
-		for (; *at && *at != ':' && *at != '/' && len + 1 < sizeof name; at++)
-			name[len++] = *at;
-		while (*at && *at != '/')
-			at++;
-		at += *at == '/';
-	}
-	name[len] = '\0';
-	group->name = strtab_put(&g->names, len > 6 ? name : "unknown cgroup");
+	const bool has_group = number >= 0 && number < g->catalog->groups;
+	const struct catalog_group *found = has_group ? &g->catalog->group[number] : NULL;
+	if (is_contained && g->catalog->machine[th->machine].group >= 0)
+		group->name = 0;
+	else
+		group->name = strtab_put(&g->names, !found ? "unknown cgroup" : *found->name ? found->name : found->path);
 	return 0;
 }
 
