@@ -76,6 +76,7 @@ struct record_command {
 	const char *next_command;  /* --then */
 	bool check, cleanup, no_index, flight;
 	struct counter_program *counters;  /* NULL: none */
+	struct throttle_program *throttled;  /* NULL: no quotas, or no BPF */
 	bool partial;          /* flight recording: a snapshot is incomplete */
 	pid_t *child;          /* processes that index the snapshots */
 	size_t children, children_cap;
@@ -383,6 +384,14 @@ static void open_counters(struct record_command *w)
 		        why.remedy, *why.remedy ? ")" : "");
 }
 
+/* Starts to print throttled threads if there are quotas. Without BPF, cpu.stat bounds the throttled time. */
+static void open_throttled(struct record_command *w)
+{
+	if (record_has_quotas(w->o.root))
+		w->throttled = throttle_program_open(NULL);
+	w->o.throttled = w->throttled != NULL;
+}
+
 static int run_record(struct record_command *w, struct error *err)
 {
 	struct record_result r;
@@ -412,9 +421,12 @@ int cmd_record(int argc, char **argv, struct error *err)
 		catch_signals();
 		if (!w.cleanup)
 			open_counters(&w);
+		if (!w.cleanup && !w.check)
+			open_throttled(&w);
 		rc = w.cleanup ? record_cleanup(&w.o, err) : w.check ? check_recording(&w, err) : run_record(&w, err);
 	}
 	counter_program_close(w.counters);
+	throttle_program_close(w.throttled);
 	free(w.requested);
 	free(w.event.item);
 	free(w.trigger.item);

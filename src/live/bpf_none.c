@@ -54,3 +54,11 @@ struct counter_program *counter_program_open(const struct live_counter counter[2
 }
 
 void counter_program_close(struct counter_program *c) { (void)c; }
+
+struct throttle_program *throttle_program_open(struct error *err)
+{
+	error_set(err, STATUS_SYSTEM, NULL, "this stealscope was built without libbpf or clang");
+	return NULL;
+}
+
+void throttle_program_close(struct throttle_program *p) { (void)p; }

@@ -137,6 +137,15 @@ struct counter_program;
 struct counter_program *counter_program_open(const struct live_counter counter[2], struct error *err);
 void counter_program_close(struct counter_program *c);  /* NULL is allowed */
 
+/* ---- Throttled threads in a recording (throttle_program.c) */
+
+struct throttle_program;
+/* From now on, prints "stealscope throttled TID 1" into the trace event bpf_trace_printk when the quota of its group
+ * throttles a thread, and "... TID 0" when it does no more. Call it before sched_switch is recorded. Returns NULL with
+ * *err: no BPF. */
+struct throttle_program *throttle_program_open(struct error *err);
+void throttle_program_close(struct throttle_program *p);  /* NULL is allowed */
+
 /* ---- Counters over all samples, for monitoring */
 
 struct live_metrics;

@@ -3,7 +3,7 @@ noinst_LIBRARIES += src/liblive.a
 LIVE_LIBS = src/liblive.a $(RECORD_LIBS) $(BPF_LIBS)
 src_liblive_a_CPPFLAGS = $(AM_CPPFLAGS) $(BPF_CFLAGS)
 src_liblive_a_SOURCES = \
-	src/live/accounting.h src/live/collector.h \
+	src/live/accounting.h src/live/collector.h src/live/kernel_structs.h \
 	src/live/culprit_bounds.c src/live/culprit_bounds.h \
 	src/live/culprits.c src/live/culprits.h \
 	src/live/live.c src/live/live.h \
@@ -14,11 +14,12 @@ src_liblive_a_SOURCES = \
 	src/live/share.c \
 	src/live/source.h \
 	src/live/victims.c src/live/victims.h
-EXTRA_DIST += src/live/collector.bpf.c src/live/counters.bpf.c src/live/embed_object.sh
+EXTRA_DIST += src/live/collector.bpf.c src/live/counters.bpf.c src/live/throttle.bpf.c src/live/embed_object.sh
 if HAVE_BPF
-src_liblive_a_SOURCES += src/live/bpf_source.c src/live/counter_program.c
-nodist_src_liblive_a_SOURCES = src/live/collector_object.h src/live/counters_object.h
-BUILT_SOURCES += src/live/collector_object.h src/live/counters_object.h
+src_liblive_a_SOURCES += src/live/bpf_source.c src/live/counter_program.c src/live/throttle_program.c
+nodist_src_liblive_a_SOURCES = src/live/collector_object.h src/live/counters_object.h src/live/throttle_object.h
+BUILT_SOURCES += src/live/collector_object.h src/live/counters_object.h src/live/throttle_object.h
+CLEANFILES += src/live/throttle_object.h src/live/throttle.bpf.o
 CLEANFILES += src/live/collector_object.h src/live/collector.bpf.o src/live/counters_object.h src/live/counters.bpf.o
 src/live/counters.bpf.o: src/live/counters.bpf.c
 	$(AM_V_GEN)$(MKDIR_P) src/live && $(BPF_CLANG) -O2 -g -target bpf -mcpu=v3 -Wall $(BPF_INCLUDES) $(BPF_CFLAGS) \
@@ -26,7 +27,13 @@ src/live/counters.bpf.o: src/live/counters.bpf.c
 src/live/counters_object.h: src/live/counters.bpf.o src/live/embed_object.sh
 	$(AM_V_GEN)sh $(srcdir)/src/live/embed_object.sh src/live/counters.bpf.o counters_object >$@.tmp && mv $@.tmp $@
 src/live/liblive_a-counter_program.$(OBJEXT): src/live/counters_object.h
-src/live/collector.bpf.o: src/live/collector.bpf.c src/live/collector.h src/live/accounting.h src/base/published_page.h
+src/live/throttle.bpf.o: src/live/throttle.bpf.c src/live/kernel_structs.h
+	$(AM_V_GEN)$(MKDIR_P) src/live && $(BPF_CLANG) -O2 -g -target bpf -mcpu=v3 -Wall -I$(srcdir)/src $(BPF_INCLUDES) $(BPF_CFLAGS) \
+		-c $(srcdir)/src/live/throttle.bpf.c -o $@
+src/live/throttle_object.h: src/live/throttle.bpf.o src/live/embed_object.sh
+	$(AM_V_GEN)sh $(srcdir)/src/live/embed_object.sh src/live/throttle.bpf.o throttle_object >$@.tmp && mv $@.tmp $@
+src/live/liblive_a-throttle_program.$(OBJEXT): src/live/throttle_object.h
+src/live/collector.bpf.o: src/live/collector.bpf.c src/live/kernel_structs.h src/live/collector.h src/live/accounting.h src/base/published_page.h
 	$(AM_V_GEN)$(MKDIR_P) src/live && $(BPF_CLANG) -O2 -g -target bpf -mcpu=v3 -Wall -I$(srcdir)/src $(BPF_INCLUDES) $(BPF_CFLAGS) \
 		-c $(srcdir)/src/live/collector.bpf.c -o $@
 src/live/collector_object.h: src/live/collector.bpf.o src/live/embed_object.sh

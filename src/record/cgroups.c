@@ -179,6 +179,23 @@ struct cgroups *cgroups_read_host(const char *root, const struct vm *vm, size_t 
 	return sort_groups(c);
 }
 
+bool record_has_quotas(const char *root)
+{
+	size_t n;
+	uint64_t pid;
+	bool has = false;
+	struct cgroups *c = cgroups_new(root);
+	char **process = proc_names(root, "", &n, "/proc");
+	for (size_t i = 0; i < n; i++)
+		if (proc_parse_number(process[i], INT32_MAX, &pid))
+			free(add_groups(c, root, (int32_t)pid, (int32_t)pid));
+	proc_names_free(process, n);
+	for (size_t i = 0; i < c->groups; i++)
+		has = has || c->group[i].quota.quota;
+	cgroups_free(c);
+	return has;
+}
+
 void cgroups_free(struct cgroups *c)
 {
 	for (size_t i = 0; c && i < c->groups; i++) {

@@ -84,7 +84,7 @@ void host_release(struct host *h)
 int host_add_requests(struct host *h, const struct record_options *o, struct error *err)
 {
 	struct request_uprobes *u = &h->requests;
-	if (o->counters) {
+	if (o->counters || o->throttled) {
 		h->event = mem_resize(h->event, h->events + 1, sizeof *h->event);
 		h->event[h->events++] = mem_dup("bpf_trace/bpf_trace_printk");
 	}

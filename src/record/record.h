@@ -38,6 +38,7 @@ struct record_options {
 	size_t guest_request_specs;
 	bool request_labels;           /* record the texts of requests, such as queries */
 	bool counters;                 /* a BPF program prints hardware counters: record its event on the host */
+	bool throttled;                /* a BPF program prints throttled threads: record its event on the host */
 	bool host_only;                /* guests are not traced */
 	bool guest_only;               /* this machine is a guest, recorded without its host */
 	const char *steal;             /* source of stolen time (steal_probes.h), with guest_only; NULL: the best one */
@@ -84,6 +85,9 @@ int record_check(const struct record_options *o, struct record_result *r, struct
  * Reports each removal to on_message(). err NULL: quietly, before a new recording. */
 int record_cleanup(const struct record_options *o, struct error *err);
 void record_release(struct record_result *r);
+
+/* Returns true if a control group of this machine with threads, or one above it, has a quota of CPU time. */
+bool record_has_quotas(const char *root);
 
 /* ---- Requests (request_list.c) */
 
