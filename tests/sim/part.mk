@@ -4,6 +4,7 @@ noinst_LIBRARIES += tests/libsim.a
 tests_libsim_a_SOURCES = \
 	tests/sim/chain.c \
 	tests/sim/cores.c \
+	tests/sim/groups.c tests/sim/groups.h \
 	tests/sim/sim_clock.c \
 	tests/sim/sim_cpu.c \
 	tests/sim/sim_ctf.c \

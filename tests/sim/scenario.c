@@ -481,6 +481,7 @@ static const struct scenario {
 	{ "ipi", ipi, 1 * SEC, "the same, with wakeups through interrupts between vCPUs" },
 	{ "spin", spin, 1 * SEC, "threads that spin for a lock whose holder's vCPU may be out" },
 	{ "tenant", scenario_tenant, 2 * SEC, "a guest with a steal clock, and one reason or more why it waits (--plant)" },
+	{ "groups", scenario_groups, 600 * MS, "a host without VMs: groups with quotas on busy CPUs (--quota-facts)" },
 	{ "random", random_scenario, 700 * MS, "everything drawn from the seed" },
 };
 

@@ -21,6 +21,7 @@ struct plan {
 struct machine *host_add(struct sim *s, unsigned pcpus);
 struct machine *guest_add(struct sim *s, const struct plan *p);
 struct quota_group *quota_add(struct sim *s, int64_t quota, int64_t period, int64_t first);
+int scenario_groups(struct sim *s);
 void random_threads(struct sim *s, struct machine *m);
 
 #endif

@@ -4,6 +4,7 @@
  *
  * Cost: linear in the threads queued on one CPU. */
 #include "base/mem.h"
+#include "groups.h"
 #include "sim.h"
 
 #define SLEEPER (3 * MS)      /* maximum lag of a woken thread behind the others, ns of virtual run time */
@@ -11,7 +12,7 @@
 
 static bool is_throttled(const struct thread *t)
 {
-	return t->group && t->group->throttled;
+	return group_is_throttled(t->group);
 }
 
 static struct thread *pick_next(const struct cpu *c)
@@ -80,12 +81,9 @@ static void charge_current(struct cpu *c)
 			least = c->run[i]->vruntime;
 	if (least > c->min_vruntime)
 		c->min_vruntime = least;
-	if (t->group) {
-		t->group->used += ran;
-		if (t->group->used >= t->group->quota && !t->group->throttled) {
-			t->group->throttled = true;
-			truth_quota(c->m->sim, t->group);
-		}
+	if (t->group && group_charge(t->group, ran)) {
+		truth_quota(c->m->sim, t->group);
+		group_throttled(c, t->group);
 	}
 }
 
@@ -243,6 +241,7 @@ void sched_wakeup(struct cpu *c, struct thread *t, bool is_new)
 		t->vruntime = target->min_vruntime - SLEEPER;
 	enqueue(target, t);
 	truth_thread(t);
+	group_limit(c, t);
 	if (may_preempt(target, t))
 		request_reschedule(c, target);
 }
@@ -324,6 +323,8 @@ static void switch_to(struct cpu *c, struct thread *next)
 
 	if (ps == 0 && !prev->idle && c->number % 2)
 		ps = 256;  /* preempted in kernel code */
+	if (ps == 0 || ps == 256)
+		group_limit(c, prev);
 	RECORD(c, REC_SWITCH, S(thread_name(prev)), N(prev->tid), N(record_prio(prev)), N(ps),
 	       S(thread_name(next)), N(next->tid), N(record_prio(next)));
 	cores_before_switch(c);
@@ -430,6 +431,7 @@ void sched_unthrottle(struct sim *s, struct quota_group *g)
 	g->refilled = g->throttled ? s->now : g->refilled;
 	g->throttled = false;
 	truth_quota(s, g);
+	group_unthrottled(&host->cpu[0], g);
 	for (unsigned i = 0; i < host->cpus; i++)
 		if (host->cpu[i].cur->idle && pick_next(&host->cpu[i])) {
 			host->cpu[i].resched = true;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "base/mem.h"
+#include "groups.h"
 #include "sim.h"
 #include "simulate.h"
 
@@ -88,6 +89,9 @@ static void dispatch(struct sim *s, const struct due *d)
 		break;
 	case DUE_PERIOD:
 		period_due(s, d->owner);
+		break;
+	case DUE_SAMPLE:
+		groups_sample(s);
 		break;
 	case DUE_STOP:
 		vm_stop(s, d->owner);
@@ -175,6 +179,8 @@ static int close_all(struct sim *s)
 	int result = s->failed ? -1 : 0;
 
 	cores_end(s);
+	if (s->groups_recorded && groups_end(s) < 0)
+		result = -1;
 	if (s->opt.siblings && cores_write_session(s) < 0)
 		result = -1;
 	if (s->truth && truth_close(s) < 0)

@@ -48,7 +48,8 @@ int64_t rng_exp(struct rng *r, int64_t mean);                  /* approximately 
 
 /* ---- event queue (queue.c) */
 
-enum due_kind { DUE_CPU, DUE_SLEEP, DUE_TICK, DUE_BARE, DUE_DISK, DUE_HOSTIO, DUE_PERIOD, DUE_STOP, DUE_CONTINUE };
+enum due_kind { DUE_CPU, DUE_SLEEP, DUE_TICK, DUE_BARE, DUE_DISK, DUE_HOSTIO, DUE_PERIOD, DUE_STOP, DUE_CONTINUE,
+                DUE_SAMPLE };
 struct due {
 	int64_t at;
 	uint64_t seq; /* order of equal times: first come, first served */
@@ -136,6 +137,7 @@ struct thread {
 	struct cpu *vcpu;             /* guest CPU that this thread of the machine below runs; NULL: none */
 	struct machine *vm;           /* VM with this thread as QEMU's main thread, if the thread changes the VM; NULL: none */
 	struct quota_group *group;    /* CFS quota; NULL: none */
+	int64_t limited_since;        /* start of the time for which its group keeps it off, host ns; 0: none */
 	int32_t tid, pid, ppid;
 	uint32_t name;                /* string id */
 	uint32_t ns, cgroup_ns;       /* namespaces */
@@ -232,7 +234,11 @@ struct bare {
 /* CFS quota: the threads of the group together get `quota` ns of CPU time per `period` ns. */
 struct quota_group {
 	struct sim *sim;
-	int64_t quota, period, used;
+	struct quota_group *parent;  /* NULL: none */
+	char path[96];               /* "": of a VM, its path is not recorded */
+	int64_t quota, period, used; /* quota 0: no limit */
+	int64_t periods, throttled_periods, throttled_ns;  /* as in cpu.stat */
+	int64_t cpu_since[CPUS_MAX]; /* start of the time for which it is throttled on a CPU, host ns; 0: it is not */
 	int64_t refilled;  /* end of the last throttling, host ns */
 	bool throttled;
 };
@@ -280,6 +286,8 @@ struct machine {
 	uint64_t records, lost;
 };
 
+enum quota_facts { QUOTA_SWITCHES, QUOTA_STAT, QUOTA_SESSION, QUOTA_NONE };
+
 struct options {
 	const char *scenario, *out;
 	const char *plant;         /* planted: the change; NULL: none */
@@ -307,6 +315,7 @@ struct options {
 	int64_t counter_faults;    /* reads of hardware counters at which faults begin, per million */
 	bool counters;             /* the host's records have instructions and cycles */
 	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
+	uint8_t quota_facts;       /* enum quota_facts: records about throttled threads */
 	uint8_t steal_reads;       /* enum steal_reads: source of the guests' steal clocks */
 	const char *missing[16];
 	unsigned missings;
@@ -332,7 +341,9 @@ struct sim {
 	struct thread *free;
 	struct life *life;
 	size_t lives, life_cap;
-	struct quota_group group[4];
+	struct quota_group group[16];
+	bool groups_recorded;         /* the scenario has groups of host threads, and records them */
+	int64_t sample_period;        /* time between two records of their counters, ns */
 	unsigned groups;
 	struct bare bare[4];
 	unsigned bares;

@@ -13,7 +13,8 @@ enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O
        O_DUP,
        O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
        O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_AFFINITY, O_WITHOUT, O_POLL, O_SWAP,
-       O_SIBLINGS, O_SLOWDOWN, O_COUNTERS, O_COUNTER_FAULTS, O_STEAL };
+       O_SIBLINGS, O_SLOWDOWN, O_COUNTERS, O_COUNTER_FAULTS, O_STEAL,
+       O_QUOTA_FACTS };
 
 static const struct option option[] = {
 	{ "help", no_argument, NULL, 'h' }, { "version", no_argument, NULL, 'V' }, { "output", required_argument, NULL, 'o' },
@@ -34,7 +35,7 @@ static const struct option option[] = {
 	{ "poll", required_argument, NULL, O_POLL }, { "swap", required_argument, NULL, O_SWAP },
 	{ "siblings", required_argument, NULL, O_SIBLINGS }, { "slowdown", required_argument, NULL, O_SLOWDOWN },
 	{ "counters", no_argument, NULL, O_COUNTERS }, { "counter-faults", required_argument, NULL, O_COUNTER_FAULTS },
-	{ "steal-clock", required_argument, NULL, O_STEAL },
+	{ "steal-clock", required_argument, NULL, O_STEAL }, { "quota-facts", required_argument, NULL, O_QUOTA_FACTS },
 	{ "share", required_argument, NULL, O_SHARE }, { "nice", required_argument, NULL, O_NICE },
 	{ "affinity", required_argument, NULL, O_AFFINITY }, { "without", required_argument, NULL, O_WITHOUT },
 	{ NULL, 0, NULL, 0 },
@@ -63,6 +64,8 @@ static const char options_text[] =
 	"  --plant CAUSE           planted: vm, crowd, pin, light, idle, weight, exits,\n"
 	"                          quota, slow, or none; tenant: hog, peer, quota, pause,\n"
 	"                          migration, hotplug, quiet, or mix\n"
+	"  --quota-facts KIND      groups: records about quotas: switches (of throttled\n"
+	"                          threads), stat (cpu.stat), session (only groups), none\n"
 	"  --steal-clock WHERE     guests record their steal clock: switch (and timers), tick\n"
 	"  --share PERCENT         planted: weight of the server's vCPU (100: nice 0)\n"
 	"  --nice LEVEL            planted: nice level of the server's vCPU (0)\n"
@@ -176,6 +179,18 @@ static bool steal_option(const char *arg, struct options *o)
 	return o->steal_reads != STEAL_NONE;
 }
 
+static bool quota_option(const char *arg, struct options *o)
+{
+	static const char *const facts[] = { "switches", "stat", "session", "none" };
+
+	for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+		if (!strcmp(arg, facts[i])) {
+			o->quota_facts = (uint8_t)i;
+			return true;
+		}
+	return false;
+}
+
 static bool fault_option(int opt, const char *arg, struct options *o)
 {
 	switch (opt) {
@@ -205,6 +220,8 @@ static bool fault_option(int opt, const char *arg, struct options *o)
 		return time_parse_duration(arg, &o->duration) && o->duration > 0;
 	case O_STEAL:
 		return steal_option(arg, o);
+	case O_QUOTA_FACTS:
+		return quota_option(arg, o);
 	default:
 		return unsigned_option(opt, arg, o);
 	}

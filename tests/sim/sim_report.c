@@ -30,6 +30,8 @@ int truth_open(struct sim *s, const char *dir)
 	                           "vmm_exec_ns,vmm_flight_ns,guest_wait_ns,blocked_ns");
 	s->truth->loss = create_file(s, "losses.csv", "machine,cpu,start,end,records");
 	s->truth->poll = create_file(s, "polls.csv", "vm,vcpu,start,end,outcome");
+	if (s->groups_recorded && !(s->truth->throttled = create_file(s, "throttled.csv", "tid,start,end")))
+		return -1;
 	if (s->opt.siblings)
 		s->truth->frequency = create_file(s, "frequencies.csv", "cpu,at,khz");
 	if (s->opt.steal_reads)
@@ -187,7 +189,8 @@ int truth_close(struct sim *s)
 	}
 	if (write_clocks(s) < 0 || write_machines(s) < 0 || write_traces(s) < 0 || write_info(s) < 0)
 		result = -1;
-	FILE *file[] = { t->interval, t->pcpu, t->request, t->loss, t->cause, t->poll, t->frequency, t->progress, t->steal };
+	FILE *file[] = { t->interval, t->pcpu, t->request, t->loss, t->cause, t->poll, t->frequency, t->progress, t->steal,
+	                 t->throttled };
 	for (size_t i = 0; i < sizeof file / sizeof *file; i++)
 		if (file[i] && (ferror(file[i]) | fclose(file[i])))
 			result = error_system(&s->err, NULL, "%s", t->dir);

@@ -1,0 +1,224 @@
+/* Control groups of a host without VMs, with quotas: nested, on busy CPUs, and the facts about them that `record` stores.
+ *
+ * A quota counts the time of all threads in its group and in the groups below. When it is used up, the threads are
+ * throttled until the next period, whoever has their CPUs. truth/throttled.csv has these intervals; session.yaml has the
+ * groups with the counters of cpu.stat. Records "stealscope throttled TID 1" and "... 0" show the begin and the end
+ * (--quota-facts switches), "stealscope group N NS" the counters (--quota-facts stat). */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "groups.h"
+#include "scenario.h"
+#include "truth.h"
+
+bool group_is_throttled(const struct quota_group *g)
+{
+	for (; g; g = g->parent)
+		if (g->throttled)
+			return true;
+	return false;
+}
+
+bool group_charge(struct quota_group *g, int64_t ns)
+{
+	bool used_up = false;
+
+	for (; g; g = g->parent) {
+		g->used += ns;
+		if (!g->quota || g->used < g->quota || g->throttled)
+			continue;
+		g->throttled = used_up = true;
+		g->throttled_periods++;
+	}
+	return used_up;
+}
+
+static bool is_below(const struct quota_group *g, const struct quota_group *above)
+{
+	while (g && g != above)
+		g = g->parent;
+	return g != NULL;
+}
+
+/* Calls fn for the host's threads in a group and below it. */
+static void each_member(struct cpu *c, const struct quota_group *g, void (*fn)(struct cpu *c, struct thread *t))
+{
+	struct machine *host = c->m->sim->machine[0];
+
+	for (int32_t i = 0; i < TIDS; i++)
+		if (host->by_tid[i] && host->by_tid[i]->group && is_below(host->by_tid[i]->group, g))
+			fn(c, host->by_tid[i]);
+}
+
+static void write_fact(struct cpu *c, const struct thread *t, int on)
+{
+	char text[48];
+
+	if (c->m->sim->opt.quota_facts != QUOTA_SWITCHES)
+		return;
+	snprintf(text, sizeof text, "stealscope throttled %" PRId32 " %d", t->tid, on);
+	RECORD(c, REC_LOG, S(text));
+}
+
+void group_limit(struct cpu *c, struct thread *t)
+{
+	if (!c->m->sim->groups_recorded || t->vcpu || t->limited_since || !group_is_throttled(t->group))
+		return;
+	t->limited_since = c->m->sim->now;
+	for (struct quota_group *g = t->group; g; g = g->parent)
+		if (g->throttled && !g->cpu_since[t->cpu])
+			g->cpu_since[t->cpu] = c->m->sim->now;
+	write_fact(c, t, 1);
+}
+
+static void limit_queued(struct cpu *c, struct thread *t)
+{
+	if (t->state == TASK_RUNNABLE)
+		group_limit(c, t);
+}
+
+static void unlimit(struct cpu *c, struct thread *t)
+{
+	struct sim *s = c->m->sim;
+
+	if (!t->limited_since || group_is_throttled(t->group))
+		return;
+	if (s->truth && s->truth->throttled && t->limited_since < s->now)
+		fprintf(s->truth->throttled, "%" PRId32 ",%" PRId64 ",%" PRId64 "\n", t->tid, t->limited_since, s->now - 1);
+	t->limited_since = 0;
+	write_fact(c, t, 0);
+}
+
+void group_throttled(struct cpu *c, struct quota_group *g)
+{
+	for (; g; g = g->parent)
+		if (g->throttled)
+			each_member(c, g, limit_queued);
+}
+
+void group_unthrottled(struct cpu *c, struct quota_group *g)
+{
+	for (unsigned i = 0; i < CPUS_MAX; i++) {
+		g->throttled_ns += g->cpu_since[i] ? c->m->sim->now - g->cpu_since[i] : 0;
+		g->cpu_since[i] = 0;
+	}
+	g->periods++;
+	each_member(c, g, unlimit);
+}
+
+void groups_sample(struct sim *s)
+{
+	struct cpu *c = &s->machine[0]->cpu[0];
+
+	for (unsigned i = 0; i < s->groups; i++) {
+		char text[64];
+
+		snprintf(text, sizeof text, "stealscope group %u %" PRId64, i, s->group[i].throttled_ns);
+		if (s->group[i].quota)
+			RECORD(c, REC_LOG, S(text));
+	}
+	queue_push(&s->queue, s->now + s->sample_period, DUE_SAMPLE, NULL, 0);
+}
+
+static void write_group(FILE *f, const struct sim *s, unsigned i)
+{
+	const struct quota_group *g = &s->group[i];
+	const struct machine *host = s->machine[0];
+	bool any = false;
+
+	fprintf(f, "  - path: %s\n    name: %s\n", g->path, strrchr(g->path, '/') + 1);
+	if (g->quota)
+		fprintf(f, "    quota_ns: %" PRId64 "\n    period_ns: %" PRId64 "\n    before: {periods: 0, throttled: 0, "
+		        "throttled_ns: 0}\n    after: {periods: %" PRId64 ", throttled: %" PRId64 ", throttled_ns: %" PRId64 "}\n",
+		        g->quota, g->period, g->periods, g->throttled_periods, g->throttled_ns);
+	for (int32_t tid = 0; tid < TIDS; tid++)
+		if (host->by_tid[tid] && host->by_tid[tid]->group == g) {
+			fprintf(f, "%s%" PRId32, any ? " " : "    threads: ", tid);
+			any = true;
+		}
+	if (any)
+		fprintf(f, "\n");
+}
+
+static int write_session(struct sim *s)
+{
+	char *path = mem_printf("%s/session.yaml", s->opt.out);
+	FILE *f = fopen(path, "w");
+	int result = 0;
+
+	if (f)
+		fprintf(f, "host:\n  dir: host\n  control_groups:\n");
+	for (unsigned i = 0; f && i < s->groups; i++)
+		write_group(f, s, i);
+	if (!f || fclose(f) != 0)
+		result = error_system(&s->err, NULL, "%s", path);
+	free(path);
+	return result;
+}
+
+int groups_end(struct sim *s)
+{
+	const struct machine *host = s->machine[0];
+
+	for (int32_t tid = 0; tid < TIDS && s->truth && s->truth->throttled; tid++)
+		if (host->by_tid[tid] && host->by_tid[tid]->limited_since && host->by_tid[tid]->limited_since <= s->last_record)
+			fprintf(s->truth->throttled, "%" PRId32 ",%" PRId64 ",%" PRId64 "\n", tid, host->by_tid[tid]->limited_since,
+			        s->last_record);
+	return s->opt.quota_facts == QUOTA_NONE ? 0 : write_session(s);
+}
+
+/* ---- the scenario */
+
+static struct quota_group *group_add(struct sim *s, struct quota_group *parent, unsigned number)
+{
+	static const char *const kind[] = { "service", "scope", "slice" };
+	struct quota_group *g = &s->group[s->groups];
+	const int64_t period = rng_range(&s->rng, 10, 50) * MS;
+
+	if (rng_chance(&s->rng, 650000))
+		g = quota_add(s, period * rng_range(&s->rng, 5, 80) / 100, period, rng_range(&s->rng, 1, 50) * MS);
+	else
+		s->groups++;
+	g->parent = parent;
+	snprintf(g->path, sizeof g->path, "%.60s/g%u.%s", parent ? parent->path : "", number, kind[number % 3]);
+	return g;
+}
+
+static void add_threads(struct sim *s, struct machine *h, struct quota_group *g)
+{
+	static const struct { const char *name; uint8_t wl; } kinds[] = {
+		{ "cc", WL_HOG }, { "java", WL_BURST_HOG }, { "nginx", WL_SLEEPER }, { "audio", WL_PERIODIC } };
+
+	for (int64_t n = rng_range(&s->rng, 1, 3); n > 0; n--) {
+		const int64_t k = rng_range(&s->rng, 0, 3);
+		const uint64_t one = UINT64_C(1) << rng_range(&s->rng, 0, (int64_t)h->cpus - 1);
+
+		thread_add(h, kinds[k].name, workload[kinds[k].wl], s->begin + rng_range(&s->rng, 1 * MS, 20 * MS),
+		           rng_chance(&s->rng, 600000) ? one : UINT64_MAX)->group = g;
+	}
+}
+
+int scenario_groups(struct sim *s)
+{
+	const unsigned cpus = (unsigned)rng_range(&s->rng, 1, 4);
+	struct machine *h = host_add(s, cpus);
+	const int64_t n = rng_range(&s->rng, 2, 4);
+
+	s->groups_recorded = true;
+	for (unsigned i = 0; i < h->cpus; i++)
+		if (rng_chance(&s->rng, 800000))
+			thread_add(h, "burnP6", workload[WL_HOG], s->begin + rng_range(&s->rng, 1 * MS, 10 * MS), UINT64_C(1) << i);
+	for (int64_t i = 0; i < n; i++) {
+		struct quota_group *g = group_add(s, NULL, s->groups);
+
+		add_threads(s, h, g);
+		for (int64_t k = rng_range(&s->rng, 0, 2); k > 0; k--)
+			add_threads(s, h, group_add(s, g, s->groups));
+	}
+	s->sample_period = rng_range(&s->rng, 20, 100) * MS;
+	if (s->opt.quota_facts == QUOTA_STAT)
+		queue_push(&s->queue, s->begin + MS, DUE_SAMPLE, NULL, 0);
+	return 0;
+}
