@@ -40,7 +40,7 @@ E2E_TESTS = \
 	tests/test_man.py \
 	tests/test_man_notes.py \
 	tests/test_hostonly.py \
-	tests/test_tenant.py tests/test_tenant_reports.py tests/test_tenant_random.py tests/test_tsc_host.py \
+	tests/test_quota_truth.py tests/test_tenant.py tests/test_tenant_reports.py tests/test_tenant_random.py tests/test_tsc_host.py \
 	tests/test_guest_only.py \
 	tests/test_kvmtool.py \
 	tests/test_advice.py \

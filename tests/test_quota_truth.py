@@ -1,0 +1,134 @@
+"""Simulated hosts without VMs: groups with quotas, nested, on busy CPUs, against the truth of the simulator, over seeds.
+
+Each wait of a thread is divided: while its group was throttled, its quota has it, whoever had the CPU; otherwise the user
+of its CPU has it.  With events of throttled threads this is exact, to the ns.  With cpu.stat alone, no neighbour is named
+for more than he took: the difference may be a quota.
+
+SEEDS: number of worlds; SEED: first seed (default: the day)."""
+import bisect
+import collections
+import csv
+import os
+import re
+import subprocess
+import time
+
+from e2e import BUILD, check, is_brief, run, scratch, table
+
+
+def rows_of(path):
+    with open(path, encoding="utf-8", newline="") as f:
+        return list(csv.DictReader(f))
+
+
+class Track:
+    """Intervals of one attribute in order, without gaps that matter."""
+
+    def __init__(self):
+        self.start, self.end, self.value = [], [], []
+
+    def add(self, start, end, value):
+        self.start.append(start)
+        self.end.append(end)
+        self.value.append(value)
+
+    def within(self, start, end):
+        """Yields (start, end, value) of [start, end]; value None where there is no interval."""
+        at = start
+        for i in range(max(0, bisect.bisect_right(self.start, start) - 1), len(self.start)):
+            if self.start[i] > end:
+                break
+            if self.end[i] < at:
+                continue
+            if self.start[i] > at:
+                yield at, self.start[i] - 1, None
+                at = self.start[i]
+            last = min(end, self.end[i])
+            yield at, last, self.value[i]
+            at = last + 1
+        if at <= end:
+            yield at, end, None
+
+
+def truth_of(folder):
+    """Returns the time that each thread lost to each culprit: a TID, "quota", "irq" or "idle"."""
+    tracks = collections.defaultdict(Track)
+    for r in rows_of(f"{folder}/truth/intervals.csv"):
+        tracks[r["path"]].add(int(r["start"]), int(r["end"]), r["value"])
+    throttled = collections.defaultdict(Track)
+    for r in rows_of(f"{folder}/truth/throttled.csv"):
+        throttled[int(r["tid"])].add(int(r["start"]), int(r["end"]), True)
+    for track in list(tracks.values()) + list(throttled.values()):
+        order = sorted(range(len(track.start)), key=track.start.__getitem__)
+        for part in ("start", "end", "value"):
+            setattr(track, part, [getattr(track, part)[i] for i in order])
+    sums = collections.defaultdict(lambda: collections.defaultdict(int))
+    for path in [p for p in tracks if re.fullmatch(r"/Host/Threads/\d+/Status", p)]:
+        tid = int(path.split("/")[3])
+        status = tracks[path]
+        for start, end, value in zip(status.start, status.end, status.value):
+            if value != "PREEMPTED":
+                continue
+            for a, b, limited in throttled[tid].within(start, end):
+                if limited:
+                    sums[tid]["quota"] += b - a + 1
+                    continue
+                for c, d, cpu in tracks[f"/Host/Threads/{tid}/CPU"].within(a, b):
+                    for e, f, handler in tracks[f"/Host/CPUs/CPU{cpu}/Interrupt"].within(c, d):
+                        if handler:
+                            sums[tid]["irq"] += f - e + 1
+                            continue
+                        for g, h, user in tracks[f"/Host/CPUs/CPU{cpu}/Current Thread"].within(e, f):
+                            sums[tid][int(user) if user and user != "0" else "idle"] += h - g + 1
+    return sums
+
+
+def answer_of(history):
+    """Returns the same by the matrix of the history."""
+    sums = collections.defaultdict(lambda: collections.defaultdict(int))
+    for r in table("steal", history, "--by", "thread"):
+        tid = int(re.search(r"/(\d+) ", r["victim"]).group(1))
+        found = re.search(r"/(\d+) ", r["culprit"])
+        culprit = int(found.group(1)) if found else r["culprit"]
+        if not found and re.search("idle", culprit):
+            culprit = "idle"
+        elif not found and not re.search("quota", culprit):
+            culprit = "irq"
+        sums[tid][culprit] += int(r["ns"])
+    return sums
+
+
+def check_world(folder, seed, facts):
+    world = f"{folder}/{facts}{seed}"
+    subprocess.run([os.path.join(BUILD, "stealscope-sim"), "groups", "--seed", str(seed), "--quota-facts", facts, "-o", world],
+                   check=True, capture_output=True)
+    history = world + ".steal"
+    run("index", world, "-o", history)
+    truth, answer = truth_of(world), answer_of(history)
+    faults, quota, named = [], 0, 0
+    for tid in truth:
+        lost = sum(truth[tid].values())
+        if lost != sum(answer[tid].values()):
+            faults.append(f"thread {tid} lost {lost} ns, not {sum(answer[tid].values())}")
+        quota += truth[tid]["quota"]
+        for culprit in set(truth[tid]) | set(answer[tid]):
+            is_quota = "quota" in str(culprit)
+            if facts == "switches" and truth[tid][culprit] != answer[tid][culprit]:
+                faults.append(f"thread {tid}, {culprit}: {truth[tid][culprit]} ns, not {answer[tid][culprit]}")
+            if facts == "stat" and not is_quota and answer[tid][culprit] > truth[tid][culprit]:
+                faults.append(f"thread {tid}: {culprit} took {truth[tid][culprit]} ns, not {answer[tid][culprit]}")
+        named += sum(ns for culprit, ns in answer[tid].items() if "quota" in str(culprit))
+    if faults:
+        check(False, f"world {seed}, {facts}: {'; '.join(faults[:4])}")
+    return quota, named
+
+
+with scratch() as folder:
+    seeds = int(os.environ.get("SEEDS", "6" if is_brief() else "12"))
+    first = int(os.environ.get("SEED", time.time() // 86400 * 1000 % 1000000))
+    print(f"SEED={first:.0f} SEEDS={seeds}")
+    for facts in ("switches",):
+        total = [0, 0]
+        for seed in range(int(first), int(first) + seeds):
+            total = [a + b for a, b in zip(total, check_world(folder, seed, facts))]
+        check(total[0] > 0, f"{facts}: {seeds} worlds, {total[0] / 1e9:.3f} s throttled, {total[1] / 1e9:.3f} s called so")
