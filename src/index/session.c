@@ -274,8 +274,8 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 
 static int load_host(struct session *s, const yaml_node_t *node)
 {
-	static const char *const known[] = { "dir", "name", "layout", "weights", "groups", "control_groups", "topology", "facts",
-		NULL };
+	static const char *const known[] = { "dir", "name", "layout", "weights", "groups", "control_groups", "topology",
+		"facts", NULL };
 	const char *name;
 	if (!node)
 		return 0;

@@ -143,7 +143,8 @@ static char *component_container(const char *root, const char *at, size_t length
 	if (length < 32 || hex_digits(at) < length)
 		return NULL;
 	char *above = mem_printf("%.*s", (int)parent_length, parent);
-	const char *runtime = strncmp(above, "pod", 3) == 0 || strstr(above, "-pod") ? "kubepods" : *above ? above : "container";
+	const bool in_pod = strncmp(above, "pod", 3) == 0 || strstr(above, "-pod");
+	const char *runtime = in_pod ? "kubepods" : *above ? above : "container";
 	char *name = container_name(root, at, length, runtime);
 	free(above);
 	return name;
