@@ -40,7 +40,7 @@ LONGEST_FUNCTION = 70
 WIDEST_LINE = 124     # columns, tabs of 4
 MADE = {"src/cli/ticket_script.h", "src/trace/layout_texts.h", "src/record/guest_text.h", "src/record/request_texts.h", "src/ui/shipped.c", "src/export/questions.h", "src/live/collector_object.h", "src/live/counters_object.h", "src/live/throttle_object.h"}  # by the build, from what we ship
 CURSES_FILES = 2
-TOP = {".clang-format", ".editorconfig", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "COPYING", "HACKING", "Makefile.am",
+TOP = {".clang-format", ".editorconfig", ".git-blame-ignore-revs", ".gitignore", "CHANGELOG.md", "CONTRIBUTING.md", "COPYING", "HACKING", "Makefile.am",
        "README", "README.md", "SECURITY.md", "bootstrap", "configure.ac"}
 SAME_IDEA = {"sink"}  # what each sink of export/ makes of the struct that sink.h leaves open
 BANNED = re.compile(r"\b(strcpy|strcat|sprintf|vsprintf|strtok|gets|alloca)\s*\(")
