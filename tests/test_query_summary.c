@@ -64,8 +64,9 @@ static void check_culprit(const struct catalog *catalog, const struct summary *s
 	} else {
 		for (size_t i = 0; i < steal.cells; i++)
 			if (actor_same(&(struct actor){ steal.cell[i].culprit.machine, steal.cell[i].culprit.tid, 0,
-			                               steal.cell[i].culprit.kind },
-			               &(struct actor){ row->culprit.machine, row->culprit.tid, 0, row->culprit.kind }) &&
+			                               steal.cell[i].culprit.kind, steal.cell[i].culprit.reason },
+			               &(struct actor){ row->culprit.machine, row->culprit.tid, 0, row->culprit.kind,
+			                               row->culprit.reason }) &&
 			    !strcmp(steal.name[steal.cell[i].culprit.name], s->name[row->culprit.name]))
 				part = steal.cell[i].ns;
 		assert_int_equal(row->culprit_ns, part);

@@ -126,7 +126,7 @@ static int attribute_thread(struct path_walker *w, struct thread_ref *th, int64_
 {
 	if (th->thread >= 0)
 		return attribute_target(w, &(struct target){ TARGET_THREAD, (uint32_t)th->thread }, a, b, via);
-	struct actor actor = { th->machine, th->tid, 0, FLOW_UNKNOWN };
+	struct actor actor = { th->machine, th->tid, 0, FLOW_UNKNOWN, 0 };
 	return path_emit_own(w, a, b, &actor, via);
 }
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-const struct actor path_no_actor = { -1, -1, 0, FLOW_UNKNOWN };
+const struct actor path_no_actor = { -1, -1, 0, FLOW_UNKNOWN, 0 };
 
 static int path_grow(struct path_walker *w)
 {
@@ -129,12 +129,12 @@ int path_emit_unknown(struct path_walker *w, const struct target *s, int64_t a, 
 		return -1;
 	if (s->kind == TARGET_CPU)  /* the thread that was current when the guest fell asleep is not the thread that was
 	                             * waited for */
-		actor = (struct actor){ actor.machine, -1, resolver_cpu(&w->r, s->index)->name, FLOW_UNKNOWN };
+		actor = (struct actor){ actor.machine, -1, resolver_cpu(&w->r, s->index)->name, FLOW_UNKNOWN, 0 };
 	return path_emit_own(w, a, b, &actor, (struct path_link){ EDGE_START, PATH_NO_EVIDENCE });
 }
 
 int path_emit_handler(struct path_walker *w, uint32_t machine, const char *name, int64_t a, int64_t b, struct path_link via)
 {
-	struct actor actor = { (int32_t)machine, -1, strtab_put(&w->r.names, name), FLOW_WAITING };
+	struct actor actor = { (int32_t)machine, -1, strtab_put(&w->r.names, name), FLOW_WAITING, 0 };
 	return path_emit_own(w, a, b, &actor, via);
 }

@@ -12,7 +12,8 @@
 
 static uint64_t actor_hash(const struct actor *p)
 {
-	return hash_end(hash_number((uint64_t)(uint32_t)p->tid << 32 | p->name, (uint64_t)(uint32_t)p->machine << 8 ^ p->kind));
+	return hash_end(hash_number((uint64_t)(uint32_t)p->tid << 32 | p->name,
+	                            (uint64_t)p->reason << 40 ^ (uint64_t)(uint32_t)p->machine << 8 ^ p->kind));
 }
 
 /* Returns the number of the actor; adds the actor if it is new. hash: actor_hash() of the actor. */

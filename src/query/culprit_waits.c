@@ -36,8 +36,7 @@ static bool is_culprit(const struct waits_reader *r, const struct actor *a, cons
 	const struct actor *c = r->culprit;
 	const unsigned group = culprit_group(r->catalog, r->self, c);
 	if (group == CULPRIT_NOBODY)
-		return a->kind == c->kind && a->machine == c->machine && a->tid == c->tid &&
-		       (c->kind != FLOW_LIMITED || same_name(name, r->name));
+		return a->kind == c->kind && a->machine == c->machine && a->tid == c->tid && a->reason == c->reason;
 	const bool whole_machine = c->tid < 0 && flow_is_thread(c->kind) && (!r->name || !*r->name);
 	if (group == CULPRIT_SERVICE || whole_machine)
 		return culprit_group(r->catalog, r->self, a) == group;
@@ -90,7 +89,8 @@ static int add_interval(void *arg, const struct gap_interval *p)
 		*ARRAY_PUSH(r->actor_name, n, r->names_cap) = p->name;
 		n = i;
 		*ARRAY_PUSH(r->ns, n, r->ns_cap) = 0;
-		*ARRAY_PUSH(r->actor, r->n, r->cap) = (struct actor){ p->actor.machine, p->actor.tid, (uint32_t)i, p->actor.kind };
+		*ARRAY_PUSH(r->actor, r->n, r->cap) = (struct actor){ p->actor.machine, p->actor.tid, (uint32_t)i, p->actor.kind,
+		                                                            p->actor.reason };
 	}
 	r->ns[i] += p->end - p->start + 1;
 	return 0;
@@ -102,7 +102,7 @@ int culprit_waits_of(const struct catalog *catalog, const struct target *s, int6
 {
 	struct waits_reader r = { .catalog = catalog, .self = s, .culprit = culprit, .name = name, .stop = stop, .arg = arg,
 		.out = out };
-	*out = (struct culprit_waits){ .longest_by = { -1, -1, 0, FLOW_RUNNING } };
+	*out = (struct culprit_waits){ .longest_by = { -1, -1, 0, FLOW_RUNNING, 0 } };
 	const int status = gap_each_interval_of(catalog, s, from, to, add_interval, &r, err);
 	free(r.actor);
 	free(r.actor_name);

@@ -55,7 +55,7 @@ static struct helper *helper_of(struct helpers *all, const struct actor *actor)
 		if (same_thread(&all->one[i].actor, actor))
 			return &all->one[i];
 	struct helper *h = ARRAY_PUSH(all->one, all->len, all->cap);
-	*h = (struct helper){ .actor = *actor, .culprit = { -1, -1, 0, FLOW_UNKNOWN } };
+	*h = (struct helper){ .actor = *actor, .culprit = { -1, -1, 0, FLOW_UNKNOWN, 0 } };
 	return h;
 }
 

@@ -15,7 +15,7 @@
 #include "query/culprit.h"
 #include "query/wakeup.h"
 
-const struct actor locks_no_actor = { -1, -1, 0, FLOW_UNKNOWN };
+const struct actor locks_no_actor = { -1, -1, 0, FLOW_UNKNOWN, 0 };
 
 static int thread_raw_name(struct lock_search *c, uint32_t thread, int64_t t, const char **name)
 {
@@ -33,7 +33,7 @@ int locks_actor(struct lock_search *c, uint32_t machine, int32_t tid, int64_t t,
 	int thread = tid > 0 ? catalog_find_thread(c->q.catalog, machine, tid) : -1;
 	if (thread >= 0 && thread_raw_name(c, (uint32_t)thread, t, &name) < 0)
 		return -1;
-	*out = (struct actor){ (int32_t)machine, tid, strtab_put(&c->names, name), FLOW_RUNNING };
+	*out = (struct actor){ (int32_t)machine, tid, strtab_put(&c->names, name), FLOW_RUNNING, 0 };
 	return 0;
 }
 
@@ -42,7 +42,7 @@ static struct lock_wait *list_add_wait(struct lock_search *c, uint32_t machine, 
 {
 	struct lock_wait *wait = ARRAY_PUSH(c->list.wait, c->list.waits, c->cap);
 	*wait = (struct lock_wait){
-		.waiter = { (int32_t)machine, tid, strtab_put(&c->names, name), FLOW_RUNNING }, .start = start, .end = end,
+		.waiter = { (int32_t)machine, tid, strtab_put(&c->names, name), FLOW_RUNNING, 0 }, .start = start, .end = end,
 		.vcpu = -1, .kind = strtab_put(&c->names, kind), .holder = locks_no_actor,
 		.culprit = locks_no_actor,
 	};
@@ -51,7 +51,7 @@ static struct lock_wait *list_add_wait(struct lock_search *c, uint32_t machine, 
 
 struct actor locks_named(struct lock_search *c, const struct actor *p, char **name)
 {
-	return (struct actor){ p->machine, p->tid, strtab_put(&c->names, name[p->name]), p->kind };
+	return (struct actor){ p->machine, p->tid, strtab_put(&c->names, name[p->name]), p->kind, p->reason };
 }
 
 /* ---- Sleeping waits */

@@ -155,7 +155,7 @@ void query_close(struct query *q);         /* NULL is allowed */
 	X(FLOW_IRQ, "irq")                /* an interrupt or softirq handler */ \
 	X(FLOW_WAITING, "waiting")        /* the target sleeps; the actor is its waker */ \
 	X(FLOW_IDLE_CPU, "idle-cpu")      /* runnable, but the pCPU is idle: wakeup latency or migration */ \
-	X(FLOW_LIMITED, "limited")        /* a limit (quota, pause, ...) keeps the target from running; name: the limit */ \
+	X(FLOW_LIMITED, "limited")        /* a limit (quota, pause, ...) keeps the target from running: see actor.reason */ \
 	X(FLOW_UNKNOWN, "unknown")        /* events were lost */ \
 	X(FLOW_CURRENT, "current")        /* a thread, handler or the idle task is current on the vCPU that the target waits \
 	                                   * for, or the provider has taken that vCPU: the guest has no source of stolen time */
@@ -169,7 +169,9 @@ struct actor {
 	int32_t machine;
 	int32_t tid;         /* -1: no thread, or all; 0: idle task (swapper) */
 	uint32_t name;       /* index into the names of the answer */
-	uint32_t kind;       /* enum flow_kind; 32 bits, so that the struct has no padding */
+	uint16_t kind;       /* enum flow_kind; 16 bits, so that the struct has no padding */
+	uint16_t reason;     /* FLOW_LIMITED: enum out_reason; OUT_REASON_COUNT: one that this program does not know; otherwise
+	                      * 0 */
 };
 static_assert(sizeof(struct actor) == 16, "actors are compared byte by byte");
 

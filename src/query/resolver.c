@@ -188,7 +188,8 @@ static int limit_at(struct resolver *r, uint32_t v, int64_t t, struct resolution
 	if (resolver_lower_cpu(r, v, t, &below) < 0)
 		return -1;
 	resolution_set(out, FLOW_LIMITED);
-	out->actor.name = r->limit[r->catalog->out_reason[reason]];
+	out->actor.reason = r->catalog->out_reason[reason];
+	out->actor.name = r->limit[out->actor.reason];
 	if (below >= 0 && is_host(r->catalog, r->catalog->cpu[below].machine))
 		out->pcpu = (int16_t)r->catalog->cpu[below].number;
 	return 1;
@@ -454,9 +455,10 @@ static int thread_at(struct resolver *r, struct thread_ref *w, int64_t t, struct
 	if (cpu_at(r, (uint32_t)c, t, w, out, depth) < 0)
 		return -1;
 	/* The provider takes the time from the current thread, so that the times of the threads add up to the steal clock. */
-	for (int i = OUT_PROVIDER; out->actor.kind == FLOW_LIMITED && i < OUT_VCPU_TAKEN; i++)
-		if (out->actor.name == r->limit[i])
-			out->actor.name = r->limit[OUT_VCPU_TAKEN];
+	if (out->actor.kind == FLOW_LIMITED && out->actor.reason >= OUT_PROVIDER && out->actor.reason < OUT_VCPU_TAKEN) {
+		out->actor.reason = OUT_VCPU_TAKEN;
+		out->actor.name = r->limit[OUT_VCPU_TAKEN];
+	}
 	return 0;
 }
 
@@ -512,7 +514,7 @@ static int thread_target_at(struct resolver *r, uint32_t thread, int64_t t, stru
 	    (kind == FLOW_PREEMPTING || kind == FLOW_IRQ || kind == FLOW_IDLE_CPU)) {
 		out->actor.kind = FLOW_CURRENT;
 		if (kind == FLOW_IDLE_CPU)
-			out->actor = (struct actor){ (int32_t)th->machine, 0, r->swapper, FLOW_CURRENT };
+			out->actor = (struct actor){ (int32_t)th->machine, 0, r->swapper, FLOW_CURRENT, 0 };
 	}
 	return 0;
 }

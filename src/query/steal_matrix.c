@@ -100,7 +100,7 @@ static int part_add(void *arg, const struct resolution *p, int64_t start, int64_
 static struct actor row_victim(const struct catalog *catalog, const struct gap_row *row, const struct thread_groups *groups,
                                struct resolver *r)
 {
-	struct actor victim = { (int32_t)row->victim, -1, 0, FLOW_RUNNING };
+	struct actor victim = { (int32_t)row->victim, -1, 0, FLOW_RUNNING, 0 };
 	if (!r->shallow && row->target.kind == TARGET_THREAD) {
 		victim.tid = catalog->thread[row->target.index].tid;
 		victim.name = strtab_put(&r->names, catalog_longest_name(catalog, row->target.index));

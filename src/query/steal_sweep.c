@@ -41,7 +41,7 @@ static uint32_t sweep_culprit(struct sweep *s, const struct actor *actor)
 
 static uint32_t sweep_unknown(struct sweep *s)
 {
-	return sweep_put_culprit(s, &(struct actor){ -1, -1, 0, FLOW_UNKNOWN });
+	return sweep_put_culprit(s, &(struct actor){ -1, -1, 0, FLOW_UNKNOWN, 0 });
 }
 
 /* ---- Sums */

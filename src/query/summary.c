@@ -59,7 +59,7 @@ static int summary_add_row(struct summary_query *s, const struct target *actor, 
 {
 	const struct catalog *catalog = s->q.catalog;
 	struct summary_row row = { .target = *actor, .threads = actor->kind == TARGET_THREAD, .group_tid = -1,
-		.culprit = { -1, -1, 0, FLOW_RUNNING } };
+		.culprit = { -1, -1, 0, FLOW_RUNNING, 0 } };
 	if (demand_of(catalog, actor, s->q.from, s->q.to, &row.demand, err) < 0)
 		return -1;
 	if (row.demand.alive == 0)
@@ -268,7 +268,7 @@ static void row_set_culprit(const struct catalog *catalog, const struct actors *
 		row->culprit_ns = culprit.ns;
 	}
 	if (row->target.kind == TARGET_MACHINE && row->demand.vmm_ns > row->culprit_ns) {
-		row->culprit = (struct actor){ (int32_t)row->target.index, -1, 0, FLOW_HYPERVISOR };
+		row->culprit = (struct actor){ (int32_t)row->target.index, -1, 0, FLOW_HYPERVISOR, 0 };
 		row->culprit_ns = row->demand.vmm_ns;
 	}
 }

@@ -52,7 +52,7 @@ struct thread_groups *thread_groups_new(const struct catalog *catalog, enum thre
 	g->of = mem_new(catalog->threads, sizeof *g->of);
 	strtab_init(&g->names);
 	for (uint32_t i = 0; i < catalog->threads && rc == 0; i++) {
-		struct actor group = { (int32_t)catalog->thread[i].machine, -1, 0, FLOW_PREEMPTING };
+		struct actor group = { (int32_t)catalog->thread[i].machine, -1, 0, FLOW_PREEMPTING, 0 };
 		if (by == GROUP_BY_PROCESS)
 			rc = set_process(g, i, &group, err);
 		else if (by == GROUP_BY_CGROUP)

@@ -17,10 +17,10 @@ unsigned culprit_group(const struct catalog *catalog, const struct target *self,
 static struct actor group_actor(const struct catalog *catalog, const struct target *self, unsigned group)
 {
 	if (group == CULPRIT_SERVICE)
-		return (struct actor){ (int32_t)target_machine(catalog, self), -1, 0, FLOW_HYPERVISOR };
+		return (struct actor){ (int32_t)target_machine(catalog, self), -1, 0, FLOW_HYPERVISOR, 0 };
 	const uint32_t machine = group - CULPRIT_MACHINES;
 	return (struct actor){ (int32_t)machine, -1, 0,
-	                       catalog->machine[machine].hides_stolen_time ? FLOW_CURRENT : FLOW_PREEMPTING };
+	                       catalog->machine[machine].hides_stolen_time ? FLOW_CURRENT : FLOW_PREEMPTING, 0 };
 }
 
 void culprit_find(const struct catalog *catalog, const struct target *self, const struct actor *actor, const int64_t *ns,
@@ -29,7 +29,7 @@ void culprit_find(const struct catalog *catalog, const struct target *self, cons
 	const unsigned groups = CULPRIT_MACHINES + catalog->machines;
 	int64_t *group_ns = mem_new(groups, sizeof *group_ns);
 	size_t first = 0, largest = 0;
-	*out = (struct top_culprit){ .actor = { -1, -1, 0, FLOW_RUNNING } };
+	*out = (struct top_culprit){ .actor = { -1, -1, 0, FLOW_RUNNING, 0 } };
 	for (size_t i = 0; i < n; i++) {
 		const unsigned g = culprit_group(catalog, self, &actor[i]);
 		group_ns[g] = g != CULPRIT_NOBODY ? group_ns[g] + ns[i] : ns[i] > group_ns[g] ? ns[i] : group_ns[g];

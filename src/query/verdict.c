@@ -368,7 +368,7 @@ struct query *verdict_open(const struct catalog *catalog, int64_t from, int64_t 
 	from = from > history_begin(catalog->h) ? from : history_begin(catalog->h);
 	to = to < history_end(catalog->h) ? to : history_end(catalog->h);
 	query_init(&v->q, &verdict_query, catalog, from, to, 1);
-	v->f = (struct findings){ .catalog = catalog, .from = from, .to = to, .lock_culprit = { -1, -1, 0, FLOW_RUNNING } };
+	v->f = (struct findings){ .catalog = catalog, .from = from, .to = to, .lock_culprit = { -1, -1, 0, FLOW_RUNNING, 0 } };
 	return &v->q;
 }
 

@@ -200,7 +200,7 @@ static bool is_mostly_inferred(const struct path *p, const struct delay_chain *c
 void chain_find(const struct catalog *catalog, const struct target *target, const struct path *p, struct delay_chain *out)
 {
 	const struct catalog_thread *thread = &catalog->thread[target->index];
-	const struct actor self = { (int32_t)thread->machine, thread->tid, 0, FLOW_RUNNING };
+	const struct actor self = { (int32_t)thread->machine, thread->tid, 0, FLOW_RUNNING, 0 };
 	*out = (struct delay_chain){ .target = *target };
 	for (size_t i = 0; i < p->sums; i++) {
 		struct delay_chain chain = { .target = *target, .culprit = p->sum[i].culprit };

@@ -92,7 +92,7 @@ static const char *cause_name(const struct findings *f, const struct cause *c, c
 		else if (c->threads > 1)
 			snprintf(buf, ACTOR_TEXT, "%u %.255s of %.300s", c->threads, name, machine);
 		else
-			return thread_name(f, &(struct actor){ c->machine, c->tid, 0, FLOW_PREEMPTING }, buf);
+			return thread_name(f, &(struct actor){ c->machine, c->tid, 0, FLOW_PREEMPTING, 0 }, buf);
 		break;
 	case CAUSE_VM:
 		snprintf(buf, ACTOR_TEXT, "%s", machine);
@@ -228,7 +228,7 @@ static void set_culprit(struct sentence *s, enum verdict_kind kind, const struct
 	out->target = *target;
 	out->ns = c->ns;
 	out->share = share_of(c->ns, alive);
-	out->culprit = (struct actor){ c->machine, c->threads == 1 ? c->tid : -1, 0, FLOW_PREEMPTING };
+	out->culprit = (struct actor){ c->machine, c->threads == 1 ? c->tid : -1, 0, FLOW_PREEMPTING, 0 };
 	if (c->kind != CAUSE_UNKNOWN)
 		cause_name(s->f, c, out->culprit_text);
 }
@@ -400,7 +400,7 @@ static void write_alone(struct sentence *s)
 void verdict_decide(const struct findings *f, struct verdict *out)
 {
 	struct sentence s = { .f = f, .out = out };
-	*out = (struct verdict){ .culprit = { -1, -1, 0, FLOW_RUNNING } };
+	*out = (struct verdict){ .culprit = { -1, -1, 0, FLOW_RUNNING, 0 } };
 	if (f->alone) {
 		write_alone(&s);
 		return;
