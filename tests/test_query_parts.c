@@ -153,8 +153,8 @@ static void flows(void **state)
 static char *cell_text(const struct world *w, const struct steal *s, const struct steal_cell *c, char buf[200])
 {
 	char victim[80], culprit[80];
-	actor_text(&w->catalog, &c->victim, s->name[c->victim.name], victim, 80);
-	actor_text(&w->catalog, &c->culprit, s->name[c->culprit.name], culprit, 80);
+	actor_text(&w->catalog, &c->victim, s->name[c->victim.name], ACTOR_PLAIN, NULL, victim, 80);
+	actor_text(&w->catalog, &c->culprit, s->name[c->culprit.name], ACTOR_PLAIN, NULL, culprit, 80);
 	snprintf(buf, 200, "%s < %s", victim, culprit);
 	return buf;
 }
@@ -164,12 +164,12 @@ static void nobodies(void **state)
 {
 	struct world *w = *state;
 	char buf[200];
-	struct actor nobody = { -1, -1, 0, FLOW_WAITING };
-	assert_string_equal(actor_shown(&w->catalog, &nobody, NULL, buf, sizeof buf), "(asleep on the host)");
-	assert_string_equal(actor_text(&w->catalog, &nobody, NULL, buf, sizeof buf), "waiting");
-	assert_string_equal(actor_shown(&w->catalog, &nobody, "disk", buf, sizeof buf), "(waiting for disk)");
+	struct actor nobody = { -1, -1, 0, FLOW_WAITING, 0 };
+	assert_string_equal(actor_text(&w->catalog, &nobody, NULL, ACTOR_SHOWN, NULL, buf, sizeof buf), "(asleep on the host)");
+	assert_string_equal(actor_text(&w->catalog, &nobody, NULL, ACTOR_PLAIN, NULL, buf, sizeof buf), "waiting");
+	assert_string_equal(actor_text(&w->catalog, &nobody, "disk", ACTOR_SHOWN, NULL, buf, sizeof buf), "(waiting for disk)");
 	nobody.kind = FLOW_IDLE_CPU;
-	assert_string_equal(actor_shown(&w->catalog, &nobody, NULL, buf, sizeof buf), "(idle CPU)");
+	assert_string_equal(actor_text(&w->catalog, &nobody, NULL, ACTOR_SHOWN, NULL, buf, sizeof buf), "(idle CPU)");
 }
 
 static void matrices(void **state)

@@ -167,9 +167,9 @@ static void matrix(void **state)
 	assert_int_equal(m.cells, COUNT(expected));
 	for (size_t i = 0; i < m.cells; i++) {
 		const struct actor *v = &m.cell[i].victim, *t = &m.cell[i].culprit;
-		assert_string_equal(actor_text(&w.catalog, v, m.name[v->name], a, sizeof a),
+		assert_string_equal(actor_text(&w.catalog, v, m.name[v->name], ACTOR_PLAIN, NULL, a, sizeof a),
 		                    expected[i].victim);
-		assert_string_equal(actor_text(&w.catalog, t, m.name[t->name], b, sizeof b),
+		assert_string_equal(actor_text(&w.catalog, t, m.name[t->name], ACTOR_PLAIN, NULL, b, sizeof b),
 		                    expected[i].culprit);
 		assert_int_equal(m.cell[i].ns, expected[i].ns);
 		assert_true(m.cell[i].share == 0.5);
@@ -178,9 +178,11 @@ static void matrix(void **state)
 	struct target s = world_target(&w, "Debian/vCPU0");
 	assert_int_equal(steal_matrix(&w.catalog, STEAL_BY_THREAD, &s, INT64_MIN, INT64_MAX, &m, &err), 0);
 	assert_int_equal(m.cells, 3);
-	assert_string_equal(actor_text(&w.catalog, &m.cell[0].victim, m.name[m.cell[0].victim.name], a, sizeof a),
+	assert_string_equal(actor_text(&w.catalog, &m.cell[0].victim, m.name[m.cell[0].victim.name],
+	                               ACTOR_PLAIN, NULL, a, sizeof a),
 	                    "Debian");
-	assert_string_equal(actor_text(&w.catalog, &m.cell[0].culprit, m.name[m.cell[0].culprit.name], a, sizeof a),
+	assert_string_equal(actor_text(&w.catalog, &m.cell[0].culprit, m.name[m.cell[0].culprit.name],
+	                               ACTOR_PLAIN, NULL, a, sizeof a),
 	                    "Ubuntu/77 cc\\e[31m");
 	assert_int_equal(m.cell[2].culprit.kind, FLOW_IRQ);
 	assert_int_equal(m.cell[2].ns, 1000);

@@ -148,7 +148,7 @@ static size_t lane_entry(struct lane_data *l, const struct flow *f, uint32_t ind
 	else if (a->kind == FLOW_WAITING)
 		snprintf(text, sizeof text, "%s", l->target->kind == TARGET_CPU ? "idle" : "blocked");
 	else
-		actor_shown(l->t->catalog, a, f->name[a->name], text, sizeof text);
+		actor_text(l->t->catalog, a, f->name[a->name], ACTOR_SHOWN, NULL, text, sizeof text);
 	for (size_t i = 0; i < l->entries; i++)
 		if (l->entry[i].class == class && strcmp(l->entry[i].text, text) == 0)
 			return i;

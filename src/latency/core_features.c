@@ -44,7 +44,8 @@ int request_find_core(const struct catalog *catalog, struct request *r, struct e
 	r->core.ipc = counted->counts.cycles > 0 ? (int64_t)llround(1000 * core_ipc(&counted->counts)) : -1;
 	if (row->sharers) {
 		const struct core_sharer *sharer = &s.sharer[row->sharer];
-		r->sharer = mem_dup(actor_text(catalog, &sharer->actor, s.name[sharer->actor.name], name, sizeof name));
+		r->sharer = mem_dup(actor_text(catalog, &sharer->actor, s.name[sharer->actor.name],
+		                               ACTOR_PLAIN, NULL, name, sizeof name));
 	}
 	core_share_release(&s);
 	return 0;

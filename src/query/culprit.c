@@ -1,14 +1,10 @@
-/* Table of actors, and actors as text. */
+/* Table of actors. */
 #include "query/culprit.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "base/text.h"
 
 static uint64_t actor_hash(const struct actor *p)
 {
@@ -46,89 +42,4 @@ void actors_release(struct actors *p)
 	free(p->actor);
 	map_release(&p->by_hash);
 	*p = (struct actors){ 0 };
-}
-
-static const char *thread_text(const struct catalog *catalog, int32_t system, int32_t tid, const char *name, char *buf,
-                               size_t size)
-{
-	char machine[256], shown[256];
-	text_escape(machine, sizeof machine, system >= 0 ? catalog->machine[system].name : "");
-	text_escape(shown, sizeof shown, name ? name : "");
-	if (tid < 0)
-		snprintf(buf, size, "%s%s%s", machine, *machine && *shown ? "/" : "", shown);
-	else
-		snprintf(buf, size, "%s/%" PRId32 "%s%s", machine, tid, *shown ? " " : "", shown);
-	return buf;
-}
-
-char *actor_text(const struct catalog *catalog, const struct actor *actor, const char *name, char *buf, size_t size)
-{
-	char thread[600] = "", handler[256];
-	struct actor waker = *actor;
-	waker.kind = actor->tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
-	const char *known = name && *name ? name : "";
-	switch ((enum flow_kind)actor->kind) {
-	case FLOW_IDLE_CPU:
-		snprintf(buf, size, "idle CPU");
-		break;
-	case FLOW_LIMITED:
-		snprintf(buf, size, "%s", *known ? text_escape(handler, sizeof handler, known) : "limit");
-		break;
-	case FLOW_UNKNOWN:
-		if (*known)
-			text_escape(buf, size, known);
-		else
-			snprintf(buf, size, "unknown");
-		break;
-	case FLOW_HYPERVISOR:
-		snprintf(buf, size, "hypervisor for %s", thread_text(catalog, actor->machine, actor->tid, name, thread,
-		                                                     sizeof thread));
-		break;
-	case FLOW_IRQ:
-		/* "irq/27-virtio0" is clearly an interrupt, "timer" needs the word */
-		if (actor->machine >= 0)
-			thread_text(catalog, actor->machine, -1, NULL, thread, sizeof thread);
-		snprintf(buf, size, "%s %s%s", thread, text_escape(handler, sizeof handler, known),
-		         strchr(known, '/') ? "" : " interrupt");
-		break;
-	case FLOW_WAITING:
-		if (actor->machine < 0)
-			snprintf(buf, size, "waiting%s%s", *known ? " for " : "", text_escape(handler, sizeof handler, known));
-		else
-			snprintf(buf, size, "waiting for %s", actor_text(catalog, &waker, name, thread, sizeof thread));
-		break;
-	case FLOW_CURRENT:
-		if (actor->tid == 0)
-			snprintf(thread, sizeof thread, "idle CPU");
-		else
-			thread_text(catalog, actor->machine, actor->tid, name, thread, sizeof thread);
-		snprintf(buf, size, "%s or provider", thread);
-		break;
-	case FLOW_RUNNING:
-	case FLOW_PREEMPTING:
-	case FLOW_KIND_COUNT:
-		thread_text(catalog, actor->machine, actor->tid, name, buf, size);
-	}
-	return buf;
-}
-
-const char *actor_name_text(const struct actor *actor, const char *name, char buf[ACTOR_TEXT])
-{
-	if (actor->kind != FLOW_CURRENT)
-		return name;
-	snprintf(buf, ACTOR_TEXT, "%s or provider", actor->tid == 0 ? "idle CPU" : name);
-	return buf;
-}
-
-char *actor_shown(const struct catalog *catalog, const struct actor *actor, const char *name, char *buf, size_t size)
-{
-	char text[600];
-	const bool is_idle = actor->kind == FLOW_IDLE_CPU || (actor->kind == FLOW_CURRENT && actor->tid == 0);
-	const bool is_nobody = is_idle || actor->kind == FLOW_LIMITED || actor->kind == FLOW_WAITING;
-	if (actor->kind == FLOW_WAITING && actor->machine < 0 && !(name && *name))
-		snprintf(text, sizeof text, "asleep on the host");
-	else
-		actor_text(catalog, actor, name, text, sizeof text);
-	snprintf(buf, size, "%s%.*s%s", is_nobody ? "(" : "", (int)sizeof text, text, is_nobody ? ")" : "");
-	return buf;
 }

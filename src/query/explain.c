@@ -33,10 +33,10 @@ static const char *entry_in_sentence(const struct explanation *s, const struct f
 {
 	if (e->actor.kind == FLOW_IDLE_CPU && !is_idle_limit(e))
 		return "wakeup or CPU migration";
-	if (e == &s->whole && flow_is_thread(e->actor.kind) && !*culprit_own_prefix(s->catalog, &s->target, &e->actor))
+	if (e == &s->whole && flow_is_thread(e->actor.kind) && !culprit_is_own(s->catalog, &s->target, &e->actor))
 		return s->catalog->machine[e->actor.machine].kind == MACHINE_HOST
 		       ? "the host" : text_escape(buf, NAME_TEXT, s->catalog->machine[e->actor.machine].name);
-	return actor_in_sentence(s->catalog, &e->actor, s->f->name[e->actor.name], &s->target, buf, NAME_TEXT);
+	return actor_text(s->catalog, &e->actor, s->f->name[e->actor.name], ACTOR_SENTENCE, &s->target, buf, NAME_TEXT);
 }
 
 static bool is_main_culprit(const struct explanation *s, const struct flow_entry *e)

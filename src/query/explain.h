@@ -34,12 +34,6 @@ struct explanation {
 	FILE *to;
 };
 
-/* Writes an actor as a part of a sentence: "a timer interrupt of the host". self: the target of the text, so that its
- * own machine becomes "other threads of the host"; NULL: none. */
-char *actor_in_sentence(const struct catalog *catalog, const struct actor *p, const char *name, const struct target *self,
-                        char *buf, size_t size);
-/* Returns the text for the limit of that name; NULL: unknown name. */
-const char *limit_phrase(const char *name);
 /* Returns true if the CPU was idle for so long that wakeup latency cannot explain it. */
 bool is_idle_limit(const struct flow_entry *e);
 double explanation_share(const struct explanation *s, int64_t ns);  /* returns ns / length of the flow's window */

@@ -25,13 +25,15 @@ static void write_sharers(struct explanation *s, const struct core_share *share,
 	        part_of_ran(row->time.shared, &row->time, a));
 	if (row->sharers == 1) {
 		fprintf(s->to, "%s on the same core.\n",
-		        actor_in_sentence(s->catalog, &sharer->actor, share->name[sharer->actor.name], NULL, name, sizeof name));
+		        actor_text(s->catalog, &sharer->actor, share->name[sharer->actor.name],
+		                   ACTOR_SENTENCE, NULL, name, sizeof name));
 		return;
 	}
 	fputs("others on the same core: ", s->to);
 	for (size_t i = 0; i < n; i++)
 		fprintf(s->to, "%s%s %s", i ? ", " : "",
-		        actor_in_sentence(s->catalog, &sharer[i].actor, share->name[sharer[i].actor.name], NULL, name, sizeof name),
+		        actor_text(s->catalog, &sharer[i].actor, share->name[sharer[i].actor.name],
+		                   ACTOR_SENTENCE, NULL, name, sizeof name),
 		        time_duration(d, sharer[i].ns));
 	if (row->sharers > n)
 		fprintf(s->to, ", %zu more", row->sharers - n);
@@ -54,7 +56,8 @@ static void write_ipc(struct explanation *s, const struct core_share *share, con
 		if (!IS_LARGE(sharer->counts.ns, row->time.ran))
 			continue;
 		fprintf(s->to, "%s%.2f beside %s", alone || n ? ", " : ": ", core_ipc(&sharer->counts),
-		        actor_in_sentence(s->catalog, &sharer->actor, share->name[sharer->actor.name], NULL, name, sizeof name));
+		        actor_text(s->catalog, &sharer->actor, share->name[sharer->actor.name],
+		                   ACTOR_SENTENCE, NULL, name, sizeof name));
 		n++;
 	}
 	fputs(".\n", s->to);

@@ -16,70 +16,6 @@ bool is_idle_limit(const struct flow_entry *e)
 	return e->idle_ns >= e->duration - e->idle_ns;
 }
 
-/* Limits: their names in a sentence, and the advice. */
-static const struct limit_text { const char *phrase, *next; } limits[OUT_REASON_COUNT] = {
-	[OUT_QUOTA] = {
-		"a CPU quota (it was throttled)",
-		"Next: check its CPU limit (cpu.max of its cgroup; under Xen its cap, `xl sched-credit2`); the limit was used up, "
-		"not its CPU.\n" },
-	[OUT_PAUSE] = {
-		"a pause of the VM (stopped by its monitor, or together with it)",
-		"Next: find out why the VM was stopped (virsh suspend, xl pause, snapshot, migration, SIGSTOP); its CPU was not "
-		"taken.\n" },
-	[OUT_MIGRATION] = {
-		"a live migration (the VM moved to another process)",
-		"Next: check what the migration copied while the VM was stopped (downtime-limit, bandwidth).\n" },
-	[OUT_PAGE_FAULT] = {
-		"page faults (guest memory was not present)",
-		"Next: check the host's memory; it has swapped out memory of the VM (VmSwap, memory.swap.current), or provided it "
-		"slowly.\n" },
-	[OUT_PAUSE_OR_MIGRATION] = {
-		"a pause or a live migration of the VM (no event shows which)",
-		"Next: find out why the VM was stopped or moved (virsh suspend, a migration); its CPU was not taken.\n" },
-	[OUT_MOVE] = {
-		"a move to another runqueue of the hypervisor",
-		"Next: pin the vCPU (xl vcpu-pin), so that the hypervisor does not move it.\n" },
-	[OUT_HELD] = {
-		"a pause or a limit of the hypervisor (no event shows which)",
-		"Next: record all events of the scheduler (xentrace -e 0x0002f000), and check `xl list` and "
-		"`xl sched-credit2`.\n" },
-	[OUT_PROVIDER] = {
-		"the provider (its reason is unknown)",
-		"Next: ask the provider which task or limit kept the vCPU from running at these times (UTC).\n" },
-	[OUT_PROVIDER_QUOTA] = {
-		"the provider, by a CPU quota (the VM was throttled with a constant period)",
-		"Next: ask the provider for the CPU limit of this VM (cpu.max, credits); it was used up at these times (UTC).\n" },
-	[OUT_PROVIDER_PAUSE] = {
-		"the provider, by a pause of the VM",
-		"Next: ask the provider why the VM was stopped at these times (UTC): snapshot, migration, maintenance.\n" },
-	[OUT_PROVIDER_MIGRATION] = {
-		"the provider, by a live migration of the VM",
-		"Next: ask the provider for the migration of the VM at this time (UTC).\n" },
-	[OUT_PROVIDER_NEIGHBOUR] = {
-		"the provider, for a neighbour on the same CPU (another VM or a task of its host)",
-		"Next: ask the provider for the load and the overcommitment of the host's CPUs at these times (UTC).\n" },
-	[OUT_VCPU_TAKEN] = {
-		"its vCPU, which the provider took from the thread before it",
-		"Next: explain the vCPU: the provider took it.\n" },
-	[OUT_QUOTA_OR_OTHERS] = {
-		"a CPU quota, or the threads on its CPU (no event shows which)",
-		"Next: check the CPU limits of its cgroup (cpu.max; nr_throttled in cpu.stat), and the threads on its CPU.\n" },
-};
-
-static const struct limit_text *find_limit(const char *name)
-{
-	for (int i = 0; i < OUT_REASON_COUNT; i++)
-		if (strcmp(name, out_reason_name[i]) == 0)
-			return &limits[i];
-	return NULL;
-}
-
-const char *limit_phrase(const char *name)
-{
-	const struct limit_text *limit = find_limit(name);
-	return limit ? limit->phrase : NULL;
-}
-
 /* Writes a command with a target that catalog_parse_target() accepts. FILE stands for the history. */
 static void write_command(struct explanation *s, const char *command, uint32_t machine, const char *member)
 {
@@ -205,7 +141,7 @@ static void advise_competitors(struct explanation *s)
 	while (e->actor.machine != s->main_culprit->actor.machine)
 		e++;
 	text_escape(name, sizeof name, catalog->machine[machine].name);
-	actor_text(catalog, &e->actor, s->f->name[e->actor.name], largest, sizeof largest);
+	actor_text(catalog, &e->actor, s->f->name[e->actor.name], ACTOR_PLAIN, NULL, largest, sizeof largest);
 	text_escape(own, sizeof own, catalog->machine[s->machine].name);
 	if (machine == s->machine)
 		fprintf(s->to, "Next: look inside %s; its other threads compete there for the same CPU", own);
@@ -226,7 +162,7 @@ static void advise_competitor(struct explanation *s, const struct flow_entry *e)
 	const enum machine_kind kind = catalog->machine[e->actor.machine].kind;
 	const bool is_vm = catalog->machine[s->machine].kind == MACHINE_VM;
 	const bool inside = e->actor.machine == (int32_t)s->machine && kind == MACHINE_VM;
-	actor_text(catalog, &e->actor, s->f->name[e->actor.name], actor, sizeof actor);
+	actor_text(catalog, &e->actor, s->f->name[e->actor.name], ACTOR_PLAIN, NULL, actor, sizeof actor);
 	text_escape(own, sizeof own, catalog->machine[s->machine].name);
 	int32_t helped = kind == MACHINE_VM ? -1 : helped_vm(s, e);
 	if (helped >= 0) {
@@ -252,11 +188,9 @@ static void advise_competitor(struct explanation *s, const struct flow_entry *e)
 
 static void advise_culprit(struct explanation *s, const struct flow_entry *e)
 {
-	const struct limit_text *limit;
 	switch ((enum flow_kind)e->actor.kind) {
 	case FLOW_LIMITED:
-		limit = find_limit(s->f->name[e->actor.name]);
-		fputs(limit ? limit->next : "Next: find out what limits its CPU time.\n", s->to);
+		fprintf(s->to, "Next: %s.\n", out_reason_row[e->actor.reason].advice);
 		break;
 	case FLOW_IDLE_CPU:
 		advise_idle(s, e);

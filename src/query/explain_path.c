@@ -126,8 +126,8 @@ static int compare_helpers(const void *a, const void *b)
 static char *helper_name(const struct explanation *s, const struct path *p, struct actor actor, char buf[NAME_TEXT])
 {
 	actor.kind = FLOW_PREEMPTING;
-	return actor_in_sentence(s->catalog, &actor, actor.name < p->names ? p->name[actor.name] : NULL, &s->target, buf,
-	                         NAME_TEXT);
+	return actor_text(s->catalog, &actor, actor.name < p->names ? p->name[actor.name] : NULL,
+	                  ACTOR_SENTENCE, &s->target, buf, NAME_TEXT);
 }
 
 /* Writes the culprit of the chain if it took considerably more than the sentence on the first helper shows. */

@@ -33,7 +33,8 @@ static bool write_culprit(const struct summary_text *t, const struct summary_row
 	const struct actor *p = &row->culprit;
 	if (p->kind == FLOW_RUNNING)
 		return false;
-	actor_in_sentence(t->catalog, p, p->name < t->s->names ? t->s->name[p->name] : NULL, &row->target, actor, sizeof actor);
+	actor_text(t->catalog, p, p->name < t->s->names ? t->s->name[p->name] : NULL,
+	           ACTOR_SENTENCE, &row->target, actor, sizeof actor);
 	if (p->kind == FLOW_IDLE_CPU)
 		snprintf(buf, NAME_TEXT + 40, "was wakeup latency");
 	else

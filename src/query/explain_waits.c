@@ -20,7 +20,8 @@ static const char *waker_text(const struct explanation *s, const struct wait_lis
 		return "an unknown waker";
 	if (by.tid == 0)
 		return "an interrupt";
-	return actor_in_sentence(s->catalog, &by, by.name < l->names ? l->name[by.name] : NULL, &s->target, buf, NAME_TEXT);
+	return actor_text(s->catalog, &by, by.name < l->names ? l->name[by.name] : NULL,
+	                  ACTOR_SENTENCE, &s->target, buf, NAME_TEXT);
 }
 
 static void write_wakers(struct explanation *s, const struct wait_list *l)

@@ -133,7 +133,7 @@ static void thread_text(const struct page *p, const struct actor *actor, char *b
 {
 	struct actor thread = *actor;
 	thread.kind = actor->kind == FLOW_WAITING && actor->tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
-	actor_text(p->catalog, &thread, p->f->name[actor->name], buf, size);
+	actor_text(p->catalog, &thread, p->f->name[actor->name], ACTOR_PLAIN, NULL, buf, size);
 }
 
 static void row_label(const struct page *p, const struct lane_row *r, char *buf, size_t size)
@@ -230,7 +230,7 @@ static void print_intervals(const struct page *p)
 		if (actor->machine >= 0 && (actor->kind == FLOW_HYPERVISOR || actor->kind == FLOW_WAITING))
 			thread_text(p, actor, text, sizeof text);
 		else
-			actor_text(p->catalog, actor, p->f->name[actor->name], text, sizeof text);
+			actor_text(p->catalog, actor, p->f->name[actor->name], ACTOR_PLAIN, NULL, text, sizeof text);
 		if (iv->pcpu >= 0)
 			snprintf(cpu, sizeof cpu, "CPU%d", iv->pcpu);
 		int used = fprintf(p->to, "%s %9s  %-6s%-10s  ", time_clock(at, iv->start, 9),

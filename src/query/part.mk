@@ -7,7 +7,7 @@ src_libquery_a_SOURCES = \
 	src/query/warnings.c \
 	src/query/exits.c \
 	src/query/explain.c src/query/explain.h src/query/explain_summary.c \
-	src/query/explain_culprit.c src/query/explain_next.c src/query/explain_path.c src/query/explain_provider.c src/query/explain_waits.c \
+	src/query/explain_next.c src/query/explain_path.c src/query/explain_provider.c src/query/explain_waits.c \
 	src/query/explain_spread.c src/query/explain_cores.c \
 	src/query/flow.c src/query/query.h src/query/query_internal.h \
 	src/query/flow_text.c \
@@ -21,6 +21,7 @@ src_libquery_a_SOURCES = \
 	src/query/stepped_query.c src/query/stepped_query.h \
 	src/query/preempted_code.c \
 	src/query/culprit.c src/query/culprit.h \
+	src/query/actor_text.c \
 	src/query/culprit_waits.c src/query/culprit_waits.h \
 	src/query/causes.h \
 	src/query/verdict.c src/query/verdict.h src/query/verdict_causes.c src/query/verdict_causes.h src/query/verdict_text.c \

@@ -170,8 +170,7 @@ struct actor {
 	int32_t tid;         /* -1: no thread, or all; 0: idle task (swapper) */
 	uint32_t name;       /* index into the names of the answer */
 	uint16_t kind;       /* enum flow_kind; 16 bits, so that the struct has no padding */
-	uint16_t reason;     /* FLOW_LIMITED: enum out_reason; OUT_REASON_COUNT: one that this program does not know; otherwise
-	                      * 0 */
+	uint16_t reason;     /* FLOW_LIMITED: enum out_reason; OUT_REASON_COUNT: unknown to this program; otherwise 0 */
 };
 static_assert(sizeof(struct actor) == 16, "actors are compared byte by byte");
 
@@ -268,9 +267,8 @@ struct top_culprit {
 /* Finds the main culprit among the n entries. */
 void flow_top_culprit(const struct catalog *catalog, const struct target *self, const struct flow_entry *entry, size_t n,
                   struct top_culprit *out);
-/* Returns the text before the name of a culprit that is the target's own machine: "other threads of ", "threads of ";
- * for other culprits "". */
-const char *culprit_own_prefix(const struct catalog *catalog, const struct target *self, const struct actor *culprit);
+/* Returns true if the culprit is the target's own machine as a whole: "other threads of Debian". */
+bool culprit_is_own(const struct catalog *catalog, const struct target *self, const struct actor *culprit);
 
 /* ---- Gaps and steal ----------------------------------------------------------------------------------------- */
 

@@ -6,12 +6,17 @@
 
 #include "query/query.h"
 
-/* Writes an actor, escaped: "host/2101 burnP6", "Debian/3525 critical_task", "hypervisor for Debian/3525 critical_task",
- * "host irq/46-iwlwifi", "idle CPU", "waiting for host/43 qemu-io", "waiting", "unknown". `name`: raw; NULL: none.
- * Returns buf. */
-char *actor_text(const struct catalog *catalog, const struct actor *actor, const char *name, char *buf, size_t size);
-/* Does the same for people: encloses an actor that is no thread or machine in parentheses, as "(idle CPU)". */
-char *actor_shown(const struct catalog *catalog, const struct actor *actor, const char *name, char *buf, size_t size);
+enum actor_style {
+	ACTOR_PLAIN,     /* csv and json: "host/2101 burnP6", "hypervisor for Debian/3525 critical_task",
+	                  * "host irq/46-iwlwifi", "idle CPU", "quota", "waiting for host/43 qemu-io", "unknown" */
+	ACTOR_SHOWN,     /* tables: an actor that is no thread or machine in parentheses: "(idle CPU)", "(throttled)" */
+	ACTOR_SENTENCE,  /* a part of a sentence: "a timer interrupt of the host", "its own CPU limit" */
+	ACTOR_LABEL,     /* the name without machine and TID: "burnP6", "hypervisor" */
+};
+/* Writes an actor, escaped. name: raw; NULL: none. self: target of the text, so that its own machine becomes "other
+ * threads of Debian"; NULL: none. Returns buf. */
+char *actor_text(const struct catalog *catalog, const struct actor *actor, const char *name, enum actor_style style,
+                 const struct target *self, char *buf, size_t size);
 /* Returns the raw name of an actor without its machine and TID: the name, or "NAME or provider" in buf if it is uncertain
  * which of both it was (FLOW_CURRENT). */
 const char *actor_name_text(const struct actor *actor, const char *name, char buf[ACTOR_TEXT]);

@@ -20,7 +20,7 @@
 
 static int resolution_set(struct resolution *out, enum flow_kind kind)
 {
-	*out = (struct resolution){ { -1, -1, 0, (uint8_t)kind }, .host_thread = -1, .pcpu = -1 };
+	*out = (struct resolution){ { -1, -1, 0, (uint16_t)kind, 0 }, .host_thread = -1, .pcpu = -1 };
 	return 0;
 }
 

@@ -29,7 +29,7 @@ static void write_gap_culprit(const struct catalog *catalog, const struct target
 	const size_t others = f->entries - culprit.actors;
 	if (others)
 		snprintf(part, sizeof part, ", %.0f %%", 100 * share);
-	actor_in_sentence(catalog, &culprit.actor, f->name[culprit.actor.name], self, actor, sizeof actor);
+	actor_text(catalog, &culprit.actor, f->name[culprit.actor.name], ACTOR_SENTENCE, self, actor, sizeof actor);
 	if (kind == FLOW_IDLE_CPU && !is_idle_limit(e))
 		snprintf(buf, size, "%s wakeup or CPU migration%s%s", others ? part : ",", *cpu ? " to" : "",
 		         *cpu ? cpu + strlen(" on") : "");
@@ -79,7 +79,7 @@ static int write_activity(const struct catalog *catalog, const struct gap *momen
 	const bool is_thread_known = is_cpu && p.actor.tid >= 0;  /* the guest's thread */
 	if (is_asleep)
 		p.actor.kind = p.actor.tid < 0 ? FLOW_IRQ : FLOW_PREEMPTING;
-	actor_in_sentence(catalog, &p.actor, strtab_get(&r.names, p.actor.name), &moment->target, actor, sizeof actor);
+	actor_text(catalog, &p.actor, strtab_get(&r.names, p.actor.name), ACTOR_SENTENCE, &moment->target, actor, sizeof actor);
 	if (is_asleep && p.actor.machine >= 0)
 		snprintf(buf, size, ", woken by %s", actor);
 	else if (is_asleep)

@@ -66,9 +66,8 @@ void flow_top_culprit(const struct catalog *catalog, const struct target *self, 
 	free(lost);
 }
 
-const char *culprit_own_prefix(const struct catalog *catalog, const struct target *self, const struct actor *culprit)
+bool culprit_is_own(const struct catalog *catalog, const struct target *self, const struct actor *culprit)
 {
-	const bool is_own = flow_is_thread(culprit->kind) && culprit->tid < 0 && culprit->name == 0 &&
-	                 culprit->machine == (int32_t)target_machine(catalog, self);
-	return !is_own ? "" : self->kind == TARGET_MACHINE ? "threads of " : "other threads of ";
+	return flow_is_thread(culprit->kind) && culprit->tid < 0 && culprit->name == 0 &&
+	       culprit->machine == (int32_t)target_machine(catalog, self);
 }

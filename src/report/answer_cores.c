@@ -33,9 +33,9 @@ int report_cores(FILE *out, struct report_how how, const struct catalog *catalog
 		for (size_t k = row->sharer; k < row->sharer + row->sharers && (top == 0 || k < row->sharer + top); k++) {
 			const struct core_sharer *sharer = &s->sharer[k];
 			if (how.format == FORMAT_TEXT)
-				actor_shown(catalog, &sharer->actor, s->name[sharer->actor.name], name, sizeof name);
+				actor_text(catalog, &sharer->actor, s->name[sharer->actor.name], ACTOR_SHOWN, NULL, name, sizeof name);
 			else
-				actor_text(catalog, &sharer->actor, s->name[sharer->actor.name], name, sizeof name);
+				actor_text(catalog, &sharer->actor, s->name[sharer->actor.name], ACTOR_PLAIN, NULL, name, sizeof name);
 			put_row(r, target, "shared", name, sharer->ns, row->time.ran, &sharer->counts);
 		}
 		const bool people = how.format == FORMAT_TEXT;

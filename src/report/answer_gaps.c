@@ -25,7 +25,8 @@ static const struct column bin_columns[] = {
 
 /* ---- One by one */
 
-/* Returns the name of a culprit in text. Words in parentheses stand for a machine as a whole and for the hypervisor. */
+/* Returns the name of a culprit in text, of a limit its label. Words in parentheses stand for a machine as a whole and for
+ * the hypervisor. */
 static const char *culprit_words(const struct gap_record *row)
 {
 	static const char *const words[FLOW_KIND_COUNT] = {
@@ -34,9 +35,11 @@ static const char *culprit_words(const struct gap_record *row)
 	};
 	const struct actor *culprit = row->culprit;
 	const bool is_whole = culprit->tid < 0 && !*row->culprit_name;
+	if (culprit->kind == FLOW_LIMITED)
+		return out_reason_row[culprit->reason].label;
 	if (!words[culprit->kind] || (culprit->kind != FLOW_HYPERVISOR && !is_whole))
 		return row->culprit_name;
-	const bool is_own = *culprit_own_prefix(row->catalog, &row->gap->target, culprit);
+	const bool is_own = culprit_is_own(row->catalog, &row->gap->target, culprit);
 	return is_own ? "(other threads)" : words[culprit->kind];
 }
 

@@ -65,7 +65,7 @@ void lock_cells(const struct catalog *catalog, const struct lock_list *l, const 
 	snprintf(out->taken, sizeof out->taken, "%s%s", time_duration(ns, is_waiters ? w->waiter_lost_ns : w->culprit_ns),
 	         is_waiters ? "*" : "");
 	if (actor_is_known(&w->culprit))
-		actor_shown(catalog, &w->culprit, l->name[w->culprit.name], out->culprit, sizeof out->culprit);
+		actor_text(catalog, &w->culprit, l->name[w->culprit.name], ACTOR_SHOWN, NULL, out->culprit, sizeof out->culprit);
 	if (w->suspects)
 		snprintf(out->holder, sizeof out->holder, "%s", l->name[w->suspects]);
 	else if (w->holder.machine >= 0)  /* the holder belongs to the waiter's machine */

@@ -11,8 +11,8 @@ static char *actor_value(const struct catalog *catalog, const struct steal *s, c
                          char buf[ACTOR_TEXT])
 {
 	const char *name = p->name < s->names ? s->name[p->name] : NULL;
-	return format == FORMAT_TEXT ? actor_shown(catalog, p, name, buf, ACTOR_TEXT)
-	                             : actor_text(catalog, p, name, buf, ACTOR_TEXT);
+	return format == FORMAT_TEXT ? actor_text(catalog, p, name, ACTOR_SHOWN, NULL, buf, ACTOR_TEXT)
+	                             : actor_text(catalog, p, name, ACTOR_PLAIN, NULL, buf, ACTOR_TEXT);
 }
 
 int report_steal(FILE *out, struct report_how how, const struct catalog *catalog, const struct steal *s,

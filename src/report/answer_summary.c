@@ -59,12 +59,8 @@ static const char *culprit_text(const struct catalog *catalog, const struct summ
 	if (p->kind == FLOW_RUNNING)
 		return "";
 	if (format != FORMAT_TEXT)
-		return actor_text(catalog, p, name, buf, ACTOR_TEXT);
-	const char *own = culprit_own_prefix(catalog, &row->target, p);
-	const size_t n = strlen(own);
-	memcpy(buf, own, n + 1);
-	actor_shown(catalog, p, name, buf + n, ACTOR_TEXT - n);
-	return buf;
+		return actor_text(catalog, p, name, ACTOR_PLAIN, NULL, buf, ACTOR_TEXT);
+	return actor_text(catalog, p, name, ACTOR_SHOWN, &row->target, buf, ACTOR_TEXT);
 }
 
 static struct value value_name(const struct catalog *catalog, const struct summary_row *row)

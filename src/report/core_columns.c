@@ -95,9 +95,9 @@ void core_values(const struct catalog *catalog, const struct core_share *share, 
 	size_t n = 0;
 	name[0] = '\0';
 	if (sharer && format == FORMAT_TEXT)
-		actor_shown(catalog, &sharer->actor, share->name[sharer->actor.name], name, ACTOR_TEXT);
+		actor_text(catalog, &sharer->actor, share->name[sharer->actor.name], ACTOR_SHOWN, NULL, name, ACTOR_TEXT);
 	else if (sharer)
-		actor_text(catalog, &sharer->actor, share->name[sharer->actor.name], name, ACTOR_TEXT);
+		actor_text(catalog, &sharer->actor, share->name[sharer->actor.name], ACTOR_PLAIN, NULL, name, ACTOR_TEXT);
 	for (size_t i = 0; i < CORE_COLUMNS; i++)
 		if (is_known(share, columns[i].fact))
 			out[n++] = value_of(columns[i].value, r, sharer, name);

@@ -46,7 +46,8 @@ static char *actor_name(const struct app *app, const struct steal *s, const stru
 	char buf[ACTOR_TEXT];
 	if (actor->tid < 0 && actor->kind == FLOW_RUNNING && actor->machine >= 0)
 		return mem_dup(text_escape(buf, sizeof buf, app->catalog.machine[actor->machine].name));
-	actor_shown(&app->catalog, actor, actor->name < s->names ? s->name[actor->name] : NULL, buf, sizeof buf);
+	actor_text(&app->catalog, actor, actor->name < s->names ? s->name[actor->name] : NULL,
+	           ACTOR_SHOWN, NULL, buf, sizeof buf);
 	return mem_dup(buf);
 }
 

@@ -297,7 +297,8 @@ static void line_text(const struct app *app, const struct flow *f, const struct 
 		return;
 	}
 	const struct flow_entry *e = &f->entry[line->entry];
-	actor_text(&app->catalog, &e->actor, e->actor.name < f->names ? f->name[e->actor.name] : NULL, actor, sizeof actor);
+	actor_text(&app->catalog, &e->actor, e->actor.name < f->names ? f->name[e->actor.name] : NULL,
+	           ACTOR_PLAIN, NULL, actor, sizeof actor);
 	/* omits the machine's name, which is on the line above */
 	char machine[256];
 	size_t n = strlen(text_escape(machine, sizeof machine, e->actor.machine < 0 ? ""

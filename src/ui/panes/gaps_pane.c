@@ -59,8 +59,8 @@ static char *culprit_of(const struct app *app, const struct gap_list *list, cons
 	const struct actor *actor = &item->top.actor;
 	if (!item->culprits)
 		return mem_dup("");
-	actor_shown(&app->catalog, actor, actor->name < list->names ? list->name[actor->name] : NULL, text, sizeof text);
-	return mem_printf("%s%s", culprit_own_prefix(&app->catalog, &item->gap.target, actor), text);
+	return mem_dup(actor_text(&app->catalog, actor, actor->name < list->names ? list->name[actor->name] : NULL, ACTOR_SHOWN,
+	                          &item->gap.target, text, sizeof text));
 }
 
 static void free_lines(struct gaps_pane *p)
@@ -312,8 +312,8 @@ static void gaps_pane_get_status_text(const struct app *app, const struct pane *
 		                         p->line[i].culprit);
 	for (size_t k = 0; k < item->culprits && k < (is_whole ? 2 : 3) && used < size; k++) {
 		const struct flow_entry *e = &p->list.culprit[item->culprit + k];
-		actor_shown(&app->catalog, &e->actor, e->actor.name < p->list.names ? p->list.name[e->actor.name] : NULL, title,
-		            sizeof title);
+		actor_text(&app->catalog, &e->actor, e->actor.name < p->list.names ? p->list.name[e->actor.name] : NULL,
+		           ACTOR_SHOWN, NULL, title, sizeof title);
 		used += (size_t)snprintf(buf + used, size - used, "%s %.0f %% %sfor %s", k || is_whole ? ";" : ",", 100 * e->share,
 		                         k || is_whole ? "" : "of it ", title);
 	}

@@ -276,7 +276,7 @@ static void locks_pane_get_status_text(const struct app *app, const struct pane 
 		snprintf(holder, sizeof holder, "; suspected holder: %s", line->cell[HOLDER]);
 	else if (w->holder.machine >= 0)
 		snprintf(holder, sizeof holder, ", held by %s", line->cell[HOLDER]);
-	actor_text(&app->catalog, &w->waiter, p->list.name[w->waiter.name], title, sizeof title);
+	actor_text(&app->catalog, &w->waiter, p->list.name[w->waiter.name], ACTOR_PLAIN, NULL, title, sizeof title);
 	int n = snprintf(buf, size, "%s %s %s%s%s%s", title, w->spins ? "spun" : "waited", time_duration(d, length_of(w)),
 	                 named ? " for a " : "", named ? kind : "", holder);
 	if (!actor_is_known(&w->culprit) || n < 0 || (size_t)n >= size)

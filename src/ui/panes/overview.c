@@ -36,10 +36,11 @@ const char *overview_culprit_text(const struct app *app, const struct overview *
 	const struct actor *actor = &r->culprit;
 	char name[ACTOR_TEXT] = "";
 	if (r->gaps || r->culprit_ns)
-		actor_shown(&app->catalog, actor, actor->name < p->s.names ? p->s.name[actor->name] : NULL, name, sizeof name);
+		actor_text(&app->catalog, actor, actor->name < p->s.names ? p->s.name[actor->name] : NULL, ACTOR_SHOWN, &r->target,
+		           name, sizeof name);
 	const bool spread = r->gaps && flow_is_thread(actor->kind) &&
 	                    (double)r->culprit_ns < SPREAD_SHARE * (double)r->demand.lost;
-	snprintf(buf, size, "%s%s%s", spread ? "many, most " : "", culprit_own_prefix(&app->catalog, &r->target, actor), name);
+	snprintf(buf, size, "%s%s", spread ? "many, most " : "", name);
 	return buf;
 }
 
@@ -49,7 +50,7 @@ static const char *short_culprit_text(const struct app *app, const struct summar
 {
 	const struct actor *actor = &r->culprit;
 
-	if (*culprit_own_prefix(&app->catalog, &r->target, actor))
+	if (culprit_is_own(&app->catalog, &r->target, actor))
 		return r->target.kind == TARGET_MACHINE ? "own threads" : "other threads";
 	return actor->kind == FLOW_HYPERVISOR ? "hypervisor" : actor->kind == FLOW_UNKNOWN ? "unknown" : NULL;
 }
@@ -262,10 +263,10 @@ static const char *longest_text(const struct app *app, const struct overview *p,
 		const struct actor *a = &w->longest_by, *top = &r->culprit;
 		if (!always && a->machine == top->machine && a->tid == top->tid && a->kind == top->kind)
 			by[0] = '\0';
-		else if (*culprit_own_prefix(&app->catalog, &r->target, &w->longest_by))
+		else if (culprit_is_own(&app->catalog, &r->target, &w->longest_by))
 			snprintf(by, sizeof by, "%s", "other threads");
 		else if (w->longest_by.kind != FLOW_RUNNING)
-			actor_shown(&app->catalog, &w->longest_by, w->longest_name, by, sizeof by);
+			actor_text(&app->catalog, &w->longest_by, w->longest_name, ACTOR_SHOWN, NULL, by, sizeof by);
 	}
 	snprintf(buf, size, "%7s%s%s", time_duration(time, r->longest.end - r->longest.start + 1), by[0] ? " " : "", by);
 	return buf;

@@ -60,7 +60,8 @@ static char *actor_plain(const struct app *app, const struct path *p, struct act
 {
 	if (actor.kind != FLOW_CURRENT && actor.kind != FLOW_LIMITED)
 		actor.kind = is_handler(&actor) ? FLOW_IRQ : FLOW_RUNNING;
-	return actor_text(&app->catalog, &actor, actor.name < p->names ? p->name[actor.name] : NULL, buf, size);
+	return actor_text(&app->catalog, &actor, actor.name < p->names ? p->name[actor.name] : NULL,
+	                  ACTOR_PLAIN, NULL, buf, size);
 }
 
 /* Writes the activity of a step: "ran", "waited: host/240 burnP6". */

@@ -83,19 +83,6 @@ static struct lane_name *find_name(struct lane_names *l, const struct target *s,
 	return oldest;
 }
 
-/* Writes the name of an actor without machine and TID: "burnP6"; of other actors "". */
-static void write_plain_name(const struct app *app, const struct actor *actor, const char *raw, char *buf, size_t size)
-{
-	const bool machine = actor->tid < 0 && actor->machine >= 0 && (uint32_t)actor->machine < app->catalog.machines;
-	buf[0] = '\0';
-	if (actor->kind == FLOW_PREEMPTING || actor->kind == FLOW_RUNNING)
-		text_escape(buf, size, raw && *raw ? raw : machine ? app->catalog.machine[actor->machine].name : "");
-	else if (actor->kind == FLOW_HYPERVISOR)
-		snprintf(buf, size, "hypervisor");
-	else if (actor->kind == FLOW_LIMITED && raw)
-		text_escape(buf, size, raw);
-}
-
 /* Names the actor that took more than half of the time that the target lost in the interval. */
 static void write_culprit(const struct app *app, struct lane_name *p, const struct flow *f)
 {
@@ -104,13 +91,17 @@ static void write_culprit(const struct app *app, struct lane_name *p, const stru
 	for (size_t i = 0; i < f->entries; i++)
 		lost += f->entry[i].lost;
 	flow_top_culprit(&app->catalog, &p->target, f->entry, f->entries, &top);
-	if (top.actor.kind == FLOW_RUNNING || top.ns * 2 <= lost || *culprit_own_prefix(&app->catalog, &p->target, &top.actor))
+	if (top.actor.kind == FLOW_RUNNING || top.ns * 2 <= lost || culprit_is_own(&app->catalog, &p->target, &top.actor))
 		return;
 	const char *raw = top.actor.name < f->names ? f->name[top.actor.name] : NULL;
 	char text[ACTOR_TEXT];
-	actor_shown(&app->catalog, &top.actor, raw, text, sizeof text);
+	actor_text(&app->catalog, &top.actor, raw, ACTOR_SHOWN, NULL, text, sizeof text);
 	snprintf(p->full, sizeof p->full, "%.63s", strlen(text) < sizeof p->full ? text : "");
-	write_plain_name(app, &top.actor, raw, text, sizeof text);
+	const bool is_named = top.actor.kind == FLOW_PREEMPTING || top.actor.kind == FLOW_HYPERVISOR ||
+	                      top.actor.kind == FLOW_LIMITED;
+	text[0] = '\0';
+	if (is_named)
+		actor_text(&app->catalog, &top.actor, raw, ACTOR_LABEL, NULL, text, sizeof text);
 	snprintf(p->plain, sizeof p->plain, "%.31s", strlen(text) < sizeof p->plain ? text : "");
 }
 
