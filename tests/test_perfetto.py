@@ -89,6 +89,29 @@ def check_encodings(folder):
     return events, head
 
 
+def check_other_cpu(folder, events, head):
+    """An event may name another CPU (cpu_frequency, cpu_idle): it does not move its thread there. Only these events' rows
+    are added to the answers."""
+    history, _ = index(folder, head + list(pf.bundles(events)))
+    expected, current, mixed = answers(history, folder), {}, []
+    for i, e in enumerate(sorted(events, key=lambda e: e.ts)):
+        mixed.append(e)
+        if e.name == "sched_switch":
+            current[e.cpu] = e.fields["next_pid"]
+        if i % 40 == 0 and current.get(e.cpu):
+            for name in ("cpu_frequency", "cpu_idle"):
+                mixed.append(pf.Event(e.ts, e.cpu, name, {"common_pid": current[e.cpu], "common_flags": 0,
+                                                          "state": 1, "cpu_id": 1 - e.cpu}))
+    encodings = {"messages": pf.bundles(mixed), "generic events": pf.bundles(mixed, only_generic={"cpu_frequency", "cpu_idle"})}
+    for name, packets in encodings.items():
+        history, messages = index(folder, head + list(packets))
+        check(not set(codes("info", history)) & {"contradicting-events"}, f"{name}: no event contradicts another one: {messages.strip()}")
+        got = answers(history, folder)
+        for added in ("loss", "frequency", "provenance"):  # loss: has the number of events
+            got.pop(added, None), expected.pop(added, None)
+        check_same(got, expected, f"{len(mixed) - len(events)} events that name the other CPU, as {name}")
+
+
 def check_protoc(events, head):
     if not shutil.which("protoc"):
         return "protoc is not installed"
@@ -192,6 +215,7 @@ def check_bomb(folder, events, head):
 def main():
     with scratch() as folder:
         events, head = check_encodings(folder)
+        check_other_cpu(folder, events, head)
         check_losses(folder, events, head)
         check_refusals(folder, events, head)
         check_damage(folder, events, head)

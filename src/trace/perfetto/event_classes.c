@@ -48,8 +48,8 @@ static bool resolve_field(const struct fields *f, const void *cls, struct field_
 	for (size_t i = 0; i < f->len && p->leaf == LEAF_NONE; i++) {
 		const char *path = f->f[i].path;
 		const bool is_tid = strcmp(path, "common_pid") == 0;
-		if (f->f[i].scope == SCOPE_PACKET)
-			continue;
+		if (f->f[i].scope != SCOPE_PAYLOAD && strncmp(path, "common_", 7) != 0)
+			continue;  /* the bundle has the CPU; a field `cpu_id` of the payload may be another one (cpu_frequency) */
 		if (is_tid || strcmp(path, "common_flags") == 0) {
 			p->leaf = LEAF_SIGNED;
 			p->slot = is_tid ? SLOT_TID : SLOT_FLAGS;
