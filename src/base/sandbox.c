@@ -25,19 +25,20 @@
 /* Resets signal handlers: the parent's handlers must not run in a child that crashes. */
 static void reset_signals(void)
 {
-	static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGPIPE, SIGHUP, SIGQUIT };
+	static const int fatal[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGTERM, SIGPIPE, SIGHUP, SIGQUIT,
+		SIGXCPU };
 	for (size_t i = 0; i < sizeof fatal / sizeof *fatal; i++)
 		signal(fatal[i], SIG_DFL);
 	signal(SIGINT, SIG_IGN);  /* the parent handles SIGINT */
 }
 
-static void lower_limit(__rlimit_resource_t resource, rlim_t max_bytes)
+static void lower_limit(__rlimit_resource_t resource, rlim_t max)
 {
 	struct rlimit r;
 	if (getrlimit(resource, &r))
 		return;
-	if (r.rlim_cur == RLIM_INFINITY || r.rlim_cur > max_bytes)
-		r.rlim_cur = max_bytes;
+	if (r.rlim_cur == RLIM_INFINITY || r.rlim_cur > max)
+		r.rlim_cur = max;
 	setrlimit(resource, &r);
 }
 
@@ -50,9 +51,11 @@ static void lower_limit(__rlimit_resource_t resource, rlim_t max_bytes)
 #endif
 #endif
 
-static void limit_resources(uint64_t bytes)
+static void limit_resources(const struct sandbox *c)
 {
-	const rlim_t max_bytes = BASE_MEMORY + EXPANSION_MAX * bytes;
+	const rlim_t max_bytes = BASE_MEMORY + EXPANSION_MAX * c->bytes;
+	if (c->cpu_s)
+		lower_limit(RLIMIT_CPU, c->cpu_s);
 	lower_limit(RLIMIT_CORE, 0);
 	lower_limit(RLIMIT_FSIZE, max_bytes);
 #ifndef HAS_SHADOW_MEMORY
@@ -188,7 +191,7 @@ void sandbox_enter(const struct sandbox *c)
 {
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	reset_signals();
-	limit_resources(c->bytes);
+	limit_resources(c);
 	redirect_to_null();
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 		return;

@@ -1,6 +1,7 @@
 /* Sandbox for child processes that parse untrusted input.
  *
- * - Always: limits of memory and file size, no core dump; the child is killed if its parent ends.
+ * - Always: limits of memory, file size and, where the work is bounded, CPU time; no core dump; the child is killed if its
+ *   parent ends.
  * - With landlock (kernel and build): files can be written, created and removed in one directory only; nothing can be
  *   executed.
  * - With seccomp: no sockets, no other programs, no access to other processes.
@@ -19,6 +20,7 @@ struct sandbox {
 	uint64_t bytes;   /* size of the input, bytes */
 	const char *dir;  /* the only writable directory; NULL: none */
 	bool network;     /* allows network access */
+	unsigned cpu_s;   /* CPU time after which the child is killed, s; 0: no limit */
 };
 
 /* Checks that a child will have enough address space: the libraries crash, or report damage, where memory ends. Call it

@@ -188,7 +188,8 @@ static int babeltrace_decode(void *state, const struct stream_part *s, struct ev
 	const struct stream_file *f = p->file;
 	if (worker->port[s->stream] == NO_PORT)
 		return event_sink_report_damage(out, "the file of the stream was deleted during reading", false);
-	struct decode_request w = { .port = worker->port[s->stream], .lost_first = p->lost_first, .lost_from = INT64_MIN };
+	struct decode_request w = { .port = worker->port[s->stream], .lost_first = p->lost_first, .lost_from = INT64_MIN,
+		.max_events = 8 * worker->set->bytes };
 	if (f) {
 		w.packet = f->packet + s->from;
 		w.must_match = w.stop_after = s->to < f->packets;

@@ -28,11 +28,13 @@ struct decode_request {
 	uint64_t lost_first;          /* number of events lost before the stream's first packet; 0: none, or unknown */
 	int64_t lost_from;            /* start of the unreadable packet before this part, ns; INT64_MIN: none */
 	uint64_t bytes;               /* number of bytes of the task before this part */
+	uint64_t max_events;          /* number of bits in the files: more events of a stream have no bits, and may never end */
 };
 
 /* Result of decoding a request. */
 struct decode_progress {
 	uint64_t packets;  /* number of packets begun */
+	uint64_t events;   /* number of events */
 	uint64_t bytes;    /* size of the packets that ended, bytes; 0: unknown */
 	bool in_packet;         /* decoding stopped inside a packet */
 	bool has_unexpected;   /* decoding stopped because other packets than the expected ones came */

@@ -15,6 +15,8 @@
 #include "trace/isolation/decoder_process.h"
 
 #define TIMEOUT_MS 60000       /* maximum time without output of the child */
+#define CPU_S 2                /* CPU time within which the library opens a small trace, s */
+#define BYTES_PER_CPU_S (32U << 20)  /* size of a trace that it opens in another second: it reads the packet headers */
 #define MAX_ANSWER (4U << 20)  /* maximum size of the names of the ports, bytes */
 #define CRASHED "libbabeltrace2 crashed or hung while reading it"
 
@@ -83,7 +85,7 @@ static pid_t start_child(int *fd, struct event_mapping *mapping, char *const *di
 	const pid_t pid = fork();
 	if (pid == 0) {
 		close(ends[0]);
-		sandbox_enter(&(struct sandbox){ .bytes = bytes });
+		sandbox_enter(&(struct sandbox){ .bytes = bytes, .cpu_s = (unsigned)(CPU_S + bytes / BYTES_PER_CPU_S) });
 		send_answer(ends[1], mapping, dir, n);
 		_exit(0);
 	}

@@ -44,6 +44,10 @@ static int translate_event(struct translator *t, struct translation *j, const bt
 	const bt_stream_class *sc = bt_event_class_borrow_stream_class_const(bt_event_borrow_class_const(event));
 	const bt_clock_snapshot *cs = !bt_stream_class_borrow_default_clock_class_const(sc) ? NULL :
 		bt_message_event_borrow_default_clock_snapshot_const(msg);
+	if (j->progress->events++ >= j->request->max_events) {
+		j->progress->error_text = mem_dup("events of size zero");
+		return 0;
+	}
 	if (cs && is_beyond_packet(j, cs)) {
 		j->progress->error_text = mem_dup("event time is long after the end of its packet");
 		return 0;

@@ -50,7 +50,8 @@ static int start_child(struct child *c)
 	c->pid = fork();
 	if (c->pid == 0) {
 		close(fd[0]);
-		sandbox_enter(&(struct sandbox){ t->source->bytes, t->source->dir, c->reader->uses_network });
+		sandbox_enter(&(struct sandbox){ .bytes = t->source->bytes, .dir = t->source->dir,
+			.network = c->reader->uses_network });
 		decoder_child_run(t, c->receiver.next, fd[1]);
 		_exit(0);
 	}
