@@ -34,7 +34,7 @@ def check_special_traces(folder):
         os.remove(guest)
         make_special(kind, guest)
         p = run("index", copy, "-o", os.path.join(folder, "x.steal"), status=None)
-        if "libtracecmd" in p.stderr:
+        if "libtraceevent" in p.stderr:
             print("     built without libtraceevent: traces of trace-cmd are not read")
             return
         check(p.returncode == 0 and guest in p.stderr, f"{kind} in the place of a guest's trace is reported")

@@ -110,10 +110,10 @@ static struct json_object *read_json(const char *dir, const char *name)
 	return json;
 }
 
-/* Returns true if libtracecmd is needed for the directory, or for a part of it. */
+/* Returns true if libtraceevent is needed for the directory, or for a part of it. */
 static bool needs_tracecmd(const struct error *err, const struct notes *notes)
 {
-	bool needs = strstr(err->remedy, "libtracecmd") != NULL;
+	bool needs = strstr(err->remedy, "libtraceevent") != NULL;
 	for (size_t i = 0; i < notes->len; i++)
 		needs = needs || strstr(notes->item[i].text, "without libtraceevent") != NULL;
 	return needs;

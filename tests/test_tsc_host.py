@@ -69,7 +69,7 @@ with scratch() as tmp:
     made = make_world(1)
     write(f"{tmp}/ns", made, "mono")
     if "built without" in run("index", f"{tmp}/ns", "-o", f"{tmp}/x.steal", status=None).stderr:
-        skip("built without libtracecmd")
+        skip("built without libtraceevent")
     expected = answers(f"{tmp}/ns")
     check(expected["vm/vCPU0", "host/200 burnP6"] > 10**8 if ("vm/vCPU0", "host/200 burnP6") in expected else
           any(culprit == "host/200 burnP6" for _, culprit in expected), f"the world: {list(expected)[:4]}")

@@ -67,7 +67,7 @@ def check_world(tmp, seed, has_losses):
         ftrace.write_dat(f"{folder}/kernel-{domain}/trace.dat", buffers, name, host=f"host{domain}")
     p = run("index", folder, "-o", f"{tmp}/w.steal", status=None)
     if "without lib" in p.stderr:
-        skip("built without libtracecmd")
+        skip("built without libtraceevent")
     rows = {r["guest"]: r for r in table("sync", folder)}
     check(set(rows) == set(lines), f"seed {seed}: each kernel trace finds its domain {sorted(rows)}")
     for domain, (name, offset, drift) in lines.items():

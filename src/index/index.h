@@ -111,7 +111,7 @@ struct build_times {
 	int64_t begun;                /* start of the current phase, monotonic, ns */
 	int64_t spent[BUILD_PHASES];
 	uint64_t events;              /* number of decoded events */
-	char readers[128];            /* decoders, for example "native, libtracecmd" */
+	char readers[128];            /* decoders, for example "native, trace-cmd" */
 };
 
 /* Decodes and synchronizes the traces. times may be NULL. Returns 0 or -1. Call loaded_release() in both cases. */

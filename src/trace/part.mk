@@ -1,6 +1,6 @@
 # trace: trace directories -> events. The only directory that uses babeltrace2
 noinst_LIBRARIES += src/libtrace.a
-TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACECMD_LIBS) $(TRACEEVENT_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS)
+TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACEEVENT_LIBS) $(ZLIB_LIBS) $(ZSTD_LIBS)
 src_libtrace_a_CPPFLAGS = $(AM_CPPFLAGS) $(BT2_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
 src_libtrace_a_SOURCES = \
 	src/trace/isolation/isolated_tasks.c \
@@ -95,20 +95,11 @@ src_libtrace_a_SOURCES += \
 	src/trace/pages/page_decoder.c src/trace/pages/page_decoder.h \
 	src/trace/pages/namespaces.c src/trace/pages/namespaces.h \
 	src/trace/pages/pages_child.c \
+	src/trace/tracecmd/dat_child.c src/trace/tracecmd/dat_contents.c src/trace/tracecmd/dat_contents.h \
 	src/trace/pages/ring_records.c src/trace/pages/ring_records.h \
 	src/trace/tracecmd/tracecmd_binding.c src/trace/tracecmd/tracecmd_binding.h
 else
-src_libtrace_a_SOURCES += src/trace/pages/pages_none.c src/trace/perf/perf_none.c
-endif
-if HAVE_TRACECMD
-src_libtrace_a_CPPFLAGS += $(TRACECMD_CFLAGS)
-src_libtrace_a_SOURCES += src/trace/tracecmd/tracecmd_child.c
-else
-if HAVE_TRACEEVENT
-src_libtrace_a_SOURCES += src/trace/tracecmd/dat_child.c src/trace/tracecmd/dat_contents.c src/trace/tracecmd/dat_contents.h
-else
-src_libtrace_a_SOURCES += src/trace/tracecmd/tracecmd_none.c
-endif
+src_libtrace_a_SOURCES += src/trace/pages/pages_none.c src/trace/perf/perf_none.c src/trace/tracecmd/tracecmd_none.c
 endif
 
 nodist_src_libtrace_a_SOURCES = src/trace/layout_texts.h

@@ -66,8 +66,8 @@ struct trace_location {
 	uint64_t lost;         /* total number of lost events, as counted by the tracer */
 	struct clock_scale scale;  /* conversion of the tracer's clock */
 	bool in_cycles;        /* the times are cycles of the TSC at an unknown rate */
-	bool corrected;        /* the tracer corrected the times to the host's clock */
-	bool correction_undone;         /* the reader undoes that correction, unless options->as_corrected is set */
+	bool has_correction;   /* the tracer measured a correction of the times to the host's clock; options->as_corrected
+	                        * applies it */
 	const struct recorded_guest *guest;
 	size_t guests;
 	char *saved_names;     /* "TID NAME" lines of threads, with or without events; NULL: none */

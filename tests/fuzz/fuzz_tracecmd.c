@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	for (size_t i = 0; d && i < d->shifts; i++)
 		for (size_t k = 0; k < 4; k++)
-			all += (uint64_t)time_shift_undo(&d->time_shift[i], (int64_t)(k << 40));
+			all += (uint64_t)time_shift_apply(&d->time_shift[i], (int64_t)(k << 40));
 	tracecmd_file_free(d);
 	close(fd);
 	return all == 1;

@@ -121,7 +121,7 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 	t->info.name_is_given = spec->name != NULL;
 	t->info.scale = m->location[0].scale;
 	t->info.in_cycles = m->location[0].in_cycles;
-	t->info.corrected = m->location[0].corrected && (l->options->as_corrected || !m->location[0].correction_undone);
+	t->info.corrected = m->location[0].has_correction && l->options->as_corrected;
 	add_locations(l, i);
 	return 0;
 }

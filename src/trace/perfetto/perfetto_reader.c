@@ -106,7 +106,7 @@ static void describe_machine(struct trace_location *p)
 	const struct perfetto_machine *m = machine_of(p);
 	const bool is_alone = next_machine(f, next_machine(f, 0) + 1) >= f->machines;
 	p->bytes = is_alone ? f->bytes : m->bytes;
-	p->correction_undone = p->corrected = m->clock.has_host;
+	p->has_correction = m->clock.has_host;
 	if (m->counters.has_start && m->counters.has_end && m->counters.lost_at_end > m->counters.lost_at_start)
 		p->lost = m->counters.lost_at_end - m->counters.lost_at_start;
 	snprintf(p->meta.hostname, sizeof p->meta.hostname, "%s", m->name);

@@ -1,4 +1,4 @@
-/* Reader of trace-cmd files without libtracecmd, part in the child process: decodes the pages with libtraceevent and
+/* Reader of trace-cmd files, part in the child process: decodes the pages with libtraceevent and
  * passes the events to the event sink. */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,8 +23,6 @@ struct dat_state {
 	bool has_header, as_corrected;
 	double ratio;  /* size of the file / size of its uncompressed pages */
 };
-
-const bool tracecmd_reads_raw_times = true;
 
 enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t len)
 {

@@ -7,6 +7,12 @@
 
 #include "base/mem.h"
 
+/* Returns true if the times are TSC cycles of an unknown rate. */
+static bool records_tsc(const struct tracecmd_file *d)
+{
+	return strcmp(d->clock, "x86-tsc") == 0 && !d->scaled;
+}
+
 static int describe_file(struct trace_location *p, struct error *err)
 {
 	struct tracecmd_file *d = p->data = tracecmd_file_read(p->path, err);
@@ -17,9 +23,8 @@ static int describe_file(struct trace_location *p, struct error *err)
 	p->lost = d->lost;
 	p->guest = d->guest;
 	p->guests = d->guests;
-	p->in_cycles = strcmp(d->clock, "x86-tsc") == 0 && !d->scaled && !d->shifted;
-	p->corrected = d->shifted && (d->time_shift || !tracecmd_reads_raw_times);
-	p->correction_undone = d->time_shift != NULL;
+	p->in_cycles = records_tsc(d);
+	p->has_correction = d->time_shift != NULL;
 	snprintf(p->meta.hostname, sizeof p->meta.hostname, "%s", d->hostname);
 	snprintf(p->meta.tracer, sizeof p->meta.tracer, "%s", d->tracer);
 	if (d->id)
@@ -32,12 +37,6 @@ static void forget_file(struct trace_location *p)
 	tracecmd_file_free(p->data);
 }
 
-/* Returns true if the times are TSC cycles of an unknown rate. */
-static bool records_tsc(const struct tracecmd_file *d)
-{
-	return strcmp(d->clock, "x86-tsc") == 0 && !d->scaled;
-}
-
 static int64_t scaled_now(const struct clock_scale *scale, int64_t now)
 {
 	return now == INT64_MAX || now < 0 ? now : clock_scale_ns(scale, (uint64_t)now);
@@ -46,7 +45,7 @@ static int64_t scaled_now(const struct clock_scale *scale, int64_t now)
 static void set_tsc_rate(struct trace_location *p, uint64_t millihertz)
 {
 	struct tracecmd_file *d = p->data;
-	if (!records_tsc(d) || p->scale.millihertz || d->shifted)
+	if (!records_tsc(d) || p->scale.millihertz)
 		return;
 	p->scale = (struct clock_scale){ .millihertz = millihertz, .is_tsc = true };
 	d->now = scaled_now(&p->scale, d->now);
@@ -59,7 +58,6 @@ static int open_file(struct source *s, struct error *err)
 	const struct tracecmd_file *d = s->location[0]->data;
 	double pages = 1;
 	(void)err;
-	s->dir = "/tmp";  /* libtracecmd decompresses into temporary files here */
 	for (size_t i = 0; i < d->cpus; i++)
 		pages += (double)d->cpu[i].bytes;
 	for (size_t i = 0; i < d->cpus; i++) {
@@ -79,13 +77,13 @@ static void add_notes(const struct source *s, const char *machine, struct notes 
 		note_add(notes, CLOCK_LOCAL, machine);
 	if (strcmp(d->clock, "counter") == 0 || (records_tsc(d) && !s->location[0]->scale.millihertz))
 		note_add(notes, CLOCK_NOT_NS, machine, d->clock);
-	if (s->location[0]->corrected && (!d->time_shift || s->options->as_corrected))
+	if (s->location[0]->has_correction && s->options->as_corrected)
 		note_add(notes, CLOCK_CORRECTED, machine);
 }
 
-#define CRASHED "libtracecmd crashed or hung while reading it"
+#define CRASHED "libtraceevent crashed or hung while reading it"
 const struct trace_reader tracecmd_reader = {
-	.name = "libtracecmd",
+	.name = "trace-cmd",
 	.isolated = true,
 	.is_whole_machine = true,
 	.silence_limit = 60,

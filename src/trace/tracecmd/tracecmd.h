@@ -1,4 +1,4 @@
-/* Reader of trace-cmd's files. Uses libtracecmd; in a build without it, dat_contents.c and libtraceevent.
+/* Reader of trace-cmd's files. libtraceevent decodes the events.
  *
  * Cost: 0.16 us per event (1.8 million events of one CPU; parent and child in parallel on two cores). */
 #ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_H
@@ -9,9 +9,7 @@
 
 extern const struct trace_reader tracecmd_reader;
 
-/* Operations that need the library: tracecmd_child.c with libtracecmd, dat_child.c without it, or tracecmd_none.c
- * in a build without libtraceevent. */
-extern const bool tracecmd_reads_raw_times;  /* false: the library corrects times, and not each correction can be undone */
+/* Operations that need libtraceevent: dat_child.c, or tracecmd_none.c in a build without it. */
 enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t len);
 void *tracecmd_enter(struct source *s, struct error *err);
 int tracecmd_decode(void *state, const struct stream_part *p, struct event_sink *out);

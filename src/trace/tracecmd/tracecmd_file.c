@@ -97,7 +97,6 @@ static bool read_cpu_shift(struct time_shift *s, struct dat_position *w)
 static void read_shifts(struct tracecmd_file *d, struct dat_position *w)
 {
 	release_shifts(d);
-	d->shifted = true;
 	dat_skip_bytes(w, 8 + 4);  /* id of the host's recording; flags */
 	const size_t cpus = dat_get32(w);
 	bool is_plain = !w->is_bad && cpus <= CPUS_MAX;
@@ -341,11 +340,6 @@ struct tracecmd_file *tracecmd_file_read(const char *path, struct error *err)
 		close(fd);
 	if (d->scaled)
 		release_shifts(d);  /* the corrections are in cycles, the times in ns */
-	if (d->shifted && !d->time_shift) {  /* the times of the counters are uncorrected, the times of the events corrected */
-		d->now = INT64_MAX;
-		for (size_t i = 0; i < d->stats; i++)
-			d->stat[i].now = INT64_MAX;
-	}
 	if (!status)
 		return d;
 	tracecmd_file_free(d);

@@ -1,8 +1,7 @@
 /* Contents of trace-cmd's files (trace.dat, versions 6 and 7; trace-cmd.dat.v6(5), v7(5)) outside the ring buffers:
  * machine, clock, guests, and the expected amount of data.
  *
- * Reads the file with its own bounds checks, in any build. libtracecmd does not provide these facts, and silently ends a
- * CPU's data at the first unreadable page. */
+ * Reads the file with its own bounds checks, in any build. */
 #ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_FILE_H
 #define STEALSCOPE_TRACE_TRACECMD_TRACECMD_FILE_H
 
@@ -33,8 +32,7 @@ struct tracecmd_file {
 	struct cpu_stat *stat;  /* counters of each CPU's main buffer, read after the recording */
 	size_t stats, stats_cap;
 	int64_t now;         /* latest `now` of the counters, ns; INT64_MAX: unknown */
-	bool shifted;        /* libtracecmd corrects the times to the host's clock as measured by trace-cmd */
-	struct time_shift *time_shift; /* correction by CPU, to undo it; NULL: it cannot be undone */
+	struct time_shift *time_shift; /* corrections to the host's clock by CPU, as trace-cmd measured them; NULL: none */
 	size_t shifts;
 	bool scaled;         /* the file contains a conversion from TSC cycles to ns: */
 	uint32_t multiplier, shift;  /* ns = cycles * multiplier >> shift */

@@ -1,7 +1,5 @@
-/* Replaces tracecmd_child.c in a build without libtraceevent: claims no files. */
+/* Replaces dat_child.c in a build without libtraceevent: claims no files. */
 #include "trace/tracecmd/tracecmd.h"
-
-const bool tracecmd_reads_raw_times = true;
 
 enum claim tracecmd_claims(const char *name, const unsigned char *head, size_t len)
 {

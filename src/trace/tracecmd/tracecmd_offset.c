@@ -26,23 +26,11 @@ bool time_shift_is_valid(const struct time_shift *s)
 	return s->points > 0;
 }
 
-int64_t time_shift_undo(const struct time_shift *s, int64_t corrected)
-{
-	if (s->points == 1)
-		return corrected - s->point[0].offset;
-	size_t i = 0;  /* the segment from point i to point i + 1; the first and the last segment extend to infinity */
-	while (i + 2 < s->points && corrected >= corrected_time(&s->point[i + 1]))
-		i++;
-	const struct time_shift_point *a = &s->point[i], *b = a + 1;
-	const int128 since = (int128)corrected - corrected_time(a);
-	return (int64_t)(a->time + since * (b->time - a->time) / (corrected_time(b) - corrected_time(a)));
-}
-
 int64_t time_shift_apply(const struct time_shift *s, int64_t recorded)
 {
 	if (s->points == 1)
 		return recorded + s->point[0].offset;
-	size_t i = 0;  /* as above */
+	size_t i = 0;  /* the segment from point i to point i + 1; the first and the last segment extend to infinity */
 	while (i + 2 < s->points && recorded >= s->point[i + 1].time)
 		i++;
 	const struct time_shift_point *a = &s->point[i], *b = a + 1;

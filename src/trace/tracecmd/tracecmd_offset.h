@@ -1,11 +1,9 @@
-/* Removal of the time correction that trace-cmd record -A applies to the CPUs of a guest.
+/* Time correction that trace-cmd record -A measures for the CPUs of a guest. Only `sync --audit` applies it.
  *
- * trace-cmd reads the clocks of the guest's CPUs at intervals, one CPU after the other, and libtracecmd interpolates
- * linearly between the samples of each CPU. With PTP, each sample is wrong by tens of microseconds, differently on every
- * CPU. So the corrected times of CPUs that share one clock diverge, and guest events no longer lie in guest mode. The
- * synchronization of stealscope is a thousand times more precise, but needs the guest's original clock.
- *
- * The result is the recorded time within the rounding of libtracecmd (2 ns), in the same order. */
+ * trace-cmd reads the clocks of the guest's CPUs at intervals, one CPU after the other, and interpolates linearly between
+ * the samples of each CPU. With PTP, each sample is wrong by tens of microseconds, differently on every CPU. So the
+ * corrected times of CPUs that share one clock diverge, and guest events no longer lie in guest mode. The synchronization
+ * of stealscope is a thousand times more precise, and uses the guest's recorded times. */
 #ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_OFFSET_H
 #define STEALSCOPE_TRACE_TRACECMD_TRACECMD_OFFSET_H
 
@@ -20,14 +18,11 @@ struct time_shift {                /* correction of one CPU */
 	size_t points;
 };
 
-/* Returns true if the correction can be undone: it has at least one point, the points are sorted both before and after
+/* Returns true if the correction can be applied: it has at least one point, the points are sorted both before and after
  * the correction, and all values are less than a quarter of the range of int64_t. */
 bool time_shift_is_valid(const struct time_shift *s);
 
-/* Returns the recorded time of a corrected time, ns. */
-int64_t time_shift_undo(const struct time_shift *s, int64_t corrected);
-
-/* Returns the corrected time of a recorded time, ns, as libtracecmd interpolates it. */
+/* Returns the corrected time of a recorded time, ns, as trace-cmd interpolates it. */
 int64_t time_shift_apply(const struct time_shift *s, int64_t recorded);
 
 #endif
