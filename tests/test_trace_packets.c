@@ -103,12 +103,12 @@ struct result {
 	uint64_t count[EVENT_KIND_COUNT];
 };
 
-static void load_trace(const char *dir, unsigned workers, struct result *r)
+static void load_by(enum trace_decoder reader, const char *dir, unsigned workers, struct result *r)
 {
 	struct trace_spec spec = { .dir = dir };
 	struct error err = ERROR_INIT;
 	*r = (struct result){ 0 };
-	if (trace_load(&spec, 1, &(struct trace_options){ .workers = workers }, &r->trace, &r->notes, &err))
+	if (trace_load(&spec, 1, &(struct trace_options){ .reader = reader, .workers = workers }, &r->trace, &r->notes, &err))
 		fail_msg("%s", err.text);
 	struct trace_cursor *c = trace_cursor_open(r->trace, ALL_KINDS, -1, &err);
 	struct event ev;
@@ -117,10 +117,71 @@ static void load_trace(const char *dir, unsigned workers, struct result *r)
 	trace_cursor_close(c);
 }
 
+static void load_trace(const char *dir, unsigned workers, struct result *r)
+{
+	load_by(READER_AUTO, dir, workers, r);
+}
+
 static void release_result(struct result *r)
 {
 	trace_free(r->trace);
 	notes_release(&r->notes);
+}
+
+/* Turns the trace into one of an old LTTng: the metadata names the version, packets end before their last events, and
+ * entries of the index (version 1.0) have no instance and no number. */
+static void make_old(const char *dir, size_t n)
+{
+	char *metadata = mem_printf("%s/metadata", dir), *stream = mem_printf("%s/ch_1", dir);
+	char *index = mem_printf("%s/index/ch_1.idx", dir);
+	size_t text_len, len, index_len;
+	char *text = read_whole(metadata, &text_len), *packets = read_whole(stream, &len), *entries = read_whole(index, &index_len);
+	char *minor = memmem(text, text_len, "tracer_minor = 13", 17);
+	assert_non_null(minor);
+	memcpy(minor, "tracer_minor = 7 ", 17);
+	memset(entries + 8, 0, 4);
+	entries[15] = 56;
+	for (size_t i = 0; i < n; i++) {
+		add64(packets + i * CH1_BYTES + AT_END, -(uint64_t)1000000);
+		add64_be(entries + 16 + 72 * i + 32, -(uint64_t)1000000);
+		memmove(entries + 16 + 56 * i, entries + 16 + 72 * i, 56);
+	}
+	write_file(metadata, text, text_len);
+	write_file(stream, packets, len);
+	write_file(index, entries, 16 + 56 * n);
+	free(metadata);
+	free(stream);
+	free(index);
+	free(text);
+	free(packets);
+	free(entries);
+}
+
+/* Old LTTng: both readers find all events, and no CPU ends before its last event. An index of version 1.0 is valid. */
+static void test_old_tracer(void **state)
+{
+	(void)state;
+	enum { N = 3 };
+	char *dir = many_packets("old", N, 5);
+	struct result now, native, library;
+	load_by(READER_NATIVE, dir, 1, &now);
+	make_old(dir, N);
+	load_by(READER_NATIVE, dir, 1, &native);
+	load_by(READER_BABELTRACE, dir, 1, &library);
+	const struct trace_info *a = trace_info(native.trace), *b = trace_info(library.trace);
+	assert_int_equal(a->events, N * CH1_EVENTS);
+	assert_int_equal(a->lost, trace_info(now.trace)->lost);
+	assert_same_events(native.trace, library.trace, ALL_KINDS);
+	for (unsigned i = 0; i < a->cpus_listed; i++) {
+		assert_int_equal(a->cpu[i].end, b->cpu[i].end);
+		assert_true(a->cpu[i].begin > a->cpu[i].end || i != 1 || a->cpu[i].end == a->end);
+	}
+	for (size_t i = 0; i < native.notes.len; i++)
+		assert_int_not_equal(native.notes.item[i].kind, NOTE_KIND_DAMAGE);
+	release_result(&now);
+	release_result(&native);
+	release_result(&library);
+	free(dir);
 }
 
 /* A single stream has the same events for any number of threads. */
@@ -398,6 +459,7 @@ static void test_many_streams(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_old_tracer),
 		cmocka_unit_test(test_shared_stream),
 		cmocka_unit_test(test_lost_events),
 		cmocka_unit_test(test_damaged_packet),

@@ -1,7 +1,8 @@
-/* Tests the tokens of CTF 1.8 metadata, and integers with repeated descriptions. */
+/* Tests the tokens of CTF 1.8 metadata, integers with repeated descriptions, and byte orders. */
 #include "test.h"
 
 #include "base/mem.h"
+#include "trace/ctf/program.h"
 #include "trace/ctf/types.h"
 
 /* Returns the members of an event's payload. Stores an error in m->reason. */
@@ -141,11 +142,63 @@ static void test_many(void **state)
 	ctf_metadata_release(&m);
 }
 
+/* Compiles the fields, of which those in `wanted` are needed, and reads these from `bytes` into value[]. Returns the reason
+ * if the fields cannot be compiled. */
+static const char *read_fields(const char *fields, const char *wanted, const unsigned char *bytes, size_t n,
+                               struct ctf_value *value)
+{
+	struct ctf_metadata m;
+	struct ctf_program program = { 0 };
+	struct ctf_slots slots = { 0, 16 };
+	struct ctf_position position = { 1U << 20, 0 };
+	parse_fields(&m, fields);
+	assert_null(m.reason);
+	struct ctf_type *payload = m.event->payload;
+	for (const struct ctf_member *f = payload->member; f; f = f->next)
+		if (strstr(wanted, f->name))
+			assert_true(ctf_assign_slot(f->type, &slots));
+	const char *reason = ctf_compile(&program, &payload, 1, &position, true, false);
+	if (!reason) {
+		struct ctf_interpreter run = { .packet = bytes, .end = 8 * n, .value = value };
+		assert_int_equal(ctf_run(&program, &run), CTF_RUN_DONE);
+		assert_int_equal(run.at, 8 * n);
+	}
+	ctf_program_release(&program);
+	ctf_metadata_release(&m);
+	return reason;
+}
+
+#define LE(bits, name) "integer { size = " #bits "; align = 1; byte_order = le; } " #name ";"
+#define BE(bits, name) "integer { size = " #bits "; align = 1; } " #name ";"
+
+/* Fields of both byte orders (the trace is big endian). Where they share a byte, the bits of a needed field are not
+ * defined; fields that are not needed have a size, and that is enough. */
+static void test_byte_orders(void **state)
+{
+	(void)state;
+	static const unsigned char bytes[] = { 0xA5, 0x34, 0x12, 0x81, 0x42 };
+	struct ctf_value v[16];
+	assert_null(read_fields(LE(4, a) LE(4, b) LE(16, c) BE(3, d) BE(5, e) LE(8, f), "abcdef", bytes, 5, v));
+	const int64_t expected[] = { 5, 0xA, 0x1234, 4, 1, 0x42 };
+	for (size_t i = 0; i < COUNT(expected); i++)
+		assert_int_equal(v[i].number, expected[i]);
+	assert_null(read_fields(BE(4, a) BE(4, b) LE(7, c) LE(9, d) BE(16, e), "abcde", bytes, 5, v));
+	const int64_t swapped[] = { 0xA, 5, 0x34, 0x24, 0x8142 };
+	for (size_t i = 0; i < COUNT(swapped); i++)
+		assert_int_equal(v[i].number, swapped[i]);
+	assert_non_null(read_fields(LE(3, a) BE(5, b) LE(32, c), "b", bytes, 5, v));
+	assert_null(read_fields(LE(3, a) BE(5, b) LE(32, c), "c", bytes, 5, v));
+	assert_int_equal(v[0].number, 0x42811234);
+	assert_non_null(read_fields("struct { " LE(3, a) " } s[3];" BE(7, b) BE(24, c), "b", bytes, 5, v));
+	assert_null(read_fields("struct { " BE(3, a) " } s[3];" BE(7, b) BE(24, c), "bc", bytes, 5, v));
+	assert_true(v[0].number == 0x34 && v[1].number == 0x128142);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_numbers), cmocka_unit_test(test_names), cmocka_unit_test(test_values),
-		cmocka_unit_test(test_again), cmocka_unit_test(test_many),
+		cmocka_unit_test(test_again), cmocka_unit_test(test_many), cmocka_unit_test(test_byte_orders),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

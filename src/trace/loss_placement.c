@@ -148,6 +148,8 @@ static int put_tail(struct loss_placer *c)
 int loss_placer_packet_end(struct loss_placer *c, int64_t end)
 {
 	c->has_packet = true;
+	const int64_t last = c->n_delayed ? c->delayed[c->n_delayed - 1].ts : c->last_ts;
+	end = end != NO_TIME && end < last ? last : end;  /* LTTng up to 2.10, and packets of a crashed tracer */
 	const bool has_times = c->begin != NO_TIME && c->begin >= 0 && end >= c->begin;  /* false: none, or a damaged header */
 	if (has_times && event_sink_add_coverage(c->event_sink, c->cpu, c->begin, end))
 		return -1;

@@ -17,6 +17,8 @@ struct compiler {
 	struct ctf_position position;
 	size_t block;                /* index of the current block's operation + 1; 0: none */
 	unsigned conditional_depth;  /* number of variants and possibly empty arrays around the field */
+	enum byte_bits { BITS_LITTLE, BITS_BIG, BITS_UNKNOWN } bits;  /* order of the bits before the position in their byte */
+	bool has_other_order;        /* fields in another byte order than the trace's occurred */
 	const char *reason;
 };
 
@@ -124,8 +126,12 @@ static void compile_integer(struct compiler *c, struct ctf_type *t, const char *
 		compile_leb128(c, t, name);
 		return;
 	}
-	if (is_big != c->is_big && (!byte_aligned || t->size % 8))
+	c->has_other_order |= is_big != c->is_big;
+	/* The order does not matter for the size: a field that is not needed is skipped. */
+	const bool is_mixed = c->bits == BITS_UNKNOWN ? c->has_other_order : c->bits != (is_big ? BITS_BIG : BITS_LITTLE);
+	if (t->slot != CTF_NO_SLOT && !byte_aligned && is_mixed)
 		c->reason = "mixed byte orders within a byte";
+	c->bits = is_big ? BITS_BIG : BITS_LITTLE;
 	const uint64_t offset = append_to_block(c, t->size);
 	if (t->clock && !c->is_header)
 		c->reason = "timestamp among the event fields";
@@ -143,6 +149,14 @@ static void compile_integer(struct compiler *c, struct ctf_type *t, const char *
 }
 
 static void compile_type(struct compiler *c, struct ctf_type *t, const char *name);
+
+static bool contains_order(const struct ctf_type *t, enum ctf_order order)
+{
+	bool contains = t->kind == CTF_INTEGER && t->order == order;
+	for (const struct ctf_member *m = t->member; m && !contains; m = m->next)
+		contains = contains_order(m->type, order);
+	return contains || (t->element && contains_order(t->element, order));
+}
 
 /* Returns the size of an array element in bits, including the padding before the next element. 0: not constant. */
 static uint64_t element_bits(const struct ctf_type *t)
@@ -178,6 +192,8 @@ static void compile_counted_array(struct compiler *c, const struct ctf_type *t, 
 	op->n = bits;
 	op->slot = t->is_text ? t->slot : CTF_NO_SLOT;
 	add_conditional_slot(c, op->slot);
+	c->has_other_order |= contains_order(t->element, c->is_big ? CTF_LITTLE : CTF_BIG);
+	c->bits = BITS_UNKNOWN;
 	const uint64_t step = bits & -bits;  /* largest power of two that divides `bits` */
 	set_position(c, step < t->align ? step : t->align, 0);
 }
@@ -189,6 +205,8 @@ static void compile_repeated_array(struct compiler *c, const struct ctf_type *t)
 	op->n = t->length;
 	op->control_slot = t->control_path ? t->control->slot : CTF_NO_SLOT;
 	c->conditional_depth++;
+	c->has_other_order |= contains_order(t->element, c->is_big ? CTF_LITTLE : CTF_BIG);
+	c->bits = BITS_UNKNOWN;
 	set_position(c, 1, 0);
 	compile_type(c, t->element, NULL);
 	c->conditional_depth--;
@@ -204,6 +222,8 @@ static void compile_array(struct compiler *c, const struct ctf_type *t)
 	} else if (bits && t->length <= MAX_BLOCK / bits) {
 		const bool byte_aligned = is_byte_aligned(c);
 		const uint64_t offset = append_to_block(c, bits * t->length);
+		c->has_other_order |= contains_order(t->element, c->is_big ? CTF_LITTLE : CTF_BIG);
+		c->bits = BITS_UNKNOWN;
 		if (!t->is_text || t->slot == CTF_NO_SLOT)
 			return;
 		if (!byte_aligned)
@@ -242,6 +262,8 @@ static void compile_variant(struct compiler *c, const struct ctf_type *t)
 {
 	const uint64_t modulus = c->position.modulus, remainder = c->position.remainder;
 	const size_t at = c->p->ops;
+	const enum byte_bits bits = c->bits;
+	enum byte_bits end_bits = bits;
 	uint64_t end_modulus = 1, end_remainder = 0;
 	struct ctf_op *op = emit_op(c, OP_VARIANT);
 	op->control_slot = t->control->slot;
@@ -249,8 +271,10 @@ static void compile_variant(struct compiler *c, const struct ctf_type *t)
 	c->conditional_depth++;
 	for (const struct ctf_member *m = t->member; m && !c->reason; m = m->next) {
 		set_position(c, modulus, remainder);
+		c->bits = bits;
 		add_options(c, at, t->control, m);
 		compile_type(c, m->type, m->name);
+		end_bits = m == t->member || c->bits == end_bits ? c->bits : BITS_UNKNOWN;
 		merge_positions(c, m == t->member, &end_modulus, &end_remainder);
 		if (m->next)
 			emit_op(c, OP_JUMP);
@@ -261,6 +285,7 @@ static void compile_variant(struct compiler *c, const struct ctf_type *t)
 		if (c->p->op[i].code == OP_JUMP && !c->p->op[i].skip)
 			c->p->op[i].skip = (uint32_t)(c->p->ops - i);
 	set_position(c, end_modulus, end_remainder);
+	c->bits = end_bits;
 }
 
 static void compile_type(struct compiler *c, struct ctf_type *t, const char *name)
@@ -274,6 +299,7 @@ static void compile_type(struct compiler *c, struct ctf_type *t, const char *nam
 		break;
 	case CTF_FLOAT:
 		append_to_block(c, t->size);
+		c->bits = BITS_UNKNOWN;
 		break;
 	case CTF_STRING:
 		emit_op(c, OP_STRING)->slot = t->slot;
@@ -296,7 +322,8 @@ static void compile_type(struct compiler *c, struct ctf_type *t, const char *nam
 const char *ctf_compile(struct ctf_program *p, struct ctf_type *const *root, size_t roots, struct ctf_position *position,
                         bool is_big, bool is_header)
 {
-	struct compiler c = { .p = p, .is_big = is_big, .is_header = is_header, .position = *position };
+	struct compiler c = { .p = p, .is_big = is_big, .is_header = is_header, .position = *position,
+		.bits = BITS_UNKNOWN };
 	for (size_t i = 0; i < roots && !c.reason; i++)
 		if (root[i])
 			compile_type(&c, root[i], NULL);

@@ -37,16 +37,12 @@ static int native_describe(struct trace_location *p, struct error *err)
 
 /* ---- opening */
 
-/* Returns true for tracers with bugs that libbabeltrace2 works around, such as packets that end before their last event. */
+/* Returns true for tracers with bugs that only libbabeltrace2 works around: packets that begin after their first event. */
 static bool is_repaired_by_babeltrace(const char *tracer)
 {
 	int major = 0, minor = 0;
-	if (strncmp(tracer, "barectf", 7) == 0)
-		return sscanf(tracer, "barectf %d.%d", &major, &minor) != 2 || major < 2 || (major == 2 && minor <= 3);
-	if (sscanf(tracer, "lttng-modules %d.%d", &major, &minor) == 2 ||
-	    sscanf(tracer, "lttng-ust %d.%d", &major, &minor) == 2)
-		return major < 2 || (major == 2 && minor < 11);
-	return false;
+	return strncmp(tracer, "barectf", 7) == 0 &&
+	       (sscanf(tracer, "barectf %d.%d", &major, &minor) != 2 || major < 2 || (major == 2 && minor <= 3));
 }
 
 /* Returns the longest metadata of the directories: later ones may describe more events. Returns NULL with *reason set if

@@ -20,12 +20,13 @@
 #define MAGIC_AND_UUID 20              /* size of the start of a packet header: magic number and trace UUID, bytes */
 #define WINDOW_SIZE ((size_t)1 << 18)  /* size of the part of a file in memory, bytes */
 
-/* Format of LTTng's index files, big endian. */
+/* Format of LTTng's index files, big endian. Entries of version 1.0 (LTTng up to 2.7) end with the stream class. */
 struct index_head { uint32_t magic, major, minor, entry_size; };
 struct index_entry {
 	uint64_t offset, packet_size, content_size, begin, end, discarded, stream_class;  /* sizes in bits */
 	uint64_t instance, sequence;                                                      /* since version 1.1 */
 };
+#define ENTRY_SIZE(minor) ((minor) ? sizeof(struct index_entry) : offsetof(struct index_entry, instance))
 
 static char *read_index(struct stream_file *f, size_t *len)
 {
@@ -120,14 +121,14 @@ static bool read_packets_from_index(struct stream_file *f)
 	bool is_valid = data && len >= sizeof head;
 	if (is_valid) {
 		memcpy(&head, data, sizeof head);
-		is_valid = be32toh(head.magic) == INDEX_MAGIC && be32toh(head.major) == 1 && be32toh(head.minor) >= 1;
+		is_valid = be32toh(head.magic) == INDEX_MAGIC && be32toh(head.major) == 1;
 	}
-	const size_t size = is_valid ? be32toh(head.entry_size) : 0;
-	is_valid = is_valid && size >= sizeof(struct index_entry) && size < 4096;
+	const size_t size = is_valid ? be32toh(head.entry_size) : 0, known = is_valid ? ENTRY_SIZE(head.minor) : 0;
+	is_valid = is_valid && size >= known && size < 4096;
 	uint64_t at = 0;
 	for (size_t i = sizeof head; is_valid && i + size <= len; i += size) {
-		struct index_entry e;
-		memcpy(&e, data + i, sizeof e);
+		struct index_entry e = { 0 };
+		memcpy(&e, data + i, known);
 		is_valid = be64toh(e.offset) == at && be64toh(e.packet_size) && be64toh(e.packet_size) % 8 == 0 &&
 		       be64toh(e.begin) <= be64toh(e.end);
 		at += be64toh(e.packet_size) / 8;
