@@ -1,8 +1,9 @@
 """Recordings without some kinds of events: no culprit and no sleep is claimed that only these events would show."""
+import collections
 import os
 import re
 
-from e2e import DATA, SOURCE, check, run, scratch, table
+from e2e import DATA, SOURCE, check, codes, run, scratch, table
 
 with open(os.path.join(SOURCE, "src", "trace", "layouts", "lttng.yaml"), encoding="utf-8") as f:
     HEAD, EVENTS = f.read().split("events:\n", 1)
@@ -95,6 +96,24 @@ def wakers(whole):
     check(same > 0 and unknown > 0 and not wrong, f"waker and context known: {same}, unknown: {unknown}, wrong: {wrong}")
 
 
+def waking_alone(whole):
+    """sched_waking alone: a thread is assumed to have waited for the CPU on which it then ran; a note marks this. Of the time
+    that others took, under 0.5 % goes to a wrong name; idle CPUs are left out, as the wait begins earlier."""
+    def culprits(history):
+        sums = collections.Counter()
+        for row in table("steal", history, "--by", "thread", "--top", "0"):
+            if "idle CPU" not in row["culprit"]:
+                sums[row["victim"], row["culprit"]] += int(row["ns"])
+        return sums
+    some, moved = without("sched_wakeup", "sched_migrate"), without("sched_wakeup")
+    known, assumed = culprits(whole), culprits(some)
+    total, unknown = sum(known.values()), sum(ns for (_, by), ns in assumed.items() if by.startswith("unknown"))
+    wrong = sum((assumed - known).values()) - unknown
+    check("cpus-assumed" in codes("info", some), "a note marks the assumption")
+    check("cpus-assumed" not in codes("info", moved), "with sched_migrate_task the CPU is known")
+    check(wrong < total / 200 and unknown < total / 100, f"of {total} ns, to a wrong name {wrong}, unknown {unknown}")
+
+
 with scratch() as folder:
     os.chdir(folder)
     everything = without()
@@ -103,3 +122,4 @@ with scratch() as folder:
     new_threads(everything)
     first_switches(everything)
     wakers(everything)
+    waking_alone(everything)

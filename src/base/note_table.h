@@ -157,6 +157,9 @@
 	  "record sched_waking and sched_wakeup") \
 	X(NO_WAKERS, "no-wakers", LIMIT, "its trace has no sched_waking: sleeps with an unknown waker: %llu", \
 	  "record sched_waking") \
+	X(CPUS_ASSUMED, "cpus-assumed", LIMIT, \
+	  "its trace has neither sched_wakeup nor sched_migrate_task: %llu waits are assumed to be for the CPU on which the " \
+	  "thread then ran, and for what ran there", "record sched_wakeup and sched_migrate_task") \
 	X(CPU_BEGINS_LATE, "cpu-begins-late", LOSS, \
 	  "the recording of CPU%u begins at %s (host), %s later than that of other CPUs: its state before is known only " \
 	  "as far as the host's events show it", "") \

@@ -200,6 +200,8 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 			note_add(notes, IDLE_UNKNOWN, mc->name, unknown_idle_vcpus(m, mc));
 		if (!mc->has_seen_wakeup && mc->unseen_wakeups)
 			note_add(notes, NO_WAKEUPS, mc->name);
+		if (mc->assumed_cpus)
+			note_add(notes, CPUS_ASSUMED, mc->name, (unsigned long long)mc->assumed_cpus);
 		if (!mc->has_seen_waking && mc->unknown_wakers)
 			note_add(notes, NO_WAKERS, mc->name, (unsigned long long)mc->unknown_wakers);
 	}

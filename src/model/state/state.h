@@ -160,6 +160,7 @@ struct machine {
 	int64_t begin;                 /* start of its trace, host ns */
 	int64_t unknown;               /* CPU time with an unknown current thread, ns, without intervals that have not ended */
 	uint64_t contradictions;       /* number of events that contradict the state before them */
+	uint64_t assumed_cpus;         /* number of waits for which the CPU is assumed, see thread_check_move() */
 	uint64_t unseen_wakeups;       /* number of sleeps that ended without a wakeup, before any wakeup was processed */
 	uint64_t unknown_wakers;       /* number of wakeups with an unknown waker */
 	uint8_t handler_kinds;         /* kinds of handlers that its trace can contain: HANDLERS_IRQ ... */
@@ -256,7 +257,7 @@ void thread_unrecorded_wakeup(struct machine *mc, struct thread *th, int32_t cpu
 /* Makes the state unknown since it was written last: an event shows that it changed without a record. */
 void thread_unrecorded_change(struct machine *mc, struct thread *th);
 /* Called when the thread is switched in on `cpu`: makes its CPU unknown since its last event if it moved without a
- * recorded migration. */
+ * recorded migration, or assumes `cpu` where the trace has sched_waking alone. */
 void thread_check_move(struct machine *mc, struct thread *th, uint32_t cpu);
 void thread_write_waker(struct machine *mc, struct thread *th);
 /* Sets the pid namespace, unless one was set before. */

@@ -15,6 +15,7 @@
 #define ROOT_CGROUP_NS 4026531835
 
 #define SHORT_WAKEUP 10000  /* minimum delay from waking to wakeup, ns, that is written as an interval */
+#define IDLE_LEAVE_MAX 1000000  /* time within which an idle CPU runs a woken thread, ns; deep idle takes some 0.1 ms */
 
 bool tid_valid(int64_t tid)
 {
@@ -283,18 +284,32 @@ void thread_clear_cpu(struct machine *mc, struct thread *th)
 	th->since = mc->model->sink.now;
 }
 
-/* The time of the move between runqueues is unknown, so the CPU is unknown from the thread's last event. */
+/* Returns true if the thread, which now runs on `cpu`, probably waited for this CPU since it was woken. sched_waking alone
+ * names the CPU on which the thread slept, but the kernel may queue it on another one. An idle CPU runs a woken thread
+ * within IDLE_LEAVE_MAX: if `cpu` was idle for longer meanwhile, it took the thread from another CPU. */
+static bool has_probably_waited_for(const struct machine *mc, const struct thread *th, uint32_t cpu)
+{
+	const struct cpu *c = &mc->cpu[cpu];
+	const int64_t busy_since = c->state == CPU_IDLE ? mc->model->sink.now : c->busy_since;
+	return mc->waking_is_wakeup && !mc->has_migrations && th->woken == WOKEN_YES && c->state != CPU_UNSEEN &&
+	       busy_since <= th->since + IDLE_LEAVE_MAX;
+}
+
+/* The time of the move between runqueues is unknown, so the CPU is unknown from the thread's last event, unless it is
+ * assumed to be the one on which the thread runs now. */
 void thread_check_move(struct machine *mc, struct thread *th, uint32_t cpu)
 {
 	struct vcpu *v = th->vcpu == NONE ? NULL : &mc->model->vcpu[th->vcpu];
 	if (th->on_cpu >= 0 || th->sched != THREAD_PREEMPTED || th->cpu < 0 || (uint32_t)th->cpu == cpu)
 		return;
-	thread_set_at(mc, th, th->since, THREAD_CPU, HISTORY_NULL);
-	th->cpu = -1;
+	const bool is_assumed = has_probably_waited_for(mc, th, cpu);
+	mc->assumed_cpus += is_assumed;
+	thread_set_at(mc, th, th->since, THREAD_CPU, is_assumed ? (int64_t)cpu : HISTORY_NULL);
+	th->cpu = is_assumed ? (int32_t)cpu : -1;
 	if (v && v->pcpu >= 0) {
 		const int64_t at = v->status_since > th->since ? v->status_since : th->since;
-		sink_set_at(&mc->model->sink, at, v->attr_pcpu, HISTORY_NULL);
-		v->pcpu = -1;
+		sink_set_at(&mc->model->sink, at, v->attr_pcpu, is_assumed ? (int64_t)cpu : HISTORY_NULL);
+		v->pcpu = th->cpu;
 	}
 }
 
