@@ -69,7 +69,7 @@ def simulated(tmp):
     check(all(n["text"] in text for n in reported), "explain repeats both notes")
 
 
-LOSS = ("lost-events", "cpu-state-lost", "contradicting-events")
+LOSS = ("lost-events", "cpu-state-lost", "contradicting-events", "self-check-failed")
 UNSURE = 100_000  # ns: with fewer events the guest's clock is less accurate, and so are its threads' times
 
 

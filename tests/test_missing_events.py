@@ -3,7 +3,7 @@ import collections
 import os
 import re
 
-from e2e import DATA, SOURCE, check, codes, run, scratch, table
+from e2e import DATA, SOURCE, check, codes, notes, run, scratch, simulate, table
 
 with open(os.path.join(SOURCE, "src", "trace", "layouts", "lttng.yaml"), encoding="utf-8") as f:
     HEAD, EVENTS = f.read().split("events:\n", 1)
@@ -114,6 +114,25 @@ def waking_alone(whole):
     check(wrong < total / 200 and unknown < total / 100, f"of {total} ns, to a wrong name {wrong}, unknown {unknown}")
 
 
+def misread(whole):
+    """Self-check: a layout that takes a field of the payload for the CPU. In a complete trace that is our defect, named so;
+    where events were lost, these explain the contradictions."""
+    def index(folder, history):
+        with open("misread.yaml", "w", encoding="utf-8") as out:
+            out.write(HEAD.replace("layout: lttng", "layout: misread").replace("packet.cpu_id", "[target_cpu, packet.cpu_id]") +
+                      "events:\n" + EVENTS)
+        run("index", "--host", folder, "--layout", "misread.yaml", "-o", history)
+        return {n["code"]: n["text"] for n in notes("info", history)}
+    simulate("lossy", "random", "--seed", "3", "--lost", "0.02", "--pcpus", "4")
+    check(not set(codes("info", whole)) & {"self-check-failed", "contradicting-events"}, "the shipped layout passes")
+    found = index(os.path.join(DATA, "fibonacci", "host"), "misread.steal")
+    check("self-check-failed" in found and "contradicting-events" not in found, f"misread: {found}")
+    counts = {kind: int(n) for kind, n in re.findall(r"(sched_wak\w+) (\d+)", found["self-check-failed"])}
+    check(counts.get("sched_waking", 0) > 50, f"the kinds of events that were misread are counted: {counts}")
+    found = index("lossy/host", "lossy.steal")
+    check("contradicting-events" in found and "self-check-failed" not in found, f"with losses: {sorted(found)}")
+
+
 with scratch() as folder:
     os.chdir(folder)
     everything = without()
@@ -123,3 +142,4 @@ with scratch() as folder:
     first_switches(everything)
     wakers(everything)
     waking_alone(everything)
+    misread(everything)

@@ -247,7 +247,7 @@ static void check_offline(int64_t comm, int halted, uint64_t contradictions)
 	enter(1010);
 	sw(1, 1020, 0, 0, RUN_RUNNABLE, 1);
 	expect(VCPU, 1020, VCPU_RUNNING);
-	assert_int_equal(model->machine[1]->contradictions, contradictions);
+	assert_int_equal(model->machine[1]->contradictions[EV_SWITCH], contradictions);
 	teardown();
 }
 
@@ -278,7 +278,7 @@ static void check_host_offline(int64_t comm, bool back, bool was_offline)
 	expect("/Host/Threads/19/Status", 40, THREAD_RUNNING);
 	expect("/Host/Threads/19/Status", 41, was_offline ? THREAD_BLOCKED : THREAD_RUNNING);
 	expect("/Host/Threads/19/Status", 1010, THREAD_RUNNING);
-	assert_int_equal(model->machine[0]->contradictions, !was_offline);
+	assert_int_equal(model->machine[0]->contradictions[back ? EV_TIMER_ENTRY : EV_SWITCH], !was_offline);
 	teardown();
 }
 

@@ -129,7 +129,10 @@
 	X(CPU_STATE_LOST, "cpu-state-lost", LOSS, "events were lost: the state of its CPUs is unknown for %s of CPU time", \
 	  "record with larger buffers") \
 	X(CONTRADICTING_EVENTS, "contradicting-events", LOSS, \
-	  "events that contradict the events before them: %llu; other events are missing from the trace", "") \
+	  "events that contradict the events before them: %llu (%s); other events are missing from the trace", "") \
+	X(SELF_CHECK_FAILED, "self-check-failed", LIMIT, \
+	  "stealscope may misread this trace: no event was lost, but events that contradict the states computed from it: " \
+	  "%llu (%s)", "do not trust the states around them; report this trace as a defect of stealscope or its layout") \
 	X(ENDS_WITHOUT_START, "ends-without-start", INFO, \
 	  "probes recorded ends of requests without their start: %llu; they began before the recording, or no probe shows " \
 	  "their start", "") \

@@ -2,7 +2,9 @@
 #include "model/model.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "base/parallel.h"
@@ -15,6 +17,11 @@
 #include "model/merge.h"
 #include "model/sink_async.h"
 
+/* Contradicting events that chance explains (the first events of a trace, CPU hotplug, an event that the tracer recorded
+ * late): so many, or one of so many. */
+#define CONTRADICTIONS_FEW 5
+#define CONTRADICTIONS_PART 1000
+#define KINDS_LISTED 4             /* maximum number of event kinds in a note */
 #define PROGRESS_EVENTS 65536  /* events between two progress reports, about 10 ms */
 
 struct model_run {
@@ -177,9 +184,59 @@ static uint32_t unknown_idle_vcpus(const struct model *m, const struct machine *
 	return n;
 }
 
+/* Returns true if the reader reported neither losses nor damage of the trace: its first `n` notes are those of readers and
+ * synchronization. */
+static bool is_whole(const struct trace *trace, const struct clock_map *clock, const struct notes *notes, size_t n)
+{
+	const struct trace_info *info = trace_info(trace);
+	if (info->lost || info->uncounted || coverage_has_losses(trace, clock))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		const struct note *note = &notes->item[i];
+		const bool concerns = !note->machine || strcmp(note->machine, info->machine) == 0;
+		if (concerns && (note->kind == NOTE_KIND_LOSS || note->kind == NOTE_KIND_DAMAGE))
+			return false;
+	}
+	return true;
+}
+
+/* Writes "sched_switch 13, kvm_entry 2": the most frequent kinds. */
+static void write_kinds(char *text, size_t size, const uint64_t count[EVENT_KIND_COUNT])
+{
+	uint64_t rest[EVENT_KIND_COUNT];
+	size_t len = 0;
+	memcpy(rest, count, sizeof rest);
+	*text = '\0';
+	for (unsigned listed = 0; listed < KINDS_LISTED; listed++) {
+		unsigned most = 0;
+		for (unsigned k = 1; k < EVENT_KIND_COUNT; k++)
+			most = rest[k] > rest[most] ? k : most;
+		if (!rest[most] || len >= size)
+			break;
+		len += (size_t)snprintf(text + len, size - len, "%s%s %llu", len ? ", " : "", event_kind_name[most],
+		                        (unsigned long long)rest[most]);
+		rest[most] = 0;
+	}
+}
+
+/* Self-check. Missing events explain contradictions. Without any, more than a few show that we misread the trace. */
+static void note_contradictions(const struct machine *mc, uint64_t events, bool whole, struct notes *notes)
+{
+	uint64_t n = 0;
+	char kinds[160];
+	for (unsigned k = 0; k < EVENT_KIND_COUNT; k++)
+		n += mc->contradictions[k];
+	write_kinds(kinds, sizeof kinds, mc->contradictions);
+	if (whole && n > CONTRADICTIONS_FEW && n > events / CONTRADICTIONS_PART)
+		note_add(notes, SELF_CHECK_FAILED, mc->name, (unsigned long long)n, kinds);
+	else if (n)
+		note_add(notes, CONTRADICTING_EVENTS, mc->name, (unsigned long long)n, kinds);
+}
+
 static void add_notes(const struct model_run *r, const struct model *m, int64_t end, struct notes *notes)
 {
 	char text[TIME_TEXT];
+	const size_t earlier = notes ? notes->len : 0;
 	for (uint32_t i = 0; i < m->machines; i++) {
 		const struct machine *mc = m->machine[i];
 		const struct trace_info *info = r->trace[i] ? trace_info(r->trace[i]) : NULL;
@@ -192,8 +249,8 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 			coverage_add_notes(r->trace[i], host_time, r->clock[i], notes);
 		if (info && coverage_has_losses(r->trace[i], r->clock[i]))
 			note_add(notes, CPU_STATE_LOST, mc->name, time_duration(text, model_unknown_cpu_time(m, i, end)));
-		if (mc->contradictions)
-			note_add(notes, CONTRADICTING_EVENTS, mc->name, (unsigned long long)mc->contradictions);
+		if (info && notes)
+			note_contradictions(mc, info->events, is_whole(r->trace[i], r->clock[i], notes, earlier), notes);
 		if (request_probes_orphans(mc))
 			note_add(notes, ENDS_WITHOUT_START, mc->name, (unsigned long long)request_probes_orphans(mc));
 		if (unknown_idle_vcpus(m, mc))

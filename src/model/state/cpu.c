@@ -148,7 +148,7 @@ void cpu_set_current(struct machine *mc, uint32_t number, struct thread *th, enu
 	if (th) {
 		int32_t other = th->on_cpu;
 		if (other >= 0) {  /* the switch on the other CPU was not recorded: events are missing */
-			mc->contradictions++;
+			count_contradiction(mc);
 			cpu_clear_current(mc, (uint32_t)other);
 			update_cpu(mc, (uint32_t)other);
 		}

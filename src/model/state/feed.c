@@ -9,6 +9,14 @@
 
 #include "model/state/exit_reasons.h"
 
+void count_contradiction(struct machine *mc)
+{
+	if (mc->contradicting == mc->model->events + 1)
+		return;
+	mc->contradicting = mc->model->events + 1;
+	mc->contradictions[mc->model->event_kind]++;
+}
+
 /* Makes `tid` the current thread of the CPU, because an event shows it. */
 static void prove_current(struct machine *mc, uint32_t number, int64_t tid)
 {
@@ -30,7 +38,7 @@ static void prove_current(struct machine *mc, uint32_t number, int64_t tid)
 	                              * TID ends */
 		thread_end(mc, old);
 	else if (known)
-		mc->contradictions++;
+		count_contradiction(mc);
 }
 
 static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
@@ -395,6 +403,7 @@ int model_feed(struct model *m, uint32_t machine, int64_t t, const struct event 
 	if (t > m->sink.now)
 		m->sink.now = t;
 	m->events++;
+	m->event_kind = ev->kind;
 	dispatch_event(m->machine[machine], ev);
 	return sink_status(m, err);
 }

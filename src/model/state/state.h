@@ -159,7 +159,9 @@ struct machine {
 	bool lost_pending;             /* current time is before lost_until */
 	int64_t begin;                 /* start of its trace, host ns */
 	int64_t unknown;               /* CPU time with an unknown current thread, ns, without intervals that have not ended */
-	uint64_t contradictions;       /* number of events that contradict the state before them */
+	/* Self-check: number of events with a context (CPU, thread) that contradicts the state before them, by event kind. */
+	uint64_t contradictions[EVENT_KIND_COUNT];
+	uint64_t contradicting;        /* number of the event counted last, see count_contradiction() */
 	uint64_t assumed_cpus;         /* number of waits for which the CPU is assumed, see thread_check_move() */
 	uint64_t unseen_wakeups;       /* number of sleeps that ended without a wakeup, before any wakeup was processed */
 	uint64_t unknown_wakers;       /* number of wakeups with an unknown waker */
@@ -205,6 +207,7 @@ struct model {
 	bool paper_states;
 	bool parents_written;     /* attribute "Parent" of all machines was written */
 	uint64_t events;
+	uint16_t event_kind;           /* kind of the current event */
 };
 
 /* ---- topology_attributes.c */
@@ -290,6 +293,8 @@ void update_cpu(struct machine *mc, uint32_t cpu);  /* Updates vCPU and owner of
 /* ---- cpu.c: CPUs and their current threads */
 /* Makes the CPU known at its first event, and returns it. */
 struct cpu *cpu_first_event(struct machine *mc, uint32_t number);
+/* Counts the current event as one that contradicts the state, once. */
+void count_contradiction(struct machine *mc);
 /* Sets the current thread; NULL: idle. */
 void cpu_set_current(struct machine *mc, uint32_t number, struct thread *th, enum vcpu_mode mode);
 void cpu_set_unknown(struct machine *mc, uint32_t number);
