@@ -52,6 +52,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (xen_file_scan(&f, fd))
 		abort();
 	const struct clock_scale scale = { .millihertz = f.texts.millihertz, .is_tsc = true };
+	f.texts.exit_isa = 0;
+	const int isa = xen_find_exit_isa(&f, fd, path, &scale, &cache);
+	if (isa && isa != EXIT_ISA_VMX && isa != EXIT_ISA_SVM)
+		abort();
+	f.texts.exit_isa = EXIT_ISA_VMX;
 	for (size_t i = 0; i < f.pcpus; i++) {
 		bytes += f.pcpu[i].bytes;
 		if (xen_pcpu_decode(&f, &f.pcpu[i], fd, path, &scale, &cache, &sink.sink))

@@ -8,7 +8,7 @@
  * Times are the TSC of the pCPUs. The file contains neither the frequency of the TSC nor the names of the domains: both
  * come from the output of `xl info`, `xl list`, `xl vcpu-list` and `xl sched-credit` in files beside the trace, in any
  * file and recognized by their contents, or from options. The kind of the processor's virtualization (VMX, SVM) comes from
- * `xl info` or Xen's console. */
+ * `xl info` or Xen's console, otherwise from exit reasons that only one of them has. */
 #ifndef STEALSCOPE_TRACE_XEN_XEN_H
 #define STEALSCOPE_TRACE_XEN_XEN_H
 
@@ -95,6 +95,11 @@ bool xen_file_is_plausible(const struct xen_file *f);
  * *out->err set. */
 int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, const char *path,
                     const struct clock_scale *scale, struct string_cache *names, struct event_sink *out);
+
+/* Returns the kind of the exit reasons, by the first one that only one kind has: EXIT_ISA_VMX or EXIT_ISA_SVM; 0: none
+ * found. Reads at most the records of EXIT_SEARCH_MAX events. */
+int xen_find_exit_isa(const struct xen_file *f, int fd, const char *path, const struct clock_scale *scale,
+                      struct string_cache *names);
 
 extern const struct trace_reader xen_reader;
 

@@ -15,6 +15,7 @@
 #define BLOCK_BYTES (64 << 10)       /* size of a read, bytes */
 #define RECORD_BYTES_MAX 40          /* size of the longest record, bytes */
 #define TIME_MAX (INT64_C(1) << 61)  /* greatest time, ns since the TSC was 0 */
+#define EXIT_SEARCH_MAX (1U << 20)  /* number of events among which the kind of the exit reasons is searched */
 #define NAMES 256              /* size of the cache of domain names, power of two */
 
 enum record {
@@ -352,4 +353,66 @@ int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, 
 	free(buf);
 	free(c);
 	return status;
+}
+
+/* ---- kind of virtualization */
+
+struct isa_search {
+	struct event_sink sink;
+	int isa;
+	uint64_t events;
+};
+
+/* Returns the kind of virtualization that has this reason alone; 0: both may have it. */
+static int isa_of_reason(uint32_t reason)
+{
+	enum { EXTERNAL_INTERRUPT = 1, CPUID = 10, HLT = 12, IO_INSTRUCTION = 30, MSR_READ = 31 };  /* VMX; no SVM exit */
+	const bool is_vmx = reason == EXTERNAL_INTERRUPT || reason == CPUID || reason == HLT || reason == IO_INSTRUCTION ||
+		reason == MSR_READ;
+	const bool is_svm = (reason >= 0x60 && reason <= 0xff) || (reason >= 0x400 && reason <= 0x403);
+	return is_vmx ? EXIT_ISA_VMX : is_svm ? EXIT_ISA_SVM : 0;
+}
+
+static int search_put(struct event_sink *o, const struct event *ev)
+{
+	struct isa_search *s = (struct isa_search *)o;  /* the sink is the first member */
+	if (ev->kind == EV_VCPU_EXIT && ev->vcpu_exit.isa == EVENT_ABSENT)
+		s->isa = isa_of_reason((uint32_t)ev->vcpu_exit.reason);
+	return s->isa || ++s->events > EXIT_SEARCH_MAX ? -1 : 0;
+}
+
+static int search_damage(struct event_sink *o, const char *reason, bool continues)
+{
+	(void)o;
+	(void)reason;
+	(void)continues;
+	return 0;
+}
+
+static int search_progress(struct event_sink *o, uint64_t bytes)
+{
+	(void)o;
+	(void)bytes;
+	return 0;
+}
+
+static int search_coverage(struct event_sink *o, uint16_t cpu, int64_t begin, int64_t end)
+{
+	(void)o;
+	(void)cpu;
+	(void)begin;
+	(void)end;
+	return 0;
+}
+
+int xen_find_exit_isa(const struct xen_file *f, int fd, const char *path, const struct clock_scale *scale,
+                      struct string_cache *names)
+{
+	static const struct event_sink_ops ops = { .put = search_put, .add_coverage = search_coverage,
+		.report_damage = search_damage, .report_progress = search_progress };
+	struct error err = ERROR_INIT;
+	struct isa_search s = { .sink = { .ops = &ops, .err = &err } };
+	for (size_t i = 0; i < f->pcpus && !s.isa && s.events <= EXIT_SEARCH_MAX; i++)
+		(void)xen_pcpu_decode(f, &f->pcpu[i], fd, path, scale, names, &s.sink);
+	return s.isa;
 }

@@ -97,6 +97,9 @@ static void *enter_file(struct source *s, struct error *err)
 	w->location = p;
 	w->fd = fd;
 	string_cache_init(&w->names, s->mapping.names);
+	struct xen_file *f = p->data;
+	if (!f->texts.exit_isa)
+		f->texts.exit_isa = xen_find_exit_isa(f, fd, p->path, &p->scale, &w->names);
 	return w;
 }
 
