@@ -1,6 +1,7 @@
 /* query/: wakers of idle vCPUs. */
 #include "test.h"
 
+#include "base/vcpu_name.h"
 #include "query_world.h"
 
 #define H "/Host/Threads/"
@@ -108,9 +109,25 @@ static void test_called_back(void **state)
 	world_release(&w);
 }
 
+/* Kernel threads that work for a VM, by their names. */
+static void test_vm_worker_names(void **state)
+{
+	(void)state;
+	static const struct { const char *comm; int64_t pid; } cases[] = {
+		{ "vhost-39", 39 }, { "kvm-pit/12345", 12345 }, { "vhost-2147483647", INT32_MAX },
+		{ "", -1 }, { "vhost-", -1 }, { "vhost-0", -1 }, { "vhost-039", -1 }, { "vhost--3", -1 }, { "vhost-39x", -1 },
+		{ "kvm-pit/", -1 }, { "kvm-pit-7", -1 }, { "vhost-2147483648", -1 }, { "vhost-99999999999999999999", -1 },
+		{ "kvm-nx-lpage-re", -1 }, { "CPU 39/KVM", -1 },
+	};
+	for (size_t i = 0; i < COUNT(cases); i++)
+		assert_int_equal(vm_worker_pid(cases[i].comm), cases[i].pid);
+	assert_true(vm_worker_has_no_pid("kvm-nx-lpage-re"));
+	assert_false(vm_worker_has_no_pid("kvm-pit/7"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = { cmocka_unit_test(test_waits), cmocka_unit_test(test_no_processes),
-	                                    cmocka_unit_test(test_called_back) };
+	                                    cmocka_unit_test(test_called_back), cmocka_unit_test(test_vm_worker_names) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

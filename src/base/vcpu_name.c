@@ -27,3 +27,22 @@ int vcpu_name_number(const char *comm)
 	}
 	return -1;
 }
+
+int64_t vm_worker_pid(const char *comm)
+{
+	static const char *const prefix[] = { "vhost-", "kvm-pit/" };
+	for (size_t i = 0; i < sizeof prefix / sizeof *prefix; i++) {
+		const size_t len = strlen(prefix[i]);
+		char *end;
+		if (strncmp(comm, prefix[i], len) != 0 || comm[len] < '1' || comm[len] > '9')
+			continue;
+		const unsigned long pid = strtoul(comm + len, &end, 10);
+		return !*end && pid <= INT32_MAX ? (int64_t)pid : -1;
+	}
+	return -1;
+}
+
+bool vm_worker_has_no_pid(const char *comm)
+{
+	return strncmp(comm, "kvm-nx-", 7) == 0;
+}

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "base/vcpu_name.h"
 
 #define ADVISED_SHARE 0.1     /* targets that mostly sleep: minimum share of the runnable time lost for advice */
 #define NOTABLE 0.01     /* minimum share of the window lost for advice */
@@ -47,6 +48,8 @@ static void write_target_command(struct explanation *s, const char *command)
 	write_command(s, command, s->machine, member);
 }
 
+#define SEVERAL_VMS (-2)
+
 /* Returns the PID of a host thread at t; -1: unknown. */
 static int64_t thread_pid(const struct catalog *catalog, int thread, int64_t t)
 {
@@ -57,12 +60,14 @@ static int64_t thread_pid(const struct catalog *catalog, int thread, int64_t t)
 	return iv.value;
 }
 
-/* Returns the VM that a host thread works for without being a vCPU: other threads of the monitor, or vhost threads; -1:
- * none. */
+/* Returns the VM that a host thread works for without being a vCPU: other threads of the monitor, and kernel threads that
+ * its name or, with a single VM on the host, its kind assigns; -1: none. */
 static int32_t helped_vm(const struct explanation *s, const struct flow_entry *e)
 {
 	const struct catalog *catalog = s->catalog;
-	const char *name = s->f->name[e->actor.name], *vhost = strncmp(name, "vhost-", 6) == 0 ? name + 6 : NULL;
+	const char *name = s->f->name[e->actor.name];
+	const int64_t worker_of = vm_worker_pid(name);
+	int32_t only_vm = -1;
 	int thread = e->actor.machine < 0 ? -1 : catalog_find_thread(catalog, (uint32_t)e->actor.machine, e->actor.tid);
 	int64_t pid = thread_pid(catalog, thread, e->longest.start);
 	for (uint32_t i = 0; i < catalog->cpus; i++) {
@@ -70,10 +75,12 @@ static int32_t helped_vm(const struct explanation *s, const struct flow_entry *e
 		if (host < 0 || catalog->thread[host].machine != (uint32_t)e->actor.machine)
 			continue;
 		int64_t monitor = thread_pid(catalog, host, e->longest.start);
-		if (monitor >= 0 && (pid == monitor || (vhost && strtoll(vhost, NULL, 10) == monitor)))
+		if (monitor >= 0 && (pid == monitor || worker_of == monitor))
 			return (int32_t)catalog->cpu[i].machine;
+		const int32_t vm = (int32_t)catalog->cpu[i].machine;
+		only_vm = only_vm == -1 || only_vm == vm ? vm : SEVERAL_VMS;
 	}
-	return -1;
+	return only_vm >= 0 && vm_worker_has_no_pid(name) ? only_vm : -1;
 }
 
 /* A thread that works for a VM does not compete with that VM. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/vcpu_name.h"
 #include "query/culprit.h"
 #include "query/wakeup.h"
 
@@ -57,10 +58,9 @@ static bool serves_all_processes(const char *name)
  * halted vCPU only by raising an interrupt for it, so the process of the waker need not be known. */
 static enum wait_kind backend_kind(int64_t vcpu_pid, int64_t other_pid, const char *name)
 {
-	char vhost[32];
-	snprintf(vhost, sizeof vhost, "vhost-%" PRId64, vcpu_pid);
-	if (vcpu_pid == HISTORY_NULL ? strncmp(name, "vhost-", 6) == 0 : strcmp(name, vhost) == 0)
-		return WAIT_NET;
+	const int64_t worker_of = vm_worker_pid(name);
+	if (worker_of >= 0 && (vcpu_pid == HISTORY_NULL || vcpu_pid == worker_of))
+		return strncmp(name, "vhost-", 6) == 0 ? WAIT_NET : WAIT_TIMER;
 	if (vcpu_pid != HISTORY_NULL && other_pid != HISTORY_NULL)
 		return vcpu_pid == other_pid ? WAIT_DEVICE : WAIT_TASK;
 	return serves_all_processes(name) ? WAIT_UNKNOWN : WAIT_DEVICE;

@@ -1,6 +1,6 @@
 /* Finds the host thread that raised an interrupt of a guest.
  *
- * Each device is served by one thread of the VM's process, or by a vhost thread.
+ * Each device is served by one thread of the VM's process, or by a kernel thread for it (vhost, kvm-pit).
  *
  * 1. If the interrupt woke a halted vCPU, its source is the waker.
  * 2. The nearest such wakeups before and after show which thread serves a device: the guest enters the device's handler
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/vcpu_name.h"
 #include "query/wakeup.h"
 
 #define SLEEPS_MAX 64    /* sleeps per vCPU and direction in time that are searched for a device's server */
@@ -53,13 +54,12 @@ static int guest_enters_handler(struct irq_sources *k, uint32_t v, int64_t woken
 	return iv.value == device;
 }
 
-/* Returns 1 if the thread belongs to the VM's process and is no vCPU, or is a vhost thread of that process. */
+/* Returns 1 if the thread belongs to the VM's process and is no vCPU, or is a kernel thread that works for it. */
 static int thread_may_serve(struct irq_sources *k, uint32_t thread, const struct thread_ref *vcpu, int64_t t)
 {
 	const struct catalog *catalog = k->r->catalog;
 	const struct catalog_thread *th = &catalog->thread[thread];
 	struct interval vcpu_pid, iv = { .value = HISTORY_NULL };
-	char vhost[32];
 	if (th->role >= 0 || th->status == HISTORY_NONE || vcpu->thread < 0 ||
 	    catalog->thread[vcpu->thread].pid == HISTORY_NONE)
 		return 0;
@@ -68,8 +68,7 @@ static int thread_may_serve(struct irq_sources *k, uint32_t thread, const struct
 		return -1;
 	if (vcpu_pid.value == HISTORY_NULL)
 		return 0;
-	snprintf(vhost, sizeof vhost, "vhost-%" PRId64, vcpu_pid.value);
-	return iv.value == vcpu_pid.value || strcmp(catalog_longest_name(catalog, thread), vhost) == 0;
+	return iv.value == vcpu_pid.value || vm_worker_pid(catalog_longest_name(catalog, thread)) == vcpu_pid.value;
 }
 
 struct server_votes {

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/vcpu_name.h"
 #include "record/proc.h"
 
 #define MAX_THREADS 1024
@@ -22,6 +23,7 @@ static const struct vm_vcpu *find_vcpu(const struct vm *vm, int32_t tid)
 
 static const struct { const char *prefix, *kind; } thread_kinds[] = {
 	{ "IO ", "iothread" }, { "iothread", "iothread" }, { "worker", "worker" }, { "vhost-", "vhost" },
+	{ "kvm-pit/", "pit" },
 };
 
 static const char *thread_kind(const struct vm *vm, int32_t tid, const char *name)
@@ -71,24 +73,22 @@ static void put_thread(struct yaml_out *o, int list, const char *root, const str
 		free(all[i]);
 }
 
-/* Writes the threads of the VM's process, and the vhost kernel threads that are named after its PID. */
+/* Writes the threads of the VM's process, and the kernel threads that are named after its PID. */
 static void put_threads(struct yaml_out *o, int map, const char *root, const struct vm *vm)
 {
 	size_t n, processes;
 	uint64_t id;
 	const int list = yaml_out_list(o, map, "threads");
 	char **task = proc_names(root, "", &n, "/proc/%d/task", vm->pid), **process = proc_names(root, "", &processes, "/proc");
-	char *vhost = mem_printf("vhost-%d", vm->pid);
 	for (size_t i = 0; i < n && i < MAX_THREADS; i++)
 		if (proc_parse_number(task[i], INT32_MAX, &id))
 			put_thread(o, list, root, vm, vm->pid, (int32_t)id);
 	for (size_t i = 0; i < processes; i++) {
 		char *comm = proc_parse_number(process[i], INT32_MAX, &id) ? proc_line(root, "/proc/%s/comm", process[i]) : NULL;
-		if (comm && strcmp(comm, vhost) == 0)
+		if (comm && vm_worker_pid(comm) == vm->pid)
 			put_thread(o, list, root, vm, (int32_t)id, (int32_t)id);
 		free(comm);
 	}
-	free(vhost);
 	proc_names_free(task, n);
 	proc_names_free(process, processes);
 }
