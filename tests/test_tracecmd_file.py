@@ -4,7 +4,7 @@ import os
 import struct
 import sys
 
-from e2e import check, run, scratch, table
+from e2e import check, notes, run, scratch, table
 from ftrace import HEAD, PAGE, Buffer, record, write_dat
 
 STEP = 100_000  # ns between two events
@@ -95,6 +95,19 @@ def check_clocks(tmp):
         check(any("'local'" in n for n in notes) == has_note, f"clock {clock}: {'a note' if has_note else 'no note'}")
 
 
+def check_ends(tmp):
+    """CPUs whose buffers end before the last one: a note for each of two, one note for more, none for less than 10 ms."""
+    for ends, expected in (((2000, 600), ["cpu-ends-early"]), ((2000, 600, 600), ["cpu-ends-early"] * 2),
+                           ((2000, 600, 500, 600, 600), ["cpus-end-early"]), ((2000, 1950, 1950, 1950), [])):
+        path, out = os.path.join(tmp, "ends.dat"), os.path.join(tmp, "ends.steal")
+        write_dat(path, [buffer(cpu, n) for cpu, n in enumerate(ends)])
+        run("index", path, "-o", out)
+        found = [n for n in notes("info", out) if n["code"].startswith(("cpu-ends", "cpus-end", "cpu-begins", "cpus-begin"))]
+        check([n["code"] for n in found] == expected, f"buffers of {ends} events: {[n['text'] for n in found]}")
+        if expected == ["cpus-end-early"]:
+            check("4 CPUs" in found[0]["text"] and "150 ms" in found[0]["text"] and "CPU2" in found[0]["text"], "the longest is named")
+
+
 def is_built(tmp):
     path = os.path.join(tmp, "built.dat")
     write_dat(path, [buffer(0, 10)])
@@ -109,3 +122,4 @@ with scratch() as tmp:
     check_damaged_event(tmp)
     check_counts(tmp)
     check_clocks(tmp)
+    check_ends(tmp)

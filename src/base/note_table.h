@@ -169,6 +169,12 @@
 	X(CPU_ENDS_EARLY, "cpu-ends-early", LOSS, \
 	  "the recording of CPU%u ends at %s (host), %s earlier than that of other CPUs: its state after is known only " \
 	  "as far as the host's events show it", "") \
+	X(CPUS_BEGIN_LATE, "cpus-begin-late", LOSS, \
+	  "the recordings of %u CPUs begin later than that of the first one, by up to %s (CPU%u): their states before are " \
+	  "known only as far as events of other CPUs show them", "") \
+	X(CPUS_END_EARLY, "cpus-end-early", LOSS, \
+	  "the recordings of %u CPUs end earlier than that of the last one, by up to %s (CPU%u): their states after are " \
+	  "known only as far as events of other CPUs show them", "") \
 	X(CPUS_NOT_RECORDED, "cpus-not-recorded", LOSS, \
 	  "no events were recorded on %s%s, but threads moved there: what ran there is unknown, and the state of threads " \
 	  "that were on none of the other CPUs, unless such a CPU woke them from sleep", "record all CPUs")

@@ -7,7 +7,8 @@
 #include "base/timefmt.h"
 
 enum { RANGE_BYTES = 24 };  /* maximum length of ", CPU65535-65535" */
-enum { NOTE_PART = 100 };  /* minimum length of a gap with a note: 1/100 of the trace */
+enum { NOTE_PART = 100, NOTE_MIN = 10000000 };  /* minimum length of a gap with a note: 1/100 of the trace, and 10 ms */
+enum { NOTED_CPUS = 2 };  /* number of CPUs up to which each has a note of its own */
 
 static void add_loss(struct coverage *c, unsigned cpu, int64_t from, int64_t to)
 {
@@ -113,17 +114,63 @@ void coverage_close(struct coverage *c)
 	*c = (struct coverage){ .cursor = NULL };
 }
 
-static void note_unrecorded(const struct trace_info *info, unsigned cpu, int64_t ns, int64_t from, int64_t to, bool late,
-                         struct notes *notes)
+/* Unrecorded times at one end of the trace. */
+struct unrecorded {
+	unsigned cpu[NOTED_CPUS], cpus;  /* the first ones; number of all */
+	int64_t longest;                 /* ns */
+	unsigned longest_cpu;
+};
+
+/* Returns the time that is missing at the start or at the end of the CPU's recording, ns; 0: too little for a note. Idle
+ * CPUs have no events, so small differences mean nothing. */
+static int64_t missing_ns(const struct trace_info *info, unsigned cpu, bool late)
 {
-	char length[TIME_TEXT], at[TIME_TEXT];
-	if (ns <= 0 || ns < (info->end - info->begin) / NOTE_PART)
-		return;
-	time_duration(length, ns);
+	const struct trace_cpu *c = &info->cpu[cpu];
+	const int64_t ns = c->begin > c->end ? 0 : late ? c->begin - info->begin : info->end - c->end;
+	return ns >= NOTE_MIN && ns >= (info->end - info->begin) / NOTE_PART ? ns : 0;
+}
+
+static void note_cpu(const struct trace_info *info, unsigned cpu, int64_t (*at)(const void *of, int64_t t), const void *of,
+                     bool late, struct notes *notes)
+{
+	char length[TIME_TEXT], clock[TIME_TEXT];
+	const struct trace_cpu *c = &info->cpu[cpu];
+	time_duration(length, missing_ns(info, cpu, late));
 	if (late)
-		note_add_at(notes, CPU_BEGINS_LATE, from, to, info->machine, cpu, time_clock(at, to + 1, 6), length);
+		note_add_at(notes, CPU_BEGINS_LATE, at(of, info->begin), at(of, c->begin - 1), info->machine, cpu,
+		            time_clock(clock, at(of, c->begin), 6), length);
 	else
-		note_add_at(notes, CPU_ENDS_EARLY, from, to, info->machine, cpu, time_clock(at, from - 1, 6), length);
+		note_add_at(notes, CPU_ENDS_EARLY, at(of, c->end + 1), at(of, info->end), info->machine, cpu,
+		            time_clock(clock, at(of, c->end), 6), length);
+}
+
+/* Adds a note for each CPU with an unrecorded end of the trace, or one for all if there are many. */
+static void note_unrecorded(const struct trace_info *info, int64_t (*at)(const void *of, int64_t t), const void *of,
+                            bool late, struct notes *notes)
+{
+	struct unrecorded u = { .cpus = 0 };
+	char length[TIME_TEXT];
+	for (unsigned i = 0; i < info->cpus; i++) {
+		const int64_t ns = missing_ns(info, i, late);
+		if (!ns)
+			continue;
+		if (u.cpus < NOTED_CPUS)
+			u.cpu[u.cpus] = i;
+		u.cpus++;
+		u.longest_cpu = ns > u.longest ? i : u.longest_cpu;
+		u.longest = ns > u.longest ? ns : u.longest;
+	}
+	for (unsigned i = 0; i < u.cpus && u.cpus <= NOTED_CPUS; i++)
+		note_cpu(info, u.cpu[i], at, of, late, notes);
+	if (u.cpus <= NOTED_CPUS)
+		return;
+	time_duration(length, u.longest);
+	if (late)
+		note_add_at(notes, CPUS_BEGIN_LATE, at(of, info->begin), at(of, info->begin + u.longest - 1), info->machine, u.cpus,
+		            length, u.longest_cpu);
+	else
+		note_add_at(notes, CPUS_END_EARLY, at(of, info->end - u.longest + 1), at(of, info->end), info->machine, u.cpus,
+		            length, u.longest_cpu);
 }
 
 /* Adds a note with a list of CPUs such as "CPU1, CPU4-7 and 3 more". */
@@ -156,11 +203,6 @@ void coverage_add_notes(const struct trace *trace, int64_t (*at)(const void *of,
 {
 	const struct trace_info *info = trace_info(trace);
 	note_missing(info, notes);
-	for (unsigned i = 0; i < info->cpus; i++) {
-		const struct trace_cpu *cpu = &info->cpu[i];
-		if (cpu->begin > cpu->end)
-			continue;
-		note_unrecorded(info, i, cpu->begin - info->begin, at(of, info->begin), at(of, cpu->begin - 1), true, notes);
-		note_unrecorded(info, i, info->end - cpu->end, at(of, cpu->end + 1), at(of, info->end), false, notes);
-	}
+	note_unrecorded(info, at, of, true, notes);
+	note_unrecorded(info, at, of, false, notes);
 }

@@ -32,7 +32,7 @@ void coverage_close(struct coverage *c);  /* a zeroed struct is allowed */
 /* Returns true if events of the trace were lost, or are skipped because the clock was set back. */
 bool coverage_has_losses(const struct trace *trace, const struct clock_map *clock);
 
-/* Adds a note for each CPU with at least 1/100 of the trace missing. at(ctx, t) converts t to host time. */
+/* Adds notes about CPUs with at least 1/100 of the trace and 10 ms missing. at(ctx, t) converts t to host time. */
 void coverage_add_notes(const struct trace *trace, int64_t (*at)(const void *of, int64_t t), const void *of,
                         struct notes *notes);
 
