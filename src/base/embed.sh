@@ -12,10 +12,11 @@ table=
 for file in "$@"; do
 	name=${file##*/}
 	name=${name%%.*}
-	printf 'static const unsigned char text_%s[] __attribute__((aligned(8))) = {\n' "$name"
+	id=$(echo "$name" | tr -c 'a-z0-9\n' _)
+	printf 'static const unsigned char text_%s[] __attribute__((aligned(8))) = {\n' "$id"
 	sed "$strip" "$file" | od -An -v -tx1 | sed 's/ \([0-9a-f][0-9a-f]\)/0x\1,/g'
 	echo '0 };'
-	table="$table	{ \"$name\", (const char *)text_$name, sizeof text_$name - 1 },
+	table="$table	{ \"$name\", (const char *)text_$id, sizeof text_$id - 1 },
 "
 done
 printf 'static const struct { const char *name, *text; size_t bytes; } shipped[] = {\n%s};\n' "$table"

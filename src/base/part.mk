@@ -40,6 +40,8 @@ src_libbase_a_SOURCES = \
 	src/base/yaml_file.c src/base/yaml_file.h \
 	src/base/yaml_out.c src/base/yaml_out.h
 
+EXTRA_DIST += src/base/embed.sh
+
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_base tests/test_base_files tests/test_base_tasks
 tests_test_base_SOURCES = tests/test_base.c tests/test.h

@@ -27,9 +27,12 @@ static const struct fleet_database *const databases[] = {
 
 #define QUESTIONS (sizeof shipped / sizeof *shipped)
 
+/* Returns line number `line` of a question without its comment sign; the caller frees. */
 static char *find_line(size_t question, size_t line)
 {
-	const char *text = shipped[question].line[line];
+	const char *text = shipped[question].text;
+	for (; line; line--)
+		text = strchr(text, '\n') + 1;
 	text += strspn(text, "- ");
 	return mem_printf("%.*s", (int)strcspn(text, "\n"), text);
 }
@@ -39,14 +42,17 @@ static char *find_line(size_t question, size_t line)
 
 static char *make_sql(size_t question, bool clickhouse)
 {
-	char *sql = mem_dup("");
-	for (const char *const *line = shipped[question].line; *line; line++) {
-		const bool replaced = clickhouse && line[1] && strncmp(line[1], CLICKHOUSE_LINE, strlen(CLICKHOUSE_LINE)) == 0;
-		line += replaced;
-		char *more = mem_printf("%s%s", sql, *line + (replaced ? strlen(CLICKHOUSE_LINE) : 0));
-		free(sql);
-		sql = more;
+	const size_t prefix = strlen(CLICKHOUSE_LINE);
+	char *sql = mem_new(shipped[question].bytes + 1, 1), *end = sql;
+	for (const char *line = shipped[question].text, *next; *line; line = next) {
+		next = line + strcspn(line, "\n");
+		next += *next == '\n';
+		if (clickhouse && strncmp(next, CLICKHOUSE_LINE, prefix) == 0)
+			continue;
+		const size_t skip = clickhouse && strncmp(line, CLICKHOUSE_LINE, prefix) == 0 ? prefix : 0;
+		end = mempcpy(end, line + skip, (size_t)(next - line) - skip);
 	}
+	*end = '\0';
 	return sql;
 }
 

@@ -40,8 +40,8 @@ QUESTIONS = share/sql/victims.sql share/sql/culprits.sql share/sql/pairs.sql sha
 nodist_src_libexport_a_SOURCES = src/export/questions.h
 BUILT_SOURCES += src/export/questions.h
 CLEANFILES += src/export/questions.h
-src/export/questions.h: $(QUESTIONS) src/trace/embed.awk
-	$(AM_V_GEN)$(MKDIR_P) src/export && ( cd $(srcdir) && $(AWK) -f src/trace/embed.awk $(QUESTIONS) ) >$@.tmp && mv $@.tmp $@
+src/export/questions.h: $(QUESTIONS) src/base/embed.sh
+	$(AM_V_GEN)$(MKDIR_P) src/export && ( cd $(srcdir) && sh src/base/embed.sh $(QUESTIONS) ) >$@.tmp && mv $@.tmp $@
 src/export/libexport_a-fleet.$(OBJEXT): src/export/questions.h
 sqldir = $(pkgdatadir)/sql
 dist_sql_DATA = $(QUESTIONS)

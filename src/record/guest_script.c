@@ -37,21 +37,13 @@ static char *event_list(const struct guest_settings *o)
 char *guest_script(const struct guest *g)
 {
 	const struct guest_settings *o = g->settings;
-	size_t len = 1;
 	char *events = event_list(o), *event = quote_text(events), *clocks = quote_text(o->clocks);
 	static const struct guest_request_kinds none = { 0 };
 	char *programs = guest_request_kinds_script(o->requests ? o->requests : &none);
 	char *head = mem_printf("key=%s task=%s hold=%u limit=%u overwrite=%d max_kb=%d steal=%d root='' %s clocks=%s "
 	                        "events=%s\n", g->frames.key, o->task, o->hold, o->limit, o->overwrite, FORECAST_KB_MAX,
 	                        o->steal, programs, clocks, event);
-	for (const char *const *line = guest_text; *line; line++)
-		len += strlen(*line);
-	char *text = mem_new(strlen(head) + len, 1), *at = text + strlen(head);
-	memcpy(text, head, strlen(head));
-	for (const char *const *line = guest_text; *line; line++) {
-		memcpy(at, *line, strlen(*line));
-		at += strlen(*line);
-	}
+	char *text = mem_printf("%s%s", head, shipped[0].text);
 	free(programs);
 	free(events);
 	free(event);

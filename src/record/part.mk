@@ -67,18 +67,18 @@ REQUEST_TABLES = src/record/requests/haproxy.yaml src/record/requests/lighttpd.y
 	src/record/requests/postgresql_transaction.yaml src/record/requests/redis.yaml
 BUILT_SOURCES += src/record/request_texts.h
 CLEANFILES += src/record/request_texts.h
-src/record/request_texts.h: $(REQUEST_TABLES) src/trace/embed.awk
-	$(AM_V_GEN)$(MKDIR_P) src/record && ( cd $(srcdir) && $(AWK) -f src/trace/embed.awk $(REQUEST_TABLES) ) >$@.tmp && mv $@.tmp $@
+src/record/request_texts.h: $(REQUEST_TABLES) src/base/embed.sh
+	$(AM_V_GEN)$(MKDIR_P) src/record && ( cd $(srcdir) && sh src/base/embed.sh $(REQUEST_TABLES) ) >$@.tmp && mv $@.tmp $@
 src/record/librecord_a-request_kinds.$(OBJEXT): src/record/request_texts.h
 requestsdir = $(pkgdatadir)/requests
 dist_requests_DATA = $(REQUEST_TABLES)
 
 dist_man_MANS += man/stealscope-record.1 man/stealscope-requests.7
-EXTRA_DIST += src/record/embed.awk src/record/guest.sh
+EXTRA_DIST += src/record/guest.sh
 BUILT_SOURCES += src/record/guest_text.h
 CLEANFILES += src/record/guest_text.h
-src/record/guest_text.h: src/record/guest.sh src/record/embed.awk
-	$(AM_V_GEN)$(MKDIR_P) src/record && $(AWK) -f $(srcdir)/src/record/embed.awk $(srcdir)/src/record/guest.sh >$@.tmp && mv $@.tmp $@
+src/record/guest_text.h: src/record/guest.sh src/base/embed.sh
+	$(AM_V_GEN)$(MKDIR_P) src/record && sh $(srcdir)/src/base/embed.sh -s $(srcdir)/src/record/guest.sh >$@.tmp && mv $@.tmp $@
 src/record/librecord_a-guest_script.$(OBJEXT): src/record/guest_text.h
 
 if HAVE_CMOCKA

@@ -262,19 +262,6 @@ struct request_kind *request_kind_parse_yaml(const char *file, const char *text,
 	return yaml_file_parse(&p.file, text, len, file, HELP, err) ? NULL : parse_table(&p);
 }
 
-static struct request_kind *parse_shipped(size_t i, struct error *err)
-{
-	char *text = mem_dup("");
-	for (const char *const *line = shipped[i].line; *line; line++) {
-		char *longer = mem_printf("%s%s", text, *line);
-		free(text);
-		text = longer;
-	}
-	struct request_kind *k = request_kind_parse_yaml(shipped[i].name, text, strlen(text), err);
-	free(text);
-	return k;
-}
-
 /* ---- specifications */
 
 static int refuse_spec(const char *spec, const char *why, struct error *err)
@@ -390,7 +377,7 @@ struct request_kind *request_kind_parse(const char *spec, struct error *err)
 	struct table_parser p = { .err = err };
 	for (size_t i = 0; request_kind_shipped(i); i++)
 		if (strcmp(request_kind_shipped(i), spec) == 0)
-			return parse_shipped(i, err);
+			return request_kind_parse_yaml(shipped[i].name, shipped[i].text, shipped[i].bytes, err);
 	if (n > 5 && strcmp(spec + n - 5, ".yaml") == 0)
 		return yaml_file_read(&p.file, spec, HELP, err) ? NULL : parse_table(&p);
 	if (strchr(spec, ':'))

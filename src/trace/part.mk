@@ -40,7 +40,6 @@ src_libtrace_a_SOURCES = \
 	src/trace/internal.h \
 	src/trace/layout/label.c \
 	src/trace/layout/layout.c src/trace/layout/layout.h \
-	src/trace/layout/layout_shipped.c \
 	src/trace/layout/layout_yaml.c \
 	src/trace/live/live.c src/trace/live/live.h \
 	src/trace/load.c src/trace/load.h \
@@ -105,12 +104,11 @@ endif
 nodist_src_libtrace_a_SOURCES = src/trace/layout_texts.h
 
 LAYOUTS = src/trace/layouts/lttng.yaml src/trace/layouts/perf.yaml src/trace/layouts/ftrace.yaml
-EXTRA_DIST += src/trace/embed.awk
 BUILT_SOURCES += src/trace/layout_texts.h
 CLEANFILES += src/trace/layout_texts.h
-src/trace/layout_texts.h: $(LAYOUTS) src/trace/embed.awk
-	$(AM_V_GEN)$(MKDIR_P) src/trace && ( cd $(srcdir) && $(AWK) -f src/trace/embed.awk $(LAYOUTS) ) >$@.tmp && mv $@.tmp $@
-src/trace/layout/libtrace_a-layout_shipped.$(OBJEXT): src/trace/layout_texts.h
+src/trace/layout_texts.h: $(LAYOUTS) src/base/embed.sh
+	$(AM_V_GEN)$(MKDIR_P) src/trace && ( cd $(srcdir) && sh src/base/embed.sh $(LAYOUTS) ) >$@.tmp && mv $@.tmp $@
+src/trace/layout/libtrace_a-layout_yaml.$(OBJEXT): src/trace/layout_texts.h
 layoutsdir = $(pkgdatadir)/layouts
 dist_layouts_DATA = $(LAYOUTS)
 dist_man_MANS += man/stealscope-layout.5

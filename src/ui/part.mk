@@ -74,7 +74,7 @@ src_libui_a_SOURCES = \
 	src/ui/core/view.c src/ui/core/view.h \
 	src/ui/core/viewer.c src/ui/core/viewer.h \
 	src/ui/core/file_watch.c src/ui/core/file_watch.h
-nodist_src_libui_a_SOURCES = src/ui/shipped.c src/ui/terminfo_entries.h
+nodist_src_libui_a_SOURCES = src/ui/theme_texts.h src/ui/terminfo_entries.h
 
 # Descriptions of terminals, compiled in.
 TERMINALS = xterm-256color tmux-256color screen-256color linux vt100
@@ -88,16 +88,14 @@ src/ui/terminfo_entries.h:
 	done >$@.tmp; mv $@.tmp $@
 src/ui/terminal/libui_a-terminfo_fallback.$(OBJEXT): src/ui/terminfo_entries.h
 
-EXTRA_DIST += src/ui/shipped.awk
-
 # The shipped themes are compiled in; the first is the default.
 THEMES = themes/cvd-dark.yaml themes/cvd-light.yaml themes/paper.yaml themes/paper-light.yaml themes/mono.yaml \
 	themes/ssh.yaml
-CLEANFILES += src/ui/shipped.c
-src/ui/shipped.c: $(THEMES) src/ui/shipped.awk
-	@$(MKDIR_P) src/ui
-	$(AM_V_GEN)cd $(srcdir) && $(AWK) -f src/ui/shipped.awk $(THEMES) > $(abs_builddir)/src/ui/shipped.c.tmp
-	@mv src/ui/shipped.c.tmp src/ui/shipped.c
+BUILT_SOURCES += src/ui/theme_texts.h
+CLEANFILES += src/ui/theme_texts.h
+src/ui/theme_texts.h: $(THEMES) src/base/embed.sh
+	$(AM_V_GEN)$(MKDIR_P) src/ui && ( cd $(srcdir) && sh src/base/embed.sh $(THEMES) ) >$@.tmp && mv $@.tmp $@
+src/ui/widgets/libui_a-theme.$(OBJEXT): src/ui/theme_texts.h
 themesdir = $(pkgdatadir)/themes
 dist_themes_DATA = $(THEMES)
 dist_man_MANS += man/stealscope-theme.5

@@ -87,10 +87,7 @@ struct layout *layout_load(const char *name_or_file, struct error *err);
 struct layout *layout_parse(const char *file, const char *text, size_t len, struct error *err);
 void layout_free(struct layout *l);  /* l may be NULL */
 
-/* Access to the shipped layouts, which are compiled in: name of layout i (NULL after the last one); text of its YAML
- * file, malloc'ed. */
-const char *layout_shipped(size_t i);
-char *layout_shipped_text(size_t i);
+const char *layout_shipped(size_t i);  /* name of shipped layout i; NULL after the last one */
 
 /* Matches a text, which ends with a zero or after max_len bytes, against a pattern. {key}, {id} and {uid} match one word
  * (no spaces), other bytes match themselves. Stores the values of these words in value[0] ({key}, {id}) and value[1]

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/yaml_file.h"
+#include "trace/layout_texts.h"
 
 #define LAYOUT_HELP "a layout is a file, or one of lttng, perf, ftrace; see stealscope-layout(5)"
 
@@ -465,16 +466,16 @@ struct layout *layout_parse(const char *file, const char *text, size_t len, stru
 	return yaml_file_parse(&p.file, text, len, file, LAYOUT_HELP, err) ? NULL : parse_layout(&p);
 }
 
+const char *layout_shipped(size_t i)
+{
+	return i < sizeof shipped / sizeof *shipped ? shipped[i].name : NULL;
+}
+
 struct layout *layout_load(const char *name_or_file, struct error *err)
 {
-	for (size_t i = 0; layout_shipped(i); i++) {
-		if (strcmp(layout_shipped(i), name_or_file) != 0)
-			continue;
-		char *text = layout_shipped_text(i);
-		struct layout *l = layout_parse(name_or_file, text, strlen(text), err);
-		free(text);
-		return l;
-	}
+	for (size_t i = 0; layout_shipped(i); i++)
+		if (strcmp(layout_shipped(i), name_or_file) == 0)
+			return layout_parse(name_or_file, shipped[i].text, shipped[i].bytes, err);
 	struct layout_parser p = { .err = err };
 	return yaml_file_read(&p.file, name_or_file, LAYOUT_HELP, err) ? NULL : parse_layout(&p);
 }

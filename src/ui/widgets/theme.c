@@ -12,6 +12,7 @@
 #include "base/suggest.h"
 #include "base/text.h"
 #include "base/yaml_file.h"
+#include "ui/theme_texts.h"
 
 #define VIS_KEY(code, key, name, description) [code] = key,
 const char *const vis_key[VIS_COUNT] = { VIS_STATES(VIS_KEY) };
@@ -39,10 +40,7 @@ enum vis vis_of_name(const char *state_name)
 
 const char *theme_shipped_name(unsigned i)
 {
-	for (unsigned k = 0; shipped_theme[k].name; k++)
-		if (k == i)
-			return shipped_theme[k].name;
-	return NULL;
+	return i < sizeof shipped / sizeof *shipped ? shipped[i].name : NULL;
 }
 
 static int parse_colours(struct yaml_file *f, yaml_node_t *map, struct colours colour[DEPTH_COUNT], struct error *err)
@@ -200,9 +198,9 @@ static int parse_base(struct yaml_file *f, yaml_node_t *root, struct theme *t, i
 	const char *base = yaml_scalar(node);
 	if (!node)
 		return 0;
-	for (const struct shipped_theme *s = shipped_theme; base && s->name; s++)
-		if (strcmp(s->name, base) == 0 && nesting < 4)
-			return parse_nested(t, s->yaml, s->name, nesting + 1, err);
+	for (unsigned i = 0; base && theme_shipped_name(i); i++)
+		if (strcmp(shipped[i].name, base) == 0 && nesting < 4)
+			return parse_nested(t, shipped[i].text, shipped[i].name, nesting + 1, err);
 	return yaml_refuse(f, node, err, "base: not a shipped theme");
 }
 
@@ -283,11 +281,11 @@ static int refuse_name(const char *name, const char *file, struct error *err)
 int theme_load(struct theme *t, const char *name, struct error *err)
 {
 	struct theme fresh = { 0 };
-	if (theme_parse(&fresh, shipped_theme[0].yaml, shipped_theme[0].name, err) < 0)
+	if (theme_parse(&fresh, shipped[0].text, shipped[0].name, err) < 0)
 		return -1;
-	for (const struct shipped_theme *s = shipped_theme; name && s->name; s++) {
-		if (strcmp(s->name, name) == 0) {
-			if (theme_parse(&fresh, s->yaml, s->name, err) < 0)
+	for (unsigned i = 0; name && theme_shipped_name(i); i++) {
+		if (strcmp(shipped[i].name, name) == 0) {
+			if (theme_parse(&fresh, shipped[i].text, shipped[i].name, err) < 0)
 				return -1;
 			name = NULL;
 		}

@@ -85,10 +85,8 @@ extern const char *const vis_history_name[VIS_COUNT];
 extern const char *const vis_description[VIS_COUNT];
 enum vis vis_of_name(const char *state_name);  /* VIS_UNKNOWN: unknown name */
 
-/* Shipped themes, generated from themes/ *.yaml at build time. The first is the default; a NULL name ends the list. */
-struct shipped_theme { const char *name, *yaml; };
-extern const struct shipped_theme shipped_theme[];
-const char *theme_shipped_name(unsigned i);  /* name of shipped theme i; NULL: there are no more */
+/* Returns the name of shipped theme i; NULL: there are no more. The first is the default. */
+const char *theme_shipped_name(unsigned i);
 
 /* Loads a theme. name: a shipped theme, a file, or a name in $XDG_CONFIG_HOME/stealscope/themes; NULL: the default.
  * Returns 0, or -1. */
