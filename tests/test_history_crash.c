@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -15,6 +14,7 @@
 
 #include "bench/stream_history.h"
 #include "history/history.h"
+#include "mount_namespace.h"
 #include "stream.h"
 
 #define DIR_NAME "test_history_crash.dir"
@@ -156,34 +156,12 @@ static void test_full_disk(void **state)
 	check_full_disk(&(struct history_options){ .named = true, .chunk = 8, .block = 256 });
 }
 
-static bool write_text(const char *path, const char *text)
-{
-	const int fd = open(path, O_WRONLY | O_CLOEXEC);
-	const bool is_written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-	close(fd);
-	return is_written;
-}
-
-/* Enters a mount namespace. An ordinary user may do that as root of a user namespace. */
-static bool enter_mount_namespace(void)
-{
-	char uid[32], gid[32];
-	snprintf(uid, sizeof uid, "0 %u 1", getuid());
-	snprintf(gid, sizeof gid, "0 %u 1", getgid());
-	if (unshare(CLONE_NEWNS) == 0)
-		return true;
-	return unshare(CLONE_NEWUSER | CLONE_NEWNS) == 0 && write_text("/proc/self/setgroups", "deny") &&
-	       write_text("/proc/self/uid_map", uid) && write_text("/proc/self/gid_map", gid);
-}
-
 /* Builds on a tmpfs of 64 KiB in its own mount namespace. Returns 0, a step that failed, or 9 if the system does not
  * permit mounts. */
 static int build_on_small_disk(void)
 {
 	struct error err = ERROR_INIT;
-	if (!enter_mount_namespace())
-		return 9;
-	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) || mount("tmpfs", DIR_NAME, "tmpfs", 0, "size=64k"))
+	if (!mount_namespace_enter() || mount("tmpfs", DIR_NAME, "tmpfs", 0, "size=64k"))
 		return 9;
 	for (int named = 0; named < 2; named++) {
 		if (!build_history(20000, &(struct history_options){ .named = named }, &err))

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "mount_namespace.h"
 #include "record/record.h"
 #include "record_tree.h"
 
@@ -178,10 +178,7 @@ static void test_second_stop(void **state)
 /* Mounts a small tmpfs that only this process sees. Returns false if mounts are not permitted. */
 static bool mount_small(const char *path, const char *size)
 {
-	if (unshare(CLONE_NEWNS) && unshare(CLONE_NEWUSER | CLONE_NEWNS))
-		return false;
-	return mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 && mkdir(path, 0700) == 0 &&
-	       mount("none", path, "tmpfs", 0, size) == 0;
+	return mount_namespace_enter() && mkdir(path, 0700) == 0 && mount("none", path, "tmpfs", 0, size) == 0;
 }
 
 static void *fill_disk(void *arg)

@@ -36,7 +36,7 @@ tests_test_history_damage_SOURCES = tests/test_history_damage.c tests/history_wa
 	tests/stream.h tests/test.h
 tests_test_history_damage_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_history_crash
-tests_test_history_crash_SOURCES = tests/test_history_crash.c tests/bench/stream_history.c \
+tests_test_history_crash_SOURCES = tests/test_history_crash.c tests/mount_namespace.h tests/bench/stream_history.c \
 	tests/bench/stream_history.h tests/stream.h tests/test.h
 tests_test_history_crash_LDADD = $(HISTORY_LIBS) $(CMOCKA_LIBS)
 check_PROGRAMS += tests/test_history_rules
