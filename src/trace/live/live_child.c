@@ -206,7 +206,7 @@ static uint64_t trace_rank(struct live_decoder *c, const bt_stream *stream)
 
 static struct live_stream *add_stream(struct live_decoder *c, const bt_stream *stream)
 {
-	static const struct decode_request whole = { .lost_from = INT64_MIN };
+	static const struct decode_request whole = { .lost_from = INT64_MIN, .max_events = UINT64_MAX };
 	const uint64_t class_id = bt_stream_class_get_id(bt_stream_borrow_class_const(stream));
 	bt_stream_get_ref(stream);  /* a reference is held, so that no other stream gets the same address */
 	struct live_stream *s = mem_new(1, sizeof *s);
