@@ -1,7 +1,9 @@
 # index: traces -> a history, and its provenance
 noinst_LIBRARIES += src/libindex.a
+src_libindex_a_CPPFLAGS = $(AM_CPPFLAGS) $(LIBARCHIVE_CFLAGS)
 src_libindex_a_SOURCES = \
 	src/index/name_alias.c src/index/name_alias.h \
+	src/index/archive.c src/index/archive.h \
 	src/index/cache.c \
 	src/index/cut.c \
 	src/index/fingerprint.c src/index/fingerprint.h \
