@@ -23,6 +23,11 @@
 #else
 #define WITH_ZSTD false
 #endif
+#ifdef HAVE_ARCHIVE
+#define WITH_LIBARCHIVE true
+#else
+#define WITH_LIBARCHIVE false
+#endif
 #ifdef HAVE_TRACEFS
 #define WITH_TRACEFS true
 #else
@@ -53,6 +58,7 @@ static const struct { bool present; const char *library, *use; } features[] = {
 	{ WITH_BABELTRACE, "libbabeltrace2", "CTF beyond that of LTTng and perf; sessions of a relay daemon" },
 	{ WITH_TRACEEVENT, "libtraceevent", "recordings of stealscope record, files of trace-cmd and perf" },
 	{ WITH_ZSTD, "libzstd", "compressed files of perf" },
+	{ WITH_LIBARCHIVE, "libarchive", "recordings in archives, compressed files" },
 	{ WITH_TRACEFS, "libtracefs", "record" },
 	{ WITH_BPF, "libbpf", "exact figures of top and monitor" },
 	{ WITH_SECCOMP, "libseccomp", "parsers of traces without system calls" },

@@ -40,6 +40,10 @@ bool input_is_history(const struct input_options *o);
 /* Fails if an option is set that only affects indexing, because the input is a history already. Returns 0 or -1. */
 int input_check_history_options(const struct input_options *o, struct error *err);
 
+/* Returns the path that is read in place of a path that the user named, malloc'ed: a private copy of a packed file, an
+ * archive, a pipe or standard input ("-"); otherwise the same path. Returns NULL, with *err set, on failure. */
+char *packed_input_path(const char *named, const struct progress *progress, struct error *err);
+
 /* ---- Recordings in a directory */
 
 #define CACHE_NAME "stealscope.steal"  /* cached history beside the traces */

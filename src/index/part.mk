@@ -11,6 +11,7 @@ src_libindex_a_SOURCES = \
 	src/index/input.c src/index/input.h \
 	src/index/raw_events.c src/index/recordings.c \
 	src/index/offset_editor.c \
+	src/index/packed_input.c \
 	src/index/provenance.c src/index/provenance.h \
 	src/index/provenance_cut.c \
 	src/index/recorded_reads.c src/index/recorded_reads.h \
