@@ -140,8 +140,12 @@ int cmd_view(int argc, char **argv, struct error *err)
 	int rc = trace_input_parse(&w, &opts, argc, argv, err);
 	if (rc == 0)
 		rc = parse_size(size, &ui, err);
+	char *script = rc == 0 && ui.script ? trace_input_path(ui.script, err) : NULL;
+	rc = rc == 0 && ui.script && !script ? -1 : rc;
+	ui.script = script;
 	if (rc == 0)
 		rc = view_or_list(&w.named, &ui, fresh, err);
+	free(script);
 	trace_input_release(&w);
 	return rc;
 }

@@ -159,7 +159,10 @@ int gaps_inside(struct query_context *s, const char *target_text, const char *ka
 	struct target target;
 	if (target_text && target_parse_vcpus(s, target_text, &target, err))
 		return -1;
-	if (kallsyms && kallsyms_read(kallsyms, &names, err) < 0)
+	char *symbols = kallsyms ? trace_input_path(kallsyms, err) : NULL;
+	const bool is_unread = kallsyms && (!symbols || kallsyms_read(symbols, &names, err) < 0);
+	free(symbols);
+	if (is_unread)
 		return -1;
 	int rc = print_gaps_inside(s, target_text ? &target : NULL, &names, top, how, err);
 	kallsyms_release(&names);

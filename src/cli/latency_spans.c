@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "cli/latency_cmd.h"
+#include "cli/trace_input.h"
 #include "index/index.h"
 #include "sync/sync.h"
 
@@ -158,7 +159,12 @@ int span_requests_read(const struct catalog *catalog, const struct span_options 
 {
 	int64_t error;
 	*spans = (struct spans){ 0 };
-	if (span_options_check(o, &error, err) || spans_read(spans, o->whole, o->file, err))
+	if (span_options_check(o, &error, err))
+		return -1;
+	char *file = trace_input_path(o->file, err);
+	const bool is_unread = !file || spans_read(spans, o->whole, file, err);
+	free(file);
+	if (is_unread)
 		return -1;
 	struct span_clocks *clocks = span_clocks_open(catalog, error, err);
 	const int rc = clocks ? spans_requests(catalog, spans, clocks, options, out, notes, err) : -1;

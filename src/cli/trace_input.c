@@ -5,10 +5,60 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "cli/progress_bar.h"
 
 const char *const sync_method_choices[] = { "auto", "tsc", "events", "containment", "offset=", "none", NULL };
 const char *const reader_choices[] = { "auto", "native", "babeltrace", NULL };
+
+char *trace_input_path(const char *named, struct error *err)
+{
+	struct progress_bar bar;
+	const struct progress progress = progress_bar_begin(&bar, NULL);
+	char *path = packed_input_path(named, &progress, err);
+	progress_bar_end(&bar);
+	return path;
+}
+
+static int replace_path(struct trace_input *w, const char **named, struct error *err)
+{
+	char *path = trace_input_path(*named, err);
+	if (!path)
+		return -1;
+	if (strcmp(path, *named) != 0) {
+		*ARRAY_PUSH(w->copied.item, w->copied.len, w->copied.cap) = path;
+		*named = path;
+		return 0;
+	}
+	free(path);
+	return 0;
+}
+
+/* Replaces pipes and packed files by the paths of their private copies. */
+static int replace_paths(struct trace_input *w, char **what, struct error *err)
+{
+	for (size_t i = 0; i < w->named.whats; i++) {
+		const char *path = what[i];
+		if (replace_path(w, &path, err))
+			return -1;
+		what[i] = (char *)(uintptr_t)path;
+	}
+	if (w->named.host && replace_path(w, &w->named.host, err))
+		return -1;
+	for (size_t i = 0; i < w->guest.len; i++) {
+		const char *eq = strchr(w->guest.item[i], '='), *path = eq ? eq + 1 : NULL;
+		if (!path || !*path)
+			continue;
+		if (replace_path(w, &path, err))
+			return -1;
+		if (path == eq + 1)
+			continue;
+		char *guest = mem_printf("%.*s=%s", (int)(eq - w->guest.item[i]), w->guest.item[i], path);
+		*ARRAY_PUSH(w->copied.item, w->copied.len, w->copied.cap) = guest;
+		w->guest.item[i] = guest;
+	}
+	return 0;
+}
 
 int trace_input_parse(struct trace_input *w, const struct opts *o, int argc, char **argv, struct error *err)
 {
@@ -21,11 +71,14 @@ int trace_input_parse(struct trace_input *w, const struct opts *o, int argc, cha
 	w->named.guests = w->guest.len;
 	w->named.domain = w->domain.item;
 	w->named.domains = w->domain.len;
-	return 0;
+	return replace_paths(w, argv + first, err);
 }
 
 void trace_input_release(struct trace_input *w)
 {
+	for (size_t i = 0; i < w->copied.len; i++)
+		free((char *)(uintptr_t)w->copied.item[i]);
+	free(w->copied.item);
 	free(w->guest.item);
 	free(w->domain.item);
 }
@@ -106,8 +159,11 @@ struct history *trace_input_open(const struct input_options *named, struct error
 
 struct history *trace_input_open_named(char *recording, struct error *err)
 {
-	const struct input_options named = { .what = &recording, .whats = 1 };
-	return trace_input_open(&named, err);
+	char *path = trace_input_path(recording, err);
+	const struct input_options named = { .what = &path, .whats = 1 };
+	struct history *h = path ? trace_input_open(&named, err) : NULL;
+	free(path);
+	return h;
 }
 
 int trace_input_close(struct history *h, int rc, struct error *err)

@@ -8,6 +8,7 @@
 struct trace_input {
 	struct input_options named;
 	struct opt_list guest, domain;  /* values of --guest and --domain; named.guest and named.domain point to them */
+	struct opt_list copied;  /* paths that are read in place of pipes and packed files, owned */
 };
 
 extern const char *const sync_method_choices[], *const reader_choices[];
@@ -29,6 +30,9 @@ extern const char *const sync_method_choices[], *const reader_choices[];
 /* Parses a command line with these options; operands are traces or a history. Always call trace_input_release(). */
 int trace_input_parse(struct trace_input *w, const struct opts *o, int argc, char **argv, struct error *err);
 void trace_input_release(struct trace_input *w);
+
+/* Returns the path that is read in place of a named one, see packed_input_path(); with a progress bar. The caller frees. */
+char *trace_input_path(const char *named, struct error *err);
 
 /* Prints notes to stderr. */
 void print_notes(const struct notes *n);
