@@ -25,6 +25,7 @@ fi
 seeds() {
 	case $1 in
 	yaml) echo "src/trace/layouts themes" ;;
+	tracecmd) echo tests/data/beacon ;;
 	esac
 }
 
