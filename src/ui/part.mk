@@ -55,6 +55,7 @@ src_libui_a_SOURCES = \
 	src/ui/widgets/row_draw.c \
 	src/ui/widgets/provider_lane.c src/ui/widgets/provider_lane.h \
 	src/ui/widgets/verdict_line.c src/ui/widgets/verdict_line.h \
+	src/ui/widgets/window_sums.c src/ui/widgets/window_sums.h \
 	src/ui/widgets/lane_names.c src/ui/widgets/lane_names.h \
 	src/ui/core/row_names.c \
 	src/ui/core/rows.c src/ui/core/rows.h \

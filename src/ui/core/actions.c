@@ -13,6 +13,7 @@
 #include "ui/panes/pane.h"
 #include "ui/widgets/widgets.h"
 #include "ui/widgets/status.h"
+#include "ui/widgets/window_sums.h"
 
 static void select_relative(struct app *app, int64_t by)
 {
@@ -269,7 +270,10 @@ static void run_pane_action(struct app *app, enum action action, int64_t n)
 		break;
 	case ACT_PANE_DOWN: pane_move(app, n); break;
 	case ACT_PANE_UP: pane_move(app, -n); break;
-	case ACT_FOCUS: pane_focus(app); break;
+	case ACT_FOCUS:
+		if (!window_sums_next(app))
+			pane_focus(app);
+		break;
 	case ACT_BACK: overview_back(app); break;
 	case ACT_EXPORT: export_prompt(app); break;
 	case ACT_COPY: app_copy(app, status_sentence(app)); break;

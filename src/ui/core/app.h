@@ -74,6 +74,7 @@ struct app {
 	struct minimap *minimap;
 	struct lane_names *lane_names;
 	struct verdict_line *verdict;
+	struct window_sums *window_sums;
 	struct file_watch *file_watch;
 	struct async_queries *queries;
 	int64_t answer_deadline;             /* time until which a frame waits for answers of the worker threads,

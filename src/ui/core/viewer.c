@@ -15,6 +15,7 @@
 #include "ui/panes/pane.h"
 #include "ui/widgets/lane_names.h"
 #include "ui/widgets/verdict_line.h"
+#include "ui/widgets/window_sums.h"
 #include "ui/widgets/widgets.h"
 #include "ui/widgets/status.h"
 #include "ui/core/file_watch.h"
@@ -118,6 +119,7 @@ int viewer_init(struct app *app, const struct history *h, const struct ui_option
 	minimap_init(app);
 	lane_names_init(app);
 	verdict_line_init(app);
+	app->window_sums = window_sums_new();
 	if (load_config(app, options, err) < 0 || open_catalog(app, options->traces, err) < 0) {
 		viewer_release(app);
 		return -1;
@@ -152,6 +154,7 @@ void viewer_release(struct app *app)
 	minimap_release(app);
 	lane_names_release(app);
 	verdict_line_release(app);
+	window_sums_free(app->window_sums);
 	prompt_release(&app->prompt);
 	rows_release(&app->rows);
 	catalog_release(&app->catalog);
@@ -230,6 +233,7 @@ static void replace_history(struct app *app, struct history *h, const struct cat
 	follow_drop(app);
 	gap_search_stop(app);
 	async_drain(app->queries);
+	window_sums_drop(app);
 	rows_release(&app->rows);
 	catalog_release(&app->catalog);
 	app->h = h;

@@ -18,6 +18,7 @@
 #include "ui/panes/pane.h"
 #include "ui/core/viewer.h"
 #include "ui/core/file_watch.h"
+#include "ui/widgets/window_sums.h"
 
 /* Table of commands: X(name, arguments, help, function). */
 #define COMMANDS(X) \
@@ -246,6 +247,8 @@ static bool set_flag(struct app *app, const char *name)
 		rows_build(&app->rows);
 		return true;
 	}
+	if (strcmp(name, "below") == 0)
+		return window_sums_show(app, on), true;
 	if (strcmp(name, "idle") == 0) {
 		action_hide_idle(app, !on);
 		return true;
@@ -257,6 +260,7 @@ static const struct { const char *name, *help; } settings[] = {
 	{ "glyphs=", "blocks, cells or ascii" }, { "color=", "never, 8, 16 or 256" },
 	{ "time=", "wall, relative (to marker A) or trace" },
 	{ "mingap=", "> and < skip gaps shorter than this: 100us; 0 = none" },
+	{ "[no]below", "show the sums of the window below the rows" },
 	{ "[no]idle", "show idle rows" }, { "[no]mouse", "use the mouse: wheel, drag" },
 	{ "[no]hostthread", "show the host thread of each vCPU below it" },
 };

@@ -82,7 +82,7 @@ enum key {
 	X(ACT_PATH, "path", "C", "Panes", "critical path in this window, or A..B: chain of waits") \
 	X(ACT_EVENTS, "events", "e", "Panes", "events around the cursor, read from the traces") \
 	X(ACT_DIFF, "diff", "V", "Panes", "changes: A..B, or this window, and the rest of the trace") \
-	X(ACT_FOCUS, "focus", "<Tab> <S-Tab>", "Panes", "move the focus into the pane, and back") \
+	X(ACT_FOCUS, "focus", "<Tab> <S-Tab>", "Panes", "into the pane, and back; without a pane: other sums below") \
 	X(ACT_PANE_DOWN, "pane-down", "J", "Panes", "scroll the pane down") \
 	X(ACT_PANE_UP, "pane-up", "K", "Panes", "scroll the pane up") \
 	X(ACT_DETAILS, "details", "x", "Panes", "details of the interval under the cursor") \

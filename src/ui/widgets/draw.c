@@ -12,6 +12,7 @@
 #include "ui/widgets/lane_names.h"
 #include "ui/widgets/verdict_line.h"
 #include "ui/widgets/widgets.h"
+#include "ui/widgets/window_sums.h"
 #include "ui/panes/pane.h"
 #include "ui/widgets/status.h"
 #include "ui/core/file_watch.h"
@@ -216,6 +217,7 @@ static void draw_all(struct app *app, struct screen *s)
 	}
 	if (app->pane_below)
 		pane_refresh(app, app->pane_below);
+	window_sums_refresh(app);
 	if (verdict_line_height(app))
 		verdict_line_get(app);
 	const int verdict = verdict_line_height(app);
@@ -228,7 +230,9 @@ static void draw_all(struct app *app, struct screen *s)
 	draw_ruler(app, s, head);
 	if (!app->is_picture)  /* a picture has chosen its rows */
 		rows_set_window(&app->rows, app->view.t0, view_last(&app->view, &app->bounds), app->view.row);
-	rows_draw(app, s, head + 1, space - pane > 0 ? space - pane : 0);
+	const int end = head + 1 + (space - pane > 0 ? space - pane : 0);
+	const int free_line = rows_draw(app, s, head + 1, end - head - 1);
+	window_sums_draw(app, s, free_line, end);
 	if (app->pane_below && app->pane_below->valid && app->pane_below->ops->overlay)
 		app->pane_below->ops->overlay(app, app->pane_below, s);
 	if (app->pane_below && pane > 0)

@@ -224,14 +224,14 @@ static int count_sticky_ancestors(struct app *app, size_t at, int height, size_t
 	}
 }
 
-void rows_draw(struct app *app, struct screen *s, int y, int height)
+int rows_draw(struct app *app, struct screen *s, int y, int height)
 {
 	struct rows *r = &app->rows;
 	size_t parent[2], at = rows_find_near(r, app->view.row);
 	for (int i = 0; i < app->h_cells; i++)
 		app->line_row[i].kind = ROW_KINDS;
 	if (height == 0)
-		return;
+		return y;
 	int pins = draw_pins(app, s, y, height);
 	y += pins;
 	height -= pins;
@@ -254,4 +254,5 @@ void rows_draw(struct app *app, struct screen *s, int y, int height)
 		if (sibling >= 0 && row_same(row->id, app->view.row))
 			draw_host_cpu(app, s, ++y, row, "sibling", sibling);
 	}
+	return y;
 }

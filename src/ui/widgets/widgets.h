@@ -5,7 +5,7 @@
 #include "ui/core/app.h"
 
 /* Draws the rows of the window. The ancestors of the selected row stay visible. */
-void rows_draw(struct app *app, struct screen *s, int y, int height);
+int rows_draw(struct app *app, struct screen *s, int y, int height);  /* returns the first line without a row */
 /* Finds the row on line y of the last frame. Returns false if there is none. */
 bool rows_at(const struct app *app, int y, struct row_id *id);
 /* Kinds of lanes: in a list; of a row, with names in its bars and lines at cursor and markers; of the selected row. */
