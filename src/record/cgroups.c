@@ -322,6 +322,20 @@ void cgroups_put_list(struct yaml_out *o, int map, const struct cgroups *before,
 		}
 }
 
+char *cgroups_quota_file(const struct cgroups *c, const char *root, size_t *number)
+{
+	size_t at = 0;  /* the list of cgroups_put_list() begins with the earlier snapshot, without synthetic groups */
+	for (size_t i = 0; c && i < c->groups; i++) {
+		const struct recorded_group *g = &c->group[i];
+		if (!g->synthetic && at >= *number && g->quota.quota) {
+			*number = at;
+			return mem_printf("%s%s%s/cpu.stat", root, c->tree.dir, g->path);
+		}
+		at += !g->synthetic;
+	}
+	return NULL;
+}
+
 /* Returns true if a thread that cgroups_put_threads() lists is in the group or in a descendant of it. */
 static bool has_listed_thread(const struct cgroups *before, const struct cgroups *after, const char *path)
 {

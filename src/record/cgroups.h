@@ -26,4 +26,8 @@ void cgroups_put_weights(struct yaml_out *o, int map, struct cgroups *const *bef
  * cgroups_put_threads() omits. A thread that moved is in its earlier group. */
 void cgroups_put_list(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after);
 
+/* Returns the name of the cpu.stat of the first group with a quota from *number on, and sets *number to its number in that
+ * list. NULL: none. The caller frees it. */
+char *cgroups_quota_file(const struct cgroups *c, const char *root, size_t *number);
+
 #endif

@@ -86,9 +86,8 @@ struct cgroup_quota cgroup_quota_read(const struct cgroup_tree *t, const char *r
 	return (struct cgroup_quota){ quota * 1000, period * 1000 };
 }
 
-bool cgroup_stat_read(const struct cgroup_tree *t, const char *root, const char *path, struct cgroup_stat *out)
+void cgroup_stat_parse(const char *text, struct cgroup_stat *out)
 {
-	char *text = proc_text(root, NULL, "%s%s/cpu.stat", t->dir, path);
 	*out = (struct cgroup_stat){ 0 };
 	for (const char *line = text; line && *line; line += strcspn(line, "\n"), line += *line == '\n') {
 		char key[32];
@@ -104,6 +103,12 @@ bool cgroup_stat_read(const struct cgroup_tree *t, const char *root, const char 
 		else if (strcmp(key, "throttled_usec") == 0 && n <= INT64_MAX / 1000)
 			out->throttled_ns = n * 1000;
 	}
+}
+
+bool cgroup_stat_read(const struct cgroup_tree *t, const char *root, const char *path, struct cgroup_stat *out)
+{
+	char *text = proc_text(root, NULL, "%s%s/cpu.stat", t->dir, path);
+	cgroup_stat_parse(text, out);
 	free(text);
 	return text != NULL;
 }

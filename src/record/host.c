@@ -67,6 +67,7 @@ int host_init(struct host *h, const char *root, const char *clock, const char *c
 
 void host_release(struct host *h)
 {
+	quota_samples_end(h->quotas);
 	tracer_free(h->tracer);
 	request_uprobes_close(&h->requests);
 	watchdog_end(&h->watchdog);
@@ -84,6 +85,7 @@ void host_release(struct host *h)
 int host_add_requests(struct host *h, const struct record_options *o, struct error *err)
 {
 	struct request_uprobes *u = &h->requests;
+	h->throttled = o->throttled;
 	if (o->counters || o->throttled) {
 		h->event = mem_resize(h->event, h->events + 1, sizeof *h->event);
 		h->event[h->events++] = mem_dup("bpf_trace/bpf_trace_printk");
@@ -186,7 +188,7 @@ int host_store_in(struct host *h, int dir, struct error *err)
 	return tracer_drain_into(h->tracer, dir, err);
 }
 
-int host_start(struct host *h, struct error *err)
+int host_start(struct host *h, const struct cgroups *groups, struct error *err)
 {
 	if (tracer_clear(h->tracer, err))
 		return -1;
@@ -195,12 +197,16 @@ int host_start(struct host *h, struct error *err)
 	h->started = clock_sample_now(h->tsc);
 	if (h->alone)
 		guest_only_begin(h);
-	return tracer_switch(h->tracer, true, err);
+	if (tracer_switch(h->tracer, true, err))
+		return -1;
+	h->quotas = quota_samples_begin(groups, h->root, tracer_dir(h->tracer));
+	return 0;
 }
 
 int host_tick(struct host *h, struct error *err)
 {
 	const int64_t now = now_ns();
+	quota_samples_tick(h->quotas);
 	if (h->alone)
 		guest_only_tick(h);
 	if (h->xen && xen_host_check(h->xen, err))
@@ -265,6 +271,8 @@ static int describe_host(struct host *h, struct error *err)
 
 int host_stop(struct host *h, struct error *err)
 {
+	quota_samples_end(h->quotas);
+	h->quotas = NULL;
 	int rc = tracer_switch(h->tracer, false, err);
 	h->stopped = clock_sample_now(h->tsc);
 	if (h->alone)

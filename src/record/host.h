@@ -5,6 +5,7 @@
 #include "record/buffer_sizing.h"
 #include "record/clock_sample.h"
 #include "record/record.h"
+#include "record/quota_samples.h"
 #include "record/request_uprobes.h"
 #include "record/tracer.h"
 #include "record/watchdog.h"
@@ -29,6 +30,8 @@ struct host {
 	struct xen_host *xen; /* this machine is dom0 of a Xen host: the host of xentrace; NULL: no Xen */
 	struct request_uprobes requests;  /* probes of requests; no members: none requested */
 	struct watchdog watchdog;
+	bool throttled;       /* a BPF program prints throttled threads */
+	struct quota_samples *quotas;  /* NULL: no quotas, or not recording */
 	char *threads;        /* threads at the start, lines "TID PROCESS NAME" */
 	char *namespaces;     /* threads in containers at the start, see dir_namespaces() */
 };
@@ -49,8 +52,8 @@ int host_check_events(const struct host *h, struct error *err);
 /* Creates the tracefs instance, measures the event rate in a short test, and allocates buffers for a recording of
  * `duration` ns (0: unknown), or for h->hold if it is set. */
 int host_prepare(struct host *h, int64_t duration, struct error *err);
-/* Clears the buffers and starts tracing. */
-int host_start(struct host *h, struct error *err);
+/* Clears the buffers and starts tracing. groups: groups with quotas to sample; NULL: unknown. */
+int host_start(struct host *h, const struct cgroups *groups, struct error *err);
 /* Sets the directory to which buffers are written from now on, including their present content. Takes ownership of the
  * descriptor. */
 int host_store_in(struct host *h, int dir, struct error *err);

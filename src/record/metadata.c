@@ -274,6 +274,7 @@ int metadata_write_session(const struct session_metadata *s, int dir, struct err
 	yaml_out_text(o, host, "dir", "host");
 	cgroups_put_weights(o, host, s->before, s->after, s->guests + 1);
 	cgroups_put_threads(o, host, s->before[s->guests], s->after[s->guests]);
+	yaml_out_text(o, host, "throttled", s->host->throttled ? "events" : NULL);
 	cgroups_put_list(o, host, s->before[s->guests], s->after[s->guests]);
 	topology_put(o, host, &topology);
 	const int guests = s->guests || s->host->xen ? yaml_out_list(o, YAML_OUT_ROOT, "guests") : 0;

@@ -15,6 +15,7 @@ src_librecord_a_SOURCES = \
 	src/record/disk_space.c src/record/disk_space.h \
 	src/record/events.c src/record/events.h \
 	src/record/cgroups.c src/record/cgroups.h \
+	src/record/quota_samples.c src/record/quota_samples.h \
 	src/record/session_facts.c src/record/session_facts.h \
 	src/record/recording_dir.c src/record/recording_dir.h \
 	src/record/buffer_sizing.c src/record/buffer_sizing.h \

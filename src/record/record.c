@@ -63,7 +63,7 @@ static int64_t wait_limit(const struct recording *r)
 	const struct host *h = &r->participants.host;
 	const bool reads = h->dir >= 0 && !h->hold;
 	const int64_t due = reads ? h->next_check - now_ns() : TICK;
-	if (r->triggers || r->command > 0 || due < TICK)
+	if (r->triggers || r->command > 0 || due < TICK || h->quotas)
 		return TICK;
 	return due < NS_PER_S / 2 ? due : NS_PER_S / 2;
 }
@@ -295,7 +295,7 @@ static int start_recording(struct recording *r, struct error *err)
 		open_guest_dirs(r, GUEST_READY);
 		share_disk(r);
 	}
-	if (host_start(&r->participants.host, err))
+	if (host_start(&r->participants.host, r->participants.before[r->participants.vms], err))
 		return -1;
 	participants_send_command(&r->participants, GUEST_READY, "go", COMMAND_TIMEOUT);
 	if (await_guests(r, GUEST_STARTED, 2, err))

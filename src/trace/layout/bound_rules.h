@@ -186,9 +186,10 @@ static inline bool rules_args(const struct bound_rule *b, const struct field_sou
 		ev->comm = 0;
 		return ev->counters.instructions != EVENT_ABSENT || ev->counters.cycles != EVENT_ABSENT;
 	case EV_THROTTLED:
-		ev->throttled.tid = word[0] != EVENT_ABSENT ? word[0] : ev->throttled.tid;
-		ev->throttled.on = word[1] != EVENT_ABSENT ? word[1] : ev->throttled.on;
-		return ev->throttled.tid != EVENT_ABSENT && ev->throttled.on != EVENT_ABSENT;
+	case EV_GROUP:
+		ev->arg[0] = word[0] != EVENT_ABSENT ? word[0] : ev->arg[0];
+		ev->arg[1] = word[1] != EVENT_ABSENT ? word[1] : ev->arg[1];
+		return ev->arg[0] != EVENT_ABSENT && ev->arg[1] != EVENT_ABSENT;
 	case EV_PROBE:
 		ev->probe.op = b->rule->fixed;
 		ev->probe.label = rules_label(&b->arg[PROBE_LABEL], s, names, event);
