@@ -153,6 +153,7 @@ static void put_threads(struct yaml_out *o, int map, const struct control_groups
 void control_groups_write(struct yaml_out *o, int map, const struct control_groups *g)
 {
 	const int list = g->groups ? yaml_out_list(o, map, "control_groups") : 0;
+	yaml_out_text(o, map, "throttled", g->has_events ? "events" : NULL);
 	for (size_t i = 0; i < g->groups; i++) {
 		const struct control_group *c = &g->group[i];
 		const int group = yaml_out_map(o, list, NULL);
@@ -185,5 +186,6 @@ uint64_t control_groups_hash(const struct control_groups *g)
 	}
 	for (size_t i = 0; i < g->members; i++)
 		hash = hash_number(hash, (uint64_t)g->member[i].tid << 32 | g->member[i].group);
+	hash = hash_number(hash, g->has_events);
 	return g->groups ? hash_end(hash) | 1 : 0;
 }

@@ -20,6 +20,7 @@ struct control_groups {
 	size_t groups, group_cap;
 	struct control_group_member { int32_t tid; uint32_t group; } *member;  /* group: index */
 	size_t members, member_cap;
+	bool has_events;                       /* the trace contains an event for each throttled thread */
 	struct map by_hash;                    /* hash of a path -> index; private */
 };
 

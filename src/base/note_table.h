@@ -133,6 +133,10 @@
 	X(SELF_CHECK_FAILED, "self-check-failed", LIMIT, \
 	  "stealscope may misread this trace: no event was lost, but events that contradict the states computed from it: " \
 	  "%llu (%s)", "do not trust the states around them; report this trace as a defect of stealscope or its layout") \
+	  "events that contradict the events before them: %llu; other events are missing from the trace", "") \
+	X(THROTTLED_MISSED, "throttled-missed", LIMIT, \
+	  "group %s was throttled for %s by cpu.stat, for %s by the events: part of what others seem to have taken from it " \
+	  "is its own quota's", "") \
 	X(ENDS_WITHOUT_START, "ends-without-start", INFO, \
 	  "probes recorded ends of requests without their start: %llu; they began before the recording, or no probe shows " \
 	  "their start", "") \

@@ -272,16 +272,28 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 	return rc;
 }
 
+/* Parses throttled: events: the trace contains an event for each throttled thread. */
+static int get_throttled(struct session *s, const yaml_node_t *map)
+{
+	const char *text;
+	if (get_text(s, map, "throttled", &text))
+		return -1;
+	if (text && strcmp(text, "events") != 0)
+		return yaml_refuse(&s->file, yaml_member(&s->file, map, "throttled"), s->err, "throttled: expected events");
+	s->in->control_groups.has_events |= text != NULL;
+	return 0;
+}
+
 static int load_host(struct session *s, const yaml_node_t *node)
 {
-	static const char *const known[] = { "dir", "name", "layout", "weights", "groups", "control_groups", "topology",
+	static const char *const known[] = { "dir", "name", "layout", "weights", "groups", "control_groups", "throttled", "topology",
 		"facts", NULL };
 	const char *name;
 	if (!node)
 		return 0;
 	if (check_members(s, node, known) || get_text(s, node, "name", &name) || get_weights(s, node) ||
 	    control_groups_read(&s->in->control_groups, &s->file, yaml_member(&s->file, node, "control_groups"), s->err) ||
-	    get_groups(s, node, NULL) ||
+	    get_throttled(s, node) || get_groups(s, node, NULL) ||
 	    topology_read(&s->in->topology, &s->file, yaml_member(&s->file, node, "topology"), s->err))
 		return -1;
 	return add_traces(s, node, name, ROLE_HOST);

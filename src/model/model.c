@@ -51,6 +51,7 @@ static void add_machine(struct model_run *r, const char *name, const struct trac
 	r->setup[r->n++] = (struct machine_setup){
 		.name = name, .parent = -1, .host_pid = -1, .traced = trace != NULL,
 		.has_entries = info && (info->kinds & KIND(EV_VCPU_ENTRY)),
+		.has_throttled = info && (info->kinds & KIND(EV_THROTTLED)),
 		.has_run_states = info && info->has_vcpu_states, .one_cpu = info && info->cpus_listed <= 1,
 		.kinds_without_exit = info ? handlers_without_exit(info->kinds, info->asked) : 0,
 		.names = { trace_name, trace }, .vm_id = trace ? trace_info(trace)->vm_id : "",
@@ -245,6 +246,7 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 		if (i > 0 && info && !r->trace[0])
 			steal_clock_add_notes(&r->steal[i], mc->name, r->n - 1, info->guest_only, notes);
 		counters_add_notes(mc, notes);
+		group_quota_add_notes(mc, notes);
 		if (info)
 			coverage_add_notes(r->trace[i], host_time, r->clock[i], notes);
 		if (info && coverage_has_losses(r->trace[i], r->clock[i]))

@@ -49,6 +49,7 @@ static struct machine *machine_new(struct model *m, uint32_t index, const struct
 	mc->traced = setup->traced;
 	mc->has_entries = setup->has_entries;
 	mc->has_run_states = setup->has_run_states;
+	mc->has_throttled = setup->has_throttled;
 	mc->one_cpu = setup->one_cpu && setup->vcpus <= 1;
 	mc->kinds_without_exit = (uint8_t)setup->kinds_without_exit;
 	mc->names = setup->names.get ? setup->names : (struct name_source){ no_name, NULL };
@@ -106,6 +107,7 @@ void model_free(struct model *m)
 	}
 	map_release(&m->groups);
 	map_release(&m->group_of);
+	group_quota_release(m);
 	free(m->machine);
 	free(m->vcpu);
 	free(m->candidate);

@@ -149,7 +149,8 @@ static int write_session(struct sim *s)
 	int result = 0;
 
 	if (f)
-		fprintf(f, "host:\n  dir: host\n  control_groups:\n");
+		fprintf(f, "host:\n  dir: host\n%s  control_groups:\n",
+		        s->opt.quota_facts == QUOTA_SWITCHES ? "  throttled: events\n" : "");
 	for (unsigned i = 0; f && i < s->groups; i++)
 		write_group(f, s, i);
 	if (!f || fclose(f) != 0)

@@ -20,6 +20,8 @@ void thread_set_groups(struct model *m, const struct model_groups *groups, size_
 void groups_set(struct model *m, const struct control_groups *groups)
 {
 	m->control_groups = groups;
+	group_quota_begin(m);
+	m->machine[0]->has_throttled |= groups && groups->has_events;
 	for (size_t i = 0; groups && i < groups->members; i++)
 		*map_put(&m->group_of, (uint64_t)groups->member[i].tid, NULL) = groups->member[i].group;
 }
@@ -56,6 +58,7 @@ void groups_write_attributes(struct model *m)
 static void set_group(struct machine *mc, struct thread *th, int32_t group)
 {
 	th->group = group;
+	th->in_quota = group_has_quota(mc->model, group);
 	thread_set(mc, th, THREAD_GROUP, group);
 }
 
@@ -99,6 +102,7 @@ static void write_throttled(struct machine *mc, struct thread *th, int64_t to)
 	th->throttled_since = NEVER;
 	if (from >= to || (to == NEVER && from > mc->model->sink.now))
 		return;
+	group_quota_exact(mc, th, (to == NEVER ? mc->model->sink.now : to) - from);
 	if (th->vcpu != NONE) {
 		struct vcpu *v = &mc->model->vcpu[th->vcpu];
 		throttling_write(mc->model, v, from, to, OUT_QUOTA);
@@ -118,8 +122,10 @@ void throttled_end(struct machine *mc, struct thread *th)
 void throttled_end_all(struct machine *mc, bool close)
 {
 	uint64_t tid, p;
-	for (size_t at = 0; mc->has_throttled && map_each(&mc->thread, &at, &tid, &p); ) {
+	for (size_t at = 0; mc->model->growth && map_each(&mc->thread, &at, &tid, &p); ) {
 		struct thread *th = (struct thread *)(uintptr_t)p;
+		if (th->in_quota)
+			group_quota_thread_end(mc, th, true);
 		if (th->throttled_since != NEVER && th->on_cpu < 0)
 			write_throttled(mc, th, close ? mc->model->sink.now : NEVER);
 	}

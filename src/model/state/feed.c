@@ -75,6 +75,8 @@ static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 			thread_write_waker(mc, next);  /* writes null if no waker was recorded */
 		next->never_woken = false;
 		throttled_end(mc, next);
+		if (next->in_quota)
+			group_quota_waited(mc, next);
 		thread_check_move(mc, next, number);
 		cpu_set_current(mc, number, next, MODE_VMM);  /* transitions 3 and 6 of Fig. 5 */
 		thread_learn(mc, next, ev->sw.next_comm, -1);
@@ -365,6 +367,10 @@ static void dispatch_event(struct machine *mc, const struct event *ev)
 	uint32_t number = ev->cpu;
 	if (ev->kind == EV_COUNTERS) {  /* shows nothing about threads */
 		counters_event(mc, ev);
+		return;
+	}
+	if (ev->kind == EV_GROUP) {  /* shows nothing about the recorder's thread that the model needs */
+		group_quota_sample(mc, ev);
 		return;
 	}
 	if (ev->kind == EV_THROTTLED) {  /* may concern another thread than the current one */

@@ -12,7 +12,7 @@ struct machine_setup {
 	int parent;                   /* index of the machine that runs it as a VM, smaller than its own; -1: none */
 	bool traced;
 	bool has_entries;             /* VM entries were recorded; exits alone have no duration */
-	bool has_run_states;          /* see struct machine */
+	bool has_run_states, has_throttled;  /* see struct machine */
 	bool one_cpu;                 /* the machine has only one CPU */
 	unsigned kinds_without_exit;  /* kinds of handlers without exit events in its trace: HANDLERS_IRQ ... */
 	int32_t host_pid;             /* PID of the VM's process on its parent machine; -1: unknown */

@@ -17,6 +17,7 @@
 #include "base/map.h"
 #include "base/schema.h"
 #include "base/states.h"
+#include "model/inference/group_quota.h"
 #include "model/inference/idle_inference.h"
 #include "model/inference/steal_check.h"
 #include "model/inference/vcpu_throttling.h"
@@ -56,6 +57,8 @@ struct thread {
 	bool in_kernel;             /* kernel thread, according to the state dump */
 	int8_t nice;                /* nice level at its last switch-in; NICE_RT: real time; NICE_UNKNOWN */
 	int32_t group;              /* index of its control group; -1: unknown */
+	bool in_quota;              /* that group, or one above, has a quota */
+	struct group_waits *waits;  /* waits that may be the quota's; NULL: none */
 	int64_t throttled_since;    /* start of the time for which its quota keeps it off, host ns; INT64_MAX: none */
 	uint32_t pid_ns, cgroup_ns; /* inode numbers of its namespaces; 0: unknown */
 	/* vCPU of a hypervisor that reports run states, see vcpu_run_states.c: */
@@ -202,6 +205,8 @@ struct model {
 	uint32_t owners;          /* number of VMs with a state of their own in state set "owner" */
 	struct map groups;        /* TID on the host -> string id of its control groups */
 	const struct control_groups *control_groups;  /* of the host, borrowed; NULL: unknown */
+	int32_t *group_above;     /* by group: index of the group above; -1: none. NULL: no groups */
+	struct group_growth *growth;  /* by group */
 	struct map group_of;      /* TID on the host -> index of its control group */
 	const struct topology *topology;  /* of the host, borrowed; NULL: unknown */
 	bool paper_states;
@@ -235,6 +240,18 @@ void throttled_switch_out(struct machine *mc, struct thread *th, bool is_runnabl
 void throttled_end(struct machine *mc, struct thread *th);
 /* Called at the end of the trace. close: its threads end before the history. */
 void throttled_end_all(struct machine *mc, bool close);
+
+/* ---- group_quota.c */
+void group_quota_begin(struct model *m);
+void group_quota_release(struct model *m);
+bool group_has_quota(const struct model *m, int32_t group);
+/* Called when the thread, which has a quota, is switched in. */
+void group_quota_waited(struct machine *mc, struct thread *th);
+void group_quota_sample(struct machine *mc, const struct event *ev);
+/* Called when a thread with a quota ends. at_end: the trace ends. */
+void group_quota_thread_end(struct machine *mc, struct thread *th, bool at_end);
+void group_quota_exact(struct machine *mc, const struct thread *th, int64_t ns);  /* Adds throttled time by events. */
+void group_quota_add_notes(const struct machine *mc, struct notes *notes);
 
 /* ---- thread.c: live threads and their attributes */
 struct thread *thread_find(const struct machine *mc, int64_t tid);

@@ -184,6 +184,7 @@ struct thread *thread_get(struct machine *mc, int64_t tid)
 static void free_thread(struct thread *th)
 {
 	free(th->container_attr);
+	free(th->waits);
 	free(th);
 }
 
@@ -197,6 +198,8 @@ void thread_end(struct machine *mc, struct thread *th)
 		thread_set(mc, th, THREAD_PID, HISTORY_NULL);  /* the first events of the next thread with this TID may lack its
 		                                                * PID */
 	throttled_end(mc, th);
+	if (th->in_quota)
+		group_quota_thread_end(mc, th, false);
 	group_leave(mc, th);
 	if (th->attr[THREAD_NICE] != HISTORY_NONE)
 		thread_set(mc, th, THREAD_NICE, HISTORY_NULL);
