@@ -133,7 +133,6 @@
 	X(SELF_CHECK_FAILED, "self-check-failed", LIMIT, \
 	  "stealscope may misread this trace: no event was lost, but events that contradict the states computed from it: " \
 	  "%llu (%s)", "do not trust the states around them; report this trace as a defect of stealscope or its layout") \
-	  "events that contradict the events before them: %llu; other events are missing from the trace", "") \
 	X(THROTTLED_MISSED, "throttled-missed", LIMIT, \
 	  "group %s was throttled for %s by cpu.stat, for %s by the events: part of what others seem to have taken from it " \
 	  "is its own quota's", "") \
@@ -146,6 +145,9 @@
 	X(NO_STEAL_CLOCK, "no-steal-clock", LIMIT, \
 	  "No host trace and no steal clock: time taken by the host is invisible here and counts as running", \
 	  "record the host as well, or record in the guest with --guest-only") \
+	X(MACHINE_KIND_UNKNOWN, "machine-kind-unknown", LIMIT, \
+	  "The recording does not show whether this is a physical machine or a VM: time taken by a host would be invisible " \
+	  "and count as running", "index it with --host if it is a physical machine, with --guest NAME=DIR if it is a VM") \
 	X(NO_STEAL_SOURCE, "no-steal-source", LIMIT, \
 	  "No host trace and no steal clock: time taken by the host is invisible here and counts as running", \
 	  "record the host as well: this guest offers no counter that index evaluates (about.yaml lists the reasons)") \

@@ -32,6 +32,7 @@
 	X(MACHINE_SMT, smt, "SMT", STRING)           /* host: simultaneous multithreading, as in .../cpu/smt/control */ \
 	X(MACHINE_CORE_SCHEDULING, core_scheduling, "Core Scheduling", INT)  /* host: 1: vCPU threads have cookies */ \
 	X(MACHINE_MEMORY, memory_node, "Memory Node", INT)  /* VM: NUMA node with most of its memory; null: unknown */ \
+	X(MACHINE_VIRTUAL, is_virtual, "Virtual", INT)  /* 1: it is known to be a VM; null: perhaps a physical machine */ \
 	X(MACHINE_VM_ID, vm_id, "VM ID", STRING)     /* guest without a host trace: its identity at the provider */
 
 #define CPU_ATTRIBUTES(X) \

@@ -286,8 +286,8 @@ static int get_throttled(struct session *s, const yaml_node_t *map)
 
 static int load_host(struct session *s, const yaml_node_t *node)
 {
-	static const char *const known[] = { "dir", "name", "layout", "weights", "groups", "control_groups", "throttled", "topology",
-		"facts", NULL };
+	static const char *const known[] = { "dir", "name", "layout", "weights", "groups", "control_groups", "throttled",
+		"topology", "facts", NULL };
 	const char *name;
 	if (!node)
 		return 0;

@@ -52,6 +52,7 @@ static void add_machine(struct model_run *r, const char *name, const struct trac
 		.name = name, .parent = -1, .host_pid = -1, .traced = trace != NULL,
 		.has_entries = info && (info->kinds & KIND(EV_VCPU_ENTRY)),
 		.has_throttled = info && (info->kinds & KIND(EV_THROTTLED)),
+		.is_virtual = info && (info->guest_only || *info->vm_id || (info->name_is_given && info->role == ROLE_GUEST)),
 		.has_run_states = info && info->has_vcpu_states, .one_cpu = info && info->cpus_listed <= 1,
 		.kinds_without_exit = info ? handlers_without_exit(info->kinds, info->asked) : 0,
 		.names = { trace_name, trace }, .vm_id = trace ? trace_info(trace)->vm_id : "",
@@ -74,6 +75,7 @@ static void run_init(struct model_run *r, const struct sync_result *sync, const 
 	for (size_t i = 0; i < sync->vms; i++) {
 		const struct sync_vm *vm = &sync->vm[i];
 		add_machine(r, vm->name, vm->guest, &vm->clock);
+		r->setup[i + 1].is_virtual = r->setup[i + 1].is_virtual || sync->host;
 		r->setup[i + 1].parent = (int)vm->parent;
 		r->setup[i + 1].host_pid = vm->migrated_pid < 0 ? vm->host_pid : -1;  /* a migrated VM has two processes: the
 		                                                                       * lifetimes of the threads decide */
@@ -244,7 +246,7 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 		if (i > 0 && info && r->trace[0])
 			steal_check_add_notes(m, mc, notes);
 		if (i > 0 && info && !r->trace[0])
-			steal_clock_add_notes(&r->steal[i], mc->name, r->n - 1, info->guest_only, notes);
+			steal_clock_add_notes(&r->steal[i], mc->name, r->n - 1, mc->is_virtual, info->guest_only, notes);
 		counters_add_notes(mc, notes);
 		group_quota_add_notes(mc, notes);
 		if (info)

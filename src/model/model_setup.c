@@ -43,6 +43,7 @@ static struct machine *machine_new(struct model *m, uint32_t index, const struct
 	mc->root = mem_printf("/%s", root + (*root == '/'));
 	mc->parent = setup->parent >= 0 && m->machine[setup->parent]->traced ? m->machine[setup->parent] : NULL;
 	mc->text_name = sink_id(&m->sink, mc->name);
+	mc->is_virtual = setup->is_virtual;
 	mc->text_vm_id = setup->vm_id && *setup->vm_id ? sink_id(&m->sink, setup->vm_id) : -1;
 	mc->text_timer = -1;
 	mc->host_pid = setup->host_pid;

@@ -337,6 +337,22 @@ static bool is_host_blocked_folded(const struct catalog *catalog)
 	return true;
 }
 
+/* Reads which machines are known to be VMs. */
+static int read_virtual(struct catalog *t, struct error *err)
+{
+	for (struct catalog_machine *m = t->machine; m < t->machine + t->machines; m++) {
+		char path[600];
+		int64_t value = 0;
+		history_path(path, sizeof path, SCHEMA_VMS, m->name, machine_schema[MACHINE_VIRTUAL].name, NULL);
+		const uint32_t attr = m->kind != MACHINE_VM ? HISTORY_NONE
+		                    : attr_of_type(t->h, history_find(t->h, path), &machine_schema[MACHINE_VIRTUAL]);
+		if (attr != HISTORY_NONE && first_value(t->h, attr, &value, err) < 0)
+			return -1;
+		m->is_virtual = value == 1;
+	}
+	return 0;
+}
+
 static void find_hidden_stolen_time(struct catalog *catalog)
 {
 	for (struct catalog_machine *m = catalog->machine; m < catalog->machine + catalog->machines; m++) {
@@ -361,7 +377,8 @@ int catalog_open(struct catalog *catalog, const struct history *h, struct error 
 		return -1;
 	}
 	catalog_map_states(catalog);
-	if (link_machines(catalog, err) < 0 || link_vcpus(catalog, err) < 0 || catalog_read_topology(catalog, err) < 0) {
+	if (link_machines(catalog, err) < 0 || link_vcpus(catalog, err) < 0 || catalog_read_topology(catalog, err) < 0 ||
+	    read_virtual(catalog, err) < 0) {
 		catalog_release(catalog);
 		return -1;
 	}

@@ -23,7 +23,8 @@ static int path_grow(struct path_walker *w)
 /* Replaces the reason of a delay inside a guest without a source of stolen time: the provider may have had the vCPU. */
 static void mark_uncertain(const struct catalog *catalog, struct path_interval *p)
 {
-	const bool is_uncertain = p->actor.machine >= 0 && catalog->machine[p->actor.machine].hides_stolen_time;
+	const struct catalog_machine *m = p->actor.machine >= 0 ? &catalog->machine[p->actor.machine] : NULL;
+	const bool is_uncertain = m && m->hides_stolen_time && m->is_virtual;
 	if (is_uncertain && (p->actor.kind == FLOW_IDLE_CPU || p->actor.kind == FLOW_PREEMPTING))
 		p->actor.kind = FLOW_CURRENT;
 	if (is_uncertain && p->culprit.machine == p->actor.machine)

@@ -57,6 +57,7 @@ struct catalog_machine {
 	int32_t parent;                         /* VM: index of the machine that runs it; -1: unknown, or no VM */
 	bool runs_vms;                          /* the machine is the parent of a VM */
 	bool hides_stolen_time;                 /* a VM with neither a host trace nor a steal clock */
+	bool is_virtual;                        /* known to be a VM */
 	int32_t group;                          /* container: index into catalog->group; -1: a namespace, or no container */
 	uint32_t cpu, cpus;                     /* its CPUs are catalog->cpu[cpu .. cpu + cpus - 1], by number */
 	uint32_t thread, threads;               /* its threads are catalog->thread[thread .. thread + threads - 1], by TID */
@@ -325,7 +326,7 @@ struct gap_interval {
 int gap_each_interval(const struct catalog *catalog, int64_t from, int64_t to,
                       int (*fn)(void *arg, const struct gap_interval *p), void *arg, const struct progress *progress,
                       struct error *err);
-/* Does the same for the rows of one target, as in gap_list_of(). */
+/* The same for the rows of one target, as in gap_list_of(). */
 int gap_each_interval_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
                       int (*fn)(void *arg, const struct gap_interval *p), void *arg, struct error *err);
 /* Computes demand_of() for n cells; cell i is [edge[i], edge[i + 1] - 1]. Adds the ns to ran[n] and lost[n]. */
@@ -492,7 +493,6 @@ struct steal_options {
  * Conservation: the cells of a victim add up to its steal_time(). */
 struct query *steal_open(const struct catalog *catalog, const struct steal_options *options);
 void steal_take(struct query *q, struct steal *out);
-/* Runs the query until the answer is ready. */
 int steal_matrix(const struct catalog *catalog, enum steal_by by, const struct target *only, int64_t from, int64_t to,
                  struct steal *out, struct error *err);
 void steal_release(struct steal *s);

@@ -207,7 +207,8 @@ static int thread_limit_at(struct resolver *r, struct thread_ref *w, int64_t t, 
 	if (track_at(r, &tracks[TRACK_CPU], t, &cpu) < 0)
 		return -1;
 	resolution_set(out, FLOW_LIMITED);
-	out->actor.name = r->limit[r->catalog->out_reason[reason]];
+	out->actor.reason = r->catalog->out_reason[reason];
+	out->actor.name = r->limit[out->actor.reason];
 	if (is_host(r->catalog, (uint32_t)w->machine) && cpu >= 0 && cpu <= INT16_MAX)
 		out->pcpu = (int16_t)cpu;
 	return 1;
@@ -510,7 +511,8 @@ static int thread_target_at(struct resolver *r, uint32_t thread, int64_t t, stru
 		out->pcpu = pcpu;
 	}
 	const enum flow_kind kind = (enum flow_kind)out->actor.kind;
-	if (r->catalog->machine[th->machine].hides_stolen_time &&
+	const struct catalog_machine *m = &r->catalog->machine[th->machine];
+	if (m->hides_stolen_time && m->is_virtual &&
 	    (kind == FLOW_PREEMPTING || kind == FLOW_IRQ || kind == FLOW_IDLE_CPU)) {
 		out->actor.kind = FLOW_CURRENT;
 		if (kind == FLOW_IDLE_CPU)

@@ -19,8 +19,9 @@ static struct actor group_actor(const struct catalog *catalog, const struct targ
 	if (group == CULPRIT_SERVICE)
 		return (struct actor){ (int32_t)target_machine(catalog, self), -1, 0, FLOW_HYPERVISOR, 0 };
 	const uint32_t machine = group - CULPRIT_MACHINES;
+	const struct catalog_machine *m = &catalog->machine[machine];
 	return (struct actor){ (int32_t)machine, -1, 0,
-	                       catalog->machine[machine].hides_stolen_time ? FLOW_CURRENT : FLOW_PREEMPTING, 0 };
+	                       m->hides_stolen_time && m->is_virtual ? FLOW_CURRENT : FLOW_PREEMPTING, 0 };
 }
 
 void culprit_find(const struct catalog *catalog, const struct target *self, const struct actor *actor, const int64_t *ns,

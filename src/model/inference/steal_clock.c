@@ -276,11 +276,13 @@ void steal_clock_advance(struct steal_clock *s, struct machine *mc, int64_t t)
 	}
 }
 
-void steal_clock_add_notes(const struct steal_clock *s, const char *machine, size_t machines, bool guest_only,
-                           struct notes *notes)
+void steal_clock_add_notes(const struct steal_clock *s, const char *machine, size_t machines, bool is_virtual,
+                           bool guest_only, struct notes *notes)
 {
 	char text[TIME_TEXT];
-	if (!s->cpus && guest_only)
+	if (!s->cpus && !is_virtual)
+		note_add(notes, MACHINE_KIND_UNKNOWN, machines == 1 ? NULL : machine);
+	else if (!s->cpus && guest_only)
 		note_add(notes, NO_STEAL_SOURCE, machines == 1 ? NULL : machine);
 	else if (!s->cpus)
 		note_add(notes, NO_STEAL_CLOCK, machines == 1 ? NULL : machine);

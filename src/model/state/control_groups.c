@@ -122,7 +122,7 @@ void throttled_end(struct machine *mc, struct thread *th)
 void throttled_end_all(struct machine *mc, bool close)
 {
 	uint64_t tid, p;
-	for (size_t at = 0; mc->model->growth && map_each(&mc->thread, &at, &tid, &p); ) {
+	for (size_t at = 0; (mc->model->growth || mc->has_throttled) && map_each(&mc->thread, &at, &tid, &p); ) {
 		struct thread *th = (struct thread *)(uintptr_t)p;
 		if (th->in_quota)
 			group_quota_thread_end(mc, th, true);

@@ -422,6 +422,8 @@ static void write_parents(struct model *m)
 		uint32_t attr = sink_attribute(&m->sink, mc->root, &machine_schema[MACHINE_PARENT], 0);
 		if (mc->parent)
 			sink_set(&m->sink, attr, mc->parent->text_name);
+		if (mc->is_virtual)
+			sink_set(&m->sink, sink_attribute(&m->sink, mc->root, &machine_schema[MACHINE_VIRTUAL], 0), 1);
 		if (mc->text_vm_id >= 0)
 			sink_set(&m->sink, sink_attribute(&m->sink, mc->root, &machine_schema[MACHINE_VM_ID], 0), mc->text_vm_id);
 	}

@@ -19,6 +19,7 @@ struct machine_setup {
 	const struct sync_vcpu *vcpu; /* borrowed during the call; a number may occur repeatedly, with different threads */
 	const struct sync_vcpu_lifetime *life; /* lifetime of each vCPU thread; NULL: unknown */
 	size_t vcpus;
+	bool is_virtual;               /* known to be a VM */
 	const char *vm_id;             /* identity at the provider; "" or NULL: none */
 	struct name_source names;
 };

@@ -137,6 +137,7 @@ struct name_source {
 struct machine {
 	struct model *model;
 	char *name;                    /* "host" or the name of the VM */
+	bool is_virtual;               /* known to be a VM */
 	int64_t text_vm_id;            /* string id of its identity at the provider; -1: none */
 	char *root;                    /* path of the machine, "/Host" or "/Virtual Machines/Debian", escaped */
 	struct machine *parent;        /* machine with the threads that run its CPUs; NULL: physical CPUs, or unknown */
