@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -229,6 +230,48 @@ static void test_read(void **state)
 	unlink(script);
 }
 
+enum { MANY = 3000 };
+static pthread_barrier_t all_read;
+static _Atomic int sources[8];
+
+static void *read_once(void *arg)
+{
+	struct srbn_data d = { 0 };
+	const srbn_t r = srbn_start();
+	(void)arg;
+	srbn_end(r);
+	sources[srbn_read(r, &d) ? 7 : d.source]++;
+	pthread_barrier_wait(&all_read);
+	return NULL;
+}
+
+/* Each of many threads at once has a source, and the library keeps few files open for them. */
+static void test_many_threads(void **state)
+{
+	(void)state;
+	if (access("/proc/thread-self/schedstat", F_OK))
+		skip();
+	static pthread_t thread[MANY];
+	pthread_attr_t small;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 131072);
+	pthread_barrier_init(&all_read, NULL, MANY + 1);
+	srbn_live("/nonexistent");
+	int n = 0;
+	while (n < MANY && pthread_create(&thread[n], &small, read_once, NULL) == 0)
+		n++;
+	if (n < MANY)
+		fail_msg("only %d threads", n);
+	pthread_barrier_wait(&all_read);
+	const int fd = dup(0);  /* the lowest descriptor that is not in use */
+	for (int i = 0; i < n; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(sources[SRBN_SOURCE_SCHEDSTAT], MANY);
+	assert_in_range(fd, 3, 300);
+	close(fd);
+	pthread_attr_destroy(&small);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +280,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_silence, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_read, setup, teardown),
+		cmocka_unit_test(test_many_threads),
 	};
 	return cmocka_run_group_tests_name("mark", tests, NULL, NULL);
 }

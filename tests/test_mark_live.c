@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <math.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -31,15 +33,19 @@ static struct publisher {
 	pthread_t thread;
 	unsigned sessions;
 	_Atomic bool silent;       /* accepts no thread */
+	bool is_small, is_unsealed;  /* the page is refused */
 } publisher;
 
 static void send_page(struct publisher *p, int client)
 {
-	int fd = memfd_create("page", MFD_CLOEXEC);
+	int fd = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_true(fd >= 0);
-	assert_int_equal(ftruncate(fd, PUBLISHED_BYTES), 0);
+	assert_int_equal(ftruncate(fd, p->is_small ? 10 : PUBLISHED_BYTES), 0);
+	if (!p->is_unsealed)
+		assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	p->page = mmap(NULL, PUBLISHED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(p->page != MAP_FAILED);
+	p->page = p->is_small || p->is_unsealed ? calloc(1, PUBLISHED_BYTES) : p->page;
 	p->entry = (struct published_thread *)(void *)p->page;
 	*p->page = (struct published_header){ .magic = PUBLISHED_MAGIC, .version = PUBLISHED_VERSION, .source = SRBN_SOURCE_HOST,
 		                                  .session = ++p->sessions, .beat = (unsigned long long)now_ns() };
@@ -290,6 +296,31 @@ static void test_moves(void **state)
 	assert_int_equal(d.stolen_low_ns, 60);
 }
 
+/* Pages that could shrink under the library are refused: reading them would end the process by SIGBUS. */
+static void test_shrinking_pages(void **state)
+{
+	(void)state;
+	if (access("/proc/thread-self/schedstat", F_OK))
+		skip();
+	for (int k = 0; k < 2; k++) {
+		publisher.is_small = !(publisher.is_unsealed = k == 1);
+		assert_int_equal(setup(NULL), 0);
+		assert_int_equal(srbn_live(path), SRBN_SOURCE_SCHEDSTAT);
+		assert_int_equal(teardown(NULL), 0);
+	}
+	publisher.is_small = publisher.is_unsealed = false;
+	char file[] = "test-live-shared-XXXXXX";
+	const int fd = mkstemp(file);
+	const struct published_header h = { .magic = PUBLISHED_MAGIC, .version = PUBLISHED_VERSION, .source = SRBN_SOURCE_SHARED,
+		                                .session = 98, .beat = 1 };
+	assert_int_equal(ftruncate(fd, SHARED_BYTES), 0);
+	assert_int_equal(pwrite(fd, &h, sizeof h, 0), sizeof h);
+	assert_int_equal(fchmod(fd, 0666), 0);  /* every user may truncate it */
+	assert_int_equal(srbn_live(file), SRBN_SOURCE_SCHEDSTAT);
+	close(fd);
+	unlink(file);
+}
+
 /* Memory shared by the host of this VM, a file here: maximum and culprit; nothing once the host is silent. */
 static void test_shared(void **state)
 {
@@ -512,7 +543,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_killed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_moves, setup, teardown),
 		cmocka_unit_test(test_model),
-		cmocka_unit_test(test_shared),
+		cmocka_unit_test(test_shrinking_pages), cmocka_unit_test(test_shared),
 		cmocka_unit_test_setup_teardown(test_fast_path, setup, teardown),
 	};
 	return cmocka_run_group_tests_name("mark_live", tests, NULL, NULL);

@@ -379,9 +379,33 @@ def check_end(path, monitor):
     s.close()
 
 
+UNLOADING = """
+import _ctypes, ctypes, sys, threading
+lib, marked, unloaded = ctypes.CDLL(sys.argv[1]), threading.Event(), threading.Event()
+def mark():
+    lib.srbn_live(b"/nonexistent")
+    lib.srbn_end(ctypes.c_uint64(lib.srbn_start()))
+    marked.set()
+    unloaded.wait()
+thread = threading.Thread(target=mark)
+thread.start()
+marked.wait()
+_ctypes.dlclose(lib._handle)
+unloaded.set()
+thread.join()
+"""
+
+
+def check_unloading():
+    """A plugin that is unloaded: the end of a thread that marked a request calls the library."""
+    p = subprocess.run([sys.executable, "-c", UNLOADING, LIBRARY], check=False, timeout=60)
+    check(p.returncode == 0, f"a thread ends after dlclose() ({p.returncode})")
+
+
 def main():
     if is_sanitized():
         skip("python cannot load a library with sanitizers")
+    check_unloading()
     with scratch() as tmp:
         path = os.path.join(tmp, "socket")
         os.chmod(tmp, 0o755)

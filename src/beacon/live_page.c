@@ -6,7 +6,9 @@
 #include "beacon/live_counters.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -88,6 +90,24 @@ static void connect_now(void)
 	atomic_store(&live.fd, fd);
 }
 
+/* Returns true if the size of the page cannot shrink: reading it after that would kill the process. Such are BPF maps, and
+ * memory sealed against it. */
+static bool is_fixed(int page)
+{
+	struct stat st;
+	char path[64], text[512] = "";
+	const int seals = fcntl(page, F_GET_SEALS);
+	if (seals >= 0)
+		return seals & F_SEAL_SHRINK && fstat(page, &st) == 0 && st.st_size >= (off_t)PUBLISHED_BYTES;
+	snprintf(path, sizeof path, "/proc/self/fdinfo/%d", page);
+	const int info = open(path, O_RDONLY | O_CLOEXEC);
+	if (info >= 0 && read(info, text, sizeof text - 1) < 0)
+		text[0] = '\0';
+	if (info >= 0)
+		close(info);
+	return strstr(text, "\nmap_type:") != NULL;
+}
+
 /* Receives the page. Returns false if it has not arrived. */
 static bool receive_page(int fd)
 {
@@ -103,7 +123,7 @@ static bool receive_page(int fd)
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof page))
 		memcpy(&page, CMSG_DATA(c), sizeof page);
 	void *at = atomic_load(&live.page), *p = MAP_FAILED;
-	if (page >= 0 && n == sizeof version && version == PUBLISHED_VERSION)
+	if (page >= 0 && n == sizeof version && version == PUBLISHED_VERSION && is_fixed(page))
 		p = mmap(at, PUBLISHED_BYTES, PROT_READ, MAP_SHARED | (at ? MAP_FIXED : 0), page, 0);
 	if (page >= 0)
 		close(page);

@@ -47,6 +47,12 @@ bool live_is_on(void)
 
 /* ---- Segments ----------------------------------------------------------------------------------------------- */
 
+/* Adds two times. Counters of a publisher that lies may be too large: the sum wraps, and fill_data() limits the results. */
+static int64_t add(int64_t a, int64_t b)
+{
+	return (int64_t)((uint64_t)a + (uint64_t)b);
+}
+
 /* Ends the current segment. *c: the counters of its thread now. */
 static void close_segment(struct timeline *t, struct live_counters *c)
 {
@@ -57,8 +63,8 @@ static void close_segment(struct timeline *t, struct live_counters *c)
 	                   c->value[PUBLISHED_STOLEN] >= t->at.value[PUBLISHED_STOLEN];
 	for (int k = 0; k < PUBLISHED_COUNTERS; k++) {
 		const int64_t gained = known ? c->value[k] - t->at.value[k] : k == PUBLISHED_UNKNOWN ? ns : 0;
-		t->flight[k] += gained;
-		t->own[k] += t->state == REQUEST_RUNNING ? gained : 0;
+		t->flight[k] = add(t->flight[k], gained);
+		t->own[k] = add(t->own[k], t->state == REQUEST_RUNNING ? gained : 0);
 	}
 	if (t->state == REQUEST_RUNNING) {
 		t->executing += ns;
@@ -129,11 +135,11 @@ static void fill_data(const struct timeline *t, struct srbn_data *data)
 	const bool mixed = t->flags & SRBN_WAITS_MIXED;
 	const bool shared = t->source == SRBN_SOURCE_SHARED, guest = shared || t->source == SRBN_SOURCE_GUEST;
 	const int64_t unknown = limit(t->flight[PUBLISHED_UNKNOWN], latency);
-	const int64_t high = t->flight[PUBLISHED_STOLEN] + t->flight[PUBLISHED_MIXED] + t->flight[PUBLISHED_UNKNOWN];
+	const int64_t high = add(add(t->flight[PUBLISHED_STOLEN], t->flight[PUBLISHED_MIXED]), t->flight[PUBLISHED_UNKNOWN]);
 	*data = (struct srbn_data){
 		.latency_ns = latency,
 		.executing_ns = t->executing,
-		.stolen_high_ns = limit(high + t->flight_lag, latency),
+		.stolen_high_ns = limit(add(high, t->flight_lag), latency),
 		.throttled_ns = mixed || (guest && !shared) ? -1 : limit(t->flight[PUBLISHED_THROTTLED], latency),
 		.wait_ns = mixed ? -1 : limit(t->flight[PUBLISHED_WAIT], latency),
 		.blocked_ns = mixed || shared ? -1 : limit(t->flight[PUBLISHED_BLOCKED], latency),
@@ -143,7 +149,7 @@ static void fill_data(const struct timeline *t, struct srbn_data *data)
 		.source = t->source,
 		.flags = t->flags | (unknown ? SRBN_PARTIAL : 0) | (t->state == REQUEST_ENDED ? 0 : SRBN_OPEN),
 	};
-	data->stolen_low_ns = limit(t->own[PUBLISHED_STOLEN] - t->own_lag, data->stolen_high_ns);
+	data->stolen_low_ns = limit(add(t->own[PUBLISHED_STOLEN], -t->own_lag), data->stolen_high_ns);
 	const double seconds = latency > 0 ? (double)latency / 1e9 : 1;
 	const double hidden = mixed || shared || t->source == SRBN_SOURCE_NONE ? NAN : 0;
 	const double input[LIVE_INPUTS] = {

@@ -65,7 +65,9 @@ void live_shared_open(const char *path)
 		return;
 	const int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : open_device();
 	void *p = MAP_FAILED;
-	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)SHARED_BYTES)
+	/* Another user could truncate a file: reading it after that would kill the process. */
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size >= (off_t)SHARED_BYTES &&
+	    (st.st_uid == 0 || st.st_uid == geteuid()) && !(st.st_mode & (S_IWGRP | S_IWOTH)))
 		p = mmap(NULL, SHARED_BYTES, PROT_READ, MAP_SHARED, fd, 0);
 	if (fd >= 0)
 		close(fd);

@@ -23,7 +23,9 @@
 #include <cpuid.h>
 #endif
 
-#define THREADS 1024
+#define THREADS 16384
+#define KEPT_FILES 256     /* threads of which schedstat stays open: each is a file of the service */
+#define COUNTER_MAX (INT64_MAX / 16)  /* greater counters are not the kernel's; the sum of all fits into 64 bits */
 #define TRIES 64           /* attempts to read an entry that changes */
 #define WAIT_MS 1000       /* maximum time for which srbn_live() waits */
 
@@ -38,6 +40,7 @@ struct mark_thread {
 static struct {
 	struct mark_thread thread[THREADS];
 	_Atomic uint64_t generation;
+	_Atomic size_t used;       /* places in use have lower indices */
 	pthread_once_t once;
 	pthread_key_t key;         /* its destructor runs when a thread ends */
 	bool has_key;
@@ -87,6 +90,8 @@ struct mark_thread *live_thread_self(void)
 		uint32_t none = 0;
 		if (atomic_load_explicit(&t->tid, memory_order_relaxed) || !atomic_compare_exchange_strong(&t->tid, &none, tid))
 			continue;
+		for (size_t n = atomic_load(&live.used); n <= i && !atomic_compare_exchange_weak(&live.used, &n, i + 1);)
+			continue;
 		t->retry = 0;
 		t->sent = -NS_PER_DAY;
 		atomic_store(&t->schedstat, -1);
@@ -104,7 +109,7 @@ uint64_t live_thread_generation(const struct mark_thread *t)
 
 void live_thread_forget_parent(void)
 {
-	for (size_t i = 0; i < THREADS; i++) {
+	for (size_t i = 0; i < atomic_load(&live.used); i++) {
 		struct mark_thread *t = &live.thread[i];
 		if (!atomic_load(&t->tid))
 			continue;
@@ -148,13 +153,13 @@ static bool read_page(const struct mark_thread *t, struct live_counters *c)
 	for (int i = 0; i < 4; i++) {
 		if (!copy_entry((const struct published_thread *)(const void *)h + entry, tid, &e))
 			return false;
-		if ((int64_t)e.updated <= c->now)
+		if (e.updated <= (uint64_t)c->now)
 			break;
 		c->now = now_ns();
 	}
 	for (int k = 0; k < PUBLISHED_COUNTERS; k++)
-		c->value[k] = (int64_t)e.counter[k];
-	const int64_t since = max64(c->now - (int64_t)e.updated, 0);
+		c->value[k] = (int64_t)(e.counter[k] < COUNTER_MAX ? e.counter[k] : COUNTER_MAX);
+	const int64_t since = e.updated < (uint64_t)c->now ? c->now - (int64_t)e.updated : 0;
 	/* The calling thread runs: if its entry has another state, the kernel did not report its last switch. */
 	if (e.state == PUBLISHED_IS_BLOCKED && t != self)
 		c->value[PUBLISHED_BLOCKED] += since;
@@ -167,23 +172,28 @@ static bool read_page(const struct mark_thread *t, struct live_counters *c)
 	return true;
 }
 
-static void open_schedstat(struct mark_thread *t)
+/* Reads schedstat of a thread into text. Returns the number of bytes; -1: it cannot be read. */
+static ssize_t read_file(struct mark_thread *t, char *text, size_t size)
 {
 	char path[64];
+	int fd = atomic_load_explicit(&t->schedstat, memory_order_relaxed), none = -1;
+	if (fd >= 0)
+		return pread(fd, text, size, 0);
 	snprintf(path, sizeof path, "/proc/self/task/%u/schedstat", atomic_load(&t->tid));
-	int fd = open(path, O_RDONLY | O_CLOEXEC), none = -1;
-	if (fd >= 0 && !atomic_compare_exchange_strong(&t->schedstat, &none, fd))
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -1;
+	const ssize_t n = pread(fd, text, size, 0);
+	if (t - live.thread >= KEPT_FILES || !atomic_compare_exchange_strong(&t->schedstat, &none, fd))
 		close(fd);
+	return n;
 }
 
 /* "ran delay timeslices": the delay is the time that the thread was runnable and did not run, ns. */
 static bool read_schedstat(struct mark_thread *t, struct live_counters *c)
 {
 	char text[80];
-	if (atomic_load_explicit(&t->schedstat, memory_order_relaxed) < 0)
-		open_schedstat(t);
-	const int fd = atomic_load_explicit(&t->schedstat, memory_order_relaxed);
-	const ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof text - 1, 0);
+	const ssize_t n = read_file(t, text, sizeof text - 1);
 	int64_t delay = 0;
 	if (n <= 0)
 		return false;

@@ -4,7 +4,8 @@ src_libbeacon_a_SOURCES = \
 	src/beacon/beacon.c src/beacon/beacon.h
 
 # libstealscope-mark: what applications link.  Plain rules, no libtool: one source list, one soname, Linux only.
-# Its objects are position independent also in the static library, which may end up in somebody's shared one.
+# Its objects are position independent also in the static library, which may end up in somebody's shared one.  It is never
+# unloaded (nodelete): a destructor of it runs at the end of each thread that marked a request.
 MARK_SO = libstealscope-mark.so.1
 MARK_CFLAGS = -std=gnu17 $(WARN_CFLAGS) $(SAN_CFLAGS) $(HARD_CFLAGS) -fPIC -fvisibility=hidden
 lib_LIBRARIES = libstealscope-mark.a
@@ -21,7 +22,7 @@ pkgconfigdir = $(libdir)/pkgconfig
 pkgconfig_DATA = src/beacon/stealscope-mark.pc
 CLEANFILES += $(MARK_SO)
 $(MARK_SO): $(libstealscope_mark_a_OBJECTS)
-	$(AM_V_CCLD)$(CC) $(MARK_CFLAGS) $(CFLAGS) -Wl,-z,relro -Wl,-z,now $(LDFLAGS) -shared -Wl,-soname,$(MARK_SO) -o $@ \
+	$(AM_V_CCLD)$(CC) $(MARK_CFLAGS) $(CFLAGS) -Wl,-z,relro -Wl,-z,now -Wl,-z,nodelete $(LDFLAGS) -shared -Wl,-soname,$(MARK_SO) -o $@ \
 		$(libstealscope_mark_a_OBJECTS) $(MARK_LIBS)
 install-data-hook: install-mark-link
 uninstall-hook: uninstall-mark-link
