@@ -5,12 +5,16 @@ import ctypes
 import glob
 import mmap
 import os
+import re
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import threading
 import time
+import urllib.request
 
 from e2e import BUILD, PROGRAM, check, is_sanitized, run, scratch, skip, table
 
@@ -71,6 +75,7 @@ def start_monitor(path, *more):
         port = s.getsockname()[1]
     p = subprocess.Popen([PROGRAM, "monitor", "-l", f"127.0.0.1:{port}", "--publish", path, *more], stderr=subprocess.PIPE, text=True)
     children.append(p)
+    p.port = port
     for _ in range(300):
         if p.poll() is not None:
             return None, p.stderr.read()
@@ -203,7 +208,7 @@ def check_guest(path):
 
 VCPU = """
 import ctypes, os, sys, threading
-ctypes.CDLL(None).prctl(15, b"CPU 3/KVM", 0, 0, 0)
+ctypes.CDLL(None).prctl(15, b"CPU %d/KVM" % int(sys.argv[2]), 0, 0, 0)
 os.sched_setaffinity(0, {int(sys.argv[1])})
 print(os.getpid(), flush=True)
 while True:
@@ -221,12 +226,13 @@ def shared_entry(path, offset=0):
 def check_share(tmp):
     """The counters of a vCPU in a file in place of a memory device: they follow the thread's run delay; who took it."""
     cpu, path = max(os.sched_getaffinity(0)), os.path.join(tmp, "memory")
-    victim, hog = start(sys.executable, "-c", VCPU, str(cpu)), start(sys.executable, "-c", HOG, str(cpu))
+    victim, hog = start(sys.executable, "-c", VCPU, str(cpu), "3"), start(sys.executable, "-c", HOG, str(cpu))
+    other = start(sys.executable, "-c", VCPU, str(cpu), "5")  # another VM
     pid = int(victim.stdout.readline())
     with open(f"/proc/{pid}/comm", encoding="utf-8") as f:
         name = f"{f.read().strip()}-{pid}"
     monitor, why = start_monitor(os.path.join(tmp, "socket2"), "--own", "process", "--share", f"{name}={path}", "--pid", str(pid),
-                                 "-d", "1")
+                                 "--pid", other.stdout.readline().strip(), "-d", "1")
     check(monitor is not None, f"the monitor shares {why}")
     for _ in range(100):
         time.sleep(0.1)
@@ -253,6 +259,11 @@ def check_share(tmp):
           f"{(second[5] - first[5]) / 1e6:.1f} of {(after - before) / 1e6:.1f} ms")
     took, text = struct.unpack_from("II Q112s", culprit)[2:]
     check(took > 0 and text.split(b"\0")[0], f"the culprit is named: {text.split(bytes(1))[0].decode()}")
+    with open(path, "rb") as f:
+        memory = f.read()
+    used = {i for i in range(1, 512) if i != 256 and memory[128 * i:128 * i + 128].strip(b"\0")}
+    check(used == {4, 256 + 4}, f"the memory contains vCPU 3 of this VM and its culprit, and nothing of the other VM: {used}")
+    other.kill()
     monitor.terminate()
     check(monitor.wait(timeout=60) == 0, "the monitor ends")
     with open(path, "rb") as f:
@@ -351,6 +362,167 @@ def check_user(path):
     check(os.waitpid(pid, 0)[1] == 0, "a user without privileges reads the own counters")
 
 
+def as_nobody(run):
+    """Runs a function in a child process as the user nobody. Returns its exit status."""
+    pid = os.fork()
+    if pid == 0:
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+        try:
+            os._exit(run())
+        finally:
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def check_set_user_id(tmp, path):
+    """The page of a process that starts a program of another user is closed; that of one that starts another program is not."""
+    for mode, closes in ((0o755, False), (0o4755, True)):
+        program = f"{tmp}/program"
+        shutil.copy("/bin/sleep", program)
+        os.chmod(program, mode)
+        if os.statvfs(tmp).f_flag & os.ST_NOSUID:
+            print("     not run: this file system ignores set-user-ID bits")
+            return
+        ours, theirs = socket.socketpair()
+        pid = os.fork()
+        if pid == 0:
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            s, page = connect(path)
+            s.send(struct.pack("I", os.getpid()))
+            for _ in range(200):
+                if any(e[1] for e in entries(page)):
+                    break
+                time.sleep(0.02)
+            socket.send_fds(theirs, [b"x"], [page])
+            os.set_inheritable(s.fileno(), True)  # so that the connection does not end
+            os.execv(program, [program, "30"])
+        _, (page,), *_ = socket.recv_fds(ours, 1, 1)
+        m = mmap.mmap(page, 256 * 128, mmap.MAP_SHARED, mmap.PROT_READ)
+        closed = False
+        for _ in range(100 if closes else 30):
+            time.sleep(0.1)
+            closed = struct.unpack_from("I", m, 16)[0] == 1
+            if closed:
+                break
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(page)
+        check(closed == closes, f"after a program of mode {mode:o} of root, the page is {'closed' if closed else 'open'}")
+
+
+def check_threads_of_user(path):
+    """A user without privileges takes at most half of the places for threads."""
+    stop = threading.Event()
+
+    def register():
+        """Registers 200 threads of this process. Returns those that the page has."""
+        tids, started = [], threading.Barrier(201)
+
+        def rest():
+            tids.append(threading.get_native_id())
+            started.wait()
+            stop.wait()
+        for _ in range(200):
+            threading.Thread(target=rest, daemon=True).start()
+        started.wait()
+        s, page = connect(path)
+        found = 0
+        for i in range(0, 200, 20):
+            for tid in tids[i:i + 20]:
+                s.send(struct.pack("I", tid))
+            time.sleep(0.15)
+        for _ in range(60):
+            now = sum(e[1] != 0 for e in entries(page))
+            if now == found and now:
+                break
+            found = now
+            time.sleep(0.2)
+        return s, page, found
+
+    def twice():
+        first, second = os.pipe(), os.pipe()
+        pid = os.fork()
+        if pid == 0:  # another process of this user
+            kept = register()  # with the connection
+            os.write(first[1], bytes((kept[2],)))
+            os.read(second[0], 1)
+            os._exit(0)
+        other = os.read(first[0], 1)[0]
+        _, _, found = kept = register()
+        print(f"     {other} and {found} threads of one user")
+        os.write(second[1], b"x")
+        os.waitpid(pid, 0)
+        return 0 if other == 200 and 50 <= found <= 56 and kept else 1
+    check(as_nobody(twice) == 0, "a user takes at most 256 places for threads")
+
+
+def check_storm(path):
+    """A user who asks for threads that do not exist, in a PID namespace of its own and with new connections, delays nobody."""
+    code = """
+import array, os, socket, struct, sys, threading, time
+for _ in range(3000):
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
+print("ready", flush=True)
+end, kept = time.monotonic() + float(sys.argv[2]), []
+while time.monotonic() < end:
+    try:
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        s.setblocking(False)
+        s.connect(sys.argv[1])
+        kept.append(s)
+    except OSError:
+        pass
+    for s in kept[:]:
+        try:
+            for i in range(70):
+                s.send(struct.pack("I", 1000000000 + i))
+        except BlockingIOError:
+            pass
+        except OSError:
+            kept.remove(s)
+            s.close()
+    time.sleep(0.001)
+"""
+    def as_nobody_in_namespace(*args):
+        return ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "unshare", "-Ur", "-pf", "--mount-proc", *args]
+    python = next((p for p in (sys.executable, "/usr/bin/python3")
+                   if subprocess.run(as_nobody_in_namespace(p, "-c", ""), capture_output=True, check=False, cwd="/").returncode == 0), None)
+    if not python:
+        print("     not run: the user nobody cannot run Python in a PID namespace here")
+        return
+
+    def periods():
+        with urllib.request.urlopen(f"http://127.0.0.1:{monitor.port}/metrics", timeout=10) as answer:
+            return int(re.search(r"\nstealscope_periods_total (\d+)", answer.read().decode())[1])
+
+    def cpu_time(pid):
+        with open(f"/proc/{pid}/stat", encoding="ascii") as f:
+            words = f.read().rsplit(") ", 1)[1].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    monitor = start_monitor(path, "--own", "process", "-d", "0.5", "--pid", str(os.getpid()))[0]
+    attack = start(*as_nobody_in_namespace(python, "-c", code, path, "60"), cwd="/")
+    attack.stdout.readline()
+    time.sleep(1)
+    begin, first, used = time.monotonic(), periods(), cpu_time(monitor.pid)
+    worst = 0
+    for _ in range(8):
+        asked = time.monotonic()
+        last = periods()
+        worst = max(worst, time.monotonic() - asked)
+        time.sleep(0.5)
+    took = time.monotonic() - begin
+    cpu = cpu_time(monitor.pid) - used
+    attack.kill()
+    monitor.terminate()
+    monitor.wait(60)
+    print(f"     scrapes take at most {worst:.3f} s, {last - first} periods of 0.5 s in {took:.1f} s, CPU time {cpu:.2f} s")
+    check(worst < 5 and last - first >= took / 2 and cpu < took / 3, "the monitor goes on meanwhile")
+
+
 def check_limits(path):
     """At most 32 processes of a user; those that end make place."""
     readers = []
@@ -410,7 +582,7 @@ def main():
         path = os.path.join(tmp, "socket")
         os.chmod(tmp, 0o755)
         check(run("monitor", "-l", "127.0.0.1:0", "--publish", "x" * 200, status=None).returncode in (1, 4), "a path that is too long is refused")
-        monitor, why = start_monitor(path, "--own", "process")
+        monitor, why = start_monitor(path, "--own", "process", "-d", "0.5")
         if not monitor:
             check("BPF" in why or "libbpf" in why, f"the reason is named: {why}")
             skip("BPF cannot be used here")
@@ -420,6 +592,9 @@ def main():
             check_page(path)
             check_failures(path)
             check_user(path)
+            check_set_user_id(tmp, path)
+            check_threads_of_user(path)
+            check_storm(os.path.join(tmp, "storm"))
             check_limits(path)
             check_end(path, monitor)
             check_guest(path)
@@ -429,4 +604,5 @@ def main():
                 p.kill()
 
 
-main()
+if __name__ == "__main__":
+    main()

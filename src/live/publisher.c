@@ -6,8 +6,9 @@
  * (SO_PEERCRED). TIDs are looked up in that process only, while it lives (a descriptor of the process excludes that its PID
  * is used again) and has the user ID of the connection.
  *
- * Limits: LIVE_CLIENTS processes, half of them of one user; 255 threads each; MAX_PUBLISHED threads in all; LOOKUP_FAILURES
- * TIDs that do not exist, then the process is disconnected. Nothing here waits for a process. */
+ * Limits: LIVE_CLIENTS processes and MAX_PUBLISHED threads, half of them of one user; 255 threads each; LOOKUP_FAILURES
+ * TIDs that do not exist, then the process is disconnected. The files of /proc that are read for a user, and for all, are
+ * limited by time (struct allowance), so that new connections do not help. Nothing here waits for a process. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -36,18 +37,32 @@
 #define LOOKUP_FAILURES 64
 #define LOOKUP_THREADS 4096   /* threads of a process among which a TID is searched */
 #define MESSAGES 32           /* messages of a process that are handled at a time */
+#define USERS 64              /* users whose work is remembered */
+#define USER_READS 32768      /* files of /proc that may be read for a user at once, */
+#define USER_RATE 2048        /* and for each second, about 2 % of a CPU */
+#define ALL_READS 65536       /* the same for all users */
+#define ALL_RATE 8192
+#define FAILURE_READS 256     /* a TID that does not exist counts as so many */
+#define PAGE_READS 256        /* so does a connection: its page costs grace periods of the kernel */
+#define RUN_READS 1024        /* publisher_run() returns after so many; the rest of the messages waits */
 #define CHECK_NS NS_PER_S     /* between two checks of the user ID of a process */
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
 #endif
 
+/* Files that may be read now. */
+struct allowance {
+	u32 uid;
+	int64_t left, at;         /* at: time of `left`, ns */
+};
+
 struct publisher_client {
 	int fd;                   /* connection; -1: unused */
 	int process;              /* descriptor of the process */
 	struct ucred owner;
 	u32 space;                /* PID namespace, if it is another one than ours; 0: it is ours */
-	unsigned failures;
+	unsigned failures, threads;
 	bool has_page;
 	int slot[PUBLISHED_ENTRIES];  /* victim of each entry; -1: unused */
 	u32 tid[PUBLISHED_ENTRIES];   /* as the process sees it */
@@ -62,6 +77,8 @@ struct publisher {
 	u64 sessions;
 	unsigned threads;
 	int64_t checked;
+	struct allowance all, user[USERS];
+	int64_t reads;            /* in this call of publisher_run() */
 	struct publisher_client client[LIVE_CLIENTS];
 };
 
@@ -98,11 +115,13 @@ static bool read_status(int32_t pid, u32 tid, u32 *inner, u32 *uid)
 	return true;
 }
 
-/* Finds the thread of a process that has this TID in its own namespace. Returns the TID here; 0: none. */
-static u32 find_thread(const struct publisher_client *c, u32 tid)
+/* Finds the thread of a process that has this TID in its own namespace. Returns the TID here; 0: none. Adds the number of
+ * files that were read to *reads. */
+static u32 find_thread(const struct publisher_client *c, u32 tid, int64_t *reads)
 {
 	char path[64];
 	u32 inner, uid, found = 0;
+	++*reads;
 	if (read_status(c->owner.pid, tid, &inner, &uid) && inner == tid && uid == c->owner.uid)
 		return tid;
 	if (!c->space)
@@ -113,6 +132,7 @@ static u32 find_thread(const struct publisher_client *c, u32 tid)
 	for (const struct dirent *e; !found && d && n < LOOKUP_THREADS && (e = readdir(d)); n++)
 		if (e->d_name[0] > '0' && e->d_name[0] <= '9') {
 			const u32 outer = (u32)strtoul(e->d_name, NULL, 10);
+			++*reads;
 			if (read_status(c->owner.pid, outer, &inner, &uid) && inner == tid && uid == c->owner.uid)
 				found = outer;
 		}
@@ -134,6 +154,54 @@ static bool owner_is_the_same(const struct publisher_client *c)
 	return read_status(c->owner.pid, (u32)c->owner.pid, &inner, &uid) && uid == c->owner.uid && process_lives(c);
 }
 
+/* ---- Work for each user ------------------------------------------------------------------------------------- */
+
+static void allowance_grow(struct allowance *a, int64_t max, int64_t rate, int64_t now)
+{
+	const int64_t more = min64((now - a->at) / (NS_PER_S / rate), max);
+	if (more <= 0)
+		return;
+	a->left = min64(a->left + more, max);
+	a->at = now;
+}
+
+/* Returns the allowance of a user, in the place of the user who has most left if he is new. */
+static struct allowance *allowance_of(struct publisher *p, u32 uid, int64_t now)
+{
+	struct allowance *most = &p->user[0];
+	for (int i = 0; i < USERS; i++) {
+		struct allowance *a = &p->user[i];
+		allowance_grow(a, USER_READS, USER_RATE, now);
+		if (a->uid == uid && a->at)
+			return a;
+		if (a->left > most->left)
+			most = a;
+	}
+	*most = (struct allowance){ uid, USER_READS, now };
+	return most;
+}
+
+/* Charges files that were read for a user. Returns true if more may be read. */
+static bool may_read(struct publisher *p, u32 uid, int64_t reads)
+{
+	const int64_t now = now_ns();
+	struct allowance *own = allowance_of(p, uid, now);
+	allowance_grow(&p->all, ALL_READS, ALL_RATE, now);
+	own->left -= reads;
+	p->reads += reads;
+	p->all.left -= reads;
+	return own->left > 0 && p->all.left > 0;
+}
+
+/* Returns the number of threads that a user publishes. */
+static unsigned threads_of_user(const struct publisher *p, u32 uid)
+{
+	unsigned n = 0;
+	for (int i = 0; i < LIVE_CLIENTS; i++)
+		n += p->client[i].fd >= 0 && p->client[i].owner.uid == uid ? p->client[i].threads : 0;
+	return n;
+}
+
 /* ---- Clients ------------------------------------------------------------------------------------------------ */
 
 static void write_page(const struct publisher *p, const struct publisher_client *c, enum page_action action, u32 entry,
@@ -152,6 +220,7 @@ static void remove_thread(struct publisher *p, struct publisher_client *c, u32 e
 	bpf_source_publish(p->bpf, slot, -1, 0, 0, 0);
 	bpf_source_remove(p->bpf, slot);
 	p->threads--;
+	c->threads--;
 }
 
 static void remove_client(struct publisher *p, struct publisher_client *c)
@@ -163,6 +232,7 @@ static void remove_client(struct publisher *p, struct publisher_client *c)
 		for (u32 i = 1; i < PUBLISHED_ENTRIES; i++)
 			remove_thread(p, c, i);
 		bpf_source_page_close(p->bpf, (u32)(c - p->client));
+		p->reads += PAGE_READS;
 	}
 	if (c->process >= 0)
 		close(c->process);
@@ -183,7 +253,7 @@ static bool send_page(struct publisher_client *c, int page)
 }
 
 /* Fills a client from its connection. Returns false if the kernel does not vouch for it. */
-static bool identify_client(const struct publisher *p, struct publisher_client *c)
+static bool identify_client(struct publisher *p, struct publisher_client *c)
 {
 	socklen_t n = sizeof c->owner, size = sizeof c->process;
 	unsigned same = 0;
@@ -195,8 +265,9 @@ static bool identify_client(const struct publisher *p, struct publisher_client *
 		same += p->client[i].fd >= 0 && p->client[i].owner.uid == c->owner.uid;
 	if (p->source == SOURCE_GUEST && !live_steal_clock_is_right(p->live))
 		return false;
-	if (c->process < 0 || same > LIVE_CLIENTS / 2 || !owner_is_the_same(c))
+	if (c->process < 0 || same > LIVE_CLIENTS / 2 || !may_read(p, c->owner.uid, 0) || !owner_is_the_same(c))
 		return false;
+	may_read(p, c->owner.uid, PAGE_READS);
 	c->space = read_space(c->owner.pid);
 	if (c->space == p->own_space)
 		c->space = 0;
@@ -241,13 +312,17 @@ static void add_thread(struct publisher *p, struct publisher_client *c, u32 inne
 			return;
 	while (entry < PUBLISHED_ENTRIES && c->slot[entry] >= 0)
 		entry++;
-	if (entry == PUBLISHED_ENTRIES || p->threads == MAX_PUBLISHED)
+	if (entry == PUBLISHED_ENTRIES || p->threads == MAX_PUBLISHED ||
+	    threads_of_user(p, c->owner.uid) >= MAX_PUBLISHED / 2 || !may_read(p, c->owner.uid, 0))
 		return;
-	const u32 tid = find_thread(c, inner);
+	int64_t reads = 1;
+	const u32 tid = find_thread(c, inner, &reads);
 	if (!tid || !live_read_stat("", c->owner.pid, (int32_t)tid, &stat) || !process_lives(c)) {
 		c->failures++;
+		may_read(p, c->owner.uid, reads + FAILURE_READS);
 		return;
 	}
+	may_read(p, c->owner.uid, reads);
 	const int slot = bpf_source_add(p->bpf, tid, stat.state == 'S' || stat.state == 'D');
 	if (slot < 0)
 		return;
@@ -259,13 +334,14 @@ static void add_thread(struct publisher *p, struct publisher_client *c, u32 inne
 	c->slot[entry] = slot;
 	c->tid[entry] = inner;
 	p->threads++;
+	c->threads++;
 	write_page(p, c, PAGE_THREAD, entry, inner);
 	bpf_source_publish(p->bpf, slot, (int)(c - p->client), entry, (u32)c->owner.pid, c->space);
 }
 
 static void serve_client(struct publisher *p, struct publisher_client *c)
 {
-	for (int i = 0; i < MESSAGES; i++) {
+	for (int i = 0; i < MESSAGES && p->reads < RUN_READS; i++) {
 		uint32_t tid;
 		const ssize_t n = recv(c->fd, &tid, sizeof tid, MSG_DONTWAIT);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -372,8 +448,10 @@ void publisher_run(struct publisher *p)
 {
 	struct epoll_event event[LIVE_CLIENTS + 1];
 	const int64_t now = now_ns();
+	if (p)
+		p->reads = 0;
 	const int n = p ? epoll_wait(p->events, event, LIVE_CLIENTS + 1, 0) : 0;
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n && p->reads < RUN_READS; i++) {
 		if (event[i].data.u32 == LIVE_CLIENTS)
 			accept_client(p);
 		else if (p->client[event[i].data.u32].fd >= 0)
