@@ -263,8 +263,8 @@ static ssize_t decode_block(struct xen_cursor *c, const unsigned char *buf, size
 		const size_t size = xen_record_size(h);
 		if (len - at < size)
 			break;
-		if (h.record == XEN_CPU_CHANGE) {
-			c->damage = "a CPU_CHANGE record is inside a window";
+		if (h.record == XEN_CPU_CHANGE || head == 0) {  /* Xen writes no record 0: zeros are a hole in the file */
+			c->damage = head ? "a CPU_CHANGE record is inside a window" : "a window contains zeros";
 			return (ssize_t)at;
 		}
 		if (h.record == VM_HYPERCALL && h.words >= 1) {
