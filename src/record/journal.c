@@ -22,7 +22,7 @@ static int open_dir(const char *root, struct error *err)
 	mkdir(path, 0700);
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0) {
-		error_system(err, "run as root", "cannot open %s", path);
+		error_system(err, geteuid() ? "run as root" : "create the directory above it", "cannot open %s", path);
 	} else if (fstat(fd, &st) != 0 || st.st_uid != geteuid() || (st.st_mode & 022)) {
 		error_set(err, STATUS_SYSTEM, "remove it", "%s: the directory is not owned by this user, or others can write to it",
 		          path);
