@@ -86,6 +86,7 @@ def table():
 
 def plain(text):
     """Replaces the formats of printf, and escapes what mdoc would interpret."""
+    text = re.sub(r"(?<=\S)%s%s", "", re.sub(r"(?<=\s)%s%s", "%s", text))  # the last one is optional
     text = re.sub(r"%[-+0-9.]*(?:ll|l|z)?[dufx]", "N", text).replace("%s", "NAME").replace("%.*s", "NAME").replace("%%", "%")
     text = text.replace("\\", "\\e")
     return re.sub(r"^([.'])", r"\\&\1", text)
@@ -134,6 +135,7 @@ check(len(ROWS) > 40 and {g for g, *_ in ROWS} == {g for g, _ in GROUPS}, f"{len
 with open(os.path.join(SOURCE, "src", "base", "note_table.h"), encoding="utf-8") as f:
     check(len(re.findall(r'^\tX\(', f.read(), re.M)) == len(ROWS), "every row of the table was understood")
 check(len(set(NAMES)) == len(NAMES), f"names are unique {sorted(n for n in NAMES if NAMES.count(n) > 1)}")
+check("NAMENAME" not in page(ROWS), "no two names follow each other")
 check([n for n in NAMES if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", n)] == [], "names are lower-case words with dashes")
 check([r[1] for r in ROWS if r[2] not in KINDS or not r[3]] == [], "every note has a kind and a text")
 with open(PAGE, encoding="utf-8") as f:
