@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/text.h"
+#include "base/event_text.h"
 #include "base/error.h"
 #include "base/file_open.h"
 #include "base/mem.h"
@@ -155,9 +157,51 @@ static void test_save(void **state)
 	assert_int_equal(rmdir(dir), 0);
 }
 
+/* Each range of characters that are not shown: its ends are escaped, its neighbours are not. */
+static void test_escaped_ranges(void **state)
+{
+	(void)state;
+	static const struct { const char *inside[2], *outside[2]; } range[] = {
+		{ { "\x01", "\x1f" }, { " ", "!" } },
+		{ { "\x7f", "\xc2\x9f" }, { "~", "\xc2\xa0" } },
+		{ { "\xc2\xad", "\xd8\x9c" }, { "\xc2\xac", "\xd8\x9d" } },
+		{ { "\xe2\x80\x8b", "\xe2\x80\x8f" }, { "\xe2\x80\x8a", "\xe2\x80\x90" } },
+		{ { "\xe2\x80\xa8", "\xe2\x80\xae" }, { "\xe2\x80\xa7", "\xe2\x80\xaf" } },
+		{ { "\xe2\x81\xa0", "\xe2\x81\xaf" }, { "\xe2\x81\x9f", "\xe2\x81\xb0" } },
+		{ { "\xef\xbb\xbf", "\xef\xbb\xbf" }, { "\xef\xbb\xbe", "\xef\xbc\x80" } },
+		{ { "\xf3\xa0\x80\x80", "\xf3\xa0\x81\xbf" }, { "\xf3\x9f\xbf\xbf", "\xf3\xa0\x82\x80" } },
+	};
+	char escaped[32];
+	for (size_t i = 0; i < sizeof range / sizeof *range; i++) {
+		for (size_t k = 0; k < 2; k++) {
+			assert_int_equal(text_escape(escaped, sizeof escaped, range[i].inside[k])[0], '\\');
+			assert_string_equal(text_escape(escaped, sizeof escaped, range[i].outside[k]), range[i].outside[k]);
+		}
+	}
+}
+
+/* A list of events keeps its texts when those of its source are gone. */
+static void test_event_texts(void **state)
+{
+	(void)state;
+	char text[4][8] = { "machine", "comm", "event", "fields" };
+	struct event_list list = { 0 };
+	const struct event_text one = { .machine = text[0], .comm = text[1], .event = text[2], .fields = text[3] };
+	event_list_add(&list, &one);
+	memset(text, 'x', sizeof text);
+	assert_string_equal(list.event[0].machine, "machine");
+	assert_string_equal(list.event[0].comm, "comm");
+	assert_string_equal(list.event[0].event, "event");
+	assert_string_equal(list.event[0].fields, "fields");
+	event_list_release(&list);
+	assert_null(list.event);
+	assert_int_equal(list.len, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_escaped_ranges), cmocka_unit_test(test_event_texts),
 		cmocka_unit_test(test_file), cmocka_unit_test(test_save_links), cmocka_unit_test(test_save),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
