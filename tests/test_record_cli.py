@@ -88,7 +88,7 @@ def attempt(tmp, *args, status=0, **more):
 
 def check_verdict(tmp):
     p = attempt(tmp, "-t", "2.5s", "-o", "r", "web=none")
-    check(p.stdout.startswith("r\nweb/vCPU0, ") and "host/99 burn" in p.stdout.replace("\n ", ""),
+    check(p.stdout.startswith("r\nverdict: ") and "host/99 burn" in p.stdout.replace("\n ", ""),
           f"victim and culprit are named: {p.stdout}")
     check("recording 2.50 s" in p.stderr, f"progress is shown {p.stderr}")
     traces = document(os.path.join(tmp, "r"))["traces"]

@@ -9,7 +9,7 @@ import shutil
 import tarfile
 
 import xentrace
-from e2e import DATA, check, codes, notes, recordings, require_recordings, run, scratch, table
+from e2e import DATA, check, codes, joined, notes, recordings, require_recordings, run, scratch, table
 from xentrace import BLOCKED, DOM_ADD, DOM_REM, IDLE, LOST, OFFLINE, RUNNABLE, RUNNING, SLEEP, WRAP, Writer
 
 MHZ = 2000
@@ -417,7 +417,7 @@ def check_words(tmp):
         w.switch(2500 + 2000 * i, 0, D0, RUNNABLE, D0B)
         w.switch(3500 + 2000 * i, 0, D0B, BLOCKED, D0)
     run("index", write(f"{tmp}/own", w.file()), "-o", plain)
-    text = run("summary", plain).stdout.split("\n\n")[0]
+    text = joined(run("summary", plain).stdout.split("\n\n")[0])
     check("vCPUs of Domain-0 took" in text and "from each other" in text, f"vCPUs of one domain that share a pCPU: {text}")
 
 

@@ -30,7 +30,7 @@
  *   advice  the next step for the user */
 #define OUT_REASONS(X) \
 	X(OUT_QUOTA, "quota", "throttled: the CFS quota of this period is used up", "throttled", \
-	  "its own CPU limit, a quota or cap (it was throttled)", "a CPU quota (cpu.max) throttled %s for %s", \
+	  "its CPU quota or cap (it was throttled)", "a CPU quota (cpu.max) throttled %s for %s", \
 	  "check its CPU limit (cpu.max of its cgroup; under Xen its cap, `xl sched-credit2`); the limit was used up, not " \
 	  "its CPU") \
 	X(OUT_PAUSE, "pause", "the VMM has stopped the VM, or is stopped itself", "paused", \

@@ -3,28 +3,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/findings_print.h"
 #include "cli/prose.h"
 #include "compare/compare.h"
 
-/* Finds the VM that lost most time. Returns 1; 0: no VM lost time; -1: error. */
-static int find_worst_vm(const struct query_context *s, struct target *out, struct error *err)
+/* Finds the VM of the first finding on a VM. Returns 1; 0: there is none; -1: error. */
+static int find_worst_vm(struct query_context *s, struct target *out, struct error *err)
 {
-	int64_t max_lost = 0;
-	for (uint32_t i = 0; i < s->catalog.machines; i++) {
-		const struct target vm = { TARGET_MACHINE, i };
-		struct demand d;
-		if (s->catalog.machine[i].kind != MACHINE_VM)
-			continue;
-		if (demand_of(&s->catalog, &vm, s->window.from, s->window.to, &d, err))
-			return -1;
-		if (d.lost > max_lost)
-			*out = vm;
-		max_lost = d.lost > max_lost ? d.lost : max_lost;
+	struct findings l;
+	int found = 0;
+	if (findings_query(s, NULL, &l, err))
+		return -1;
+	for (size_t i = 0; i < l.len && !found; i++) {
+		*out = (struct target){ TARGET_MACHINE, l.item[i].has_target ? target_machine(&s->catalog, &l.item[i].target) : 0 };
+		found = l.item[i].has_target && s->catalog.machine[out->index].kind == MACHINE_VM;
 	}
-	return max_lost > 0;
+	findings_release(&l);
+	return found;
 }
 
-int advice_print(const struct query_context *s, const struct target *target, struct error *err)
+int advice_print(struct query_context *s, const struct target *target, struct error *err)
 {
 	struct target vm;
 	int found = target ? 1 : find_worst_vm(s, &vm, err);

@@ -7,10 +7,12 @@
 #include "base/timefmt.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
+#include "cli/findings_print.h"
 #include "cli/prose.h"
 #include "cli/query_context.h"
 #include "cli/target_arg.h"
 
+#define FINDINGS_SHOWN 3
 #define TOP_DEFAULT 5  /* default of --top: number of threads with one name that are explained */
 
 /* Parses --at. A printed time of day is truncated to its last digit; so if no gap contains the time, uses the start of a
@@ -116,11 +118,38 @@ static int machine_text(struct query_context *s, const struct target *machine, c
 	return rc;
 }
 
+/* Prints the first findings on a machine, or on all machines (NULL). */
+static int print_findings(struct query_context *s, const struct target *machine, struct error *err)
+{
+	struct findings l;
+	if (findings_query(s, machine, &l, err))
+		return -1;
+	findings_print(s, &l, FINDINGS_SHOWN);
+	putchar('\n');
+	findings_release(&l);
+	return 0;
+}
+
+/* Prints the findings as csv or json. */
+static int report_target(struct query_context *s, const char *name, struct report_how how, struct error *err)
+{
+	struct target target;
+	struct findings l = { 0 };
+	int rc = name ? target_parse(s, name, &target, err) : 0;
+	if (rc == 0)
+		rc = findings_query(s, name ? &target : NULL, &l, err);
+	if (rc == 0) {
+		query_context_about(s, name ? &target : NULL, how);
+		rc = report_findings(stdout, how, &s->catalog, &l, &s->origin, err);
+	}
+	findings_release(&l);
+	return rc;
+}
+
 /* Explains n targets one after the other (NULL: all machines together); prints warnings first. */
 static int explain_each(struct query_context *s, const struct target *target, size_t n, bool with_advice, struct error *err)
 {
-	struct verdict verdict;
-	if (!target && query_context_verdict(s, &verdict, REPORT_WHOLE(FORMAT_TEXT), err))
+	if ((!target || target->kind == TARGET_MACHINE) && print_findings(s, target, err))
 		return -1;
 	if (!target || target->kind == TARGET_MACHINE) {
 		query_context_about(s, target, REPORT_WHOLE(FORMAT_TEXT));
@@ -162,11 +191,13 @@ int cmd_explain(int argc, char **argv, struct error *err)
 	const char *at = NULL;
 	unsigned top = TOP_DEFAULT;
 	bool with_advice = false;
+	struct report_how how = REPORT_HOW;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "at", 0, OPT_TEXT, "TIME", "only the gap or interval at this time", &at, NULL },
 		{ "top", 0, OPT_COUNT, "N", "maximum threads of one name (5; 0 = all)", &top, NULL },
 		ADVISE_OPTION(&with_advice),
+		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "explain RECORDING [TARGET]",
 	                          "Explain in sentences what delayed a target, with the confidence.",
@@ -177,10 +208,14 @@ int cmd_explain(int argc, char **argv, struct error *err)
 	const char *name = argc - first > 1 ? argv[first + 1] : NULL;
 	if (at && (when.from || when.to))
 		return error_set(err, STATUS_USAGE, "omit --from and --to", "--at selects a single time and excludes a window");
+	if (how.format != FORMAT_TEXT && (at || with_advice))
+		return error_set(err, STATUS_USAGE, "csv and json list the findings of a window", "%s supports only text",
+		                 at ? "--at" : "--advise");
 	struct query_context s;
 	int rc = query_context_open(&s, argv[first], &when, err);
 	if (rc == 0)
-		rc = at     ? name ? explain_time(&s, name, at, err) : explain_all_at(&s, at, top, err)
+		rc = how.format != FORMAT_TEXT ? report_target(&s, name, how, err)
+		     : at   ? name ? explain_time(&s, name, at, err) : explain_all_at(&s, at, top, err)
 		     : name ? explain_named(&s, name, top, with_advice, err)
 		            : explain_each(&s, NULL, 1, with_advice, err);
 	return query_context_close(&s, rc, err);

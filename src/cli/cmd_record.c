@@ -15,7 +15,7 @@
 #include "cli/cli.h"
 #include "cli/opts.h"
 #include "cli/record_requests.h"
-#include "cli/worst_vcpu.h"
+#include "cli/findings_print.h"
 #include "live/live.h"
 #include "record/record.h"
 #include "report/report.h"
@@ -316,7 +316,7 @@ static int show_answer(const struct record_command *w, int status, struct error 
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	char *dir = mem_dup(w->o.output);
-	const int rc = w->next_command ? run_next_command(w->next_command, dir, &why) : worst_vcpu_print(dir, &why);
+	const int rc = w->next_command ? run_next_command(w->next_command, dir, &why) : findings_print_recording(dir, &why);
 	free(dir);
 	if (rc && status == 0)
 		*err = why;
@@ -340,7 +340,8 @@ static void report_snapshot(void *arg, const char *dir, const struct record_resu
 		char *copy = mem_dup(dir);
 		signal(SIGINT, SIG_IGN);
 		signal(SIGTERM, SIG_DFL);
-		const int rc = w->next_command ? run_next_command(w->next_command, copy, &err) : worst_vcpu_print(copy, &err);
+		const int rc = w->next_command ? run_next_command(w->next_command, copy, &err)
+		                               : findings_print_recording(copy, &err);
 		if (rc)
 			print_error(&err);
 		fflush(NULL);

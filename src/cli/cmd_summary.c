@@ -7,6 +7,7 @@
 #include "base/timefmt.h"
 #include "cli/advice.h"
 #include "cli/cli.h"
+#include "cli/findings_print.h"
 #include "cli/query_context.h"
 #include "cli/target_arg.h"
 
@@ -113,13 +114,13 @@ static int print_halt_polling(struct query_context *ctx, const struct summary *s
 }
 
 /* Returns the number of lines around the table of threads: verdict, heading, machines, and what follows. */
-static size_t other_lines(const struct query_context *ctx, const struct summary *s, const struct verdict *verdict)
+static size_t other_lines(const struct query_context *ctx, const struct summary *s, const struct finding *verdict)
 {
 	size_t lines = 1 + s->machines + 2 + 3, polled = 0;  /* heading; legend of the lane; omitted threads */
 	int64_t ns[POLL_OUTCOME_COUNT];
 	bool known = false;
 	if (verdict)
-		lines += 2 + (strlen("verdict: ") + strlen(verdict->text)) / PROSE_TEXT;
+		lines += 2 + (strlen("verdict: ") + strlen(verdict->text) + strlen(verdict->command) + 2 * TIME_TEXT) / PROSE_TEXT;
 	for (size_t i = 0; i < s->machines; i++) {
 		const struct target *target = &s->row[i].target;
 		polled += ctx->catalog.machine[target->index].kind == MACHINE_VM &&
@@ -139,16 +140,18 @@ static int print_summary(struct query_context *ctx, const char *machine, const s
 	struct core_share share;
 	const struct core_share *cores;
 	int rc = query_cores(ctx, as, &s, &share, &cores, err);
-	struct verdict verdict;
+	struct findings findings = { 0 };
 	if (!machine && rc == 0)
-		rc = query_context_verdict(ctx, &verdict, how, err);
-	const size_t lines = rc ? 0 : other_lines(ctx, &s, machine ? NULL : &verdict);
+		rc = findings_query(ctx, NULL, &findings, err);
+	if (how.format == FORMAT_TEXT)
+		findings_print(ctx, &findings, 1);
+	const size_t lines = rc ? 0 : other_lines(ctx, &s, findings.item);
 	const size_t top = query_context_fit_rows(ctx, as->top, TOP, lines, how);
 	query_context_note_omitted(ctx, top ? top : SIZE_MAX, count_delayed_threads(&s), "threads that lost time", how);
 	if (!machine && how.format == FORMAT_TEXT)
 		putchar('\n');
 	if (rc == 0)
-		rc = report_summary(stdout, how, &ctx->catalog, &s, cores, top, machine ? NULL : &verdict, &ctx->origin, err);
+		rc = report_summary(stdout, how, &ctx->catalog, &s, cores, top, findings.item, &ctx->origin, err);
 	if (rc == 0 && how.format == FORMAT_TEXT)
 		print_omitted_threads(&s, top);
 	if (rc == 0 && how.format == FORMAT_TEXT)
@@ -157,6 +160,7 @@ static int print_summary(struct query_context *ctx, const char *machine, const s
 		rc = advice_print(ctx, machine ? &target : NULL, err);
 	core_share_release(&share);
 	summary_release(&s);
+	findings_release(&findings);
 	return rc;
 }
 

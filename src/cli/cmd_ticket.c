@@ -146,7 +146,7 @@ static char *take_line(char *text, const char *begin)
 static int explain(const struct query_context *s, const struct target *target, char **verdict, char **text,
                    struct error *err)
 {
-	struct verdict v;
+	struct findings l = { 0 };
 	char *all = NULL;
 	int rc = 0;
 	if (!target || target->kind == TARGET_MACHINE) {
@@ -162,8 +162,9 @@ static int explain(const struct query_context *s, const struct target *target, c
 		query_close(q);
 		summary_release(&summary);
 		if (rc == 0)
-			rc = verdict_of(&s->catalog, s->window.from, s->window.to, &v, err);
-		*verdict = rc == 0 ? mem_printf("%s.", v.text) : NULL;
+			rc = findings_of(&s->catalog, target, s->window.from, s->window.to, &l, err);
+		*verdict = rc == 0 ? mem_printf("%s.", l.item[0].text) : NULL;
+		findings_release(&l);
 	} else {
 		rc = explain_window(&s->catalog, target, s->window.from, s->window.to, &all, err);
 		*verdict = rc == 0 ? take_line(all, "Main delay:") : NULL;

@@ -59,7 +59,7 @@ stealscope_SOURCES = \
 	src/cli/query_context.c src/cli/query_context.h \
 	src/cli/recording_list.c src/cli/recording_list.h \
 	src/cli/password_file.c src/cli/password_file.h \
-	src/cli/worst_vcpu.c src/cli/worst_vcpu.h \
+	src/cli/findings_print.c src/cli/findings_print.h \
 	src/cli/trace_input.c src/cli/trace_input.h \
 	src/cli/target_arg.c src/cli/target_arg.h \
 	src/cli/window.c src/cli/window.h

@@ -46,21 +46,6 @@ int query_context_run(struct query *q, struct error *err)
 	return rc;
 }
 
-int query_context_verdict(struct query_context *s, struct verdict *out, struct report_how how, struct error *err)
-{
-	struct query *q = verdict_open(&s->catalog, s->window.from, s->window.to);
-	const int rc = query_context_run(q, err);
-	if (rc == 0)
-		verdict_take(q, out);
-	query_close(q);
-	if (rc == 0 && how.format == FORMAT_TEXT) {
-		char *line = mem_printf("verdict: %s.\n", out->text);
-		prose_print(line, NULL);
-		free(line);
-	}
-	return rc;
-}
-
 void query_context_about(struct query_context *s, const struct target *target, struct report_how how)
 {
 	origin_load(&s->origin, &s->catalog, target, s->window.from, s->window.to);

@@ -27,9 +27,6 @@ int query_context_begin(struct query_context *s, const struct opts *opts, int ar
 /* Runs a query to its end, with progress on a terminal; Ctrl-C cancels it. */
 int query_context_run(struct query *q, struct error *err);
 
-/* Computes the verdict on the window; in text, prints it as a line. */
-int query_context_verdict(struct query_context *s, struct verdict *out, struct report_how how, struct error *err);
-
 /* Sets the target of the answer (NULL: all) and loads its provenance and warnings into s->origin. For csv, which cannot
  * contain warnings, prints them to stderr. */
 void query_context_about(struct query_context *s, const struct target *target, struct report_how how);

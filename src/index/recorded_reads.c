@@ -103,14 +103,15 @@ static int drop_interval(void *arg, const struct gap_interval *p)
 
 static void ask_about_all(const struct catalog *catalog, int64_t from, int64_t to)
 {
-	struct verdict verdict;
+	struct findings findings;
 	struct wait_list waits;
 	struct poll_list polls;
 	struct preempted_code_list code;
 	struct periodic_list timers;
 	struct target *target = NULL;
 	const size_t n = core_share_targets(catalog, NULL, &target);
-	(void)verdict_of(catalog, from, to, &verdict, NULL);
+	(void)findings_of(catalog, NULL, from, to, &findings, NULL);
+	findings_release(&findings);
 	for (int by = 0; by < THREAD_GROUPINGS; by++)
 		ask_summary(catalog, (struct summary_options){ .from = from, .to = to, .grouping = (enum thread_grouping)by });
 	/* `steal --by thread` reads the same as the summary, and gap_each_interval() needs no memory for its cells. */

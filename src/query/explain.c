@@ -3,7 +3,6 @@
  *
  * All numbers come from the flow of the window; actor_text() and catalog_target_text() escape all names. */
 #include "query/explain.h"
-#include "query/top_culprit.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "base/timefmt.h"
 
 #define NOTABLE 0.01     /* minimum share of the window for a sentence on a kind of delay */
+#define NAMED_MAX 3      /* actors or causes that are named; the others are summed */
 
 double explanation_share(const struct explanation *s, int64_t ns)
 {
@@ -27,24 +27,6 @@ const char *explanation_amount(const struct explanation *s, int64_t ns, char buf
 		snprintf(part, sizeof part, " (%.1f %%)", 100 * explanation_share(s, ns));
 	snprintf(buf, 64, "%s%s", time_duration(d, ns), part);
 	return buf;
-}
-
-static const char *entry_in_sentence(const struct explanation *s, const struct flow_entry *e, char buf[NAME_TEXT])
-{
-	if (e->actor.kind == FLOW_IDLE_CPU && !is_idle_limit(e))
-		return "wakeup or CPU migration";
-	if (e == &s->whole && flow_is_thread(e->actor.kind) && !culprit_is_own(s->catalog, &s->target, &e->actor))
-		return s->catalog->machine[e->actor.machine].kind == MACHINE_HOST
-		       ? "the host" : text_escape(buf, NAME_TEXT, s->catalog->machine[e->actor.machine].name);
-	return actor_text(s->catalog, &e->actor, s->f->name[e->actor.name], ACTOR_SENTENCE, &s->target, buf, NAME_TEXT);
-}
-
-static bool is_main_culprit(const struct explanation *s, const struct flow_entry *e)
-{
-	if (!s->is_whole)
-		return e == s->main_culprit;
-	return culprit_group(s->catalog, &s->target, &e->actor) ==
-	       culprit_group(s->catalog, &s->target, &s->main_culprit->actor);
 }
 
 static void write_doing(struct explanation *s)
@@ -114,61 +96,75 @@ static int write_lifetime(struct explanation *s, struct error *err)
 	return 0;
 }
 
-/* Writes a list of the largest entries, and the sum of the others. */
-struct name_list {
-	const char *before;
-	size_t named, rest;
-	int64_t rest_ns;
-};
-
-static void name_list_add(struct explanation *s, struct name_list *l, const struct flow_entry *e)
+static struct cause_interval interval_of(const struct explanation *s, const struct flow_entry *e)
 {
+	return (struct cause_interval){ s->target, e->actor, e->actor.name < s->f->names ? s->f->name[e->actor.name] : NULL,
+	                                e->longest.start, e->longest.start + e->longest.ns - 1 };
+}
+
+static int compare_by_lost(const void *a, const void *b)
+{
+	const struct flow_entry *const *p = a, *const *q = b, *x = *p, *y = *q;
+	if (x->lost != y->lost)
+		return x->lost < y->lost ? 1 : -1;
+	return (x->longest.start > y->longest.start) - (x->longest.start < y->longest.start);
+}
+
+/* Writes ", of this host/216 burnP6: 2.10 s; ...": the actors that the main cause joins. */
+static void write_members(const struct explanation *s)
+{
+	const struct flow_entry **member = mem_new(s->f->entries, sizeof *member);
 	char actor[NAME_TEXT], a[64];
-	if (l->named < 3 && explanation_share(s, e->lost) >= NOTABLE / 10) {
-		fprintf(s->to, "%s%s: %s", l->named ? "; " : l->before, entry_in_sentence(s, e, actor),
-		        explanation_amount(s, e->lost, a));
-		l->named++;
-	} else {
-		l->rest++;
-		l->rest_ns += e->lost;
+	size_t n = 0;
+	for (size_t i = 0; i < s->f->entries; i++) {
+		const struct cause_interval interval = interval_of(s, &s->f->entry[i]);
+		if (s->f->entry[i].lost && cause_contains(&s->causes, s->main, &interval))
+			member[n++] = &s->f->entry[i];
 	}
+	if (n > 1)
+		qsort(member, n, sizeof *member, compare_by_lost);
+	for (size_t i = 0; n > 1 && i < n && i < NAMED_MAX && explanation_share(s, member[i]->lost) >= NOTABLE / 10; i++)
+		fprintf(s->to, "%s%s: %s", i ? "; " : ", of this ",
+		        actor_text(s->catalog, &member[i]->actor, interval_of(s, member[i]).name, ACTOR_SENTENCE, &s->target, actor,
+		                   sizeof actor), explanation_amount(s, member[i]->lost, a));
+	if (n > NAMED_MAX)
+		fprintf(s->to, "; %zu other%s", n - NAMED_MAX, n == NAMED_MAX + 1 ? "" : "s");
+	free(member);
 }
 
-static void name_list_end(struct explanation *s, const struct name_list *l)
+static void write_main_cause(struct explanation *s)
 {
-	char a[64];
-	if (l->named && l->rest)
-		fprintf(s->to, "; %zu other%s: %s", l->rest, l->rest == 1 ? "" : "s", explanation_amount(s, l->rest_ns, a));
-}
-
-/* Writes the main culprit: an actor, or a machine with its actors. */
-static void write_main_culprit(struct explanation *s)
-{
-	char actor[NAME_TEXT], a[64], d[TIME_TEXT], at[TIME_TEXT], cpu[24] = "";
-	const struct flow_entry *e = s->main_culprit;
-	struct name_list l = { .before = ", of this " };
-	fprintf(s->to, "Main delay%s: %s, %s", s->slept_for ? " while runnable" : "", entry_in_sentence(s, e, actor),
-	        explanation_amount(s, e->lost, a));
-	for (size_t i = 0; s->is_whole && i < s->culprits; i++)
-		if (is_main_culprit(s, &s->culprit[i]))
-			name_list_add(s, &l, &s->culprit[i]);
-	name_list_end(s, &l);
-	if (!s->is_whole && e->longest.pcpu >= 0)
-		snprintf(cpu, sizeof cpu, " on CPU%d", e->longest.pcpu);
-	if (!s->is_whole && e->lost == e->duration)
-		fprintf(s->to, " in %" PRIu64 " interval%s, longest %s at %s%s", e->intervals, e->intervals == 1 ? "" : "s",
-		        time_duration(d, e->longest.ns), time_clock(at, e->longest.start, 6), cpu);
+	struct finding f = { .base = "" };
+	char d[TIME_TEXT], at[TIME_TEXT], cpu[24] = "";
+	const struct cause *c = s->main;
+	finding_of_rank(&f, &s->causes, c, s->demand.ran + s->demand.lost);
+	if (s->main_entry->longest.pcpu >= 0)
+		snprintf(cpu, sizeof cpu, " on CPU%d", s->main_entry->longest.pcpu);
+	fprintf(s->to, "Main delay%s: %s, in %" PRIu64 " interval%s, longest %s at %s%s", s->slept_for ? " while runnable" : "",
+	        f.text, c->intervals, c->intervals == 1 ? "" : "s", time_duration(d, c->longest.end - c->longest.start + 1),
+	        time_clock(at, c->longest.start, 6), cpu);
+	write_members(s);
 	fputs(".\n", s->to);
 }
 
-static void write_other_culprits(struct explanation *s)
+static void write_other_causes(struct explanation *s)
 {
-	struct name_list l = { .before = "Further delays: " };
-	for (size_t i = 0; i < s->culprits; i++)
-		if (!is_main_culprit(s, &s->culprit[i]))
-			name_list_add(s, &l, &s->culprit[i]);
-	name_list_end(s, &l);
-	if (l.named)
+	char name[ACTOR_TEXT], a[64];
+	size_t named = 0, rest = 0;
+	int64_t rest_ns = 0;
+	for (size_t i = 0; i < s->causes.len; i++) {
+		const struct cause *c = &s->causes.cause[i];
+		if (c == s->main)
+			continue;
+		if (named < NAMED_MAX && explanation_share(s, c->ns) >= NOTABLE / 10)
+			fprintf(s->to, "%s%s: %s", named++ ? "; " : "Further delays: ", cause_name(&s->causes, c, name),
+			        explanation_amount(s, c->ns, a));
+		else
+			rest++, rest_ns += c->ns;
+	}
+	if (named && rest)
+		fprintf(s->to, "; %zu other%s: %s", rest, rest == 1 ? "" : "s", explanation_amount(s, rest_ns, a));
+	if (named)
 		fputs(".\n", s->to);
 }
 
@@ -246,45 +242,27 @@ static void write_confidence(struct explanation *s)
 		      "running.\n", s->to);
 }
 
-static uint32_t machine_of(const struct catalog *catalog, const struct target *s)
+/* Collects the causes of the lost time. */
+static void collect_causes(struct explanation *s)
 {
-	return s->kind == TARGET_CPU ? catalog->cpu[s->index].machine : catalog->thread[s->index].machine;
-}
-
-static int compare_by_lost(const void *a, const void *b)
-{
-	const struct flow_entry *x = a, *y = b;
-	if (x->lost != y->lost)
-		return x->lost < y->lost ? 1 : -1;
-	return (x->longest.start > y->longest.start) - (x->longest.start < y->longest.start);
-}
-
-static void find_main_culprit(struct explanation *s)
-{
-	struct top_culprit culprit;
-	flow_top_culprit(s->catalog, &s->target, s->culprit, s->culprits, &culprit);
-	s->whole = (struct flow_entry){ .actor = culprit.actor, .lost = culprit.ns };
-	s->is_whole = culprit.actors > 1;
-	s->main_culprit = &s->whole;
-	for (size_t i = 0; !s->is_whole && i < s->culprits; i++)
-		if (actor_same(&s->culprit[i].actor, &culprit.actor))
-			s->main_culprit = &s->culprit[i];
-}
-
-/* Collects the culprits of the lost time, largest first. */
-static void collect_culprits(struct explanation *s)
-{
-	s->culprit = mem_new(s->f->entries, sizeof *s->culprit);
+	s->causes = (struct cause_list){ .catalog = s->catalog, .victim = s->target };
 	for (size_t i = 0; i < s->f->entries; i++) {
 		const struct flow_entry *e = &s->f->entry[i];
+		const struct cause_interval interval = interval_of(s, e);
 		s->unknown += e->actor.kind == FLOW_UNKNOWN ? e->duration : 0;
 		if (e->lost)
-			s->culprit[s->culprits++] = *e;
+			causes_add(&s->causes, &interval, e->lost, e->intervals);
 	}
-	if (s->culprits)
-		qsort(s->culprit, s->culprits, sizeof *s->culprit, compare_by_lost);
-	find_main_culprit(s);
-	s->machine = machine_of(s->catalog, &s->target);
+	causes_sort(&s->causes);
+	s->main = causes_main(&s->causes, s->demand.ran + s->demand.lost);
+	for (size_t i = 0; s->main && i < s->f->entries; i++) {
+		const struct flow_entry *e = &s->f->entry[i];
+		const struct cause_interval interval = interval_of(s, e);
+		s->members += e->lost && cause_contains(&s->causes, s->main, &interval);
+		if (actor_same(&e->actor, &s->main->longest.actor))
+			s->main_entry = e;
+	}
+	s->machine = target_machine(s->catalog, &s->target);
 	s->alone = catalog_lacks_host_trace(s->catalog, &s->target);
 	catalog_target_text(s->catalog, &s->target, s->name, sizeof s->name);
 }
@@ -302,10 +280,9 @@ static int write_explanation(struct explanation *s, const char *opening, struct 
 		return -1;
 	if (sleeper && explain_waits(s, err) < 0)
 		return -1;
-	if (s->culprits) {
-		write_main_culprit(s);
-		write_other_culprits(s);
-		explain_spread(s);
+	if (s->main) {
+		write_main_cause(s);
+		write_other_causes(s);
 	} else {
 		fprintf(s->to, "Nothing %sdelayed it while it was runnable.\n",
 		        s->alone ? "that was recorded " : "");
@@ -331,9 +308,9 @@ static int explain_flow(const struct catalog *catalog, const struct target *targ
 	s.to = open_memstream(text, &size);
 	if (!s.to)
 		return error_system(err, NULL, "explain");
-	collect_culprits(&s);
+	collect_causes(&s);
 	rc = write_explanation(&s, opening, err);
-	free(s.culprit);
+	causes_release(&s.causes);
 	free(s.delayed_waker.actor_name);
 	free(s.delayed_waker.culprit_name);
 	if (fclose(s.to) != 0)

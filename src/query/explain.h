@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "query/query_internal.h"
+#include "query/finding_causes.h"
 
 #define NAME_TEXT 640
 
@@ -16,12 +16,10 @@ struct explanation {
 	char name[NAME_TEXT];
 	const struct flow *f;
 	struct demand demand;        /* demand in the window of the flow */
-	struct flow_entry *culprit;  /* culprits of the target's lost time, largest first */
-	size_t culprits;
-	const struct flow_entry *main_culprit;  /* the main culprit (see struct top_culprit): an element of `culprit`, or
-	                                         * &whole */
-	struct flow_entry whole;     /* the sum of all culprits of a machine */
-	bool is_whole;
+	struct cause_list causes;    /* of the target's lost time */
+	const struct cause *main;    /* cause of its first finding; NULL: nothing delayed it */
+	const struct flow_entry *main_entry;  /* the actor of its longest interval */
+	size_t members;              /* number of its actors */
 	int64_t unknown;             /* ns with unknown activity during the lifetime of the target */
 	struct {                     /* among the actors for which the target slept: the one that a single culprit delayed
 	                              * longest */
@@ -47,8 +45,6 @@ int explain_path(struct explanation *s, struct error *err);
  * provider; nothing for other machines. Returns 0 or -1. */
 int explain_provider(FILE *to, const struct catalog *catalog, uint32_t machine, int64_t from, int64_t until,
                      struct error *err);
-/* Writes that many VMs together caused most of the lost time, and none of them most of that, if this is so. */
-void explain_spread(struct explanation *s);
 /* Writes " +-2.71 ms": the error bound of the start of a gap by the guest's steal clock; "" for other gaps. */
 const char *gap_bound_text(const struct catalog *catalog, const struct gap *gap, char buf[64]);
 /* Writes the time on a busy core, on a slow CPU and far from the memory, if it is considerable. */

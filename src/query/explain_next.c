@@ -142,22 +142,20 @@ static void advise_waiting(struct explanation *s)
 static void advise_competitors(struct explanation *s)
 {
 	const struct catalog *catalog = s->catalog;
-	const uint32_t machine = (uint32_t)s->main_culprit->actor.machine;
+	const struct flow_entry *e = s->main_entry;
+	const uint32_t machine = (uint32_t)e->actor.machine;
 	char name[256], own[256], largest[NAME_TEXT];
-	const struct flow_entry *e = s->culprit;
-	while (e->actor.machine != s->main_culprit->actor.machine)
-		e++;
 	text_escape(name, sizeof name, catalog->machine[machine].name);
 	actor_text(catalog, &e->actor, s->f->name[e->actor.name], ACTOR_PLAIN, NULL, largest, sizeof largest);
 	text_escape(own, sizeof own, catalog->machine[s->machine].name);
 	if (machine == s->machine)
 		fprintf(s->to, "Next: look inside %s; its other threads compete there for the same CPU", own);
 	else if (catalog->machine[machine].kind == MACHINE_VM &&
-	         is_ancestor(catalog, s->main_culprit->actor.machine, s->machine))
+	         is_ancestor(catalog, e->actor.machine, s->machine))
 		fprintf(s->to, "Next: look inside %s, which runs %s; its threads compete there for the same CPU", name, own);
 	else
 		fprintf(s->to, "Next: the threads of %s share this CPU, first %s; move or limit them", name, largest);
-	write_actor_command(s, &s->main_culprit->actor);
+	write_actor_command(s, &e->actor);
 	fputs(".\n", s->to);
 }
 
@@ -224,7 +222,7 @@ static void advise_culprit(struct explanation *s, const struct flow_entry *e)
 	case FLOW_RUNNING:
 	case FLOW_PREEMPTING:
 	case FLOW_KIND_COUNT:
-		if (s->is_whole)
+		if (s->members > 1 && s->main->tid < 0)
 			advise_competitors(s);
 		else
 			advise_competitor(s, e);
@@ -254,7 +252,7 @@ void explain_next_steps(struct explanation *s)
 	const struct demand *demand = &s->demand;
 	const int64_t window = s->f->end - s->f->start + 1, runnable = demand->ran + demand->lost;
 	const bool slept = demand->slept >= window - demand->slept;
-	const bool lost = s->culprits && (double)demand->lost >= NOTABLE * (double)window &&
+	const bool lost = s->main && (double)demand->lost >= NOTABLE * (double)window &&
 	                  (!slept || (double)demand->lost >= ADVISED_SHARE * (double)runnable);
 	const bool vmm_time = demand->vmm_ns > demand->lost - demand->vmm_ns &&
 	                      (double)demand->vmm_ns >= ADVISED_SHARE * (double)runnable;
@@ -272,8 +270,8 @@ void explain_next_steps(struct explanation *s)
 	}
 	if (vmm_time)
 		advise_exits(s);
-	if (lost && !(vmm_time && s->main_culprit->actor.kind == FLOW_HYPERVISOR))
-		advise_culprit(s, s->main_culprit);
+	if (lost && !(vmm_time && s->main->kind == CAUSE_VMM))
+		advise_culprit(s, s->main_entry);
 	if (wakers_advised || vmm_time || lost || locks_matter)
 		return;
 	if (s->unknown >= window - s->unknown)

@@ -8,7 +8,7 @@ src_libquery_a_SOURCES = \
 	src/query/exits.c \
 	src/query/explain.c src/query/explain.h src/query/explain_summary.c \
 	src/query/explain_next.c src/query/explain_path.c src/query/explain_provider.c src/query/explain_waits.c \
-	src/query/explain_spread.c src/query/explain_cores.c \
+	src/query/explain_cores.c \
 	src/query/flow.c src/query/query.h src/query/query_internal.h \
 	src/query/flow_text.c \
 	src/query/gap.c \
@@ -24,7 +24,8 @@ src_libquery_a_SOURCES = \
 	src/query/actor_text.c \
 	src/query/culprit_waits.c src/query/culprit_waits.h \
 	src/query/causes.h \
-	src/query/verdict.c src/query/verdict.h src/query/verdict_causes.c src/query/verdict_causes.h src/query/verdict_text.c \
+	src/query/findings.c src/query/findings.h src/query/findings_rank.c src/query/findings_state.h \
+	src/query/finding_causes.c src/query/finding_causes.h src/query/finding_text.c \
 	src/query/locks.c src/query/locks.h \
 	src/query/critical_path.c src/query/critical_path.h src/query/critical_path_query.c src/query/critical_path_intervals.c \
 	src/query/periodic_timers.c src/query/periodic_timers.h \

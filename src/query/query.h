@@ -545,6 +545,6 @@ void exits_release(struct exit_list *l);
 #include "query/host_only.h"
 #include "query/periodic_timers.h"
 #include "query/query_text.h"
-#include "query/verdict.h"
+#include "query/findings.h"
 
 #endif

@@ -173,23 +173,8 @@ static void summary_line(struct report *r, const struct catalog *catalog, const 
 	report_row(r, value);
 }
 
-static struct json_object *verdict_json(const struct catalog *catalog, const struct verdict *v)
-{
-	char target[ACTOR_TEXT];
-	struct json_object *o = json_object_new_object();
-	const char *name = v->has_target ? catalog_target_text(catalog, &v->target, target, sizeof target) : NULL;
-	json_object_object_add(o, "kind", json_object_new_string(verdict_kind_name[v->kind]));
-	json_object_object_add(o, "healthy", json_object_new_boolean(v->healthy));
-	json_object_object_add(o, "text", json_object_new_string(v->text));
-	json_object_object_add(o, "target", name ? json_object_new_string(name) : NULL);
-	json_object_object_add(o, "culprit", *v->culprit_text ? json_object_new_string(v->culprit_text) : NULL);
-	json_object_object_add(o, "ns", json_object_new_int64(v->ns));
-	json_object_object_add(o, "share", json_object_new_double(v->share));
-	return o;
-}
-
 int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
-                   const struct core_share *cores, size_t top, const struct verdict *verdict, const struct origin *o,
+                   const struct core_share *cores, size_t top, const struct finding *verdict, const struct origin *o,
                    struct error *err)
 {
 	struct column columns[SUMMARY_COLUMNS + CORE_COLUMNS];
@@ -211,7 +196,7 @@ int report_summary(FILE *out, struct report_how how, const struct catalog *catal
 		summary_line(r, catalog, s, cores, i, how.format);
 	}
 	if (verdict && how.format == FORMAT_JSON)
-		report_member(r, "verdict", verdict_json(catalog, verdict));
+		report_member(r, "verdict", finding_json(catalog, verdict, s->start, s->end));
 	if (report_end(r, err))
 		return -1;
 	if (lanes.drawn)

@@ -8,6 +8,7 @@ src_libreport_a_SOURCES = \
 	src/report/answer_events.c \
 	src/report/guest_time.c src/report/guest_time.h \
 	src/report/answer_exits.c \
+	src/report/answer_findings.c \
 	src/report/answer_flow.c \
 	src/report/answer_gaps.c \
 	src/report/answer_locks.c \

@@ -173,13 +173,18 @@ int report_exits(FILE *out, struct report_how how, const struct catalog *catalog
  * threads alone. cores: rows of the summary's targets, in the order of its rows; NULL: the topology is unknown. verdict:
  * a member of json; NULL: none. */
 int report_summary(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
-                   const struct core_share *cores, size_t top, const struct verdict *verdict, const struct origin *o,
+                   const struct core_share *cores, size_t top, const struct finding *verdict, const struct origin *o,
                    struct error *err);
 int report_threads(FILE *out, struct report_how how, const struct catalog *catalog, const struct summary *s,
                    const struct core_share *cores, size_t top, const struct origin *o, struct error *err);
 /* Writes the time that each target shared its core, by sharer: the `top` longest of each target (0: all). */
 int report_cores(FILE *out, struct report_how how, const struct catalog *catalog, const struct core_share *s, size_t top,
                  const struct origin *o, struct error *err);
+/* Returns a finding on the window [from, to] as json. */
+struct json_object *finding_json(const struct catalog *catalog, const struct finding *f, int64_t from, int64_t to);
+/* Writes findings as csv or json; json has them also as the member `findings`, with moments. */
+int report_findings(FILE *out, struct report_how how, const struct catalog *catalog, const struct findings *l,
+                    const struct origin *o, struct error *err);
 /* Returns the number of columns of the terminal to which `out` writes; 0: no terminal. */
 int report_width(FILE *out);
 int report_height(FILE *out);  /* the same for lines */

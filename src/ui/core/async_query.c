@@ -131,7 +131,7 @@ static struct query *open_window_query(const struct catalog *catalog, enum ask_k
 	case ASK_SUMMARY: return summary_open(catalog, &summary);
 	case ASK_GAPS: return gap_list_open(catalog, &q->target, &gaps);
 	case ASK_LOCKS: return locks_open(catalog, &q->target, q->from, q->to);
-	case ASK_VERDICT: return verdict_open(catalog, q->from, q->to);
+	case ASK_FINDINGS: return findings_open(catalog, NULL, q->from, q->to);
 	case ASK_PATH: return path_open(catalog, &q->target, q->from, q->to, err);
 	default: return exits_open(catalog, &exits, err);
 	}
@@ -145,7 +145,7 @@ static void take_window_answer(enum ask_kind kind, struct query *q, struct answe
 	case ASK_GAPS: gap_list_take(q, &out->gaps); break;
 	case ASK_LOCKS: locks_take(q, &out->locks); break;
 	case ASK_PATH: path_take(q, &out->path); break;
-	case ASK_VERDICT: verdict_take(q, &out->verdict); break;
+	case ASK_FINDINGS: findings_take(q, &out->findings); break;
 	default: exits_take(q, &out->exits); break;
 	}
 }
@@ -290,6 +290,7 @@ static void answer_release(struct answer *answer)
 	locks_release(&answer->locks);
 	exits_release(&answer->exits);
 	path_release(&answer->path);
+	findings_release(&answer->findings);
 	event_list_release(&answer->events);
 	diff_release(&answer->diff);
 	notes_release(&answer->diff_notes);

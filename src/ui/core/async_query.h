@@ -24,7 +24,7 @@
 
 /* Kinds of questions, the most urgent first. */
 enum ask_kind { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_LOCKS, ASK_EXITS,
-	ASK_PATH, ASK_VERDICT, ASK_WAITS,
+	ASK_PATH, ASK_FINDINGS, ASK_WAITS,
            ASK_EVENTS, ASK_DIFF, ASK_KINDS };
 
 /* A target and its top culprit, whose longest wait is searched. */
@@ -36,7 +36,7 @@ struct waits_of {
 
 struct question {
 	/* machine, vCPU or thread of the question. STATUS of a machine: its lost time within the window. FLOW: a thread.
-	 * PATH: a thread or vCPU. STEAL, SUMMARY, VERDICT, WAITS and DIFF do not use it. */
+	 * PATH: a thread or vCPU. STEAL, SUMMARY, FINDINGS, WAITS and DIFF do not use it. */
 	struct target target;
 	int64_t t;               /* time of the question, ns; used by EXPLAIN and by STATUS of threads and CPUs */
 	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within a gap */
@@ -67,7 +67,7 @@ struct answer {
 	struct exit_list exits;  /* EXITS: VM exits */
 	struct path path;        /* PATH: critical path */
 	struct culprit_waits *waits;  /* WAITS: one per target of the question */
-	struct verdict verdict;  /* VERDICT */
+	struct findings findings;  /* FINDINGS */
 	struct diff diff;        /* DIFF: findings */
 	struct notes diff_notes;     /* DIFF: notes on quantities that could not be compared */
 	struct origin diff_origin;    /* DIFF: provenance of the history on the other side */

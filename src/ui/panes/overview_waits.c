@@ -58,13 +58,13 @@ static void overview_open_gap(struct app *app, struct overview *p, size_t row)
 /* Selects the line of the verdict's target if only its critical path shows the culprit, unless a row was chosen. */
 static void select_verdict(struct app *app, struct overview *p)
 {
-	const struct verdict *v = p->verdict_seen || app->row_chosen ? NULL : verdict_line_get(app);
+	const struct findings *v = p->verdict_seen || app->row_chosen ? NULL : verdict_line_get(app);
 	if (!v)
 		return;
 	p->verdict_seen = true;
-	for (size_t i = 0; i < p->pane.lines && v->kind == VERDICT_CHAIN; i++) {
+	for (size_t i = 0; i < p->pane.lines && v->item[0].kind == FINDING_CHAIN; i++) {
 		const struct target *t = &overview_line(&p->pane, i)->target;
-		if (t->kind != v->target.kind || t->index != v->target.index)
+		if (t->kind != v->item[0].target.kind || t->index != v->item[0].target.index)
 			continue;
 		p->pane.at = i;
 		p->at = *t;

@@ -16,7 +16,7 @@
 struct verdict_line {
 	int64_t from, to;         /* window of the verdict, ns; to < from: none was asked for */
 	bool pending, known, failed;
-	struct verdict verdict;
+	struct findings findings; /* the verdict is the first one; valid if known */
 	char requests[64];        /* "24 requests, p99 179 ms", or "" */
 };
 
@@ -28,26 +28,28 @@ void verdict_line_init(struct app *app)
 
 void verdict_line_release(struct app *app)
 {
+	findings_release(&app->verdict->findings);
 	free(app->verdict);
 }
 
 void verdict_line_forget(struct app *app)
 {
+	findings_release(&app->verdict->findings);
 	*app->verdict = (struct verdict_line){ .from = 1, .to = 0 };
 }
 
 /* Returns the verdict, without its later clauses if it is wider than the screen. */
-static void verdict_text(const struct app *app, int space, char text[VERDICT_TEXT])
+static void verdict_text(const struct app *app, int space, char text[FINDING_TEXT])
 {
-	const struct verdict *v = &app->verdict->verdict;
-	snprintf(text, VERDICT_TEXT, "%s", v->text);
-	if (text_width(text) > space && v->main_bytes < VERDICT_TEXT)
+	const struct finding *v = &app->verdict->findings.item[0];
+	snprintf(text, FINDING_TEXT, "%s", v->text);
+	if (text_width(text) > space && v->main_bytes < FINDING_TEXT)
 		text[v->main_bytes] = '\0';
 }
 
 int verdict_line_height(const struct app *app)
 {
-	char text[VERDICT_TEXT];
+	char text[FINDING_TEXT];
 	const bool overview = app->pane_below && app->pane_below->ops->replaces_rows;
 	if (!app->is_picture && (!overview || app->h_cells < SCREEN_LINES_MIN))
 		return 0;
@@ -106,29 +108,30 @@ static void update_verdict(struct app *app)
 		v->to = q.to;
 		v->pending = true;
 		v->known = false;
-		async_ask(app->queries, ASK_VERDICT, &q);
+		async_ask(app->queries, ASK_FINDINGS, &q);
 		write_requests(app, q.from, q.to, v->requests, sizeof v->requests);
 	}
-	if (!v->pending || !app_take_answer(app, ASK_VERDICT, &answer))
+	if (!v->pending || !app_take_answer(app, ASK_FINDINGS, &answer))
 		return;
 	v->pending = false;
 	v->failed = answer.status < 0;
 	v->known = !v->failed;
-	v->verdict = answer.verdict;
+	findings_release(&v->findings);
+	v->findings = answer.findings;
 	if (v->failed)
 		app_fail(app, &answer.err);
 }
 
-const struct verdict *verdict_line_get(struct app *app)
+const struct findings *verdict_line_get(struct app *app)
 {
 	update_verdict(app);
-	return app->verdict->known ? &app->verdict->verdict : NULL;
+	return app->verdict->known ? &app->verdict->findings : NULL;
 }
 
 void verdict_line_draw(struct app *app, struct screen *s, int y)
 {
 	const struct palette *p = &app->appearance.palette;
-	const struct verdict *v = verdict_line_get(app);
+	const struct findings *v = verdict_line_get(app);
 	char requests[96] = "", keys[32];
 	screen_fill(s, 0, y, s->w, ' ', p->part[PART_NORMAL]);
 	if (app->verdict->requests[0])
@@ -138,10 +141,10 @@ void verdict_line_draw(struct app *app, struct screen *s, int y)
 		screen_text(s, 1, y, s->w - 2, p->part[PART_DIM], app->verdict->failed ? "no verdict" : "verdict: reading");
 		return;
 	}
-	char text[VERDICT_TEXT];
+	char text[FINDING_TEXT];
 	const int space = s->w - 2;
 	const int requests_w = requests[0] && text_width(requests) <= space * 2 / 5 ? text_width(requests) + 3 : 0;
-	const struct style style = v->healthy ? p->part[PART_STATUS] : p->part[PART_STEAL];
+	const struct style style = finding_is_healthy(&v->item[0]) ? p->part[PART_STATUS] : p->part[PART_STEAL];
 	verdict_text(app, space - requests_w, text);
 	if (text_width(text) > space - requests_w)
 		verdict_text(app, space, text);

@@ -11,6 +11,6 @@ void verdict_line_forget(struct app *app);
 int verdict_line_height(const struct app *app);
 void verdict_line_draw(struct app *app, struct screen *s, int y);
 /* Returns the verdict on the window, if it is known; NULL: not yet. */
-const struct verdict *verdict_line_get(struct app *app);
+const struct findings *verdict_line_get(struct app *app);
 
 #endif

@@ -1,0 +1,71 @@
+#include "cli/findings_print.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/text.h"
+#include "base/timefmt.h"
+#include "cli/prose.h"
+
+#define RECORDING_FINDINGS 3  /* findings after a recording */
+
+int findings_query(struct query_context *s, const struct target *target, struct findings *out, struct error *err)
+{
+	struct query *q = findings_open(&s->catalog, target, s->window.from, s->window.to);
+	const int rc = query_context_run(q, err);
+	*out = (struct findings){ 0 };
+	if (rc == 0)
+		findings_take(q, out);
+	query_close(q);
+	return rc;
+}
+
+void findings_print(const struct query_context *s, const struct findings *l, size_t most)
+{
+	char d[TIME_TEXT], number[24] = "verdict";
+	for (size_t i = 0; i < l->len && i < most; i++) {
+		const struct finding *f = &l->item[i];
+		if (i)
+			snprintf(number, sizeof number, "%zu", i + 1);
+		char *line = *f->command
+			? mem_printf("%s: %s. Longest: %s (stealscope %s).\n", number, f->text,
+			             time_duration(d, f->moment.end - f->moment.start + 1), f->command)
+			: mem_printf("%s: %s.\n", number, f->text);
+		prose_print(line, s->named);
+		free(line);
+	}
+}
+
+/* Prints a command on the recording: "look:    stealscope DIR". */
+static void print_command(const char *what, const char *before, const char *recording, const char *after)
+{
+	char *word = shell_word(recording);
+	printf("%-8s stealscope %s%s%s\n", what, before, word, after);
+	free(word);
+}
+
+int findings_print_recording(char *recording, struct error *err)
+{
+	static const struct window_options whole_history = { 0 };
+	struct query_context s;
+	struct findings l = { 0 };
+	int rc = query_context_open(&s, recording, &whole_history, err);
+	if (rc == 0)
+		rc = findings_query(&s, NULL, &l, err);
+	if (rc == 0) {
+		const char *name = strrchr(recording, '/');
+		char *page = mem_printf(" -o %s.html", name && name[1] ? name + 1 : "ticket");
+		findings_print(&s, &l, RECORDING_FINDINGS);
+		putchar('\n');
+		query_context_about(&s, NULL, REPORT_WHOLE(FORMAT_TEXT));
+		origin_write_head(&s.origin, stdout);
+		print_command("look:", "", recording, "");
+		if (l.item[0].kind != FINDING_NOTHING && !finding_is_healthy(&l.item[0]))
+			print_command("ticket:", "ticket ", recording, page);
+		free(page);
+	}
+	findings_release(&l);
+	return query_context_close(&s, rc, err);
+}

@@ -1,0 +1,368 @@
+/* Causes of lost time: culprits summed by name or by machine, and culprits of the helpers on a critical path. */
+#include "query/finding_causes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define SAME_NAME_SHARE 0.1  /* minimum time of a thread that is named together with another one, as a share of that */
+#define SPREAD_SHARE 0.5      /* minimum share of the lost time that other VMs took together */
+#define SPREAD_VMS 3          /* minimum number of these VMs */
+#define EVENT_SHARE 0.02      /* a pause or migration comes first from this share of the time wanted on ... */
+#define EVENT_NS 100000000    /* ... or from this time on, ns */
+#define ONE_NAME_SHARE 0.5  /* minimum share of the time of the host's threads, for a name to stand for them */
+
+static const char *name_of_thread(const struct catalog *catalog, int32_t machine, int32_t tid, const char *name)
+{
+	const int thread = machine >= 0 && tid > 0 ? catalog_find_thread(catalog, (uint32_t)machine, tid) : -1;
+	return thread >= 0 ? catalog_longest_name(catalog, (uint32_t)thread) : name ? name : "";
+}
+
+/* Returns the process of a thread at t; -1: unknown. */
+static int64_t process_at(const struct catalog *catalog, uint32_t thread, int64_t t)
+{
+	struct interval iv;
+	const uint32_t attr = catalog->thread[thread].pid;
+	if (attr == HISTORY_NONE || history_stab(catalog->h, attr, t, &iv, NULL) < 0 || iv.value == HISTORY_NULL)
+		return -1;
+	return iv.value;
+}
+
+/* Returns true if an actor of the victim's machine counts as the victim itself: a thread of its process, or any thread
+ * if the victim is a machine, or belongs to a VM whose host is known. */
+static bool is_own_loss(const struct cause_list *l, const struct cause_interval *i)
+{
+	const struct catalog *catalog = l->catalog;
+	const struct catalog_machine *m = &catalog->machine[i->actor.machine];
+	if (l->victim.kind != TARGET_THREAD || (m->kind == MACHINE_VM && !m->hides_stolen_time))
+		return true;
+	const int other = i->actor.tid > 0 ? catalog_find_thread(catalog, (uint32_t)i->actor.machine, i->actor.tid) : -1;
+	const int64_t process = process_at(catalog, l->victim.index, i->start);
+	return other >= 0 && process >= 0 && process_at(catalog, (uint32_t)other, i->start) == process;
+}
+
+static enum loss_rank rank_of(const struct cause_list *l, enum cause_kind kind, const struct cause_interval *i)
+{
+	const uint32_t victim = target_machine(l->catalog, &l->victim);
+	if (kind == CAUSE_VMM)
+		return LOSS_SERVICE;
+	if (kind == CAUSE_IDLE_CPU || kind == CAUSE_OWN)
+		return LOSS_OWN;
+	if ((kind == CAUSE_THREAD || kind == CAUSE_IRQ) && i->actor.machine == (int32_t)victim)
+		return is_own_loss(l, i) ? LOSS_OWN : LOSS_OTHERS;
+	return LOSS_OTHERS;
+}
+
+static struct cause cause_of(const struct cause_list *l, const struct cause_interval *i)
+{
+	const struct catalog *catalog = l->catalog;
+	const struct actor *actor = &i->actor;
+	const enum flow_kind kind = (enum flow_kind)actor->kind;
+	const bool is_own = actor->machine == (int32_t)target_machine(catalog, &l->victim);
+	struct cause c = { .kind = CAUSE_UNKNOWN, .machine = -1, .tid = -1, .threads = 1, .name = "" };
+	if (kind == FLOW_LIMITED) {
+		c.kind = CAUSE_LIMIT;
+		c.reason = actor->reason;
+	} else if (kind == FLOW_WAITING) {
+		c.kind = CAUSE_SLEEP;
+	} else if (kind == FLOW_IDLE_CPU || (kind == FLOW_CURRENT && actor->tid == 0) ||
+	           (actor->machine >= 0 && actor->tid == 0 && is_host(catalog, (uint32_t)actor->machine))) {
+		c.kind = CAUSE_IDLE_CPU;
+	} else if (actor->machine >= 0 && kind != FLOW_UNKNOWN) {
+		c.machine = actor->machine;
+		if (kind == FLOW_HYPERVISOR && is_own) {
+			c.kind = CAUSE_VMM;
+		} else if (is_own && l->victim.kind != TARGET_THREAD) {
+			c.kind = CAUSE_OWN;
+		} else if (kind == FLOW_IRQ) {
+			c.kind = CAUSE_IRQ;
+			c.name = i->name;
+		} else if (!is_own && catalog->machine[actor->machine].kind == MACHINE_VM) {
+			c.kind = CAUSE_VM;
+			c.tid = actor->tid > 0 ? actor->tid : -1;
+		} else {
+			c.kind = CAUSE_THREAD;
+			c.tid = actor->tid;
+			c.name = name_of_thread(catalog, actor->machine, actor->tid, i->name);
+		}
+	}
+	c.rank = rank_of(l, c.kind, i);
+	return c;
+}
+
+static int64_t length_of(const struct cause *c)
+{
+	return c->longest.end - c->longest.start + 1;
+}
+
+/* Adds the time of one cause to another one. */
+static void cause_join(struct cause *to, const struct cause *c)
+{
+	to->ns += c->ns;
+	to->intervals += c->intervals;
+	if (length_of(c) > length_of(to))
+		to->longest = c->longest;
+}
+
+void causes_add(struct cause_list *l, const struct cause_interval *longest, int64_t ns, uint64_t intervals)
+{
+	struct cause_interval named = *longest;
+	named.name = longest->name ? longest->name : "";
+	struct cause c = cause_of(l, &named);
+	c.ns = ns;
+	c.intervals = intervals;
+	c.longest = named;
+	l->ns += ns;
+	l->rank_ns[c.rank] += ns;
+	for (size_t i = 0; i < l->len; i++) {
+		struct cause *old = &l->cause[i];
+		if (old->kind == c.kind && old->rank == c.rank && old->machine == c.machine && old->tid == c.tid &&
+		    old->reason == c.reason && !strcmp(old->name, c.name)) {
+			cause_join(old, &c);
+			return;
+		}
+	}
+	*ARRAY_PUSH(l->cause, l->len, l->cap) = c;
+}
+
+static int compare_causes(const void *a, const void *b)
+{
+	const struct cause *x = a, *y = b;
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? 1 : -1;
+	if (x->kind != y->kind)
+		return x->kind < y->kind ? -1 : 1;
+	return (x->tid > y->tid) - (x->tid < y->tid);
+}
+
+static bool same_name(const struct cause *a, const struct cause *b)
+{
+	return a->kind == CAUSE_THREAD && b->kind == CAUSE_THREAD && a->machine == b->machine && a->rank == b->rank &&
+	       !strcmp(a->name, b->name);
+}
+
+/* Joins threads of one machine with equal names, except threads that took little compared with the first of them. */
+static void merge_names(struct cause_list *l)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct cause *c = &l->cause[i];
+		size_t k = 0;
+		while (k < n && !(same_name(c, &l->cause[k]) && (double)c->ns >= SAME_NAME_SHARE * (double)l->cause[k].ns))
+			k++;
+		if (k == n) {
+			l->cause[n++] = *c;
+			continue;
+		}
+		cause_join(&l->cause[k], c);
+		l->cause[k].threads++;
+	}
+	l->len = n;
+}
+
+/* Joins all threads of a machine and rank if none of their names stands for most of their time. */
+static void merge_threads(struct cause_list *l, int32_t machine, enum loss_rank rank)
+{
+	struct cause all = { .kind = CAUSE_THREAD, .rank = rank, .machine = machine, .tid = -1, .longest.end = -1 };
+	int64_t most = 0;
+	size_t n = 0;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct cause *c = &l->cause[i];
+		if (c->kind != CAUSE_THREAD || c->machine != machine || c->rank != rank)
+			continue;
+		all.tid = all.threads == 0 ? c->tid : all.tid;
+		cause_join(&all, c);
+		all.threads += c->threads;
+		most = c->ns > most ? c->ns : most;
+	}
+	if (all.threads == 0 || (double)most >= ONE_NAME_SHARE * (double)all.ns)
+		return;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct cause *c = &l->cause[i];
+		if (c->kind != CAUSE_THREAD || c->machine != machine || c->rank != rank)
+			l->cause[n++] = *c;
+	}
+	l->cause[n++] = all;
+	l->len = n;
+}
+
+/* Joins the actors of another VM; keeps the thread that took most of their time. */
+static void merge_vm(struct cause_list *l, int32_t machine)
+{
+	struct cause *vm = NULL;
+	int64_t most = 0;
+	size_t n = 0;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct cause c = l->cause[i];
+		if (c.kind != CAUSE_VM || c.machine != machine) {
+			l->cause[n++] = c;
+			continue;
+		}
+		if (vm) {
+			cause_join(vm, &c);
+			continue;
+		}
+		most = c.ns;
+		l->cause[n] = c;
+		vm = &l->cause[n++];
+	}
+	l->len = n;
+	if (vm && (double)most < ONE_NAME_SHARE * (double)vm->ns)
+		vm->tid = -1;
+}
+
+void causes_sort(struct cause_list *l)
+{
+	if (l->len == 0)
+		return;
+	qsort(l->cause, l->len, sizeof *l->cause, compare_causes);
+	merge_names(l);
+	for (uint32_t m = 0; m < l->catalog->machines; m++) {
+		merge_vm(l, (int32_t)m);
+		for (unsigned rank = 0; rank < LOSS_RANKS; rank++)
+			merge_threads(l, (int32_t)m, (enum loss_rank)rank);
+	}
+	qsort(l->cause, l->len, sizeof *l->cause, compare_causes);
+}
+
+unsigned causes_spread(const struct cause_list *l, int64_t *ns)
+{
+	int64_t most = 0;
+	unsigned vms = 0;
+	*ns = 0;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct cause *c = &l->cause[i];
+		if (c->kind != CAUSE_VM)
+			continue;
+		vms++;
+		*ns += c->ns;
+		most = c->ns > most ? c->ns : most;
+	}
+	return vms >= SPREAD_VMS && (double)*ns >= SPREAD_SHARE * (double)l->rank_ns[LOSS_OTHERS] && most <= *ns / 2 ? vms : 0;
+}
+
+bool cause_is_event(const struct cause *c, int64_t wanted)
+{
+	const bool stops = c->kind == CAUSE_LIMIT && (c->reason == OUT_PAUSE || c->reason == OUT_MIGRATION ||
+	                                              c->reason == OUT_PAUSE_OR_MIGRATION);
+	return stops && (c->ns >= EVENT_NS || (double)c->ns >= EVENT_SHARE * (double)wanted);
+}
+
+const struct cause *causes_first(const struct cause_list *l, unsigned rank, int64_t wanted)
+{
+	const struct cause *first = NULL;
+	for (size_t i = 0; i < l->len; i++) {
+		const struct cause *c = &l->cause[i];
+		if (c->rank != rank)
+			continue;
+		if (cause_is_event(c, wanted))
+			return c;
+		first = first ? first : c;
+	}
+	return first;
+}
+
+const struct cause *causes_main(const struct cause_list *l, int64_t wanted)
+{
+	unsigned largest = 0;
+	for (unsigned rank = 0; rank < LOSS_RANKS; rank++) {
+		if (share_of(l->rank_ns[rank], wanted) > FINDING_LIMIT)
+			return causes_first(l, rank, wanted);
+		largest = l->rank_ns[rank] > l->rank_ns[largest] ? rank : largest;
+	}
+	return causes_first(l, largest, wanted);
+}
+
+bool cause_contains(const struct cause_list *l, const struct cause *c, const struct cause_interval *interval)
+{
+	struct cause_interval named = *interval;
+	named.name = interval->name ? interval->name : "";
+	const struct cause one = cause_of(l, &named);
+	return one.kind == c->kind && one.rank == c->rank && one.machine == c->machine && one.reason == c->reason &&
+	       (c->kind != CAUSE_THREAD || !c->name || !strcmp(one.name, c->name));
+}
+
+void causes_release(struct cause_list *l)
+{
+	free(l->cause);
+	*l = (struct cause_list){ .catalog = l->catalog, .victim = l->victim };
+}
+
+/* ---- Chains -------------------------------------------------------------------------------------------------------- */
+
+static bool same_thread(const struct actor *a, const struct actor *b)
+{
+	return a->machine == b->machine && a->tid == b->tid;
+}
+
+static bool is_helper(const struct actor *self, const struct actor *actor)
+{
+	return actor->machine >= 0 && actor->kind != FLOW_UNKNOWN && actor->kind != FLOW_WAITING && actor->tid > 0 &&
+	    !same_thread(self, actor);
+}
+
+/* A culprit is a thread of another machine than the target's that is not itself on the path. */
+static bool is_culprit(const struct actor *self, const struct path *p, const struct actor *culprit)
+{
+	if (culprit->machine < 0 || culprit->machine == self->machine || culprit->tid <= 0 || culprit->kind != FLOW_PREEMPTING)
+		return false;
+	for (size_t i = 0; i < p->sums; i++)
+		if (is_helper(self, &p->sum[i].actor) && same_thread(&p->sum[i].actor, culprit))
+			return false;
+	return true;
+}
+
+/* Sums the delays by one culprit, from sum `first` on, and finds the helper that it delayed most. */
+static void chain_sum(const struct actor *self, const struct path *p, size_t first, struct delay_chain *chain)
+{
+	int64_t most = 0;
+	for (size_t i = first; i < p->sums; i++) {
+		const struct path_sum *sum = &p->sum[i];
+		if (!is_helper(self, &sum->actor) || !same_thread(&sum->culprit, &chain->culprit))
+			continue;
+		chain->ns += sum->duration;
+		chain->intervals += sum->intervals;
+		if (sum->duration > most) {
+			most = sum->duration;
+			chain->helper = sum->actor;
+		}
+	}
+}
+
+/* Finds the longest interval of the delays, and whether most of them are inferred. */
+static void chain_scan(const struct actor *self, const struct path *p, struct delay_chain *chain)
+{
+	int64_t inferred = 0;
+	for (size_t i = 0; i < p->intervals; i++) {
+		const struct path_interval *iv = &p->interval[i];
+		if (!same_thread(&iv->culprit, &chain->culprit) || !is_helper(self, &iv->actor))
+			continue;
+		inferred += iv->evidence >= 0 ? iv->end - iv->start + 1 : 0;
+		if (iv->end - iv->start > chain->end - chain->start || chain->at.machine < 0) {
+			chain->start = iv->start;
+			chain->end = iv->end;
+			chain->at = iv->actor;
+		}
+	}
+	chain->inferred = inferred > chain->ns / 2;
+}
+
+void chain_find(const struct catalog *catalog, const struct target *target, const struct path *p, struct delay_chain *out)
+{
+	const struct catalog_thread *thread = &catalog->thread[target->index];
+	const struct actor self = { (int32_t)thread->machine, thread->tid, 0, FLOW_RUNNING, 0 };
+	*out = (struct delay_chain){ .target = *target, .at = { -1, -1, 0, FLOW_UNKNOWN, 0 } };
+	for (size_t i = 0; i < p->sums; i++) {
+		struct delay_chain chain = { .target = *target, .culprit = p->sum[i].culprit,
+			.at = { -1, -1, 0, FLOW_UNKNOWN, 0 } };
+		if (!is_helper(&self, &p->sum[i].actor) || same_thread(&chain.culprit, &out->culprit) ||
+		    !is_culprit(&self, p, &chain.culprit))
+			continue;
+		chain_sum(&self, p, i, &chain);
+		if (chain.ns > out->ns)
+			*out = chain;
+	}
+	if (out->ns)
+		chain_scan(&self, p, out);
+}

@@ -1,0 +1,90 @@
+/* Causes of a target's lost time, and the sentences on them. Private to query/. */
+#ifndef STEALSCOPE_QUERY_FINDING_CAUSES_H
+#define STEALSCOPE_QUERY_FINDING_CAUSES_H
+
+#include "query/query_internal.h"
+
+/* What kept a victim from running. Threads of one machine with the same name are one cause, the threads of another VM
+ * are one cause. */
+enum cause_kind { CAUSE_THREAD, CAUSE_VM, CAUSE_IRQ, CAUSE_OWN, CAUSE_VMM, CAUSE_LIMIT, CAUSE_IDLE_CPU, CAUSE_SLEEP,
+	CAUSE_UNKNOWN };
+
+/* Ranks of lost time: time that others took comes first. */
+enum loss_rank { LOSS_OTHERS, LOSS_SERVICE, LOSS_OWN, LOSS_RANKS };
+
+struct cause {
+	enum cause_kind kind;
+	enum loss_rank rank;
+	int32_t machine, tid;    /* of CAUSE_THREAD and CAUSE_VM: the thread that took most; -1: none */
+	uint16_t reason;         /* CAUSE_LIMIT: enum out_reason */
+	unsigned threads;        /* number of threads, or of causes merged into this one */
+	const char *name;        /* raw name of thread or handler; borrowed; NULL: all threads of the machine */
+	int64_t ns;              /* ns that it took */
+	uint64_t intervals;
+	struct cause_interval {  /* the longest one */
+		struct target row;   /* vCPU or thread */
+		struct actor actor;
+		const char *name;    /* raw name of the actor; borrowed */
+		int64_t start, end;  /* ns, closed */
+	} longest;
+};
+
+struct cause_list {
+	const struct catalog *catalog;
+	struct target victim;
+	struct cause *cause;     /* largest first, after causes_sort() */
+	size_t len, cap;
+	int64_t ns;              /* sum, ns */
+	int64_t rank_ns[LOSS_RANKS];
+};
+
+/* Adds the time that an actor took from the victim of the list; the names must outlive the list. */
+void causes_add(struct cause_list *l, const struct cause_interval *longest, int64_t ns, uint64_t intervals);
+/* Joins threads with equal names; joins all threads of a machine to one cause without a name if no name took most of
+ * their time; sorts. */
+void causes_sort(struct cause_list *l);
+/* Returns the number of other VMs that took most of the time together, if none of them took most of that; otherwise 0.
+ * *ns: their time. */
+unsigned causes_spread(const struct cause_list *l, int64_t *ns);
+/* Returns the first cause of a rank: a pause or migration of some length, otherwise the largest. NULL: none. */
+const struct cause *causes_first(const struct cause_list *l, unsigned rank, int64_t wanted);
+/* Returns the cause of the target's first finding; NULL: nothing delayed it. */
+const struct cause *causes_main(const struct cause_list *l, int64_t wanted);
+bool cause_contains(const struct cause_list *l, const struct cause *c, const struct cause_interval *interval);
+bool cause_is_event(const struct cause *c, int64_t wanted);  /* a pause or migration of some length */
+void causes_release(struct cause_list *l);
+
+/* A delay through another thread: the target waited for the helper, which a culprit kept off its CPU. */
+struct delay_chain {
+	struct target target;
+	struct actor helper, culprit;   /* their `name` is not set */
+	int64_t ns;                     /* ns on the critical path of the target; 0: there is no such delay */
+	uint64_t intervals;
+	bool inferred;                  /* most of the waits were inferred from the nearest events */
+	int64_t start, end;             /* longest interval in which the culprit kept a helper off its CPU ... */
+	struct actor at;                /* ... and that helper */
+};
+/* Finds the culprit that delayed most of the helpers on a path. */
+void chain_find(const struct catalog *catalog, const struct target *target, const struct path *p,
+                struct delay_chain *out);
+
+/* ---- Sentences ------------------------------------------------------------------------------------------------------ */
+
+double share_of(int64_t ns, int64_t whole);
+/* Writes a cause as a noun: "host/216 burnP6", "2 burnP6 of host", "other threads of Debian". Returns buf. */
+const char *cause_name(const struct cause_list *l, const struct cause *c, char buf[ACTOR_TEXT]);
+/* Writes "host/216 burnP6 took 2.69 s of Debian (58 % of the time it wanted to run)". */
+void cause_sentence(const struct cause_list *l, const struct cause *c, int64_t wanted, char *buf, size_t size);
+
+/* The findings write themselves. wanted: ran + lost of the target, ns. */
+void finding_of_cause(struct finding *out, const struct cause_list *l, const struct cause *c, int64_t wanted);
+/* Writes the finding on all causes of the rank of c, its first cause: on c, or on many culprits or VMs if none of them took
+ * most. */
+void finding_of_rank(struct finding *out, const struct cause_list *l, const struct cause *c, int64_t wanted);
+void finding_of_chain(struct finding *out, const struct catalog *catalog, const struct delay_chain *chain, int64_t life);
+void finding_of_locks(struct finding *out, int64_t ns, int64_t waits);  /* adds a clause on lock waits */
+void finding_add(struct finding *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Sets the moment's command. */
+void finding_set_command(struct finding *out, const struct catalog *catalog);
+
+#endif

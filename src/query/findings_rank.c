@@ -1,0 +1,531 @@
+/* Selection of victims, and the order of findings: the rules of doc/findings.md. */
+#include "query/findings_state.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/timefmt.h"
+
+#define WANTED_MIN 0.01        /* floor of a victim: minimum share of the window that it wanted to run, ... */
+#define WAIT_MIN 10000000      /* ... or minimum length of one of its waits, ns */
+#define EVENT_BOUND 100000000  /* a VM that lost so much may have been paused: its gaps are read, ns */
+#define SLEEPER_LIFE 0.1       /* minimum lifetime of a thread with a critical path, share of the window */
+#define SLEEPER_SHARE 0.1      /* minimum share of its life that it slept */
+#define SECOND_SHARE 0.25      /* minimum time of a victim's second cause, as a share of the first one */
+#define SMALL_SHARE 0.01       /* minimum time of a cause with a finding, as a share of the time wanted */
+#define SIMILAR_SHARE 0.95     /* of losses as similar as this, the larger share of the time wanted comes first */
+#define UNKNOWN_SHARE 0.1      /* minimum share of unknown time that is mentioned */
+#define KNOWN_MIN 0.5          /* minimum share of known CPU time for "healthy" */
+#define SAMPLES 200            /* times at which the users of CPUs are read to estimate the share of known time */
+
+static int64_t wanted(const struct demand *d)
+{
+	return d->ran + d->lost;
+}
+
+/* ---- Selection ------------------------------------------------------------------------------------------------------ */
+
+/* Returns true for threads of programs that record: they are never victims. */
+static bool is_recorder(const char *name)
+{
+	static const char *const recorder[] = { "stealscope", "lttng", "trace-cmd", "perf", "xentrace", "traced" };
+	for (size_t i = 0; i < sizeof recorder / sizeof *recorder; i++) {
+		const size_t n = strlen(recorder[i]);
+		if (strncmp(name, recorder[i], n) == 0 && (!name[n] || strchr("-_ ", name[n])))
+			return true;
+	}
+	return false;
+}
+
+/* Returns true if the thread, or its process, records. */
+static bool thread_is_recorder(const struct catalog *catalog, uint32_t thread)
+{
+	const struct catalog_thread *t = &catalog->thread[thread];
+	struct interval iv;
+	if (is_recorder(catalog_longest_name(catalog, thread)))
+		return true;
+	if (t->pid == HISTORY_NONE || history_stab(catalog->h, t->pid, history_end(catalog->h), &iv, NULL) < 0 ||
+	    iv.value <= 0 || iv.value > INT32_MAX || iv.value == t->tid)
+		return false;
+	const int leader = catalog_find_thread(catalog, t->machine, (int32_t)iv.value);
+	return leader >= 0 && is_recorder(catalog_longest_name(catalog, (uint32_t)leader));
+}
+
+/* Returns true for the domain that controls Xen. */
+static bool is_control_domain(const struct catalog *catalog, uint32_t machine)
+{
+	const char *name = catalog->machine[machine].name;
+	return catalog->has_run_states && (strcmp(name, "Domain-0") == 0 || strcmp(name, "dom 0") == 0);
+}
+
+/* Checks the floor. Returns 1 if the target wanted enough time, or waited long enough once. */
+static int is_above_floor(const struct findings_query *v, const struct target *target, const struct demand *d,
+                          struct error *err)
+{
+	struct gap_walk walk;
+	struct gap gap;
+	const int64_t window = v->q.to - v->q.from + 1;
+	if ((double)wanted(d) >= WANTED_MIN * (double)window)
+		return 1;
+	if (d->lost < WAIT_MIN || target->kind == TARGET_MACHINE)
+		return d->lost >= WAIT_MIN;
+	int rc = gap_walk_start(&walk, v->q.catalog, target, v->q.from, v->q.to, err);
+	while (rc > 0 && (rc = gap_walk_next(&walk, &gap, err)) > 0)
+		if (gap.end - gap.start + 1 >= WAIT_MIN)
+			return 1;
+	return rc;
+}
+
+static void add_victim(struct findings_query *v, const struct target *target, const struct demand *d, enum victim_tier tier)
+{
+	*ARRAY_PUSH(v->victim, v->victims, v->victims_cap) = (struct victim){ *target, *d, tier, d->lost - d->vmm_ns };
+}
+
+/* Considers a target with this demand as a victim. */
+static int consider(struct findings_query *v, const struct target *target, const struct demand *d, enum victim_tier tier,
+                    struct error *err)
+{
+	const double share = share_of(d->lost, wanted(d));
+	const bool may_be_event = target->kind == TARGET_MACHINE && d->lost - d->vmm_ns >= EVENT_BOUND;
+	if (share <= v->worst_share && share <= FINDING_LIMIT && !may_be_event)
+		return 0;
+	const int rc = is_above_floor(v, target, d, err);
+	if (rc <= 0)
+		return rc;
+	if (share > v->worst_share && tier != TIER_LAST) {
+		v->worst_share = share;
+		v->worst = *target;
+	}
+	if (share > FINDING_LIMIT || may_be_event)
+		add_victim(v, target, d, tier);
+	return 0;
+}
+
+/* A VM is the victim; if it lost little, but one of its vCPUs much, that vCPU. */
+static int choose_vm(struct findings_query *v, uint32_t machine, struct error *err)
+{
+	const struct catalog *catalog = v->q.catalog;
+	const struct catalog_machine *m = &catalog->machine[machine];
+	const struct target vm = { TARGET_MACHINE, machine };
+	struct target worst = vm;
+	struct demand all = { 0 }, d, worst_demand = { 0 };
+	double worst_share = 0;
+	const enum victim_tier tier = is_control_domain(catalog, machine) ? TIER_LAST : TIER_GUESTS;
+	for (uint32_t i = m->cpu; i < m->cpu + m->cpus; i++) {
+		const struct target vcpu = { TARGET_CPU, i };
+		if (demand_of(catalog, &vcpu, v->q.from, v->q.to, &d, err) < 0)
+			return -1;
+		v->observed |= d.ran > 0;
+		all.ran += d.ran, all.lost += d.lost, all.vmm_ns += d.vmm_ns, all.slept += d.slept, all.alive += d.alive;
+		const double share = share_of(d.lost - d.vmm_ns, wanted(&d));
+		if (share > worst_share && (double)wanted(&d) >= WANTED_MIN * (double)(v->q.to - v->q.from + 1)) {
+			worst_share = share;
+			worst = vcpu;
+			worst_demand = d;
+		}
+	}
+	if (tier == TIER_GUESTS && wanted(&all) >= (int64_t)(WANTED_MIN * (double)(v->q.to - v->q.from + 1)) &&
+	    share_of(all.vmm_ns, wanted(&all)) > share_of(v->vmm.demand.vmm_ns, wanted(&v->vmm.demand)))
+		v->vmm = (struct victim){ vm, all, tier, 0 };
+	if (worst_share > FINDING_LIMIT && share_of(all.lost - all.vmm_ns, wanted(&all)) <= FINDING_LIMIT)
+		return consider(v, &worst, &worst_demand, tier, err);
+	return consider(v, &vm, &all, tier, err);
+}
+
+/* Inserts a delayed thread that slept, sorted by lost time. */
+static void add_sleeper(struct findings_query *v, const struct victim *c)
+{
+	size_t i = v->sleepers < SLEEPERS ? v->sleepers++ : SLEEPERS;
+	for (; i > 0 && v->sleeper[i - 1].demand.lost < c->demand.lost; i--)
+		if (i < SLEEPERS)
+			v->sleeper[i] = v->sleeper[i - 1];
+	if (i < SLEEPERS)
+		v->sleeper[i] = *c;
+}
+
+static int choose_thread(struct findings_query *v, uint32_t thread, struct error *err)
+{
+	const struct catalog *catalog = v->q.catalog;
+	const struct catalog_machine *m = &catalog->machine[catalog->thread[thread].machine];
+	struct victim c = { .target = { TARGET_THREAD, thread } };
+	const struct demand *d = &c.demand;
+	const double window = (double)(v->q.to - v->q.from + 1);
+	c.tier = v->guests && (m->kind != MACHINE_VM || is_control_domain(catalog, (uint32_t)(m - catalog->machine)))
+	         ? TIER_LAST : TIER_THREADS;
+	if (demand_of(catalog, &c.target, v->q.from, v->q.to, &c.demand, err) < 0)
+		return -1;
+	v->observed |= d->ran > 0;
+	if (d->lost == 0 || thread_is_recorder(catalog, thread))
+		return 0;
+	if (c.tier != TIER_LAST && (double)d->alive >= SLEEPER_LIFE * window && (double)wanted(d) >= WANTED_MIN * window &&
+	    share_of(d->slept, d->alive) > SLEEPER_SHARE)
+		add_sleeper(v, &c);
+	return consider(v, &c.target, d, c.tier, err);
+}
+
+static int compare_victims(const void *a, const void *b)
+{
+	const struct victim *x = a, *y = b;
+	if (x->tier != y->tier)
+		return x->tier < y->tier ? -1 : 1;
+	if (x->bound != y->bound)
+		return x->bound < y->bound ? 1 : -1;
+	return (x->target.index > y->target.index) - (x->target.index < y->target.index);
+}
+
+static int choose_target(struct findings_query *v, struct error *err)
+{
+	struct victim c = { .target = v->target };
+	if (demand_of(v->q.catalog, &v->target, v->q.from, v->q.to, &c.demand, err) < 0)
+		return -1;
+	v->observed = wanted(&c.demand) + c.demand.slept > 0;
+	add_victim(v, &v->target, &c.demand, TIER_GUESTS);
+	v->worst = v->target;
+	v->worst_share = share_of(c.demand.lost, wanted(&c.demand));
+	if (v->target.kind != TARGET_THREAD)
+		v->vmm = c;
+	else if (share_of(c.demand.slept, c.demand.alive) > SLEEPER_SHARE)
+		add_sleeper(v, &c);
+	return 0;
+}
+
+int findings_choose(struct findings_query *v, struct error *err)
+{
+	const struct catalog *catalog = v->q.catalog;
+	bool known = false;
+	for (uint32_t i = 0; i < catalog->machines; i++) {
+		v->guests |= catalog->machine[i].kind == MACHINE_VM;
+		known |= catalog->machine[i].kind == MACHINE_VM && !catalog->machine[i].hides_stolen_time;
+	}
+	v->alone = v->guests && !known;
+	if (v->has_target)
+		return choose_target(v, err);
+	for (uint32_t i = 0; i < catalog->machines; i++)
+		if (catalog->machine[i].kind == MACHINE_VM && !catalog->machine[i].hides_stolen_time && choose_vm(v, i, err) < 0)
+			return -1;
+	for (uint32_t i = 0; i < catalog->threads; i++)
+		if (catalog->thread[i].tid > 0 && gap_is_own_thread(catalog, i) && choose_thread(v, i, err) < 0)
+			return -1;
+	if (v->victims)
+		qsort(v->victim, v->victims, sizeof *v->victim, compare_victims);
+	return 0;
+}
+
+/* ---- Conclusions ---------------------------------------------------------------------------------------------------- */
+
+/* Returns the entry on the same kind of loss of the machine of a thread; NULL: none. */
+static const struct ranked_finding *entry_of_machine(const struct findings_query *v, const struct target *target,
+                                                     unsigned rank)
+{
+	for (size_t i = 0; i < v->entries; i++) {
+		const struct finding *f = &v->entry[i].finding;
+		if (v->entry[i].rank == rank && f->target.kind != TARGET_THREAD &&
+		    target_machine(v->q.catalog, &f->target) == target_machine(v->q.catalog, target))
+			return &v->entry[i];
+	}
+	return NULL;
+}
+
+static struct finding *add_entry(struct findings_query *v, const struct victim *victim, unsigned rank)
+{
+	struct ranked_finding *e = ARRAY_PUSH(v->entry, v->entries, v->entries_cap);
+	*e = (struct ranked_finding){ .tier = victim->tier, .rank = rank,
+		.finding = { .base = "", .culprit = { -1, -1, 0, 0, 0 }, .moment.end = -1 } };
+	return &e->finding;
+}
+
+/* Adds the finding on one cause of a victim, or on all causes of its rank if it is one of many. */
+static void add_cause(struct findings_query *v, const struct victim *victim, const struct cause_list *l,
+                      const struct cause *c, unsigned rank, bool alone)
+{
+	const struct demand *d = &victim->demand;
+	const bool is_event = cause_is_event(c, wanted(d));
+	struct finding *f = add_entry(v, victim, rank);
+	if (alone)
+		finding_of_rank(f, l, c, wanted(d));
+	else
+		finding_of_cause(f, l, c, wanted(d));
+	f->unknown = share_of(d->alive - d->ran - d->lost - d->slept, d->alive);
+	v->is_spread |= f->kind == FINDING_OVERCOMMITTED && victim->tier == TIER_GUESTS;
+	struct ranked_finding *e = &v->entry[v->entries - 1];
+	e->is_event = is_event;
+	e->weight = alone && rank < LOSS_RANKS ? l->rank_ns[rank] : f->ns;
+}
+
+/* Adds the largest other cause of a rank, if it is considerable. */
+static void add_second(struct findings_query *v, const struct victim *victim, const struct cause_list *l,
+                       const struct cause *first)
+{
+	for (size_t i = 0; i < l->len; i++) {
+		const struct cause *c = &l->cause[i];
+		if (c == first || c->rank != first->rank || c->kind == CAUSE_UNKNOWN)
+			continue;
+		if ((double)c->ns >= SECOND_SHARE * (double)first->ns && share_of(c->ns, wanted(&victim->demand)) >= SMALL_SHARE)
+			add_cause(v, victim, l, c, first->rank, false);
+		return;
+	}
+}
+
+/* Adds the other causes of the only victim. */
+static void add_others(struct findings_query *v, const struct victim *victim, const struct cause_list *l, size_t begin)
+{
+	for (size_t i = 0; i < l->len && v->entries - begin < FINDINGS_MAX; i++) {
+		bool has = share_of(l->cause[i].ns, wanted(&victim->demand)) < SMALL_SHARE;
+		for (size_t k = begin; k < v->entries; k++)
+			has |= v->entry[k].finding.ns == l->cause[i].ns;
+		if (!has)
+			add_cause(v, victim, l, &l->cause[i], LOSS_RANKS, false);
+	}
+}
+
+void findings_conclude(struct findings_query *v, const struct victim *victim, const struct cause_list *l)
+{
+	const int64_t all = wanted(&victim->demand);
+	const size_t begin = v->entries;
+	int64_t *best = &v->best[victim->tier];
+	*best = l->rank_ns[LOSS_OTHERS] > *best ? l->rank_ns[LOSS_OTHERS] : *best;
+	bool known = false;  /* its machine has findings on these losses */
+	for (unsigned rank = 0; rank < LOSS_RANKS; rank++) {
+		const struct cause *first = causes_first(l, rank, all);
+		if (!first || (share_of(l->rank_ns[rank], all) <= FINDING_LIMIT && !cause_is_event(first, all)))
+			continue;
+		if (victim->target.kind == TARGET_THREAD && entry_of_machine(v, &victim->target, rank)) {
+			known = true;
+			continue;
+		}
+		add_cause(v, victim, l, first, rank, true);
+		if (rank == LOSS_OTHERS && !v->is_spread && victim->tier == TIER_GUESTS)
+			add_second(v, victim, l, first);
+	}
+	const struct cause *main = causes_main(l, all);
+	if (v->entries == begin && !known && main && share_of(l->ns, all) > FINDING_LIMIT)
+		add_cause(v, victim, l, main, main->rank, true);
+	if (v->has_target)
+		add_others(v, victim, l, begin);
+}
+
+/* ---- Nothing can be said -------------------------------------------------------------------------------------------- */
+
+/* Reads which thread each CPU ran, at some times. *unrecorded: CPUs whose users are never known. Returns the share of known
+ * time, or -1. */
+static double known_share(const struct findings_query *v, uint32_t *cpus, uint32_t *unrecorded, struct error *err)
+{
+	const struct catalog *catalog = v->q.catalog;
+	uint64_t known = 0, samples = 0;
+	*cpus = *unrecorded = 0;
+	for (uint32_t i = 0; i < catalog->cpus; i++) {
+		const struct catalog_cpu *cpu = &catalog->cpu[i];
+		const uint32_t attr = cpu->status != HISTORY_NONE ? cpu->status : cpu->current;
+		uint64_t seen = 0;
+		if (catalog->has_run_states && catalog->machine[cpu->machine].kind == MACHINE_HOST)
+			continue;
+		for (int k = 0; k < SAMPLES && attr != HISTORY_NONE; k++) {
+			struct interval iv;
+			const int64_t t = v->q.from + (int64_t)((double)(v->q.to - v->q.from) * (k + 0.5) / SAMPLES);
+			if (history_stab(catalog->h, attr, t, &iv, err) < 0)
+				return -1;
+			const bool is_state = attr == cpu->status && iv.value >= 0 && iv.value < HISTORY_STATES;
+			seen += iv.value != HISTORY_NULL && (!is_state || catalog->vcpu_state[iv.value] != VCPU_UNKNOWN);
+		}
+		known += seen;
+		samples += SAMPLES;
+		++*cpus;
+		*unrecorded += seen == 0;
+	}
+	return samples ? (double)known / (double)samples : 0;
+}
+
+static bool has_note(const struct findings_query *v, enum note_code code)
+{
+	struct notes notes = { 0 };
+	bool found = false;
+	warnings_of(v->q.catalog, v->has_target ? &v->target : NULL, v->q.from, v->q.to, &notes);
+	for (size_t i = 0; i < notes.len; i++)
+		found |= notes.item[i].code == code;
+	notes_release(&notes);
+	return found;
+}
+
+/* Adds why the recording does not show who ran, and what to record. Returns 1; 0: it shows enough; -1: error. */
+static int add_nothing(struct findings_query *v, struct error *err)
+{
+	uint32_t cpus, unrecorded;
+	double known = known_share(v, &cpus, &unrecorded, err);
+	if (known < 0)
+		return -1;
+	known = v->observed ? known : 0;
+	if (known >= KNOWN_MIN)
+		return 0;
+	struct finding *f = add_entry(v, &(struct victim){ .tier = TIER_GUESTS }, 0);
+	f->kind = FINDING_NOTHING;
+	f->unknown = 1 - known;
+	finding_add(f, "nothing can be said: ");
+	if (has_note(v, NOTE_NO_LAYOUT))
+		finding_add(f, "no layout describes the events of this trace; name one with --layout");
+	else if (known == 0)
+		finding_add(f, "no scheduler event was recorded; record sched_switch, sched_waking and sched_wakeup");
+	else if (2 * unrecorded >= cpus)
+		finding_add(f, "%" PRIu32 " of %" PRIu32 " CPUs were not recorded; record all CPUs", unrecorded, cpus);
+	else
+		finding_add(f, "who ran is unknown for %.0f %% of the CPU time, because events are missing; record with larger "
+		            "buffers", 100 * f->unknown);
+	f->main_bytes = strlen(f->text);
+	return 1;
+}
+
+/* ---- Order ---------------------------------------------------------------------------------------------------------- */
+
+const struct ranked_finding *findings_first_direct(const struct findings_query *v)
+{
+	const struct ranked_finding *first = NULL;
+	for (size_t i = 0; i < v->entries; i++)
+		if (v->entry[i].tier != TIER_LAST && v->entry[i].rank == LOSS_OTHERS && v->entry[i].finding.kind != FINDING_CHAIN &&
+		    (!first || v->entry[i].weight > first->weight))
+			first = &v->entry[i];
+	return first;
+}
+
+/* A chain comes first if it is longer than all that others took directly, otherwise after the first direct culprit. */
+static void add_chain(struct findings_query *v)
+{
+	const struct ranked_finding *direct = findings_first_direct(v);
+	const int64_t below = direct && v->chain.ns <= v->best[direct->tier] ? direct->weight - 1 : INT64_MAX;
+	if (v->chain.ns == 0)
+		return;
+	finding_of_chain(add_entry(v, &(struct victim){ .tier = TIER_GUESTS }, LOSS_OTHERS), v->q.catalog, &v->chain,
+	                 v->chain_demand.alive);
+	v->entry[v->entries - 1].weight = v->chain.ns < below ? v->chain.ns : below;
+}
+
+/* Without a source of stolen time it is unknown whether threads of the guest or the provider had the vCPU. */
+static void add_no_source(struct finding *f)
+{
+	char text[FINDING_TEXT];
+	snprintf(text, sizeof text, "%s", f->text);
+	f->kind = FINDING_UNKNOWN;
+	snprintf(f->text, sizeof f->text, "no host trace and no steal clock: time taken by the host is invisible here and "
+	         "counts as running (index a physical machine with --host); inside the guest, ");
+	f->main_bytes += strlen(f->text);
+	finding_add(f, "%s", text);
+}
+
+static void add_healthy(struct findings_query *v)
+{
+	char name[ACTOR_TEXT];
+	struct finding *f = add_entry(v, &(struct victim){ .tier = TIER_GUESTS }, 0);
+	f->kind = FINDING_HEALTHY;
+	if (v->has_target && v->alone)
+		finding_add(f, "nothing that was recorded delayed %s considerably",
+		            catalog_target_text(v->q.catalog, &v->target, name, sizeof name));
+	else if (v->has_target)
+		finding_add(f, "healthy: %s lost %.1f %% of the time it wanted to run",
+		            catalog_target_text(v->q.catalog, &v->target, name, sizeof name), 100 * v->worst_share);
+	else
+		finding_add(f, "%snothing lost more than %.0f %% of the time it wanted to run", v->alone ? "" : "healthy: ",
+		            100 * FINDING_LIMIT);
+	f->main_bytes = strlen(f->text);
+	if (v->worst_share > 0 && !v->has_target)
+		finding_add(f, "; most: %s, %.1f %%", catalog_target_text(v->q.catalog, &v->worst, name, sizeof name),
+		            100 * v->worst_share);
+	f->has_target = v->worst_share > 0 || v->has_target;
+	f->target = v->worst;
+	f->share = v->worst_share;
+	f->base = "wanted";
+}
+
+/* Returns true if a finding's culprit is the thread, or contains it. */
+static bool finding_has_culprit(const struct findings_query *v, const struct finding *f, const struct actor *thread)
+{
+	const struct catalog *catalog = v->q.catalog;
+	if (f->kind != FINDING_CULPRIT || f->culprit.machine != thread->machine || thread->machine < 0)
+		return false;
+	const int i = catalog_find_thread(catalog, (uint32_t)thread->machine, thread->tid);
+	const int own = catalog_find_thread(catalog, (uint32_t)thread->machine, f->moment.culprit.tid);
+	return catalog->machine[thread->machine].kind == MACHINE_VM || f->culprit.tid == thread->tid ||
+	       (f->culprit.tid < 0 && i >= 0 && own >= 0 &&
+	        !strcmp(catalog_longest_name(catalog, (uint32_t)i), catalog_longest_name(catalog, (uint32_t)own)));
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+	const struct ranked_finding *x = a, *y = b;
+	if ((x->tier == TIER_LAST) != (y->tier == TIER_LAST))
+		return x->tier == TIER_LAST ? 1 : -1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	if (x->is_event != y->is_event)
+		return x->is_event ? -1 : 1;
+	if (x->weight != y->weight)
+		return x->weight < y->weight ? 1 : -1;
+	return (x->finding.target.index > y->finding.target.index) - (x->finding.target.index < y->finding.target.index);
+}
+
+/* Of findings with similar losses, the one with the largest share of the time wanted comes first. */
+static void order_entries(struct findings_query *v)
+{
+	qsort(v->entry, v->entries, sizeof *v->entry, compare_entries);
+	for (size_t i = 0; i < v->entries; i++) {
+		const struct ranked_finding *first = &v->entry[i];
+		size_t best = i;
+		for (size_t k = i + 1; k < v->entries && first->finding.kind != FINDING_CHAIN; k++) {
+			const struct ranked_finding *e = &v->entry[k];
+			const bool similar = (e->tier == TIER_LAST) == (first->tier == TIER_LAST) && e->rank == first->rank &&
+			                     e->is_event == first->is_event &&
+			                     (double)e->weight >= SIMILAR_SHARE * (double)first->weight;
+			const bool doubtful = e->finding.unknown >= UNKNOWN_SHARE && first->finding.unknown < UNKNOWN_SHARE;
+			if (similar && !doubtful && e->finding.kind != FINDING_CHAIN && e->finding.share > v->entry[best].finding.share)
+				best = k;
+		}
+		const struct ranked_finding chosen = v->entry[best];
+		memmove(&v->entry[i + 1], &v->entry[i], (best - i) * sizeof *v->entry);
+		v->entry[i] = chosen;
+	}
+}
+
+/* Adds the next culprit of the same loss to the verdict. */
+static void add_second_clause(const struct findings_query *v, struct finding *out)
+{
+	char d[TIME_TEXT];
+	const struct ranked_finding *first = &v->entry[0];
+	for (size_t i = 1; i < v->entries && first->finding.kind != FINDING_CHAIN; i++) {
+		const struct finding *f = &v->entry[i].finding;
+		if (v->entry[i].rank == first->rank && f->kind != FINDING_CHAIN && f->target.kind == first->finding.target.kind &&
+		    f->target.index == first->finding.target.index && *f->culprit_text) {
+			finding_add(out, "; %s: %s", f->culprit_text, time_duration(d, f->ns));
+			return;
+		}
+	}
+}
+
+int findings_rank(struct findings_query *v, struct error *err)
+{
+	char name[ACTOR_TEXT];
+	add_chain(v);
+	const int nothing = v->entries ? 0 : add_nothing(v, err);
+	if (nothing < 0)
+		return -1;
+	if (v->entries == 0)
+		add_healthy(v);
+	order_entries(v);
+	v->answer.len = v->entries < FINDINGS_MAX ? v->entries : FINDINGS_MAX;
+	v->answer.item = mem_new(v->answer.len, sizeof *v->answer.item);
+	for (size_t i = 0; i < v->answer.len; i++) {
+		struct finding *f = &v->answer.item[i];
+		*f = v->entry[i].finding;
+		if (v->lock_ns && finding_has_culprit(v, f, &v->lock_culprit)) {
+			finding_of_locks(f, v->lock_ns, v->lock_waits);
+			v->lock_ns = 0;
+		}
+		if (i == 0)
+			add_second_clause(v, f);
+		if (i == 0 && v->alone && !nothing)
+			add_no_source(f);
+		if (f->unknown >= UNKNOWN_SHARE && f->has_target)
+			finding_add(f, "; %.0f %% of the time of %s is unknown", 100 * f->unknown,
+			            catalog_target_text(v->q.catalog, &f->target, name, sizeof name));
+	}
+	return 0;
+}

@@ -1,0 +1,84 @@
+/* State of a query for findings. Private to findings.c, which reads the history, and findings_rank.c, which selects
+ * victims and ranks findings. */
+#ifndef STEALSCOPE_QUERY_FINDINGS_STATE_H
+#define STEALSCOPE_QUERY_FINDINGS_STATE_H
+
+#include "query/culprit.h"
+#include "query/finding_causes.h"
+#include "query/stepped_query.h"
+
+#define SLEEPERS 4   /* number of threads with a critical path */
+
+/* Tiers of victims. Of the last tier only one is a victim, and only if no other target is: hosts that run VMs, and the
+ * control domain of Xen. */
+enum victim_tier { TIER_GUESTS, TIER_THREADS, TIER_LAST, TIERS };
+
+struct victim {
+	struct target target;
+	struct demand demand;
+	enum victim_tier tier;
+	int64_t bound;               /* upper bound of the time that others took, ns */
+};
+
+enum findings_phase { PHASE_CHOOSE, PHASE_EXITS, PHASE_VICTIMS, PHASE_CHAINS, PHASE_LOCKS, PHASE_END };
+
+struct findings_query {
+	struct query q;
+	struct target target;        /* the only victim: valid if has_target */
+	bool has_target;
+	enum findings_phase phase;
+	struct resolver r;
+	bool open;
+	struct victim *victim;       /* by tier, largest bound first */
+	size_t victims, victims_cap, at;
+	unsigned walked[TIERS];      /* victims whose gaps were read */
+	int64_t best[TIERS];         /* largest loss to others so far, ns */
+	/* Gaps of the current victim: */
+	struct gap_rows rows;
+	size_t row;
+	bool walking;
+	struct gap_walk walk;
+	struct actors actors;        /* their culprits */
+	struct actor_loss {               /* by number of the actor */
+		int64_t ns;
+		uint64_t intervals;
+		struct cause_interval run, longest;  /* the latest interval, the longest one */
+	} *taken;
+	size_t taken_len, taken_cap;
+	struct victim vmm;           /* VM with the largest share of VMM time */
+	struct cause_interval exit;  /* its longest exit; end < start: none */
+	uint64_t exits;
+	struct victim sleeper[SLEEPERS];  /* threads that were delayed and slept, largest loss first */
+	size_t sleepers;
+	struct query *sub;           /* running query of this phase; NULL: none */
+	struct delay_chain chain;    /* the largest one */
+	struct demand chain_demand;  /* of its target */
+	bool is_spread;              /* many VMs took the time of the worst victim */
+	int64_t lock_ns, lock_waits; /* waits for locks while a culprit kept the holder off its CPU */
+	struct actor lock_culprit;   /* culprit that took most of them; machine -1: none */
+	bool observed;               /* some thread or vCPU is known to have run */
+	bool guests, alone;          /* there are VMs; and none of them has a source of stolen time */
+	double worst_share;          /* largest share lost of the time wanted, of all candidates ... */
+	struct target worst;         /* ... and its target; valid if worst_share > 0 */
+	/* Findings so far: */
+	struct ranked_finding {
+		struct finding finding;
+		enum victim_tier tier;
+		unsigned rank;           /* enum loss_rank, or LOSS_RANKS: smaller causes of the only victim */
+		bool is_event;           /* a pause or migration */
+		int64_t weight;          /* ns */
+	} *entry;
+	size_t entries, entries_cap;
+	struct findings answer;
+};
+
+/* Selects the victims and sleepers by their demands. */
+int findings_choose(struct findings_query *v, struct error *err);
+/* Adds the findings that follow from a victim's causes. */
+void findings_conclude(struct findings_query *v, const struct victim *victim, const struct cause_list *causes);
+/* Returns the largest finding on time that others took directly; NULL: none. */
+const struct ranked_finding *findings_first_direct(const struct findings_query *v);
+/* Adds the chain, the locks, or what is to be said if there is no finding; sorts, and makes the answer. */
+int findings_rank(struct findings_query *v, struct error *err);
+
+#endif
