@@ -252,6 +252,7 @@ static int print_result(const struct record_result *r, struct error *err)
 static int check_recording(struct record_command *w, struct error *err)
 {
 	struct record_result r;
+	w->o.explains = true;
 	int rc = record_check(&w->o, &r, err);
 	if (rc == 0) {
 		bool complete = true;

@@ -104,7 +104,10 @@ int guest_only_init(struct host *h, const struct record_options *o, struct error
 	steal_probes_open(&g->steal, o->root, h->tracefs, &g->hypervisor, from, to);
 	choose_events(h, o, name.machine);
 	char *text = steal_probes_text(&g->steal);
-	report_progress(o, "steal: %s", text);
+	if (o->explains)
+		report_progress(o, "steal: %s", text);
+	else
+		report_progress(o, "steal: %.*s (record --guest-only --check explains the choice)", (int)strcspn(text, ":;"), text);
 	free(text);
 	if (!h->tsc)
 		report_progress(o, "clock mono: a pause of this VM cannot be detected");

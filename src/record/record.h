@@ -40,6 +40,7 @@ struct record_options {
 	bool counters;                 /* a BPF program prints hardware counters: record its event on the host */
 	bool throttled;                /* a BPF program prints throttled threads: record its event on the host */
 	bool host_only;                /* guests are not traced */
+	bool explains;           /* reports why sources of stolen time were not chosen (record --check) */
 	bool guest_only;               /* this machine is a guest, recorded without its host */
 	const char *steal;             /* source of stolen time (steal_probes.h), with guest_only; NULL: the best one */
 	int64_t duration;              /* ns; 0: until a stop is requested or the command ends */
