@@ -120,6 +120,8 @@ def check_names(history):
         mistake(*words, history, "host/CPU0", texts=["host/CPU0: a physical CPU", "(use a machine, a vCPU"])
     for words in (["waits"], ["waits", "--polling"], ["gaps", "--inside"]):
         mistake(*words, history, "host/CPU0", texts=["host/CPU0: not a machine or vCPU (", "example Debian/CPU0)"])
+    for command in ("flow", "path"):  # the remedy names threads of this recording
+        mistake(command, history, "Debian", status=1, texts=["stealscope: Debian: ", "Debian/151"])
     mistake("path", history, "host/CPU0", texts=["host/CPU0: not a thread or vCPU"])
     mistake("explain", history, "host/CPU0", texts=["host/CPU0: a physical CPU", "(name a vCPU or a thread)"])
 

@@ -50,9 +50,7 @@ int cmd_flow(int argc, char **argv, struct error *err)
 	if (rc == 0)
 		rc = target_parse(&s, argv[first + 1], &target, err);
 	if (rc == 0 && target.kind == TARGET_MACHINE)
-		rc = error_set(err, STATUS_USAGE,
-		               "use a thread, for example Debian/3525, or a vCPU, Debian/CPU0; stealscope gaps accepts "
-		               "machines", "%s: not a thread or CPU", argv[first + 1]);
+		rc = target_refuse_machine(&s, &target, argv[first + 1], err);
 	if (rc == 0)
 		rc = print_flow(&s, &target, &text, how, err);
 	return query_context_close(&s, rc, err);

@@ -117,3 +117,23 @@ int target_parse_vcpus(const struct query_context *s, const char *text, struct t
 		                 text);
 	return 0;
 }
+
+#define NAMED 3  /* threads named in a remedy */
+
+int target_refuse_machine(const struct query_context *s, const struct target *machine, const char *text, struct error *err)
+{
+	const struct summary_options options = { .only = machine, .from = s->window.from, .to = s->window.to };
+	struct summary summary = { 0 };
+	char name[ACTOR_TEXT], remedy[sizeof err->remedy] = "name a thread or vCPU of it";
+	size_t used = strlen(remedy), named = 0;
+	if (summary_of(&s->catalog, &options, &summary, NULL) == 0)
+		summary_sort(&summary, &s->catalog, SUMMARY_BY_LOST);
+	for (size_t i = 0; i < summary.rows && named < NAMED && used < sizeof remedy; i++) {
+		if (summary.row[i].target.kind != TARGET_THREAD)
+			continue;
+		used += (size_t)snprintf(remedy + used, sizeof remedy - used, "%s %s", named++ ? "," : "; most delayed:",
+		                         catalog_target_text(&s->catalog, &summary.row[i].target, name, sizeof name));
+	}
+	summary_release(&summary);
+	return error_set(err, STATUS_USAGE, remedy, "%s: a machine, not a thread or CPU", text);
+}

@@ -14,6 +14,8 @@ int target_parse(const struct query_context *s, const char *text, struct target 
 int target_parse_victim(const struct query_context *s, const char *text, struct target *out, struct error *err);
 /* The same, but only a machine (for all its vCPUs) or a vCPU is accepted. */
 int target_parse_vcpus(const struct query_context *s, const char *text, struct target *out, struct error *err);
+/* Refuses a machine where a thread or CPU is needed; the remedy names the threads that lost most. Returns -1. */
+int target_refuse_machine(const struct query_context *s, const struct target *machine, const char *text, struct error *err);
 /* Returns true for a physical CPU. */
 bool target_is_pcpu(const struct query_context *s, const struct target *target);
 
