@@ -107,6 +107,7 @@ static __always_inline void pair_add(u32 victim, const struct live_entry *e, u64
 	struct live_pair_value *found = bpf_map_lookup_elem(map, &key);
 	if (found) {
 		ATOMIC_ADD(&found->ns, ns);
+		__builtin_memcpy(found->comm, e->comm, sizeof found->comm);  /* a program may have been executed meanwhile */
 		return;
 	}
 	struct live_pair_value value = { .ns = ns, .tid = e->tid };
