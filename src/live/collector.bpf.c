@@ -122,18 +122,6 @@ static __always_inline void pair_add(u32 victim, const struct live_entry *e, u64
 		ATOMIC_ADD(&v->lost_ns, ns);
 }
 
-/* The same for a task of a tracepoint: the verifier trusts it, so that plain loads replace calls of helpers. */
-static __always_inline bool traced_task_is_throttled(struct task_struct *t)
-{
-	if (bpf_core_field_exists(t->throttled))
-		return t->throttled;
-	if (bpf_core_field_exists(((struct cfs_rq *)0)->throttle_count)) {
-		struct cfs_rq *queue = t->se.cfs_rq;
-		return queue && queue->throttle_count > 0;
-	}
-	return false;
-}
-
 #include "live/accounting.h"
 
 /* Returns the slot of a victim; LIVE_VICTIMS: the thread is none. Most threads are none, and the filter is small enough to
@@ -158,13 +146,6 @@ static __always_inline u32 task_cpu_of(struct task_struct *t)
 	if (bpf_core_field_exists(t->thread_info.cpu))
 		return t->thread_info.cpu;
 	return BPF_CORE_READ((struct task_struct___before_5_16 *)t, cpu);
-}
-
-static __always_inline long task_state_of(struct task_struct *t)
-{
-	if (bpf_core_field_exists(t->__state))
-		return t->__state;
-	return BPF_CORE_READ((struct task_struct___before_5_14 *)t, state);
 }
 
 static __always_inline u32 task_space_of(struct task_struct *t)
