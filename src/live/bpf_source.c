@@ -6,27 +6,24 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <bpf/btf.h>
-#include <linux/membarrier.h>
 #if defined __x86_64__
 #include <asm/kvm_para.h>
 #include <cpuid.h>
 #endif
 
 #include "base/mem.h"
+#include "live/bpf_maps.h"
 #include "live/collector_object.h"
 #include "live/victims.h"
 
 #define PROGRAMS 5
 #define TIMER_PROGRAM 4  /* loaded if the steal clock is read */
-#define GRACE_US 20000  /* longer than a run of the program; used where membarrier(2) is not available */
-#define BATCH 1024
 
 static const char *const program_name[PROGRAMS] = { "on_switch", "on_wakeup", "on_wakeup_new", "on_migrate", "on_timer" };
 
@@ -45,26 +42,6 @@ struct bpf_source {
 	u32 spaces;              /* victims with a PID namespace as their own work */
 	bool has_new;            /* victims were added since the last flush */
 };
-
-static int ignore_message(enum libbpf_print_level level, const char *format, va_list ap)
-{
-	(void)level, (void)format, (void)ap;
-	return 0;
-}
-
-static void *map_memory(struct bpf_object *o, const char *name, size_t *bytes)
-{
-	struct bpf_map *map = NULL, *m;
-	bpf_object__for_each_map(m, o)
-		if (strstr(bpf_map__name(m), name))
-			map = m;
-	if (!map)
-		return NULL;
-	const size_t page = (size_t)sysconf(_SC_PAGESIZE), size = (bpf_map__value_size(map) + 7u) & ~(size_t)7;
-	*bytes = (size * bpf_map__max_entries(map) + page - 1) / page * page;
-	void *p = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
-	return p == MAP_FAILED ? NULL : p;
-}
 
 /* Finds the distance of two per-CPU variables of the kernel. Returns false if the kernel does not describe them. */
 static bool per_cpu_distance(const char *from, const char *to, int64_t *distance)
@@ -89,10 +66,7 @@ static bool per_cpu_distance(const char *from, const char *to, int64_t *distance
 
 static int load_programs(struct bpf_source *b, const u32 *sibling, struct error *err)
 {
-	static const char remedy[] = "BPF needs root, and Linux 5.12 or later with BTF in /sys/kernel/btf/vmlinux";
-	int rc;
-	libbpf_set_print(ignore_message);
-	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	bpf_quiet();
 	b->object = bpf_object__open_mem(collector_object, sizeof collector_object, NULL);
 	if (!b->object)
 		return error_system(err, NULL, "BPF program");
@@ -107,12 +81,8 @@ static int load_programs(struct bpf_source *b, const u32 *sibling, struct error 
 	constants.steal_distance = b->steal_clock ? distance : 0;
 	if (!rodata || bpf_map__set_initial_value(rodata, &constants, sizeof constants))
 		return error_set(err, STATUS_SYSTEM, NULL, "the BPF program lacks its constants");
-	if ((rc = bpf_object__load(b->object)) != 0) {
-		errno = -rc;
-		if (access("/sys/kernel/btf/vmlinux", R_OK))
-			return error_set(err, STATUS_SYSTEM, remedy, "this kernel has no BTF (/sys/kernel/btf/vmlinux)");
-		return error_system(err, remedy, "loading the BPF program");
-	}
+	if (bpf_load(b->object, err))
+		return -1;
 	for (int i = 0; i < PROGRAMS; i++)
 		b->program[i] = bpf_program__fd(bpf_object__find_program_by_name(b->object, program_name[i]));
 	b->flush = bpf_program__fd(bpf_object__find_program_by_name(b->object, "account_now"));
@@ -121,9 +91,9 @@ static int load_programs(struct bpf_source *b, const u32 *sibling, struct error 
 	b->pairs[1] = bpf_object__find_map_fd_by_name(b->object, "pairs_odd");
 	b->pages = bpf_object__find_map_fd_by_name(b->object, "pages");
 	b->cpu_size = (sizeof(struct live_cpu) + 7u) & ~(size_t)7;
-	b->victim = map_memory(b->object, "victims", &b->victims_bytes);
-	b->cpu = map_memory(b->object, "cpus", &b->cpus_bytes);
-	b->table = map_memory(b->object, ".bss", &b->table_bytes);
+	b->victim = bpf_map_memory(b->object, "victims", &b->victims_bytes);
+	b->cpu = bpf_map_memory(b->object, "cpus", &b->cpus_bytes);
+	b->table = bpf_map_memory(b->object, ".bss", &b->table_bytes);
 	if (!b->victim || !b->cpu || !b->table)
 		return error_system(err, NULL, "mapping the maps of the BPF program");
 	for (unsigned i = 0; i < b->cpus && sibling; i++)
@@ -133,7 +103,7 @@ static int load_programs(struct bpf_source *b, const u32 *sibling, struct error 
 			continue;
 		b->link[i] = bpf_program__attach(bpf_object__find_program_by_name(b->object, program_name[i]));
 		if (!b->link[i])
-			return error_system(err, remedy, "attaching the BPF program %s", program_name[i]);
+			return error_system(err, BPF_REMEDY, "attaching the BPF program %s", program_name[i]);
 	}
 	return 0;
 }
@@ -335,56 +305,19 @@ unsigned bpf_source_next_epoch(struct bpf_source *b)
 
 struct bpf_pair *bpf_source_take(struct bpf_source *b, unsigned epoch, size_t *n)
 {
-	struct bpf_pair *all = NULL;
-	size_t cap = 0;
-	*n = 0;
-	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0))
-		usleep(GRACE_US);
-	struct live_pair_key *key = mem_new(BATCH, sizeof *key);
-	struct live_pair_value *value = mem_new(BATCH, sizeof *value);
-	u32 from = 0, next = 0, count;
-	bool first = true;
-	int rc;
-	do {
-		count = BATCH;
-		rc = bpf_map_lookup_and_delete_batch(b->pairs[epoch], first ? NULL : &from, &next, key, value, &count, NULL);
-		if (rc && errno != ENOENT)
-			break;
-		for (u32 i = 0; i < count; i++)
-			*ARRAY_PUSH(all, *n, cap) = (struct bpf_pair){ key[i], value[i] };
-		from = next;
-		first = false;
-	} while (!rc);
-	free(key);
-	free(value);
-	return all;
+	bpf_grace();
+	return bpf_take_map(b->pairs[epoch], sizeof(struct live_pair_key), sizeof(struct live_pair_value),
+	                    sizeof(struct bpf_pair), n);
 }
 
 /* ---- cost */
 
 bool bpf_source_cost(struct bpf_source *b, u64 *ns, u64 *runs)
 {
-	*ns = *runs = 0;
-	for (int i = 0; i < PROGRAMS; i++) {
-		struct bpf_prog_info info = { 0 };
-		u32 size = sizeof info;
-		if (i == TIMER_PROGRAM && !b->steal_clock)
-			continue;
-		if (bpf_obj_get_info_by_fd(b->program[i], &info, &size))
-			return false;
-		*ns += info.run_time_ns;
-		if (i == 0)
-			*runs = info.run_cnt;
-	}
-	return true;
+	return bpf_cost(b->program, b->steal_clock ? PROGRAMS : TIMER_PROGRAM, ns, runs);
 }
 
 void bpf_source_measure(struct bpf_source *b, bool on)
 {
-	if (on && b->stats < 0)
-		b->stats = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	if (!on && b->stats >= 0) {
-		close(b->stats);
-		b->stats = -1;
-	}
+	bpf_measure(&b->stats, on);
 }

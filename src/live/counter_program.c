@@ -10,6 +10,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/mem.h"
+#include "live/bpf_maps.h"
 #include "live/counters_object.h"
 #include "live/live.h"
 
@@ -71,19 +72,13 @@ static int load(struct counter_program *c, struct error *err)
 	return 0;
 }
 
-static int ignore_message(enum libbpf_print_level level, const char *format, va_list ap)
-{
-	(void)level, (void)format, (void)ap;
-	return 0;
-}
 
 struct counter_program *counter_program_open(const struct live_counter counter[2], struct error *err)
 {
 	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
 	struct counter_program *c = mem_new(1, sizeof *c);
 	c->cpus = cpus > 0 ? (unsigned)cpus : 1;
-	libbpf_set_print(ignore_message);
-	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	bpf_quiet();
 	for (unsigned i = 0; i < COUNTERS; i++) {
 		c->fd[i] = mem_new(c->cpus, sizeof *c->fd[i]);
 		for (unsigned cpu = 0; cpu < c->cpus; cpu++)

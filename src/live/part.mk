@@ -3,7 +3,7 @@ noinst_LIBRARIES += src/liblive.a
 LIVE_LIBS = src/liblive.a $(RECORD_LIBS) $(BPF_LIBS)
 src_liblive_a_CPPFLAGS = $(AM_CPPFLAGS) $(BPF_CFLAGS)
 src_liblive_a_SOURCES = \
-	src/live/accounting.h src/live/collector.h src/live/kernel_structs.h \
+	src/live/accounting.h src/live/bpf_maps.h src/live/collector.h src/live/kernel_structs.h \
 	src/live/culprit_bounds.c src/live/culprit_bounds.h \
 	src/live/culprits.c src/live/culprits.h \
 	src/live/live.c src/live/live.h \
@@ -16,7 +16,7 @@ src_liblive_a_SOURCES = \
 	src/live/victims.c src/live/victims.h
 EXTRA_DIST += src/live/collector.bpf.c src/live/counters.bpf.c src/live/throttle.bpf.c src/live/embed_object.sh
 if HAVE_BPF
-src_liblive_a_SOURCES += src/live/bpf_source.c src/live/counter_program.c src/live/throttle_program.c
+src_liblive_a_SOURCES += src/live/bpf_maps.c src/live/bpf_source.c src/live/counter_program.c src/live/throttle_program.c
 nodist_src_liblive_a_SOURCES = src/live/collector_object.h src/live/counters_object.h src/live/throttle_object.h
 BUILT_SOURCES += src/live/collector_object.h src/live/counters_object.h src/live/throttle_object.h
 CLEANFILES += src/live/throttle_object.h src/live/throttle.bpf.o
@@ -50,6 +50,6 @@ tests_test_live_metrics_SOURCES = tests/test_live_metrics.c tests/test.h
 tests_test_live_metrics_LDADD = $(LIVE_LIBS) $(CMOCKA_LIBS)
 tests_test_live_counters_SOURCES = tests/test_live_counters.c tests/test.h
 tests_test_live_counters_LDADD = $(LIVE_LIBS) $(CMOCKA_LIBS)
-tests_test_live_accounting_SOURCES = tests/test_live_accounting.c src/live/accounting.h src/live/collector.h tests/test.h
+tests_test_live_accounting_SOURCES = tests/test_live_accounting.c src/live/accounting.h src/live/bpf_maps.h src/live/collector.h tests/test.h
 tests_test_live_accounting_LDADD = $(CMOCKA_LIBS)
 endif
