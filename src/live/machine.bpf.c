@@ -346,3 +346,179 @@ static __always_inline void log_append(u32 cpu, struct task_struct *p, u32 key, 
 	c->head++;
 }
 
+/* ---- tasks that end */
+
+/* Returns MACHINE_V2 | inode number of the task's group in v2; or that in v1's hierarchy with the controller. */
+static __always_inline u64 group_of(struct task_struct *p)
+{
+	struct cgroup *c = BPF_CORE_READ(p, sched_task_group, css.cgroup), *v2 = BPF_CORE_READ(p, cgroups, dfl_cgrp);
+	const bool same = c && v2 && BPF_CORE_READ(c, root) == BPF_CORE_READ(v2, root);
+	if (v2 && (same || !c || (BPF_CORE_READ(c, level) == 0 && BPF_CORE_READ(v2, level) > 0)))
+		return MACHINE_V2 | BPF_CORE_READ(v2, kn, id);
+	return c ? BPF_CORE_READ(c, kn, id) : 0;
+}
+
+static __always_inline void comm_of(struct task_struct *p, char comm[16])
+{
+	struct task_struct *leader = BPF_CORE_READ(p, group_leader);
+	bpf_core_read(comm, 16, &leader->comm);
+}
+
+/* A task leaves its CPU for the last time. */
+static __always_inline void task_ends(struct task_struct *p)
+{
+	const struct task_wait *t = bpf_task_storage_get(&waits, p, 0, 0);
+	const u32 key = key_of(p, t);
+	const u64 sum = p->se.sum_exec_runtime, ran = t && sum > t->ran ? sum - t->ran : t ? 0 : sum;
+	void *map = OF_EPOCH(ended);
+	struct machine_ended *e = bpf_map_lookup_elem(map, &key);
+	if (e) {
+		ATOMIC_ADD(&e->ran, ran);
+		return;
+	}
+	struct machine_ended value = { .ran = ran, .group = group_of(p), .marked = t ? t->marked : 0,
+	                               .kernel = (p->flags & KERNEL_THREAD) != 0 };
+	comm_of(p, value.comm);
+	bpf_map_update_elem(map, &key, &value, BPF_NOEXIST);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	if (prev->pid == 0 && !throttling)
+		return 0;
+	const long state = preempted ? 0 : task_state_of(prev);
+	struct task_wait *t = 0;
+	if (state & TASK_DEAD)
+		task_ends(prev);
+	else if (prev->pid)
+		t = bpf_task_storage_get(&waits, prev, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (next->pid == 0 && state != 0 && !throttling) {  /* nobody waits: only its account is remembered */
+		if (t) {
+			t->delay = prev->sched_info.run_delay;
+			t->length = 0;
+			t->bogus = 0;
+		}
+		return 0;
+	}
+	const u32 cpu = bpf_get_smp_processor_id();
+	const u64 now = clock_of(prev->pid ? prev : next);
+	if (prev->pid) {
+		const bool throttled = state == 0 && traced_task_is_throttled(prev);
+		if (next->pid)
+			log_append(cpu, prev, key_of(prev, t), now);
+		if (throttled)
+			throttling = 1;
+		if (t)
+			task_leaves(prev, t, now, throttled);
+	}
+	if (next->pid) {
+		t = bpf_task_storage_get(&waits, next, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (t && (prev->pid || quota_time(next->se.cfs_rq, now) != t->quota || t->out))
+			wait_end(next, t, cpu, now);
+	}
+	return 0;
+}
+
+/* A waiting task moves to another CPU. The kernel has added this part of its wait to its run delay just before. */
+SEC("tp_btf/sched_migrate_task")
+int BPF_PROG(on_migrate, struct task_struct *p, int to)
+{
+	(void)to;
+	const bool sleeps = task_state_of(p) != 0;
+	/* Since 6.12 a task may sleep in its queue. If it is moved then, sched_info counts its sleep as a wait. */
+	if (sleeps && (!bpf_core_field_exists(p->se.sched_delayed) || !p->se.sched_delayed))
+		return 0;  /* it is woken */
+	struct task_wait *t = bpf_task_storage_get(&waits, p, 0, 0);
+	if (t && sleeps)
+		t->bogus = 1;
+	if (sleeps)
+		return 0;
+	const struct cfs_rq *q = p->se.cfs_rq;
+	const struct rq *queue = q ? q->rq : 0;
+	if (!t || !queue)
+		return 0;
+	const u64 now = queue->clock, delay = p->sched_info.run_delay, ns = delay > t->delay ? delay - t->delay : 0;
+	if (!ns || ns > now)
+		return 0;
+	t->delay = delay;
+	t->length += ns;
+	struct machine_row *r = row_of(key_of(p, t), t->marked);
+	const struct task_struct *curr = queue->curr;
+	const struct occupied o = { queue->cpu, key_of_current(curr), BPF_CORE_READ(curr, sched_info.last_arrival) };
+	const u64 mark = __sync_lock_test_and_set(&t->mark, now), queued = now - ns;
+	if (r && mark < now)
+		wait_account(p, t, r, &o, queued, mark > queued ? mark : queued, now);
+	t->queue = 0;
+	t->out = 0;
+	return 0;
+}
+
+/* ---- tasks that begin, and those that are listed */
+
+/* Loaded for `run`: descendants of its command are marked. */
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	const struct task_wait *t = bpf_task_storage_get(&waits, parent, 0, 0);
+	struct task_wait *mine;
+	if ((t && t->marked) || ((u32)parent->tgid == control.root && control.root))
+		if ((mine = bpf_task_storage_get(&waits, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE)))
+			mine->marked = 1;
+	return 0;
+}
+
+/* Accounts the wait of a task that goes on, up to now. */
+static __always_inline void wait_goes_on(struct task_struct *p, struct task_wait *t, struct rq *queue, u64 now)
+{
+	const u64 queued = p->sched_info.last_queued, mark = t->mark, from = mark > queued ? mark : queued;
+	const u32 cpu = BPF_CORE_READ(queue, cpu);
+	if (!queued || p->on_cpu || task_state_of(p) || t->bogus || from >= now ||
+	    __sync_val_compare_and_swap(&t->mark, mark, now) != mark)
+		return;
+	struct machine_row *r = row_of(key_of(p, t), t->marked);
+	struct task_struct *curr = BPF_CORE_READ(queue, curr);
+	const struct occupied o = { cpu, key_of_current(curr), BPF_CORE_READ(curr, sched_info.last_arrival) };
+	if (!r)
+		return;
+	const u32 top = wait_account(p, t, r, &o, queued, from, now);
+	const u64 length = t->length + (now - queued);
+	if (length > r->longest) {
+		r->longest = length;
+		r->longest_culprit = top;
+	}
+}
+
+SEC("iter/task")
+int list_tasks(struct bpf_iter__task *ctx)
+{
+	struct task_struct *p = ctx->task, *self = bpf_get_current_task_btf();
+	if (!p)
+		return 0;
+	struct task_wait *t = bpf_task_storage_get(&waits, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct rq *queue = BPF_CORE_READ(p, se.cfs_rq, rq);
+	const u64 now = BPF_CORE_READ(self, se.cfs_rq, rq, clock);
+	if (!t || !queue)
+		return 0;
+	if (control.root && (u32)p->tgid == control.root)
+		t->marked = 1;
+	if (!t->listed)
+		t->delay = p->sched_info.run_delay;
+	t->listed = 1;
+	const u32 tid = p->pid, *key = control.keys ? bpf_map_lookup_elem(&keys, &tid) : 0;
+	t->key = key ? *key : 0;
+	wait_goes_on(p, t, queue, now);
+	if (!control.lists)
+		return 0;
+	/* The kernel's sum of a running task is as old as the clock of its run queue. */
+	const u64 clock = BPF_CORE_READ(queue, clock), late = p->on_cpu && now > clock ? now - clock : 0;
+	const u64 ran = p->se.sum_exec_runtime + late;
+	struct machine_task out = { .ran = ran > t->ran ? ran - t->ran : 0, .group = group_of(p), .tid = tid,
+	                            .tgid = p->tgid,
+	                            .cpu = BPF_CORE_READ(queue, cpu), .kernel = (p->flags & KERNEL_THREAD) != 0,
+	                            .marked = t->marked, .key = key_of(p, t), .stopped = (task_state_of(p) & STOPPED) != 0 };
+	t->ran = ran > t->ran ? ran : t->ran;
+	comm_of(p, out.comm);
+	bpf_seq_write(ctx->meta->seq, &out, sizeof out);
+	return 0;
+}
