@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "record/control_group.h"
 
 /* ---- One recording */
 

@@ -1,0 +1,174 @@
+/* Loads the BPF program for all threads (machine.bpf.c), and reads its maps. */
+#include "live/machine_source.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "live/bpf_maps.h"
+#include "live/machine_object.h"
+
+#define LIST_BYTES (64 * 1024)
+#define FRESH_NS 50000  /* sleep before a list: the clock of our run queue is then as old as this list */
+
+enum { ON_SWITCH, ON_MIGRATE, ON_FORK, PROGRAMS };
+static const char *const program_name[PROGRAMS] = { "on_switch", "on_migrate", "on_fork" };
+
+struct machine_source {
+	struct bpf_object *object;
+	struct bpf_link *link[PROGRAMS], *list;
+	int program[PROGRAMS], rows[2], ended[2], pairs[2], keys, stats;
+	bool marks;
+	volatile struct machine_control *control;
+	size_t control_bytes;
+};
+
+static int attach(struct machine_source *m, struct error *err)
+{
+	for (int i = 0; i < PROGRAMS; i++) {
+		if (i == ON_FORK && !m->marks)
+			continue;
+		m->link[i] = bpf_program__attach(bpf_object__find_program_by_name(m->object, program_name[i]));
+		if (!m->link[i])
+			return error_system(err, BPF_REMEDY, "attaching the BPF program %s", program_name[i]);
+	}
+	m->list = bpf_program__attach(bpf_object__find_program_by_name(m->object, "list_tasks"));
+	return m->list ? 0 : error_system(err, BPF_REMEDY, "attaching the BPF program that lists tasks");
+}
+
+static int load(struct machine_source *m, unsigned cpus, struct error *err)
+{
+	static const char *const map[] = { "rows_even", "rows_odd", "ended_even", "ended_odd", "pairs_even", "pairs_odd",
+		                               "keys" };
+	int *const fd[] = { &m->rows[0], &m->rows[1], &m->ended[0], &m->ended[1], &m->pairs[0], &m->pairs[1], &m->keys };
+	bpf_quiet();
+	m->object = bpf_object__open_mem(machine_object, sizeof machine_object, NULL);
+	if (!m->object)
+		return error_system(err, NULL, "BPF program");
+	bpf_map__set_max_entries(bpf_object__find_map_by_name(m->object, "cpus"), cpus);
+	bpf_program__set_autoload(bpf_object__find_program_by_name(m->object, program_name[ON_FORK]), m->marks);
+	if (bpf_load(m->object, err))
+		return -1;
+	for (size_t i = 0; i < sizeof map / sizeof *map; i++)
+		*fd[i] = bpf_object__find_map_fd_by_name(m->object, map[i]);
+	for (int i = 0; i < PROGRAMS; i++)
+		m->program[i] = bpf_program__fd(bpf_object__find_program_by_name(m->object, program_name[i]));
+	m->control = bpf_map_memory(m->object, ".bss", &m->control_bytes);
+	return m->control ? 0 : error_system(err, NULL, "mapping the maps of the BPF program");
+}
+
+struct machine_source *machine_source_open(unsigned cpus, u32 root, struct error *err)
+{
+	struct machine_source *m = mem_new(1, sizeof *m);
+	m->stats = -1;
+	m->marks = root != 0;
+	if (load(m, cpus, err) == 0) {
+		m->control->root = root;
+		if (attach(m, err) == 0) {
+			struct machine_period first;
+			machine_source_take(m, &first);  /* from now on */
+			machine_period_release(&first);
+			return m;
+		}
+	}
+	machine_source_close(m);
+	return NULL;
+}
+
+void machine_source_close(struct machine_source *m)
+{
+	if (!m)
+		return;
+	machine_source_measure(m, false);
+	bpf_link__destroy(m->list);
+	for (int i = 0; i < PROGRAMS; i++)
+		bpf_link__destroy(m->link[i]);
+	if (m->control)
+		munmap((void *)(uintptr_t)m->control, m->control_bytes);
+	bpf_object__close(m->object);
+	free(m);
+}
+
+/* Runs the program on each task. Appends what it prints to *task; task NULL: it prints nothing. */
+static void run_list(struct machine_source *m, struct machine_task **task, size_t *tasks)
+{
+	const struct timespec fresh = { .tv_nsec = FRESH_NS };
+	size_t have = 0, cap = 0;
+	char *bytes = NULL;
+	nanosleep(&fresh, NULL);
+	m->control->lists = task != NULL;
+	const int fd = bpf_iter_create(bpf_link__fd(m->list));
+	ssize_t n = 1;
+	while (fd >= 0 && n > 0) {
+		if (cap - have < LIST_BYTES)
+			bytes = mem_resize(bytes, cap = 2 * cap + LIST_BYTES, 1);
+		n = read(fd, bytes + have, cap - have);
+		have += n > 0 ? (size_t)n : 0;
+		if (n < 0 && (errno == EAGAIN || errno == EINTR))
+			n = 1;
+	}
+	if (fd >= 0)
+		close(fd);
+	if (!task) {
+		free(bytes);
+		return;
+	}
+	*task = (struct machine_task *)(void *)bytes;
+	*tasks = have / sizeof **task;
+}
+
+void machine_source_add(struct machine_source *m, u32 tid)
+{
+	const u32 key = CULPRIT_VICTIM + tid;
+	if (bpf_map_update_elem(m->keys, &tid, &key, BPF_NOEXIST) == 0)
+		m->control->keys++;
+}
+
+void machine_source_remove(struct machine_source *m, u32 tid)
+{
+	if (bpf_map_delete_elem(m->keys, &tid) == 0)
+		m->control->keys--;
+}
+
+void machine_source_flush(struct machine_source *m)
+{
+	run_list(m, NULL, NULL);
+}
+
+void machine_source_take(struct machine_source *m, struct machine_period *p)
+{
+	const unsigned epoch = m->control->epoch & 1;
+	*p = (struct machine_period){ 0 };
+	run_list(m, &p->task, &p->tasks);
+	__atomic_store_n(&m->control->epoch, m->control->epoch + 1, __ATOMIC_RELEASE);
+	bpf_grace();
+	p->row = bpf_take_map(m->rows[epoch], sizeof(u32), sizeof(struct machine_row), sizeof *p->row, &p->rows);
+	p->ended = bpf_take_map(m->ended[epoch], sizeof(u32), sizeof(struct machine_ended), sizeof *p->ended, &p->endeds);
+	p->pair = bpf_take_map(m->pairs[epoch], sizeof(struct live_pair_key), sizeof(u64), sizeof *p->pair, &p->pairs);
+}
+
+void machine_period_release(struct machine_period *p)
+{
+	free(p->task);
+	free(p->row);
+	free(p->ended);
+	free(p->pair);
+}
+
+bool machine_source_cost(struct machine_source *m, u64 *ns, u64 *runs)
+{
+	return bpf_cost(m->program, m->marks ? PROGRAMS : ON_FORK, ns, runs);
+}
+
+void machine_source_measure(struct machine_source *m, bool on)
+{
+	bpf_measure(&m->stats, on);
+}
