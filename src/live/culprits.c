@@ -8,7 +8,8 @@
 
 #define KERNEL_THREAD 0x00200000u
 
-const char *const live_kind_name[] = { "vcpu", "vmm", "process", "kernel", "idle", "quota", "several", "unknown" };
+const char *const live_kind_name[] = { "vcpu", "vmm", "process", "kernel", "idle", "quota", "several", "own",
+                                         "unknown" };
 
 static const struct live_thread *thread_of_process(const struct live_threads *all, int32_t pid)
 {
@@ -18,7 +19,7 @@ static const struct live_thread *thread_of_process(const struct live_threads *al
 	return NULL;
 }
 
-static void name_thread(char name[LIVE_NAME], const struct live_thread *v)
+void culprit_name_thread(char name[LIVE_NAME], const struct live_thread *v)
 {
 	char all[LIVE_NAME + 32];
 	snprintf(all, sizeof all, v->number >= 0 ? "%s/vCPU%d" : "%s/%d", v->machine, v->number >= 0 ? v->number : v->tid);
@@ -52,7 +53,7 @@ static void describe_culprit(const struct culprit_index *x, u32 key, const char 
 		c->kind = LIVE_VCPU;
 		c->pid = v->tid;
 		memcpy(c->machine, v->machine, sizeof c->machine);
-		name_thread(c->name, v);
+		culprit_name_thread(c->name, v);
 		return;
 	}
 	c->pid = (int32_t)key;

@@ -15,6 +15,7 @@ struct culprit_index {
 	size_t cap;
 };
 
+void culprit_name_thread(char name[LIVE_NAME], const struct live_thread *v);
 /* Returns the index of a culprit in the sample. */
 int32_t culprit_index_put(struct culprit_index *x, u32 key, const char *comm);
 
