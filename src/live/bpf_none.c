@@ -1,5 +1,7 @@
 /* Stubs for builds without libbpf or clang: the source cannot be opened. */
 #include "live/live.h"
+#include "live/collection.h"
+#include "live/machine_source.h"
 #include "live/source.h"
 
 #include <stddef.h>
@@ -39,6 +41,17 @@ struct bpf_pair *bpf_source_take(struct bpf_source *b, unsigned epoch, size_t *n
 	*n = 0;
 	return NULL;
 }
+
+struct machine_source *machine_source_open(unsigned cpus, u32 root, struct error *err)
+{
+	(void)root;
+	return (struct machine_source *)(void *)bpf_source_open(cpus, false, NULL, err);
+}
+
+void machine_source_close(struct machine_source *m) { (void)m; }
+
+const struct live_source_ops thread_source = { 0 };
+const struct live_source_ops machine_ops = { 0 };
 
 bool bpf_source_cost(struct bpf_source *b, u64 *ns, u64 *runs) { (void)b, (void)ns, (void)runs; return false; }
 void bpf_source_measure(struct bpf_source *b, bool on) { (void)b, (void)on; }

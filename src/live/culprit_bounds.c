@@ -122,14 +122,14 @@ void culprit_bounds_scan(struct culprit_bounds *b, const char *root, int64_t beg
 
 /* ---- bounds */
 
-struct task_group { u32 culprit; uint64_t ran; };
+struct bound_group { u32 culprit; uint64_t ran; };
 
 struct bound_search {
 	const struct culprit_bounds *b;
 	const struct live_sample *s;
 	struct map victims;                /* TID to index */
 	int64_t tick;
-	struct task_group *group;          /* culprits of one victim */
+	struct bound_group *group;          /* culprits of one victim */
 	size_t groups, groups_cap;
 	struct bpf_pair *pair;
 	size_t n, cap;
@@ -154,14 +154,14 @@ static void group_tasks(struct bound_search *x, const struct scanned_task *v)
 		while (g < x->groups && x->group[g].culprit != culprit)
 			g++;
 		if (g == x->groups)
-			*ARRAY_PUSH(x->group, x->groups, x->groups_cap) = (struct task_group){ .culprit = culprit };
+			*ARRAY_PUSH(x->group, x->groups, x->groups_cap) = (struct bound_group){ .culprit = culprit };
 		x->group[g].ran += t->gained;
 	}
 }
 
 static int most_first(const void *a, const void *b)
 {
-	const struct task_group *x = a, *y = b;
+	const struct bound_group *x = a, *y = b;
 	return (x->ran < y->ran) - (x->ran > y->ran);
 }
 

@@ -1,9 +1,9 @@
-/* Live collection: who takes CPU time from the VMs of this host right now, period by period.
+/* Live collection: who takes CPU time from the VMs, containers, services and processes of this machine right now, period
+ * by period.
  *
- * The source is a BPF program (exact sums by victim and culprit), or, where BPF cannot be used, the run delay in
- * /proc/PID/task/TID/schedstat, throttled time in cpu.stat, and lower bounds of the culprits (culprit_bounds.h). Without
- * VMs the victims are the threads of the machine (schedstat only), and the time that the host took comes from /proc/stat.
- * All times in ns. */
+ * The victims are the vCPUs of VMs and all processes. The source is a BPF program (exact sums by victim and culprit), or,
+ * where BPF cannot be used, the run delay in /proc/PID/task/TID/schedstat, throttled time in cpu.stat, and lower bounds of
+ * the culprits (culprit_bounds.h). The time that the host of a machine took comes from /proc/stat. All times in ns. */
 #ifndef STEALSCOPE_LIVE_LIVE_H
 #define STEALSCOPE_LIVE_LIVE_H
 
@@ -25,18 +25,29 @@ struct live_request {
 	const char *root;          /* "", or a directory that replaces /proc, /sys and /run of this machine */
 	bool without_bpf;          /* use schedstat */
 	bool steal_clock;          /* published counters show what the host of this VM took */
+	bool publishes;            /* counters of single threads are published or shared */
+	int32_t command;           /* only the descendants of this process, which has no child yet, are victims; 0: all */
 };
 
 /* Time of one victim in a period. The states add up to the period. */
 struct live_times { int64_t ran, stolen, throttled, paused, blocked, unknown; };
 
+enum live_group_kind { LIVE_VM, LIVE_CONTROL_GROUP, LIVE_KERNEL_THREADS };
+struct live_group {
+	char name[LIVE_NAME];      /* VM, systemd unit, container, pod or path */
+	enum live_group_kind kind;
+};
+
+/* A victim: a vCPU, a thread that was asked for, or a process. */
 struct live_vcpu {
 	char machine[LIVE_NAME];   /* VM or process */
-	int number;                /* vCPU; -1: a thread that is no vCPU */
+	int32_t group;             /* index */
+	int number;                /* vCPU; -1: no vCPU */
 	int32_t tid, pid, cpu;     /* cpu: pCPU; -1: unknown */
 	struct live_times ns;
 	int64_t vmm;               /* part of ran outside the guest, by the kernel's ticks; -1: unknown */
-	uint64_t waits, length[LIVE_LENGTHS];
+	uint64_t waits;
+	uint32_t length[LIVE_LENGTHS];
 	int64_t longest;           /* longest wait that ended in this period or goes on; 0: none */
 	int32_t longest_culprit;   /* index; -1: unknown */
 	int32_t top;               /* culprit that had most of the stolen time; -1: none or unknown */
@@ -46,16 +57,18 @@ struct live_vcpu {
 	int64_t sharer_ns;
 };
 
-enum live_kind { LIVE_VCPU, LIVE_VMM, LIVE_PROCESS, LIVE_KERNEL, LIVE_IDLE, LIVE_QUOTA, LIVE_SEVERAL, LIVE_NOBODY };
+enum live_kind { LIVE_VCPU, LIVE_VMM, LIVE_PROCESS, LIVE_KERNEL, LIVE_IDLE, LIVE_QUOTA, LIVE_SEVERAL, LIVE_OWN,
+                 LIVE_NOBODY };
 extern const char *const live_kind_name[];
 
 struct live_culprit {
 	enum live_kind kind;
 	int32_t pid;
-	char name[LIVE_NAME];      /* "host/9120 burnP6", "web/vCPU0", "web's VMM", "unknown" */
+	char name[LIVE_NAME];      /* "host/9120 burnP6", "batch.slice/burnP6", "web/vCPU0", "web's VMM", "unknown" */
 	char machine[LIVE_NAME];   /* VM; "": none */
 	int64_t ran;               /* CPU time in this period; -1: unknown */
 	int64_t took;              /* sum over all victims */
+	bool own;                  /* a descendant of the request's command */
 	bool inferred;             /* its times as a culprit are lower bounds */
 };
 
@@ -71,6 +84,8 @@ struct live_sample {
 	int64_t period, wall;      /* wall: end of the period, ns since the epoch */
 	struct live_vcpu *vcpu;
 	size_t vcpus;
+	struct live_group *group;
+	size_t groups;
 	struct live_culprit *culprit;
 	size_t culprits;
 	struct live_pair *pair;    /* sorted by time, longest first */
@@ -78,13 +93,14 @@ struct live_sample {
 	struct live_cpu_use *cpu;
 	size_t cpus;
 	bool has_siblings;         /* cores have two CPUs, and shared times are known */
-	bool has_bpf, is_guest;    /* is_guest: no VMs here, the victims are this machine's own threads */
+	bool has_bpf, is_guest;    /* is_guest: no VMs here, the victims are this machine's own processes */
 	const char *source;        /* "bpf", "schedstat" */
 	uint64_t switches;         /* context switches of all CPUs; 0: unknown */
 	double cost_ns;            /* cost of the collector per switch, ns, by the kernel's statistics; 0: not measured */
 	double own_share;          /* CPU time of this process as a share of the period */
 	size_t hidden;             /* processes that could not be inspected for lack of permission */
 	double load;
+	double pressure;           /* share of the period in which a task waited, by the kernel's PSI; -1: unknown */
 };
 
 struct live;
@@ -93,6 +109,9 @@ struct live;
 struct live *live_open(const struct live_request *request, struct error *err);
 /* Reason why BPF is not used; NULL: it is. */
 const struct error *live_limits(const struct live *l);
+/* Returns true if a process or control group has this name, even if the sample does not contain it because it was idle. */
+bool live_knows(const struct live *l, const char *name);
+bool live_is_guest(const struct live *l);  /* Returns true if no VM runs here. */
 bool live_has_siblings(const struct live *l);  /* Returns true if the shared time of cores is counted. */
 /* Fills *s with the period since the last call or live_open(). The caller calls live_sample_release(). */
 void live_take(struct live *l, struct live_sample *s);

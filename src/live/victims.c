@@ -97,6 +97,7 @@ static void add_thread(struct live_threads *t, const char *root, const char *mac
 		struct live_thread *v = &t->thread[i];
 		if (v->tid == tid && v->start == s.start) {
 			v->seen = true;
+			text_cut(v->machine, sizeof v->machine, machine);  /* a program may have been executed */
 			return;
 		}
 	}
@@ -160,7 +161,7 @@ static void visit_process(void *arg, int32_t pid)
 	s->pid = pid;
 	if (!live_read_stat(s->root, pid, pid, &stat))
 		return;
-	snprintf(s->machine, sizeof s->machine, "%s-%d", stat.comm, pid);
+	snprintf(s->machine, sizeof s->machine, "%s", stat.comm);
 	snprintf(dir, sizeof dir, "/proc/%d/task", pid);
 	live_each_number(s->root, dir, visit_thread, s);
 }
@@ -176,7 +177,7 @@ static void add_requested(struct live_threads *t, const struct live_request *r, 
 		struct live_stat stat;
 		char machine[LIVE_NAME];
 		if (live_read_stat(r->root, pid, pid, &stat)) {
-			snprintf(machine, sizeof machine, "%s-%d", stat.comm, pid);
+			snprintf(machine, sizeof machine, "%s", stat.comm);
 			add_thread(t, r->root, machine, vcpu_name_number(stat.comm), atoi(tgid + 6), pid);
 		}
 		return;
@@ -187,7 +188,7 @@ static void add_requested(struct live_threads *t, const struct live_request *r, 
 		visit_process(&s, pid);
 }
 
-void live_threads_find(struct live_threads *t, const struct live_request *r)
+void live_threads_find(struct live_threads *t, const struct live_request *r, bool with_all)
 {
 	size_t vms;
 	for (size_t i = 0; i < t->len; i++)
@@ -204,6 +205,6 @@ void live_threads_find(struct live_threads *t, const struct live_request *r)
 		live_each_number(r->root, "/proc", visit_process, &s);
 	t->is_guest = vms == 0 && r->pids == 0 && r->comms == 0;
 	s.by_comm = false;
-	if (t->is_guest)
+	if (t->is_guest && with_all)
 		live_each_number(r->root, "/proc", visit_process, &s);
 }

@@ -27,15 +27,18 @@ struct live_threads {
 	bool is_guest;             /* no VM and no request: the threads of this machine itself */
 };
 
-/* Finds the threads again: sets `seen` of those that still exist, appends new ones. */
-void live_threads_find(struct live_threads *t, const struct live_request *request);
+/* Finds the threads again: sets `seen` of those that still exist, appends new ones. with_all: without VMs and requests, the
+ * threads of all processes. */
+void live_threads_find(struct live_threads *t, const struct live_request *request, bool with_all);
 
 struct bpf_source;
 /* The BPF source of a collection; NULL: it is not used (live.c). */
 struct bpf_source *live_bpf(struct live *l);
 bool live_reads_steal_clock(const struct live *l);
 const struct live_threads *live_threads_of(const struct live *l);
-/* Copies the record of a victim at the time now. Waits are accounted up to the last flush only. */
+/* Copies a record as it was at the time now. Waits are accounted up to the last flush only. */
+struct live_victim live_victim_read(const struct live_victim *from, int64_t now);
+/* Copies the record of a victim at the time now. */
 struct live_victim live_victim_at(struct live *l, int slot, int64_t now);
 /* Returns true if the steal clock of each CPU equals that of /proc/stat: its place in memory is inferred. */
 bool live_steal_clock_is_right(const struct live *l);
