@@ -1,5 +1,4 @@
-/* stealscope top: shows, period by period, who takes CPU time from the VMs of this host. */
-#include <math.h>
+/* stealscope top: shows, period by period, who takes CPU time from VMs, control groups and processes. */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,12 +14,14 @@
 #include "cli/cli.h"
 #include "cli/opts.h"
 #include "cli/display_options.h"
+#include "cli/live_assertion.h"
 #include "cli/top_recorder.h"
 #include "live/live.h"
 #include "report/report.h"
 #include "ui/ui.h"
 
 #define MAX_ASSERTIONS 32
+#define TEXT_VICTIMS 20
 #define TEXT_CULPRITS 3  /* culprits of a vCPU in text: the first ones */
 
 static volatile sig_atomic_t stop;
@@ -31,19 +32,12 @@ static void on_signal(int sig)
 	stop = 1;
 }
 
-/* An assertion "VM.COLUMN<PERCENT%"; VM "*": every VM. */
-struct top_assertion {
-	const char *text;
-	char machine[LIVE_NAME];
-	enum { ASSERT_STEAL, ASSERT_THROTTLED, ASSERT_RUN } column;
-	double limit;
-};
-
 struct top_command {
 	struct live_request request;
 	struct opt_list pid, comm, assert;
-	struct top_assertion assertion[MAX_ASSERTIONS];
-	const char *periods, *delay;
+	struct live_assertion assertion[MAX_ASSERTIONS];
+	const char *periods, *delay, *top;
+	size_t most;               /* victims in a table: the first ones; SIZE_MAX: all */
 	unsigned long rounds;      /* 0: no limit */
 	int64_t period;            /* ns */
 	bool batch, failed;
@@ -57,7 +51,8 @@ static const struct column columns[] = {
 	{ "time", "time", COL_CLOCK },
 	{ "period_ns", NULL, COL_INT },
 	{ "source", NULL, COL_UNCUT },
-	{ "machine", "machine", COL_TEXT },
+	{ "group", "group", COL_TEXT },
+	{ "machine", "name", COL_TEXT },
 	{ "cpu", "vCPU", COL_INT },
 	{ "tid", "TID", COL_INT },
 	{ "host_cpu", "pCPU", COL_INT },
@@ -80,7 +75,7 @@ static const struct column columns[] = {
 	{ "top_sharer_ns", NULL, COL_DURATION },
 };
 #define CORE_COLUMNS 3
-#define OWN_COLUMNS 16  /* columns that do not concern a culprit */
+#define OWN_COLUMNS 17  /* columns that do not concern a culprit */
 
 static struct value value_of_int(int64_t n)
 {
@@ -93,7 +88,8 @@ static void report_victim(struct report *r, const struct live_sample *s, const s
 {
 	const struct live_culprit *c = pair ? &s->culprit[pair->culprit] : NULL;
 	struct value value[sizeof columns / sizeof *columns] = {
-		VAL_INT(s->wall), VAL_INT(s->period), VAL_SHOWN(s->source), VAL_SHOWN(v->machine), value_of_int(v->number),
+		VAL_INT(s->wall), VAL_INT(s->period), VAL_SHOWN(s->source), VAL_SHOWN(s->group[v->group].name),
+		VAL_SHOWN(v->machine), value_of_int(v->number),
 		VAL_INT(v->tid), value_of_int(v->cpu), VAL_INT(v->ns.ran), VAL_INT(v->ns.stolen), VAL_INT(v->ns.throttled),
 		VAL_INT(v->ns.paused), VAL_INT(v->ns.blocked), VAL_INT(v->ns.unknown), VAL_INT((int64_t)v->waits),
 		VAL_INT(v->longest), v->longest_culprit < 0 ? VAL_NONE : VAL_SHOWN(s->culprit[v->longest_culprit].name),
@@ -109,65 +105,48 @@ static void report_victim(struct report *r, const struct live_sample *s, const s
 	report_row(r, value);
 }
 
-static void report_sample(struct report *r, const struct live_sample *s, size_t most)
+static const struct live_sample *sorted;  /* for by_loss() */
+
+static int by_loss(const void *a, const void *b)
 {
-	for (size_t i = 0; i < s->vcpus; i++) {
+	const struct live_times *x = &sorted->vcpu[*(const size_t *)a].ns, *y = &sorted->vcpu[*(const size_t *)b].ns;
+	const int64_t m = x->stolen + x->throttled, n = y->stolen + y->throttled;
+	return m != n ? (m < n) - (m > n) : (x->ran < y->ran) - (x->ran > y->ran);
+}
+
+/* Writes the first `victims` of a sample by lost time, each with `most` culprits. */
+static void report_sample(struct report *r, const struct live_sample *s, size_t victims, size_t most)
+{
+	size_t *order = mem_new(s->vcpus + 1, sizeof *order);
+	for (size_t i = 0; i < s->vcpus; i++)
+		order[i] = i;
+	sorted = s;
+	qsort(order, s->vcpus, sizeof *order, by_loss);
+	for (size_t n = 0; n < s->vcpus && n < victims; n++) {
+		const struct live_vcpu *v = &s->vcpu[order[n]];
 		size_t culprits = 0;
-		for (size_t k = 0; k < s->pairs; k++) {
-			if (s->pair[k].vcpu != (int32_t)i || culprits == most)
+		for (size_t k = 0; k < s->pairs && culprits < most; k++) {
+			if (s->pair[k].vcpu != (int32_t)order[n])
 				continue;
-			report_victim(r, s, &s->vcpu[i], &s->pair[k]);
+			report_victim(r, s, v, &s->pair[k]);
 			culprits++;
 		}
-		if (!culprits && (!s->is_guest || s->vcpu[i].ns.ran || s->vcpu[i].ns.stolen))
-			report_victim(r, s, &s->vcpu[i], NULL);
+		if (!culprits && (!s->is_guest || v->ns.ran || v->ns.stolen || v->ns.throttled))
+			report_victim(r, s, v, NULL);
 	}
+	free(order);
 }
 
-/* ---- assertions */
-
-static int parse_assertion(const char *text, struct top_assertion *a, struct error *err)
+/* Prints where the figures of a table come from, and what they cost. */
+static void print_source(const struct live_sample *s)
 {
-	static const char *const column[] = { "steal", "throttled", "run" };
-	const char *less = strchr(text, '<');
-	char *end = NULL;
-	const double limit = less ? strtod(less + 1, &end) : 0;
-	a->text = text;
-	a->limit = limit / 100;
-	for (int i = 0; less && i < 3; i++) {
-		const size_t n = strlen(column[i]);
-		if ((size_t)(less - text) > n + 1 && less[-(long)n - 1] == '.' && strncmp(less - n, column[i], n) == 0 &&
-		    end != less + 1 && strcmp(end, "%") == 0 && isfinite(limit) && limit >= 0) {
-			a->column = (unsigned)i;
-			snprintf(a->machine, sizeof a->machine, "%.*s", (int)((size_t)(less - text) - n - 1), text);
-			return 0;
-		}
-	}
-	return error_set(err, STATUS_USAGE, "for example 'web.steal<10%' or '*.throttled<5%'", "--assert: invalid: '%s'", text);
-}
-
-/* Checks the assertions: each vCPU of the machine, in each period. */
-static int check_sample(struct top_command *t, const struct live_sample *s, struct error *err)
-{
-	for (size_t i = 0; i < t->assert.len; i++) {
-		const struct top_assertion *a = &t->assertion[i];
-		bool found = false;
-		for (size_t k = 0; k < s->vcpus; k++) {
-			const struct live_vcpu *v = &s->vcpu[k];
-			if (strcmp(a->machine, "*") != 0 && strcmp(a->machine, v->machine) != 0)
-				continue;
-			const int64_t ns = a->column == ASSERT_STEAL ? v->ns.stolen :
-			                   a->column == ASSERT_RUN ? v->ns.ran : v->ns.throttled;
-			found = true;
-			if ((double)ns >= a->limit * (double)s->period)
-				return error_set(err, STATUS_ASSERTION, NULL, "%s does not hold: vCPU %d of %s has %.1f %%", a->text,
-				                 v->number, v->machine, 100 * (double)ns / (double)s->period);
-		}
-		if (!found && strcmp(a->machine, "*") != 0)
-			return error_set(err, STATUS_INPUT, "see stealscope record --check", "--assert %s: no VM has this name",
-			                 a->text);
-	}
-	return 0;
+	printf("source %s", s->source);
+	if (s->cost_ns > 0)
+		printf(", %.0f ns per switch of %.0f per second", s->cost_ns, (double)s->switches * 1e9 / (double)s->period);
+	printf(", stealscope %.1f %% of a CPU; load %.1f", 100 * s->own_share, s->load);
+	if (s->pressure >= 0)
+		printf(", CPU pressure %.0f %% (PSI)", 100 * s->pressure);
+	printf("\n");
 }
 
 /* ---- rounds */
@@ -183,7 +162,7 @@ static void wait_period(struct live *l, int64_t until)
 
 static int run_batch(struct top_command *t, struct live *l, struct error *err)
 {
-	struct report_shape shape = REPORT_SHAPE_DROPPING("top", columns, "vCPU TID pCPU throttled waits");
+	struct report_shape shape = REPORT_SHAPE_DROPPING("top", columns, "vCPU TID pCPU waits");
 	shape.columns -= live_has_siblings(l) ? 0 : CORE_COLUMNS;
 	int rc = 0;
 	int64_t next = now_ns();
@@ -197,15 +176,16 @@ static int run_batch(struct top_command *t, struct live *l, struct error *err)
 		live_take(l, &s);
 		if (!r) {
 			struct report *page = report_begin(stdout, t->how, &shape, NULL);
-			report_sample(page, &s, TEXT_CULPRITS);
+			print_source(&s);
+			report_sample(page, &s, t->most, TEXT_CULPRITS);
 			rc = report_end(page, err);
 			fflush(stdout);
 		} else {
-			report_sample(r, &s, SIZE_MAX);
+			report_sample(r, &s, t->top ? t->most : SIZE_MAX, SIZE_MAX);
 			fflush(stdout);
 		}
-		if (rc == 0)
-			rc = check_sample(t, &s, err);
+		for (size_t k = 0; k < t->assert.len && rc == 0; k++)
+			rc = live_assertion_check(&t->assertion[k], l, &s, err);
 		live_sample_release(&s);
 	}
 	if (r && report_end(r, rc ? NULL : err))
@@ -230,15 +210,16 @@ static int parse_options(struct top_command *t, int argc, char **argv, struct er
 		{ "batch", 'b', OPT_FLAG, NULL, "print tables instead of the screen", &t->batch, NULL },
 		{ "periods", 'n', OPT_TEXT, "N", "end after N periods (-b: default 1; 0: no end)", &t->periods, NULL },
 		{ "delay", 'd', OPT_TEXT, "SECONDS", "length of a period (default: 2)", &t->delay, NULL },
+		{ "top", 0, OPT_TEXT, "N", "-b: the N victims that lost most (text: 20; 0: all)", &t->top, NULL },
 		{ "assert", 0, OPT_LIST, "WHEN", "exit with 3 unless it holds: 'web.steal<10%'", &t->assert, NULL },
-		{ "pid", 'p', OPT_LIST, "PID", "watch this process or thread as well", &t->pid, NULL },
-		{ "comm", 0, OPT_LIST, "NAME", "watch all threads with this name as well", &t->comm, NULL },
+		{ "pid", 'p', OPT_LIST, "PID", "watch the threads of this process, or this thread", &t->pid, NULL },
+		{ "comm", 0, OPT_LIST, "NAME", "watch all threads with this name", &t->comm, NULL },
 		{ "no-bpf", 0, OPT_FLAG, NULL, "use schedstat: culprits are lower bounds", &t->request.without_bpf, NULL },
 		{ "root", 0, OPT_TEXT, "DIR", "directory with proc, sys and run", &t->request.root, NULL },
 		DISPLAY_OPTIONS(&t->ui, &theme_names),
 		ANSWER_OPTIONS(&t->how),
 	};
-	const struct opts opts = { "top", "Show live who takes CPU time from the VMs of this host.", opt,
+	const struct opts opts = { "top", "Show live who takes CPU time from VMs, groups and processes.", opt,
 	                           sizeof opt / sizeof *opt, 0, 0 };
 	int first;
 	char *end = NULL;
@@ -253,10 +234,15 @@ static int parse_options(struct top_command *t, int argc, char **argv, struct er
 	t->rounds = t->periods ? strtoul(t->periods, &end, 10) : t->batch;
 	if (t->periods && (end == t->periods || *end || *t->periods == '-'))
 		return error_set(err, STATUS_USAGE, "for example -n 5", "--periods: not a number: '%s'", t->periods);
+	t->most = t->top ? strtoul(t->top, &end, 10) : TEXT_VICTIMS;
+	if (t->top && (end == t->top || *end || *t->top == '-'))
+		return error_set(err, STATUS_USAGE, "for example --top 10", "--top: not a number: '%s'", t->top);
+	if (t->most == 0)
+		t->most = SIZE_MAX;
 	if (t->assert.len > MAX_ASSERTIONS)
 		return error_set(err, STATUS_USAGE, NULL, "--assert: more than %d", MAX_ASSERTIONS);
 	for (size_t i = 0; i < t->assert.len; i++)
-		if (parse_assertion(t->assert.item[i], &t->assertion[i], err))
+		if (live_assertion_parse(t->assert.item[i], &t->assertion[i], err))
 			return -1;
 	t->request.pid = t->pid.item;
 	t->request.pids = t->pid.len;

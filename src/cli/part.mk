@@ -36,6 +36,9 @@ stealscope_SOURCES = \
 	src/cli/cmd_steal.c \
 	src/cli/cmd_summary.c src/cli/cmd_picture.c \
 	src/cli/cmd_sync.c \
+	src/cli/cmd_run.c src/cli/run_report.c src/cli/run_report.h src/cli/run_tally.c src/cli/run_tally.h \
+	src/cli/run_tree.c src/cli/run_tree.h \
+	src/cli/live_assertion.c src/cli/live_assertion.h \
 	src/cli/cmd_top.c src/cli/top_recorder.c src/cli/top_recorder.h \
 	src/cli/cmd_view.c \
 	src/cli/cmd_waits.c \
@@ -70,7 +73,7 @@ stealscope_LDADD = -lc src/libui.a $(NCURSES_LIBS) src/libexport.a src/libreport
 dist_man_MANS += man/stealscope.1 man/stealscope.7 man/stealscope-view.1 man/stealscope-index.1 man/stealscope-info.1 \
 	man/stealscope-sessions.1 man/stealscope-sync.1 man/stealscope-intervals.1 man/stealscope-cut.1 \
 	man/stealscope-picture.1 man/stealscope-summary.1 man/stealscope-threads.1 man/stealscope-flow.1 \
-	man/stealscope-gaps.1 man/stealscope-steal.1 man/stealscope-top.1 man/stealscope-monitor.1 man/stealscope-path.1 \
+	man/stealscope-gaps.1 man/stealscope-steal.1 man/stealscope-top.1 man/stealscope-run.1 man/stealscope-monitor.1 man/stealscope-path.1 \
 	man/stealscope-waits.1 man/stealscope-exits.1 man/stealscope-events.1 man/stealscope-explain.1 \
 	man/stealscope-diff.1 man/stealscope-whatif.1 man/stealscope-fleet.1 man/stealscope-mcp.1 man/stealscope-ticket.1 man/stealscope-beacon.1 \
 	man/stealscope-cost.7 man/stealscope-locks.7 man/stealscope-notes.7 man/stealscope-states.7 \
