@@ -105,6 +105,12 @@ static void handle_request(struct top_loop *l)
 		snprintf(t->message, sizeof t->message, "%s", err.text);
 }
 
+static void select_line(struct top *t, int y)
+{
+	t->cursor = t->scroll + (size_t)(y - t->first_line);
+	top_follow(t);
+}
+
 static void handle_keys(struct top_loop *l)
 {
 	struct top *t = l->top;
@@ -115,7 +121,7 @@ static void handle_keys(struct top_loop *l)
 			handle_request(l);
 			top_make_rows(t);
 		} else if (m.event == MOUSE_PRESS && m.y >= t->first_line && m.y < t->first_line + t->lines) {
-			t->cursor = t->scroll + (size_t)(m.y - t->first_line);
+			select_line(t, m.y);
 		}
 	}
 }
@@ -123,7 +129,7 @@ static void handle_keys(struct top_loop *l)
 static void loop_run(struct top_loop *l, unsigned long rounds)
 {
 	struct top *t = l->top;
-	int64_t next = now_ns() + t->period / 4;  /* the first screen comes soon */
+	int64_t next = now_ns() + min64(t->period, 3 * NS_PER_S / 10);  /* the first screen comes soon */
 	for (unsigned long taken = 0; !t->quit && !l->on.quit;) {
 		if (now_ns() >= next) {
 			add_sample(t, l->live);

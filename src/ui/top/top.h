@@ -23,11 +23,12 @@ enum top_request { TOP_NOTHING, TOP_RECORD, TOP_ARM, TOP_OPEN, TOP_COPY, TOP_PIC
 /* A line of the table. */
 struct top_row {
 	char name[LIVE_NAME + 8];
-	int32_t vcpu, culprit, cpu;    /* indices into the sample; -1: none */
-	bool is_machine;
-	unsigned vcpus;                /* of a machine */
-	double run, steal, throttled, vmm, pause;  /* shares of the period; of a machine: run is the sum, others the mean */
-	double worst;                  /* of the machine: largest share of steal and throttled of its vCPUs */
+	int32_t vcpu, culprit, cpu;    /* indices into the sample; -1: none. Of a group: its worst vCPU or process */
+	int32_t group;                 /* index of a group's row; -1: no group */
+	unsigned vcpus;                /* of a group: its vCPUs or processes */
+	double run, steal, throttled, vmm, pause;  /* shares of the period; of a VM: run is the sum, others the mean; of
+	                                            * another group: sums */
+	double worst;                  /* of a group: largest share of steal and throttled of one of its rows */
 	int64_t longest;
 	int32_t top;                   /* culprit; -1: none */
 	double top_share;              /* of the stolen time */
@@ -47,7 +48,8 @@ struct top {
 	struct prompt prompt;
 	enum top_request request;
 	char filter[64], search[64], message[1024];
-	char selected[LIVE_NAME + 8];  /* name of the row to select in the next frame; "": none */
+	char wanted[LIVE_NAME + 8];    /* name of the row to select in the next frame; "": none */
+	char selected[LIVE_NAME + 24]; /* row that the cursor follows (top_row_id()); "": it stays on its line */
 	const struct ui_top_actions *actions;
 	const char *flight;            /* state of the flight recording; "": none */
 	size_t snapshots;              /* its saved recordings */
@@ -64,6 +66,10 @@ struct top {
 
 /* Returns the shown sample; NULL: none yet. */
 const struct live_sample *top_shown(const struct top *t);
+/* Writes the identity of a row, which is the same in all samples. */
+void top_row_id(const struct top *t, const struct top_row *r, char *buf, size_t size);
+/* Makes the cursor follow its row from now on. */
+void top_follow(struct top *t);
 /* Makes the rows of the current view. */
 void top_make_rows(struct top *t);
 /* Writes the sentence about the shown sample: the vCPU that lost most. */

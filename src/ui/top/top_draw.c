@@ -27,23 +27,24 @@ static struct style style_of_share(const struct top *t, double share, struct sty
 
 static void draw_header(const struct top *t, const struct live_sample *s, struct screen *out)
 {
-	char left[160], right[160], clock[TIME_TEXT], cost[48];
-	unsigned machines = 0;
-	for (size_t i = 0; i < s->vcpus; i++) {
-		bool is_first = true;
-		for (size_t k = 0; k < i && is_first; k++)
-			is_first = strcmp(s->vcpu[k].machine, s->vcpu[i].machine) != 0;
-		machines += is_first;
-	}
-	if (s->cost_ns > 0 && !s->is_guest)
-		snprintf(cost, sizeof cost, " %.0f ns/switch", s->cost_ns);
+	char left[256], right[160], clock[TIME_TEXT], cost[48];
+	unsigned machines = 0, vcpus = 0;
+	for (size_t i = 0; i < s->groups; i++)
+		machines += s->group[i].kind == LIVE_VM;
+	for (size_t i = 0; i < s->vcpus; i++)
+		vcpus += s->vcpu[i].number >= 0;
+	if (s->cost_ns > 0)
+		snprintf(cost, sizeof cost, " %.2f us/switch", s->cost_ns / 1000);
 	else
 		snprintf(cost, sizeof cost, " %.1f%% CPU", 100 * s->own_share);
-	if (s->is_guest)
-		snprintf(left, sizeof left, "stealscope top  %s  %zu CPUs  no VMs  load %.1f", t->host, s->cpus, s->load);
+	int n = snprintf(left, sizeof left, "stealscope top  %s  %zu CPUs  ", t->host, s->cpus);
+	if (machines)
+		n += snprintf(left + n, sizeof left - (size_t)n, "%u VMs  %u vCPUs  ", machines, vcpus);
 	else
-		snprintf(left, sizeof left, "stealscope top  %s  %zu CPUs  %u VMs  %zu vCPUs  load %.1f", t->host, s->cpus,
-		         machines, s->vcpus, s->load);
+		n += snprintf(left + n, sizeof left - (size_t)n, "no VMs  %zu groups  ", s->groups);
+	n += snprintf(left + n, sizeof left - (size_t)n, "load %.1f", s->load);
+	if (s->pressure >= 0)
+		snprintf(left + n, sizeof left - (size_t)n, "  PSI %.0f%%", 100 * s->pressure);
 	snprintf(right, sizeof right, "%s%s  %s%.3gs  %s", s->source, cost, t->frozen ? "FROZEN " : "every ",
 	         (double)t->period / 1e9, time_clock(clock, s->wall, 0));
 	if (out->w < 70)
@@ -95,14 +96,15 @@ static double share_before(const struct top *t, const struct top_row *r, size_t 
 	if (!s || r->vcpu < 0)
 		return -1;
 	const struct live_vcpu *want = &now->vcpu[r->vcpu];
+	const char *group = now->group[want->group].name;
 	double sum = 0;
 	unsigned n = 0;
 	for (size_t i = 0; i < s->vcpus; i++) {
 		const struct live_vcpu *v = &s->vcpu[i];
-		if (strcmp(v->machine, want->machine) != 0 || (!r->is_machine && v->tid != want->tid))
+		if (r->group >= 0 ? strcmp(s->group[v->group].name, group) != 0 : v->tid != want->tid)
 			continue;
 		sum += (double)(v->ns.stolen + v->ns.throttled) / (double)s->period;
-		n++;
+		n += n == 0 || want->number >= 0;
 	}
 	return n ? sum / n : -1;
 }
@@ -121,6 +123,14 @@ static void draw_spark(const struct top *t, const struct top_row *r, struct scre
 	}
 }
 
+static void name_victim(char *buf, size_t size, const struct live_vcpu *v)
+{
+	if (v->number >= 0)
+		snprintf(buf, size, "%.60s/vCPU%d", v->machine, v->number);
+	else
+		snprintf(buf, size, "%d %.60s", v->tid, v->machine);
+}
+
 static void draw_table_row(const struct top *t, const struct live_sample *s, const struct top_row *r, struct screen *out,
                            int y, bool selected)
 {
@@ -128,7 +138,7 @@ static void draw_table_row(const struct top *t, const struct live_sample *s, con
 	const struct style normal = selected ? part(t, PART_SELECTED) : part(t, PART_NORMAL);
 	const int wide = out->w >= 100 ? 28 : out->w >= 60 ? 16 : 12;
 	screen_fill(out, 0, y, out->w, ' ', normal);
-	if (r->is_machine)
+	if (r->group >= 0)
 		snprintf(name, sizeof name, "%s %s", r->worst > 0.10 ? "v" : ">", r->name);
 	else
 		snprintf(name, sizeof name, "%s%s", t->view == TOP_VMS ? "  " : "", r->name);
@@ -152,9 +162,9 @@ static void draw_table_row(const struct top *t, const struct live_sample *s, con
 	const int spark = out->w >= 140 ? 30 : out->w >= 120 ? 14 : out->w >= 72 ? 6 : 0, rest = out->w - x - spark - 1;
 	char by[LIVE_NAME + 16] = "-";
 	if (t->view == TOP_CULPRITS && r->vcpu >= 0)
-		snprintf(by, sizeof by, "%s/vCPU%d", s->vcpu[r->vcpu].machine, s->vcpu[r->vcpu].number);
+		name_victim(by, sizeof by, &s->vcpu[r->vcpu]);
 	else if (r->throttled > r->steal)
-		snprintf(by, sizeof by, "CPU quota");
+		snprintf(by, sizeof by, "its own quota");
 	else if (r->top >= 0)
 		snprintf(by, sizeof by, "%s%s %.0f%%", s->culprit[r->top].inferred ? "~" : "", s->culprit[r->top].name,
 		         100 * r->top_share);
@@ -192,7 +202,9 @@ static void draw_legend(const struct top *t, struct screen *out, int y, int end)
 
 static void draw_heading(const struct top *t, struct screen *out, int y)
 {
-	static const char *const first[] = { "", "VM", "vCPU", "pCPU", "culprit" };
+	const struct live_sample *s = top_shown(t);
+	const char *const first[] = { "", s->is_guest ? "group" : "VM", s->is_guest ? "process" : "vCPU", "pCPU", "culprit" };
+	const char *const wait = s->is_guest ? "  %WAIT" : " %STEAL";
 	const int wide = out->w >= 100 ? 28 : out->w >= 60 ? 16 : 12;
 	char text[200];
 	if (t->view == TOP_CPUS)
@@ -200,10 +212,10 @@ static void draw_heading(const struct top *t, struct screen *out, int y)
 	else if (t->view == TOP_CULPRITS)
 		snprintf(text, sizeof text, "%-*s %%CPU  %%TOOK  most from", wide, first[t->view]);
 	else if (out->w >= 60 && t->view <= TOP_VCPUS)
-		snprintf(text, sizeof text, "%-*s %%RUN %%STEAL %%THROTL%s  max wait  taken by", wide, first[t->view],
-		         out->w >= 100 ? "  %VMM %PAUSE" : "");
+		snprintf(text, sizeof text, "%-*s %%RUN%s %%THROTL%s  max wait  taken by", wide, first[t->view],
+		         wait, out->w >= 100 ? "  %VMM %PAUSE" : "");
 	else
-		snprintf(text, sizeof text, "%-*s %%RUN %%STEAL  taken by", wide, first[t->view]);
+		snprintf(text, sizeof text, "%-*s %%RUN%s  taken by", wide, first[t->view], wait);
 	screen_fill(out, 0, y, out->w, ' ', part(t, PART_TITLE));
 	screen_clip(out, 0, y, out->w, part(t, PART_TITLE), text);
 }
@@ -225,7 +237,7 @@ static void draw_shared_time(const struct top *t, const struct live_sample *s, c
 /* Draws the culprits of the selected row into the lower lines. Returns the first line in use. */
 static int draw_detail(const struct top *t, const struct live_sample *s, struct screen *out)
 {
-	const struct top_row *r = t->cursor < t->rows ? &t->row[t->cursor] : NULL;
+	const struct top_row *r = top_selected(t);
 	const int lines = out->h / 3, top = out->h - 1 - lines;
 	int y = top;
 	char text[TIME_TEXT];
@@ -233,8 +245,10 @@ static int draw_detail(const struct top *t, const struct live_sample *s, struct 
 		return out->h - 1;
 	const struct live_vcpu *v = &s->vcpu[r->vcpu];
 	screen_fill(out, 0, y, out->w, ' ', part(t, PART_TITLE));
-	screen_printf(out, 0, y++, out->w, part(t, PART_TITLE), "who had the CPU while %s/vCPU%d waited (%s)   Esc closes",
-	              v->machine, v->number, time_duration(text, v->ns.stolen));
+	char name[LIVE_NAME + 16];
+	name_victim(name, sizeof name, v);
+	screen_printf(out, 0, y++, out->w, part(t, PART_TITLE), "who had the CPU while %s waited (%s)   Esc closes", name,
+	              time_duration(text, v->ns.stolen));
 	for (size_t i = 0; i < s->pairs && y < out->h - 2 - (v->shared >= 0); i++) {
 		if (s->pair[i].vcpu != r->vcpu)
 			continue;
@@ -251,6 +265,11 @@ static int draw_detail(const struct top *t, const struct live_sample *s, struct 
 	}
 	if (v->shared >= 0)
 		draw_shared_time(t, s, v, out, out->h - 3);
+	if (!s->has_bpf) {
+		screen_printf(out, 1, out->h - 2, out->w, part(t, PART_DIM),
+		              "number and lengths of the waits: not known without BPF");
+		return top;
+	}
 	uint64_t before = 0;
 	unsigned p50 = 0, p99 = 0;
 	for (unsigned i = 0; i < LIVE_LENGTHS && v->waits; i++) {
@@ -315,7 +334,7 @@ static void draw_footer(const struct top *t, struct screen *out)
 	} else {
 		screen_phrases(out, 0, y, out->w, part(t, PART_STATUS),
 		               "? help  Enter who took it  r record 10 s  T trigger  Space freeze  q quit  / search  \\ filter  "
-		               "< > sort  1 VMs 2 vCPUs 3 CPUs 4 culprits  d delay  H idle  y copy  S svg");
+		               "< > sort  g groups 3 CPUs 4 culprits  d delay  H idle  y copy  S svg");
 	}
 }
 
@@ -326,7 +345,7 @@ void top_draw(struct top *t, struct screen *out)
 	screen_clear(out, part(t, PART_NORMAL));
 	out->cursor_x = out->cursor_y = -1;
 	if (!s) {
-		screen_clip(out, 0, 0, out->w, part(t, PART_NORMAL), "stealscope top: the first period is not over yet");
+		screen_clip(out, 0, 0, out->w, part(t, PART_NORMAL), "stealscope top: collecting; the first figures come in 0.3 s");
 		return;
 	}
 	top_sentence(s, sentence, sizeof sentence);

@@ -10,18 +10,19 @@
 #include "ui/top/top.h"
 
 static const struct { const char *key, *text; } help[] = {
-	{ "1 2 3 4", "VMs, vCPUs, physical CPUs, culprits" },
-	{ "j k arrows", "down, up; PgDn PgUp Home End" },
+	{ "1 2 3 4 g", "groups and VMs, processes and vCPUs, CPUs, culprits; g: the next of 1, 2, 4" },
+	{ "j k arrows", "down, up; PgDn PgUp Home End. The cursor follows its row" },
+	{ "*", "follow the row at the cursor, or stay on the line" },
 	{ "Enter", "who took it; again: the culprit's row; on a saved recording: opens it" },
 	{ "Esc", "closes, clears the filter, goes back" },
 	{ "< > F6  I", "sort by the previous or next column; invert the order" },
 	{ "/ F3  n", "search a name; next match" },
 	{ "\\ F4", "show only names that contain a text" },
-	{ "H", "show or hide idle vCPUs" },
+	{ "H", "show or hide idle rows" },
 	{ "d", "length of a period" },
 	{ "Space", "freeze; Left and Right then walk through the last 10 minutes" },
-	{ "r", "record 10 s, and view the longest wait of the selected vCPU" },
-	{ "T", "keep the last 10 s whenever the VM waits long (a flight recording)" },
+	{ "r", "record 10 s, and view the longest wait of the selected row" },
+	{ "T", "keep the last 10 s whenever the row waits long (a flight recording)" },
 	{ "y", "copy the line to the clipboard (OSC 52)" },
 	{ "S", "write the screen to an svg file" },
 	{ "q F10", "quit" },
@@ -56,6 +57,7 @@ static void move_cursor(struct top *t, int64_t by)
 {
 	const int64_t to = (int64_t)t->cursor + by, last = (int64_t)(t->rows + top_listed(t)) - 1;
 	t->cursor = (size_t)clamp64(to, 0, last > 0 ? last : 0);
+	top_follow(t);
 }
 
 static void search(struct top *t, size_t from)
@@ -64,6 +66,7 @@ static void search(struct top *t, size_t from)
 		const size_t at = (from + i) % t->rows;
 		if (strstr(t->row[at].name, t->search)) {
 			t->cursor = at;
+			top_follow(t);
 			return;
 		}
 	}
@@ -93,8 +96,13 @@ static void propose_trigger(const struct top *t, char *buf, size_t size)
 	for (int64_t scale = 1; scale <= 1000; scale *= 10)
 		for (int64_t step = 1; step <= 5; step += step == 1 ? 1 : 3)
 			limit = longest >= step * scale ? step * scale : limit;
-	snprintf(buf, size, "gap(%s)>%lldms", has_vcpu && !top_shown(t)->is_guest ? top_shown(t)->vcpu[r->vcpu].machine : "any",
-	         (long long)limit);
+	const struct live_vcpu *v = has_vcpu ? &top_shown(t)->vcpu[r->vcpu] : NULL;
+	if (v && v->ns.throttled > v->ns.stolen && r->group >= 0)
+		snprintf(buf, size, "throttled(%s)>%.0f%%", r->name, fmax(1, floor(50 * r->throttled)));
+	else if (v && v->number < 0)
+		snprintf(buf, size, "gap(thread:%s)>%lldms", v->machine, (long long)limit);
+	else
+		snprintf(buf, size, "gap(%s)>%lldms", v ? v->machine : "any", (long long)limit);
 }
 
 static void ask(struct top *t, enum top_ask what)
@@ -141,6 +149,13 @@ static void edit(struct top *t, uint32_t key)
 
 /* ---- keys */
 
+static void show_view(struct top *t, enum top_view view)
+{
+	t->view = view;
+	t->cursor = t->scroll = 0;
+	t->selected[0] = '\0';
+}
+
 static void enter(struct top *t)
 {
 	const struct top_row *r = top_selected(t);
@@ -150,18 +165,20 @@ static void enter(struct top *t)
 	}
 	if (t->detail && r->vcpu >= 0) {
 		const int32_t top = top_shown(t)->vcpu[r->vcpu].top;
-		snprintf(t->selected, sizeof t->selected, "%s", top >= 0 ? top_shown(t)->culprit[top].name : "");
-		t->view = TOP_CULPRITS;
-		t->cursor = t->scroll = 0;
+		snprintf(t->wanted, sizeof t->wanted, "%s", top >= 0 ? top_shown(t)->culprit[top].name : "");
+		show_view(t, TOP_CULPRITS);
+		t->detail = true;
 	}
 	t->detail = !t->detail && t->view != TOP_CULPRITS;
+	if (t->view != TOP_CULPRITS)
+		top_follow(t);
 }
 
 static void escape(struct top *t)
 {
 	t->filter[0] = '\0';
 	if (!t->detail && t->view == TOP_CULPRITS)
-		t->view = TOP_VMS;
+		show_view(t, TOP_VMS);
 	t->detail = false;
 }
 
@@ -179,7 +196,10 @@ static void move_key(struct top *t, uint32_t key)
 	case 'k': case KEY_CODE_UP: case KEY_CODE_WHEEL_UP: move_cursor(t, -1); break;
 	case KEY_CODE_PGDN: move_cursor(t, t->lines); break;
 	case KEY_CODE_PGUP: move_cursor(t, -t->lines); break;
-	case KEY_CODE_HOME: t->cursor = 0; break;
+	case KEY_CODE_HOME:
+		t->cursor = 0;
+		top_follow(t);
+		break;
 	case KEY_CODE_END: move_cursor(t, (int64_t)t->rows); break;
 	case KEY_CODE_LEFT: walk_back(t, 1); break;
 	case KEY_CODE_RIGHT: walk_back(t, -1); break;
@@ -200,8 +220,15 @@ void top_key(struct top *t, uint32_t key)
 	switch (key) {
 	case 'q': case KEY_CODE_F1 + 9: case 'c' & 31: t->quit = true; break;
 	case '1': case '2': case '3': case '4':
-		t->view = (enum top_view)(key - '0');
-		t->cursor = t->scroll = 0;
+		show_view(t, (enum top_view)(key - '0'));
+		break;
+	case 'g': show_view(t, t->view == TOP_VMS ? TOP_VCPUS : t->view == TOP_VCPUS ? TOP_CULPRITS : TOP_VMS); break;
+	case '*':
+		if (t->selected[0])
+			t->selected[0] = '\0';
+		else
+			top_follow(t);
+		snprintf(t->message, sizeof t->message, "the cursor %s", t->selected[0] ? "follows its row" : "stays on its line");
 		break;
 	case KEY_CODE_ENTER: case '\n': enter(t); break;
 	case KEY_CODE_ESC: case KEY_CODE_BACKSPACE: escape(t); break;

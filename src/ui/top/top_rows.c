@@ -11,6 +11,7 @@
 
 #define IDLE_SHARE 0.001   /* a vCPU with less of each is idle */
 #define UNFOLD_SHARE 0.10  /* VMs whose worst vCPU lost more are unfolded */
+#define MEMBER_SHARE 0.01  /* processes with less of each are hidden in their group */
 #define HEALTHY_SHARE 0.05
 
 const struct live_sample *top_shown(const struct top *t)
@@ -35,16 +36,18 @@ static double share(int64_t ns, int64_t period)
 static void name_vcpu(char *name, size_t size, const struct live_vcpu *v, bool with_machine)
 {
 	char all[LIVE_NAME + 32];
-	const char *kind = v->number >= 0 ? "vCPU" : with_machine ? "" : "TID ";
-	snprintf(all, sizeof all, "%s%s%s%d", with_machine ? v->machine : "", with_machine ? "/" : "", kind,
-	         v->number >= 0 ? v->number : v->tid);
+	if (v->number >= 0)
+		snprintf(all, sizeof all, "%s%svCPU%d", with_machine ? v->machine : "", with_machine ? "/" : "", v->number);
+	else
+		snprintf(all, sizeof all, "%d %s", v->tid, v->machine);
 	text_cut(name, size, all);
 }
 
 static struct top_row row_of_vcpu(const struct live_sample *s, size_t i, bool with_machine)
 {
 	const struct live_vcpu *v = &s->vcpu[i];
-	struct top_row r = { .vcpu = (int32_t)i, .culprit = -1, .cpu = v->cpu, .top = v->top, .longest = v->longest };
+	struct top_row r = { .vcpu = (int32_t)i, .culprit = -1, .group = -1, .cpu = v->cpu, .top = v->top,
+		                 .longest = v->longest };
 	name_vcpu(r.name, sizeof r.name, v, with_machine);
 	r.run = share(v->ns.ran, s->period);
 	r.steal = share(v->ns.stolen, s->period);
@@ -58,40 +61,66 @@ static struct top_row row_of_vcpu(const struct live_sample *s, size_t i, bool wi
 	return r;
 }
 
-/* Sums the vCPUs of the machine of vCPU `first`. */
-static struct top_row row_of_machine(const struct live_sample *s, size_t first)
+static void add_to_group(struct top_row *m, const struct top_row *r)
 {
-	struct top_row m = row_of_vcpu(s, first, false);
-	const char *name = s->vcpu[first].machine;
-	double worst = m.worst;
-	snprintf(m.name, sizeof m.name, "%s", name);
-	m.is_machine = true;
-	m.vcpus = 1;
-	m.cpu = -1;
-	for (size_t i = first + 1; i < s->vcpus; i++) {
-		if (strcmp(s->vcpu[i].machine, name) != 0)
-			continue;
-		const struct top_row r = row_of_vcpu(s, i, false);
-		m.vcpus++;
-		m.run += r.run;
-		m.steal += r.steal;
-		m.throttled += r.throttled;
-		m.pause += r.pause;
-		m.vmm = m.vmm < 0 ? r.vmm : m.vmm + fmax(r.vmm, 0);
-		m.longest = r.longest > m.longest ? r.longest : m.longest;
-		if (r.worst > worst) {
-			worst = r.worst;
-			m.vcpu = r.vcpu;
-			m.top = r.top;
-			m.top_share = r.top_share;
-		}
+	m->vcpus++;
+	m->run += r->run;
+	m->steal += r->steal;
+	m->throttled += r->throttled;
+	m->pause += r->pause;
+	m->vmm = m->vmm < 0 ? r->vmm : m->vmm + fmax(r->vmm, 0);
+	m->longest = r->longest > m->longest ? r->longest : m->longest;
+	if (m->vcpu < 0 || r->worst > m->worst) {
+		m->worst = r->worst;
+		m->vcpu = r->vcpu;
+		m->top = r->top;
+		m->top_share = r->top_share;
 	}
-	m.worst = worst;
-	m.steal /= m.vcpus;
-	m.throttled /= m.vcpus;
-	m.pause /= m.vcpus;
-	m.vmm = m.vmm < 0 ? -1 : m.vmm / m.vcpus;
-	return m;
+}
+
+/* Returns a row for each group of the sample; the caller frees. The mean of a VM does not count its VMM. */
+static struct top_row *rows_of_groups(const struct live_sample *s)
+{
+	struct top_row *group = mem_new(s->groups + 1, sizeof *group);
+	for (size_t i = 0; i < s->groups; i++) {
+		group[i] = (struct top_row){ .vcpu = -1, .culprit = -1, .cpu = -1, .top = -1, .vmm = -1, .group = (int32_t)i };
+		snprintf(group[i].name, sizeof group[i].name, "%s", s->group[i].name);
+	}
+	for (size_t i = 0; i < s->vcpus; i++) {
+		const struct top_row r = row_of_vcpu(s, i, false);
+		if (s->group[s->vcpu[i].group].kind != LIVE_VM || s->vcpu[i].number >= 0)
+			add_to_group(&group[s->vcpu[i].group], &r);
+	}
+	for (size_t i = 0; i < s->groups; i++) {
+		struct top_row *m = &group[i];
+		if (s->group[i].kind != LIVE_VM || !m->vcpus)
+			continue;
+		m->steal /= m->vcpus;
+		m->throttled /= m->vcpus;
+		m->pause /= m->vcpus;
+		m->vmm = m->vmm < 0 ? -1 : m->vmm / m->vcpus;
+	}
+	return group;
+}
+
+void top_row_id(const struct top *t, const struct top_row *r, char *buf, size_t size)
+{
+	const struct live_sample *s = top_shown(t);
+	if (r->group >= 0)
+		snprintf(buf, size, "group %s", r->name);
+	else if (r->culprit >= 0)
+		snprintf(buf, size, "culprit %d %.80s", s->culprit[r->culprit].pid, r->name);
+	else if (r->vcpu >= 0)
+		snprintf(buf, size, "thread %d", s->vcpu[r->vcpu].tid);
+	else
+		snprintf(buf, size, "%s", r->name);
+}
+
+void top_follow(struct top *t)
+{
+	t->selected[0] = '\0';
+	if (t->cursor < t->rows)
+		top_row_id(t, &t->row[t->cursor], t->selected, sizeof t->selected);
 }
 
 static double sort_key(const struct top_row *r, enum top_sort sort)
@@ -132,42 +161,36 @@ static void add_row(struct top *t, const struct top_row *r)
 	*ARRAY_PUSH(t->row, t->rows, t->rows_cap) = *r;
 }
 
-static bool is_first_of_machine(const struct live_sample *s, size_t i)
+/* Adds the rows of a group below its own. Of a large group only those that ran or waited for a percent. */
+static void add_members(struct top *t, const struct live_sample *s, const struct top_row *group)
 {
-	for (size_t k = 0; k < i; k++)
-		if (strcmp(s->vcpu[k].machine, s->vcpu[i].machine) == 0)
-			return false;
-	return true;
+	const size_t from = t->rows;
+	for (size_t i = 0; i < s->vcpus && group->worst > UNFOLD_SHARE; i++) {
+		struct top_row r = row_of_vcpu(s, i, false);
+		char name[sizeof r.name + 2];
+		if (s->vcpu[i].group != group->group || (r.run < MEMBER_SHARE && r.worst < MEMBER_SHARE && s->vcpu[i].number < 0))
+			continue;
+		snprintf(name, sizeof name, "  %s", r.name);
+		text_cut(r.name, sizeof r.name, name);
+		*ARRAY_PUSH(t->row, t->rows, t->rows_cap) = r;
+	}
+	sort_rows(t, from);
 }
 
-static void add_machines(struct top *t, const struct live_sample *s)
+static void add_groups(struct top *t, const struct live_sample *s)
 {
-	for (size_t i = 0; i < s->vcpus; i++) {
-		if (!is_first_of_machine(s, i))
-			continue;
-		const struct top_row m = row_of_machine(s, i);
-		add_row(t, &m);
-	}
+	struct top_row *group = rows_of_groups(s);
+	for (size_t i = 0; i < s->groups; i++)
+		add_row(t, &group[i]);
 	sort_rows(t, 0);
-	const size_t machines = t->rows;
-	struct top_row *machine = mem_new(machines + 1, sizeof *machine);
-	memcpy(machine, t->row, machines * sizeof *machine);
+	const size_t groups = t->rows;
+	memcpy(group, t->row, groups * sizeof *group);
 	t->rows = 0;
-	for (size_t m = 0; m < machines; m++) {
-		*ARRAY_PUSH(t->row, t->rows, t->rows_cap) = machine[m];
-		const size_t from = t->rows;
-		for (size_t i = 0; i < s->vcpus && machine[m].worst > UNFOLD_SHARE; i++) {
-			if (strcmp(s->vcpu[i].machine, machine[m].name) != 0)
-				continue;
-			struct top_row r = row_of_vcpu(s, i, false);
-			char name[sizeof r.name + 2];
-			snprintf(name, sizeof name, "  %s", r.name);
-			text_cut(r.name, sizeof r.name, name);
-			*ARRAY_PUSH(t->row, t->rows, t->rows_cap) = r;
-		}
-		sort_rows(t, from);
+	for (size_t m = 0; m < groups; m++) {
+		*ARRAY_PUSH(t->row, t->rows, t->rows_cap) = group[m];
+		add_members(t, s, &group[m]);
 	}
-	free(machine);
+	free(group);
 }
 
 static void add_culprits(struct top *t, const struct live_sample *s)
@@ -176,7 +199,7 @@ static void add_culprits(struct top *t, const struct live_sample *s)
 		const struct live_culprit *c = &s->culprit[i];
 		if (c->took <= 0 || (t->filter[0] && !strstr(c->name, t->filter)))
 			continue;
-		struct top_row r = { .vcpu = -1, .culprit = (int32_t)i, .cpu = -1, .top = -1, .vmm = -1 };
+		struct top_row r = { .vcpu = -1, .group = -1, .culprit = (int32_t)i, .cpu = -1, .top = -1, .vmm = -1 };
 		snprintf(r.name, sizeof r.name, "%s", c->name);
 		r.run = share(c->ran, s->period);
 		r.steal = share(c->took, s->period);
@@ -190,13 +213,41 @@ static void add_culprits(struct top *t, const struct live_sample *s)
 static void add_cpus(struct top *t, const struct live_sample *s)
 {
 	for (size_t i = 0; i < s->cpus; i++) {
-		struct top_row r = { .vcpu = -1, .culprit = -1, .cpu = (int32_t)i, .top = s->cpu[i].top[0], .vmm = -1 };
+		struct top_row r = { .vcpu = -1, .group = -1, .culprit = -1, .cpu = (int32_t)i, .top = s->cpu[i].top[0],
+		                 .vmm = -1 };
 		snprintf(r.name, sizeof r.name, "CPU%zu", i);
 		r.run = share(s->cpu[i].busy, s->period);
 		r.steal = share(s->cpu[i].stolen, s->period);
 		r.top_share = fmin(1, share(s->cpu[i].top_ns[0], s->period));
 		*ARRAY_PUSH(t->row, t->rows, t->rows_cap) = r;
 	}
+}
+
+/* Moves the cursor to the row that it follows, or to the one that is wanted. */
+static void find_cursor(struct top *t)
+{
+	const size_t all = t->rows + top_listed(t);
+	bool found = false;
+	for (size_t i = 0; t->wanted[0] && i < t->rows; i++) {
+		if (strcmp(t->row[i].name, t->wanted) == 0) {
+			t->cursor = i;
+			top_follow(t);
+		}
+	}
+	t->wanted[0] = '\0';
+	for (size_t i = 0; t->selected[0] && i < t->rows && !found; i++) {
+		char id[sizeof t->selected];
+		top_row_id(t, &t->row[i], id, sizeof id);
+		found = strcmp(id, t->selected) == 0;
+		if (found)
+			t->cursor = i;
+	}
+	if (t->selected[0] && !found) {
+		snprintf(t->message, sizeof t->message, "the selected row has gone: it ended or is idle");
+		t->selected[0] = '\0';
+	}
+	if (t->cursor >= all)
+		t->cursor = all ? all - 1 : 0;
 }
 
 void top_make_rows(struct top *t)
@@ -206,7 +257,7 @@ void top_make_rows(struct top *t)
 	if (!s)
 		return;
 	if (t->view == TOP_VMS) {
-		add_machines(t, s);
+		add_groups(t, s);
 	} else if (t->view == TOP_VCPUS) {
 		for (size_t i = 0; i < s->vcpus; i++) {
 			const struct top_row r = row_of_vcpu(s, i, true);
@@ -218,52 +269,57 @@ void top_make_rows(struct top *t)
 	} else {
 		add_culprits(t, s);
 	}
-	for (size_t i = 0; t->selected[0] && i < t->rows; i++)
-		if (strcmp(t->row[i].name, t->selected) == 0)
-			t->cursor = i;
-	t->selected[0] = '\0';
-	const size_t all = t->rows + top_listed(t);
-	if (t->cursor >= all)
-		t->cursor = all ? all - 1 : 0;
+	find_cursor(t);
 }
 
-static void guest_sentence(const struct live_sample *s, char *buf, size_t size)
+/* What the host took, where that is much; otherwise "". */
+static void add_host_share(const struct live_sample *s, char *buf, size_t size)
 {
 	int64_t stolen = 0;
 	for (size_t i = 0; i < s->cpus; i++)
 		stolen += s->cpu[i].stolen;
 	const double part = share(stolen, s->period * (int64_t)s->cpus);
-	snprintf(buf, size, "no VM runs here; the host of this machine took %.1f %% of its CPU time%s", 100 * part,
-	         part > HEALTHY_SHARE ? ": ask the provider, or run stealscope on the host" : "");
+	const size_t used = strlen(buf);
+	if (part > HEALTHY_SHARE)
+		snprintf(buf + used, size - used, "; the host of this machine took %.0f %% of its CPU time", 100 * part);
+}
+
+static void name_target(const struct live_sample *s, const struct live_vcpu *v, char *buf, size_t size)
+{
+	const struct live_group *g = &s->group[v->group];
+	if (v->number >= 0)
+		snprintf(buf, size, "%.80s/vCPU%d", v->machine, v->number);
+	else if (strcmp(g->name, "/") == 0 || strcmp(g->name, v->machine) == 0)
+		snprintf(buf, size, "%.80s (%d)", v->machine, v->tid);
+	else
+		snprintf(buf, size, "%.60s (%d of %.60s)", v->machine, v->tid, g->name);
 }
 
 void top_sentence(const struct live_sample *s, char *buf, size_t size)
 {
 	struct top_row worst = { .vcpu = -1 };
-	if (s->is_guest) {
-		guest_sentence(s, buf, size);
-		return;
-	}
+	char name[LIVE_NAME * 2], text[TIME_TEXT];
 	for (size_t i = 0; i < s->vcpus; i++) {
 		const struct top_row r = row_of_vcpu(s, i, true);
 		if (worst.vcpu < 0 || r.worst > worst.worst)
 			worst = r;
 	}
 	if (worst.vcpu < 0 || worst.worst <= HEALTHY_SHARE) {
-		snprintf(buf, size, "no vCPU waits more than 5 %%");
+		snprintf(buf, size, "no %s waits more than 5 %%", s->is_guest ? "process" : "vCPU");
+		add_host_share(s, buf, size);
 		return;
 	}
-	char text[TIME_TEXT];
 	const struct live_vcpu *v = &s->vcpu[worst.vcpu];
+	name_target(s, v, name, sizeof name);
 	if (worst.throttled > worst.steal)
-		snprintf(buf, size, "%s was throttled %.0f %% of the time by its CPU quota", worst.name, 100 * worst.throttled);
+		snprintf(buf, size, "%s was throttled %.0f %% of the time by its own quota", name, 100 * worst.throttled);
 	else if (v->top < 0 || (!s->has_bpf && s->culprit[v->top].kind == LIVE_NOBODY))
-		snprintf(buf, size, "%s waited %.0f %% of the time; without BPF the culprit is unknown", worst.name,
-		         100 * worst.steal);
+		snprintf(buf, size, "%s waited %.0f %% of the time; without BPF the culprit is unknown", name, 100 * worst.steal);
 	else if (s->culprit[v->top].inferred)
-		snprintf(buf, size, "%s waited %.0f %% for CPU%d; at least %.0f %% of it for %s", worst.name, 100 * worst.steal,
-		         v->cpu, 100 * worst.top_share, s->culprit[v->top].name);
+		snprintf(buf, size, "%s waited %.0f %% for CPU%d; at least %.0f %% of it for %s", name, 100 * worst.steal, v->cpu,
+		         100 * worst.top_share, s->culprit[v->top].name);
 	else
-		snprintf(buf, size, "%s waited %.0f %% for CPU%d (longest %s); %.0f %% of it for %s", worst.name, 100 * worst.steal,
-		         v->cpu, time_duration(text, v->longest), 100 * worst.top_share, s->culprit[v->top].name);
+		snprintf(buf, size, "%s waited %.0f %% of the time (longest %s); %.0f %% of it for %s", name, 100 * worst.steal,
+		         time_duration(text, v->longest), 100 * worst.top_share, s->culprit[v->top].name);
+	add_host_share(s, buf, size);
 }
