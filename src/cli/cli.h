@@ -7,6 +7,7 @@
 /* A subcommand; argv[0] is its name. Returns 0, or -1 with *err filled; the exit status is err->status. */
 int cmd_view(int argc, char **argv, struct error *err);
 int cmd_index(int argc, char **argv, struct error *err);
+int cmd_run(int argc, char **argv, struct error *err);
 int cmd_record(int argc, char **argv, struct error *err);
 int cmd_top(int argc, char **argv, struct error *err);
 int cmd_monitor(int argc, char **argv, struct error *err);
@@ -40,7 +41,8 @@ int cmd_beacon(int argc, char **argv, struct error *err);
 	X("view", cmd_view, "browse the timeline in the terminal (default command)") \
 	X("index", cmd_index, "build the state history of traces") \
 	X("record", cmd_record, "record this host and its guests, and show who took CPU time") \
-	X("top", cmd_top, "live: who takes CPU time from the VMs of this host right now") \
+	X("top", cmd_top, "live: who takes CPU time from VMs, groups and processes right now") \
+	X("run", cmd_run, "run a command: how much of its CPU time did others take, and when?") \
 	X("monitor", cmd_monitor, "live, without a screen: serves metrics, keeps recordings on triggers") \
 	X("info", cmd_info, "machines, vCPUs and their host threads, clocks, lost events") \
 	X("sessions", cmd_sessions, "list the live sessions of an LTTng relay daemon") \
