@@ -43,7 +43,7 @@ src_librecord_a_SOURCES = \
 	src/record/tracer.h \
 	src/record/transport.c src/record/transport.h \
 	src/record/topology_facts.c src/record/topology_facts.h \
-	src/record/trigger.c src/record/trigger.h \
+	src/record/trigger_target.c src/record/trigger_target.h src/record/trigger.c src/record/trigger.h \
 	src/record/xen_host.c src/record/xen_host.h
 nodist_src_librecord_a_SOURCES = src/record/guest_text.h
 else

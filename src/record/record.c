@@ -444,7 +444,7 @@ static int run_flight_recording(struct recording *r, struct error *err)
 	     n++) {
 		if (start_recording(r, err))
 			return -1;
-		triggers_arm(r->triggers, now_ns());
+		triggers_arm(r->triggers, now_ns(), r->o->hold);
 		if (record_until_end(r, err))
 			return -1;
 		if (!r->fired || check_disk(r))

@@ -10,15 +10,20 @@
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/timefmt.h"
+#include "record/control_group.h"
 #include "record/proc.h"
 #include "record/transport.h"
+#include "record/trigger_target.h"
 
 #define DURATION_MAX (600 * NS_PER_S)  /* of a gap or a steal average */
 #define LASTING_WAIT (3 * NS_PER_S / 2)  /* ns without a change of schedstat after which a runnable thread waits */
+#define FIND_NS (2 * NS_PER_S)  /* between two searches of the threads of names and groups */
+#define FALSE_NS NS_PER_S  /* a trigger that was false for this time may fire again */
 #define TERM_TIMEOUT 5000  /* ms for a command to end after SIGTERM */
-#define REMEDY "use 'gap(web)>20ms', 'steal(web/CPU0)>30% for 1s', 'load>8', 'exit(COMMAND)' or 'signal'"
+#define REMEDY "use 'gap(web)>20ms', 'gap(thread:redis-server)>5ms', 'steal(web/CPU0)>30% for 1s', " \
+	"'throttled(web.service)>10%', 'log(FILE,TEXT)', 'load>8', 'exit(COMMAND)' or 'signal'"
 
-enum trigger_kind { GAP, STEAL, LOAD, EXIT, SIGNAL };
+enum trigger_kind { GAP, STEAL, THROTTLED, LOG, LOAD, EXIT, SIGNAL };  /* up to THROTTLED: with a target */
 
 /* A watched vCPU thread and its schedstat at the last check. */
 struct waiting_thread {
@@ -31,7 +36,7 @@ struct waiting_thread {
 struct trigger {
 	enum trigger_kind kind;
 	const char *text;
-	char *argument;         /* name of a VM or vCPU, or a command */
+	char *argument;         /* name of a target, or a command; of a log: the file */
 	int64_t ns;             /* threshold of a gap, or period of a steal average, ns */
 	double limit;           /* threshold of a steal share (0..1) or of the load */
 	struct waiting_thread *thread;  /* watched vCPU threads */
@@ -39,6 +44,11 @@ struct trigger {
 	int64_t *sum;           /* total waiting time of the threads at the last n_sums checks, ns: ring buffer */
 	size_t n_sums, checks;  /* checks: number of checks so far */
 	pid_t child;            /* the running command; 0: none */
+	bool is_vm;             /* the target is a VM or vCPU: its threads stay */
+	char *group;            /* THROTTLED: path of the control group */
+	int64_t total;          /* waiting time of the threads since they are watched, ns */
+	struct trigger_log log;
+	int64_t false_since, held_until;  /* since when it is false, 0: it is true; a trigger that has fired waits */
 };
 
 struct triggers {
@@ -46,6 +56,9 @@ struct triggers {
 	struct trigger *trigger;
 	size_t n;
 	int64_t next;  /* time of the next check, monotonic ns */
+	int64_t found;  /* time when the threads of targets were searched last, ns */
+	int64_t hold;
+	struct cgroup_tree tree;
 };
 
 /* ---- syntax */
@@ -74,7 +87,8 @@ static bool parse_share(struct trigger *t, const char *text)
 static bool parse_trigger(struct trigger *t, const char *text)
 {
 	static const struct { const char *word; enum trigger_kind kind; } kinds[] = {
-		{ "gap(", GAP }, { "steal(", STEAL }, { "load>", LOAD }, { "exit(", EXIT }, { "signal", SIGNAL },
+		{ "gap(", GAP }, { "steal(", STEAL }, { "throttled(", THROTTLED }, { "log(", LOG },
+		{ "load>", LOAD }, { "exit(", EXIT }, { "signal", SIGNAL },
 	};
 	size_t k = 0;
 	char *rest;
@@ -93,6 +107,14 @@ static bool parse_trigger(struct trigger *t, const char *text)
 	const char *more = parse_argument(t, text);
 	if (!more || t->kind == EXIT)
 		return more && !*more;
+	if (t->kind == LOG) {
+		char *comma = strchr(t->argument, ',');
+		if (!comma || comma == t->argument || !comma[1] || *more)
+			return false;
+		*comma = '\0';
+		t->log = (struct trigger_log){ .file = t->argument, .text = comma + 1, .fd = -1 };
+		return true;
+	}
 	if (*more++ != '>')
 		return false;
 	const bool valid = t->kind == GAP ? time_parse_duration(more, &t->ns) : parse_share(t, more);
@@ -100,7 +122,7 @@ static bool parse_trigger(struct trigger *t, const char *text)
 }
 
 /* Finds the threads of the vCPUs that the argument selects: "any", "web", "web/CPU0". */
-static void find_threads(struct trigger *t, const struct vm *vm, size_t vms)
+static void find_vcpus(struct trigger *t, const struct vm *vm, size_t vms)
 {
 	const bool any = strcmp(t->argument, "any") == 0;
 	for (size_t i = 0; i < vms; i++) {
@@ -113,6 +135,44 @@ static void find_threads(struct trigger *t, const struct vm *vm, size_t vms)
 			free(cpu);
 		}
 	}
+	t->is_vm = t->threads > 0;
+}
+
+struct target_search { struct trigger *t; struct waiting_thread *old; size_t n; };
+
+/* Appends a thread; one that was watched before keeps its counters. */
+static void add_thread(void *arg, int32_t pid, int32_t tid)
+{
+	const struct target_search *s = arg;
+	struct waiting_thread th = { .pid = pid, .tid = tid };
+	for (size_t i = 0; i < s->n; i++)
+		if (s->old[i].pid == pid && s->old[i].tid == tid)
+			th = s->old[i];
+	*ARRAY_PUSH(s->t->thread, s->t->threads, s->t->threads_cap) = th;
+}
+
+/* Finds the threads of a name or group again: they come and go. */
+static void find_threads(const char *root, struct trigger *t)
+{
+	struct target_search s = { t, t->thread, t->threads };
+	if (t->is_vm || (t->kind != GAP && t->kind != STEAL))
+		return;
+	t->thread = NULL;
+	t->threads = t->threads_cap = 0;
+	trigger_target_threads(root, t->argument, add_thread, &s);
+	free(s.old);
+}
+
+/* Returns true if the target of a trigger exists. */
+static bool find_target(const char *root, struct trigger *t, const struct vm *vm, size_t vms)
+{
+	if (t->kind == THROTTLED)
+		return (t->group = trigger_target_group(root, t->argument)) != NULL;
+	if (t->kind > THROTTLED)
+		return true;
+	find_vcpus(t, vm, vms);
+	find_threads(root, t);
+	return t->threads > 0;
 }
 
 struct triggers *triggers_new(const char *root, const char *const *text, size_t n, const struct vm *vm, size_t vms,
@@ -120,21 +180,20 @@ struct triggers *triggers_new(const char *root, const char *const *text, size_t 
 {
 	struct triggers *all = mem_new(1, sizeof *all);
 	*all = (struct triggers){ .root = root, .trigger = mem_new(n, sizeof *all->trigger) };
+	cgroup_tree_find(&all->tree, root);
 	for (size_t i = 0; i < n; i++) {
 		struct trigger *t = &all->trigger[all->n++];
-		const bool valid = parse_trigger(t, text[i]);
-		if (valid && t->kind <= STEAL)
-			find_threads(t, vm, vms);
+		const bool valid = parse_trigger(t, text[i]), found = valid && find_target(root, t, vm, vms);
 		if (!valid)
 			error_set(err, STATUS_USAGE, REMEDY, "--trigger: syntax error in '%s'", text[i]);
-		else if (t->kind <= STEAL && !t->threads)
-			error_set(err, STATUS_INPUT, "stealscope record --check lists the VMs",
-			          "--trigger: no running VM or vCPU has the name '%s'", t->argument);
-		if (!valid || (t->kind <= STEAL && !t->threads)) {
+		else if (!found)
+			error_set(err, STATUS_INPUT, "stealscope record --check lists the VMs, top -b lists groups",
+			          "--trigger: no running VM, vCPU, thread or group has the name '%s'", t->argument);
+		if (!found) {
 			triggers_free(all);
 			return NULL;
 		}
-		t->n_sums = t->kind == STEAL ? (size_t)(t->ns / TRIGGER_PERIOD) + 1 : 0;
+		t->n_sums = t->kind == STEAL || t->kind == THROTTLED ? (size_t)(t->ns / TRIGGER_PERIOD) + 1 : 0;
 		t->sum = mem_new(t->n_sums, sizeof *t->sum);
 	}
 	return all;
@@ -154,6 +213,9 @@ void triggers_free(struct triggers *t)
 		free(t->trigger[i].argument);
 		free(t->trigger[i].thread);
 		free(t->trigger[i].sum);
+		free(t->trigger[i].group);
+		if (t->trigger[i].kind == LOG)
+			trigger_log_close(&t->trigger[i].log);
 	}
 	free(t ? t->trigger : NULL);
 	free(t);
@@ -185,7 +247,7 @@ static int64_t measure_waits(const char *root, struct trigger *t, int64_t now, i
 		long long ran, waited, runs;
 		int64_t wait = 0;
 		if (line && sscanf(line, "%lld %lld %lld", &ran, &waited, &runs) == 3) {
-			wait = waited - th->waited;
+			wait = th->unchanged_since ? waited - th->waited : 0;  /* a thread that is new has no earlier value */
 			if (!th->unchanged_since || ran != th->ran || wait || runs != th->runs)
 				th->unchanged_since = now;
 			th->ran = ran;
@@ -193,11 +255,13 @@ static int64_t measure_waits(const char *root, struct trigger *t, int64_t now, i
 			th->runs = runs;
 		}
 		const int64_t lasting = line ? current_wait(root, th, now) : 0;
+		t->total += wait;
+		*sum += lasting;
 		wait = lasting > wait ? lasting : wait;
 		longest = wait > longest ? wait : longest;
-		*sum += th->waited + lasting;
 		free(line);
 	}
+	*sum += t->total;
 	return longest;
 }
 
@@ -206,12 +270,28 @@ static bool check_steal(struct trigger *t, int64_t sum)
 	const size_t at = t->checks++ % t->n_sums, oldest = t->checks % t->n_sums;
 	t->sum[at] = sum;
 	return t->checks >= t->n_sums &&
-	       (double)(sum - t->sum[oldest]) > t->limit * (double)t->ns * (double)t->threads;
+	       (double)(sum - t->sum[oldest]) > t->limit * (double)t->ns * (double)(t->is_vm ? t->threads : 1);
 }
 
-static bool trigger_fires(const char *root, struct trigger *t, int64_t now)
+/* Keeps the throttled time of the checks of the last second in t->sum. */
+static bool check_throttled(const struct triggers *all, struct trigger *t)
 {
+	struct cgroup_stat stat;
+	if (!cgroup_stat_read(&all->tree, all->root, t->group, &stat))
+		return false;
+	const size_t at = t->checks++ % t->n_sums, oldest = t->checks % t->n_sums;
+	t->sum[at] = stat.throttled_ns;
+	return t->checks >= t->n_sums && (double)(stat.throttled_ns - t->sum[oldest]) > t->limit * (double)t->ns;
+}
+
+static bool trigger_is_true(const struct triggers *all, struct trigger *t, int64_t now)
+{
+	const char *root = all->root;
 	int64_t sum;
+	if (t->kind == THROTTLED)
+		return check_throttled(all, t);
+	if (t->kind == LOG)
+		return trigger_log_check(&t->log);
 	if (t->kind == GAP)
 		return measure_waits(root, t, now, &sum) > t->ns;
 	if (t->kind == STEAL) {
@@ -244,19 +324,41 @@ static pid_t start_command(const char *command)
 	return child;
 }
 
-void triggers_arm(struct triggers *t, int64_t now)
+void triggers_arm(struct triggers *t, int64_t now, int64_t hold)
 {
 	int64_t sum;
+	if (!t)
+		return;
 	t->next = now + TRIGGER_PERIOD;
+	t->hold = hold;
 	for (size_t i = 0; i < t->n; i++) {
 		struct trigger *trigger = &t->trigger[i];
 		trigger->checks = 0;
 		for (size_t k = 0; k < trigger->threads; k++)
 			trigger->thread[k].unchanged_since = 0;
 		measure_waits(t->root, trigger, now, &sum);
+		if (trigger->kind == LOG && trigger->log.fd < 0)
+			trigger_log_open(&trigger->log);
 		if (trigger->kind == EXIT && trigger->child <= 0)
 			trigger->child = start_command(trigger->argument);
 	}
+}
+
+/* Returns true if a trigger is true and was not before, or has stayed true for the time of t->hold. */
+static bool trigger_fires(struct triggers *t, struct trigger *trigger, int64_t now)
+{
+	if (!trigger_is_true(t, trigger, now)) {
+		if (!trigger->false_since)
+			trigger->false_since = now;
+		if (now - trigger->false_since >= FALSE_NS)
+			trigger->held_until = 0;
+		return false;
+	}
+	trigger->false_since = 0;
+	if (now < trigger->held_until)
+		return false;
+	trigger->held_until = now + t->hold;
+	return true;
 }
 
 const char *triggers_check(struct triggers *t, int64_t now)
@@ -265,8 +367,13 @@ const char *triggers_check(struct triggers *t, int64_t now)
 	if (now < t->next)
 		return NULL;
 	t->next = now + TRIGGER_PERIOD;
+	if (now - t->found >= FIND_NS) {
+		for (size_t i = 0; i < t->n; i++)
+			find_threads(t->root, &t->trigger[i]);
+		t->found = now;
+	}
 	for (size_t i = 0; i < t->n; i++)
-		if (trigger_fires(t->root, &t->trigger[i], now) && !fired)
+		if (trigger_fires(t, &t->trigger[i], now) && !fired)
 			fired = t->trigger[i].text;
 	return fired;
 }

@@ -1,14 +1,19 @@
 /* Triggers of a flight recording: conditions that are checked ten times a second, with data from /proc only (private to
  * record/).
  *
- *         gap(VM)>D             a vCPU waited for a pCPU longer than D since the last check
- *         steal(VM)>P% [for D]  the vCPUs waited on average more than P % of the last D (default 1 s)
- *         load>N                load average of the host over the last minute
- *         exit(COMMAND)         COMMAND, which a shell runs during the recording, has ended
- *         signal                SIGUSR1; always active
+ *         gap(TARGET)>D             a thread waited for a CPU longer than D since the last check
+ *         steal(TARGET)>P% [for D]  its threads waited more than P % of the last D (default 1 s);
+ *                                   the vCPUs of a VM on average, other threads together
+ *         throttled(GROUP)>P%       quotas throttled the group for more than P % of the last second, summed over CPUs
+ *         log(FILE,TEXT)            a new line of the file contains the text
+ *         load>N                    load average of the host over the last minute
+ *         exit(COMMAND)             COMMAND, which a shell runs during the recording, has ended
+ *         signal                    SIGUSR1; always active
  *
- * VM is the name of a VM, VM/CPUn, or any. Waiting times are the kernel's sums (/proc/PID/schedstat), in ns. The kernel
- * adds a wait when it ends; a wait longer than 1.5 s is also counted while it lasts. */
+ * TARGET is the name of a VM, VM/CPUn, any (each vCPU), thread:NAME, or a control group by its name or path. A trigger
+ * that has fired fires again after it was false for a second, or after the time of triggers_arm(). Waiting times are the
+ * kernel's sums (/proc/PID/schedstat), in ns. The kernel adds a wait when it ends; a wait longer than 1.5 s is also counted
+ * while it lasts. */
 #ifndef STEALSCOPE_RECORD_TRIGGER_H
 #define STEALSCOPE_RECORD_TRIGGER_H
 
@@ -23,8 +28,9 @@ struct triggers *triggers_new(const char *root, const char *const *text, size_t 
                               struct error *err);
 void triggers_free(struct triggers *t);  /* NULL is allowed */
 
-/* Starts to check at `now` (monotonic ns), and starts the commands of exit(); earlier waits do not count. */
-void triggers_arm(struct triggers *t, int64_t now);
+/* Starts to check at `now` (monotonic ns), and starts the commands of exit(); earlier waits do not count. hold: time after
+ * which a trigger that stays true fires again, ns. */
+void triggers_arm(struct triggers *t, int64_t now, int64_t hold);
 /* Checks all triggers if TRIGGER_PERIOD has passed. Returns the text of a trigger that fires; NULL: none. */
 const char *triggers_check(struct triggers *t, int64_t now);
 
