@@ -187,7 +187,7 @@ def check_recordings(tmp, pid):
     s.keys("T", "C-u", "nonsense", "Enter")
     check(s.wait("not armed: .*nonsense"), "a wrong trigger is refused, with the reason")
     s.keys("T")
-    check(s.wait(r"keep the last 10 s when: gap\((victim|vm_process)-\d+\)>\d+ms"), "T proposes the threshold")
+    check(s.wait(r"keep the last 10 s when: gap\((thread:)?(victim|vm_process)(-\d+)?\)>\d+ms"), "T proposes the threshold")
     s.keys(*(("Enter",) if is_vm else ("C-u", "load>0.0001", "Enter")))
     check(s.wait("armed: stealscope record --flight"), "T arms, and shows the equal command")
     check(s.wait(r"saved +stealscope-flight-", 60), "the saved recording is listed")

@@ -9,7 +9,11 @@ struct cfs_rq {
 	u64 throttled_clock_self, throttled_clock_self_time;
 	struct rq *rq;
 } __attribute__((preserve_access_index));
-struct sched_entity { unsigned char sched_delayed; u64 sum_exec_runtime; struct cfs_rq *cfs_rq; } __attribute__((preserve_access_index));
+struct sched_entity {
+	unsigned char sched_delayed;
+	u64 sum_exec_runtime;
+	struct cfs_rq *cfs_rq;
+} __attribute__((preserve_access_index));
 struct sched_info { u64 run_delay, last_arrival, last_queued; } __attribute__((preserve_access_index));
 struct kernfs_node { u64 id; } __attribute__((preserve_access_index));
 struct cgroup_root;
