@@ -1,4 +1,4 @@
-/* OpenMetrics of samples: time on a busy core is a counter only where it is known. */
+/* OpenMetrics of samples: time on a busy core is a counter only where it is known; processes, contention, bounds. */
 #include "test.h"
 
 #include <stdlib.h>
@@ -33,8 +33,68 @@ static void test_shared_core(void **state)
 	free(text);
 }
 
+/* A process `name` of group 0 that lost `lost` ns to a process of another group. */
+static void add_process(struct live_metrics *m, const char *name, int64_t lost, int64_t wall)
+{
+	struct live_group group[] = { { .name = "web.service", .kind = LIVE_CONTROL_GROUP },
+		                          { .name = "batch.slice", .kind = LIVE_CONTROL_GROUP } };
+	struct live_vcpu vcpu = { .number = -1, .pid = 4711, .tid = 4711, .longest = lost, .ns = { .ran = 1000, .stolen = lost } };
+	struct live_culprit culprit[] = { { .kind = LIVE_PROCESS, .pid = 4712, .name = "batch.slice/hog", .group = 1 },
+		                              { .kind = LIVE_OWN, .name = "its own threads", .group = -1 } };
+	struct live_pair pair[] = { { 0, 0, lost }, { 0, 1, 5 } };
+	const struct live_sample sample = { .period = 2000000000, .wall = wall, .vcpu = &vcpu, .vcpus = 1, .group = group, .groups = 2,
+		                                .culprit = culprit, .culprits = 2, .pair = pair, .pairs = 2 };
+	snprintf(vcpu.machine, sizeof vcpu.machine, "%s", name);
+	live_metrics_add(m, &sample);
+}
+
+static void test_processes(void **state)
+{
+	(void)state;
+	struct live_metrics *m = live_metrics_new();
+	const int64_t s = 1000000000, begin = 1000 * s;
+	size_t len;
+	add_process(m, "nginx", 300000000, begin);
+	add_process(m, "nginx", 200000000, begin + s);
+	char *text = live_metrics_text(m, &len);
+	assert_non_null(strstr(text, "\nstealscope_process_seconds_total{group=\"web.service\",process=\"nginx\",state=\"stolen\"} 0.500000000\n"));
+	assert_non_null(strstr(text, "\nstealscope_process_longest_wait_seconds{group=\"web.service\",process=\"nginx\"} 0.300000000\n"));
+	/* what its own threads took is no contention */
+	assert_non_null(strstr(text, "\nstealscope_contention_seconds_total{group=\"web.service\"} 0.500000000\n"));
+	assert_null(strstr(text, "471"));  /* no PID */
+	free(text);
+	/* 5,000 names: the number of series is bounded, and the sum is kept */
+	for (int i = 0; i < 5000; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "short%d", i);
+		add_process(m, name, 1000000, begin + 2 * s);
+	}
+	text = live_metrics_text(m, &len);
+	size_t lines = 0;
+	double sum = 0;
+	for (const char *at = strstr(text, "\nstealscope_"); at; at = strstr(at + 1, "\nstealscope_")) {
+		lines++;
+		const char *stolen = strstr(at, "state=\"stolen\"} ");
+		if (strncmp(at + 1, "stealscope_process_seconds_total", 32) == 0 && stolen && stolen < strchr(at + 1, '\n'))
+			sum += strtod(stolen + 16, NULL);
+	}
+	assert_in_range(lines, 4096, 4150);
+	assert_in_range((uintmax_t)(sum * 1000 + 0.5), 5500, 5500);
+	free(text);
+	/* what has ended is dropped; what goes on keeps its counter */
+	for (int i = 0; i < 40; i++)
+		add_process(m, "nginx", 1000000, begin + (10 + 10 * i) * s);
+	text = live_metrics_text(m, &len);
+	assert_null(strstr(text, "short1"));
+	assert_null(strstr(text, "=\"other\""));
+	assert_non_null(strstr(text, "\nstealscope_process_seconds_total{group=\"web.service\",process=\"nginx\",state=\"stolen\"} 0.540000000\n"));
+	assert_non_null(strstr(text, "\nstealscope_process_longest_wait_seconds{group=\"web.service\",process=\"nginx\"} 0.001000000\n"));
+	free(text);
+	live_metrics_free(m);
+}
+
 int main(void)
 {
-	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_shared_core) };
+	static const struct CMUnitTest tests[] = { cmocka_unit_test(test_shared_core), cmocka_unit_test(test_processes) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,7 @@ static void describe_culprit(const struct culprit_index *x, u32 key, const char 
 	const struct live_thread *v;
 	struct live_stat stat;
 	char raw[17], escaped[sizeof raw * TEXT_ESCAPED], all[LIVE_NAME + sizeof escaped + 16];
-	*c = (struct live_culprit){ .ran = -1, .kind = LIVE_NOBODY };
+	*c = (struct live_culprit){ .ran = -1, .kind = LIVE_NOBODY, .group = -1 };
 	for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) {
 		if (fixed[i].key == key) {
 			c->kind = fixed[i].kind;

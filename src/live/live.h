@@ -66,6 +66,7 @@ struct live_culprit {
 	int32_t pid;
 	char name[LIVE_NAME];      /* "host/9120 burnP6", "batch.slice/burnP6", "web/vCPU0", "web's VMM", "unknown" */
 	char machine[LIVE_NAME];   /* VM; "": none */
+	int32_t group;             /* index; -1: unknown, or none */
 	int64_t ran;               /* CPU time in this period; -1: unknown */
 	int64_t took;              /* sum over all victims */
 	bool own;                  /* a descendant of the request's command */
@@ -92,6 +93,7 @@ struct live_sample {
 	size_t pairs;
 	struct live_cpu_use *cpu;
 	size_t cpus;
+	bool by_process;           /* victims that are no vCPUs are processes; otherwise threads */
 	bool has_siblings;         /* cores have two CPUs, and shared times are known */
 	bool has_bpf, is_guest;    /* is_guest: no VMs here, the victims are this machine's own processes */
 	const char *source;        /* "bpf", "schedstat" */

@@ -130,7 +130,7 @@ static struct live_vcpu *find_victim(struct machine_build *b, u32 key)
 static void describe(struct machine_build *b, u32 key, struct live_culprit *c)
 {
 	char comm[17], escaped[sizeof comm * TEXT_ESCAPED], all[2 * LIVE_NAME + sizeof escaped];
-	*c = (struct live_culprit){ .ran = -1, .kind = LIVE_PROCESS };
+	*c = (struct live_culprit){ .ran = -1, .kind = LIVE_PROCESS, .group = -1 };
 	const struct { u32 key; enum live_kind kind; const char *name; } fixed[] = {
 		{ 0, LIVE_IDLE, "idle CPU (wakeup)" }, { CULPRIT_UNKNOWN, LIVE_NOBODY, "unknown" },
 		{ CULPRIT_THROTTLED, LIVE_QUOTA, "quota (cpu.max)" }, { CULPRIT_OWN, LIVE_OWN, "its own threads" },
@@ -146,6 +146,7 @@ static void describe(struct machine_build *b, u32 key, struct live_culprit *c)
 	c->pid = (int32_t)p->tgid;
 	c->ran = p->ran;
 	c->own = p->marked;
+	c->group = p->group || p->kernel || p->vcpu || p->vmm_of ? find_group(b, p) : -1;
 	if (p->vcpu || p->vmm_of)
 		memcpy(c->machine, (p->vcpu ? p->vcpu : p->vmm_of)->machine, sizeof c->machine);
 	if (p->vcpu) {
@@ -253,6 +254,7 @@ static void take(struct live *l, struct live_sample *s)
 {
 	struct machine_build b = { .l = l, .s = s, .by_key = MAP_INIT, .by_culprit = MAP_INIT };
 	struct machine_period p;
+	s->by_process = true;
 	machine_names_begin(l->names);
 	machine_source_take(l->machine, &p);
 	live_end_period(l, s, now_ns());

@@ -100,7 +100,8 @@ static void take(struct live *l, struct live_sample *s)
 		take_thread(l, &l->threads.thread[i], &s->vcpu[i], s->period);
 	read_counters(l, now);
 	add_bounds(l, s);
-	if (s->is_guest)
+	s->by_process = s->is_guest;
+	if (s->by_process)
 		join_processes(s);
 }
 
