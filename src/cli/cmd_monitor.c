@@ -127,8 +127,10 @@ static size_t find_noticed(const struct monitor_command *m, const char *name)
 /* Logs each vCPU once when it passes the limit, and once when it is below it again. */
 static void log_sample(struct monitor_command *m, const struct live_sample *s)
 {
-	for (size_t i = 0; i < s->vcpus && !s->is_guest; i++) {
+	for (size_t i = 0; i < s->vcpus; i++) {
 		const struct live_vcpu *v = &s->vcpu[i];
+		if (v->number < 0 && s->by_process)
+			continue;  /* short-lived ones would fill the log */
 		const double stolen = (double)v->ns.stolen / (double)s->period;
 		const double throttled = (double)v->ns.throttled / (double)s->period;
 		char name[LIVE_NAME + 16];
@@ -195,7 +197,7 @@ static void catch_signals(struct monitor_command *m)
 static void run_loop(struct monitor_command *m, struct live *l, struct metrics_server *server, struct publisher *publisher)
 {
 	struct live_metrics *metrics = live_metrics_new();
-	int64_t next = now_ns() + m->period;
+	int64_t next = now_ns() + min64(m->period, NS_PER_S);  /* the first period is short */
 	m->write_at = now_ns() + WRITE_NS;
 	start_flight(m);
 	while (!stop) {

@@ -1,6 +1,7 @@
 #include "cli/monitor_rows.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -28,24 +29,70 @@ static void drop_old(struct monitor_rows *r, int64_t now)
 	l->steals = steals;
 }
 
-void monitor_rows_add(struct monitor_rows *r, const struct live_sample *s)
+/* Returns the name of a victim for people: VM, or group and process, never a PID. */
+static char *name_victim(const struct live_sample *s, const struct live_vcpu *v)
+{
+	const char *group = s->group[v->group].name;
+	if (v->number >= 0 || strcmp(group, "/") == 0 || strcmp(group, v->machine) == 0)
+		return mem_dup(v->machine);
+	return mem_printf("%s/%s", group, v->machine);
+}
+
+/* Returns the name of a culprit without its PID. */
+static char *name_culprit(const struct live_culprit *c)
+{
+	const char *space = strncmp(c->name, "host/", 5) == 0 ? strchr(c->name, ' ') : NULL;
+	return mem_dup(space ? space + 1 : c->name);
+}
+
+static void add_state(struct monitor_rows *r, const struct live_sample *s, const struct live_vcpu *v, size_t from)
 {
 	struct export_live *l = &r->live;
-	const int64_t ts = s->wall - s->period;
+	char *name = name_victim(s, v);
+	/* Processes of one name are one row. */
+	for (size_t i = from; i < l->states && v->number < 0; i++) {
+		struct export_live_state *row = &l->state[i];
+		if (row->cpu >= 0 || strcmp(row->machine, name) != 0)
+			continue;
+		row->ran += v->ns.ran;
+		row->stolen += v->ns.stolen;
+		row->throttled += v->ns.throttled;
+		row->longest = v->longest > row->longest ? v->longest : row->longest;
+		free(name);
+		return;
+	}
+	*ARRAY_PUSH(l->state, l->states, r->state_cap) = (struct export_live_state){ s->wall - s->period, s->period, name,
+		v->number, v->number < 0 ? 0 : v->tid, v->ns.ran, v->ns.stolen, v->ns.throttled, v->ns.blocked + v->ns.paused,
+		v->longest };
+}
+
+static void add_steal(struct monitor_rows *r, const struct live_sample *s, const struct live_pair *p, size_t from)
+{
+	struct export_live *l = &r->live;
+	const struct live_vcpu *v = &s->vcpu[p->vcpu];
+	const struct live_culprit *c = &s->culprit[p->culprit];
+	char *victim = name_victim(s, v), *culprit = name_culprit(c);
+	for (size_t i = from; i < l->steals && v->number < 0; i++) {
+		struct export_live_steal *row = &l->steal[i];
+		if (row->cpu >= 0 || strcmp(row->machine, victim) != 0 || strcmp(row->culprit, culprit) != 0)
+			continue;
+		row->ns += p->ns;
+		free(victim);
+		free(culprit);
+		return;
+	}
+	*ARRAY_PUSH(l->steal, l->steals, r->steal_cap) = (struct export_live_steal){ s->wall - s->period, s->period, victim,
+		v->number, live_kind_name[c->kind], culprit, p->ns };
+}
+
+void monitor_rows_add(struct monitor_rows *r, const struct live_sample *s)
+{
 	drop_old(r, s->wall);
-	for (size_t i = 0; i < s->vcpus; i++) {
-		const struct live_vcpu *v = &s->vcpu[i];
-		struct export_live_state *row = ARRAY_PUSH(l->state, l->states, r->state_cap);
-		*row = (struct export_live_state){ ts, s->period, mem_dup(v->machine), v->number, v->tid, v->ns.ran, v->ns.stolen,
-			v->ns.throttled, v->ns.blocked + v->ns.paused, v->longest };
-	}
-	for (size_t i = 0; i < s->pairs; i++) {
-		const struct live_vcpu *v = &s->vcpu[s->pair[i].vcpu];
-		const struct live_culprit *c = &s->culprit[s->pair[i].culprit];
-		struct export_live_steal *row = ARRAY_PUSH(l->steal, l->steals, r->steal_cap);
-		*row = (struct export_live_steal){ ts, s->period, mem_dup(v->machine), v->number, live_kind_name[c->kind],
-			mem_dup(c->name), s->pair[i].ns };
-	}
+	const size_t states = r->live.states, steals = r->live.steals;
+	for (size_t i = 0; i < s->vcpus; i++)
+		add_state(r, s, &s->vcpu[i], states);
+	for (size_t i = 0; i < s->pairs; i++)
+		add_steal(r, s, &s->pair[i], steals);
 }
 
 static void forget(struct monitor_rows *r)
