@@ -74,6 +74,8 @@ void top_follow(struct top *t);
 void top_make_rows(struct top *t);
 /* Writes the sentence about the shown sample: the vCPU that lost most. */
 void top_sentence(const struct live_sample *s, char *buf, size_t size);
+/* Returns the name of a culprit without its PID; of a VM whichever of its vCPUs it is. */
+const char *top_short_name(const struct live_culprit *c);
 /* Draws the last minute of a pCPU as a lane of one letter for each task or VM: the one that had it most, in turns of their
  * shares. '.': idle, '*': further ones. */
 void top_lane(struct top *t, unsigned cpu, struct screen *s, int x, int y, int w, struct style style);

@@ -65,7 +65,8 @@ static void draw_cpu(const struct top *t, const struct live_sample *s, unsigned 
 	char names[200] = "";
 	size_t used = 0;
 	for (int k = 0; k < 3 && u->top[k] >= 0 && used < sizeof names; k++)
-		used += (size_t)snprintf(names + used, sizeof names - used, "%s%s %.0f", k ? ", " : "", s->culprit[u->top[k]].name,
+		used += (size_t)snprintf(names + used, sizeof names - used, "%s%s %.0f", k ? ", " : "",
+		                         top_short_name(&s->culprit[u->top[k]]),
 		                         100 * (double)u->top_ns[k] / (double)s->period);
 	int at = x + screen_printf(out, x, y, w, part(t, PART_LABEL), "CPU%-3u", cpu);
 	for (int i = 0; i < bar; i++)

@@ -6,12 +6,10 @@
 #include "ui/top/top.h"
 
 /* A VM has one letter, whichever of its vCPUs ran; a task has one by its name without the PID. */
-static const char *lane_name(const struct live_culprit *c)
+const char *top_short_name(const struct live_culprit *c)
 {
-	const char *space = strchr(c->name, ' ');
-	if (c->machine[0])
-		return c->machine;
-	return (c->kind == LIVE_PROCESS || c->kind == LIVE_KERNEL) && space ? space + 1 : c->name;
+	const char *space = strncmp(c->name, "host/", 5) == 0 ? strchr(c->name, ' ') : NULL;
+	return c->machine[0] ? c->machine : space ? space + 1 : c->name;
 }
 
 static char letter_at(size_t i)
@@ -56,7 +54,7 @@ static void free_letters(struct top *t)
 		const struct live_sample *s = &t->sample[(t->newest + TOP_SAMPLES - back) % TOP_SAMPLES];
 		for (size_t i = 0; i < s->culprits; i++)
 			for (size_t k = 0; k < TOP_LETTERS; k++)
-				used[k] |= t->letter_of[k][0] && strcmp(t->letter_of[k], lane_name(&s->culprit[i])) == 0;
+				used[k] |= t->letter_of[k][0] && strcmp(t->letter_of[k], top_short_name(&s->culprit[i])) == 0;
 	}
 	for (size_t k = 0; k < TOP_LETTERS; k++)
 		if (!used[k])
@@ -71,9 +69,15 @@ static char letter_in(struct top *t, const struct live_sample *s, unsigned cpu, 
 	for (int k = 0; k < 3 && u->top[k] >= 0; k++) {
 		sum += (double)u->top_ns[k] / (double)s->period;
 		if (at < sum)
-			return find_letter(t, lane_name(&s->culprit[u->top[k]]));
+			return find_letter(t, top_short_name(&s->culprit[u->top[k]]));
 	}
 	return at < (double)u->busy / (double)s->period ? '*' : '.';
+}
+
+/* A letter has the colour of an owner, which it keeps while it belongs to its name. */
+static struct style style_of_letter(const struct top *t, char letter, struct style style)
+{
+	return letter_index(letter) < TOP_LETTERS ? t->palette.owner[letter_index(letter) % OWNERS] : style;
 }
 
 void top_lane(struct top *t, unsigned cpu, struct screen *out, int x, int y, int w, struct style style)
@@ -92,7 +96,8 @@ void top_lane(struct top *t, unsigned cpu, struct screen *out, int x, int y, int
 		if (!s)
 			break;
 		const double at = 1 - (double)(age - end) / (double)s->period;
-		screen_put(out, x + w - 1 - i, y, cpu < s->cpus ? (uint32_t)letter_in(t, s, cpu, at) : ' ', style);
+		const char letter = cpu < s->cpus ? letter_in(t, s, cpu, at) : ' ';
+		screen_put(out, x + w - 1 - i, y, (uint32_t)letter, style_of_letter(t, letter, style));
 	}
 }
 

@@ -310,16 +310,23 @@ void top_sentence(const struct live_sample *s, char *buf, size_t size)
 		return;
 	}
 	const struct live_vcpu *v = &s->vcpu[worst.vcpu];
+	const char *const base = v->number < 0 && s->by_process ? " it wanted to run" : "";
 	name_target(s, v, name, sizeof name);
+	if (*base) {  /* the threads of a process may wait more than all of the time */
+		const int64_t wanted = v->ns.ran + v->ns.stolen + v->ns.throttled;
+		worst.steal = share(v->ns.stolen, wanted);
+		worst.throttled = share(v->ns.throttled, wanted);
+	}
 	if (worst.throttled > worst.steal)
-		snprintf(buf, size, "%s was throttled %.0f %% of the time by its own quota", name, 100 * worst.throttled);
+		snprintf(buf, size, "%s was throttled %.0f %% of the time%s by its own quota", name, 100 * worst.throttled, base);
 	else if (v->top < 0 || (!s->has_bpf && s->culprit[v->top].kind == LIVE_NOBODY))
-		snprintf(buf, size, "%s waited %.0f %% of the time; without BPF the culprit is unknown", name, 100 * worst.steal);
+		snprintf(buf, size, "%s waited %.0f %% of the time%s; without BPF the culprit is unknown", name,
+		         100 * worst.steal, base);
 	else if (s->culprit[v->top].inferred)
-		snprintf(buf, size, "%s waited %.0f %% for CPU%d; at least %.0f %% of it for %s", name, 100 * worst.steal, v->cpu,
+		snprintf(buf, size, "%s waited %.0f %% of the time%s; at least %.0f %% of it for %s", name, 100 * worst.steal, base,
 		         100 * worst.top_share, s->culprit[v->top].name);
 	else
-		snprintf(buf, size, "%s waited %.0f %% of the time (longest %s); %.0f %% of it for %s", name, 100 * worst.steal,
-		         time_duration(text, v->longest), 100 * worst.top_share, s->culprit[v->top].name);
+		snprintf(buf, size, "%s waited %.0f %% of the time%s (longest %s); %.0f %% of it for %s", name,
+		         100 * worst.steal, base, time_duration(text, v->longest), 100 * worst.top_share, s->culprit[v->top].name);
 	add_host_share(s, buf, size);
 }
