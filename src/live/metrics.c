@@ -127,11 +127,12 @@ static void add_to(struct live_metrics *m, struct live_series *s, int64_t value)
 static void count(struct live_metrics *m, int kind, const char *const label[LABELS], int64_t value)
 {
 	struct live_series want = { .family = kind };
-	if (value <= 0 && kind != FAMILY_VCPU)
-		return;
+	const bool is_new = value > 0 || kind == FAMILY_VCPU;  /* a series begins with a time */
 	for (int i = 0; i < LABELS && family[kind].label[i]; i++)
 		text_cut(want.label[i], LABEL_SIZE, label[i]);
-	struct live_series *s = find_series(m, &want, METRICS_SERIES);
+	struct live_series *s = find_series(m, &want, is_new ? METRICS_SERIES : 0);
+	if (!s && !is_new)
+		return;
 	if (!s) {
 		memset(want.label, 0, sizeof want.label);
 		for (int i = 0; i < LABELS && family[kind].label[i]; i++)
