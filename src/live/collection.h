@@ -50,7 +50,7 @@ struct live {
 /* ---- for the sources */
 
 struct culprit_index live_culprits(const struct live *l, struct live_sample *s);
-/* Begins the period of a sample that ends now. */
+/* Ends the period of a sample at this time, CLOCK_MONOTONIC ns, which may be a little ago. */
 void live_end_period(struct live *l, struct live_sample *s, int64_t now);
 /* Sorts the pairs by time, and finds the first culprit of each victim. */
 void live_sort_pairs(struct live_sample *s);

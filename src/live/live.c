@@ -178,7 +178,7 @@ struct culprit_index live_culprits(const struct live *l, struct live_sample *s)
 void live_end_period(struct live *l, struct live_sample *s, int64_t now)
 {
 	s->period = now - l->last;
-	s->wall = clock_ns(CLOCK_REALTIME);
+	s->wall = clock_ns(CLOCK_REALTIME) - (now_ns() - now);
 	l->last = now;
 	read_cpus(l, s);
 	if (l->source == &machine_ops)

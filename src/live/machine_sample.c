@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -257,7 +256,7 @@ static void take(struct live *l, struct live_sample *s)
 	s->by_process = true;
 	machine_names_begin(l->names);
 	machine_source_take(l->machine, &p);
-	live_end_period(l, s, now_ns());
+	live_end_period(l, s, p.end);
 	add_tasks(&b, &p);
 	add_waits(&b, &p);
 	for (size_t i = 0; i < b.len; i++)

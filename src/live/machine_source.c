@@ -12,6 +12,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/clock.h"
+#include "base/map.h"
 #include "base/mem.h"
 #include "live/bpf_maps.h"
 #include "live/machine_object.h"
@@ -29,6 +30,10 @@ struct machine_source {
 	bool marks;
 	volatile struct machine_control *control;
 	size_t control_bytes;
+	struct machine_period sums;      /* taken since the last period; no tasks */
+	struct map row_at, ended_at, pair_at;  /* their keys -> index */
+	size_t rows_cap, endeds_cap, pairs_cap;
+	bool fills;                      /* the tables may be full before the end of a period */
 };
 
 static int attach(struct machine_source *m, struct error *err)
@@ -70,6 +75,7 @@ struct machine_source *machine_source_open(unsigned cpus, u32 root, struct error
 	struct machine_source *m = mem_new(1, sizeof *m);
 	m->stats = -1;
 	m->marks = root != 0;
+	m->fills = true;  /* until the first period shows it */
 	if (load(m, cpus, err) == 0) {
 		m->control->root = root;
 		if (attach(m, err) == 0) {
@@ -94,6 +100,10 @@ void machine_source_close(struct machine_source *m)
 	if (m->control)
 		munmap((void *)(uintptr_t)m->control, m->control_bytes);
 	bpf_object__close(m->object);
+	machine_period_release(&m->sums);
+	map_release(&m->row_at);
+	map_release(&m->ended_at);
+	map_release(&m->pair_at);
 	free(m);
 }
 
@@ -138,21 +148,99 @@ void machine_source_remove(struct machine_source *m, u32 tid)
 		m->control->keys--;
 }
 
+static void add_row(struct machine_source *m, u32 key, const struct machine_row *r)
+{
+	bool is_new;
+	uint64_t *at = map_put(&m->row_at, key, &is_new);
+	if (is_new) {
+		*at = m->sums.rows;
+		struct machine_period_row *to = ARRAY_PUSH(m->sums.row, m->sums.rows, m->rows_cap);
+		to->key = key;
+		to->value = *r;
+		return;
+	}
+	struct machine_row *to = &m->sums.row[*at].value;
+	to->throttled += r->throttled;
+	to->waits += r->waits;
+	to->lost += r->lost;
+	for (int i = 0; i < MACHINE_BINS; i++)
+		to->bin[i] += r->bin[i];
+	if (r->longest > to->longest) {
+		to->longest = r->longest;
+		to->longest_culprit = r->longest_culprit;
+	}
+}
+
+static void add_ended(struct machine_source *m, u32 key, const struct machine_ended *e)
+{
+	bool is_new;
+	uint64_t *at = map_put(&m->ended_at, key, &is_new);
+	if (is_new) {
+		*at = m->sums.endeds;
+		struct machine_period_ended *to = ARRAY_PUSH(m->sums.ended, m->sums.endeds, m->endeds_cap);
+		to->key = key;
+		to->value = *e;
+	} else {
+		m->sums.ended[*at].value.ran += e->ran;
+	}
+}
+
+static void add_pair(struct machine_source *m, const struct live_pair_key *key, u64 ns)
+{
+	bool is_new;
+	uint64_t *at = map_put(&m->pair_at, (uint64_t)key->victim << 32 | key->culprit, &is_new);
+	if (is_new) {
+		*at = m->sums.pairs;
+		*ARRAY_PUSH(m->sums.pair, m->sums.pairs, m->pairs_cap) = (struct machine_period_pair){ *key, 0 };
+	}
+	m->sums.pair[*at].ns += ns;
+}
+
+/* Adds the sums of the kernel's tables to m->sums, and begins new tables. */
+static void take_tables(struct machine_source *m)
+{
+	const unsigned epoch = m->control->epoch & 1;
+	struct machine_period p = { 0 };
+	__atomic_store_n(&m->control->epoch, m->control->epoch + 1, __ATOMIC_RELEASE);
+	bpf_grace();
+	p.row = bpf_take_map(m->rows[epoch], sizeof(u32), sizeof(struct machine_row), sizeof *p.row, &p.rows);
+	p.ended = bpf_take_map(m->ended[epoch], sizeof(u32), sizeof(struct machine_ended), sizeof *p.ended, &p.endeds);
+	p.pair = bpf_take_map(m->pairs[epoch], sizeof(struct live_pair_key), sizeof(u64), sizeof *p.pair, &p.pairs);
+	for (size_t i = 0; i < p.rows; i++)
+		add_row(m, p.row[i].key, &p.row[i].value);
+	for (size_t i = 0; i < p.endeds; i++)
+		add_ended(m, p.ended[i].key, &p.ended[i].value);
+	for (size_t i = 0; i < p.pairs; i++)
+		add_pair(m, &p.pair[i].key, p.pair[i].ns);
+	m->fills = p.rows > MACHINE_ROWS / 16 || p.endeds > MACHINE_ROWS / 16 || p.pairs > LIVE_PAIRS / 16;
+	machine_period_release(&p);
+}
+
 void machine_source_flush(struct machine_source *m)
 {
 	run_list(m, NULL, NULL);
+	if (m->fills)
+		take_tables(m);
 }
 
 void machine_source_take(struct machine_source *m, struct machine_period *p)
 {
-	const unsigned epoch = m->control->epoch & 1;
-	*p = (struct machine_period){ 0 };
-	run_list(m, &p->task, &p->tasks);
-	__atomic_store_n(&m->control->epoch, m->control->epoch + 1, __ATOMIC_RELEASE);
-	bpf_grace();
-	p->row = bpf_take_map(m->rows[epoch], sizeof(u32), sizeof(struct machine_row), sizeof *p->row, &p->rows);
-	p->ended = bpf_take_map(m->ended[epoch], sizeof(u32), sizeof(struct machine_ended), sizeof *p->ended, &p->endeds);
-	p->pair = bpf_take_map(m->pairs[epoch], sizeof(struct live_pair_key), sizeof(u64), sizeof *p->pair, &p->pairs);
+	struct machine_task *task = NULL;
+	size_t tasks = 0;
+	run_list(m, &task, &tasks);
+	const int64_t end = now_ns();
+	take_tables(m);
+	*p = m->sums;
+	p->end = end;
+	p->task = task;
+	p->tasks = tasks;
+	m->sums = (struct machine_period){ 0 };
+	m->rows_cap = m->endeds_cap = m->pairs_cap = 0;
+	struct map *const map[] = { &m->row_at, &m->ended_at, &m->pair_at };
+	for (size_t i = 0; i < sizeof map / sizeof *map; i++) {
+		map_release(map[i]);
+		*map[i] = (struct map)MAP_INIT;
+	}
 }
 
 void machine_period_release(struct machine_period *p)

@@ -14,7 +14,8 @@ struct machine_source;
  * detaches it when the process ends, however it ends. Returns NULL with *err. */
 struct machine_source *machine_source_open(unsigned cpus, u32 root, struct error *err);
 void machine_source_close(struct machine_source *m);
-/* Accounts the waits that go on. Cost: 0.2 us for each task of the machine. */
+/* Accounts the waits that go on, and takes sums out of the kernel's tables before these are full. Cost: 1 us for each task
+ * of the machine. */
 void machine_source_flush(struct machine_source *m);
 
 /* Makes a thread a victim and a culprit of its own, with the key CULPRIT_VICTIM + TID, from the next list or flush on. */
@@ -23,13 +24,14 @@ void machine_source_remove(struct machine_source *m, u32 tid);
 
 /* What a period contains. The arrays belong to the caller. */
 struct machine_period {
+	int64_t end;               /* of the sums, CLOCK_MONOTONIC, ns */
 	struct machine_task *task;
 	size_t tasks;
-	struct { u32 key; struct machine_row value; } *row;
+	struct machine_period_row { u32 key; struct machine_row value; } *row;
 	size_t rows;
-	struct { u32 key; struct machine_ended value; } *ended;
+	struct machine_period_ended { u32 key; struct machine_ended value; } *ended;
 	size_t endeds;
-	struct { struct live_pair_key key; u64 ns; } *pair;
+	struct machine_period_pair { struct live_pair_key key; u64 ns; } *pair;
 	size_t pairs;
 };
 
