@@ -277,6 +277,8 @@ static int parse_options(struct monitor_command *m, int argc, char **argv, struc
 		return error_system(err, NULL, "cannot find the name of this machine");
 	if (m->own && strcmp(m->own, "process") != 0 && strcmp(m->own, "machine") != 0)
 		return error_set(err, STATUS_USAGE, NULL, "--own: neither process nor machine: '%s'", m->own);
+	m->request.publishes = m->publish != NULL;
+	m->request.shares = m->share.len > 0;
 	m->request.steal_clock = m->publish && (!m->own || *m->own == 'm') && live_has_steal_clock();
 	if (m->own && *m->own == 'm' && !m->request.steal_clock)
 		return error_set(err, STATUS_INPUT, "use --own process",
