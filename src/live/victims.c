@@ -140,6 +140,15 @@ static bool comm_is_requested(const struct live_request *r, const char *comm)
 	return false;
 }
 
+/* A process is known by its name. One with vCPUs is a VM without a name of its own: its PID tells it from others. */
+static void name_machine(char *name, size_t size, const char *comm, int number, int32_t pid)
+{
+	if (number >= 0)
+		snprintf(name, size, "%s-%d", comm, pid);
+	else
+		snprintf(name, size, "%s", comm);
+}
+
 static void visit_thread(void *arg, int32_t tid)
 {
 	struct thread_search *s = arg;
@@ -150,7 +159,9 @@ static void visit_thread(void *arg, int32_t tid)
 	if ((s->only_vcpus && number < 0) || (s->by_comm && !comm_is_requested(s->request, stat.comm)))
 		return;
 	s->found++;
-	add_thread(s->threads, s->root, s->machine, number, s->pid, tid);
+	char name[LIVE_NAME + 16];
+	name_machine(name, sizeof name, s->machine, number, s->pid);
+	add_thread(s->threads, s->root, name, number, s->pid, tid);
 }
 
 static void visit_process(void *arg, int32_t pid)
@@ -177,7 +188,7 @@ static void add_requested(struct live_threads *t, const struct live_request *r, 
 		struct live_stat stat;
 		char machine[LIVE_NAME];
 		if (live_read_stat(r->root, pid, pid, &stat)) {
-			snprintf(machine, sizeof machine, "%s", stat.comm);
+			name_machine(machine, sizeof machine, stat.comm, vcpu_name_number(stat.comm), pid);
 			add_thread(t, r->root, machine, vcpu_name_number(stat.comm), atoi(tgid + 6), pid);
 		}
 		return;
