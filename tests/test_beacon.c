@@ -2,8 +2,11 @@
 #include "test.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "beacon/beacon.h"
@@ -22,6 +25,24 @@ ssize_t write(int fd, const void *data, size_t n)
 		return -1;
 	}
 	return syscall(SYS_write, fd, data, n);
+}
+
+/* Imitates /proc/stat: each time it is opened, the guest has worked for some more jiffies. */
+static uint64_t worked[3], more[3];
+static unsigned stat_reads;
+static bool has_stat;
+
+FILE *fopen(const char *path, const char *mode)
+{
+	if (!has_stat || strcmp(path, "/proc/stat") != 0)
+		return fdopen(open(path, O_RDONLY | O_CLOEXEC), mode);
+	const int fd = memfd_create("stat", 0);
+	for (int i = 0; i < 3; i++)
+		worked[i] += more[i];
+	stat_reads++;
+	assert_true(dprintf(fd, "cpu  %" PRIu64 " %" PRIu64 " %" PRIu64 " 9 9 9\n", worked[0], worked[1], worked[2]) > 0);
+	lseek(fd, 0, SEEK_SET);
+	return fdopen(fd, "r");
 }
 
 static void record_call(uint32_t nr, uint64_t a0, uint64_t a1)
@@ -168,6 +189,55 @@ static void test_no_output(void **state)
 	assert_int_equal(ncalls, 0);
 }
 
+/* A guest that worked for more than the beacon's own jiffy gets pulses, whatever kind of work it was; an idle one does not. */
+static void test_busy(void **state)
+{
+	(void)state;
+	const struct beacon_options o = { .rate = 2000, .duration = 80000000, .output = output, .uid = 77, .hypercall = record_call };
+	const volatile int stop = 0;
+	has_stat = true;
+	for (int part = 0; part < 3; part++) {
+		for (uint64_t step = 0; step < 3; step++) {
+			struct beacon_counts counts;
+			struct error err = ERROR_INIT;
+			const int free_fd = dup(0);
+			close(free_fd);
+			stat_reads = 0;
+			memset(worked, 0, sizeof worked);
+			memset(more, 0, sizeof more);
+			worked[1] = 100;
+			more[part] = step;
+			assert_int_equal(beacon_run(&o, &stop, &counts, &err), 0);
+			assert_int_equal(counts.pulses + counts.skipped, stat_reads);
+			assert_true(stat_reads > 1);
+			assert_int_equal(step < 2 ? counts.pulses : counts.skipped, step < 2);
+			const int next_fd = fcntl(0, F_DUPFD, free_fd + 1);  /* no file is left open */
+			assert_int_equal(next_fd, free_fd + 1);
+			close(next_fd);
+		}
+	}
+	has_stat = false;
+}
+
+static void slow_call(uint32_t nr, uint64_t a0, uint64_t a1)
+{
+	const struct timespec t = { 0, 3000000 };
+	record_call(nr, a0, a1);
+	nanosleep(&t, NULL);
+}
+
+/* The costs are those of a write, of the hypercall and of a pulse, which contains both. */
+static void test_costs(void **state)
+{
+	(void)state;
+	const struct beacon_options o = { .rate = 2000, .output = output, .uid = 77, .keep_idle = true, .hypercall = slow_call };
+	struct beacon_cost cost;
+	struct error err = ERROR_INIT;
+	assert_int_equal(beacon_measure(&o, 21, &cost, &err), 0);
+	assert_in_range(cost.write_ns, 1, 2900000);
+	assert_true(cost.hypercall_ns >= 3000000 && cost.pulse_ns >= 3000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +247,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stop, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_measure, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_no_output, make_output, drop_output),
+		cmocka_unit_test_setup_teardown(test_busy, make_output, drop_output),
+		cmocka_unit_test_setup_teardown(test_costs, make_output, drop_output),
 	};
 	return cmocka_run_group_tests_name("beacon", tests, NULL, NULL);
 }
