@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures how many small defects the tests notice: tests/mutate.py [--seed S] [-n N] FOLDER...
+"""Measures how many small defects the tests notice: tests/mutate.py [--seed S] [-n N] FOLDER... | --day DAY
 
 Draws N mutants per directory of src/ (sync, latency, ...), at most one per file as long as there are files, in a copy of the
 built tree.  A mutant changes one operator, constant or statement.  Those that do not compile, or compile to the same code,
@@ -25,8 +25,9 @@ OPERATORS = [  # (pattern, replacements)
     (r"^(\t+)[a-z_]\w*\([^{}]*\);$", [r"\1;"]),                                     # a call is left out
 ]
 END_TO_END = {  # tests in Python that ask about a directory; the unit tests are in its part.mk
-    "compare": ["diff", "whatif"], "export": ["export", "export_http", "schema"], "record": ["record_cli"],
-    "latency": ["latency_truth"], "index": ["cache", "session"], "report": ["schema", "names"], "cli": ["mistakes"],
+    "base": ["names"], "compare": ["diff", "whatif"], "export": ["export", "export_http", "schema"], "record": ["record_cli"],
+    "latency": ["latency_truth"], "index": ["cache", "session"], "report": ["schema", "names"], "cli": ["mistakes", "mcp"],
+    "live": ["live_names", "monitor", "srbn_read"], "beacon": ["srbn_read"],
 }
 WITH_TRUTH = ("trace", "sync", "model", "history", "index", "query")
 TIMEOUT = 240  # s for one test
@@ -58,6 +59,12 @@ def choices(text):
                 if outside_string(text[i], m.start()):
                     found += [(i, text[i][:m.start()] + m.expand(r) + text[i][m.end():]) for r in replacements]
     return found
+
+
+def folders_of_day(day):
+    """Returns the two directories of src/ whose turn it is: all of them within a few days."""
+    every = sorted(os.path.basename(os.path.dirname(part)) for part in glob.glob("src/*/part.mk"))
+    return [every[(2 * day + i) % len(every)] for i in range(2)]
 
 
 def folder_tests(folder):
@@ -145,10 +152,15 @@ def measure(rng, folder, number):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    p.add_argument("folder", nargs="+", help="directory of src/")
+    p.add_argument("folder", nargs="*", help="directory of src/")
+    p.add_argument("--day", type=int, help="the two directories of this day, in place of FOLDER; also the seed")
     p.add_argument("-n", type=int, default=12, help="mutants per directory (12)")
     p.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 31))
     options = p.parse_args()
+    if options.day is not None:
+        options.folder, options.seed = folders_of_day(options.day), options.day
+    if not options.folder:
+        p.error("name a directory of src/, or --day")
     print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory(prefix="stealscope-mutants-") as tmp:
         copy = os.path.join(tmp, "tree")
