@@ -6,19 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static unsigned hex_digit(char c)
+{
+	return c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 :
+		c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10 : 16;
+}
+
+/* Parses "01234567-89ab-cdef-0123-456789abcdef". */
 static void parse_uuid(struct tsdl_parser *p)
 {
-	unsigned digits = 0;
-	for (size_t i = 0; p->token == TEXT && i < p->len && digits < 32; i++) {
-		const char c = p->text[i];
-		const unsigned v = c >= '0' && c <= '9' ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 :
-			c >= 'A' && c <= 'F' ? (unsigned)(c - 'A') + 10 : 16;
-		if (v < 16) {
+	static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+	bool is_valid = p->token == TEXT && p->len == sizeof form - 1;
+	for (size_t i = 0, digits = 0; is_valid && i < p->len; i++) {
+		const unsigned v = hex_digit(p->text[i]);
+		is_valid = form[i] == 'x' ? v < 16 : p->text[i] == form[i];
+		if (is_valid && form[i] == 'x') {
 			unsigned char *byte = &p->m->uuid[digits++ / 2];
 			*byte = (unsigned char)((unsigned)*byte << 4 | v);
 		}
 	}
-	p->m->has_uuid = digits == 32;
+	if (!is_valid)
+		tsdl_fail(p, "invalid UUID");
+	p->m->has_uuid = is_valid;
 }
 
 /* Attributes that may occur once per block. */
