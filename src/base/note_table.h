@@ -51,6 +51,9 @@
 	X(CLOCK_PERF, "clock-perf", CLOCK, \
 	  "recorded with perf's default clock, which may differ between CPUs and has no known real time", \
 	  "record with perf record -k CLOCK_MONOTONIC") \
+	X(TEXT_TRACE, "text-trace", INFO, \
+	  "read from text: times have the precision of the text, often 1 us; arguments that the text lacks are unknown", \
+	  "keep trace.dat, perf.data or the ring buffers for exact figures") \
 	X(CLOCK_NOT_NS, "clock-not-ns", CLOCK, "recorded with the clock '%s', whose unit is not ns", "record with -C mono") \
 	X(XENTRACE_CUT, "xentrace-cut", DAMAGE, "%s (byte %llu of %llu); the rest is skipped", \
 	  "copy the file again after xentrace has finished") \

@@ -296,6 +296,16 @@ static int run_model(struct model_run *r, struct ordered_jobs *ordered_jobs, str
 	return sink_async_end(async, result ? NULL : err) ? -1 : result;
 }
 
+static int fail_without_events(const struct notes *notes, struct error *err)
+{
+	char text[NOTE_TEXT];
+	for (size_t i = 0; notes && i < notes->len; i++)
+		if (notes->item[i].code == NOTE_UNTIMED_EVENTS)
+			return error_repeat(err, STATUS_INPUT, "record with a clock", "traces: no event has a time: %s",
+			                    note_text(&notes->item[i], text));
+	return error_set(err, STATUS_INPUT, "record some events", "traces: there is no event in them");
+}
+
 int model_run(const struct sync_result *sync, const struct model_options *options, struct history_builder *b,
               struct model_interval *span, struct notes *notes, struct error *err)
 {
@@ -304,7 +314,7 @@ int model_run(const struct sync_result *sync, const struct model_options *option
 	run_init(&r, sync, options ? options : &defaults);
 	int result = 0;
 	if (!r.total)
-		result = error_set(err, STATUS_INPUT, "record some events", "traces: there is no event in them");
+		result = fail_without_events(notes, err);
 	if (result == 0)
 		result = prescan_machines(&r, err);
 	if (result == 0) {

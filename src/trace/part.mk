@@ -65,6 +65,9 @@ src_libtrace_a_SOURCES = \
 	src/trace/trace.c src/trace/trace.h \
 	src/trace/tracecmd/tracecmd.c src/trace/tracecmd/tracecmd.h \
 	src/trace/clock_setback.c src/trace/clock_setback.h \
+	src/trace/text/text_classes.c src/trace/text/text_classes.h \
+	src/trace/text/text_line.c src/trace/text/text_line.h \
+	src/trace/text/text_reader.c src/trace/text/text_reader.h \
 	src/trace/xen/xen.h src/trace/xen/xen_decode.c src/trace/xen/xen_file.c src/trace/xen/xen_reader.c \
 	src/trace/xen/xen_texts.c \
 	src/trace/discovery/file_machines.c \

@@ -5,8 +5,9 @@
 #include "trace/perf/perf.h"
 #include "trace/perfetto/perfetto.h"
 #include "trace/reader.h"
+#include "trace/text/text_reader.h"
 #include "trace/tracecmd/tracecmd.h"
 #include "trace/xen/xen.h"
 
 const struct trace_reader *const readers[] = { &ctf_reader, &tracecmd_reader, &pages_reader, &perf_reader, &xen_reader,
-	&perfetto_reader, NULL };
+	&perfetto_reader, &text_reader, NULL };

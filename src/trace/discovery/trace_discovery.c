@@ -17,6 +17,7 @@
 #include "trace/internal.h"
 #include "trace/live/live.h"
 #include "trace/perf/perf.h"
+#include "trace/text/text_reader.h"
 
 #define REMEDY "name the directory that contains the trace's 'metadata'; record with `lttng create` and `lttng start`, " \
 	"or with `perf record -a`"
@@ -29,6 +30,7 @@
 #define TRACECMD_EXTENSION ".dat"  /* extension of trace-cmd's files, each of which belongs to one machine */
 #define PERF_NAME "perf.data"
 #define PERF_EXTENSION ".data"
+#define PACKED "unpack it, or name this file itself"
 #define OLD_EXTENSION ".old"  /* added by perf to the name of the previous recording, which is read only if named */
 
 static const struct known_kind {
@@ -62,6 +64,15 @@ static const struct known_kind {
 	  "copy the whole trace again" },
 	{ TRACECMD_EXTENSION, "", 0, true, "named like a trace-cmd file, but empty, damaged, or not a regular file",
 	  "copy the file again after trace-cmd has finished" },
+	{ NULL, "\x1f\x8b", 2, true, "compressed with gzip", PACKED },
+	{ NULL, "\x28\xb5\x2f\xfd", 4, true, "compressed with zstd", PACKED },
+	{ NULL, "\xfd" "7zXZ", 5, true, "compressed with xz", PACKED },
+	{ NULL, "PK\x03\x04", 4, true, "a zip archive", PACKED },
+	{ NULL, "{\"traceEvents\"", 14, true, "slices for Chrome's viewer of traces, without events of the kernel",
+	  "record with Perfetto and its data source linux.ftrace, or with perf record -a -e sched:sched_switch ..." },
+	{ NULL, "{\"resourceSpans\"", 16, true, "spans of distributed tracing, not a trace of a kernel",
+	  "use it with a recording: stealscope latency requests --spans FILE RECORDING" },
+	{ NULL, "<!DOCTYPE html", 14, true, "a page without events of the kernel", "save the trace itself" },
 	{ NULL, "\x89STLH", 5, false, "a history, not a trace", "open that file, or the traces it was built from" },
 };
 enum { KNOWN_KINDS = sizeof known_kinds / sizeof *known_kinds };
@@ -194,7 +205,10 @@ static void examine_file(struct location_search *f, const FTSENT *e)
 		add_location(f, e, *r, claim);
 		return;
 	}
-	add_known_file(f, e, head, len);
+	if (e->fts_level == 0 && text_reader_finds_event(e->fts_accpath))
+		add_location(f, e, &text_reader, CLAIM_FILE);
+	else
+		add_known_file(f, e, head, len);
 }
 
 /* Returns true for a virtual file system of the kernel: reading there may consume data, and the directory of each

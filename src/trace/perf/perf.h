@@ -44,6 +44,7 @@ struct perf_file {
 	uint64_t bytes;          /* size of the file, and of the files beside it (perf record --threads) */
 	bool big_endian;
 	bool is_pipe;            /* written to a pipe: all descriptions are records */
+	bool is_simpleperf;      /* written by Android's simpleperf */
 	bool is_dir;             /* further records are in the files data.0, data.1, ... beside it */
 	uint64_t data_at, data_end;  /* offsets of the records */
 	uint64_t formats_at, formats_end;  /* offsets of the tracepoints' formats; 0: none */

@@ -18,6 +18,7 @@
 #define ATTR_MAX 4096
 #define TEXT_MAX 4096
 #define FEATURES 256
+#define FEATURE_SIMPLEPERF 129  /* META_INFO of Android's simpleperf */
 #define NAMES_MAX (16u << 20)  /* maximum size of the list of names, bytes */
 
 enum perf_feature {
@@ -221,6 +222,7 @@ static void read_header(struct perf_file *f, struct dat_position *w)
 	dat_skip_bytes(w, 16);
 	for (size_t i = 0; i < FEATURES / 64; i++)
 		bits[i] = dat_get64(w);
+	f->is_simpleperf = bits[FEATURE_SIMPLEPERF / 64] >> FEATURE_SIMPLEPERF % 64 & 1;
 	w->is_bad |= f->data_at > f->bytes || data > f->bytes - f->data_at;
 	if (w->is_bad)
 		return;
@@ -391,6 +393,9 @@ static int check(const struct perf_file *f, const struct dat_position *w, const 
 	if (start->lacks_library)
 		return error_set(err, STATUS_INPUT, "record it without -z",
 		                 "%s: compressed, and this stealscope was built without libzstd", f->path);
+	if (!f->formats_at && f->is_simpleperf)
+		return error_set(err, STATUS_INPUT, "record with Perfetto and its data source linux.ftrace",
+		                 "%s: a file of simpleperf, which does not store the formats of tracepoints", f->path);
 	if (!f->formats_at)
 		return error_set(err, STATUS_INPUT, PERF_REMEDY, "%s: %s", f->path,
 		                 f->is_pipe && start->damage ? start->damage :
