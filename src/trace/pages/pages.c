@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file_open.h"
 #include "base/mem.h"
@@ -18,6 +19,7 @@
 #define PAGE_MIN 1024
 #define PAGE_MAX (1 << 24)
 #define CPUS_MAX 65536
+#define PLAIN_CPUS_MAX 1024  /* CPUs that are searched in a copy of tracefs */
 
 /* ---- files */
 
@@ -225,9 +227,65 @@ static int add_cpu(struct pages *p, unsigned number, uint64_t bytes, struct erro
 	return status;
 }
 
+/* Files of CPUs in a copy of tracefs, beside the directory of the formats. */
+static const char *const plain_formats[] = { "per_cpu/cpu%u/trace_pipe_raw", "traces/cpu%u", "cpu%u",
+                                             "cpu%u/trace_pipe_raw" };
+
+char *pages_cpu_path(const struct pages *p, unsigned cpu)
+{
+	const char *at = p->cpu_format, *next;
+	while ((next = strstr(at + 1, "%u")))  /* the last one: the directory may contain it, too */
+		at = next;
+	return mem_printf("%.*s%u%s", (int)(at - p->cpu_format), p->cpu_format, cpu, at + 2);
+}
+
+/* Checks the file trace_clock of a copy of tracefs, if it was copied: "local [global] mono". */
+static int check_plain_clock(const struct pages *p, struct error *err)
+{
+	char *text, clock[32] = "";
+	size_t len;
+	if (pages_text(p, "../trace_clock", &text, &len, err))
+		return -1;
+	const char *open = text ? strchr(text, '[') : NULL;
+	if (open)
+		sscanf(open, "[%31[^]]]", clock);
+	free(text);
+	if (strcmp(clock, "x86-tsc") == 0 || strcmp(clock, "counter") == 0)
+		return error_set(err, STATUS_INPUT, "record with the clock mono", "%s: the unit of its clock '%s' is unknown",
+		                 p->path, clock);
+	return 0;
+}
+
+/* Finds the pages of a copy of tracefs, in the first place that has any. */
+static int find_plain_cpus(struct pages *p, struct error *err)
+{
+	p->is_plain = true;
+	p->formats = ".";
+	p->scale = (struct clock_scale){ .millihertz = CLOCK_SCALE_NS };
+	p->end = INT64_MAX;
+	for (size_t i = 0; i < sizeof plain_formats / sizeof *plain_formats && !p->cpus; i++) {
+		free(p->cpu_format);
+		p->cpu_format = mem_printf("%s/../%s", p->path, plain_formats[i]);
+		for (unsigned cpu = 0; cpu < PLAIN_CPUS_MAX; cpu++) {
+			struct stat st;
+			char *path = pages_cpu_path(p, cpu);
+			if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size)
+				*ARRAY_PUSH(p->cpu, p->cpus, p->cpus_cap) =
+					(struct pages_cpu){ .cpu = cpu, .bytes = (uint64_t)st.st_size, .stat.cpu = cpu };
+			free(path);
+		}
+	}
+	if (p->cpus)
+		return check_plain_clock(p, err);
+	return error_set(err, STATUS_INPUT, "copy per_cpu/cpuN/trace_pipe_raw of each CPU beside events/",
+	                 "%s: formats of events, but no pages of a CPU beside them", p->path);
+}
+
 static int find_cpus(struct pages *p, struct error *err)
 {
 	char *path = mem_printf("%s/pages", p->path);
+	p->cpu_format = mem_printf("%s/cpu%%u", path);
+	p->formats = "events";
 	DIR *dir = opendir(path);
 	int status = dir ? 0 : error_read(err, REMEDY, "%s", path);
 	for (struct dirent *e; status == 0 && (e = readdir(dir));) {
@@ -246,11 +304,21 @@ static int find_cpus(struct pages *p, struct error *err)
 	return status;
 }
 
+static bool is_formats_dir(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	return strcmp(name, "events") == 0 || strcmp(name, "formats") == 0;
+}
+
 struct pages *pages_read(const char *path, struct error *err)
 {
 	struct pages *p = mem_new(1, sizeof *p);
 	p->path = mem_dup(path);
-	if (read_header(p, err) == 0 && read_about(p, err) == 0 && find_cpus(p, err) == 0)
+	char *about = mem_printf("%s/about.yaml", path);
+	const bool is_plain = access(about, F_OK) != 0 && is_formats_dir(path);
+	free(about);
+	if (read_header(p, err) == 0 &&
+	    (is_plain ? find_plain_cpus(p, err) : read_about(p, err) ? -1 : find_cpus(p, err)) == 0)
 		return p;
 	pages_free(p);
 	return NULL;
@@ -261,6 +329,7 @@ void pages_free(struct pages *p)
 	if (!p)
 		return;
 	free(p->cpu);
+	free(p->cpu_format);
 	free(p->path);
 	free(p);
 }
@@ -281,8 +350,14 @@ static int describe_dir(struct trace_location *p, struct error *err)
 	p->meta.guest_only = d->guest_only;
 	p->meta.is_monotonic = !d->counts_tsc;
 	p->meta.realtime_error = d->realtime_error;
-	snprintf(p->meta.tracer, sizeof p->meta.tracer, "stealscope record");
-	return pages_text(d, "saved_cmdlines", &p->saved_names, &p->saved_bytes, err);
+	snprintf(p->meta.tracer, sizeof p->meta.tracer, d->is_plain ? "copy of tracefs" : "stealscope record");
+	if (d->is_plain) {  /* the directory around the formats contains the trace */
+		char *slash = strrchr(p->path, '/');
+		char *around = slash ? mem_printf("%.*s", (int)(slash - p->path), p->path) : mem_dup(".");
+		free(p->path);
+		p->path = around;
+	}
+	return pages_text(d, d->is_plain ? "../saved_cmdlines" : "saved_cmdlines", &p->saved_names, &p->saved_bytes, err);
 }
 
 static void forget_dir(struct trace_location *p)
@@ -330,7 +405,7 @@ static bool next_page(const struct pages *p, FILE *f, int64_t *ns)
 static void narrow_part(const struct source *s, const struct trace_window *window, struct stream_part *stream_part)
 {
 	const struct pages *p = s->location[0]->data;
-	char *path = mem_printf("%s/pages/cpu%u", p->path, p->cpu[stream_part->stream].cpu);
+	char *path = pages_cpu_path(p, p->cpu[stream_part->stream].cpu);
 	FILE *f = file_open(path);
 	bool begun = false;
 	int64_t ns;

@@ -3,7 +3,10 @@
  *
  * Times: the kernel records TSC cycles or ns. about.yaml contains the clock and the real time at the start of the
  * recording, from which ns since the epoch are computed. The files are not trusted: pages.c checks the descriptions, and
- * pages_child.c checks each page before libtraceevent reads it. */
+ * pages_child.c checks each page before libtraceevent reads it.
+ *
+ * Copies of tracefs that others made are read, too: events/ (or formats/, as SchedViz names it) with header_page and the
+ * formats, and beside it the pages of each CPU, see plain_formats. Their clock is taken for one in ns. */
 #ifndef STEALSCOPE_TRACE_PAGES_PAGES_H
 #define STEALSCOPE_TRACE_PAGES_PAGES_H
 
@@ -19,6 +22,9 @@ struct page_clock { int64_t count, ns; };  /* 0: not recorded */
 
 struct pages {
 	char *path;
+	char *cpu_format;                /* path of a CPU's pages, with %u for its number */
+	const char *formats;             /* directory of the events' formats, relative to path */
+	bool is_plain;                   /* files that somebody copied from tracefs, without about.yaml */
 	char hostname[256], vm_id[128];  /* vm_id: identity of the VM at its provider; "": none */
 	bool guest_only;                 /* recorded by `record --guest-only` */
 	struct clock_scale scale;
@@ -45,6 +51,9 @@ struct pages {
  * values. */
 struct pages *pages_read(const char *path, struct error *err);
 void pages_free(struct pages *p);  /* p may be NULL */
+
+/* Returns the path of a CPU's pages, malloc'ed. */
+char *pages_cpu_path(const struct pages *p, unsigned cpu);
 
 /* Reads a file of the directory into *text, terminated by a NUL; the caller frees it. NULL: there is no such file.
  * Returns -1 if the file exists but cannot be read or is too long, otherwise 0. */

@@ -90,11 +90,12 @@ int pages_decode(void *state, const struct stream_part *s, struct event_sink *ou
 	struct opened_pages *o = state;
 	const struct pages_cpu *cpu = &o->pages->cpu[s->stream];
 	struct page_progress p = { .opened = o, .page = s->from };
-	char *path = mem_printf("%s/pages/cpu%u", o->pages->path, cpu->cpu);
+	char *path = pages_cpu_path(o->pages, cpu->cpu);
 	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const int failed = fd < 0 ? error_system(out->err, NULL, "%s", path) : 0;
 	free(path);
-	if (fd < 0)
-		return error_system(out->err, NULL, "%s/pages/cpu%u", o->pages->path, cpu->cpu);
+	if (failed)
+		return -1;
 	ring_cpu_open(&p.ring, cpu->cpu, out,
 	              o->pages->end > INT64_MAX - CLOCK_DELAY_MAX ? INT64_MAX : o->pages->end + CLOCK_DELAY_MAX);
 	o->decoder.skipped = o->decoder.has_damage = false;
@@ -122,7 +123,7 @@ int pages_decode(void *state, const struct stream_part *s, struct event_sink *ou
 
 static int add_format(struct opened_pages *o, const char *system, const char *event, struct error *err)
 {
-	char *name = mem_printf("events/%s/%s/format", system, event), *text;
+	char *name = mem_printf("%s/%s/%s/format", o->pages->formats, system, event), *text;
 	size_t len;
 	const int rc = pages_text(o->pages, name, &text, &len, err);
 	if (text)
@@ -144,7 +145,7 @@ static int read_formats(struct opened_pages *o, const char *name, const char *sy
 		if (system) {
 			rc = add_format(o, system, e->d_name, err);
 		} else {
-			char *below = mem_printf("events/%s", e->d_name);
+			char *below = mem_printf("%s/%s", name, e->d_name);
 			rc = read_formats(o, below, e->d_name, remaining, err);
 			free(below);
 		}
@@ -207,7 +208,7 @@ void *pages_enter(struct source *s, struct error *err)
 		return NULL;
 	}
 	tep_set_loglevel(TEP_LOG_NONE);
-	if (read_header(o, err) || read_formats(o, "events", NULL, &remaining, err) ||
+	if (read_header(o, err) || read_formats(o, o->pages->formats, NULL, &remaining, err) ||
 	    read_lines(o, "saved_cmdlines", true, err) || read_lines(o, "saved_tgids", false, err))
 		return NULL;
 	ring_init(&o->ring, o->ring.tep, &s->mapping);
