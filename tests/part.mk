@@ -96,7 +96,7 @@ E2E_TESTS = \
 	tests/test_refusals.py \
 	tests/test_pages.py \
 	tests/test_perf.py \
-	tests/test_packed_input.py tests/test_perfetto.py tests/test_perfetto_machines.py \
+	tests/test_packed_input.py tests/test_trace_texts.py tests/test_perfetto.py tests/test_perfetto_machines.py \
 	tests/test_session.py \
 	tests/test_spin_truth.py \
 	tests/test_stack.py \

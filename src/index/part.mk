@@ -32,4 +32,7 @@ endif
 check_PROGRAMS += tests/fuzz/fuzz_session
 tests_fuzz_fuzz_session_SOURCES = tests/fuzz/fuzz_session.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_session_LDADD = src/libindex.a $(MODEL_LIBS) $(JSON_LIBS) $(FUZZ_ENGINE)
-EXTRA_DIST += tests/fuzz/corpus-session
+check_PROGRAMS += tests/fuzz/fuzz_text
+tests_fuzz_fuzz_text_SOURCES = tests/fuzz/fuzz_text.c $(FUZZ_MAIN)
+tests_fuzz_fuzz_text_LDADD = src/libindex.a $(MODEL_LIBS) $(JSON_LIBS) $(FUZZ_ENGINE)
+EXTRA_DIST += tests/fuzz/corpus-text tests/fuzz/corpus-session
