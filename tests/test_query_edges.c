@@ -63,15 +63,23 @@ static void test_self(void **state)
 static void test_host_silent(void **state)
 {
 	(void)state;
-	for (int traced = 0; traced < 2; traced++) {
+	static const char *const flow[2][2] = {  /* perhaps a physical machine, or known to be a VM; without and with host */
+		{ "0-9 preempting A/6; 10-11 irq A/-1 timer; 12-29 preempting A/6; 30-39 running A/5",
+		  "0-19 unknown; 20-29 preempting A/6; 30-39 running A/5" },
+		{ "0-9 current A/6; 10-11 current A/-1 timer; 12-29 current A/6; 30-39 running A/5",
+		  "0-19 unknown; 20-29 current A/6; 30-39 running A/5" },
+	};
+	for (int i = 0; i < 4; i++) {
+		const bool is_virtual = i / 2, traced = i % 2;
 		struct world w;
 		world_open(&w);
+		if (is_virtual)
+			world_row(&w, "/Virtual Machines/A/Virtual", "0 1");
 		world_has(&w, "A/CPU0", .status = traced ? "0 -; 20 RUNNING" : NULL, .current = "0 6; 30 5",
 		          .interrupt = "0 -; 10 timer; 12 -");
 		world_has(&w, "A/5", .status = "0 PREEMPTED; 30 RUNNING", .cpu = "0 0");
 		world_close(&w, 0, 39);
-		world_check_flow(&w, "A/5", 0, 39, traced ? "0-19 unknown; 20-29 current A/6; 30-39 running A/5"
-		                 : "0-9 current A/6; 10-11 current A/-1 timer; 12-29 current A/6; 30-39 running A/5");
+		world_check_flow(&w, "A/5", 0, 39, flow[is_virtual][traced]);
 		world_release(&w);
 	}
 }
@@ -320,14 +328,14 @@ static void here_on_vcpu(void **state)
  * thread is not the main culprit. */
 static void most_by_machine(void **state)
 {
-	static const struct { const char *explained, *line; int32_t tid; int64_t ns; } told[] = {
-		{ "Main delay: B, 50 ns (50.0 %), of this B/9: 20 ns (20.0 %); B/7 alpha: 15 ns (15.0 %); B/8 beta: "
-		  "15 ns (15.0 %).\nFurther delays: host/50 hog: 30 ns (30.0 %).\n",
+	static const struct { const char *first, *further, *line; int32_t tid; int64_t ns; } told[] = {
+		{ "Main delay: B took 50 ns", "B/9: 20 ns (20.0 %); B/7 alpha: 15 ns (15.0 %); B/8 beta: 15 ns (15.0 %).\n"
+		  "Further delays: host/50 hog: 30 ns (30.0 %).\n",
 		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns, 62 % by B, 1 other", -1, 50 },
-		{ "Main delay: host/50 hog, 50 ns (50.0 %) in 1 interval, longest 50 ns at 00:00:00.000000 on CPU0.\n",
+		{ "Main delay: host/50 hog took 50 ns", "in 1 interval, longest 50 ns at 00:00:00.000000 on CPU0.\n",
 		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns, 62 % by host/50 hog on CPU0, 2 others", 50, 50 },
-		{ "Main delay: B, 45 ns (45.0 %), of this B/9: 20 ns (20.0 %); B/8 beta: 15 ns (15.0 %); B/7 alpha: "
-		  "10 ns (10.0 %).\nFurther delays: host/50 hog: 35 ns (35.0 %).\n",
+		{ "Main delay: B took 45 ns", "B/9: 20 ns (20.0 %); B/8 beta: 15 ns (15.0 %); B/7 alpha: 10 ns (10.0 %).\n"
+		  "Further delays: host/50 hog: 35 ns (35.0 %).\n",
 		  "A/vCPU0 00:00:00.0000 PREEMPTED 80 ns, 56 % by B, 1 other", -1, 45 },
 	};
 	static const char *const current[] = { "0 40; 10 50; 40 60; 90 40", "0 40; 10 50; 60 60; 90 40",
@@ -352,7 +360,7 @@ static void most_by_machine(void **state)
 		world_close(&w, 0, 99);
 		const struct target s = world_target(&w, "A/CPU0"), a = world_target(&w, "A");
 		assert_int_equal(explain_window(&w.catalog, &s, 0, 99, &text, &err), 0);
-		if (!strstr(text, told[more].explained))
+		if (!strstr(text, told[more].first) || !strstr(text, told[more].further))
 			fail_msg("%s", text);
 		free(text);
 		assert_int_equal(explain_status(&w.catalog, &s, 20, line, sizeof line, &err), 0);

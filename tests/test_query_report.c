@@ -365,6 +365,7 @@ static void missing_traces(void **state)
 	char *text;
 	(void)state;
 	world_open(&w);
+	world_row(&w, "/Virtual Machines/Alone/Virtual", "0 1");
 	world_has(&w, "Alone/5", .status = "0 RUNNING; 40 PREEMPTED; 60 UNKNOWN; 70 RUNNING", .cpu = "0 0");
 	world_has(&w, "Alone/6", .name = "0 other");
 	world_has(&w, "Alone/CPU0", .current = "0 5; 40 6; 60 -; 70 5");
