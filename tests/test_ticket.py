@@ -44,7 +44,7 @@ with scratch() as folder:
     check(links == ["data:application/octet-stream;base64,"[:40]] or all(x.startswith(("data:", "#at=")) for x in links),
           f"it needs no other file {links}")
     data, script = re.findall(r"(?s)<script([^>]*)>(.*?)</script>", page)
-    check(page.count("<svg") == 1 and data[0] == ' type="application/json" id="timeline-data"', "it has a picture, data and a script")
+    check(page.count("<svg") == 2 and data[0] == ' type="application/json" id="timeline-data"', "it has pictures, of the moment and of all, data and a script")
     digest = base64.b64encode(hashlib.sha256(script[1].encode()).digest()).decode()
     check(f"script-src 'sha256-{digest}'" in page and script[0] == "", "its policy allows this script only")
     check(len(page) <= 300000, f"{len(page)} bytes")

@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@
 #define SECONDS 300               /* maximum duration of each command, s */
 #define PAGE_BYTES 300000         /* largest page with its history */
 #define ROWS "12"                 /* rows of each table */
+#define ROWS_SHOWN 12
+#define WAITS_READ "5000"         /* waits among which those for the verdict's culprit are searched */
 
 enum { NAMES_KEEP, NAMES_HASH };
 static const char *const names_choice[] = { "keep", "hash", NULL };
@@ -131,25 +134,17 @@ static char *ask(int (*run)(int, char **, struct error *), char **argv, struct e
 	return NULL;
 }
 
-/* Removes the first line that begins with `begin`, or the first line, from the text. Returns the line, allocated. */
-static char *take_line(char *text, const char *begin)
-{
-	char *line = strstr(text, begin);
-	line = line && (line == text || line[-1] == '\n') ? line : text;
-	const size_t n = strcspn(line, "\n");
-	char *taken = mem_printf("%.*s", (int)n, line);
-	memmove(line, line + n + (line[n] == '\n'), strlen(line + n + (line[n] == '\n')) + 1);
-	return taken;
-}
-
-/* Explains the target, or all machines. Fills *verdict with one sentence, *text with all. Both are allocated. */
-static int explain(const struct query_context *s, const struct target *target, char **verdict, char **text,
+/* Explains the target, or all machines (NULL). Fills *first with the first finding, *text with sentences, allocated. */
+static int explain(const struct query_context *s, const struct target *target, struct finding *first, char **text,
                    struct error *err)
 {
 	struct findings l = { 0 };
 	char *all = NULL;
-	int rc = 0;
-	if (!target || target->kind == TARGET_MACHINE) {
+	int rc = findings_of(&s->catalog, target, s->window.from, s->window.to, &l, err);
+	if (rc == 0)
+		*first = l.item[0];
+	findings_release(&l);
+	if (rc == 0 && (!target || target->kind == TARGET_MACHINE)) {
 		const struct summary_options options = { .only = target, .from = s->window.from, .to = s->window.to, .gaps = true };
 		struct summary summary = { 0 };
 		struct query *q = summary_open(&s->catalog, &options);
@@ -161,13 +156,8 @@ static int explain(const struct query_context *s, const struct target *target, c
 		}
 		query_close(q);
 		summary_release(&summary);
-		if (rc == 0)
-			rc = findings_of(&s->catalog, target, s->window.from, s->window.to, &l, err);
-		*verdict = rc == 0 ? mem_printf("%s.", l.item[0].text) : NULL;
-		findings_release(&l);
-	} else {
+	} else if (rc == 0) {
 		rc = explain_window(&s->catalog, target, s->window.from, s->window.to, &all, err);
-		*verdict = rc == 0 ? take_line(all, "Main delay:") : NULL;
 	}
 	*text = rc == 0 ? text_insert_file_name(all, HISTORY_FILE) : NULL;
 	free(all);
@@ -197,6 +187,65 @@ static char *read_file(const char *path, size_t *n, struct error *err)
 	if (fd >= 0)
 		close(fd);
 	return text;
+}
+
+/* The verdict's moment: its picture, and the waits of its target for its culprit. */
+struct shown_moment {
+	char *picture;               /* SVG; NULL: none */
+	char *gaps;                  /* csv */
+	char title[2 * ACTOR_TEXT];
+};
+
+/* Keeps the waits for the finding's culprit. */
+static void keep_culprit(const struct catalog *catalog, const struct finding *f, char **gaps)
+{
+	const struct actor *a = &f->moment.culprit;
+	const bool is_thread = a->machine >= 0 && f->culprit.tid > 0;
+	const bool is_limit = a->kind == FLOW_LIMITED && a->reason < OUT_REASON_COUNT;
+	char machine[256] = "", tid[16] = "";
+	if (a->machine >= 0)
+		text_escape(machine, sizeof machine, catalog->machine[a->machine].name);
+	if (is_thread)
+		snprintf(tid, sizeof tid, "%d", f->culprit.tid);
+	char *kept = ticket_page_waits_for(*gaps, machine, tid, is_limit ? out_reason_name[a->reason] : "", ROWS_SHOWN);
+	free(*gaps);
+	*gaps = kept;
+}
+
+/* Makes the picture of the finding's moment, with as much time before and after, and lists the waits of its target. */
+static int show_moment(const struct ticket *t, const struct query_context *s, const struct finding *f,
+                       struct shown_moment *out, struct error *err)
+{
+	const struct moment *m = &f->moment;
+	char from[32], to[32], target[300], machine[256], name[ACTOR_TEXT], at[TIME_TEXT], d[TIME_TEXT];
+	const int64_t margin = m->end - m->start + 1;
+	size_t size;
+	if (m->end < m->start)
+		return 0;
+	text_escape(machine, sizeof machine, s->catalog.machine[target_machine(&s->catalog, &m->target)].name);
+	if (m->target.kind == TARGET_CPU)
+		snprintf(target, sizeof target, "%s/CPU%u", machine, s->catalog.cpu[m->target.index].number);
+	else
+		snprintf(target, sizeof target, "%s/%d", machine, s->catalog.thread[m->target.index].tid);
+	snprintf(out->title, sizeof out->title, "The moment: %s UTC, %s, %s", time_clock(at, m->start, 6),
+	         time_duration(d, margin), catalog_target_text(&s->catalog, &m->target, name, sizeof name));
+	snprintf(from, sizeof from, "%" PRId64, m->start - margin > s->window.from ? m->start - margin : s->window.from);
+	snprintf(to, sizeof to, "%" PRId64, m->end + margin < s->window.to ? m->end + margin : s->window.to);
+	char *file = mem_printf("%s/moment.svg", t->dir);
+	char *picture_argv[] = { (char[]){ "picture" }, t->history, (char[]){ "-o" }, file, (char[]){ "--theme" },
+		(char[]){ "cvd-light" }, (char[]){ "--width" }, (char[]){ "80" },
+		(char[]){ "--from" }, from, (char[]){ "--to" }, to, target, NULL };
+	char *gaps_argv[] = { (char[]){ "gaps" }, t->history, (char[]){ "--format" }, (char[]){ "csv" }, (char[]){ "--top" },
+		(char[]){ WAITS_READ }, target, NULL };
+	char *drawn = ask(cmd_picture, picture_argv, err);
+	out->picture = drawn ? read_file(file, &size, err) : NULL;
+	out->gaps = out->picture ? ask(cmd_gaps, gaps_argv, err) : NULL;
+	if (out->gaps)
+		keep_culprit(&s->catalog, f, &out->gaps);
+	unlink(file);
+	free(drawn);
+	free(file);
+	return out->gaps ? 0 : -1;
 }
 
 static int write_file(const char *path, const struct ticket_page *p, void (*write)(FILE *, const struct ticket_page *),
@@ -290,6 +339,8 @@ static int make_page(struct ticket *t, struct error *err)
 	struct target target;
 	const struct window_options whole = { 0 };
 	char from[TIME_TEXT], to[TIME_TEXT], span[TIME_TEXT], part[TIME_TEXT], subject[ACTOR_TEXT] = "all machines";
+	struct finding first;
+	struct shown_moment moment = { 0 };
 	char *verdict = NULL, *explanation = NULL, *warnings = NULL, *history = NULL, *picture = NULL, *timeline = NULL;
 	size_t picture_bytes;
 	char *steal_argv[] = { (char[]){ "steal" }, t->history, (char[]){ "--by" }, (char[]){ "thread" },
@@ -311,9 +362,12 @@ static int make_page(struct ticket *t, struct error *err)
 		query_context_about(&s, t->target && rc == 0 ? &target : NULL, (struct report_how){ .format = FORMAT_JSON });
 		warnings = warnings_text(&s.origin);
 		if (rc == 0)
-			rc = explain(&s, t->target ? &target : NULL, &verdict, &explanation, err);
+			rc = explain(&s, t->target ? &target : NULL, &first, &explanation, err);
 		if (rc == 0)
-			rc = make_timeline(&s, t->target ? &target : NULL, gaps, &timeline, err);
+			rc = show_moment(t, &s, &first, &moment, err);
+		verdict = rc == 0 ? mem_printf("%s.", first.text) : NULL;
+		if (rc == 0)
+			rc = make_timeline(&s, t->target ? &target : NULL, moment.gaps ? moment.gaps : gaps, &timeline, err);
 		rc = query_context_close(&s, rc, err);
 	}
 	if (rc == 0 && !(picture = read_file(t->picture, &picture_bytes, err)))
@@ -324,7 +378,8 @@ static int make_page(struct ticket *t, struct error *err)
 		time_date(to, t->to, 6)[TIME_DATE + 16] = '\0';
 		struct ticket_page p = {
 			.subject = subject, .from = from, .to = to, .span = time_duration(span, t->to - t->from), .verdict = verdict,
-			.explanation = explanation, .culprits = culprits, .gaps = gaps, .warnings = warnings, .recording = info,
+			.explanation = explanation, .culprits = culprits, .gaps = moment.gaps ? moment.gaps : gaps,
+			.moment = moment.picture, .moment_title = moment.title, .warnings = warnings, .recording = info,
 			.picture = picture, .timeline = timeline, .start = t->from, .target = t->target ? t->target : "",
 			.has_victims = !t->target || target.kind == TARGET_MACHINE, .history_name = HISTORY_FILE,
 			.has_aliases = t->key != NULL,
@@ -334,7 +389,8 @@ static int make_page(struct ticket *t, struct error *err)
 		if (rc == 0)
 			rc = write_ticket(t, &p, err);
 	}
-	char *const all[] = { culprits, gaps, info, drawn, verdict, explanation, warnings, history, picture, timeline };
+	char *const all[] = { culprits, gaps, info, drawn, verdict, explanation, warnings, history, picture, timeline,
+		moment.picture, moment.gaps };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);
 	return rc;

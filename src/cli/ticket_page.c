@@ -114,6 +114,34 @@ static void write_table(FILE *out, const char *csv, const struct table_column *c
 	free(copy);
 }
 
+char *ticket_page_waits_for(const char *gaps, const char *machine, const char *tid, const char *name, size_t most)
+{
+	static const char *const column[] = { "culprit_machine", "culprit_tid", "culprit_name" };
+	const char *const wanted[] = { machine, tid, name };
+	char *copy = mem_dup(gaps), *rest = copy, *line = strsep(&rest, "\n"), *head[FIELDS_MAX], *field[FIELDS_MAX];
+	char *out = mem_printf("%s\n", line ? line : "");
+	const size_t n = line ? split_line(line, head) : 0;
+	size_t kept = 0;
+	while (rest && kept < most && (line = strsep(&rest, "\n"))) {
+		char *whole = mem_dup(line);
+		bool matches = *line && split_line(line, field) == n;
+		for (size_t i = 0; i < 3 && matches; i++)
+			matches = !*wanted[i] || strcmp(find_field(head, field, n, column[i]), wanted[i]) == 0;
+		char *longer = matches ? mem_printf("%s%s\n", out, whole) : NULL;
+		if (longer) {
+			free(out);
+			out = longer;
+			kept++;
+		}
+		free(whole);
+	}
+	free(copy);
+	if (kept)
+		return out;
+	free(out);
+	return mem_dup(gaps);
+}
+
 size_t ticket_page_places(const char *gaps, int64_t (*place)[2], size_t most)
 {
 	char *copy = mem_dup(gaps), *rest = copy, *line = strsep(&rest, "\n"), *head[FIELDS_MAX], *field[FIELDS_MAX];
@@ -276,6 +304,11 @@ void ticket_page_write_html(FILE *out, const struct ticket_page *p)
 	fputs(")</p>\n<p class=\"verdict\">", out);
 	put_html(out, p->verdict);
 	fputs("</p>\n", out);
+	if (p->moment) {
+		fputs("<h2>", out);
+		put_html(out, p->moment_title);
+		fprintf(out, "</h2>\n<figure><div class=\"wide\">\n%s</div></figure>\n", p->moment);
+	}
 	fputs("<figure id=\"picture\"><div class=\"wide\">\n", out);
 	fputs(p->picture, out);
 	fputs("</div>\n<figcaption>Times of day in UTC. The states and their colours: stealscope-states(7).</figcaption>"
@@ -284,7 +317,7 @@ void ticket_page_write_html(FILE *out, const struct ticket_page *p)
 	put_lines(out, p->explanation, "p");
 	fputs("<h2>Culprits</h2>\n", out);
 	write_table(out, p->culprits, culprit_columns, p, &html);
-	fputs("<h2>The longest waits</h2>\n", out);
+	fprintf(out, "<h2>The longest waits%s</h2>\n", p->moment ? " for the verdict's culprit" : "");
 	write_table(out, p->gaps, gap_columns, p, &html);
 	fputs("<h2>How sure is this</h2>\n", out);
 	put_lines(out, *p->warnings ? p->warnings : "No events were lost, and no warning applies.", "p");
@@ -329,9 +362,11 @@ void ticket_page_write_text(FILE *out, const struct ticket_page *p)
 {
 	fprintf(out, "Who took the CPU time of %s?\n%s to %s UTC (%s)\n\n%s\n\n%s\n", p->subject, p->from, p->to, p->span,
 	        p->verdict, p->explanation);
+	if (p->moment)
+		fprintf(out, "%s\n\n", p->moment_title);
 	fputs("Culprits:\n", out);
 	write_table(out, p->culprits, culprit_columns, p, &text);
-	fputs("\nThe longest waits:\n", out);
+	fprintf(out, "\nThe longest waits%s:\n", p->moment ? " for the verdict's culprit" : "");
 	write_table(out, p->gaps, gap_columns, p, &text);
 	fprintf(out, "\nHow sure is this:\n%s\n", *p->warnings ? p->warnings : "No events were lost, and no warning applies.");
 	if (p->history_name)

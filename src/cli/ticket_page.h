@@ -14,7 +14,9 @@ struct ticket_page {
 	const char *verdict;      /* one sentence */
 	const char *explanation;  /* sentences, one per line */
 	const char *culprits;     /* csv of `steal --by thread` */
-	const char *gaps;         /* csv of `gaps` */
+	const char *gaps;         /* csv of `gaps`: waits for the verdict's culprit, if it has a moment */
+	const char *moment;       /* SVG of the verdict's moment; NULL: none */
+	const char *moment_title; /* its heading */
 	const char *warnings;     /* lines on the trust in the answer */
 	const char *recording;    /* output of `info` */
 	const char *picture;      /* SVG */
@@ -31,6 +33,9 @@ struct ticket_page {
 
 /* Reads start and end of the waits from the csv of `gaps`, at most `most`. Returns their number. */
 size_t ticket_page_places(const char *gaps, int64_t (*place)[2], size_t most);
+/* Returns the csv of the first `most` gaps with these fields of the main culprit ("": any), allocated; of all gaps if there
+ * is none. */
+char *ticket_page_waits_for(const char *gaps, const char *machine, const char *tid, const char *name, size_t most);
 void ticket_page_write_html(FILE *out, const struct ticket_page *p);
 void ticket_page_write_text(FILE *out, const struct ticket_page *p);
 
