@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import time
 
 from e2e import DATA, SHARED, check, joined, run, scratch, simulate, table
 
@@ -45,7 +46,17 @@ def check_doors(history):
     page = history + ".html"
     run("ticket", history, "-o", page)
     with open(page, encoding="utf-8") as f:
-        check(first["text"][:50] in joined(re.sub("<[^>]*>", " ", f.read())), "doors: ticket")
+        text = joined(re.sub("<[^>]*>", " ", f.read()))
+    check(first["text"][:50] in text, "doors: ticket")
+    at = time.strftime("%H:%M:%S", time.gmtime(first["moment"]["start_ns"] // 10**9))
+    check(f"The moment: {at}" in text, "doors: the ticket shows the moment")
+    with open(history + ".keys", "w", encoding="ascii") as f:
+        f.write(f"key 1\n:screen {history}.txt\n:screen {history}.row\nkey q\n")
+    run("view", history, "--script", history + ".keys", "--size", "120x40", "--glyphs", "ascii")
+    with open(history + ".txt", encoding="utf-8") as f:
+        screen = f.read()
+    culprit = re.split("[/ ]", first["moment"]["culprit"])[-1]
+    check(culprit in screen.rstrip("\n").split("\n")[-2], f"doors: key 1 goes to the moment of {culprit}")
 
 
 def check_moment(history):

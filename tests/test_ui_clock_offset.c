@@ -118,7 +118,7 @@ static void test_the_place_is_kept(void **state)
 	(void)state;
 	static const char *const ways[] = {
 		":Debian/3525<Enter>>", ":web/4000<Enter>pkp", ":Debian/CPU1<Enter>ww<Space>", ":Debian/3525<Enter>><Enter>",
-		":Ubuntu<Enter>B", ":host/2101<Enter>(9l)", ":web/4000<Enter>www3l", ":Debian<Enter><Space>G<Space>",
+		":Ubuntu<Enter>B", ":host/2101<Enter>(9l)", ":web/4000<Enter>wwwlll", ":Debian<Enter><Space>G<Space>",
 		":set hostthread<Enter>:Debian/CPU0<Enter>j", ":Debian/3525<Enter>>[", "\\e<Enter>G", "HG",
 	};
 	for (size_t i = 0; i < COUNT(ways); i++) {

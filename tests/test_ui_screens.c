@@ -63,7 +63,7 @@ static void test_panes_and_lists(void **state)
 	check_screen("exits-80", ":Debian/CPU0\nE<Enter>q", &mono80);
 	check_screen("path-120", ":Debian/880\nCooo", &mono120);
 	check_screen("path-80", ":Debian/880\nCj", &mono80);
-	check_screen("path-piece-80", ":Debian/880\nCooo/burn<Enter>2j<Enter>", &mono80);
+	check_screen("path-piece-80", ":Debian/880\nCooo/burn<Enter>jj<Enter>", &mono80);
 	check_screen("diff-80", ":+6ms\n(\n:+13ms\n)\nV", &mono80);
 	check_screen("diff-120", ":+6ms\n(\n:+13ms\n)\nVj<Enter>", &mono120);
 	check_screen("help-80", "?", &mono80);
@@ -71,7 +71,7 @@ static void test_panes_and_lists(void **state)
 	check_screen("help-no-match-80", "?/zzz<Enter>", &mono80);
 	check_screen("themes-80", "L", &mono80);
 	check_screen("bookmarks-80", "m5lmjm'", &mono80);
-	check_screen("markers-120", "(\n9l)\nv3l", &mono120);
+	check_screen("markers-120", "(\n9l)\nvlll", &mono120);
 	check_screen("filter-80", "\\sshd<Enter>", &mono80);
 	check_screen("host-120", ":set idle\nG\n<Space>", &mono120);
 	check_screen("pin-80", "p5jp", &mono80);
@@ -81,7 +81,7 @@ static void test_panes_and_lists(void **state)
 	check_screen("folded-80", "gg<Space>", &mono80);
 	check_screen("requests-80", "R", &mono80);
 	check_screen("request-120", "R<Enter><Enter>", &mono120);
-	check_screen("request-rows-120", ":Debian\n6j<Enter>2j\n:goto +20ms\n<Enter>", &mono120);
+	check_screen("request-rows-120", ":Debian\n6j<Enter>jj\n:goto +20ms\n<Enter>", &mono120);
 	struct ui_options tiny = mono80;
 	tiny.width = 40;
 	tiny.height = 12;

@@ -13,6 +13,7 @@
 #include "ui/panes/pane.h"
 #include "ui/widgets/widgets.h"
 #include "ui/widgets/status.h"
+#include "ui/widgets/verdict_line.h"
 #include "ui/widgets/window_sums.h"
 
 static void select_relative(struct app *app, int64_t by)
@@ -276,8 +277,11 @@ static void run_pane_action(struct app *app, enum action action, int64_t n)
 		break;
 	case ACT_BACK: overview_back(app); break;
 	case ACT_EXPORT: export_prompt(app); break;
-	case ACT_COPY: app_copy(app, status_sentence(app)); break;
+	case ACT_COPY: app_copy(app, verdict_line_sentence(app, NULL, status_sentence(app))); break;
 	case ACT_COMMAND: app_prompt(app, PROMPT_COMMAND, ""); break;
+	case ACT_FINDING_1: case ACT_FINDING_2: case ACT_FINDING_3:
+		verdict_line_go(app, (size_t)(action - ACT_FINDING_1));
+		break;
 	case ACT_TIME_FORMAT: action_time_format(app, next_time_format(app)); break;
 	case ACT_UNIT: lost_next_unit(app); break;
 	case ACT_TIER: appearance_next_tier(app); break;

@@ -60,9 +60,11 @@ static void key_in_prompt(struct app *app, uint32_t key)
 	}
 }
 
+/* A count begins with a digit that is bound to no action; in a list with any digit but 0. */
 static bool take_count_digit(struct app *app, uint32_t key)
 {
-	if ((key < '1' || key > '9') && (key != '0' || app->count == 0))
+	const bool is_bound = key == '0' || (!app->list_over && keymap_find(&app->keymap, key) != ACT_NONE);
+	if (key < '0' || key > '9' || (app->count == 0 && is_bound))
 		return false;
 	app->count = app->count < 100000 ? app->count * 10 + (key - '0') : app->count;
 	app_message(app, "%u", app->count);

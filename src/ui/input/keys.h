@@ -62,6 +62,9 @@ enum key {
 	X(ACT_PREV_INTERVAL, "previous-interval", ",", "Gaps and causes", "previous interval") \
 	X(ACT_CAUSE, "follow-cause", "[", "Gaps and causes", "follow the cause: culprit, waker, host thread of the vCPU") \
 	X(ACT_CAUSE_BACK, "cause-back", "]", "Gaps and causes", "back from the cause") \
+	X(ACT_FINDING_1, "finding-1", "1", "Gaps and causes", "moment of the verdict: cursor, row, markers A and B") \
+	X(ACT_FINDING_2, "finding-2", "2", "Gaps and causes", "moment of the second finding") \
+	X(ACT_FINDING_3, "finding-3", "3", "Gaps and causes", "moment of the third finding") \
 	X(ACT_CENTRE, "centre", "f", "Gaps and causes", "centre the interval; pressed again: zoom to it") \
 	X(ACT_MARK_A, "marker-a", "(", "Markers", "set marker A at the cursor, or remove it there") \
 	X(ACT_MARK_B, "marker-b", ")", "Markers", "set marker B at the cursor, or remove it there") \
@@ -87,7 +90,7 @@ enum key {
 	X(ACT_PANE_UP, "pane-up", "K", "Panes", "scroll the pane up") \
 	X(ACT_DETAILS, "details", "x", "Panes", "details of the interval under the cursor") \
 	X(ACT_EXPORT, "export", "X", "Panes", "export the pane to a file: .txt, .csv or .json") \
-	X(ACT_COPY, "copy", "y", "Panes", "copy the status line to the clipboard (OSC 52)") \
+	X(ACT_COPY, "copy", "y", "Panes", "copy finding or status line with date (OSC 52)") \
 	X(ACT_COMMAND, "command", ":", "Program", "command line: goto, export, theme, set, help ...") \
 	X(ACT_UNIT, "lost-unit", "%", "Program", "unit of lost: % of runnable time, window, life; time") \
 	X(ACT_TIME_FORMAT, "time-format", "t", "Program", "time format: wall clock, from marker A, from the start") \

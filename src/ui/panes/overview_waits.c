@@ -1,4 +1,5 @@
 /* The overview's waits: for each visible row the longest one, and the longest one by its top culprit. */
+#include "ui/panes/overview.h"
 #include "ui/panes/overview_state.h"
 
 #include <stdio.h>
@@ -55,21 +56,42 @@ static void overview_open_gap(struct app *app, struct overview *p, size_t row)
 	pane_go(app, overview_row(&gap.target), gap.start, gap.end);
 }
 
+static bool same_target(const struct target *a, const struct target *b)
+{
+	return a->kind == b->kind && a->index == b->index;
+}
+
 /* Selects the line of the verdict's target if only its critical path shows the culprit, unless a row was chosen. */
 static void select_verdict(struct app *app, struct overview *p)
 {
-	const struct findings *v = p->verdict_seen || app->row_chosen ? NULL : verdict_line_get(app);
-	if (!v)
+	const struct findings *l = p->verdict_seen || app->row_chosen ? NULL : verdict_line_get(app);
+	if (!l)
 		return;
 	p->verdict_seen = true;
-	for (size_t i = 0; i < p->pane.lines && v->item[0].kind == FINDING_CHAIN; i++) {
+	for (size_t i = 0; i < p->pane.lines && l->item[0].kind == FINDING_CHAIN; i++) {
 		const struct target *t = &overview_line(&p->pane, i)->target;
-		if (t->kind != v->item[0].target.kind || t->index != v->item[0].target.index)
+		if (!same_target(t, &l->item[0].target))
 			continue;
 		p->pane.at = i;
 		p->at = *t;
 		app->view.row = overview_row(t);
 	}
+}
+
+const struct target *overview_target(const struct pane *pane, size_t i)
+{
+	return &overview_line(pane, i)->target;
+}
+
+void overview_go_to_moment(struct app *app, const struct moment *m)
+{
+	struct overview *p = overview_state(app->pane[PANE_OVERVIEW]);
+	if (app->pane_below == &p->pane)
+		p->return_view = app->view;
+	app->row_chosen = true;
+	pane_go(app, overview_row(&m->target), m->start, m->end);
+	app->view.a = m->start;
+	app->view.b = m->end;
 }
 
 void overview_refresh(struct app *app, struct pane *pane)
@@ -103,7 +125,13 @@ void overview_follow_line(struct app *app, struct pane *pane, size_t i)
 	struct overview *p = overview_state(pane);
 	const struct summary_row *r = overview_line(pane, i);
 	char name[300];
+	size_t number;
+	const struct finding *f = r->threads <= 1 ? verdict_line_find(app, &r->target, &number) : NULL;
 	p->at = r->target;
+	if (f && f->moment.end >= f->moment.start) {
+		verdict_line_go(app, number);
+		return;
+	}
 	if (p->has_gaps && r->gaps > 0) {
 		app->row_chosen = true;
 		p->follow = p->line[i];

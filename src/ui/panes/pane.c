@@ -1,4 +1,6 @@
+#include "ui/panes/overview.h"
 #include "ui/panes/pane.h"
+#include "ui/widgets/verdict_line.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -291,9 +293,16 @@ void pane_focus(struct app *app)
 		pane_move(app, 0);
 }
 
-/* Copies the selected line, as drawn, to the clipboard. */
+/* Copies the selected line, as drawn, to the clipboard; of the overview a sentence. */
 static void copy_line(struct app *app, struct pane *p)
 {
+	char sentence[512];
+	if (p->ops->replaces_rows) {
+		const struct target *target = overview_target(p, p->at);
+		p->ops->status_text(app, p, p->at, sentence, sizeof sentence);
+		app_copy(app, verdict_line_sentence(app, target, sentence));
+		return;
+	}
 	struct screen s = { 0 };
 	size_t size;
 	char *text = NULL;

@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "ui/panes/overview.h"
 #include "ui/panes/pane.h"
 
 #define SCREEN_LINES_MIN 16   /* smallest height of a screen with a verdict, lines */
@@ -18,6 +19,7 @@ struct verdict_line {
 	bool pending, known, failed;
 	struct findings findings; /* the verdict is the first one; valid if known */
 	char requests[64];        /* "24 requests, p99 179 ms", or "" */
+	char *sentence;           /* text for the clipboard; NULL: none yet */
 };
 
 void verdict_line_init(struct app *app)
@@ -29,12 +31,14 @@ void verdict_line_init(struct app *app)
 void verdict_line_release(struct app *app)
 {
 	findings_release(&app->verdict->findings);
+	free(app->verdict->sentence);
 	free(app->verdict);
 }
 
 void verdict_line_forget(struct app *app)
 {
 	findings_release(&app->verdict->findings);
+	free(app->verdict->sentence);
 	*app->verdict = (struct verdict_line){ .from = 1, .to = 0 };
 }
 
@@ -47,16 +51,22 @@ static void verdict_text(const struct app *app, int space, char text[FINDING_TEX
 		text[v->main_bytes] = '\0';
 }
 
+static bool shows_overview(const struct app *app)
+{
+	return app->pane_below && app->pane_below->ops->replaces_rows;
+}
+
 int verdict_line_height(const struct app *app)
 {
 	char text[FINDING_TEXT];
-	const bool overview = app->pane_below && app->pane_below->ops->replaces_rows;
-	if (!app->is_picture && (!overview || app->h_cells < SCREEN_LINES_MIN))
+	const struct verdict_line *v = app->verdict;
+	const bool two_lines = app->is_picture || app->h_cells >= TWO_LINES_MIN;
+	if (!app->is_picture && (!shows_overview(app) || app->h_cells < SCREEN_LINES_MIN))
 		return 0;
-	if (!app->verdict->known || (app->h_cells < TWO_LINES_MIN && !app->is_picture))
+	if (!v->known || !two_lines)
 		return 1;
 	verdict_text(app, app->w - 2, text);
-	return text_width(text) > app->w - 2 ? 2 : 1;
+	return v->findings.len > 1 || text_width(text) > app->w - 2 ? 2 : 1;
 }
 
 static int compare_ns(const void *a, const void *b)
@@ -98,12 +108,19 @@ static void write_requests(const struct app *app, int64_t from, int64_t to, char
 	free(ns);
 }
 
+/* Asks for the findings on the window of the overview; in the timeline they stay, so that keys go from one moment to the
+ * next. */
 static void update_verdict(struct app *app)
 {
 	struct verdict_line *v = app->verdict;
 	struct question q = { .from = app->view.t0, .to = view_last(&app->view, &app->bounds) };
 	struct answer answer;
-	if (v->from != q.from || v->to != q.to) {
+	const bool is_new = v->from > v->to;
+	if (is_new && !shows_overview(app)) {
+		q.from = app->bounds.begin;
+		q.to = app->bounds.end;
+	}
+	if (is_new || ((shows_overview(app) || app->is_picture) && (v->from != q.from || v->to != q.to))) {
 		v->from = q.from;
 		v->to = q.to;
 		v->pending = true;
@@ -128,34 +145,85 @@ const struct findings *verdict_line_get(struct app *app)
 	return app->verdict->known ? &app->verdict->findings : NULL;
 }
 
+void verdict_line_go(struct app *app, size_t n)
+{
+	const struct findings *l = verdict_line_get(app);
+	if (!l) {
+		app_message(app, "the findings are still being computed");
+		return;
+	}
+	if (n >= l->len || l->item[n].moment.end < l->item[n].moment.start) {
+		app_message(app, n < l->len ? "finding %zu has no moment" : "there is no finding %zu", n + 1);
+		return;
+	}
+	overview_go_to_moment(app, &l->item[n].moment);
+}
+
+const struct finding *verdict_line_find(struct app *app, const struct target *target, size_t *number)
+{
+	const struct findings *l = verdict_line_get(app);
+	for (size_t i = 0; l && i < l->len && i < VERDICT_LINE_KEYS; i++) {
+		const struct finding *f = &l->item[i];
+		*number = i;
+		if (f->has_target && f->target.kind == target->kind && f->target.index == target->index)
+			return f;
+	}
+	return NULL;
+}
+
+const char *verdict_line_sentence(struct app *app, const struct target *target, const char *status)
+{
+	char at[TIME_TEXT], name[4096];
+	size_t number;
+	struct verdict_line *v = app->verdict;
+	const struct finding *f = target ? verdict_line_find(app, target, &number) : NULL;
+	char *word = shell_word(text_escape(name, sizeof name, history_file(app->first)));
+	const bool has_moment = f && f->moment.end >= f->moment.start;
+	char *command = mem_printf(" (stealscope %s)", has_moment ? f->command : "view FILE");
+	char *filled = text_insert_file_name(command, history_file(app->first));
+	free(v->sentence);
+	v->sentence = mem_printf("%s %s: %s%s", time_date(at, has_moment ? f->moment.start : app->view.cursor, 6), word,
+	                         f ? f->text : status, filled);
+	free(word);
+	free(command);
+	free(filled);
+	return v->sentence;
+}
+
 void verdict_line_draw(struct app *app, struct screen *s, int y)
 {
 	const struct palette *p = &app->appearance.palette;
 	const struct findings *v = verdict_line_get(app);
-	char requests[96] = "", keys[32];
-	screen_fill(s, 0, y, s->w, ' ', p->part[PART_NORMAL]);
-	if (app->verdict->requests[0])
-		snprintf(requests, sizeof requests, "%s: %s", app->verdict->requests,
-		         keymap_text(&app->keymap, ACT_REQUESTS, keys, sizeof keys));
+	const int height = verdict_line_height(app), space = s->w - 2;
+	char right[128] = "", keys[32], text[FINDING_TEXT];
+	for (int i = 0; i < height; i++)
+		screen_fill(s, 0, y + i, s->w, ' ', p->part[PART_NORMAL]);
 	if (!v) {
-		screen_text(s, 1, y, s->w - 2, p->part[PART_DIM], app->verdict->failed ? "no verdict" : "verdict: reading");
+		screen_text(s, 1, y, space, p->part[PART_DIM], app->verdict->failed ? "no verdict" : "verdict: reading");
 		return;
 	}
-	char text[FINDING_TEXT];
-	const int space = s->w - 2;
-	const int requests_w = requests[0] && text_width(requests) <= space * 2 / 5 ? text_width(requests) + 3 : 0;
-	const struct style style = finding_is_healthy(&v->item[0]) ? p->part[PART_STATUS] : p->part[PART_STEAL];
-	verdict_text(app, space - requests_w, text);
-	if (text_width(text) > space - requests_w)
+	if (app->verdict->requests[0] && shows_overview(app))
+		snprintf(right, sizeof right, "%s: %s  ", app->verdict->requests,
+		         keymap_text(&app->keymap, ACT_REQUESTS, keys, sizeof keys));
+	if (*v->item[0].command && !app->is_picture)
+		snprintf(right + strlen(right), sizeof right - strlen(right), "%s: show it",
+		         keymap_text(&app->keymap, ACT_FINDING_1, keys, sizeof keys));
+	const int right_w = *right && text_width(right) <= space * 2 / 5 ? text_width(right) + 3 : 0;
+	const struct style style = p->part[finding_is_healthy(&v->item[0]) ? PART_STATUS : PART_STEAL];
+	verdict_text(app, space - right_w, text);
+	if (text_width(text) > space - right_w)
 		verdict_text(app, space, text);
-	const size_t first = verdict_line_height(app) > 1 ? text_line_bytes(text, space) : strlen(text);
-	const bool shows_requests = requests_w && text_width(text) <= space - requests_w;
+	const size_t first = height > 1 ? text_line_bytes(text, space) : strlen(text);
 	if (first < strlen(text)) {
-		screen_fill(s, 0, y + 1, s->w, ' ', p->part[PART_NORMAL]);
 		screen_clip(s, 1, y + 1, space, style, text + first + strspn(text + first, " "));
 		text[first] = '\0';
+	} else if (height > 1 && v->len > 1) {
+		char second[FINDING_TEXT + 64];
+		keymap_text(&app->keymap, ACT_FINDING_2, keys, sizeof keys);
+		snprintf(second, sizeof second, "%s: %s", keys, v->item[1].text);
+		screen_clip(s, 1, y + 1, space, p->part[PART_DIM], second);
 	}
 	screen_clip(s, 1, y, space, style, text);
-	if (shows_requests)
-		screen_text(s, s->w - requests_w + 2, y, requests_w, p->part[PART_DIM], requests);
+	if (right_w && text_width(text) <= space - right_w)
+		screen_text(s, s->w - right_w + 2, y, right_w, p->part[PART_DIM], right);
 }
