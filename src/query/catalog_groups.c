@@ -128,7 +128,7 @@ static int find_members(const struct catalog *t, int32_t *group_of, uint32_t *me
 	return 0;
 }
 
-static bool has_vms(const struct catalog *t)
+bool catalog_has_vms(const struct catalog *t)
 {
 	for (uint32_t i = 0; i < t->machines; i++)
 		if (t->machine[i].kind == MACHINE_VM)
@@ -153,7 +153,7 @@ int catalog_read_groups(struct catalog *t, struct error *err)
 	if (!t->machines || t->machine[0].kind != MACHINE_HOST)
 		return 0;
 	int rc = read_groups(t, err);
-	if (rc == 0 && t->groups && !has_vms(t)) {
+	if (rc == 0 && t->groups && !catalog_has_vms(t)) {
 		int32_t *group_of = mem_new(t->machine[0].threads + 1, sizeof *group_of);
 		uint32_t *members = mem_new(t->groups, sizeof *members);
 		rc = find_members(t, group_of, members, err);

@@ -105,12 +105,12 @@ struct target {
 /* Returns true if the stolen time of the target is known, from the host's trace or from the guest's steal clock: false
  * for a VM with neither and for its vCPUs. */
 bool catalog_has_host_trace(const struct catalog *catalog, const struct target *s);
-/* Returns true if the target is a VM without a host trace, or belongs to one: its lost time is a lower bound. NULL: true
- * if there is any such VM. */
+/* Returns true if its lost time is a lower bound: a VM without a host trace, or a part of one. NULL: any such VM. */
 bool catalog_lacks_host_trace(const struct catalog *catalog, const struct target *s);
-/* Finds all targets that match a text: "Debian", "Debian/3525", "Debian/CPU0", "host/42", the name of a thread at any
- * time ("Debian/fibonacci", or "fibonacci" of any machine). If no name is equal: targets with a name that starts with
- * the text or matches it as a glob ("Debian/critical*", "vm0?/CPU0"). The caller frees *found. */
+/* Finds all targets that match a text: "Debian", "Debian/3525", "Debian/CPU0", "host/42" (without VMs: "42"), the path of
+ * a group, the name of a thread at any time ("Debian/fibonacci", or "fibonacci" of any machine). If no name is equal:
+ * targets whose name starts with the text or matches it as a glob ("Debian/critical*", "vm0?/CPU0"). The caller frees
+ * *found. */
 int catalog_find_targets(const struct catalog *catalog, const char *text, struct target **found, size_t *n,
                          struct error *err);
 /* Sets *out to the only target found. If none or several were found, returns an error; its remedy lists the candidates. */
@@ -126,7 +126,7 @@ int catalog_lifetime(const struct catalog *catalog, const struct target *s, int6
 /* Writes "Debian/3525 critical_task", escaped; the name of a thread is the one that it had longest. Returns buf. */
 char *catalog_target_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size);
 uint32_t target_machine(const struct catalog *catalog, const struct target *s);
-const char *catalog_longest_name(const struct catalog *catalog, uint32_t thread);  /* raw name it had longest; "": none */
+const char *catalog_longest_name(const struct catalog *catalog, uint32_t thread);  /* raw; "": none */
 
 /* Appends copies of the warnings that concern answers on this target (NULL: on all) within [from, to]: notes on the
  * traces of its machine and of its outer machines, and notes that concern no single machine. Returns false if the notes

@@ -37,6 +37,7 @@ int catalog_read_topology(struct catalog *catalog, struct error *err);
 
 /* Reads the control groups of the host, and adds those with threads as containers. */
 int catalog_read_groups(struct catalog *catalog, struct error *err);
+bool catalog_has_vms(const struct catalog *catalog);
 /* Finds the last value of an attribute that is not null; HISTORY_NULL: none. Returns 0 or -1. */
 int attribute_last_value(const struct catalog *catalog, uint32_t attr, int64_t *value, struct error *err);
 

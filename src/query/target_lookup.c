@@ -36,6 +36,14 @@ static bool name_matches(const char *name, const char *typed, enum match_level l
 	return n > 0 && (strncmp(name, typed, n) == 0 || strncmp(shown, typed, n) == 0);
 }
 
+/* The same for a machine, which as a control group has also a path: "/system.slice/web.service". */
+static bool machine_matches(const struct catalog *catalog, uint32_t machine, const char *typed, enum match_level level)
+{
+	const struct catalog_machine *m = &catalog->machine[machine];
+	const char *path = m->group >= 0 ? catalog->group[m->group].path : "";
+	return name_matches(m->name, typed, level) || (*typed == '/' && name_matches(path, typed, level));
+}
+
 struct name_search {
 	const struct catalog *catalog;
 	const char *typed;          /* text to compare: the whole text, or the part after the machine's name */
@@ -58,12 +66,14 @@ static int has_matching_name(void *arg, const struct interval *iv)
 	return name_matches(history_string(s->catalog->h, iv->value), s->typed, s->level);
 }
 
-static int add_threads(struct name_search *s, uint32_t machine, struct error *err)
+/* once: leaves out threads of the host that belong to a container, where the same thread is found. */
+static int add_threads(struct name_search *s, uint32_t machine, bool once, struct error *err)
 {
 	const struct catalog_machine *m = &s->catalog->machine[machine];
 	int r = 0;
 	for (uint32_t i = m->thread; i < m->thread + m->threads && r >= 0; i++)
-		if ((r = catalog_each_name(s->catalog, i, has_matching_name, s, err)) > 0)
+		if (!(once && s->catalog->thread[i].in_container) &&
+		    (r = catalog_each_name(s->catalog, i, has_matching_name, s, err)) > 0)
 			add_target(s, TARGET_THREAD, i);
 	return r < 0 ? -1 : 0;
 }
@@ -115,7 +125,7 @@ static int add_in_machine(struct name_search *s, uint32_t machine, struct error 
 		if (s->level == MATCH_EXACT && add_tid_with_name(s, machine, err))
 			return -1;
 		add_cpus(s, machine);
-		return add_threads(s, machine, err);
+		return add_threads(s, machine, false, err);
 	}
 	int i = s->level == MATCH_EXACT ? catalog_find_thread(s->catalog, machine, tid) : -1;
 	if (i >= 0)
@@ -132,11 +142,20 @@ static int add_split(struct name_search *s, const char *text, const char *slash,
 	int rc = 0;
 	s->typed = slash + 1;
 	for (uint32_t m = 0; m < s->catalog->machines && rc == 0; m++)
-		if (name_matches(s->catalog->machine[m].name, name, s->level) ||
-		    name_matches(s->catalog->machine[m].name, name, MATCH_EXACT))
+		if (machine_matches(s->catalog, m, name, s->level) || machine_matches(s->catalog, m, name, MATCH_EXACT))
 			rc = add_in_machine(s, m, err);
 	free(name);
 	return rc;
+}
+
+/* Finds a TID without a machine: only where all threads are those of one machine. */
+static void add_tid(struct name_search *s, int32_t tid)
+{
+	for (uint32_t m = 0; m < s->catalog->machines; m++) {
+		const int i = catalog_find_thread(s->catalog, m, tid);
+		if (i >= 0 && !s->catalog->thread[i].in_container)
+			add_target(s, TARGET_THREAD, (uint32_t)i);
+	}
 }
 
 static int search_machines(struct name_search *s, const char *text, enum match_level level, struct error *err)
@@ -145,15 +164,20 @@ static int search_machines(struct name_search *s, const char *text, enum match_l
 	int rc = 0;
 	s->level = level;
 	for (uint32_t m = 0; m < s->catalog->machines; m++)
-		if (name_matches(s->catalog->machine[m].name, text, level))
+		if (machine_matches(s->catalog, m, text, level))
 			add_target(s, TARGET_MACHINE, m);
 	for (const char *slash = strchr(text, '/'); slash && rc == 0 && s->len == 0; slash = strchr(slash + 1, '/'))
 		rc = add_split(s, text, slash, err);
-	if (s->len || !*text || parse_number(text, &tid))
+	if (s->len || !*text)
 		return rc;
+	if (parse_number(text, &tid)) {
+		if (level == MATCH_EXACT && (s->catalog->machines == 1 || !catalog_has_vms(s->catalog)))
+			add_tid(s, tid);
+		return rc;
+	}
 	s->typed = text;  /* name of a thread of any machine */
 	for (uint32_t m = 0; m < s->catalog->machines && rc == 0; m++)
-		rc = add_threads(s, m, err);
+		rc = add_threads(s, m, true, err);
 	return rc;
 }
 
