@@ -132,3 +132,20 @@ with scratch() as folder:
         for seed in range(int(first), int(first) + seeds):
             total = [a + b for a, b in zip(total, check_world(folder, seed, facts))]
         check(total[0] > 0, f"{facts}: {seeds} worlds, {total[0] / 1e9:.3f} s throttled, {total[1] / 1e9:.3f} s called so")
+
+    # Groups are targets by name and path, their threads by TID, and explain names the limit.
+    world = f"{folder}/switches{int(first)}"
+    with open(f"{world}/session.yaml", encoding="utf-8") as f:
+        session = f.read()
+    paths = re.findall(r"- path: (\S+)\n    name: (\S+)(?:\n    quota_ns: (\d+)[^-]*?)?\n    threads: (\d+)", session)
+    check(len(paths) > 1, "a world with several groups")
+    for path, name, quota, tid in paths:
+        by_name = table("steal", world + ".steal", name)
+        check(by_name == table("steal", world + ".steal", path), f"{name}: the same by its path")
+        thread = table("steal", world + ".steal", tid)
+        check(thread == table("steal", world + ".steal", f"{path}/{tid}"), f"{name}/{tid}: the same by its TID")
+        throttled = sum(int(r["ns"]) for r in thread if "quota" in r["culprit"])
+        lost = sum(int(r["ns"]) for r in thread) or 1
+        text = run("explain", world + ".steal", tid).stdout
+        if throttled > lost / 10:
+            check(re.search(r"/g\d+\.\w+ may run ", text), f"{name}/{tid}: its limit is named")

@@ -283,6 +283,8 @@ static int write_explanation(struct explanation *s, const char *opening, struct 
 	if (s->main) {
 		write_main_cause(s);
 		write_other_causes(s);
+		if (explain_quota(s, err) < 0)
+			return -1;
 	} else {
 		fprintf(s->to, "Nothing %sdelayed it while it was runnable.\n",
 		        s->alone ? "that was recorded " : "");

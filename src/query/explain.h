@@ -49,6 +49,8 @@ int explain_provider(FILE *to, const struct catalog *catalog, uint32_t machine, 
 const char *gap_bound_text(const struct catalog *catalog, const struct gap *gap, char buf[64]);
 /* Writes the time on a busy core, on a slow CPU and far from the memory, if it is considerable. */
 int explain_cores(struct explanation *s, struct error *err);
+/* Writes whose quota it is, if a quota took a considerable part of the lost time. */
+int explain_quota(struct explanation *s, struct error *err);
 /* Sums the lock waits of the target in `locked` and `locks`. */
 int explain_locks(struct explanation *s, struct error *err);
 /* Writes advice: commands to run next, and events to record. */

@@ -8,7 +8,7 @@ src_libquery_a_SOURCES = \
 	src/query/exits.c \
 	src/query/explain.c src/query/explain.h src/query/explain_summary.c \
 	src/query/explain_next.c src/query/explain_path.c src/query/explain_provider.c src/query/explain_waits.c \
-	src/query/explain_cores.c \
+	src/query/explain_cores.c src/query/explain_quota.c \
 	src/query/flow.c src/query/query.h src/query/query_internal.h \
 	src/query/flow_text.c \
 	src/query/gap.c \
