@@ -15,7 +15,7 @@
 #include "cli/run_tree.h"
 
 #define PERIOD_NS NS_PER_S     /* of a sample: the table of a period has a limit */
-#define FLUSH_NS (NS_PER_S / 4)
+#define FLUSH_NS (NS_PER_S / 2)
 #define POLL_NS (50 * NS_PER_MS)
 #define POLL_SHARE 400         /* polls take 1 / POLL_SHARE of a CPU at most */
 

@@ -201,10 +201,10 @@ static void add_requested(struct live_threads *t, const struct live_request *r, 
 
 void live_threads_find(struct live_threads *t, const struct live_request *r, bool with_all)
 {
-	size_t vms;
+	size_t vms = 0;
 	for (size_t i = 0; i < t->len; i++)
 		t->thread[i].seen = false;
-	struct vm *vm = vms_find(r->root, &vms, &t->hidden);
+	struct vm *vm = r->command ? NULL : vms_find(r->root, &vms, &t->hidden);  /* a look into each process */
 	for (size_t i = 0; i < vms; i++)
 		for (size_t k = 0; k < vm[i].vcpus; k++)
 			add_thread(t, r->root, vm[i].name, (int)vm[i].vcpu[k].number, vm[i].pid, vm[i].vcpu[k].tid);
