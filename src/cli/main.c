@@ -25,7 +25,7 @@ static const struct command commands[] = { COMMANDS(COMMAND_ROW) };
 
 /* Groups of the help: commands with a description, and further commands by name only. */
 static const struct command_group { const char *title, *described, *further; } groups[] = {
-	{ "Record", "top record run", "monitor, index, sessions, beacon" },
+	{ "Record", "top record", "run, monitor, index, sessions, beacon" },
 	{ "Look", "view summary explain", "threads, picture" },
 	{ "Ask", "gaps steal flow path", "waits, exits, events, latency" },
 	{ "Compare", "diff whatif", "fleet" },
