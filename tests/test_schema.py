@@ -103,8 +103,8 @@ with scratch() as folder:
         check(len(answer(*beacon)["rows"]) == 3, "a beacon's cost")
     check(len(answer("sync", f"{folder}/requests", "--audit")["rows"]) == 1, "an audit of clocks")
     check(answer("top", "-b", "-d", "0.5", "--pid", str(os.getpid()))["rows"] != [], "a period of top")
-    # The others are in test_live.py, test_record_cli.py, test_cores.py and test_record_requests.py.
-    elsewhere = {"sessions", "record-check", "record-request-tables", "record-request-places", "steal-cores"}
+    # The others are in test_live.py, test_record_cli.py, test_cores.py, test_record_requests.py and test_run.py.
+    elsewhere = {"run", "sessions", "record-check", "record-request-tables", "record-request-places", "steal-cores"}
     check(seen | elsewhere == set(ANSWERS["$defs"]) - {"finding"}, f"the schema knows these answers and no others {seen}")
 
     # The validator can fail.

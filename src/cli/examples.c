@@ -32,7 +32,7 @@ static const struct { const char *command, *first, *second; } examples[] = {
 	{ "ticket", "ticket DIR -o ticket.html", "ticket DIR web --names hash -o ticket.html" },
 	{ "mcp", "mcp", "mcp /var/lib/recordings" },
 	{ "top", "top", "top -b --assert 'nginx.steal<10%'" },
-	{ "run", "run -- make", "run --format github --assert 'lost<5%' -- make check" },
+	{ "run", "run -- sleep 1", "run --format github -- sleep 1" },
 	{ "monitor", "monitor", "monitor --trigger 'gap(web)>20ms' -o DIR" },
 	{ "beacon", "beacon", "beacon --rate 20" },
 	{ "latency", "latency requests DIR", "latency report DIR" },
