@@ -167,11 +167,8 @@ static void add_members(struct top *t, const struct live_sample *s, const struct
 	const size_t from = t->rows;
 	for (size_t i = 0; i < s->vcpus && group->worst > UNFOLD_SHARE; i++) {
 		struct top_row r = row_of_vcpu(s, i, false);
-		char name[sizeof r.name + 2];
 		if (s->vcpu[i].group != group->group || (r.run < MEMBER_SHARE && r.worst < MEMBER_SHARE && s->vcpu[i].number < 0))
 			continue;
-		snprintf(name, sizeof name, "  %s", r.name);
-		text_cut(r.name, sizeof r.name, name);
 		*ARRAY_PUSH(t->row, t->rows, t->rows_cap) = r;
 	}
 	sort_rows(t, from);
