@@ -185,6 +185,8 @@ struct span_source {
 	char *host[SPAN_HOST_KEYS];  /* value of each span_host_key; NULL: not given */
 	int32_t pid;             /* process.pid; -1: not given */
 	bool in_container;       /* pid may be a number of the container's own */
+	char **attribute;        /* "KEY=VALUE" of its texts, for span_clocks.machine_of */
+	size_t attributes, attributes_cap;
 	char *resource, *scope;  /* its objects of OTLP, JSON; NULL: none, or not spans->whole */
 };
 
@@ -194,7 +196,7 @@ struct span {
 	uint32_t source;         /* index into spans->source */
 	int32_t tid;             /* thread.id; -1: not given */
 	int64_t start, end;      /* ns since the epoch, CLOCK_REALTIME of the machine; end: exclusive */
-	int64_t precision;       /* unit of the times in the file beyond 1 ns, or 0 */
+	int64_t precision;       /* unit of the times of its source beyond 1 ns, or 0 */
 	int kind;                /* number of OTLP, SPAN_KIND_...; 0: not given */
 	char *json;              /* object of OTLP, JSON; NULL: not spans->whole */
 };
@@ -227,6 +229,7 @@ struct span_clocks {
 	int64_t (*to_host)(void *arg, uint32_t machine, int64_t t);  /* converts a time to the host's clock */
 	int64_t (*to_machine)(void *arg, uint32_t machine, int64_t t);  /* the first time that to_host() converts to >= t */
 	void *arg;
+	const char *machine_of;  /* "KEY=VALUE=MACHINE,...": machines of the sources with these attributes; NULL: none */
 };
 
 /* Reads the spans as requests, ordered by start. Spans of machines that are not in the catalog are skipped, with a note.

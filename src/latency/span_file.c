@@ -19,6 +19,8 @@
 #define DOCUMENT_MAX (64 << 20)  /* bytes */
 #define CHUNK 65536              /* bytes that are parsed at once */
 #define DEPTH_MAX 32             /* nested values of a document */
+#define ATTRIBUTES_MAX 64        /* attributes of a source that are stored */
+#define ATTRIBUTE_MAX 256        /* length of their keys and values, bytes */
 #define LAST_SOURCES 16          /* number of sources that a new one is compared with */
 
 const char *const span_host_key[SPAN_HOST_KEYS] = { "host.name", "service.instance.id", "host.id", "k8s.node.name",
@@ -42,6 +44,9 @@ static void release_source(struct span_source *s)
 {
 	for (size_t k = 0; k < SPAN_HOST_KEYS; k++)
 		free(s->host[k]);
+	for (size_t k = 0; k < s->attributes; k++)
+		free(s->attribute[k]);
+	free(s->attribute);
 	free(s->service);
 	free(s->resource);
 	free(s->scope);
@@ -68,7 +73,36 @@ static bool read_time(struct json_object *o, const char *key, int64_t *ns)
 	return span_integer(span_member(o, key), ns) && *ns >= 0 && *ns <= INT64_MAX / 2;
 }
 
-/* Copies a hexadecimal id in lower case, with zeros in front, of `digits` digits. An absent id is "". */
+/* Decodes an id in base64, as protobuf's JSON and Tempo write it. Returns false if the text has another length or form. */
+static bool read_base64(const char *text, size_t n, size_t digits, char *id)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	const size_t bytes = digits / 2, letters = (8 * bytes + 5) / 6;
+	size_t padding = 0;
+	while (padding < n && text[n - 1 - padding] == '=')
+		padding++;
+	if (n - padding != letters || (padding && n % 4 != 0))
+		return false;
+	unsigned bits = 0, value = 0;
+	for (size_t i = 0, at = 0; i < letters; i++) {
+		const char c = text[i] == '-' ? '+' : text[i] == '_' ? '/' : text[i];
+		const char *letter = memchr(alphabet, c, sizeof alphabet - 1);
+		if (!letter)
+			return false;
+		value = value << 6 | (unsigned)(letter - alphabet);
+		bits += 6;
+		while (bits >= 4 && at < digits) {
+			bits -= 4;
+			id[at++] = "0123456789abcdef"[value >> bits & 15];
+			id[at] = '\0';
+		}
+		value &= (1U << bits) - 1;
+	}
+	return true;
+}
+
+/* Copies an id in base64 or hexadecimal digits: in lower case, with zeros in front, of `digits` digits. An absent id is
+ * "". */
 static bool read_id(struct span_reader *rd, struct json_object *o, const char *key, size_t digits, char *id)
 {
 	const char *text = json_member_text(o, key);
@@ -76,11 +110,14 @@ static bool read_id(struct span_reader *rd, struct json_object *o, const char *k
 	id[0] = '\0';
 	if (n == 0)
 		return true;
-	if (n > digits || strspn(text, "0123456789abcdefABCDEF") != n)
-		return refuse(rd, "an id of a span or trace is not hexadecimal, or too long");
-	memset(id, '0', digits - n);
-	for (size_t i = 0; i <= n; i++)
-		id[digits - n + i] = (char)tolower((unsigned char)text[i]);
+	const bool is_hex = n <= digits && strspn(text, "0123456789abcdefABCDEF") == n;
+	if (!is_hex && !read_base64(text, n, digits, id))
+		return refuse(rd, "an id of a span or trace is neither hexadecimal nor base64, or has a wrong length");
+	if (is_hex) {
+		memset(id, '0', digits - n);
+		for (size_t i = 0; i <= n; i++)
+			id[digits - n + i] = (char)tolower((unsigned char)text[i]);
+	}
 	if (strspn(id, "0") == digits)
 		id[0] = '\0';  /* ids of zeros mean none */
 	return true;
@@ -103,6 +140,8 @@ static void read_attribute(struct span_source *s, struct span *span, const char 
 	if (!json_object_is_type(value, json_type_string))
 		return;
 	const char *text = json_object_get_string(value);
+	if (s->attributes < ATTRIBUTES_MAX && strlen(text) <= ATTRIBUTE_MAX && strlen(key) <= ATTRIBUTE_MAX)
+		*ARRAY_PUSH(s->attribute, s->attributes, s->attributes_cap) = mem_printf("%s=%s", key, text);
 	if (strcmp(key, "service.name") == 0 && !s->service)
 		s->service = mem_dup(text);
 	for (size_t i = 0; i < SPAN_HOST_KEYS; i++)
@@ -139,6 +178,9 @@ static bool is_same_source(const struct span_source *a, const struct span_source
 	            is_same_text(a->resource, b->resource) && is_same_text(a->scope, b->scope);
 	for (size_t k = 0; same && k < SPAN_HOST_KEYS; k++)
 		same = is_same_text(a->host[k], b->host[k]);
+	same = same && a->attributes == b->attributes;
+	for (size_t k = 0; same && k < a->attributes; k++)
+		same = strcmp(a->attribute[k], b->attribute[k]) == 0;
 	return same;
 }
 
@@ -322,6 +364,25 @@ static size_t parse_protobuf(struct span_reader *rd, const unsigned char *bytes,
 	return at;
 }
 
+/* Sets the precision of the spans of each source: the largest unit that all their starts are multiples of. SDKs of
+ * JavaScript, for example, begin spans at whole ms. */
+static void find_precision(struct spans *out)
+{
+	int64_t *unit = mem_new(out->sources + 1, sizeof *unit);
+	for (size_t i = 0; i < out->sources; i++)
+		unit[i] = NS_PER_S;
+	for (size_t i = 0; i < out->len; i++) {
+		const struct span *s = &out->span[i];
+		while (s->start % unit[s->source] != 0)
+			unit[s->source] /= 1000;
+	}
+	for (size_t i = 0; i < out->len; i++) {
+		struct span *s = &out->span[i];
+		s->precision = max64(s->precision, unit[s->source] > 1 ? unit[s->source] : 0);
+	}
+	free(unit);
+}
+
 int spans_parse(struct spans *out, bool whole, const char *text, size_t size, const char *name, struct error *err)
 {
 	struct span_reader rd = { .out = out };
@@ -331,8 +392,10 @@ int spans_parse(struct spans *out, bool whole, const char *text, size_t size, co
 	const size_t at = form < 0 ? parse_json(&rd, text, size) : parse_protobuf(&rd, bytes, size, form);
 	if (!rd.why && out->len + out->incomplete == 0)
 		rd.why = "no spans found";
-	if (!rd.why)
+	if (!rd.why) {
+		find_precision(out);
 		return 0;
+	}
 	spans_release(out);
 	return error_set(err, STATUS_INPUT, "OTLP, Jaeger or Zipkin is required",
 	                 form < 0 ? "%s: line %zu: %s" : "%s: byte %zu: %s", name, form < 0 ? line_of(text, at) : at, rd.why);
