@@ -6,7 +6,7 @@
  * Server: the thread in thread.id, if it belongs to the process in process.pid; else all threads of that process; else the
  * machine as a whole. Numbers of a container's own, or of a runtime environment, may be equal to those of other threads:
  * therefore a thread must have run, and of a process one of its threads, when the span began and when it ended. If the
- * process of a thread is unknown, it may be this one: then the machine as a whole counts.
+ * process of a thread is unknown, it may be this one: then its time counts, too.
  *
  * Cost: the PIDs of a machine's threads are read once for each process; then a few lookups for each span and thread of the
  * process. */
@@ -79,9 +79,32 @@ static enum name_match match_machine(const struct span_places *p, const char *te
 	return is_same_id(text, clock->vm_id) ? MATCH_EQUAL : host > name ? host : name;
 }
 
+/* Returns the machine that the user gave for an attribute of the source, or NO_MACHINE. */
+static int32_t given_machine(const struct span_places *p, const struct span_source *s)
+{
+	for (const char *text = p->clocks->machine_of; text && *text; text += *text == ',') {
+		const size_t len = strcspn(text, ",");
+		const char *name = memrchr(text, '=', len);
+		bool has_attribute = false;
+		for (size_t k = 0; name && k < s->attributes && !has_attribute; k++)
+			has_attribute = strlen(s->attribute[k]) == (size_t)(name - text) &&
+			                memcmp(s->attribute[k], text, (size_t)(name - text)) == 0;
+		for (uint32_t m = 0; m < p->catalog->machines && has_attribute; m++) {
+			const char *machine = p->catalog->machine[m].name;
+			if (strlen(machine) == (size_t)(text + len - name - 1) && memcmp(machine, name + 1, strlen(machine)) == 0)
+				return (int32_t)m;
+		}
+		text += len;
+	}
+	return NO_MACHINE;
+}
+
 /* Finds the machine of a source. *full: the name with a domain by which it was found; NULL: its name. */
 static int32_t find_machine(const struct span_places *p, const struct span_source *s, const char **full)
 {
+	const int32_t given = given_machine(p, s);
+	if (given != NO_MACHINE)
+		return given;
 	int32_t found = NO_MACHINE;
 	enum name_match best = MATCH_NONE;
 	for (size_t k = 0; k < SPAN_HOST_KEYS; k++) {
@@ -224,11 +247,6 @@ static int runs_at(const struct span_places *p, uint32_t thread, int64_t t, int6
 	return has_value(p->catalog->h, status, t - error, t + error, is_at_work, p->catalog, 0, err);
 }
 
-static int is_alive(const struct span_places *p, uint32_t thread, int64_t t0, int64_t t1, struct error *err)
-{
-	return has_value(p->catalog->h, p->catalog->thread[thread].status, t0, t1, is_known, p->catalog, 0, err);
-}
-
 /* Sets the place to the thread of the span, if it is a member of the process that ran at both ends. Returns 1, 0, -1. */
 static int find_own_thread(const struct span_places *p, const struct span *s, const struct span_process *process,
                            const int64_t end[2], int64_t error, struct span_place *out, struct error *err)
@@ -243,36 +261,38 @@ static int find_own_thread(const struct span_places *p, const struct span *s, co
 		if (!runs)
 			continue;
 		*ARRAY_PUSH(out->thread, out->threads, out->cap) = thread;
+		out->members = 1;
 		out->is_known_thread = true;
 		return 1;
 	}
 	return 0;
 }
 
-/* Sets the place to the threads of the process, if they are known and one of them ran at each end. */
+/* Sets the place to the threads of the process, if a member ran at each end. A thread of an unknown process counts if it
+ * was at work within the span. */
 static int find_process(const struct span_places *p, const struct span_process *process, const int64_t end[2],
                         int64_t error, struct span_place *out, struct error *err)
 {
 	bool runs[2] = { false, false };
 	for (size_t i = 0; i < process->threads; i++) {
 		const uint32_t thread = process->thread[i];
-		const int alive = is_alive(p, thread, end[0] - error, end[1] + error, err);
-		if (alive < 0)
+		const bool is_member = i < process->members;
+		const int counts = has_value(p->catalog->h, p->catalog->thread[thread].status, end[0] - error, end[1] + error,
+		                             is_member ? is_known : is_at_work, p->catalog, 0, err);
+		if (counts < 0)
 			return -1;
-		if (alive && i >= process->members)
-			break;
-		if (alive)
+		if (counts)
 			*ARRAY_PUSH(out->thread, out->threads, out->cap) = thread;
-		for (size_t k = 0; k < 2 && alive; k++) {
+		out->members += counts && is_member;
+		for (size_t k = 0; k < 2 && counts && is_member; k++) {
 			const int at = runs[k] ? 1 : runs_at(p, thread, end[k], error, err);
 			if (at < 0)
 				return -1;
 			runs[k] = at;
 		}
-		if (i + 1 == process->threads && runs[0] && runs[1])
-			return 0;
 	}
-	out->threads = 0;
+	if (!runs[0] || !runs[1])
+		out->threads = out->members = 0;
 	return 0;
 }
 

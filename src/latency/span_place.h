@@ -11,6 +11,7 @@ struct span_place {
 	uint32_t machine;
 	uint32_t *thread;        /* indices into the catalog */
 	size_t threads, cap;     /* 0: the machine as a whole */
+	size_t members;          /* threads that belong to the process; the others, of unknown processes, may belong to it */
 	bool is_known_thread;    /* thread[0] is the thread of the span itself */
 	bool interleaved;        /* and works for other spans meanwhile */
 };

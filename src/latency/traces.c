@@ -218,8 +218,11 @@ static int add_step(struct path_search *q, size_t node, int64_t start, int64_t e
 		const struct span_node *n = &q->node[node];
 		step.span = n->span;
 		step.machine = n->machine;
-		if (span_place_find(q->places, n->span, n->start, n->end, n->error, &q->place, q->err) ||
-		    request_parts_add(q->catalog, q->place.thread, q->place.threads, start, end, &step.parts, q->err))
+		if (span_place_find(q->places, n->span, n->start, n->end, n->error, &q->place, q->err))
+			return -1;
+		/* A thread that may not belong to the process says nothing about it. */
+		const size_t threads = q->place.threads == q->place.members ? q->place.threads : 0;
+		if (request_parts_add(q->catalog, q->place.thread, threads, start, end, &step.parts, q->err))
 			return -1;
 		step.by_process = !q->place.is_known_thread;
 		if (!step.by_process && find_culprit(q, n, &step))
