@@ -22,15 +22,16 @@ def values(entry):
     return {a["key"]: value(a["value"]) for a in entry.get("attributes", [])}
 
 
-def document(spans, host="Debian", pid=151, **more):
-    """Returns a document with spans (number, start in us, end in us, TID or 0) of one process."""
+def document(spans, host="Debian", pid=151, ns=1, **more):
+    """Returns a document with spans (number, start in us, end in us, TID or 0) of one process. ns: added to the times, which
+    have the precision of 1 us or less if it is 0."""
     resource = {"host.name": host, **({"process.pid": pid} if pid else {})}
     resource |= {key.replace("_", "."): value for key, value in more.items()}
     return {"resourceSpans": [{
         "resource": {"attributes": [attribute(k, v) for k, v in resource.items()]},
         "scopeSpans": [{"scope": {"name": "tests"}, "spans": [{
-            "traceId": f"{n:032x}", "spanId": f"{n:016x}", "name": "step", "kind": 2, "startTimeUnixNano": str(start * 1000),
-            "endTimeUnixNano": str(end * 1000), "attributes": [attribute("thread.id", tid)] if tid else []}
+            "traceId": f"{n:032x}", "spanId": f"{n:016x}", "name": "step", "kind": 2, "startTimeUnixNano": str(start * 1000 + ns),
+            "endTimeUnixNano": str(end * 1000 + ns), "attributes": [attribute("thread.id", tid)] if tid else []}
             for n, start, end, tid in spans]}]}]}
 
 

@@ -1,6 +1,8 @@
 """Spans as requests: `latency requests --spans` of a shipped recording, with spans of a known thread in all forms."""
+import base64
 import json
 import os
+import re
 import shutil
 
 from e2e import DATA, check, codes, run, scratch, table
@@ -72,7 +74,12 @@ with scratch() as where:
     lines = "\n".join(json.dumps(document([span])) for span in spans) + "\n"
     check(ask(lines, "--clock-error", "0") == exact, "a document for each line is the same")
     check(ask(json.dumps(document(spans), indent=2), "--clock-error", "0") == exact, "and an indented document")
-    one_us = bounds(ask(document(spans), "--clock-error", "1us"))
+    one_us = bounds(ask(document(spans, ns=0), "--clock-error", "0"))
+    check(all(a[0] <= b[0] and b[1] <= a[1] for a, b in zip(one_us, bounds(exact))) and one_us != bounds(exact),
+          "times in whole us widen the bounds")
+    ms = [(n, start // 1000 * 1000, end, tid) for n, start, end, tid in spans]
+    whole_ms, one_ms = (bounds(ask(document(ms, ns=k), "--clock-error", e)) for k, e in ((0, "0"), (1, "1ms")))
+    check(all(abs(x - y) <= 4 for a, b in zip(whole_ms, one_ms) for x, y in zip(a, b)), "starts in whole ms: as an error of 1 ms")
     check(bounds(ask(jaeger(spans), "--clock-error", "0")) == one_us, "Jaeger: the same with its precision of 1 us")
     check(bounds(ask(zipkin(spans), "--clock-error", "0")) == one_us, "Zipkin: the same with its precision of 1 us")
 
@@ -88,6 +95,26 @@ with scratch() as where:
             check(all(a[1] >= b[1] for a, b in zip(bounds(rows), bounds(exact))), f"{why}: at most is no smaller")
     check("spans-interleaved" in codes("latency", "requests", history, "--spans", os.path.join(where, "spans.json")),
           "a note on overlapping spans")
+    # ids in base64, as Tempo writes them
+    encoded = document(spans)
+    for span in encoded["resourceSpans"][0]["scopeSpans"][0]["spans"]:
+        for key in ("traceId", "spanId"):
+            span[key] = base64.b64encode(bytes.fromhex(span[key])).decode()
+    check(ask(encoded, "--clock-error", "0") == exact, "ids in base64 are those in digits")
+    encoded["resourceSpans"][0]["scopeSpans"][0]["spans"][0]["spanId"] = "AAAA*AAAAAE="
+    check("base64" in ask(encoded, status=2).stderr, "another id is refused")
+
+    # machines by an attribute
+    unknown = document(spans, host="web-1", service_name="front")
+    refused = ask(unknown, status=2).stderr
+    check("web-1" in refused and "service.name=front" in refused and "Debian" in refused, f"names and machines: {refused}")
+    check(ask(unknown, "--clock-error", "0", "--machine-of", "service.name=back=host,service.name=front=Debian") == exact,
+          "--machine-of finds the machine")
+    for wrong in ("service.name=front=Nobody", "service.name=Debian", "x"):
+        ask(unknown, "--machine-of", wrong, status=1)
+    outside = ask(document([(1, 1000, 2000, 151)]), status=2).stderr
+    check(re.search(r"outside the recording: 1; its window: \d", outside), f"with the window: {outside}")
+
     ask(document([s[:3] + (135,) for s in spans], pid=135))
     check({"spans-of-machine", "spans-without-thread"} <= set(codes("latency", "requests", history, "--spans",
                                                                    os.path.join(where, "spans.json"))), "with notes")

@@ -251,13 +251,13 @@
 	X(REQUESTS_NOT_SPLIT, "requests-not-split", LIMIT, \
 	  "latency of the requests of thread %d is not split by cause: too many switches", "") \
 	X(REQUESTS_CUT, "requests-cut", INFO, \
-	  "requests skipped because they begin or end outside the recording: %zu", "") \
+	  "requests skipped because they begin or end outside the recording: %zu; its window: %s to %s", "") \
 	X(REQUESTS_DROPPED, "requests-dropped", INFO, \
 	  "requests skipped because no end was recorded: %zu; they failed, or events were lost", "") \
 	X(REQUESTS_LOST_EVENTS, "requests-lost-events", LOSS, "unknown time, included in the upper bound: %s", "") \
 	X(SPANS_UNPLACED, "spans-unplaced", LIMIT, \
-	  "skipped because their attributes name no machine of the recording: %s", \
-	  "set host.name, or service.instance.id, to the name of the machine") \
+	  "skipped because their attributes name no machine of the recording: %s; names in the spans: %s; machines: %s", \
+	  "give --machine-of KEY=VALUE=MACHINE, or set host.name to the name of the machine") \
 	X(SPANS_WITHOUT_CLOCK, "spans-without-clock", LIMIT, \
 	  "skipped because the recording has no times since 1970 of their machine: %s", "") \
 	X(SPANS_INCOMPLETE, "spans-incomplete", INFO, "skipped because an id, the start or the end is missing: %s", "") \

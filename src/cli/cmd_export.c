@@ -71,7 +71,7 @@ static int run_export_spans(struct query_context *s, struct export_options *opti
 	if (rc == 0 && requests.len == 0 && !o->file)
 		rc = error_set(err, STATUS_INPUT, "mark requests with libstealscope-mark, or give --spans",
 		               "%s: no complete request found", s->named);
-	struct span_clocks *clocks = rc == 0 ? span_clocks_open(&s->catalog, error, err) : NULL;
+	struct span_clocks *clocks = rc == 0 ? span_clocks_open(&s->catalog, o, error, err) : NULL;
 	if (rc == 0 && clocks) {
 		options->spans = &(struct export_spans){ &requests, o->file ? &spans : NULL, clocks };
 		rc = run_export(s, options, how, err);

@@ -15,15 +15,20 @@ int latency_assert(int argc, char **argv, struct error *err);
 struct span_options {
 	const char *file;        /* --spans; NULL: the requests of the recording */
 	const char *clock_error; /* --clock-error, a duration; NULL: default */
+	const char *machine_of;  /* --machine-of, see struct span_clocks; NULL: none */
 	bool whole;              /* as in struct spans */
 };
 #define SPAN_OPTIONS(o) \
 	{ "spans", 0, OPT_TEXT, "FILE", "read requests from spans: OTLP, Jaeger or Zipkin", &(o)->file, NULL }, \
+	{ "machine-of", 0, OPT_TEXT, "KEY=VALUE=MACHINE", "machine of the spans with this attribute", \
+	  &(o)->machine_of, NULL }, \
 	{ "clock-error", 0, OPT_TEXT, "TIME", "largest error of the clocks of spans and trace", &(o)->clock_error, NULL }
 /* Fails if the options contradict each other. *error: the duration, -1: default. */
 int span_options_check(const struct span_options *o, int64_t *error, struct error *err);
-/* Returns the clocks of the machines of a recording. error: largest error, -1: default. NULL with *err on failure. */
-struct span_clocks *span_clocks_open(const struct catalog *catalog, int64_t error, struct error *err);
+/* Returns the clocks of the machines of a recording. error: largest error, -1: default. NULL with *err on failure, and if
+ * the options name a machine that the recording does not have. */
+struct span_clocks *span_clocks_open(const struct catalog *catalog, const struct span_options *o, int64_t error,
+                                     struct error *err);
 void span_clocks_close(struct span_clocks *clocks);  /* NULL is allowed */
 /* Reads the file and converts its spans to requests. Always call spans_release(), and requests_release() if it returns
  * 0. */

@@ -1,4 +1,5 @@
 /* Spans of a file as requests of a recording: the clocks of its machines, by the provenance of the history. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -117,6 +118,8 @@ static void load_clocks(const struct catalog *catalog, struct json_object *doc, 
 int span_options_check(const struct span_options *o, int64_t *error, struct error *err)
 {
 	*error = -1;
+	if (o->machine_of && !o->file)
+		return error_set(err, STATUS_USAGE, "give --spans", "--machine-of requires --spans");
 	if (o->clock_error && !o->file)
 		return error_set(err, STATUS_USAGE, "give --spans", "--clock-error requires --spans");
 	if (o->clock_error && (!time_parse_duration(o->clock_error, error) || *error < 0 || *error > NS_PER_S * 3600))
@@ -125,8 +128,37 @@ int span_options_check(const struct span_options *o, int64_t *error, struct erro
 	return 0;
 }
 
-struct span_clocks *span_clocks_open(const struct catalog *catalog, int64_t error, struct error *err)
+/* Checks that each machine of --machine-of is one of the recording. */
+static int check_machine_of(const struct catalog *catalog, const char *list, struct error *err)
 {
+	for (const char *text = list; text && *text; text += *text == ',') {
+		const size_t len = strcspn(text, ",");
+		const char *first = memchr(text, '=', len), *name = memrchr(text, '=', len);
+		char known[200] = "it has: ";
+		bool is_known = false;
+		for (uint32_t m = 0; m < catalog->machines && first != name; m++) {
+			const char *machine = catalog->machine[m].name;
+			is_known |= strlen(machine) == (size_t)(text + len - name - 1) &&
+			            memcmp(machine, name + 1, strlen(machine)) == 0;
+			const size_t used = strlen(known);
+			snprintf(known + used, sizeof known - used, "%s%s", m ? ", " : "", machine);
+		}
+		if (first == name || first == text)
+			return error_set(err, STATUS_USAGE, "for example service.name=frontend=web",
+			                 "--machine-of %.*s: not KEY=VALUE=MACHINE", (int)len, text);
+		if (!is_known)
+			return error_set(err, STATUS_USAGE, known, "--machine-of %.*s: the recording has no such machine",
+			                 (int)len, text);
+		text += len;
+	}
+	return 0;
+}
+
+struct span_clocks *span_clocks_open(const struct catalog *catalog, const struct span_options *o, int64_t error,
+                                     struct error *err)
+{
+	if (check_machine_of(catalog, o->machine_of, err))
+		return NULL;
 	struct open_clocks *c = mem_new(1, sizeof *c);
 	c->doc = provenance_load(catalog->h, err);
 	if (!c->doc) {
@@ -136,7 +168,8 @@ struct span_clocks *span_clocks_open(const struct catalog *catalog, int64_t erro
 	c->machines = catalog->machines;
 	c->line = mem_new(catalog->machines + 1, sizeof *c->line);
 	c->clocks = (struct span_clocks){ .machine = mem_new(catalog->machines + 1, sizeof *c->clocks.machine),
-	                                  .to_host = to_host, .to_machine = to_machine, .arg = c->line };
+	                                  .to_host = to_host, .to_machine = to_machine, .arg = c->line,
+	                                  .machine_of = o->machine_of };
 	load_clocks(catalog, c->doc, error, &c->clocks, c->line);
 	return &c->clocks;
 }
@@ -166,7 +199,7 @@ int span_requests_read(const struct catalog *catalog, const struct span_options 
 	free(file);
 	if (is_unread)
 		return -1;
-	struct span_clocks *clocks = span_clocks_open(catalog, error, err);
+	struct span_clocks *clocks = span_clocks_open(catalog, o, error, err);
 	const int rc = clocks ? spans_requests(catalog, spans, clocks, options, out, notes, err) : -1;
 	span_clocks_close(clocks);
 	return rc;

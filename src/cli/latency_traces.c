@@ -215,7 +215,7 @@ static int run_traces(struct query_context *s, const struct traces_options *o, i
 	struct traces traces = { 0 };
 	struct notes notes = { NULL, 0, 0 };
 	struct trace_answer a = { .catalog = &s->catalog, .spans = &spans, .traces = &traces };
-	struct span_clocks *clocks = span_clocks_open(&s->catalog, error, err);
+	struct span_clocks *clocks = span_clocks_open(&s->catalog, &o->spans, error, err);
 	int rc = clocks ? span_requests_read(&s->catalog, &o->spans, &wanted, &spans, &requests, &notes, err) : -1;
 	if (rc == 0)
 		rc = traces_read(&s->catalog, &spans, clocks, &requests, o->trace, &traces, err);

@@ -11,6 +11,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
+#include "base/timefmt.h"
 #include "latency/attribution.h"
 
 #define FEATURE_NAME(field, unit, help) #field,
@@ -204,6 +205,13 @@ void requests_sort(struct requests *r)
 		qsort(r->row, r->len, sizeof *r->row, compare_start);
 }
 
+void requests_note_cut(const struct catalog *catalog, size_t cut, struct notes *notes)
+{
+	char from[TIME_TEXT], to[TIME_TEXT];
+	const int64_t begin = history_begin(catalog->h), end = history_end(catalog->h);
+	note_add(notes, REQUESTS_CUT, NULL, cut, time_date(from, begin, 3), time_date(to, end, 3));
+}
+
 int requests_read(const struct catalog *catalog, const struct requests_options *options, struct requests *out,
                   struct notes *notes, struct error *err)
 {
@@ -216,7 +224,7 @@ int requests_read(const struct catalog *catalog, const struct requests_options *
 	}
 	requests_sort(out);
 	if (out->cut)
-		note_add(notes, REQUESTS_CUT, NULL, out->cut);
+		requests_note_cut(catalog, out->cut, notes);
 	if (out->dropped)
 		note_add(notes, REQUESTS_DROPPED, NULL, out->dropped);
 	size_t lost = 0;

@@ -8,6 +8,7 @@
  * - high: loss within [start - E, end + E], for a process the sum over its threads; at most the latency.
  *
  * The culprit is that of [start + E, end - E]. Cost: up to three attributions for each span and thread. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,18 +142,53 @@ static int add_span(struct span_reading *rd, size_t i)
 	return find_bounds(rd, r, error, rd->place.is_known_thread && !rd->place.interleaved);
 }
 
+/* Writes a list of names to `buf`, shortened: each once. */
+static void add_name(char *buf, size_t size, const char *name)
+{
+	const size_t used = strlen(buf), len = strlen(name);
+	const char *found = strstr(buf, name);
+	if (found && (found[len] == ',' || !found[len]))
+		return;
+	if (used + len + 8 < size)
+		snprintf(buf + used, size - used, "%s%s", used ? ", " : "", name);
+	else if (used >= 3 && strcmp(buf + used - 3, "...") != 0 && used + 6 < size)
+		snprintf(buf + used, size - used, ", ...");
+}
+
+static void add_unplaced(const struct span_reading *rd, size_t all, struct notes *notes)
+{
+	char which[64], names[200] = "", machines[200] = "";
+	for (size_t i = 0; i < rd->spans->len; i++) {
+		const struct span_source *s = &rd->spans->source[rd->spans->span[i].source];
+		if (span_machine(rd->places, &rd->spans->span[i]) != NO_MACHINE)
+			continue;
+		for (size_t k = 0; k < SPAN_HOST_KEYS; k++)
+			if (s->host[k])
+				add_name(names, sizeof names, s->host[k]);
+		if (s->service) {
+			char *service = mem_printf("service.name=%s", s->service);
+			add_name(names, sizeof names, service);
+			free(service);
+		}
+	}
+	for (uint32_t m = 0; m < rd->catalog->machines; m++)
+		add_name(machines, sizeof machines, rd->catalog->machine[m].name);
+	note_add(notes, SPANS_UNPLACED, NULL, text_count_of_all(which, rd->unplaced, all, "span"), *names ? names : "none",
+	         machines);
+}
+
 static void add_notes(const struct span_reading *rd, struct notes *notes)
 {
 	char which[64], time[TIME_TEXT];
 	const size_t all = rd->spans->len + rd->spans->incomplete;
 	if (rd->unplaced)
-		note_add(notes, SPANS_UNPLACED, NULL, text_count_of_all(which, rd->unplaced, all, "span"));
+		add_unplaced(rd, all, notes);
 	if (rd->without_clock)
 		note_add(notes, SPANS_WITHOUT_CLOCK, NULL, text_count_of_all(which, rd->without_clock, all, "span"));
 	if (rd->spans->incomplete)
 		note_add(notes, SPANS_INCOMPLETE, NULL, text_count_of_all(which, rd->spans->incomplete, all, "span"));
 	if (rd->out->cut)
-		note_add(notes, REQUESTS_CUT, NULL, rd->out->cut);
+		requests_note_cut(rd->catalog, rd->out->cut, notes);
 	if (rd->of_machine)
 		note_add(notes, SPANS_OF_MACHINE, NULL, text_count_of_all(which, rd->of_machine, all, "span"));
 	if (rd->without_thread)
