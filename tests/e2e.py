@@ -13,11 +13,13 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+import tarfile
 import tempfile
 import termios
 import time
@@ -89,6 +91,26 @@ def recordings():
     """Returns the directories of the shared recordings (they are optional: see require_recordings()).  Sanitized builds are
     too slow for them and get none: they run the same commands on shipped and simulated traces."""
     return [] if is_sanitized() else sorted(glob.glob(SHARED + "/*/"))
+
+
+def recording_names():
+    """Returns the names of the recordings with truth: those of tests/data/recordings, and the shared ones."""
+    shipped = [os.path.basename(f)[:-7] for f in glob.glob(DATA + "/recordings/*.tar.xz")]
+    shared = [os.path.basename(os.path.dirname(f)) for f in glob.glob(SHARED + "/*/truth.json")]
+    return sorted({*shipped, *shared})
+
+
+@functools.lru_cache(maxsize=None)
+def recording(name):
+    """Returns the directory of a recording with truth; that of tests/data/recordings is unpacked for this run."""
+    folder = os.path.join(SHARED, name)
+    if os.path.isdir(folder):
+        return folder
+    into = tempfile.mkdtemp(prefix="stealscope-recording-")
+    atexit.register(shutil.rmtree, into, True)
+    with tarfile.open(f"{DATA}/recordings/{name}.tar.xz") as t:
+        t.extractall(into)
+    return os.path.join(into, name)
 
 
 def require_recordings():

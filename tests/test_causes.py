@@ -7,7 +7,7 @@ import os
 import re
 import sys
 
-from e2e import SHARED, check, is_sanitized, run, scratch, table
+from e2e import check, is_sanitized, recording, recording_names, run, scratch, table
 
 TOLERANCE, TOLERANCE_NS = 0.05, 250_000  # tolerated error: share, or ns: the distance of the truth's own events
 
@@ -178,8 +178,8 @@ def judge(name, folder, of):
 
 
 RECORDINGS = {"disk": disk_waits, "lockholder": lock_waits, "lockholder_tc": lock_waits, "pair": pair_waits}
-there = [name for name in RECORDINGS if os.path.isdir(os.path.join(SHARED, name))]
+there = [name for name in RECORDINGS if name in recording_names()]
 if not there or is_sanitized():
     sys.exit(77)
-for recording in there:
-    judge(recording, os.path.join(SHARED, recording), RECORDINGS[recording])
+for one in there:
+    judge(one, recording(one), RECORDINGS[one])

@@ -1,11 +1,10 @@
 """Lost time and the first three culprits of every recording with truth: against the kernel's own schedstat, and against
 an independent count of the owners of the pCPU (expected.json).  Every culprit had the pCPU."""
-import glob
 import json
 import os
 import re
 
-from e2e import SHARED, check, require_recordings, run, scratch, table
+from e2e import check, recording, recording_names, run, scratch, table
 
 ALL = ("--top", "0", "--all-culprits")
 NO_LIMIT = ("throttled", "migrate", "pause")  # a limit keeps their vCPUs off the CPU, not (only) the scheduler
@@ -99,12 +98,10 @@ def hogs(name, history, truth):
         check(several or (culprit and culprit.group(1) in pids), f"{name}: {row['machine']} lost most to {row['culprit']}")
 
 
-require_recordings()
 with scratch() as tmp:
-    for truth_file in sorted(glob.glob(SHARED + "/*/truth.json")):
-        folder = os.path.dirname(truth_file)
-        name, history = os.path.basename(folder), tmp + "/history.steal"
-        truth = json.load(open(truth_file, encoding="utf-8"))
+    for name in recording_names():
+        folder, history = recording(name), tmp + "/history.steal"
+        truth = json.load(open(f"{folder}/truth.json", encoding="utf-8"))
         if "traces" not in truth:
             continue  # no KVM host
         run("index", folder, "-o", history)

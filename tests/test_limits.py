@@ -5,9 +5,8 @@ import json
 import os
 import re
 import shutil
-import sys
 
-from e2e import SHARED, check, run, scratch, table
+from e2e import recording, check, run, scratch, table
 
 
 def phases(folder):
@@ -143,12 +142,9 @@ def disk(folder, history):
     check("swapper: " not in text[:delay], "the idle thread did not")
 
 
-if not os.path.isdir(SHARED + "/throttled"):
-    print("no recordings here")
-    sys.exit(77)
 with scratch() as tmp:
-    throttled(SHARED + "/throttled", tmp + "/throttled.steal")
-    pause(SHARED + "/pause", tmp + "/pause.steal")
-    migrate(SHARED + "/migrate", tmp + "/migrate.steal")
-    migrate_alone(SHARED + "/migrate", tmp)
-    disk(SHARED + "/disk", tmp + "/disk.steal")
+    throttled(recording("throttled"), tmp + "/throttled.steal")
+    pause(recording("pause"), tmp + "/pause.steal")
+    migrate(recording("migrate"), tmp + "/migrate.steal")
+    migrate_alone(recording("migrate"), tmp)
+    disk(recording("disk"), tmp + "/disk.steal")
