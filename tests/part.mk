@@ -122,7 +122,7 @@ if HAVE_PYTHON
 TESTS += $(E2E_TESTS)
 endif
 
-EXTRA_DIST += tests/data tests/prometheus_rules.yml
+EXTRA_DIST += tests/data tests/prometheus_rules.yml tests/score.py
 
 # What test_faults.py preloads.
 EXTRA_DIST += tests/faults.c tests/mutate.py
@@ -227,7 +227,11 @@ EXTRA_PROGRAMS += $(BENCHES)
 check_DATA += $(BENCHES)
 CLEANFILES += $(BENCHES)
 
-.PHONY: check-valgrind check-long check-servers bench
+# Clocks, states and culprits of all recordings with truth; PROGRAM=FILE scores another program.
+score: stealscope stealscope-sim
+	@builddir=$(abs_builddir) srcdir=$(abs_srcdir) PROGRAM='$(PROGRAM)' $(PYTHON) $(srcdir)/tests/score.py
+
+.PHONY: check-valgrind check-long check-servers bench score
 
 # doc/gallery.md, its pictures, the recording, the card of keys and the diagram of states (tests/test_gallery.py).
 gallery: stealscope stealscope-sim
