@@ -76,7 +76,11 @@ static void overview_make_lines(struct app *app, struct pane *pane)
 	pane->lines = p->machines = pane->at = 0;
 	for (size_t i = 0; i < p->s.rows; i++) {
 		const struct summary_row *r = &p->s.row[i];
-		if (i >= p->s.machines && r->demand.lost == 0)
+		const bool is_thread = i >= p->s.machines;
+		/* a hypervisor without host threads has no time of its own */
+		const bool is_hypervisor = !is_thread && app->catalog.has_run_states &&
+		                           app->catalog.machine[r->target.index].kind == MACHINE_HOST;
+		if ((is_thread || is_hypervisor) && r->demand.lost == 0)
 			continue;
 		overview_row_text(app, r, text, sizeof text);
 		if (pane->filter[0] && !filter_matches(text, pane->filter))

@@ -2,8 +2,8 @@
  * position of the window. The share is of all time, not of the runnable time: otherwise each microsecond of a mostly
  * idle guest would be a large share.
  *
- * The sums of all vCPUs with a host trace (of all threads, if there is none) are computed in steps between keys, once
- * for each screen width. A bar of full height is 100 %. */
+ * The sums of all vCPUs whose stolen time is known (of all threads, if there are none) are computed in steps between
+ * keys, once for each screen width. A bar of full height is 100 %. */
 #include "ui/widgets/widgets.h"
 
 #include <stdio.h>
@@ -56,16 +56,16 @@ int minimap_line(const struct app *app)
 	return app->h_cells < SCREEN_LINES_MIN && !app->is_picture ? -1 : 1 + verdict_line_height(app);
 }
 
-/* Returns true if the history contains the host's view of this vCPU. */
-static bool has_host_view(const struct catalog_cpu *c)
+/* Returns true if the stolen time of this vCPU is known, from the host's trace or the guest's steal clock. */
+static bool shows_stolen_time(const struct app *app, const struct catalog_cpu *c)
 {
-	return c->status != HISTORY_NONE && c->host >= 0;
+	return c->status != HISTORY_NONE && !app->catalog.machine[c->machine].hides_stolen_time;
 }
 
 static bool by_vcpu(const struct app *app)
 {
 	for (uint32_t c = 0; c < app->catalog.cpus; c++)
-		if (has_host_view(&app->catalog.cpu[c]))
+		if (shows_stolen_time(app, &app->catalog.cpu[c]))
 			return true;
 	return false;
 }
@@ -98,7 +98,7 @@ static void add_row(struct app *app, uint32_t row, int64_t (*sums)[HISTORY_STATE
 	bool vcpu = by_vcpu(app);
 	uint32_t attr = vcpu ? app->catalog.cpu[row].status : app->catalog.thread[row].status;
 	const struct vocabulary *v = vcpu ? &app->appearance.vcpu : &app->appearance.thread;
-	if (vcpu && !has_host_view(&app->catalog.cpu[row]))
+	if (vcpu && !shows_stolen_time(app, &app->catalog.cpu[row]))
 		return;
 	if (attr == HISTORY_NONE || history_sums_cells(app->h, attr, m->edge, (unsigned)m->cols, sums, NULL) < 0)
 		return;
