@@ -64,7 +64,8 @@ static void write_machine(const struct summary_text *t, const struct summary_row
 	fprintf(t->to, "%s, %s .. %s (%s): ", target_name(t, &row->target, name), time_date(from, row->start, 6),
 	        time_end(to, row->start, row->end, 6), time_duration(d, row->end - row->start + 1));
 	if (!catalog_has_host_trace(t->catalog, &row->target)) {
-		fprintf(t->to, "ran %s or less; time taken by the host is unknown.\n", time_duration(ran, m->ran));
+		fprintf(t->to, "ran %s%s; time taken by the host is unknown.\n",
+		        m->ran ? time_duration(ran, m->ran) : "for an unknown time", m->ran ? " or less" : "");
 		return;
 	}
 	if (m->lost == 0) {

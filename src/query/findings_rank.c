@@ -494,7 +494,8 @@ static void add_second_clause(const struct findings_query *v, struct finding *ou
 		const struct finding *f = &v->entry[i].finding;
 		if (v->entry[i].rank == first->rank && f->kind != FINDING_CHAIN && f->target.kind == first->finding.target.kind &&
 		    f->target.index == first->finding.target.index && *f->culprit_text) {
-			finding_add(out, "; %s: %s", f->culprit_text, time_duration(d, f->ns));
+			const bool unknown = f->kind == FINDING_LIMIT_SET && f->culprit.reason == OUT_PROVIDER;
+			finding_add(out, "; %s: %s", unknown ? "for an unknown reason" : f->culprit_text, time_duration(d, f->ns));
 			return;
 		}
 	}
