@@ -51,7 +51,7 @@ def check_doors(history):
     at = time.strftime("%H:%M:%S", time.gmtime(first["moment"]["start_ns"] // 10**9))
     check(f"The moment: {at}" in text, "doors: the ticket shows the moment")
     with open(history + ".keys", "w", encoding="ascii") as f:
-        f.write(f"key 1\n:screen {history}.txt\n:screen {history}.row\nkey q\n")
+        f.write(f"key O\nkey 1\n:screen {history}.txt\nkey q\n")
     run("view", history, "--script", history + ".keys", "--size", "120x40", "--glyphs", "ascii")
     with open(history + ".txt", encoding="utf-8") as f:
         screen = f.read()

@@ -391,7 +391,8 @@ bool pane_key(struct app *app, uint32_t key)
 	default: break;
 	}
 	/* actions on gaps move the focus back to the rows; actions on time keep it */
-	bool gaps = strcmp(action_info[action].section, "Gaps and causes") == 0;
+	const bool shows_finding = action >= ACT_FINDING_1 && action <= ACT_FINDING_3;
+	bool gaps = !shows_finding && strcmp(action_info[action].section, "Gaps and causes") == 0;
 	const bool searches_gap = action >= ACT_NEXT_GAP && action <= ACT_PREV_GAP_FIT;
 	if (p->ops->replaces_rows && searches_gap) {
 		pane_close(app);
