@@ -107,13 +107,11 @@ void window_sums_refresh(struct app *app)
 	struct window_sums *w = app->window_sums;
 	struct target target;
 	int64_t from, to;
-	if (!is_wanted(app)) {
+	if (!is_wanted(app) || !row_target(&app->catalog, app->view.row, &target)) {
 		w->has_target = w->asked_flow = w->asked_gaps = false;  /* a pane may ask the same kinds of questions */
 		return;
 	}
 	pane_window(app, &from, &to);
-	if (!row_target(&app->catalog, app->view.row, &target))
-		return;
 	const bool same_row = w->has_target && target.kind == w->target.kind && target.index == w->target.index;
 	if (!same_row)
 		drop_answers(w);
