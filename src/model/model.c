@@ -32,6 +32,7 @@ struct model_run {
 	struct clock_error_attr *clock_bound;  /* error bounds of traced guests, by machine */
 	struct prescan *prescan;
 	struct steal_clock *steal;             /* what the steal clocks of guests without a host trace show, by machine */
+	int64_t steal_due;                     /* time of the next change of any of them, ns */
 	struct error *prescan_err;
 	size_t n;
 	uint64_t total; /* expected number of events */
@@ -68,6 +69,7 @@ static void run_init(struct model_run *r, const struct sync_result *sync, const 
 		.clock = mem_new(n, sizeof *r->clock), .clock_bound = mem_new(n, sizeof *r->clock_bound),
 		.prescan = mem_new(n, sizeof *r->prescan), .prescan_err = mem_new(n, sizeof *r->prescan_err),
 		.workers = parallel_workers(options->workers), .steal = mem_new(n, sizeof *r->steal),
+		.steal_due = INT64_MIN,
 	};
 	for (size_t i = 0; i < n; i++)
 		r->prescan[i] = (struct prescan)PRESCAN_INIT;
@@ -141,7 +143,17 @@ static int feed_event(const struct model_run *r, struct model *m, const struct m
 	return result;
 }
 
-static int replay_traces(const struct model_run *r, struct model *m, struct merge *merge, struct model_interval *span,
+/* Applies the changes of all steal clocks up to time t. */
+static void advance_steal_clocks(struct model_run *r, struct model *m, int64_t t)
+{
+	r->steal_due = INT64_MAX;
+	for (uint32_t i = 1; i < m->machines; i++) {
+		const int64_t due = steal_clock_advance(&r->steal[i], m->machine[i], t);
+		r->steal_due = due < r->steal_due ? due : r->steal_due;
+	}
+}
+
+static int replay_traces(struct model_run *r, struct model *m, struct merge *merge, struct model_interval *span,
                   struct error *err)
 {
 	const struct merge_step *s = NULL;
@@ -152,14 +164,16 @@ static int replay_traces(const struct model_run *r, struct model *m, struct merg
 			return -1;
 		if (s->at.t < span->begin)
 			span->begin = s->at.t;
-		for (uint32_t i = 1; i < m->machines; i++)
-			steal_clock_advance(&r->steal[i], m->machine[i], s->at.t);
-		if (s->at.kind == MERGE_BEGIN)
+		if (s->at.t >= r->steal_due)
+			advance_steal_clocks(r, m, s->at.t);
+		if (s->at.kind == MERGE_BEGIN) {
 			result = model_begin(m, s->at.machine, s->at.t, &r->prescan[s->at.machine], err);
-		else if (s->at.kind == MERGE_EVENT)
+			r->steal_due = INT64_MIN;  /* the machine's steal clock begins with the next event */
+		} else if (s->at.kind == MERGE_EVENT) {
 			result = feed_event(r, m, s, err);
-		else if (s->at.others_remain)  /* at the end of the last trace the history closes all intervals */
+		} else if (s->at.others_remain) {  /* at the end of the last trace the history closes all intervals */
 			result = model_end(m, s->at.machine, s->at.t, err);
+		}
 		if (result == 0 && m->events % PROGRESS_EVENTS == 0)
 			result = report_progress(r, m, err);
 	}

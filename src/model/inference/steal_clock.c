@@ -258,7 +258,7 @@ static void declare_attributes(struct steal_clock *s, struct machine *mc)
 	s->declared = true;
 }
 
-void steal_clock_advance(struct steal_clock *s, struct machine *mc, int64_t t)
+int64_t steal_clock_advance(struct steal_clock *s, struct machine *mc, int64_t t)
 {
 	struct model *m = mc->model;
 	if (!s->declared && s->cpus && mc->active)
@@ -274,6 +274,7 @@ void steal_clock_advance(struct steal_clock *s, struct machine *mc, int64_t t)
 		sink_set(&m->sink, v->attr_steal_bound, change->is_end ? HISTORY_NULL : gap->bound);
 		update_vcpu(m, v);
 	}
+	return s->declared && s->next < 2 * s->gaps ? s->change[s->next].t : INT64_MAX;
 }
 
 void steal_clock_add_notes(const struct steal_clock *s, const char *machine, size_t machines, bool is_virtual,

@@ -47,8 +47,9 @@ struct steal_clock {
 
 /* Returns 0, or -1 with *err set. */
 int steal_clock_read(struct steal_clock *s, const struct trace *trace, const struct clock_map *clock, struct error *err);
-/* Applies all changes up to time t to the machine. Call it before the event at t. */
-void steal_clock_advance(struct steal_clock *s, struct machine *mc, int64_t t);
+/* Applies all changes up to time t to the machine. Call it before the event at t. Returns the time of the next change;
+ * INT64_MAX: none, or the machine is not active yet. */
+int64_t steal_clock_advance(struct steal_clock *s, struct machine *mc, int64_t t);
 /* machines: number of machines in the history; guest_only: recorded by `record --guest-only`. */
 void steal_clock_add_notes(const struct steal_clock *s, const char *machine, size_t machines, bool is_virtual,
                            bool guest_only, struct notes *notes);
