@@ -33,7 +33,7 @@ def check(condition, part):
         raise Damaged(part)
 
 
-SECTIONS = 'chunks index attributes sets strings meta sums sums2'.split()
+SECTIONS = 'chunks index attributes sets strings meta derived sums sums2'.split()
 STATE, INT, STRING, REF, INNER = 0, 1, 2, 3, 7
 NULL = 31
 
@@ -125,7 +125,7 @@ class History:
         check(data[:8] == b'\x89STLH\r\n\x1a', 'magic')
         (version, self.block, size, self.begin, self.end, self.intervals, self.chunks,
          self.attributes, self.sets, self.metas, sums2_crc) = struct.unpack_from('<IIQqqQQIIII', data, 8)
-        check(version == 5 and size == len(data), 'version or size')
+        check(version == 6 and size == len(data), 'version or size')
         check(crc32c(data[:252]) == struct.unpack_from('<I', data, 252)[0], 'checksum of the header')
         self.at, self.size, self.starts = {}, {}, {}
         end = 256

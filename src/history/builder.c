@@ -510,6 +510,17 @@ int history_set_window(struct history_builder *b, int64_t begin, int64_t end)
 	return history_meta_set(b, HISTORY_WINDOW, bytes, sizeof bytes);
 }
 
+void history_derive(struct history_builder *b, history_derive_fn *fn, void *arg)
+{
+	b->derive = fn;
+	b->derive_arg = arg;
+}
+
+int history_write_derived(struct history_builder *b, const void *data, size_t size, struct error *err)
+{
+	return out_write(&b->out, data, size, err);
+}
+
 int history_finish(struct history_builder *b, int64_t begin, int64_t end, struct error *err)
 {
 	int result;

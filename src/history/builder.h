@@ -83,6 +83,8 @@ struct history_builder {
 	int scratch;             /* descriptor of the scratch file with the chunk heads */
 	uint8_t *spill;          /* buffer of the scratch file */
 	size_t spill_len;
+	history_derive_fn *derive;  /* see history_derive() */
+	void *derive_arg;
 	bool failed;             /* a write failed, with the error in `failure` */
 	struct error failure;
 };

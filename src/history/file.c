@@ -51,17 +51,24 @@ static int verify_sums(const struct history *h, uint64_t part, struct error *err
 	return 0;
 }
 
-int file_verify_block(const struct history *h, uint64_t block, struct error *err)
+static bool block_is_sound(const struct history *h, uint64_t block, uint64_t *from_out)
 {
-	if (verify_sums(h, 4 * block / h->block, err))
-		return -1;
 	uint64_t from = block * h->block, to = from + h->block;
 	if (from < HEADER_BYTES)
 		from = to < HEADER_BYTES ? to : HEADER_BYTES;
 	if (to > h->section[SECTION_SUMS].offset)
 		to = h->section[SECTION_SUMS].offset;
 	uint32_t expected = get32(h->map + h->section[SECTION_SUMS].offset + 4 * block);
-	if (crc32c(&h->crc, h->map + from, to - from) != expected)
+	*from_out = from;
+	return crc32c(&h->crc, h->map + from, to - from) == expected;
+}
+
+int file_verify_block(const struct history *h, uint64_t block, struct error *err)
+{
+	uint64_t from;
+	if (verify_sums(h, 4 * block / h->block, err))
+		return -1;
+	if (!block_is_sound(h, block, &from))
 		return file_fail_damaged(h, from, "the checksum differs", err);
 	set_verified(h, block);
 	return 0;
@@ -177,17 +184,16 @@ static int verify_tables(struct history *h, struct error *err)
 	if (crc32c(&h->crc, sums2, h->section[SECTION_SUMS2].size) != get32(h->map + HEADER_SUMS2))
 		return file_fail_damaged(h, h->section[SECTION_SUMS2].offset, "the checksum of checksums differs", err);
 	h->verified = mem_new((h->blocks + h->sum_blocks) / 64 + 1, sizeof *h->verified);
-	uint64_t from = h->section[SECTION_ATTRIBUTES].offset, to = h->section[SECTION_SUMS].offset;
+	uint64_t from = h->section[SECTION_ATTRIBUTES].offset, to = h->section[SECTION_DERIVED].offset;
 	if (to - from > EAGER_VERIFY_MAX)
 		return 0;
-	for (uint64_t b = from / h->block; b < h->blocks; b++)
+	for (uint64_t b = from / h->block; b * h->block < to; b++)
 		if (file_verify_block(h, b, err))
 			return -1;
 	return 0;
 }
 
-/* Reads the window of the history; without one, the window is the span. */
-static int read_window(struct history *h, struct error *err)
+int file_read_window(struct history *h, struct error *err)
 {
 	size_t size = 0;
 	const uint8_t *window = history_meta(h, HISTORY_WINDOW, &size);
@@ -209,7 +215,7 @@ struct history *history_open(const char *path, struct error *err)
 {
 	struct history *h = mem_new(1, sizeof *h);
 	h->path = mem_dup(path);
-	if (map_file(h, err) || read_header(h, err) || verify_tables(h, err) || read_window(h, err)) {
+	if (map_file(h, err) || read_header(h, err) || verify_tables(h, err) || file_read_window(h, err)) {
 		history_close(h);
 		return NULL;
 	}
@@ -289,6 +295,29 @@ int64_t history_last(const struct history *h)
 uint64_t history_intervals(const struct history *h)
 {
 	return h->intervals;
+}
+
+uint64_t history_derived_size(const struct history *h)
+{
+	return h->section[SECTION_DERIVED].size;
+}
+
+const uint8_t *history_derived(const struct history *h, uint64_t offset, uint64_t size)
+{
+	const uint64_t at = h->section[SECTION_DERIVED].offset, len = h->section[SECTION_DERIVED].size;
+	uint64_t from;
+	if (offset > len || size > len - offset || !size || h->watch.fn)
+		return NULL;
+	for (uint64_t b = (at + offset) / h->block; b <= (at + offset + size - 1) / h->block; b++) {
+		if (file_verified(h, b))
+			continue;
+		if (!file_verified(h, h->blocks + 4 * b / h->block) && verify_sums(h, 4 * b / h->block, NULL))
+			return NULL;
+		if (!block_is_sound(h, b, &from))
+			return NULL;
+		set_verified(h, b);
+	}
+	return h->map + at + offset;
 }
 
 uint64_t history_bytes(const struct history *h)

@@ -51,6 +51,9 @@ static inline void file_report_read(const struct history *h, uint32_t attr, int6
 /* Sets *err to "FILE: damaged at offset N: why" and records the first damage. Returns -1. */
 int file_fail_damaged(const struct history *h, uint64_t offset, const char *why, struct error *err);
 
+/* Reads the window of the history; without one, the window is the span. */
+int file_read_window(struct history *h, struct error *err);
+
 int file_verify_block(const struct history *h, uint64_t block, struct error *err);
 
 static inline bool file_verified(const struct history *h, uint64_t block)

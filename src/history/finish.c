@@ -4,11 +4,13 @@
  * attribute. Tables that do not fit into memory are paged. */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "history/builder.h"
 #include "history/chunk.h"
+#include "history/file.h"
 
 #define READ_BUFFER ((size_t)256 << 10)
 #define ROW_MAX (ROW_SUMS + 8 * HISTORY_STATES)
@@ -239,6 +241,54 @@ static int write_meta(struct finish *f, struct error *err)
 	return end_section(f, SECTION_META, err);
 }
 
+/* Opens the sections that are complete. Their bytes were just written: no checksum is verified. */
+static struct history *open_complete(struct finish *f, struct error *err)
+{
+	struct history_builder *b = f->b;
+	const uint64_t size = out_offset(&b->out);
+	if (out_flush(&b->out, err))
+		return NULL;
+	void *map = mmap(NULL, size, PROT_READ, MAP_SHARED, b->out.fd, 0);
+	if (map == MAP_FAILED) {
+		error_system(err, NULL, "cannot read back %s", b->out.path);
+		return NULL;
+	}
+	struct history *h = mem_new(1, sizeof *h);
+	*h = (struct history){
+		.path = mem_dup(b->out.path), .map = map, .size = size, .begin = f->begin, .end = f->end,
+		.intervals = b->intervals + f->intervals, .chunks = b->chunks, .attributes = (uint32_t)b->tree.nodes,
+		.sets = (uint32_t)b->sets, .metas = (uint32_t)b->metas, .block = b->out.block,
+		.block_shift = (unsigned)__builtin_ctz(b->out.block), .blocks = size / b->out.block + 1,
+	};
+	for (unsigned i = 0; i < SECTION_DERIVED; i++) {
+		h->section[i].offset = f->section[i].offset;
+		h->section[i].size = f->section[i].size;
+	}
+	const size_t words = (size_t)h->blocks / 64 + 1;
+	h->verified = mem_new(words, sizeof *h->verified);
+	for (size_t i = 0; i < words; i++)
+		atomic_init(&h->verified[i], UINT64_MAX);
+	if (file_read_window(h, err)) {
+		history_close(h);
+		return NULL;
+	}
+	return h;
+}
+
+static int write_derived(struct finish *f, struct error *err)
+{
+	struct history_builder *b = f->b;
+	begin_section(f, SECTION_DERIVED);
+	if (b->derive) {
+		struct history *h = open_complete(f, err);
+		const int result = h ? b->derive(b->derive_arg, h, b, err) : -1;
+		history_close(h);
+		if (result)
+			return -1;
+	}
+	return end_section(f, SECTION_DERIVED, err);
+}
+
 /* Writes the checksums of all blocks, and the checksums of these checksums. */
 static int write_sums(struct finish *f, struct error *err)
 {
@@ -355,7 +405,8 @@ int builder_write_tables(struct history_builder *b, int64_t begin, int64_t end, 
 	tree_forget_hashes(&b->tree);
 	builder_number(b, &f.ordered);
 	int result = pages_failed(&f, err) || close_leaves(&f, err) || write_index(&f, err) || write_attributes(&f, err) ||
-		write_sets_and_strings(&f, err) || write_meta(&f, err) || write_sums(&f, err) || pages_failed(&f, err) ||
+		write_sets_and_strings(&f, err) || write_meta(&f, err) || write_derived(&f, err) || write_sums(&f, err) ||
+		pages_failed(&f, err) ||
 		write_header(&f, err);
 	paged_release(&f.ordered);
 	paged_release(&f.closed_attr);

@@ -1,6 +1,6 @@
 /* Layout of a history file: constants and little-endian access. stealscope-history(5) documents the format.
  *
- *   header | chunks | index | attributes | sets | strings | meta | sums | sums2
+ *   header | chunks | index | attributes | sets | strings | meta | derived | sums | sums2
  *
  * A CRC32C protects every byte: the header contains its own; `sums` has those of the blocks between the header and
  * `sums` (blocks are aligned in the file); `sums2` has those of the blocks of `sums`; the header has the one of `sums2`. */
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #define FORMAT_MAGIC "\x89STLH\r\n\x1a"
-#define FORMAT_VERSION 5u
+#define FORMAT_VERSION 6u
 
 enum section {
 	SECTION_CHUNKS,          /* the intervals */
@@ -21,6 +21,7 @@ enum section {
 	SECTION_SETS,        /* state sets */
 	SECTION_STRINGS,         /* NUL-terminated; the id of a string is its offset in this section */
 	SECTION_META,        /* key = value */
+	SECTION_DERIVED,     /* data computed from the sections above, see history_derive() */
 	SECTION_SUMS,        /* CRC32C of every block before this section */
 	SECTION_SUMS2,           /* CRC32C of every block of SECTION_SUMS */
 	SECTIONS,

@@ -73,6 +73,14 @@ static inline int64_t history_ref(int64_t text, uint32_t number) { return text <
 /* Stores a pair key = value, any bytes: provenance, notes, clocks. A later value of a key replaces the earlier one. */
 int history_meta_set(struct history_builder *b, const char *key, const void *value, size_t size);
 
+/* Data that are computed from the complete history and stored in it, opaque to this module. A reader computes them again
+ * if they are damaged. fn reads all intervals of `h`, which is valid during the call, and writes its data with
+ * history_write_derived(). history_finish() calls it; NULL: no data. */
+struct history;
+typedef int history_derive_fn(void *arg, const struct history *h, struct history_builder *b, struct error *err);
+void history_derive(struct history_builder *b, history_derive_fn *fn, void *arg);
+int history_write_derived(struct history_builder *b, const void *data, size_t size, struct error *err);
+
 /* Closes all intervals at `end`, writes the tables, and renames the file to its path. [begin, end] is the span; it must
  * contain all changes. Frees the builder, also on failure (then no file is left). */
 int history_finish(struct history_builder *b, int64_t begin, int64_t end, struct error *err);
@@ -84,8 +92,6 @@ void history_abort(struct history_builder *b);  /* leaves no file; b may be NULL
 char *history_path(char *buf, size_t size, ...) __attribute__((sentinel));
 
 /* ---- Reading ------------------------------------------------------------------------------------------- */
-
-struct history;
 
 /* Opens a history, at a cost that does not depend on its size. Returns NULL with *err on failure. Several threads may
  * query one history. While it is open, the file may be replaced by rename, or removed, but not written or truncated. */
@@ -140,6 +146,11 @@ const char *history_string(const struct history *h, int64_t value);             
 static inline int64_t history_ref_text(int64_t value) { return value >> 32; }       /* string id of a HISTORY_REF value */
 static inline uint32_t history_ref_number(int64_t value) { return (uint32_t)value; }
 const void *history_meta(const struct history *h, const char *key, size_t *size);   /* value of the pair; NULL: absent */
+
+/* Returns bytes of the derived data; NULL: they lie outside of the data, or are damaged, which history_damage() does not
+ * report, or reads are watched (history_watch()): then the data must be computed from what the watch reports. */
+const uint8_t *history_derived(const struct history *h, uint64_t offset, uint64_t size);
+uint64_t history_derived_size(const struct history *h);
 
 /* Finds the interval of `attr` that contains t (clamped to the span). O(log n). */
 int history_stab(const struct history *h, uint32_t attr, int64_t t, struct interval *iv, struct error *err);

@@ -227,6 +227,13 @@ int out_align(struct out *o, struct error *err)
 	return out_write(o, (const uint8_t[8]){ 0 }, (size_t)(-out_offset(o) & 7), err);
 }
 
+int out_flush(struct out *o, struct error *err)
+{
+	if (flush_blocks(o, err))
+		return -1;
+	return write_all(o->fd, o->buf, o->len, (int64_t)o->base) ? out_cannot_write(o, err) : 0;
+}
+
 int out_seal(struct out *o, struct error *err)
 {
 	if (flush_blocks(o, err))

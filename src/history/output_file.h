@@ -44,6 +44,7 @@ static inline void out_commit(struct out *o, size_t size)
 }
 
 int out_write(struct out *o, const void *data, size_t size, struct error *err);
+int out_flush(struct out *o, struct error *err);  /* writes the buffer, which stays open for more */
 int out_align(struct out *o, struct error *err);  /* appends zeros up to a multiple of 8 */
 /* Writes the buffer and completes the last block. Later bytes have no checksum in `sum`. */
 int out_seal(struct out *o, struct error *err);
