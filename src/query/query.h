@@ -540,6 +540,7 @@ void exits_release(struct exit_list *l);
 
 #include "query/causes.h"
 #include "query/core_share.h"
+#include "query/culprit_sums.h"
 #include "query/culprit_waits.h"
 #include "query/gap_columns.h"
 #include "query/host_only.h"

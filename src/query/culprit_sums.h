@@ -1,0 +1,16 @@
+/* Sums of gaps by culprit of any window; part of query.h. */
+#ifndef STEALSCOPE_QUERY_CULPRIT_SUMS_H
+#define STEALSCOPE_QUERY_CULPRIT_SUMS_H
+
+#include "query/query.h"
+
+/* Percentiles of sums are those of a histogram: they differ from the exact ones by at most 1/PERCENTILE_BOUND. */
+#define PERCENTILE_BOUND 128
+
+/* Time that one culprit took. */
+struct culprit_ns {
+	uint32_t culprit;        /* index into culprit_sums.actor */
+	int64_t ns;
+};
+
+#endif

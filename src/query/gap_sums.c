@@ -1,0 +1,186 @@
+#include "query/gap_sums.h"
+
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "base/number.h"
+
+#define LINEAR_BITS 6                    /* a power of two has 2^6 buckets */
+#define LINEAR (INT64_C(1) << LINEAR_BITS)
+
+uint32_t gap_row_number(const struct catalog *catalog, const struct target *row)
+{
+	return row->kind == TARGET_CPU ? row->index : catalog->cpus + row->index;
+}
+
+/* ---- Histogram ------------------------------------------------------------------------------------------------- --- */
+
+uint32_t length_bucket(int64_t ns)
+{
+	if (ns < LINEAR)
+		return ns > 0 ? (uint32_t)ns : 0;
+	const int power = 63 - __builtin_clzll((uint64_t)ns);
+	return (uint32_t)((power - LINEAR_BITS + 1) * LINEAR + ((ns >> (power - LINEAR_BITS)) & (LINEAR - 1)));
+}
+
+int64_t bucket_length(uint32_t bucket)
+{
+	if (bucket < LINEAR)
+		return bucket;
+	const unsigned shift = bucket / LINEAR - 1;
+	const int64_t low = (LINEAR + bucket % LINEAR) << shift;
+	return low + (INT64_C(1) << shift) / 2;
+}
+
+int64_t gap_sum_percentile(const struct gap_sum *s, size_t percent)
+{
+	uint64_t rank = s->gaps ? percentile_index(s->gaps, percent) : 0;
+	if (s->gaps == 0 || rank + 1 == s->gaps)
+		return s->longest;
+	uint32_t i = 0;
+	for (; i + 1 < s->lengths && rank >= s->length[i].count; i++)
+		rank -= s->length[i].count;
+	return min64(bucket_length(s->length[i].bucket), s->longest);
+}
+
+/* ---- Sums of a row --------------------------------------------------------------------------------------------- --- */
+
+/* Joins two sorted arrays without double entries: entries with equal keys are added. */
+#define JOIN_SORTED(type, a, n_a, b, n_b, key, sum) \
+	do { \
+		type *joined = mem_new((n_a) + (n_b), sizeof *joined); \
+		uint32_t n = 0, i = 0, k = 0; \
+		while (i < (n_a) || k < (n_b)) { \
+			const bool from_a = i < (n_a) && (k == (n_b) || (a)[i].key <= (b)[k].key); \
+			const type *next = from_a ? &(a)[i++] : &(b)[k++]; \
+			if (n && joined[n - 1].key == next->key) \
+				joined[n - 1].sum += next->sum; \
+			else \
+				joined[n++] = *next; \
+		} \
+		free(a); \
+		(a) = joined; \
+		(n_a) = n; \
+	} while (0)
+
+static void add_culprits(struct gap_sum *a, const struct gap_sum *b)
+{
+	if (b->culprits)
+		JOIN_SORTED(struct culprit_ns, a->culprit, a->culprits, b->culprit, b->culprits, culprit, ns);
+}
+
+static void add_lengths(struct gap_sum *a, const struct gap_sum *b)
+{
+	if (b->lengths)
+		JOIN_SORTED(struct length_count, a->length, a->lengths, b->length, b->lengths, bucket, count);
+}
+
+static void set_longest(struct gap_sum *s, int64_t ns, int64_t start)
+{
+	if (ns > s->longest || (ns == s->longest && start < s->longest_start)) {
+		s->longest = ns;
+		s->longest_start = start;
+	}
+}
+
+void gap_sum_add_length(struct gap_sum *s, int64_t ns, int64_t start)
+{
+	struct length_count one = { length_bucket(ns), 1 };
+	add_lengths(s, &(struct gap_sum){ .length = &one, .lengths = 1 });
+	set_longest(s, ns, start);
+	s->gaps++;
+}
+
+void gap_sum_add(struct gap_sum *s, const struct gap_sum *other)
+{
+	add_culprits(s, other);
+	add_lengths(s, other);
+	if (other->gaps)
+		set_longest(s, other->longest, other->longest_start);
+	s->gaps += other->gaps;
+}
+
+void gap_sum_append(struct gap_sum *a, int64_t a_ns, struct gap_sum *b, int64_t b_ns, int64_t b_start)
+{
+	const bool a_full = a->head == a_ns, b_full = b->head == b_ns;
+	const int64_t joined = a->tail + b->head;
+	gap_sum_add(a, b);
+	if (!a_full && !b_full && joined)
+		gap_sum_add_length(a, joined, b_start - a->tail);
+	a->head = a_full ? a_ns + b->head : a->head;
+	a->tail = b_full ? a->tail + b_ns : b->tail;
+}
+
+void gap_sum_finish(struct gap_sum *s, int64_t start, int64_t end)
+{
+	const bool full = s->head == end - start + 1;
+	if (s->head)
+		gap_sum_add_length(s, s->head, start);
+	if (s->tail && !full)
+		gap_sum_add_length(s, s->tail, end + 1 - s->tail);
+	s->head = s->tail = 0;
+}
+
+static int compare_culprits(const void *a, const void *b)
+{
+	const struct culprit_ns *x = a, *y = b;
+	return (x->culprit > y->culprit) - (x->culprit < y->culprit);
+}
+
+/* Sorts the culprits after their numbers were changed, and adds equal ones. */
+void gap_sum_sort_culprits(struct gap_sum *s)
+{
+	uint32_t n = 0;
+	if (s->culprits)
+		qsort(s->culprit, s->culprits, sizeof *s->culprit, compare_culprits);
+	for (uint32_t i = 0; i < s->culprits; i++)
+		if (n && s->culprit[n - 1].culprit == s->culprit[i].culprit)
+			s->culprit[n - 1].ns += s->culprit[i].ns;
+		else
+			s->culprit[n++] = s->culprit[i];
+	s->culprits = n;
+}
+
+void gap_sum_copy(struct gap_sum *to, const struct gap_sum *from)
+{
+	*to = (struct gap_sum){ .head = from->head, .tail = from->tail };
+	gap_sum_add(to, from);
+}
+
+void gap_sum_release(struct gap_sum *s)
+{
+	free(s->culprit);
+	free(s->length);
+	*s = (struct gap_sum){ 0 };
+}
+
+/* ---- Blocks ---------------------------------------------------------------------------------------------------- --- */
+
+void gap_block_release(struct gap_block *b)
+{
+	for (size_t i = 0; i < b->rows; i++)
+		gap_sum_release(&b->row[i].sum);
+	free(b->row);
+	*b = (struct gap_block){ 0 };
+}
+
+void gap_block_append(struct gap_block *a, struct gap_block *b)
+{
+	const int64_t a_ns = a->end - a->start + 1, b_ns = b->end - b->start + 1;
+	struct gap_block_row *row = mem_new(a->rows + b->rows, sizeof *row);
+	size_t n = 0, i = 0, k = 0;
+	while (i < a->rows || k < b->rows) {
+		const bool in_a = i < a->rows && (k == b->rows || a->row[i].row <= b->row[k].row);
+		const bool in_b = k < b->rows && (i == a->rows || b->row[k].row <= a->row[i].row);
+		struct gap_sum empty = { 0 }, *next = in_b ? &b->row[k].sum : &empty;
+		row[n] = in_a ? a->row[i] : (struct gap_block_row){ .row = b->row[k].row };
+		gap_sum_append(&row[n++].sum, a_ns, next, b_ns, b->start);
+		i += in_a;
+		k += in_b;
+	}
+	free(a->row);
+	a->row = row;
+	a->rows = a->cap = n;
+	a->end = b->end;
+	gap_block_release(b);
+}
