@@ -1,0 +1,71 @@
+/* Sums of gaps in a history file: the derived data (history_derive()), by blocks of time. Private to query/.
+ *
+ * Blocks of level 0 tile the history's window. A block of each higher level is the sum of SUMS_FAN_OUT blocks below; the
+ * last level has one block. Numbers are varints (7 bits a byte, the lowest first) unless noted:
+ *
+ *   blocks      number of rows; by row: difference to the previous row's number, bytes of its sums; head, tail, gaps; with
+ *               gaps: longest, its start - block's start; number of culprits; by culprit: difference to the previous
+ *               number, ns; number of buckets; by bucket: difference to the previous number, count
+ *   culprits    by culprit: kind, machine + 1, tid + 1, bytes of the name, name
+ *   directory   by level: number of blocks (u64); then by level and block: start (i64), offset (u64), bytes (u64)
+ *   trailer     SUMS_MAGIC (u32), SUMS_RULES (u32), levels (u32), culprits (u32), begin and end of the window (i64),
+ *               offsets of the culprits and of the directory (u64) */
+#ifndef STEALSCOPE_QUERY_SUMS_SECTION_H
+#define STEALSCOPE_QUERY_SUMS_SECTION_H
+
+#include "base/strtab.h"
+#include "query/culprit.h"
+#include "query/gap_sums.h"
+
+/* Version of the rules that find culprits (resolver.c). Raise it when they change: sums by other rules are computed
+ * anew. */
+#define SUMS_RULES 1u
+#define SUMS_MAGIC 0x6d757367u
+#define SUMS_FAN_OUT 8
+#define SUMS_LEVELS 12
+
+/* ---- Writing */
+
+struct block_record { int64_t start; uint64_t offset, size; };
+
+struct sums_writer {
+	struct history_builder *b;
+	uint64_t offset;
+	struct sums_level {
+		struct block_record *record;
+		size_t records, cap;
+		struct gap_block next;   /* sum of blocks for the next block of this level */
+		unsigned blocks;         /* their number */
+	} level[SUMS_LEVELS];
+	uint8_t *buf;
+	size_t len, cap;
+};
+
+/* Writes a block that follows the previous one. Empties it. Returns -1 with *err. */
+int sums_write_block(struct sums_writer *w, struct gap_block *block, struct error *err);
+/* Writes the rest. */
+int sums_write_end(struct sums_writer *w, const struct history *h, const struct actors *culprits,
+                   const struct strtab *names, struct error *err);
+void sums_writer_release(struct sums_writer *w);
+
+/* ---- Reading */
+
+struct sums_section {
+	const struct history *h;
+	unsigned levels;
+	struct { const uint8_t *record; uint64_t records; } level[SUMS_LEVELS];
+	uint32_t culprits;
+};
+
+/* Opens the sums, and puts their culprits into *culprits and *names, which are empty. Returns false if there are none, or
+ * none by the present rules, or if they are damaged. */
+bool sums_open(struct sums_section *s, const struct catalog *catalog, struct actors *culprits, struct strtab *names);
+/* Returns the number of blocks of level 0, and the start of block i; of the end for i = number. */
+size_t sums_blocks(const struct sums_section *s);
+int64_t sums_block_start(const struct sums_section *s, size_t i);
+/* Appends the sums of the wanted rows in the blocks [from, to) of level 0 to *out; row: their numbers, ascending. *out has
+ * the start of the first block. Returns false if they are damaged. */
+bool sums_read(const struct sums_section *s, size_t from, size_t to, const uint32_t *row, size_t rows,
+               struct gap_block *out);
+
+#endif
