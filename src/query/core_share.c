@@ -251,7 +251,7 @@ static int core_join(struct query *q, struct error *err)
 	if (q->parts && c->answer.counters && join_counters(c, err) < 0)
 		return -1;
 	if (q->parts)
-		resolver_move_names(&c->part[0].sweep.r, &c->answer.name, &c->answer.names);
+		names_move(&c->part[0].sweep.r.names, &c->answer.name, &c->answer.names);
 	return 1;
 }
 

@@ -78,7 +78,7 @@ static int path_join(struct query *q, struct error *err)
 		p->sum[i].share = (double)p->sum[i].duration / ((double)(p->end - p->start) + 1);
 	if (p->sums)
 		qsort(p->sum, p->sums, sizeof *p->sum, compare_sums);
-	resolver_move_names(&w->r, &w->out.name, &w->out.names);
+	names_move(&w->r.names, &w->out.name, &w->out.names);
 	return 1;
 }
 

@@ -256,7 +256,7 @@ static int exits_join(struct query *q, struct error *err)
 		qsort(c->list.row, c->list.rows, sizeof *c->list.row, compare_rows);
 	c->list.vcpus = (unsigned)c->vcpus;
 	if (c->r.catalog)
-		resolver_move_names(&c->r, &c->list.name, &c->list.names);
+		names_move(&c->r.names, &c->list.name, &c->list.names);
 	return 1;
 }
 

@@ -45,12 +45,12 @@ int flow_collect(struct resolver *r, const struct target *s, int64_t from, int64
 	return status;
 }
 
-void resolver_move_names(struct resolver *r, char ***name, size_t *names)
+void names_move(struct strtab *from, char ***name, size_t *names)
 {
-	*name = r->names.str;
-	*names = r->names.len;
-	r->names.str = NULL;
-	r->names.len = r->names.cap = 0;
+	*name = from->str;
+	*names = from->len;
+	from->str = NULL;
+	from->len = from->cap = 0;
 }
 
 struct flow_query {
@@ -120,7 +120,7 @@ static int flow_join(struct query *q, struct error *err)
 		return -1;
 	f->flow = g->flow;
 	g->flow = (struct flow){ 0 };
-	resolver_move_names(&f->part[0].r, &f->flow.name, &f->flow.names);
+	names_move(&f->part[0].r.names, &f->flow.name, &f->flow.names);
 	return 1;
 }
 

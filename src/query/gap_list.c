@@ -209,7 +209,7 @@ static int gap_list_join(struct query *q, struct error *err)
 		return 1;
 	if (l->list.items)
 		qsort(l->list.item, l->list.items, sizeof *l->list.item, compare_by_length);
-	resolver_move_names(&l->r, &l->list.name, &l->list.names);
+	names_move(&l->r.names, &l->list.name, &l->list.names);
 	return 1;
 }
 

@@ -279,7 +279,7 @@ int waits_of(const struct catalog *catalog, const struct target *s, int64_t from
 			rc = collect_vcpu(&c, i);
 	}
 	list_finish(out);
-	resolver_move_names(&c.r, &out->name, &out->names);
+	names_move(&c.r.names, &out->name, &out->names);
 	resolver_release(&c.r);
 	actors_release(&c.actors);
 	map_release(&c.row_of);

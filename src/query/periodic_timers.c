@@ -254,7 +254,7 @@ static void list_timers(struct periodic_search *s, struct periodic_list *out)
 			*ARRAY_PUSH(out->item, out->items, cap) = s->group[i].found;
 	if (out->items)
 		qsort(out->item, out->items, sizeof *out->item, compare_timers);
-	resolver_move_names(&s->r, &out->name, &out->names);
+	names_move(&s->r.names, &out->name, &out->names);
 }
 
 int periodic_timers_of(const struct catalog *catalog, int64_t from, int64_t to, struct periodic_list *out,

@@ -92,7 +92,7 @@ bool vcpu_is_in_target(const struct catalog *catalog, const struct target *s, ui
 const char *target_state_name(const struct catalog *catalog, const struct target *s, int64_t state);
 
 
-/* Moves the names of the resolver to an answer. */
-void resolver_move_names(struct resolver *r, char ***name, size_t *names);
+/* Moves names to an answer. */
+void names_move(struct strtab *from, char ***name, size_t *names);
 
 #endif

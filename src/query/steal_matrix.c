@@ -361,7 +361,7 @@ static int steal_join(struct query *q, struct error *err)
 	s->answer.cell = first->m.cell;
 	s->answer.cells = first->m.cells;
 	first->m.cell = NULL;
-	resolver_move_names(s->sweep ? &first->sweep.r : &first->r, &s->answer.name, &s->answer.names);
+	names_move(s->sweep ? &first->sweep.r.names : &first->r.names, &s->answer.name, &s->answer.names);
 	(void)err;
 	return 1;
 }

@@ -407,7 +407,7 @@ static void summary_join_sweeps(struct summary_query *s)
 	}
 	for (size_t p = 0; p < s->q.parts; p++)
 		free(actor[p]);
-	resolver_move_names(first, &s->answer.name, &s->answer.names);
+	names_move(&first->names, &s->answer.name, &s->answer.names);
 }
 
 /* Moves the names of all parts to the names of the first part. */
@@ -419,7 +419,7 @@ static void summary_join_names(struct summary_query *s)
 		if (s->by[i] != 0)
 			culprit->name = strtab_put(&first->names, strtab_get(&s->part[s->by[i]].r.names, culprit->name));
 	}
-	resolver_move_names(first, &s->answer.name, &s->answer.names);
+	names_move(&first->names, &s->answer.name, &s->answer.names);
 }
 
 static int summary_join(struct query *q, struct error *err)
