@@ -200,6 +200,25 @@ int gap_walk_start(struct gap_walk *w, const struct catalog *catalog, const stru
 	return states_walk_start(w, catalog, row, mask, from, to, err);
 }
 
+int gap_first_time(const struct catalog *catalog, const struct target *row, int64_t from, int64_t to, int64_t *first,
+                   struct error *err)
+{
+	uint64_t mask;
+	struct interval iv;
+	const uint32_t attr = gap_attribute(catalog, row, &mask);
+	if (attr == HISTORY_NONE || mask == 0 || from > to)
+		return 0;
+	if (history_stab(catalog->h, attr, from, &iv, err) < 0)
+		return -1;
+	*first = from;
+	if (state_in_mask(iv.value, mask))
+		return 1;
+	const int found = history_next(catalog->h, attr, from, mask, &iv, err);
+	if (found > 0)
+		*first = iv.start;
+	return found > 0 ? iv.start <= to : found;
+}
+
 int states_walk_start(struct gap_walk *w, const struct catalog *catalog, const struct target *row, uint64_t mask,
                       int64_t from, int64_t to, struct error *err)
 {

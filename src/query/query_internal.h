@@ -69,6 +69,9 @@ struct gap_walk {
 	struct interval ahead;  /* interval that was read, but not returned yet; start > end: none */
 	bool done;
 };
+/* Finds the start of the row's first gap within [from, to], cut to that window. Returns 1, 0 = none, -1 = error. */
+int gap_first_time(const struct catalog *catalog, const struct target *row, int64_t from, int64_t to, int64_t *first,
+                   struct error *err);
 /* Returns 1 = ready, 0 = the row has no gaps in the window (checked by an exact sum), -1 = error. */
 int gap_walk_start(struct gap_walk *w, const struct catalog *catalog, const struct target *row, int64_t from, int64_t to,
                    struct error *err);

@@ -13,6 +13,10 @@ struct sweep_row {
 	int lane;              /* lane at the end of the row's last gap ... */
 	size_t at;             /* ... and index of its interval there: where the next search starts */
 	bool done;
+	int64_t gap_start, gap_end;  /* current gap, within the block; start > end: none */
+	struct gap_sum sum;    /* of the block, without culprits and lengths */
+	uint32_t *bucket;      /* of each gap of the block */
+	size_t buckets, bucket_cap;
 };
 
 static uint32_t sweep_put_culprit(struct sweep *s, const struct actor *actor)
@@ -260,6 +264,34 @@ static int sweep_add_part(struct sweep *s, struct sweep_row *row, int64_t t, int
 	return 0;
 }
 
+/* Ends the row's current gap. Within the block, it is a gap of its own unless it touches an edge of the block. */
+static void row_end_gap(struct sweep *s, struct sweep_row *row)
+{
+	const int64_t ns = row->gap_end - row->gap_start + 1;
+	if (ns <= 0)
+		return;
+	if (row->gap_start == s->block) {
+		row->sum.head = ns;
+	} else {
+		*ARRAY_PUSH(row->bucket, row->buckets, row->bucket_cap) = length_bucket(ns);
+		row->sum.gaps++;
+		if (ns > row->sum.longest) {
+			row->sum.longest = ns;
+			row->sum.longest_start = row->gap_start;
+		}
+	}
+	row->gap_start = row->gap_end + 1;
+}
+
+static void row_add_gap(struct sweep *s, struct sweep_row *row, int64_t start, int64_t end)
+{
+	if (start != row->gap_end + 1) {
+		row_end_gap(s, row);
+		row->gap_start = start;
+	}
+	row->gap_end = end;
+}
+
 /* Adds the row's time within the slice. */
 static int sweep_add_row(struct sweep *s, struct sweep_row *row, int64_t from, int64_t to)
 {
@@ -278,6 +310,8 @@ static int sweep_add_row(struct sweep *s, struct sweep_row *row, int64_t from, i
 		int64_t end = row->part.end < to ? row->part.end : to;
 		if (start > to)
 			break;
+		s->read++;
+		row_add_gap(s, row, start, end);
 		if (sweep_add_part(s, row, start, end, row->part.value) < 0)
 			return -1;
 		if (row->part.end > to)
@@ -289,21 +323,46 @@ static int sweep_add_row(struct sweep *s, struct sweep_row *row, int64_t from, i
 	return 0;
 }
 
+static int compare_waiting(const void *a, const void *b)
+{
+	const struct waiting_row *x = a, *y = b;
+	return x->first != y->first ? (x->first < y->first ? -1 : 1) : (x->index > y->index) - (x->index < y->index);
+}
+
+/* Lists the rows that lose time by their first gaps. */
 static int sweep_find_rows(struct sweep *s)
 {
 	for (size_t i = 0; i < s->rows->len; i++) {
-		const struct gap_row *is = &s->rows->row[i];
-		struct sweep_row row = { .target = is->target, .index = (uint32_t)i, .part = { 1, 0, 0 }, .lane = -1 };
-		int r = gap_walk_start(&row.walk, s->catalog, &is->target, s->from, s->to, s->err);
+		struct waiting_row row = { .index = (uint32_t)i };
+		const int r = gap_first_time(s->catalog, &s->rows->row[i].target, s->from, s->to, &row.first, s->err);
 		if (r < 0)
 			return -1;
-		if (r == 0)
-			continue;
-		if (s->row_len == SWEEP_ROWS)
-			return 0;
-		*ARRAY_PUSH(s->row, s->row_len, s->row_cap) = row;
+		if (r)
+			*ARRAY_PUSH(s->waiting, s->waiting_len, s->waiting_cap) = row;
 	}
-	return 1;
+	if (s->waiting_len)
+		qsort(s->waiting, s->waiting_len, sizeof *s->waiting, compare_waiting);
+	return 0;
+}
+
+/* Starts the walks of the rows with a first gap up to t. */
+static int sweep_start_rows(struct sweep *s, int64_t t)
+{
+	for (; s->waiting_at < s->waiting_len && s->waiting[s->waiting_at].first <= t; s->waiting_at++) {
+		const struct waiting_row *next = &s->waiting[s->waiting_at];
+		struct sweep_row *row = *ARRAY_PUSH(s->row, s->row_len, s->row_cap) = mem_new(1, sizeof *row);
+		*row = (struct sweep_row){ .target = s->rows->row[next->index].target, .index = next->index, .part = { 1, 0, 0 },
+			.lane = -1, .gap_start = INT64_MIN + 1, .gap_end = INT64_MIN };
+		if (gap_walk_start(&row->walk, s->catalog, &row->target, next->first, s->to, s->err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void sweep_row_free(struct sweep_row *row)
+{
+	free(row->bucket);
+	free(row);
 }
 
 void sweep_init(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to,
@@ -312,7 +371,7 @@ void sweep_init(struct sweep *s, const struct catalog *catalog, const struct gap
 	const double span = (double)history_end(catalog->h) - (double)history_begin(catalog->h) + 1;
 	const double per_ns = (double)history_intervals(catalog->h) / span;
 	const double length = SWEEP_INTERVALS / per_ns;
-	*s = (struct sweep){ .catalog = catalog, .rows = rows, .from = from, .to = to, .at = from,
+	*s = (struct sweep){ .catalog = catalog, .rows = rows, .from = from, .to = to, .at = from, .block = from,
 		.length = length < (double)(to - from) ? (int64_t)length : to - from, .capacity = SWEEP_INTERVALS, .err = err };
 	s->sums_of = mem_new(rows->len, sizeof *s->sums_of);
 	s->lane = mem_new(catalog->cpus, sizeof *s->lane);
@@ -324,7 +383,7 @@ int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_
 {
 	sweep_init(s, catalog, rows, from, to, err);
 	s->r.shallow = by_machine;
-	return sweep_find_rows(s);
+	return rows->len > SWEEP_ROWS ? 0 : sweep_find_rows(s) < 0 ? -1 : 1;
 }
 
 /* Each slice is as long as the capacity of the lanes allows. */
@@ -344,27 +403,101 @@ int sweep_begin_slice(struct sweep *s, bool fill, int64_t *end)
 
 int sweep_end_slice(struct sweep *s, int64_t end)
 {
+	const int64_t start = s->at;
+	s->at = end + 1;
 	if (end >= s->to)
 		return 1;
 	/* The next slice should fill 3/4 of the lanes, and is at most 4 times as long as this one. */
 	const double growth = 0.75 * (double)s->capacity / (double)(s->lane_intervals + 1);
-	const double length = (double)(end - s->at + 1) * (growth < 4 ? growth : 4);
+	const double length = (double)(end - start + 1) * (growth < 4 ? growth : 4);
 	s->length = length < 0x1p62 ? (int64_t)length : INT64_C(1) << 62;
-	s->at = end + 1;
 	return 0;
 }
 
 int sweep_step(struct sweep *s)
 {
 	int64_t end;
-	if (sweep_begin_slice(s, s->row_len > 0, &end) < 0)
+	const int64_t first = s->waiting_at < s->waiting_len ? s->waiting[s->waiting_at].first : s->to + 1;
+	if (s->row_len == 0 && first > s->at) {  /* no row waits until then */
+		s->at = first;
+		return first > s->to;
+	}
+	if (sweep_begin_slice(s, true, &end) < 0 || sweep_start_rows(s, end) < 0)
 		return -1;
+	s->read += s->lane_intervals;
 	for (uint32_t i = 0; i < s->catalog->cpus; i++)
 		lane_add_levels(s, &s->lane[i]);
 	for (size_t i = 0; i < s->row_len; i++)
-		if (sweep_add_row(s, &s->row[i], s->at, end) < 0)
+		if (sweep_add_row(s, s->row[i], s->at, end) < 0)
 			return -1;
 	return sweep_end_slice(s, end);
+}
+
+/* ---- Blocks */
+
+static int compare_buckets(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Moves the sums of a row in the block up to `end` to *out. */
+static void row_take(struct sweep *s, struct sweep_row *row, int64_t end, struct gap_sum *out)
+{
+	struct row_sums *of = &s->sums_of[row->index];
+	const bool open = row->gap_end == end && row->gap_start <= end;
+	if (open)
+		row->sum.tail = end - row->gap_start + 1;
+	if (!open || row->gap_start == s->block)
+		row_end_gap(s, row);
+	*out = row->sum;
+	out->culprit = mem_new(of->len, sizeof *out->culprit);
+	for (size_t i = 0; i < of->len; i++)
+		out->culprit[i] = (struct culprit_ns){ of->sum[i].culprit, of->sum[i].ns };
+	out->culprits = (uint32_t)of->len;
+	gap_sum_sort_culprits(out);
+	if (row->buckets)
+		qsort(row->bucket, row->buckets, sizeof *row->bucket, compare_buckets);
+	out->length = mem_new(row->buckets, sizeof *out->length);
+	for (size_t i = 0; i < row->buckets; i++) {
+		if (i == 0 || row->bucket[i] != row->bucket[i - 1])
+			out->length[out->lengths++].bucket = row->bucket[i];
+		out->length[out->lengths - 1].count++;
+	}
+	s->sums -= of->len;
+	row->buckets = of->len = 0;
+	row->sum = (struct gap_sum){ 0 };
+	row->gap_start = row->gap_end + 1;
+}
+
+static int compare_block_rows(const void *a, const void *b)
+{
+	const struct gap_block_row *x = a, *y = b;
+	return (x->row > y->row) - (x->row < y->row);
+}
+
+void sweep_take_block(struct sweep *s, struct gap_block *out)
+{
+	const int64_t end = s->at - 1;
+	size_t n = 0;
+	*out = (struct gap_block){ .start = s->block, .end = end };
+	for (size_t i = 0; i < s->row_len; i++) {
+		struct sweep_row *row = s->row[i];
+		if (s->sums_of[row->index].len) {
+			struct gap_block_row *to = ARRAY_PUSH(out->row, out->rows, out->cap);
+			to->row = gap_row_number(s->catalog, &row->target);
+			row_take(s, row, end, &to->sum);
+		}
+		if (row->done)
+			sweep_row_free(row);
+		else
+			s->row[n++] = row;
+	}
+	s->row_len = n;
+	s->read = 0;
+	s->block = end + 1;
+	if (out->rows)
+		qsort(out->row, out->rows, sizeof *out->row, compare_block_rows);
 }
 
 void sweep_release(struct sweep *s)
@@ -378,7 +511,10 @@ void sweep_release(struct sweep *s)
 	}
 	free(s->sum_at);
 	free(s->lane);
+	for (size_t i = 0; i < s->row_len; i++)
+		sweep_row_free(s->row[i]);
 	free(s->row);
+	free(s->waiting);
 	free(s->ns);
 	for (size_t i = 0; s->sums_of && i < s->rows->len; i++)
 		free(s->sums_of[i].sum);

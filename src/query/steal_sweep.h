@@ -9,10 +9,11 @@
 #define STEALSCOPE_QUERY_STEAL_SWEEP_H
 
 #include "query/culprit.h"
+#include "query/gap_sums.h"
 #include "query/query_internal.h"
 
 #define SWEEP_INTERVALS (1 << 15)
-#define SWEEP_ROWS 16384      /* limit of rows that lose time; with more rows, the resolver computes all sums */
+#define SWEEP_ROWS 16384      /* limit of rows; with more rows, the resolver computes all sums */
 
 /* Time that one row lost to one culprit. */
 struct sweep_sum {
@@ -70,13 +71,17 @@ struct sweep {
 	struct resolver r;
 	struct lane *lane;     /* by index of catalog->cpu; only the entries of host CPUs are used */
 	size_t lane_intervals;
-	struct sweep_row *row; /* the rows that lose time */
+	struct sweep_row **row;  /* rows that have gaps since the start of the block, or will have more */
 	size_t row_len, row_cap;
+	struct waiting_row { int64_t first; uint32_t index; } *waiting;  /* rows with gaps, by the time of the first one ... */
+	size_t waiting_at, waiting_len, waiting_cap;  /* ... from waiting_at on not in `row` yet */
+	int64_t block;           /* start of the current block, ns: see sweep_take_block() */
+	size_t read;             /* number of intervals that the block has read */
 	struct error *err;
 };
 
-/* Opens a sweep; borrows rows and catalog. by_machine: culprits are machines, not threads. Returns 1, 0 if too many rows
- * lose time, -1 on error. */
+/* Opens a sweep; borrows rows and catalog. by_machine: culprits are machines, not threads. Returns 1, 0 if there are too many
+ * rows, -1 on error. */
 int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, bool by_machine, int64_t from,
                int64_t to, struct error *err);
 /* The same without rows that lose time: the caller walks its own rows along the lanes (core_sweep.c), slice by slice. */
@@ -95,6 +100,8 @@ void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns);
 void sweep_end_row(struct sweep *s);
 /* Sweeps one slice. Returns 1 after the last slice, 0 if there are more, -1 on error. */
 int sweep_step(struct sweep *s);
+/* Moves the sums of the slices since the previous block to *out. Culprits are numbers of s->culprits. */
+void sweep_take_block(struct sweep *s, struct gap_block *out);
 void sweep_release(struct sweep *s);
 
 #endif
