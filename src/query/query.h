@@ -353,7 +353,7 @@ struct summary_row {
 	int64_t start, end;      /* lifetime of the target, cut to the window; closed */
 	struct demand demand;
 	uint64_t gaps;           /* number of gaps; 0, like all members below, until the gaps were read */
-	int64_t p50, p90, p99;   /* percentiles of the lengths of its gaps, ns, nearest rank */
+	int64_t p50, p90, p99;   /* percentiles of the lengths of its gaps, ns, nearest rank; within 1/PERCENTILE_BOUND */
 	struct gap longest;      /* longest gap (the first if several are equal), cut to the window; its target is the vCPU
 	                          * or thread with the gap */
 	/* As in struct top_culprit. FLOW_HYPERVISOR of a machine: VMM time was the largest part. */

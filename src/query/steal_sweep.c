@@ -383,7 +383,7 @@ int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_
 {
 	sweep_init(s, catalog, rows, from, to, err);
 	s->r.shallow = by_machine;
-	return rows->len > SWEEP_ROWS ? 0 : sweep_find_rows(s) < 0 ? -1 : 1;
+	return sweep_find_rows(s) < 0 ? -1 : 1;
 }
 
 /* Each slice is as long as the capacity of the lanes allows. */

@@ -13,7 +13,6 @@
 #include "query/query_internal.h"
 
 #define SWEEP_INTERVALS (1 << 15)
-#define SWEEP_ROWS 16384      /* limit of rows; with more rows, the resolver computes all sums */
 
 /* Time that one row lost to one culprit. */
 struct sweep_sum {
@@ -80,8 +79,8 @@ struct sweep {
 	struct error *err;
 };
 
-/* Opens a sweep; borrows rows and catalog. by_machine: culprits are machines, not threads. Returns 1, 0 if there are too many
- * rows, -1 on error. */
+/* Opens a sweep; borrows rows and catalog. by_machine: culprits are machines, not threads. Returns 1, or -1 on
+ * error. */
 int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, bool by_machine, int64_t from,
                int64_t to, struct error *err);
 /* The same without rows that lose time: the caller walks its own rows along the lanes (core_sweep.c), slice by slice. */

@@ -1,54 +1,28 @@
 /* Summary of victims: machines, then threads, by lost time.
  *
- * Cost: two exact sums per row, and no more without gaps. With gaps, one sweep along time finds the culprits of all rows
- * (steal_sweep.h; the window is divided among the processors), and each row's gaps are read once (the rows are divided).
- * With more rows than a sweep supports, the resolver finds the culprits gap by gap. The answer depends on neither division.
- * Memory: 8 bytes per gap of the current row, for exact percentiles. */
+ * Cost: two exact sums per row; with gaps also the sums of all rows (window_gaps.h). */
 #include "query/query_internal.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/number.h"
-#include "base/rank_select.h"
 #include "query/stepped_query.h"
 #include "query/culprit.h"
-#include "query/steal_sweep.h"
 #include "query/thread_groups.h"
 #include "query/top_culprit.h"
-
-#define NO_ROW SIZE_MAX
-
-struct summary_part {
-	const struct summary_query *query;
-	struct resolver r;        /* used without a sweep */
-	struct sweep sweep;
-	bool open, swept;
-	size_t row;               /* index of the current row; NO_ROW: none */
-	struct gap_rows rows;     /* rows of which the current summary row is the sum */
-	size_t sub;               /* index of the current one of these rows */
-	bool walking;
-	struct gap_walk walk;
-	int64_t *length;          /* lengths of the gaps of the summary row, ns */
-	size_t lengths, length_cap;
-	struct actors culprits;
-	int64_t *taken_ns;           /* by culprit, ns */
-	size_t culprits_len, taken_cap;
-};
+#include "query/window_gaps.h"
 
 struct summary_query {
 	struct query q;
 	struct target only;
 	enum thread_grouping grouping;
-	bool is_only, listed, gaps, sweep;
-	struct gap_rows rows;     /* with a sweep: rows of all summary rows */
-	size_t *first;            /* by summary row: index of its first row in `rows`; one more entry for the end */
-	atomic_size_t next;       /* index of the next summary row to work on */
-	atomic_size_t done;
-	uint8_t *by;              /* by row: part that worked on it; the names of the row are names of that part */
-	struct summary_part part[PARTS_MAX];
+	bool is_only, listed, gaps;
+	struct gap_rows rows;     /* the vCPUs and threads of all rows */
+	struct window_gaps sums;
+	struct actors culprits;   /* of the current row */
+	int64_t *taken_ns;        /* by culprit, ns */
+	size_t culprits_len, taken_cap;
 	struct summary answer;
 	size_t cap;
 };
@@ -146,20 +120,15 @@ static void row_list_parts(const struct summary_query *s, const struct summary_r
 		*ARRAY_PUSH(out->row, out->len, out->cap) = (struct gap_row){ { TARGET_THREAD, s->answer.member[i] }, machine };
 }
 
-/* Lists the rows of the sweep. */
-static void summary_list_sweep(struct summary_query *s)
+/* Lists the vCPUs and threads of all rows. */
+static void summary_list_parts(struct summary_query *s)
 {
-	size_t cap = 0;
-	s->first = mem_new(s->answer.rows + 1, sizeof *s->first);
-	for (size_t i = 0; i < s->answer.rows && s->rows.len <= SWEEP_ROWS; i++) {
-		struct gap_rows of_row;
-		row_list_parts(s, &s->answer.row[i], &of_row);
-		for (size_t k = 0; k < of_row.len; k++)
-			*ARRAY_PUSH(s->rows.row, s->rows.len, cap) = of_row.row[k];
-		gap_rows_release(&of_row);
-		s->first[i + 1] = s->rows.len;
-	}
-	s->sweep = s->rows.len <= SWEEP_ROWS;
+	struct gap_rows all;
+	sums_rows_list(&all, s->q.catalog);
+	for (size_t i = 0; i < all.len; i++)
+		if (is_in_target(s, &all.row[i].target))
+			*ARRAY_PUSH(s->rows.row, s->rows.len, s->rows.cap) = all.row[i];
+	gap_rows_release(&all);
 }
 
 static int summary_list_rows(struct summary_query *s, struct error *err)
@@ -185,21 +154,20 @@ static int summary_list_rows(struct summary_query *s, struct error *err)
 		summary_join_groups(s);
 	}
 	summary_sort(out, catalog, SUMMARY_BY_LOST);
-	s->by = mem_new(out->rows, sizeof *s->by);
 	if (s->gaps)
-		summary_list_sweep(s);
+		summary_list_parts(s);
 	s->listed = true;
 	return 0;
 }
 
 /* ---- Gaps of a row --------------------------------------------------------------------------------------------- --- */
 
-static void part_add_culprit_ns(struct summary_part *part, const struct actor *culprit, int64_t ns)
+static void add_culprit_ns(struct summary_query *s, const struct actor *culprit, int64_t ns)
 {
-	uint32_t id = actors_put(&part->culprits, culprit);
-	while (part->culprits_len <= id)
-		*ARRAY_PUSH(part->taken_ns, part->culprits_len, part->taken_cap) = 0;
-	part->taken_ns[id] += ns;
+	uint32_t id = actors_put(&s->culprits, culprit);
+	while (s->culprits_len <= id)
+		*ARRAY_PUSH(s->taken_ns, s->culprits_len, s->taken_cap) = 0;
+	s->taken_ns[id] += ns;
 }
 
 /* Returns the group of a culprit. VMM time of a thread of the row's group counts as that of the row's thread. */
@@ -220,43 +188,6 @@ static struct actor row_culprit(const struct summary_query *s, const struct summ
 	return out;
 }
 
-static int part_add_culprit(void *arg, const struct resolution *p, int64_t start, int64_t end)
-{
-	struct summary_part *part = arg;
-	const struct summary_query *s = part->query;
-	const struct actor culprit = row_culprit(s, &s->answer.row[part->row], &p->actor, &part->r.names);
-	part_add_culprit_ns(part, &culprit, end - start + 1);
-	return 0;
-}
-
-/* Grows an array. Returns -1 if memory runs out: an error here, because the array grows with the trace. */
-static int part_add_length(struct summary_part *part, int64_t ns, struct error *err)
-{
-	if (part->lengths == part->length_cap) {
-		size_t n = part->length_cap ? 2 * part->length_cap : 256;
-		int64_t *length = realloc(part->length, n * sizeof *length);
-		if (!length)
-			return error_set(err, STATUS_SYSTEM, "ask for a shorter window", "out of memory after %zu gaps", part->lengths);
-		part->length = length;
-		part->length_cap = n;
-	}
-	part->length[part->lengths++] = ns;
-	return 0;
-}
-
-static int part_add_gap(bool is_swept, struct summary_part *part, struct summary_row *row, const struct gap *gap,
-                        struct error *err)
-{
-	int64_t ns = gap->end - gap->start + 1;
-	int64_t longest = row->gaps ? row->longest.end - row->longest.start + 1 : 0;
-	if (ns > longest || (ns == longest && gap->start < row->longest.start))
-		row->longest = *gap;
-	row->gaps++;
-	if (part_add_length(part, ns, err) < 0)
-		return -1;
-	return is_swept ? 0 : resolve_walk(&part->r, &gap->target, gap->start, gap->end, part_add_culprit, part);
-}
-
 /* Sets the main culprit of a row. culprits, ns: actors that took time from it, and how much. */
 static void row_set_culprit(const struct catalog *catalog, const struct actors *culprits, const int64_t *ns,
                             struct summary_row *row)
@@ -273,193 +204,82 @@ static void row_set_culprit(const struct catalog *catalog, const struct actors *
 	}
 }
 
-static void part_end_row(const struct summary_query *s, struct summary_part *part, struct summary_row *row)
+/* Sets the longest gap of a row, and its state. */
+static int row_set_longest(const struct summary_query *s, struct summary_row *row, const struct target *target,
+                           const struct gap_sum *sum, struct error *err)
 {
-	size_t n = part->lengths;
-	if (n) {
-		const size_t p50 = percentile_index(n, 50), p90 = percentile_index(n, 90), p99 = percentile_index(n, 99);
-		row->p99 = rank_select(part->length, n, p99);
-		row->p90 = rank_select(part->length, p99 + 1, p90);
-		row->p50 = rank_select(part->length, p90 + 1, p50);
-	}
-	if (!s->sweep)
-		row_set_culprit(s->q.catalog, &part->culprits, part->taken_ns, row);
-	gap_rows_release(&part->rows);
-	actors_release(&part->culprits);
-	part->culprits_len = part->lengths = part->sub = 0;
-	part->row = NO_ROW;
-}
-
-/* Adds one gap, or starts or ends a row. */
-static int part_step(struct summary_query *s, struct summary_part *part, struct error *err)
-{
-	struct summary_row *row = &s->answer.row[part->row];
-	if (part->sub == part->rows.len) {
-		part_end_row(s, part, row);
-		atomic_fetch_add(&s->done, 1);
-		return 0;
-	}
-	const struct target *sub = &part->rows.row[part->sub].target;
-	struct gap gap = { .target = *sub };
-	int r = part->walking ? gap_walk_next(&part->walk, &gap, err)
-	                      : gap_walk_start(&part->walk, s->q.catalog, sub, s->q.from, s->q.to, err);
-	if (r < 0 || (r && part->walking && part_add_gap(s->sweep, part, row, &gap, err) < 0))
+	struct gap_walk walk;
+	row->longest = (struct gap){ .target = *target };
+	const int64_t start = sum->longest_start, end = start + sum->longest - 1;
+	const int found = gap_walk_start(&walk, s->q.catalog, target, start, end, err);
+	if (found > 0 && gap_walk_next(&walk, &row->longest, err) < 0)
 		return -1;
-	part->walking = r > 0;
-	part->sub += r == 0;
-	return 0;
+	row->longest.start = start;
+	row->longest.end = end;
+	return found < 0 ? -1 : 0;
 }
 
-static bool part_next_row(struct summary_query *s, size_t i)
+/* Sets what the sums show about a row. */
+static int row_set_sums(struct summary_query *s, struct summary_row *row, struct error *err)
 {
-	struct summary_part *part = &s->part[i];
-	size_t row = atomic_fetch_add(&s->next, 1);
-	if (row >= s->answer.rows)
-		return false;
-	part->row = row;
-	s->by[row] = (uint8_t)i;
-	row_list_parts(s, &s->answer.row[row], &part->rows);
-	return true;
-}
-
-/* Finds the culprits of all rows in the part's window. Returns 1 at the end, 0 if the budget is spent, -1 on error. */
-static int part_sweep(struct summary_query *s, struct summary_part *part, struct query_part *window, struct budget *budget,
-                      struct error *err)
-{
-	int last;
-	if (!part->open) {
-		last = sweep_open(&part->sweep, s->q.catalog, &s->rows, false, window->from, window->to, err);
-		part->open = true;
-		if (last < 0)
-			return -1;
+	struct gap_rows parts;
+	struct gap_sum all = { 0 };
+	struct target longest = row->target;
+	row_list_parts(s, row, &parts);
+	for (size_t i = 0; i < parts.len; i++) {
+		const struct gap_sum *sum = window_gaps_of(&s->sums, s->q.catalog, &parts.row[i].target);
+		const int64_t before = all.longest, start = all.longest_start;
+		gap_sum_add(&all, sum);
+		if (all.longest != before || all.longest_start != start)
+			longest = parts.row[i].target;
 	}
-	do {
-		budget->calls = 63;  /* a slice takes so long that the clock is read after each */
-		last = sweep_step(&part->sweep);
-	} while (last == 0 && !budget_spent(budget));
-	window->done = (double)(part->sweep.at - window->from) / ((double)(window->to - window->from) + 1) / 2;
-	part->swept = last > 0;
-	return last;
+	gap_rows_release(&parts);
+	for (uint32_t k = 0; k < all.culprits; k++) {
+		const struct actor *found = &s->sums.actors.actor[all.culprit[k].culprit];
+		const struct actor culprit = row_culprit(s, row, found, &s->sums.names);
+		add_culprit_ns(s, &culprit, all.culprit[k].ns);
+	}
+	row->gaps = all.gaps;
+	row->p50 = gap_sum_percentile(&all, 50);
+	row->p90 = gap_sum_percentile(&all, 90);
+	row->p99 = gap_sum_percentile(&all, 99);
+	row_set_culprit(s->q.catalog, &s->culprits, s->taken_ns, row);
+	actors_release(&s->culprits);
+	s->culprits_len = 0;
+	const int status = all.gaps ? row_set_longest(s, row, &longest, &all, err) : 0;
+	gap_sum_release(&all);
+	return status;
 }
 
 static int summary_walk(struct query *q, size_t i, struct budget *budget, struct error *err)
 {
 	struct summary_query *s = (struct summary_query *)q;
-	struct summary_part *part = &s->part[i];
-	if (!s->listed)  /* called first with one part, to list the rows */
-		return summary_list_rows(s, err) < 0 ? -1 : 1;
-	if (s->sweep && !part->swept) {
-		const int swept = part_sweep(s, part, &q->part[i], budget, err);
-		if (swept <= 0)
-			return swept;
-	} else if (!part->open) {
-		resolver_init(&part->r, q->catalog, q->from, q->to, err);
-		part->query = s;
-		part->open = true;
-	}
-	while (!budget_spent(budget)) {
-		if (part->row == NO_ROW && !part_next_row(s, i))
-			return 1;
-		if (part_step(s, part, err) < 0)
-			return -1;
-	}
-	const double done = (double)atomic_load(&s->done) / (double)(s->answer.rows + 1);
-	q->part[i].done = s->sweep ? 0.5 + done / 2 : done;
-	return 0;
-}
-
-/* ---- Answer ---------------------------------------------------------------------------------------------------- --- */
-
-/* Copies the culprits of a part's sweep, with names of the first part. */
-static struct actor *part_culprits(const struct summary_query *s, size_t i, struct strtab *names)
-{
-	const struct sweep *sweep = &s->part[i].sweep;
-	struct actor *actor = mem_new(sweep->culprits.len, sizeof *actor);
-	for (size_t k = 0; k < sweep->culprits.len; k++) {
-		actor[k] = sweep->culprits.actor[k];
-		if (i)
-			actor[k].name = strtab_put(names, strtab_get(&sweep->r.names, actor[k].name));
-	}
-	return actor;
-}
-
-/* Sets the main culprits of all rows from the sums of the parts. */
-static void summary_join_sweeps(struct summary_query *s)
-{
-	struct resolver *first = &s->part[0].sweep.r;
-	struct actor *actor[PARTS_MAX] = { NULL };
-	struct summary_part *sum_of = &s->part[0];
-	for (size_t p = 0; p < s->q.parts; p++)
-		actor[p] = part_culprits(s, p, &first->names);
-	for (size_t i = 0; i < s->answer.rows; i++) {
-		for (size_t row = s->first[i]; row < s->first[i + 1]; row++)
-			for (size_t p = 0; p < s->q.parts; p++) {
-				const struct row_sums *of = &s->part[p].sweep.sums_of[row];
-				for (size_t k = 0; k < of->len; k++) {
-					const struct actor *found = &actor[p][of->sum[k].culprit];
-					const struct actor culprit = row_culprit(s, &s->answer.row[i], found, &first->names);
-					part_add_culprit_ns(sum_of, &culprit, of->sum[k].ns);
-				}
-			}
-		row_set_culprit(s->q.catalog, &sum_of->culprits, sum_of->taken_ns, &s->answer.row[i]);
-		actors_release(&sum_of->culprits);
-		sum_of->culprits_len = 0;
-	}
-	for (size_t p = 0; p < s->q.parts; p++)
-		free(actor[p]);
-	names_move(&first->names, &s->answer.name, &s->answer.names);
-}
-
-/* Moves the names of all parts to the names of the first part. */
-static void summary_join_names(struct summary_query *s)
-{
-	struct resolver *first = &s->part[0].r;
-	for (size_t i = 0; i < s->answer.rows; i++) {
-		struct actor *culprit = &s->answer.row[i].culprit;
-		if (s->by[i] != 0)
-			culprit->name = strtab_put(&first->names, strtab_get(&s->part[s->by[i]].r.names, culprit->name));
-	}
-	names_move(&first->names, &s->answer.name, &s->answer.names);
+	if (!s->listed && summary_list_rows(s, err) < 0)
+		return -1;
+	return s->gaps ? window_gaps_walk(&s->sums, q, i, budget, err) : 1;
 }
 
 static int summary_join(struct query *q, struct error *err)
 {
 	struct summary_query *s = (struct summary_query *)q;
-	(void)err;
 	if (q->from > q->to || !s->gaps)
 		return 1;
-	if (s->part[0].open) {
-		if (s->sweep)
-			summary_join_sweeps(s);
-		else
-			summary_join_names(s);
-		return 1;
-	}
-	/* Called when all rows are listed: starts the search for their gaps, in parallel. */
-	size_t workers = query_parts(q);
-	q->parts = workers < s->answer.rows ? workers : 1;
-	for (size_t i = 0; i < q->parts; i++)
-		s->part[i].row = NO_ROW;
-	query_restart(q);
-	return 0;
+	if (window_gaps_join(&s->sums, q) == 0)
+		return 0;
+	for (size_t i = 0; i < s->answer.rows; i++)
+		if (row_set_sums(s, &s->answer.row[i], err) < 0)
+			return -1;
+	names_move(&s->sums.names, &s->answer.name, &s->answer.names);
+	return 1;
 }
 
 static void summary_close(struct query *q)
 {
 	struct summary_query *s = (struct summary_query *)q;
-	for (size_t i = 0; i < PARTS_MAX; i++) {
-		struct summary_part *part = &s->part[i];
-		if (part->r.catalog)
-			resolver_release(&part->r);
-		sweep_release(&part->sweep);
-		gap_rows_release(&part->rows);
-		actors_release(&part->culprits);
-		free(part->length);
-		free(part->taken_ns);
-	}
+	window_gaps_release(&s->sums);
 	gap_rows_release(&s->rows);
-	free(s->first);
-	free(s->by);
+	actors_release(&s->culprits);
+	free(s->taken_ns);
 	summary_release(&s->answer);
 }
 
@@ -477,6 +297,7 @@ struct query *summary_open(const struct catalog *catalog, const struct summary_o
 		s->only = *o->only;
 	s->answer = (struct summary){ .start = from, .end = to };
 	s->grouping = o->grouping;
+	window_gaps_init(&s->sums, &s->rows);
 	return &s->q;
 }
 

@@ -24,6 +24,15 @@ static struct actor group_actor(const struct catalog *catalog, const struct targ
 	                       m->hides_stolen_time && m->is_virtual ? FLOW_CURRENT : FLOW_PREEMPTING, 0 };
 }
 
+/* Returns true if an actor took more than another one; of equal ones, the first in the order of machines and threads did,
+ * so that the answer does not depend on their order. */
+static bool took_more(const struct actor *a, int64_t a_ns, const struct actor *b, int64_t b_ns)
+{
+	if (a_ns != b_ns || a->machine != b->machine)
+		return a_ns != b_ns ? a_ns > b_ns : a->machine < b->machine;
+	return a->tid != b->tid ? a->tid < b->tid : a->kind < b->kind;
+}
+
 void culprit_find(const struct catalog *catalog, const struct target *self, const struct actor *actor, const int64_t *ns,
                   size_t n, struct top_culprit *out)
 {
@@ -34,14 +43,14 @@ void culprit_find(const struct catalog *catalog, const struct target *self, cons
 	for (size_t i = 0; i < n; i++) {
 		const unsigned g = culprit_group(catalog, self, &actor[i]);
 		group_ns[g] = g != CULPRIT_NOBODY ? group_ns[g] + ns[i] : ns[i] > group_ns[g] ? ns[i] : group_ns[g];
-		first = ns[i] > ns[first] ? i : first;
+		first = took_more(&actor[i], ns[i], &actor[first], ns[first]) ? i : first;
 	}
 	unsigned largest_group = n ? culprit_group(catalog, self, &actor[first]) : CULPRIT_NOBODY;
 	for (unsigned g = 0; g < groups; g++)
 		largest_group = group_ns[g] > group_ns[largest_group] ? g : largest_group;
 	for (size_t i = n; i-- > 0; )
 		if (culprit_group(catalog, self, &actor[i]) == largest_group && ns[i] > 0) {
-			largest = out->actors && ns[largest] > ns[i] ? largest : i;
+			largest = out->actors && took_more(&actor[largest], ns[largest], &actor[i], ns[i]) ? largest : i;
 			out->actors++;
 		}
 	/* An actor with more than half of the largest group may still have taken less than an actor of another group. */

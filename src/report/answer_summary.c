@@ -17,7 +17,7 @@ static const struct column summary_columns[] = {
 	{ "lost_ns", "lost", COL_DURATION },  { "lost_share", "lost%", COL_SHARE },
 	{ "longest_ns", "max wait", COL_DURATION }, { "longest_start", NULL, COL_INT },
 	{ "p50_ns", NULL, COL_DURATION },     { "p90_ns", NULL, COL_DURATION },
-	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
+	{ "p99_ns", "p99 ~", COL_DURATION },    { "gaps", "gaps", COL_INT },
 	{ "culprit", "top culprit", COL_TEXT },   { "culprit_ns", NULL, COL_DURATION },
 	{ "culprit_share", "", COL_SHARE },     { "vmm_ns", NULL, COL_DURATION },
 	{ "poll_won_ns", NULL, COL_DURATION }, { "poll_lost_ns", NULL, COL_DURATION },
@@ -31,7 +31,7 @@ static const struct column thread_columns[] = {
 	{ "end", NULL, COL_INT },             { "life_ns", "life", COL_DURATION },
 	{ "ran_ns", "ran", COL_DURATION },    { "lost_ns", "lost", COL_DURATION },
 	{ "lost_share", "lost%", COL_SHARE }, { "longest_ns", "max wait", COL_DURATION },
-	{ "p99_ns", "p99", COL_DURATION },    { "gaps", "gaps", COL_INT },
+	{ "p99_ns", "p99 ~", COL_DURATION },    { "gaps", "gaps", COL_INT },
 	{ "culprit", "top culprit", COL_TEXT },   { "culprit_ns", NULL, COL_DURATION },
 	{ "culprit_machine", NULL, COL_TEXT }, { "threads", NULL, COL_INT },
 };
