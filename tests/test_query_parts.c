@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "query/stepped_query.h"
-#include "query/steal_sweep.h"
+#include "query/window_gaps.h"
 
 #define SWITCHES 120000
 #define WINDOWS 12
@@ -229,47 +229,74 @@ static void conservation(void **state)
 	steal_release(&s);
 }
 
-static void sweep_all(struct sweep *s, struct world *w, const struct gap_rows *rows, bool by_machine, size_t capacity,
-                      size_t held)
+static bool same_culprit(const struct sweep *s, const struct actor *a, const struct sweep *t, const struct actor *b)
+{
+	return a->kind == b->kind && a->machine == b->machine && a->tid == b->tid &&
+	       strcmp(strtab_get(&s->r.names, a->name), strtab_get(&t->r.names, b->name)) == 0;
+}
+
+/* Sweeps a window; takes a block every `slices` slices. The blocks are joined in *out. */
+static void sweep_all(struct sweep *s, struct world *w, const struct gap_rows *rows, size_t capacity, size_t held,
+                      unsigned slices, struct gap_block *out)
 {
 	struct error err = ERROR_INIT;
 	int64_t from = history_end(w->h) / 2, to = from + history_end(w->h) / 1000;
-	int done;
-	assert_int_equal(sweep_open(s, &w->catalog, rows, by_machine, from, to, &err), 1);
+	int done = 0;
+	assert_int_equal(sweep_open(s, &w->catalog, rows, from, to, &err), 0);
 	s->capacity = capacity;
 	s->r.held_max = held;
-	while ((done = sweep_step(s)) == 0)
-		;
+	*out = (struct gap_block){ .start = from, .end = from - 1 };
+	for (unsigned n = 1; done == 0; n++) {
+		done = sweep_step(s);
+		if (done == 0 && n % slices)
+			continue;
+		struct gap_block block;
+		sweep_take_block(s, &block);
+		gap_block_append(out, &block);
+	}
 	assert_int_equal(done, 1);
+	assert_int_equal(out->end, to);
+	for (size_t i = 0; i < out->rows; i++)
+		gap_sum_finish(&out->row[i].sum, from, to);
 }
 
-/* The sums, and the order of the culprits of each row, do not depend on the length of the sweep's slices, down to one ns,
- * nor on the number of intervals that tracks may hold. */
+/* The sums do not depend on the length of the sweep's slices, down to one ns, nor on the number of intervals that tracks
+ * may hold, nor on the blocks. */
 static void slices(void **state)
 {
 	struct world *w = *state;
 	struct gap_rows rows;
-	gap_rows_list(&rows, &w->catalog, NULL);
-	for (int by_machine = 0; by_machine < 2; by_machine++) {
-		struct sweep whole, sliced;
-		sweep_all(&whole, w, &rows, by_machine, SWEEP_INTERVALS, SIZE_MAX / 2);
-		assert_true(whole.sums > 0);
-		for (size_t pieces = 1; pieces < 500; pieces *= 6) {
-			sweep_all(&sliced, w, &rows, by_machine, pieces, pieces % 4 == 0 ? pieces : SIZE_MAX / 2);
-			assert_int_equal(sliced.sums, whole.sums);
-			for (size_t i = 0; i < rows.len; i++) {
-				assert_int_equal(sliced.sums_of[i].len, whole.sums_of[i].len);
-				for (size_t k = 0; k < whole.sums_of[i].len; k++) {
-					const struct sweep_sum *a = &whole.sums_of[i].sum[k], *b = &sliced.sums_of[i].sum[k];
-					const struct actor *p = &whole.culprits.actor[a->culprit], *q = &sliced.culprits.actor[b->culprit];
-					assert_int_equal(a->ns, b->ns);
-					assert_true(p->kind == q->kind && p->machine == q->machine && p->tid == q->tid);
-				}
+	struct sweep whole, sliced;
+	struct gap_block a, b;
+	size_t culprits = 0;
+	sums_rows_list(&rows, &w->catalog);
+	sweep_all(&whole, w, &rows, SWEEP_INTERVALS, SIZE_MAX / 2, 1000000, &a);
+	for (size_t pieces = 1; pieces < 500; pieces *= 6) {
+		sweep_all(&sliced, w, &rows, pieces, pieces % 4 == 0 ? pieces : SIZE_MAX / 2, 1 + (unsigned)pieces % 5, &b);
+		assert_int_equal(a.rows, b.rows);
+		for (size_t i = 0; i < a.rows; i++) {
+			const struct gap_sum *x = &a.row[i].sum, *y = &b.row[i].sum;
+			assert_int_equal(a.row[i].row, b.row[i].row);
+			assert_true(x->gaps == y->gaps && x->longest == y->longest && x->longest_start == y->longest_start);
+			assert_int_equal(x->culprits, y->culprits);
+			assert_int_equal(x->lengths, y->lengths);
+			assert_memory_equal(x->length, y->length, x->lengths * sizeof *x->length);
+			for (size_t k = 0; k < x->culprits; k++) {
+				const struct actor *p = &whole.culprits.actor[x->culprit[k].culprit];
+				size_t other = 0;
+				while (other < y->culprits && !same_culprit(&sliced, &sliced.culprits.actor[y->culprit[other].culprit], &whole, p))
+					other++;
+				assert_true(other < y->culprits);
+				assert_int_equal(x->culprit[k].ns, y->culprit[other].ns);
 			}
-			sweep_release(&sliced);
+			culprits += x->culprits;
 		}
-		sweep_release(&whole);
+		gap_block_release(&b);
+		sweep_release(&sliced);
 	}
+	assert_true(culprits > 0);
+	gap_block_release(&a);
+	sweep_release(&whole);
 	gap_rows_release(&rows);
 }
 
@@ -284,44 +311,55 @@ static int resolved_add(void *arg, const struct resolution *p, int64_t start, in
 	return 0;
 }
 
-/* For each vCPU and thread, the sweep and the resolver find the same culprits in the same order, with the same sums. */
+/* For each vCPU and thread, the sweep and the resolver find the same culprits with the same sums, and the same gaps. */
 static void sweep_like_resolver(void **state)
 {
 	struct world *w = *state;
 	struct error err = ERROR_INIT;
-	struct gap_rows rows = { 0 };
+	struct gap_rows rows;
+	struct gap_block block;
 	struct sweep s;
 	struct resolver r;
 	size_t compared = 0;
-	gap_rows_list(&rows, &w->catalog, NULL);
-	for (uint32_t i = 0; i < w->catalog.threads; i++)
-		if (w->catalog.machine[w->catalog.thread[i].machine].kind == MACHINE_VM)
-			*ARRAY_PUSH(rows.row, rows.len, rows.cap) =
-				(struct gap_row){ { TARGET_THREAD, i }, w->catalog.thread[i].machine };
-	sweep_all(&s, w, &rows, false, 1000, 300);
+	sums_rows_list(&rows, &w->catalog);
+	sweep_all(&s, w, &rows, 1000, 300, 2, &block);
 	resolver_init(&r, &w->catalog, s.from, s.to, &err);
-	for (size_t i = 0; i < rows.len; i++) {
+	for (size_t i = 0, at = 0; i < rows.len; i++) {
 		struct resolved_sums *sums = calloc(1, sizeof *sums);
 		struct gap_walk walk;
-		struct gap gap;
-		size_t n = 0;
+		struct gap gap, longest = { .start = 1 };
+		struct gap_sum none = { 0 }, *sum = &none;
+		uint64_t gaps = 0;
 		if (gap_walk_start(&walk, &w->catalog, &rows.row[i].target, s.from, s.to, &err) > 0)
-			while (gap_walk_next(&walk, &gap, &err) > 0)
+			while (gap_walk_next(&walk, &gap, &err) > 0) {
 				assert_int_equal(resolve_walk(&r, &rows.row[i].target, gap.start, gap.end, resolved_add, sums), 0);
-		for (; n < s.sums_of[i].len; n++) {
-			const struct sweep_sum *sum = &s.sums_of[i].sum[n];
-			const struct actor *p = &s.culprits.actor[sum->culprit], *q = &sums->actors.actor[n];
-			assert_true(n < sums->actors.len && sum->ns == sums->ns[n]);
-			assert_true(p->kind == q->kind && p->machine == q->machine && p->tid == q->tid);
-			assert_string_equal(strtab_get(&s.r.names, p->name), strtab_get(&r.names, q->name));
+				longest = gap.end - gap.start > longest.end - longest.start ? gap : longest;
+				gaps++;
+			}
+		if (at < block.rows && block.row[at].row == gap_row_number(&w->catalog, &rows.row[i].target))
+			sum = &block.row[at++].sum;
+		assert_int_equal(sum->gaps, gaps);
+		assert_true(gaps == 0 || (sum->longest == longest.end - longest.start + 1 && sum->longest_start == longest.start));
+		assert_int_equal(sum->culprits, sums->actors.len);
+		for (size_t n = 0; n < sum->culprits; n++) {
+			const struct actor *p = &s.culprits.actor[sum->culprit[n].culprit];
+			size_t found = 0;
+			for (; found < sums->actors.len; found++) {
+				const struct actor *q = &sums->actors.actor[found];
+				if (p->kind == q->kind && p->machine == q->machine && p->tid == q->tid &&
+				    strcmp(strtab_get(&s.r.names, p->name), strtab_get(&r.names, q->name)) == 0)
+					break;
+			}
+			assert_true(found < sums->actors.len);
+			assert_int_equal(sum->culprit[n].ns, sums->ns[found]);
 		}
-		assert_int_equal(n, sums->actors.len);
-		compared += n;
+		compared += sum->culprits;
 		actors_release(&sums->actors);
 		free(sums);
 	}
 	assert_true(compared > 10);
 	resolver_release(&r);
+	gap_block_release(&block);
 	sweep_release(&s);
 	gap_rows_release(&rows);
 }

@@ -30,19 +30,6 @@ static uint32_t sweep_put_culprit(struct sweep *s, const struct actor *actor)
 	return *latest;
 }
 
-static uint32_t sweep_culprit(struct sweep *s, const struct actor *actor)
-{
-	struct actor culprit = *actor;
-	/* By machine: handlers and VMM time count for the machine like its threads. */
-	if (s->r.shallow) {
-		culprit.tid = -1;
-		if (culprit.kind == FLOW_IRQ || culprit.kind == FLOW_HYPERVISOR)
-			culprit.kind = FLOW_PREEMPTING;
-		culprit.name = culprit.kind == FLOW_LIMITED ? culprit.name : 0;
-	}
-	return sweep_put_culprit(s, &culprit);
-}
-
 static uint32_t sweep_unknown(struct sweep *s)
 {
 	return sweep_put_culprit(s, &(struct actor){ -1, -1, 0, FLOW_UNKNOWN, 0 });
@@ -102,7 +89,7 @@ void sweep_end_row(struct sweep *s)
 
 static void lane_add(struct sweep *s, struct lane *lane, const struct resolution *p, int64_t t)
 {
-	uint32_t culprit = sweep_culprit(s, &p->actor);
+	uint32_t culprit = sweep_put_culprit(s, &p->actor);
 	if (lane->len && lane->interval[lane->len - 1].culprit == culprit &&
 	    lane->interval[lane->len - 1].host_thread == p->host_thread)
 		return;
@@ -239,7 +226,7 @@ static void row_walk_lane(struct sweep *s, struct sweep_row *row, int cpu, int32
 static int sweep_add_resolution(void *arg, const struct resolution *p, int64_t start, int64_t end)
 {
 	struct sweep *s = arg;
-	sweep_add(s, sweep_culprit(s, &p->actor), end - start + 1);
+	sweep_add(s, sweep_put_culprit(s, &p->actor), end - start + 1);
 	return 0;
 }
 
@@ -378,12 +365,11 @@ void sweep_init(struct sweep *s, const struct catalog *catalog, const struct gap
 	resolver_init(&s->r, catalog, from, to, err);
 }
 
-int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, bool by_machine, int64_t from,
-               int64_t to, struct error *err)
+int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to,
+               struct error *err)
 {
 	sweep_init(s, catalog, rows, from, to, err);
-	s->r.shallow = by_machine;
-	return sweep_find_rows(s) < 0 ? -1 : 1;
+	return sweep_find_rows(s);
 }
 
 /* Each slice is as long as the capacity of the lanes allows. */

@@ -79,10 +79,9 @@ struct sweep {
 	struct error *err;
 };
 
-/* Opens a sweep; borrows rows and catalog. by_machine: culprits are machines, not threads. Returns 1, or -1 on
- * error. */
-int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, bool by_machine, int64_t from,
-               int64_t to, struct error *err);
+/* Opens a sweep; borrows rows and catalog. Returns -1 on error. */
+int sweep_open(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to,
+               struct error *err);
 /* The same without rows that lose time: the caller walks its own rows along the lanes (core_sweep.c), slice by slice. */
 void sweep_init(struct sweep *s, const struct catalog *catalog, const struct gap_rows *rows, int64_t from, int64_t to,
                 struct error *err);

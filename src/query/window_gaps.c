@@ -63,7 +63,7 @@ int window_gaps_walk(struct window_gaps *w, struct query *q, size_t i, struct bu
 	}
 	if (!part->open) {
 		part->open = true;
-		if (sweep_open(&part->sweep, q->catalog, w->rows, false, part->from, part->to, err) < 0)
+		if (sweep_open(&part->sweep, q->catalog, w->rows, part->from, part->to, err) < 0)
 			return -1;
 	}
 	int last;
