@@ -24,6 +24,7 @@
 #include "index/name_alias.h"
 #include "index/provenance.h"
 #include "index/recorded_reads.h"
+#include "query/query.h"
 
 #define READ_BATCH 256      /* number of intervals read in one call */
 #define PATH_SIZE 4096 /* bytes */
@@ -423,6 +424,8 @@ int cut_history(struct history *h, const char *path, const struct cut_options *o
 		rc = -1;
 	if (rc == 0)
 		rc = copy_history(&c) || history_damage(h, err) ? -1 : 0;
+	if (rc == 0)
+		history_derive(c.b, culprit_sums_derive, NULL);
 	if (rc)
 		history_abort(c.b);
 	else

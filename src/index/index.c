@@ -14,6 +14,7 @@
 #include "index/session.h"
 #include "index/tsc_rates.h"
 #include "model/model.h"
+#include "query/query.h"
 
 const char *const build_phase_name[BUILD_PHASES] = {
 	[PHASE_DECODE] = "decode", [PHASE_SYNC] = "sync", [PHASE_MODEL] = "merge, model, history",
@@ -159,6 +160,7 @@ static int build_contents(struct history_builder *b, const char *path, struct lo
 	if (rc)
 		return -1;
 	phase_end(times, PHASE_MODEL);
+	history_derive(b, culprit_sums_derive, &in->jobs);
 	return provenance_store(b, path, in, l);
 }
 

@@ -4,6 +4,13 @@
 
 #include "base/bisect.h"
 #include "base/mem.h"
+#include "query/sums_section.h"
+
+static int compare_numbers(const void *a, const void *b)
+{
+	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
 
 static bool row_has_sums(const struct catalog *catalog, const struct target *row)
 {
@@ -31,6 +38,30 @@ void window_gaps_init(struct window_gaps *w, const struct gap_rows *rows)
 
 /* ---- Plan: the blocks, and the parts around them ------------------------------------------------------------------- */
 
+/* Reads the blocks in the window. Returns false if the history has none. */
+static bool read_blocks(struct window_gaps *w, const struct query *q)
+{
+	struct sums_section s;
+	size_t from = 0, to = 0;
+	for (size_t i = 0; i < w->rows->len; i++)
+		if (!row_has_sums(q->catalog, &w->rows->row[i].target))
+			return false;
+	if (!sums_open(&s, q->catalog, &w->actors, &w->names))
+		return false;
+	const size_t blocks = sums_blocks(&s);
+	BISECT(from, blocks, sums_block_start(&s, from) < q->from);
+	BISECT(to, blocks, sums_block_start(&s, to + 1) <= q->to + 1);
+	if (from >= to)
+		return false;
+	w->number = mem_new(w->rows->len, sizeof *w->number);
+	for (size_t i = 0; i < w->rows->len; i++)
+		w->number[i] = gap_row_number(q->catalog, &w->rows->row[i].target);
+	if (w->rows->len)
+		qsort(w->number, w->rows->len, sizeof *w->number, compare_numbers);
+	w->blocks = (struct gap_block){ .start = sums_block_start(&s, from), .end = sums_block_start(&s, from) - 1 };
+	return sums_read(&s, from, to, w->number, w->rows->len, &w->blocks);
+}
+
 static void add_part(struct window_gaps *w, int64_t from, int64_t to)
 {
 	if (from <= to) {
@@ -44,6 +75,13 @@ static void plan(struct window_gaps *w, const struct query *q)
 	w->planned = true;
 	if (w->rows->len == 0)
 		return;
+	if (read_blocks(w, q)) {
+		add_part(w, q->from, w->blocks.start - 1);
+		add_part(w, w->blocks.end + 1, q->to);
+		return;
+	}
+	gap_block_release(&w->blocks);
+	w->blocks = (struct gap_block){ .start = 1, .end = 0 };
 	const size_t n = query_parts(q);
 	for (size_t i = 0; i < n; i++) {
 		int64_t from, to;
