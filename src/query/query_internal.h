@@ -62,7 +62,7 @@ void gap_rows_release(struct gap_rows *rows);
 /* Iterator over the gaps of a row within [from, to], cut to this window; adjacent intervals are joined. */
 struct gap_walk {
 	struct history_cursor cursor;
-	struct interval read[32];
+	struct interval read[48];  /* a chunk of the history */
 	int at, n;
 	uint64_t mask;
 	int64_t from, to;

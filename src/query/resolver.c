@@ -112,6 +112,13 @@ static int pcpu_at(struct resolver *r, uint32_t c, int64_t t, const struct threa
 {
 	const struct catalog_cpu *cpu = &r->catalog->cpu[c];
 	int64_t tid;
+	if (r->row_status) {
+		const struct thread_ref *w = waiting && waiting->machine != (int32_t)cpu->machine
+			? resolver_thread(r, cpu->machine, waiting->tid) : waiting;
+		r->awaited_cpu = (int)c;
+		r->awaited_by = w ? w->thread : -1;
+		return resolution_set(out, FLOW_UNKNOWN);
+	}
 	int irq = handler_at(r, c, t, out);
 	if (irq != 0)
 		return irq < 0 ? -1 : 0;
@@ -421,8 +428,12 @@ static int thread_at(struct resolver *r, struct thread_ref *w, int64_t t, struct
 {
 	struct row_track *tracks = thread_tracks(r, w);
 	int64_t status, number = HISTORY_NULL;
-	if (track_at(r, &tracks[TRACK_STATUS], t, &status) < 0)
+	if (r->row_status && depth == 0) {  /* w is the row */
+		status = r->row_status->value;
+		r->until = r->row_status->end < r->until ? r->row_status->end : r->until;
+	} else if (track_at(r, &tracks[TRACK_STATUS], t, &status) < 0) {
 		return -1;
+	}
 	if (status == HISTORY_NULL) {
 		resolution_set(out, FLOW_UNKNOWN);
 		out->actor.name = r->not_alive;
@@ -529,6 +540,18 @@ int resolve_target(struct resolver *r, const struct target *s, int64_t t, struct
 		return resolution_set(out, FLOW_UNKNOWN);
 	return is_host(r->catalog, r->catalog->cpu[s->index].machine) ? pcpu_at(r, s->index, t, NULL, out)
 	                                                        : vcpu_at(r, s->index, t, out);
+}
+
+int resolve_gap(struct resolver *r, const struct target *s, const struct interval *status, int64_t t,
+                struct resolution *out, int *cpu, int32_t *waiting)
+{
+	r->row_status = status;
+	r->awaited_cpu = -1;
+	const int rc = resolve_target(r, s, t, out);
+	r->row_status = NULL;
+	*cpu = r->awaited_cpu;
+	*waiting = r->awaited_by;
+	return rc < 0 ? -1 : *cpu >= 0;
 }
 
 int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct resolution *out)

@@ -64,6 +64,9 @@ struct resolver {
 	bool vcpus_only;           /* name the vCPU that has a CPU, not the thread of its guest */
 	bool no_wakers;            /* do not search for the wakers of sleepers */
 	bool no_idle_task;         /* name the vCPU of an idle guest instead of the guest's idle task */
+	const struct interval *row_status;  /* resolve_gap(): status of the row; otherwise NULL */
+	int awaited_cpu;           /* resolve_gap(): pCPU for which the row waits, -1: none; index into catalog->cpu ... */
+	int32_t awaited_by;        /* ... and the thread that waits; index into catalog->thread, -1: none */
 	struct cpu_tracks **cpu;   /* by index of catalog->cpu; NULL: not requested yet */
 	struct map thread_by_tid;  /* (machine << 32 | tid) -> index into `thread` */
 	struct thread_ref *recent[RECENT_THREADS];  /* by TID modulo RECENT_THREADS; NULL: none */
@@ -206,10 +209,11 @@ int resolve_lost(struct resolver *r, const struct target *s, int64_t t, bool *lo
 /* Finds the actor that keeps vCPU v, which is idle for its guest, off its CPU at t; FLOW_IDLE_CPU: none. */
 int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct resolution *out);
 
-/* Finds the pCPU for which a row waits in a gap at t; state: its status, as a state number of the history. *self: index
- * into catalog->thread of the thread that waits there; -1: none. The result is valid on [t, r->until]. Returns 1, 0 if
- * there is no single pCPU, -1 on error. */
-int resolve_awaited_cpu(struct resolver *r, const struct target *s, int64_t state, int64_t t, int *cpu, int32_t *self);
+/* As resolve_target(), for a row in a gap; status: the interval of its status that contains t. If it waits for a pCPU that
+ * any thread may have, stops there: returns 1 with its index in catalog->cpu, and the index in catalog->thread of the thread
+ * that waits, -1: none. The result is valid on [t, r->until]. Returns 0 with *out filled, or -1 on error. */
+int resolve_gap(struct resolver *r, const struct target *s, const struct interval *status, int64_t t,
+                struct resolution *out, int *cpu, int32_t *waiting);
 
 /* Finds the pCPU on which a row, which runs at t, runs; -1: unknown. The result is valid on [t, r->until]. */
 int resolve_occupied_cpu(struct resolver *r, const struct target *s, int64_t t, int *cpu);

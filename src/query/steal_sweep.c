@@ -223,29 +223,23 @@ static void row_walk_lane(struct sweep *s, struct sweep_row *row, int cpu, int32
 
 /* ---- Rows */
 
-static int sweep_add_resolution(void *arg, const struct resolution *p, int64_t start, int64_t end)
-{
-	struct sweep *s = arg;
-	sweep_add(s, sweep_put_culprit(s, &p->actor), end - start + 1);
-	return 0;
-}
-
-/* Adds the part of a gap within the slice. */
-static int sweep_add_part(struct sweep *s, struct sweep_row *row, int64_t t, int64_t end, int64_t state)
+/* Adds the part of a gap within the slice; row->part: the interval of its status that contains it. */
+static int sweep_add_part(struct sweep *s, struct sweep_row *row, int64_t t, int64_t end)
 {
 	while (t <= end) {
+		struct resolution p;
 		int cpu;
 		int32_t self;
 		resolver_trim(&s->r);
 		s->r.until = end;
-		int simple = resolve_awaited_cpu(&s->r, &row->target, state, t, &cpu, &self);
-		int64_t until = s->r.until;
-		if (simple < 0)
+		const int waits = resolve_gap(&s->r, &row->target, &row->part, t, &p, &cpu, &self);
+		const int64_t until = s->r.until;
+		if (waits < 0)
 			return -1;
-		if (simple)
+		if (waits)
 			row_walk_lane(s, row, cpu, self, t, until);
-		else if (resolve_walk(&s->r, &row->target, t, until, sweep_add_resolution, s) < 0)
-			return -1;
+		else
+			sweep_add(s, sweep_put_culprit(s, &p.actor), until - t + 1);
 		t = until + 1;
 	}
 	return 0;
@@ -299,7 +293,7 @@ static int sweep_add_row(struct sweep *s, struct sweep_row *row, int64_t from, i
 			break;
 		s->read++;
 		row_add_gap(s, row, start, end);
-		if (sweep_add_part(s, row, start, end, row->part.value) < 0)
+		if (sweep_add_part(s, row, start, end) < 0)
 			return -1;
 		if (row->part.end > to)
 			break;
@@ -421,10 +415,23 @@ int sweep_step(struct sweep *s)
 
 /* ---- Blocks */
 
-static int compare_buckets(const void *a, const void *b)
+/* Counts the lengths of a row's gaps by bucket. */
+static void count_lengths(struct sweep *s, const struct sweep_row *row, struct gap_sum *out)
 {
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	return (x > y) - (x < y);
+	uint64_t used[LENGTH_BUCKETS / 64] = { 0 };
+	uint32_t n = 0;
+	for (size_t i = 0; i < row->buckets; i++) {
+		const uint32_t bucket = row->bucket[i];
+		n += s->bucket_count[bucket]++ == 0;
+		used[bucket / 64] |= UINT64_C(1) << bucket % 64;
+	}
+	out->length = mem_new(n, sizeof *out->length);
+	for (uint32_t word = 0; word < LENGTH_BUCKETS / 64; word++)
+		for (uint64_t bits = used[word]; bits; bits &= bits - 1) {
+			const uint32_t bucket = 64 * word + (uint32_t)__builtin_ctzll(bits);
+			out->length[out->lengths++] = (struct length_count){ bucket, s->bucket_count[bucket] };
+			s->bucket_count[bucket] = 0;
+		}
 }
 
 /* Moves the sums of a row in the block up to `end` to *out. */
@@ -441,15 +448,7 @@ static void row_take(struct sweep *s, struct sweep_row *row, int64_t end, struct
 	for (size_t i = 0; i < of->len; i++)
 		out->culprit[i] = (struct culprit_ns){ of->sum[i].culprit, of->sum[i].ns };
 	out->culprits = (uint32_t)of->len;
-	gap_sum_sort_culprits(out);
-	if (row->buckets)
-		qsort(row->bucket, row->buckets, sizeof *row->bucket, compare_buckets);
-	out->length = mem_new(row->buckets, sizeof *out->length);
-	for (size_t i = 0; i < row->buckets; i++) {
-		if (i == 0 || row->bucket[i] != row->bucket[i - 1])
-			out->length[out->lengths++].bucket = row->bucket[i];
-		out->length[out->lengths - 1].count++;
-	}
+	count_lengths(s, row, out);
 	s->sums -= of->len;
 	row->buckets = of->len = 0;
 	row->sum = (struct gap_sum){ 0 };

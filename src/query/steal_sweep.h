@@ -76,6 +76,7 @@ struct sweep {
 	size_t waiting_at, waiting_len, waiting_cap;  /* ... from waiting_at on not in `row` yet */
 	int64_t block;           /* start of the current block, ns: see sweep_take_block() */
 	size_t read;             /* number of intervals that the block has read */
+	uint32_t bucket_count[LENGTH_BUCKETS];  /* zeros */
 	struct error *err;
 };
 
@@ -98,7 +99,8 @@ void sweep_add(struct sweep *s, uint32_t culprit, int64_t ns);
 void sweep_end_row(struct sweep *s);
 /* Sweeps one slice. Returns 1 after the last slice, 0 if there are more, -1 on error. */
 int sweep_step(struct sweep *s);
-/* Moves the sums of the slices since the previous block to *out. Culprits are numbers of s->culprits. */
+/* Moves the sums of the slices since the previous block to *out. Culprits are numbers of s->culprits, in no order: see
+ * culprits_renumber(). */
 void sweep_take_block(struct sweep *s, struct gap_block *out);
 void sweep_release(struct sweep *s);
 

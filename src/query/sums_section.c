@@ -151,6 +151,7 @@ static void put_culprits(struct sums_writer *w, const struct actors *culprits, c
 		const char *name = strtab_get(names, p->name);
 		const size_t len = strlen(name);
 		put(w, p->kind);
+		put(w, p->reason);
 		put(w, (uint32_t)p->machine + 1);
 		put(w, (uint32_t)p->tid + 1);
 		put(w, len);
@@ -210,7 +211,8 @@ static bool read_culprits(struct sums_section *s, const struct catalog *catalog,
 	const uint8_t *p = size ? history_derived(s->h, offset, size) : NULL;
 	struct input_bytes in = { p, p ? p + size : NULL, size && !p };
 	for (uint32_t i = 0; i < s->culprits && !in.bad; i++) {
-		struct actor actor = { .kind = (uint32_t)take_most(&in, FLOW_KIND_COUNT - 1) };
+		struct actor actor = { .kind = (uint16_t)take_most(&in, FLOW_KIND_COUNT - 1) };
+		actor.reason = (uint16_t)take_most(&in, OUT_REASON_COUNT);
 		actor.machine = (int32_t)take_most(&in, catalog->machines) - 1;
 		actor.tid = (int32_t)take_most(&in, INT32_MAX) - 1;
 		const size_t len = (size_t)take_most(&in, STRTAB_MAX);

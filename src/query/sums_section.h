@@ -6,7 +6,7 @@
  *   blocks      number of rows; by row: difference to the previous row's number, bytes of its sums; head, tail, gaps; with
  *               gaps: longest, its start - block's start; number of culprits; by culprit: difference to the previous
  *               number, ns; number of buckets; by bucket: difference to the previous number, count
- *   culprits    by culprit: kind, machine + 1, tid + 1, bytes of the name, name
+ *   culprits    by culprit: kind, reason, machine + 1, tid + 1, bytes of the name, name
  *   directory   by level: number of blocks (u64); then by level and block: start (i64), offset (u64), bytes (u64)
  *   trailer     SUMS_MAGIC (u32), SUMS_RULES (u32), levels (u32), culprits (u32), begin and end of the window (i64),
  *               offsets of the culprits and of the directory (u64) */
