@@ -210,8 +210,8 @@ int resolve_lost(struct resolver *r, const struct target *s, int64_t t, bool *lo
 int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct resolution *out);
 
 /* As resolve_target(), for a row in a gap; status: the interval of its status that contains t. If it waits for a pCPU that
- * any thread may have, stops there: returns 1 with its index in catalog->cpu, and the index in catalog->thread of the thread
- * that waits, -1: none. The result is valid on [t, r->until]. Returns 0 with *out filled, or -1 on error. */
+ * any thread may have, stops there: returns 1 with its index in catalog->cpu, and the index in catalog->thread of the
+ * thread that waits, -1: none. The result is valid on [t, r->until]. Returns 0 with *out filled, or -1 on error. */
 int resolve_gap(struct resolver *r, const struct target *s, const struct interval *status, int64_t t,
                 struct resolution *out, int *cpu, int32_t *waiting);
 

@@ -10,7 +10,7 @@
 #include "query/sums_section.h"
 #include "query/window_gaps.h"
 
-#define SEGMENT_INTERVALS (1u << 21)
+#define SEGMENT_INTERVALS (1u << 20)
 #define READ_PER_SUM 6     /* minimum number of intervals that a block reads for each of its sums */
 
 struct sums_segment {
@@ -87,7 +87,8 @@ int culprit_sums_derive(void *arg, const struct history *h, struct history_build
 		return -1;
 	sums_rows_list(&b.rows, &b.catalog);
 	b.segment = mem_new(workers, sizeof *b.segment);
-	const uint64_t wanted = history_intervals(h) / SEGMENT_INTERVALS + 1, span = (uint64_t)(history_end(h) - history_begin(h));
+	const uint64_t wanted = history_intervals(h) / SEGMENT_INTERVALS + 1;
+	const uint64_t span = (uint64_t)(history_end(h) - history_begin(h));
 	const size_t n = (size_t)(wanted < span / 2 + 1 ? wanted : span / 2 + 1);
 	int status = 0;
 	for (size_t i = 0; i < n && status == 0; i += workers)
