@@ -409,8 +409,7 @@ char *summary_row_text(const struct catalog *catalog, const struct summary_row *
 
 /* ---- Lists of gaps -------------------------------------------------------------------------------------------- */
 
-/* Histogram by length: bin i counts lengths from 2^i to 2^(i + 1) - 1 ns; bin 0 counts also 0. */
-#define LENGTH_BINS 63
+#define LENGTH_BINS 63  /* histogram by length: bin i counts lengths from 2^i to 2^(i + 1) - 1 ns; bin 0 counts also 0 */
 unsigned length_bin(int64_t ns);
 
 struct gap_options {

@@ -542,18 +542,6 @@ int resolve_target(struct resolver *r, const struct target *s, int64_t t, struct
 	                                                        : vcpu_at(r, s->index, t, out);
 }
 
-int resolve_gap(struct resolver *r, const struct target *s, const struct interval *status, int64_t t,
-                struct resolution *out, int *cpu, int32_t *waiting)
-{
-	r->row_status = status;
-	r->awaited_cpu = -1;
-	const int rc = resolve_target(r, s, t, out);
-	r->row_status = NULL;
-	*cpu = r->awaited_cpu;
-	*waiting = r->awaited_by;
-	return rc < 0 ? -1 : *cpu >= 0;
-}
-
 int resolve_idle(struct resolver *r, uint32_t v, int64_t t, struct resolution *out)
 {
 	return wanted_idle_vcpu_at(r, v, t, out, 0);

@@ -71,6 +71,18 @@ int resolver_lower_cpu(struct resolver *r, uint32_t v, int64_t t, int *cpu)
 	return 0;
 }
 
+int resolve_gap(struct resolver *r, const struct target *s, const struct interval *status, int64_t t,
+                struct resolution *out, int *cpu, int32_t *waiting)
+{
+	r->row_status = status;
+	r->awaited_cpu = -1;
+	const int rc = resolve_target(r, s, t, out);
+	r->row_status = NULL;
+	*cpu = r->awaited_cpu;
+	*waiting = r->awaited_by;
+	return rc < 0 ? -1 : *cpu >= 0;
+}
+
 int resolve_occupied_cpu(struct resolver *r, const struct target *s, int64_t t, int *cpu)
 {
 	*cpu = s->kind == TARGET_CPU ? (int)s->index : -1;
