@@ -77,6 +77,26 @@ def check_reason(folder):
     check(narrow.startswith(" Debian/103 reqserver ") and "quota" in narrow and "throttled" in wide, narrow)
 
 
+def check_names(folder, history):
+    """No name is cut while a less important column is shown, on any width."""
+    rows = {r["target"]: r["culprit"] for r in table("summary", history, "--top", "0")}
+    for width in (60, 80, 90, 100, 120, 150, 200):
+        overview = screens(history, ["O", ":SCREEN"], folder, f"{width}x30")[0]
+        heading = next(i for i, line in enumerate(overview) if line.startswith(" name "))
+        columns = overview[heading]
+        lines = [line[1:] for line in overview[heading + 1:-2] if "|" in line or "*" in line]
+        if "share" not in columns:
+            continue
+        cut = [line for line in lines if not any(line.startswith(name[:33]) for name in rows)]
+        check(len(lines) > 10 and cut == [], f"{width} columns: names are whole beside 'share' {cut[:2]}")
+        if "max wait" in columns:
+            begin = columns.index("top culprit") - 1
+            end = columns.index("share") - 1
+            cut = [line for line in lines if (line[begin:end].strip() or "hypervisor") not in " ".join(rows.values()) and
+                   not re.match(r"other threads|threads of|hypervisor|\(", line[begin:end])]
+            check(cut == [], f"{width} columns: culprits are whole beside 'max wait' {cut[:2]}")
+
+
 def check_place(folder, history):
     """--row and --at show the wait that a report printed, though the printed time is cut."""
     first = run("gaps", history, "Debian/151", "--top", "1").stdout.splitlines()[1].split()
@@ -98,6 +118,7 @@ def check_summary(folder):
     check(victim["culprit"] == "host/216 burnP6" and float(victim["culprit_share"]) > 0.9, "the culprit and its share")
     gaps = table("gaps", history, "Debian/151", "--top", "1")[0]
     check_place(folder, history)
+    check_names(folder, history)
     check((victim["longest_ns"], victim["longest_start"]) == (gaps["duration_ns"], gaps["start"]), "its longest gap")
     lost, ran = int(victim["lost_ns"]), int(victim["ran_ns"])
     check(abs(float(victim["lost_share"]) - lost / (lost + ran)) < 1e-8, "lost as a share of the wanted time")
@@ -275,7 +296,7 @@ def check_one(folder):
     text = run("gaps", history, "Debian/CPU0", "--from", "05:30:51.4627", "--to", "05:30:51.48", "--min", "2ms", env={"TZ": "UTC"}).stdout
     check("\n1 gap of Debian/vCPU0, " in text, "one gap")
     p = run("path", history, "Debian", status=1)
-    check(" VM/TID|VM/CPUn " in run("path", "--help").stdout and "Debian/CPU0)" in p.stderr, p.stderr)
+    check(" VM/TID|VM/CPUn " in run("path", "--help").stdout and "Debian/151 fibonacci" in p.stderr, p.stderr)
     check(re.search(r"\npreempting \S+, irq \S+, idle-cpu \S+\n\n", run("flow", history, "host/CPU1").stdout), "users of a CPU; it loses nothing")
     check(", 1 entry\n" in run("flow", history, "Debian/2").stdout, "one entry")
 

@@ -20,6 +20,8 @@
 #define NAME_MIN 18
 #define NAME_MAX 34
 #define CULPRIT_MAX 30
+#define TIME_COLUMNS 8
+#define LONGEST_MAX 38
 #define OTHER_LINES 6  /* screen lines not available: header, ruler, title, headings, status line and legend; and the
                         * verdict and the map, if they are shown */
 
@@ -195,7 +197,7 @@ static const struct { const char *heading; int width, rank; enum summary_order o
 	[LIFE] = { "life", 8, 8, SUMMARY_BY_LIFE }, [RAN] = { "ran", 8, 7, SUMMARY_BY_RAN },
 	[LOST] = { "lost", 8, 0, SUMMARY_BY_LOST }, [SHARE] = { "lost%", 5, 1, SUMMARY_BY_SHARE },
 	[CULPRIT] = { "top culprit", 15, 2, SUMMARY_ORDER_COUNT }, [PART] = { "share", 5, 3, SUMMARY_ORDER_COUNT },
-	[LONGEST] = { "max wait by", 22, 4, SUMMARY_BY_LONGEST }, [P99] = { "p99", 8, 5, SUMMARY_BY_P99 },
+	[LONGEST] = { "max wait", 22, 4, SUMMARY_BY_LONGEST }, [P99] = { "p99", 8, 5, SUMMARY_BY_P99 },
 	[GAPS] = { "gaps", 6, 6, SUMMARY_BY_GAPS },
 };
 
@@ -218,36 +220,10 @@ static int rank_of(int c, enum summary_order by)
 	return c == key ? first : columns[c].rank + 1;
 }
 
-static struct widths fit_columns(int space, enum summary_order by)
-{
-	struct widths w = { .name = NAME_MIN };
-	space -= NAME_MIN + 1;
-	bool full = false;  /* a column did not fit: no less important one is shown, so that names get the space */
-	for (int rank = 0; rank < COLUMNS && !full; rank++)
-		for (int c = 0; c < COLUMNS; c++) {
-			if (rank_of(c, by) != rank)
-				continue;
-			full = space <= columns[c].width && w.column[LOST];
-			if (space > columns[c].width) {
-				w.column[c] = columns[c].width;
-				space -= columns[c].width + 1;
-			}
-		}
-	for (bool name = true; space > 0 && (w.name < NAME_MAX || (w.column[CULPRIT] && w.column[CULPRIT] < CULPRIT_MAX));
-	     name = !name) {
-		int *width = name ? &w.name : &w.column[CULPRIT];
-		if (*width && *width < (name ? NAME_MAX : CULPRIT_MAX)) {
-			++*width;
-			space--;
-		}
-	}
-	return w;
-}
-
-/* Width of the labels and columns: the lane gets a fifth of the screen, or more if the columns need less. */
+/* Width of the labels and columns: the lane gets a sixth of the screen, or more if the columns need less. */
 static int overview_label_width(int w)
 {
-	int lane = w / 5 < 12 ? 12 : w / 5, max_width = NAME_MAX + 1;
+	int lane = w / 6 < 12 ? 12 : w / 6, max_width = NAME_MAX + 1;
 	for (int c = 0; c < COLUMNS; c++)
 		max_width += (c == CULPRIT ? CULPRIT_MAX : columns[c].width) + 1;
 	return w - lane - 1 < max_width ? w - lane - 1 : max_width;
@@ -295,7 +271,7 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 	case LOST: snprintf(buf, size, "%s", time_duration(time, d->lost)); break;
 	case SHARE: snprintf(buf, size, "%.*f%s", share_of(d->lost, d->ran + d->lost) < 0.0995,
 	                     100 * share_of(d->lost, d->ran + d->lost), lost_share_unit(d)); break;
-	case LONGEST: longest_text(app, p, r, true, buf, size); break;
+	case LONGEST: longest_text(app, p, r, false, buf, size); break;
 	case PART:
 		buf[0] = '\0';
 		if (r->culprit_ns)
@@ -308,10 +284,66 @@ static void cell_text(const struct app *app, const struct overview *p, const str
 	}
 }
 
+#define FIRST_PAGE 20  /* lines measured before the first frame */
+
+/* Widens the columns of texts to the longest text on the screen. */
+static struct widths measure_texts(const struct app *app, const struct pane *pane)
+{
+	const struct overview *p = (const struct overview *)pane;
+	struct widths need = { .name = NAME_MIN };
+	char text[512];
+	for (int c = 0; c < COLUMNS; c++)
+		need.column[c] = c == LONGEST ? TIME_COLUMNS : columns[c].width;
+	for (size_t i = pane->top; i < pane->lines && i < pane->top + (pane->page ? pane->page : FIRST_PAGE); i++) {
+		const struct summary_row *r = overview_line(pane, i);
+		overview_row_text(app, r, text, sizeof text);
+		need.name = text_width(text) + 1 > need.name ? text_width(text) + 1 : need.name;
+		for (int c = CULPRIT; c <= LONGEST; c += LONGEST - CULPRIT) {
+			cell_text(app, p, r, (enum overview_column)c, text, sizeof text);
+			if (c == CULPRIT && text_width(text) > CULPRIT_MAX && short_culprit_text(app, r))
+				continue;
+			need.column[c] = text_width(text) > need.column[c] ? text_width(text) : need.column[c];
+		}
+	}
+	need.name = need.name < NAME_MAX ? need.name : NAME_MAX;
+	need.column[CULPRIT] = need.column[CULPRIT] < CULPRIT_MAX ? need.column[CULPRIT] : CULPRIT_MAX;
+	need.column[LONGEST] = need.column[LONGEST] < LONGEST_MAX ? need.column[LONGEST] : LONGEST_MAX;
+	return need;
+}
+
+/* Names before numbers: the other columns get what the names and culprits leave, the most important first. */
+static struct widths fit_columns(const struct app *app, const struct pane *pane)
+{
+	const enum summary_order by = ((const struct overview *)pane)->by;
+	const struct widths need = measure_texts(app, pane);
+	struct widths w = { .name = need.name };
+	int space = app->label_w - need.name - 1;
+	bool full = false;  /* a column did not fit: no less important one is shown */
+	for (int rank = 0; rank < COLUMNS && !full; rank++)
+		for (int c = 0; c < COLUMNS; c++) {
+			if (rank_of(c, by) != rank)
+				continue;
+			full = space <= need.column[c] && w.column[LOST];
+			/* the culprit, the name before it, and the last column are cut rather than left out */
+			const int least = c == CULPRIT ? columns[c].width : c == LONGEST ? TIME_COLUMNS : need.column[c];
+			const int width = full ? least : need.column[c];
+			if (full && c == CULPRIT && space <= width) {
+				w.name -= width + 1 - space;
+				space = width + 1;
+			}
+			if (space > width) {
+				w.column[c] = full && (c == CULPRIT || c == LONGEST) ? space - 1 : width;
+				space -= w.column[c] + 1;
+			}
+		}
+	w.name += space > 0 && w.name < NAME_MAX ? (space < NAME_MAX - w.name ? space : NAME_MAX - w.name) : 0;
+	return w;
+}
+
 static void overview_draw_headings(const struct app *app, const struct pane *pane, struct screen *s, int y)
 {
 	const struct overview *p = (const struct overview *)pane;
-	struct widths w = fit_columns(app->label_w, p->by);
+	struct widths w = fit_columns(app, pane);
 	struct style style = app->appearance.palette.part[PART_RULER], marked = style;
 	marked.attr |= ATTR_UNDERLINE | ATTR_BOLD;
 	screen_fill(s, 0, y, s->w, ' ', style);
@@ -330,7 +362,7 @@ static void overview_draw_headings(const struct app *app, const struct pane *pan
 static void overview_press_heading(struct app *app, struct pane *pane, int x)
 {
 	struct overview *p = overview_state(pane);
-	const struct widths w = fit_columns(app->label_w, p->by);
+	const struct widths w = fit_columns(app, pane);
 	int left = w.name + 1, by = x < left ? (int)SUMMARY_BY_ID : (int)SUMMARY_BY_LOST;
 	for (int c = 0; c < COLUMNS; c++) {
 		if (w.column[c] && x >= left && x <= left + w.column[c] && columns[c].order < SUMMARY_ORDER_COUNT)
@@ -344,7 +376,7 @@ static void overview_draw_line(struct app *app, struct pane *pane, struct screen
 {
 	struct overview *p = overview_state(pane);
 	const struct summary_row *r = overview_line(pane, i);
-	struct widths w = fit_columns(app->label_w, p->by);
+	struct widths w = fit_columns(app, pane);
 	struct style style = pane_style(app, r->target.kind == TARGET_MACHINE ? PART_TITLE : PART_NORMAL, selected);
 	struct style steal = selected ? style : app->appearance.palette.part[PART_STEAL];
 	char text[512];
