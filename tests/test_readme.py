@@ -23,7 +23,7 @@ COMMANDS = 9
 VERDICT_LINES = 5
 # Document -> blocks of output in it: kind, and key of the output in program_output().
 SHOWN = {
-    "README": [("screen", "overview"), ("screen", "rows"), ("verdict", "explain")],
+    "README": [("screen", "overview"), ("verdict", "explain")],
     "doc/tour.md": [("screen", "flow"), ("report", "report")],
 }
 
