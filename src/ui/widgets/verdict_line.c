@@ -193,7 +193,8 @@ const char *verdict_line_sentence(struct app *app, const struct target *target, 
 void verdict_line_draw(struct app *app, struct screen *s, int y)
 {
 	const struct palette *p = &app->appearance.palette;
-	const struct findings *v = verdict_line_get(app);
+	/* the frame asked before: an answer that comes while it is drawn would move the lines below */
+	const struct findings *v = app->verdict->known ? &app->verdict->findings : NULL;
 	const int height = verdict_line_height(app), space = s->w - 2;
 	char right[128] = "", keys[32], text[FINDING_TEXT];
 	for (int i = 0; i < height; i++)
