@@ -178,7 +178,8 @@ def check_width(folder):
         check(len(bars) > 5 and {len(line) for line in bars} == {columns - 1}, f"flow on {columns} columns")
         check(lines[-3].startswith("# ran  ! ") and ": " in lines[-3], "with a legend")
     for command in (["threads", history], ["gaps", history, "--top", "5"], ["summary", history]):
-        check("~" not in run(*command).stdout, f"{command[0]}, piped: nothing is cut")
+        text = run(*command).stdout.replace("p99 ~", "")  # the heading of a percentile from a histogram
+        check("~" not in text, f"{command[0]}, piped: nothing is cut")
 
 
 def check_tables(folder):
