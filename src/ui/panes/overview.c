@@ -19,6 +19,7 @@
 
 #define NAME_MIN 18
 #define NAME_MAX 34
+#define CULPRIT_MIN 10
 #define CULPRIT_MAX 30
 #define TIME_COLUMNS 8
 #define LONGEST_MAX 38
@@ -315,8 +316,20 @@ static struct widths measure_texts(const struct app *app, const struct pane *pan
 static struct widths fit_columns(const struct app *app, const struct pane *pane)
 {
 	const enum summary_order by = ((const struct overview *)pane)->by;
-	const struct widths need = measure_texts(app, pane);
-	struct widths w = { .name = need.name };
+	struct widths need = measure_texts(app, pane), w = { 0 };
+	/* where name and culprit do not fit beside the columns before them, they share the space */
+	int both = app->label_w - 2;
+	for (int c = 0; c < COLUMNS; c++)
+		both -= rank_of(c, by) < rank_of(CULPRIT, by) ? columns[c].width + 1 : 0;
+	if (both < NAME_MIN + CULPRIT_MIN) {
+		need.name = NAME_MIN;  /* the culprit is left out */
+	} else if (need.name + need.column[CULPRIT] > both) {
+		const int half = both / 2;
+		const int most = need.name < half ? both - need.name : half;
+		need.column[CULPRIT] = need.column[CULPRIT] < most ? need.column[CULPRIT] : most;
+		need.name = both - need.column[CULPRIT];
+	}
+	w.name = need.name;
 	int space = app->label_w - need.name - 1;
 	bool full = false;  /* a column did not fit: no less important one is shown */
 	for (int rank = 0; rank < COLUMNS && !full; rank++)
@@ -324,15 +337,10 @@ static struct widths fit_columns(const struct app *app, const struct pane *pane)
 			if (rank_of(c, by) != rank)
 				continue;
 			full = space <= need.column[c] && w.column[LOST];
-			/* the culprit, the name before it, and the last column are cut rather than left out */
-			const int least = c == CULPRIT ? columns[c].width : c == LONGEST ? TIME_COLUMNS : need.column[c];
-			const int width = full ? least : need.column[c];
-			if (full && c == CULPRIT && space <= width) {
-				w.name -= width + 1 - space;
-				space = width + 1;
-			}
+			/* the culprit of the longest wait is cut rather than left out */
+			const int width = full && c == LONGEST ? TIME_COLUMNS : need.column[c];
 			if (space > width) {
-				w.column[c] = full && (c == CULPRIT || c == LONGEST) ? space - 1 : width;
+				w.column[c] = full && c == LONGEST ? space - 1 : width;
 				space -= w.column[c] + 1;
 			}
 		}
