@@ -184,6 +184,8 @@ def check_recordings(tmp, pid):
     s = Screen(tmp, 100, 30, f"{PROGRAM} top -d 0.4" if is_vm else top(pid))
     check(s.wait(SENTENCE), "the screen is there")
     time.sleep(1)
+    if is_vm:
+        s.keys("/", "vm_process", "Enter")  # rows are groups first: the cursor goes to the VM
     s.keys("T", "C-u", "nonsense", "Enter")
     check(s.wait("not armed: .*nonsense"), "a wrong trigger is refused, with the reason")
     s.keys("T")
