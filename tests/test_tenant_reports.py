@@ -50,7 +50,7 @@ def check_frequency():
     session = {"tsc_hz": int(hz), "guests": [{"name": "Debian", "dir": HOG, "layout": path("less.yaml")}]}
     with open(path("session/session.yaml"), "w", encoding="utf-8") as f:
         json.dump(session, f)
-    run("index", path("session"), "-o", path("session.steal"))
+    run("index", path("session/session.yaml"), "-o", path("session.steal"))  # named, so it may lead elsewhere
     check(taken(path("session.steal")) == given, "tsc_hz of a session file")
     for history in ("hog.steal", "given.steal", "session.steal"):
         events = table("events", path(history), "Debian", "--at", "50%", "--around", "20ms")

@@ -27,12 +27,13 @@ static size_t find_rules(const struct layout *l, const char *name, struct found_
 	return n;
 }
 
-/* If the class has a rule for counters and others, makes the former one the rule of a second event. */
+/* If the class has a rule for counters and others, makes the former one the rule of a second event. A rule with a pattern
+ * applies to events that contain nothing else. */
 static void separate_counters(struct bound_class *c)
 {
 	size_t n = 0;
 	for (size_t i = 0; i < c->rules && c->rules > 1; i++) {
-		if (c->rule[i].rule->kind != EV_COUNTERS || c->counters) {
+		if (c->rule[i].rule->kind != EV_COUNTERS || c->rule[i].rule->pattern || c->counters) {
 			c->rule[n++] = c->rule[i];
 			continue;
 		}
