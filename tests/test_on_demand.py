@@ -3,6 +3,7 @@ commands print one line and leave no file."""
 import json
 import os
 import re
+import tarfile
 
 from e2e import BUILD, DATA, check, run, scratch
 from otlp import document
@@ -29,7 +30,10 @@ with scratch() as folder:
     spans = f"{folder}/spans.json"
     with open(spans, "w", encoding="ascii") as f:
         json.dump(document([(1, 1795152643676842, 1795152643726837, 151)]), f)
-    needs = {"LAPACK": [train], "NLOPT": [train],
+    packed = f"{folder}/packed.tar.gz"
+    with tarfile.open(packed, "w:gz") as tar:
+        tar.add(os.path.join(DATA, "fibonacci"), "fibonacci")
+    needs = {"LAPACK": [train], "NLOPT": [train], "LIBARCHIVE": [["info", packed]],
              "SQLITE": [["export", history, "--to", f"sqlite:{folder}/out/db"], ["fleet", f"sqlite:{folder}/made.db", "victims"]],
              "POSTGRES": [["export", history, "--to", "postgresql://me:s3cret@127.0.0.1:1/d"],
                           ["fleet", "postgresql://me:s3cret@127.0.0.1:1/d", "victims"]],

@@ -28,7 +28,7 @@ def check_lane(history, name):
         text = on_terminal("summary", history, columns=columns)
         lane = re.search(r"^target .*top culprit.*over time", text, re.M)
         table = re.search(r"^target(?:.|\n)*?\n(?:\n|\Z)", text, re.M).group()
-        check(not lane or "~" not in table, f"{name}: no name is cut beside a lane, {columns} columns")
+        check(not lane or "~" not in table.replace("p99 ~", ""), f"{name}: no name is cut beside a lane, {columns} columns")
 
 
 with scratch() as folder:

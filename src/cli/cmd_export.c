@@ -120,7 +120,7 @@ int cmd_export(int argc, char **argv, struct error *err)
 	const struct opt opt[] = {
 		{ "to", 0, OPT_TEXT, "TARGET", "csv:DIR, sqlite:FILE, ...: see --targets", &to, scheme },
 		{ "only", 0, OPT_TEXT, "TABLES", "tables, separated by commas", &options.only, NULL },
-		{ "password-file", 0, OPT_TEXT, "FILE", "file with the database password in its first line", &password, NULL },
+		{ "password-file", 0, OPT_TEXT, "FILE", "its first line is the database's password", &password, NULL },
 		SPAN_OPTIONS(&spans),
 		{ "targets", 0, OPT_FLAG, NULL, "print the available targets instead", &targets, NULL },
 		ANSWER_OPTIONS(&how),

@@ -19,10 +19,10 @@ struct span_options {
 	bool whole;              /* as in struct spans */
 };
 #define SPAN_OPTIONS(o) \
-	{ "spans", 0, OPT_TEXT, "FILE", "read requests from spans: OTLP, Jaeger or Zipkin", &(o)->file, NULL }, \
-	{ "machine-of", 0, OPT_TEXT, "KEY=VALUE=MACHINE", "machine of the spans with this attribute", \
+	{ "spans", 0, OPT_TEXT, "FILE", "requests from spans (OTLP, Jaeger, Zipkin)", &(o)->file, NULL }, \
+	{ "machine-of", 0, OPT_TEXT, "MAP", "KEY=VALUE=MACHINE: machine of spans by attribute", \
 	  &(o)->machine_of, NULL }, \
-	{ "clock-error", 0, OPT_TEXT, "TIME", "largest error of the clocks of spans and trace", &(o)->clock_error, NULL }
+	{ "clock-error", 0, OPT_TEXT, "TIME", "largest clock error of spans and trace", &(o)->clock_error, NULL }
 /* Fails if the options contradict each other. *error: the duration, -1: default. */
 int span_options_check(const struct span_options *o, int64_t *error, struct error *err);
 /* Returns the clocks of the machines of a recording. error: largest error, -1: default. NULL with *err on failure, and if

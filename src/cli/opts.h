@@ -41,7 +41,7 @@ struct opts {
 
 /* Options of commands that print an answer; how: struct report_how *. */
 #define ANSWER_OPTIONS(how) \
-	{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json (json: also --limit, --after)", &(how)->format, \
+	{ "format", 0, OPT_CHOICE, "FORMAT", "text, csv or json (also --limit, --after)", &(how)->format, \
 	  report_formats }, \
 	{ "limit", 0, OPT_COUNT, "N", NULL, &(how)->limit, NULL }, \
 	{ "after", 0, OPT_TEXT, "NEXT", NULL, &(how)->after, NULL }
