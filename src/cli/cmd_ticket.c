@@ -295,8 +295,8 @@ static int make_timeline(const struct query_context *s, const struct target *tar
 	return rc;
 }
 
-/* Reads the cut history, or a part of it around the first wait, such that the page with it has at most PAGE_BYTES. A part
- * has at least a sixteenth of the window: its length is written to `part`, "" for the whole window. */
+/* Reads the cut history, or a part of it around the first wait, such that the page with it has at most PAGE_BYTES. The
+ * length of a part is written to `part`, "" for the whole window. If no part fits, the page has no history. */
 static int embed_history(const struct ticket *t, struct ticket_page *p, char **history, char part[TIME_TEXT],
                          struct error *err)
 {
@@ -326,9 +326,13 @@ static int embed_history(const struct ticket *t, struct ticket_page *p, char **h
 	}
 	unlink(path);
 	free(path);
+	p->history_part = part;
+	if (rc == 0 && bytes > room) {  /* names and states before a window take space, however short the window is */
+		p->history_name = NULL;
+		return 0;
+	}
 	p->history = *history;
 	p->history_bytes = bytes;
-	p->history_part = part;
 	return rc;
 }
 

@@ -13,9 +13,11 @@
 #define VCPUS_MAX 6          /* lanes of vCPUs, of threads, and of physical CPUs */
 #define THREADS_MAX 6
 #define PCPUS_MAX 4
-#define BYTES_MAX 45000      /* of all lanes */
+#define BYTES_MAX 25000      /* of all lanes */
 #define BLOCK_BYTES 24       /* typical size of a block with its sums */
 #define INTERVAL_BYTES 6     /* typical size of an interval */
+#define MOMENT_COLUMNS 120   /* blocks of a lane at the moment, and at another wait, if it has too many intervals */
+#define PLACE_COLUMNS 16
 #define MARGIN 3             /* lengths of a place before and behind it that keep all details */
 
 struct chosen_lanes { struct target item[LANES_MAX]; size_t len; };
@@ -199,11 +201,11 @@ static void add_nothing(struct lane_data *l, int64_t from, int64_t to)
 	put_digits(l->blocks, 0);
 }
 
-/* Adds a part of the window: all intervals if there are few or it is a place, otherwise `columns` blocks. */
-static int add_part(struct lane_data *l, int64_t from, int64_t to, bool is_place, unsigned columns, struct error *err)
+/* Adds a part of the window: all intervals if they need no more space than `columns` blocks, otherwise these blocks. */
+static int add_part(struct lane_data *l, int64_t from, int64_t to, unsigned columns, struct error *err)
 {
 	struct flow f;
-	const size_t few = is_place ? 20000 : (size_t)columns * BLOCK_BYTES / INTERVAL_BYTES;
+	const size_t few = (size_t)columns * BLOCK_BYTES / INTERVAL_BYTES;
 	const struct flow_options options = { .intervals = few, .columns = columns };
 	int64_t start, end;
 	if (to < from)
@@ -237,20 +239,21 @@ static int compare_places(const void *a, const void *b)
 static int add_window(struct lane_data *l, unsigned columns, struct error *err)
 {
 	const struct ticket_timeline *t = l->t;
-	int64_t place[TIMELINE_PLACES][2], at = t->from;
+	int64_t place[TIMELINE_PLACES][3], at = t->from;
 	for (size_t i = 0; i < t->places; i++) {
 		const int64_t margin = MARGIN * (t->place[i][1] - t->place[i][0] + 1);
 		place[i][0] = clamp64(t->place[i][0] - margin, t->from, t->to);
 		place[i][1] = clamp64(t->place[i][1] + margin, t->from, t->to);
+		place[i][2] = i == 0;  /* the moment */
 	}
 	qsort(place, t->places, sizeof *place, compare_places);
 	for (size_t i = 0; i <= t->places; i++) {
 		const int64_t before = (i < t->places ? place[i][0] : t->to + 1) - 1;
 		const double share = before < at ? 0 : (double)(before - at + 1) / (double)(t->to - t->from + 1);
-		if (add_part(l, at, before, false, 1 + (unsigned)(share * columns), err))
+		if (add_part(l, at, before, 1 + (unsigned)(share * columns), err))
 			return -1;
 		at = before >= at ? before + 1 : at;
-		if (i < t->places && add_part(l, at, place[i][1], true, columns, err))
+		if (i < t->places && add_part(l, at, place[i][1], place[i][2] ? MOMENT_COLUMNS : PLACE_COLUMNS, err))
 			return -1;
 		if (i < t->places && place[i][1] >= at)
 			at = place[i][1] + 1;
