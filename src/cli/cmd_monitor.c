@@ -197,12 +197,13 @@ static void catch_signals(struct monitor_command *m)
 static void run_loop(struct monitor_command *m, struct live *l, struct metrics_server *server, struct publisher *publisher)
 {
 	struct live_metrics *metrics = live_metrics_new();
+	const int64_t pause = m->share.len ? LIVE_SHARE_NS : FLUSH_NS;
 	int64_t next = now_ns() + min64(m->period, NS_PER_S);  /* the first period is short */
+	int64_t flush_at = now_ns() + pause;
 	m->write_at = now_ns() + WRITE_NS;
 	start_flight(m);
 	while (!stop) {
-		const int64_t pause = m->share.len ? LIVE_SHARE_NS : FLUSH_NS;
-		metrics_server_run(server, metrics, min64(next, now_ns() + pause), &m->during, publisher_events(publisher));
+		metrics_server_run(server, metrics, min64(next, flush_at), &m->during, publisher_events(publisher));
 		publisher_run(publisher);
 		watch_flight(m);
 		if (reopen) {
@@ -212,6 +213,9 @@ static void run_loop(struct monitor_command *m, struct live *l, struct metrics_s
 			if (m->target)
 				write_rows(m);
 		}
+		if (now_ns() < next && now_ns() < flush_at)
+			continue;  /* a client or process woke the loop: flushing at each of these would cost its rate */
+		flush_at = now_ns() + pause;
 		if (now_ns() < next) {
 			live_flush(l);
 			for (size_t i = 0; i < m->share.len; i++)
