@@ -45,6 +45,7 @@
 #define FAILURE_READS 256     /* a TID that does not exist counts as so many */
 #define PAGE_READS 256        /* so does a connection: its page costs grace periods of the kernel */
 #define RUN_READS 1024        /* publisher_run() returns after so many; the rest of the messages waits */
+#define BEAT_NS (10 * NS_PER_MS)  /* between two beats of the pages; a reader gives up after a second without one */
 #define CHECK_NS NS_PER_S     /* between two checks of the user ID of a process */
 
 #ifndef SO_PEERPIDFD
@@ -76,7 +77,7 @@ struct publisher {
 	u32 own_space, flags, source;
 	u64 sessions;
 	unsigned threads;
-	int64_t checked;
+	int64_t checked, beaten;  /* times of the last check and beat, ns */
 	struct allowance all, user[USERS];
 	int64_t reads;            /* in this call of publisher_run() */
 	struct publisher_client client[LIVE_CLIENTS];
@@ -457,12 +458,13 @@ void publisher_run(struct publisher *p)
 		else if (p->client[event[i].data.u32].fd >= 0)
 			serve_client(p, &p->client[event[i].data.u32]);
 	}
-	const bool check = p && now - p->checked >= CHECK_NS;
+	const bool check = p && now - p->checked >= CHECK_NS, beat = p && now - p->beaten >= BEAT_NS;
 	for (int i = 0; p && i < LIVE_CLIENTS; i++) {
 		struct publisher_client *c = &p->client[i];
 		if (c->fd < 0)
 			continue;
-		write_page(p, c, PAGE_BEAT, 0, (u64)now);
+		if (beat)
+			write_page(p, c, PAGE_BEAT, 0, (u64)now);
 		for (u32 k = 1; k < PUBLISHED_ENTRIES; k++)
 			if (c->slot[k] >= 0 && !bpf_source_victim(p->bpf, (unsigned)c->slot[k])->tid)
 				remove_thread(p, c, k);  /* it has ended */
@@ -471,4 +473,6 @@ void publisher_run(struct publisher *p)
 	}
 	if (check)
 		p->checked = now;
+	if (beat)
+		p->beaten = now;
 }
