@@ -488,7 +488,7 @@ while time.monotonic() < end:
     time.sleep(0.001)
 """
     def as_nobody_in_namespace(*args):
-        return ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "unshare", "-Ur", "-pf", "--mount-proc", *args]
+        return ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "unshare", "-Ur", "-pf", "--kill-child", "--mount-proc", *args]
     python = next((p for p in (sys.executable, "/usr/bin/python3")
                    if subprocess.run(as_nobody_in_namespace(p, "-c", ""), capture_output=True, check=False, cwd="/").returncode == 0), None)
     if not python:
