@@ -224,6 +224,8 @@ int recordings_find(struct recordings *out, const char *dir, struct error *err)
 	folder_release(&f);
 	for (size_t i = 0; i < out->len; i++)
 		out->item[i].name = out->item[i].path + len + (dir[len - 1] != '/');
+	if (!out->len)
+		recordings_release(out);
 	return 0;
 }
 

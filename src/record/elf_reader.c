@@ -42,7 +42,8 @@ static int send_places(FILE *f, const struct elf_places *p, bool failed, const s
 			w.len[k] = text[k] ? (uint32_t)strlen(text[k]) + 1 : 0;
 		fwrite(&w, sizeof w, 1, f);
 		for (int k = 0; k < 3; k++)
-			fwrite(text[k], 1, w.len[k], f);
+			if (text[k])
+				fwrite(text[k], 1, w.len[k], f);
 	}
 	return fclose(f);
 }

@@ -409,7 +409,7 @@ int model_feed(struct model *m, uint32_t machine, int64_t t, const struct event 
 	if (t > m->sink.now)
 		m->sink.now = t;
 	m->events++;
-	m->event_kind = ev->kind;
+	m->event_kind = ev->kind < EVENT_KIND_COUNT ? ev->kind : EV_OTHER;
 	dispatch_event(m->machine[machine], ev);
 	return sink_status(m, err);
 }
