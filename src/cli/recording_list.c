@@ -70,8 +70,10 @@ static const char *describe_machines(struct json_object *rows, char *buf, size_t
 	}
 	if (hosts)
 		snprintf(buf, size, others ? "%u VM%s" : "host", others, others == 1 ? "" : "s");
+	else if (others > 1)
+		snprintf(buf, size, "%u VMs", others);
 	else
-		snprintf(buf, size, others > 1 ? "%u VMs" : others ? "guest" : "", others);
+		snprintf(buf, size, "%s", others ? "guest" : "");
 	return buf;
 }
 
