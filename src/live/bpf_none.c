@@ -49,6 +49,8 @@ struct machine_source *machine_source_open(unsigned cpus, u32 root, struct error
 }
 
 void machine_source_close(struct machine_source *m) { (void)m; }
+void machine_source_add(struct machine_source *m, u32 tid) { (void)m, (void)tid; }
+void machine_source_remove(struct machine_source *m, u32 tid) { (void)m, (void)tid; }
 
 const struct live_source_ops thread_source = { 0 };
 const struct live_source_ops machine_ops = { 0 };

@@ -49,22 +49,6 @@ static void add_cpu_use(struct live *l, struct live_sample *s, struct culprit_in
 	}
 }
 
-struct live_victim live_victim_read(const struct live_victim *from, int64_t now)
-{
-	struct live_victim v;
-	uint64_t mark;
-	int tries = 0;
-	do {
-		mark = __atomic_load_n(&from->mark, __ATOMIC_ACQUIRE);
-		memcpy(&v, from, sizeof v);
-		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	} while (__atomic_load_n(&from->mark, __ATOMIC_RELAXED) != mark && ++tries < 8);
-	const uint64_t since = mark >> LIVE_MARK_BITS, state = mark & (LIVE_STATES - 1);
-	if (state != LIVE_WAITING && (uint64_t)now > since)
-		v.ns[state] += (uint64_t)now - since;
-	return v;
-}
-
 /* read: the record of the victim at the end of the period. */
 static void take_thread(struct live *l, struct live_thread *t, struct live_vcpu *u, struct culprit_index *x,
                      const struct live_victim *read)

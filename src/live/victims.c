@@ -219,3 +219,19 @@ void live_threads_find(struct live_threads *t, const struct live_request *r, boo
 	if (t->is_guest && with_all)
 		live_each_number(r->root, "/proc", visit_process, &s);
 }
+
+struct live_victim live_victim_read(const struct live_victim *from, int64_t now)
+{
+	struct live_victim v;
+	uint64_t mark;
+	int tries = 0;
+	do {
+		mark = __atomic_load_n(&from->mark, __ATOMIC_ACQUIRE);
+		memcpy(&v, from, sizeof v);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	} while (__atomic_load_n(&from->mark, __ATOMIC_RELAXED) != mark && ++tries < 8);
+	const uint64_t since = mark >> LIVE_MARK_BITS, state = mark & (LIVE_STATES - 1);
+	if (state != LIVE_WAITING && (uint64_t)now > since)
+		v.ns[state] += (uint64_t)now - since;
+	return v;
+}
