@@ -11,7 +11,7 @@ import subprocess
 import time
 import urllib.request
 
-from e2e import PROGRAM, check, free_port, scratch
+from e2e import PROGRAM, check, free_port, run, scratch
 from test_record_cli import make_process, put
 
 LONG = "a" * 200
@@ -52,8 +52,9 @@ def ran_of(text):
 
 
 def check_scrape(root, folder):
-    port, database = free_port(), f"sqlite:{folder}/live.db"
-    monitor = subprocess.Popen([PROGRAM, "monitor", "--no-bpf", "--root", root, "-l", f"127.0.0.1:{port}", "-d", "0.5", "--to", database],
+    port = free_port()
+    database = [] if "without libsqlite3" in run("--version").stdout else ["--to", f"sqlite:{folder}/live.db"]
+    monitor = subprocess.Popen([PROGRAM, "monitor", "--no-bpf", "--root", root, "-l", f"127.0.0.1:{port}", "-d", "0.5", *database],
                                stderr=subprocess.PIPE)
     before = ran_of(scrape(port).decode())
     time.sleep(1)
@@ -77,7 +78,7 @@ def check_scrape(root, folder):
     monitor.terminate()
     errors = monitor.communicate(timeout=60)[1].decode()
     check(monitor.returncode == 0, f"ends with status 0: {errors}")
-    if "built without" not in errors:
+    if database:
         db = sqlite3.connect(f"{folder}/live.db")
         machines = {m for m, in db.execute("SELECT DISTINCT machine FROM live_state")}
         check(machines == {m.replace('\\\\', '\\').replace('\\"', '"') for m in ran}, "the rows of the database have the same names")

@@ -38,6 +38,7 @@ static struct publisher {
 
 static void send_page(struct publisher *p, int client)
 {
+	static _Alignas(struct published_header) char other[PUBLISHED_BYTES];
 	int fd = memfd_create("page", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_true(fd >= 0);
 	assert_int_equal(ftruncate(fd, p->is_small ? 10 : PUBLISHED_BYTES), 0);
@@ -45,9 +46,7 @@ static void send_page(struct publisher *p, int client)
 		assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
 	p->page = mmap(NULL, PUBLISHED_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	assert_true(p->page != MAP_FAILED);
-	static _Alignas(struct published_header) char other[PUBLISHED_BYTES];  /* the library refuses the page: the test writes here */
-	if (p->is_small || p->is_unsealed)
-		p->page = (void *)other;
+	p->page = p->is_small || p->is_unsealed ? (void *)other : p->page;
 	p->entry = (struct published_thread *)(void *)p->page;
 	*p->page = (struct published_header){ .magic = PUBLISHED_MAGIC, .version = PUBLISHED_VERSION, .source = SRBN_SOURCE_HOST,
 		                                  .session = ++p->sessions, .beat = (unsigned long long)now_ns() };
@@ -68,8 +67,7 @@ static void *publish(void *arg)
 	if (p->client < 0)
 		return NULL;
 	send_page(p, p->client);
-	uint32_t tid;
-	for (uint32_t at = 1; recv(p->client, &tid, sizeof tid, 0) == sizeof tid;) {
+	for (uint32_t tid, at = 1; recv(p->client, &tid, sizeof tid, 0) == sizeof tid;) {
 		if (p->silent || at == PUBLISHED_ENTRIES)
 			continue;
 		p->entry[at].seq = 2;

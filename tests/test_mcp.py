@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 
-from e2e import DATA, PROGRAM, check, run, scratch
+from e2e import BUILD, DATA, PROGRAM, check, run, scratch
 
 
 class Server:
@@ -85,8 +85,10 @@ def check_recordings_that_lead_out(server, served, folder):
 
 
 def has_landlock():
-    """True if the kernel can limit what the server's commands read: landlock_create_ruleset(0, 0, VERSION)."""
-    return ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) > 0
+    """True if the kernel and the build can limit what the server's commands read: landlock_create_ruleset(0, 0, VERSION)."""
+    with open(f"{BUILD}/Makefile", encoding="utf-8") as f:
+        built = "-DHAVE_LANDLOCK=1" in f.read()
+    return built and ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1) > 0
 
 
 def check_replaced(server, served, folder):

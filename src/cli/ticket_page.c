@@ -268,7 +268,8 @@ static void put_commands(FILE *out, const struct ticket_page *p)
 		fprintf(out, "<p><a href=\"%s\">%s</a> holds this window; stealscope opens it:</p>\n", p->history_name,
 		        p->history_name);
 	} else {
-		fputs("<p class=\"soft\">The history of this window is too large for the page; <code>ticket -o DIR</code> keeps it.</p>\n", out);
+		fputs("<p class=\"soft\">The history of this window is too large for the page; "
+		      "<code>ticket -o DIR</code> keeps it.</p>\n", out);
 		return;
 	}
 	fputs("<pre>", out);
