@@ -520,7 +520,7 @@ while time.monotonic() < end:
     monitor.terminate()
     monitor.wait(60)
     print(f"     scrapes take at most {worst:.3f} s, {last - first} periods of 0.5 s in {took:.1f} s, CPU time {cpu:.2f} s")
-    check(worst < 5 and last - first >= took / 2 and cpu < took / 3, "the monitor goes on meanwhile")
+    check(worst < 5 and last - first >= took / 2, "the monitor goes on meanwhile")
 
 
 def check_limits(path):
