@@ -111,7 +111,7 @@ E2E_TESTS = \
 	tests/test_waits.py \
 	tests/test_mcp.py tests/test_ticket.py \
 	tests/test_workers.py tests/test_sums.py tests/test_costs.py
-EXTRA_DIST += tests/costs.txt tests/e2e.py tests/otlp.py tests/otlp.proto tests/fake_guest.py tests/tmux_screen.py tests/browser.py tests/ftrace.py tests/perfdata.py tests/relay.py tests/schema.py tests/shells.py tests/xentrace.py tests/perfetto.proto tests/perfetto_trace.py tests/lsan.supp $(E2E_TESTS)
+EXTRA_DIST += tests/costs.txt tests/e2e.py tests/otlp.py tests/otlp.proto tests/fake_guest.py tests/tmux_screen.py tests/browser.py tests/ftrace.py tests/perfdata.py tests/relay.py tests/schema.py tests/shells.py tests/xentrace.py tests/perfetto.proto tests/perfetto_trace.py tests/track.py tests/lsan.supp $(E2E_TESTS)
 EXTRA_DIST += tests/live_scene.py tests/live_soak.py tests/live_truth.py
 # A process with the descriptors of a VM, for tests of top.
 EXTRA_PROGRAMS += tests/vm_process

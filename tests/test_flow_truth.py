@@ -10,7 +10,6 @@ the thread's machine shows it) without a culprit.  It may be unknown elsewhere d
 be true.
 
 Usage: test_flow_truth.py [FROM TO]   (seeds; without them a quick set)"""
-import bisect
 import concurrent.futures
 import csv
 import os
@@ -18,31 +17,13 @@ import subprocess
 import sys
 
 from e2e import BUILD, PROGRAM, check, run, scratch, seeds, table
+from track import Track
 
 SIM = os.path.join(BUILD, "stealscope-sim")
 OUT = ("PREEMPTED", "VIRT_PREEMPTED")  # an idle vCPU in these states lost its CPU before its guest could halt
 EITHER = "quota or others"
 EITHER_MOST = 0.01  # of the threads' time
 MOST_THREADS = 12    # compared per run, the busiest
-
-
-class Track:
-    """A value over time, from closed intervals in order."""
-
-    def __init__(self):
-        self.start, self.end, self.value = [], [], []
-
-    def add(self, start, end, value):
-        self.start.append(start)
-        self.end.append(end)
-        self.value.append(value)
-
-    def at(self, t):
-        """Returns (value or None, last ns for which that holds)."""
-        i = bisect.bisect_right(self.start, t) - 1
-        if i >= 0 and t <= self.end[i]:
-            return self.value[i], self.end[i]
-        return None, self.start[i + 1] - 1 if i + 1 < len(self.start) else 1 << 62
 
 
 def read_truth(folder):

@@ -5,7 +5,6 @@ of its CPU has it.  With events of throttled threads this is exact, to the ns.  
 for more than he took: the difference may be a quota.
 
 SEEDS: number of worlds; SEED: first seed (default: the day)."""
-import bisect
 import collections
 import csv
 import os
@@ -14,40 +13,12 @@ import subprocess
 import time
 
 from e2e import BUILD, check, is_brief, run, scratch, table
+from track import Track
 
 
 def rows_of(path):
     with open(path, encoding="utf-8", newline="") as f:
         return list(csv.DictReader(f))
-
-
-class Track:
-    """Intervals of one attribute in order, without gaps that matter."""
-
-    def __init__(self):
-        self.start, self.end, self.value = [], [], []
-
-    def add(self, start, end, value):
-        self.start.append(start)
-        self.end.append(end)
-        self.value.append(value)
-
-    def within(self, start, end):
-        """Yields (start, end, value) of [start, end]; value None where there is no interval."""
-        at = start
-        for i in range(max(0, bisect.bisect_right(self.start, start) - 1), len(self.start)):
-            if self.start[i] > end:
-                break
-            if self.end[i] < at:
-                continue
-            if self.start[i] > at:
-                yield at, self.start[i] - 1, None
-                at = self.start[i]
-            last = min(end, self.end[i])
-            yield at, last, self.value[i]
-            at = last + 1
-        if at <= end:
-            yield at, end, None
 
 
 def truth_of(folder):
