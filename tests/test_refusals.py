@@ -203,22 +203,26 @@ def stop_while_indexing(p):
 
 
 def check_interrupt(folder):
-    """Ctrl-C while indexing, at once and at any other time: status 130, no file."""
+    """Ctrl-C while indexing, at once and at any other time: status 130 and no file, or a whole history."""
     out, statuses = os.path.join(folder, "interrupted.steal"), []
     simulate(os.path.join(folder, "long"), "random", "--seed", "4", "--events", "200k")
-    for delay in (None, None, None, 0.0, 0.02, 0.05, 0.1, 0.2):
+    delays = [0.0, 0.02, 0.05, 0.1, 0.2]
+    while delays or (130 not in statuses and len(statuses) < 30):
         p = subprocess.Popen([PROGRAM, "index", os.path.join(folder, "long"), "-o", out], stdout=subprocess.DEVNULL,
                              stderr=subprocess.PIPE)
-        if delay is not None:
-            time.sleep(delay)
-        stopped = delay is None and stop_while_indexing(p)
+        if delays:
+            time.sleep(delays.pop())
+            stopped = False
+        else:
+            stopped = stop_while_indexing(p)
         p.send_signal(signal.SIGINT)
         p.send_signal(signal.SIGCONT)
         p.communicate(timeout=60)
         statuses += [p.returncode] * stopped
-        check(p.returncode in ((130,) if stopped else (0, 130, -signal.SIGINT)),
-              f"interrupted {'while indexing' if stopped else f'after {delay} s'}: status {p.returncode}")
-        if p.returncode == 0:  # it was finished
+        # On a busy machine it can be stopped after its last look at the signal.
+        check(p.returncode in ((0, 130) if stopped else (0, 130, -signal.SIGINT)), f"interrupted: status {p.returncode}")
+        if p.returncode == 0:
+            run("info", out)
             os.unlink(out)
         check([f for f in os.listdir(folder) if "interrupted" in f] == [], "no file is left")
     check(130 in statuses, f"at least one was interrupted while it indexed: {statuses}")
