@@ -60,7 +60,7 @@ stealscope_SOURCES = \
 	src/cli/progress_bar.c src/cli/progress_bar.h \
 	src/cli/prose.c src/cli/prose.h \
 	src/cli/query_context.c src/cli/query_context.h \
-	src/cli/recording_list.c src/cli/recording_list.h \
+	src/cli/recording_lines.c src/cli/recording_lines.h src/cli/recording_list.c src/cli/recording_list.h \
 	src/cli/password_file.c src/cli/password_file.h \
 	src/cli/findings_print.c src/cli/findings_print.h \
 	src/cli/trace_input.c src/cli/trace_input.h \
