@@ -35,6 +35,11 @@ class Server:
         return text
 
 
+def names(server):
+    """The names of the recordings that the server lists."""
+    return {line.split()[0] for line in server.tool("recordings").splitlines()[1:]}
+
+
 def words_of(text):
     """The text in one line: explain wraps its lines, and paths have different lengths."""
     return " ".join(text.split())
@@ -67,7 +72,7 @@ def check_recordings_that_lead_out(server, served, folder):
     shutil.copytree(outside, f"{served}/inside")
     os.symlink(outside, f"{served}/saved.d")
     os.symlink("inside", f"{served}/alias")
-    check("saved.d" not in server.tool("recordings") and "alias" in server.tool("recordings"), "only links that stay inside are listed")
+    check("saved.d" not in names(server) and "alias" in names(server), "only links that stay inside are listed")
     check(server.tool("summary", recording="alias"), "such a link is a recording")
     # A history contains the places of its traces.
     run("index", outside, "-o", f"{served}/of_outside.steal")
@@ -137,7 +142,10 @@ with scratch() as folder:
     check(set(tools) == {"recordings", "summary", "explain", "gaps", "flow", "path", "requests", "diff", "events", "picture",
                          "continue"}, "eleven tools")
     check(tools["flow"]["inputSchema"]["required"] == ["recording", "target"], "flow needs a target")
-    check(server.tool("recordings").split() == ["fibonacci", "saved.steal", "."], "the recordings")
+    shutil.copy(history, f"{served}/copy")
+    check(server.tool("recordings") == run("view", served).stdout and names(server) == {"fibonacci", "saved.steal", "copy"},
+          "the recordings: the lines of the list, histories by content")
+    os.unlink(f"{served}/copy")
 
     # The answers are those of the commands, from a history and from traces.
     for name, arguments, words in (
@@ -216,4 +224,8 @@ with scratch() as folder:
     check(server.process.wait(timeout=60) == 0, "ends with its input")
     check(tree(served) == before, "nothing was written into the directory")
     check(os.listdir(temporary) == [], "no temporary file is left")
+    server = Server(f"{DATA}/fibonacci")
+    check(names(server) == {"."}, "a recording is its own list")
+    server.process.stdin.close()
+    check(server.process.wait(timeout=60) == 0, "ends with its input")
     check(run("mcp", f"{folder}/secret.steal", status=2).stderr.count("\n") == 1, "a file is refused")

@@ -113,7 +113,7 @@ static const char continue_schema[] =
 static struct json_object *list_tools(void)
 {
 	struct json_object *list = json_object_new_array(), *result = json_object_new_object();
-	add_tool(list, "recordings", "Names of the recordings; \".\" is the served directory itself.",
+	add_tool(list, "recordings", "Recordings, the newest first: name, start, length, machines, share lost, verdict.",
 	         json_tokener_parse(recordings_schema));
 	for (const struct mcp_tool *t = mcp_tools; t->name; t++)
 		add_tool(list, t->name, t->about, mcp_tool_schema(t));

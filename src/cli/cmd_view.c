@@ -106,7 +106,7 @@ static int view_or_list(const struct input_options *named, struct ui_options *ui
 {
 	struct recordings found = { 0 };
 	const bool is_single = named->whats == 1 && !named->host && !named->guests;
-	if (is_single && recordings_find(&found, named->what[0], NULL) == 0 && found.len) {
+	if (is_single && recordings_find(&found, named->what[0], 2, NULL) == 0 && found.len) {
 		const int rc = recording_list_run(named->what[0], &found, ui, err);
 		recordings_release(&found);
 		return rc;

@@ -155,7 +155,7 @@ static void prepare_libc(void)
 static bool is_place_of_recordings(const char *dir)
 {
 	struct recordings found;
-	const bool has_several = recordings_find(&found, dir, NULL) == 0 && found.len;
+	const bool has_several = recordings_find(&found, dir, 2, NULL) == 0 && found.len;
 	recordings_release(&found);
 	return has_several || recording_is_here(dir);
 }

@@ -1,5 +1,4 @@
 /* Histories without names, and pages of answers. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -12,12 +11,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/text.h"
 #include "cli/captured_command.h"
 #include "cli/cli.h"
 #include "cli/mcp_answers.h"
+#include "cli/recording_lines.h"
 
 /* Characters of names that are not served: they would need escapes in lists and in JSON. */
 #define UNSERVED "\"\\\n\r\t\033"
@@ -58,17 +59,22 @@ struct mcp_answers *mcp_answers_begin(const char *directory, struct error *err)
 	return a;
 }
 
+static void drop_last_history(struct mcp_answers *a)
+{
+	struct history_file *h = &a->history[--a->histories];
+	free(h->recording);
+	free(h->name);
+	free(h->path);
+	if (h->fd >= 0)
+		close(h->fd);
+}
+
 void mcp_answers_end(struct mcp_answers *a)
 {
 	if (!a)
 		return;
-	for (size_t i = 0; i < a->histories; i++) {
-		free(a->history[i].recording);
-		free(a->history[i].name);
-		free(a->history[i].path);
-		if (a->history[i].fd >= 0)
-			close(a->history[i].fd);
-	}
+	while (a->histories)
+		drop_last_history(a);
 	for (size_t i = 0; i < MCP_KEPT; i++)
 		free(a->kept[i].text);
 	free(a->history);
@@ -181,8 +187,7 @@ static int index_recording(const struct mcp_answers *a, char *path, struct error
 static bool is_history(const char *path)
 {
 	struct stat st;
-	const size_t n = strlen(path);
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && n > 6 && strcmp(path + n - 6, ".steal") == 0;
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && history_is_history_file(path);
 }
 
 /* Sets the history of a recording. Returns -1 with *err set. */
@@ -224,47 +229,6 @@ char *mcp_history(void *answers, const char *recording, struct error *err)
 		*h = new;
 	}
 	return mem_dup(h->path);
-}
-
-static int compare_names(const void *x, const void *y)
-{
-	return strcmp(*(char *const *)x, *(char *const *)y);
-}
-
-char *mcp_recordings(struct mcp_answers *a)
-{
-	DIR *dir = opendir(a->real);
-	char **name = NULL, *text = NULL;
-	size_t n = 0, length = 0;
-	for (struct dirent *e; dir && (e = readdir(dir));) {
-		struct stat st;
-		const int fd = e->d_name[0] != '.' && is_served_name(e->d_name) ? open_below(a, e->d_name, O_PATH) : -1;
-		if (fd < 0)
-			continue;
-		const int failed = fstat(fd, &st);
-		close(fd);
-		if (failed)
-			continue;
-		if (S_ISDIR(st.st_mode) || (strlen(e->d_name) > 6 && strcmp(e->d_name + strlen(e->d_name) - 6, ".steal") == 0)) {
-			name = mem_resize(name, n + 1, sizeof *name);
-			name[n++] = mem_dup(e->d_name);
-		}
-	}
-	if (dir)
-		closedir(dir);
-	if (n)
-		qsort(name, n, sizeof *name, compare_names);
-	FILE *f = open_memstream(&text, &length);
-	if (!f)
-		abort();
-	for (size_t i = 0; i < n; i++) {
-		fprintf(f, "%s\n", name[i]);
-		free(name[i]);
-	}
-	fputs(".\n", f);
-	fclose(f);
-	free(name);
-	return text;
 }
 
 /* ---- pages ---- */
@@ -418,4 +382,68 @@ char *mcp_run(struct mcp_answers *a, int (*run)(int, char **, struct error *), i
 	free(text);
 	free(notes);
 	return first_page(a, name_recordings(a, answer));
+}
+
+/* ---- list of recordings ---- */
+
+/* Finds the recordings whose names are served; the directory itself, ".", is one unless it holds several. */
+static void find_recordings(const struct mcp_answers *a, struct recordings *found)
+{
+	size_t n = 0;
+	uint64_t state;
+	recordings_find(found, a->real, 1, NULL);
+	for (size_t i = 0; i < found->len; i++) {
+		const int fd = is_served_name(found->item[i].name) ? open_below(a, found->item[i].name, O_PATH) : -1;
+		if (fd < 0) {
+			free(found->item[i].path);
+			continue;
+		}
+		close(fd);
+		found->item[n++] = found->item[i];
+	}
+	found->len = n;
+	if (n < 2 && recording_state(a, a->real, &state, NULL) == 0 && recording_is_here(a->real))
+		*ARRAY_PUSH(found->item, found->len, found->cap) =
+			(struct recording_entry){ .path = mem_dup(a->real), .name = ".", .fingerprint = state };
+}
+
+/* Reads one recording for its line. Keeps no history that the agent did not ask for. */
+static void read_line(struct mcp_answers *a, struct recording_lines *lines, size_t i)
+{
+	struct error err = ERROR_INIT;
+	const size_t before = a->histories;
+	char *text = NULL, *notes = NULL, *path = mcp_history(a, lines->line[i].recording->name, &err);
+	char *argv[] = { "summary", path, "--format", "json", "--top", "1", NULL };
+	if (path && run_limited(a, cmd_summary, 6, argv, false, &text, &notes, &err) > 0)
+		error_set(&err, STATUS_INPUT, NULL, "%s", notes);
+	recording_lines_take(lines, i, err.text[0] ? err.text : text);
+	if (a->histories > before)
+		drop_last_history(a);
+	free(path);
+	free(text);
+	free(notes);
+}
+
+char *mcp_recordings(struct mcp_answers *a)
+{
+	struct recordings found = { 0 };
+	struct recording_lines lines;
+	char *text;
+	size_t length;
+	FILE *f = open_memstream(&text, &length);
+	if (!f)
+		abort();
+	find_recordings(a, &found);
+	recording_lines_begin(&lines, a->real, &found);
+	const int64_t end = now_ns() + MCP_LIST_SECONDS * INT64_C(1000000000);
+	for (size_t i = 0; i < lines.lines && now_ns() < end; i++)
+		if (!lines.line[i].shown.read)
+			read_line(a, &lines, i);
+	recording_lines_print(&lines, f);
+	if (lines.unread)
+		fprintf(f, "%zu recordings were not read yet; call `recordings` again\n", lines.unread);
+	fclose(f);
+	recording_lines_end(&lines);
+	recordings_release(&found);
+	return first_page(a, text);
 }

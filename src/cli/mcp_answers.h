@@ -14,6 +14,7 @@ enum {
 	MCP_PAGE = 40000,  /* bytes; below 20,000 tokens at two bytes or more for a token */
 	MCP_KEPT = 8,      /* number of answers kept for paging */
 	MCP_SECONDS = 300, /* time limit of a command */
+	MCP_LIST_SECONDS = 20, /* time after which the list begins to read no further recording */
 };
 
 /* Recordings of one directory, and the long answers that can be continued. */
@@ -23,7 +24,8 @@ struct mcp_answers;
 struct mcp_answers *mcp_answers_begin(const char *directory, struct error *err);
 void mcp_answers_end(struct mcp_answers *a);  /* NULL is allowed */
 
-/* Returns the names of the recordings, one in each line, allocated. */
+/* Returns the first page of the list of recordings, a line each (recording_lines.h), allocated. Reads recordings that the
+ * cache lacks for at most MCP_LIST_SECONDS. */
 char *mcp_recordings(struct mcp_answers *a);
 
 /* Returns the path of the history of a recording, allocated, or NULL with *err set. The recording is indexed at its

@@ -57,8 +57,8 @@ struct recording_entry {
 struct recordings { struct recording_entry *item; size_t len, cap; };
 
 /* Lists the recordings in a directory, and in directories there that hold several, by name. None (len 0) if the directory
- * is a recording itself, or holds fewer than two. Returns 0, or -1 if the directory cannot be read. */
-int recordings_find(struct recordings *out, const char *dir, struct error *err);
+ * is a recording itself, or holds fewer than `at_least`. Returns 0, or -1 if the directory cannot be read. */
+int recordings_find(struct recordings *out, const char *dir, size_t at_least, struct error *err);
 void recordings_release(struct recordings *r);
 bool recording_is_here(const char *dir);  /* true: the directory is a recording, or holds traces */
 

@@ -189,7 +189,7 @@ static int add_operand(struct input *in, const char *what, struct error *err)
 		return error_set(err, STATUS_USAGE, "use the directories of its traces; or only the history, to view it",
 		                 "%s: a history, not traces", what);
 	struct recordings several;
-	if (recordings_find(&several, what, NULL) == 0 && several.len) {
+	if (recordings_find(&several, what, 2, NULL) == 0 && several.len) {
 		char *remedy = mem_printf("name one of them, for example %s; stealscope %s lists them", several.item[0].path, what);
 		error_set(err, STATUS_INPUT, remedy, "%s: a directory of %zu recordings, not a recording", what, several.len);
 		free(remedy);

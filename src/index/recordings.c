@@ -27,8 +27,8 @@ struct folder {
 	size_t entries, cap;
 };
 
-/* A search; files: number of files that it may still examine. */
-struct search { struct recordings *out; size_t files; };
+/* A search; at_least: number of recordings below which none is listed; files: number that may still be examined. */
+struct search { struct recordings *out; size_t at_least, files; };
 
 static void folder_release(struct folder *f)
 {
@@ -202,7 +202,7 @@ static size_t add_recordings(struct search *s, const struct folder *f, unsigned 
 		if (strength != NO_RECORDING)
 			add_recording(s, e);
 	}
-	if (certain < 2) {
+	if (certain < (depth ? s->at_least : 2)) {
 		while (out->len > before)
 			free(out->item[--out->len].path);
 		return 0;
@@ -210,11 +210,11 @@ static size_t add_recordings(struct search *s, const struct folder *f, unsigned 
 	return certain;
 }
 
-int recordings_find(struct recordings *out, const char *dir, struct error *err)
+int recordings_find(struct recordings *out, const char *dir, size_t at_least, struct error *err)
 {
 	const size_t len = strlen(dir);
 	struct folder f;
-	struct search search = { out, FILES_MAX };
+	struct search search = { out, at_least, FILES_MAX };
 	*out = (struct recordings){ 0 };
 	if (trace_is_live(dir) || has_session_file(dir) || is_machine(dir))
 		return 0;
@@ -231,7 +231,7 @@ int recordings_find(struct recordings *out, const char *dir, struct error *err)
 
 bool recording_is_here(const char *dir)
 {
-	struct search search = { NULL, FILES_MAX };
+	struct search search = { NULL, 0, FILES_MAX };
 	return classify_dir(&search, dir) != NO_RECORDING;
 }
 
