@@ -503,11 +503,16 @@ while time.monotonic() < end:
         with open(f"/proc/{pid}/stat", encoding="ascii") as f:
             words = f.read().rsplit(") ", 1)[1].split()
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+    def sleeps(pid):
+        """How many times the monitor went to sleep."""
+        with open(f"/proc/{pid}/status", encoding="ascii") as f:
+            return int(re.search(r"\nvoluntary_ctxt_switches:\s*(\d+)", f.read())[1])
     monitor = start_monitor(path, "--own", "process", "-d", "0.5", "--pid", str(os.getpid()))[0]
     attack = start(*as_nobody_in_namespace(python, "-c", code, path, "60"), cwd="/")
     attack.stdout.readline()
     time.sleep(1)
-    begin, first, used = time.monotonic(), periods(), cpu_time(monitor.pid)
+    begin, first, used, slept = time.monotonic(), periods(), cpu_time(monitor.pid), sleeps(monitor.pid)
     worst = 0
     for _ in range(8):
         asked = time.monotonic()
@@ -515,12 +520,13 @@ while time.monotonic() < end:
         worst = max(worst, time.monotonic() - asked)
         time.sleep(0.5)
     took = time.monotonic() - begin
-    cpu = cpu_time(monitor.pid) - used
+    cpu, slept = cpu_time(monitor.pid) - used, sleeps(monitor.pid) - slept
     attack.kill()
     monitor.terminate()
     monitor.wait(60)
-    print(f"     scrapes take at most {worst:.3f} s, {last - first} periods of 0.5 s in {took:.1f} s, CPU time {cpu:.2f} s")
+    print(f"     scrapes take at most {worst:.3f} s, {last - first} periods of 0.5 s in {took:.1f} s, CPU time {cpu:.2f} s, {slept} wake-ups")
     check(worst < 5 and last - first >= took / 2, "the monitor goes on meanwhile")
+    check(slept < 200 * took, "messages wake the monitor at most each 10 ms")
 
 
 def check_limits(path):

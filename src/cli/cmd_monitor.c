@@ -203,7 +203,10 @@ static void run_loop(struct monitor_command *m, struct live *l, struct metrics_s
 	m->write_at = now_ns() + WRITE_NS;
 	start_flight(m);
 	while (!stop) {
-		metrics_server_run(server, metrics, min64(next, flush_at), &m->during, publisher_events(publisher));
+		const int64_t rests = publisher_rests(publisher), until = min64(next, flush_at);
+		const bool asleep = rests > now_ns();
+		metrics_server_run(server, metrics, asleep ? min64(rests, until) : until, &m->during,
+		                   asleep ? -1 : publisher_events(publisher));
 		publisher_run(publisher);
 		watch_flight(m);
 		if (reopen) {

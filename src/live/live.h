@@ -125,7 +125,8 @@ void live_close(struct live *l);
 
 /* ---- Counters for the processes that ask for them (publisher.c)
 
-The owner calls publisher_run() when publisher_events() is readable, and at least four times a second. */
+The owner calls publisher_run() when publisher_events() is readable, but not before publisher_rests(), and at least four
+times a second. */
 
 struct publisher;
 /* Returns true if this machine is a VM with a steal clock to publish (steal_clock of the request). */
@@ -134,6 +135,7 @@ bool live_has_steal_clock(void);
 struct publisher *publisher_open(struct live *l, const char *path, struct error *err);
 void publisher_close(struct publisher *p);
 int publisher_events(const struct publisher *p);  /* descriptor to poll; -1: p is NULL */
+int64_t publisher_rests(const struct publisher *p);  /* time until which publisher_run() does nothing, ns */
 void publisher_run(struct publisher *p);          /* NULL is allowed. Never blocks */
 
 /* ---- Counters for a VM (share.c) */

@@ -8,7 +8,9 @@
  *
  * Limits: LIVE_CLIENTS processes and MAX_PUBLISHED threads, half of them of one user; 255 threads each; LOOKUP_FAILURES
  * TIDs that do not exist, then the process is disconnected. The files of /proc that are read for a user, and for all, are
- * limited by time (struct allowance), so that new connections do not help. Nothing here waits for a process. */
+ * limited by time (struct allowance), so that new connections do not help. Messages are charged, too: those of a user who
+ * has used up the allowance stay in their sockets. After each visit of the sockets the publisher rests for BEAT_NS, so that
+ * no storm of messages wakes the monitor more often. Nothing here waits for a process. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -37,6 +39,7 @@
 #define LOOKUP_FAILURES 64
 #define LOOKUP_THREADS 4096   /* threads of a process among which a TID is searched */
 #define MESSAGES 32           /* messages of a process that are handled at a time */
+#define ACCEPTS 8             /* connections that are accepted at a time */
 #define USERS 64              /* users whose work is remembered */
 #define USER_READS 32768      /* files of /proc that may be read for a user at once, */
 #define USER_RATE 2048        /* and for each second, about 2 % of a CPU */
@@ -45,7 +48,7 @@
 #define FAILURE_READS 256     /* a TID that does not exist counts as so many */
 #define PAGE_READS 256        /* so does a connection: its page costs grace periods of the kernel */
 #define RUN_READS 1024        /* publisher_run() returns after so many; the rest of the messages waits */
-#define BEAT_NS (10 * NS_PER_MS)  /* between two beats of the pages; a reader gives up after a second without one */
+#define BEAT_NS (10 * NS_PER_MS)  /* least time between two visits; a reader gives up after a second without one */
 #define CHECK_NS NS_PER_S     /* between two checks of the user ID of a process */
 
 #ifndef SO_PEERPIDFD
@@ -77,7 +80,7 @@ struct publisher {
 	u32 own_space, flags, source;
 	u64 sessions;
 	unsigned threads;
-	int64_t checked, beaten;  /* times of the last check and beat, ns */
+	int64_t checked, rests;   /* time of the last check; end of the rest after a visit, ns */
 	struct allowance all, user[USERS];
 	int64_t reads;            /* in this call of publisher_run() */
 	struct publisher_client client[LIVE_CLIENTS];
@@ -275,16 +278,18 @@ static bool identify_client(struct publisher *p, struct publisher_client *c)
 	return true;
 }
 
-static void accept_client(struct publisher *p)
+/* Returns false if nobody waits for a connection. */
+static bool accept_client(struct publisher *p)
 {
 	int at = 0, page = -1;
 	const int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (fd < 0)
+		return false;
 	while (at < LIVE_CLIENTS && p->client[at].fd >= 0)
 		at++;
-	if (fd < 0 || at == LIVE_CLIENTS) {
-		if (fd >= 0)
-			close(fd);
-		return;
+	if (at == LIVE_CLIENTS) {
+		close(fd);
+		return true;
 	}
 	struct publisher_client *c = &p->client[at];
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = (u32)at };
@@ -302,6 +307,7 @@ static void accept_client(struct publisher *p)
 		remove_client(p, c);
 	if (page >= 0)
 		close(page);
+	return true;
 }
 
 static void add_thread(struct publisher *p, struct publisher_client *c, u32 inner)
@@ -314,7 +320,7 @@ static void add_thread(struct publisher *p, struct publisher_client *c, u32 inne
 	while (entry < PUBLISHED_ENTRIES && c->slot[entry] >= 0)
 		entry++;
 	if (entry == PUBLISHED_ENTRIES || p->threads == MAX_PUBLISHED ||
-	    threads_of_user(p, c->owner.uid) >= MAX_PUBLISHED / 2 || !may_read(p, c->owner.uid, 0))
+	    threads_of_user(p, c->owner.uid) >= MAX_PUBLISHED / 2)
 		return;
 	int64_t reads = 1;
 	const u32 tid = find_thread(c, inner, &reads);
@@ -342,7 +348,7 @@ static void add_thread(struct publisher *p, struct publisher_client *c, u32 inne
 
 static void serve_client(struct publisher *p, struct publisher_client *c)
 {
-	for (int i = 0; i < MESSAGES && p->reads < RUN_READS; i++) {
+	for (int i = 0; i < MESSAGES && p->reads < RUN_READS && may_read(p, c->owner.uid, 1); i++) {
 		uint32_t tid;
 		const ssize_t n = recv(c->fd, &tid, sizeof tid, MSG_DONTWAIT);
 		if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -445,26 +451,31 @@ int publisher_events(const struct publisher *p)
 	return p ? p->events : -1;
 }
 
+int64_t publisher_rests(const struct publisher *p)
+{
+	return p ? p->rests : 0;
+}
+
 void publisher_run(struct publisher *p)
 {
 	struct epoll_event event[LIVE_CLIENTS + 1];
 	const int64_t now = now_ns();
-	if (p)
-		p->reads = 0;
-	const int n = p ? epoll_wait(p->events, event, LIVE_CLIENTS + 1, 0) : 0;
+	if (!p || now < p->rests)
+		return;
+	p->reads = 0;
+	const int n = epoll_wait(p->events, event, LIVE_CLIENTS + 1, 0);
 	for (int i = 0; i < n && p->reads < RUN_READS; i++) {
-		if (event[i].data.u32 == LIVE_CLIENTS)
-			accept_client(p);
-		else if (p->client[event[i].data.u32].fd >= 0)
+		if (event[i].data.u32 < LIVE_CLIENTS && p->client[event[i].data.u32].fd >= 0)
 			serve_client(p, &p->client[event[i].data.u32]);
+		for (int k = 0; event[i].data.u32 == LIVE_CLIENTS && k < ACCEPTS && accept_client(p); k++)
+			;
 	}
-	const bool check = p && now - p->checked >= CHECK_NS, beat = p && now - p->beaten >= BEAT_NS;
-	for (int i = 0; p && i < LIVE_CLIENTS; i++) {
+	const bool check = now - p->checked >= CHECK_NS;
+	for (int i = 0; i < LIVE_CLIENTS; i++) {
 		struct publisher_client *c = &p->client[i];
 		if (c->fd < 0)
 			continue;
-		if (beat)
-			write_page(p, c, PAGE_BEAT, 0, (u64)now);
+		write_page(p, c, PAGE_BEAT, 0, (u64)now);
 		for (u32 k = 1; k < PUBLISHED_ENTRIES; k++)
 			if (c->slot[k] >= 0 && !bpf_source_victim(p->bpf, (unsigned)c->slot[k])->tid)
 				remove_thread(p, c, k);  /* it has ended */
@@ -473,6 +484,5 @@ void publisher_run(struct publisher *p)
 	}
 	if (check)
 		p->checked = now;
-	if (beat)
-		p->beaten = now;
+	p->rests = n ? now_ns() + BEAT_NS : 0;
 }
