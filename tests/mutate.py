@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 OPERATORS = [  # (pattern, replacements)
     (r" < ", [" <= ", " > "]), (r" <= ", [" < "]), (r" > ", [" >= ", " < "]), (r" >= ", [" > "]),
@@ -30,6 +31,7 @@ END_TO_END = {  # tests in Python that ask about a directory; the unit tests are
     "live": ["live_names", "monitor", "srbn_read"], "beacon": ["srbn_read"],
 }
 WITH_TRUTH = ("trace", "sync", "model", "history", "index", "query")
+SEEDS = ("7100001", "7100002")  # of test_truth
 TIMEOUT = 240  # s for one test
 
 
@@ -79,30 +81,38 @@ def make(*targets):
     return subprocess.run(["nice", "make", "-j2", *targets], capture_output=True, text=True)
 
 
-def runs(*command):
+def runs(command, limit):
     """Returns true if the test passes (or cannot run here)."""
     env = dict(os.environ, srcdir=".", builddir=".", STEALSCOPE_BRIEF="1")
     p = subprocess.Popen(["nice", *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env,
                          start_new_session=True)
     try:
-        return p.wait(timeout=TIMEOUT) in (0, 77)
+        return p.wait(timeout=limit) in (0, 77)
     except subprocess.TimeoutExpired:
         os.killpg(p.pid, 9)
         p.wait()
         return False
 
 
-def killer(tests, scripts, truth):
-    """Returns the test that fails; None: the mutant survives."""
-    for test in tests:
-        if not runs(test):
-            return test
-    for script in scripts:
-        if not runs("python3", script):
-            return script
-    for seed in truth:
-        if not runs("tests/test_truth", str(seed), str(seed)):
-            return f"test_truth {seed}"
+def timed(folder):
+    """Runs the tests of a directory without a mutant. Returns [(seconds, command)], the quickest first."""
+    (tests, scripts), truth = folder_tests(folder), SEEDS if folder in WITH_TRUTH else []
+    if make("stealscope", "tests/test_truth", *tests).returncode:
+        sys.exit(f"{folder}: make fails without a mutant")
+    times = []
+    for command in [[t] for t in tests] + [["python3", s] for s in scripts] + [["tests/test_truth", s, s] for s in truth]:
+        start = time.monotonic()
+        if not runs(command, TIMEOUT):
+            sys.exit(f"{folder}: {' '.join(command)} fails without a mutant")
+        times.append((time.monotonic() - start, command))
+    return sorted(times)
+
+
+def killer(times):
+    """Returns the test that fails, or takes ten times as long; None: the mutant survives."""
+    for seconds, command in times:
+        if not runs(command, min(10 * seconds + 10, TIMEOUT)):
+            return " ".join(command)
     return None
 
 
@@ -110,7 +120,7 @@ def object_code():
     return {f: open(f, "rb").read() for f in glob.glob("src/lib*.a")}
 
 
-def try_mutant(rng, file, tests, scripts, truth):
+def try_mutant(rng, file, times):
     """Returns (killing test or None, description), or None if there is no usable mutant in the file."""
     with open(file, encoding="utf-8") as f:
         text = f.read().split("\n")
@@ -122,9 +132,9 @@ def try_mutant(rng, file, tests, scripts, truth):
         try:
             with open(file, "w", encoding="utf-8") as f:
                 f.write("\n".join(changed))
-            if make("stealscope", *tests, *(["tests/test_truth"] if truth else [])).returncode or object_code() == before:
+            if make("stealscope", *{c[0] for _, c in times} - {"python3"}).returncode or object_code() == before:
                 continue
-            return killer(tests, scripts, truth), f"{file}:{i + 1}: {text[i].strip()}  ->  {line.strip()}"
+            return killer(times), f"{file}:{i + 1}: {text[i].strip()}  ->  {line.strip()}"
         finally:
             with open(file, "w", encoding="utf-8") as f:
                 f.write("\n".join(text))
@@ -132,16 +142,13 @@ def try_mutant(rng, file, tests, scripts, truth):
 
 
 def measure(rng, folder, number):
-    (tests, scripts), truth = folder_tests(folder), [7100001, 7100002] if folder in WITH_TRUTH else []
+    times = timed(folder)
     files = glob.glob(f"src/{folder}/**/*.c", recursive=True)
     files.sort()
     rng.shuffle(files)
-    failed = "make" if make("stealscope", "tests/test_truth", *tests).returncode else killer(tests, scripts, truth)
-    if failed:
-        sys.exit(f"{folder}: {failed} fails without a mutant")
     killed = tried = 0
     for i in range(4 * number):
-        result = try_mutant(rng, files[i % len(files)], tests, scripts, truth) if tried < number else None
+        result = try_mutant(rng, files[i % len(files)], times) if tried < number else None
         if not result:
             continue
         tried += 1
