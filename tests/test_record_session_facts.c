@@ -226,7 +226,7 @@ static void test_hierarchies(void **state)
 	tree_end(&tree);
 }
 
-/* session.yaml lists each group with its name, and threads that came, moved or slept are members without a weight. */
+/* session.yaml lists each group with its name and threads; threads that came, moved or slept have no weight. */
 static void test_list(void **state)
 {
 	(void)state;
@@ -253,15 +253,15 @@ static void test_list(void **state)
 	                          "control_groups:\n- path: /api\n  name: api\n  quota_ns: 10000000\n  period_ns: 100000000\n"
 	                          "  before: {periods: 3, throttled: 1, throttled_ns: 1000}\n"
 	                          "  after: {periods: 9, throttled: 5, throttled_ns: 4000}\n"
-	                          "  threads: 53 54\n- path: /new.service\n  name: new.service\n  threads: 55\n");
+	                          "  threads: 52 53 54\n- path: /new.service\n  name: new.service\n  threads: 55\n");
 	/* The reader of session files accepts the text, and writes it again. */
 	struct yaml_file file;
 	struct control_groups read = { 0 };
 	struct error err = ERROR_INIT;
 	assert_int_equal(yaml_file_parse(&file, text, strlen(text), "x", "", &err), 0);
 	assert_int_equal(control_groups_read(&read, &file, yaml_member(&file, yaml_root(&file), "control_groups"), &err), 0);
-	assert_true(read.groups == 2 && read.members == 3 && read.group[0].throttled_ns == 3000 && read.group[0].periods == 6);
-	assert_int_equal(read.member[1].tid, 54);
+	assert_true(read.groups == 2 && read.members == 4 && read.group[0].throttled_ns == 3000 && read.group[0].periods == 6);
+	assert_int_equal(read.member[2].tid, 54);
 	const uint64_t hash = control_groups_hash(&read);
 	yaml_file_release(&file);
 	free(text);

@@ -186,6 +186,6 @@ uint64_t control_groups_hash(const struct control_groups *g)
 	}
 	for (size_t i = 0; i < g->members; i++)
 		hash = hash_number(hash, (uint64_t)g->member[i].tid << 32 | g->member[i].group);
-	hash = hash_number(hash, g->has_events);
+	hash = hash_number(hash_number(hash, g->has_events), g->is_guest);
 	return g->groups ? hash_end(hash) | 1 : 0;
 }

@@ -1,5 +1,5 @@
-/* Control groups of a host and their threads. `record` reads them from /sys and /proc; session files contain them as YAML
- * (stealscope-session(5)); the model writes them as attributes of the history. */
+/* Control groups of a machine and their threads. `record` reads them from /sys and /proc; session files contain them as
+ * YAML (stealscope-session(5)); the model writes them as attributes of the history. */
 #ifndef STEALSCOPE_BASE_CONTROL_GROUPS_H
 #define STEALSCOPE_BASE_CONTROL_GROUPS_H
 
@@ -21,6 +21,7 @@ struct control_groups {
 	struct control_group_member { int32_t tid; uint32_t group; } *member;  /* group: index */
 	size_t members, member_cap;
 	bool has_events;                       /* the trace contains an event for each throttled thread */
+	bool is_guest;                         /* the machine is a guest; false: the host */
 	struct map by_hash;                    /* hash of a path -> index; private */
 };
 

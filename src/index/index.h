@@ -75,7 +75,7 @@ struct input {
 	size_t domains, domain_cap;
 	struct model_groups *group;  /* control groups, from a session file */
 	size_t groups, group_cap;
-	struct control_groups control_groups;  /* of the host, from a session file */
+	struct control_groups control_groups;  /* from a session file */
 	struct topology topology;  /* of the host, from a session file */
 	char *dir;                 /* the only operand, if it is a directory; NULL: other operands */
 	char *layout, *sync;       /* as specified by the user or the session file; NULL: auto */

@@ -273,14 +273,14 @@ static int add_traces(struct session *s, const yaml_node_t *map, const char *nam
 }
 
 /* Parses throttled: events: the trace contains an event for each throttled thread. */
-static int get_throttled(struct session *s, const yaml_node_t *map)
+static int get_throttled(struct session *s, const yaml_node_t *map, bool *has_events)
 {
 	const char *text;
 	if (get_text(s, map, "throttled", &text))
 		return -1;
 	if (text && strcmp(text, "events") != 0)
 		return yaml_refuse(&s->file, yaml_member(&s->file, map, "throttled"), s->err, "throttled: expected events");
-	s->in->control_groups.has_events |= text != NULL;
+	*has_events |= text != NULL;
 	return 0;
 }
 
@@ -291,18 +291,35 @@ static int load_host(struct session *s, const yaml_node_t *node)
 	const char *name;
 	if (!node)
 		return 0;
+	if (s->in->control_groups.is_guest)
+		control_groups_release(&s->in->control_groups);
 	if (check_members(s, node, known) || get_text(s, node, "name", &name) || get_weights(s, node) ||
 	    control_groups_read(&s->in->control_groups, &s->file, yaml_member(&s->file, node, "control_groups"), s->err) ||
-	    get_throttled(s, node) || get_groups(s, node, NULL) ||
+	    get_throttled(s, node, &s->in->control_groups.has_events) || get_groups(s, node, NULL) ||
 	    topology_read(&s->in->topology, &s->file, yaml_member(&s->file, node, "topology"), s->err))
 		return -1;
 	return add_traces(s, node, name, ROLE_HOST);
 }
 
+/* Reads the control groups of a guest, which are used if the session has no others. */
+static int get_guest_groups(struct session *s, const yaml_node_t *node)
+{
+	struct control_groups g = { .is_guest = true };
+	struct control_groups *used = s->in->control_groups.groups ? &g : &s->in->control_groups;
+	int rc = control_groups_read(&g, &s->file, yaml_member(&s->file, node, "control_groups"), s->err);
+	if (rc == 0)
+		rc = get_throttled(s, node, &g.has_events);
+	if (rc == 0 && g.groups && used != &g)
+		*used = g;
+	else
+		control_groups_release(&g);
+	return rc;
+}
+
 static int load_guest(struct session *s, const yaml_node_t *node)
 {
 	static const char *const known[] = { "dir", "name", "layout", "parent", "offset", "nudge", "vcpus", "tsc", "groups",
-		"memory", "facts", NULL };
+		"control_groups", "throttled", "memory", "facts", NULL };
 	const char *name;
 	if (check_members(s, node, known) || get_text(s, node, "name", &name))
 		return -1;
@@ -313,6 +330,7 @@ static int load_guest(struct session *s, const yaml_node_t *node)
 	struct sync_hint *hint = input_add_hint(s->in, name);
 	if (get_parent(s, node, hint) || get_offset(s, node, hint) || get_manual_offset(s, node, hint) ||
 	    get_vcpus(s, node, hint) || get_tsc(s, node, hint) || get_groups(s, node, hint->parent) ||
+	    get_guest_groups(s, node) ||
 	    topology_read_memory(&s->in->topology, &s->file, yaml_member(&s->file, node, "memory"), name, s->err))
 		return -1;
 	/* A guest without a trace may be listed only for its vCPU threads. */

@@ -91,8 +91,9 @@ static void put_machine(struct yaml_out *o, int parent, const char *key, const s
 	const struct sync_hint *hint = find_hint(in, spec->name);
 	if (hint && spec->role == ROLE_GUEST)
 		put_hint(o, map, hint);
-	if (spec->role == ROLE_HOST) {
+	if (in->control_groups.is_guest != (spec->role == ROLE_HOST))
 		control_groups_write(o, map, &in->control_groups);
+	if (spec->role == ROLE_HOST) {
 		topology_put(o, map, &in->topology);
 	} else {
 		topology_put_memory(o, map, &in->topology, spec->name);

@@ -43,7 +43,7 @@ struct host_prescan;
 struct model_options {
 	const struct model_groups *groups;  /* borrowed; one per host thread */
 	size_t grouped;
-	const struct control_groups *control_groups;  /* of the host, borrowed; NULL: unknown */
+	const struct control_groups *control_groups;  /* borrowed; NULL: unknown */
 	const struct topology *topology;  /* of the host, borrowed; NULL: unknown */
 	bool paper_states;        /* replace HOST_BLOCKED by PREEMPTED and WAKING by IDLE */
 	unsigned workers;         /* number of threads; 0: one per core. The output does not depend on it */

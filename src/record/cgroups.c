@@ -268,22 +268,23 @@ static void put_stat(struct yaml_out *o, int map, const char *key, const struct 
 	yaml_out_number(o, braces, "throttled_ns", g->stat.throttled_ns);
 }
 
-/* Appends the TIDs of the group's threads that cgroups_put_threads() omits. from: the snapshot to search. */
-static char *add_tids(char *text, const struct cgroups *from, const struct cgroups *before, const struct cgroups *after,
-                      const char *path)
+/* Writes the TIDs of the group's threads; of the later snapshot, those that the earlier one does not contain. */
+static void put_tids(struct yaml_out *o, int map, const struct cgroups *const c[2], const char *path)
 {
-	const size_t length = strlen(path);
-	for (size_t i = 0; from && i < from->members; i++) {
-		const struct group_member *m = &from->member[i];
-		const char *rest = strncmp(m->path, path, length) == 0 ? m->path + length : "x";
-		const bool listed = from == before ? is_unchanged(before, after, i) : find_member(before, m->tid) != NULL;
-		if (listed || (*rest && strncmp(rest, "/sched_idle:", 12) != 0))
-			continue;
-		char *longer = mem_printf("%s%s%d", text ? text : "", text ? " " : "", m->tid);
-		free(text);
-		text = longer;
-	}
-	return text;
+	const size_t path_length = strlen(path);
+	size_t length;
+	char *text = NULL;
+	FILE *to = open_memstream(&text, &length);
+	for (int k = 0; k < 2 && to; k++)
+		for (size_t i = 0; c[k] && i < c[k]->members; i++) {
+			const struct group_member *m = &c[k]->member[i];
+			const char *rest = strncmp(m->path, path, path_length) == 0 ? m->path + path_length : "x";
+			if ((!*rest || strncmp(rest, "/sched_idle:", 12) == 0) && !(k && find_member(c[0], m->tid)))
+				fprintf(to, "%s%d", ftell(to) ? " " : "", m->tid);
+		}
+	if (to && fclose(to) == 0 && length)
+		yaml_out_text(o, map, "threads", text);
+	free(text);
 }
 
 /* Writes one group as a mapping. c: the snapshots before and after. */
@@ -303,9 +304,7 @@ static void put_group(struct yaml_out *o, int list, const struct cgroups *const 
 		put_stat(o, map, "before", before);
 		put_stat(o, map, "after", after);
 	}
-	char *threads = add_tids(add_tids(NULL, c[0], c[0], c[1], g->path), c[1], c[0], c[1], g->path);
-	yaml_out_text(o, map, "threads", threads);
-	free(threads);
+	put_tids(o, map, c, g->path);
 }
 
 void cgroups_put_list(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after)

@@ -64,7 +64,9 @@ void guest_only_end(struct host *h);
  * *segments, *excluded: number of segments between samples. */
 uint64_t guest_only_frequency(const struct clock_sample *sample, size_t n, size_t *segments, size_t *excluded);
 
-/* Writes about.yaml and session.yaml; dir: descriptor of the directory of the recording. */
-int guest_only_describe(const struct host *h, int dir, struct error *err);
+/* Writes about.yaml and session.yaml. before, after: control groups of this machine. dir: descriptor of the recording's
+ * directory. */
+int guest_only_describe(const struct host *h, const struct cgroups *before, const struct cgroups *after, int dir,
+                        struct error *err);
 
 #endif

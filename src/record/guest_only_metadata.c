@@ -118,7 +118,8 @@ static int write_about(const struct host *h, struct error *err)
 	return save(o, h->dir, "about.yaml", err);
 }
 
-int guest_only_describe(const struct host *h, int dir, struct error *err)
+int guest_only_describe(const struct host *h, const struct cgroups *before, const struct cgroups *after, int dir,
+                        struct error *err)
 {
 	if (write_about(h, err))
 		return -1;
@@ -126,6 +127,8 @@ int guest_only_describe(const struct host *h, int dir, struct error *err)
 	const int guest = yaml_out_map(o, yaml_out_list(o, YAML_OUT_ROOT, "guests"), NULL);
 	yaml_out_escaped(o, guest, "name", h->alone->name);
 	yaml_out_text(o, guest, "dir", h->alone->dir_name);
+	cgroups_put_list(o, guest, before, after);
+	yaml_out_text(o, guest, "throttled", h->throttled ? "events" : NULL);
 	const int facts = yaml_out_map(o, guest, "facts");
 	yaml_out_text(o, facts, "through", "guest-only");
 	facts_put_host(o, facts, h->root);

@@ -348,7 +348,7 @@ static int describe_recording(struct recording *r, struct error *err)
 	struct participants *p = &r->participants;
 	const struct session_metadata metadata = { &p->host, p->guest, p->before, p->after, p->vms, NULL };
 	if (p->host.alone)
-		return guest_only_describe(&p->host, r->dir, err);
+		return guest_only_describe(&p->host, p->before[p->vms], p->after[p->vms], r->dir, err);
 	if (metadata_write_host(&p->host, err))
 		return -1;
 	for (size_t i = 0; i < p->vms; i++) {

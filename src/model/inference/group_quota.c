@@ -123,7 +123,7 @@ void group_quota_sample(struct machine *mc, const struct event *ev)
 	struct model *m = mc->model;
 	const int64_t group = ev->group.group;
 	uint64_t tid, p;
-	if (mc->index || !m->growth || group < 0 || group >= (int64_t)m->control_groups->groups || ev->group.ns < 0)
+	if (mc != m->grouped || !m->growth || group < 0 || group >= (int64_t)m->control_groups->groups || ev->group.ns < 0)
 		return;
 	struct group_growth *g = &m->growth[group];
 	if (ev->group.ns > g->ns && (g->ns >= 0 || ev->group.ns > 0))
@@ -156,7 +156,7 @@ void group_quota_add_notes(const struct machine *mc, struct notes *notes)
 {
 	const struct model *m = mc->model;
 	char a[TIME_TEXT], b[TIME_TEXT];
-	for (size_t i = 0; m->growth && mc->index == 0 && mc->has_throttled && i < m->control_groups->groups; i++) {
+	for (size_t i = 0; m->growth && mc == m->grouped && mc->has_throttled && i < m->control_groups->groups; i++) {
 		const struct group_growth *g = &m->growth[i];
 		const int64_t counted = g->ns - g->first_ns, missed = counted - g->exact;
 		const int64_t begun = m->control_groups->group[i].period_ns;  /* an interval that began before the trace */

@@ -1,4 +1,4 @@
-/* Control groups of the host's threads, and the time for which the quotas of their groups keep threads off.
+/* Control groups of a machine's threads, and the time for which the quotas of their groups keep threads off.
  *
  * A thread has the group that the session file lists, or that of the thread that forked it. With events `throttled` the
  * time is exact: from the switch-out of a throttled thread until the event that ends it, or until the thread runs. O(1)
@@ -19,9 +19,12 @@ void thread_set_groups(struct model *m, const struct model_groups *groups, size_
 
 void groups_set(struct model *m, const struct control_groups *groups)
 {
+	if (groups && groups->is_guest && m->machines != 2)  /* of which guest? */
+		return;
 	m->control_groups = groups;
+	m->grouped = m->machine[groups && groups->is_guest ? 1 : 0];
 	group_quota_begin(m);
-	m->machine[0]->has_throttled |= groups && groups->has_events;
+	m->grouped->has_throttled |= groups && groups->has_events;
 	for (size_t i = 0; groups && i < groups->members; i++)
 		*map_put(&m->group_of, (uint64_t)groups->member[i].tid, NULL) = groups->member[i].group;
 }
@@ -42,7 +45,7 @@ void groups_write_attributes(struct model *m)
 {
 	for (size_t i = 0; m->control_groups && i < m->control_groups->groups; i++) {
 		const struct control_group *g = &m->control_groups->group[i];
-		char *node = mem_printf("%s/" SCHEMA_GROUPS "/%zu", m->machine[0]->root, i);
+		char *node = mem_printf("%s/" SCHEMA_GROUPS "/%zu", m->grouped->root, i);
 		write_text(m, node, GROUP_PATH, g->path);
 		write_text(m, node, GROUP_NAME, g->name);
 		write_text(m, node, GROUP_CPU_SET, g->cpus);
@@ -64,10 +67,8 @@ static void set_group(struct machine *mc, struct thread *th, int32_t group)
 
 void group_join(struct machine *mc, struct thread *th)
 {
-	if (mc->index)
-		return;
-	const uint64_t *text = map_find(&mc->model->groups, (uint64_t)th->tid);
-	const uint64_t *group = map_find(&mc->model->group_of, (uint64_t)th->tid);
+	const uint64_t *text = mc->index ? NULL : map_find(&mc->model->groups, (uint64_t)th->tid);
+	const uint64_t *group = mc == mc->model->grouped ? map_find(&mc->model->group_of, (uint64_t)th->tid) : NULL;
 	if (text)
 		thread_set(mc, th, THREAD_GROUPS, (int64_t)*text);
 	if (group)

@@ -447,7 +447,7 @@ int model_begin(struct model *m, uint32_t machine, int64_t t, const struct presc
 	write_parents(m);
 	if (machine == 0 && m->topology)
 		topology_write_attributes(m);
-	if (machine == 0)
+	if (mc == m->grouped)
 		groups_write_attributes(m);
 	mc->active = mc->has_wakeups = true;
 	mc->begin = m->sink.now;

@@ -205,10 +205,11 @@ struct model {
 	unsigned set_vcpu, set_thread, set_owner, set_request, set_out_by, set_polling;
 	uint32_t owners;          /* number of VMs with a state of their own in state set "owner" */
 	struct map groups;        /* TID on the host -> string id of its control groups */
-	const struct control_groups *control_groups;  /* of the host, borrowed; NULL: unknown */
+	const struct control_groups *control_groups;  /* of `grouped`, borrowed; NULL: unknown */
+	struct machine *grouped;  /* the machine whose control groups are known; NULL: none */
 	int32_t *group_above;     /* by group: index of the group above; -1: none. NULL: no groups */
 	struct group_growth *growth;  /* by group */
-	struct map group_of;      /* TID on the host -> index of its control group */
+	struct map group_of;      /* TID on `grouped` -> index of its control group */
 	const struct topology *topology;  /* of the host, borrowed; NULL: unknown */
 	bool paper_states;
 	bool parents_written;     /* attribute "Parent" of all machines was written */
@@ -225,12 +226,12 @@ void counters_event(struct machine *mc, const struct event *ev);
 void counters_add_notes(const struct machine *mc, struct notes *notes);
 void counters_switch(struct machine *mc, uint32_t cpu);  /* Called at each sched_switch, if mc->counters. */
 
-/* ---- control_groups.c: groups of the host's threads, and their quotas */
+/* ---- control_groups.c: groups of a machine's threads, and their quotas */
 /* Stores the weights of threads that will be created. */
 void thread_set_groups(struct model *m, const struct model_groups *groups, size_t n);
 /* Stores the groups of threads that will be created; `groups` is borrowed and may be NULL. */
 void groups_set(struct model *m, const struct control_groups *groups);
-void groups_write_attributes(struct model *m);  /* Writes the groups when the host's trace begins. */
+void groups_write_attributes(struct model *m);  /* Writes the groups when the first trace begins. */
 void group_join(struct machine *mc, struct thread *th);       /* Called for a new thread. */
 void group_inherit(struct machine *mc, struct thread *th, const struct thread *parent);
 void group_leave(struct machine *mc, struct thread *th);      /* Called when the thread ends. */
