@@ -334,7 +334,7 @@ struct thread_ref *resolver_thread_find(struct resolver *r, uint32_t machine, in
 	w->name_value = w->woken_in = HISTORY_NULL;
 	w->name_id = tid == 0 && !r->shallow ? r->swapper : 0;
 	track_init(&w->name, tid == 0 || r->shallow || w->thread < 0 ? HISTORY_NONE : r->catalog->thread[w->thread].name);
-	if (r->catalog->machine[machine].kind != MACHINE_HOST)
+	if (machine || r->catalog->machine[0].kind == MACHINE_CONTAINER)
 		return w;
 	for (uint32_t m = r->catalog->machines; m-- > 0 && r->catalog->machine[m].kind == MACHINE_CONTAINER;) {
 		struct thread_ref *container = catalog_find_thread(r->catalog, m, tid) < 0 ? NULL : resolver_thread(r, m, tid);

@@ -356,6 +356,11 @@ static int read_virtual(struct catalog *t, struct error *err)
 static void find_hidden_stolen_time(struct catalog *catalog)
 {
 	for (struct catalog_machine *m = catalog->machine; m < catalog->machine + catalog->machines; m++) {
+		if (m->kind == MACHINE_CONTAINER && catalog->machine[0].kind == MACHINE_VM) {
+			m->hides_stolen_time = catalog->machine[0].hides_stolen_time;
+			m->is_virtual = catalog->machine[0].is_virtual;
+			continue;
+		}
 		m->hides_stolen_time = m->kind == MACHINE_VM;
 		for (uint32_t i = m->cpu; i < m->cpu + m->cpus; i++)
 			m->hides_stolen_time &= catalog->cpu[i].host < 0 && catalog->cpu[i].steal_bound == HISTORY_NONE;
@@ -429,16 +434,14 @@ int catalog_find_cpu(const struct catalog *catalog, uint32_t machine, unsigned n
 
 bool catalog_has_host_trace(const struct catalog *catalog, const struct target *s)
 {
-	if (s->kind == TARGET_THREAD)
-		return true;
-	return !catalog->machine[target_machine(catalog, s)].hides_stolen_time;
+	const struct catalog_machine *m = &catalog->machine[target_machine(catalog, s)];
+	return s->kind == TARGET_THREAD || m->kind == MACHINE_CONTAINER || !m->hides_stolen_time;
 }
 
 bool catalog_lacks_host_trace(const struct catalog *catalog, const struct target *s)
 {
 	bool lacks_host_trace = false;
 	for (uint32_t i = 0; i < catalog->machines; i++)
-		if (!s || target_machine(catalog, s) == i)
-			lacks_host_trace = lacks_host_trace || !catalog_has_host_trace(catalog, &(struct target){ TARGET_MACHINE, i });
+		lacks_host_trace |= (!s || target_machine(catalog, s) == i) && catalog->machine[i].hides_stolen_time;
 	return lacks_host_trace;
 }

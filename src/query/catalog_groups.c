@@ -1,5 +1,5 @@
-/* Control groups of the host in the catalog. On a host without VMs each group with threads is a container: its threads
- * have the attributes of the host's threads with the same TID, so groups need no rows of their own in the history.
+/* Control groups in the catalog. If only one machine was recorded, each group with threads is a container: its threads have
+ * the attributes of the machine's threads with the same TID, so groups need no rows of their own in the history.
  *
  * A thread that moved counts for its last group. Namespaces whose threads all have groups are left out: the group is the
  * name that people know. */
@@ -53,7 +53,11 @@ static int read_groups(struct catalog *t, struct error *err)
 {
 	size_t len = 0, cap = 0;
 	char number[16];
-	const uint32_t root = history_find(t->h, "/" SCHEMA_HOST "/" SCHEMA_GROUPS);
+	char path[600];
+	const bool is_host = t->machine[0].kind == MACHINE_HOST;
+	history_path(path, sizeof path, is_host ? SCHEMA_HOST : SCHEMA_VMS, is_host ? SCHEMA_GROUPS : t->machine[0].name,
+	             is_host ? NULL : SCHEMA_GROUPS, NULL);
+	const uint32_t root = history_find(t->h, path);
 	for (uint32_t i = 0; root != HISTORY_NONE; i++) {
 		snprintf(number, sizeof number, "%u", i);
 		const uint32_t node = history_child_named(t->h, root, number);
@@ -79,12 +83,12 @@ static const char *machine_name(const struct catalog *t, const uint32_t *members
 
 static void add_machine(struct catalog *t, const uint32_t *members, const int32_t *group_of, uint32_t group)
 {
-	const struct catalog_machine *host = &t->machine[0];
+	const struct catalog_machine *whole = &t->machine[0];
 	const struct catalog_machine m = { .name = machine_name(t, members, group), .kind = MACHINE_CONTAINER, .parent = -1,
 		.group = (int32_t)group, .cpu = t->cpus, .thread = t->threads };
 	t->thread = mem_resize(t->thread, t->threads + members[group], sizeof *t->thread);
-	for (uint32_t i = host->thread; i < host->thread + host->threads; i++) {
-		if (group_of[i - host->thread] != (int32_t)group)
+	for (uint32_t i = whole->thread; i < whole->thread + whole->threads; i++) {
+		if (group_of[i - whole->thread] != (int32_t)group)
 			continue;
 		t->thread[i].in_container = true;
 		struct catalog_thread *th = &t->thread[t->threads++];
@@ -104,8 +108,8 @@ static void drop_namespaces(struct catalog *t, const int32_t *group_of)
 	while (t->machines && t->machine[t->machines - 1].kind == MACHINE_CONTAINER) {
 		const struct catalog_machine *m = &t->machine[t->machines - 1];
 		for (uint32_t i = m->thread; i < m->thread + m->threads; i++) {
-			const int host = catalog_find_thread(t, 0, t->thread[i].tid);
-			if (host < 0 || group_of[(uint32_t)host - t->machine[0].thread] < 0)
+			const int thread = catalog_find_thread(t, 0, t->thread[i].tid);
+			if (thread < 0 || group_of[(uint32_t)thread - t->machine[0].thread] < 0)
 				return;
 		}
 		t->threads = m->thread;
@@ -115,10 +119,10 @@ static void drop_namespaces(struct catalog *t, const int32_t *group_of)
 
 static int find_members(const struct catalog *t, int32_t *group_of, uint32_t *members, struct error *err)
 {
-	const struct catalog_machine *host = &t->machine[0];
-	for (uint32_t i = 0; i < host->threads; i++) {
+	const struct catalog_machine *whole = &t->machine[0];
+	for (uint32_t i = 0; i < whole->threads; i++) {
 		int64_t group;
-		if (attribute_last_value(t, t->thread[host->thread + i].group, &group, err))
+		if (attribute_last_value(t, t->thread[whole->thread + i].group, &group, err))
 			return -1;
 		const bool has_group = group >= 0 && group < t->groups && strcmp(t->group[group].path, "/") != 0;
 		group_of[i] = has_group ? (int32_t)group : -1;
@@ -128,21 +132,18 @@ static int find_members(const struct catalog *t, int32_t *group_of, uint32_t *me
 	return 0;
 }
 
-bool catalog_has_vms(const struct catalog *t)
+bool catalog_is_alone(const struct catalog *t)
 {
-	for (uint32_t i = 0; i < t->machines; i++)
-		if (t->machine[i].kind == MACHINE_VM)
-			return true;
-	return false;
+	return t->machines && t->machine[0].kind != MACHINE_CONTAINER &&
+	       (t->machines == 1 || t->machine[1].kind == MACHINE_CONTAINER);
 }
 
-/* Marks the host's threads that belong to a container. */
+/* Marks the machine's threads that belong to a container. */
 static void mark_contained(struct catalog *t)
 {
-	const struct catalog_machine *host = &t->machine[0];
 	for (uint32_t m = t->machines; m-- > 0 && t->machine[m].kind == MACHINE_CONTAINER;)
 		for (uint32_t i = t->machine[m].thread; i < t->machine[m].thread + t->machine[m].threads; i++) {
-			const int at = host->kind == MACHINE_HOST ? catalog_find_thread(t, 0, t->thread[i].tid) : -1;
+			const int at = catalog_find_thread(t, 0, t->thread[i].tid);
 			if (at >= 0)
 				t->thread[at].in_container = true;
 		}
@@ -150,10 +151,10 @@ static void mark_contained(struct catalog *t)
 
 int catalog_read_groups(struct catalog *t, struct error *err)
 {
-	if (!t->machines || t->machine[0].kind != MACHINE_HOST)
+	if (!t->machines || (t->machine[0].kind != MACHINE_HOST && !catalog_is_alone(t)))
 		return 0;
 	int rc = read_groups(t, err);
-	if (rc == 0 && t->groups && !catalog_has_vms(t)) {
+	if (rc == 0 && t->groups && catalog_is_alone(t)) {
 		int32_t *group_of = mem_new(t->machine[0].threads + 1, sizeof *group_of);
 		uint32_t *members = mem_new(t->groups, sizeof *members);
 		rc = find_members(t, group_of, members, err);

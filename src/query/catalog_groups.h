@@ -1,4 +1,4 @@
-/* Control groups of the host. On a host without VMs, a group with threads is a machine of kind MACHINE_CONTAINER. */
+/* Control groups of the host, or of the only machine. Then a group with threads is a machine of kind MACHINE_CONTAINER. */
 #ifndef STEALSCOPE_QUERY_CATALOG_GROUPS_H
 #define STEALSCOPE_QUERY_CATALOG_GROUPS_H
 

@@ -84,7 +84,7 @@ int explain_quota(struct explanation *s, struct error *err)
 	}
 	const int32_t thread = s->target.kind == TARGET_THREAD ? (int32_t)s->target.index
 	                     : s->target.kind == TARGET_CPU ? t->cpu[s->target.index].host : -1;
-	if (thread < 0 || !t->groups || t->machine[0].kind != MACHINE_HOST || !s->demand.lost ||
+	if (thread < 0 || !t->groups || !s->demand.lost ||
 	    (double)limited < LEAST_SHARE * (double)s->demand.lost)
 		return 0;
 	if (attribute_last_value(t, t->thread[thread].group, &group, err))

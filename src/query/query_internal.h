@@ -35,9 +35,9 @@ uint32_t gap_attribute(const struct catalog *catalog, const struct target *s, ui
 /* Reads the cores, caches and nodes of the host's CPUs. */
 int catalog_read_topology(struct catalog *catalog, struct error *err);
 
-/* Reads the control groups of the host, and adds those with threads as containers. */
+/* Reads the control groups, and adds those with threads as containers if there is only one machine. */
 int catalog_read_groups(struct catalog *catalog, struct error *err);
-bool catalog_has_vms(const struct catalog *catalog);
+bool catalog_is_alone(const struct catalog *catalog);  /* Returns true if only one machine was recorded: the first one. */
 /* Finds the last value of an attribute that is not null; HISTORY_NULL: none. Returns 0 or -1. */
 int attribute_last_value(const struct catalog *catalog, uint32_t attr, int64_t *value, struct error *err);
 

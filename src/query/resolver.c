@@ -50,7 +50,8 @@ static int machine_at(struct resolver *r, const struct thread_ref *w, int64_t t,
 static inline int actor_set_thread(struct resolver *r, struct thread_ref *w, int64_t t, struct actor *out)
 {
 	out->machine = w->machine;
-	if (w->in_container && r->catalog->machine[w->machine].kind == MACHINE_HOST && machine_at(r, w, t, &out->machine) < 0)
+	if (w->in_container && cpu_machine(r->catalog, (uint32_t)w->machine) == w->machine &&
+	    machine_at(r, w, t, &out->machine) < 0)
 		return -1;
 	return resolver_thread_name(r, w, t, &out->name);
 }

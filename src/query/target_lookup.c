@@ -171,7 +171,7 @@ static int search_machines(struct name_search *s, const char *text, enum match_l
 	if (s->len || !*text)
 		return rc;
 	if (parse_number(text, &tid)) {
-		if (level == MATCH_EXACT && (s->catalog->machines == 1 || !catalog_has_vms(s->catalog)))
+		if (level == MATCH_EXACT && catalog_is_alone(s->catalog))
 			add_tid(s, tid);
 		return rc;
 	}
