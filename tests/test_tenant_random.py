@@ -18,6 +18,7 @@ import subprocess
 from e2e import BUILD, check, run, scratch, seeds, table
 
 PLANTS = ("hog", "peer", "quota", "pause", "migration", "hotplug", "quiet", "mix")
+SEEN = (2078578,)                   # worlds of earlier faults: gaps of a quota end late by half a tick
 COUNTED = ("wait", "quota")         # kinds of the truth that the clock counts
 STOPPED = ("pause", "migration", "hidden")
 SHORT = 1000                        # ns; shorter gaps are not written
@@ -266,7 +267,7 @@ if __name__ == "__main__":
         worlds = seeds(16, 96)
         for seed in worlds[:2]:
             check_lock_holders(tmp, seed)
-        for seed in worlds:
+        for seed in sorted({*worlds, *SEEN}):
             world = World(tmp, seed)
             check_sums(world)
             check_bounds(world)

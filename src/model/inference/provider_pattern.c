@@ -243,16 +243,18 @@ static double tick_of_lengths(struct steal_gap *const *gap, size_t n)
 }
 
 /* Returns true if the gaps of a window may be those of a quota with a short period, or with periods in which it is not
- * used up: all but QUOTA_OUTLIERS end at the same time modulo a common divisor of usual periods. */
+ * used up: all but QUOTA_OUTLIERS end at the same time modulo a common divisor of usual periods. A gap may have ended
+ * earlier, by up to its bound. */
 static bool may_be_quota(struct steal_gap *const *gap)
 {
 	static const double divisor[] = { 20e6, 25e6, 30e6 };
 	for (size_t d = 0; d < sizeof divisor / sizeof *divisor; d++)
-		for (size_t anchor = 0; anchor <= QUOTA_OUTLIERS; anchor++) {
+		for (size_t anchor = 0; anchor < NEIGHBOUR_GAPS; anchor++) {
 			size_t n = 0;
 			for (size_t i = 0; i < NEIGHBOUR_GAPS; i++) {
 				const double at = (double)(gap[i]->end - gap[anchor]->end) / divisor[d];
-				n += fabs(at - round(at)) <= GRID_TOLERANCE;
+				const double late = at - floor(at + GRID_TOLERANCE);
+				n += late <= GRID_TOLERANCE + (double)gap[i]->bound / divisor[d];
 			}
 			if (n >= NEIGHBOUR_GAPS - QUOTA_OUTLIERS)
 				return true;
