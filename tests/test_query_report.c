@@ -241,16 +241,11 @@ static void sentences(void **state)
 	assert_int_equal(explain_at(&w.catalog, &cpu, begin + 5 * MS, &text, &err), 0);
 	assert_memory_equal(text, "Debian/vCPU0 was PREEMPTED for 2.00 ms from 00:16:40.004000.\n", 60);
 	free(text);
-	struct gap moment;
-	struct flow part;
-	assert_int_equal(explain_moment(&w.catalog, &cpu, begin + 5 * MS, &moment, &err), 1);
-	assert_int_equal(flow_of(&w.catalog, &cpu, moment.start, moment.end, NULL, &part, &err), 0);
-	assert_int_equal(explain_moment_text(&w.catalog, &moment, &part, &text, &err), 0);
+	assert_int_equal(explain_at(&w.catalog, &cpu, begin + 5 * MS, &text, &err), 0);
 	assert_non_null(strstr(text, "2.00 ms from 00:16:40.004000.\nMain delay: "));
 	free(text);
-	explain_status_text(&w.catalog, &moment, &part, line, sizeof line);
+	assert_int_equal(explain_status(&w.catalog, &cpu, begin + 5 * MS, line, sizeof line, &err), 0);
 	assert_memory_equal(line, "Debian/vCPU0 00:16:40.0040 PREEMPTED 2.00 ms, 50 % by ", 54);
-	flow_release(&part);
 	assert_int_equal(explain_window(&w.catalog, &pcpu, begin, end, &text, &err), -1);
 	assert_int_equal(explain_window(&w.catalog, &vm, begin, end, &text, &err), -1);
 	assert_int_equal(explain_status(&w.catalog, &cpu, begin + MS + 3, line, sizeof line, &err), 0);

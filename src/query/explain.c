@@ -325,7 +325,7 @@ static int explain_flow(const struct catalog *catalog, const struct target *targ
 }
 
 /* Only a target that is runnable can be delayed. */
-static int check_target(const struct catalog *catalog, const struct target *s, struct error *err)
+int explain_check_target(const struct catalog *catalog, const struct target *s, struct error *err)
 {
 	char name[NAME_TEXT];
 	bool is_pcpu = s->kind == TARGET_CPU && catalog->machine[catalog->cpu[s->index].machine].kind != MACHINE_VM;
@@ -340,7 +340,7 @@ int explain_window(const struct catalog *catalog, const struct target *s, int64_
 {
 	struct flow f;
 	*text = NULL;
-	if (check_target(catalog, s, err) < 0)
+	if (explain_check_target(catalog, s, err) < 0)
 		return -1;
 	if (flow_of(catalog, s, from, to, &(struct flow_options){ 0 }, &f, err) < 0)
 		return -1;
@@ -379,33 +379,16 @@ const char *target_state_name(const struct catalog *catalog, const struct target
 }
 
 int explain_moment_text(const struct catalog *catalog, const struct gap *moment, const struct flow *f, char **text,
-                  struct error *err)
+                        struct error *err)
 {
 	const struct target *s = &moment->target;
 	char name[NAME_TEXT], state[64], at[TIME_TEXT], d[TIME_TEXT], bound[64];
 	*text = NULL;
-	if (check_target(catalog, s, err) < 0)
-		return -1;
 	text_escape(state, sizeof state, target_state_name(catalog, s, moment->state));
 	char *opening = mem_printf("%s was %s for %s from %s%s.\n", catalog_target_text(catalog, s, name, sizeof name),
 	                           *state ? state : "in use", time_duration(d, moment->end - moment->start + 1),
 	                           time_clock(at, moment->start, 6), gap_bound_text(catalog, moment, bound));
 	int status = explain_flow(catalog, s, f, opening, text, err);
 	free(opening);
-	return status;
-}
-
-int explain_at(const struct catalog *catalog, const struct target *s, int64_t t, char **text, struct error *err)
-{
-	struct gap moment;
-	struct flow f;
-	*text = NULL;
-	if (check_target(catalog, s, err) < 0)
-		return -1;
-	if (explain_moment(catalog, s, t, &moment, err) < 0 ||
-	    flow_of(catalog, s, moment.start, moment.end, &(struct flow_options){ 0 }, &f, err) < 0)
-		return -1;
-	int status = explain_moment_text(catalog, &moment, &f, text, err);
-	flow_release(&f);
 	return status;
 }

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "query/stepped_query.h"
 
@@ -177,8 +176,7 @@ static int walk_exits(struct findings_query *v, struct budget *budget, struct er
 /* Steps the query of this phase. Returns 1 at its end, 0 if the budget is spent, -1 on error. */
 static int step_sub(struct findings_query *v, const struct budget *budget, struct error *err)
 {
-	const int64_t left = budget->until == INT64_MAX ? INT64_MAX : budget->until - now_ns();
-	return query_step(v->sub, left > 0 ? left : 0, err);
+	return query_step_until(v->sub, budget->until, err);
 }
 
 /* Returns the end of the window of the paths. */

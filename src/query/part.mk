@@ -7,7 +7,7 @@ src_libquery_a_SOURCES = \
 	src/query/warnings.c \
 	src/query/exits.c \
 	src/query/explain.c src/query/explain.h src/query/explain_summary.c \
-	src/query/explain_next.c src/query/explain_path.c src/query/explain_provider.c src/query/explain_waits.c \
+	src/query/explain_next.c src/query/explain_query.c src/query/explain_path.c src/query/explain_provider.c src/query/explain_waits.c \
 	src/query/explain_cores.c src/query/explain_quota.c \
 	src/query/flow.c src/query/query.h src/query/query_internal.h \
 	src/query/flow_text.c \
@@ -17,7 +17,7 @@ src_libquery_a_SOURCES = \
 	src/query/gap_columns.c src/query/gap_columns.h \
 	src/query/flow_builder.c src/query/flow_builder.h \
 	src/query/host_only.h \
-	src/query/query_text.h \
+	src/query/query_task.c src/query/query_task.h src/query/query_text.h \
 	src/query/stepped_query.c src/query/stepped_query.h \
 	src/query/preempted_code.c \
 	src/query/culprit.c src/query/culprit.h \

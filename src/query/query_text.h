@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "query/query.h"
+#include "query/query_task.h"
 
 enum actor_style {
 	ACTOR_PLAIN,     /* csv and json: "host/2101 burnP6", "hypervisor for Debian/3525 critical_task",
@@ -37,16 +38,11 @@ int explain_at(const struct catalog *catalog, const struct target *s, int64_t t,
 int explain_status(const struct catalog *catalog, const struct target *s, int64_t t, char *buf, size_t size,
                    struct error *err);
 
-/* The next three functions are the steps of explain_at() and explain_status(): the flow between them may be long, so the
- * viewer runs it as a query. explain_moment() finds the gap that contains t (returns 1), or the interval of the target's
- * status (for a pCPU: of its current thread) if there is no gap (returns 0); -1 = error. */
-int explain_moment(const struct catalog *catalog, const struct target *s, int64_t t, struct gap *out, struct error *err);
-/* Write the text of explain_at(), given the flow of the gap or interval; and of explain_status(), given the flow of the
- * gap or of its start. */
-int explain_moment_text(const struct catalog *catalog, const struct gap *moment, const struct flow *f, char **text,
-                  struct error *err);
-void explain_status_text(const struct catalog *catalog, const struct gap *gap, const struct flow *f, char *buf,
-                         size_t size);
+/* The same as queries: a moment in a long gap takes several steps. explain_open() is explain_at(), status_open() is
+ * explain_status(). The caller of explain_take() frees the text. */
+struct query *explain_open(const struct catalog *catalog, const struct target *s, int64_t t, struct error *err);
+struct query *status_open(const struct catalog *catalog, const struct target *s, int64_t t);
+char *explain_take(struct query *q);
 
 struct flow_text {
 	int width;                  /* width of the text in columns; 0: 80 */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
 
@@ -93,16 +94,13 @@ static int write_activity(const struct catalog *catalog, const struct gap *momen
 	return 0;
 }
 
-/* Writes the lost time of a machine in the whole history. */
-static int write_machine_loss(const struct catalog *catalog, const struct target *s, char *buf, size_t size,
-                              struct error *err)
+int status_of_machine(const struct catalog *catalog, const struct target *s, char **text, struct error *err)
 {
 	int64_t ns;
 	char d[TIME_TEXT], name[NAME_TEXT];
 	if (steal_time(catalog, s, history_begin(catalog->h), history_end(catalog->h), &ns, err) < 0)
 		return -1;
-	snprintf(buf, size, "%s lost %s in total", catalog_target_text(catalog, s, name, sizeof name),
-	         time_duration(d, ns));
+	*text = mem_printf("%s lost %s in total", catalog_target_text(catalog, s, name, sizeof name), time_duration(d, ns));
 	return 0;
 }
 
@@ -159,41 +157,27 @@ const char *gap_bound_text(const struct catalog *catalog, const struct gap *gap,
 	return buf;
 }
 
-static void write_moment(const struct catalog *catalog, const struct gap *moment, const char *rest, char *buf, size_t size)
+static char *moment_text(const struct catalog *catalog, const struct gap *moment, const char *rest)
 {
 	char name[NAME_TEXT], state[NAME_TEXT], exit[NAME_TEXT], at[TIME_TEXT], d[TIME_TEXT], bound[64];
-	snprintf(buf, size, "%s %s%s %s %s%s%s", catalog_target_text(catalog, &moment->target, name, sizeof name),
-	         time_clock(at, moment->start, 4), gap_bound_text(catalog, moment, bound), state_text(catalog, moment, state),
-	         time_duration(d, moment->end - moment->start + 1), rest, exit_text(catalog, moment, exit));
+	return mem_printf("%s %s%s %s %s%s%s", catalog_target_text(catalog, &moment->target, name, sizeof name),
+	                  time_clock(at, moment->start, 4), gap_bound_text(catalog, moment, bound),
+	                  state_text(catalog, moment, state), time_duration(d, moment->end - moment->start + 1), rest,
+	                  exit_text(catalog, moment, exit));
 }
 
-void explain_status_text(const struct catalog *catalog, const struct gap *gap, const struct flow *f, char *buf, size_t size)
+void status_of_gap(const struct catalog *catalog, const struct gap *gap, const struct flow *f, char **text)
 {
 	char rest[2 * NAME_TEXT];
 	write_gap_culprit(catalog, &gap->target, f, rest, sizeof rest);
-	write_moment(catalog, gap, rest, buf, size);
+	*text = moment_text(catalog, gap, rest);
 }
 
-int explain_status(const struct catalog *catalog, const struct target *s, int64_t t, char *buf, size_t size,
-                   struct error *err)
+int status_of_interval(const struct catalog *catalog, const struct gap *moment, int64_t t, char **text, struct error *err)
 {
-	struct gap moment;
 	char rest[2 * NAME_TEXT] = "";
-	if (size)
-		*buf = '\0';
-	if (s->kind == TARGET_MACHINE)
-		return write_machine_loss(catalog, s, buf, size, err);
-	int in_gap = explain_moment(catalog, s, t, &moment, err);
-	if (in_gap > 0) {
-		struct flow f;
-		if (flow_of(catalog, s, moment.start, moment.end, &(struct flow_options){ 0 }, &f, err) < 0)
-			return -1;
-		explain_status_text(catalog, &moment, &f, buf, size);
-		flow_release(&f);
-		return 0;
-	}
-	if (in_gap < 0 || (moment.state != HISTORY_NULL && write_activity(catalog, &moment, t, rest, sizeof rest, err) < 0))
+	if (moment->state != HISTORY_NULL && write_activity(catalog, moment, t, rest, sizeof rest, err) < 0)
 		return -1;
-	write_moment(catalog, &moment, rest, buf, size);
+	*text = moment_text(catalog, moment, rest);
 	return 0;
 }

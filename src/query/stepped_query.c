@@ -69,10 +69,15 @@ static int step_part(void *arg, size_t i)
 
 int query_step(struct query *q, int64_t ns, struct error *err)
 {
+	const int64_t now = now_ns();
+	return query_step_until(q, ns > INT64_MAX - now ? INT64_MAX : now + ns, err);
+}
+
+int query_step_until(struct query *q, int64_t until, struct error *err)
+{
 	if (q->answered)
 		return 1;
-	int64_t now = now_ns();
-	q->until = ns > INT64_MAX - now ? INT64_MAX : now + ns;
+	q->until = until;
 	int status = parallel_run(&(struct parallel){ .workers = (unsigned)q->parts, .task = step_part, .arg = q }, q->parts);
 	for (size_t i = 0; i < q->parts; i++) {
 		if (q->part[i].err.text[0]) {
@@ -93,7 +98,7 @@ double query_done(const struct query *q)
 	double sum = 0;
 	for (size_t i = 0; i < q->parts; i++)
 		sum += q->part[i].at_end ? 1 : q->part[i].done;
-	return q->answered || !q->parts ? 1 : sum / (double)q->parts;
+	return q->answered ? 1 : q->parts ? sum / (double)q->parts : 0;
 }
 
 int query_run(struct query *q, const struct progress *progress, struct error *err)

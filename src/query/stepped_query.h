@@ -52,6 +52,8 @@ void query_init(struct query *q, const struct query_kind *kind, const struct cat
                 size_t parts);
 size_t query_parts(const struct query *q);  /* returns the number of parts, by the length of the window and the number of
                                              * processors */
+/* query_step() until a time of the monotonic clock; for queries that run another one. */
+int query_step_until(struct query *q, int64_t until, struct error *err);
 void query_restart(struct query *q);  /* lets all parts start again; for join() */
 
 /* Computes the bounds of part i of n of [from, to]. */

@@ -1,0 +1,108 @@
+/* The sentence or paragraph on one moment, as a query: the flow of a long gap takes several steps. */
+#include "query/explain.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+#include "query/stepped_query.h"
+
+struct explain_query {
+	struct query q;
+	struct target target;
+	int64_t t;
+	bool is_sentence;
+	struct gap moment;
+	struct query *flow;   /* of the gap or interval; NULL: not yet needed */
+	char *text;
+};
+
+/* Finds the moment. Returns 1 if the text needs no flow, 0 if its flow was opened, -1 on error. */
+static int find_moment(struct explain_query *e, struct error *err)
+{
+	const struct flow_options sums = { 0 };
+	if (e->is_sentence && e->target.kind == TARGET_MACHINE)
+		return status_of_machine(e->q.catalog, &e->target, &e->text, err) < 0 ? -1 : 1;
+	const int in_gap = explain_moment(e->q.catalog, &e->target, e->t, &e->moment, err);
+	if (in_gap == 0 && e->is_sentence)
+		return status_of_interval(e->q.catalog, &e->moment, e->t, &e->text, err) < 0 ? -1 : 1;
+	if (in_gap >= 0)
+		e->flow = flow_open(e->q.catalog, &e->target, e->moment.start, e->moment.end, &sums, err);
+	return e->flow ? 0 : -1;
+}
+
+static int explain_join(struct query *q, struct error *err)
+{
+	struct explain_query *e = (struct explain_query *)q;
+	struct flow flow;
+	int done = e->flow ? 0 : find_moment(e, err);
+	if (done != 0)
+		return done;
+	done = query_step_until(e->flow, q->until, err);
+	if (done <= 0)
+		return done;
+	flow_take(e->flow, &flow);
+	if (e->is_sentence)
+		status_of_gap(q->catalog, &e->moment, &flow, &e->text);
+	else if (explain_moment_text(q->catalog, &e->moment, &flow, &e->text, err) < 0)
+		done = -1;
+	flow_release(&flow);
+	return done;
+}
+
+static void explain_close(struct query *q)
+{
+	struct explain_query *e = (struct explain_query *)q;
+	query_close(e->flow);
+	free(e->text);
+}
+
+static struct query *open_moment(const struct catalog *catalog, const struct target *s, int64_t t, bool is_sentence)
+{
+	static const struct query_kind kind = { NULL, explain_join, explain_close };
+	struct explain_query *e = mem_new(1, sizeof *e);
+	query_init(&e->q, &kind, catalog, 1, 0, 0);
+	e->target = *s;
+	e->t = t;
+	e->is_sentence = is_sentence;
+	return &e->q;
+}
+
+struct query *explain_open(const struct catalog *catalog, const struct target *s, int64_t t, struct error *err)
+{
+	return explain_check_target(catalog, s, err) < 0 ? NULL : open_moment(catalog, s, t, false);
+}
+
+struct query *status_open(const struct catalog *catalog, const struct target *s, int64_t t)
+{
+	return open_moment(catalog, s, t, true);
+}
+
+char *explain_take(struct query *q)
+{
+	struct explain_query *e = (struct explain_query *)q;
+	char *text = e->text;
+	e->text = NULL;
+	return text;
+}
+
+int explain_at(const struct catalog *catalog, const struct target *s, int64_t t, char **text, struct error *err)
+{
+	struct query *q = explain_open(catalog, s, t, err);
+	const int rc = q ? query_run(q, NULL, err) : -1;
+	*text = rc == 0 ? explain_take(q) : NULL;
+	query_close(q);
+	return rc;
+}
+
+int explain_status(const struct catalog *catalog, const struct target *s, int64_t t, char *buf, size_t size,
+                   struct error *err)
+{
+	struct query *q = status_open(catalog, s, t);
+	const int rc = query_run(q, NULL, err);
+	char *text = rc == 0 ? explain_take(q) : NULL;
+	snprintf(buf, size, "%s", text ? text : "");
+	free(text);
+	query_close(q);
+	return rc;
+}
