@@ -34,10 +34,10 @@ void app_fail(struct app *app, const struct error *err)
 	app->message_is_error = true;
 }
 
-bool app_take_answer(struct app *app, enum ask_kind kind, struct answer *out)
+int app_take_answer(struct app *app, struct question *q, struct query **query, int64_t *cost, struct error *err)
 {
-	async_wait(app->queries, kind, app->waits_for_answers ? PATIENCE_NS : app->answer_deadline - now_ns());
-	return async_take_answer(app->queries, kind, out);
+	async_wait(app->queries, q, app->waits_for_answers ? PATIENCE_NS : app->answer_deadline - now_ns());
+	return async_take(app->queries, q, query, cost, err);
 }
 
 bool app_rows_have_keys(const struct app *app)

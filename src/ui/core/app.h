@@ -77,6 +77,7 @@ struct app {
 	struct window_sums *window_sums;
 	struct file_watch *file_watch;
 	struct async_queries *queries;
+	const struct ui_traces *traces;  /* callback that reads events; NULL: events cannot be read */
 	int64_t answer_deadline;             /* time until which a frame waits for answers of the worker threads,
 	                                      * CLOCK_MONOTONIC, ns */
 	bool waits_for_answers;        /* each frame waits for all answers (scripts) */
@@ -92,9 +93,8 @@ void app_message(struct app *app, const char *fmt, ...) __attribute__((format(pr
 void app_fail(struct app *app, const struct error *err);
 /* Shows an error message. A script stops at it. */
 void app_refuse(struct app *app, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Waits for the answer until answer_deadline. Returns true and moves the answer to *out, or false if there is no answer
- * yet. */
-bool app_take_answer(struct app *app, enum ask_kind kind, struct answer *out);
+/* Waits for the answer until answer_deadline; then as async_take(). */
+int app_take_answer(struct app *app, struct question *q, struct query **query, int64_t *cost, struct error *err);
 /* Returns true if keys go to the rows or the pane below them, false if a prompt or a list is open. */
 bool app_rows_have_keys(const struct app *app);
 void app_prompt(struct app *app, enum prompt_kind kind, const char *initial);

@@ -1,97 +1,59 @@
-/* Answers questions in worker threads, so that long queries do not block the screen.
+/* Runs the queries of the viewer in worker threads, so that long ones do not block the screen.
  *
- * - A new question replaces the previous question of the same kind.
- * - Most kinds are queries (query/query.h) that run in steps of about STEP_NS. Between two steps a question can be
- *   dropped, and the most urgent kind runs next.
- * - A second worker reads events from the traces and computes diffs, in one long step each.
- * - Limits: the answer to a flow with more than ASK_INTERVALS intervals omits the intervals; a steal matrix of more than
- *   ASK_CELLS pairs of threads is summed by machine. */
+ * - Each part of the viewer that asks has a struct question, opens its own query (query/query.h), and takes it back when it
+ *   is answered. A new query of the same question replaces the previous one.
+ * - The queries run in steps of about STEP_NS. Between two steps a question can be dropped, and the most urgent one runs
+ *   next, of equal ones the one that was asked first.
+ * - A worker of its own runs ASK_LONG: reading traces and computing diffs take one long step each. */
 #ifndef STEALSCOPE_UI_CORE_ASYNC_QUERY_H
 #define STEALSCOPE_UI_CORE_ASYNC_QUERY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "compare/compare.h"
 #include "query/query.h"
-#include "report/report.h"
-#include "ui/ui.h"
 
-#define ASK_INTERVALS 100000
-#define ASK_CELLS 100000
-#define ASK_LISTED 5000
-#define ASK_WAITS_MAX 64
+#define ASK_INTERVALS 100000  /* a flow with more intervals omits them */
+#define ASK_CELLS 100000      /* a steal matrix with more pairs of threads is summed by machine */
+#define ASK_LISTED 5000       /* longest gaps, first events */
 
-/* Kinds of questions, the most urgent first. */
-enum ask_kind { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS, ASK_LOCKS, ASK_EXITS,
-	ASK_PATH, ASK_FINDINGS, ASK_WAITS,
-           ASK_EVENTS, ASK_DIFF, ASK_KINDS };
+/* The most urgent first: sentence of the status line and cause that a key asked for; pane; sums and findings. */
+enum urgency { ASK_SENTENCE, ASK_PANE, ASK_BACKGROUND, ASK_LONG, URGENCIES };
 
-/* A target and its top culprit, whose longest wait is searched. */
-struct waits_of {
-	struct target target;
-	struct actor culprit;
-	char name[64];           /* raw name of the culprit; a longer one is cut and not found */
-};
-
+/* A question of one part of the viewer. All zero initially; private to async_query.c. */
 struct question {
-	/* machine, vCPU or thread of the question. STATUS of a machine: its lost time within the window. FLOW: a thread.
-	 * PATH: a thread or vCPU. STEAL, SUMMARY, FINDINGS, WAITS and DIFF do not use it. */
-	struct target target;
-	int64_t t;               /* time of the question, ns; used by EXPLAIN and by STATUS of threads and CPUs */
-	int64_t from, to;        /* window, ns; CAUSE: a gap, or an interval within a gap */
-	unsigned columns;        /* FLOW: number of cells, one per screen column */
-	bool gaps;               /* SUMMARY: include the gap statistics */
-	enum thread_grouping grouping;  /* SUMMARY */
-	struct waits_of waits[ASK_WAITS_MAX];  /* WAITS: targets and culprits */
-	size_t waits_len;
-	char other[512];         /* DIFF: file of the history to compare with; "": compare with [other_from, other_to] of the
-	                          * history shown */
-	int64_t other_from, other_to;
-};
-
-struct answer {
-	int status;              /* < 0: failed, err has the reason */
+	enum { NOT_ASKED, PENDING, ANSWERED, FAILED } phase;
+	enum urgency urgency;
+	struct query *query;     /* owned */
 	struct error err;
-	char text[512];          /* STATUS: sentence for the status line; CAUSE: name of the culprit, not escaped */
-	int64_t ns;              /* STATUS of a machine: time lost in the window, ns */
-	char *paragraph;         /* EXPLAIN: text. The receiver of the answer owns this member and all members below */
-	struct actor culprit;        /* CAUSE: thread or vCPU that had the CPU longest; machine < 0: none */
-	double share;            /* CAUSE: part of the interval in which the culprit had the CPU, 0 .. 1 */
-	bool took_most;               /* CAUSE: no other actor, such as the hypervisor, had the CPU longer than the culprit */
-	struct flow flow;        /* FLOW: flow of the thread */
-	struct steal steal;      /* STEAL: steal matrix */
-	struct summary summary;  /* SUMMARY: lost time of machines and threads */
-	struct gap_list gaps;    /* GAPS: the ASK_LISTED longest gaps */
-	struct lock_list locks;  /* LOCKS: lock waits */
-	struct exit_list exits;  /* EXITS: VM exits */
-	struct path path;        /* PATH: critical path */
-	struct culprit_waits *waits;  /* WAITS: one per target of the question */
-	struct findings findings;  /* FINDINGS */
-	struct diff diff;        /* DIFF: findings */
-	struct notes diff_notes;     /* DIFF: notes on quantities that could not be compared */
-	struct origin diff_origin;    /* DIFF: provenance of the history on the other side */
-	struct event_list events;  /* EVENTS: the first ASK_LISTED events */
-	int64_t cost;            /* time that the worker spent on the answer, ns */
+	unsigned progress;       /* per cent */
+	int64_t cost;            /* time that the worker spent, ns */
+	struct question *next;   /* asked after this one */
 };
 
 struct async_queries;
 
 /* Starts the workers. Returns NULL if the threads could not be started. */
-struct async_queries *async_open(const struct catalog *catalog, const struct ui_traces *traces);
-void async_close(struct async_queries *a);  /* waits for the running steps and stops the workers; NULL is allowed */
-void async_ask(struct async_queries *a, enum ask_kind kind, const struct question *q);
-void async_drop(struct async_queries *a, enum ask_kind kind);
+struct async_queries *async_open(void);
+/* Drops all questions, waits for the running steps and stops the workers; NULL is allowed. */
+void async_close(struct async_queries *a);
+/* Takes ownership of the query. If it is NULL, because it could not be opened, the question has failed with *err. */
+void async_ask(struct async_queries *a, struct question *q, enum urgency urgency, struct query *query,
+               const struct error *err);
+void async_drop(struct async_queries *a, struct question *q);
 /* Drops all questions and waits for the running steps. After this call the catalog may be replaced in place. */
 void async_drain(struct async_queries *a);
 /* Returns true from async_ask() until the answer is taken or the question is dropped. */
-bool async_is_pending(struct async_queries *a, enum ask_kind kind);
-bool async_is_busy(struct async_queries *a);  /* Returns true if a question of any kind is asked. */
-/* Moves the answer to *out. Returns false if there is none. */
-bool async_take_answer(struct async_queries *a, enum ask_kind kind, struct answer *out);
-unsigned async_progress(struct async_queries *a, enum ask_kind kind);  /* work done, per cent */
-/* Waits until the question of that kind is answered, at most ns. */
-void async_wait(struct async_queries *a, enum ask_kind kind, int64_t ns);
+bool async_is_pending(struct async_queries *a, const struct question *q);
+bool async_is_busy(struct async_queries *a);  /* returns true if any question is asked */
+/* Moves the answered query to *query; the caller takes its answer and closes it. Returns 1, 0 if there is no answer yet, or
+ * -1 if the query failed. *cost (may be NULL): time that the worker spent, ns. */
+int async_take(struct async_queries *a, struct question *q, struct query **query, int64_t *cost, struct error *err);
+unsigned async_progress(struct async_queries *a, const struct question *q);  /* work done, per cent */
+/* Waits until the question is answered, at most ns. */
+void async_wait(struct async_queries *a, const struct question *q, int64_t ns);
+/* For a long step of a query: stores its progress, per cent. Returns true if its question was dropped. */
+bool async_report(struct async_queries *a, unsigned progress);
 /* Returns a descriptor that becomes readable after an answer or progress, until async_clear_wakeup() is called. */
 int async_fd(const struct async_queries *a);
 /* Makes the descriptor readable; any thread may call it. */

@@ -11,7 +11,8 @@
 struct follow {
 	struct row_id visited[STEPS_MAX];  /* rows from which a cause was followed, oldest first */
 	size_t steps;
-	bool pending;              /* a CAUSE question is pending */
+	bool pending;              /* the flow of the gap is being computed */
+	struct question question;
 	int64_t cause_end;         /* end of the interval whose culprit is searched, ns */
 };
 
@@ -134,11 +135,14 @@ void follow_to_actor(struct app *app, const struct actor *actor, const char *nam
 /* Asks a worker for the culprit that had the CPU for the longest part of this interval. */
 static void ask_culprit(struct app *app, struct row_id row, const struct interval *iv)
 {
-	struct question q = { .from = iv->start, .to = iv->end };
-	row_target(&app->catalog, row, &q.target);
+	const struct flow_options sums = { 0 };
+	struct error err = ERROR_INIT;
+	struct target target;
+	row_target(&app->catalog, row, &target);
 	app->follow->pending = true;
 	app->follow->cause_end = iv->end;
-	async_ask(app->queries, ASK_CAUSE, &q);
+	async_ask(app->queries, &app->follow->question, ASK_SENTENCE,
+	          flow_open(&app->catalog, &target, iv->start, iv->end, &sums, &err), &err);
 	if (!follow_work(app))
 		app_message(app, "searching for the culprit (any key cancels)");
 }
@@ -160,36 +164,54 @@ static void move_to_run(struct app *app, struct row_id row)
 	}
 }
 
-bool follow_work(struct app *app)
+/* Selects the row of the first thread or vCPU in the flow, which had the CPU longest. */
+static void go_to_culprit(struct app *app, const struct flow *f)
 {
-	struct answer answer;
+	const struct flow_entry *e = f->entry, *end = e + f->entries;
 	struct row_id to;
 	char keys[64];
-	if (!app->follow->pending || !app_take_answer(app, ASK_CAUSE, &answer))
+	bool took_most = true;
+	for (; e < end && !flow_is_thread(e->actor.kind); e++)
+		took_most &= e->actor.kind == FLOW_RUNNING;
+	if (e == end || !actor_row(app, &e->actor, e->actor.name < f->names ? f->name[e->actor.name] : NULL, &to)) {
+		app_message(app, "no thread or vCPU took this time (%s: details)",
+		            keymap_text(&app->keymap, ACT_DETAILS, keys, sizeof keys));
+		return;
+	}
+	follow_push(app, app->view.row);
+	app_show_row(app, to);
+	if (e->actor.tid != 0)
+		move_to_run(app, to);
+	if (!took_most)
+		app_message(app, "the culprit took %.0f %% of that time; most of the rest was not taken by a thread or vCPU",
+		            100 * e->share);
+}
+
+bool follow_work(struct app *app)
+{
+	struct query *query;
+	struct flow flow;
+	struct error err = ERROR_INIT;
+	const int got = app->follow->pending ? app_take_answer(app, &app->follow->question, &query, NULL, &err) : 0;
+	if (got == 0)
 		return false;
 	app->follow->pending = false;
 	app->message[0] = '\0';
-	if (answer.status < 0)
-		app_fail(app, &answer.err);
-	else if (!actor_row(app, &answer.culprit, answer.text, &to))
-		app_message(app, "no thread or vCPU took this time (%s: details)", keymap_text(&app->keymap, ACT_DETAILS, keys,
-		        sizeof keys));
-	else {
-		follow_push(app, app->view.row);
-		app_show_row(app, to);
-		if (answer.culprit.tid != 0)
-			move_to_run(app, to);
-		if (!answer.took_most)
-			app_message(app, "the culprit took %.0f %% of that time; most of the rest was not taken by a thread or vCPU",
-			            100 * answer.share);
+	if (got < 0) {
+		app_fail(app, &err);
+		return true;
 	}
+	flow_take(query, &flow);
+	query_close(query);
+	go_to_culprit(app, &flow);
+	flow_release(&flow);
 	return true;
 }
 
 void follow_drop(struct app *app)
 {
 	if (app->follow->pending)
-		async_drop(app->queries, ASK_CAUSE);
+		async_drop(app->queries, &app->follow->question);
 	app->follow->pending = false;
 }
 

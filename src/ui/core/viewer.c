@@ -76,7 +76,8 @@ static int open_catalog(struct app *app, const struct ui_traces *traces, struct 
 	if (app->catalog.machines == 0)
 		return error_set(err, STATUS_INPUT, "build it with stealscope index", "%s: contains no machines",
 		                 history_file(app->h));
-	app->queries = async_open(&app->catalog, traces);
+	app->traces = traces;
+	app->queries = async_open();
 	return app->queries ? 0 : error_system(err, NULL, "cannot start a thread");
 }
 

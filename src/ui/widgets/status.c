@@ -12,6 +12,7 @@
 
 /* Content of the status line, cached until row, cursor or window change. */
 struct status_line {
+	struct question question;  /* sentence of the selected row */
 	bool valid, pending;     /* valid: the cache is up to date; pending: the complete sentence is pending */
 	struct row_id row;
 	int64_t cursor, step, from;
@@ -153,18 +154,19 @@ static void plain_sentence(struct app *app, char *buf, size_t size)
 	         name[0] ? ", " : "", name, time_duration(d, iv.end - iv.start + 1));
 }
 
-static void machine_sentence(struct app *app, const struct answer *answer, char *buf, size_t size)
+/* lost: NULL: not yet known */
+static void machine_sentence(struct app *app, const int64_t *lost, char *buf, size_t size)
 {
 	char title[256], d[TIME_TEXT], w[TIME_TEXT];
 	int64_t last = view_last(&app->view, &app->bounds);
 	struct target s;
 	row_title(&app->rows, app->view.row, title, sizeof title);
-	if (!answer)
+	if (!lost)
 		snprintf(buf, size, "%s", title);
 	else if (row_target(&app->catalog, app->view.row, &s) && !catalog_has_host_trace(&app->catalog, &s))
 		snprintf(buf, size, "%s: time taken by its host is unknown (no host trace)", title);
 	else
-		snprintf(buf, size, "%s lost %s in this window of %s", title, time_duration(d, answer->ns),
+		snprintf(buf, size, "%s lost %s in this window of %s", title, time_duration(d, *lost),
 		         time_duration(w, last - app->view.t0 + 1));
 }
 
@@ -209,17 +211,40 @@ static void replace_time(const struct app *app, const struct target *s, char *te
 	free(copy);
 }
 
+/* Lost time of a machine in the window, as a query. */
+struct machine_loss {
+	const struct catalog *catalog;
+	struct target target;
+	int64_t from, to, ns;
+};
+
+static int machine_loss_step(void *state, int64_t until, struct error *err)
+{
+	struct machine_loss *l = state;
+	(void)until;
+	return steal_time(l->catalog, &l->target, l->from, l->to, &l->ns, err) < 0 ? -1 : 1;
+}
+
+static struct query *open_machine_loss(const struct app *app, const struct target *target)
+{
+	static const struct task_kind kind = { machine_loss_step, free };
+	struct machine_loss *l = mem_new(1, sizeof *l);
+	*l = (struct machine_loss){ &app->catalog, *target, app->view.t0, view_last(&app->view, &app->bounds), 0 };
+	return query_task_open(&kind, l);
+}
+
 /* Starts the sentence of the selected row: computes it, or asks a worker for it. */
 static void start_sentence(struct app *app)
 {
 	struct status_line *c = app->status;
 	const struct view *v = &app->view;
-	struct question q = { .t = v->cursor, .from = v->t0, .to = view_last(v, &app->bounds) };
-	bool target = row_target(&app->catalog, v->row, &q.target);
-	c->pending = target && (v->row.kind == ROW_MACHINE || row_attr(&app->rows, v->row) != HISTORY_NONE);
+	struct target s;
+	const bool has_target = row_target(&app->catalog, v->row, &s);
+	c->pending = has_target && (v->row.kind == ROW_MACHINE || row_attr(&app->rows, v->row) != HISTORY_NONE);
 	if (c->pending) {
 		short_sentence(app, c->sentence, sizeof c->sentence);
-		async_ask(app->queries, ASK_STATUS, &q);
+		async_ask(app->queries, &c->question, ASK_SENTENCE, v->row.kind == ROW_MACHINE ? open_machine_loss(app, &s)
+		          : status_open(&app->catalog, &s, v->cursor), NULL);
 	} else if (v->row.kind == ROW_MACHINE) {
 		machine_sentence(app, NULL, c->sentence, sizeof c->sentence);
 	} else {
@@ -230,20 +255,27 @@ static void start_sentence(struct app *app)
 static void take_full_sentence(struct app *app)
 {
 	struct status_line *c = app->status;
-	struct answer answer;
+	struct query *query;
+	struct error err = ERROR_INIT;
 	struct target s;
-	if (!c->pending || !app_take_answer(app, ASK_STATUS, &answer))
+	const int got = c->pending ? app_take_answer(app, &c->question, &query, NULL, &err) : 0;
+	if (got == 0)
 		return;
 	c->pending = false;
-	if (answer.status < 0) {
-		app_fail(app, &answer.err);
-	} else if (app->view.row.kind == ROW_MACHINE) {
-		machine_sentence(app, &answer, c->sentence, sizeof c->sentence);
+	if (got < 0) {
+		app_fail(app, &err);
+		return;
+	}
+	if (app->view.row.kind == ROW_MACHINE) {
+		machine_sentence(app, &((struct machine_loss *)query_task_state(query))->ns, c->sentence, sizeof c->sentence);
 	} else {
-		snprintf(c->sentence, sizeof c->sentence, "%s", answer.text);
+		char *text = explain_take(query);
+		snprintf(c->sentence, sizeof c->sentence, "%s", text);
+		free(text);
 		if (app->axis.format != TIME_WALL && row_target(&app->catalog, app->view.row, &s))
 			replace_time(app, &s, c->sentence, sizeof c->sentence);
 	}
+	query_close(query);
 }
 
 static void update_status(struct app *app)
@@ -258,7 +290,7 @@ static void update_status(struct app *app)
 		range_text(app, c->sentence, sizeof c->sentence);
 		c->shares[0] = '\0';
 		c->valid = c->pending = false;
-		async_drop(app->queries, ASK_STATUS);
+		async_drop(app->queries, &c->question);
 		return;
 	}
 	if (!c->valid || !row_same(c->row, v->row) || c->cursor != v->cursor || c->step != v->step || c->from != v->t0) {

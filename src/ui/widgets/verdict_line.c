@@ -5,18 +5,20 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "latency/latency.h"
 #include "ui/panes/overview.h"
 #include "ui/panes/pane.h"
 
 #define SCREEN_LINES_MIN 16   /* smallest height of a screen with a verdict, lines */
 #define TWO_LINES_MIN 22      /* smallest height of a screen with two lines for a long verdict, lines */
-#define REQUESTS_MAX 20000    /* with more requests their durations are not read */
 
 struct verdict_line {
 	int64_t from, to;         /* window of the verdict, ns; to < from: none was asked for */
 	bool pending, known, failed;
+	struct question question, requests_question;
 	struct findings findings; /* the verdict is the first one; valid if known */
 	char requests[64];        /* "24 requests, p99 179 ms", or "" */
 	char *sentence;           /* text for the clipboard; NULL: none yet */
@@ -69,6 +71,14 @@ int verdict_line_height(const struct app *app)
 	return v->findings.len > 1 || text_width(text) > app->w - 2 ? 2 : 1;
 }
 
+/* ---- Requests */
+
+struct requests_query {
+	const struct catalog *catalog;
+	int64_t from, to;
+	char text[sizeof ((struct verdict_line *)0)->requests];
+};
+
 static int compare_ns(const void *a, const void *b)
 {
 	const int64_t *x = a, *y = b;
@@ -76,67 +86,92 @@ static int compare_ns(const void *a, const void *b)
 }
 
 /* Writes the number of requests that start and end in the window, and the p99 of their durations. */
-static void write_requests(const struct app *app, int64_t from, int64_t to, char *buf, size_t size)
+static int requests_step(void *state, int64_t until, struct error *err)
 {
-	const size_t all = app->rows.requests;
+	struct requests_query *q = state;
+	const struct requests_options options = { .from = q->from, .to = q->to, .plain = true };
+	struct requests all = { 0 };
+	struct notes notes = { 0 };
 	char d[TIME_TEXT];
 	size_t n = 0;
-	buf[0] = '\0';
-	if (all == 0 || all > REQUESTS_MAX)
-		return;
-	int64_t *ns = mem_new(all, sizeof *ns);
-	for (size_t i = 0; i < all; i++) {
-		struct interval iv;
-		const uint32_t attr = app->rows.request[i].state;
-		int64_t start = INT64_MIN;
-		for (int64_t t = from; t <= to && history_stab(app->h, attr, t, &iv, NULL) == 0; t = iv.end + 1) {
-			if (iv.value != HISTORY_NULL && start == INT64_MIN)
-				start = iv.start;
-			if (iv.value == HISTORY_NULL && start != INT64_MIN) {
-				if (start >= from && start > app->bounds.begin)
-					ns[n++] = iv.start - start;
-				start = INT64_MIN;
-			}
-			if (iv.end >= to)
-				break;
-		}
-	}
+	(void)until;
+	const int rc = requests_read(q->catalog, &options, &all, &notes, err);
+	int64_t *ns = mem_new(all.len, sizeof *ns);
+	for (size_t i = 0; rc == 0 && i < all.len; i++)
+		if (all.row[i].start >= q->from && all.row[i].end <= q->to)
+			ns[n++] = request_latency(&all.row[i]);
 	if (n) {
 		qsort(ns, n, sizeof *ns, compare_ns);
-		snprintf(buf, size, "%zu request%s, p99 %s", n, n == 1 ? "" : "s", time_duration(d, ns[(n * 99 + 99) / 100 - 1]));
+		snprintf(q->text, sizeof q->text, "%zu request%s, p99 %s", n, n == 1 ? "" : "s",
+		         time_duration(d, ns[percentile_index(n, 99)]));
 	}
 	free(ns);
+	requests_release(&all);
+	notes_release(&notes);
+	return rc < 0 ? -1 : 1;
 }
+
+static void ask_requests(struct app *app, int64_t from, int64_t to)
+{
+	static const struct task_kind kind = { requests_step, free };
+	struct verdict_line *v = app->verdict;
+	v->requests[0] = '\0';
+	if (app->rows.requests == 0)
+		return;
+	struct requests_query *q = mem_new(1, sizeof *q);
+	*q = (struct requests_query){ .catalog = &app->catalog, .from = from, .to = to };
+	async_ask(app->queries, &v->requests_question, ASK_BACKGROUND, query_task_open(&kind, q), NULL);
+}
+
+static void take_requests(struct app *app)
+{
+	struct query *query;
+	struct error err = ERROR_INIT;
+	struct verdict_line *v = app->verdict;
+	if (app->rows.requests == 0 || !async_is_pending(app->queries, &v->requests_question) ||
+	    app_take_answer(app, &v->requests_question, &query, NULL, &err) <= 0)
+		return;
+	snprintf(v->requests, sizeof v->requests, "%s", ((struct requests_query *)query_task_state(query))->text);
+	query_close(query);
+}
+
+/* ---- Findings */
 
 /* Asks for the findings on the window of the overview; in the timeline they stay, so that keys go from one moment to the
  * next. */
 static void update_verdict(struct app *app)
 {
 	struct verdict_line *v = app->verdict;
-	struct question q = { .from = app->view.t0, .to = view_last(&app->view, &app->bounds) };
-	struct answer answer;
+	int64_t from = app->view.t0, to = view_last(&app->view, &app->bounds);
+	struct query *query;
+	struct error err = ERROR_INIT;
 	const bool is_new = v->from > v->to;
 	if (is_new && !shows_overview(app)) {
-		q.from = app->bounds.begin;
-		q.to = app->bounds.end;
+		from = app->bounds.begin;
+		to = app->bounds.end;
 	}
-	if (is_new || ((shows_overview(app) || app->is_picture) && (v->from != q.from || v->to != q.to))) {
-		v->from = q.from;
-		v->to = q.to;
+	if (is_new || ((shows_overview(app) || app->is_picture) && (v->from != from || v->to != to))) {
+		v->from = from;
+		v->to = to;
 		v->pending = true;
 		v->known = false;
-		async_ask(app->queries, ASK_FINDINGS, &q);
-		write_requests(app, q.from, q.to, v->requests, sizeof v->requests);
+		async_ask(app->queries, &v->question, ASK_BACKGROUND, findings_open(&app->catalog, NULL, from, to), NULL);
+		ask_requests(app, from, to);
 	}
-	if (!v->pending || !app_take_answer(app, ASK_FINDINGS, &answer))
+	take_requests(app);
+	const int got = v->pending ? app_take_answer(app, &v->question, &query, NULL, &err) : 0;
+	if (got == 0)
 		return;
 	v->pending = false;
-	v->failed = answer.status < 0;
+	v->failed = got < 0;
 	v->known = !v->failed;
 	findings_release(&v->findings);
-	v->findings = answer.findings;
-	if (v->failed)
-		app_fail(app, &answer.err);
+	if (v->failed) {
+		app_fail(app, &err);
+		return;
+	}
+	findings_take(query, &v->findings);
+	query_close(query);
 }
 
 const struct findings *verdict_line_get(struct app *app)

@@ -26,6 +26,7 @@ struct window_sums {
 	struct target target;
 	int64_t from, to;
 	bool asked_flow, asked_gaps, has_target;
+	struct question flow_question, gaps_question;
 	/* the answers, possibly of the window before */
 	bool has_flow, has_gaps;
 	struct flow flow;
@@ -68,37 +69,47 @@ static bool is_wanted(const struct app *app)
 static void ask(struct app *app)
 {
 	struct window_sums *w = app->window_sums;
-	struct question q = { .target = w->target, .from = w->from, .to = w->to };
+	const struct flow_options flow = { .intervals = ASK_INTERVALS };
+	const struct gap_options gaps = { .from = w->from, .to = w->to, .top = ASK_LISTED };
+	struct error err = ERROR_INIT;
 	w->asked_flow = w->target.kind != TARGET_MACHINE;
 	w->asked_gaps = true;
 	if (w->asked_flow)
-		async_ask(app->queries, ASK_FLOW, &q);
+		async_ask(app->queries, &w->flow_question, ASK_BACKGROUND,
+		          flow_open(&app->catalog, &w->target, w->from, w->to, &flow, &err), &err);
 	else if (w->has_flow) {
 		flow_release(&w->flow);
 		w->has_flow = false;
 	}
-	async_ask(app->queries, ASK_GAPS, &q);
+	async_ask(app->queries, &w->gaps_question, ASK_BACKGROUND, gap_list_open(&app->catalog, &w->target, &gaps), NULL);
 }
 
 static void take(struct app *app)
 {
 	struct window_sums *w = app->window_sums;
-	struct answer answer;
-	if (w->asked_flow && app_take_answer(app, ASK_FLOW, &answer)) {
+	struct query *query;
+	struct error err = ERROR_INIT;
+	int got = w->asked_flow ? app_take_answer(app, &w->flow_question, &query, NULL, &err) : 0;
+	if (got) {
 		w->asked_flow = false;
 		if (w->has_flow)
 			flow_release(&w->flow);
-		w->has_flow = answer.status >= 0;
-		if (w->has_flow)
-			w->flow = answer.flow;
+		w->has_flow = got > 0;
+		if (w->has_flow) {
+			flow_take(query, &w->flow);
+			query_close(query);
+		}
 	}
-	if (w->asked_gaps && app_take_answer(app, ASK_GAPS, &answer)) {
+	got = w->asked_gaps ? app_take_answer(app, &w->gaps_question, &query, NULL, &err) : 0;
+	if (got) {
 		w->asked_gaps = false;
 		if (w->has_gaps)
 			gap_list_release(&w->gaps);
-		w->has_gaps = answer.status >= 0;
-		if (w->has_gaps)
-			w->gaps = answer.gaps;
+		w->has_gaps = got > 0;
+		if (w->has_gaps) {
+			gap_list_take(query, &w->gaps);
+			query_close(query);
+		}
 	}
 }
 
@@ -108,7 +119,9 @@ void window_sums_refresh(struct app *app)
 	struct target target;
 	int64_t from, to;
 	if (!is_wanted(app) || !row_target(&app->catalog, app->view.row, &target)) {
-		w->has_target = w->asked_flow = w->asked_gaps = false;  /* a pane may ask the same kinds of questions */
+		w->has_target = w->asked_flow = w->asked_gaps = false;
+		async_drop(app->queries, &w->flow_question);
+		async_drop(app->queries, &w->gaps_question);
 		return;
 	}
 	pane_window(app, &from, &to);
