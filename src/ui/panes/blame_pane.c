@@ -51,12 +51,12 @@ static char *actor_name(const struct app *app, const struct steal *s, const stru
 	return mem_dup(buf);
 }
 
-static void blame_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
+static void blame_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	struct blame_pane *p = (struct blame_pane *)pane;
 	const struct steal *s = &p->steal;
-	p->steal = answer->steal;
-	p->by_machine = answer->steal.by == STEAL_BY_MACHINE;
+	steal_take(q, &p->steal);
+	p->by_machine = s->by == STEAL_BY_MACHINE;
 	int64_t total = 0;
 	for (size_t i = 0; i < s->cells; i++) {
 		if (i == 0 || !actor_same(&s->cell[i].victim, &s->cell[i - 1].victim)) {
@@ -69,10 +69,11 @@ static void blame_pane_take_answer(struct app *app, struct pane *pane, struct an
 	}
 }
 
-static void blame_pane_make_question(const struct app *app, const struct pane *pane, struct question *q)
+static struct query *blame_pane_open_query(struct app *app, struct pane *pane, struct error *err)
 {
-	(void)pane;
-	pane_window(app, &q->from, &q->to);
+	(void)err;
+	const struct steal_options options = { .by = STEAL_BY_THREAD, .from = pane->from, .to = pane->to, .most = ASK_CELLS };
+	return steal_open(&app->catalog, &options);
 }
 
 static void blame_pane_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
@@ -136,8 +137,8 @@ static void blame_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 }
 
 const struct pane_ops blame_pane = {
-	.size = sizeof(struct blame_pane), .ask = ASK_STEAL, .question = blame_pane_make_question,
-	.answer = blame_pane_take_answer, .name = blame_pane_get_name, .title = blame_pane_get_title,
+	.size = sizeof(struct blame_pane), .query = blame_pane_open_query, .take = blame_pane_take_answer,
+	.name = blame_pane_get_name, .title = blame_pane_get_title,
 	.line = blame_pane_draw_line, .follow = blame_pane_follow_line, .file = blame_pane_get_file_name,
 	.export = blame_pane_export, .drop_answer = blame_pane_drop_answer,
 };

@@ -46,7 +46,7 @@ static void add_paragraph(struct app *app, struct details *d)
 	struct pager *p = &d->list.pager;
 	pager_add(p, -1, "Explanation")->heading = true;
 	if (d->list.pane.pending) {
-		pager_add(p, -1, "  reading %u %%", async_progress(app->queries, ASK_EXPLAIN));
+		pager_add(p, -1, "  reading %u %%", async_progress(app->queries, &d->list.pane.question));
 		return;
 	}
 	for (const char *line = d->explanation; *line; line += strspn(line, "\n")) {
@@ -139,15 +139,17 @@ static void details_make_lines(struct app *app, struct pane *pane)
 static void details_refresh(struct app *app, struct pane *pane)
 {
 	struct details *d = (struct details *)pane;
-	struct answer answer;
+	struct query *query = NULL;
+	struct error err = ERROR_INIT;
+	const int got = pane->pending ? app_take_answer(app, &pane->question, &query, NULL, &err) : 0;
 	if (!pane->pending)
 		return;
-	if (app_take_answer(app, ASK_EXPLAIN, &answer)) {
+	if (got) {
+		char *text = got > 0 ? explain_take(query) : NULL;
 		pane->pending = false;
-		d->explanation = text_insert_file_name(answer.status < 0 ? answer.err.text : answer.paragraph,
-		                                       history_file(app->h));
-		if (answer.status >= 0)
-			free(answer.paragraph);
+		d->explanation = text_insert_file_name(got > 0 ? text : err.text, history_file(app->h));
+		free(text);
+		query_close(query);
 	}
 	list_arrange(app, pane);
 }
@@ -155,7 +157,7 @@ static void details_refresh(struct app *app, struct pane *pane)
 static void details_close(struct app *app, struct pane *pane)
 {
 	if (pane->pending)
-		async_drop(app->queries, ASK_EXPLAIN);
+		async_drop(app->queries, &pane->question);
 	pane->pending = false;
 }
 
@@ -169,12 +171,14 @@ static void details_drop_answer(struct pane *pane)
 static bool details_open(struct app *app, struct pane *pane)
 {
 	struct row_id row = app->view.row;
-	struct question q = { .t = app->view.cursor };
+	struct target target;
+	struct error err = ERROR_INIT;
 	details_drop_answer(pane);
 	pane->pending = (row.kind == ROW_CPU || row.kind == ROW_PROVIDER || row_thread(&app->catalog, row) >= 0) &&
-	                row_target(&app->catalog, row, &q.target);
+	                row_target(&app->catalog, row, &target);
 	if (pane->pending)
-		async_ask(app->queries, ASK_EXPLAIN, &q);
+		async_ask(app->queries, &pane->question, ASK_SENTENCE,
+		          explain_open(&app->catalog, &target, app->view.cursor, &err), &err);
 	return true;
 }
 

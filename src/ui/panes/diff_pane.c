@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
+#include "compare/compare.h"
 #include "ui/core/text_filter.h"
 #include "ui/panes/pane.h"
 #include "ui/panes/pane_export.h"
@@ -122,25 +123,80 @@ void pane_diff(struct app *app, const char *file)
 	pane_open(app, PANE_DIFF);
 }
 
-static void diff_pane_make_question(const struct app *app, const struct pane *pane, struct question *q)
+struct diff_query {
+	const struct catalog *catalog;
+	char other[512];
+	int64_t from, to, other_from, other_to;
+	struct diff diff;
+	struct notes notes;
+	struct origin origin;
+};
+
+/* Compares two windows in one step, which cannot be cancelled. */
+static int diff_step(void *state, int64_t until, struct error *err)
 {
-	const struct diff_pane *p = (const struct diff_pane *)pane;
-	(void)app;
-	snprintf(q->other, sizeof q->other, "%s", p->other);
-	const bool later = other_side_is_later(p);
-	q->from = later ? p->other_from : p->from;
-	q->to = later ? p->other_to : p->to;
-	q->other_from = later ? p->from : p->other_from;
-	q->other_to = later ? p->to : p->other_to;
+	struct diff_query *q = state;
+	const struct diff_options options = { DIFF_LEVEL, &q->notes };
+	struct catalog other = { 0 };
+	struct history *h = *q->other ? history_open(q->other, err) : NULL;
+	struct diff_side side[2] = { { q->catalog, q->other_from, q->other_to }, { q->catalog, q->from, q->to } };
+	const bool open = h && catalog_open(&other, h, err) == 0;
+	int rc = *q->other && !open ? -1 : 0;
+	(void)until;
+	if (open)
+		side[0] = (struct diff_side){ &other, history_begin(h), history_end(h) };
+	if (rc == 0)
+		rc = diff_of(side, &options, &q->diff, err);
+	if (rc == 0)
+		origin_load(&q->origin, side[0].catalog, NULL, side[0].from, side[0].to);
+	if (open)
+		catalog_release(&other);
+	history_close(h);
+	return rc < 0 ? -1 : 1;
 }
 
-static void diff_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
+static void diff_query_release(void *state)
+{
+	struct diff_query *q = state;
+	diff_release(&q->diff);
+	notes_release(&q->notes);
+	origin_release(&q->origin);
+	free(q);
+}
+
+static void diff_pane_window(const struct app *app, const struct pane *pane, int64_t *from, int64_t *to)
+{
+	const struct diff_pane *p = (const struct diff_pane *)pane;
+	const bool later = other_side_is_later(p);
+	(void)app;
+	*from = later ? p->other_from : p->from;
+	*to = later ? p->other_to : p->to;
+}
+
+static struct query *diff_pane_open_query(struct app *app, struct pane *pane, struct error *err)
+{
+	static const struct task_kind kind = { diff_step, diff_query_release };
+	const struct diff_pane *p = (const struct diff_pane *)pane;
+	const bool later = other_side_is_later(p);
+	struct diff_query *q = mem_new(1, sizeof *q);
+	(void)err;
+	*q = (struct diff_query){ .catalog = &app->catalog, .from = pane->from, .to = pane->to,
+		.other_from = later ? p->from : p->other_from, .other_to = later ? p->to : p->other_to };
+	snprintf(q->other, sizeof q->other, "%s", p->other);
+	return query_task_open(&kind, q);
+}
+
+static void diff_pane_take_answer(struct app *app, struct pane *pane, struct query *query)
 {
 	struct diff_pane *p = diff_pane_state(pane);
+	struct diff_query *q = query_task_state(query);
 	(void)app;
-	p->diff = answer->diff;
-	p->notes = answer->diff_notes;
-	p->other_origin = answer->diff_origin;
+	p->diff = q->diff;
+	p->notes = q->notes;
+	p->other_origin = q->origin;
+	q->diff = (struct diff){ 0 };
+	q->notes = (struct notes){ 0 };
+	q->origin = (struct origin){ 0 };
 	p->verdict = diff_verdict(&p->diff);
 }
 
@@ -382,8 +438,9 @@ static void diff_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 }
 
 const struct pane_ops diff_pane = {
-	.size = sizeof(struct diff_pane), .open = diff_pane_open, .ask = ASK_DIFF, .question = diff_pane_make_question,
-	.answer = diff_pane_take_answer, .arrange = diff_pane_make_lines, .name = diff_pane_get_name,
+	.size = sizeof(struct diff_pane), .open = diff_pane_open, .window = diff_pane_window,
+	.query = diff_pane_open_query, .is_long = true, .take = diff_pane_take_answer, .arrange = diff_pane_make_lines,
+	.name = diff_pane_get_name,
 	.title = diff_pane_get_title, .headings = 1, .heading = diff_pane_draw_headings, .line = diff_pane_draw_line,
 	.follow = diff_pane_follow_line, .status_text = diff_pane_get_status_text, .file = diff_pane_get_file_name,
 	.export = diff_pane_export, .drop_answer = diff_pane_drop_answer,

@@ -17,7 +17,6 @@
 
 struct events_pane {
 	struct pane pane;
-	struct pane_scope scope;
 	int64_t t;               /* time for which the pane was opened, ns */
 	struct event_list list;
 	size_t *line;            /* events that pass the filter, indices into list.event */
@@ -52,17 +51,55 @@ static void events_pane_make_lines(struct app *app, struct pane *pane)
 			p->line[pane->lines++] = i;
 }
 
-static void events_pane_make_question(const struct app *app, const struct pane *pane, struct question *q)
+struct events_query {
+	const struct app *app;
+	const char *machine;
+	int64_t from, to;
+	struct event_list list;
+};
+
+static int report_events_read(void *arg, const char *phase, uint64_t done, uint64_t total)
 {
-	pane_scope_ask(app, &((const struct events_pane *)pane)->scope, q);
+	(void)phase;
+	return async_report(arg, total ? (unsigned)(100 * done / total) : 0);
+}
+
+/* Reads the events in one step, which report_events_read() cancels when the question is dropped. */
+static int events_step(void *state, int64_t until, struct error *err)
+{
+	struct events_query *q = state;
+	const struct progress progress = { report_events_read, q->app->queries };
+	(void)until;
+	if (!q->app->traces)
+		return error_set(err, STATUS_INPUT, NULL, "the traces are not available in this view");
+	return q->app->traces->read(q->app->h, q->machine, q->from, q->to, ASK_LISTED, progress, &q->list, err) < 0 ? -1 : 1;
+}
+
+static void events_release(void *state)
+{
+	event_list_release(&((struct events_query *)state)->list);
+	free(state);
+}
+
+static struct query *events_pane_open_query(struct app *app, struct pane *pane, struct error *err)
+{
+	static const struct task_kind kind = { events_step, events_release };
+	struct target s;
+	struct events_query *q = mem_new(1, sizeof *q);
+	(void)err;
+	*q = (struct events_query){ .app = app, .from = pane->from, .to = pane->to };
+	q->machine = app->catalog.machine[target_machine(&app->catalog, pane_target(app, pane, &s))].name;
+	return query_task_open(&kind, q);
 }
 
 /* Takes the events; moves the cursor to the first event at or after the time of the pane. */
-static void events_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
+static void events_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	struct events_pane *p = events_pane_state(pane);
+	struct events_query *state = query_task_state(q);
 	(void)app;
-	p->list = answer->events;
+	p->list = state->list;
+	state->list = (struct event_list){ 0 };
 	for (pane->at = 0; pane->at + 1 < p->list.len && p->list.event[pane->at].t < p->t;)
 		pane->at++;
 }
@@ -82,13 +119,13 @@ static bool events_pane_open(struct app *app, struct pane *pane)
 	const struct row_id row = app->view.row;
 	if (!row_target(&app->catalog, row, &s))  /* a CPU of the host or a request: use the events of the machine */
 		app->view.row = (struct row_id){ ROW_MACHINE, row_machine(&app->rows, row) };
-	const bool opened = pane_scope_open(app, pane, &p->scope);
+	const bool opened = pane_scope_open(app, pane);
 	app->view.row = row;
 	if (!opened)
 		return false;
 	p->t = app->view.cursor;
-	p->scope.from = p->t - app->bounds.begin > AROUND_NS ? p->t - AROUND_NS : app->bounds.begin;
-	p->scope.to = app->bounds.end - p->t > AROUND_NS ? p->t + AROUND_NS : app->bounds.end;
+	pane->scope.from = p->t - app->bounds.begin > AROUND_NS ? p->t - AROUND_NS : app->bounds.begin;
+	pane->scope.to = app->bounds.end - p->t > AROUND_NS ? p->t + AROUND_NS : app->bounds.end;
 	return true;
 }
 
@@ -185,8 +222,7 @@ static int events_pane_export(struct app *app, struct pane *pane, FILE *f, enum 
 	const struct events_pane *p = events_pane_state(pane);
 	struct target s;
 	struct origin o;
-	row_target(&app->catalog, p->scope.row, &s);
-	export_origin(app, pane, &s, &o);
+	export_origin(app, pane, pane_target(app, pane, &s), &o);
 	struct report *r = report_events(f, REPORT_WHOLE(format), &o);
 	for (size_t i = 0; i < p->list.len; i++)
 		report_event(r, &p->list.event[i]);
@@ -220,18 +256,12 @@ static void events_pane_follow_line(struct app *app, struct pane *pane, size_t i
 	events_pane_move_rows(app, pane, i);
 }
 
-static void events_pane_remap_rows(struct app *app, struct pane *pane, const struct rows *old, const struct rows *new)
-{
-	(void)app;
-	events_pane_state(pane)->scope.row = row_remap(old, new, events_pane_state(pane)->scope.row);
-}
-
 const struct pane_ops events_pane = {
-	.size = sizeof(struct events_pane), .open = events_pane_open, .ask = ASK_EVENTS,
-	.question = events_pane_make_question, .answer = events_pane_take_answer, .arrange = events_pane_make_lines,
+	.size = sizeof(struct events_pane), .is_scoped = true, .open = events_pane_open,
+	.query = events_pane_open_query, .is_long = true, .take = events_pane_take_answer, .arrange = events_pane_make_lines,
 	.name = events_pane_get_name, .title = events_pane_get_title, .headings = 1,
 	.heading = events_pane_draw_headings, .line = events_pane_draw_line, .follow = events_pane_follow_line,
 	.cursor_moved = events_pane_move_rows, .status_text = events_pane_get_status_text,
 	.file = events_pane_get_file_name, .export = events_pane_export, .omitted_text = events_pane_get_omitted_text,
-	.remap = events_pane_remap_rows, .drop_answer = events_pane_drop_answer,
+	.drop_answer = events_pane_drop_answer,
 };

@@ -22,7 +22,6 @@ static const struct { const char *heading; int width; } columns[COLUMNS] = {
 
 struct exits_pane {
 	struct pane pane;
-	struct pane_scope scope;
 	struct exit_list list;
 	int64_t total;            /* sum of the durations of all rows, ns */
 	enum exits_column by;
@@ -83,15 +82,18 @@ static void exits_pane_make_lines(struct app *app, struct pane *pane)
 		qsort_r(p->line, pane->lines, sizeof *p->line, largest_first, p);
 }
 
-static void exits_pane_make_question(const struct app *app, const struct pane *pane, struct question *q)
+static struct query *exits_pane_open_query(struct app *app, struct pane *pane, struct error *err)
 {
-	pane_scope_ask(app, &((const struct exits_pane *)pane)->scope, q);
+	struct target s;
+	const struct exit_options options = { .only = pane_target(app, pane, &s), .from = pane->from, .to = pane->to,
+		.by_thread = s.kind == TARGET_THREAD };
+	return exits_open(&app->catalog, &options, err);
 }
 
-static void exits_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
+static void exits_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	(void)app;
-	exits_pane_state(pane)->list = answer->exits;
+	exits_take(q, &exits_pane_state(pane)->list);
 }
 
 static void exits_pane_drop_answer(struct pane *pane)
@@ -115,7 +117,7 @@ static void exits_pane_sort_next(struct app *app, struct pane *pane, int by)
 static bool exits_pane_open(struct app *app, struct pane *pane)
 {
 	struct exits_pane *p = exits_pane_state(pane);
-	if (!pane_scope_open(app, pane, &p->scope))
+	if (!pane_scope_open(app, pane))
 		return false;
 	if (!p->by)
 		p->by = TOTAL;
@@ -128,7 +130,7 @@ static void exits_pane_get_name(const struct app *app, const struct pane *pane, 
 {
 	char title[512];
 	snprintf(buf, size, "VM exits of %s",
-	         row_title(&app->rows, ((const struct exits_pane *)pane)->scope.row, title, sizeof title));
+	         row_title(&app->rows, pane->scope.row, title, sizeof title));
 }
 
 static void exits_pane_get_title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size)
@@ -216,7 +218,7 @@ static bool shows_single_vcpu(const struct exits_pane *p)
 	for (size_t i = 1; i < p->list.rows; i++)
 		if (p->list.row[i].vcpu != p->list.row[0].vcpu)
 			return false;
-	return p->scope.row.kind != ROW_MACHINE;
+	return p->pane.scope.row.kind != ROW_MACHINE;
 }
 
 /* Writes "vCPU0 hlt"; if the pane shows a single vCPU, "hlt"; for a thread that called exec, "hlt, as sed". */
@@ -225,7 +227,8 @@ static void reason_text(const struct app *app, const struct exits_pane *p, const
 {
 	char reason[128], label[256], program[128];
 	bool single = shows_single_vcpu(p);
-	bool machine = p->scope.row.kind == ROW_MACHINE && app->catalog.machine[p->scope.row.index].kind != MACHINE_VM;
+	bool machine = p->pane.scope.row.kind == ROW_MACHINE &&
+	               app->catalog.machine[p->pane.scope.row.index].kind != MACHINE_VM;
 	struct row_id cpu = { ROW_CPU, row->vcpu };
 	reason_of(p, row, reason, sizeof reason);
 	if (single)
@@ -270,7 +273,7 @@ static void exits_pane_get_status_text(const struct app *app, const struct pane 
 static void exits_pane_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
 	char title[512];
-	snprintf(buf, size, "exits-%s", row_title(&app->rows, ((const struct exits_pane *)pane)->scope.row, title,
+	snprintf(buf, size, "exits-%s", row_title(&app->rows, pane->scope.row, title,
 	                                          sizeof title));
 }
 
@@ -279,8 +282,7 @@ static int exits_pane_export(struct app *app, struct pane *pane, FILE *f, enum r
 	const struct exits_pane *p = exits_pane_state(pane);
 	struct target s;
 	struct origin o;
-	row_target(&app->catalog, p->scope.row, &s);
-	export_origin(app, pane, &s, &o);
+	export_origin(app, pane, pane_target(app, pane, &s), &o);
 	int rc = report_exits(f, REPORT_WHOLE(format), &app->catalog, &p->list, s.kind == TARGET_THREAD, false, &o, err);
 	origin_release(&o);
 	return rc;
@@ -297,18 +299,12 @@ static void exits_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 		app_message(app, "no re-entry was recorded after this exit");
 }
 
-static void exits_pane_remap_rows(struct app *app, struct pane *pane, const struct rows *old, const struct rows *new)
-{
-	(void)app;
-	exits_pane_state(pane)->scope.row = row_remap(old, new, exits_pane_state(pane)->scope.row);
-}
-
 const struct pane_ops exits_pane = {
-	.size = sizeof(struct exits_pane), .open = exits_pane_open, .ask = ASK_EXITS,
-	.question = exits_pane_make_question, .answer = exits_pane_take_answer, .arrange = exits_pane_make_lines,
+	.size = sizeof(struct exits_pane), .is_scoped = true, .open = exits_pane_open, .query = exits_pane_open_query,
+	.take = exits_pane_take_answer, .arrange = exits_pane_make_lines,
 	.sort = exits_pane_sort_next, .name = exits_pane_get_name, .title = exits_pane_get_title,
 	.empty_text = exits_pane_get_empty_text, .headings = 2, .heading = exits_pane_draw_headings,
 	.line = exits_pane_draw_line, .follow = exits_pane_follow_line, .status_text = exits_pane_get_status_text,
-	.file = exits_pane_get_file_name, .export = exits_pane_export, .remap = exits_pane_remap_rows,
+	.file = exits_pane_get_file_name, .export = exits_pane_export,
 	.drop_answer = exits_pane_drop_answer,
 };

@@ -105,19 +105,20 @@ static int flow_pane_label_width(int w)
 	return lane_columns(w) ? name_columns(w) + VALUE_COLUMNS : pane_label_w(w);
 }
 
-static void flow_pane_make_question(const struct app *app, const struct pane *pane, struct question *q)
+static struct query *flow_pane_open_query(struct app *app, struct pane *pane, struct error *err)
 {
-	q->target = (struct target){ TARGET_THREAD, ((const struct flow_pane *)pane)->thread };
-	q->columns = (unsigned)lane_columns(app->w) * flow_text_columns(0);  /* a multiple of the columns of screen and
-	                                                                      * export, so that both are exact */
-	pane_window(app, &q->from, &q->to);
+	const struct target thread = { TARGET_THREAD, ((const struct flow_pane *)pane)->thread };
+	/* a multiple of the columns of screen and export, so that both are exact */
+	const unsigned columns = (unsigned)lane_columns(app->w) * flow_text_columns(0);
+	const struct flow_options options = { .intervals = ASK_INTERVALS, .columns = columns };
+	return flow_open(&app->catalog, &thread, pane->from, pane->to, &options, err);
 }
 
-static void flow_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
+static void flow_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	struct flow_pane *p = (struct flow_pane *)pane;
 	(void)app;
-	p->flow = answer->flow;
+	flow_take(q, &p->flow);
 	make_lines(p);
 }
 
@@ -392,8 +393,8 @@ static void flow_pane_remap_rows(struct app *app, struct pane *pane, const struc
 }
 
 const struct pane_ops flow_pane = {
-	.size = sizeof(struct flow_pane), .open = flow_pane_open, .ask = ASK_FLOW, .question = flow_pane_make_question,
-	.answer = flow_pane_take_answer, .name = flow_pane_get_name, .title = flow_pane_get_title,
+	.size = sizeof(struct flow_pane), .open = flow_pane_open, .query = flow_pane_open_query,
+	.take = flow_pane_take_answer, .name = flow_pane_get_name, .title = flow_pane_get_title,
 	.label_width = flow_pane_label_width, .line = flow_pane_draw_line, .file = flow_pane_get_file_name,
 	.export = flow_pane_export, .follow = flow_pane_follow_line, .remap = flow_pane_remap_rows,
 	.drop_answer = flow_pane_drop_answer,

@@ -134,10 +134,18 @@ static void gaps_pane_make_lines(struct app *app, struct pane *pane)
 		qsort_r(p->line, pane->lines, sizeof *p->line, p->scoped.order == BY_TIME ? by_start : by_culprit, &p->list);
 }
 
-static void gaps_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
+static struct query *gaps_pane_open_query(struct app *app, struct pane *pane, struct error *err)
+{
+	struct target s;
+	(void)err;
+	const struct gap_options options = { .from = pane->from, .to = pane->to, .top = ASK_LISTED };
+	return gap_list_open(&app->catalog, pane_target(app, pane, &s), &options);
+}
+
+static void gaps_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	(void)app;
-	gaps_pane_state(pane)->list = answer->gaps;
+	gap_list_take(q, &gaps_pane_state(pane)->list);
 }
 
 static void gaps_pane_drop_answer(struct pane *pane)
@@ -155,7 +163,7 @@ static void add_locks_hint(const struct app *app, const struct gaps_pane *p, cha
 {
 	struct target s;
 	char keys[64];
-	row_target(&app->catalog, p->scoped.scope.row, &s);
+	row_target(&app->catalog, p->scoped.pane.scope.row, &s);
 	if (s.kind != TARGET_CPU && locks_have_events(&app->catalog, target_machine(&app->catalog, &s)))
 		snprintf(buf, size, "; %s: lock waits ", keymap_text(&app->keymap, ACT_LOCKS, keys, sizeof keys));
 }
@@ -166,8 +174,8 @@ static void gaps_pane_get_title(const struct app *app, const struct pane *pane, 
 	char title[512], total[TIME_TEXT], length[TIME_TEXT], of_all[64] = "";
 	bool cut = p->list.all.count > p->list.items;
 	struct target s;
-	row_title(&app->rows, p->scoped.scope.row, title, sizeof title);
-	if (p->list.all.count == 0 && row_target(&app->catalog, p->scoped.scope.row, &s) &&
+	row_title(&app->rows, p->scoped.pane.scope.row, title, sizeof title);
+	if (p->list.all.count == 0 && row_target(&app->catalog, p->scoped.pane.scope.row, &s) &&
 	    !catalog_has_host_trace(&app->catalog, &s)) {
 		snprintf(buf, size, " gaps of %s: unknown without a host trace ", title);
 		return;
@@ -190,7 +198,7 @@ static int field_width(const struct gaps_pane *p, enum gap_column_code code, int
 	if (!c->pane_heading)
 		return 0;
 	if (code == GAP_COLUMN_TARGET)
-		return p->scoped.scope.row.kind == ROW_MACHINE && w >= PANE_NARROW ? w > 100 ? 30 : 14 : 0;
+		return p->scoped.pane.scope.row.kind == ROW_MACHINE && w >= PANE_NARROW ? w > 100 ? 30 : 14 : 0;
 	if (code == GAP_COLUMN_CULPRIT_SHARE && w < PANE_NARROW)
 		return 0;
 	return c->pane_columns ? c->pane_columns : w;
@@ -325,8 +333,7 @@ static int gaps_pane_export(struct app *app, struct pane *pane, FILE *f, enum re
 	const struct gaps_pane *p = gaps_pane_state(pane);
 	struct target s;
 	struct origin o;
-	row_target(&app->catalog, p->scoped.scope.row, &s);
-	export_origin(app, pane, &s, &o);
+	export_origin(app, pane, pane_target(app, pane, &s), &o);
 	int rc = report_gaps(f, REPORT_WHOLE(format), &app->catalog, &p->list, &s, false, &o, err);
 	origin_release(&o);
 	return rc;
@@ -348,11 +355,12 @@ static void gaps_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 }
 
 const struct pane_ops gaps_pane = {
-	.size = sizeof(struct gaps_pane), .open = scoped_pane_open, .ask = ASK_GAPS, .question = scoped_pane_make_question,
-	.answer = gaps_pane_take_answer, .arrange = gaps_pane_make_lines, .sort = scoped_pane_sort_next,
+	.size = sizeof(struct gaps_pane), .is_scoped = true, .open = pane_scope_open,
+	.query = gaps_pane_open_query, .take = gaps_pane_take_answer, .arrange = gaps_pane_make_lines,
+	.sort = scoped_pane_sort_next,
 	.name = scoped_pane_get_name, .title = gaps_pane_get_title, .headings = 2, .heading = gaps_pane_draw_headings,
 	.line = gaps_pane_draw_line, .follow = gaps_pane_follow_line, .status_text = gaps_pane_get_status_text,
 	.file = scoped_pane_get_file_name, .export = gaps_pane_export, .omitted_text = gaps_pane_get_omitted_text,
-	.remap = scoped_pane_remap_rows, .drop_answer = gaps_pane_drop_answer, .orders = ORDERS,
+	.drop_answer = gaps_pane_drop_answer, .orders = ORDERS,
 	.name_prefix = "gaps of ", .file_prefix = "gaps-",
 };

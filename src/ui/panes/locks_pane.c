@@ -70,7 +70,7 @@ static bool passes_filter(const struct pane *pane, const struct lock_cells *c)
 /* Returns true if the column is shown. The pane of a thread omits the waiter. */
 static bool is_shown(const struct locks_pane *p, int cell)
 {
-	return cell != WHO || p->scoped.scope.row.kind != ROW_THREAD;
+	return cell != WHO || p->scoped.pane.scope.row.kind != ROW_THREAD;
 }
 
 static void add_line(struct locks_pane *p, size_t wait, const struct lock_cells *cells)
@@ -122,10 +122,17 @@ static void locks_pane_make_lines(struct app *app, struct pane *pane)
 		qsort_r(p->line, pane->lines, sizeof *p->line, compare, p);
 }
 
-static void locks_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
+static struct query *locks_pane_open_query(struct app *app, struct pane *pane, struct error *err)
+{
+	struct target s;
+	(void)err;
+	return locks_open(&app->catalog, pane_target(app, pane, &s), pane->from, pane->to);
+}
+
+static void locks_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	(void)app;
-	locks_pane_state(pane)->list = answer->locks;
+	locks_take(q, &locks_pane_state(pane)->list);
 }
 
 static void locks_pane_drop_answer(struct pane *pane)
@@ -141,7 +148,7 @@ static void locks_pane_drop_answer(struct pane *pane)
 static bool is_silent(const struct app *app, const struct locks_pane *p)
 {
 	struct target s;
-	row_target(&app->catalog, p->scoped.scope.row, &s);
+	row_target(&app->catalog, p->scoped.pane.scope.row, &s);
 	return p->list.waits == 0 && !locks_have_events(&app->catalog, target_machine(&app->catalog, &s));
 }
 
@@ -151,7 +158,7 @@ static void locks_pane_get_empty_text(const struct app *app, const struct pane *
 	if (is_silent(app, p))
 		snprintf(buf, size, "%s", "No recorded event names a lock there: record lock:contention_begin and _end, or "
 		         "the futex system calls, of its kernel.");
-	else if (p->scoped.scope.row.kind == ROW_CPU)
+	else if (p->scoped.pane.scope.row.kind == ROW_CPU)
 		snprintf(buf, size, "%s", "No VM exit shows spinning. For the lock waits of its threads press b on their machine.");
 	else if (p->list.waits == 0)
 		snprintf(buf, size, "%s", "None in the recorded events. Spinning on a lock in user space looks like computing.");
@@ -162,7 +169,7 @@ static void locks_pane_get_title(const struct app *app, const struct pane *pane,
 	const struct locks_pane *p = (const struct locks_pane *)pane;
 	char title[512], waited[TIME_TEXT], length[TIME_TEXT], taken[TIME_TEXT];
 	int64_t all = 0, lost = 0;
-	row_title(&app->rows, p->scoped.scope.row, title, sizeof title);
+	row_title(&app->rows, p->scoped.pane.scope.row, title, sizeof title);
 	if (pane->lines == 0) {
 		snprintf(buf, size, " no lock waits of %s in %s ", title, pane_window_text(app, pane->from, pane->to, length));
 		return;
@@ -295,8 +302,7 @@ static int locks_pane_export(struct app *app, struct pane *pane, FILE *f, enum r
 	const struct locks_pane *p = locks_pane_state(pane);
 	struct target s;
 	struct origin o;
-	row_target(&app->catalog, p->scoped.scope.row, &s);
-	export_origin(app, pane, &s, &o);
+	export_origin(app, pane, pane_target(app, pane, &s), &o);
 	int rc = report_locks(f, REPORT_WHOLE(format), &app->catalog, &p->list, 0, &o, err);
 	origin_release(&o);
 	return rc;
@@ -314,12 +320,12 @@ static void locks_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 }
 
 const struct pane_ops locks_pane = {
-	.size = sizeof(struct locks_pane), .open = scoped_pane_open, .ask = ASK_LOCKS,
-	.question = scoped_pane_make_question, .answer = locks_pane_take_answer, .arrange = locks_pane_make_lines,
+	.size = sizeof(struct locks_pane), .is_scoped = true, .open = pane_scope_open,
+	.query = locks_pane_open_query, .take = locks_pane_take_answer, .arrange = locks_pane_make_lines,
 	.sort = scoped_pane_sort_next, .name = scoped_pane_get_name, .title = locks_pane_get_title,
 	.empty_text = locks_pane_get_empty_text, .headings = 1, .heading = locks_pane_draw_headings,
 	.line = locks_pane_draw_line, .follow = locks_pane_follow_line, .status_text = locks_pane_get_status_text,
-	.file = scoped_pane_get_file_name, .export = locks_pane_export, .remap = scoped_pane_remap_rows,
+	.file = scoped_pane_get_file_name, .export = locks_pane_export,
 	.drop_answer = locks_pane_drop_answer, .orders = ORDERS,
 	.name_prefix = "lock waits of ", .file_prefix = "locks-",
 };

@@ -116,19 +116,26 @@ static void overview_place_cursor(struct app *app, struct overview *p)
 	p->cursor_set = true;
 }
 
-static void overview_make_question(const struct app *app, const struct pane *pane, struct question *q)
+static void overview_window(const struct app *app, const struct pane *pane, int64_t *from, int64_t *to)
 {
-	const struct overview *p = (const struct overview *)pane;
-	q->from = app->view.t0;
-	q->to = view_last(&app->view, &app->bounds);
-	q->grouping = p->grouping;
-	q->gaps = app->waits_for_answers || (p->sums_from == q->from && p->sums_to == q->to);
+	(void)pane;
+	*from = app->view.t0;
+	*to = view_last(&app->view, &app->bounds);
 }
 
-static void overview_take_answer(struct app *app, struct pane *pane, struct answer *answer)
+static struct query *overview_open_query(struct app *app, struct pane *pane, struct error *err)
+{
+	const struct overview *p = overview_state(pane);
+	const struct summary_options options = { .from = pane->from, .to = pane->to, .grouping = p->grouping,
+		.gaps = app->waits_for_answers || (p->sums_from == pane->from && p->sums_to == pane->to) };
+	(void)err;
+	return summary_open(&app->catalog, &options);
+}
+
+static void overview_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	struct overview *p = overview_state(pane);
-	p->s = answer->summary;
+	summary_take(q, &p->s);
 	overview_forget_waits(p);
 	p->has_gaps = p->s.gaps;
 	p->sums_from = pane->from;
@@ -520,9 +527,8 @@ void overview_back(struct app *app)
 }
 
 const struct pane_ops overview_pane = {
-	.size = sizeof(struct overview), .replaces_rows = true, .open = overview_open, .ask = ASK_SUMMARY,
-	.refresh = overview_refresh,
-	.question = overview_make_question, .answer = overview_take_answer, .arrange = overview_make_lines,
+	.size = sizeof(struct overview), .replaces_rows = true, .open = overview_open, .refresh = overview_refresh,
+	.window = overview_window, .query = overview_open_query, .take = overview_take_answer, .arrange = overview_make_lines,
 	.sort = overview_sort_next, .group = overview_group_next, .name = overview_get_name, .title = overview_get_title,
 	.label_width = overview_label_width, .headings = 1, .heading = overview_draw_headings,
 	.press_heading = overview_press_heading,

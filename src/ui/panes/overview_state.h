@@ -4,13 +4,16 @@
 
 #include "ui/panes/pane.h"
 
+#define WAITS_MAX 64  /* rows whose waits are searched at a time */
+
 struct overview {
 	struct pane pane;
 	struct summary s;
 	size_t *line;               /* rows that pass the filter, indices into s.row */
 	struct culprit_waits *waits;  /* by row of s; valid if has_waits */
 	bool *has_waits;
-	size_t asked[ASK_WAITS_MAX], asked_len;  /* rows of the pending WAITS question */
+	struct question waits_question;
+	size_t asked[WAITS_MAX], asked_len;  /* rows of the pending question */
 	size_t follow;              /* row whose wait by its culprit is opened when it is known; SIZE_MAX: none */
 	size_t machines;            /* number of lines that show machines */
 	enum summary_order by;

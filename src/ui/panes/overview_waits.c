@@ -19,31 +19,67 @@ void overview_forget_waits(struct overview *p)
 	p->follow = SIZE_MAX;
 }
 
-static void add_question(struct overview *p, struct question *q, size_t row)
+/* Waits of the visible rows: the longest one, and the longest one by the top culprit of each row. */
+struct waits_query {
+	const struct catalog *catalog;
+	struct async_queries *queries;
+	int64_t from, to;
+	struct { struct target target; struct actor culprit; char *name; } row[WAITS_MAX];
+	struct culprit_waits waits[WAITS_MAX];
+	size_t len, done;
+};
+
+static bool waits_are_dropped(void *arg)
+{
+	const struct waits_query *q = arg;
+	return async_report(q->queries, (unsigned)(100 * q->done / q->len));
+}
+
+/* Finds the waits of one row. */
+static int waits_step(void *state, int64_t until, struct error *err)
+{
+	struct waits_query *q = state;
+	const size_t i = q->done;
+	(void)until;
+	if (culprit_waits_of(q->catalog, &q->row[i].target, q->from, q->to, &q->row[i].culprit, q->row[i].name,
+	                     waits_are_dropped, q, &q->waits[i], err) < 0)
+		return -1;
+	return ++q->done == q->len;
+}
+
+static void waits_query_release(void *state)
+{
+	struct waits_query *q = state;
+	for (size_t i = 0; i < q->len; i++)
+		free(q->row[i].name);
+	free(q);
+}
+
+static void add_row(struct overview *p, struct waits_query *q, size_t row)
 {
 	const struct summary_row *r = &p->s.row[row];
-	struct waits_of *w = &q->waits[q->waits_len++];
-	*w = (struct waits_of){ .target = r->group && r->gaps ? r->longest.target : r->target, .culprit = r->culprit };
-	snprintf(w->name, sizeof w->name, "%s", r->culprit.name < p->s.names ? p->s.name[r->culprit.name] : "");
+	q->row[q->len].target = r->group && r->gaps ? r->longest.target : r->target;
+	q->row[q->len].culprit = r->culprit;
+	q->row[q->len++].name = mem_dup(r->culprit.name < p->s.names ? p->s.name[r->culprit.name] : "");
 	p->asked[p->asked_len++] = row;
 }
 
-/* Asks for the waits of the visible rows: the longest one, and the longest one by the row's culprit. */
 static void ask_waits(struct app *app, struct overview *p)
 {
-	struct question *q = mem_new(1, sizeof *q);
+	static const struct task_kind kind = { waits_step, waits_query_release };
+	struct waits_query *q = mem_new(1, sizeof *q);
 	const size_t page = p->pane.page ? p->pane.page : (size_t)app->h_cells;
-	q->from = p->s.start;
-	q->to = p->s.end;
+	*q = (struct waits_query){ .catalog = &app->catalog, .queries = app->queries, .from = p->s.start, .to = p->s.end };
 	if (p->follow < p->s.rows && !p->has_waits[p->follow])
-		add_question(p, q, p->follow);
-	for (size_t i = p->pane.top; i < p->pane.lines && i < p->pane.top + page && q->waits_len < ASK_WAITS_MAX &&
+		add_row(p, q, p->follow);
+	for (size_t i = p->pane.top; i < p->pane.lines && i < p->pane.top + page && q->len < WAITS_MAX &&
 	     p->follow == SIZE_MAX; i++)
 		if (!p->has_waits[p->line[i]] && p->s.row[p->line[i]].gaps)
-			add_question(p, q, p->line[i]);
-	if (q->waits_len)
-		async_ask(app->queries, ASK_WAITS, q);
-	free(q);
+			add_row(p, q, p->line[i]);
+	if (q->len)
+		async_ask(app->queries, &p->waits_question, ASK_BACKGROUND, query_task_open(&kind, q), NULL);
+	else
+		waits_query_release(q);
 }
 
 /* Moves to the gap in which the row's culprit took most; to the longest gap if it took none. */
@@ -94,11 +130,30 @@ void overview_go_to_moment(struct app *app, const struct moment *m)
 	app->view.b = m->end;
 }
 
+static void take_waits(struct app *app, struct overview *p)
+{
+	struct query *query = NULL;
+	struct error err = ERROR_INIT;
+	const int got = p->asked_len ? app_take_answer(app, &p->waits_question, &query, NULL, &err) : 0;
+	if (got == 0)
+		return;
+	for (size_t i = 0; i < p->asked_len; i++) {
+		p->has_waits[p->asked[i]] = true;
+		if (got > 0)
+			p->waits[p->asked[i]] = ((struct waits_query *)query_task_state(query))->waits[i];
+	}
+	query_close(query);
+	p->asked_len = 0;
+	if (p->follow != SIZE_MAX && p->has_waits[p->follow])
+		overview_open_gap(app, p, p->follow);
+}
+
 void overview_refresh(struct app *app, struct pane *pane)
 {
 	struct overview *p = (struct overview *)pane;
-	struct answer answer;
 	select_verdict(app, p);
+	if (!p->asked_len)
+		async_drop(app->queries, &p->waits_question);  /* its rows were forgotten */
 	if (!p->has_gaps || app->appearance.coarse)
 		return;
 	if (!p->waits) {
@@ -107,17 +162,7 @@ void overview_refresh(struct app *app, struct pane *pane)
 	}
 	if (!p->asked_len)
 		ask_waits(app, p);
-	if (!p->asked_len || !app_take_answer(app, ASK_WAITS, &answer))
-		return;
-	for (size_t i = 0; i < p->asked_len; i++) {
-		p->has_waits[p->asked[i]] = true;
-		if (answer.status == 0)
-			p->waits[p->asked[i]] = answer.waits[i];
-	}
-	free(answer.waits);
-	p->asked_len = 0;
-	if (p->follow != SIZE_MAX && p->has_waits[p->follow])
-		overview_open_gap(app, p, p->follow);
+	take_waits(app, p);
 }
 
 void overview_follow_line(struct app *app, struct pane *pane, size_t i)
@@ -136,7 +181,7 @@ void overview_follow_line(struct app *app, struct pane *pane, size_t i)
 		app->row_chosen = true;
 		p->follow = p->line[i];
 		if (!p->has_waits || !p->has_waits[p->follow]) {
-			async_drop(app->queries, ASK_WAITS);
+			async_drop(app->queries, &p->waits_question);
 			p->asked_len = 0;
 			overview_refresh(app, pane);
 			if (p->follow != SIZE_MAX)

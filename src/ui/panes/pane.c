@@ -45,6 +45,8 @@ void panes_remap(struct app *app, const struct rows *old, const struct rows *new
 		struct pane *p = app->pane[i];
 		if (p->ops->remap)
 			p->ops->remap(app, p, old, new);
+		if (p->ops->is_scoped)
+			p->scope.row = row_remap(old, new, p->scope.row);
 		p->reserved = p->lines;
 		if (p->ops->drop_answer)
 			p->ops->drop_answer(p);
@@ -74,11 +76,11 @@ static void show_below(struct app *app, struct pane *p)
 bool panes_cancel(struct app *app)
 {
 	struct pane *p = app->pane_below;
-	bool asked = p && p->pending;
-	if (asked)
-		async_drop(app->queries, p->ops->ask);
-	if (p)
+	const bool asked = p && p->pending;
+	if (p) {
+		async_drop(app->queries, &p->question);
 		p->pending = p->opening = false;
+	}
 	if (p && !p->valid)
 		show_below(app, NULL);
 	return asked;
@@ -94,20 +96,21 @@ void pane_close(struct app *app)
 
 static void take_answer(struct app *app, struct pane *p)
 {
-	struct answer answer;
-	if (!p->pending || !app_take_answer(app, p->ops->ask, &answer))
+	struct query *query;
+	struct error err = ERROR_INIT;
+	const int got = p->pending ? app_take_answer(app, &p->question, &query, &p->cost, &err) : 0;
+	if (got == 0)
 		return;
-	p->pending = false;
-	p->cost = answer.cost;
 	p->ops->drop_answer(p);
 	p->lines = 0;
-	p->valid = answer.status >= 0;
-	if (p->valid) {
-		p->ops->answer(app, p, &answer);
+	p->pending = false;
+	if ((p->valid = got > 0)) {
+		p->ops->take(app, p, query);
+		query_close(query);
 		if (p->ops->arrange)
 			p->ops->arrange(app, p);
 	} else {
-		app_fail(app, &answer.err);
+		app_fail(app, &err);
 		if (p->opening)
 			show_below(app, NULL);
 	}
@@ -116,21 +119,25 @@ static void take_answer(struct app *app, struct pane *p)
 
 static void ask_if_changed(struct app *app, struct pane *p)
 {
-	struct question q = { .t = app->view.cursor };
-	p->ops->question(app, p, &q);
-	bool other = p->preliminary || p->from != q.from || p->to != q.to || (p->opening && !p->valid && !p->pending);
+	struct error err = ERROR_INIT;
+	int64_t from = p->scope.from, to = p->scope.to;
+	if (p->ops->window)
+		p->ops->window(app, p, &from, &to);
+	else if (!p->ops->is_scoped)
+		pane_window(app, &from, &to);
+	bool other = p->preliminary || p->from != from || p->to != to || (p->opening && !p->valid && !p->pending);
 	if (other && !(app->appearance.coarse && p->cost > SLOW_ANSWER_NS)) {
-		p->from = q.from;
-		p->to = q.to;
+		p->from = from;
+		p->to = to;
 		p->pending = true;
 		p->preliminary = false;
-		async_ask(app->queries, p->ops->ask, &q);
+		async_ask(app->queries, &p->question, p->ops->is_long ? ASK_LONG : ASK_PANE, p->ops->query(app, p, &err), &err);
 	}
 }
 
 void pane_refresh(struct app *app, struct pane *p)
 {
-	if (!p->ops->question) {
+	if (!p->ops->query) {
 		p->ops->refresh(app, p);
 		return;
 	}
@@ -221,7 +228,7 @@ char *pane_window_text(const struct app *app, int64_t from, int64_t to, char buf
 	return buf;
 }
 
-bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope)
+bool pane_scope_open(struct app *app, struct pane *p)
 {
 	struct target s;
 	if (!row_target(&app->catalog, app->view.row, &s)) {
@@ -229,8 +236,8 @@ bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope)
 		return false;
 	}
 	app_layout(app, panes_label_w(app, p));  /* columns of this pane, because the window may depend on them */
-	scope->row = app->view.row;
-	pane_window(app, &scope->from, &scope->to);
+	p->scope.row = app->view.row;
+	pane_window(app, &p->scope.from, &p->scope.to);
 	if (p->ops->drop_answer)
 		p->ops->drop_answer(p);
 	p->valid = false;
@@ -240,11 +247,10 @@ bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope)
 	return true;
 }
 
-void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struct question *q)
+const struct target *pane_target(const struct app *app, const struct pane *p, struct target *s)
 {
-	row_target(&app->catalog, scope->row, &q->target);
-	q->from = scope->from;
-	q->to = scope->to;
+	row_target(&app->catalog, p->scope.row, s);
+	return s;
 }
 
 bool pane_is_below(const struct app *app)
@@ -391,8 +397,8 @@ bool pane_key(struct app *app, uint32_t key)
 	default: break;
 	}
 	/* actions on gaps move the focus back to the rows; actions on time keep it */
-	const bool shows_finding = action >= ACT_FINDING_1 && action <= ACT_FINDING_3;
-	bool gaps = !shows_finding && strcmp(action_info[action].section, "Gaps and causes") == 0;
+	const bool gaps = !(action >= ACT_FINDING_1 && action <= ACT_FINDING_3) &&
+	                  strcmp(action_info[action].section, "Gaps and causes") == 0;
 	const bool searches_gap = action >= ACT_NEXT_GAP && action <= ACT_PREV_GAP_FIT;
 	if (p->ops->replaces_rows && searches_gap) {
 		pane_close(app);
@@ -487,7 +493,7 @@ static void draw_title(struct app *app, struct pane *p, struct screen *s, int y)
 	char name[320], title[640];
 	p->ops->name(app, p, name, sizeof name);
 	if (p->pending)
-		snprintf(title, sizeof title, " %s: reading %u %%, Esc cancels ", name, async_progress(app->queries, p->ops->ask));
+		snprintf(title, sizeof title, " %s: reading %u %%, Esc cancels ", name, async_progress(app->queries, &p->question));
 	else if (!p->valid)
 		snprintf(title, sizeof title, " %s: not available ", name);
 	else

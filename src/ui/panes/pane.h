@@ -48,6 +48,8 @@ struct pane {
 	size_t reserved;         /* height reserved while there is no answer, lines */
 	bool opening;        /* the pane was just opened: an error closes it again */
 	bool pending, valid;   /* pending: a question is pending; valid: there is an answer, possibly to an earlier question */
+	struct question question;
+	struct pane_scope { struct row_id row; int64_t from, to; } scope;  /* of a pane with ops->is_scoped; window: ns */
 	bool preliminary;          /* the answer is preliminary: ask again */
 	int64_t from, to;    /* window of the last question, ns */
 	int64_t cost;        /* time that computing the answer took, ns */
@@ -65,15 +67,18 @@ struct pane_ops {
 	size_t size;   /* size of the pane's state, bytes; the state is zero initially */
 	bool is_list;     /* the pane is a list, which covers the rows */
 	bool replaces_rows;     /* the pane replaces the rows (overview) */
+	bool is_scoped;       /* the pane keeps the row and the window for which it was opened */
 	/* Prepares the pane for the selected row. Returns false, after a message, if it cannot be shown. */
 	bool (*open)(struct app *app, struct pane *p);
 	void (*closed)(struct app *app, struct pane *p);
 	/* called before each frame; of a pane with a question: while it has an answer */
 	void (*refresh)(struct app *app, struct pane *p);
-	enum ask_kind ask;  /* kind of the pane's question */
-	void (*question)(const struct app *app, const struct pane *p, struct question *q);
-	/* takes ownership of a successful answer */
-	void (*answer)(struct app *app, struct pane *p, struct answer *answer);
+	/* The question of the pane: window of the answer (NULL: that of the scope, else pane_window()), and its query for
+	 * [p->from, p->to]; is_long: it takes one long step. */
+	void (*window)(const struct app *app, const struct pane *p, int64_t *from, int64_t *to);
+	struct query *(*query)(struct app *app, struct pane *p, struct error *err);
+	bool is_long;
+	void (*take)(struct app *app, struct pane *p, struct query *q);  /* takes the answer of the query */
 	void (*arrange)(struct app *app, struct pane *p);       /* makes the lines, for the filter and the width */
 	void (*sort)(struct app *app, struct pane *p, int by);  /* sorts by the next column (by 1), or the previous one (-1) */
 	void (*group)(struct app *app, struct pane *p);         /* groups the lines by the next key; NULL: no groups */
@@ -146,28 +151,20 @@ void pane_filter(struct app *app, const char *text);
 /* Opens the diff pane. file: history to compare with; "": the rest of this history. */
 void pane_diff(struct app *app, const char *file);
 
-/* Row and window for which a pane was opened, for panes that keep them. */
-struct pane_scope {
-	struct row_id row;
-	int64_t from, to;      /* window, ns */
-};
-/* Stores the selected row and the window in *scope and moves the focus into the pane. Returns false, after a message, if
+/* Stores the selected row and the window in p->scope and moves the focus into the pane. Returns false, after a message, if
  * the row is not a machine, vCPU or thread. */
-bool pane_scope_open(struct app *app, struct pane *p, struct pane_scope *scope);
-void pane_scope_ask(const struct app *app, const struct pane_scope *scope, struct question *q);
+bool pane_scope_open(struct app *app, struct pane *p);
+/* Fills *s with the target of the scope. Returns s. */
+const struct target *pane_target(const struct app *app, const struct pane *p, struct target *s);
 
 /* Common state of panes with a scope that show a sorted list, and their operations. */
 struct scoped_pane {
 	struct pane pane;
-	struct pane_scope scope;
 	int order;             /* 0 .. ops->orders - 1 */
 };
-bool scoped_pane_open(struct app *app, struct pane *pane);
-void scoped_pane_make_question(const struct app *app, const struct pane *pane, struct question *q);
 void scoped_pane_sort_next(struct app *app, struct pane *pane, int by);
 void scoped_pane_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size);
 void scoped_pane_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size);
-void scoped_pane_remap_rows(struct app *app, struct pane *pane, const struct rows *old, const struct rows *new);
 
 /* Stores the window that panes use. Returns true if it is A..B, false if it is the window on the screen. */
 bool pane_window(const struct app *app, int64_t *from, int64_t *to);

@@ -20,7 +20,6 @@ static const char *const view_name[VIEWS] = { "by thread", "by machine", "by kin
 
 struct path_pane {
 	struct pane pane;
-	struct pane_scope scope;
 	struct path path;
 	struct arrows arrows;
 	enum path_view view;
@@ -157,15 +156,16 @@ static void path_pane_make_lines(struct app *app, struct pane *pane)
 		qsort(p->line, pane->lines, sizeof *p->line, longest_first);
 }
 
-static void path_pane_make_question(const struct app *app, const struct pane *pane, struct question *q)
+static struct query *path_pane_open_query(struct app *app, struct pane *pane, struct error *err)
 {
-	pane_scope_ask(app, &((const struct path_pane *)pane)->scope, q);
+	struct target s;
+	return path_open(&app->catalog, pane_target(app, pane, &s), pane->from, pane->to, err);
 }
 
-static void path_pane_take_answer(struct app *app, struct pane *pane, struct answer *answer)
+static void path_pane_take_answer(struct app *app, struct pane *pane, struct query *q)
 {
 	struct path_pane *p = path_pane_state(pane);
-	p->path = answer->path;
+	path_take(q, &p->path);
 	arrows_make(&p->arrows, app, &p->path);
 }
 
@@ -200,7 +200,7 @@ static bool path_pane_open(struct app *app, struct pane *pane)
 	}
 	if (row.kind == ROW_REQUEST)
 		app->view.row = (struct row_id){ ROW_THREAD, thread };
-	bool opened = pane_scope_open(app, pane, &path_pane_state(pane)->scope);
+	bool opened = pane_scope_open(app, pane);
 	app->view.row = row;
 	return opened;
 }
@@ -210,7 +210,7 @@ static bool path_pane_open(struct app *app, struct pane *pane)
 static void path_pane_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
 	char title[512];
-	snprintf(buf, size, "path of %s", row_title(&app->rows, ((const struct path_pane *)pane)->scope.row, title,
+	snprintf(buf, size, "path of %s", row_title(&app->rows, pane->scope.row, title,
 	                                            sizeof title));
 }
 
@@ -328,7 +328,7 @@ static void path_pane_get_status_text(const struct app *app, const struct pane *
 static void path_pane_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size)
 {
 	char title[512];
-	snprintf(buf, size, "path-%s", row_title(&app->rows, ((const struct path_pane *)pane)->scope.row, title, sizeof title));
+	snprintf(buf, size, "path-%s", row_title(&app->rows, pane->scope.row, title, sizeof title));
 }
 
 /* Writes the whole path, regardless of the filter, as the command `path` does: steps, or sums if the pane shows sums. */
@@ -337,8 +337,7 @@ static int path_pane_export(struct app *app, struct pane *pane, FILE *f, enum re
 	const struct path_pane *p = path_pane_state(pane);
 	struct target s;
 	struct origin o;
-	row_target(&app->catalog, p->scope.row, &s);
-	export_origin(app, pane, &s, &o);
+	export_origin(app, pane, pane_target(app, pane, &s), &o);
 	int rc = report_path(f, REPORT_WHOLE(format), &app->catalog, &p->path, p->view < BY_TIME, &o, err);
 	origin_release(&o);
 	return rc;
@@ -349,7 +348,7 @@ static int path_pane_export(struct app *app, struct pane *pane, FILE *f, enum re
 static void path_pane_follow_line(struct app *app, struct pane *pane, size_t i)
 {
 	const struct path_interval e = *step_of(pane, i);
-	struct row_id row = path_pane_state(pane)->scope.row;
+	struct row_id row = pane->scope.row;
 	arrows_row(app, &path_pane_state(pane)->path, &e.actor, &row);
 	pane_go(app, row, e.start, e.end);
 }
@@ -359,17 +358,12 @@ static void path_pane_draw_arrows(struct app *app, const struct pane *pane, stru
 	arrows_draw(&((const struct path_pane *)pane)->arrows, app, s);
 }
 
-static void path_pane_remap_rows(struct app *app, struct pane *pane, const struct rows *old, const struct rows *new)
-{
-	(void)app;
-	path_pane_state(pane)->scope.row = row_remap(old, new, path_pane_state(pane)->scope.row);
-}
-
 const struct pane_ops path_pane = {
-	.size = sizeof(struct path_pane), .open = path_pane_open, .ask = ASK_PATH, .question = path_pane_make_question,
-	.answer = path_pane_take_answer, .arrange = path_pane_make_lines, .sort = path_pane_sort_next,
+	.size = sizeof(struct path_pane), .is_scoped = true, .open = path_pane_open,
+	.query = path_pane_open_query, .take = path_pane_take_answer, .arrange = path_pane_make_lines,
+	.sort = path_pane_sort_next,
 	.name = path_pane_get_name, .title = path_pane_get_title, .headings = 1, .heading = path_pane_draw_headings,
 	.line = path_pane_draw_line, .follow = path_pane_follow_line, .overlay = path_pane_draw_arrows,
 	.status_text = path_pane_get_status_text, .file = path_pane_get_file_name, .export = path_pane_export,
-	.remap = path_pane_remap_rows, .drop_answer = path_pane_drop_answer,
+	.drop_answer = path_pane_drop_answer,
 };
