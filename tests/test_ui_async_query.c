@@ -11,18 +11,37 @@ static char world[64] = "/tmp/stealscope-ask-XXXXXX";
 static struct history *h;
 static struct catalog catalog;
 
-static struct answer answer_to(struct async_queries *a, enum ask_kind kind, const struct question *q)
+/* Waits for the answer of a question that was asked; the caller closes the query. NULL: it failed with *err. */
+static struct query *answer_of(struct async_queries *a, struct question *question, struct error *err)
 {
-	struct answer answer;
-	async_ask(a, kind, q);
-	for (int i = 0; async_is_pending(a, kind); i++) {
-		async_wait(a, kind, 1000000000);
-		if (async_take_answer(a, kind, &answer))
-			return answer;
-		assert_true(i < 100);
+	struct query *query;
+	for (int i = 0; i < 100; i++) {
+		assert_true(async_is_pending(a, question));
+		async_wait(a, question, 1000000000);
+		const int got = async_take(a, question, &query, NULL, err);
+		if (got)
+			return got > 0 ? query : NULL;
 	}
 	fail_msg("the question was lost");
-	return answer;
+	return NULL;
+}
+
+static struct query *answer_to(struct async_queries *a, struct query *query, struct error *err)
+{
+	struct question question = { 0 };
+	async_ask(a, &question, ASK_PANE, query, err);
+	return answer_of(a, &question, err);
+}
+
+static struct query *open_steal(int64_t from, int64_t to)
+{
+	return steal_open(&catalog, &(struct steal_options){ .by = STEAL_BY_THREAD, .from = from, .to = to, .most = ASK_CELLS });
+}
+
+static struct query *open_flow(uint32_t thread, int64_t from, int64_t to, struct error *err)
+{
+	const struct flow_options options = { .intervals = ASK_INTERVALS };
+	return flow_open(&catalog, &(struct target){ TARGET_THREAD, thread }, from, to, &options, err);
 }
 
 static void same_flow(const struct flow *a, const struct flow *b)
@@ -57,133 +76,100 @@ static void test_slices_add_up(void **state)
 {
 	(void)state;
 	struct error err = ERROR_INIT;
-	struct async_queries *a = async_open(&catalog, NULL);
+	struct async_queries *a = async_open();
 	assert_non_null(a);
 	for (uint32_t t = 0; t < catalog.threads; t++)
 		for (int64_t span = UI_WORLD_SPAN; span > 1000; span /= 7) {
-			int64_t from = UI_WORLD_BEGIN + (t * 7919 + span) % (UI_WORLD_SPAN - span + 1);
-			struct question q = { .target = { TARGET_THREAD, t }, .from = from, .to = from + span - 1 };
-			struct flow flow;
-			struct answer answer = answer_to(a, ASK_FLOW, &q);
-			int status = flow_of(&catalog, &q.target, q.from, q.to, NULL, &flow, &err);
-			assert_int_equal(status, answer.status);
-			if (status == 0)
-				same_flow(&answer.flow, &flow);
+			const int64_t from = UI_WORLD_BEGIN + (t * 7919 + span) % (UI_WORLD_SPAN - span + 1), to = from + span - 1;
+			struct flow flow, got;
+			struct query *query = answer_to(a, open_flow(t, from, to, &err), &err);
+			int status = flow_of(&catalog, &(struct target){ TARGET_THREAD, t }, from, to, NULL, &flow, &err);
+			assert_int_equal(status, query ? 0 : -1);
+			if (status == 0) {
+				flow_take(query, &got);
+				same_flow(&got, &flow);
+				flow_release(&got);
+			}
 			flow_release(&flow);
-			flow_release(&answer.flow);
-			struct steal steal;
-			answer = answer_to(a, ASK_STEAL, &q);
-			assert_int_equal(steal_matrix(&catalog, STEAL_BY_THREAD, NULL, q.from, q.to, &steal, &err), 0);
-			same_steal(&answer.steal, &steal);
+			query_close(query);
+			struct steal steal, taken;
+			query = answer_to(a, open_steal(from, to), &err);
+			steal_take(query, &taken);
+			assert_int_equal(steal_matrix(&catalog, STEAL_BY_THREAD, NULL, from, to, &steal, &err), 0);
+			same_steal(&taken, &steal);
 			steal_release(&steal);
-			steal_release(&answer.steal);
+			steal_release(&taken);
+			query_close(query);
 		}
 	async_close(a);
 }
 
-/* Of several questions of a kind only the last is answered; dropped questions never are. */
+/* Of several queries of a question only the last is answered; dropped questions never are. */
 static void test_the_last_question_counts(void **state)
 {
 	(void)state;
-	struct async_queries *a = async_open(&catalog, NULL);
+	struct async_queries *a = async_open();
+	struct question steal = { 0 }, flow = { 0 };
+	struct error err = ERROR_INIT;
 	for (int round = 0; round < 200; round++) {
-		struct question q = { .target = { TARGET_THREAD, 0 }, .from = UI_WORLD_BEGIN,
-			.to = UI_WORLD_BEGIN + UI_WORLD_SPAN - 1 };
-		async_ask(a, ASK_STEAL, &q);
+		int64_t to = 0;
+		async_ask(a, &steal, ASK_BACKGROUND, open_steal(UI_WORLD_BEGIN, UI_WORLD_BEGIN + UI_WORLD_SPAN - 1), NULL);
 		for (uint32_t t = 0; t < catalog.threads; t++) {
-			q.target.index = t;
-			q.to = UI_WORLD_BEGIN + 1000000 + t;
-			async_ask(a, ASK_FLOW, &q);
+			to = UI_WORLD_BEGIN + 1000000 + t;
+			async_ask(a, &flow, ASK_PANE, open_flow(t, UI_WORLD_BEGIN, to, &err), &err);
 		}
 		if (round % 2)
-			async_drop(a, ASK_STEAL);
-		struct answer answer = answer_to(a, ASK_FLOW, &q);
-		assert_true(answer.status == 0 && answer.flow.end == q.to);
-		flow_release(&answer.flow);
+			async_drop(a, &steal);
+		struct query *query = answer_of(a, &flow, &err);
+		struct flow got;
+		assert_non_null(query);
+		flow_take(query, &got);
+		assert_true(got.end == to);
+		flow_release(&got);
+		query_close(query);
 		if (round % 2)
-			assert_false(async_take_answer(a, ASK_STEAL, &answer));
-		assert_true(round % 2 == !async_is_pending(a, ASK_STEAL));
+			assert_int_equal(async_take(a, &steal, &query, NULL, &err), 0);
+		assert_true(round % 2 == !async_is_pending(a, &steal));
 	}
-	assert_true(async_is_busy(a) == async_is_pending(a, ASK_STEAL));
+	assert_true(async_is_busy(a) == async_is_pending(a, &steal));
+	async_ask(a, &steal, ASK_BACKGROUND, open_steal(UI_WORLD_BEGIN, UI_WORLD_BEGIN + UI_WORLD_SPAN - 1), NULL);
 	async_close(a);
+	assert_int_equal(steal.phase, NOT_ASKED);
 }
 
-/* STATUS returns the sentence of explain_status(); errors are returned. */
+/* A worker computes the same sentences and paragraphs as the direct functions. Errors are returned, also those of queries
+ * that could not be opened. */
 static void test_sentences_and_errors(void **state)
 {
 	(void)state;
-	char text[512];
-	struct async_queries *a = async_open(&catalog, NULL);
-	for (uint32_t t = 0; t < catalog.threads; t++) {
-		struct question q = { .target = { TARGET_THREAD, t }, .t = UI_WORLD_BEGIN + 7500000 };
-		struct answer answer = answer_to(a, ASK_STATUS, &q);
-		assert_int_equal(explain_status(&catalog, &q.target, q.t, text, sizeof text, NULL), answer.status);
-		assert_string_equal(text, answer.text);
-	}
-	for (uint32_t c = 0; c < catalog.cpus; c++) {
-		for (int64_t t = UI_WORLD_BEGIN; t < UI_WORLD_BEGIN + UI_WORLD_SPAN; t += 1700000) {
-			struct question q = { .target = { TARGET_CPU, c }, .t = t };
-			struct answer answer = answer_to(a, ASK_STATUS, &q);
-			assert_int_equal(explain_status(&catalog, &q.target, q.t, text, sizeof text, NULL), answer.status);
-			assert_string_equal(text, answer.text);
-		}
-	}
-	struct question outside = { .target = { TARGET_THREAD, 0 }, .from = 5, .to = 6 };
-	struct answer answer = answer_to(a, ASK_FLOW, &outside);
-	assert_int_equal(answer.status, -1);
-	assert_non_null(strstr(answer.err.text, "not alive in that window"));
-	async_close(a);
-}
-
-/* EXPLAIN returns the paragraph of explain_at(); CAUSE returns the actor that had the CPU longest in the interval. */
-static void test_paragraphs_and_causes(void **state)
-{
-	(void)state;
-	struct async_queries *a = async_open(&catalog, NULL);
-	size_t causes = 0, paragraphs = 0;
+	char sentence[512];
+	struct async_queries *a = async_open();
+	size_t paragraphs = 0;
 	for (uint32_t i = 0; i < catalog.threads + catalog.cpus; i++) {
-		struct target s = { i < catalog.threads ? TARGET_THREAD : TARGET_CPU,
+		const struct target s = { i < catalog.threads ? TARGET_THREAD : TARGET_CPU,
 			i < catalog.threads ? i : i - catalog.threads };
-		for (int64_t t = UI_WORLD_BEGIN + 300000; t < UI_WORLD_BEGIN + UI_WORLD_SPAN; t += 9100000) {
-			struct question q = { .target = s, .t = t };
-			struct answer answer = answer_to(a, ASK_EXPLAIN, &q);
-			char *text;
-			struct error err = ERROR_INIT;
-			assert_int_equal(explain_at(&catalog, &s, t, &text, &err), answer.status);
-			if (answer.status == 0)
-				assert_string_equal(text, answer.paragraph);
-			else
-				assert_string_equal(err.text, answer.err.text);
-			paragraphs += answer.status == 0;
+		for (int64_t t = UI_WORLD_BEGIN; t < UI_WORLD_BEGIN + UI_WORLD_SPAN; t += 9100000) {
+			struct error err = ERROR_INIT, direct = ERROR_INIT;
+			struct query *query = answer_to(a, status_open(&catalog, &s, t), &err);
+			assert_int_equal(explain_status(&catalog, &s, t, sentence, sizeof sentence, &direct), query ? 0 : -1);
+			char *text = query ? explain_take(query) : NULL, *paragraph;
+			assert_string_equal(text ? text : "", sentence);
 			free(text);
-			free(answer.paragraph);
-			struct gap gap;
-			struct flow flow;
-			if (gap_at(&catalog, &s, t, &gap, &err) <= 0)
-				continue;
-			q.from = gap.start;
-			q.to = gap.end;
-			answer = answer_to(a, ASK_CAUSE, &q);
-			assert_int_equal(flow_of(&catalog, &s, gap.start, gap.end, NULL, &flow, &err), 0);
-			const struct flow_entry *e = flow.entry;
-			bool more = false;
-			for (; e < flow.entry + flow.entries && e->actor.kind != FLOW_PREEMPTING; e++)
-				more |= e->actor.kind != FLOW_RUNNING;
-			const bool found = e < flow.entry + flow.entries;
-			assert_int_equal(answer.status, 0);
-			assert_int_equal(answer.culprit.machine >= 0, found);
-			assert_int_equal(answer.took_most, !more);
-			if (found) {
-				assert_int_equal(answer.culprit.machine, e->actor.machine);
-				assert_int_equal(answer.culprit.tid, e->actor.tid);
-				assert_string_equal(answer.text, flow.name[e->actor.name]);
-				assert_true(answer.share <= e->share + 1e-12 && answer.share >= e->share - 1e-12);
-			}
-			causes += found;
-			flow_release(&flow);
+			query_close(query);
+			query = answer_to(a, explain_open(&catalog, &s, t, &err), &err);
+			assert_int_equal(explain_at(&catalog, &s, t, &paragraph, &direct), query ? 0 : -1);
+			text = query ? explain_take(query) : NULL;
+			assert_string_equal(text ? text : err.text, paragraph ? paragraph : direct.text);
+			paragraphs += query != NULL;
+			free(text);
+			free(paragraph);
+			query_close(query);
 		}
 	}
-	assert_true(causes > 20 && paragraphs > 200);
+	assert_true(paragraphs > 200);
+	struct error err = ERROR_INIT;
+	assert_null(answer_to(a, open_flow(0, 5, 6, &err), &err));
+	assert_non_null(strstr(err.text, "not alive in that window"));
 	async_close(a);
 }
 
@@ -197,64 +183,57 @@ static int setup(void **state)
 	return h && catalog_open(&catalog, h, &err) == 0 ? 0 : -1;
 }
 
-static atomic_int reads;       /* number of reads that started */
+static atomic_int reads;       /* number of long steps that started */
 static atomic_bool let_go;     /* they may finish */
 
-/* Stub that behaves like reading large traces: one long step, with progress reports that may cancel it. */
-static int read_for_long(const struct history *shown, const char *machine, int64_t from, int64_t to, size_t most,
-                         struct progress progress, struct event_list *out, struct error *err)
+/* Behaves like reading large traces: one long step, with progress reports that may cancel it. */
+static int read_for_long(void *queries, int64_t until, struct error *err)
 {
-	(void)shown, (void)machine, (void)from, (void)most;
+	(void)until;
 	atomic_fetch_add(&reads, 1);
 	while (!atomic_load(&let_go)) {
-		if (progress.tick(progress.arg, "reading", 1, 2))
+		if (async_report(queries, 50))
 			return error_set(err, STATUS_INPUT, NULL, "not wanted");
 		usleep(100);
 	}
-	const struct event_text one = { .t = to, .machine = "x", .event = "y", .fields = "" };
-	event_list_add(out, &one);
-	return 0;
+	return 1;
 }
 
-/* All other questions are answered while events are read; a new question about events cancels the earlier one. */
+static void release_nothing(void *queries)
+{
+	(void)queries;
+}
+
+/* All other questions are answered during a long step; a new query of its question cancels the step. */
 static void test_nothing_waits_for_traces(void **state)
 {
 	(void)state;
-	static const struct ui_traces traces = { read_for_long };
-	struct answer answer;
-	struct async_queries *a = async_open(&catalog, &traces);
-	uint32_t vm = 0;
-	while (catalog.machine[vm].kind != MACHINE_VM)
-		vm++;
-	struct question q = { .target = { TARGET_THREAD, catalog.machine[vm].thread } };
-	assert_non_null(a);
-	assert_int_equal(catalog_lifetime(&catalog, &q.target, &q.from, &q.to, NULL), 1);
-	q.t = q.from;
-	async_ask(a, ASK_EVENTS, &q);
-	while (!atomic_load(&reads))
+	static const struct task_kind kind = { read_for_long, release_nothing };
+	struct async_queries *a = async_open();
+	struct question events = { 0 };
+	struct query *query;
+	struct error err = ERROR_INIT;
+	async_ask(a, &events, ASK_LONG, query_task_open(&kind, a), NULL);
+	while (!atomic_load(&reads) || async_progress(a, &events) != 50)
 		usleep(100);
-	static const enum ask_kind others[] = { ASK_STATUS, ASK_CAUSE, ASK_EXPLAIN, ASK_FLOW, ASK_STEAL, ASK_SUMMARY, ASK_GAPS,
-		ASK_EXITS };
-	for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-		answer = answer_to(a, others[i], &q);
-		assert_int_equal(answer.status, 0);
-		free(answer.paragraph);
-		flow_release(&answer.flow);
-		steal_release(&answer.steal);
-		summary_release(&answer.summary);
-		gap_list_release(&answer.gaps);
-		exits_release(&answer.exits);
+	const int64_t from = UI_WORLD_BEGIN, to = UI_WORLD_BEGIN + UI_WORLD_SPAN - 1;
+	struct query *others[] = { open_steal(from, to),
+		summary_open(&catalog, &(struct summary_options){ .from = from, .to = to, .gaps = true }),
+		exits_open(&catalog, &(struct exit_options){ .from = from, .to = to }, &err),
+		locks_open(&catalog, NULL, from, to), findings_open(&catalog, NULL, from, to) };
+	for (size_t i = 0; i < COUNT(others); i++) {
+		query = answer_to(a, others[i], &err);
+		assert_non_null(query);
+		query_close(query);
 	}
-	assert_true(async_is_pending(a, ASK_EVENTS) && !async_take_answer(a, ASK_EVENTS, &answer));
-	q.to--;
-	async_ask(a, ASK_EVENTS, &q);
+	assert_true(async_is_pending(a, &events) && async_take(a, &events, &query, NULL, &err) == 0);
+	async_ask(a, &events, ASK_LONG, query_task_open(&kind, a), NULL);
 	while (atomic_load(&reads) < 2)
 		usleep(100);
 	atomic_store(&let_go, true);
-	answer = answer_to(a, ASK_EVENTS, &q);
-	assert_int_equal(answer.status, 0);
-	assert_true(answer.events.len == 1 && answer.events.event[0].t == q.to);
-	event_list_release(&answer.events);
+	query = answer_of(a, &events, &err);
+	assert_ptr_equal(query_task_state(query), a);
+	query_close(query);
 	async_close(a);
 }
 
@@ -273,7 +252,6 @@ int main(void)
 		cmocka_unit_test(test_slices_add_up),
 		cmocka_unit_test(test_the_last_question_counts),
 		cmocka_unit_test(test_sentences_and_errors),
-		cmocka_unit_test(test_paragraphs_and_causes),
 		cmocka_unit_test(test_nothing_waits_for_traces),
 	};
 	return cmocka_run_group_tests(tests, setup, teardown);
