@@ -26,6 +26,7 @@ tests_libsim_a_SOURCES = \
 	tests/sim/tenant.c \
 	tests/sim/truth.c \
 	tests/sim/truth.h \
+	tests/sim/victims.c \
 	tests/sim/workload.c
 stealscope_sim_SOURCES = tests/sim/sim_main.c
 stealscope_sim_LDADD = tests/libsim.a $(BASE_LIBS)

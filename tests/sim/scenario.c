@@ -482,6 +482,7 @@ static const struct scenario {
 	{ "spin", spin, 1 * SEC, "threads that spin for a lock whose holder's vCPU may be out" },
 	{ "tenant", scenario_tenant, 2 * SEC, "a guest with a steal clock, and one reason or more why it waits (--plant)" },
 	{ "groups", scenario_groups, 600 * MS, "a host without VMs: groups with quotas on busy CPUs (--quota-facts)" },
+	{ "victims", scenario_victims, 2 * SEC, "one worst victim, and another target that lost more (--plant)" },
 	{ "random", random_scenario, 700 * MS, "everything drawn from the seed" },
 };
 

@@ -1,4 +1,4 @@
-/* Parts of scenarios that scenario.c and tenant.c share. */
+/* Parts of scenarios that scenario.c, groups.c, tenant.c and victims.c share. */
 #ifndef STEALSCOPE_SIM_SCENARIO_H
 #define STEALSCOPE_SIM_SCENARIO_H
 
@@ -22,6 +22,7 @@ struct machine *host_add(struct sim *s, unsigned pcpus);
 struct machine *guest_add(struct sim *s, const struct plan *p);
 struct quota_group *quota_add(struct sim *s, int64_t quota, int64_t period, int64_t first);
 int scenario_groups(struct sim *s);
+int scenario_victims(struct sim *s);
 void random_threads(struct sim *s, struct machine *m);
 
 #endif

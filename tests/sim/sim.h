@@ -314,7 +314,7 @@ struct options {
 	                            * nothing down */
 	int64_t counter_faults;    /* reads of hardware counters at which faults begin, per million */
 	bool counters;             /* the host's records have instructions and cycles */
-	bool no_kvm, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
+	bool no_kvm, no_sched, no_truth, plain_names, bad_vcpu_id, late, containers, nested, hotplug;
 	uint8_t quota_facts;       /* enum quota_facts: records about throttled threads */
 	uint8_t steal_reads;       /* enum steal_reads: source of the guests' steal clocks */
 	const char *missing[16];
@@ -435,7 +435,7 @@ enum workload { WL_HOG, WL_PULSE, WL_FIBONACCI, WL_FIB_SHELL, WL_CRITICAL, WL_CR
                 WL_SHORT,
                 WL_FORKER, WL_SLEEPER, WL_PERIODIC, WL_DISK, WL_BLOCKIO, WL_BEACON, WL_SERVER, WL_CLIENT, WL_TRACER,
                 WL_QEMU, WL_EXITS, WL_THREADED, WL_WORKER, WL_LAUNCHER, WL_VM, WL_LAZY_TRACER, WL_DAEMON, WL_CARRIER,
-                WL_LOCKER, WL_ASKER, WL_ANSWERER, WL_SPINNER, WL_COUNT };
+                WL_LOCKER, WL_ASKER, WL_ANSWERER, WL_SPINNER, WL_NAPPER, WL_SHORT_NAPPER, WL_LONG_NAPPER, WL_COUNT };
 #define WL_VM_RUNS 3  /* index of the step of WL_VM at which the VM exists */
 extern const struct step *const workload[WL_COUNT];
 void thread_step(struct cpu *c, struct thread *t);

@@ -11,7 +11,7 @@
 
 enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST,
        O_DUP,
-       O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
+       O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_SCHED, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
        O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_AFFINITY, O_WITHOUT, O_POLL, O_SWAP,
        O_SIBLINGS, O_SLOWDOWN, O_COUNTERS, O_COUNTER_FAULTS, O_STEAL,
        O_QUOTA_FACTS };
@@ -27,6 +27,7 @@ static const struct option option[] = {
 	{ "sync-bogus", required_argument, NULL, O_BOGUS }, { "sync-jitter", required_argument, NULL, O_JITTER },
 	{ "clock-step", required_argument, NULL, O_STEP }, { "clock-step-at", required_argument, NULL, O_STEP_AT },
 	{ "packet", required_argument, NULL, O_PACKET }, { "no-kvm", no_argument, NULL, O_NO_KVM },
+	{ "no-sched", no_argument, NULL, O_NO_SCHED },
 	{ "no-truth", no_argument, NULL, O_NO_TRUTH }, { "plain-names", no_argument, NULL, O_PLAIN },
 	{ "bad-vcpu-id", no_argument, NULL, O_BAD_ID }, { "missing", required_argument, NULL, O_MISSING },
 	{ "late", no_argument, NULL, O_LATE }, { "containers", no_argument, NULL, O_CONTAINERS },
@@ -63,7 +64,8 @@ static const char options_text[] =
 	"  --work PERCENT          computation of a request (100)\n"
 	"  --plant CAUSE           planted: vm, crowd, pin, light, idle, weight, exits,\n"
 	"                          quota, slow, or none; tenant: hog, peer, quota, pause,\n"
-	"                          migration, hotplug, quiet, or mix\n"
+	"                          migration, hotplug, quiet, or mix; victims: server,\n"
+	"                          floor, own, recorder, or beside\n"
 	"  --quota-facts KIND      groups: records about quotas: switches (of throttled\n"
 	"                          threads), stat (cpu.stat), session (only groups), none\n"
 	"  --steal-clock WHERE     guests record their steal clock: switch (and timers), tick\n"
@@ -81,9 +83,10 @@ static const char options_text[] =
 	"  --packet BYTES          size of the streams' packets (65536)\n"
 	"  --no-truth              do not write DIR/truth\n"
 	"faults:\n"
-	"  --lost SHARE            share of the records to discard, in bursts (0..0.5)\n"
+	"  --lost SHARE            share of the records to discard, in bursts (0..0.99)\n"
 	"  --missing NAME          leave out that guest's trace, or \"host\" (repeatable)\n"
 	"  --late                  random: some guests' traces begin late or end early\n"
+	"  --no-sched              no sched events in all traces\n"
 	"  --no-kvm                no kvm events in the host's trace\n"
 	"  --plain-names           all threads of a VM are called qemu-system-x86\n"
 	"  --bad-vcpu-id           vcpu_id fields hold rubbish\n"
@@ -201,7 +204,7 @@ static bool fault_option(int opt, const char *arg, struct options *o)
 		o->have_drift = true;
 		return decimal(arg, -1000, 1000, 1000, &o->drift_ppb);
 	case O_LOST:
-		return decimal(arg, 0, 0.5, 1e6, &o->lost);
+		return decimal(arg, 0, 0.99, 1e6, &o->lost);
 	case O_DUP:
 		return decimal(arg, 0, 1, 1e6, &o->sync_dup);
 	case O_BOGUS:
@@ -240,6 +243,8 @@ static bool flag_option(int opt, struct options *o)
 		return true;
 	case O_NO_KVM:
 		return o->no_kvm = true;
+	case O_NO_SCHED:
+		return o->no_sched = true;
 	case O_NO_TRUTH:
 		return o->no_truth = true;
 	case O_PLAIN:

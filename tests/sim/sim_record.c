@@ -71,7 +71,9 @@ static bool is_discarded(struct cpu *c)
 {
 	struct sim *s = c->m->sim;
 
-	if (c->lost_left == 0 && rng_chance(&s->fault, s->opt.lost / 200))
+	/* from a half on, bursts follow each other closely */
+	const int64_t bursts = s->opt.lost > 500000 ? 1000000 * s->opt.lost / (1000000 - s->opt.lost) : s->opt.lost;
+	if (c->lost_left == 0 && rng_chance(&s->fault, bursts / 200))
 		c->lost_left = rng_range(&s->fault, 20, 380);
 	if (c->lost_left == 0)
 		return false;
@@ -86,6 +88,8 @@ void record_write(struct cpu *c, enum record_kind kind, const union record_value
 	struct sim *s = m->sim;
 	int64_t ts = clock_guest(m, s->now) - m->boot_guest;
 
+	if (s->opt.no_sched && kind <= REC_EXEC)
+		return;
 	if (s->opt.no_kvm && ((kind >= REC_KVM_ENTRY && kind <= REC_USEREXIT) || kind >= REC_HALT_POLL))
 		return;
 	if (!m->ctf || s->now < m->trace_from || s->now > m->trace_to || s->failed)

@@ -43,6 +43,15 @@ static const struct step forker[] = {
 static const struct step sleeper[] = {
 	{ W_RUN, 0, 20 * US, 400 * US, NULL }, { W_SLEEP, 0, 500 * US, 30 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
 };
+static const struct step napper[] = {
+	{ W_RUN, 0, 3 * MS, 5 * MS, NULL }, { W_SLEEP, 0, 80 * MS, 100 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
+};
+static const struct step short_napper[] = {
+	{ W_RUN, 0, 100 * US, 200 * US, NULL }, { W_SLEEP, 0, 150 * MS, 250 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
+};
+static const struct step long_napper[] = {
+	{ W_RUN, 0, 14 * MS, 16 * MS, NULL }, { W_SLEEP, 0, 150 * MS, 250 * MS, NULL }, { W_GOTO, 0, 0, 0, NULL },
+};
 static const struct step periodic[] = {
 	{ W_RUN, 0, 1 * MS, 4 * MS, NULL }, { W_PERIOD, 0, 20 * MS, 0, NULL }, { W_GOTO, 0, 0, 0, NULL },
 };
@@ -130,7 +139,7 @@ const struct step *const workload[WL_COUNT] = {
 	[WL_QEMU] = qemu, [WL_EXITS] = exits, [WL_THREADED] = threaded, [WL_WORKER] = worker,
 	[WL_LAUNCHER] = launcher, [WL_VM] = vm,
 	[WL_LAZY_TRACER] = lazy_tracer, [WL_DAEMON] = daemon_steps, [WL_CARRIER] = carrier, [WL_LOCKER] = locker,
-	[WL_ASKER] = asker, [WL_ANSWERER] = answerer, [WL_SPINNER] = spinner,
+	[WL_ASKER] = asker, [WL_ANSWERER] = answerer, [WL_SPINNER] = spinner, [WL_NAPPER] = napper, [WL_SHORT_NAPPER] = short_napper, [WL_LONG_NAPPER] = long_napper,
 };
 
 static void block_thread(struct cpu *c, struct thread *t, enum want want)
