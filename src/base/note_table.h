@@ -164,6 +164,9 @@
 	  "vCPU, or the host's trace is wrong", "compare the clock with stealscope sync --audit") \
 	X(STEAL_UNPLACED, "steal-unplaced", LIMIT, \
 	  "the steal clock shows %s that fit between no two events: they count as running", "") \
+	X(NO_SCHEDULER_EVENTS, "no-scheduler-events", LIMIT, \
+	  "its trace has no scheduler event: which threads ran, and which waited, is unknown", \
+	  "record sched_switch, sched_waking and sched_wakeup") \
 	X(NO_WAKEUPS, "no-wakeups", LIMIT, \
 	  "its trace has no wakeups: if others had the CPU of a sleeping thread, it is unknown whether it slept or waited", \
 	  "record sched_waking and sched_wakeup") \

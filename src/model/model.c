@@ -273,6 +273,8 @@ static void add_notes(const struct model_run *r, const struct model *m, int64_t 
 			note_add(notes, ENDS_WITHOUT_START, mc->name, (unsigned long long)request_probes_orphans(mc));
 		if (unknown_idle_vcpus(m, mc))
 			note_add(notes, IDLE_UNKNOWN, mc->name, unknown_idle_vcpus(m, mc));
+		if (info && info->events && !mc->has_seen_sched)
+			note_add(notes, NO_SCHEDULER_EVENTS, mc->name);
 		if (!mc->has_seen_wakeup && mc->unseen_wakeups)
 			note_add(notes, NO_WAKEUPS, mc->name);
 		if (mc->assumed_cpus)

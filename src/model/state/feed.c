@@ -44,6 +44,7 @@ static void prove_current(struct machine *mc, uint32_t number, int64_t tid)
 static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 {
 	const uint32_t number = ev->cpu;
+	mc->has_seen_sched = true;
 	if (mc->counters)
 		counters_switch(mc, number);
 	irq_clear(mc, c);

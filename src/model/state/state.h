@@ -152,6 +152,7 @@ struct machine {
 	bool has_throttled;            /* the trace contains throttled */
 	bool has_userspace_exits;      /* the trace contains kvm_userspace_exit */
 	bool waking_is_wakeup;         /* the trace has sched_waking but no sched_wakeup */
+	bool has_seen_sched;                /* an event showed which thread or vCPU ran */
 	bool has_seen_wakeup;               /* a sched_wakeup or sched_waking was processed */
 	bool has_seen_waking;               /* a sched_waking was processed */
 	bool has_wakeups;              /* the trace contains wakeups, or was not prescanned */

@@ -157,6 +157,7 @@ void vcpu_state_event(struct machine *mc, struct cpu *c, const struct event *ev)
 	(void)c;
 	const uint32_t cpu = ev->cpu;
 	const int64_t state = ev->vcpu_state.state;
+	mc->has_seen_sched = true;
 	if (ev->vcpu_state.vm == EVENT_ABSENT) {
 		set_idle(mc, cpu, state == VCPU_STATE_RUNNING);
 		return;
