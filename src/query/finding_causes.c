@@ -7,8 +7,8 @@
 #include "base/mem.h"
 
 #define SAME_NAME_SHARE 0.1  /* minimum time of a thread that is named together with another one, as a share of that */
-#define SPREAD_SHARE 0.5      /* minimum share of the lost time that other VMs took together */
-#define SPREAD_VMS 3          /* minimum number of these VMs */
+#define SPREAD_SHARE 0.5      /* minimum share of the lost time that other VMs or groups took together */
+#define SPREAD_MACHINES 3     /* minimum number of these */
 #define EVENT_SHARE 0.02      /* a pause or migration comes first from this share of the time wanted on ... */
 #define EVENT_NS 100000000    /* ... or from this time on, ns */
 #define ONE_NAME_SHARE 0.5  /* minimum share of the time of the host's threads, for a name to stand for them */
@@ -30,12 +30,13 @@ static int64_t process_at(const struct catalog *catalog, uint32_t thread, int64_
 }
 
 /* Returns true if an actor of the victim's machine counts as the victim itself: a thread of its process, or any thread
- * if the victim is a machine, or belongs to a VM whose host is known. */
+ * if the victim is a machine, or belongs to a group, or to a VM whose host is known. */
 static bool is_own_loss(const struct cause_list *l, const struct cause_interval *i)
 {
 	const struct catalog *catalog = l->catalog;
 	const struct catalog_machine *m = &catalog->machine[i->actor.machine];
-	if (l->victim.kind != TARGET_THREAD || (m->kind == MACHINE_VM && !m->hides_stolen_time))
+	if (l->victim.kind != TARGET_THREAD || m->kind == MACHINE_CONTAINER ||
+	    (m->kind == MACHINE_VM && !m->hides_stolen_time))
 		return true;
 	const int other = i->actor.tid > 0 ? catalog_find_thread(catalog, (uint32_t)i->actor.machine, i->actor.tid) : -1;
 	const int64_t process = process_at(catalog, l->victim.index, i->start);
@@ -52,6 +53,13 @@ static enum loss_rank rank_of(const struct cause_list *l, enum cause_kind kind, 
 	if ((kind == CAUSE_THREAD || kind == CAUSE_IRQ) && i->actor.machine == (int32_t)victim)
 		return is_own_loss(l, i) ? LOSS_OWN : LOSS_OTHERS;
 	return LOSS_OTHERS;
+}
+
+/* Returns true if the threads of a machine are one culprit: of a VM, and of a group for a victim that is a machine. */
+static bool is_one_culprit(const struct cause_list *l, int32_t machine)
+{
+	const enum machine_kind kind = l->catalog->machine[machine].kind;
+	return kind == MACHINE_VM || (kind == MACHINE_CONTAINER && l->victim.kind == TARGET_MACHINE);
 }
 
 static struct cause cause_of(const struct cause_list *l, const struct cause_interval *i)
@@ -78,8 +86,8 @@ static struct cause cause_of(const struct cause_list *l, const struct cause_inte
 		} else if (kind == FLOW_IRQ) {
 			c.kind = CAUSE_IRQ;
 			c.name = i->name;
-		} else if (!is_own && catalog->machine[actor->machine].kind == MACHINE_VM) {
-			c.kind = CAUSE_VM;
+		} else if (!is_own && is_one_culprit(l, actor->machine)) {
+			c.kind = CAUSE_MACHINE;
 			c.tid = actor->tid > 0 ? actor->tid : -1;
 		} else {
 			c.kind = CAUSE_THREAD;
@@ -187,15 +195,15 @@ static void merge_threads(struct cause_list *l, int32_t machine, enum loss_rank 
 	l->len = n;
 }
 
-/* Joins the actors of another VM; keeps the thread that took most of their time. */
-static void merge_vm(struct cause_list *l, int32_t machine)
+/* Joins the actors of another VM or group; keeps the thread that took most of their time. */
+static void merge_machine(struct cause_list *l, int32_t machine)
 {
 	struct cause *vm = NULL;
 	int64_t most = 0;
 	size_t n = 0;
 	for (size_t i = 0; i < l->len; i++) {
 		const struct cause c = l->cause[i];
-		if (c.kind != CAUSE_VM || c.machine != machine) {
+		if (c.kind != CAUSE_MACHINE || c.machine != machine) {
 			l->cause[n++] = c;
 			continue;
 		}
@@ -219,7 +227,7 @@ void causes_sort(struct cause_list *l)
 	qsort(l->cause, l->len, sizeof *l->cause, compare_causes);
 	merge_names(l);
 	for (uint32_t m = 0; m < l->catalog->machines; m++) {
-		merge_vm(l, (int32_t)m);
+		merge_machine(l, (int32_t)m);
 		for (unsigned rank = 0; rank < LOSS_RANKS; rank++)
 			merge_threads(l, (int32_t)m, (enum loss_rank)rank);
 	}
@@ -229,17 +237,19 @@ void causes_sort(struct cause_list *l)
 unsigned causes_spread(const struct cause_list *l, int64_t *ns)
 {
 	int64_t most = 0;
-	unsigned vms = 0;
+	unsigned machines = 0;
 	*ns = 0;
 	for (size_t i = 0; i < l->len; i++) {
 		const struct cause *c = &l->cause[i];
-		if (c->kind != CAUSE_VM)
+		if (c->kind != CAUSE_MACHINE)
 			continue;
-		vms++;
+		machines++;
 		*ns += c->ns;
 		most = c->ns > most ? c->ns : most;
 	}
-	return vms >= SPREAD_VMS && (double)*ns >= SPREAD_SHARE * (double)l->rank_ns[LOSS_OTHERS] && most <= *ns / 2 ? vms : 0;
+	const bool is_spread = machines >= SPREAD_MACHINES && most <= *ns / 2 &&
+	                       (double)*ns >= SPREAD_SHARE * (double)l->rank_ns[LOSS_OTHERS];
+	return is_spread ? machines : 0;
 }
 
 bool cause_is_event(const struct cause *c, int64_t wanted)

@@ -4,9 +4,9 @@
 
 #include "query/query_internal.h"
 
-/* What kept a victim from running. Threads of one machine with the same name are one cause, the threads of another VM
- * are one cause. */
-enum cause_kind { CAUSE_THREAD, CAUSE_VM, CAUSE_IRQ, CAUSE_OWN, CAUSE_VMM, CAUSE_LIMIT, CAUSE_IDLE_CPU, CAUSE_SLEEP,
+/* What kept a victim from running. Threads of one machine with the same name are one cause, the threads of another VM,
+ * or of another group than the victim, are one cause. */
+enum cause_kind { CAUSE_THREAD, CAUSE_MACHINE, CAUSE_IRQ, CAUSE_OWN, CAUSE_VMM, CAUSE_LIMIT, CAUSE_IDLE_CPU, CAUSE_SLEEP,
 	CAUSE_UNKNOWN };
 
 /* Ranks of lost time: time that others took comes first. */
@@ -15,7 +15,7 @@ enum loss_rank { LOSS_OTHERS, LOSS_SERVICE, LOSS_OWN, LOSS_RANKS };
 struct cause {
 	enum cause_kind kind;
 	enum loss_rank rank;
-	int32_t machine, tid;    /* of CAUSE_THREAD and CAUSE_VM: the thread that took most; -1: none */
+	int32_t machine, tid;    /* of CAUSE_THREAD and CAUSE_MACHINE: the thread that took most; -1: none */
 	uint16_t reason;         /* CAUSE_LIMIT: enum out_reason */
 	unsigned threads;        /* number of threads, or of causes merged into this one */
 	const char *name;        /* raw name of thread or handler; borrowed; NULL: all threads of the machine */
@@ -43,8 +43,8 @@ void causes_add(struct cause_list *l, const struct cause_interval *longest, int6
 /* Joins threads with equal names; joins all threads of a machine to one cause without a name if no name took most of
  * their time; sorts. */
 void causes_sort(struct cause_list *l);
-/* Returns the number of other VMs that took most of the time together, if none of them took most of that; otherwise 0.
- * *ns: their time. */
+/* Returns the number of other VMs or groups that took most of the time together, if none of them took most of that;
+ * otherwise 0. *ns: their time. */
 unsigned causes_spread(const struct cause_list *l, int64_t *ns);
 /* Returns the first cause of a rank: a pause or migration of some length, otherwise the largest. NULL: none. */
 const struct cause *causes_first(const struct cause_list *l, unsigned rank, int64_t wanted);

@@ -95,7 +95,7 @@ const char *cause_name(const struct cause_list *l, const struct cause *c, char b
 			snprintf(buf, ACTOR_TEXT, "%.600s%s",
 			         thread_name(catalog, &(struct actor){ c->machine, c->tid, 0, 0, 0 }, machine), provider);
 		break;
-	case CAUSE_VM:
+	case CAUSE_MACHINE:
 		snprintf(buf, ACTOR_TEXT, "%.300s%.280s", machine, most_text(catalog, c, most));
 		break;
 	case CAUSE_OWN:
@@ -146,7 +146,7 @@ void cause_sentence(const struct cause_list *l, const struct cause *c, int64_t w
 			         l->catalog->machine[c->machine].kind == MACHINE_VM ? "vCPUs" : "threads", victim, time);
 		break;
 	case CAUSE_THREAD:
-	case CAUSE_VM:
+	case CAUSE_MACHINE:
 	case CAUSE_IRQ:
 		snprintf(buf, size, "%s took %s", cause_name(l, c, actor), of);
 		break;
@@ -210,7 +210,7 @@ static void set_numbers(struct finding *out, const struct cause_list *l, const s
 
 static enum finding_kind kind_of_cause(const struct cause *c)
 {
-	static const uint8_t kind[] = { [CAUSE_THREAD] = FINDING_CULPRIT, [CAUSE_VM] = FINDING_CULPRIT,
+	static const uint8_t kind[] = { [CAUSE_THREAD] = FINDING_CULPRIT, [CAUSE_MACHINE] = FINDING_CULPRIT,
 		[CAUSE_IRQ] = FINDING_CULPRIT, [CAUSE_OWN] = FINDING_OWN_THREADS, [CAUSE_VMM] = FINDING_VM_EXITS,
 		[CAUSE_LIMIT] = FINDING_LIMIT_SET, [CAUSE_IDLE_CPU] = FINDING_LATENCY, [CAUSE_SLEEP] = FINDING_LATENCY,
 		[CAUSE_UNKNOWN] = FINDING_UNKNOWN };
@@ -247,27 +247,27 @@ static uint32_t count_neighbours(const struct catalog *catalog, uint32_t machine
 	return parent < 0 ? 0 : catalog->machine[parent].cpus;
 }
 
-static void finding_of_spread(struct finding *out, const struct cause_list *l, int64_t wanted, unsigned vms, int64_t ns)
+static void finding_of_spread(struct finding *out, const struct cause_list *l, int64_t wanted, unsigned machines,
+                              int64_t ns)
 {
-	char victim[ACTOR_TEXT], time[AMOUNT_TEXT];
-	uint32_t all_vms, vcpus;
-	const uint32_t pcpus = count_neighbours(l->catalog, target_machine(l->catalog, &l->victim), &all_vms, &vcpus);
-	target_name(l->catalog, &l->victim, victim);
-	amount(ns, NULL, wanted, time);
+	char victim[ACTOR_TEXT], time[AMOUNT_TEXT], spread[40];
+	uint32_t vms, vcpus;
+	const uint32_t pcpus = count_neighbours(l->catalog, target_machine(l->catalog, &l->victim), &vms, &vcpus);
+	const struct cause *largest = l->cause;
+	while (largest->kind != CAUSE_MACHINE)
+		largest++;
+	const bool are_vms = l->catalog->machine[largest->machine].kind == MACHINE_VM;
+	snprintf(spread, sizeof spread, "%u %s", machines, are_vms ? "VMs" : "groups");
 	out->kind = FINDING_OVERCOMMITTED;
 	if (vcpus > pcpus)
-		finding_add(out, "overcommitted: %" PRIu32 " vCPUs of %" PRIu32 " VMs on %" PRIu32 " CPUs; %s lost %s, spread over "
-		            "%u VMs", vcpus, all_vms, pcpus, victim, time, vms);
-	else
-		finding_add(out, "%s lost %s, spread over %u VMs", victim, time, vms);
-	const struct cause *largest = l->cause;
-	while (largest->kind != CAUSE_VM)
-		largest++;
+		finding_add(out, "overcommitted: %" PRIu32 " vCPUs of %" PRIu32 " VMs on %" PRIu32 " CPUs; ", vcpus, vms, pcpus);
+	target_name(l->catalog, &l->victim, victim);
+	finding_add(out, "%s lost %s, spread over %s", victim, amount(ns, NULL, wanted, time), spread);
 	set_numbers(out, l, largest, wanted);
 	out->ns = ns;
 	out->share = share_of(ns, wanted);
 	out->culprit = (struct actor){ -1, -1, 0, FLOW_PREEMPTING, 0 };
-	snprintf(out->culprit_text, sizeof out->culprit_text, "%u VMs", vms);
+	snprintf(out->culprit_text, sizeof out->culprit_text, "%s", spread);
 }
 
 void finding_of_rank(struct finding *out, const struct cause_list *l, const struct cause *c, int64_t wanted)

@@ -86,12 +86,13 @@ static int walk_victim(struct findings_query *v, const struct victim *victim, st
 /* Returns true if the gaps of the next victim must be read: it may be the worst one of its tier, or is worth a finding. */
 static bool is_worth_a_walk(const struct findings_query *v, const struct victim *c)
 {
-	if (c->tier == TIER_LAST && v->entries)
+	const bool is_enough = v->walked[c->tier] >= VICTIMS_WALKED;
+	const uint32_t machine = target_machine(v->q.catalog, &c->target);
+	if ((c->tier == TIER_LAST && v->entries) || (c->tier == TIER_THREADS && is_enough && v->best[TIER_GUESTS]))
 		return false;
-	if (c->tier == TIER_THREADS && v->walked[c->tier] >= VICTIMS_WALKED && v->best[TIER_GUESTS])
-		return false;
-	const int64_t best = v->best[c->tier];
-	return c->bound > best || (v->walked[c->tier] < VICTIMS_WALKED && (double)c->bound >= VICTIM_SHARE * (double)best);
+	const bool is_known = c->target.kind == TARGET_THREAD && v->others[machine] >= 0 && v->others[machine] < c->bound;
+	const double bound = (double)(is_known ? v->others[machine] : c->bound), best = (double)v->best[c->tier];
+	return bound > best || bound >= (is_enough ? SIMILAR_SHARE : VICTIM_SHARE) * best;
 }
 
 static int walk_victims(struct findings_query *v, struct budget *budget, struct error *err)
@@ -320,6 +321,7 @@ static void findings_close(struct query *q)
 	free(v->victim);
 	free(v->entry);
 	free(v->taken);
+	free(v->others);
 }
 
 static const struct query_kind findings_query = { findings_walk, findings_join, findings_close };

@@ -1,4 +1,4 @@
-/* Selection of victims, and the order of findings: the rules of doc/findings.md. */
+/* Findings that follow from the causes of victims, and their order: the rules of doc/findings.md. */
 #include "query/findings_state.h"
 
 #include <inttypes.h>
@@ -9,210 +9,11 @@
 #include "base/mem.h"
 #include "base/timefmt.h"
 
-#define WANTED_MIN 0.01        /* floor of a victim: minimum share of the window that it wanted to run, ... */
-#define WAIT_MIN 10000000      /* ... or minimum length of one of its waits, ns */
-#define EVENT_BOUND 100000000  /* a VM that lost so much may have been paused: its gaps are read, ns */
-#define SLEEPER_LIFE 0.1       /* minimum lifetime of a thread with a critical path, share of the window */
-#define SLEEPER_SHARE 0.1      /* minimum share of its life that it slept */
 #define SECOND_SHARE 0.25      /* minimum time of a victim's second cause, as a share of the first one */
 #define SMALL_SHARE 0.01       /* minimum time of a cause with a finding, as a share of the time wanted */
-#define SIMILAR_SHARE 0.95     /* of losses as similar as this, the larger share of the time wanted comes first */
 #define UNKNOWN_SHARE 0.1      /* minimum share of unknown time that is mentioned */
 #define KNOWN_MIN 0.5          /* minimum share of known CPU time for "healthy" */
 #define SAMPLES 200            /* times at which the users of CPUs are read to estimate the share of known time */
-
-static int64_t wanted(const struct demand *d)
-{
-	return d->ran + d->lost;
-}
-
-/* ---- Selection ------------------------------------------------------------------------------------------------------ */
-
-/* Returns true for threads of programs that record: they are never victims. */
-static bool is_recorder(const char *name)
-{
-	static const char *const recorder[] = { "stealscope", "lttng", "trace-cmd", "perf", "xentrace", "traced" };
-	for (size_t i = 0; i < sizeof recorder / sizeof *recorder; i++) {
-		const size_t n = strlen(recorder[i]);
-		if (strncmp(name, recorder[i], n) == 0 && (!name[n] || strchr("-_ ", name[n])))
-			return true;
-	}
-	return false;
-}
-
-/* Returns true if the thread, or its process, records. */
-static bool thread_is_recorder(const struct catalog *catalog, uint32_t thread)
-{
-	const struct catalog_thread *t = &catalog->thread[thread];
-	struct interval iv;
-	if (is_recorder(catalog_longest_name(catalog, thread)))
-		return true;
-	if (t->pid == HISTORY_NONE || history_stab(catalog->h, t->pid, history_end(catalog->h), &iv, NULL) < 0 ||
-	    iv.value <= 0 || iv.value > INT32_MAX || iv.value == t->tid)
-		return false;
-	const int leader = catalog_find_thread(catalog, t->machine, (int32_t)iv.value);
-	return leader >= 0 && is_recorder(catalog_longest_name(catalog, (uint32_t)leader));
-}
-
-/* Returns true for the domain that controls Xen. */
-static bool is_control_domain(const struct catalog *catalog, uint32_t machine)
-{
-	const char *name = catalog->machine[machine].name;
-	return catalog->has_run_states && (strcmp(name, "Domain-0") == 0 || strcmp(name, "dom 0") == 0);
-}
-
-/* Checks the floor. Returns 1 if the target wanted enough time, or waited long enough once. */
-static int is_above_floor(const struct findings_query *v, const struct target *target, const struct demand *d,
-                          struct error *err)
-{
-	struct gap_walk walk;
-	struct gap gap;
-	const int64_t window = v->q.to - v->q.from + 1;
-	if ((double)wanted(d) >= WANTED_MIN * (double)window)
-		return 1;
-	if (d->lost < WAIT_MIN || target->kind == TARGET_MACHINE)
-		return d->lost >= WAIT_MIN;
-	int rc = gap_walk_start(&walk, v->q.catalog, target, v->q.from, v->q.to, err);
-	while (rc > 0 && (rc = gap_walk_next(&walk, &gap, err)) > 0)
-		if (gap.end - gap.start + 1 >= WAIT_MIN)
-			return 1;
-	return rc;
-}
-
-static void add_victim(struct findings_query *v, const struct target *target, const struct demand *d, enum victim_tier tier)
-{
-	*ARRAY_PUSH(v->victim, v->victims, v->victims_cap) = (struct victim){ *target, *d, tier, d->lost - d->vmm_ns };
-}
-
-/* Considers a target with this demand as a victim. */
-static int consider(struct findings_query *v, const struct target *target, const struct demand *d, enum victim_tier tier,
-                    struct error *err)
-{
-	const double share = share_of(d->lost, wanted(d));
-	const bool may_be_event = target->kind == TARGET_MACHINE && d->lost - d->vmm_ns >= EVENT_BOUND;
-	if (share <= v->worst_share && share <= FINDING_LIMIT && !may_be_event)
-		return 0;
-	const int rc = is_above_floor(v, target, d, err);
-	if (rc <= 0)
-		return rc;
-	if (share > v->worst_share && tier != TIER_LAST) {
-		v->worst_share = share;
-		v->worst = *target;
-	}
-	if (share > FINDING_LIMIT || may_be_event)
-		add_victim(v, target, d, tier);
-	return 0;
-}
-
-/* A VM is the victim; if it lost little, but one of its vCPUs much, that vCPU. */
-static int choose_vm(struct findings_query *v, uint32_t machine, struct error *err)
-{
-	const struct catalog *catalog = v->q.catalog;
-	const struct catalog_machine *m = &catalog->machine[machine];
-	const struct target vm = { TARGET_MACHINE, machine };
-	struct target worst = vm;
-	struct demand all = { 0 }, d, worst_demand = { 0 };
-	double worst_share = 0;
-	const enum victim_tier tier = is_control_domain(catalog, machine) ? TIER_LAST : TIER_GUESTS;
-	for (uint32_t i = m->cpu; i < m->cpu + m->cpus; i++) {
-		const struct target vcpu = { TARGET_CPU, i };
-		if (demand_of(catalog, &vcpu, v->q.from, v->q.to, &d, err) < 0)
-			return -1;
-		v->observed |= d.ran > 0;
-		all.ran += d.ran, all.lost += d.lost, all.vmm_ns += d.vmm_ns, all.slept += d.slept, all.alive += d.alive;
-		const double share = share_of(d.lost - d.vmm_ns, wanted(&d));
-		if (share > worst_share && (double)wanted(&d) >= WANTED_MIN * (double)(v->q.to - v->q.from + 1)) {
-			worst_share = share;
-			worst = vcpu;
-			worst_demand = d;
-		}
-	}
-	if (tier == TIER_GUESTS && wanted(&all) >= (int64_t)(WANTED_MIN * (double)(v->q.to - v->q.from + 1)) &&
-	    share_of(all.vmm_ns, wanted(&all)) > share_of(v->vmm.demand.vmm_ns, wanted(&v->vmm.demand)))
-		v->vmm = (struct victim){ vm, all, tier, 0 };
-	if (worst_share > FINDING_LIMIT && share_of(all.lost - all.vmm_ns, wanted(&all)) <= FINDING_LIMIT)
-		return consider(v, &worst, &worst_demand, tier, err);
-	return consider(v, &vm, &all, tier, err);
-}
-
-/* Inserts a delayed thread that slept, sorted by lost time. */
-static void add_sleeper(struct findings_query *v, const struct victim *c)
-{
-	size_t i = v->sleepers < SLEEPERS ? v->sleepers++ : SLEEPERS;
-	for (; i > 0 && v->sleeper[i - 1].demand.lost < c->demand.lost; i--)
-		if (i < SLEEPERS)
-			v->sleeper[i] = v->sleeper[i - 1];
-	if (i < SLEEPERS)
-		v->sleeper[i] = *c;
-}
-
-static int choose_thread(struct findings_query *v, uint32_t thread, struct error *err)
-{
-	const struct catalog *catalog = v->q.catalog;
-	const struct catalog_machine *m = &catalog->machine[catalog->thread[thread].machine];
-	struct victim c = { .target = { TARGET_THREAD, thread } };
-	const struct demand *d = &c.demand;
-	const double window = (double)(v->q.to - v->q.from + 1);
-	c.tier = v->guests && (m->kind != MACHINE_VM || is_control_domain(catalog, (uint32_t)(m - catalog->machine)))
-	         ? TIER_LAST : TIER_THREADS;
-	if (demand_of(catalog, &c.target, v->q.from, v->q.to, &c.demand, err) < 0)
-		return -1;
-	v->observed |= d->ran > 0;
-	if (d->lost == 0 || thread_is_recorder(catalog, thread))
-		return 0;
-	if (c.tier != TIER_LAST && (double)d->alive >= SLEEPER_LIFE * window && (double)wanted(d) >= WANTED_MIN * window &&
-	    share_of(d->slept, d->alive) > SLEEPER_SHARE)
-		add_sleeper(v, &c);
-	return consider(v, &c.target, d, c.tier, err);
-}
-
-static int compare_victims(const void *a, const void *b)
-{
-	const struct victim *x = a, *y = b;
-	if (x->tier != y->tier)
-		return x->tier < y->tier ? -1 : 1;
-	if (x->bound != y->bound)
-		return x->bound < y->bound ? 1 : -1;
-	return (x->target.index > y->target.index) - (x->target.index < y->target.index);
-}
-
-static int choose_target(struct findings_query *v, struct error *err)
-{
-	struct victim c = { .target = v->target };
-	if (demand_of(v->q.catalog, &v->target, v->q.from, v->q.to, &c.demand, err) < 0)
-		return -1;
-	v->observed = wanted(&c.demand) + c.demand.slept > 0;
-	add_victim(v, &v->target, &c.demand, TIER_GUESTS);
-	v->worst = v->target;
-	v->worst_share = share_of(c.demand.lost, wanted(&c.demand));
-	if (v->target.kind != TARGET_THREAD)
-		v->vmm = c;
-	else if (share_of(c.demand.slept, c.demand.alive) > SLEEPER_SHARE)
-		add_sleeper(v, &c);
-	return 0;
-}
-
-int findings_choose(struct findings_query *v, struct error *err)
-{
-	const struct catalog *catalog = v->q.catalog;
-	bool known = false;
-	for (uint32_t i = 0; i < catalog->machines; i++) {
-		v->guests |= catalog->machine[i].kind == MACHINE_VM;
-		known |= catalog->machine[i].kind == MACHINE_VM && !catalog->machine[i].hides_stolen_time;
-	}
-	v->alone = v->guests && !known;
-	if (v->has_target)
-		return choose_target(v, err);
-	for (uint32_t i = 0; i < catalog->machines; i++)
-		if (catalog->machine[i].kind == MACHINE_VM && !catalog->machine[i].hides_stolen_time && choose_vm(v, i, err) < 0)
-			return -1;
-	for (uint32_t i = 0; i < catalog->threads; i++)
-		if (catalog->thread[i].tid > 0 && gap_is_own_thread(catalog, i) && choose_thread(v, i, err) < 0)
-			return -1;
-	if (v->victims)
-		qsort(v->victim, v->victims, sizeof *v->victim, compare_victims);
-	return 0;
-}
 
 /* ---- Conclusions ---------------------------------------------------------------------------------------------------- */
 
@@ -242,14 +43,14 @@ static void add_cause(struct findings_query *v, const struct victim *victim, con
                       const struct cause *c, unsigned rank, bool alone)
 {
 	const struct demand *d = &victim->demand;
-	const bool is_event = cause_is_event(c, wanted(d));
+	const bool is_event = cause_is_event(c, demand_wanted(d));
 	struct finding *f = add_entry(v, victim, rank);
 	if (alone)
-		finding_of_rank(f, l, c, wanted(d));
+		finding_of_rank(f, l, c, demand_wanted(d));
 	else
-		finding_of_cause(f, l, c, wanted(d));
+		finding_of_cause(f, l, c, demand_wanted(d));
 	f->unknown = share_of(d->alive - d->ran - d->lost - d->slept, d->alive);
-	v->is_spread |= f->kind == FINDING_OVERCOMMITTED && victim->tier == TIER_GUESTS;
+	v->is_spread |= f->kind == FINDING_OVERCOMMITTED && victim->tier != TIER_LAST;
 	struct ranked_finding *e = &v->entry[v->entries - 1];
 	e->is_event = is_event;
 	e->weight = alone && rank < LOSS_RANKS ? l->rank_ns[rank] : f->ns;
@@ -263,7 +64,8 @@ static void add_second(struct findings_query *v, const struct victim *victim, co
 		const struct cause *c = &l->cause[i];
 		if (c == first || c->rank != first->rank || c->kind == CAUSE_UNKNOWN)
 			continue;
-		if ((double)c->ns >= SECOND_SHARE * (double)first->ns && share_of(c->ns, wanted(&victim->demand)) >= SMALL_SHARE)
+		if ((double)c->ns >= SECOND_SHARE * (double)first->ns &&
+		    share_of(c->ns, demand_wanted(&victim->demand)) >= SMALL_SHARE)
 			add_cause(v, victim, l, c, first->rank, false);
 		return;
 	}
@@ -273,7 +75,7 @@ static void add_second(struct findings_query *v, const struct victim *victim, co
 static void add_others(struct findings_query *v, const struct victim *victim, const struct cause_list *l, size_t begin)
 {
 	for (size_t i = 0; i < l->len && v->entries - begin < FINDINGS_MAX; i++) {
-		bool has = share_of(l->cause[i].ns, wanted(&victim->demand)) < SMALL_SHARE;
+		bool has = share_of(l->cause[i].ns, demand_wanted(&victim->demand)) < SMALL_SHARE;
 		for (size_t k = begin; k < v->entries; k++)
 			has |= v->entry[k].finding.ns == l->cause[i].ns;
 		if (!has)
@@ -283,9 +85,12 @@ static void add_others(struct findings_query *v, const struct victim *victim, co
 
 void findings_conclude(struct findings_query *v, const struct victim *victim, const struct cause_list *l)
 {
-	const int64_t all = wanted(&victim->demand);
+	const int64_t all = demand_wanted(&victim->demand);
 	const size_t begin = v->entries;
+	const uint32_t machine = target_machine(v->q.catalog, &victim->target);
 	int64_t *best = &v->best[victim->tier];
+	if (victim->target.kind == TARGET_MACHINE && v->q.catalog->machine[machine].kind == MACHINE_CONTAINER)
+		v->others[machine] = l->rank_ns[LOSS_OTHERS];
 	*best = l->rank_ns[LOSS_OTHERS] > *best ? l->rank_ns[LOSS_OTHERS] : *best;
 	bool known = false;  /* its machine has findings on these losses */
 	for (unsigned rank = 0; rank < LOSS_RANKS; rank++) {
@@ -297,7 +102,7 @@ void findings_conclude(struct findings_query *v, const struct victim *victim, co
 			continue;
 		}
 		add_cause(v, victim, l, first, rank, true);
-		if (rank == LOSS_OTHERS && !v->is_spread && victim->tier == TIER_GUESTS)
+		if (rank == LOSS_OTHERS && !v->is_spread && victim->target.kind != TARGET_THREAD && victim->tier != TIER_LAST)
 			add_second(v, victim, l, first);
 	}
 	const struct cause *main = causes_main(l, all);

@@ -1,5 +1,5 @@
-/* State of a query for findings. Private to findings.c, which reads the history, and findings_rank.c, which selects
- * victims and ranks findings. */
+/* State of a query for findings. Private to findings.c, which reads the history, findings_choose.c, which selects
+ * victims, and findings_rank.c, which ranks findings. */
 #ifndef STEALSCOPE_QUERY_FINDINGS_STATE_H
 #define STEALSCOPE_QUERY_FINDINGS_STATE_H
 
@@ -7,6 +7,7 @@
 #include "query/finding_causes.h"
 #include "query/stepped_query.h"
 
+#define SIMILAR_SHARE 0.95     /* of losses as similar as this, the larger share of the time wanted comes first */
 #define SLEEPERS 4   /* number of threads with a critical path */
 
 /* Tiers of victims. Of the last tier only one is a victim, and only if no other target is: hosts that run VMs, and the
@@ -33,6 +34,7 @@ struct findings_query {
 	size_t victims, victims_cap, at;
 	unsigned walked[TIERS];      /* victims whose gaps were read */
 	int64_t best[TIERS];         /* largest loss to others so far, ns */
+	int64_t *others;             /* by machine: what others took from a group, ns; -1: not read, or no group */
 	/* Gaps of the current victim: */
 	struct gap_rows rows;
 	size_t row;
@@ -71,6 +73,11 @@ struct findings_query {
 	size_t entries, entries_cap;
 	struct findings answer;
 };
+
+static inline int64_t demand_wanted(const struct demand *d)
+{
+	return d->ran + d->lost;
+}
 
 /* Selects the victims and sleepers by their demands. */
 int findings_choose(struct findings_query *v, struct error *err);

@@ -24,7 +24,8 @@ src_libquery_a_SOURCES = \
 	src/query/actor_text.c \
 	src/query/culprit_waits.c src/query/culprit_waits.h \
 	src/query/causes.h \
-	src/query/findings.c src/query/findings.h src/query/findings_rank.c src/query/findings_state.h \
+	src/query/findings.c src/query/findings.h src/query/findings_choose.c src/query/findings_rank.c \
+	src/query/findings_state.h \
 	src/query/finding_causes.c src/query/finding_causes.h src/query/finding_text.c \
 	src/query/locks.c src/query/locks.h \
 	src/query/critical_path.c src/query/critical_path.h src/query/critical_path_query.c src/query/critical_path_intervals.c \

@@ -1,0 +1,238 @@
+/* Selection of victims: the clauses base, limit, floor and tiers of doc/findings.md. */
+#include "query/findings_state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define WANTED_MIN 0.01        /* floor of a victim: minimum share of the window that it wanted to run, ... */
+#define WAIT_MIN 10000000      /* ... or minimum length of one of its waits, ns */
+#define EVENT_BOUND 100000000  /* a VM that lost so much may have been paused: its gaps are read, ns */
+#define SLEEPER_LIFE 0.1       /* minimum lifetime of a thread with a critical path, share of the window */
+#define SLEEPER_SHARE 0.1      /* minimum share of its life that it slept */
+
+static double window_ns(const struct findings_query *v)
+{
+	return (double)(v->q.to - v->q.from + 1);
+}
+
+static void demand_join(struct demand *sum, const struct demand *d)
+{
+	sum->ran += d->ran, sum->lost += d->lost, sum->vmm_ns += d->vmm_ns, sum->slept += d->slept, sum->alive += d->alive;
+}
+
+/* Returns true for threads of programs that record: they are never victims. */
+static bool is_recorder(const char *name)
+{
+	static const char *const recorder[] = { "stealscope", "lttng", "trace-cmd", "perf", "xentrace", "traced" };
+	for (size_t i = 0; i < sizeof recorder / sizeof *recorder; i++) {
+		const size_t n = strlen(recorder[i]);
+		if (strncmp(name, recorder[i], n) == 0 && (!name[n] || strchr("-_ ", name[n])))
+			return true;
+	}
+	return false;
+}
+
+/* Returns true if the thread, or its process, records. */
+static bool thread_is_recorder(const struct catalog *catalog, uint32_t thread)
+{
+	const struct catalog_thread *t = &catalog->thread[thread];
+	struct interval iv;
+	if (is_recorder(catalog_longest_name(catalog, thread)))
+		return true;
+	if (t->pid == HISTORY_NONE || history_stab(catalog->h, t->pid, history_end(catalog->h), &iv, NULL) < 0 ||
+	    iv.value <= 0 || iv.value > INT32_MAX || iv.value == t->tid)
+		return false;
+	const int leader = catalog_find_thread(catalog, t->machine, (int32_t)iv.value);
+	return leader >= 0 && is_recorder(catalog_longest_name(catalog, (uint32_t)leader));
+}
+
+/* Returns true for the domain that controls Xen. */
+static bool is_control_domain(const struct catalog *catalog, uint32_t machine)
+{
+	const char *name = catalog->machine[machine].name;
+	return catalog->has_run_states && (strcmp(name, "Domain-0") == 0 || strcmp(name, "dom 0") == 0);
+}
+
+/* Checks the floor. Returns 1 if the target wanted enough time, or waited long enough once. */
+static int is_above_floor(const struct findings_query *v, const struct target *target, const struct demand *d,
+                          struct error *err)
+{
+	struct gap_walk walk;
+	struct gap gap = { .start = 0 };
+	struct gap_rows rows;
+	int rc = 0;
+	if ((double)demand_wanted(d) >= WANTED_MIN * window_ns(v))
+		return 1;
+	if (d->lost < WAIT_MIN)
+		return 0;
+	gap_rows_list(&rows, v->q.catalog, target);
+	for (size_t i = 0; i < rows.len && rc == 0; i++) {
+		rc = gap_walk_start(&walk, v->q.catalog, &rows.row[i].target, v->q.from, v->q.to, err);
+		while (rc > 0 && (rc = gap_walk_next(&walk, &gap, err)) > 0 && gap.end - gap.start + 1 < WAIT_MIN)
+			;
+	}
+	gap_rows_release(&rows);
+	return rc;
+}
+
+static void add_victim(struct findings_query *v, const struct target *target, const struct demand *d, enum victim_tier tier)
+{
+	*ARRAY_PUSH(v->victim, v->victims, v->victims_cap) = (struct victim){ *target, *d, tier, d->lost - d->vmm_ns };
+}
+
+/* Considers a target with this demand as a victim. */
+static int consider(struct findings_query *v, const struct target *target, const struct demand *d, enum victim_tier tier,
+                    struct error *err)
+{
+	const double share = share_of(d->lost, demand_wanted(d));
+	const bool may_be_event = target->kind == TARGET_MACHINE && d->lost - d->vmm_ns >= EVENT_BOUND;
+	if (share <= v->worst_share && share <= FINDING_LIMIT && !may_be_event)
+		return 0;
+	const int rc = is_above_floor(v, target, d, err);
+	if (rc <= 0)
+		return rc;
+	if (share > v->worst_share && tier != TIER_LAST) {
+		v->worst_share = share;
+		v->worst = *target;
+	}
+	if (share > FINDING_LIMIT || may_be_event)
+		add_victim(v, target, d, tier);
+	return 0;
+}
+
+/* A VM is the victim; if it lost little, but one of its vCPUs much, that vCPU. */
+static int choose_vm(struct findings_query *v, uint32_t machine, struct error *err)
+{
+	const struct catalog *catalog = v->q.catalog;
+	const struct catalog_machine *m = &catalog->machine[machine];
+	const struct target vm = { TARGET_MACHINE, machine };
+	struct target worst = vm;
+	struct demand all = { 0 }, d, worst_demand = { 0 };
+	double worst_share = 0;
+	const enum victim_tier tier = is_control_domain(catalog, machine) ? TIER_LAST : TIER_GUESTS;
+	for (uint32_t i = m->cpu; i < m->cpu + m->cpus; i++) {
+		const struct target vcpu = { TARGET_CPU, i };
+		if (demand_of(catalog, &vcpu, v->q.from, v->q.to, &d, err) < 0)
+			return -1;
+		v->observed |= d.ran > 0;
+		demand_join(&all, &d);
+		const double share = share_of(d.lost - d.vmm_ns, demand_wanted(&d));
+		if (share > worst_share && (double)demand_wanted(&d) >= WANTED_MIN * window_ns(v)) {
+			worst_share = share;
+			worst = vcpu;
+			worst_demand = d;
+		}
+	}
+	if (tier == TIER_GUESTS && (double)demand_wanted(&all) >= WANTED_MIN * window_ns(v) &&
+	    share_of(all.vmm_ns, demand_wanted(&all)) > share_of(v->vmm.demand.vmm_ns, demand_wanted(&v->vmm.demand)))
+		v->vmm = (struct victim){ vm, all, tier, 0 };
+	if (worst_share > FINDING_LIMIT && share_of(all.lost - all.vmm_ns, demand_wanted(&all)) <= FINDING_LIMIT)
+		return consider(v, &worst, &worst_demand, tier, err);
+	return consider(v, &vm, &all, tier, err);
+}
+
+/* Inserts a delayed thread that slept, sorted by lost time. */
+static void add_sleeper(struct findings_query *v, const struct victim *c)
+{
+	size_t i = v->sleepers < SLEEPERS ? v->sleepers++ : SLEEPERS;
+	for (; i > 0 && v->sleeper[i - 1].demand.lost < c->demand.lost; i--)
+		if (i < SLEEPERS)
+			v->sleeper[i] = v->sleeper[i - 1];
+	if (i < SLEEPERS)
+		v->sleeper[i] = *c;
+}
+
+static int choose_thread(struct findings_query *v, const struct victim *c, struct error *err)
+{
+	const struct demand *d = &c->demand;
+	if (d->lost == 0 || thread_is_recorder(v->q.catalog, c->target.index))
+		return 0;
+	if (c->tier != TIER_LAST && (double)d->alive >= SLEEPER_LIFE * window_ns(v) &&
+	    (double)demand_wanted(d) >= WANTED_MIN * window_ns(v) && share_of(d->slept, d->alive) > SLEEPER_SHARE)
+		add_sleeper(v, c);
+	return consider(v, &c->target, d, c->tier, err);
+}
+
+/* The threads of a machine, and the machine if it is a group. A group that lost most time in its recorders is no victim. */
+static int choose_threads(struct findings_query *v, uint32_t machine, struct error *err)
+{
+	const struct catalog *catalog = v->q.catalog;
+	const struct catalog_machine *m = &catalog->machine[machine];
+	const bool is_last = v->guests && (m->kind != MACHINE_VM || is_control_domain(catalog, machine));
+	struct victim *thread = mem_new(m->threads + 1, sizeof *thread);
+	struct demand all = { 0 };
+	int64_t recorders = 0;
+	size_t n = 0;
+	int rc = 0;
+	for (uint32_t i = m->thread; i < m->thread + m->threads && rc == 0; i++) {
+		struct victim *c = &thread[n];
+		if (catalog->thread[i].tid <= 0 || !gap_is_own_thread(catalog, i))
+			continue;
+		*c = (struct victim){ .target = { TARGET_THREAD, i }, .tier = is_last ? TIER_LAST : TIER_THREADS };
+		rc = demand_of(catalog, &c->target, v->q.from, v->q.to, &c->demand, err);
+		demand_join(&all, &c->demand);
+		v->observed |= c->demand.ran > 0;
+		recorders += m->kind == MACHINE_CONTAINER && thread_is_recorder(catalog, i) ? c->demand.lost : 0;
+		n++;
+	}
+	if (rc == 0 && m->kind == MACHINE_CONTAINER && !v->guests && recorders <= all.lost / 2)
+		rc = consider(v, &(struct target){ TARGET_MACHINE, machine }, &all, TIER_THREADS, err);
+	for (size_t i = 0; i < n && rc == 0; i++)
+		rc = choose_thread(v, &thread[i], err);
+	free(thread);
+	return rc;
+}
+
+static int compare_victims(const void *a, const void *b)
+{
+	const struct victim *x = a, *y = b;
+	if (x->tier != y->tier)
+		return x->tier < y->tier ? -1 : 1;
+	if (x->bound != y->bound)
+		return x->bound < y->bound ? 1 : -1;
+	return (x->target.index > y->target.index) - (x->target.index < y->target.index);
+}
+
+static int choose_target(struct findings_query *v, struct error *err)
+{
+	struct victim c = { .target = v->target };
+	if (demand_of(v->q.catalog, &v->target, v->q.from, v->q.to, &c.demand, err) < 0)
+		return -1;
+	v->observed = demand_wanted(&c.demand) + c.demand.slept > 0;
+	add_victim(v, &v->target, &c.demand, TIER_GUESTS);
+	v->worst = v->target;
+	v->worst_share = share_of(c.demand.lost, demand_wanted(&c.demand));
+	if (v->target.kind != TARGET_THREAD)
+		v->vmm = c;
+	else if (share_of(c.demand.slept, c.demand.alive) > SLEEPER_SHARE)
+		add_sleeper(v, &c);
+	return 0;
+}
+
+int findings_choose(struct findings_query *v, struct error *err)
+{
+	const struct catalog *catalog = v->q.catalog;
+	bool known = false;
+	for (uint32_t i = 0; i < catalog->machines; i++) {
+		v->guests |= catalog->machine[i].kind == MACHINE_VM;
+		known |= catalog->machine[i].kind == MACHINE_VM && !catalog->machine[i].hides_stolen_time;
+	}
+	v->alone = v->guests && !known;
+	v->others = mem_new(catalog->machines + 1, sizeof *v->others);
+	for (uint32_t i = 0; i < catalog->machines; i++)
+		v->others[i] = -1;
+	if (v->has_target)
+		return choose_target(v, err);
+	for (uint32_t i = 0; i < catalog->machines; i++)
+		if (catalog->machine[i].kind == MACHINE_VM && !catalog->machine[i].hides_stolen_time && choose_vm(v, i, err) < 0)
+			return -1;
+	for (uint32_t i = 0; i < catalog->machines; i++)
+		if (choose_threads(v, i, err) < 0)
+			return -1;
+	if (v->victims)
+		qsort(v->victim, v->victims, sizeof *v->victim, compare_victims);
+	return 0;
+}
