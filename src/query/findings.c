@@ -322,6 +322,7 @@ static void findings_close(struct query *q)
 	free(v->entry);
 	free(v->taken);
 	free(v->others);
+	free(v->dark);
 }
 
 static const struct query_kind findings_query = { findings_walk, findings_join, findings_close };

@@ -13,6 +13,18 @@
 #define SLEEPER_LIFE 0.1       /* minimum lifetime of a thread with a critical path, share of the window */
 #define SLEEPER_SHARE 0.1      /* minimum share of its life that it slept */
 
+bool findings_have_note(const struct findings_query *v, const struct target *target, enum note_code code,
+                        enum note_kind kind)
+{
+	struct notes notes = { 0 };
+	bool found = false;
+	warnings_of(v->q.catalog, target, v->q.from, v->q.to, &notes);
+	for (size_t i = 0; i < notes.len; i++)
+		found |= code == NOTE_CODE_COUNT ? notes.item[i].kind == kind : notes.item[i].code == code;
+	notes_release(&notes);
+	return found;
+}
+
 static double window_ns(const struct findings_query *v)
 {
 	return (double)(v->q.to - v->q.from + 1);
@@ -222,15 +234,20 @@ int findings_choose(struct findings_query *v, struct error *err)
 	}
 	v->alone = v->guests && !known;
 	v->others = mem_new(catalog->machines + 1, sizeof *v->others);
-	for (uint32_t i = 0; i < catalog->machines; i++)
+	v->dark = mem_new(catalog->machines + 1, sizeof *v->dark);
+	const bool has_dark = findings_have_note(v, NULL, NOTE_NO_SCHEDULER_EVENTS, 0);
+	for (uint32_t i = 0; i < catalog->machines; i++) {
 		v->others[i] = -1;
+		v->dark[i] = has_dark && findings_have_note(v, &(struct target){ TARGET_MACHINE, i }, NOTE_NO_SCHEDULER_EVENTS, 0);
+	}
 	if (v->has_target)
 		return choose_target(v, err);
 	for (uint32_t i = 0; i < catalog->machines; i++)
-		if (catalog->machine[i].kind == MACHINE_VM && !catalog->machine[i].hides_stolen_time && choose_vm(v, i, err) < 0)
+		if (catalog->machine[i].kind == MACHINE_VM && !catalog->machine[i].hides_stolen_time && !v->dark[i] &&
+		    choose_vm(v, i, err) < 0)
 			return -1;
 	for (uint32_t i = 0; i < catalog->machines; i++)
-		if (choose_threads(v, i, err) < 0)
+		if (!v->dark[i] && choose_threads(v, i, err) < 0)
 			return -1;
 	if (v->victims)
 		qsort(v->victim, v->victims, sizeof *v->victim, compare_victims);

@@ -12,6 +12,7 @@
 #define SECOND_SHARE 0.25      /* minimum time of a victim's second cause, as a share of the first one */
 #define SMALL_SHARE 0.01       /* minimum time of a cause with a finding, as a share of the time wanted */
 #define UNKNOWN_SHARE 0.1      /* minimum share of unknown time that is mentioned */
+#define KNOWN_FEW 0.25         /* minimum share of known CPU time for findings that events show nevertheless */
 #define KNOWN_MIN 0.5          /* minimum share of known CPU time for "healthy" */
 #define SAMPLES 200            /* times at which the users of CPUs are read to estimate the share of known time */
 
@@ -143,40 +144,41 @@ static double known_share(const struct findings_query *v, uint32_t *cpus, uint32
 	return samples ? (double)known / (double)samples : 0;
 }
 
-static bool has_note(const struct findings_query *v, enum note_code code)
+/* Returns true if no trace that the question concerns has scheduler events. */
+static bool is_dark(const struct findings_query *v)
 {
-	struct notes notes = { 0 };
-	bool found = false;
-	warnings_of(v->q.catalog, v->has_target ? &v->target : NULL, v->q.from, v->q.to, &notes);
-	for (size_t i = 0; i < notes.len; i++)
-		found |= notes.item[i].code == code;
-	notes_release(&notes);
-	return found;
+	bool all = v->q.catalog->machines > 0;
+	for (uint32_t i = 0; i < v->q.catalog->machines; i++)
+		all &= v->dark[i] || !v->q.catalog->machine[i].threads;
+	return v->has_target ? v->dark[target_machine(v->q.catalog, &v->target)] : all;
 }
 
-/* Adds why the recording does not show who ran, and what to record. Returns 1; 0: it shows enough; -1: error. */
+/* Replaces the findings by why the recording does not show who ran, and what to record. Returns 1; 0: it shows enough; -1:
+ * error. */
 static int add_nothing(struct findings_query *v, struct error *err)
 {
+	const struct target *target = v->has_target ? &v->target : NULL;
 	uint32_t cpus, unrecorded;
-	double known = known_share(v, &cpus, &unrecorded, err);
-	if (known < 0)
-		return -1;
-	known = v->observed ? known : 0;
-	if (known >= KNOWN_MIN)
-		return 0;
+	double known = 1;
+	if (is_dark(v) || !v->observed)
+		known = 0;
+	else if (!v->entries || findings_have_note(v, target, NOTE_CODE_COUNT, NOTE_KIND_LOSS))
+		known = known_share(v, &cpus, &unrecorded, err);
+	if (known < 0 || known >= (v->entries ? KNOWN_FEW : KNOWN_MIN))
+		return known < 0 ? -1 : 0;
+	v->entries = 0;
 	struct finding *f = add_entry(v, &(struct victim){ .tier = TIER_GUESTS }, 0);
 	f->kind = FINDING_NOTHING;
 	f->unknown = 1 - known;
 	finding_add(f, "nothing can be said: ");
-	if (has_note(v, NOTE_NO_LAYOUT))
+	if (findings_have_note(v, target, NOTE_NO_LAYOUT, 0))
 		finding_add(f, "no layout describes the events of this trace; name one with --layout");
 	else if (known == 0)
 		finding_add(f, "no scheduler event was recorded; record sched_switch, sched_waking and sched_wakeup");
-	else if (2 * unrecorded >= cpus)
-		finding_add(f, "%" PRIu32 " of %" PRIu32 " CPUs were not recorded; record all CPUs", unrecorded, cpus);
 	else
-		finding_add(f, "who ran is unknown for %.0f %% of the CPU time, because events are missing; record with larger "
-		            "buffers", 100 * f->unknown);
+		finding_add(f, "who ran is unknown for %.0f %% of the CPU time, because %s", 100 * f->unknown,
+		            2 * unrecorded >= cpus || findings_have_note(v, target, NOTE_CPUS_NOT_RECORDED, 0)
+		            ? "CPUs were not recorded; record all CPUs" : "events are missing; record with larger buffers");
 	f->main_bytes = strlen(f->text);
 	return 1;
 }
@@ -310,7 +312,7 @@ int findings_rank(struct findings_query *v, struct error *err)
 {
 	char name[ACTOR_TEXT];
 	add_chain(v);
-	const int nothing = v->entries ? 0 : add_nothing(v, err);
+	const int nothing = add_nothing(v, err);
 	if (nothing < 0)
 		return -1;
 	if (v->entries == 0)

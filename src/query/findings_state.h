@@ -34,6 +34,7 @@ struct findings_query {
 	size_t victims, victims_cap, at;
 	unsigned walked[TIERS];      /* victims whose gaps were read */
 	int64_t best[TIERS];         /* largest loss to others so far, ns */
+	bool *dark;                  /* by machine: its trace has no scheduler event */
 	int64_t *others;             /* by machine: what others took from a group, ns; -1: not read, or no group */
 	/* Gaps of the current victim: */
 	struct gap_rows rows;
@@ -79,6 +80,9 @@ static inline int64_t demand_wanted(const struct demand *d)
 	return d->ran + d->lost;
 }
 
+/* Returns true if a warning on the target (NULL: on any machine) has this code; NOTE_CODE_COUNT: if it has this kind. */
+bool findings_have_note(const struct findings_query *v, const struct target *target, enum note_code code,
+                        enum note_kind kind);
 /* Selects the victims and sleepers by their demands. */
 int findings_choose(struct findings_query *v, struct error *err);
 /* Adds the findings that follow from a victim's causes. */
