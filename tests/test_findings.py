@@ -1,12 +1,25 @@
-"""The rules of doc/findings.md: which victim, which culprit, which moment, and when nothing can be said."""
+"""The rules of doc/findings.md: which victim, which culprit, which moment, and when nothing can be said.
+
+Clauses and their checks, with figures of the simulator's truth where the answer could be wrong in the same way as the table:
+  base     check_base             limit, floor  check_victims, check_floor    tiers      check_tiers, check_recorder
+  groups   check_groups           ranks         check_order, check_groups     order      check_groups
+  events   test_verdict (pause, migrate), check_events                        names      check_names
+  spread   test_verdict (overcommit)            chains  test_verdict (disk, pair, soroban_contended)
+  moment   check_moment, check_doors            evidence  check_nothing       source     the guest alone, below
+  target   check_target"""
+import collections
+import csv
+import glob
 import json
 import os
 import re
+import subprocess
 import time
 
-from e2e import DATA, SHARED, check, joined, run, scratch, simulate, table
+from e2e import BUILD, DATA, SHARED, check, joined, run, scratch, table
 
 LIMIT = 0.05
+FLOOR_SHARE, FLOOR_NS = 0.01, 10_000_000
 
 
 def findings(history, *target):
@@ -15,7 +28,7 @@ def findings(history, *target):
 
 def make(folder, name, *arguments):
     traces = os.path.join(folder, name)
-    simulate(traces, *arguments)
+    subprocess.run([os.path.join(BUILD, "stealscope-sim"), *arguments, "-o", traces], check=True, capture_output=True)
     return traces
 
 
@@ -93,14 +106,159 @@ def check_recorder(history):
         check(not re.match(r"(lttng|trace-cmd|perf|xentrace|stealscope)\b", name), f"recorder: {f['text']}")
 
 
+class Demand:
+    """What a thread of the host wanted, by the truth of the simulator: ns that it ran and lost, and its longest wait."""
+
+    def __init__(self):
+        self.name, self.ran, self.lost, self.longest, self.life = "", 0, 0, 0, 0
+
+    def share(self):
+        return self.lost / max(self.ran + self.lost, 1)
+
+    def is_victim(self):
+        long_enough = self.ran + self.lost >= FLOOR_SHARE * self.life or self.longest >= FLOOR_NS
+        return self.share() > LIMIT and long_enough and self.name != "lttng-consumerd"
+
+
+def truth_of(traces):
+    """Returns the demand of each thread of the host by its TID."""
+    threads = collections.defaultdict(Demand)
+    first, last = None, None
+    with open(os.path.join(traces, "truth", "intervals.csv"), encoding="utf-8", newline="") as f:
+        for r in csv.DictReader(f):
+            path, start, end = r["path"].split("/"), int(r["start"]), int(r["end"])
+            first, last = min(start, first or start), max(end, last or end)
+            if path[1:3] != ["Host", "Threads"]:
+                continue
+            thread = threads[int(path[3])]
+            if path[4] == "Name":
+                thread.name = r["value"]
+            if path[4] == "Status" and r["value"] == "RUNNING":
+                thread.ran += end - start + 1
+            if path[4] == "Status" and r["value"] == "PREEMPTED":
+                thread.lost += end - start + 1
+                thread.longest = max(thread.longest, end - start + 1)
+    for thread in threads.values():
+        thread.life = last - first + 1
+    return threads
+
+
+def check_victims(traces):
+    """A host without VMs and groups: a thread is the victim if it lost more than the limit of what it wanted and wanted enough
+    by the truth, and the first one lost most. (Each thread is a process of its own: others took what it lost.)"""
+    history = traces.rstrip("/") + ".host.steal"
+    run("index", "--host", os.path.join(traces, "host"), "-o", history)
+    truth = truth_of(traces)
+    victims = {tid for tid, thread in truth.items() if thread.is_victim()}
+    found = findings(history)
+    first = found[0]
+    check(first["healthy"] == (not victims), f"limit: {first['text']}; victims by the truth: {victims}")
+    for f in found:
+        tid = int(re.search(r"/(\d+)", f["target"] or "/0")[1])
+        check(f["healthy"] or tid in victims, f"limit: {f['text']}")
+        if f["healthy"] or f is not first:
+            continue
+        most = max(truth[v].lost for v in victims)
+        check(truth[tid].lost >= 0.9 * most, f"order: {f['text']}, but a thread lost {most} ns")
+        check(f["ns"] <= truth[tid].lost * 1.001 + 1000, f"truth: {f['text']}, lost {truth[tid].lost} ns")
+    return found, truth
+
+
+def check_server(folder):
+    """A server that sleeps 90 % of the time and waits half of the rest is not healthy."""
+    found, truth = check_victims(make(folder, "server", "victims", "--plant", "server"))
+    (server,) = [thread for thread in truth.values() if thread.name == "nginx"]
+    check(server.ran + server.lost < 0.15 * server.life and server.share() >= 0.4, "server: the truth")
+    check(found[0]["target"].endswith("nginx") and found[0]["culprit"].endswith("burnP6"), f"server: {found[0]['text']}")
+
+
+def check_floor(folder):
+    """Of two threads that want less than 1 % of the time, the one with a wait of 10 ms is a victim."""
+    found, truth = check_victims(make(folder, "floor", "victims", "--plant", "floor", "--duration", "8s"))
+    thread = {thread.name: thread for thread in truth.values()}
+    for name in ("once", "never"):
+        wanted = thread[name].ran + thread[name].lost
+        check(wanted < FLOOR_SHARE * thread[name].life and thread[name].share() > LIMIT, f"floor: the truth of {name}")
+    check(thread["never"].longest < FLOOR_NS <= thread["once"].longest, "floor: the longest waits by the truth")
+    check([f["target"].split(" ")[1] for f in found] == ["once"], f"floor: {[f['text'] for f in found]}")
+
+
+def check_tiers(folder):
+    """A guest comes before threads of the host that lost more."""
+    traces = make(folder, "beside", "victims", "--plant", "beside")
+    host = [thread for thread in truth_of(traces).values() if thread.name == "make"]
+    found = findings(index(traces))
+    check(found[0]["target"] == "Debian" and found[0]["culprit"].endswith("burnP6"), f"tiers: {found[0]['text']}")
+    check(all(thread.lost > found[0]["ns"] and thread.share() > found[0]["share"] for thread in host), "tiers: the truth")
+    check(all(f["target"].split("/")[0] == "Debian" for f in found), "tiers: a thread of the host is a victim only alone")
+
+
+def check_groups(folder):
+    """Units instead of VMs: time that others took comes before more time that a unit's own threads took."""
+    history = index(make(folder, "own", "victims", "--plant", "own"))
+    check_base(history)
+    check_moment(history)
+    found = findings(history)
+    check_order(found)
+    own = [f for f in found if f["kind"] == "own-threads"]
+    check(found[0]["target"] == "web.service" and found[0]["culprit"].endswith("burnP6"), f"groups: {found[0]['text']}")
+    check(found[0]["share"] > found[1]["share"] and found[0]["ns"] >= 0.95 * found[1]["ns"], "order: of similar losses the larger share")
+    check([f["target"] for f in own] == ["batch.service"] and own[0]["ns"] > 3 * found[0]["ns"], f"groups: {own}")
+    check(not any("/" in f["target"] and f["target"].split("/")[0] != "host" for f in found), "groups: no thread repeats its unit")
+
+
+def check_busy_recorder(folder):
+    """The recorder's threads and unit wait longest by the truth. They are culprits, but no victims."""
+    traces = make(folder, "recorder", "victims", "--plant", "recorder")
+    truth = truth_of(traces).values()
+    busy = [thread.lost for thread in truth if thread.name == "lttng-consumerd" and thread.share() > 0.5]
+    check(len(busy) == 2 and min(busy) > max(thread.lost for thread in truth if thread.name == "burnP6"), "recorder: the truth")
+    for found in (findings(index(traces)), check_victims(traces)[0]):  # with units, and without
+        check(not any("lttng" in f["target"] for f in found), f"recorder: {[f['text'] for f in found]}")
+        check("burn" in found[0]["target"] and "lttng" in found[0]["culprit"], f"recorder: it is the culprit: {found[0]['text']}")
+
+
+def check_events(folder):
+    """A pause of the VM comes first in its rank, whoever took more time."""
+    traces = make(folder, "paused", "tenant", "--plant", "pause", "--seed", "4")
+    first = findings(index(traces))[0]
+    check(first["kind"] == "limit" and first["reason"] == "pause" and first["ns"] >= 100_000_000, f"events: {first['text']}")
+
+
+def check_names(history):
+    """Threads of one machine with one name are one culprit: its time is the sum of their rows in the matrix."""
+    f = next(f for f in findings(history) if f["kind"] == "culprit" and f["target"] == "Debian")
+    name = f["culprit"].split(" of ")[0].split(" ")[-1]
+    vcpus = {r["target"].replace("vCPU", "CPU") for r in table("gaps", history, "Debian", "--top", "0")}
+    rows = [r for cpu in vcpus for r in table("steal", history, cpu, "--by", "thread") if r["culprit"].endswith(name)]
+    names = {r["culprit"] for r in rows}
+    check(len(names) > 1 and f["ns"] == sum(int(r["ns"]) for r in rows), f"names: {f['text']}, rows: {rows}")
+
+
+def check_silent(history, reason):
+    """Nothing can be said, for a reason with a code, and nobody is called healthy."""
+    (only,) = findings(history)
+    check(only["kind"] == "nothing" and not only["healthy"] and only["moment"] is None, f"evidence: {only['text']}")
+    check(reason in only["reasons"] and only["confidence"] == "unknown", f"evidence: {only['reasons']}, not {reason}")
+    check("healthy" not in run("explain", history).stdout, "evidence: explain")
+
+
 def check_nothing(folder):
-    """A trace without scheduler events is not healthy."""
+    """No layout, no scheduler events, most events lost, CPUs that were not recorded."""
     traces = make(folder, "silent", "fibonacci", "--duration", "500ms")
     silent = os.path.join(folder, "silent.steal")
     run("index", "--host", os.path.join(traces, "host"), "--layout", "perf", "-o", silent)  # it describes none of LTTng's events
-    (only,) = findings(silent)
-    check(only["kind"] == "nothing" and not only["healthy"] and only["moment"] is None, f"evidence: {only['text']}")
-    check("healthy" not in run("explain", silent).stdout, "evidence: explain")
+    check_silent(silent, "no-layout")
+    for world in ("fibonacci", "groups", "tenant"):
+        check_silent(index(make(folder, world + "_dark", world, "--no-sched", "--duration", "1s")), "no-scheduler-events")
+    for seed in ("1", "2", "3"):
+        check_silent(index(make(folder, "lost" + seed, "fibonacci", "--lost", "0.97", "--seed", seed)), "lost-events")
+    traces = make(folder, "blind", "overcommit", "2", "--pcpus", "8", "--duration", "500ms")
+    for stream in glob.glob(os.path.join(traces, "host", "kernel", "ch*_[1-7]")):
+        os.unlink(stream)
+    blind = os.path.join(folder, "blind.steal")
+    run("index", "--host", os.path.join(traces, "host"), "-o", blind)
+    check_silent(blind, "cpus-not-recorded")
 
 
 with scratch() as directory:
@@ -114,12 +272,16 @@ with scratch() as directory:
         check_base(made)
         check_moment(made)
         check_order(findings(made))
+    check_names(os.path.join(directory, "chain.steal"))
     host = index(os.path.join(directory, "fibonacci", "host"), "--host")
     check(findings(host)[0]["kind"] != "nothing", "a host alone has an answer")
     alone = os.path.join(directory, "alone.steal")
     run("index", os.path.join(directory, "fibonacci", "guest-Debian"), "-o", alone)
     check(findings(alone)[0]["kind"] == "unknown" and not findings(alone)[0]["healthy"], "source: a guest alone is not healthy")
-    check_nothing(directory)
+    for number in range(1, 6):
+        check_victims(make(directory, f"host{number}", "groups", "--seed", str(number), "--quota-facts", "none", "--duration", "1s"))
+    for check_world in (check_server, check_floor, check_tiers, check_groups, check_busy_recorder, check_events, check_nothing):
+        check_world(directory)
     name = os.path.join(SHARED, "xen_dom0")
     if os.path.isdir(name):
         dom0 = os.path.join(directory, "xen_dom0.steal")
