@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -78,6 +79,34 @@ static int check_trace(FILE *f)
 	return differences > 0 && wrong <= differences / 10 ? switches : 0;
 }
 
+/* Traces what BPF programs print, and switches if asked, in an instance of this test. */
+static void begin_trace(bool with_switches)
+{
+	snprintf(instance, sizeof instance, TRACEFS "/instances/stealscope-test-%d", (int)getpid());
+	if (mkdir(instance, 0700)) {
+		print_message("skipped: %s: %s\n", instance, strerror(errno));
+		exit(77);
+	}
+	assert_int_equal(write_file("trace_clock", "mono") || write_file("events/bpf_trace/bpf_trace_printk/enable", "1") ||
+	                 (with_switches && write_file("events/sched/sched_switch/enable", "1")), 0);
+}
+
+/* Removes the instance. Returns its text. */
+static FILE *end_trace(void)
+{
+	char path[160], line[1024];
+	write_file("tracing_on", "0");
+	snprintf(path, sizeof path, "%s/trace", instance);
+	FILE *from = fopen(path, "r"), *to = tmpfile();
+	assert_true(from && to);
+	while (fgets(line, sizeof line, from))
+		fputs(line, to);
+	fclose(from);
+	rmdir(instance);
+	rewind(to);
+	return to;
+}
+
 static const struct live_counter cpu_clock[2] = { { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK },
                                                  { PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK } };
 
@@ -102,25 +131,87 @@ static void test_prints_before_switches(void **state)
 		print_message("skipped: %s\n", err.text);
 		exit(77);
 	}
-	snprintf(instance, sizeof instance, TRACEFS "/instances/stealscope-test-%d", (int)getpid());
-	if (mkdir(instance, 0700)) {
-		print_message("skipped: %s: %s\n", instance, strerror(errno));
-		exit(77);
-	}
-	const int failed = write_file("trace_clock", "mono") || write_file("events/bpf_trace/bpf_trace_printk/enable", "1") ||
-	                   write_file("events/sched/sched_switch/enable", "1");
+	begin_trace(true);
 	switch_often();
-	write_file("tracing_on", "0");
-	char path[160];
-	snprintf(path, sizeof path, "%s/trace", instance);
-	FILE *f = fopen(path, "r");
-	const int switches = f ? check_trace(f) : -1;
-	if (f)
-		fclose(f);
-	rmdir(instance);
+	FILE *f = end_trace();
+	const int switches = check_trace(f);
+	fclose(f);
 	counter_program_close(c);
-	assert_int_equal(failed, 0);
 	assert_true(switches > 50);
+}
+
+/* Writes a file of the control group of this test, in the hierarchy of version 1 or 2. */
+static int write_group(const char *base, const char *name, const char *text)
+{
+	snprintf(instance, sizeof instance, "%s/stealscope-test-%d", base, (int)getpid());
+	return write_file(name, text);
+}
+
+/* Makes a control group with 10 ms of CPU time in 100 ms. Returns its hierarchy; NULL: this machine has no quotas. */
+static const char *make_quota(void)
+{
+	static const struct { const char *base, *name, *text; } version[] = {
+		{ "/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "10000" }, { "/sys/fs/cgroup", "cpu.max", "10000 100000" },
+	};
+	for (size_t i = 0; i < COUNT(version); i++) {
+		char path[128];
+		snprintf(path, sizeof path, "%s/stealscope-test-%d", version[i].base, (int)getpid());
+		if (mkdir(path, 0755))
+			continue;
+		if (write_group(version[i].base, version[i].name, version[i].text) == 0)
+			return version[i].base;
+		rmdir(path);
+	}
+	return NULL;
+}
+
+/* A thread with a quota is printed when it is throttled, and when it is no more, in turn; one without a quota never is. */
+static void test_throttled(void **state)
+{
+	struct error err = ERROR_INIT;
+	char line[1024], pid[16], path[160];
+	int printed[2] = { 0 }, next = 1;
+	unsigned tid;
+	(void)state;
+	struct throttle_program *p = throttle_program_open(&err);
+	const char *base = p ? make_quota() : NULL;
+	if (!base) {
+		print_message("not run: %s\n", p ? "this machine has no CPU quotas" : err.text);
+		throttle_program_close(p);
+		return;
+	}
+	snprintf(path, sizeof path, "%s/stealscope-test-%d", base, (int)getpid());
+	begin_trace(false);
+	const pid_t child = fork();
+	if (child == 0)
+		for (;;)
+			continue;
+	snprintf(pid, sizeof pid, "%d", (int)child);
+	const int failed = write_group(base, "cgroup.procs", pid);
+	usleep(1500000);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	snprintf(instance, sizeof instance, TRACEFS "/instances/stealscope-test-%d", (int)getpid());
+	FILE *f = end_trace();
+	while (fgets(line, sizeof line, f)) {
+		int on;
+		const char *text = strstr(line, "stealscope throttled ");
+		if (!text || sscanf(text, "stealscope throttled %u %d", &tid, &on) != 2)
+			continue;
+		if (tid == (unsigned)getpid())
+			fail_msg("a thread without a quota is printed: %s", line);
+		if (tid != (unsigned)child)
+			continue;
+		assert_int_equal(on, next);
+		next = !on;
+		printed[on]++;
+	}
+	fclose(f);
+	throttle_program_close(p);
+	rmdir(path);
+	print_message("throttled %d times, %d ends\n", printed[1], printed[0]);
+	assert_int_equal(failed, 0);
+	assert_true(printed[1] > 0 && printed[1] - printed[0] <= 1);
 }
 
 /* Hardware counters: they work, or the reason is one line. */
@@ -141,7 +232,7 @@ int main(int argc, char **argv)
 	if (argc == 2 && strcmp(argv[1], "hold") == 0)
 		return hold();
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_prints_before_switches), cmocka_unit_test(test_hardware),
+		cmocka_unit_test(test_prints_before_switches), cmocka_unit_test(test_throttled), cmocka_unit_test(test_hardware),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
