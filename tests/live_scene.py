@@ -183,15 +183,34 @@ class Recording:
                 self.tgid = dict((int(word) for word in line.split()) for line in f)
         return status
 
+    def switches(self):
+        """Returns (time, CPU, previous TID, next TID) of each switch."""
+        for r in rows_of(run("events", self.directory, "--at", "50%", "--around", "60s", "--format", "csv").stdout):
+            if r["event"] == "sched_switch":
+                yield int(r["at"]), int(r["cpu"]), *map(int, re.match(r"prev_tid=(\d+) next_tid=(\d+)", r["fields"]).groups())
+
     def incomplete(self):
         """Returns the processes with threads that got a CPU more often than they lost it: the tracer has no events of them."""
         times = {}
-        for r in rows_of(run("events", self.directory, "--at", "50%", "--around", "60s", "--format", "csv").stdout):
-            if r["event"] == "sched_switch":
-                prev, next_tid = re.match(r"prev_tid=(\d+) next_tid=(\d+)", r["fields"]).groups()
-                times[int(next_tid)] = times.get(int(next_tid), 0) + 1
-                times[int(prev)] = times.get(int(prev), 0) - 1
+        for _, _, prev, next_tid in self.switches():
+            times[next_tid] = times.get(next_tid, 0) + 1
+            times[prev] = times.get(prev, 0) - 1
         return {self.tgid.get(tid, tid) for tid, n in times.items() if n > 1}
+
+    def unknown_time(self, cpu, tid):
+        """Returns the running time of a thread before switches of a CPU from another thread than the one that the CPU had
+        switched to: some kernels hide the switches of some threads, and who ran in between is unknown, ns."""
+        unknown, ran, last, begin = [], [], None, None
+        for at, where, prev, next_tid in self.switches():
+            if where == cpu:
+                if last and last[1] != prev:
+                    unknown.append((last[0], at))
+                last = at, next_tid
+            elif next_tid == tid:
+                begin = at
+            elif prev == tid and begin:
+                ran.append((begin, at))
+        return sum(max(0, min(e, end) - max(b, start)) for b, e in unknown for start, end in ran)
 
     def pairs(self, tid, vcpus):
         """Returns {TGID, or TID of a vCPU, or a name: ns} of a victim. vcpus: the TIDs of its machine's vCPUs."""
