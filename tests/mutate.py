@@ -28,7 +28,7 @@ OPERATORS = [  # (pattern, replacements)
 END_TO_END = {  # tests in Python that ask about a directory; the unit tests are in its part.mk
     "base": ["names"], "compare": ["diff", "whatif"], "export": ["export", "export_http", "schema"], "record": ["record_cli"],
     "latency": ["latency_truth"], "index": ["cache", "session"], "report": ["schema", "names"], "cli": ["mistakes", "mcp"],
-    "live": ["live_names", "monitor", "srbn_read"], "beacon": ["srbn_read"],
+    "live": ["live_names", "monitor", "run", "srbn_read", "top_cores"], "beacon": ["srbn_read"],
 }
 WITH_TRUTH = ("trace", "sync", "model", "history", "index", "query")
 SEEDS = ("7100001", "7100002")  # of test_truth
