@@ -190,12 +190,18 @@ class Recording:
                 yield int(r["at"]), int(r["cpu"]), *map(int, re.match(r"prev_tid=(\d+) next_tid=(\d+)", r["fields"]).groups())
 
     def incomplete(self):
-        """Returns the processes with threads that got a CPU more often than they lost it: the tracer has no events of them."""
-        times = {}
-        for _, _, prev, next_tid in self.switches():
+        """Returns the processes with threads that got a CPU more often than they lost it, since the tracer has no events of them,
+        and {process: ns} for those that such a thread left the CPU to, at an unknown time."""
+        times, unclear, current = {}, {}, {}
+        for time_ns, cpu, prev, next_tid in self.switches():
             times[next_tid] = times.get(next_tid, 0) + 1
             times[prev] = times.get(prev, 0) - 1
-        return {self.tgid.get(tid, tid) for tid, n in times.items() if n > 1}
+            tid, since = current.get(cpu, (prev, time_ns))
+            if tid != prev:
+                group = self.tgid.get(prev, prev)
+                unclear[group] = unclear.get(group, 0) + time_ns - since
+            current[cpu] = next_tid, time_ns
+        return {self.tgid.get(tid, tid) for tid, n in times.items() if n > 1}, unclear
 
     def unknown_time(self, cpu, tid):
         """Returns the running time of a thread before switches of a CPU from another thread than the one that the CPU had
