@@ -334,10 +334,11 @@ struct thread_ref *resolver_thread_find(struct resolver *r, uint32_t machine, in
 	w->name_value = w->woken_in = HISTORY_NULL;
 	w->name_id = tid == 0 && !r->shallow ? r->swapper : 0;
 	track_init(&w->name, tid == 0 || r->shallow || w->thread < 0 ? HISTORY_NONE : r->catalog->thread[w->thread].name);
-	if (machine || r->catalog->machine[0].kind == MACHINE_CONTAINER)
+	if (r->catalog->machine[machine].kind == MACHINE_CONTAINER)
 		return w;
 	for (uint32_t m = r->catalog->machines; m-- > 0 && r->catalog->machine[m].kind == MACHINE_CONTAINER;) {
-		struct thread_ref *container = catalog_find_thread(r->catalog, m, tid) < 0 ? NULL : resolver_thread(r, m, tid);
+		const bool has = r->catalog->machine[m].whole == (int32_t)machine && catalog_find_thread(r->catalog, m, tid) >= 0;
+		struct thread_ref *container = has ? resolver_thread(r, m, tid) : NULL;
 		if (container) {
 			container->in_container = w->in_container;
 			w->in_container = container;

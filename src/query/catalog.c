@@ -4,6 +4,7 @@
  * are borrowed from the history. Memory: about 50 bytes per thread. The catalog treats the thread of a vCPU as fixed;
  * resolver.c checks it at each time, because a TID may be reused after a VM ended. */
 #include "query/query_internal.h"
+#include "query/thread_set.h"
 
 #define LINUX_TID_MAX 4194304  /* greater TIDs stand for the vCPUs of a hypervisor without host threads */
 
@@ -96,8 +97,10 @@ static void catalog_add_machine(struct catalog_builder *b, const char *name, enu
 	size_t len = t->machines;
 	struct catalog_machine *m = ARRAY_PUSH(t->machine, len, b->machine_cap);
 	t->machines = (uint32_t)len;
-	*m = (struct catalog_machine){ .name = name, .kind = kind, .parent = -1, .group = -1, .cpu = t->cpus,
-		.thread = t->threads };
+	*m = (struct catalog_machine){ .name = name, .kind = kind, .parent = -1, .group = -1, .whole = (int32_t)index,
+		.cpu = t->cpus, .thread = t->threads };
+	if (kind == MACHINE_CONTAINER)
+		m->whole = t->machine[0].kind == MACHINE_HOST ? 0 : -1;
 	uint32_t cpus = history_child_named(t->h, node, SCHEMA_CPUS);
 	uint32_t threads = history_child_named(t->h, node, SCHEMA_THREADS);
 	if (cpus != HISTORY_NONE)
@@ -356,9 +359,9 @@ static int read_virtual(struct catalog *t, struct error *err)
 static void find_hidden_stolen_time(struct catalog *catalog)
 {
 	for (struct catalog_machine *m = catalog->machine; m < catalog->machine + catalog->machines; m++) {
-		if (m->kind == MACHINE_CONTAINER && catalog->machine[0].kind == MACHINE_VM) {
-			m->hides_stolen_time = catalog->machine[0].hides_stolen_time;
-			m->is_virtual = catalog->machine[0].is_virtual;
+		if (m->kind == MACHINE_CONTAINER && m->whole >= 0) {
+			m->hides_stolen_time = catalog->machine[m->whole].hides_stolen_time;
+			m->is_virtual = catalog->machine[m->whole].is_virtual;
 			continue;
 		}
 		m->hides_stolen_time = m->kind == MACHINE_VM;
@@ -369,7 +372,12 @@ static void find_hidden_stolen_time(struct catalog *catalog)
 
 int catalog_open(struct catalog *catalog, const struct history *h, struct error *err)
 {
-	*catalog = (struct catalog){ .h = h };
+	return catalog_open_set(catalog, h, NULL, err);
+}
+
+int catalog_open_set(struct catalog *catalog, const struct history *h, struct thread_set *set, struct error *err)
+{
+	*catalog = (struct catalog){ .h = h, .set = set };
 	struct catalog_builder b = { .catalog = catalog, .err = err };
 	uint32_t host = history_find(h, "/" SCHEMA_HOST);
 	if (host != HISTORY_NONE)
@@ -401,6 +409,7 @@ void catalog_release(struct catalog *catalog)
 	free(catalog->thread);
 	free(catalog->role);
 	free(catalog->group);
+	thread_set_free(catalog->set);
 	*catalog = (struct catalog){ 0 };
 }
 

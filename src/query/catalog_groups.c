@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 #include "query/query_internal.h"
+#include "query/thread_set.h"
 
 int attribute_last_value(const struct catalog *catalog, uint32_t attr, int64_t *value, struct error *err)
 {
@@ -81,53 +82,77 @@ static const char *machine_name(const struct catalog *t, const uint32_t *members
 	return is_unique || !*path ? g->name : path;
 }
 
-static void add_machine(struct catalog *t, const uint32_t *members, const int32_t *group_of, uint32_t group)
+/* Division of the threads of one machine into groups, by the index of the thread. */
+struct division {
+	uint32_t whole;          /* the machine */
+	int32_t *group_of;       /* index of the group; catalog->groups: the set; -1: none */
+	uint32_t *members;       /* by group: number of threads */
+};
+
+static void add_machine(struct catalog *t, const struct division *d, uint32_t group)
 {
-	const struct catalog_machine *whole = &t->machine[0];
-	const struct catalog_machine m = { .name = machine_name(t, members, group), .kind = MACHINE_CONTAINER, .parent = -1,
-		.group = (int32_t)group, .cpu = t->cpus, .thread = t->threads };
-	t->thread = mem_resize(t->thread, t->threads + members[group], sizeof *t->thread);
+	const bool is_set = group == t->groups;
+	const struct catalog_machine *whole = &t->machine[d->whole];
+	const struct catalog_machine m = { .name = is_set ? t->set->name : machine_name(t, d->members, group),
+		.kind = MACHINE_CONTAINER, .parent = -1, .group = is_set ? t->set->group : (int32_t)group,
+		.whole = (int32_t)d->whole, .cpu = t->cpus, .thread = t->threads, .threads = d->members[group] };
+	t->thread = mem_resize(t->thread, t->threads + m.threads, sizeof *t->thread);
 	for (uint32_t i = whole->thread; i < whole->thread + whole->threads; i++) {
-		if (group_of[i - whole->thread] != (int32_t)group)
+		if (d->group_of[i - whole->thread] != (int32_t)group)
 			continue;
-		t->thread[i].in_container = true;
 		struct catalog_thread *th = &t->thread[t->threads++];
 		*th = t->thread[i];
 		th->machine = t->machines;
-		th->in_container = false;
 		th->role = -1;
 	}
 	t->machine = mem_resize(t->machine, t->machines + 1, sizeof *t->machine);
-	t->machine[t->machines] = m;
-	t->machine[t->machines++].threads = members[group];
+	t->machine[t->machines++] = m;
 }
 
-/* Removes the namespaces whose threads all have groups. They are the last machines, and their threads the last ones. */
-static void drop_namespaces(struct catalog *t, const int32_t *group_of)
+/* Removes the namespaces whose threads all have groups, and threads of the set from the others. Namespaces are the last
+ * machines, and their threads the last ones. */
+static void drop_namespaces(struct catalog *t, const struct division *d)
 {
-	while (t->machines && t->machine[t->machines - 1].kind == MACHINE_CONTAINER) {
-		const struct catalog_machine *m = &t->machine[t->machines - 1];
-		for (uint32_t i = m->thread; i < m->thread + m->threads; i++) {
-			const int thread = catalog_find_thread(t, 0, t->thread[i].tid);
-			if (thread < 0 || group_of[(uint32_t)thread - t->machine[0].thread] < 0)
-				return;
+	const uint32_t machines = t->machines;
+	uint32_t m = 0;
+	while (m < machines && t->machine[m].kind != MACHINE_CONTAINER)
+		m++;
+	t->machines = m;
+	t->threads = m < machines ? t->machine[m].thread : t->threads;
+	for (; m < machines; m++) {
+		struct catalog_machine c = t->machine[m];
+		const uint32_t first = t->threads;
+		bool is_divided = c.threads > 0;
+		for (uint32_t i = c.thread; i < c.thread + c.threads; i++) {
+			const int at = catalog_find_thread(t, d->whole, t->thread[i].tid);
+			const int32_t group = at < 0 || c.whole != (int32_t)d->whole ? -1
+			                    : d->group_of[(uint32_t)at - t->machine[d->whole].thread];
+			is_divided = is_divided && group >= 0;
+			if (group < 0 || group < (int32_t)t->groups)
+				t->thread[t->threads++] = t->thread[i];
 		}
-		t->threads = m->thread;
-		t->machines--;
+		c.thread = first;
+		c.threads = t->threads - first;
+		if (is_divided)
+			t->threads = first;
+		else
+			t->machine[t->machines++] = c;
 	}
 }
 
-static int find_members(const struct catalog *t, int32_t *group_of, uint32_t *members, struct error *err)
+static int find_members(const struct catalog *t, const struct division *d, struct error *err)
 {
-	const struct catalog_machine *whole = &t->machine[0];
+	const struct catalog_machine *whole = &t->machine[d->whole];
 	for (uint32_t i = 0; i < whole->threads; i++) {
-		int64_t group;
-		if (attribute_last_value(t, t->thread[whole->thread + i].group, &group, err))
+		const struct catalog_thread *th = &t->thread[whole->thread + i];
+		int64_t group = -1;
+		if (catalog_is_alone(t) && attribute_last_value(t, th->group, &group, err))
 			return -1;
 		const bool has_group = group >= 0 && group < t->groups && strcmp(t->group[group].path, "/") != 0;
-		group_of[i] = has_group ? (int32_t)group : -1;
-		if (has_group)
-			members[group]++;
+		const bool is_in_set = thread_set_contains(t->set, d->whole, th->tid);
+		d->group_of[i] = is_in_set ? (int32_t)t->groups : has_group ? (int32_t)group : -1;
+		if (d->group_of[i] >= 0)
+			d->members[d->group_of[i]]++;
 	}
 	return 0;
 }
@@ -138,33 +163,36 @@ bool catalog_is_alone(const struct catalog *t)
 	       (t->machines == 1 || t->machine[1].kind == MACHINE_CONTAINER);
 }
 
-/* Marks the machine's threads that belong to a container. */
+/* Marks the threads that belong to a container. */
 static void mark_contained(struct catalog *t)
 {
-	for (uint32_t m = t->machines; m-- > 0 && t->machine[m].kind == MACHINE_CONTAINER;)
-		for (uint32_t i = t->machine[m].thread; i < t->machine[m].thread + t->machine[m].threads; i++) {
-			const int at = catalog_find_thread(t, 0, t->thread[i].tid);
+	for (uint32_t m = 0; m < t->machines; m++) {
+		const struct catalog_machine *c = &t->machine[m];
+		for (uint32_t i = c->thread; i < c->thread + c->threads && c->whole >= 0 && c->whole != (int32_t)m; i++) {
+			const int at = catalog_find_thread(t, (uint32_t)c->whole, t->thread[i].tid);
 			if (at >= 0)
 				t->thread[at].in_container = true;
 		}
+	}
 }
 
 int catalog_read_groups(struct catalog *t, struct error *err)
 {
-	if (!t->machines || (t->machine[0].kind != MACHINE_HOST && !catalog_is_alone(t)))
+	if (!t->machines)
 		return 0;
-	int rc = read_groups(t, err);
-	if (rc == 0 && t->groups && catalog_is_alone(t)) {
-		int32_t *group_of = mem_new(t->machine[0].threads + 1, sizeof *group_of);
-		uint32_t *members = mem_new(t->groups, sizeof *members);
-		rc = find_members(t, group_of, members, err);
+	struct division d = { .whole = t->set ? t->set->machine : 0 };
+	int rc = t->machine[0].kind == MACHINE_HOST || catalog_is_alone(t) ? read_groups(t, err) : 0;
+	if (rc == 0 && (t->set || (t->groups && catalog_is_alone(t)))) {
+		d.group_of = mem_new(t->machine[d.whole].threads + 1, sizeof *d.group_of);
+		d.members = mem_new(t->groups + 1, sizeof *d.members);
+		rc = find_members(t, &d, err);
 		if (rc == 0)
-			drop_namespaces(t, group_of);
-		for (uint32_t i = 0; rc == 0 && i < t->groups; i++)
-			if (members[i])
-				add_machine(t, members, group_of, i);
-		free(group_of);
-		free(members);
+			drop_namespaces(t, &d);
+		for (uint32_t i = 0; rc == 0 && i <= t->groups; i++)
+			if (d.members[i])
+				add_machine(t, &d, i);
+		free(d.group_of);
+		free(d.members);
 	}
 	mark_contained(t);
 	return rc;

@@ -22,7 +22,6 @@
 #include "query/catalog_groups.h"
 
 /* ---- Machines, CPUs and threads ------------------------------------------------------------------------- */
-
 enum machine_kind { MACHINE_HOST, MACHINE_VM, MACHINE_CONTAINER /* a group (catalog_groups.h), or a namespace */ };
 
 struct catalog_cpu {  /* id of an attribute that the history lacks: HISTORY_NONE */
@@ -59,6 +58,7 @@ struct catalog_machine {
 	bool hides_stolen_time;                 /* a VM with neither a host trace nor a steal clock */
 	bool is_virtual;                        /* known to be a VM */
 	int32_t group;                          /* container: index into catalog->group; -1: a namespace, or no container */
+	int32_t whole;                          /* index of the machine whose threads it has; -1: unknown (a container) */
 	uint32_t cpu, cpus;                     /* its CPUs are catalog->cpu[cpu .. cpu + cpus - 1], by number */
 	uint32_t thread, threads;               /* its threads are catalog->thread[thread .. thread + threads - 1], by TID */
 };
@@ -84,6 +84,7 @@ struct catalog {
 	bool has_counters;                      /* the history contains instructions and cycles */
 	bool folded;                            /* no vCPU was ever HOST_BLOCKED: that state may be folded into PREEMPTED (as
 	                                         * in the paper) */
+	struct thread_set *set;                 /* threads of the last machine, chosen by catalog_select(); NULL: none */
 	bool has_run_states;                    /* the host is a hypervisor that schedules vCPUs without host threads (Xen) */
 };
 
@@ -93,7 +94,6 @@ void catalog_release(struct catalog *catalog);
 int catalog_find_machine(const struct catalog *catalog, const char *name);
 int catalog_find_thread(const struct catalog *catalog, uint32_t machine, int32_t tid);
 int catalog_find_cpu(const struct catalog *catalog, uint32_t machine, unsigned number);
-
 /* Decodes a reference to a thread or CPU, "machine/number", as attributes store it: returns the index of the machine, or
  * -1 if it is not in the catalog, and the number in *number. */
 int catalog_ref(const struct catalog *catalog, int64_t value, uint32_t *number);

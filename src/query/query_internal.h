@@ -38,8 +38,6 @@ int catalog_read_topology(struct catalog *catalog, struct error *err);
 /* Reads the control groups, and adds those with threads as containers if there is only one machine. */
 int catalog_read_groups(struct catalog *catalog, struct error *err);
 bool catalog_is_alone(const struct catalog *catalog);  /* Returns true if only one machine was recorded: the first one. */
-/* Finds the last value of an attribute that is not null; HISTORY_NULL: none. Returns 0 or -1. */
-int attribute_last_value(const struct catalog *catalog, uint32_t attr, int64_t *value, struct error *err);
 
 /* Returns true if the lost time of a host thread counts for the host. The lost time of a vCPU's thread counts for its
  * VM, that of a container's thread for the container. */

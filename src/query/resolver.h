@@ -131,12 +131,10 @@ static inline struct cpu_tracks *resolver_cpu(struct resolver *r, uint32_t cpu)
 	return r->cpu[cpu] ? r->cpu[cpu] : resolver_cpu_new(r, cpu);
 }
 
-/* Returns the machine that owns the CPUs of a machine's threads (for a container: the first machine); -1: none. */
+/* Returns the machine that owns the CPUs of a machine's threads (of a container: its whole); -1: none. */
 static inline int32_t cpu_machine(const struct catalog *t, uint32_t machine)
 {
-	if (t->machine[machine].kind != MACHINE_CONTAINER)
-		return (int32_t)machine;
-	return t->machine[0].kind == MACHINE_CONTAINER ? -1 : 0;
+	return t->machine[machine].whole;
 }
 
 static inline struct thread_ref *resolver_thread(struct resolver *r, uint32_t machine, int32_t tid)

@@ -43,6 +43,8 @@ static bool read_blocks(struct window_gaps *w, const struct query *q)
 {
 	struct sums_section s;
 	size_t from = 0, to = 0;
+	if (q->catalog->set)  /* the history numbers rows without it */
+		return false;
 	for (size_t i = 0; i < w->rows->len; i++)
 		if (!row_has_sums(q->catalog, &w->rows->row[i].target))
 			return false;

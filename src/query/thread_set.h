@@ -1,0 +1,21 @@
+/* Sets of threads as targets. Private to query/; catalog_select() is in query.h. */
+#ifndef STEALSCOPE_QUERY_THREAD_SET_H
+#define STEALSCOPE_QUERY_THREAD_SET_H
+
+#include "query/query.h"
+
+struct thread_set {
+	char *name;
+	uint32_t machine;    /* index of their machine, which is no container */
+	int32_t group;       /* index of the outer control group; -1: a process */
+	int32_t *tid;        /* ascending */
+	size_t threads;
+};
+
+bool thread_set_contains(const struct thread_set *set, uint32_t machine, int32_t tid);
+void thread_set_free(struct thread_set *set);
+
+/* The same as catalog_open(), with the set (owned from now on, also after an error) as the last machine. */
+int catalog_open_set(struct catalog *catalog, const struct history *h, struct thread_set *set, struct error *err);
+
+#endif
