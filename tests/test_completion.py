@@ -44,6 +44,7 @@ def check_targets(complete, demo):
     check({"Debian/150", "Debian/151"} <= complete("flow", "--threshold", "1", demo, "Debian/15"), "threads, after options too")
     check(complete("explain", demo, "Debian/fib") == {"Debian/fibonacci"}, "threads by name")
     check(complete("explain", demo, "fib") == {"fibonacci"}, "and without the machine")
+    check({"process:fibonacci"} == complete("explain", demo, "process:fib"), "processes")
     check(complete("gaps", demo, "Debian/kworker/u3:") == {"Debian/kworker/u3:0"}, "names with a colon")
     check(complete("intervals", demo, "/Host/CPUs/CPU0/C") == {"/Host/CPUs/CPU0/Current Thread"}, "attributes, with a space")
     check(complete("gaps", "de") == {demo}, "files")

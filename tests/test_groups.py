@@ -1,4 +1,5 @@
-"""summary, threads and steal with --group: the sums of the threads of one name or process, in each column that adds up."""
+"""summary, threads and steal with --group: the sums of the threads of one name or process, in each column that adds up.
+Processes and outer control groups as targets: the same sums."""
 import os
 from collections import defaultdict
 
@@ -46,7 +47,48 @@ def check_matrix(history, name):
     check(sum(int(c["ns"]) for c in cells) == sum(int(c["ns"]) for c in one_by_one), f"{name}: the whole matrix")
 
 
+def check_processes(history, name):
+    """A process as a target lost what its row lost, to whomever, and what its vCPUs lost, which count for their VM there; its
+    threads are those of the target."""
+    several = 0
+    for row in table("threads", history, "--group", "process", "--top", "0"):
+        target = f"{row['machine']}/process:{row['tid']}"
+        if not row["tid"] or row["name"] == "unknown process":
+            continue
+        cells = table("steal", history, target)
+        gaps = table("gaps", history, target, "--top", "0")
+        several += int(row["threads"]) > 1
+        got, wanted = (sum(int(c["ns"]) for c in cells), len(gaps)), (int(row["lost_ns"]), int(row["gaps"]))
+        if got != wanted and not (row["name"].startswith("qemu") and got > wanted):
+            check(False, f"{name}: {target} {row['name']} lost {got[0]} ns in {got[1]} gaps, its row {wanted}")
+        if int(row["threads"]) > 1 and gaps:
+            thread = gaps[0]["target"].split(" ")[0]
+            lengths = [g["duration_ns"] for g in table("gaps", history, thread)]
+            check(gaps[0]["duration_ns"] in lengths, f"{name}: {thread} is a target")
+    return several
+
+
+def check_outer_groups(folder):
+    """A control group with groups in it is the sum of what lies below."""
+    world = os.path.join(folder, "groups")
+    simulate(world, "groups", "--seed", "4", "--quota-facts", "stat")
+    file = world + ".steal"
+    run("index", world, "-o", file)
+    with open(f"{world}/session.yaml", encoding="utf-8") as f:
+        items = [item.split() for item in f.read().split("- path: ")[1:]]
+    groups = [(item[0], item[2], item[item.index("threads:") + 1:] if "threads:" in item else []) for item in items]
+    lost = total(table("threads", file, "--top", "0"), lambda row: row["tid"], "lost_ns")
+    outer = [g for g in groups if any(other[0].startswith(g[0] + "/") for other in groups)]
+    check(outer, f"a world with groups in groups: {groups}")
+    for path, name, _ in outer:
+        below = [tid for g in groups if (g[0] + "/").startswith(path + "/") for tid in g[2]]
+        for target in (path, name):
+            got = sum(int(c["ns"]) for c in table("steal", file, target))
+            check(got == sum(lost.get(tid, 0) for tid in below), f"{target}: the loss of its {len(below)} threads, {got} ns")
+
+
 with scratch() as folder:
+    check_outer_groups(folder)
     for world in ("fibonacci", "overcommit"):
         traces = os.path.join(DATA, "fibonacci")
         if world == "overcommit":
@@ -61,6 +103,7 @@ with scratch() as folder:
         check([(r["machine"], r["name"], r["lost_ns"], r["p99_ns"], r["culprit"]) for r in summary] ==
               [(r["machine"], r["name"], r["lost_ns"], r["p99_ns"], r["culprit"]) for r in delayed],
               f"{world}: summary and threads list the same groups")
+        check(world != "fibonacci" or check_processes(file, world) > 3, f"{world}: processes with several threads")
     fibonacci = os.path.join(folder, "fibonacci.steal")
     processes = table("threads", fibonacci, "Debian", "--group", "process")
     sessiond = [r for r in processes if r["name"] == "lttng-sessiond"]

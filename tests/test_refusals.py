@@ -312,7 +312,7 @@ with scratch() as tmp:
     refused(tmp, 2, "view", os.path.join(tmp, "results"), texts=["results/good.steal: a history", "open that file"])
     refused(tmp, 4, TRACE, env={"XDG_CACHE_HOME": tmp}, texts=["must be a terminal", " flow"])
     refused(tmp, 4, history, texts=["must be a terminal"])
-    refused(tmp, 1, "flow", history, "fibonaci", texts=["no such machine, CPU or thread", "machines here: host, Debian"])
+    refused(tmp, 1, "flow", history, "fibonaci", texts=["no such machine, CPU, process or thread", "machines here: host, Debian"])
     refused(tmp, 1, "flow", history, "Debain/151", texts=["did you mean Debian/151?"])
     refused(tmp, 1, "flow", history, "Debian/fibonaci", texts=["did you mean Debian/fibonacci?"])
     refused(tmp, 1, "intervals", history, "/Host/CPUs/CPU1/Status", texts=["CPU1 has: Current Thread, Interrupt, Owner)"])

@@ -48,17 +48,26 @@ static void complete_thread(const struct catalog *catalog, const struct catalog_
 	free(named);
 }
 
-/* Offers a thread by its name alone, without machine. */
-static void complete_thread_name(const struct catalog *catalog, const struct catalog_thread *th, const char *typed)
+/* Offers a thread by its name alone, without machine. is_process: the thread as a process. */
+static void complete_thread_name(const struct catalog *catalog, const struct catalog_thread *th, const char *typed,
+                                 bool is_process)
 {
 	const struct target s = { TARGET_THREAD, (uint32_t)(th - catalog->thread) };
 	char text_buffer[300];
 	const char *named = catalog_target_text(catalog, &s, text_buffer, sizeof text_buffer), *name = strchr(named, ' ');
-	if (!name || strncmp(typed, name + 1, strlen(typed)) != 0)
+	if (!name)
 		return;
-	char *about = mem_printf("%.*s", (int)(name - named), named);
-	complete_word(typed, name + 1, about);
+	char *about = mem_printf("%.*s", (int)(name - named), named), *text = mem_printf("process:%s", name + 1);
+	complete_word(typed, is_process ? text : name + 1, about);
 	free(about);
+	free(text);
+}
+
+/* Returns true if the thread is the first one of its process. */
+static bool is_process(const struct catalog *catalog, const struct catalog_thread *th)
+{
+	int64_t pid;
+	return attribute_last_value(catalog, th->pid, &pid, NULL) == 0 && pid == th->tid;
 }
 
 static void complete_target(const struct catalog *catalog, const char *typed)
@@ -77,8 +86,12 @@ static void complete_target(const struct catalog *catalog, const char *typed)
 		for (uint32_t t = machine->thread; t < machine->thread + machine->threads; t++)
 			complete_thread(catalog, &catalog->thread[t], machine->name, typed);
 	}
+	const bool processes = strncmp(typed, "process:", 8) == 0;
 	for (uint32_t t = 0; *typed && t < catalog->threads; t++)
-		complete_thread_name(catalog, &catalog->thread[t], typed);
+		if (!processes || is_process(catalog, &catalog->thread[t]))
+			complete_thread_name(catalog, &catalog->thread[t], typed, processes);
+	if (*typed && !processes)
+		complete_word(typed, "process:", "all threads of a process");
 }
 
 /* Completes attribute paths below the last typed node. */

@@ -63,11 +63,19 @@ static int list_candidates(const struct query_context *s, const struct target *f
 	return c ? 0 : -1;
 }
 
-int target_find_all(const struct query_context *s, const char *text, struct target **out, size_t *n, struct error *err)
+int target_find_all(struct query_context *s, const char *text, struct target **out, size_t *n, struct error *err)
 {
 	struct target one;
 	struct target_candidate *c = NULL;
 	*out = NULL;
+	const int selected = catalog_select(&s->catalog, text, &one, err);
+	if (selected) {
+		*out = selected > 0 ? mem_new(1, sizeof **out) : NULL;
+		*n = selected > 0;
+		if (*out)
+			**out = one;
+		return selected > 0 ? 0 : -1;
+	}
 	if (catalog_find_targets(&s->catalog, text, out, n, err) < 0)
 		return -1;
 	if (*n == 0)
@@ -79,11 +87,14 @@ int target_find_all(const struct query_context *s, const char *text, struct targ
 	return c ? 0 : -1;
 }
 
-int target_parse(const struct query_context *s, const char *text, struct target *out, struct error *err)
+int target_parse(struct query_context *s, const char *text, struct target *out, struct error *err)
 {
 	struct target *found = NULL;
 	size_t n = 0;
-	int rc = catalog_find_targets(&s->catalog, text, &found, &n, err);
+	int rc = catalog_select(&s->catalog, text, out, err);
+	if (rc)
+		return rc > 0 ? 0 : -1;
+	rc = catalog_find_targets(&s->catalog, text, &found, &n, err);
 	if (rc == 0 && n > 1)
 		rc = list_candidates(s, found, n, err);
 	if (rc == 0)
@@ -97,7 +108,7 @@ bool target_is_pcpu(const struct query_context *s, const struct target *target)
 	return target->kind == TARGET_CPU && s->catalog.machine[s->catalog.cpu[target->index].machine].kind != MACHINE_VM;
 }
 
-int target_parse_victim(const struct query_context *s, const char *text, struct target *out, struct error *err)
+int target_parse_victim(struct query_context *s, const char *text, struct target *out, struct error *err)
 {
 	if (target_parse(s, text, out, err))
 		return -1;
@@ -108,7 +119,7 @@ int target_parse_victim(const struct query_context *s, const char *text, struct 
 	return 0;
 }
 
-int target_parse_vcpus(const struct query_context *s, const char *text, struct target *out, struct error *err)
+int target_parse_vcpus(struct query_context *s, const char *text, struct target *out, struct error *err)
 {
 	if (target_parse(s, text, out, err))
 		return -1;

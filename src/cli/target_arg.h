@@ -4,16 +4,18 @@
 
 #include "cli/query_context.h"
 
-/* Finds all targets that match the text, sorted by time lost. Returns -1 with *err if there is none. The caller frees
+/* These functions may open the catalog of the context again, see catalog_select().
+ *
+ * Finds all targets that match the text, sorted by time lost. Returns -1 with *err if there is none. The caller frees
  * *out. */
-int target_find_all(const struct query_context *s, const char *text, struct target **out, size_t *n, struct error *err);
+int target_find_all(struct query_context *s, const char *text, struct target **out, size_t *n, struct error *err);
 /* Finds the target that matches the text. Returns -1 with *err if there is none or several; several are listed on stderr
  * with their lifetimes and lost times. */
-int target_parse(const struct query_context *s, const char *text, struct target *out, struct error *err);
+int target_parse(struct query_context *s, const char *text, struct target *out, struct error *err);
 /* The same, but physical CPUs are an error, since they lose no time. */
-int target_parse_victim(const struct query_context *s, const char *text, struct target *out, struct error *err);
+int target_parse_victim(struct query_context *s, const char *text, struct target *out, struct error *err);
 /* The same, but only a machine (for all its vCPUs) or a vCPU is accepted. */
-int target_parse_vcpus(const struct query_context *s, const char *text, struct target *out, struct error *err);
+int target_parse_vcpus(struct query_context *s, const char *text, struct target *out, struct error *err);
 /* Refuses a machine where a thread or CPU is needed; the remedy names the threads that lost most. Returns -1. */
 int target_refuse_machine(const struct query_context *s, const struct target *machine, const char *text, struct error *err);
 /* Returns true for a physical CPU. */

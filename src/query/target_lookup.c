@@ -270,12 +270,12 @@ static int error_unknown_target(const struct catalog *catalog, const char *text,
 	char remedy[sizeof err->remedy], *nearest = suggest_target(catalog, text);
 	size_t used = nearest ? (size_t)snprintf(remedy, sizeof remedy, "did you mean %.100s? ", nearest) : 0;
 	used += (size_t)snprintf(remedy + used, sizeof remedy - used,
-	                         "CPUs are MACHINE/CPU0, threads MACHINE/TID; machines here:");
+	                         "CPUs are MACHINE/CPU0, threads MACHINE/TID, processes process:NAME; machines here:");
 	for (uint32_t i = 0; i < catalog->machines && used + 80 < sizeof remedy; i++)
 		used += (size_t)snprintf(remedy + used, sizeof remedy - used, "%s %.60s", i ? "," : "", catalog->machine[i].name);
 	free(nearest);
 	return error_set(err, STATUS_USAGE, catalog->machines ? remedy : NULL,
-	                 "%s: no such machine, CPU or thread in this history", *text ? text : "''");
+	                 "%s: no such machine, CPU, process or thread in this history", *text ? text : "''");
 }
 
 static int error_ambiguous_target(const struct catalog *catalog, const char *text, const struct target *found, size_t n,
