@@ -76,6 +76,13 @@ def is_emulated():
 
 
 @functools.lru_cache(maxsize=None)
+def is_root():
+    """Returns true if this process may act as other users: as root, but not of a user namespace that has no other users."""
+    with open("/proc/self/uid_map", encoding="ascii") as f:
+        return os.geteuid() == 0 and any(int(line.split()[2]) > 65534 for line in f)
+
+
+@functools.lru_cache(maxsize=None)
 def is_sanitized():
     with open(PROGRAM, "rb") as f:
         return b"__asan_init" in f.read()

@@ -3,7 +3,7 @@ import os
 import shutil
 import subprocess
 
-from e2e import DATA, PROGRAM, check, run, scratch
+from e2e import DATA, PROGRAM, check, is_root, run, scratch
 
 AGAIN = "indexing again"
 
@@ -46,9 +46,12 @@ def check_readonly(tmp):
     os.chmod(folder, 0o555)
 
     def as_user():
-        if os.geteuid() == 0:
+        if is_root():
             os.setgid(65534)
             os.setuid(65534)
+    if os.geteuid() == 0 and not is_root():
+        print("     not run: root may read all files, and this user namespace has no other user")
+        return
     try:
         p = subprocess.run([PROGRAM, "info", folder], env=dict(os.environ, XDG_CACHE_HOME=own), capture_output=True, text=True,
                            preexec_fn=as_user, check=False, timeout=120)

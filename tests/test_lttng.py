@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 
-from e2e import BUILD, check, finish, run, same, scratch, simulate, start, table, traces, until
+from e2e import BUILD, check, finish, is_root, run, same, scratch, simulate, start, table, traces, until
 from relay import Recording, Relay, edited
 
 SERVICE = ("tests/mark_server", "tests/mark_client", "libstealscope-mark.so.1")
@@ -18,7 +18,7 @@ class Lttng:
 
     def __init__(self, home):
         self.home, self.daemons = home, []
-        user = {"user": 65534, "group": 65534, "extra_groups": []} if os.getuid() == 0 else {}
+        user = {"user": 65534, "group": 65534, "extra_groups": []} if is_root() else {}
         env = {**os.environ, "LTTNG_HOME": home, "HOME": home, "LD_LIBRARY_PATH": home,
                "STEALSCOPE_MARKER": "/nonexistent"}  # as if the kernel tracer accepted no marks
         self.how = {"env": env, "cwd": home, **user}
@@ -138,6 +138,9 @@ def missing():
     return None
 
 
+if os.geteuid() == 0 and not is_root():
+    print("LTTng takes root for the user of the system's daemons, and this user namespace has no other user")
+    sys.exit(77)
 if missing():
     print(missing())
     sys.exit(77)

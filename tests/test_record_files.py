@@ -5,7 +5,7 @@ import stat
 import sys
 import time
 
-from e2e import check, is_sanitized, run, scratch, skip
+from e2e import check, is_root, is_sanitized, run, scratch, skip
 from test_record_cli import make_process
 from test_record_hostile import attempt, make_machine, through
 
@@ -36,7 +36,7 @@ def check_directories(tmp):
     for mode in (0o777, 0o775, 0o1777):
         p = attempt(tmp, path(f"mode{mode:o}", mode), "--host-only", "-t", "100ms", status=1)
         check("other users can write" in p.stderr and os.listdir(f"{tmp}/mode{mode:o}") == [], f"refused and kept: {p.stderr}")
-    if os.geteuid() == 0:
+    if is_root():
         p = attempt(tmp, path("owner", owner=1000), "--host-only", "-t", "100ms", status=1)
         check("not an empty directory that you own" in p.stderr and os.path.isdir(f"{tmp}/owner"), f"refused, kept: {p.stderr}")
     attempt(tmp, path("refused"), "nosuchvm", status=2)

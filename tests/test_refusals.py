@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from e2e import DATA, PROGRAM, check, is_emulated, is_sanitized, run, scratch, simulate, table
+from e2e import DATA, PROGRAM, check, is_emulated, is_root, is_sanitized, run, scratch, simulate, table
 
 TRACE = os.path.join(DATA, "fibonacci")
 
@@ -43,9 +43,12 @@ def check_unreadable(folder):
             os.chmod(path, 0)
 
     def as_user():
-        if os.geteuid() == 0:
+        if is_root():
             os.setgid(65534)
             os.setuid(65534)
+    if os.geteuid() == 0 and not is_root():
+        print("     not run: root may read all files, and this user namespace has no other user")
+        return
     try:
         for path in (trace, *files):
             p = subprocess.run([PROGRAM, "sync", path], capture_output=True, text=True, preexec_fn=as_user, check=False)
