@@ -236,6 +236,10 @@ def check_conditions(base, changed):
     p = run("diff", base, changed, "--assert", "same", "--format", "csv", status=3)
     check("FAILS" in p.stderr and list(csv.DictReader(io.StringIO(p.stdout))), "verdicts are not mixed into csv")
     run("diff", base, base, "--assert", "same")
+    worst = next(r for r in table("diff", base, changed) if r["quantity"] == "latency" and not r["by"])
+    run("diff", base, changed, "--assert", f"{worst['target']}.latency<+5%", status=3)
+    run("diff", base, changed, "--assert", "host.latency<+5%", "--assert", f"{worst['target']}.latency<+1000%")
+    run("diff", base, changed, "--assert", "nothing.latency<+5%", status=2)
     for wrong in (["--assert", "lost"], ["--assert", "lost<abc"], ["--level", "100%"], ["--level", "0"]):
         run("diff", base, changed, *wrong, status=1)
     run("diff", base, status=1)

@@ -125,7 +125,11 @@ with scratch() as folder:
         check(len(paths) > 1, "a world with several groups")
         for path, name, quota, tid in paths:
             by_name = table("steal", world + ".steal", name)
-            check(by_name == table("steal", world + ".steal", path), f"{name}: the same by its path")
+            if not any(other[0].startswith(path + "/") for other in paths):
+                check(by_name == table("steal", world + ".steal", path), f"{name}: the same by its path")
+            lost = next(float(r["lost_share"]) for r in table("summary", world + ".steal") if r["target"] == name)
+            for limit, status in ((lost + 0.001, 0), (lost - 0.001, 3)):
+                run("explain", world + ".steal", "--assert", f"{name}.lost<{100 * limit}%", status=status)
             thread = table("steal", world + ".steal", tid)
             check(thread == table("steal", world + ".steal", f"{path}/{tid}"), f"{name}/{tid}: the same by its TID")
             throttled = sum(int(r["ns"]) for r in thread if "quota" in r["culprit"])

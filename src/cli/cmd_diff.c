@@ -44,6 +44,9 @@ static int check_all(const struct diff *d, char *const *text, const struct diff_
 	for (size_t i = 0; i < n; i++) {
 		const struct diff_row *r;
 		char change[40];
+		if (!diff_assertion_applies(&a[i], d))
+			return error_set(err, STATUS_INPUT, "--all lists the targets that are compared", "%s: no such target in both "
+			                 "recordings", text[i]);
 		bool holds = diff_assertion_holds(&a[i], d, &r);
 		failed += !holds;
 		if (holds)

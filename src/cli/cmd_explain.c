@@ -8,6 +8,7 @@
 #include "cli/advice.h"
 #include "cli/cli.h"
 #include "cli/findings_print.h"
+#include "cli/live_assertion.h"
 #include "cli/prose.h"
 #include "cli/query_context.h"
 #include "cli/target_arg.h"
@@ -185,38 +186,101 @@ static int explain_named(struct query_context *s, const char *name, size_t top, 
 	return rc;
 }
 
+/* Returns the share of the time that the target wanted to run; COLUMN of the assertion as in live_assertion.h. */
+static int measure(struct query_context *s, const struct target *target, const struct live_assertion *a, double *share,
+                   struct error *err)
+{
+	struct demand d;
+	struct culprit_sums sums;
+	int64_t throttled = 0;
+	if (demand_of(&s->catalog, target, s->window.from, s->window.to, &d, err) ||
+	    culprit_sums_of(&s->catalog, target, s->window.from, s->window.to, &sums, err))
+		return -1;
+	for (size_t i = 0; i < sums.rows; i++)
+		for (size_t k = 0; k < sums.row[i].culprits; k++)
+			if (sums.actor[sums.row[i].culprit[k].culprit].kind == FLOW_LIMITED)
+				throttled += sums.row[i].culprit[k].ns;
+	culprit_sums_release(&sums);
+	const struct live_times ns = { .ran = d.ran, .stolen = d.lost - throttled, .throttled = throttled };
+	*share = d.ran + d.lost > 0 ? (double)live_assertion_time(a, &ns) / (double)(d.ran + d.lost) : 0;
+	return 0;
+}
+
+/* Checks TARGET.lost<5% and the like, each on all targets with that name. */
+static int check_assertions(struct query_context *s, const struct opt_list *list, struct error *err)
+{
+	size_t failed = 0;
+	for (size_t i = 0; i < list->len; i++) {
+		struct live_assertion a;
+		struct target *target = NULL;
+		size_t n = 0, fails = 0;
+		double share = 0, worst = 0;
+		int rc = live_assertion_parse(list->item[i], &a, err);
+		if (rc == 0)
+			rc = target_find_all(s, a.name, &target, &n, err);
+		for (size_t k = 0; k < n && rc == 0; k++) {
+			rc = measure(s, &target[k], &a, &share, err);
+			fails += share >= a.limit;
+			worst = share > worst ? share : worst;
+		}
+		free(target);
+		if (rc)
+			return -1;
+		failed += fails > 0;
+		printf("%s  %s: %.1f %%\n", fails ? "FAILS" : "holds", list->item[i], 100 * worst);
+	}
+	return failed ? error_set(err, STATUS_ASSERTION, NULL, "%zu of %zu assertion%s not met", failed, list->len,
+	                          list->len == 1 ? "" : "s") : 0;
+}
+
+struct explain_request {
+	const char *name, *at;
+	unsigned top;
+	bool with_advice;
+	struct report_how how;
+	struct opt_list assertion;
+};
+
+static int explain_recording(const struct explain_request *r, char *recording, const struct window_options *when,
+                             struct error *err)
+{
+	if (r->at && (when->from || when->to))
+		return error_set(err, STATUS_USAGE, "omit --from and --to", "--at selects a single time and excludes a window");
+	if (r->how.format != FORMAT_TEXT && (r->at || r->with_advice))
+		return error_set(err, STATUS_USAGE, "csv and json list the findings of a window", "%s supports only text",
+		                 r->at ? "--at" : "--advise");
+	struct query_context s;
+	int rc = query_context_open(&s, recording, when, err);
+	if (rc == 0 && r->assertion.len)
+		rc = check_assertions(&s, &r->assertion, err);
+	else if (rc == 0)
+		rc = r->how.format != FORMAT_TEXT ? report_target(&s, r->name, r->how, err)
+		     : r->at   ? r->name ? explain_time(&s, r->name, r->at, err) : explain_all_at(&s, r->at, r->top, err)
+		     : r->name ? explain_named(&s, r->name, r->top, r->with_advice, err)
+		               : explain_each(&s, NULL, 1, r->with_advice, err);
+	return query_context_close(&s, rc, err);
+}
+
 int cmd_explain(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
-	const char *at = NULL;
-	unsigned top = TOP_DEFAULT;
-	bool with_advice = false;
-	struct report_how how = REPORT_HOW;
+	struct explain_request r = { .top = TOP_DEFAULT, .how = REPORT_HOW };
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
-		{ "at", 0, OPT_TEXT, "TIME", "only the gap or interval at this time", &at, NULL },
-		{ "top", 0, OPT_COUNT, "N", "maximum threads of one name (5; 0 = all)", &top, NULL },
-		ADVISE_OPTION(&with_advice),
-		ANSWER_OPTIONS(&how),
+		{ "at", 0, OPT_TEXT, "TIME", "only the gap or interval at this time", &r.at, NULL },
+		{ "top", 0, OPT_COUNT, "N", "maximum threads of one name (5; 0 = all)", &r.top, NULL },
+		{ "assert", 0, OPT_LIST, "CONDITION", "exit status 3 unless true: 'web.service.lost<5%'", &r.assertion, NULL },
+		ADVISE_OPTION(&r.with_advice),
+		ANSWER_OPTIONS(&r.how),
 	};
 	const struct opts opts = { "explain RECORDING [TARGET]",
 	                          "Explain in sentences what delayed a target, with the confidence.",
 	                           opt, sizeof opt / sizeof *opt, 1, 2 };
-	int first;
-	if (opts_parse(&opts, argc, argv, &first, err))
-		return -1;
-	const char *name = argc - first > 1 ? argv[first + 1] : NULL;
-	if (at && (when.from || when.to))
-		return error_set(err, STATUS_USAGE, "omit --from and --to", "--at selects a single time and excludes a window");
-	if (how.format != FORMAT_TEXT && (at || with_advice))
-		return error_set(err, STATUS_USAGE, "csv and json list the findings of a window", "%s supports only text",
-		                 at ? "--at" : "--advise");
-	struct query_context s;
-	int rc = query_context_open(&s, argv[first], &when, err);
-	if (rc == 0)
-		rc = how.format != FORMAT_TEXT ? report_target(&s, name, how, err)
-		     : at   ? name ? explain_time(&s, name, at, err) : explain_all_at(&s, at, top, err)
-		     : name ? explain_named(&s, name, top, with_advice, err)
-		            : explain_each(&s, NULL, 1, with_advice, err);
-	return query_context_close(&s, rc, err);
+	int first, rc = opts_parse(&opts, argc, argv, &first, err);
+	if (rc == 0) {
+		r.name = argc - first > 1 ? argv[first + 1] : NULL;
+		rc = explain_recording(&r, argv[first], &when, err);
+	}
+	free(r.assertion.item);
+	return rc;
 }

@@ -103,13 +103,17 @@ char *diff_value_text(char *buf, size_t size, enum diff_quantity q, double v, bo
 
 /* Assertion about a diff. "same": there is no finding. "lost<+5%", "latency_p99<+2ms", "lost<0.1": no total's change is
  * surely as large as the limit (no interval lies above it); a percentage is relative to the value before, other limits
- * have the quantity's unit. */
+ * have the quantity's unit. "web.service.lost<+5%", "Debian/nginx.lost<+5%": only those of this target. */
 struct diff_assertion {
+	const char *target;      /* not terminated, borrowed from the text */
+	size_t target_length;    /* 0: all targets */
 	bool same, relative;
 	enum diff_quantity quantity;
 	double limit;
 };
 int diff_assertion_parse(const char *text, struct diff_assertion *a, struct error *err);
+/* Returns true if the diff compared the assertion's target. */
+bool diff_assertion_applies(const struct diff_assertion *a, const struct diff *d);
 /* Returns true if the assertion holds. Otherwise *worst is the row that exceeds the limit most. */
 bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, const struct diff_row **worst);
 

@@ -43,13 +43,15 @@ static bool is_process(const struct catalog *c, uint32_t machine, int64_t pid, c
 	                   (leader >= 0 && strcmp(catalog_longest_name(c, (uint32_t)leader), typed) == 0));
 }
 
-/* Returns the group with other groups in it whose name or path is the text; NULL: none. */
+/* Returns the group with other groups in it whose path is the text, or whose name is and which has no threads of its own;
+ * NULL: none. */
 static const struct catalog_group *find_outer_group(const struct catalog *c, const char *text)
 {
+	const char *name = catalog_find_machine(c, text) < 0 ? text : "";
 	for (uint32_t i = 0; i < c->groups; i++) {
 		const struct catalog_group *g = &c->group[i];
 		const size_t length = strlen(g->path);
-		for (uint32_t k = 0; k < c->groups && (strcmp(g->path, text) == 0 || strcmp(g->name, text) == 0); k++)
+		for (uint32_t k = 0; k < c->groups && (strcmp(g->path, text) == 0 || strcmp(g->name, name) == 0); k++)
 			if (strncmp(c->group[k].path, g->path, length) == 0 && c->group[k].path[length] == '/')
 				return g;
 	}
@@ -134,8 +136,19 @@ static struct thread_set *find_set(const struct catalog *c, const char *text, st
 	if (set && !group)
 		set->name = mem_dup(text);
 	else if (set)
-		set->name = mem_dup(*group->name ? group->name : group->path);
+		set->name = mem_dup(*group->name && catalog_find_machine(c, group->name) < 0 ? group->name : group->path);
 	return set;
+}
+
+/* Opens the catalog again, with a set (owned) or without one (NULL). */
+static int reopen(struct catalog *c, struct thread_set *set, struct error *err)
+{
+	struct catalog other;
+	if (catalog_open_set(&other, c->h, set, err))
+		return -1;
+	catalog_release(c);
+	*c = other;
+	return 0;
 }
 
 int catalog_select(struct catalog *c, const char *text, struct target *out, struct error *err)
@@ -144,9 +157,12 @@ int catalog_select(struct catalog *c, const char *text, struct target *out, stru
 	const bool has_tid = slash && slash[1] && strspn(slash + 1, "0123456789") == strlen(slash + 1);
 	char *owner = mem_printf("%.*s", has_tid ? (int)(slash - text) : 0, text);
 	struct error why = ERROR_INIT;
-	struct catalog with_set;
 	struct target *found = NULL;
 	size_t n = 0;
+	if (c->set && reopen(c, NULL, err)) {
+		free(owner);
+		return -1;
+	}
 	struct thread_set *set = find_set(c, text, &why), *of_thread = NULL;
 	if (!set && has_tid && why.status == STATUS_OK && catalog_find_targets(c, text, &found, &n, &why) == 0 && n == 0)
 		of_thread = find_set(c, owner, &why);
@@ -163,10 +179,8 @@ int catalog_select(struct catalog *c, const char *text, struct target *out, stru
 	}
 	if (!set && !of_thread)
 		return 0;
-	if (catalog_open_set(&with_set, c->h, set ? set : of_thread, err))
+	if (reopen(c, set ? set : of_thread, err))
 		return -1;
-	catalog_release(c);
-	*c = with_set;
 	*out = (struct target){ TARGET_MACHINE, c->machines - 1 };
 	return set != NULL;
 }

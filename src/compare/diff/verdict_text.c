@@ -295,16 +295,33 @@ int diff_assertion_parse(const char *text, struct diff_assertion *a, struct erro
 	if (a->same)
 		return 0;
 	const char *than = strchr(text, '<');
-	char name[32] = "";
-	if (than && than - text < (int)sizeof name)
-		memcpy(name, text, (size_t)(than - text));
-	unsigned q = 0;
-	while (q < DIFF_QUANTITY_COUNT && strcmp(name, diff_quantity_name[q]))
-		q++;
-	a->quantity = (enum diff_quantity)q;
-	if (q < DIFF_QUANTITY_COUNT && parse_limit(than + 1, a))
-		return 0;
-	return error_set(err, STATUS_USAGE, "write 'same', 'lost<+5%' or 'latency_p50<+2ms'", "not an assertion: '%s'", text);
+	for (unsigned q = 0; than && q < DIFF_QUANTITY_COUNT; q++) {
+		const size_t length = strlen(diff_quantity_name[q]), before = (size_t)(than - text);
+		if (before < length || strncmp(than - length, diff_quantity_name[q], length) != 0 ||
+		    (before > length && (before == length + 1 || than[-(long)length - 1] != '.')))
+			continue;
+		a->quantity = (enum diff_quantity)q;
+		a->target = text;
+		a->target_length = before > length ? before - length - 1 : 0;
+		if (parse_limit(than + 1, a))
+			return 0;
+	}
+	return error_set(err, STATUS_USAGE, "write 'same', 'lost<+5%', 'web.service.lost<+5%' or 'latency_p50<+2ms'",
+	                 "not an assertion: '%s'", text);
+}
+
+static bool is_about(const struct diff_assertion *a, const struct diff_row *r)
+{
+	return !a->target_length ||
+	       (strlen(r->target) == a->target_length && strncmp(r->target, a->target, a->target_length) == 0);
+}
+
+bool diff_assertion_applies(const struct diff_assertion *a, const struct diff *d)
+{
+	size_t i = 0;
+	while (a->target_length && i < d->rows && !is_about(a, &d->row[i]))
+		i++;
+	return !a->target_length || i < d->rows;
 }
 
 bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, const struct diff_row **worst)
@@ -318,7 +335,7 @@ bool diff_assertion_holds(const struct diff_assertion *a, const struct diff *d, 
 			return false;
 		}
 		const double beyond = r->low - (a->relative ? a->limit * r->before : a->limit);
-		if (!*r->by && r->quantity == a->quantity && beyond >= 0 && (!*worst || beyond > largest)) {
+		if (!*r->by && r->quantity == a->quantity && is_about(a, r) && beyond >= 0 && (!*worst || beyond > largest)) {
 			*worst = r;
 			largest = beyond;
 		}
