@@ -234,6 +234,22 @@ def check_groups(folder):
         check([line.split()[3] for line in rows if not line.endswith("null")] == ([row] if row else []), f"{groups}: {row}")
 
 
+def check_host(folder):
+    """--host for a directory is remembered there; other commands know then that no provider takes time."""
+    place = os.path.join(folder, "physical")
+    simulate(os.path.join(folder, "sim-physical"), "groups", "--seed", "1", "--quota-facts", "none")
+    shutil.copytree(os.path.join(folder, "sim-physical", "host"), place)
+    check("machine-kind-unknown" in run("summary", place, "--format", "json").stdout, "what the machine is, is unknown")
+    run("index", "--host", place)
+    session = os.path.join(place, "session.yaml")
+    after = run("summary", place, "--format", "json").stdout
+    check(os.path.exists(session) and "machine-kind-unknown" not in after, "--host is remembered in session.yaml")
+    write(session, "guests:\n- name: vm\n  dir: .\n")
+    run("index", "--host", place)
+    with open(session, encoding="utf-8") as f:
+        check("vm" in f.read(), "a session file of the user stays")
+
+
 def check_header(folder):
     """The header of a flow contains the quality of the clock, and the reason if it is not synchronized."""
     cases = [
@@ -264,4 +280,5 @@ with scratch() as tmp:
     check_confined(tmp)
     check_depth(tmp)
     check_groups(tmp)
+    check_host(tmp)
     check_header(tmp)

@@ -55,6 +55,8 @@ int cmd_index(int argc, char **argv, struct error *err)
 		rc = trace_input_build(&in, output, &times, err);
 	if (rc == 0)
 		printf("%s\n", output);
+	if (rc == 0 && cache)
+		trace_input_remember_host(&w.named);
 	if (rc == 0 && timing)
 		print_times(&times);
 	free(cache);

@@ -78,6 +78,7 @@ static int run_view(const struct input_options *named, struct ui_options *ui, bo
 	struct history *h = trace_input_open(named, err);
 	if (!h)
 		return -1;
+	trace_input_remember_host(named);
 	struct offset_editor offset_editor;
 	offset_editor_init(&offset_editor, h, named);
 	static const struct ui_traces traces = { read_traces };

@@ -4,7 +4,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/atomic_file.h"
 #include "base/mem.h"
 #include "cli/progress_bar.h"
 
@@ -81,6 +84,21 @@ void trace_input_release(struct trace_input *w)
 	free(w->copied.item);
 	free(w->guest.item);
 	free(w->domain.item);
+}
+
+void trace_input_remember_host(const struct input_options *named)
+{
+	struct stat st;
+	struct save save;
+	if (!named->host || named->whats || named->guests || stat(named->host, &st) || !S_ISDIR(st.st_mode))
+		return;
+	char *path = mem_printf("%s/session.yaml", named->host);
+	if (access(path, F_OK) && atomic_file_begin(&save, path, NULL) == 0) {
+		fputs("# Written for --host: this machine is physical.\nhost:\n  dir: .\n", save.f);
+		if (atomic_file_end(&save, 0, NULL) == 0)
+			fprintf(stderr, "stealscope: %s remembers --host\n", path);
+	}
+	free(path);
 }
 
 void print_notes(const struct notes *n)

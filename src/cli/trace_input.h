@@ -31,6 +31,10 @@ extern const char *const sync_method_choices[], *const reader_choices[];
 int trace_input_parse(struct trace_input *w, const struct opts *o, int argc, char **argv, struct error *err);
 void trace_input_release(struct trace_input *w);
 
+/* After the history was built: writes session.yaml to a directory that the user named as the only machine, a host, unless
+ * it has one. The next command knows then that the machine is physical. */
+void trace_input_remember_host(const struct input_options *named);
+
 /* Returns the path that is read in place of a named one, see packed_input_path(); with a progress bar. The caller frees. */
 char *trace_input_path(const char *named, struct error *err);
 

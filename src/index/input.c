@@ -313,6 +313,8 @@ char *input_options_text(const struct input *in)
 		options_text = append_text(options_text, " tsc_hz=%lld", (long long)in->sync_options.tsc_hz);
 	for (size_t i = 0; i < in->domains; i++)
 		options_text = append_text(options_text, " domain %u=%s", in->domain[i].id, in->domain[i].name);
+	if (in->specs == 1 && in->spec[0].role == ROLE_HOST)  /* with others, the files show it */
+		options_text = append_text(options_text, " physical");
 	for (size_t i = 0; i < in->specs; i++) {
 		if (in->spec[i].name)
 			options_text = append_text(options_text, " name=%s", in->spec[i].name);

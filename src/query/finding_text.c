@@ -74,7 +74,8 @@ const char *cause_name(const struct cause_list *l, const struct cause *c, char b
 	const struct catalog *catalog = l->catalog;
 	char machine[ACTOR_TEXT] = "", name[256] = "", most[300];
 	const bool is_own = c->machine == (int32_t)target_machine(catalog, &l->victim);
-	const bool alone = catalog_lacks_host_trace(catalog, &l->victim);
+	const bool alone = catalog_lacks_host_trace(catalog, &l->victim) &&
+	                   catalog->machine[target_machine(catalog, &l->victim)].is_virtual;
 	const char *provider = alone ? " or the provider" : "";
 	if (c->machine >= 0)
 		target_name(catalog, &(struct target){ TARGET_MACHINE, (uint32_t)c->machine }, machine);

@@ -207,14 +207,19 @@ static void add_chain(struct findings_query *v)
 	v->entry[v->entries - 1].weight = v->chain.ns < below ? v->chain.ns : below;
 }
 
-/* Without a source of stolen time it is unknown whether threads of the guest or the provider had the vCPU. */
-static void add_no_source(struct finding *f)
+/* Without a source of stolen time it is unknown whether threads of the guest or the provider had the vCPU. A machine that
+ * may be physical has no provider, and a note that asks what it is. */
+static void add_no_source(struct finding *f, const struct catalog *catalog)
 {
 	char text[FINDING_TEXT];
+	bool is_guest = false;
+	for (uint32_t i = 0; i < catalog->machines; i++)
+		is_guest |= catalog->machine[i].is_virtual;
 	snprintf(text, sizeof text, "%s", f->text);
 	f->kind = FINDING_UNKNOWN;
-	snprintf(f->text, sizeof f->text, "no host trace and no steal clock: time taken by the host is invisible here and "
-	         "counts as running (index a physical machine with --host); inside the guest, ");
+	snprintf(f->text, sizeof f->text, "%s", !is_guest ? "unless this is a VM, whose host would be invisible here, "
+	         : "no host trace and no steal clock: time taken by the host is invisible here and counts as running; "
+	           "inside the guest, ");
 	f->main_bytes += strlen(f->text);
 	finding_add(f, "%s", text);
 }
@@ -330,7 +335,7 @@ int findings_rank(struct findings_query *v, struct error *err)
 		if (i == 0)
 			add_second_clause(v, f);
 		if (i == 0 && v->alone && !nothing)
-			add_no_source(f);
+			add_no_source(f, v->q.catalog);
 		if (f->unknown >= UNKNOWN_SHARE && f->has_target)
 			finding_add(f, "; %.0f %% of the time of %s is unknown", 100 * f->unknown,
 			            catalog_target_text(v->q.catalog, &f->target, name, sizeof name));
