@@ -11,7 +11,7 @@ from e2e import BUILD, SOURCE, check
 
 PROGRAM = os.path.join(BUILD, "stealscope")
 # Options documented in another page: how traces are read (index), and options of all reports.
-SHARED = {"index": {"host", "guest", "for", "layout", "sync", "tsc-hz", "domain", "paper-states", "reader", "jobs"},
+SHARED = {"index": {"host", "guest", "for", "layout", "sync", "tsc-hz", "domain", "paper-states", "jobs"},
           "": {"from", "to", "format", "limit", "after", "help"}}
 COLUMNS = 80
 # Pages with output of the program that is 80 columns wide.

@@ -3,8 +3,8 @@
  *
  * Its traces are valid (`pass`) or violate the specification (`fail`). Most have no clock, so their events have no time
  * and none becomes part of a trace: such a trace counts as read if its events were decoded. The expected verdicts are in
- * tests/data/ctf_suite.txt: those of libbabeltrace2 2.0 where it reads the trace. It accepts some wrong metadata without a
- * stream (`empty`), and cannot open six valid traces. STEALSCOPE_TEST_VERBOSE=1 prints all rows. */
+ * tests/data/ctf_suite.txt. The reader accepts some wrong metadata without a stream (`empty`), and cannot read four valid
+ * traces. STEALSCOPE_TEST_VERBOSE=1 prints all rows. */
 #include "test.h"
 
 #include <sys/resource.h>
@@ -18,7 +18,7 @@
 
 #define SUITE "../shared/cases/ctf-testsuite.tar.xz"
 #define TRACES 181
-#define SECONDS_MAX 10  /* CPU time for one trace: a child may use 2 s to open it, twice */
+#define SECONDS_MAX 10  /* CPU time for one trace */
 
 enum verdict { READ /* events, or events without time */, EMPTY /* valid, without an event */, DAMAGED /* in part */, REFUSED };
 

@@ -1,5 +1,5 @@
-/* Compares the results of both CTF readers: every event with time, stream, CPU and fields, all losses, all trace
- * properties. Usage: test_trace_differential [DIR...]  (traces to compare; default: those of the tests) */
+/* Compares traces with their conversions to CTF 2: every event with time, stream, CPU and fields, all losses, all trace
+ * properties. test_readers.py compares with the command babeltrace2. */
 #include "test.h"
 
 #include <unistd.h>
@@ -20,9 +20,9 @@ struct loaded_traces {
 	int status;
 };
 
-static void load_traces(const char *root, enum trace_decoder reader, unsigned workers, struct loaded_traces *l)
+static void load_traces(const char *root, unsigned workers, struct loaded_traces *l)
 {
-	const struct trace_options options = { .reader = reader, .workers = workers };
+	const struct trace_options options = { .workers = workers };
 	*l = (struct loaded_traces){ 0 };
 	if (trace_discover(root, &l->spec, &l->n, NULL, &l->err))
 		fail_msg("%s", l->err.text);
@@ -53,13 +53,6 @@ static void assert_same_text(const struct trace *a, int64_t x, const struct trac
 		assert_string_equal(trace_string(a, x), trace_string(b, y));
 }
 
-/* libbabeltrace2 does not report the number of events lost before a stream's first packet; without an index only the
- * native reader can determine it. */
-static bool is_counted_only_natively(const struct event *x, const struct event *y, unsigned arg)
-{
-	return x->kind == EV_LOST && arg == 1 && x->lost.count == EVENT_ABSENT && y->lost.count > 0;
-}
-
 static void assert_same_event(const struct trace *a, const struct event *x, const struct trace *b, const struct event *y,
                               const char *path, size_t number)
 {
@@ -71,7 +64,7 @@ static void assert_same_event(const struct trace *a, const struct event *x, cons
 	for (unsigned i = 0; i < event_args[x->kind]; i++) {
 		if (is_text(x->kind, i))
 			assert_same_text(a, x->arg[i], b, y->arg[i]);
-		else if (x->arg[i] != y->arg[i] && !is_counted_only_natively(x, y, i))
+		else if (x->arg[i] != y->arg[i])
 			fail_msg("%s: event %zu: %s at %lld: argument %u is %lld and %lld", path, number,
 			         event_kind_name[x->kind], (long long)x->ts, i, (long long)x->arg[i], (long long)y->arg[i]);
 	}
@@ -105,8 +98,7 @@ static void assert_same_trace(const struct trace *a, const struct trace *b)
 	assert_string_equal(x->layout, y->layout);
 	assert_string_equal(x->uuid, y->uuid);
 	assert_true(x->begin == y->begin && x->end == y->end && x->events == y->events);
-	assert_true(x->uncounted ? y->lost >= x->lost && y->uncounted <= x->uncounted :
-	                           x->lost == y->lost && !y->uncounted);
+	assert_true(x->lost == y->lost && x->uncounted == y->uncounted);
 	assert_true(x->bytes == y->bytes && x->cpus == y->cpus && x->role == y->role);
 	for (unsigned i = 0; i < x->cpus; i++)
 		assert_true(x->cpu[i].begin == y->cpu[i].begin && x->cpu[i].end == y->cpu[i].end &&
@@ -116,54 +108,25 @@ static void assert_same_trace(const struct trace *a, const struct trace *b)
 		assert_same_stream(a, b, i);
 }
 
-static void assert_same_notes(const struct notes *a, const struct notes *b)
-{
-	char x[NOTE_TEXT], y[NOTE_TEXT];
-	for (size_t i = 0; i < a->len && i < b->len; i++)
-		assert_string_equal(note_text(&a->item[i], x), note_text(&b->item[i], y));
-	assert_int_equal(a->len, b->len);
-}
-
-/* native: READER_NATIVE, or READER_AUTO for the default. skip_notes: does not compare the notes, because their counts
- * may differ, see is_counted_only_natively(). */
-static void assert_same_readings(const char *root, enum trace_decoder native, bool skip_notes)
-{
-	struct loaded_traces a, b;
-	load_traces(root, READER_BABELTRACE, 2, &a);
-	for (unsigned workers = 1; workers <= 3; workers += 2) {
-		load_traces(root, native, workers, &b);
-		if (a.status != b.status)
-			fail_msg("%s: %s; %s", root, a.err.text, b.err.text);
-		assert_int_equal(a.n, b.n);
-		for (size_t i = 0; i < a.n && !a.status; i++)
-			assert_same_trace(a.trace[i], b.trace[i]);
-		if (!skip_notes)
-			assert_same_notes(&a.notes, &b.notes);
-		release_traces(&b);
-	}
-	release_traces(&a);
-}
-
 static const char *srcdir(void)
 {
 	const char *dir = getenv("srcdir");
 	return dir ? dir : ".";
 }
 
-/* Compares the trace with its conversion to CTF 2; only the file sizes differ. may_be_refused: the native reader may
- * reject the trace. */
+/* Only the file sizes differ. may_be_refused: the reader may reject the trace. */
 static void assert_same_in_ctf2(const char *root, bool may_be_refused)
 {
 	struct loaded_traces a, b;
 	char dir[] = "/tmp/stealscope-ctf2-XXXXXX";
-	load_traces(root, READER_NATIVE, 1, &a);
+	load_traces(root, 1, &a);
 	if (a.status && may_be_refused) {
 		release_traces(&a);
 		return;
 	}
 	assert_non_null(mkdtemp(dir));
 	ctf2_convert(root, dir);
-	load_traces(dir, READER_NATIVE, 2, &b);
+	load_traces(dir, 2, &b);
 	if (a.status || b.status)
 		fail_msg("%s: %s; %s", root, a.err.text, b.err.text);
 	assert_int_equal(a.n, b.n);
@@ -181,7 +144,6 @@ static void test_recording(void **state)
 	(void)state;
 	char path[1024];
 	snprintf(path, sizeof path, "%s/tests/data/fibonacci", srcdir());
-	assert_same_readings(path, READER_NATIVE, false);
 	assert_same_in_ctf2(path, false);
 }
 
@@ -196,7 +158,6 @@ static void test_lttng_recordings(void **state)
 	for (size_t i = 0; i < n; i++) {
 		snprintf(host, sizeof host, "%s/host", dir[i]);
 		if (access(host, F_OK) == 0) {
-			assert_same_readings(dir[i], READER_AUTO, false);
 			assert_same_in_ctf2(dir[i], true);
 		}
 		free(dir[i]);
@@ -215,18 +176,13 @@ static void test_simulated(void **state)
 			.beacon_hz = 20, .no_truth = true, .packet = 4096 << seed % 5, .lost = seed % 2 ? 50000 : 0 };
 		if (simulate(&o, &result, &err))
 			fail_msg("%s", err.text);
-		assert_same_readings(dir, READER_NATIVE, o.lost > 0);
 		assert_same_in_ctf2(dir, false);
 		remove_all(dir);
 	}
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	for (int i = 1; i < argc; i++)
-		assert_same_readings(argv[i], READER_AUTO, true);
-	if (argc > 1)
-		return 0;
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_recording), cmocka_unit_test(test_simulated), cmocka_unit_test(test_lttng_recordings),
 	};

@@ -86,10 +86,10 @@ static void check_same(const struct trace *whole, const struct trace *part, cons
 }
 
 /* Tests a window at each eighth of the trace, a window with the whole trace, and windows outside it. */
-static void check_windows(const char *root, enum trace_decoder reader)
+static void check_windows(const char *root)
 {
 	struct loaded_traces whole;
-	load(root, &(struct trace_options){ .reader = reader, .workers = 2 }, &whole);
+	load(root, &(struct trace_options){ .workers = 2 }, &whole);
 	for (int i = -1; i < 10; i++) {
 		struct trace_window window[8];
 		struct loaded_traces part;
@@ -98,7 +98,7 @@ static void check_windows(const char *root, enum trace_decoder reader)
 			const int64_t span = info->end - info->begin, from = info->begin + span / 8 * i;
 			window[m] = (struct trace_window){ from, i == 0 ? info->end : from + (i % 2 ? span / 100 : span / 8) };
 		}
-		load(root, &(struct trace_options){ .reader = reader, .workers = 2, .window = window }, &part);
+		load(root, &(struct trace_options){ .workers = 2, .window = window }, &part);
 		assert_int_equal(part.n, whole.n);
 		for (size_t m = 0; m < whole.n; m++)
 			check_same(whole.trace[m], part.trace[m], &window[m]);
@@ -112,15 +112,14 @@ static void test_window(void **state)
 {
 	static const char *const more[] = { "fibonacci_tracecmd", "fibonacci_tca", "lost", "hostonly" };
 	(void)state;
-	check_windows(data("fibonacci"), READER_AUTO);
-	check_windows(data("fibonacci"), READER_BABELTRACE);
+	check_windows(data("fibonacci"));
 	for (size_t i = 0; i < COUNT(more); i++) {
 		char path[4096];
 		snprintf(path, sizeof path, "%s/../shared/traces/%s", getenv("srcdir") ? getenv("srcdir") : ".", more[i]);
 		const bool is_dat = strstr(path, "_t") != NULL;
 		if (access(path, F_OK) == 0 &&
 		    !(is_dat && tracecmd_claims("", (const unsigned char *)"\x17\x08\x44tracing", 10) == CLAIM_NONE))
-			check_windows(path, READER_AUTO);
+			check_windows(path);
 	}
 }
 

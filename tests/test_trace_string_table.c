@@ -29,9 +29,9 @@ static void rename_occurrences(const char *path, const char *name)
 	free(all);
 }
 
-static void load(const char *dir, enum trace_decoder reader, unsigned workers, struct trace **trace, struct notes *notes)
+static void load(const char *dir, unsigned workers, struct trace **trace, struct notes *notes)
 {
-	const struct trace_options options = { .reader = reader, .workers = workers };
+	const struct trace_options options = { .workers = workers };
 	const struct trace_spec spec = { .dir = dir };
 	struct error err = ERROR_INIT;
 	*notes = (struct notes){ 0 };
@@ -68,13 +68,13 @@ static void same_names(const struct trace *a, const struct trace *b)
 	trace_cursor_close(y);
 }
 
-static void check_workers(const char *dir, enum trace_decoder reader)
+static void check_workers(const char *dir)
 {
 	struct trace *one, *several;
 	struct notes of_one, of_several;
-	load(dir, reader, 1, &one, &of_one);
+	load(dir, 1, &one, &of_one);
 	for (unsigned workers = 2; workers <= 4; workers++) {
-		load(dir, reader, workers, &several, &of_several);
+		load(dir, workers, &several, &of_several);
 		same_names(one, several);
 		assert_int_equal(of_one.len, 1);
 		assert_int_equal(of_several.len, 1);
@@ -103,8 +103,7 @@ static void test_too_many(void **state)
 		rename_occurrences(path, "cron");
 	}
 	snprintf(path, sizeof path, "%s/host", dir);
-	check_workers(path, READER_NATIVE);
-	check_workers(path, READER_BABELTRACE);
+	check_workers(path);
 	remove_all(dir);
 }
 

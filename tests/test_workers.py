@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A history is the same, byte for byte, for any number of threads and for each reader: several guests, lost events, clock
+"""A history is the same, byte for byte, for any number of threads: several guests, lost events, clock
 steps, clocks found without synchronization events, streams that are split between threads."""
 import os
 
@@ -13,10 +13,10 @@ SIMULATED = {
 }
 
 
-def index(folder, traces, workers, reader="auto"):
+def index(folder, traces, workers):
     """Returns the bytes of the history, and the notes."""
     history = os.path.join(folder, "history.steal")
-    notes = run("index", traces, "-o", history, "-j", str(workers), "--reader", reader).stderr
+    notes = run("index", traces, "-o", history, "-j", str(workers)).stderr
     with open(history, "rb") as f:
         return f.read(), notes
 
@@ -35,9 +35,6 @@ def main():
             check_workers(folder, traces, description)
         recording = os.path.join(DATA, "fibonacci")
         check_workers(folder, recording, "a recording")
-        one = index(folder, recording, 2)
-        for reader in ("native", "babeltrace"):
-            check(index(folder, recording, 2, reader) == one, f"--reader {reader}: the same history")
         for name in ("big", "lost", "smp"):
             if is_brief() or not os.path.isdir(os.path.join(SHARED, name)):
                 print(f"     not run: recording {name} ({'another build runs it' if is_brief() else 'absent'})")

@@ -3,9 +3,7 @@
 
 #include "test.h"
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,12 +20,6 @@ char *path_of(const char *name)
 int files_begin(void **state)
 {
 	(void)state;
-	/* Never unloaded, so that stack traces of its leaks have symbols, see __lsan_default_suppressions(). */
-	glob_t plugin;
-	if (glob("/usr/lib*/{*/,}babeltrace2/plugins/babeltrace-plugin-ctf.so", GLOB_BRACE, NULL, &plugin) == 0) {
-		dlopen(plugin.gl_pathv[0], RTLD_NOW | RTLD_NODELETE);
-		globfree(&plugin);
-	}
 	return mkdtemp(root) ? 0 : -1;
 }
 
@@ -106,11 +98,4 @@ void delete(const char *dir, const char *file)
 	char *path = mem_printf("%s/%s", dir, file);
 	remove_all(path);
 	free(path);
-}
-
-/* libbabeltrace2 2.0 leaks some memory when it rejects a trace. */
-const char *__lsan_default_suppressions(void);
-const char *__lsan_default_suppressions(void)
-{
-	return "leak:g_malloc0\nleak:libbabeltrace2\nleak:babeltrace-plugin-ctf\n";
 }

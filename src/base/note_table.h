@@ -13,14 +13,9 @@
 /* Notes of src/trace/: reading traces */
 #define TRACE_NOTES(X) \
 	X(LOST_EVENTS, "lost-events", LOSS, "the tracer lost %llu of %llu events", "record with larger buffers") \
-	X(INDEX_DAMAGED, "index-damaged", DAMAGE, "%s/index/%s.idx: damaged; the packets were found by their headers", "") \
-	X(PACKETS_DAMAGED, "packets-damaged", DAMAGE, "%s/%s: damaged packets skipped: %zu", "") \
-	X(NOT_A_STREAM, "not-a-stream", DAMAGE, "%s/%s: file skipped: it does not begin with a packet header", "") \
-	X(LAST_PACKET_UNREADABLE, "last-packet-unreadable", DAMAGE, \
-	  "%s/%s: the last packet cannot be decoded, its %llu bytes are skipped", "") \
+	X(INDEX_DAMAGED, "index-damaged", DAMAGE, "%s/index/%s.idx: damaged", "") \
 	X(STREAM_UNREADABLE, "stream-unreadable", DAMAGE, "%s/%s: the stream cannot be decoded and is skipped: %s", "") \
 	X(STREAM_TRUNCATED, "stream-truncated", DAMAGE, "%s/%s: truncated, bytes missing at the end: %llu", "") \
-	X(BYTES_NOT_INDEXED, "bytes-not-indexed", INFO, "%s/%s: bytes at the end that are not in its index: %llu", "") \
 	X(DUPLICATE_TRACE, "duplicate-trace", INFO, "%s: skipped, it is a copy of %s", "") \
 	X(STREAMS_EMPTY, "streams-empty", DAMAGE, "%s: empty streams: %zu; the first is %s", "") \
 	X(STREAM_DATA_MISSING, "stream-data-missing", DAMAGE, \

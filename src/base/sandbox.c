@@ -54,8 +54,6 @@ static void lower_limit(__rlimit_resource_t resource, rlim_t max)
 static void limit_resources(const struct sandbox *c)
 {
 	const rlim_t max_bytes = BASE_MEMORY + EXPANSION_MAX * c->bytes;
-	if (c->cpu_s)
-		lower_limit(RLIMIT_CPU, c->cpu_s);
 	lower_limit(RLIMIT_CORE, 0);
 	lower_limit(RLIMIT_FSIZE, max_bytes);
 #ifndef HAS_SHADOW_MEMORY

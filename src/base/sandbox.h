@@ -20,7 +20,6 @@ struct sandbox {
 	uint64_t bytes;   /* size of the input, bytes */
 	const char *dir;  /* the only writable directory; NULL: none */
 	bool network;     /* allows network access */
-	unsigned cpu_s;   /* CPU time after which the child is killed, s; 0: no limit */
 };
 
 /* Checks that a child will have enough address space: the libraries crash, or report damage, where memory ends. Call it

@@ -12,7 +12,6 @@
 #include "cli/progress_bar.h"
 
 const char *const sync_method_choices[] = { "auto", "tsc", "events", "containment", "offset=", "none", NULL };
-const char *const reader_choices[] = { "auto", "native", "babeltrace", NULL };
 
 char *trace_input_path(const char *named, struct error *err)
 {

@@ -11,7 +11,7 @@ struct trace_input {
 	struct opt_list copied;  /* paths that are read in place of pipes and packed files, owned */
 };
 
-extern const char *const sync_method_choices[], *const reader_choices[];
+extern const char *const sync_method_choices[];
 
 /* Rows of an option table, for commands that read traces; w: struct trace_input *. */
 #define TRACE_INPUT_OPTIONS(w) \
@@ -24,7 +24,6 @@ extern const char *const sync_method_choices[], *const reader_choices[];
 	{ "tsc-hz", 0, OPT_TEXT, "N", "frequency of a TSC of unknown frequency, Hz", &(w)->named.tsc_hz, NULL }, \
 	{ "domain", 0, OPT_LIST, "ID=NAME", "name of a domain of a Xen host", &(w)->domain, NULL }, \
 	{ "paper-states", 0, OPT_FLAG, NULL, "fold HOST_BLOCKED and WAKING as in the paper", &(w)->named.paper_states, NULL }, \
-	{ "reader", 0, OPT_CHOICE, "READER", "CTF reader: auto, native or babeltrace", &(w)->named.reader, reader_choices }, \
 	{ "jobs", 'j', OPT_COUNT, "N", "threads (default: one per core)", &(w)->named.jobs, NULL }
 
 /* Parses a command line with these options; operands are traces or a history. Always call trace_input_release(). */

@@ -56,7 +56,7 @@ static int decode_traces(struct loaded *l, struct input *in, struct progress pro
                          struct error *err)
 {
 	l->trace = mem_new(in->specs, sizeof(struct trace *));
-	struct trace_options options = { .reader = in->reader, .workers = in->jobs, .progress = progress,
+	struct trace_options options = { .workers = in->jobs, .progress = progress,
 		.live_for = in->live_for, .as_corrected = in->audit, .tsc_hz = in->sync_options.tsc_hz, .domain = in->domain,
 		.domains = in->domains };
 	if (trace_load(in->spec, in->specs, &options, l->trace, &l->notes, err))

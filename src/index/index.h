@@ -26,7 +26,6 @@ struct input_options {
 	size_t guests;
 	const char *layout;        /* name or file; NULL: chosen for each trace */
 	const char *sync;          /* method as text; NULL: auto */
-	int reader;                /* enum trace_decoder */
 	const char *live;          /* time to read live sessions for, as text; NULL: until they end */
 	bool paper_states;
 	const char *tsc_hz;        /* frequency of TSCs of unknown frequency, Hz, as text; NULL: not specified */
@@ -81,7 +80,6 @@ struct input {
 	char *layout, *sync;       /* as specified by the user or the session file; NULL: auto */
 	int64_t live_for;          /* time to read live sessions for, ns; 0: until they end */
 	bool paper_states;
-	enum trace_decoder reader;
 	unsigned jobs;
 	bool audit;                /* no clock is estimated: the clocks in hints, recorded by tracers and of the traces are
 	                            * used */

@@ -221,7 +221,7 @@ static char *single_dir_operand(const struct input_options *o)
 int input_resolve(struct input *in, const struct input_options *o, struct error *err)
 {
 	*in = (struct input){ .dir = single_dir_operand(o), .layout = mem_dup(o->layout), .sync = mem_dup(o->sync),
-		.paper_states = o->paper_states, .reader = (enum trace_decoder)o->reader, .jobs = o->jobs };
+		.paper_states = o->paper_states, .jobs = o->jobs };
 	if (parse_tsc_hz(in, o->tsc_hz, err))
 		return -1;
 	if (o->whats == 0 && !o->host && o->guests == 0)

@@ -240,7 +240,7 @@ static int load_window(struct raw_events *m, const struct input *in, struct json
 	m->source = mem_new(in->specs + 1, sizeof *m->source);
 	int rc = select_machines(m, in, doc, o, spec, window, err);
 	struct notes notes = { 0 };
-	const struct trace_options options = { .reader = in->reader, .workers = o->jobs, .window = window,
+	const struct trace_options options = { .workers = o->jobs, .window = window,
 		.progress = o->progress, .tsc_hz = in->sync_options.tsc_hz, .domain = in->domain, .domains = in->domains };
 	if (!rc && m->sources)
 		rc = trace_load(spec, m->sources, &options, trace, &notes, err);

@@ -67,7 +67,7 @@ static int check_file_limit(struct error *err)
 
 bool source_skip(struct source *s, const struct error *err)
 {
-	if (err->status != STATUS_INPUT || !s->skippable || s->options->reader != READER_AUTO)
+	if (err->status != STATUS_INPUT || !s->skippable)
 		return false;
 	if (!s->is_skipped)
 		note_add(&s->notes, TRACE_SKIPPED, NULL, err->text, err->remedy);
@@ -102,12 +102,6 @@ static int open_source(struct load *l, struct source *s, const struct open_resul
 {
 	struct error why = opened->is_done ? opened->why : (struct error)ERROR_INIT;
 	int status = opened->is_done ? opened->status : call_open(s, &why);
-	while (status == OPEN_OTHER) {
-		if (s->reader->close)
-			s->reader->close(s);
-		s->reader = s->reader->fallback;
-		status = call_open(s, &why);
-	}
 	load_report_progress(l);
 	if (status && source_skip(s, &why))
 		status = 0;
@@ -152,9 +146,6 @@ static int run_load(struct load *l, const struct trace_spec *spec, struct error 
 	if (open_sources(l, err))
 		return -1;
 	partition_streams(l);
-	if (decode_isolated_tasks(l, err) || decode_in_threads(l, err))
-		return -1;
-	partition_failed_streams(l);
 	if (decode_isolated_tasks(l, err) || decode_in_threads(l, err))
 		return -1;
 	machines_describe(l);

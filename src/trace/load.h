@@ -49,8 +49,6 @@ void machines_release(struct load *l);
 
 /* partition.c: cuts the streams into tasks, and sets the order of the tasks. */
 void partition_streams(struct load *l);
-void partition_failed_streams(struct load *l);  /* makes one task of each stream that could not be decoded in parts, and
-                                                 * puts only these tasks into order[] */
 
 /* worker_pool.c decodes tasks in threads; isolated_tasks.c decodes the tasks of isolated readers in child processes. The
  * latter must run first because it forks. Both return 0 or -1. */

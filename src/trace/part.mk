@@ -4,8 +4,6 @@ TRACE_LIBS = src/libtrace.a $(BASE_LIBS) $(BT2_LIBS) $(TRACEEVENT_LIBS) $(ZLIB_L
 src_libtrace_a_CPPFLAGS = $(AM_CPPFLAGS) $(BT2_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS)
 src_libtrace_a_SOURCES = \
 	src/trace/isolation/isolated_tasks.c \
-	src/trace/babeltrace/probe.c src/trace/babeltrace/probe.h \
-	src/trace/babeltrace/babeltrace.c src/trace/babeltrace/babeltrace.h \
 	src/trace/loss_placement.c src/trace/loss_placement.h \
 	src/trace/cursor.c \
 	src/trace/pages/buffer_counters.c src/trace/pages/buffer_counters.h \
@@ -33,8 +31,6 @@ src_libtrace_a_SOURCES = \
 	src/trace/assemble_trace.c \
 	src/trace/discovery/trace_parts.c \
 	src/trace/isolation/ipc_receiver.h \
-	src/trace/babeltrace/ctf_subset.c src/trace/babeltrace/ctf_subset.h \
-	src/trace/ctf/ctf_trace_set.c src/trace/ctf/ctf_trace_set.h \
 	src/trace/pages/timestamp_check.c src/trace/pages/timestamp_check.h \
 	src/trace/isolation/ipc_receiver.c \
 	src/trace/internal.h \
@@ -82,7 +78,6 @@ src_libtrace_a_SOURCES = \
 if HAVE_BABELTRACE
 src_libtrace_a_SOURCES += \
 	src/trace/babeltrace/field_binding.c src/trace/babeltrace/field_binding.h \
-	src/trace/babeltrace/graph.c src/trace/babeltrace/graph.h \
 	src/trace/babeltrace/library.c src/trace/babeltrace/library.h \
 	src/trace/babeltrace/translate.c src/trace/babeltrace/translate.h \
 	src/trace/live/live_child.c
@@ -195,11 +190,8 @@ tests_fuzz_fuzz_record_codec_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 check_PROGRAMS += tests/fuzz/fuzz_ipc
 tests_fuzz_fuzz_ipc_SOURCES = tests/fuzz/fuzz_ipc.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_ipc_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
-check_PROGRAMS += tests/fuzz/fuzz_ctf_differential
-tests_fuzz_fuzz_ctf_differential_SOURCES = tests/fuzz/fuzz_ctf_differential.c $(FUZZ_MAIN)
-tests_fuzz_fuzz_ctf_differential_LDADD = $(TRACE_LIBS) $(FUZZ_ENGINE)
 EXTRA_DIST += tests/fuzz/corpus-ctf tests/fuzz/corpus-tracecmd tests/fuzz/corpus-metadata tests/fuzz/corpus-packets \
-	tests/fuzz/corpus-pages tests/fuzz/corpus-record_codec tests/fuzz/corpus-ipc tests/fuzz/corpus-ctf_differential tests/fuzz/corpus-steal_clock \
+	tests/fuzz/corpus-pages tests/fuzz/corpus-record_codec tests/fuzz/corpus-ipc tests/fuzz/corpus-steal_clock \
 	tests/fuzz/corpus-xen tests/fuzz/corpus-perf tests/fuzz/corpus-perfetto
 
 BENCHES += tests/bench/bench_trace

@@ -160,38 +160,3 @@ void partition_streams(struct load *l)
 	l->ordered = l->tasks;
 	free(sorted);
 }
-
-static bool must_decode_whole(const struct load *l, const struct source_stream *s)
-{
-	bool must_repeat = false;
-	for (size_t t = s->first_task; t < s->first_task + s->tasks; t++)
-		must_repeat |= l->task[t].status == DECODE_WHOLE;
-	return must_repeat;
-}
-
-static void plan_source_whole(struct load *l, const struct source *s)
-{
-	for (size_t k = 0; k < s->streams; k++) {
-		struct source_stream *stream = &s->stream[k];
-		if (!must_decode_whole(l, stream))
-			continue;
-		for (size_t t = 0; t < stream->tasks; t++)
-			task_release_results(&l->task[stream->first_task + t], l->store);
-		l->task[stream->first_task].stream_part.from = 0;
-		l->task[stream->first_task].stream_part.to = STREAM_PART_END;
-		stream->tasks = 1;
-		l->order[l->ordered++] = stream->first_task;
-	}
-}
-
-void partition_failed_streams(struct load *l)
-{
-	l->ordered = 0;
-	for (size_t i = 0; i < l->sources; i++)
-		if (l->source[i]->reader->isolated)
-			plan_source_whole(l, l->source[i]);
-	l->isolated = l->ordered;
-	for (size_t i = 0; i < l->sources; i++)
-		if (!l->source[i]->reader->isolated)
-			plan_source_whole(l, l->source[i]);
-}

@@ -13,8 +13,7 @@
  * 	describe   reads the names of the machine and the trace, from a small part of the location
  * 	split      divides a file that contains several machines into one location for each
  * 	open       lists the streams of a source and the positions where they may be cut. The sources are opened one after
- * 	           the other while no other thread runs, or in parallel if the reader allows it. A reader may pass the
- * 	           source to its fallback (OPEN_OTHER), which is then opened alone.
+ * 	           the other while no other thread runs, or in parallel if the reader allows it
  * 	enter      makes the decoding state of one thread; no other thread uses that state at the same time
  * 	decode     decodes a part of a stream into an event sink; may be called any number of times, by several threads
  * 	leave, close, forget   release the results of enter, open and describe
@@ -109,7 +108,6 @@ struct source {
 
 	struct source_stream *stream;   /* set by open(); none if decoding finds them, see event_sink_select_stream() */
 	size_t streams, streams_cap;
-	const char *dir;                /* (isolated) set by open(): the only directory where decoding may write; NULL: none */
 	struct notes notes;             /* notes about skipped parts; the machine's name is added later */
 	bool is_skipped;                  /* set by source_skip() */
 	void *data;                     /* owned by the reader, released by close() */
@@ -199,10 +197,6 @@ static inline int event_sink_select_stream(struct event_sink *o, uint32_t number
 enum claim { CLAIM_NONE, CLAIM_FILE, CLAIM_DIR /* the directory that contains the file */ };
 #define CLAIM_HEAD 16  /* number of bytes at the start of a file that claims() gets */
 
-#define OPEN_OTHER 1    /* result of open(): use `fallback` instead; source->notes may contain the reason */
-#define DECODE_WHOLE 1  /* result of decode(): the stream must be decoded as a whole; the events passed on until now are
-                         * invalid */
-
 struct trace_reader {
 	const char *name;
 	bool isolated;               /* runs in child processes, see Isolation above */
@@ -217,7 +211,6 @@ struct trace_reader {
 	const char *crash_message, *silence_message;  /* (isolated) error messages for a crashed and for a silent child */
 	const char *remedy;       /* advice for an unreadable location */
 	const char *unit;         /* unit that is skipped at damage before decoding continues: "packet", "page" */
-	const struct trace_reader *fallback;
 
 	enum claim (*claims)(const char *name, const unsigned char *head, size_t len);
 	int (*describe)(struct trace_location *p, struct error *err);
@@ -228,13 +221,12 @@ struct trace_reader {
 	/* Sets the TSC's frequency of a location with cycles of an unrecorded rate: given by the user, or found
 	 * in the trace of the hypervisor. */
 	void (*set_tsc_rate)(struct trace_location *p, uint64_t millihertz);
-	int (*open)(struct source *s, struct error *err);        /* returns 0, -1 or OPEN_OTHER; close() is called in any
-	                                                          * case */
+	int (*open)(struct source *s, struct error *err);        /* returns 0 or -1; close() is called in any case */
 	/* Reduces *p to the part of the stream that may contain events of the window. NULL: the whole stream must be
 	 * decoded. */
 	void (*narrow)(const struct source *s, const struct trace_window *window, struct stream_part *p);
 	void *(*enter)(struct source *s, struct error *err);     /* returns NULL, with *err set, on failure */
-	int (*decode)(void *state, const struct stream_part *p, struct event_sink *out);  /* returns 0, -1 or DECODE_WHOLE */
+	int (*decode)(void *state, const struct stream_part *p, struct event_sink *out);  /* returns 0 or -1 */
 	void (*leave)(void *state);
 	void (*add_notes)(const struct source *s, const char *machine, struct notes *notes);  /* adds notes after decoding */
 	void (*close)(struct source *s);

@@ -207,9 +207,6 @@ struct trace_spec {
 	size_t locations;
 };
 
-/* Decoder of CTF traces on disk. READER_AUTO: the native decoder if it supports the trace, otherwise libbabeltrace2. */
-enum trace_decoder { READER_AUTO, READER_NATIVE, READER_BABELTRACE };
-
 /* Window of a trace, ns on the clock of the trace, both ends included; from > to: empty. Only the parts of streams that
  * may contain events of the window are decoded. Events outside the window are dropped, losses that overlap the window
  * are not. Events without a rule have their names (EV_NAMED). */
@@ -219,7 +216,6 @@ struct trace_window { int64_t from, to; };
 struct trace_domain { uint32_t id; char *name; };
 
 struct trace_options {
-	enum trace_decoder reader;
 	unsigned workers;        /* number of threads; 0: one per core */
 	size_t memory;           /* size of the records of all traces in memory, bytes; further ones are written to a
 	                          * temporary file; 0: 32 MiB */

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Compares `stealscope index` with one and two workers, per phase, with `babeltrace2 -o dummy` and with --reader babeltrace.
+# Compares `stealscope index` with one and two workers, per phase, and with `babeltrace2 -o dummy`.
 # The runs alternate.  Each figure is the median of the rounds, and so is the speedup of two workers: other load of the
 # machine slows two workers down more than one, so that a ratio of the best times would be unfair.
 # Traces: the directories given as arguments, or a simulated one with two million events.
@@ -35,7 +35,6 @@ for traces in "$@"; do
 		index "$traces" 2
 		if command -v babeltrace2 >/dev/null; then
 			time_command peer babeltrace2 -o dummy "$traces"
-			time_command other "$builddir/stealscope" index "$traces" -j 2 -o "$tmp/out.steal" --reader babeltrace
 		fi
 	done >"$tmp/times"
 	awk -F '\t' '
@@ -69,7 +68,6 @@ for traces in "$@"; do
 				printf "babeltrace2 -o dummy %.1f ms: index takes %.2f of it with 1 worker (target 0.40), ",
 					median("peer"), ratio("1 wall", "peer")
 				printf "%.2f with 2 (target 0.25)\n", ratio("2 wall", "peer")
-				printf "--reader babeltrace, 2 workers: %.1f ms\n", median("other")
 			}
 		}' "$tmp/times"
 done

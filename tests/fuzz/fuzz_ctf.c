@@ -56,7 +56,8 @@ static void decode_stream_file(const struct ctf_classes *c, struct event_mapping
 	char *name = strrchr(path, '/');
 	*name++ = '\0';
 	struct stream_file file = { .dir = path, .name = name, .bytes = size };
-	if (size && ctf_streams_add(&all, c, &file, &reason) == 0 && !ctf_streams_sort(&all)) {
+	if (size && ctf_streams_add(&all, c, &file, &reason) == 0) {
+		ctf_streams_sort(&all);
 		struct ctf_worker *w = ctf_worker_new(c, mapping);
 		for (size_t i = 0; i < all.len; i++)
 			if (ctf_decode(w, &all.stream[i], 0, all.stream[i].packets, i % 2, &out))

@@ -6,9 +6,8 @@
 
 #include "trace/babeltrace/field_binding.h"
 #include "trace/loss_placement.h"
-#include "trace/babeltrace/graph.h"
 
-/* State shared by all streams of a graph. */
+/* State shared by all streams. */
 struct translator {
 	struct event_mapping *mapping;
 	struct string_cache names;
@@ -17,8 +16,6 @@ struct translator {
 };
 
 struct translation {
-	const struct decode_request *request;
-	struct decode_progress *progress;
 	struct loss_placer loss_placer;
 };
 
@@ -27,8 +24,5 @@ void translator_release(struct translator *t);
 
 /* Translates a message. Returns 0, or -1 if the event sink failed. */
 int translate(struct translator *t, struct translation *j, const bt_message *msg);
-/* Ends a stream that cannot be read further. Sets progress->error_text from libbabeltrace2's error if it is not set.
- * Returns 0 or -1. */
-int translate_broken(struct translation *j);
 
 #endif

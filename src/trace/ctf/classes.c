@@ -119,7 +119,7 @@ static void reject_trace(struct class_builder *k, const char *reason)
 
 static bool is_event_of_stream(const struct ctf_metadata *m, const struct ctf_event *e, const struct ctf_stream *s)
 {
-	return e->has_stream_id ? e->stream_id == s->id : !m->stream->next;
+	return e->has_stream_id ? e->stream_id == s->id : !m->stream || !m->stream->next;
 }
 
 static struct ctf_scopes scopes_of_event(const struct ctf_metadata *m, const struct ctf_stream *s,
@@ -222,10 +222,10 @@ static void set_clock(struct class_builder *k, const struct ctf_stream *s, struc
 {
 	const struct ctf_metadata *m = &k->metadata;
 	const char *name = NULL;
-	if (!find_clock(s->packet_context, &name) || !find_clock(s->event_header, &name) || !name)
-		reject_trace(k, "stream without a clock or with several clocks");
-	if (k->reason)
-		return;
+	if (!find_clock(s->packet_context, &name) || !find_clock(s->event_header, &name))
+		reject_trace(k, "stream with several clocks");
+	if (k->reason || !name)
+		return;  /* without a clock, ctf_time() returns INT64_MIN */
 	const struct ctf_clock *c = m->clock;
 	while (c && strcmp(c->name, name) != 0)
 		c = c->next;
@@ -250,7 +250,7 @@ static void check_packet_times(struct class_builder *k, const struct ctf_stream 
 	for (size_t i = 0; i < 2; i++) {
 		const struct ctf_type *t = !s->packet_context ? NULL :
 			ctf_member_find(s->packet_context, fields[i], strlen(fields[i]));
-		if (!t || t->kind != CTF_INTEGER || t->size != 64)
+		if (t && (t->kind != CTF_INTEGER || t->size != 64))
 			reject_trace(k, "packet times are not 64-bit");
 	}
 }
@@ -344,25 +344,23 @@ static void build_stream_class(struct class_builder *k, const struct ctf_stream 
 			bind_event_class(k, s, e, to);
 	if (!k->reason)
 		compile_stream_class(k, s, to);
-	if (to->field_slot[CTF_PACKET_SIZE] == CTF_NO_SLOT)
-		reject_trace(k, "packets without a size field");
 }
 
 static void build_stream_classes(struct class_builder *k)
 {
+	static const struct ctf_stream only = { 0 };  /* metadata without a stream class describes one without fields */
+	const struct ctf_stream *const first = k->metadata.stream ? k->metadata.stream : &only;
 	struct ctf_classes *c = k->c;
 	size_t n = 0;
-	for (const struct ctf_stream *s = k->metadata.stream; s; s = s->next)
+	for (const struct ctf_stream *s = first; s; s = s->next)
 		n++;
-	c->stream = mem_new(n + 1, sizeof *c->stream);
-	for (const struct ctf_stream *s = k->metadata.stream; s && !k->reason; s = s->next) {
+	c->stream = mem_new(n, sizeof *c->stream);
+	for (const struct ctf_stream *s = first; s && !k->reason; s = s->next) {
 		for (size_t i = 0; i < c->streams; i++)
 			if (c->stream[i].id == s->id)
 				reject_trace(k, "duplicate stream class id");
 		build_stream_class(k, s, &c->stream[c->streams++]);
 	}
-	if (!n)
-		reject_trace(k, "no stream class");
 }
 
 static void build_classes(struct class_builder *k, struct event_mapping *mapping)

@@ -1,4 +1,4 @@
-/* Native reader of CTF directories. Passes traces with damage or unsupported features to the reader babeltrace. */
+/* Reader of CTF directories. */
 #ifndef STEALSCOPE_TRACE_CTF_CTF_H
 #define STEALSCOPE_TRACE_CTF_CTF_H
 

@@ -195,12 +195,18 @@ static const char *decode_events(struct ctf_worker *w, const struct ctf_data_str
 	return NULL;
 }
 
+/* Returns NO_TIME if packets have no begin. */
+static int64_t begin_time(const struct ctf_stream_class *sc, const struct ctf_packet *p)
+{
+	return sc->field_slot[CTF_BEGIN_TIME] == CTF_NO_SLOT ? NO_TIME : ctf_time(sc, p->begin);
+}
+
 /* Adds the losses between the previous packet (`before`, NULL: none) and this one, from the counters in the packet
  * headers. Returns 0 or -1. */
 static int put_losses(const struct ctf_data_stream *f, const struct ctf_packet *p, const struct ctf_packet *before,
                       struct loss_placer *loss_placer)
 {
-	const int64_t begin = ctf_time(f->class, p->begin), end = ctf_time(f->class, p->end);
+	const int64_t begin = begin_time(f->class, p), end = ctf_time(f->class, p->end);
 	const int64_t last = before ? ctf_time(f->class, before->end) : begin;
 	const uint64_t lost = p->discarded - (before ? before->discarded : 0);
 	if (f->has_discarded && lost) {
@@ -219,7 +225,9 @@ static int decode_packet(struct ctf_worker *w, const struct ctf_data_stream *f, 
 	struct ctf_interpreter *m = &w->interpreter;
 	m->at = 0;
 	w->filled = 0;
-	*reason = "invalid packet header";
+	*reason = p->damage ? p->damage : "invalid packet header";
+	if (p->damage)
+		return 1;
 	if (open_file(w, p->file, loss_placer->event_sink) || fill_window(w, p, 0, loss_placer->event_sink))
 		return -1;
 	if (ctf_run(&w->classes->packet_header, m) != CTF_RUN_DONE || ctf_run(&f->class->context, m) != CTF_RUN_DONE)
@@ -227,7 +235,7 @@ static int decode_packet(struct ctf_worker *w, const struct ctf_data_stream *f, 
 	m->clock = p->begin;
 	if (put_losses(f, p, before, loss_placer) ||
 	    loss_placer_packet(loss_placer, f->class->cpu.leaf ? field_number(&f->class->cpu, w) : -1,
-	                       ctf_time(f->class, p->begin)))
+	                       begin_time(f->class, p)))
 		return -1;
 	*reason = decode_events(w, f, p, loss_placer);
 	if (w->is_stopped)
@@ -251,7 +259,7 @@ static int decode_packets(struct ctf_worker *w, const struct ctf_data_stream *f,
 		if (event_sink_report_progress(out, bytes))
 			return -1;
 		if (is_broken && loss_placer.ts != NO_TIME &&
-		    loss_placer_gap(&loss_placer, loss_placer.ts, ctf_time(f->class, p->begin)))
+		    loss_placer_gap(&loss_placer, loss_placer.ts, begin_time(f->class, p)))
 			return -1;
 		const int status = decode_packet(w, f, p, i ? p - 1 : NULL, &loss_placer, &reason);
 		if (status < 0)

@@ -11,12 +11,14 @@ struct ctf_packet {
 	uint64_t size, content;  /* bits */
 	uint64_t begin, end;     /* cycles */
 	uint64_t discarded, sequence;
+	const char *damage;      /* why the packet cannot be read; NULL: its header is valid */
 };
 
 struct ctf_data_stream {
 	const struct ctf_stream_class *class;
 	uint64_t instance;
 	bool has_discarded, has_sequence;
+	bool in_order;                    /* no packet begins before the previous one */
 	const struct stream_file *first;  /* the first of the stream's files, in the order of names */
 	struct ctf_packet *packet;
 	size_t packets, cap;
@@ -28,15 +30,13 @@ struct ctf_streams {
 	size_t len, cap;
 };
 
-/* Adds the packets of a file. Returns 0; -1 if the system cannot read it (errno); 1, with *reason set, if the packets
- * are incomplete, not contiguous or differ from LTTng's index: libbabeltrace2 then reads the trace, because it handles
- * damage better. */
+/* Adds the packets of a file, valid and damaged ones. Returns 0, or -1 if the system cannot read it (errno). *reason: why
+ * no packet of the file is valid; NULL: at least one is. */
 int ctf_streams_add(struct ctf_streams *s, const struct ctf_classes *c, struct stream_file *f, const char **reason);
 /* Moves the packets of *from to *s, with the same result as adding the files of *from to *s. *from is empty afterwards. */
 void ctf_streams_join(struct ctf_streams *s, struct ctf_streams *from);
-/* Sorts streams and packets. Call it after all files were added. Returns NULL, or the reason why the packets cannot be
- * read. */
-const char *ctf_streams_sort(struct ctf_streams *s);
+/* Sorts streams and packets. Call it after all files were added. */
+void ctf_streams_sort(struct ctf_streams *s);
 void ctf_streams_release(struct ctf_streams *s);
 
 /* Returns true if the stream can be split before packet i, because no event was lost there. */

@@ -130,5 +130,7 @@ void ctf_metadata_parse_json(struct ctf_metadata *m, const char *text, size_t le
 	}
 	if (reason || first)
 		fragment_fail(&p, reason ? reason : "metadata is not valid JSON");
+	else if (!m->reason && !m->stream)
+		fragment_fail(&p, "no stream class");
 	json_object_put(p.alias);
 }

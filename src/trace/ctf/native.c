@@ -1,53 +1,101 @@
-/* Native reader of CTF: reads undamaged traces that use the common features. Passes all other traces to libbabeltrace2
- * before it decodes anything. */
+/* Reader of CTF directories. */
 #include <errno.h>
-#include <stdio.h>
+#include <fts.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/bisect.h"
 #include "base/mem.h"
 #include "base/parallel.h"
-#include "trace/babeltrace/babeltrace.h"
 #include "trace/ctf/ctf.h"
 #include "trace/ctf/decode.h"
-#include "trace/ctf/fragments.h"
-#include "trace/ctf/ctf_trace_set.h"
 #include "trace/internal.h"
 
 #define PARALLEL_BYTES (16U << 20)  /* minimum size of a trace for which several threads scan the files, bytes */
 
 struct native_trace {
-	struct ctf_trace_set set;  /* directories and their files */
-	struct notes notes;        /* notes for the source; discarded if libbabeltrace2 reads the trace */
-	bool is_json;              /* the metadata is CTF 2 */
+	char **dir;                 /* directories of the trace: one, or those that a rotating tracer wrote */
+	struct stream_file **file;  /* files of each directory */
+	size_t *files, dirs;
 	struct ctf_classes classes;
 	struct ctf_streams streams;
 };
 
 static enum claim native_claims(const char *name, const unsigned char *head, size_t len)
 {
-	return babeltrace_reader.claims(name, head, len);
+	static const unsigned char packetized_le[] = { 0x57, 0x1d, 0xd1, 0x75 };
+	static const unsigned char packetized_be[] = { 0x75, 0xd1, 0x1d, 0x57 };
+	if (strcmp(name, "metadata") != 0 || len < 6)
+		return CLAIM_NONE;
+	if (!memcmp(head, packetized_le, 4) || !memcmp(head, packetized_be, 4) || !memcmp(head, "/* CTF", 6) || *head == 0x1e)
+		return CLAIM_DIR;
+	return CLAIM_NONE;
+}
+
+static uint64_t dir_bytes(const char *path)
+{
+	char *const paths[] = { (char *)path, NULL };
+	uint64_t bytes = 0;
+	FTS *fts = fts_open(paths, FTS_LOGICAL | FTS_NOCHDIR, NULL);
+	for (FTSENT *e; fts && (e = fts_read(fts));)
+		if (e->fts_info == FTS_F)
+			bytes += (uint64_t)e->fts_statp->st_size;
+	if (fts)
+		fts_close(fts);
+	return bytes;
 }
 
 static int native_describe(struct trace_location *p, struct error *err)
 {
-	return babeltrace_reader.describe(p, err);
+	p->bytes = dir_bytes(p->path);
+	return metadata_read(p->path, &p->meta, err);
 }
 
 /* ---- opening */
 
-/* Returns true for tracers with bugs that only libbabeltrace2 works around: packets that begin after their first event. */
-static bool is_repaired_by_babeltrace(const char *tracer)
+/* Removes directories that are copies of another one, with a note: otherwise every event would occur twice. */
+static void drop_duplicate_dirs(struct native_trace *n, struct notes *notes)
 {
-	int major = 0, minor = 0;
-	return strncmp(tracer, "barectf", 7) == 0 &&
-	       (sscanf(tracer, "barectf %d.%d", &major, &minor) != 2 || major < 2 || (major == 2 && minor <= 3));
+	for (size_t i = 1; i < n->dirs; i++) {
+		size_t k = 0;
+		while (k < i && !stream_files_same(n->file[k], n->files[k], n->file[i], n->files[i]))
+			k++;
+		if (k == i)
+			continue;
+		note_add(notes, DUPLICATE_TRACE, NULL, n->dir[i], n->dir[k]);
+		stream_files_free(n->file[i], n->files[i]);
+		free(n->dir[i]);
+		n->dirs--;
+		for (size_t j = i; j < n->dirs; j++) {
+			n->file[j] = n->file[j + 1];
+			n->files[j] = n->files[j + 1];
+			n->dir[j] = n->dir[j + 1];
+		}
+		i--;
+	}
+}
+
+static int list_files(struct source *s, struct native_trace *n, struct error *err)
+{
+	n->dir = mem_new(s->locations, sizeof *n->dir);
+	n->file = mem_new(s->locations, sizeof *n->file);
+	n->files = mem_new(s->locations, sizeof *n->files);
+	for (; n->dirs < s->locations; n->dirs++)
+		n->dir[n->dirs] = mem_dup(s->location[n->dirs]->path);
+	for (size_t i = 0; i < n->dirs; i++) {
+		if (missing_streams(n->dir[i], &s->notes, err))
+			return -1;
+		if (stream_files_list(n->dir[i], &n->file[i], &n->files[i]))
+			return error_read(err, "make it readable for you", "%s", n->dir[i]);
+	}
+	drop_duplicate_dirs(n, &s->notes);
+	return 0;
 }
 
 /* Returns the longest metadata of the directories: later ones may describe more events. Returns NULL with *reason set if
  * two directories contradict each other; NULL without a reason: *err is set. */
-static char *read_longest_metadata(const struct ctf_trace_set *g, size_t *len, const char **reason, struct error *err)
+static char *read_longest_metadata(const struct native_trace *g, size_t *len, const char **reason, struct error *err)
 {
 	char *longest = metadata_text(g->dir[0], len, err);
 	*reason = NULL;
@@ -93,66 +141,53 @@ static int run_file_scan(void *arg, size_t i)
 	return s->status;
 }
 
-/* Joins the streams of the files until a file failed. Returns the status of that file; 0: none failed. */
-static int join_file_scans(struct native_trace *n, struct file_scans *all, const char **reason, struct error *err)
+/* Adds notes about the damage of a file. A file with another name is unrelated to the trace. */
+static void note_file(struct notes *notes, const struct file_scan *s)
+{
+	const struct stream_file *f = s->file;
+	if (f->index_damaged)
+		note_add(notes, INDEX_DAMAGED, NULL, f->dir, f->name);
+	if (s->reason && stream_file_has_stream_name(f->name))
+		note_add(notes, STREAM_UNREADABLE, NULL, f->dir, f->name, s->reason);
+	if (!s->reason && f->missing_bytes)
+		note_add(notes, STREAM_TRUNCATED, NULL, f->dir, f->name, (unsigned long long)f->missing_bytes);
+}
+
+/* Joins the streams of the files until one cannot be read. Returns 0 or -1. */
+static int join_file_scans(struct native_trace *n, struct file_scans *all, struct notes *notes, struct error *err)
 {
 	int status = 0;
 	for (size_t i = 0; i < all->len; i++) {
 		struct file_scan *s = &all->scan[i];
 		if (!status && !s->status) {
+			note_file(notes, s);
 			ctf_streams_join(&n->streams, &s->streams);
 			continue;
 		}
 		ctf_streams_release(&s->streams);
-		if (!status && s->status < 0) {
+		if (!status) {
 			errno = s->read_errno;
-			error_read(err, "make it readable for you", "%s/%s", s->file->dir, s->file->name);
+			status = error_read(err, "make it readable for you", "%s/%s", s->file->dir, s->file->name);
 		}
-		*reason = status ? *reason : s->reason;
-		status = status ? status : s->status;
 	}
 	return status;
 }
 
-static int scan_files(const struct source *s, struct native_trace *n, const char **reason, struct error *err)
+static int scan_files(struct source *s, struct native_trace *n, struct error *err)
 {
-	const struct ctf_trace_set *g = &n->set;
 	struct file_scans all = { .classes = &n->classes };
-	for (size_t i = 0; i < g->dirs; i++)
-		for (size_t k = 0; k < g->files[i]; k++)
-			*ARRAY_PUSH(all.scan, all.len, all.cap) = (struct file_scan){ .file = &g->file[i][k] };
+	for (size_t i = 0; i < n->dirs; i++)
+		for (size_t k = 0; k < n->files[i]; k++)
+			*ARRAY_PUSH(all.scan, all.len, all.cap) = (struct file_scan){ .file = &n->file[i][k] };
 	const unsigned workers = s->bytes < PARALLEL_BYTES ? 1 : s->workers;
 	parallel_run(&(struct parallel){ .workers = workers, .task = run_file_scan, .arg = &all }, all.len);
-	const int status = join_file_scans(n, &all, reason, err);
+	int status = join_file_scans(n, &all, &s->notes, err);
+	if (!status && all.len && !n->streams.len)
+		status = error_set(err, STATUS_INPUT, "copy the trace again", "%s: no stream can be read: %s", n->dir[0],
+		                   all.scan[0].reason);
 	free(all.scan);
-	if (!status)
-		*reason = ctf_streams_sort(&n->streams);
-	return status < 0 ? -1 : 0;
-}
-
-/* Returns 0, with *reason set if the trace has an unsupported feature; or -1. */
-static int read_native(struct source *s, struct native_trace *n, const char **reason, struct error *err)
-{
-	size_t len;
-	*reason = is_repaired_by_babeltrace(s->location[0]->meta.tracer) ? "packets of this tracer version need repair" : NULL;
-	if (*reason)
-		return 0;
-	n->set = (struct ctf_trace_set){ .notes = &n->notes };
-	n->set.dir = mem_new(s->locations, sizeof *n->set.dir);
-	for (; n->set.dirs < s->locations; n->set.dirs++)
-		n->set.dir[n->set.dirs] = mem_dup(s->location[n->set.dirs]->path);
-	for (size_t i = 0; i < n->set.dirs; i++)
-		if (missing_streams(n->set.dir[i], &n->notes, err))
-			return -1;
-	if (ctf_trace_set_list(&n->set, err))
-		return -1;
-	char *text = read_longest_metadata(&n->set, &len, reason, err);
-	if (!text)
-		return *reason ? 0 : -1;
-	n->is_json = ctf_is_json_metadata(text, len);
-	*reason = ctf_classes_make(&n->classes, text, len, &s->mapping);
-	free(text);
-	return *reason ? 0 : scan_files(s, n, reason, err);
+	ctf_streams_sort(&n->streams);
+	return status;
 }
 
 static void add_source_stream(struct source *s, const struct ctf_data_stream *f)
@@ -169,22 +204,22 @@ static void add_source_stream(struct source *s, const struct ctf_data_stream *f)
 
 static int native_open(struct source *s, struct error *err)
 {
-	if (s->options->reader == READER_BABELTRACE)
-		return OPEN_OTHER;
 	struct native_trace *n = s->data = mem_new(1, sizeof *n);
 	const char *reason;
-	if (read_native(s, n, &reason, err))
+	size_t len;
+	if (list_files(s, n, err))
 		return -1;
-	if (reason && s->options->reader == READER_NATIVE)
-		return error_set(err, STATUS_INPUT, "read it with --reader=babeltrace", "%s: not readable by the native reader: %s",
-		                 s->location[0]->path, reason);
-	if (reason && n->is_json)  /* older versions of libbabeltrace2 cannot read CTF 2 */
-		return error_set(err, STATUS_INPUT, "record CTF 1.8, or convert it with babeltrace2 2.1 or later",
-		                 "%s: unsupported CTF 2: %s", s->location[0]->path, reason);
+	char *text = read_longest_metadata(n, &len, &reason, err);
+	if (!text && !reason)
+		return -1;
+	if (text)
+		reason = ctf_classes_make(&n->classes, text, len, &s->mapping);
+	free(text);
 	if (reason)
-		return OPEN_OTHER;
-	for (size_t i = 0; i < n->notes.len; i++)
-		notes_copy(&s->notes, &n->notes.item[i], NULL);
+		return error_set(err, STATUS_INPUT, "copy the trace again, or convert it with `babeltrace2 TRACE -o ctf -w DIR`",
+		                 "%s: the metadata cannot be read: %s", n->dir[0], reason);
+	if (scan_files(s, n, err))
+		return -1;
 	for (size_t i = 0; i < n->streams.len; i++)
 		add_source_stream(s, &n->streams.stream[i]);
 	return 0;
@@ -197,8 +232,14 @@ static void native_close(struct source *s)
 		return;
 	ctf_streams_release(&n->streams);
 	ctf_classes_release(&n->classes);
-	ctf_trace_set_release(&n->set);
-	notes_release(&n->notes);
+	for (size_t i = 0; i < n->dirs; i++) {
+		if (n->file)
+			stream_files_free(n->file[i], n->files[i]);
+		free(n->dir[i]);
+	}
+	free(n->dir);
+	free(n->file);
+	free(n->files);
 	free(n);
 	s->data = NULL;
 }
@@ -210,7 +251,7 @@ static void native_narrow(const struct source *s, const struct trace_window *win
 	const struct native_trace *n = s->data;
 	const struct ctf_data_stream *f = &n->streams.stream[p->stream];
 	size_t first, end;
-	if (f->class->field_slot[CTF_BEGIN_TIME] == CTF_NO_SLOT)
+	if (f->class->field_slot[CTF_BEGIN_TIME] == CTF_NO_SLOT || !f->in_order)
 		return;
 	BISECT(first, f->packets, first + 1 < f->packets && ctf_time(f->class, f->packet[first + 1].begin) < window->from);
 	BISECT(end, f->packets, ctf_time(f->class, f->packet[end].begin) <= window->to);
@@ -253,7 +294,7 @@ static int native_decode(void *state, const struct stream_part *s, struct event_
 }
 
 const struct trace_reader ctf_reader = {
-	.name = "native", .remedy = "copy the trace again", .unit = "packet", .fallback = &babeltrace_reader,
+	.name = "native", .remedy = "copy the trace again", .unit = "packet",
 	.opens_in_parallel = true, .claims = native_claims, .describe = native_describe, .open = native_open,
 	.narrow = native_narrow, .enter = native_enter, .decode = native_decode, .leave = native_leave, .close = native_close,
 };

@@ -50,8 +50,7 @@ static int start_child(struct child *c)
 	c->pid = fork();
 	if (c->pid == 0) {
 		close(fd[0]);
-		sandbox_enter(&(struct sandbox){ .bytes = t->source->bytes, .dir = t->source->dir,
-			.network = c->reader->uses_network });
+		sandbox_enter(&(struct sandbox){ .bytes = t->source->bytes, .network = c->reader->uses_network });
 		decoder_child_run(t, c->receiver.next, fd[1]);
 		_exit(0);
 	}

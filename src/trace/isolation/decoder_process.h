@@ -31,7 +31,6 @@ enum ipc_message {
 	IPC_TRUNCATED,     /* text: reason why the whole source ends too early */
 	IPC_ERROR,         /* struct ipc_error: reason why the source cannot be read at all */
 	IPC_END,           /* no message follows */
-	IPC_DECODE_WHOLE,  /* result DECODE_WHOLE: the stream of this task cannot be decoded in parts */
 	IPC_MESSAGES
 };
 

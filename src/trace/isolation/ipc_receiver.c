@@ -78,15 +78,6 @@ static bool enter_task(struct ipc_receiver *e, uint32_t number)
 	return true;
 }
 
-/* Discards the result of a part, because the stream will be decoded as a whole. Returns false if the message is invalid. */
-static bool mark_decode_whole(struct ipc_receiver *e)
-{
-	if (!e->next || !e->job->source->streams)
-		return false;
-	current_task(e)->status = DECODE_WHOLE;
-	return true;
-}
-
 static bool enter_stream(struct ipc_receiver *e, const struct ipc_stream *s)
 {
 	if (!e->next || e->job->source->streams || s->number > e->streams || s->number >= IPC_MAX_STREAMS)
@@ -313,8 +304,6 @@ static bool receive_message(struct ipc_receiver *e, const struct ipc_header *h, 
 	e->has_ended |= h->type == IPC_END;
 	if (h->type == IPC_END)
 		return true;
-	if (h->type == IPC_DECODE_WHOLE)
-		return mark_decode_whole(e);
 	if (!payload_size[h->type])
 		return receive_text(e, (enum ipc_message)h->type, data, h->len);
 	if (payload_size[h->type] != h->len)

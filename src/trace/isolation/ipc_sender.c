@@ -262,10 +262,6 @@ void decoder_child_run(const struct decoder_job *job, size_t first, int fd)
 		t->event_sink.faults = t->faults_sent = (struct faults){ 0 };
 		status = s->reader->decode(state, &job->task[i]->stream_part, &t->event_sink);
 		flush_all(t);
-		if (status == DECODE_WHOLE) {
-			send_message(t, IPC_DECODE_WHOLE, NULL, 0);
-			status = 0;
-		}
 	}
 	if (status)
 		send_error(t);

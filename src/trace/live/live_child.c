@@ -30,7 +30,6 @@ struct live_stream {
 	uint32_t number;
 	uint64_t order;
 	struct translation translation;
-	struct decode_progress progress;
 };
 
 struct live_decoder {
@@ -206,13 +205,11 @@ static uint64_t trace_rank(struct live_decoder *c, const bt_stream *stream)
 
 static struct live_stream *add_stream(struct live_decoder *c, const bt_stream *stream)
 {
-	static const struct decode_request whole = { .lost_from = INT64_MIN, .max_events = UINT64_MAX };
 	const uint64_t class_id = bt_stream_class_get_id(bt_stream_borrow_class_const(stream));
 	bt_stream_get_ref(stream);  /* a reference is held, so that no other stream gets the same address */
 	struct live_stream *s = mem_new(1, sizeof *s);
 	s->number = (uint32_t)c->streams;
 	s->order = trace_rank(c, stream) << 48 ^ class_id << 32 ^ bt_stream_get_id(stream);
-	s->translation = (struct translation){ .request = &whole, .progress = &s->progress };
 	loss_placer_init(&s->translation.loss_placer, c->out);
 	*ARRAY_PUSH(c->stream, c->streams, c->streams_cap) = s;
 	return s;
