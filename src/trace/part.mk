@@ -11,11 +11,11 @@ src_libtrace_a_SOURCES = \
 	src/trace/ctf/compile.c \
 	src/trace/ctf/ctf.h \
 	src/trace/ctf/decode.c src/trace/ctf/decode.h \
-	src/trace/ctf/files.c src/trace/ctf/files.h \
+	src/trace/ctf/stream_packets.c src/trace/ctf/stream_packets.h \
 	src/trace/ctf/fragments.c src/trace/ctf/fragments.h \
 	src/trace/ctf/json_metadata.c \
 	src/trace/ctf/json_types.c src/trace/ctf/json_types.h \
-	src/trace/ctf/native.c \
+	src/trace/ctf/ctf_reader.c \
 	src/trace/ctf/program_ops.h \
 	src/trace/ctf/program.c src/trace/ctf/program.h \
 	src/trace/ctf/tsdl.c src/trace/ctf/tsdl.h \
@@ -45,7 +45,7 @@ src_libtrace_a_SOURCES = \
 	src/trace/ctf/missing_streams.c \
 	src/trace/string_table.c src/trace/string_table.h \
 	src/trace/discovery/machine_name.c \
-	src/trace/ctf/packets.c src/trace/ctf/packets.h \
+	src/trace/ctf/stream_file.c src/trace/ctf/stream_file.h \
 	src/trace/pages/pages.c src/trace/pages/pages.h \
 	src/trace/discovery/trace_discovery.c \
 	src/trace/partition.c \

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/ctf/packets.h"
+#include "trace/ctf/stream_file.h"
 #include "fuzz_replay.h"
 
 /* Checks that packets are inside the file and in order. */

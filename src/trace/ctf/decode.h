@@ -2,7 +2,7 @@
 #ifndef STEALSCOPE_TRACE_CTF_DECODE_H
 #define STEALSCOPE_TRACE_CTF_DECODE_H
 
-#include "trace/ctf/files.h"
+#include "trace/ctf/stream_packets.h"
 
 struct ctf_worker;
 

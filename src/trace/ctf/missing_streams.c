@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 
 #include "trace/internal.h"
-#include "trace/ctf/packets.h"
+#include "trace/ctf/stream_file.h"
 
 #define INDEX_HEADER 16  /* size before the first entry, bytes */
 

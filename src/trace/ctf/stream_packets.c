@@ -1,4 +1,4 @@
-#include "trace/ctf/files.h"
+#include "trace/ctf/stream_packets.h"
 
 #include <errno.h>
 #include <fcntl.h>

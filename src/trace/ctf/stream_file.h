@@ -1,7 +1,7 @@
 /* Data stream files of a CTF directory, and LTTng's index of their packets (index/NAME.idx). The index only confirms the
  * packet headers: the headers say where the packets are. */
-#ifndef STEALSCOPE_TRACE_CTF_PACKETS_H
-#define STEALSCOPE_TRACE_CTF_PACKETS_H
+#ifndef STEALSCOPE_TRACE_CTF_STREAM_FILE_H
+#define STEALSCOPE_TRACE_CTF_STREAM_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

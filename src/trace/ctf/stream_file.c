@@ -1,4 +1,4 @@
-#include "trace/ctf/packets.h"
+#include "trace/ctf/stream_file.h"
 
 #include <dirent.h>
 #include <endian.h>

@@ -1,9 +1,9 @@
 /* Groups the packets of a trace's stream files into streams, by the headers of the packets. */
-#ifndef STEALSCOPE_TRACE_CTF_FILES_H
-#define STEALSCOPE_TRACE_CTF_FILES_H
+#ifndef STEALSCOPE_TRACE_CTF_STREAM_PACKETS_H
+#define STEALSCOPE_TRACE_CTF_STREAM_PACKETS_H
 
 #include "trace/ctf/classes.h"
-#include "trace/ctf/packets.h"
+#include "trace/ctf/stream_file.h"
 
 struct ctf_packet {
 	const struct stream_file *file;
