@@ -195,7 +195,8 @@ def check_tiers(folder):
 
 def check_groups(folder):
     """Units instead of VMs: time that others took comes before more time that a unit's own threads took."""
-    history = index(make(folder, "own", "victims", "--plant", "own"))
+    traces = make(folder, "own", "victims", "--plant", "own")
+    history = index(traces)
     check_base(history)
     check_moment(history)
     found = findings(history)
@@ -205,6 +206,14 @@ def check_groups(folder):
     check(found[0]["share"] > found[1]["share"] and found[0]["ns"] >= 0.95 * found[1]["ns"], "order: of similar losses the larger share")
     check([f["target"] for f in own] == ["batch.service"] and own[0]["ns"] > 3 * found[0]["ns"], f"groups: {own}")
     check(not any("/" in f["target"] and f["target"].split("/")[0] != "host" for f in found), "groups: no thread repeats its unit")
+    with open(os.path.join(traces, "session.yaml"), "r+", encoding="utf-8") as f:  # the same machine as a VM without a host trace
+        session = f.read()
+        f.seek(0)
+        f.write(session.replace("host:\n", "guests:\n- name: own\n", 1))
+    inside = findings(index(traces))
+    for of_host, of_guest in zip(found, inside, strict=True):
+        same = [f["target"].replace("own/", "host/") for f in (of_host, of_guest)]
+        check(same[0] == same[1] and abs(of_host["ns"] - of_guest["ns"]) < 1e6, f"groups: in a VM alone: {of_guest['text']}")
 
 
 def check_busy_recorder(folder):

@@ -55,11 +55,12 @@ static enum loss_rank rank_of(const struct cause_list *l, enum cause_kind kind, 
 	return LOSS_OTHERS;
 }
 
-/* Returns true if the threads of a machine are one culprit: of a VM, and of a group for a victim that is a machine. */
+/* Returns true if the threads of a machine are one culprit: of another VM; of a group if the victim is a machine. */
 static bool is_one_culprit(const struct cause_list *l, int32_t machine)
 {
 	const enum machine_kind kind = l->catalog->machine[machine].kind;
-	return kind == MACHINE_VM || (kind == MACHINE_CONTAINER && l->victim.kind == TARGET_MACHINE);
+	return (kind == MACHINE_VM && !catalog_is_alone(l->catalog)) ||
+	       (kind == MACHINE_CONTAINER && l->victim.kind == TARGET_MACHINE);
 }
 
 static struct cause cause_of(const struct cause_list *l, const struct cause_interval *i)

@@ -97,7 +97,7 @@ const char *cause_name(const struct cause_list *l, const struct cause *c, char b
 			         thread_name(catalog, &(struct actor){ c->machine, c->tid, 0, 0, 0 }, machine), provider);
 		break;
 	case CAUSE_MACHINE:
-		snprintf(buf, ACTOR_TEXT, "%.300s%.280s", machine, most_text(catalog, c, most));
+		snprintf(buf, ACTOR_TEXT, "%.300s%.280s%s", machine, most_text(catalog, c, most), provider);
 		break;
 	case CAUSE_OWN:
 		snprintf(buf, ACTOR_TEXT, "other threads of %.300s%s", machine, provider);

@@ -173,7 +173,8 @@ static int choose_threads(struct findings_query *v, uint32_t machine, struct err
 {
 	const struct catalog *catalog = v->q.catalog;
 	const struct catalog_machine *m = &catalog->machine[machine];
-	const bool is_last = v->guests && (m->kind != MACHINE_VM || is_control_domain(catalog, machine));
+	const bool beside = v->guests && !catalog_is_alone(catalog);  /* guests are the victims */
+	const bool is_last = beside && (m->kind != MACHINE_VM || is_control_domain(catalog, machine));
 	struct victim *thread = mem_new(m->threads + 1, sizeof *thread);
 	struct demand all = { 0 };
 	int64_t recorders = 0;
@@ -190,7 +191,7 @@ static int choose_threads(struct findings_query *v, uint32_t machine, struct err
 		recorders += m->kind == MACHINE_CONTAINER && thread_is_recorder(catalog, i) ? c->demand.lost : 0;
 		n++;
 	}
-	if (rc == 0 && m->kind == MACHINE_CONTAINER && !v->guests && recorders <= all.lost / 2)
+	if (rc == 0 && m->kind == MACHINE_CONTAINER && !beside && recorders <= all.lost / 2)
 		rc = consider(v, &(struct target){ TARGET_MACHINE, machine }, &all, TIER_THREADS, err);
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = choose_thread(v, &thread[i], err);
