@@ -94,6 +94,7 @@ def check_top(root):
             rows = list(csv.DictReader(io.StringIO(text)))
             column = next(c for c in rows[0] if c in ("machine", "vm", "victim"))
             check(len({r[column] for r in rows}) >= len(NAMES), f"{len(rows)} rows of different VMs")
+            check({(r["waits"], r["longest_ns"]) for r in rows} == {("", "")}, "waits are unknown without BPF")
         if form == "json":
             json.loads(text)
 

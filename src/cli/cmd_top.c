@@ -91,8 +91,9 @@ static void report_victim(struct report *r, const struct live_sample *s, const s
 		VAL_INT(s->wall), VAL_INT(s->period), VAL_SHOWN(s->source), VAL_SHOWN(s->group[v->group].name),
 		VAL_SHOWN(v->machine), value_of_int(v->number),
 		VAL_INT(v->tid), value_of_int(v->cpu), VAL_INT(v->ns.ran), VAL_INT(v->ns.stolen), VAL_INT(v->ns.throttled),
-		VAL_INT(v->ns.paused), VAL_INT(v->ns.blocked), VAL_INT(v->ns.unknown), VAL_INT((int64_t)v->waits),
-		VAL_INT(v->longest), v->longest_culprit < 0 ? VAL_NONE : VAL_SHOWN(s->culprit[v->longest_culprit].name),
+		VAL_INT(v->ns.paused), VAL_INT(v->ns.blocked), VAL_INT(v->ns.unknown),
+		s->has_bpf ? VAL_INT((int64_t)v->waits) : VAL_NONE, s->has_bpf ? VAL_INT(v->longest) : VAL_NONE,
+		v->longest_culprit < 0 ? VAL_NONE : VAL_SHOWN(s->culprit[v->longest_culprit].name),
 		VAL_NONE, VAL_NONE, VAL_NONE, VAL_NONE, value_of_int(v->shared),
 		v->sharer < 0 ? VAL_NONE : VAL_SHOWN(s->culprit[v->sharer].name),
 		v->sharer < 0 ? VAL_NONE : VAL_INT(v->sharer_ns) };

@@ -151,6 +151,7 @@ static void summary_line(struct report *r, const struct catalog *catalog, const 
 	const struct demand *d = &row->demand;
 	const bool has_gaps = row->gaps > 0;
 	const bool has_host_trace = catalog_has_host_trace(catalog, &row->target);
+	const bool has_waits = has_host_trace && (has_gaps || format != FORMAT_TEXT);  /* people read 0 ns as a measured wait */
 	const struct polled_values p = polled_values(catalog, row);
 	struct value value[SUMMARY_COLUMNS + CORE_COLUMNS] = {
 		VAL_SHOWN(summary_row_text(catalog, row, format != FORMAT_TEXT, target, sizeof target)),
@@ -158,9 +159,9 @@ static void summary_line(struct report *r, const struct catalog *catalog, const 
 		value_name(catalog, row), VAL_INT(row->start), VAL_INT(row->end), VAL_INT(row->end - row->start + 1),
 		VAL_INT(d->ran), value_if(has_host_trace, d->lost),
 		has_host_trace ? VAL_REAL(share(d->lost, d->ran + d->lost)) : VAL_NONE,
-		value_if(has_host_trace, has_gaps ? row->longest.end - row->longest.start + 1 : 0),
-		has_gaps ? VAL_INT(row->longest.start) : VAL_NONE, value_if(has_host_trace, row->p50),
-		value_if(has_host_trace, row->p90), value_if(has_host_trace, row->p99),
+		value_if(has_waits, has_gaps ? row->longest.end - row->longest.start + 1 : 0),
+		has_gaps ? VAL_INT(row->longest.start) : VAL_NONE, value_if(has_waits, row->p50),
+		value_if(has_waits, row->p90), value_if(has_waits, row->p99),
 		value_if(has_host_trace, (int64_t)row->gaps),
 		has_gaps ? VAL_SHOWN(culprit_text(catalog, s, row, format, culprit)) : VAL_NONE,
 		has_gaps ? VAL_INT(row->culprit_ns) : VAL_NONE,

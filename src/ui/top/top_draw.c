@@ -266,14 +266,14 @@ static int draw_detail(const struct top *t, const struct live_sample *s, struct 
 	}
 	if (v->shared >= 0)
 		draw_shared_time(t, s, v, out, out->h - 3);
-	if (!s->has_bpf) {
-		screen_printf(out, 1, out->h - 2, out->w, part(t, PART_DIM),
-		              "number and lengths of the waits: not known without BPF");
+	if (!s->has_bpf || !v->waits) {
+		screen_printf(out, 1, out->h - 2, out->w, part(t, PART_DIM), "%s", s->has_bpf ? "no wait ended in this period"
+		              : "number and lengths of the waits: not known without BPF");
 		return top;
 	}
 	uint64_t before = 0;
 	unsigned p50 = 0, p99 = 0;
-	for (unsigned i = 0; i < LIVE_LENGTHS && v->waits; i++) {
+	for (unsigned i = 0; i < LIVE_LENGTHS; i++) {
 		before += v->length[i];
 		p50 = !p50 && before * 2 >= v->waits ? i + 1 : p50;
 		p99 = !p99 && before * 100 >= v->waits * 99 ? i + 1 : p99;
