@@ -103,11 +103,15 @@ static void cursor_text(const struct app *app, char *buf, size_t size)
 static int draw_machines(const struct catalog *catalog, struct screen *s, struct style style)
 {
 	char name[64];
-	unsigned vms = 0;
-	for (uint32_t m = 0; m < catalog->machines; m++)
+	unsigned vms = 0, groups = 0;
+	for (uint32_t m = 0; m < catalog->machines; m++) {
 		vms += catalog->machine[m].kind == MACHINE_VM;
+		groups += catalog->machine[m].kind == MACHINE_CONTAINER;
+	}
 	text_escape(name, sizeof name, catalog->machines ? catalog->machine[0].name : "nothing");
 	bool host = catalog->machines && catalog->machine[0].kind == MACHINE_HOST;
+	if (host && !vms && groups)
+		return screen_printf(s, 1, 0, s->w, style, "%s + %u group%s", name, groups, groups == 1 ? "" : "s");
 	return host ? screen_printf(s, 1, 0, s->w, style, "%s + %u VM%s", name, vms, vms == 1 ? "" : "s")
 	            : screen_printf(s, 1, 0, s->w, style, "%u VM%s, no host", vms, vms == 1 ? "" : "s");
 }
@@ -218,7 +222,7 @@ static void draw_all(struct app *app, struct screen *s)
 	if (app->pane_below)
 		pane_refresh(app, app->pane_below);
 	window_sums_refresh(app);
-	if (verdict_line_height(app))
+	if (verdict_line_height(app) || !app->row_chosen)
 		verdict_line_get(app);
 	const int verdict = verdict_line_height(app);
 	int head = 1 + verdict + (minimap_line(app) >= 0), space = s->h - head - 3, pane = pane_height(app, space);

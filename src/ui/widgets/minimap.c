@@ -1,6 +1,6 @@
-/* The map of the whole trace in one line: for each column the share of time that vCPUs waited for a CPU, and the
- * position of the window. The share is of all time, not of the runnable time: otherwise each microsecond of a mostly
- * idle guest would be a large share.
+/* The map of the whole trace in one line: for each column the share of the time wanted that vCPUs lost, as in the rows, and
+ * the position of the window. Less than FLOOR of the column counts as that much wanted time: otherwise each microsecond of
+ * an idle guest would be a large share.
  *
  * The sums of all vCPUs whose stolen time is known (of all threads, if there are none) are computed in steps between
  * keys, once for each screen width. A bar of full height is 100 %. */
@@ -15,13 +15,14 @@
 #include "base/text.h"
 #include "ui/widgets/verdict_line.h"
 
+#define FLOOR 0.1            /* smallest share of a column that counts as wanted */
 #define SCREEN_LINES_MIN 12  /* smallest height of a screen that shows the map, lines */
 
 struct minimap {
 	int cols;                /* number of columns of the sums; 0: not computed */
 	uint32_t next, rows;     /* rows: number of vCPUs or threads; next: index of the next one to be added */
 	int64_t *edge;           /* start of each column, ns, and the end of the last one: cols + 1 entries */
-	int64_t *known, *lost;   /* sums per column, ns: time in a known state; time waiting for a CPU */
+	int64_t *ran, *lost;     /* sums per column, ns */
 };
 
 void minimap_init(struct app *app)
@@ -33,7 +34,7 @@ void minimap_forget(struct app *app)
 {
 	struct minimap *m = app->minimap;
 	free(m->edge);
-	free(m->known);
+	free(m->ran);
 	free(m->lost);
 	*m = (struct minimap){ 0 };
 }
@@ -78,7 +79,7 @@ static void reset_sums(struct app *app)
 	m->cols = app->bounds.cols;
 	m->rows = by_vcpu(app) ? app->catalog.cpus : app->catalog.threads;
 	m->edge = mem_new(cols + 1, sizeof *m->edge);
-	m->known = mem_new(cols, sizeof *m->known);
+	m->ran = mem_new(cols, sizeof *m->ran);
 	m->lost = mem_new(cols, sizeof *m->lost);
 	double duration = (double)(app->bounds.end - app->bounds.begin) + 1;
 	for (size_t i = 0; i < cols; i++)
@@ -86,30 +87,13 @@ static void reset_sums(struct app *app)
 	m->edge[cols] = app->bounds.end + 1;
 }
 
-static void add_to(int64_t *sum, int64_t ns)
-{
-	if (__builtin_add_overflow(*sum, ns, sum))
-		*sum = INT64_MAX;
-}
-
-static void add_row(struct app *app, uint32_t row, int64_t (*sums)[HISTORY_STATES])
+static void add_row(struct app *app, uint32_t row)
 {
 	struct minimap *m = app->minimap;
-	bool vcpu = by_vcpu(app);
-	uint32_t attr = vcpu ? app->catalog.cpu[row].status : app->catalog.thread[row].status;
-	const struct vocabulary *v = vcpu ? &app->appearance.vcpu : &app->appearance.thread;
-	if (vcpu && !shows_stolen_time(app, &app->catalog.cpu[row]))
-		return;
-	if (attr == HISTORY_NONE || history_sums_cells(app->h, attr, m->edge, (unsigned)m->cols, sums, NULL) < 0)
-		return;
-	for (int c = 0; c < m->cols; c++)
-		for (int s = 0; s < HISTORY_STATES - 1; s++) {
-			if (sums[c][s] <= 0 || v->code[s] == VIS_UNKNOWN)
-				continue;
-			add_to(&m->known[c], sums[c][s]);
-			if (v->severity[v->code[s]] >= WAIT_SEVERITY)
-				add_to(&m->lost[c], sums[c][s]);
-		}
+	const bool vcpu = by_vcpu(app);
+	const struct target target = { vcpu ? TARGET_CPU : TARGET_THREAD, row };
+	if (vcpu ? shows_stolen_time(app, &app->catalog.cpu[row]) : !app->catalog.thread[row].in_container)
+		demand_cells(&app->catalog, &target, m->edge, (unsigned)m->cols, m->ran, m->lost, NULL);
 }
 
 bool minimap_work(struct app *app, int64_t budget_ns, bool *changed)
@@ -120,17 +104,16 @@ bool minimap_work(struct app *app, int64_t budget_ns, bool *changed)
 		reset_sums(app);
 	if (m->next == m->rows)
 		return false;
-	int64_t (*sums)[HISTORY_STATES] = mem_new((size_t)m->cols, sizeof *sums);
 	for (bool first = true; m->next < m->rows && (first || now_ns() < until); first = false)
-		add_row(app, m->next++, sums);
-	free(sums);
+		add_row(app, m->next++);
 	*changed |= m->next == m->rows;
 	return m->next < m->rows;
 }
 
 static double share_of(const struct minimap *m, int c)
 {
-	return m->known[c] > 0 ? (double)m->lost[c] / (double)m->known[c] : 0;
+	const double wanted = (double)m->ran[c] + (double)m->lost[c], floor = FLOOR * (double)(m->edge[c + 1] - m->edge[c]);
+	return wanted > 0 ? (double)m->lost[c] / (wanted > floor ? wanted : floor) : 0;
 }
 
 /* Computes the first and last column that the window covers. */
