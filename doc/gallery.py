@@ -56,7 +56,7 @@ NOTES = [
 # Keys of the animation, and their caption.
 KEYS = [
     ("O", "the viewer opens with the overview"),
-    ("<Enter>", "Enter: the wait that the top culprit caused"),
+    ("<Enter>", "Enter: the moment of the verdict"),
     ("<Enter>", "Enter: the execution flow of the thread"),
     ("q", "q: close the flow"),
     ("}", "}: the next gap, zoomed"),

@@ -68,6 +68,7 @@ def check_doors(history):
     run("view", history, "--script", history + ".keys", "--size", "120x40", "--glyphs", "ascii")
     with open(history + ".txt", encoding="utf-8") as f:
         screen = f.read()
+    check(first["text"][:60] in screen, "doors: the timeline shows the verdict, too")
     culprit = re.split("[/ ]", first["moment"]["culprit"])[-1]
     check(culprit in screen.rstrip("\n").split("\n")[-2], f"doors: key 1 goes to the moment of {culprit}")
 

@@ -105,8 +105,8 @@ static void test_small_screens(void **state)
 	free(gap);
 	/* Even the smallest screen shows the culprit. */
 	static const char *const shows[][2] = { { ">", "\n .1070 5.23 ms by host/2101 burnP6\n" },
-		{ "O", "\n lost 26.4 ms, 98 % by host/2101 burnP6\n" }, { "Og", "\n lost 26.8 ms, 97 % by host/2101 burnP6\n" },
-		{ "Ojjjj", "\n lost 10.5 ms" },
+		{ "O", "\n lost 26.8 ms, 97 % by host/2101 burnP6\n" }, { "Og", "\n lost 26.8 ms, 97 % by host/2101 burnP6\n" },
+		{ "Ojjjjjjjj", "\n lost 10.5 ms" },
 		{ ":Debian/3525\nP", "\n waited 5.23 ms for host/2101 burnP6\n" } };
 	o.width = 40;
 	for (size_t i = 0; i < COUNT(shows); i++) {

@@ -23,6 +23,7 @@ static int begin(void **state)
 	screen_resize(&screen, 120, 40);
 	while (viewer_work(&app, 1000000000, &changed))
 		;
+	viewer_draw(&app, &screen);  /* selects the row of the verdict */
 	return 0;
 }
 

@@ -91,6 +91,8 @@ size_t rows_find(const struct rows *r, struct row_id id);  /* index in r->row; r
 /* Returns the index of the row, or of its closest ancestor that is shown. */
 size_t rows_find_near(const struct rows *r, struct row_id id);
 /* Unfolds the row's ancestors; clears the filter and shows idle threads if necessary. */
+/* Returns the row of a finding's target; of a machine or vCPU the thread that lost most, if a thread lost any. */
+struct row_id rows_of_victim(const struct rows *r, const struct target *target);
 void rows_reveal(struct rows *r, struct row_id id);
 uint32_t rows_of_kind(const struct rows *r, enum row_kind kind);  /* number of rows of this kind; 0: they do not fold */
 bool rows_default_open(const struct rows *r, enum row_kind kind, uint32_t index);
@@ -98,7 +100,6 @@ bool rows_default_open(const struct rows *r, enum row_kind kind, uint32_t index)
 bool rows_toggle(struct rows *r, size_t row);
 /* Folds or unfolds all machines; false: a filter keeps them unfolded. */
 bool rows_toggle_all(struct rows *r);
-struct row_id rows_worst(const struct rows *r);  /* row that lost most time; guests before the host */
 
 bool row_same(struct row_id a, struct row_id b);
 /* Index of the row's thread; -1: the row is not a thread. */

@@ -216,43 +216,21 @@ void rows_sort(struct rows *r, enum row_sort sort)
 	sort_machines(r);
 }
 
-static struct row_id worst_thread(const struct rows *r, bool host, int64_t *largest)
+struct row_id rows_of_victim(const struct rows *r, const struct target *target)
 {
-	struct row_id worst = { ROW_THREAD, 0 };
-	for (uint32_t t = 0; t < r->catalog->threads; t++) {
-		const struct catalog_thread *thread = &r->catalog->thread[t];
-		bool is_host = r->catalog->machine[thread->machine].kind == MACHINE_HOST;
-		if (is_host == host && thread->tid != 0 && r->info[t].demand.lost > *largest) {
-			*largest = r->info[t].demand.lost;
-			worst.index = t;
-		}
-	}
-	return worst;
-}
-
-static struct row_id worst_vcpu(const struct rows *r, int64_t *largest)
-{
-	struct row_id worst = { ROW_CPU, 0 };
-	for (uint32_t c = 0; c < r->catalog->cpus; c++) {
-		struct target s = { TARGET_CPU, c };
-		int64_t ns = 0;
-		if (!row_is_pcpu(r->catalog, (struct row_id){ ROW_CPU, c }) && r->catalog->cpu[c].status != HISTORY_NONE &&
-		    steal_time(r->catalog, &s, r->scan.from, r->scan.to, &ns, NULL) == 0 && ns > *largest) {
-			*largest = ns;
-			worst.index = c;
-		}
-	}
-	return worst;
-}
-
-/* Returns the guest thread that lost most time; if none lost any, the vCPU, and then the host thread that lost most. */
-struct row_id rows_worst(const struct rows *r)
-{
+	const struct catalog *catalog = r->catalog;
+	const uint32_t machine = target->kind == TARGET_CPU ? catalog->cpu[target->index].machine : target->index;
+	struct row_id worst = { target->kind == TARGET_CPU ? ROW_CPU : ROW_MACHINE, target->index };
 	int64_t largest = 0;
-	struct row_id worst = worst_thread(r, false, &largest);
-	if (largest == 0)
-		worst = worst_vcpu(r, &largest);
-	if (largest == 0)
-		worst = worst_thread(r, true, &largest);
-	return largest > 0 || r->len == 0 ? worst : r->row[0].id;
+	if (target->kind == TARGET_THREAD)
+		return (struct row_id){ ROW_THREAD, target->index };
+	const struct catalog_machine *m = &catalog->machine[machine];
+	for (uint32_t t = m->thread; t < m->thread + m->threads; t++)
+		if (catalog->thread[t].tid != 0 && r->info[t].demand.lost > largest) {
+			largest = r->info[t].demand.lost;
+			worst = (struct row_id){ ROW_THREAD, t };
+		}
+	if (worst.kind == ROW_MACHINE && m->cpus)
+		worst = (struct row_id){ ROW_CPU, m->cpu };
+	return worst;
 }

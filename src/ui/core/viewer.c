@@ -132,7 +132,7 @@ int viewer_init(struct app *app, const struct history *h, const struct ui_option
 	bookmarks_load(app, options->bookmarks);
 	rows_scan_start(&app->rows, app->bounds.begin, app->bounds.end);
 	rows_build(&app->rows);
-	app->view.row = rows_worst(&app->rows);
+	app->view.row = app->rows.len ? app->rows.row[0].id : (struct row_id){ ROW_THREAD, 0 };
 	bool changed;
 	viewer_work(app, FIRST_SCAN_NS, &changed);
 	char keys[64];
@@ -179,21 +179,6 @@ void viewer_resize(struct app *app, int w, int h)
 	status_forget(app);
 }
 
-/* Selects the row that lost most time. If it does not exist at the start of the trace, moves the cursor to its first
- * interval, unless the user has moved the cursor. */
-static void select_worst_row(struct app *app)
-{
-	struct row_id worst = rows_worst(&app->rows);
-	rows_reveal(&app->rows, worst);
-	app->view.row = worst;
-	uint32_t attr = row_attr(&app->rows, worst);
-	struct interval iv;
-	if (app->view.cursor == app->bounds.begin && attr != HISTORY_NONE &&
-	    history_stab(app->h, attr, app->view.cursor, &iv, NULL) == 0 && iv.value == HISTORY_NULL &&
-	    iv.end < app->bounds.end)
-		view_goto(&app->view, &app->bounds, iv.end + 1);
-}
-
 static bool scan_threads(struct app *app, int64_t budget_ns, bool *changed)
 {
 	struct error err = ERROR_INIT;
@@ -205,8 +190,6 @@ static bool scan_threads(struct app *app, int64_t budget_ns, bool *changed)
 		app->rows.scan.next = app->catalog.threads;
 	}
 	*changed |= done != 0;
-	if (done > 0 && !app->row_chosen)
-		select_worst_row(app);
 	return !rows_scan_done(&app->rows);
 }
 

@@ -107,15 +107,6 @@ static void overview_select_line(struct app *app, struct overview *p)
 		p->at = overview_line(&p->pane, p->pane.at)->target;
 }
 
-/* Moves the cursor of the rows to the longest gap of the selected row, unless the user has moved the cursor. */
-static void overview_place_cursor(struct app *app, struct overview *p)
-{
-	for (size_t i = 0; i < p->s.rows && !app->row_chosen && app->undo.len == 0; i++)
-		if (row_same(overview_row(&p->s.row[i].target), app->view.row) && p->s.row[i].gaps)
-			view_goto(&app->view, &app->bounds, p->s.row[i].longest.start);
-	p->cursor_set = true;
-}
-
 static void overview_window(const struct app *app, const struct pane *pane, int64_t *from, int64_t *to)
 {
 	(void)pane;
@@ -144,8 +135,6 @@ static void overview_take_answer(struct app *app, struct pane *pane, struct quer
 	overview_make_lines(app, pane);
 	if (!p->has_target)
 		overview_select_line(app, p);
-	if (p->has_gaps && !p->cursor_set)
-		overview_place_cursor(app, p);
 	pane->preliminary = !p->has_gaps;
 }
 

@@ -23,7 +23,7 @@ struct overview {
 	struct target at;          /* target of the selected line */
 	/* has_target: `at` is set; cursor_set: the cursor of the rows was moved to the longest gap, or by the user */
 	bool has_target, cursor_set;
-	bool verdict_seen;          /* the line of the verdict's target was selected, if the verdict needs it */
+	bool verdict_seen;          /* the line of the verdict's target was selected */
 	struct view return_view;           /* view when a line's gap was opened from the overview; step 0: none */
 };
 
@@ -36,14 +36,6 @@ static inline const struct summary_row *overview_line(const struct pane *pane, s
 {
 	const struct overview *p = (const struct overview *)pane;
 	return &p->s.row[p->line[i]];
-}
-
-/* Returns the row of the timeline that shows a target. */
-static inline struct row_id overview_row(const struct target *s)
-{
-	static const uint8_t kind[] = { [TARGET_MACHINE] = ROW_MACHINE, [TARGET_CPU] = ROW_CPU,
-		[TARGET_THREAD] = ROW_THREAD };
-	return (struct row_id){ kind[s->kind], s->index };
 }
 
 /* Writes the name of a line's machine, thread or group. */

@@ -97,21 +97,33 @@ static bool same_target(const struct target *a, const struct target *b)
 	return a->kind == b->kind && a->index == b->index;
 }
 
-/* Selects the line of the verdict's target if only its critical path shows the culprit, unless a row was chosen. */
+/* Selects the line of the verdict's target, or of its VM, unless the user chose a row or a window. */
 static void select_verdict(struct app *app, struct overview *p)
 {
-	const struct findings *l = p->verdict_seen || app->row_chosen ? NULL : verdict_line_get(app);
+	const struct findings *l = p->verdict_seen || !p->pane.valid ? NULL : verdict_line_get(app);
 	if (!l)
 		return;
+	struct target target = l->item[0].target;
 	p->verdict_seen = true;
-	for (size_t i = 0; i < p->pane.lines && l->item[0].kind == FINDING_CHAIN; i++) {
-		const struct target *t = &overview_line(&p->pane, i)->target;
-		if (!same_target(t, &l->item[0].target))
-			continue;
-		p->pane.at = i;
-		p->at = *t;
-		app->view.row = overview_row(t);
-	}
+	if (app->row_chosen || app->undo.len)
+		return;
+	if (target.kind == TARGET_CPU)
+		target = (struct target){ TARGET_MACHINE, app->catalog.cpu[target.index].machine };
+	for (size_t i = 0; i < p->pane.lines && l->item[0].has_target; i++)
+		if (same_target(&overview_line(&p->pane, i)->target, &target)) {
+			p->pane.at = i;
+			p->at = target;
+			app->view.row = overview_row(&target);
+		}
+}
+
+/* Moves the cursor of the rows to the longest gap of the selected row, unless the user has moved the cursor. */
+static void place_cursor(struct app *app, struct overview *p)
+{
+	for (size_t i = 0; i < p->s.rows && !app->row_chosen && app->undo.len == 0; i++)
+		if (row_same(overview_row(&p->s.row[i].target), app->view.row) && p->s.row[i].gaps)
+			view_goto(&app->view, &app->bounds, p->s.row[i].longest.start);
+	p->cursor_set = true;
 }
 
 const struct target *overview_target(const struct pane *pane, size_t i)
@@ -152,6 +164,8 @@ void overview_refresh(struct app *app, struct pane *pane)
 {
 	struct overview *p = (struct overview *)pane;
 	select_verdict(app, p);
+	if (p->has_gaps && !p->cursor_set && p->verdict_seen)
+		place_cursor(app, p);
 	if (!p->asked_len)
 		async_drop(app->queries, &p->waits_question);  /* its rows were forgotten */
 	if (!p->has_gaps || app->appearance.coarse)

@@ -21,6 +21,9 @@ struct verdict_line {
 	struct question question, requests_question;
 	struct findings findings; /* the verdict is the first one; valid if known */
 	char requests[64];        /* "24 requests, p99 179 ms", or "" */
+	bool in_timeline;         /* the user came from the overview: the timeline shows a finding, too */
+	size_t shown;             /* number of the finding that the timeline shows: the one whose moment was shown last */
+	bool has_selected;        /* the row that shows the verdict was selected, unless the user had chosen one */
 	char *sentence;           /* text for the clipboard; NULL: none yet */
 };
 
@@ -44,18 +47,27 @@ void verdict_line_forget(struct app *app)
 	*app->verdict = (struct verdict_line){ .from = 1, .to = 0 };
 }
 
-/* Returns the verdict, without its later clauses if it is wider than the screen. */
-static void verdict_text(const struct app *app, int space, char text[FINDING_TEXT])
-{
-	const struct finding *v = &app->verdict->findings.item[0];
-	snprintf(text, FINDING_TEXT, "%s", v->text);
-	if (text_width(text) > space && v->main_bytes < FINDING_TEXT)
-		text[v->main_bytes] = '\0';
-}
-
 static bool shows_overview(const struct app *app)
 {
 	return app->pane_below && app->pane_below->ops->replaces_rows;
+}
+
+/* Returns the finding of the line: the verdict; in the timeline the one whose moment was shown last. */
+static const struct finding *shown_finding(const struct app *app)
+{
+	return &app->verdict->findings.item[shows_overview(app) || app->is_picture ? 0 : app->verdict->shown];
+}
+
+/* Returns the finding as text, without its later clauses if it is wider than the screen. */
+static void verdict_text(const struct app *app, int space, char text[FINDING_TEXT])
+{
+	const struct finding *v = shown_finding(app);
+	char number[24] = "";
+	if (v != app->verdict->findings.item)
+		snprintf(number, sizeof number, "%zu: ", app->verdict->shown + 1);
+	snprintf(text, FINDING_TEXT, "%s%s", number, v->text);
+	if (text_width(text) > space && v->main_bytes < FINDING_TEXT)
+		text[strlen(number) + v->main_bytes] = '\0';
 }
 
 int verdict_line_height(const struct app *app)
@@ -63,9 +75,9 @@ int verdict_line_height(const struct app *app)
 	char text[FINDING_TEXT];
 	const struct verdict_line *v = app->verdict;
 	const bool two_lines = app->is_picture || app->h_cells >= TWO_LINES_MIN;
-	if (!app->is_picture && (!shows_overview(app) || app->h_cells < SCREEN_LINES_MIN))
+	if (!app->is_picture && (app->h_cells < SCREEN_LINES_MIN || (!shows_overview(app) && !v->in_timeline)))
 		return 0;
-	if (!v->known || !two_lines)
+	if (!v->known || !two_lines || !(shows_overview(app) || app->is_picture))
 		return 1;
 	verdict_text(app, app->w - 2, text);
 	return v->findings.len > 1 || text_width(text) > app->w - 2 ? 2 : 1;
@@ -137,6 +149,24 @@ static void take_requests(struct app *app)
 
 /* ---- Findings */
 
+/* Selects the row of the verdict. If it does not exist at the start of the trace, moves the cursor to its first interval,
+ * unless the user has moved the cursor. */
+static void select_row(struct app *app)
+{
+	const struct finding *f = &app->verdict->findings.item[0];
+	struct interval iv;
+	app->verdict->has_selected = true;
+	if (!f->has_target || app->row_chosen)
+		return;
+	app->view.row = rows_of_victim(&app->rows, &f->target);
+	rows_reveal(&app->rows, app->view.row);
+	const uint32_t attr = row_attr(&app->rows, app->view.row);
+	if (app->view.cursor == app->bounds.begin && attr != HISTORY_NONE &&
+	    history_stab(app->h, attr, app->view.cursor, &iv, NULL) == 0 && iv.value == HISTORY_NULL &&
+	    iv.end < app->bounds.end)
+		view_goto(&app->view, &app->bounds, iv.end + 1);
+}
+
 /* Asks for the findings on the window of the overview; in the timeline they stay, so that keys go from one moment to the
  * next. */
 static void update_verdict(struct app *app)
@@ -146,6 +176,7 @@ static void update_verdict(struct app *app)
 	struct query *query;
 	struct error err = ERROR_INIT;
 	const bool is_new = v->from > v->to;
+	v->in_timeline |= shows_overview(app);
 	if (is_new && !shows_overview(app)) {
 		from = app->bounds.begin;
 		to = app->bounds.end;
@@ -172,11 +203,14 @@ static void update_verdict(struct app *app)
 	}
 	findings_take(query, &v->findings);
 	query_close(query);
+	v->shown = 0;
 }
 
 const struct findings *verdict_line_get(struct app *app)
 {
 	update_verdict(app);
+	if (app->verdict->known && !app->verdict->has_selected && rows_scan_done(&app->rows))
+		select_row(app);
 	return app->verdict->known ? &app->verdict->findings : NULL;
 }
 
@@ -191,6 +225,8 @@ void verdict_line_go(struct app *app, size_t n)
 		app_message(app, n < l->len ? "finding %zu has no moment" : "there is no finding %zu", n + 1);
 		return;
 	}
+	app->verdict->shown = n;
+	app->verdict->in_timeline = true;
 	overview_go_to_moment(app, &l->item[n].moment);
 }
 
@@ -241,11 +277,13 @@ void verdict_line_draw(struct app *app, struct screen *s, int y)
 	if (app->verdict->requests[0] && shows_overview(app))
 		snprintf(right, sizeof right, "%s: %s  ", app->verdict->requests,
 		         keymap_text(&app->keymap, ACT_REQUESTS, keys, sizeof keys));
-	if (*v->item[0].command && !app->is_picture)
-		snprintf(right + strlen(right), sizeof right - strlen(right), "%s: show it",
-		         keymap_text(&app->keymap, ACT_FINDING_1, keys, sizeof keys));
+	const size_t next = shows_overview(app) ? 0 : app->verdict->shown + 1;  /* the finding that a key shows */
+	if (next < v->len && next < VERDICT_LINE_KEYS && *v->item[next].command && !app->is_picture)
+		snprintf(right + strlen(right), sizeof right - strlen(right), "%s: %s",
+		         keymap_text(&app->keymap, ACT_FINDING_1 + (int)next, keys, sizeof keys),
+		         next ? "next finding" : "show it");
 	const int right_w = *right && text_width(right) <= space * 2 / 5 ? text_width(right) + 3 : 0;
-	const struct style style = p->part[finding_is_healthy(&v->item[0]) ? PART_STATUS : PART_STEAL];
+	const struct style style = p->part[finding_is_healthy(shown_finding(app)) ? PART_STATUS : PART_STEAL];
 	verdict_text(app, space - right_w, text);
 	if (text_width(text) > space - right_w)
 		verdict_text(app, space, text);
