@@ -25,10 +25,16 @@ OPERATORS = [  # (pattern, replacements)
     (r"^(\t+)[a-z_]\w*(?:(?:->|\.)\w+|\[\w+\])* [-+|&]?= [^{}]*;$", [r"\1;"]),   # an assignment is left out
     (r"^(\t+)[a-z_]\w*\([^{}]*\);$", [r"\1;"]),                                     # a call is left out
 ]
-END_TO_END = {  # tests in Python that ask about a directory; the unit tests are in its part.mk
-    "base": ["names"], "compare": ["diff", "whatif"], "export": ["export", "export_http", "schema"], "record": ["record_cli"],
-    "latency": ["latency_truth"], "index": ["cache", "session"], "report": ["schema", "names"], "cli": ["mistakes", "mcp"],
-    "live": ["live_names", "monitor", "run", "srbn_read", "top_cores"], "beacon": ["srbn_read"],
+OTHERS = {  # tests of other directories, and in Python, that ask about a directory; its unit tests are in its part.mk
+    "base": ["latency", "mark_live", "names"], "beacon": ["srbn_read"], "compare": ["diff", "whatif"],
+    "cli": ["mistakes", "mcp", "refusals", "pages", "completion", "collect", "events", "run", "record_cli"],
+    "export": ["export", "export_http", "export_names", "export_spans", "schema"],
+    "index": ["cache", "session", "recordings", "packed_input"],
+    "latency": ["latency_truth", "latency_spans", "latency_traces", "latency_cores"],
+    "live": ["live_names", "monitor", "run", "srbn_read", "top_cores"],
+    "query": ["findings", "path", "flow_truth", "conservation", "culprits", "verdict"],
+    "record": ["record_cli", "record_files", "record_xen"], "report": ["schema", "names", "groups", "glance", "appearance"],
+    "trace": ["perfetto", "trace_texts", "tracecmd"], "ui": ["appearance", "glance", "top_screen"],
 }
 WITH_TRUTH = ("trace", "sync", "model", "history", "index", "query")
 SEEDS = ("7100001", "7100002")  # of test_truth
@@ -70,11 +76,12 @@ def folders_of_day(day):
 
 
 def folder_tests(folder):
-    """Returns the unit tests of the directory, and its end-to-end tests."""
+    """Returns the programs that test the directory, and the tests in Python."""
     with open(f"src/{folder}/part.mk", encoding="utf-8") as f:
-        unit = re.findall(r"^check_PROGRAMS \+= (tests/test_\w+)", f.read().replace("\\\n", " "), re.M)
-    names = [f"tests/test_{name}.py" for name in END_TO_END.get(folder, [])]
-    return unit, [name for name in names if os.path.exists(name)]
+        words = " ".join(re.findall(r"^check_PROGRAMS \+= (.*)$", f.read().replace("\\\n", " "), re.M)).split()
+    others = [f"tests/test_{name}" for name in OTHERS.get(folder, [])]
+    return ([name for name in words if name.startswith("tests/test_")] + [name for name in others if os.path.exists(f"{name}.c")],
+            [f"{name}.py" for name in others if os.path.exists(f"{name}.py")])
 
 
 def make(*targets):
