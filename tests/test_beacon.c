@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -189,6 +190,25 @@ static void test_no_output(void **state)
 	assert_int_equal(ncalls, 0);
 }
 
+/* The beacon finds its output by itself; a user who may write none of the places gets the reason. */
+static void test_no_permission(void **state)
+{
+	int status;
+	(void)state;
+	const pid_t pid = fork();
+	if (pid == 0) {
+		const struct beacon_options o = { .rate = 10, .hypercall = record_call };
+		volatile int stop = 0;
+		struct beacon_counts counts;
+		struct error err = ERROR_INIT;
+		if (geteuid() == 0 && (setgid(65534) || setuid(65534)))
+			_exit(0);  /* a user namespace without other users */
+		_exit(beacon_run(&o, &stop, &counts, &err) == -1 && err.status == STATUS_SYSTEM && *err.text ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 /* A guest that worked for more than the beacon's own jiffy gets pulses, whatever kind of work it was; an idle one does not. */
 static void test_busy(void **state)
 {
@@ -246,7 +266,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_largest_uid, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_stop, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_measure, make_output, drop_output),
-		cmocka_unit_test_setup_teardown(test_no_output, make_output, drop_output),
+		cmocka_unit_test_setup_teardown(test_no_output, make_output, drop_output), cmocka_unit_test(test_no_permission),
 		cmocka_unit_test_setup_teardown(test_busy, make_output, drop_output),
 		cmocka_unit_test_setup_teardown(test_costs, make_output, drop_output),
 	};

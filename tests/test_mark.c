@@ -1,6 +1,7 @@
 /* beacon/: the marking library, with plain files in place of trace_marker. */
 #include "test.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -272,6 +273,64 @@ static void test_many_threads(void **state)
 	pthread_attr_destroy(&small);
 }
 
+static pthread_barrier_t marked, ended;
+
+static void *mark_and_wait(void *arg)
+{
+	srbn_end(srbn_start());
+	pthread_barrier_wait(&marked);
+	pthread_barrier_wait(&ended);
+	return arg;
+}
+
+/* Returns the number of descriptors of files named schedstat. */
+static int schedstat_files(void)
+{
+	int n = 0;
+	DIR *d = opendir("/proc/self/fd");
+	for (const struct dirent *e; d && (e = readdir(d));) {
+		char name[300], target[128] = "";
+		snprintf(name, sizeof name, "/proc/self/fd/%s", e->d_name);
+		const ssize_t len = readlink(name, target, sizeof target - 1);
+		n += len > 9 && strcmp(target + len - 9, "schedstat") == 0;
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* Each thread that reads schedstat has a descriptor: a thread that ended has none, nor has the child of a fork for threads of
+ * its parent. */
+static void test_descriptors(void **state)
+{
+	enum { MANY = 20 };
+	pthread_t thread[MANY];
+	int status;
+	(void)state;
+	srbn_live("/nonexistent");
+	const int before = schedstat_files();
+	pthread_barrier_init(&marked, NULL, MANY + 1);
+	pthread_barrier_init(&ended, NULL, MANY + 1);
+	for (int i = 0; i < MANY; i++)
+		assert_int_equal(pthread_create(&thread[i], NULL, mark_and_wait, NULL), 0);
+	pthread_barrier_wait(&marked);
+	if (before > 0)
+		assert_int_equal(schedstat_files(), before + MANY);
+	const pid_t pid = fork();
+	if (pid == 0) {
+		srbn_end(srbn_start());
+		_exit(schedstat_files());
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
+	pthread_barrier_wait(&ended);
+	for (int i = 0; i < MANY; i++)
+		pthread_join(thread[i], NULL);
+	assert_int_equal(schedstat_files(), before);
+	pthread_barrier_destroy(&marked);
+	pthread_barrier_destroy(&ended);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -280,7 +339,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_fork, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_silence, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_read, setup, teardown),
-		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_many_threads), cmocka_unit_test(test_descriptors),
 	};
 	return cmocka_run_group_tests_name("mark", tests, NULL, NULL);
 }
