@@ -73,7 +73,7 @@ src_libtrace_a_SOURCES = \
 	src/trace/perfetto/machine_facts.c \
 	src/trace/perfetto/packet_unpack.c \
 	src/trace/perfetto/perfetto.h src/trace/perfetto/perfetto_file.c src/trace/perfetto/perfetto_file.h \
-	src/trace/perfetto/perfetto_reader.c src/trace/perfetto/proto.h \
+	src/trace/perfetto/perfetto_reader.c \
 	src/trace/worker_pool.c
 if HAVE_BABELTRACE
 src_libtrace_a_SOURCES += \
@@ -96,7 +96,7 @@ src_libtrace_a_SOURCES += \
 	src/trace/pages/ring_records.c src/trace/pages/ring_records.h \
 	src/trace/tracecmd/tracecmd_binding.c src/trace/tracecmd/tracecmd_binding.h
 else
-src_libtrace_a_SOURCES += src/trace/pages/pages_none.c src/trace/perf/perf_none.c src/trace/tracecmd/tracecmd_none.c
+src_libtrace_a_SOURCES += src/trace/traceevent_none.c
 endif
 
 nodist_src_libtrace_a_SOURCES = src/trace/layout_texts.h
