@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "base/mem.h"
-#include "record/base64.h"
+#include "base/base64.h"
 #include "record/frames.h"
 #include "record/transport.h"
 

@@ -3,7 +3,7 @@ noinst_LIBRARIES += src/libbase.a
 BASE_LIBS = src/libbase.a $(YAML_LIBS) $(JSON_LIBS) $(SECCOMP_LIBS)
 src_libbase_a_SOURCES = \
 	src/base/prefetch.c src/base/prefetch.h \
-	src/base/bisect.h \
+	src/base/base64.c src/base/base64.h src/base/bisect.h \
 	src/base/ordered_jobs.c src/base/ordered_jobs.h \
 	src/base/csv.h \
 	src/base/control_groups.c src/base/control_groups.h \
@@ -12,7 +12,7 @@ src_libbase_a_SOURCES = \
 	src/base/file_open.c src/base/file_open.h \
 	src/base/gp_model.c src/base/gp_model.h \
 	src/base/hash.h \
-	src/base/published_page.h \
+	src/base/proto.h src/base/published_page.h \
 	src/base/int128.h \
 	src/base/map.c src/base/map.h \
 	src/base/mem.c src/base/mem.h \

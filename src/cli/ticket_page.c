@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/csv.h"
 #include "base/mem.h"
 #include "base/timefmt.h"
@@ -205,19 +206,6 @@ static void html_table_end(FILE *out)
 
 static const struct table_format html = { html_table_begin, html_row_begin, html_row_end, html_table_end, html_cell };
 
-static void put_base64(FILE *out, const unsigned char *bytes, size_t n)
-{
-	static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	for (size_t i = 0; i < n; i += 3) {
-		const uint32_t b = (uint32_t)bytes[i] << 16 | (i + 1 < n ? (uint32_t)bytes[i + 1] << 8 : 0) |
-		                   (i + 2 < n ? bytes[i + 2] : 0);
-		putc(digit[b >> 18], out);
-		putc(digit[b >> 12 & 63], out);
-		putc(i + 1 < n ? digit[b >> 6 & 63] : '=', out);
-		putc(i + 2 < n ? digit[b & 63] : '=', out);
-	}
-}
-
 static const char style[] =
 	"<style>\n"
 	":root{color-scheme:light dark;--ink:#1b1f24;--paper:#fff;--soft:#59636e;--line:#d1d9e0;--mark:#fff5d6;"
@@ -260,7 +248,9 @@ static void put_commands(FILE *out, const struct ticket_page *p)
 	fputs("<h2>Look further</h2>\n", out);
 	if (p->history) {
 		fprintf(out, "<p><a download=\"%s\" href=\"data:application/octet-stream;base64,", p->history_name);
-		put_base64(out, p->history, p->history_bytes);
+		char *coded = base64_encode(p->history, p->history_bytes);
+		fputs(coded, out);
+		free(coded);
 		fprintf(out, "\">%s</a> (%zu kB) holds %s%s; stealscope opens it:</p>\n", p->history_name,
 		        (p->history_bytes + 999) / 1000, *p->history_part ? p->history_part : "this window",
 		        *p->history_part ? " around the longest wait (<code>ticket -o DIR</code> keeps all)" : "");

@@ -4,11 +4,12 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/base64.h"
 #include "base/otlp_json.h"
+#include "base/proto.h"
 #include "latency/span_convert.h"
 
 #define DEPTH_MAX 32
-#define VARINT_MAX 10
 
 enum pb_type { PB_MESSAGE, PB_TEXT, PB_ID, PB_BYTES, PB_FIXED64, PB_FIXED32, PB_INT64, PB_NUMBER, PB_BOOL, PB_DOUBLE };
 
@@ -71,67 +72,6 @@ static const struct pb_field resource_spans[] = {
 };
 static const struct pb_field request[] = { { 1, "resourceSpans", PB_MESSAGE, true, resource_spans }, { 0 } };
 
-/* ---- Wire format -------------------------------------------------------------------------------------------- */
-
-enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
-
-/* A field as it was read. */
-struct wire_field {
-	uint64_t number, value;      /* value: of other types than WIRE_BYTES */
-	enum wire type;
-	const unsigned char *bytes;  /* WIRE_BYTES */
-	size_t size;
-};
-
-static bool read_varint(const unsigned char **at, const unsigned char *end, uint64_t *out)
-{
-	*out = 0;
-	for (unsigned i = 0; i < VARINT_MAX && *at < end; i++) {
-		const unsigned char c = *(*at)++;
-		*out |= (uint64_t)(c & 127) << 7 * i;
-		if (c < 128)
-			return i < VARINT_MAX - 1 || c < 2;
-	}
-	return false;
-}
-
-static bool read_fixed(const unsigned char **at, const unsigned char *end, unsigned bytes, uint64_t *out)
-{
-	*out = 0;
-	if ((size_t)(end - *at) < bytes)
-		return false;
-	for (unsigned i = 0; i < bytes; i++)
-		*out |= (uint64_t)*(*at)++ << 8 * i;
-	return true;
-}
-
-static bool read_field(const unsigned char **at, const unsigned char *end, struct wire_field *f)
-{
-	uint64_t tag, size;
-	if (!read_varint(at, end, &tag))
-		return false;
-	f->number = tag >> 3;
-	f->type = (enum wire)(tag & 7);
-	if (f->number == 0 || f->number >= 1 << 29)
-		return false;
-	switch (f->type) {
-	case WIRE_VARINT:
-		return read_varint(at, end, &f->value);
-	case WIRE_64:
-		return read_fixed(at, end, 8, &f->value);
-	case WIRE_32:
-		return read_fixed(at, end, 4, &f->value);
-	case WIRE_BYTES:
-		if (!read_varint(at, end, &size) || size > (size_t)(end - *at))
-			return false;
-		f->bytes = *at;
-		f->size = (size_t)size;
-		*at += size;
-		return true;
-	}
-	return false;
-}
-
 /* ---- Values ------------------------------------------------------------------------------------------------- */
 
 /* Returns true if the bytes are UTF-8 without NUL. */
@@ -160,28 +100,20 @@ static struct json_object *make_text(const char *text, size_t n)
 	return mem_checked(json_object_new_string_len(text, (int)n));
 }
 
-static struct json_object *make_id(const struct wire_field *f)
+static struct json_object *make_id(const struct proto_field *f)
 {
 	char text[65];
-	if (f->size >= sizeof text / 2)
+	if (f->len >= sizeof text / 2)
 		return NULL;
-	for (size_t i = 0; i < f->size; i++)
-		snprintf(text + 2 * i, 3, "%02x", f->bytes[i]);
-	return make_text(text, 2 * f->size);
+	for (size_t i = 0; i < f->len; i++)
+		snprintf(text + 2 * i, 3, "%02x", f->data[i]);
+	return make_text(text, 2 * f->len);
 }
 
-static struct json_object *make_base64(const struct wire_field *f)
+static struct json_object *make_base64(const struct proto_field *f)
 {
-	static const char digit[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	char *text = mem_new(f->size / 3 * 4 + 5, 1), *to = text;
-	for (size_t i = 0; i < f->size; i += 3) {
-		const size_t n = f->size - i < 3 ? f->size - i : 3;
-		const uint32_t v = (uint32_t)f->bytes[i] << 16 | (n > 1 ? (uint32_t)f->bytes[i + 1] << 8 : 0) |
-		                   (n > 2 ? f->bytes[i + 2] : 0);
-		for (size_t k = 0; k < 4; k++)
-			*to++ = k <= n ? digit[v >> (18 - 6 * k) & 63] : '=';
-	}
-	struct json_object *o = make_text(text, (size_t)(to - text));
+	char *text = base64_encode(f->data, f->len);
+	struct json_object *o = make_text(text, strlen(text));
 	free(text);
 	return o;
 }
@@ -212,20 +144,20 @@ static struct json_object *make_message(const struct pb_field *table, const unsi
                                         struct pb_limits limits);
 
 /* Converts the value of a field. Returns NULL if its wire type or value is wrong. */
-static struct json_object *make_value(const struct pb_field *field, const struct wire_field *f, struct pb_limits limits)
+static struct json_object *make_value(const struct pb_field *field, const struct proto_field *f, struct pb_limits limits)
 {
-	static const enum wire wire[] = {
+	static const enum proto_type wire[] = {
 		[PB_MESSAGE] = WIRE_BYTES, [PB_TEXT] = WIRE_BYTES, [PB_ID] = WIRE_BYTES, [PB_BYTES] = WIRE_BYTES,
-		[PB_FIXED64] = WIRE_64, [PB_FIXED32] = WIRE_32, [PB_INT64] = WIRE_VARINT, [PB_NUMBER] = WIRE_VARINT,
-		[PB_BOOL] = WIRE_VARINT, [PB_DOUBLE] = WIRE_64,
+		[PB_FIXED64] = WIRE_FIXED64, [PB_FIXED32] = WIRE_FIXED32, [PB_INT64] = WIRE_VARINT, [PB_NUMBER] = WIRE_VARINT,
+		[PB_BOOL] = WIRE_VARINT, [PB_DOUBLE] = WIRE_FIXED64,
 	};
 	if (f->type != wire[field->type])
 		return NULL;
 	switch (field->type) {
 	case PB_MESSAGE:
-		return make_message(field->message, f->bytes, f->size, limits);
+		return make_message(field->message, f->data, f->len, limits);
 	case PB_TEXT:
-		return is_text(f->bytes, f->size) ? make_text((const char *)f->bytes, f->size) : NULL;
+		return is_text(f->data, f->len) ? make_text((const char *)f->data, f->len) : NULL;
 	case PB_ID:
 		return make_id(f);
 	case PB_BYTES:
@@ -246,12 +178,12 @@ static struct json_object *make_message(const struct pb_field *table, const unsi
                                         struct pb_limits limits)
 {
 	struct json_object *o = limits.depth-- > 0 ? json_new_object() : NULL;
-	const unsigned char *at = bytes, *end = bytes + size;
-	while (o && at < end) {
-		struct wire_field f = { 0 };
+	struct proto_message m = proto_open(bytes, size);
+	while (o && m.at < m.end) {
+		struct proto_field f;
 		const struct pb_field *field = table;
 		struct json_object *v = NULL;
-		const bool valid = read_field(&at, end, &f) && (*limits.values)-- > 0;
+		const bool valid = proto_next(&m, &f) && (*limits.values)-- > 0;
 		while (valid && field->number && field->number != f.number)
 			field++;
 		if (valid && !field->number)
@@ -284,11 +216,11 @@ struct json_object *span_of_protobuf(const unsigned char *bytes, size_t size)
 /* Returns true if the bytes are a sequence of at least one field 1 of this message; levels: of which each is one, too. */
 static bool is_message(const unsigned char *bytes, size_t size, unsigned levels)
 {
-	const unsigned char *at = bytes, *end = bytes + size;
-	while (at < end) {
-		struct wire_field f = { 0 };
-		if (!read_field(&at, end, &f) || f.type != WIRE_BYTES || f.number > 1000 ||
-		    (levels && (f.number != 1 || !is_message(f.bytes, f.size, levels - 1))))
+	struct proto_message m = proto_open(bytes, size);
+	while (m.at < m.end) {
+		struct proto_field f;
+		if (!proto_next(&m, &f) || f.type != WIRE_BYTES || f.number > 1000 ||
+		    (levels && (f.number != 1 || !is_message(f.data, f.len, levels - 1))))
 			return false;
 	}
 	return size > 0;
@@ -296,19 +228,19 @@ static bool is_message(const unsigned char *bytes, size_t size, unsigned levels)
 
 size_t span_protobuf_next(const unsigned char *bytes, size_t size, int form, size_t *at)
 {
-	const unsigned char *from = bytes + *at, *end = bytes + size;
+	struct proto_message m = proto_open(bytes + *at, size - *at);
 	uint64_t n = size - *at;
 	if (*at >= size)
 		return 0;
 	if (form == 4) {
 		n = 0;
-		for (int i = 0; i < 4 && from < end; i++)
-			n = n << 8 | *from++;
-	} else if (form == SPAN_PROTOBUF_VARINT && !read_varint(&from, end, &n)) {
+		for (int i = 0; i < 4 && m.at < m.end; i++)
+			n = n << 8 | *m.at++;
+	} else if (form == SPAN_PROTOBUF_VARINT && !proto_varint(&m, &n)) {
 		n = 0;
 	}
-	*at = (size_t)(from - bytes);
-	return n > (size_t)(end - from) ? 0 : (size_t)n;
+	*at = (size_t)(m.at - bytes);
+	return n > (size_t)(m.end - m.at) ? 0 : (size_t)n;
 }
 
 int span_protobuf_form(const unsigned char *bytes, size_t size)

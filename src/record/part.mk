@@ -9,7 +9,6 @@ src_librecord_a_SOURCES = \
 	src/record/tracecmd_head.c src/record/tracecmd_head.h \
 	src/record/agent_watchdog.c src/record/agent_watchdog.h \
 	src/record/agent_protocol.c src/record/agent_protocol.h \
-	src/record/base64.c src/record/base64.h \
 	src/record/buffer_stats.c \
 	src/record/cleanup.c \
 	src/record/disk_space.c src/record/disk_space.h \

@@ -19,7 +19,7 @@
 
 #include "base/json_field.h"
 #include "base/mem.h"
-#include "record/base64.h"
+#include "base/base64.h"
 #include "record/transport.h"
 
 #define CHUNK 65536              /* bytes that one program reads from the FIFO */

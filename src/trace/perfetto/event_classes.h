@@ -8,7 +8,7 @@
 #define STEALSCOPE_TRACE_PERFETTO_EVENT_CLASSES_H
 
 #include "trace/layout/bound_rules.h"
-#include "trace/perfetto/proto.h"
+#include "base/proto.h"
 #include "trace/reader.h"
 
 enum {

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "trace/perfetto/perfetto_file.h"
-#include "trace/perfetto/proto.h"
+#include "base/proto.h"
 
 #define THREADS_MAX 4000000      /* number of threads with a name or process */
 #define NAMES_BYTES_MAX (64U << 20)

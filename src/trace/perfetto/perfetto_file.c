@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 #include "base/scratch_file.h"
-#include "trace/perfetto/proto.h"
+#include "base/proto.h"
 
 #define BLOCK_BYTES (1U << 20)    /* size of a read, bytes */
 #define KEY_BYTES_MAX 15          /* size of the key and the length of a packet, bytes */

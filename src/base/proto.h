@@ -1,7 +1,7 @@
 /* Fields of protobuf messages in memory (wire format: protobuf.dev/programming-guides/encoding). Untrusted input: every
  * length is checked. */
-#ifndef STEALSCOPE_TRACE_PERFETTO_PROTO_H
-#define STEALSCOPE_TRACE_PERFETTO_PROTO_H
+#ifndef STEALSCOPE_BASE_PROTO_H
+#define STEALSCOPE_BASE_PROTO_H
 
 #include <endian.h>
 #include <stdbool.h>

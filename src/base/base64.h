@@ -1,6 +1,6 @@
-/* Base64 (RFC 4648): the encoding of binary data in the json messages of QEMU's guest agent. */
-#ifndef STEALSCOPE_RECORD_BASE64_H
-#define STEALSCOPE_RECORD_BASE64_H
+/* Base64 (RFC 4648). */
+#ifndef STEALSCOPE_BASE_BASE64_H
+#define STEALSCOPE_BASE_BASE64_H
 
 #include <stddef.h>
 

@@ -1,4 +1,4 @@
-#include "record/base64.h"
+#include "base/base64.h"
 
 #include <stdbool.h>
 #include <stdint.h>
