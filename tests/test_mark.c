@@ -303,19 +303,19 @@ static int schedstat_files(void)
  * its parent. */
 static void test_descriptors(void **state)
 {
-	enum { MANY = 20 };
-	pthread_t thread[MANY];
+	enum { FEW = 20 };
+	pthread_t thread[FEW];
 	int status;
 	(void)state;
 	srbn_live("/nonexistent");
 	const int before = schedstat_files();
-	pthread_barrier_init(&marked, NULL, MANY + 1);
-	pthread_barrier_init(&ended, NULL, MANY + 1);
-	for (int i = 0; i < MANY; i++)
+	pthread_barrier_init(&marked, NULL, FEW + 1);
+	pthread_barrier_init(&ended, NULL, FEW + 1);
+	for (int i = 0; i < FEW; i++)
 		assert_int_equal(pthread_create(&thread[i], NULL, mark_and_wait, NULL), 0);
 	pthread_barrier_wait(&marked);
 	if (before > 0)
-		assert_int_equal(schedstat_files(), before + MANY);
+		assert_int_equal(schedstat_files(), before + FEW);
 	const pid_t pid = fork();
 	if (pid == 0) {
 		srbn_end(srbn_start());
@@ -324,7 +324,7 @@ static void test_descriptors(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status) && WEXITSTATUS(status) <= 1);
 	pthread_barrier_wait(&ended);
-	for (int i = 0; i < MANY; i++)
+	for (int i = 0; i < FEW; i++)
 		pthread_join(thread[i], NULL);
 	assert_int_equal(schedstat_files(), before);
 	pthread_barrier_destroy(&marked);
