@@ -19,7 +19,7 @@ E2E_TESTS = \
 	tests/test_guest_mount.py \
 	tests/test_record_cli.py \
 	tests/test_record_xen.py \
-	tests/test_record_files.py \
+	tests/test_record_files.py tests/test_output_races.py \
 	tests/test_record_hostile.py \
 	tests/test_record_kills.py \
 	tests/test_record_requests.py \

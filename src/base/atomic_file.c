@@ -58,14 +58,14 @@ static int link_temporary_name(struct save *s, int fd)
 	return rc;
 }
 
-/* Opens the new file with the permissions of the file that it replaces, or with the user's default. */
+/* Opens the new file with the permissions of the user's own file that it replaces, or with the user's default. */
 static int open_temporary(struct save *s)
 {
 	struct stat st;
 	int fd = open_unnamed(s);
 	if (fd < 0)
 		fd = link_temporary_name(s, -1);
-	if (fd >= 0 && stat(s->path, &st) == 0)
+	if (fd >= 0 && stat(s->path, &st) == 0 && st.st_uid == geteuid())
 		fchmod(fd, st.st_mode & 0777);  /* on failure the file has default permissions */
 	return fd;
 }

@@ -1,9 +1,11 @@
 /* Sink sqlite: writes the tables to a database file in one transaction per run, which first deletes older data of the
  * run. Values are bound to prepared statements: statements never contain data of a trace. */
+#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/atomic_file.h"
@@ -60,7 +62,14 @@ static struct sink *open_sqlite(const char *target, const struct sink_run *run, 
 	struct sink *s = mem_new(1, sizeof *s);
 	s->run = run->id;
 	s->path = mem_dup(target);
-	int rc = sqlite.open_v2(target, &s->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+	/* In a directory of others, a link may appear at any time: only one that was there already is followed. */
+	const int fd = open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	if (fd >= 0)
+		close(fd);
+	char *real = realpath(target, NULL);
+	int rc = sqlite.open_v2(real ? real : target, &s->db,
+	                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL);
+	free(real);
 	rc = rc == SQLITE_OK ? 0
 	   : s->db           ? sqlite_refuse(s, err)
 	                     : error_set(err, STATUS_SYSTEM, NULL, "%s: out of memory", target);

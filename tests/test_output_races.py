@@ -1,0 +1,119 @@
+"""Root writes into a directory that other users may write to, such as /tmp, while another user plants links, files and
+directories under the names of the output: nothing outside is written, and what was written belongs to root alone."""
+import os
+import shutil
+import stat
+import subprocess
+
+from e2e import DATA, check, is_root, is_sanitized, run, scratch, skip
+from test_record_hostile import attempt, make_machine
+
+PYTHON = "/usr/bin/python3"
+ATTACKER = r"""
+import os, shutil, sys, time
+shared, outside, *names = sys.argv[1:]
+def clear(path):
+    for remove in os.unlink, os.rmdir, shutil.rmtree:
+        try:
+            remove(path)
+            return
+        except OSError:
+            pass
+def plant(path, kind):
+    try:
+        if kind < 3:
+            os.symlink(outside + ("", "/precious", "/new")[kind], path)
+        elif kind == 3:
+            open(path, "w").close()
+            os.chmod(path, 0o666)
+        else:
+            os.mkdir(path, 0o777)
+            for below in "host", "session.yaml", "gap.csv", "run.csv":
+                os.symlink(outside + "/new", path + "/" + below)
+    except OSError:
+        pass
+print("ready", flush=True)
+turn = 0
+while True:
+    for name in names:
+        clear(f"{shared}/{name}")
+        if turn % 3 == 0:
+            plant(f"{shared}/{name}", turn // 3 % 5)
+    time.sleep(0.001)
+    turn += 1
+"""
+
+
+def check_rounds(tmp, rounds):
+    shared, outside, history, trace = (os.path.join(tmp, name) for name in ("shared", "outside", "h.steal", "trace"))
+    shutil.copytree(os.path.join(DATA, "fibonacci"), trace)
+    run("index", trace, "-o", history)
+    for folder, mode in ((shared, 0o1777), (outside, 0o755)):
+        os.mkdir(folder)
+        os.chmod(folder, mode)
+    with open(f"{outside}/precious", "w", encoding="ascii") as f:
+        f.write("precious")
+    commands = {"recording": None, "x.steal": ("index", trace, "-o"), "cut.steal": ("cut", history, "--from", "10%", "--to", "50%", "-o"),
+                "ticket.html": ("ticket", history, "-o"), "p.svg": ("picture", history, "-o"), "csv": ("export", history, "--to", "csv:"),
+                "db": ("export", history, "--to", "sqlite:")}
+    if "without libsqlite3" in run("--version").stdout:
+        del commands["db"]
+    attacker = subprocess.Popen(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", PYTHON, "-c", ATTACKER, shared, outside,
+                                 *commands], stdout=subprocess.PIPE, cwd="/")
+    written = dict.fromkeys(commands, 0)
+    try:
+        attacker.stdout.readline()
+        for _ in range(rounds):
+            for name, command in commands.items():
+                path = os.path.join(shared, name)
+                if not command:
+                    p = attempt(tmp, path, "--host-only", "-t", "50ms", "--no-index", status=None)
+                elif command[-1] == "-o":
+                    p = run(*command, path, status=None)
+                else:
+                    p = run(*command[:-1], command[-1] + path, status=None)
+                with open(f"{outside}/precious", encoding="ascii") as f:
+                    unchanged = f.read() == "precious"
+                if not unchanged or os.listdir(outside) != ["precious"]:
+                    check(False, f"{name}: status {p.returncode}; nothing outside is written: {os.listdir(outside)}")
+                try:
+                    now = os.lstat(path)
+                except FileNotFoundError:
+                    continue
+                if now.st_uid == 0:
+                    written[name] += 1
+                    if now.st_mode & 0o022 or stat.S_ISLNK(now.st_mode):
+                        check(False, f"{name}: only root may change it: {now.st_mode:o}")
+                    (shutil.rmtree if stat.S_ISDIR(now.st_mode) else os.unlink)(path)
+    finally:
+        attacker.kill()
+        attacker.wait()
+    check(True, f"{rounds} rounds; written: {written}")
+
+
+def check_replaced(tmp):
+    """A file of another user that is replaced does not lend its permissions; the own one does."""
+    path = os.path.join(tmp, "replaced.svg")
+    for owner, want in ((65534, 0o644), (0, 0o666)):
+        run("picture", f"{tmp}/h.steal", "-o", path, umask=0o022)
+        os.chmod(path, 0o666)
+        os.chown(path, owner, owner)
+        run("picture", f"{tmp}/h.steal", "-o", path, umask=0o022)
+        check(stat.S_IMODE(os.stat(path).st_mode) == want, f"replaced a file of user {owner}: {os.stat(path).st_mode:o}")
+        os.unlink(path)
+
+
+def main():
+    if not is_root() or not os.path.exists(PYTHON) or not shutil.which("setpriv"):
+        skip("needs root, setpriv and " + PYTHON)
+    if is_sanitized() or "cannot record" in run("record", "--check", status=None).stderr:
+        skip("this build cannot record, or sanitizers must be preloaded first")
+    with scratch() as tmp:
+        os.chmod(tmp, 0o755)
+        make_machine(tmp)
+        check_rounds(tmp, 6)
+        check_replaced(tmp)
+
+
+if __name__ == "__main__":
+    main()
