@@ -32,8 +32,9 @@ void page_begin(struct row_page *p, struct report_how how, const char *name)
 static uint64_t hash_row(uint64_t h, const struct report_shape *shape, const struct value *value)
 {
 	struct field_buffer field = { .longer = NULL };
-	for (size_t i = 0; i < report_raw_columns(shape); i++)
-		h = hash_bytes(hash_text(h, field_format(&shape->column[i], &value[i], false, &field)), "", 1);
+	for (size_t i = 0; i < shape->columns; i++)
+		if (shape->column[i].name)
+			h = hash_bytes(hash_text(h, field_format(&shape->column[i], &value[i], false, &field)), "", 1);
 	field_release(&field);
 	return h;
 }

@@ -16,8 +16,9 @@ src_libreport_a_SOURCES = \
 	src/report/answer_polls.c \
 	src/report/answer_steal.c \
 	src/report/answer_waits.c \
-	src/report/provenance.c src/report/page.c src/report/page.h \
+	src/report/prose.c src/report/provenance.c src/report/page.c src/report/page.h \
 	src/report/answer_summary.c src/report/report.c src/report/report.h \
+	src/report/table.c src/report/table.h \
 	src/report/write_csv.c \
 	src/report/write_json.c \
 	src/report/write_text.c \

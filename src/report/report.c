@@ -62,7 +62,9 @@ const char *field_format(const struct column *c, const struct value *v, bool peo
 	case COL_LANE:
 		break;
 	case COL_SHARE:
-		snprintf(buf, sizeof f->fixed, people ? "%.2f%%" : "%.9f", people ? 100 * v->real : v->real);
+		if (people)
+			return text_share(buf, v->real);
+		snprintf(buf, sizeof f->fixed, "%.9f", v->real);
 		return buf;
 	case COL_REAL:
 		snprintf(buf, sizeof f->fixed, people ? "%.3f" : "%.9f", v->real);
@@ -85,9 +87,8 @@ struct report *report_begin(FILE *out, struct report_how how, const struct repor
                             const struct origin *origin)
 {
 	struct report *r = mem_new(1, sizeof *r);
-	*r = (struct report){ .out = out, .writer = writers[how.format], .shape = shape, .origin = origin };
-	r->width = mem_new(2 * shape->columns, sizeof *r->width);
-	r->readable_width = r->width + shape->columns;
+	*r = (struct report){ .out = out, .writer = how.table ? &write_table : writers[how.format], .shape = shape,
+		.origin = origin, .table = how.table };
 	page_begin(&r->page, how, shape->name);
 	if (r->page.from == 0 && !r->page.remedy)
 		write_begin(r);
@@ -104,15 +105,6 @@ int report_height(FILE *out)
 {
 	struct winsize ws;
 	return ioctl(fileno(out), TIOCGWINSZ, &ws) == 0 ? ws.ws_row : 0;
-}
-
-/* Columns without a name are only in text and come last. */
-size_t report_raw_columns(const struct report_shape *shape)
-{
-	size_t n = shape->columns;
-	while (n && !shape->column[n - 1].name)
-		n--;
-	return n;
 }
 
 void report_lanes(struct report *r, int (*draw)(void *arg, int64_t number, unsigned columns, char *lane), void *arg)
@@ -151,8 +143,7 @@ int report_end(struct report *r, struct error *err)
 		report_member(r, "next", *next ? json_object_new_string(next) : NULL);
 		r->writer->end(r);
 	}
-	free(r->held);
-	free(r->width);
+	report_table_release(&r->held);
 	free(r);
 	return rc;
 }

@@ -7,7 +7,7 @@
  *   at a '~'. Without rows the text is "none".
  *
  * The writers escape text from traces, so callers pass it raw. Rows are streamed: only the first REPORT_LOOKAHEAD rows
- * of a text table are held in memory, to compute the widths. */
+ * of a text are held in memory, to compute the widths. A report can be written into a struct report_table instead. */
 #ifndef STEALSCOPE_REPORT_REPORT_H
 #define STEALSCOPE_REPORT_REPORT_H
 
@@ -34,10 +34,11 @@ struct report_how {
 	int format;          /* enum report_format */
 	unsigned limit;      /* json: rows of a page; 0: all */
 	const char *after;   /* json: `next` of the previous page; NULL: the first page */
+	struct report_table *table; /* text: receives the rows instead of the file; NULL: none. The caller releases it */
 };
 #define REPORT_PAGE 10000
-#define REPORT_HOW { FORMAT_TEXT, REPORT_PAGE, NULL }
-#define REPORT_WHOLE(format) (struct report_how){ (int)(format), 0, NULL }
+#define REPORT_HOW { FORMAT_TEXT, REPORT_PAGE, NULL, NULL }
+#define REPORT_WHOLE(format) (struct report_how){ (int)(format), 0, NULL, NULL }
 
 /* ---- Target and inputs of an answer */
 
@@ -66,6 +67,13 @@ void origin_add(struct origin *o, const struct origin *other);
 void origin_release(struct origin *o);
 /* Adds warnings; takes ownership of the notes. */
 void origin_add_warnings(struct origin *o, struct notes *notes);
+void print_notes(const struct notes *n);  /* prints them on stderr */
+/* Adds warnings to the origin (NULL: none) of an answer that is written next; a csv on stdout prints them. Takes ownership
+ * of the notes. */
+void report_warn(FILE *out, struct report_how how, struct origin *o, struct notes *notes);
+/* Warns that csv or json has only a part of the rows: "5 of 9 gaps, the longest, shown". */
+void report_warn_omitted(FILE *out, struct report_how how, struct origin *o, uint64_t shown, uint64_t all,
+                         const char *rows);
 /* Writes the head of an answer in text and an empty line: the notes; if o->leaves, all lines and the window. */
 void origin_write_head(const struct origin *o, FILE *out);
 void origin_write_notes(const struct origin *o, FILE *out);  /* writes only the notes */
@@ -73,7 +81,7 @@ void origin_write_notes(const struct origin *o, FILE *out);  /* writes only the 
 /* ---- Tables */
 
 enum column_type {
-	COL_TEXT,      /* a name: cut if the table does not fit otherwise */
+	COL_TEXT,      /* a name: cut if the table does not fit without all columns that can be dropped */
 	COL_UNCUT,     /* a text that is never cut: a number, a date, a state */
 	COL_FIELDS,    /* text "a=1 b=2": fields that do not fit are omitted; must be the last column */
 	COL_INT,
@@ -87,7 +95,7 @@ enum column_type {
 };
 
 struct column {
-	const char *name;     /* name in csv and json; NULL: the column is only in text, and follows all others */
+	const char *name;     /* name in csv and json; NULL: the column is only in text */
 	const char *heading;  /* heading in text; NULL: the column is not in text */
 	enum column_type type;
 };
@@ -156,19 +164,24 @@ int report_steal(FILE *out, struct report_how how, const struct catalog *catalog
 /* Write gaps, each with its main culprit, or with all culprits (all_culprits); the distribution of their lengths, per
  * vCPU or thread; and a histogram by powers of two. target: owner of the gaps; NULL: all VMs. */
 int report_gaps(FILE *out, struct report_how how, const struct catalog *catalog, const struct gap_list *list,
-                const struct target *target, bool all_culprits, const struct origin *o, struct error *err);
+                const struct target *target, bool all_culprits, struct origin *o, struct error *err);
 int report_gap_lengths(FILE *out, struct report_how how, const struct catalog *catalog, const struct gap_list *list,
                        const struct target *target, const struct origin *o, struct error *err);
 int report_gap_histogram(FILE *out, struct report_how how, const struct catalog *catalog, const struct gap_list *list,
                          const struct target *target, const struct origin *o, struct error *err);
-/* Writes the differences between two recordings. Text: only the table, without rows with small effect unless `all`;
- * nothing without rows. */
+/* Writes the time in VM exits of a target (NULL: of all VMs) in a window as a line of text: it is no gap. separate: after
+ * an empty line. */
+int report_vmm_time(FILE *out, struct report_how how, const struct catalog *catalog, const struct target *target,
+                    int64_t from, int64_t to, bool separate, struct error *err);
+/* Writes the differences between two recordings. Text: the verdict and the table, without rows with small effect unless
+ * `all`. */
 struct diff;
 int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all, const struct origin *o,
                 struct error *err);
+const struct diff_row *diff_shown_row(const struct diff *d, size_t i);  /* returns the i-th row of the text */
 /* Writes VM exits. histogram: one row per length that occurs. */
 int report_exits(FILE *out, struct report_how how, const struct catalog *catalog, const struct exit_list *l,
-                 bool by_thread, bool histogram, const struct origin *o, struct error *err);
+                 bool by_thread, bool histogram, struct origin *o, struct error *err);
 /* Write the machines, then the first `top` threads that lost time (0: all), in text with lanes; and the first `top`
  * threads alone. cores: rows of the summary's targets, in the order of its rows; NULL: the topology is unknown. verdict:
  * a member of json; NULL: none. */
@@ -185,6 +198,13 @@ struct json_object *finding_json(const struct catalog *catalog, const struct fin
 /* Writes findings as csv or json; json has them also as the member `findings`, with moments. */
 int report_findings(FILE *out, struct report_how how, const struct catalog *catalog, const struct findings *l,
                     const struct origin *o, struct error *err);
+/* Writes lines wrapped to 80 columns; continuation lines are indented. Commands in parentheses, as "(stealscope gaps
+ * FILE web)", are not wrapped, and FILE is replaced by `file`; file NULL: these commands are omitted. */
+void prose_write(FILE *out, const char *text, const char *file);
+static inline void prose_print(const char *text, const char *file)
+{
+	prose_write(stdout, text, file);
+}
 /* Returns the number of columns of the terminal to which `out` writes; 0: no terminal. */
 int report_width(FILE *out);
 int report_height(FILE *out);  /* the same for lines */
@@ -198,26 +218,14 @@ int report_polls(FILE *out, struct report_how how, const struct catalog *catalog
 /* top: maximum of rows; 0: all. */
 int report_waits(FILE *out, struct report_how how, const struct catalog *catalog, const struct wait_list *l,
                  size_t top, const struct origin *o, struct error *err);
-/* Texts of a lock wait for people, escaped. */
-struct lock_cells {
-	char waiter[600];         /* the waiter */
-	char lock[100];
-	char holder[600];      /* holder, a suspected holder with its score; "": unknown */
-	char taken[TIME_TEXT + 1];  /* time taken from the holder; if the holder lost nothing, time taken from the waiter,
-	                             * marked with * */
-	char culprit[600];       /* "": none */
-};
-bool lock_taken_is_waiters(const struct lock_wait *w);  /* returns true if `taken` is time taken from the waiter */
-/* Fills *out. with_machine: the waiter's text contains its machine. */
-void lock_cells(const struct catalog *catalog, const struct lock_list *l, const struct lock_wait *w, bool with_machine,
-                struct lock_cells *out);
-/* Writes the `top` longest lock waits (0: all); text ends with the sums of all. */
-int report_locks(FILE *out, struct report_how how, const struct catalog *catalog, const struct lock_list *l, size_t top,
-                 const struct origin *o, struct error *err);
-/* Writes the intervals of a critical path, or (sums) their sums. */
+/* Writes the `top` longest lock waits (0: all) of a target (NULL: of all VMs); text ends with the sums of all. */
+int report_locks(FILE *out, struct report_how how, const struct catalog *catalog, const struct lock_list *l,
+                 const struct target *target, size_t top, struct origin *o, struct error *err);
+/* Writes the intervals of a critical path, or (sums) their sums, the `top` longest (0: all). */
 int report_path(FILE *out, struct report_how how, const struct catalog *catalog, const struct path *p, bool sums,
-                const struct origin *o, struct error *err);
+                size_t top, struct origin *o, struct error *err);
 
 #include "report/guest_time.h"
+#include "report/table.h"
 
 #endif

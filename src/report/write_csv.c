@@ -8,9 +8,14 @@
 
 static void csv_begin(struct report *r)
 {
-	const size_t columns = report_raw_columns(r->shape);
-	for (size_t i = 0; i < columns; i++)
-		fprintf(r->out, "%s%s", r->shape->column[i].name, i + 1 < columns ? "," : "\n");
+	const char *separator = "";
+	for (size_t i = 0; i < r->shape->columns; i++) {
+		if (!r->shape->column[i].name)
+			continue;
+		fprintf(r->out, "%s%s", separator, r->shape->column[i].name);
+		separator = ",";
+	}
+	putc('\n', r->out);
 }
 
 static void write_field(FILE *out, const char *s)
@@ -45,13 +50,17 @@ static void write_escaped(FILE *out, const char *text)
 static void csv_row(struct report *r, const struct value *value)
 {
 	struct field_buffer field = { .longer = NULL };
-	const size_t columns = report_raw_columns(r->shape);
-	for (size_t i = 0; i < columns; i++) {
+	const char *separator = "";
+	for (size_t i = 0; i < r->shape->columns; i++) {
 		const struct column *c = &r->shape->column[i];
+		if (!c->name)
+			continue;
 		const char *text = field_format(c, &value[i], false, &field);
+		fputs(separator, r->out);
 		(is_formula(c, &value[i], text) ? write_escaped : write_field)(r->out, text);
-		putc(i + 1 < columns ? ',' : '\n', r->out);
+		separator = ",";
 	}
+	putc('\n', r->out);
 	field_release(&field);
 }
 

@@ -102,8 +102,9 @@ static void json_row(struct report *r, const struct value *value)
 {
 	struct json_object *o = json_new_object();
 	struct field_buffer field = { .longer = NULL };
-	for (size_t i = 0; i < report_raw_columns(r->shape); i++)
-		json_object_object_add(o, r->shape->column[i].name, field_json(&r->shape->column[i], &value[i], &field));
+	for (size_t i = 0; i < r->shape->columns; i++)
+		if (r->shape->column[i].name)
+			json_object_object_add(o, r->shape->column[i].name, field_json(&r->shape->column[i], &value[i], &field));
 	field_release(&field);
 	fprintf(r->out, "%s\n    %s", r->rows > 1 ? "," : "", json_object_to_json_string_ext(o, JSON_C_TO_STRING_PLAIN));
 	json_object_put(o);

@@ -25,16 +25,12 @@ struct report {
 	bool has_begun;
 	size_t rows;                  /* rows written until now */
 	bool rows_closed;                  /* json: the array of rows is closed */
-	char **held;                  /* text: formatted fields, row by row, until the widths are known */
-	size_t held_len, held_cap;
-	int *width;                   /* text: width of each column, cells */
-	int *readable_width;                /* text: minimum width that keeps the names of the column readable, cells */
-	int column_gap;                    /* text: cells between columns */
+	struct report_table held;            /* text: rows until the widths are known */
+	struct report_table *table;          /* rows of a table in memory; NULL: none */
 	int (*draw)(void *arg, int64_t number, unsigned columns, char *lane);
 	void *draw_arg;
 	bool widths_known;
 	bool has_invisible_loss;                  /* report_lost_time_of(): the target has invisible lost time */
-	bool fields_cut;                     /* text: a field of a COL_FIELDS column was cut */
 };
 
 struct report_writer {
@@ -44,9 +40,7 @@ struct report_writer {
 	                                                                             * has no members */
 	void (*end)(struct report *r);
 };
-extern const struct report_writer write_text, write_csv, write_json;
-
-size_t report_raw_columns(const struct report_shape *shape);  /* returns the number of columns in csv and json */
+extern const struct report_writer write_text, write_table, write_csv, write_json;
 
 /* Returns one formatted field for csv, or for text (people), escaped and not cut. Valid until the next call with f, or
  * until field_release(). */
