@@ -12,11 +12,7 @@
 
 /* Cache of escaped texts; the key is the address of the raw text, which does not change while a table is filled. An
  * entry may be replaced by the next text of its bank, so the texts of one row use different banks. */
-enum bank {
-	BANK_VICTIM, BANK_CULPRIT, BANK_STATE,
-	BANK_GAP,  /* BANK_GAP + enum gap_column_code: of that column */
-	BANKS = BANK_GAP + GAP_COLUMN_COUNT,
-};
+enum bank { BANK_VICTIM, BANK_CULPRIT, BANK_STATE, BANK_MACHINE, BANK_KIND, BANKS };
 #define BANK_TEXTS 64
 struct escaped { const char *raw; char text[FILL_TEXT]; };
 

@@ -123,32 +123,24 @@ static struct tally_entry top_culprit(const struct filler *f, const struct gap *
 	return (struct tally_entry){ .actor = culprit.actor, .tid = -1, .name = "", .ns = culprit.ns };
 }
 
-#define GAP_CELL(X, code, ...) [GAP_COLUMN_##code] = COL_GAP_##code,
-#define NO_CELL(X, code, ...) [GAP_COLUMN_##code] = -1,
-/* Index of each field's cell; -1: not exported. */
-static const int gap_cell[GAP_COLUMN_COUNT] = { GAP_COLUMN_LIST(GAP_CELL, NO_CELL, ) };
-#undef GAP_CELL
-#undef NO_CELL
-
 static int gap_row(struct gaps *g, const struct gap_interval *p)
 {
 	struct filler *f = g->f;
 	const struct gap *gap = p->gap;
 	const struct tally_entry culprit = top_culprit(f, gap, &g->tally);
-	const struct gap_record row = { f->catalog, gap, &culprit.actor, culprit.name, culprit.ns };
-	struct table_cell cell[GAP_FIELD_COUNT] = {
+	const int32_t machine = culprit.actor.machine;
+	return fill_row(f, (struct table_cell[GAP_FIELD_COUNT]){
 		[COL_GAP_MACHINE] = victim_machine(f, &gap->target), [COL_GAP_CPU] = victim_cpu(f, &gap->target),
 		[COL_GAP_TID] = victim_tid(f, &gap->target), [COL_GAP_NAME] = victim_name(f, p->victim),
-		[COL_GAP_OF_MACHINE] = CELL_INT(p->of_machine) };
-	for (enum gap_column_code code = 0; code < GAP_COLUMN_COUNT; code++) {
-		if (gap_cell[code] < 0)
-			continue;
-		const struct gap_value v = gap_value(&row, code, NULL);
-		cell[gap_cell[code]] = v.absent ? CELL_NONE
-		                       : v.text ? fill_text(f, BANK_GAP + code, v.text)
-		                       : gap_column[code].type == GAP_TYPE_SHARE ? CELL_REAL(v.share) : CELL_INT(v.number);
-	}
-	return fill_row(f, cell);
+		[COL_GAP_OF_MACHINE] = CELL_INT(p->of_machine), [COL_GAP_START] = CELL_INT(gap->start),
+		[COL_GAP_DURATION] = CELL_INT(gap->end - gap->start + 1),
+		[COL_GAP_STATE] = fill_text(f, BANK_STATE, target_state_name(f->catalog, &gap->target, gap->state)),
+		[COL_GAP_CULPRIT_MACHINE] = machine < 0 ? CELL_NONE
+		                            : fill_text(f, BANK_MACHINE, f->catalog->machine[machine].name),
+		[COL_GAP_CULPRIT_TID] = culprit.actor.tid < 0 ? CELL_NONE : CELL_INT(culprit.actor.tid),
+		[COL_GAP_CULPRIT_NAME] = fill_text(f, BANK_CULPRIT, culprit.name),
+		[COL_GAP_CULPRIT_KIND] = fill_text(f, BANK_KIND, flow_kind_name[culprit.actor.kind]),
+		[COL_GAP_CULPRIT_NS] = CELL_INT(culprit.ns) });
 }
 
 static int add_to_gap(void *arg, const struct gap_interval *p)

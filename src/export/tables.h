@@ -77,8 +77,7 @@ enum field_type {
 	X(RUNNING_TID, "tid", INT, 0)                /* 0: idle */
 
 /* of_machine: 1: the row is a part of the machine's lost time (vCPUs of a VM, threads of the host and of containers); 0:
- * threads of a VM, which must not be added, since they lose the time that their vCPU lost, and time to each other.
- * query/gap_columns.h describes the fields after of_machine. */
+ * threads of a VM, which must not be added, since they lose the time that their vCPU lost, and time to each other. */
 #define GAP_FIELDS(X) \
 	X(GAP_RUN, "run_id", INT, 0) \
 	X(GAP_MACHINE, "machine", TEXT, 0) \
@@ -86,10 +85,14 @@ enum field_type {
 	X(GAP_TID, "tid", INT, 1) \
 	X(GAP_NAME, "name", TEXT, 1) \
 	X(GAP_OF_MACHINE, "of_machine", INT, 0) \
-	GAP_COLUMN_LIST(GAP_EXPORTED_FIELD, GAP_OTHER_FIELD, X)
-#define GAP_EXPORTED_FIELD(X, code, name, heading, type, pane_heading, pane_columns, exported_name, exported_type, null) \
-	X(GAP_##code, exported_name, exported_type, null)
-#define GAP_OTHER_FIELD(X, ...)
+	X(GAP_START, "ts", TIME, 0) \
+	X(GAP_DURATION, "dur", INT, 0) \
+	X(GAP_STATE, "state", TEXT, 0)               /* of most of the gap */ \
+	X(GAP_CULPRIT_MACHINE, "culprit_machine", TEXT, 1) \
+	X(GAP_CULPRIT_TID, "culprit_tid", INT, 1) \
+	X(GAP_CULPRIT_NAME, "culprit_name", TEXT, 0) \
+	X(GAP_CULPRIT_KIND, "culprit_kind", TEXT, 0) /* kind of the execution flow */ \
+	X(GAP_CULPRIT_NS, "culprit_ns", INT, 0)
 
 /* Parts of gaps; in each part one actor had the CPU. */
 #define FLOW_FIELDS(X) \

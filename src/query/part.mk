@@ -14,7 +14,7 @@ src_libquery_a_SOURCES = \
 	src/query/gap.c \
 	src/query/gap_stream.c \
 	src/query/gap_list.c \
-	src/query/gap_columns.c src/query/gap_columns.h \
+	\
 	src/query/flow_builder.c src/query/flow_builder.h \
 	src/query/host_only.h \
 	src/query/query_task.c src/query/query_task.h src/query/query_text.h \

@@ -541,7 +541,6 @@ void exits_release(struct exit_list *l);
 #include "query/core_share.h"
 #include "query/culprit_sums.h"
 #include "query/culprit_waits.h"
-#include "query/gap_columns.h"
 #include "query/host_only.h"
 #include "query/periodic_timers.h"
 #include "query/query_text.h"

@@ -87,13 +87,12 @@ int gap_walk_next_state(struct gap_walk *w, struct interval *iv, struct error *e
 int catalog_each_name(const struct catalog *catalog, uint32_t thread, int (*fn)(void *, const struct interval *), void *arg,
                       struct error *err);
 
-/* Returns true if this vCPU is the target or belongs to it. Target NULL or the host: every vCPU of a VM. */
-bool vcpu_is_in_target(const struct catalog *catalog, const struct target *s, uint32_t vcpu);
-
-const char *target_state_name(const struct catalog *catalog, const struct target *s, int64_t state);
 
 
 /* Moves names to an answer. */
 void names_move(struct strtab *from, char ***name, size_t *names);
+
+/* Returns true if this vCPU is the target or belongs to it. Target NULL or the host: every vCPU of a VM. */
+bool vcpu_is_in_target(const struct catalog *catalog, const struct target *s, uint32_t vcpu);
 
 #endif

@@ -22,6 +22,9 @@ char *actor_text(const struct catalog *catalog, const struct actor *actor, const
  * which of both it was (FLOW_CURRENT). */
 const char *actor_name_text(const struct actor *actor, const char *name, char buf[ACTOR_TEXT]);
 
+/* Returns the raw name of a state of the target; "not alive" for null, "" if it has no name. */
+const char *target_state_name(const struct catalog *catalog, const struct target *s, int64_t state);
+
 /* Writes a summary with gaps as plain sentences, one per line, escaped: the machines, and the threads that lost most.
  * The summary must be sorted by lost time. The caller frees *text. */
 int explain_summary(const struct catalog *catalog, const struct summary *s, char **text, struct error *err);
