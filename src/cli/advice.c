@@ -4,8 +4,8 @@
 #include <stdlib.h>
 
 #include "cli/findings_print.h"
-#include "cli/prose.h"
 #include "compare/compare.h"
+#include "report/report.h"
 
 /* Finds the VM of the first finding on a VM. Returns 1; 0: there is none; -1: error. */
 static int find_worst_vm(struct query_context *s, struct target *out, struct error *err)

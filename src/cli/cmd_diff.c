@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "cli/cli.h"
-#include "cli/prose.h"
 #include "cli/query_context.h"
 #include "cli/trace_input.h"
 #include "compare/compare.h"
@@ -19,21 +18,6 @@ struct diff_request {
 	bool all;
 	struct report_how how;
 };
-
-static int print_diff(const struct diff *d, const struct diff_request *request, const struct origin *origin,
-                      struct error *err)
-{
-	const bool people = request->how.format == FORMAT_TEXT;
-	if (people) {  /* warnings precede the verdict */
-		char *verdict = diff_verdict(d);
-		origin_write_head(origin, stdout);
-		prose_print(verdict, NULL);
-		free(verdict);
-		if (request->all ? d->rows : d->found)
-			putchar('\n');
-	}
-	return report_diff(stdout, request->how, d, request->all, people ? NULL : origin, err);
-}
 
 /* ---- Assertions */
 
@@ -116,7 +100,7 @@ static int compare_sides(struct query_context side[2], const struct diff_request
 		if (request->how.format == FORMAT_CSV)
 			print_notes(&notes);
 		origin_add_warnings(&origin, &notes);
-		rc = print_diff(&d, request, &origin, err);
+		rc = report_diff(stdout, request->how, &d, request->all, &origin, err);
 		if (request->assertion.len && request->how.format == FORMAT_TEXT)
 			putchar('\n');
 		if (rc == 0)

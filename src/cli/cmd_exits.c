@@ -1,39 +1,12 @@
 /* stealscope exits: lists VM exit reasons with counts and times until the next VM entry. */
 #include <stdio.h>
 
-#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
 #include "cli/trace_input.h"
 #include "cli/target_arg.h"
 
 static const char *const by_names[] = { "vcpu", "thread", NULL };
-
-/* Returns true if there are exits, but none has a time. */
-static bool has_no_times(const struct exit_list *l)
-{
-	for (size_t i = 0; i < l->rows; i++)
-		if (l->row[i].timed)
-			return false;
-	return l->rows > 0;
-}
-
-/* Warns about vCPUs without recorded VM exits; the note names the events that are needed. */
-static void warn_no_exit_events(struct query_context *s, const struct exit_list *l, struct report_how how)
-{
-	struct notes notes = { 0 };
-	char which[64];
-	text_count_of_all(which, l->silent, l->vcpus, "vCPU");
-	if ((!l->vcpus || l->silent) && s->catalog.has_run_states)
-		note_add(&notes, HYPERVISOR_SILENT, NULL, "VM exits of", which);
-	else if (!l->vcpus || l->silent)
-		note_add(&notes, NO_EXIT_EVENTS, NULL, which);
-	if (has_no_times(l))
-		note_add(&notes, EXIT_TIMES_UNKNOWN, NULL);
-	if (how.format == FORMAT_CSV)
-		print_notes(&notes);
-	origin_add_warnings(&s->origin, &notes);
-}
 
 static int print_exits(struct query_context *s, const char *only, bool by_thread, bool histogram, struct report_how how,
                        struct error *err)
@@ -51,7 +24,6 @@ static int print_exits(struct query_context *s, const char *only, bool by_thread
 	if (rc)
 		return -1;
 	query_context_about(s, only ? &target : NULL, how);
-	warn_no_exit_events(s, &list, how);
 	rc = report_exits(stdout, how, &s->catalog, &list, by_thread, histogram, &s->origin, err);
 	exits_release(&list);
 	return rc;

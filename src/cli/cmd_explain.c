@@ -9,9 +9,9 @@
 #include "cli/cli.h"
 #include "cli/findings_print.h"
 #include "cli/live_assertion.h"
-#include "cli/prose.h"
 #include "cli/query_context.h"
 #include "cli/target_arg.h"
+#include "report/report.h"
 
 #define FINDINGS_SHOWN 3
 #define TOP_DEFAULT 5  /* default of --top: number of threads with one name that are explained */

@@ -39,21 +39,6 @@ static int print_periodic(struct query_context *s, struct report_how how, struct
 	return rc;
 }
 
-/* Warns about VMs without recorded lock events. */
-static void warn_no_lock_events(const struct catalog *catalog, const struct target *target, struct origin *origin,
-                         struct report_how how)
-{
-	struct notes notes = { 0 };
-	for (uint32_t i = 0; i < catalog->machines; i++) {
-		const struct catalog_machine *m = &catalog->machine[i];
-		if (m->kind == MACHINE_VM && (!target || target_machine(catalog, target) == i) && !locks_have_events(catalog, i))
-			note_add(&notes, NO_LOCK_EVENTS, m->name);
-	}
-	if (how.format == FORMAT_CSV)
-		print_notes(&notes);
-	origin_add_warnings(origin, &notes);
-}
-
 static int print_locks(struct query_context *s, const char *target_text, size_t top, struct report_how how,
                        struct error *err)
 {
@@ -69,9 +54,7 @@ static int print_locks(struct query_context *s, const char *target_text, size_t 
 	if (rc)
 		return -1;
 	query_context_about(s, target_text ? &target : NULL, how);
-	warn_no_lock_events(&s->catalog, target_text ? &target : NULL, &s->origin, how);
-	query_context_note_omitted(s, top ? top : l.waits, l.waits, "lock waits, the longest,", how);
-	rc = report_locks(stdout, how, &s->catalog, &l, top, &s->origin, err);
+	rc = report_locks(stdout, how, &s->catalog, &l, target_text ? &target : NULL, top, &s->origin, err);
 	locks_release(&l);
 	return rc;
 }
@@ -117,9 +100,7 @@ static int list_gaps(struct query_context *s, const char *target_text, struct ga
 	else {
 		if (view == ALL_CULPRITS && top == TOP_FIT && how.format == FORMAT_TEXT && report_height(stdout))
 			fit_culprits(&list, options.top);
-		query_context_note_omitted(s, list.items, list.all.count, "gaps, the longest,", how);
 		rc = report_gaps(stdout, how, &s->catalog, &list, selected, view == ALL_CULPRITS, &s->origin, err);
-		rc = rc == 0 ? query_context_print_vmm_time(s, selected, list.all.count == 0, how, err) : rc;
 	}
 	gap_list_release(&list);
 	return rc;

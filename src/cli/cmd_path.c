@@ -1,45 +1,13 @@
 /* stealscope path: shows the critical path of a thread or vCPU in a window. */
 #include <stdio.h>
 
-#include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/query_context.h"
 #include "cli/trace_input.h"
 #include "cli/target_arg.h"
 
-/* Returns the time of the path in a VM without known threads, ns; 0 for other machines. */
-static int64_t machine_time(const struct catalog *catalog, const struct path *p, uint32_t machine)
-{
-	int64_t ns = 0;
-	if (catalog->machine[machine].kind != MACHINE_VM || catalog->machine[machine].threads)
-		return 0;
-	for (size_t i = 0; i < p->sums; i++)
-		if (p->sum[i].actor.machine == (int32_t)machine && p->sum[i].actor.kind != FLOW_UNKNOWN)
-			ns += p->sum[i].duration;
-	return ns;
-}
-
-/* Warns about parts of the path without a known reason, and in VMs without a trace. */
-static void warn_unknown(struct query_context *s, const struct path *p, struct report_how how)
-{
-	struct notes notes = { 0 };
-	char part[TIME_TEXT], all[TIME_TEXT];
-	time_duration(all, p->end - p->start + 1);
-	if (p->unknown)
-		note_add(&notes, PATH_UNKNOWN, NULL, time_duration(part, p->unknown), all);
-	for (uint32_t m = 0; m < s->catalog.machines; m++) {
-		const int64_t inside = machine_time(&s->catalog, p, m);
-		if (inside)
-			note_add(&notes, PATH_UNTRACED, NULL, time_duration(part, inside), all, s->catalog.machine[m].name);
-	}
-	if (!notes.len)
-		return;
-	if (how.format == FORMAT_CSV)
-		print_notes(&notes);
-	origin_add_warnings(&s->origin, &notes);
-}
-
-static int print_path(struct query_context *s, const char *target_text, bool sums, struct report_how how, struct error *err)
+static int print_path(struct query_context *s, const char *target_text, bool sums, unsigned top, struct report_how how,
+                      struct error *err)
 {
 	struct target target;
 	struct path path;
@@ -59,8 +27,7 @@ static int print_path(struct query_context *s, const char *target_text, bool sum
 		return -1;
 	s->window = (struct window){ path.start, path.end };
 	query_context_about(s, &target, how);
-	warn_unknown(s, &path, how);
-	rc = report_path(stdout, how, &s->catalog, &path, sums, &s->origin, err);
+	rc = report_path(stdout, how, &s->catalog, &path, sums, top, &s->origin, err);
 	path_release(&path);
 	return rc;
 }
@@ -69,11 +36,13 @@ int cmd_path(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
 	struct report_how how = REPORT_HOW;
+	unsigned top = 0;
 	bool sums = false, intervals = false;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "sums", 0, OPT_FLAG, NULL, "sums instead of intervals (default for text)", &sums, NULL },
 		{ "intervals", 0, OPT_FLAG, NULL, "ordered intervals (default for csv and json)", &intervals, NULL },
+		{ "top", 0, OPT_COUNT, "N", "the N longest sums or intervals (all); 0 = all", &top, NULL },
 		ANSWER_OPTIONS(&how),
 	};
 	const struct opts opts = { "path RECORDING VM/TID|VM/CPUn",
@@ -86,6 +55,6 @@ int cmd_path(int argc, char **argv, struct error *err)
 	if (sums && intervals)
 		return query_context_close(&s, error_set(err, STATUS_USAGE, "use one of them",
 		                                         "--sums and --intervals exclude each other"), err);
-	return query_context_close(&s, print_path(&s, target_text, sums || (how.format == FORMAT_TEXT && !intervals), how,
-	                                          err), err);
+	return query_context_close(&s, print_path(&s, target_text, sums || (how.format == FORMAT_TEXT && !intervals), top,
+	                                          how, err), err);
 }

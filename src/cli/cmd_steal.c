@@ -35,7 +35,8 @@ static int print_matrix(struct query_context *query_context, const char *only, e
 	if (rc == 0 && how.format == FORMAT_TEXT && s.cells < cells)
 		printf("\nshown: %zu of %zu cells (--top)\n", s.cells, cells);
 	if (rc == 0 && by == STEAL_BY_MACHINE)
-		rc = query_context_print_vmm_time(query_context, only ? &target : NULL, true, how, err);
+		rc = report_vmm_time(stdout, how, &query_context->catalog, only ? &target : NULL, query_context->window.from,
+		                     query_context->window.to, true, err);
 	steal_release(&s);
 	return rc;
 }

@@ -7,10 +7,10 @@
 #include "base/mem.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
-#include "cli/prose.h"
 #include "cli/query_context.h"
 #include "cli/trace_input.h"
 #include "compare/compare.h"
+#include "report/report.h"
 
 static const struct column raw_columns[] = {
 	{ "target", NULL, COL_TEXT },    { "kind", NULL, COL_TEXT },       { "quantity", NULL, COL_TEXT },

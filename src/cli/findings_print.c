@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "base/text.h"
 #include "base/timefmt.h"
-#include "cli/prose.h"
+#include "report/report.h"
 
 #define RECORDING_FINDINGS 3  /* findings after a recording */
 

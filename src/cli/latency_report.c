@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "base/timefmt.h"
 #include "cli/latency_cmd.h"
-#include "cli/prose.h"
+#include "report/report.h"
 
 static const double levels[] = { 0.5, 0.9, 0.99, 0.999 };
 static const char *const level_names[] = { "p50", "p90", "p99", "p99.9" };

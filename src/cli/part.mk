@@ -58,7 +58,6 @@ stealscope_SOURCES = \
 	src/cli/mcp_tools.c src/cli/mcp_tools.h \
 	src/cli/opts.c src/cli/opts.h \
 	src/cli/progress_bar.c src/cli/progress_bar.h \
-	src/cli/prose.c src/cli/prose.h \
 	src/cli/query_context.c src/cli/query_context.h \
 	src/cli/recording_lines.c src/cli/recording_lines.h src/cli/recording_list.c src/cli/recording_list.h \
 	src/cli/password_file.c src/cli/password_file.h \

@@ -8,9 +8,9 @@
 #include "base/mem.h"
 #include "base/timefmt.h"
 #include "cli/progress_bar.h"
-#include "cli/prose.h"
 #include "cli/trace_input.h"
 #include "index/index.h"
+#include "report/report.h"
 
 int query_context_open(struct query_context *s, char *recording, const struct window_options *when, struct error *err)
 {
@@ -79,43 +79,7 @@ size_t query_context_fit_rows(const struct query_context *s, unsigned top, size_
 void query_context_note_omitted(struct query_context *s, uint64_t shown, uint64_t all, const char *rows,
                                 struct report_how how)
 {
-	struct notes notes = { 0 };
-	if (how.format == FORMAT_TEXT || shown >= all)
-		return;
-	note_add(&notes, ROWS_OMITTED, NULL, (unsigned long long)shown, (unsigned long long)all, rows);
-	if (how.format == FORMAT_CSV)
-		print_notes(&notes);
-	origin_add_warnings(&s->origin, &notes);
-}
-
-int query_context_print_vmm_time(const struct query_context *s, const struct target *target, bool separate,
-                                 struct report_how how, struct error *err)
-{
-	char d[TIME_TEXT], name[ACTOR_TEXT] = "it";
-	int64_t vmm_ns = 0;
-	unsigned vms = 0;
-	if (how.format != FORMAT_TEXT || (target && target->kind == TARGET_THREAD))
-		return 0;
-	for (uint32_t i = 0; i < s->catalog.machines; i++) {
-		const struct target machine = { TARGET_MACHINE, i }, *part = target ? target : &machine;
-		struct demand demand;
-		if (s->catalog.machine[i].kind != MACHINE_VM || target_machine(&s->catalog, part) != i)
-			continue;
-		if (demand_of(&s->catalog, part, s->window.from, s->window.to, &demand, err))
-			return -1;
-		vmm_ns += demand.vmm_ns;
-		if (!target)
-			catalog_target_text(&s->catalog, part, name, sizeof name);
-		vms++;
-	}
-	char *sentence = mem_printf("plus %s in VM exits of %s (stealscope exits)\n",
-	                        time_duration(d, vmm_ns), vms > 1 ? "VMs" : name);
-	if (vmm_ns && separate)
-		putchar('\n');
-	if (vmm_ns)
-		prose_print(sentence, NULL);
-	free(sentence);
-	return 0;
+	report_warn_omitted(stdout, how, &s->origin, shown, all, rows);
 }
 
 struct json_object *query_context_provenance(const struct query_context *s, struct error *err)

@@ -41,10 +41,6 @@ void query_context_note_omitted(struct query_context *s, uint64_t shown, uint64_
  * (the table's heading, other rows, lines after the table), but at least 5. */
 size_t query_context_fit_rows(const struct query_context *s, unsigned top, size_t most, size_t other,
                               struct report_how how);
-/* In text, prints the VMM time of the target (NULL: of all VMs), which is neither in gaps nor stolen. separate: after an
- * empty line. */
-int query_context_print_vmm_time(const struct query_context *s, const struct target *target, bool separate,
-                                 struct report_how how, struct error *err);
 /* Call after query_context_about(): returns the provenance of the history as JSON, owned by the context; NULL with *err:
  * none. */
 struct json_object *query_context_provenance(const struct query_context *s, struct error *err);

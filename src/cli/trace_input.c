@@ -10,6 +10,7 @@
 #include "base/atomic_file.h"
 #include "base/mem.h"
 #include "cli/progress_bar.h"
+#include "report/report.h"
 
 const char *const sync_method_choices[] = { "auto", "tsc", "events", "containment", "offset=", "none", NULL };
 
@@ -98,14 +99,6 @@ void trace_input_remember_host(const struct input_options *named)
 			fprintf(stderr, "stealscope: %s remembers --host\n", path);
 	}
 	free(path);
-}
-
-void print_notes(const struct notes *n)
-{
-	char text[NOTE_TEXT];
-	for (size_t i = 0; i < n->len; i++)
-		if (notes_text(n, i, text))
-			fprintf(stderr, "stealscope: note: %s\n", text);
 }
 
 int trace_input_build(struct input *in, const char *path, struct build_times *times, struct error *err)

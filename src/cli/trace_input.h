@@ -37,8 +37,6 @@ void trace_input_remember_host(const struct input_options *named);
 /* Returns the path that is read in place of a named one, see packed_input_path(); with a progress bar. The caller frees. */
 char *trace_input_path(const char *named, struct error *err);
 
-/* Prints notes to stderr. */
-void print_notes(const struct notes *n);
 
 /* Builds the history of traces at `path` with a progress bar, and prints notes to stderr. times: times of the phases;
  * may be NULL. */

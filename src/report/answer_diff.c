@@ -19,8 +19,8 @@ static const struct column raw_columns[] = {
 };
 static const struct column text_columns[] = {
 	{ NULL, "target", COL_TEXT }, { NULL, "metric", COL_TEXT },    { NULL, "before", COL_UNCUT },
-	{ NULL, "after", COL_UNCUT }, { NULL, "change", COL_UNCUT }, { NULL, "at least", COL_UNCUT },
-	{ NULL, "at most", COL_UNCUT }, { NULL, "explains", COL_UNCUT },
+	{ NULL, "after", COL_UNCUT }, { NULL, "change", COL_UNCUT }, { NULL, "from", COL_UNCUT },
+	{ NULL, "to", COL_UNCUT }, { NULL, "explains", COL_UNCUT },
 };
 
 static void raw_row(struct report *out, const struct diff_row *r)
@@ -32,11 +32,12 @@ static void raw_row(struct report *out, const struct diff_row *r)
 		isnan(r->explains) ? VAL_NONE : VAL_REAL(r->explains), VAL_INT(r->found) });
 }
 
-/* Text row. `by` refines the metric: the culprit of a loss, an exit reason, or a part of a latency. */
-static void text_row(struct report *out, const struct diff_row *r, const struct diff_row *above)
+/* Text row; whole: it does not depend on the row above. `by` refines the metric: the culprit of a loss, an exit reason, or
+ * a part of a latency. */
+static void text_row(struct report *out, const struct diff_row *r, const struct diff_row *above, bool whole)
 {
 	const bool follows = above && above->kind == r->kind && !strcmp(above->target, r->target);
-	const bool below = follows && above->quantity == r->quantity;
+	const bool below = follows && above->quantity == r->quantity && !whole;
 	char metric[400], before[40], after[40], change[40], low[40], high[40], explains[16] = "";
 	const char *name = diff_quantity_name[r->quantity];
 	if (*r->by)
@@ -50,7 +51,7 @@ static void text_row(struct report *out, const struct diff_row *r, const struct 
 	diff_value_text(high, sizeof high, r->quantity, r->high, true);
 	if (!isnan(r->explains))
 		snprintf(explains, sizeof explains, "%.0f%%", 100 * r->explains);
-	report_row(out, (struct value[]){ VAL_SHOWN(follows ? "" : r->target), VAL_SHOWN(metric), VAL_SHOWN(before),
+	report_row(out, (struct value[]){ VAL_SHOWN(follows && !whole ? "" : r->target), VAL_SHOWN(metric), VAL_SHOWN(before),
 		VAL_SHOWN(after), VAL_SHOWN(change), VAL_SHOWN(low), VAL_SHOWN(high), VAL_SHOWN(explains) });
 }
 
@@ -70,18 +71,37 @@ static bool has_small_effect(const struct diff_row *r)
 	return !isnan(r->explains) && fabs(r->explains) < SMALL_SHARE;
 }
 
+const struct diff_row *diff_shown_row(const struct diff *d, size_t i)
+{
+	for (size_t k = 0; k < d->found; k++)
+		if (!has_small_effect(&d->row[k]) && i-- == 0)
+			return &d->row[k];
+	return NULL;
+}
+
 int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all, const struct origin *o, struct error *err)
 {
 	static const struct report_shape raw = REPORT_SHAPE("diff", raw_columns),
-	                                 text = REPORT_SHAPE_DROPPING("diff", text_columns, "before after");
+	                                 text = REPORT_SHAPE_DROPPING("diff", text_columns, "before after explains from to");
 	const bool people = how.format == FORMAT_TEXT;
 	const size_t n = all ? d->rows : d->found;
 	const struct diff_row *last = NULL;
 	size_t omitted = 0;
-	if (people && n == 0)
-		return 0;
-	struct report *r = report_begin(out, how, people ? &text : &raw, o);
 	char *verdict = diff_verdict(d);
+	if (people && o && !how.table)  /* warnings precede the verdict */
+		origin_write_head(o, out);
+	if (people) {
+		if (how.table)
+			fputs(verdict, out);
+		else
+			prose_write(out, verdict, NULL);
+		fputs(n ? "\n" : "", out);
+	}
+	if (people && n == 0) {
+		free(verdict);
+		return 0;
+	}
+	struct report *r = report_begin(out, how, people ? &text : &raw, people ? NULL : o);
 	for (size_t i = 0; i < n; i++) {
 		const struct diff_row *row = &d->row[i];
 		if (people && !all && has_small_effect(row)) {
@@ -89,7 +109,7 @@ int report_diff(FILE *out, struct report_how how, const struct diff *d, bool all
 			continue;
 		}
 		if (people)
-			text_row(r, row, last);
+			text_row(r, row, last, how.table != NULL);
 		else
 			raw_row(r, row);
 		last = row;

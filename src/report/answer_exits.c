@@ -1,3 +1,4 @@
+#include "base/text.h"
 #include "report/report.h"
 
 /* Columns of csv and json. Text has the columns of the thread if the rows are per thread, or if the thread of the vCPUs
@@ -9,7 +10,7 @@
 	{ "mean_ns", "mean", COL_DURATION }, { "p99_ns", "p99", COL_DURATION }, { "max_ns", "max", COL_DURATION }, \
 	{ "max_at", "max at", COL_CLOCK }, { "share", "share", COL_SHARE }, { "timed", NULL, COL_INT }, \
 }
-#define EXIT_DROPPABLE "mean_ns p99_ns max_at"
+#define EXIT_DROPPABLE "mean_ns p99_ns max_at share max_ns"
 static const struct column columns[] = EXIT_COLUMNS(NULL, NULL);
 static const struct column thread_columns[] = EXIT_COLUMNS("TID", "name");
 
@@ -93,12 +94,38 @@ static bool names_differ(const struct exit_list *l)
 	return i < l->rows;
 }
 
+/* Returns true if there are exits, but none has a time. */
+static bool has_no_times(const struct exit_list *l)
+{
+	for (size_t i = 0; i < l->rows; i++)
+		if (l->row[i].timed)
+			return false;
+	return l->rows > 0;
+}
+
+/* Warns about vCPUs without recorded VM exits; the note names the events that are needed. */
+static void warn_no_exit_events(FILE *out, struct report_how how, const struct catalog *catalog, const struct exit_list *l,
+                                struct origin *o)
+{
+	struct notes notes = { 0 };
+	char which[64];
+	text_count_of_all(which, l->silent, l->vcpus, "vCPU");
+	if ((!l->vcpus || l->silent) && catalog->has_run_states)
+		note_add(&notes, HYPERVISOR_SILENT, NULL, "VM exits of", which);
+	else if (!l->vcpus || l->silent)
+		note_add(&notes, NO_EXIT_EVENTS, NULL, which);
+	if (has_no_times(l))
+		note_add(&notes, EXIT_TIMES_UNKNOWN, NULL);
+	report_warn(out, how, o, &notes);
+}
+
 int report_exits(FILE *out, struct report_how how, const struct catalog *catalog, const struct exit_list *l,
-                 bool by_thread, bool histogram, const struct origin *o, struct error *err)
+                 bool by_thread, bool histogram, struct origin *o, struct error *err)
 {
 	static const struct report_shape plain = REPORT_SHAPE_DROPPING("exits", columns, EXIT_DROPPABLE),
 	                                 threads = REPORT_SHAPE_DROPPING("exits", thread_columns, EXIT_DROPPABLE),
 	                                 bins = REPORT_SHAPE("exits-histogram", bin_columns);
+	warn_no_exit_events(out, how, catalog, l, o);
 	struct report *r = report_begin(out, how, histogram ? &bins : by_thread || names_differ(l) ? &threads : &plain, o);
 	if (histogram)
 		report_bins(r, catalog, l);

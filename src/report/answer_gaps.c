@@ -5,10 +5,15 @@
 #include "base/timefmt.h"
 #include "report/report.h"
 
-static const enum column_type column_type[GAP_TYPES] = {
-	[GAP_TYPE_CLOCK] = COL_CLOCK, [GAP_TYPE_INT] = COL_INT, [GAP_TYPE_DURATION] = COL_DURATION,
-	[GAP_TYPE_SHARE] = COL_SHARE, [GAP_TYPE_TEXT] = COL_TEXT, [GAP_TYPE_WHOLE] = COL_UNCUT,
-};
+/* Text has the whole culprit as one column. */
+#define GAP_COLUMNS(target_heading) { \
+	{ "start", "at", COL_CLOCK }, { "end", NULL, COL_INT }, { "duration_ns", "length", COL_DURATION }, \
+	{ "target", target_heading, COL_TEXT }, { "state", "state", COL_UNCUT }, { NULL, "culprit", COL_TEXT }, \
+	{ "culprit_machine", NULL, COL_TEXT }, { "culprit_tid", NULL, COL_INT }, { "culprit_name", NULL, COL_TEXT }, \
+	{ "culprit_ns", "taken", COL_DURATION }, \
+}
+static const struct column gap_columns[] = GAP_COLUMNS("target");
+static const struct column columns_of_one[] = GAP_COLUMNS(NULL);
 
 static const struct column length_columns[] = {
 	{ "target", "target", COL_TEXT },          { "gaps", "gaps", COL_INT },
@@ -25,24 +30,6 @@ static const struct column bin_columns[] = {
 
 /* ---- One by one */
 
-/* Returns the name of a culprit in text, of a limit its label. Words in parentheses stand for a machine as a whole and for
- * the hypervisor. */
-static const char *culprit_words(const struct gap_record *row)
-{
-	static const char *const words[FLOW_KIND_COUNT] = {
-		[FLOW_PREEMPTING] = "(its threads)", [FLOW_HYPERVISOR] = "(hypervisor)", [FLOW_IDLE_CPU] = "(idle CPU)",
-		[FLOW_UNKNOWN] = "(unknown)", [FLOW_WAITING] = "(asleep on the host)",
-	};
-	const struct actor *culprit = row->culprit;
-	const bool is_whole = culprit->tid < 0 && !*row->culprit_name;
-	if (culprit->kind == FLOW_LIMITED)
-		return out_reason_row[culprit->reason].label;
-	if (!words[culprit->kind] || (culprit->kind != FLOW_HYPERVISOR && !is_whole))
-		return row->culprit_name;
-	const bool is_own = culprit_is_own(row->catalog, &row->gap->target, culprit);
-	return is_own ? "(other threads)" : words[culprit->kind];
-}
-
 /* Removes "Debian/" from "Debian/vCPU0" if the common target is Debian, because text names Debian below the table. */
 static void strip_common(const struct catalog *catalog, const struct target *common, char *target)
 {
@@ -52,39 +39,33 @@ static void strip_common(const struct catalog *catalog, const struct target *com
 		memmove(target, target + n + 1, strlen(target + n));
 }
 
-/* Returns the value of a column in csv and json. */
-static struct value field_value(const struct gap_record *row, enum gap_column_code code, char buf[ACTOR_TEXT])
-{
-	const struct gap_value v = gap_value(row, code, buf);
-	const bool has_culprit = row->culprit->kind != FLOW_RUNNING;
-	if (v.absent || (code >= GAP_COLUMN_CULPRIT_FIRST && !has_culprit))
-		return VAL_NONE;
-	if (gap_column[code].type == GAP_TYPE_SHARE)
-		return VAL_REAL(v.share);
-	if (v.text)
-		return v.is_escaped ? VAL_SHOWN(v.text) : VAL_TEXT(v.text);
-	return VAL_INT(v.number);
-}
+/* A gap and one of its culprits. */
+struct gap_record {
+	const struct gap *gap;
+	const struct actor *culprit;
+	const char *name;          /* raw, of the culprit */
+	int64_t ns;                /* ns of the gap that the culprit had the CPU */
+};
 
 /* Writes a row. common: target of all rows, which text names below the table; NULL: none. */
-static void write_gap(struct report *r, const struct gap_record *row, const struct target *common, struct report_how how)
+static void write_gap(struct report *r, const struct catalog *catalog, const struct gap_record *row,
+                      const struct target *common, struct report_how how)
 {
-	struct value value[GAP_COLUMN_COUNT];
-	char target[ACTOR_TEXT], culprit[ACTOR_TEXT];
-	size_t n = 0;
-	for (enum gap_column_code code = 0; code < GAP_COLUMN_COUNT; code++) {
-		if (!gap_column[code].name)
-			continue;
-		struct value *v = &value[n++];
-		*v = field_value(row, code, code == GAP_COLUMN_TARGET ? target : culprit);
-		if (how.format != FORMAT_TEXT)
-			continue;
-		if (code == GAP_COLUMN_TARGET && common)
-			strip_common(row->catalog, common, target);
-		if (code == GAP_COLUMN_CULPRIT_NAME && v->form != VALUE_ABSENT && row->culprit->kind != FLOW_CURRENT)
-			*v = VAL_TEXT(culprit_words(row));
-	}
-	report_row(r, value);
+	char target[ACTOR_TEXT], name[ACTOR_TEXT], shown[ACTOR_TEXT];
+	const struct gap *gap = row->gap;
+	const bool has_culprit = row->culprit->kind != FLOW_RUNNING;
+	catalog_target_text(catalog, &gap->target, target, sizeof target);
+	if (how.format == FORMAT_TEXT && common)
+		strip_common(catalog, common, target);
+	report_row(r, (struct value[]){
+		VAL_INT(gap->start), VAL_INT(gap->end), VAL_INT(gap->end - gap->start + 1), VAL_SHOWN(target),
+		VAL_TEXT(target_state_name(catalog, &gap->target, gap->state)),
+		!has_culprit ? VAL_NONE : VAL_SHOWN(actor_text(catalog, row->culprit, row->name, ACTOR_SHOWN, &gap->target, shown,
+		                                               sizeof shown)),
+		has_culprit ? value_machine(catalog, row->culprit->machine) : VAL_NONE,
+		has_culprit ? value_tid(row->culprit->tid) : VAL_NONE,
+		has_culprit ? VAL_TEXT(actor_name_text(row->culprit, row->name, name)) : VAL_NONE,
+		has_culprit ? VAL_INT(row->ns) : VAL_NONE });
 }
 
 static void write_totals(FILE *out, const struct catalog *catalog, const struct gap_list *list, const struct target *target)
@@ -103,6 +84,32 @@ static void write_totals(FILE *out, const struct catalog *catalog, const struct 
 		fprintf(out, "%zu longest of %" PRIu64 " shown (--top 0: all)\n", list->items, all->count);
 }
 
+int report_vmm_time(FILE *out, struct report_how how, const struct catalog *catalog, const struct target *target,
+                    int64_t from, int64_t to, bool separate, struct error *err)
+{
+	char d[TIME_TEXT], name[ACTOR_TEXT] = "it";
+	int64_t vmm_ns = 0;
+	unsigned vms = 0;
+	if (how.format != FORMAT_TEXT || how.table || (target && target->kind == TARGET_THREAD))
+		return 0;
+	for (uint32_t i = 0; i < catalog->machines; i++) {
+		const struct target machine = { TARGET_MACHINE, i }, *part = target ? target : &machine;
+		struct demand demand;
+		if (catalog->machine[i].kind != MACHINE_VM || target_machine(catalog, part) != i)
+			continue;
+		if (demand_of(catalog, part, from, to, &demand, err))
+			return -1;
+		vmm_ns += demand.vmm_ns;
+		if (!target)
+			catalog_target_text(catalog, part, name, sizeof name);
+		vms++;
+	}
+	if (vmm_ns)
+		fprintf(out, "%splus %s in VM exits of %s (stealscope exits)\n", separate ? "\n" : "", time_duration(d, vmm_ns),
+		        vms > 1 ? "VMs" : name);
+	return 0;
+}
+
 /* Returns the target of all gaps: the requested one, or the only VM. */
 static const struct target *common_target(const struct catalog *catalog, const struct target *target,
                                           struct target *only)
@@ -114,28 +121,15 @@ static const struct target *common_target(const struct catalog *catalog, const s
 	return vms == 1 ? only : target;
 }
 
-/* Fills column[] with the columns of the answer. Returns their number. */
-static size_t make_columns(struct column column[GAP_COLUMN_COUNT], bool shows_target)
-{
-	size_t n = 0;
-	for (enum gap_column_code code = 0; code < GAP_COLUMN_COUNT; code++) {
-		const struct gap_column *f = &gap_column[code];
-		const bool is_shown = code != GAP_COLUMN_TARGET || shows_target;
-		if (f->name)
-			column[n++] = (struct column){ f->name, is_shown ? f->heading : NULL, column_type[f->type] };
-	}
-	return n;
-}
-
 int report_gaps(FILE *out, struct report_how how, const struct catalog *catalog, const struct gap_list *list,
-                const struct target *target, bool all_culprits, const struct origin *o, struct error *err)
+                const struct target *target, bool all_culprits, struct origin *o, struct error *err)
 {
-	struct column column[GAP_COLUMN_COUNT];
-	struct report_shape shape = { "gaps", column, 0, "culprit_tid culprit_ns state", NULL };
+	static const struct report_shape shape = REPORT_SHAPE_DROPPING("gaps", gap_columns, "culprit_ns state"),
+	                                 of_one = REPORT_SHAPE_DROPPING("gaps", columns_of_one, "culprit_ns state");
 	struct target only;
 	const struct target *common = common_target(catalog, target, &only);
-	shape.columns = make_columns(column, !target || target->kind == TARGET_MACHINE);
-	struct report *r = report_begin(out, how, &shape, o);
+	report_warn_omitted(out, how, o, list->items, list->all.count, "gaps, the longest,");
+	struct report *r = report_begin(out, how, !target || target->kind == TARGET_MACHINE ? &shape : &of_one, o);
 	report_lost_time_of(r, catalog, target);
 	for (size_t i = 0; i < list->items; i++) {
 		const struct gap_item *item = &list->item[i];
@@ -143,14 +137,16 @@ int report_gaps(FILE *out, struct report_how how, const struct catalog *catalog,
 		const bool one = !all_culprits || !item->culprits;
 		for (size_t k = 0; k < (one ? 1 : item->culprits); k++) {
 			const struct actor *culprit = one ? &item->top.actor : &entry[k].actor;
-			const struct gap_record row = { catalog, &item->gap, culprit, list->name[culprit->name],
-			                             one ? item->top.ns : entry[k].duration };
-			write_gap(r, &row, common, how);
+			const struct gap_record row = { &item->gap, culprit, list->name[culprit->name],
+			                                one ? item->top.ns : entry[k].duration };
+			write_gap(r, catalog, &row, common, how);
 		}
 	}
 	int rc = report_end(r, err);
 	if (rc == 0 && how.format == FORMAT_TEXT)
 		write_totals(out, catalog, list, common);
+	if (rc == 0 && o)
+		rc = report_vmm_time(out, how, catalog, target, o->from, o->to, list->all.count == 0, err);
 	return rc;
 }
 

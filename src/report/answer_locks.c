@@ -14,11 +14,12 @@ static const struct column raw_columns[] = {
 	{ "waiter_lost_ns", NULL, COL_DURATION }, { "suspects", NULL, COL_TEXT },
 };
 /* Text has fewer columns than csv, to fit a terminal of 80 columns. */
-static const struct column text_columns[] = {
-	{ NULL, "start", COL_CLOCK },  { NULL, "waited", COL_DURATION }, { NULL, "waiter", COL_TEXT },
-	{ NULL, "lock", COL_TEXT },    { NULL, "holder", COL_TEXT },    { NULL, "taken", COL_UNCUT },
-	{ NULL, "culprit", COL_TEXT },
-};
+#define TEXT_COLUMNS(waiter) { \
+	{ NULL, "start", COL_CLOCK }, { NULL, "waited", COL_DURATION }, { NULL, waiter, COL_TEXT }, \
+	{ NULL, "lock", COL_TEXT }, { NULL, "holder", COL_TEXT }, { NULL, "taken", COL_UNCUT }, { NULL, "culprit", COL_TEXT }, \
+}
+static const struct column text_columns[] = TEXT_COLUMNS("waiter");
+static const struct column text_columns_of_thread[] = TEXT_COLUMNS(NULL);  /* the waiter is the target */
 
 static void raw_row(struct report *r, const struct catalog *catalog, const struct lock_list *l, const struct lock_wait *w)
 {
@@ -47,13 +48,25 @@ static void thread_text(const char *machine, int32_t tid, const char *name, char
 	         text_escape(shown, sizeof shown, name));
 }
 
-bool lock_taken_is_waiters(const struct lock_wait *w)
+/* Texts of a lock wait for people, escaped. */
+struct lock_cells {
+	char waiter[600];
+	char lock[100];
+	char holder[600];      /* holder, a suspected holder with its score; "": unknown */
+	char taken[TIME_TEXT + 1];  /* time taken from the holder; if the holder lost nothing, time taken from the waiter,
+	                             * marked with * */
+	char culprit[600];       /* "": none */
+};
+
+/* Returns true if `taken` is time taken from the waiter. */
+static bool lock_taken_is_waiters(const struct lock_wait *w)
 {
 	return w->culprit_ns == 0 && w->waiter_lost_ns > 0;
 }
 
-void lock_cells(const struct catalog *catalog, const struct lock_list *l, const struct lock_wait *w, bool with_machine,
-                struct lock_cells *out)
+/* with_machine: the waiter's text contains its machine. */
+static void lock_cells(const struct catalog *catalog, const struct lock_list *l, const struct lock_wait *w,
+                       bool with_machine, struct lock_cells *out)
 {
 	char ns[TIME_TEXT], kind[64];
 	const bool is_waiters = lock_taken_is_waiters(w), pauses = strcmp(l->name[w->kind], "pause") == 0;
@@ -88,9 +101,11 @@ static void text_row(struct report *r, const struct catalog *catalog, const stru
 {
 	struct lock_cells c;
 	lock_cells(catalog, l, w, is_machine_shown(catalog, w->waiter.machine), &c);
+	struct value taken = VAL_SHOWN(c.taken);
+	taken.integer = w->culprit_ns;
 	report_row(r, (struct value[]){
 		VAL_INT(w->start), VAL_INT(w->end - w->start + 1), VAL_SHOWN(c.waiter), VAL_SHOWN(c.lock),
-		*c.holder ? VAL_SHOWN(c.holder) : VAL_NONE, VAL_SHOWN(c.taken), *c.culprit ? VAL_SHOWN(c.culprit) : VAL_NONE });
+		*c.holder ? VAL_SHOWN(c.holder) : VAL_NONE, taken, *c.culprit ? VAL_SHOWN(c.culprit) : VAL_NONE });
 }
 
 static void write_totals(FILE *out, const struct lock_list *l, size_t shown)
@@ -112,14 +127,31 @@ static void write_totals(FILE *out, const struct lock_list *l, size_t shown)
 		fprintf(out, "%zu longest of %zu shown (--top 0: all)\n", shown, l->waits);
 }
 
-int report_locks(FILE *out, struct report_how how, const struct catalog *catalog, const struct lock_list *l, size_t top,
-                 const struct origin *o, struct error *err)
+/* Warns about VMs without recorded lock events. */
+static void warn_no_lock_events(FILE *out, struct report_how how, const struct catalog *catalog,
+                                const struct target *target, struct origin *o)
+{
+	struct notes notes = { 0 };
+	for (uint32_t i = 0; i < catalog->machines; i++) {
+		const struct catalog_machine *m = &catalog->machine[i];
+		if (m->kind == MACHINE_VM && (!target || target_machine(catalog, target) == i) && !locks_have_events(catalog, i))
+			note_add(&notes, NO_LOCK_EVENTS, m->name);
+	}
+	report_warn(out, how, o, &notes);
+}
+
+int report_locks(FILE *out, struct report_how how, const struct catalog *catalog, const struct lock_list *l,
+                 const struct target *target, size_t top, struct origin *o, struct error *err)
 {
 	static const struct report_shape raw = REPORT_SHAPE("gaps-locks", raw_columns);
-	static const struct report_shape text = REPORT_SHAPE_DROPPING("gaps-locks", text_columns, "lock");
+	static const struct report_shape text = REPORT_SHAPE_DROPPING("gaps-locks", text_columns, "lock start");
+	static const struct report_shape of_thread = REPORT_SHAPE_DROPPING("gaps-locks", text_columns_of_thread, "lock start");
+	const bool is_thread = target && target->kind == TARGET_THREAD;
 	const bool people = how.format == FORMAT_TEXT;
-	struct report *r = report_begin(out, how, people ? &text : &raw, o);
 	const size_t shown = top && top < l->waits ? top : l->waits;
+	warn_no_lock_events(out, how, catalog, target, o);
+	report_warn_omitted(out, how, o, shown, l->waits, "lock waits, the longest,");
+	struct report *r = report_begin(out, how, !people ? &raw : is_thread ? &of_thread : &text, o);
 	for (size_t i = 0; i < shown; i++)
 		(people ? text_row : raw_row)(r, catalog, l, &l->wait[i]);
 	if (report_end(r, err))

@@ -188,6 +188,34 @@ void origin_add_warnings(struct origin *o, struct notes *notes)
 	notes_release(notes);
 }
 
+void print_notes(const struct notes *n)
+{
+	char text[NOTE_TEXT];
+	for (size_t i = 0; i < n->len; i++)
+		if (notes_text(n, i, text))
+			fprintf(stderr, "stealscope: note: %s\n", text);
+}
+
+void report_warn(FILE *out, struct report_how how, struct origin *o, struct notes *notes)
+{
+	if (how.format == FORMAT_CSV && out == stdout)
+		print_notes(notes);
+	if (o)
+		origin_add_warnings(o, notes);
+	else
+		notes_release(notes);
+}
+
+void report_warn_omitted(FILE *out, struct report_how how, struct origin *o, uint64_t shown, uint64_t all,
+                         const char *rows)
+{
+	struct notes notes = { 0 };
+	if (how.format == FORMAT_TEXT || shown >= all)
+		return;
+	note_add(&notes, ROWS_OMITTED, NULL, (unsigned long long)shown, (unsigned long long)all, rows);
+	report_warn(out, how, o, &notes);
+}
+
 void origin_write_notes(const struct origin *o, FILE *out)
 {
 	for (size_t i = o->lines - o->note_lines; i < o->lines; i++)

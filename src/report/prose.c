@@ -1,5 +1,4 @@
-#include "cli/prose.h"
-
+/* Sentences in lines. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/text.h"
-#include "query/query.h"
+#include "report/report.h"
 
 #define WIDTH 80  /* columns of the output */
 
@@ -18,7 +17,7 @@ static size_t word_length(const char *text)
 	return text[n] != ' ' || text_may_break_at(text, n) ? n : n + 1 + strcspn(text + n + 1, " \n");
 }
 
-void prose_print(const char *about, const char *file)
+void prose_write(FILE *out, const char *about, const char *file)
 {
 	char *const all = text_insert_file_name(about, file);
 	const char *text = all;
@@ -28,15 +27,15 @@ void prose_print(const char *about, const char *file)
 		char *word = mem_printf("%.*s", (int)n, text);
 		int w = text_width(word);
 		if (col > 0 && col + 1 + w > WIDTH) {
-			fputs("\n ", stdout);
+			fputs("\n ", out);
 			col = 1;
 		}
-		printf("%s%s", col > 0 ? " " : "", word);
+		fprintf(out, "%s%s", col > 0 ? " " : "", word);
 		col += w + (col > 0);
 		free(word);
 		text += n;
 		if (*text == '\n') {
-			putchar('\n');
+			putc('\n', out);
 			col = 0;
 		}
 		text += *text != '\0';
