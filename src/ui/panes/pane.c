@@ -26,12 +26,20 @@ void panes_init(struct app *app)
 	}
 }
 
+void pane_drop_answer(struct pane *p)
+{
+	if (p->ops->is_table)
+		table_pane_drop(p);
+	if (p->ops->drop_answer)
+		p->ops->drop_answer(p);
+	p->lines = 0;
+}
+
 void panes_release(struct app *app)
 {
 	for (int i = 0; i < PANE_COUNT; i++) {
 		struct pane *p = app->pane[i];
-		if (p->ops->drop_answer)
-			p->ops->drop_answer(p);
+		pane_drop_answer(p);
 		if (p->ops->release)
 			p->ops->release(p);
 		free(p);
@@ -48,9 +56,7 @@ void panes_remap(struct app *app, const struct rows *old, const struct rows *new
 		if (p->ops->is_scoped)
 			p->scope.row = row_remap(old, new, p->scope.row);
 		p->reserved = p->lines;
-		if (p->ops->drop_answer)
-			p->ops->drop_answer(p);
-		p->lines = 0;
+		pane_drop_answer(p);
 		p->from = p->to = 0;
 		p->pending = p->valid = false;
 	}
@@ -101,8 +107,7 @@ static void take_answer(struct app *app, struct pane *p)
 	const int got = p->pending ? app_take_answer(app, &p->question, &query, &p->cost, &err) : 0;
 	if (got == 0)
 		return;
-	p->ops->drop_answer(p);
-	p->lines = 0;
+	pane_drop_answer(p);
 	p->pending = false;
 	if ((p->valid = got > 0)) {
 		p->ops->take(app, p, query);
@@ -201,75 +206,6 @@ void pane_filter(struct app *app, const char *text)
 	p->at = p->top = 0;
 	if (p->ops->cursor_moved && p->lines)
 		p->ops->cursor_moved(app, p, 0);
-}
-
-/* ---- Panes with a fixed row and window ----------------------------------------------------------------------------- */
-
-bool pane_window(const struct app *app, int64_t *from, int64_t *to)
-{
-	const struct view *v = &app->view;
-	const bool marked = v->a != VIEW_NONE && v->b != VIEW_NONE && v->a != v->b;
-	if (marked) {
-		*from = v->a < v->b ? v->a : v->b;
-		*to = v->a < v->b ? v->b : v->a;
-	} else {
-		*from = v->t0;
-		*to = view_last(v, &app->bounds);
-	}
-	return marked;
-}
-
-char *pane_window_text(const struct app *app, int64_t from, int64_t to, char buf[TIME_TEXT])
-{
-	char length[TIME_TEXT];
-	int64_t a, b;
-	const bool marked = pane_window(app, &a, &b) && a == from && b == to;
-	snprintf(buf, TIME_TEXT, "%s%.30s", marked ? "A..B, " : "", time_duration(length, to - from + 1));
-	return buf;
-}
-
-bool pane_scope_open(struct app *app, struct pane *p)
-{
-	struct target s;
-	if (!row_target(&app->catalog, app->view.row, &s)) {
-		app_message(app, "select a machine, a vCPU or a thread");
-		return false;
-	}
-	app_layout(app, panes_label_w(app, p));  /* columns of this pane, because the window may depend on them */
-	p->scope.row = app->view.row;
-	pane_window(app, &p->scope.from, &p->scope.to);
-	if (p->ops->drop_answer)
-		p->ops->drop_answer(p);
-	p->valid = false;
-	p->lines = p->top = p->at = 0;
-	p->filter[0] = '\0';
-	app->focused = true;
-	return true;
-}
-
-const struct target *pane_target(const struct app *app, const struct pane *p, struct target *s)
-{
-	row_target(&app->catalog, p->scope.row, s);
-	return s;
-}
-
-bool pane_is_below(const struct app *app)
-{
-	return app->pane_below && !app->pane_below->ops->replaces_rows;
-}
-
-bool pane_can_follow(const struct pane *p)
-{
-	return p->lines && !p->no_follow && p->ops->follow;
-}
-
-void pane_go(struct app *app, struct row_id row, int64_t from, int64_t to)
-{
-	struct view before = app->view;
-	app_show_row(app, row);
-	view_goto(&app->view, &app->bounds, from);
-	view_fit(&app->view, &app->bounds, from, to, 1, 3);
-	undo_push(&app->undo, &before);
 }
 
 /* ---- Cursor and keys ----------------------------------------------------------------------------------------------- */
@@ -444,6 +380,12 @@ static int draw_empty_text(const char *text, struct screen *s, int y, int w, int
 	return i;
 }
 
+/* Returns the number of lines between the title and the lines of the pane. */
+static int headings_of(const struct app *app, const struct pane *p)
+{
+	return (p->ops->heading != NULL) + (p->ops->above && p->valid ? p->ops->above(app, p, NULL, 0) : 0);
+}
+
 int pane_height(const struct app *app, int space)
 {
 	const struct pane *p = app->pane_below;
@@ -451,8 +393,8 @@ int pane_height(const struct app *app, int space)
 	if (!p || p->ops->replaces_rows)
 		return p ? space : 0;
 	size_t lines = !p->valid ? p->reserved : p->lines == 0 && p->filter[0] ? 1 : p->lines;
-	int height = (int)(lines < LINES_MAX ? lines : LINES_MAX) + 1 + p->ops->headings;
-	const int min_height = 1 + p->ops->headings + (p->min_lines > LINES_MIN ? (int)p->min_lines : LINES_MIN);
+	const int headings = headings_of(app, p), min_height = 1 + headings + LINES_MIN;
+	int height = (int)(lines < LINES_MAX ? lines : LINES_MAX) + 1 + headings;
 	const int max_height = space / 2 > min_height ? space / 2 : min_height;
 	height = height < max_height ? height : max_height;
 	if (*empty_text(app, p, reason, sizeof reason))
@@ -497,7 +439,12 @@ static void draw_title(struct app *app, struct pane *p, struct screen *s, int y)
 	else if (!p->valid)
 		snprintf(title, sizeof title, " %s: not available ", name);
 	else
-		p->ops->title(app, p, s->w, title, sizeof title);
+		(p->ops->title ? p->ops->title : table_pane_get_title)(app, p, s->w, title, sizeof title);
+	if (p->ops->is_table && p->valid && !p->pending) {
+		table_pane_get_order(p, name, sizeof name);
+		if (text_width(title) + text_width(name) < s->w - 30)
+			snprintf(title + strlen(title) - 1, sizeof title - strlen(title), "%s", *name ? name : " ");
+	}
 	shorten_title(title, s->w - 1);  /* the last space of the title may be cut */
 	screen_fill(s, 0, y, s->w, '-', style);
 	int x = 1 + screen_text(s, 1, y, s->w - 2, style, title);
@@ -510,9 +457,6 @@ static void draw_title(struct app *app, struct pane *p, struct screen *s, int y)
 
 static void scroll_to_cursor(struct pane *p)
 {
-	if (p->initial_line && p->page)
-		p->at = p->initial_line < p->page ? p->initial_line : 0;
-	p->initial_line = p->page ? 0 : p->initial_line;
 	if (p->at >= p->lines)
 		p->at = p->lines ? p->lines - 1 : 0;
 	if (p->at < p->top)
@@ -532,14 +476,17 @@ void pane_draw(struct app *app, struct screen *s, int y, int height)
 		draw_empty_text(reason, s, y + 1, s->w, height - 1, app->appearance.palette.part[PART_NORMAL]);
 		return;
 	}
-	const int lines = p->lines < LINES_MIN ? (int)p->lines : LINES_MIN;
-	int head = p->ops->headings && height > p->ops->headings + lines ? 1 + p->ops->headings : 1;
+	const int headings = headings_of(app, p), head = headings && height > headings + (p->lines > 0) ? 1 + headings : 1;
 	draw_title(app, p, s, y);
 	p->page = height > head ? (size_t)(height - head) : 0;
 	p->y = y + head;
 	scroll_to_cursor(p);
-	if (head > 1)
-		p->ops->heading(app, p, s, y + 1);
+	for (int i = 1; i < head; i++)
+		screen_fill(s, 0, y + i, s->w, ' ', app->appearance.palette.part[i == head - 1 ? PART_RULER : PART_NORMAL]);
+	if (head > 1 && p->ops->above && p->valid)
+		p->ops->above(app, p, s, y + 1);
+	if (head > 1 && p->ops->heading)
+		p->ops->heading(app, p, s, y + head - 1);
 	if (p->valid && p->filter[0] && !p->lines && p->page)
 		screen_printf(s, 1, p->y, s->w - 1, pane_style(app, PART_ERROR, false), "no line contains \"%s\"", p->filter);
 	for (size_t i = 0; i < p->page && p->top + i < p->lines; i++) {

@@ -39,9 +39,6 @@ struct pane {
 	const struct pane_ops *ops;
 	size_t lines, top;   /* lines: number of text lines below the title; top: first line shown */
 	size_t at, page;     /* at: selected line; page: number of lines in the last frame */
-	size_t initial_line;  /* line to select in the first frame, if visible without scrolling; 0: the first line */
-	size_t min_lines;    /* number of lines for which the pane may use more than half of the space */
-	bool no_follow;       /* Enter does nothing on the lines of this pane */
 	int y;               /* screen line of the first text line */
 	int w;               /* screen width for which the lines were made, columns */
 	int extra_lines;           /* lines added by the user with + and - */
@@ -88,8 +85,10 @@ struct pane_ops {
 	/* Writes the reason for an empty pane; "" if the title contains it. */
 	void (*empty_text)(const struct app *app, const struct pane *p, char *buf, size_t size);
 	int (*label_width)(int w);    /* width of the labels before the time area on a screen of w columns; NULL: default */
-	int headings;          /* number of lines below the title, which heading() draws from screen line y */
+	/* Draws the headings in line y; NULL: none. Above them, above() draws its lines from line y on (s NULL: only counts)
+	 * and returns their number; NULL: none. */
 	void (*heading)(const struct app *app, const struct pane *p, struct screen *s, int y);
+	int (*above)(const struct app *app, const struct pane *p, struct screen *s, int y);
 	/* Draws text line i; the screen line was cleared before. */
 	void (*line)(struct app *app, struct pane *p, struct screen *s, int y, size_t i, bool selected);
 	void (*overlay)(struct app *app, const struct pane *p, struct screen *s);  /* draws over the rows (arrows) */
@@ -116,9 +115,13 @@ struct pane_ops {
 	void (*remap)(struct app *app, struct pane *p, const struct rows *old, const struct rows *new);
 	void (*drop_answer)(struct pane *p);   /* frees the answer */
 	void (*release)(struct pane *p);  /* frees everything else; the caller frees the state */
-	/* For scoped_pane_*(): number of sort orders; texts before the row's title in the name ("gaps of ") and in the name of
-	 * an exported file ("gaps-"). */
-	int orders;
+	/* Of a pane that shows a report. orders: columns by which the lines can be sorted, "." = as in the report; marked:
+	 * columns in the colour of lost time; merged: a column that is shown only where it differs from the line above;
+	 * prefixes: texts before the row's title in the name ("gaps of ") and in the name of a file ("gaps-"). */
+	bool is_table;
+	int (*report)(struct app *app, struct pane *p, FILE *f, struct report_how how, struct origin *o, struct error *err);
+	const char *orders, *marked, *merged;
+	bool shows_text;  /* the pane shows the text before the table, such as a verdict */
 	const char *name_prefix, *file_prefix;
 };
 
@@ -137,6 +140,7 @@ bool panes_cancel(struct app *app);  /* drops the pending question; false: there
 int panes_label_w(const struct app *app, const struct pane *p);  /* width of the labels; p NULL: without a pane */
 int pane_label_w(int w);  /* default width of the labels on a screen of w columns */
 
+void pane_drop_answer(struct pane *p);  /* frees the answer and the lines */
 bool pane_open(struct app *app, enum pane_id id);  /* false: the pane could not be opened, a message was shown */
 /* Returns the pane below the rows; opens the flow of the row if there is none. NULL: it could not be opened. */
 struct pane *pane_shown(struct app *app);
@@ -157,14 +161,36 @@ bool pane_scope_open(struct app *app, struct pane *p);
 /* Fills *s with the target of the scope. Returns s. */
 const struct target *pane_target(const struct app *app, const struct pane *p, struct target *s);
 
-/* Common state of panes with a scope that show a sorted list, and their operations. */
-struct scoped_pane {
+/* ---- Panes that show a report, see table_pane.c. `report` writes it, into the pane as into a file; the pane adds the
+ * order and the filter of the lines. Such a pane is one file: its query, its report, a title, and what Enter does. */
+struct table_pane {
 	struct pane pane;
-	int order;             /* 0 .. ops->orders - 1 */
+	struct report_table table;     /* rows of the report, if has_table */
+	bool has_table;
+	struct time_axis axis;  /* of the times in the table */
+	size_t *line;           /* rows that pass the filter, sorted */
+	char *around;           /* text of the report before and after the table */
+	char **text;            /* lines of it, which scroll above the table if ops->shows_text */
+	size_t texts, texts_cap;
+	int order;              /* number of the name in ops->orders by which the lines are sorted */
+	size_t sort_column;     /* its column; table.shape.columns: none */
 };
-void scoped_pane_sort_next(struct app *app, struct pane *pane, int by);
-void scoped_pane_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size);
-void scoped_pane_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size);
+size_t table_pane_row(const struct pane *pane, size_t i);  /* returns the row of the report that line i shows */
+void table_pane_drop(struct pane *pane);  /* frees the table */
+void table_pane_arrange(struct app *app, struct pane *pane);
+void table_pane_sort(struct app *app, struct pane *pane, int by);
+void table_pane_draw_headings(const struct app *app, const struct pane *pane, struct screen *s, int y);
+void table_pane_draw_line(struct app *app, struct pane *pane, struct screen *s, int y, size_t i, bool selected);
+void table_pane_get_order(const struct pane *pane, char *buf, size_t size);
+void table_pane_press_heading(struct app *app, struct pane *pane, int x);
+void table_pane_get_name(const struct app *app, const struct pane *pane, char *buf, size_t size);
+void table_pane_get_title(const struct app *app, const struct pane *pane, int w, char *buf, size_t size);
+void table_pane_get_file_name(const struct app *app, const struct pane *pane, char *buf, size_t size);
+void table_pane_get_status_text(const struct app *app, const struct pane *pane, size_t i, char *buf, size_t size);
+int table_pane_export(struct app *app, struct pane *pane, FILE *f, enum report_format format, struct error *err);
+/* Operations of such a pane that no pane replaces. */
+#define TABLE_PANE .is_table = true, .arrange = table_pane_arrange, .heading = table_pane_draw_headings, \
+	.press_heading = table_pane_press_heading, .line = table_pane_draw_line
 
 /* Stores the window that panes use. Returns true if it is A..B, false if it is the window on the screen. */
 bool pane_window(const struct app *app, int64_t *from, int64_t *to);
