@@ -51,7 +51,8 @@ src_libui_a_SOURCES = \
 	src/ui/core/session_state.c src/ui/core/session_state.h \
 	src/ui/panes/requests_list.c \
 	src/ui/recordings/recordings.c \
-	src/ui/panes/scoped_pane.c \
+	src/ui/panes/pane_window.c \
+	src/ui/panes/table_pane.c \
 	src/ui/widgets/row_draw.c \
 	src/ui/widgets/provider_lane.c src/ui/widgets/provider_lane.h \
 	src/ui/widgets/verdict_line.c src/ui/widgets/verdict_line.h \

@@ -77,7 +77,7 @@ static void press_on_row(struct app *app, struct row_id row, int col, bool press
 static bool press_on_pane_area(struct app *app, int x, int y)
 {
 	struct pane *p = app->pane_below;
-	if (p && p->ops->headings && y == p->y - 1 && p->page) {
+	if (p && p->ops->heading && y == p->y - 1 && p->page) {
 		if (p->ops->press_heading)
 			p->ops->press_heading(app, p, x);
 		else if (p->ops->sort)

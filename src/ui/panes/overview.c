@@ -519,7 +519,7 @@ const struct pane_ops overview_pane = {
 	.size = sizeof(struct overview), .replaces_rows = true, .open = overview_open, .refresh = overview_refresh,
 	.window = overview_window, .query = overview_open_query, .take = overview_take_answer, .arrange = overview_make_lines,
 	.sort = overview_sort_next, .group = overview_group_next, .name = overview_get_name, .title = overview_get_title,
-	.label_width = overview_label_width, .headings = 1, .heading = overview_draw_headings,
+	.label_width = overview_label_width, .heading = overview_draw_headings,
 	.press_heading = overview_press_heading,
 	.line = overview_draw_line, .follow = overview_follow_line, .cursor_moved = overview_select_row,
 	.tab = overview_jump_group, .status_text = overview_get_status_text, .file = overview_get_file_name,
