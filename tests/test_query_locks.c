@@ -96,7 +96,7 @@ static char *written(const struct world *w, const struct lock_list *l, size_t to
 	char *text = NULL;
 	size_t size;
 	FILE *f = open_memstream(&text, &size);
-	assert_int_equal(report_locks(f, REPORT_WHOLE(FORMAT_TEXT), &w->catalog, l, top, NULL, &err), 0);
+	assert_int_equal(report_locks(f, REPORT_WHOLE(FORMAT_TEXT), &w->catalog, l, NULL, top, NULL, &err), 0);
 	fclose(f);
 	return text;
 }

@@ -176,9 +176,9 @@ static void test_between_markers(void **state)
 static void test_line_to_clipboard(void **state)
 {
 	(void)state;
-	free(press("B<Tab>jy"));
+	free(press("B<Tab>y"));
 	assert_non_null(app.clipboard);
-	assert_memory_equal(app.clipboard, "to host/2101 burnP6", 19);
+	assert_non_null(strstr(app.clipboard, "host/2101 burnP6"));
 	assert_shows("e", "write to (.txt .csv .json): steal-window");
 	free(press("<Esc>"));
 	assert_true(app.focused);
@@ -306,7 +306,8 @@ static void test_gaps(void **state)
 	                             &gaps, NULL), 0);
 	for (size_t i = 0; i < gaps.items; i++)
 		first = gaps.item[i].gap.start < first ? gaps.item[i].gap.start : first;
-	assert_shows("P", "gaps of Debian/3525 critical_task in 80.0 ms: 26.4 ms, longest first");
+	assert_shows("P", "gaps of Debian/3525 critical_task in 80.0 ms: 26.4 ms");
+	assert_shows("", ", by length ");
 	assert_true(app.focused && app.pane_below->lines == gaps.items);
 	assert_shows("", "max 5.23 ms");
 	assert_shows("", "critical_task waited 5.23 ms, 100 % of it for host/2101 burnP6");
@@ -341,11 +342,10 @@ static void test_locks(void **state)
 		machine.index++;
 	assert_int_equal(locks_of(&app.catalog, &machine, INT64_MIN, INT64_MAX, &l, NULL), 0);
 	assert_int_equal(l.waits, 5);
-	assert_shows(":Debian<Enter>P", "5 gaps of Debian in 80.0 ms: 26.1 ms, longest first; b: lock waits ");
+	assert_shows(":Debian<Enter>P", "5 gaps of Debian in 80.0 ms: 26.1 ms; b: lock waits, by length ");
 	assert_shows("b", "5 lock waits of Debian in 80.0 ms: 60.0 ms, 26.1 ms taken from holders");
 	assert_true(app.focused && app.pane_below->lines == l.waits);
 	assert_shows("", "880 sshd  futex  3525 critical_task  5.21 ms  host/2101 burnP6");
-	assert_shows("", "Debian/880 sshd waited 12.0 ms for a futex, held by 3525 critical_task; 5.21 ms of it taken by ");
 	free(press("j<Enter>"));
 	assert_int_equal(app.view.cursor, l.wait[1].start);
 	assert_true(app.view.row.kind == ROW_THREAD && app.catalog.thread[app.view.row.index].tid == 880);
@@ -408,7 +408,7 @@ static void test_mouse(void **state)
 	click(5, 39);
 	free(press("0P<Tab>"));
 	assert_false(app.focused);
-	y = line_of("top culprit") + 1;
+	y = line_of("  culprit  ") + 1;
 	click(5, y + 1);
 	assert_true(app.focused && app.pane_below->at == 1);
 	struct row_id row = app.view.row;
@@ -436,15 +436,16 @@ static void test_exits(void **state)
 {
 	(void)state;
 	assert_shows(":Debian/CPU0<Enter>:zoom 80ms<Enter>E", "VM exits of Debian/vCPU0 in 80.0 ms: 26.4 ms outside the guest");
-	assert_shows("", "Debian/vCPU0: 5 VM exits (interrupt); longest 5.23 ms at 12:03:04.1070");
+	assert_shows("", "interrupt      5  26.1 ms");
+	assert_shows("", "5.23 ms  12:03:04.1070");
 	assert_shows("", "interrupt: duration 4.19 ms ! 8.39 ms");
 	int64_t step = app.view.step;
-	assert_shows("<Enter>", "Debian/vCPU0: 5 VM exits (interrupt)");
+	assert_shows("<Enter>", "interrupt      5  ");
 	assert_true(app.view.step < step && app.view.cursor == UI_WORLD_BEGIN + 7000000);
 	assert_shows("<Tab>", "by host/2101 burnP6 on CPU3, ");
-	assert_shows("<Tab>/msr<Enter>", "Debian/vCPU0: 5 VM exits (msr); longest 60.0 us");
+	assert_shows("<Tab>/msr<Enter>", "0  msr ");
 	assert_shows("<Esc>o", "share");
-	assert_shows("q:+9ms<Enter>:zoom 8ms<Enter>E", "Debian/vCPU0: 1 VM exit (interrupt)");
+	assert_shows("q:+9ms<Enter>:zoom 8ms<Enter>E", "interrupt      1  ");
 	assert_shows("q:+30ms<Enter>:zoom 10us<Enter>E", "- no VM exits of Debian/vCPU0 in 10.0 us -");
 	assert_shows("q:Ubuntu<Enter>E", "kvm_entry and kvm_exit");
 	assert_shows("q:host/2101<Enter>E", "is not of a guest");
@@ -456,15 +457,13 @@ static void test_path(void **state)
 {
 	(void)state;
 	char *shut = press(":Debian/880<Enter>:zoom 80ms<Enter>"), *again;
-	assert_shows("C", "path of Debian/880 sshd in 80.0 ms, 15.8 ms unknown, by thread");
-	assert_shows("", "33.5 ms in 20 steps: Debian/3525 critical_task");
-	assert_shows("ooo", ", by time");
+	assert_shows("C", "path of Debian/880 sshd in 80.0 ms, 15.8 ms unknown, sums");
+	assert_shows("", "33.5 ms  41.9%  Debian/3525 critical_task  running ");
+	assert_shows("o", "intervals, by time");
 	assert_shows("", "880 sshd                    0%*|--------------v---------------v---");
-	assert_shows("j", "Debian/3525 critical_task 2.00 ms ran; then woke the next thread");
-	assert_shows("o<Down>", "Debian/3525 critical_task 5.21 ms waited for host/2101 burnP6; then woke the next thread");
-	assert_shows("oo", "80.0 ms in 46 steps: Debian");
-	assert_shows("o", "35.0 ms in 25 steps: running");
-	assert_shows("oo/burn<Enter><Enter>", "Debian/3525 critical_task 5.21 ms waited");
+	assert_shows("j", "Debian/3525 critical_task  running                       wake   proven");
+	assert_shows("o<Down>", "Debian/3525 critical_task  preempting  host/2101 burnP6  wake ");
+	assert_shows("oo/burn<Enter><Enter>", "Debian/3525 critical_task  preempting  host/2101 burnP6 ");
 	assert_true(app.view.cursor == UI_WORLD_BEGIN + 7000000 && app.view.row.kind == ROW_THREAD);
 	assert_int_equal(app.catalog.thread[app.view.row.index].tid, 3525);
 	free(press("q:Debian/880<Enter>"));
@@ -495,7 +494,6 @@ static void test_diff(void **state)
 	assert_null(app.pane_below);
 	snprintf(command, sizeof command, ":diff %s<Enter>", world);
 	assert_shows(command, "in 40.0 ms: 0 findings");
-	assert_true(app.pane_below->lines > 0);
 	assert_shows("q:diff /nowhere.steal<Enter>", "No such file");
 	assert_null(app.pane_below);
 	free(press("V"));
