@@ -133,6 +133,16 @@ def misread(whole):
     check("contradicting-events" in found and "self-check-failed" not in found, f"with losses: {sorted(found)}")
 
 
+def hidden():
+    """Threads that are current in no record: they are named, and neither the trace nor its reader is blamed."""
+    for seed in range(1, 7):
+        simulate(f"hidden{seed}", "groups", "--seed", str(seed), "--quota-facts", "stat", "--hide", "nginx")
+        run("index", f"hidden{seed}", "-o", "hidden.steal")
+        found = {n["code"]: n["text"] for n in notes("info", "hidden.steal")}
+        check("nginx" in found.get("hidden-threads", ""), f"seed {seed}: hidden threads are named: {sorted(found)}")
+        check(not set(found) & {"self-check-failed", "contradicting-events"}, f"seed {seed}: they explain the contradictions")
+
+
 with scratch() as folder:
     os.chdir(folder)
     everything = without()
@@ -143,3 +153,4 @@ with scratch() as folder:
     wakers(everything)
     waking_alone(everything)
     misread(everything)
+    hidden()

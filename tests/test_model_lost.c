@@ -319,10 +319,52 @@ static void test_contradictions(void **state)
 	teardown();
 }
 
+/* ---- threads whose events the kernel hides */
+
+/* 60 is switched in on CPU 2 again and again, and leaves it unseen. It may have woken 341 unseen, too, so that 341 did not
+ * wait since the beginning; without such switches it did. */
+static void test_hidden_threads(void **state)
+{
+	struct machine_setup setup[] = { { .name = "host", .parent = -1, .traced = true, .host_pid = -1,
+	                                   .names = { name_of, NULL } } };
+	(void)state;
+	for (int hides = 0; hides < 2; hides++) {
+		struct prescan scan = PRESCAN_INIT;
+		rec_init(&rec);
+		model = model_new(setup, COUNT(setup), false, &rec_ops, &rec, NULL);
+		scan.asked = ENABLED_FORKS;
+		for (int i = 0; i < 6; i++)
+			for (int k = 0; k < (hides ? 1 : 2); k++) {
+				struct event ev = event(21 + 2 * i + k, EV_SWITCH, 2, k ? 60 : 70);
+				ev.sw.prev_tid = k ? 60 : 70;
+				ev.sw.next_tid = k ? 70 : 60;
+				prescan_feed(&scan, &ev);
+			}
+		struct event ev = event(40, EV_WAKEUP, 3, 0);
+		ev.wake.tid = 340;
+		prescan_feed(&scan, &ev);
+		ev = event(41, EV_SWITCH, 3, 0);
+		ev.sw.prev_tid = 0;
+		ev.sw.next_tid = 341;
+		prescan_feed(&scan, &ev);
+		prescan_finish(&scan);
+		assert_int_equal(model_begin(model, 0, 20, &scan, NULL), 0);
+		expect("/Host/Threads/340/Status", 20, THREAD_BLOCKED);
+		expect("/Host/Threads/341/Status", 20, hides ? THREAD_UNKNOWN : THREAD_PREEMPTED);
+		for (int i = 0; i < 3; i++)
+			sw(0, 50 + i, 2, 70, RUN_RUNNABLE, 60);
+		assert_int_equal(hidden_threads_times(&model->machine[0]->hidden), 2);
+		sw(0, 60, 2, 60, RUN_RUNNABLE, 70);  /* it is not hidden */
+		assert_int_equal(hidden_threads_times(&model->machine[0]->hidden), 0);
+		prescan_release(&scan);
+		teardown();
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_lost_on_host),
+		cmocka_unit_test(test_hidden_threads), cmocka_unit_test(test_lost_on_host),
 		cmocka_unit_test(test_lost_on_guest),
 		cmocka_unit_test(test_recovered),
 		cmocka_unit_test(test_loss_elsewhere),

@@ -131,6 +131,9 @@
 	X(SELF_CHECK_FAILED, "self-check-failed", LIMIT, \
 	  "stealscope may misread this trace: no event was lost, but events that contradict the states computed from it: " \
 	  "%llu (%s)", "do not trust the states around them; report this trace as a defect of stealscope or its layout") \
+	X(HIDDEN_THREADS, "hidden-threads", LIMIT, \
+	  "the kernel hides the events of %zu threads (%s): %llu times one left its CPU unseen; when they ran or waited, and " \
+	  "whom they woke, is unknown", "") \
 	X(THROTTLED_MISSED, "throttled-missed", LIMIT, \
 	  "group %s was throttled for %s by cpu.stat, for %s by the events: part of what others seem to have taken from it " \
 	  "is its own quota's", "") \

@@ -236,7 +236,26 @@ static void write_kinds(char *text, size_t size, const uint64_t count[EVENT_KIND
 	}
 }
 
-/* Self-check. Missing events explain contradictions. Without any, more than a few show that we misread the trace. */
+/* Writes "tokio-rt-worker, memfd:sealed-91": the names of threads whose events are hidden, most times first. */
+static const char *write_hidden(const struct machine *mc, char text[160])
+{
+	size_t len = 0, named = 0;
+	uint32_t last = 0;
+	text[0] = '\0';
+	for (size_t i = 0; i < mc->hidden.len && named < KINDS_LISTED && len < 120; i++) {
+		const struct hidden_thread *th = &mc->hidden.thread[i];
+		const char *name = th->name ? mc->names.get(mc->names.of, th->name) : NULL;
+		if (!name || th->name == last)
+			continue;
+		last = th->name;
+		named++;
+		len += (size_t)snprintf(text + len, 160 - len, "%s%.30s", len ? ", " : "", name);
+	}
+	return text;
+}
+
+/* Self-check. Hidden threads and missing events explain contradictions. Without any, more than a few show that we misread
+ * the trace. */
 static void note_contradictions(const struct machine *mc, uint64_t events, bool whole, struct notes *notes)
 {
 	uint64_t n = 0;
@@ -244,7 +263,11 @@ static void note_contradictions(const struct machine *mc, uint64_t events, bool 
 	for (unsigned k = 0; k < EVENT_KIND_COUNT; k++)
 		n += mc->contradictions[k];
 	write_kinds(kinds, sizeof kinds, mc->contradictions);
-	if (whole && n > CONTRADICTIONS_FEW && n > events / CONTRADICTIONS_PART)
+	const uint64_t hidden = hidden_threads_times(&mc->hidden);
+	char names[160];
+	if (hidden > CONTRADICTIONS_FEW && hidden >= n / 5 * 4)
+		note_add(notes, HIDDEN_THREADS, mc->name, mc->hidden.len, write_hidden(mc, names), (unsigned long long)hidden);
+	else if (whole && n > CONTRADICTIONS_FEW && n > events / CONTRADICTIONS_PART)
 		note_add(notes, SELF_CHECK_FAILED, mc->name, (unsigned long long)n, kinds);
 	else if (n)
 		note_add(notes, CONTRADICTING_EVENTS, mc->name, (unsigned long long)n, kinds);

@@ -35,6 +35,7 @@ src_libmodel_a_SOURCES = \
 	src/model/sink_history.c \
 	src/model/inference/idle_poll_sites.c src/model/inference/idle_poll_sites.h \
 	src/model/loss/initial_state.c src/model/loss/initial_state.h \
+	src/model/loss/hidden_threads.c src/model/loss/hidden_threads.h \
 	src/model/state/state.h \
 	src/model/state/control_groups.c \
 	src/model/state/thread.c \

@@ -299,6 +299,7 @@ struct options {
 	int64_t nice;              /* planted: nice level of the server's vCPU */
 	int64_t affinity;          /* planted: CPUs of the server's vCPU, one bit each; 0: as planted */
 	const char *without;       /* planted: name of a thread that is not created; NULL: none */
+	const char *hide;          /* name of threads that are current in no record; NULL: none */
 	int64_t work;              /* computation of a request, percent of the default; 0: 100 */
 	int64_t offset, drift_ppb; /* offset (ns) and drift of guest clocks, if have_offset, have_drift */
 	bool have_offset, have_drift, have_beacon;

@@ -12,7 +12,7 @@
 enum { O_SEED = 256, O_DURATION, O_EVENTS, O_PCPUS, O_BEACON, O_HOGS, O_BURST, O_OFFSET, O_DRIFT, O_PERFECT, O_LOST,
        O_DUP,
        O_BOGUS, O_JITTER, O_STEP, O_STEP_AT, O_PACKET, O_NO_KVM, O_NO_SCHED, O_NO_TRUTH, O_PLAIN, O_BAD_ID, O_MISSING,
-       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_AFFINITY, O_WITHOUT, O_POLL, O_SWAP,
+       O_LATE, O_CONTAINERS, O_NESTED, O_HOTPLUG, O_PLANT, O_WORK, O_SHARE, O_NICE, O_AFFINITY, O_WITHOUT, O_HIDE, O_POLL, O_SWAP,
        O_SIBLINGS, O_SLOWDOWN, O_COUNTERS, O_COUNTER_FAULTS, O_STEAL,
        O_QUOTA_FACTS };
 
@@ -39,6 +39,7 @@ static const struct option option[] = {
 	{ "steal-clock", required_argument, NULL, O_STEAL }, { "quota-facts", required_argument, NULL, O_QUOTA_FACTS },
 	{ "share", required_argument, NULL, O_SHARE }, { "nice", required_argument, NULL, O_NICE },
 	{ "affinity", required_argument, NULL, O_AFFINITY }, { "without", required_argument, NULL, O_WITHOUT },
+	{ "hide", required_argument, NULL, O_HIDE },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -87,6 +88,7 @@ static const char options_text[] =
 	"  --missing NAME          leave out that guest's trace, or \"host\" (repeatable)\n"
 	"  --late                  random: some guests' traces begin late or end early\n"
 	"  --no-sched              no sched events in all traces\n"
+	"  --hide NAME             threads of this name are current in no record\n"
 	"  --no-kvm                no kvm events in the host's trace\n"
 	"  --plain-names           all threads of a VM are called qemu-system-x86\n"
 	"  --bad-vcpu-id           vcpu_id fields hold rubbish\n"
@@ -266,6 +268,9 @@ static bool flag_option(int opt, struct options *o)
 		return true;
 	case O_WITHOUT:
 		o->without = optarg;
+		return true;
+	case O_HIDE:
+		o->hide = optarg;
 		return true;
 	case O_MISSING:
 		if (o->missings < sizeof o->missing / sizeof *o->missing)

@@ -1,6 +1,8 @@
 /* Trace records: names and fields as in LTTng 2.13's kernel tracer, in one table for the metadata and the binary form. */
 #include "sim.h"
 
+#include <string.h>
+
 #define WAKE_FIELDS { { FIELD_COMM, "comm" }, { FIELD_I32, "tid" }, { FIELD_I32, "prio" }, { FIELD_I32, "target_cpu" } }
 
 const struct record_class record_class[REC_COUNT] = {
@@ -91,6 +93,8 @@ void record_write(struct cpu *c, enum record_kind kind, const union record_value
 	if (s->opt.no_sched && kind <= REC_EXEC)
 		return;
 	if (s->opt.no_kvm && ((kind >= REC_KVM_ENTRY && kind <= REC_USEREXIT) || kind >= REC_HALT_POLL))
+		return;
+	if (s->opt.hide && !c->host && c->cur && strcmp(thread_name(c->cur), s->opt.hide) == 0)
 		return;
 	if (!m->ctf || s->now < m->trace_from || s->now > m->trace_to || s->failed)
 		return;

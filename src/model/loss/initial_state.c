@@ -7,6 +7,7 @@
 #include "model/loss/coverage.h"
 
 #define INDEX_BITS 40
+#define HIDDEN_MIN 4  /* switches that were not recorded without a loss, after which the trace is not complete */
 #define SILENT_CPUS_MAX 1024  /* maximum number of CPUs that are read one by one: a damaged trace may contain CPU 65535 */
 
 void prescan_release(struct prescan *s)
@@ -29,7 +30,7 @@ int8_t prescan_thread_state(const struct prescan *s, const struct prescan_thread
 	const bool open = th->dumped && th->sched == THREAD_PREEMPTED && th->cpu >= 0 &&
 	                  ((uint32_t)th->cpu >= s->cpus || !s->cpu[th->cpu].seen);
 	const bool has_wakeups = s->wakeups || s->wakings, has_forks = s->forks || (s->asked & ENABLED_FORKS);
-	const bool was_queued = has_wakeups && (th->mentioned_before || has_forks);
+	const bool was_queued = has_wakeups && (th->mentioned_before || has_forks) && s->hidden < HIDDEN_MIN;
 	return open || (th->switched_in && !was_queued) ? THREAD_UNKNOWN : th->sched;
 }
 
@@ -120,7 +121,7 @@ static void add_cpus(struct prescan *s, uint32_t number)
 {
 	s->cpu = mem_resize(s->cpu, number + 1, sizeof *s->cpu);
 	for (uint32_t i = s->cpus; i <= number; i++)
-		s->cpu[i] = (struct prescan_cpu){ .tid = -1, .pid = -1, .mode = MODE_UNKNOWN, .pid_tid = -1 };
+		s->cpu[i] = (struct prescan_cpu){ .tid = -1, .pid = -1, .mode = MODE_UNKNOWN, .pid_tid = -1, .next = -1 };
 	s->cpus = number + 1;
 }
 
@@ -207,9 +208,11 @@ static void set_namespace(uint32_t *to, int64_t ns)
 		*to = (uint32_t)ns;
 }
 
-static void on_switch(struct prescan *s, const struct event *ev)
+static void on_switch(struct prescan *s, struct prescan_cpu *c, const struct event *ev)
 {
 	s->switches++;
+	s->hidden += c->next >= 0 && ev->sw.prev_tid >= 0 && c->next != ev->sw.prev_tid;
+	c->next = ev->sw.next_tid;
 	bool moved = find_mentioned(s, ev->sw.next_tid);
 	struct prescan_thread *th = first_mention(s, ev->sw.next_tid, THREAD_PREEMPTED);
 	if (!th)
@@ -347,6 +350,7 @@ void prescan_feed(struct prescan *s, const struct event *ev)
 	}
 	if (ev->kind == EV_LOST) {
 		on_lost(s, ev);
+		get_cpu(s, ev->cpu)->next = -1;
 		return;
 	}
 	struct prescan_cpu *c = get_cpu(s, ev->cpu);
@@ -366,7 +370,7 @@ void prescan_feed(struct prescan *s, const struct event *ev)
 	on_context(s, c, ev);
 	switch (ev->kind) {
 	case EV_SWITCH:
-		on_switch(s, ev);
+		on_switch(s, c, ev);
 		break;
 	case EV_WAKING:
 	case EV_WAKEUP:

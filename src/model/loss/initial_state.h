@@ -51,6 +51,7 @@ struct prescan_cpu {
 	int32_t pid_tid;     /* thread of the last event with a PID; -1: none */
 	size_t pid_epoch;    /* epoch of that event */
 	size_t epoch;        /* epoch of its last event */
+	int64_t next;        /* thread of its last switch; -1: none, or events were lost since */
 };
 
 struct prescan {
@@ -63,6 +64,7 @@ struct prescan {
 	int64_t lost_until;            /* end of the losses read so far, ns, clock of the machine */
 	bool lost_pending;             /* the current event is before lost_until */
 	uint64_t switches, wakeups, wakings, migrations, forks;
+	unsigned hidden;               /* number of switches from another thread than the previous switch was to */
 	unsigned asked;                /* kinds of events requested by the recorder, as in trace_info */
 	struct proved_sleeps proved_sleeps;
 	struct unseen_handlers handlers;

@@ -39,6 +39,10 @@ static void prove_current(struct machine *mc, uint32_t number, int64_t tid)
 		thread_end(mc, old);
 	else if (known)
 		count_contradiction(mc);
+	if (known && old && !old->has_left) {
+		hidden_threads_add(&mc->hidden, old->tid, old->comm);
+		old->is_hidden = true;
+	}
 }
 
 static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
@@ -55,6 +59,10 @@ static void on_switch(struct machine *mc, struct cpu *c, const struct event *ev)
 	if (prev) {
 		thread_learn(mc, prev, ev->sw.prev_comm, -1);
 		prev = cpu_clear_current(mc, number);
+		prev->has_left = true;
+		if (prev->is_hidden)
+			hidden_threads_remove(&mc->hidden, prev->tid);
+		prev->is_hidden = false;
 		prev->woken = WOKEN_NO;
 		prev->since = mc->model->sink.now;
 		if (ev->sw.prev_state == RUN_RUNNABLE)

@@ -20,6 +20,7 @@
 #include "model/inference/group_quota.h"
 #include "model/inference/idle_inference.h"
 #include "model/inference/steal_check.h"
+#include "model/loss/hidden_threads.h"
 #include "model/inference/vcpu_throttling.h"
 #include "model/model_sink.h"
 #include "model/state/irq_nesting.h"
@@ -54,6 +55,8 @@ struct thread {
 	bool stale;                 /* no event since a loss: its TID may belong to another thread now */
 	uint8_t woken;              /* enum woken: whether it is PREEMPTED since a wakeup or since it lost its CPU */
 	bool never_woken;           /* forked, and not woken since */
+	bool has_left;              /* a switch from it was recorded */
+	bool is_hidden;             /* member of machine.hidden */
 	bool in_kernel;             /* kernel thread, according to the state dump */
 	int8_t nice;                /* nice level at its last switch-in; NICE_RT: real time; NICE_UNKNOWN */
 	int32_t group;              /* index of its control group; -1: unknown */
@@ -167,6 +170,7 @@ struct machine {
 	/* Self-check: number of events with a context (CPU, thread) that contradicts the state before them, by event kind. */
 	uint64_t contradictions[EVENT_KIND_COUNT];
 	uint64_t contradicting;        /* number of the event counted last, see count_contradiction() */
+	struct hidden_threads hidden;
 	uint64_t assumed_cpus;         /* number of waits for which the CPU is assumed, see thread_check_move() */
 	uint64_t unseen_wakeups;       /* number of sleeps that ended without a wakeup, before any wakeup was processed */
 	uint64_t unknown_wakers;       /* number of wakeups with an unknown waker */
