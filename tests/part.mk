@@ -51,7 +51,7 @@ E2E_TESTS = \
 	tests/test_xen_hvm.py \
 	tests/test_xen_clocks.py \
 	tests/test_cache.py \
-	tests/test_causes.py \
+	tests/test_path_culprits.py \
 	tests/test_collect.py \
 	tests/test_completion.py \
 	tests/test_coverage.py \
@@ -75,11 +75,11 @@ E2E_TESTS = \
 	tests/test_layout.py \
 	tests/test_export_http.py \
 	tests/test_hostile_files.py \
-	tests/test_limits.py \
+	tests/test_throttling.py \
 	tests/test_locks.py \
-	tests/test_appearance.py tests/test_glance.py tests/test_gallery.py tests/test_long_spans.py \
+	tests/test_appearance.py tests/test_viewer_culprits.py tests/test_gallery.py tests/test_long_spans.py \
 	tests/test_lttng.py \
-	tests/test_names.py \
+	tests/test_escaped_names.py \
 	tests/test_nested.py \
 	tests/test_notes.py \
 	tests/test_clock_offset.py \
@@ -92,8 +92,8 @@ E2E_TESTS = \
 	tests/test_readers.py \
 	tests/test_readme.py tests/test_groups.py tests/test_report_height.py \
 	tests/test_recording.py \
-	tests/test_mistakes.py \
-	tests/test_refusals.py \
+	tests/test_usage_errors.py \
+	tests/test_input_errors.py \
 	tests/test_pages.py \
 	tests/test_perf.py \
 	tests/test_packed_input.py tests/test_trace_texts.py tests/test_perfetto.py tests/test_perfetto_machines.py \
