@@ -11,7 +11,7 @@
 /* Contained share required after the first sweep of an offset estimate. Later sweeps only refine offset and drift: from
  * a smaller share they do not reach CANDIDATE_SHARE_MIN. */
 #define FIRST_SWEEP_SHARE_MIN 0.8
-/* Contained share required of a candidate. Its drift is not refined yet, so events near the edges of windows may still
+/* Contained share required of a candidate. Its drift is not refined yet, so events near the window edges may still
  * be outside. */
 #define CANDIDATE_SHARE_MIN 0.9
 /* An offset is rejected without a search if more than one in PRECHECK_ONE_IN events is outside: a contained share of
@@ -65,11 +65,11 @@
 /* Range around a clock, to both sides, that is searched for clocks that fit as well: the error of the cross-correlation
  * (150 us) and one bin. */
 #define AMBIGUITY_NS 200000
-/* The same range for the ends of the trace, reached in four doublings: less than the period of a 250 Hz timer tick, at
+/* The same range for the trace's ends, reached in four doublings: less than the period of a 250 Hz timer tick, at
  * which each clock of a periodic guest fits again. */
 #define END_SEARCH_MAX_NS (16 * AMBIGUITY_NS)
 /* Gap between the error bounds of adjacent segments above which the clock stepped: more than the usual delay between a
- * VM entry and the first event (15 us), which is the error of a bound. */
+ * VM entry and the first event (15 us), which is a bound's error. */
 #define STEP_MIN_NS 20000
 
 /* ---- drift, ppm */

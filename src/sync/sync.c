@@ -24,7 +24,7 @@ const struct sync_hint *hint_of(const struct sync_context *r, size_t guest)
 	return NULL;
 }
 
-/* Returns true if the trace belongs to the parent machine of the hint; a hint without a parent means the host. */
+/* Returns true if the trace belongs to the hint's parent machine; a hint without a parent means the host. */
 bool is_parent_of(const struct sync_hint *hint, const struct trace *trace)
 {
 	const struct trace_info *info = trace_info(trace);

@@ -4,7 +4,7 @@
  *
  * A clock is piecewise linear. Arithmetic is exact to the ns: drift is a fixed-point number, products are __int128.
  *
- * The true time of an event lies within the error bounds of its clock: a lower and an upper polyline around the
+ * The true time of an event lies within its clock's error bounds: a lower and an upper polyline around the
  * estimated line. Where no bounds exist the error is unknown. */
 #ifndef STEALSCOPE_SYNC_SYNC_H
 #define STEALSCOPE_SYNC_SYNC_H
@@ -102,7 +102,7 @@ void clock_map_copy(struct clock_map *to, const struct clock_map *from);
 void clock_map_compose(struct clock_map *map, const struct clock_map *outer);
 void clock_map_release(struct clock_map *map);
 
-/* Source of a clock. As an option, SYNC_AUTO and SYNC_TSC use the clock computed from the TSC unless containment
+/* A clock's source. As an option, SYNC_AUTO and SYNC_TSC use the clock computed from the TSC unless containment
  * contradicts it; then SYNC_AUTO uses sync events and containment, SYNC_TSC containment alone. */
 enum sync_method { SYNC_AUTO, SYNC_EVENTS, SYNC_CONTAINMENT, SYNC_OFFSET, SYNC_NONE, SYNC_TSC };
 extern const char *const sync_method_name[];
@@ -132,10 +132,10 @@ enum sync_pair_kind { SYNC_PAIR_EVENT = 1, SYNC_PAIR_CONTAINMENT = 2, SYNC_PAIR_
 struct sync_delays {
 	uint8_t seen[2][SYNC_DELAY_STEPS][SYNC_DELAY_SLICES];  /* by enum sync_side; flags of enum sync_pair_kind */
 };
-int64_t sync_delay_bound(unsigned step);    /* Returns the greatest distance of a step, ns. */
-/* Returns the step of a distance; 0: up to 1 ns; the last step includes all greater distances. */
+int64_t sync_delay_bound(unsigned step);    /* Returns a step's greatest distance, ns. */
+/* Returns a distance's step; 0: up to 1 ns; the last step includes all greater distances. */
 unsigned sync_delay_step(int64_t ns);
-/* Returns the length of a slice, ns; the last slice may be shorter. */
+/* Returns a slice's length, ns; the last slice may be shorter. */
 int64_t sync_delay_slice_ns(const struct trace_info *guest);
 
 /* A VM with its guest trace if the guest was traced; or a guest trace that belongs to no known VM. */
@@ -152,7 +152,7 @@ struct sync_vm {
 	struct sync_vcpu_lifetime { int64_t from, to; } *life;  /* lifetime of vcpu[i], host ns */
 	struct clock_map clock;   /* guest to host; segments == 0: no guest trace */
 	enum sync_reason reason;  /* why the clock is unknown; SYNC_REASON_NONE: the clock is known */
-	enum sync_method method;  /* source of the clock; SYNC_AUTO: sync events and containment */
+	enum sync_method method;  /* the clock's source; SYNC_AUTO: sync events and containment */
 	/* Relative to the machine that runs the VM: */
 	uint64_t pairs;          /* sync pairs */
 	uint64_t unmatched;      /* sync events without a partner */
@@ -160,7 +160,7 @@ struct sync_vm {
 	                                                       * pairs of one source alone, ns; -1: no such pairs, or not
 	                                                       * requested */
 	struct sync_delays delays;
-	uint64_t inside, outside;  /* guest events inside and outside the guest mode of their vCPU */
+	uint64_t inside, outside;  /* guest events inside and outside their vCPU's guest mode */
 	uint64_t contradictions;   /* events outside guest mode for every clock within the error bounds; a clock by
 	                            * containment with such events has no bounds */
 	bool has_given_rate;       /* the trace contains TSC cycles, converted with sync_options.tsc_hz */
@@ -182,11 +182,11 @@ struct sync_result {
 /* Facts about a guest specified by the user (session file). They override the evidence in the traces. */
 struct sync_hint_vcpu { unsigned number; int32_t host_tid; };
 struct sync_hint {
-	char *guest;               /* name of the guest */
+	char *guest;               /* the guest's name */
 	char *parent;              /* machine that runs the guest, "host" for the host; NULL: unknown */
 	bool has_offset;           /* the clock is given: time on the parent machine = guest + offset, ns */
 	int64_t offset;
-	/* Relation of the TSCs, for traces with TSC timestamps: guest's TSC = parent's TSC * ratio / 2^bits + offset, in
+	/* The TSCs' relation, for traces with TSC timestamps: guest's TSC = parent's TSC * ratio / 2^bits + offset, in
 	 * cycles modulo 2^64, for the whole trace. */
 	bool has_tsc;
 	int64_t tsc_offset;
@@ -206,7 +206,7 @@ struct sync_options {
 	const struct sync_hint *hint;
 	size_t hints;
 	bool bands;                /* also compute the error bounds that containment alone yields */
-	/* Unrelated work of the caller, run in a worker thread while the traces are read; skipped after a failure. */
+	/* The caller's unrelated work, run in a worker thread while the traces are read; skipped after a failure. */
 	void (*background_task)(void *arg);  /* NULL: none */
 	void *arg;
 	unsigned workers;          /* threads; 0 = one per core */

@@ -1,4 +1,4 @@
-/* Assembles the decoded streams into the traces of the machines. */
+/* Assembles the decoded streams into the machines' traces. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 
 #define DAMAGES_LISTED 8  /* number of damages of a stream that get a note each; the last damage gets one in addition */
 
-/* Moves the blocks of a part of a stream to the end of the stream; *from is empty afterwards. A part that begins before
+/* Moves the blocks of a part of a stream to the stream's end; *from is empty afterwards. A part that begins before
  * the end of the previous part adds a setback of the clock. */
 static void stream_append(struct stream *to, struct stream *from)
 {

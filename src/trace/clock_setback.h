@@ -2,7 +2,7 @@
  *
  * Within a buffer, times never decrease. A time that is lower than the previous one by more than a rounding error means
  * that the clock was set back, or that the time is damaged. The order of the machine's events in the repeated interval
- * is unknown, especially between the buffers of different CPUs. So the events of this interval are dropped, and the
+ * is unknown, especially between the buffers of different CPUs. So this interval's events are dropped, and the
  * interval counts as a loss on all CPUs. */
 #ifndef STEALSCOPE_TRACE_CLOCK_SETBACK_H
 #define STEALSCOPE_TRACE_CLOCK_SETBACK_H

@@ -151,7 +151,7 @@ static __attribute__((noinline)) int fail_damaged_file(struct error *err)
  * end, or -1. */
 static int next_in_blocks(struct reader *r, const struct event **ev, struct error *err);
 
-/* Returns the next selected event: 1, 0 = end, or -1. Inlined fast path; the end of a block is handled by another
+/* Returns the next selected event: 1, 0 = end, or -1. Inlined fast path; a block's end is handled by another
  * function. */
 static ALWAYS_INLINE int next_event(struct reader *r, const struct event **ev, struct error *err)
 {
@@ -186,7 +186,7 @@ static __attribute__((noinline)) int next_in_blocks(struct reader *r, const stru
 /* ---- cursors: a tournament of stream readers; ties are broken by the stream's index */
 
 struct cursor_stream {
-	const struct event *ev;  /* next event of the stream, owned by the reader */
+	const struct event *ev;  /* the stream's next event, owned by the reader */
 	struct reader reader;
 };
 

@@ -10,7 +10,7 @@
 /* Results of decoding one stream, or one part of it. */
 struct decoded {
 	struct stream records;
-	uint64_t order;       /* position of the stream among the streams of the trace, for sources that find their streams
+	uint64_t order;       /* position of the stream among the trace's streams, for sources that find their streams
 	                       * while decoding */
 	uint64_t lost_events; /* number of events lost, as counted by the tracer */
 	uint64_t clamped;     /* number of events with a time lower than the previous one, which was raised to it */

@@ -53,7 +53,7 @@ void location_release(struct trace_location *p);  /* frees the members */
 int location_check_readable(const struct trace_location *p, struct error *err);
 bool location_same_machine(const struct trace_location *a, const struct trace_location *b);
 
-/* Return the default name of a machine, malloc'ed. The first of these that exists:
+/* Return a machine's default name, malloc'ed. The first of these that exists:
  * - NAME, if the path is a directory guest-NAME or lies directly in one;
  * - for a directory: its own name;
  * - for a trace-cmd file: `recorded`, the name in the host's file (NULL: the host's file does not list this guest; "":

@@ -23,7 +23,7 @@ void load_report_progress(struct load *l)
 		atomic_store(&l->cancelled, true);
 }
 
-/* Returns true if loading must restart with one worker: the string table is full, and the order of the workers must not
+/* Returns true if loading must restart with one worker: the string table is full, and the workers' order must not
  * determine which strings are dropped. Live traces never restart, because they can be read only once. */
 static bool must_restart_alone(const struct load *l)
 {

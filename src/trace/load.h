@@ -42,12 +42,12 @@ struct load {
 	atomic_bool cancelled;
 };
 
-/* machines.c: finds the traces of each machine, groups them into sources, and names the machines. Returns 0 or -1. */
+/* machines.c: finds each machine's traces, groups them into sources, and names the machines. Returns 0 or -1. */
 int machines_open(struct load *l, const struct trace_spec *spec, struct error *err);
 void machines_describe(struct load *l);  /* after decoding: adds the metadata that was found while decoding */
 void machines_release(struct load *l);
 
-/* partition.c: cuts the streams into tasks, and sets the order of the tasks. */
+/* partition.c: cuts the streams into tasks, and sets the tasks' order. */
 void partition_streams(struct load *l);
 
 /* worker_pool.c decodes tasks in threads; isolated_tasks.c decodes the tasks of isolated readers in child processes. The

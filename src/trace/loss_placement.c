@@ -8,7 +8,7 @@ void loss_placer_init(struct loss_placer *c, struct event_sink *out)
 		.lost = { .ts = NO_TIME } };
 }
 
-/* Passes an event on. A loss without any time, at the start of the trace, cannot be placed and is only counted. */
+/* Passes an event on. A loss without any time, at the trace's start, cannot be placed and is only counted. */
 static int put_event(struct loss_placer *c, const struct event *ev)
 {
 	if (ev->ts == NO_TIME) {
@@ -63,7 +63,7 @@ static struct event lost_event(const struct loss_placer *c, int64_t begin, int64
  *
  * LTTng loses events when a packet is full and the next one is not free, and counts them when it closes the full packet.
  * So they are missing at the end of the packet in which the counter increased (layout.lost_tail). The loss first covers
- * the whole packet, and is then narrowed to the tail of the packet. This also applies to a loss before or in the first
+ * the whole packet, and is then narrowed to the packet's tail. This also applies to a loss before or in the first
  * packet, because no earlier time is known.
  *
  * The tail begins where a switch event last fitted into the packet. A smaller event may still fit when a switch does
@@ -114,7 +114,7 @@ int loss_placer_packet(struct loss_placer *c, int64_t cpu, int64_t begin)
 	return put_event(c, &gap);
 }
 
-/* Returns the number of delayed events after the last switch. */
+/* Returns the delayed event count after the last switch. */
 static unsigned count_after_switch(const struct loss_placer *c)
 {
 	unsigned n = 0;
@@ -123,7 +123,7 @@ static unsigned count_after_switch(const struct loss_placer *c)
 	return n;
 }
 
-/* Returns the start of the loss: the time of the last event, which may be inside a handler whose entry was lost. After a
+/* Returns the loss's start: the time of the last event, which may be inside a handler whose entry was lost. After a
  * VM exit, which cannot be inside a handler, the loss starts 1 ns later. */
 static int64_t tail_begin(const struct loss_placer *c)
 {

@@ -15,13 +15,13 @@
 
 struct loss_placer {
 	struct event_sink *event_sink;
-	bool lost_tail;       /* losses are at the ends of packets, see struct layout */
+	bool lost_tail;       /* losses are at the packet ends, see struct layout */
 	bool has_packet;      /* at least one packet has ended */
 	int64_t ts;           /* latest time passed on to the sink; NO_TIME: none yet */
 	int64_t last_ts;      /* time of the last event of this packet passed on; NO_TIME: none yet */
 	bool last_is_exit;    /* the last event passed on is a VM exit */
-	int64_t begin;        /* start of the packet; NO_TIME: unknown */
-	uint16_t cpu;         /* CPU of the packet */
+	int64_t begin;        /* the packet's start; NO_TIME: unknown */
+	uint16_t cpu;         /* the packet's CPU */
 	struct event lost;    /* loss at the end of the current packet, from the counters in its header; ts NO_TIME: none */
 	struct event delayed[TAIL_EVENTS];  /* last events of a packet with a loss; delayed, because the loss may precede
 	                                     * them */

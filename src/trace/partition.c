@@ -74,7 +74,7 @@ static void narrow_stream(struct load *l, size_t *cap, const struct planned_stre
 	add_task(l, cap, r, p.from, p.to, r->bytes);
 }
 
-/* Cuts one stream, which covers [at, at + r->bytes) of the row, at the end of each share. */
+/* Cuts one stream, which covers [at, at + r->bytes) of the row, at each share's end. */
 static void cut_stream(struct load *l, size_t *cap, const struct planned_stream *r, uint64_t at, uint64_t share)
 {
 	struct source_stream *s = &l->source[r->source]->stream[r->stream];

@@ -1,10 +1,10 @@
-/* Interface of the readers. There is one reader per trace format or decoding library: a struct trace_reader in a file of
+/* The readers' interface. There is one reader per trace format or decoding library: a struct trace_reader in a file of
  * its own, and a row in readers.c.
  *
  * Terms:
  * - A location is a directory or file that a reader has claimed, or the URL of live sessions.
  * - A source is read as a whole: a CTF trace (one location, or several if a rotating tracer split it), a trace-cmd file, or
- *   the live sessions of a machine.
+ *   a machine's live sessions.
  * - A source has streams (usually the buffer of one CPU each), each in time order.
  *
  * Operations, in the order of calls:
@@ -62,7 +62,7 @@ struct trace_location {
 	struct metadata meta;  /* set by describe(), which fills the members that the tracer recorded */
 	uint64_t bytes;
 	uint64_t id;           /* id of the recording; 0: none */
-	uint64_t lost;         /* total number of lost events, as counted by the tracer */
+	uint64_t lost;         /* total lost event count, as counted by the tracer */
 	struct clock_scale scale;  /* conversion of the tracer's clock */
 	bool in_cycles;        /* the times are cycles of the TSC at an unknown rate */
 	bool has_correction;   /* the tracer measured a correction of the times to the host's clock; options->as_corrected
@@ -89,7 +89,7 @@ struct source_stream {
 	uint64_t bytes;  /* approximate size, weight for the distribution of work */
 	/* Positions where the stream may be cut so that two threads decode it: no event was lost there, and the part after a
 	 * cut decodes without the part before it. */
-	struct stream_cut { uint64_t at /* in the reader's unit */, bytes /* size of the stream before the cut */; } *cut;
+	struct stream_cut { uint64_t at /* in the reader's unit */, bytes /* the stream's size before the cut */; } *cut;
 	size_t cuts, cuts_cap;
 	size_t first_task, tasks;  /* tasks that decode this stream */
 };
@@ -219,7 +219,7 @@ struct trace_reader {
 	bool (*split)(const struct trace_location *p, size_t number, struct trace_location *machine, char *name, size_t size);
 	void (*forget)(struct trace_location *p);                         /* may be NULL, like all operations below */
 	/* Sets the TSC's frequency of a location with cycles of an unrecorded rate: given by the user, or found
-	 * in the trace of the hypervisor. */
+	 * in the hypervisor's trace. */
 	void (*set_tsc_rate)(struct trace_location *p, uint64_t millihertz);
 	int (*open)(struct source *s, struct error *err);        /* returns 0 or -1; close() is called in any case */
 	/* Reduces *p to the part of the stream that may contain events of the window. NULL: the whole stream must be

@@ -10,7 +10,7 @@
 
 #include "trace/store.h"
 
-#define SAME_THREAD 0x80  /* flag in the first byte of a record: cpu, tid, pid and comm are the same as in the previous
+#define SAME_THREAD 0x80  /* flag in a record's first byte: cpu, tid, pid and comm are the same as in the previous
                            * record */
 
 _Static_assert(EVENT_KIND_COUNT <= EVENT_KINDS_MAX, "a set of kinds must hold them all");
@@ -57,7 +57,7 @@ static ALWAYS_INLINE unsigned lengths_size(unsigned n)
 	return (n * LENGTH_BITS + 7) / 8;
 }
 
-/* Returns the number from which the difference to the next value of an argument is computed. */
+/* Returns the number from which the difference to an argument's next value is computed. */
 static ALWAYS_INLINE uint64_t difference_base(int64_t before)
 {
 	return before == EVENT_ABSENT ? 0 : (uint64_t)before;
@@ -89,7 +89,7 @@ FIELD_AT(pid, 8);
 FIELD_AT(comm, 12);
 #undef FIELD_AT
 
-/* Resets the codec, before the first record of a block. */
+/* Resets the codec, before a block's first record. */
 void codec_reset(struct codec *c);
 
 #endif

@@ -22,9 +22,9 @@
 #include "base/error.h"
 #include "trace/trace.h"
 
-#define RECORD_MAX 128  /* maximum length of a record, bytes */
+#define RECORD_MAX 128  /* a record's maximum length, bytes */
 #define RECORD_OVERREAD 256     /* number of bytes that a reader may access from the start of a damaged record, at most */
-#define BLOCK_PADDING 8        /* number of readable bytes after a block: numbers are read 8 bytes at a time */
+#define BLOCK_PADDING 8        /* readable byte count after a block: numbers are read 8 bytes at a time */
 
 /* Block storage, shared by the traces of one load; reference counted. */
 struct store {
@@ -32,7 +32,7 @@ struct store {
 	size_t limit;            /* size of the blocks in memory above which further blocks are written to the file, bytes */
 	size_t block_size;       /* bytes */
 	int fd;                  /* the unlinked temporary file */
-	_Atomic int64_t spilled; /* size of the file, bytes */
+	_Atomic int64_t spilled; /* the file's size, bytes */
 	atomic_uint users;
 };
 
@@ -62,10 +62,10 @@ struct destinations { struct cpu_set once, repeated; };
 struct stream {
 	struct block *block;
 	size_t len, cap;
-	uint64_t events;            /* number of events, EV_LOST excluded */
+	uint64_t events;            /* event count, EV_LOST excluded */
 	event_kinds kinds;          /* kinds that occur */
 	int64_t begin, end;         /* time of the first and of the last event, ns, EV_LOST excluded; begin > end: no event */
-	struct cpu_set cpus;        /* CPUs of the events */
+	struct cpu_set cpus;        /* the events' CPUs */
 	struct destinations sent;   /* CPUs to which the events of this stream send threads */
 	struct trace_interval *setback;   /* times that occur again after a setback of the clock; at most SETBACKS_MAX + 1 */
 	size_t setbacks, setback_cap;
@@ -74,7 +74,7 @@ struct stream {
 struct codec {
 	int64_t ts;
 	uint64_t context[2];                     /* context as two words: kind (0), cpu and tid; pid and comm */
-	struct event event[EVENT_KIND_COUNT];  /* previous event of each kind */
+	struct event event[EVENT_KIND_COUNT];  /* each kind's previous event */
 };
 
 struct writer {

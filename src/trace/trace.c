@@ -111,7 +111,7 @@ void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t en
 	c->told |= told;
 }
 
-/* Extends the recorded intervals of the CPUs to include the events of the streams. For a stream with several CPUs, the
+/* Extends the recorded intervals of the CPUs to include the streams' events. For a stream with several CPUs, the
  * first event of each CPU is unknown, so the interval of the stream counts for all its CPUs. */
 static void add_event_coverage(struct trace *t)
 {

@@ -17,7 +17,7 @@
 #include "base/notes.h"
 #include "base/progress.h"
 
-/* X(code, name in layouts, number of arguments in struct event); layout.c has the names of the arguments. A new kind
+/* X(code, name in layouts, number of arguments in struct event); layout.c has the arguments' names. A new kind
  * needs a row here, a row in layout.c, and rules in the layouts. At most EVENT_KINDS_MAX kinds. */
 #define EVENT_KINDS(X) \
 	X(EV_OTHER, "other", 0)                     /* event without a rule in the layout: only shows that its thread ran */ \
@@ -31,8 +31,8 @@
 	X(EV_EXIT, "sched_exit", 1) \
 	X(EV_RENAME, "task_rename", 2) \
 	X(EV_PROCESS, "process_state", 6)           /* state dump: one existing thread */ \
-	X(EV_PROCESS_NS, "process_pid_ns", 3)       /* state dump: pid namespace of a thread */ \
-	X(EV_PROCESS_CGROUP, "process_cgroup_ns", 2)  /* state dump: cgroup namespace of a thread */ \
+	X(EV_PROCESS_NS, "process_pid_ns", 3)       /* state dump: a thread's pid namespace */ \
+	X(EV_PROCESS_CGROUP, "process_cgroup_ns", 2)  /* state dump: a thread's cgroup namespace */ \
 	X(EV_VCPU_ENTRY, "kvm_entry", 2)         /* enters guest mode; on any hypervisor */ \
 	X(EV_VCPU_EXIT, "kvm_exit", 5)           /* leaves it, for a reason */ \
 	X(EV_HYPERCALL, "kvm_hypercall", 3) \
@@ -60,7 +60,7 @@
 	X(EV_MARK, "request_mark", 2)               /* start, yield, resume or end of a request */ \
 	X(EV_PROBE, "request_probe", 5)             /* a probe in a server starts, yields, resumes or ends a request */ \
 	X(EV_FREQUENCY, "cpu_frequency", 2)       /* the frequency of a CPU changes */ \
-	X(EV_COUNTERS, "cpu_counters", 3)         /* hardware counters of this CPU; precedes or follows its sched_switch */ \
+	X(EV_COUNTERS, "cpu_counters", 3)         /* this CPU's hardware counters; precedes or follows its sched_switch */ \
 	X(EV_THROTTLED, "throttled", 2)           /* the quota of its group keeps a thread from running, or does no more */ \
 	X(EV_GROUP, "group_throttled", 2)         /* cpu.stat of a control group */ \
 	X(EV_STEAL, "steal_clock", 2)               /* the guest's steal clock: time that the hypervisor took from this CPU */ \
@@ -84,7 +84,7 @@ extern const unsigned char event_args[EVENT_KINDS_MAX];
 enum sync_end { SYNC_A, SYNC_B, SYNC_C, SYNC_D, SYNC_NET_SEND, SYNC_NET_RECEIVE };
 enum mark { MARK_START, MARK_YIELD, MARK_RESUME, MARK_END,
             MARK_DROP /* EV_PROBE: ends without an answer */,
-            MARK_RECEIVE /* EV_PROBE: starts; the wakeup of its thread was its arrival */ };
+            MARK_RECEIVE /* EV_PROBE: starts; its thread's wakeup was its arrival */ };
 enum process_type { PROCESS_USER, PROCESS_KERNEL };  /* type of a thread in a state dump */
 /* State of a thread that leaves its CPU; the layout maps the tracer's numbers to it. RUN_UNINTERRUPTIBLE: blocked, and
  * signals do not end the wait. */
@@ -155,7 +155,7 @@ struct event {
 		struct { int64_t number, name; } irq;              /* EV_IRQ_*, EV_SOFTIRQ_* (number = vector) */
 		struct { int64_t timer, function, now; } timer;    /* now: entry only, CLOCK_MONOTONIC, ns */
 		struct { int64_t address, flags /* futex: the operation */, value; } lock;
-		struct { int64_t khz, cpu; } frequency;            /* cpu: EVENT_ABSENT: the CPU of the event */
+		struct { int64_t khz, cpu; } frequency;            /* cpu: EVENT_ABSENT: the event's CPU */
 		struct { int64_t instructions, cycles,             /* of this CPU, unsigned */
 		         is_difference /* 1: since the previous read. 0: since any time; the read precedes its
 		                        * sched_switch; a value of 0 means that the counter does not count */; } counters;
@@ -196,18 +196,18 @@ enum trace_role { ROLE_UNKNOWN, ROLE_HOST, ROLE_GUEST };
 struct trace_spec {
 	const char *dir;     /* directory that contains the traces at any depth, or the URL of live sessions (see
 	                      * trace_is_live()) */
-	const char *name;    /* name of the machine; NULL: the recorded hostname, or the name of the directory if none was
+	const char *name;    /* the machine's name; NULL: the recorded hostname, or the name of the directory if none was
 	                      * recorded */
 	enum trace_role role;
-	const char *layout;  /* name or file of the layout; NULL: the best match for the event classes of the trace */
-	uint64_t tsc_millihertz; /* rate of a trace with times in cycles of the TSC; 0: unknown */
+	const char *layout;  /* name or file of the layout; NULL: the best match for the trace's event classes */
+	uint64_t tsc_millihertz; /* rate of a trace with times in the TSC's cycles; 0: unknown */
 	bool skippable;         /* found together with other machines: skipped with a note if it is unreadable */
 	/* Traces that trace_discover() found in dir, owned by the spec; NULL: trace_load() searches dir. */
 	struct trace_location *location;
 	size_t locations;
 };
 
-/* Window of a trace, ns on the clock of the trace, both ends included; from > to: empty. Only the parts of streams that
+/* Window of a trace, ns on the trace's clock, both ends included; from > to: empty. Only the parts of streams that
  * may contain events of the window are decoded. Events outside the window are dropped, losses that overlap the window
  * are not. Events without a rule have their names (EV_NAMED). */
 struct trace_window { int64_t from, to; };
@@ -216,7 +216,7 @@ struct trace_window { int64_t from, to; };
 struct trace_domain { uint32_t id; char *name; };
 
 struct trace_options {
-	unsigned workers;        /* number of threads; 0: one per core */
+	unsigned workers;        /* thread count; 0: one per core */
 	size_t memory;           /* size of the records of all traces in memory, bytes; further ones are written to a
 	                          * temporary file; 0: 32 MiB */
 	const char *spill_dir;   /* directory of the unlinked temporary file; NULL: $TMPDIR or /tmp */
@@ -233,7 +233,7 @@ struct trace_options {
 struct clock_scale {
 	uint64_t count;
 	int64_t ns;
-	uint64_t millihertz;      /* rate of the counter; 0: unknown, the times were recorded in ns */
+	uint64_t millihertz;      /* the counter's rate; 0: unknown, the times were recorded in ns */
 	bool is_tsc;              /* the counter is the machine's TSC, and millihertz is the TSC frequency */
 };
 #define CLOCK_SCALE_NS INT64_C(1000000000000)  /* rate of a counter that counts ns (10^9 Hz), mHz */
@@ -241,14 +241,14 @@ int64_t clock_scale_ns(const struct clock_scale *s, uint64_t count);  /* rounded
 
 /* Optional events that were enabled while recording: entries and exits of interrupt handlers by kind, and forks. */
 enum { HANDLERS_IRQ = 1, HANDLERS_SOFTIRQ = 2, HANDLERS_TIMER = 4, HANDLERS_ALL = 7, ENABLED_FORKS = 8,
-       ENABLED_EXITS = 16 /* factor: HANDLERS_IRQ * ENABLED_EXITS: exits of interrupts, ... */, ENABLED_ALL = 127 };
-/* Returns the HANDLERS_ bit of an event that records the entry of a handler; 0 for other events. */
+       ENABLED_EXITS = 16 /* factor: HANDLERS_IRQ * ENABLED_EXITS: interrupt exits, ... */, ENABLED_ALL = 127 };
+/* Returns the HANDLERS_ bit of an event that records a handler's entry; 0 for other events. */
 static inline unsigned handlers_kind(unsigned event_kind)
 {
 	return event_kind == EV_IRQ_ENTRY ? HANDLERS_IRQ : event_kind == EV_SOFTIRQ_ENTRY ? HANDLERS_SOFTIRQ
 	     : event_kind == EV_TIMER_ENTRY ? HANDLERS_TIMER : 0;
 }
-/* Returns the HANDLERS_ bit of an event that records the exit of a handler; 0 for other events. */
+/* Returns the HANDLERS_ bit of an event that records a handler's exit; 0 for other events. */
 static inline unsigned handlers_exit_kind(unsigned event_kind)
 {
 	return event_kind == EV_IRQ_EXIT ? HANDLERS_IRQ : event_kind == EV_SOFTIRQ_EXIT ? HANDLERS_SOFTIRQ
@@ -257,7 +257,7 @@ static inline unsigned handlers_exit_kind(unsigned event_kind)
 
 struct trace_info {
 	const char *dir;          /* directory or URL, as specified */
-	const char *machine;      /* name of the machine, unique within one load */
+	const char *machine;      /* the machine's name, unique within one load */
 	const char *hostname;     /* hostname recorded by the tracer; "": none */
 	const char *vm_id;        /* identity of the VM at its provider, recorded by `record --guest-only`; "": none */
 	bool guest_only;          /* recorded by `record --guest-only` */
@@ -269,7 +269,7 @@ struct trace_info {
 	const char *uuid;         /* UUIDs of the CTF traces, comma separated */
 	enum trace_role role;     /* as specified, otherwise HOST if has_guest_mode, otherwise GUEST */
 	int64_t begin, end;       /* time of the first and of the last event, ns; begin > end: no event */
-	uint64_t events;          /* number of decoded events */
+	uint64_t events;          /* decoded event count */
 	uint64_t lost;            /* number of events discarded by the tracer, without uncounted losses */
 	uint64_t uncounted;       /* number of losses for which the tracer recorded no number of events */
 	uint64_t bytes;           /* size of the trace's files, bytes; 0: live */
@@ -287,7 +287,7 @@ struct trace_info {
 	unsigned asked;           /* HANDLERS_ and ENABLED_ bits of the events that were enabled while recording, whether
 	                           * they occur or not; 0 if the trace's metadata does not show it */
 	struct clock_scale scale;
-	bool in_cycles;           /* the times are cycles of the TSC, not ns: see trace_spec.tsc_millihertz */
+	bool in_cycles;           /* the times are the TSC's cycles, not ns: see trace_spec.tsc_millihertz */
 	bool corrected;           /* the tracer corrected the times to the host's clock, and the reader did not undo it */
 	/* Host only: vCPU threads that the tracer recorded. */
 	const struct trace_vcpu *vcpu;
@@ -300,19 +300,19 @@ struct trace_cpu {
 	int64_t begin, end;       /* ns, within the trace; begin > end: nothing recorded */
 	bool told;                /* true: the tracer recorded the interval; false: derived from the first and the last event */
 	/* No events were recorded, but events of other CPUs send threads to this CPU. nowhere: at least one such event,
-	 * which may be damaged or the last event of the trace; missing: several, so the CPU was not recorded. */
+	 * which may be damaged or the trace's last event; missing: several, so the CPU was not recorded. */
 	bool nowhere, missing;
 };
 
 struct trace_interval { int64_t begin, end; };  /* ns, both included */
 
 struct trace_vcpu {
-	char *guest;              /* name of the machine; if there is no trace of it, the name that the tracer recorded */
+	char *guest;              /* the machine's name; if there is no trace of it, the name that the tracer recorded */
 	unsigned number;          /* number of the CPU in the guest */
 	int32_t host_tid;
 };
 
-/* Returns the name of an argument, for example "next_tid"; NULL: the kind has no such argument. *is_text: the argument
+/* Returns an argument's name, for example "next_tid"; NULL: the kind has no such argument. *is_text: the argument
  * is a string id, for trace_string(). */
 const char *event_arg_name(enum event_kind kind, unsigned arg, bool *is_text);
 /* Returns the name of the enum value of an argument of *ev; NULL: the argument is a plain number. */
@@ -326,7 +326,7 @@ struct trace_cursor;
  * trace. If some traces can be read, a file that looks like a trace but cannot be read is skipped with a note (notes may
  * be NULL). Returns 0 or -1. */
 int trace_discover(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err);
-/* The same for one machine of several: if the description of its trace is damaged, adds a note and appends nothing. */
+/* The same for one machine of several: if its trace's description is damaged, adds a note and appends nothing. */
 int trace_discover_or_skip(const char *root, struct trace_spec **spec, size_t *n, struct notes *notes, struct error *err);
 void trace_spec_release(struct trace_spec *spec);  /* frees dir and the traces found there */
 void trace_specs_free(struct trace_spec *spec, size_t n);  /* frees an array of trace_discover() */
@@ -378,7 +378,7 @@ int trace_cursor_next(struct trace_cursor *c, struct event *ev, struct error *er
 int trace_cursor_borrow(struct trace_cursor *c, const struct event **ev, struct error *err);
 void trace_cursor_close(struct trace_cursor *c);  /* c may be NULL */
 
-/* Makes a trace from a list of events, for tests and tools; the events of each CPU must be in time order. Copies its
+/* Makes a trace from a list of events, for tests and tools; each CPU's events must be in time order. Copies its
  * input. */
 struct trace *trace_from_events(const char *machine, enum trace_role role, const struct event *ev, size_t n,
                                 const char *const *strings, size_t nstrings);

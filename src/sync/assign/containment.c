@@ -57,7 +57,7 @@ static size_t slice_of(const struct measure *m, int64_t guest)
 	return guest < m->begin || slice >= SYNC_DELAY_SLICES ? SYNC_DELAY_SLICES : (size_t)slice;
 }
 
-/* Records the distances from an event to the edges of its window. A window cut off by an end of the host's trace has no
+/* Records the distances from an event to its window's edges. A window cut off by an end of the host's trace has no
  * entry or exit there. */
 static void measure_delays(const struct measure *m, const struct ns_interval *window, int64_t guest, int64_t host,
                            struct containment *out)

@@ -18,7 +18,7 @@ struct containment {
 
 /* Window edges closest to an event, by slice of the guest's trace. */
 struct window_distances {
-	int64_t ns[2][SYNC_DELAY_SLICES];  /* [SYNC_ABOVE]: smallest distance from an event inside to the end of its window;
+	int64_t ns[2][SYNC_DELAY_SLICES];  /* [SYNC_ABOVE]: smallest distance from an event inside to its window's end;
 	                                    * [SYNC_BELOW]: from the start of the window to the event; INT64_MAX: none */
 	bool has_inside[SYNC_DELAY_SLICES];  /* the slice has events inside guest mode */
 	bool has_contradiction[SYNC_DELAY_SLICES];  /* the slice has events that contradict the clock */

@@ -94,7 +94,7 @@ static int load_activity_once(const struct host_timeline *host, struct guest_vie
 	return activity_load(&guest->activity, guest->trace, guest->activity_host->min_gap_ns, host->stop, err);
 }
 
-/* Work of a match that runs in parallel with the measurement of its containment. */
+/* Work of a match that runs in parallel with its containment's measurement. */
 struct parallel_work {
 	const struct host_timeline *host;
 	struct guest_view *guest;
@@ -225,7 +225,7 @@ int match_containment(const struct host_timeline *host, const struct vm_candidat
 	m->error_width_containment = width_at_middle(&m->candidate.clock, guest);
 	int status = match_measure(host, guest, m, err);
 	number_by_containment(m);
-	/* The search uses only the events at the edges of the activity; the events between them must be contained as well. */
+	/* The search uses only the events at the activity's edges; the events between them must be contained as well. */
 	const double least = m->candidate.clock.segments > 1 ? PROVEN_SHARE_MIN : LINE_SHARE_MIN;
 	if (status == 0 && m->inside_share >= 0 && m->inside_share < least && !m->candidate.reason)
 		m->candidate.reason = SYNC_REASON_NO_OFFSET;

@@ -23,7 +23,7 @@ struct guest_view {
 
 /* Reads the sync events; the fields above them must be set. */
 int guest_view_load(struct guest_view *g, struct error *err);
-/* Frees the data of a search. A later search loads the activity again, and has no sync events. */
+/* Frees a search's data. A later search loads the activity again, and has no sync events. */
 void guest_view_forget(struct guest_view *g);
 void guest_view_release(struct guest_view *g);
 

@@ -58,7 +58,7 @@ static bool is_allowed(const struct sync_context *r, size_t guest, size_t hyperv
 	return !is_given(r, name) && (!hint || hint->vcpus == 0);
 }
 
-/* Returns the number of agreeing pairs, including thinned ones. Those of a postponed match are its inliers. */
+/* Returns the agreeing pair count, including thinned ones. Those of a postponed match are its inliers. */
 static uint64_t count_agreeing(const struct match *m)
 {
 	return m->postponed ? m->candidate.inliers : m->candidate.pairs - (m->events.len - m->candidate.inliers);
@@ -71,7 +71,7 @@ static int fit_vm(struct guest_search *s, struct match *m)
 }
 
 /* Matches the guest with one VM by sync events. Most VMs are not the guest's: a match whose pairs do not agree keeps only
- * the number of agreeing pairs, because the pairs with all VMs would exceed the memory. */
+ * the agreeing pair count, because the pairs with all VMs would exceed the memory. */
 static int try_events(struct guest_search *s, size_t hypervisor, size_t vm)
 {
 	struct match m = { .guest = s->guest, .hypervisor = hypervisor, .vm = vm };

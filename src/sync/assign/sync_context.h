@@ -1,4 +1,4 @@
-/* State of a synchronization, shared by sync.c, match_scoring.c, vm_assignment.c and sync_result.c (private to
+/* A synchronization's state, shared by sync.c, match_scoring.c, vm_assignment.c and sync_result.c (private to
  * sync/). */
 #ifndef STEALSCOPE_SYNC_ASSIGN_SYNC_CONTEXT_H
 #define STEALSCOPE_SYNC_ASSIGN_SYNC_CONTEXT_H
@@ -33,7 +33,7 @@ struct sync_context {
 	size_t matches, match_cap;
 	/* State of the parallel searches: */
 	struct guest_search *search;  /* one per guest */
-	size_t *order;                /* indices of the guests, by descending number of events */
+	size_t *order;                /* the guests' indices, by descending event count */
 	struct error *load_err;       /* one per task of load_machines() */
 	const char *phase;
 	size_t total;
@@ -46,9 +46,9 @@ const struct sync_hint *hint_of(const struct sync_context *r, size_t guest);  /*
 /* Returns "Debian" for the process name "qemu:Debian"; NULL: no such suffix. */
 const char *name_in_process(const struct vm_candidate *vm);
 
-/* Returns true if the trace belongs to the parent machine of the hint; a hint without a parent means the host. */
+/* Returns true if the trace belongs to the hint's parent machine; a hint without a parent means the host. */
 bool is_parent_of(const struct sync_hint *hint, const struct trace *trace);
-/* Returns true if under this clock the guest's trace and the trace of the machine do not overlap. */
+/* Returns true if under this clock the guest's trace and the machine's trace do not overlap. */
 bool is_disjoint(const struct sync_context *r, const struct match *m);
 /* Runs the tasks in parallel and reports progress. total: amount of work, compared with r->done. */
 int run_tasks(struct sync_context *r, const char *phase, int (*task)(void *arg, size_t i), size_t tasks, size_t total);

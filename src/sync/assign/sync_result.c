@@ -140,7 +140,7 @@ static int manual_offset_match(struct sync_context *r, size_t guest, struct matc
 	return 0;
 }
 
-/* Returns true if the rate changes more than the rate of an oscillator can, for such a short time that it may be a step. */
+/* Returns true if the rate changes more than an oscillator's rate can, for such a short time that it may be a step. */
 static bool is_sharp_drift_change(const struct clock_map *clock, size_t i, const struct trace_info *guest)
 {
 	const struct clock_segment *p = &clock->segment[i];

@@ -295,7 +295,7 @@ static void cut_beyond_pairs(struct match *m, const struct guest_view *guest, st
 
 /* Cuts a clock by pairs where it is wrong: pairs prove a clock only around their times. Elsewhere it is is_rejected if more
  * than 1 % of the events are outside guest mode for all clocks within the bounds, or, for a clock without steps, if a
- * trace buffer shows that the clock was set back by more than the width of the bounds. */
+ * trace buffer shows that the clock was set back by more than the bounds' width. */
 static void cut_contradicted_ends(struct match *m, const struct guest_view *guest)
 {
 	const struct trace_info *info = trace_info(guest->trace);

@@ -1,4 +1,4 @@
-/* Activity of a guest: the times of its events, by CPU (private to sync/).
+/* Activity of a guest: its events' times, by CPU (private to sync/).
  *
  * If both neighbours of an event on its CPU are closer than the shortest gap between guest-mode windows, all three lie
  * in the same window; the event adds no bound and is skipped. At most ACTIVITY_MAX times are stored; for longer traces
@@ -29,7 +29,7 @@ struct activity {
 	struct work_budget *budget;  /* of the search that uses this activity, borrowed; NULL: unlimited */
 };
 
-/* Loads the activity of a guest. min_gap_ns: shortest gap between guest-mode windows; stop: see struct host_timeline. */
+/* Loads a guest's activity. min_gap_ns: shortest gap between guest-mode windows; stop: see struct host_timeline. */
 int activity_load(struct activity *a, const struct trace *guest, int64_t min_gap_ns, const atomic_bool *stop,
                   struct error *err);
 void activity_release(struct activity *a);

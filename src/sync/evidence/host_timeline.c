@@ -31,7 +31,7 @@ struct host_walk {
 	bool has_sync_c;        /* the trace has SYNC_C events; VM entries then do not take their part */
 };
 
-/* Halves the number of stored slices when there are too many windows. finish_threads() makes the dropped times unknown. */
+/* Halves the stored slice count when there are too many windows. finish_threads() makes the dropped times unknown. */
 static void halve_slices(struct host_timeline *v)
 {
 	v->slice_bits++;

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "sync/evidence/vm_candidates.h"
 
-#define STANDSTILL_MAX INT64_C(60000000000)  /* longest downtime of a migration, ns */
+#define STANDSTILL_MAX INT64_C(60000000000)  /* a migration's longest downtime, ns */
 
 static int64_t last_exit(const struct host_timeline *host, const struct vm_candidate *vm)
 {

@@ -25,11 +25,11 @@ struct sync_event_owners { uint16_t owner[2]; };
 struct sync_event_set {
 	struct sync_event *event;
 	size_t len, cap;
-	size_t limit;       /* maximum number of events; 0: SYNC_EVENTS_MAX */
+	size_t limit;       /* maximum event count; 0: SYNC_EVENTS_MAX */
 	unsigned key_bits;  /* only keys with a hash that has this many low zero bits are kept */
 };
 
-/* Divides the memory limit of one set by the number of sets. */
+/* Divides the memory limit of one set by the set count. */
 void sync_event_set_divide_limit(struct sync_event_set *l, size_t lists);
 void sync_event_set_add(struct sync_event_set *l, const struct sync_event *m);
 bool sync_event_set_keeps(const struct sync_event_set *l, uint64_t key);

@@ -5,7 +5,7 @@
 
 #define THREADS_MAX 16384  /* maximum number of vCPU threads of a host; further ones are ignored */
 
-/* Sets the start of a lifetime. After a loss of events the thread may have started during the loss or before. */
+/* Sets a lifetime's start. After a loss of events the thread may have started during the loss or before. */
 static void set_start(const struct host_timeline *v, struct vthread *th)
 {
 	const uint64_t tid = (uint64_t)(uint32_t)th->tid;
@@ -99,7 +99,7 @@ void lifetime_end_if_other_thread(struct host_timeline *v, int64_t tid, int64_t 
 		lifetime_end(v, tid, ts, false);
 }
 
-/* Drops the recorded PID if it equals the TID: a vCPU thread is never the leader of its process, so this PID belongs to
+/* Drops the recorded PID if it equals the TID: a vCPU thread is never its process's leader, so this PID belongs to
  * an earlier thread with a lost exit. */
 static void forget_stale_pid(struct host_timeline *v, int64_t tid)
 {

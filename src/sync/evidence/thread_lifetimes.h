@@ -14,7 +14,7 @@ struct vthread *lifetime_get(struct host_timeline *v, int32_t tid, int64_t ts);
 struct vthread *lifetime_find_unchanged(const struct host_timeline *v, int64_t tid, int64_t comm, int64_t pid);
 /* Records the name and process of a thread. After a loss, a different name or process indicates another thread. */
 void lifetime_record_sighting(struct host_timeline *v, int64_t ts, int64_t tid, int64_t comm, int64_t pid);
-/* Ends the lifetime of a TID. exit_seen: the thread's exit was recorded; false: the TID was reused. */
+/* Ends a TID's lifetime. exit_seen: the thread's exit was recorded; false: the TID was reused. */
 void lifetime_end(struct host_timeline *v, int64_t tid, int64_t ts, bool exit_seen);
 /* Ends the lifetime after a loss if the TID appears in another process or as another vCPU. */
 void lifetime_end_if_other_thread(struct host_timeline *v, int64_t tid, int64_t ts, int64_t comm, int64_t pid);

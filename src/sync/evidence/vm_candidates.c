@@ -84,7 +84,7 @@ static void number_vcpus(struct host_timeline *host, struct vm_candidate *vm)
 		}
 	}
 	if (!is_reported && (!ok || has_number_conflict(host, vm, number))) {
-		/* QEMU starts vCPU threads in order of their number; a thread started after the end of another takes over its
+		/* QEMU starts vCPU threads in their number's order; a thread started after the end of another takes over its
 		 * number. */
 		evidence = VCPU_BY_ORDER;
 		for (size_t i = 0; i < vm->vcpus; i++) {
@@ -104,7 +104,7 @@ static void number_vcpus(struct host_timeline *host, struct vm_candidate *vm)
 	vm_sort(vm);
 }
 
-/* Returns true for a thread "CPU 0/KVM", which is the first of its VM when threads are sorted by TID. Used without
+/* Returns true for a thread "CPU 0/KVM", which is its VM's first when threads are sorted by TID. Used without
  * process ids. */
 static bool starts_new_vm(const struct host_timeline *host, const struct vthread *th)
 {

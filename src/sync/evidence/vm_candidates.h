@@ -1,4 +1,4 @@
-/* VMs of a machine, grouped from its vCPU threads, and the numbers of their vCPUs (private to sync/). */
+/* a machine's VMs, grouped from its vCPU threads, and the numbers of their vCPUs (private to sync/). */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_VM_CANDIDATES_H
 #define STEALSCOPE_SYNC_EVIDENCE_VM_CANDIDATES_H
 

@@ -1,6 +1,6 @@
 /* Work budget of the search for a guest's clock in one VM (private to sync/).
  *
- * A guest chooses the times of its events, so it could make a search as long as it likes. Work is counted in steps (an
+ * A guest chooses its events' times, so it could make a search as long as it likes. Work is counted in steps (an
  * event tested, a value of a transform), not in seconds: the result is the same on every machine. After the last step the
  * loops of the search end early, their results are discarded, and the clock is unknown (SYNC_REASON_SEARCH_LIMIT). */
 #ifndef STEALSCOPE_SYNC_EVIDENCE_WORK_BUDGET_H

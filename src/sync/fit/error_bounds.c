@@ -6,7 +6,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 
-#define BLOCK_NS 2000000000LL  /* length of a block, unless this yields fewer than BLOCKS_TARGET blocks ... */
+#define BLOCK_NS 2000000000LL  /* a block's length, unless this yields fewer than BLOCKS_TARGET blocks ... */
 #define BLOCKS_TARGET 32
 #define BLOCKS_MAX 512         /* ... or more than BLOCKS_MAX blocks */
 #define BLOCKS_MIN 4           /* with fewer blocks, a comparison is meaningless */
@@ -20,7 +20,7 @@ struct bounds { int64_t low, high; };
 /* ---- bounds from pairs of a short time */
 
 struct time_block {
-	int64_t from;        /* start of the block, guest ns; the block ends at the start of the next block */
+	int64_t from;        /* the block's start, guest ns; the block ends at the start of the next block */
 	struct bounds in;    /* bounds of the clock relative to the segment's line, ns; low > high: the pairs disagree */
 	size_t pairs[2];     /* by side */
 	int64_t outside_ns;  /* greatest distance from the error bounds to a clock that the pairs require, ns; 0: the pairs
@@ -113,7 +113,7 @@ static struct block_list make_blocks(const struct pair *pair, size_t n, const st
 	return l;
 }
 
-/* Returns block k extended to the bounds of its neighbours: the clock moves within a block as much as between adjacent
+/* Returns block k extended to its neighbours' bounds: the clock moves within a block as much as between adjacent
  * blocks. */
 static struct time_block merge_neighbours(const struct block_list *l, size_t k)
 {
@@ -153,7 +153,7 @@ static void add_points(struct outline *o, int64_t t, struct bounds at)
 	o->high[o->n++] = (struct clock_point){ t, at.high };
 }
 
-/* Returns the bounds *at widened to the bounds of the block, but not by an implausible amount. local: width of a good
+/* Returns the bounds *at widened to the block's bounds, but not by an implausible amount. local: width of a good
  * block, ns; line: host time of the segment's line. */
 static struct bounds widen_by_block(int64_t local, const struct time_block *b, int64_t line, struct bounds at,
                                     bool multi_segment)
@@ -169,7 +169,7 @@ static struct bounds widen_by_block(int64_t local, const struct time_block *b, i
 
 /* ---- changing rate: each pair bounds the clock at nearby times */
 
-/* Returns the error of a clock after `ns` ns at a rate that is wrong by drift_change. */
+/* Returns a clock's error after `ns` ns at a rate that is wrong by drift_change. */
 static int64_t drifted_ns(int64_t drift_change, int64_t ns)
 {
 	return (int64_t)((double)drift_change / (double)(INT64_C(1) << 60) * (double)llabs(ns)) + 1;
@@ -213,7 +213,7 @@ static struct bounds widen_by_pairs(const struct error_bounds_drift *c, int64_t 
 	return (struct bounds){ min64(at.low, line + in.low - missing), max64(at.high, line + in.high + missing) };
 }
 
-/* Appends points of the widened bounds in the interval: widened by block b (NULL: none) and by the change of the rate. */
+/* Appends points of the widened bounds in the interval: widened by block b (NULL: none) and by the rate's change. */
 static void add_outline(const struct time_block *b, int64_t width, const struct clock_segment *p,
                         const struct error_bounds_drift *c, struct ns_interval at, struct outline *o)
 {

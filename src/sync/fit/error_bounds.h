@@ -8,7 +8,7 @@
 #include "sync/fit/pairs.h"
 #include "sync/evidence/activity.h"
 
-/* Change of a clock's rate at the ends of a segment, for error_bounds_widen(). */
+/* Change of a clock's rate at a segment's ends, for error_bounds_widen(). */
 struct error_bounds_drift {
 	bool multi_segment;              /* the clock has several segments */
 	int64_t drift_change;            /* greatest deviation from the line's rate while it changes to the rate of an
@@ -24,7 +24,7 @@ struct error_bounds_drift {
  * several segments. While the rate changes slowly from one line to the next, a pair bounds the clock at a nearby time
  * only up to drift_change times the distance.
  *
- * last: end of the segment, guest ns, if that is after its pairs. Cost: linear, plus up to DRIFT_PAIRS pairs for each
+ * last: the segment's end, guest ns, if that is after its pairs. Cost: linear, plus up to DRIFT_PAIRS pairs for each
  * point of the bounds while the rate changes. Memory: some thousand points. */
 void error_bounds_widen(const struct pair *pair, size_t n, const struct error_bounds_drift *drift, int64_t last,
                         struct clock_segment *piece);

@@ -1,4 +1,4 @@
-/* Feasible lines of a hull: bounds of y at one x, and the error bounds as a clock segment. */
+/* A hull's feasible lines: bounds of y at one x, and the error bounds as a clock segment. */
 #include "sync/fit/hull.h"
 
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * lower points, both in strictly increasing x. `min_slope` and `max_slope` are the separating lines of extreme slope.
  *
  * Cost: points may be added in any order; in order of x an addition is O(1) amortised, and a tangent is searched only
- * when a point cuts an extreme line. Memory: the vertices of the chains, not all points.
+ * when a point cuts an extreme line. Memory: the chains' vertices, not all points.
  *
  * Exact: coordinates are relative to the first point, cross products have 128 bits. A point more than 2^61 ns (73 years)
  * from the first point is refused.
@@ -84,7 +84,7 @@ enum sync_quality hull_quality(const struct hull *h);
  * slope). *low is rounded down, *high up. Returns false if a bound does not exist; it is then INT64_MIN or INT64_MAX. */
 bool hull_bounds(struct hull *h, int64_t x, unsigned limit_ppm, int64_t *low, int64_t *high);
 
-/* Sets line (the middle of the bounds, relative to x = ref), error bounds, quality and pairs of *piece; `from` and
+/* Sets line (the bounds' middle, relative to x = ref), error bounds, quality and pairs of *piece; `from` and
  * `rejected` are unchanged. The bounds are malloc'ed; clock_map_release() frees them. With points of one side only, the
  * line touches them with slope 1. */
 void hull_make_segment(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_segment *piece);

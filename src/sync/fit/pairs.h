@@ -12,7 +12,7 @@ struct pair {
 	enum hull_side side;
 	int32_t cpu;       /* guest CPU; -1: not bound to a CPU (network) */
 	int32_t thread;    /* index of the host thread; -1: unknown */
-	uint8_t rejected;  /* verdict of the fit: PAIR_GOOD, PAIR_GROSS or PAIR_SUSPECT */
+	uint8_t rejected;  /* the fit's verdict: PAIR_GOOD, PAIR_GROSS or PAIR_SUSPECT */
 };
 
 enum { PAIR_GOOD, PAIR_GROSS, PAIR_SUSPECT };

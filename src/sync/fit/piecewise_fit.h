@@ -33,7 +33,7 @@ void fit_widen_bounds(const struct pair_list *l, struct clock_map *map);
 
 #define THIN_PAIRS 8192  /* longer lists are thinned, block by block */
 /* Thins each block of `block` pairs from index `from`: keeps pairs that can be vertices of a hull, rejected pairs, and
- * pairs that contradict the hull of the block. */
+ * pairs that contradict the block's hull. */
 void pairs_thin(struct pair_list *l, size_t from, size_t block);
 
 #endif

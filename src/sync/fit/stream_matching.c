@@ -116,7 +116,7 @@ struct guest_follower {
 	struct stream_matcher *stream_matcher;
 	const struct clock_map *clock;
 	struct trace_cursor *cursor;
-	struct sync_event next;  /* next event of the guest */
+	struct sync_event next;  /* the guest's next event */
 	bool has_next;
 	struct error *err;
 	int status;

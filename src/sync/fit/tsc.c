@@ -25,7 +25,7 @@ bool tsc_line(const struct trace_info *host, const struct trace_info *guest, con
 	const int128 gap = theirs - ours, far = gap < 0 ? -gap : gap;
 	if (cycles > UINT64_MAX || far > ours / FREQUENCY_RATIO_MIN)
 		return false;
-	/* The difference of the frequencies is a rounding error of 1e-12, so double is exact enough. */
+	/* The frequencies' difference is a rounding error of 1e-12, so double is exact enough. */
 	const double drift = (double)gap / (double)ours * (double)(INT64_C(1) << 60);
 	*line = (struct clock_line){ g->ns, clock_scale_ns(h, (uint64_t)cycles), (int64_t)drift };
 	return true;

@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "sync/search/offset_bins.h"
 
-#define SAMPLE 2048             /* number of sampled events; an alternative is first tested on a quarter of them */
+#define SAMPLE 2048             /* sampled event count; an alternative is first tested on a quarter of them */
 #define BINS (1 << 16)          /* offsets evaluated together, in bins */
 #define BINS_TOTAL_MAX (1 << 27)    /* limit over all offsets; determines the bin width */
 #define BIN_MIN_NS 2000
@@ -25,7 +25,7 @@ struct elimination {
 	struct sampled_event *event;      /* sampled events in random order, so that each prefix is representative */
 	size_t events, informative;       /* number of sampled events, and of those for which the mode under the clock is
 	                                   * known */
-	struct offset_bins bins;        /* BINS shifts of the clock */
+	struct offset_bins bins;        /* the clock's BINS shifts */
 	struct ns_interval *remaining;  /* ranges of shifts that are not excluded, ns */
 	size_t n_remaining;
 	bool overflow;
@@ -81,7 +81,7 @@ static void exclude_by_event(struct elimination *e, const struct sampled_event *
 	}
 }
 
-/* Returns the possible error, ns, of a clock with a shift in the middle of the range. */
+/* Returns the possible error, ns, of a clock with a shift in the range's middle. */
 static int64_t alternative_tolerance(const struct clock_candidate *h, const struct activity *activity,
                                      struct ns_interval range)
 {
@@ -103,7 +103,7 @@ static void add_remaining(struct elimination *e, int64_t from, int64_t to)
 }
 
 /* Returns true if containment at this shift could reach EVIDENCE_MIN_NATS with the events within the host's trace. Each
- * window with events counts -ln(duty cycle of the thread). */
+ * window with events counts -ln(the thread's duty cycle). */
 static bool can_prove_clock(const struct elimination *e, int64_t shift)
 {
 	const struct host_timeline *host = e->evidence->host;

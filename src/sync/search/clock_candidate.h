@@ -4,7 +4,7 @@
  * exactly one window of its vCPU, the event lies in that window, after its VM entry and before its VM exit. These two
  * facts are pairs like those of sync events. They are added to the same hull, narrow the bounds, and so determine the
  * windows of more events, until nothing changes. Events that may lie in several windows are ignored; so if the bounds
- * include the true clock at the start, they always do. Each round is linear in the number of events. */
+ * include the true clock at the start, they always do. Each round is linear in the event count. */
 #ifndef STEALSCOPE_SYNC_SEARCH_CLOCK_CANDIDATE_H
 #define STEALSCOPE_SYNC_SEARCH_CLOCK_CANDIDATE_H
 
@@ -16,7 +16,7 @@ struct clock_candidate {
 	uint64_t pairs, inliers;   /* pairs used for narrowing, and pairs that the others do not contradict */
 	uint64_t ambiguous;        /* events that may lie in several windows */
 	double nats;               /* evidence against chance, nats: sum of -ln(duty cycle) over the windows that contain
-	                            * events; smallest value of the segments */
+	                            * events; the segments' smallest value */
 	double nats_max;           /* the same sum over all segments if no event were outside */
 	uint64_t inside, outside;  /* events inside and outside guest mode */
 	bool unverified;           /* a clock step of unknown size cannot be excluded: the error bounds are void */
@@ -60,7 +60,7 @@ static inline uint64_t clock_candidate_allowed_violations(const struct clock_can
 bool clock_candidate_distinct(const struct clock_candidate *a, const struct clock_candidate *b,
                               struct ns_interval interval);
 
-/* Returns the number of clock steps; changes of the rate are not counted. */
+/* Returns the clock step count; the rate's changes are not counted. */
 size_t clock_candidate_steps(const struct clock_candidate *h);
 
 /* Searches for another clock within AMBIGUITY_NS that fits as well. If there is one, widens the error bounds to include

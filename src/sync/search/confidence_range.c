@@ -70,7 +70,7 @@ static void observe_all(const struct evidence *evidence, const struct clock_map 
 		observe_cpu(evidence, clock, shift, c, out);
 }
 
-/* Gets the frequency of each position, 0..1, never 0. */
+/* Gets each position's frequency, 0..1, never 0. */
 static void position_shares(const struct observations *w, double share[POSITIONS])
 {
 	for (int k = 0; k < POSITIONS; k++)
@@ -81,7 +81,7 @@ static void position_shares(const struct observations *w, double share[POSITIONS
 		share[k] /= (double)w->len + POSITIONS;
 }
 
-/* Gets the evidence of each position, nats: log of (its frequency under the clock / its frequency under shifted clocks). */
+/* Gets each position's evidence, nats: log of (its frequency under the clock / its frequency under shifted clocks). */
 static void weigh_positions(const struct evidence *evidence, const struct clock_map *clock, const struct observations *own,
                             double nats[POSITIONS])
 {

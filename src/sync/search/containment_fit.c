@@ -12,8 +12,8 @@
 struct round {
 	const struct evidence *evidence;
 	const struct clock_map *clock;
-	double *nats;      /* evidence by segment of the clock */
-	int64_t from, to;  /* host time of the ends of the activity, ns */
+	double *nats;      /* evidence by the clock's segment */
+	int64_t from, to;  /* host time of the activity's ends, ns */
 	struct pair_list pairs;
 	size_t thinned;  /* number of pairs at the start of the list that are thinned */
 	struct clock_candidate *out;

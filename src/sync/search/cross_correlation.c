@@ -11,7 +11,7 @@
 #define FFT_MAX ((size_t)1 << 19)
 #define CPUS_MAX 4      /* number of guest CPUs used: those with most activity */
 #define DRIFT_MAX 320.0 /* ppm */
-#define SAME_BINS 3     /* peaks closer than this number of bins are merged */
+#define SAME_BINS 3     /* peaks closer than this bin count are merged */
 #define SCORE_MIN 2.5
 
 /* Returns the total length of the intervals within [from, to], ns; span[first]: first interval that may overlap. */
@@ -41,10 +41,10 @@ struct correlation {
 	struct ns_interval interval;
 	int64_t bin;                 /* ns */
 	int64_t origin;              /* host time of bin 0, ns */
-	size_t lags, n;              /* number of offsets; length of the transforms in bins */
+	size_t lags, n;              /* offset count; length of the transforms in bins */
 	struct fft fft;
 	unsigned cpu[CPUS_MAX], cpus;
-	struct fft_value *window[CPUS_MAX];  /* spectra of the guest mode of each CPU, mean removed */
+	struct fft_value *window[CPUS_MAX];  /* spectra of each CPU's guest mode, mean removed */
 	struct fft_value *sum, *work;
 	struct offset_list *out;
 };

@@ -20,7 +20,7 @@
 struct offset_estimate {
 	int64_t at_guest, at_host;  /* ns */
 	double ppm;
-	double score;               /* height of the peak, in standard deviations */
+	double score;               /* the peak's height, in standard deviations */
 	unsigned covered, events;   /* after refine_offset(): events of the sample in guest mode, and all events of the
 	                             * sample */
 	int64_t tolerance;          /* ns by which at_host can change while the covered events stay in guest mode */

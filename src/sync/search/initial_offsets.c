@@ -87,7 +87,7 @@ static void sweep_estimates(const struct evidence *evidence, struct offset_list 
 	}
 	for (size_t i = 0; i < l->n; i++) {
 		struct offset_estimate g = l->estimate[i];
-		/* If the delays of a guest are short, its drift must be refined before its events fall into the windows. */
+		/* If a guest's delays are short, its drift must be refined before its events fall into the windows. */
 		const double least = CANDIDATE_SHARE_MIN * most;
 		for (int64_t reach = SEARCH_REACH_NS / 5; reach > 500 && covered_share(&g) >= least; reach /= 5) {
 			refine_offset(evidence, l->interval, reach, 10 * SAMPLE, &g);

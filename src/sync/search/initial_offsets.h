@@ -12,7 +12,7 @@
 #define LAGS_MANY (4 * LAGS_FEW)
 
 /* Fills *out. center: middle of the interval in the trace, 0..1; length: length of the interval for short host traces,
- * ns; lags: maximum number of offsets, which is the number of bins of the host's trace. */
+ * ns; lags: maximum offset count, which is the number of bins of the host's trace. */
 void find_initial_offsets(const struct evidence *evidence, double center, int64_t length, int64_t lags,
                           struct offset_list *out);
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 struct offset_bins {
-	int64_t width;        /* width of a bin, ns */
+	int64_t width;        /* a bin's width, ns */
 	size_t len;
 	int16_t *change;      /* violations not added up yet, as differences between adjacent bins; len + 1 entries */
 	int16_t *violations;  /* by bin */
@@ -22,7 +22,7 @@ void offset_bins_release(struct offset_bins *b);
 void offset_bins_reset(struct offset_bins *b);
 /* Counts a violation for the offsets [from, to], in ns from the start of the first bin. */
 void offset_bins_exclude(struct offset_bins *b, int64_t from, int64_t to);
-/* Adds up the violations of the bins before `to`. Returns the smallest count in the bins [from, to). */
+/* Adds up the bins' violations before `to`. Returns the smallest count in the bins [from, to). */
 int offset_bins_add_up(struct offset_bins *b, size_t from, size_t to);
 
 #endif

@@ -16,11 +16,11 @@
 #define REACH_MAX_NS (8 * REACH_NS)
 #define BIN_MIN_NS 20000
 #define BINS_MAX (1 << 20)
-#define EVENTS_MIN 64         /* minimum number of events; with fewer the check rejects nothing */
+#define EVENTS_MIN 64         /* minimum event count; with fewer the check rejects nothing */
 #define EVENTS_MAX 256
-#define ROUNDS 8                /* number of evaluations, each after another 1/8 of the events */
+#define ROUNDS 8                /* evaluation count, each after another 1/8 of the events */
 
-struct precheck_event { unsigned cpu; int64_t since; };  /* since: time after the middle of the interval, ns */
+struct precheck_event { unsigned cpu; int64_t since; };  /* since: time after the interval's middle, ns */
 
 /* Intervals longer than a bin in which a guest CPU is certainly outside guest mode, host ns. */
 struct certain_gaps { struct ns_interval *gap; size_t len, cap; };

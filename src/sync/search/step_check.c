@@ -207,7 +207,7 @@ static void check_ends(const struct clock_candidate *found, const struct evidenc
 	h->clock.segment[0].quality = h->unverified ? SYNC_APPROXIMATE : h->clock.segment[0].quality;
 }
 
-/* Returns the distance from the segment's line at the ends of the interval, ns, if the clock had the rate of another
+/* Returns the distance from the segment's line at the interval's ends, ns, if the clock had the rate of another
  * segment. A step changes the time of a clock, not its rate, so the rate of any segment may be right. */
 static int64_t drift_uncertainty(const struct clock_map *clock, size_t i, struct ns_interval at)
 {

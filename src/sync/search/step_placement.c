@@ -158,7 +158,7 @@ static bool has_no_event(const struct votes *v, const struct clock_segment *piec
 	return true;
 }
 
-/* Returns by how much the clock is set forward (> 0) or back (< 0) at the start of the segment, ns, at least; 0: less
+/* Returns by how much the clock is set forward (> 0) or back (< 0) at the segment's start, ns, at least; 0: less
  * than the error bounds. *most: greatest possible step, ns. */
 static int64_t step_size(const struct clock_segment *piece, int64_t *most)
 {

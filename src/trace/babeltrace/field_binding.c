@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "trace/layout/bound_rules.h"
 
-/* Classes in which the names of fields are resolved. */
+/* Classes in which the field names are resolved. */
 struct event_classes {
 	const bt_event_class *event;  /* NULL: only fields of packet contexts are resolved */
 	const bt_stream_class *stream;

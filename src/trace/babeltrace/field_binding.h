@@ -14,14 +14,14 @@ struct binder;
 struct binder *binder_new(const struct layout *layout, struct string_cache *names);
 void binder_free(struct binder *b);  /* b may be NULL */
 
-/* Fills *ev except its time. cpu: CPU of the packet, used if the event has no CPU field. Returns true if a second event
+/* Fills *ev except its time. cpu: the packet's CPU, used if the event has no CPU field. Returns true if a second event
  * precedes it: *counters, with the time of *ev. */
 bool binder_event(struct binder *b, const bt_event *event, uint16_t cpu, struct event *ev, struct event *counters);
 
-/* Returns the CPU in the context of a packet; -1: none. */
+/* Returns the CPU in a packet's context; -1: none. */
 int64_t binder_packet_cpu(struct binder *b, const bt_packet *packet);
 
-/* Returns how well the layout matches the event classes of the trace: the sum of rules_score(), which also sets
+/* Returns how well the layout matches the trace's event classes: the sum of rules_score(), which also sets
  * *enabled_events. */
 size_t binder_score(const struct layout *layout, const bt_trace_class *tc, unsigned *enabled_events);
 

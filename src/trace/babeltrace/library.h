@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* Finds the plugin and disables the log of the library. Thread-safe. Returns 0 or -1. */
+/* Finds the plugin and disables the library's log. Thread-safe. Returns 0 or -1. */
 int library_find_ctf(const bt_plugin **plugin, struct error *err);
 void library_put(const bt_plugin *plugin);
 

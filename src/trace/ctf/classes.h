@@ -32,7 +32,7 @@ struct ctf_stream_class {
 	struct ctf_event_class *class;  /* indexed by id */
 	size_t classes;
 	struct ctf_event_class *single_class;  /* class of all events if the headers contain no id; NULL: several classes */
-	uint64_t frequency;  /* frequency of the clock, Hz */
+	uint64_t frequency;  /* the clock's frequency, Hz */
 	int64_t origin;      /* time at which the clock was 0, ns since the epoch */
 };
 

@@ -17,7 +17,7 @@ struct compiler {
 	struct ctf_position position;
 	size_t block;                /* index of the current block's operation + 1; 0: none */
 	unsigned conditional_depth;  /* number of variants and possibly empty arrays around the field */
-	enum byte_bits { BITS_LITTLE, BITS_BIG, BITS_UNKNOWN } bits;  /* order of the bits before the position in their byte */
+	enum byte_bits { BITS_LITTLE, BITS_BIG, BITS_UNKNOWN } bits;  /* the bits' order before the position in their byte */
 	bool has_other_order;        /* fields in another byte order than the trace's occurred */
 	const char *reason;
 };
@@ -280,7 +280,7 @@ static void compile_variant(struct compiler *c, const struct ctf_type *t)
 			emit_op(c, OP_JUMP);
 	}
 	c->conditional_depth--;
-	/* Sets the destination of the jumps at the ends of the options. */
+	/* Sets the destination of the jumps at the options' ends. */
 	for (size_t i = at; i < c->p->ops; i++)
 		if (c->p->op[i].code == OP_JUMP && !c->p->op[i].skip)
 			c->p->op[i].skip = (uint32_t)(c->p->ops - i);

@@ -15,8 +15,8 @@
 #define PARALLEL_BYTES (16U << 20)  /* minimum size of a trace for which several threads scan the files, bytes */
 
 struct native_trace {
-	char **dir;                 /* directories of the trace: one, or those that a rotating tracer wrote */
-	struct stream_file **file;  /* files of each directory */
+	char **dir;                 /* the trace's directories: one, or those that a rotating tracer wrote */
+	struct stream_file **file;  /* each directory's files */
 	size_t *files, dirs;
 	struct ctf_classes classes;
 	struct ctf_streams streams;
@@ -93,7 +93,7 @@ static int list_files(struct source *s, struct native_trace *n, struct error *er
 	return 0;
 }
 
-/* Returns the longest metadata of the directories: later ones may describe more events. Returns NULL with *reason set if
+/* Returns the directories' longest metadata: later ones may describe more events. Returns NULL with *reason set if
  * two directories contradict each other; NULL without a reason: *err is set. */
 static char *read_longest_metadata(const struct native_trace *g, size_t *len, const char **reason, struct error *err)
 {
@@ -141,7 +141,7 @@ static int run_file_scan(void *arg, size_t i)
 	return s->status;
 }
 
-/* Adds notes about the damage of a file. A file with another name is unrelated to the trace. */
+/* Adds notes about a file's damage. A file with another name is unrelated to the trace. */
 static void note_file(struct notes *notes, const struct file_scan *s)
 {
 	const struct stream_file *f = s->file;
@@ -153,7 +153,7 @@ static void note_file(struct notes *notes, const struct file_scan *s)
 		note_add(notes, STREAM_TRUNCATED, NULL, f->dir, f->name, (unsigned long long)f->missing_bytes);
 }
 
-/* Joins the streams of the files until one cannot be read. Returns 0 or -1. */
+/* Joins the files' streams until one cannot be read. Returns 0 or -1. */
 static int join_file_scans(struct native_trace *n, struct file_scans *all, struct notes *notes, struct error *err)
 {
 	int status = 0;

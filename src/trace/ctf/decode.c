@@ -160,7 +160,7 @@ static int put_event(struct ctf_worker *w, const struct ctf_stream_class *sc, co
 	return loss_placer_event(loss_placer, &ev);
 }
 
-/* Decodes the events of a packet; its header was decoded before. Returns NULL on success, the damage found, or "" if the
+/* Decodes a packet's events; its header was decoded before. Returns NULL on success, the damage found, or "" if the
  * system or the sink failed. */
 static const char *decode_events(struct ctf_worker *w, const struct ctf_data_stream *f, const struct ctf_packet *p,
                                  struct loss_placer *loss_placer)

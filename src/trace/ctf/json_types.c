@@ -8,7 +8,7 @@
 struct enclosing {
 	struct ctf_type *type;
 	const struct enclosing *up;  /* structure around this one; NULL: none */
-	const char *source_name;     /* name of this structure as a member of `up` */
+	const char *source_name;     /* this structure's name as a member of `up` */
 };
 
 void fragment_fail(struct fragment_parser *p, const char *reason)
@@ -109,7 +109,7 @@ static enum ctf_order parse_byte_order(struct fragment_parser *p, struct json_ob
 		fragment_fail(p, "unsupported byte order");
 	if (bits && strcmp(bits, is_big ? "last-to-first" : "first-to-last") != 0)
 		fragment_fail(p, "unsupported bit order");
-	if (!p->m->has_order && (size % 8 || !p->has_order))  /* fields that share a byte use the byte order of the trace */
+	if (!p->m->has_order && (size % 8 || !p->has_order))  /* fields that share a byte use the trace's byte order */
 		p->m->is_big_endian = is_big;
 	p->m->has_order |= size % 8 > 0;
 	p->has_order = true;
@@ -344,7 +344,7 @@ static void parse_member(struct fragment_parser *p, struct ctf_type *of, struct 
 		fragment_fail(p, "too many fields");
 }
 
-/* Parses a structure. top: the structure is the root of a scope, so paths may refer to its members. */
+/* Parses a structure. top: the structure is a scope's root, so paths may refer to its members. */
 static struct ctf_type *parse_structure(struct fragment_parser *p, struct json_object *fc, const struct enclosing *up,
                                         bool top)
 {

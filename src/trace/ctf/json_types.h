@@ -1,6 +1,6 @@
 /* Parser of CTF 2 field classes: converts them to types.
  *
- * In CTF 2, roles and not names define the purpose of a field. A field with a role gets the name that CTF 1.8 uses for
+ * In CTF 2, roles and not names define a field's purpose. A field with a role gets the name that CTF 1.8 uses for
  * this purpose; a field that has such a name without the role loses its name. */
 #ifndef STEALSCOPE_TRACE_CTF_JSON_TYPES_H
 #define STEALSCOPE_TRACE_CTF_JSON_TYPES_H
@@ -15,7 +15,7 @@ enum ctf_scope {
 struct fragment_parser {
 	struct ctf_metadata *m;
 	struct json_object *alias;          /* field classes by alias */
-	struct ctf_type *root[CTF_SCOPES];  /* roots to which the locations of fields may refer; NULL: none */
+	struct ctf_type *root[CTF_SCOPES];  /* roots to which the field locations may refer; NULL: none */
 	const char *clock;                  /* clock of the data stream class; NULL: none */
 	enum ctf_scope scope;
 	const char *member;  /* name of the member that is parsed next */

@@ -11,9 +11,9 @@
 
 #include "trace/ctf/types.h"
 
-/* Value of a field. */
+/* A field's value. */
 struct ctf_value {
-	int64_t number;    /* value of an integer; maximum size of a string in bytes, which may be shorter if it contains a
+	int64_t number;    /* an integer's value; maximum size of a string in bytes, which may be shorter if it contains a
 	                    * NUL */
 	const char *text;  /* text in the packet; NULL: an integer, or absent */
 };
@@ -39,7 +39,7 @@ struct ctf_program {
 	size_t conditionals, conditionals_cap;
 };
 
-/* Roots of the scopes, for finding fields by absolute path; NULL: none. */
+/* The scopes' roots, for finding fields by absolute path; NULL: none. */
 struct ctf_scopes {
 	struct ctf_type *packet_header, *packet_context, *event_header, *event_context, *own_context, *payload;
 };
@@ -61,7 +61,7 @@ struct ctf_position { uint64_t modulus, remainder; };
 #define CTF_UNKNOWN_POSITION { 1, 0 }
 
 /* Compiles the structures root[0], root[1], ... (NULLs are skipped), the first of which starts at *position. Sets
- * *position to the end of the last one. is_big: byte order of the trace; is_header: fields for the time and the class
+ * *position to the end of the last one. is_big: the trace's byte order; is_header: fields for the time and the class
  * have their special meaning. Returns NULL, or the name of an unsupported feature. */
 const char *ctf_compile(struct ctf_program *p, struct ctf_type *const *root, size_t roots, struct ctf_position *position,
                         bool is_big, bool is_header);

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Entry of the index. */
+/* The index's entry. */
 struct packet {
 	uint64_t offset, size;  /* bytes */
 	uint64_t content;       /* bits */
@@ -17,11 +17,11 @@ struct packet {
 
 struct stream_file {
 	char *dir, *name;       /* directory and name of the file */
-	uint64_t bytes;         /* size of the file */
+	uint64_t bytes;         /* the file's size */
 	struct packet *packet;  /* contiguous packets by the index; none: there is no index */
 	size_t packets, cap;
 	bool index_damaged;
-	uint64_t missing_bytes;  /* size of the packets' parts after the end of the file, bytes */
+	uint64_t missing_bytes;  /* size of the packets' parts after the file's end, bytes */
 	int read_errno;          /* errno of reading the index; 0: no error */
 	uint64_t begin;          /* begin of the first valid packet, cycles */
 };
@@ -29,7 +29,7 @@ struct stream_file {
 /* Lists the data stream files of a trace directory by name. Returns -1 if the directory cannot be read (errno). */
 int stream_files_list(const char *dir, struct stream_file **list, size_t *n);
 void stream_file_read_index(struct stream_file *f);
-/* Returns true if the name ends in a digit: tracers append the CPU number to the name of a stream. */
+/* Returns true if the name ends in a digit: tracers append the CPU number to a stream's name. */
 bool stream_file_has_stream_name(const char *name);
 /* Returns true if two directories have the same streams, judged by names, sizes and first bytes of the files. */
 bool stream_files_same(const struct stream_file *a, size_t n, const struct stream_file *b, size_t m);

@@ -134,7 +134,7 @@ static int check_index(struct stream_scan *s)
 	size_t i;
 	BISECT(i, f->packets, f->packet[i].offset < p->offset);
 	if (i == f->packets)
-		return 0;  /* after the last packet of the index */
+		return 0;  /* after the index's last packet */
 	const struct packet *x = &f->packet[i];
 	if (x->offset != p->offset || x->size * 8 != p->size || x->content != p->content || x->begin != p->begin ||
 	    x->end != p->end || x->discarded != p->discarded)
@@ -148,7 +148,7 @@ static bool is_magic(const unsigned char *at)
 	return memcmp(at, magic[0], 4) == 0 || memcmp(at, magic[1], 4) == 0;
 }
 
-/* Returns the offset of the next valid packet at or after byte `at`, found by its magic number; the size of the file: none.
+/* Returns the offset of the next valid packet at or after byte `at`, found by its magic number; the file's size: none.
  * s->packet is that packet. Sets *failed if the system cannot read the file. */
 static uint64_t find_packet(struct stream_scan *s, uint64_t at, bool *failed)
 {
@@ -214,7 +214,7 @@ static void place_damage(struct ctf_packet *p, const struct ctf_packet *before, 
 	p->sequence = before ? before->sequence + 1 : next->sequence - 1;
 }
 
-/* Adds the packets of a file. Its stream is that of its first valid packet. */
+/* Adds a file's packets. Its stream is that of its first valid packet. */
 static int scan_packets(struct ctf_streams *all, struct stream_scan *s)
 {
 	struct ctf_data_stream *stream = NULL;

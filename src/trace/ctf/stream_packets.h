@@ -1,4 +1,4 @@
-/* Groups the packets of a trace's stream files into streams, by the headers of the packets. */
+/* Groups the packets of a trace's stream files into streams, by the packets' headers. */
 #ifndef STEALSCOPE_TRACE_CTF_STREAM_PACKETS_H
 #define STEALSCOPE_TRACE_CTF_STREAM_PACKETS_H
 
@@ -30,7 +30,7 @@ struct ctf_streams {
 	size_t len, cap;
 };
 
-/* Adds the packets of a file, valid and damaged ones. Returns 0, or -1 if the system cannot read it (errno). *reason: why
+/* Adds a file's packets, valid and damaged ones. Returns 0, or -1 if the system cannot read it (errno). *reason: why
  * no packet of the file is valid; NULL: at least one is. */
 int ctf_streams_add(struct ctf_streams *s, const struct ctf_classes *c, struct stream_file *f, const char **reason);
 /* Moves the packets of *from to *s, with the same result as adding the files of *from to *s. *from is empty afterwards. */

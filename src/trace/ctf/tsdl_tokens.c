@@ -78,7 +78,7 @@ static bool is_sign(char c)
 	}
 }
 
-/* Returns the length of a sign: one character, "..." or ":=". */
+/* Returns a sign's length: one character, "..." or ":=". */
 static size_t sign_length(const char *at, size_t remaining)
 {
 	return remaining >= 3 && memcmp(at, "...", 3) == 0 ? 3 : remaining >= 2 && memcmp(at, ":=", 2) == 0 ? 2 : 1;

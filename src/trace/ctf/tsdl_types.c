@@ -52,7 +52,7 @@ static char *join_words(struct tsdl_parser *p, const char *a, const char *b, siz
 	return both;
 }
 
-/* Parses the name of a type, such as "uint32_t" or "unsigned long": only types of C have several words. */
+/* Parses a type's name, such as "uint32_t" or "unsigned long": only types of C have several words. */
 static char *parse_type_name(struct tsdl_parser *p)
 {
 	static const char *const words[] = { "unsigned", "signed", "long", "short", "int", "char", "const", "float", "double" };
@@ -127,7 +127,7 @@ void tsdl_skip_attributes(struct tsdl_parser *p)
 	}
 }
 
-/* Skips the display base of an integer. Fails if it is invalid, because then the whole description may be damaged. */
+/* Skips an integer's display base. Fails if it is invalid, because then the whole description may be damaged. */
 static void parse_display_base(struct tsdl_parser *p)
 {
 	static const char *const bases[] = { "decimal", "dec", "d", "i", "u", "hexadecimal", "hex", "x", "X", "p", "octal",
@@ -150,7 +150,7 @@ static bool parse_encoding(struct tsdl_parser *p)
 	return is_utf8;
 }
 
-/* Returns true, with *t set, if the description of the integer is in the cache. Metadata contains a description for each
+/* Returns true, with *t set, if the integer's description is in the cache. Metadata contains a description for each
  * field of each event, but in few variants, so most of them are not parsed again. */
 static bool find_cached_integer(struct tsdl_parser *p, struct ctf_type *t)
 {

@@ -1,7 +1,7 @@
 /* Types of the fields in a CTF trace, as described by the trace's metadata.
  *
  * Every field has its own type node, even if the metadata uses a named type several times, because the node contains the
- * state of the field, such as the slot of its value. The arena of struct ctf_metadata owns all nodes and strings. Sizes,
+ * state of the field, such as its value's slot. The arena of struct ctf_metadata owns all nodes and strings. Sizes,
  * alignments and offsets are in bits. */
 #ifndef STEALSCOPE_TRACE_CTF_TYPES_H
 #define STEALSCOPE_TRACE_CTF_TYPES_H
@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 enum ctf_kind { CTF_INTEGER, CTF_FLOAT, CTF_STRING, CTF_STRUCT, CTF_VARIANT, CTF_ARRAY };
-enum ctf_order { CTF_NATIVE /* the byte order of the trace */, CTF_LITTLE, CTF_BIG };
+enum ctf_order { CTF_NATIVE /* the trace's byte order */, CTF_LITTLE, CTF_BIG };
 
 #define CTF_NO_SLOT UINT32_MAX
 #define CTF_MAX_DEPTH 32  /* maximum nesting of types */
@@ -48,7 +48,7 @@ struct ctf_type {
 	uint64_t length;           /* number of elements of an array if control_path is NULL */
 	const char *control_path;  /* path of the field that contains the array's length or selects the variant's option */
 	struct ctf_type *control;  /* field at control_path; NULL: not found yet */
-	uint32_t slot;             /* slot of the value, see program.h; CTF_NO_SLOT: not needed */
+	uint32_t slot;             /* the value's slot, see program.h; CTF_NO_SLOT: not needed */
 	bool is_compiled;          /* the program decodes this field */
 };
 
@@ -79,7 +79,7 @@ struct ctf_arena { struct ctf_chunk *chunk; size_t used, nodes, bytes /* total o
 
 struct ctf_metadata {
 	struct ctf_arena arena;
-	bool is_big_endian;  /* byte order of the trace */
+	bool is_big_endian;  /* the trace's byte order */
 	bool has_order, has_uuid;
 	unsigned char uuid[16];
 	struct ctf_type *packet_header;

@@ -1,4 +1,4 @@
-/* Machines of a load: finds their locations, groups these into sources, and sets the names of the machines. */
+/* Machines of a load: finds their locations, groups these into sources, and sets the machines' names. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -34,7 +34,7 @@ static int load_layouts(const struct load *l, size_t machine, struct error *err)
 
 /* ---- sources */
 
-/* Returns the source of a location: the existing source of the same trace, if a rotating tracer wrote several
+/* Returns a location's source: the existing source of the same trace, if a rotating tracer wrote several
  * directories, otherwise a new source. */
 static struct source *find_source(struct load *l, size_t machine, const struct trace_location *p)
 {
@@ -128,7 +128,7 @@ static int open_machine(struct load *l, size_t i, const struct trace_spec *spec,
 
 /* ---- names */
 
-/* Returns the name that the host's recording contains for the guest of this location; NULL: the host's recording does
+/* Returns the name that the host's recording contains for this location's guest; NULL: the host's recording does
  * not list it. */
 static const char *recorded_name(const struct load *l, const struct trace_location *p)
 {
@@ -151,7 +151,7 @@ static const char *guest_machine_name(const struct load *l, const struct recorde
 	return g->name;
 }
 
-/* Copies the vCPU threads that the host's tracer recorded, with the final names of the guests. */
+/* Copies the vCPU threads that the host's tracer recorded, with the guests' final names. */
 static void name_vcpus(struct load *l, size_t i)
 {
 	const struct trace_location *p = &l->machine[i].location[0];
@@ -250,7 +250,7 @@ static void describe_trace(struct trace *t, const struct metadata *m)
 	t->tracer = mem_dup(m->tracer);
 }
 
-/* Adds UUIDs and tracers in the order of the streams: kernel traces first. */
+/* Adds UUIDs and tracers in the streams' order: kernel traces first. */
 void machines_describe(struct load *l)
 {
 	for (size_t i = 0; i < l->sources; i++) {

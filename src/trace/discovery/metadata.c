@@ -45,7 +45,7 @@ static const char *skip_blank(const char *s)
 }
 
 /* Reads the next token: a word or number, a string without its quotes, or any other single character. Returns false at
- * the end of the text. */
+ * the text's end. */
 static bool next_token(struct token_scan *s)
 {
 	const char *p = s->at = skip_blank(s->at);

@@ -37,7 +37,7 @@ static const struct known_kind {
 	const char *name;  /* file name, or extension (".dat"); NULL: any */
 	const char *head;
 	size_t len;
-	bool is_trace;     /* the file belongs to the trace of a machine */
+	bool is_trace;     /* the file belongs to a machine's trace */
 	const char *why, *remedy;
 } known_kinds[] = {  /* in order of priority: the first match determines the error message */
 	{ "metadata", "{", 1, true, "JSON, but not CTF 2 metadata: its fragments have no separators", "record CTF 1.8 or 2" },
@@ -362,7 +362,7 @@ static int describe_locations(struct location_search *f, size_t first, bool skip
 }
 
 /* Returns true if the directory `ctf` is a conversion of the file: perf's CTF in the directory of the file, or in a
- * directory beside it that is not of a guest. */
+ * directory beside it that is a guest's not. */
 static bool is_conversion(const struct trace_location *ctf, const char *file)
 {
 	static const char tracer[] = "perf", guest[] = "guest-";

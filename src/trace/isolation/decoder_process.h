@@ -41,7 +41,7 @@ struct ipc_coverage { uint64_t cpu; int64_t begin, end; };
 struct ipc_session { char host[65], name[256]; uint64_t timer_us, streams, viewers; };
 struct ipc_error { uint32_t status; char text[1024], remedy[256]; };
 
-#define IPC_MAX_LEN 65536  /* maximum number of bytes after a header */
+#define IPC_MAX_LEN 65536  /* maximum byte count after a header */
 #define IPC_MAX_EVENTS (IPC_MAX_LEN / sizeof(struct event))
 #define IPC_MAX_STREAMS 4096  /* maximum number of streams of one source */
 
@@ -71,7 +71,7 @@ struct decoder_job {
 	struct source *source;
 	struct task **task;
 	size_t tasks, tasks_cap;
-	uint64_t bytes;  /* total size of the tasks */
+	uint64_t bytes;  /* the tasks' total size */
 	struct ipc_session *session;
 	size_t sessions, sessions_cap;
 };

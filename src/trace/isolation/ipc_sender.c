@@ -29,7 +29,7 @@ struct ipc_sender {
 	size_t layout_sent;
 	struct faults faults_sent;
 	struct batch batch[IPC_MAX_STREAMS];
-	size_t batches, max_events;  /* capacity of a batch, events */
+	size_t batches, max_events;  /* a batch's capacity, events */
 	uint32_t current;
 	uint32_t stream_sent;  /* number of the stream to which the parent assigns the next events */
 	int64_t flushed_at;    /* time of the last flush in sender_at(), ns */
@@ -81,7 +81,7 @@ static void send_stream(struct ipc_sender *t, uint32_t number)
 	t->stream_sent = number;
 }
 
-/* Sends the events of a stream, after the names that they use. */
+/* Sends a stream's events, after the names that they use. */
 static void flush_batch(struct ipc_sender *t, uint32_t number)
 {
 	struct batch *b = &t->batch[number];

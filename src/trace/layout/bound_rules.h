@@ -1,4 +1,4 @@
-/* Rules of a layout, bound to the event classes of a trace. Does not depend on a decoding library.
+/* Rules of a layout, bound to a trace's event classes. Does not depend on a decoding library.
  *
  * Each decoder (libbabeltrace2, libtraceevent, native) provides three functions: one resolves a field by name, once per
  * event class; the others read a resolved field from an event. rules_fill() runs for every event and is inline, so that
@@ -122,7 +122,7 @@ static inline int64_t rules_name(const struct field_path *p, const struct field_
 	return text ? string_cache_put(names, text, max_len) : EVENT_ABSENT;
 }
 
-/* Returns the string id of the label of a request; EVENT_ABSENT: none. */
+/* Returns the string id of a request's label; EVENT_ABSENT: none. */
 static inline int64_t rules_label(const struct field_path *p, const struct field_source *s, struct string_cache *names,
                                   const void *event)
 {
@@ -247,7 +247,7 @@ static inline bool rules_counters(const struct bound_class *c, const struct fiel
 	return rules_args(c->counters, s, NULL, event, word, second);
 }
 
-/* Fills *ev except the time. cpu: CPU of the packet, used if the event has no CPU field. */
+/* Fills *ev except the time. cpu: the packet's CPU, used if the event has no CPU field. */
 static inline void rules_event(const struct bound_class *c, const struct field_source *s, struct string_cache *names,
                                const void *event, uint16_t cpu, struct event *ev)
 {

@@ -8,7 +8,7 @@ static bool is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* Returns true for characters of names; bytes of other scripts are such characters. */
+/* Returns true for name characters; bytes of other scripts are such characters. */
 static bool is_word(char c)
 {
 	return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '$' || (c & 0x80);
@@ -28,7 +28,7 @@ static size_t dollar_quoted_length(const char *text, size_t len)
 	return len;
 }
 
-/* Returns the length of the literal at the start of a text: a quoted string or a number; 0: there is none. */
+/* Returns the length of the literal at a text's start: a quoted string or a number; 0: there is none. */
 static size_t literal_length(const char *text, size_t len)
 {
 	size_t n = 1;

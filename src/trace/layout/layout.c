@@ -142,7 +142,7 @@ void layout_free(struct layout *l)
 	free(l);
 }
 
-/* Returns the value of a word: its number, or for other words a hash (FNV-1a) that is never negative. */
+/* Returns a word's value: its number, or for other words a hash (FNV-1a) that is never negative. */
 static int64_t word_value(const char *word, size_t len)
 {
 	char buf[32];

@@ -1,7 +1,7 @@
 /* Layouts: the meaning of one tracer's events and fields, read from YAML (stealscope-layout(5)).
  *
  * A layout is a list of rules. A rule has event names, and optionally conditions on field values or a text pattern. It
- * assigns an event kind to the matching events, and fields to the arguments of this kind. The first rule that matches
+ * assigns an event kind to the matching events, and fields to this kind's arguments. The first rule that matches
  * applies; an event without a rule is EV_OTHER. Does not depend on a decoding library. */
 #ifndef STEALSCOPE_TRACE_LAYOUT_LAYOUT_H
 #define STEALSCOPE_TRACE_LAYOUT_LAYOUT_H
@@ -16,7 +16,7 @@
 
 enum scope { SCOPE_PAYLOAD, SCOPE_CONTEXT, SCOPE_PACKET };
 
-/* Field of an event: "context.tid", "packet.cpu_id", "prev_tid" (payload), "network_header.ipv4.saddr" (nested). */
+/* An event's field: "context.tid", "packet.cpu_id", "prev_tid" (payload), "network_header.ipv4.saddr" (nested). */
 struct field {
 	enum scope scope;
 	char *path;  /* names of nested structures and variant options, separated by dots */
@@ -32,7 +32,7 @@ struct condition {
 	int64_t value;
 };
 
-struct states {      /* maps the numbers of a tracer to states of a thread */
+struct states {      /* maps the numbers of a tracer to a thread's states */
 	uint64_t mask;     /* significant bits */
 	struct state_value { int64_t value; enum run_state state; } *known;  /* compared after masking */
 	size_t len, cap;
@@ -70,7 +70,7 @@ struct layout {
 	size_t rules, rules_cap;
 	struct named_rule { const char *name; size_t rule; } *named;  /* all names of all rules, sorted by name and rule */
 	size_t nameds, nameds_cap;
-	struct named_rule *prefixed;  /* names that end with {name}, in the order of the rules; name: with {name} */
+	struct named_rule *prefixed;  /* names that end with {name}, in the rules' order; name: with {name} */
 	size_t prefixes, prefixes_cap;
 };
 

@@ -171,7 +171,7 @@ static int parse_states(struct layout_parser *p, const yaml_node_t *n, struct st
 	return more;
 }
 
-/* Parses the state of each number, for example {1: runnable, 5: blocked}. */
+/* Parses each number's state, for example {1: runnable, 5: blocked}. */
 static int parse_numbered_states(struct layout_parser *p, const yaml_node_t *n, struct states *s)
 {
 	static const char *const words[] = {

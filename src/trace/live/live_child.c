@@ -50,7 +50,7 @@ struct live_decoder {
 	size_t streams, streams_cap;
 	const bt_trace **trace;  /* traces sent to the parent */
 	size_t traces, traces_cap;
-	struct error err;  /* reason of the failure */
+	struct error err;  /* the failure's reason */
 	bool failed;
 };
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns the number after `key` at the start of a line; 0: no such line. */
+/* Returns the number after `key` at a line's start; 0: no such line. */
 static uint64_t find_counter(const char *text, const char *key)
 {
 	const size_t len = strlen(key);
@@ -16,7 +16,7 @@ static uint64_t find_counter(const char *text, const char *key)
 	return 0;
 }
 
-/* Parses "now ts: 123.456789". Returns ns; INT64_MAX for a number of cycles, which has no decimal point. */
+/* Parses "now ts: 123.456789". Returns ns; INT64_MAX for a cycle count, which has no decimal point. */
 static int64_t parse_now(const char *text)
 {
 	const char *at = strstr(text, "\nnow ts: ");

@@ -23,7 +23,7 @@ void page_decoder_close(struct page_decoder *d)
 	d->buffer = NULL;
 }
 
-/* Returns true if the length in the header of the page is not larger than the page's data area. */
+/* Returns true if the length in the page's header is not larger than the page's data area. */
 static bool is_valid_page(const struct page_decoder *d, const unsigned char *page)
 {
 	uint32_t word[2];

@@ -227,7 +227,7 @@ static int add_cpu(struct pages *p, unsigned number, uint64_t bytes, struct erro
 	return status;
 }
 
-/* Files of CPUs in a copy of tracefs, beside the directory of the formats. */
+/* Files of CPUs in a copy of tracefs, beside the formats' directory. */
 static const char *const plain_formats[] = { "per_cpu/cpu%u/trace_pipe_raw", "traces/cpu%u", "cpu%u",
                                              "cpu%u/trace_pipe_raw" };
 
@@ -389,7 +389,7 @@ static int open_dir(struct source *s, struct error *err)
 	return 0;
 }
 
-/* Reads the start time of the next page, ns. Returns false at the end of the file. */
+/* Reads the start time of the next page, ns. Returns false at the file's end. */
 static bool next_page(const struct pages *p, FILE *f, int64_t *ns)
 {
 	uint64_t count;  /* a page starts with its time, in native byte order */
@@ -399,7 +399,7 @@ static bool next_page(const struct pages *p, FILE *f, int64_t *ns)
 	return true;
 }
 
-/* Reduces *stream_part to the pages that may contain events of the window, by the start times of the pages: from the
+/* Reduces *stream_part to the pages that may contain events of the window, by the pages' start times: from the
  * last page before the first one that begins inside or after the window, to the last page that begins before the end of
  * the window. The range is correct even if one of the start times is damaged. */
 static void narrow_part(const struct source *s, const struct trace_window *window, struct stream_part *stream_part)

@@ -6,14 +6,14 @@
  * pages_child.c checks each page before libtraceevent reads it.
  *
  * Copies of tracefs that others made are read, too: events/ (or formats/, as SchedViz names it) with header_page and the
- * formats, and beside it the pages of each CPU, see plain_formats. Their clock is taken for one in ns. */
+ * formats, and beside it each CPU's pages, see plain_formats. Their clock is taken for one in ns. */
 #ifndef STEALSCOPE_TRACE_PAGES_PAGES_H
 #define STEALSCOPE_TRACE_PAGES_PAGES_H
 
 #include "trace/pages/buffer_counters.h"
 #include "trace/reader.h"
 
-/* Layout of a page: its size; offset and size of the length field and offset of the data in it, bytes. */
+/* A page's layout: its size; offset and size of the length field and offset of the data in it, bytes. */
 struct page_header { unsigned page, length_offset, length_size, data_offset; };
 /* Parses the kernel's file header_page. Returns false if the values are impossible. */
 bool page_header_parse(const char *text, struct page_header *p);
@@ -36,7 +36,7 @@ struct pages {
 	int64_t begin, end;
 	int64_t overwrite_ns;            /* time before `end` for which the buffers are guaranteed to have all events, ns; 0:
 	                                  * not in overwrite mode */
-	uint64_t lost;         /* number of lost events, as counted by the recorder */
+	uint64_t lost;         /* lost event count, as counted by the recorder */
 	struct pages_cpu {
 		unsigned cpu;
 		uint64_t bytes;      /* size of the CPU's pages, bytes */

@@ -11,7 +11,7 @@ void timestamp_check_open(struct timestamp_check *g, struct event_sink *out, int
 	*g = (struct timestamp_check){ .out = out, .limit = limit, .last_passed = INT64_MIN };
 }
 
-/* Returns the number of held events, starting at the first one, that are possible if the next page begins at time
+/* Returns the held event count, starting at the first one, that are possible if the next page begins at time
  * `next`. */
 static size_t count_possible(const struct timestamp_check *g, int64_t next)
 {

@@ -30,7 +30,7 @@ enum perf_read_bit { READ_TIME_ENABLED = 1, READ_TIME_RUNNING = 2, READ_ID = 4, 
 /* An event that perf recorded. */
 struct perf_attr {
 	uint32_t type;
-	uint64_t config;         /* of a tracepoint: the id of its format */
+	uint64_t config;         /* of a tracepoint: its format's id */
 	uint64_t period, sample_type, read_format;
 	bool is_sampled;         /* a frequency was given: not every event was recorded */
 	bool has_trailer;        /* all records end with the fields of sample_type that identify time and CPU */
@@ -46,10 +46,10 @@ struct perf_file {
 	bool is_pipe;            /* written to a pipe: all descriptions are records */
 	bool is_simpleperf;      /* written by Android's simpleperf */
 	bool is_dir;             /* further records are in the files data.0, data.1, ... beside it */
-	uint64_t data_at, data_end;  /* offsets of the records */
+	uint64_t data_at, data_end;  /* the records' offsets */
 	uint64_t formats_at, formats_end;  /* offsets of the tracepoints' formats; 0: none */
 	char hostname[256], release[64];   /* release: of perf; "": not recorded */
-	uint32_t cpus;           /* number of possible CPUs; 0: not recorded */
+	uint32_t cpus;           /* possible CPU count; 0: not recorded */
 	int clock;               /* clockid_t, or PERF_CLOCK_DEFAULT: the clock of the kernel's scheduler */
 	bool is_tsc;             /* the default clock is the TSC, so that it is equal on all CPUs */
 	uint64_t clock_count;    /* time of that clock, and real time, read at once; 0: not recorded */
@@ -63,12 +63,12 @@ struct perf_file {
 	size_t names_len, names_cap;
 };
 
-/* Reads the descriptions of a file. Returns NULL, with *err set, if they are damaged, or if the recording is refused. */
+/* Reads a file's descriptions. Returns NULL, with *err set, if they are damaged, or if the recording is refused. */
 struct perf_file *perf_file_read(const char *path, struct error *err);
 void perf_file_free(struct perf_file *f);  /* f may be NULL */
-/* Returns the attribute of an id; NULL: unknown. */
+/* Returns an id's attribute; NULL: unknown. */
 const struct perf_attr *perf_attr_find(const struct perf_file *f, uint64_t id);
-/* Returns the name of the clock, for example "monotonic". */
+/* Returns the clock's name, for example "monotonic". */
 const char *perf_clock_name(int clock);
 #define PERF_REMEDY "record it again, and end perf with Ctrl-C"
 

@@ -16,7 +16,7 @@
 
 #define LONG_SIZE_MAX 8
 #define TIME_SLACK UINT64_C(1000000000)  /* distance from the first and the last sample at which times are damage, ns */
-#define DAMAGES_MAX 100           /* number of damaged parts after which the rest is skipped */
+#define DAMAGES_MAX 100           /* damaged part count after which the rest is skipped */
 #define PROGRESS_RECORDS 1024     /* number of records between two reports of progress */
 
 struct opened_perf {
@@ -271,7 +271,7 @@ static int put_exit(struct perf_progress *p, struct perf_position body, int64_t 
 	return body.is_bad || p->opened->has_exits ? 0 : perf_queue_put_sideband(&p->queue, &ev);
 }
 
-/* Adds a record LOST, which perf's kernel part writes at the place of the loss. */
+/* Adds a record LOST, which perf's kernel part writes at the loss's place. */
 static void add_lost(struct perf_progress *p, struct perf_position body, const struct perf_sample *end, int64_t ts)
 {
 	perf_get64(&body);

@@ -92,7 +92,7 @@ static void add_id(struct perf_file *f, size_t attr, uint64_t id)
 	*map_put(&f->attr_by_id, id, NULL) = attr;
 }
 
-/* Reads the events of the header: descriptions, each with the section of its ids. */
+/* Reads the header's events: descriptions, each with the section of its ids. */
 static void read_attrs(struct perf_file *f, struct dat_position *w, uint64_t entry, uint64_t at, uint64_t bytes)
 {
 	unsigned char attr[ATTR_MAX];
@@ -138,7 +138,7 @@ static void get_text(struct dat_position *w, char *to, size_t size)
 	snprintf(to, size, "%.*s", (int)size - 1, text);
 }
 
-/* Reads the names of the events, which are in the order of the descriptions. */
+/* Reads the events' names, which are in the order of the descriptions. */
 static void read_event_names(struct perf_file *f, struct dat_position *w)
 {
 	const uint32_t events = dat_get32(w), size = dat_get32(w);

@@ -1,6 +1,6 @@
 /* Order of the events of a perf file. Private to perf/.
  *
- * perf empties the buffers of the CPUs one after the other; the end of a round is marked. An interrupt may store its
+ * perf empties the buffers of the CPUs one after the other; a round's end is marked. An interrupt may store its
  * events before the event that it interrupted, so that even the events of one CPU are not in the order of their times.
  * When a round ends, no later record is older than the newest one of the round before. The queue holds the events of up
  * to two rounds, and passes them on by CPU, sorted by time. A file without rounds (perf record --overwrite) is held as a
@@ -38,7 +38,7 @@ struct perf_queue {
 	size_t cpus, cpus_cap;
 	uint32_t *index;         /* [65536], index + 1 in cpu[] by number; 0: none */
 	uint32_t streams;        /* number of streams in the sink */
-	size_t len;              /* number of queued events */
+	size_t len;              /* queued event count */
 	uint64_t order;
 	int64_t newest;          /* latest time of all events added, ns; INT64_MIN: none */
 	int64_t limit;           /* events up to this time are passed on when the round ends, ns */

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 
 #define BUFFER_BYTES (1 << 20)
-#define KERNEL_TYPES 32   /* records of the kernel have lower numbers; those of perf begin at 64 */
+#define KERNEL_TYPES 32   /* the kernel's records have lower numbers; those of perf begin at 64 */
 #define USER_TYPES 256
 
 /* ---- positions */
@@ -63,7 +63,7 @@ void perf_records_close(struct perf_records *r)
 	*r = (struct perf_records){ .fd = -1 };
 }
 
-/* Returns n bytes at the offset; NULL with *end set at the end of the records, NULL with errno set if the file cannot be
+/* Returns n bytes at the offset; NULL with *end set at the records' end, NULL with errno set if the file cannot be
  * read. */
 static const unsigned char *get_bytes(struct perf_records *r, uint64_t at, size_t n, bool *end)
 {

@@ -1,7 +1,7 @@
 /* The records of a perf file in sequence. Private to perf/.
  *
  * The file is read with pread() through a buffer; no record is longer than 64 KiB. After a damaged record, reading
- * continues at the next end of a round, which is marked. */
+ * continues at a round's next end, which is marked. */
 #ifndef STEALSCOPE_TRACE_PERF_PERF_RECORDS_H
 #define STEALSCOPE_TRACE_PERF_PERF_RECORDS_H
 
@@ -27,9 +27,9 @@ struct perf_record {
 struct perf_records {
 	int fd;
 	bool big_endian;
-	uint64_t at, end;        /* offset of the next record; end of the records */
+	uint64_t at, end;        /* offset of the next record; the records' end */
 	unsigned char *buf;
-	uint64_t buf_at;         /* offset of the first byte of the buffer */
+	uint64_t buf_at;         /* offset of the buffer's first byte */
 	size_t buf_len;
 	const char *damage;      /* reason of the last damage, set by perf_records_next(); the caller resets it */
 	struct perf_unpacker *unpacker;  /* of compressed records; NULL: none yet */
@@ -43,7 +43,7 @@ void perf_records_open(struct perf_records *r, const struct perf_file *f, int fd
 int perf_records_next(struct perf_records *r, struct perf_record *out);
 void perf_records_close(struct perf_records *r);  /* does not close r->fd */
 
-/* Position in the body of a record. After a read beyond the end, is_bad is set and the result is zero. */
+/* Position in a record's body. After a read beyond the end, is_bad is set and the result is zero. */
 struct perf_position {
 	const unsigned char *at, *end;
 	bool big_endian, is_bad;
@@ -56,7 +56,7 @@ const unsigned char *perf_get_bytes(struct perf_position *p, uint64_t n);  /* re
 /* Decompresses the records of perf record -z, which form one zstd stream. */
 bool perf_unpacker_is_available(void);
 struct perf_unpacker *perf_unpacker_new(void);  /* returns NULL in a build without libzstd */
-/* Decompresses the body of a record. Returns false if it is damaged. */
+/* Decompresses a record's body. Returns false if it is damaged. */
 bool perf_unpacker_add(struct perf_unpacker *u, const unsigned char *packed, size_t n);
 /* Gets the next record, header included, of *size bytes. Returns NULL if it is not complete yet; *is_bad: its size is
  * impossible. */

@@ -29,7 +29,7 @@ static void get_thread(struct perf_position *p, struct perf_sample *s)
 	s->tid = (int32_t)perf_get32(p);
 }
 
-/* Stores the value of a counter, if it is one of the two that are known. */
+/* Stores a counter's value, if it is one of the two that are known. */
 static void set_counter(const struct perf_attr *attr, uint64_t value, struct perf_sample *s)
 {
 	if (!attr || attr->type != PERF_HARDWARE)

@@ -7,12 +7,12 @@
 struct perf_sample {
 	const struct perf_attr *attr;  /* NULL: unknown */
 	uint64_t id;             /* of the event on its CPU; 0: not recorded */
-	uint64_t time;           /* clock of the file; 0: not recorded, or written by perf itself */
+	uint64_t time;           /* the file's clock; 0: not recorded, or written by perf itself */
 	uint32_t cpu;            /* UINT32_MAX: not recorded */
 	int32_t pid, tid;        /* -1: not recorded */
-	const unsigned char *raw;  /* record of the tracepoint; NULL: none */
+	const unsigned char *raw;  /* the tracepoint's record; NULL: none */
 	uint32_t raw_size;
-	int64_t instructions, cycles;  /* values of hardware counters in the group of the event; EVENT_ABSENT: none */
+	int64_t instructions, cycles;  /* values of hardware counters in the event's group; EVENT_ABSENT: none */
 };
 
 /* Parses a record of type RECORD_SAMPLE. Returns false if it is damaged. */

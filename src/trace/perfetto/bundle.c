@@ -13,7 +13,7 @@
 
 #include "base/mem.h"
 
-#define TIME_MAX (INT64_MAX / 4)  /* latest time on the clock of the events, ns: 73 years */
+#define TIME_MAX (INT64_MAX / 4)  /* latest time on the events' clock, ns: 73 years */
 
 enum { EVENT_TIMESTAMP = 1, EVENT_TID = 2, EVENT_FLAGS = 5 };
 
@@ -134,7 +134,7 @@ static int put_lost(struct bundle_decoder *d, int64_t now)
 		.tid = -1, .pid = -1, .lost = { now, EVENT_ABSENT } });
 }
 
-/* Puts an event with the values *v. ts: on the clock of the events, ns. */
+/* Puts an event with the values *v. ts: on the events' clock, ns. */
 static int put_event(struct bundle_decoder *d, uint64_t ts, const struct event_class *cls, const struct event_values *v)
 {
 	struct event ev;

@@ -123,7 +123,7 @@ static struct event_class *class_of_known(const struct known_event *k)
 	return c;
 }
 
-/* Adds the class. Returns it, bound to the rules of the layout; NULL: there are too many. */
+/* Adds the class. Returns it, bound to the layout's rules; NULL: there are too many. */
 static struct event_class *add_class(struct perfetto_classes *c, struct event_class *cls, struct map *map, uint64_t key)
 {
 	if (c->classes >= CLASSES_MAX) {

@@ -1,8 +1,8 @@
-/* Classes of ftrace events in a Perfetto trace, bound to the rules of a layout.
+/* Classes of ftrace events in a Perfetto trace, bound to a layout's rules.
  *
- * A class is the name of an event with the names of its fields. It comes from one of three places:
+ * A class is the name of an event with its fields' names. It comes from one of three places:
  * - the table of events for which Perfetto defines a message with numbered fields (event_table.c);
- * - a generic event, which contains its name and the names of its fields;
+ * - a generic event, which contains its name and its fields' names;
  * - the description of a message that the bundle contains, for events of newer versions without a fixed message. */
 #ifndef STEALSCOPE_TRACE_PERFETTO_EVENT_CLASSES_H
 #define STEALSCOPE_TRACE_PERFETTO_EVENT_CLASSES_H
@@ -66,7 +66,7 @@ const struct event_class *event_classes_known(struct perfetto_classes *c, uint32
 /* Returns the slot of a field of the class; EVENT_SLOTS: none. */
 unsigned event_class_slot(const struct event_class *cls, const char *field);
 
-/* Reads the message of an event: the field `message` of FtraceEvent. Returns its class, and adds its fields to *v. */
+/* Reads an event's message: the field `message` of FtraceEvent. Returns its class, and adds its fields to *v. */
 const struct event_class *event_classes_read(struct perfetto_classes *c, uint32_t sequence,
                                              const struct proto_field *message, struct event_values *v);
 

@@ -5,8 +5,8 @@
  * the order of writing. A trace of several machines (traced_relay) contains the packets of all of them, each with the
  * machine's id; each machine becomes a location of its own.
  *
- * describe() scans the file once and lists the bundles of each machine, sequence and CPU, which form a stream. Compressed
- * packets are decompressed then; their bundles are written to a scratch file. decode() reads the bundles of a stream.
+ * describe() scans the file once and lists each machine's bundles, sequence and CPU, which form a stream. Compressed
+ * packets are decompressed then; their bundles are written to a scratch file. decode() reads a stream's bundles.
  * Memory: 16 bytes per bundle, and one packet. */
 #ifndef STEALSCOPE_TRACE_PERFETTO_PERFETTO_H
 #define STEALSCOPE_TRACE_PERFETTO_PERFETTO_H

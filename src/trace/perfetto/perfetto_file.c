@@ -13,8 +13,8 @@
 #include "base/scratch_file.h"
 #include "base/proto.h"
 
-#define BLOCK_BYTES (1U << 20)    /* size of a read, bytes */
-#define KEY_BYTES_MAX 15          /* size of the key and the length of a packet, bytes */
+#define BLOCK_BYTES (1U << 20)    /* a read's size, bytes */
+#define KEY_BYTES_MAX 15          /* size of a packet's key and length, bytes */
 #define BUNDLES_MAX (16U << 20)   /* of a file */
 
 /* Part of the file in memory. */
@@ -38,12 +38,12 @@ struct packet_parts {
 	struct proto_field part[8];
 	size_t parts;
 	uint32_t machine, sequence;
-	bool is_dropped;     /* earlier packets of the sequence are missing */
-	bool is_first;       /* the first packet of its sequence */
+	bool is_dropped;     /* the sequence's earlier packets are missing */
+	bool is_first;       /* its sequence's first packet */
 	uint64_t time, clock;
 };
 
-/* Loads at least `want` bytes at offset `at`, fewer at the end of the file. Returns their number. */
+/* Loads at least `want` bytes at offset `at`, fewer at the file's end. Returns their number. */
 static size_t window_load(struct packet_window *w, uint64_t at, size_t want)
 {
 	if (at >= w->at && at - w->at <= w->len && w->len - (size_t)(at - w->at) >= want)
@@ -90,20 +90,20 @@ static struct perfetto_machine *machine_get(struct perfetto_file *f, uint32_t id
 	return m;
 }
 
-/* Updates the state of the sequence of a packet. Returns it: twice the number of losses until now, and 1 if the trace
+/* Updates the state of the sequence of a packet. Returns it: twice the loss count until now, and 1 if the trace
  * contains its first packet. */
 static uint64_t sequence_update(struct perfetto_file *f, const struct packet_parts *p)
 {
 	bool is_new;
 	uint64_t *state = map_put(&f->sequence, (uint64_t)p->machine << 32 | p->sequence, &is_new);
-	if (is_new)  /* the first packet of each sequence has both flags, so that it shows no loss */
+	if (is_new)  /* each sequence's first packet has both flags, so that it shows no loss */
 		*state = p->is_first;
 	else if (p->is_dropped)
 		*state += 2;
 	return *state;
 }
 
-/* Returns the stream of a bundle; NULL: the machine has too many. */
+/* Returns a bundle's stream; NULL: the machine has too many. */
 static struct perfetto_stream *stream_get(struct perfetto_file *f, struct perfetto_machine *m, uint32_t sequence,
                                           uint16_t cpu)
 {
@@ -119,7 +119,7 @@ static struct perfetto_stream *stream_get(struct perfetto_file *f, struct perfet
 	return s;
 }
 
-/* Returns the CPU of a bundle; PERFETTO_CPUS_MAX: damaged. */
+/* Returns a bundle's CPU; PERFETTO_CPUS_MAX: damaged. */
 static uint64_t bundle_cpu(const struct proto_field *bundle)
 {
 	struct proto_message m = proto_nested(bundle);
@@ -130,7 +130,7 @@ static uint64_t bundle_cpu(const struct proto_field *bundle)
 	return m.is_bad ? PERFETTO_CPUS_MAX : 0;
 }
 
-/* Reads the clock of the events from the first bundle of a machine: one constant offset keeps all durations exact. */
+/* Reads the clock of the events from a machine's first bundle: one constant offset keeps all durations exact. */
 static void add_ftrace_clock(struct perfetto_machine *machine, const struct proto_field *bundle)
 {
 	struct proto_message m = proto_nested(bundle);
@@ -285,7 +285,7 @@ static void set_number(struct packet_parts *p, const struct proto_field *f)
 	}
 }
 
-/* Scans one packet. Returns 0, or -1: failure of the system. */
+/* Scans one packet. Returns 0, or -1: the system's failure. */
 static int scan_packet(struct perfetto_file *f, const struct packet_place *place, const unsigned char *data, size_t len,
                        struct error *err)
 {

@@ -59,11 +59,11 @@ struct clock_offsets {
 	int64_t host;         /* CLOCK_BOOTTIME of the host - CLOCK_BOOTTIME of this machine, from the last synchronization */
 	int64_t host_error;   /* its error at the time host_at (CLOCK_BOOTTIME of this machine); INT64_MAX: unknown */
 	int64_t host_at;
-	uint64_t ftrace;      /* clock of the events, enum ftrace_clock */
-	int64_t boot;         /* CLOCK_BOOTTIME - the clock of the events */
+	uint64_t ftrace;      /* the events' clock, enum ftrace_clock */
+	int64_t boot;         /* CLOCK_BOOTTIME - the events' clock */
 };
 
-struct perfetto_counters {  /* of the kernel's buffers, at the start and at the end of the trace */
+struct perfetto_counters {  /* of the kernel's buffers, at the start and at the trace's end */
 	bool has_start, has_end;
 	uint64_t lost_at_start, lost_at_end;  /* events, sum of the CPUs */
 };
@@ -82,7 +82,7 @@ struct perfetto_machine {
 	size_t names_bytes;
 	struct strtab enabled;     /* events that the configuration enables, "group/name" */
 	bool has_config;
-	uint64_t bytes;          /* size of the bundles */
+	uint64_t bytes;          /* the bundles' size */
 };
 
 struct perfetto_file {
@@ -90,7 +90,7 @@ struct perfetto_file {
 	unsigned references;     /* locations that use it */
 	int scratch;             /* descriptor of the scratch file; -1: none */
 	int64_t scratch_bytes;
-	uint64_t bytes;          /* size of the file */
+	uint64_t bytes;          /* the file's size */
 	uint64_t unpackable;     /* bytes of compressed packets that may still be decompressed */
 	struct perfetto_machine *machine;
 	size_t machines, machines_cap;
@@ -99,10 +99,10 @@ struct perfetto_file {
 	char uuid[40];
 	size_t bundles;
 	uint64_t packets, track_events;
-	uint64_t damages;        /* number of damaged packets */
+	uint64_t damages;        /* damaged packet count */
 	const char *damage;      /* reason of the last damage; NULL: none */
 	uint64_t damaged_at;     /* offset of the first damage, bytes */
-	bool ends_early;         /* the packets end before the end of the file */
+	bool ends_early;         /* the packets end before the file's end */
 };
 
 /* Scans the file. Returns NULL, with *err set, if it cannot be read. */
@@ -111,7 +111,7 @@ struct perfetto_file *perfetto_file_read(const char *path, struct error *err);
 struct perfetto_file *perfetto_file_scan(int fd, const char *path, struct error *err);
 void perfetto_file_release(struct perfetto_file *f);  /* drops a reference; f may be NULL */
 
-/* Adds the facts of a packet, except its bundle, to the machine. */
+/* Adds a packet's facts, except its bundle, to the machine. */
 struct proto_field;
 void perfetto_add_clocks(struct perfetto_machine *m, const struct proto_field *snapshot);
 void perfetto_add_remote_clocks(struct perfetto_machine *m, const struct proto_field *sync);

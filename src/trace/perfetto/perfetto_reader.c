@@ -12,7 +12,7 @@
 #include "trace/perfetto/perfetto_file.h"
 
 #define REMEDY "copy the file again after perfetto has finished"
-#define WINDOW_SLACK 1000000  /* time to read beyond the end of a window, ns */
+#define WINDOW_SLACK 1000000  /* time to read beyond a window's end, ns */
 #define DRIFT_MAX 5000        /* 1 / greatest drift between two machines' clocks (200 ppm) */
 #define OFFSET_MAX (INT64_MAX / 4)  /* of the offset between two clocks, ns: 73 years */
 
@@ -76,7 +76,7 @@ static void forget_file(struct trace_location *p)
 	p->data = NULL;
 }
 
-/* Sets saved_names to the names of the threads, as in the kernel's saved_cmdlines. */
+/* Sets saved_names to the threads' names, as in the kernel's saved_cmdlines. */
 static void set_saved_names(struct trace_location *p, const struct perfetto_machine *m)
 {
 	size_t at = 0;
@@ -262,7 +262,7 @@ static const unsigned char *read_bundle(struct perfetto_worker *w, const struct 
 }
 
 /* Returns an early bound of the time when the last flush of the machine's tracer began, on its CLOCK_BOOTTIME; 0: unknown.
- * The flush was recorded on the clock of the host. */
+ * The flush was recorded on the host's clock. */
 static int64_t flush_time(const struct perfetto_file *f, const struct perfetto_machine *m)
 {
 	const struct clock_offsets *c = &m->clock;

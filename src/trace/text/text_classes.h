@@ -1,4 +1,4 @@
-/* Classes of events in a text: a name, with the fields of its first line, bound to the rules of a layout. */
+/* Classes of events in a text: a name, with the fields of its first line, bound to a layout's rules. */
 #ifndef STEALSCOPE_TRACE_TEXT_TEXT_CLASSES_H
 #define STEALSCOPE_TRACE_TEXT_TEXT_CLASSES_H
 
@@ -10,7 +10,7 @@ struct text_classes;
 struct text_classes *text_classes_new(struct event_mapping *m, struct string_cache *names);
 void text_classes_free(struct text_classes *c);  /* c may be NULL */
 
-/* Adds the class of the line, unless it is known. */
+/* Adds the line's class, unless it is known. */
 void text_classes_add(struct text_classes *c, const struct text_line *l);
 /* Sets the mapping's best layout and enabled events, after all classes were added. */
 void text_classes_choose(struct text_classes *c);

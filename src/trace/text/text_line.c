@@ -132,7 +132,7 @@ static bool parse_thread(const char *begin, const char *end, struct text_line *o
 	return true;
 }
 
-/* Reads "sched:sched_switch:" or "sched_switch:", after the period of a sample. */
+/* Reads "sched:sched_switch:" or "sched_switch:", after a sample's period. */
 static bool take_event(struct text_rest *r, struct text_line *out)
 {
 	int64_t period;

@@ -31,7 +31,7 @@ struct text_line {
 /* Parses a line without its line break. Returns false if it is no event. */
 bool text_line_parse(const char *line, size_t len, struct text_line *out);
 
-/* Parses a line "CPU:1 [LOST 12 EVENTS]". *count: number of events; -1: unknown. */
+/* Parses a line "CPU:1 [LOST 12 EVENTS]". *count: event count; -1: unknown. */
 bool text_line_is_loss(const char *line, size_t len, uint32_t *cpu, int64_t *count);
 
 /* Fields of an event by name. The names and texts refer to the line, or are constants. */

@@ -12,7 +12,7 @@
 #include "trace/tracecmd/dat_contents.h"
 #include "trace/tracecmd/tracecmd.h"
 
-#define WINDOW_SLACK 1000000  /* time to read beyond the end of a window, ns */
+#define WINDOW_SLACK 1000000  /* time to read beyond a window's end, ns */
 
 struct dat_state {
 	const struct tracecmd_file *file;

@@ -9,7 +9,7 @@
 
 struct dat_contents {
 	int fd;
-	uint64_t size;           /* size of the file, bytes */
+	uint64_t size;           /* the file's size, bytes */
 	bool big_endian;
 	char compression[16];    /* "none", "zlib", "zstd" */
 	struct dat_descriptions descriptions;  /* set by the caller */

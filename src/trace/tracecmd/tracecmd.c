@@ -63,7 +63,7 @@ static int open_file(struct source *s, struct error *err)
 	for (size_t i = 0; i < d->cpus; i++) {
 		const struct tracecmd_file_cpu *c = &d->cpu[i];
 		struct source_stream *to = ARRAY_PUSH(s->stream, s->streams, s->streams_cap);
-		/* Pages may be compressed: the size of the file is distributed in proportion to the uncompressed sizes. */
+		/* Pages may be compressed: the file's size is distributed in proportion to the uncompressed sizes. */
 		*to = (struct source_stream){ .bytes = (uint64_t)((double)d->bytes * ((double)c->bytes / pages)) };
 		to->name = c->buffer ? mem_printf("of CPU %u, buffer %u", c->cpu, c->buffer) : mem_printf("of CPU %u", c->cpu);
 	}

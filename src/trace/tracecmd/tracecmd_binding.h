@@ -12,7 +12,7 @@ struct tep_binder;
 /* The result is never freed: the child process reads one file and exits. */
 struct tep_binder *tep_binder_new(struct tep_handle *tep, const struct layout *layout, struct string_cache *names);
 
-/* Counters of the CPU, read at an event; EVENT_ABSENT: not read. */
+/* The CPU's counters, read at an event; EVENT_ABSENT: not read. */
 struct tep_counters { int64_t instructions, cycles; };
 /* Adds the fields perf_cpu_instructions and perf_cpu_cycles to all events. *counters contains their values while an event
  * is bound. Call it before the first event. */

@@ -104,7 +104,7 @@ static void read_shifts(struct tracecmd_file *d, struct dat_position *w)
 	for (; is_plain && d->shifts < cpus; d->shifts++)
 		is_plain = read_cpu_shift(&d->time_shift[d->shifts], w);
 	while (is_plain && w->at < w->size)
-		is_plain = dat_get64(w) == 0 && !w->is_bad;  /* shifts of the factors */
+		is_plain = dat_get64(w) == 0 && !w->is_bad;  /* the factors' shifts */
 	if (!is_plain)
 		release_shifts(d);
 }
@@ -128,7 +128,7 @@ static void add_cpu(struct tracecmd_file *d, struct dat_position *file, unsigned
 {
 	if (!bytes)
 		return;
-	/* The data of the CPUs do not overlap, so the sum of their sizes cannot exceed the size of the file. */
+	/* The CPUs' data do not overlap, so the sum of their sizes cannot exceed the size of the file. */
 	d->data += bytes < file->size ? bytes : file->size;
 	if (at > file->size || bytes > file->size - at || d->data > file->size) {
 		file->is_bad = true;
@@ -214,7 +214,7 @@ static void read_option(struct dat_position *file, unsigned id, struct dat_posit
 	}
 }
 
-/* Reads the options of a section. Returns the offset of the next section of options, which version 7 stores in the last
+/* Reads a section's options. Returns the offset of the next section of options, which version 7 stores in the last
  * option; 0: none. */
 static uint64_t read_options(struct dat_position *file, bool version7, unsigned *instances)
 {
@@ -247,7 +247,7 @@ static void read_version7(struct dat_position *file)
 {
 	char word[64];
 	unsigned instances = 0;
-	dat_get_text(file, word, sizeof word);  /* name of the compression, then its version */
+	dat_get_text(file, word, sizeof word);  /* the compression's name, then its version */
 	dat_get_text(file, word, sizeof word);
 	uint64_t next = dat_get64(file);
 	while (next && !file->is_bad) {

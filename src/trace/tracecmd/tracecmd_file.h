@@ -25,7 +25,7 @@ struct tracecmd_file {
 	char *path;
 	char hostname[256], tracer[64], clock[32];  /* "": not recorded */
 	uint64_t id;         /* id of the recording; 0: none */
-	uint64_t bytes;      /* size of the file, bytes */
+	uint64_t bytes;      /* the file's size, bytes */
 	uint64_t data;       /* size of the CPU buffers in the file, bytes */
 	uint64_t lost;       /* number of events overrun and dropped, sum of all CPUs */
 	unsigned page;       /* page size, bytes */

@@ -1,7 +1,7 @@
-/* Time correction that trace-cmd record -A measures for the CPUs of a guest. Only `sync --audit` applies it.
+/* Time correction that trace-cmd record -A measures for a guest's CPUs. Only `sync --audit` applies it.
  *
  * trace-cmd reads the clocks of the guest's CPUs at intervals, one CPU after the other, and interpolates linearly between
- * the samples of each CPU. With PTP, each sample is wrong by tens of microseconds, differently on every CPU. So the
+ * each CPU's samples. With PTP, each sample is wrong by tens of microseconds, differently on every CPU. So the
  * corrected times of CPUs that share one clock diverge, and guest events no longer lie in guest mode. The synchronization
  * of stealscope is a thousand times more precise, and uses the guest's recorded times. */
 #ifndef STEALSCOPE_TRACE_TRACECMD_TRACECMD_OFFSET_H

@@ -5,7 +5,7 @@
  * size of the chunk, the window. The chain of windows identifies the format and divides the file into one stream per
  * pCPU.
  *
- * Times are the TSC of the pCPUs. The file contains neither the frequency of the TSC nor the names of the domains: both
+ * Times are the pCPUs' TSC. The file contains neither the frequency of the TSC nor the names of the domains: both
  * come from the output of `xl info`, `xl list`, `xl vcpu-list` and `xl sched-credit` in files beside the trace, in any
  * file and recognized by their contents, or from options. The kind of the processor's virtualization (VMX, SVM) comes from
  * `xl info` or Xen's console, otherwise from exit reasons that only one of them has. */
@@ -18,7 +18,7 @@ enum {
 	XEN_PCPUS_MAX = 4096,
 	XEN_HYPERVISOR_DOMAINS = 0x7ff0,  /* ids from here on belong to the hypervisor itself */
 	XEN_IDLE_DOMAIN = 0x7fff,         /* its vCPU n runs while pCPU n is idle */
-	XEN_WORDS_MAX = 7,                /* longest payload of a record */
+	XEN_WORDS_MAX = 7,                /* a record's longest payload */
 	XEN_LOST_RECORDS = 0x1f001, XEN_WRAP_BUFFER = 0x1f002, XEN_CPU_CHANGE = 0x1f003,
 };
 
@@ -30,7 +30,7 @@ struct xen_domain {
 
 /* Facts from the texts beside the trace. */
 struct xen_texts {
-	uint64_t millihertz;       /* frequency of the TSC; 0: not in the texts */
+	uint64_t millihertz;       /* the TSC's frequency; 0: not in the texts */
 	char version[64];          /* "Xen 4.17.7", or "Xen" */
 	bool is_credit1;           /* the scheduler is "credit", which caps a domain by pausing it */
 	bool has_idle_ns;          /* Xen 4.13 or later: a switch contains the time since the next vCPU left its last pCPU */
@@ -39,16 +39,16 @@ struct xen_texts {
 	size_t domains, domains_cap;
 };
 
-/* Reads the texts in the directory of the trace. */
+/* Reads the texts in the trace's directory. */
 void xen_texts_read(const char *trace_path, struct xen_texts *t);
 /* Adds the facts of one text, which ends with a zero byte. */
 void xen_texts_add(struct xen_texts *t, const char *text);
-/* Sets the name of a domain, in place of that of the texts. */
+/* Sets a domain's name, in place of that of the texts. */
 void xen_texts_name_domain(struct xen_texts *t, uint32_t id, const char *name);
 void xen_texts_release(struct xen_texts *t);
 const struct xen_domain *xen_domain_find(const struct xen_texts *t, uint32_t id);  /* Returns NULL for an unknown id. */
 
-/* First word of a record. */
+/* A record's first word. */
 struct xen_head {
 	uint32_t record;
 	unsigned words;  /* of the payload */
@@ -79,9 +79,9 @@ struct xen_file {
 	uint16_t index[XEN_PCPUS_MAX];  /* by number of the pCPU: 1 + index in pcpu[]; 0: none */
 	size_t windows;          /* of all pCPUs */
 	size_t pcpus, pcpus_cap;
-	uint64_t bytes;          /* size of the file, bytes */
+	uint64_t bytes;          /* the file's size, bytes */
 	uint64_t first, last;    /* TSC of the first and the last record of all pCPUs; first > last: no record */
-	const char *damage;      /* reason why the chain of windows ends before the end of the file; NULL: it does not */
+	const char *damage;      /* reason why the chain of windows ends before the file's end; NULL: it does not */
 	uint64_t damaged_at;     /* offset where it ends, bytes */
 };
 
@@ -91,7 +91,7 @@ void xen_file_release(struct xen_file *f);
 /* Returns true if the first windows form a chain: the file is an xentrace file. */
 bool xen_file_is_plausible(const struct xen_file *f);
 
-/* Decodes the records of one pCPU into events. names: cache for the strings of the events. Returns 0 or -1, with
+/* Decodes the records of one pCPU into events. names: cache for the events' strings. Returns 0 or -1, with
  * *out->err set. */
 int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, const char *path,
                     const struct clock_scale *scale, struct string_cache *names, struct event_sink *out);

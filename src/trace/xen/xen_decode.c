@@ -1,4 +1,4 @@
-/* Records of a pCPU to events. Only run states, pauses, the end of a domain, losses, VM entries and exits, and entries of
+/* Records of a pCPU to events. Only run states, pauses, a domain's end, losses, VM entries and exits, and entries of
  * paravirtualized vCPUs into the hypervisor become events; all other records are skipped by their length, so unknown ones
  * do no harm. */
 #include <endian.h>
@@ -12,7 +12,7 @@
 #include "trace/string_table.h"
 #include "trace/xen/xen.h"
 
-#define BLOCK_BYTES (64 << 10)       /* size of a read, bytes */
+#define BLOCK_BYTES (64 << 10)       /* a read's size, bytes */
 #define RECORD_BYTES_MAX 40          /* size of the longest record, bytes */
 #define TIME_MAX (INT64_C(1) << 61)  /* greatest time, ns since the TSC was 0 */
 #define EXIT_SEARCH_MAX (1U << 20)  /* number of events among which the kind of the exit reasons is searched */
@@ -91,7 +91,7 @@ static int put_run_state(struct xen_cursor *c, int64_t ts, uint32_t record, uint
 	return event_sink_put(c->out, &ev);
 }
 
-/* Puts the pause of a vCPU. `credit` caps a domain by the same records as a pause: `cap` if the domain has a cap there. */
+/* Puts a vCPU's pause. `credit` caps a domain by the same records as a pause: `cap` if the domain has a cap there. */
 static int put_stop(struct xen_cursor *c, int64_t ts, uint32_t domain, uint32_t vcpu)
 {
 	struct event ev = event_at(c, ts, EV_VCPU_STOP);
@@ -123,7 +123,7 @@ static int put_vm(struct xen_cursor *c, int64_t ts, uint32_t domain, bool exists
 	return event_sink_put(c->out, &ev);
 }
 
-/* Puts the vCPU that runs at the end of a loss. current: the domain in the lower half, unlike in run states. */
+/* Puts the vCPU that runs at a loss's end. current: the domain in the lower half, unlike in run states. */
 static int put_running(struct xen_cursor *c, int64_t ts, uint32_t current)
 {
 	const uint32_t domain = current & 0xffff;
@@ -334,7 +334,7 @@ int xen_pcpu_decode(const struct xen_file *f, const struct xen_pcpu *p, int fd, 
 	const uint128 tsc_max = (uint128)TIME_MAX * scale->millihertz / CLOCK_SCALE_NS;
 	*c = (struct xen_cursor){ .file = f, .pcpu = p, .scale = scale, .names = names, .out = out, .last = INT64_MIN,
 		.tsc_max = tsc_max < INT64_MAX ? (uint64_t)tsc_max : INT64_MAX };
-	status = put_end(c, p->first > f->first ? f->first : p->first);  /* a loss may precede the first record of the pCPU */
+	status = put_end(c, p->first > f->first ? f->first : p->first);  /* a loss may precede the pCPU's first record */
 	for (size_t i = 0; i < p->windows && !status; i++) {
 		c->damage = NULL;
 		status = decode_window(c, &p->window[i], fd, path, buf);

@@ -13,7 +13,7 @@
 #define HEADER 12                /* size of a CPU_CHANGE record, bytes */
 #define CPU_CHANGE_WORD 0x2001f003U
 #define WINDOW_MAX (1U << 30)    /* larger windows are damage, bytes */
-#define WINDOWS_MAX (8U << 20)   /* number of windows; xentrace writes windows of some KiB */
+#define WINDOWS_MAX (8U << 20)   /* window count; xentrace writes windows of some KiB */
 #define LINKS_MIN 3              /* number of windows that prove the format, if the file has as many */
 
 static struct xen_pcpu *pcpu_get(struct xen_file *f, uint16_t number)
@@ -35,7 +35,7 @@ static void add_window(struct xen_file *f, uint16_t number, uint64_t at, uint64_
 		*ARRAY_PUSH(p->window, p->windows, p->windows_cap) = (struct xen_window){ at, bytes };
 }
 
-/* Gets the TSCs of the first and the last record of a window. Returns -1 with errno set if it cannot be read. */
+/* Gets the TSCs of the first and a window's last record. Returns -1 with errno set if it cannot be read. */
 static int scan_window(const struct xen_window *w, int fd, uint64_t *first, uint64_t *last)
 {
 	unsigned char *buf = mem_new(w->bytes, 1);

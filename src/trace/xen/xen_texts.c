@@ -43,7 +43,7 @@ void xen_texts_name_domain(struct xen_texts *t, uint32_t id, const char *name)
 	d->name = mem_dup(name);
 }
 
-/* Kinds of tables that xl prints, by the words of their headers. */
+/* Kinds of tables that xl prints, by their headers' words. */
 enum xl_table { TABLE_NONE, TABLE_DOMAINS, TABLE_VCPUS, TABLE_CAPS };
 
 static enum xl_table table_of_header(const char *line)
@@ -73,7 +73,7 @@ static bool parse_columns(enum xl_table table, const char *at, unsigned *id, uns
 	return sscanf(at, " %9u %9u %9u %n", id, &n[0], cap, &end) == 3 && end > 0 && !at[end];
 }
 
-/* Adds the domain of a row. The name may contain spaces: it ends where the columns of the table follow. */
+/* Adds a row's domain. The name may contain spaces: it ends where the columns of the table follow. */
 static void add_row(struct xen_texts *t, enum xl_table table, const char *line)
 {
 	unsigned id, cap;
@@ -169,7 +169,7 @@ void xen_texts_add(struct xen_texts *t, const char *text)
 	}
 }
 
-/* Adds the facts of a file, unless it is large or contains zero bytes. */
+/* Adds a file's facts, unless it is large or contains zero bytes. */
 static void add_file(struct xen_texts *t, int dir, const char *name)
 {
 	struct stat st;
