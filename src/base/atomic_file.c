@@ -100,7 +100,7 @@ bool file_begins_with(const char *path, const char *magic, size_t n)
 	return got == (ssize_t)n && memcmp(head, magic, n) == 0;
 }
 
-/* Returns the target of a symbolic link, or NULL if path is not a link. dir: directory of the link. The caller frees the
+/* Returns the target of a symbolic link, or NULL if path is not a link. dir: the link's directory. The caller frees the
  * text. */
 static char *follow_link(const char *path, const char *dir)
 {
@@ -112,7 +112,7 @@ static char *follow_link(const char *path, const char *dir)
 	return to[0] == '/' ? mem_dup(to) : mem_printf("%s/%s", dir, to);
 }
 
-/* Returns true if the path leads through /proc: to the open file of a process, such as /dev/stdout. */
+/* Returns true if the path leads through /proc: to a process's open file, such as /dev/stdout. */
 static bool is_open_file(const char *path)
 {
 	bool found = false;

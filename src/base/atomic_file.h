@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 
-/* Creates the missing directories of a path, accessible to the user only. Errors are not reported: opening the file will
+/* Creates a path's missing directories, accessible to the user only. Errors are not reported: opening the file will
  * fail. */
 void make_parent_dirs(const char *path);
 

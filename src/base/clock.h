@@ -1,4 +1,4 @@
-/* Clocks of the system, in ns. */
+/* The system's clocks, in ns. */
 #ifndef STEALSCOPE_BASE_CLOCK_H
 #define STEALSCOPE_BASE_CLOCK_H
 

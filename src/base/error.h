@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-/* Exit statuses of the program. */
+/* The program's exit statuses. */
 enum status {
 	STATUS_OK = 0,
 	STATUS_USAGE = 1,
@@ -43,7 +43,7 @@ int error_system(struct error *err, const char *remedy, const char *fmt, ...) __
 int error_read(struct error *err, const char *remedy, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 bool errno_is_system(int why);
 
-/* Prepends "fmt: " to the text of *err: the context of the caller. Returns -1. */
+/* Prepends "fmt: " to the text of *err: the caller's context. Returns -1. */
 int error_wrap(struct error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

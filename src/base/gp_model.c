@@ -38,7 +38,7 @@ struct gp_file {
 	char *line;
 	size_t size;
 	unsigned number;         /* number of the current line, starting at 1 */
-	const char *why;         /* reason of the failure; NULL: system error in errno */
+	const char *why;         /* the failure's reason; NULL: system error in errno */
 };
 
 static int refuse(struct gp_file *r, const char *why)

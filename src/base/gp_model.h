@@ -28,7 +28,7 @@ struct gp_input {
 };
 
 struct gp {
-	size_t d, m;             /* number of inputs; number of rows kept */
+	size_t d, m;             /* input count; number of rows kept */
 	struct gp_input in[GP_FEATURES];
 	double y_mean, y_scale;
 	double signal, trend, noise;

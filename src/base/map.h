@@ -10,15 +10,15 @@
 struct map {
 	struct map_slot { uint64_t key, value; } *slot;
 	unsigned char *full;
-	size_t cap;              /* number of slots: a power of two, or 0 */
-	size_t len;              /* number of keys */
+	size_t cap;              /* slot count: a power of two, or 0 */
+	size_t len;              /* key count */
 };
 
 #define MAP_INIT { NULL, NULL, 0, 0 }
 
 void map_release(struct map *m);
-uint64_t *map_find(const struct map *m, uint64_t key);             /* value of the key; NULL: absent */
-uint64_t *map_put(struct map *m, uint64_t key, bool *is_new);      /* value of the key, new ones are 0; is_new: may be
+uint64_t *map_find(const struct map *m, uint64_t key);             /* the key's value; NULL: absent */
+uint64_t *map_put(struct map *m, uint64_t key, bool *is_new);      /* the key's value, new ones are 0; is_new: may be
                                                                     * NULL */
 bool map_remove(struct map *m, uint64_t key);
 /* Iterates over all keys: start with *at = 0. Returns false at the end. */

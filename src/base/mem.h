@@ -1,7 +1,7 @@
 /* Memory allocation that does not fail.
  *
  * mem_new, mem_dup and mem_resize exit with status 4 if memory runs out. Use them for objects with a number bounded by
- * the user's input or by the number of traced machines. Structures that grow with the number of events must be bounded,
+ * the user's input or by the traced machine count. Structures that grow with the number of events must be bounded,
  * and report errors instead. */
 #ifndef STEALSCOPE_BASE_MEM_H
 #define STEALSCOPE_BASE_MEM_H

@@ -165,7 +165,7 @@ char *notes_text(const struct notes *n, size_t i, char buf[NOTE_TEXT])
 	return buf;
 }
 
-/* ---- Serialization: six texts per note, each terminated by NUL: name of the code, kind, machine, from, to, text */
+/* ---- Serialization: six texts per note, each terminated by NUL: the code's name, kind, machine, from, to, text */
 
 enum { FIELD_CODE, FIELD_KIND, FIELD_MACHINE, FIELD_FROM, FIELD_TO, FIELD_TEXT, FIELDS };
 

@@ -2,7 +2,7 @@
  *
  * The steps of a job run in order, one at a time, in any thread. An owner that needs a result runs a step itself instead
  * of waiting, so no thread waits while there is work. A thread that ran a step continues with the same job unless the
- * owner waits for another one. Results do not depend on the number of threads. Cost: one lock per step. */
+ * owner waits for another one. Results do not depend on the thread count. Cost: one lock per step. */
 #ifndef STEALSCOPE_BASE_ORDERED_JOBS_H
 #define STEALSCOPE_BASE_ORDERED_JOBS_H
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 struct parallel {
-	unsigned workers;                    /* maximum number of threads; see parallel_workers() */
+	unsigned workers;                    /* maximum thread count; see parallel_workers() */
 	int (*task)(void *arg, size_t i);    /* runs in any thread, concurrently; a result other than 0 prevents further
 	                                      * tasks */
 	bool (*watch)(void *arg);            /* runs in the calling thread every 20 ms; false prevents further tasks; may be
@@ -21,7 +21,7 @@ int parallel_run(const struct parallel *p, size_t tasks);
 /* Starts a thread with a stack size that does not depend on the shell's limit. Returns like pthread_create(). */
 int parallel_thread(pthread_t *thread, void *(*run)(void *), void *arg);
 
-/* Returns the number of workers: `wanted`, or the number of CPUs if that is 0; at most 64. */
+/* Returns the worker count: `wanted`, or the number of CPUs if that is 0; at most 64. */
 unsigned parallel_workers(unsigned wanted);
 
 #endif

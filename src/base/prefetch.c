@@ -10,7 +10,7 @@ struct prefetch {
 	int (*make)(void *arg, void *batch, struct error *err);
 	void *arg;
 	unsigned char *batch;    /* `slots` batches, used as a ring */
-	size_t slots, bytes;     /* number of batches; size of one batch */
+	size_t slots, bytes;     /* batch count; size of one batch */
 	size_t used;             /* number of batches that the caller has received; it uses the last one */
 };
 

@@ -16,6 +16,6 @@ struct prefetch *prefetch_begin(struct ordered_jobs *ordered_jobs, size_t bytes,
                                 int (*make)(void *arg, void *batch, struct error *err), void *arg);
 /* Returns 1 with the next batch, valid until the next call; 0 at the end; -1 on failure. */
 int prefetch_next(struct prefetch *a, const void **batch, struct error *err);
-void prefetch_end(struct prefetch *a);  /* may be called before the end of the data; NULL is allowed */
+void prefetch_end(struct prefetch *a);  /* may be called before the data's end; NULL is allowed */
 
 #endif

@@ -1,8 +1,8 @@
 /* Counters that a collector (`stealscope monitor --publish`) publishes to a process: the layout of the shared page, and
- * the protocol of the socket. The collector, its BPF program and the marking library include this file.
+ * the socket's protocol. The collector, its BPF program and the marking library include this file.
  *
  * A process connects to the socket (SOCK_SEQPACKET) and gets one message: 4 bytes, PUBLISHED_VERSION, with a descriptor. It
- * maps PUBLISHED_BYTES of the descriptor for reading. Then it sends the TID of each thread, 4 bytes each, as the process
+ * maps PUBLISHED_BYTES of the descriptor for reading. Then it sends each thread's TID, 4 bytes each, as the process
  * itself sees the TID; the thread's counters appear in an entry of the page. There is no other answer.
  *
  * Entry 0 of the page is the header. An entry is written by one CPU at a time, with a sequence number that is odd while
@@ -24,7 +24,7 @@ enum published_counter {
 	PUBLISHED_MIXED,     /* one of these, it is unknown which, ns */
 	PUBLISHED_BLOCKED,   /* not runnable, ns */
 	PUBLISHED_UNKNOWN,   /* no state known, ns */
-	PUBLISHED_SWITCHES,  /* number of waits */
+	PUBLISHED_SWITCHES,  /* wait count */
 	PUBLISHED_WAKEUPS,   /* number of sleeps that ended */
 	PUBLISHED_COUNTERS
 };
@@ -32,7 +32,7 @@ enum published_counter {
 /* State since `updated`. */
 enum published_state { PUBLISHED_IS_RUNNING, PUBLISHED_IS_WAITING, PUBLISHED_IS_BLOCKED };
 
-/* Flags of the header. */
+/* The header's flags. */
 #define PUBLISHED_HOST_UNSEEN 1u   /* this machine is a VM, and what its host takes is not in the counters */
 
 struct published_header {

@@ -17,7 +17,7 @@
 #include "base/error.h"
 
 struct sandbox {
-	uint64_t bytes;   /* size of the input, bytes */
+	uint64_t bytes;   /* the input's size, bytes */
 	const char *dir;  /* the only writable directory; NULL: none */
 	bool network;     /* allows network access */
 };

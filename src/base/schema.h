@@ -1,4 +1,4 @@
-/* The schema: attributes of a history, their types, and their paths.
+/* The schema: a history's attributes, their types, and their paths.
  *
  *   /Host/CPUs/CPU<n>/...                     CPU_ATTRIBUTES
  *   /Host/Threads/<TID>/...                   THREAD_ATTRIBUTES
@@ -80,7 +80,7 @@
 	X(GROUP_CPU_SET, cpus, "CPU Set", STRING) \
 	X(GROUP_QUOTA, quota, "Quota", INT)               /* CPU time per period, ns; null: no limit */ \
 	X(GROUP_PERIOD, period, "Period", INT)            /* ns */ \
-	X(GROUP_PERIODS, periods, "Periods", INT)         /* number of periods, by cpu.stat */ \
+	X(GROUP_PERIODS, periods, "Periods", INT)         /* period count, by cpu.stat */ \
 	X(GROUP_THROTTLED, throttled, "Throttled Periods", INT)  /* number of them in which the group was throttled */ \
 	X(GROUP_THROTTLED_NS, throttled_ns, "Throttled Time", INT)  /* ns, by cpu.stat: the sum over all CPUs */
 

@@ -23,7 +23,7 @@
 	X(THREAD_VIRT_PREEMPTED, "VIRT_PREEMPTED", "current on its vCPU, and the vCPU does not execute")
 
 /* Reasons for which a vCPU is off its CPU although that is not busy. */
-/* Reasons for which a vCPU or thread is kept off its CPU. The state names of a history are `name`.
+/* Reasons for which a vCPU or thread is kept off its CPU. A history's state names are `name`.
  * X(code, name, meaning, label, words, clause, advice)
  *   label   in tables for people; words: after "due to"
  *   clause  a sentence: the first %s is the victim, the second one the time
@@ -87,7 +87,7 @@
 	X(POLL_FAILED, "lost", "no wakeup came: the thread was blocked") \
 	X(POLL_UNKNOWN, "untold", "no event shows whether halts of this vCPU are polled")
 
-/* Owner of a pCPU. A history appends the names of the VMs. */
+/* Owner of a pCPU. A history appends the VMs' names. */
 #define OWNER_STATES(X) \
 	X(PCPU_IDLE, "idle", "no thread runs") \
 	X(PCPU_HOST, "host", "a host thread that is not a vCPU") \

@@ -159,7 +159,7 @@ char *text_shorten_machine(char *name, int w)
 	return name;
 }
 
-/* Returns true for the name of a thread, "Debian/151 fibonacci". */
+/* Returns true for a thread's name, "Debian/151 fibonacci". */
 static bool is_thread_name(const char *text)
 {
 	const char *slash = text + strcspn(text, "/ ");

@@ -19,7 +19,7 @@ char *time_clock(char buf[TIME_TEXT], int64_t t, int digits);
 /* The end of a window that starts at `from`: with its date if that is another day. */
 const char *time_end(char buf[TIME_TEXT], int64_t from, int64_t to, int digits);
 
-#define TIME_DATE 10  /* characters of the date */
+#define TIME_DATE 10  /* characters of a date */
 #define TIME_ZONE 6   /* characters of the zone at the end: " +0100" */
 /* Formats a local date and time: "2026-11-20 12:03:04.123456789 +0100". */
 char *time_date(char buf[TIME_TEXT], int64_t t, int digits);

@@ -10,7 +10,7 @@
 #define SMT_NAME(code, name) name,
 const char *const smt_control_name[SMT_CONTROL_COUNT] = { NULL, SMT_CONTROLS(SMT_NAME) };
 
-/* Members of a CPU, in the order of struct topology_cpu from `core` on. */
+/* A CPU's members, in the order of struct topology_cpu from `core` on. */
 static const struct { const char *name; size_t offset; int64_t low, high; } members[] = {
 	{ "core", offsetof(struct topology_cpu, core), 0, TOPOLOGY_NUMBER },
 	{ "llc", offsetof(struct topology_cpu, llc), 0, TOPOLOGY_NUMBER },

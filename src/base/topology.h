@@ -1,4 +1,4 @@
-/* Topology of a host: cores, caches and NUMA nodes of its CPUs, and the nodes that hold the memory of its VMs. `record`
+/* Topology of a host: cores, caches and NUMA nodes of its CPUs, and the nodes that hold its VMs' memory. `record`
  * reads it from /sys and /proc; session files contain it as YAML (stealscope-session(5)); the model writes it as attributes
  * of the history. */
 #ifndef STEALSCOPE_BASE_TOPOLOGY_H
@@ -7,7 +7,7 @@
 #include "base/yaml_file.h"
 #include "base/yaml_out.h"
 
-#define TOPOLOGY_CPUS 8192           /* limit of the number of CPUs */
+#define TOPOLOGY_CPUS 8192           /* limit of the CPU count */
 #define TOPOLOGY_NUMBER 32767        /* largest number of a CPU, core, cache or node */
 #define TOPOLOGY_SIBLINGS 8          /* limit of the CPUs of one core */
 #define TOPOLOGY_KHZ 100000000       /* largest frequency, kHz */

@@ -22,13 +22,13 @@ struct contender {
 struct tournament {
 	struct contender first;
 	int64_t runner_up;       /* the first stream stays first until this time, ns */
-	size_t width;      /* a power of 2, at least the number of streams */
+	size_t width;      /* a power of 2, at least the stream count */
 	size_t len;              /* number of streams that have not ended */
 	int128 *match;           /* match[i], 1 <= i < width: rank of the loser of the match between the winners of matches 2
 	                          * i and 2 i + 1; match 1 is the final */
 };
 
-/* Returns the rank of a contender: by time, then by stream number. */
+/* Returns a contender's rank: by time, then by stream number. */
 static inline int128 tournament_rank(struct contender c)
 {
 	return (int128)((uint128)c.t << 64 | c.stream);

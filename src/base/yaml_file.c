@@ -12,7 +12,7 @@
 #define DEPTH_MAX 32   /* of collections in collections; session files need 5 */
 
 /* Returns the problem of a text that nests deeper than DEPTH_MAX, and its place; NULL: none, or it is not YAML. libyaml's
- * time for a text grows with the square of its depth: 16 s for 100 KB of brackets. */
+ * time for a text grows with its depth's square: 16 s for 100 KB of brackets. */
 static const char *find_depth(const char *text, size_t size, yaml_mark_t *at)
 {
 	yaml_parser_t parser;

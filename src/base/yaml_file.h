@@ -1,5 +1,5 @@
 /* YAML files written by users: layouts, themes, sessions, configuration. libyaml parses the text; these helpers access
- * the document and report mistakes as "FILE:LINE:COLUMN: reason". Only the first document of a file is read. */
+ * the document and report mistakes as "FILE:LINE:COLUMN: reason". Only a file's first document is read. */
 #ifndef STEALSCOPE_BASE_YAML_FILE_H
 #define STEALSCOPE_BASE_YAML_FILE_H
 
@@ -11,11 +11,11 @@
 #include "base/error.h"
 #include "base/suggest.h"
 
-#define YAML_FILE_MAX (1 << 20)  /* maximum size of the text, bytes */
+#define YAML_FILE_MAX (1 << 20)  /* the text's maximum size, bytes */
 
 struct yaml_file {
 	yaml_document_t doc;
-	char *name;              /* name of the file, for messages */
+	char *name;              /* the file's name, for messages */
 	const char *remedy;      /* advice for messages: "see stealscope-theme(5)"; borrowed */
 };
 

@@ -22,7 +22,7 @@ struct beacon_options {
 	double rate;          /* pulses per second */
 	int64_t duration;     /* ns; 0: until interrupted */
 	const char *output;      /* file for the texts; NULL: the LTTng logger, or trace_marker if there is none */
-	uint32_t uid;         /* key of this guest; 0: random */
+	uint32_t uid;         /* this guest's key; 0: random */
 	bool keep_idle;          /* send pulses even if the guest is idle */
 	beacon_hypercall hypercall;  /* hypercall instruction; NULL: chosen by CPU vendor; tests replace it */
 };

@@ -10,16 +10,16 @@
 
 /* ---- The page of a publisher (live_page.c) */
 
-/* Address of the page; its bytes are 0 while there is no publisher. NULL: there never was one. */
+/* The page's address; its bytes are 0 while there is no publisher. NULL: there never was one. */
 const struct published_header *live_page(void);
-/* Returns true if the publisher of the page is alive. now: CLOCK_MONOTONIC, ns. */
+/* Returns true if the page's publisher is alive. now: CLOCK_MONOTONIC, ns. */
 bool live_page_is_valid(int64_t now);
 /* Connects if necessary, and registers the TID with the publisher if the page has no entry of it. Never blocks. Returns the
  * entry; 0: none yet. *retry: time before which another call is useless; *sent: memory of the thread for this function. */
 uint32_t live_page_register(uint32_t tid, int64_t now, int64_t *retry, int64_t *sent);
-/* Descriptor of the connection; -1: none. */
+/* The connection's descriptor; -1: none. */
 int live_page_connection(void);
-/* Sets the path of the socket; NULL: STEALSCOPE_LIVE, or the default. */
+/* Sets the socket's path; NULL: STEALSCOPE_LIVE, or the default. */
 void live_page_set_path(const char *path);
 void live_page_forget_parent(void);
 
@@ -50,11 +50,11 @@ void live_thread_forget_parent(void);
 
 /* ---- Memory that the host of this VM shares (live_shared.c) */
 
-/* Maps the memory; path NULL: of the memory device of this VM. Nothing happens if it does not exist or is mapped. */
+/* Maps the memory; path NULL: of this VM's memory device. Nothing happens if it does not exist or is mapped. */
 void live_shared_open(const char *path);
-/* Returns true if the host shares the counters of this vCPU. */
+/* Returns true if the host shares this vCPU's counters. */
 bool live_shared_has(unsigned cpu, int64_t now);
-/* Reads the counters of a vCPU. c->now must be set. Returns false if there are none. */
+/* Reads a vCPU's counters. c->now must be set. Returns false if there are none. */
 bool live_shared_read(unsigned cpu, struct live_counters *c);
 /* Returns the main culprit of a vCPU in the host's last period; "": none. */
 void live_shared_culprit(unsigned cpu, int64_t now, char name[128]);
@@ -70,7 +70,7 @@ void live_forget_parent(void);
 
 /* ---- Model (live_model.c) */
 
-/* Inputs of the model, in the order of latency/latency.h, REQUEST_FEATURES. NaN: unknown. */
+/* The model's inputs, in the order of latency/latency.h, REQUEST_FEATURES. NaN: unknown. */
 enum { LIVE_OUT_OWN, LIVE_OUT_FLIGHT, LIVE_VMM, LIVE_WAIT, LIVE_BLOCKED, LIVE_SWITCHES, LIVE_EXITS, LIVE_WAKEUPS,
        LIVE_INPUTS };
 /* Fills the prediction of data, and its flags, if a model is loaded. */

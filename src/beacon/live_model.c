@@ -39,7 +39,7 @@ static struct gp *read_file(const char *path)
 	const char *why;
 	if (!f)
 		return NULL;
-	/* The number format must not depend on the locale of the service. */
+	/* The number format must not depend on the service's locale. */
 	locale_t c = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0), before = uselocale(c);
 	struct gp *g = gp_read(f, &line, &why);
 	const int saved = g ? 0 : why ? EINVAL : errno;

@@ -1,6 +1,6 @@
 /* The connection to a publisher, and its page (base/published_page.h).
  *
- * The page is mapped at one address for the life of the process: zeros replace it when the publisher ends, and the page of
+ * The page is mapped at one address for the process's life: zeros replace it when the publisher ends, and the page of
  * the next publisher replaces these. So readers need no lock, and never touch memory that is gone. One thread at a time
  * connects and registers (`busy`); others go on with another source. Nothing here blocks. */
 #include "beacon/live_counters.h"
@@ -90,7 +90,7 @@ static void connect_now(void)
 	atomic_store(&live.fd, fd);
 }
 
-/* Returns true if the size of the page cannot shrink: reading it after that would kill the process. Such are BPF maps, and
+/* Returns true if the page's size cannot shrink: reading it after that would kill the process. Such are BPF maps, and
  * memory sealed against it. */
 static bool is_fixed(int page)
 {

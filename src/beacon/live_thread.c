@@ -172,7 +172,7 @@ static bool read_page(const struct mark_thread *t, struct live_counters *c)
 	return true;
 }
 
-/* Reads schedstat of a thread into text. Returns the number of bytes; -1: it cannot be read. */
+/* Reads schedstat of a thread into text. Returns the byte count; -1: it cannot be read. */
 static ssize_t read_file(struct mark_thread *t, char *text, size_t size)
 {
 	char path[64];

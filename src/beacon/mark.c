@@ -85,7 +85,7 @@ static int open_marker(void)
 	return -1;
 }
 
-/* Returns the descriptor of the file, open_lock it if needed; -1: no file can be opened now. */
+/* Returns the file's descriptor, open_lock it if needed; -1: no file can be opened now. */
 static int get_marker_file(void)
 {
 	int fd = atomic_load_explicit(&mark.file, memory_order_acquire);

@@ -10,7 +10,7 @@
  * in the kernel's trace, "srbn start|yield|resume|end ID", written by one system call, or none if no tracer is active.
  * All functions are thread-safe; calls for the same request must not overlap. Marks never change errno.
  *
- * srbn_read() answers in the running service, from counters of the scheduler. After a recording, `stealscope latency
+ * srbn_read() answers in the running service, from the scheduler's counters. After a recording, `stealscope latency
  * requests` reports the same for each request, and the culprits; srbn_read_history() queries it for one request. */
 #ifndef STEALSCOPE_MARK_H
 #define STEALSCOPE_MARK_H
@@ -23,7 +23,7 @@ extern "C" {
 
 #define SRBN_API __attribute__((visibility("default")))
 
-typedef uint64_t srbn_t;  /* id of a request, unique among the processes of a machine; 0: none */
+typedef uint64_t srbn_t;  /* id of a request, unique among a machine's processes; 0: none */
 
 SRBN_API srbn_t srbn_start(void);
 SRBN_API void srbn_yield(srbn_t request);
@@ -40,7 +40,7 @@ SRBN_API void srbn_set_marker(const char *path);
 
 /* ---- In the running service ---------------------------------------------------------------------------------- */
 
-/* Sources of the counters, the best one first. */
+/* The counters' sources, the best one first. */
 enum srbn_source {
 	SRBN_SOURCE_NONE,
 	SRBN_SOURCE_HOST,       /* published by `stealscope monitor` on the machine: a host, or a container's host */
@@ -49,7 +49,7 @@ enum srbn_source {
 	SRBN_SOURCE_SCHEDSTAT   /* /proc/thread-self/schedstat: one system call for each mark */
 };
 
-/* Limits of an answer. */
+/* An answer's limits. */
 #define SRBN_OPEN 1u               /* the request has not ended: all times up to now */
 #define SRBN_HOST_UNSEEN 2u        /* this machine is a VM, and the source does not show the time that its host took */
 #define SRBN_WAITS_MIXED 4u        /* waits for own threads are not distinguished: they are in stolen_high_ns */
@@ -80,7 +80,7 @@ struct srbn_data {
  * srbn_source). The text is not copied. */
 SRBN_API int srbn_live(const char *path);
 
-/* Reads the counters of a request, which may be open or have ended. Returns 0, or -1 with errno: EAGAIN: the counters were
+/* Reads a request's counters, which may be open or have ended. Returns 0, or -1 with errno: EAGAIN: the counters were
  * off when the request started, and are on now; ENOENT: no such request in this process, or 8192 others were started
  * later. *data is valid only if it returns 0. */
 SRBN_API int srbn_read(srbn_t request, struct srbn_data *data);

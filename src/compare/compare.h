@@ -16,7 +16,7 @@
 #include "query/query.h"
 
 #define DIFF_SLICES 64          /* number of equal slices of a window */
-#define DIFF_BLOCK 4            /* slices per block of the bootstrap: correlations of this length are preserved */
+#define DIFF_BLOCK 4            /* slices per block of the bootstrap: this length's correlations are preserved */
 #define DIFF_LEVEL 0.99         /* default confidence level */
 #define DIFF_WINDOW_MIN 6400000   /* minimum window, ns */
 
@@ -27,7 +27,7 @@
 	X(DIFF_RAN, "ran", UNIT_CPU) \
 	X(DIFF_GAPS, "gaps", UNIT_RATE)          /* gaps that begin */ \
 	X(DIFF_WAKES, "wakes", UNIT_RATE)        /* wakeups */ \
-	X(DIFF_EXITS, "exits", UNIT_RATE)        /* VM exits of the vCPUs; parts by exit reason */ \
+	X(DIFF_EXITS, "exits", UNIT_RATE)        /* the vCPUs' VM exits; parts by exit reason */ \
 	X(DIFF_REQUESTS, "requests", UNIT_RATE)  /* requests that begin */ \
 	X(DIFF_LATENCY, "latency", UNIT_NS)      /* mean; parts by activity of the server, or actor on its CPU */ \
 	X(DIFF_P50, "latency_p50", UNIT_NS) \
@@ -43,7 +43,7 @@ extern const char *const diff_quantity_name[DIFF_QUANTITY_COUNT + 1];  /* NULL-t
 extern const char *const diff_unit_name[];
 extern const enum diff_unit diff_unit_of[DIFF_QUANTITY_COUNT];
 
-/* Kinds of targets, in the order of the rows. */
+/* Kinds of targets, in the rows' order. */
 #define DIFF_KINDS(X) X(DIFF_OF_REQUESTS, "requests") X(DIFF_OF_MACHINE, "machine") X(DIFF_OF_THREAD, "thread")
 #define DIFF_CODE(code, name) code,
 enum diff_kind { DIFF_KINDS(DIFF_CODE) DIFF_KIND_COUNT };
@@ -51,7 +51,7 @@ enum diff_kind { DIFF_KINDS(DIFF_CODE) DIFF_KIND_COUNT };
 extern const char *const diff_kind_name[DIFF_KIND_COUNT];
 
 struct diff_row {
-	const char *target;      /* name of the target, escaped: machine "Debian", all threads of a name "Debian/nginx",
+	const char *target;      /* the target's name, escaped: machine "Debian", all threads of a name "Debian/nginx",
 	                          * requests "Debian" or "Debian/GET" */
 	const char *by;          /* part of the total, escaped: culprit "host/burnP6" or "hypervisor", exit reason "hlt"; "":
 	                          * the total */

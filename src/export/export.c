@@ -1,4 +1,4 @@
-/* Exports a history: fills the tables one by one and passes their rows to the sink of the target. */
+/* Exports a history: fills the tables one by one and passes their rows to the target's sink. */
 #include "export/export.h"
 
 #include <stdio.h>
@@ -118,7 +118,7 @@ static int parse_tables(const char *text, uint32_t *bits, struct error *err)
 
 /* ---- Export */
 
-/* Returns the id of the run: a hash of traces and options, > 0 because some databases have no unsigned numbers. */
+/* Returns the run's id: a hash of traces and options, > 0 because some databases have no unsigned numbers. */
 static int64_t run_number(const struct history *h, struct json_object *doc)
 {
 	uint64_t n = hash_end(hash_number(provenance_traces_hash(h), hash_text(HASH_BEGIN, json_member_text(doc, "shape"))));

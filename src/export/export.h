@@ -25,7 +25,7 @@ struct export_spans {
 struct export_options {
 	const char *target;        /* "csv:DIR", "sqlite:FILE", ... */
 	const char *only;          /* table names, separated by commas; NULL: all tables that the target accepts */
-	const struct export_spans *spans;  /* required by targets of spans, ignored by others */
+	const struct export_spans *spans;  /* required by span targets, ignored by others */
 	struct progress progress;  /* tick may be NULL */
 };
 
@@ -35,7 +35,7 @@ struct export_table {
 	uint64_t rows;
 };
 struct export_result {
-	int64_t run;               /* id of the run, > 0 */
+	int64_t run;               /* the run's id, > 0 */
 	struct export_table *table;
 	size_t tables;
 };
@@ -77,11 +77,11 @@ struct export_live {
 
 /* Checks that a target exists in this build and accepts the rows of the monitor. */
 int export_live_check(const char *target, struct error *err);
-/* Writes the rows as one run: in one transaction, or as one file for each table. The id of the run is a hash of host and
+/* Writes the rows as one run: in one transaction, or as one file for each table. The run's id is a hash of host and
  * times, so that writing the same rows again changes nothing. */
 int export_live(const struct export_live *rows, const char *target, struct error *err);
 
-#define EXPORT_TARGETS 16  /* maximum number of targets */
+#define EXPORT_TARGETS 16  /* maximum target count */
 /* Returns true if a target takes requests instead of tables. */
 bool export_takes_spans(const char *target);
 /* A kind of target, for help texts; built: supported by this build. */

@@ -20,8 +20,8 @@ struct filler {
 	const struct catalog *catalog;
 	const struct history *h;
 	struct json_object *doc;      /* provenance stored in the history */
-	int64_t run;                  /* id of the run */
-	char **machine;               /* escaped names of the machines, by index in the catalog */
+	int64_t run;                  /* the run's id */
+	char **machine;               /* the machines' escaped names, by index in the catalog */
 	const struct sink_ops *ops;
 	struct sink *sink;
 	struct escaped (*escaped)[BANK_TEXTS];  /* [BANKS]: cache */

@@ -1,10 +1,10 @@
-/* Fills the tables core_time and core_sharer; they have no rows if the topology of the host is unknown. */
+/* Fills the tables core_time and core_sharer; they have no rows if the host's topology is unknown. */
 #include <stdlib.h>
 
 #include "base/text.h"
 #include "export/fill.h"
 
-/* Cells of a target: CPU number, TID, name. */
+/* A target's cells: CPU number, TID, name. */
 struct target_cells { struct table_cell machine, cpu, tid, name; };
 
 static struct target_cells cells_of(const struct filler *f, const struct target *target, char name[FILL_TEXT])

@@ -15,7 +15,7 @@ struct actor_sums {
 	struct map by_hash;     /* hash of an actor -> index in `entry`, with linear probing; empty up to LINEAR_MAX actors */
 	struct tally_entry {
 		struct actor actor;
-		int32_t tid;        /* TID of the culprit; -1: none, or several */
+		int32_t tid;        /* the culprit's TID; -1: none, or several */
 		const char *name;
 		int64_t ns;
 	} *entry;
@@ -106,7 +106,7 @@ static struct table_cell victim_name(struct filler *f, const char *raw)
 
 /* ---- gap */
 
-/* Returns the top culprit of a gap, as flow_top_culprit() determines it; its name is "" if it combines several actors. */
+/* Returns a gap's top culprit, as flow_top_culprit() determines it; its name is "" if it combines several actors. */
 static struct tally_entry top_culprit(const struct filler *f, const struct gap *gap, const struct actor_sums *tally)
 {
 	struct top_culprit culprit;

@@ -128,7 +128,7 @@ static int add_results(struct otlp *w, const struct work *k)
 
 /* ---- Gaps --------------------------------------------------------------------------------------------------- */
 
-/* Converts a time of the host's clock within the request to the clock of its span. */
+/* Converts a time of the host's clock within the request to its span's clock. */
 static int64_t to_span(const struct work *k, int64_t t)
 {
 	const int64_t length = k->r->end + 1 - k->r->start;
@@ -232,7 +232,7 @@ static int add_spans_of_file(struct otlp *w)
 
 /* ---- Requests of the recording ------------------------------------------------------------------------------ */
 
-/* Reads the process and its name at the start of the request. *pid: -1: unknown. */
+/* Reads the process and its name at the request's start. *pid: -1: unknown. */
 static int find_process(struct otlp *w, const struct request *r, int thread, int64_t *pid, char *name, size_t size)
 {
 	const struct history *h = w->catalog->h;

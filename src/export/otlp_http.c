@@ -15,7 +15,7 @@ struct collector {
 	struct http_location location;
 	char *path;
 	char *header[HEADERS + 2];   /* NULL-terminated */
-	uint64_t sent;               /* number of messages */
+	uint64_t sent;               /* message count */
 };
 
 /* Adds the headers of OTEL_EXPORTER_OTLP_HEADERS: "KEY=VALUE,KEY=VALUE", as in the specification of OpenTelemetry. */

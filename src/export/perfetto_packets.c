@@ -68,7 +68,7 @@ static void put_packet(FILE *f, int64_t ts, unsigned field, const struct message
 	put_key(&m, field, WIRE_BYTES);
 	put_varint(&m, inner->len);
 	const size_t packet = m.len;
-	put_key(&m, TRACE_PACKET, WIRE_BYTES);  /* written first, but depends on the length of the packet */
+	put_key(&m, TRACE_PACKET, WIRE_BYTES);  /* written first, but depends on the packet's length */
 	put_varint(&m, packet + inner->len);
 	fwrite(m.bytes + packet, 1, m.len - packet, f);
 	fwrite(m.bytes, 1, packet, f);

@@ -17,7 +17,7 @@ struct row_parser {
 	size_t columns;     /* expected number */
 	void (*fn)(void *arg, const char *const *value);
 	void *arg;
-	bool malformed;     /* a line is too long or has a different number of columns */
+	bool malformed;     /* a line is too long or has a different column count */
 };
 
 /* Unescapes a field in place: "\\t" is a tab. Returns NULL for "\\N" (null). */

@@ -18,9 +18,9 @@ struct run_files {
 
 /* Creates DIR. On failure there is nothing to close. */
 int files_open(struct run_files *f, const char *dir, const char *suffix, int64_t run, struct error *err);
-/* Creates the file of a table. */
+/* Creates a table's file. */
 int files_begin(struct run_files *f, const struct export_shape *t, struct error *err);
-/* Closes the file of the table; it appears under its name only if status is 0. */
+/* Closes the table's file; it appears under its name only if status is 0. */
 int files_end(struct run_files *f, int status, struct error *err);
 /* Discards an open file and frees f's memory. */
 void files_close(struct run_files *f);

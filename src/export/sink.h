@@ -39,7 +39,7 @@ struct sink_kind {
 	/* Returns true for an earlier output of this sink, which may be replaced. NULL: the sink checks this itself, or
 	 * writes to directories. */
 	bool (*is_replaceable)(const char *path);
-	/* Writes requests as spans, instead of tables; NULL: tables. run: id of the run. */
+	/* Writes requests as spans, instead of tables; NULL: tables. run: the run's id. */
 	int (*write_spans)(const struct catalog *catalog, const struct export_spans *spans, int64_t run, const char *target,
 	                   struct export_result *out, struct error *err);
 };

@@ -1,4 +1,4 @@
-/* Sink csv: writes DIR/TABLE/RUN.csv (RFC 4180, with line breaks "\n"). The first character of a text is escaped (= as
+/* Sink csv: writes DIR/TABLE/RUN.csv (RFC 4180, with line breaks "\n"). A text's first character is escaped (= as
  * \x3d) if a spreadsheet would evaluate the text. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -26,7 +26,7 @@ struct sink {
 	struct save save;
 	const struct export_shape *table;
 	struct strtab names;          /* machines and kinds of culprits */
-	struct map pair_by_names;     /* victim << 32 | culprit (ids of names) -> index in `pair` */
+	struct map pair_by_names;     /* victim << 32 | culprit (name ids) -> index in `pair` */
 	struct steal_pair *pair;
 	size_t pairs, pair_cap;
 	struct histogram *gaps;       /* by id of the victim's name */

@@ -18,7 +18,7 @@ struct sink {
 	const struct export_shape *table;
 	int64_t begin, end;         /* time range of the run, ns */
 	struct strtab machines;     /* ids 1, 2, ...; 0 is "" */
-	uint64_t flows;             /* number of flows */
+	uint64_t flows;             /* flow count */
 	struct track lost;          /* track of the current counter */
 	int64_t bucket, lost_ns;    /* second and value of the counter, ns; lost_ns < 0: none */
 };

@@ -14,7 +14,7 @@
 #include "export/postgres.h"
 #include "export/sink.h"
 
-#define MAX_DAYS 400      /* maximum days of a run; if there are more, the clock is wrong, and rows go to the default
+#define MAX_DAYS 400      /* a run's maximum days; if there are more, the clock is wrong, and rows go to the default
                            * partition */
 #define LOCK_SCHEMA 7305808868230393957  /* arbitrary number of the lock for creating tables */
 #define BUFFER (1 << 16)

@@ -25,7 +25,7 @@ enum field_type {
 	X(MACHINE_NAME, "machine", TEXT, 0) \
 	X(MACHINE_SORT, "kind", TEXT, 0)             /* host, vm, container */ \
 	X(MACHINE_BELOW, "parent", TEXT, 1)          /* machine that runs it */ \
-	X(MACHINE_UUID, "uuid", TEXT, 1)             /* UUID of its trace; null: not traced */
+	X(MACHINE_UUID, "uuid", TEXT, 1)             /* its trace's UUID; null: not traced */
 
 #define CPU_FIELDS(X) \
 	X(CPU_RUN, "run_id", INT, 0) \
@@ -135,7 +135,7 @@ enum field_type {
 	X(STEAL_TOTAL_NS, "ns", INT, 0)
 
 /* Running time of a vCPU, or of a thread that is no vCPU, by the use of its core in the whole run (query/core_share.h).
- * Only with the topology of the host. */
+ * Only with the host's topology. */
 #define CORE_TIME_FIELDS(X) \
 	X(CORE_TIME_RUN, "run_id", INT, 0) \
 	X(CORE_TIME_MACHINE, "machine", TEXT, 0) \
@@ -217,11 +217,11 @@ enum field_type {
 	X(LOSS_UUID, "uuid", TEXT, 0) \
 	X(LOSS_EVENTS, "events", INT, 0) \
 	X(LOSS_LOST, "lost", INT, 0) \
-	X(LOSS_UNCOUNTED, "uncounted", INT, 0)       /* gaps in the trace with an unknown number of lost events */
+	X(LOSS_UNCOUNTED, "uncounted", INT, 0)       /* gaps in the trace with an unknown lost event count */
 
 #define RUN_FIELDS(X) \
 	X(RUN_RUN, "run_id", INT, 0) \
-	X(RUN_HOST, "host", TEXT, 1)                 /* recorded name of the host */ \
+	X(RUN_HOST, "host", TEXT, 1)                 /* the host's recorded name */ \
 	X(RUN_STARTED, "started", TIME, 0) \
 	X(RUN_SPAN, "span_ns", INT, 0) \
 	X(RUN_PROGRAM, "program", TEXT, 0)           /* version of stealscope that built the history */ \
@@ -231,7 +231,7 @@ enum field_type {
 	X(RUN_LOST, "lost_events", INT, 0) \
 	X(RUN_WARNINGS, "warnings", INT, 0)          /* number of warnings about the traces */
 
-/* Rows of `stealscope monitor`; run_id is the id of the transaction. */
+/* Rows of `stealscope monitor`; run_id is the transaction's id. */
 #define LIVE_STATE_FIELDS(X) \
 	X(LIVE_STATE_RUN, "run_id", INT, 0) \
 	X(LIVE_STATE_HOST, "host", TEXT, 0) \

@@ -10,7 +10,7 @@
  * neither bound (the paper's Fig. 2 includes it). In a container or for a plain host thread, loss means: runnable while
  * its pCPU runs, or idles for, an actor outside of the container (for a plain process: outside of the process).
  *
- * The window of the request is cut into parts with constant request state, thread, thread status and CPU; in each part
+ * The request's window is cut into parts with constant request state, thread, thread status and CPU; in each part
  * the vCPU's states are read. Cost: O(p log n + k) for p parts and k states. */
 #include "latency/attribution.h"
 
@@ -19,7 +19,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 
-#define HANDLER_MAX NS_PER_MS  /* longest time from an interrupt to the wakeup of a thread */
+#define HANDLER_MAX NS_PER_MS  /* longest time from an interrupt to a thread's wakeup */
 
 /* The examined request, and the state of the current part of its window. */
 struct attribution {
@@ -29,8 +29,8 @@ struct attribution {
 	bool executing;
 	int64_t known_from;      /* time since which the request's state is known without interruption, ns */
 	uint32_t thread;         /* server thread, index into catalog */
-	int status;              /* status of the thread, enum thread_state; -1: null */
-	int container;           /* container of the thread, index of a machine: loss to its threads is not the provider's;
+	int status;              /* the thread's status, enum thread_state; -1: null */
+	int container;           /* the thread's container, index of a machine: loss to its threads is not the provider's;
 	                          * -1: none */
 	request_part_fn *on_part;  /* called for each part of the window; NULL: none */
 	void *arg;
@@ -104,7 +104,7 @@ static int emit_out(const struct attribution *p, const struct catalog_cpu *cpu, 
 	return more;
 }
 
-/* Emits a state of the vCPU of the thread. */
+/* Emits a state of the thread's vCPU. */
 static int emit_vcpu_state(const struct attribution *p, const struct catalog_cpu *cpu, unsigned state, int64_t t0,
                            int64_t t1)
 {
@@ -185,7 +185,7 @@ static int vcpu_state_of(const struct attribution *p, const struct interval *iv)
 	return iv->value < 0 || iv->value >= HISTORY_STATES ? VCPU_UNKNOWN : p->catalog->vcpu_state[iv->value];
 }
 
-/* As add_wakeup_wait(), by the steal clock of the guest: the idle vCPU was taken until the interrupt of the wakeup. The
+/* As add_wakeup_wait(), by the guest's steal clock: the idle vCPU was taken until the interrupt of the wakeup. The
  * handler of the interrupt executed for up to HANDLER_MAX. */
 static int add_stolen_wakeup(struct attribution *p, const struct catalog_cpu *cpu, int64_t t0, int64_t t1)
 {

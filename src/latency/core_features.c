@@ -13,7 +13,7 @@ const char *const request_input_name[REQUEST_INPUT_COUNT] = {
 };
 #undef INPUT_NAME
 
-/* Returns the vCPU or CPU of the host on which the server thread was at the start of the request: an index into
+/* Returns the vCPU or CPU of the host on which the server thread was at the request's start: an index into
  * catalog->cpu; -1: unknown. */
 static int cpu_at_start(const struct catalog *catalog, uint32_t machine, uint32_t thread, int64_t t)
 {

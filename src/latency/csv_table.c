@@ -1,4 +1,4 @@
-/* Tables of numbers from csv files: a header line, then rows with the same number of fields.
+/* Tables of numbers from csv files: a header line, then rows with the same field count.
  *
  * Reads the files of Soroban's authors and those of `latency requests --format csv`. Fields with line breaks are not
  * supported. Memory: 8 bytes per field. */

@@ -1,4 +1,4 @@
-/* Top culprit of a request: the longest entry of another actor in the flow of its server thread, as for gaps. */
+/* A request's top culprit: the longest entry of another actor in the flow of its server thread, as for gaps. */
 #include "base/mem.h"
 #include "base/text.h"
 #include "latency/attribution.h"

@@ -76,7 +76,7 @@ static int compare_target(const void *pa, const void *pb)
 	return 0;
 }
 
-/* Computes the mean and the standard deviation of an input; of the target if `input` is not below d. */
+/* Computes the mean and an input's standard deviation; of the target if `input` is not below d. */
 static void mean_and_scale(const struct sample *s, size_t n, size_t input, double *mean, double *scale)
 {
 	double sum = 0, squares = 0;
@@ -108,7 +108,7 @@ static void standardize_rows(struct gp *g, const struct sample *s, size_t n, con
 	}
 	mean_and_scale(s, n, SIZE_MAX, &g->y_mean, &g->y_scale);
 	for (size_t i = 0; i < g->m; i++) {
-		/* Includes the first and the last row: the tails are the extremes of the shift. */
+		/* Includes the first and the last row: the tails are the shift's extremes. */
 		const struct sample *from = &s[g->m == 1 ? 0 : i * (n - 1) / (g->m - 1)];
 		for (size_t j = 0; j < g->d; j++)
 			g->x[i * g->d + j] = (from->x[j] - g->in[j].mean) / g->in[j].scale;

@@ -18,7 +18,7 @@
 #include "base/mem.h"
 #include "base/dlopen_library.h"
 
-#define NOISE_FLOOR 1e-3  /* minimum of the noise, relative to the standard deviation of the target */
+#define NOISE_FLOOR 1e-3  /* minimum of the noise, relative to the target's standard deviation */
 #define PARAMETER_LIMIT 6.0
 #define PARAMETERS (GP_FEATURES + 3)
 #define UNLIKELY 1e12
@@ -50,9 +50,9 @@ static int load_nlopt(struct error *err)
 struct fit {
 	const struct gp *g;
 	double *square;          /* squared differences of each pair of rows, (m (m - 1) / 2) x d */
-	double *dot;             /* scalar products of the rows, m x m */
+	double *dot;             /* the rows' scalar products, m x m */
 	double *exp_part;        /* the squared exponential alone, m x m */
-	double *k;               /* lower triangle of the covariance, then of its Cholesky factor, then of its inverse, m x m */
+	double *k;               /* the covariance's lower triangle, then of its Cholesky factor, then of its inverse, m x m */
 	double *weight;          /* K^-1 y, m */
 	double best[PARAMETERS];
 	double best_value;  /* -log likelihood of best[] */

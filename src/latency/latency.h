@@ -56,7 +56,7 @@ double stats_correlation(const double *a, const double *b, size_t n);  /* Pearso
  * exactly 0. */
 void stats_shift(const double *latency, size_t n, const double *baseline, size_t baselines, double *shift);
 
-/* Finds the clusters of a distribution: ranges between deep valleys of its histogram, largest first. Returns their
+/* Finds a distribution's clusters: ranges between deep valleys of its histogram, largest first. Returns their
  * number. */
 struct cluster { double median, share; };
 size_t stats_clusters(const double *v, size_t n, struct cluster *out, size_t max_clusters);
@@ -76,7 +76,7 @@ void table_release(struct table *t);
 /* Fails, naming the line, if a field of the column is not a number within [low, high]. */
 int table_check(const struct table *t, int column, double low, double high, const char *path, struct error *err);
 int table_find(const struct table *t, const char *column);  /* index of the column; -1: none */
-/* Keeps the rows for which keeps_row() returns true. Returns the number of dropped rows. */
+/* Keeps the rows for which keeps_row() returns true. Returns the dropped row count. */
 size_t table_filter(struct table *t, bool (*keeps_row)(const struct table *t, const double *row));
 /* The rule by which Soroban's authors dropped rows: wall time larger than latency, or a counter that wrapped around.
  * Returns true for other rows, and for tables without these columns. */
@@ -84,7 +84,7 @@ bool table_soroban_keeps_row(const struct table *t, const double *row);
 
 /* ---- Requests (request.c, attribution.c) ---------------------------------------------------------------------- */
 
-/* X(field, unit for people, meaning): inputs of the prediction. Each is computed from states only. */
+/* X(field, unit for people, meaning): the prediction's inputs. Each is computed from states only. */
 #define REQUEST_FEATURES(X) \
 	X(out_own, "ns", "vCPU scheduled out while the request executed") \
 	X(out_flight, "ns", "vCPU scheduled out while the server thread had work") \
@@ -135,7 +135,7 @@ struct request {
 struct requests {
 	struct request *row;
 	size_t len, cap;
-	size_t cut;              /* number of skipped requests: they begin or end outside of the recording */
+	size_t cut;              /* skipped request count: they begin or end outside of the recording */
 	size_t dropped;          /* number of skipped requests of probes without an end */
 };
 
@@ -161,7 +161,7 @@ void request_features_get(const struct request *r, double out[REQUEST_FEATURE_CO
 /* Fills all inputs; NaN: unknown. */
 void request_inputs_get(const struct request *r, double out[REQUEST_INPUT_COUNT]);
 /* Fills name[] with the inputs that all runs have: those of states, and those of cores and counters that at least half of
- * the requests of each run have. Returns their number. */
+ * each run's requests have. Returns their number. */
 size_t requests_inputs(const struct requests *const *run, size_t runs, const char *name[REQUEST_INPUT_COUNT]);
 /* Returns the matrix of these inputs, r->len x d; the caller frees it. An unknown value is replaced by the median of the
  * others. *missing: an input that no request has; NULL: none. */
@@ -173,13 +173,13 @@ int requests_predict(struct requests *r, const struct gp *g, struct notes *notes
 
 /* ---- Spans of distributed tracing (span_file.c, span_request.c) ---------------------------------------------- */
 
-#define SPAN_TRACE_ID 32     /* digits of ids, hexadecimal */
+#define SPAN_TRACE_ID 32     /* id digits, hexadecimal */
 #define SPAN_ID 16
 #define SPAN_OWN_SCOPE "stealscope"  /* instrumentation scope that spans_parse() skips */
 #define SPAN_HOST_KEYS 6
-extern const char *const span_host_key[SPAN_HOST_KEYS];  /* attributes that may contain the name of the machine */
+extern const char *const span_host_key[SPAN_HOST_KEYS];  /* attributes that may contain the machine's name */
 
-/* The process that reported spans, by the attributes of its resource. */
+/* The process that reported spans, by its resource's attributes. */
 struct span_source {
 	char *service;           /* NULL: not given */
 	char *host[SPAN_HOST_KEYS];  /* value of each span_host_key; NULL: not given */
@@ -206,7 +206,7 @@ struct spans {
 	size_t len, cap;
 	struct span_source *source;
 	size_t sources, sources_cap;
-	size_t incomplete;       /* number of skipped spans: without ids, start or end */
+	size_t incomplete;       /* skipped span count: without ids, start or end */
 	bool whole;              /* the objects are stored, to write them back */
 };
 
@@ -240,10 +240,10 @@ int spans_requests(const struct catalog *catalog, const struct spans *spans, con
 /* Parts of the time of a server: of one thread, or of a process (the first one, in this order, that one of its threads
  * is in). */
 #define REQUEST_PARTS(X) \
-	X(PART_SERVICE, "service")      /* executed; also while the hypervisor worked on behalf of the vCPU */ \
+	X(PART_SERVICE, "service")      /* executed; also while the hypervisor worked on the vCPU's behalf */ \
 	X(PART_STOLEN, "stolen")        /* lost to the provider, not by a quota */ \
 	X(PART_THROTTLED, "throttled")  /* lost by a quota of the VM */ \
-	X(PART_WAIT, "wait")            /* waited in the run queue of its machine, container or process */ \
+	X(PART_WAIT, "wait")            /* waited in its machine's run queue, container or process */ \
 	X(PART_UNKNOWN, "unknown")      /* lost events, unknown thread, no source of stolen time */ \
 	X(PART_BETWEEN, "between")      /* slept: network, disks, timers, other machines */
 #define PART_CODE(code, name) code,
@@ -257,7 +257,7 @@ int request_parts_add(const struct catalog *catalog, const uint32_t *thread, siz
 
 /* ---- Distributed traces (traces.c) ----------------------------------------------------------------------------- */
 
-/* An interval of the critical path of a trace, in which one span waited for no child. Times are the host's. */
+/* An interval of a trace's critical path, in which one span waited for no child. Times are the host's. */
 struct trace_step {
 	size_t span;             /* index into spans; SIZE_MAX: between the spans of a trace with several first spans */
 	int32_t machine;         /* index; -1: none */
@@ -284,14 +284,14 @@ struct traces {
 	size_t asynchronous;     /* number of spans for which nothing waited: off the path */
 };
 
-/* Finds the critical path of each trace, from its first span: the span that ends last among the children is on the path,
+/* Finds each trace's critical path, from its first span: the span that ends last among the children is on the path,
  * and before its start again. Children that outlive their parent, and consumers of messages, are asynchronous. requests: of
  * the spans. id: only traces with this id, or end of an id; NULL: all. */
 int traces_read(const struct catalog *catalog, const struct spans *spans, const struct span_clocks *clocks,
                 const struct requests *requests, const char *id, struct traces *out, struct error *err);
 void traces_release(struct traces *t);
 
-/* Metrics of a request. */
+/* A request's metrics. */
 #define REQUEST_METRICS(X) \
 	X(METRIC_LATENCY, "latency") \
 	X(METRIC_LOW, "provider_low")      /* lower bound, measured */ \
@@ -314,10 +314,10 @@ double *requests_sorted(const struct requests *r, enum request_metric m);
 
 /* Rows of inputs and targets, added run by run. */
 struct training {
-	size_t d;                /* number of inputs */
+	size_t d;                /* input count */
 	char *name[GP_FEATURES];
 	double *x, *y;
-	unsigned *run;           /* number of the run of each row */
+	unsigned *run;           /* number of each row's run */
 	size_t rows;
 	unsigned runs;
 };

@@ -55,7 +55,7 @@ void plot_scatter(FILE *out, const double *x, const double *y, size_t n, const c
 		fputs("  |", out);
 		for (size_t c = 0; c < SCATTER_W; c++) {
 			unsigned k = count[r][c];
-			/* Diagonal y = x: the provider caused the whole latency. Computed for the middle of this column. */
+			/* Diagonal y = x: the provider caused the whole latency. Computed for this column's middle. */
 			double diagonal = ((double)c + 0.5) / SCATTER_W * xmax;
 			bool line = diagonal < ymax && cell_index(diagonal, ymax, SCATTER_H) == r;
 			fputc(k == 0 ? (line ? '/' : ' ') : k == 1 ? '.' : k < 4 ? ':' : k < 16 ? '*' : '#', out);

@@ -1,4 +1,4 @@
-/* Requests of a history: one row for each complete request, its features, and predictions.
+/* A history's requests: one row for each complete request, its features, and predictions.
  *
  * A request is a maximal sequence of non-null intervals of /Requests/<machine>/<id>/State; an id that occurs again is
  * another request. Cost: one attribution per request (attribution.c) unless only times are read, and one flow per

@@ -18,7 +18,7 @@
 #define FILE_MAX (256 << 20)     /* bytes */
 #define DOCUMENT_MAX (64 << 20)  /* bytes */
 #define CHUNK 65536              /* bytes that are parsed at once */
-#define DEPTH_MAX 32             /* nested values of a document */
+#define DEPTH_MAX 32             /* a document's nested values */
 #define ATTRIBUTES_MAX 64        /* attributes of a source that are stored */
 #define ATTRIBUTE_MAX 256        /* length of their keys and values, bytes */
 #define LAST_SOURCES 16          /* number of sources that a new one is compared with */
@@ -364,7 +364,7 @@ static size_t parse_protobuf(struct span_reader *rd, const unsigned char *bytes,
 	return at;
 }
 
-/* Sets the precision of the spans of each source: the largest unit that all their starts are multiples of. SDKs of
+/* Sets the precision of each source's spans: the largest unit that all their starts are multiples of. SDKs of
  * JavaScript, for example, begin spans at whole ms. */
 static void find_precision(struct spans *out)
 {

@@ -1,6 +1,6 @@
-/* Finds the servers of spans.
+/* Finds the span servers.
  *
- * Machine: the attributes of span_host_key are compared with the names of the machines. Equal names count before names
+ * Machine: the attributes of span_host_key are compared with the machines' names. Equal names count before names
  * with a domain; different answers, and different domains of one machine, mean none.
  *
  * Server: the thread in thread.id, if it belongs to the process in process.pid; else all threads of that process; else the
@@ -21,7 +21,7 @@
 #include "base/mem.h"
 #include "base/number.h"
 
-/* The threads of a process. */
+/* A process's threads. */
 struct span_process {
 	uint32_t *thread;        /* indices into the catalog: first the members, then the threads of unknown processes */
 	size_t members, threads, cap;
@@ -99,7 +99,7 @@ static int32_t given_machine(const struct span_places *p, const struct span_sour
 	return NO_MACHINE;
 }
 
-/* Finds the machine of a source. *full: the name with a domain by which it was found; NULL: its name. */
+/* Finds a source's machine. *full: the name with a domain by which it was found; NULL: its name. */
 static int32_t find_machine(const struct span_places *p, const struct span_source *s, const char **full)
 {
 	const int32_t given = given_machine(p, s);
@@ -224,7 +224,7 @@ static int load_process(const struct span_places *p, int32_t pid, const struct c
 	return 0;
 }
 
-/* Returns the threads of a process, valid until the next call; NULL with *err. */
+/* Returns a process's threads, valid until the next call; NULL with *err. */
 static const struct span_process *find_threads(struct span_places *p, uint32_t machine, int32_t pid, struct error *err)
 {
 	uint64_t *index = map_put(&p->by_pid, (uint64_t)machine << 32 | (uint32_t)pid, NULL);
@@ -247,7 +247,7 @@ static int runs_at(const struct span_places *p, uint32_t thread, int64_t t, int6
 	return has_value(p->catalog->h, status, t - error, t + error, is_at_work, p->catalog, 0, err);
 }
 
-/* Sets the place to the thread of the span, if it is a member of the process that ran at both ends. Returns 1, 0, -1. */
+/* Sets the place to the span's thread, if it is a member of the process that ran at both ends. Returns 1, 0, -1. */
 static int find_own_thread(const struct span_places *p, const struct span *s, const struct span_process *process,
                            const int64_t end[2], int64_t error, struct span_place *out, struct error *err)
 {
@@ -268,7 +268,7 @@ static int find_own_thread(const struct span_places *p, const struct span *s, co
 	return 0;
 }
 
-/* Sets the place to the threads of the process, if a member ran at each end. A thread of an unknown process counts if it
+/* Sets the place to the process's threads, if a member ran at each end. A thread of an unknown process counts if it
  * was at work within the span. */
 static int find_process(const struct span_places *p, const struct span_process *process, const int64_t end[2],
                         int64_t error, struct span_place *out, struct error *err)

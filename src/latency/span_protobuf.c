@@ -15,7 +15,7 @@ enum pb_type { PB_MESSAGE, PB_TEXT, PB_ID, PB_BYTES, PB_FIXED64, PB_FIXED32, PB_
 
 /* A field of a message. */
 struct pb_field {
-	unsigned number;         /* 0: end of the table */
+	unsigned number;         /* 0: the table's end */
 	const char *name;        /* in JSON */
 	enum pb_type type;
 	bool repeated;
@@ -137,13 +137,13 @@ static struct json_object *make_double(uint64_t bits)
 	return mem_checked(json_object_new_double(d));
 }
 
-/* Limits of a message: nested messages, and fields of all. */
+/* A message's limits: nested messages, and fields of all. */
 struct pb_limits { int depth; int64_t *values; };
 
 static struct json_object *make_message(const struct pb_field *table, const unsigned char *bytes, size_t size,
                                         struct pb_limits limits);
 
-/* Converts the value of a field. Returns NULL if its wire type or value is wrong. */
+/* Converts a field's value. Returns NULL if its wire type or value is wrong. */
 static struct json_object *make_value(const struct pb_field *field, const struct proto_field *f, struct pb_limits limits)
 {
 	static const enum proto_type wire[] = {

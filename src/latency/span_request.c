@@ -1,7 +1,7 @@
-/* Requests from spans of distributed tracing. span_place.c finds the server of a span: a thread, a process, or a machine.
+/* Requests from spans of distributed tracing. span_place.c finds a span's server: a thread, a process, or a machine.
  *
  * A span has the times of CLOCK_REALTIME, the trace those of the tracer's clock; they differ by at most E
- * (span_clock.error, and the precision of the file). The bounds hold for all differences:
+ * (span_clock.error, and the file's precision). The bounds hold for all differences:
  *
  * - low: loss of the thread within [start + E, end - E], as of a request that executes; 0 without a thread, and for
  *   threads that work for several spans in turns, because the loss may have hit another span.
@@ -47,7 +47,7 @@ static int attribute_machine(const struct span_reading *rd, struct request *r)
 	return 0;
 }
 
-/* Fills the bounds and features of [r->start, r->end]: the sum over the threads of the place. */
+/* Fills the bounds and features of [r->start, r->end]: the sum over the place's threads. */
 static int attribute_place(const struct span_reading *rd, bool executing, struct request *r)
 {
 	if (rd->place.threads == 0)

@@ -1,11 +1,11 @@
 /* Critical paths of distributed traces.
  *
- * All times are those of the host, to which the clocks of the machines are synchronized. Spans of machines that were not
+ * All times are those of the host, to which the machines' clocks are synchronized. Spans of machines that were not
  * recorded have no such times: their children belong to the nearest recorded span above, and the time that this one waited
  * for them is its time between. A child counts as sequential if it ends before the next one starts, within the errors of
  * both clocks.
  *
- * The path is found without recursion, because spans may be nested to any depth; cycles of parents are cut. Cost:
+ * The path is found without recursion, because spans may be nested to any depth; parent cycles are cut. Cost:
  * O(n log n) for n spans, and one request_parts_add() for each step. */
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static bool is_parent(const struct span *a, const struct span *b)
 }
 
 /* Finds the parent of each span of the file, by ids: parent[i] is an index, or NONE. Two spans may share an id (Zipkin:
- * client and server): then the server is the child of the other one, and the parent of the children. */
+ * client and server): then the server is the child of the other one, and the children's parent. */
 static void find_parents(const struct spans *spans, size_t *parent)
 {
 	struct map by_id = MAP_INIT;

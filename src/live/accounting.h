@@ -11,7 +11,7 @@
  * its waiting time. Before the log wraps, account_cpu() accounts the waits on that pCPU.
  *
  * The including file defines: ATOMIC_ADD(pointer, n), ATOMIC_SWAP(pointer, old, new) (true: swapped),
- * victim_at(slot), cpu_at(cpu) (NULL: none), steal_of(cpu) (steal clock of a CPU, ns; 0: none),
+ * victim_at(slot), cpu_at(cpu) (NULL: none), steal_of(cpu) (a CPU's steal clock, ns; 0: none),
  * pair_add(victim, entry, ns), task_is_throttled(address), the variable `live`, live_siblings (false: no core has several
  * CPUs), LIVE_GLOBAL, the attribute of functions
  * that the verifier checks on their own, and LIVE_REPEAT(n, step, arg): calls step(i, arg) for i from 0, at most n times,
@@ -87,7 +87,7 @@ static long account_entry(u32 i, void *arg)
 	return w->end <= w->from;
 }
 
-/* Splits the waiting interval [from, to) of a victim along the log of a pCPU. */
+/* Splits the waiting interval [from, to) of a victim along a pCPU's log. */
 LIVE_GLOBAL int account_wait(u32 slot, u32 cpu, u64 from, u64 to)
 {
 	struct live_victim *v = victim_at(slot);

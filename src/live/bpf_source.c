@@ -197,7 +197,7 @@ int bpf_source_add(struct bpf_source *b, u32 tid, bool blocked)
 	return slot;
 }
 
-/* Frees the entry of a slot. Ended entries that no search needs to pass are free as well, so that searches stay short. */
+/* Frees a slot's entry. Ended entries that no search needs to pass are free as well, so that searches stay short. */
 static void remove_tid(struct bpf_source *b, u32 slot)
 {
 	for (u32 i = 0; i < LIVE_HASH; i++) {

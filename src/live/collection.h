@@ -11,7 +11,7 @@
 struct live_source_ops {
 	const char *name;
 	void (*begin)(struct live *l);  /* reads the counters from which the first period counts. NULL: there are none */
-	/* Fills the victims, their pairs and culprits, and the users of CPUs; s->period is set by it, up to now. */
+	/* Fills the victims, their pairs and culprits, and the CPU users; s->period is set by it, up to now. */
 	void (*take)(struct live *l, struct live_sample *s);
 	void (*flush)(struct live *l);  /* accounts the waits that go on. NULL: there is nothing to do */
 	bool (*cost)(struct live *l, u64 *ns, u64 *runs);  /* of its BPF program; NULL: it has none */
@@ -52,7 +52,7 @@ struct live {
 struct culprit_index live_culprits(const struct live *l, struct live_sample *s);
 /* Ends the period of a sample at this time, CLOCK_MONOTONIC ns, which may be a little ago. */
 void live_end_period(struct live *l, struct live_sample *s, int64_t now);
-/* Sorts the pairs by time, and finds the first culprit of each victim. */
+/* Sorts the pairs by time, and finds each victim's first culprit. */
 void live_sort_pairs(struct live_sample *s);
 /* Fills the columns of a victim that /proc has, and the counters of schedstat since the last period. */
 void live_read_thread(struct live *l, struct live_thread *t, struct live_vcpu *u, uint64_t *ran, uint64_t *delayed);

@@ -33,7 +33,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);  /* user space sets the number of CPUs */
+	__uint(max_entries, 1);  /* user space sets the CPU count */
 	__type(key, u32);
 	__type(value, struct live_cpu);
 } cpus SEC(".maps");
@@ -124,7 +124,7 @@ static __always_inline void pair_add(u32 victim, const struct live_entry *e, u64
 
 #include "live/accounting.h"
 
-/* Returns the slot of a victim; LIVE_VICTIMS: the thread is none. Most threads are none, and the filter is small enough to
+/* Returns a victim's slot; LIVE_VICTIMS: the thread is none. Most threads are none, and the filter is small enough to
  * stay in the cache. */
 static __always_inline u32 victim_find(u32 tid)
 {
@@ -192,7 +192,7 @@ static __always_inline void publish(const struct live_victim *v, u32 state, u64 
 	__sync_lock_test_and_set(&e->seq, (seq | 1) + 1);
 }
 
-/* The outgoing task of a switch: a victim's new state; or a sign that victims here may be throttled as well. */
+/* A switch's outgoing task: a victim's new state; or a sign that victims here may be throttled as well. */
 static __always_inline void switch_out(struct live_cpu *c, u32 slot, bool preempted, struct task_struct *prev, u32 cpu,
                                        u64 now)
 {
@@ -321,7 +321,7 @@ int account_now(void *ctx)
 }
 
 /* Run by user space, which cannot write the pages: they are frozen before a process gets one. Arguments: enum page_action,
- * client, and the arguments of the action. */
+ * client, and the action's arguments. */
 SEC("raw_tp")
 int write_page(struct bpf_raw_tracepoint_args *ctx)
 {

@@ -22,7 +22,7 @@ enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, L
 #define LIVE_HASH_SHIFT 20
 #define LIVE_PROBES 16       /* entries of that table among which a TID is searched */
 #define LIVE_FILTER 2048     /* bits: the bit TID modulo LIVE_FILTER of each victim is set */
-#define LIVE_LOG 128         /* switches of a pCPU */
+#define LIVE_LOG 128         /* a pCPU's switches */
 #define LIVE_RUNS 64         /* tasks of a pCPU and period with a time of their own */
 #define LIVE_BINS 64         /* powers of two of wait lengths, ns */
 #define LIVE_TOP 4           /* culprits of one wait that are told apart */
@@ -32,7 +32,7 @@ enum { LIVE_UNKNOWN, LIVE_RUNNING, LIVE_WAITING, LIVE_THROTTLED, LIVE_BLOCKED, L
 #define LIVE_SAME_CPU 0xffffffffu
 #define LIVE_IF_WAITING 0x80u  /* with a state: change to it only from a state that waits */
 #define LIVE_IF_RUNNING 0x40u  /* with a state: change to it only from LIVE_RUNNING */
-#define LIVE_SHARED 0x10000u   /* with the slot of a victim in the key of a pair: not the time that the culprit had the
+#define LIVE_SHARED 0x10000u   /* with the slot of a victim in a pair's key: not the time that the culprit had the
                                 * pCPU, but the time that it ran on the other CPU of the core while the victim ran */
 
 /* Culprits: a TGID; or CULPRIT_VICTIM + slot; or one of these. 0: the idle task. */
@@ -74,7 +74,7 @@ struct live_run {
 };
 
 struct live_cpu {
-	u64 head;      /* number of switches */
+	u64 head;      /* switch count */
 	u32 throttled; /* victims that wait for this pCPU and are throttled, or 1 if that must be examined */
 	u32 sibling;   /* 1 + the other CPU of its core; 0: none, or several */
 	u64 steal;     /* steal clock at the last switch, ns */

@@ -12,7 +12,7 @@ struct counter_map {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__uint(key_size, sizeof(int));
 	__uint(value_size, sizeof(int));
-	__uint(max_entries, 1);  /* user space sets the number of CPUs */
+	__uint(max_entries, 1);  /* user space sets the CPU count */
 };
 struct counter_map instructions SEC(".maps"), cycles SEC(".maps");
 

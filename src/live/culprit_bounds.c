@@ -71,7 +71,7 @@ static void read_moves(const char *root, struct scanned_task *t)
 	               read_counter(text, "\nvoluntary_ctxt_switches", &t->voluntary);
 }
 
-/* Arguments of a scan. */
+/* A scan's arguments. */
 struct task_scan { struct culprit_bounds *b; const struct culprit_bounds *last; const char *root; int32_t pid; };
 
 static void scan_task(void *arg, int32_t tid)
@@ -140,7 +140,7 @@ static void add_bound(struct bound_search *x, size_t victim, u32 culprit, int64_
 	*ARRAY_PUSH(x->pair, x->n, x->cap) = (struct bpf_pair){ .key = { (u32)victim, culprit }, .value = { .ns = (u64)ns } };
 }
 
-/* Collects the run times on the pCPU of a victim, by culprit. */
+/* Collects the run times on a victim's pCPU, by culprit. */
 static void group_tasks(struct bound_search *x, const struct scanned_task *v)
 {
 	x->groups = 0;

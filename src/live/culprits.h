@@ -1,4 +1,4 @@
-/* Culprits of a sample: from the keys of the BPF program to names (private to live/). */
+/* A sample's culprits: from the keys of the BPF program to names (private to live/). */
 #ifndef STEALSCOPE_LIVE_CULPRITS_H
 #define STEALSCOPE_LIVE_CULPRITS_H
 

@@ -20,14 +20,14 @@
 struct live_request {
 	const char *const *pid;    /* PIDs or TIDs; of a process, its vCPU threads or, if it has none, all threads */
 	size_t pids;
-	const char *const *comm;   /* names of threads: each thread with this name is a victim */
+	const char *const *comm;   /* thread names: each thread with this name is a victim */
 	size_t comms;
 	const char *root;          /* "", or a directory that replaces /proc, /sys and /run of this machine */
 	bool without_bpf;          /* use schedstat */
 	bool steal_clock;          /* published counters show what the host of this VM took */
 	bool publishes;            /* counters of single threads are published */
-	bool shares;               /* counters of vCPUs are shared with VMs */
-	int32_t command;           /* only the descendants of this process, which has no child yet, are victims; 0: all */
+	bool shares;               /* vCPU counters are shared with VMs */
+	int32_t command;           /* only this process's descendants, which has no child yet, are victims; 0: all */
 };
 
 /* Time of one victim in a period. The states add up to the period. */
@@ -77,13 +77,13 @@ struct live_culprit {
 struct live_pair { int32_t vcpu, culprit; int64_t ns; };
 
 struct live_cpu_use {
-	int64_t busy, idle, stolen;  /* of the period, in whole ticks; stolen: by the host of this machine */
+	int64_t busy, idle, stolen;  /* of the period, in whole ticks; stolen: by this machine's host */
 	int32_t top[3];            /* culprits with the most CPU time; -1: none */
 	int64_t top_ns[3];
 };
 
 struct live_sample {
-	int64_t period, wall;      /* wall: end of the period, ns since the epoch */
+	int64_t period, wall;      /* wall: the period's end, ns since the epoch */
 	struct live_vcpu *vcpu;
 	size_t vcpus;
 	struct live_group *group;

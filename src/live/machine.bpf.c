@@ -29,7 +29,7 @@ char LICENSE[] SEC("license") = "GPL";
 volatile struct machine_control control;
 u32 throttling;  /* 1: a task was throttled since the start */
 
-/* What is remembered of a task. */
+/* State of a task that is remembered. */
 struct task_wait {
 	u64 delay;       /* its run_delay when it left the CPU, or was migrated last */
 	u64 mark;        /* time up to which its waits are accounted */
@@ -63,7 +63,7 @@ struct {
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);  /* user space sets the number of CPUs */
+	__uint(max_entries, 1);  /* user space sets the CPU count */
 	__type(key, u32);
 	__type(value, struct machine_cpu);
 } cpus SEC(".maps");
@@ -210,7 +210,7 @@ static __always_inline u32 key_of_current(const struct task_struct *curr)
 }
 
 
-/* Splits [from, to) of a wait along the log of a CPU. Returns the culprit that had most of it. */
+/* Splits [from, to) of a wait along a CPU's log. Returns the culprit that had most of it. */
 static __always_inline u32 wait_split(struct machine_row *r, u32 victim, const struct occupied *o, u64 from, u64 to)
 {
 	struct machine_cpu *c = bpf_map_lookup_elem(&cpus, &o->cpu);
@@ -330,7 +330,7 @@ static __always_inline u64 clock_of(struct task_struct *t)
 	return queue ? queue->clock : 0;
 }
 
-/* Appends the tenure of a task. */
+/* Appends a task's tenure. */
 static __always_inline void log_append(u32 cpu, struct task_struct *p, u32 key, u64 now)
 {
 	struct machine_cpu *c = bpf_map_lookup_elem(&cpus, &cpu);
@@ -456,7 +456,7 @@ int BPF_PROG(on_migrate, struct task_struct *p, int to)
 
 /* ---- tasks that begin, and those that are listed */
 
-/* Loaded for `run`: descendants of its command are marked. */
+/* Loaded for `run`: its command's descendants are marked. */
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
 {

@@ -12,7 +12,7 @@ void machine_names_free(struct machine_names *n);  /* NULL is allowed */
 void machine_names_begin(struct machine_names *n);
 /* Returns the name of a control group, escaped. id: struct machine_task.group. Valid until the next call. */
 const char *machine_names_of_group(struct machine_names *n, uint64_t id);
-/* Returns the name of the group of a process. Valid until the next call. */
+/* Returns the name of a process's group. Valid until the next call. */
 const char *machine_names_of_process(struct machine_names *n, int32_t pid);
 bool machine_names_has(const struct machine_names *n, const char *name);
 

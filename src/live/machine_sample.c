@@ -231,7 +231,7 @@ static void add_cpu_use(struct machine_build *b, const struct machine_period *p)
 	map_release(&used);
 }
 
-/* What is left of the period is sleep, or a stop. The kernel's ticks tell which part of a vCPU's time its VMM used. */
+/* What is the period's left is sleep, or a stop. The kernel's ticks tell which part of a vCPU's time its VMM used. */
 static void finish_victims(struct machine_build *b)
 {
 	for (size_t i = 0; i < b->len; i++) {

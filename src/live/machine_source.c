@@ -33,7 +33,7 @@ struct machine_source {
 	struct machine_period sums;      /* taken since the last period; no tasks */
 	struct map row_at, ended_at, pair_at;  /* their keys -> index */
 	size_t rows_cap, endeds_cap, pairs_cap;
-	bool fills;                      /* the tables may be full before the end of a period */
+	bool fills;                      /* the tables may be full before a period's end */
 };
 
 static int attach(struct machine_source *m, struct error *err)

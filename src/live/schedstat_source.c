@@ -52,7 +52,7 @@ static void add_bounds(struct live *l, struct live_sample *s)
 	map_release(&x.by_key);
 }
 
-/* Joins the threads of each process, in a sample whose victims are processes. */
+/* Joins each process's threads, in a sample whose victims are processes. */
 static void join_processes(struct live_sample *s)
 {
 	struct map by_pid = MAP_INIT;

@@ -30,7 +30,7 @@ struct share {
 	int64_t updated, longest;  /* last update; longest time between two updates in this period, ns */
 	int64_t resolution;        /* the same of the last period */
 	u32 seq;                   /* of all entries; even */
-	int32_t tid[VCPUS];        /* host thread of each vCPU; 0: none */
+	int32_t tid[VCPUS];        /* each vCPU's host thread; 0: none */
 };
 
 struct share *share_open(const char *spec, struct error *err)

@@ -8,7 +8,7 @@
 
 #define CORE_CPUS 8  /* limit of the CPUs of a core that are read */
 
-/* Reads a list such as "0,4" or "0-1" into cpu[]. Returns the number of CPUs, at most CORE_CPUS; 0: not a list. */
+/* Reads a list such as "0,4" or "0-1" into cpu[]. Returns the CPU count, at most CORE_CPUS; 0: not a list. */
 static unsigned read_list(const char *text, unsigned cpu[CORE_CPUS])
 {
 	unsigned n = 0;

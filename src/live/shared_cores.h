@@ -10,7 +10,7 @@
 u32 *shared_cores_siblings(const char *root, unsigned cpus);
 /* Finds the main sharer of each victim among the pairs of a period. */
 void shared_cores_add(struct culprit_index *x, const struct bpf_pair *pair, size_t n);
-/* Fills the shared time of a victim in a period; v: its record at the end of the period. */
+/* Fills the shared time of a victim in a period; v: its record at the period's end. */
 void shared_cores_take(struct live_vcpu *u, struct live_thread *t, const struct live_victim *v, bool has_siblings);
 
 #endif

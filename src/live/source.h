@@ -13,7 +13,7 @@ struct bpf_source;
 /* One pair of a period. */
 struct bpf_pair { struct live_pair_key key; struct live_pair_value value; };
 
-/* Loads and attaches the program. steal_clock: it reads the steal clock of this VM. sibling: by CPU, 1 + the other CPU of
+/* Loads and attaches the program. steal_clock: it reads this VM's steal clock. sibling: by CPU, 1 + the other CPU of
  * its core, or 0; NULL: no core has two CPUs. The kernel detaches it when the process
  * ends, however it ends. Returns NULL with *err. */
 struct bpf_source *bpf_source_open(unsigned cpus, bool steal_clock, const u32 *sibling, struct error *err);
@@ -28,7 +28,7 @@ void bpf_source_remove(struct bpf_source *b, int slot);
 /* Returns the shared memory of a victim and of a CPU. */
 struct live_victim *bpf_source_victim(struct bpf_source *b, unsigned slot);
 struct live_cpu *bpf_source_cpu(struct bpf_source *b, unsigned cpu);
-/* Creates the page of a client, 0 .. LIVE_CLIENTS - 1. Returns a descriptor with which the page can be read, but not be
+/* Creates a client's page, 0 .. LIVE_CLIENTS - 1. Returns a descriptor with which the page can be read, but not be
  * written, not even by this process; the caller closes it. -1: errno. */
 int bpf_source_page(struct bpf_source *b, u32 client);
 void bpf_source_page_close(struct bpf_source *b, u32 client);

@@ -49,7 +49,7 @@ static void add_cpu_use(struct live *l, struct live_sample *s, struct culprit_in
 	}
 }
 
-/* read: the record of the victim at the end of the period. */
+/* read: the record of the victim at the period's end. */
 static void take_thread(struct live *l, struct live_thread *t, struct live_vcpu *u, struct culprit_index *x,
                      const struct live_victim *read)
 {
@@ -83,7 +83,7 @@ static void take(struct live *l, struct live_sample *s)
 {
 	struct culprit_index x = live_culprits(l, s);
 	size_t pairs = 0;
-	/* The records are read at the end of the epoch, before the pairs: both then cover the same time. */
+	/* The records are read at the epoch's end, before the pairs: both then cover the same time. */
 	const unsigned epoch = bpf_source_next_epoch(l->bpf);
 	const int64_t now = now_ns();
 	struct live_victim *read = mem_new(l->threads.len + 1, sizeof *read);

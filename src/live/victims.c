@@ -121,7 +121,7 @@ void live_each_number(const char *root, const char *dir, void (*visit)(void *arg
 		closedir(d);
 }
 
-/* Search through the threads of processes. */
+/* Search through the process threads. */
 struct thread_search {
 	struct live_threads *threads;
 	const struct live_request *request;

@@ -32,7 +32,7 @@ struct live_threads {
 void live_threads_find(struct live_threads *t, const struct live_request *request, bool with_all);
 
 struct bpf_source;
-/* The BPF source of a collection; NULL: it is not used (live.c). */
+/* A collection's BPF source; NULL: it is not used (live.c). */
 struct bpf_source *live_bpf(struct live *l);
 bool live_reads_steal_clock(const struct live *l);
 const struct live_threads *live_threads_of(const struct live *l);

@@ -15,7 +15,7 @@ struct merge_batch {
 };
 
 struct merge_stream {
-	const struct clock_map *clock; /* clock of the machine; NULL: the host's own clock */
+	const struct clock_map *clock; /* the machine's clock; NULL: the host's own clock */
 	struct coverage cover;
 	int64_t end;                   /* host time of the last event, ns */
 	struct merge_point next;

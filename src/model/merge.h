@@ -25,7 +25,7 @@ struct merge_step {
 };
 
 struct merge {
-	struct merge_streams *streams; /* producer of the steps; used only by its thread until merge_close() */
+	struct merge_streams *streams; /* the steps' producer; used only by its thread until merge_close() */
 	struct prefetch *ahead;
 	const struct merge_step *at, *end;  /* next step of the current batch, and end of the batch */
 };

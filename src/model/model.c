@@ -17,7 +17,7 @@
 #include "model/merge.h"
 #include "model/sink_async.h"
 
-/* Contradicting events that chance explains (the first events of a trace, CPU hotplug, an event that the tracer recorded
+/* Contradicting events that chance explains (a trace's first events, CPU hotplug, an event that the tracer recorded
  * late): so many, or one of so many. */
 #define CONTRADICTIONS_FEW 5
 #define CONTRADICTIONS_PART 1000
@@ -35,7 +35,7 @@ struct model_run {
 	int64_t steal_due;                     /* time of the next change of any of them, ns */
 	struct error *prescan_err;
 	size_t n;
-	uint64_t total; /* expected number of events */
+	uint64_t total; /* expected event count */
 	unsigned workers;
 };
 

@@ -15,15 +15,15 @@
  *                                at the beginning of a trace, inherited by fork
  *   /Host/Groups/<number>        control groups, from a session file; threads have one from their first event, inherited
  *                                by fork
- *   /Requests/.../State          unknown: events, or the start of the request, were lost
+ *   /Requests/.../State          unknown: events, or the request's start, were lost
  *
- * <machine> is "host" or the name of the VM. The idle thread, TID 0, has no node: "Current Thread" is 0 for idle, null
+ * <machine> is "host" or the VM's name. The idle thread, TID 0, has no node: "Current Thread" is 0 for idle, null
  * for unknown.
  *
  * Threads of a machine have values from its first event to its last; before and after, they are null. Outside that
  * interval the state of a vCPU depends on the host's events alone; it is UNKNOWN if only the guest was traced. A CPU of
  * a traced guest without any event was idle or busy all the time: UNKNOWN, unless its vCPU thread sleeps or the CPU was
- * plugged during the trace. Memory is bounded by the number of live objects, not by the length of the trace. */
+ * plugged during the trace. Memory is bounded by the live object count, not by the trace's length. */
 #ifndef STEALSCOPE_MODEL_MODEL_H
 #define STEALSCOPE_MODEL_MODEL_H
 
@@ -46,7 +46,7 @@ struct model_options {
 	const struct control_groups *control_groups;  /* borrowed; NULL: unknown */
 	const struct topology *topology;  /* of the host, borrowed; NULL: unknown */
 	bool paper_states;        /* replace HOST_BLOCKED by PREEMPTED and WAKING by IDLE */
-	unsigned workers;         /* number of threads; 0: one per core. The output does not depend on it */
+	unsigned workers;         /* thread count; 0: one per core. The output does not depend on it */
 	struct host_prescan *look;  /* scan started by the caller, borrowed; NULL: none */
 	struct progress progress; /* unit: events */
 };

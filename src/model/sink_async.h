@@ -2,7 +2,7 @@
  * job (base/ordered_jobs.h).
  *
  * Calls with a result (attributes, new strings) wait until the queue is empty, so the builder receives the same calls in
- * the same order, and the file has the same bytes. The next call, or the end, reports the first failure of the builder.
+ * the same order, and the file has the same bytes. The next call, or the end, reports the builder's first failure.
  * Cost: some ns per change, and a lock per batch. */
 #ifndef STEALSCOPE_MODEL_SINK_ASYNC_H
 #define STEALSCOPE_MODEL_SINK_ASYNC_H

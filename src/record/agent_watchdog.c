@@ -17,7 +17,7 @@
 #include "base/number.h"
 
 #define SILENCE_MAX 20     /* s without data from the agent after which the watchdog gives up */
-#define SHUTDOWN_MAX 120   /* s for the whole shutdown of the agent */
+#define SHUTDOWN_MAX 120   /* s for the agent's whole shutdown */
 
 /* Parses the ports and the page size from the agent's answer; cpus remains 0 if the message is malformed. */
 static void parse_ports(struct agent_progress *progress, const struct wire_message *m)

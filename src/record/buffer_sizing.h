@@ -27,7 +27,7 @@ struct forecast {
 struct forecast forecast_make(const uint64_t *bytes, unsigned cpus, int64_t probe, int64_t duration, bool overwrite,
                               uint64_t available);
 
-/* Returns the ns until buffers of this size may be half full, if a CPU records at most 10 MiB/s. */
+/* Returns the ns until this size's buffers may be half full, if a CPU records at most 10 MiB/s. */
 int64_t forecast_pause(uint64_t kilobytes);
 
 #define FORECAST_DISK_FREE (256ULL << 20)  /* most bytes of the disk that a recording leaves free */

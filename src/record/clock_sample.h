@@ -13,7 +13,7 @@ struct clock_sample {
 	int64_t error;      /* largest error of realtime, ns; 0: unknown */
 };
 
-/* Samples the clocks of this machine. Of many tries, the one with the smallest uncertainty is returned. tsc: the trace
+/* Samples this machine's clocks. Of many tries, the one with the smallest uncertainty is returned. tsc: the trace
  * clock is x86-tsc; otherwise mono. */
 struct clock_sample clock_sample_now(bool tsc);
 

@@ -10,7 +10,7 @@
 
 #define PLACES_MAX 1000000   /* maximum number of functions and sites */
 #define WANTED_MAX 10000     /* the same with a filter */
-#define SEGMENTS_MAX 64      /* maximum number of loaded segments */
+#define SEGMENTS_MAX 64      /* maximum loaded segment count */
 #define TEXT_LEN 1024        /* maximum length of a name or of the arguments */
 #define NOTE_STAPSDT 3
 #define NAMES_MAX 2          /* maximum ratio of the bytes of all names, of .dynsym and .symtab, to the file's size */
@@ -19,7 +19,7 @@ struct elf_file {
 	const unsigned char *data;
 	size_t size;
 	Elf64_Ehdr head;
-	uint64_t base;  /* address of the section .stapsdt.base; 0: none */
+	uint64_t base;  /* the section's address .stapsdt.base; 0: none */
 	Elf64_Phdr segment[SEGMENTS_MAX];  /* those that are loaded */
 	unsigned segments;
 	uint64_t tables, names;  /* bytes of the tables and of the names that may still be read */
@@ -118,7 +118,7 @@ static void add_place(struct elf_places *out, const char *provider, const char *
 		.args = args ? mem_dup(args) : NULL };
 }
 
-/* Adds the probe of a note: three addresses (site, base, reference counter), then provider, name and arguments. */
+/* Adds a note's probe: three addresses (site, base, reference counter), then provider, name and arguments. */
 static void add_note(struct elf_file *f, uint64_t at, uint64_t size, struct elf_places *out)
 {
 	uint64_t address[3];

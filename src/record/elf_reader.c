@@ -17,7 +17,7 @@
 #include "base/number.h"
 #include "base/sandbox.h"
 
-#define FILE_MAX ((size_t)1 << 30)         /* maximum size of a file, bytes */
+#define FILE_MAX ((size_t)1 << 30)         /* a file's maximum size, bytes */
 #define READER_TIMEOUT (30 * NS_PER_S)
 #define TICK_MS 100                        /* between two looks at *stop */
 #define WANTED_BYTES_MAX ((size_t)32 << 20)   /* maximum bytes of the wanted places */

@@ -91,7 +91,7 @@ bool event_is_name(const char *name)
 	       system + 1 + strspn(name + system + 1, word) == len && system + 1 < len;
 }
 
-#define STEAL_PROBE_MAX 80  /* longest name of a probe, bytes */
+#define STEAL_PROBE_MAX 80  /* a probe's longest name, bytes */
 
 bool event_is_steal_probe(const char *event)
 {

@@ -3,7 +3,7 @@
 #define IN(state) (1U << GUEST_##state)
 #define SETUP (IN(CALLED) | IN(STARTING))  /* a trace-cmd agent sends its formats when tracing starts */
 
-/* States in which a kind of frame is accepted, and the maximum number of frames; 0: unlimited. */
+/* States in which a kind of frame is accepted, and the maximum frame count; 0: unlimited. */
 static const struct { unsigned states, max; } rules[FRAME_KINDS] = {
 	[FRAME_REFUSE] = { ~0U, 1 },
 	[FRAME_CLEANED] = { IN(CALLED), 1 },

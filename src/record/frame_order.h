@@ -1,4 +1,4 @@
-/* Order of the frames of a guest: a table of the states in which each kind of frame is accepted. */
+/* Order of a guest's frames: a table of the states in which each kind of frame is accepted. */
 #ifndef STEALSCOPE_RECORD_FRAME_ORDER_H
 #define STEALSCOPE_RECORD_FRAME_ORDER_H
 

@@ -52,7 +52,7 @@ struct frames {
 	enum frame kind;
 	unsigned cpu;
 	uint64_t remaining;      /* bytes of the frame that have not arrived */
-	char *text;              /* content of the frame; NULL for pages */
+	char *text;              /* the frame's content; NULL for pages */
 	size_t text_len;
 };
 

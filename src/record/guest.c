@@ -27,7 +27,7 @@
 #define RATE_MAX (4 << 20)     /* KiB/s of a CPU: ten times as much as Linux can record */
 #define SEND_RATE 16384      /* KiB/s that every vCPU may send: about 400,000 events/s */
 #define STEAL_PROBES_MAX 128   /* probes of 64 CPUs */
-#define LOST_MAX 1000000000000000  /* lost events of a guest */
+#define LOST_MAX 1000000000000000  /* a guest's lost events */
 #define REMEDY_REMAINS "the next recording, or record --cleanup, removes the remains in the guest"
 
 void guest_init(struct guest *g, const struct vm *vm, struct transport transport)

@@ -47,7 +47,7 @@ struct guest {
 	uint64_t received;     /* bytes of all kinds since tracing started */
 	unsigned removed, not_removed;  /* remains of earlier recordings, reported by the guest */
 	struct clock_sample started, stopped;  /* sent by the guest when tracing starts and stops */
-	struct guest_requests *requests;  /* probes of requests; NULL: none */
+	struct guest_requests *requests;  /* request probes; NULL: none */
 	struct vm_tsc *before, *after;  /* [vm->vcpus], read on the host before and after the recording */
 	char errors[512];      /* last line that the transport wrote to standard error */
 	bool fell_silent;      /* the failure: the guest stopped answering, perhaps because its VM ended */
@@ -72,7 +72,7 @@ void guest_handle_output(struct guest *g);
 /* Sets GUEST_FAILED with this message and drops the connection; later calls have no effect. */
 void guest_fail(struct guest *g, const char *remedy, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* Returns true from the start of the script until GUEST_ENDED or GUEST_FAILED. */
+/* Returns true from the script's start until GUEST_ENDED or GUEST_FAILED. */
 bool guest_is_open(const struct guest *g);
 /* Returns a value of the guest's description, which the caller frees; NULL: not received. */
 char *guest_field(const struct guest *g, const char *key);

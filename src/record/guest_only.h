@@ -60,11 +60,11 @@ void guest_only_begin(struct host *h);
 void guest_only_tick(struct host *h);
 void guest_only_end(struct host *h);
 
-/* Returns the frequency of the TSC, millihertz; 0: unknown. Segments with a pause or migration are excluded.
+/* Returns the TSC's frequency, millihertz; 0: unknown. Segments with a pause or migration are excluded.
  * *segments, *excluded: number of segments between samples. */
 uint64_t guest_only_frequency(const struct clock_sample *sample, size_t n, size_t *segments, size_t *excluded);
 
-/* Writes about.yaml and session.yaml. before, after: control groups of this machine. dir: descriptor of the recording's
+/* Writes about.yaml and session.yaml. before, after: this machine's control groups. dir: descriptor of the recording's
  * directory. */
 int guest_only_describe(const struct host *h, const struct cgroups *before, const struct cgroups *after, int dir,
                         struct error *err);

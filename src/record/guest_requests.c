@@ -15,8 +15,8 @@
 #include "record/proc.h"
 #include "record/request_definitions.h"
 
-#define PROGRAMS_MAX 8                   /* programs of a guest, as in guest.sh */
-#define FILE_MAX ((uint64_t)1 << 30)     /* size of a program, bytes */
+#define PROGRAMS_MAX 8                   /* a guest's programs, as in guest.sh */
+#define FILE_MAX ((uint64_t)1 << 30)     /* a program's size, bytes */
 #define BLOCKS_MAX (64 << 20 >> 12)      /* blocks that are read from all programs of a guest */
 #define BATCH_MAX 300                    /* probes of a kind in a program: the commands fit into a pipe */
 
@@ -236,7 +236,7 @@ static void ask_part(struct guest_requests *r, enum file_part part)
 
 /* ---- probes */
 
-/* Sends the probes of a kind in the current program. Returns the number of probes; 0: it has none. */
+/* Sends the probes of a kind in the current program. Returns the probe count; 0: it has none. */
 static size_t send_probes(struct guest_requests *r, const struct request_kind *k)
 {
 	struct error err = ERROR_INIT;

@@ -1,4 +1,4 @@
-/* Makes the script for the shell of a guest: guest.sh, after a line with its settings. */
+/* Makes the script for a guest's shell: guest.sh, after a line with its settings. */
 #ifndef STEALSCOPE_RECORD_GUEST_SCRIPT_H
 #define STEALSCOPE_RECORD_GUEST_SCRIPT_H
 

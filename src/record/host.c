@@ -260,7 +260,7 @@ static int describe_host(struct host *h, struct error *err)
 	if (rc == 0)
 		rc = copy_tracefs_file(h, "events/header_event", "header_event", err);
 	for (size_t i = 0; i <= h->events && rc == 0; i++) {
-		const char *event = i < h->events ? h->event[i] : "ftrace/print";  /* marks of requests */
+		const char *event = i < h->events ? h->event[i] : "ftrace/print";  /* request marks */
 		size_t len;
 		char *text = proc_text("", &len, "%s/events/%s/format", h->tracefs, event);
 		rc = text ? dir_put_format(h->dir, event, text, len, err) : 0;

@@ -28,7 +28,7 @@ struct host {
 	int64_t next_check;   /* monotonic time of the next check for half-full buffers, ns */
 	struct guest_only *alone;  /* this machine is recorded as a guest, without its host (guest_only.h); NULL: as a host */
 	struct xen_host *xen; /* this machine is dom0 of a Xen host: the host of xentrace; NULL: no Xen */
-	struct request_uprobes requests;  /* probes of requests; no members: none requested */
+	struct request_uprobes requests;  /* request probes; no members: none requested */
 	struct watchdog watchdog;
 	bool throttled;       /* a BPF program prints throttled threads */
 	struct quota_samples *quotas;  /* NULL: no quotas, or not recording */

@@ -14,7 +14,7 @@
 #include "record/proc.h"
 
 #define KVM_FEATURE_STEAL_TIME (1u << 5)  /* CPUID leaf 0x40000001 of KVM, EAX */
-#define ID_MAX 128                        /* longest value in the identity of a VM, bytes */
+#define ID_MAX 128                        /* longest value in a VM's identity, bytes */
 
 static const char *const names[] = { "unknown", "kvm", "xen", "vmware", "hyperv" };
 

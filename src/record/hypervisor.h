@@ -23,7 +23,7 @@ struct guest_platform {
 struct guest_platform hypervisor_detect(const char *root);
 const char *hypervisor_name(enum hypervisor_kind kind);
 
-/* Writes the identity of the VM, as far as it is readable: DMI, Xen's UUID, cloud-init. */
+/* Writes the VM's identity, as far as it is readable: DMI, Xen's UUID, cloud-init. */
 void hypervisor_put_vm(struct yaml_out *o, int map, const char *root);
 
 #endif

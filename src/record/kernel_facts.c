@@ -36,7 +36,7 @@ void kernel_find_symbols(const char *root, struct kernel_symbol *s, size_t n)
 		unsigned long long address;
 		char symbol[96], module[2];
 		if (sscanf(line, "%llx %*c %95s %1s", &address, symbol, module) != 2)
-			continue;  /* symbols of modules have a third word */
+			continue;  /* module symbols have a third word */
 		for (size_t i = 0; i < n; i++) {
 			if (s[i].found || !has_name(symbol, s[i].name))
 				continue;

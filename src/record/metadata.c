@@ -26,7 +26,7 @@ static void put_clock_sample(struct yaml_out *o, const char *key, const struct c
 		yaml_out_number(o, map, "error", m->error);
 }
 
-/* Writes the trace clock of a machine. millihertz: frequency of the clock; 0: the clock counts ns. */
+/* Writes a machine's trace clock. millihertz: frequency of the clock; 0: the clock counts ns. */
 static void put_clock(struct yaml_out *o, const char *clock, uint64_t millihertz, const struct clock_sample *started,
                       const struct clock_sample *stopped)
 {
@@ -124,7 +124,7 @@ static void put_tscs(struct yaml_out *o, const char *key, const struct guest *g,
 	}
 }
 
-/* Returns the TSC frequency of a guest, millihertz: the host's frequency times the scaling ratio; 0: unknown. */
+/* Returns a guest's TSC frequency, millihertz: the host's frequency times the scaling ratio; 0: unknown. */
 static uint64_t tsc_frequency(const struct guest *g, const struct host *h)
 {
 	const uint64_t host = clock_sample_frequency(&h->started, &h->stopped);
@@ -247,7 +247,7 @@ static void put_guest(struct yaml_out *o, int list, const struct session_metadat
 	free(transport);
 }
 
-/* Reads the topology of the host and the memory of its VMs after the recording, because numa_maps may take long. */
+/* Reads the topology of the host and its VMs' memory after the recording, because numa_maps may take long. */
 static void read_topology(const struct session_metadata *s, struct topology *topology)
 {
 	topology_facts_read(topology, s->host->root);

@@ -21,7 +21,7 @@ struct session_metadata {
 /* Writes session.yaml to the directory of the recording, a descriptor. */
 int metadata_write_session(const struct session_metadata *s, int dir, struct error *err);
 
-/* Finds the TSC parameters of a guest, which must be equal for all vCPUs, before and after the recording. Returns false
+/* Finds a guest's TSC parameters, which must be equal for all vCPUs, before and after the recording. Returns false
  * with the reason in *why if they are unknown or not constant. */
 bool metadata_find_tsc(const struct guest *g, const struct host *h, struct vm_tsc *tsc, const char **why);
 

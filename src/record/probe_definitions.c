@@ -82,7 +82,7 @@ bool probe_undefine(const char *tracefs, const char *name)
 	return removed;
 }
 
-/* Returns true if the process in the name of a group has ended. */
+/* Returns true if the process in a group's name has ended. */
 static bool is_stale(const char *root, const char *group)
 {
 	unsigned pid;

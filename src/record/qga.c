@@ -34,10 +34,10 @@
 
 struct agent {
 	const struct qga *options;
-	int s;                /* socket of the agent; -1: virsh is used */
+	int s;                /* the agent's socket; -1: virsh is used */
 	char *dir;            /* directory of the FIFOs in the guest */
 	char *answer;         /* last answer; [ANSWER_MAX] */
-	char end_marker[END_MARKER_LEN + 1];  /* random text that ends the output of the shell */
+	char end_marker[END_MARKER_LEN + 1];  /* random text that ends the shell's output */
 	size_t marker_len;    /* length of the prefix of end_marker with which the output received so far ends */
 };
 

@@ -374,7 +374,7 @@ static int run_recording(struct recording *r, struct error *err)
 
 /* ---- flight recordings */
 
-/* Creates the directory of a snapshot, named after the time: OUTPUT/20261122-063001, or with -2, -3, ... if it exists. */
+/* Creates a snapshot's directory, named after the time: OUTPUT/20261122-063001, or with -2, -3, ... if it exists. */
 static int make_snapshot_dir(struct recording *r, char **path, struct error *err)
 {
 	char name[32];

@@ -51,7 +51,7 @@ struct record_options {
 	int64_t hold;                  /* ns; 0: no flight recording */
 	const char *const *trigger;    /* syntax in trigger.h */
 	size_t triggers;
-	size_t max_snapshots;          /* number of snapshots after which the flight recording ends; 0: unlimited */
+	size_t max_snapshots;          /* snapshot count after which the flight recording ends; 0: unlimited */
 	volatile int *fire;            /* set to 1 by a signal handler to trigger a snapshot; reset by record_run() */
 	/* called for each snapshot; may be NULL */
 	void (*on_snapshot)(void *arg, const char *dir, const struct record_result *r);
@@ -75,7 +75,7 @@ struct record_result {
 	struct record_machine *machine;  /* the first one is the host */
 	size_t machines;
 	bool complete;           /* everything requested was recorded */
-	int command_status;      /* wait status of the command; 0 without one */
+	int command_status;      /* the command's wait status; 0 without one */
 };
 
 /* Runs a recording and describes it in *r; a flight recording reports each snapshot to on_snapshot(). Returns -1 with
@@ -133,7 +133,7 @@ struct vm {
 	char *domain;    /* name of the libvirt domain; NULL: none */
 	char *agent;     /* socket of QEMU's guest agent; NULL: none */
 	char *vmm;       /* program that runs the VM: "qemu-system-x86_64" */
-	int32_t pid;     /* process of the VMM */
+	int32_t pid;     /* the VMM's process */
 	unsigned cid;    /* vsock address (CID); 0: none */
 	struct vm_vcpu *vcpu;  /* sorted by number */
 	size_t vcpus, unmapped;  /* unmapped: number of vCPUs without a known thread */

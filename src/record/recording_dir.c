@@ -153,7 +153,7 @@ int dir_put_header_page(int dir, const char *text, struct error *err)
 struct thread_line { uint64_t tid, process; const char *name; size_t len; };
 
 /* Parses the next line "TID NAME" or, with has_process, "TID PROCESS NAME", and advances *text. Skips malformed lines
- * and, with needs_name, lines without a name; truncates long names. Returns false at the end of the text. */
+ * and, with needs_name, lines without a name; truncates long names. Returns false at the text's end. */
 static bool next_line(const char **text, bool has_process, bool needs_name, struct thread_line *l)
 {
 	while (*text && **text) {

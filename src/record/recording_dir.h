@@ -1,4 +1,4 @@
-/* Writes the files of a recording, relative to descriptors of its directories. Symbolic links are not followed. */
+/* Writes the files of a recording, relative to its directories' descriptors. Symbolic links are not followed. */
 #ifndef STEALSCOPE_RECORD_RECORDING_DIR_H
 #define STEALSCOPE_RECORD_RECORDING_DIR_H
 
@@ -29,7 +29,7 @@ int dir_put_header_page(int dir, const char *text, struct error *err);
  * Each text may be NULL. */
 int dir_put_threads(int dir, const char *threads, const char *cmdlines, const char *tgids, struct error *err);
 
-/* Lists the threads of this machine as lines "TID PROCESS NAME". The caller frees. */
+/* Lists this machine's threads as lines "TID PROCESS NAME". The caller frees. */
 char *dir_threads(const char *root);
 
 /* Lists the threads in pid or cgroup namespaces other than those of the host, as lines "TID PROCESS PIDNS CGROUPNS" with

@@ -20,7 +20,7 @@ bool request_definitions_want(const void *arg, const char *provider, const char 
 	return false;
 }
 
-/* Returns the fetch arguments of a probe: " key=%di:u64 stack=$stack:u64"; NULL with *err. */
+/* Returns a probe's fetch arguments: " key=%di:u64 stack=$stack:u64"; NULL with *err. */
 static char *fetch_args(const struct elf_places *places, const struct elf_place *place, const struct request_probe *p,
                         bool has_calls, struct error *err)
 {
@@ -35,7 +35,7 @@ static char *fetch_args(const struct elf_places *places, const struct elf_place 
 	return out;
 }
 
-/* Returns the fetch argument of the label, " label=+0(%di):string"; NULL with *err. */
+/* Returns the label's fetch argument, " label=+0(%di):string"; NULL with *err. */
 static char *fetch_label(const struct elf_places *places, const struct elf_place *place, unsigned n, struct error *err)
 {
 	char *arg = elf_place_arg(places, place, n, err);

@@ -1,4 +1,4 @@
-/* Definitions of the probes of requests, as tracefs takes them, for one program. */
+/* Definitions of the request probes, as tracefs takes them, for one program. */
 #ifndef STEALSCOPE_RECORD_REQUEST_DEFINITIONS_H
 #define STEALSCOPE_RECORD_REQUEST_DEFINITIONS_H
 
@@ -10,7 +10,7 @@
 #include "record/request_kinds.h"
 
 struct request_definition {
-	const char *type;        /* "p", or "r" at the return of a function */
+	const char *type;        /* "p", or "r" at a function's return */
 	char *event;             /* "srbn_OP_KIND" */
 	char *place;             /* offset in the file and fetch arguments: "0x1234(0x20) key=%di:u64" */
 	bool has_counter;        /* a static probe with a reference counter, which needs Linux 4.20 */

@@ -139,7 +139,7 @@ static int parse_op(struct table_parser *p, const yaml_node_t *n, enum request_o
 	return yaml_refuse(&p->file, n, p->err, "not one of start, receive, yield, resume, end, drop");
 }
 
-/* Sets the place of a probe: function: NAME, return: NAME, or usdt: PROVIDER:NAME. */
+/* Sets a probe's place: function: NAME, return: NAME, or usdt: PROVIDER:NAME. */
 static int set_place(struct table_parser *p, const yaml_node_t *n, const char *key, const char *text,
                      struct request_probe *out)
 {
@@ -328,7 +328,7 @@ static void name_after_probe(struct request_kind *k)
 	k->name[n] = '\0';
 }
 
-/* Parses a copy of the specification. Returns NULL, or the reason of a failure. */
+/* Parses a copy of the specification. Returns NULL, or a failure's reason. */
 static const char *parse_place(struct request_kind *k, char *text)
 {
 	static const char usdt[] = ":usdt:";

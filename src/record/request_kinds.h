@@ -19,7 +19,7 @@ struct request_probe {
 	enum request_op op;
 	char *provider;          /* of a static probe; NULL: a function */
 	char *name;              /* static probe, or function */
-	bool at_return;          /* at the return of the function */
+	bool at_return;          /* at the function's return */
 	bool optional;           /* a program without this function or probe can be recorded all the same */
 	unsigned label;          /* number of the argument with the text of the request; 0: none */
 	unsigned key;            /* identifies the request; PROBE_KEY_* or number of an argument */
@@ -28,7 +28,7 @@ struct request_probe {
 struct request_kind {
 	char *name;              /* letters, digits and '_' */
 	char *about;             /* one sentence for people; NULL: none */
-	char **program, **path;  /* file names of the programs, if they run; files or patterns (glob), if they do not */
+	char **program, **path;  /* the programs' file names, if they run; files or patterns (glob), if they do not */
 	size_t programs, programs_cap, paths, paths_cap;
 	struct request_probe *probe;
 	size_t probes, probes_cap;

@@ -22,7 +22,7 @@ struct counter {
 	const char *name, *machine;      /* machine: uname -m */
 	enum hypervisor_kind kind;       /* HYPERVISOR_UNKNOWN: any that is not known to be another one */
 	const char *symbol, *function;   /* per-CPU variable; function that reads the counter */
-	bool pointer;                    /* the variable contains the address of the structure */
+	bool pointer;                    /* the variable contains the structure's address */
 	unsigned offset, offline;        /* of the u64 in the structure, bytes; offline: of a second one; 0: none */
 };
 
@@ -48,7 +48,7 @@ static const struct counter *find_counter(const char *machine, enum hypervisor_k
 
 /* ---- definitions in tracefs */
 
-/* Defines one probe, "e:NAME ...", and adds its event. Returns NULL, or the reason of a failure. */
+/* Defines one probe, "e:NAME ...", and adds its event. Returns NULL, or a failure's reason. */
 static char *define(struct steal_probes *p, const char *kind, const char *name, const char *place)
 {
 	char *why = probe_define(p->tracefs, kind, name, place);
@@ -110,7 +110,7 @@ static char *find_variable(const struct steal_probes *p, const struct counter *c
 	                  : mem_printf("the kernel has no symbol %s", c->symbol);
 }
 
-/* Events to which the probes of a source are attached. */
+/* Events to which a source's probes are attached. */
 struct places { const char *kind, *at_switch, *at_timer; };
 
 static char *define_for(struct steal_probes *p, const struct places *at, const char *group, const char *fields)
@@ -129,7 +129,7 @@ static char *define_for(struct steal_probes *p, const struct places *at, const c
 	return why;
 }
 
-/* Defines the events of all CPUs. Returns NULL, or the reason of a failure. */
+/* Defines the events of all CPUs. Returns NULL, or a failure's reason. */
 static char *define_readers(struct steal_probes *p, const struct counter *c, const struct places *at)
 {
 	int64_t variable;

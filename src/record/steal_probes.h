@@ -30,14 +30,14 @@ struct steal_probes {
 	char *tracefs;           /* path of tracefs */
 	const char *counter;     /* name of the hypervisor's counter; NULL: none known for this machine */
 	enum offered offered;    /* see struct guest_platform */
-	char **event;            /* events of the source, "group/name"; the caller records them */
+	char **event;            /* the source's events, "group/name"; the caller records them */
 	size_t events, cap;
 	unsigned cpus;           /* highest CPU number + 1 */
 	bool per_cpu;            /* one pair of events per CPU */
 	char *not_used[STEAL_NONE];  /* reason why a better source is not used; NULL: none */
 };
 
-/* Returns false if the text (auto, or the name of a source) is unknown; *from: first source to try; *to: last one. */
+/* Returns false if the text (auto, or a source's name) is unknown; *from: first source to try; *to: last one. */
 bool steal_source_parse(const char *text, enum steal_source *from, enum steal_source *to);
 const char *steal_source_name(enum steal_source s);
 

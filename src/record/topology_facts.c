@@ -8,7 +8,7 @@
 #include "record/proc.h"
 
 #define CPU_DIR "/sys/devices/system/cpu/cpu%lld"
-#define CACHES 16           /* limit of the cache indexes of a CPU */
+#define CACHES 16           /* limit of a CPU's cache indexes */
 /* PR_SCHED_CORE, PR_SCHED_CORE_GET and PIDTYPE_PID of Linux 5.14: older headers lack them */
 #define CORE_SCHEDULING 62
 #define CORE_SCHEDULING_GET 0

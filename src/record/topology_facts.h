@@ -10,7 +10,7 @@
 void topology_facts_read(struct topology *t, const char *root);
 /* Returns true if the thread has a cookie of core scheduling. */
 bool topology_facts_has_cookie(int32_t tid);
-/* Adds the memory of the process, from /proc/PID/numa_maps; nothing on machines with one NUMA node. */
+/* Adds the process's memory, from /proc/PID/numa_maps; nothing on machines with one NUMA node. */
 void topology_facts_read_memory(struct topology *t, const char *root, int32_t pid, const char *vm);
 
 #endif

@@ -31,7 +31,7 @@
 #define REDIAL_NS 200000000  /* ns between two connections to a busy agent */
 #define BUFFER_KB 4096       /* KiB of a CPU's buffer in the guest, which the agent reads continuously */
 #define MAX_HEAD (64 << 20)  /* bytes of the head of trace.dat */
-#define MAX_FILE (1LL << 30) /* maximum bytes of the file with the pages of a CPU */
+#define MAX_FILE (1LL << 30) /* maximum bytes of the file with a CPU's pages */
 #define CHUNK (1 << 20)
 #define MISSED (1U << 31)    /* bit of a page's commit field: events before the page were lost */
 #define MISSED_COUNTED (1U << 30)  /* bit of the same field: the number of lost events follows the data */
@@ -47,7 +47,7 @@ struct agent_client {
 	bool overwrite;              /* flight recording, which is refused */
 	int s;                       /* connection to the agent; -1: none */
 	struct agent_watchdog watch;
-	unsigned cpus, page;         /* number of CPUs (0: tracing has not started); size of a page, bytes */
+	unsigned cpus, page;         /* number of CPUs (0: tracing has not started); a page's size, bytes */
 	size_t commit_offset, commit_len;  /* offset and size of the commit field in a page, bytes */
 	size_t data_offset;          /* offset of the events in a page, bytes */
 	struct agent_cpu *cpu;
@@ -100,7 +100,7 @@ static bool read_input(struct agent_client *t)
 	return n > 0;
 }
 
-/* Returns the next line of the input, which the caller frees; NULL: it is incomplete. */
+/* Returns the input's next line, which the caller frees; NULL: it is incomplete. */
 static char *next_line(struct agent_client *t)
 {
 	const char *end = memchr(t->line, '\n', t->line_len);

@@ -28,7 +28,7 @@ static struct head_text read_bytes(struct head_rest *r, uint64_t len)
 	return text;
 }
 
-/* Reads a number in the byte order of the guest, which is that of the host. */
+/* Reads a number in the guest's byte order, which is that of the host. */
 static uint64_t read_number(struct head_rest *r, size_t bytes)
 {
 	const struct head_text t = read_bytes(r, bytes);
@@ -55,7 +55,7 @@ static struct head_text read_word(struct head_rest *r)
 	return read_bytes(r, end ? (size_t)((const unsigned char *)end - r->at) + 1 : SIZE_MAX);
 }
 
-/* Adds the format file of an event, "name: sched_switch\n...". Returns -1 if it is malformed. */
+/* Adds an event's format file, "name: sched_switch\n...". Returns -1 if it is malformed. */
 static int add_format(struct agent_head *h, const char *system, struct head_text format)
 {
 	char name[128], *all = mem_printf("%.*s", (int)(format.len < 256 ? format.len : 256), format.at);

@@ -1,4 +1,4 @@
-/* Parses the head of a trace.dat file (version 6), which a trace-cmd agent sends before it starts recording. */
+/* Parses a trace's head.dat file (version 6), which a trace-cmd agent sends before it starts recording. */
 #ifndef STEALSCOPE_RECORD_TRACECMD_HEAD_H
 #define STEALSCOPE_RECORD_TRACECMD_HEAD_H
 

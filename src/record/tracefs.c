@@ -23,7 +23,7 @@ struct tracer {
 	uint64_t kilobytes;  /* size of each CPU's buffer, KiB */
 	struct drain {
 		struct tracefs_cpu *from;
-		int to;  /* descriptor of the file; -1: none */
+		int to;  /* the file's descriptor; -1: none */
 	} *drain;  /* [cpus]; NULL: no output files are open */
 };
 

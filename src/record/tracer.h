@@ -13,21 +13,21 @@
 
 struct tracer;
 
-/* Returns the path of tracefs; NULL with *err if it is not accessible. root "": tracefs of this machine, which is
+/* Returns the path of tracefs; NULL with *err if it is not accessible. root "": this machine's tracefs, which is
  * mounted if necessary and `mount`. The path is valid until the next call. */
 const char *tracer_find_tracefs(const char *root, bool mount, struct error *err);
 
 /* Creates an instance for this process, with tracing off. NULL with *err on failure. tracer_free() removes the instance. */
 struct tracer *tracer_new(const char *root, struct error *err);
 void tracer_free(struct tracer *t);  /* NULL is allowed */
-/* Returns the directory of the instance. */
+/* Returns the instance's directory. */
 const char *tracer_dir(const struct tracer *t);
 /* Removes instances of dead recorders. Returns the number removed; *failed: number that could not be removed. */
 size_t tracer_clean(const char *root, size_t *failed);
 
 /* Sets the trace clock and overwrite mode, and enables the events, which must exist. */
 int tracer_set_up(struct tracer *t, const char *clock, char *const *event, size_t events, struct error *err);
-/* Sets the buffer size of each CPU. */
+/* Sets each CPU's buffer size. */
 int tracer_resize(struct tracer *t, uint64_t kilobytes, struct error *err);
 /* Switches tracing on or off. */
 int tracer_switch(struct tracer *t, bool on, struct error *err);

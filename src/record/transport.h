@@ -48,7 +48,7 @@ struct channel {
 };
 #define CHANNEL_INIT { 0, -1, -1, -1 }
 
-/* Starts a shell in the guest. t: must be resolved; name: name of the VM, for messages. */
+/* Starts a shell in the guest. t: must be resolved; name: the VM's name, for messages. */
 int channel_open(struct channel *c, const struct transport *t, const char *name, struct error *err);
 /* Starts a child that executes argv, or run(arg) with the result as exit status. */
 int channel_start(struct channel *c, char *const *argv, int (*run)(void *arg), void *arg, struct error *err);

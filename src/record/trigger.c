@@ -28,7 +28,7 @@ enum trigger_kind { GAP, STEAL, THROTTLED, LOG, LOAD, EXIT, SIGNAL };  /* up to 
 /* A watched vCPU thread and its schedstat at the last check. */
 struct waiting_thread {
 	int32_t pid, tid;
-	long long ran, waited;  /* ns since the start of the thread */
+	long long ran, waited;  /* ns since the thread's start */
 	long long runs;         /* number of times the thread was scheduled */
 	int64_t unchanged_since;  /* monotonic time of the last change of these values, ns; 0: not read yet */
 };
@@ -42,7 +42,7 @@ struct trigger {
 	struct waiting_thread *thread;  /* watched vCPU threads */
 	size_t threads, threads_cap;
 	int64_t *sum;           /* total waiting time of the threads at the last n_sums checks, ns: ring buffer */
-	size_t n_sums, checks;  /* checks: number of checks so far */
+	size_t n_sums, checks;  /* checks: check count so far */
 	pid_t child;            /* the running command; 0: none */
 	bool is_vm;             /* the target is a VM or vCPU: its threads stay */
 	char *group;            /* THROTTLED: path of the control group */
@@ -56,7 +56,7 @@ struct triggers {
 	struct trigger *trigger;
 	size_t n;
 	int64_t next;  /* time of the next check, monotonic ns */
-	int64_t found;  /* time when the threads of targets were searched last, ns */
+	int64_t found;  /* time when the target threads were searched last, ns */
 	int64_t hold;
 	struct cgroup_tree tree;
 };

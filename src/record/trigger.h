@@ -10,7 +10,7 @@
  *         exit(COMMAND)             COMMAND, which a shell runs during the recording, has ended
  *         signal                    SIGUSR1; always active
  *
- * TARGET is the name of a VM, VM/CPUn, any (each vCPU), thread:NAME, or a control group by its name or path. A trigger
+ * TARGET is a VM's name, VM/CPUn, any (each vCPU), thread:NAME, or a control group by its name or path. A trigger
  * that has fired fires again after it was false for a second, or after the time of triggers_arm(). Waiting times are the
  * kernel's sums (/proc/PID/schedstat), in ns. The kernel adds a wait when it ends; a wait longer than 1.5 s is also counted
  * while it lasts. */

@@ -15,7 +15,7 @@ char *trigger_target_group(const char *root, const char *name);
 
 /* A file whose new lines are searched. */
 struct trigger_log { const char *file, *text; int fd; uint64_t inode, at; char line[4096]; size_t line_len; };
-/* Begins at the end of the file. It need not exist yet. */
+/* Begins at the file's end. It need not exist yet. */
 void trigger_log_open(struct trigger_log *l);
 /* Returns true if a complete line since the last call contains the text. Follows a file that is renamed or truncated. */
 bool trigger_log_check(struct trigger_log *l);

@@ -73,7 +73,7 @@ struct vm_source {
 	struct arguments arguments;
 };
 
-/* Returns NAME of /run/libvirt/qemu/NAME.pid with the PID of the VM. */
+/* Returns NAME of /run/libvirt/qemu/NAME.pid with the VM's PID. */
 static char *libvirt_name(const struct vm_source *d)
 {
 	size_t n;

@@ -1,4 +1,4 @@
-/* Process that waits for the end of the recorder. If the recorder was killed, it removes the recorder's tracefs instance
+/* Process that waits for the recorder's end. If the recorder was killed, it removes the recorder's tracefs instance
  * and its probes: a probe costs the probed program time as long as it exists. */
 #ifndef STEALSCOPE_RECORD_WATCHDOG_H
 #define STEALSCOPE_RECORD_WATCHDOG_H

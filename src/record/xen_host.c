@@ -41,7 +41,7 @@ bool xen_host_is_here(const char *root)
 
 /* ---- programs */
 
-/* Returns the path of a program, which the caller frees; NULL: not found. */
+/* Returns a program's path, which the caller frees; NULL: not found. */
 static char *find_program(const char *name)
 {
 	char *path = mem_dup(getenv("PATH") ? getenv("PATH") : "/usr/sbin:/usr/bin"), *rest = NULL, *found = NULL;

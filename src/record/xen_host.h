@@ -1,5 +1,5 @@
 /* Recording of a Xen host from its privileged domain (dom0): xentrace records the hypervisor's scheduler, texts of xl
- * contain the names of the domains and the frequency of the TSC. dom0's own kernel is traced through tracefs, as a guest.
+ * contain the names of the domains and the TSC's frequency. dom0's own kernel is traced through tracefs, as a guest.
  *
  * Files in the directory "host" of a recording: xentrace.bin, xl-info.txt, xl-list.txt, xl-vcpu-list.txt, xl-sched.txt
  * (credit only), xl-list-after.txt, xentrace.log (messages of xentrace).
@@ -14,7 +14,7 @@
 #define XEN_DOM0_DIR "guest-" XEN_DOM0_NAME
 
 struct xen_host {
-	char *xentrace, *xl;  /* paths of the programs */
+	char *xentrace, *xl;  /* the programs' paths */
 	uint32_t mask;        /* events to record: one bit per class and subclass */
 	int dir;              /* descriptor of the directory "host"; -1: none */
 	int pid;              /* xentrace; 0: does not run */

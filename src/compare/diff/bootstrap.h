@@ -11,7 +11,7 @@
 struct estimate {
 	double value;
 	double error;   /* standard error */
-	double blocks;           /* number of blocks: degrees of freedom + 1 */
+	double blocks;           /* block count: degrees of freedom + 1 */
 };
 
 /* Returns the sum of num over the sum of den, and its standard error over infinitely many draws; value 0 if the sum of
@@ -25,7 +25,7 @@ struct estimate estimate_quantile(const struct latency *sorted, size_t n, double
  * over TAIL times as many latencies as lie beyond the quantile, at most half of all: with few latencies the tail may
  * look shorter than it is, and draws vary too little. */
 struct tail {
-	double error;   /* standard error of the quantile */
+	double error;   /* the quantile's standard error */
 	double length;  /* distance from the start of the tail to the quantile */
 };
 struct tail quantile_tail(const struct latency *sorted, size_t n, double p);

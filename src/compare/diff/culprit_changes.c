@@ -11,7 +11,7 @@ struct culprits {
 	struct map by_actor;     /* key of the actor -> index into `series` */
 	struct series **series;
 	size_t len, cap;
-	unsigned slice;          /* slice of the last end of an interval */
+	unsigned slice;          /* slice of an interval's last end */
 };
 
 /* Series of the gap's culprit. The key has the parts of an actor that determine its name in reports: kind, machine and

@@ -206,7 +206,7 @@ static void add_series(struct comparison *w, const struct series *s, int side)
 	p->side[!side] = estimate_ratio(other->num, other->den);
 	if (w->two_recordings && !*s->by)
 		add_variation(w, p);
-	/* Rare events come in bursts: the error of a rate is less certain than the error of a time. */
+	/* Rare events come in bursts: a rate's error is less certain than the error of a time. */
 	for (int i = 0; i < 2 && diff_unit_of[s->quantity] == UNIT_RATE; i++)
 		p->side[i].blocks = BLOCKS_MIN;
 }

@@ -12,7 +12,7 @@ struct waits { double ns, squares; };
 
 /* Data for the random variation of a loss between recordings: random_variation.c. */
 struct variation {
-	struct waits all_waits, timer_waits;  /* timer_waits: waits that depend on the phases of timers */
+	struct waits all_waits, timer_waits;  /* timer_waits: waits that depend on the timer phases */
 	double squared_rates;    /* sum of squared timer rates, 1/ns^2 */
 };
 
@@ -62,15 +62,15 @@ bool ledger_find_machine(const struct catalog *catalog, const char *target, stru
 /* Notes differences between the sides that limit the comparison (comparability.c). */
 void comparability_note(const struct diff_side side[2], struct notes *notes);
 
-/* Writes the name of an actor, without TID, escaped: "host/burnP6", "hypervisor", "idle CPU". */
+/* Writes an actor's name, without TID, escaped: "host/burnP6", "hypervisor", "idle CPU". */
 char *ledger_actor(const struct catalog *catalog, const struct actor *actor, const char *name, char buf[TARGET_TEXT]);
 
 /* Statistics of the waits and wakeups of one thread or vCPU, called in order of time. Initialize to { 0 }. */
 struct wait_statistics {
 	struct waits all_waits, wakeup_waits;  /* wakeup_waits: waits that begin with a wakeup */
 	int64_t current_wait;    /* length of the current wait, ns; 0: none */
-	int64_t first_wakeup, last_wakeup, last_period;  /* times of wakeups, ns (0: none), and the time between the last two */
-	size_t periods, similar_periods;  /* periods: number of compared periods; similar_periods: those similar to the
+	int64_t first_wakeup, last_wakeup, last_period;  /* wakeup times, ns (0: none), and the time between the last two */
+	size_t periods, similar_periods;  /* periods: compared period count; similar_periods: those similar to the
 	                                   * period before */
 	bool begins_with_wakeup;
 };
@@ -79,7 +79,7 @@ void variation_add_wait(struct wait_statistics *c, int64_t ns, bool wakes);  /* 
 void variation_end_wait(struct wait_statistics *c);                          /* ends a wait */
 double variation_timer_rate(const struct wait_statistics *c);  /* rate of its timer wakeups, 1/ns; 0: not periodic */
 /* Return the change between two recordings that different timer phases may cause: of a loss, in CPUs (window: lengths of
- * the sides' windows, ns); of the number of gaps, per ns. */
+ * the sides' windows, ns); of the gap count, per ns. */
 double variation_of_loss(const struct variation side[2], const double window[2]);
 double variation_of_gaps(const struct variation side[2]);
 

@@ -5,7 +5,7 @@
  * effect. Such a thread may have one wait more or less at each wakeup: a difference of that size is not significant. The
  * same holds for a vCPU's wait for a CPU at its wakeup, with the timers of all threads of its guest.
  *
- * Phases also make waits more regular than chance, and slices more similar. So the error of a loss is at least the error
+ * Phases also make waits more regular than chance, and slices more similar. So a loss's error is at least the error
  * that independent waits would have.
  *
  * Two windows of one recording have the same phases: their variation is 0. */

@@ -86,7 +86,7 @@ static int add_server(struct ledger *l, const struct request *const *r, size_t n
 	return 0;
 }
 
-/* Sets the denominators of every part to the number of requests: each part is a mean over all requests of its kind. */
+/* Sets the denominators of every part to the request count: each part is a mean over all requests of its kind. */
 static void set_part_counts(struct ledger *l)
 {
 	for (size_t i = 0; i < l->len; i++) {

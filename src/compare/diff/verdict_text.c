@@ -127,7 +127,7 @@ static const struct diff_row *largest_part(const struct diff *d, const struct di
 	return NULL;
 }
 
-/* Returns true if the row has the target of the total, or, for a machine that only one side has, a thread of this
+/* Returns true if the row has the total's target, or, for a machine that only one side has, a thread of this
  * machine. */
 static bool concerns_target(const struct diff_row *r, const struct diff_row *total)
 {
@@ -135,7 +135,7 @@ static bool concerns_target(const struct diff_row *r, const struct diff_row *tot
 	return strncmp(r->target, total->target, n) == 0 && (r->target[n] == '\0' || (total->alone && r->target[n] == '/'));
 }
 
-/* Thread with the largest increase of run time, apart from the target of the total; NULL: none. */
+/* Thread with the largest increase of run time, apart from the total's target; NULL: none. */
 static const struct diff_row *largest_run_increase(const struct diff *d, const struct diff_row *total)
 {
 	const struct diff_row *largest = NULL;

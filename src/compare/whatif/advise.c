@@ -2,7 +2,7 @@
  *
  * Among changes with similar effect (SIMILAR_EFFECT) the first candidate is recommended: candidates are tried from cheap
  * to expensive. A weight is not recommended if weights are uncertain. Time off the CPU because of a quota counts as
- * lost. Cost: one calibration, and the replays of each candidate. */
+ * lost. Cost: one calibration, and each candidate's replays. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -48,7 +48,7 @@ struct replay_host {
 	int64_t now, end;
 };
 
-/* ---- Sleepers, the first to wake on top; equals in the order of the tasks */
+/* ---- Sleepers, the first to wake on top; equals in the tasks' order */
 
 static bool wakes_before(const struct sleeper *a, const struct sleeper *b)
 {

@@ -11,7 +11,7 @@
 /* A burst of work on a CPU, and the sleep that follows. */
 struct replay_burst {
 	int64_t work;            /* CPU time, ns */
-	int64_t sleep;           /* duration of the sleep, ns; INT64_MAX: forever */
+	int64_t sleep;           /* the sleep's duration, ns; INT64_MAX: forever */
 	int64_t wake;            /* time at which the recorded sleep ended */
 	bool throttled;          /* not a sleep: the task was throttled by its quota */
 	bool in_request;         /* a request was in flight during the whole sleep: the sleep is part of its service */
@@ -36,11 +36,11 @@ struct replay_task {
 	                            * window */
 	size_t n_ran, ran_cap;
 	int64_t waited;          /* recorded time runnable without a CPU, ns */
-	double wait_by_length[WAIT_LENGTHS];  /* the same by length of the wait: index from wait_length() */
+	double wait_by_length[WAIT_LENGTHS];  /* the same by the wait's length: index from wait_length() */
 	int64_t unknown;         /* recorded time in an unknown state, ns */
 	bool is_vcpu;
 	unsigned pin_evidence, waits_checked;  /* number of examined waits during which a CPU was idle that the task never
-	                                        * used; number of examined waits */
+	                                        * used; examined wait count */
 	struct cpu_use *cpu_use;  /* by CPU number; only while the demand is read */
 	/* ---- Inputs that changes modify */
 	bool removed, quota_lifted;
@@ -51,7 +51,7 @@ struct replay_task {
 	/* ---- Results of the replay */
 	struct run_interval *replayed;  /* vCPU threads only: intervals of running */
 	size_t n_replayed, replayed_cap;
-	double replayed_waits[DIFF_SLICES];  /* time waited, ns, by slice of the window */
+	double replayed_waits[DIFF_SLICES];  /* time waited, ns, by the window's slice */
 	double replayed_by_length[WAIT_LENGTHS];
 	/* ---- State during the replay */
 	int64_t remaining, work_done, since;
@@ -76,7 +76,7 @@ struct host_demand {
 	size_t groups, group_cap;
 	size_t grouped;          /* number of tasks with known groups */
 	struct wait_graph *waits_for;  /* receives the waits between tasks of each replay; NULL: not recorded */
-	uint32_t *task_index;    /* task of each thread: by index into catalog->thread; UINT32_MAX: none */
+	uint32_t *task_index;    /* each thread's task: by index into catalog->thread; UINT32_MAX: none */
 	unsigned cpus;           /* highest CPU number of the host + 1; at most 64 */
 	int64_t dispatch;        /* dispatch latency of an idle CPU, ns: median of the recorded ones below DISPATCH_MAX */
 	uint64_t dispatch_histogram[DISPATCH_MAX / DISPATCH_STEP];  /* histogram of dispatch latencies */
@@ -95,7 +95,7 @@ void task_name(const struct host_demand *w, const struct replay_task *t, char ou
  * pinned: there were too few such waits to decide. */
 bool task_is_pinned(const struct replay_task *t);
 bool task_may_be_pinned(const struct replay_task *t);
-/* Returns the CPU time that a vCPU task had consumed at time `at` of the recording, since the start of the window, ns. */
+/* Returns the CPU time that a vCPU task had consumed at time `at` of the recording, since the window's start, ns. */
 int64_t task_work_at(const struct replay_task *t, int64_t at);
 
 /* Parameters of the scheduler model: see scheduler_replay.c. */
@@ -113,7 +113,7 @@ double task_waits(const struct replay_task *t);  /* total wait of the task in th
 /* Replays the demand. Fills the results of every task. Cost: O(log n) per burst and slice. */
 void replay_run(struct host_demand *w, const struct sched_params *params);
 /* Returns the time at which a vCPU task has consumed `work` ns in the last replay; INT64_MIN: never. `begins`: the time
- * at which it goes on to run after that, not the end of the work before. */
+ * at which it goes on to run after that, not the work's end before. */
 int64_t task_time_at_work(const struct replay_task *t, int64_t work, bool begins);
 /* Returns the first time at or after `at` at which a vCPU task runs in the last replay; INT64_MIN: never. */
 int64_t task_next_run(const struct replay_task *t, int64_t at);

@@ -14,7 +14,7 @@
 
 #define READ_BATCH 256
 #define TICK_WINDOW 10  /* width of the searched phase window, in bins of TICK_PARTS: 1/10 of a tick */
-#define SLICE_MIN 1000000  /* ns: a switch after a longer wait is caused by the end of a slice, not by a wakeup */
+#define SLICE_MIN 1000000  /* ns: a switch after a longer wait is caused by a slice's end, not by a wakeup */
 #define SLICES_MIN 30   /* minimum number of slices for an estimate of the tick */
 #define TICK_SHARE_MIN 0.4   /* minimum share of the slices in one phase window; a window has 0.1 by chance */
 #define TICK_SIMILARITY_MIN 0.9
@@ -355,7 +355,7 @@ static int read_weight(const struct host_demand *w, struct replay_task *t, struc
 	return more;
 }
 
-/* Sets the cgroup of the task at the end of the window. */
+/* Sets the cgroup of the task at the window's end. */
 static int read_groups(struct host_demand *w, struct replay_task *t, struct error *err)
 {
 	const uint32_t attr = w->catalog->thread[t->thread].groups;

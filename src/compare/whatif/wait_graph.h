@@ -12,8 +12,8 @@ void wait_graph_release(struct wait_graph *g);
 
 struct wait_edge { uint32_t a, b; int64_t ns; };
 /* Lists the pairs of names that wait for each other for at least `relevant_ns` in `changed`, but are not connected by
- * pairs with at least `tested_ns` in `recorded`; longest wait first. name_groups: number of names. The caller frees
- * *out. Returns the number of pairs. */
+ * pairs with at least `tested_ns` in `recorded`; longest wait first. name_groups: name count. The caller frees
+ * *out. Returns the pair count. */
 size_t wait_graph_untested(const struct wait_graph *recorded, const struct wait_graph *changed, int64_t tested_ns,
                            int64_t relevant_ns, uint32_t name_groups, struct wait_edge **out);
 

@@ -38,7 +38,7 @@ static double rerun_factor(double variation)
 
 /* Appends a row; its interval is [low, high], widened by two errors:
  * - Systematic error (bias): the error of the best models of both kinds for this value, scaled to the changed value;
- *   plus, of the effect of the changes, the fraction that the replay misses of all waits and throttled time. Its sign
+ *   plus, of the changes' effect, the fraction that the replay misses of all waits and throttled time. Its sign
  *   repeats, so if it outweighs chance, the truth lies outside on one side only, which gets the whole probability.
  * - Sampling error: without a bias each side gets half of the probability. */
 static struct whatif_row *add_row(struct whatif *out, unsigned kind, const char *target, unsigned quantity,
@@ -216,7 +216,7 @@ static const struct { uint8_t quantity; double p; size_t requests; double more, 
 };
 
 /* Returns true if the guest gets less CPU time than it needs: it falls behind without limit, and its latency depends on
- * the length of the observation. */
+ * the observation's length. */
 static bool is_overloaded(const struct replays *r, const char *kind, struct notes *notes)
 {
 	size_t all = 0, late = 0;
@@ -262,7 +262,7 @@ static double contention_change(const struct replays *r, const char *kind)
 	return n ? more / (double)n : 0;
 }
 
-/* Returns true if overlaps changed too much for this quantile. Guests keep the order of their work: requests that newly
+/* Returns true if overlaps changed too much for this quantile. Guests keep their work's order: requests that newly
  * overlap would share their vCPU and delay the earlier ones; requests that overlapped only because of a quota would be
  * answered sooner. */
 static bool is_regrouped(const struct replays *r, double more, size_t q)

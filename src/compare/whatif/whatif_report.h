@@ -11,7 +11,7 @@
 #define RUNS (2 * MODELS)    /* each model in a closed and in an open loop */
 #define OPEN 1               /* index of the run of the best model in an open loop */
 
-/* Variants of the replay: without changes, with the changes, and with the changes if tasks of unknown pinning are
+/* The replay's variants: without changes, with the changes, and with the changes if tasks of unknown pinning are
  * movable. */
 enum { UNCHANGED, CHANGED, UNPINNED, VARIANTS };
 
@@ -26,7 +26,7 @@ struct waiting {
 	double recorded;
 	double throttled, throttled_changed;  /* time off the CPU because of quotas; share of a CPU */
 	struct replay_values replayed;
-	double slice_waits[2][DIFF_SLICES];  /* ns waited with the changes, by slice of the window, in the first two runs */
+	double slice_waits[2][DIFF_SLICES];  /* ns waited with the changes, by the window's slice, in the first two runs */
 	unsigned threads;
 };
 
@@ -34,7 +34,7 @@ struct replays {
 	struct host_demand *w;
 	struct waiting *waiting;  /* by task, until waits are merged by name */
 	struct replayed_list *requests;
-	size_t omitted;          /* number of omitted rows, because they depend on pinning */
+	size_t omitted;          /* omitted row count, because they depend on pinning */
 	char *vague;             /* list of rows with too wide intervals, for a note; NULL: none */
 	int64_t *ends;           /* by request: time at which it ends with the changes in an open loop; INT64_MIN: never */
 	bool lifts_quota;        /* a change lifts a quota */

@@ -60,8 +60,8 @@ void idle_tracker_entry(struct idle_tracker *tracker, int64_t t)
 
 /* Recorded information about the time after an exit. */
 struct next_action {
-	const struct irq_followup *next;  /* next action of the guest; NULL: unknown */
-	bool sends; /* the trace contains IPIs by threads of this guest */
+	const struct irq_followup *next;  /* the guest's next action; NULL: unknown */
+	bool sends; /* the trace contains IPIs by this guest's threads */
 };
 
 static struct next_action find_next_action(const struct idle_tracker *tracker, int64_t t)

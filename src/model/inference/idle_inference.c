@@ -7,9 +7,9 @@
 
 #define SAMPLES 1024      /* samples per path and end, enough for quantiles */
 #define PATHS_MAX 65536   /* per trace; limited, because the guest determines the addresses */
-#define SITES_MAX 4096   /* maximum number of halt addresses */
+#define SITES_MAX 4096   /* maximum halt address count */
 
-/* Quantiles of the samples, in hundredths. They are low, because the same code takes longer only if it is held up. */
+/* The samples' quantiles, in hundredths. They are low, because the same code takes longer only if it is held up. */
 enum { QUICK_HALT = 20, QUICK_WRITE = 10, TYPICAL_WRITE = 40, TYPICAL_THREAD = 40, MIN_HALT = 1 };
 /* Factors for these quantiles, in tenths. A halt takes a little less time than a switch to a thread; a thread's action
  * comes later than the switch to it. */
@@ -112,7 +112,7 @@ static __attribute__((noinline)) struct prescan_vcpu *find_or_make_vcpu(struct i
 	return l;
 }
 
-/* Returns the vCPU of the event: usually the one used last on its CPU (fast path). */
+/* Returns the event's vCPU: usually the one used last on its CPU (fast path). */
 static inline struct prescan_vcpu *vcpu_of_event(struct idle_stats *h, const struct event *ev)
 {
 	struct prescan_vcpu *last = ev->cpu < h->cpus ? h->cpu[ev->cpu].last : NULL;

@@ -3,7 +3,7 @@
  * A guest with nothing to run halts (HLT, WFI). An interrupt ends the halt; the idle thread handles it, and switches to
  * the thread that the interrupt wakes, if any. The host records the halt, the injection of the interrupt, and the exits.
  *
- * Paths: the guest's code between these events repeats, so its durations do: from the injection of a vector until the
+ * Paths: the guest's code between these events repeats, so its durations do: from a vector's injection until the
  * guest halts, writes to the timer or interrupt controller, or does something that only a thread does. The prescan
  * measures these durations for each vCPU. An episode that begins with a halt then counts as idle while its exits come no
  * later than they do when no thread ran.
@@ -48,7 +48,7 @@ enum interval_end {
 };
 #define PATH_ENDS (END_THREAD + 1)  /* number of ends with stored samples */
 
-/* Typical durations of a path; in guest mode, ns. */
+/* A path's typical durations; in guest mode, ns. */
 struct typical_times {
 	int64_t head; /* until a thread runs, if one is woken */
 	int64_t limit[END_INTERRUPT + 1];  /* by end: longest duration without a thread */

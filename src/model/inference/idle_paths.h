@@ -8,7 +8,7 @@
 #define NO_LIMIT (INT64_MAX / 4)
 
 /* Path numbers. A path is identified by the vector injected first after the halt (vector + 1), by a vector injected
- * later (PATH_LATER + vector), or by the address of a write, separately for the first write and later writes. */
+ * later (PATH_LATER + vector), or by a write's address, separately for the first write and later writes. */
 enum { SITE_BITS = 21, PATH_LATER = 512, PATH_HALT = 1024, PATH_WRITE = 1 << SITE_BITS, PATH_WRITES = 2 << SITE_BITS };
 
 /* Kind of waker; replaces the vector if injections are not recorded. */

@@ -4,7 +4,7 @@
 
 #define CELLS_MAX 65536  /* limited, because the guest determines the addresses */
 
-enum { CELL_BITS = 5 };    /* log2 of the size of a cell, bytes; a polling loop has few instructions */
+enum { CELL_BITS = 5 };    /* log2 of a cell's size, bytes; a polling loop has few instructions */
 enum { FOUND_MIN = 8 };        /* minimum number of interruptions in a cell */
 enum { FOUND_PART = 4 };         /* minimum share, 1/FOUND_PART, of all interruptions of the vCPU in the kernel */
 enum { HALT_RATIO = 10 };       /* minimum number of interruptions per halt: a guest that idles elsewhere halts more
@@ -38,7 +38,7 @@ void poll_sites_feed(struct poll_sites *s, int64_t tid, const struct event *ev, 
 
 void poll_sites_finish(struct poll_sites *s)
 {
-	struct map in_kernel = MAP_INIT, ambiguous = MAP_INIT;  /* in_kernel: TID -> number of interruptions; ambiguous:
+	struct map in_kernel = MAP_INIT, ambiguous = MAP_INIT;  /* in_kernel: TID -> interruption count; ambiguous:
 	                                                         * cells that remain */
 	uint64_t cell, n;
 	for (size_t at = 0; map_each(&s->found, &at, &cell, &n); )

@@ -16,7 +16,7 @@
 
 struct poll_sites {
 	struct map found; /* TID and cell of kernel code -> number of interruptions there */
-	struct map halts; /* TID -> number of halts */
+	struct map halts; /* TID -> halt count */
 };
 
 /* Processes a VM exit of the prescan. flags: exit_flags() of the event. */

@@ -8,7 +8,7 @@
 #include "base/mem.h"
 #include "model/inference/steal_clock.h"
 
-#define STEP_MIN 1000000           /* smallest step of the clock, ns */
+#define STEP_MIN 1000000           /* the clock's smallest step, ns */
 #define SILENCE_MIN 1000000        /* shorter silences contain no step, ns */
 #define TICK_MAX 10000000          /* longest tick period, ns: a busy vCPU that executes is silent for less */
 #define STEPS_MAX 4096             /* more steps are not pauses, but a broken clock */
@@ -242,7 +242,7 @@ static double tick_of_lengths(struct steal_gap *const *gap, size_t n)
 	return found;
 }
 
-/* Returns true if the gaps of a window may be those of a quota with a short period, or with periods in which it is not
+/* Returns true if a window's gaps may be those of a quota with a short period, or with periods in which it is not
  * used up: all but QUOTA_OUTLIERS end at the same time modulo a common divisor of usual periods. A gap may have ended
  * earlier, by up to its bound. */
 static bool may_be_quota(struct steal_gap *const *gap)
@@ -277,7 +277,7 @@ static size_t remove_periodic(struct steal_gap **gap, size_t n)
 	return left;
 }
 
-/* Marks the gaps of a run, but not those that are no multiple of the tick and longer than the usual slice and a tick. */
+/* Marks a run's gaps, but not those that are no multiple of the tick and longer than the usual slice and a tick. */
 static void mark_neighbour(struct steal_gap **gap, size_t n, double tick)
 {
 	int64_t *length = mem_new(n + 1, sizeof *length);

@@ -5,7 +5,7 @@
  *               timers on each side (a timer can be late, never early). Needs a trace clock that runs on in a pause.
  *   migration   TSC minus CLOCK_MONOTONIC steps down likewise, which no delay explains.
  *   quota       of QUOTA_GAPS successive gaps of a vCPU, all but QUOTA_OUTLIERS end on a grid of constant period within
- *               2 % of it, one in each period: the refill of a quota is a timer. The period is a multiple of
+ *               2 % of it, one in each period: a quota's refill is a timer. The period is a multiple of
  *               QUOTA_PERIOD_STEP, and both the median gap and the rest of the period are longer than SLICE_MAX. So it is
  *               no neighbour: the lighter of two tasks that share a CPU gets slices of one tick, and tasks of equal weight
  *               have a period of up to SLICES_PERIOD_MAX.
@@ -25,12 +25,12 @@ struct steal_clock;
 #define WATCH_SIDE 12  /* timers on each side of a step */
 
 /* Step of TSC minus CLOCK_MONOTONIC between two timers. */
-struct clock_step { int64_t after, before, ns; };  /* times of the timers; ns < 0: set back */
+struct clock_step { int64_t after, before, ns; };  /* the timers' times; ns < 0: set back */
 
 /* Step found, with the silence of one CPU that contains it. */
 struct stopped_cpu { int64_t begin, end, ns; uint32_t cpu; };
 
-/* Watches TSC minus CLOCK_MONOTONIC, and the silences of the CPUs. Initialize with { 0 }. */
+/* Watches TSC minus CLOCK_MONOTONIC, and the CPUs' silences. Initialize with { 0 }. */
 struct clock_watch {
 	struct { int64_t t, ahead; } timer[2 * WATCH_SIDE];  /* the latest timers, oldest first */
 	size_t timers;

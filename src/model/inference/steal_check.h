@@ -1,4 +1,4 @@
-/* Check of the host's trace by the steal clock of a guest: between two reads, the clock of a vCPU rises by the time for
+/* Check of the host's trace by a guest's steal clock: between two reads, the clock of a vCPU rises by the time for
  * which the vCPU's thread waited for a CPU of the host (its run delay).
  *
  * Cost: O(1) per change of the host's state of a vCPU and per read. */

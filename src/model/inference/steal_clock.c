@@ -155,7 +155,7 @@ static int compare_change(const void *a, const void *b)
 	return x->is_end != y->is_end ? y->is_end - x->is_end : (x->gap > y->gap) - (x->gap < y->gap);
 }
 
-/* Cuts gaps that begin before the previous gap of their CPU has ended: a broken clock can show pauses in stolen time. */
+/* Cuts gaps that begin before their CPU's previous gap has ended: a broken clock can show pauses in stolen time. */
 static void separate_gaps(struct steal_clock *s)
 {
 	int64_t *last = mem_new(s->cpus + 1, sizeof *last);

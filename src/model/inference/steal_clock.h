@@ -3,7 +3,7 @@
  * Reads of a vCPU's clock (EV_STEAL) show how much was stolen between two reads, not when. The vCPU executes nothing in
  * a gap, so its events leave a silence of at least that length. A gap ends at the event after the silence, because a
  * due timer fires at once, and begins its length before. If no silence is long enough, several gaps were merged between
- * the two reads: the longest silences are filled first. The error bound of a gap is the rest of its silence, and the part
+ * the two reads: the longest silences are filled first. A gap's error bound is the rest of its silence, and the part
  * of it that may belong to other silences between the two reads.
  *
  * A pause is not in the clock: the TSC runs on while the guest's CLOCK_MONOTONIC (hrtimer_entry.now) stands still.

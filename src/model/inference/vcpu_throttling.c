@@ -13,7 +13,7 @@
                              * task with a slow tick */
 #define INTERRUPTS_APART 1000000   /* ns, less than any tick period; closer interrupts count as one: the second had to
                                     * wait for the first */
-#define PAUSE_MIN 5000000  /* minimum length of a pause, ns: longer than the VMM needs a vCPU thread for its own work */
+#define PAUSE_MIN 5000000  /* a pause's minimum length, ns: longer than the VMM needs a vCPU thread for its own work */
 #define FAR_LESS 10          /* difference of nice levels that means 1/10 of the weight */
 #define PERIOD_MAX 1000000000  /* longest period of a quota that the kernel allows, ns */
 
@@ -392,7 +392,7 @@ static bool is_paused(struct model *m, struct vcpu *v)
 	return v->throttling.vmm_since != NEVER && v->throttling.paused;
 }
 
-/* Writes the pause of a vCPU that never continued before the end of the trace; after v->life_end it may have continued
+/* Writes the pause of a vCPU that never continued before the trace's end; after v->life_end it may have continued
  * in another process. */
 static void write_final_stop(struct model *m, struct vcpu *v, int64_t to)
 {

@@ -93,7 +93,7 @@ struct throttling {
 	struct quota_timer contested_timer;  /* timer that may refill the quota, learned on a contested CPU */
 	struct { int64_t from, to; } unsure_wait[QUOTA_CONTESTED];  /* waits from which contested_timer was learned; written
 	                                                             * once it is */
-	uint8_t unsure_waits;      /* number of stored waits */
+	uint8_t unsure_waits;      /* stored wait count */
 	int64_t written_until;     /* end of the last written interval, host ns; earlier times cannot be written */
 	int64_t throttled_at;      /* last time at which the thread was throttled, or, by contested_timer, may have been,
 	                            * host ns; INT64_MIN: never */

@@ -1,4 +1,4 @@
-/* Prescan of the host in parallel with the synchronization of its guests: it needs no clock, and takes about 0.1 s. The
+/* Prescan of the host in parallel with its guests' synchronization: it needs no clock, and takes about 0.1 s. The
  * model takes over the result. */
 #ifndef STEALSCOPE_MODEL_LOSS_HOST_PRESCAN_H
 #define STEALSCOPE_MODEL_LOSS_HOST_PRESCAN_H

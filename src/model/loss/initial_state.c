@@ -62,7 +62,7 @@ void prescan_epoch(const struct prescan *s, size_t epoch, size_t *from, size_t *
 }
 
 /* Records an event that names a TID. Returns true if it is the first in this epoch; *mentioned_before: another epoch had
- * one. *th: entry of the thread; NULL: none. */
+ * one. *th: the thread's entry; NULL: none. */
 static bool record_mention(struct prescan *s, int64_t tid, struct prescan_thread **th, bool *mentioned_before)
 {
 	*th = NULL;
@@ -246,7 +246,7 @@ static void on_migrate(struct prescan *s, const struct event *ev)
 	set_first_cpu(th, ev->migrate.orig_cpu);
 }
 
-/* Sets the PID of a thread, which may occur later than the first event that names the thread. */
+/* Sets a thread's PID, which may occur later than the first event that names the thread. */
 static void on_context(struct prescan *s, struct prescan_cpu *c, const struct event *ev)
 {
 	if ((c->pid_tid == ev->tid && c->pid_epoch == s->epochs) || ev->pid <= 0 || ev->tid <= 0)
@@ -258,7 +258,7 @@ static void on_context(struct prescan *s, struct prescan_cpu *c, const struct ev
 		th->pid = ev->pid;
 }
 
-/* Ends the life of a thread: later events with this TID name another thread. */
+/* Ends a thread's life: later events with this TID name another thread. */
 static void end_life(struct prescan *s, int64_t tid)
 {
 	uint64_t *slot = tid > 0 && tid <= INT32_MAX ? map_put(&s->seen, (uint64_t)tid, NULL) : NULL;

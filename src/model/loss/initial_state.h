@@ -1,4 +1,4 @@
-/* Prescan: determines the state of a machine before the first event that shows it, at the beginning of a trace and after
+/* Prescan: determines a machine's state before the first event that shows it, at the beginning of a trace and after
  * each loss.
  *
  * A trace records changes. The first event that names a thread also shows its state before that event: a thread that is
@@ -80,7 +80,7 @@ void prescan_release(struct prescan *s);
 void prescan_feed(struct prescan *s, const struct event *ev);
 void prescan_add_silent(struct prescan *s, uint32_t cpu);  /* Adds a CPU without events. */
 void prescan_finish(struct prescan *s);  /* Computes the results; called after the last event. */
-/* Returns the state of the thread before the event that named it: enum thread_state. */
+/* Returns the thread's state before the event that named it: enum thread_state. */
 int8_t prescan_thread_state(const struct prescan *s, const struct prescan_thread *th);
 /* Returns true if VM entries of the vCPU's VM are recorded; tid: vcpu_thread_id(). s: may be NULL. */
 bool prescan_has_entries(const struct prescan *s, int64_t tid);
@@ -88,7 +88,7 @@ bool prescan_has_entries(const struct prescan *s, int64_t tid);
 bool prescan_is_unrecorded(const struct prescan *s, int64_t cpu);
 /* Returns the state that an EV_PROCESS shows for a live thread: enum thread_state. */
 int8_t dumped_thread_state(const struct event *ev);
-/* Gets the threads of an epoch: thread[*from] to thread[*to - 1]. */
+/* Gets an epoch's threads: thread[*from] to thread[*to - 1]. */
 void prescan_epoch(const struct prescan *s, size_t epoch, size_t *from, size_t *to);
 /* Reads the beginning of a trace. Returns 0, or -1 with *err set. */
 int prescan_read(struct prescan *s, const struct trace *trace, const struct clock_map *clock, struct error *err);

@@ -69,8 +69,8 @@ void recovery_begin(struct machine *mc, const struct prescan *prescan)
 }
 
 /* Returns true if a lost event may concern the thread. A hypervisor with run states writes each of them on the CPU of the
- * vCPU, except wakeups: only the vCPUs last seen on the CPU of a loss are affected. A lost wakeup on another CPU shows in
- * the next record of the vCPU, unless that one is lost, too. */
+ * vCPU, except wakeups: only the vCPUs last seen on a loss's CPU are affected. A lost wakeup on another CPU shows in
+ * the vCPU's next record, unless that one is lost, too. */
 static bool may_be_lost(const struct machine *mc, const struct thread *th)
 {
 	if (!mc->lost_pending || !mc->has_run_states)

@@ -31,7 +31,7 @@ struct proved_sleeps {
 	struct sleep *sleep; /* sorted by TID and time, after proved_sleeps_finish() */
 	size_t sleeps, sleep_cap;
 	struct map last;     /* TID -> index in state */
-	struct sleep_state { int64_t since; int32_t cpu; } *state;  /* last event of the thread: blocked on that CPU; -1: was
+	struct sleep_state { int64_t since; int32_t cpu; } *state;  /* the thread's last event: blocked on that CPU; -1: was
 	                                                             * woken */
 	size_t states, state_cap;
 	int64_t *lost_end;   /* by CPU: end of its last loss, ns; INT64_MIN: none */
@@ -43,7 +43,7 @@ struct proved_sleeps {
 	struct map off;      /* TID of a vCPU -> index in vcpu */
 	struct vcpu_off_time {
 		int64_t since, woken;  /* left its pCPU; was woken (INT64_MIN: no), ns */
-		size_t losses;         /* number of losses before `since` */
+		size_t losses;         /* loss count before `since` */
 		int32_t cpu;
 		int8_t state;          /* enum vcpu_run_state since then; -1: runs, or unknown */
 		bool in_loss;          /* a loss of any pCPU was in progress then */

@@ -46,7 +46,7 @@ void unseen_handlers_release(struct unseen_handlers *h);
  * events; enabled: see trace_info.asked: enabled exits may be missing because they were lost. */
 unsigned handlers_without_exit(event_kinds kinds, unsigned enabled);
 
-/* Gets in out[] the entry events of the handlers in which the CPU was at the end of the gap, outermost first, without
+/* Gets in out[] the entry events of the handlers in which the CPU was at the gap's end, outermost first, without
  * time and context. Returns their number. *at: search position of that CPU, initially UINT32_MAX; gaps must be requested
  * in order. */
 size_t unseen_handlers_at_gap(const struct unseen_handlers *h, uint32_t cpu, uint32_t gap, uint32_t *at,

@@ -1,7 +1,7 @@
 /* Writes the error bound of each guest's clock as an attribute: "/Virtual Machines/<VM>/Clock Band", ns; null: unknown.
  *
  * The bound is sampled at about CLOCK_BOUND_SAMPLES events spread over the guest's trace. If the clock stepped at an
- * unknown time, the bound includes the size of the step, written at the first event in the ambiguous interval and at the
+ * unknown time, the bound includes the step's size, written at the first event in the ambiguous interval and at the
  * first event after it. So a reader of the history has the error bound at any time without the clocks. */
 #ifndef STEALSCOPE_MODEL_STATE_CLOCK_ERROR_BOUND_H
 #define STEALSCOPE_MODEL_STATE_CLOCK_ERROR_BOUND_H
@@ -18,7 +18,7 @@ struct clock_error_attr {
 	int64_t edge;        /* next time at which an ambiguous interval of a step begins or ends, host ns */
 };
 
-/* Declares the attribute. root: path of the machine, "/Virtual Machines/Debian"; the clock is borrowed. */
+/* Declares the attribute. root: the machine's path, "/Virtual Machines/Debian"; the clock is borrowed. */
 void clock_error_attr_declare(struct clock_error_attr *b, struct model_sink *sink, const char *root,
                               const struct trace *trace, const struct clock_map *clock);
 void clock_error_attr_write(struct clock_error_attr *b, struct model_sink *sink, int64_t guest_ns);

@@ -1,4 +1,4 @@
-/* CPUs of a machine: the current thread of each, and the vCPUs. */
+/* a machine's CPUs: the current thread of each, and the vCPUs. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

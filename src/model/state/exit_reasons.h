@@ -40,7 +40,7 @@ static inline bool exit_may_send_event(const struct event *ev)
 
 /* Flags in addition to the class. */
 enum {
-	EXIT_CLASS = 3,  /* mask of the class */
+	EXIT_CLASS = 3,  /* the class's mask */
 	EXIT_CALL = 4,   /* hypercall */
 	EXIT_WINDOW = 8, /* interrupt window: the guest can take the pending interrupt, and does so after the next VM entry */
 	EXIT_MEMORY = 16 /* access to memory that is unmapped or protected */

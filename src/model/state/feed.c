@@ -1,6 +1,6 @@
 /* Effect of each event on the state of its machine (paper, section "Multi-level trace analysis").
  *
- * The context of each event first shows the current thread of its CPU; then the event has an effect of its own (table
+ * The context of each event first shows its CPU's current thread; then the event has an effect of its own (table
  * `effect`). Facts are set with cpu_*() and thread_*(); update.c propagates them. O(1) per event, except a lost-events
  * record, which visits every live thread of its machine. */
 #include "model/state/feed.h"
@@ -17,7 +17,7 @@ void count_contradiction(struct machine *mc)
 	mc->contradictions[mc->model->event_kind]++;
 }
 
-/* Makes `tid` the current thread of the CPU, because an event shows it. */
+/* Makes `tid` the CPU's current thread, because an event shows it. */
 static void prove_current(struct machine *mc, uint32_t number, int64_t tid)
 {
 	const struct cpu *c = &mc->cpu[number];
@@ -113,7 +113,7 @@ static int64_t current_tid(const struct cpu *c, const struct event *ev)
 	return c->current ? c->current->tid : c->state == CPU_IDLE ? 0 : -1;
 }
 
-/* Passes the kind of waker to the idle tracker when the thread of a vCPU is woken. */
+/* Passes the kind of waker to the idle tracker when a vCPU's thread is woken. */
 static void on_wake_vcpu(const struct machine *mc, const struct cpu *c, struct vcpu *v, int64_t waker)
 {
 	const struct thread *by = thread_find(mc, waker);
@@ -150,7 +150,7 @@ static bool identifies_waker(const struct machine *mc, const struct cpu *c, cons
 	       (ev->wake.target_cpu >= 0 && ev->wake.target_cpu != ev->cpu);
 }
 
-/* Processes sched_waking and sched_wakeup. sched_waking is recorded in the context of the waker; sched_wakeup follows,
+/* Processes sched_waking and sched_wakeup. sched_waking is recorded in the waker's context; sched_wakeup follows,
  * often in an interrupt of the CPU where the thread is queued, and may move the thread. A thread cannot be woken again
  * between the two. */
 static void on_wake(struct machine *mc, struct cpu *c, const struct event *ev)
@@ -339,7 +339,7 @@ static void on_steal(struct machine *mc, struct cpu *c, const struct event *ev)
 		steal_check_read(&mc->model->vcpu[c->vcpu].steal_check, ev->steal.ns, mc->model->sink.now);
 }
 
-/* Updates the current thread from the context of the event. */
+/* Updates the current thread from the event's context. */
 static __attribute__((noinline)) void update_context(struct machine *mc, const struct cpu *c, const struct event *ev)
 {
 	if (ev->tid >= 0 && ev->kind != EV_SWITCH && !(c->current && c->current->tid == ev->tid))

@@ -13,7 +13,7 @@ void halt_polling_exit(struct halt_polling *p, int64_t now)
 void halt_polling_clear(struct halt_polling *p)
 {
 	p->limit = p->next_limit = -1;
-	p->earliest = NEVER;  /* unknown, because the end of a halt may be lost */
+	p->earliest = NEVER;  /* unknown, because a halt's end may be lost */
 	p->blocked_at = NEVER;
 }
 

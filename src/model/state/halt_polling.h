@@ -1,6 +1,6 @@
 /* Halt polling: after a vCPU halts, KVM polls for a wakeup for a while before it blocks the thread.
  *
- * At the end of a halt, kvm_vcpu_wakeup contains its length and whether the thread slept. kvm_halt_poll_ns contains the
+ * At a halt's end, kvm_vcpu_wakeup contains its length and whether the thread slept. kvm_halt_poll_ns contains the
  * polling limit for later halts, and the previous limit. Therefore:
  *   - a halt without a sleep was polled through;
  *   - a halt with a sleep was polled from its beginning until the thread left its CPU, but no longer than the limit;

@@ -1,7 +1,7 @@
 /* Hardware counters of CPUs: instructions and cycles, read when the CPU switches threads.
  *
  * The attributes of a CPU contain, from each read to the next one, the sum of all counts since the trace began up to that
- * next read. So the count of an interval is the difference to the value before. Equal counts of two adjacent intervals
+ * next read. So an interval's count is the difference to the value before. Equal counts of two adjacent intervals
  * would be joined; sums never are, because they grow. Counts that are not plausible have no value.
  *
  * Totals are read shortly before the sched_switch that follows (the same ns in traces of LTTng); the time of that switch is

@@ -1,4 +1,4 @@
-/* Interrupt handlers of all machines: writes the name of the innermost handler of each CPU.
+/* Interrupt handlers of all machines: writes the name of each CPU's innermost handler.
  *
  * An hrtimer expiry appears as "timer" only outside other handlers. Names are created once per machine. */
 #include <inttypes.h>

@@ -15,7 +15,7 @@
 
 struct irq_frame {
 	int64_t number; /* number of the interrupt, as in struct event */
-	int64_t text;   /* string id of the handler's name, set by the owner of the stack */
+	int64_t text;   /* string id of the handler's name, set by the stack's owner */
 	uint16_t entry; /* kind of its entry event */
 };
 

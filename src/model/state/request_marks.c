@@ -1,4 +1,4 @@
-/* Requests, from the marks of an application.
+/* Requests, from an application's marks.
  *
  * A request that begins with a resume mark started before the trace or while events were lost: its state is unknown
  * until its next mark, so that it is not counted as complete.

@@ -15,8 +15,8 @@
  * - An end without an open request is counted; yields, resumes and drops without one are ignored.
  * - A loss of events drops all open requests: their ends may be among the lost events.
  *
- * Requests of a kind share lanes, as many as were open at the same time, so that the number of attributes does not grow
- * with the number of requests. A thread gets the lane of its previous request if that is free.
+ * Requests of a kind share lanes, as many as were open at the same time, so that the attribute count does not grow
+ * with the request count. A thread gets the lane of its previous request if that is free.
  *
  *   /Requests/<machine>/<name>-<lane>/State, Thread    as in request_marks.c; dropped: until the next event of a probe
  *
@@ -45,7 +45,7 @@ struct open_request {
 	uint64_t key;            /* in kind->by_key */
 	int32_t tid;             /* thread that serves it, or did so last */
 	bool is_running;
-	int64_t call[CALLS_MAX]; /* stack pointers of the calls of the function, outermost first */
+	int64_t call[CALLS_MAX]; /* stack pointers of the function's calls, outermost first */
 	size_t calls;            /* 0: the probes have no stack pointer */
 };
 
@@ -377,9 +377,9 @@ void request_probe_event(struct machine *mc, const struct event *ev, int64_t tid
 	record_work(mc, get_thread(k, (int32_t)tid), (enum mark)ev->probe.op, ev->probe.key);
 }
 
-/* ---- losses and the end of the trace */
+/* ---- losses and the trace's end */
 
-/* Calls one() for all open requests of a kind, in the order of their lanes, so that the history does not depend on the
+/* Calls one() for all open requests of a kind, in their lanes' order, so that the history does not depend on the
  * order of a map. */
 static void each_open(struct machine *mc, struct probe_kind *k,
                       void (*one)(struct machine *mc, struct probe_kind *k, struct open_request *r))

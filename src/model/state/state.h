@@ -1,13 +1,13 @@
 /* State of the model between two events: machines, their CPUs, their live threads, and vCPUs.
  *
- * One struct machine serves all levels: the host, a guest, a guest inside a guest. If the CPUs of a machine are vCPUs,
+ * One struct machine serves all levels: the host, a guest, a guest inside a guest. If a machine's CPUs are vCPUs,
  * each refers to the thread of the parent machine that runs it. A change of that thread changes the vCPU, and the vCPU
  * changes the thread that is current on it. Only update.c propagates changes in this way; all other code sets facts (the
  * current thread, sleeping threads) and calls update.c.
  *
  * Invariants: a thread is current on at most one CPU (thread.on_cpu), and that CPU's `current` is the thread; every live
  * thread is in its machine's map; `status` is the value written last. Memory: live threads, CPUs, vCPUs, open requests;
- * nothing grows with the number of events. */
+ * nothing grows with the event count. */
 #ifndef STEALSCOPE_MODEL_STATE_STATE_H
 #define STEALSCOPE_MODEL_STATE_STATE_H
 
@@ -38,18 +38,18 @@ struct thread {
 	int32_t tid, pid;           /* pid: -1: unknown */
 	int32_t on_cpu;             /* CPU on which it is current; -1: none */
 	int32_t cpu;                /* CPU on which it runs, is queued, or ran last; -1: unknown */
-	int32_t waker;              /* TID of the waker; -1: not woken since it blocked */
+	int32_t waker;              /* the waker's TID; -1: not woken since it blocked */
 	int64_t since;              /* lower bound of the time since which `cpu` is valid, host ns */
 	int64_t status_since;       /* lower bound of the time since which `status` is valid, host ns */
-	int64_t waker_in;           /* context of the waker: string id; HISTORY_NULL: unknown */
+	int64_t waker_in;           /* the waker's context: string id; HISTORY_NULL: unknown */
 	int64_t waker_at;           /* time of the waking, host ns; not before the sleep */
 	int64_t arrived_at;         /* time of its last recorded wakeup, or of the waking before, host ns; INT64_MIN: none */
 	bool woken_early;           /* woken while it was still current, before it blocked */
 	int64_t woken_by, woken_at; /* waker (reference; HISTORY_NULL: unknown) and time of the last wakeup, as written */
 	int64_t lock;               /* address of the kernel lock that it waits for; 0: futex */
-	uint32_t comm;              /* string id of its name in the trace of its machine; 0: unknown */
+	uint32_t comm;              /* string id of its name in its machine's trace; 0: unknown */
 	uint32_t vcpu;              /* index in model->vcpu of the vCPU that it runs; NONE: none */
-	int8_t sched;               /* state in the scheduler of its machine: enum thread_state, never VIRT_PREEMPTED */
+	int8_t sched;               /* state in its machine's scheduler: enum thread_state, never VIRT_PREEMPTED */
 	int8_t status;              /* value written last: enum thread_state; STATUS_NULL: not alive */
 	bool waits_for_lock;        /* waits for a lock named by an event */
 	bool stale;                 /* no event since a loss: its TID may belong to another thread now */
@@ -94,7 +94,7 @@ struct cpu {
 	uint32_t handler;              /* search position of unseen_handlers_at_gap() */
 	uint32_t attr_current, attr_owner, attr_interrupt;
 	struct irq_nest nest;          /* stack of interrupt handlers */
-	struct run_levels *run_levels; /* for CPUs that run vCPUs: nice levels of the tasks; NULL: nothing recorded */
+	struct run_levels *run_levels; /* for CPUs that run vCPUs: the tasks' nice levels; NULL: nothing recorded */
 };
 
 struct vcpu {
@@ -127,7 +127,7 @@ struct vcpu {
 /* Thread that may run a vCPU. TIDs are reused, and an unplugged vCPU may be plugged again with another thread. */
 struct candidate {
 	uint32_t vcpu;         /* index in model->vcpu */
-	struct sync_vcpu_lifetime life; /* lifetime of the thread; a thread with this TID at other times is another thread */
+	struct sync_vcpu_lifetime life; /* the thread's lifetime; a thread with this TID at other times is another thread */
 	uint32_t next;         /* index of the next candidate with the same TID; NONE: none */
 };
 
@@ -139,10 +139,10 @@ struct name_source {
 
 struct machine {
 	struct model *model;
-	char *name;                    /* "host" or the name of the VM */
+	char *name;                    /* "host" or the VM's name */
 	bool is_virtual;               /* known to be a VM */
 	int64_t text_vm_id;            /* string id of its identity at the provider; -1: none */
-	char *root;                    /* path of the machine, "/Host" or "/Virtual Machines/Debian", escaped */
+	char *root;                    /* the machine's path, "/Host" or "/Virtual Machines/Debian", escaped */
 	struct machine *parent;        /* machine with the threads that run its CPUs; NULL: physical CPUs, or unknown */
 	uint32_t index;
 	int32_t host_pid;              /* PID of the VM's process on its parent; -1: unknown */
@@ -150,8 +150,8 @@ struct machine {
 	bool active;                   /* its trace has begun and has not ended */
 	bool has_entries;              /* the trace contains VM entries */
 	bool has_run_states;           /* a hypervisor without host threads: its trace contains run states of vCPUs */
-	bool has_stops;                /* its trace contains stops of vCPUs, if there are any */
-	bool has_pids;                 /* events contain the PID of their thread */
+	bool has_stops;                /* its trace contains vCPU stops, if there are any */
+	bool has_pids;                 /* events contain their thread's PID */
 	bool has_throttled;            /* the trace contains throttled */
 	bool has_userspace_exits;      /* the trace contains kvm_userspace_exit */
 	bool waking_is_wakeup;         /* the trace has sched_waking but no sched_wakeup */
@@ -165,7 +165,7 @@ struct machine {
 	size_t epoch;                  /* current epoch of *prescan */
 	int64_t lost_until;            /* end of the losses read so far, ns, clock of the machine */
 	bool lost_pending;             /* current time is before lost_until */
-	int64_t begin;                 /* start of its trace, host ns */
+	int64_t begin;                 /* its trace's start, host ns */
 	int64_t unknown;               /* CPU time with an unknown current thread, ns, without intervals that have not ended */
 	/* Self-check: number of events with a context (CPU, thread) that contradicts the state before them, by event kind. */
 	uint64_t contradictions[EVENT_KIND_COUNT];
@@ -187,7 +187,7 @@ struct machine {
 	struct map thread;             /* TID -> struct thread * */
 	struct map candidate;          /* TID -> 1 + index of its first entry in model->candidate */
 	struct map request;            /* request id -> struct request_attrs * */
-	struct request_probes *probes; /* requests of probes; NULL: none yet */
+	struct request_probes *probes; /* probe requests; NULL: none yet */
 	struct map handler_name;       /* irq number, name and kind -> string id, see irq.c */
 	struct map exit_name;          /* exit code -> string id, see guest_exit_model.c */
 	struct timer_expiries *timer_expiries;  /* recent hrtimer expiries, on a host with throttled vCPUs; NULL: none */
@@ -245,7 +245,7 @@ void throttled_event(struct machine *mc, const struct event *ev);
 void throttled_switch_out(struct machine *mc, struct thread *th, bool is_runnable);
 /* Called when the thread runs, sleeps, or ends: writes the time for which its quota kept it off. */
 void throttled_end(struct machine *mc, struct thread *th);
-/* Called at the end of the trace. close: its threads end before the history. */
+/* Called at the trace's end. close: its threads end before the history. */
 void throttled_end_all(struct machine *mc, bool close);
 
 /* ---- group_quota.c */
@@ -291,7 +291,7 @@ void thread_write_waker(struct machine *mc, struct thread *th);
 void thread_set_pid_ns(struct machine *mc, struct thread *th, int64_t ns);
 /* Sets the cgroup namespace, unless one was set before; call thread_set_pid_ns() first. */
 void thread_set_cgroup_ns(struct machine *mc, struct thread *th, int64_t ns);
-/* Returns true for the TID of a thread; false for TID 0 (idle) and invalid values. */
+/* Returns true for a thread's TID; false for TID 0 (idle) and invalid values. */
 bool tid_valid(int64_t tid);
 
 static inline void thread_set(struct machine *mc, struct thread *th, enum thread_attr what, int64_t value)
@@ -406,7 +406,7 @@ void vcpu_stop_event(struct machine *mc, struct cpu *c, const struct event *ev);
 void vm_event(struct machine *mc, struct cpu *c, const struct event *ev);
 /* Ends the time offline at a loss that may contain its end. */
 void vcpu_offline_lost(struct machine *mc, struct thread *th);
-void vcpu_states_end(struct machine *mc);  /* Ends all times offline at the end of the trace. */
+void vcpu_states_end(struct machine *mc);  /* Ends all times offline at the trace's end. */
 
 /* ---- irq.c */
 void irq_event(struct machine *mc, struct cpu *c, const struct event *ev);
@@ -423,7 +423,7 @@ void lock_event(struct machine *mc, struct cpu *c, const struct event *ev);
 void lock_wait_clear(struct machine *mc, struct thread *th);  /* Called when events were lost: ends the wait. */
 
 /* ---- request_marks.c */
-enum { REQUEST_RUNNING, REQUEST_YIELDED, REQUEST_UNKNOWN, REQUEST_DROPPED };  /* states of a request */
+enum { REQUEST_RUNNING, REQUEST_YIELDED, REQUEST_UNKNOWN, REQUEST_DROPPED };  /* a request's states */
 struct request_attrs { uint32_t attr_state, attr_thread, attr_label; };  /* attr_label: HISTORY_NONE: no request had one */
 /* Declares state and thread of a request. */
 struct request_attrs request_declare(struct machine *mc, const char *id);

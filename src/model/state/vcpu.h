@@ -33,7 +33,7 @@ enum vcpu_mode {
 /* Thread that the guest's own scheduler runs on the vCPU. */
 enum vcpu_current {
 	CURRENT_UNTRACED,  /* the guest is not traced at this time */
-	CURRENT_UNKNOWN,   /* events of the guest were lost, or the guest is not traced and may idle without halting */
+	CURRENT_UNKNOWN,   /* the guest's events were lost, or the guest is not traced and may idle without halting */
 	CURRENT_NO_EVENTS, /* the guest's trace has no event of this CPU: it was idle, or busy, all the time */
 	CURRENT_IDLE,      /* idle thread (swapper) */
 	CURRENT_BUSY,      /* any other thread */

@@ -1,6 +1,6 @@
 /* vCPUs of a hypervisor that schedules them itself, without host threads (Xen).
  *
- * Such a hypervisor reports the run state of each vCPU. The model represents a vCPU in the hypervisor's scheduler as a
+ * Such a hypervisor reports each vCPU's run state. The model represents a vCPU in the hypervisor's scheduler as a
  * thread of the host with the TID vcpu_thread_id(), so that all rules for the threads of vCPUs hold. Differences:
  *   - Between the end of one vCPU's time and the start of the next, the hypervisor itself has the pCPU: one thread per
  *     pCPU stands for it.
@@ -13,11 +13,11 @@
  *       not stopped, waits for a pCPU soon after          move to another runqueue, if stops are recorded
  *       never ran, or its VM was just created             pause
  *       else                                              unknown: pause or quota
- * The waker of a vCPU is known only if hypercalls are recorded. The wakeup is recorded on the pCPU of its cause. If the
+ * A vCPU's waker is known only if hypercalls are recorded. The wakeup is recorded on the pCPU of its cause. If the
  * vCPU that is current there has just made the hypercall event_channel_op, it is the waker. Otherwise the cause is unknown:
  * an interrupt of a device, or a timer of the hypervisor.
  *
- * Cost: O(1) per event; a VM that begins or ends costs O(vCPUs of the host). */
+ * Cost: O(1) per event; a VM that begins or ends costs O(the host's vCPUs). */
 #include "model/state/feed.h"
 
 #define SEND_MAX 100000    /* longest time from the start of the hypercall that sends an event to the wakeup, ns; measured:
@@ -88,7 +88,7 @@ static void set_waited_cpu(struct machine *mc, struct thread *th, uint32_t cpu)
 	v->pcpu = (int32_t)cpu;
 }
 
-/* Returns the mode of a vCPU that starts to run, or that runs at the end of a loss. Paravirtualized ones have no VM
+/* Returns the mode of a vCPU that starts to run, or that runs at a loss's end. Paravirtualized ones have no VM
  * entries. */
 static enum vcpu_mode mode_of(const struct machine *mc, const struct thread *th, bool was_running)
 {
