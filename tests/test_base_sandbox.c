@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/sandbox.h"
+#include "slice.h"
 
 #define DIR "confine.tmp"
 #define OUTSIDE "confine.outside"
@@ -53,26 +54,6 @@ static bool can_execute_program(void)
 	return errno != EPERM;
 }
 
-enum ability { CAN_READ = 1, CAN_WRITE = 2, CAN_WRITE_OUTSIDE = 4, CAN_CONNECT = 8, CAN_EXECUTE = 16, CAN_DUMP = 32 };
-
-/* Returns what a child in this sandbox can do, as a bit set. */
-static int abilities_in(const struct sandbox *c)
-{
-	const pid_t pid = fork();
-	if (pid == 0) {
-		struct rlimit core;
-		sandbox_enter(c);
-		const int can = (can_read("/proc/self/stat") ? CAN_READ : 0) | (can_write(DIR "/x") ? CAN_WRITE : 0) |
-			(can_write(OUTSIDE) ? CAN_WRITE_OUTSIDE : 0) | (can_connect_socket() ? CAN_CONNECT : 0) |
-			(can_execute_program() ? CAN_EXECUTE : 0) | (getrlimit(RLIMIT_CORE, &core) || core.rlim_cur ? CAN_DUMP : 0);
-		_exit(can);
-	}
-	int status;
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFEXITED(status));
-	return WEXITSTATUS(status);
-}
-
 static bool has_landlock(void)
 {
 #if defined HAVE_LANDLOCK
@@ -91,6 +72,58 @@ static bool has_seccomp(void)
 #endif
 }
 
+static void ignore(int signal)
+{
+	(void)signal;
+}
+
+/* Returns true if a limit is missing, or can be raised again. */
+static bool can_exceed(__rlimit_resource_t resource)
+{
+	struct rlimit r, more = { RLIM_INFINITY, RLIM_INFINITY };
+	return getrlimit(resource, &r) || r.rlim_cur == RLIM_INFINITY || r.rlim_max > r.rlim_cur ||
+	       (has_seccomp() && setrlimit(resource, &more) == 0);
+}
+
+/* Returns true if the child outlives its parent, or runs a signal handler of the parent. */
+static bool can_depend_on_parent(void)
+{
+	int at_end = 0;
+	struct sigaction sa;
+	return prctl(PR_GET_PDEATHSIG, &at_end) || at_end != SIGKILL || sigaction(SIGTERM, NULL, &sa) || sa.sa_handler != SIG_DFL;
+}
+
+enum ability { CAN_READ = 1, CAN_WRITE = 2, CAN_WRITE_OUTSIDE = 4, CAN_CONNECT = 8, CAN_EXECUTE = 16, CAN_DUMP = 32,
+               CAN_SIGNAL = 64, CAN_CHANGE_MODE = 128, CAN_EXCEED = 256, CAN_OUTLIVE = 512 };
+
+/* Returns what a child in this sandbox can do, as a bit set. */
+static int abilities_in(const struct sandbox *c)
+{
+	int pipe_fd[2];
+	assert_int_equal(pipe(pipe_fd), 0);
+	signal(SIGTERM, ignore);
+	const pid_t pid = fork();
+	if (pid == 0) {
+		struct rlimit core;
+		int can = 0;
+		sandbox_enter(c);
+		can = (can_read("/proc/self/stat") ? CAN_READ : 0) | (can_write(DIR "/x") ? CAN_WRITE : 0) |
+			(can_write(OUTSIDE) ? CAN_WRITE_OUTSIDE : 0) | (can_connect_socket() ? CAN_CONNECT : 0) |
+			(can_execute_program() ? CAN_EXECUTE : 0) | (getrlimit(RLIMIT_CORE, &core) || core.rlim_cur ? CAN_DUMP : 0) |
+			(kill(getppid(), 0) == 0 ? CAN_SIGNAL : 0) | (fchmod(pipe_fd[1], 0600) == 0 ? CAN_CHANGE_MODE : 0) |
+			(can_exceed(RLIMIT_FSIZE) || (!SANITIZED && can_exceed(RLIMIT_AS)) ? CAN_EXCEED : 0) |
+			(can_depend_on_parent() ? CAN_OUTLIVE : 0);
+		_exit(write(pipe_fd[1], &can, sizeof can) != sizeof can);
+	}
+	int status, can = 0;
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_int_equal(read(pipe_fd[0], &can, sizeof can), sizeof can);
+	close(pipe_fd[0]);
+	close(pipe_fd[1]);
+	return can;
+}
+
 static void test_confined(void **state)
 {
 	(void)state;
@@ -98,7 +131,7 @@ static void test_confined(void **state)
 	const int can_write_outside = has_landlock() ? 0 : CAN_WRITE_OUTSIDE;
 	const int can_execute = has_seccomp() ? 0 : CAN_EXECUTE;
 	const int can_connect = has_seccomp() ? 0 : CAN_CONNECT;
-	const int always = CAN_READ | can_write_outside | can_execute | can_connect;
+	const int always = CAN_READ | can_write_outside | can_execute | can_connect | (has_seccomp() ? 0 : CAN_SIGNAL | CAN_CHANGE_MODE);
 	assert_int_equal(abilities_in(&(struct sandbox){ 0 }), always | (can_write_outside ? CAN_WRITE : 0));
 	assert_int_equal(abilities_in(&(struct sandbox){ .dir = DIR }), always | CAN_WRITE);
 	assert_int_equal(abilities_in(&(struct sandbox){ .network = true }) & CAN_CONNECT, CAN_CONNECT);

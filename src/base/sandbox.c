@@ -39,6 +39,7 @@ static void lower_limit(__rlimit_resource_t resource, rlim_t max)
 		return;
 	if (r.rlim_cur == RLIM_INFINITY || r.rlim_cur > max)
 		r.rlim_cur = max;
+	r.rlim_max = r.rlim_cur;
 	setrlimit(resource, &r);
 }
 
@@ -162,8 +163,14 @@ static void restrict_syscalls(bool network)
 {
 	static const int denied[] = {
 		SCMP_SYS(execve), SCMP_SYS(execveat), SCMP_SYS(ptrace), SCMP_SYS(process_vm_readv),
-		SCMP_SYS(process_vm_writev), SCMP_SYS(mount), SCMP_SYS(bpf), SCMP_SYS(perf_event_open),
+		SCMP_SYS(process_vm_writev), SCMP_SYS(pidfd_getfd), SCMP_SYS(pidfd_send_signal), SCMP_SYS(rt_sigqueueinfo),
+		SCMP_SYS(mount), SCMP_SYS(umount2), SCMP_SYS(pivot_root), SCMP_SYS(setns), SCMP_SYS(unshare), SCMP_SYS(bpf),
+		SCMP_SYS(perf_event_open), SCMP_SYS(init_module), SCMP_SYS(finit_module), SCMP_SYS(kexec_load), SCMP_SYS(reboot),
+		SCMP_SYS(clock_settime), SCMP_SYS(settimeofday), SCMP_SYS(open_by_handle_at), SCMP_SYS(setrlimit),
+		SCMP_SYS(chmod), SCMP_SYS(fchmod), SCMP_SYS(fchmodat), SCMP_SYS(chown), SCMP_SYS(fchown), SCMP_SYS(lchown),
+		SCMP_SYS(fchownat), SCMP_SYS(setxattr), SCMP_SYS(lsetxattr), SCMP_SYS(fsetxattr),
 	};
+	static const int signal_calls[] = { SCMP_SYS(kill), SCMP_SYS(tgkill), SCMP_SYS(tkill) };
 	static const int network_calls[] = {
 		SCMP_SYS(socket), SCMP_SYS(socketpair), SCMP_SYS(connect), SCMP_SYS(bind), SCMP_SYS(listen),
 		SCMP_SYS(io_uring_setup),
@@ -173,6 +180,9 @@ static void restrict_syscalls(bool network)
 		return;
 	for (size_t i = 0; i < sizeof denied / sizeof *denied; i++)
 		seccomp_rule_add(rules, SCMP_ACT_ERRNO(EPERM), denied[i], 0);
+	seccomp_rule_add(rules, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 1, SCMP_A2(SCMP_CMP_NE, 0));  /* new limits */
+	for (size_t i = 0; i < sizeof signal_calls / sizeof *signal_calls; i++)  /* abort() sends one to this process */
+		seccomp_rule_add(rules, SCMP_ACT_ERRNO(EPERM), signal_calls[i], 1, SCMP_A0(SCMP_CMP_NE, (scmp_datum_t)getpid()));
 	for (size_t i = 0; i < sizeof network_calls / sizeof *network_calls && !network; i++)
 		seccomp_rule_add(rules, SCMP_ACT_ERRNO(EPERM), network_calls[i], 0);
 	seccomp_load(rules);

@@ -1,10 +1,11 @@
 /* Sandbox for child processes that parse untrusted input.
  *
- * - Always: limits of memory, file size and, where the work is bounded, CPU time; no core dump; the child is killed if its
+ * - Always: limits of memory and file size; no core dump; the child is killed if its
  *   parent ends.
  * - With landlock (kernel and build): files can be written, created and removed in one directory only; nothing can be
  *   executed.
- * - With seccomp: no sockets, no other programs, no access to other processes.
+ * - With seccomp: no sockets, no other programs, no signals or other access to other processes, no changes of owners and
+ *   permissions of files, of mounts, clocks or the kernel.
  *
  * A feature that the kernel or the build lacks is skipped without a message. */
 #ifndef STEALSCOPE_BASE_SANDBOX_H

@@ -6,6 +6,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/mem.h"
+#include "live/bpf_maps.h"
 #include "live/live.h"
 #include "live/throttle_object.h"
 
@@ -15,12 +16,6 @@ struct throttle_program {
 	struct bpf_object *object;
 	struct bpf_link *link[PROGRAMS];
 };
-
-static int ignore_message(enum libbpf_print_level level, const char *format, va_list ap)
-{
-	(void)level, (void)format, (void)ap;
-	return 0;
-}
 
 /* Loads the programs. with_calls: also the one for function calls of other CPUs, which only x86 has as an event. */
 static int load(struct throttle_program *p, bool with_calls)
@@ -43,8 +38,7 @@ struct throttle_program *throttle_program_open(struct error *err)
 	/* The timer first: what a switch adds must be removable. */
 	static const char *const name[PROGRAMS] = { "at_timer", "at_call", "at_switch" };
 	struct throttle_program *p = mem_new(1, sizeof *p);
-	libbpf_set_print(ignore_message);
-	libbpf_set_strict_mode(LIBBPF_STRICT_ALL);
+	bpf_quiet();
 	bool with_calls = true;
 	int rc = load(p, with_calls);
 	if (rc)
