@@ -28,11 +28,6 @@
 #else
 #define WITH_LIBARCHIVE false
 #endif
-#ifdef HAVE_TRACEFS
-#define WITH_TRACEFS true
-#else
-#define WITH_TRACEFS false
-#endif
 #ifdef HAVE_BPF
 #define WITH_BPF true
 #else
@@ -59,7 +54,6 @@ static const struct { bool present; const char *library, *use; } features[] = {
 	{ WITH_TRACEEVENT, "libtraceevent", "recordings of stealscope record, files of trace-cmd and perf" },
 	{ WITH_ZSTD, "libzstd", "compressed files of perf" },
 	{ WITH_LIBARCHIVE, "libarchive", "recordings in archives, compressed files" },
-	{ WITH_TRACEFS, "libtracefs", "record" },
 	{ WITH_BPF, "libbpf", "exact figures of top and monitor" },
 	{ WITH_SECCOMP, "libseccomp", "parsers of traces without system calls" },
 	{ !IS_STATIC, "LAPACK, NLopt", "latency train; prediction in latency report" },

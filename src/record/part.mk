@@ -1,8 +1,6 @@
-# record: this host and its guests -> a folder of raw pages.  The only folder that knows libtracefs
+# record: this host and its guests -> a folder of raw pages
 noinst_LIBRARIES += src/librecord.a
-RECORD_LIBS = src/librecord.a $(BASE_LIBS) $(TRACEFS_LIBS)
-src_librecord_a_CPPFLAGS = $(AM_CPPFLAGS) $(TRACEFS_CFLAGS)
-if HAVE_TRACEFS
+RECORD_LIBS = src/librecord.a $(BASE_LIBS)
 src_librecord_a_SOURCES = \
 	src/record/metadata.c src/record/metadata.h \
 	src/record/tracecmd_agent.c \
@@ -43,14 +41,7 @@ src_librecord_a_SOURCES = \
 	src/record/transport.c src/record/transport.h \
 	src/record/topology_facts.c src/record/topology_facts.h \
 	src/record/trigger_target.c src/record/trigger_target.h src/record/trigger.c src/record/trigger.h \
-	src/record/xen_host.c src/record/xen_host.h
-nodist_src_librecord_a_SOURCES = src/record/guest_text.h
-else
-nodist_src_librecord_a_SOURCES =
-src_librecord_a_SOURCES = src/record/record_none.c src/record/record.h
-endif
-nodist_src_librecord_a_SOURCES += src/record/request_texts.h
-src_librecord_a_SOURCES += \
+	src/record/xen_host.c src/record/xen_host.h \
 	src/record/elf_probes.c src/record/elf_probes.h \
 	src/record/elf_reader.c src/record/elf_reader.h \
 	src/record/probe_args.c \
@@ -61,6 +52,7 @@ src_librecord_a_SOURCES += \
 	src/record/vm_name.c \
 	src/record/vm_orchestrator.c \
 	src/record/vm_discovery.c src/record/vm_discovery.h
+nodist_src_librecord_a_SOURCES = src/record/guest_text.h src/record/request_texts.h
 
 REQUEST_TABLES = src/record/requests/haproxy.yaml src/record/requests/lighttpd.yaml src/record/requests/mariadb.yaml \
 	src/record/requests/nginx.yaml src/record/requests/postgresql.yaml src/record/requests/postgresql_execute.yaml \
@@ -69,7 +61,7 @@ BUILT_SOURCES += src/record/request_texts.h
 CLEANFILES += src/record/request_texts.h
 src/record/request_texts.h: $(REQUEST_TABLES) src/base/embed.sh
 	$(AM_V_GEN)$(MKDIR_P) src/record && ( cd $(srcdir) && sh src/base/embed.sh $(REQUEST_TABLES) ) >$@.tmp && mv $@.tmp $@
-src/record/librecord_a-request_kinds.$(OBJEXT): src/record/request_texts.h
+src/record/request_kinds.$(OBJEXT): src/record/request_texts.h
 requestsdir = $(pkgdatadir)/requests
 dist_requests_DATA = $(REQUEST_TABLES)
 
@@ -79,13 +71,12 @@ BUILT_SOURCES += src/record/guest_text.h
 CLEANFILES += src/record/guest_text.h
 src/record/guest_text.h: src/record/guest.sh src/base/embed.sh
 	$(AM_V_GEN)$(MKDIR_P) src/record && sh $(srcdir)/src/base/embed.sh -s $(srcdir)/src/record/guest.sh >$@.tmp && mv $@.tmp $@
-src/record/librecord_a-guest_script.$(OBJEXT): src/record/guest_text.h
+src/record/guest_script.$(OBJEXT): src/record/guest_text.h
 
 if HAVE_CMOCKA
 check_PROGRAMS += tests/test_record_elf
 tests_test_record_elf_SOURCES = tests/test_record_elf.c tests/test.h
 tests_test_record_elf_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
-if HAVE_TRACEFS
 check_PROGRAMS += tests/test_record tests/test_record_agent tests/test_record_session_facts tests/test_record_flights \
 	tests/test_record_frames tests/test_record_qga tests/test_record_refusals tests/test_record_run tests/test_record_waits
 tests_test_record_waits_SOURCES = tests/test_record_waits.c tests/record_tree.c tests/record_tree.h tests/remove_all.h tests/test.h
@@ -114,13 +105,11 @@ tests_test_record_guest_requests_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 tests_test_record_frames_SOURCES = tests/test_record_frames.c tests/test.h
 tests_test_record_frames_LDADD = $(RECORD_LIBS) $(CMOCKA_LIBS)
 endif
-endif
 
 EXTRA_DIST += tests/fuzz/corpus-agent tests/fuzz/corpus-elf tests/fuzz/corpus-frames tests/fuzz/corpus-guest_requests
 check_PROGRAMS += tests/fuzz/fuzz_elf
 tests_fuzz_fuzz_elf_SOURCES = tests/fuzz/fuzz_elf.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_elf_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
-if HAVE_TRACEFS
 check_PROGRAMS += tests/fuzz/fuzz_agent tests/fuzz/fuzz_frames tests/fuzz/fuzz_guest_requests
 tests_fuzz_fuzz_agent_SOURCES = tests/fuzz/fuzz_agent.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_agent_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
@@ -128,4 +117,3 @@ tests_fuzz_fuzz_frames_SOURCES = tests/fuzz/fuzz_frames.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_frames_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
 tests_fuzz_fuzz_guest_requests_SOURCES = tests/fuzz/fuzz_guest_requests.c $(FUZZ_MAIN)
 tests_fuzz_fuzz_guest_requests_LDADD = $(RECORD_LIBS) $(FUZZ_ENGINE)
-endif

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
-#include <tracefs.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -17,27 +17,29 @@
 #define REMEDY_TRACEFS "as root: mount -t tracefs tracefs /sys/kernel/tracing; this requires a kernel with CONFIG_FTRACE"
 
 struct tracer {
-	struct tracefs_instance *instance;
-	char *dir;
+	char *dir;           /* of the instance */
 	unsigned cpus;
 	uint64_t kilobytes;  /* size of each CPU's buffer, KiB */
 	struct drain {
-		struct tracefs_cpu *from;
-		int to;  /* the file's descriptor; -1: none */
+		int from, to;  /* descriptors of trace_pipe_raw and of the file; -1: none */
+		int pipe[2];   /* between both */
 	} *drain;  /* [cpus]; NULL: no output files are open */
 };
 
-const char *tracer_find_tracefs(const char *root, bool mount, struct error *err)
+static bool is_tracefs(const char *dir)
 {
-	const char *tracefs = NULL;
-	if (*root) {
-		char *path = mem_printf("%s/sys/kernel/tracing", root);
-		const bool is_there = proc_exists("", "%s/trace_clock", path) && tracefs_set_tracing_dir(path) == 0;
-		free(path);
-		tracefs = is_there ? tracefs_tracing_dir() : NULL;
-	} else if (tracefs_tracing_dir_is_mounted(mount, &tracefs) < 1) {
-		tracefs = NULL;
-	}
+	return proc_exists("", "%s/trace_clock", dir);
+}
+
+const char *tracer_find_tracefs(const char *root, bool mounts, struct error *err)
+{
+	static char path[4096];
+	snprintf(path, sizeof path, "%s/sys/kernel/tracing", root);
+	if (!is_tracefs(path) && !*root && mounts)
+		mount("tracefs", path, "tracefs", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL);
+	if (!is_tracefs(path))
+		snprintf(path, sizeof path, "%s/sys/kernel/debug/tracing", root);
+	const char *tracefs = is_tracefs(path) ? path : NULL;
 	if (!tracefs)
 		error_set(err, STATUS_SYSTEM, REMEDY_TRACEFS, "tracefs is not mounted");
 	else if (access(tracefs, R_OK | W_OK | X_OK) != 0 && (tracefs = NULL) == NULL)
@@ -65,10 +67,25 @@ static bool is_ours(const char *name)
 	return strncmp(name, PREFIX, strlen(PREFIX)) == 0 && name[strlen(PREFIX)] >= '0' && name[strlen(PREFIX)] <= '9';
 }
 
-static bool destroy_instance(struct tracefs_instance *instance)
+/* Writes a file of tracefs; text "": only truncates it. Returns false with errno. */
+static bool write_text(const char *dir, const char *file, const char *text)
 {
-	tracefs_trace_off(instance);
-	return tracefs_instance_destroy(instance) == 0;
+	char *path = mem_printf("%s/%s", dir, file);
+	const int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	const ssize_t n = (ssize_t)strlen(text);
+	const bool is_written = fd >= 0 && (n == 0 || write(fd, text, (size_t)n) == n);
+	const int saved = errno;
+	free(path);
+	if (fd >= 0)
+		close(fd);
+	errno = saved;
+	return is_written;
+}
+
+static bool destroy_instance(const char *dir)
+{
+	write_text(dir, "tracing_on", "0");
+	return rmdir(dir) == 0;
 }
 
 size_t tracer_clean(const char *root, size_t *failed)
@@ -80,13 +97,11 @@ size_t tracer_clean(const char *root, size_t *failed)
 		return 0;
 	char **name = proc_names("", PREFIX, &n, "%s/instances", tracefs);
 	for (size_t i = 0; i < n; i++) {
-		struct tracefs_instance *old = is_ours(name[i]) && !owner_is_alive(root, name[i]) ? tracefs_instance_alloc(NULL,
-		                                                                                                           name[i])
-		                                                                          : NULL;
-		if (!old)
+		if (!is_ours(name[i]) || owner_is_alive(root, name[i]))
 			continue;
-		*(destroy_instance(old) ? &removed : failed) += 1;
-		tracefs_instance_free(old);
+		char *dir = mem_printf("%s/instances/%s", tracefs, name[i]);
+		*(destroy_instance(dir) ? &removed : failed) += 1;
+		free(dir);
 	}
 	proc_names_free(name, n);
 	return removed;
@@ -106,23 +121,21 @@ static unsigned count_cpus(const char *dir)
 
 struct tracer *tracer_new(const char *root, struct error *err)
 {
-	if (!tracer_find_tracefs(root, true, err))
+	const char *tracefs = tracer_find_tracefs(root, true, err);
+	if (!tracefs)
 		return NULL;
-	char *name = mem_printf(PREFIX "%d-%llu", (int)getpid(), (unsigned long long)proc_start_time("", (int32_t)getpid()));
 	struct tracer *t = mem_new(1, sizeof *t);
-	t->instance = tracefs_instance_create(name);
-	if (!t->instance || !tracefs_instance_is_new(t->instance)) {
+	t->dir = mem_printf("%s/instances/" PREFIX "%d-%llu", tracefs, (int)getpid(),
+	                    (unsigned long long)proc_start_time("", (int32_t)getpid()));
+	if (mkdir(t->dir, 0700) != 0) {
 		error_system(err, "use a kernel with CONFIG_TRACING, without lockdown", "cannot create the tracefs instance %s",
-		             name);
-		tracefs_instance_free(t->instance);
+		             strrchr(t->dir, '/') + 1);
+		free(t->dir);
 		free(t);
-		t = NULL;
-	} else {
-		t->dir = tracefs_instance_get_dir(t->instance);
-		t->cpus = count_cpus(t->dir);
-		tracefs_trace_off(t->instance);
+		return NULL;
 	}
-	free(name);
+	t->cpus = count_cpus(t->dir);
+	write_text(t->dir, "tracing_on", "0");
 	return t;
 }
 
@@ -131,9 +144,8 @@ void tracer_free(struct tracer *t)
 	if (!t)
 		return;
 	tracer_drain_end(t);
-	destroy_instance(t->instance);
-	tracefs_instance_free(t->instance);
-	tracefs_put_tracing_file(t->dir);
+	destroy_instance(t->dir);
+	free(t->dir);
 	free(t);
 }
 
@@ -149,7 +161,7 @@ unsigned tracer_cpus(const struct tracer *t)
 
 static int write_tracefs_file(struct tracer *t, const char *file, const char *text, struct error *err)
 {
-	if (tracefs_instance_file_write(t->instance, file, text) >= 0)
+	if (write_text(t->dir, file, text))
 		return 0;
 	return error_system(err, NULL, "tracefs: cannot write '%s' to %s", text, file);
 }
@@ -188,8 +200,7 @@ int tracer_switch(struct tracer *t, bool on, struct error *err)
 
 int tracer_clear(struct tracer *t, struct error *err)
 {
-	return tracefs_instance_file_clear(t->instance, "trace") >= 0 ? 0 : error_system(err, NULL,
-	                                                                                 "tracefs: cannot clear the buffers");
+	return write_text(t->dir, "trace", "") ? 0 : error_system(err, NULL, "tracefs: cannot clear the buffers");
 }
 
 /* ---- buffers */
@@ -202,72 +213,84 @@ struct cpu_stats tracer_stats(const struct tracer *t, unsigned cpu)
 	return stats;
 }
 
-/* Closes descriptors of the instance's files on exec: libtracefs opens them without O_CLOEXEC. Otherwise the user's command
- * could read the trace of all machines, and its children would keep the instance. */
-static void close_on_exec(const char *dir)
-{
-	size_t n;
-	char **name = proc_names("", "", &n, "/proc/self/fd");
-	for (size_t i = 0; i < n; i++) {
-		char *target = proc_link("", "/proc/self/fd/%s", name[i]);
-		if (target && strncmp(target, dir, strlen(dir)) == 0)
-			fcntl(atoi(name[i]), F_SETFD, FD_CLOEXEC);
-		free(target);
-	}
-	proc_names_free(name, n);
-}
-
 int tracer_drain_into(struct tracer *t, int dir, struct error *err)
 {
 	t->drain = mem_new(t->cpus, sizeof *t->drain);
 	for (unsigned i = 0; i < t->cpus; i++)
-		t->drain[i].to = -1;
+		t->drain[i] = (struct drain){ -1, -1, { -1, -1 } };
 	for (unsigned i = 0; i < t->cpus; i++) {
 		char name[32];
 		snprintf(name, sizeof name, "pages/cpu%u", i);
 		if (!proc_exists("", "%s/per_cpu/cpu%u", t->dir, i))
 			continue;
-		t->drain[i].from = tracefs_cpu_open(t->instance, (int)i, true);
-		if (!t->drain[i].from)
+		char *path = mem_printf("%s/per_cpu/cpu%u/trace_pipe_raw", t->dir, i);
+		t->drain[i].from = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+		free(path);
+		if (t->drain[i].from < 0 || pipe2(t->drain[i].pipe, O_CLOEXEC) != 0)
 			return error_system(err, NULL, "tracefs: cannot open per_cpu/cpu%u/trace_pipe_raw", i);
 		t->drain[i].to = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 		if (t->drain[i].to < 0)
 			return error_system(err, NULL, "cannot create %s", name);
 	}
-	close_on_exec(t->dir);
 	return 0;
 }
 
 /* Calls copy() until it has no more data; adds to *bytes. */
-static int copy_all(struct drain *d, int (*copy)(struct drain *d), uint64_t *bytes, unsigned cpu, struct error *err)
+static int copy_all(struct drain *d, ssize_t (*copy)(struct drain *d), uint64_t *bytes, unsigned cpu, struct error *err)
 {
-	int n;
+	ssize_t n;
 	do {
 		errno = 0;
 		n = copy(d);
 		if (n > 0)
-			*bytes += (unsigned)n;
+			*bytes += (uint64_t)n;
 	} while (n > 0);
 	if (n < 0 && errno && errno != EAGAIN && errno != EINTR)
 		return error_system(err, NULL, "cannot copy trace pages to pages/cpu%u", cpu);
 	return 0;
 }
 
-static int copy_full_pages(struct drain *d)
+/* Moves the bytes in the pipe to the file. Returns false with errno. */
+static bool empty_pipe(struct drain *d, ssize_t bytes)
 {
-	return tracefs_cpu_write(d->from, d->to, true);
+	char buf[4096];
+	while (bytes > 0) {
+		ssize_t n = splice(d->pipe[0], NULL, d->to, NULL, (size_t)bytes, SPLICE_F_MOVE);
+		if (n < 0 && errno == EINVAL) {  /* the file system cannot splice */
+			n = read(d->pipe[0], buf, bytes < (ssize_t)sizeof buf ? (size_t)bytes : sizeof buf);
+			n = n > 0 && write(d->to, buf, (size_t)n) != n ? -1 : n;
+		}
+		if (n <= 0)
+			return false;
+		bytes -= n;
+	}
+	return true;
 }
 
-static int copy_partial_page(struct drain *d)
+/* The kernel splices pages only when they are full. */
+static ssize_t copy_full_pages(struct drain *d)
 {
-	return tracefs_cpu_flush_write(d->from, d->to);
+	const ssize_t n = splice(d->from, NULL, d->pipe[1], NULL, 16 * (size_t)sysconf(_SC_PAGESIZE),
+	                         SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+	return n > 0 && !empty_pipe(d, n) ? -1 : n;
+}
+
+static ssize_t copy_partial_page(struct drain *d)
+{
+	const size_t size = (size_t)sysconf(_SC_PAGESIZE);
+	char *page = mem_new(size, 1);
+	ssize_t n = read(d->from, page, size);
+	if (n > 0 && write(d->to, page, size) != (ssize_t)size)
+		n = -1;
+	free(page);
+	return n;
 }
 
 int tracer_drain(struct tracer *t, bool all, uint64_t *bytes, struct error *err)
 {
 	for (unsigned i = 0; t->drain && i < t->cpus; i++) {
 		struct drain *d = &t->drain[i];
-		if (!d->from || (!all && tracer_stats(t, i).bytes / 512 <= t->kilobytes))
+		if (d->from < 0 || (!all && tracer_stats(t, i).bytes / 512 <= t->kilobytes))
 			continue;
 		if (copy_all(d, copy_full_pages, bytes, i, err) || (all && copy_all(d, copy_partial_page, bytes, i, err)))
 			return -1;
@@ -278,10 +301,10 @@ int tracer_drain(struct tracer *t, bool all, uint64_t *bytes, struct error *err)
 void tracer_drain_end(struct tracer *t)
 {
 	for (unsigned i = 0; t->drain && i < t->cpus; i++) {
-		if (t->drain[i].from)
-			tracefs_cpu_close(t->drain[i].from);
-		if (t->drain[i].to >= 0)
-			close(t->drain[i].to);
+		const int open_file[] = { t->drain[i].from, t->drain[i].to, t->drain[i].pipe[0], t->drain[i].pipe[1] };
+		for (size_t k = 0; k < sizeof open_file / sizeof *open_file; k++)
+			if (open_file[k] >= 0)
+				close(open_file[k]);
 	}
 	free(t->drain);
 	t->drain = NULL;

@@ -1,7 +1,7 @@
 /* Traces the host in a private tracefs instance, so that other users of tracing are not disturbed.
  *
  * An instance is named stealscope-PID-START: the recorder's PID and start time in ticks since boot. The name shows
- * whether the recorder still lives, so that instances of dead recorders can be removed. Requires libtracefs. */
+ * whether the recorder still lives, so that instances of dead recorders can be removed. */
 #ifndef STEALSCOPE_RECORD_TRACER_H
 #define STEALSCOPE_RECORD_TRACER_H
 

@@ -1,6 +1,6 @@
 # ui: the viewer
 noinst_LIBRARIES += src/libui.a
-UI_LIBS = src/libui.a src/liblive.a src/librecord.a $(BPF_LIBS) $(TRACEFS_LIBS) $(REPORT_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
+UI_LIBS = src/libui.a src/liblive.a src/librecord.a $(BPF_LIBS) $(REPORT_LIBS) $(NCURSES_LIBS) $(JSON_LIBS)
 src_libui_a_CPPFLAGS = $(AM_CPPFLAGS) $(NCURSES_CFLAGS)
 src_libui_a_SOURCES = \
 	src/ui/core/actions.c \
