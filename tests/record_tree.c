@@ -257,7 +257,7 @@ void tree_guest(const struct record_tree *t, const char *prefix, unsigned pages)
 	free(path);
 }
 
-/* ---- replacements of libc functions, which libtracefs calls as well */
+/* ---- replacements of libc functions, which the recorder calls */
 
 int mkdir(const char *path, mode_t mode)
 {
