@@ -16,9 +16,9 @@ struct models {
 };
 
 /* Calibrates the model. Cost: some 70 replays of a part of the window with at most 200,000 bursts. */
-int models_find(const struct host_demand *w, struct models *models, struct error *err);
+int models_find(const struct host_demand *d, struct models *models, struct error *err);
 /* Returns the error of the last replay relative to the recorded waits. Waits are summed by name, as in reports: among
  * short-lived threads of one name it is random which thread waits. */
-double demand_mismatch(const struct host_demand *w);
+double demand_mismatch(const struct host_demand *d);
 
 #endif

@@ -19,15 +19,15 @@ struct replay_group {
 
 /* Parses a thread's cgroup path, "1:1024/4:2048" (number:shares, outermost first), and adds unknown groups. Returns the
  * index of the innermost group; -1: syntax error, or more than GROUPS_MAX groups. */
-int32_t parse_groups(struct host_demand *w, const char *text);
+int32_t parse_groups(struct host_demand *d, const char *text);
 /* Returns the weight of a task that gives it the same share of its CPU without groups. task[n]: all runnable tasks of
  * that CPU, with t. On each CPU a group has the part of its weight that corresponds to the part of its load there. */
-double groups_weight(const struct host_demand *w, const struct replay_task *t, const struct replay_task *const *task,
+double groups_weight(const struct host_demand *d, const struct replay_task *t, const struct replay_task *const *task,
                      size_t n);
 /* Updates the load of the task's groups. sign: 1 = the task becomes runnable, -1 = it stops being runnable. */
-void groups_update_load(struct host_demand *w, const struct replay_task *t, int sign);
+void groups_update_load(struct host_demand *d, const struct replay_task *t, int sign);
 /* Sets the weight of the threads: of the outermost group that contains only these threads, or of each thread that has no
  * such group. */
-void groups_set_weight(struct host_demand *w, const uint32_t *thread, size_t threads, double weight);
+void groups_set_weight(struct host_demand *d, const uint32_t *thread, size_t threads, double weight);
 
 #endif

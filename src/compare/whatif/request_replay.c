@@ -17,9 +17,9 @@
 #define BUSY_SHARE_MIN 0.95        /* minimum share of the window for a vCPU without idle time */
 
 /* Finds the task of the vCPU that runs a guest's thread at time t; *out is NULL if there is none. */
-static int task_at(const struct host_demand *w, uint32_t thread, int64_t t, struct replay_task **out, struct error *err)
+static int task_at(const struct host_demand *d, uint32_t thread, int64_t t, struct replay_task **out, struct error *err)
 {
-	const struct catalog *catalog = w->catalog;
+	const struct catalog *catalog = d->catalog;
 	const struct catalog_thread *th = &catalog->thread[thread];
 	struct interval iv;
 	*out = NULL;
@@ -29,7 +29,7 @@ static int task_at(const struct host_demand *w, uint32_t thread, int64_t t, stru
 		return -1;
 	const int cpu = iv.value < 0 ? -1 : catalog_find_cpu(catalog, th->machine, (unsigned)iv.value);
 	if (cpu >= 0 && catalog->cpu[cpu].host >= 0 && catalog->machine[th->machine].kind == MACHINE_VM)
-		*out = demand_task(w, (uint32_t)catalog->cpu[cpu].host);
+		*out = demand_task(d, (uint32_t)catalog->cpu[cpu].host);
 	return 0;
 }
 
@@ -68,25 +68,25 @@ static int by_server(const void *pa, const void *pb)
 }
 
 /* Adds all requests of one server. */
-static int add_server(struct replayed_list *l, const struct host_demand *w, const struct request *const *r, size_t n,
+static int add_server(struct replayed_list *l, const struct host_demand *d, const struct request *const *r, size_t n,
                       size_t *skipped, struct error *err)
 {
-	int machine = catalog_find_machine(w->catalog, r[0]->machine);
-	int thread = machine < 0 || r[0]->tid < 0 ? -1 : catalog_find_thread(w->catalog, (uint32_t)machine, r[0]->tid);
+	int machine = catalog_find_machine(d->catalog, r[0]->machine);
+	int thread = machine < 0 || r[0]->tid < 0 ? -1 : catalog_find_thread(d->catalog, (uint32_t)machine, r[0]->tid);
 	struct flow f;
 	if (thread < 0) {
 		*skipped += n;
 		return 0;
 	}
-	if (flow_of(w->catalog, &(struct target){ TARGET_THREAD, (uint32_t)thread }, w->from, w->to,
+	if (flow_of(d->catalog, &(struct target){ TARGET_THREAD, (uint32_t)thread }, d->from, d->to,
 	            &(struct flow_options){ .intervals = MAX_INTERVALS }, &f, err))
 		return -1;
 	bool *background = find_background(&f, (uint32_t)machine);
 	int rc = 0;
 	for (size_t i = 0; i < n && rc == 0; i++) {
 		struct replayed_request s = { .start = r[i]->start, .latency = request_latency(r[i]) };
-		if (task_at(w, (uint32_t)thread, r[i]->start, &s.start_task, err) ||
-		    task_at(w, (uint32_t)thread, r[i]->end, &s.end_task, err))
+		if (task_at(d, (uint32_t)thread, r[i]->start, &s.start_task, err) ||
+		    task_at(d, (uint32_t)thread, r[i]->end, &s.end_task, err))
 			rc = -1;
 		if (rc || !s.start_task || !s.end_task) {
 			++*skipped;
@@ -150,9 +150,9 @@ static void mark_sleeps(const struct replayed_list *l)
 
 /* Notes vCPUs that never sleep: the arrival of the next request is unknown, since it may have waited for the vCPU all
  * the time. */
-static void note_busy(const struct replayed_list *l, const struct host_demand *w, struct notes *notes)
+static void note_busy(const struct replayed_list *l, const struct host_demand *d, struct notes *notes)
 {
-	const double window = (double)(w->to - w->from) + 1;
+	const double window = (double)(d->to - d->from) + 1;
 	for (size_t i = 0; i < l->len; i++) {
 		const struct replay_task *t = l->item[i].start_task;
 		const double wanted = t->n_ran ? (double)(t->ran[t->n_ran - 1].work + t->waited) / window : 0;
@@ -164,31 +164,31 @@ static void note_busy(const struct replayed_list *l, const struct host_demand *w
 	}
 }
 
-int replayed_read(struct replayed_list *l, const struct host_demand *w, struct notes *notes, struct error *err)
+int replayed_read(struct replayed_list *l, const struct host_demand *d, struct notes *notes, struct error *err)
 {
 	struct requests all;
-	if (requests_read(w->catalog, &(struct requests_options){ .from = w->from, .to = w->to, .plain = true }, &all, notes,
+	if (requests_read(d->catalog, &(struct requests_options){ .from = d->from, .to = d->to, .plain = true }, &all, notes,
 	                  err))
 		return -1;
 	const struct request **complete = mem_new(all.len, sizeof *complete);
 	size_t n = 0, skipped = 0;
 	int rc = 0;
 	for (size_t i = 0; i < all.len; i++)
-		if (all.row[i].start >= w->from && all.row[i].end <= w->to)
+		if (all.row[i].start >= d->from && all.row[i].end <= d->to)
 			complete[n++] = &all.row[i];
 	if (n)
 		qsort(complete, n, sizeof *complete, by_server);
 	for (size_t i = 0, k; i < n && rc == 0; i = k) {
 		for (k = i + 1; k < n && by_server(&complete[i], &complete[k]) == 0;)
 			k++;
-		rc = add_server(l, w, &complete[i], k - i, &skipped, err);
+		rc = add_server(l, d, &complete[i], k - i, &skipped, err);
 	}
 	char which[64];
 	if (skipped && rc == 0)
 		note_add(notes, REQUESTS_NOT_REPLAYED, NULL, text_count_of_all(which, skipped, n, "request"));
 	if (rc == 0) {
 		mark_sleeps(l);
-		note_busy(l, w, notes);
+		note_busy(l, d, notes);
 	}
 	free(complete);
 	requests_release(&all);

@@ -20,7 +20,7 @@ struct replayed_list {
 
 /* Collects the complete requests of the window with servers that run in VMs of the host, and flags the sleeps within
  * them. Notes skipped requests. */
-int replayed_read(struct replayed_list *l, const struct host_demand *w, struct notes *notes, struct error *err);
+int replayed_read(struct replayed_list *l, const struct host_demand *d, struct notes *notes, struct error *err);
 void replayed_release(struct replayed_list *l);
 /* Returns the latency in the last replay, ns; NAN: the request does not end. `by_clock`: the request arrives at its
  * recorded time, or when its vCPU next runs, even if the vCPU has not finished earlier work. */

@@ -393,19 +393,19 @@ static void init_replay(struct replay_host *m)
 	}
 }
 
-void replay_run(struct host_demand *w, const struct sched_params *params)
+void replay_run(struct host_demand *d, const struct sched_params *params)
 {
 	struct replay_host *m = mem_new(1, sizeof *m);
-	*m = (struct replay_host){ .w = w, .params = params, .now = w->from, .end = w->to + (w->to - w->from) };
+	*m = (struct replay_host){ .w = d, .params = params, .now = d->from, .end = d->to + (d->to - d->from) };
 	for (unsigned i = 0; i < 64; i++) {
 		m->core[i].task = NO_TASK;
 		m->core[i].due = INT64_MAX;
 	}
 	init_replay(m);
-	int64_t next_balance = params->balance ? w->from + params->balance : INT64_MAX;
+	int64_t next_balance = params->balance ? d->from + params->balance : INT64_MAX;
 	for (;;) {
 		unsigned first = 0;
-		for (unsigned i = 1; i < w->cpus; i++)
+		for (unsigned i = 1; i < d->cpus; i++)
 			if (m->core[i].due < m->core[first].due)
 				first = i;
 		const int64_t wakes = m->len ? m->heap[0].wake_time : INT64_MAX, due = m->core[first].due;
@@ -423,9 +423,9 @@ void replay_run(struct host_demand *w, const struct sched_params *params)
 		else
 			wake_task(m, heap_pop(m));
 	}
-	for (size_t i = 0; i < w->tasks; i++)
-		if (w->task[i].state == QUEUED)
-			end_wait(m, &w->task[i]);
+	for (size_t i = 0; i < d->tasks; i++)
+		if (d->task[i].state == QUEUED)
+			end_wait(m, &d->task[i]);
 	for (unsigned i = 0; i < 64; i++)
 		free(m->core[i].queue);
 	free(m->heap);

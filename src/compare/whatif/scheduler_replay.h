@@ -86,11 +86,11 @@ struct host_demand {
 
 /* Reads the demand of every thread of the host (thread_demand.c). For vCPU threads it also stores the intervals of
  * running. */
-int demand_read(struct host_demand *w, const struct catalog *catalog, int64_t from, int64_t to, struct error *err);
-void demand_release(struct host_demand *w);
-struct replay_task *demand_task(const struct host_demand *w, uint32_t thread);  /* or NULL */
+int demand_read(struct host_demand *d, const struct catalog *catalog, int64_t from, int64_t to, struct error *err);
+void demand_release(struct host_demand *d);
+struct replay_task *demand_task(const struct host_demand *d, uint32_t thread);  /* or NULL */
 /* Writes the name used in reports, escaped: the VM of a vCPU thread, or the name of another thread. */
-void task_name(const struct host_demand *w, const struct replay_task *t, char out[TARGET_TEXT]);
+void task_name(const struct host_demand *d, const struct replay_task *t, char out[TARGET_TEXT]);
 /* Both return true only if the task ran on a single CPU. Pinned: it waited for that CPU while others were idle. May be
  * pinned: there were too few such waits to decide. */
 bool task_is_pinned(const struct replay_task *t);
@@ -111,7 +111,7 @@ struct sched_params {
 unsigned wait_length(int64_t ns);                /* class of a wait length, index into wait_by_length */
 double task_waits(const struct replay_task *t);  /* total wait of the task in the last replay, ns */
 /* Replays the demand. Fills the results of every task. Cost: O(log n) per burst and slice. */
-void replay_run(struct host_demand *w, const struct sched_params *params);
+void replay_run(struct host_demand *d, const struct sched_params *params);
 /* Returns the time at which a vCPU task has consumed `work` ns in the last replay; INT64_MIN: never. `begins`: the time
  * at which it goes on to run after that, not the work's end before. */
 int64_t task_time_at_work(const struct replay_task *t, int64_t work, bool begins);

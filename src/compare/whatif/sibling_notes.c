@@ -37,16 +37,16 @@ static bool read_use(const struct catalog *catalog, uint32_t cpu, int64_t from, 
 	return out->owner != NULL;
 }
 
-void whatif_note_siblings(const struct host_demand *w, const struct whatif_change *change, size_t changes,
+void whatif_note_siblings(const struct host_demand *d, const struct whatif_change *change, size_t changes,
                           struct notes *notes)
 {
-	const struct catalog *catalog = w->catalog;
+	const struct catalog *catalog = d->catalog;
 	for (size_t i = 0; i < changes; i++) {
 		const int cpu = change[i].kind == WHATIF_PIN ? catalog_find_cpu(catalog, 0, change[i].cpu) : -1;
 		for (int32_t s = cpu < 0 ? -1 : catalog->cpu[cpu].sibling; s >= 0 && s != cpu; s = catalog->cpu[s].sibling) {
 			struct owner_use use;
 			char owner[256];
-			if (!read_use(catalog, (uint32_t)s, w->from, w->to, &use) || use.busy < BUSY_MIN)
+			if (!read_use(catalog, (uint32_t)s, d->from, d->to, &use) || use.busy < BUSY_MIN)
 				continue;
 			text_escape(owner, sizeof owner, use.owner);
 			note_add(notes, REPLAY_CORE_SHARED, NULL, change[i].cpu, catalog->cpu[s].number, 100 * use.busy, owner,

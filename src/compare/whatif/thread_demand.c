@@ -40,17 +40,17 @@ static uint32_t off_cpu_reasons(const struct catalog *catalog, const struct cata
 }
 
 /* Returns 1 if the CPU was idle, apart from handlers, in nearly all of [start, end]; otherwise 0, or -1 with *err. */
-static int cpu_was_idle(const struct host_demand *w, const struct catalog_cpu *c, int64_t start, int64_t end,
+static int cpu_was_idle(const struct host_demand *d, const struct catalog_cpu *c, int64_t start, int64_t end,
                         struct error *err)
 {
 	int64_t sums[HISTORY_STATES];
-	const unsigned n = c->owner == HISTORY_NONE ? 0 : history_state_count(w->catalog->h, c->owner);
+	const unsigned n = c->owner == HISTORY_NONE ? 0 : history_state_count(d->catalog->h, c->owner);
 	if (n == 0)
 		return 0;
-	if (history_sums(w->catalog->h, c->owner, start, end, sums, err))
+	if (history_sums(d->catalog->h, c->owner, start, end, sums, err))
 		return -1;
 	for (unsigned k = 0; k < n; k++)
-		if (!strcmp(history_state_name(w->catalog->h, c->owner, k), pcpu_owner_name[PCPU_IDLE]) &&
+		if (!strcmp(history_state_name(d->catalog->h, c->owner, k), pcpu_owner_name[PCPU_IDLE]) &&
 		    (double)sums[k] >= IDLE_SHARE_MIN * (double)(end - start))
 			return 1;
 	return 0;
@@ -58,21 +58,21 @@ static int cpu_was_idle(const struct host_demand *w, const struct catalog_cpu *c
 
 /* Counts the CPUs that were idle during a wait of the task. A scheduler does not let a task wait while a CPU is idle
  * that it may use; so such a CPU is not allowed, even if the task used it before. */
-static int collect_pin_evidence(const struct host_demand *w, struct replay_task *t, int64_t start, int64_t end,
+static int collect_pin_evidence(const struct host_demand *d, struct replay_task *t, int64_t start, int64_t end,
                                 struct error *err)
 {
-	const struct catalog_machine *host = &w->catalog->machine[0];
+	const struct catalog_machine *host = &d->catalog->machine[0];
 	bool unused_cpu_idle = false;
 	if (t->waits_checked >= PIN_CHECKS_MAX)
 		return 0;
 	t->waits_checked++;
 	for (uint32_t i = host->cpu; i < host->cpu + host->cpus; i++) {
-		const struct catalog_cpu *c = &w->catalog->cpu[i];
+		const struct catalog_cpu *c = &d->catalog->cpu[i];
 		struct cpu_use *use = &t->cpu_use[c->number];
 		const bool used = t->used_cpus >> c->number & 1;
 		const bool check = used ? use->last_use < start && use->idle_waits < PIN_EVIDENCE_MIN
 		                        : !unused_cpu_idle && t->pin_evidence < PIN_EVIDENCE_MIN;
-		const int idle = check ? cpu_was_idle(w, c, start, end, err) : 0;
+		const int idle = check ? cpu_was_idle(d, c, start, end, err) : 0;
 		if (idle < 0)
 			return -1;
 		use->idle_waits += used && idle;
@@ -83,9 +83,9 @@ static int collect_pin_evidence(const struct host_demand *w, struct replay_task 
 }
 
 /* Removes the CPUs to which the task never returned, although they were idle during later waits. */
-static void remove_left_cpus(const struct host_demand *w, struct replay_task *t)
+static void remove_left_cpus(const struct host_demand *d, struct replay_task *t)
 {
-	for (unsigned i = 0; i < w->cpus; i++)
+	for (unsigned i = 0; i < d->cpus; i++)
 		if ((t->used_cpus >> i & 1) && (t->used_cpus & (t->used_cpus - 1)) &&
 		    t->cpu_use[i].idle_waits >= PIN_EVIDENCE_MIN) {
 			t->used_cpus &= ~(UINT64_C(1) << i);
@@ -120,28 +120,28 @@ static int off_cpu_cause(const struct catalog *catalog, uint32_t attr, int64_t s
 }
 
 /* Returns 1 if a quota throttled the vCPU within the window, otherwise 0; -1 with *err. */
-static int has_quota(const struct host_demand *w, uint32_t attr, struct error *err)
+static int has_quota(const struct host_demand *d, uint32_t attr, struct error *err)
 {
 	int64_t sums[HISTORY_STATES], quota = 0;
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_sums(w->catalog->h, attr, w->from, w->to, sums, err))
+	if (history_sums(d->catalog->h, attr, d->from, d->to, sums, err))
 		return -1;
 	for (unsigned i = 0; i < HISTORY_STATES - 1; i++)
-		quota += w->catalog->out_reason[i] == OUT_QUOTA ? sums[i] : 0;
+		quota += d->catalog->out_reason[i] == OUT_QUOTA ? sums[i] : 0;
 	return quota > 0;
 }
 
 /* Returns 1 if all CPUs of the task were idle during a long wait, which happens only with a quota; otherwise 0, or -1
  * with *err. */
-static int waited_while_idle(const struct host_demand *w, const struct replay_task *t, int64_t start, int64_t end,
+static int waited_while_idle(const struct host_demand *d, const struct replay_task *t, int64_t start, int64_t end,
                              struct error *err)
 {
-	const struct catalog_machine *host = &w->catalog->machine[0];
+	const struct catalog_machine *host = &d->catalog->machine[0];
 	int idle = t->used_cpus != 0 && end - start >= SLICE_MIN;
 	for (uint32_t i = host->cpu; i < host->cpu + host->cpus && idle > 0; i++)
-		if (t->used_cpus >> w->catalog->cpu[i].number & 1)
-			idle = cpu_was_idle(w, &w->catalog->cpu[i], start, end, err);
+		if (t->used_cpus >> d->catalog->cpu[i].number & 1)
+			idle = cpu_was_idle(d, &d->catalog->cpu[i], start, end, err);
 	return idle;
 }
 
@@ -160,10 +160,10 @@ static void add_sleep(struct replay_task *t, int64_t *work, int64_t start, int64
 
 static const int64_t ticks[TICKS] = { 1000000, 3333333, 4000000, 10000000 };  /* ns; tick rates of 1000, 300, 250, 100 Hz */
 
-static void count_slice_end(struct host_demand *w, int64_t at)
+static void count_slice_end(struct host_demand *d, int64_t at)
 {
 	for (unsigned i = 0; i < TICKS; i++)
-		w->slice_ends[i][at % ticks[i] * TICK_PARTS / ticks[i]]++;
+		d->slice_ends[i][at % ticks[i] * TICK_PARTS / ticks[i]]++;
 }
 
 /* Share of slices that end in the busiest phase window, 0 if there are too few slices; *part: the bin that halves the
@@ -187,59 +187,59 @@ static double max_window_share(const uint32_t slices[TICK_PARTS], unsigned *part
 
 /* Finds the tick period: the longest one with a score close to the best, because events with a period of 4 ms look
  * periodic at 1 and 2 ms, too. */
-static void find_tick(struct host_demand *w)
+static void find_tick(struct host_demand *d)
 {
 	double share[TICKS], max = 0;
 	unsigned part[TICKS] = { 0 };
 	for (unsigned i = 0; i < TICKS; i++) {
-		share[i] = max_window_share(w->slice_ends[i], &part[i]);
+		share[i] = max_window_share(d->slice_ends[i], &part[i]);
 		max = share[i] > max ? share[i] : max;
 	}
 	for (unsigned i = 0; i < TICKS; i++)
 		if (max >= TICK_SHARE_MIN && share[i] >= TICK_SIMILARITY_MIN * max) {
-			w->tick = ticks[i];
-			w->phase = (2 * part[i] + 1) * ticks[i] / (2 * TICK_PARTS);
+			d->tick = ticks[i];
+			d->phase = (2 * part[i] + 1) * ticks[i] / (2 * TICK_PARTS);
 		}
 }
 
 /* *ns: longest time within [start, end] for which the owner of one host CPU is unknown. */
-static int max_unknown_time(const struct host_demand *w, int64_t start, int64_t end, int64_t *ns, struct error *err)
+static int max_unknown_time(const struct host_demand *d, int64_t start, int64_t end, int64_t *ns, struct error *err)
 {
-	const struct catalog_machine *host = &w->catalog->machine[0];
+	const struct catalog_machine *host = &d->catalog->machine[0];
 	*ns = 0;
 	for (uint32_t i = host->cpu; i < host->cpu + host->cpus; i++) {
-		const uint32_t owner = w->catalog->cpu[i].owner;
+		const uint32_t owner = d->catalog->cpu[i].owner;
 		int64_t sums[HISTORY_STATES] = { [HISTORY_STATES - 1] = end - start + 1 };
-		const unsigned n = owner == HISTORY_NONE ? 0 : history_state_count(w->catalog->h, owner);
-		if (n && history_sums(w->catalog->h, owner, start, end, sums, err))
+		const unsigned n = owner == HISTORY_NONE ? 0 : history_state_count(d->catalog->h, owner);
+		if (n && history_sums(d->catalog->h, owner, start, end, sums, err))
 			return -1;
 		int64_t unknown = sums[HISTORY_STATES - 1];
 		for (unsigned k = 0; k < n; k++)
-			if (!strcmp(history_state_name(w->catalog->h, owner, k), pcpu_owner_name[PCPU_UNKNOWN]))
+			if (!strcmp(history_state_name(d->catalog->h, owner, k), pcpu_owner_name[PCPU_UNKNOWN]))
 				unknown += sums[k];
 		*ns = unknown > *ns ? unknown : *ns;
 	}
 	return 0;
 }
 
-static int read_states(struct host_demand *w, struct replay_task *t, struct error *err)
+static int read_states(struct host_demand *d, struct replay_task *t, struct error *err)
 {
-	const struct catalog *catalog = w->catalog;
+	const struct catalog *catalog = d->catalog;
 	const struct catalog_thread *th = &catalog->thread[t->thread];
 	const uint32_t reasons = off_cpu_reasons(catalog, th);
 	struct history_cursor c;
 	struct interval iv[READ_BATCH];
-	const int quota = has_quota(w, reasons, err);
-	int64_t work = 0, total = 0, last_sleep_end = w->from;
+	const int quota = has_quota(d, reasons, err);
+	int64_t work = 0, total = 0, last_sleep_end = d->from;
 	int n;
 	if (quota < 0)
 		return -1;
-	if (history_range(&c, catalog->h, th->status, w->from, w->to, err))
+	if (history_range(&c, catalog->h, th->status, d->from, d->to, err))
 		return -1;
 	while ((n = history_range_read(&c, iv, READ_BATCH, err)) > 0)
 		for (int i = 0; i < n; i++) {
-			const int64_t start = iv[i].start < w->from ? w->from : iv[i].start;
-			const int64_t end = iv[i].end > w->to ? w->to : iv[i].end;
+			const int64_t start = iv[i].start < d->from ? d->from : iv[i].start;
+			const int64_t end = iv[i].end > d->to ? d->to : iv[i].end;
 			const int state = iv[i].value == HISTORY_NULL ? -1 : catalog->thread_state[iv[i].value];
 			if (state == THREAD_RUNNING) {
 				if (t->is_vcpu)
@@ -250,22 +250,22 @@ static int read_states(struct host_demand *w, struct replay_task *t, struct erro
 			}
 			int throttled = state == THREAD_PREEMPTED ? off_cpu_cause(catalog, reasons, start, end, err) : 0;
 			if (throttled == 0 && quota && state == THREAD_PREEMPTED)
-				throttled = waited_while_idle(w, t, start, end, err);
+				throttled = waited_while_idle(d, t, start, end, err);
 			if (throttled < 0)
 				return -1;
 			if (state == THREAD_PREEMPTED && !throttled) {
 				t->waited += end - start + 1;
 				t->wait_by_length[wait_length(end - start + 1)] += (double)(end - start + 1);
-				if (end - start >= SLICE_MIN && end < w->to)
-					count_slice_end(w, end);
-				if (end - start >= SLICE_MIN && collect_pin_evidence(w, t, start, end, err))
+				if (end - start >= SLICE_MIN && end < d->to)
+					count_slice_end(d, end);
+				if (end - start >= SLICE_MIN && collect_pin_evidence(d, t, start, end, err))
 					return -1;
 				if (work == 0 && t->bursts && end - start < DISPATCH_MAX)
-					w->dispatch_histogram[(end - start) / DISPATCH_STEP]++;
+					d->dispatch_histogram[(end - start) / DISPATCH_STEP]++;
 				continue;
 			}
 			int64_t unknown = 0;
-			if (state == THREAD_UNKNOWN && max_unknown_time(w, start, end, &unknown, err))
+			if (state == THREAD_UNKNOWN && max_unknown_time(d, start, end, &unknown, err))
 				return -1;
 			t->unknown += unknown;
 			last_sleep_end = end + 1;
@@ -273,35 +273,35 @@ static int read_states(struct host_demand *w, struct replay_task *t, struct erro
 		}
 	/* A thread that computes all the time does not stop at the window's end, and not earlier if the replay lets it run
 	 * more. */
-	if ((double)(w->to - last_sleep_end) >= HOG_SHARE_MIN * (double)(w->to - w->from))
-		work += 2 * (w->to - w->from);
+	if ((double)(d->to - last_sleep_end) >= HOG_SHARE_MIN * (double)(d->to - d->from))
+		work += 2 * (d->to - d->from);
 	*ARRAY_PUSH(t->burst, t->bursts, t->burst_cap) = (struct replay_burst){ .work = work, .sleep = INT64_MAX,
 		.wake = INT64_MAX };
 	if (t->is_vcpu)
-		*ARRAY_PUSH(t->ran, t->n_ran, t->ran_cap) = (struct run_interval){ w->to + 1, total };
+		*ARRAY_PUSH(t->ran, t->n_ran, t->ran_cap) = (struct run_interval){ d->to + 1, total };
 	return n;
 }
 
-static int read_cpus(const struct host_demand *w, struct replay_task *t, struct error *err)
+static int read_cpus(const struct host_demand *d, struct replay_task *t, struct error *err)
 {
-	const uint32_t attr = w->catalog->thread[t->thread].cpu;
+	const uint32_t attr = d->catalog->thread[t->thread].cpu;
 	struct history_cursor c;
 	struct interval iv;
 	int64_t on[64] = { 0 }, all = 0;
 	int more = 0;
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_range(&c, w->catalog->h, attr, w->from, w->to, err))
+	if (history_range(&c, d->catalog->h, attr, d->from, d->to, err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, err)) > 0)
-		if (iv.value >= 0 && iv.value < (int64_t)w->cpus) {
-			const int64_t ns = (iv.end > w->to ? w->to : iv.end) - (iv.start < w->from ? w->from : iv.start) + 1;
+		if (iv.value >= 0 && iv.value < (int64_t)d->cpus) {
+			const int64_t ns = (iv.end > d->to ? d->to : iv.end) - (iv.start < d->from ? d->from : iv.start) + 1;
 			t->first_cpu = all ? t->first_cpu : (unsigned)iv.value;
 			on[iv.value] += ns;
 			t->cpu_use[iv.value].last_use = iv.end;
 			all += ns;
 		}
-	for (unsigned i = 0; i < w->cpus; i++)
+	for (unsigned i = 0; i < d->cpus; i++)
 		t->used_cpus |= (uint64_t)(on[i] > 0 && (double)on[i] >= USED_SHARE_MIN * (double)all) << i;
 	return more;
 }
@@ -317,22 +317,22 @@ static double nice_weight(int level)
 }
 
 /* *ns: time that the thread ran within [start, end]. */
-static int ran_within(const struct host_demand *w, const struct catalog_thread *th, int64_t start, int64_t end, int64_t *ns,
+static int ran_within(const struct host_demand *d, const struct catalog_thread *th, int64_t start, int64_t end, int64_t *ns,
                       struct error *err)
 {
 	int64_t sums[HISTORY_STATES];
 	*ns = 0;
-	if (history_sums(w->catalog->h, th->status, start, end, sums, err))
+	if (history_sums(d->catalog->h, th->status, start, end, sums, err))
 		return -1;
 	for (unsigned i = 0; i < HISTORY_STATES - 1; i++)
-		*ns += w->catalog->thread_state[i] == THREAD_RUNNING ? sums[i] : 0;
+		*ns += d->catalog->thread_state[i] == THREAD_RUNNING ? sums[i] : 0;
 	return 0;
 }
 
 /* Sets the weight of the nice level at which the thread ran longest; level 0 if unknown. */
-static int read_weight(const struct host_demand *w, struct replay_task *t, struct error *err)
+static int read_weight(const struct host_demand *d, struct replay_task *t, struct error *err)
 {
-	const struct catalog_thread *th = &w->catalog->thread[t->thread];
+	const struct catalog_thread *th = &d->catalog->thread[t->thread];
 	int64_t ran[NICE_LEVELS] = { 0 }, ns;
 	struct history_cursor c;
 	struct interval iv;
@@ -340,11 +340,11 @@ static int read_weight(const struct host_demand *w, struct replay_task *t, struc
 	t->weight = 1;
 	if (th->nice == HISTORY_NONE)
 		return 0;
-	if (history_range(&c, w->catalog->h, th->nice, w->from, w->to, err))
+	if (history_range(&c, d->catalog->h, th->nice, d->from, d->to, err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, err)) > 0) {
 		const int64_t level = iv.value == HISTORY_NULL ? 0 : iv.value;
-		if (ran_within(w, th, iv.start < w->from ? w->from : iv.start, iv.end > w->to ? w->to : iv.end, &ns, err))
+		if (ran_within(d, th, iv.start < d->from ? d->from : iv.start, iv.end > d->to ? d->to : iv.end, &ns, err))
 			return -1;
 		if (level >= -NICE_0_INDEX && level < NICE_LEVELS - NICE_0_INDEX)
 			ran[level + NICE_0_INDEX] += ns;
@@ -356,68 +356,68 @@ static int read_weight(const struct host_demand *w, struct replay_task *t, struc
 }
 
 /* Sets the cgroup of the task at the window's end. */
-static int read_groups(struct host_demand *w, struct replay_task *t, struct error *err)
+static int read_groups(struct host_demand *d, struct replay_task *t, struct error *err)
 {
-	const uint32_t attr = w->catalog->thread[t->thread].groups;
+	const uint32_t attr = d->catalog->thread[t->thread].groups;
 	struct history_cursor c;
 	struct interval iv;
 	int more;
 	t->group = -1;
 	if (attr == HISTORY_NONE)
 		return 0;
-	if (history_range(&c, w->catalog->h, attr, w->from, w->to, err))
+	if (history_range(&c, d->catalog->h, attr, d->from, d->to, err))
 		return -1;
 	while ((more = history_range_next(&c, &iv, err)) > 0) {
-		const char *text = iv.value == HISTORY_NULL ? NULL : history_string(w->catalog->h, iv.value);
-		t->group = text ? parse_groups(w, text) : t->group;
+		const char *text = iv.value == HISTORY_NULL ? NULL : history_string(d->catalog->h, iv.value);
+		t->group = text ? parse_groups(d, text) : t->group;
 	}
-	w->grouped += t->group >= 0;
+	d->grouped += t->group >= 0;
 	return more;
 }
 
 /* Returns the CPUs that the task may use: those that it used. Short-lived threads use few CPUs for lack of time: they
  * may use all CPUs, unless they waited while unused CPUs were idle. */
-static uint64_t derive_allowed_cpus(const struct host_demand *w, const struct replay_task *t)
+static uint64_t derive_allowed_cpus(const struct host_demand *d, const struct replay_task *t)
 {
-	const struct catalog_machine *host = &w->catalog->machine[0];
+	const struct catalog_machine *host = &d->catalog->machine[0];
 	int64_t start = 0, end = INT64_MAX;
 	uint64_t all = 0;
 	for (uint32_t i = host->cpu; i < host->cpu + host->cpus; i++)
-		all |= UINT64_C(1) << w->catalog->cpu[i].number;
+		all |= UINT64_C(1) << d->catalog->cpu[i].number;
 	if (t->is_vcpu || t->pin_evidence >= PIN_EVIDENCE_MIN ||
-	    catalog_lifetime(w->catalog, &(struct target){ TARGET_THREAD, t->thread }, &start, &end, NULL) <= 0)
+	    catalog_lifetime(d->catalog, &(struct target){ TARGET_THREAD, t->thread }, &start, &end, NULL) <= 0)
 		return t->used_cpus;
 	return end - start < SHORT_LIFE_NS ? all : t->used_cpus;
 }
 
-static int add_task(struct host_demand *w, uint32_t thread, struct error *err)
+static int add_task(struct host_demand *d, uint32_t thread, struct error *err)
 {
-	const struct catalog_thread *th = &w->catalog->thread[thread];
+	const struct catalog_thread *th = &d->catalog->thread[thread];
 	int64_t busy;
 	if (th->status == HISTORY_NONE || th->tid == 0)
 		return 0;
-	if (ran_within(w, th, w->from, w->to, &busy, err))
+	if (ran_within(d, th, d->from, d->to, &busy, err))
 		return -1;
 	if (busy == 0)
 		return 0;
-	w->task_index[thread] = (uint32_t)w->tasks;
-	struct replay_task *t = ARRAY_PUSH(w->task, w->tasks, w->cap);
+	d->task_index[thread] = (uint32_t)d->tasks;
+	struct replay_task *t = ARRAY_PUSH(d->task, d->tasks, d->cap);
 	struct cpu_use cpu_use[WHATIF_CPUS] = { 0 };
 	*t = (struct replay_task){ .thread = thread, .is_vcpu = th->role >= 0, .cpu_use = cpu_use };
-	const int rc = read_cpus(w, t, err) || read_weight(w, t, err) || read_groups(w, t, err) || read_states(w, t, err);
-	remove_left_cpus(w, t);
+	const int rc = read_cpus(d, t, err) || read_weight(d, t, err) || read_groups(d, t, err) || read_states(d, t, err);
+	remove_left_cpus(d, t);
 	t->cpu_use = NULL;
 	if (rc)
 		return -1;
 	if (!t->used_cpus)
 		t->used_cpus = 1;
-	t->allowed_cpus = derive_allowed_cpus(w, t);
+	t->allowed_cpus = derive_allowed_cpus(d, t);
 	return 0;
 }
 
-void task_name(const struct host_demand *w, const struct replay_task *t, char out[TARGET_TEXT])
+void task_name(const struct host_demand *d, const struct replay_task *t, char out[TARGET_TEXT])
 {
-	const struct catalog *catalog = w->catalog;
+	const struct catalog *catalog = d->catalog;
 	const int32_t role = catalog->thread[t->thread].role;
 	if (role < 0)
 		ledger_target(catalog, &(struct target){ TARGET_THREAD, t->thread }, out);
@@ -433,67 +433,67 @@ static int compare_names(const void *pa, const void *pb)
 	return strcmp(a->name, b->name);
 }
 
-static void number_name_groups(struct host_demand *w)
+static void number_name_groups(struct host_demand *d)
 {
-	struct task_label *a = mem_new(w->tasks, sizeof *a);
-	for (size_t i = 0; i < w->tasks; i++) {
-		a[i].task = &w->task[i];
-		task_name(w, a[i].task, a[i].name);
+	struct task_label *a = mem_new(d->tasks, sizeof *a);
+	for (size_t i = 0; i < d->tasks; i++) {
+		a[i].task = &d->task[i];
+		task_name(d, a[i].task, a[i].name);
 	}
-	if (w->tasks)
-		qsort(a, w->tasks, sizeof *a, compare_names);
-	for (size_t i = 0; i < w->tasks; i++) {
-		w->name_groups += i == 0 || compare_names(&a[i - 1], &a[i]);
-		a[i].task->name_group = w->name_groups - 1;
+	if (d->tasks)
+		qsort(a, d->tasks, sizeof *a, compare_names);
+	for (size_t i = 0; i < d->tasks; i++) {
+		d->name_groups += i == 0 || compare_names(&a[i - 1], &a[i]);
+		a[i].task->name_group = d->name_groups - 1;
 	}
 	free(a);
 }
 
-static int64_t median_dispatch_latency(const struct host_demand *w)
+static int64_t median_dispatch_latency(const struct host_demand *d)
 {
 	uint64_t all = 0, below = 0;
 	size_t i = 0;
-	const size_t n = sizeof w->dispatch_histogram / sizeof *w->dispatch_histogram;
+	const size_t n = sizeof d->dispatch_histogram / sizeof *d->dispatch_histogram;
 	for (size_t k = 0; k < n; k++)
-		all += w->dispatch_histogram[k];
-	while (i < n && (below += w->dispatch_histogram[i]) < (all + 1) / 2)
+		all += d->dispatch_histogram[k];
+	while (i < n && (below += d->dispatch_histogram[i]) < (all + 1) / 2)
 		i++;
 	return all ? (int64_t)i * DISPATCH_STEP + DISPATCH_STEP / 2 : 0;
 }
 
-int demand_read(struct host_demand *w, const struct catalog *catalog, int64_t from, int64_t to, struct error *err)
+int demand_read(struct host_demand *d, const struct catalog *catalog, int64_t from, int64_t to, struct error *err)
 {
-	*w = (struct host_demand){ .catalog = catalog, .from = from, .to = to };
+	*d = (struct host_demand){ .catalog = catalog, .from = from, .to = to };
 	const struct catalog_machine *host = &catalog->machine[0];
-	w->cpus = catalog->cpu[host->cpu + host->cpus - 1].number + 1;
-	w->task_index = mem_new(catalog->threads, sizeof *w->task_index);
+	d->cpus = catalog->cpu[host->cpu + host->cpus - 1].number + 1;
+	d->task_index = mem_new(catalog->threads, sizeof *d->task_index);
 	for (uint32_t i = 0; i < catalog->threads; i++)
-		w->task_index[i] = UINT32_MAX;
+		d->task_index[i] = UINT32_MAX;
 	for (uint32_t i = host->thread; i < host->thread + host->threads; i++)
-		if (add_task(w, i, err))
+		if (add_task(d, i, err))
 			return -1;
-	number_name_groups(w);
-	w->dispatch = median_dispatch_latency(w);
-	find_tick(w);
+	number_name_groups(d);
+	d->dispatch = median_dispatch_latency(d);
+	find_tick(d);
 	return 0;
 }
 
-void demand_release(struct host_demand *w)
+void demand_release(struct host_demand *d)
 {
-	for (size_t i = 0; i < w->tasks; i++) {
-		free(w->task[i].burst);
-		free(w->task[i].ran);
-		free(w->task[i].replayed);
+	for (size_t i = 0; i < d->tasks; i++) {
+		free(d->task[i].burst);
+		free(d->task[i].ran);
+		free(d->task[i].replayed);
 	}
-	free(w->task);
-	free(w->task_index);
-	free(w->group);
-	*w = (struct host_demand){ 0 };
+	free(d->task);
+	free(d->task_index);
+	free(d->group);
+	*d = (struct host_demand){ 0 };
 }
 
-struct replay_task *demand_task(const struct host_demand *w, uint32_t thread)
+struct replay_task *demand_task(const struct host_demand *d, uint32_t thread)
 {
-	return w->task_index[thread] == UINT32_MAX ? NULL : &w->task[w->task_index[thread]];
+	return d->task_index[thread] == UINT32_MAX ? NULL : &d->task[d->task_index[thread]];
 }
 
 /* Index of the last interval that begins at or before `key`, in time or in work; n > 0. */

@@ -42,17 +42,17 @@ static void store_unchanged(struct replays *r, unsigned run)
 
 /* ---- Queries */
 
-static int check_unknown_time(const struct host_demand *w, struct error *err)
+static int check_unknown_time(const struct host_demand *d, struct error *err)
 {
-	const double window = (double)(w->to - w->from) + 1;
-	for (size_t i = 0; i < w->tasks; i++) {
+	const double window = (double)(d->to - d->from) + 1;
+	for (size_t i = 0; i < d->tasks; i++) {
 		char name[TARGET_TEXT];
-		const struct replay_task *t = &w->task[i];
+		const struct replay_task *t = &d->task[i];
 		if ((double)t->unknown > UNKNOWN_MAX * window)
 			return error_set(err, STATUS_INPUT, "give a window without losses",
 			                 "%s: %s is unknown for %.1f%% of the time because events were lost",
-			                 history_file(w->catalog->h),
-			                 catalog_target_text(w->catalog, &(struct target){ TARGET_THREAD, t->thread }, name,
+			                 history_file(d->catalog->h),
+			                 catalog_target_text(d->catalog, &(struct target){ TARGET_THREAD, t->thread }, name,
 			                                     sizeof name),
 			                 100 * (double)t->unknown / window);
 	}
@@ -69,12 +69,12 @@ static double task_throttled_ns(const struct replay_task *t)
 }
 
 /* Share of waits in waits plus throttled time. The replay does not change throttled time. */
-static double error_with_throttling(const struct host_demand *w)
+static double error_with_throttling(const struct host_demand *d)
 {
 	double waited = 0, quota = 0;
-	for (size_t i = 0; i < w->tasks; i++) {
-		waited += (double)w->task[i].waited;
-		quota += task_throttled_ns(&w->task[i]);
+	for (size_t i = 0; i < d->tasks; i++) {
+		waited += (double)d->task[i].waited;
+		quota += task_throttled_ns(&d->task[i]);
 	}
 	return waited + quota > 0 ? waited / (waited + quota) : 0;
 }

@@ -370,25 +370,25 @@ void whatif_note_vague(struct replays *r, struct notes *notes)
 }
 
 /* Notes that wait lengths differ from the recorded ones: the CPUs were shared by other rules or weights. */
-void whatif_note_wait_lengths(const struct host_demand *w, double length_mismatch, struct whatif *out, struct notes *notes)
+void whatif_note_wait_lengths(const struct host_demand *d, double length_mismatch, struct whatif *out, struct notes *notes)
 {
 	double waited = 0;
-	for (size_t i = 0; i < w->tasks; i++)
-		waited += (double)w->task[i].waited;
+	for (size_t i = 0; i < d->tasks; i++)
+		waited += (double)d->task[i].waited;
 	if (length_mismatch <= LENGTH_MISMATCH_MAX || out->error > WHATIF_ERROR_MAX ||
-	    waited < LENGTH_MISMATCH_WAIT_MIN * (double)(w->to - w->from))
+	    waited < LENGTH_MISMATCH_WAIT_MIN * (double)(d->to - d->from))
 		return;
 	out->weights_uncertain = true;
 	note_add(notes, REPLAY_WEIGHTS_DIFFER, NULL);
 }
 
 /* Returns any task with that name number. */
-static const struct replay_task *find_task(const struct host_demand *w, uint32_t name_group)
+static const struct replay_task *find_task(const struct host_demand *d, uint32_t name_group)
 {
 	size_t i = 0;
-	while (w->task[i].name_group != name_group)
+	while (d->task[i].name_group != name_group)
 		i++;
-	return &w->task[i];
+	return &d->task[i];
 }
 
 /* Notes pairs of threads that compete only with the changes: their relative weights were not observed. No event shows

@@ -50,10 +50,10 @@ void whatif_report_requests(struct replays *r, struct whatif *out, struct notes 
  * its weights_uncertain. */
 void whatif_note_omitted(const struct replays *r, const struct whatif_change *change, size_t changes, struct notes *notes);
 /* Adds notes about CPUs to which threads are pinned while another CPU of the core is busy. */
-void whatif_note_siblings(const struct host_demand *w, const struct whatif_change *change, size_t changes,
+void whatif_note_siblings(const struct host_demand *d, const struct whatif_change *change, size_t changes,
                           struct notes *notes);
 void whatif_note_vague(struct replays *r, struct notes *notes);
 void whatif_note_untested(const struct replays *r, struct whatif *out, struct notes *notes);
-void whatif_note_wait_lengths(const struct host_demand *w, double length_mismatch, struct whatif *out, struct notes *notes);
+void whatif_note_wait_lengths(const struct host_demand *d, double length_mismatch, struct whatif *out, struct notes *notes);
 
 #endif
