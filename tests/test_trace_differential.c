@@ -102,7 +102,7 @@ static void assert_same_trace(const struct trace *a, const struct trace *b)
 	assert_true(x->bytes == y->bytes && x->cpus == y->cpus && x->role == y->role);
 	for (unsigned i = 0; i < x->cpus; i++)
 		assert_true(x->cpu[i].begin == y->cpu[i].begin && x->cpu[i].end == y->cpu[i].end &&
-		            x->cpu[i].told == y->cpu[i].told);
+		            x->cpu[i].is_recorded == y->cpu[i].is_recorded);
 	assert_int_equal(a->streams, b->streams);
 	for (size_t i = 0; i < a->streams; i++)
 		assert_same_stream(a, b, i);

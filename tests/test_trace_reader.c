@@ -7,12 +7,12 @@
 #include "trace/tracecmd/tracecmd.h"
 #include "trace_loaded.h"
 
-static void check_covered(const struct trace *t, bool told)
+static void check_covered(const struct trace *t, bool is_recorded)
 {
 	const struct trace_info *info = trace_info(t);
 	assert_true(info->cpus > 0);
 	for (unsigned i = 0; i < info->cpus; i++) {
-		assert_int_equal(info->cpu[i].told, told);
+		assert_int_equal(info->cpu[i].is_recorded, is_recorded);
 		assert_true(info->begin <= info->cpu[i].begin && info->cpu[i].begin <= info->cpu[i].end);
 		assert_true(info->cpu[i].end <= info->end);
 	}
@@ -34,7 +34,7 @@ static void test_covered(void **state)
 	};
 	struct trace *t = trace_from_events("m", ROLE_GUEST, ev, COUNT(ev), NULL, 0);
 	const struct trace_cpu *cpu = trace_info(t)->cpu;
-	assert_true(cpu[0].begin == 10 && cpu[0].end == 50 && !cpu[0].told);
+	assert_true(cpu[0].begin == 10 && cpu[0].end == 50 && !cpu[0].is_recorded);
 	assert_true(cpu[1].begin > cpu[1].end);
 	assert_true(cpu[2].begin == 30 && cpu[2].end == 40);
 	trace_free(t);

@@ -83,20 +83,20 @@ static void tally_add(struct actor_sums *t, const struct actor *actor, int32_t t
 		*tally_slot(t, &t->entry[i].actor, &is_new) = i;
 }
 
-static struct table_cell victim_cpu(const struct filler *f, const struct target *s)
+static struct table_cell victim_cpu(const struct filler *f, const struct target *target)
 {
-	return s->kind == TARGET_CPU ? CELL_INT(f->catalog->cpu[s->index].number) : CELL_NONE;
+	return target->kind == TARGET_CPU ? CELL_INT(f->catalog->cpu[target->index].number) : CELL_NONE;
 }
 
-static struct table_cell victim_tid(const struct filler *f, const struct target *s)
+static struct table_cell victim_tid(const struct filler *f, const struct target *target)
 {
-	return s->kind == TARGET_THREAD ? CELL_INT(f->catalog->thread[s->index].tid) : CELL_NONE;
+	return target->kind == TARGET_THREAD ? CELL_INT(f->catalog->thread[target->index].tid) : CELL_NONE;
 }
 
-static struct table_cell victim_machine(const struct filler *f, const struct target *s)
+static struct table_cell victim_machine(const struct filler *f, const struct target *target)
 {
-	return CELL_TEXT(f->machine[s->kind == TARGET_CPU ? f->catalog->cpu[s->index].machine
-	                                                   : f->catalog->thread[s->index].machine]);
+	return CELL_TEXT(f->machine[target->kind == TARGET_CPU ? f->catalog->cpu[target->index].machine
+	                                                   : f->catalog->thread[target->index].machine]);
 }
 
 static struct table_cell victim_name(struct filler *f, const char *raw)

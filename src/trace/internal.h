@@ -27,9 +27,9 @@ struct trace {
 	size_t setbacks;
 };
 
-/* Extends the recorded interval of a CPU to include [begin, end], ns. told: the tracer recorded the interval; false: it
- * is derived from event times. */
-void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool told);
+/* Extends a CPU's recorded interval to include [begin, end], ns. is_recorded: the tracer recorded it; false: it is derived
+ * from event times. */
+void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool is_recorded);
 /* Fills t->info from the other members of *t. */
 void trace_publish(struct trace *t, enum trace_role role);
 

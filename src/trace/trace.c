@@ -98,7 +98,7 @@ static void summarize_streams(struct trace *t, enum trace_role role)
 	info->role = role != ROLE_UNKNOWN ? role : info->has_guest_mode ? ROLE_HOST : ROLE_GUEST;
 }
 
-void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool told)
+void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t end, bool is_recorded)
 {
 	if (cpu >= t->cpus) {
 		t->cpu = mem_resize(t->cpu, cpu + 1U, sizeof *t->cpu);
@@ -108,7 +108,7 @@ void trace_add_coverage(struct trace *t, unsigned cpu, int64_t begin, int64_t en
 	struct trace_cpu *c = &t->cpu[cpu];
 	c->begin = begin < c->begin ? begin : c->begin;
 	c->end = end > c->end ? end : c->end;
-	c->told |= told;
+	c->is_recorded |= is_recorded;
 }
 
 /* Extends the recorded intervals of the CPUs to include the streams' events. For a stream with several CPUs, the
@@ -140,7 +140,7 @@ static void find_missing_cpus(struct trace *t)
 			continue;
 		trace_add_coverage(t, (unsigned)cpu, INT64_MAX, INT64_MIN, false);
 		struct trace_cpu *c = &t->cpu[cpu];
-		c->nowhere = !c->told && c->begin > c->end;
+		c->nowhere = !c->is_recorded && c->begin > c->end;
 		c->missing = c->nowhere && cpu_set_has(&sent.repeated, cpu);
 	}
 	destinations_release(&sent);

@@ -298,7 +298,7 @@ struct trace_info {
  * absence of events implies nothing. Inside it (except during losses), the state of a CPU without events is unchanged. */
 struct trace_cpu {
 	int64_t begin, end;       /* ns, within the trace; begin > end: nothing recorded */
-	bool told;                /* true: the tracer recorded the interval; false: derived from the first and the last event */
+	bool is_recorded;         /* the tracer recorded the interval; false: derived from the first and the last event */
 	/* No events were recorded, but events of other CPUs send threads to this CPU. nowhere: at least one such event,
 	 * which may be damaged or the trace's last event; missing: several, so the CPU was not recorded. */
 	bool nowhere, missing;

@@ -103,16 +103,16 @@ unsigned ledger_slice(const struct ledger *l, int64_t t)
 	return at > 0 ? (unsigned)at - 1 : 0;
 }
 
-char *ledger_target(const struct catalog *catalog, const struct target *s, char buf[TARGET_TEXT])
+char *ledger_target(const struct catalog *catalog, const struct target *target, char buf[TARGET_TEXT])
 {
 	char name[TARGET_TEXT / 2];
-	text_escape(name, sizeof name, catalog->machine[target_machine(catalog, s)].name);
-	if (s->kind != TARGET_THREAD) {
+	text_escape(name, sizeof name, catalog->machine[target_machine(catalog, target)].name);
+	if (target->kind != TARGET_THREAD) {
 		snprintf(buf, TARGET_TEXT, "%s", name);
 		return buf;
 	}
 	char thread[TARGET_TEXT / 2];
-	text_escape(thread, sizeof thread, catalog_longest_name(catalog, s->index));
+	text_escape(thread, sizeof thread, catalog_longest_name(catalog, target->index));
 	snprintf(buf, TARGET_TEXT, "%s/%s", name, *thread ? thread : "(no name)");
 	return buf;
 }

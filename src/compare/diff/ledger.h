@@ -55,7 +55,7 @@ unsigned ledger_slice(const struct ledger *l, int64_t t);  /* index of the slice
 
 #define TARGET_TEXT 300
 /* Writes a name that is comparable between histories, escaped: "Debian", or "Debian/nginx". */
-char *ledger_target(const struct catalog *catalog, const struct target *s, char buf[TARGET_TEXT]);
+char *ledger_target(const struct catalog *catalog, const struct target *target, char buf[TARGET_TEXT]);
 
 /* Finds the machine of a target by name; for requests, the answering machine. Returns false if there is none. */
 bool ledger_find_machine(const struct catalog *catalog, const char *target, struct target *out);

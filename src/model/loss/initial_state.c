@@ -475,7 +475,7 @@ static int read_silent_cpus(struct prescan *s, const struct trace *trace, struct
 		if (info->cpu[i].nowhere)
 			get_cpu(s, i)->nowhere = true;
 	for (uint32_t i = info->cpus; i < info->cpus_listed; i++)
-		if (info->cpu[i].told && info->cpu[i].begin <= info->cpu[i].end)
+		if (info->cpu[i].is_recorded && info->cpu[i].begin <= info->cpu[i].end)
 			prescan_add_silent(s, i);
 	return 0;
 }

@@ -72,12 +72,12 @@ static bool is_block_full(const struct time_block *b, int64_t length, int64_t no
 
 /* Returns the distance from the error bounds to the clock that the pair requires, ns; 0: the pair does not contradict
  * the bounds. */
-static int64_t distance_outside(const struct pair *p, const struct clock_segment *piece)
+static int64_t distance_outside(const struct pair *p, const struct clock_segment *segment)
 {
 	if (p->rejected != PAIR_SUSPECT)
 		return 0;
-	int64_t by = p->side == HULL_UPPER ? clock_bound_at(&piece->low, p->x) - p->y
-	                                   : p->y - clock_bound_at(&piece->high, p->x);
+	int64_t by = p->side == HULL_UPPER ? clock_bound_at(&segment->low, p->x) - p->y
+	                                   : p->y - clock_bound_at(&segment->high, p->x);
 	return max64(0, by);
 }
 
@@ -88,21 +88,21 @@ static bool has_error_bounds(const struct clock_segment *p)
 
 /* Divides the pairs into blocks of time. suspects: includes pairs that contradict the line; the segment then needs error
  * bounds. */
-static struct block_list make_blocks(const struct pair *pair, size_t n, const struct clock_segment *piece, bool suspects)
+static struct block_list make_blocks(const struct pair *pair, size_t n, const struct clock_segment *segment, bool suspects)
 {
 	struct block_list l = { .end = n == 0 ? 0 : pair[n - 1].x };
 	int64_t span = n == 0 ? 0 : l.end - pair[0].x;
 	int64_t length = max64(min64(BLOCK_NS, span / BLOCKS_TARGET), span / BLOCKS_MAX);
 	for (size_t i = 0; i < n; i++) {
 		const struct pair *p = &pair[i];
-		int64_t off = p->y - clock_line_at(&piece->line, p->x);
+		int64_t off = p->y - clock_line_at(&segment->line, p->x);
 		if (p->rejected == PAIR_GROSS || (p->rejected == PAIR_SUSPECT && !suspects))
 			continue;
 		if (l.n == 0 || is_block_full(&l.block[l.n - 1], length, p->x))
 			*ARRAY_PUSH(l.block, l.n, l.cap) = (struct time_block){ .from = p->x, .in = { INT64_MIN, INT64_MAX } };
 		struct time_block *b = &l.block[l.n - 1];
 		b->pairs[p->side]++;
-		b->outside_ns = max64(b->outside_ns, distance_outside(p, piece));
+		b->outside_ns = max64(b->outside_ns, distance_outside(p, segment));
 		if (p->side == HULL_UPPER)
 			b->in.high = min64(b->in.high, off);
 		else
@@ -126,9 +126,9 @@ static struct time_block merge_neighbours(const struct block_list *l, size_t k)
 	return a;
 }
 
-int64_t error_bounds_width(const struct pair *pair, size_t n, const struct clock_segment *piece)
+int64_t error_bounds_width(const struct pair *pair, size_t n, const struct clock_segment *segment)
 {
-	struct block_list l = make_blocks(pair, n, piece, false);
+	struct block_list l = make_blocks(pair, n, segment, false);
 	const int64_t width = l.n < BLOCKS_TARGET / 2 ? -1 : width_quantile(&l, 2);
 	free(l.block);
 	return width;
@@ -265,21 +265,21 @@ void error_bounds_splice(struct clock_bound *e, const struct clock_point *with, 
 }
 
 void error_bounds_widen(const struct pair *pair, size_t n, const struct error_bounds_drift *drift, int64_t last,
-                        struct clock_segment *piece)
+                        struct clock_segment *segment)
 {
-	if (n == 0 || !has_error_bounds(piece))
+	if (n == 0 || !has_error_bounds(segment))
 		return;
-	struct block_list l = make_blocks(pair, n, piece, true);
+	struct block_list l = make_blocks(pair, n, segment, true);
 	if (l.n > 0) {
 		widen_narrow_blocks(&l);
-		l.block[0].from = min64(l.block[0].from, piece->from);
+		l.block[0].from = min64(l.block[0].from, segment->from);
 		l.end = max64(l.end, last);
 	}
-	const struct ns_interval all = { min64(pair[0].x, piece->from), max64(pair[n - 1].x, last) };
-	struct outline o = make_outline(&l, piece, drift, all);
+	const struct ns_interval all = { min64(pair[0].x, segment->from), max64(pair[n - 1].x, last) };
+	struct outline o = make_outline(&l, segment, drift, all);
 	if (o.n > 0) {
-		error_bounds_splice(&piece->low, o.low, o.n);
-		error_bounds_splice(&piece->high, o.high, o.n);
+		error_bounds_splice(&segment->low, o.low, o.n);
+		error_bounds_splice(&segment->high, o.high, o.n);
 	}
 	free(o.low);
 	free(o.high);

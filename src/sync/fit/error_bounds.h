@@ -27,11 +27,11 @@ struct error_bounds_drift {
  * last: the segment's end, guest ns, if that is after its pairs. Cost: linear, plus up to DRIFT_PAIRS pairs for each
  * point of the bounds while the rate changes. Memory: some thousand points. */
 void error_bounds_widen(const struct pair *pair, size_t n, const struct error_bounds_drift *drift, int64_t last,
-                        struct clock_segment *piece);
+                        struct clock_segment *segment);
 
 /* Returns the median width of the bounds that pairs of a short time yield around the line, ns, without rejected pairs;
  * -1: too few pairs. */
-int64_t error_bounds_width(const struct pair *pair, size_t n, const struct clock_segment *piece);
+int64_t error_bounds_width(const struct pair *pair, size_t n, const struct clock_segment *segment);
 
 /* Widens the error bounds within the interval to include the bounds of another clock, but at most to `most` ns from the
  * line. Returns false if the other clock has no bounds there. */

@@ -163,38 +163,38 @@ static void copy_outline(const struct hull *h, enum hull_side side, const struct
 	}
 }
 
-void hull_make_segment(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_segment *piece)
+void hull_make_segment(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_segment *segment)
 {
-	piece->quality = hull_quality(h);
-	piece->pairs_ab = h->count[HULL_UPPER];
-	piece->pairs_cd = h->count[HULL_LOWER];
-	piece->line = (struct clock_line){ ref, ref, 0 };
+	segment->quality = hull_quality(h);
+	segment->pairs_ab = h->count[HULL_UPPER];
+	segment->pairs_cd = h->count[HULL_LOWER];
+	segment->line = (struct clock_line){ ref, ref, 0 };
 	find_rays(h, limit_ppm);
 	struct hull_rays *r = &h->rays;
 	struct hull_ray up = tangent_ray(&h->side[HULL_UPPER], HULL_UPPER, 1, 1);
 	struct hull_ray low = tangent_ray(&h->side[HULL_LOWER], HULL_LOWER, 1, 1);
 	bool bounded = r->low_left.known && r->low_right.known && r->high_left.known && r->high_right.known;
 	if (bounded && !r->cut) {
-		piece->line = middle_line(h, &r->low_left, &r->low_right, ref);
+		segment->line = middle_line(h, &r->low_left, &r->low_right, ref);
 	} else if (bounded) {
 		/* mean slope, and the middle of the two lines with that slope */
 		int64_t dx = INT64_C(1) << 60, dy = dx + drift_of(&r->low_left) / 2 + drift_of(&r->low_right) / 2;
 		up = tangent_ray(&h->side[HULL_UPPER], HULL_UPPER, dx, dy);
 		low = tangent_ray(&h->side[HULL_LOWER], HULL_LOWER, dx, dy);
-		piece->line = middle_line(h, &up, &low, ref);
+		segment->line = middle_line(h, &up, &low, ref);
 	} else if (up.known && low.known) {
 		/* the points take precedence, and only one extreme line exists */
-		piece->line = line_of(h, h->min_slope.known ? &r->low_right : &r->low_left, ref);
+		segment->line = line_of(h, h->min_slope.known ? &r->low_right : &r->low_left, ref);
 	} else if (up.known || low.known) {
-		piece->line = line_of(h, up.known ? &up : &low, ref);
+		segment->line = line_of(h, up.known ? &up : &low, ref);
 	}
-	piece->lowest = piece->highest = piece->line;
+	segment->lowest = segment->highest = segment->line;
 	if (!bounded)
 		return;
-	piece->lowest = line_of(h, &r->low_right, ref);
-	piece->highest = line_of(h, &r->low_left, ref);
-	copy_outline(h, HULL_LOWER, &r->low_left, &r->low_right, ref, &piece->low);
-	copy_outline(h, HULL_UPPER, &r->high_left, &r->high_right, ref, &piece->high);
+	segment->lowest = line_of(h, &r->low_right, ref);
+	segment->highest = line_of(h, &r->low_left, ref);
+	copy_outline(h, HULL_LOWER, &r->low_left, &r->low_right, ref, &segment->low);
+	copy_outline(h, HULL_UPPER, &r->high_left, &r->high_right, ref, &segment->high);
 }
 
 void hull_published(const struct hull *h, double *alpha, double *beta)

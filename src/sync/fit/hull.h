@@ -87,7 +87,7 @@ bool hull_bounds(struct hull *h, int64_t x, unsigned limit_ppm, int64_t *low, in
 /* Sets line (the bounds' middle, relative to x = ref), error bounds, quality and pairs of *piece; `from` and
  * `rejected` are unchanged. The bounds are malloc'ed; clock_map_release() frees them. With points of one side only, the
  * line touches them with slope 1. */
-void hull_make_segment(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_segment *piece);
+void hull_make_segment(struct hull *h, int64_t ref, unsigned limit_ppm, struct clock_segment *segment);
 
 /* Gets the line as published: the bisector of the extreme lines; while an extreme line is missing, slope 1 through the
  * middle of the last points of both sides; before that, alpha 1 and beta 0. */

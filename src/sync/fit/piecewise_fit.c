@@ -143,12 +143,12 @@ static bool try_merge_parts(struct pair_list *l, const struct fit_part *a, const
 
 /* ---- changes of the rate without a step */
 
-static void fit_part_segment(struct pair_list *l, const struct fit_part *p, int64_t ref, struct clock_segment *piece)
+static void fit_part_segment(struct pair_list *l, const struct fit_part *p, int64_t ref, struct clock_segment *segment)
 {
 	struct hull h;
 	hull_init(&h);
 	add_part_to_hull(&h, l, p);
-	hull_make_segment(&h, ref, DRIFT_LIMIT_PPM, piece);
+	hull_make_segment(&h, ref, DRIFT_LIMIT_PPM, segment);
 	hull_release(&h);
 }
 

@@ -7,7 +7,7 @@
 #include "sync/fit/error_bounds.h"
 
 /* Sets the bounds to `tolerance` ns on both sides of the line through two points. */
-static void make_bounds(const struct hull_point p[2], int64_t tolerance, struct clock_segment *piece)
+static void make_bounds(const struct hull_point p[2], int64_t tolerance, struct clock_segment *segment)
 {
 	struct hull h;
 	hull_init(&h);
@@ -15,7 +15,7 @@ static void make_bounds(const struct hull_point p[2], int64_t tolerance, struct 
 		hull_add(&h, HULL_UPPER, p[i].x, p[i].y + tolerance);
 		hull_add(&h, HULL_LOWER, p[i].x, p[i].y - tolerance);
 	}
-	hull_make_segment(&h, p[0].x, DRIFT_LIMIT_PPM, piece);
+	hull_make_segment(&h, p[0].x, DRIFT_LIMIT_PPM, segment);
 	hull_release(&h);
 }
 

@@ -18,11 +18,11 @@ static int by_time(const void *pa, const void *pb)
 }
 
 /* Returns true if the event can be in guest mode for some clock within the segment's bounds, or if this is unknown. */
-static bool may_be_in_guest_mode(const struct clock_segment *piece, int64_t t, struct window_cursor *cursor)
+static bool may_be_in_guest_mode(const struct clock_segment *segment, int64_t t, struct window_cursor *cursor)
 {
 	int64_t low, high;
-	if (!clock_segment_bounds(piece, t, &low, &high))
-		low = high = clock_line_at(&piece->line, t);
+	if (!clock_segment_bounds(segment, t, &low, &high))
+		low = high = clock_line_at(&segment->line, t);
 	if (low < cursor->host->begin || high > cursor->host->end)
 		return true;
 	const struct vthread *th = window_cursor_seek(cursor, low);
@@ -31,7 +31,7 @@ static bool may_be_in_guest_mode(const struct clock_segment *piece, int64_t t, s
 	return window_cursor_overlaps(cursor, low, high);
 }
 
-static void collect_votes(const struct evidence *evidence, const struct clock_segment *piece, int64_t from, int64_t to,
+static void collect_votes(const struct evidence *evidence, const struct clock_segment *segment, int64_t from, int64_t to,
                           struct votes *out)
 {
 	for (unsigned c = 0; c < evidence->activity->cpus; c++) {
@@ -39,8 +39,8 @@ static void collect_votes(const struct evidence *evidence, const struct clock_se
 		const struct window_cursor start = { evidence->host, evidence->vm, c, NULL, 0 };
 		struct window_cursor before = start, after = start;
 		for (size_t i = activity_find(cpu, from); i < cpu->len && cpu->ts[i] <= to; i++) {
-			int earlier = may_be_in_guest_mode(&piece[0], cpu->ts[i], &before);
-			int later = may_be_in_guest_mode(&piece[1], cpu->ts[i], &after);
+			int earlier = may_be_in_guest_mode(&segment[0], cpu->ts[i], &before);
+			int later = may_be_in_guest_mode(&segment[1], cpu->ts[i], &after);
 			*ARRAY_PUSH(out->vote, out->len, out->cap) = (struct vote){ cpu->ts[i], earlier - later };
 		}
 	}
@@ -65,7 +65,7 @@ static size_t best_split(const struct votes *v)
 
 /* Limits the ambiguous interval to the nearest events that require the step to be after or before them; without such
  * events the limits set by the pairs stay. */
-static void limit_by_events(const struct votes *v, struct clock_segment *piece)
+static void limit_by_events(const struct votes *v, struct clock_segment *segment)
 {
 	size_t before = best_split(v), after = before;
 	while (before > 0 && v->vote[before - 1].earlier <= 0)
@@ -73,31 +73,31 @@ static void limit_by_events(const struct votes *v, struct clock_segment *piece)
 	while (after < v->len && v->vote[after].earlier >= 0)
 		after++;
 	if (before > 0)
-		piece->ambiguous_from = v->vote[before - 1].t + 1;
+		segment->ambiguous_from = v->vote[before - 1].t + 1;
 	if (after < v->len)
-		piece->ambiguous_to = v->vote[after].t;
+		segment->ambiguous_to = v->vote[after].t;
 }
 
 /* Handles a clock that is set forward by `skips` ns: it skips as much guest time, so the step is in a gap between events
  * of at least that length. Sets the ambiguous interval from the first such gap to the last. */
-static void place_forward_step(const struct votes *v, int64_t skips, struct clock_segment *piece)
+static void place_forward_step(const struct votes *v, int64_t skips, struct clock_segment *segment)
 {
-	int64_t last = piece->ambiguous_from - 1, from = piece->ambiguous_to, to = last, longest = 0;
-	for (size_t i = 0; last < piece->ambiguous_to; i++) {
-		const int64_t t = i < v->len && v->vote[i].t < piece->ambiguous_to ? v->vote[i].t : piece->ambiguous_to;
-		if (t < piece->ambiguous_from)
+	int64_t last = segment->ambiguous_from - 1, from = segment->ambiguous_to, to = last, longest = 0;
+	for (size_t i = 0; last < segment->ambiguous_to; i++) {
+		const int64_t t = i < v->len && v->vote[i].t < segment->ambiguous_to ? v->vote[i].t : segment->ambiguous_to;
+		if (t < segment->ambiguous_from)
 			continue;
 		if (t - last >= skips) {
 			from = from < last + 1 ? from : last + 1;
 			to = t;
-			piece->from = t - last > longest ? t : piece->from;
+			segment->from = t - last > longest ? t : segment->from;
 			longest = t - last > longest ? t - last : longest;
 		}
 		last = t;
 	}
 	if (longest > 0) {
-		piece->ambiguous_from = from;
-		piece->ambiguous_to = to;
+		segment->ambiguous_from = from;
+		segment->ambiguous_to = to;
 	}
 }
 
@@ -125,47 +125,47 @@ static bool has_several_cpus(const struct activity *activity)
 /* Handles a clock that was set back by up to `by` ns: that much guest time occurs twice, and events of one CPU after the
  * step may have times before those of another CPU before the step. (If the guest had not run, its clock would just have
  * been stopped.) Where a trace buffer proves that times occur twice, the reader dropped these events (trace_info.twice). */
-static void place_setback(const struct evidence *evidence, const struct votes *v, int64_t by, struct clock_segment *piece)
+static void place_setback(const struct evidence *evidence, const struct votes *v, int64_t by, struct clock_segment *segment)
 {
 	const struct trace_info *info = evidence->activity->info;
-	int64_t from = piece->ambiguous_from, to = piece->ambiguous_to;
+	int64_t from = segment->ambiguous_from, to = segment->ambiguous_to;
 	for (size_t i = 0; i < v->len; i++) {
 		const int64_t t = v->vote[i].t;
 		from = v->vote[i].earlier > 0 && t > from ? t : from;
 		to = v->vote[i].earlier < 0 && t < to ? t : to;
 	}
 	for (size_t i = 0; info && i < info->twices; i++) {
-		if (info->twice[i].end < piece->ambiguous_from - by || info->twice[i].begin > piece->ambiguous_to + by)
+		if (info->twice[i].end < segment->ambiguous_from - by || info->twice[i].begin > segment->ambiguous_to + by)
 			continue;
-		if (info->twice[i].end >= piece->ambiguous_from && info->twice[i].end <= piece->ambiguous_to)
-			piece->from = info->twice[i].end;  /* the dropped events begin in the earlier segment */
+		if (info->twice[i].end >= segment->ambiguous_from && info->twice[i].end <= segment->ambiguous_to)
+			segment->from = info->twice[i].end;  /* the dropped events begin in the earlier segment */
 		from = info->twice[i].end > from ? info->twice[i].end : from;
 		to = info->twice[i].begin < to ? info->twice[i].begin : to;
 	}
 	if (!has_several_cpus(evidence->activity))
 		return;
-	piece->repeats = true;
-	piece->ambiguous_from = from - by < piece->ambiguous_from ? from - by : piece->ambiguous_from;
-	piece->ambiguous_to = to + by > piece->ambiguous_to ? to + by : piece->ambiguous_to;
+	segment->repeats = true;
+	segment->ambiguous_from = from - by < segment->ambiguous_from ? from - by : segment->ambiguous_from;
+	segment->ambiguous_to = to + by > segment->ambiguous_to ? to + by : segment->ambiguous_to;
 }
 
 /* Returns true if no event is in the ambiguous interval of the step. */
-static bool has_no_event(const struct votes *v, const struct clock_segment *piece)
+static bool has_no_event(const struct votes *v, const struct clock_segment *segment)
 {
 	for (size_t i = 0; i < v->len; i++)
-		if (v->vote[i].t >= piece->ambiguous_from && v->vote[i].t < piece->ambiguous_to)
+		if (v->vote[i].t >= segment->ambiguous_from && v->vote[i].t < segment->ambiguous_to)
 			return false;
 	return true;
 }
 
 /* Returns by how much the clock is set forward (> 0) or back (< 0) at the segment's start, ns, at least; 0: less
  * than the error bounds. *most: greatest possible step, ns. */
-static int64_t step_size(const struct clock_segment *piece, int64_t *most)
+static int64_t step_size(const struct clock_segment *segment, int64_t *most)
 {
 	int64_t low[2], high[2];
 	*most = 0;
-	if (!clock_segment_bounds(piece - 1, piece->from, &low[0], &high[0]) ||
-	    !clock_segment_bounds(piece, piece->from, &low[1], &high[1]))
+	if (!clock_segment_bounds(segment - 1, segment->from, &low[0], &high[0]) ||
+	    !clock_segment_bounds(segment, segment->from, &low[1], &high[1]))
 		return 0;
 	*most = high[1] - low[0];
 	return low[0] > high[1] ? low[0] - high[1] : high[0] < low[1] ? high[0] - low[1] : 0;
@@ -173,15 +173,15 @@ static int64_t step_size(const struct clock_segment *piece, int64_t *most)
 
 /* Returns true if it is impossible that the clock just stopped: a trace buffer shows that times occurred twice, or the
  * guest ran during the host time that would have passed while its clock stopped. */
-static bool excludes_standstill(const struct evidence *evidence, const struct clock_segment *piece, int64_t most)
+static bool excludes_standstill(const struct evidence *evidence, const struct clock_segment *segment, int64_t most)
 {
 	const struct trace_info *info = evidence->activity->info;
 	int64_t low, high, unused;
 	for (size_t i = 0; info && i < info->twices; i++)
-		if (info->twice[i].end >= piece->ambiguous_from - most && info->twice[i].begin <= piece->ambiguous_to + most)
+		if (info->twice[i].end >= segment->ambiguous_from - most && info->twice[i].begin <= segment->ambiguous_to + most)
 			return true;
-	return clock_segment_bounds(piece - 1, piece->ambiguous_to, &unused, &low) &&
-	       clock_segment_bounds(piece, piece->ambiguous_from, &high, &unused) &&
+	return clock_segment_bounds(segment - 1, segment->ambiguous_to, &unused, &low) &&
+	       clock_segment_bounds(segment, segment->ambiguous_from, &high, &unused) &&
 	       (low >= high || ran_between(evidence, low + 1, high - 1));
 }
 
@@ -199,12 +199,12 @@ static bool is_mixed(const struct votes *v)
 }
 
 /* Handles a backward step of the clock by up to `most` ns, unless the clock may just have stopped. */
-static void check_setback(const struct evidence *evidence, int64_t most, struct votes *votes, struct clock_segment *piece)
+static void check_setback(const struct evidence *evidence, int64_t most, struct votes *votes, struct clock_segment *segment)
 {
 	struct votes wide = { NULL, 0, 0 };
-	collect_votes(evidence, piece - 1, piece->ambiguous_from - most, piece->ambiguous_to + most, &wide);
-	if (is_mixed(&wide) || excludes_standstill(evidence, piece, most)) {
-		place_setback(evidence, &wide, most, piece);
+	collect_votes(evidence, segment - 1, segment->ambiguous_from - most, segment->ambiguous_to + most, &wide);
+	if (is_mixed(&wide) || excludes_standstill(evidence, segment, most)) {
+		place_setback(evidence, &wide, most, segment);
 		free(votes->vote);
 		*votes = wide;
 	} else {
