@@ -63,6 +63,7 @@ struct diff_row {
 	double explains;         /* share of the total's change; NAN: the row is a total, or the total did not change
 	                          * significantly */
 	uint8_t alone;           /* side that alone contains the target's machine: 1 = before, 2 = after; 0: both do */
+	bool is_last;            /* findings_take_last() of the target's machine, on either side */
 	bool found;              /* finding: the interval excludes 0, and the change is large enough to report */
 };
 

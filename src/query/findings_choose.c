@@ -61,11 +61,14 @@ static bool thread_is_recorder(const struct catalog *catalog, uint32_t thread)
 	return leader >= 0 && is_recorder(catalog_longest_name(catalog, (uint32_t)leader));
 }
 
-/* Returns true for the domain that controls Xen. */
-static bool is_control_domain(const struct catalog *catalog, uint32_t machine)
+bool findings_take_last(const struct catalog *catalog, uint32_t machine)
 {
-	const char *name = catalog->machine[machine].name;
-	return catalog->has_run_states && (strcmp(name, "Domain-0") == 0 || strcmp(name, "dom 0") == 0);
+	const struct catalog_machine *m = &catalog->machine[machine];
+	const bool is_control = catalog->has_run_states && (!strcmp(m->name, "Domain-0") || !strcmp(m->name, "dom 0"));
+	bool has_guests = false;
+	for (uint32_t i = 0; i < catalog->machines; i++)
+		has_guests |= catalog->machine[i].kind == MACHINE_VM;
+	return is_control || (m->kind != MACHINE_VM && has_guests && !catalog_is_alone(catalog));
 }
 
 /* Checks the floor. Returns 1 if the target wanted enough time, or waited long enough once. */
@@ -124,7 +127,7 @@ static int choose_vm(struct findings_query *v, uint32_t machine, struct error *e
 	struct target worst = vm;
 	struct demand all = { 0 }, d, worst_demand = { 0 };
 	double worst_share = 0;
-	const enum victim_tier tier = is_control_domain(catalog, machine) ? TIER_LAST : TIER_GUESTS;
+	const enum victim_tier tier = findings_take_last(catalog, machine) ? TIER_LAST : TIER_GUESTS;
 	for (uint32_t i = m->cpu; i < m->cpu + m->cpus; i++) {
 		const struct target vcpu = { TARGET_CPU, i };
 		if (demand_of(catalog, &vcpu, v->q.from, v->q.to, &d, err) < 0)
@@ -173,8 +176,7 @@ static int choose_threads(struct findings_query *v, uint32_t machine, struct err
 {
 	const struct catalog *catalog = v->q.catalog;
 	const struct catalog_machine *m = &catalog->machine[machine];
-	const bool beside = v->guests && !catalog_is_alone(catalog);  /* guests are the victims */
-	const bool is_last = beside && (m->kind != MACHINE_VM || is_control_domain(catalog, machine));
+	const bool is_last = findings_take_last(catalog, machine);
 	struct victim *thread = mem_new(m->threads + 1, sizeof *thread);
 	struct demand all = { 0 };
 	int64_t recorders = 0;
@@ -191,7 +193,7 @@ static int choose_threads(struct findings_query *v, uint32_t machine, struct err
 		recorders += m->kind == MACHINE_CONTAINER && thread_is_recorder(catalog, i) ? c->demand.lost : 0;
 		n++;
 	}
-	if (rc == 0 && m->kind == MACHINE_CONTAINER && !beside && recorders <= all.lost / 2)
+	if (rc == 0 && m->kind == MACHINE_CONTAINER && !is_last && recorders <= all.lost / 2)
 		rc = consider(v, &(struct target){ TARGET_MACHINE, machine }, &all, TIER_THREADS, err);
 	for (size_t i = 0; i < n && rc == 0; i++)
 		rc = choose_thread(v, &thread[i], err);

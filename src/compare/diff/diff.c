@@ -8,7 +8,7 @@
  *
  * Order of the rows:
  * - findings first
- * - requests, then targets by the size of their change of loss, guests before the host
+ * - requests, then targets by the size of their change of loss; last those that findings take last (doc/findings.md)
  * - per target the total of a quantity, then its parts by their share of the change
  * - last the parts of totals that are no findings */
 #include "compare/compare.h"
@@ -85,20 +85,14 @@ static bool is_split(void *arg, enum diff_kind kind, const char *target)
 	return false;
 }
 
-static bool target_is_host(const char *target)
-{
-	return !strncmp(target, "host", 4) && (target[4] == '\0' || target[4] == '/');
-}
-
 static int compare_split_targets(const void *pa, const void *pb)
 {
 	const struct diff_row *a = pa, *b = pb;
-	const bool host = target_is_host(a->target), other = target_is_host(b->target);
 	const double x = fabs(a->change), y = fabs(b->change);
-	return host != other ? host - other : x != y ? (x < y) - (x > y) : strcmp(a->target, b->target);
+	return a->is_last != b->is_last ? a->is_last - b->is_last : x != y ? (x < y) - (x > y) : strcmp(a->target, b->target);
 }
 
-/* Selects the findings of loss with the largest changes, guests before the host. */
+/* Selects the findings of loss with the largest changes; last those that findings take last. */
 static void choose_split_targets(struct comparison *w)
 {
 	w->split = mem_new(w->pairs, sizeof *w->split);
@@ -133,8 +127,13 @@ static int run_both_sides(struct comparison *w, int (*task)(void *arg, size_t i)
 static struct row_pair *pair_add(struct comparison *w, unsigned kind, unsigned quantity, const char *target, const char *by)
 {
 	struct row_pair *p = ARRAY_PUSH(w->pair, w->pairs, w->cap);
+	struct target machine;
+	bool is_last = false;
+	for (int i = 0; i < 2; i++)
+		is_last |= ledger_find_machine(w->ledger[i].catalog, target, &machine) &&
+		           findings_take_last(w->ledger[i].catalog, machine.index);
 	*p = (struct row_pair){ .row = { .kind = (uint8_t)kind, .quantity = (uint8_t)quantity, .target = target, .by = by,
-		.explains = NAN } };
+		.is_last = is_last, .explains = NAN } };
 	return p;
 }
 
@@ -330,7 +329,7 @@ static void test_rows(struct comparison *w)
 struct target_group {
 	const char *target;
 	uint8_t kind;
-	bool host;
+	bool is_last;            /* as in its rows */
 	double weight;           /* size of the change of its loss, or of its mean latency */
 	double total[DIFF_QUANTITY_COUNT];  /* changes of the totals that are findings; 0: no finding */
 };
@@ -359,14 +358,13 @@ static struct target_group *group_targets(const struct comparison *w, size_t *gr
 		const struct diff_row *r = &w->pair[i].row;
 		struct target_group key = { .target = r->target, .kind = r->kind };
 		struct target_group *group = bsearch(&key, g, n, sizeof *g, compare_groups);
+		group->is_last = r->is_last;
 		if (*r->by || !r->found)
 			continue;
 		group->total[r->quantity] = r->change;
 		if (r->quantity == DIFF_LOST || r->quantity == DIFF_LATENCY)
 			group->weight = fabs(r->change);
 	}
-	for (size_t i = 0; i < n; i++)
-		g[i].host = target_is_host(g[i].target);
 	*groups = n;
 	return g;
 }
@@ -386,8 +384,8 @@ static int compare_ranks(const void *pa, const void *pb)
 		return r->found ? -1 : 1;
 	if (g != h && (g->kind == DIFF_OF_REQUESTS) != (h->kind == DIFF_OF_REQUESTS))
 		return g->kind == DIFF_OF_REQUESTS ? -1 : 1;
-	if (g != h && g->host != h->host)
-		return g->host ? 1 : -1;
+	if (g != h && g->is_last != h->is_last)
+		return g->is_last ? 1 : -1;
 	if (g != h && g->weight != h->weight)
 		return g->weight > h->weight ? -1 : 1;
 	if (g != h)
