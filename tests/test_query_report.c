@@ -247,7 +247,9 @@ static void sentences(void **state)
 	assert_int_equal(explain_status(&w.catalog, &cpu, begin + 5 * MS, line, sizeof line, &err), 0);
 	assert_memory_equal(line, "Debian/vCPU0 00:16:40.0040 PREEMPTED 2.00 ms, 50 % by ", 54);
 	assert_int_equal(explain_window(&w.catalog, &pcpu, begin, end, &text, &err), -1);
-	assert_int_equal(explain_window(&w.catalog, &vm, begin, end, &text, &err), -1);
+	assert_int_equal(explain_window(&w.catalog, &vm, begin, end, &text, &err), 0);
+	assert_true(strncmp(text, "Debian, ", 8) == 0 && strstr(text, "lost 60.0 ms"));
+	free(text);
 	assert_int_equal(explain_status(&w.catalog, &cpu, begin + MS + 3, line, sizeof line, &err), 0);
 	assert_string_equal(line, "Debian/vCPU0 00:16:40.0010 PREEMPTED 2.00 ms, 50 % by host/2101 burnP6 on CPU3, 1 other");
 	assert_int_equal(explain_status(&w.catalog, &s, begin, line, sizeof line, &err), 0);

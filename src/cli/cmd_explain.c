@@ -102,23 +102,6 @@ static int explain_all_at(struct query_context *s, const char *at, size_t top, s
 	return rc;
 }
 
-/* Explains a machine, or all machines (NULL). */
-static int machine_text(struct query_context *s, const struct target *machine, char **text, struct error *err)
-{
-	const struct summary_options options = { .only = machine, .from = s->window.from, .to = s->window.to, .gaps = true };
-	struct summary summary = { 0 };
-	struct query *q = summary_open(&s->catalog, &options);
-	int rc = query_context_run(q, err);
-	if (rc == 0) {
-		summary_take(q, &summary);
-		summary_sort(&summary, &s->catalog, SUMMARY_BY_LOST);
-		rc = explain_summary(&s->catalog, &summary, text, err);
-	}
-	query_close(q);
-	summary_release(&summary);
-	return rc;
-}
-
 /* Prints the first findings on a machine, or on all machines (NULL). */
 static int print_findings(struct query_context *s, const struct target *machine, struct error *err)
 {
@@ -159,8 +142,7 @@ static int explain_each(struct query_context *s, const struct target *target, si
 	for (size_t i = 0; i < n; i++) {
 		const struct target *current = target ? &target[i] : NULL;
 		char *text = NULL;
-		if (!current || current->kind == TARGET_MACHINE ? machine_text(s, current, &text, err)
-		    : explain_window(&s->catalog, current, s->window.from, s->window.to, &text, err))
+		if (explain_window(&s->catalog, current, s->window.from, s->window.to, &text, err))
 			return -1;
 		if (i)
 			putchar('\n');

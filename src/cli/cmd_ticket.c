@@ -144,21 +144,8 @@ static int explain(const struct query_context *s, const struct target *target, s
 	if (rc == 0)
 		*first = l.item[0];
 	findings_release(&l);
-	if (rc == 0 && (!target || target->kind == TARGET_MACHINE)) {
-		const struct summary_options options = { .only = target, .from = s->window.from, .to = s->window.to, .gaps = true };
-		struct summary summary = { 0 };
-		struct query *q = summary_open(&s->catalog, &options);
-		rc = query_run(q, NULL, err);
-		if (rc == 0) {
-			summary_take(q, &summary);
-			summary_sort(&summary, &s->catalog, SUMMARY_BY_LOST);
-			rc = explain_summary(&s->catalog, &summary, &all, err);
-		}
-		query_close(q);
-		summary_release(&summary);
-	} else if (rc == 0) {
+	if (rc == 0)
 		rc = explain_window(&s->catalog, target, s->window.from, s->window.to, &all, err);
-	}
 	*text = rc == 0 ? text_insert_file_name(all, HISTORY_FILE) : NULL;
 	free(all);
 	return rc;

@@ -89,7 +89,7 @@ static void ask_summary(const struct catalog *catalog, struct summary_options op
 		return;
 	summary_sort(&summary, catalog, SUMMARY_BY_LOST);
 	if (options.gaps)
-		(void)explain_summary(catalog, &summary, &text, NULL);
+		(void)explain_window(catalog, options.only, options.from, options.to, &text, NULL);
 	free(text);
 	summary_release(&summary);
 }

@@ -340,6 +340,8 @@ int explain_window(const struct catalog *catalog, const struct target *s, int64_
 {
 	struct flow f;
 	*text = NULL;
+	if (!s || s->kind == TARGET_MACHINE)
+		return explain_machines(catalog, s, from, to, text, err);
 	if (explain_check_target(catalog, s, err) < 0)
 		return -1;
 	if (flow_of(catalog, s, from, to, &(struct flow_options){ 0 }, &f, err) < 0)

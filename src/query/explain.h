@@ -53,6 +53,9 @@ int explain_cores(struct explanation *s, struct error *err);
 int explain_quota(struct explanation *s, struct error *err);
 /* Sums the lock waits of the target in `locked` and `locks`. */
 int explain_locks(struct explanation *s, struct error *err);
+/* explain_window() of a machine, or of all machines. */
+int explain_machines(const struct catalog *catalog, const struct target *machine, int64_t from, int64_t to, char **text,
+                     struct error *err);
 /* Writes advice: commands to run next, and events to record. */
 void explain_next_steps(struct explanation *s);
 

@@ -1,5 +1,5 @@
-/* A summary in plain sentences, one per line: for each machine its running time, its lost time, the main culprit, and
- * its waits; then the threads that lost most. */
+/* Machines in plain sentences, one per line: running time, lost time and waits, and what the provider took. The culprits
+ * are findings. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,7 +8,6 @@
 #include "query/explain.h"
 
 #define MACHINES_MAX 5     /* limit of machines with sentences of their own; the others are summed */
-#define THREADS_MAX 3
 
 struct summary_text {
 	const struct catalog *catalog;
@@ -26,23 +25,6 @@ static const char *target_name(const struct summary_text *t, const struct target
 	return catalog_target_text(t->catalog, actor, buf, NAME_TEXT);
 }
 
-/* Writes "was taken by host/216 burnP6". Returns false if there is no culprit. */
-static bool write_culprit(const struct summary_text *t, const struct summary_row *row, char buf[NAME_TEXT + 40])
-{
-	char actor[NAME_TEXT];
-	const struct actor *p = &row->culprit;
-	if (p->kind == FLOW_RUNNING)
-		return false;
-	actor_text(t->catalog, p, p->name < t->s->names ? t->s->name[p->name] : NULL,
-	           ACTOR_SENTENCE, &row->target, actor, sizeof actor);
-	if (p->kind == FLOW_IDLE_CPU)
-		snprintf(buf, NAME_TEXT + 40, "was wakeup latency");
-	else
-		snprintf(buf, NAME_TEXT + 40, "%s %s", p->kind == FLOW_LIMITED || (p->kind == FLOW_CURRENT && p->tid == 0)
-		         ? "was due to" : "was taken by", actor);
-	return true;
-}
-
 static void write_waits(const struct summary_text *t, const struct summary_row *row)
 {
 	char actor[NAME_TEXT], longest[TIME_TEXT], p99[TIME_TEXT], at[TIME_TEXT];
@@ -58,7 +40,7 @@ static void write_waits(const struct summary_text *t, const struct summary_row *
 
 static void write_machine(const struct summary_text *t, const struct summary_row *row)
 {
-	char name[NAME_TEXT], culprit[NAME_TEXT + 40], from[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT];
+	char name[NAME_TEXT], from[TIME_TEXT], to[TIME_TEXT], d[TIME_TEXT];
 	char ran[TIME_TEXT], lost[TIME_TEXT];
 	const struct demand *m = &row->demand;
 	fprintf(t->to, "%s, %s .. %s (%s): ", target_name(t, &row->target, name), time_date(from, row->start, 6),
@@ -74,56 +56,45 @@ static void write_machine(const struct summary_text *t, const struct summary_row
 	}
 	fprintf(t->to, "ran %s and lost %s, %.1f %% of its runnable time.\n", time_duration(ran, m->ran),
 	        time_duration(lost, m->lost), percent(m->lost, m->ran + m->lost));
-	if (write_culprit(t, row, culprit))
-		fprintf(t->to, "%.1f %% of the lost time %s.\n", percent(row->culprit_ns, m->lost), culprit);
 	if (row->gaps)
 		write_waits(t, row);
 }
 
-static void write_thread(const struct summary_text *t, const struct summary_row *row, bool first)
+static int write_machines(struct summary_text *t, struct error *err)
 {
-	char name[NAME_TEXT], culprit[NAME_TEXT + 40], lost[TIME_TEXT];
-	const struct demand *d = &row->demand;
-	fprintf(t->to, "%s %s lost %s, %.1f %% of its runnable time", first ? "Most delayed thread:" : "Then",
-	        target_name(t, &row->target, name), time_duration(lost, d->lost), percent(d->lost, d->ran + d->lost));
-	if (write_culprit(t, row, culprit))
-		fprintf(t->to, "; %.0f %% of it %s", percent(row->culprit_ns, d->lost), culprit);
-	fputs(".\n", t->to);
-}
-
-/* Writes the sum of the lost time of rows [from, to). */
-static void write_rest(const struct summary_text *t, size_t from, size_t to, const char *what)
-{
+	const size_t machines = t->s->machines < MACHINES_MAX ? t->s->machines : MACHINES_MAX;
 	int64_t rest = 0;
-	size_t n = 0;
+	size_t others = 0;
 	char lost[TIME_TEXT];
-	for (size_t i = from; i < to; i++) {
-		int64_t ns = t->s->row[i].demand.lost;
-		n += ns > 0;
-		rest += ns < INT64_MAX - rest ? ns : 0;
+	for (size_t i = 0; i < t->s->machines; i++) {
+		const struct summary_row *row = &t->s->row[i];
+		if (i < machines)
+			write_machine(t, row);
+		if (i < machines && explain_provider(t->to, t->catalog, row->target.index, row->start, row->end, err))
+			return -1;
+		others += i >= machines && row->demand.lost > 0;
+		rest += i >= machines ? row->demand.lost : 0;
 	}
-	if (n)
-		fprintf(t->to, "%zu other %s%s: %s.\n", n, what, n == 1 ? "" : "s", time_duration(lost, rest));
+	if (others)
+		fprintf(t->to, "%zu other machine%s: %s.\n", others, others == 1 ? "" : "s", time_duration(lost, rest));
+	return 0;
 }
 
-int explain_summary(const struct catalog *catalog, const struct summary *s, char **text, struct error *err)
+int explain_machines(const struct catalog *catalog, const struct target *machine, int64_t from, int64_t to, char **text,
+                     struct error *err)
 {
+	const struct summary_options options = { .only = machine, .from = from, .to = to, .gaps = true };
+	struct summary summary;
 	size_t size;
-	struct summary_text t = { catalog, s, open_memstream(text, &size) };
-	if (!t.to)
-		return error_system(err, NULL, "explain");
-	size_t machines = s->machines < MACHINES_MAX ? s->machines : MACHINES_MAX, i;
-	int status = 0;
-	for (i = 0; i < machines && status == 0; i++) {
-		write_machine(&t, &s->row[i]);
-		status = explain_provider(t.to, catalog, s->row[i].target.index, s->row[i].start, s->row[i].end, err);
-	}
-	write_rest(&t, machines, s->machines, "machine");
-	for (i = s->machines; i < s->rows && i < s->machines + THREADS_MAX && s->row[i].demand.lost > 0; i++)
-		write_thread(&t, &s->row[i], i == s->machines);
-	write_rest(&t, i, s->rows, "thread");
-	if (fclose(t.to) != 0 && status == 0)
+	*text = NULL;
+	if (summary_of(catalog, &options, &summary, err) < 0)
+		return -1;
+	summary_sort(&summary, catalog, SUMMARY_BY_LOST);
+	struct summary_text t = { catalog, &summary, open_memstream(text, &size) };
+	int status = t.to ? write_machines(&t, err) : error_system(err, NULL, "explain");
+	if (t.to && fclose(t.to) != 0 && status == 0)
 		status = error_system(err, NULL, "explain");
+	summary_release(&summary);
 	if (status) {
 		free(*text);
 		*text = NULL;

@@ -25,12 +25,9 @@ const char *actor_name_text(const struct actor *actor, const char *name, char bu
 /* Returns the raw name of a state of the target; "not alive" for null, "" if it has no name. */
 const char *target_state_name(const struct catalog *catalog, const struct target *s, int64_t state);
 
-/* Writes a summary with gaps as plain sentences, one per line, escaped: the machines, and the threads that lost most.
- * The summary must be sorted by lost time. The caller frees *text. */
-int explain_summary(const struct catalog *catalog, const struct summary *s, char **text, struct error *err);
-
 /* Writes a few plain sentences, one per line, escaped, on a thread or vCPU within [from, to]: its activity, its delays,
- * the culprits, the confidence, and the next steps. The caller frees *text. */
+ * the culprits, the confidence, and the next steps; on a machine (NULL: on each) its time, its waits, and what the provider
+ * took. The caller frees *text. */
 int explain_window(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, char **text,
                    struct error *err);
 /* Does the same for the gap or interval that contains t. */
