@@ -119,7 +119,7 @@ void causes_add(struct cause_list *l, const struct cause_interval *longest, int6
 	struct cause_interval named = *longest;
 	named.name = longest->name ? longest->name : "";
 	struct cause c = cause_of(l, &named);
-	c.ns = ns;
+	c.ns = c.most = ns;
 	c.intervals = intervals;
 	c.longest = named;
 	l->ns += ns;
@@ -129,6 +129,7 @@ void causes_add(struct cause_list *l, const struct cause_interval *longest, int6
 		if (old->kind == c.kind && old->rank == c.rank && old->machine == c.machine && old->tid == c.tid &&
 		    old->reason == c.reason && !strcmp(old->name, c.name)) {
 			cause_join(old, &c);
+			old->most = old->ns;
 			return;
 		}
 	}
@@ -145,80 +146,57 @@ static int compare_causes(const void *a, const void *b)
 	return (x->tid > y->tid) - (x->tid < y->tid);
 }
 
-static bool same_name(const struct cause *a, const struct cause *b)
+/* Returns true if b belongs to the culprit a: the same VM or group, equal names (except of a thread that took little
+ * compared with a), or threads without names. */
+static bool is_same_culprit(const struct cause *a, const struct cause *b)
 {
-	return a->kind == CAUSE_THREAD && b->kind == CAUSE_THREAD && a->machine == b->machine && a->rank == b->rank &&
-	       !strcmp(a->name, b->name);
+	if (a->kind != b->kind || a->machine != b->machine || a->rank != b->rank || a->kind > CAUSE_MACHINE)
+		return false;
+	if (a->kind == CAUSE_THREAD && a->name && b->name)
+		return !strcmp(a->name, b->name) && (double)b->ns >= SAME_NAME_SHARE * (double)a->ns;
+	return a->kind == CAUSE_MACHINE || (!a->name && !b->name);
 }
 
-/* Joins threads of one machine with equal names, except threads that took little compared with the first of them. */
-static void merge_names(struct cause_list *l)
+/* Joins the causes of each culprit. They are sorted, largest first. */
+static void merge_culprits(struct cause_list *l)
 {
-	size_t n = 0;
-	for (size_t i = 0; i < l->len; i++) {
-		const struct cause *c = &l->cause[i];
-		size_t k = 0;
-		while (k < n && !(same_name(c, &l->cause[k]) && (double)c->ns >= SAME_NAME_SHARE * (double)l->cause[k].ns))
-			k++;
-		if (k == n) {
-			l->cause[n++] = *c;
-			continue;
-		}
-		cause_join(&l->cause[k], c);
-		l->cause[k].threads++;
-	}
-	l->len = n;
-}
-
-/* Joins all threads of a machine and rank if none of their names stands for most of their time. */
-static void merge_threads(struct cause_list *l, int32_t machine, enum loss_rank rank)
-{
-	struct cause all = { .kind = CAUSE_THREAD, .rank = rank, .machine = machine, .tid = -1, .longest.end = -1 };
-	int64_t most = 0;
-	size_t n = 0;
-	for (size_t i = 0; i < l->len; i++) {
-		const struct cause *c = &l->cause[i];
-		if (c->kind != CAUSE_THREAD || c->machine != machine || c->rank != rank)
-			continue;
-		all.tid = all.threads == 0 ? c->tid : all.tid;
-		cause_join(&all, c);
-		all.threads += c->threads;
-		most = c->ns > most ? c->ns : most;
-	}
-	if (all.threads == 0 || (double)most >= ONE_NAME_SHARE * (double)all.ns)
-		return;
-	for (size_t i = 0; i < l->len; i++) {
-		const struct cause *c = &l->cause[i];
-		if (c->kind != CAUSE_THREAD || c->machine != machine || c->rank != rank)
-			l->cause[n++] = *c;
-	}
-	l->cause[n++] = all;
-	l->len = n;
-}
-
-/* Joins the actors of another VM or group; keeps the thread that took most of their time. */
-static void merge_machine(struct cause_list *l, int32_t machine)
-{
-	struct cause *vm = NULL;
-	int64_t most = 0;
 	size_t n = 0;
 	for (size_t i = 0; i < l->len; i++) {
 		const struct cause c = l->cause[i];
-		if (c.kind != CAUSE_MACHINE || c.machine != machine) {
+		size_t k = 0;
+		while (k < n && !is_same_culprit(&l->cause[k], &c))
+			k++;
+		if (k == n) {
 			l->cause[n++] = c;
 			continue;
 		}
-		if (vm) {
-			cause_join(vm, &c);
-			continue;
-		}
-		most = c.ns;
-		l->cause[n] = c;
-		vm = &l->cause[n++];
+		cause_join(&l->cause[k], &c);
+		l->cause[k].threads += c.threads;
 	}
 	l->len = n;
-	if (vm && (double)most < ONE_NAME_SHARE * (double)vm->ns)
-		vm->tid = -1;
+}
+
+/* Drops the names of a machine's threads of a rank if none of them stands for most of their time; and the thread of a VM
+ * or group, if it took less than that. */
+static void drop_small_names(struct cause_list *l)
+{
+	for (size_t i = 0; i < l->len; i++) {
+		struct cause *c = &l->cause[i];
+		int64_t all = 0, most = 0;
+		if (c->kind == CAUSE_MACHINE && (double)c->most < ONE_NAME_SHARE * (double)c->ns)
+			c->tid = -1;
+		for (size_t k = 0; k < l->len && c->kind == CAUSE_THREAD && c->name; k++) {
+			const struct cause *o = &l->cause[k];
+			const bool beside = o->kind == CAUSE_THREAD && o->machine == c->machine && o->rank == c->rank;
+			all += beside ? o->ns : 0;
+			most = beside && o->ns > most ? o->ns : most;
+		}
+		for (size_t k = 0; k < l->len && (double)most < ONE_NAME_SHARE * (double)all; k++) {
+			struct cause *o = &l->cause[k];
+			if (o->kind == CAUSE_THREAD && o->machine == c->machine && o->rank == c->rank)
+				o->name = NULL;
+		}
+	}
 }
 
 void causes_sort(struct cause_list *l)
@@ -226,12 +204,9 @@ void causes_sort(struct cause_list *l)
 	if (l->len == 0)
 		return;
 	qsort(l->cause, l->len, sizeof *l->cause, compare_causes);
-	merge_names(l);
-	for (uint32_t m = 0; m < l->catalog->machines; m++) {
-		merge_machine(l, (int32_t)m);
-		for (unsigned rank = 0; rank < LOSS_RANKS; rank++)
-			merge_threads(l, (int32_t)m, (enum loss_rank)rank);
-	}
+	merge_culprits(l);
+	drop_small_names(l);
+	merge_culprits(l);
 	qsort(l->cause, l->len, sizeof *l->cause, compare_causes);
 }
 

@@ -19,7 +19,7 @@ struct cause {
 	uint16_t reason;         /* CAUSE_LIMIT: enum out_reason */
 	unsigned threads;        /* number of threads, or of causes merged into this one */
 	const char *name;        /* raw name of thread or handler; borrowed; NULL: all threads of the machine */
-	int64_t ns;              /* ns that it took */
+	int64_t ns, most;        /* ns that it took; ns of the largest of its actors */
 	uint64_t intervals;
 	struct cause_interval {  /* the longest one */
 		struct target row;   /* vCPU or thread */
