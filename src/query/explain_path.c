@@ -21,7 +21,7 @@ struct helpers {
 	struct helper *one;
 	size_t len, cap;
 	int64_t ns, inferred_ns;    /* ns of all; ns of these without proof, inferred from the nearest events */
-	struct helper culprit; /* the culprit that took most from all of them */
+	struct delay_chain chain;   /* of the culprit that delayed them most */
 };
 
 /* Wakeup latency: the rest of each sleep after the wakeup, until the target's vCPU was woken and had a CPU. */
@@ -59,22 +59,6 @@ static struct helper *helper_of(struct helpers *all, const struct actor *actor)
 	return h;
 }
 
-/* Finds the culprit that took most from this chain of actors. */
-static void find_chain_culprit(const struct explanation *s, const struct path *p, struct helpers *all)
-{
-	for (size_t i = 0; i < p->sums; i++) {
-		const struct actor *culprit = &p->sum[i].culprit;
-		if (culprit->machine < 0 || !flow_is_thread(culprit->kind) || same_thread(culprit, &all->culprit.culprit))
-			continue;
-		struct helper h = { .culprit = *culprit };
-		for (size_t k = i; k < p->sums; k++)
-			if (same_thread(&p->sum[k].culprit, culprit) && !is_own_time(s, &p->sum[k].actor))
-				h.culprit_ns += p->sum[k].duration;
-		if (h.culprit_ns > all->culprit.culprit_ns)
-			all->culprit = h;
-	}
-}
-
 /* The sums are sorted, longest first: the first culprit of a helper took most in one sum. */
 static void collect_helpers(const struct explanation *s, const struct path *p, struct helpers *all)
 {
@@ -95,7 +79,7 @@ static void collect_helpers(const struct explanation *s, const struct path *p, s
 	for (size_t i = 0; i < p->intervals; i++)
 		if (p->interval[i].evidence >= 0 && is_helper(s, &p->interval[i].actor))
 			all->inferred_ns += p->interval[i].end - p->interval[i].start + 1;
-	find_chain_culprit(s, p, all);
+	chain_find(s->catalog, &s->target, p, &all->chain);
 }
 
 static void measure_wakeup_latency(const struct explanation *s, const struct path *p, struct wakeup_latency *out)
@@ -133,14 +117,13 @@ static char *helper_name(const struct explanation *s, const struct path *p, stru
 /* Writes the culprit of the chain if it took considerably more than the sentence on the first helper shows. */
 static void write_chain_culprit(const struct explanation *s, const struct path *p, const struct helpers *all)
 {
-	const struct helper *h = &all->culprit, *first = &all->one[0];
+	const struct helper *first = &all->one[0];
+	const struct delay_chain *c = &all->chain;
 	char actor[NAME_TEXT], d[TIME_TEXT];
-	const int64_t shown_ns = same_thread(&h->culprit, &first->culprit) ? first->culprit_ns : 0;
-	if ((double)h->culprit_ns < NAMED_SHARE * (double)all->ns ||
-	    (double)(h->culprit_ns - shown_ns) < NAMED_SHARE * (double)h->culprit_ns)
-		return;
-	fprintf(s->to, "; %s had the CPUs of this chain for %s in total", helper_name(s, p, h->culprit, actor),
-	        time_duration(d, h->culprit_ns));
+	const int64_t shown_ns = same_thread(&c->culprit, &first->culprit) ? first->culprit_ns : 0;
+	if ((double)c->ns >= NAMED_SHARE * (double)all->ns && (double)(c->ns - shown_ns) >= NAMED_SHARE * (double)c->ns)
+		fprintf(s->to, "; %s had the CPUs of this chain for %s in total", helper_name(s, p, c->culprit, actor),
+		        time_duration(d, c->ns));
 }
 
 static void write_helpers(const struct explanation *s, const struct path *p, const struct helpers *all)
@@ -179,29 +162,15 @@ static void write_wakeup_latency(const struct explanation *s, const struct path 
 	fputs(".\n", s->to);
 }
 
-/* Returns true for an actor that is not in the chain and so does not work for it: a thread, or the vCPU of an idle or
- * untraced guest. */
-static bool is_competitor(const struct explanation *s, const struct helpers *all, const struct actor *culprit)
-{
-	for (size_t i = 0; i < all->len; i++)
-		if (same_thread(&all->one[i].actor, culprit))
-			return false;
-	return culprit->machine >= 0 && (culprit->tid > 0 || s->catalog->machine[culprit->machine].kind == MACHINE_VM);
-}
-
 static void set_delayed_waker(struct explanation *s, const struct path *p, const struct helpers *all)
 {
-	const struct helper *most = NULL;
 	char name[NAME_TEXT];
-	for (size_t i = 0; i < all->len; i++)
-		if (is_competitor(s, all, &all->one[i].culprit) && (!most || all->one[i].culprit_ns > most->culprit_ns))
-			most = &all->one[i];
-	if (!most || (double)most->culprit_ns < NAMED_SHARE * (double)all->ns)
+	if (!all->chain.ns || (double)all->chain.ns < NAMED_SHARE * (double)all->ns)
 		return;
-	s->delayed_waker.actor = most->actor;
-	s->delayed_waker.culprit = most->culprit;
-	s->delayed_waker.actor_name = mem_dup(helper_name(s, p, most->actor, name));
-	s->delayed_waker.culprit_name = mem_dup(helper_name(s, p, most->culprit, name));
+	s->delayed_waker.actor = all->chain.helper;
+	s->delayed_waker.culprit = all->chain.culprit;
+	s->delayed_waker.actor_name = mem_dup(helper_name(s, p, all->chain.helper, name));
+	s->delayed_waker.culprit_name = mem_dup(helper_name(s, p, all->chain.culprit, name));
 }
 
 int explain_path(struct explanation *s, struct error *err)
