@@ -22,6 +22,8 @@ def one(folder, history):
     subjects = [f"{r['machine']}/{r['tid']}" for r in rows if r["tid"] and r["machine"] != "host" and int(r["lost_ns"])][:THREADS]
     subjects += sorted({f"{r['vm']}/CPU{r['vcpu']}" for r in table("info", history)})
     commands = set()
+    with open(os.path.join(place, "keys"), "w", encoding="ascii") as f:
+        f.write(":screen screen!\n")
     for subject in subjects:
         p = subprocess.run([os.path.join(BUILD, "stealscope"), "explain", name, subject], cwd=place, capture_output=True,
                            text=True, timeout=300)
@@ -38,6 +40,8 @@ def one(folder, history):
         check(len(found) == p.stdout.count("(stealscope "), f"{subject}: each of {p.stdout.count('(stealscope ')} commands stands in one line")
         commands |= set(found)
     for command in sorted(commands):
+        if command.startswith("stealscope view "):  # without a terminal
+            command += " --script keys --size 80x24; cat screen"
         p = subprocess.run(["sh", "-c", command], cwd=place, capture_output=True, text=True, timeout=300,
                            env={**os.environ, "PATH": BUILD + ":" + os.environ["PATH"]})
         check(p.returncode == 0 and p.stdout, f"pasted: {command} {p.stderr}")

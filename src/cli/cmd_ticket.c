@@ -204,16 +204,12 @@ static int show_moment(const struct ticket *t, const struct query_context *s, co
                        struct shown_moment *out, struct error *err)
 {
 	const struct moment *m = &f->moment;
-	char from[32], to[32], target[300], machine[256], name[ACTOR_TEXT], at[TIME_TEXT], d[TIME_TEXT];
+	char from[32], to[32], target[300], name[ACTOR_TEXT], at[TIME_TEXT], d[TIME_TEXT];
 	const int64_t margin = m->end - m->start + 1;
 	size_t size;
 	if (m->end < m->start)
 		return 0;
-	text_escape(machine, sizeof machine, s->catalog.machine[target_machine(&s->catalog, &m->target)].name);
-	if (m->target.kind == TARGET_CPU)
-		snprintf(target, sizeof target, "%s/CPU%u", machine, s->catalog.cpu[m->target.index].number);
-	else
-		snprintf(target, sizeof target, "%s/%d", machine, s->catalog.thread[m->target.index].tid);
+	catalog_operand_text(&s->catalog, &m->target, target, sizeof target);
 	snprintf(out->title, sizeof out->title, "The moment: %s UTC, %s, %s", time_clock(at, m->start, 6),
 	         time_duration(d, margin), catalog_target_text(&s->catalog, &m->target, name, sizeof name));
 	snprintf(from, sizeof from, "%" PRId64, m->start - margin > s->window.from ? m->start - margin : s->window.from);

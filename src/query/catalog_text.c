@@ -3,9 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "base/timefmt.h"
 
 #define NAME_TEXT 512  /* bytes of an escaped name in a message */
 
@@ -84,6 +86,28 @@ char *catalog_target_text(const struct catalog *catalog, const struct target *s,
 	text_escape(name, sizeof name, catalog_longest_name(catalog, s->index));
 	snprintf(buf, size, "%s/%" PRId32 "%s%s",
 	         text_escape(machine, sizeof machine, catalog->machine[th->machine].name), th->tid, *name ? " " : "", name);
+	return buf;
+}
+
+char *catalog_operand_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size)
+{
+	char machine[NAME_TEXT];
+	text_escape(machine, sizeof machine, catalog->machine[target_machine(catalog, s)].name);
+	if (s->kind == TARGET_CPU)
+		snprintf(buf, size, "%s/CPU%u", machine, catalog->cpu[s->index].number);
+	else if (s->kind == TARGET_THREAD)
+		snprintf(buf, size, "%s/%" PRId32, machine, catalog->thread[s->index].tid);
+	else
+		snprintf(buf, size, "%s", machine);
+	return buf;
+}
+
+char *catalog_view_command(const struct catalog *catalog, const struct target *s, int64_t at, char *buf, size_t size)
+{
+	char row[ACTOR_TEXT], time[TIME_TEXT];
+	char *word = shell_word(catalog_operand_text(catalog, s, row, sizeof row));
+	snprintf(buf, size, "view FILE --row %s --at %s", word, time_clock(time, at, 6));
+	free(word);
 	return buf;
 }
 

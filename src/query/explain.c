@@ -135,14 +135,15 @@ static void write_members(const struct explanation *s)
 static void write_main_cause(struct explanation *s)
 {
 	struct finding f = { .base = "" };
-	char d[TIME_TEXT], at[TIME_TEXT], cpu[24] = "";
+	char d[TIME_TEXT], command[ACTOR_TEXT], cpu[24] = "";
 	const struct cause *c = s->main;
 	finding_of_rank(&f, &s->causes, c, s->demand.ran + s->demand.lost);
 	if (s->main_entry->longest.pcpu >= 0)
 		snprintf(cpu, sizeof cpu, " on CPU%d", s->main_entry->longest.pcpu);
-	fprintf(s->to, "Main delay%s: %s, in %" PRIu64 " interval%s, longest %s at %s%s", s->slept_for ? " while runnable" : "",
-	        f.text, c->intervals, c->intervals == 1 ? "" : "s", time_duration(d, c->longest.end - c->longest.start + 1),
-	        time_clock(at, c->longest.start, 6), cpu);
+	fprintf(s->to, "Main delay%s: %s, in %" PRIu64 " interval%s, longest %s%s (stealscope %s)",
+	        s->slept_for ? " while runnable" : "", f.text, c->intervals, c->intervals == 1 ? "" : "s",
+	        time_duration(d, c->longest.end - c->longest.start + 1), cpu,
+	        catalog_view_command(s->catalog, &s->target, c->longest.start, command, sizeof command));
 	write_members(s);
 	fputs(".\n", s->to);
 }

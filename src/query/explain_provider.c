@@ -171,7 +171,7 @@ int explain_provider(FILE *to, const struct catalog *catalog, uint32_t machine, 
 {
 	const struct catalog_machine *m = &catalog->machine[machine];
 	struct provider_sums *p = mem_new(1, sizeof *p);
-	char d[TIME_TEXT], e[TIME_TEXT], at[TIME_TEXT];
+	char d[TIME_TEXT], e[TIME_TEXT], command[ACTOR_TEXT];
 	unsigned vcpus = 0;
 	int status = 0;
 	p->longest.end = -1;
@@ -185,9 +185,10 @@ int explain_provider(FILE *to, const struct catalog *catalog, uint32_t machine, 
 		fprintf(to, "The provider took %s in %" PRIu64 " gap%s, according to the guest's steal clock",
 		        time_duration(d, p->all.ns), p->all.gaps, p->all.gaps == 1 ? "" : "s");
 		write_reasons(to, p, vcpus);
-		fprintf(to, "Longest: %s at %s on vCPU%u; it may have begun and ended up to %s earlier. Sums are as exact as the "
+		fprintf(to, "Longest: %s (stealscope %s); it may have begun and ended up to %s earlier. Sums are as exact as the "
 		        "counter.\n", time_duration(d, p->longest.end - p->longest.start + 1),
-		        time_clock(at, p->longest.start, 6), catalog->cpu[p->longest_cpu].number, time_duration(e, p->bound));
+		        catalog_view_command(catalog, &(struct target){ TARGET_CPU, p->longest_cpu }, p->longest.start, command,
+		                             sizeof command), time_duration(e, p->bound));
 		if ((double)p->all.ns >= REQUEST_SHARE * vcpus * ((double)until - (double)from))
 			write_request(to, catalog, machine, from, until, p);
 	}

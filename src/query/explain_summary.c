@@ -27,15 +27,14 @@ static const char *target_name(const struct summary_text *t, const struct target
 
 static void write_waits(const struct summary_text *t, const struct summary_row *row)
 {
-	char actor[NAME_TEXT], longest[TIME_TEXT], p99[TIME_TEXT], at[TIME_TEXT];
+	char actor[NAME_TEXT], longest[TIME_TEXT], p99[TIME_TEXT] = "", command[ACTOR_TEXT];
 	time_duration(longest, row->longest.end - row->longest.start + 1);
 	target_name(t, &row->longest.target, actor);
-	time_clock(at, row->longest.start, 6);
-	if (row->gaps == 1)
-		fprintf(t->to, "1 wait, %s (%s at %s).\n", longest, actor, at);
-	else
-		fprintf(t->to, "%" PRIu64 " waits, longest %s (%s at %s), p99 %s.\n", row->gaps, longest, actor, at,
-		        time_duration(p99, row->p99));
+	if (row->gaps > 1)
+		time_duration(p99, row->p99);
+	fprintf(t->to, "%" PRIu64 " wait%s %s of %s%s%s (stealscope %s).\n", row->gaps, row->gaps == 1 ? "," : "s, longest",
+	        longest, actor, *p99 ? ", p99 " : "", p99,
+	        catalog_view_command(t->catalog, &row->longest.target, row->longest.start, command, sizeof command));
 }
 
 static void write_machine(const struct summary_text *t, const struct summary_row *row)

@@ -176,17 +176,8 @@ void cause_sentence(const struct cause_list *l, const struct cause *c, int64_t w
 void finding_set_command(struct finding *out, const struct catalog *catalog)
 {
 	const struct moment *m = &out->moment;
-	char name[256], number[300], at[TIME_TEXT];
-	if (m->end < m->start)
-		return;
-	text_escape(name, sizeof name, catalog->machine[target_machine(catalog, &m->target)].name);
-	if (m->target.kind == TARGET_CPU)
-		snprintf(number, sizeof number, "%s/CPU%u", name, catalog->cpu[m->target.index].number);
-	else
-		snprintf(number, sizeof number, "%s/%" PRId32, name, catalog->thread[m->target.index].tid);
-	char *word = shell_word(number);
-	snprintf(out->command, sizeof out->command, "explain FILE %s --at %s", word, time_clock(at, m->start, 6));
-	free(word);
+	if (m->end >= m->start)
+		catalog_view_command(catalog, &m->target, m->start, out->command, sizeof out->command);
 }
 
 static void set_numbers(struct finding *out, const struct cause_list *l, const struct cause *c, int64_t wanted)

@@ -123,8 +123,11 @@ int catalog_parse_target(const struct catalog *catalog, const char *text, struct
 int catalog_lifetime(const struct catalog *catalog, const struct target *s, int64_t *start, int64_t *end,
                      struct error *err);
 #define ACTOR_TEXT 640  /* bytes of the longest text of a target or actor: machine (MACHINE_NAME), TID, comm */
-/* Writes "Debian/3525 critical_task", escaped; the name of a thread is the one that it had longest. Returns buf. */
+/* Write "Debian/3525 critical_task", escaped, the name being the one that the thread had longest; the form for commands,
+ * "Debian/3525"; the arguments "view FILE --row Debian/3525 --at 12:03:04.113900" for a time of it. Return buf. */
 char *catalog_target_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size);
+char *catalog_operand_text(const struct catalog *catalog, const struct target *s, char *buf, size_t size);
+char *catalog_view_command(const struct catalog *catalog, const struct target *s, int64_t at, char *buf, size_t size);
 uint32_t target_machine(const struct catalog *catalog, const struct target *s);
 const char *catalog_longest_name(const struct catalog *catalog, uint32_t thread);  /* raw; "": none */
 
@@ -251,9 +254,6 @@ int flow_of(const struct catalog *catalog, const struct target *s, int64_t from,
 size_t flow_interval_at(const struct flow *f, int64_t t);
 /* Returns the first ns of column c of n equal columns of [start, end]. Column n starts after the window. */
 int64_t flow_column(int64_t start, int64_t end, unsigned c, unsigned n);
-/* Adds the cells to lanes: lane[lane_of[entry] * cells + column], with `cells` columns per lane; lane_of UINT32_MAX: the
- * entry is in no lane. Exact if cells == f->columns. */
-void flow_paint(const struct flow *f, const uint32_t *lane_of, unsigned cells, int64_t *lane);
 
 /* The main culprit, for one line of text.
  * - The machine that took most. If one of its actors took more than half of that, and no actor of another machine took

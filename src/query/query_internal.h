@@ -95,4 +95,8 @@ void names_move(struct strtab *from, char ***name, size_t *names);
 /* Returns true if this vCPU is the target or belongs to it. Target NULL or the host: every vCPU of a VM. */
 bool vcpu_is_in_target(const struct catalog *catalog, const struct target *s, uint32_t vcpu);
 
+/* Adds the cells to lanes: lane[lane_of[entry] * cells + column], with `cells` columns per lane; lane_of UINT32_MAX: the
+ * entry is in no lane. Exact if cells == f->columns. */
+void flow_paint(const struct flow *f, const uint32_t *lane_of, unsigned cells, int64_t *lane);
+
 #endif
