@@ -154,7 +154,8 @@ def seeds(few, many):
 
 
 def on_terminal(*args, columns=80, rows=24, **more):
-    """Returns the output of the program on a terminal of this size."""
+    """Returns the output of the program on a terminal of this size, by default one without links."""
+    more.setdefault("env", {**os.environ, "TERM": "vt100"})
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
     p = subprocess.Popen([PROGRAM, *args], stdout=slave, stderr=subprocess.DEVNULL, **more)

@@ -19,8 +19,8 @@ BLOCK = {
     "verdict": re.compile("^    Debian/vCPU0" + INDENTED, re.M),
 }
 COMMAND = re.compile(r"^    (stealscope [a-z]+ (?:tests/data|demo\.steal).*?)(?:   .*)?$", re.M)
-COMMANDS = 9
-VERDICT_LINES = 5
+COMMANDS = 8
+VERDICT_LINES = 6
 # Document -> blocks of output in it: kind, and key of the output in program_output().
 SHOWN = {
     "README": [("screen", "overview"), ("verdict", "explain")],

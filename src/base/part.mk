@@ -32,6 +32,7 @@ src_libbase_a_SOURCES = \
 	src/base/states.c src/base/states.h \
 	src/base/strtab.c src/base/strtab.h \
 	src/base/suggest.c src/base/suggest.h \
+	src/base/terminal_type.c src/base/terminal_type.h \
 	src/base/text.c src/base/text.h \
 	src/base/timefmt.c src/base/timefmt.h \
 	src/base/topology.c src/base/topology.h \

@@ -1,6 +1,8 @@
 /* stealscope gaps: lists intervals in which a vCPU or thread was runnable and did not run, with their culprits. */
 #include <stdio.h>
+#include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/timefmt.h"
 #include "cli/cli.h"
 #include "cli/gaps_inside.h"
@@ -9,7 +11,7 @@
 #include "cli/target_arg.h"
 
 #define TOP 20          /* default of --top, gaps */
-#define LINES_AFTER 7   /* heading, and what follows the table on a terminal of 80 columns */
+#define LINES_AFTER 9   /* heading, and what follows the table on a terminal of 80 columns */
 
 static const struct column periodic_columns[] = {
 	{ "machine", "machine", COL_TEXT },    { "tid", "TID", COL_INT },
@@ -74,6 +76,16 @@ static void fit_culprits(struct gap_list *list, size_t rows)
 	list->items = i;
 }
 
+/* Prints the command that shows the gap in the first row. */
+static void print_first_place(const struct query_context *s, const struct gap *gap)
+{
+	char command[ACTOR_TEXT];
+	char *text = mem_printf("first row (stealscope %s)\n",
+	                        catalog_view_command(&s->catalog, &gap->target, gap->start, command, sizeof command));
+	prose_print(text, s->named);
+	free(text);
+}
+
 /* Lists the gaps of a target (NULL: of every VM). */
 static int list_gaps(struct query_context *s, const char *target_text, struct gap_options options, unsigned top,
                      struct report_how how, enum gaps_view view, struct error *err)
@@ -101,6 +113,8 @@ static int list_gaps(struct query_context *s, const char *target_text, struct ga
 		if (view == ALL_CULPRITS && top == TOP_FIT && how.format == FORMAT_TEXT && report_height(stdout))
 			fit_culprits(&list, options.top);
 		rc = report_gaps(stdout, how, &s->catalog, &list, selected, view == ALL_CULPRITS, &s->origin, err);
+		if (rc == 0 && view == ONE_BY_ONE && how.format == FORMAT_TEXT && list.items)
+			print_first_place(s, &list.item[0].gap);
 	}
 	gap_list_release(&list);
 	return rc;

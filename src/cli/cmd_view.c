@@ -13,6 +13,7 @@
 #include "cli/recording_list.h"
 #include "cli/trace_input.h"
 #include "index/index.h"
+#include "report/report.h"
 #include "ui/ui.h"
 
 static int parse_size(const char *text, struct ui_options *ui, struct error *err)
@@ -115,6 +116,18 @@ static int view_or_list(const struct input_options *named, struct ui_options *ui
 	return check_terminal(named, ui, err) ? -1 : run_view(named, ui, fresh, err);
 }
 
+/* Puts the path of the first link among the arguments in place of it, and its place into *ui. */
+static int take_link(int argc, char **argv, struct ui_options *ui, struct place_link *link, struct error *err)
+{
+	int found = 0;
+	for (int i = 1; i < argc && found == 0; i++)
+		if ((found = place_link_parse(argv[i], link, err)) > 0)
+			argv[i] = link->path;
+	ui->row = link->row;
+	ui->at = link->at;
+	return found < 0 ? -1 : 0;
+}
+
 int cmd_view(int argc, char **argv, struct error *err)
 {
 	struct trace_input w = { 0 };
@@ -138,7 +151,10 @@ int cmd_view(int argc, char **argv, struct error *err)
 	const struct opts opts = { "[view] RECORDING...", "Browse the timeline of a history, or of traces (indexed on "
 	                                                  "first use).",
 	                           opt, sizeof opt / sizeof *opt, 0, -1 };
-	int rc = trace_input_parse(&w, &opts, argc, argv, err);
+	struct place_link link = { NULL, NULL, NULL };
+	int rc = take_link(argc, argv, &ui, &link, err);
+	if (rc == 0)
+		rc = trace_input_parse(&w, &opts, argc, argv, err);
 	if (rc == 0)
 		rc = parse_size(size, &ui, err);
 	char *script = rc == 0 && ui.script ? trace_input_path(ui.script, err) : NULL;
@@ -146,6 +162,7 @@ int cmd_view(int argc, char **argv, struct error *err)
 	ui.script = script;
 	if (rc == 0)
 		rc = view_or_list(&w.named, &ui, fresh, err);
+	place_link_release(&link);
 	free(script);
 	trace_input_release(&w);
 	return rc;

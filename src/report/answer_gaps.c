@@ -1,7 +1,9 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/terminal_type.h"
 #include "base/timefmt.h"
 #include "report/report.h"
 
@@ -47,9 +49,9 @@ struct gap_record {
 	int64_t ns;                /* ns of the gap that the culprit had the CPU */
 };
 
-/* Writes a row. common: target of all rows, which text names below the table; NULL: none. */
+/* Writes a row. common: target of all rows, which text names below the table; NULL: none. is_linked: the time is a link. */
 static void write_gap(struct report *r, const struct catalog *catalog, const struct gap_record *row,
-                      const struct target *common, struct report_how how)
+                      const struct target *common, struct report_how how, bool is_linked)
 {
 	char target[ACTOR_TEXT], name[ACTOR_TEXT], shown[ACTOR_TEXT];
 	const struct gap *gap = row->gap;
@@ -57,8 +59,13 @@ static void write_gap(struct report *r, const struct catalog *catalog, const str
 	catalog_target_text(catalog, &gap->target, target, sizeof target);
 	if (how.format == FORMAT_TEXT && common)
 		strip_common(catalog, common, target);
+	char at[24], victim[ACTOR_TEXT], *link = NULL;
+	snprintf(at, sizeof at, "%" PRId64, gap->start);
+	catalog_operand_text(catalog, &gap->target, victim, sizeof victim);
+	if (is_linked)
+		link = place_link_make(history_file(catalog->h), victim, at);
 	report_row(r, (struct value[]){
-		VAL_INT(gap->start), VAL_INT(gap->end), VAL_INT(gap->end - gap->start + 1), VAL_SHOWN(target),
+		{ .integer = gap->start, .link = link }, VAL_INT(gap->end), VAL_INT(gap->end - gap->start + 1), VAL_SHOWN(target),
 		VAL_TEXT(target_state_name(catalog, &gap->target, gap->state)),
 		!has_culprit ? VAL_NONE : VAL_SHOWN(actor_text(catalog, row->culprit, row->name, ACTOR_SHOWN, &gap->target, shown,
 		                                               sizeof shown)),
@@ -66,6 +73,7 @@ static void write_gap(struct report *r, const struct catalog *catalog, const str
 		has_culprit ? value_tid(row->culprit->tid) : VAL_NONE,
 		has_culprit ? VAL_TEXT(actor_name_text(row->culprit, row->name, name)) : VAL_NONE,
 		has_culprit ? VAL_INT(row->ns) : VAL_NONE });
+	free(link);
 }
 
 static void write_totals(FILE *out, const struct catalog *catalog, const struct gap_list *list, const struct target *target)
@@ -126,6 +134,7 @@ int report_gaps(FILE *out, struct report_how how, const struct catalog *catalog,
 {
 	static const struct report_shape shape = REPORT_SHAPE_DROPPING("gaps", gap_columns, "culprit_ns state"),
 	                                 of_one = REPORT_SHAPE_DROPPING("gaps", columns_of_one, "culprit_ns state");
+	const bool is_linked = how.format == FORMAT_TEXT && !how.table && terminal_skips_osc(fileno(out));
 	struct target only;
 	const struct target *common = common_target(catalog, target, &only);
 	report_warn_omitted(out, how, o, list->items, list->all.count, "gaps, the longest,");
@@ -139,7 +148,7 @@ int report_gaps(FILE *out, struct report_how how, const struct catalog *catalog,
 			const struct actor *culprit = one ? &item->top.actor : &entry[k].actor;
 			const struct gap_record row = { &item->gap, culprit, list->name[culprit->name],
 			                                one ? item->top.ns : entry[k].duration };
-			write_gap(r, catalog, &row, common, how);
+			write_gap(r, catalog, &row, common, how, is_linked);
 		}
 	}
 	int rc = report_end(r, err);

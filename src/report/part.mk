@@ -16,6 +16,7 @@ src_libreport_a_SOURCES = \
 	src/report/answer_polls.c \
 	src/report/answer_steal.c \
 	src/report/answer_waits.c \
+	src/report/place_link.c src/report/place_link.h \
 	src/report/prose.c src/report/provenance.c src/report/page.c src/report/page.h \
 	src/report/answer_summary.c src/report/report.c src/report/report.h \
 	src/report/table.c src/report/table.h \

@@ -122,6 +122,7 @@ struct value {
 	const char *text;  /* SHOWN: escaped already */
 	int64_t integer;
 	double real;
+	const char *link;  /* text: where it leads (place_link.h); NULL: nowhere */
 };
 #define VAL_TEXT(s) ((struct value){ .text = (s) })                                  /* raw, from traces */
 #define VAL_SHOWN(s) ((struct value){ .form = VALUE_SHOWN, .text = (s) })            /* escaped, from query/ */
@@ -226,6 +227,7 @@ int report_path(FILE *out, struct report_how how, const struct catalog *catalog,
                 size_t top, struct origin *o, struct error *err);
 
 #include "report/guest_time.h"
+#include "report/place_link.h"
 #include "report/table.h"
 
 #endif

@@ -43,7 +43,7 @@ void report_table_begin(struct report_table *t, const struct report_shape *shape
 void report_table_clear(struct report_table *t)
 {
 	for (size_t i = 0; i < t->fields; i++)
-		free(t->field[i].text);
+		free(t->field[i].text), free(t->field[i].link);
 	t->fields = t->rows = 0;
 }
 
@@ -75,7 +75,8 @@ void report_table_add(struct report_table *t, const struct value *value)
 			? t->clock(t->clock_arg, clock, value[c].integer, column->type == COL_CLOCK_NS ? 1 : 100000)
 			: field_format(column, &value[c], true, &text);
 		struct report_field *field = ARRAY_PUSH(t->field, t->fields, t->fields_cap);
-		*field = (struct report_field){ mem_dup(column->heading ? shown : ""), sort_key(column, &value[c]) };
+		*field = (struct report_field){ mem_dup(column->heading ? shown : ""), sort_key(column, &value[c]),
+			value[c].link ? mem_dup(value[c].link) : NULL };
 		if (column->heading && column->type != COL_LANE)
 			t->widest[c] = max_int(t->widest[c], text_width(field->text));
 	}

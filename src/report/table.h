@@ -15,6 +15,7 @@ struct report_table {
 	struct report_field {
 		char *text;              /* for people, escaped, owned */
 		int64_t key;             /* its number, to sort by; 0: text */
+		char *link;              /* value.link, owned */
 	} *field;                    /* row by row */
 	size_t rows, fields, fields_cap;
 	int *widest;                 /* cells of the widest text of each column, and of its heading */

@@ -1,0 +1,12 @@
+/* Families of terminal types, by the first letters of $TERM. */
+#ifndef STEALSCOPE_BASE_TERMINAL_TYPE_H
+#define STEALSCOPE_BASE_TERMINAL_TYPE_H
+
+#include <stdbool.h>
+
+/* Returns the common type that a terminal of this type resembles ("xterm-256color"), static; NULL: another family. */
+const char *terminal_family(const char *type);
+/* Returns true if fd is a terminal of a family that skips OSC sequences that it does not know: others may print them. */
+bool terminal_skips_osc(int fd);
+
+#endif
