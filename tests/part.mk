@@ -77,7 +77,8 @@ E2E_TESTS = \
 	tests/test_hostile_files.py \
 	tests/test_throttling.py \
 	tests/test_locks.py \
-	tests/test_appearance.py tests/test_viewer_culprits.py tests/test_place_links.py tests/test_gallery.py tests/test_long_spans.py \
+	tests/test_appearance.py tests/test_viewer_culprits.py tests/test_place_links.py tests/test_terminal_answers.py \
+	tests/test_gallery.py tests/test_long_spans.py \
 	tests/test_lttng.py \
 	tests/test_escaped_names.py \
 	tests/test_nested.py \

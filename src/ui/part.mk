@@ -69,6 +69,7 @@ src_libui_a_SOURCES = \
 	src/ui/core/thread_scan.c \
 	src/ui/core/text_filter.c src/ui/core/text_filter.h \
 	src/ui/top/top_keys.c src/ui/top/top.c src/ui/top/top.h src/ui/top/top_draw.c src/ui/top/top_lanes.c src/ui/top/top_rows.c \
+	src/ui/terminal/background.c src/ui/terminal/background.h \
 	src/ui/terminal/term.c src/ui/terminal/term.h \
 	src/ui/terminal/terminfo_fallback.c src/ui/terminal/terminfo_fallback.h \
 	src/ui/widgets/theme.c src/ui/widgets/theme.h \

@@ -103,6 +103,8 @@ static void handle_keys(struct loop *l)
 		n++;
 		if (key == KEY_CODE_MOUSE)
 			viewer_mouse(l->app, m.x, m.y, m.event == MOUSE_PRESS);
+		else if (key == KEY_CODE_LIGHT)
+			appearance_follow_light(l->app);
 		else
 			viewer_key(l->app, key);
 	}

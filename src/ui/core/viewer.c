@@ -44,6 +44,7 @@ static int choose_appearance(struct app *app, const struct ui_options *options, 
 	app->appearance.tier = app->appearance.best_tier = TIER_BLOCKS;
 	if (theme_load(&app->appearance.theme, theme, err) < 0)
 		return -1;
+	app->appearance.follows_background = !theme;
 	theme_palette(&app->appearance.theme, app->appearance.depth, &app->appearance.palette);
 	for (int t = 0; glyphs && t < TIERS; t++)
 		if (strcmp(glyphs, tier_name[t]) == 0)

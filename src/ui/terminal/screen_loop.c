@@ -40,6 +40,7 @@ int screen_loop_begin(struct screen_loop *l, const struct ui_options *options, s
 	*l = (struct screen_loop){ 0 };
 	if (theme_load(&l->theme, options->theme, err) < 0)
 		return -1;
+	l->follows_background = !options->theme;
 	signals_begin(&l->during);
 	l->term = term_open(stdout, stdin, NULL, err);
 	if (!l->term) {
@@ -86,6 +87,8 @@ uint32_t screen_loop_key(struct screen_loop *l, struct term_mouse *mouse)
 	const uint32_t key = l->quit ? 0 : term_key(l->term, mouse);
 	if (key)
 		l->empty_reads = 0;
+	if (key == KEY_CODE_LIGHT && l->follows_background && theme_load(&l->theme, THEME_LIGHT, NULL) == 0)
+		theme_palette(&l->theme, l->palette.depth, &l->palette);
 	if (l->empty_reads > EMPTY_READS)  /* the terminal hung up */
 		l->quit = true;
 	if (key == ('l' & 31))

@@ -14,6 +14,7 @@ struct screen_loop {
 	struct theme theme;
 	struct palette palette;
 	bool blocks;       /* the terminal shows block characters */
+	bool follows_background;  /* no theme was named: a light background chooses the light one */
 	bool quit;         /* set by SIGINT, by a lost terminal, or by the program */
 	sigset_t during;   /* signal mask while the loop waits */
 	int empty_reads;   /* reads without a key in a row */

@@ -7,17 +7,22 @@
 #define _XOPEN_SOURCE_EXTENDED 1
 #include <curses.h>
 #include <langinfo.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <term.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+#include "base/terminal_type.h"
 #include "ui/input/keys.h"
+#include "ui/terminal/background.h"
 #include "ui/terminal/terminfo_fallback.h"
 
 #define RESTORE_MAX_BYTES 512
+#define ANSWER_NS 200000000  /* time at the end for which an answer of the terminal is awaited, ns */
 
 struct terminal {
 	SCREEN *screen;
@@ -25,6 +30,9 @@ struct terminal {
 	enum depth depth;
 	bool default_colours, utf8, blocks, mouse;
 	bool button_down;     /* the first mouse button is pressed */
+	bool asked;           /* the terminal still owes the answer to BACKGROUND_QUESTION */
+	bool in_osc;          /* an OSC sequence began, and its end was not read yet */
+	struct osc osc;
 	char restore[RESTORE_MAX_BYTES];
 	struct screen last_frame;  /* copy of the last frame */
 };
@@ -133,6 +141,11 @@ struct terminal *term_open(FILE *out, FILE *in, const char *type, struct error *
 	t->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 	t->blocks = t->utf8 && t->depth != DEPTH_MONO && strncmp(name, "linux", 5) != 0;
 	build_restore(t);
+	t->asked = t->depth != DEPTH_MONO && terminal_skips_osc(fileno(out)) && isatty(fileno(in));
+	if (t->asked) {
+		fputs(BACKGROUND_QUESTION, out);
+		fflush(out);
+	}
 	return t;
 }
 
@@ -147,18 +160,6 @@ static void leave_screen(void)
 		refresh();
 	}
 	endwin();
-}
-
-void term_close(struct terminal *t)
-{
-	if (!t)
-		return;
-	set_term(t->screen);
-	term_mouse(t, false);
-	leave_screen();
-	delscreen(t->screen);
-	screen_release(&t->last_frame);
-	free(t);
 }
 
 enum depth term_depth(const struct terminal *t)
@@ -356,16 +357,23 @@ static uint32_t sequence_key(char final, int number)
 
 /* Reads the bytes that arrived together with an Esc. An escape sequence is one key, or none if it is unknown; it is
  * never read as several keys. Other bytes are put back, and the key is Esc. */
-static uint32_t read_escape(void)
+static uint32_t read_escape(struct terminal *t)
 {
-	wint_t input[16] = { 0 };
+	wint_t input[64] = { 0 };
 	size_t n = 0;
 	int number = 0, status;
 	bool plain = true;
 	while ((status = wget_wch(stdscr, &input[n])) == OK) {
 		const wint_t k = input[n];
+		if (n == 0 && k == ']' && t->asked) {
+			t->in_osc = true;
+			t->osc = (struct osc){ .len = 0 };
+			return 0;
+		}
 		if (n == 0 ? k != '[' && k != 'O' : k < 0x20 || k > 0x7e)
 			break;
+		if (n > 1 && k == 'c' && input[1] == '?')
+			t->asked = false;
 		if (n > 0 && k >= 0x40)
 			return plain ? sequence_key((char)k, number) : 0;
 		plain &= n == 0 || (k >= '0' && k <= '9');
@@ -382,6 +390,15 @@ static uint32_t read_escape(void)
 	return KEY_CODE_ESC;
 }
 
+/* Reads a character of an OSC sequence. Returns KEY_CODE_LIGHT at the end of the answer that the background is light. */
+static uint32_t read_osc(struct terminal *t, wint_t k)
+{
+	if (!osc_add(&t->osc, (uint32_t)k))
+		return 0;
+	t->in_osc = false;
+	return t->asked && osc_is_light_background(&t->osc) ? KEY_CODE_LIGHT : 0;
+}
+
 uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 {
 	for (int skipped = 0; skipped < 64; skipped++) {
@@ -390,8 +407,10 @@ uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 		uint32_t key = 0;
 		if (input == ERR)
 			return 0;
-		if (input == OK)
-			key = k == KEY_CODE_ESC ? read_escape()
+		if (input == OK && t->in_osc)
+			key = read_osc(t, k);
+		else if (input == OK)
+			key = k == KEY_CODE_ESC ? read_escape(t)
 				: k == 127 ? KEY_CODE_BACKSPACE  /* terminfo may assign DEL to another key */
 				: (uint32_t)k;
 		else if (k == KEY_MOUSE)
@@ -402,6 +421,32 @@ uint32_t term_key(struct terminal *t, struct term_mouse *mouse)
 			return key;
 	}
 	return 0;
+}
+
+/* Waits for the answer that the terminal owes: it would be input of the shell. */
+static void wait_for_answer(struct terminal *t)
+{
+	const int64_t end = now_ns() + ANSWER_NS;
+	struct term_mouse mouse;
+	for (int64_t rest; t->asked && (rest = end - now_ns()) > 0;) {
+		if (poll(&(struct pollfd){ STDIN_FILENO, POLLIN, 0 }, 1, (int)(rest / 1000000) + 1) <= 0)
+			break;
+		if (!term_key(t, &mouse) && !t->asked)
+			break;
+	}
+}
+
+void term_close(struct terminal *t)
+{
+	if (!t)
+		return;
+	set_term(t->screen);
+	wait_for_answer(t);
+	term_mouse(t, false);
+	leave_screen();
+	delscreen(t->screen);
+	screen_release(&t->last_frame);
+	free(t);
 }
 
 void term_suspend(struct terminal *t)

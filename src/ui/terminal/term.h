@@ -34,6 +34,7 @@ struct term_mouse {
 	enum { MOUSE_PRESS, MOUSE_RELEASE } event;
 };
 #define KEY_CODE_MOUSE 0x200200  /* pseudo key for a mouse button, with details in struct term_mouse */
+#define KEY_CODE_LIGHT 0x200201  /* pseudo key: the terminal answered that its background is light */
 /* Returns the next pending key; 0: none. */
 uint32_t term_key(struct terminal *t, struct term_mouse *mouse);
 

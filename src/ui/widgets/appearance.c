@@ -145,9 +145,17 @@ void appearance_read_states(struct app *app)
 	assign_letters(app);
 }
 
+void appearance_follow_light(struct app *app)
+{
+	struct theme light;
+	if (app->appearance.follows_background && theme_load(&light, THEME_LIGHT, NULL) == 0)
+		appearance_set_theme(app, &light);
+}
+
 void appearance_set_theme(struct app *app, const struct theme *theme)
 {
 	app->appearance.theme = *theme;
+	app->appearance.follows_background = false;
 	theme_palette(&app->appearance.theme, app->appearance.depth, &app->appearance.palette);
 	appearance_read_states(app);
 }

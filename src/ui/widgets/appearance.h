@@ -28,6 +28,7 @@ struct appearance {
 	enum depth depth;
 	char color[16];              /* colour mode requested by --color or the configuration; "": auto */
 	enum tier tier, best_tier;   /* tier: chosen glyphs; best_tier: richest glyphs that the terminal can show */
+	bool follows_background;     /* nobody chose a theme */
 	bool coarse;                 /* simpler frames without block glyphs, while a key repeats */
 	struct vocabulary vcpu, thread, request, provider;
 	struct vocabulary *owner;    /* one entry per CPU of the catalog, used for pCPUs */
@@ -36,6 +37,7 @@ struct appearance {
 
 void appearance_read_states(struct app *app);  /* reads the states of a history that replaces the previous one */
 void appearance_set_theme(struct app *app, const struct theme *theme);
+void appearance_follow_light(struct app *app);  /* uses the light theme if nobody chose a theme */
 void appearance_set_depth(struct app *app, enum depth depth);
 void appearance_next_tier(struct app *app);
 

@@ -85,6 +85,8 @@ extern const char *const vis_history_name[VIS_COUNT];
 extern const char *const vis_description[VIS_COUNT];
 enum vis vis_of_name(const char *state_name);  /* VIS_UNKNOWN: unknown name */
 
+#define THEME_LIGHT "cvd-light"  /* the default on a light background */
+
 /* Returns the name of shipped theme i; NULL: there are no more. The first is the default. */
 const char *theme_shipped_name(unsigned i);
 
