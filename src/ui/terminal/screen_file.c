@@ -8,9 +8,7 @@
 #define FONT_SIZE 13
 #define FONT "DejaVu Sans Mono, Menlo, Consolas, monospace"
 
-struct rgb { unsigned r, g, b; };
-
-static struct rgb colour_of(int index)
+struct rgb screen_colour(int index)
 {
 	static const struct rgb first[16] = {
 		{ 0, 0, 0 }, { 205, 49, 49 }, { 13, 148, 77 }, { 205, 180, 20 }, { 36, 92, 200 }, { 170, 60, 170 },
@@ -32,8 +30,8 @@ static void colours_of(struct style style, bool light, struct rgb *fg, struct rg
 {
 	static const struct rgb paper = { 255, 255, 255 }, ink = { 32, 32, 32 };
 	static const struct rgb night = { 17, 19, 24 }, chalk = { 210, 210, 210 };
-	*fg = style.fg < 0 ? light ? ink : chalk : colour_of(style.fg);
-	*bg = style.bg < 0 ? light ? paper : night : colour_of(style.bg);
+	*fg = style.fg < 0 ? light ? ink : chalk : screen_colour(style.fg);
+	*bg = style.bg < 0 ? light ? paper : night : screen_colour(style.bg);
 	if (style.attr & ATTR_REVERSE) {
 		struct rgb swap = *fg;
 		*fg = *bg;

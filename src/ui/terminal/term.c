@@ -19,6 +19,7 @@
 #include "base/terminal_type.h"
 #include "ui/input/keys.h"
 #include "ui/terminal/background.h"
+#include "ui/terminal/screen_file.h"
 #include "ui/terminal/terminfo_fallback.h"
 
 #define RESTORE_MAX_BYTES 512
@@ -29,6 +30,7 @@ struct terminal {
 	FILE *out;
 	enum depth depth;
 	bool default_colours, utf8, blocks, mouse;
+	bool has_rgb;         /* colours are numbers 0xRRGGBB, but those below 8 are indices */
 	bool button_down;     /* the first mouse button is pressed */
 	bool asked;           /* the terminal still owes the answer to BACKGROUND_QUESTION */
 	bool in_osc;          /* an OSC sequence began, and its end was not read yet */
@@ -72,6 +74,22 @@ const char *term_restore_text(const struct terminal *t)
 	return t->restore;
 }
 
+/* Returns the type with direct colour for a terminal that announces it ($COLORTERM), static; NULL: none. */
+static const char *direct_type(const char *name)
+{
+	static const char *const direct[] = { "xterm-direct", "tmux-direct", "foot-direct", "konsole-direct", "vte-direct",
+		"alacritty-direct", "st-direct", "contour-direct", "mintty-direct" };
+	const char *colour = getenv("COLORTERM");
+	if (!colour || (strcmp(colour, "truecolor") != 0 && strcmp(colour, "24bit") != 0))
+		return NULL;
+	for (size_t i = 0; i < sizeof direct / sizeof *direct; i++) {
+		const size_t n = strcspn(direct[i], "-");
+		if (strncmp(name, direct[i], n) == 0 && (!name[n] || strcmp(name + n, "-256color") == 0))
+			return direct[i];
+	}
+	return NULL;
+}
+
 /* Loads the description of the terminal type from the database, or a compiled-in one. *type NULL: $TERM. Sets *type to
  * the name of the description. */
 static int load_description(const char **type, int fd, struct error *err)
@@ -80,6 +98,9 @@ static int load_description(const char **type, int fd, struct error *err)
 	const char *name = *type ? *type : getenv("TERM");
 	if (!name || !*name)
 		return error_set(err, STATUS_SYSTEM, "set TERM, or use --script", "the viewer: TERM is not set");
+	*type = *type ? NULL : direct_type(name);
+	if (*type && setupterm(*type, fd, &found) == OK)
+		return 0;
 	*type = name;
 	if (setupterm(name, fd, &found) == OK)
 		return 0;
@@ -110,6 +131,7 @@ static void choose_colours(struct terminal *t)
 		return;
 	}
 	t->default_colours = use_default_colors() == OK;
+	t->has_rgb = COLORS > 256;
 	t->depth = COLORS >= 256 ? DEPTH_256 : COLORS >= 16 ? DEPTH_16 : DEPTH_8;
 }
 
@@ -209,6 +231,13 @@ static attr_t attributes_of(uint16_t attr)
 	return a;
 }
 
+static int rgb_of(int index)
+{
+	const struct rgb c = screen_colour(index);
+	const int number = (int)(c.r << 16 | c.g << 8 | c.b);
+	return index < 8 ? index : number < 8 ? 8 : number;
+}
+
 static int pair_of(const struct terminal *t, struct style style)
 {
 	if (t->depth == DEPTH_MONO || (style.fg < 0 && style.bg < 0))
@@ -218,7 +247,7 @@ static int pair_of(const struct terminal *t, struct style style)
 		fg = fg < 0 ? COLOR_WHITE : fg;
 		bg = bg < 0 ? COLOR_BLACK : bg;
 	}
-	int pair = alloc_pair(fg, bg);
+	int pair = t->has_rgb ? alloc_pair(rgb_of(fg), rgb_of(bg)) : alloc_pair(fg, bg);
 	return pair < 0 ? 0 : pair;
 }
 
