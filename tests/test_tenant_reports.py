@@ -39,6 +39,12 @@ def check_frequency():
     rate = re.search(r"converted at (\d+)\.(\d{6}) MHz as its timers show", str(notes("summary", path("hog.steal"))))
     check(rate, "the frequency is measured from timer expirations")
     hz = rate[1] + rate[2]
+    text = run("explain", path("hog.steal")).stdout
+    check("uptime -s" in joined(text), "a request to the provider without a date asks for the time of boot")
+    rows = table("gaps", path("hog.steal"), "Debian/CPU0", "--top", "1")
+    start = f"{int(rows[0]['start']) / 1e9:.6f}"
+    at = [run("explain", path("hog.steal"), "Debian/CPU0", "--at", f"{machine}00:00:{start}").stdout for machine in ("", "Debian@")]
+    check(at[0] == at[1], "the times of a guest alone are those of its clock")
     run("index", *trace, "--tsc-hz", hz, "-o", path("given.steal"))
     check("clock-from-hz" in codes("summary", path("given.steal")), "a note shows the frequency that was given")
     measured, given = taken(path("hog.steal")), taken(path("given.steal"))

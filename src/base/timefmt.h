@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define WALL_CLOCK_MIN (INT64_C(10) * 365 * 86400 * 1000000000)  /* ns; earlier times count from a boot */
 #define TIME_TEXT 40  /* bytes of a buffer for any text written here */
 
 /* Formats a duration: "5.21 ms", "812 ns", "1.25 s": three significant digits, at most 8 columns below 10 000 s. */

@@ -14,8 +14,6 @@
 #include "base/timefmt.h"
 #include "cli/captured_command.h"
 
-#define CLOCK_OF_BOOT (INT64_C(1000000000) * 1000000000)  /* times before 2001 count from the boot, ns */
-
 static void set_text(struct recording_line *l, size_t i, const char *text)
 {
 	char escaped[512];
@@ -57,7 +55,7 @@ static bool fill_line(struct recording_line *l, struct json_object *answer)
 	const int64_t start = json_member_int(window, "start", 0);
 	set_text(l, 1, describe_machines(json_member_array(answer, "rows"), who, sizeof who));
 	set_text(l, 2, json_member_text(verdict, "text"));
-	l->shown.when = start < CLOCK_OF_BOOT ? l->recording->modified : start;
+	l->shown.when = start < WALL_CLOCK_MIN ? l->recording->modified : start;
 	l->shown.length = json_member_int(window, "end", start) - start + 1;
 	l->shown.share = json_member_real(verdict, "share", -1);
 	return true;

@@ -11,7 +11,6 @@
 #include "base/timefmt.h"
 
 #define PERIODS_MAX 4096
-#define WALL_CLOCK_MIN (INT64_C(10) * 365 * 86400 * 1000000000)  /* ns; earlier times count from the boot of the machine */
 #define REQUEST_SHARE 0.001  /* smaller shares of the time of the vCPUs are not worth a request to the provider */
 
 /* Gaps of one reason. */
@@ -164,6 +163,9 @@ static void write_request(FILE *to, const struct catalog *catalog, uint32_t mach
 	if (p->by[OUT_PROVIDER_NEIGHBOUR].gaps || p->by[OUT_PROVIDER].gaps)
 		fputs("What else ran on its CPUs, and how far are they overcommitted? ", to);
 	fputs("Which host was it on?\"\n", to);
+	if (from < WALL_CLOCK_MIN)
+		fprintf(to, "The recording lacks the date: add the time at which %s booted (\"uptime -s\") to these times.\n",
+		        name);
 }
 
 int explain_provider(FILE *to, const struct catalog *catalog, uint32_t machine, int64_t from, int64_t until,

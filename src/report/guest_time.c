@@ -22,6 +22,14 @@ static int64_t integer_of(struct json_object *row, const char *key)
 	return json_object_get_int64(json_object_object_get(row, key));
 }
 
+bool guest_time_is_apart(const struct catalog *catalog)
+{
+	bool has_host = false;
+	for (uint32_t i = 0; i < catalog->machines; i++)
+		has_host |= catalog->machine[i].kind == MACHINE_HOST;
+	return has_host || catalog->machines > 1;
+}
+
 /* Reads the segments of a machine's clock, in order of time. The caller frees *lines. Returns their number. */
 static size_t read_lines(const struct catalog *catalog, uint32_t machine, struct guest_line **lines)
 {
@@ -30,7 +38,9 @@ static size_t read_lines(const struct catalog *catalog, uint32_t machine, struct
 	struct json_object *doc = meta ? json_parse(meta, size) : NULL;
 	struct json_object *rows = NULL;
 	*lines = NULL;
-	if (doc && json_object_is_type(doc, json_type_object))
+	if (!guest_time_is_apart(catalog))  /* the recording's clock is that of its only machine */
+		*ARRAY_PUSH(*lines, n, cap) = (struct guest_line){ 0, 0, 0, 0 };
+	else if (doc && json_object_is_type(doc, json_type_object))
 		json_object_object_get_ex(doc, "clocks", &rows);
 	for (size_t i = 0; rows && json_object_is_type(rows, json_type_array) && i < json_object_array_length(rows); i++) {
 		struct json_object *row = json_object_array_get_idx(rows, i);

@@ -90,11 +90,13 @@ static void add_clock(struct app *app, struct pager *p)
 {
 	char d[TIME_TEXT];
 	pager_add(p, -1, "Clock")->heading = true;
-	pager_add(p, -1, "  %-14s %" PRId64 " ns since the epoch, host clock", "cursor", app->view.cursor);
+	const bool is_apart = guest_time_is_apart(&app->catalog);
+	pager_add(p, -1, "  %-14s %" PRId64 " ns since the %s, %s clock", "cursor", app->view.cursor,
+	          app->view.cursor < WALL_CLOCK_MIN ? "boot" : "epoch", is_apart ? "host" : app->rows.machine_name[0]);
 	int64_t guest;
 	char clock[TIME_TEXT];
 	const uint32_t machine = row_machine(&app->rows, app->view.row);
-	if (guest_time_of(&app->catalog, machine, app->view.cursor, &guest))
+	if (is_apart && guest_time_of(&app->catalog, machine, app->view.cursor, &guest))
 		pager_add(p, -1, "  %-14s %s@%s, on the clock of this machine", "guest time", app->rows.machine_name[machine],
 		          time_clock(clock, guest, 6));
 	int64_t clock_error = status_clock_error(app, row_machine(&app->rows, app->view.row));
