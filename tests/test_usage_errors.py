@@ -48,6 +48,11 @@ def check_options(history):
     check(not os.path.exists("x.pdf"), "a refused ticket leaves no directory")
     mistake("record", "--guest-only", "--host-only", texts=["stealscope: --guest-only ", " --host-only "])
     check("did you mean" not in run("index", "--foo", status=1).stderr, "three letters suggest no option")
+    p = run("latency", "report", history, "Debian", status=2)
+    check(f"latency {history}" not in p.stderr, "an operand of a subcommand is not moved before it")
+    sums = run("path", history, "Debian/151", "--sums", "--format", "csv").stdout.splitlines()
+    first = run("path", history, "Debian/151", "--sums", "--format", "csv", "--top", "2").stdout.splitlines()
+    check(first == sums[:3] and len(sums) > 3, "path --top")
     versions = {run(word).stdout for word in ("--version", "-V", "version")}
     check(len(versions) == 1 and "License: " in versions.pop(), "three spellings print one version text")
 

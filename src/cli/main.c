@@ -133,7 +133,9 @@ static void on_file_too_large(int number)
 /* If the first operand is no file and the second one is, the recording was meant to come first. */
 static void suggest_order(int argc, char **argv, const char *command, struct error *err)
 {
-	if (argc < 3 || !strstr(err->remedy, "check the path") || access(argv[1], F_OK) == 0 || access(argv[2], F_OK) != 0)
+	const bool has_subcommand = strcmp(command, "latency") == 0;
+	if (argc < 3 || has_subcommand || !strstr(err->remedy, "check the path") || access(argv[1], F_OK) == 0 ||
+	    access(argv[2], F_OK) != 0)
 		return;
 	snprintf(err->remedy, sizeof err->remedy, "the recording comes first: stealscope %s %.60s %.40s", command, argv[2],
 	         argv[1]);

@@ -72,8 +72,8 @@ const struct sink_kind *sink_kind_find(const char *target, struct error *err)
 	if (!k->scheme) {
 		/* The text after the colon may contain a password: print only the scheme. */
 		for (size_t i = 0, n = 0; sink_kinds[i].scheme && n < sizeof remedy; i++)
-			n += (size_t)snprintf(remedy + n, sizeof remedy - n, "%s%s%s", i ? ", " : "one of ", sink_kinds[i].scheme,
-			                      sink_kinds[i].operand);
+			n += (size_t)snprintf(remedy + n, sizeof remedy - n, "%s%s", i ? ", " : "see stealscope-export(1): ",
+			                      sink_kinds[i].scheme);
 		error_set(err, STATUS_USAGE, remedy, "--to: unknown target '%.*s'", (int)strcspn(target, ":"), target);
 		return NULL;
 	}

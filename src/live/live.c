@@ -286,7 +286,9 @@ struct live *live_open(const struct live_request *request, struct error *err)
 	l->last = now_ns();  /* the sources count the threads from now on */
 	refresh_threads(l);
 	if (l->threads.len == 0 && (request->pids || request->comms)) {
-		error_set(err, STATUS_INPUT, "see ps -eL", "no thread has this PID or name");
+		error_set(err, STATUS_INPUT, "see ps -eL", "no thread has the %s %s%s", request->comms ? "name" : "PID",
+		          request->comms ? request->comm[0] : request->pid[0],
+		          request->comms + request->pids > 1 ? ", nor another one given" : "");
 		live_close(l);
 		return NULL;
 	}
