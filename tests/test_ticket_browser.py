@@ -7,7 +7,7 @@ import shutil
 import sys
 
 import browser
-from e2e import DATA, HOSTILE, check, rename, run, scratch, skip
+from e2e import DATA, HOSTILE, check, recording, rename, run, scratch, skip
 
 RANGE = "document.getElementById('timeline-range').textContent"
 NOTE = "document.getElementById('timeline-note').textContent"
@@ -48,9 +48,9 @@ def check_work(page, path):
     check(page.until(f"{RANGE}.startsWith('shown: 7.17 s')"), "0 shows all")
 
 
-def check_sums(page, recording):
+def check_sums(page, history):
     """The sums of the whole window are those of `flow`."""
-    flow = list(csv.DictReader(io.StringIO(run("flow", recording, "Debian/151", "--format", "csv").stdout)))
+    flow = list(csv.DictReader(io.StringIO(run("flow", history, "Debian/151", "--format", "csv").stdout)))
     rows = page.value("[...document.querySelectorAll('#timeline-sums tr')].map(r => [...r.children].map(c => c.textContent))")
     want = {r["kind"]: int(r["duration_ns"]) / 1e9 for r in reversed(flow)}
     row = next(r for r in rows if r[0] == "Debian/151 fibonacci")
@@ -82,6 +82,19 @@ def check_forms(page, path):
     check(page.value(still.format("picture")) == "block", "without script the picture is there")
 
 
+def check_moment(page, folder):
+    """The timeline begins at the verdict's moment, and its victim has a lane, also if the victim is no guest."""
+    run("index", recording("disk"), "-o", f"{folder}/disk.steal")
+    run("ticket", f"{folder}/disk.steal", "-o", f"{folder}/disk.html")
+    page.load(f"{folder}/disk.html")
+    title = page.value("[...document.querySelectorAll('h2')].map(h => h.textContent).find(t => t.startsWith('The moment'))")
+    at, victim = re.search(r"([0-9:.]{15}) UTC, .*, (\S+ .*)$", title).groups()
+    begin, end = re.search(r"([0-9:.]+) to ([0-9:.]+)", page.value(RANGE)).groups()
+    check(begin <= at <= end, f"{begin} <= {at} <= {end}")
+    names = page.value("[...document.querySelectorAll('#timeline-sums tr')].map(r => r.children[0].textContent)")
+    check(victim in names, f"{victim} in {names}")
+
+
 def check_hostile(page, folder):
     """Names stay text: nothing but the page's own elements, and no script of a name runs."""
     shutil.copytree(os.path.join(DATA, "fibonacci"), f"{folder}/traces", ignore=shutil.ignore_patterns("*.steal"))
@@ -97,15 +110,16 @@ def main():
     if not browser.find():
         skip("no Chromium is installed")
     with scratch() as folder:
-        recording, path = f"{folder}/run.steal", f"{folder}/ticket.html"
-        run("index", os.path.join(DATA, "fibonacci"), "-o", recording)
-        run("ticket", recording, "-o", path)
+        history, path = f"{folder}/run.steal", f"{folder}/ticket.html"
+        run("index", os.path.join(DATA, "fibonacci"), "-o", history)
+        run("ticket", history, "-o", path)
         page = browser.Page(folder, 1280, 900)
         try:
             check_work(page, path)
-            check_sums(page, recording)
+            check_sums(page, history)
             check_links(page)
             check_forms(page, path)
+            check_moment(page, folder)
             check_hostile(page, folder)
             check(page.problems == [], f"no error in the page {page.problems}")
         finally:

@@ -43,6 +43,7 @@ struct ticket {
 	char *history, *picture, *key;  /* paths in it; key: NULL without aliases */
 	char *target;          /* operand in the cut history; NULL: all machines */
 	int64_t from, to;
+	int64_t moment_start;  /* of the verdict; 0: no moment */
 };
 
 /* ---- the cut history */
@@ -263,12 +264,14 @@ static void omit_directory(char *text, const char *history)
 		memmove(at, at + n, strlen(at + n) + 1);
 }
 
-/* Makes the interactive timeline. Its places are the waits of the csv, the longest first. */
-static int make_timeline(const struct query_context *s, const struct target *target, const char *gaps, char **text,
-                         struct error *err)
+/* Makes the interactive timeline. Its places are the verdict's moment and the waits of the csv, the longest first. */
+static int make_timeline(const struct query_context *s, const struct target *target, const struct moment *moment,
+                         const char *gaps, char **text, struct error *err)
 {
-	struct ticket_timeline t = { .catalog = &s->catalog, .target = target, .from = s->window.from, .to = s->window.to };
-	t.places = ticket_page_places(gaps, t.place, TIMELINE_PLACES);
+	const bool has_moment = moment->end >= moment->start;
+	struct ticket_timeline t = { .catalog = &s->catalog, .target = target, .victim = has_moment ? &moment->target : NULL,
+		.from = s->window.from, .to = s->window.to, .place = { { moment->start, moment->end } }, .places = has_moment };
+	t.places += ticket_page_places(gaps, t.place + t.places, TIMELINE_PLACES - t.places);
 	size_t bytes;
 	FILE *out = open_memstream(text, &bytes);
 	if (!out)
@@ -292,7 +295,10 @@ static int embed_history(const struct ticket *t, struct ticket_page *p, char **h
 	ticket_page_write_html(out, p);
 	fclose(out);
 	free(page);
-	ticket_page_places(p->gaps, moment, 1);
+	if (t->moment_start)
+		moment[0][0] = t->moment_start;
+	else
+		ticket_page_places(p->gaps, moment, 1);
 	const size_t room = page_bytes < PAGE_BYTES ? (PAGE_BYTES - page_bytes) / 4 * 3 : 0;
 	int rc = (*history = read_file(file, &bytes, err)) ? 0 : -1;
 	*part = '\0';
@@ -350,11 +356,14 @@ static int make_page(struct ticket *t, struct error *err)
 		warnings = warnings_text(&s.origin);
 		if (rc == 0)
 			rc = explain(&s, t->target ? &target : NULL, &first, &explanation, err);
+		if (rc == 0 && first.moment.end >= first.moment.start)
+			t->moment_start = first.moment.start;
 		if (rc == 0)
 			rc = show_moment(t, &s, &first, &moment, err);
 		verdict = rc == 0 ? mem_printf("%s.", first.text) : NULL;
 		if (rc == 0)
-			rc = make_timeline(&s, t->target ? &target : NULL, moment.gaps ? moment.gaps : gaps, &timeline, err);
+			rc = make_timeline(&s, t->target ? &target : NULL, &first.moment, moment.gaps ? moment.gaps : gaps, &timeline,
+			                   err);
 		rc = query_context_close(&s, rc, err);
 	}
 	if (rc == 0 && !(picture = read_file(t->picture, &picture_bytes, err)))

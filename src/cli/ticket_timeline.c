@@ -72,6 +72,8 @@ static int choose_lanes(struct chosen_lanes *l, const struct ticket_timeline *t,
 	l->len = 0;
 	if (t->target && t->target->kind != TARGET_MACHINE)
 		add_lane(l, *t->target);
+	if (t->victim)
+		add_lane(l, *t->victim);
 	add_cpus(l, t, true, VCPUS_MAX);
 	if (!t->target || t->target->kind == TARGET_MACHINE)
 		if (add_threads(l, t, err))

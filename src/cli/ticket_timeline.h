@@ -12,6 +12,7 @@
 struct ticket_timeline {
 	const struct catalog *catalog;
 	const struct target *target;    /* its first lane, or machine; NULL: all machines */
+	const struct target *victim;    /* of the moment: a lane, too; NULL: none */
 	int64_t from, to;
 	int64_t place[TIMELINE_PLACES][2];  /* start and end of the moment, then of listed waits: with more details */
 	size_t places;
