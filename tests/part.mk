@@ -37,7 +37,7 @@ E2E_TESTS = \
 	tests/test_conservation.py \
 	tests/test_cores.py \
 	tests/test_counters.py tests/test_counters_perf.py tests/test_record_counters.py \
-	tests/test_man.py \
+	tests/test_man.py tests/test_man_examples.py \
 	tests/test_man_notes.py \
 	tests/test_hostonly.py \
 	tests/test_quota_truth.py tests/test_tenant.py tests/test_tenant_reports.py tests/test_tenant_random.py tests/test_tsc_host.py \
