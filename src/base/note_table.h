@@ -151,7 +151,7 @@
 	  "and count as running", "index it with --host if it is a physical machine, with --guest NAME=DIR if it is a VM") \
 	X(NO_STEAL_SOURCE, "no-steal-source", LIMIT, \
 	  "No host trace and no steal clock: time taken by the host is invisible here and counts as running", \
-	  "record the host as well: this guest offers no counter that index evaluates (about.yaml lists the reasons)") \
+	  "record the host as well: this guest offers no counter that index evaluates (its about.yaml lists the reasons)") \
 	X(STEAL_CLOCK_CHECK, "steal-clock-check", INFO, \
 	  "the steal clock of %s rose by %.1f ms, the host's trace shows %.1f ms", "") \
 	X(COUNTERS_UNKNOWN, "counters-unknown", LIMIT, \

@@ -55,8 +55,9 @@ int findings_print_recording(char *recording, struct error *err)
 	if (rc == 0)
 		rc = findings_query(&s, NULL, &l, err);
 	if (rc == 0) {
-		const char *name = strrchr(recording, '/');
-		char *page = mem_printf(" -o %s.html", name && name[1] ? name + 1 : "ticket");
+		const char *slash = strrchr(recording, '/'), *name = slash ? slash + 1 : recording;
+		char *file = mem_printf("%s.html", *name ? name : "ticket"), *word = shell_word(file);
+		char *page = mem_printf(" -o %s", word);
 		findings_print(&s, &l, RECORDING_FINDINGS);
 		putchar('\n');
 		query_context_about(&s, NULL, REPORT_WHOLE(FORMAT_TEXT));
@@ -64,6 +65,8 @@ int findings_print_recording(char *recording, struct error *err)
 		print_command("look:", "", recording, "");
 		if (l.item[0].kind != FINDING_NOTHING && !finding_is_healthy(&l.item[0]))
 			print_command("ticket:", "ticket ", recording, page);
+		free(file);
+		free(word);
 		free(page);
 	}
 	findings_release(&l);

@@ -44,6 +44,17 @@ static const char *describe_machines(struct json_object *rows, char *buf, size_t
 	return buf;
 }
 
+/* Removes " (26 % of the time it wanted to run)": the line has the share in its own column. */
+static void drop_share(char *text)
+{
+	char *open = strstr(text, " % of ");
+	const char *close = open ? strchr(open, ')') : NULL;
+	while (open && open > text && *open != '(')
+		open--;
+	if (close && open > text && open[-1] == ' ')
+		memmove(open - 1, close + 1, strlen(close));
+}
+
 /* Fills the line from an answer of `summary --format json`. Returns true if it has a window. */
 static bool fill_line(struct recording_line *l, struct json_object *answer)
 {
@@ -55,6 +66,7 @@ static bool fill_line(struct recording_line *l, struct json_object *answer)
 	const int64_t start = json_member_int(window, "start", 0);
 	set_text(l, 1, describe_machines(json_member_array(answer, "rows"), who, sizeof who));
 	set_text(l, 2, json_member_text(verdict, "text"));
+	drop_share(l->texts[2]);
 	l->shown.when = start < WALL_CLOCK_MIN ? l->recording->modified : start;
 	l->shown.length = json_member_int(window, "end", start) - start + 1;
 	l->shown.share = json_member_real(verdict, "share", -1);

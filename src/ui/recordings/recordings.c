@@ -211,9 +211,12 @@ static void draw(struct list_screen *s)
 			screen_clip(out, 13, (int)i + 2, out->w - 13, part(s, PART_NORMAL), help[i].text);
 		}
 	} else {
-		draw_table(s, out, 1, out->h - 1);
+		draw_table(s, out, 1, out->h - 2);
 	}
 	const int y = out->h - 1;
+	const ptrdiff_t row = selected_row(s);
+	if (row >= 0 && !s->help)  /* the whole verdict, which the table may cut */
+		screen_clip(out, 1, y - 1, out->w - 1, part(s, PART_TITLE), s->list->row[row].verdict);
 	screen_fill(out, 0, y, out->w, ' ', part(s, PART_STATUS));
 	if (s->is_searching)
 		prompt_draw(&s->prompt, out, y, part(s, PART_STATUS));
