@@ -94,12 +94,11 @@ static char *cache_file(const struct recording_lines *r)
 
 static void take_cached(struct recording_lines *r, struct json_object *cached)
 {
-	const char *name = json_member_text(cached, "name"), *key = json_member_text(cached, "fingerprint");
-	char fingerprint[24];
+	const char *name = json_member_text(cached, "name");
+	const uint64_t fingerprint = strtoull(json_member_text(cached, "fingerprint"), NULL, 16);
 	for (size_t i = 0; i < r->lines; i++) {
 		struct recording_line *l = &r->line[i];
-		snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, l->recording->fingerprint);
-		if (strcmp(l->recording->name, name) != 0 || strcmp(key, fingerprint) != 0)
+		if (l->recording->fingerprint != fingerprint || strcmp(l->recording->name, name) != 0)
 			continue;
 		set_text(l, 1, json_member_text(cached, "who"));
 		set_text(l, 2, json_member_text(cached, "verdict"));

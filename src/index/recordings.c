@@ -20,7 +20,7 @@
 #define DEPTH 3  /* levels of directories below a machine's directory in which its trace is searched */
 #define FILES_MAX 200000  /* files examined in all: a search from the root of a file system ends */
 
-struct entry { char *path; struct stat st; };
+struct entry { char *path; mode_t type; };  /* S_IFDIR, S_IFREG, or another type */
 
 struct folder {
 	struct entry *entry;
@@ -42,6 +42,15 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(((const struct entry *)a)->path, ((const struct entry *)b)->path);
 }
 
+/* Returns the type of a file; of a link, that of its target; 0: it does not exist. */
+static mode_t type_of(int dir, const struct dirent *d)
+{
+	struct stat st;
+	if (d->d_type == DT_DIR || d->d_type == DT_REG)
+		return d->d_type == DT_DIR ? S_IFDIR : S_IFREG;
+	return fstatat(dir, d->d_name, &st, 0) == 0 ? st.st_mode & S_IFMT : 0;
+}
+
 /* Reads the names in a directory, without hidden ones, sorted. Returns 0, or -1 with errno set. */
 static int folder_read(struct search *s, struct folder *f, const char *path)
 {
@@ -51,10 +60,10 @@ static int folder_read(struct search *s, struct folder *f, const char *path)
 	if (!dir)
 		return -1;
 	for (struct dirent *d; s->files && (d = readdir(dir)); s->files--) {
-		struct stat st;
-		if (d->d_name[0] != '.' && fstatat(dirfd(dir), d->d_name, &st, 0) == 0)
+		const mode_t type = d->d_name[0] == '.' ? 0 : type_of(dirfd(dir), d);
+		if (type)
 			*ARRAY_PUSH(f->entry, f->entries, f->cap) =
-				(struct entry){ mem_printf("%s%s%s", path, len && path[len - 1] == '/' ? "" : "/", d->d_name), st };
+				(struct entry){ mem_printf("%s%s%s", path, len && path[len - 1] == '/' ? "" : "/", d->d_name), type };
 	}
 	closedir(dir);
 	if (f->entries)
@@ -86,7 +95,7 @@ static bool is_machine(const char *dir)
 
 static bool is_trace_file(const struct entry *e)
 {
-	return S_ISREG(e->st.st_mode) && !history_is_history_file(e->path) && trace_is_file(e->path);
+	return e->type == S_IFREG && !history_is_history_file(e->path) && trace_is_file(e->path);
 }
 
 /* Returns true if a trace is in the directory or, down to `depth` levels, below it. */
@@ -100,7 +109,7 @@ static bool contains_trace(struct search *s, const char *dir, unsigned depth)
 	bool found = false;
 	for (size_t i = 0; i < f.entries && !found; i++)
 		found = is_trace_file(&f.entry[i]) ||
-		        (depth && S_ISDIR(f.entry[i].st.st_mode) && contains_trace(s, f.entry[i].path, depth - 1));
+		        (depth && f.entry[i].type == S_IFDIR && contains_trace(s, f.entry[i].path, depth - 1));
 	folder_release(&f);
 	return found;
 }
@@ -120,28 +129,26 @@ static bool is_named_by_date(const char *name)
 
 enum strength { NO_RECORDING, ONE_MACHINE, RECORDING };
 
-static enum strength classify_dir(struct search *s, const char *path)
+static size_t count_machines(struct search *s, const struct folder *f)
 {
-	struct folder f;
+	size_t machines = 0;
+	for (size_t i = 0; i < f->entries && machines < 2; i++)
+		machines += is_trace_file(&f->entry[i]) ||
+		            (f->entry[i].type == S_IFDIR && contains_trace(s, f->entry[i].path, DEPTH));
+	return machines;
+}
+
+/* Classifies a directory without a session file that holds the traces of so many machines. */
+static enum strength classify_dir(const char *path, size_t machines)
+{
 	const char *slash = strrchr(path, '/');
-	unsigned machines = 0;
-	if (has_session_file(path))
-		return RECORDING;
-	if (is_machine(path) || folder_read(s, &f, path))
-		return !is_machine(path) ? NO_RECORDING : is_named_by_date(slash ? slash + 1 : path) ? RECORDING : ONE_MACHINE;
-	for (size_t i = 0; i < f.entries && machines < 2; i++)
-		machines += is_trace_file(&f.entry[i]) ||
-		            (S_ISDIR(f.entry[i].st.st_mode) && contains_trace(s, f.entry[i].path, DEPTH));
-	folder_release(&f);
 	return machines > 1 || (machines && is_named_by_date(slash ? slash + 1 : path)) ? RECORDING
 	       : machines ? ONE_MACHINE : NO_RECORDING;
 }
 
-static enum strength classify(struct search *s, const struct entry *e)
+static enum strength classify_file(const struct entry *e)
 {
-	if (S_ISDIR(e->st.st_mode))
-		return classify_dir(s, e->path);
-	if (!S_ISREG(e->st.st_mode))
+	if (e->type != S_IFREG)
 		return NO_RECORDING;
 	return history_is_history_file(e->path) ? RECORDING : trace_is_file(e->path) ? ONE_MACHINE : NO_RECORDING;
 }
@@ -149,20 +156,19 @@ static enum strength classify(struct search *s, const struct entry *e)
 /* Adds what changes with a file. A cached history beside the traces does not count: reading a recording may write it. */
 static void add_file(struct recording_entry *r, const struct entry *e)
 {
-	const char *name = strrchr(e->path, '/') + 1;
-	const struct timespec t = e->st.st_mtim;
-	const int64_t modified = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-	if (strcmp(name, CACHE_NAME) == 0 || !S_ISREG(e->st.st_mode))
+	struct stat st;
+	if (strcmp(strrchr(e->path, '/') + 1, CACHE_NAME) == 0 || e->type != S_IFREG || stat(e->path, &st))
 		return;
+	const int64_t modified = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
 	r->modified = modified > r->modified ? modified : r->modified;
 	r->fingerprint = hash_text(r->fingerprint, e->path);
-	r->fingerprint = hash_number(hash_number(r->fingerprint, (uint64_t)modified), (uint64_t)e->st.st_size);
+	r->fingerprint = hash_number(hash_number(r->fingerprint, (uint64_t)modified), (uint64_t)st.st_size);
 }
 
 static void add_files(struct search *s, struct recording_entry *r, const struct entry *e, unsigned depth)
 {
 	struct folder f;
-	if (!S_ISDIR(e->st.st_mode)) {
+	if (e->type != S_IFDIR) {
 		add_file(r, e);
 		return;
 	}
@@ -181,8 +187,8 @@ static void add_recording(struct search *s, const struct entry *e)
 }
 
 /* Adds the recordings in a directory, and down to `depth` levels in directories that hold several. Returns the number of
- * certain ones. */
-static size_t add_recordings(struct search *s, const struct folder *f, unsigned depth)
+ * certain ones. Adds the number of entries that hold traces to *machines. */
+static size_t add_recordings(struct search *s, const struct folder *f, unsigned depth, size_t *machines)
 {
 	struct recordings *out = s->out;
 	const size_t before = out->len;
@@ -190,14 +196,17 @@ static size_t add_recordings(struct search *s, const struct folder *f, unsigned 
 	for (size_t i = 0; i < f->entries; i++) {
 		const struct entry *e = &f->entry[i];
 		struct folder below = { 0 };
-		size_t more = 0;
 		if (strcmp(strrchr(e->path, '/') + 1, CACHE_NAME) == 0)
 			continue;
-		const bool holds_several = depth && S_ISDIR(e->st.st_mode) && !has_session_file(e->path) && !is_machine(e->path);
-		if (holds_several && folder_read(s, &below, e->path) == 0)
-			more = add_recordings(s, &below, depth - 1);
+		const bool is_dir = e->type == S_IFDIR, has_session = is_dir && has_session_file(e->path);
+		const bool is_trace = is_dir && !has_session && is_machine(e->path);
+		const bool is_read = is_dir && !has_session && !is_trace && folder_read(s, &below, e->path) == 0;
+		size_t traces = is_trace || (!depth && is_read) ? is_trace + count_machines(s, &below) : 0;
+		const size_t more = depth && is_read ? add_recordings(s, &below, depth - 1, &traces) : 0;
+		const enum strength strength = more ? NO_RECORDING : has_session ? RECORDING
+			: is_dir ? classify_dir(e->path, traces) : classify_file(e);
 		folder_release(&below);
-		const enum strength strength = more ? NO_RECORDING : classify(s, e);
+		*machines += strength != NO_RECORDING;
 		certain += more + (strength == RECORDING);
 		if (strength != NO_RECORDING)
 			add_recording(s, e);
@@ -220,7 +229,8 @@ int recordings_find(struct recordings *out, const char *dir, size_t at_least, st
 		return 0;
 	if (folder_read(&search, &f, dir))
 		return errno == ENOTDIR ? 0 : error_read(err, NULL, "%s", dir);
-	add_recordings(&search, &f, 1);
+	size_t machines = 0;
+	add_recordings(&search, &f, 1, &machines);
 	folder_release(&f);
 	for (size_t i = 0; i < out->len; i++)
 		out->item[i].name = out->item[i].path + len + (dir[len - 1] != '/');
@@ -232,7 +242,15 @@ int recordings_find(struct recordings *out, const char *dir, size_t at_least, st
 bool recording_is_here(const char *dir)
 {
 	struct search search = { NULL, 0, FILES_MAX };
-	return classify_dir(&search, dir) != NO_RECORDING;
+	struct folder f = { 0 };
+	const bool is_trace = is_machine(dir);
+	if (has_session_file(dir))
+		return true;
+	if (!is_trace && folder_read(&search, &f, dir))
+		return false;
+	const size_t machines = is_trace ? 1 : count_machines(&search, &f);
+	folder_release(&f);
+	return machines > 0;
 }
 
 void recordings_release(struct recordings *r)
