@@ -247,12 +247,12 @@ static void test_list(void **state)
 	}
 	struct yaml_out *o = yaml_out_new();
 	cgroups_put_threads(o, YAML_OUT_ROOT, c[0], c[1]);
-	cgroups_put_list(o, YAML_OUT_ROOT, c[0], c[1]);
+	cgroups_put_list(o, YAML_OUT_ROOT, c[0], c[1], false);
 	char *text = yaml_out_end(o);
 	assert_string_equal(text, "groups:\n  52: /api\n"
 	                          "control_groups:\n- path: /api\n  name: api\n  quota_ns: 10000000\n  period_ns: 100000000\n"
-	                          "  before: {periods: 3, throttled: 1, throttled_ns: 1000}\n"
-	                          "  after: {periods: 9, throttled: 5, throttled_ns: 4000}\n"
+	                          "  before: {periods: 0, throttled: 0, throttled_ns: 0}\n"
+	                          "  after: {periods: 6, throttled: 4, throttled_ns: 3000}\n"
 	                          "  threads: 52 53 54\n- path: /new.service\n  name: new.service\n  threads: 55\n");
 	/* The reader of session files accepts the text, and writes it again. */
 	struct yaml_file file;

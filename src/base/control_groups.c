@@ -1,5 +1,6 @@
 #include "base/control_groups.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,6 +39,17 @@ uint32_t control_groups_put(struct control_groups *g, const char *path)
 			.throttled = -1, .throttled_ns = -1 };
 		return (uint32_t)*at;
 	}
+}
+
+void control_groups_describe(struct control_groups *g, uint32_t group, const char *name, const char *cpus)
+{
+	struct control_group *to = &g->group[group];
+	if (name && *name) {
+		free(to->name);
+		to->name = mem_dup(name);
+	}
+	free(to->cpus);
+	to->cpus = cpus ? mem_dup(cpus) : NULL;
 }
 
 void control_groups_add_member(struct control_groups *g, int32_t tid, const char *path)
@@ -98,12 +110,7 @@ static int read_group(struct control_groups *g, struct yaml_file *f, const yaml_
 	struct control_group *to = &g->group[index];
 	const char *name = yaml_scalar(yaml_member(f, node, "name")), *cpus = yaml_scalar(yaml_member(f, node, "cpus"));
 	const yaml_node_t *quota = yaml_member(f, node, "quota_ns"), *period = yaml_member(f, node, "period_ns");
-	if (name && *name) {
-		free(to->name);
-		to->name = mem_dup(name);
-	}
-	free(to->cpus);
-	to->cpus = cpus ? mem_dup(cpus) : NULL;
+	control_groups_describe(g, index, name, cpus);
 	if ((quota && yaml_integer(f, quota, 0, INT64_MAX, &to->quota_ns, err)) ||
 	    (period && yaml_integer(f, period, 1, INT64_MAX, &to->period_ns, err)))
 		return -1;
@@ -125,28 +132,29 @@ int control_groups_read(struct control_groups *g, struct yaml_file *f, const yam
 	return 0;
 }
 
-/* Writes a counter of cpu.stat as one that was 0 before the recording. */
-static void put_growth(struct yaml_out *o, int map, const struct control_group *g, bool after)
+/* Writes the counters of cpu.stat as those of a group that was new at the start of the recording. */
+static void put_growth(struct yaml_out *o, int map, const struct control_group *g)
 {
 	const struct { const char *key; int64_t n; } counter[] = {
 		{ "periods", g->periods }, { "throttled", g->throttled }, { "throttled_ns", g->throttled_ns } };
-	const int braces = yaml_out_braces(o, map, after ? "after" : "before");
-	for (size_t i = 0; i < sizeof counter / sizeof *counter; i++)
-		if (counter[i].n >= 0)
-			yaml_out_number(o, braces, counter[i].key, after ? counter[i].n : 0);
+	for (int after = 0; after < 2 && g->throttled_ns >= 0; after++) {
+		const int braces = yaml_out_braces(o, map, after ? "after" : "before");
+		for (size_t i = 0; i < sizeof counter / sizeof *counter; i++)
+			if (counter[i].n >= 0)
+				yaml_out_number(o, braces, counter[i].key, after ? counter[i].n : 0);
+	}
 }
 
 static void put_threads(struct yaml_out *o, int map, const struct control_groups *g, uint32_t group)
 {
 	char *text = NULL;
-	for (size_t i = 0; i < g->members; i++) {
-		if (g->member[i].group != group)
-			continue;
-		char *longer = mem_printf("%s%s%d", text ? text : "", text ? " " : "", g->member[i].tid);
-		free(text);
-		text = longer;
-	}
-	yaml_out_text(o, map, "threads", text);
+	size_t length = 0;
+	FILE *to = open_memstream(&text, &length);
+	for (size_t i = 0; i < g->members && to; i++)
+		if (g->member[i].group == group)
+			fprintf(to, "%s%d", ftell(to) ? " " : "", g->member[i].tid);
+	if (to && fclose(to) == 0 && length)
+		yaml_out_text(o, map, "threads", text);
 	free(text);
 }
 
@@ -157,17 +165,14 @@ void control_groups_write(struct yaml_out *o, int map, const struct control_grou
 	for (size_t i = 0; i < g->groups; i++) {
 		const struct control_group *c = &g->group[i];
 		const int group = yaml_out_map(o, list, NULL);
-		yaml_out_text(o, group, "path", c->path);
-		yaml_out_text(o, group, "name", c->name);
+		yaml_out_escaped(o, group, "path", c->path);
+		yaml_out_escaped(o, group, "name", c->name);
 		if (c->quota_ns) {
 			yaml_out_number(o, group, "quota_ns", c->quota_ns);
 			yaml_out_number(o, group, "period_ns", c->period_ns);
 		}
-		yaml_out_text(o, group, "cpus", c->cpus);
-		if (c->throttled_ns >= 0) {
-			put_growth(o, group, c, false);
-			put_growth(o, group, c, true);
-		}
+		yaml_out_escaped(o, group, "cpus", c->cpus);
+		put_growth(o, group, c);
 		put_threads(o, group, g, (uint32_t)i);
 	}
 }

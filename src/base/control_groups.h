@@ -28,6 +28,8 @@ struct control_groups {
 void control_groups_release(struct control_groups *g);
 /* Returns the index of the group; adds it, with its path as name, if it is new. UINT32_MAX: there are too many. */
 uint32_t control_groups_put(struct control_groups *g, const char *path);
+/* Sets the name and the CPU set; NULL: the name stays, the CPU set is unknown. */
+void control_groups_describe(struct control_groups *g, uint32_t group, const char *name, const char *cpus);
 void control_groups_add_member(struct control_groups *g, int32_t tid, const char *path);
 
 /* Reads the list "control_groups" of a session file. Returns 0, or -1 with *err set. */

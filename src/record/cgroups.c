@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/control_groups.h"
 #include "base/map.h"
 #include "base/mem.h"
 #include "base/text.h"
@@ -258,67 +259,40 @@ void cgroups_put_threads(struct yaml_out *o, int map, const struct cgroups *befo
 	}
 }
 
-static void put_stat(struct yaml_out *o, int map, const char *key, const struct recorded_group *g)
+/* Adds the groups and threads of a snapshot; a group that the list has gets its later properties. */
+static void list_groups(struct control_groups *list, const struct cgroups *c, const struct cgroups *before)
 {
-	if (!g || !g->has_stat)
-		return;
-	const int braces = yaml_out_braces(o, map, key);
-	yaml_out_number(o, braces, "periods", g->stat.periods);
-	yaml_out_number(o, braces, "throttled", g->stat.throttled);
-	yaml_out_number(o, braces, "throttled_ns", g->stat.throttled_ns);
-}
-
-/* Writes the TIDs of the group's threads; of the later snapshot, those that the earlier one does not contain. */
-static void put_tids(struct yaml_out *o, int map, const struct cgroups *const c[2], const char *path)
-{
-	const size_t path_length = strlen(path);
-	size_t length;
-	char *text = NULL;
-	FILE *to = open_memstream(&text, &length);
-	for (int k = 0; k < 2 && to; k++)
-		for (size_t i = 0; c[k] && i < c[k]->members; i++) {
-			const struct group_member *m = &c[k]->member[i];
-			const char *rest = strncmp(m->path, path, path_length) == 0 ? m->path + path_length : "x";
-			if ((!*rest || strncmp(rest, "/sched_idle:", 12) == 0) && !(k && find_member(c[0], m->tid)))
-				fprintf(to, "%s%d", ftell(to) ? " " : "", m->tid);
+	for (size_t i = 0; c && i < c->groups; i++) {
+		const struct recorded_group *g = &c->group[i], *old = find_group(before, g->path, strlen(g->path));
+		const uint32_t index = g->synthetic ? UINT32_MAX : control_groups_put(list, g->path);
+		if (index == UINT32_MAX)
+			continue;
+		control_groups_describe(list, index, g->name, g->cpus);
+		list->group[index].quota_ns = g->quota.quota;
+		list->group[index].period_ns = g->quota.period;
+		if ((g->quota.quota || (old && old->quota.quota)) && g->has_stat && old && old->has_stat) {
+			list->group[index].periods = g->stat.periods - old->stat.periods;
+			list->group[index].throttled = g->stat.throttled - old->stat.throttled;
+			list->group[index].throttled_ns = g->stat.throttled_ns - old->stat.throttled_ns;
 		}
-	if (to && fclose(to) == 0 && length)
-		yaml_out_text(o, map, "threads", text);
-	free(text);
+	}
+	for (size_t i = 0; c && i < c->members; i++) {
+		const char *path = c->member[i].path, *synthetic = strstr(path, "/sched_idle:");
+		char *real = mem_printf("%.*s", (int)(synthetic ? (size_t)(synthetic - path) : strlen(path)), path);
+		if (*real && strcmp(real, "/") != 0 && !(before && find_member(before, c->member[i].tid)))
+			control_groups_add_member(list, c->member[i].tid, real);
+		free(real);
+	}
 }
 
-/* Writes one group as a mapping. c: the snapshots before and after. */
-static void put_group(struct yaml_out *o, int list, const struct cgroups *const c[2], const char *path)
+void cgroups_put_list(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after,
+                      bool has_events)
 {
-	const struct recorded_group *before = find_group(c[0], path, strlen(path));
-	const struct recorded_group *after = find_group(c[1], path, strlen(path)), *g = after ? after : before;
-	const int map = yaml_out_map(o, list, NULL);
-	yaml_out_escaped(o, map, "path", g->path);
-	yaml_out_escaped(o, map, "name", g->name);
-	if (g->quota.quota) {
-		yaml_out_number(o, map, "quota_ns", g->quota.quota);
-		yaml_out_number(o, map, "period_ns", g->quota.period);
-	}
-	yaml_out_escaped(o, map, "cpus", g->cpus);
-	if (g->quota.quota || (before && before->quota.quota)) {
-		put_stat(o, map, "before", before);
-		put_stat(o, map, "after", after);
-	}
-	put_tids(o, map, c, g->path);
-}
-
-void cgroups_put_list(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after)
-{
-	const struct cgroups *const c[] = { before, after };
-	int list = 0;
-	for (int k = 0; k < 2; k++)
-		for (size_t i = 0; c[k] && i < c[k]->groups; i++) {
-			const struct recorded_group *g = &c[k]->group[i];
-			if (g->synthetic || (k && find_group(before, g->path, strlen(g->path))))
-				continue;
-			list = list ? list : yaml_out_list(o, map, "control_groups");
-			put_group(o, list, c, g->path);
-		}
+	struct control_groups list = { .has_events = has_events };
+	list_groups(&list, before, NULL);
+	list_groups(&list, after, before);
+	control_groups_write(o, map, &list);
+	control_groups_release(&list);
 }
 
 char *cgroups_quota_file(const struct cgroups *c, const char *root, size_t *number)

@@ -22,9 +22,9 @@ void cgroups_put_threads(struct yaml_out *o, int map, const struct cgroups *befo
 /* Writes the weights of the groups of these threads, from n pairs of snapshots; each group once. */
 void cgroups_put_weights(struct yaml_out *o, int map, struct cgroups *const *before, struct cgroups *const *after,
                          size_t n);
-/* Writes each group with its name, quota and CPU set; its cpu.stat before and after if it has a quota; and its threads. A
- * thread that moved is in its earlier group. */
-void cgroups_put_list(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after);
+/* Writes the list of base/control_groups.h. A thread that moved is in its earlier group. has_events: as there. */
+void cgroups_put_list(struct yaml_out *o, int map, const struct cgroups *before, const struct cgroups *after,
+                      bool has_events);
 
 /* Returns the name of the cpu.stat of the first group with a quota from *number on, and sets *number to its number in that
  * list. NULL: none. The caller frees it. */

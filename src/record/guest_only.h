@@ -64,6 +64,7 @@ void guest_only_end(struct host *h);
  * *segments, *excluded: number of segments between samples. */
 uint64_t guest_only_frequency(const struct clock_sample *sample, size_t n, size_t *segments, size_t *excluded);
 
+void guest_only_put(struct yaml_out *o, const struct host *h);  /* Writes guest_only of about.yaml. */
 /* Writes about.yaml and session.yaml. before, after: this machine's control groups. dir: descriptor of the recording's
  * directory. */
 int guest_only_describe(const struct host *h, const struct cgroups *before, const struct cgroups *after, int dir,

@@ -9,15 +9,16 @@
 #include "base/int128.h"
 #include "base/mem.h"
 #include "record/events.h"
+#include "record/guest_only.h"
 #include "record/recording_dir.h"
 #include "record/topology_facts.h"
 #include "record/proc.h"
 
-static void put_clock_sample(struct yaml_out *o, const char *key, const struct clock_sample *m)
+void metadata_put_sample(struct yaml_out *o, int parent, const char *key, const struct clock_sample *m)
 {
 	if (!m->known)
 		return;
-	const int map = yaml_out_braces(o, YAML_OUT_ROOT, key);
+	const int map = yaml_out_braces(o, parent, key);
 	yaml_out_count(o, map, "clock", m->clock);
 	if (m->monotonic)
 		yaml_out_number(o, map, "monotonic", m->monotonic);
@@ -33,18 +34,26 @@ static void put_clock(struct yaml_out *o, const char *clock, uint64_t millihertz
 	yaml_out_text(o, YAML_OUT_ROOT, "clock", clock);
 	if (millihertz)
 		yaml_out_count(o, YAML_OUT_ROOT, "millihertz", millihertz);
-	put_clock_sample(o, "started", started);
-	put_clock_sample(o, "stopped", stopped);
+	metadata_put_sample(o, YAML_OUT_ROOT, "started", started);
+	metadata_put_sample(o, YAML_OUT_ROOT, "stopped", stopped);
 }
 
 static void put_names(struct yaml_out *o, const char *key, char *const *name, size_t n)
 {
 	const int list = yaml_out_list(o, YAML_OUT_ROOT, key);
 	for (size_t i = 0; i < n; i++)
-		yaml_out_text(o, list, NULL, name[i]);
+		yaml_out_escaped(o, list, NULL, name[i]);
 }
 
-static int save_yaml(struct yaml_out *o, int dir, const char *name, struct error *err)
+/* Returns the frequency of the host's TSC, millihertz; 0: the trace clock counts ns. */
+static uint64_t host_frequency(const struct host *h)
+{
+	size_t segments, excluded;
+	return !h->tsc ? 0 : h->alone ? guest_only_frequency(h->alone->sample, h->alone->samples, &segments, &excluded)
+	                              : clock_sample_frequency(&h->started, &h->stopped);
+}
+
+int metadata_save(struct yaml_out *o, int dir, const char *name, struct error *err)
 {
 	char *text = yaml_out_end(o);
 	const int rc = text ? dir_put(dir, name, text, strlen(text), err)
@@ -63,7 +72,7 @@ int metadata_write_host(const struct host *h, struct error *err)
 	yaml_out_escaped(o, YAML_OUT_ROOT, "version", name.version);
 	yaml_out_text(o, YAML_OUT_ROOT, "machine", name.machine);
 	yaml_out_number(o, YAML_OUT_ROOT, "cpus", tracer_cpus(h->tracer));
-	put_clock(o, host_clock(h), h->tsc ? clock_sample_frequency(&h->started, &h->stopped) : 0, &h->started, &h->stopped);
+	put_clock(o, host_clock(h), host_frequency(h), &h->started, &h->stopped);
 	yaml_out_count(o, YAML_OUT_ROOT, "buffer_kb", h->forecast.kilobytes);
 	yaml_out_count(o, YAML_OUT_ROOT, "bytes", h->bytes);
 	yaml_out_count(o, YAML_OUT_ROOT, "lost", h->lost);
@@ -72,8 +81,11 @@ int metadata_write_host(const struct host *h, struct error *err)
 	put_names(o, "events", h->event, h->events);
 	put_names(o, "missing", h->missing, h->n_missing);
 	request_uprobes_put(&h->requests, o);
-	facts_put_host(o, yaml_out_map(o, YAML_OUT_ROOT, "facts"), h->root);
-	return save_yaml(o, h->dir, "about.yaml", err);
+	if (h->alone)
+		guest_only_put(o, h);
+	else
+		facts_put_host(o, yaml_out_map(o, YAML_OUT_ROOT, "facts"), h->root);
+	return metadata_save(o, h->dir, "about.yaml", err);
 }
 
 /* ---- guests */
@@ -201,7 +213,7 @@ int metadata_write_guest(const struct guest *g, const struct host *h, struct err
 	char *const all[] = { clock, events, machine, copy };
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
 		free(all[i]);
-	return save_yaml(o, rc ? -1 : g->dir, "about.yaml", err) || rc ? -1 : 0;
+	return metadata_save(o, rc ? -1 : g->dir, "about.yaml", err) || rc ? -1 : 0;
 }
 
 /* ---- the session */
@@ -274,8 +286,7 @@ int metadata_write_session(const struct session_metadata *s, int dir, struct err
 	yaml_out_text(o, host, "dir", "host");
 	cgroups_put_weights(o, host, s->before, s->after, s->guests + 1);
 	cgroups_put_threads(o, host, s->before[s->guests], s->after[s->guests]);
-	yaml_out_text(o, host, "throttled", s->host->throttled ? "events" : NULL);
-	cgroups_put_list(o, host, s->before[s->guests], s->after[s->guests]);
+	cgroups_put_list(o, host, s->before[s->guests], s->after[s->guests], s->host->throttled);
 	topology_put(o, host, &topology);
 	const int guests = s->guests || s->host->xen ? yaml_out_list(o, YAML_OUT_ROOT, "guests") : 0;
 	if (s->host->xen) {
@@ -287,5 +298,5 @@ int metadata_write_session(const struct session_metadata *s, int dir, struct err
 		if (is_listed(s->guest[i]))
 			put_guest(o, guests, s, i, &topology);
 	topology_release(&topology);
-	return save_yaml(o, dir, "session.yaml", err);
+	return metadata_save(o, dir, "session.yaml", err);
 }

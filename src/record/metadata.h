@@ -6,7 +6,11 @@
 #include "record/guest.h"
 #include "record/host.h"
 
-/* Write about.yaml of the host and of a guest to the machine's directory. */
+/* Ends a YAML file and writes it to a directory; a clock sample, if it is known, as a member `key` of `parent`. */
+int metadata_save(struct yaml_out *o, int dir, const char *name, struct error *err);
+void metadata_put_sample(struct yaml_out *o, int parent, const char *key, const struct clock_sample *m);
+
+/* Write about.yaml of the host (or of this machine alone) and of a guest to the machine's directory. */
 int metadata_write_host(const struct host *h, struct error *err);
 int metadata_write_guest(const struct guest *g, const struct host *h, struct error *err);
 

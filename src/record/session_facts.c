@@ -101,7 +101,7 @@ void facts_put_vm(struct yaml_out *o, int map, const char *root, const struct vm
 	yaml_out_escaped(o, map, "uuid", vm->uuid);
 	yaml_out_text(o, map, "named_by", vm->named_by);
 	yaml_out_text(o, map, "vcpus_by", vm->mapped_by);
-	cgroups_put_list(o, map, before, after);
+	cgroups_put_list(o, map, before, after, false);
 	put_threads(o, map, root, vm);
 }
 
