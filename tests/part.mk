@@ -91,7 +91,7 @@ E2E_TESTS = \
 	tests/test_polling.py \
 	tests/test_export_foreign.py \
 	tests/test_readers.py \
-	tests/test_readme.py tests/test_groups.py tests/test_report_height.py \
+	tests/test_readme.py tests/test_groups.py tests/test_realtime.py tests/test_report_height.py \
 	tests/test_recording.py \
 	tests/test_usage_errors.py \
 	tests/test_input_errors.py \

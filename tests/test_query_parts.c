@@ -431,7 +431,7 @@ static void steps_of_matrices_and_gaps(void **state)
 	struct world *w = *state;
 	struct error err = ERROR_INIT;
 	struct target s = world_target(w, "A");
-	struct gap_options o = { 0, history_end(w->h), 0, 50 };
+	struct gap_options o = { 0, history_end(w->h), 0, 50, false };
 	struct gap_list once, l;
 	struct steal all, m;
 	assert_int_equal(gap_list_of(&w->catalog, &s, &o, &once, &err), 0);

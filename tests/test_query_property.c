@@ -171,7 +171,7 @@ static void check_gaps(const struct world *w, const struct target *s)
 	assert_int_equal(steal_time(&w->catalog, s, from, to, &ns, &err), 0);
 	assert_int_equal(ns, demand.lost);
 	struct gap_list l;
-	struct gap_options o = { from, to, 0, 0 };
+	struct gap_options o = { from, to, 0, 0, false };
 	assert_int_equal(gap_list_of(&w->catalog, s, &o, &l, &err), 0);
 	assert_int_equal(l.all.total, want);
 	assert_int_equal(l.all.count, pieces);
@@ -186,7 +186,7 @@ static void check_gaps(const struct world *w, const struct target *s)
 	}
 	check_pieces(w, s, &l, from, to);
 	gap_list_release(&l);
-	o = (struct gap_options){ from, to, min, 2 };
+	o = (struct gap_options){ from, to, min, 2, false };
 	assert_int_equal(gap_list_of(&w->catalog, s, &o, &l, &err), 0);
 	assert_int_equal(l.all.count, longer);
 	assert_int_equal(l.items, longer < 2 ? longer : 2);

@@ -109,7 +109,7 @@ static void lists(void **state)
 	thirds(&w);
 	int64_t begin = history_begin(w.h), end = history_end(w.h);
 	struct target s = world_target(&w, "Debian");
-	struct gap_options o = { begin, end, 0, 0 };
+	struct gap_options o = { begin, end, 0, 0, false };
 	assert_int_equal(gap_list_of(&w.catalog, &s, &o, &l, &err), 0);
 	assert_int_equal(steal_time(&w.catalog, &s, begin, end, &ns, &err), 0);
 	assert_int_equal(l.all.count, 30);
@@ -126,17 +126,17 @@ static void lists(void **state)
 	}
 	gap_list_release(&l);
 	/* cut at both ends: half of the first gap is cut off, so it is the shortest */
-	o = (struct gap_options){ begin + 2 * MS, end, 2 * MS, 3 };
+	o = (struct gap_options){ begin + 2 * MS, end, 2 * MS, 3, false };
 	assert_int_equal(gap_list_of(&w.catalog, &s, &o, &l, &err), 0);
 	assert_int_equal(l.all.count, 29);
 	assert_int_equal(l.items, 3);
 	assert_int_equal(l.item[0].gap.start, begin + 4 * MS);
 	gap_list_release(&l);
-	o = (struct gap_options){ end + 1, end + 10, 0, 0 };
+	o = (struct gap_options){ end + 1, end + 10, 0, 0, false };
 	assert_int_equal(gap_list_of(&w.catalog, &s, &o, &l, &err), 0);
 	assert_int_equal(l.all.count, 0);
 	gap_list_release(&l);
-	assert_int_equal(gap_list_of(&w.catalog, NULL, &(struct gap_options){ begin, end, 0, 1 }, &l, &err), 0);
+	assert_int_equal(gap_list_of(&w.catalog, NULL, &(struct gap_options){ begin, end, 0, 1, false }, &l, &err), 0);
 	assert_int_equal(l.all.count, 60);
 	assert_int_equal(l.rows, 2);
 	for (size_t i = 0; i < 2; i++) {  /* 30 gaps of 2 ms each, including gaps beyond `top` */

@@ -121,7 +121,7 @@ def check_names(history):
     mistake("flow", history, "Debian/CPU7", texts=["did you mean Debian/CPU0?"])
     mistake("flow", history, "host/cpu9", texts=["did you mean host/CPU0 to CPU1?"])
     mistake("flow", history, "", texts=["stealscope: '': no such machine"])
-    for words in (["gaps"], ["gaps", "--lengths"], ["gaps", "--locks"], ["steal"]):
+    for words in (["gaps"], ["gaps", "--lengths"], ["gaps", "--locks"]):
         mistake(*words, history, "host/CPU0", texts=["host/CPU0: a physical CPU", "(use a machine, a vCPU"])
     for words in (["waits"], ["waits", "--polling"], ["gaps", "--inside"]):
         mistake(*words, history, "host/CPU0", texts=["host/CPU0: not a machine or vCPU (", "example Debian/CPU0)"])

@@ -11,14 +11,39 @@
 static const char *const by_names[] = { "machine", "thread", "core", NULL };
 #define BY_CORE (STEAL_BY_THREAD + 1)
 
+/* Prints the users of a physical CPU: who intruded on an isolated one. */
+static int print_users(struct query_context *s, const struct target *cpu, unsigned top, struct report_how how,
+                       struct error *err)
+{
+	struct flow f;
+	struct query *q = flow_open(&s->catalog, cpu, s->window.from, s->window.to, &(struct flow_options){ 0 }, err);
+	int rc = q ? query_context_run(q, err) : -1;
+	if (rc == 0)
+		flow_take(q, &f);
+	query_close(q);
+	if (rc)
+		return -1;
+	query_context_about(s, cpu, how);
+	const size_t entries = f.entries, most = query_context_fit_rows(s, top, 0, LINES_AFTER, how);
+	f.entries = most && most < entries ? most : entries;
+	query_context_note_omitted(s, f.entries, entries, "users of the CPU", how);
+	rc = report_flow(stdout, how, &s->catalog, cpu, &f, NULL, &s->origin, err);
+	if (rc == 0 && how.format == FORMAT_TEXT && f.entries < entries)
+		printf("\nshown: %zu of %zu users of the CPU (--top)\n", f.entries, entries);
+	flow_release(&f);
+	return rc;
+}
+
 static int print_matrix(struct query_context *query_context, const char *only, enum steal_by by,
                         enum thread_grouping grouping, unsigned most,
                         struct report_how how, struct error *err)
 {
 	struct target target;
 	struct steal s;
-	if (only && target_parse_victim(query_context, only, &target, err))
+	if (only && target_parse(query_context, only, &target, err))
 		return -1;
+	if (only && target_is_pcpu(query_context, &target))
+		return print_users(query_context, &target, most, how, err);
 	struct query *q = steal_open(&query_context->catalog, &(struct steal_options){ .by = by, .only = only ? &target : NULL,
 		.grouping = grouping, .from = query_context->window.from, .to = query_context->window.to });
 	int rc = query_context_run(q, err);
@@ -82,7 +107,7 @@ int cmd_steal(int argc, char **argv, struct error *err)
 		{ "top", 0, OPT_COUNT, "N", "maximum rows (all, or as many as fit); 0 = all", &top, NULL },
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "steal RECORDING [VM[/CPUn|/TID]]", "List CPU time lost, by victim and culprit.", opt,
+	const struct opts opts = { "steal RECORDING [TARGET]", "List CPU time lost, by victim and culprit.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
 	struct query_context s;
 	const char *target_text;

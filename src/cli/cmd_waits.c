@@ -66,6 +66,34 @@ static int print_polls(struct query_context *s, const struct target *target, str
 	return rc;
 }
 
+/* Prints the wakeup latencies of a target: of its vCPUs or threads, each. */
+static int print_latencies(struct query_context *s, const char *only, struct report_how how, struct error *err)
+{
+	struct target target;
+	struct gap_list list;
+	const struct gap_options options = { .from = s->window.from, .to = s->window.to, .min = 1, .top = 1,
+	                                     .after_sleep = true };
+	if (only && target_parse_victim(s, only, &target, err))
+		return -1;
+	struct query *q = gap_list_open(&s->catalog, only ? &target : NULL, &options);
+	int rc = query_context_run(q, err);
+	if (rc == 0)
+		gap_list_take(q, &list);
+	query_close(q);
+	if (rc)
+		return -1;
+	query_context_about(s, only ? &target : NULL, how);
+	const bool people = how.format == FORMAT_TEXT;
+	if (people) {
+		rc = report_gap_lengths(stdout, how, &s->catalog, &list, only ? &target : NULL, &s->origin, err);
+		putchar('\n');
+	}
+	if (rc == 0)
+		rc = report_gap_histogram(stdout, how, &s->catalog, &list, only ? &target : NULL, people ? NULL : &s->origin, err);
+	gap_list_release(&list);
+	return rc;
+}
+
 static int print_waits(struct query_context *s, const char *only, bool polling, unsigned most, struct report_how how,
                        struct error *err)
 {
@@ -93,19 +121,22 @@ int cmd_waits(int argc, char **argv, struct error *err)
 {
 	struct window_options when = { 0 };
 	struct report_how how = REPORT_HOW;
-	bool polling = false;
+	bool polling = false, histogram = false;
 	unsigned top = TOP_FIT;
 	const struct opt opt[] = {
 		WINDOW_OPTIONS(&when),
 		{ "polling", 0, OPT_FLAG, NULL, "print halt polling and its cost", &polling, NULL },
+		{ "histogram", 0, OPT_FLAG, NULL, "print how long a target waited after wakeups", &histogram, NULL },
 		{ "top", 0, OPT_COUNT, "N", "maximum rows (all, or as many as fit); 0 = all", &top, NULL },
 		ANSWER_OPTIONS(&how),
 	};
-	const struct opts opts = { "waits RECORDING [VM[/CPUn]]", "List wakeups of idle vCPUs: reasons and wakers.", opt,
+	const struct opts opts = { "waits RECORDING [TARGET]", "List wakeups of idle vCPUs: reasons and wakers.", opt,
 	                           sizeof opt / sizeof *opt, 1, 2 };
 	struct query_context s;
 	const char *target_text;
 	if (query_context_begin(&s, &opts, argc, argv, &when, &target_text, err))
 		return -1;
+	if (histogram)
+		return query_context_close(&s, print_latencies(&s, target_text, how, err), err);
 	return query_context_close(&s, print_waits(&s, target_text, polling, top, how, err), err);
 }

@@ -138,6 +138,30 @@ static int compare_by_total(const void *a, const void *b)
 	return (x->target.index > y->target.index) - (x->target.index < y->target.index);
 }
 
+/* Returns 1 if the target slept until the gap, 0: not, -1: error. */
+static int slept_before(const struct catalog *catalog, const struct gap *gap, struct error *err)
+{
+	uint64_t mask;
+	struct interval iv;
+	const bool is_cpu = gap->target.kind == TARGET_CPU;
+	if (gap->start <= history_begin(catalog->h))
+		return 0;
+	if (history_stab(catalog->h, gap_attribute(catalog, &gap->target, &mask), gap->start - 1, &iv, err) < 0)
+		return -1;
+	if (iv.value < 0 || iv.value >= HISTORY_STATES)
+		return 0;
+	return (is_cpu ? vcpu_use[catalog->vcpu_state[iv.value]] : thread_use[catalog->thread_state[iv.value]]) == USE_SLEPT;
+}
+
+/* Adds a gap if it is wanted. */
+static int lister_consider(struct gap_lister *l, const struct gap *gap, struct error *err)
+{
+	int wanted = gap->end - gap->start >= l->o.min - 1;
+	if (wanted && l->o.after_sleep)
+		wanted = slept_before(l->q.catalog, gap, err);
+	return wanted > 0 ? lister_add_gap(l, gap, err) : wanted;
+}
+
 static int lister_list_gaps(struct gap_lister *l, struct budget *budget, struct error *err)
 {
 	while (l->row < l->rows.len && !budget_spent(budget)) {
@@ -145,7 +169,7 @@ static int lister_list_gaps(struct gap_lister *l, struct budget *budget, struct 
 		struct gap gap = { .target = row->target };
 		int r = l->walking ? gap_walk_next(&l->walk, &gap, err)
 		                   : gap_walk_start(&l->walk, l->q.catalog, &row->target, l->q.from, l->q.to, err);
-		if (r < 0 || (r && l->walking && gap.end - gap.start >= l->o.min - 1 && lister_add_gap(l, &gap, err) < 0))
+		if (r < 0 || (r && l->walking && lister_consider(l, &gap, err) < 0))
 			return -1;
 		l->walking = r > 0;
 		if (r == 0)

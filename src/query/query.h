@@ -408,7 +408,6 @@ void summary_release(struct summary *s);
 char *summary_row_text(const struct catalog *catalog, const struct summary_row *row, bool is_key, char *buf, size_t size);
 
 /* ---- Lists of gaps -------------------------------------------------------------------------------------------- */
-
 #define LENGTH_BINS 63  /* histogram by length: bin i counts lengths from 2^i to 2^(i + 1) - 1 ns; bin 0 counts also 0 */
 unsigned length_bin(int64_t ns);
 
@@ -416,6 +415,7 @@ struct gap_options {
 	int64_t from, to;        /* gaps are cut to this window */
 	int64_t min;             /* omit gaps shorter than this, ns */
 	size_t top;              /* number of the longest gaps to list; 0: all */
+	bool after_sleep;        /* only gaps that begin with a wakeup: their length is the wakeup latency */
 };
 
 struct gap_item {

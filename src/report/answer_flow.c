@@ -4,6 +4,8 @@ static const struct column entry_columns[] = {
 	{ "machine", "machine", COL_TEXT },  { "tid", "TID", COL_INT },
 	{ "name", "name", COL_TEXT },       { "kind", "kind", COL_UNCUT },
 	{ "duration_ns", "time", COL_DURATION }, { "share", "share", COL_SHARE },
+	{ "times", "times", COL_INT },      { "longest_ns", "longest", COL_DURATION },
+	{ "longest_start", "at", COL_CLOCK },
 };
 
 static const struct column interval_columns[] = {
@@ -26,7 +28,8 @@ static int report_entries(FILE *out, struct report_how how, const struct catalog
 		const struct actor *actor = &e->actor;
 		report_row(r, (struct value[]){
 			value_machine(catalog, actor->machine), value_tid(actor->tid), value_name(f, actor->name),
-			VAL_TEXT(flow_kind_name[actor->kind]), VAL_INT(e->duration), VAL_REAL(e->share) });
+			VAL_TEXT(flow_kind_name[actor->kind]), VAL_INT(e->duration), VAL_REAL(e->share),
+			VAL_INT((int64_t)e->intervals), VAL_INT(e->longest.ns), VAL_INT(e->longest.start) });
 	}
 	return report_end(r, err);
 }
@@ -49,13 +52,13 @@ static int report_intervals(FILE *out, struct report_how how, const struct catal
 int report_flow(FILE *out, struct report_how how, const struct catalog *catalog, const struct target *s,
                 const struct flow *f, const struct flow_text *options, const struct origin *o, struct error *err)
 {
-	if (how.format == FORMAT_TEXT) {
+	if (how.format == FORMAT_TEXT && options) {
 		struct flow_text text = *options;
 		text.header = (const char *const *)o->line;
 		text.headers = o->lines;
 		return flow_write_text(catalog, f, s, &text, out, err);
 	}
-	if (options->intervals)
+	if (options && options->intervals)
 		return report_intervals(out, how, catalog, f, o, err);
 	return report_entries(out, how, catalog, f, o, err);
 }

@@ -358,7 +358,7 @@ static void bench_steal(uint64_t intervals)
 	printf("summary with gaps: %.0f ms (CPU %.0f ms), %zu rows\n", elapsed.wall, elapsed.cpu, sum.rows);
 	summary_release(&sum);
 	struct gap_list l;
-	struct gap_options o = { 0, end, 0, 100 };
+	struct gap_options o = { 0, end, 0, 100, false };
 	start = start_watch();
 	if (gap_list_of(&f.catalog, NULL, &o, &l, &err) < 0)
 		die();
