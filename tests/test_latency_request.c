@@ -1,6 +1,8 @@
 /* latency/: requests of a history, and measured bounds, on hand-made histories. */
 #include "latency_world.h"
 
+#include "latency/attribution.h"
+
 /* Time without a pCPU is in both bounds while the request executes, only in the upper one while the server works on
  * another request, and in neither while the server sleeps. */
 static void test_bounds(void **state)
@@ -303,10 +305,60 @@ static void test_guest_alone(void **state)
 	check_alone(false, 0, 60, 60);
 }
 
+/* Requests are ordered by start, and unknown values of an input are replaced by the median of the known ones. */
+static void test_random_requests(void **state)
+{
+	enum { REQUESTS = 61 };
+	static struct request row[REQUESTS];
+	static char name[2] = "m", id[REQUESTS][8];
+	static const char *const input[] = { "executing", "shared" };
+	uint64_t seed = 6301;
+	(void)state;
+	for (int round = 0; round < 20; round++) {
+		struct requests r = { .row = row, .len = REQUESTS };
+		size_t n = 0;
+		for (int i = 0; i < REQUESTS; i++) {
+			seed = seed * 6364136223846793005u + 1442695040888963407u;
+			const int64_t start = (int64_t)(seed >> 33) % 40, end = start + (int64_t)(seed >> 40) % 30;
+			snprintf(id[i], sizeof id[i], "%u", (unsigned)(seed >> 50) % 99);
+			row[i] = (struct request){ .machine = name, .id = id[i], .start = start, .end = end };
+			row[i].core.shared = (seed >> 45) % 3 ? (int64_t)(seed >> 35) % 100 : -1;
+		}
+		requests_sort(&r);
+		for (int i = 1; i < REQUESTS; i++) {
+			const struct request *a = &row[i - 1], *b = &row[i];
+			assert_true(a->start != b->start ? a->start < b->start : a->end != b->end ? a->end < b->end :
+			            strcmp(a->id, b->id) <= 0);
+		}
+		for (int i = 0; i < REQUESTS; i++)
+			if (row[i].core.shared >= 0)
+				n++;
+		row[0].core.shared = n % 2 ? row[0].core.shared : row[0].core.shared < 0 ? 50 : -1;  /* an odd number is known */
+		const char *missing;
+		double *x = requests_matrix(&r, input + 1, 1, &missing);
+		assert_null(missing);
+		for (int i = 0; i < REQUESTS; i++) {
+			size_t below = 0, above = 0;
+			for (int k = 0; k < REQUESTS; k++) {
+				below += row[k].core.shared >= 0 && (double)row[k].core.shared < x[i];
+				above += (double)row[k].core.shared > x[i];
+			}
+			if (row[i].core.shared >= 0)
+				assert_true(x[i] == (double)row[i].core.shared);
+			else
+				assert_true(below <= n / 2 && above <= n / 2);
+		}
+		free(x);
+		x = requests_matrix(&r, input, 1, &missing);
+		assert_string_equal(missing, input[0]);
+		free(x);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_bounds), cmocka_unit_test(test_late_wakeup), cmocka_unit_test(test_late_and_unknown),
+		cmocka_unit_test(test_random_requests), cmocka_unit_test(test_bounds), cmocka_unit_test(test_late_wakeup), cmocka_unit_test(test_late_and_unknown),
 		cmocka_unit_test(test_answered_by_another), cmocka_unit_test(test_unknown), cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_predict), cmocka_unit_test(test_idle_culprit),
 		cmocka_unit_test(test_guest_alone),
