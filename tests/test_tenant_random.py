@@ -189,6 +189,16 @@ def check_threads(w):
               f"{w.name()}: thread {tid} waited {ns} ns for a taken vCPU, {taken[tid]} ns are shown, {others[tid]} for threads")
 
 
+def check_sentences(w):
+    """The sentence on a time in which the provider had the vCPU from a thread contains the gap's bound."""
+    for v in w.vcpus:
+        a, b, _, _ = max(w.claims[v], key=lambda c: c[1] - c[0], default=(0, 0, "", 0))
+        tid = next((t for start, end, _, t in w.truth[v] if t and start < b and end > a), None)
+        if tid:
+            line = run("explain", w.history, f"Debian/{tid}", "--at", str((a + b) // 2)).stdout.split("\n", maxsplit=1)[0]
+            check("VIRT_PREEMPTED" not in line or "+-" in line, f"{w.name()}: vCPU{v}: {line}")
+
+
 def check_slices(w, size=100_000_000):
     """What each thread lost in each slice of 100 ms, within the bounds of the gaps at the ends of the slice."""
     begin = int(table("summary", w.history)[0]["start"])
@@ -273,6 +283,7 @@ if __name__ == "__main__":
             check_bounds(world)
             check_reasons(world)
             check_threads(world)
+            check_sentences(world)
             if world.plant in ("hog", "quota") and not (world.loses or world.reads_at_ticks):
                 check_slices(world)
             if not world.loses and world.plant != "hotplug" and not any(r[2] in STOPPED for r in world.truth[0]):
