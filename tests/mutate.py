@@ -26,14 +26,14 @@ OPERATORS = [  # (pattern, replacements)
     (r"^(\t+)[a-z_]\w*\([^{}]*\);$", [r"\1;"]),                                     # a call is left out
 ]
 OTHERS = {  # tests of other directories, and in Python, that ask about a directory; its unit tests are in its part.mk
-    "base": ["latency", "mark_live", "names"], "beacon": ["srbn_read"], "compare": ["diff", "whatif"],
+    "base": ["latency", "mark_live", "escaped_names"], "beacon": ["srbn_read"], "compare": ["diff", "whatif"],
     "cli": ["mistakes", "mcp", "refusals", "pages", "completion", "collect", "events", "run", "record_cli"],
     "export": ["export", "export_http", "export_names", "export_spans", "schema"],
     "index": ["cache", "session", "recordings", "packed_input"],
     "latency": ["latency_truth", "latency_spans", "latency_traces", "latency_cores"],
     "live": ["live_names", "monitor", "run", "srbn_read", "top_cores"],
-    "query": ["findings", "path", "flow_truth", "conservation", "culprits", "verdict"],
-    "record": ["record_cli", "record_files", "record_xen"], "report": ["schema", "names", "groups", "glance", "appearance"],
+    "query": ["findings", "path", "flow_truth", "conservation", "culprits", "verdict", "tenant_random", "escaped_names"],
+    "record": ["record_cli", "record_files", "record_xen"], "report": ["schema", "escaped_names", "groups", "glance", "appearance"],
     "trace": ["perfetto", "trace_texts", "tracecmd"], "ui": ["appearance", "glance", "top_screen"],
 }
 WITH_TRUTH = ("trace", "sync", "model", "history", "index", "query")
