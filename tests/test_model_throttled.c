@@ -70,8 +70,35 @@ static void test_recorded_vcpu(void **state)
 	teardown();
 }
 
+/* A thread moves to another group of the session file, to one that only an event names, and there with a thread that was not
+ * seen before; then to the root group. */
+static void test_moves(void **state)
+{
+	static const struct { int32_t tid; int64_t path, group; } move[] = {
+		{ 300, BASH, 1 }, { 300, FILE_NAME, 2 }, { 4711, FILE_NAME, 2 }, { 4711, BURN, 3 }, { 300, INIT, 0 } };
+	struct control_groups groups = { 0 };
+	(void)state;
+	begin();
+	control_groups_add_member(&groups, 300, "init");
+	control_groups_put(&groups, "bash");
+	groups_set(model, &groups);
+	to(10, 8, RUN_RUNNABLE, 300, 0);
+	expect("/Host/Threads/300/Group", 10 * MS, 0);
+	for (int i = 0; i < (int)COUNT(move); i++) {
+		struct event ev = event((20 + i) * MS, EV_GROUP_MOVE, 0, 8);
+		ev.group_move.tid = move[i].tid;
+		ev.group_move.path = move[i].path;
+		feed(0, ev);
+		expect(move[i].tid == 300 ? "/Host/Threads/300/Group" : "/Host/Threads/4711/Group", (20 + i) * MS, move[i].group);
+	}
+	assert_string_equal(rec_text(&rec, 21 * MS, "/Host/Groups/2/Name"), "fibonacci-sum-long");
+	control_groups_release(&groups);
+	teardown();
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recorded_thread), cmocka_unit_test(test_recorded_vcpu) };
+	const struct CMUnitTest tests[] = { cmocka_unit_test(test_recorded_thread), cmocka_unit_test(test_recorded_vcpu),
+		cmocka_unit_test(test_moves) };
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

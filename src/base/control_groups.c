@@ -41,6 +41,15 @@ uint32_t control_groups_put(struct control_groups *g, const char *path)
 	}
 }
 
+int32_t control_groups_find(const struct control_groups *g, const char *path)
+{
+	for (uint64_t hash = hash_text(HASH_BEGIN, path);; hash++) {
+		const uint64_t *at = map_find(&g->by_hash, hash);
+		if (!at || strcmp(g->group[*at].path, path) == 0)
+			return at ? (int32_t)*at : -1;
+	}
+}
+
 void control_groups_describe(struct control_groups *g, uint32_t group, const char *name, const char *cpus)
 {
 	struct control_group *to = &g->group[group];

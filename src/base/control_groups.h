@@ -30,6 +30,7 @@ void control_groups_release(struct control_groups *g);
 uint32_t control_groups_put(struct control_groups *g, const char *path);
 /* Sets the name and the CPU set; NULL: the name stays, the CPU set is unknown. */
 void control_groups_describe(struct control_groups *g, uint32_t group, const char *name, const char *cpus);
+int32_t control_groups_find(const struct control_groups *g, const char *path);  /* Returns its index; -1: none. */
 void control_groups_add_member(struct control_groups *g, int32_t tid, const char *path);
 
 /* Reads the list "control_groups" of a session file. Returns 0, or -1 with *err set. */

@@ -109,6 +109,7 @@ void model_free(struct model *m)
 	map_release(&m->groups);
 	map_release(&m->group_of);
 	group_quota_release(m);
+	control_groups_release(&m->seen_groups);
 	free(m->machine);
 	free(m->vcpu);
 	free(m->candidate);

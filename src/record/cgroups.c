@@ -1,5 +1,6 @@
 #include "record/cgroups.h"
 
+#include <dirent.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,6 +168,25 @@ static void add_process(struct cgroups *c, const char *root, int32_t pid, const 
 	proc_names_free(task, n);
 }
 
+/* Adds all groups below a path, also those without threads: threads may move there. */
+static void add_tree(struct cgroups *c, const char *root, const char *path)
+{
+	char *name = mem_printf("%s%s%s", root, c->tree.dir, path);
+	DIR *dir = *c->tree.dir ? opendir(name) : NULL;
+	const struct dirent *entry;
+	free(name);
+	while (dir && c->groups < CGROUPS_GROUPS && (entry = readdir(dir))) {
+		if (entry->d_type != DT_DIR || strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		char *below = mem_printf("%s/%s", path, entry->d_name);
+		add_group(c, root, below);
+		add_tree(c, root, below);
+		free(below);
+	}
+	if (dir)
+		closedir(dir);
+}
+
 struct cgroups *cgroups_read_host(const char *root, const struct vm *vm, size_t vms)
 {
 	size_t n;
@@ -177,20 +197,15 @@ struct cgroups *cgroups_read_host(const char *root, const struct vm *vm, size_t 
 		if (proc_parse_number(process[i], INT32_MAX, &pid))
 			add_process(c, root, (int32_t)pid, vm, vms);
 	proc_names_free(process, n);
+	add_tree(c, root, "");
 	return sort_groups(c);
 }
 
 bool record_has_quotas(const char *root)
 {
-	size_t n;
-	uint64_t pid;
 	bool has = false;
 	struct cgroups *c = cgroups_new(root);
-	char **process = proc_names(root, "", &n, "/proc");
-	for (size_t i = 0; i < n; i++)
-		if (proc_parse_number(process[i], INT32_MAX, &pid))
-			free(add_groups(c, root, (int32_t)pid, (int32_t)pid));
-	proc_names_free(process, n);
+	add_tree(c, root, "");
 	for (size_t i = 0; i < c->groups; i++)
 		has = has || c->group[i].quota.quota;
 	cgroups_free(c);

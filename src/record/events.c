@@ -36,6 +36,7 @@ static const struct { enum event_side side; enum arch arch; const char *name; } 
 	{ SIDE_GUEST, ARM, "ipi/ipi_raise" },
 	{ SIDE_GUEST, ARM, "ipi/ipi_entry" },
 	{ SIDE_GUEST, ARM, "ipi/ipi_exit" },
+	{ SIDE_BOTH, ANY, "cgroup/cgroup_attach_task" },
 	{ SIDE_BOTH, ANY, "lock/contention_begin" },  /* since Linux 5.19 */
 	{ SIDE_BOTH, ANY, "lock/contention_end" },
 	{ SIDE_HOST, ANY, "power/cpu_frequency" },  /* only some cpufreq drivers */

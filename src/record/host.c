@@ -10,10 +10,12 @@
 
 #include "base/mem.h"
 #include "base/clock.h"
+#include "record/control_group.h"
 #include "record/events.h"
 #include "record/recording_dir.h"
 #include "record/guest.h"
 #include "record/guest_only.h"
+#include "record/probe_definitions.h"
 #include "record/proc.h"
 
 #define PROBE_NS 300000000  /* duration of the test that measures the event rate, ns */
@@ -160,9 +162,14 @@ int host_prepare(struct host *h, int64_t duration, struct error *err)
 	h->tracer = tracer_new(h->root, err);
 	if (h->tracer && h->alone)
 		steal_probes_filter(&h->alone->steal, tracer_dir(h->tracer));
+	struct cgroup_tree tree = { .dir = "" };
 	if (!h->tracer || tracer_set_up(h->tracer, host_clock(h), h->event, h->events, err) ||
 	    measure_event_rate(h, duration, err))
 		return -1;
+	cgroup_tree_find(&tree, h->root);  /* moves in other hierarchies are of no interest */
+	char *filter = mem_printf("dst_root == %u", tree.hierarchy);
+	(void)tracefs_append_line(tracer_dir(h->tracer), "events/cgroup/cgroup_attach_task/filter", filter);
+	free(filter);
 	/* The allocation can fail if memory is fragmented: try half of the size. */
 	while (tracer_resize(h->tracer, h->forecast.kilobytes, err)) {
 		if (h->forecast.kilobytes <= FORECAST_KB_MIN)

@@ -63,6 +63,7 @@
 	X(EV_COUNTERS, "cpu_counters", 3)         /* this CPU's hardware counters; precedes or follows its sched_switch */ \
 	X(EV_THROTTLED, "throttled", 2)           /* the quota of its group keeps a thread from running, or does no more */ \
 	X(EV_GROUP, "group_throttled", 2)         /* cpu.stat of a control group */ \
+	X(EV_GROUP_MOVE, "group_move", 2)         /* a thread moves to another control group */ \
 	X(EV_STEAL, "steal_clock", 2)               /* the guest's steal clock: time that the hypervisor took from this CPU */ \
 	X(EV_NAMED, "named", 1)                     /* as EV_OTHER, but with the event's name; only if a trace_window is
 	                                             * loaded */
@@ -160,6 +161,7 @@ struct event {
 		         is_difference /* 1: since the previous read. 0: since any time; the read precedes its
 		                        * sched_switch; a value of 0 means that the counter does not count */; } counters;
 		struct { int64_t tid, on; } throttled;             /* on: 1: from its next switch-out, or now; 0: no more */
+		struct { int64_t tid, path; } group_move;          /* path: string id */
 		struct { int64_t group, ns; } group;               /* group: its number in the session file; ns: throttled time
 		                                                    * since the group exists, summed over CPUs */
 		struct { int64_t ns, own; } steal;                 /* ns: stolen since boot; own: 1: from a field of the event's

@@ -1,9 +1,11 @@
 /* Control groups of a machine's threads, and the time for which the quotas of their groups keep threads off.
  *
- * A thread has the group that the session file lists, or that of the thread that forked it. With events `throttled` the
- * time is exact: from the switch-out of a throttled thread until the event that ends it, or until the thread runs. O(1)
- * per event. */
+ * A thread has the group that the session file lists, or that of the thread that forked it, until an event moves it. With
+ * events `throttled` the time is exact: from the switch-out of a throttled thread until the event that ends it, or until
+ * the thread runs. O(1) per event. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "model/model.h"
@@ -58,11 +60,46 @@ void groups_write_attributes(struct model *m)
 	}
 }
 
+/* Returns the number of a group that appears in an event only, since it was created or had threads only then. */
+static int32_t seen_group(struct model *m, const char *path)
+{
+	const size_t before = m->seen_groups.groups;
+	const uint32_t index = control_groups_put(&m->seen_groups, path);
+	if (index == UINT32_MAX)
+		return -1;
+	const int32_t number = (int32_t)(m->control_groups->groups + index);
+	if (m->seen_groups.groups > before) {
+		char *node = mem_printf("%s/" SCHEMA_GROUPS "/%d", m->grouped->root, (int)number);
+		write_text(m, node, GROUP_PATH, path);
+		write_text(m, node, GROUP_NAME, strrchr(path, '/') && strrchr(path, '/')[1] ? strrchr(path, '/') + 1 : path);
+		free(node);
+	}
+	return number;
+}
+
 static void set_group(struct machine *mc, struct thread *th, int32_t group)
 {
 	th->group = group;
 	th->in_quota = group_has_quota(mc->model, group);
-	thread_set(mc, th, THREAD_GROUP, group);
+	thread_set(mc, th, THREAD_GROUP, group < 0 ? HISTORY_NULL : group);
+}
+
+void group_move(struct machine *mc, const struct event *ev)
+{
+	struct model *m = mc->model;
+	if (mc != m->grouped || !m->control_groups || ev->group_move.path <= 0 || ev->group_move.tid <= 0)
+		return;
+	struct thread *th = thread_find(mc, ev->group_move.tid);
+	const char *path = mc->names.get(mc->names.of, ev->group_move.path);
+	const int32_t group = control_groups_find(m->control_groups, path);
+	if (!th)
+		th = thread_get(mc, ev->group_move.tid);
+	if (!th)
+		return;
+	group_quota_thread_end(mc, th, false);
+	set_group(mc, th, group);
+	if (group < 0 && strcmp(path, "/") != 0)
+		thread_set(mc, th, THREAD_GROUP, seen_group(m, path));
 }
 
 void group_join(struct machine *mc, struct thread *th)

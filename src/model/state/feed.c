@@ -382,6 +382,10 @@ static void dispatch_event(struct machine *mc, const struct event *ev)
 		group_quota_sample(mc, ev);
 		return;
 	}
+	if (ev->kind == EV_GROUP_MOVE) {
+		group_move(mc, ev);
+		return;
+	}
 	if (ev->kind == EV_THROTTLED) {  /* may concern another thread than the current one */
 		throttled_event(mc, ev);
 		return;

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/control_groups.h"
 #include "base/map.h"
 #include "base/schema.h"
 #include "base/states.h"
@@ -212,6 +213,7 @@ struct model {
 	struct map groups;        /* TID on the host -> string id of its control groups */
 	const struct control_groups *control_groups;  /* of `grouped`, borrowed; NULL: unknown */
 	struct machine *grouped;  /* the machine whose control groups are known; NULL: none */
+	struct control_groups seen_groups;  /* those that only events name; their numbers follow */
 	int32_t *group_above;     /* by group: index of the group above; -1: none. NULL: no groups */
 	struct group_growth *growth;  /* by group */
 	struct map group_of;      /* TID on `grouped` -> index of its control group */
@@ -239,6 +241,7 @@ void groups_set(struct model *m, const struct control_groups *groups);
 void groups_write_attributes(struct model *m);  /* Writes the groups when the first trace begins. */
 void group_join(struct machine *mc, struct thread *th);       /* Called for a new thread. */
 void group_inherit(struct machine *mc, struct thread *th, const struct thread *parent);
+void group_move(struct machine *mc, const struct event *ev);
 void group_leave(struct machine *mc, struct thread *th);      /* Called when the thread ends. */
 void throttled_event(struct machine *mc, const struct event *ev);
 /* Called when the thread is switched out; is_runnable: it wants to run. */

@@ -57,6 +57,7 @@ static const struct role roles[EVENT_KIND_COUNT][EVENT_ARGS] = {
 	[EV_COUNTERS] = { { "instructions", false, false }, { "cycles", false, false } },
 	[EV_THROTTLED] = { { "tid", false, false }, { "on", false, false } },
 	[EV_GROUP] = { { "group", false, false }, { "ns", false, false } },
+	[EV_GROUP_MOVE] = { { "tid", false, true }, { "path", true, true } },
 	[EV_STEAL] = { { "ns", false, false } },
 	[EV_NAMED] = { { "name", true, false } },
 };
