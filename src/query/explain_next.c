@@ -17,48 +17,26 @@ bool is_idle_limit(const struct flow_entry *e)
 	return e->idle_ns >= e->duration - e->idle_ns;
 }
 
-/* Writes a command with a target that catalog_parse_target() accepts. FILE stands for the history. */
-static void write_command(struct explanation *s, const char *command, uint32_t machine, const char *member)
+/* Writes a command on a target. FILE stands for the history. */
+static void write_command(struct explanation *s, const char *command, const struct target *target)
 {
-	char system[256], target[300];
-	text_escape(system, sizeof system, s->catalog->machine[machine].name);
-	snprintf(target, sizeof target, "%s%s", system, member);
-	char *word = shell_word(target);
+	char text[ACTOR_TEXT];
+	char *word = shell_word(catalog_operand_text(s->catalog, target, text, sizeof text));
 	fprintf(s->to, " (stealscope %s FILE %s)", command, word);
 	free(word);
 }
 
 static void write_actor_command(struct explanation *s, const struct actor *actor)
 {
-	char member[16] = "";
-	const uint32_t machine = (uint32_t)actor->machine;
-	bool thread = actor->tid > 0 && catalog_find_thread(s->catalog, machine, actor->tid) >= 0;
-	if (thread)
-		snprintf(member, sizeof member, "/%" PRId32, actor->tid);
-	write_command(s, thread ? "flow" : "gaps", machine, member);
-}
-
-static void write_target_command(struct explanation *s, const char *command)
-{
-	char member[24];
-	if (s->target.kind == TARGET_CPU)
-		snprintf(member, sizeof member, "/CPU%u", s->catalog->cpu[s->target.index].number);
+	const int thread = actor->tid > 0 ? catalog_find_thread(s->catalog, (uint32_t)actor->machine, actor->tid) : -1;
+	const struct target machine = { TARGET_MACHINE, (uint32_t)actor->machine };
+	if (thread >= 0)
+		write_command(s, "flow", &(struct target){ TARGET_THREAD, (uint32_t)thread });
 	else
-		snprintf(member, sizeof member, "/%" PRId32, s->catalog->thread[s->target.index].tid);
-	write_command(s, command, s->machine, member);
+		write_command(s, "gaps", &machine);
 }
 
 #define SEVERAL_VMS (-2)
-
-/* Returns the PID of a host thread at t; -1: unknown. */
-static int64_t thread_pid(const struct catalog *catalog, int thread, int64_t t)
-{
-	struct interval iv;
-	uint32_t attr = thread < 0 ? HISTORY_NONE : catalog->thread[thread].pid;
-	if (attr == HISTORY_NONE || history_stab(catalog->h, attr, t, &iv, NULL) < 0 || iv.value == HISTORY_NULL)
-		return -1;
-	return iv.value;
-}
 
 /* Returns the VM that a host thread works for without being a vCPU: other threads of the monitor, and kernel threads that
  * its name or, with a single VM on the host, its kind assigns; -1: none. */
@@ -69,12 +47,12 @@ static int32_t helped_vm(const struct explanation *s, const struct flow_entry *e
 	const int64_t worker_of = vm_worker_pid(name);
 	int32_t only_vm = -1;
 	int thread = e->actor.machine < 0 ? -1 : catalog_find_thread(catalog, (uint32_t)e->actor.machine, e->actor.tid);
-	int64_t pid = thread_pid(catalog, thread, e->longest.start);
+	int64_t pid = thread < 0 ? -1 : process_at(catalog, (uint32_t)thread, e->longest.start);
 	for (uint32_t i = 0; i < catalog->cpus; i++) {
 		int host = catalog->cpu[i].host;
 		if (host < 0 || catalog->thread[host].machine != (uint32_t)e->actor.machine)
 			continue;
-		int64_t monitor = thread_pid(catalog, host, e->longest.start);
+		int64_t monitor = process_at(catalog, (uint32_t)host, e->longest.start);
 		if (monitor >= 0 && (pid == monitor || worker_of == monitor))
 			return (int32_t)catalog->cpu[i].machine;
 		const int32_t vm = (int32_t)catalog->cpu[i].machine;
@@ -107,7 +85,7 @@ static bool is_ancestor(const struct catalog *catalog, int32_t machine, uint32_t
 static void advise_exits(struct explanation *s)
 {
 	fputs("Next: look at the reasons of its VM exits", s->to);
-	write_target_command(s, "exits");
+	write_command(s, "exits", &s->target);
 	fputs("; the hypervisor used its CPU.\n", s->to);
 }
 
@@ -134,60 +112,44 @@ static void advise_waiting(struct explanation *s)
 {
 	fputs("Next: find out what the vCPU's thread waited for on the host: its memory, a lock of its monitor, a device, or "
 	      "the sibling that holds a spinlock of its guest", s->to);
-	write_target_command(s, "path");
+	write_command(s, "path", &s->target);
 	fputs(".\n", s->to);
 }
 
-/* Advises if several threads of a machine had the target's CPU, and none of them most of the time. */
-static void advise_competitors(struct explanation *s)
-{
-	const struct catalog *catalog = s->catalog;
-	const struct flow_entry *e = s->main_entry;
-	const uint32_t machine = (uint32_t)e->actor.machine;
-	char name[256], own[256], largest[NAME_TEXT];
-	text_escape(name, sizeof name, catalog->machine[machine].name);
-	actor_text(catalog, &e->actor, s->f->name[e->actor.name], ACTOR_PLAIN, NULL, largest, sizeof largest);
-	text_escape(own, sizeof own, catalog->machine[s->machine].name);
-	if (machine == s->machine)
-		fprintf(s->to, "Next: look inside %s; its other threads compete there for the same CPU", own);
-	else if (catalog->machine[machine].kind == MACHINE_VM &&
-	         is_ancestor(catalog, e->actor.machine, s->machine))
-		fprintf(s->to, "Next: look inside %s, which runs %s; its threads compete there for the same CPU", name, own);
-	else
-		fprintf(s->to, "Next: the threads of %s share this CPU, first %s; move or limit them", name, largest);
-	write_actor_command(s, &e->actor);
-	fputs(".\n", s->to);
-}
-
-/* Advises if another thread, of any machine, had the target's CPU. */
+/* Advises if another thread, of any machine, had the target's CPU; or several threads of one, and none most of the time. */
 static void advise_competitor(struct explanation *s, const struct flow_entry *e)
 {
 	const struct catalog *catalog = s->catalog;
-	char actor[NAME_TEXT], own[256], outer[256];
-	const enum machine_kind kind = catalog->machine[e->actor.machine].kind;
+	const struct actor *a = &e->actor;
+	const bool several = s->members > 1 && s->main->tid < 0, is_own = a->machine == (int32_t)s->machine;
 	const bool is_vm = catalog->machine[s->machine].kind == MACHINE_VM;
-	const bool inside = e->actor.machine == (int32_t)s->machine && kind == MACHINE_VM;
-	actor_text(catalog, &e->actor, s->f->name[e->actor.name], ACTOR_PLAIN, NULL, actor, sizeof actor);
+	const bool by_vm = catalog->machine[a->machine].kind == MACHINE_VM;
+	const int32_t helped = by_vm || several ? -1 : helped_vm(s, e);
+	char actor[NAME_TEXT], own[256], machine[256];
+	actor_text(catalog, a, s->f->name[a->name], ACTOR_PLAIN, NULL, actor, sizeof actor);
 	text_escape(own, sizeof own, catalog->machine[s->machine].name);
-	int32_t helped = kind == MACHINE_VM ? -1 : helped_vm(s, e);
+	text_escape(machine, sizeof machine, catalog->machine[a->machine].name);
+	char who[NAME_TEXT + 16];
+	snprintf(who, sizeof who, "%s %s", several ? "its threads" : actor, several ? "compete" : "competes");
 	if (helped >= 0) {
 		advise_helper(s, actor, (uint32_t)helped);
-	} else if (inside) {
-		fprintf(s->to, "Next: look inside %s; %s competes there for the same vCPU", own, actor);
-	} else if (kind == MACHINE_VM && e->actor.tid > 0 && is_ancestor(catalog, e->actor.machine, s->machine)) {
-		fprintf(s->to, "Next: look inside %s, which runs %s; %s competes there for the same CPU",
-		        text_escape(outer, sizeof outer, catalog->machine[e->actor.machine].name), own, actor);
-	} else if (kind == MACHINE_VM && e->actor.tid == 0) {
+	} else if (is_own && (by_vm || several)) {
+		fprintf(s->to, "Next: look inside %s; %s there for the same %sCPU", own, who, by_vm ? "v" : "");
+	} else if (by_vm && (several || a->tid > 0) && is_ancestor(catalog, a->machine, s->machine)) {
+		fprintf(s->to, "Next: look inside %s, which runs %s; %s there for the same CPU", machine, own, who);
+	} else if (several) {
+		fprintf(s->to, "Next: the threads of %s share this CPU, first %s; move or limit them", machine, actor);
+	} else if (by_vm && a->tid == 0) {
 		fputs("Next: find the timer that keeps waking that idle guest (stealscope gaps FILE --periodic).\n", s->to);
 		return;
-	} else if (kind == MACHINE_VM && e->actor.tid < 0) {
+	} else if (by_vm && a->tid < 0) {
 		fprintf(s->to, "Next: %s shares this CPU; trace that guest to see which thread it was", actor);
-	} else if (kind == MACHINE_VM) {
+	} else if (by_vm) {
 		fprintf(s->to, "Next: %s, a thread of %s VM, shares this CPU", actor, is_vm ? "another" : "a");
 	} else {
 		fprintf(s->to, "Next: %s shares this CPU; move or limit it%s", actor, is_vm ? ", or pin the vCPU" : "");
 	}
-	write_actor_command(s, &e->actor);
+	write_actor_command(s, a);
 	fputs(".\n", s->to);
 }
 
@@ -222,10 +184,7 @@ static void advise_culprit(struct explanation *s, const struct flow_entry *e)
 	case FLOW_RUNNING:
 	case FLOW_PREEMPTING:
 	case FLOW_KIND_COUNT:
-		if (s->members > 1 && s->main->tid < 0)
-			advise_competitors(s);
-		else
-			advise_competitor(s, e);
+		advise_competitor(s, e);
 	}
 }
 
@@ -243,7 +202,7 @@ static void advise_locks(struct explanation *s)
 	char d[TIME_TEXT];
 	fprintf(s->to, "Next: look at its %" PRIu64 " lock wait%s, %s in total", s->locks, s->locks == 1 ? "" : "s",
 	        time_duration(d, s->locked));
-	write_target_command(s, "gaps --locks");
+	write_command(s, "gaps --locks", &s->target);
 	fputs(".\n", s->to);
 }
 
@@ -265,7 +224,7 @@ void explain_next_steps(struct explanation *s)
 	                                                                                    * host's trace */
 	if (wakers_advised) {
 		fputs("Next: look at its wakers", s->to);
-		write_target_command(s, s->target.kind == TARGET_CPU ? "waits" : "path");
+		write_command(s, s->target.kind == TARGET_CPU ? "waits" : "path", &s->target);
 		fputs("; it slept most of the time.\n", s->to);
 	}
 	if (vmm_time)

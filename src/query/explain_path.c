@@ -44,11 +44,6 @@ static bool is_helper(const struct explanation *s, const struct actor *actor)
 	    !is_own_time(s, actor);
 }
 
-static bool same_thread(const struct actor *a, const struct actor *b)
-{
-	return a->machine == b->machine && a->tid == b->tid;
-}
-
 static struct helper *helper_of(struct helpers *all, const struct actor *actor)
 {
 	for (size_t i = 0; i < all->len; i++)

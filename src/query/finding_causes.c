@@ -19,8 +19,7 @@ static const char *name_of_thread(const struct catalog *catalog, int32_t machine
 	return thread >= 0 ? catalog_longest_name(catalog, (uint32_t)thread) : name ? name : "";
 }
 
-/* Returns the process of a thread at t; -1: unknown. */
-static int64_t process_at(const struct catalog *catalog, uint32_t thread, int64_t t)
+int64_t process_at(const struct catalog *catalog, uint32_t thread, int64_t t)
 {
 	struct interval iv;
 	const uint32_t attr = catalog->thread[thread].pid;
@@ -276,11 +275,6 @@ void causes_release(struct cause_list *l)
 }
 
 /* ---- Chains -------------------------------------------------------------------------------------------------------- */
-
-static bool same_thread(const struct actor *a, const struct actor *b)
-{
-	return a->machine == b->machine && a->tid == b->tid;
-}
 
 static bool is_helper(const struct actor *self, const struct actor *actor)
 {

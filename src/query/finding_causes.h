@@ -53,6 +53,8 @@ const struct cause *causes_main(const struct cause_list *l, int64_t wanted);
 bool cause_contains(const struct cause_list *l, const struct cause *c, const struct cause_interval *interval);
 bool cause_is_event(const struct cause *c, int64_t wanted);  /* a pause or migration of some length */
 void causes_release(struct cause_list *l);
+/* Returns the process of a thread at t; -1: unknown. */
+int64_t process_at(const struct catalog *catalog, uint32_t thread, int64_t t);
 
 /* A delay through another thread: the target waited for the helper, which a culprit kept off its CPU. */
 struct delay_chain {
@@ -64,6 +66,11 @@ struct delay_chain {
 	int64_t start, end;             /* longest interval in which the culprit kept a helper off its CPU ... */
 	struct actor at;                /* ... and that helper */
 };
+static inline bool same_thread(const struct actor *a, const struct actor *b)
+{
+	return a->machine == b->machine && a->tid == b->tid;
+}
+
 /* Finds the culprit that delayed most of the helpers on a path. */
 void chain_find(const struct catalog *catalog, const struct target *target, const struct path *p,
                 struct delay_chain *out);
