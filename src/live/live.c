@@ -256,10 +256,10 @@ void live_read_thread(struct live *l, struct live_thread *t, struct live_vcpu *u
 	*u = (struct live_vcpu){ .number = t->number, .tid = t->tid, .pid = t->pid, .cpu = -1, .vmm = -1, .longest_culprit = -1,
 		                     .top = top, .top_ns = top_ns, .shared = -1, .sharer = sharer, .sharer_ns = sharer_ns };
 	memcpy(u->machine, t->machine, sizeof u->machine);
-	if (live_read_stat(l->request.root, t->pid, t->tid, &stat)) {
-		u->cpu = stat.cpu;
-		u->vmm = vmm_time(l, t, &stat);
-	}
+	if (!live_read_stat(l->request.root, t->pid, t->tid, &stat) || stat.start != t->start)
+		return;  /* it has ended, and another thread may have its TID */
+	u->cpu = stat.cpu;
+	u->vmm = vmm_time(l, t, &stat);
 	live_read_schedstat(l->request.root, t->pid, t->tid, ran, delayed);
 }
 
