@@ -49,7 +49,9 @@ static void write_worker(const struct actor_writer *w)
 {
 	char name[256];
 	const struct actor *p = w->actor;
-	const bool own = is_of_own_machine(w), whole = p->machine >= 0 && p->tid < 0 && !*w->name;
+	const bool whole = p->machine >= 0 && p->tid < 0 && !*w->name;
+	const int32_t outer = w->self ? w->catalog->machine[target_machine(w->catalog, w->self)].whole : -1;
+	const bool own = is_of_own_machine(w) || (p->machine >= 0 && p->machine == outer);  /* outer: machine of its group */
 	const bool is_host = p->machine >= 0 && w->catalog->machine[p->machine].kind == MACHINE_HOST;
 	const bool sentence = w->style == ACTOR_SENTENCE;
 	if (sentence && p->tid == 0)
