@@ -326,11 +326,6 @@ bool live_knows(const struct live *l, const char *name)
 	return n.found;
 }
 
-bool live_is_guest(const struct live *l)
-{
-	return l->threads.is_guest;
-}
-
 bool live_steal_clock_is_right(const struct live *l)
 {
 	static char text[1 << 18];

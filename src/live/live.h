@@ -114,7 +114,6 @@ struct live *live_open(const struct live_request *request, struct error *err);
 const struct error *live_limits(const struct live *l);
 /* Returns true if a process or control group has this name, even if the sample does not contain it because it was idle. */
 bool live_knows(const struct live *l, const char *name);
-bool live_is_guest(const struct live *l);  /* Returns true if no VM runs here. */
 bool live_has_siblings(const struct live *l);  /* Returns true if the shared time of cores is counted. */
 /* Fills *s with the period since the last call or live_open(). The caller calls live_sample_release(). */
 void live_take(struct live *l, struct live_sample *s);

@@ -233,11 +233,6 @@ static const struct {
 		"no source of stolen time: time taken by the host is invisible and counts as running", NULL },
 };
 
-const char *steal_source_name(enum steal_source s)
-{
-	return sources[s].name;
-}
-
 bool steal_source_parse(const char *text, enum steal_source *from, enum steal_source *to)
 {
 	*from = 0;

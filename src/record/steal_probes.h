@@ -39,7 +39,6 @@ struct steal_probes {
 
 /* Returns false if the text (auto, or a source's name) is unknown; *from: first source to try; *to: last one. */
 bool steal_source_parse(const char *text, enum steal_source *from, enum steal_source *to);
-const char *steal_source_name(enum steal_source s);
 
 /* Finds the best source within [from, to] and defines its probes, which record nothing until an instance enables them.
  * Never fails: the source may be STEAL_NONE. */

@@ -91,9 +91,8 @@ void demand_release(struct host_demand *d);
 struct replay_task *demand_task(const struct host_demand *d, uint32_t thread);  /* or NULL */
 /* Writes the name used in reports, escaped: the VM of a vCPU thread, or the name of another thread. */
 void task_name(const struct host_demand *d, const struct replay_task *t, char out[TARGET_TEXT]);
-/* Both return true only if the task ran on a single CPU. Pinned: it waited for that CPU while others were idle. May be
- * pinned: there were too few such waits to decide. */
-bool task_is_pinned(const struct replay_task *t);
+/* Returns true if the task ran on a single CPU, and there were too few waits for it while others were idle to decide whether
+ * it is pinned. */
 bool task_may_be_pinned(const struct replay_task *t);
 /* Returns the CPU time that a vCPU task had consumed at time `at` of the recording, since the window's start, ns. */
 int64_t task_work_at(const struct replay_task *t, int64_t at);

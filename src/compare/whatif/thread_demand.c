@@ -93,11 +93,6 @@ static void remove_left_cpus(const struct host_demand *d, struct replay_task *t)
 		}
 }
 
-bool task_is_pinned(const struct replay_task *t)
-{
-	return !(t->used_cpus & (t->used_cpus - 1)) && t->pin_evidence >= PIN_EVIDENCE_MIN;
-}
-
 bool task_may_be_pinned(const struct replay_task *t)
 {
 	return !(t->used_cpus & (t->used_cpus - 1)) && t->pin_evidence < PIN_EVIDENCE_MIN;

@@ -17,12 +17,6 @@ int page_decoder_open(struct page_decoder *d)
 	return d->buffer ? 0 : -1;
 }
 
-void page_decoder_close(struct page_decoder *d)
-{
-	kbuffer_free(d->buffer);
-	d->buffer = NULL;
-}
-
 /* Returns true if the length in the page's header is not larger than the page's data area. */
 static bool is_valid_page(const struct page_decoder *d, const unsigned char *page)
 {

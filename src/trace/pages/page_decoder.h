@@ -28,6 +28,5 @@ struct page_decoder {
 int page_decoder_open(struct page_decoder *d);
 /* Decodes a page. Reports damage to `out` and skips the rest of a damaged page. Returns 0 or -1. */
 int page_decoder_run(struct page_decoder *d, unsigned char *page, unsigned cpu, struct event_sink *out);
-void page_decoder_close(struct page_decoder *d);
 
 #endif
