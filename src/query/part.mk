@@ -23,7 +23,7 @@ src_libquery_a_SOURCES = \
 	src/query/culprit.c src/query/culprit.h \
 	src/query/actor_text.c \
 	src/query/culprit_waits.c src/query/culprit_waits.h \
-	src/query/causes.h \
+	 \
 	src/query/findings.c src/query/findings.h src/query/findings_choose.c src/query/findings_rank.c \
 	src/query/findings_state.h \
 	src/query/finding_causes.c src/query/finding_causes.h src/query/finding_text.c \
@@ -39,13 +39,13 @@ src_libquery_a_SOURCES = \
 	src/query/summary.c \
 	src/query/summary_sort.c \
 	src/query/steal_sweep.c src/query/steal_sweep.h \
-	src/query/culprit_sums.c src/query/culprit_sums.h src/query/gap_sums.c src/query/gap_sums.h src/query/sums_section.c src/query/sums_section.h src/query/sums_build.c \
+	src/query/culprit_sums.c src/query/gap_sums.c src/query/gap_sums.h src/query/sums_section.c src/query/sums_section.h src/query/sums_build.c \
 	src/query/window_gaps.c src/query/window_gaps.h \
 	src/query/thread_groups.c src/query/thread_set.c src/query/thread_groups.h \
 	src/query/top_culprit.c src/query/top_culprit.h \
-	src/query/catalog.c src/query/catalog_groups.c src/query/catalog_groups.h \
+	src/query/catalog.c src/query/catalog_groups.c \
 	src/query/catalog_text.c src/query/catalog_topology.c \
-	src/query/counter_walk.c src/query/counter_walk.h src/query/core_share.c src/query/core_share.h src/query/core_sweep.c src/query/core_sweep.h \
+	src/query/counter_walk.c src/query/counter_walk.h src/query/core_share.c src/query/core_sweep.c src/query/core_sweep.h \
 	src/query/attribute_track.c \
 	src/query/idle_waits.c \
 	src/query/wakeup.c src/query/wakeup.h

@@ -19,10 +19,31 @@
 #include "base/schema.h"
 #include "base/states.h"
 #include "history/history.h"
-#include "query/catalog_groups.h"
+
+/* ---- Groups ------------------------------------------------------------------------------------------ */
+
+/* Control groups of the host, or of the only machine. Then a group with threads is a machine of kind MACHINE_CONTAINER. */
+
+/* Texts are raw and borrowed from the history. */
+struct catalog_group {
+	const char *path, *name, *cpus;         /* name: for people; cpus: its CPU set, "": unknown */
+	int64_t quota_ns, period_ns;            /* quota_ns 0: no limit */
+	int64_t periods, throttled, throttled_ns;  /* by cpu.stat, see base/control_groups.h; -1: unknown */
+};
+
+struct catalog;
+struct target;
+
+/* Finds the last value of an attribute that is not null; HISTORY_NULL: none. Returns 0 or -1. */
+int attribute_last_value(const struct catalog *catalog, uint32_t attr, int64_t *value, struct error *err);
+/* Finds a process ("process:java", "process:14770", "Debian/process:init": all processes of that name), or a control group
+ * with other groups in it, the sum of which it is. Returns 1 and the target; 0: the text is neither, but may be a thread
+ * of one ("process:java/151"), which catalog_find_targets() finds then; -1 with *err. May open the catalog again: other
+ * targets and actors become invalid. O(threads). */
+int catalog_select(struct catalog *catalog, const char *text, struct target *out, struct error *err);
 
 /* ---- Machines, CPUs and threads ------------------------------------------------------------------------- */
-enum machine_kind { MACHINE_HOST, MACHINE_VM, MACHINE_CONTAINER /* a group (catalog_groups.h), or a namespace */ };
+enum machine_kind { MACHINE_HOST, MACHINE_VM, MACHINE_CONTAINER /* a control group, or a namespace */ };
 
 struct catalog_cpu {  /* id of an attribute that the history lacks: HISTORY_NONE */
 	unsigned number;
@@ -537,9 +558,231 @@ struct query *exits_open(const struct catalog *catalog, const struct exit_option
 void exits_take(struct query *q, struct exit_list *out);
 void exits_release(struct exit_list *l);
 
-#include "query/causes.h"
-#include "query/core_share.h"
-#include "query/culprit_sums.h"
+/* ---- Critical path ---------------------------------------------------------------------------------------------- */
+
+/* Relation between the actor of an interval and the actor of the following interval. */
+#define PATH_EDGES(X) \
+	X(EDGE_START, "start")      /* the actor is the target */ \
+	X(EDGE_WAKE, "wake")        /* a thread that woke the next actor */ \
+	X(EDGE_IRQ, "irq")          /* an interrupt handler that woke the next actor */ \
+	X(EDGE_INJECT, "inject")    /* the vCPU that received the interrupt which woke the next actor, or its waker */ \
+	X(EDGE_REQUEST, "request")  /* a guest that requested something from the next actor */ \
+	X(EDGE_IPI, "ipi")          /* another vCPU that sent an inter-processor interrupt */
+#define EDGE_CODE(code, name) code,
+enum path_edge { PATH_EDGES(EDGE_CODE) PATH_EDGE_COUNT };
+#undef EDGE_CODE
+extern const char *const path_edge_name[PATH_EDGE_COUNT];
+#define PATH_WAIT "wait"             /* kind in csv and json for FLOW_WAITING on a path: the actor sleeps, and the search
+                                      * for causes ends here */
+
+enum { PATH_PROVEN = -1, PATH_NO_EVIDENCE = -2 };
+
+struct path_interval {
+	int64_t start, end;          /* ns, closed */
+	struct actor actor;            /* actor to which the time is attributed; FLOW_WAITING: the timer or handler that it
+	                                * waited for */
+	struct actor culprit;          /* FLOW_PREEMPTING and FLOW_IRQ: actor that had the CPU; other kinds: machine is -1 */
+	uint8_t edge;                /* enum path_edge */
+	int64_t evidence;            /* PATH_PROVEN, PATH_NO_EVIDENCE, or ns between the two events that were taken for cause
+	                              * and effect */
+};
+
+struct path_sum {
+	struct actor actor, culprit;
+	int64_t duration;            /* ns */
+	double share;
+	uint64_t intervals;
+};
+
+struct path {
+	int64_t start, end;          /* the window, cut to the lifetime of the target */
+	struct path_interval *interval;    /* tiles the window */
+	size_t intervals;
+	struct path_sum *sum;        /* longest first */
+	size_t sums;
+	int64_t unknown;             /* ns of the window without a known actor */
+	char **name;                 /* raw names: escape before printing */
+	size_t names;
+};
+
+/* Starts the query for the causes of the time that a thread or vCPU took from `from` to `to`. While the target runs, the
+ * cause is the target; while it waits for a CPU, the culprit that has the CPU; while it sleeps, the activity of its
+ * waker, in any machine, recursively. FLOW_UNKNOWN: no event proves the cause, and no event is close enough to infer it.
+ * Returns NULL on error. */
+struct query *path_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+                        struct error *err);  /* NULL: error */
+void path_take(struct query *q, struct path *out);
+int path_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct path *out,
+            struct error *err);
+void path_release(struct path *p);
+
+/* ---- Lock waits ------------------------------------------------------------------------------------------------- */
+
+/* A wait of a thread for a lock, or the spinning of a vCPU. */
+struct lock_wait {
+	struct actor waiter;         /* tid -1: unknown, the vCPU's guest has no trace */
+	int32_t vcpu;                /* vCPU that spins, if only VM exits show the wait: index into catalog->cpu; -1: lock
+	                              * events show the wait */
+	int64_t start, end;          /* ns, closed; within the window */
+	uint32_t kind;               /* "mutex", "futex", ... or "pause" (spinning): index into the names */
+	struct actor holder;         /* owner of the lock, or the suspected owner; machine -1: unknown */
+	uint32_t suspects;           /* name of the candidates, "104 or 105", if several holders are equally likely and
+	                              * `holder` is unset; otherwise 0 */
+	struct actor culprit;          /* actor that kept the holder off the CPU longest, or the waiter if the holder lost
+	                                * nothing; machine -1: none */
+	int64_t culprit_ns;               /* ns that the culprit took from the holder, or from the thread that the holder
+	                                   * waited for */
+	int64_t waiter_lost_ns;           /* ns that the waiter itself lost: after its wakeup, or while it spun */
+	bool spins;                  /* spinning, not asleep */
+	double suspicion;            /* if no event names the holder: share of the wait in which the suspect had no CPU;
+	                              * otherwise 0 */
+};
+
+struct lock_list {
+	struct lock_wait *wait;      /* longest first */
+	size_t waits;
+	char **name;                 /* raw names: escape before printing */
+	size_t names;
+};
+
+/* Starts the query for the lock waits of a thread (and of vCPUs that spin while the thread is current), a vCPU (spinning
+ * only), a machine, or all machines (NULL). */
+struct query *locks_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
+void locks_take(struct query *q, struct lock_list *out);
+int locks_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to, struct lock_list *out,
+             struct error *err);
+/* Returns true if the history contains lock events of the machine. */
+bool locks_have_events(const struct catalog *catalog, uint32_t machine);
+void locks_release(struct lock_list *l);
+
+/* ---- Shared cores ------------------------------------------------------------------------------------ */
+
+/* Time that was given but worth less: time on a core of which another CPU was busy, below the base frequency, or on another
+ * NUMA node than the memory; and moves between CPUs.
+ *
+ * These times are parts of `ran` and never of `lost`. They need the topology of the host (stealscope-session(5)). */
+
+#define SLOW_PERCENT 90  /* a CPU is slow below this part of its base frequency */
+
+/* Hardware counters in the part of the time in which both counted (see counter_walk.c). */
+struct core_counts { int64_t ns, instructions, cycles; };
+/* Returns instructions per cycle; 0: unknown. */
+static inline double core_ipc(const struct core_counts *c)
+{
+	return c->cycles > 0 ? (double)c->instructions / (double)c->cycles : 0;
+}
+
+struct core_time {
+	/* ns. ran == alone + shared + unknown, and as in struct demand */
+	int64_t ran;
+	int64_t alone;       /* the other CPUs of the core were idle, or the core has only one CPU */
+	int64_t shared;      /* another CPU of the core was busy */
+	int64_t unknown;     /* the core, or the use of its other CPUs, is unknown */
+	/* ns */
+	int64_t slow;        /* ran below SLOW_PERCENT of the base frequency; part of `clocked` */
+	int64_t clocked;     /* ran on a CPU with known base and current frequency */
+	int64_t remote;      /* ran on another node than most of the VM's memory; part of `placed` */
+	int64_t placed;      /* ran on a known node, and the VM has a known memory node */
+	/* number of moves: it ran on another CPU than before, of another last-level cache, of another node */
+	int64_t moves, llc_moves, node_moves;
+};
+
+/* Time that a row shared its core with one user of another CPU of the core. On cores with two CPUs the sharers of a row
+ * add up to its `shared`; with more CPUs, several of them may be busy at a time, and each counts. */
+struct core_sharer {
+	struct actor actor;  /* a vCPU (tid -1, name "vCPU0"), a thread of the host, or an interrupt handler */
+	int64_t ns;
+	struct core_counts counts;  /* of the target, beside this sharer */
+};
+
+struct core_row {
+	struct target target;
+	struct core_time time;
+	struct core_counts counts, alone, shared;  /* of all time; of time alone on the core; of time beside any sharer */
+	size_t sharer, sharers;  /* its sharers are share->sharer[sharer .. sharer + sharers - 1], longest first */
+};
+
+struct core_share {
+	int64_t start, end;
+	struct core_row *row;    /* in the order of the targets */
+	size_t rows;
+	struct core_sharer *sharer;
+	size_t sharers;
+	char **name;             /* raw names of the actors: escape before printing */
+	size_t names;
+	bool cores;              /* the history contains the cores of pCPUs */
+	bool counters;           /* the history contains instructions and cycles */
+	bool siblings;           /* the host has cores with several CPUs */
+	bool frequencies;        /* the history contains frequencies and base frequencies */
+	bool nodes;              /* the host has several NUMA nodes, and a VM has a known memory node */
+};
+
+/* Lists the vCPUs and threads of an answer about a target (NULL: all): vCPUs, and threads of the host and of containers
+ * that are no vCPUs; or the vCPU or thread itself. The caller frees *out. Returns their number. */
+size_t core_share_targets(const struct catalog *catalog, const struct target *only, struct target **out);
+void core_share_sort(struct core_share *s);  /* sorts the rows by shared time, longest first */
+
+/* Starts the query for targets (machines, vCPUs, threads). A VM is the sum of its vCPUs, the host and containers are the
+ * sum of their threads, as in steal_time(). The targets are copied. */
+struct query *core_share_open(const struct catalog *catalog, const struct target *target, size_t n, int64_t from,
+                              int64_t to);
+void core_share_take(struct query *q, struct core_share *out);
+/* Runs the query until the answer is ready. */
+int core_share_of(const struct catalog *catalog, const struct target *target, size_t n, int64_t from, int64_t to,
+                  struct core_share *out, struct error *err);
+void core_share_release(struct core_share *s);
+
+/* ---- Culprit sums ------------------------------------------------------------------------------------ */
+
+/* Sums of gaps by culprit of any window. */
+
+/* Computes the sums of a history, from which any window is answered without reading its gaps, and writes them into it: for
+ * history_derive(). arg: const unsigned *, the number of threads (see parallel_workers()); NULL: one
+ * per core. */
+int culprit_sums_derive(void *arg, const struct history *h, struct history_builder *b, struct error *err);
+
+/* Percentiles of sums are those of a histogram: they differ from the exact ones by at most 1/PERCENTILE_BOUND. */
+#define PERCENTILE_BOUND 128
+
+/* Time that one culprit took. */
+struct culprit_ns {
+	uint32_t culprit;        /* index into culprit_sums.actor */
+	int64_t ns;
+};
+
+/* Gaps of a vCPU or thread within the window; gaps at its edges are cut there. */
+struct culprit_sums_row {
+	struct target target;
+	uint32_t machine;        /* its machine */
+	uint64_t gaps;
+	int64_t lost;            /* sum of the gaps, ns: lost time without VMM time of vCPUs */
+	int64_t longest, longest_start;  /* ns, and its time; the first one if several are equal */
+	int64_t p50, p90, p99;   /* ns, within 1/PERCENTILE_BOUND */
+	uint64_t bin[LENGTH_BINS];   /* gaps by length, as length_bin(); near the limit of a bin within 1/PERCENTILE_BOUND */
+	struct culprit_ns *culprit;  /* longest first; they add up to `lost` */
+	size_t culprits;
+};
+
+struct culprit_sums {
+	int64_t start, end;
+	struct culprit_sums_row *row;  /* rows with gaps: vCPUs, then threads */
+	size_t rows;
+	struct actor *actor;
+	size_t actors;
+	char **name;             /* raw names of the actors */
+	size_t names;
+};
+
+/* Starts the query for the sums of the vCPUs of a VM, the threads of the host or of a container, one vCPU or one thread; s
+ * NULL: of all vCPUs and all threads that execute none. Few blocks of the history and two sweeps of the parts before and
+ * after them answer it: about 1 ms for 100 rows, whatever the length of the window. */
+struct query *culprit_sums_open(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to);
+void culprit_sums_take(struct query *q, struct culprit_sums *out);
+/* Runs the query until the answer is ready. */
+int culprit_sums_of(const struct catalog *catalog, const struct target *s, int64_t from, int64_t to,
+                    struct culprit_sums *out, struct error *err);
+void culprit_sums_release(struct culprit_sums *s);
+
 #include "query/culprit_waits.h"
 #include "query/host_only.h"
 #include "query/periodic_timers.h"
